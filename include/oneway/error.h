@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ONEWAY_ERROR_H
+#define ONEWAY_ERROR_H
+
+/*
+ * One line for a person: what is wrong, with the file, offset, key or flag it is about.
+ * Fallible functions return 0 or a negative errno and fill the error (which may be NULL) on failure.
+ */
+struct ow_error {
+	char text[512];
+};
+
+/* Formats the message and returns -code, so that `return ow_error_set(err, EINVAL, ...)` reads well. */
+int ow_error_set(struct ow_error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

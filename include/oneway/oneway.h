@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ONEWAY_ONEWAY_H
+#define ONEWAY_ONEWAY_H
+
+#include <oneway/error.h>
+#include <oneway/match.h>
+#include <oneway/result.h>
+
+/* The version of the library that runs, "MAJOR.MINOR.PATCH". */
+const char *ow_version(void);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <oneway/error.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+int ow_error_set(struct ow_error *err, int code, const char *format, ...)
+{
+	if (err) {
+		va_list args;
+		va_start(args, format);
+		vsnprintf(err->text, sizeof err->text, format, args);
+		va_end(args);
+	}
+	return -code;
+}

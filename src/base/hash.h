@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_BASE_HASH_H
+#define OW_BASE_HASH_H
+
+#include <stdint.h>
+
+/* Inline mixers for the per-packet path; XXH3 over bytes is used by packet/identity. */
+
+/* A bijection of 64 bits in which every input bit reaches every output bit (the murmur3 finaliser). */
+static inline uint64_t ow_mix64(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= UINT64_C(0xff51afd7ed558ccd);
+	x ^= x >> 33;
+	x *= UINT64_C(0xc4ceb9fe1a85ec53);
+	return x ^ (x >> 33);
+}
+
+/* Folds the 128-bit product: one multiply, good mixing of two words. 0 in either word gives 0: xor secrets in first. */
+static inline uint64_t ow_mum64(uint64_t a, uint64_t b)
+{
+	unsigned __int128 p = (unsigned __int128)a * b;
+	return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_BASE_TIME_H
+#define OW_BASE_TIME_H
+
+#include <oneway/error.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Times and durations are int64_t nanoseconds and carry the suffix _ns. */
+#define OW_NS_PER_US INT64_C(1000)
+#define OW_NS_PER_MS INT64_C(1000000)
+#define OW_NS_PER_S  INT64_C(1000000000)
+
+/* Parses "1s", "250ms", "-37s", "1.5us", "10 ns", "2d", "3h", "5min". A bare number other than 0 is refused. */
+int ow_duration_parse(const char *text, int64_t *ret_ns, struct ow_error *err);
+
+/* "4.41 us", "-37 s", "950 ns": four significant digits, the unit people would choose. Always terminated. */
+#define OW_DURATION_TEXT 32
+void ow_duration_text(double ns, char text[OW_DURATION_TEXT]);
+
+#endif

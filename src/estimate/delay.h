@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_ESTIMATE_DELAY_H
+#define OW_ESTIMATE_DELAY_H
+
+#include <oneway/result.h>
+
+/*
+ * Accumulates one-way delays: mean, standard deviation, minimum and maximum exactly (integer sums), quantiles within
+ * 0.05 % by a log-linear histogram (values below 2048 ns exactly). Delays may be negative.
+ */
+struct ow_delays;
+
+int ow_delays_create(struct ow_delays **ret_delays);
+void ow_delays_free(struct ow_delays *delays);
+void ow_delays_reset(struct ow_delays *delays);
+/* Adds `times` samples of the same delay. No allocation: fails never. */
+void ow_delays_add(struct ow_delays *delays, int64_t delay_ns, uint32_t times);
+void ow_delays_merge(struct ow_delays *delays, const struct ow_delays *other);
+void ow_delays_summary(const struct ow_delays *delays, struct ow_delay *ret_delay);
+uint64_t ow_delays_samples(const struct ow_delays *delays);
+/* RFC 2330 percentile: the smallest x with F(x) >= q, for 0 < q <= 1. Undefined without samples. */
+double ow_delays_quantile(const struct ow_delays *delays, double q);
+
+#endif

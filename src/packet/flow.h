@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_PACKET_FLOW_H
+#define OW_PACKET_FLOW_H
+
+#include "packet/packet.h"
+#include <stddef.h>
+
+/* Flow keys and a table that numbers them 0, 1, 2, ... in order of appearance. Not thread-safe. */
+
+void ow_flow_key_of_packet(const struct ow_packet *packet, struct ow_flow_key *ret_key);
+/* For frames that are not IP, or level frame: MACs and ethertype where the link has them. */
+void ow_flow_key_of_frame(const struct ow_frame *frame, struct ow_flow_key *ret_key);
+
+/* "10.0.0.1:80 > 10.0.0.2:1234 tcp", "[2001:db8::1]:53 > ..."; always terminated. */
+#define OW_FLOW_TEXT 128
+void ow_flow_key_text(const struct ow_flow_key *key, char text[OW_FLOW_TEXT]);
+
+/* More flows than this share the last number. 2^20 flows need 64 MB. */
+#define OW_FLOWS_MAX (1u << 20)
+
+struct ow_flow_table;
+int ow_flow_table_create(uint64_t seed, struct ow_flow_table **ret_table);
+void ow_flow_table_free(struct ow_flow_table *table);
+void ow_flow_table_reset(struct ow_flow_table *table);
+/* The number of the flow, entering it if new. Out of memory or over the cap: the number of the overflow flow, OW_FLOWS_MAX - 1. */
+uint32_t ow_flow_table_number(struct ow_flow_table *table, const struct ow_flow_key *key);
+/* The number of a known flow, or UINT32_MAX. */
+uint32_t ow_flow_table_find(const struct ow_flow_table *table, const struct ow_flow_key *key);
+const struct ow_flow_key *ow_flow_table_key(const struct ow_flow_table *table, uint32_t number);
+/* How many numbers are in use: 0 .. count-1 (the overflow flow extends this to OW_FLOWS_MAX). */
+uint32_t ow_flow_table_count(const struct ow_flow_table *table);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_REPORT_REPORT_H
+#define OW_REPORT_REPORT_H
+
+#include <oneway/match.h>
+#include <stdio.h>
+
+/* Renders results for people and machines. Functions write to a stream and leave its error state to the caller. */
+
+/* Text in the spirit of owping's summary. width = terminal columns (at least 60 are used); colour = ANSI allowed. */
+void ow_report_match_text(FILE *out, const struct ow_match_report *report, int width, bool colour);
+/* One JSON object as in the design document. */
+void ow_report_match_json(FILE *out, const struct ow_match_report *report);
+/* The RESULT object alone, for simulate's truth and others. indent = spaces before each line after the first. */
+void ow_report_result_json(FILE *out, const struct ow_result *result, int indent);
+
+/* One CSV row a packet. */
+void ow_report_csv_header(FILE *out);
+void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event);
+
+#endif
