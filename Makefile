@@ -1,9 +1,81 @@
-# A short front for meson and ninja. The packages are in tools/packages.
-build/build.ninja:
-	meson setup build
-all: build/build.ninja
-	ninja -C build
-test: all
-	meson test -C build --print-errorlogs
-.PHONY: all test
+# SPDX-License-Identifier: Apache-2.0
+# A short front for meson and ninja. Every target works right after a clone: missing Debian packages (tools/packages)
+# are installed if you are root, and named if you are not.
+#
+#   make            build/oneway and the library        make install   PREFIX=/usr/local DESTDIR=
+#   make demo       a simulated measurement beside its truth
+#   make test       everything that must hold: release, ASan+UBSan and TSan builds, fuzz corpora, sources
+#   make bench      speed and memory as ratios          make bench-large   the same with 10 M packets a file
+#   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck
+#   make format     clang-format in place               make clean
+#
+# WERROR=true makes warnings errors (.ci/run does).
+
+WERROR ?= false
+FUZZ_SECONDS ?= 60
+PREFIX ?=
+DESTDIR ?=
+SANITIZED := -Dbuildtype=debugoptimized -Db_lundef=false
+
 .DEFAULT_GOAL := all
+.PHONY: all test demo bench bench-large fuzz lint format install clean
+# One build after the other: ninja already uses all cores.
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+all: build/.werror-$(WERROR)
+	@ninja -C build
+
+test: build/.packages-test build/.werror-$(WERROR) build-asan/.werror-$(WERROR) build-tsan/.werror-$(WERROR)
+	@tools/run-tests
+
+demo: build/.packages-demo all
+	@tools/demo build/oneway build/demo
+
+bench: build/.packages-bench all
+	@bench/bench_match build/oneway
+
+bench-large: build/.packages-bench all
+	@bench/bench_match --large build/oneway
+
+fuzz: build-fuzz/.werror-$(WERROR)
+	@ninja -C build-fuzz
+	@tools/run-fuzz build-fuzz $(FUZZ_SECONDS)
+
+lint: build/.packages-lint build-lint/.werror-$(WERROR)
+	@tools/run-lint build-lint
+
+format: build/.packages-format
+	@tools/check-format --fix
+
+install: all
+	@if [ -n "$(PREFIX)" ]; then meson configure build --prefix="$(PREFIX)" && ninja -C build; fi
+	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
+
+clean:
+	rm -rf build build-asan build-tsan build-fuzz build-lint
+
+# Packages are asked for once per build directory and change of the list.
+build/.packages-%: tools/packages
+	@tools/install-packages $*
+	@mkdir -p build
+	@touch $@
+
+# $(call configure,DIRECTORY,OPTIONS): sets the directory up, or changes its werror.
+configure = if [ -f $(1)/build.ninja ]; then meson configure $(1) -Dwerror=$(WERROR); \
+	else meson setup $(1) -Dwerror=$(WERROR) $(2); fi && rm -f $(1)/.werror-* && touch $(1)/.werror-$(WERROR)
+
+build/.werror-$(WERROR): | build/.packages-build
+	@$(call configure,build)
+build-asan/.werror-$(WERROR): | build/.packages-build
+	@$(call configure,build-asan,$(SANITIZED) -Db_sanitize=address$(comma)undefined)
+build-tsan/.werror-$(WERROR): | build/.packages-build
+	@$(call configure,build-tsan,$(SANITIZED) -Db_sanitize=thread)
+build-fuzz/.werror-$(WERROR): | build/.packages-build build/.packages-fuzz
+	@CC=clang-14 && export CC && $(call configure,build-fuzz,$(SANITIZED) -Db_sanitize=address$(comma)undefined -Dfuzz=true -Dtests=false)
+# clang-tidy reads clang's compile commands: gcc's know options that clang does not.
+build-lint/.werror-$(WERROR): | build/.packages-build build/.packages-lint
+	@CC=clang-14 && export CC && $(call configure,build-lint,-Dbuildtype=debug)
+
+comma := ,
