@@ -5,7 +5,7 @@
 #   make            build/oneway and the library        make install   PREFIX=/usr/local DESTDIR=
 #   make demo       a simulated measurement beside its truth
 #   make test       everything that must hold: release, ASan+UBSan and TSan builds, fuzz corpora, sources
-#   make bench      speed and memory as ratios          make bench-large   the same with 10 M packets a file
+#   make bench      speed and memory as ratios (BENCH_FLAGS="--large 0" leaves out the 10 M-packet pair)
 #   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck
 #   make format     clang-format in place               make clean
 #
@@ -13,12 +13,13 @@
 
 WERROR ?= false
 FUZZ_SECONDS ?= 60
+BENCH_FLAGS ?=
 PREFIX ?=
 DESTDIR ?=
 SANITIZED := -Dbuildtype=debugoptimized -Db_lundef=false
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo bench bench-large fuzz lint format install clean
+.PHONY: all test demo bench fuzz lint format install clean
 # One build after the other: ninja already uses all cores.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -33,10 +34,7 @@ demo: build/.packages-demo all
 	@tools/demo build/oneway build/demo
 
 bench: build/.packages-bench all
-	@bench/bench_match build/oneway
-
-bench-large: build/.packages-bench all
-	@bench/bench_match --large build/oneway
+	@bench/bench_match $(BENCH_FLAGS) build/oneway
 
 fuzz: build-fuzz/.werror-$(WERROR)
 	@ninja -C build-fuzz
