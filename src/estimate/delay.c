@@ -3,7 +3,8 @@
  * Delay statistics of one direction and interval: exact integer moments and a log-linear histogram.
  *
  * Moments: with x = delay - origin (the first sample), S = sum x and S2 = sum x^2 are kept as integers, S2 in 192 bits,
- * so that nothing is rounded or overflows before the division at the end, whatever the clock offset. Below 2^62 samples.
+ * so that nothing is rounded or overflows before the division at the end, whatever the clock offset. Below 2^62
+ * samples.
  *
  * Histogram: a magnitude m < 2^11 has a slot of its own; above, each octave has 2^10 slots. With s = floor(log2 m) - 10
  * the slot is s * 2^10 + (m >> s), which continues the exact part without a gap. A slot is 2^s wide and starts at

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#define SAMPLES_MAX 20000
+#define SAMPLES_MAX     20000
 #define HISTOGRAM_ERROR (1 / 2048.)
 
 static int by_value(const void *a, const void *b)
@@ -58,7 +58,8 @@ static void check(const struct ow_delays *delays, int64_t *values, size_t n)
 		if (fabs(exact) < 2048)
 			assert_true(got.quantile_ns[i] == exact);
 	}
-	assert_true(ow_delays_quantile(delays, 1) >= (double)values[n - 1] * (1 - HISTOGRAM_ERROR) || values[n - 1] < 0);
+	assert_true(ow_delays_quantile(delays, 1) >= (double)values[n - 1] * (1 - HISTOGRAM_ERROR) ||
+	            values[n - 1] < 0);
 }
 
 static struct ow_delays *create(void)
@@ -121,7 +122,8 @@ static void every_octave(void **state)
 	for (int bit = 0; bit < 63; bit++) {
 		for (int64_t near = -2; near <= 2; near++) {
 			for (int sign = -1; sign <= 1; sign += 2) {
-				int64_t value = sign * ((INT64_C(1) << bit) + near), values[] = {value, INT64_MIN, INT64_MAX};
+				int64_t value = sign * ((INT64_C(1) << bit) + near),
+					values[] = {value, INT64_MIN, INT64_MAX};
 				ow_delays_reset(delays);
 				ow_delays_add(delays, value, 1);
 				check(delays, values, 1);
@@ -143,8 +145,16 @@ static void random_samples(void **state)
 		int64_t offset;
 		double scale;
 	} cases[] = {
-		{0, 100}, {4500, 50}, {0, 1e6}, {-1000, 1e3}, {37000000000, 1e3}, {-37000000000, 1e7},
-		{INT64_C(1700000000000000000), 1e4}, {INT64_MIN / 2, 1e9}, {0, 1e17}, {INT64_C(172800000000000), 3},
+		{0, 100},
+		{4500, 50},
+		{0, 1e6},
+		{-1000, 1e3},
+		{37000000000, 1e3},
+		{-37000000000, 1e7},
+		{INT64_C(1700000000000000000), 1e4},
+		{INT64_MIN / 2, 1e9},
+		{0, 1e17},
+		{INT64_C(172800000000000), 3},
 	};
 	int64_t *values = malloc(SAMPLES_MAX * sizeof *values);
 	struct ow_delays *all = create(), *part[3] = {create(), create(), create()};
@@ -224,9 +234,9 @@ static void spread_beside_outlier(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_samples),     cmocka_unit_test(exhaustive_small),
-		cmocka_unit_test(every_octave),   cmocka_unit_test(random_samples),
-		cmocka_unit_test(repeats),        cmocka_unit_test(spread_beside_outlier),
+		cmocka_unit_test(no_samples),   cmocka_unit_test(exhaustive_small),
+		cmocka_unit_test(every_octave), cmocka_unit_test(random_samples),
+		cmocka_unit_test(repeats),      cmocka_unit_test(spread_beside_outlier),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Results as text for people, in the spirit of owping's summary: what was compared and how, then for each direction
+ * the packets and the delay with the number of samples it rests on, and last what to be careful about.
+ * Counters that are always there keep their line also when 0, so that two runs can be compared line by line.
+ */
+#include "report/report.h"
+
+#include "base/time.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#define WIDTH_MIN 60
+/* From here on the table of intervals has all its columns. */
+#define WIDTH_WIDE 78
+#define COUNT_TEXT 32
+#define SHARE_TEXT 48
+
+struct style {
+	FILE *out;
+	int width;
+	const char *bold, *red, *plain;
+};
+
+static const char *const direction_title[] = {"A to B", "B to A"};
+
+/* 1234567 as 1,234,567. */
+static const char *count_text(uint64_t count, char text[COUNT_TEXT])
+{
+	char digits[24];
+	int n = snprintf(digits, sizeof digits, "%" PRIu64, count), k = 0;
+	for (int i = 0; i < n; i++) {
+		if (i && (n - i) % 3 == 0)
+			text[k++] = ',';
+		text[k++] = digits[i];
+	}
+	text[k] = 0;
+	return text;
+}
+
+/* A share in percent: three significant digits, never in exponent form. */
+static const char *share_text(uint64_t part, uint64_t whole, char text[SHARE_TEXT])
+{
+	double percent = 100 * (double)part / (double)whole;
+	int decimals = percent > 0 ? 2 - (int)floor(log10(percent)) : 0;
+	decimals = decimals < 0 ? 0 : decimals > 9 ? 9 : decimals;
+	snprintf(text, SHARE_TEXT, "%.*f %%", part == whole ? 0 : decimals, percent);
+	return text;
+}
+
+static const char *rate_text(double pps, char text[COUNT_TEXT])
+{
+	static const char *const unit[] = {"pps", "kpps", "Mpps", "Gpps"};
+	int i = 0;
+	for (; i < 3 && pps >= 999.95; i++)
+		pps /= 1000;
+	snprintf(text, COUNT_TEXT, "%.*f %s", pps >= 100 ? 1 : pps >= 10 ? 2 : 3, pps, unit[i]);
+	return text;
+}
+
+/* File names may hold anything; a terminal must not obey it. */
+static void put_clean(FILE *out, const char *text, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		fputc((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i], out);
+}
+
+/* Breaks text at spaces; the first line begins with `label` of `hang` columns, the others with as many spaces. */
+static void put_wrapped(const struct style *style, const char *colour, const char *label, const char *text, int hang)
+{
+	fprintf(style->out, "%s%-*s%s", colour, hang, label, *colour ? style->plain : "");
+	size_t room = (size_t)(style->width - hang);
+	for (;;) {
+		while (*text == ' ')
+			text++;
+		size_t length = strlen(text);
+		if (length > room) {
+			length = room;
+			while (length && text[length] != ' ')
+				length--;
+			/* A word longer than a line (a path) stays in one piece: it can then be copied. */
+			if (!length)
+				length = strcspn(text, " ");
+		}
+		put_clean(style->out, text, length);
+		fputc('\n', style->out);
+		text += length;
+		text += strspn(text, " ");
+		if (!*text)
+			return;
+		fprintf(style->out, "%*s", hang, "");
+	}
+}
+
+/* The facts of one capture as text, and the width that each needs. */
+enum { COLUMN_PACKETS, COLUMN_SPAN, COLUMN_RATE, COLUMN_LINK, COLUMNS };
+
+static void capture_columns(const struct ow_capture_info *info, char text[COLUMNS][COUNT_TEXT], size_t width[COLUMNS])
+{
+	double ns = info->packets ? (double)info->last_ns - (double)info->first_ns : 0;
+	count_text(info->packets, text[COLUMN_PACKETS]);
+	ow_duration_text(ns, text[COLUMN_SPAN]);
+	if (info->packets > 1 && ns > 0)
+		rate_text((double)(info->packets - 1) / (ns / 1e9), text[COLUMN_RATE]);
+	else
+		snprintf(text[COLUMN_RATE], COUNT_TEXT, "- pps");
+	snprintf(text[COLUMN_LINK], COUNT_TEXT, "%s", info->linktype);
+	for (int i = 0; i < COLUMNS; i++) {
+		size_t length = strlen(text[i]);
+		width[i] = length > width[i] ? length : width[i];
+	}
+}
+
+static void put_captures(const struct style *style, const struct ow_match_report *report)
+{
+	char text[OW_SIDES][COLUMNS][COUNT_TEXT], resolution[OW_DURATION_TEXT];
+	size_t width[COLUMNS] = {0};
+	for (int side = 0; side < OW_SIDES; side++)
+		capture_columns(&report->capture[side], text[side], width);
+	for (int side = 0; side < OW_SIDES; side++) {
+		fprintf(style->out, "%s%c%s  ", style->bold, 'A' + side, style->plain);
+		const char *path = report->capture[side].path;
+		put_clean(style->out, path, strlen(path));
+		fputs("\n  ", style->out);
+		for (int i = 0; i < COLUMNS; i++)
+			fprintf(style->out, " %*s%s", i == COLUMN_LINK ? -(int)width[i] : (int)width[i], text[side][i],
+			        i == COLUMN_PACKETS ? " packets " : " ");
+		ow_duration_text((double)report->capture[side].resolution_ns, resolution);
+		fprintf(style->out, " %s%s\n", resolution, style->width >= WIDTH_WIDE ? " resolution" : "");
+	}
+	fputc('\n', style->out);
+}
+
+static void put_identity(const struct style *style, const struct ow_match_report *report)
+{
+	static const char *const level[] = {
+		[OW_LEVEL_AUTO] = "auto",
+		[OW_LEVEL_IP] = "ip: what routers leave unchanged, from the IP header on",
+		[OW_LEVEL_NAT] = "nat: as ip, without addresses and ports",
+		[OW_LEVEL_FRAME] = "frame: all bytes as they are",
+	};
+	char text[200];
+	snprintf(text, sizeof text, "%s%s%s", level[report->level], report->inner ? "; inside tunnels" : "",
+	         report->segments ? "; superframes cut into segments" : "");
+	put_wrapped(style, "", "identity", text, 11);
+}
+
+static void put_clock(const struct style *style, const struct ow_match_report *report)
+{
+	char text[200], offset[OW_DURATION_TEXT];
+	ow_duration_text(fabs((double)report->offset_ns), offset);
+	const char *sense = report->offset_ns < 0 ? "earlier" : "later";
+	if (report->clock == OW_CLOCK_NONE)
+		snprintf(text, sizeof text, "both trusted as they are");
+	else if (report->clock == OW_CLOCK_GIVEN)
+		snprintf(text, sizeof text, "B set %s %s, as given", offset, sense);
+	else if (report->has_direction[OW_A_TO_B] && report->has_direction[OW_B_TO_A])
+		snprintf(text, sizeof text, "B set %s %s, estimated from both directions", offset, sense);
+	else
+		snprintf(text, sizeof text, "B set %s %s, so that the minimum delay is 0: only variation counts",
+		         offset, sense);
+	put_wrapped(style, "", "clocks", text, 11);
+	ow_duration_text((double)report->window_ns, offset);
+	snprintf(text, sizeof text, "%s, then a packet counts as lost", offset);
+	put_wrapped(style, "", "waiting", text, 11);
+}
+
+static void put_counter(const struct style *style, const char *name, uint64_t count, int width, const char *note)
+{
+	char text[COUNT_TEXT];
+	bool red = strcmp(name, "lost") == 0 && count > 0;
+	fprintf(style->out, "%s  %-11s %*s%s%s%s\n", red ? style->red : "", name, width, count_text(count, text),
+	        *note ? "  " : "", note, red ? style->plain : "");
+}
+
+static void put_counters(const struct style *style, const struct ow_result *result, int64_t window_ns)
+{
+	char text[COUNT_TEXT], share[SHARE_TEXT], window[OW_DURATION_TEXT], note[120] = "";
+	uint64_t most = result->sent > result->received ? result->sent : result->received;
+	int width = (int)strlen(count_text(most, text));
+	put_counter(style, "sent", result->sent, width, "");
+	put_counter(style, "received", result->received, width, "");
+	ow_duration_text((double)window_ns, window);
+	if (result->lost)
+		snprintf(note, sizeof note, "%s, not seen within %s", share_text(result->lost, result->sent, share),
+		         window);
+	else if (result->sent)
+		snprintf(note, sizeof note, "0 %%");
+	put_counter(style, "lost", result->lost, width, note);
+	put_counter(style, "duplicates", result->duplicated, width,
+	            result->duplicated ? "further copies of a packet" : "");
+	put_counter(style, "extra", result->extra, width,
+	            !result->extra       ? ""
+	            : result->duplicated ? "never sent, duplicates included"
+	                                 : "never sent");
+	put_counter(style, "ambiguous", result->ambiguous, width,
+	            result->ambiguous ? "identical packets, no delay taken" : "");
+	*note = 0;
+	if (result->reordered && result->received)
+		snprintf(note, sizeof note, "%s", share_text(result->reordered, result->received, share));
+	put_counter(style, "reordered", result->reordered, width, note);
+}
+
+static void put_delay(const struct style *style, const struct ow_result *result)
+{
+	const struct ow_delay *delay = &result->delay;
+	char count[COUNT_TEXT], left[OW_DURATION_TEXT], right[OW_DURATION_TEXT];
+	if (!delay->samples) {
+		fprintf(style->out, "  delay       no sample%s\n",
+		        result->matched ? ": every matched packet is ambiguous" : "");
+		return;
+	}
+	const struct {
+		const char *left, *right;
+		double left_ns, right_ns;
+	} rows[] = {
+		{"min", "p90", (double)delay->min_ns, delay->quantile_ns[OW_Q90]},
+		{"median", "p99", delay->quantile_ns[OW_Q50], delay->quantile_ns[OW_Q99]},
+		{"max", "p99.9", (double)delay->max_ns, delay->quantile_ns[OW_Q999]},
+		{"mean", "stddev", delay->mean_ns, delay->stddev_ns},
+	};
+	fprintf(style->out, "  delay of %s %s\n", count_text(delay->samples, count),
+	        delay->samples == 1 ? "packet" : "packets");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		ow_duration_text(rows[i].left_ns, left);
+		ow_duration_text(rows[i].right_ns, right);
+		fprintf(style->out, "    %-8s %10s    %-7s %10s\n", rows[i].left, left, rows[i].right, right);
+	}
+	ow_duration_text(delay->quantile_ns[OW_Q95] - delay->quantile_ns[OW_Q50], left);
+	fprintf(style->out, "    %-8s %10s    P95-P50\n", "jitter", left);
+}
+
+/* Time of day in UTC to the millisecond. */
+static void clock_time(int64_t ns, char text[40], const char *format)
+{
+	int64_t second = ns / OW_NS_PER_S - (ns % OW_NS_PER_S < 0);
+	int ms = (int)((ns - second * OW_NS_PER_S) / OW_NS_PER_MS);
+	time_t time = (time_t)second;
+	struct tm tm;
+	gmtime_r(&time, &tm);
+	size_t length = strftime(text, 30, format, &tm);
+	if (strchr(format, 'S'))
+		snprintf(text + length, 40 - length, ".%03d", ms);
+}
+
+static void put_interval(const struct style *style, int64_t start_ns, const struct ow_result *result)
+{
+	char start[40], sent[COUNT_TEXT], lost[COUNT_TEXT], share[SHARE_TEXT] = "-";
+	char median[OW_DURATION_TEXT] = "-", p99[OW_DURATION_TEXT] = "-", max[OW_DURATION_TEXT] = "-";
+	clock_time(start_ns, start, "%H:%M:%S");
+	if (result->sent)
+		share_text(result->lost, result->sent, share);
+	if (result->delay.samples) {
+		ow_duration_text(result->delay.quantile_ns[OW_Q50], median);
+		ow_duration_text(result->delay.quantile_ns[OW_Q99], p99);
+		ow_duration_text((double)result->delay.max_ns, max);
+	}
+	fprintf(style->out, "  %-12s %11s %s%9s%s", start, count_text(result->sent, sent),
+	        result->lost ? style->red : "", count_text(result->lost, lost), result->lost ? style->plain : "");
+	if (style->width >= WIDTH_WIDE)
+		fprintf(style->out, " %9s %10s %10s %10s\n", share, median, p99, max);
+	else
+		fprintf(style->out, " %10s %10s\n", median, p99);
+}
+
+static void put_intervals(const struct style *style, const struct ow_match_report *report, int direction)
+{
+	char day[40];
+	clock_time(report->interval[0].start_ns, day, "%Y-%m-%d");
+	fprintf(style->out, "\n%s%s, interval by interval from %s (UTC)%s\n", style->bold, direction_title[direction],
+	        day, style->plain);
+	fprintf(style->out, "  %-12s %11s %9s", "start", "sent", "lost");
+	if (style->width >= WIDTH_WIDE)
+		fprintf(style->out, " %9s %10s %10s %10s\n", "loss", "median", "p99", "max");
+	else
+		fprintf(style->out, " %10s %10s\n", "median", "p99");
+	for (size_t i = 0; i < report->intervals; i++)
+		put_interval(style, report->interval[i].start_ns, &report->interval[i].direction[direction]);
+}
+
+/* Packets that entered no result; silent when there are none. */
+static void put_aside(const struct style *style, const char *name, const uint64_t count[OW_SIDES], const char *meaning)
+{
+	char text[200], a[COUNT_TEXT], b[COUNT_TEXT];
+	if (!count[OW_SIDE_A] && !count[OW_SIDE_B])
+		return;
+	snprintf(text, sizeof text, "%s at A, %s at B: %s", count_text(count[OW_SIDE_A], a),
+	         count_text(count[OW_SIDE_B], b), meaning);
+	put_wrapped(style, "", name, text, 16);
+}
+
+static void put_asides(const struct style *style, const struct ow_match_report *report)
+{
+	uint64_t all = 0;
+	for (int side = 0; side < OW_SIDES; side++)
+		all += report->unclassified[side] + report->outside_overlap[side] + report->skipped[side];
+	if (!all)
+		return;
+	fprintf(style->out, "\n%snot counted%s\n", style->bold, style->plain);
+	put_aside(style, "  outside", report->outside_overlap, "while the other capture was not running");
+	put_aside(style, "  unclassified", report->unclassified, "in flows that the other capture never saw");
+	put_aside(style, "  skipped", report->skipped, "frames without an identity at this level");
+}
+
+void ow_report_match_text(FILE *out, const struct ow_match_report *report, int width, bool colour)
+{
+	struct style style = {out, width < WIDTH_MIN ? WIDTH_MIN : width, "", "", ""};
+	if (colour) {
+		style.bold = "\033[1m";
+		style.red = "\033[31m";
+		style.plain = "\033[0m";
+	}
+	put_captures(&style, report);
+	put_identity(&style, report);
+	put_clock(&style, report);
+	for (int d = 0; d < OW_DIRECTIONS; d++) {
+		if (!report->has_direction[d])
+			continue;
+		fprintf(out, "\n%s%s%s\n", style.bold, direction_title[d], style.plain);
+		put_counters(&style, &report->direction[d], report->window_ns);
+		put_delay(&style, &report->direction[d]);
+	}
+	for (int d = 0; d < OW_DIRECTIONS; d++) {
+		if (report->has_direction[d] && report->intervals)
+			put_intervals(&style, report, d);
+	}
+	put_asides(&style, report);
+	if (report->warnings)
+		fputc('\n', out);
+	for (size_t i = 0; i < report->warnings; i++)
+		put_wrapped(&style, style.red, "warning: ", report->warning[i], 9);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text as people see it: a change of layout must be wanted and shows up here. */
+#include "sample.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const char at_80_columns[] = "A  captures/upstream.pcap\n"
+				    "   1,000,000 packets  10 s  100.00 kpps  EN10MB  1 ns resolution\n"
+				    "B  captures/downstream.pcap\n"
+				    "     998,912 packets  10 s   99.89 kpps  RAW     1 us resolution\n"
+				    "\n"
+				    "identity   ip: what routers leave unchanged, from the IP header on; superframes\n"
+				    "           cut into segments\n"
+				    "clocks     B set 37 s earlier, estimated from both directions\n"
+				    "waiting    1 s, then a packet counts as lost\n"
+				    "\n"
+				    "A to B\n"
+				    "  sent        1,000,000\n"
+				    "  received      998,915\n"
+				    "  lost            1,088  0.109 %, not seen within 1 s\n"
+				    "  duplicates          1  further copies of a packet\n"
+				    "  extra               3  never sent, duplicates included\n"
+				    "  ambiguous          12  identical packets, no delay taken\n"
+				    "  reordered           5  0.000501 %\n"
+				    "  delay of 998,900 packets\n"
+				    "    min        4.410 us    p90       4.600 us\n"
+				    "    median     4.545 us    p99       4.650 us\n"
+				    "    max        4.670 us    p99.9     4.669 us\n"
+				    "    mean       4.546 us    stddev    40.10 ns\n"
+				    "    jitter        65 ns    P95-P50\n"
+				    "\n"
+				    "B to A\n"
+				    "  sent        5\n"
+				    "  received    5\n"
+				    "  lost        0  0 %\n"
+				    "  duplicates  0\n"
+				    "  extra       0\n"
+				    "  ambiguous   5  identical packets, no delay taken\n"
+				    "  reordered   0\n"
+				    "  delay       no sample: every matched packet is ambiguous\n"
+				    "\n"
+				    "A to B, interval by interval from 2023-11-14 (UTC)\n"
+				    "  start               sent      lost      loss     median        p99        max\n"
+				    "  22:13:20.000   1,000,000     1,088   0.109 %   4.545 us   4.650 us   4.670 us\n"
+				    "  22:13:21.000   1,000,000     1,088   0.109 %   4.545 us   4.650 us   4.670 us\n"
+				    "\n"
+				    "B to A, interval by interval from 2023-11-14 (UTC)\n"
+				    "  start               sent      lost      loss     median        p99        max\n"
+				    "  22:13:20.000           5         0       0 %          -          -          -\n"
+				    "  22:13:21.000           5         0       0 %          -          -          -\n"
+				    "\n"
+				    "not counted\n"
+				    "  outside       12 at A, 0 at B: while the other capture was not running\n"
+				    "  unclassified  0 at A, 3 at B: in flows that the other capture never saw\n"
+				    "  skipped       4 at A, 1,234 at B: frames without an identity at this level\n"
+				    "\n"
+				    "warning: captures/downstream.pcap ends in the middle of a record at offset\n"
+				    "         12345678: the result covers what is before it\n"
+				    "warning: two words\n"
+				    "";
+
+static const char at_60_columns[] = "A  captures/upstream.pcap\n"
+				    "   1,000,000 packets  10 s  100.00 kpps  EN10MB  1 ns\n"
+				    "B  captures/downstream.pcap\n"
+				    "     998,912 packets  10 s   99.89 kpps  RAW     1 us\n"
+				    "\n"
+				    "identity   ip: what routers leave unchanged, from the IP\n"
+				    "           header on; superframes cut into segments\n"
+				    "clocks     B set 37 s earlier, estimated from both\n"
+				    "           directions\n"
+				    "waiting    1 s, then a packet counts as lost\n"
+				    "\n"
+				    "A to B\n"
+				    "  sent        1,000,000\n"
+				    "  received      998,915\n"
+				    "  lost            1,088  0.109 %, not seen within 1 s\n"
+				    "  duplicates          1  further copies of a packet\n"
+				    "  extra               3  never sent, duplicates included\n"
+				    "  ambiguous          12  identical packets, no delay taken\n"
+				    "  reordered           5  0.000501 %\n"
+				    "  delay of 998,900 packets\n"
+				    "    min        4.410 us    p90       4.600 us\n"
+				    "    median     4.545 us    p99       4.650 us\n"
+				    "    max        4.670 us    p99.9     4.669 us\n"
+				    "    mean       4.546 us    stddev    40.10 ns\n"
+				    "    jitter        65 ns    P95-P50\n"
+				    "\n"
+				    "B to A\n"
+				    "  sent        5\n"
+				    "  received    5\n"
+				    "  lost        0  0 %\n"
+				    "  duplicates  0\n"
+				    "  extra       0\n"
+				    "  ambiguous   5  identical packets, no delay taken\n"
+				    "  reordered   0\n"
+				    "  delay       no sample: every matched packet is ambiguous\n"
+				    "\n"
+				    "A to B, interval by interval from 2023-11-14 (UTC)\n"
+				    "  start               sent      lost     median        p99\n"
+				    "  22:13:20.000   1,000,000     1,088   4.545 us   4.650 us\n"
+				    "  22:13:21.000   1,000,000     1,088   4.545 us   4.650 us\n"
+				    "\n"
+				    "B to A, interval by interval from 2023-11-14 (UTC)\n"
+				    "  start               sent      lost     median        p99\n"
+				    "  22:13:20.000           5         0          -          -\n"
+				    "  22:13:21.000           5         0          -          -\n"
+				    "\n"
+				    "not counted\n"
+				    "  outside       12 at A, 0 at B: while the other capture was\n"
+				    "                not running\n"
+				    "  unclassified  0 at A, 3 at B: in flows that the other\n"
+				    "                capture never saw\n"
+				    "  skipped       4 at A, 1,234 at B: frames without an\n"
+				    "                identity at this level\n"
+				    "\n"
+				    "warning: captures/downstream.pcap ends in the middle of a\n"
+				    "         record at offset 12345678: the result covers what\n"
+				    "         is before it\n"
+				    "warning: two words\n"
+				    "";
+
+static char *render(const struct ow_match_report *report, int width, bool colour)
+{
+	char *text;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+	ow_report_match_text(out, report, width, colour);
+	fclose(out);
+	assert_int_equal(strlen(text), length);
+	return text;
+}
+
+static void longest_line(const char *text, size_t width)
+{
+	for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+		assert_true(strcspn(line, "\n") <= width);
+}
+
+static void golden(void **state)
+{
+	(void)state;
+	struct ow_match_report report = sample_report();
+	char *wide = render(&report, 80, false), *narrow = render(&report, 60, false),
+	     *tiny = render(&report, 10, false);
+	assert_string_equal(wide, at_80_columns);
+	assert_string_equal(narrow, at_60_columns);
+	assert_string_equal(tiny, at_60_columns);
+	longest_line(wide, 80);
+	longest_line(narrow, 60);
+	free(wide);
+	free(narrow);
+	free(tiny);
+}
+
+/* Colour adds escapes and nothing else. */
+static void colour_only_adds(void **state)
+{
+	(void)state;
+	struct ow_match_report report = sample_report();
+	char *text = render(&report, 80, true), *to = text;
+	assert_non_null(strstr(text, "\033[31m  lost"));
+	assert_non_null(strstr(text, "\033[31mwarning"));
+	for (const char *from = text; *from; from++) {
+		if (*from == '\033')
+			from += strcspn(from, "m");
+		else
+			*to++ = *from;
+	}
+	*to = 0;
+	assert_string_equal(text, at_80_columns);
+	free(text);
+}
+
+/* What is zero or missing keeps quiet. */
+static void plain_result(void **state)
+{
+	(void)state;
+	struct ow_match_report report = {
+		.capture = {{"a\033[2J.pcap", 1, 5, 5, "EN10MB", 1}, {"b.pcap", 0, 0, 0, "RAW", 1000}},
+		.level = OW_LEVEL_NAT,
+		.inner = true,
+		.clock = OW_CLOCK_ESTIMATED,
+		.offset_ns = 1500,
+		.window_ns = 250000000,
+		.has_direction = {true, false},
+		.direction = {{.exact = true}},
+	};
+	char *text = render(&report, 80, false);
+	assert_string_equal(text, "A  a?[2J.pcap\n"
+	                          "   1 packets  0 ns  - pps  EN10MB  1 ns resolution\n"
+	                          "B  b.pcap\n"
+	                          "   0 packets  0 ns  - pps  RAW     1 us resolution\n"
+	                          "\n"
+	                          "identity   nat: as ip, without addresses and ports; inside tunnels\n"
+	                          "clocks     B set 1.500 us later, so that the minimum delay is 0: only variation\n"
+	                          "           counts\n"
+	                          "waiting    250 ms, then a packet counts as lost\n"
+	                          "\n"
+	                          "A to B\n"
+	                          "  sent        0\n"
+	                          "  received    0\n"
+	                          "  lost        0\n"
+	                          "  duplicates  0\n"
+	                          "  extra       0\n"
+	                          "  ambiguous   0\n"
+	                          "  reordered   0\n"
+	                          "  delay       no sample\n");
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(golden),
+		cmocka_unit_test(colour_only_adds),
+		cmocka_unit_test(plain_result),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
