@@ -1,9 +1,97 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The program: a table of commands. Each has its own file and its own --help. */
+#include "cli/cli.h"
+#include "cli/options.h"
+
+#include <errno.h>
 #include <oneway/oneway.h>
 #include <stdio.h>
+#include <string.h>
 
-int main(void)
+static const struct command {
+	const char *name, *job;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{NULL, NULL, NULL},
+};
+
+static void help(FILE *out)
 {
-	printf("oneway %s\n", ow_version());
-	return 0;
+	fputs("oneway: how long packets take from one point of a network to another, and how many\n"
+	      "never arrive, from captures of real traffic\n"
+	      "\n"
+	      "usage: oneway COMMAND [OPTION]... [FILE]...\n"
+	      "\n",
+	      out);
+	for (const struct command *c = commands; c->name; c++)
+		fprintf(out, "  %-10s %s\n", c->name, c->job);
+	fputs("\n"
+	      "  --help     this text; 'oneway COMMAND --help' explains a command, with examples\n"
+	      "  --version  the version\n"
+	      "\n"
+	      "exit code: 0 ok, 1 failed, 2 wrong usage, 3 measured but a given threshold was crossed\n",
+	      out);
+}
+
+int ow_cli_failed(const char *command, const struct ow_error *err)
+{
+	fprintf(stderr, "oneway %s: %s\n", command, err->text);
+	return OW_EXIT_FAILED;
+}
+
+int ow_cli_misused(const char *command, const struct ow_error *err)
+{
+	fprintf(stderr, "oneway %s: %s (see 'oneway %s --help')\n", command, err->text, command);
+	return OW_EXIT_USAGE;
+}
+
+static int unknown(const char *word)
+{
+	const char *best = NULL;
+	unsigned nearest = OW_WORD_NEAR + 1;
+	for (const struct command *c = commands; c->name; c++) {
+		unsigned distance = ow_word_distance(word, c->name);
+		if (distance < nearest) {
+			nearest = distance;
+			best = c->name;
+		}
+	}
+	const char *kind = *word == '-' ? "option" : "command";
+	if (best)
+		fprintf(stderr, "oneway: unknown %s '%.60s', did you mean '%s'?\n", kind, word, best);
+	else
+		fprintf(stderr, "oneway: unknown %s '%.60s' (see 'oneway --help')\n", kind, word);
+	return OW_EXIT_USAGE;
+}
+
+static int run(int argc, char **argv)
+{
+	if (argc < 2) {
+		help(stderr);
+		return OW_EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+		help(stdout);
+		return OW_EXIT_OK;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		printf("oneway %s\n", ow_version());
+		return OW_EXIT_OK;
+	}
+	for (const struct command *c = commands; c->name; c++) {
+		if (strcmp(argv[1], c->name) == 0)
+			return c->run(argc - 1, argv + 1);
+	}
+	return unknown(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+	int code = run(argc, argv);
+	/* A result that did not reach its file is a failure, whatever the command thought. */
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		fprintf(stderr, "oneway: standard output: %s\n", strerror(errno));
+		return OW_EXIT_FAILED;
+	}
+	return code;
 }

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CLI_CLI_H
+#define OW_CLI_CLI_H
+
+#include <oneway/error.h>
+
+/* What every command answers to its caller. */
+enum ow_exit {
+	OW_EXIT_OK = 0,
+	OW_EXIT_FAILED = 1,
+	OW_EXIT_USAGE = 2,
+	OW_EXIT_CROSSED = 3, /* measured, but a given threshold was crossed */
+};
+
+/* The commands. argv[0] is the command's name; each returns an exit code and leaves stdout to main to flush. */
+int ow_cli_match(int argc, char **argv);
+int ow_cli_simulate(int argc, char **argv);
+
+/* Prints "oneway COMMAND: TEXT" to standard error and returns the exit code for it. */
+int ow_cli_failed(const char *command, const struct ow_error *err);
+/* The same, pointing to --help. */
+int ow_cli_misused(const char *command, const struct ow_error *err);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The option parser. getopt_long would need the same names in three places: its table, a switch and the help. */
+#include "cli/options.h"
+
+#include "base/time.h"
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HELP_WIDTH  80
+#define HELP_COLUMN 26
+/* Longer words are not compared. */
+#define WORD_MAX 40
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* Levenshtein's distance, one row of the table at a time. */
+unsigned ow_word_distance(const char *a, const char *b)
+{
+	size_t n = strlen(b);
+	unsigned row[WORD_MAX + 1];
+	if (strlen(a) > WORD_MAX || n > WORD_MAX)
+		return WORD_MAX;
+	for (unsigned j = 0; j <= n; j++)
+		row[j] = j;
+	for (unsigned i = 1; a[i - 1]; i++) {
+		unsigned diagonal = row[0];
+		row[0] = i;
+		for (size_t j = 1; j <= n; j++) {
+			unsigned replace = diagonal + (a[i - 1] != b[j - 1]);
+			diagonal = row[j];
+			row[j] = least(replace, least(row[j], row[j - 1]) + 1);
+		}
+	}
+	return row[n];
+}
+
+static bool is_end(const struct ow_option *option)
+{
+	return !option->name && !option->help;
+}
+
+static const struct ow_option *find_name(const struct ow_option *table, const char *name, size_t length)
+{
+	for (; !is_end(table); table++) {
+		if (table->name && strlen(table->name) == length && strncmp(table->name, name, length) == 0)
+			return table;
+	}
+	return NULL;
+}
+
+static const struct ow_option *find_letter(const struct ow_option *table, char letter)
+{
+	for (; !is_end(table); table++) {
+		if (table->letter && table->letter == letter)
+			return table;
+	}
+	return NULL;
+}
+
+static int unknown(const struct ow_option *table, const char *argument, size_t length, struct ow_error *err)
+{
+	char word[WORD_MAX + 1];
+	const char *best = NULL;
+	unsigned nearest = OW_WORD_NEAR + 1;
+	snprintf(word, sizeof word, "%.*s", (int)length, argument + 2);
+	for (; length > 1 && !is_end(table); table++) {
+		unsigned distance = table->name ? ow_word_distance(word, table->name) : WORD_MAX;
+		if (distance < nearest) {
+			nearest = distance;
+			best = table->name;
+		}
+	}
+	if (best)
+		return ow_error_set(err, EINVAL, "unknown option %.60s, did you mean --%s?", argument, best);
+	return ow_error_set(err, EINVAL, "unknown option %.60s", argument);
+}
+
+static int set_option(const struct ow_option *option, const char *value, void *target, struct ow_error *err)
+{
+	struct ow_error reason;
+	int r = option->set((char *)target + option->offset, value, &reason);
+	return r < 0 ? ow_error_set(err, -r, "--%s: %.450s", option->name, reason.text) : 0;
+}
+
+/* Reads the option at argv[*i], and its value; *i ends on the last argument used. */
+static int take_option(const struct ow_option *table, int argc, char **argv, int *i, void *target, struct ow_error *err)
+{
+	const char *argument = argv[*i], *value = NULL;
+	const struct ow_option *option;
+	if (argument[1] == '-') {
+		size_t length = strcspn(argument + 2, "=");
+		option = find_name(table, argument + 2, length);
+		if (!option)
+			return unknown(table, argument, length, err);
+		if (argument[2 + length])
+			value = argument + 2 + length + 1;
+	} else {
+		option = find_letter(table, argument[1]);
+		if (!option)
+			return ow_error_set(err, EINVAL, "unknown option %.60s", argument);
+		if (argument[2])
+			value = argument + 2;
+	}
+	if (!option->argument && value)
+		return ow_error_set(err, EINVAL, "%.60s: --%s takes no value", argument, option->name);
+	if (option->argument && !value) {
+		if (*i + 1 >= argc)
+			return ow_error_set(err, EINVAL, "--%s needs a value: %s", option->name, option->argument);
+		value = argv[++*i];
+	}
+	return set_option(option, value, target, err);
+}
+
+int ow_options_parse(const struct ow_option *table, int argc, char **argv, void *target, struct ow_error *err)
+{
+	int operands = 0;
+	bool options = true;
+	for (int i = 1; i < argc; i++) {
+		if (options && strcmp(argv[i], "--") == 0) {
+			options = false;
+		} else if (options && argv[i][0] == '-' && argv[i][1]) {
+			int r = take_option(table, argc, argv, &i, target, err);
+			if (r < 0)
+				return r;
+		} else {
+			argv[++operands] = argv[i];
+		}
+	}
+	return operands;
+}
+
+/* Breaks the sentence into lines that begin at HELP_COLUMN; the cursor is there already. */
+static void put_sentence(FILE *out, const char *text)
+{
+	const size_t room = HELP_WIDTH - HELP_COLUMN;
+	while (*text) {
+		size_t length = strlen(text);
+		if (length > room) {
+			length = room;
+			while (length > 1 && text[length] != ' ')
+				length--;
+		}
+		fprintf(out, "%.*s\n", (int)length, text);
+		text += length;
+		text += strspn(text, " ");
+		if (*text)
+			fprintf(out, "%*s", HELP_COLUMN, "");
+	}
+}
+
+void ow_options_help(FILE *out, const struct ow_option *table)
+{
+	for (; !is_end(table); table++) {
+		if (!table->name) {
+			fprintf(out, "\n%s\n", table->help);
+			continue;
+		}
+		char letter[5] = "    ";
+		if (table->letter)
+			snprintf(letter, sizeof letter, "-%c, ", table->letter);
+		int used = fprintf(out, "  %s--%s%s%s", letter, table->name, table->argument ? " " : "",
+		                   table->argument ? table->argument : "");
+		if (used > HELP_COLUMN - 2)
+			fprintf(out, "\n%*s", HELP_COLUMN, "");
+		else
+			fprintf(out, "%*s", HELP_COLUMN - used, "");
+		put_sentence(out, table->help);
+	}
+}
+
+int ow_option_flag(void *field, const char *value, struct ow_error *err)
+{
+	(void)value;
+	(void)err;
+	*(bool *)field = true;
+	return 0;
+}
+
+int ow_option_text(void *field, const char *value, struct ow_error *err)
+{
+	if (!*value)
+		return ow_error_set(err, EINVAL, "is empty");
+	*(const char **)field = value;
+	return 0;
+}
+
+int ow_option_duration(void *field, const char *value, struct ow_error *err)
+{
+	return ow_duration_parse(value, field, err);
+}
+
+int ow_option_positive_duration(void *field, const char *value, struct ow_error *err)
+{
+	int64_t ns;
+	int r = ow_duration_parse(value, &ns, err);
+	if (r < 0)
+		return r;
+	if (ns <= 0)
+		return ow_error_set(err, EINVAL, "'%.40s' must be above 0", value);
+	*(int64_t *)field = ns;
+	return 0;
+}
+
+int ow_option_count(void *field, const char *value, struct ow_error *err)
+{
+	static const struct {
+		const char *suffix;
+		double factor;
+	} units[] = {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}};
+	char *end;
+	double number = strtod(value, &end);
+	for (size_t i = 0; end != value && i < sizeof units / sizeof *units; i++) {
+		if (strcmp(end, units[i].suffix) != 0)
+			continue;
+		number *= units[i].factor;
+		/* 2^53: beyond it a double skips integers. */
+		if (!(number >= 0 && number <= 0x1p53 && number == floor(number)))
+			break;
+		*(uint64_t *)field = (uint64_t)number;
+		return 0;
+	}
+	return ow_error_set(err, EINVAL, "'%.40s' is not a count (examples: 1000, 1e6, 10k, 5M)", value);
+}
+
+int ow_option_share(void *field, const char *value, struct ow_error *err)
+{
+	char *end;
+	double share = strtod(value, &end);
+	if (end != value && strcmp(end, "%") == 0) {
+		share /= 100;
+		end++;
+	}
+	if (end == value || *end || !(share >= 0 && share <= 1))
+		return ow_error_set(err, EINVAL, "'%.40s' is not a share (examples: 0.01, 1%%)", value);
+	*(double *)field = share;
+	return 0;
+}
+
+int ow_option_choice(const char *const *names, size_t count, const char *value, size_t *ret_index, struct ow_error *err)
+{
+	char list[200] = "";
+	size_t length = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(names[i], value) == 0) {
+			*ret_index = i;
+			return 0;
+		}
+		const char *join = i == 0 ? "" : i + 1 < count ? ", " : " or ";
+		if (length < sizeof list)
+			length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", join, names[i]);
+	}
+	return ow_error_set(err, EINVAL, "'%.40s' is not one of %s", value, list);
+}

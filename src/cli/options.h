@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CLI_OPTIONS_H
+#define OW_CLI_OPTIONS_H
+
+#include <oneway/error.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/*
+ * Command lines from a table: one row is an option, how its value is read, where it goes, and its line of help, so that
+ * the parser and --help cannot disagree.
+ */
+struct ow_option {
+	const char *name;     /* without dashes; NULL with help set: a heading; NULL without: the end of the table */
+	char letter;          /* short form, 0 = none */
+	const char *argument; /* its name in the help; NULL = takes none, the setter gets NULL */
+	/* Reads the value into *field. On failure the error says what is wrong with the value; the option is prepended.
+	 */
+	int (*set)(void *field, const char *value, struct ow_error *err);
+	size_t offset;    /* of the field in the target; of no meaning to the parser */
+	const char *help; /* one sentence; lines are broken as needed */
+};
+
+/*
+ * Reads argv[1] on: --name VALUE, --name=VALUE, -l VALUE, flags; "--" ends the options, "-" is an operand. Operands may
+ * stand anywhere; they are moved to argv[1], argv[2], ... Returns their number, or -EINVAL with err filled.
+ */
+int ow_options_parse(const struct ow_option *table, int argc, char **argv, void *target, struct ow_error *err);
+
+/* The options as a table for people. */
+void ow_options_help(FILE *out, const struct ow_option *table);
+
+/* Setters, by the type of the field. */
+int ow_option_flag(void *field, const char *value, struct ow_error *err);     /* bool: set to true */
+int ow_option_text(void *field, const char *value, struct ow_error *err);     /* const char *, points into argv */
+int ow_option_duration(void *field, const char *value, struct ow_error *err); /* int64_t ns, any sign */
+int ow_option_positive_duration(void *field, const char *value, struct ow_error *err); /* int64_t ns, above 0 */
+int ow_option_count(void *field, const char *value, struct ow_error *err); /* uint64_t: 1000, 1e6, 10k, 5M */
+int ow_option_share(void *field, const char *value, struct ow_error *err); /* double in 0..1: 0.01 or 1% */
+
+/* For setters of enums: *ret_index is the place of value in names; the error lists them. */
+int ow_option_choice(const char *const *names, size_t count, const char *value, size_t *ret_index,
+                     struct ow_error *err);
+
+/* The number of letters to change, add or leave out between two words, for "did you mean". */
+unsigned ow_word_distance(const char *a, const char *b);
+/* Words at most this far apart may be a slip of the fingers. */
+#define OW_WORD_NEAR 2
+
+#endif
