@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flow keys and the table that numbers them: open addressing over slots of {hash 32 bits, number 32 bits}, keys in
+ * chunks that never move, so that pointers to keys stay good until reset.
+ */
+#include "packet/flow.h"
+#include "base/bytes.h"
+#include "base/hash.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_BITS 12
+#define CHUNK_KEYS (1u << CHUNK_BITS)
+#define CHUNKS_MAX (OW_FLOWS_MAX >> CHUNK_BITS)
+#define SLOTS_MIN 1024u
+#define OVERFLOW_NUMBER (OW_FLOWS_MAX - 1)
+
+_Static_assert(sizeof(struct ow_flow_key) == 40, "keys are hashed and compared as five words");
+
+/* The low half of a slot is number + 1, so that 0 is an empty slot. */
+struct ow_flow_table {
+	uint64_t secret[6];
+	uint64_t *slot;
+	uint32_t slots; /* a power of two, at least twice the flows */
+	uint32_t count;
+	bool overflowed;
+	struct ow_flow_key *chunk[CHUNKS_MAX];
+};
+
+static bool has_ports(uint8_t proto)
+{
+	return proto == 6 || proto == 17 || proto == 33 || proto == 132 || proto == 136;
+}
+
+void ow_flow_key_of_packet(const struct ow_packet *packet, struct ow_flow_key *ret_key)
+{
+	*ret_key = (struct ow_flow_key){.proto = packet->proto, .version = packet->version};
+	if (packet->version == 4) {
+		memcpy(ret_key->src, packet->ip + 12, 4);
+		memcpy(ret_key->dst, packet->ip + 16, 4);
+	} else {
+		memcpy(ret_key->src, packet->ip + 8, 16);
+		memcpy(ret_key->dst, packet->ip + 24, 16);
+	}
+	if (packet->l4 && packet->end - packet->l4 >= 4 && has_ports(packet->proto)) {
+		ret_key->sport = ow_load_be16(packet->l4);
+		ret_key->dport = ow_load_be16(packet->l4 + 2);
+	}
+}
+
+void ow_flow_key_of_frame(const struct ow_frame *frame, struct ow_flow_key *ret_key)
+{
+	const uint8_t *p = frame->data;
+	*ret_key = (struct ow_flow_key){0};
+	switch (frame->linktype) {
+	case 1:
+		if (frame->caplen < 14)
+			break;
+		memcpy(ret_key->dst, p, 6);
+		memcpy(ret_key->src, p + 6, 6);
+		ret_key->ethertype = ow_load_be16(p + 12);
+		break;
+	case 113: /* Linux cooked, which knows the sender only */
+		if (frame->caplen < 16)
+			break;
+		memcpy(ret_key->src, p + 6, 6);
+		ret_key->ethertype = ow_load_be16(p + 14);
+		break;
+	case 276:
+		if (frame->caplen < 20)
+			break;
+		memcpy(ret_key->src, p + 12, 6);
+		ret_key->ethertype = ow_load_be16(p);
+		break;
+	default:
+		break;
+	}
+}
+
+static const char *proto_name(uint8_t proto)
+{
+	switch (proto) {
+	case 1:
+		return "icmp";
+	case 2:
+		return "igmp";
+	case 4:
+		return "ipip";
+	case 6:
+		return "tcp";
+	case 17:
+		return "udp";
+	case 33:
+		return "dccp";
+	case 41:
+		return "ipv6";
+	case 47:
+		return "gre";
+	case 50:
+		return "esp";
+	case 58:
+		return "icmpv6";
+	case 89:
+		return "ospf";
+	case 132:
+		return "sctp";
+	case 136:
+		return "udplite";
+	default:
+		return NULL;
+	}
+}
+
+#define ENDPOINT_TEXT (INET6_ADDRSTRLEN + 10)
+
+static void endpoint_text(const struct ow_flow_key *key, const uint8_t *address, uint16_t port, char text[ENDPOINT_TEXT])
+{
+	char number[INET6_ADDRSTRLEN];
+	inet_ntop(key->version == 4 ? AF_INET : AF_INET6, address, number, sizeof number);
+	if (!key->sport && !key->dport)
+		snprintf(text, ENDPOINT_TEXT, "%s", number);
+	else
+		snprintf(text, ENDPOINT_TEXT, key->version == 4 ? "%s:%u" : "[%s]:%u", number, port);
+}
+
+void ow_flow_key_text(const struct ow_flow_key *key, char text[OW_FLOW_TEXT])
+{
+	const uint8_t *s = key->src, *d = key->dst;
+	if (key->version != 4 && key->version != 6) {
+		snprintf(text, OW_FLOW_TEXT, "%02x:%02x:%02x:%02x:%02x:%02x > %02x:%02x:%02x:%02x:%02x:%02x 0x%04x", s[0], s[1],
+		         s[2], s[3], s[4], s[5], d[0], d[1], d[2], d[3], d[4], d[5], key->ethertype);
+		return;
+	}
+	char from[ENDPOINT_TEXT], to[ENDPOINT_TEXT];
+	endpoint_text(key, s, key->sport, from);
+	endpoint_text(key, d, key->dport, to);
+	const char *name = proto_name(key->proto);
+	if (name)
+		snprintf(text, OW_FLOW_TEXT, "%s > %s %s", from, to, name);
+	else
+		snprintf(text, OW_FLOW_TEXT, "%s > %s proto %u", from, to, key->proto);
+}
+
+int ow_flow_table_create(uint64_t seed, struct ow_flow_table **ret_table)
+{
+	struct ow_flow_table *table = calloc(1, sizeof *table);
+	if (!table)
+		return -ENOMEM;
+	table->slots = SLOTS_MIN;
+	table->slot = calloc(table->slots, sizeof *table->slot);
+	if (!table->slot) {
+		free(table);
+		return -ENOMEM;
+	}
+	for (unsigned i = 0; i < 6; i++)
+		table->secret[i] = ow_mix64(seed + (i + 1) * UINT64_C(0x9e3779b97f4a7c15));
+	*ret_table = table;
+	return 0;
+}
+
+void ow_flow_table_free(struct ow_flow_table *table)
+{
+	if (!table)
+		return;
+	for (unsigned i = 0; i < CHUNKS_MAX; i++)
+		free(table->chunk[i]);
+	free(table->slot);
+	free(table);
+}
+
+void ow_flow_table_reset(struct ow_flow_table *table)
+{
+	memset(table->slot, 0, table->slots * sizeof *table->slot);
+	table->count = 0;
+	table->overflowed = false;
+}
+
+static inline uint64_t hash_key(const struct ow_flow_table *table, const struct ow_flow_key *key)
+{
+	uint64_t k[5];
+	memcpy(k, key, sizeof k);
+	uint64_t h = ow_mum64(k[0] ^ table->secret[0], k[1] ^ table->secret[1]);
+	h ^= ow_mum64(k[2] ^ table->secret[2], k[3] ^ table->secret[3]);
+	return ow_mum64(h ^ table->secret[4], k[4] ^ table->secret[5]);
+}
+
+static inline bool same_key(const struct ow_flow_key *a, const struct ow_flow_key *b)
+{
+	uint64_t x[5], y[5];
+	memcpy(x, a, sizeof x);
+	memcpy(y, b, sizeof y);
+	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4]));
+}
+
+static inline struct ow_flow_key *key_at(const struct ow_flow_table *table, uint32_t number)
+{
+	return &table->chunk[number >> CHUNK_BITS][number & (CHUNK_KEYS - 1)];
+}
+
+/* The number of the key, or UINT32_MAX and the slot where it belongs. */
+static inline uint32_t look_up(const struct ow_flow_table *table, const struct ow_flow_key *key, uint64_t hash,
+                               uint32_t *ret_slot)
+{
+	uint32_t mask = table->slots - 1, i = (uint32_t)hash & mask;
+	for (; table->slot[i]; i = (i + 1) & mask) {
+		uint32_t number = (uint32_t)table->slot[i] - 1;
+		if (table->slot[i] >> 32 == hash >> 32 && same_key(key_at(table, number), key))
+			return number;
+	}
+	*ret_slot = i;
+	return UINT32_MAX;
+}
+
+static bool grow(struct ow_flow_table *table)
+{
+	uint32_t slots = table->slots * 2, mask = slots - 1;
+	uint64_t *slot = calloc(slots, sizeof *slot);
+	if (!slot)
+		return false;
+	for (uint32_t number = 0; number < table->count; number++) {
+		uint64_t hash = hash_key(table, key_at(table, number));
+		uint32_t i = (uint32_t)hash & mask;
+		while (slot[i])
+			i = (i + 1) & mask;
+		slot[i] = hash >> 32 << 32 | (number + 1);
+	}
+	free(table->slot);
+	table->slot = slot;
+	table->slots = slots;
+	return true;
+}
+
+/* Room for one more key, or false: at the cap, or out of memory. */
+static bool make_room(struct ow_flow_table *table)
+{
+	if (table->count == OVERFLOW_NUMBER)
+		return false;
+	struct ow_flow_key **chunk = &table->chunk[table->count >> CHUNK_BITS];
+	if (!*chunk)
+		*chunk = calloc(CHUNK_KEYS, sizeof **chunk);
+	return *chunk && (table->count < table->slots / 2 || grow(table));
+}
+
+uint32_t ow_flow_table_number(struct ow_flow_table *table, const struct ow_flow_key *key)
+{
+	uint64_t hash = hash_key(table, key);
+	uint32_t i = 0, number = look_up(table, key, hash, &i);
+	if (number != UINT32_MAX)
+		return number;
+	uint32_t slots = table->slots;
+	if (!make_room(table)) {
+		table->overflowed = true;
+		return OVERFLOW_NUMBER;
+	}
+	if (table->slots != slots)
+		look_up(table, key, hash, &i);
+	number = table->count++;
+	*key_at(table, number) = *key;
+	table->slot[i] = hash >> 32 << 32 | (number + 1);
+	return number;
+}
+
+uint32_t ow_flow_table_find(const struct ow_flow_table *table, const struct ow_flow_key *key)
+{
+	uint32_t slot;
+	return look_up(table, key, hash_key(table, key), &slot);
+}
+
+const struct ow_flow_key *ow_flow_table_key(const struct ow_flow_table *table, uint32_t number)
+{
+	static const struct ow_flow_key overflow;
+	return number < table->count ? key_at(table, number) : &overflow;
+}
+
+uint32_t ow_flow_table_count(const struct ow_flow_table *table)
+{
+	return table->overflowed ? OW_FLOWS_MAX : table->count;
+}

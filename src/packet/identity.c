@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Packet identity. What enters the 64-bit id, beside version and protocol:
+ *
+ *   IPv4   identification, MF, fragment offset, addresses, length. Not: DF (edge routers clear it), TOS, TTL,
+ *          checksum, options.
+ *   IPv6   addresses, and everything behind the last hop-by-hop or routing header: length, fragment header,
+ *          destination options, AH. While a routing header has segments left, the destination is the final one that
+ *          the header names, so that the id is the same before and after each waypoint.
+ *   TCP    all but the checksum. SYN: not the options (middleboxes clamp the MSS and strip what they do not know),
+ *          nor the data offset; the length is that of the payload.
+ *   UDP, UDP-Lite, DCCP, ICMP, ICMPv6, SCTP: all but the checksum. Everything else: all.
+ *   Level nat: no addresses, no ports, no ICMP query identifier; of ICMP errors only what a translator leaves alone.
+ *
+ * hash_limit: the id is that of the packet with all bytes from this offset (counted from the IP header) on taken as
+ * zero, while lengths are those of the whole packet. So a truncated and a whole capture of one packet agree as long
+ * as both hold the bytes in front of the limit. Both sides normally carry the same IPv4 options and extension headers;
+ * where one side lacks them, a limit that cuts the packet covers different bytes and the ids differ.
+ */
+#include "packet/identity.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "packet/walk.h"
+#include <errno.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define ETHERNET_MIN 60 /* without FCS; shorter frames are padded by the network card, after the sender's capture */
+
+#define TCP_FIN 0x01
+#define TCP_SYN 0x02
+#define TCP_RST 0x04
+
+/* Masks over bytes loaded little-endian: byte i of the header is bits 8i .. 8i+7. */
+#define KEEP_NO_PORTS    UINT64_C(0xffffffff00000000)
+#define KEEP_NO_SUM_AT_6 UINT64_C(0x0000ffffffffffff)
+#define KEEP_NO_SUM_AT_2 UINT64_C(0xffffffff0000ffff)
+#define KEEP_NO_ID_AT_4  UINT64_C(0xffff0000ffffffff)
+
+/* The transport part of an id: two words of header, one word of facts, and where the hashed remainder begins. */
+struct transport {
+	uint64_t head[2], facts;
+	uint32_t rest;   /* offset from the transport header */
+	uint32_t length; /* that enters the id */
+};
+
+/* What is hashed of one packet: the first `limit` bytes from the IP header on. */
+struct extent {
+	uint32_t limit;
+	uint32_t l4;     /* offset of the transport header (or of a later fragment's payload) */
+	uint64_t address, between; /* addresses; fragment header, AH and the like */
+	uint32_t length; /* bytes on the wire behind what may change */
+	uint8_t proto;   /* of the first of them */
+};
+
+void ow_identity_seed(struct ow_identity *identity, uint64_t seed)
+{
+	struct ow_random random;
+	ow_random_seed(&random, seed);
+	for (size_t i = 0; i < sizeof identity->secret; i += 8) {
+		uint64_t word = ow_random_u64(&random);
+		memcpy(identity->secret + i, &word, sizeof word);
+	}
+	identity->key = ow_random_u64(&random);
+}
+
+static inline uint64_t secret(const struct ow_identity *identity, unsigned i)
+{
+	return ow_load_le64(identity->secret + 8 * i);
+}
+
+static inline uint64_t hash_bytes(const struct ow_identity *identity, const uint8_t *p, uint32_t len)
+{
+	return XXH3_64bits_withSecret(p, len, identity->secret, sizeof identity->secret);
+}
+
+static inline uint64_t hash_pair(const struct ow_identity *identity, const uint8_t *p, unsigned i)
+{
+	return ow_mum64(ow_load_le64(p) ^ secret(identity, i), ow_load_le64(p + 8) ^ secret(identity, i + 1));
+}
+
+static inline uint32_t min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Of the len bytes at offset: how many are in front of the limit. */
+static inline uint32_t within(const struct extent *e, uint32_t offset, uint32_t len)
+{
+	return e->limit > offset ? min_u32(e->limit - offset, len) : 0;
+}
+
+/* IPv6 with extension headers, or AH in IPv4: decode has found the chain complete. */
+static void extent_behind(const struct ow_identity *identity, const struct ow_packet *packet, struct extent *e)
+{
+	const uint8_t *ip = packet->ip;
+	struct ow_extensions ext;
+	if (!ow_extensions_walk(ip, packet->end, e->l4, e->proto, &ext))
+		return;
+	e->l4 = ext.l4;
+	e->length = packet->ip_len - ext.stable;
+	e->proto = ext.stable_proto;
+	e->between = hash_bytes(identity, ip + ext.stable, within(e, ext.stable, ext.l4 - ext.stable));
+	if (!ext.routed || identity->level == OW_LEVEL_NAT)
+		return;
+	e->address = hash_pair(identity, ip + 8, 6);
+	if (ext.final && within(e, ext.final, 16) == 16)
+		e->address ^= hash_pair(identity, ip + ext.final, 8);
+}
+
+static inline void extent_of(const struct ow_identity *identity, const struct ow_packet *packet, struct extent *e)
+{
+	const uint8_t *ip = packet->ip;
+	bool nat = identity->level == OW_LEVEL_NAT;
+	e->limit = min_u32(identity->hash_limit, packet->ip_len);
+	e->between = 0;
+	if (packet->version == 4) {
+		e->l4 = (ip[0] & 15u) * 4;
+		e->proto = ip[9];
+		e->address = nat ? 0 : ow_load_le64(ip + 12);
+	} else {
+		e->l4 = 40;
+		e->proto = ip[6];
+		e->address = nat ? 0 : hash_pair(identity, ip + 8, 6) ^ hash_pair(identity, ip + 24, 8);
+	}
+	e->length = packet->ip_len - e->l4;
+	bool later = packet->version == 4 && ow_load_be16(ip + 6) & 0x1fff; /* a later fragment of AH has no AH */
+	if (ow_is_extension(packet->version, e->proto) && !later)
+		extent_behind(identity, packet, e);
+}
+
+/* ICMP errors behind a translator: type, code, MTU or pointer, and of the quoted packet its id, protocol and sequence. */
+static void icmp_error(const uint8_t *l4, uint32_t have, unsigned version, struct transport *t)
+{
+	const uint8_t *quoted = l4 + 8;
+	uint32_t header = version == 4 ? 20 : 40;
+	t->rest = UINT32_MAX;
+	if (have < 8 + header)
+		return;
+	uint8_t proto = version == 4 ? quoted[9] : quoted[6];
+	uint64_t ident = version == 4 ? ow_load_be16(quoted + 4) : 0;
+	if (version == 4)
+		header = (quoted[0] & 15u) * 4;
+	uint32_t word = 0;
+	if (header >= 20 && have >= 8 + header + 8)
+		word = ow_load_be32(quoted + header + 4);
+	if (proto == 17) /* length, not the checksum */
+		word &= 0xffff0000u;
+	else if (proto == 1 || proto == 58) /* sequence, not the identifier */
+		word &= 0x0000ffffu;
+	t->head[1] = (uint64_t)word << 32 | ident << 8 | proto;
+}
+
+static void icmp(const uint8_t *l4, uint32_t have, unsigned version, bool nat, struct transport *t)
+{
+	uint8_t type = l4[0];
+	t->head[0] &= KEEP_NO_SUM_AT_2;
+	t->rest = 8;
+	if (!nat)
+		return;
+	bool error = version == 4 ? type == 3 || type == 4 || type == 5 || type == 11 || type == 12 : type < 128;
+	bool query = version == 4 ? type == 0 || type == 8 || (type >= 13 && type <= 18) : type == 128 || type == 129;
+	if (error)
+		icmp_error(l4, have, version, t);
+	else if (query)
+		t->head[0] &= KEEP_NO_ID_AT_4;
+}
+
+static inline void tcp(const uint8_t *l4, const struct ow_packet *packet, uint64_t keep, struct transport *t)
+{
+	t->head[0] = ow_load_le64(l4) & keep;
+	t->head[1] = ow_load_le64(l4 + 8);
+	t->facts = (uint64_t)l4[18] << 16 | (uint64_t)l4[19] << 24;
+	t->rest = 20;
+	if (!(l4[13] & TCP_SYN) || packet->fragment)
+		return;
+	uint32_t header = (l4[12] >> 4) * 4u;
+	if (header >= 20 && header <= packet->l4_len) {
+		t->head[1] &= ~(UINT64_C(0xf0) << 32);
+		t->rest = header;
+		t->length = packet->l4_len - header;
+	}
+}
+
+/* The header words of the transport protocol at l4, of which `have` bytes count and at least 20 can be read. */
+static inline void transport_of(const uint8_t *l4, uint32_t have, const struct ow_packet *packet, bool nat,
+                                struct transport *t)
+{
+	uint64_t keep = nat ? KEEP_NO_PORTS : UINT64_MAX;
+	if (packet->proto == 6) {
+		tcp(l4, packet, keep, t);
+		return;
+	}
+	t->head[0] = ow_load_le64(l4);
+	t->head[1] = 0;
+	switch (packet->proto) {
+	case 17:  /* UDP */
+	case 33:  /* DCCP */
+	case 136: /* UDP-Lite */
+		t->head[0] &= keep & KEEP_NO_SUM_AT_6;
+		t->rest = 8;
+		break;
+	case 132: /* SCTP */
+		t->head[0] &= keep;
+		t->rest = 12;
+		break;
+	case 1:
+	case 58:
+		if ((packet->proto == 1) == (packet->version == 4)) {
+			icmp(l4, have, packet->version, nat, t);
+			break;
+		}
+		/* fall through */
+	default:
+		t->head[0] = 0;
+		t->rest = 0;
+		break;
+	}
+}
+
+/* One mix for all kinds of ids; `domain` keeps trains apart from packets. */
+static inline uint64_t combine(const struct ow_identity *identity, const struct extent *e, uint64_t where,
+                               const struct transport *t, uint64_t rest, unsigned domain)
+{
+	uint64_t facts = t->facts ^ (uint64_t)e->proto << 8 ^ domain;
+	uint64_t h = ow_mum64(e->address ^ e->between ^ secret(identity, 0), where ^ secret(identity, 1));
+	h ^= ow_mum64(t->head[0] ^ secret(identity, 2), t->head[1] ^ secret(identity, 3));
+	return ow_mum64(h ^ identity->key, (rest + facts) ^ secret(identity, 5));
+}
+
+/* A TCP segment with payload, whose header is in front of the limit: the id of its train. */
+static bool train_of(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e,
+                     struct ow_packet_id *ret_id)
+{
+	const uint8_t *l4 = packet->l4;
+	if (packet->proto != 6 || !l4 || packet->fragment || within(e, e->l4, 20) < 20 || packet->end - l4 < 20)
+		return false;
+	uint32_t header = (l4[12] >> 4) * 4u;
+	if (l4[13] & (TCP_SYN | TCP_RST) || header < 20 || header >= packet->l4_len)
+		return false;
+	uint32_t options = within(e, e->l4 + 20, header - 20);
+	if ((size_t)(packet->end - l4) < 20 + options)
+		return false;
+	struct transport t = {
+		.head[0] = identity->level == OW_LEVEL_NAT ? 0 : ow_load_le32(l4),
+		.head[1] = ow_load_le32(l4 + 8) | (uint64_t)header << 32,
+	};
+	struct extent train = *e;
+	train.between = 0;
+	uint64_t rest = options ? hash_bytes(identity, l4 + 20, options) : 0;
+	*ret_id = (struct ow_packet_id){
+		.id = combine(identity, &train, 0, &t, rest, packet->version | 0x80),
+		.seq = ow_load_be32(l4 + 4),
+		.len = packet->l4_len - header,
+	};
+	return true;
+}
+
+int ow_identity_of_packet(const struct ow_identity *identity, const struct ow_packet *packet, struct ow_packet_id *ret_id)
+{
+	const uint8_t *ip = packet->ip, *l4;
+	struct extent e;
+	extent_of(identity, packet, &e);
+	if (identity->segments && train_of(identity, packet, &e, ret_id))
+		return 0;
+	if (packet->truncated && (size_t)(packet->end - ip) < e.limit)
+		return -ENODATA;
+	uint32_t have = e.limit > e.l4 ? e.limit - e.l4 : 0;
+	uint8_t copy[48] = {0};
+	struct transport t = {.length = e.length};
+	l4 = ip + e.l4;
+	if (packet->l4 && have > 0) {
+		const uint8_t *head = l4;
+		if (have < 20) {
+			memcpy(copy, l4, have);
+			head = copy;
+		}
+		transport_of(head, have, packet, identity->level == OW_LEVEL_NAT, &t);
+	}
+	uint64_t rest = have > t.rest ? hash_bytes(identity, l4 + t.rest, have - t.rest) : 0;
+	/* Length, and for IPv4 the identification, MF and offset. */
+	uint64_t where = t.length;
+	if (packet->version == 4)
+		where |= (uint64_t)ow_load_be16(ip + 4) << 32 | (uint64_t)(ow_load_be16(ip + 6) & 0xbfff) << 48;
+	*ret_id = (struct ow_packet_id){.id = combine(identity, &e, where, &t, rest, packet->version)};
+	return 0;
+}
+
+int ow_identity_of_frame(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_packet_id *ret_id)
+{
+	uint32_t len = frame->len, limit = min_u32(len, identity->hash_limit);
+	const uint8_t *data = frame->data;
+	uint8_t padded[ETHERNET_MIN] = {0};
+	if (frame->caplen < limit)
+		return -ENODATA;
+	if (frame->linktype == 1 && len < ETHERNET_MIN) {
+		if (limit > 0)
+			memcpy(padded, data, limit);
+		data = padded;
+		len = ETHERNET_MIN;
+		limit = min_u32(len, identity->hash_limit);
+	}
+	uint64_t rest = limit ? hash_bytes(identity, data, limit) : 0;
+	*ret_id = (struct ow_packet_id){.id = ow_mum64(rest ^ identity->key, len ^ secret(identity, 1))};
+	return 0;
+}
+
+uint32_t ow_identity_available(const struct ow_packet *packet)
+{
+	return packet->truncated ? (uint32_t)(packet->end - packet->ip) : UINT32_MAX;
+}
