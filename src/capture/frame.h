@@ -6,12 +6,12 @@
 
 /* One captured frame. The bytes belong to the source and stay valid until its next call. */
 struct ow_frame {
-	int64_t time_ns;     /* since the Unix epoch */
+	int64_t time_ns; /* since the Unix epoch */
 	const uint8_t *data;
-	uint32_t caplen;     /* bytes at data; never more than len */
-	uint32_t len;        /* bytes on the wire (or in the superframe) */
-	uint64_t number;     /* 1-based number of the record in its source */
-	uint16_t linktype;   /* LINKTYPE_ value, https://www.tcpdump.org/linktypes.html */
+	uint32_t caplen;   /* bytes at data; never more than len */
+	uint32_t len;      /* bytes on the wire (or in the superframe) */
+	uint64_t number;   /* 1-based number of the record in its source */
+	uint16_t linktype; /* LINKTYPE_ value, https://www.tcpdump.org/linktypes.html */
 };
 
 #endif

@@ -17,12 +17,12 @@ struct ow_reader;
 
 struct ow_reader_info {
 	const char *path;
-	const char *format;      /* "pcap", "pcapng", ... */
+	const char *format; /* "pcap", "pcapng", ... */
 	bool compressed;
-	uint16_t linktype;       /* of the file (first interface) */
-	uint32_t snaplen;        /* as the file declares it; 0 = unlimited or unknown */
-	int64_t resolution_ns;   /* 1000 for microsecond files; 1 for nanoseconds and finer */
-	uint64_t size_bytes;     /* of the file on disk, for progress */
+	uint16_t linktype;     /* of the file (first interface) */
+	uint32_t snaplen;      /* as the file declares it; 0 = unlimited or unknown */
+	int64_t resolution_ns; /* 1000 for microsecond files; 1 for nanoseconds and finer */
+	uint64_t size_bytes;   /* of the file on disk, for progress */
 };
 
 int ow_reader_open(const char *path, struct ow_reader **ret_reader, struct ow_error *err);

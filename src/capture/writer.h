@@ -14,14 +14,14 @@ enum ow_file_format { OW_FILE_PCAP, OW_FILE_PCAPNG };
 struct ow_writer_options {
 	enum ow_file_format format;
 	uint16_t linktype;
-	uint32_t snaplen;        /* frames are cut to this; 0 = 262144 */
-	bool nanoseconds;        /* pcap: the nanosecond magic */
-	bool big_endian;         /* pcap and pcapng */
+	uint32_t snaplen; /* frames are cut to this; 0 = 262144 */
+	bool nanoseconds; /* pcap: the nanosecond magic */
+	bool big_endian;  /* pcap and pcapng */
 	bool gzip;
 	/* pcapng only: */
-	int tsresol;             /* the if_tsresol byte: 6, 9, or 0x80|n for 2^-n; 0 = 6 or 9 after `nanoseconds` */
-	int64_t tsoffset_s;      /* if_tsoffset, seconds; stored times are relative to it */
-	unsigned interfaces;     /* number of interface blocks, frames go round robin; 0 = 1 */
+	int tsresol;         /* the if_tsresol byte: 6, 9, or 0x80|n for 2^-n; 0 = 6 or 9 after `nanoseconds` */
+	int64_t tsoffset_s;  /* if_tsoffset, seconds; stored times are relative to it */
+	unsigned interfaces; /* number of interface blocks, frames go round robin; 0 = 1 */
 };
 
 int ow_writer_open(const char *path, const struct ow_writer_options *options, struct ow_writer **ret_writer,

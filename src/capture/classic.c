@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Classic pcap: a 24-byte file header, then records of a 16-byte header (seconds, sub-seconds, bytes captured, bytes on
+ * the wire; all 32 bits in the byte order of the magic) and the captured bytes.
+ *
+ * The walk hands out pointers into its buffer, so a frame costs a few loads. The buffer is laid out as
+ *
+ *     [ room for a record cut by the end of the last fill | one fill of the file, page-aligned ]
+ *
+ * so that reads stay aligned in memory as in the file and only the cut record is copied.
+ *
+ * Sub-seconds of a second or more (as some damaged or hand-made files have) are carried, as tcpdump does; unsigned
+ * 32-bit fields cannot overflow OW_CAPTURE_TIME_MAX_NS. A captured length over the wire length raises the latter.
+ */
+#include "capture/walk.h"
+
+#include "base/bytes.h"
+#include "base/time.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#define FILL_BYTES  ((size_t)256 << 10) /* of the file at a time: stays in the second-level cache */
+#define PAGE_BYTES  4096U
+#define SPARE_BYTES (OW_CAPTURE_CAPLEN_MAX + PAGE_BYTES) /* holds any cut record: more than the cap and its header */
+
+struct classic {
+	struct ow_walk walk;
+	uint8_t *buffer;     /* SPARE_BYTES + FILL_BYTES */
+	const uint8_t *next; /* first byte not handed out */
+	const uint8_t *end;  /* of the valid bytes */
+	uint64_t offset;     /* of next in the unpacked file */
+	bool swapped;
+	int64_t tick_ns;
+};
+
+static inline uint32_t load32(const uint8_t *p, bool swapped)
+{
+	return swapped ? ow_load_be32(p) : ow_load_le32(p);
+}
+
+/* Hands out whole records of the buffer; stops before one that is incomplete or absurd. */
+static inline __attribute__((always_inline)) size_t walk_buffer(struct classic *c, bool swapped,
+                                                                struct ow_frame *frames, size_t max)
+{
+	const uint8_t *p = c->next, *end = c->end;
+	uint64_t number = c->walk.number;
+	int64_t tick_ns = c->tick_ns;
+	uint16_t linktype = c->walk.info->linktype;
+	size_t n = 0;
+
+	while (n < max && (size_t)(end - p) >= OW_PCAP_RECORD_BYTES) {
+		uint32_t caplen = load32(p + 8, swapped), len = load32(p + 12, swapped);
+		if (caplen > OW_CAPTURE_CAPLEN_MAX || (size_t)(end - p) - OW_PCAP_RECORD_BYTES < caplen)
+			break;
+		frames[n++] = (struct ow_frame){
+			.time_ns = load32(p, swapped) * OW_NS_PER_S + load32(p + 4, swapped) * tick_ns,
+			.data = p + OW_PCAP_RECORD_BYTES,
+			.caplen = caplen,
+			.len = len < caplen ? caplen : len,
+			.number = ++number,
+			.linktype = linktype,
+		};
+		p += OW_PCAP_RECORD_BYTES + caplen;
+	}
+	c->offset += (uint64_t)(p - c->next);
+	c->next = p;
+	c->walk.number = number;
+	return n;
+}
+
+/* Moves the cut record before the fill area and fills that. At the end of the source *ret_got is 0. */
+static int refill(struct classic *c, size_t *ret_got, struct ow_error *err)
+{
+	size_t left = (size_t)(c->end - c->next);
+	uint8_t *fill = c->buffer + SPARE_BYTES;
+	int r;
+
+	memmove(fill - left, c->next, left);
+	c->next = fill - left;
+	c->end = fill;
+	r = ow_source_read(c->walk.source, fill, FILL_BYTES, ret_got, err);
+	if (r == 0)
+		c->end += *ret_got;
+	return r;
+}
+
+/* The record at next is absurd or incomplete, or the source ended before its time: says why. */
+static void note_end(struct classic *c)
+{
+	const char *name = ow_source_name(c->walk.source), *packed = ow_source_damage(c->walk.source);
+	unsigned long long number = c->walk.number + 1, offset = c->offset;
+	size_t left = (size_t)(c->end - c->next);
+
+	if (left >= OW_PCAP_RECORD_BYTES && load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX)
+		ow_error_set(
+			&c->walk.damage, EINVAL,
+			"%s: damaged at record %llu at offset %llu (a record of %u bytes; at most %u are believed)",
+			name, number, offset, load32(c->next + 8, c->swapped), OW_CAPTURE_CAPLEN_MAX);
+	else if (packed)
+		ow_error_set(&c->walk.damage, EINVAL, "%s: %s, after %llu whole records", name, packed, number - 1);
+	else if (left >= OW_PCAP_RECORD_BYTES)
+		ow_error_set(&c->walk.damage, EINVAL,
+		             "%s: cut off in record %llu at offset %llu (a record of %zu bytes, %zu present)", name,
+		             number, offset, OW_PCAP_RECORD_BYTES + (size_t)load32(c->next + 8, c->swapped), left);
+	else if (left)
+		ow_error_set(&c->walk.damage, EINVAL,
+		             "%s: cut off in record %llu at offset %llu (a record header of %d bytes, %zu present)",
+		             name, number, offset, OW_PCAP_RECORD_BYTES, left);
+}
+
+static int classic_read(struct ow_walk *walk, struct ow_frame *frames, size_t max, struct ow_error *err)
+{
+	struct classic *c = (struct classic *)walk;
+
+	if (max > INT_MAX)
+		max = INT_MAX;
+	for (;;) {
+		size_t got = 0;
+		size_t n = c->swapped ? walk_buffer(c, true, frames, max) : walk_buffer(c, false, frames, max);
+		if (n)
+			return (int)n;
+		bool absurd = (size_t)(c->end - c->next) >= OW_PCAP_RECORD_BYTES &&
+		              load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX;
+		if (!absurd) {
+			int r = refill(c, &got, err);
+			if (r < 0)
+				return r;
+		}
+		if (got == 0) {
+			note_end(c);
+			return 0;
+		}
+	}
+}
+
+static int classic_rewind(struct ow_walk *walk, struct ow_error *err)
+{
+	struct classic *c = (struct classic *)walk;
+	uint8_t head[OW_PCAP_HEADER_BYTES];
+	size_t got;
+	int r = ow_source_read(walk->source, head, sizeof head, &got, err);
+
+	if (r < 0)
+		return r;
+	c->next = c->end = c->buffer + SPARE_BYTES;
+	c->offset = got;
+	return 0;
+}
+
+static void classic_free(struct ow_walk *walk)
+{
+	struct classic *c = (struct classic *)walk;
+
+	free(c->buffer);
+	free(c);
+}
+
+static const struct ow_walk_ops classic_ops = {
+	.read = classic_read,
+	.rewind = classic_rewind,
+	.free = classic_free,
+};
+
+int ow_walk_classic(struct ow_source *source, const uint8_t *head, struct ow_reader_info *info,
+                    struct ow_walk **ret_walk, struct ow_error *err)
+{
+	struct classic *c = calloc(1, sizeof *c);
+	uint8_t *buffer = aligned_alloc(PAGE_BYTES, SPARE_BYTES + FILL_BYTES);
+	uint32_t magic = ow_load_le32(head);
+
+	if (!c || !buffer) {
+		free(c);
+		free(buffer);
+		return ow_error_set(err, ENOMEM, "%s: out of memory", ow_source_name(source));
+	}
+	c->walk = (struct ow_walk){.ops = &classic_ops, .source = source, .info = info};
+	c->buffer = buffer;
+	c->next = c->end = buffer + SPARE_BYTES;
+	c->offset = OW_PCAP_HEADER_BYTES;
+	c->swapped = magic != 0xa1b2c3d4 && magic != 0xa1b23c4d;
+	c->tick_ns = load32(head, c->swapped) == 0xa1b23c4d ? 1 : OW_NS_PER_US;
+	info->format = "pcap";
+	info->resolution_ns = c->tick_ns;
+	info->snaplen = load32(head + 16, c->swapped);
+	info->linktype = (uint16_t)load32(head + 20, c->swapped); /* the upper half has the FCS length and flags */
+	*ret_walk = &c->walk;
+	return 0;
+}
