@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the time of a packet goes: bench_stages CAPTURE [ROUNDS]
+ * Each stage is timed with all stages before it, over the whole file, so that the differences are the stages; beside
+ * it libpcap's own walk of the same file. Prints the best and the median round in ns a packet. The file should be in
+ * the page cache, which the first round sees to.
+ */
+#include "base/time.h"
+#include "capture/reader.h"
+#include "estimate/delay.h"
+#include "packet/flow.h"
+#include "packet/identity.h"
+#include <inttypes.h>
+#include <pcap/pcap.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define BATCH      256
+#define ROUNDS_MAX 1000
+
+enum stage { STAGE_LIBPCAP, STAGE_READ, STAGE_DECODE, STAGE_IDENTITY, STAGE_FLOW, STAGE_DELAY, STAGES };
+static const char *const stage_name[STAGES] = {
+	"libpcap, pcap_next_ex", "read", "read, decode", "read, decode, id", "read, decode, id, flow", "all, and a delay sample",
+};
+
+struct bench {
+	const char *path;
+	struct ow_reader *reader;
+	struct ow_flow_table *flows;
+	struct ow_delays *delays;
+	struct ow_identity identity;
+	uint64_t packets, sum; /* of the last round; the sum keeps the work from being optimised away */
+};
+
+static double now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static int walk_libpcap(struct bench *bench)
+{
+	char text[PCAP_ERRBUF_SIZE];
+	pcap_t *pcap = pcap_open_offline_with_tstamp_precision(bench->path, PCAP_TSTAMP_PRECISION_NANO, text);
+	struct pcap_pkthdr *header;
+	const u_char *data;
+	int r;
+	if (!pcap)
+		return -1;
+	while ((r = pcap_next_ex(pcap, &header, &data)) == 1) {
+		bench->packets++;
+		bench->sum += header->caplen;
+	}
+	pcap_close(pcap);
+	return r == PCAP_ERROR_BREAK ? 0 : -1;
+}
+
+static void use_frame(struct bench *bench, const struct ow_frame *frame, enum stage stage)
+{
+	struct ow_packet packet;
+	struct ow_packet_id id;
+	struct ow_flow_key key;
+	bench->sum += frame->caplen;
+	if (stage < STAGE_DECODE || ow_packet_decode(frame, false, &packet) != OW_DECODE_IP)
+		return;
+	bench->sum += packet.ip_len;
+	if (stage < STAGE_IDENTITY || ow_identity_of_packet(&bench->identity, &packet, &id) < 0)
+		return;
+	bench->sum += id.id;
+	if (stage < STAGE_FLOW)
+		return;
+	ow_flow_key_of_packet(&packet, &key);
+	bench->sum += ow_flow_table_number(bench->flows, &key);
+	if (stage >= STAGE_DELAY)
+		ow_delays_add(bench->delays, (int64_t)(id.id & 0xfffff), 1);
+}
+
+static int walk(struct bench *bench, enum stage stage)
+{
+	struct ow_frame frames[BATCH];
+	struct ow_error err;
+	int n;
+	bench->packets = bench->sum = 0;
+	if (stage == STAGE_LIBPCAP)
+		return walk_libpcap(bench);
+	n = ow_reader_rewind(bench->reader, &err);
+	while (n >= 0 && (n = ow_reader_read(bench->reader, frames, BATCH, &err)) > 0) {
+		bench->packets += (uint64_t)n;
+		for (int i = 0; i < n; i++)
+			use_frame(bench, &frames[i], stage);
+	}
+	if (n < 0)
+		fprintf(stderr, "bench_stages: %s\n", err.text);
+	return n;
+}
+
+/* Truncated packets give the id only what all of them hold, as in a match. */
+static int limit_identity(struct bench *bench, struct ow_error *err)
+{
+	struct ow_frame frames[BATCH];
+	struct ow_packet packet;
+	int n;
+	while ((n = ow_reader_read(bench->reader, frames, BATCH, err)) > 0) {
+		for (int i = 0; i < n; i++) {
+			if (ow_packet_decode(&frames[i], false, &packet) != OW_DECODE_IP)
+				continue;
+			uint32_t available = ow_identity_available(&packet);
+			if (available < bench->identity.hash_limit)
+				bench->identity.hash_limit = available;
+		}
+	}
+	return n;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* Rounds of the stages alternate, so that a busy machine disturbs all of them. */
+static int run(struct bench *bench, unsigned rounds)
+{
+	static double ns[STAGES][ROUNDS_MAX];
+	uint64_t packets = 0;
+	for (unsigned round = 0; round < rounds; round++) {
+		for (enum stage stage = 0; stage < STAGES; stage++) {
+			double start = now_ns();
+			if (walk(bench, stage) < 0)
+				return -1;
+			ns[stage][round] = (now_ns() - start) / (double)(bench->packets ? bench->packets : 1);
+			if (packets && packets != bench->packets) {
+				fprintf(stderr, "bench_stages: %s: %s sees %" PRIu64 " packets, not %" PRIu64 "\n", bench->path,
+				        stage_name[stage], bench->packets, packets);
+				return -1;
+			}
+			packets = bench->packets;
+		}
+	}
+	printf("%-26s %10s %10s   ns a packet, %" PRIu64 " packets, %u rounds\n", "stage", "best", "median", packets, rounds);
+	for (enum stage stage = 0; stage < STAGES; stage++) {
+		qsort(ns[stage], rounds, sizeof **ns, compare);
+		printf("%-26s %10.1f %10.1f\n", stage_name[stage], ns[stage][0], ns[stage][rounds / 2]);
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : 5;
+	struct bench bench = {.path = argc > 1 ? argv[1] : NULL};
+	struct ow_error err = {""};
+	int r = -1;
+	if (argc < 2 || rounds < 1 || rounds > ROUNDS_MAX) {
+		fprintf(stderr, "usage: bench_stages CAPTURE [ROUNDS]\n");
+		return 2;
+	}
+	bench.identity = (struct ow_identity){.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX};
+	ow_identity_seed(&bench.identity, 1);
+	if (ow_reader_open(bench.path, &bench.reader, &err) < 0 || limit_identity(&bench, &err) < 0)
+		fprintf(stderr, "bench_stages: %s\n", err.text);
+	else if (ow_flow_table_create(1, &bench.flows) == 0 && ow_delays_create(&bench.delays) == 0)
+		r = run(&bench, (unsigned)rounds);
+	ow_delays_free(bench.delays);
+	ow_flow_table_free(bench.flows);
+	ow_reader_close(bench.reader);
+	return r < 0;
+}
