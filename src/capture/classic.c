@@ -92,13 +92,13 @@ static void note_end(struct classic *c)
 	unsigned long long number = c->walk.number + 1, offset = c->offset;
 	size_t left = (size_t)(c->end - c->next);
 
-	if (left >= OW_PCAP_RECORD_BYTES && load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX)
+	if (packed)
+		ow_error_set(&c->walk.damage, EINVAL, "%s: %s, after %llu whole records", name, packed, number - 1);
+	else if (left >= OW_PCAP_RECORD_BYTES && load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX)
 		ow_error_set(
 			&c->walk.damage, EINVAL,
 			"%s: damaged at record %llu at offset %llu (a record of %u bytes; at most %u are believed)",
 			name, number, offset, load32(c->next + 8, c->swapped), OW_CAPTURE_CAPLEN_MAX);
-	else if (packed)
-		ow_error_set(&c->walk.damage, EINVAL, "%s: %s, after %llu whole records", name, packed, number - 1);
 	else if (left >= OW_PCAP_RECORD_BYTES)
 		ow_error_set(&c->walk.damage, EINVAL,
 		             "%s: cut off in record %llu at offset %llu (a record of %zu bytes, %zu present)", name,

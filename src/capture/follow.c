@@ -106,10 +106,10 @@ static void begin_section(struct ow_follow *f)
 {
 	bool big_endian = ow_load_be32(f->kept + 8) == ORDER_MAGIC;
 
-	if (f->sections++ && big_endian != f->big_endian)
+	f->lost = !big_endian && ow_load_le32(f->kept + 8) != ORDER_MAGIC;
+	if (f->sections++ && big_endian != f->big_endian && !f->lost)
 		f->mixed_order = true;
 	f->big_endian = big_endian;
-	f->lost = !big_endian && ow_load_le32(f->kept + 8) != ORDER_MAGIC;
 	f->n_linktypes = 0;
 	free(f->linktypes);
 	f->linktypes = NULL;

@@ -129,6 +129,7 @@ static int note_end(struct foreign *f, struct ow_error *err)
 	const char *name = ow_source_name(f->walk.source), *packed = ow_source_damage(f->walk.source);
 	unsigned long long records = f->walk.number;
 	const char *text;
+	char magic[4];
 	int r;
 
 	if (f->trouble_code < 0)
@@ -139,6 +140,9 @@ static int note_end(struct foreign *f, struct ow_error *err)
 	}
 	if (f->stopped == PCAP_ERROR_BREAK)
 		return 0;
+	/* libpcap stops at the length of a section in the other byte order; the follower needs the magic behind it. */
+	if (f->pcapng && f->follow.pos)
+		feed_read(f, magic, sizeof magic);
 	r = refuse(f, err);
 	if (r < 0)
 		return r;
@@ -290,7 +294,7 @@ int ow_walk_foreign(struct ow_source *source, struct ow_reader_info *info, struc
 		foreign_free(&f->walk);
 		return r;
 	}
-	info->format = f->pcapng ? "pcapng" : "pcap (modified)";
+	info->format = f->pcapng ? "pcapng" : "pcap (variant)";
 	info->snaplen = f->pcapng ? f->follow.snaplen : (uint32_t)pcap_snapshot(f->pcap);
 	info->linktype = f->pcapng ? f->follow.linktype : to_linktype(pcap_datalink(f->pcap));
 	if (f->follow.resolution_ns > info->resolution_ns)

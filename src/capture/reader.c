@@ -71,6 +71,8 @@ static int start_walk(struct ow_reader *r, struct ow_error *err)
 		return result;
 	switch (recognise(head, got)) {
 	case KIND_CLASSIC:
+		if (got < sizeof head && ow_source_damage(r->source))
+			return refuse(r->source, head, got, err);
 		if (got < sizeof head)
 			return ow_error_set(err, EINVAL, "%s: cut off in the file header (%zu of %zu bytes)",
 			                    ow_source_name(r->source), got, sizeof head);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "craft.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <zlib.h>
+
+struct craft *craft_new(bool big_endian)
+{
+	struct craft *c = malloc(sizeof *c);
+
+	assert_non_null(c);
+	c->big_endian = big_endian;
+	c->size = 0;
+	return c;
+}
+
+void craft_fill(struct craft *c, uint8_t byte, size_t n)
+{
+	assert_true(n <= CRAFT_MAX - c->size);
+	memset(c->bytes + c->size, byte, n);
+	c->size += n;
+}
+
+static void put(struct craft *c, uint64_t v, int width)
+{
+	for (int i = 0; i < width; i++)
+		craft_fill(c, (uint8_t)(v >> 8 * (c->big_endian ? width - 1 - i : i)), 1);
+}
+
+void craft_16(struct craft *c, uint16_t v)
+{
+	put(c, v, 2);
+}
+
+void craft_32(struct craft *c, uint32_t v)
+{
+	put(c, v, 4);
+}
+
+void craft_64(struct craft *c, uint64_t v)
+{
+	put(c, v, 8);
+}
+
+void craft_pcap(struct craft *c, uint32_t magic, uint32_t snaplen, uint32_t linktype)
+{
+	craft_32(c, magic);
+	craft_16(c, 2);
+	craft_16(c, 4);
+	craft_64(c, 0);
+	craft_32(c, snaplen);
+	craft_32(c, linktype);
+}
+
+void craft_record(struct craft *c, uint32_t s, uint32_t sub, uint32_t caplen, uint32_t len)
+{
+	craft_32(c, s);
+	craft_32(c, sub);
+	craft_32(c, caplen);
+	craft_32(c, len);
+	craft_fill(c, (uint8_t)(0x40 + s), caplen);
+}
+
+size_t craft_begin(struct craft *c, uint32_t type)
+{
+	size_t begin = c->size;
+
+	craft_32(c, type);
+	craft_32(c, 0);
+	return begin;
+}
+
+void craft_end(struct craft *c, size_t begin)
+{
+	size_t end;
+
+	craft_fill(c, 0, (begin - c->size) % 4);
+	end = c->size;
+	c->size = begin + 4;
+	craft_32(c, (uint32_t)(end + 4 - begin));
+	c->size = end;
+	craft_32(c, (uint32_t)(end + 4 - begin));
+}
+
+void craft_section(struct craft *c)
+{
+	size_t begin = craft_begin(c, 0x0a0d0d0a);
+
+	craft_32(c, 0x1a2b3c4d);
+	craft_16(c, 1);
+	craft_16(c, 0);
+	craft_64(c, UINT64_MAX);
+	craft_end(c, begin);
+}
+
+void craft_interface(struct craft *c, uint16_t linktype, uint32_t snaplen, int tsresol)
+{
+	size_t begin = craft_begin(c, 1);
+
+	craft_16(c, linktype);
+	craft_16(c, 0);
+	craft_32(c, snaplen);
+	craft_16(c, 2); /* if_name, to be skipped */
+	craft_16(c, 5);
+	craft_fill(c, 'e', 5);
+	craft_fill(c, 0, 3);
+	if (tsresol >= 0) {
+		craft_16(c, 9);
+		craft_16(c, 1);
+		craft_fill(c, (uint8_t)tsresol, 1);
+		craft_fill(c, 0, 3);
+	}
+	craft_32(c, 0);
+	craft_end(c, begin);
+}
+
+void craft_packet(struct craft *c, uint32_t interface, uint64_t ticks, uint32_t caplen, uint32_t len)
+{
+	size_t begin = craft_begin(c, 6);
+
+	craft_32(c, interface);
+	craft_32(c, (uint32_t)(ticks >> 32));
+	craft_32(c, (uint32_t)ticks);
+	craft_32(c, caplen);
+	craft_32(c, len);
+	craft_fill(c, (uint8_t)(0x40 + interface), caplen);
+	craft_end(c, begin);
+}
+
+uint8_t *craft_gzip(const struct craft *c, size_t *ret_size)
+{
+	z_stream z = {0};
+	size_t room;
+	uint8_t *packed;
+
+	assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	room = deflateBound(&z, c->size);
+	packed = malloc(room);
+	assert_non_null(packed);
+	z.next_in = (uint8_t *)c->bytes;
+	z.avail_in = (uInt)c->size;
+	z.next_out = packed;
+	z.avail_out = (uInt)room;
+	assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+	*ret_size = room - z.avail_out;
+	deflateEnd(&z);
+	return packed;
+}
+
+static void keep(struct outcome *o, const struct ow_frame *frame)
+{
+	volatile uint8_t touched = 0;
+
+	assert_true(frame->caplen <= frame->len);
+	assert_int_equal(frame->number, o->n + 1);
+	for (uint32_t i = 0; i < frame->caplen; i++)
+		touched ^= frame->data[i];
+	if (o->n < sizeof o->frames / sizeof *o->frames) {
+		o->frames[o->n] = *frame;
+		o->frames[o->n].data = NULL;
+		o->first[o->n] = frame->caplen ? frame->data[0] : 0;
+	}
+	o->n++;
+}
+
+struct outcome read_all(const char *path)
+{
+	struct outcome o = {0};
+	struct ow_error err = {""};
+	struct ow_reader *reader = NULL;
+	struct ow_frame frames[16];
+
+	o.opened = ow_reader_open(path, &reader, &err);
+	while (o.opened == 0 && (o.result = ow_reader_read(reader, frames, 16, &err)) > 0) {
+		assert_true(o.result <= 16);
+		for (int i = 0; i < o.result; i++)
+			keep(&o, &frames[i]);
+	}
+	memcpy(o.text, err.text, sizeof o.text);
+	if (o.opened == 0) {
+		o.info = *ow_reader_info(reader);
+		snprintf(o.format, sizeof o.format, "%s", o.info.format);
+		o.damaged = ow_reader_damage(reader);
+		if (o.damaged)
+			snprintf(o.text, sizeof o.text, "%s", ow_reader_damage(reader));
+		assert_int_equal(ow_reader_read(reader, frames, 16, &err), 0); /* the end stays the end */
+	}
+	ow_reader_close(reader);
+	return o;
+}
+
+struct outcome read_bytes(struct scratch *s, const void *bytes, size_t size)
+{
+	return read_all(scratch_save(s, "crafted", bytes, size));
+}
+
+struct outcome read_craft(struct scratch *s, const struct craft *c)
+{
+	return read_bytes(s, c->bytes, c->size);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_TESTS_CAPTURE_CRAFT_H
+#define OW_TESTS_CAPTURE_CRAFT_H
+
+#include "capture/reader.h"
+#include "scratch.h"
+
+/* Capture files put together byte by byte, good and bad, and what the reader makes of them. */
+#define CRAFT_MAX ((size_t)4 << 20)
+
+struct craft {
+	bool big_endian;
+	size_t size;
+	uint8_t bytes[CRAFT_MAX];
+};
+
+struct craft *craft_new(bool big_endian); /* the caller frees it */
+void craft_16(struct craft *craft, uint16_t v);
+void craft_32(struct craft *craft, uint32_t v);
+void craft_64(struct craft *craft, uint64_t v);
+void craft_fill(struct craft *craft, uint8_t byte, size_t n);
+
+/* classic pcap */
+void craft_pcap(struct craft *craft, uint32_t magic, uint32_t snaplen, uint32_t linktype);
+void craft_record(struct craft *craft, uint32_t s, uint32_t sub, uint32_t caplen, uint32_t len);
+
+/* pcapng; a body is put between begin and end */
+size_t craft_begin(struct craft *craft, uint32_t type);
+void craft_end(struct craft *craft, size_t begin);
+void craft_section(struct craft *craft);
+void craft_interface(struct craft *craft, uint16_t linktype, uint32_t snaplen, int tsresol); /* -1: no option */
+void craft_packet(struct craft *craft, uint32_t interface, uint64_t ticks, uint32_t caplen, uint32_t len);
+
+/* gzip of the whole as one member; *ret_size bytes that the caller frees */
+uint8_t *craft_gzip(const struct craft *craft, size_t *ret_size);
+
+/* All of a file. text is the error or the damage. */
+struct outcome {
+	int opened; /* result of open */
+	int result; /* of the last read: 0 or negative */
+	bool damaged;
+	char text[512];
+	size_t n;
+	struct ow_frame frames[64]; /* the first ones, without data */
+	uint8_t first[64];          /* first byte of each */
+	struct ow_reader_info info; /* after the last read; path and format must not be used */
+	char format[32];
+};
+
+struct outcome read_all(const char *path);
+struct outcome read_craft(struct scratch *scratch, const struct craft *craft);
+struct outcome read_bytes(struct scratch *scratch, const void *bytes, size_t size);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Classic pcap: what its fields may say, records of every size, damage at every place. */
+#include "craft.h"
+
+#include "base/time.h"
+#include "capture/walk.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static void test_fields(void **state)
+{
+	static const uint32_t magics[] = {0xa1b2c3d4, 0xa1b23c4d};
+
+	for (int bits = 0; bits < 4; bits++) {
+		struct craft *c = craft_new(bits & 1);
+		int64_t tick_ns = bits & 2 ? 1 : 1000;
+		craft_pcap(c, magics[bits >> 1], 96, 0xf400007f); /* an FCS length above the link type */
+		craft_record(c, 1, 999999, 4, 9);
+		craft_record(c, UINT32_MAX, UINT32_MAX, 4, 4); /* year 2106, sub-seconds of over a second */
+		craft_record(c, 0, 0, 0, 0);
+		craft_record(c, 2, 5, 8, 4);            /* more captured than there was */
+		craft_record(c, 3, 5, 500, UINT32_MAX); /* over the snaplen */
+		struct outcome o = read_craft(*state, c);
+		assert_int_equal(o.opened, 0);
+		assert_int_equal(o.result, 0);
+		assert_false(o.damaged);
+		assert_string_equal(o.format, "pcap");
+		assert_int_equal(o.info.linktype, 127);
+		assert_int_equal(o.info.snaplen, 96);
+		assert_int_equal(o.info.resolution_ns, tick_ns);
+		assert_int_equal(o.info.size_bytes, c->size);
+		assert_int_equal(o.n, 5);
+		assert_int_equal(o.frames[0].time_ns, OW_NS_PER_S + 999999 * tick_ns);
+		assert_int_equal(o.frames[0].caplen, 4);
+		assert_int_equal(o.frames[0].len, 9);
+		assert_int_equal(o.frames[0].linktype, 127);
+		assert_int_equal(o.first[0], 0x41);
+		assert_int_equal(o.frames[1].time_ns, UINT32_MAX * OW_NS_PER_S + UINT32_MAX * tick_ns);
+		assert_true(o.frames[1].time_ns < OW_CAPTURE_TIME_MAX_NS);
+		assert_int_equal(o.frames[2].time_ns, 0);
+		assert_int_equal(o.frames[2].len, 0);
+		assert_int_equal(o.frames[3].caplen, 8);
+		assert_int_equal(o.frames[3].len, 8);
+		assert_int_equal(o.frames[4].caplen, 500);
+		assert_int_equal(o.frames[4].len, UINT32_MAX);
+		free(c);
+	}
+}
+
+/* Every cut of a file gives the whole records before it, and says so unless it lies between records. */
+static void test_cut_everywhere(void **state)
+{
+	static const uint32_t caplens[] = {0, 1, 16, 40, 3};
+	struct craft *c = craft_new(false);
+	size_t ends[6] = {24}, whole = 0;
+
+	craft_pcap(c, 0xa1b2c3d4, 65535, 1);
+	for (size_t i = 0; i < 5; i++) {
+		craft_record(c, 1, 0, caplens[i], caplens[i]);
+		ends[i + 1] = c->size;
+	}
+	for (size_t cut = 0; cut <= c->size; cut++) {
+		struct outcome o = read_bytes(*state, c->bytes, cut);
+		if (cut < 24) {
+			assert_int_equal(o.opened, -EINVAL);
+			continue;
+		}
+		if (whole < 5 && cut == ends[whole + 1])
+			whole++;
+		assert_int_equal(o.opened, 0);
+		assert_int_equal(o.result, 0);
+		assert_int_equal(o.n, whole);
+		assert_int_equal(o.damaged, cut != ends[whole]);
+	}
+	free(c);
+}
+
+static void test_messages(void **state)
+{
+	struct craft *c = craft_new(true);
+	char expected[1024];
+	const char *path = scratch_path(*state, "crafted");
+	struct outcome o;
+
+	craft_pcap(c, 0xa1b23c4d, 65535, 1);
+	craft_record(c, 1, 0, 10, 10);
+	craft_record(c, 1, 0, 10, 10);
+	o = read_bytes(*state, c->bytes, 24 + 26 + 20);
+	snprintf(expected, sizeof expected, "%s: cut off in record 2 at offset 50 (a record of 26 bytes, 20 present)",
+	         path);
+	assert_string_equal(o.text, expected);
+	o = read_bytes(*state, c->bytes, 24 + 26 + 3);
+	snprintf(expected, sizeof expected,
+	         "%s: cut off in record 2 at offset 50 (a record header of 16 bytes, 3 present)", path);
+	assert_string_equal(o.text, expected);
+	o = read_bytes(*state, c->bytes, 23);
+	snprintf(expected, sizeof expected, "%s: cut off in the file header (23 of 24 bytes)", path);
+	assert_string_equal(o.text, expected);
+	memset(c->bytes + 24 + 26 + 8, 0xff, 4);
+	o = read_craft(*state, c);
+	assert_int_equal(o.n, 1);
+	assert_int_equal(o.result, 0);
+	snprintf(expected, sizeof expected,
+	         "%s: damaged at record 2 at offset 50 (a record of 4294967295 bytes; at most 1048576 are believed)",
+	         path);
+	assert_string_equal(o.text, expected);
+	free(c);
+}
+
+/* Records longer than a fill of the buffer, up to the cap, and one byte more. */
+static void test_long_records(void **state)
+{
+	static const uint32_t caplens[] = {
+		1, 262144, 262145, 7, OW_CAPTURE_CAPLEN_MAX, 100000, OW_CAPTURE_CAPLEN_MAX - 1};
+	struct craft *c = craft_new(false);
+	struct outcome o;
+
+	craft_pcap(c, 0xa1b2c3d4, 65535, 1);
+	for (uint32_t i = 0; i < 7; i++)
+		craft_record(c, i, 0, caplens[i], caplens[i]);
+	o = read_craft(*state, c);
+	assert_false(o.damaged);
+	assert_int_equal(o.n, 7);
+	for (uint32_t i = 0; i < 7; i++) {
+		assert_int_equal(o.frames[i].caplen, caplens[i]);
+		assert_int_equal(o.first[i], 0x40 + i);
+	}
+	craft_32(c, 0);
+	craft_32(c, 0);
+	craft_32(c, OW_CAPTURE_CAPLEN_MAX + 1);
+	craft_32(c, 0);
+	o = read_craft(*state, c);
+	assert_true(o.damaged);
+	assert_int_equal(o.n, 7);
+	free(c);
+}
+
+/* The buffer's end falls on every place of a record: 37 divides neither a fill nor its neighbours. */
+static void test_many_small_records(void **state)
+{
+	struct craft *c = craft_new(false);
+	size_t n = 0;
+	struct outcome o;
+
+	craft_pcap(c, 0xa1b2c3d4, 65535, 1);
+	for (; c->size + 37 <= CRAFT_MAX; n++)
+		craft_record(c, (uint32_t)n, 0, 21, 21);
+	o = read_craft(*state, c);
+	assert_false(o.damaged);
+	assert_int_equal(o.n, n);
+	free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_fields, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_cut_everywhere, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_messages, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_long_records, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_many_small_records, scratch_setup, scratch_teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

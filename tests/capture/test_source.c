@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gzip in all its shapes and damages; pipes and standard input, which can be read twice all the same. */
+#include "craft.h"
+
+#include "capture/source.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct craft *sample(size_t records, uint32_t caplen)
+{
+	struct craft *c = craft_new(false);
+
+	craft_pcap(c, 0xa1b2c3d4, 65535, 1);
+	for (size_t i = 0; i < records; i++)
+		craft_record(c, (uint32_t)i, 0, caplen, caplen);
+	return c;
+}
+
+static void test_gzip_members(void **state)
+{
+	struct craft *c = sample(100, 50), *part = craft_new(false);
+	size_t size = 0, n;
+	uint8_t *all = malloc(1 << 20), *packed;
+	struct outcome o;
+
+	assert_non_null(all);
+	/* a member for every 997 bytes, wherever records end, and empty members between them */
+	for (size_t i = 0; i < c->size; i += 997) {
+		for (int empty = 0; empty < 2; empty++) {
+			part->size = 0;
+			if (!empty) {
+				part->size = c->size - i < 997 ? c->size - i : 997;
+				memcpy(part->bytes, c->bytes + i, part->size);
+			}
+			packed = craft_gzip(part, &n);
+			memcpy(all + size, packed, n);
+			size += n;
+			free(packed);
+		}
+	}
+	o = read_bytes(*state, all, size);
+	assert_false(o.damaged);
+	assert_true(o.info.compressed);
+	assert_int_equal(o.info.size_bytes, size);
+	assert_int_equal(o.n, 100);
+
+	memset(all + size, 0, 100000); /* padding is fine, even over several reads */
+	o = read_bytes(*state, all, size + 100000);
+	assert_false(o.damaged);
+	assert_int_equal(o.n, 100);
+
+	memcpy(all + size, "more", 4);
+	o = read_bytes(*state, all, size + 4);
+	assert_true(o.damaged);
+	assert_int_equal(o.n, 100);
+	assert_non_null(strstr(o.text, "crafted: gzip data followed by other data at offset "));
+	free(all);
+	free(part);
+	free(c);
+}
+
+/* Every cut is noticed, and what can be unpacked before it is there. */
+static void test_gzip_cut_everywhere(void **state)
+{
+	struct craft *c = sample(5, 30);
+	size_t size, before = 0;
+	uint8_t *packed;
+
+	c->size = c->size + 1; /* the plain file is cut as well: the message is about gzip */
+	packed = craft_gzip(c, &size);
+	for (size_t cut = 2; cut < size; cut++) {
+		struct outcome o = read_bytes(*state, packed, cut);
+		assert_non_null(strstr(o.text, "gzip data cut off at offset"));
+		if (o.opened < 0) {
+			assert_int_equal(o.opened, -EINVAL);
+			assert_int_equal(before, 0);
+		} else {
+			assert_true(o.damaged);
+			assert_true(o.n >= before && o.n <= 5);
+			before = o.n;
+		}
+	}
+	assert_int_equal(before, 5);
+	free(packed);
+	free(c);
+}
+
+/* One flipped byte at every place: never a crash, and never silent. */
+static void test_gzip_flipped_everywhere(void **state)
+{
+	struct craft *c = sample(5, 30);
+	size_t size;
+	uint8_t *packed = craft_gzip(c, &size);
+
+	for (size_t i = 0; i < size; i++) {
+		struct outcome o;
+		packed[i] ^= 0x55;
+		o = read_bytes(*state, packed, size);
+		/* 4 to 9 are a time, hints and the system: nothing checks them. Flags (3) may ask for more fields. */
+		assert_true(o.opened < 0 || o.damaged || (i >= 4 && i < 10));
+		packed[i] ^= 0x55;
+	}
+	free(packed);
+	free(c);
+}
+
+static void test_gzip_damage_in_the_middle(void **state)
+{
+	struct craft *c = sample(0, 0);
+	size_t size;
+	uint8_t *packed;
+	struct outcome o;
+
+	for (uint32_t i = 0; i < 40000; i++) {
+		craft_record(c, i, i * 2654435761u % 1000000, 4, 4);
+		memcpy(c->bytes + c->size - 4, &(uint32_t){i * 2654435761u}, 4);
+	}
+	packed = craft_gzip(c, &size);
+	memset(packed + size / 2, 0xff, 64);
+	o = read_bytes(*state, packed, size);
+	assert_int_equal(o.result, 0);
+	assert_true(o.damaged);
+	assert_true(o.n > 10000 && o.n < 30000);
+	/* zlib notices some bytes later; if they gave an absurd record, that is named */
+	assert_true(strstr(o.text, "gzip data damaged at offset") || strstr(o.text, "crafted: damaged at record"));
+	free(packed);
+	free(c);
+}
+
+/* A gzipped file that is no capture. */
+static void test_gzip_of_text(void **state)
+{
+	struct craft *c = craft_new(false);
+	size_t size;
+	uint8_t *packed;
+	struct outcome o;
+
+	craft_fill(c, 'a', 100);
+	packed = craft_gzip(c, &size);
+	o = read_bytes(*state, packed, size);
+	assert_int_equal(o.opened, -EINVAL);
+	assert_non_null(strstr(o.text, "not a capture file (starts with 61 61 61 61)"));
+	free(packed);
+	free(c);
+}
+
+static pid_t feed(int fd, const struct craft *c)
+{
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		for (size_t i = 0; i < c->size;) {
+			ssize_t w = write(fd, c->bytes + i, c->size - i);
+			if (w <= 0)
+				_exit(1);
+			i += (size_t)w;
+		}
+		_exit(0);
+	}
+	return child;
+}
+
+static void read_twice(const char *path, size_t records, uint64_t size)
+{
+	struct ow_reader *reader;
+	struct ow_frame frames[64];
+	struct ow_error err;
+
+	if (ow_reader_open(path, &reader, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(ow_reader_info(reader)->size_bytes, size);
+	for (int round = 0; round < 2; round++) {
+		size_t n = 0;
+		for (int got; (got = ow_reader_read(reader, frames, 64, &err)) > 0;)
+			n += (size_t)got;
+		assert_int_equal(n, records);
+		assert_int_equal(ow_reader_position(reader), size);
+		assert_null(ow_reader_damage(reader));
+		assert_int_equal(ow_reader_rewind(reader, &err), 0);
+		assert_true(ow_reader_position(reader) <= 24);
+	}
+	ow_reader_close(reader);
+}
+
+static void test_pipe(void **state)
+{
+	struct craft *c = sample(20000, 100);
+	int fds[2];
+	char path[64];
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	child = feed(fds[1], c);
+	close(fds[1]);
+	snprintf(path, sizeof path, "/dev/fd/%d", fds[0]);
+	read_twice(path, 20000, c->size);
+	close(fds[0]);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	free(c);
+}
+
+static void test_standard_input(void **state)
+{
+	struct craft *c = sample(2000, 100);
+	int saved = dup(STDIN_FILENO), fds[2], file;
+	pid_t child;
+	struct outcome o;
+
+	assert_true(saved >= 0);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	child = feed(fds[1], c);
+	close(fds[1]);
+	dup2(fds[0], STDIN_FILENO);
+	close(fds[0]);
+	read_twice("-", 2000, c->size);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+
+	file = open(scratch_save(*state, "redirected", c->bytes, c->size), O_RDONLY | O_CLOEXEC);
+	assert_true(file >= 0);
+	dup2(file, STDIN_FILENO);
+	close(file);
+	read_twice("-", 2000, c->size);
+	o = read_all("-"); /* and again: the position of standard input is left alone */
+	assert_int_equal(o.n, 2000);
+
+	file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	dup2(file, STDIN_FILENO);
+	close(file);
+	o = read_all("-");
+	assert_string_equal(o.text, "standard input: not a capture file (it is empty)");
+	dup2(saved, STDIN_FILENO);
+	close(saved);
+	free(c);
+}
+
+static void test_spool_elsewhere(void **state)
+{
+	struct craft *c = sample(3, 10);
+	const char *saved = getenv("TMPDIR");
+	char path[64], *kept = saved ? strdup(saved) : NULL;
+	int fds[2];
+	struct outcome o;
+
+	(void)state;
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	assert_int_equal(write(fds[1], c->bytes, c->size), c->size);
+	close(fds[1]);
+	snprintf(path, sizeof path, "/dev/fd/%d", fds[0]);
+	setenv("TMPDIR", "/nonexistent", 1);
+	o = read_all(path);
+	assert_int_equal(o.opened, -ENOENT);
+	assert_non_null(strstr(o.text, "cannot make a temporary file in /nonexistent: No such file or directory"));
+	if (kept)
+		setenv("TMPDIR", kept, 1);
+	else
+		unsetenv("TMPDIR");
+	o = read_all(path); /* nothing was taken from the pipe */
+	assert_int_equal(o.n, 3);
+	close(fds[0]);
+	free(kept);
+	free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_gzip_members, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_gzip_cut_everywhere, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_gzip_flipped_everywhere, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_gzip_damage_in_the_middle, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_gzip_of_text, scratch_setup, scratch_teardown),
+		cmocka_unit_test(test_pipe),
+		cmocka_unit_test_setup_teardown(test_standard_input, scratch_setup, scratch_teardown),
+		cmocka_unit_test(test_spool_elsewhere),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
