@@ -28,7 +28,6 @@
 
 #define ETHERNET_MIN 60 /* without FCS; shorter frames are padded by the network card, after the sender's capture */
 
-#define TCP_FIN 0x01
 #define TCP_SYN 0x02
 #define TCP_RST 0x04
 
@@ -40,7 +39,7 @@
 
 /* The transport part of an id: two words of header, one word of facts, and where the hashed remainder begins. */
 struct transport {
-	uint64_t head[2], facts;
+	uint64_t head, head2, facts;
 	uint32_t rest;   /* offset from the transport header */
 	uint32_t length; /* that enters the id */
 };
@@ -91,6 +90,23 @@ static inline uint32_t within(const struct extent *e, uint32_t offset, uint32_t 
 	return e->limit > offset ? min_u32(e->limit - offset, len) : 0;
 }
 
+/* The part of every packet without extension headers. */
+static inline struct extent extent_plain(const struct ow_identity *identity, const struct ow_packet *packet)
+{
+	const uint8_t *ip = packet->ip;
+	bool v4 = packet->version == 4;
+	struct extent e = {
+		.limit = min_u32(identity->hash_limit, packet->ip_len),
+		.l4 = v4 ? (ip[0] & 15u) * 4 : 40,
+		.proto = v4 ? ip[9] : ip[6],
+	};
+	e.length = packet->ip_len - e.l4;
+	if (identity->level == OW_LEVEL_NAT)
+		return e;
+	e.address = v4 ? ow_load_le64(ip + 12) : hash_pair(identity, ip + 8, 6) ^ hash_pair(identity, ip + 24, 8);
+	return e;
+}
+
 /* IPv6 with extension headers, or AH in IPv4: decode has found the chain complete. */
 static void extent_behind(const struct ow_identity *identity, const struct ow_packet *packet, struct extent *e)
 {
@@ -107,27 +123,6 @@ static void extent_behind(const struct ow_identity *identity, const struct ow_pa
 	e->address = hash_pair(identity, ip + 8, 6);
 	if (ext.final && within(e, ext.final, 16) == 16)
 		e->address ^= hash_pair(identity, ip + ext.final, 8);
-}
-
-static inline void extent_of(const struct ow_identity *identity, const struct ow_packet *packet, struct extent *e)
-{
-	const uint8_t *ip = packet->ip;
-	bool nat = identity->level == OW_LEVEL_NAT;
-	e->limit = min_u32(identity->hash_limit, packet->ip_len);
-	e->between = 0;
-	if (packet->version == 4) {
-		e->l4 = (ip[0] & 15u) * 4;
-		e->proto = ip[9];
-		e->address = nat ? 0 : ow_load_le64(ip + 12);
-	} else {
-		e->l4 = 40;
-		e->proto = ip[6];
-		e->address = nat ? 0 : hash_pair(identity, ip + 8, 6) ^ hash_pair(identity, ip + 24, 8);
-	}
-	e->length = packet->ip_len - e->l4;
-	bool later = packet->version == 4 && ow_load_be16(ip + 6) & 0x1fff; /* a later fragment of AH has no AH */
-	if (ow_is_extension(packet->version, e->proto) && !later)
-		extent_behind(identity, packet, e);
 }
 
 /* ICMP errors behind a translator: type, code, MTU or pointer, and of the quoted packet its id, protocol and sequence. */
@@ -149,13 +144,13 @@ static void icmp_error(const uint8_t *l4, uint32_t have, unsigned version, struc
 		word &= 0xffff0000u;
 	else if (proto == 1 || proto == 58) /* sequence, not the identifier */
 		word &= 0x0000ffffu;
-	t->head[1] = (uint64_t)word << 32 | ident << 8 | proto;
+	t->head2 = (uint64_t)word << 32 | ident << 8 | proto;
 }
 
 static void icmp(const uint8_t *l4, uint32_t have, unsigned version, bool nat, struct transport *t)
 {
 	uint8_t type = l4[0];
-	t->head[0] &= KEEP_NO_SUM_AT_2;
+	t->head &= KEEP_NO_SUM_AT_2;
 	t->rest = 8;
 	if (!nat)
 		return;
@@ -164,74 +159,79 @@ static void icmp(const uint8_t *l4, uint32_t have, unsigned version, bool nat, s
 	if (error)
 		icmp_error(l4, have, version, t);
 	else if (query)
-		t->head[0] &= KEEP_NO_ID_AT_4;
+		t->head &= KEEP_NO_ID_AT_4;
 }
 
-static inline void tcp(const uint8_t *l4, const struct ow_packet *packet, uint64_t keep, struct transport *t)
+static inline struct transport tcp(const uint8_t *l4, const struct ow_packet *packet, uint64_t keep, uint32_t length)
 {
-	t->head[0] = ow_load_le64(l4) & keep;
-	t->head[1] = ow_load_le64(l4 + 8);
-	t->facts = (uint64_t)l4[18] << 16 | (uint64_t)l4[19] << 24;
-	t->rest = 20;
-	if (!(l4[13] & TCP_SYN) || packet->fragment)
-		return;
+	struct transport t = {
+		.head = ow_load_le64(l4) & keep,
+		.head2 = ow_load_le64(l4 + 8),
+		.facts = (uint64_t)l4[18] << 16 | (uint64_t)l4[19] << 24,
+		.rest = 20,
+		.length = length,
+	};
 	uint32_t header = (l4[12] >> 4) * 4u;
-	if (header >= 20 && header <= packet->l4_len) {
-		t->head[1] &= ~(UINT64_C(0xf0) << 32);
-		t->rest = header;
-		t->length = packet->l4_len - header;
+	if (l4[13] & TCP_SYN && !packet->fragment && header >= 20 && header <= packet->l4_len) {
+		t.head2 &= ~(UINT64_C(0xf0) << 32);
+		t.rest = header;
+		t.length = packet->l4_len - header;
 	}
+	return t;
 }
 
-/* The header words of the transport protocol at l4, of which `have` bytes count and at least 20 can be read. */
-static inline void transport_of(const uint8_t *l4, uint32_t have, const struct ow_packet *packet, bool nat,
-                                struct transport *t)
+static __attribute__((noinline)) struct transport other(const uint8_t *l4, uint32_t have, const struct ow_packet *packet,
+                                                        bool nat, uint32_t length)
 {
-	uint64_t keep = nat ? KEEP_NO_PORTS : UINT64_MAX;
-	if (packet->proto == 6) {
-		tcp(l4, packet, keep, t);
-		return;
-	}
-	t->head[0] = ow_load_le64(l4);
-	t->head[1] = 0;
+	struct transport t = {.head = ow_load_le64(l4), .length = length};
 	switch (packet->proto) {
-	case 17:  /* UDP */
 	case 33:  /* DCCP */
 	case 136: /* UDP-Lite */
-		t->head[0] &= keep & KEEP_NO_SUM_AT_6;
-		t->rest = 8;
+		t.head &= (nat ? KEEP_NO_PORTS : UINT64_MAX) & KEEP_NO_SUM_AT_6;
+		t.rest = 8;
 		break;
 	case 132: /* SCTP */
-		t->head[0] &= keep;
-		t->rest = 12;
+		t.head &= nat ? KEEP_NO_PORTS : UINT64_MAX;
+		t.rest = 12;
 		break;
 	case 1:
 	case 58:
 		if ((packet->proto == 1) == (packet->version == 4)) {
-			icmp(l4, have, packet->version, nat, t);
+			icmp(l4, have, packet->version, nat, &t);
 			break;
 		}
 		/* fall through */
 	default:
-		t->head[0] = 0;
-		t->rest = 0;
+		t.head = 0;
 		break;
 	}
+	return t;
 }
 
-/* One mix for all kinds of ids; `domain` keeps trains apart from packets. */
-static inline uint64_t combine(const struct ow_identity *identity, const struct extent *e, uint64_t where,
-                               const struct transport *t, uint64_t rest, unsigned domain)
+/* The header words of the transport protocol at l4, of which `have` bytes count and at least 20 can be read. */
+static inline struct transport transport_of(const uint8_t *l4, uint32_t have, const struct ow_packet *packet, bool nat,
+                                            uint32_t length)
 {
-	uint64_t facts = t->facts ^ (uint64_t)e->proto << 8 ^ domain;
-	uint64_t h = ow_mum64(e->address ^ e->between ^ secret(identity, 0), where ^ secret(identity, 1));
-	h ^= ow_mum64(t->head[0] ^ secret(identity, 2), t->head[1] ^ secret(identity, 3));
-	return ow_mum64(h ^ identity->key, (rest + facts) ^ secret(identity, 5));
+	uint64_t keep = nat ? KEEP_NO_PORTS : UINT64_MAX;
+	if (packet->proto == 6)
+		return tcp(l4, packet, keep, length);
+	if (packet->proto == 17)
+		return (struct transport){.head = ow_load_le64(l4) & keep & KEEP_NO_SUM_AT_6, .rest = 8, .length = length};
+	return other(l4, have, packet, nat, length);
 }
 
-/* A TCP segment with payload, whose header is in front of the limit: the id of its train. */
-static bool train_of(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e,
-                     struct ow_packet_id *ret_id)
+/* Likewise when fewer than 20 bytes count: the others are taken as zero. */
+static __attribute__((noinline)) struct transport transport_of_few(const uint8_t *l4, uint32_t have,
+                                                                   const struct ow_packet *packet, bool nat,
+                                                                   uint32_t length)
+{
+	uint8_t copy[20] = {0};
+	memcpy(copy, l4, have);
+	return transport_of(copy, have, packet, nat, length);
+}
+
+/* Whether this is a TCP segment with payload whose header is captured as far as it counts. */
+static inline bool is_data(const struct ow_packet *packet, const struct extent *e)
 {
 	const uint8_t *l4 = packet->l4;
 	if (packet->proto != 6 || !l4 || packet->fragment || within(e, e->l4, 20) < 20 || packet->end - l4 < 20)
@@ -239,52 +239,80 @@ static bool train_of(const struct ow_identity *identity, const struct ow_packet 
 	uint32_t header = (l4[12] >> 4) * 4u;
 	if (l4[13] & (TCP_SYN | TCP_RST) || header < 20 || header >= packet->l4_len)
 		return false;
-	uint32_t options = within(e, e->l4 + 20, header - 20);
-	if ((size_t)(packet->end - l4) < 20 + options)
-		return false;
-	struct transport t = {
-		.head[0] = identity->level == OW_LEVEL_NAT ? 0 : ow_load_le32(l4),
-		.head[1] = ow_load_le32(l4 + 8) | (uint64_t)header << 32,
-	};
-	struct extent train = *e;
-	train.between = 0;
+	return packet->end - l4 >= 20 + within(e, e->l4 + 20, header - 20);
+}
+
+/* The id of its train. */
+static inline struct ow_packet_id train_of(const struct ow_identity *identity, const struct ow_packet *packet,
+                                           const struct extent *e)
+{
+	const uint8_t *l4 = packet->l4;
+	uint32_t header = (l4[12] >> 4) * 4u, options = within(e, e->l4 + 20, header - 20);
+	uint64_t ports = identity->level == OW_LEVEL_NAT ? 0 : ow_load_le32(l4);
+	uint64_t h = ow_mum64(e->address ^ secret(identity, 0), (ow_load_le32(l4 + 8) | ports << 32) ^ secret(identity, 1));
 	uint64_t rest = options ? hash_bytes(identity, l4 + 20, options) : 0;
-	*ret_id = (struct ow_packet_id){
-		.id = combine(identity, &train, 0, &t, rest, packet->version | 0x80),
+	uint64_t facts = packet->version | header << 8;
+	return (struct ow_packet_id){
+		.id = ow_mum64(h ^ secret(identity, 4), (rest + facts) ^ identity->key),
 		.seq = ow_load_be32(l4 + 4),
 		.len = packet->l4_len - header,
 	};
-	return true;
+}
+
+static inline uint64_t id_of(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e)
+{
+	bool nat = identity->level == OW_LEVEL_NAT;
+	const uint8_t *ip = packet->ip, *l4 = ip + e->l4;
+	uint32_t have = e->limit > e->l4 ? e->limit - e->l4 : 0;
+	struct transport t = {.length = e->length}; /* later fragments: all is payload */
+	if (packet->l4 && have >= 20)
+		t = transport_of(l4, have, packet, nat, e->length);
+	else if (packet->l4 && have > 0)
+		t = transport_of_few(l4, have, packet, nat, e->length);
+	uint64_t rest = have > t.rest ? hash_bytes(identity, l4 + t.rest, have - t.rest) : 0;
+	uint64_t where = t.length, facts = t.facts | (uint64_t)e->proto << 8 | packet->version;
+	if (packet->version == 4) /* identification, MF and offset, not DF */
+		where |= (uint64_t)(ow_load_le32(ip + 4) & 0xffbfffff) << 32;
+	uint64_t h = ow_mum64(e->address ^ e->between ^ secret(identity, 0), where ^ secret(identity, 1));
+	h ^= ow_mum64(t.head ^ secret(identity, 2), t.head2 ^ secret(identity, 3));
+	return ow_mum64(h ^ identity->key, (rest + facts) ^ secret(identity, 5));
+}
+
+static inline int identify(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e,
+                           struct ow_packet_id *ret_id)
+{
+	if (identity->segments && is_data(packet, e)) {
+		*ret_id = train_of(identity, packet, e);
+		return 0;
+	}
+	if ((size_t)(packet->end - packet->ip) < e->limit)
+		return -ENODATA;
+	*ret_id = (struct ow_packet_id){.id = id_of(identity, packet, e)};
+	return 0;
+}
+
+static __attribute__((noinline)) int identify_behind(const struct ow_identity *identity, const struct ow_packet *packet,
+                                                     struct ow_packet_id *ret_id)
+{
+	struct extent e = extent_plain(identity, packet);
+	extent_behind(identity, packet, &e);
+	return identify(identity, packet, &e, ret_id);
+}
+
+static inline bool has_extensions(const struct ow_packet *packet)
+{
+	const uint8_t *ip = packet->ip;
+	if (packet->version == 6)
+		return ow_is_extension(6, ip[6]);
+	return ip[9] == 51 && !(ow_load_be16(ip + 6) & 0x1fff); /* a later fragment of AH has no AH */
 }
 
 int ow_identity_of_packet(const struct ow_identity *identity, const struct ow_packet *packet, struct ow_packet_id *ret_id)
 {
-	const uint8_t *ip = packet->ip, *l4;
-	struct extent e;
-	extent_of(identity, packet, &e);
-	if (identity->segments && train_of(identity, packet, &e, ret_id))
-		return 0;
-	if (packet->truncated && (size_t)(packet->end - ip) < e.limit)
-		return -ENODATA;
-	uint32_t have = e.limit > e.l4 ? e.limit - e.l4 : 0;
-	uint8_t copy[48] = {0};
-	struct transport t = {.length = e.length};
-	l4 = ip + e.l4;
-	if (packet->l4 && have > 0) {
-		const uint8_t *head = l4;
-		if (have < 20) {
-			memcpy(copy, l4, have);
-			head = copy;
-		}
-		transport_of(head, have, packet, identity->level == OW_LEVEL_NAT, &t);
-	}
-	uint64_t rest = have > t.rest ? hash_bytes(identity, l4 + t.rest, have - t.rest) : 0;
-	/* Length, and for IPv4 the identification, MF and offset. */
-	uint64_t where = t.length;
-	if (packet->version == 4)
-		where |= (uint64_t)ow_load_be16(ip + 4) << 32 | (uint64_t)(ow_load_be16(ip + 6) & 0xbfff) << 48;
-	*ret_id = (struct ow_packet_id){.id = combine(identity, &e, where, &t, rest, packet->version)};
-	return 0;
+	if (has_extensions(packet))
+		return identify_behind(identity, packet, ret_id);
+	struct extent e = extent_plain(identity, packet);
+	return identify(identity, packet, &e, ret_id);
 }
 
 int ow_identity_of_frame(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_packet_id *ret_id)

@@ -1,7 +1,153 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The decoder: drives the walk over the layers of a frame. Plain Ethernet with IP goes straight to the IP step. */
+/*
+ * The decoder: drives the walk over the layers of a frame, and parses IP. Plain Ethernet with TCP or UDP, nearly all
+ * there is, takes a short way that touches no other file.
+ *
+ * Lengths: the IP header's own length decides, so that link padding and trailers stay out; a length of 0 is what a
+ * sending host shows before segmentation offload, and stands for the rest of the frame.
+ */
 #include "packet/packet.h"
 #include "packet/walk.h"
+
+#define IPV4_MIN 20u
+#define IPV6_HEADER 40u
+
+/* The length that a jumbogram's hop-by-hop option gives, or 0. */
+static __attribute__((noinline)) uint32_t jumbo_length(const uint8_t *ip, const uint8_t *end)
+{
+	if (ip[6] != 0 || end - ip < 48)
+		return 0;
+	const uint8_t *p = ip + IPV6_HEADER + 2, *stop = ip + IPV6_HEADER + (ip[IPV6_HEADER + 1] + 1u) * 8;
+	if (stop > end)
+		stop = end;
+	while (p < stop) {
+		if (*p == 0) { /* Pad1 */
+			p++;
+			continue;
+		}
+		if (stop - p < 2 || stop - p < 2 + p[1])
+			return 0;
+		if (p[0] == 0xc2 && p[1] == 4)
+			return ow_load_be32(p + 2);
+		p += 2 + p[1];
+	}
+	return 0;
+}
+
+/* Sets the extent of a packet of this length on the wire, of which ip .. end are captured (with padding, perhaps). */
+static inline void set_extent(struct ow_packet *packet, const uint8_t *ip, const uint8_t *end, uint32_t total)
+{
+	packet->ip = ip;
+	packet->ip_len = total;
+	packet->truncated = (size_t)(end - ip) < total;
+	packet->end = packet->truncated ? end : ip + total;
+}
+
+static inline void set_l4(struct ow_packet *packet, uint32_t offset, bool later)
+{
+	packet->l4_len = packet->ip_len - offset;
+	packet->l4 = !later && (size_t)(packet->end - packet->ip) > offset ? packet->ip + offset : NULL;
+}
+
+/* False when the extension headers are cut or run over the end of the packet. */
+static __attribute__((noinline)) bool set_extensions(struct ow_packet *packet, uint32_t offset, uint8_t proto)
+{
+	struct ow_extensions ext;
+	if (!ow_extensions_walk(packet->ip, packet->end, offset, proto, &ext))
+		return false;
+	packet->proto = ext.proto;
+	packet->fragment |= ext.fragment;
+	packet->routed_v6 = ext.routed;
+	set_l4(packet, ext.l4, ext.later);
+	return true;
+}
+
+static inline bool parse_ipv4(const uint8_t *ip, const uint8_t *end, uint32_t wire, struct ow_packet *packet)
+{
+	if (end - ip < IPV4_MIN)
+		return false;
+	uint32_t header = (ip[0] & 15u) * 4, total = ow_load_be16(ip + 2), frag = ow_load_be16(ip + 6) & 0x3fff;
+	if (total == 0)
+		total = wire;
+	if (header < IPV4_MIN || total < header)
+		return false;
+	set_extent(packet, ip, end, total);
+	packet->version = 4;
+	packet->proto = ip[9];
+	packet->fragment = frag != 0;
+	packet->routed_v6 = false;
+	set_l4(packet, header, frag & 0x1fff);
+	if (ip[9] == 51 && !(frag & 0x1fff))
+		return set_extensions(packet, header, ip[9]);
+	return true;
+}
+
+static inline bool parse_ipv6(const uint8_t *ip, const uint8_t *end, uint32_t wire, struct ow_packet *packet)
+{
+	if (end - ip < IPV6_HEADER)
+		return false;
+	uint32_t payload = ow_load_be16(ip + 4);
+	if (payload == 0 && ip[6] != 59) {
+		uint32_t jumbo = jumbo_length(ip, end);
+		payload = jumbo ? jumbo : wire - IPV6_HEADER;
+		if (payload > UINT32_MAX - IPV6_HEADER)
+			return false;
+	}
+	set_extent(packet, ip, end, IPV6_HEADER + payload);
+	packet->version = 6;
+	packet->proto = ip[6];
+	packet->fragment = false;
+	packet->routed_v6 = false;
+	set_l4(packet, IPV6_HEADER, false);
+	if (ow_is_extension(6, ip[6]))
+		return set_extensions(packet, IPV6_HEADER, ip[6]);
+	return true;
+}
+
+/* The wire had `wire` bytes from ip on. */
+static inline bool parse_ip(const uint8_t *ip, const uint8_t *end, uint32_t wire, struct ow_packet *packet)
+{
+	if (ip == end)
+		return false;
+	unsigned version = ip[0] >> 4;
+	return version == 4 ? parse_ipv4(ip, end, wire, packet) : version == 6 && parse_ipv6(ip, end, wire, packet);
+}
+
+/* After parse_ip: certainly no tunnel. A fragmented tunnel packet is a packet of its own: what it carries is in pieces. */
+static inline bool ends_here(const struct ow_packet *packet)
+{
+	if (packet->proto == 6 || packet->fragment)
+		return true;
+	if (packet->proto != 17 || !packet->l4 || packet->end - packet->l4 < 4)
+		return false;
+	return !ow_walk_tunnel_port(packet->l4);
+}
+
+/* Looks for a tunnel in the packet just parsed, and names the layer inside when it is to be entered. */
+static enum ow_layer find_tunnel(struct ow_walk *w)
+{
+	struct ow_packet *packet = w->packet;
+	w->p = packet->l4 ? packet->l4 : packet->end;
+	w->end = packet->end;
+	w->wire = packet->l4_len;
+	enum ow_layer next = ow_walk_tunnel(w);
+	if (next == OW_LAYER_NONE)
+		return OW_LAYER_FOUND;
+	if (next == OW_LAYER_SHORT)
+		return w->inner ? OW_LAYER_SHORT : OW_LAYER_FOUND;
+	packet->has_tunnel = true;
+	if (!w->inner || packet->tunnels == OW_TUNNELS_MAX)
+		return OW_LAYER_FOUND;
+	packet->tunnels++;
+	return next;
+}
+
+static enum ow_layer walk_ip(struct ow_walk *w)
+{
+	if (!parse_ip(w->p, w->end, w->wire, w->packet))
+		return OW_LAYER_SHORT;
+	return ends_here(w->packet) ? OW_LAYER_FOUND : find_tunnel(w);
+}
 
 static enum ow_layer step(struct ow_walk *w, enum ow_layer layer)
 {
@@ -11,7 +157,7 @@ static enum ow_layer step(struct ow_walk *w, enum ow_layer layer)
 	case OW_LAYER_TYPE:
 		return ow_walk_type(w);
 	case OW_LAYER_IP:
-		return ow_walk_ip(w);
+		return walk_ip(w);
 	case OW_LAYER_LLC:
 		return ow_walk_llc(w);
 	case OW_LAYER_PPP:
@@ -39,34 +185,35 @@ static enum ow_decode outcome(enum ow_layer layer)
 	}
 }
 
-static bool plain_ethernet(const struct ow_frame *frame)
-{
-	if (frame->linktype != 1 || frame->caplen < 14 + 20)
-		return false;
-	uint16_t type = ow_load_be16(frame->data + 12);
-	return type == 0x0800 || type == 0x86dd;
-}
-
-enum ow_decode ow_packet_decode(const struct ow_frame *frame, bool inner, struct ow_packet *ret_packet)
+static __attribute__((noinline)) enum ow_decode walk(const struct ow_frame *frame, bool inner, struct ow_packet *packet)
 {
 	static const uint8_t nothing[1];
 	const uint8_t *data = frame->caplen ? frame->data : nothing;
-	*ret_packet = (struct ow_packet){0};
 	struct ow_walk w = {
 		.p = data,
 		.end = data + frame->caplen,
 		.wire = frame->len > frame->caplen ? frame->len : frame->caplen,
 		.inner = inner,
-		.packet = ret_packet,
+		.packet = packet,
 	};
-	enum ow_layer layer;
-	if (plain_ethernet(frame)) {
-		ow_walk_skip(&w, 14);
-		layer = ow_walk_ip(&w);
-	} else {
-		layer = ow_walk_link(&w, frame->linktype);
-	}
+	enum ow_layer layer = ow_walk_link(&w, frame->linktype);
 	for (unsigned n = 0; n < OW_LAYERS_MAX && layer < OW_LAYER_FOUND; n++)
 		layer = step(&w, layer);
 	return outcome(layer);
+}
+
+enum ow_decode ow_packet_decode(const struct ow_frame *frame, bool inner, struct ow_packet *ret_packet)
+{
+	const uint8_t *data = frame->data;
+	uint32_t caplen = frame->caplen;
+	ret_packet->tunnels = 0;
+	ret_packet->has_tunnel = false;
+	if (frame->linktype == 1 && caplen > 14) {
+		uint32_t wire = (frame->len > caplen ? frame->len : caplen) - 14;
+		uint16_t type = ow_load_be16(data + 12);
+		if ((type == 0x0800 || type == 0x86dd) && parse_ip(data + 14, data + caplen, wire, ret_packet) &&
+		    ends_here(ret_packet))
+			return OW_DECODE_IP;
+	}
+	return walk(frame, inner, ret_packet);
 }

@@ -209,9 +209,7 @@ static enum ow_layer udp(struct ow_walk *w)
 {
 	if (!ow_walk_has(w, 4))
 		return OW_LAYER_NONE;
-	uint16_t sport = ow_load_be16(w->p), port = ow_load_be16(w->p + 2);
-	if (sport == 3544 || sport == 1701) /* servers that answer from their port */
-		port = sport;
+	uint16_t port = ow_walk_tunnel_port(w->p);
 	enum ow_layer (*parse)(struct ow_walk *);
 	switch (port) {
 	case 1701:
@@ -233,8 +231,6 @@ static enum ow_layer udp(struct ow_walk *w)
 	case 6081:
 		parse = geneve;
 		break;
-	case 4341: /* LISP: 8 bytes, then IP */
-		return ip_after(w, 16, 0);
 	case 6635:
 		return layer_after(w, 8, OW_LAYER_MPLS);
 	default:

@@ -78,16 +78,26 @@ enum ow_layer ow_walk_llc(struct ow_walk *w);
 enum ow_layer ow_walk_ppp(struct ow_walk *w);
 enum ow_layer ow_walk_mpls(struct ow_walk *w);
 enum ow_layer ow_walk_nsh(struct ow_walk *w);
-/* ip.c: fills walk.packet; names the layer inside when it enters a tunnel. */
-enum ow_layer ow_walk_ip(struct ow_walk *w);
 /*
  * tunnel.c: with the cursor at the transport header of a whole (not fragmented) packet of walk.packet->proto. Returns
  * the layer inside with the cursor there, NONE when this is no tunnel, SHORT when too little is captured to tell.
  */
 enum ow_layer ow_walk_tunnel(struct ow_walk *w);
 
+/* The tunnel port of the UDP header at p, or 0. Branch-free: this is on the way of every UDP packet. */
+static inline uint16_t ow_walk_tunnel_port(const uint8_t *p)
+{
+	static const uint16_t known[8] = {1701, 2152, 3544, 4789, 4790, 6081, 6635, 8472};
+	uint16_t source = ow_load_be16(p), port = ow_load_be16(p + 2), hit = 0;
+	if (source == 3544 || source == 1701) /* servers that answer from their port */
+		port = source;
+	for (unsigned i = 0; i < 8; i++)
+		hit |= (uint16_t)(known[i] == port);
+	return hit ? port : 0;
+}
+
 /*
- * The extension headers of an IP packet. What comes before `stable` may be changed or removed on the way (hop-by-hop,
+ * extension.c: the extension headers of an IP packet. What comes before `stable` may be changed or removed on the way (hop-by-hop,
  * routing, and destination options in front of a routing header); what comes after is end to end.
  */
 struct ow_extensions {
