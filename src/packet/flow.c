@@ -12,15 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_BITS 12
-#define CHUNK_KEYS (1u << CHUNK_BITS)
-#define CHUNKS_MAX (OW_FLOWS_MAX >> CHUNK_BITS)
-#define SLOTS_MIN 1024u
+#define CHUNK_BITS      12
+#define CHUNK_KEYS      (1u << CHUNK_BITS)
+#define CHUNKS_MAX      (OW_FLOWS_MAX >> CHUNK_BITS)
+#define SLOTS_MIN       1024u
 #define OVERFLOW_NUMBER (OW_FLOWS_MAX - 1)
 
 _Static_assert(sizeof(struct ow_flow_key) == 40, "keys are hashed and compared as five words");
 _Static_assert(offsetof(struct ow_flow_key, sport) == 32 && offsetof(struct ow_flow_key, dport) == 34 &&
-                   offsetof(struct ow_flow_key, proto) == 36 && offsetof(struct ow_flow_key, version) == 37,
+                       offsetof(struct ow_flow_key, proto) == 36 && offsetof(struct ow_flow_key, version) == 37,
                "the last word of a key is put together by ow_flow_key_of_packet");
 
 /* The low half of a slot is number + 1, so that 0 is an empty slot. */
@@ -128,7 +128,8 @@ static const char *proto_name(uint8_t proto)
 
 #define ENDPOINT_TEXT (INET6_ADDRSTRLEN + 10)
 
-static void endpoint_text(const struct ow_flow_key *key, const uint8_t *address, uint16_t port, char text[ENDPOINT_TEXT])
+static void endpoint_text(const struct ow_flow_key *key, const uint8_t *address, uint16_t port,
+                          char text[ENDPOINT_TEXT])
 {
 	char number[INET6_ADDRSTRLEN];
 	inet_ntop(key->version == 4 ? AF_INET : AF_INET6, address, number, sizeof number);
@@ -142,8 +143,8 @@ void ow_flow_key_text(const struct ow_flow_key *key, char text[OW_FLOW_TEXT])
 {
 	const uint8_t *s = key->src, *d = key->dst;
 	if (key->version != 4 && key->version != 6) {
-		snprintf(text, OW_FLOW_TEXT, "%02x:%02x:%02x:%02x:%02x:%02x > %02x:%02x:%02x:%02x:%02x:%02x 0x%04x", s[0], s[1],
-		         s[2], s[3], s[4], s[5], d[0], d[1], d[2], d[3], d[4], d[5], key->ethertype);
+		snprintf(text, OW_FLOW_TEXT, "%02x:%02x:%02x:%02x:%02x:%02x > %02x:%02x:%02x:%02x:%02x:%02x 0x%04x",
+		         s[0], s[1], s[2], s[3], s[4], s[5], d[0], d[1], d[2], d[3], d[4], d[5], key->ethertype);
 		return;
 	}
 	char from[ENDPOINT_TEXT], to[ENDPOINT_TEXT];

@@ -22,7 +22,8 @@ struct ow_flow_table;
 int ow_flow_table_create(uint64_t seed, struct ow_flow_table **ret_table);
 void ow_flow_table_free(struct ow_flow_table *table);
 void ow_flow_table_reset(struct ow_flow_table *table);
-/* The number of the flow, entering it if new. Out of memory or over the cap: the number of the overflow flow, OW_FLOWS_MAX - 1. */
+/* The number of the flow, entering it if new. Out of memory or over the cap: the number of the overflow flow,
+ * OW_FLOWS_MAX - 1. */
 uint32_t ow_flow_table_number(struct ow_flow_table *table, const struct ow_flow_key *key);
 /* The number of a known flow, or UINT32_MAX. */
 uint32_t ow_flow_table_find(const struct ow_flow_table *table, const struct ow_flow_key *key);

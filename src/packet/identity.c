@@ -47,10 +47,10 @@ struct transport {
 /* What is hashed of one packet: the first `limit` bytes from the IP header on. */
 struct extent {
 	uint32_t limit;
-	uint32_t l4;     /* offset of the transport header (or of a later fragment's payload) */
+	uint32_t l4;               /* offset of the transport header (or of a later fragment's payload) */
 	uint64_t address, between; /* addresses; fragment header, AH and the like */
-	uint32_t length; /* bytes on the wire behind what may change */
-	uint8_t proto;   /* of the first of them */
+	uint32_t length;           /* bytes on the wire behind what may change */
+	uint8_t proto;             /* of the first of them */
 };
 
 void ow_identity_seed(struct ow_identity *identity, uint64_t seed)
@@ -125,7 +125,8 @@ static void extent_behind(const struct ow_identity *identity, const struct ow_pa
 		e->address ^= hash_pair(identity, ip + ext.final, 8);
 }
 
-/* ICMP errors behind a translator: type, code, MTU or pointer, and of the quoted packet its id, protocol and sequence. */
+/* ICMP errors behind a translator: type, code, MTU or pointer, and of the quoted packet its id, protocol and sequence.
+ */
 static void icmp_error(const uint8_t *l4, uint32_t have, unsigned version, struct transport *t)
 {
 	const uint8_t *quoted = l4 + 8;
@@ -180,8 +181,8 @@ static inline struct transport tcp(const uint8_t *l4, const struct ow_packet *pa
 	return t;
 }
 
-static __attribute__((noinline)) struct transport other(const uint8_t *l4, uint32_t have, const struct ow_packet *packet,
-                                                        bool nat, uint32_t length)
+static __attribute__((noinline)) struct transport other(const uint8_t *l4, uint32_t have,
+                                                        const struct ow_packet *packet, bool nat, uint32_t length)
 {
 	struct transport t = {.head = ow_load_le64(l4), .length = length};
 	switch (packet->proto) {
@@ -216,14 +217,14 @@ static inline struct transport transport_of(const uint8_t *l4, uint32_t have, co
 	if (packet->proto == 6)
 		return tcp(l4, packet, keep, length);
 	if (packet->proto == 17)
-		return (struct transport){.head = ow_load_le64(l4) & keep & KEEP_NO_SUM_AT_6, .rest = 8, .length = length};
+		return (struct transport){
+			.head = ow_load_le64(l4) & keep & KEEP_NO_SUM_AT_6, .rest = 8, .length = length};
 	return other(l4, have, packet, nat, length);
 }
 
 /* Likewise when fewer than 20 bytes count: the others are taken as zero. */
-static __attribute__((noinline)) struct transport transport_of_few(const uint8_t *l4, uint32_t have,
-                                                                   const struct ow_packet *packet, bool nat,
-                                                                   uint32_t length)
+static __attribute__((noinline)) struct transport
+transport_of_few(const uint8_t *l4, uint32_t have, const struct ow_packet *packet, bool nat, uint32_t length)
 {
 	uint8_t copy[20] = {0};
 	memcpy(copy, l4, have);
@@ -249,7 +250,8 @@ static inline struct ow_packet_id train_of(const struct ow_identity *identity, c
 	const uint8_t *l4 = packet->l4;
 	uint32_t header = (l4[12] >> 4) * 4u, options = within(e, e->l4 + 20, header - 20);
 	uint64_t ports = identity->level == OW_LEVEL_NAT ? 0 : ow_load_le32(l4);
-	uint64_t h = ow_mum64(e->address ^ secret(identity, 0), (ow_load_le32(l4 + 8) | ports << 32) ^ secret(identity, 1));
+	uint64_t h =
+		ow_mum64(e->address ^ secret(identity, 0), (ow_load_le32(l4 + 8) | ports << 32) ^ secret(identity, 1));
 	uint64_t rest = options ? hash_bytes(identity, l4 + 20, options) : 0;
 	uint64_t facts = packet->version | header << 8;
 	return (struct ow_packet_id){
@@ -307,7 +309,8 @@ static inline bool has_extensions(const struct ow_packet *packet)
 	return ip[9] == 51 && !(ow_load_be16(ip + 6) & 0x1fff); /* a later fragment of AH has no AH */
 }
 
-int ow_identity_of_packet(const struct ow_identity *identity, const struct ow_packet *packet, struct ow_packet_id *ret_id)
+int ow_identity_of_packet(const struct ow_identity *identity, const struct ow_packet *packet,
+                          struct ow_packet_id *ret_id)
 {
 	if (has_extensions(packet))
 		return identify_behind(identity, packet, ret_id);

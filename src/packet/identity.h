@@ -7,15 +7,16 @@
 /*
  * What makes a packet the same packet at both points (design: packet identity). The 64-bit id hashes the IP packet
  * without what routers change: TTL, DSCP and ECN, checksums, IPv4 options, IPv6 flow label, hop-by-hop and routing
- * headers, the options of TCP SYNs (MSS clamping). Level nat also leaves out addresses and ports. Level frame takes the bytes as they are.
+ * headers, the options of TCP SYNs (MSS clamping). Level nat also leaves out addresses and ports. Level frame takes the
+ * bytes as they are.
  */
 struct ow_identity {
-	enum ow_level level;     /* IP, NAT or FRAME (not AUTO) */
-	bool inner;              /* the caller decodes with this */
-	bool segments;           /* TCP data: the id names the train, sequence and length name the piece (see below) */
-	uint32_t hash_limit;     /* bytes from the IP header (or frame start) on that enter the id; UINT32_MAX = all */
-	uint8_t secret[192];     /* XXH3 secret, from ow_identity_seed */
-	uint64_t key;            /* likewise */
+	enum ow_level level; /* IP, NAT or FRAME (not AUTO) */
+	bool inner;          /* the caller decodes with this */
+	bool segments;       /* TCP data: the id names the train, sequence and length name the piece (see below) */
+	uint32_t hash_limit; /* bytes from the IP header (or frame start) on that enter the id; UINT32_MAX = all */
+	uint8_t secret[192]; /* XXH3 secret, from ow_identity_seed */
+	uint64_t key;        /* likewise */
 };
 
 /* Fills secret and key from a seed. The same seed gives the same ids. */
@@ -31,8 +32,10 @@ struct ow_packet_id {
 	uint32_t seq, len;
 };
 
-/* Returns 0, or -ENODATA when the capture holds too little of the packet for this identity (truncated below hash_limit). */
-int ow_identity_of_packet(const struct ow_identity *identity, const struct ow_packet *packet, struct ow_packet_id *ret_id);
+/* Returns 0, or -ENODATA when the capture holds too little of the packet for this identity (truncated below
+ * hash_limit). */
+int ow_identity_of_packet(const struct ow_identity *identity, const struct ow_packet *packet,
+                          struct ow_packet_id *ret_id);
 /* Level frame. Same return values. */
 int ow_identity_of_frame(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_packet_id *ret_id);
 

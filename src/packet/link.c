@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Link types (LINKTYPE_ values, https://www.tcpdump.org/linktypes.html): from the start of a frame to its first layer. */
+/* Link types (LINKTYPE_ values, https://www.tcpdump.org/linktypes.html): from the start of a frame to its first layer.
+ */
 #include "packet/walk.h"
 
 #define NFLOG_ATTRIBUTES_MAX 64
-#define PKTAP_HEADER_MAX 4096
+#define PKTAP_HEADER_MAX     4096
 
 static uint16_t load_le16(const uint8_t *p)
 {

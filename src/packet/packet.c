@@ -9,7 +9,7 @@
 #include "packet/packet.h"
 #include "packet/walk.h"
 
-#define IPV4_MIN 20u
+#define IPV4_MIN    20u
 #define IPV6_HEADER 40u
 
 /* The length that a jumbogram's hop-by-hop option gives, or 0. */
@@ -113,7 +113,8 @@ static inline bool parse_ip(const uint8_t *ip, const uint8_t *end, uint32_t wire
 	return version == 4 ? parse_ipv4(ip, end, wire, packet) : version == 6 && parse_ipv6(ip, end, wire, packet);
 }
 
-/* After parse_ip: certainly no tunnel. A fragmented tunnel packet is a packet of its own: what it carries is in pieces. */
+/* After parse_ip: certainly no tunnel. A fragmented tunnel packet is a packet of its own: what it carries is in pieces.
+ */
 static inline bool ends_here(const struct ow_packet *packet)
 {
 	if (packet->proto == 6 || packet->fragment)

@@ -11,25 +11,25 @@
  * Pointers lead into the frame. `ip` .. `end` are the captured bytes of the IP packet, without link padding.
  */
 struct ow_packet {
-	const uint8_t *ip;       /* the IP header, or NULL when the frame carries no IP */
-	const uint8_t *end;      /* end of the captured bytes of this IP packet */
-	uint32_t ip_len;         /* length of the IP packet on the wire (total length; frame length if that says 0) */
-	const uint8_t *l4;       /* transport header, or NULL when not captured or not the first fragment */
-	uint32_t l4_len;         /* bytes from l4 to the end of the IP packet on the wire */
-	uint8_t version;         /* 4, 6, or 0 */
-	uint8_t proto;           /* the last next-header value: TCP 6, UDP 17, ... */
-	bool fragment;           /* a fragment (first or later) */
-	bool truncated;          /* the capture holds less than ip_len bytes of it */
-	bool routed_v6;          /* an IPv6 routing header with segments left: the destination changes on the way */
-	uint8_t tunnels;         /* tunnels entered */
-	bool has_tunnel;         /* a tunnel we could enter (entered or not) */
+	const uint8_t *ip;  /* the IP header, or NULL when the frame carries no IP */
+	const uint8_t *end; /* end of the captured bytes of this IP packet */
+	uint32_t ip_len;    /* length of the IP packet on the wire (total length; frame length if that says 0) */
+	const uint8_t *l4;  /* transport header, or NULL when not captured or not the first fragment */
+	uint32_t l4_len;    /* bytes from l4 to the end of the IP packet on the wire */
+	uint8_t version;    /* 4, 6, or 0 */
+	uint8_t proto;      /* the last next-header value: TCP 6, UDP 17, ... */
+	bool fragment;      /* a fragment (first or later) */
+	bool truncated;     /* the capture holds less than ip_len bytes of it */
+	bool routed_v6;     /* an IPv6 routing header with segments left: the destination changes on the way */
+	uint8_t tunnels;    /* tunnels entered */
+	bool has_tunnel;    /* a tunnel we could enter (entered or not) */
 };
 
 enum ow_decode {
-	OW_DECODE_IP,        /* an IP packet */
-	OW_DECODE_NOT_IP,    /* a frame of another protocol */
-	OW_DECODE_SHORT,     /* captured bytes end before the headers that identity needs, or the packet is malformed */
-	OW_DECODE_LINK,      /* a link type we cannot take apart */
+	OW_DECODE_IP,     /* an IP packet */
+	OW_DECODE_NOT_IP, /* a frame of another protocol */
+	OW_DECODE_SHORT,  /* captured bytes end before the headers that identity needs, or the packet is malformed */
+	OW_DECODE_LINK,   /* a link type we cannot take apart */
 };
 
 /* Never fails: whatever the bytes are, it returns one of the above. ret_packet is valid for OW_DECODE_IP only. */

@@ -35,9 +35,9 @@ enum ow_layer ow_walk_type(struct ow_walk *w)
 		return tag(w, 4);
 	case 0x8926: /* VN-Tag */
 	case 0x892f: /* HSR */
-	case 0x8909: /* Cisco metadata */
 		return tag(w, 6);
 	case 0x893f: /* E-Tag */
+	case 0x8909: /* Cisco metadata */
 		return tag(w, 8);
 	case 0x8847:
 	case 0x8848:
@@ -106,6 +106,7 @@ enum ow_layer ow_walk_ppp(struct ow_walk *w)
 	}
 }
 
+/* An IP header n bytes on whose length fits what is left. */
 static bool plausible_ip(const struct ow_walk *w, uint32_t n, unsigned version)
 {
 	if (!ow_walk_has(w, n + (version == 4 ? 20 : 40)))
@@ -113,10 +114,10 @@ static bool plausible_ip(const struct ow_walk *w, uint32_t n, unsigned version)
 	const uint8_t *ip = w->p + n;
 	if (ip[0] >> 4 != version)
 		return false;
-	uint32_t total = ow_load_be16(ip + 2);
+	uint32_t left = w->wire - n, total = ow_load_be16(ip + 2), payload = ow_load_be16(ip + 4);
 	if (version == 4)
-		return (ip[0] & 15) >= 5 && (total == 0 || (total >= 20 && total <= w->wire - n));
-	return 40u + ow_load_be16(ip + 4) <= w->wire - n;
+		return (ip[0] & 15) >= 5 && total >= 20 && total <= left;
+	return 40 + payload <= left && (payload > 0 || ip[6] == 0 || ip[6] == 59);
 }
 
 /* An Ethernet header of a protocol that is likely inside a pseudowire, n bytes on. */
@@ -140,7 +141,8 @@ static bool plausible_ethernet(const struct ow_walk *w, uint32_t n)
 	case 0x88cc:
 		return true;
 	default: /* a length, followed by SNAP, spanning tree or IS-IS */
-		return type <= 1500 && type <= w->wire - n - 14 && ow_walk_has(w, n + 16) && w->p[n + 14] == w->p[n + 15] &&
+		return type <= 1500 && type <= w->wire - n - 14 && ow_walk_has(w, n + 16) &&
+		       w->p[n + 14] == w->p[n + 15] &&
 		       (w->p[n + 14] == 0xaa || w->p[n + 14] == 0x42 || w->p[n + 14] == 0xfe);
 	}
 }

@@ -12,18 +12,18 @@
  */
 
 /* More layers (tags, link headers, tunnels) than this is nobody's traffic. */
-#define OW_LAYERS_MAX 40
-#define OW_TUNNELS_MAX 8
+#define OW_LAYERS_MAX      40
+#define OW_TUNNELS_MAX     8
 #define OW_MPLS_LABELS_MAX 16
 /* IPv6 extension headers and AH in one IP packet. */
 #define OW_EXTENSIONS_MAX 16
 
 enum ow_layer {
 	OW_LAYER_ETHERNET,
-	OW_LAYER_TYPE,  /* what walk.type (an ethertype) says */
-	OW_LAYER_IP,    /* version by its first nibble */
+	OW_LAYER_TYPE, /* what walk.type (an ethertype) says */
+	OW_LAYER_IP,   /* version by its first nibble */
 	OW_LAYER_LLC,
-	OW_LAYER_PPP,   /* from the address field or, without it, the protocol field */
+	OW_LAYER_PPP, /* from the address field or, without it, the protocol field */
 	OW_LAYER_MPLS,
 	OW_LAYER_NSH,
 	/* Ends. */
@@ -31,7 +31,7 @@ enum ow_layer {
 	OW_LAYER_NOT_IP,
 	OW_LAYER_SHORT,
 	OW_LAYER_UNKNOWN_LINK,
-	OW_LAYER_NONE,  /* tunnels only: no tunnel here */
+	OW_LAYER_NONE, /* tunnels only: no tunnel here */
 };
 
 /* The bytes p .. end are captured; the wire had `wire` bytes from p on, never fewer than are captured. */
@@ -97,8 +97,8 @@ static inline uint16_t ow_walk_tunnel_port(const uint8_t *p)
 }
 
 /*
- * extension.c: the extension headers of an IP packet. What comes before `stable` may be changed or removed on the way (hop-by-hop,
- * routing, and destination options in front of a routing header); what comes after is end to end.
+ * extension.c: the extension headers of an IP packet. What comes before `stable` may be changed or removed on the way
+ * (hop-by-hop, routing, and destination options in front of a routing header); what comes after is end to end.
  */
 struct ow_extensions {
 	uint32_t stable;      /* offset from the IP header of the first byte that stays */
@@ -116,7 +116,8 @@ static inline bool ow_is_extension(unsigned version, uint8_t proto)
 	if (version == 4)
 		return proto == 51;
 	if (proto < 64)
-		return UINT64_C(1) << proto & (1 | UINT64_C(1) << 43 | UINT64_C(1) << 44 | UINT64_C(1) << 51 | UINT64_C(1) << 60);
+		return UINT64_C(1) << proto &
+		       (1 | UINT64_C(1) << 43 | UINT64_C(1) << 44 | UINT64_C(1) << 51 | UINT64_C(1) << 60);
 	return proto == 135 || proto == 139 || proto == 140;
 }
 

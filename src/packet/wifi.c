@@ -3,10 +3,10 @@
 #include "packet/walk.h"
 
 #define RADIOTAP_WORDS_MAX 32
-#define RADIOTAP_FLAG_FCS 0x10
-#define RADIOTAP_FLAG_PAD 0x20
-#define PRISM_HEADER 144
-#define AVS_MAGIC 0x80211001u /* with any last digit */
+#define RADIOTAP_FLAG_FCS  0x10
+#define RADIOTAP_FLAG_PAD  0x20
+#define PRISM_HEADER       144
+#define AVS_MAGIC          0x80211001u /* with any last digit */
 
 static uint16_t load_le16(const uint8_t *p)
 {
@@ -95,7 +95,8 @@ enum ow_layer ow_walk_prism(struct ow_walk *w)
 	return wifi(w, false);
 }
 
-/* version 1, flags 1, length 2, link type 4, fields {type 2, length 2, value}; 802.11 common fields (2) have flags at 8 */
+/* version 1, flags 1, length 2, link type 4, fields {type 2, length 2, value}; 802.11 common fields (2) have flags at 8
+ */
 enum ow_layer ow_walk_ppi(struct ow_walk *w)
 {
 	if (!ow_walk_has(w, 8))
