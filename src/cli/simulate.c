@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneway simulate: two captures of the same traffic, and the truth about it. */
+#include "base/time.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "sim/check.h"
+#include "sim/sim.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct arguments {
+	struct ow_sim_options sim;
+	const char *truth;
+	bool json, help;
+	bool format_given[OW_SIDES];
+};
+
+/* Reads a number in min .. max. */
+static int number(const char *value, double min, double max, double *ret_number, struct ow_error *err)
+{
+	char *end;
+	double x = strtod(value, &end);
+	if (end == value || *end || !isfinite(x) || x < min || x > max)
+		return ow_error_set(err, EINVAL, "'%.40s' is not a number in %g .. %g", value, min, max);
+	*ret_number = x;
+	return 0;
+}
+
+static int set_rate(void *field, const char *value, struct ow_error *err)
+{
+	uint64_t count;
+	if (ow_option_count(&count, value, err) == 0) {
+		*(double *)field = (double)count;
+		return 0;
+	}
+	return number(value, 1e-3, 1e9, field, err);
+}
+
+static int set_number(void *field, const char *value, struct ow_error *err)
+{
+	return number(value, 0, 1e9, field, err);
+}
+
+static int set_u32(void *field, const char *value, struct ow_error *err)
+{
+	uint64_t count = 0;
+	int r = ow_option_count(&count, value, err);
+	if (r < 0)
+		return r;
+	if (count > UINT32_MAX)
+		return ow_error_set(err, EINVAL, "'%.40s' is too large", value);
+	*(uint32_t *)field = (uint32_t)count;
+	return 0;
+}
+
+static int set_seed(void *field, const char *value, struct ow_error *err)
+{
+	char *end;
+	errno = 0;
+	unsigned long long seed = strtoull(value, &end, 0);
+	if (end == value || *end || errno || *value == '-')
+		return ow_error_set(err, EINVAL, "'%.40s' is not a number in 0 .. 2^64-1", value);
+	*(uint64_t *)field = seed;
+	return 0;
+}
+
+static int set_delay(void *field, const char *value, struct ow_error *err)
+{
+	return ow_sim_delay_parse(value, field, err);
+}
+
+static int set_loss(void *field, const char *value, struct ow_error *err)
+{
+	return ow_sim_loss_parse(value, field, err);
+}
+
+static int set_size(void *field, const char *value, struct ow_error *err)
+{
+	return ow_sim_size_parse(value, field, err);
+}
+
+static int set_link(void *field, const char *value, struct ow_error *err)
+{
+	return ow_sim_link_parse(value, field, err);
+}
+
+/* The field is a whole struct ow_sim_side. */
+static int set_encap(void *field, const char *value, struct ow_error *err)
+{
+	return ow_sim_encap_parse(value, field, err);
+}
+
+static int set_arrivals(void *field, const char *value, struct ow_error *err)
+{
+	static const char *const names[] = {"poisson", "constant"};
+	size_t i = 0;
+	int r = ow_option_choice(names, 2, value, &i, err);
+	if (r >= 0)
+		*(bool *)field = i == 1;
+	return r;
+}
+
+static int set_dscp(void *field, const char *value, struct ow_error *err)
+{
+	double dscp = 0;
+	int r = number(value, 0, 63, &dscp, err);
+	if (r >= 0)
+		*(int *)field = (int)dscp;
+	return r;
+}
+
+/* "20ppm", "500ppb": how much B's clock gains. */
+static int set_drift(void *field, const char *value, struct ow_error *err)
+{
+	char *end;
+	double x = strtod(value, &end);
+	double unit = strcmp(end, "ppm") == 0 ? 1000 : strcmp(end, "ppb") == 0 ? 1 : 0;
+	if (end == value || !isfinite(x) || unit == 0)
+		return ow_error_set(err, EINVAL, "'%.40s' is no drift (examples: 20ppm, -500ppb)", value);
+	*(double *)field = x * unit;
+	return 0;
+}
+
+static int set_start(void *field, const char *value, struct ow_error *err)
+{
+	double seconds = 0;
+	int r = number(value, 0, 4e9, &seconds, err);
+	if (r >= 0)
+		*(int64_t *)field = (int64_t)seconds * OW_NS_PER_S;
+	return r;
+}
+
+static int set_tuple(void *field, const char *value, struct ow_error *err)
+{
+	uint32_t *tuple = field;
+	unsigned t[4];
+	int used = 0;
+	if (sscanf(value, "%9u,%9u,%9u,%9u%n", &t[0], &t[1], &t[2], &t[3], &used) != 4 || value[used])
+		return ow_error_set(err, EINVAL, "'%.40s' is not four counts (example: 0,50,0,0)", value);
+	for (int i = 0; i < 4; i++)
+		tuple[i] = t[i];
+	return 0;
+}
+
+/* "a", "b" or "both" as a mask of sides. */
+static int sides(const char *value, unsigned *ret_mask, struct ow_error *err)
+{
+	static const char *const names[] = {"a", "b", "both"};
+	size_t i = 0;
+	int r = ow_option_choice(names, 3, value, &i, err);
+	if (r >= 0)
+		*ret_mask = (unsigned)i + 1;
+	return r;
+}
+
+static int set_superframes(void *field, const char *value, struct ow_error *err)
+{
+	struct ow_sim_options *sim = field;
+	unsigned mask = 0;
+	int r = sides(value, &mask, err);
+	for (unsigned i = 0; r >= 0 && i < OW_SIDES; i++)
+		sim->side[i].superframes = mask >> i & 1;
+	return r;
+}
+
+static int set_zero(void *field, const char *value, struct ow_error *err)
+{
+	struct ow_sim_options *sim = field;
+	unsigned mask = 0;
+	int r = sides(value, &mask, err);
+	for (unsigned i = 0; r >= 0 && i < OW_SIDES; i++)
+		sim->side[i].zero_timestamps = mask >> i & 1;
+	return r;
+}
+
+/* The setters below exist for one side (the field is its struct) and for both (the field is all arguments). */
+static int resolution(struct ow_sim_side *side, const char *value, struct ow_error *err)
+{
+	static const char *const names[] = {"ns", "us"};
+	size_t i = 0;
+	int r = ow_option_choice(names, 2, value, &i, err);
+	if (r >= 0)
+		side->microseconds = i == 1;
+	return r;
+}
+
+static int set_resolution(void *field, const char *value, struct ow_error *err)
+{
+	return resolution(field, value, err);
+}
+
+static int set_resolutions(void *field, const char *value, struct ow_error *err)
+{
+	struct arguments *args = field;
+	int r = resolution(&args->sim.side[OW_SIDE_A], value, err);
+	return r < 0 ? r : resolution(&args->sim.side[OW_SIDE_B], value, err);
+}
+
+static int format(struct arguments *args, enum ow_side side, const char *value, struct ow_error *err)
+{
+	static const char *const names[] = {"pcap", "pcapng"};
+	size_t i = 0;
+	int r = ow_option_choice(names, 2, value, &i, err);
+	if (r >= 0) {
+		args->sim.side[side].format = i == 1 ? OW_FILE_PCAPNG : OW_FILE_PCAP;
+		args->format_given[side] = true;
+	}
+	return r;
+}
+
+static int set_format_a(void *field, const char *value, struct ow_error *err)
+{
+	return format(field, OW_SIDE_A, value, err);
+}
+
+static int set_format_b(void *field, const char *value, struct ow_error *err)
+{
+	return format(field, OW_SIDE_B, value, err);
+}
+
+static int set_formats(void *field, const char *value, struct ow_error *err)
+{
+	int r = set_format_a(field, value, err);
+	return r < 0 ? r : set_format_b(field, value, err);
+}
+
+static int set_big_endian(void *field, const char *value, struct ow_error *err)
+{
+	struct ow_sim_options *sim = field;
+	(void)value;
+	(void)err;
+	sim->side[OW_SIDE_A].big_endian = sim->side[OW_SIDE_B].big_endian = true;
+	return 0;
+}
+
+static int set_gzip(void *field, const char *value, struct ow_error *err)
+{
+	struct ow_sim_options *sim = field;
+	(void)value;
+	(void)err;
+	sim->side[OW_SIDE_A].gzip = sim->side[OW_SIDE_B].gzip = true;
+	return 0;
+}
+
+static int set_snaplens(void *field, const char *value, struct ow_error *err)
+{
+	struct ow_sim_options *sim = field;
+	int r = set_u32(&sim->side[OW_SIDE_A].snaplen, value, err);
+	sim->side[OW_SIDE_B].snaplen = sim->side[OW_SIDE_A].snaplen;
+	return r;
+}
+
+#define SIM(member)  offsetof(struct arguments, sim.member)
+#define SIDE(x, member) offsetof(struct arguments, sim.side[OW_SIDE_##x].member)
+
+static const struct ow_option table[] = {
+	{.help = "Output"},
+	{"a", 'a', "FILE", ow_option_text, SIDE(A, path), "Capture of point A; .gz compresses, .pcapng chooses that format."},
+	{"b", 'b', "FILE", ow_option_text, SIDE(B, path), "Capture of point B."},
+	{"truth", 't', "FILE", ow_option_text, offsetof(struct arguments, truth), "What happened, as JSON."},
+	{"json", 0, NULL, ow_option_flag, offsetof(struct arguments, json), "Print the truth to standard output, too."},
+	{"seed", 's', "N", set_seed, SIM(seed), "The same seed and options give the same bytes. Default 1."},
+
+	{.help = "Traffic"},
+	{"packets", 'n', "N", ow_option_count, SIM(packets), "Packets on the wire. Default 1M, or all of --traffic."},
+	{"rate", 'r', "PPS", set_rate, SIM(rate_pps), "Packets a second. Default 100k."},
+	{"arrivals", 0, "KIND", set_arrivals, SIM(constant_rate), "poisson (default) or constant."},
+	{"size", 0, "SIZE", set_size, SIM(size), "Bytes of the IP packets: N, imix (default, 354 on average), uniform:MIN,MAX."},
+	{"flows", 0, "N", set_u32, SIM(flows), "Number of flows. Default 1000."},
+	{"flow-skew", 0, "S", set_number, SIM(flow_skew), "Zipf exponent of the flows' sizes: 0 all alike. Default 1."},
+	{"tcp", 0, "SHARE", ow_option_share, SIM(tcp), "TCP flows; the others are UDP. Default 0.8."},
+	{"ipv6", 0, "SHARE", ow_option_share, SIM(ipv6), "IPv6 flows."},
+	{"ipv6-extensions", 0, "SHARE", ow_option_share, SIM(ipv6_extensions), "IPv6 packets with extension headers."},
+	{"fragments", 0, "SHARE", ow_option_share, SIM(fragments), "UDP datagrams in two fragments."},
+	{"identical", 0, "SHARE", ow_option_share, SIM(identical), "Packets that are all alike, IP id 0, as polling sends them."},
+	{"retransmissions", 0, "SHARE", ow_option_share, SIM(retransmissions), "TCP segments that are sent again."},
+	{"reverse", 0, "SHARE", ow_option_share, SIM(reverse), "Packets that go from B to A."},
+	{"traffic", 0, "FILE", ow_option_text, SIM(traffic), "Take packets and times from this capture."},
+	{"ip-only", 0, NULL, ow_option_flag, SIM(ip_only), "Leave out frames of --traffic that are no IP packets."},
+	{"start", 0, "SECONDS", set_start, SIM(start_ns), "Unix time of the start. Default 1700000000."},
+
+	{.help = "Path"},
+	{"delay", 'd', "MODEL", set_delay, SIM(delay), "constant:D, normal:MEAN,SD, weibull:SCALE,SHAPE, pareto:SCALE,SHAPE, "
+		"fifo:RATE[,BUFFER], red:RATE, paths:SHARE,MODEL;SHARE,MODEL (chosen by packet) or ecmp:... (by flow). "
+		"Default weibull:20us,0.6."},
+	{"base-delay", 0, "D", ow_option_duration, SIM(base_delay_ns), "Added to every delay."},
+	{"in-order", 0, NULL, ow_option_flag, SIM(in_order), "No packet overtakes another."},
+	{"loss", 'l', "LOSS", set_loss, SIM(loss), "P, or episodes:P,LENGTH: runs of about LENGTH packets."},
+	{"duplicate", 0, "SHARE", ow_option_share, SIM(duplicate), "Packets that arrive twice."},
+	{"reorder-tuple", 0, "A,B,C,D", set_tuple, SIM(tuple), "FineComb's reordering: pre-start, post-start, pre-end and post-end "
+		"packets at the boundaries of --interval."},
+	{"interval", 0, "D", ow_option_positive_duration, SIM(interval_ns), "For --reorder-tuple."},
+	{"router", 0, NULL, ow_option_flag, SIM(router), "TTL minus one, other MACs."},
+	{"dscp", 0, "N", set_dscp, SIM(dscp), "Remark received packets."},
+	{"ecn-mark", 0, "SHARE", ow_option_share, SIM(ecn_mark), "Packets that meet congestion."},
+	{"nat", 0, NULL, ow_option_flag, SIM(nat), "B sees A's addresses and ports translated."},
+
+	{.help = "Measurement points"},
+	{"a-link", 0, "LINK", set_link, SIDE(A, link), "ethernet (default), raw, sll, sll2, ppp, null, loop or radiotap."},
+	{"b-link", 0, "LINK", set_link, SIDE(B, link), "The same for B."},
+	{"a-encap", 0, "LIST", set_encap, SIM(side[OW_SIDE_A]), "Tags and tunnels, the outermost first: vlan:ID, qinq:ID, mpls:LABEL, "
+		"pppoe:ID, vxlan:ID, geneve:ID, gre, ipip, gtpu:ID."},
+	{"b-encap", 0, "LIST", set_encap, SIM(side[OW_SIDE_B]), "The same for B."},
+	{"superframes", 0, "SIDES", set_superframes, 0, "a, b or both: a host that shows TSO and GRO frames."},
+	{"mtu", 0, "N", set_u32, SIM(mtu), "Of the segments with --superframes. Default 1500."},
+	{"superframe-size", 0, "N", set_u32, SIM(superframe_bytes), "Largest superframe. Default 65535; beyond it the IP length is 0."},
+	{"snaplen", 0, "N", set_snaplens, 0, "Bytes stored of a frame."},
+	{"a-snaplen", 0, "N", set_u32, SIDE(A, snaplen), "At A only."},
+	{"b-snaplen", 0, "N", set_u32, SIDE(B, snaplen), "At B only."},
+	{"a-skip", 0, "D", ow_option_duration, SIDE(A, skip_ns), "This capture starts later."},
+	{"b-skip", 0, "D", ow_option_duration, SIDE(B, skip_ns), "The same for B."},
+	{"a-early", 0, "D", ow_option_duration, SIDE(A, early_ns), "This capture ends before the last packet is sent."},
+	{"b-early", 0, "D", ow_option_duration, SIDE(B, early_ns), "The same for B."},
+	{"offset", 0, "D", ow_option_duration, SIM(offset_ns), "B's clock is ahead by this."},
+	{"drift", 0, "RATE", set_drift, SIM(drift_ppb), "B's clock gains this: 20ppm, -500ppb."},
+	{"backwards", 0, "SHARE", ow_option_share, SIM(backwards), "Records stamped up to 10 us too early."},
+	{"zero-timestamps", 0, "SIDES", set_zero, 0, "a, b or both: no timestamps."},
+
+	{.help = "Files"},
+	{"format", 0, "KIND", set_formats, 0, "pcap (default) or pcapng."},
+	{"a-format", 0, "KIND", set_format_a, 0, "At A only."},
+	{"b-format", 0, "KIND", set_format_b, 0, "At B only."},
+	{"resolution", 0, "UNIT", set_resolutions, 0, "ns (default) or us."},
+	{"a-resolution", 0, "UNIT", set_resolution, SIM(side[OW_SIDE_A]), "At A only."},
+	{"b-resolution", 0, "UNIT", set_resolution, SIM(side[OW_SIDE_B]), "At B only."},
+	{"big-endian", 0, NULL, set_big_endian, 0, "Files in the other byte order."},
+	{"a-big-endian", 0, NULL, ow_option_flag, SIDE(A, big_endian), "At A only."},
+	{"b-big-endian", 0, NULL, ow_option_flag, SIDE(B, big_endian), "At B only."},
+	{"gzip", 0, NULL, set_gzip, 0, "Compress."},
+	{"a-interfaces", 0, "N", set_u32, SIDE(A, interfaces), "pcapng: interface blocks, used in turn."},
+	{"b-interfaces", 0, "N", set_u32, SIDE(B, interfaces), "The same for B."},
+	{"help", 'h', NULL, ow_option_flag, offsetof(struct arguments, help), "This text."},
+	{.name = NULL},
+};
+
+static void help(void)
+{
+	fputs("oneway simulate: writes the captures of two measurement points, and the truth about them\n"
+	      "\n"
+	      "usage: oneway simulate [OPTION]... -a A.pcap -b B.pcap --truth T.json\n"
+	      "\n",
+	      stdout);
+	ow_options_help(stdout, table);
+	fputs("\n"
+	      "Times have units (250ms, 1.5us), shares are 0.01 or 1%, rates of links are 10G or 100M.\n"
+	      "Delays of the truth are what the files say, less the error of B's clock.\n"
+	      "\n"
+	      "examples:\n"
+	      "  oneway simulate --packets 1M --rate 1M --flows 1000 --delay weibull:20us,0.6 \\\n"
+	      "      --loss 0.01 --seed 7 -a a.pcap -b b.pcap --truth truth.json\n"
+	      "  oneway simulate --delay red:100M --rate 40k -a a.pcap -b b.pcap --json\n"
+	      "  oneway simulate --reverse 0.5 --router --nat --b-encap vlan:10,vxlan:42 \\\n"
+	      "      --offset 37s -a a.pcapng -b b.pcap.gz --json\n"
+	      "  oneway simulate --superframes a --in-order -a host.pcap -b tap.pcap --json\n"
+	      "  oneway simulate --traffic real.pcap --delay 'paths:0.9,constant:50us;0.1,constant:80us' \\\n"
+	      "      -a a.pcap -b b.pcap --truth truth.json\n",
+	      stdout);
+}
+
+static bool ends_with(const char *text, const char *end, size_t *length)
+{
+	size_t n = strlen(end);
+	if (*length < n || strncmp(text + *length - n, end, n) != 0)
+		return false;
+	*length -= n;
+	return true;
+}
+
+/* The file's name chooses what was not chosen otherwise. */
+static void choose_format(struct arguments *args, enum ow_side i)
+{
+	struct ow_sim_side *side = &args->sim.side[i];
+	if (!side->path)
+		return;
+	size_t length = strlen(side->path);
+	if (ends_with(side->path, ".gz", &length))
+		side->gzip = true;
+	if (!args->format_given[i] && ends_with(side->path, ".pcapng", &length))
+		side->format = OW_FILE_PCAPNG;
+}
+
+struct progress {
+	struct timespec start;
+	bool shown;
+};
+
+#define PROGRESS_AFTER_S 2
+
+static void show_progress(void *arg, double done)
+{
+	struct progress *progress = arg;
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (now.tv_sec - progress->start.tv_sec < PROGRESS_AFTER_S)
+		return;
+	fprintf(stderr, "\rsimulating %3.0f %%", 100 * done);
+	fflush(stderr);
+	progress->shown = true;
+}
+
+static int run(struct arguments *args)
+{
+	struct progress progress = {.shown = false};
+	clock_gettime(CLOCK_MONOTONIC, &progress.start);
+	if (isatty(STDERR_FILENO)) {
+		args->sim.on_progress = show_progress;
+		args->sim.arg = &progress;
+	}
+	struct ow_sim_truth truth;
+	struct ow_error err;
+	int r = ow_sim_run(&args->sim, &truth, &err);
+	if (progress.shown)
+		fputs("\r\033[K", stderr);
+	if (r >= 0 && args->truth)
+		r = ow_sim_truth_write(args->truth, &truth, &err);
+	if (r >= 0 && args->json && !(args->truth && strcmp(args->truth, "-") == 0))
+		r = ow_sim_truth_write("-", &truth, &err);
+	return r < 0 ? ow_cli_failed("simulate", &err) : OW_EXIT_OK;
+}
+
+int ow_cli_simulate(int argc, char **argv)
+{
+	struct arguments args = {.help = false};
+	struct ow_error err;
+	ow_sim_defaults(&args.sim);
+	int operands = ow_options_parse(table, argc, argv, &args, &err);
+	if (operands >= 0 && args.help) {
+		help();
+		return OW_EXIT_OK;
+	}
+	if (operands > 0)
+		operands = ow_error_set(&err, EINVAL, "unexpected argument '%.60s'", argv[1]);
+	if (operands < 0)
+		return ow_cli_misused("simulate", &err);
+	choose_format(&args, OW_SIDE_A);
+	choose_format(&args, OW_SIDE_B);
+	if (ow_sim_check(&args.sim, &err) < 0)
+		return ow_cli_misused("simulate", &err);
+	return run(&args);
+}

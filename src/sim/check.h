@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_SIM_CHECK_H
+#define OW_SIM_CHECK_H
+
+#include "sim/sim.h"
+
+/* Refuses what is out of range and what contradicts itself; the message names the flags. */
+int ow_sim_check(const struct ow_sim_options *options, struct ow_error *err);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_SIM_QUEUE_H
+#define OW_SIM_QUEUE_H
+
+#include "base/random.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * A queue in front of a link of a given rate: store and forward, first in first out. Its length is the unfinished work
+ * in bytes: what is left of the packet on the link counts, not the whole of it.
+ */
+
+/* RED: Floyd and Jacobson 1993, figures 2 and 17, with the parameters of the COLATE paper, section 6. Gentle is off. */
+#define OW_RED_QUEUE_S   0.5          /* queue size: seconds at line rate */
+#define OW_RED_MIN_TH    0.475        /* of the queue size */
+#define OW_RED_MAX_TH    0.95         /* of the queue size */
+#define OW_RED_WEIGHT    0.002        /* w_q */
+#define OW_RED_MAX_P     (1.0 / 50)   /* max_p */
+#define OW_RED_IDLE_BYTES 500         /* typical packet whose transmission time ages the average while idle */
+
+struct ow_queue {
+	uint64_t rate_bps;
+	double limit_bytes;    /* 0 = unlimited */
+	int64_t free_ps;       /* when the link will have sent all, ps after the start */
+	/* RED only */
+	bool red;
+	double average_bytes;
+	int64_t count;         /* packets since the last drop; -1 = the average is below min_th */
+};
+
+void ow_queue_init_fifo(struct ow_queue *queue, double rate_bps, double limit_bytes);
+void ow_queue_init_red(struct ow_queue *queue, double rate_bps);
+
+/*
+ * A packet of len bytes arrives now_ns after the start (never before the one before). Returns its delay in ns, or -1 if
+ * it is dropped.
+ */
+int64_t ow_queue_pass(struct ow_queue *queue, int64_t now_ns, uint32_t len, struct ow_random *random);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Traffic from a capture file. */
+#include "sim/replay.h"
+#include "capture/reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define BATCH 256
+
+struct ow_replay {
+	const struct ow_sim_options *options;
+	struct ow_wire_pool *pool;
+	struct ow_reader *reader;
+	struct ow_frame frame[BATCH];
+	int frames, next;
+	uint64_t made;
+	int64_t latest_ns;
+	bool unchanged;
+};
+
+bool ow_replay_unchanged(const struct ow_sim_options *options)
+{
+	if (options->router || options->dscp >= 0 || options->ecn_mark > 0 || options->nat)
+		return false;
+	for (int i = 0; i < OW_SIDES; i++) {
+		if (options->side[i].encaps || options->side[i].link != OW_SIM_LINK_AUTO)
+			return false;
+	}
+	return true;
+}
+
+int ow_replay_create(const struct ow_sim_options *options, struct ow_wire_pool *pool, struct ow_replay **ret_replay,
+                     struct ow_error *err)
+{
+	struct ow_replay *replay = calloc(1, sizeof *replay);
+	if (!replay)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	replay->options = options;
+	replay->pool = pool;
+	replay->latest_ns = INT64_MIN;
+	replay->unchanged = ow_replay_unchanged(options);
+	int r = ow_reader_open(options->traffic, &replay->reader, err);
+	if (r < 0) {
+		free(replay);
+		return r;
+	}
+	*ret_replay = replay;
+	return 0;
+}
+
+void ow_replay_free(struct ow_replay *replay)
+{
+	if (!replay)
+		return;
+	ow_reader_close(replay->reader);
+	free(replay);
+}
+
+/* The next frame of the file: 1, 0 at the end, or a negative errno. */
+static int next_frame(struct ow_replay *replay, const struct ow_frame **ret_frame, struct ow_error *err)
+{
+	if (replay->options->packets && replay->made >= replay->options->packets)
+		return 0;
+	if (replay->next == replay->frames) {
+		replay->next = 0;
+		replay->frames = ow_reader_read(replay->reader, replay->frame, BATCH, err);
+		if (replay->frames <= 0) {
+			int r = replay->frames;
+			replay->frames = 0;
+			return r;
+		}
+	}
+	*ret_frame = &replay->frame[replay->next++];
+	return 1;
+}
+
+int ow_replay_next(struct ow_replay *replay, struct ow_wire **ret_wire, struct ow_error *err)
+{
+	const struct ow_frame *frame;
+	int r = next_frame(replay, &frame, err);
+	if (r <= 0)
+		return r;
+	struct ow_wire *wire = ow_wire_get(replay->pool);
+	if (!wire || ow_wire_fill(wire, frame->data, frame->caplen) < 0)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	if (frame->time_ns > replay->latest_ns)
+		replay->latest_ns = frame->time_ns;
+	wire->time_ns = replay->latest_ns;
+	wire->number = replay->made++;
+	wire->direction = OW_A_TO_B;
+	wire->frame = true;
+	wire->missing = frame->len - frame->caplen;
+	*ret_wire = wire;
+	return 1;
+}
+
+double ow_replay_done(const struct ow_replay *replay)
+{
+	uint64_t size = ow_reader_info(replay->reader)->size_bytes;
+	return size ? (double)ow_reader_position(replay->reader) / (double)size : 0;
+}
+
+int ow_replay_scan(const char *path, struct ow_replay_info *ret_info, struct ow_error *err)
+{
+	struct ow_reader *reader;
+	int r = ow_reader_open(path, &reader, err);
+	if (r < 0)
+		return r;
+	struct ow_replay_info info = {.linktype = ow_reader_info(reader)->linktype, .last_ns = INT64_MIN};
+	struct ow_frame frames[BATCH];
+	while ((r = ow_reader_read(reader, frames, BATCH, err)) > 0) {
+		for (int i = 0; i < r; i++) {
+			if (info.packets++ == 0)
+				info.first_ns = frames[i].time_ns;
+			if (frames[i].time_ns > info.last_ns)
+				info.last_ns = frames[i].time_ns;
+			if (frames[i].linktype != info.linktype) {
+				ow_reader_close(reader);
+				return ow_error_set(err, EINVAL, "--traffic %s: frames of several link types", path);
+			}
+		}
+	}
+	ow_reader_close(reader);
+	if (r == 0 && !info.packets)
+		r = ow_error_set(err, EINVAL, "--traffic %s: no packets", path);
+	if (r >= 0)
+		*ret_info = info;
+	return r;
+}

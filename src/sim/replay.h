@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_SIM_REPLAY_H
+#define OW_SIM_REPLAY_H
+
+#include "sim/sim.h"
+#include "sim/wire.h"
+
+/*
+ * Traffic from a capture file: its packets at its times (a time that goes backwards is taken as that of the packet
+ * before). If nothing is to be rewritten the frames pass as they are; else the IP packets are taken out of them.
+ */
+struct ow_replay;
+int ow_replay_create(const struct ow_sim_options *options, struct ow_wire_pool *pool, struct ow_replay **ret_replay,
+                     struct ow_error *err);
+void ow_replay_free(struct ow_replay *replay);
+/* As ow_traffic_next. */
+int ow_replay_next(struct ow_replay *replay, struct ow_wire **ret_wire, struct ow_error *err);
+double ow_replay_done(const struct ow_replay *replay);
+
+/* Do frames pass unchanged under these options? */
+bool ow_replay_unchanged(const struct ow_sim_options *options);
+
+struct ow_replay_info {
+	uint64_t packets;
+	int64_t first_ns, last_ns;
+	uint16_t linktype;
+};
+/* Reads the file once through. Fails for a file without packets. */
+int ow_replay_scan(const char *path, struct ow_replay_info *ret_info, struct ow_error *err);
+
+#endif

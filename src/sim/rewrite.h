@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_SIM_REWRITE_H
+#define OW_SIM_REWRITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the path does to an IP packet in place. Checksums stay as right, or as wrong, as they were. */
+
+/* ip .. ip+len are the bytes we have; l4 = offset of the transport header, 0 = none. */
+struct ow_rewrite {
+	uint8_t *ip;
+	size_t len;
+	size_t l4;
+	uint8_t proto;
+};
+void ow_rewrite_hop(const struct ow_rewrite *packet);             /* TTL or hop limit minus one */
+void ow_rewrite_dscp(const struct ow_rewrite *packet, int dscp);
+void ow_rewrite_ce(const struct ow_rewrite *packet);              /* congestion experienced */
+/* A to B the source, B to A the destination: addresses to 198.18.0.0/15 or 2001:db8:ffff::/48, ports shifted. */
+void ow_rewrite_nat(const struct ow_rewrite *packet, bool source);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver: takes the packets in the order of sending; each is seen at the side that sends it, passes the path, and
+ * is expected at the other side. Before a packet is sent both sides take in what has arrived by then.
+ */
+#include "sim/sim.h"
+#include "base/time.h"
+#include "sim/account.h"
+#include "sim/check.h"
+#include "sim/path.h"
+#include "sim/replay.h"
+#include "sim/side.h"
+#include "sim/traffic.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define DEFAULT_PACKETS 1000000
+#define DEFAULT_START_S 1700000000
+/* Packets between two reports of progress. */
+#define PROGRESS_PACKETS 65536
+
+void ow_sim_defaults(struct ow_sim_options *ret_options)
+{
+	*ret_options = (struct ow_sim_options){
+		.seed = 1,
+		.rate_pps = 100000,
+		.start_ns = DEFAULT_START_S * OW_NS_PER_S,
+		.flows = 1000,
+		.flow_skew = 1,
+		.tcp = 0.8,
+		.mtu = 1500,
+		.superframe_bytes = 65535,
+		.delay = {.path = {{.kind = OW_SIM_WEIBULL, .a = 20e3, .b = 0.6, .weight = 1}}, .paths = 1},
+		.dscp = -1,
+	};
+}
+
+struct run {
+	struct ow_sim_options options;
+	struct ow_wire_pool *pool;
+	struct ow_traffic *traffic;
+	struct ow_account account;
+	struct ow_path path[OW_DIRECTIONS];
+	struct ow_point_side *side[OW_SIDES];
+};
+
+static void run_done(struct run *run)
+{
+	for (int i = 0; i < OW_SIDES; i++)
+		ow_point_side_free(run->side[i]);
+	for (int i = 0; i < OW_DIRECTIONS; i++)
+		ow_path_done(&run->path[i]);
+	ow_traffic_free(run->traffic);
+	ow_account_done(&run->account);
+	ow_wire_pool_free(run->pool);
+}
+
+/* Replaces what the options leave open. ret_linktype: of frames that pass unchanged, else -1. */
+static int resolve(struct ow_sim_options *options, int *ret_linktype, int64_t *ret_end_ns, struct ow_error *err)
+{
+	*ret_linktype = -1;
+	if (options->traffic) {
+		struct ow_replay_info info;
+		int r = ow_replay_scan(options->traffic, &info, err);
+		if (r < 0)
+			return r;
+		options->start_ns = info.first_ns;
+		*ret_end_ns = info.last_ns;
+		if (ow_replay_unchanged(options))
+			*ret_linktype = info.linktype;
+		return 0;
+	}
+	if (!options->packets)
+		options->packets = DEFAULT_PACKETS;
+	*ret_end_ns = INT64_MAX;
+	if (options->side[OW_SIDE_A].early_ns || options->side[OW_SIDE_B].early_ns)
+		*ret_end_ns = ow_traffic_end(options);
+	return 0;
+}
+
+static int run_init(struct run *run, struct ow_error *err)
+{
+	int linktype;
+	int64_t end_ns;
+	int r = resolve(&run->options, &linktype, &end_ns, err);
+	if (r < 0)
+		return r;
+	r = ow_wire_pool_create(&run->pool);
+	if (r >= 0)
+		r = ow_account_init(&run->account, &run->options);
+	for (int i = 0; r >= 0 && i < OW_DIRECTIONS; i++)
+		r = ow_path_init(&run->path[i], &run->options, (enum ow_direction)i);
+	if (r < 0)
+		return ow_error_set(err, -r, "out of memory");
+	r = ow_traffic_create(&run->options, run->pool, &run->traffic, err);
+	for (int i = 0; r >= 0 && i < OW_SIDES; i++)
+		r = ow_point_side_create(&run->options, (enum ow_side)i, linktype, end_ns, run->pool, &run->account,
+		                         &run->side[i], err);
+	return r;
+}
+
+/* The segments of a train go their ways; with offload at the sender its one record stands for all. */
+static void break_train(struct ow_wire *wire, bool superframe)
+{
+	for (struct ow_wire *more = wire->more; more; more = wire->more) {
+		wire->more = NULL;
+		wire = more;
+		if (superframe)
+			wire->segments = 0;
+	}
+}
+
+static int pass(struct run *run, struct ow_wire *wire, struct ow_error *err)
+{
+	struct ow_point_side *receiver = run->side[wire->direction == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A];
+	struct ow_path *path = &run->path[wire->direction];
+	struct ow_passage passage;
+	uint64_t dropped = path->dropped;
+	ow_path_pass(path, wire, &passage);
+	if (passage.lost) {
+		bool covered = ow_point_side_covers(receiver, passage.arrival_ns);
+		ow_account_lost(&run->account, wire, covered, path->dropped > dropped);
+		ow_wire_put(run->pool, wire);
+		return 0;
+	}
+	wire->time_ns = passage.arrival_ns;
+	wire->ce = passage.ce;
+	if (passage.copy_ns) {
+		struct ow_wire *copy = ow_wire_clone(run->pool, wire);
+		if (!copy)
+			return ow_error_set(err, ENOMEM, "out of memory");
+		copy->copy = true;
+		/* A second copy of something that the receiver's capture missed counts no more than the first. */
+		copy->sent_covered = wire->sent_covered && ow_point_side_covers(receiver, wire->time_ns);
+		copy->time_ns = passage.copy_ns;
+		int r = ow_point_side_expect(receiver, copy, err);
+		if (r < 0)
+			return r;
+	}
+	return ow_point_side_expect(receiver, wire, err);
+}
+
+static int send_packet(struct run *run, struct ow_wire *wire, struct ow_error *err)
+{
+	for (int i = 0; i < OW_SIDES; i++) {
+		int r = ow_point_side_advance(run->side[i], wire->time_ns, err);
+		if (r < 0)
+			return r;
+	}
+	enum ow_side sender = wire->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+	if (wire->segments > 0) {
+		int r = ow_point_side_send(run->side[sender], wire, err);
+		if (r < 0)
+			return r;
+		break_train(wire, run->options.side[sender].superframes);
+	}
+	ow_account_sent(&run->account, wire);
+	return pass(run, wire, err);
+}
+
+static int run_all(struct run *run, struct ow_error *err)
+{
+	struct ow_wire *wire;
+	uint64_t packets = 0;
+	int r;
+	while ((r = ow_traffic_next(run->traffic, &wire, err)) > 0) {
+		r = send_packet(run, wire, err);
+		if (r < 0)
+			return r;
+		if (++packets % PROGRESS_PACKETS == 0 && run->options.on_progress)
+			run->options.on_progress(run->options.arg, ow_traffic_done(run->traffic));
+	}
+	for (int i = 0; r >= 0 && i < OW_SIDES; i++)
+		r = ow_point_side_advance(run->side[i], INT64_MAX, err);
+	for (int i = 0; r >= 0 && i < OW_SIDES; i++)
+		r = ow_point_side_close(run->side[i], err);
+	return r;
+}
+
+int ow_sim_run(const struct ow_sim_options *options, struct ow_sim_truth *ret_truth, struct ow_error *err)
+{
+	int r = ow_sim_check(options, err);
+	if (r < 0)
+		return r;
+	struct run run = {.options = *options};
+	r = run_init(&run, err);
+	if (r >= 0)
+		r = run_all(&run, err);
+	if (r >= 0) {
+		ow_account_finish(&run.account);
+		ow_traffic_truth(run.traffic, &run.account.truth);
+		if (run.path[OW_A_TO_B].drift)
+			ow_drift_counts(run.path[OW_A_TO_B].drift, run.account.truth.drifted);
+		*ret_truth = run.account.truth;
+	}
+	run_done(&run);
+	return r;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_SIM_TRAFFIC_H
+#define OW_SIM_TRAFFIC_H
+
+#include "base/random.h"
+#include "sim/sim.h"
+#include "sim/wire.h"
+
+/* The independent random streams of a run: changing one model leaves what the others draw alone. */
+enum ow_stream { OW_STREAM_TIME, OW_STREAM_TRAFFIC, OW_STREAM_PAYLOAD, OW_STREAM_PATH, OW_STREAM_PATH_REVERSE,
+                 OW_STREAM_STAMP_A, OW_STREAM_STAMP_B };
+void ow_stream_seed(struct ow_random *random, uint64_t seed, enum ow_stream stream);
+
+/* When packets are sent: ns after the start, in order. A copy of it runs ahead of it. */
+struct ow_gaps {
+	struct ow_random random;
+	double gap_ns;    /* mean */
+	bool constant;
+	uint64_t count;
+	int64_t fine;     /* 1/256 ns, so that no floating-point sum grows with the run */
+};
+void ow_gaps_init(struct ow_gaps *gaps, const struct ow_sim_options *options);
+int64_t ow_gaps_next(struct ow_gaps *gaps);
+
+struct ow_traffic;
+int ow_traffic_create(const struct ow_sim_options *options, struct ow_wire_pool *pool, struct ow_traffic **ret_traffic,
+                      struct ow_error *err);
+void ow_traffic_free(struct ow_traffic *traffic);
+
+/*
+ * The next packet in the order of sending, its time, direction, flow and bytes set; NULL at the end. The packet that
+ * begins a train has segments > 1 and leads to the others by `more`; they are returned later, in their time.
+ * Returns 1, 0 at the end, or a negative errno.
+ */
+int ow_traffic_next(struct ow_traffic *traffic, struct ow_wire **ret_wire, struct ow_error *err);
+
+/* When generated traffic sends its last packet; known before it does. */
+int64_t ow_traffic_end(const struct ow_sim_options *options);
+
+/* Adds what only the traffic knows: numbers of retransmissions, identical packets and fragments. */
+void ow_traffic_truth(const struct ow_traffic *traffic, struct ow_sim_truth *truth);
+/* The share done, 0..1. */
+double ow_traffic_done(const struct ow_traffic *traffic);
+
+#endif
