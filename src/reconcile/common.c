@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reconcile/common.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int ow_sample_init(struct ow_sample *sample)
+{
+	*sample = (struct ow_sample){.below = UINT64_MAX};
+	sample->packet = malloc(OW_SAMPLE_MAX * sizeof *sample->packet);
+	return sample->packet ? 0 : -ENOMEM;
+}
+
+void ow_sample_done(struct ow_sample *sample)
+{
+	free(sample->packet);
+	sample->packet = NULL;
+}
+
+static void thin(struct ow_sample *s, uint64_t below)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < s->packets; i++) {
+		if (s->packet[i].id < below)
+			s->packet[kept++] = s->packet[i];
+	}
+	s->packets = kept;
+	s->below = below;
+}
+
+void ow_sample_add(struct ow_sample *s, const struct ow_sampled *packet)
+{
+	if (packet->id >= s->below)
+		return;
+	/* The same id over and over can make thinning futile; then the rest of it is left out. */
+	while (s->packets == OW_SAMPLE_MAX && s->below > 1)
+		thin(s, s->below / 2);
+	if (packet->id < s->below && s->packets < OW_SAMPLE_MAX)
+		s->packet[s->packets++] = *packet;
+}
+
+static int by_id(const void *x, const void *y)
+{
+	const struct ow_sampled *a = x, *b = y;
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+/* B's time minus A's of one packet. */
+struct difference {
+	int64_t ns;
+	uint64_t hosts;
+	bool reverse, b_to_a;
+};
+
+static int by_hosts(const void *x, const void *y)
+{
+	const struct difference *a = x, *b = y;
+	if (a->hosts != b->hosts)
+		return a->hosts < b->hosts ? -1 : 1;
+	if (a->reverse != b->reverse)
+		return a->reverse ? 1 : -1;
+	return a->ns < b->ns ? -1 : a->ns > b->ns;
+}
+
+static int by_direction(const void *x, const void *y)
+{
+	const struct difference *a = x, *b = y;
+	if (a->b_to_a != b->b_to_a)
+		return a->b_to_a ? 1 : -1;
+	return a->ns < b->ns ? -1 : a->ns > b->ns;
+}
+
+static size_t run_length(const struct ow_sample *s, size_t i)
+{
+	size_t n = 1;
+	while (i + n < s->packets && s->packet[i + n].id == s->packet[i].id)
+		n++;
+	return n;
+}
+
+/* Fills diff with the packets whose id is unique on both sides; returns the number of packets in common. */
+static size_t intersect(const struct ow_sample *a, const struct ow_sample *b, struct difference *diff, size_t *ret_unique)
+{
+	size_t common = 0, unique = 0;
+	for (size_t i = 0, j = 0; i < a->packets && j < b->packets;) {
+		size_t n = run_length(a, i), m = run_length(b, j);
+		uint64_t ida = a->packet[i].id, idb = b->packet[j].id;
+		if (ida == idb) {
+			common += n < m ? n : m;
+			if (n == 1 && m == 1)
+				diff[unique++] = (struct difference){b->packet[j].time_ns - a->packet[i].time_ns,
+				                                     a->packet[i].hosts, a->packet[i].reverse, false};
+		}
+		i += ida <= idb ? n : 0;
+		j += idb <= ida ? m : 0;
+	}
+	*ret_unique = unique;
+	return common;
+}
+
+/*
+ * Between two hosts the way that is later at B is A to B, whatever the clocks say: D1 + offset > -D2 + offset.
+ * Hosts that are seen in one direction only stay A to B here, and are left out where others show both.
+ */
+static size_t split_directions(struct difference *diff, size_t n, bool *ret_both)
+{
+	qsort(diff, n, sizeof *diff, by_hosts);
+	size_t kept = 0;
+	for (size_t i = 0; i < n;) {
+		size_t forward = i, end;
+		while (forward < n && diff[forward].hosts == diff[i].hosts && !diff[forward].reverse)
+			forward++;
+		for (end = forward; end < n && diff[end].hosts == diff[i].hosts; end++)
+			;
+		if (forward > i && end > forward) {
+			int64_t mid_forward = diff[(i + forward) / 2].ns, mid_reverse = diff[(forward + end) / 2].ns;
+			for (size_t k = i; k < end; k++) {
+				diff[k].b_to_a = (k < forward) == (mid_forward < mid_reverse);
+				struct difference d = diff[k];
+				diff[k] = diff[kept];
+				diff[kept++] = d;
+			}
+		}
+		i = end;
+	}
+	*ret_both = kept > 0;
+	return kept ? kept : n;
+}
+
+static void quantiles(const struct difference *diff, size_t n, unsigned direction, struct ow_common *c)
+{
+	if (!n)
+		return;
+	c->low_ns[direction] = diff[n / 50].ns;
+	c->median_ns[direction] = diff[n / 2].ns;
+	c->high_ns[direction] = diff[n - 1 - n / 50].ns;
+}
+
+static void time_differences(struct difference *diff, size_t n, struct ow_common *c)
+{
+	if (!n)
+		return;
+	c->min_ns = c->max_ns = diff[0].ns;
+	for (size_t i = 1; i < n; i++) {
+		c->min_ns = diff[i].ns < c->min_ns ? diff[i].ns : c->min_ns;
+		c->max_ns = diff[i].ns > c->max_ns ? diff[i].ns : c->max_ns;
+	}
+	n = split_directions(diff, n, &c->both_directions);
+	qsort(diff, n, sizeof *diff, by_direction);
+	size_t forward = 0;
+	while (forward < n && !diff[forward].b_to_a)
+		forward++;
+	quantiles(diff, forward, 0, c);
+	quantiles(diff + forward, n - forward, 1, c);
+}
+
+int ow_common_find(struct ow_sample *a, struct ow_sample *b, struct ow_common *ret_common)
+{
+	uint64_t below = a->below < b->below ? a->below : b->below;
+	thin(a, below);
+	thin(b, below);
+	qsort(a->packet, a->packets, sizeof *a->packet, by_id);
+	qsort(b->packet, b->packets, sizeof *b->packet, by_id);
+	size_t least = a->packets < b->packets ? a->packets : b->packets;
+	struct difference *diff = malloc((least + 1) * sizeof *diff);
+	if (!diff)
+		return -ENOMEM;
+	struct ow_common c = {0};
+	size_t common = intersect(a, b, diff, &c.unique);
+	c.share = least ? (double)common / (double)least : 0;
+	c.packets = (double)common / ((double)below / (double)UINT64_MAX);
+	time_differences(diff, c.unique, &c);
+	free(diff);
+	*ret_common = c;
+	return 0;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reconcile/directions.h"
+
+#include "base/hash.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UNKNOWN OW_DIRECTIONS
+#define FIRST_FLOWS 1024u
+#define LARGE_FLOW 8      /* packets from which on a flow without any match does not pass the other point at all */
+#define LOSS_FLOOR 1e-6   /* loss is never taken to be rarer than this when nothing was lost */
+
+struct ow_directions {
+	struct ow_flow_evidence *flow[OW_SIDES];
+	uint32_t flows[OW_SIDES], room[OW_SIDES];
+};
+
+int ow_directions_create(struct ow_directions **ret_directions)
+{
+	*ret_directions = calloc(1, sizeof **ret_directions);
+	return *ret_directions ? 0 : -ENOMEM;
+}
+
+void ow_directions_free(struct ow_directions *directions)
+{
+	if (!directions)
+		return;
+	free(directions->flow[OW_SIDE_A]);
+	free(directions->flow[OW_SIDE_B]);
+	free(directions);
+}
+
+struct ow_flow_evidence *ow_directions_flow(struct ow_directions *d, enum ow_side side, uint32_t flow)
+{
+	if (flow >= d->room[side]) {
+		uint32_t room = d->room[side] ? d->room[side] : FIRST_FLOWS;
+		while (room <= flow)
+			room *= 2;
+		struct ow_flow_evidence *grown = realloc(d->flow[side], room * sizeof *grown);
+		if (!grown)
+			return NULL;
+		memset(grown + d->room[side], 0, (room - d->room[side]) * sizeof *grown);
+		d->flow[side] = grown;
+		d->room[side] = room;
+	}
+	for (; d->flows[side] <= flow; d->flows[side]++)
+		d->flow[side][d->flows[side]].direction = UNKNOWN;
+	return &d->flow[side][flow];
+}
+
+void ow_flow_evidence_vote(struct ow_flow_evidence *evidence, int64_t delay_ns, uint32_t packets)
+{
+	evidence->matched += packets;
+	evidence->votes += delay_ns > 0 ? packets : delay_ns < 0 ? -(int64_t)packets : 0;
+	evidence->delay_sum_ns += (double)delay_ns * packets;
+}
+
+void ow_directions_restart(struct ow_directions *directions)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < directions->flows[side]; i++) {
+			struct ow_flow_evidence *e = &directions->flow[side][i];
+			*e = (struct ow_flow_evidence){.direction = e->direction, .decided = e->decided};
+		}
+	}
+}
+
+/* -- hosts and pairs of hosts ------------------------------------------------------------------------------------- */
+
+/* An unordered pair of hosts with its two orientations, or a host with the weight of evidence for either side. */
+struct group {
+	uint64_t key; /* hash; 0 = free */
+	float matched[2];     /* pairs: by orientation; hosts: matched packets that say it is on A's, on B's side */
+	float votes[2], delay_sum[2];
+	uint8_t direction[2]; /* pairs: of either orientation */
+};
+
+struct groups {
+	struct group *slot;
+	uint32_t slots, used;
+	bool failed; /* out of memory */
+};
+
+static struct group *group_slot(const struct groups *g, uint64_t key)
+{
+	uint32_t i = (uint32_t)ow_mix64(key) & (g->slots - 1);
+	while (g->slot[i].key && g->slot[i].key != key)
+		i = (i + 1) & (g->slots - 1);
+	return &g->slot[i];
+}
+
+static int groups_grow(struct groups *g)
+{
+	struct groups grown = {.slots = g->slots ? g->slots * 2 : 1024, .used = g->used};
+	grown.slot = calloc(grown.slots, sizeof *grown.slot);
+	if (!grown.slot)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < g->slots; i++) {
+		if (g->slot[i].key)
+			*group_slot(&grown, g->slot[i].key) = g->slot[i];
+	}
+	free(g->slot);
+	*g = grown;
+	return 0;
+}
+
+/* The group of a key, entered if new; valid until the next call. Out of memory: one slot stays free, and `failed` says so. */
+static struct group *group_at(struct groups *g, uint64_t key)
+{
+	key += key == 0;
+	struct group *slot = group_slot(g, key);
+	if (slot->key)
+		return slot;
+	if (g->used >= g->slots / 2 && !g->failed) {
+		g->failed = groups_grow(g) < 0;
+		slot = group_slot(g, key);
+	}
+	if (g->failed)
+		return slot;
+	*slot = (struct group){.key = key, .direction = {UNKNOWN, UNKNOWN}};
+	g->used++;
+	return slot;
+}
+
+static uint64_t host_hash(const uint8_t address[16])
+{
+	uint64_t a, b;
+	memcpy(&a, address, 8);
+	memcpy(&b, address + 8, 8);
+	return ow_mix64(ow_mum64(a ^ UINT64_C(0x9e3779b97f4a7c15), b ^ UINT64_C(0xd6e8feb86659fd93)) ^ a ^ (b << 1));
+}
+
+/* 1 when source and destination stand in the order of their hashes, so that the two directions differ. */
+static unsigned orientation(const struct ow_flow_key *key)
+{
+	return host_hash(key->src) < host_hash(key->dst);
+}
+
+static struct group *pair_of(struct groups *pairs, const struct ow_flow_key *key)
+{
+	uint64_t s = host_hash(key->src), d = host_hash(key->dst);
+	return group_at(pairs, s < d ? ow_mix64(s) ^ d : ow_mix64(d) ^ s);
+}
+
+/* -- deciding ----------------------------------------------------------------------------------------------------- */
+
+struct decision {
+	struct ow_directions *d;
+	const struct ow_flow_table *const *keys;
+	struct groups pairs, hosts;
+	uint8_t only; /* the one direction in which anything matched, or UNKNOWN */
+	double loss[OW_DIRECTIONS];
+	double absent[OW_DIRECTIONS]; /* share of large flows that never matched: they take another way */
+};
+
+static uint8_t opposite(uint8_t direction)
+{
+	return direction == UNKNOWN ? UNKNOWN : !direction;
+}
+
+static uint8_t by_votes(double votes)
+{
+	return votes < 0 ? OW_B_TO_A : OW_A_TO_B;
+}
+
+static void gather_pairs(struct decision *c)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < c->d->flows[side]; i++) {
+			const struct ow_flow_evidence *e = &c->d->flow[side][i];
+			const struct ow_flow_key *key = ow_flow_table_key(c->keys[side], i);
+			if (!e->matched || !key)
+				continue;
+			struct group *pair = pair_of(&c->pairs, key);
+			unsigned o = orientation(key);
+			pair->matched[o] += (float)e->matched;
+			pair->votes[o] += (float)e->votes;
+			pair->delay_sum[o] += (float)e->delay_sum_ns;
+		}
+	}
+}
+
+static void decide_pair(struct group *p)
+{
+	for (unsigned o = 0; o < 2; o++) {
+		if (p->matched[o] > 0)
+			p->direction[o] = by_votes(p->votes[o]);
+	}
+	if (p->direction[0] == UNKNOWN || p->direction[1] == UNKNOWN || p->direction[0] != p->direction[1])
+		return;
+	/* Both look alike because the clocks are apart: the direction that is later at B goes to B. */
+	float later = p->delay_sum[1] / p->matched[1] - p->delay_sum[0] / p->matched[0];
+	if (later != 0) {
+		p->direction[1] = later > 0 ? OW_A_TO_B : OW_B_TO_A;
+		p->direction[0] = opposite(p->direction[1]);
+	} else {
+		/* Delays of 0 both ways: the busier orientation is taken for A to B. */
+		p->direction[1] = p->matched[1] >= p->matched[0] ? OW_A_TO_B : OW_B_TO_A;
+		p->direction[0] = opposite(p->direction[1]);
+	}
+}
+
+static void decide_matched_flows(struct decision *c)
+{
+	double matched[OW_DIRECTIONS] = {0};
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < c->d->flows[side]; i++) {
+			struct ow_flow_evidence *e = &c->d->flow[side][i];
+			const struct ow_flow_key *key = ow_flow_table_key(c->keys[side], i);
+			e->decided = true;
+			e->direction = UNKNOWN;
+			if (!e->matched || !key)
+				continue;
+			e->direction = pair_of(&c->pairs, key)->direction[orientation(key)];
+			matched[e->direction] += (double)e->matched;
+			group_at(&c->hosts, host_hash(key->src))->matched[e->direction == OW_B_TO_A] += (float)e->matched;
+			group_at(&c->hosts, host_hash(key->dst))->matched[e->direction == OW_A_TO_B] += (float)e->matched;
+		}
+	}
+	c->only = matched[OW_A_TO_B] == 0 ? OW_B_TO_A : matched[OW_B_TO_A] == 0 ? OW_A_TO_B : UNKNOWN;
+}
+
+static int side_of(struct decision *c, const uint8_t address[16])
+{
+	const struct group *host = group_at(&c->hosts, host_hash(address));
+	if (host->matched[OW_SIDE_A] > 9 * host->matched[OW_SIDE_B])
+		return OW_SIDE_A;
+	return host->matched[OW_SIDE_B] > 9 * host->matched[OW_SIDE_A] ? OW_SIDE_B : -1;
+}
+
+/* Addresses that no router forwards: such packets may well be seen at one point only. */
+static bool stays_on_link(const struct ow_flow_key *key)
+{
+	if (key->version == 4)
+		return key->dst[0] >= 224 || key->src[0] == 0 || (key->dst[0] == 169 && key->dst[1] == 254) ||
+		       (key->src[0] == 169 && key->src[1] == 254);
+	if (key->version == 6)
+		return key->dst[0] == 0xff || (key->dst[0] == 0xfe && (key->dst[1] & 0xc0) == 0x80) ||
+		       (key->src[0] == 0xfe && (key->src[1] & 0xc0) == 0x80);
+	return true;
+}
+
+/* A conversation seen at this point only: it was answered, so it was not lost; it does not pass the other point. */
+static bool answered_here(const struct decision *c, unsigned side, const struct ow_flow_key *key)
+{
+	struct ow_flow_key back = *key;
+	memcpy(back.src, key->dst, sizeof back.src);
+	memcpy(back.dst, key->src, sizeof back.dst);
+	back.sport = key->dport;
+	back.dport = key->sport;
+	if (memcmp(&back, key, sizeof back) == 0)
+		return false;
+	uint32_t i = ow_flow_table_find(c->keys[side], &back);
+	return i < c->d->flows[side] && !c->d->flow[side][i].matched && c->d->flow[side][i].unmatched;
+}
+
+/* The way a flow without matches would have gone, from what is known of its hosts. */
+static uint8_t expected_direction(struct decision *c, unsigned side, const struct ow_flow_key *key)
+{
+	const struct group *pair = pair_of(&c->pairs, key);
+	unsigned o = orientation(key);
+	if (pair->direction[o] != UNKNOWN || pair->direction[!o] != UNKNOWN)
+		return answered_here(c, side, key) ? UNKNOWN
+		       : pair->direction[o] != UNKNOWN ? pair->direction[o] : opposite(pair->direction[!o]);
+	if (stays_on_link(key) || answered_here(c, side, key))
+		return UNKNOWN;
+	int from = side_of(c, key->src), to = side_of(c, key->dst);
+	if (from >= 0 && to >= 0)
+		return from == to ? UNKNOWN : from == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
+	if (from >= 0)
+		return from == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
+	if (to >= 0)
+		return to == OW_SIDE_B ? OW_A_TO_B : OW_B_TO_A;
+	return c->only;
+}
+
+/* How rare is it that a flow passes the other point and yet loses all its packets? Loss, and flows that pass by. */
+static void learn_rates(struct decision *c)
+{
+	double sent[OW_DIRECTIONS] = {0}, lost[OW_DIRECTIONS] = {0};
+	double large[OW_DIRECTIONS] = {0}, absent[OW_DIRECTIONS] = {0};
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < c->d->flows[side]; i++) {
+			const struct ow_flow_evidence *e = &c->d->flow[side][i];
+			const struct ow_flow_key *key = ow_flow_table_key(c->keys[side], i);
+			uint8_t way = e->direction;
+			if (way != UNKNOWN) {
+				sent[way] += (double)(e->matched + e->unmatched);
+				lost[way] += (double)e->unmatched;
+			} else if (key && e->unmatched >= LARGE_FLOW) {
+				way = expected_direction(c, side, key);
+				if (way != UNKNOWN)
+					absent[way]++;
+			}
+			if (way != UNKNOWN && e->matched + e->unmatched >= LARGE_FLOW)
+				large[way]++;
+		}
+	}
+	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
+		c->loss[way] = fmax(sent[way] > 0 ? lost[way] / sent[way] : 0, LOSS_FLOOR);
+		c->absent[way] = large[way] > 0 ? absent[way] / large[way] : 0;
+	}
+}
+
+static void decide_unmatched_flows(struct decision *c)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < c->d->flows[side]; i++) {
+			struct ow_flow_evidence *e = &c->d->flow[side][i];
+			const struct ow_flow_key *key = ow_flow_table_key(c->keys[side], i);
+			if (e->matched || !key)
+				continue;
+			uint8_t way = expected_direction(c, side, key);
+			if (way == UNKNOWN)
+				continue;
+			/* Passed by, or passed and lost every packet? Whichever is likelier. */
+			double all_lost = (1 - c->absent[way]) * pow(c->loss[way], (double)e->unmatched);
+			if (all_lost >= c->absent[way])
+				e->direction = way;
+		}
+	}
+}
+
+static int64_t miscounted(const struct ow_directions *d)
+{
+	int64_t wrong = 0;
+	for (uint32_t i = 0; i < d->flows[OW_SIDE_A]; i++) {
+		const struct ow_flow_evidence *e = &d->flow[OW_SIDE_A][i];
+		if (e->direction != UNKNOWN)
+			wrong += (int64_t)e->counted[!e->direction];
+	}
+	return wrong;
+}
+
+static int64_t decide_one_direction(struct ow_directions *d)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < d->flows[side]; i++) {
+			d->flow[side][i].direction = OW_A_TO_B;
+			d->flow[side][i].decided = true;
+		}
+	}
+	return miscounted(d);
+}
+
+int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_flow_table *const keys[OW_SIDES],
+                             bool one_direction)
+{
+	if (one_direction)
+		return decide_one_direction(directions);
+	struct decision c = {.d = directions, .keys = keys};
+	int64_t r = -ENOMEM;
+	if (groups_grow(&c.pairs) == 0 && groups_grow(&c.hosts) == 0) {
+		gather_pairs(&c);
+		for (uint32_t i = 0; i < c.pairs.slots; i++) {
+			if (c.pairs.slot[i].key)
+				decide_pair(&c.pairs.slot[i]);
+		}
+		decide_matched_flows(&c);
+		learn_rates(&c);
+		decide_unmatched_flows(&c);
+		r = c.pairs.failed || c.hosts.failed ? -ENOMEM : miscounted(directions);
+	}
+	free(c.pairs.slot);
+	free(c.hosts.slot);
+	return r;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_RECONCILE_DIRECTIONS_H
+#define OW_RECONCILE_DIRECTIONS_H
+
+#include "packet/flow.h"
+#include <oneway/match.h>
+
+/*
+ * Which way flows go, and what packets that never matched mean. Captures mostly hold both directions, and traffic that
+ * passes only one of the points; a loss is a packet that should have passed both.
+ *
+ * A flow with matches goes the way most of them went. The two directions between a pair of hosts are opposite: where
+ * the votes say otherwise (clocks apart by more than the delay), the later one at B is A to B. A flow without matches
+ * takes its direction from its hosts, if the evidence allows; see ow_directions_decide.
+ */
+
+/* Evidence on one flow of one side, filled while matching. */
+struct ow_flow_evidence {
+	uint64_t matched;        /* packets that found their counterpart */
+	uint64_t unmatched;      /* packets that did not, though both captures covered their time */
+	uint64_t missing, missing_copies; /* for the caller: unmatched packets, and further copies, whose time is settled */
+	int64_t votes;           /* matches later at B minus matches later at A */
+	double delay_sum_ns;     /* B minus A, over the matches */
+	uint64_t counted[OW_DIRECTIONS]; /* matches that were counted for either direction */
+	uint8_t direction;       /* enum ow_direction as decided, or OW_DIRECTIONS: not decided or unclassified */
+	bool decided;            /* the direction is final */
+};
+
+struct ow_directions;
+
+int ow_directions_create(struct ow_directions **ret_directions);
+void ow_directions_free(struct ow_directions *directions);
+
+/* The evidence on a flow, growing the table if need be; NULL when out of memory. Valid until the next call. */
+struct ow_flow_evidence *ow_directions_flow(struct ow_directions *directions, enum ow_side side, uint32_t flow);
+
+/* Counts a match. shifted delay_ns = B minus A in the common time base. */
+void ow_flow_evidence_vote(struct ow_flow_evidence *evidence, int64_t delay_ns, uint32_t packets);
+
+/* Forgets counts but keeps decided directions, for another pass over the same captures. */
+void ow_directions_restart(struct ow_directions *directions);
+
+/*
+ * Decides the direction of every flow. keys: the flow tables of both sides. one_direction: all goes A to B.
+ * Returns the number of matched packets that were counted for a direction other than the final one (0 = the counts
+ * stand, else match again), or a negative errno.
+ */
+int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_flow_table *const keys[OW_SIDES],
+                             bool one_direction);
+
+#endif

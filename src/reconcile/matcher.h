@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_RECONCILE_MATCHER_H
+#define OW_RECONCILE_MATCHER_H
+
+#include "packet/record.h"
+#include <oneway/match.h>
+
+/*
+ * Matches two streams of packet records that come in time order, holding only what still waits for its counterpart.
+ *
+ * A packet whose id is unique in the window meets its counterpart and leaves. Identical packets queue per id: the
+ * n-th is matched with the n-th, among those whose delay is plausible given the delays of unequivocal matches. When
+ * several assignments were plausible and the numbers of copies turned out to differ, the matches are flagged ambiguous.
+ * Pieces of trains (len > 0) are matched by overlapping byte ranges, so that a superframe meets its segments.
+ *
+ * Times are in the common time base: the caller has added the clock shift to B's.
+ */
+struct ow_matcher;
+
+struct ow_pair {
+	struct ow_record record[OW_SIDES]; /* with len set to the common piece where it is a train's */
+};
+
+enum ow_certainty {
+	OW_CERTAIN,   /* the delay of this pair is a sample */
+	OW_AMBIGUOUS, /* identical packets: it is not */
+	OW_UNSETTLED, /* to be told by `settled` */
+};
+
+/* What the matcher tells, and asks. The caller counts. */
+struct ow_matcher_calls {
+	void (*matched)(void *arg, const struct ow_pair *pair, enum ow_certainty certainty);
+	/* An unsettled pair became certain or ambiguous. */
+	void (*settled)(void *arg, const struct ow_pair *pair, enum ow_certainty certainty);
+	/* A record that found no counterpart. copy: its id matched shortly before. */
+	void (*unmatched)(void *arg, enum ow_side side, const struct ow_record *record, bool copy);
+	/* Which way does this flow go, as far as is known? OW_DIRECTIONS = not known. */
+	enum ow_direction (*direction)(void *arg, enum ow_side side, uint32_t flow);
+	void *arg;
+};
+
+int ow_matcher_create(int64_t window_ns, const struct ow_matcher_calls *calls, struct ow_matcher **ret_matcher);
+void ow_matcher_free(struct ow_matcher *matcher);
+
+/* Tells beforehand which delays are usual in a direction, from low to high. */
+void ow_matcher_expect(struct ow_matcher *matcher, enum ow_direction direction, int64_t low_ns, int64_t high_ns);
+
+/*
+ * Takes the next record of one side. other_ns: the time of the next record of the other side that is still to come
+ * (INT64_MAX when there is none); what waited longer than the window for it is unmatched. Returns 0 or -ENOMEM.
+ */
+int ow_matcher_push(struct ow_matcher *matcher, enum ow_side side, const struct ow_record *record, int64_t other_ns);
+/* Start loading what the push of this id will touch: first the hash bucket, some records later what it points to. */
+void ow_matcher_prefetch(const struct ow_matcher *matcher, uint64_t id);
+void ow_matcher_prefetch_queue(const struct ow_matcher *matcher, uint64_t id);
+/* Both streams have ended: everything that waits is unmatched. */
+void ow_matcher_finish(struct ow_matcher *matcher);
+/* Most records that waited at one time. */
+uint64_t ow_matcher_peak(const struct ow_matcher *matcher);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reconcile/plausible.h"
+
+#include <string.h>
+
+#define FIRST_UPDATE 8           /* samples before we trust the range at all */
+#define UPDATE_AT_MOST 65536     /* samples between two updates */
+#define SLACK_NS 2000            /* two ticks of a microsecond clock */
+
+static unsigned bucket_of(int64_t delay_ns)
+{
+	if (delay_ns < 4)
+		return 0;
+	unsigned octave = 63 - (unsigned)__builtin_clzll((uint64_t)delay_ns);
+	return octave * 4 + ((unsigned)(delay_ns >> (octave - 2)) & 3);
+}
+
+/* The smallest delay of a bucket; that of the next bucket is its upper end. */
+static int64_t bucket_start(unsigned bucket)
+{
+	unsigned octave = bucket / 4;
+	if (octave < 2)
+		return 0;
+	return octave > 61 ? INT64_MAX / 4 : (int64_t)(4 + bucket % 4) << (octave - 2);
+}
+
+static void update(struct ow_plausible *p)
+{
+	uint64_t below = p->samples / 1000, above = p->samples / 1000, sum = 0;
+	unsigned low = 0, high = OW_PLAUSIBLE_BUCKETS - 2;
+	while (low < OW_PLAUSIBLE_BUCKETS - 2 && (sum += p->count[low]) <= below)
+		low++;
+	sum = 0;
+	while (high > 0 && (sum += p->count[high]) <= above)
+		high--;
+	p->low_ns = bucket_start(low) / 2 - SLACK_NS;
+	p->high_ns = bucket_start(high + 1) * 2 + SLACK_NS;
+	p->known = true;
+	p->next_update = p->samples + (p->samples < UPDATE_AT_MOST ? p->samples : UPDATE_AT_MOST);
+}
+
+void ow_plausible_init(struct ow_plausible *plausible)
+{
+	memset(plausible, 0, sizeof *plausible);
+	plausible->next_update = FIRST_UPDATE;
+}
+
+void ow_plausible_add(struct ow_plausible *plausible, int64_t delay_ns)
+{
+	plausible->count[bucket_of(delay_ns)]++;
+	if (++plausible->samples >= plausible->next_update)
+		update(plausible);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_RECONCILE_PLAUSIBLE_H
+#define OW_RECONCILE_PLAUSIBLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The range in which delays of one direction lie, learned from unequivocal matches: it decides between identical
+ * packets. Half the 0.1 % quantile to twice the 99.9 % quantile, give or take the coarsest clock we accept.
+ */
+#define OW_PLAUSIBLE_BUCKETS 256 /* 4 an octave over 64 bits */
+
+struct ow_plausible {
+	uint64_t count[OW_PLAUSIBLE_BUCKETS];
+	uint64_t samples, next_update;
+	int64_t low_ns, high_ns; /* meaningful when known */
+	bool known;
+};
+
+void ow_plausible_init(struct ow_plausible *plausible);
+void ow_plausible_add(struct ow_plausible *plausible, int64_t delay_ns);
+
+#endif
