@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "estimate/intervals.h"
+
+#include "estimate/delay.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* The delays of an open interval; after it is summed up, only the result remains. */
+struct open_interval {
+	struct ow_interval result;
+	int64_t *delay[OW_DIRECTIONS];
+	uint32_t count[OW_DIRECTIONS], room[OW_DIRECTIONS];
+};
+
+struct ow_intervals {
+	int64_t length_ns, window_ns, first; /* first: number of interval 0, counted from the epoch */
+	struct open_interval *interval;
+	struct ow_interval *finished;
+	size_t intervals, room, closed; /* intervals before `closed` hold no delays any more */
+	struct ow_delays *delays;       /* one accumulator serves all intervals in turn */
+};
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+	return a / b - (a % b < 0);
+}
+
+int ow_intervals_create(int64_t length_ns, int64_t window_ns, int64_t start_ns, struct ow_intervals **ret_intervals)
+{
+	struct ow_intervals *s = calloc(1, sizeof *s);
+	if (!s || ow_delays_create(&s->delays) < 0) {
+		free(s);
+		return -ENOMEM;
+	}
+	s->length_ns = length_ns;
+	s->window_ns = window_ns;
+	s->first = floor_div(start_ns, length_ns);
+	*ret_intervals = s;
+	return 0;
+}
+
+void ow_intervals_free(struct ow_intervals *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->intervals; i++) {
+		free(s->interval[i].delay[OW_A_TO_B]);
+		free(s->interval[i].delay[OW_B_TO_A]);
+	}
+	free(s->interval);
+	free(s->finished);
+	ow_delays_free(s->delays);
+	free(s);
+}
+
+static int grow(struct ow_intervals *s, size_t count)
+{
+	if (count > OW_INTERVALS_MAX)
+		return -ERANGE;
+	if (count > s->room) {
+		size_t room = s->room ? s->room : 64;
+		while (room < count)
+			room *= 2;
+		struct open_interval *grown = realloc(s->interval, room * sizeof *grown);
+		if (!grown)
+			return -ENOMEM;
+		s->interval = grown;
+		s->room = room;
+	}
+	for (; s->intervals < count; s->intervals++) {
+		struct open_interval *o = &s->interval[s->intervals];
+		*o = (struct open_interval){.result.start_ns = (s->first + (int64_t)s->intervals) * s->length_ns};
+		o->result.direction[OW_A_TO_B].exact = o->result.direction[OW_B_TO_A].exact = true;
+	}
+	return 0;
+}
+
+static void sum_up(struct ow_intervals *s, struct open_interval *o)
+{
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		if (!o->count[d])
+			continue;
+		ow_delays_reset(s->delays);
+		for (uint32_t i = 0; i < o->count[d]; i++)
+			ow_delays_add(s->delays, o->delay[d][i], 1);
+		ow_delays_summary(s->delays, &o->result.direction[d].delay);
+		free(o->delay[d]);
+		o->delay[d] = NULL;
+		o->count[d] = o->room[d] = 0;
+	}
+}
+
+static int find(struct ow_intervals *s, int64_t time_ns, struct open_interval **ret)
+{
+	int64_t i = floor_div(time_ns, s->length_ns) - s->first;
+	if (i < 0 || i >= (int64_t)OW_INTERVALS_MAX)
+		return -ERANGE;
+	int r = grow(s, (size_t)i + 1);
+	if (r < 0)
+		return r;
+	*ret = &s->interval[i];
+	/* Nothing for an interval comes later than the waiting time; twice that leaves room for disorder. */
+	while (s->closed < (size_t)i && (i - (int64_t)s->closed - 1) > 2 * s->window_ns / s->length_ns)
+		sum_up(s, &s->interval[s->closed++]);
+	return 0;
+}
+
+static int add_delay(struct open_interval *o, unsigned d, int64_t delay_ns)
+{
+	if (o->count[d] == o->room[d]) {
+		uint32_t room = o->room[d] ? o->room[d] * 2 : 64;
+		int64_t *grown = realloc(o->delay[d], room * sizeof *grown);
+		if (!grown)
+			return -ENOMEM;
+		o->delay[d] = grown;
+		o->room[d] = room;
+	}
+	o->delay[d][o->count[d]++] = delay_ns;
+	return 0;
+}
+
+int ow_intervals_match(struct ow_intervals *intervals, enum ow_direction direction, int64_t sent_ns, uint32_t packets,
+                       bool reordered)
+{
+	struct open_interval *o;
+	int r = find(intervals, sent_ns, &o);
+	if (r < 0)
+		return r;
+	struct ow_result *result = &o->result.direction[direction];
+	result->matched += packets;
+	result->sent += packets;
+	result->received += packets;
+	result->reordered += reordered ? packets : 0;
+	return 0;
+}
+
+int ow_intervals_delay(struct ow_intervals *intervals, enum ow_direction direction, int64_t sent_ns, int64_t delay_ns,
+                       uint32_t packets, bool ambiguous)
+{
+	struct open_interval *o;
+	int r = find(intervals, sent_ns, &o);
+	if (r < 0)
+		return r;
+	/* Identical packets that were told apart only after their interval was summed up bring no sample. */
+	if (ambiguous || (size_t)(o - intervals->interval) < intervals->closed) {
+		o->result.direction[direction].ambiguous += packets;
+		return 0;
+	}
+	for (uint32_t i = 0; i < packets && r == 0; i++)
+		r = add_delay(o, direction, delay_ns);
+	return r;
+}
+
+int ow_intervals_lost(struct ow_intervals *intervals, enum ow_direction direction, int64_t sent_ns, uint32_t packets)
+{
+	struct open_interval *o;
+	int r = find(intervals, sent_ns, &o);
+	if (r < 0)
+		return r;
+	o->result.direction[direction].lost += packets;
+	o->result.direction[direction].sent += packets;
+	return 0;
+}
+
+int ow_intervals_extra(struct ow_intervals *intervals, enum ow_direction direction, int64_t received_ns, uint32_t packets,
+                       bool duplicated)
+{
+	struct open_interval *o;
+	int r = find(intervals, received_ns, &o);
+	if (r < 0)
+		return r;
+	o->result.direction[direction].extra += packets;
+	o->result.direction[direction].received += packets;
+	o->result.direction[direction].duplicated += duplicated ? packets : 0;
+	return 0;
+}
+
+static bool empty(const struct ow_interval *interval)
+{
+	const struct ow_result *ab = &interval->direction[OW_A_TO_B], *ba = &interval->direction[OW_B_TO_A];
+	return !(ab->sent | ab->received | ba->sent | ba->received);
+}
+
+int ow_intervals_finish(struct ow_intervals *s, const struct ow_interval **ret_interval, size_t *ret_count)
+{
+	free(s->finished);
+	s->finished = malloc((s->intervals + 1) * sizeof *s->finished);
+	if (!s->finished)
+		return -ENOMEM;
+	size_t lead = 0;
+	while (lead < s->intervals && empty(&s->interval[lead].result))
+		lead++;
+	for (size_t i = lead; i < s->intervals; i++) {
+		sum_up(s, &s->interval[i]);
+		s->finished[i - lead] = s->interval[i].result;
+	}
+	*ret_interval = s->finished;
+	*ret_count = s->intervals - lead;
+	return 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_ESTIMATE_INTERVALS_H
+#define OW_ESTIMATE_INTERVALS_H
+
+#include <oneway/match.h>
+
+/*
+ * Results by interval of the time at which packets were sent (extra packets: received). Intervals begin at multiples
+ * of their length. An interval stays open until the waiting time has passed, then its delays are summed up.
+ */
+struct ow_intervals;
+
+#define OW_INTERVALS_MAX 100000u
+
+/* No packet is earlier than start_ns. */
+int ow_intervals_create(int64_t length_ns, int64_t window_ns, int64_t start_ns, struct ow_intervals **ret_intervals);
+void ow_intervals_free(struct ow_intervals *intervals);
+
+/* Each returns 0, -ENOMEM, or -ERANGE when there would be more than OW_INTERVALS_MAX intervals. */
+int ow_intervals_match(struct ow_intervals *intervals, enum ow_direction direction, int64_t sent_ns, uint32_t packets,
+                       bool reordered);
+/* The delay of packets that were counted as matched: a sample, or ambiguous. */
+int ow_intervals_delay(struct ow_intervals *intervals, enum ow_direction direction, int64_t sent_ns, int64_t delay_ns,
+                       uint32_t packets, bool ambiguous);
+int ow_intervals_lost(struct ow_intervals *intervals, enum ow_direction direction, int64_t sent_ns, uint32_t packets);
+int ow_intervals_extra(struct ow_intervals *intervals, enum ow_direction direction, int64_t received_ns, uint32_t packets,
+                       bool duplicated);
+
+/* All packets are in: the intervals from the first to the last that has any. Owned by the object. */
+int ow_intervals_finish(struct ow_intervals *intervals, const struct ow_interval **ret_interval, size_t *ret_count);
+
+#endif

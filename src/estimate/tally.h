@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_ESTIMATE_TALLY_H
+#define OW_ESTIMATE_TALLY_H
+
+#include "estimate/delay.h"
+
+/* Counts what becomes of the packets of one direction, and makes the result of it. */
+struct ow_tally {
+	uint64_t matched, lost, extra, duplicated, ambiguous, reordered;
+	uint64_t lost_copies;             /* lost packets whose twin arrived: a mirror port that shows packets twice? */
+	uint64_t newest_sent;             /* highest number of a sent packet that has arrived */
+	int64_t first_sent_ns, last_sent_ns;         /* of matched packets */
+	int64_t first_received_ns, last_received_ns; /* likewise */
+	struct ow_delays *delays;
+};
+
+int ow_tally_init(struct ow_tally *tally);
+void ow_tally_done(struct ow_tally *tally);
+void ow_tally_reset(struct ow_tally *tally);
+
+/* A packet arrived. number: its place among the sent ones. In order of arrival. */
+static inline void ow_tally_match(struct ow_tally *t, uint64_t number, int64_t sent_ns, int64_t received_ns,
+                                  uint32_t packets)
+{
+	if (!t->matched || sent_ns < t->first_sent_ns)
+		t->first_sent_ns = sent_ns;
+	if (!t->matched || sent_ns > t->last_sent_ns)
+		t->last_sent_ns = sent_ns;
+	if (!t->matched || received_ns < t->first_received_ns)
+		t->first_received_ns = received_ns;
+	if (!t->matched || received_ns > t->last_received_ns)
+		t->last_received_ns = received_ns;
+	t->matched += packets;
+	/* RFC 4737 section 3.3: reordered when a packet that was sent later has arrived before. */
+	if (number < t->newest_sent)
+		t->reordered += packets;
+	else
+		t->newest_sent = number;
+}
+
+/* The counts and delays as a result. */
+void ow_tally_result(const struct ow_tally *tally, struct ow_result *ret_result);
+
+#endif

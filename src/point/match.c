@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exact matching of two capture files: plan, pass, and again with what the pass taught (further truncation, superframes,
+ * directions, the exact clock offset), until nothing changes; then, if events or intervals are wanted, a last pass that
+ * tells them. Every pass streams; memory follows the waiting packets and the flows.
+ */
+#include "point/match.h"
+
+#include "point/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PASSES_MAX 10            /* each pass settles one question; there are not that many */
+#define SUPERFRAME_FROM 1501u    /* a longer TCP packet may be a superframe (or a jumbo frame: then nothing is gained) */
+#define SEGMENTS_GAIN 1.01       /* cutting superframes must match this many times as many bytes */
+
+void ow_match_defaults(struct ow_match_options *ret_options)
+{
+	*ret_options = (struct ow_match_options){.level = OW_LEVEL_AUTO};
+}
+
+/* -- progress ----------------------------------------------------------------------------------------------------- */
+
+static void on_progress(void *arg)
+{
+	struct ow_match *m = arg;
+	double done = 0, size = 0;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		struct ow_reader *reader = m->pass.tap[side].reader;
+		done += (double)ow_reader_position(reader);
+		size += (double)ow_reader_info(reader)->size_bytes;
+	}
+	double expected = m->options.on_packet || m->options.interval_ns ? 2 : 1;
+	if (m->passes + 1 > expected)
+		expected = m->passes + 1;
+	m->options.on_progress(m->options.arg, size > 0 ? (m->passes + done / size) / expected : 0);
+}
+
+/* -- passes ------------------------------------------------------------------------------------------------------- */
+
+static int run(struct ow_match *m, struct ow_error *err)
+{
+	int r = ow_pass_run(&m->pass, err);
+	m->passes++;
+	return r;
+}
+
+static uint32_t least_available(const struct ow_pass *p)
+{
+	uint32_t a = p->tap[OW_SIDE_A].facts.least_available, b = p->tap[OW_SIDE_B].facts.least_available;
+	return a < b ? a : b;
+}
+
+static bool limit_too_high(const struct ow_pass *p)
+{
+	return (p->tap[OW_SIDE_A].facts.below_limit || p->tap[OW_SIDE_B].facts.below_limit) &&
+	       least_available(p) < p->plan.identity.hash_limit;
+}
+
+/* Half the difference of the two minimum delays, or the minimum of the only direction, moves to 0. */
+static int64_t clock_correction(const struct ow_pass *p)
+{
+	struct ow_delay ab, ba;
+	ow_delays_summary(p->tally[OW_A_TO_B].delays, &ab);
+	ow_delays_summary(p->tally[OW_B_TO_A].delays, &ba);
+	if (ab.samples && ba.samples)
+		return (ba.min_ns - ab.min_ns) / 2;
+	return ab.samples ? -ab.min_ns : ba.samples ? ba.min_ns : 0;
+}
+
+static uint64_t unmatched(const struct ow_pass *p, enum ow_side side)
+{
+	uint64_t matched = p->tally[OW_A_TO_B].matched + p->tally[OW_B_TO_A].matched;
+	return p->records[side] > matched ? p->records[side] - matched : 0;
+}
+
+static bool superframes_likely(const struct ow_pass *p)
+{
+	return (p->tap[OW_SIDE_A].facts.longest_tcp >= SUPERFRAME_FROM ||
+	        p->tap[OW_SIDE_B].facts.longest_tcp >= SUPERFRAME_FROM) &&
+	       unmatched(p, OW_SIDE_A) && unmatched(p, OW_SIDE_B);
+}
+
+/* Matched bytes of TCP data cannot be told without cutting; so compare what stays unmatched, in frames. */
+static int try_segments(struct ow_match *m, struct ow_error *err)
+{
+	struct ow_pass *p = &m->pass;
+	uint64_t before = unmatched(p, OW_SIDE_A) + unmatched(p, OW_SIDE_B);
+	p->plan.identity.segments = true;
+	int r = run(m, err);
+	if (r < 0)
+		return r;
+	uint64_t after = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
+	if ((double)before > SEGMENTS_GAIN * (double)after) {
+		ow_pass_learn_segments(p);
+		return run(m, err);
+	}
+	p->plan.identity.segments = false;
+	return run(m, err);
+}
+
+/* One change to the plan after a pass: true if another pass is needed. */
+static bool improve(struct ow_match *m)
+{
+	struct ow_pass *p = &m->pass;
+	if (limit_too_high(p) && !m->limit_settled) {
+		m->limit_settled = least_available(p) <= OW_PLAN_LIMIT_FLOOR;
+		ow_plan_limit(&m->planner, &p->plan, least_available(p));
+		return true;
+	}
+	if (p->miscounted)
+		return true;
+	if (m->options.clock == OW_CLOCK_ESTIMATED && !m->clock_settled) {
+		int64_t correction = clock_correction(p);
+		m->clock_settled = true;
+		p->plan.shift_ns += correction;
+		p->plan.offset_ns = p->plan.shift_ns;
+		return correction != 0;
+	}
+	return false;
+}
+
+static int run_until_settled(struct ow_match *m, struct ow_error *err)
+{
+	int r = run(m, err);
+	while (r == 0 && m->passes < PASSES_MAX && improve(m))
+		r = run(m, err);
+	if (r < 0 || m->options.segments == OW_OFF || m->pass.plan.identity.level == OW_LEVEL_FRAME)
+		return r;
+	if (m->options.segments == OW_ON) {
+		ow_pass_learn_segments(&m->pass);
+		r = run(m, err);
+	} else if (superframes_likely(&m->pass)) {
+		r = try_segments(m, err);
+	}
+	m->clock_settled = false;
+	while (r == 0 && m->passes < PASSES_MAX && improve(m))
+		r = run(m, err);
+	return r;
+}
+
+static int tell_events(struct ow_match *m, struct ow_error *err)
+{
+	struct ow_pass *p = &m->pass;
+	if (!m->options.on_packet && !m->options.interval_ns)
+		return 0;
+	p->events = m->options.on_packet != NULL;
+	if (m->options.interval_ns > 0) {
+		int64_t a = p->tap[OW_SIDE_A].facts.first_ns, b = p->tap[OW_SIDE_B].facts.first_ns + p->plan.offset_ns;
+		int r = ow_intervals_create(m->options.interval_ns, p->plan.window_ns, a < b ? a : b, &m->intervals);
+		if (r < 0)
+			return ow_error_set(err, -r, "out of memory");
+		p->intervals = m->intervals;
+	}
+	int r = run(m, err);
+	if (r == -ERANGE)
+		return ow_error_set(err, ERANGE, "more than %u intervals: choose a longer --interval", OW_INTERVALS_MAX);
+	if (r == 0 && m->intervals)
+		r = ow_intervals_finish(m->intervals, &m->report.interval, &m->report.intervals);
+	return r;
+}
+
+/* -- the report --------------------------------------------------------------------------------------------------- */
+
+static void fill_report(struct ow_match *m)
+{
+	struct ow_match_report *report = &m->report;
+	struct ow_pass *p = &m->pass;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		const struct ow_tap_facts *facts = &p->tap[side].facts;
+		const struct ow_reader_info *info = ow_reader_info(p->tap[side].reader);
+		report->capture[side] = (struct ow_capture_info){
+			.path = info->path,
+			.packets = facts->packets,
+			.first_ns = facts->first_ns,
+			.last_ns = facts->last_ns,
+			.linktype = facts->mixed_links ? "mixed" : ow_linktype_name(info->linktype),
+			.resolution_ns = info->resolution_ns,
+		};
+		report->unclassified[side] = p->unclassified[side];
+		report->outside_overlap[side] = p->outside[side];
+		report->skipped[side] = ow_tap_skipped(facts);
+	}
+	report->level = p->plan.identity.level;
+	report->inner = p->plan.identity.inner;
+	report->segments = p->plan.identity.segments;
+	report->clock = m->options.clock;
+	report->offset_ns = p->plan.offset_ns;
+	report->window_ns = p->plan.window_ns;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		ow_tally_result(&p->tally[d], &report->direction[d]);
+		report->has_direction[d] = report->direction[d].sent + report->direction[d].received > 0;
+	}
+	report->has_direction[OW_A_TO_B] = true;
+}
+
+static int refuse_no_matches(struct ow_match *m, struct ow_error *err)
+{
+	char text[OW_DURATION_TEXT];
+	ow_duration_text((double)m->pass.plan.window_ns, text);
+	return ow_error_set(err, ENOMSG, "nothing in common: no packet of %s was in %s within %s of its time",
+	                    m->report.capture[OW_SIDE_A].path, m->report.capture[OW_SIDE_B].path, text);
+}
+
+static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow_error *err)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		int r = ow_tap_open(&m->pass.tap[side], path[side], err);
+		if (r < 0)
+			return r;
+	}
+	int r = ow_plan_make(&m->planner, m->pass.tap, &m->pass.plan, err);
+	if (r == 0)
+		r = run_until_settled(m, err);
+	if (r == 0)
+		r = tell_events(m, err);
+	if (r < 0)
+		return r;
+	fill_report(m);
+	if (!m->report.direction[OW_A_TO_B].matched && !m->report.direction[OW_B_TO_A].matched)
+		return refuse_no_matches(m, err);
+	return ow_match_warn(m);
+}
+
+int ow_match_files(const char *path_a, const char *path_b, const struct ow_match_options *options,
+                   struct ow_match **ret_match, struct ow_error *err)
+{
+	const char *const path[OW_SIDES] = {path_a, path_b};
+	struct ow_match *m = calloc(1, sizeof *m);
+	if (!m || (m->options = *options, ow_pass_init(&m->pass, &m->options)) < 0) {
+		ow_match_free(m);
+		return ow_error_set(err, ENOMEM, "out of memory");
+	}
+	m->planner.options = &m->options;
+	if (options->on_progress) {
+		m->pass.progress = on_progress;
+		m->pass.progress_arg = m;
+	}
+	int r = match(m, path, err);
+	if (r < 0) {
+		ow_match_free(m);
+		return r;
+	}
+	*ret_match = m;
+	return 0;
+}
+
+const struct ow_match_report *ow_match_report(const struct ow_match *match)
+{
+	return &match->report;
+}
+
+void ow_match_free(struct ow_match *match)
+{
+	if (!match)
+		return;
+	ow_pass_done(&match->pass);
+	ow_intervals_free(match->intervals);
+	for (size_t i = 0; i < match->warnings; i++)
+		free(match->warning[i]);
+	free(match);
+}

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "point/pass.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFETCH_AHEAD 12        /* records between loading a hash bucket and using it */
+#define WIRE_PACKET_MAX 9216u    /* a longer TCP packet never was on a wire: it is a superframe */
+#define WIRE_DATA_GUESS 1448u    /* Ethernet with TCP timestamps, when no capture shows a wire segment */
+#define PROGRESS_EVERY 256       /* batches between two calls of progress */
+
+int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options)
+{
+	memset(pass, 0, sizeof *pass);
+	pass->options = options;
+	if (ow_directions_create(&pass->directions) < 0 || ow_tally_init(&pass->tally[OW_A_TO_B]) < 0 ||
+	    ow_tally_init(&pass->tally[OW_B_TO_A]) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+void ow_pass_done(struct ow_pass *pass)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		ow_tap_close(&pass->tap[side]);
+		free(pass->pieces[side]);
+	}
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
+		ow_tally_done(&pass->tally[d]);
+	ow_directions_free(pass->directions);
+	free(pass->edge);
+}
+
+/* -- superframes -------------------------------------------------------------------------------------------------- */
+
+static struct ow_flow_pieces *pieces_of(struct ow_pass *p, enum ow_side side, uint32_t flow)
+{
+	if (flow >= p->pieces_room[side]) {
+		uint32_t room = p->pieces_room[side] ? p->pieces_room[side] : 64;
+		while (room <= flow)
+			room *= 2;
+		struct ow_flow_pieces *grown = realloc(p->pieces[side], room * sizeof *grown);
+		if (!grown) {
+			p->failed = -ENOMEM;
+			return NULL;
+		}
+		memset(grown + p->pieces_room[side], 0, (room - p->pieces_room[side]) * sizeof *grown);
+		p->pieces[side] = grown;
+		p->pieces_room[side] = room;
+	}
+	return &p->pieces[side][flow];
+}
+
+/* How many packets of the wire a record stands for. */
+static uint32_t wire_packets(struct ow_pass *p, enum ow_side side, const struct ow_record *record)
+{
+	if (!record->len)
+		return 1;
+	const struct ow_flow_pieces *f = pieces_of(p, side, record->flow);
+	return f && f->wire ? (record->len + f->wire - 1) / f->wire : 1;
+}
+
+static void note_piece(struct ow_pass *p, enum ow_side side, const struct ow_record *record)
+{
+	struct ow_flow_pieces *f = pieces_of(p, side, record->flow);
+	if (f && record->len > f->longest)
+		f->longest = record->len;
+}
+
+static void note_peers(struct ow_pass *p, const struct ow_pair *pair)
+{
+	struct ow_flow_pieces *a = pieces_of(p, OW_SIDE_A, pair->record[OW_SIDE_A].flow);
+	struct ow_flow_pieces *b = pieces_of(p, OW_SIDE_B, pair->record[OW_SIDE_B].flow);
+	if (a && b) {
+		a->peer = pair->record[OW_SIDE_B].flow + 1;
+		b->peer = pair->record[OW_SIDE_A].flow + 1;
+	}
+}
+
+void ow_pass_learn_segments(struct ow_pass *pass)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < pass->pieces_room[side]; i++) {
+			struct ow_flow_pieces *f = &pass->pieces[side][i];
+			uint32_t other = f->longest;
+			if (f->peer && f->peer <= pass->pieces_room[!side])
+				other = pass->pieces[!side][f->peer - 1].longest;
+			f->wire = other < f->longest ? other : f->longest;
+			if (f->wire > WIRE_PACKET_MAX)
+				f->wire = WIRE_DATA_GUESS;
+		}
+	}
+}
+
+/* -- counting ----------------------------------------------------------------------------------------------------- */
+
+static void fail(struct ow_pass *p, int r)
+{
+	if (r < 0 && !p->failed)
+		p->failed = r;
+}
+
+/* B's times as results show them. */
+static int64_t shown_time(const struct ow_pass *p, enum ow_side side, int64_t time_ns)
+{
+	return side == OW_SIDE_B ? time_ns + (p->plan.offset_ns - p->plan.shift_ns) : time_ns;
+}
+
+/* Sender's and receiver's side of a direction. */
+static enum ow_side sender(enum ow_direction direction)
+{
+	return direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+}
+
+static void tell(struct ow_pass *p, const struct ow_packet_event *event)
+{
+	if (p->events && !p->failed)
+		fail(p, p->options->on_packet(p->options->arg, event));
+}
+
+static void tell_pair(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction, bool ambiguous,
+                      uint32_t packets)
+{
+	struct ow_packet_event event = {.fate = OW_FATE_MATCHED, .direction = direction, .ambiguous = ambiguous, .packets = packets};
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		event.number[side] = pair->record[side].number;
+		event.time_ns[side] = shown_time(p, side, pair->record[side].time_ns);
+	}
+	event.side = sender(direction);
+	event.bytes = pair->record[event.side].bytes;
+	event.flow = ow_flow_table_key(p->tap[event.side].flows, pair->record[event.side].flow);
+	tell(p, &event);
+}
+
+/* The delay of a pair is known now: a sample, or ambiguous. */
+static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction, bool ambiguous)
+{
+	const struct ow_record *a = &pair->record[OW_SIDE_A], *b = &pair->record[OW_SIDE_B];
+	uint32_t packets = wire_packets(p, OW_SIDE_A, a);
+	ambiguous |= a->untimed | b->untimed;
+	int64_t a_ns = a->time_ns, b_ns = shown_time(p, OW_SIDE_B, b->time_ns);
+	int64_t delay = direction == OW_A_TO_B ? b_ns - a_ns : a_ns - b_ns;
+	if (ambiguous)
+		p->tally[direction].ambiguous += packets;
+	else
+		ow_delays_add(p->tally[direction].delays, delay, packets);
+	if (p->intervals)
+		fail(p, ow_intervals_delay(p->intervals, direction, direction == OW_A_TO_B ? a_ns : b_ns, delay, packets, ambiguous));
+	if (p->events)
+		tell_pair(p, pair, direction, ambiguous, packets);
+}
+
+static enum ow_direction current_direction(const struct ow_pass *p, const struct ow_flow_evidence *e)
+{
+	if (p->options->one_direction)
+		return OW_A_TO_B;
+	if (e->decided && e->direction != OW_DIRECTIONS)
+		return (enum ow_direction)e->direction;
+	return e->votes < 0 ? OW_B_TO_A : OW_A_TO_B;
+}
+
+static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
+{
+	struct ow_pass *p = arg;
+	const struct ow_record *a = &pair->record[OW_SIDE_A], *b = &pair->record[OW_SIDE_B];
+	struct ow_flow_evidence *ea = ow_directions_flow(p->directions, OW_SIDE_A, a->flow);
+	struct ow_flow_evidence *eb = ow_directions_flow(p->directions, OW_SIDE_B, b->flow);
+	if (!ea || !eb) {
+		fail(p, -ENOMEM);
+		return;
+	}
+	uint32_t packets = wire_packets(p, OW_SIDE_A, a);
+	ow_flow_evidence_vote(ea, b->time_ns - a->time_ns, packets);
+	ow_flow_evidence_vote(eb, b->time_ns - a->time_ns, packets);
+	enum ow_direction direction = current_direction(p, ea);
+	ea->counted[direction] += packets;
+	const struct ow_record *sent = &pair->record[sender(direction)], *received = &pair->record[!sender(direction)];
+	uint64_t reordered = p->tally[direction].reordered;
+	ow_tally_match(&p->tally[direction], sent->number, sent->time_ns, received->time_ns, packets);
+	if (a->len)
+		note_peers(p, pair);
+	if (p->intervals)
+		fail(p, ow_intervals_match(p->intervals, direction, shown_time(p, sender(direction), sent->time_ns), packets,
+		                           p->tally[direction].reordered > reordered));
+	if (certainty != OW_UNSETTLED)
+		count_delay(p, pair, direction, certainty == OW_AMBIGUOUS);
+}
+
+static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
+{
+	struct ow_pass *p = arg;
+	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, OW_SIDE_A, pair->record[OW_SIDE_A].flow);
+	if (e)
+		count_delay(p, pair, current_direction(p, e), certainty == OW_AMBIGUOUS);
+}
+
+static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flow)
+{
+	struct ow_pass *p = arg;
+	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, flow);
+	return !e || (!e->votes && !e->decided) ? OW_DIRECTIONS : current_direction(p, e);
+}
+
+static void add_edge(struct ow_pass *p, enum ow_side side, const struct ow_record *record, bool copy)
+{
+	if (p->edges == p->edge_room) {
+		size_t room = p->edge_room ? p->edge_room * 2 : 1024;
+		struct ow_edge *grown = realloc(p->edge, room * sizeof *grown);
+		if (!grown) {
+			fail(p, -ENOMEM);
+			return;
+		}
+		p->edge = grown;
+		p->edge_room = room;
+	}
+	p->edge[p->edges++] = (struct ow_edge){*record, side, copy};
+}
+
+/* What a packet that one side saw means, given the direction of its flow. */
+static enum ow_fate fate_of(const struct ow_flow_evidence *e, enum ow_side side, bool copy)
+{
+	if (e->direction == OW_DIRECTIONS)
+		return OW_FATE_UNCLASSIFIED;
+	if (side == sender((enum ow_direction)e->direction))
+		return OW_FATE_LOST;
+	return copy ? OW_FATE_DUPLICATED : OW_FATE_EXTRA;
+}
+
+static void count_single(struct ow_pass *p, enum ow_side side, enum ow_fate fate, uint8_t direction, uint64_t packets,
+                         bool copy)
+{
+	switch (fate) {
+	case OW_FATE_LOST:
+		p->tally[direction].lost += packets;
+		p->tally[direction].lost_copies += copy ? packets : 0;
+		break;
+	case OW_FATE_DUPLICATED:
+		p->tally[direction].duplicated += packets;
+		p->tally[direction].extra += packets;
+		break;
+	case OW_FATE_EXTRA:
+		p->tally[direction].extra += packets;
+		break;
+	case OW_FATE_OUTSIDE:
+		p->outside[side] += packets;
+		break;
+	default:
+		p->unclassified[side] += packets;
+	}
+}
+
+/* Intervals and events of a packet that one side saw, when its fate is final. */
+static void tell_single(struct ow_pass *p, enum ow_side side, const struct ow_record *record, enum ow_fate fate,
+                        uint8_t direction)
+{
+	uint32_t packets = wire_packets(p, side, record);
+	int64_t time_ns = shown_time(p, side, record->time_ns);
+	if (p->intervals && fate == OW_FATE_LOST)
+		fail(p, ow_intervals_lost(p->intervals, direction, time_ns, packets));
+	if (p->intervals && (fate == OW_FATE_EXTRA || fate == OW_FATE_DUPLICATED))
+		fail(p, ow_intervals_extra(p->intervals, direction, time_ns, packets, fate == OW_FATE_DUPLICATED));
+	if (!p->events)
+		return;
+	struct ow_packet_event event = {.fate = fate, .direction = direction, .side = side, .packets = packets,
+	                                .bytes = record->bytes, .flow = ow_flow_table_key(p->tap[side].flows, record->flow)};
+	event.number[side] = record->number;
+	event.time_ns[side] = time_ns;
+	tell(p, &event);
+}
+
+static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *record, bool copy)
+{
+	struct ow_pass *p = arg;
+	struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, record->flow);
+	if (!e) {
+		fail(p, -ENOMEM);
+		return;
+	}
+	uint32_t packets = wire_packets(p, side, record);
+	int64_t t = record->time_ns, first = p->first_ns[!side];
+	p->unmatched_frames[side]++;
+	if (t >= first && (!p->ended[!side] || t <= p->last_ns[!side]))
+		e->unmatched += packets;
+	if (t < first + p->plan.window_ns || p->ended[!side]) {
+		add_edge(p, side, record, copy);
+		return;
+	}
+	e->missing += packets;
+	e->missing_copies += copy ? packets : 0;
+	if (p->intervals || p->events)
+		tell_single(p, side, record, fate_of(e, side, copy), e->direction);
+}
+
+/* -- the ends of the captures ------------------------------------------------------------------------------------- */
+
+/* The least and the greatest delay of a direction, in the common time base. */
+struct reach {
+	int64_t least, most;
+};
+
+static struct reach reach_of(const struct ow_pass *p, enum ow_direction direction)
+{
+	struct ow_delay delay;
+	ow_delays_summary(p->tally[direction].delays, &delay);
+	int64_t correct = p->plan.shift_ns - p->plan.offset_ns;
+	if (direction == OW_B_TO_A)
+		correct = -correct;
+	return delay.samples ? (struct reach){delay.min_ns + correct, delay.max_ns + correct} : (struct reach){0, 0};
+}
+
+/*
+ * Would the other capture have shown this packet, had it not been lost? A sent packet arrives t + delay; when that is
+ * before the other capture's start, or when nothing that was sent later arrived and its end may have come first, its
+ * absence says nothing. Likewise for a received packet that was sent at t - delay.
+ */
+static bool outside_overlap(const struct ow_pass *p, const struct ow_edge *edge, uint8_t direction, const struct reach *reach)
+{
+	int64_t t = edge->record.time_ns, first = p->first_ns[!edge->side], last = p->last_ns[!edge->side];
+	const struct ow_tally *tally = direction == OW_DIRECTIONS ? NULL : &p->tally[direction];
+	if (!tally || !tally->matched)
+		return t < first || t > last;
+	if (edge->side == sender((enum ow_direction)direction))
+		return t + reach->least < first || (t > tally->last_sent_ns && t + reach->most > last);
+	return t - reach->least > last || (t < tally->first_received_ns && t - reach->most < first);
+}
+
+static void resolve_edges(struct ow_pass *p)
+{
+	/* [OW_DIRECTIONS]: no direction, not used. */
+	const struct reach reach[] = {reach_of(p, OW_A_TO_B), reach_of(p, OW_B_TO_A), {0, 0}};
+	for (size_t i = 0; i < p->edges; i++) {
+		struct ow_edge *edge = &p->edge[i];
+		const struct ow_flow_evidence *e = ow_directions_flow(p->directions, edge->side, edge->record.flow);
+		enum ow_fate fate = outside_overlap(p, edge, e->direction, &reach[e->direction]) ? OW_FATE_OUTSIDE : fate_of(e, edge->side, edge->copy);
+		count_single(p, edge->side, fate, e->direction, wire_packets(p, edge->side, &edge->record), edge->copy);
+		tell_single(p, edge->side, &edge->record, fate, e->direction);
+	}
+}
+
+static void resolve_missing(struct ow_pass *p)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		uint32_t flows = ow_flow_table_count(p->tap[side].flows);
+		for (uint32_t i = 0; i < flows; i++) {
+			const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, i);
+			if (!e) {
+				fail(p, -ENOMEM);
+				return;
+			}
+			count_single(p, side, fate_of(e, side, false), e->direction, e->missing - e->missing_copies, false);
+			count_single(p, side, fate_of(e, side, true), e->direction, e->missing_copies, true);
+		}
+	}
+}
+
+/* -- merging ------------------------------------------------------------------------------------------------------ */
+
+struct stream {
+	enum ow_side side;
+	int next, count;
+	struct ow_record record[OW_TAP_BATCH];
+	int64_t order_ns[OW_TAP_BATCH]; /* never decreasing within the batch: disorder in the file stays local */
+};
+
+static int64_t shifted(const struct ow_pass *p, enum ow_side side, int64_t time_ns)
+{
+	return side == OW_SIDE_B ? time_ns + p->plan.shift_ns : time_ns;
+}
+
+static int refill(struct ow_pass *p, struct stream *s, struct ow_error *err)
+{
+	int n = ow_tap_read(&p->tap[s->side], s->record, err);
+	s->next = 0;
+	s->count = n > 0 ? n : 0;
+	if (n <= 0) {
+		p->ended[s->side] = true;
+		return n;
+	}
+	for (int i = 0; i < n; i++) {
+		struct ow_record *r = &s->record[i];
+		r->time_ns = shifted(p, s->side, r->time_ns);
+		if (!p->records[s->side]++)
+			p->first_ns[s->side] = p->last_ns[s->side] = r->time_ns;
+		if (r->len)
+			note_piece(p, s->side, r);
+	}
+	int64_t least = INT64_MAX;
+	for (int i = n; i-- > 0;) {
+		least = s->record[i].time_ns < least ? s->record[i].time_ns : least;
+		s->order_ns[i] = least;
+	}
+	return 0;
+}
+
+static int step(struct ow_pass *p, struct ow_matcher *matcher, struct stream *s, int64_t other_ns)
+{
+	const struct ow_record *r = &s->record[s->next];
+	if (s->next + PREFETCH_AHEAD < s->count)
+		ow_matcher_prefetch(matcher, s->record[s->next + PREFETCH_AHEAD].id);
+	if (s->next + PREFETCH_AHEAD / 2 < s->count)
+		ow_matcher_prefetch_queue(matcher, s->record[s->next + PREFETCH_AHEAD / 2].id);
+	if (r->time_ns > p->last_ns[s->side])
+		p->last_ns[s->side] = r->time_ns;
+	s->next++;
+	return ow_matcher_push(matcher, s->side, r, other_ns);
+}
+
+static int merge(struct ow_pass *p, struct ow_matcher *matcher, struct stream stream[OW_SIDES], struct ow_error *err)
+{
+	unsigned batches = 0;
+	for (;;) {
+		for (unsigned side = 0; side < OW_SIDES; side++) {
+			struct stream *s = &stream[side];
+			if (s->next < s->count || p->ended[side])
+				continue;
+			int r = refill(p, s, err);
+			if (r < 0)
+				return r;
+			if (p->progress && ++batches % PROGRESS_EVERY == 0)
+				p->progress(p->progress_arg);
+		}
+		struct stream *a = &stream[OW_SIDE_A], *b = &stream[OW_SIDE_B];
+		if (a->next == a->count && b->next == b->count)
+			return p->failed;
+		/* Until one batch is used up, no refill is needed. */
+		while ((a->next < a->count || p->ended[OW_SIDE_A]) && (b->next < b->count || p->ended[OW_SIDE_B])) {
+			int64_t ta = a->next < a->count ? a->order_ns[a->next] : INT64_MAX;
+			int64_t tb = b->next < b->count ? b->order_ns[b->next] : INT64_MAX;
+			if (ta == INT64_MAX && tb == INT64_MAX)
+				break;
+			int r = ta <= tb ? step(p, matcher, a, tb) : step(p, matcher, b, ta);
+			if (r < 0 || p->failed)
+				return r < 0 ? r : p->failed;
+		}
+	}
+}
+
+static void reset(struct ow_pass *p)
+{
+	ow_directions_restart(p->directions);
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
+		ow_tally_reset(&p->tally[d]);
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		p->first_ns[side] = p->last_ns[side] = 0;
+		p->ended[side] = false;
+		p->unclassified[side] = p->outside[side] = p->records[side] = p->unmatched_frames[side] = 0;
+		for (uint32_t i = 0; i < p->pieces_room[side]; i++)
+			p->pieces[side][i] = (struct ow_flow_pieces){.wire = p->pieces[side][i].wire};
+	}
+	p->edges = 0;
+	p->failed = 0;
+}
+
+int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
+{
+	const struct ow_matcher_calls calls = {on_matched, on_settled, on_unmatched, on_direction, pass};
+	const struct ow_flow_table *const keys[OW_SIDES] = {pass->tap[OW_SIDE_A].flows, pass->tap[OW_SIDE_B].flows};
+	struct ow_matcher *matcher = NULL;
+	struct stream *stream = calloc(OW_SIDES, sizeof *stream);
+	reset(pass);
+	int r = stream ? ow_matcher_create(pass->plan.window_ns, &calls, &matcher) : -ENOMEM;
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
+		stream[side].side = side;
+		r = ow_tap_start(&pass->tap[side], &pass->plan.identity, err);
+	}
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
+		if (pass->plan.expects[d])
+			ow_matcher_expect(matcher, d, pass->plan.low_ns[d], pass->plan.high_ns[d]);
+	}
+	if (r == 0)
+		r = merge(pass, matcher, stream, err);
+	if (r == 0) {
+		ow_matcher_finish(matcher);
+		pass->miscounted = ow_directions_decide(pass->directions, keys, pass->options->one_direction);
+		r = pass->miscounted < 0 ? (int)pass->miscounted : 0;
+	}
+	if (r == 0) {
+		resolve_missing(pass);
+		resolve_edges(pass);
+		r = pass->failed;
+	}
+	ow_matcher_free(matcher);
+	free(stream);
+	if (r == -ENOMEM)
+		ow_error_set(err, ENOMEM, "out of memory");
+	return r;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_PASS_H
+#define OW_POINT_PASS_H
+
+#include "estimate/intervals.h"
+#include "estimate/tally.h"
+#include "point/tap.h"
+#include "reconcile/directions.h"
+#include "reconcile/matcher.h"
+
+/*
+ * One pass over two captures: records are merged in time order, matched, and counted by direction. What is learned
+ * on the way (directions, truncation, superframes) may make the caller start another pass with a better plan.
+ */
+
+struct ow_plan {
+	struct ow_identity identity;
+	int64_t shift_ns;        /* added to B's times to bring both into one time base: order, window, directions */
+	int64_t offset_ns;       /* added to B's times in results; mostly the same */
+	int64_t window_ns;
+	bool expects[OW_DIRECTIONS]; /* the usual delays of this direction are known beforehand */
+	int64_t low_ns[OW_DIRECTIONS], high_ns[OW_DIRECTIONS]; /* likewise, in the common time base */
+};
+
+/* An unmatched packet near the start or the end of the other capture: the directions decide what it means. */
+struct ow_edge {
+	struct ow_record record;
+	enum ow_side side;
+	bool copy;
+};
+
+struct ow_pass {
+	const struct ow_match_options *options;
+	struct ow_tap tap[OW_SIDES];
+	struct ow_plan plan;
+	struct ow_directions *directions;
+	struct ow_tally tally[OW_DIRECTIONS];
+	struct ow_intervals *intervals;      /* NULL when not wanted in this pass */
+	bool events;                         /* tell on_packet in this pass */
+	int failed;                          /* negative errno from a callback */
+
+	int64_t first_ns[OW_SIDES];          /* time of the first record, in the common time base */
+	int64_t last_ns[OW_SIDES];           /* latest so far */
+	bool ended[OW_SIDES];
+	struct ow_edge *edge;
+	size_t edges, edge_room;
+
+	/* Superframes: longest TCP payload of each flow, and the flow on the other side that it matched. */
+	struct ow_flow_pieces {
+		uint32_t longest;            /* bytes of TCP data in one packet of this pass */
+		uint32_t peer;               /* flow number on the other side, plus 1; 0 = none */
+		uint32_t wire;               /* data bytes of a wire segment, from an earlier pass; 0 = unknown */
+	} *pieces[OW_SIDES];
+	uint32_t pieces_room[OW_SIDES];
+
+	/* Results of the pass. */
+	uint64_t unclassified[OW_SIDES], outside[OW_SIDES];
+	uint64_t records[OW_SIDES];
+	uint64_t unmatched_frames[OW_SIDES]; /* records, or pieces of them, that found no counterpart */
+	int64_t miscounted;                  /* packets counted for the wrong direction: another pass is needed */
+	void (*progress)(void *arg);
+	void *progress_arg;
+};
+
+int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options);
+void ow_pass_done(struct ow_pass *pass);
+
+/* Runs the pass by pass->plan. The sources are open. */
+int ow_pass_run(struct ow_pass *pass, struct ow_error *err);
+
+/* Learns the wire's segment size of every flow from the pass that was run, for the next one. */
+void ow_pass_learn_segments(struct ow_pass *pass);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "point/tap.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define IPPROTO_TCP_VALUE 6
+
+/* Times further than this from the epoch (146 years) could overflow when clocks are shifted. */
+#define TIME_MAX_NS (INT64_C(1) << 62)
+
+int ow_tap_open(struct ow_tap *tap, const char *path, struct ow_error *err)
+{
+	memset(tap, 0, sizeof *tap);
+	int r = ow_reader_open(path, &tap->reader, err);
+	if (r < 0)
+		return r;
+	r = ow_flow_table_create(1, &tap->flows);
+	if (r < 0) {
+		ow_tap_close(tap);
+		return ow_error_set(err, -r, "%s: %s", path, strerror(-r));
+	}
+	return 0;
+}
+
+void ow_tap_close(struct ow_tap *tap)
+{
+	ow_reader_close(tap->reader);
+	ow_flow_table_free(tap->flows);
+	memset(tap, 0, sizeof *tap);
+}
+
+int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct ow_error *err)
+{
+	tap->identity = *identity;
+	tap->facts = (struct ow_tap_facts){.least_available = UINT32_MAX};
+	tap->previous_ns = 0;
+	ow_flow_table_reset(tap->flows);
+	return ow_reader_rewind(tap->reader, err);
+}
+
+/* Keeps the time facts and gives the time that the frame is filed under. */
+static int64_t frame_time(struct ow_tap *s, const struct ow_frame *frame, bool *ret_untimed)
+{
+	struct ow_tap_facts *f = &s->facts;
+	int64_t t = frame->time_ns;
+	*ret_untimed = t == 0;
+	if (t == 0) {
+		f->untimed++;
+		return s->previous_ns;
+	}
+	t = t > TIME_MAX_NS ? TIME_MAX_NS : t < -TIME_MAX_NS ? -TIME_MAX_NS : t;
+	if (f->packets - f->untimed == 1) {
+		f->first_ns = f->last_ns = t;
+	} else if (t < s->previous_ns) {
+		f->backwards++;
+		if (s->previous_ns - t > f->backwards_most_ns)
+			f->backwards_most_ns = s->previous_ns - t;
+	}
+	if (t < f->first_ns)
+		f->first_ns = t;
+	if (t > f->last_ns)
+		f->last_ns = t;
+	s->previous_ns = t;
+	return t;
+}
+
+static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, struct ow_record *record)
+{
+	struct ow_tap_facts *f = &s->facts;
+	f->tunnels += packet->has_tunnel;
+	if (packet->proto == IPPROTO_TCP_VALUE && packet->ip_len > f->longest_tcp)
+		f->longest_tcp = packet->ip_len;
+	if (packet->truncated) {
+		uint32_t available = ow_identity_available(packet);
+		if (available < f->least_available)
+			f->least_available = available;
+	}
+	struct ow_packet_id id;
+	if (ow_identity_of_packet(&s->identity, packet, &id) < 0) {
+		f->below_limit++;
+		return -ENODATA;
+	}
+	struct ow_flow_key key;
+	ow_flow_key_of_packet(packet, &key);
+	record->id = id.id;
+	record->seq = id.seq;
+	record->len = id.len;
+	record->flow = ow_flow_table_number(s->flows, &key);
+	record->bytes = packet->ip_len;
+	return 0;
+}
+
+static int identify_frame(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
+{
+	struct ow_packet_id id;
+	if (frame->caplen < frame->len && frame->caplen < s->facts.least_available)
+		s->facts.least_available = frame->caplen;
+	if (ow_identity_of_frame(&s->identity, frame, &id) < 0) {
+		s->facts.below_limit++;
+		return -ENODATA;
+	}
+	struct ow_flow_key key;
+	ow_flow_key_of_frame(frame, &key);
+	record->id = id.id;
+	record->seq = record->len = 0;
+	record->flow = ow_flow_table_number(s->flows, &key);
+	record->bytes = frame->len;
+	return 0;
+}
+
+static int make_record(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
+{
+	s->facts.packets++;
+	record->time_ns = frame_time(s, frame, &record->untimed);
+	record->number = frame->number;
+	if (s->identity.level == OW_LEVEL_FRAME)
+		return identify_frame(s, frame, record);
+	struct ow_packet packet;
+	switch (ow_packet_decode(frame, s->identity.inner, &packet)) {
+	case OW_DECODE_IP:
+		return identify_packet(s, &packet, record);
+	case OW_DECODE_NOT_IP:
+		s->facts.not_ip++;
+		return -ENODATA;
+	case OW_DECODE_SHORT:
+		s->facts.too_short++;
+		return -ENODATA;
+	default:
+		s->facts.bad_link++;
+		return -ENODATA;
+	}
+}
+
+int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struct ow_error *err)
+{
+	for (;;) {
+		int frames = ow_reader_read(tap->reader, tap->frame, OW_TAP_BATCH, err);
+		if (frames <= 0)
+			return frames;
+		int records = 0;
+		for (int i = 0; i < frames; i++) {
+			tap->facts.mixed_links |= tap->frame[i].linktype != tap->frame[0].linktype;
+			records += make_record(tap, &tap->frame[i], &record[records]) == 0;
+		}
+		if (records)
+			return records;
+	}
+}
+
+uint64_t ow_tap_skipped(const struct ow_tap_facts *facts)
+{
+	return facts->not_ip + facts->too_short + facts->bad_link + facts->below_limit;
+}

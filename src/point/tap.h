@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_TAP_H
+#define OW_POINT_TAP_H
+
+#include "capture/reader.h"
+#include "packet/flow.h"
+#include "packet/identity.h"
+#include "packet/record.h"
+
+/* One point's packets from a capture file: frames become records, and what cannot become one is counted. */
+
+#define OW_TAP_BATCH 256
+
+/* What one pass over the file showed. */
+struct ow_tap_facts {
+	uint64_t packets;        /* frames */
+	uint64_t not_ip, too_short, bad_link; /* frames without an identity, by reason */
+	uint64_t below_limit;    /* truncated below the bytes that the id takes */
+	uint32_t least_available;/* fewest bytes that a truncated packet had for its id; UINT32_MAX if none was truncated */
+	int64_t first_ns, last_ns; /* earliest and latest time (0 = untimed frames left out) */
+	uint64_t backwards;      /* frames earlier than the one before */
+	int64_t backwards_most_ns;
+	uint64_t untimed;        /* frames with a time of 0 */
+	uint32_t longest_tcp;    /* longest TCP packet: more than the wire's MTU means superframes */
+	uint64_t tunnels;        /* packets in a tunnel */
+	bool mixed_links;
+};
+
+struct ow_tap {
+	struct ow_reader *reader;
+	struct ow_identity identity;
+	struct ow_flow_table *flows;
+	struct ow_tap_facts facts;
+	int64_t previous_ns;
+	struct ow_frame frame[OW_TAP_BATCH];
+};
+
+int ow_tap_open(struct ow_tap *tap, const char *path, struct ow_error *err);
+void ow_tap_close(struct ow_tap *tap);
+/* Back to the start, with this identity. Flows are numbered anew, in the same order for the same identity. */
+int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct ow_error *err);
+/* The next records, at least one unless the file is at its end (0). Negative errno on failure. */
+int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struct ow_error *err);
+/* Frames that became no record. */
+uint64_t ow_tap_skipped(const struct ow_tap_facts *facts);
+
+#endif
