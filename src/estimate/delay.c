@@ -6,24 +6,19 @@
  * so that nothing is rounded or overflows before the division at the end, whatever the clock offset. Below 2^62
  * samples.
  *
- * Histogram: a magnitude m < 2^11 has a slot of its own; above, each octave has 2^10 slots. With s = floor(log2 m) - 10
- * the slot is s * 2^10 + (m >> s), which continues the exact part without a gap. A slot is 2^s wide and starts at
- * 2^10 * 2^s or later, so its midpoint is off by at most 1/2048 = 0.049 %. Negative delays mirror the positive ones,
- * and slots are in the order of the delays. All slots are reserved at creation; the kernel backs only those touched.
+ * Histogram: 2^10 slots an octave (loglinear.h): values below 2048 ns exactly, others within 1/2048 = 0.049 %. All
+ * slots are reserved at creation; the kernel backs only those touched.
  */
 #include "estimate/delay.h"
 
+#include "estimate/loglinear.h"
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SUB_BITS 10
-/* The greatest magnitude is 2^63: s = 53, m >> s = 2^10. */
-#define SLOTS_HALF ((54 << SUB_BITS) + 1)
-#define SLOTS      (2 * SLOTS_HALF - 1)
-#define SLOT_ZERO  (SLOTS_HALF - 1)
+#define BITS 10
 
 typedef __int128 i128;
 typedef unsigned __int128 u128;
@@ -35,7 +30,7 @@ struct ow_delays {
 	i128 sum;             /* S */
 	u128 square;          /* S2 modulo 2^128 */
 	uint64_t square_high; /* S2 / 2^128 */
-	uint64_t slot[SLOTS];
+	uint64_t slot[OW_LOGLINEAR_SLOTS(BITS)];
 };
 
 /* 256-bit two's complement, just enough of it for the variance and for moving the origin. */
@@ -95,27 +90,9 @@ static struct wide square_wide(const struct ow_delays *delays)
 	return (struct wide){{(uint64_t)delays->square, (uint64_t)(delays->square >> 64), delays->square_high, 0}};
 }
 
-static uint64_t magnitude(int64_t value)
-{
-	return value < 0 ? -(uint64_t)value : (uint64_t)value;
-}
-
 static int slot_of(int64_t delay_ns)
 {
-	uint64_t m = magnitude(delay_ns);
-	int shift = 63 - __builtin_clzll(m | 1 << SUB_BITS) - SUB_BITS;
-	int slot = (shift << SUB_BITS) + (int)(m >> shift);
-	return delay_ns < 0 ? SLOT_ZERO - slot : SLOT_ZERO + slot;
-}
-
-/* The middle of a slot. */
-static double slot_value(int slot)
-{
-	int distance = abs(slot - SLOT_ZERO);
-	int shift = distance < 2 << SUB_BITS ? 0 : (distance >> SUB_BITS) - 1;
-	uint64_t low = (uint64_t)(distance - (shift << SUB_BITS)) << shift;
-	double middle = (double)low + (double)((UINT64_C(1) << shift) - 1) / 2;
-	return slot < SLOT_ZERO ? -middle : middle;
+	return ow_loglinear_slot(delay_ns, BITS);
 }
 
 int ow_delays_create(struct ow_delays **ret_delays)
@@ -228,7 +205,7 @@ double ow_delays_quantile(const struct ow_delays *delays, double q)
 	while (slot < last && below + delays->slot[slot] < rank)
 		below += delays->slot[slot++];
 	/* The extremes are known exactly. */
-	return fmin(fmax(slot_value(slot), (double)delays->min), (double)delays->max);
+	return fmin(fmax(ow_loglinear_value(slot, BITS), (double)delays->min), (double)delays->max);
 }
 
 void ow_delays_summary(const struct ow_delays *delays, struct ow_delay *ret_delay)

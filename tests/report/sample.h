@@ -27,7 +27,7 @@ static const struct ow_result sample_empty = {.sent = 5, .received = 5, .matched
 
 static const char *const sample_warning[] = {
 	"captures/downstream.pcap ends in the middle of a record at offset 12345678: the result covers what is before "
-        "it",
+	"it",
 	"two words",
 };
 

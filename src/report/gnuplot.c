@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starts gnuplot. Its input, output and errors are files: nothing can block, however much it says. It does not notice
+ * a full disk, so the end of the picture is looked at.
+ */
+#include "report/gnuplot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+#define TRAILER_BYTES 32
+#define COMPLAINT_MAX 400
+
+/* Starts it and waits. Returns the wait status, or a negative errno. */
+static int spawn_and_wait(int input, int output, int complaints)
+{
+	/* -d: no settings of the user. The script comes from standard input. */
+	char *argv[] = {"gnuplot", "-d", "-", NULL};
+	posix_spawn_file_actions_t actions;
+	if (posix_spawn_file_actions_init(&actions) != 0)
+		return -ENOMEM;
+	pid_t pid;
+	int status, r = posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(&actions, complaints, STDERR_FILENO);
+	if (r == 0)
+		r = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (r != 0)
+		return -r;
+	while (waitpid(pid, &status, 0) < 0) {
+		if (errno != EINTR)
+			return -errno;
+	}
+	return status;
+}
+
+/* The last line that is not empty: gnuplot shows the place first and then the reason. */
+static void last_line(int fd, char text[COMPLAINT_MAX])
+{
+	off_t size = lseek(fd, 0, SEEK_END), from = size > COMPLAINT_MAX - 1 ? size - (COMPLAINT_MAX - 1) : 0;
+	ssize_t length = pread(fd, text, COMPLAINT_MAX - 1, from);
+	if (length < 0)
+		length = 0;
+	while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
+		length--;
+	text[length] = 0;
+	char *line = strrchr(text, '\n');
+	if (line)
+		memmove(text, line + 1, strlen(line));
+}
+
+static bool is_complete(int fd, const char *trailer)
+{
+	char end[TRAILER_BYTES];
+	struct stat info;
+	/* A device or a pipe cannot be asked. */
+	if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+		return true;
+	off_t from = info.st_size > TRAILER_BYTES ? info.st_size - TRAILER_BYTES : 0;
+	ssize_t length = pread(fd, end, sizeof end, from);
+	return length > 0 && memmem(end, (size_t)length, trailer, strlen(trailer));
+}
+
+static int run(int input, int output, int complaints, const char *path, const char *trailer, struct ow_error *err)
+{
+	char text[COMPLAINT_MAX];
+	int status = spawn_and_wait(input, output, complaints);
+	if (status == -ENOENT)
+		return ow_error_set(err, ENOENT, "%.80s: gnuplot is not installed (Debian package gnuplot-nox)", path);
+	if (status < 0)
+		return ow_error_set(err, -status, "%.80s: gnuplot: %s", path, strerror(-status));
+	last_line(complaints, text);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return ow_error_set(err, EIO, "%.80s: gnuplot failed: %s", path, *text ? text : "no reason given");
+	if (!is_complete(output, trailer))
+		return ow_error_set(err, EIO, "%.80s: gnuplot left the picture incomplete: %s", path,
+		                    *text ? text : "is the disk full?");
+	return 0;
+}
+
+int ow_gnuplot_run(FILE *script, const char *path, const char *trailer, struct ow_error *err)
+{
+	if (fflush(script) != 0 || lseek(fileno(script), 0, SEEK_SET) != 0)
+		return ow_error_set(err, errno, "%s: script for gnuplot: %s", path, strerror(errno));
+	int complaints = memfd_create("gnuplot", MFD_CLOEXEC);
+	if (complaints < 0)
+		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
+	int output = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (output < 0) {
+		int code = errno;
+		close(complaints);
+		return ow_error_set(err, code, "%s: %s", path, strerror(code));
+	}
+	struct stat info;
+	bool ours = fstat(output, &info) == 0 && S_ISREG(info.st_mode);
+	int r = run(fileno(script), output, complaints, path, trailer, err);
+	close(complaints);
+	if (close(output) != 0 && r == 0)
+		r = ow_error_set(err, errno, "%s: %s", path, strerror(errno));
+	if (r < 0 && ours)
+		unlink(path);
+	return r;
+}
