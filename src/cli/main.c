@@ -12,6 +12,7 @@ static const struct command {
 	const char *name, *job;
 	int (*run)(int argc, char **argv);
 } commands[] = {
+	{"match", "exact delay and loss from two captures of the same traffic", ow_cli_match},
 	{"simulate", "makes two-point captures with known truth", ow_cli_simulate},
 	{NULL, NULL, NULL},
 };

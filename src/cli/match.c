@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneway match A B: runs the library's matcher and puts out what was asked for. */
+#include "cli/cli.h"
+#include "cli/extract.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/terminal.h"
+
+#include "base/time.h"
+#include "report/plot.h"
+#include "report/report.h"
+#include <errno.h>
+#include <oneway/oneway.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+struct arguments {
+	struct ow_match_options match;
+	uint64_t threads;
+	bool json, no_color, help, version;
+	const char *csv, *lost, *extra, *plot;
+	double max_loss;    /* above 1: none given */
+	int64_t max_p99_ns; /* INT64_MAX: none given */
+	const char *path[OW_SIDES];
+};
+
+static int set_level(void *field, const char *value, struct ow_error *err)
+{
+	static const char *const names[] = {"auto", "ip", "nat", "frame"};
+	size_t index;
+	int r = ow_option_choice(names, 4, value, &index, err);
+	if (r == 0)
+		*(enum ow_level *)field = (enum ow_level)index;
+	return r;
+}
+
+static int set_toggle(void *field, const char *value, struct ow_error *err)
+{
+	static const char *const names[] = {"auto", "off", "on"};
+	size_t index;
+	int r = ow_option_choice(names, 3, value, &index, err);
+	if (r == 0)
+		*(enum ow_toggle *)field = (enum ow_toggle)index;
+	return r;
+}
+
+static int set_offset(void *field, const char *value, struct ow_error *err)
+{
+	struct ow_match_options *match = field;
+	if (strcmp(value, "auto") == 0) {
+		match->clock = OW_CLOCK_ESTIMATED;
+		return 0;
+	}
+	int r = ow_duration_parse(value, &match->offset_ns, err);
+	if (r == 0)
+		match->clock = OW_CLOCK_GIVEN;
+	return r;
+}
+
+static int set_plot(void *field, const char *value, struct ow_error *err)
+{
+	int r = ow_plot_check_name(value, err);
+	return r < 0 ? r : ow_option_text(field, value, err);
+}
+
+#define FIELD(name) offsetof(struct arguments, name)
+
+static const struct ow_option options[] = {
+	{NULL, 0, NULL, NULL, 0, "What counts as the same packet:"},
+	{"level", 0, "LEVEL", set_level, FIELD(match.level),
+         "ip: from the IP header on, without what routers change (TTL, DSCP, checksums); nat: also without addresses "
+         "and "
+         "ports; frame: all bytes as they are; auto (default): ip, or what clearly finds more."},
+	{"inner", 0, "WHEN", set_toggle, FIELD(match.inner),
+         "Enter tunnels (GRE, VXLAN, Geneve, GTP-U, IP in IP): auto (default), on or off."},
+	{"segments", 0, "WHEN", set_toggle, FIELD(match.segments),
+         "Cut TSO, GSO and GRO superframes into the segments of the wire: auto (default), on or off."},
+
+	{NULL, 0, NULL, NULL, 0, "Time:"},
+	{"offset", 0, "D|auto", set_offset, FIELD(match),
+         "Add D (-37s, 1.5us) to the times of B; auto estimates it. Without it, both clocks are trusted."},
+	{"window", 0, "D", ow_option_positive_duration, FIELD(match.window_ns),
+         "Waiting time after which a packet is lost (default: chosen from the traffic)."},
+	{"interval", 0, "D", ow_option_positive_duration, FIELD(match.interval_ns),
+         "Results also for each interval of D."},
+	{"one-direction", 0, NULL, ow_option_flag, FIELD(match.one_direction),
+         "All traffic goes from A to B: what B never saw is lost, also in flows that never matched."},
+
+	{NULL, 0, NULL, NULL, 0, "Output:"},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
+	{"csv", 0, "FILE", ow_option_text, FIELD(csv), "A row for every packet; - is standard output."},
+	{"lost", 0, "FILE", ow_option_text, FIELD(lost), "The lost packets, as a capture."},
+	{"extra", 0, "FILE", ow_option_text, FIELD(extra),
+         "The packets that came without being sent, and duplicates, as a capture."},
+	{"plot", 0, "FILE", set_plot, FIELD(plot),
+         "Delay and loss over time and the distribution, as .svg or .png (needs gnuplot)."},
+	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
+
+	{NULL, 0, NULL, NULL, 0, "Thresholds, for each direction (exit code 3 when crossed):"},
+	{"max-loss", 0, "P", ow_option_share, FIELD(max_loss), "Highest acceptable loss: 0.01 or 1%."},
+	{"max-delay-p99", 0, "D", ow_option_duration, FIELD(max_p99_ns),
+         "Highest acceptable 99th percentile of the delay."},
+
+	{NULL, 0, NULL, NULL, 0, "Other:"},
+	{"threads", 0, "N", ow_option_count, FIELD(threads), "1 or 2 threads (default: what the machine has)."},
+	{"help", 'h', NULL, ow_option_flag, FIELD(help), "This text."},
+	{"version", 0, NULL, ow_option_flag, FIELD(version), "The version."},
+	{0},
+};
+
+static void help(void)
+{
+	fputs("usage: oneway match [OPTION]... A B\n"
+	      "\n"
+	      "Matches two captures of the same traffic packet by packet: exact one-way delay, loss,\n"
+	      "duplicates and reordering between the points where A and B were taken. Any pcap or\n"
+	      "pcapng file, also gzip-compressed; - is standard input. Durations have a unit: ns, us,\n"
+	      "ms, s, min, h, d.\n",
+	      stdout);
+	ow_options_help(stdout, options);
+	fputs("\n"
+	      "Examples:\n"
+	      "  oneway match client.pcap server.pcap\n"
+	      "  oneway match --offset auto lan.pcapng wan.pcapng.gz    clocks not synchronised\n"
+	      "  oneway match --level nat inside.pcap outside.pcap      a NAT in between\n"
+	      "  oneway match --json --interval 1s a.pcap b.pcap | jq .a_to_b.delay_ns\n"
+	      "  oneway match --lost lost.pcap --plot delay.svg a.pcap b.pcap\n"
+	      "  oneway match --max-loss 0.1% --max-delay-p99 250us a.pcap b.pcap || echo too slow\n",
+	      stdout);
+}
+
+/* What collects packets while they are matched. */
+struct collector {
+	struct ow_output csv;
+	struct ow_plot *plot;
+	bool lost_wanted, extra_wanted;
+	struct ow_records lost[OW_SIDES], extra[OW_SIDES];
+	struct ow_progress progress;
+	struct ow_error err; /* why on_packet stopped the run, if it did */
+};
+
+/* Set by a signal; the next packet then ends the run, so that no half-written file stays. */
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	interrupted = number;
+}
+
+static void catch_signals(void)
+{
+	/* The second time the default action applies. */
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+/* Lost packets are records of the sending side, extra ones of the receiving side. */
+static int note_record(struct collector *c, const struct ow_packet_event *event)
+{
+	enum ow_side sender = event->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B, receiver = !sender;
+	if (event->fate == OW_FATE_LOST && c->lost_wanted)
+		return ow_records_add(&c->lost[sender], event->number[sender]);
+	if ((event->fate == OW_FATE_EXTRA || event->fate == OW_FATE_DUPLICATED) && c->extra_wanted)
+		return ow_records_add(&c->extra[receiver], event->number[receiver]);
+	return 0;
+}
+
+static int on_packet(void *arg, const struct ow_packet_event *event)
+{
+	struct collector *c = arg;
+	if (interrupted)
+		return ow_error_set(&c->err, EINTR, "interrupted");
+	if (c->csv.stream) {
+		ow_report_csv_packet(c->csv.stream, event);
+		int r = ow_output_check(&c->csv, &c->err);
+		if (r < 0)
+			return r;
+	}
+	int r = note_record(c, event);
+	if (r == 0 && c->plot)
+		r = ow_plot_add(c->plot, event);
+	return r < 0 ? ow_error_set(&c->err, -r, "collecting packets: %s", strerror(-r)) : 0;
+}
+
+static void on_progress(void *arg, double done)
+{
+	struct collector *c = arg;
+	ow_progress_show(&c->progress, done);
+}
+
+/* No output may destroy an input or another output. */
+static int check_outputs(const struct arguments *args, struct ow_error *err)
+{
+	const struct {
+		const char *option, *path;
+	} outputs[] = {{"--csv", args->csv}, {"--lost", args->lost}, {"--extra", args->extra}, {"--plot", args->plot}};
+	const size_t count = sizeof outputs / sizeof *outputs;
+	for (size_t i = 0; i < count; i++) {
+		const char *path = outputs[i].path;
+		for (int side = 0; path && side < OW_SIDES; side++) {
+			if (ow_same_file(path, args->path[side]))
+				return ow_error_set(err, EINVAL, "%s %.200s would overwrite the input %.200s",
+				                    outputs[i].option, path, args->path[side]);
+		}
+		for (size_t k = 0; path && k < i; k++) {
+			const char *other = outputs[k].path;
+			if (other && (strcmp(path, other) == 0 || ow_same_file(path, other)))
+				return ow_error_set(err, EINVAL, "%s and %s are both %.200s", outputs[k].option,
+				                    outputs[i].option, path);
+		}
+	}
+	return 0;
+}
+
+static int check_arguments(const struct arguments *args, struct ow_error *err)
+{
+	bool stdin_a = strcmp(args->path[OW_SIDE_A], "-") == 0, stdin_b = strcmp(args->path[OW_SIDE_B], "-") == 0;
+	if (stdin_a && stdin_b)
+		return ow_error_set(err, EINVAL, "only one of A and B can be standard input");
+	if ((args->lost || args->extra) && (stdin_a || stdin_b))
+		return ow_error_set(err, EINVAL, "%s reads the captures again: it needs files, not standard input",
+		                    args->lost ? "--lost" : "--extra");
+	if ((args->lost && strcmp(args->lost, "-") == 0) || (args->extra && strcmp(args->extra, "-") == 0))
+		return ow_error_set(err, EINVAL, "--lost and --extra need a file name");
+	if (args->json && args->csv && strcmp(args->csv, "-") == 0)
+		return ow_error_set(err, EINVAL, "--json and --csv - cannot both use standard output");
+	return check_outputs(args, err);
+}
+
+/* Fills args from the command line. Returns 0, or -EINVAL with err filled. */
+static int read_arguments(int argc, char **argv, struct arguments *args, struct ow_error *err)
+{
+	*args = (struct arguments){.max_loss = 2, .max_p99_ns = INT64_MAX};
+	ow_match_defaults(&args->match);
+	int operands = ow_options_parse(options, argc, argv, args, err);
+	if (operands < 0 || args->help || args->version)
+		return operands < 0 ? operands : 0;
+	if (operands != OW_SIDES)
+		return ow_error_set(err, EINVAL, "needs two captures, A and B, got %d", operands);
+	args->path[OW_SIDE_A] = argv[1];
+	args->path[OW_SIDE_B] = argv[2];
+	args->match.threads = args->threads > 2 ? 2 : (unsigned)args->threads;
+	return check_arguments(args, err);
+}
+
+static int start_collecting(struct collector *c, struct arguments *args, struct ow_error *err)
+{
+	ow_progress_init(&c->progress, "matching");
+	args->match.arg = c;
+	args->match.on_progress = on_progress;
+	c->lost_wanted = args->lost != NULL;
+	c->extra_wanted = args->extra != NULL;
+	if (!args->csv && !args->lost && !args->extra && !args->plot)
+		return 0;
+	args->match.on_packet = on_packet;
+	catch_signals();
+	if (args->plot && ow_plot_create(&c->plot) < 0)
+		return ow_error_set(err, ENOMEM, "--plot: not enough memory");
+	if (!args->csv)
+		return 0;
+	int r = ow_output_open(&c->csv, args->csv, err);
+	if (r == 0)
+		ow_report_csv_header(c->csv.stream);
+	return r;
+}
+
+static void stop_collecting(struct collector *c)
+{
+	ow_output_abort(&c->csv);
+	ow_plot_free(c->plot);
+	for (int side = 0; side < OW_SIDES; side++) {
+		ow_records_done(&c->lost[side]);
+		ow_records_done(&c->extra[side]);
+	}
+}
+
+/* The files besides the report. One that fails does not keep the others from being written. */
+static int write_files(struct collector *c, const struct arguments *args, const struct ow_match_report *report)
+{
+	struct ow_error err;
+	int code = OW_EXIT_OK;
+	if (ow_output_close(&c->csv, &err) < 0)
+		code = ow_cli_failed("match", &err);
+	if (args->lost && ow_extract(args->lost, args->path, c->lost, &err) < 0)
+		code = ow_cli_failed("match", &err);
+	if (args->extra && ow_extract(args->extra, args->path, c->extra, &err) < 0)
+		code = ow_cli_failed("match", &err);
+	if (args->plot && ow_plot_write(c->plot, report, args->plot, &err) < 0)
+		code = ow_cli_failed("match", &err);
+	return code;
+}
+
+/* Prints to standard output, or to standard error while CSV has that. */
+static void print_report(const struct arguments *args, const struct ow_match_report *report)
+{
+	FILE *out = args->csv && strcmp(args->csv, "-") == 0 ? stderr : stdout;
+	if (args->json)
+		ow_report_match_json(out, report);
+	else
+		ow_report_match_text(out, report, ow_terminal_width(out), !args->no_color && ow_terminal_colour(out));
+}
+
+static int check_thresholds(const struct arguments *args, const struct ow_match_report *report)
+{
+	static const char *const title[] = {"A to B", "B to A"};
+	int code = OW_EXIT_OK;
+	for (int d = 0; d < OW_DIRECTIONS; d++) {
+		const struct ow_result *result = &report->direction[d];
+		if (!report->has_direction[d])
+			continue;
+		if (result->sent && (double)result->lost / (double)result->sent > args->max_loss) {
+			fprintf(stderr, "oneway match: %s: loss of %.4g %% is above --max-loss %.4g %%\n", title[d],
+			        100 * (double)result->lost / (double)result->sent, 100 * args->max_loss);
+			code = OW_EXIT_CROSSED;
+		}
+		if (args->max_p99_ns == INT64_MAX)
+			continue;
+		char p99[OW_DURATION_TEXT], limit[OW_DURATION_TEXT];
+		ow_duration_text(result->delay.quantile_ns[OW_Q99], p99);
+		ow_duration_text((double)args->max_p99_ns, limit);
+		if (!result->delay.samples) {
+			/* Unknown is not good: a gate that waits for this answer must not open. */
+			fprintf(stderr, "oneway match: %s: no delay sample to hold against --max-delay-p99 %s\n",
+			        title[d], limit);
+			code = OW_EXIT_CROSSED;
+		} else if (result->delay.quantile_ns[OW_Q99] > (double)args->max_p99_ns) {
+			fprintf(stderr, "oneway match: %s: p99 delay of %s is above --max-delay-p99 %s\n", title[d],
+			        p99, limit);
+			code = OW_EXIT_CROSSED;
+		}
+	}
+	return code;
+}
+
+static int run(struct arguments *args, struct collector *c)
+{
+	struct ow_match *match = NULL;
+	struct ow_error err = {"no reason given"};
+	int r = start_collecting(c, args, &err);
+	if (r == 0)
+		r = ow_match_files(args->path[OW_SIDE_A], args->path[OW_SIDE_B], &args->match, &match, &err);
+	ow_progress_done(&c->progress);
+	if (r < 0)
+		return ow_cli_failed("match", *c->err.text ? &c->err : &err);
+
+	const struct ow_match_report *report = ow_match_report(match);
+	/* The numbers are there, whatever becomes of the files. */
+	print_report(args, report);
+	int code = write_files(c, args, report);
+	if (code == OW_EXIT_OK)
+		code = check_thresholds(args, report);
+	ow_match_free(match);
+	return code;
+}
+
+int ow_cli_match(int argc, char **argv)
+{
+	struct arguments args;
+	struct ow_error err;
+	if (read_arguments(argc, argv, &args, &err) < 0)
+		return ow_cli_misused("match", &err);
+	if (args.help || args.version) {
+		if (args.help)
+			help();
+		else
+			printf("oneway %s\n", ow_version());
+		return OW_EXIT_OK;
+	}
+	struct collector collector = {0};
+	int code = run(&args, &collector);
+	stop_collecting(&collector);
+	return code;
+}

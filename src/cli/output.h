@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CLI_OUTPUT_H
+#define OW_CLI_OUTPUT_H
+
+#include <oneway/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* A text file that is written completely or not at all. */
+struct ow_output {
+	const char *path; /* "-": standard output */
+	FILE *stream;     /* NULL = not open */
+};
+
+int ow_output_open(struct ow_output *output, const char *path, struct ow_error *err);
+/* 0, or the error of an earlier write. Cheap enough to be asked after every row. */
+int ow_output_check(const struct ow_output *output, struct ow_error *err);
+/* Flushes and closes; on failure the file is removed. One that is not open is fine. */
+int ow_output_close(struct ow_output *output, struct ow_error *err);
+/* Closes and removes the unfinished file. One that is not open is fine. */
+void ow_output_abort(struct ow_output *output);
+
+/* Whether both names lead to the same regular file. */
+bool ow_same_file(const char *a, const char *b);
+/* Removes what is a regular file: devices and pipes were not ours. */
+void ow_remove_regular(const char *path);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What depends on the terminal: width, colour, progress. */
+#include "cli/terminal.h"
+
+#include "base/time.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WIDTH_DEFAULT 80
+#define WIDTH_MAX     100
+
+/* People wonder after about two seconds; more than five updates a second flicker. */
+#define PROGRESS_AFTER_NS (2 * OW_NS_PER_S)
+#define PROGRESS_EVERY_NS (OW_NS_PER_S / 5)
+
+int ow_terminal_width(FILE *stream)
+{
+	struct winsize size;
+	if (!isatty(fileno(stream)) || ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || !size.ws_col)
+		return WIDTH_DEFAULT;
+	return size.ws_col < WIDTH_MAX ? size.ws_col : WIDTH_MAX;
+}
+
+bool ow_terminal_colour(FILE *stream)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+	return isatty(fileno(stream)) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * OW_NS_PER_S + now.tv_nsec;
+}
+
+void ow_progress_init(struct ow_progress *progress, const char *what)
+{
+	*progress = (struct ow_progress){.what = what, .start_ns = now_ns()};
+	/* Without a terminal the first line is never due. */
+	progress->last_ns =
+		isatty(STDERR_FILENO) ? progress->start_ns + PROGRESS_AFTER_NS - PROGRESS_EVERY_NS : INT64_MAX;
+}
+
+void ow_progress_show(struct ow_progress *progress, double done)
+{
+	int64_t now = now_ns();
+	if (progress->last_ns == INT64_MAX || now - progress->last_ns < PROGRESS_EVERY_NS)
+		return;
+	progress->last_ns = now;
+	progress->shown = true;
+	double left_s = done > 0.01 ? (double)(now - progress->start_ns) / 1e9 * (1 - done) / done : 0;
+	fprintf(stderr, "\r\033[K%s %3.0f %%", progress->what, done * 100);
+	if (left_s >= 1)
+		fprintf(stderr, ", %.0f s left", left_s);
+	fflush(stderr);
+}
+
+void ow_progress_done(struct ow_progress *progress)
+{
+	if (progress->shown)
+		fputs("\r\033[K", stderr);
+	progress->shown = false;
+}

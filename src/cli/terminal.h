@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CLI_TERMINAL_H
+#define OW_CLI_TERMINAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Columns to use on the stream: its terminal's, within what is comfortable to read; 80 when it is no terminal. */
+int ow_terminal_width(FILE *stream);
+/* Whether to colour: only on a terminal, never with NO_COLOR or TERM=dumb. */
+bool ow_terminal_colour(FILE *stream);
+
+/* Progress on standard error: only on a terminal, and only for what takes over two seconds. */
+struct ow_progress {
+	const char *what;
+	int64_t start_ns, last_ns;
+	bool shown;
+};
+
+void ow_progress_init(struct ow_progress *progress, const char *what);
+/* done: 0..1; may be called as often as one likes. */
+void ow_progress_show(struct ow_progress *progress, double done);
+/* Removes the line. */
+void ow_progress_done(struct ow_progress *progress);
+
+#endif
