@@ -117,7 +117,8 @@ static void extent_behind(const struct ow_identity *identity, const struct ow_pa
 	e->l4 = ext.l4;
 	e->length = packet->ip_len - ext.stable;
 	e->proto = ext.stable_proto;
-	e->between = hash_bytes(identity, ip + ext.stable, within(e, ext.stable, ext.l4 - ext.stable));
+	if (ext.l4 > ext.stable) /* none left is as none there */
+		e->between = hash_bytes(identity, ip + ext.stable, within(e, ext.stable, ext.l4 - ext.stable));
 	if (!ext.routed || identity->level == OW_LEVEL_NAT)
 		return;
 	e->address = hash_pair(identity, ip + 8, 6);
