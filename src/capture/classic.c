@@ -53,12 +53,13 @@ static inline __attribute__((always_inline)) size_t walk_buffer(struct classic *
 		uint32_t caplen = load32(p + 8, swapped), len = load32(p + 12, swapped);
 		if (caplen > OW_CAPTURE_CAPLEN_MAX || (size_t)(end - p) - OW_PCAP_RECORD_BYTES < caplen)
 			break;
+		number++;
 		frames[n++] = (struct ow_frame){
 			.time_ns = load32(p, swapped) * OW_NS_PER_S + load32(p + 4, swapped) * tick_ns,
 			.data = p + OW_PCAP_RECORD_BYTES,
 			.caplen = caplen,
 			.len = len < caplen ? caplen : len,
-			.number = ++number,
+			.number = number,
 			.linktype = linktype,
 		};
 		p += OW_PCAP_RECORD_BYTES + caplen;

@@ -173,28 +173,47 @@ void ow_follow_reset(struct ow_follow *f)
 	*f = (struct ow_follow){0};
 }
 
-void ow_follow_feed(struct ow_follow *f, uint8_t *bytes, size_t size)
+/* Takes some of the bytes that are kept: mostly a head at once, else one by one. Returns how many. */
+static size_t take(struct ow_follow *f, uint8_t *bytes, size_t size)
+{
+	size_t n = 1;
+
+	if (f->pos == 0)
+		f->block_offset = f->offset;
+	if (f->pos == 0 && size >= HEAD_BYTES && load32(f, bytes) != BLOCK_INTERFACE) {
+		n = HEAD_BYTES;
+		memcpy(f->kept, bytes, HEAD_BYTES);
+	} else {
+		f->kept[f->pos] = *bytes;
+		if (f->pos >= LINKTYPE_AT && is_interface(f))
+			*bytes = neutral(f, *bytes);
+	}
+	f->pos += n;
+	if (f->pos == HEAD_BYTES)
+		begin_block(f);
+	return n;
+}
+
+size_t ow_follow_feed(struct ow_follow *f, uint8_t *bytes, size_t size)
 {
 	size_t i = 0;
 
 	while (i < size && !f->lost) {
+		uint64_t n;
 		if (f->pos < keep_size(f)) {
-			f->kept[f->pos] = bytes[i];
-			if (f->pos >= LINKTYPE_AT && is_interface(f))
-				bytes[i] = neutral(f, bytes[i]);
-			i++;
-			if (++f->pos == HEAD_BYTES)
-				begin_block(f);
+			n = take(f, bytes + i, size - i);
 		} else {
-			uint64_t skip = f->length - f->pos < size - i ? f->length - f->pos : size - i;
-			i += skip;
-			f->pos += skip;
+			n = f->length - f->pos < size - i ? f->length - f->pos : size - i;
+			f->pos += n;
 		}
+		f->offset += n;
+		i += n;
 		if (f->pos >= HEAD_BYTES && f->pos == f->length) {
 			if (is_interface(f))
 				end_interface(f);
-			f->block_offset += f->length;
 			f->pos = 0;
+			return i;
 		}
 	}
+	return size;
 }

@@ -24,7 +24,8 @@
 #define OW_FOLLOW_INTERFACES_MAX 65536U /* in a section; a file with more is not followed */
 
 struct ow_follow {
-	uint64_t block_offset; /* in the stream, of the current block */
+	uint64_t offset;       /* in the stream, of the next byte */
+	uint64_t block_offset; /* where the current block begins; between blocks, the last one */
 	uint64_t pos;          /* in the current block; 0 between blocks */
 	uint64_t length;       /* of the current block, known once pos has reached 12 */
 	bool lost;             /* a block that makes no sense */
@@ -45,7 +46,10 @@ struct ow_follow {
 
 /* The memory starts as zeros. Reset also frees what the follower holds. */
 void ow_follow_reset(struct ow_follow *follow);
-/* The next bytes of the stream; interface descriptions among them are changed. */
-void ow_follow_feed(struct ow_follow *follow, uint8_t *bytes, size_t size);
+/*
+ * The next bytes of the stream, of which it takes those to the end of a block at most and returns how many; it takes
+ * all once it is lost. Interface descriptions are changed.
+ */
+size_t ow_follow_feed(struct ow_follow *follow, uint8_t *bytes, size_t size);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pcapng and the odd pcap variants, by libpcap with nanosecond times. libpcap reads from a FILE over our source, so
- * gzip works and rewinding is ours. The FILE is unbuffered over our own buffer: libpcap then takes whole blocks, and
- * the follower stands at the block that libpcap chokes on, which gives messages an offset.
+ * gzip works and rewinding is ours. The FILE never gets bytes beyond the block that libpcap is reading, so that the
+ * follower stands at the block of the packet that libpcap hands out, or that it chokes on.
  *
  * libpcap reuses its buffer, so frames are copied into an arena that holds one batch.
  */
@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #define FEED_BYTES  ((size_t)256 << 10) /* of the file at a time */
+#define STDIO_BYTES ((size_t)64 << 10)  /* most blocks fit, so that a packet costs one call of feed_read() */
 #define ARENA_BYTES ((size_t)256 << 10) /* frames of a batch; a longer frame makes a batch of its own */
 
 struct foreign {
@@ -31,35 +32,48 @@ struct foreign {
 	int trouble_code;
 	size_t feed_next, feed_end;
 	uint64_t consumed; /* bytes that libpcap has taken */
+	char stdio[STDIO_BYTES];
 	uint8_t feed[FEED_BYTES];
 	uint8_t arena[ARENA_BYTES];
 	struct ow_follow follow;
 };
 
-/* A read function as fopencookie() wants it. */
+/* More of the file into the empty feed; at its end the feed stays empty. */
+static int refill(struct foreign *f)
+{
+	int r;
+
+	f->feed_next = f->feed_end = 0;
+	r = ow_source_read(f->walk.source, f->feed, FEED_BYTES, &f->feed_end, &f->trouble);
+	if (r < 0)
+		f->trouble_code = r;
+	return r;
+}
+
+/* A read function as fopencookie() wants it: bytes of the file, of pcapng to the end of a block at most. */
 static ssize_t feed_read(void *cookie, char *buffer, size_t size)
 {
 	struct foreign *f = cookie;
+	size_t done = 0;
 
-	if (f->feed_next == f->feed_end) {
-		size_t got;
-		int r = ow_source_read(f->walk.source, f->feed, FEED_BYTES, &got, &f->trouble);
-		if (r < 0) {
-			f->trouble_code = r;
-			errno = -r;
+	do {
+		size_t n = size - done;
+		if (f->feed_next == f->feed_end && refill(f) < 0) {
+			errno = -f->trouble_code;
 			return -1;
 		}
-		f->feed_next = 0;
-		f->feed_end = got;
-	}
-	if (size > f->feed_end - f->feed_next)
-		size = f->feed_end - f->feed_next;
-	if (f->pcapng)
-		ow_follow_feed(&f->follow, f->feed + f->feed_next, size);
-	memcpy(buffer, f->feed + f->feed_next, size);
-	f->feed_next += size;
-	f->consumed += size;
-	return (ssize_t)size;
+		if (n > f->feed_end - f->feed_next)
+			n = f->feed_end - f->feed_next;
+		if (n == 0)
+			break;
+		if (f->pcapng)
+			n = ow_follow_feed(&f->follow, f->feed + f->feed_next, n);
+		memcpy(buffer + done, f->feed + f->feed_next, n);
+		f->feed_next += n;
+		done += n;
+	} while (done < size && f->pcapng && f->follow.pos && !f->follow.lost);
+	f->consumed += done;
+	return (ssize_t)done;
 }
 
 /* What the follower has seen that libpcap cannot read, as an error with a remedy; else 0. */
@@ -94,7 +108,7 @@ static int start(struct foreign *f, struct ow_error *err)
 	file = fopencookie(f, "rb", io);
 	if (!file)
 		return ow_error_set(err, errno, "%s: out of memory", ow_source_name(f->walk.source));
-	setvbuf(file, NULL, _IONBF, 0);
+	setvbuf(file, f->stdio, _IOFBF, sizeof f->stdio);
 	f->pcap = pcap_fopen_offline_with_tstamp_precision(file, PCAP_TSTAMP_PRECISION_NANO, text);
 	if (f->pcap)
 		return 0;
@@ -129,7 +143,6 @@ static int note_end(struct foreign *f, struct ow_error *err)
 	const char *name = ow_source_name(f->walk.source), *packed = ow_source_damage(f->walk.source);
 	unsigned long long records = f->walk.number;
 	const char *text;
-	char magic[4];
 	int r;
 
 	if (f->trouble_code < 0)
@@ -140,9 +153,6 @@ static int note_end(struct foreign *f, struct ow_error *err)
 	}
 	if (f->stopped == PCAP_ERROR_BREAK)
 		return 0;
-	/* libpcap stops at the length of a section in the other byte order; the follower needs the magic behind it. */
-	if (f->pcapng && f->follow.pos)
-		feed_read(f, magic, sizeof magic);
 	r = refuse(f, err);
 	if (r < 0)
 		return r;
@@ -241,18 +251,19 @@ static const struct ow_walk_ops foreign_ops = {
  */
 static int look_ahead(struct foreign *f, struct ow_error *err)
 {
-	uint8_t magic[4];
+	uint32_t magic;
 	size_t got;
 	int r = ow_source_read(f->walk.source, f->feed, FEED_BYTES, &got, err);
 
 	if (r < 0)
 		return r;
-	memset(magic, 0, sizeof magic);
-	memcpy(magic, f->feed, got < sizeof magic ? got : sizeof magic);
-	f->pcapng = ow_load_le32(magic) == 0x0a0d0d0a;
+	magic = got >= 4 ? ow_load_le32(f->feed) : 0;
+	f->pcapng = magic == 0x0a0d0d0a;
+	f->walk.info->resolution_ns = magic == 0xa1b23c4d || magic == 0x4d3cb2a1 ? 1 : OW_NS_PER_US;
 	if (f->pcapng) {
 		ow_follow_reset(&f->follow);
-		ow_follow_feed(&f->follow, f->feed, got);
+		for (size_t i = 0; i < got;)
+			i += ow_follow_feed(&f->follow, f->feed + i, got - i);
 		f->walk.info->resolution_ns = f->follow.resolution_ns;
 		r = refuse(f, err);
 		if (r < 0)
@@ -299,8 +310,6 @@ int ow_walk_foreign(struct ow_source *source, struct ow_reader_info *info, struc
 	info->linktype = f->pcapng ? f->follow.linktype : to_linktype(pcap_datalink(f->pcap));
 	if (f->follow.resolution_ns > info->resolution_ns)
 		info->resolution_ns = f->follow.resolution_ns;
-	if (!f->pcapng)
-		info->resolution_ns = OW_NS_PER_US; /* all variants that libpcap knows */
 	*ret_walk = &f->walk;
 	return 0;
 }

@@ -6,7 +6,7 @@
 
 /* One captured frame. The bytes belong to the source and stay valid until its next call. */
 struct ow_frame {
-	int64_t time_ns; /* since the Unix epoch */
+	int64_t time_ns; /* since the Unix epoch; within +-2^62, so that differences do not overflow */
 	const uint8_t *data;
 	uint32_t caplen;   /* bytes at data; never more than len */
 	uint32_t len;      /* bytes on the wire (or in the superframe) */

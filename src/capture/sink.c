@@ -91,7 +91,7 @@ static int start(struct ow_sink *s, bool gzip, struct ow_error *err)
 	                             : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (s->fd < 0 || fstat(s->fd, &st) < 0)
 		return ow_error_set(err, errno, "%s: cannot open for writing: %s", s->path, strerror(errno));
-	s->regular = S_ISREG(st.st_mode) && strcmp(s->path, "-");
+	s->regular = S_ISREG(st.st_mode) && strcmp(s->path, "-") != 0;
 	if (!gzip)
 		return 0;
 	if (deflateInit2(&s->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)

@@ -205,7 +205,7 @@ static void note_damage(struct ow_source *s, const char *what)
 /* More packed input behind what is left; false at the end of the file. */
 static int more_packed(struct ow_source *s, struct ow_error *err)
 {
-	size_t got;
+	size_t got = 0;
 	int r;
 
 	if (s->z.avail_in)

@@ -20,8 +20,8 @@ struct ow_writer_options {
 	bool gzip;
 	/* pcapng only: */
 	int tsresol;         /* the if_tsresol byte: 6, 9, or 0x80|n for 2^-n; 0 = 6 or 9 after `nanoseconds` */
-	int64_t tsoffset_s;  /* if_tsoffset, seconds; stored times are relative to it */
 	unsigned interfaces; /* number of interface blocks, frames go round robin; 0 = 1 */
+	int64_t tsoffset_s;  /* if_tsoffset, seconds; stored times are relative to it */
 };
 
 int ow_writer_open(const char *path, const struct ow_writer_options *options, struct ow_writer **ret_writer,

@@ -29,7 +29,7 @@ static void test_not_a_capture(void **state)
 		char start[1024];
 		snprintf(start, sizeof start, "%s: %s", path, cases[i].text);
 		assert_int_equal(o.opened, -EINVAL);
-		if (strncmp(o.text, start, strlen(start)))
+		if (strncmp(o.text, start, strlen(start)) != 0)
 			fail_msg("%s, not %s", o.text, start);
 		assert_null(strchr(o.text, '\n'));
 	}
@@ -98,8 +98,8 @@ static const struct {
 	{"zoo/gopacket__test017.pcapng", "no Interface Description Blocks", 0, -EINVAL},
 	{"zoo/gopacket__le__test017.pcapng", "no Interface Description Blocks", 0, -EINVAL},
 	/* a simple packet block cut by the snaplen, see follow.h */
-	{"zoo/gopacket__test201.pcapng", "damaged or cut off in record 3 at offset 924", 2, 0},
-	{"zoo/gopacket__le__test201.pcapng", "damaged or cut off in record 3 at offset 924", 2, 0},
+	{"zoo/gopacket__test201.pcapng", "damaged or cut off in record 3 at offset 780", 2, 0},
+	{"zoo/gopacket__le__test201.pcapng", "damaged or cut off in record 3 at offset 780", 2, 0},
 	{"zoo/gopacket__test202.pcapng", "sections of different byte order", 0, -ENOTSUP},
 	{"zoo/gopacket__le__test202.pcapng", "sections of different byte order", 0, -ENOTSUP},
 	/* another format */
@@ -117,7 +117,7 @@ static void check_trace(const char *traces, const char *file, size_t packets, co
 	snprintf(path, sizeof path, "%s/%s", traces, file);
 	o = read_all(path);
 	for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++) {
-		if (strcmp(exceptions[i].file, file))
+		if (strcmp(exceptions[i].file, file) != 0)
 			continue;
 		assert_int_equal(o.opened, exceptions[i].opened);
 		assert_int_equal(o.n, exceptions[i].n);
@@ -135,11 +135,21 @@ static void check_trace(const char *traces, const char *file, size_t packets, co
 		assert_int_equal(o.info.resolution_ns, 1);
 }
 
+/* The n-th field of a line with tabs. */
+static void copy_field(const char *line, int n, char *text, size_t size)
+{
+	for (; n > 0 && *line; n--) {
+		line += strcspn(line, "\t");
+		line += *line == '\t';
+	}
+	snprintf(text, size, "%.*s", (int)strcspn(line, "\t\n"), line);
+}
+
 static void test_traces(void **state)
 {
 	const char *traces = getenv("OW_TRACES");
-	char path[1024], line[4096], file[512], timeres[64];
-	size_t packets, n = 0;
+	char path[1024], line[4096], file[512], packets[32], timeres[64];
+	size_t n = 0;
 	FILE *index;
 
 	(void)state;
@@ -150,15 +160,12 @@ static void test_traces(void **state)
 		skip();
 	}
 	while (fgets(line, sizeof line, index)) {
-		/* file, bytes, packets, flows, linktype (may be empty), timeres, ... */
-		if (sscanf(line, "%511[^\t]\t%*[^\t]\t%zu\t%*[^\t]\t", file, &packets) != 2)
+		copy_field(line, 0, file, sizeof file);
+		copy_field(line, 2, packets, sizeof packets);
+		copy_field(line, 5, timeres, sizeof timeres);
+		if (strcmp(file, "file") == 0)
 			continue;
-		char *field = line;
-		for (int i = 0; i < 5 && field; i++)
-			field = strchr(field, '\t') ? strchr(field, '\t') + 1 : NULL;
-		assert_non_null(field);
-		snprintf(timeres, sizeof timeres, "%.*s", (int)strcspn(field, "\t\n"), field);
-		check_trace(traces, file, packets, timeres);
+		check_trace(traces, file, strtoul(packets, NULL, 10), timeres);
 		n++;
 	}
 	fclose(index);
