@@ -163,8 +163,8 @@ int ow_intervals_lost(struct ow_intervals *intervals, enum ow_direction directio
 	return 0;
 }
 
-int ow_intervals_extra(struct ow_intervals *intervals, enum ow_direction direction, int64_t received_ns, uint32_t packets,
-                       bool duplicated)
+int ow_intervals_extra(struct ow_intervals *intervals, enum ow_direction direction, int64_t received_ns,
+                       uint32_t packets, bool duplicated)
 {
 	struct open_interval *o;
 	int r = find(intervals, received_ns, &o);

@@ -23,8 +23,8 @@ int ow_intervals_match(struct ow_intervals *intervals, enum ow_direction directi
 int ow_intervals_delay(struct ow_intervals *intervals, enum ow_direction direction, int64_t sent_ns, int64_t delay_ns,
                        uint32_t packets, bool ambiguous);
 int ow_intervals_lost(struct ow_intervals *intervals, enum ow_direction direction, int64_t sent_ns, uint32_t packets);
-int ow_intervals_extra(struct ow_intervals *intervals, enum ow_direction direction, int64_t received_ns, uint32_t packets,
-                       bool duplicated);
+int ow_intervals_extra(struct ow_intervals *intervals, enum ow_direction direction, int64_t received_ns,
+                       uint32_t packets, bool duplicated);
 
 /* All packets are in: the intervals from the first to the last that has any. Owned by the object. */
 int ow_intervals_finish(struct ow_intervals *intervals, const struct ow_interval **ret_interval, size_t *ret_count);

@@ -7,8 +7,8 @@
 /* Counts what becomes of the packets of one direction, and makes the result of it. */
 struct ow_tally {
 	uint64_t matched, lost, extra, duplicated, ambiguous, reordered;
-	uint64_t lost_copies;             /* lost packets whose twin arrived: a mirror port that shows packets twice? */
-	uint64_t newest_sent;             /* highest number of a sent packet that has arrived */
+	uint64_t lost_copies; /* lost packets whose twin arrived: a mirror port that shows packets twice? */
+	uint64_t newest_sent; /* highest number of a sent packet that has arrived */
 	int64_t first_sent_ns, last_sent_ns;         /* of matched packets */
 	int64_t first_received_ns, last_received_ns; /* likewise */
 	struct ow_delays *delays;

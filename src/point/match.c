@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exact matching of two capture files: plan, pass, and again with what the pass taught (further truncation, superframes,
- * directions, the exact clock offset), until nothing changes; then, if events or intervals are wanted, a last pass that
- * tells them. Every pass streams; memory follows the waiting packets and the flows.
+ * Exact matching of two capture files: plan, pass, and again with what the pass taught (further truncation,
+ * superframes, directions, the exact clock offset), until nothing changes; then, if events or intervals are wanted, a
+ * last pass that tells them. Every pass streams; memory follows the waiting packets and the flows.
  */
 #include "point/match.h"
 
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PASSES_MAX 10            /* each pass settles one question; there are not that many */
-#define SUPERFRAME_FROM 1501u    /* a longer TCP packet may be a superframe (or a jumbo frame: then nothing is gained) */
-#define SEGMENTS_GAIN 1.01       /* cutting superframes must match this many times as many bytes */
+#define PASSES_MAX      10    /* each pass settles one question; there are not that many */
+#define SUPERFRAME_FROM 1501u /* a longer TCP packet may be a superframe (or a jumbo frame: then nothing is gained) */
+#define SEGMENTS_GAIN   1.01  /* cutting superframes must match this many times as many bytes */
 
 void ow_match_defaults(struct ow_match_options *ret_options)
 {
@@ -156,7 +156,8 @@ static int tell_events(struct ow_match *m, struct ow_error *err)
 	}
 	int r = run(m, err);
 	if (r == -ERANGE)
-		return ow_error_set(err, ERANGE, "more than %u intervals: choose a longer --interval", OW_INTERVALS_MAX);
+		return ow_error_set(err, ERANGE, "more than %u intervals: choose a longer --interval",
+		                    OW_INTERVALS_MAX);
 	if (r == 0 && m->intervals)
 		r = ow_intervals_finish(m->intervals, &m->report.interval, &m->report.intervals);
 	return r;

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PREFETCH_AHEAD 12        /* records between loading a hash bucket and using it */
-#define WIRE_PACKET_MAX 9216u    /* a longer TCP packet never was on a wire: it is a superframe */
-#define WIRE_DATA_GUESS 1448u    /* Ethernet with TCP timestamps, when no capture shows a wire segment */
-#define PROGRESS_EVERY 256       /* batches between two calls of progress */
+#define PREFETCH_AHEAD 12    /* records between loading a hash bucket and using it */
+#define PLAIN_MTU      1500u /* Ethernet */
+#define PLAIN_LEAST    1000u /* a wire whose longest packets are shorter is not believed in */
+#define JUMBOS_MANY    8     /* so many of one length do not come from superframes that happen to end there */
+#define PROGRESS_EVERY 256   /* batches between two calls of progress */
 
 int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options)
 {
@@ -61,11 +62,23 @@ static uint32_t wire_packets(struct ow_pass *p, enum ow_side side, const struct 
 	return f && f->wire ? (record->len + f->wire - 1) / f->wire : 1;
 }
 
+static bool fills_jumbo(uint32_t packet)
+{
+	return packet >= OW_JUMBO_LEAST && packet <= OW_JUMBO_MOST;
+}
+
 static void note_piece(struct ow_pass *p, enum ow_side side, const struct ow_record *record)
 {
 	struct ow_flow_pieces *f = pieces_of(p, side, record->flow);
-	if (f && record->len > f->longest)
+	if (!f)
+		return;
+	if (record->len > f->longest)
 		f->longest = record->len;
+	if (record->bytes <= PLAIN_MTU && record->bytes > p->longest_plain)
+		p->longest_plain = record->bytes;
+	if (fills_jumbo(record->bytes))
+		p->jumbos[record->bytes - OW_JUMBO_LEAST]++;
+	f->headers = record->bytes - record->len;
 }
 
 static void note_peers(struct ow_pass *p, const struct ow_pair *pair)
@@ -78,17 +91,50 @@ static void note_peers(struct ow_pass *p, const struct ow_pair *pair)
 	}
 }
 
+/* Does this capture show packets as a wire carries them? */
+static bool shows_wire(const struct ow_pass *p, enum ow_side side)
+{
+	uint32_t longest = p->tap[side].facts.longest_tcp;
+	return longest <= PLAIN_MTU || fills_jumbo(longest);
+}
+
+/* The most frequent length that fills a jumbo frame, or 0 if none is frequent. */
+static uint32_t usual_jumbo(const struct ow_pass *p)
+{
+	uint32_t most = 0;
+	for (uint32_t i = 1; i <= OW_JUMBO_MOST - OW_JUMBO_LEAST; i++) {
+		if (p->jumbos[i] > p->jumbos[most])
+			most = i;
+	}
+	return p->jumbos[most] >= JUMBOS_MANY ? OW_JUMBO_LEAST + most : 0;
+}
+
+/*
+ * The data of a full segment on the wire: the longest of the flow in a capture that shows no superframes. Where both
+ * do, the longest packet that can have been on a wire is taken for a full one.
+ */
+static uint32_t wire_data(const struct ow_pass *p, enum ow_side side, const struct ow_flow_pieces *f,
+                          const struct ow_flow_pieces *peer)
+{
+	if (shows_wire(p, !side) && peer)
+		return peer->longest;
+	uint32_t packet = f->longest + f->headers;
+	if (shows_wire(p, side) || packet <= PLAIN_MTU)
+		return f->longest;
+	packet = usual_jumbo(p);
+	if (!packet)
+		packet = p->longest_plain >= PLAIN_LEAST ? p->longest_plain : PLAIN_MTU;
+	return packet > f->headers ? packet - f->headers : 1;
+}
+
 void ow_pass_learn_segments(struct ow_pass *pass)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		for (uint32_t i = 0; i < pass->pieces_room[side]; i++) {
 			struct ow_flow_pieces *f = &pass->pieces[side][i];
-			uint32_t other = f->longest;
-			if (f->peer && f->peer <= pass->pieces_room[!side])
-				other = pass->pieces[!side][f->peer - 1].longest;
-			f->wire = other < f->longest ? other : f->longest;
-			if (f->wire > WIRE_PACKET_MAX)
-				f->wire = WIRE_DATA_GUESS;
+			bool known = f->peer && f->peer <= pass->pieces_room[!side];
+			if (f->longest)
+				f->wire = wire_data(pass, side, f, known ? &pass->pieces[!side][f->peer - 1] : NULL);
 		}
 	}
 }
@@ -122,7 +168,8 @@ static void tell(struct ow_pass *p, const struct ow_packet_event *event)
 static void tell_pair(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction, bool ambiguous,
                       uint32_t packets)
 {
-	struct ow_packet_event event = {.fate = OW_FATE_MATCHED, .direction = direction, .ambiguous = ambiguous, .packets = packets};
+	struct ow_packet_event event = {
+		.fate = OW_FATE_MATCHED, .direction = direction, .ambiguous = ambiguous, .packets = packets};
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		event.number[side] = pair->record[side].number;
 		event.time_ns[side] = shown_time(p, side, pair->record[side].time_ns);
@@ -146,7 +193,8 @@ static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_d
 	else
 		ow_delays_add(p->tally[direction].delays, delay, packets);
 	if (p->intervals)
-		fail(p, ow_intervals_delay(p->intervals, direction, direction == OW_A_TO_B ? a_ns : b_ns, delay, packets, ambiguous));
+		fail(p, ow_intervals_delay(p->intervals, direction, direction == OW_A_TO_B ? a_ns : b_ns, delay,
+		                           packets, ambiguous));
 	if (p->events)
 		tell_pair(p, pair, direction, ambiguous, packets);
 }
@@ -181,8 +229,8 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	if (a->len)
 		note_peers(p, pair);
 	if (p->intervals)
-		fail(p, ow_intervals_match(p->intervals, direction, shown_time(p, sender(direction), sent->time_ns), packets,
-		                           p->tally[direction].reordered > reordered));
+		fail(p, ow_intervals_match(p->intervals, direction, shown_time(p, sender(direction), sent->time_ns),
+		                           packets, p->tally[direction].reordered > reordered));
 	if (certainty != OW_UNSETTLED)
 		count_delay(p, pair, direction, certainty == OW_AMBIGUOUS);
 }
@@ -262,8 +310,12 @@ static void tell_single(struct ow_pass *p, enum ow_side side, const struct ow_re
 		fail(p, ow_intervals_extra(p->intervals, direction, time_ns, packets, fate == OW_FATE_DUPLICATED));
 	if (!p->events)
 		return;
-	struct ow_packet_event event = {.fate = fate, .direction = direction, .side = side, .packets = packets,
-	                                .bytes = record->bytes, .flow = ow_flow_table_key(p->tap[side].flows, record->flow)};
+	struct ow_packet_event event = {.fate = fate,
+	                                .direction = direction,
+	                                .side = side,
+	                                .packets = packets,
+	                                .bytes = record->bytes,
+	                                .flow = ow_flow_table_key(p->tap[side].flows, record->flow)};
 	event.number[side] = record->number;
 	event.time_ns[side] = time_ns;
 	tell(p, &event);
@@ -312,17 +364,21 @@ static struct reach reach_of(const struct ow_pass *p, enum ow_direction directio
 /*
  * Would the other capture have shown this packet, had it not been lost? A sent packet arrives t + delay; when that is
  * before the other capture's start, or when nothing that was sent later arrived and its end may have come first, its
- * absence says nothing. Likewise for a received packet that was sent at t - delay.
+ * absence says nothing. A received packet that may have been sent before the other capture's start, or was sent after
+ * its end, says nothing either; a further copy does.
  */
-static bool outside_overlap(const struct ow_pass *p, const struct ow_edge *edge, uint8_t direction, const struct reach *reach)
+static bool outside_overlap(const struct ow_pass *p, const struct ow_edge *edge, uint8_t direction,
+                            const struct reach *reach)
 {
+	if (p->plan.untimed)
+		return false;
 	int64_t t = edge->record.time_ns, first = p->first_ns[!edge->side], last = p->last_ns[!edge->side];
 	const struct ow_tally *tally = direction == OW_DIRECTIONS ? NULL : &p->tally[direction];
 	if (!tally || !tally->matched)
 		return t < first || t > last;
 	if (edge->side == sender((enum ow_direction)direction))
 		return t + reach->least < first || (t > tally->last_sent_ns && t + reach->most > last);
-	return t - reach->least > last || (t < tally->first_received_ns && t - reach->most < first);
+	return t - reach->least > last || (!edge->copy && t - reach->most < first);
 }
 
 static void resolve_edges(struct ow_pass *p)
@@ -332,7 +388,9 @@ static void resolve_edges(struct ow_pass *p)
 	for (size_t i = 0; i < p->edges; i++) {
 		struct ow_edge *edge = &p->edge[i];
 		const struct ow_flow_evidence *e = ow_directions_flow(p->directions, edge->side, edge->record.flow);
-		enum ow_fate fate = outside_overlap(p, edge, e->direction, &reach[e->direction]) ? OW_FATE_OUTSIDE : fate_of(e, edge->side, edge->copy);
+		enum ow_fate fate = outside_overlap(p, edge, e->direction, &reach[e->direction])
+		                            ? OW_FATE_OUTSIDE
+		                            : fate_of(e, edge->side, edge->copy);
 		count_single(p, edge->side, fate, e->direction, wire_packets(p, edge->side, &edge->record), edge->copy);
 		tell_single(p, edge->side, &edge->record, fate, e->direction);
 	}
@@ -348,7 +406,8 @@ static void resolve_missing(struct ow_pass *p)
 				fail(p, -ENOMEM);
 				return;
 			}
-			count_single(p, side, fate_of(e, side, false), e->direction, e->missing - e->missing_copies, false);
+			count_single(p, side, fate_of(e, side, false), e->direction, e->missing - e->missing_copies,
+			             false);
 			count_single(p, side, fate_of(e, side, true), e->direction, e->missing_copies, true);
 		}
 	}
@@ -448,6 +507,8 @@ static void reset(struct ow_pass *p)
 		for (uint32_t i = 0; i < p->pieces_room[side]; i++)
 			p->pieces[side][i] = (struct ow_flow_pieces){.wire = p->pieces[side][i].wire};
 	}
+	p->longest_plain = 0;
+	memset(p->jumbos, 0, sizeof p->jumbos);
 	p->edges = 0;
 	p->failed = 0;
 }

@@ -13,11 +13,16 @@
  * on the way (directions, truncation, superframes) may make the caller start another pass with a better plan.
  */
 
+/* IP packets of these lengths, and none longer, come from a wire with jumbo frames. */
+#define OW_JUMBO_LEAST 8900u
+#define OW_JUMBO_MOST  9216u
+
 struct ow_plan {
 	struct ow_identity identity;
-	int64_t shift_ns;        /* added to B's times to bring both into one time base: order, window, directions */
-	int64_t offset_ns;       /* added to B's times in results; mostly the same */
+	int64_t shift_ns;  /* added to B's times to bring both into one time base: order, window, directions */
+	int64_t offset_ns; /* added to B's times in results; mostly the same */
 	int64_t window_ns;
+	bool untimed; /* a capture has no times: order is all there is, and nothing is outside the common time */
 	bool expects[OW_DIRECTIONS]; /* the usual delays of this direction are known beforehand */
 	int64_t low_ns[OW_DIRECTIONS], high_ns[OW_DIRECTIONS]; /* likewise, in the common time base */
 };
@@ -35,23 +40,26 @@ struct ow_pass {
 	struct ow_plan plan;
 	struct ow_directions *directions;
 	struct ow_tally tally[OW_DIRECTIONS];
-	struct ow_intervals *intervals;      /* NULL when not wanted in this pass */
-	bool events;                         /* tell on_packet in this pass */
-	int failed;                          /* negative errno from a callback */
+	struct ow_intervals *intervals; /* NULL when not wanted in this pass */
+	bool events;                    /* tell on_packet in this pass */
+	int failed;                     /* negative errno from a callback */
 
-	int64_t first_ns[OW_SIDES];          /* time of the first record, in the common time base */
-	int64_t last_ns[OW_SIDES];           /* latest so far */
+	int64_t first_ns[OW_SIDES]; /* time of the first record, in the common time base */
+	int64_t last_ns[OW_SIDES];  /* latest so far */
 	bool ended[OW_SIDES];
 	struct ow_edge *edge;
 	size_t edges, edge_room;
 
-	/* Superframes: longest TCP payload of each flow, and the flow on the other side that it matched. */
+	/* Superframes: what is known of the TCP data of each flow. */
 	struct ow_flow_pieces {
-		uint32_t longest;            /* bytes of TCP data in one packet of this pass */
-		uint32_t peer;               /* flow number on the other side, plus 1; 0 = none */
-		uint32_t wire;               /* data bytes of a wire segment, from an earlier pass; 0 = unknown */
-	} *pieces[OW_SIDES];
+		uint32_t longest; /* bytes of data in one packet of this pass */
+		uint32_t headers; /* bytes of IP and TCP headers */
+		uint32_t peer;    /* flow number on the other side, plus 1; 0 = none */
+		uint32_t wire;    /* data bytes of a wire segment, from an earlier pass; 0 = unknown */
+	} * pieces[OW_SIDES];
 	uint32_t pieces_room[OW_SIDES];
+	uint32_t longest_plain; /* longest TCP packet that fits an Ethernet frame of the usual size */
+	uint32_t jumbos[OW_JUMBO_MOST - OW_JUMBO_LEAST + 1]; /* TCP packets that fill a jumbo frame, by length */
 
 	/* Results of the pass. */
 	uint64_t unclassified[OW_SIDES], outside[OW_SIDES];

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GLANCE_FRAMES 4096   /* frames of each capture that a glance takes */
-#define GLANCE_ENOUGH 0.6    /* share in common with which a glance is content */
-#define CLEARLY_MORE 1.2     /* another identity must find this many times as much */
-#define CLEARLY_FRAMES 4     /* and this many packets more */
+#define GLANCE_FRAMES   4096 /* frames of each capture that a glance takes */
+#define GLANCE_ENOUGH   0.6  /* share in common with which a glance is content */
+#define CLEARLY_MORE    1.2  /* another identity must find this many times as much */
+#define CLEARLY_FRAMES  4    /* and this many packets more */
 #define TAI_MINUS_UTC_S 37
 
 static bool allowed(const struct ow_match_options *o, enum ow_variant v)
@@ -37,7 +37,8 @@ static int take_outlooks(struct ow_planner *p, struct ow_tap tap[OW_SIDES], stru
 		const struct ow_reader_info *info = ow_reader_info(tap[side].reader);
 		if (p->outlook[side].empty) {
 			const char *damage = ow_reader_damage(tap[side].reader);
-			return ow_error_set(err, ENOMSG, "%s: no packets%s%s", info->path, damage ? ": " : "", damage ? damage : "");
+			return ow_error_set(err, ENOMSG, "%s: no packets%s%s", info->path, damage ? ": " : "",
+			                    damage ? damage : "");
 		}
 		p->seed = ow_mix64(p->seed ^ info->size_bytes ^ (uint64_t)p->outlook[side].first_ns);
 	}
@@ -117,7 +118,8 @@ static void set_clock(const struct ow_planner *p, struct ow_plan *plan)
 	if (p->options->clock == OW_CLOCK_ESTIMATED && c->unique) {
 		plan->offset_ns = plan->shift_ns = estimated_shift(c);
 	} else if (c->unique && !causal(c, plan->shift_ns)) {
-		plan->shift_ns = estimated_shift(c); /* to tell the directions apart; results keep the clocks as they are */
+		plan->shift_ns =
+			estimated_shift(c); /* to tell the directions apart; results keep the clocks as they are */
 	}
 }
 
@@ -158,8 +160,8 @@ static void set_window(const struct ow_planner *p, struct ow_plan *plan)
 	if (spread > plan->window_ns / 4)
 		plan->window_ns = spread < OW_WINDOW_STRETCH_NS / 4 ? 4 * spread : OW_WINDOW_STRETCH_NS;
 	/* Without times only the order is left: nothing expires. */
-	if (p->outlook[OW_SIDE_A].untimed || p->outlook[OW_SIDE_B].untimed)
-		plan->window_ns = INT64_C(1) << 60;
+	if (plan->untimed)
+		plan->window_ns = INT64_C(1) << 61;
 }
 
 /* -- refusals ----------------------------------------------------------------------------------------------------- */
@@ -170,8 +172,9 @@ static int refuse_clock(const struct ow_planner *p, const struct ow_common *c, i
 	char text[OW_DURATION_TEXT];
 	ow_duration_text((double)(off < 0 ? -off : off), text);
 	bool tai = llabs(llabs(off) - TAI_MINUS_UTC_S * OW_NS_PER_S) < OW_NS_PER_S;
-	return ow_error_set(err, ENOMSG, "the captures share packets, but the clock of B is %s %s A's%s: use --offset auto%s",
-	                    text, off > 0 ? "ahead of" : "behind", tai ? " (TAI against UTC?)" : "",
+	return ow_error_set(err, ENOMSG,
+	                    "the captures share packets, but the clock of B is %s %s A's%s: use --offset auto%s", text,
+	                    off > 0 ? "ahead of" : "behind", tai ? " (TAI against UTC?)" : "",
 	                    p->options->clock == OW_CLOCK_GIVEN ? ", or another --offset" : "");
 }
 
@@ -179,17 +182,21 @@ static int refuse_strangers(const struct ow_planner *p, struct ow_tap tap[OW_SID
 {
 	const char *a = ow_reader_info(tap[OW_SIDE_A].reader)->path, *b = ow_reader_info(tap[OW_SIDE_B].reader)->path;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		if (p->options->level != OW_LEVEL_FRAME && p->common[OW_VARIANT_FRAME].packets == 0 && !p->outlook[side].ip)
-			return ow_error_set(err, ENOMSG, "nothing in common: %s holds no IP packets among its first %llu (link type %s)",
-			                    side ? b : a, (unsigned long long)p->outlook[side].frames,
-			                    ow_linktype_name(ow_reader_info(tap[side].reader)->linktype));
+		if (p->options->level != OW_LEVEL_FRAME && p->common[OW_VARIANT_FRAME].packets == 0 &&
+		    !p->outlook[side].ip)
+			return ow_error_set(
+				err, ENOMSG,
+				"nothing in common: %s holds no IP packets among its first %llu (link type %s)",
+				side ? b : a, (unsigned long long)p->outlook[side].frames,
+				ow_linktype_name(ow_reader_info(tap[side].reader)->linktype));
 	}
 	int64_t shift = given_shift(p->options), gap = p->first_ns[OW_SIDE_B] + shift - p->last_ns[OW_SIDE_A];
 	int64_t gap_back = p->first_ns[OW_SIDE_A] - (p->last_ns[OW_SIDE_B] + shift);
 	if (gap > 0 || gap_back > 0) {
 		char text[OW_DURATION_TEXT];
 		ow_duration_text((double)(gap > 0 ? gap : gap_back), text);
-		return ow_error_set(err, ENOMSG, "nothing in common: no packet of %s is in %s, and %s starts %s after %s ends", a, b,
+		return ow_error_set(err, ENOMSG,
+		                    "nothing in common: no packet of %s is in %s, and %s starts %s after %s ends", a, b,
 		                    gap > 0 ? "B" : "A", text, gap > 0 ? "A" : "B");
 	}
 	bool fixed = p->options->level != OW_LEVEL_AUTO || p->options->inner != OW_AUTO;
@@ -230,7 +237,8 @@ int ow_plan_make(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_pl
 	if (r < 0)
 		return r;
 	choose(p);
-	if (p->common[p->variant].share < GLANCE_ENOUGH || (p->variant != OW_VARIANT_IP && p->options->level == OW_LEVEL_AUTO)) {
+	if (p->common[p->variant].share < GLANCE_ENOUGH ||
+	    (p->variant != OW_VARIANT_IP && p->options->level == OW_LEVEL_AUTO)) {
 		r = compare(p, tap, true, err);
 		if (r < 0)
 			return r;
@@ -239,10 +247,11 @@ int ow_plan_make(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_pl
 	const struct ow_common *c = &p->common[p->variant];
 	if (c->packets == 0)
 		return refuse_strangers(p, tap, err);
+	plan.untimed = p->outlook[OW_SIDE_A].untimed || p->outlook[OW_SIDE_B].untimed;
 	set_clock(p, &plan);
 	set_expectation(p, &plan);
 	set_window(p, &plan);
-	if (c->unique && out_of_reach(c, &plan))
+	if (c->unique && !plan.untimed && out_of_reach(c, &plan))
 		return refuse_clock(p, c, plan.shift_ns, err);
 	/* The results keep the clocks: a shift for telling directions apart must not hide that they are apart. */
 	if (c->unique && c->both_directions && llabs(plan.shift_ns - plan.offset_ns) > plan.window_ns)

@@ -7,16 +7,17 @@
 
 /*
  * Finds out how two captures are to be matched: identity, bytes that enter it, clock shift, waiting time. A glance at
- * the start of the common time mostly suffices; where it finds too little in common, samples of the whole captures tell.
+ * the start of the common time mostly suffices; where it finds too little in common, samples of the whole captures
+ * tell.
  */
 struct ow_planner {
 	const struct ow_match_options *options;
 	struct ow_outlook outlook[OW_SIDES];
 	uint32_t limit[OW_VARIANTS];
 	uint64_t seed;
-	bool whole;                      /* the common part below is of the whole captures */
+	bool whole;                                    /* the common part below is of the whole captures */
 	int64_t first_ns[OW_SIDES], last_ns[OW_SIDES]; /* of the whole captures, when `whole` */
-	enum ow_variant variant;         /* the chosen identity */
+	enum ow_variant variant;                       /* the chosen identity */
 	struct ow_common common[OW_VARIANTS];
 };
 
@@ -27,8 +28,10 @@ struct ow_planner {
 #define OW_WINDOW_DEFAULT_NS INT64_C(2000000000)
 #define OW_WINDOW_STRETCH_NS INT64_C(60000000000)
 
-/* Looks at both captures (which are rewound) and makes the plan. -ENOMSG with the reason when they cannot be matched. */
-int ow_plan_make(struct ow_planner *planner, struct ow_tap tap[OW_SIDES], struct ow_plan *ret_plan, struct ow_error *err);
+/* Looks at both captures (which are rewound) and makes the plan. -ENOMSG with the reason when they cannot be matched.
+ */
+int ow_plan_make(struct ow_planner *planner, struct ow_tap tap[OW_SIDES], struct ow_plan *ret_plan,
+                 struct ow_error *err);
 
 /* The identity of the plan with this many bytes of each packet, when some are truncated further than was known. */
 void ow_plan_limit(struct ow_planner *planner, struct ow_plan *plan, uint32_t limit);

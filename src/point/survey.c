@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <string.h>
 
-#define BATCH 256
-#define OUTLOOK_FRAMES 2000
+#define BATCH             256
+#define OUTLOOK_FRAMES    2000
 #define SNAPLEN_UNLIMITED 65535u /* tools write this or more when they do not cut */
-#define LIMIT_LEAST 40u          /* an IPv6 header; an IPv4 and a TCP header: less identifies nothing */
+#define LIMIT_LEAST       40u    /* an IPv6 header; an IPv4 and a TCP header: less identifies nothing */
 
 static const struct {
 	enum ow_level level;
@@ -46,7 +46,9 @@ static void look_at(struct ow_outlook *o, const struct ow_frame *frame, uint32_t
 {
 	bool cuts = snaplen > 0 && snaplen < SNAPLEN_UNLIMITED;
 	if (cuts || frame->caplen < frame->len)
-		lower(&o->limit[OW_VARIANT_FRAME], cuts && snaplen < frame->caplen ? snaplen : frame->caplen < frame->len ? frame->caplen : snaplen);
+		lower(&o->limit[OW_VARIANT_FRAME], cuts && snaplen < frame->caplen ? snaplen
+		                                   : frame->caplen < frame->len    ? frame->caplen
+		                                                                   : snaplen);
 	for (int inner = 0; inner < 2; inner++) {
 		struct ow_packet packet;
 		if (ow_packet_decode(frame, inner, &packet) != OW_DECODE_IP)
@@ -169,13 +171,14 @@ static void offer(struct surveyor *s, const struct ow_frame *frame)
 	offer_frame(s, frame);
 }
 
-int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS], int64_t from_ns,
-                   uint64_t max_frames, uint64_t seed, struct ow_error *err)
+int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS],
+                   int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err)
 {
 	struct surveyor s = {.survey = survey};
 	struct ow_frame frame[BATCH];
 	for (unsigned v = 0; v < OW_VARIANTS; v++) {
-		s.identity[v] = (struct ow_identity){.level = variants[v].level, .inner = variants[v].inner, .hash_limit = limit[v]};
+		s.identity[v] = (struct ow_identity){
+			.level = variants[v].level, .inner = variants[v].inner, .hash_limit = limit[v]};
 		ow_identity_seed(&s.identity[v], seed);
 	}
 	int r = ow_reader_rewind(reader, err);

@@ -12,17 +12,24 @@
  */
 
 /* Identities in the order in which they are preferred. */
-enum ow_variant { OW_VARIANT_IP, OW_VARIANT_IP_INNER, OW_VARIANT_NAT, OW_VARIANT_NAT_INNER, OW_VARIANT_FRAME, OW_VARIANTS };
+enum ow_variant {
+	OW_VARIANT_IP,
+	OW_VARIANT_IP_INNER,
+	OW_VARIANT_NAT,
+	OW_VARIANT_NAT_INNER,
+	OW_VARIANT_FRAME,
+	OW_VARIANTS
+};
 
 enum ow_level ow_variant_level(enum ow_variant variant);
 bool ow_variant_inner(enum ow_variant variant);
 
 /* The start of a capture. */
 struct ow_outlook {
-	int64_t first_ns;              /* time of the first frame; 0 if the file is empty */
-	bool empty, untimed;           /* no frames; only frames with a time of 0 */
-	uint32_t limit[OW_VARIANTS];   /* bytes that the id can take of every packet, by variant */
-	uint64_t ip, frames;           /* of the frames looked at */
+	int64_t first_ns;            /* time of the first frame; 0 if the file is empty */
+	bool empty, untimed;         /* no frames; only frames with a time of 0 */
+	uint32_t limit[OW_VARIANTS]; /* bytes that the id can take of every packet, by variant */
+	uint64_t ip, frames;         /* of the frames looked at */
 };
 
 /* Reads the first frames of a capture (which the caller rewinds). */
@@ -40,7 +47,7 @@ void ow_survey_done(struct ow_survey *survey);
  * Samples the capture from its start: frames from from_ns on, at most max_frames of them (UINT64_MAX = all).
  * seed: of the identities, the same for both captures. limit: as in struct ow_outlook, the lesser of both captures.
  */
-int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS], int64_t from_ns,
-                   uint64_t max_frames, uint64_t seed, struct ow_error *err);
+int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS],
+                   int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err);
 
 #endif

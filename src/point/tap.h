@@ -13,16 +13,17 @@
 
 /* What one pass over the file showed. */
 struct ow_tap_facts {
-	uint64_t packets;        /* frames */
+	uint64_t packets;                     /* frames */
 	uint64_t not_ip, too_short, bad_link; /* frames without an identity, by reason */
-	uint64_t below_limit;    /* truncated below the bytes that the id takes */
-	uint32_t least_available;/* fewest bytes that a truncated packet had for its id; UINT32_MAX if none was truncated */
+	uint64_t below_limit;                 /* truncated below the bytes that the id takes */
+	uint32_t least_available;  /* fewest bytes that a truncated packet had for its id; UINT32_MAX if none was
+	                              truncated */
 	int64_t first_ns, last_ns; /* earliest and latest time (0 = untimed frames left out) */
-	uint64_t backwards;      /* frames earlier than the one before */
+	uint64_t backwards;        /* frames earlier than the one before */
 	int64_t backwards_most_ns;
-	uint64_t untimed;        /* frames with a time of 0 */
-	uint32_t longest_tcp;    /* longest TCP packet: more than the wire's MTU means superframes */
-	uint64_t tunnels;        /* packets in a tunnel */
+	uint64_t untimed;     /* frames with a time of 0 */
+	uint32_t longest_tcp; /* longest TCP packet: more than the wire's MTU means superframes */
+	uint64_t tunnels;     /* packets in a tunnel */
 	bool mixed_links;
 };
 

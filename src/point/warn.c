@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a careful colleague would say beside the numbers: damage, clocks, timestamps, truncation, traffic that passes by. */
+/* What a careful colleague would say beside the numbers: damage, clocks, timestamps, truncation, traffic that passes
+ * by. */
 #include "point/match.h"
 
 #include <errno.h>
@@ -7,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SLOW_FLOOR_NS (500 * OW_NS_PER_MS)  /* a minimum delay above this is rather a clock error */
-#define MANY_COPIES 0.05                    /* share of copies at the sender that points to a mirror port */
+#define SLOW_FLOOR_NS     (500 * OW_NS_PER_MS) /* a minimum delay above this is rather a clock error */
+#define MANY_COPIES       0.05                 /* share of copies at the sender that points to a mirror port */
 #define MANY_UNCLASSIFIED 0.01
 
 static int warn(struct ow_match *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -40,18 +41,22 @@ static int warn_capture(struct ow_match *m, unsigned side)
 	char text[OW_DURATION_TEXT];
 	int r = damage ? warn(m, "%s", damage) : 0;
 	if (r == 0 && f->untimed == f->packets)
-		r = warn(m, "%s: has no timestamps (all are 0): packets are matched, delays cannot be told", name(m, side));
+		r = warn(m, "%s: has no timestamps (all are 0): packets are matched, delays cannot be told",
+		         name(m, side));
 	else if (r == 0 && f->untimed)
-		r = warn(m, "%s: %llu packets have no timestamp (0) and give no delay", name(m, side), (unsigned long long)f->untimed);
+		r = warn(m, "%s: %llu packets have no timestamp (0) and give no delay", name(m, side),
+		         (unsigned long long)f->untimed);
 	if (r == 0 && f->backwards) {
 		ow_duration_text((double)f->backwards_most_ns, text);
-		r = warn(m, "%s: timestamps go backwards %llu times, by up to %s", name(m, side), (unsigned long long)f->backwards, text);
+		r = warn(m, "%s: timestamps go backwards %llu times, by up to %s", name(m, side),
+		         (unsigned long long)f->backwards, text);
 	}
 	if (r == 0 && f->below_limit)
-		r = warn(m, "%s: %llu packets are truncated too far to be identified", name(m, side), (unsigned long long)f->below_limit);
+		r = warn(m, "%s: %llu packets are truncated too far to be identified", name(m, side),
+		         (unsigned long long)f->below_limit);
 	if (r == 0 && f->bad_link)
-		r = warn(m, "%s: %llu frames of a link type that cannot be taken apart (try --level frame)", name(m, side),
-		         (unsigned long long)f->bad_link);
+		r = warn(m, "%s: %llu frames of a link type that cannot be taken apart (try --level frame)",
+		         name(m, side), (unsigned long long)f->bad_link);
 	return r;
 }
 
@@ -64,10 +69,14 @@ static int warn_clock(struct ow_match *m, unsigned d)
 		return 0;
 	ow_duration_text((double)delay->min_ns, text);
 	if (delay->min_ns < 0 && m->options.clock != OW_CLOCK_ESTIMATED)
-		return warn(m, "%s: minimum delay %s is impossible: the clocks are apart by at least that much; --offset auto "
-		               "estimates the difference", way, text);
+		return warn(
+			m,
+			"%s: minimum delay %s is impossible: the clocks are apart by at least that much; --offset auto "
+			"estimates the difference",
+			way, text);
 	if (delay->min_ns > SLOW_FLOOR_NS && m->options.clock != OW_CLOCK_ESTIMATED)
-		return warn(m, "%s: minimum delay %s is rather a difference of the clocks; --offset auto estimates it", way, text);
+		return warn(m, "%s: minimum delay %s is rather a difference of the clocks; --offset auto estimates it",
+		            way, text);
 	return 0;
 }
 
@@ -76,9 +85,11 @@ static int warn_estimate(struct ow_match *m)
 	if (m->options.clock != OW_CLOCK_ESTIMATED)
 		return 0;
 	bool both = m->report.direction[OW_A_TO_B].delay.samples && m->report.direction[OW_B_TO_A].delay.samples;
-	return both ? warn(m, "the clock offset is estimated: half the difference of the two minimum delays; as far as these differ, "
+	return both ? warn(m, "the clock offset is estimated: half the difference of the two minimum delays; as far as "
+	                      "these differ, "
 	                      "delays are off by half of that")
-	            : warn(m, "the clock offset is estimated from one direction: the minimum delay is set to 0 and only the "
+	            : warn(m, "the clock offset is estimated from one direction: the minimum delay is set to 0 and "
+	                      "only the "
 	                      "variation of the delay is meaningful");
 }
 
@@ -100,8 +111,11 @@ static int warn_unclassified(struct ow_match *m, unsigned side)
 	const struct ow_flow_key *key = ow_flow_table_key(p->tap[side].flows, example);
 	if (key)
 		ow_flow_key_text(key, flow);
-	return warn(m, "%llu packets of %s belong to flows of which %s saw no packet, such as %s: traffic that does not pass both "
-	               "points, or is lost entirely; not counted as lost", (unsigned long long)n, name(m, side), name(m, !side), flow);
+	return warn(m,
+	            "%llu packets of %s belong to flows of which %s saw no packet, such as %s: traffic that does not "
+	            "pass both "
+	            "points, or is lost entirely; not counted as lost",
+	            (unsigned long long)n, name(m, side), name(m, !side), flow);
 }
 
 static int warn_shares(struct ow_match *m)
@@ -110,8 +124,11 @@ static int warn_shares(struct ow_match *m)
 		const struct ow_result *r = &m->report.direction[d];
 		uint64_t copies = m->pass.tally[d].lost_copies;
 		if (copies > 0 && (double)copies > MANY_COPIES * (double)r->sent)
-			return warn(m, "%llu packets were counted as lost that are copies of packets that arrived: does a mirror port at %s "
-			               "show every packet twice?", (unsigned long long)copies, name(m, d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B));
+			return warn(m,
+			            "%llu packets were counted as lost that are copies of packets that arrived: does a "
+			            "mirror port at %s "
+			            "show every packet twice?",
+			            (unsigned long long)copies, name(m, d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B));
 	}
 	return 0;
 }
@@ -130,7 +147,8 @@ int ow_match_warn(struct ow_match *m)
 	if (r == 0)
 		r = warn_shares(m);
 	if (r == 0 && m->report.segments)
-		r = warn(m, "superframes (TSO, GSO, GRO) were cut into the segments of the wire; all segments of one carry its time");
+		r = warn(m, "superframes (TSO, GSO, GRO) were cut into the segments of the wire; all segments of one "
+		            "carry its time");
 	m->report.warning = (const char *const *)m->warning;
 	m->report.warnings = m->warnings;
 	return r;

@@ -80,7 +80,8 @@ static size_t run_length(const struct ow_sample *s, size_t i)
 }
 
 /* Fills diff with the packets whose id is unique on both sides; returns the number of packets in common. */
-static size_t intersect(const struct ow_sample *a, const struct ow_sample *b, struct difference *diff, size_t *ret_unique)
+static size_t intersect(const struct ow_sample *a, const struct ow_sample *b, struct difference *diff,
+                        size_t *ret_unique)
 {
 	size_t common = 0, unique = 0;
 	for (size_t i = 0, j = 0; i < a->packets && j < b->packets;) {

@@ -15,8 +15,8 @@
 struct ow_sampled {
 	uint64_t id;
 	int64_t time_ns;
-	uint64_t hosts;       /* hash of the unordered pair of addresses */
-	bool reverse;         /* which of the two directions between them */
+	uint64_t hosts; /* hash of the unordered pair of addresses */
+	bool reverse;   /* which of the two directions between them */
 };
 
 #define OW_SAMPLE_MAX 65536u
@@ -24,8 +24,8 @@ struct ow_sampled {
 struct ow_sample {
 	struct ow_sampled *packet;
 	size_t packets;
-	uint64_t below;       /* ids below this are in the sample; UINT64_MAX: all */
-	uint64_t offered;     /* packets that were offered to the sample */
+	uint64_t below;   /* ids below this are in the sample; UINT64_MAX: all */
+	uint64_t offered; /* packets that were offered to the sample */
 };
 
 int ow_sample_init(struct ow_sample *sample);
@@ -45,7 +45,7 @@ struct ow_common {
 	bool both_directions; /* some pair of hosts shows both directions */
 	/* Quantiles of B's time minus A's, over unique ids; by direction where both are seen, else all in a_to_b. */
 	int64_t low_ns[2], median_ns[2], high_ns[2]; /* 2 %, 50 %, 98 %; [0] A to B, [1] B to A */
-	int64_t min_ns, max_ns; /* over all */
+	int64_t min_ns, max_ns;                      /* over all */
 };
 
 int ow_common_find(struct ow_sample *a, struct ow_sample *b, struct ow_common *ret_common);

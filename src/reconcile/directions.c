@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNKNOWN OW_DIRECTIONS
+#define UNKNOWN     OW_DIRECTIONS
 #define FIRST_FLOWS 1024u
-#define LARGE_FLOW 8      /* packets from which on a flow without any match does not pass the other point at all */
-#define LOSS_FLOOR 1e-6   /* loss is never taken to be rarer than this when nothing was lost */
+#define PREFIXES    4    /* the host itself, and three sizes of network around it */
+#define LARGE_FLOW  8    /* packets from which on a flow without any match does not pass the other point at all */
+#define LOSS_FLOOR  1e-6 /* loss is never taken to be rarer than this when nothing was lost */
 
 struct ow_directions {
 	struct ow_flow_evidence *flow[OW_SIDES];
@@ -72,8 +73,8 @@ void ow_directions_restart(struct ow_directions *directions)
 
 /* An unordered pair of hosts with its two orientations, or a host with the weight of evidence for either side. */
 struct group {
-	uint64_t key; /* hash; 0 = free */
-	float matched[2];     /* pairs: by orientation; hosts: matched packets that say it is on A's, on B's side */
+	uint64_t key;     /* hash; 0 = free */
+	float matched[2]; /* pairs: by orientation; hosts: matched packets that say it is on A's, on B's side */
 	float votes[2], delay_sum[2];
 	uint8_t direction[2]; /* pairs: of either orientation */
 };
@@ -107,7 +108,8 @@ static int groups_grow(struct groups *g)
 	return 0;
 }
 
-/* The group of a key, entered if new; valid until the next call. Out of memory: one slot stays free, and `failed` says so. */
+/* The group of a key, entered if new; valid until the next call. Out of memory: one slot stays free, and `failed` says
+ * so. */
 static struct group *group_at(struct groups *g, uint64_t key)
 {
 	key += key == 0;
@@ -203,6 +205,36 @@ static void decide_pair(struct group *p)
 	}
 }
 
+/* A network around an address: what is known of one host speaks for its neighbours. */
+static uint64_t network_hash(const uint8_t address[16], uint8_t version, unsigned level)
+{
+	static const uint8_t v4[PREFIXES] = {4, 3, 2, 1}, v6[PREFIXES] = {16, 8, 6, 4}, mac[PREFIXES] = {6, 6, 6, 6};
+	uint8_t prefix[16] = {0};
+	memcpy(prefix, address, version == 4 ? v4[level] : version == 6 ? v6[level] : mac[level]);
+	return ow_mix64(host_hash(prefix) + level);
+}
+
+/* Counts matched packets as evidence that a host, and the networks around it, are on this side. */
+static void place_host(struct decision *c, const uint8_t address[16], uint8_t version, unsigned side, uint64_t matched)
+{
+	for (unsigned level = 0; level < PREFIXES; level++)
+		group_at(&c->hosts, network_hash(address, version, level))->matched[side] += (float)matched;
+}
+
+/* The side on which a host is: its own evidence, or else that of the smallest network around it that has any. */
+static int side_of(struct decision *c, const uint8_t address[16], uint8_t version)
+{
+	for (unsigned level = 0; level < PREFIXES; level++) {
+		const struct group *g = group_at(&c->hosts, network_hash(address, version, level));
+		if (g->matched[OW_SIDE_A] == 0 && g->matched[OW_SIDE_B] == 0)
+			continue;
+		if (g->matched[OW_SIDE_A] > 9 * g->matched[OW_SIDE_B])
+			return OW_SIDE_A;
+		return g->matched[OW_SIDE_B] > 9 * g->matched[OW_SIDE_A] ? OW_SIDE_B : -1;
+	}
+	return -1;
+}
+
 static void decide_matched_flows(struct decision *c)
 {
 	double matched[OW_DIRECTIONS] = {0};
@@ -216,19 +248,13 @@ static void decide_matched_flows(struct decision *c)
 				continue;
 			e->direction = pair_of(&c->pairs, key)->direction[orientation(key)];
 			matched[e->direction] += (double)e->matched;
-			group_at(&c->hosts, host_hash(key->src))->matched[e->direction == OW_B_TO_A] += (float)e->matched;
-			group_at(&c->hosts, host_hash(key->dst))->matched[e->direction == OW_A_TO_B] += (float)e->matched;
+			place_host(c, key->src, key->version, e->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B,
+			           e->matched);
+			place_host(c, key->dst, key->version, e->direction == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A,
+			           e->matched);
 		}
 	}
 	c->only = matched[OW_A_TO_B] == 0 ? OW_B_TO_A : matched[OW_B_TO_A] == 0 ? OW_A_TO_B : UNKNOWN;
-}
-
-static int side_of(struct decision *c, const uint8_t address[16])
-{
-	const struct group *host = group_at(&c->hosts, host_hash(address));
-	if (host->matched[OW_SIDE_A] > 9 * host->matched[OW_SIDE_B])
-		return OW_SIDE_A;
-	return host->matched[OW_SIDE_B] > 9 * host->matched[OW_SIDE_A] ? OW_SIDE_B : -1;
 }
 
 /* Addresses that no router forwards: such packets may well be seen at one point only. */
@@ -263,11 +289,12 @@ static uint8_t expected_direction(struct decision *c, unsigned side, const struc
 	const struct group *pair = pair_of(&c->pairs, key);
 	unsigned o = orientation(key);
 	if (pair->direction[o] != UNKNOWN || pair->direction[!o] != UNKNOWN)
-		return answered_here(c, side, key) ? UNKNOWN
-		       : pair->direction[o] != UNKNOWN ? pair->direction[o] : opposite(pair->direction[!o]);
+		return answered_here(c, side, key)     ? UNKNOWN
+		       : pair->direction[o] != UNKNOWN ? pair->direction[o]
+		                                       : opposite(pair->direction[!o]);
 	if (stays_on_link(key) || answered_here(c, side, key))
 		return UNKNOWN;
-	int from = side_of(c, key->src), to = side_of(c, key->dst);
+	int from = side_of(c, key->src, key->version), to = side_of(c, key->dst, key->version);
 	if (from >= 0 && to >= 0)
 		return from == to ? UNKNOWN : from == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
 	if (from >= 0)

@@ -16,14 +16,15 @@
 
 /* Evidence on one flow of one side, filled while matching. */
 struct ow_flow_evidence {
-	uint64_t matched;        /* packets that found their counterpart */
-	uint64_t unmatched;      /* packets that did not, though both captures covered their time */
-	uint64_t missing, missing_copies; /* for the caller: unmatched packets, and further copies, whose time is settled */
-	int64_t votes;           /* matches later at B minus matches later at A */
-	double delay_sum_ns;     /* B minus A, over the matches */
+	uint64_t matched;   /* packets that found their counterpart */
+	uint64_t unmatched; /* packets that did not, though both captures covered their time */
+	uint64_t missing,
+		missing_copies; /* for the caller: unmatched packets, and further copies, whose time is settled */
+	int64_t votes;          /* matches later at B minus matches later at A */
+	double delay_sum_ns;    /* B minus A, over the matches */
 	uint64_t counted[OW_DIRECTIONS]; /* matches that were counted for either direction */
-	uint8_t direction;       /* enum ow_direction as decided, or OW_DIRECTIONS: not decided or unclassified */
-	bool decided;            /* the direction is final */
+	uint8_t direction; /* enum ow_direction as decided, or OW_DIRECTIONS: not decided or unclassified */
+	bool decided;      /* the direction is final */
 };
 
 struct ow_directions;

@@ -17,19 +17,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE UINT32_MAX
-#define FIRST_HEADS 4096u      /* hash buckets at the start; power of two */
-#define FIRST_POOL 1024u
-#define PENDING_MAX 4096u      /* unsettled pairs of one id before they are settled as they stand */
-#define WALK_MAX 256u          /* candidates looked at for one record */
+#define NONE             UINT32_MAX
+#define FIRST_HEADS      4096u /* hash buckets at the start; power of two */
+#define FIRST_POOL       1024u
+#define PENDING_MAX      262144u /* unsettled pairs of one id (38 MB); with more they are ambiguous */
+#define WALK_MAX         256u    /* candidates looked at for one record */
 #define CLOCK_STEP_SHARE 20      /* one packet in so many too early: the clocks, not identical packets, are to blame */
-#define PIECES_MAX 128u        /* pieces that one superframe may fall into */
+#define PIECES_MAX       128u    /* pieces that one superframe may fall into */
 
 struct entry {
 	struct ow_record record;
 	uint32_t queue;
-	uint32_t next;               /* in the queue (or pending list, or free list) */
-	uint32_t newer, older;       /* in the waiting list of its side */
+	uint32_t next;         /* in the queue (or pending list, or free list) */
+	uint32_t newer, older; /* in the waiting list of its side */
 	uint8_t side;
 	bool copy;
 };
@@ -43,10 +43,10 @@ struct doubt {
 struct queue {
 	uint64_t id;
 	uint32_t hash_next;
-	uint32_t head, tail;         /* waiting entries, oldest first */
+	uint32_t head, tail;                      /* waiting entries, oldest first */
 	uint32_t pending, pending_tail, pendings; /* unsettled pairs: entries of A and B by turns */
-	bool repeats;                /* identical packets are about: check plausibility */
-	bool differs;                /* the copy counts differ */
+	bool repeats;                             /* identical packets are about: check plausibility */
+	bool differs;                             /* the copy counts differ */
 };
 
 struct ow_matcher {
@@ -54,7 +54,7 @@ struct ow_matcher {
 	int64_t window_ns;
 	struct entry *entry;
 	struct queue *queue;
-	uint32_t *head;              /* hash buckets */
+	uint32_t *head; /* hash buckets */
 	uint32_t heads, entries, queues, free_entry, free_queue;
 	uint32_t queues_used;
 	uint32_t oldest[OW_SIDES], newest[OW_SIDES];
@@ -63,7 +63,7 @@ struct ow_matcher {
 	struct ow_plausible plausible[OW_DIRECTIONS];
 	struct ow_recent *recent;
 	uint64_t early[OW_DIRECTIONS]; /* unique packets that came too early to be plausible */
-	struct doubt *doubt;         /* a ring of doubts, oldest first */
+	struct doubt *doubt;           /* a ring of doubts, oldest first */
 	uint32_t doubts, doubt_first, doubt_room;
 };
 
@@ -147,8 +147,8 @@ static uint32_t new_queue(struct ow_matcher *m, uint64_t id)
 	m->free_queue = m->queue[q].hash_next;
 	m->queues_used++;
 	uint32_t *bucket = &m->head[bucket_of(m, id)];
-	m->queue[q] = (struct queue){.id = id, .hash_next = *bucket, .head = NONE, .tail = NONE,
-	                             .pending = NONE, .pending_tail = NONE};
+	m->queue[q] = (struct queue){
+		.id = id, .hash_next = *bucket, .head = NONE, .tail = NONE, .pending = NONE, .pending_tail = NONE};
 	*bucket = q;
 	return q;
 }
@@ -290,8 +290,10 @@ static int add_pending(struct ow_matcher *m, uint32_t q, const struct ow_pair *p
 	else
 		m->entry[queue->pending_tail].next = a;
 	queue->pending_tail = b;
-	if (++queue->pendings >= PENDING_MAX)
+	if (++queue->pendings >= PENDING_MAX) {
+		queue->differs = true; /* for all we know */
 		settle(m, q);
+	}
 	return 0;
 }
 
@@ -458,7 +460,10 @@ static int add_doubt(struct ow_matcher *m, uint64_t id, int64_t time_ns)
 	return 0;
 }
 
-/* Received before it was sent, when hardly any other was: not the same packet. When many are, the clock was stepped. */
+/*
+ * Received long before it was sent, when hardly any other was: not the same packet. When many are, the clock was
+ * stepped; when by less than packets usually take, timestamps are inaccurate.
+ */
 static bool acausal(const struct ow_matcher *m, uint32_t q)
 {
 	uint32_t a = m->queue[q].pending;
@@ -466,7 +471,8 @@ static bool acausal(const struct ow_matcher *m, uint32_t q)
 		return false;
 	struct ow_pair pair = {{m->entry[a].record, m->entry[m->entry[a].next].record}};
 	enum ow_direction way = way_of(m, &pair);
-	return judge(m, &pair, way) == TOO_EARLY && m->early[way] * CLOCK_STEP_SHARE < m->plausible[way].samples;
+	int64_t d = way == OW_A_TO_B ? delay_ab(&pair) : -delay_ab(&pair);
+	return d < -m->plausible[way].high_ns && m->early[way] * CLOCK_STEP_SHARE < m->plausible[way].samples;
 }
 
 /* The window has passed and nothing like it was seen: an unusual delay, but a delay. */

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#define FIRST_UPDATE 8           /* samples before we trust the range at all */
-#define UPDATE_AT_MOST 65536     /* samples between two updates */
-#define SLACK_NS 2000            /* two ticks of a microsecond clock */
+#define FIRST_UPDATE   8     /* samples before we trust the range at all */
+#define UPDATE_AT_MOST 65536 /* samples between two updates */
+#define SLACK_NS       2000  /* two ticks of a microsecond clock */
 
 static unsigned bucket_of(int64_t delay_ns)
 {
