@@ -23,7 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FRAME        "set border 3 lc rgb '#636363'; set tics nomirror out scale 0.5\n"
+#define TICS         "nomirror out scale 0.5"
+#define FRAME        "set border 3 lc rgb '#636363'; set tics " TICS "\n"
 #define WIDTH_PX     1200
 #define HEAD_PX      50
 #define DIRECTION_PX 500
@@ -251,10 +252,10 @@ static void put_delay_axis(FILE *out, const struct axis *axis)
 {
 	fprintf(out, "set yrange [%.9g:%.9g]\n", axis->low, axis->high);
 	if (!axis->log) {
-		fputs("unset logscale y; set ytics nomirror autofreq; set format y '%g'\n", out);
+		fputs("unset logscale y; set ytics " TICS " autofreq; set format y '%g'\n", out);
 		return;
 	}
-	fputs("set logscale y; set format y '%g'; set ytics nomirror (", out);
+	fputs("set logscale y; set format y '%g'; set ytics " TICS " (", out);
 	bool many = axis->high / axis->low > 2e3, first = true;
 	for (double decade = pow(10, floor(log10(axis->low))); decade <= axis->high; decade *= 10) {
 		for (int i = 0; i < 3; i++) {
@@ -327,7 +328,7 @@ static void put_loss_panel(FILE *out, const struct panel *panel)
 		/* Three marks: there is room for no more. */
 		double step = pow(10, floor(log10(worst)));
 		step *= worst / step > 5 ? 5 : worst / step > 2 ? 2 : 1;
-		fprintf(out, "set yrange [0:%.9g]; set ytics nomirror 0,%.9g\n", worst * 1.05, step);
+		fprintf(out, "set yrange [0:%.9g]; set ytics " TICS " 0,%.9g\n", worst * 1.05, step);
 	} else {
 		fputs("set yrange [0:1]; unset ytics; ", out);
 		fputs("set label 1 'no packet lost' at graph 0.5, graph 0.5 center tc rgb '#636363'\n", out);
