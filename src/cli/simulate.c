@@ -257,12 +257,13 @@ static int set_snaplens(void *field, const char *value, struct ow_error *err)
 	return r;
 }
 
-#define SIM(member)  offsetof(struct arguments, sim.member)
+#define SIM(member)     offsetof(struct arguments, sim.member)
 #define SIDE(x, member) offsetof(struct arguments, sim.side[OW_SIDE_##x].member)
 
 static const struct ow_option table[] = {
 	{.help = "Output"},
-	{"a", 'a', "FILE", ow_option_text, SIDE(A, path), "Capture of point A; .gz compresses, .pcapng chooses that format."},
+	{"a", 'a', "FILE", ow_option_text, SIDE(A, path),
+         "Capture of point A; .gz compresses, .pcapng chooses that format."},
 	{"b", 'b', "FILE", ow_option_text, SIDE(B, path), "Capture of point B."},
 	{"truth", 't', "FILE", ow_option_text, offsetof(struct arguments, truth), "What happened, as JSON."},
 	{"json", 0, NULL, ow_option_flag, offsetof(struct arguments, json), "Print the truth to standard output, too."},
@@ -272,14 +273,16 @@ static const struct ow_option table[] = {
 	{"packets", 'n', "N", ow_option_count, SIM(packets), "Packets on the wire. Default 1M, or all of --traffic."},
 	{"rate", 'r', "PPS", set_rate, SIM(rate_pps), "Packets a second. Default 100k."},
 	{"arrivals", 0, "KIND", set_arrivals, SIM(constant_rate), "poisson (default) or constant."},
-	{"size", 0, "SIZE", set_size, SIM(size), "Bytes of the IP packets: N, imix (default, 354 on average), uniform:MIN,MAX."},
+	{"size", 0, "SIZE", set_size, SIM(size),
+         "Bytes of the IP packets: N, imix (default, 354 on average), uniform:MIN,MAX."},
 	{"flows", 0, "N", set_u32, SIM(flows), "Number of flows. Default 1000."},
 	{"flow-skew", 0, "S", set_number, SIM(flow_skew), "Zipf exponent of the flows' sizes: 0 all alike. Default 1."},
 	{"tcp", 0, "SHARE", ow_option_share, SIM(tcp), "TCP flows; the others are UDP. Default 0.8."},
 	{"ipv6", 0, "SHARE", ow_option_share, SIM(ipv6), "IPv6 flows."},
 	{"ipv6-extensions", 0, "SHARE", ow_option_share, SIM(ipv6_extensions), "IPv6 packets with extension headers."},
 	{"fragments", 0, "SHARE", ow_option_share, SIM(fragments), "UDP datagrams in two fragments."},
-	{"identical", 0, "SHARE", ow_option_share, SIM(identical), "Packets that are all alike, IP id 0, as polling sends them."},
+	{"identical", 0, "SHARE", ow_option_share, SIM(identical),
+         "Packets that are all alike, IP id 0, as polling sends them."},
 	{"retransmissions", 0, "SHARE", ow_option_share, SIM(retransmissions), "TCP segments that are sent again."},
 	{"reverse", 0, "SHARE", ow_option_share, SIM(reverse), "Packets that go from B to A."},
 	{"traffic", 0, "FILE", ow_option_text, SIM(traffic), "Take packets and times from this capture."},
@@ -287,15 +290,17 @@ static const struct ow_option table[] = {
 	{"start", 0, "SECONDS", set_start, SIM(start_ns), "Unix time of the start. Default 1700000000."},
 
 	{.help = "Path"},
-	{"delay", 'd', "MODEL", set_delay, SIM(delay), "constant:D, normal:MEAN,SD, weibull:SCALE,SHAPE, pareto:SCALE,SHAPE, "
-		"fifo:RATE[,BUFFER], red:RATE, paths:SHARE,MODEL;SHARE,MODEL (chosen by packet) or ecmp:... (by flow). "
-		"Default weibull:20us,0.6."},
+	{"delay", 'd', "MODEL", set_delay, SIM(delay),
+         "constant:D, normal:MEAN,SD, weibull:SCALE,SHAPE, pareto:SCALE,SHAPE, "
+         "fifo:RATE[,BUFFER], red:RATE, paths:SHARE,MODEL;SHARE,MODEL (chosen by packet) or ecmp:... (by flow). "
+         "Default weibull:20us,0.6."},
 	{"base-delay", 0, "D", ow_option_duration, SIM(base_delay_ns), "Added to every delay."},
 	{"in-order", 0, NULL, ow_option_flag, SIM(in_order), "No packet overtakes another."},
 	{"loss", 'l', "LOSS", set_loss, SIM(loss), "P, or episodes:P,LENGTH: runs of about LENGTH packets."},
 	{"duplicate", 0, "SHARE", ow_option_share, SIM(duplicate), "Packets that arrive twice."},
-	{"reorder-tuple", 0, "A,B,C,D", set_tuple, SIM(tuple), "FineComb's reordering: pre-start, post-start, pre-end and post-end "
-		"packets at the boundaries of --interval."},
+	{"reorder-tuple", 0, "A,B,C,D", set_tuple, SIM(tuple),
+         "FineComb's reordering: pre-start, post-start, pre-end and post-end "
+         "packets at the boundaries of --interval."},
 	{"interval", 0, "D", ow_option_positive_duration, SIM(interval_ns), "For --reorder-tuple."},
 	{"router", 0, NULL, ow_option_flag, SIM(router), "TTL minus one, other MACs."},
 	{"dscp", 0, "N", set_dscp, SIM(dscp), "Remark received packets."},
@@ -303,14 +308,17 @@ static const struct ow_option table[] = {
 	{"nat", 0, NULL, ow_option_flag, SIM(nat), "B sees A's addresses and ports translated."},
 
 	{.help = "Measurement points"},
-	{"a-link", 0, "LINK", set_link, SIDE(A, link), "ethernet (default), raw, sll, sll2, ppp, null, loop or radiotap."},
+	{"a-link", 0, "LINK", set_link, SIDE(A, link),
+         "ethernet (default), raw, sll, sll2, ppp, null, loop or radiotap."},
 	{"b-link", 0, "LINK", set_link, SIDE(B, link), "The same for B."},
-	{"a-encap", 0, "LIST", set_encap, SIM(side[OW_SIDE_A]), "Tags and tunnels, the outermost first: vlan:ID, qinq:ID, mpls:LABEL, "
-		"pppoe:ID, vxlan:ID, geneve:ID, gre, ipip, gtpu:ID."},
+	{"a-encap", 0, "LIST", set_encap, SIM(side[OW_SIDE_A]),
+         "Tags and tunnels, the outermost first: vlan:ID, qinq:ID, mpls:LABEL, "
+         "pppoe:ID, vxlan:ID, geneve:ID, gre, ipip, gtpu:ID."},
 	{"b-encap", 0, "LIST", set_encap, SIM(side[OW_SIDE_B]), "The same for B."},
 	{"superframes", 0, "SIDES", set_superframes, 0, "a, b or both: a host that shows TSO and GRO frames."},
 	{"mtu", 0, "N", set_u32, SIM(mtu), "Of the segments with --superframes. Default 1500."},
-	{"superframe-size", 0, "N", set_u32, SIM(superframe_bytes), "Largest superframe. Default 65535; beyond it the IP length is 0."},
+	{"superframe-size", 0, "N", set_u32, SIM(superframe_bytes),
+         "Largest superframe. Default 65535; beyond it the IP length is 0."},
 	{"snaplen", 0, "N", set_snaplens, 0, "Bytes stored of a frame."},
 	{"a-snaplen", 0, "N", set_u32, SIDE(A, snaplen), "At A only."},
 	{"b-snaplen", 0, "N", set_u32, SIDE(B, snaplen), "At B only."},

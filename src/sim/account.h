@@ -13,10 +13,10 @@
 struct ow_account {
 	struct ow_sim_truth truth;
 	struct ow_delays *delays[OW_DIRECTIONS];
-	bool stamped;                      /* both captures have timestamps: there are delays */
-	uint64_t latest[OW_DIRECTIONS];    /* highest number of a sent record that has arrived in a record before this */
-	uint64_t coming[OW_DIRECTIONS];    /* the same, this record included */
-	uint64_t packets;                  /* sent, whether they count or not */
+	bool stamped;                   /* both captures have timestamps: there are delays */
+	uint64_t latest[OW_DIRECTIONS]; /* highest number of a sent record that has arrived in a record before this */
+	uint64_t coming[OW_DIRECTIONS]; /* the same, this record included */
+	uint64_t packets;               /* sent, whether they count or not */
 };
 
 int ow_account_init(struct ow_account *account, const struct ow_sim_options *options);

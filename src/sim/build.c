@@ -45,8 +45,8 @@ uint64_t ow_build_pseudo_sum(const uint8_t *ip, uint8_t proto, uint32_t l4_len)
 }
 
 /* offset: of a fragment, 0x2000 = more follow; -1 = no fragment. Returns the offset of what follows the headers. */
-static uint16_t build_ip4(struct ow_wire *wire, const struct ow_ends *ends, const struct ow_content *content, uint8_t proto,
-                          uint32_t l4_len, int fragment)
+static uint16_t build_ip4(struct ow_wire *wire, const struct ow_ends *ends, const struct ow_content *content,
+                          uint8_t proto, uint32_t l4_len, int fragment)
 {
 	uint8_t *ip = wire->head;
 	ip[0] = 0x45;
@@ -72,8 +72,8 @@ static uint8_t *put_options(uint8_t *p, uint8_t next)
 	return p + 8;
 }
 
-static uint16_t build_ip6(struct ow_wire *wire, const struct ow_ends *ends, const struct ow_content *content, uint8_t proto,
-                          uint32_t l4_len, int fragment)
+static uint16_t build_ip6(struct ow_wire *wire, const struct ow_ends *ends, const struct ow_content *content,
+                          uint8_t proto, uint32_t l4_len, int fragment)
 {
 	uint8_t *ip = wire->head, *p = ip + 40;
 	uint32_t extra = (content->extensions ? EXTENSIONS : 0) + (fragment >= 0 ? FRAGMENT6 : 0);
@@ -99,8 +99,8 @@ static uint16_t build_ip6(struct ow_wire *wire, const struct ow_ends *ends, cons
 	return (uint16_t)(p - ip);
 }
 
-static uint16_t build_ip(struct ow_wire *wire, const struct ow_ends *ends, const struct ow_content *content, uint8_t proto,
-                         uint32_t l4_len, int fragment)
+static uint16_t build_ip(struct ow_wire *wire, const struct ow_ends *ends, const struct ow_content *content,
+                         uint8_t proto, uint32_t l4_len, int fragment)
 {
 	wire->proto = proto;
 	return ends->v6 ? build_ip6(wire, ends, content, proto, l4_len, fragment)

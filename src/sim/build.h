@@ -19,13 +19,13 @@ struct ow_ends {
 struct ow_content {
 	uint16_t ip_id;
 	bool dont_fragment;
-	bool extensions;      /* IPv6: a hop-by-hop and a destination options header */
-	bool ect;             /* ECN-capable transport */
-	uint32_t seq, ack;    /* TCP */
+	bool extensions;   /* IPv6: a hop-by-hop and a destination options header */
+	bool ect;          /* ECN-capable transport */
+	uint32_t seq, ack; /* TCP */
 	uint32_t tsval, tsecr;
 	bool push;
 	uint64_t marker;
-	const uint8_t *pool;  /* payload_len bytes, even address distance to the pool's start */
+	const uint8_t *pool; /* payload_len bytes, even address distance to the pool's start */
 	uint32_t payload_len;
 };
 

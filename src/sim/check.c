@@ -11,8 +11,8 @@
 /* Client addresses are 24 bits of 10.0.0.0/8; 4 M flows need 400 MB. */
 #define FLOWS_MAX (1u << 22)
 /* The times of sending that the model looks ahead. */
-#define TUPLE_MAX 1000000
-#define MTU_MIN 576
+#define TUPLE_MAX      1000000
+#define MTU_MIN        576
 #define SUPERFRAME_MAX 262144
 
 static bool is_share(double x)
@@ -26,9 +26,17 @@ static int check_shares(const struct ow_sim_options *o, struct ow_error *err)
 		const char *flag;
 		double value;
 	} shares[] = {
-		{"tcp", o->tcp}, {"ipv6", o->ipv6}, {"ipv6-extensions", o->ipv6_extensions}, {"fragments", o->fragments},
-		{"identical", o->identical}, {"retransmissions", o->retransmissions}, {"reverse", o->reverse},
-		{"loss", o->loss.ratio}, {"duplicate", o->duplicate}, {"ecn-mark", o->ecn_mark}, {"backwards", o->backwards},
+		{"tcp", o->tcp},
+		{"ipv6", o->ipv6},
+		{"ipv6-extensions", o->ipv6_extensions},
+		{"fragments", o->fragments},
+		{"identical", o->identical},
+		{"retransmissions", o->retransmissions},
+		{"reverse", o->reverse},
+		{"loss", o->loss.ratio},
+		{"duplicate", o->duplicate},
+		{"ecn-mark", o->ecn_mark},
+		{"backwards", o->backwards},
 	};
 	for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
 		if (!is_share(shares[i].value))
@@ -48,7 +56,8 @@ static int check_traffic(const struct ow_sim_options *o, struct ow_error *err)
 	if (o->mtu < MTU_MIN || o->mtu > 65535)
 		return ow_error_set(err, EINVAL, "--mtu: %u is not in %d .. 65535", o->mtu, MTU_MIN);
 	if (o->superframe_bytes < o->mtu || o->superframe_bytes > SUPERFRAME_MAX)
-		return ow_error_set(err, EINVAL, "--superframe-size: %u is not in MTU .. %d", o->superframe_bytes, SUPERFRAME_MAX);
+		return ow_error_set(err, EINVAL, "--superframe-size: %u is not in MTU .. %d", o->superframe_bytes,
+		                    SUPERFRAME_MAX);
 	/* Packets / rate seconds after the start: far from the end of 64 bits. */
 	if ((double)o->packets / o->rate_pps > 1e8)
 		return ow_error_set(err, EINVAL, "--packets at this --rate take more than three years");
@@ -72,19 +81,23 @@ static int check_path(const struct ow_sim_options *o, struct ow_error *err)
 		if (o->tuple[i] > TUPLE_MAX)
 			return ow_error_set(err, EINVAL, "--reorder-tuple: %u is more than %d", o->tuple[i], TUPLE_MAX);
 	}
-	if (tuple && (o->in_order || o->reverse > 0 || o->fragments > 0 || o->traffic || o->side[OW_SIDE_A].superframes ||
-	              o->side[OW_SIDE_B].superframes))
-		return ow_error_set(err, EINVAL, "--reorder-tuple does not go with --in-order, --reverse, --fragments, --traffic or --superframes");
+	if (tuple && (o->in_order || o->reverse > 0 || o->fragments > 0 || o->traffic ||
+	              o->side[OW_SIDE_A].superframes || o->side[OW_SIDE_B].superframes))
+		return ow_error_set(err, EINVAL,
+		                    "--reorder-tuple does not go with --in-order, --reverse, --fragments, --traffic or "
+		                    "--superframes");
 	return 0;
 }
 
 static int check_replay(const struct ow_sim_options *o, struct ow_error *err)
 {
 	if (o->side[OW_SIDE_A].superframes || o->side[OW_SIDE_B].superframes)
-		return ow_error_set(err, EINVAL, "--traffic and --superframes do not go together: its frames are what they are");
+		return ow_error_set(err, EINVAL,
+		                    "--traffic and --superframes do not go together: its frames are what they are");
 	if (o->identical > 0 || o->retransmissions > 0 || o->fragments > 0 || o->ipv6 > 0 || o->ipv6_extensions > 0)
-		return ow_error_set(err, EINVAL, "--traffic gives the packets: no --identical, --retransmissions, --fragments, "
-		                                 "--ipv6 or --ipv6-extensions");
+		return ow_error_set(err, EINVAL,
+		                    "--traffic gives the packets: no --identical, --retransmissions, --fragments, "
+		                    "--ipv6 or --ipv6-extensions");
 	return 0;
 }
 
@@ -93,9 +106,11 @@ static int check_side(const struct ow_sim_side *side, const char *name, struct o
 	if (!side->path)
 		return ow_error_set(err, EINVAL, "-%s FILE is missing: where the capture of point %s goes", name, name);
 	if (side->skip_ns < 0 || side->early_ns < 0)
-		return ow_error_set(err, EINVAL, "--%s-%s must not be negative", name, side->skip_ns < 0 ? "skip" : "early");
+		return ow_error_set(err, EINVAL, "--%s-%s must not be negative", name,
+		                    side->skip_ns < 0 ? "skip" : "early");
 	if (side->format == OW_FILE_PCAP && (side->interfaces > 1 || side->tsoffset_s))
-		return ow_error_set(err, EINVAL, "--%s-interfaces and --%s-tsoffset need --%s-format pcapng", name, name, name);
+		return ow_error_set(err, EINVAL, "--%s-interfaces and --%s-tsoffset need --%s-format pcapng", name,
+		                    name, name);
 	return ow_view_check(side, name, err);
 }
 

@@ -12,13 +12,13 @@
 
 struct ow_drift {
 	const struct ow_sim_options *options;
-	struct ow_gaps gaps;       /* runs ahead */
-	int64_t *ahead;            /* ring of coming times; slot 0 is the next packet's */
+	struct ow_gaps gaps; /* runs ahead */
+	int64_t *ahead;      /* ring of coming times; slot 0 is the next packet's */
 	uint32_t size, first;
-	int64_t sync_ns;           /* delay of the sync messages: the median of the model */
-	uint64_t since;            /* packets since the last boundary */
-	int64_t boundary;          /* number of the coming boundary, at A */
-	int64_t passed_b_ns;       /* where the last boundary is at B */
+	int64_t sync_ns;     /* delay of the sync messages: the median of the model */
+	uint64_t since;      /* packets since the last boundary */
+	int64_t boundary;    /* number of the coming boundary, at A */
+	int64_t passed_b_ns; /* where the last boundary is at B */
 	uint64_t counts[4];
 };
 

@@ -6,9 +6,9 @@
 
 /*
  * FineComb's reordering model (tech report 2010, sections 3.1 and 5.1): at the boundaries of an interval, runs of
- * neighbouring packets arrive on the other side of the sync message. The boundary k is at start + k * interval at A, and
- * when its sync message arrives at B. Odd boundaries begin a measured interval (pre-start, post-start), even ones end it
- * (pre-end, post-end). No other packet crosses a boundary: arrivals are moved to their side of it.
+ * neighbouring packets arrive on the other side of the sync message. The boundary k is at start + k * interval at A,
+ * and when its sync message arrives at B. Odd boundaries begin a measured interval (pre-start, post-start), even ones
+ * end it (pre-end, post-end). No other packet crosses a boundary: arrivals are moved to their side of it.
  */
 struct ow_drift;
 int ow_drift_create(const struct ow_sim_options *options, struct ow_drift **ret_drift);

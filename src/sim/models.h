@@ -24,7 +24,7 @@ struct ow_alias {
 	struct ow_alias_cell {
 		double keep;
 		uint32_t other;
-	} *cell;
+	} * cell;
 	uint32_t count;
 };
 /* Weights i^-exponent, i = 1 .. n. */

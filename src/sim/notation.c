@@ -72,12 +72,9 @@ static const struct kind {
 	const char *name, *parameters, *example;
 	enum ow_sim_delay_kind kind;
 } kinds[] = {
-	{"constant", "t", "constant:50us", OW_SIM_CONSTANT},
-	{"normal", "tt", "normal:50us,5us", OW_SIM_NORMAL},
-	{"weibull", "tn", "weibull:20us,0.6", OW_SIM_WEIBULL},
-	{"pareto", "tn", "pareto:10us,3", OW_SIM_PARETO},
-	{"fifo", "rb", "fifo:1G,512k", OW_SIM_FIFO},
-	{"red", "r", "red:100M", OW_SIM_RED},
+	{"constant", "t", "constant:50us", OW_SIM_CONSTANT},   {"normal", "tt", "normal:50us,5us", OW_SIM_NORMAL},
+	{"weibull", "tn", "weibull:20us,0.6", OW_SIM_WEIBULL}, {"pareto", "tn", "pareto:10us,3", OW_SIM_PARETO},
+	{"fifo", "rb", "fifo:1G,512k", OW_SIM_FIFO},           {"red", "r", "red:100M", OW_SIM_RED},
 };
 
 static int parameter(char type, const char *text, double *ret_value, struct ow_error *err)
@@ -105,20 +102,24 @@ static int model_parse(const char *text, struct ow_sim_model *ret_model, struct 
 			if (!rest && kind->parameters[k] == 'b')
 				break;
 			if (!rest)
-				return ow_error_set(err, EINVAL, "'%.60s' lacks a parameter (example: %s)", text, kind->example);
+				return ow_error_set(err, EINVAL, "'%.60s' lacks a parameter (example: %s)", text,
+				                    kind->example);
 			rest = take(rest, ',', piece);
 			int r = parameter(kind->parameters[k], piece, k ? &model.b : &model.a, err);
 			if (r < 0)
 				return r;
 		}
 		if (rest)
-			return ow_error_set(err, EINVAL, "'%.60s' has too many parameters (example: %s)", text, kind->example);
+			return ow_error_set(err, EINVAL, "'%.60s' has too many parameters (example: %s)", text,
+			                    kind->example);
 		if ((model.kind == OW_SIM_WEIBULL || model.kind == OW_SIM_PARETO) && model.a <= 0)
 			return ow_error_set(err, EINVAL, "'%.60s' needs a scale above 0", text);
 		*ret_model = model;
 		return 0;
 	}
-	return ow_error_set(err, EINVAL, "'%.40s' is no delay model: constant, normal, weibull, pareto, fifo, red, paths or ecmp", name);
+	return ow_error_set(err, EINVAL,
+	                    "'%.40s' is no delay model: constant, normal, weibull, pareto, fifo, red, paths or ecmp",
+	                    name);
 }
 
 /* 0.9,constant:50us;0.1,constant:80us */
@@ -130,7 +131,8 @@ static int paths_parse(const char *text, struct ow_sim_delay *delay, struct ow_e
 		text = take(text, ';', item);
 		const char *model = take(item, ',', weight);
 		if (!model)
-			return ow_error_set(err, EINVAL, "'%s' is no path (example: 0.9,constant:50us;0.1,constant:80us)", item);
+			return ow_error_set(err, EINVAL,
+			                    "'%s' is no path (example: 0.9,constant:50us;0.1,constant:80us)", item);
 		if (delay->paths == OW_SIM_PATHS)
 			return ow_error_set(err, EINVAL, "more than %d paths", OW_SIM_PATHS);
 		struct ow_sim_model *path = &delay->path[delay->paths];
@@ -205,36 +207,44 @@ int ow_sim_size_parse(const char *text, struct ow_sim_size *ret_size, struct ow_
 	bool uniform = strncmp(text, "uniform:", 8) == 0;
 	const char *rest = take(uniform ? text + 8 : text, ',', piece);
 	if (uniform != (rest != NULL))
-		return ow_error_set(err, EINVAL, "'%.40s' is no packet size (examples: 500, imix, uniform:64,1500)", text);
+		return ow_error_set(err, EINVAL, "'%.40s' is no packet size (examples: 500, imix, uniform:64,1500)",
+		                    text);
 	int r = number(piece, SIZE_MIN_BYTES, SIZE_MAX_BYTES, &min, err);
 	if (r >= 0)
 		r = number(uniform ? rest : piece, min, SIZE_MAX_BYTES, &max, err);
 	if (r < 0)
 		return r;
-	*ret_size = (struct ow_sim_size){uniform ? OW_SIM_SIZE_UNIFORM : OW_SIM_SIZE_CONSTANT, (uint32_t)min, (uint32_t)max};
+	*ret_size = (struct ow_sim_size){uniform ? OW_SIM_SIZE_UNIFORM : OW_SIM_SIZE_CONSTANT, (uint32_t)min,
+	                                 (uint32_t)max};
 	return 0;
 }
 
 int ow_sim_link_parse(const char *text, enum ow_sim_link *ret_link, struct ow_error *err)
 {
-	static const char *const names[OW_SIM_LINKS] = {"", "ethernet", "raw", "sll", "sll2", "ppp", "null", "loop", "radiotap"};
+	static const char *const names[OW_SIM_LINKS] = {"",    "ethernet", "raw",  "sll",     "sll2",
+	                                                "ppp", "null",     "loop", "radiotap"};
 	for (int i = OW_SIM_ETHERNET; i < OW_SIM_LINKS; i++) {
 		if (strcmp(text, names[i]) == 0) {
 			*ret_link = (enum ow_sim_link)i;
 			return 0;
 		}
 	}
-	return ow_error_set(err, EINVAL, "'%.40s' is no link type: ethernet, raw, sll, sll2, ppp, null, loop or radiotap", text);
+	return ow_error_set(err, EINVAL,
+	                    "'%.40s' is no link type: ethernet, raw, sll, sll2, ppp, null, loop or radiotap", text);
 }
 
 static const struct encap_name {
 	const char *name;
 	uint32_t standard, max; /* id if none is given, largest id */
 } encaps[OW_SIM_ENCAPS] = {
-	[OW_SIM_VLAN] = {"vlan", 10, 4094},        [OW_SIM_QINQ] = {"qinq", 10, 4093},
-	[OW_SIM_MPLS] = {"mpls", 100, 0xfffff},    [OW_SIM_PPPOE] = {"pppoe", 1, 0xffff},
-	[OW_SIM_VXLAN] = {"vxlan", 42, 0xffffff},  [OW_SIM_GENEVE] = {"geneve", 42, 0xffffff},
-	[OW_SIM_GRE] = {"gre", 0, 0},              [OW_SIM_IPIP] = {"ipip", 0, 0},
+	[OW_SIM_VLAN] = {"vlan", 10, 4094},
+	[OW_SIM_QINQ] = {"qinq", 10, 4093},
+	[OW_SIM_MPLS] = {"mpls", 100, 0xfffff},
+	[OW_SIM_PPPOE] = {"pppoe", 1, 0xffff},
+	[OW_SIM_VXLAN] = {"vxlan", 42, 0xffffff},
+	[OW_SIM_GENEVE] = {"geneve", 42, 0xffffff},
+	[OW_SIM_GRE] = {"gre", 0, 0},
+	[OW_SIM_IPIP] = {"ipip", 0, 0},
 	[OW_SIM_GTPU] = {"gtpu", 1, 0xffffffff},
 };
 
@@ -251,7 +261,9 @@ static int encap_parse(const char *text, struct ow_sim_encap *ret_encap, struct 
 			*ret_encap = (struct ow_sim_encap){(enum ow_sim_encap_kind)i, (uint32_t)value};
 		return r;
 	}
-	return ow_error_set(err, EINVAL, "'%s' is no encapsulation: vlan, qinq, mpls, pppoe, vxlan, geneve, gre, ipip or gtpu", name);
+	return ow_error_set(err, EINVAL,
+	                    "'%s' is no encapsulation: vlan, qinq, mpls, pppoe, vxlan, geneve, gre, ipip or gtpu",
+	                    name);
 }
 
 int ow_sim_encap_parse(const char *text, struct ow_sim_side *side, struct ow_error *err)

@@ -49,7 +49,8 @@ static unsigned choose(struct ow_path *path, const struct ow_wire *wire)
 	return i;
 }
 
-/* The delay in ns; negative: a queue dropped it. What is lost draws a delay too, so that loss does not change others. */
+/* The delay in ns; negative: a queue dropped it. What is lost draws a delay too, so that loss does not change others.
+ */
 static int64_t traverse(struct ow_path *path, const struct ow_wire *wire, bool lost)
 {
 	unsigned i = choose(path, wire);

@@ -13,9 +13,9 @@ struct ow_path {
 	struct ow_random random;
 	struct ow_loss loss;
 	struct ow_queue queue[OW_SIM_PATHS];
-	struct ow_drift *drift;    /* FineComb's reordering, or NULL */
-	int64_t latest_ns;         /* latest arrival so far, for in_order */
-	uint64_t dropped;          /* by a queue */
+	struct ow_drift *drift; /* FineComb's reordering, or NULL */
+	int64_t latest_ns;      /* latest arrival so far, for in_order */
+	uint64_t dropped;       /* by a queue */
 };
 
 int ow_path_init(struct ow_path *path, const struct ow_sim_options *options, enum ow_direction direction);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FIFO with tail drop, and RED. Times are whole picoseconds: 106 days, and no rounding drifts into the result. */
+/* FIFO with tail drop, and RED. Times are picoseconds (106 days) with an exact remainder: no rounding adds up. */
 #include "sim/queue.h"
 
 #include <math.h>
+
+#define PS_PER_S UINT64_C(1000000000000)
 
 void ow_queue_init_fifo(struct ow_queue *queue, double rate_bps, double limit_bytes)
 {
@@ -56,7 +58,12 @@ int64_t ow_queue_pass(struct ow_queue *queue, int64_t now_ns, uint32_t len, stru
 		queue->count = 0;
 		return -1;
 	}
-	int64_t service_ps = (int64_t)((unsigned __int128)len * 8 * 1000000000000u / queue->rate_bps);
-	queue->free_ps = (waiting_ps > 0 ? queue->free_ps : now_ps) + service_ps;
+	if (waiting_ps <= 0) {
+		queue->free_ps = now_ps;
+		queue->remainder = 0;
+	}
+	unsigned __int128 work = (unsigned __int128)len * 8 * PS_PER_S + queue->remainder;
+	queue->free_ps += (int64_t)(work / queue->rate_bps);
+	queue->remainder = (uint64_t)(work % queue->rate_bps);
 	return (queue->free_ps - now_ps + 500) / 1000;
 }

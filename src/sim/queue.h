@@ -12,21 +12,22 @@
  */
 
 /* RED: Floyd and Jacobson 1993, figures 2 and 17, with the parameters of the COLATE paper, section 6. Gentle is off. */
-#define OW_RED_QUEUE_S   0.5          /* queue size: seconds at line rate */
-#define OW_RED_MIN_TH    0.475        /* of the queue size */
-#define OW_RED_MAX_TH    0.95         /* of the queue size */
-#define OW_RED_WEIGHT    0.002        /* w_q */
-#define OW_RED_MAX_P     (1.0 / 50)   /* max_p */
-#define OW_RED_IDLE_BYTES 500         /* typical packet whose transmission time ages the average while idle */
+#define OW_RED_QUEUE_S    0.5        /* queue size: seconds at line rate */
+#define OW_RED_MIN_TH     0.475      /* of the queue size */
+#define OW_RED_MAX_TH     0.95       /* of the queue size */
+#define OW_RED_WEIGHT     0.002      /* w_q */
+#define OW_RED_MAX_P      (1.0 / 50) /* max_p */
+#define OW_RED_IDLE_BYTES 500        /* typical packet whose transmission time ages the average while idle */
 
 struct ow_queue {
 	uint64_t rate_bps;
-	double limit_bytes;    /* 0 = unlimited */
-	int64_t free_ps;       /* when the link will have sent all, ps after the start */
+	double limit_bytes; /* 0 = unlimited */
+	int64_t free_ps;    /* when the link will have sent all, ps after the start */
+	uint64_t remainder; /* and this / rate_bps of a ps more */
 	/* RED only */
 	bool red;
 	double average_bytes;
-	int64_t count;         /* packets since the last drop; -1 = the average is below min_th */
+	int64_t count; /* packets since the last drop; -1 = the average is below min_th */
 };
 
 void ow_queue_init_fifo(struct ow_queue *queue, double rate_bps, double limit_bytes);

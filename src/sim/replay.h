@@ -23,7 +23,8 @@ bool ow_replay_unchanged(const struct ow_sim_options *options);
 struct ow_replay_info {
 	uint64_t packets;
 	int64_t first_ns, last_ns;
-	uint16_t linktype;
+	uint16_t linktype; /* of the first frame */
+	bool mixed;        /* there are others */
 };
 /* Reads the file once through. Fails for a file without packets. */
 int ow_replay_scan(const char *path, struct ow_replay_info *ret_info, struct ow_error *err);

@@ -5,7 +5,7 @@
 #include "sim/build.h"
 
 #define PORT_SHIFT 20011
-#define ICMP6 58
+#define ICMP6      58
 
 /* HC' = ~(~HC + ~m + m') */
 static void update16(uint8_t *check, uint16_t before, uint16_t after)
@@ -69,7 +69,10 @@ void ow_rewrite_ce(const struct ow_rewrite *packet)
 /* Where the transport checksum is, if we have it and it covers the addresses; NULL otherwise. */
 static uint8_t *l4_checksum(const struct ow_rewrite *packet)
 {
-	size_t at = packet->proto == OW_PROTO_TCP ? 16 : packet->proto == OW_PROTO_UDP ? 6 : packet->proto == ICMP6 ? 2 : 0;
+	size_t at = packet->proto == OW_PROTO_TCP   ? 16
+	            : packet->proto == OW_PROTO_UDP ? 6
+	            : packet->proto == ICMP6        ? 2
+	                                            : 0;
 	if (!packet->l4 || !at || packet->l4 + at + 2 > packet->len)
 		return NULL;
 	uint8_t *check = packet->ip + packet->l4 + at;

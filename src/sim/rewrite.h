@@ -15,9 +15,9 @@ struct ow_rewrite {
 	size_t l4;
 	uint8_t proto;
 };
-void ow_rewrite_hop(const struct ow_rewrite *packet);             /* TTL or hop limit minus one */
+void ow_rewrite_hop(const struct ow_rewrite *packet); /* TTL or hop limit minus one */
 void ow_rewrite_dscp(const struct ow_rewrite *packet, int dscp);
-void ow_rewrite_ce(const struct ow_rewrite *packet);              /* congestion experienced */
+void ow_rewrite_ce(const struct ow_rewrite *packet); /* congestion experienced */
 /* A to B the source, B to A the destination: addresses to 198.18.0.0/15 or 2001:db8:ffff::/48, ports shifted. */
 void ow_rewrite_nat(const struct ow_rewrite *packet, bool source);
 

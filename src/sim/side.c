@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The output list keeps records in the order of time. A superframe that GRO still builds stands at the place of its last
- * segment and holds back what comes after it; it is closed by the end of its train, by a segment that does not
+ * The output list keeps records in the order of time. A superframe that GRO still builds stands at the place of its
+ * last segment and holds back what comes after it; it is closed by the end of its train, by a segment that does not
  * continue it, by its size, or after a while.
  */
 #include "sim/side.h"
@@ -212,7 +212,8 @@ static bool continues(const struct ow_wire *super, const struct ow_wire *wire)
 {
 	const uint8_t *x = super->head + super->l4, *y = wire->head + wire->l4;
 	return super->direction == wire->direction && super->header_len == wire->header_len && super->ce == wire->ce &&
-	       ow_load_be32(x + 4) + super->super_len == ow_load_be32(y + 4) && ow_load_be32(x + 8) == ow_load_be32(y + 8) &&
+	       ow_load_be32(x + 4) + super->super_len == ow_load_be32(y + 4) &&
+	       ow_load_be32(x + 8) == ow_load_be32(y + 8) &&
 	       memcmp(x + 20, y + 20, wire->header_len - wire->l4 - 20u) == 0;
 }
 
@@ -221,16 +222,23 @@ static uint32_t payload_len(const struct ow_wire *wire)
 	return ow_wire_len(wire) - wire->header_len;
 }
 
-/* Appends to a superframe under construction, or begins one. */
-static void merge(struct ow_point_side *side, struct ow_wire *wire)
+static unsigned find_open(const struct ow_point_side *side, const struct ow_wire *wire)
 {
 	unsigned i = 0;
 	while (i < side->opens && !(side->open[i]->flow == wire->flow && side->open[i]->direction == wire->direction))
 		i++;
+	return i;
+}
+
+/* Appends to a superframe under construction, or begins one. */
+static void merge(struct ow_point_side *side, struct ow_wire *wire)
+{
+	unsigned i = find_open(side, wire);
 	uint32_t len = payload_len(wire);
 	if (i < side->opens) {
 		struct ow_wire *super = side->open[i];
-		if (continues(super, wire) && super->header_len + super->super_len + len <= side->options->superframe_bytes) {
+		if (continues(super, wire) &&
+		    super->header_len + super->super_len + len <= side->options->superframe_bytes) {
 			super->last->more = wire;
 			super->last = wire;
 			super->super_len += len;
@@ -263,6 +271,11 @@ static int receive(struct ow_point_side *side, struct ow_wire *wire, struct ow_e
 	}
 	if (!side->first)
 		return finish_received(side, wire, err);
+	/* As in Linux, any other packet of the flow flushes it: also a second copy, which must not come before the
+	 * first. */
+	unsigned i = find_open(side, wire);
+	if (i < side->opens)
+		close_open(side, i);
 	list_append(side, wire);
 	return drain(side, wire->time_ns, err);
 }

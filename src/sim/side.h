@@ -13,7 +13,8 @@
  */
 struct ow_point_side;
 
-/* linktype: of frames that pass unchanged, or -1 for the link of the options. The pool and the account must outlive it. */
+/* linktype: of frames that pass unchanged, or -1 for the link of the options. The pool and the account must outlive it.
+ */
 int ow_point_side_create(const struct ow_sim_options *options, enum ow_side side, int linktype, int64_t end_ns,
                          struct ow_wire_pool *pool, struct ow_account *account, struct ow_point_side **ret_side,
                          struct ow_error *err);
@@ -22,7 +23,8 @@ int ow_point_side_close(struct ow_point_side *side, struct ow_error *err);
 /* Removes the unfinished file if it was not closed. */
 void ow_point_side_free(struct ow_point_side *side);
 
-/* A packet, or a train from its first segment on, leaves here now; sets what the capture says about it on all of them. */
+/* A packet, or a train from its first segment on, leaves here now; sets what the capture says about it on all of them.
+ */
 int ow_point_side_send(struct ow_point_side *side, struct ow_wire *wire, struct ow_error *err);
 /* The packet will arrive at its time; the side owns it now. */
 int ow_point_side_expect(struct ow_point_side *side, struct ow_wire *wire, struct ow_error *err);

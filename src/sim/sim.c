@@ -67,8 +67,14 @@ static int resolve(struct ow_sim_options *options, int *ret_linktype, int64_t *r
 			return r;
 		options->start_ns = info.first_ns;
 		*ret_end_ns = info.last_ns;
-		if (ow_replay_unchanged(options))
-			*ret_linktype = info.linktype;
+		if (!ow_replay_unchanged(options))
+			return 0;
+		if (info.mixed)
+			return ow_error_set(
+				err, EINVAL,
+				"--traffic %s: frames of several link types; --a-link and --b-link make them alike",
+				options->traffic);
+		*ret_linktype = info.linktype;
 		return 0;
 	}
 	if (!options->packets)

@@ -50,13 +50,29 @@ struct ow_sim_size {
 
 /* AUTO: Ethernet, or as in the traffic file if its frames pass unchanged. */
 enum ow_sim_link {
-	OW_SIM_LINK_AUTO, OW_SIM_ETHERNET, OW_SIM_RAW, OW_SIM_SLL, OW_SIM_SLL2, OW_SIM_PPP, OW_SIM_NULL, OW_SIM_LOOP, OW_SIM_RADIOTAP,
+	OW_SIM_LINK_AUTO,
+	OW_SIM_ETHERNET,
+	OW_SIM_RAW,
+	OW_SIM_SLL,
+	OW_SIM_SLL2,
+	OW_SIM_PPP,
+	OW_SIM_NULL,
+	OW_SIM_LOOP,
+	OW_SIM_RADIOTAP,
 	OW_SIM_LINKS
 };
 
 enum ow_sim_encap_kind {
-	OW_SIM_VLAN, OW_SIM_QINQ, OW_SIM_MPLS, OW_SIM_PPPOE, OW_SIM_VXLAN, OW_SIM_GENEVE, OW_SIM_GRE, OW_SIM_IPIP,
-	OW_SIM_GTPU, OW_SIM_ENCAPS
+	OW_SIM_VLAN,
+	OW_SIM_QINQ,
+	OW_SIM_MPLS,
+	OW_SIM_PPPOE,
+	OW_SIM_VXLAN,
+	OW_SIM_GENEVE,
+	OW_SIM_GRE,
+	OW_SIM_IPIP,
+	OW_SIM_GTPU,
+	OW_SIM_ENCAPS
 };
 struct ow_sim_encap {
 	enum ow_sim_encap_kind kind;
@@ -71,55 +87,55 @@ struct ow_sim_side {
 	enum ow_sim_link link;
 	struct ow_sim_encap encap[OW_SIM_ENCAP_MAX]; /* outermost first */
 	unsigned encaps;
-	bool superframes;     /* a host with TSO and GRO: trains are one frame */
+	bool superframes; /* a host with TSO and GRO: trains are one frame */
 	bool zero_timestamps;
-	int64_t skip_ns;      /* the capture starts so much later than the traffic */
-	int64_t early_ns;     /* and ends so much before the last packet is sent */
+	int64_t skip_ns;  /* the capture starts so much later than the traffic */
+	int64_t early_ns; /* and ends so much before the last packet is sent */
 	enum ow_file_format format;
-	bool microseconds;    /* resolution of the file; false = nanoseconds */
+	bool microseconds; /* resolution of the file; false = nanoseconds */
 	bool big_endian, gzip;
-	uint32_t snaplen;     /* 0 = whole frames */
-	unsigned interfaces;  /* pcapng: interface blocks, frames go round robin; 0 = 1 */
-	int64_t tsoffset_s;   /* pcapng: if_tsoffset */
+	uint32_t snaplen;    /* 0 = whole frames */
+	unsigned interfaces; /* pcapng: interface blocks, frames go round robin; 0 = 1 */
+	int64_t tsoffset_s;  /* pcapng: if_tsoffset */
 };
 
 struct ow_sim_options {
 	uint64_t seed;
 	/* Traffic */
-	uint64_t packets;     /* on the wire, both directions together; 0 = 1 million, or the whole traffic file */
+	uint64_t packets; /* on the wire, both directions together; 0 = 1 million, or the whole traffic file */
 	double rate_pps;
-	bool constant_rate;   /* else Poisson */
-	int64_t start_ns;     /* time of the start, since the Unix epoch */
+	bool constant_rate; /* else Poisson */
+	int64_t start_ns;   /* time of the start, since the Unix epoch */
 	struct ow_sim_size size;
 	uint32_t flows;
-	double flow_skew;     /* Zipf exponent; 0 = all flows alike */
-	double tcp;           /* share of the flows that are TCP, the others are UDP */
-	double ipv6;          /* share of the flows */
-	double ipv6_extensions; /* share of the IPv6 packets */
-	double fragments;     /* share of the UDP datagrams that are cut in two */
-	double identical;     /* share of the packets that are all alike */
-	double retransmissions; /* share of the TCP segments that are sent again */
-	double reverse;       /* share of the packets that go from B to A */
-	const char *traffic;  /* capture file that gives packets and times instead of all the above; NULL = none */
-	bool ip_only;         /* leave out frames of that file that are no IP packets */
-	uint32_t mtu;         /* of the trains with superframes */
+	double flow_skew;          /* Zipf exponent; 0 = all flows alike */
+	double tcp;                /* share of the flows that are TCP, the others are UDP */
+	double ipv6;               /* share of the flows */
+	double ipv6_extensions;    /* share of the IPv6 packets */
+	double fragments;          /* share of the UDP datagrams that are cut in two */
+	double identical;          /* share of the packets that are all alike */
+	double retransmissions;    /* share of the TCP segments that are sent again */
+	double reverse;            /* share of the packets that go from B to A */
+	const char *traffic;       /* capture file that gives packets and times instead of all the above; NULL = none */
+	bool ip_only;              /* leave out frames of that file that are no IP packets */
+	uint32_t mtu;              /* of the trains with superframes */
 	uint32_t superframe_bytes; /* largest IP packet of a superframe */
 	/* The path */
 	struct ow_sim_delay delay;
 	int64_t base_delay_ns; /* added to every delay */
-	bool in_order;        /* no packet overtakes another */
+	bool in_order;         /* no packet overtakes another */
 	struct ow_sim_loss loss;
 	double duplicate;
-	uint32_t tuple[4];    /* FineComb: pre-start, post-start, pre-end, post-end packets at interval boundaries */
-	int64_t interval_ns;  /* for the tuple */
-	bool router;          /* TTL, MACs, IPv4 checksum */
-	int dscp;             /* -1 = left alone */
+	uint32_t tuple[4];   /* FineComb: pre-start, post-start, pre-end, post-end packets at interval boundaries */
+	int64_t interval_ns; /* for the tuple */
+	bool router;         /* TTL, MACs, IPv4 checksum */
+	int dscp;            /* -1 = left alone */
 	double ecn_mark;
 	bool nat;
 	/* The clocks, and what else can be wrong with a capture */
-	int64_t offset_ns;    /* B's clock is ahead by this */
-	double drift_ppb;     /* and gains this many ns a second */
-	double backwards;     /* share of the records stamped a few us too early */
+	int64_t offset_ns; /* B's clock is ahead by this */
+	double drift_ppb;  /* and gains this many ns a second */
+	double backwards;  /* share of the records stamped a few us too early */
 	struct ow_sim_side side[OW_SIDES];
 	/* Called now and then with the share done, 0..1; NULL = not wanted. */
 	void (*on_progress)(void *arg, double done);
@@ -133,14 +149,15 @@ struct ow_sim_boundary {
 struct ow_sim_truth {
 	struct ow_result direction[OW_DIRECTIONS];
 	bool has_direction[OW_DIRECTIONS];
-	uint64_t records[OW_SIDES];   /* frames written */
-	uint64_t outside[OW_SIDES];   /* wire packets in the file that the truth does not count (the other file missed them) */
+	uint64_t records[OW_SIDES];     /* frames written */
+	uint64_t outside[OW_SIDES];     /* wire packets in the file that the truth does not count (the other file missed
+	                                   them) */
 	uint64_t superframes[OW_SIDES]; /* frames that stand for more than one wire packet */
 	uint64_t retransmitted, identical, fragments;
-	uint64_t dropped;             /* losses made by a queue, out of `lost` */
-	uint64_t drifted[4];          /* FineComb: packets that changed their interval, by type */
-	int64_t first_ns, last_ns;    /* true times of the first and the last packet sent */
-	int64_t offset_ns;            /* as in the options: to be subtracted from B's timestamps */
+	uint64_t dropped;          /* losses made by a queue, out of `lost` */
+	uint64_t drifted[4];       /* FineComb: packets that changed their interval, by type */
+	int64_t first_ns, last_ns; /* true times of the first and the last packet sent */
+	int64_t offset_ns;         /* as in the options: to be subtracted from B's timestamps */
 	double drift_ppb;
 	uint64_t seed;
 };

@@ -32,11 +32,11 @@
 
 struct flow {
 	bool tcp, v6;
-	bool acked[2];          /* the last packet of this direction carried the current ack */
+	bool acked[2]; /* the last packet of this direction carried the current ack */
 	uint16_t sport, dport;
 	uint16_t ip_id[2];
 	uint32_t seq[2], ack[2];
-	struct sent {           /* last TCP segment with data, for retransmission */
+	struct sent { /* last TCP segment with data, for retransmission */
 		uint64_t marker;
 		uint32_t seq, len, offset;
 	} sent[2];
@@ -50,9 +50,9 @@ struct ow_traffic {
 	struct ow_gaps gaps;
 	struct ow_alias popularity;
 	struct flow *flows;
-	struct ow_wire_heap later;  /* packets of trains and fragments that wait for their time */
-	int64_t next_ns;            /* when the next packet, or train, begins */
-	uint64_t made;              /* packets built */
+	struct ow_wire_heap later; /* packets of trains and fragments that wait for their time */
+	int64_t next_ns;           /* when the next packet, or train, begins */
+	uint64_t made;             /* packets built */
 	uint64_t retransmitted, identical, fragments;
 	uint8_t payload[POOL_BYTES];
 };
@@ -203,8 +203,8 @@ static void send_data(struct ow_traffic *traffic, struct flow *flow, int directi
 	flow->seq[direction] += payload_len;
 	flow->ack[!direction] += payload_len;
 	flow->acked[!direction] = false;
-	flow->sent[direction] = (struct sent){content->marker, content->seq, payload_len,
-	                                      (uint32_t)(content->pool - traffic->payload)};
+	flow->sent[direction] =
+		(struct sent){content->marker, content->seq, payload_len, (uint32_t)(content->pool - traffic->payload)};
 }
 
 static void send_again(struct ow_traffic *traffic, struct flow *flow, int direction, struct ow_content *content)
@@ -263,7 +263,8 @@ static struct ow_wire *make_train(struct ow_traffic *traffic, uint32_t number, i
 		uint32_t len = i + 1 < segments ? mss : 8 + (uint32_t)ow_random_below(&traffic->random, mss - 7);
 		send_data(traffic, flow, direction, &content, len);
 		content.push = i + 1 == segments;
-		struct ow_wire *wire = new_packet(traffic, number, direction, traffic->next_ns + (int64_t)i * BACK_TO_BACK_NS);
+		struct ow_wire *wire =
+			new_packet(traffic, number, direction, traffic->next_ns + (int64_t)i * BACK_TO_BACK_NS);
 		if (!wire)
 			return NULL;
 		ow_build_tcp(wire, &ends, &content);
@@ -290,7 +291,9 @@ static struct ow_wire *make_identical(struct ow_traffic *traffic, int direction)
 {
 	const struct flow flow = {.sport = 5000, .dport = 161};
 	struct ow_ends ends;
-	struct ow_content content = {.dont_fragment = true, .marker = UINT64_MAX, .pool = traffic->payload,
+	struct ow_content content = {.dont_fragment = true,
+	                             .marker = UINT64_MAX,
+	                             .pool = traffic->payload,
 	                             .payload_len = IDENTICAL_PAYLOAD};
 	flow_ends(&flow, 0xfffffe, direction, &ends);
 	struct ow_wire *wire = new_packet(traffic, IDENTICAL_FLOW, direction, traffic->next_ns);

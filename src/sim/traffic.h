@@ -7,17 +7,24 @@
 #include "sim/wire.h"
 
 /* The independent random streams of a run: changing one model leaves what the others draw alone. */
-enum ow_stream { OW_STREAM_TIME, OW_STREAM_TRAFFIC, OW_STREAM_PAYLOAD, OW_STREAM_PATH, OW_STREAM_PATH_REVERSE,
-                 OW_STREAM_STAMP_A, OW_STREAM_STAMP_B };
+enum ow_stream {
+	OW_STREAM_TIME,
+	OW_STREAM_TRAFFIC,
+	OW_STREAM_PAYLOAD,
+	OW_STREAM_PATH,
+	OW_STREAM_PATH_REVERSE,
+	OW_STREAM_STAMP_A,
+	OW_STREAM_STAMP_B
+};
 void ow_stream_seed(struct ow_random *random, uint64_t seed, enum ow_stream stream);
 
 /* When packets are sent: ns after the start, in order. A copy of it runs ahead of it. */
 struct ow_gaps {
 	struct ow_random random;
-	double gap_ns;    /* mean */
+	double gap_ns; /* mean */
 	bool constant;
 	uint64_t count;
-	int64_t fine;     /* 1/256 ns, so that no floating-point sum grows with the run */
+	int64_t fine; /* 1/256 ns, so that no floating-point sum grows with the run */
 };
 void ow_gaps_init(struct ow_gaps *gaps, const struct ow_sim_options *options);
 int64_t ow_gaps_next(struct ow_gaps *gaps);

@@ -43,7 +43,8 @@ static void put_truth(FILE *out, const struct ow_sim_truth *truth)
 	else
 		fputs("null", out);
 	fprintf(out, ",\n  \"seed\": %" PRIu64, truth->seed);
-	fprintf(out, ",\n  \"clock\": {\"offset_ns\": %" PRId64 ", \"drift_ppb\": %.17g}", truth->offset_ns, truth->drift_ppb);
+	fprintf(out, ",\n  \"clock\": {\"offset_ns\": %" PRId64 ", \"drift_ppb\": %.17g}", truth->offset_ns,
+	        truth->drift_ppb);
 	fprintf(out, ",\n  \"first_ns\": %" PRId64 ",\n  \"last_ns\": %" PRId64, truth->first_ns, truth->last_ns);
 	put_sides(out, "records", truth->records);
 	put_sides(out, "outside", truth->outside);

@@ -14,14 +14,12 @@
 
 /* Room for the headers in front: the largest tunnel is 50 bytes, the largest link header 60. */
 #define HEADROOM 512
-/* The largest superframe (see the check of superframe_bytes), a whole frame of a capture file, and padding. */
-#define BODY_MAX (512 * 1024)
 
-#define ETHERTYPE_IP4  0x0800
-#define ETHERTYPE_IP6  0x86dd
-#define ETHERTYPE_VLAN 0x8100
-#define ETHERTYPE_QINQ 0x88a8
-#define ETHERTYPE_MPLS 0x8847
+#define ETHERTYPE_IP4   0x0800
+#define ETHERTYPE_IP6   0x86dd
+#define ETHERTYPE_VLAN  0x8100
+#define ETHERTYPE_QINQ  0x88a8
+#define ETHERTYPE_MPLS  0x8847
 #define ETHERTYPE_PPPOE 0x8864
 /* Shorter Ethernet frames are padded, without the checksum that captures do not show. */
 #define ETHERNET_MIN 60
@@ -30,16 +28,16 @@ struct ow_view {
 	const struct ow_sim_options *options;
 	const struct ow_sim_side *side;
 	bool is_b;
-	uint16_t outer_id;      /* IP id of the tunnels' packets */
-	uint8_t buffer[HEADROOM + BODY_MAX + ETHERNET_MIN];
+	uint16_t outer_id; /* IP id of the tunnels' packets */
+	uint8_t buffer[HEADROOM + OW_VIEW_MAX + ETHERNET_MIN];
 };
 
 /* The frame under construction: start .. end, and the ethertype of what start points to. */
 struct frame {
 	uint8_t *start, *end;
 	uint16_t type;
-	bool forward;           /* A to B */
-	bool far;               /* MACs of the other side of a router */
+	bool forward; /* A to B */
+	bool far;     /* MACs of the other side of a router */
 };
 
 int ow_view_create(const struct ow_sim_options *options, enum ow_side side, struct ow_view **ret_view)
@@ -218,8 +216,8 @@ static void push_cooked(struct frame *frame, bool received, bool second)
 static void push_radiotap(struct frame *frame, uint16_t sequence)
 {
 	uint8_t *p = push(frame, 8 + 24 + 8);
-	static const uint8_t head[40] = {[2] = 8, [8] = 0x08, [9] = 0x02, [12] = 2, [17] = 2, [18] = 2, [23] = 1, [24] = 2,
-	                                 [29] = 3, [32] = 0xaa, [33] = 0xaa, [34] = 0x03};
+	static const uint8_t head[40] = {[2] = 8,  [8] = 0x08, [9] = 0x02, [12] = 2,    [17] = 2,    [18] = 2,
+	                                 [23] = 1, [24] = 2,   [29] = 3,   [32] = 0xaa, [33] = 0xaa, [34] = 0x03};
 	memcpy(p, head, sizeof head);
 	p[30] = (uint8_t)(sequence << 4);
 	p[31] = (uint8_t)(sequence >> 4);
@@ -269,8 +267,9 @@ static void push_link(struct ow_view *view, struct frame *frame, bool received, 
 uint16_t ow_link_linktype(enum ow_sim_link link)
 {
 	static const uint16_t linktype[OW_SIM_LINKS] = {
-		[OW_SIM_LINK_AUTO] = 1, [OW_SIM_ETHERNET] = 1, [OW_SIM_RAW] = 101, [OW_SIM_SLL] = 113,  [OW_SIM_SLL2] = 276,
-		[OW_SIM_PPP] = 9,      [OW_SIM_NULL] = 0,  [OW_SIM_LOOP] = 108, [OW_SIM_RADIOTAP] = 127,
+		[OW_SIM_LINK_AUTO] = 1, [OW_SIM_ETHERNET] = 1, [OW_SIM_RAW] = 101,
+		[OW_SIM_SLL] = 113,     [OW_SIM_SLL2] = 276,   [OW_SIM_PPP] = 9,
+		[OW_SIM_NULL] = 0,      [OW_SIM_LOOP] = 108,   [OW_SIM_RADIOTAP] = 127,
 	};
 	return linktype[link];
 }
@@ -321,7 +320,8 @@ static void rewrite(const struct ow_view *view, const struct ow_wire *wire, cons
 void ow_view_frame(struct ow_view *view, const struct ow_wire *wire, bool received, const uint8_t **ret_data,
                    uint32_t *ret_len)
 {
-	struct frame frame = {.start = view->buffer + HEADROOM, .forward = wire->direction == OW_A_TO_B,
+	struct frame frame = {.start = view->buffer + HEADROOM,
+	                      .forward = wire->direction == OW_A_TO_B,
 	                      .far = view->is_b && view->options->router};
 	if (wire->more) {
 		frame.end = gather(wire, frame.start);
@@ -351,13 +351,17 @@ int ow_view_check(const struct ow_sim_side *side, const char *name, struct ow_er
 		enum ow_sim_encap_kind kind = side->encap[i].kind, before = i ? side->encap[i - 1].kind : OW_SIM_ENCAPS;
 		if (kind >= OW_SIM_VXLAN) {
 			if (side->superframes)
-				return ow_error_set(err, EINVAL, "--%s-encap: a tunnel and --superframes do not go together", name);
-			link = kind == OW_SIM_VXLAN || kind == OW_SIM_GENEVE ? OW_SIM_ETHERNET : kind == OW_SIM_GRE ? OW_SIM_SLL : OW_SIM_RAW;
+				return ow_error_set(err, EINVAL,
+				                    "--%s-encap: a tunnel and --superframes do not go together", name);
+			link = kind == OW_SIM_VXLAN || kind == OW_SIM_GENEVE ? OW_SIM_ETHERNET
+			       : kind == OW_SIM_GRE                          ? OW_SIM_SLL
+			                                                     : OW_SIM_RAW;
 			continue;
 		}
 		bool mpls = kind == OW_SIM_MPLS;
-		bool bad = link == OW_SIM_RAW || link == OW_SIM_NULL || link == OW_SIM_LOOP || (link == OW_SIM_PPP && !mpls) ||
-		           (before == OW_SIM_MPLS && !mpls) || (before == OW_SIM_PPPOE && !mpls);
+		bool bad = link == OW_SIM_RAW || link == OW_SIM_NULL || link == OW_SIM_LOOP ||
+		           (link == OW_SIM_PPP && !mpls) || (before == OW_SIM_MPLS && !mpls) ||
+		           (before == OW_SIM_PPPOE && !mpls);
 		if (bad)
 			return ow_error_set(err, EINVAL, "--%s-encap: %s has no place there", name, names[kind]);
 	}

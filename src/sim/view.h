@@ -9,6 +9,9 @@
  * How a measurement point sees a packet: as one frame, with what the path changed (router, marks, NAT), the tags and
  * tunnels of that point and its link layer.
  */
+/* The most bytes of a packet or superframe. */
+#define OW_VIEW_MAX (512 * 1024)
+
 struct ow_view;
 int ow_view_create(const struct ow_sim_options *options, enum ow_side side, struct ow_view **ret_view);
 void ow_view_free(struct ow_view *view);

@@ -191,5 +191,5 @@ uint16_t ow_sum_fold(uint64_t sum)
 {
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~(sum << 8 | sum >> 8);
+	return (uint16_t) ~(sum << 8 | sum >> 8);
 }

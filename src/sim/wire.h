@@ -13,33 +13,33 @@
 #define OW_WIRE_HEAD 144
 
 struct ow_wire {
-	struct ow_wire *next, *prev;  /* in a side's output list; next also in the free list */
-	struct ow_wire *more;         /* the next segment of the superframe that begins with this packet */
-	struct ow_wire *last;         /* of the first segment: the last one */
-	int64_t time_ns;              /* true time at the side where it is now */
-	int64_t stamp_ns;             /* time that the sending side stored */
-	uint64_t order;               /* number of its record among those sent in its direction */
-	uint64_t number;              /* ties of time are broken by this */
+	struct ow_wire *next, *prev; /* in a side's output list; next also in the free list */
+	struct ow_wire *more;        /* the next segment of the superframe that begins with this packet */
+	struct ow_wire *last;        /* of the first segment: the last one */
+	int64_t time_ns;             /* true time at the side where it is now */
+	int64_t stamp_ns;            /* time that the sending side stored */
+	uint64_t order;              /* number of its record among those sent in its direction */
+	uint64_t number;             /* ties of time are broken by this */
 	uint32_t flow;
 	uint8_t direction;
-	bool frame;                   /* the bytes are a whole link frame, not an IP packet */
-	bool copy;                    /* a duplicate made by the network */
-	bool sent_covered;            /* the sending side's capture holds it */
-	bool data;                    /* a TCP segment that GRO may merge */
-	bool train_end;               /* no segment of the train follows */
-	bool ce;                      /* congestion was marked on the way */
-	bool open;                    /* GRO may still append to it */
-	bool received;                /* in the output list: arrived here (else sent from here) */
-	uint16_t segments;            /* of a train that begins here: number of segments, else 1 */
-	uint16_t l4;                  /* offset of the transport header in head; 0 = none (later fragment, not captured) */
-	uint8_t proto;                /* IP protocol of it */
-	uint16_t header_len;          /* IP and transport headers */
-	uint16_t head_len;            /* valid bytes of head, at least header_len */
-	uint32_t super_len;           /* payload bytes of the superframe so far */
+	bool frame;          /* the bytes are a whole link frame, not an IP packet */
+	bool copy;           /* a duplicate made by the network */
+	bool sent_covered;   /* the sending side's capture holds it */
+	bool data;           /* a TCP segment that GRO may merge */
+	bool train_end;      /* no segment of the train follows */
+	bool ce;             /* congestion was marked on the way */
+	bool open;           /* GRO may still append to it */
+	bool received;       /* in the output list: arrived here (else sent from here) */
+	uint16_t segments;   /* of a train that begins here: number of segments, else 1 */
+	uint16_t l4;         /* offset of the transport header in head; 0 = none (later fragment, not captured) */
+	uint8_t proto;       /* IP protocol of it */
+	uint16_t header_len; /* IP and transport headers */
+	uint16_t head_len;   /* valid bytes of head, at least header_len */
+	uint32_t super_len;  /* payload bytes of the superframe so far */
 	const uint8_t *body;
 	uint32_t body_len;
-	uint32_t missing;             /* bytes that were on the wire but not in the traffic file */
-	uint8_t *owned;               /* storage of the body where it is not in the pool */
+	uint32_t missing; /* bytes that were on the wire but not in the traffic file */
+	uint8_t *owned;   /* storage of the body where it is not in the pool */
 	uint32_t owned_size;
 	uint8_t head[OW_WIRE_HEAD];
 };
@@ -66,7 +66,7 @@ struct ow_wire_heap {
 		int64_t time_ns;
 		uint64_t number;
 		struct ow_wire *wire;
-	} *entry;
+	} * entry;
 	size_t count, size;
 };
 int ow_wire_heap_push(struct ow_wire_heap *heap, struct ow_wire *wire);

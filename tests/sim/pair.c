@@ -45,7 +45,8 @@ static bool from_client(const struct ow_packet *packet)
 	return ip[8 + 5] == 0x0a || ip[8 + 5] == 0xff;
 }
 
-static void read_packet(struct pair *pair, int side, const struct ow_frame *frame, const struct ow_packet *packet, uint32_t mss)
+static void read_packet(struct pair *pair, int side, const struct ow_frame *frame, const struct ow_packet *packet,
+                        uint32_t mss)
 {
 	pair->bad_checksums += !checksums_right(packet);
 	struct seen seen = {.record = frame->number, .time_ns = frame->time_ns, .reverse = !from_client(packet)};
@@ -55,10 +56,14 @@ static void read_packet(struct pair *pair, int side, const struct ow_frame *fram
 	if (payload)
 		payload += packet->proto == 6 ? (size_t)(packet->l4[12] >> 4) * 4 : 8;
 	else
-		payload = packet->ip + (packet->version == 4 ? 20 : 48); /* a later fragment */
+		payload = packet->ip + (packet->version == 4 ? 20
+		                        : packet->ip[6] == 0 ? 64
+		                                             : 48); /* a later fragment */
 	do {
-		const uint8_t *end = mss && packet->proto == 6 && payload + mss < packet->end ? payload + mss : packet->end;
-		seen.marker = end - payload >= 8 ? (uint64_t)ow_load_be32(payload) << 32 | ow_load_be32(payload + 4) : 0;
+		const uint8_t *end =
+			mss && packet->proto == 6 && payload + mss < packet->end ? payload + mss : packet->end;
+		seen.marker =
+			end - payload >= 8 ? (uint64_t)ow_load_be32(payload) << 32 | ow_load_be32(payload + 4) : 0;
 		add(pair, side, &seen);
 		seen.piece++;
 		payload = end;
@@ -185,7 +190,8 @@ void pair_result(const struct pair *pair, enum ow_direction direction, int64_t o
 	result.reordered = count_reordered(arrivals, result.matched);
 	result.delay.samples = result.matched;
 	result.delay.mean_ns = (double)(sum / (long double)result.matched);
-	result.delay.stddev_ns = sqrt((double)(squares / (long double)result.matched) - result.delay.mean_ns * result.delay.mean_ns);
+	result.delay.stddev_ns =
+		sqrt((double)(squares / (long double)result.matched) - result.delay.mean_ns * result.delay.mean_ns);
 	free(s);
 	free(r);
 	free(arrivals);

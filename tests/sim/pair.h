@@ -6,15 +6,16 @@
 #include "sim/sim.h"
 #include <stddef.h>
 
-/* Runs the simulator into temporary files, reads them back, and recomputes the truth from the markers in the payloads. */
+/* Runs the simulator into temporary files, reads them back, and recomputes the truth from the markers in the payloads.
+ */
 
 struct seen {
-	uint64_t marker;   /* 0 = none */
-	uint64_t record;   /* number of the frame */
+	uint64_t marker; /* 0 = none */
+	uint64_t record; /* number of the frame */
 	int64_t time_ns;
-	bool reverse;      /* B to A, after the addresses */
+	bool reverse; /* B to A, after the addresses */
 	uint8_t ttl, class;
-	uint32_t piece;    /* place in a superframe */
+	uint32_t piece; /* place in a superframe */
 };
 
 struct pair {
