@@ -105,7 +105,7 @@ void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event)
 	char row[ROW_MAX], *p = row;
 	p = put_text(p, fate_name[event->fate]);
 	*p++ = ',';
-	if (event->fate != OW_FATE_UNCLASSIFIED)
+	if (event->fate != OW_FATE_UNCLASSIFIED && event->direction < OW_DIRECTIONS)
 		p = put_text(p, direction_name[event->direction]);
 	*p++ = ',';
 	*p++ = event->ambiguous ? '1' : '0';
@@ -120,7 +120,8 @@ void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event)
 			p = put_signed(p, event->time_ns[side]);
 	}
 	*p++ = ',';
-	if (event->fate == OW_FATE_MATCHED) {
+	/* An uncertain delay is no delay: whoever wants it can subtract the times. */
+	if (event->fate == OW_FATE_MATCHED && !event->ambiguous) {
 		int64_t later = event->time_ns[event->direction == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A];
 		int64_t sooner = event->time_ns[event->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B];
 		/* Stamps from a file may be anything: wrap rather than overflow. */

@@ -103,13 +103,13 @@ static int add_sample(struct track *track, int64_t time_ns, int64_t delay_ns, ui
 
 int ow_plot_add(struct ow_plot *plot, const struct ow_packet_event *event)
 {
+	if (event->fate != OW_FATE_LOST && event->fate != OW_FATE_MATCHED)
+		return 0;
 	enum ow_side sender = event->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
 	struct track *track = &plot->track[event->direction];
 	int64_t sent_ns = event->time_ns[sender];
 	if (event->fate == OW_FATE_LOST)
 		return ow_timeline_add_lost(track->timeline, sent_ns, event->packets);
-	if (event->fate != OW_FATE_MATCHED)
-		return 0;
 	if (event->ambiguous)
 		return ow_timeline_add_unmeasured(track->timeline, sent_ns, event->packets);
 	int64_t delay_ns = (int64_t)((uint64_t)event->time_ns[!sender] - (uint64_t)sent_ns);

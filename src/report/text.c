@@ -196,7 +196,7 @@ static void put_counters(const struct style *style, const struct ow_result *resu
 	            : result->duplicated ? "never sent, duplicates included"
 	                                 : "never sent");
 	put_counter(style, "ambiguous", result->ambiguous, width,
-	            result->ambiguous ? "identical packets, no delay taken" : "");
+	            result->ambiguous ? "delay uncertain, not taken" : "");
 	*note = 0;
 	if (result->reordered && result->received)
 		snprintf(note, sizeof note, "%s", share_text(result->reordered, result->received, share));

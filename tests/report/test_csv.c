@@ -48,8 +48,9 @@ static void every_fate(void **state)
 	                                {1000, 5410},    1,         60,    &flow};
 	check(&event, "matched,a_to_b,0,1,2,1000,5410,4410,1,60,17,10.0.0.1,65535,192.168.255.20,53\n");
 	event.direction = OW_B_TO_A;
+	check(&event, "matched,b_to_a,0,1,2,1000,5410,-4410,1,60,17,10.0.0.1,65535,192.168.255.20,53\n");
 	event.ambiguous = true;
-	check(&event, "matched,b_to_a,1,1,2,1000,5410,-4410,1,60,17,10.0.0.1,65535,192.168.255.20,53\n");
+	check(&event, "matched,b_to_a,1,1,2,1000,5410,,1,60,17,10.0.0.1,65535,192.168.255.20,53\n");
 	event.fate = OW_FATE_LOST;
 	event.ambiguous = false;
 	event.number[OW_SIDE_A] = 0;
@@ -64,6 +65,9 @@ static void every_fate(void **state)
 	check(&event, "extra,b_to_a,0,,2,,5410,,44,60,,,,,\n");
 	event.fate = OW_FATE_OUTSIDE;
 	check(&event, "outside,b_to_a,0,,2,,5410,,44,60,,,,,\n");
+	/* Of a flow that never matched. */
+	event.direction = OW_DIRECTIONS;
+	check(&event, "outside,,0,,2,,5410,,44,60,,,,,\n");
 }
 
 static void other_addresses(void **state)
@@ -85,10 +89,10 @@ static void longest_row(void **state)
 	memset(flow.src, 0xaa, sizeof flow.src);
 	memset(flow.dst, 0xbb, sizeof flow.dst);
 	struct ow_packet_event event = {
-		OW_FATE_MATCHED, OW_A_TO_B,  true, OW_SIDE_A, {UINT64_MAX, UINT64_MAX}, {INT64_MIN, INT64_MIN + 1},
+		OW_FATE_MATCHED, OW_A_TO_B,  false, OW_SIDE_A, {UINT64_MAX, UINT64_MAX}, {INT64_MIN, INT64_MIN + 1},
 		UINT32_MAX,      UINT32_MAX, &flow};
 	check(&event,
-	      "matched,a_to_b,1,18446744073709551615,18446744073709551615,-9223372036854775808,-9223372036854775807,1,"
+	      "matched,a_to_b,0,18446744073709551615,18446744073709551615,-9223372036854775808,-9223372036854775807,1,"
 	      "4294967295,4294967295,255,aaaa:aaaa:aaaa:aaaa:aaaa:aaaa:aaaa:aaaa,65535,"
 	      "bbbb:bbbb:bbbb:bbbb:bbbb:bbbb:bbbb:bbbb,65535\n");
 }
