@@ -6,9 +6,9 @@
 
 /*
  * What makes a packet the same packet at both points (design: packet identity). The 64-bit id hashes the IP packet
- * without what routers change: TTL, DSCP and ECN, checksums, IPv4 options, IPv6 flow label, hop-by-hop and routing
- * headers, the options of TCP SYNs (MSS clamping). Level nat also leaves out addresses and ports. Level frame takes the
- * bytes as they are.
+ * without what routers change: TTL, DSCP and ECN, checksums, DF and IPv4 options, IPv6 flow label, hop-by-hop and
+ * routing headers, the options of TCP SYNs (MSS clamping). Level nat also leaves out addresses and ports. Level frame
+ * takes the bytes as they are, Ethernet padded to its minimum. identity.c lists every field.
  */
 struct ow_identity {
 	enum ow_level level; /* IP, NAT or FRAME (not AUTO) */

@@ -11,7 +11,10 @@ static uint16_t load_le16(const uint8_t *p)
 	return (uint16_t)(p[0] | p[1] << 8);
 }
 
-/* BSD loopback: the address family in either byte order. AF_INET6 is 10 on Linux, 24, 26, 28 or 30 elsewhere. */
+/*
+ * BSD loopback: the address family in either byte order. AF_INET6 is 10 on Linux, 23 on Windows, 24, 26, 28 or 30
+ * elsewhere.
+ */
 static enum ow_layer loopback(struct ow_walk *w)
 {
 	if (!ow_walk_has(w, 4))
@@ -23,6 +26,7 @@ static enum ow_layer loopback(struct ow_walk *w)
 	switch (family) {
 	case 2:
 	case 10:
+	case 23:
 	case 24:
 	case 26:
 	case 28:
@@ -174,6 +178,39 @@ static enum ow_layer erf_record(struct ow_walk *w)
 	}
 }
 
+/* IP over InfiniBand: 40 bytes of addresses, ethertype 2, 0 2 */
+static enum ow_layer infiniband(struct ow_walk *w)
+{
+	if (!ow_walk_has(w, 44))
+		return OW_LAYER_SHORT;
+	w->type = ow_load_be16(w->p + 40);
+	ow_walk_skip(w, 44);
+	return w->type <= 1500 ? OW_LAYER_NOT_IP : OW_LAYER_TYPE;
+}
+
+/* Frame relay (RFC 2427): address 2, control 03, [pad 0], what follows 1 */
+static enum ow_layer frame_relay(struct ow_walk *w)
+{
+	if (!ow_walk_has(w, 5))
+		return OW_LAYER_SHORT;
+	if ((w->p[0] & 1) || !(w->p[1] & 1) || w->p[2] != 0x03)
+		return OW_LAYER_NOT_IP;
+	ow_walk_skip(w, w->p[3] == 0 ? 4 : 3);
+	uint8_t next = w->p[0];
+	ow_walk_skip(w, 1);
+	if (next == 0xcc || next == 0x8e)
+		return OW_LAYER_IP;
+	if (next != 0x80) /* SNAP: OUI 3, ethertype 2 */
+		return OW_LAYER_NOT_IP;
+	if (!ow_walk_has(w, 5))
+		return OW_LAYER_SHORT;
+	w->type = ow_load_be16(w->p + 3);
+	if (w->p[0] | w->p[1] | w->p[2] || w->type <= 1500)
+		return OW_LAYER_NOT_IP;
+	ow_walk_skip(w, 5);
+	return OW_LAYER_TYPE;
+}
+
 /* Ethernet whose switch tag of n bytes stands between addresses and type. */
 static enum ow_layer switch_tag(struct ow_walk *w, uint32_t n)
 {
@@ -239,6 +276,10 @@ static enum ow_layer link_layer(struct ow_walk *w, uint32_t linktype)
 		return fddi(w);
 	case 11: /* ATM, RFC 1483 */
 		return OW_LAYER_LLC;
+	case 107:
+		return frame_relay(w);
+	case 242:
+		return infiniband(w);
 	case 109: /* OpenBSD enc: family 4, SPI 4, flags 4 */
 		return ow_walk_over(w, 12, OW_LAYER_IP);
 	case 117:

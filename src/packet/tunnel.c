@@ -107,14 +107,16 @@ static enum ow_layer vxlan(struct ow_walk *w)
 	return layer_after(w, 8, OW_LAYER_ETHERNET);
 }
 
-/* VXLAN with P = 4 in the flags: byte 3 names the payload. */
+/* VXLAN where byte 3 names the payload; some senders forget the flag (P = 4) that says so. */
 static enum ow_layer vxlan_gpe(struct ow_walk *w)
 {
 	if (!ow_walk_has(w, 8))
 		return too_few(w);
-	if (!(w->p[0] & 4))
-		return vxlan(w);
+	if (!(w->p[0] & 0x0c))
+		return OW_LAYER_NONE;
 	switch (w->p[3]) {
+	case 0:
+		return vxlan(w);
 	case 1:
 		return ip_after(w, 8, 4);
 	case 2:
