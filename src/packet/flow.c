@@ -39,12 +39,12 @@ static bool has_ports(uint8_t proto)
 }
 
 /* Keys are read and written word by word: loads that are wider than the stores before them stall for 15 ns. */
-static inline uint64_t key_word(const struct ow_flow_key *key, unsigned i)
+static inline uint64_t key_word(const struct ow_flow_key *key, size_t i)
 {
 	return ow_load_le64((const uint8_t *)key + 8 * i);
 }
 
-static inline void set_key_word(struct ow_flow_key *key, unsigned i, uint64_t word)
+static inline void set_key_word(struct ow_flow_key *key, size_t i, uint64_t word)
 {
 	memcpy((uint8_t *)key + 8 * i, &word, sizeof word);
 }

@@ -64,7 +64,7 @@ void ow_identity_seed(struct ow_identity *identity, uint64_t seed)
 	identity->key = ow_random_u64(&random);
 }
 
-static inline uint64_t secret(const struct ow_identity *identity, unsigned i)
+static inline uint64_t secret(const struct ow_identity *identity, size_t i)
 {
 	return ow_load_le64(identity->secret + 8 * i);
 }
@@ -74,7 +74,7 @@ static inline uint64_t hash_bytes(const struct ow_identity *identity, const uint
 	return XXH3_64bits_withSecret(p, len, identity->secret, sizeof identity->secret);
 }
 
-static inline uint64_t hash_pair(const struct ow_identity *identity, const uint8_t *p, unsigned i)
+static inline uint64_t hash_pair(const struct ow_identity *identity, const uint8_t *p, size_t i)
 {
 	return ow_mum64(ow_load_le64(p) ^ secret(identity, i), ow_load_le64(p + 8) ^ secret(identity, i + 1));
 }

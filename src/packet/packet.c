@@ -17,7 +17,7 @@ static __attribute__((noinline)) uint32_t jumbo_length(const uint8_t *ip, const 
 {
 	if (ip[6] != 0 || end - ip < 48)
 		return 0;
-	const uint8_t *p = ip + IPV6_HEADER + 2, *stop = ip + IPV6_HEADER + (ip[IPV6_HEADER + 1] + 1u) * 8;
+	const uint8_t *p = ip + IPV6_HEADER + 2, *stop = ip + IPV6_HEADER + ((size_t)ip[IPV6_HEADER + 1] + 1) * 8;
 	if (stop > end)
 		stop = end;
 	while (p < stop) {
