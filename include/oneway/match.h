@@ -78,6 +78,7 @@ struct ow_match_report {
 	bool inner, segments;
 	enum ow_clock_method clock;
 	int64_t offset_ns;       /* what was added to B's timestamps */
+	double drift_ppb; /* what B's clock gains on A's, corrected for with an estimated clock; 0 = none seen */
 	int64_t window_ns;       /* the waiting time used */
 	struct ow_result direction[OW_DIRECTIONS];
 	bool has_direction[OW_DIRECTIONS]; /* B to A: false when no packet went that way */

@@ -29,7 +29,7 @@ static void on_progress(void *arg)
 	double done = 0, size = 0;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		struct ow_reader *reader = m->pass.tap[side].reader;
-		done += (double)ow_reader_position(reader);
+		done += (double)m->pass.position[side];
 		size += (double)ow_reader_info(reader)->size_bytes;
 	}
 	double expected = m->options.on_packet || m->options.interval_ns ? 2 : 1;
@@ -70,6 +70,19 @@ static int64_t clock_correction(const struct ow_pass *p)
 	return ab.samples ? -ab.min_ns : ba.samples ? ba.min_ns : 0;
 }
 
+/* A drift makes the shift change with B's time; it stays what it is at the start. */
+static bool correct_drift(struct ow_match *m)
+{
+	struct ow_pass *p = &m->pass;
+	if (!ow_drift_estimate(&p->drift, &m->drift_ppb))
+		return false;
+	p->plan.drift = -m->drift_ppb / 1e9;
+	p->plan.drift_from_ns = p->tap[OW_SIDE_B].facts.first_ns;
+	/* The delays by which identical packets were told apart hold no more. */
+	p->plan.expects[OW_A_TO_B] = p->plan.expects[OW_B_TO_A] = false;
+	return true;
+}
+
 static uint64_t unmatched(const struct ow_pass *p, enum ow_side side)
 {
 	uint64_t matched = p->tally[OW_A_TO_B].matched + p->tally[OW_B_TO_A].matched;
@@ -83,6 +96,12 @@ static bool superframes_likely(const struct ow_pass *p)
 	       unmatched(p, OW_SIDE_A) && unmatched(p, OW_SIDE_B);
 }
 
+static void learn_segments(struct ow_pass *p)
+{
+	const uint32_t longest[OW_SIDES] = {p->tap[OW_SIDE_A].facts.longest_tcp, p->tap[OW_SIDE_B].facts.longest_tcp};
+	ow_pieces_learn(&p->pieces, longest);
+}
+
 /* Matched bytes of TCP data cannot be told without cutting; so compare what stays unmatched, in frames. */
 static int try_segments(struct ow_match *m, struct ow_error *err)
 {
@@ -94,7 +113,7 @@ static int try_segments(struct ow_match *m, struct ow_error *err)
 		return r;
 	uint64_t after = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
 	if ((double)before > SEGMENTS_GAIN * (double)after) {
-		ow_pass_learn_segments(p);
+		learn_segments(p);
 		return run(m, err);
 	}
 	p->plan.identity.segments = false;
@@ -112,6 +131,11 @@ static bool improve(struct ow_match *m)
 	}
 	if (p->miscounted)
 		return true;
+	if (m->options.clock == OW_CLOCK_ESTIMATED && !m->drift_settled) {
+		m->drift_settled = true;
+		if (correct_drift(m))
+			return true;
+	}
 	if (m->options.clock == OW_CLOCK_ESTIMATED && !m->clock_settled) {
 		int64_t correction = clock_correction(p);
 		m->clock_settled = true;
@@ -130,7 +154,7 @@ static int run_until_settled(struct ow_match *m, struct ow_error *err)
 	if (r < 0 || m->options.segments == OW_OFF || m->pass.plan.identity.level == OW_LEVEL_FRAME)
 		return r;
 	if (m->options.segments == OW_ON) {
-		ow_pass_learn_segments(&m->pass);
+		learn_segments(&m->pass);
 		r = run(m, err);
 	} else if (superframes_likely(&m->pass)) {
 		r = try_segments(m, err);
@@ -189,6 +213,7 @@ static void fill_report(struct ow_match *m)
 	report->segments = p->plan.identity.segments;
 	report->clock = m->options.clock;
 	report->offset_ns = p->plan.offset_ns;
+	report->drift_ppb = p->plan.drift != 0 ? m->drift_ppb : 0;
 	report->window_ns = p->plan.window_ns;
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		ow_tally_result(&p->tally[d], &report->direction[d]);

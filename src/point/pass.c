@@ -4,12 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define PREFETCH_AHEAD 12    /* records between loading a hash bucket and using it */
-#define PLAIN_MTU      1500u /* Ethernet */
-#define PLAIN_LEAST    1000u /* a wire whose longest packets are shorter is not believed in */
-#define JUMBOS_MANY    8     /* so many of one length do not come from superframes that happen to end there */
-#define PROGRESS_EVERY 256   /* batches between two calls of progress */
+#define PREFETCH_AHEAD     12      /* records between loading a hash bucket and using it */
+#define THREADS_FROM_BYTES 4000000 /* of both captures: below, threads cost more than they bring */
+#define PROGRESS_EVERY     256     /* batches between two calls of progress */
 
 int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options)
 {
@@ -23,120 +22,13 @@ int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options)
 
 void ow_pass_done(struct ow_pass *pass)
 {
-	for (unsigned side = 0; side < OW_SIDES; side++) {
+	for (unsigned side = 0; side < OW_SIDES; side++)
 		ow_tap_close(&pass->tap[side]);
-		free(pass->pieces[side]);
-	}
+	ow_pieces_done(&pass->pieces);
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
 		ow_tally_done(&pass->tally[d]);
 	ow_directions_free(pass->directions);
 	free(pass->edge);
-}
-
-/* -- superframes -------------------------------------------------------------------------------------------------- */
-
-static struct ow_flow_pieces *pieces_of(struct ow_pass *p, enum ow_side side, uint32_t flow)
-{
-	if (flow >= p->pieces_room[side]) {
-		uint32_t room = p->pieces_room[side] ? p->pieces_room[side] : 64;
-		while (room <= flow)
-			room *= 2;
-		struct ow_flow_pieces *grown = realloc(p->pieces[side], room * sizeof *grown);
-		if (!grown) {
-			p->failed = -ENOMEM;
-			return NULL;
-		}
-		memset(grown + p->pieces_room[side], 0, (room - p->pieces_room[side]) * sizeof *grown);
-		p->pieces[side] = grown;
-		p->pieces_room[side] = room;
-	}
-	return &p->pieces[side][flow];
-}
-
-/* How many packets of the wire a record stands for. */
-static uint32_t wire_packets(struct ow_pass *p, enum ow_side side, const struct ow_record *record)
-{
-	if (!record->len)
-		return 1;
-	const struct ow_flow_pieces *f = pieces_of(p, side, record->flow);
-	return f && f->wire ? (record->len + f->wire - 1) / f->wire : 1;
-}
-
-static bool fills_jumbo(uint32_t packet)
-{
-	return packet >= OW_JUMBO_LEAST && packet <= OW_JUMBO_MOST;
-}
-
-static void note_piece(struct ow_pass *p, enum ow_side side, const struct ow_record *record)
-{
-	struct ow_flow_pieces *f = pieces_of(p, side, record->flow);
-	if (!f)
-		return;
-	if (record->len > f->longest)
-		f->longest = record->len;
-	if (record->bytes <= PLAIN_MTU && record->bytes > p->longest_plain)
-		p->longest_plain = record->bytes;
-	if (fills_jumbo(record->bytes))
-		p->jumbos[record->bytes - OW_JUMBO_LEAST]++;
-	f->headers = record->bytes - record->len;
-}
-
-static void note_peers(struct ow_pass *p, const struct ow_pair *pair)
-{
-	struct ow_flow_pieces *a = pieces_of(p, OW_SIDE_A, pair->record[OW_SIDE_A].flow);
-	struct ow_flow_pieces *b = pieces_of(p, OW_SIDE_B, pair->record[OW_SIDE_B].flow);
-	if (a && b) {
-		a->peer = pair->record[OW_SIDE_B].flow + 1;
-		b->peer = pair->record[OW_SIDE_A].flow + 1;
-	}
-}
-
-/* Does this capture show packets as a wire carries them? */
-static bool shows_wire(const struct ow_pass *p, enum ow_side side)
-{
-	uint32_t longest = p->tap[side].facts.longest_tcp;
-	return longest <= PLAIN_MTU || fills_jumbo(longest);
-}
-
-/* The most frequent length that fills a jumbo frame, or 0 if none is frequent. */
-static uint32_t usual_jumbo(const struct ow_pass *p)
-{
-	uint32_t most = 0;
-	for (uint32_t i = 1; i <= OW_JUMBO_MOST - OW_JUMBO_LEAST; i++) {
-		if (p->jumbos[i] > p->jumbos[most])
-			most = i;
-	}
-	return p->jumbos[most] >= JUMBOS_MANY ? OW_JUMBO_LEAST + most : 0;
-}
-
-/*
- * The data of a full segment on the wire: the longest of the flow in a capture that shows no superframes. Where both
- * do, the longest packet that can have been on a wire is taken for a full one.
- */
-static uint32_t wire_data(const struct ow_pass *p, enum ow_side side, const struct ow_flow_pieces *f,
-                          const struct ow_flow_pieces *peer)
-{
-	if (shows_wire(p, !side) && peer)
-		return peer->longest;
-	uint32_t packet = f->longest + f->headers;
-	if (shows_wire(p, side) || packet <= PLAIN_MTU)
-		return f->longest;
-	packet = usual_jumbo(p);
-	if (!packet)
-		packet = p->longest_plain >= PLAIN_LEAST ? p->longest_plain : PLAIN_MTU;
-	return packet > f->headers ? packet - f->headers : 1;
-}
-
-void ow_pass_learn_segments(struct ow_pass *pass)
-{
-	for (unsigned side = 0; side < OW_SIDES; side++) {
-		for (uint32_t i = 0; i < pass->pieces_room[side]; i++) {
-			struct ow_flow_pieces *f = &pass->pieces[side][i];
-			bool known = f->peer && f->peer <= pass->pieces_room[!side];
-			if (f->longest)
-				f->wire = wire_data(pass, side, f, known ? &pass->pieces[!side][f->peer - 1] : NULL);
-		}
-	}
 }
 
 /* -- counting ----------------------------------------------------------------------------------------------------- */
@@ -184,7 +76,7 @@ static void tell_pair(struct ow_pass *p, const struct ow_pair *pair, enum ow_dir
 static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction, bool ambiguous)
 {
 	const struct ow_record *a = &pair->record[OW_SIDE_A], *b = &pair->record[OW_SIDE_B];
-	uint32_t packets = wire_packets(p, OW_SIDE_A, a);
+	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
 	ambiguous |= a->untimed | b->untimed;
 	int64_t a_ns = a->time_ns, b_ns = shown_time(p, OW_SIDE_B, b->time_ns);
 	int64_t delay = direction == OW_A_TO_B ? b_ns - a_ns : a_ns - b_ns;
@@ -192,6 +84,8 @@ static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_d
 		p->tally[direction].ambiguous += packets;
 	else
 		ow_delays_add(p->tally[direction].delays, delay, packets);
+	if (!ambiguous)
+		ow_drift_add(&p->drift, direction, a_ns, delay);
 	if (p->intervals)
 		fail(p, ow_intervals_delay(p->intervals, direction, direction == OW_A_TO_B ? a_ns : b_ns, delay,
 		                           packets, ambiguous));
@@ -218,7 +112,7 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		fail(p, -ENOMEM);
 		return;
 	}
-	uint32_t packets = wire_packets(p, OW_SIDE_A, a);
+	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
 	ow_flow_evidence_vote(ea, b->time_ns - a->time_ns, packets);
 	ow_flow_evidence_vote(eb, b->time_ns - a->time_ns, packets);
 	enum ow_direction direction = current_direction(p, ea);
@@ -227,7 +121,7 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	uint64_t reordered = p->tally[direction].reordered;
 	ow_tally_match(&p->tally[direction], sent->number, sent->time_ns, received->time_ns, packets);
 	if (a->len)
-		note_peers(p, pair);
+		fail(p, ow_pieces_note_pair(&p->pieces, pair));
 	if (p->intervals)
 		fail(p, ow_intervals_match(p->intervals, direction, shown_time(p, sender(direction), sent->time_ns),
 		                           packets, p->tally[direction].reordered > reordered));
@@ -302,7 +196,7 @@ static void count_single(struct ow_pass *p, enum ow_side side, enum ow_fate fate
 static void tell_single(struct ow_pass *p, enum ow_side side, const struct ow_record *record, enum ow_fate fate,
                         uint8_t direction)
 {
-	uint32_t packets = wire_packets(p, side, record);
+	uint32_t packets = ow_pieces_packets(&p->pieces, side, record);
 	int64_t time_ns = shown_time(p, side, record->time_ns);
 	if (p->intervals && fate == OW_FATE_LOST)
 		fail(p, ow_intervals_lost(p->intervals, direction, time_ns, packets));
@@ -329,7 +223,7 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 		fail(p, -ENOMEM);
 		return;
 	}
-	uint32_t packets = wire_packets(p, side, record);
+	uint32_t packets = ow_pieces_packets(&p->pieces, side, record);
 	int64_t t = record->time_ns, first = p->first_ns[!side];
 	p->unmatched_frames[side]++;
 	if (t >= first && (!p->ended[!side] || t <= p->last_ns[!side]))
@@ -391,7 +285,8 @@ static void resolve_edges(struct ow_pass *p)
 		enum ow_fate fate = outside_overlap(p, edge, e->direction, &reach[e->direction])
 		                            ? OW_FATE_OUTSIDE
 		                            : fate_of(e, edge->side, edge->copy);
-		count_single(p, edge->side, fate, e->direction, wire_packets(p, edge->side, &edge->record), edge->copy);
+		count_single(p, edge->side, fate, e->direction,
+		             ow_pieces_packets(&p->pieces, edge->side, &edge->record), edge->copy);
 		tell_single(p, edge->side, &edge->record, fate, e->direction);
 	}
 }
@@ -415,83 +310,83 @@ static void resolve_missing(struct ow_pass *p)
 
 /* -- merging ------------------------------------------------------------------------------------------------------ */
 
+/* Where a side's merging stands. */
 struct stream {
 	enum ow_side side;
+	struct ow_feed *feed;
+	const struct ow_batch *batch;
 	int next, count;
-	struct ow_record record[OW_TAP_BATCH];
-	int64_t order_ns[OW_TAP_BATCH]; /* never decreasing within the batch: disorder in the file stays local */
 };
-
-static int64_t shifted(const struct ow_pass *p, enum ow_side side, int64_t time_ns)
-{
-	return side == OW_SIDE_B ? time_ns + p->plan.shift_ns : time_ns;
-}
 
 static int refill(struct ow_pass *p, struct stream *s, struct ow_error *err)
 {
-	int n = ow_tap_read(&p->tap[s->side], s->record, err);
+	int r = ow_feed_next(s->feed, &s->batch, err);
 	s->next = 0;
-	s->count = n > 0 ? n : 0;
-	if (n <= 0) {
-		p->ended[s->side] = true;
-		return n;
-	}
-	for (int i = 0; i < n; i++) {
-		struct ow_record *r = &s->record[i];
-		r->time_ns = shifted(p, s->side, r->time_ns);
-		if (!p->records[s->side]++)
-			p->first_ns[s->side] = p->last_ns[s->side] = r->time_ns;
-		if (r->len)
-			note_piece(p, s->side, r);
-	}
-	int64_t least = INT64_MAX;
-	for (int i = n; i-- > 0;) {
-		least = s->record[i].time_ns < least ? s->record[i].time_ns : least;
-		s->order_ns[i] = least;
+	s->count = s->batch ? s->batch->count : 0;
+	p->ended[s->side] = !s->batch;
+	if (!s->batch)
+		return r;
+	if (!p->records[s->side])
+		p->first_ns[s->side] = p->last_ns[s->side] = s->batch->record[0].time_ns;
+	p->records[s->side] += (uint64_t)s->count;
+	p->position[s->side] = s->batch->position;
+	for (int i = 0; i < s->count && p->plan.identity.segments; i++) {
+		if (s->batch->record[i].len)
+			fail(p, ow_pieces_note(&p->pieces, s->side, &s->batch->record[i]));
 	}
 	return 0;
 }
 
 static int step(struct ow_pass *p, struct ow_matcher *matcher, struct stream *s, int64_t other_ns)
 {
-	const struct ow_record *r = &s->record[s->next];
+	const struct ow_record *r = &s->batch->record[s->next];
 	if (s->next + PREFETCH_AHEAD < s->count)
-		ow_matcher_prefetch(matcher, s->record[s->next + PREFETCH_AHEAD].id);
+		ow_matcher_prefetch(matcher, r[PREFETCH_AHEAD].id);
 	if (s->next + PREFETCH_AHEAD / 2 < s->count)
-		ow_matcher_prefetch_queue(matcher, s->record[s->next + PREFETCH_AHEAD / 2].id);
+		ow_matcher_prefetch_queue(matcher, r[PREFETCH_AHEAD / 2].id);
 	if (r->time_ns > p->last_ns[s->side])
 		p->last_ns[s->side] = r->time_ns;
 	s->next++;
 	return ow_matcher_push(matcher, s->side, r, other_ns);
 }
 
+static int64_t head_time(const struct stream *s)
+{
+	return s->next < s->count ? s->batch->order_ns[s->next] : INT64_MAX;
+}
+
+/* Can merging go on without a refill? */
+static bool has_more(const struct ow_pass *p, int64_t ta, int64_t tb)
+{
+	if (ta == INT64_MAX)
+		return p->ended[OW_SIDE_A] && tb != INT64_MAX;
+	return tb != INT64_MAX || p->ended[OW_SIDE_B];
+}
+
 static int merge(struct ow_pass *p, struct ow_matcher *matcher, struct stream stream[OW_SIDES], struct ow_error *err)
 {
-	unsigned batches = 0;
-	for (;;) {
+	struct stream *a = &stream[OW_SIDE_A], *b = &stream[OW_SIDE_B];
+	for (unsigned batches = 0;; batches++) {
 		for (unsigned side = 0; side < OW_SIDES; side++) {
-			struct stream *s = &stream[side];
-			if (s->next < s->count || p->ended[side])
+			if (stream[side].next < stream[side].count || p->ended[side])
 				continue;
-			int r = refill(p, s, err);
+			int r = refill(p, &stream[side], err);
 			if (r < 0)
 				return r;
-			if (p->progress && ++batches % PROGRESS_EVERY == 0)
-				p->progress(p->progress_arg);
 		}
-		struct stream *a = &stream[OW_SIDE_A], *b = &stream[OW_SIDE_B];
-		if (a->next == a->count && b->next == b->count)
+		if (p->progress && batches % PROGRESS_EVERY == 0)
+			p->progress(p->progress_arg);
+		int64_t ta = head_time(a), tb = head_time(b);
+		if (ta == INT64_MAX && tb == INT64_MAX)
 			return p->failed;
 		/* Until one batch is used up, no refill is needed. */
-		while ((a->next < a->count || p->ended[OW_SIDE_A]) && (b->next < b->count || p->ended[OW_SIDE_B])) {
-			int64_t ta = a->next < a->count ? a->order_ns[a->next] : INT64_MAX;
-			int64_t tb = b->next < b->count ? b->order_ns[b->next] : INT64_MAX;
-			if (ta == INT64_MAX && tb == INT64_MAX)
-				break;
-			int r = ta <= tb ? step(p, matcher, a, tb) : step(p, matcher, b, ta);
+		do {
+			struct stream *s = ta <= tb ? a : b;
+			int r = step(p, matcher, s, ta <= tb ? tb : ta);
 			if (r < 0 || p->failed)
 				return r < 0 ? r : p->failed;
-		}
+			*(ta <= tb ? &ta : &tb) = head_time(s);
+		} while (has_more(p, ta, tb));
 	}
 }
 
@@ -504,13 +399,36 @@ static void reset(struct ow_pass *p)
 		p->first_ns[side] = p->last_ns[side] = 0;
 		p->ended[side] = false;
 		p->unclassified[side] = p->outside[side] = p->records[side] = p->unmatched_frames[side] = 0;
-		for (uint32_t i = 0; i < p->pieces_room[side]; i++)
-			p->pieces[side][i] = (struct ow_flow_pieces){.wire = p->pieces[side][i].wire};
 	}
-	p->longest_plain = 0;
-	memset(p->jumbos, 0, sizeof p->jumbos);
+	ow_pieces_restart(&p->pieces);
+	ow_drift_init(&p->drift);
 	p->edges = 0;
 	p->failed = 0;
+}
+
+static bool threads_help(const struct ow_pass *p)
+{
+	uint64_t bytes = ow_reader_info(p->tap[OW_SIDE_A].reader)->size_bytes +
+	                 ow_reader_info(p->tap[OW_SIDE_B].reader)->size_bytes;
+	/* Events name flows while the flow tables still grow. */
+	if (p->events)
+		return false;
+	return p->options->threads ? p->options->threads > 1
+	                           : bytes >= THREADS_FROM_BYTES && sysconf(_SC_NPROCESSORS_ONLN) > 1;
+}
+
+static int start_feeds(struct ow_pass *p, struct stream stream[OW_SIDES], struct ow_error *err)
+{
+	struct ow_time_base base[OW_SIDES] = {{0}, {p->plan.shift_ns, p->plan.drift_from_ns, p->plan.drift}};
+	bool threaded = threads_help(p);
+	int r = 0;
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
+		stream[side].side = side;
+		r = ow_tap_start(&p->tap[side], &p->plan.identity, err);
+	}
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
+		r = ow_feed_start(&p->tap[side], &base[side], threaded, &stream[side].feed);
+	return r;
 }
 
 int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
@@ -518,19 +436,19 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 	const struct ow_matcher_calls calls = {on_matched, on_settled, on_unmatched, on_direction, pass};
 	const struct ow_flow_table *const keys[OW_SIDES] = {pass->tap[OW_SIDE_A].flows, pass->tap[OW_SIDE_B].flows};
 	struct ow_matcher *matcher = NULL;
-	struct stream *stream = calloc(OW_SIDES, sizeof *stream);
+	struct stream stream[OW_SIDES] = {{0}};
 	reset(pass);
-	int r = stream ? ow_matcher_create(pass->plan.window_ns, &calls, &matcher) : -ENOMEM;
-	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
-		stream[side].side = side;
-		r = ow_tap_start(&pass->tap[side], &pass->plan.identity, err);
-	}
+	int r = ow_matcher_create(pass->plan.window_ns, &calls, &matcher);
 	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
 		if (pass->plan.expects[d])
 			ow_matcher_expect(matcher, d, pass->plan.low_ns[d], pass->plan.high_ns[d]);
 	}
 	if (r == 0)
+		r = start_feeds(pass, stream, err);
+	if (r == 0)
 		r = merge(pass, matcher, stream, err);
+	for (unsigned side = 0; side < OW_SIDES; side++)
+		ow_feed_stop(stream[side].feed);
 	if (r == 0) {
 		ow_matcher_finish(matcher);
 		pass->miscounted = ow_directions_decide(pass->directions, keys, pass->options->one_direction);
@@ -542,7 +460,6 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 		r = pass->failed;
 	}
 	ow_matcher_free(matcher);
-	free(stream);
 	if (r == -ENOMEM)
 		ow_error_set(err, ENOMEM, "out of memory");
 	return r;

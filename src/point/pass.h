@@ -2,9 +2,11 @@
 #ifndef OW_POINT_PASS_H
 #define OW_POINT_PASS_H
 
+#include "estimate/drift.h"
 #include "estimate/intervals.h"
 #include "estimate/tally.h"
-#include "point/tap.h"
+#include "point/feed.h"
+#include "point/pieces.h"
 #include "reconcile/directions.h"
 #include "reconcile/matcher.h"
 
@@ -13,13 +15,11 @@
  * on the way (directions, truncation, superframes) may make the caller start another pass with a better plan.
  */
 
-/* IP packets of these lengths, and none longer, come from a wire with jumbo frames. */
-#define OW_JUMBO_LEAST 8900u
-#define OW_JUMBO_MOST  9216u
-
 struct ow_plan {
 	struct ow_identity identity;
-	int64_t shift_ns;  /* added to B's times to bring both into one time base: order, window, directions */
+	int64_t shift_ns;      /* added to B's times to bring both into one time base: order, window, directions */
+	int64_t drift_from_ns; /* B's time at which the shift holds; it changes by drift nanoseconds in a nanosecond */
+	double drift;
 	int64_t offset_ns; /* added to B's times in results; mostly the same */
 	int64_t window_ns;
 	bool untimed; /* a capture has no times: order is all there is, and nothing is outside the common time */
@@ -50,20 +50,13 @@ struct ow_pass {
 	struct ow_edge *edge;
 	size_t edges, edge_room;
 
-	/* Superframes: what is known of the TCP data of each flow. */
-	struct ow_flow_pieces {
-		uint32_t longest; /* bytes of data in one packet of this pass */
-		uint32_t headers; /* bytes of IP and TCP headers */
-		uint32_t peer;    /* flow number on the other side, plus 1; 0 = none */
-		uint32_t wire;    /* data bytes of a wire segment, from an earlier pass; 0 = unknown */
-	} * pieces[OW_SIDES];
-	uint32_t pieces_room[OW_SIDES];
-	uint32_t longest_plain; /* longest TCP packet that fits an Ethernet frame of the usual size */
-	uint32_t jumbos[OW_JUMBO_MOST - OW_JUMBO_LEAST + 1]; /* TCP packets that fill a jumbo frame, by length */
+	struct ow_pieces pieces;
+	struct ow_drift drift;
 
 	/* Results of the pass. */
 	uint64_t unclassified[OW_SIDES], outside[OW_SIDES];
 	uint64_t records[OW_SIDES];
+	uint64_t position[OW_SIDES];         /* bytes read of each file, for progress */
 	uint64_t unmatched_frames[OW_SIDES]; /* records, or pieces of them, that found no counterpart */
 	int64_t miscounted;                  /* packets counted for the wrong direction: another pass is needed */
 	void (*progress)(void *arg);
@@ -75,8 +68,5 @@ void ow_pass_done(struct ow_pass *pass);
 
 /* Runs the pass by pass->plan. The sources are open. */
 int ow_pass_run(struct ow_pass *pass, struct ow_error *err);
-
-/* Learns the wire's segment size of every flow from the pass that was run, for the next one. */
-void ow_pass_learn_segments(struct ow_pass *pass);
 
 #endif

@@ -4,6 +4,7 @@
 #include "point/match.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +81,23 @@ static int warn_clock(struct ow_match *m, unsigned d)
 	return 0;
 }
 
+static int warn_drift(struct ow_match *m)
+{
+	double ppb = 0;
+	const struct ow_capture_info *b = &m->report.capture[OW_SIDE_B];
+	if (m->pass.plan.drift != 0)
+		return warn(m, "the clock of B gains %.3f ppm on A's; delays are corrected for that",
+		            m->drift_ppb / 1e3);
+	if (!ow_drift_estimate(&m->pass.drift, &ppb))
+		return 0;
+	char text[OW_DURATION_TEXT];
+	ow_duration_text(fabs(ppb) * (double)(b->last_ns - b->first_ns) / 1e9, text);
+	return warn(m,
+	            "the clocks seem to drift apart: that of B %s %.3f ppm, %s over the capture; --offset auto "
+	            "corrects for it",
+	            ppb > 0 ? "gains" : "loses", fabs(ppb) / 1e3, text);
+}
+
 static int warn_estimate(struct ow_match *m)
 {
 	if (m->options.clock != OW_CLOCK_ESTIMATED)
@@ -142,6 +160,8 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_clock(m, d);
 	if (r == 0)
 		r = warn_estimate(m);
+	if (r == 0)
+		r = warn_drift(m);
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
 		r = warn_unclassified(m, side);
 	if (r == 0)

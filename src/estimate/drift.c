@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "estimate/drift.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_WIDTH_NS INT64_C(1000000) /* 1 ms: shorter captures do not drift */
+#define BINS_LEAST     12               /* with fewer stretches any wobble looks like a line */
+#define SWING_LEAST_NS 500.0            /* smaller drifts over the whole capture are left alone */
+#define UNEXPLAINED    0.1              /* spread around the line, as a share of its rise */
+#define PPB_MOST       500000.0 /* quartz is better than 500 ppm: more is a change of the delay, not of clocks */
+
+void ow_drift_init(struct ow_drift *drift)
+{
+	memset(drift, 0, sizeof *drift);
+}
+
+static void double_width(struct ow_drift *d)
+{
+	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
+		for (unsigned i = 0; i < OW_DRIFT_BINS; i++) {
+			unsigned from = 2 * i;
+			bool there = from < OW_DRIFT_BINS;
+			uint32_t n = there ? d->count[way][from] : 0, m = there ? d->count[way][from + 1] : 0;
+			int64_t x = there ? d->least[way][from] : 0, y = there ? d->least[way][from + 1] : 0;
+			d->least[way][i] = !m || (n && x < y) ? x : y;
+			d->count[way][i] = n + m;
+		}
+	}
+	d->width_ns *= 2;
+}
+
+void ow_drift_add(struct ow_drift *d, enum ow_direction direction, int64_t time_ns, int64_t delay_ns)
+{
+	if (!d->width_ns) {
+		d->start_ns = time_ns;
+		d->width_ns = FIRST_WIDTH_NS;
+	}
+	if (time_ns < d->start_ns)
+		return; /* a little disorder at the start */
+	while ((time_ns - d->start_ns) / d->width_ns >= OW_DRIFT_BINS)
+		double_width(d);
+	unsigned i = (unsigned)((time_ns - d->start_ns) / d->width_ns);
+	if (!d->count[direction][i]++ || delay_ns < d->least[direction][i])
+		d->least[direction][i] = delay_ns;
+}
+
+struct point {
+	double x, y; /* seconds, nanoseconds of clock difference (and a constant) */
+};
+
+/* Clock difference over time: from both directions where both are there, else from the only one. */
+static unsigned points_of(const struct ow_drift *d, struct point point[OW_DRIFT_BINS])
+{
+	unsigned n = 0, ab = 0, ba = 0, both = 0;
+	for (unsigned i = 0; i < OW_DRIFT_BINS; i++) {
+		ab += d->count[OW_A_TO_B][i] > 0;
+		ba += d->count[OW_B_TO_A][i] > 0;
+		both += d->count[OW_A_TO_B][i] && d->count[OW_B_TO_A][i];
+	}
+	unsigned use = both >= BINS_LEAST ? OW_DIRECTIONS : ab >= ba ? OW_A_TO_B : OW_B_TO_A;
+	for (unsigned i = 0; i < OW_DRIFT_BINS; i++) {
+		bool has_ab = d->count[OW_A_TO_B][i], has_ba = d->count[OW_B_TO_A][i];
+		double forth = (double)d->least[OW_A_TO_B][i], back = -(double)d->least[OW_B_TO_A][i];
+		double x = ((double)i + 0.5) * (double)d->width_ns / 1e9;
+		if (use == OW_DIRECTIONS ? has_ab && has_ba : use == OW_A_TO_B ? has_ab : has_ba)
+			point[n++] = (struct point){x, use == OW_DIRECTIONS ? (forth + back) / 2
+			                               : use == OW_A_TO_B   ? forth
+			                                                    : back};
+	}
+	return n;
+}
+
+static int by_value(const void *x, const void *y)
+{
+	double a = *(const double *)x, b = *(const double *)y;
+	return a < b ? -1 : a > b;
+}
+
+static double median(double *value, unsigned n)
+{
+	qsort(value, n, sizeof *value, by_value);
+	return value[n / 2];
+}
+
+/* Theil-Sen: the median slope of all pairs of points stands up to a third of them being off. */
+static double slope_of(const struct point *point, unsigned n)
+{
+	static const unsigned pairs = OW_DRIFT_BINS * (OW_DRIFT_BINS - 1) / 2;
+	double slope[OW_DRIFT_BINS * (OW_DRIFT_BINS - 1) / 2];
+	unsigned k = 0;
+	for (unsigned i = 0; i < n; i++) {
+		for (unsigned j = i + 1; j < n && k < pairs; j++)
+			slope[k++] = (point[j].y - point[i].y) / (point[j].x - point[i].x);
+	}
+	return median(slope, k);
+}
+
+bool ow_drift_estimate(const struct ow_drift *drift, double *ret_ppb)
+{
+	struct point point[OW_DRIFT_BINS];
+	double rest[OW_DRIFT_BINS];
+	unsigned n = points_of(drift, point);
+	if (n < BINS_LEAST)
+		return false;
+	double slope = slope_of(point, n), rise = fabs(slope) * (point[n - 1].x - point[0].x);
+	for (unsigned i = 0; i < n; i++)
+		rest[i] = point[i].y - slope * point[i].x;
+	double middle = median(rest, n);
+	for (unsigned i = 0; i < n; i++)
+		rest[i] = fabs(rest[i] - middle);
+	if (rise < SWING_LEAST_NS || median(rest, n) > UNEXPLAINED * rise || fabs(slope) > PPB_MOST)
+		return false;
+	*ret_ppb = slope;
+	return true;
+}
