@@ -74,7 +74,7 @@ static int64_t clock_correction(const struct ow_pass *p)
 static bool correct_drift(struct ow_match *m)
 {
 	struct ow_pass *p = &m->pass;
-	if (!ow_drift_estimate(&p->drift, &m->drift_ppb))
+	if (!ow_skew_estimate(&p->skew, &m->drift_ppb))
 		return false;
 	p->plan.drift = -m->drift_ppb / 1e9;
 	p->plan.drift_from_ns = p->tap[OW_SIDE_B].facts.first_ns;

@@ -85,7 +85,7 @@ static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_d
 	else
 		ow_delays_add(p->tally[direction].delays, delay, packets);
 	if (!ambiguous)
-		ow_drift_add(&p->drift, direction, a_ns, delay);
+		ow_skew_add(&p->skew, direction, a_ns, delay);
 	if (p->intervals)
 		fail(p, ow_intervals_delay(p->intervals, direction, direction == OW_A_TO_B ? a_ns : b_ns, delay,
 		                           packets, ambiguous));
@@ -401,7 +401,7 @@ static void reset(struct ow_pass *p)
 		p->unclassified[side] = p->outside[side] = p->records[side] = p->unmatched_frames[side] = 0;
 	}
 	ow_pieces_restart(&p->pieces);
-	ow_drift_init(&p->drift);
+	ow_skew_init(&p->skew);
 	p->edges = 0;
 	p->failed = 0;
 }

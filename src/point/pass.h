@@ -2,7 +2,7 @@
 #ifndef OW_POINT_PASS_H
 #define OW_POINT_PASS_H
 
-#include "estimate/drift.h"
+#include "estimate/skew.h"
 #include "estimate/intervals.h"
 #include "estimate/tally.h"
 #include "point/feed.h"
@@ -51,7 +51,7 @@ struct ow_pass {
 	size_t edges, edge_room;
 
 	struct ow_pieces pieces;
-	struct ow_drift drift;
+	struct ow_skew skew;
 
 	/* Results of the pass. */
 	uint64_t unclassified[OW_SIDES], outside[OW_SIDES];

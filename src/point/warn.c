@@ -88,7 +88,7 @@ static int warn_drift(struct ow_match *m)
 	if (m->pass.plan.drift != 0)
 		return warn(m, "the clock of B gains %.3f ppm on A's; delays are corrected for that",
 		            m->drift_ppb / 1e3);
-	if (!ow_drift_estimate(&m->pass.drift, &ppb))
+	if (!ow_skew_estimate(&m->pass.skew, &ppb))
 		return 0;
 	char text[OW_DURATION_TEXT];
 	ow_duration_text(fabs(ppb) * (double)(b->last_ns - b->first_ns) / 1e9, text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "estimate/drift.h"
+#include "estimate/skew.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,17 +11,17 @@
 #define UNEXPLAINED    0.1              /* spread around the line, as a share of its rise */
 #define PPB_MOST       500000.0 /* quartz is better than 500 ppm: more is a change of the delay, not of clocks */
 
-void ow_drift_init(struct ow_drift *drift)
+void ow_skew_init(struct ow_skew *drift)
 {
 	memset(drift, 0, sizeof *drift);
 }
 
-static void double_width(struct ow_drift *d)
+static void double_width(struct ow_skew *d)
 {
 	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
-		for (unsigned i = 0; i < OW_DRIFT_BINS; i++) {
+		for (unsigned i = 0; i < OW_SKEW_BINS; i++) {
 			unsigned from = 2 * i;
-			bool there = from < OW_DRIFT_BINS;
+			bool there = from < OW_SKEW_BINS;
 			uint32_t n = there ? d->count[way][from] : 0, m = there ? d->count[way][from + 1] : 0;
 			int64_t x = there ? d->least[way][from] : 0, y = there ? d->least[way][from + 1] : 0;
 			d->least[way][i] = !m || (n && x < y) ? x : y;
@@ -31,7 +31,7 @@ static void double_width(struct ow_drift *d)
 	d->width_ns *= 2;
 }
 
-void ow_drift_add(struct ow_drift *d, enum ow_direction direction, int64_t time_ns, int64_t delay_ns)
+void ow_skew_add(struct ow_skew *d, enum ow_direction direction, int64_t time_ns, int64_t delay_ns)
 {
 	if (!d->width_ns) {
 		d->start_ns = time_ns;
@@ -39,7 +39,7 @@ void ow_drift_add(struct ow_drift *d, enum ow_direction direction, int64_t time_
 	}
 	if (time_ns < d->start_ns)
 		return; /* a little disorder at the start */
-	while ((time_ns - d->start_ns) / d->width_ns >= OW_DRIFT_BINS)
+	while ((time_ns - d->start_ns) / d->width_ns >= OW_SKEW_BINS)
 		double_width(d);
 	unsigned i = (unsigned)((time_ns - d->start_ns) / d->width_ns);
 	if (!d->count[direction][i]++ || delay_ns < d->least[direction][i])
@@ -51,16 +51,16 @@ struct point {
 };
 
 /* Clock difference over time: from both directions where both are there, else from the only one. */
-static unsigned points_of(const struct ow_drift *d, struct point point[OW_DRIFT_BINS])
+static unsigned points_of(const struct ow_skew *d, struct point point[OW_SKEW_BINS])
 {
 	unsigned n = 0, ab = 0, ba = 0, both = 0;
-	for (unsigned i = 0; i < OW_DRIFT_BINS; i++) {
+	for (unsigned i = 0; i < OW_SKEW_BINS; i++) {
 		ab += d->count[OW_A_TO_B][i] > 0;
 		ba += d->count[OW_B_TO_A][i] > 0;
 		both += d->count[OW_A_TO_B][i] && d->count[OW_B_TO_A][i];
 	}
 	unsigned use = both >= BINS_LEAST ? OW_DIRECTIONS : ab >= ba ? OW_A_TO_B : OW_B_TO_A;
-	for (unsigned i = 0; i < OW_DRIFT_BINS; i++) {
+	for (unsigned i = 0; i < OW_SKEW_BINS; i++) {
 		bool has_ab = d->count[OW_A_TO_B][i], has_ba = d->count[OW_B_TO_A][i];
 		double forth = (double)d->least[OW_A_TO_B][i], back = -(double)d->least[OW_B_TO_A][i];
 		double x = ((double)i + 0.5) * (double)d->width_ns / 1e9;
@@ -87,8 +87,8 @@ static double median(double *value, unsigned n)
 /* Theil-Sen: the median slope of all pairs of points stands up to a third of them being off. */
 static double slope_of(const struct point *point, unsigned n)
 {
-	static const unsigned pairs = OW_DRIFT_BINS * (OW_DRIFT_BINS - 1) / 2;
-	double slope[OW_DRIFT_BINS * (OW_DRIFT_BINS - 1) / 2];
+	static const unsigned pairs = OW_SKEW_BINS * (OW_SKEW_BINS - 1) / 2;
+	double slope[OW_SKEW_BINS * (OW_SKEW_BINS - 1) / 2];
 	unsigned k = 0;
 	for (unsigned i = 0; i < n; i++) {
 		for (unsigned j = i + 1; j < n && k < pairs; j++)
@@ -97,10 +97,10 @@ static double slope_of(const struct point *point, unsigned n)
 	return median(slope, k);
 }
 
-bool ow_drift_estimate(const struct ow_drift *drift, double *ret_ppb)
+bool ow_skew_estimate(const struct ow_skew *drift, double *ret_ppb)
 {
-	struct point point[OW_DRIFT_BINS];
-	double rest[OW_DRIFT_BINS];
+	struct point point[OW_SKEW_BINS];
+	double rest[OW_SKEW_BINS];
 	unsigned n = points_of(drift, point);
 	if (n < BINS_LEAST)
 		return false;

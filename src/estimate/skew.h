@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_ESTIMATE_DRIFT_H
-#define OW_ESTIMATE_DRIFT_H
+#ifndef OW_ESTIMATE_SKEW_H
+#define OW_ESTIMATE_SKEW_H
 
 #include <oneway/match.h>
 
@@ -9,22 +9,22 @@
  * which should stay the same, climb or fall in a line; in both directions at once, with opposite signs. Stretches
  * double as time goes on, so that there are always 32 to 64 of them.
  */
-#define OW_DRIFT_BINS 64
+#define OW_SKEW_BINS 64
 
-struct ow_drift {
+struct ow_skew {
 	int64_t start_ns, width_ns; /* width 0: nothing was added yet */
-	int64_t least[OW_DIRECTIONS][OW_DRIFT_BINS];
-	uint32_t count[OW_DIRECTIONS][OW_DRIFT_BINS];
+	int64_t least[OW_DIRECTIONS][OW_SKEW_BINS];
+	uint32_t count[OW_DIRECTIONS][OW_SKEW_BINS];
 };
 
-void ow_drift_init(struct ow_drift *drift);
+void ow_skew_init(struct ow_skew *drift);
 /* Adds a delay sample. time_ns: A's time of it. */
-void ow_drift_add(struct ow_drift *drift, enum ow_direction direction, int64_t time_ns, int64_t delay_ns);
+void ow_skew_add(struct ow_skew *drift, enum ow_direction direction, int64_t time_ns, int64_t delay_ns);
 
 /*
  * How many nanoseconds B's clock gains in a second (parts per billion), when there is a drift beyond doubt: a straight
  * line explains at least nine tenths of what the fastest delays vary. Returns false when there is none to be seen.
  */
-bool ow_drift_estimate(const struct ow_drift *drift, double *ret_ppb);
+bool ow_skew_estimate(const struct ow_skew *drift, double *ret_ppb);
 
 #endif
