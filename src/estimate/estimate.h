@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_ESTIMATE_ESTIMATE_H
+#define OW_ESTIMATE_ESTIMATE_H
+
+#include "synopsis/synopsis.h"
+#include <oneway/result.h>
+
+/*
+ * Numbers from two synopses, each with a 95 % interval of confidence or the reason why there is none.
+ */
+
+enum ow_value_status {
+	OW_VALUE_NONE,      /* cannot be estimated: `reason` says why */
+	OW_VALUE_ESTIMATED, /* low <= value <= high holds the truth in 95 % of cases; high may be INFINITY */
+	OW_VALUE_EXACT,     /* low = value = high */
+};
+
+struct ow_value {
+	enum ow_value_status status;
+	double value, low, high;
+	const char *reason; /* static text, when NONE */
+};
+
+struct ow_estimate {
+	uint64_t useful;      /* delay samples that the numbers rest on (packets, each counted once) */
+	bool complete;        /* every difference between the points is known */
+	struct ow_value mean_ns, stddev_ns;
+	struct ow_value lost, extra; /* packets */
+	struct ow_value loss_ratio;
+	struct ow_value quantile_ns[OW_QUANTILES];
+	/* What went over the wire to get here, beyond the encoded synopsis itself. */
+	uint64_t more_bytes, round_trips;
+};
+
+/*
+ * What one point has at the end of an interval: its synopsis, how many packets it saw, and, where the method keeps
+ * one, its cache of all (or the sampled) packets.
+ */
+struct ow_view {
+	const struct ow_synopsis *synopsis;
+	uint64_t packets;
+	const struct ow_stamp *cache;
+	size_t cached;
+};
+
+/* By the kind of the synopses: the default estimators (corrected and centred). -EINVAL if they cannot be compared. */
+int ow_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate, struct ow_error *err);
+
+#endif
