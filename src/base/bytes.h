@@ -44,6 +44,16 @@ static inline void ow_store_be32(uint8_t *p, uint32_t v)
 	memcpy(p, &v, sizeof v);
 }
 
+static inline void ow_store_le32(uint8_t *p, uint32_t v)
+{
+	memcpy(p, &v, sizeof v);
+}
+
+static inline void ow_store_le64(uint8_t *p, uint64_t v)
+{
+	memcpy(p, &v, sizeof v);
+}
+
 /* Little-endian hosts only, as the loads above; the build refuses others. */
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "oneway is built for little-endian hosts"

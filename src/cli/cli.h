@@ -14,6 +14,7 @@ enum ow_exit {
 
 /* The commands. argv[0] is the command's name; each returns an exit code and leaves stdout to main to flush. */
 int ow_cli_match(int argc, char **argv);
+int ow_cli_reproduce(int argc, char **argv);
 int ow_cli_simulate(int argc, char **argv);
 
 /* Prints "oneway COMMAND: TEXT" to standard error and returns the exit code for it. */

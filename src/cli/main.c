@@ -13,6 +13,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{"match", "exact delay and loss from two captures of the same traffic", ow_cli_match},
+	{"reproduce", "recomputes the papers' figures and tables", ow_cli_reproduce},
 	{"simulate", "makes two-point captures with known truth", ow_cli_simulate},
 	{NULL, NULL, NULL},
 };

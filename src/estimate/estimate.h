@@ -43,6 +43,9 @@ struct ow_view {
 	size_t cached;
 };
 
+/* All values NONE for this reason (static text), all counts 0: what estimators begin with. */
+void ow_estimate_none(struct ow_estimate *ret_estimate, const char *reason);
+
 /* By the kind of the synopses: the default estimators (corrected and centred). -EINVAL if they cannot be compared. */
 int ow_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate, struct ow_error *err);
 

@@ -90,8 +90,51 @@ static int run(int input, int output, int complaints, const char *path, const ch
 	return 0;
 }
 
-int ow_gnuplot_run(FILE *script, const char *path, const char *trailer, struct ow_error *err)
+static bool has_ending(const char *path, const char *ending)
 {
+	size_t length = strlen(path), n = strlen(ending);
+	return length > n && strcmp(path + length - n, ending) == 0;
+}
+
+bool ow_gnuplot_is_svg(const char *path)
+{
+	return has_ending(path, ".svg");
+}
+
+bool ow_gnuplot_is_png(const char *path)
+{
+	return has_ending(path, ".png");
+}
+
+int ow_gnuplot_begin(const char *path, FILE **ret_script, struct ow_error *err)
+{
+	int fd = memfd_create("script", MFD_CLOEXEC);
+	FILE *script = fd < 0 ? NULL : fdopen(fd, "w+");
+	if (!script) {
+		int code = errno;
+		if (fd >= 0)
+			close(fd);
+		return ow_error_set(err, code, "%s: %s", path, strerror(code));
+	}
+	*ret_script = script;
+	return 0;
+}
+
+void ow_gnuplot_quote(FILE *script, const char *text)
+{
+	fputc('\'', script);
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputc('\'', script);
+		fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, script);
+	}
+	fputc('\'', script);
+}
+
+int ow_gnuplot_run(FILE *script, const char *path, struct ow_error *err)
+{
+	/* What a complete picture has among its last bytes. */
+	const char *trailer = ow_gnuplot_is_svg(path) ? "</svg>" : "IEND";
 	if (fflush(script) != 0 || lseek(fileno(script), 0, SEEK_SET) != 0)
 		return ow_error_set(err, errno, "%s: script for gnuplot: %s", path, strerror(errno));
 	int complaints = memfd_create("gnuplot", MFD_CLOEXEC);

@@ -40,7 +40,7 @@ static size_t utf8_length(const unsigned char *text)
 }
 
 /* File names are bytes: what is no UTF-8 becomes U+FFFD, so that the document stays valid. */
-static void put_string(FILE *out, const char *text)
+void ow_report_json_string(FILE *out, const char *text)
 {
 	fputc('"', out);
 	for (const unsigned char *p = (const unsigned char *)(text ? text : ""); *p;) {
@@ -145,14 +145,14 @@ static void put_capture(FILE *out, const char *name, const struct ow_capture_inf
 {
 	put_name(out, 4, name, first);
 	fputs("{\"path\": ", out);
-	put_string(out, info->path);
+	ow_report_json_string(out, info->path);
 	fprintf(out, ", \"packets\": %" PRIu64 ", \"first_ns\": ", info->packets);
 	if (info->packets)
 		fprintf(out, "%" PRId64 ", \"last_ns\": %" PRId64, info->first_ns, info->last_ns);
 	else
 		fputs("null, \"last_ns\": null", out);
 	fputs(", \"linktype\": ", out);
-	put_string(out, info->linktype);
+	ow_report_json_string(out, info->linktype);
 	fprintf(out, ", \"resolution_ns\": %" PRId64 "}", info->resolution_ns);
 }
 
@@ -212,7 +212,7 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report)
 	fputc('[', out);
 	for (size_t i = 0; i < report->warnings; i++) {
 		fputs(i ? ",\n    " : "\n    ", out);
-		put_string(out, report->warning[i]);
+		ow_report_json_string(out, report->warning[i]);
 	}
 	fputs(report->warnings ? "\n  ]\n}\n" : "]\n}\n", out);
 }

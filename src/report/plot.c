@@ -19,9 +19,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #define TICS         "nomirror out scale 0.5"
 #define FRAME        "set border 3 lc rgb '#636363'; set tics " TICS "\n"
@@ -116,15 +114,9 @@ int ow_plot_add(struct ow_plot *plot, const struct ow_packet_event *event)
 	return add_sample(track, sent_ns, delay_ns, event->packets);
 }
 
-static bool has_ending(const char *path, const char *ending)
-{
-	size_t length = strlen(path), n = strlen(ending);
-	return length > n && strcmp(path + length - n, ending) == 0;
-}
-
 int ow_plot_check_name(const char *path, struct ow_error *err)
 {
-	if (has_ending(path, ".svg") || has_ending(path, ".png"))
+	if (ow_gnuplot_is_svg(path) || ow_gnuplot_is_png(path))
 		return 0;
 	return ow_error_set(err, EINVAL, "'%.200s' does not end in .svg or .png", path);
 }
@@ -190,18 +182,6 @@ struct panel {
 	struct axis time, delay;
 	double top, height; /* screen coordinates, 1 = top */
 };
-
-/* Text in single quotes. */
-static void put_quoted(FILE *out, const char *text)
-{
-	fputc('\'', out);
-	for (; *text; text++) {
-		if (*text == '\'')
-			fputc('\'', out);
-		fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, out);
-	}
-	fputc('\'', out);
-}
 
 /* t0 t1 min median p99 max loss% 0; NaN where there was no sample. */
 static void put_bins(FILE *out, const struct panel *panel)
@@ -375,7 +355,7 @@ static void put_title(FILE *out, int d, double at, const struct ow_result *resul
 		snprintf(text + n, sizeof text - (size_t)n, "; delay median %s, p99 %s, max %s", median, p99, max);
 	}
 	fputs("set label 2 ", out);
-	put_quoted(out, text);
+	ow_gnuplot_quote(out, text);
 	fprintf(out, " at screen 0.075, screen %.4f left\n", at);
 }
 
@@ -438,7 +418,7 @@ static int put_script(FILE *out, const struct ow_plot *plot, const struct ow_mat
 	snprintf(heading, sizeof heading, "A: %.250s    B: %.250s", base_name(report->capture[OW_SIDE_A].path),
 	         base_name(report->capture[OW_SIDE_B].path));
 	fputs("set label 9 ", out);
-	put_quoted(out, heading);
+	ow_gnuplot_quote(out, heading);
 	fprintf(out, " at screen 0.075, screen %.4f left tc rgb '#636363'\n", 1 - 0.5 * HEAD_PX / height);
 	double top = 1 - (double)HEAD_PX / height;
 	for (int d = 0; d < OW_DIRECTIONS; d++) {
@@ -459,20 +439,16 @@ int ow_plot_write(const struct ow_plot *plot, const struct ow_match_report *repo
 	int r = ow_plot_check_name(path, err);
 	if (r < 0)
 		return r;
-	bool svg = has_ending(path, ".svg");
-	int fd = memfd_create("script", MFD_CLOEXEC);
-	FILE *script = fd < 0 ? NULL : fdopen(fd, "w+");
-	if (!script) {
-		r = ow_error_set(err, errno, "%s: %s", path, strerror(errno));
-		if (fd >= 0)
-			close(fd);
+	bool svg = ow_gnuplot_is_svg(path);
+	FILE *script;
+	r = ow_gnuplot_begin(path, &script, err);
+	if (r < 0)
 		return r;
-	}
 	r = put_script(script, plot, report, svg);
 	if (r < 0)
 		ow_error_set(err, -r, "%s: not enough memory", path);
 	else
-		r = ow_gnuplot_run(script, path, svg ? "</svg>" : "IEND", err);
+		r = ow_gnuplot_run(script, path, err);
 	fclose(script);
 	return r;
 }

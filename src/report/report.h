@@ -14,6 +14,9 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report);
 /* The RESULT object alone, for simulate's truth and others. indent = spaces before each line after the first. */
 void ow_report_result_json(FILE *out, const struct ow_result *result, int indent);
 
+/* The text as a JSON string, with its quotes. */
+void ow_report_json_string(FILE *out, const char *text);
+
 /* One CSV row a packet. */
 void ow_report_csv_header(FILE *out);
 void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event);

@@ -34,6 +34,18 @@ enum ow_synopsis_kind {
 	OW_SYNOPSIS_MINHASH,
 };
 
+/*
+ * What a synopsis is sized for. Each structure has, beside its own constructor, one that spends a number of bytes (as
+ * ops->memory counts them, never more) as its paper recommends for this traffic:
+ *   int ow_NAME_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed, struct ow_synopsis **ret_synopsis);
+ * -EINVAL when the memory is too little for the structure, -ENOMEM.
+ */
+struct ow_sizing {
+	double packets; /* of an interval */
+	double loss;    /* share of them that is lost */
+	double reorder; /* share of them that another interval counts at the other point (FineComb's rho) */
+};
+
 struct ow_synopsis;
 
 struct ow_synopsis_ops {
@@ -68,6 +80,9 @@ struct ow_synopsis {
 
 /* Largest encoding that is accepted, and so the largest synopsis. */
 #define OW_SYNOPSIS_BYTES_MAX (64u << 20)
+
+/* The structure of this kind, or NULL. */
+const struct ow_synopsis_ops *ow_synopsis_ops_of(enum ow_synopsis_kind kind);
 
 /* What the ops say, with the checks of kind, seed and shape in front. NULL is fine for free. */
 void ow_synopsis_free(struct ow_synopsis *synopsis);

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneway reproduce: the papers' figures, recomputed. */
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "report/report.h"
+#include "sim/figure.h"
+
+#include <errno.h>
+#include <oneway/oneway.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+struct arguments {
+	bool quick, json, check, no_plots, help, version;
+	const char *directory;
+	uint64_t seed;
+};
+
+#define FIELD(name) offsetof(struct arguments, name)
+
+static const struct ow_option options[] = {
+	{NULL, 0, NULL, NULL, 0, "Options:"},
+	{"quick", 0, NULL, ow_option_flag, FIELD(quick), "Fewer runs and smaller streams: seconds instead of minutes."},
+	{"output", 'o', "DIR", ow_option_text, FIELD(directory),
+         "Where NAME.csv and NAME.svg go; made if it does not exist (default: figures)."},
+	{"seed", 0, "N", ow_option_count, FIELD(seed), "Another seed gives another sample (default: 1)."},
+	{"no-plots", 0, NULL, ow_option_flag, FIELD(no_plots), "Only CSV: gnuplot is not needed."},
+	{"check", 0, NULL, ow_option_flag, FIELD(check), "Exit code 3 when a number does not agree with the paper's."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
+	{"help", 'h', NULL, ow_option_flag, FIELD(help), "This text."},
+	{"version", 0, NULL, ow_option_flag, FIELD(version), "The version."},
+	{0},
+};
+
+static void help(void)
+{
+	fputs("usage: oneway reproduce [OPTION]... [FIGURE|PAPER|all]...\n"
+	      "\n"
+	      "Recomputes figures and tables of the papers on LDA, FineComb and RDA, and prints what\n"
+	      "the paper says beside our number. Without a figure, lists them. PAPER: lda, finecomb, rda.\n",
+	      stdout);
+	ow_options_help(stdout, options);
+	fputs("\n"
+	      "Examples:\n"
+	      "  oneway reproduce                     which figures there are\n"
+	      "  oneway reproduce lda-4a              one figure, into figures/\n"
+	      "  oneway reproduce all --quick -o /tmp/figures\n"
+	      "  oneway reproduce rda --check || echo a claim of the paper does not hold\n",
+	      stdout);
+}
+
+/* A word chooses figures: all, a paper (the part before the dash), or one figure. */
+static bool chooses(const char *word, const struct ow_figure *figure)
+{
+	size_t length = strlen(word);
+	if (strcmp(word, "all") == 0 || strcmp(word, figure->name) == 0)
+		return true;
+	return strncmp(figure->name, word, length) == 0 && figure->name[length] == '-' && !strchr(word, '-');
+}
+
+static bool chosen(const struct ow_figure *figure, char **word, int words)
+{
+	for (int i = 0; i < words; i++) {
+		if (chooses(word[i], figure))
+			return true;
+	}
+	return false;
+}
+
+static int check_words(char **word, int words, struct ow_error *err)
+{
+	for (int i = 0; i < words; i++) {
+		bool found = false;
+		const char *best = NULL;
+		unsigned nearest = OW_WORD_NEAR + 1;
+		for (const struct ow_figure *const *set = ow_figure_sets; *set; set++) {
+			for (const struct ow_figure *f = *set; f->name; f++) {
+				found |= chooses(word[i], f);
+				unsigned distance = ow_word_distance(word[i], f->name);
+				if (distance < nearest) {
+					nearest = distance;
+					best = f->name;
+				}
+			}
+		}
+		if (!found && best)
+			return ow_error_set(err, EINVAL, "no figure '%.60s', did you mean '%s'?", word[i], best);
+		if (!found)
+			return ow_error_set(err, EINVAL, "no figure '%.60s'; 'oneway reproduce' lists them", word[i]);
+	}
+	return 0;
+}
+
+static void list(bool json)
+{
+	const char *join = "\n";
+	if (json)
+		fputs("{ \"figures\": [", stdout);
+	for (const struct ow_figure *const *set = ow_figure_sets; *set; set++) {
+		for (const struct ow_figure *f = *set; f->name; f++) {
+			if (json) {
+				printf("%s  { \"name\": ", join);
+				ow_report_json_string(stdout, f->name);
+				fputs(", \"title\": ", stdout);
+				ow_report_json_string(stdout, f->title);
+				fputs(" }", stdout);
+				join = ",\n";
+			} else {
+				printf("%-14s %s\n", f->name, f->title);
+			}
+		}
+	}
+	if (json)
+		fputs(" ] }\n", stdout);
+	else
+		fputs("\noneway reproduce NAME... computes them, 'oneway reproduce --help' says more\n", stdout);
+}
+
+static void on_progress(void *arg, double done)
+{
+	ow_progress_show(arg, done);
+}
+
+/* -- what is printed ---------------------------------------------------------------------------------------------- */
+
+/* Breaks a text into lines of at most width columns that begin at the column. The first is there already. */
+static void put_wrapped(const char *text, int column, int width)
+{
+	size_t room = (size_t)(width - column);
+	while (*text) {
+		size_t length = strlen(text);
+		if (length > room) {
+			for (length = room; length > 1 && text[length] != ' '; length--)
+				;
+			length = length > 1 ? length : room;
+		}
+		printf("%.*s\n", (int)length, text);
+		text += length;
+		text += strspn(text, " ");
+		if (*text)
+			printf("%*s", column, "");
+	}
+}
+
+struct outcome {
+	const struct ow_figure *figure;
+	const struct ow_figure_run *run;
+	double seconds;
+	const char *csv, *plot; /* plot: NULL when there is none */
+};
+
+static void put_text(const struct outcome *o, int width)
+{
+	size_t claims;
+	const struct ow_figure_claim *claim = ow_figure_claims(o->run, &claims);
+	printf("%s: ", o->figure->name);
+	put_wrapped(o->figure->title, 2, width - (int)strlen(o->figure->name));
+	for (size_t i = 0; i < claims; i++) {
+		fputs("  paper  ", stdout);
+		put_wrapped(claim[i].paper, 9, width);
+		printf("  %s ", claim[i].agrees ? "ours  " : "ours !");
+		put_wrapped(claim[i].ours, 9, width);
+	}
+	printf("  %zu points in %.1f s: %s%s%s\n\n", ow_figure_points(o->run), o->seconds, o->csv, o->plot ? ", " : "",
+	       o->plot ? o->plot : "");
+}
+
+static void put_json(const struct outcome *o, bool first)
+{
+	size_t claims;
+	const struct ow_figure_claim *claim = ow_figure_claims(o->run, &claims);
+	printf("%s\n  { \"name\": ", first ? "" : ",");
+	ow_report_json_string(stdout, o->figure->name);
+	fputs(", \"title\": ", stdout);
+	ow_report_json_string(stdout, o->figure->title);
+	printf(", \"points\": %zu, \"seconds\": %.3f, \"csv\": ", ow_figure_points(o->run), o->seconds);
+	ow_report_json_string(stdout, o->csv);
+	fputs(", \"plot\": ", stdout);
+	if (o->plot)
+		ow_report_json_string(stdout, o->plot);
+	else
+		fputs("null", stdout);
+	fputs(",\n    \"claims\": [", stdout);
+	for (size_t i = 0; i < claims; i++) {
+		printf("%s\n      { \"paper\": ", i ? "," : "");
+		ow_report_json_string(stdout, claim[i].paper);
+		fputs(", \"ours\": ", stdout);
+		ow_report_json_string(stdout, claim[i].ours);
+		printf(", \"agrees\": %s }", claim[i].agrees ? "true" : "false");
+	}
+	fputs(" ] }", stdout);
+}
+
+/* -- running ------------------------------------------------------------------------------------------------------ */
+
+struct job {
+	const struct arguments *args;
+	bool any, disagrees, no_gnuplot;
+};
+
+static double now_s(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static int draw(struct job *job, const struct ow_figure_run *run, const char *path, struct outcome *outcome,
+                struct ow_error *err)
+{
+	if (job->args->no_plots || job->no_gnuplot || !ow_figure_points(run))
+		return 0;
+	int r = ow_figure_write_plot(run, path, err);
+	if (r == -ENOENT) {
+		/* The numbers are what was asked for: say it once and go on. */
+		fprintf(stderr, "oneway reproduce: warning: %s\n", err->text);
+		job->no_gnuplot = true;
+		return 0;
+	}
+	if (r == 0)
+		outcome->plot = path;
+	return r;
+}
+
+static int one(struct job *job, const struct ow_figure *figure, struct ow_error *err)
+{
+	const struct arguments *args = job->args;
+	struct ow_progress progress;
+	ow_progress_init(&progress, figure->name);
+	struct ow_figure_options o = {args->quick, args->seed, on_progress, &progress};
+	struct ow_figure_run *run;
+	double start_s = now_s();
+	int r = ow_figure_compute(figure, &o, &run, err);
+	ow_progress_done(&progress);
+	if (r < 0)
+		return r;
+	char csv[4200], plot[4200];
+	snprintf(csv, sizeof csv, "%s/%s.csv", args->directory, figure->name);
+	snprintf(plot, sizeof plot, "%s/%s.svg", args->directory, figure->name);
+	struct outcome outcome = {figure, run, now_s() - start_s, csv, NULL};
+	r = ow_figure_write_csv(run, csv, err);
+	if (r == 0)
+		r = draw(job, run, plot, &outcome, err);
+	if (r == 0) {
+		size_t claims;
+		const struct ow_figure_claim *claim = ow_figure_claims(run, &claims);
+		for (size_t i = 0; i < claims; i++)
+			job->disagrees |= !claim[i].agrees;
+		if (args->json)
+			put_json(&outcome, !job->any);
+		else
+			put_text(&outcome, ow_terminal_width(stdout));
+		job->any = true;
+		fflush(stdout);
+	}
+	ow_figure_free(run);
+	return r;
+}
+
+static int reproduce(struct job *job, char **word, int words, struct ow_error *err)
+{
+	const char *directory = job->args->directory;
+	if (strlen(directory) > 4000)
+		return ow_error_set(err, ENAMETOOLONG, "%.60s...: %s", directory, strerror(ENAMETOOLONG));
+	if (mkdir(directory, 0777) < 0 && errno != EEXIST)
+		return ow_error_set(err, errno, "%s: %s", directory, strerror(errno));
+	int r = 0;
+	if (job->args->json)
+		printf("{ \"tool\": \"oneway\", \"version\": \"%s\", \"command\": \"reproduce\", \"seed\": %llu, "
+		       "\"quick\": %s, \"figures\": [",
+		       ow_version(), (unsigned long long)job->args->seed, job->args->quick ? "true" : "false");
+	for (const struct ow_figure *const *set = ow_figure_sets; *set && r == 0; set++) {
+		for (const struct ow_figure *f = *set; f->name && r == 0; f++) {
+			if (chosen(f, word, words))
+				r = one(job, f, err);
+		}
+	}
+	if (job->args->json && r == 0)
+		fputs(" ] }\n", stdout);
+	else if (r == 0 && job->disagrees)
+		fputs("'ours !' marks what does not agree with the paper; docs/reproduction.md says who is right\n",
+		      stdout);
+	return r;
+}
+
+int ow_cli_reproduce(int argc, char **argv)
+{
+	struct arguments args = {.directory = "figures", .seed = 1};
+	struct ow_error err;
+	int words = ow_options_parse(options, argc, argv, &args, &err);
+	if (words >= 0 && args.help) {
+		help();
+		return OW_EXIT_OK;
+	}
+	if (words >= 0 && args.version) {
+		printf("oneway %s\n", ow_version());
+		return OW_EXIT_OK;
+	}
+	if (words > 0 && check_words(argv + 1, words, &err) < 0)
+		words = -EINVAL;
+	if (words < 0)
+		return ow_cli_misused("reproduce", &err);
+	if (words == 0) {
+		list(args.json);
+		return OW_EXIT_OK;
+	}
+	struct job job = {.args = &args};
+	if (reproduce(&job, argv + 1, words, &err) < 0)
+		return ow_cli_failed("reproduce", &err);
+	return args.check && job.disagrees ? OW_EXIT_CROSSED : OW_EXIT_OK;
+}

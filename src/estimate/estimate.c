@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a kind of synopsis to its estimator. */
+#include "estimate/estimate.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* One line for each structure that gives numbers: its kind and its default estimator (corrected and centred). */
+static const struct estimator {
+	enum ow_synopsis_kind kind;
+	int (*estimate)(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate);
+} estimators[] = {
+	{0, NULL},
+};
+
+void ow_estimate_none(struct ow_estimate *ret_estimate, const char *reason)
+{
+	struct ow_value none = {.status = OW_VALUE_NONE, .reason = reason};
+	*ret_estimate = (struct ow_estimate){
+		.mean_ns = none, .stddev_ns = none, .lost = none, .extra = none, .loss_ratio = none};
+	for (int q = 0; q < OW_QUANTILES; q++)
+		ret_estimate->quantile_ns[q] = none;
+}
+
+int ow_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate,
+                struct ow_error *err)
+{
+	int r = ow_synopsis_comparable(a->synopsis, b->synopsis, err);
+	if (r < 0)
+		return r;
+	const struct ow_synopsis_ops *ops = a->synopsis->ops;
+	for (size_t i = 0; i < sizeof estimators / sizeof *estimators; i++) {
+		if (!estimators[i].estimate || estimators[i].kind != ops->kind)
+			continue;
+		r = estimators[i].estimate(a, b, ret_estimate);
+		return r < 0 ? ow_error_set(err, -r, "%s: %s", ops->name, strerror(-r)) : 0;
+	}
+	return ow_error_set(err, EINVAL, "%s: has no estimator", ops->name);
+}
