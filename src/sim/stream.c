@@ -114,39 +114,57 @@ static void make_interval(struct maker *m)
 
 #define DIGIT_BITS 11
 
-/* By time, stable: counts and moves digits of 11 bits, the least first. spare holds as many stamps. */
-static void sort_stamps(struct ow_stamp *list, struct ow_stamp *spare, size_t count)
+static inline int64_t key_of(const char *item)
 {
+	int64_t key;
+	memcpy(&key, item, sizeof key);
+	return key;
+}
+
+/*
+ * Sorts items of `size` bytes by the number at `at` within them, stable: counts and moves digits of 11 bits, the least
+ * first. spare holds as many items. Inlined, so that the size is a constant.
+ */
+__attribute__((always_inline)) static inline void sort_items(char *list, char *spare, size_t count, size_t size,
+                                                             size_t at)
+{
+	const uint64_t mask = (1u << DIGIT_BITS) - 1;
 	int64_t low = INT64_MAX, high = INT64_MIN;
 	for (size_t i = 0; i < count; i++) {
-		low = list[i].time_ns < low ? list[i].time_ns : low;
-		high = list[i].time_ns > high ? list[i].time_ns : high;
+		int64_t key = key_of(list + i * size + at);
+		low = key < low ? key : low;
+		high = key > high ? key : high;
 	}
-	struct ow_stamp *from = list, *to = spare;
+	char *from = list, *to = spare;
 	for (unsigned shift = 0; count > 1 && shift < 64 && (uint64_t)(high - low) >> shift; shift += DIGIT_BITS) {
 		size_t place[1 << DIGIT_BITS] = {0}, sum = 0;
-		const uint64_t mask = (1u << DIGIT_BITS) - 1;
 		for (size_t i = 0; i < count; i++)
-			place[(uint64_t)(from[i].time_ns - low) >> shift & mask]++;
+			place[(uint64_t)(key_of(from + i * size + at) - low) >> shift & mask]++;
 		for (size_t i = 0; i <= mask; i++) {
 			size_t n = place[i];
 			place[i] = sum;
 			sum += n;
 		}
-		for (size_t i = 0; i < count; i++)
-			to[place[(uint64_t)(from[i].time_ns - low) >> shift & mask]++] = from[i];
-		struct ow_stamp *other = from;
+		for (size_t i = 0; i < count; i++) {
+			uint64_t digit = (uint64_t)(key_of(from + i * size + at) - low) >> shift & mask;
+			memcpy(to + place[digit]++ * size, from + i * size, size);
+		}
+		char *other = from;
 		from = to;
 		to = other;
 	}
 	if (from != list)
-		memcpy(list, from, count * sizeof *list);
+		memcpy(list, from, count * size);
 }
 
-static int by_value(const void *a, const void *b)
+static void sort_stamps(struct ow_stamp *list, void *spare, size_t count)
 {
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
+	sort_items((char *)list, spare, count, sizeof *list, offsetof(struct ow_stamp, time_ns));
+}
+
+static void sort_delays(int64_t *list, void *spare, size_t count)
+{
+	sort_items((char *)list, spare, count, sizeof *list, 0);
 }
 
 /* -- the whole ---------------------------------------------------------------------------------------------------- */
@@ -217,7 +235,7 @@ static void make(struct maker *m, struct ow_stamp *spare)
 	make_neighbour(m, (int64_t)p->packets, (int64_t)p->packets + post, POST_END);
 	settle_truth(m);
 	if (out->delay)
-		qsort(out->delay, out->truth.common, sizeof *out->delay, by_value);
+		sort_delays(out->delay, spare, out->truth.common);
 }
 
 int ow_stream_make(const struct ow_stream_params *params, struct ow_stream *ret_stream, struct ow_error *err)

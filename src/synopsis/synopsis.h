@@ -70,6 +70,8 @@ struct ow_synopsis_ops {
 	int (*decode)(const uint8_t *bytes, size_t size, uint64_t seed, struct ow_synopsis **ret_synopsis, struct ow_error *err);
 	/* Same parameters? (Kind and seed are compared by the caller.) */
 	bool (*same_shape)(const struct ow_synopsis *a, const struct ow_synopsis *b);
+	/* The parameters in a few words for people, as snprintf: "2 banks of 1024, p 0.02". May be NULL. */
+	void (*describe)(const struct ow_synopsis *synopsis, char *text, size_t size);
 };
 
 /* The first member of every structure. */
