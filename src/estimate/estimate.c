@@ -2,6 +2,9 @@
 /* From a kind of synopsis to its estimator. */
 #include "estimate/estimate.h"
 
+#include "estimate/lda_estimate.h"
+#include "estimate/moments_estimate.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +13,8 @@ static const struct estimator {
 	enum ow_synopsis_kind kind;
 	int (*estimate)(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate);
 } estimators[] = {
-	{0, NULL},
+	{OW_SYNOPSIS_LDA, ow_lda_estimate},
+	{OW_SYNOPSIS_MOMENTS, ow_moments_estimate},
 };
 
 void ow_estimate_none(struct ow_estimate *ret_estimate, const char *reason)

@@ -7,6 +7,8 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "synopsis/lda.h"
+#include "synopsis/moments.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -18,7 +20,8 @@
 
 /* One line for each structure, in the order of enum ow_synopsis_kind. */
 static const struct ow_synopsis_ops *const structures[] = {
-	NULL,
+	&ow_lda_ops,
+	&ow_moments_ops,
 };
 
 const struct ow_synopsis_ops *ow_synopsis_ops_of(enum ow_synopsis_kind kind)

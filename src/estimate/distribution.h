@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_ESTIMATE_DISTRIBUTION_H
+#define OW_ESTIMATE_DISTRIBUTION_H
+
+/* Quantiles of the distributions that intervals of confidence need. */
+
+/* The 0.975 quantile of the normal distribution: 95 % lie within +- this. */
+#define OW_NORMAL_975 1.959963984540054
+
+/* Chi-squared with nu >= 1 degrees of freedom, 0 < q < 1; relative error below 1e-10. */
+double ow_chi2_quantile(double q, double nu);
+/* The 0.975 quantile of Student's t with nu >= 1 degrees of freedom; relative error below 2e-3. */
+double ow_student_975(double nu);
+
+/* P(a, x), the regularised lower incomplete gamma function; a > 0, x >= 0. */
+double ow_gamma_p(double a, double x);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_ESTIMATE_MOMENTS_ESTIMATE_H
+#define OW_ESTIMATE_MOMENTS_ESTIMATE_H
+
+#include "estimate/estimate.h"
+#include "synopsis/moments.h"
+
+/*
+ * Exact mean and centred standard deviation from sums that hold the same packets at both points, after reconciliation.
+ * counts: the packets of each bucket (ow_moments_count over the shared packets). -ENOMEM.
+ */
+int ow_moments_values(const struct ow_moments *a, const struct ow_moments *b, const uint32_t *counts,
+                      struct ow_value *ret_mean, struct ow_value *ret_stddev);
+
+/*
+ * The counts are taken from a cache of either point. Gives numbers only where both points saw the same number of
+ * packets, which for sums alone is all that can be checked.
+ */
+int ow_moments_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate);
+
+#endif
