@@ -7,6 +7,8 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "synopsis/ams.h"
+#include "synopsis/fold.h"
 #include "synopsis/lda.h"
 #include "synopsis/moments.h"
 #include <errno.h>
@@ -21,6 +23,8 @@
 /* One line for each structure, in the order of enum ow_synopsis_kind. */
 static const struct ow_synopsis_ops *const structures[] = {
 	&ow_lda_ops,
+	&ow_fold_ops,
+	&ow_ams_ops,
 	&ow_moments_ops,
 };
 
