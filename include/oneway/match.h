@@ -39,6 +39,7 @@ struct ow_packet_event {
 	uint32_t packets;            /* wire packets this event stands for (superframes: more than 1) */
 	uint32_t bytes;              /* IP (or frame) length of the piece */
 	const struct ow_flow_key *flow;
+	uint64_t id;                 /* keyed hash of what makes it the same packet at both points; identical ones share it */
 };
 
 struct ow_match_options {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway match A B: runs the library's matcher and puts out what was asked for. */
 #include "cli/cli.h"
+#include "cli/captures.h"
 #include "cli/extract.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -25,60 +26,21 @@ struct arguments {
 	const char *path[OW_SIDES];
 };
 
-static int set_level(void *field, const char *value, struct ow_error *err)
-{
-	static const char *const names[] = {"auto", "ip", "nat", "frame"};
-	size_t index;
-	int r = ow_option_choice(names, 4, value, &index, err);
-	if (r == 0)
-		*(enum ow_level *)field = (enum ow_level)index;
-	return r;
-}
-
-static int set_toggle(void *field, const char *value, struct ow_error *err)
-{
-	static const char *const names[] = {"auto", "off", "on"};
-	size_t index;
-	int r = ow_option_choice(names, 3, value, &index, err);
-	if (r == 0)
-		*(enum ow_toggle *)field = (enum ow_toggle)index;
-	return r;
-}
-
-static int set_offset(void *field, const char *value, struct ow_error *err)
-{
-	struct ow_match_options *match = field;
-	if (strcmp(value, "auto") == 0) {
-		match->clock = OW_CLOCK_ESTIMATED;
-		return 0;
-	}
-	int r = ow_duration_parse(value, &match->offset_ns, err);
-	if (r == 0)
-		match->clock = OW_CLOCK_GIVEN;
-	return r;
-}
-
-static int set_plot(void *field, const char *value, struct ow_error *err)
-{
-	int r = ow_plot_check_name(value, err);
-	return r < 0 ? r : ow_option_text(field, value, err);
-}
-
 #define FIELD(name) offsetof(struct arguments, name)
 
 static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "What counts as the same packet:"},
-	{"level", 0, "LEVEL", set_level, FIELD(match.level),
+	{"level", 0, "LEVEL", ow_option_level, FIELD(match.level),
          "ip: from the IP header on, without what routers change (TTL, DSCP, checksums); nat: also without addresses "
          "and "
          "ports; frame: all bytes as they are; auto (default): ip, or what clearly finds more."},
-	{"inner", 0, "WHEN", set_toggle, FIELD(match.inner),
+	{"inner", 0, "WHEN", ow_option_toggle, FIELD(match.inner),
          "Enter tunnels (GRE, VXLAN, Geneve, GTP-U, IP in IP): auto (default), on or off."},
-	{"segments", 0, "WHEN", set_toggle, FIELD(match.segments),
+	{"segments", 0, "WHEN", ow_option_toggle, FIELD(match.segments),
          "Cut TSO, GSO and GRO superframes into the segments of the wire: auto (default), on or off."},
 
 	{NULL, 0, NULL, NULL, 0, "Time:"},
-	{"offset", 0, "D|auto", set_offset, FIELD(match),
+	{"offset", 0, "D|auto", ow_option_offset, FIELD(match),
          "Add D (-37s, 1.5us) to the times of B; auto estimates it. Without it, both clocks are trusted."},
 	{"window", 0, "D", ow_option_positive_duration, FIELD(match.window_ns),
          "Waiting time after which a packet is lost (default: chosen from the traffic)."},
@@ -93,7 +55,7 @@ static const struct ow_option options[] = {
 	{"lost", 0, "FILE", ow_option_text, FIELD(lost), "The lost packets, as a capture."},
 	{"extra", 0, "FILE", ow_option_text, FIELD(extra),
          "The packets that came without being sent, and duplicates, as a capture."},
-	{"plot", 0, "FILE", set_plot, FIELD(plot),
+	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
          "Delay and loss over time and the distribution, as .svg or .png (needs gnuplot)."},
 	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
 

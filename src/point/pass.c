@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "point/pass.h"
 
+#include "base/hash.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,12 @@ static void tell(struct ow_pass *p, const struct ow_packet_event *event)
 		fail(p, p->options->on_packet(p->options->arg, event));
 }
 
+/* A piece of a train has the train's id: its place within it makes the difference. */
+static uint64_t piece_id(const struct ow_record *record)
+{
+	return record->len ? ow_mix64(record->id ^ ow_mix64((uint64_t)record->seq << 32 | record->len)) : record->id;
+}
+
 static void tell_pair(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction, bool ambiguous,
                       uint32_t packets)
 {
@@ -69,6 +76,7 @@ static void tell_pair(struct ow_pass *p, const struct ow_pair *pair, enum ow_dir
 	event.side = sender(direction);
 	event.bytes = pair->record[event.side].bytes;
 	event.flow = ow_flow_table_key(p->tap[event.side].flows, pair->record[event.side].flow);
+	event.id = piece_id(&pair->record[OW_SIDE_A]);
 	tell(p, &event);
 }
 
@@ -209,7 +217,8 @@ static void tell_single(struct ow_pass *p, enum ow_side side, const struct ow_re
 	                                .side = side,
 	                                .packets = packets,
 	                                .bytes = record->bytes,
-	                                .flow = ow_flow_table_key(p->tap[side].flows, record->flow)};
+	                                .flow = ow_flow_table_key(p->tap[side].flows, record->flow),
+	                                .id = piece_id(record)};
 	event.number[side] = record->number;
 	event.time_ns[side] = time_ns;
 	tell(p, &event);

@@ -58,7 +58,7 @@ void ow_report_json_string(FILE *out, const char *text)
 	fputc('"', out);
 }
 
-static void put_double(FILE *out, double value)
+void ow_report_json_number(FILE *out, double value)
 {
 	char text[40];
 	if (!isfinite(value)) {
@@ -94,9 +94,9 @@ static void put_delay(FILE *out, const struct ow_delay *delay, int indent)
 	bool known = delay->samples > 0;
 	fputc('{', out);
 	put_name(out, indent + 2, "mean", true);
-	put_double(out, known ? delay->mean_ns : NAN);
+	ow_report_json_number(out, known ? delay->mean_ns : NAN);
 	put_name(out, indent + 2, "stddev", false);
-	put_double(out, known ? delay->stddev_ns : NAN);
+	ow_report_json_number(out, known ? delay->stddev_ns : NAN);
 	put_name(out, indent + 2, "min", false);
 	known ? fprintf(out, "%" PRId64, delay->min_ns) : fputs("null", out);
 	put_name(out, indent + 2, "max", false);
@@ -105,7 +105,7 @@ static void put_delay(FILE *out, const struct ow_delay *delay, int indent)
 	fputc('{', out);
 	for (int i = 0; i < OW_QUANTILES; i++) {
 		fprintf(out, "%s\"%s\": ", i ? ", " : "", ow_quantile_name[i]);
-		put_double(out, known ? delay->quantile_ns[i] : NAN);
+		ow_report_json_number(out, known ? delay->quantile_ns[i] : NAN);
 	}
 	fprintf(out, "}\n%*s}", indent, "");
 }
@@ -124,12 +124,12 @@ static void put_members(FILE *out, const struct ow_result *result, int indent, b
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
 		put_count(out, indent, counts[i].name, counts[i].value, first && i == 0);
 	put_name(out, indent, "loss_ratio", false);
-	put_double(out, result->sent ? (double)result->lost / (double)result->sent : NAN);
+	ow_report_json_number(out, result->sent ? (double)result->lost / (double)result->sent : NAN);
 	put_name(out, indent, "delay_ns", false);
 	put_delay(out, &result->delay, indent);
 	put_name(out, indent, "jitter_ns", false);
 	const double *quantile = result->delay.quantile_ns;
-	put_double(out, result->delay.samples ? quantile[OW_Q95] - quantile[OW_Q50] : NAN);
+	ow_report_json_number(out, result->delay.samples ? quantile[OW_Q95] - quantile[OW_Q50] : NAN);
 	put_name(out, indent, "exact", false);
 	fputs(result->exact ? "true" : "false", out);
 }

@@ -16,6 +16,8 @@ void ow_report_result_json(FILE *out, const struct ow_result *result, int indent
 
 /* The text as a JSON string, with its quotes. */
 void ow_report_json_string(FILE *out, const char *text);
+/* The shortest notation that reads back as this number; null if it is none. */
+void ow_report_json_number(FILE *out, double value);
 
 /* One CSV row a packet. */
 void ow_report_csv_header(FILE *out);

@@ -45,7 +45,7 @@ static void every_fate(void **state)
 	(void)state;
 	struct ow_flow_key flow = {{10, 0, 0, 1}, {192, 168, 255, 20}, 65535, 53, 17, 4, 0};
 	struct ow_packet_event event = {OW_FATE_MATCHED, OW_A_TO_B, false, OW_SIDE_A, {1, 2},
-	                                {1000, 5410},    1,         60,    &flow};
+	                                {1000, 5410},    1,         60,    &flow, 0};
 	check(&event, "matched,a_to_b,0,1,2,1000,5410,4410,1,60,17,10.0.0.1,65535,192.168.255.20,53\n");
 	event.direction = OW_B_TO_A;
 	check(&event, "matched,b_to_a,0,1,2,1000,5410,-4410,1,60,17,10.0.0.1,65535,192.168.255.20,53\n");
@@ -75,7 +75,7 @@ static void other_addresses(void **state)
 	(void)state;
 	struct ow_flow_key six = {{0x20, 1, 0xd, 0xb8, [15] = 1}, {0xff, 2, [15] = 0xfb}, 5353, 5353, 17, 6, 0};
 	struct ow_flow_key mac = {{2, 0, 0, 0, 0xab, 1}, {255, 255, 255, 255, 255, 255}, 0, 0, 0, 0, 0x88f7};
-	struct ow_packet_event event = {OW_FATE_LOST, OW_A_TO_B, false, OW_SIDE_A, {7, 0}, {-5, 0}, 1, 40, &six};
+	struct ow_packet_event event = {OW_FATE_LOST, OW_A_TO_B, false, OW_SIDE_A, {7, 0}, {-5, 0}, 1, 40, &six, 0};
 	check(&event, "lost,a_to_b,0,7,,-5,,,1,40,17,2001:db8::1,5353,ff02::fb,5353\n");
 	event.flow = &mac;
 	check(&event, "lost,a_to_b,0,7,,-5,,,1,40,0x88f7,02:00:00:00:ab:01,0,ff:ff:ff:ff:ff:ff,0\n");
@@ -90,7 +90,7 @@ static void longest_row(void **state)
 	memset(flow.dst, 0xbb, sizeof flow.dst);
 	struct ow_packet_event event = {
 		OW_FATE_MATCHED, OW_A_TO_B,  false, OW_SIDE_A, {UINT64_MAX, UINT64_MAX}, {INT64_MIN, INT64_MIN + 1},
-		UINT32_MAX,      UINT32_MAX, &flow};
+		UINT32_MAX,      UINT32_MAX, &flow, 0};
 	check(&event,
 	      "matched,a_to_b,0,18446744073709551615,18446744073709551615,-9223372036854775808,-9223372036854775807,1,"
 	      "4294967295,4294967295,255,aaaa:aaaa:aaaa:aaaa:aaaa:aaaa:aaaa:aaaa,65535,"

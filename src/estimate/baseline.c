@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "estimate/baseline.h"
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "estimate/sample.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Places in b by id, with open addressing; ids are uniform, so their bits are the hash. 0 = free. */
+static uint32_t *index_of(const struct ow_stamp *b, size_t bs, size_t *ret_room)
+{
+	size_t room = 16;
+	while (room / 4 * 3 < bs)
+		room *= 2;
+	uint32_t *index = bs < UINT32_MAX ? calloc(room, sizeof *index) : NULL;
+	for (size_t i = 0; index && i < bs; i++) {
+		size_t at = b[i].id >> 11 & (room - 1);
+		while (index[at])
+			at = (at + 1) & (room - 1);
+		index[at] = (uint32_t)(i + 1);
+	}
+	*ret_room = room;
+	return index;
+}
+
+int ow_fates_find(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, struct ow_fates *ret_fates)
+{
+	size_t room;
+	uint32_t *index = index_of(b, bs, &room);
+	int64_t *delay = malloc((as + 1) * sizeof *delay);
+	if (!index || !delay) {
+		free(index);
+		free(delay);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < as; i++) {
+		size_t at = a[i].id >> 11 & (room - 1);
+		while (index[at] && b[index[at] - 1].id != a[i].id)
+			at = (at + 1) & (room - 1);
+		delay[i] = index[at] ? (int64_t)((uint64_t)b[index[at] - 1].time_ns - (uint64_t)a[i].time_ns)
+		                     : OW_FATE_NONE;
+	}
+	free(index);
+	*ret_fates = (struct ow_fates){a, as, delay, bs};
+	return 0;
+}
+
+void ow_fates_done(struct ow_fates *fates)
+{
+	free(fates->delay_ns);
+	*fates = (struct ow_fates){0};
+}
+
+/* The packets that were looked at: how many, and the delays of those that arrived. */
+struct looked {
+	int64_t *delay;
+	size_t delays;
+	uint64_t trials;
+};
+
+static int looked_init(struct looked *looked, size_t room)
+{
+	*looked = (struct looked){.delay = malloc((room + 1) * sizeof *looked->delay)};
+	return looked->delay ? 0 : -ENOMEM;
+}
+
+static void look(struct looked *looked, int64_t delay_ns)
+{
+	looked->trials++;
+	if (delay_ns != OW_FATE_NONE)
+		looked->delay[looked->delays++] = delay_ns;
+}
+
+static void conclude(struct looked *looked, const struct ow_fates *fates, double received,
+                     struct ow_estimate *ret_estimate)
+{
+	double sent = (double)fates->count;
+	struct ow_estimate e;
+	ow_estimate_none(&e, "no packets");
+	if (fates->count) {
+		ow_sample_loss(looked->trials - looked->delays, looked->trials, sent, received, &e);
+		bool all = looked->trials >= fates->count;
+		double common = all ? (double)looked->delays : fmax(sent - e.lost.value, (double)looked->delays + 1);
+		ow_sample_delays(looked->delay, looked->delays, common, &e);
+		e.complete = all;
+	}
+	*ret_estimate = e;
+	free(looked->delay);
+}
+
+int ow_baseline_direct(const struct ow_fates *fates, size_t memory, uint64_t seed, struct ow_estimate *ret_estimate,
+                       struct ow_baseline_cost *ret_cost)
+{
+	(void)memory;
+	(void)seed;
+	struct looked looked;
+	int r = looked_init(&looked, fates->count);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < fates->count; i++)
+		look(&looked, fates->delay_ns[i]);
+	conclude(&looked, fates, (double)fates->received, ret_estimate);
+	uint64_t bytes =
+		OW_BASELINE_RECORD * (uint64_t)(fates->received > fates->count ? fates->received : fates->count);
+	*ret_cost = (struct ow_baseline_cost){bytes, OW_BASELINE_RECORD * fates->received, "all records"};
+	return 0;
+}
+
+int ow_baseline_sampled(const struct ow_fates *fates, size_t memory, uint64_t seed, struct ow_estimate *ret_estimate,
+                        struct ow_baseline_cost *ret_cost)
+{
+	/* The number of samples is binomial: 4 standard deviations of it stay free. */
+	double room = (double)(memory / OW_BASELINE_RECORD), wanted = fmax(0, room - 4 * sqrt(room));
+	double share = fates->count ? fmin(1, wanted / (double)fates->count) : 1;
+	uint64_t limit = share >= 1 ? UINT64_MAX : (uint64_t)(share * 0x1p64), key = ow_mix64(seed ^ 0x73616d706c65);
+	struct looked looked;
+	int r = looked_init(&looked, fates->count);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < fates->count; i++) {
+		if (ow_mix64(fates->sent[i].id ^ key) <= limit)
+			look(&looked, fates->delay_ns[i]);
+	}
+	uint64_t records = looked.trials;
+	conclude(&looked, fates, (double)fates->received, ret_estimate);
+	*ret_cost = (struct ow_baseline_cost){memory, OW_BASELINE_RECORD * records, ""};
+	snprintf(ret_cost->params, sizeof ret_cost->params, "p %.3g", share);
+	return 0;
+}
+
+int ow_baseline_probes(const struct ow_fates *fates, size_t memory, uint64_t seed, struct ow_estimate *ret_estimate,
+                       struct ow_baseline_cost *ret_cost)
+{
+	uint64_t probes = memory / OW_BASELINE_PROBE;
+	if (probes > fates->count)
+		probes = fates->count;
+	struct looked looked;
+	int r = looked_init(&looked, fates->count);
+	if (r < 0)
+		return r;
+	struct ow_random random;
+	ow_random_seed(&random, seed);
+	double from = 0, span = 0;
+	if (fates->count) {
+		from = (double)fates->sent[0].time_ns;
+		span = (double)(fates->sent[fates->count - 1].time_ns - fates->sent[0].time_ns);
+	}
+	/* Gaps of a Poisson process; of probes that meet the same packet only the first counts. */
+	double gap = probes ? span / (double)probes : 0, due = from - gap * log1p(-ow_random_unit(&random));
+	for (size_t i = 0; i < fates->count && gap > 0; i++) {
+		double at = (double)fates->sent[i].time_ns;
+		if (at < due)
+			continue;
+		look(&looked, fates->delay_ns[i]);
+		while (due <= at)
+			due -= gap * log1p(-ow_random_unit(&random));
+	}
+	uint64_t sent = looked.trials;
+	conclude(&looked, fates, NAN, ret_estimate);
+	*ret_cost = (struct ow_baseline_cost){0, OW_BASELINE_PROBE * sent, ""};
+	snprintf(ret_cost->params, sizeof ret_cost->params, "%" PRIu64 " probes", sent);
+	return 0;
+}

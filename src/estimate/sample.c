@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Simple random samples. Mean: Student's interval, less what a sample of a large part of all packets saves (1 - n/N).
+ * Standard deviation: log s^2 is about normal with variance (kappa + 2)/n, kappa the excess kurtosis. Quantiles: the
+ * number of samples below the true quantile is binomial, so two order statistics hold it, whatever the distribution.
+ */
+#include "estimate/sample.h"
+
+#include "estimate/distribution.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define Z OW_NORMAL_975
+
+static const char too_few[] = "fewer than two delay samples";
+
+static struct ow_value none(const char *reason)
+{
+	return (struct ow_value){.status = OW_VALUE_NONE, .reason = reason};
+}
+
+static struct ow_value exact(double value)
+{
+	return (struct ow_value){OW_VALUE_EXACT, value, value, value, NULL};
+}
+
+static struct ow_value between(double value, double low, double high)
+{
+	return (struct ow_value){OW_VALUE_ESTIMATED, value, low, high, NULL};
+}
+
+static int by_value(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+struct moments {
+	double mean, variance, kurtosis; /* variance with n - 1; excess kurtosis */
+};
+
+static struct moments moments_of(const int64_t *delay, size_t count)
+{
+	/* Less the median, so that a large clock offset does not swallow the digits. */
+	double origin = (double)delay[count / 2], n = (double)count, sum = 0, m2 = 0, m4 = 0;
+	for (size_t i = 0; i < count; i++)
+		sum += (double)(delay[i] - delay[count / 2]);
+	double mean = sum / n;
+	for (size_t i = 0; i < count; i++) {
+		double e = (double)(delay[i] - delay[count / 2]) - mean;
+		m2 += e * e;
+		m4 += e * e * e * e;
+	}
+	double kurtosis = m2 > 0 ? n * m4 / (m2 * m2) - 3 : 0;
+	return (struct moments){origin + mean, count > 1 ? m2 / (n - 1) : 0, fmax(kurtosis, -1.9)};
+}
+
+/* P(X = k), X binomial (n, q). */
+static double binomial(double n, double q, double k)
+{
+	return exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(q) + (n - k) * log1p(-q));
+}
+
+void ow_sample_ranks(size_t count, double q, double *ret_low, double *ret_high)
+{
+	/*
+	 * X samples are at most the quantile. The k-th smallest (place k - 1) is above it if X < k, below it if X >= k:
+	 * both ends are the innermost for which that has a probability of at most 0.025.
+	 */
+	double n = (double)count, mean = n * q, spread = 12 * sqrt(n * q * (1 - q)) + 12;
+	double k = fmax(0, floor(mean - spread)), below = 0, low = -1, high = n;
+	bool high_found = false;
+	for (double p = binomial(n, q, k); k <= n && k <= mean + spread; k++) {
+		below += p;
+		if (below <= 0.025)
+			low = k;
+		if (!high_found && 1 - below <= 0.025 && k < n) {
+			high = k;
+			high_found = true;
+		}
+		p *= (n - k) / (k + 1) * q / (1 - q);
+	}
+	*ret_low = low;
+	*ret_high = high_found ? high : n;
+}
+
+static struct ow_value quantile(const int64_t *delay, size_t count, double q)
+{
+	size_t place = (size_t)fmax(0, ceil(q * (double)count) - 1);
+	double low, high;
+	ow_sample_ranks(count, q, &low, &high);
+	/* Beyond the largest sample nothing is known; below the smallest likewise. */
+	return between((double)delay[place], low < 0 ? -INFINITY : (double)delay[(size_t)low],
+	               high >= (double)count ? INFINITY : (double)delay[(size_t)high]);
+}
+
+static struct ow_value stddev_value(const struct moments *m, double n, double common)
+{
+	double half = Z * sqrt((m->kurtosis + 2) / n * fmax(0, 1 - n / common));
+	double s = sqrt(m->variance);
+	return between(s, s * exp(-half / 2), s * exp(half / 2));
+}
+
+void ow_sample_delays(int64_t *delay, size_t count, double common, struct ow_estimate *estimate)
+{
+	estimate->useful = count;
+	bool all = count > 0 && (double)count >= common;
+	if (count < 2 && !all) {
+		estimate->mean_ns = estimate->stddev_ns = none(too_few);
+		for (int i = 0; i < OW_QUANTILES; i++)
+			estimate->quantile_ns[i] = none(too_few);
+		return;
+	}
+	qsort(delay, count, sizeof *delay, by_value);
+	struct moments m = moments_of(delay, count);
+	double n = (double)count;
+	if (all) {
+		estimate->mean_ns = exact(m.mean);
+		estimate->stddev_ns = exact(sqrt(m.variance * (n - 1) / n));
+	} else {
+		double half = ow_student_975(n - 1) * sqrt(m.variance / n * (1 - n / common));
+		estimate->mean_ns = between(m.mean, m.mean - half, m.mean + half);
+		estimate->stddev_ns = stddev_value(&m, n, common);
+	}
+	for (int i = 0; i < OW_QUANTILES; i++) {
+		struct ow_value value = quantile(delay, count, ow_quantile_level[i]);
+		estimate->quantile_ns[i] = all ? exact(value.value) : value;
+	}
+}
+
+void ow_sample_loss(uint64_t lost, uint64_t trials, double sent, double received, struct ow_estimate *estimate)
+{
+	if (!trials) {
+		estimate->lost = estimate->extra = estimate->loss_ratio = none("no packet was sampled");
+		return;
+	}
+	double n = (double)trials, p = (double)lost / n, difference = received - sent;
+	double middle = (p + Z * Z / (2 * n)) / (1 + Z * Z / n);
+	double half = Z / (1 + Z * Z / n) * sqrt(p * (1 - p) / n + Z * Z / (4 * n * n));
+	double low = fmax(0, middle - half), high = fmin(1, middle + half);
+	/* What is certain: at least as many are lost as are missing. */
+	double least = isnan(received) ? 0 : fmax(0, -difference) / sent;
+	low = fmax(low, least);
+	high = fmax(high, low);
+	p = fmax(p, least);
+	estimate->loss_ratio = between(p, low, high);
+	estimate->lost = between(p * sent, low * sent, high * sent);
+	estimate->extra = between(p * sent + difference, low * sent + difference, high * sent + difference);
+	if (trials >= (uint64_t)sent) {
+		estimate->loss_ratio = exact((double)lost / sent);
+		estimate->lost = exact((double)lost);
+		estimate->extra = exact((double)lost + difference);
+	}
+	if (isnan(received))
+		estimate->extra = none("probes do not see extra packets");
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_ESTIMATE_SAMPLE_H
+#define OW_ESTIMATE_SAMPLE_H
+
+#include "estimate/estimate.h"
+
+/* Numbers from delays of packets that were chosen at random, with 95 % intervals. */
+
+/*
+ * Mean, standard deviation and quantiles. delay: count delays of as many different packets out of `common`; gets
+ * sorted. If they are all (count = common), the values are exact. Sets `useful`.
+ */
+void ow_sample_delays(int64_t *delay, size_t count, double common, struct ow_estimate *estimate);
+
+/*
+ * Lost packets, when `lost` of `trials` packets chosen at random were: Wilson's interval, scaled to `sent`. Extra
+ * packets follow from received = sent - lost + extra; NAN: not known, then nothing is said about them.
+ */
+void ow_sample_loss(uint64_t lost, uint64_t trials, double sent, double received, struct ow_estimate *estimate);
+
+/* Both ends of the 95 % interval of the q-quantile as places (from 0) in a sorted sample; -1 and count: not bounded. */
+void ow_sample_ranks(size_t count, double q, double *ret_low, double *ret_high);
+
+#endif

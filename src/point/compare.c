@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From two capture files to stamps, and all methods on them. */
+#include "point/compare.h"
+
+#include "base/hash.h"
+#include "report/chart.h"
+#include "synopsis/copies.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The picture: sizes and seeds. */
+#define PLOT_SIZES 5
+#define PLOT_SEEDS 5
+
+struct list {
+	struct ow_stamp *stamp;
+	uint64_t *number; /* of the record in its capture: the order in which the point saw it */
+	size_t count, room;
+};
+
+struct ow_compare {
+	struct ow_compare_options options;
+	struct ow_match *match;
+	struct list list[OW_SIDES]; /* sending side first */
+	struct ow_sight traffic;
+	struct ow_comparison comparison;
+};
+
+/* -- collecting --------------------------------------------------------------------------------------------------- */
+
+static int list_add(struct list *list, struct ow_stamp stamp, uint64_t number)
+{
+	if (list->count == list->room) {
+		size_t room = list->room ? 2 * list->room : 4096;
+		struct ow_stamp *stamps = reallocarray(list->stamp, room, sizeof *stamps);
+		if (!stamps)
+			return -ENOMEM;
+		list->stamp = stamps;
+		uint64_t *numbers = reallocarray(list->number, room, sizeof *numbers);
+		if (!numbers)
+			return -ENOMEM;
+		list->number = numbers;
+		list->room = room;
+	}
+	list->stamp[list->count] = stamp;
+	list->number[list->count++] = number;
+	return 0;
+}
+
+static void list_done(struct list *list)
+{
+	free(list->stamp);
+	free(list->number);
+	*list = (struct list){0};
+}
+
+/* A piece of a superframe stands for several packets of the wire: each is a packet with an id of its own. */
+static int collect(struct list *list, const struct ow_packet_event *event, enum ow_side side)
+{
+	int r = 0;
+	for (uint32_t i = 0; i < event->packets && r == 0; i++) {
+		uint64_t id = i ? ow_mix64(event->id + i) : event->id;
+		r = list_add(list, (struct ow_stamp){id, event->time_ns[side]}, event->number[side]);
+	}
+	return r;
+}
+
+static int on_packet(void *arg, const struct ow_packet_event *event)
+{
+	struct ow_compare *c = arg;
+	enum ow_side sender = c->options.direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+	if (event->fate == OW_FATE_UNCLASSIFIED || event->fate == OW_FATE_OUTSIDE ||
+	    event->direction != c->options.direction)
+		return 0;
+	int r = 0;
+	if (event->fate == OW_FATE_MATCHED || event->fate == OW_FATE_LOST)
+		r = collect(&c->list[0], event, sender);
+	if (r == 0 && event->fate != OW_FATE_LOST)
+		r = collect(&c->list[1], event, !sender);
+	return r;
+}
+
+static void on_progress(void *arg, double done)
+{
+	struct ow_compare *c = arg;
+	if (c->options.match.on_progress)
+		c->options.match.on_progress(c->options.match.arg, done / 2);
+}
+
+/* -- stamps ------------------------------------------------------------------------------------------------------- */
+
+struct numbered {
+	uint64_t number;
+	struct ow_stamp stamp;
+};
+
+static int by_number(const void *a, const void *b)
+{
+	const struct numbered *x = a, *y = b;
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return (x->stamp.id > y->stamp.id) - (x->stamp.id < y->stamp.id);
+}
+
+/* In the order of the capture, as the point saw them, and with copies told apart. Takes the list's packets. */
+static int put_in_order(struct list *list, int64_t start_ns, struct ow_stamp **ret_stamps, size_t *ret_count)
+{
+	struct numbered *sorted = malloc((list->count + 1) * sizeof *sorted);
+	if (!sorted)
+		return -ENOMEM;
+	size_t count = list->count;
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = (struct numbered){list->number[i], list->stamp[i]};
+	qsort(sorted, count, sizeof *sorted, by_number);
+	for (size_t i = 0; i < count; i++) {
+		list->stamp[i] = sorted[i].stamp;
+		list->stamp[i].time_ns -= start_ns;
+	}
+	free(sorted);
+	*ret_stamps = list->stamp;
+	*ret_count = count;
+	list->stamp = NULL;
+	list_done(list);
+	return ow_copies_rename(*ret_stamps, count);
+}
+
+static int64_t earliest(const struct list list[OW_SIDES])
+{
+	int64_t least = INT64_MAX;
+	for (int side = 0; side < OW_SIDES; side++) {
+		for (size_t i = 0; i < list[side].count; i++)
+			least = list[side].stamp[i].time_ns < least ? list[side].stamp[i].time_ns : least;
+	}
+	return least;
+}
+
+static int make_traffic(struct ow_compare *c)
+{
+	struct ow_sight *t = &c->traffic;
+	const struct ow_result *exact = c->comparison.exact;
+	int64_t start_ns = earliest(c->list);
+	int r = put_in_order(&c->list[0], start_ns, &t->a, &t->as);
+	if (r == 0)
+		r = put_in_order(&c->list[1], start_ns, &t->b, &t->bs);
+	if (r == 0)
+		r = ow_fates_find(t->a, t->as, t->b, t->bs, &t->fates);
+	double sent = (double)exact->sent;
+	t->sizing = (struct ow_sizing){sent, (double)exact->lost / sent, (double)exact->extra / sent};
+	return r;
+}
+
+/* -- the whole ---------------------------------------------------------------------------------------------------- */
+
+int ow_compare_open(const char *path_a, const char *path_b, const struct ow_compare_options *options,
+                    struct ow_compare **ret_compare, struct ow_error *err)
+{
+	struct ow_compare *c = calloc(1, sizeof *c);
+	if (!c)
+		return ow_error_set(err, ENOMEM, "not enough memory");
+	c->options = *options;
+	struct ow_match_options match = options->match;
+	match.on_packet = on_packet;
+	match.on_progress = on_progress;
+	match.arg = c;
+	int r = ow_match_files(path_a, path_b, &match, &c->match, err);
+	if (r == 0) {
+		const struct ow_match_report *report = ow_match_report(c->match);
+		c->comparison = (struct ow_comparison){.match = report,
+		                                       .direction = options->direction,
+		                                       .exact = &report->direction[options->direction],
+		                                       .memory_bytes = options->memory,
+		                                       .seed = options->seed};
+		if (!report->has_direction[options->direction] || !c->comparison.exact->sent)
+			r = ow_error_set(err, EINVAL, "no packet was sent from %s",
+			                 options->direction == OW_A_TO_B ? "A to B (--reverse compares B to A)"
+			                                                 : "B to A");
+	}
+	if (r == 0) {
+		r = make_traffic(c);
+		if (r < 0)
+			ow_error_set(err, -r, "not enough memory for %zu packets", c->traffic.as + c->traffic.bs);
+	}
+	if (r < 0)
+		ow_compare_free(c);
+	else
+		*ret_compare = c;
+	return r;
+}
+
+void ow_compare_free(struct ow_compare *compare)
+{
+	if (!compare)
+		return;
+	for (int side = 0; side < OW_SIDES; side++)
+		list_done(&compare->list[side]);
+	ow_sight_done(&compare->traffic);
+	free(compare->comparison.row);
+	ow_match_free(compare->match);
+	free(compare);
+}
+
+static void tell_progress(struct ow_compare *c, double done)
+{
+	if (c->options.match.on_progress)
+		c->options.match.on_progress(c->options.match.arg, done);
+}
+
+int ow_compare_run(struct ow_compare *compare, const struct ow_comparison **ret_comparison)
+{
+	struct ow_comparison *result = &compare->comparison;
+	size_t methods = ow_trial_methods();
+	struct ow_compare_row *row = calloc(methods, sizeof *row);
+	if (!row)
+		return -ENOMEM;
+	for (size_t i = 0; i < methods; i++) {
+		ow_trial_run(i, &compare->traffic, result->memory_bytes, result->seed, true, &row[i]);
+		tell_progress(compare, 0.5 + 0.5 * (double)(i + 1) / (double)methods);
+	}
+	free(result->row);
+	result->row = row;
+	result->rows = methods;
+	*ret_comparison = result;
+	return 0;
+}
+
+/* -- the picture -------------------------------------------------------------------------------------------------- */
+
+/* Root mean square over the seeds; 0 means exact. Without a value in some run there is no point. */
+static int plot_point(struct ow_compare *c, struct ow_chart *chart, size_t method, size_t memory)
+{
+	double sum = 0, low = INFINITY, high = 0, wire = 0;
+	for (uint64_t seed = 0; seed < PLOT_SEEDS; seed++) {
+		struct ow_compare_row row;
+		ow_trial_run(method, &c->traffic, memory, c->options.seed + seed, false, &row);
+		double error = fabs(ow_compare_error(&row.estimate.mean_ns, c->comparison.exact->delay.mean_ns));
+		if (isnan(error))
+			return 0;
+		sum += error * error;
+		low = fmin(low, error);
+		high = fmax(high, error);
+		wire += (double)row.wire_bytes / PLOT_SEEDS;
+	}
+	double rms = sqrt(sum / PLOT_SEEDS);
+	return ow_chart_add(chart, ow_trial_name(method), wire, 100 * rms, 100 * low, 100 * high);
+}
+
+int ow_compare_plot(struct ow_compare *compare, const char *path, struct ow_error *err)
+{
+	struct ow_chart chart = {.title = "Error of the mean delay",
+	                         .x_label = "bytes on the wire",
+	                         .y_label = "relative error, % (root mean square of 5 seeds, and their range)",
+	                         .log_x = true,
+	                         .log_y = true};
+	size_t methods = ow_trial_methods();
+	int r = 0;
+	for (size_t i = 0; i < methods && r == 0; i++) {
+		for (size_t k = 0; k < PLOT_SIZES && r == 0; k++) {
+			size_t memory = compare->options.memory / 16 << 2 * k;
+			if (memory > 0 && memory <= OW_SYNOPSIS_BYTES_MAX)
+				r = plot_point(compare, &chart, i, memory);
+			tell_progress(compare, ((double)i + (double)(k + 1) / PLOT_SIZES) / (double)methods);
+		}
+	}
+	if (r < 0)
+		ow_error_set(err, -r, "%s: not enough memory", path);
+	else
+		r = ow_chart_draw(&chart, path, err);
+	ow_chart_done(&chart);
+	return r;
+}

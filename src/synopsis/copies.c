@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counts the occurrences of each id in a hash table with open addressing; ids are uniform, so their bits are the hash.
+ */
+#include "synopsis/copies.h"
+
+#include "base/hash.h"
+#include <errno.h>
+#include <stdlib.h>
+
+struct slot {
+	uint64_t id, count; /* count 0: free */
+};
+
+/* n counts from 2. */
+static uint64_t copy_id(uint64_t id, uint64_t n)
+{
+	return ow_mix64(id ^ (n * UINT64_C(0x9e3779b97f4a7c15)));
+}
+
+int ow_copies_rename(struct ow_stamp *stamps, size_t count)
+{
+	/* At most 3 of 4 slots in use, at least 3 of 8. */
+	size_t room = 16;
+	while (room / 4 * 3 < count)
+		room *= 2;
+	struct slot *table = calloc(room, sizeof *table);
+	if (!table)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t id = stamps[i].id;
+		size_t at = id >> 13 & (room - 1);
+		while (table[at].count && table[at].id != id)
+			at = (at + 1) & (room - 1);
+		table[at].id = id;
+		if (++table[at].count > 1)
+			stamps[i].id = copy_id(id, table[at].count);
+	}
+	free(table);
+	return 0;
+}

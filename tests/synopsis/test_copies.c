@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies of a packet get ids of their own, the same at both points. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "synopsis/copies.h"
+#include <stdlib.h>
+
+static void test_names_copies(void **state)
+{
+	(void)state;
+	struct ow_stamp a[] = {{7, 1}, {9, 2}, {7, 3}, {7, 4}, {0, 5}, {0, 6}}, b[] = {{0, 1}, {7, 2}, {7, 3}, {9, 4}};
+	assert_int_equal(ow_copies_rename(a, 6), 0);
+	assert_int_equal(ow_copies_rename(b, 4), 0);
+	assert_true(a[0].id == 7 && a[1].id == 9 && a[4].id == 0);
+	for (int i = 0; i < 6; i++) {
+		for (int k = 0; k < i; k++)
+			assert_true(a[i].id != a[k].id);
+	}
+	/* The second of each at either point. */
+	assert_true(a[2].id == b[2].id && b[1].id == a[0].id && b[0].id == a[4].id && b[3].id == a[1].id);
+	assert_int_equal(a[2].time_ns, 3);
+	assert_int_equal(ow_copies_rename(a, 0), 0);
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct ow_stamp *x = a, *y = b;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Any multiset becomes a set, also one with a single id. */
+static void test_many(void **state)
+{
+	(void)state;
+	enum { COUNT = 50000 };
+	static struct ow_stamp stamp[COUNT];
+	const uint64_t kinds[] = {1, 2, 1000, UINT64_MAX};
+	for (int k = 0; k < 4; k++) {
+		struct ow_random random;
+		ow_random_seed(&random, 5);
+		for (int i = 0; i < COUNT; i++)
+			stamp[i] = (struct ow_stamp){ow_random_below(&random, kinds[k]) << 20, i};
+		assert_int_equal(ow_copies_rename(stamp, COUNT), 0);
+		qsort(stamp, COUNT, sizeof *stamp, by_id);
+		for (int i = 1; i < COUNT; i++)
+			assert_true(stamp[i - 1].id != stamp[i].id);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_names_copies), cmocka_unit_test(test_many)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
