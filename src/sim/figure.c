@@ -11,6 +11,7 @@
 
 /* One line for each paper: its array of figures. */
 const struct ow_figure *const ow_figure_sets[] = {
+	ow_figures_lda,
 	NULL,
 };
 

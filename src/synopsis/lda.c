@@ -57,7 +57,8 @@ int ow_lda_create(const struct ow_lda_params *params, uint64_t seed, struct ow_l
 	if (!lda)
 		return ow_error_set(err, ENOMEM, "lda: out of memory");
 	lda->base = (struct ow_synopsis){.ops = &ow_lda_ops, .seed = seed};
-	lda->key = ow_mix64(seed ^ KEY);
+	lda->key[0] = ow_mix64(seed ^ KEY);
+	lda->key[1] = ow_mix64(lda->key[0] + 1) | 1;
 	lda->params.banks = params->banks;
 	for (uint32_t i = 0; i < params->banks; i++) {
 		lda->params.bank[i] = params->bank[i];
@@ -90,17 +91,18 @@ static size_t lda_memory(const struct ow_synopsis *s)
 }
 
 /*
- * The upper half of the hash samples, the lower half chooses the row: independent. Packets that no bank takes are
- * dropped without a branch, since it would be mispredicted for every other packet at p = 1/2.
+ * The upper half of the hash samples, the lower half chooses the row: independent. Ids are uniform already, so one
+ * multiplication will do. Packets that no bank takes are dropped without a branch, since it would be mispredicted for
+ * every other packet at p = 1/2.
  */
 static inline size_t sample(const struct ow_lda *lda, const struct ow_stamp *stamps, size_t count,
                             uint64_t hash[BATCH + 1], uint8_t which[BATCH + 1])
 {
-	uint64_t key = lda->key;
+	uint64_t key = lda->key[0], multiplier = lda->key[1];
 	uint32_t limit = lda->params.bank[0].limit;
 	size_t taken = 0;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t h = ow_mix64(stamps[i].id ^ key);
+		uint64_t h = ow_mum64(stamps[i].id ^ key, multiplier);
 		hash[taken] = h;
 		which[taken] = (uint8_t)i;
 		taken += (uint32_t)(h >> 32) <= limit;

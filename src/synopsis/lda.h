@@ -54,7 +54,7 @@ struct ow_lda_bucket {
 struct ow_lda {
 	struct ow_synopsis base;
 	struct ow_lda_params params;
-	uint64_t key;
+	uint64_t key[2];
 	uint32_t first[OW_LDA_BANKS_MAX + 1]; /* of each bank in `bucket`; then the end */
 	struct ow_lda_bucket *bucket;
 };

@@ -13,11 +13,15 @@
 #include <string.h>
 #include <cmocka.h>
 
-/* Coverage needs many runs; a sanitized build, five times slower, only shows that nothing is amiss. */
+/*
+ * Coverage needs many runs: of 500, an interval that holds in 95 % of cases may well fall below 92 % (one did:
+ * 459 of 500 where 8000 runs give 94.6 %); 1500 settle it. A sanitized build, five times slower, only shows that
+ * nothing is amiss.
+ */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define RUNS 50
 #else
-#define RUNS 500
+#define RUNS 1500
 #endif
 
 static struct ow_lda *make(const struct ow_lda_params *params, uint64_t seed)
