@@ -10,7 +10,10 @@
 #include "synopsis/ams.h"
 #include "synopsis/fold.h"
 #include "synopsis/lda.h"
+#include "synopsis/minhash.h"
 #include "synopsis/moments.h"
+#include "synopsis/rda.h"
+#include "synopsis/srda.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -23,9 +26,12 @@
 /* One line for each structure, in the order of enum ow_synopsis_kind. */
 static const struct ow_synopsis_ops *const structures[] = {
 	&ow_lda_ops,
+	&ow_srda_ops,
+	&ow_rda_ops,
 	&ow_fold_ops,
 	&ow_ams_ops,
 	&ow_moments_ops,
+	&ow_minhash_ops,
 };
 
 const struct ow_synopsis_ops *ow_synopsis_ops_of(enum ow_synopsis_kind kind)
