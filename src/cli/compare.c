@@ -124,16 +124,17 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	return 0;
 }
 
-static int run(struct arguments *args)
+static int run(const struct arguments *args)
 {
 	struct ow_error err;
 	struct ow_progress progress;
 	struct ow_compare *compare;
 	const struct ow_comparison *comparison = NULL;
 	ow_progress_init(&progress, "comparing");
-	args->compare.match.on_progress = on_progress;
-	args->compare.match.arg = &progress;
-	int r = ow_compare_open(args->path[OW_SIDE_A], args->path[OW_SIDE_B], &args->compare, &compare, &err);
+	struct ow_compare_options o = args->compare;
+	o.match.on_progress = on_progress;
+	o.match.arg = &progress;
+	int r = ow_compare_open(args->path[OW_SIDE_A], args->path[OW_SIDE_B], &o, &compare, &err);
 	if (r == 0 && (r = ow_compare_run(compare, &comparison)) < 0) {
 		ow_compare_free(compare);
 		ow_error_set(&err, -r, "not enough memory");

@@ -114,7 +114,7 @@ int ow_baseline_sampled(const struct ow_fates *fates, size_t memory, uint64_t se
                         struct ow_baseline_cost *ret_cost)
 {
 	/* The number of samples is binomial: 4 standard deviations of it stay free. */
-	double room = (double)(memory / OW_BASELINE_RECORD), wanted = fmax(0, room - 4 * sqrt(room));
+	double room = floor((double)memory / OW_BASELINE_RECORD), wanted = fmax(0, room - 4 * sqrt(room));
 	double share = fates->count ? fmin(1, wanted / (double)fates->count) : 1;
 	uint64_t limit = share >= 1 ? UINT64_MAX : (uint64_t)(share * 0x1p64), key = ow_mix64(seed ^ 0x73616d706c65);
 	struct looked looked;

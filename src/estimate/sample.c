@@ -42,17 +42,18 @@ struct moments {
 static struct moments moments_of(const int64_t *delay, size_t count)
 {
 	/* Less the median, so that a large clock offset does not swallow the digits. */
-	double origin = (double)delay[count / 2], n = (double)count, sum = 0, m2 = 0, m4 = 0;
+	const int64_t origin = delay[count / 2];
+	double n = (double)count, sum = 0, m2 = 0, m4 = 0;
 	for (size_t i = 0; i < count; i++)
-		sum += (double)(delay[i] - delay[count / 2]);
+		sum += (double)(delay[i] - origin);
 	double mean = sum / n;
 	for (size_t i = 0; i < count; i++) {
-		double e = (double)(delay[i] - delay[count / 2]) - mean;
+		double e = (double)(delay[i] - origin) - mean;
 		m2 += e * e;
 		m4 += e * e * e * e;
 	}
 	double kurtosis = m2 > 0 ? n * m4 / (m2 * m2) - 3 : 0;
-	return (struct moments){origin + mean, count > 1 ? m2 / (n - 1) : 0, fmax(kurtosis, -1.9)};
+	return (struct moments){(double)origin + mean, count > 1 ? m2 / (n - 1) : 0, fmax(kurtosis, -1.9)};
 }
 
 /* P(X = k), X binomial (n, q). */
@@ -68,20 +69,18 @@ void ow_sample_ranks(size_t count, double q, double *ret_low, double *ret_high)
 	 * both ends are the innermost for which that has a probability of at most 0.025.
 	 */
 	double n = (double)count, mean = n * q, spread = 12 * sqrt(n * q * (1 - q)) + 12;
-	double k = fmax(0, floor(mean - spread)), below = 0, low = -1, high = n;
-	bool high_found = false;
-	for (double p = binomial(n, q, k); k <= n && k <= mean + spread; k++) {
+	uint64_t k = (uint64_t)fmax(0, floor(mean - spread)), last = (uint64_t)fmin(n - 1, mean + spread);
+	double p = binomial(n, q, (double)k), below = 0, low = -1, high = n;
+	for (; k <= last && high == n; k++) {
 		below += p;
 		if (below <= 0.025)
-			low = k;
-		if (!high_found && 1 - below <= 0.025 && k < n) {
-			high = k;
-			high_found = true;
-		}
-		p *= (n - k) / (k + 1) * q / (1 - q);
+			low = (double)k;
+		if (1 - below <= 0.025)
+			high = (double)k;
+		p *= (n - (double)k) / (double)(k + 1) * q / (1 - q);
 	}
 	*ret_low = low;
-	*ret_high = high_found ? high : n;
+	*ret_high = high;
 }
 
 static struct ow_value quantile(const int64_t *delay, size_t count, double q)

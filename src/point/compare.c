@@ -14,9 +14,14 @@
 #define PLOT_SIZES 5
 #define PLOT_SEEDS 5
 
+/* A packet at one point, and the number of its record: the order in which the point saw it. */
+struct numbered {
+	uint64_t number;
+	struct ow_stamp stamp;
+};
+
 struct list {
-	struct ow_stamp *stamp;
-	uint64_t *number; /* of the record in its capture: the order in which the point saw it */
+	struct numbered *item;
 	size_t count, room;
 };
 
@@ -34,25 +39,19 @@ static int list_add(struct list *list, struct ow_stamp stamp, uint64_t number)
 {
 	if (list->count == list->room) {
 		size_t room = list->room ? 2 * list->room : 4096;
-		struct ow_stamp *stamps = reallocarray(list->stamp, room, sizeof *stamps);
-		if (!stamps)
+		struct numbered *items = reallocarray(list->item, room, sizeof *items);
+		if (!items)
 			return -ENOMEM;
-		list->stamp = stamps;
-		uint64_t *numbers = reallocarray(list->number, room, sizeof *numbers);
-		if (!numbers)
-			return -ENOMEM;
-		list->number = numbers;
+		list->item = items;
 		list->room = room;
 	}
-	list->stamp[list->count] = stamp;
-	list->number[list->count++] = number;
+	list->item[list->count++] = (struct numbered){number, stamp};
 	return 0;
 }
 
 static void list_done(struct list *list)
 {
-	free(list->stamp);
-	free(list->number);
+	free(list->item);
 	*list = (struct list){0};
 }
 
@@ -91,11 +90,6 @@ static void on_progress(void *arg, double done)
 
 /* -- stamps ------------------------------------------------------------------------------------------------------- */
 
-struct numbered {
-	uint64_t number;
-	struct ow_stamp stamp;
-};
-
 static int by_number(const void *a, const void *b)
 {
 	const struct numbered *x = a, *y = b;
@@ -104,26 +98,21 @@ static int by_number(const void *a, const void *b)
 	return (x->stamp.id > y->stamp.id) - (x->stamp.id < y->stamp.id);
 }
 
-/* In the order of the capture, as the point saw them, and with copies told apart. Takes the list's packets. */
+/* In the order of the capture, as the point saw them, and with copies told apart. Empties the list. */
 static int put_in_order(struct list *list, int64_t start_ns, struct ow_stamp **ret_stamps, size_t *ret_count)
 {
-	struct numbered *sorted = malloc((list->count + 1) * sizeof *sorted);
-	if (!sorted)
-		return -ENOMEM;
 	size_t count = list->count;
+	struct ow_stamp *stamps = malloc((count + 1) * sizeof *stamps);
+	if (!stamps)
+		return -ENOMEM;
+	if (count)
+		qsort(list->item, count, sizeof *list->item, by_number);
 	for (size_t i = 0; i < count; i++)
-		sorted[i] = (struct numbered){list->number[i], list->stamp[i]};
-	qsort(sorted, count, sizeof *sorted, by_number);
-	for (size_t i = 0; i < count; i++) {
-		list->stamp[i] = sorted[i].stamp;
-		list->stamp[i].time_ns -= start_ns;
-	}
-	free(sorted);
-	*ret_stamps = list->stamp;
-	*ret_count = count;
-	list->stamp = NULL;
+		stamps[i] = (struct ow_stamp){list->item[i].stamp.id, list->item[i].stamp.time_ns - start_ns};
 	list_done(list);
-	return ow_copies_rename(*ret_stamps, count);
+	*ret_stamps = stamps;
+	*ret_count = count;
+	return ow_copies_rename(stamps, count);
 }
 
 static int64_t earliest(const struct list list[OW_SIDES])
@@ -131,7 +120,7 @@ static int64_t earliest(const struct list list[OW_SIDES])
 	int64_t least = INT64_MAX;
 	for (int side = 0; side < OW_SIDES; side++) {
 		for (size_t i = 0; i < list[side].count; i++)
-			least = list[side].stamp[i].time_ns < least ? list[side].stamp[i].time_ns : least;
+			least = list[side].item[i].stamp.time_ns < least ? list[side].item[i].stamp.time_ns : least;
 	}
 	return least;
 }

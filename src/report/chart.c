@@ -14,7 +14,7 @@
 
 #define POINTS_MAX 100000
 #define SERIES_MAX 64
-#define WIDTH_PX   900
+#define WIDTH_PX   1000
 #define HEIGHT_PX  600
 
 /* Told apart also by those who see fewer colours (Okabe and Ito), in the order in which series appear. */
@@ -176,20 +176,25 @@ static bool has_spread(const struct ow_chart *chart, size_t series)
 	return false;
 }
 
+/* Bars first, so that the marks lie on top of them. */
 static void put_curves(FILE *out, const struct ow_chart *chart)
 {
+	static const int marks[] = {5, 7, 9, 11, 13}; /* filled: square, circle, triangles, diamond */
+	const char *join = "plot ";
 	for (size_t i = 0; i < chart->names; i++) {
-		const char *colour = colours[i % COLOURS];
-		fprintf(out, "%s $series%zu using 1:2 with linespoints lw 2 pt %zu ps 0.8 dt %zu lc rgb '#%s' title ",
-		        i ? "," : "plot", i, i % 7 + 4, i / COLOURS + 1, colour);
-		ow_gnuplot_quote(out, chart->name[i]);
-		if (has_spread(chart, i))
-			fprintf(out, ", $series%zu using 1:2:3:4 with yerrorbars lw 1 pt 0 lc rgb '#%s' notitle", i,
-			        colour);
+		if (!has_spread(chart, i))
+			continue;
+		fprintf(out, "%s$series%zu using 1:2:3:4 with yerrorbars lw 1 pt 0 lc rgb '#%s' notitle", join, i,
+		        colours[i % COLOURS]);
+		join = ", ";
 	}
-	if (!chart->names)
-		fputs("plot [0:1] [0:1] NaN notitle", out);
-	fputc('\n', out);
+	for (size_t i = 0; i < chart->names; i++) {
+		fprintf(out, "%s$series%zu using 1:2 with linespoints lw 2 pt %d ps 0.7 dt %zu lc rgb '#%s' title ",
+		        join, i, marks[i % (sizeof marks / sizeof *marks)], i / COLOURS + 1, colours[i % COLOURS]);
+		ow_gnuplot_quote(out, chart->name[i]);
+		join = ", ";
+	}
+	fputs(chart->names ? "\n" : "plot [0:1] [0:1] NaN notitle\n", out);
 }
 
 int ow_chart_draw(const struct ow_chart *chart, const char *path, struct ow_error *err)
@@ -206,7 +211,7 @@ int ow_chart_draw(const struct ow_chart *chart, const char *path, struct ow_erro
 	fprintf(out, "set terminal %s noenhanced size %d,%d font 'sans,%d' background rgb 'white'\n",
 	        svg ? "svg" : "pngcairo", WIDTH_PX, HEIGHT_PX, svg ? 13 : 10);
 	fputs("set encoding utf8; set border 3 lc rgb '#636363'; set tics nomirror out scale 0.5\n"
-	      "set grid back lt 1 lc rgb '#e4e4e4' lw 1; set key outside bottom center horizontal\n"
+	      "set grid back lt 1 lc rgb '#e4e4e4' lw 1; set key outside right center vertical Left reverse samplen 2\n"
 	      "set title ",
 	      out);
 	ow_gnuplot_quote(out, chart->title ? chart->title : "");

@@ -23,7 +23,8 @@
 #define SEED_AT 8
 #define SIZE_AT 16
 
-/* One line for each structure, in the order of enum ow_synopsis_kind. */
+/* One line for each structure, in the order of enum ow_synopsis_kind; ended by NULL. */
+/* clang-format off */
 static const struct ow_synopsis_ops *const structures[] = {
 	&ow_lda_ops,
 	&ow_srda_ops,
@@ -32,13 +33,15 @@ static const struct ow_synopsis_ops *const structures[] = {
 	&ow_ams_ops,
 	&ow_moments_ops,
 	&ow_minhash_ops,
+	NULL,
 };
+/* clang-format on */
 
 const struct ow_synopsis_ops *ow_synopsis_ops_of(enum ow_synopsis_kind kind)
 {
-	for (size_t i = 0; i < sizeof structures / sizeof *structures; i++) {
-		if (structures[i] && structures[i]->kind == kind)
-			return structures[i];
+	for (const struct ow_synopsis_ops *const *s = structures; *s; s++) {
+		if ((*s)->kind == kind)
+			return *s;
 	}
 	return NULL;
 }
