@@ -28,7 +28,7 @@ struct list {
 struct ow_compare {
 	struct ow_compare_options options;
 	struct ow_match *match;
-	struct list list[OW_SIDES]; /* sending side first */
+	struct list sent, received;
 	struct ow_sight traffic;
 	struct ow_comparison comparison;
 };
@@ -75,9 +75,9 @@ static int on_packet(void *arg, const struct ow_packet_event *event)
 		return 0;
 	int r = 0;
 	if (event->fate == OW_FATE_MATCHED || event->fate == OW_FATE_LOST)
-		r = collect(&c->list[0], event, sender);
+		r = collect(&c->sent, event, sender);
 	if (r == 0 && event->fate != OW_FATE_LOST)
-		r = collect(&c->list[1], event, !sender);
+		r = collect(&c->received, event, !sender);
 	return r;
 }
 
@@ -115,13 +115,10 @@ static int put_in_order(struct list *list, int64_t start_ns, struct ow_stamp **r
 	return ow_copies_rename(stamps, count);
 }
 
-static int64_t earliest(const struct list list[OW_SIDES])
+static int64_t earliest(const struct list *list, int64_t least)
 {
-	int64_t least = INT64_MAX;
-	for (int side = 0; side < OW_SIDES; side++) {
-		for (size_t i = 0; i < list[side].count; i++)
-			least = list[side].item[i].stamp.time_ns < least ? list[side].item[i].stamp.time_ns : least;
-	}
+	for (size_t i = 0; i < list->count; i++)
+		least = list->item[i].stamp.time_ns < least ? list->item[i].stamp.time_ns : least;
 	return least;
 }
 
@@ -129,10 +126,10 @@ static int make_traffic(struct ow_compare *c)
 {
 	struct ow_sight *t = &c->traffic;
 	const struct ow_result *exact = c->comparison.exact;
-	int64_t start_ns = earliest(c->list);
-	int r = put_in_order(&c->list[0], start_ns, &t->a, &t->as);
+	int64_t start_ns = earliest(&c->received, earliest(&c->sent, INT64_MAX));
+	int r = put_in_order(&c->sent, start_ns, &t->a, &t->as);
 	if (r == 0)
-		r = put_in_order(&c->list[1], start_ns, &t->b, &t->bs);
+		r = put_in_order(&c->received, start_ns, &t->b, &t->bs);
 	if (r == 0)
 		r = ow_fates_find(t->a, t->as, t->b, t->bs, &t->fates);
 	double sent = (double)exact->sent;
@@ -182,8 +179,8 @@ void ow_compare_free(struct ow_compare *compare)
 {
 	if (!compare)
 		return;
-	for (int side = 0; side < OW_SIDES; side++)
-		list_done(&compare->list[side]);
+	list_done(&compare->sent);
+	list_done(&compare->received);
 	ow_sight_done(&compare->traffic);
 	free(compare->comparison.row);
 	ow_match_free(compare->match);

@@ -7,7 +7,10 @@
 
 #include "base/time.h"
 #include "estimate/lda_estimate.h"
+#include "estimate/rda_estimate.h"
 #include "synopsis/lda.h"
+#include "synopsis/rda.h"
+#include "synopsis/srda.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,6 +28,21 @@ static int lda_plus(const struct ow_view *a, const struct ow_view *b, struct ow_
 	return ow_lda_estimate_with(a, b, &(struct ow_lda_options){.plus = true}, ret_estimate);
 }
 
+/* As in the paper: two banks, ids without a check, standard deviation from pairs of cells. */
+static int rda_published(size_t memory, const struct ow_sizing *sizing, uint64_t seed,
+                         struct ow_synopsis **ret_synopsis)
+{
+	(void)sizing;
+	struct ow_rda_params params = {.banks = 2, .cells = (uint32_t)(memory / (2 * sizeof(struct ow_rda_cell)))};
+	return ow_rda_create(&params, seed, ret_synopsis);
+}
+
+static int rda_published_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate)
+{
+	struct ow_rda_estimate_options options = {.peel.published = true, .published = true};
+	return ow_rda_estimate_with(a, b, &options, ret_estimate);
+}
+
 /* One line for each method. */
 static const struct method {
 	const char *name;
@@ -37,8 +55,13 @@ static const struct method {
 	int (*baseline)(const struct ow_fates *fates, size_t memory, uint64_t seed, struct ow_estimate *ret_estimate,
 	                struct ow_baseline_cost *ret_cost);
 } methods[] = {
-	{"lda", .create_for = ow_lda_create_for},     {"lda+", .create_for = ow_lda_create_for, .estimate = lda_plus},
-	{"sampled", .baseline = ow_baseline_sampled}, {"probes", .baseline = ow_baseline_probes},
+	{"lda", .create_for = ow_lda_create_for},
+	{"lda+", .create_for = ow_lda_create_for, .estimate = lda_plus},
+	{"srda", .create_for = ow_srda_create_for, .cache = true},
+	{"rda", .create_for = ow_rda_create_for, .cache = true},
+	{"rda-paper", .create_for = rda_published, .estimate = rda_published_estimate, .cache = true},
+	{"sampled", .baseline = ow_baseline_sampled},
+	{"probes", .baseline = ow_baseline_probes},
 	{"direct", .baseline = ow_baseline_direct},
 };
 

@@ -19,6 +19,7 @@
 /* Exact quantiles are within this part of themselves. */
 #define EXACT_WITHIN 1e-3
 #define CELL         24
+#define REASON       200
 
 static const char *const direction_title[] = {"A to B", "B to A"};
 
@@ -174,35 +175,72 @@ static void put_costs(FILE *out, const struct ow_comparison *c, int width)
 	}
 }
 
-/* What this row does not know for the same reason, once. */
-static void put_reasons_of(FILE *out, const struct ow_comparison *c, const struct ow_compare_row *row)
+/*
+ * "no p50, p99: the reason": what the row does not know for the same reason as its column `first`, which is the first
+ * such. Empty if there is nothing to say at this column.
+ */
+static void reason_text(const struct ow_comparison *c, const struct ow_compare_row *row, int first, char text[REASON])
 {
 	struct column column[COLUMNS];
-	int columns = columns_of(c, row, true, column);
+	int columns = columns_of(c, row, true, column), length = 0;
+	text[0] = 0;
+	const char *reason = first < columns ? column[first].value->reason : NULL;
+	if (*row->failure || !reason || column[first].value->status != OW_VALUE_NONE)
+		return;
 	for (int i = 0; i < columns; i++) {
-		const char *reason = column[i].value->status == OW_VALUE_NONE ? column[i].value->reason : NULL;
-		bool told = !reason;
-		for (int k = 0; k < i && !told; k++)
-			told = column[k].value->status == OW_VALUE_NONE && column[k].value->reason == reason;
-		if (told)
+		const struct ow_value *value = column[i].value;
+		if (value->status != OW_VALUE_NONE || strcmp(value->reason, reason) != 0)
 			continue;
-		fprintf(out, "%-9s no %s", row->name, column[i].title);
-		for (int k = i + 1; k < columns; k++) {
-			if (column[k].value->status == OW_VALUE_NONE && column[k].value->reason == reason)
-				fprintf(out, ", %s", column[k].title);
+		if (i < first) {
+			text[0] = 0;
+			return;
 		}
-		fprintf(out, ": %s\n", reason);
+		length += snprintf(text + length, REASON - (size_t)length, "%s%s", length ? ", " : "no ",
+		                   column[i].title);
 	}
+	snprintf(text + length, REASON - (size_t)length, ": %s", reason);
+}
+
+/* Whether an earlier row (or an earlier column of it) has said the same. */
+static bool is_said(const struct ow_comparison *c, size_t row, const char *text)
+{
+	char other[REASON];
+	for (size_t k = 0; k < row; k++) {
+		for (int i = 0; i < COLUMNS; i++) {
+			reason_text(c, &c->row[k], i, other);
+			if (strcmp(text, other) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static void put_reason(FILE *out, const struct ow_comparison *c, size_t row, const char *text)
+{
+	char other[REASON];
+	fputs(c->row[row].name, out);
+	for (size_t k = row + 1; k < c->rows; k++) {
+		for (int i = 0; i < COLUMNS; i++) {
+			reason_text(c, &c->row[k], i, other);
+			if (strcmp(text, other) == 0)
+				fprintf(out, ", %s", c->row[k].name);
+		}
+	}
+	fprintf(out, ": %s\n", text);
 }
 
 static void put_reasons(FILE *out, const struct ow_comparison *c)
 {
+	char text[REASON];
 	fputc('\n', out);
 	for (size_t k = 0; k < c->rows; k++) {
 		if (*c->row[k].failure)
-			fprintf(out, "%-9s not tried: %s\n", c->row[k].name, c->row[k].failure);
-		else
-			put_reasons_of(out, c, &c->row[k]);
+			fprintf(out, "%s: not tried: %s\n", c->row[k].name, c->row[k].failure);
+		for (int i = 0; i < COLUMNS; i++) {
+			reason_text(c, &c->row[k], i, text);
+			if (*text && !is_said(c, k, text))
+				put_reason(out, c, k, text);
+		}
 	}
 }
 

@@ -83,7 +83,7 @@ static void test_text(void **state)
 	assert_non_null(strstr(text, "+100%   50%!"));
 	assert_non_null(strstr(text, "exact"));
 	assert_non_null(strstr(text, "no p50, p99: an LDA has no single delays"));
-	assert_non_null(strstr(text, "finecomb- not tried: too little memory"));
+	assert_non_null(strstr(text, "finecomb-: not tried: too little memory"));
 	assert_null(strstr(text, "nan"));
 	free(text);
 	text_width = 100;
