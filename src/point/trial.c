@@ -44,6 +44,7 @@ static int rda_published_estimate(const struct ow_view *a, const struct ow_view 
 }
 
 /* One line for each method. */
+/* clang-format off */
 static const struct method {
 	const char *name;
 	/* A synopsis: its constructor by memory, and its estimator (NULL: the default of its kind). */
@@ -64,6 +65,7 @@ static const struct method {
 	{"probes", .baseline = ow_baseline_probes},
 	{"direct", .baseline = ow_baseline_direct},
 };
+/* clang-format on */
 
 size_t ow_trial_methods(void)
 {
