@@ -63,6 +63,7 @@ int ow_point_side_create(const struct ow_sim_options *options, enum ow_side numb
 		.big_endian = chosen->big_endian,
 		.gzip = chosen->gzip,
 		.tsoffset_s = chosen->tsoffset_s,
+		.tsresol = chosen->tsresol,
 		.interfaces = chosen->interfaces,
 	};
 	int r = ow_writer_open(chosen->path, &file, &side->writer, err);

@@ -163,7 +163,8 @@ static struct ow_wire *make_udp(struct ow_traffic *traffic, uint32_t number, int
 	flow_ends(flow, number, direction, &ends);
 	begin_content(traffic, flow, direction, &content);
 	uint32_t headers = ow_build_udp_headers(flow->v6, content.extensions);
-	content.payload_len = size > headers ? size - headers : 0;
+	/* Room for the marker, or datagrams without an IP id would be alike. */
+	content.payload_len = size > headers + 8 ? size - headers : 8;
 	content.pool = slice(traffic);
 	struct ow_wire *wire = new_packet(traffic, number, direction, traffic->next_ns);
 	if (wire)

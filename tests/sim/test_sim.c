@@ -196,6 +196,11 @@ static void clocks_and_resolution(void **state)
 		options.side[0].big_endian = i & 2;
 		options.side[1].format = i & 1 ? OW_FILE_PCAPNG : OW_FILE_PCAP;
 		options.side[0].gzip = i == 2;
+		if (i == 1) {
+			options.side[1].tsresol = 0x80 | 32;
+			options.side[1].interfaces = 3;
+			options.side[1].tsoffset_s = 1600000000;
+		}
 		pair_make(&options, 0, &pair);
 		pair_check(&pair, OW_A_TO_B, offsets[i]);
 		pair_check(&pair, OW_B_TO_A, offsets[i]);
