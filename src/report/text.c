@@ -149,18 +149,25 @@ static void put_identity(const struct style *style, const struct ow_match_report
 
 static void put_clock(const struct style *style, const struct ow_match_report *report)
 {
-	char text[200], offset[OW_DURATION_TEXT];
+	static const char *const how[] = {
+		"both trusted as they are",
+		"as given",
+		"estimated from both directions",
+		"so that the minimum delay is 0: only variation counts",
+	};
+	char text[300], offset[OW_DURATION_TEXT], drift[60] = "";
+	bool both = report->has_direction[OW_A_TO_B] && report->has_direction[OW_B_TO_A];
 	ow_duration_text(fabs((double)report->offset_ns), offset);
-	const char *sense = report->offset_ns < 0 ? "earlier" : "later";
+	if (report->drift_ppb != 0)
+		snprintf(drift, sizeof drift, ", its drift of %.4g ppm removed", report->drift_ppb / 1000);
 	if (report->clock == OW_CLOCK_NONE)
-		snprintf(text, sizeof text, "both trusted as they are");
-	else if (report->clock == OW_CLOCK_GIVEN)
-		snprintf(text, sizeof text, "B set %s %s, as given", offset, sense);
-	else if (report->has_direction[OW_A_TO_B] && report->has_direction[OW_B_TO_A])
-		snprintf(text, sizeof text, "B set %s %s, estimated from both directions", offset, sense);
+		snprintf(text, sizeof text, "%s", how[0]);
 	else
-		snprintf(text, sizeof text, "B set %s %s, so that the minimum delay is 0: only variation counts",
-		         offset, sense);
+		snprintf(text, sizeof text, "B set %s %s%s, %s", offset, report->offset_ns < 0 ? "earlier" : "later",
+		         drift,
+		         how[report->clock == OW_CLOCK_GIVEN ? 1
+		             : both                          ? 2
+		                                             : 3]);
 	put_wrapped(style, "", "clocks", text, 11);
 	ow_duration_text((double)report->window_ns, offset);
 	snprintf(text, sizeof text, "%s, then a packet counts as lost", offset);

@@ -173,6 +173,27 @@ static void colour_only_adds(void **state)
 	free(text);
 }
 
+static void clock_drift(void **state)
+{
+	(void)state;
+	struct ow_match_report report = sample_report();
+	report.drift_ppb = -5020;
+	char *text = render(&report, 100, false);
+	assert_non_null(strstr(text,
+	                       "clocks     B set 37 s earlier, its drift of -5.02 ppm removed, estimated from both "
+	                       "directions\n"));
+	free(text);
+	report.clock = OW_CLOCK_GIVEN;
+	report.drift_ppb = 0;
+	text = render(&report, 100, false);
+	assert_non_null(strstr(text, "clocks     B set 37 s earlier, as given\n"));
+	free(text);
+	report.clock = OW_CLOCK_NONE;
+	text = render(&report, 100, false);
+	assert_non_null(strstr(text, "clocks     both trusted as they are\n"));
+	free(text);
+}
+
 /* What is zero or missing keeps quiet. */
 static void plain_result(void **state)
 {
@@ -215,6 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden),
 		cmocka_unit_test(colour_only_adds),
+		cmocka_unit_test(clock_drift),
 		cmocka_unit_test(plain_result),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
