@@ -23,7 +23,7 @@
 #define PENDING_MAX      262144u /* unsettled pairs of one id (38 MB); with more they are ambiguous */
 #define WALK_MAX         256u    /* candidates looked at for one record */
 #define CLOCK_STEP_SHARE 20      /* one packet in so many too early: the clocks, not identical packets, are to blame */
-#define PIECES_MAX       128u    /* pieces that one superframe may fall into */
+#define PIECES_MAX       128u    /* gaps that one superframe may still have when it has met what waits for it */
 
 struct entry {
 	struct ow_record record;
@@ -66,6 +66,12 @@ struct ow_matcher {
 	struct doubt *doubt;           /* a ring of doubts, oldest first */
 	uint32_t doubts, doubt_first, doubt_room;
 };
+
+/* From one time to a later one; times of odd files can be too far apart for a signed difference. */
+static uint64_t time_between(int64_t from_ns, int64_t to_ns)
+{
+	return (uint64_t)to_ns - (uint64_t)from_ns;
+}
 
 /* -- pools -------------------------------------------------------------------------------------------------------- */
 
@@ -327,7 +333,7 @@ static void give_up(struct ow_matcher *m, uint32_t i)
 
 static void expire(struct ow_matcher *m, unsigned side, int64_t other_ns)
 {
-	while (m->oldest_ns[side] < other_ns && other_ns - m->oldest_ns[side] > m->window_ns)
+	while (m->oldest_ns[side] < other_ns && time_between(m->oldest_ns[side], other_ns) > (uint64_t)m->window_ns)
 		give_up(m, m->oldest[side]);
 }
 
@@ -603,7 +609,9 @@ static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow
 			ow_recent_add(m->recent, copy_id(&mine), mine.time_ns);
 			m->calls.matched(m->calls.arg, &pair, certainty);
 			subtract(&rest[r], common, &after);
-			if (after.len)
+			if (!rest[r].len)
+				rest[r] = after; /* in its place: segments in order take no room */
+			else if (after.len)
 				rest[rests++] = after;
 			bool whole = common.len == other.len;
 			if (shorten(m, i, before, common) < 0)
@@ -688,7 +696,8 @@ int ow_matcher_push(struct ow_matcher *m, enum ow_side side, const struct ow_rec
 {
 	expire(m, side, other_ns);
 	expire(m, !side, record->time_ns);
-	while (m->doubts && record->time_ns - m->doubt[m->doubt_first].time_ns > m->window_ns)
+	while (m->doubts && record->time_ns > m->doubt[m->doubt_first].time_ns &&
+	       time_between(m->doubt[m->doubt_first].time_ns, record->time_ns) > (uint64_t)m->window_ns)
 		dispel_oldest_doubt(m);
 	uint32_t q = find_queue(m, record->id);
 	if (record->len)
