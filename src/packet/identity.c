@@ -69,7 +69,7 @@ static inline uint64_t secret(const struct ow_identity *identity, size_t i)
 	return ow_load_le64(identity->secret + 8 * i);
 }
 
-static inline uint64_t hash_bytes(const struct ow_identity *identity, const uint8_t *p, uint32_t len)
+static __attribute__((noinline)) uint64_t hash_bytes(const struct ow_identity *identity, const uint8_t *p, uint32_t len)
 {
 	return XXH3_64bits_withSecret(p, len, identity->secret, sizeof identity->secret);
 }

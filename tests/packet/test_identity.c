@@ -28,6 +28,7 @@ static int id_of(const struct ow_identity *identity, const struct build *b, uint
 	memcpy(copy, b->data, caplen);
 	struct ow_frame frame = {.data = copy, .caplen = caplen, .len = b->len, .linktype = linktype};
 	struct ow_packet packet;
+	*ret = (struct ow_packet_id){0};
 	int r = -EBADMSG;
 	if (ow_packet_decode(&frame, identity->inner, &packet) == OW_DECODE_IP)
 		r = ow_identity_of_packet(identity, &packet, ret);
