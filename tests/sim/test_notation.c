@@ -63,9 +63,7 @@ static void wrong_delays(void **state)
 		"constant:nan",
 		"weibull:1us,nan",
 		"normal:1us",
-		"paths:1,constant:1us;1,constant:1us;1,constant:1us;1,constant:1us;1,constant:1us;1,constant:1us;1,"
-		"constant:1us;"
-		"1,constant:1us;1,constant:1us",
+		"paths:1,fifo:1M;1,fifo:1M;1,fifo:1M;1,fifo:1M;1,fifo:1M;1,fifo:1M;1,fifo:1M;1,fifo:1M;1,fifo:1M",
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct ow_sim_delay delay = {.paths = 99};
