@@ -143,10 +143,6 @@ struct ow_sim_options {
 	void *arg;
 };
 
-struct ow_sim_boundary {
-	int64_t a_ns, b_ns; /* where the interval begins at A, and at B (true time) */
-};
-
 struct ow_sim_truth {
 	struct ow_result direction[OW_DIRECTIONS];
 	bool has_direction[OW_DIRECTIONS];
