@@ -13,6 +13,8 @@
 
 struct ow_skew {
 	int64_t start_ns, width_ns; /* width 0: nothing was added yet */
+	int64_t bin_ns;             /* start of the stretch of the latest sample, `bin`: most fall into the same */
+	unsigned bin;
 	int64_t least[OW_DIRECTIONS][OW_SKEW_BINS];
 	uint32_t count[OW_DIRECTIONS][OW_SKEW_BINS];
 };

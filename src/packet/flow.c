@@ -16,6 +16,7 @@
 #define CHUNK_KEYS      (1u << CHUNK_BITS)
 #define CHUNKS_MAX      (OW_FLOWS_MAX >> CHUNK_BITS)
 #define SLOTS_MIN       1024u
+#define FRONT           1024u /* power of two; 16 KB */
 #define OVERFLOW_NUMBER (OW_FLOWS_MAX - 1)
 
 _Static_assert(sizeof(struct ow_flow_key) == 40, "keys are hashed and compared as five words");
@@ -31,6 +32,11 @@ struct ow_flow_table {
 	uint32_t count;
 	bool overflowed;
 	struct ow_flow_key *chunk[CHUNKS_MAX];
+	/* Numbers of plain packets' flows, by a keyed 64-bit hash that is trusted to be unique: the busy flows. */
+	struct front {
+		uint64_t hash;
+		uint32_t number;
+	} front[FRONT];
 };
 
 static bool has_ports(uint8_t proto)
@@ -189,6 +195,7 @@ void ow_flow_table_reset(struct ow_flow_table *table)
 	memset(table->slot, 0, table->slots * sizeof *table->slot);
 	table->count = 0;
 	table->overflowed = false;
+	memset(table->front, 0, sizeof table->front);
 }
 
 static inline uint64_t hash_key(const struct ow_flow_table *table, const struct ow_flow_key *key)
@@ -273,6 +280,32 @@ uint32_t ow_flow_table_number(struct ow_flow_table *table, const struct ow_flow_
 	*key_at(table, number) = *key;
 	table->slot[i] = hash >> 32 << 32 | (number + 1);
 	return number;
+}
+
+static __attribute__((noinline)) uint32_t number_behind_front(struct ow_flow_table *table, const struct ow_plain *plain,
+                                                              uint64_t hash)
+{
+	struct ow_flow_key key;
+	set_key_word(&key, 0, (uint32_t)plain->addresses);
+	set_key_word(&key, 1, 0);
+	set_key_word(&key, 2, plain->addresses >> 32);
+	set_key_word(&key, 3, 0);
+	/* The ports are in network byte order still. */
+	set_key_word(&key, 4,
+	             __builtin_bswap16((uint16_t)plain->ports) |
+	                     (uint64_t)__builtin_bswap16((uint16_t)(plain->ports >> 16)) << 16 |
+	                     (uint64_t)plain->proto << 32 | UINT64_C(4) << 40);
+	uint32_t number = ow_flow_table_number(table, &key);
+	table->front[hash & (FRONT - 1)] = (struct front){hash, number};
+	return number;
+}
+
+uint32_t ow_flow_table_number_plain(struct ow_flow_table *table, const struct ow_plain *plain)
+{
+	uint64_t rest = plain->ports | (uint64_t)plain->proto << 32;
+	uint64_t hash = ow_mum64(plain->addresses ^ table->secret[0], rest ^ table->secret[5]);
+	const struct front *front = &table->front[hash & (FRONT - 1)];
+	return front->hash == hash ? front->number : number_behind_front(table, plain, hash);
 }
 
 uint32_t ow_flow_table_find(const struct ow_flow_table *table, const struct ow_flow_key *key)

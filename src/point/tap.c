@@ -33,6 +33,7 @@ void ow_tap_close(struct ow_tap *tap)
 int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct ow_error *err)
 {
 	tap->identity = *identity;
+	tap->plain = identity->level == OW_LEVEL_IP && !identity->segments;
 	tap->facts = (struct ow_tap_facts){.least_available = UINT32_MAX};
 	tap->previous_ns = 0;
 	ow_flow_table_reset(tap->flows);
@@ -71,7 +72,7 @@ static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, str
 	f->tunnels += packet->has_tunnel;
 	if (packet->proto == IPPROTO_TCP_VALUE && packet->ip_len > f->longest_tcp)
 		f->longest_tcp = packet->ip_len;
-	if (packet->truncated) {
+	if (packet->truncated && !packet->overlong) {
 		uint32_t available = ow_identity_available(packet);
 		if (available < f->least_available)
 			f->least_available = available;
@@ -109,11 +110,30 @@ static int identify_frame(struct ow_tap *s, const struct ow_frame *frame, struct
 	return 0;
 }
 
+/* The short way for nearly all packets. */
+static bool make_plain_record(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
+{
+	struct ow_plain plain;
+	if (!s->plain || !ow_identity_of_plain(&s->identity, frame, &plain))
+		return false;
+	if (plain.captured < plain.ip_len && plain.captured < s->facts.least_available)
+		s->facts.least_available = plain.captured;
+	if (plain.proto == IPPROTO_TCP_VALUE && plain.ip_len > s->facts.longest_tcp)
+		s->facts.longest_tcp = plain.ip_len;
+	record->id = plain.id;
+	record->seq = record->len = 0;
+	record->flow = ow_flow_table_number_plain(s->flows, &plain);
+	record->bytes = plain.ip_len;
+	return true;
+}
+
 static int make_record(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
 {
 	s->facts.packets++;
 	record->time_ns = frame_time(s, frame, &record->untimed);
 	record->number = frame->number;
+	if (make_plain_record(s, frame, record))
+		return 0;
 	if (s->identity.level == OW_LEVEL_FRAME)
 		return identify_frame(s, frame, record);
 	struct ow_packet packet;

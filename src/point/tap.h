@@ -33,6 +33,7 @@ struct ow_tap {
 	struct ow_flow_table *flows;
 	struct ow_tap_facts facts;
 	int64_t previous_ns;
+	bool plain; /* plain packets may take the short way */
 	struct ow_frame frame[OW_TAP_BATCH];
 };
 

@@ -14,11 +14,6 @@
 #define LARGE_FLOW  8    /* packets from which on a flow without any match does not pass the other point at all */
 #define LOSS_FLOOR  1e-6 /* loss is never taken to be rarer than this when nothing was lost */
 
-struct ow_directions {
-	struct ow_flow_evidence *flow[OW_SIDES];
-	uint32_t flows[OW_SIDES], room[OW_SIDES];
-};
-
 int ow_directions_create(struct ow_directions **ret_directions)
 {
 	*ret_directions = calloc(1, sizeof **ret_directions);
@@ -34,7 +29,7 @@ void ow_directions_free(struct ow_directions *directions)
 	free(directions);
 }
 
-struct ow_flow_evidence *ow_directions_flow(struct ow_directions *d, enum ow_side side, uint32_t flow)
+struct ow_flow_evidence *ow_directions_grow(struct ow_directions *d, enum ow_side side, uint32_t flow)
 {
 	if (flow >= d->room[side]) {
 		uint32_t room = d->room[side] ? d->room[side] : FIRST_FLOWS;
@@ -50,13 +45,6 @@ struct ow_flow_evidence *ow_directions_flow(struct ow_directions *d, enum ow_sid
 	for (; d->flows[side] <= flow; d->flows[side]++)
 		d->flow[side][d->flows[side]].direction = UNKNOWN;
 	return &d->flow[side][flow];
-}
-
-void ow_flow_evidence_vote(struct ow_flow_evidence *evidence, int64_t delay_ns, uint32_t packets)
-{
-	evidence->matched += packets;
-	evidence->votes += delay_ns > 0 ? packets : delay_ns < 0 ? -(int64_t)packets : 0;
-	evidence->delay_sum_ns += (double)delay_ns * packets;
 }
 
 void ow_directions_restart(struct ow_directions *directions)

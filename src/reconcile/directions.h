@@ -27,16 +27,34 @@ struct ow_flow_evidence {
 	bool decided;      /* the direction is final */
 };
 
-struct ow_directions;
+/* Open for ow_directions_flow, which runs for every match. */
+struct ow_directions {
+	struct ow_flow_evidence *flow[OW_SIDES];
+	uint32_t flows[OW_SIDES], room[OW_SIDES];
+};
 
 int ow_directions_create(struct ow_directions **ret_directions);
 void ow_directions_free(struct ow_directions *directions);
 
-/* The evidence on a flow, growing the table if need be; NULL when out of memory. Valid until the next call. */
-struct ow_flow_evidence *ow_directions_flow(struct ow_directions *directions, enum ow_side side, uint32_t flow);
+/* Makes room for a flow's evidence; NULL when out of memory. */
+struct ow_flow_evidence *ow_directions_grow(struct ow_directions *directions, enum ow_side side, uint32_t flow);
 
-/* Counts a match. shifted delay_ns = B minus A in the common time base. */
-void ow_flow_evidence_vote(struct ow_flow_evidence *evidence, int64_t delay_ns, uint32_t packets);
+/* The evidence on a flow, growing the table if need be; NULL when out of memory. Valid until the next call. */
+static inline struct ow_flow_evidence *ow_directions_flow(struct ow_directions *directions, enum ow_side side,
+                                                          uint32_t flow)
+{
+	if (flow < directions->flows[side])
+		return &directions->flow[side][flow];
+	return ow_directions_grow(directions, side, flow);
+}
+
+/* Counts a match. delay_ns = B minus A in the common time base. */
+static inline void ow_flow_evidence_vote(struct ow_flow_evidence *evidence, int64_t delay_ns, uint32_t packets)
+{
+	evidence->matched += packets;
+	evidence->votes += ((delay_ns > 0) - (delay_ns < 0)) * (int64_t)packets;
+	evidence->delay_sum_ns += (double)delay_ns * packets;
+}
 
 /* Forgets counts but keeps decided directions, for another pass over the same captures. */
 void ow_directions_restart(struct ow_directions *directions);

@@ -353,7 +353,10 @@ static int wait(struct ow_matcher *m, enum ow_side side, const struct ow_record 
 	}
 	if (copy && !record->len)
 		m->queue[q].repeats = true;
-	m->entry[i] = (struct entry){.record = *record, .side = (uint8_t)side, .copy = copy};
+	struct entry *e = &m->entry[i];
+	e->record = *record;
+	e->side = (uint8_t)side;
+	e->copy = copy;
 	enqueue(m, q, i);
 	start_waiting(m, i);
 	return 0;
