@@ -16,7 +16,7 @@
 #define CHUNK_KEYS      (1u << CHUNK_BITS)
 #define CHUNKS_MAX      (OW_FLOWS_MAX >> CHUNK_BITS)
 #define SLOTS_MIN       1024u
-#define FRONT           1024u /* power of two; 16 KB */
+#define FRONT           4096u /* power of two; 64 KB */
 #define OVERFLOW_NUMBER (OW_FLOWS_MAX - 1)
 
 _Static_assert(sizeof(struct ow_flow_key) == 40, "keys are hashed and compared as five words");

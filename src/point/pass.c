@@ -63,19 +63,19 @@ static void tell_pair(struct ow_pass *p, const struct ow_pair *pair, enum ow_dir
 	struct ow_packet_event event = {
 		.fate = OW_FATE_MATCHED, .direction = direction, .ambiguous = ambiguous, .packets = packets};
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		event.number[side] = pair->record[side].number;
-		event.time_ns[side] = shown_time(p, side, pair->record[side].time_ns);
+		event.number[side] = pair->record[side]->number;
+		event.time_ns[side] = shown_time(p, side, pair->record[side]->time_ns);
 	}
 	event.side = sender(direction);
-	event.bytes = pair->record[event.side].bytes;
-	event.flow = ow_flow_table_key(p->tap[event.side].flows, pair->record[event.side].flow);
+	event.bytes = pair->record[event.side]->bytes;
+	event.flow = ow_flow_table_key(p->tap[event.side].flows, pair->record[event.side]->flow);
 	tell(p, &event);
 }
 
 /* The delay of a pair is known now: a sample, or ambiguous. */
 static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction, bool ambiguous)
 {
-	const struct ow_record *a = &pair->record[OW_SIDE_A], *b = &pair->record[OW_SIDE_B];
+	const struct ow_record *a = pair->record[OW_SIDE_A], *b = pair->record[OW_SIDE_B];
 	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
 	ambiguous |= a->untimed | b->untimed;
 	int64_t a_ns = a->time_ns, b_ns = shown_time(p, OW_SIDE_B, b->time_ns);
@@ -105,7 +105,7 @@ static enum ow_direction current_direction(const struct ow_pass *p, const struct
 static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
 {
 	struct ow_pass *p = arg;
-	const struct ow_record *a = &pair->record[OW_SIDE_A], *b = &pair->record[OW_SIDE_B];
+	const struct ow_record *a = pair->record[OW_SIDE_A], *b = pair->record[OW_SIDE_B];
 	struct ow_flow_evidence *ea = ow_directions_flow(p->directions, OW_SIDE_A, a->flow);
 	struct ow_flow_evidence *eb = ow_directions_flow(p->directions, OW_SIDE_B, b->flow);
 	if (!ea || !eb) {
@@ -117,7 +117,7 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	ow_flow_evidence_vote(eb, b->time_ns - a->time_ns, packets);
 	enum ow_direction direction = current_direction(p, ea);
 	ea->counted[direction] += packets;
-	const struct ow_record *sent = &pair->record[sender(direction)], *received = &pair->record[!sender(direction)];
+	const struct ow_record *sent = pair->record[sender(direction)], *received = pair->record[!sender(direction)];
 	uint64_t reordered = p->tally[direction].reordered;
 	ow_tally_match(&p->tally[direction], sent->number, sent->time_ns, received->time_ns, packets);
 	if (a->len)
@@ -132,7 +132,7 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
 {
 	struct ow_pass *p = arg;
-	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, OW_SIDE_A, pair->record[OW_SIDE_A].flow);
+	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, OW_SIDE_A, pair->record[OW_SIDE_A]->flow);
 	if (e)
 		count_delay(p, pair, current_direction(p, e), certainty == OW_AMBIGUOUS);
 }

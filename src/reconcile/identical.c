@@ -23,7 +23,7 @@ static void settle(struct ow_matcher *m, uint32_t q)
 	for (uint32_t a = queue->pending, b, next; a != OW_NOBODY; a = next) {
 		b = m->waiting.entry[a].next;
 		next = m->waiting.entry[b].next;
-		struct ow_pair pair = {{m->waiting.entry[a].record, m->waiting.entry[b].record}};
+		struct ow_pair pair = {{&m->waiting.entry[a].record, &m->waiting.entry[b].record}};
 		if (certainty == OW_CERTAIN)
 			ow_matching_learn(m, &pair, ow_matching_way(m, &pair));
 		m->calls.settled(m->calls.arg, &pair, certainty);
@@ -40,8 +40,8 @@ static int add_pending(struct ow_matcher *m, uint32_t q, const struct ow_pair *p
 	if (b == OW_NOBODY)
 		return -ENOMEM;
 	struct ow_waiting_queue *queue = &m->waiting.queue[q];
-	m->waiting.entry[a].record = pair->record[OW_SIDE_A];
-	m->waiting.entry[b].record = pair->record[OW_SIDE_B];
+	m->waiting.entry[a].record = *pair->record[OW_SIDE_A];
+	m->waiting.entry[b].record = *pair->record[OW_SIDE_B];
 	m->waiting.entry[a].next = b;
 	m->waiting.entry[b].next = OW_NOBODY;
 	if (queue->pending_tail == OW_NOBODY)
@@ -111,7 +111,8 @@ int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const st
 	struct choice choice = choose(m, side, record, q);
 	if (choice.entry == OW_NOBODY)
 		return ow_matching_wait(m, side, record, q);
-	struct ow_pair pair = ow_matching_pair(side, record, &m->waiting.entry[choice.entry].record);
+	struct ow_record other = m->waiting.entry[choice.entry].record;
+	struct ow_pair pair = ow_matching_pair(side, record, &other);
 	bool skipped = choice.before != OW_NOBODY;
 	ow_matching_take(m, choice.entry, choice.before);
 	ow_recent_add(m->recent, record->id, record->time_ns);
@@ -159,7 +160,7 @@ static bool acausal(const struct ow_matcher *m, uint32_t q)
 	uint32_t a = m->waiting.queue[q].pending;
 	if (a == OW_NOBODY)
 		return false;
-	struct ow_pair pair = {{m->waiting.entry[a].record, m->waiting.entry[m->waiting.entry[a].next].record}};
+	struct ow_pair pair = {{&m->waiting.entry[a].record, &m->waiting.entry[m->waiting.entry[a].next].record}};
 	enum ow_direction way = ow_matching_way(m, &pair);
 	int64_t d = way == OW_A_TO_B ? ow_matching_delay(&pair) : -ow_matching_delay(&pair);
 	return d < -m->plausible[way].high_ns && m->early[way] * CLOCK_STEP_SHARE < m->plausible[way].samples;
@@ -180,13 +181,13 @@ void ow_matching_dispel_oldest_doubt(struct ow_matcher *m)
 /* Matches a unique packet whose delay is implausible; its queue stays to see whether there are more of its kind. */
 int ow_matching_push_doubtful(struct ow_matcher *m, const struct ow_pair *pair, uint32_t q, enum ow_direction way)
 {
+	struct ow_record a = *pair->record[OW_SIDE_A], b = *pair->record[OW_SIDE_B];
+	const struct ow_pair kept = {{&a, &b}}; /* one of them is the waiter's, which goes now */
 	m->early[way] += ow_matching_judge(m, pair, way) == OW_TOO_EARLY;
-	const struct ow_record *r = &pair->record[OW_SIDE_A];
 	m->waiting.queue[q].repeats = true;
 	ow_matching_take(m, m->waiting.queue[q].head, OW_NOBODY);
-	ow_recent_add(m->recent, r->id, r->time_ns);
-	m->calls.matched(m->calls.arg, pair, OW_UNSETTLED);
-	int result = add_pending(m, q, pair);
-	int64_t b_ns = pair->record[OW_SIDE_B].time_ns;
-	return result < 0 ? result : add_doubt(m, r->id, r->time_ns > b_ns ? r->time_ns : b_ns);
+	ow_recent_add(m->recent, a.id, a.time_ns);
+	m->calls.matched(m->calls.arg, &kept, OW_UNSETTLED);
+	int r = add_pending(m, q, &kept);
+	return r < 0 ? r : add_doubt(m, a.id, a.time_ns > b.time_ns ? a.time_ns : b.time_ns);
 }

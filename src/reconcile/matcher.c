@@ -109,16 +109,19 @@ int ow_matcher_push(struct ow_matcher *m, enum ow_side side, const struct ow_rec
 		m->waiting.queue[q].differs = true; /* a doubtful pair, and here is another of its kind */
 	if (m->waiting.queue[q].repeats || m->waiting.entry[i].side == side)
 		return ow_matching_push_identical(m, side, record, q);
-	/* The usual case: one packet, one counterpart. */
+	/* The usual case: one packet, one counterpart. The sign of the delay mostly tells its direction; asking for
+	 * that of its flow costs more. */
 	struct ow_pair pair = ow_matching_pair(side, record, &m->waiting.entry[i].record);
-	enum ow_direction way = ow_matching_way(m, &pair);
+	enum ow_direction way = ow_matching_delay(&pair) >= 0 ? OW_A_TO_B : OW_B_TO_A;
+	if (!m->plausible[way].known)
+		way = ow_matching_way(m, &pair);
 	if (m->plausible[way].known && ow_matching_judge(m, &pair, way) != OW_FEASIBLE)
-		return ow_matching_push_doubtful(m, &pair, q, way);
+		return ow_matching_push_doubtful(m, &pair, q, ow_matching_way(m, &pair));
+	ow_matching_learn(m, &pair, way);
+	m->calls.matched(m->calls.arg, &pair, OW_CERTAIN);
 	ow_matching_take(m, i, OW_NOBODY);
 	ow_waiting_release_queue(&m->waiting, q);
 	ow_recent_add(m->recent, record->id, record->time_ns);
-	ow_matching_learn(m, &pair, way);
-	m->calls.matched(m->calls.arg, &pair, OW_CERTAIN);
 	return 0;
 }
 

@@ -31,19 +31,19 @@ static inline struct ow_pair ow_matching_pair(enum ow_side side, const struct ow
                                               const struct ow_record *other)
 {
 	struct ow_pair pair;
-	pair.record[side] = *mine;
-	pair.record[!side] = *other;
+	pair.record[side] = mine;
+	pair.record[!side] = other;
 	return pair;
 }
 
 static inline int64_t ow_matching_delay(const struct ow_pair *pair)
 {
-	return pair->record[OW_SIDE_B].time_ns - pair->record[OW_SIDE_A].time_ns;
+	return pair->record[OW_SIDE_B]->time_ns - pair->record[OW_SIDE_A]->time_ns;
 }
 
 static inline enum ow_direction ow_matching_way(const struct ow_matcher *m, const struct ow_pair *pair)
 {
-	enum ow_direction way = m->calls.direction(m->calls.arg, OW_SIDE_A, pair->record[OW_SIDE_A].flow);
+	enum ow_direction way = m->calls.direction(m->calls.arg, OW_SIDE_A, pair->record[OW_SIDE_A]->flow);
 	if (way != OW_DIRECTIONS)
 		return way;
 	return ow_matching_delay(pair) >= 0 ? OW_A_TO_B : OW_B_TO_A;

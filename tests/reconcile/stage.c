@@ -14,24 +14,26 @@ static struct stage_record *entry_of(struct stage *s, enum ow_side side, const s
 
 static void note_pair(struct stage *s, const struct ow_pair *pair, enum ow_certainty certainty)
 {
-	struct stage_record *a = entry_of(s, OW_SIDE_A, &pair->record[OW_SIDE_A]);
-	struct stage_record *b = entry_of(s, OW_SIDE_B, &pair->record[OW_SIDE_B]);
+	struct stage_record *a = entry_of(s, OW_SIDE_A, pair->record[OW_SIDE_A]);
+	struct stage_record *b = entry_of(s, OW_SIDE_B, pair->record[OW_SIDE_B]);
 	assert_int_equal(a->end, STAGE_WAITS);
 	assert_int_equal(b->end, STAGE_WAITS);
-	assert_true(a->record.time_ns == pair->record[OW_SIDE_A].time_ns && a->record.id == pair->record[OW_SIDE_A].id);
-	assert_true(b->record.time_ns == pair->record[OW_SIDE_B].time_ns && b->record.id == pair->record[OW_SIDE_B].id);
+	assert_true(a->record.time_ns == pair->record[OW_SIDE_A]->time_ns &&
+	            a->record.id == pair->record[OW_SIDE_A]->id);
+	assert_true(b->record.time_ns == pair->record[OW_SIDE_B]->time_ns &&
+	            b->record.id == pair->record[OW_SIDE_B]->id);
 	a->end = b->end = STAGE_MATCHED;
-	a->partner = (uint32_t)pair->record[OW_SIDE_B].number - 1;
-	b->partner = (uint32_t)pair->record[OW_SIDE_A].number - 1;
+	a->partner = (uint32_t)pair->record[OW_SIDE_B]->number - 1;
+	b->partner = (uint32_t)pair->record[OW_SIDE_A]->number - 1;
 	a->certainty = b->certainty = certainty;
 }
 
 static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
 {
 	struct stage *s = arg;
-	assert_true(pair->record[OW_SIDE_A].id == pair->record[OW_SIDE_B].id);
-	assert_int_equal(pair->record[OW_SIDE_A].len, pair->record[OW_SIDE_B].len);
-	assert_int_equal(pair->record[OW_SIDE_A].seq, pair->record[OW_SIDE_B].seq);
+	assert_true(pair->record[OW_SIDE_A]->id == pair->record[OW_SIDE_B]->id);
+	assert_int_equal(pair->record[OW_SIDE_A]->len, pair->record[OW_SIDE_B]->len);
+	assert_int_equal(pair->record[OW_SIDE_A]->seq, pair->record[OW_SIDE_B]->seq);
 	s->pairs++;
 	s->open += certainty == OW_UNSETTLED;
 	if (!s->pieces)
@@ -43,15 +45,15 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
 {
 	struct stage *s = arg;
-	struct stage_record *a = entry_of(s, OW_SIDE_A, &pair->record[OW_SIDE_A]);
-	struct stage_record *b = entry_of(s, OW_SIDE_B, &pair->record[OW_SIDE_B]);
+	struct stage_record *a = entry_of(s, OW_SIDE_A, pair->record[OW_SIDE_A]);
+	struct stage_record *b = entry_of(s, OW_SIDE_B, pair->record[OW_SIDE_B]);
 	assert_int_not_equal(certainty, OW_UNSETTLED);
 	assert_true(s->open > 0);
 	s->open--;
 	assert_false(s->pieces); /* trains settle at once */
 	assert_int_equal(a->certainty, OW_UNSETTLED);
-	assert_int_equal(a->partner, pair->record[OW_SIDE_B].number - 1);
-	assert_int_equal(b->partner, pair->record[OW_SIDE_A].number - 1);
+	assert_int_equal(a->partner, pair->record[OW_SIDE_B]->number - 1);
+	assert_int_equal(b->partner, pair->record[OW_SIDE_A]->number - 1);
 	a->certainty = b->certainty = certainty;
 	a->settled = b->settled = true;
 }

@@ -72,10 +72,10 @@ static void on_pair(struct stage *s, const struct ow_pair *pair, enum ow_certain
 {
 	(void)s;
 	assert_int_not_equal(certainty, OW_UNSETTLED);
-	assert_true(pair->record[OW_SIDE_A].len > 0);
-	pairs_of_bytes += pair->record[OW_SIDE_A].len;
+	assert_true(pair->record[OW_SIDE_A]->len > 0);
+	pairs_of_bytes += pair->record[OW_SIDE_A]->len;
 	for (unsigned side = 0; side < OW_SIDES; side++)
-		for_bytes(side, &pair->record[side], certainty == OW_CERTAIN ? match_byte : doubt_byte);
+		for_bytes(side, pair->record[side], certainty == OW_CERTAIN ? match_byte : doubt_byte);
 }
 
 static void on_single(struct stage *s, enum ow_side side, const struct ow_record *record, bool copy)
