@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define IPPROTO_TCP_VALUE 6
+#define PROTO_TCP 6
+#define PROTO_UDP 17
 
 /* Times further than this from the epoch (146 years) could overflow when clocks are shifted. */
 #define TIME_MAX_NS (INT64_C(1) << 62)
@@ -66,12 +67,19 @@ static int64_t frame_time(struct ow_tap *s, const struct ow_frame *frame, bool *
 	return t;
 }
 
+static void note_length(struct ow_tap_facts *f, uint8_t proto, uint32_t ip_len)
+{
+	uint32_t *longest = proto == PROTO_TCP ? &f->longest_tcp : &f->longest_udp;
+	if ((proto == PROTO_TCP || proto == PROTO_UDP) && ip_len > *longest)
+		*longest = ip_len;
+}
+
 static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, struct ow_record *record)
 {
 	struct ow_tap_facts *f = &s->facts;
 	f->tunnels += packet->has_tunnel;
-	if (packet->proto == IPPROTO_TCP_VALUE && packet->ip_len > f->longest_tcp)
-		f->longest_tcp = packet->ip_len;
+	if (!packet->fragment)
+		note_length(f, packet->proto, packet->ip_len);
 	if (packet->truncated && !packet->overlong) {
 		uint32_t available = ow_identity_available(packet);
 		if (available < f->least_available)
@@ -118,8 +126,7 @@ static bool make_plain_record(struct ow_tap *s, const struct ow_frame *frame, st
 		return false;
 	if (plain.captured < plain.ip_len && plain.captured < s->facts.least_available)
 		s->facts.least_available = plain.captured;
-	if (plain.proto == IPPROTO_TCP_VALUE && plain.ip_len > s->facts.longest_tcp)
-		s->facts.longest_tcp = plain.ip_len;
+	note_length(&s->facts, plain.proto, plain.ip_len);
 	record->id = plain.id;
 	record->seq = record->len = 0;
 	record->flow = ow_flow_table_number_plain(s->flows, &plain);

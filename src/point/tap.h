@@ -23,7 +23,8 @@ struct ow_tap_facts {
 	int64_t backwards_most_ns;
 	uint64_t untimed;     /* frames with a time of 0 */
 	uint32_t longest_tcp; /* longest TCP packet: more than the wire's MTU means superframes */
-	uint64_t tunnels;     /* packets in a tunnel */
+	uint32_t longest_udp;
+	uint64_t tunnels; /* packets in a tunnel */
 	bool mixed_links;
 };
 

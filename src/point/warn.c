@@ -11,6 +11,7 @@
 
 #define SLOW_FLOOR_NS     (500 * OW_NS_PER_MS) /* a minimum delay above this is rather a clock error */
 #define MANY_COPIES       0.05                 /* share of copies at the sender that points to a mirror port */
+#define MTU_USUAL         1500
 #define MANY_UNCLASSIFIED 0.01
 
 static int warn(struct ow_match *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -136,6 +137,22 @@ static int warn_unclassified(struct ow_match *m, unsigned side)
 	            (unsigned long long)n, name(m, side), name(m, !side), flow);
 }
 
+/* UDP datagrams have no sequence numbers: a superframe of them cannot be cut without knowing its segment size. */
+static int warn_udp_superframes(struct ow_match *m)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		uint32_t here = m->pass.tap[side].facts.longest_udp, there = m->pass.tap[!side].facts.longest_udp;
+		if (here > MTU_USUAL && here > there && m->pass.unmatched_frames[side] &&
+		    m->pass.unmatched_frames[!side])
+			return warn(m,
+			            "%s shows UDP packets of up to %u bytes, %s of %u at most: superframes of UDP "
+			            "segmentation offload "
+			            "(as QUIC uses) are not cut, and count as lost and extra",
+			            name(m, side), here, name(m, !side), there);
+	}
+	return 0;
+}
+
 static int warn_shares(struct ow_match *m)
 {
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
@@ -166,6 +183,8 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_unclassified(m, side);
 	if (r == 0)
 		r = warn_shares(m);
+	if (r == 0)
+		r = warn_udp_superframes(m);
 	if (r == 0 && m->report.segments)
 		r = warn(m, "superframes (TSO, GSO, GRO) were cut into the segments of the wire; all segments of one "
 		            "carry its time");
