@@ -113,8 +113,9 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		return;
 	}
 	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
-	ow_flow_evidence_vote(ea, b->time_ns - a->time_ns, packets);
-	ow_flow_evidence_vote(eb, b->time_ns - a->time_ns, packets);
+	int64_t later_ns = a->untimed || b->untimed ? 0 : b->time_ns - a->time_ns; /* without times no vote */
+	ow_flow_evidence_vote(ea, later_ns, packets);
+	ow_flow_evidence_vote(eb, later_ns, packets);
 	enum ow_direction direction = current_direction(p, ea);
 	ea->counted[direction] += packets;
 	const struct ow_record *sent = pair->record[sender(direction)], *received = pair->record[!sender(direction)];
@@ -272,7 +273,7 @@ static bool outside_overlap(const struct ow_pass *p, const struct ow_edge *edge,
 		return t < first || t > last;
 	if (edge->side == sender((enum ow_direction)direction))
 		return t + reach->least < first || (t > tally->last_sent_ns && t + reach->most > last);
-	return t - reach->least > last || (!edge->copy && t - reach->most < first);
+	return !edge->copy && (t - reach->least > last || t - reach->most < first);
 }
 
 static void resolve_edges(struct ow_pass *p)

@@ -12,6 +12,8 @@
 #define FIRST_FLOWS 1024u
 #define PREFIXES    4    /* the host itself, and three sizes of network around it */
 #define LARGE_FLOW  8    /* packets from which on a flow without any match does not pass the other point at all */
+#define CLEAR_VOTES 8    /* votes from which on a pair of hosts needs no support by others */
+#define CLEAR_NS    2000 /* or a mean delay beyond two ticks of a microsecond clock */
 #define LOSS_FLOOR  1e-6 /* loss is never taken to be rarer than this when nothing was lost */
 
 int ow_directions_create(struct ow_directions **ret_directions)
@@ -65,6 +67,7 @@ struct group {
 	float matched[2]; /* pairs: by orientation; hosts: matched packets that say it is on A's, on B's side */
 	float votes[2], delay_sum[2];
 	uint8_t direction[2]; /* pairs: of either orientation */
+	bool clear;           /* pairs: their own packets say so without doubt */
 };
 
 struct groups {
@@ -173,8 +176,16 @@ static void gather_pairs(struct decision *c)
 	}
 }
 
+/* Few packets, or delays of the size of the clocks' ticks, may point the wrong way. */
+static bool points_clearly(const struct group *p, unsigned o)
+{
+	float mean = p->matched[o] > 0 ? p->delay_sum[o] / p->matched[o] : 0;
+	return fabsf(p->votes[o]) >= CLEAR_VOTES || (fabsf(mean) > CLEAR_NS && mean * p->votes[o] > 0);
+}
+
 static void decide_pair(struct group *p)
 {
+	p->clear = points_clearly(p, 0) || points_clearly(p, 1);
 	for (unsigned o = 0; o < 2; o++) {
 		if (p->matched[o] > 0)
 			p->direction[o] = by_votes(p->votes[o]);
@@ -223,6 +234,54 @@ static int side_of(struct decision *c, const uint8_t address[16], uint8_t versio
 	return -1;
 }
 
+/* The way of a flow by the sides on which its hosts are. */
+static uint8_t way_by_sides(struct decision *c, const struct ow_flow_key *key)
+{
+	int from = side_of(c, key->src, key->version), to = side_of(c, key->dst, key->version);
+	if (from >= 0 && to >= 0)
+		return from == to ? UNKNOWN : from == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
+	if (from >= 0)
+		return from == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
+	if (to >= 0)
+		return to == OW_SIDE_B ? OW_A_TO_B : OW_B_TO_A;
+	return UNKNOWN;
+}
+
+/* Counts the matches of all flows whose pair is clear (or not) for the sides of their hosts. */
+static void place_flows(struct decision *c, bool clear)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < c->d->flows[side]; i++) {
+			const struct ow_flow_evidence *e = &c->d->flow[side][i];
+			const struct ow_flow_key *key = ow_flow_table_key(c->keys[side], i);
+			if (!e->matched || !key)
+				continue;
+			const struct group *pair = pair_of(&c->pairs, key);
+			if (pair->clear != clear)
+				continue;
+			bool to_b = pair->direction[orientation(key)] == OW_A_TO_B;
+			place_host(c, key->src, key->version, to_b ? OW_SIDE_A : OW_SIDE_B, e->matched);
+			place_host(c, key->dst, key->version, to_b ? OW_SIDE_B : OW_SIDE_A, e->matched);
+		}
+	}
+}
+
+/* Pairs that point nowhere clearly go as their hosts' networks do, if these are known. */
+static void decide_doubtful_pairs(struct decision *c)
+{
+	for (uint32_t i = 0; i < c->d->flows[OW_SIDE_A]; i++) {
+		const struct ow_flow_key *key = ow_flow_table_key(c->keys[OW_SIDE_A], i);
+		if (!c->d->flow[OW_SIDE_A][i].matched || !key)
+			continue;
+		struct group *pair = pair_of(&c->pairs, key);
+		uint8_t way = pair->clear ? UNKNOWN : way_by_sides(c, key);
+		if (way != UNKNOWN) {
+			pair->direction[orientation(key)] = way;
+			pair->direction[!orientation(key)] = opposite(way);
+		}
+	}
+}
+
 static void decide_matched_flows(struct decision *c)
 {
 	double matched[OW_DIRECTIONS] = {0};
@@ -236,10 +295,6 @@ static void decide_matched_flows(struct decision *c)
 				continue;
 			e->direction = pair_of(&c->pairs, key)->direction[orientation(key)];
 			matched[e->direction] += (double)e->matched;
-			place_host(c, key->src, key->version, e->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B,
-			           e->matched);
-			place_host(c, key->dst, key->version, e->direction == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A,
-			           e->matched);
 		}
 	}
 	c->only = matched[OW_A_TO_B] == 0 ? OW_B_TO_A : matched[OW_B_TO_A] == 0 ? OW_A_TO_B : UNKNOWN;
@@ -282,14 +337,9 @@ static uint8_t expected_direction(struct decision *c, unsigned side, const struc
 		                                       : opposite(pair->direction[!o]);
 	if (stays_on_link(key) || answered_here(c, side, key))
 		return UNKNOWN;
-	int from = side_of(c, key->src, key->version), to = side_of(c, key->dst, key->version);
-	if (from >= 0 && to >= 0)
-		return from == to ? UNKNOWN : from == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
-	if (from >= 0)
-		return from == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
-	if (to >= 0)
-		return to == OW_SIDE_B ? OW_A_TO_B : OW_B_TO_A;
-	return c->only;
+	if (side_of(c, key->src, key->version) < 0 && side_of(c, key->dst, key->version) < 0)
+		return c->only;
+	return way_by_sides(c, key);
 }
 
 /* How rare is it that a flow passes the other point and yet loses all its packets? Loss, and flows that pass by. */
@@ -374,6 +424,9 @@ int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_f
 			if (c.pairs.slot[i].key)
 				decide_pair(&c.pairs.slot[i]);
 		}
+		place_flows(&c, true);
+		decide_doubtful_pairs(&c);
+		place_flows(&c, false);
 		decide_matched_flows(&c);
 		learn_rates(&c);
 		decide_unmatched_flows(&c);

@@ -15,6 +15,16 @@
 #define PENDING_MAX      262144u /* unsettled pairs of one id (38 MB); with more they are ambiguous */
 #define WALK_MAX         256u    /* candidates looked at for one record */
 #define CLOCK_STEP_SHARE 20      /* one packet in so many too early: the clocks, not identical packets, are to blame */
+#define SPARSE_SHARE     4       /* so many identical packets alone on their way for one that was not */
+
+/*
+ * Do identical packets tell how long packets take? Those that are certain are mostly the fast ones when several are
+ * on their way at a time; then a range learned from them would exclude the slow ones for good.
+ */
+static bool sparse(const struct ow_matcher *m, enum ow_direction way)
+{
+	return m->alone[way] > SPARSE_SHARE * m->crowded[way];
+}
 
 static void settle(struct ow_matcher *m, uint32_t q)
 {
@@ -24,8 +34,9 @@ static void settle(struct ow_matcher *m, uint32_t q)
 		b = m->waiting.entry[a].next;
 		next = m->waiting.entry[b].next;
 		struct ow_pair pair = {{&m->waiting.entry[a].record, &m->waiting.entry[b].record}};
-		if (certainty == OW_CERTAIN)
-			ow_matching_learn(m, &pair, ow_matching_way(m, &pair));
+		enum ow_direction way = ow_matching_way(m, &pair);
+		if (certainty == OW_CERTAIN && (queue->doubtful || sparse(m, way)))
+			ow_matching_learn(m, &pair, way);
 		m->calls.settled(m->calls.arg, &pair, certainty);
 		ow_waiting_release(&m->waiting, a);
 		ow_waiting_release(&m->waiting, b);
@@ -58,7 +69,7 @@ static int add_pending(struct ow_matcher *m, uint32_t q, const struct ow_pair *p
 
 void ow_matching_leave(struct ow_matcher *m, uint32_t q)
 {
-	if (m->waiting.queue[q].head != OW_NOBODY)
+	if (m->waiting.queue[q].head[OW_SIDE_A] != OW_NOBODY || m->waiting.queue[q].head[OW_SIDE_B] != OW_NOBODY)
 		return;
 	settle(m, q);
 	ow_waiting_release_queue(&m->waiting, q);
@@ -75,19 +86,17 @@ static struct choice choose(struct ow_matcher *m, enum ow_side side, const struc
 {
 	struct choice best = {OW_NOBODY, OW_NOBODY, 0}, fallback = {OW_NOBODY, OW_NOBODY, 0};
 	uint32_t before = OW_NOBODY, walked = 0;
-	for (uint32_t i = m->waiting.queue[q].head, next; i != OW_NOBODY && walked < WALK_MAX; i = next, walked++) {
-		next = m->waiting.entry[i].next;
-		if (m->waiting.entry[i].side != side) {
-			struct ow_pair pair = ow_matching_pair(side, record, &m->waiting.entry[i].record);
-			enum ow_verdict verdict = ow_matching_judge(m, &pair, ow_matching_way(m, &pair));
-			if (verdict == OW_FEASIBLE && best.feasible++ == 0) {
-				best.entry = i;
-				best.before = before;
-			}
-			if (verdict == OW_TOO_LATE)
-				fallback = (struct choice){i, before, 0};
+	for (uint32_t i = m->waiting.queue[q].head[!side]; i != OW_NOBODY && walked < WALK_MAX; walked++) {
+		struct ow_pair pair = ow_matching_pair(side, record, &m->waiting.entry[i].record);
+		enum ow_verdict verdict = ow_matching_judge(m, &pair, ow_matching_way(m, &pair));
+		if (verdict == OW_FEASIBLE && best.feasible++ == 0) {
+			best.entry = i;
+			best.before = before;
 		}
+		if (verdict == OW_TOO_LATE)
+			fallback = (struct choice){i, before, 0};
 		before = i;
+		i = m->waiting.entry[i].next;
 	}
 	return best.feasible ? best : fallback;
 }
@@ -95,8 +104,8 @@ static struct choice choose(struct ow_matcher *m, enum ow_side side, const struc
 /* Identical packets that are too late for any that may still come only lengthen the walk. */
 static void drop_hopeless(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q)
 {
-	uint32_t i = m->waiting.queue[q].head;
-	while (i != OW_NOBODY && m->waiting.entry[i].side != side && m->waiting.entry[i].next != OW_NOBODY) {
+	uint32_t i = m->waiting.queue[q].head[!side];
+	while (i != OW_NOBODY && m->waiting.entry[i].next != OW_NOBODY) {
 		struct ow_pair pair = ow_matching_pair(side, record, &m->waiting.entry[i].record);
 		uint32_t next = m->waiting.entry[i].next;
 		if (ow_matching_judge(m, &pair, ow_matching_way(m, &pair)) != OW_TOO_LATE)
@@ -113,12 +122,18 @@ int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const st
 		return ow_matching_wait(m, side, record, q);
 	struct ow_record other = m->waiting.entry[choice.entry].record;
 	struct ow_pair pair = ow_matching_pair(side, record, &other);
-	bool skipped = choice.before != OW_NOBODY;
+	enum ow_direction way = ow_matching_way(m, &pair);
+	bool skipped = choice.feasible && choice.before != OW_NOBODY;
+	if (m->waiting.queue[q].head[!side] == choice.entry && m->waiting.entry[choice.entry].next == OW_NOBODY)
+		m->alone[way]++;
+	else
+		m->crowded[way]++;
 	ow_matching_take(m, choice.entry, choice.before);
 	ow_recent_add(m->recent, record->id, record->time_ns);
 	int r = 0;
 	if (choice.feasible == 1) {
-		ow_matching_learn(m, &pair, ow_matching_way(m, &pair));
+		if (sparse(m, way))
+			ow_matching_learn(m, &pair, way);
 		m->calls.matched(m->calls.arg, &pair, OW_CERTAIN);
 	} else if (choice.feasible == 0) {
 		m->calls.matched(m->calls.arg, &pair, OW_AMBIGUOUS);
@@ -184,8 +199,9 @@ int ow_matching_push_doubtful(struct ow_matcher *m, const struct ow_pair *pair, 
 	struct ow_record a = *pair->record[OW_SIDE_A], b = *pair->record[OW_SIDE_B];
 	const struct ow_pair kept = {{&a, &b}}; /* one of them is the waiter's, which goes now */
 	m->early[way] += ow_matching_judge(m, pair, way) == OW_TOO_EARLY;
-	m->waiting.queue[q].repeats = true;
-	ow_matching_take(m, m->waiting.queue[q].head, OW_NOBODY);
+	m->waiting.queue[q].repeats = m->waiting.queue[q].doubtful = true;
+	uint32_t waits = m->waiting.queue[q].head[OW_SIDE_A];
+	ow_matching_take(m, waits != OW_NOBODY ? waits : m->waiting.queue[q].head[OW_SIDE_B], OW_NOBODY);
 	ow_recent_add(m->recent, a.id, a.time_ns);
 	m->calls.matched(m->calls.arg, &kept, OW_UNSETTLED);
 	int r = add_pending(m, q, &kept);

@@ -14,7 +14,7 @@ void ow_matching_give_up(struct ow_matcher *m, uint32_t i)
 {
 	struct ow_waiter *e = &m->waiting.entry[i];
 	uint32_t q = e->queue, before = OW_NOBODY;
-	for (uint32_t at = m->waiting.queue[q].head; at != i; at = m->waiting.entry[at].next)
+	for (uint32_t at = m->waiting.queue[q].head[e->side]; at != i; at = m->waiting.entry[at].next)
 		before = at;
 	ow_waiting_stop(&m->waiting, i);
 	ow_waiting_dequeue(&m->waiting, i, before);
@@ -104,10 +104,10 @@ int ow_matcher_push(struct ow_matcher *m, enum ow_side side, const struct ow_rec
 		return ow_matching_push_piece(m, side, record, q);
 	if (q == OW_NOBODY)
 		return ow_matching_wait(m, side, record, q);
-	uint32_t i = m->waiting.queue[q].head;
-	if (i == OW_NOBODY)
+	uint32_t i = m->waiting.queue[q].head[!side];
+	if (i == OW_NOBODY && m->waiting.queue[q].head[side] == OW_NOBODY)
 		m->waiting.queue[q].differs = true; /* a doubtful pair, and here is another of its kind */
-	if (m->waiting.queue[q].repeats || m->waiting.entry[i].side == side)
+	if (m->waiting.queue[q].repeats || i == OW_NOBODY)
 		return ow_matching_push_identical(m, side, record, q);
 	/* The usual case: one packet, one counterpart. The sign of the delay mostly tells its direction; asking for
 	 * that of its flow costs more. */

@@ -23,7 +23,9 @@ struct ow_matcher {
 	struct ow_plausible plausible[OW_DIRECTIONS];
 	struct ow_recent *recent;
 	uint64_t early[OW_DIRECTIONS]; /* unique packets that came too early to be plausible */
-	struct ow_doubt *doubt;        /* a ring of doubts, oldest first */
+	/* Identical packets that were matched when no other, and when several of their kind were on their way. */
+	uint64_t alone[OW_DIRECTIONS], crowded[OW_DIRECTIONS];
+	struct ow_doubt *doubt; /* a ring of doubts, oldest first */
 	uint32_t doubts, doubt_first, doubt_room;
 };
 

@@ -63,8 +63,9 @@ static int shorten(struct ow_matcher *m, uint32_t i, uint32_t before, struct ran
 	m->waiting.entry[j] = m->waiting.entry[i];
 	m->waiting.entry[j].record = piece(&whole, after);
 	m->waiting.entry[i].next = j;
-	if (m->waiting.queue[m->waiting.entry[i].queue].tail == i)
-		m->waiting.queue[m->waiting.entry[i].queue].tail = j;
+	uint32_t *tail = &m->waiting.queue[m->waiting.entry[i].queue].tail[m->waiting.entry[i].side];
+	if (*tail == i)
+		*tail = j;
 	/* Beside its other half in the waiting list: same age. */
 	m->waiting.entry[j].older = i;
 	if (m->waiting.entry[i].newer == OW_NOBODY)
@@ -81,9 +82,9 @@ static uint64_t waiting_bytes(const struct ow_matcher *m, enum ow_side side, con
 {
 	uint64_t bytes = 0;
 	struct range all = {record->seq, record->len}, common;
-	for (uint32_t i = m->waiting.queue[q].head; i != OW_NOBODY; i = m->waiting.entry[i].next) {
+	for (uint32_t i = m->waiting.queue[q].head[!side]; i != OW_NOBODY; i = m->waiting.entry[i].next) {
 		struct range other = {m->waiting.entry[i].record.seq, m->waiting.entry[i].record.len};
-		if (m->waiting.entry[i].side != side && overlap(all, other, &common))
+		if (overlap(all, other, &common))
 			bytes += common.len;
 	}
 	return bytes;
@@ -96,10 +97,9 @@ static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow
 	enum ow_certainty certainty = waiting_bytes(m, side, record, q) > record->len ? OW_AMBIGUOUS : OW_CERTAIN;
 	int rests = 1;
 	rest[0] = (struct range){record->seq, record->len};
-	for (uint32_t i = m->waiting.queue[q].head, before = OW_NOBODY, next; i != OW_NOBODY; before = i, i = next) {
+	for (uint32_t i = m->waiting.queue[q].head[!side], before = OW_NOBODY, next; i != OW_NOBODY;
+	     before = i, i = next) {
 		next = m->waiting.entry[i].next;
-		if (m->waiting.entry[i].side == side)
-			continue;
 		for (int r = 0; r < rests && rests < (int)PIECES_MAX; r++) {
 			struct range other = {m->waiting.entry[i].record.seq, m->waiting.entry[i].record.len}, common,
 				     after;

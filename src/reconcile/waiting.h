@@ -7,9 +7,9 @@
 
 /*
  * Internal to the matcher: the records that wait for their counterpart. Each is in two lists at once: the queue of its
- * id, and the waiting list of its side, oldest first in both. Queues hang in a hash table by id. Everything is an index
- * into growing arrays, so that a million waiting packets cost 120 MB and none cost nothing. In line: this is the hot
- * path.
+ * id and side, and the waiting list of its side, oldest first in both. Queues hang in a hash table by id. Everything is
+ * an index into growing arrays, so that a million waiting packets cost 120 MB and none cost nothing. In line: this is
+ * the hot path.
  */
 #define OW_NOBODY UINT32_MAX
 
@@ -25,10 +25,11 @@ struct ow_waiter {
 struct ow_waiting_queue {
 	uint64_t id;
 	uint32_t hash_next;
-	uint32_t head, tail;                      /* waiting, oldest first */
+	uint32_t head[OW_SIDES], tail[OW_SIDES];  /* waiting, oldest first */
 	uint32_t pending, pending_tail, pendings; /* unsettled pairs: waiters of A and B by turns */
 	bool repeats;                             /* identical packets are about: check plausibility */
 	bool differs;                             /* the copy counts differ */
+	bool doubtful;                            /* a unique packet whose delay was implausible */
 };
 
 struct ow_waiting {
@@ -74,8 +75,8 @@ static inline uint32_t ow_waiting_new_queue(struct ow_waiting *w, uint64_t id)
 	w->queue[q] = (struct ow_waiting_queue){
 		.id = id,
 		.hash_next = *bucket,
-		.head = OW_NOBODY,
-		.tail = OW_NOBODY,
+		.head = {OW_NOBODY, OW_NOBODY},
+		.tail = {OW_NOBODY, OW_NOBODY},
 		.pending = OW_NOBODY,
 		.pending_tail = OW_NOBODY,
 	};
@@ -147,23 +148,25 @@ static inline void ow_waiting_enqueue(struct ow_waiting *w, uint32_t q, uint32_t
 	struct ow_waiting_queue *queue = &w->queue[q];
 	w->entry[i].queue = q;
 	w->entry[i].next = OW_NOBODY;
-	if (queue->tail == OW_NOBODY)
-		queue->head = i;
+	unsigned side = w->entry[i].side;
+	if (queue->tail[side] == OW_NOBODY)
+		queue->head[side] = i;
 	else
-		w->entry[queue->tail].next = i;
-	queue->tail = i;
+		w->entry[queue->tail[side]].next = i;
+	queue->tail[side] = i;
 }
 
 /* Takes an entry out of its queue; `before` is its predecessor there, or OW_NOBODY when it is the head. */
 static inline void ow_waiting_dequeue(struct ow_waiting *w, uint32_t i, uint32_t before)
 {
 	struct ow_waiting_queue *queue = &w->queue[w->entry[i].queue];
+	unsigned side = w->entry[i].side;
 	if (before == OW_NOBODY)
-		queue->head = w->entry[i].next;
+		queue->head[side] = w->entry[i].next;
 	else
 		w->entry[before].next = w->entry[i].next;
-	if (queue->tail == i)
-		queue->tail = before;
+	if (queue->tail[side] == i)
+		queue->tail[side] = before;
 }
 
 #endif

@@ -354,6 +354,48 @@ static void a_loss_among_close_polls_is_ambiguous(void **state)
 	stage_close(&stage);
 }
 
+/* Nothing but identical packets, many on their way at a time, in order, none lost: the slow ones are not given up. */
+static void a_crowd_of_identical_packets_is_matched_in_order(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	ow_random_seed(&random, 1);
+	stage_open(&stage, 2000 * MS, OW_DIRECTIONS);
+	uint64_t id = ow_mix64(7);
+	int64_t sent = 0, arrived = 0;
+	for (int i = 0; i < 4000; i++) {
+		double u = ow_random_unit(&random);
+		sent += 1 + (int64_t)ow_random_below(&random, 20 * US);
+		stage_put(&stage, OW_SIDE_A, id, sent, (uint64_t)i + 1);
+		int64_t at = sent + (int64_t)(u * u * u * 500e3); /* mostly soon, some late; none overtakes */
+		arrived = at > arrived ? at : arrived + 1;
+		stage_put(&stage, OW_SIDE_B, id, arrived, (uint64_t)i + 1);
+	}
+	play_to_the_end();
+	for (unsigned i = 0; i < 4000; i++)
+		assert_pair(i, i, OW_CERTAIN);
+	stage_close(&stage);
+}
+
+/* Copies that the network makes pile up at B; the polls go on. */
+static void copies_of_polls_hide_no_polls(void **state)
+{
+	(void)state;
+	stage_open(&stage, 20000 * MS, OW_A_TO_B);
+	ow_matcher_expect(stage.matcher, OW_A_TO_B, 100 * US, 200 * US);
+	uint64_t id = ow_mix64(7);
+	for (int i = 0; i < 2000; i++) {
+		stage_put(&stage, OW_SIDE_A, id, i * MS, (uint64_t)i + 1);
+		stage_put(&stage, OW_SIDE_B, id, i * MS + 150 * US, (uint64_t)i + 1);
+		stage_put(&stage, OW_SIDE_B, id, i * MS + 170 * US, (uint64_t)i + 1);
+	}
+	play_to_the_end();
+	assert_int_equal(stage.pairs, 2000);
+	for (unsigned i = 0; i < 2000; i++)
+		assert_pair(i, 2 * i, OW_CERTAIN);
+	stage_close(&stage);
+}
+
 static void further_copies_are_told(void **state)
 {
 	(void)state;
@@ -523,6 +565,8 @@ int main(void)
 		cmocka_unit_test_teardown(all_scenarios_of_up_to_three_packets_without_experience, say_scenario),
 		cmocka_unit_test(a_lost_poll_shifts_nothing),
 		cmocka_unit_test(a_loss_among_close_polls_is_ambiguous),
+		cmocka_unit_test(a_crowd_of_identical_packets_is_matched_in_order),
+		cmocka_unit_test(copies_of_polls_hide_no_polls),
 		cmocka_unit_test(further_copies_are_told),
 		cmocka_unit_test(the_window_ends_waiting),
 		cmocka_unit_test(both_directions_match),
