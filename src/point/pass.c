@@ -216,6 +216,16 @@ static void tell_single(struct ow_pass *p, enum ow_side side, const struct ow_re
 	tell(p, &event);
 }
 
+/* No delay within the waiting time leads from here into the other capture: outside the overlap, whatever the direction.
+ */
+static bool beyond_reach(const struct ow_pass *p, enum ow_side side, int64_t t)
+{
+	int64_t window = p->plan.window_ns;
+	if (p->plan.untimed)
+		return false;
+	return t < p->first_ns[!side] - window || (p->ended[!side] && t > p->last_ns[!side] + window);
+}
+
 static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *record, bool copy)
 {
 	struct ow_pass *p = arg;
@@ -229,6 +239,11 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 	p->unmatched_frames[side]++;
 	if (t >= first && (!p->ended[!side] || t <= p->last_ns[!side]))
 		e->unmatched += packets;
+	if (beyond_reach(p, side, t)) {
+		p->outside[side] += packets;
+		tell_single(p, side, record, OW_FATE_OUTSIDE, OW_DIRECTIONS);
+		return;
+	}
 	if (t < first + p->plan.window_ns || p->ended[!side]) {
 		add_edge(p, side, record, copy);
 		return;
