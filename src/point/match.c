@@ -165,6 +165,15 @@ static int run_until_settled(struct ow_match *m, struct ow_error *err)
 	return r;
 }
 
+/* When the first packet passed either point, of those that have a time. */
+static int64_t first_time(const struct ow_pass *p)
+{
+	const struct ow_tap_facts *a = &p->tap[OW_SIDE_A].facts, *b = &p->tap[OW_SIDE_B].facts;
+	int64_t a_ns = a->first_ns, b_ns = b->first_ns + p->plan.offset_ns;
+	bool only_b = a->untimed == a->packets, only_a = b->untimed == b->packets;
+	return only_b || (!only_a && b_ns < a_ns) ? b_ns : a_ns;
+}
+
 static int tell_events(struct ow_match *m, struct ow_error *err)
 {
 	struct ow_pass *p = &m->pass;
@@ -172,8 +181,7 @@ static int tell_events(struct ow_match *m, struct ow_error *err)
 		return 0;
 	p->events = m->options.on_packet != NULL;
 	if (m->options.interval_ns > 0) {
-		int64_t a = p->tap[OW_SIDE_A].facts.first_ns, b = p->tap[OW_SIDE_B].facts.first_ns + p->plan.offset_ns;
-		int r = ow_intervals_create(m->options.interval_ns, p->plan.window_ns, a < b ? a : b, &m->intervals);
+		int r = ow_intervals_create(m->options.interval_ns, p->plan.window_ns, first_time(p), &m->intervals);
 		if (r < 0)
 			return ow_error_set(err, -r, "out of memory");
 		p->intervals = m->intervals;

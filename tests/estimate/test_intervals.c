@@ -105,11 +105,15 @@ static void bounds(void **state)
 {
 	(void)state;
 	struct ow_intervals *s = create(10, 100, 1000);
-	assert_int_equal(ow_intervals_match(s, OW_A_TO_B, 999, 1, false), -ERANGE);
+	assert_int_equal(ow_intervals_match(s, OW_A_TO_B, 999, 1, false), 0); /* disorder: into the first */
+	assert_int_equal(ow_intervals_match(s, OW_A_TO_B, INT64_MIN / 2, 1, false), 0);
 	assert_int_equal(ow_intervals_match(s, OW_A_TO_B, 1000, 1, false), 0);
 	assert_int_equal(ow_intervals_lost(s, OW_A_TO_B, 1000 + 10 * (int64_t)OW_INTERVALS_MAX - 1, 1), 0);
 	assert_int_equal(ow_intervals_lost(s, OW_A_TO_B, 1000 + 10 * (int64_t)OW_INTERVALS_MAX, 1), -ERANGE);
 	assert_int_equal(ow_intervals_extra(s, OW_A_TO_B, INT64_MAX, 1, false), -ERANGE);
+	const struct ow_interval *interval;
+	assert_int_equal(finish(s, &interval), OW_INTERVALS_MAX);
+	assert_int_equal(interval[0].direction[OW_A_TO_B].matched, 3);
 	ow_intervals_free(s);
 }
 
