@@ -4,6 +4,8 @@
 
 #include "estimate/delay.h"
 
+#define OW_TALLY_BUFFER 256
+
 /* Counts what becomes of the packets of one direction, and makes the result of it. */
 struct ow_tally {
 	uint64_t matched, lost, extra, duplicated, ambiguous, reordered;
@@ -12,6 +14,9 @@ struct ow_tally {
 	int64_t first_sent_ns, last_sent_ns;         /* of matched packets */
 	int64_t first_received_ns, last_received_ns; /* likewise */
 	struct ow_delays *delays;
+	int64_t sample[OW_TALLY_BUFFER]; /* delays on their way to `delays`; ow_tally_flush brings the last ones there
+	                                  */
+	unsigned samples;
 };
 
 int ow_tally_init(struct ow_tally *tally);
@@ -38,7 +43,19 @@ static inline void ow_tally_match(struct ow_tally *t, uint64_t number, int64_t s
 		t->newest_sent = number;
 }
 
-/* The counts and delays as a result. */
+void ow_tally_flush(struct ow_tally *tally);
+
+/* The delay of a packet that arrived. */
+static inline void ow_tally_sample(struct ow_tally *t, int64_t delay_ns, uint32_t packets)
+{
+	for (uint32_t i = 0; i < packets; i++) {
+		t->sample[t->samples++] = delay_ns;
+		if (t->samples == OW_TALLY_BUFFER)
+			ow_tally_flush(t);
+	}
+}
+
+/* The counts and delays as a result, after ow_tally_flush. */
 void ow_tally_result(const struct ow_tally *tally, struct ow_result *ret_result);
 
 #endif

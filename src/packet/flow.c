@@ -300,12 +300,15 @@ static __attribute__((noinline)) uint32_t number_behind_front(struct ow_flow_tab
 	return number;
 }
 
-uint32_t ow_flow_table_number_plain(struct ow_flow_table *table, const struct ow_plain *plain)
+void ow_flow_table_number_plain(struct ow_flow_table *table, const struct ow_plain *plain, size_t count,
+                                uint32_t *ret_numbers)
 {
-	uint64_t rest = plain->ports | (uint64_t)plain->proto << 32;
-	uint64_t hash = ow_mum64(plain->addresses ^ table->secret[0], rest ^ table->secret[5]);
-	const struct front *front = &table->front[hash & (FRONT - 1)];
-	return front->hash == hash ? front->number : number_behind_front(table, plain, hash);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t rest = plain[i].ports | (uint64_t)plain[i].proto << 32;
+		uint64_t hash = ow_mum64(plain[i].addresses ^ table->secret[0], rest ^ table->secret[5]);
+		const struct front *front = &table->front[hash & (FRONT - 1)];
+		ret_numbers[i] = front->hash == hash ? front->number : number_behind_front(table, &plain[i], hash);
+	}
 }
 
 uint32_t ow_flow_table_find(const struct ow_flow_table *table, const struct ow_flow_key *key)

@@ -25,8 +25,9 @@ void ow_flow_table_reset(struct ow_flow_table *table);
 /* The number of the flow, entering it if new. Out of memory or over the cap: the number of the overflow flow,
  * OW_FLOWS_MAX - 1. */
 uint32_t ow_flow_table_number(struct ow_flow_table *table, const struct ow_flow_key *key);
-/* The same for a plain packet (packet/identity.h), through a small cache. */
-uint32_t ow_flow_table_number_plain(struct ow_flow_table *table, const struct ow_plain *plain);
+/* The same for plain packets (packet/identity.h), through a small cache. Many at once, so that their loads overlap. */
+void ow_flow_table_number_plain(struct ow_flow_table *table, const struct ow_plain *plain, size_t count,
+                                uint32_t *ret_numbers);
 /* The number of a known flow, or UINT32_MAX. */
 uint32_t ow_flow_table_find(const struct ow_flow_table *table, const struct ow_flow_key *key);
 const struct ow_flow_key *ow_flow_table_key(const struct ow_flow_table *table, uint32_t number);

@@ -83,7 +83,7 @@ static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_d
 	if (ambiguous)
 		p->tally[direction].ambiguous += packets;
 	else
-		ow_delays_add(p->tally[direction].delays, delay, packets);
+		ow_tally_sample(&p->tally[direction], delay, packets);
 	if (!ambiguous)
 		ow_skew_add(&p->skew, direction, a_ns, delay);
 	if (p->intervals)
@@ -408,6 +408,11 @@ static int merge(struct ow_pass *p, struct ow_matcher *matcher, struct stream st
 
 static void reset(struct ow_pass *p)
 {
+	const struct ow_identity *now = &p->plan.identity, *then = &p->numbered_by;
+	if (now->level != then->level || now->inner != then->inner || now->segments != then->segments ||
+	    now->hash_limit != then->hash_limit)
+		ow_directions_forget(p->directions);
+	p->numbered_by = *now;
 	ow_directions_restart(p->directions);
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
 		ow_tally_reset(&p->tally[d]);
@@ -467,6 +472,8 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 		ow_feed_stop(stream[side].feed);
 	if (r == 0) {
 		ow_matcher_finish(matcher);
+		ow_tally_flush(&pass->tally[OW_A_TO_B]);
+		ow_tally_flush(&pass->tally[OW_B_TO_A]);
 		pass->miscounted = ow_directions_decide(pass->directions, keys, pass->options->one_direction);
 		r = pass->miscounted < 0 ? (int)pass->miscounted : 0;
 	}

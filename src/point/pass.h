@@ -39,6 +39,7 @@ struct ow_pass {
 	struct ow_tap tap[OW_SIDES];
 	struct ow_plan plan;
 	struct ow_directions *directions;
+	struct ow_identity numbered_by; /* the identity by which the directions' flows were numbered */
 	struct ow_tally tally[OW_DIRECTIONS];
 	struct ow_intervals *intervals; /* NULL when not wanted in this pass */
 	bool events;                    /* tell on_packet in this pass */

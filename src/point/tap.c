@@ -34,7 +34,8 @@ void ow_tap_close(struct ow_tap *tap)
 int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct ow_error *err)
 {
 	tap->identity = *identity;
-	tap->plain = identity->level == OW_LEVEL_IP && !identity->segments;
+	tap->plains = 0;
+	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments;
 	tap->facts = (struct ow_tap_facts){.least_available = UINT32_MAX};
 	tap->previous_ns = 0;
 	ow_flow_table_reset(tap->flows);
@@ -118,20 +119,29 @@ static int identify_frame(struct ow_tap *s, const struct ow_frame *frame, struct
 	return 0;
 }
 
-/* The short way for nearly all packets. */
+/* The short way for nearly all packets; their flows are numbered at the end of the batch. */
 static bool make_plain_record(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
 {
-	struct ow_plain plain;
-	if (!s->plain || !ow_identity_of_plain(&s->identity, frame, &plain))
+	struct ow_plain *plain = &s->plain[s->plains];
+	if (!s->has_plain || !ow_identity_of_plain(&s->identity, frame, plain))
 		return false;
-	if (plain.captured < plain.ip_len && plain.captured < s->facts.least_available)
-		s->facts.least_available = plain.captured;
-	note_length(&s->facts, plain.proto, plain.ip_len);
-	record->id = plain.id;
+	if (plain->captured < plain->ip_len && plain->captured < s->facts.least_available)
+		s->facts.least_available = plain->captured;
+	note_length(&s->facts, plain->proto, plain->ip_len);
+	record->id = plain->id;
 	record->seq = record->len = 0;
-	record->flow = ow_flow_table_number_plain(s->flows, &plain);
-	record->bytes = plain.ip_len;
+	record->bytes = plain->ip_len;
+	s->plain_record[s->plains++] = record;
 	return true;
+}
+
+static void number_plain_flows(struct ow_tap *s)
+{
+	uint32_t flow[OW_TAP_BATCH];
+	ow_flow_table_number_plain(s->flows, s->plain, s->plains, flow);
+	for (unsigned i = 0; i < s->plains; i++)
+		s->plain_record[i]->flow = flow[i];
+	s->plains = 0;
 }
 
 static int make_record(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
@@ -170,6 +180,7 @@ int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struc
 			tap->facts.mixed_links |= tap->frame[i].linktype != tap->frame[0].linktype;
 			records += make_record(tap, &tap->frame[i], &record[records]) == 0;
 		}
+		number_plain_flows(tap);
 		if (records)
 			return records;
 	}

@@ -49,6 +49,15 @@ struct ow_flow_evidence *ow_directions_grow(struct ow_directions *d, enum ow_sid
 	return &d->flow[side][flow];
 }
 
+void ow_directions_forget(struct ow_directions *directions)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		if (directions->room[side])
+			memset(directions->flow[side], 0, directions->room[side] * sizeof *directions->flow[side]);
+		directions->flows[side] = 0;
+	}
+}
+
 void ow_directions_restart(struct ow_directions *directions)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {

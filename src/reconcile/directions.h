@@ -56,8 +56,10 @@ static inline void ow_flow_evidence_vote(struct ow_flow_evidence *evidence, int6
 	evidence->delay_sum_ns += (double)delay_ns * packets;
 }
 
-/* Forgets counts but keeps decided directions, for another pass over the same captures. */
+/* Forgets counts but keeps decided directions, for another pass over the same captures with the same flow numbers. */
 void ow_directions_restart(struct ow_directions *directions);
+/* Forgets everything: flows have other numbers now. */
+void ow_directions_forget(struct ow_directions *directions);
 
 /*
  * Decides the direction of every flow. keys: the flow tables of both sides. one_direction: all goes A to B.
