@@ -120,7 +120,8 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	ea->counted[direction] += packets;
 	const struct ow_record *sent = pair->record[sender(direction)], *received = pair->record[!sender(direction)];
 	uint64_t reordered = p->tally[direction].reordered;
-	ow_tally_match(&p->tally[direction], sent->number, sent->time_ns, received->time_ns, packets);
+	ow_tally_match(&p->tally[direction], pair->alike ? OW_TALLY_UNPLACED : sent->number, sent->time_ns,
+	               received->time_ns, packets);
 	if (a->len)
 		fail(p, ow_pieces_note_pair(&p->pieces, pair));
 	if (p->intervals)
@@ -170,13 +171,11 @@ static enum ow_fate fate_of(const struct ow_flow_evidence *e, enum ow_side side,
 	return copy ? OW_FATE_DUPLICATED : OW_FATE_EXTRA;
 }
 
-static void count_single(struct ow_pass *p, enum ow_side side, enum ow_fate fate, uint8_t direction, uint64_t packets,
-                         bool copy)
+static void count_single(struct ow_pass *p, enum ow_side side, enum ow_fate fate, uint8_t direction, uint64_t packets)
 {
 	switch (fate) {
 	case OW_FATE_LOST:
 		p->tally[direction].lost += packets;
-		p->tally[direction].lost_copies += copy ? packets : 0;
 		break;
 	case OW_FATE_DUPLICATED:
 		p->tally[direction].duplicated += packets;
@@ -237,6 +236,7 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 	uint32_t packets = ow_pieces_packets(&p->pieces, side, record);
 	int64_t t = record->time_ns, first = p->first_ns[!side];
 	p->unmatched_frames[side]++;
+	e->copies += copy ? packets : 0;
 	if (t >= first && (!p->ended[!side] || t <= p->last_ns[!side]))
 		e->unmatched += packets;
 	if (beyond_reach(p, side, t)) {
@@ -302,7 +302,7 @@ static void resolve_edges(struct ow_pass *p)
 		                            ? OW_FATE_OUTSIDE
 		                            : fate_of(e, edge->side, edge->copy);
 		count_single(p, edge->side, fate, e->direction,
-		             ow_pieces_packets(&p->pieces, edge->side, &edge->record), edge->copy);
+		             ow_pieces_packets(&p->pieces, edge->side, &edge->record));
 		tell_single(p, edge->side, &edge->record, fate, e->direction);
 	}
 }
@@ -317,9 +317,8 @@ static void resolve_missing(struct ow_pass *p)
 				fail(p, -ENOMEM);
 				return;
 			}
-			count_single(p, side, fate_of(e, side, false), e->direction, e->missing - e->missing_copies,
-			             false);
-			count_single(p, side, fate_of(e, side, true), e->direction, e->missing_copies, true);
+			count_single(p, side, fate_of(e, side, false), e->direction, e->missing - e->missing_copies);
+			count_single(p, side, fate_of(e, side, true), e->direction, e->missing_copies);
 		}
 	}
 }

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 #define SLOW_FLOOR_NS     (500 * OW_NS_PER_MS) /* a minimum delay above this is rather a clock error */
-#define MANY_COPIES       0.05                 /* share of copies at the sender that points to a mirror port */
+#define MANY_COPIES       0.05                 /* share of copies that is worth a word */
+#define DOUBLED_FLOW      0.8                  /* copies for each packet that matched: the capture shows it twice */
 #define MTU_USUAL         1500
 #define MANY_UNCLASSIFIED 0.01
 
@@ -62,6 +63,26 @@ static int warn_capture(struct ow_match *m, unsigned side)
 	return r;
 }
 
+static int64_t coarsest_ns(const struct ow_match *m)
+{
+	int64_t a = m->report.capture[OW_SIDE_A].resolution_ns, b = m->report.capture[OW_SIDE_B].resolution_ns;
+	return a > b ? a : b;
+}
+
+/* No delay at all does not happen between two points. */
+static int warn_same(struct ow_match *m)
+{
+	uint64_t samples = 0;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		const struct ow_delay *delay = &m->report.direction[d].delay;
+		if (delay->samples && (delay->min_ns != 0 || delay->max_ns != 0))
+			return 0;
+		samples += delay->samples;
+	}
+	return samples ? warn(m, "every delay is 0: are these two copies of one capture? The directions cannot be told")
+	               : 0;
+}
+
 static int warn_clock(struct ow_match *m, unsigned d)
 {
 	const struct ow_delay *delay = &m->report.direction[d].delay;
@@ -70,6 +91,13 @@ static int warn_clock(struct ow_match *m, unsigned d)
 	if (!delay->samples)
 		return 0;
 	ow_duration_text((double)delay->min_ns, text);
+	int64_t resolution = coarsest_ns(m);
+	if (delay->min_ns < 0 && delay->min_ns > -resolution) {
+		char tick[OW_DURATION_TEXT];
+		ow_duration_text((double)resolution, tick);
+		return warn(m, "%s: minimum delay %s: some delays are shorter than the %s that the timestamps resolve",
+		            way, text, tick);
+	}
 	if (delay->min_ns < 0 && m->options.clock != OW_CLOCK_ESTIMATED)
 		return warn(
 			m,
@@ -153,19 +181,30 @@ static int warn_udp_superframes(struct ow_match *m)
 	return 0;
 }
 
-static int warn_shares(struct ow_match *m)
+/* Copies of packets in flows where nearly all have one: not the network's doing, nor that of a repeating sender. */
+static uint64_t doubled(struct ow_match *m, unsigned side, unsigned direction)
 {
-	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
-		const struct ow_result *r = &m->report.direction[d];
-		uint64_t copies = m->pass.tally[d].lost_copies;
-		if (copies > 0 && (double)copies > MANY_COPIES * (double)r->sent)
-			return warn(m,
-			            "%llu packets were counted as lost that are copies of packets that arrived: does a "
-			            "mirror port at %s "
-			            "show every packet twice?",
-			            (unsigned long long)copies, name(m, d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B));
+	uint64_t copies = 0;
+	uint32_t flows = ow_flow_table_count(m->pass.tap[side].flows);
+	for (uint32_t i = 0; i < flows; i++) {
+		const struct ow_flow_evidence *e = ow_directions_flow(m->pass.directions, side, i);
+		if (e && e->direction == direction && (double)e->copies > DOUBLED_FLOW * (double)e->matched)
+			copies += e->copies;
 	}
-	return 0;
+	return copies;
+}
+
+static int warn_doubled(struct ow_match *m, unsigned side)
+{
+	unsigned sends = side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
+	uint64_t lost = doubled(m, side, sends), duplicates = doubled(m, side, !sends);
+	uint64_t shown = m->report.direction[sends].sent + m->report.direction[!sends].received;
+	if ((double)(lost + duplicates) <= MANY_COPIES * (double)shown)
+		return 0;
+	return warn(m,
+	            "%s shows packets more than once (a mirror port, a bridge, all interfaces at once?): further "
+	            "copies, of which %llu count as lost and %llu as duplicates",
+	            name(m, side), (unsigned long long)lost, (unsigned long long)duplicates);
 }
 
 int ow_match_warn(struct ow_match *m)
@@ -176,13 +215,15 @@ int ow_match_warn(struct ow_match *m)
 	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
 		r = warn_clock(m, d);
 	if (r == 0)
+		r = warn_same(m);
+	if (r == 0)
 		r = warn_estimate(m);
 	if (r == 0)
 		r = warn_drift(m);
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
 		r = warn_unclassified(m, side);
-	if (r == 0)
-		r = warn_shares(m);
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
+		r = warn_doubled(m, side);
 	if (r == 0)
 		r = warn_udp_superframes(m);
 	if (r == 0 && m->report.segments)

@@ -20,6 +20,7 @@ struct ow_flow_evidence {
 	uint64_t unmatched; /* packets that did not, though both captures covered their time */
 	uint64_t missing,
 		missing_copies; /* for the caller: unmatched packets, and further copies, whose time is settled */
+	uint64_t copies;        /* unmatched packets that repeat one that matched */
 	int64_t votes;          /* matches later at B minus matches later at A */
 	double delay_sum_ns;    /* B minus A, over the matches */
 	uint64_t counted[OW_DIRECTIONS]; /* matches that were counted for either direction */

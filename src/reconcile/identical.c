@@ -33,7 +33,7 @@ static void settle(struct ow_matcher *m, uint32_t q)
 	for (uint32_t a = queue->pending, b, next; a != OW_NOBODY; a = next) {
 		b = m->waiting.entry[a].next;
 		next = m->waiting.entry[b].next;
-		struct ow_pair pair = {{&m->waiting.entry[a].record, &m->waiting.entry[b].record}};
+		struct ow_pair pair = {.record = {&m->waiting.entry[a].record, &m->waiting.entry[b].record}};
 		enum ow_direction way = ow_matching_way(m, &pair);
 		if (certainty == OW_CERTAIN && (queue->doubtful || sparse(m, way)))
 			ow_matching_learn(m, &pair, way);
@@ -123,12 +123,14 @@ int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const st
 	struct ow_record other = m->waiting.entry[choice.entry].record;
 	struct ow_pair pair = ow_matching_pair(side, record, &other);
 	enum ow_direction way = ow_matching_way(m, &pair);
+	pair.alike = choice.feasible != 1;
 	bool skipped = choice.feasible && choice.before != OW_NOBODY;
 	if (m->waiting.queue[q].head[!side] == choice.entry && m->waiting.entry[choice.entry].next == OW_NOBODY)
 		m->alone[way]++;
 	else
 		m->crowded[way]++;
 	ow_matching_take(m, choice.entry, choice.before);
+	m->waiting.queue[q].met = true;
 	ow_recent_add(m->recent, record->id, record->time_ns);
 	int r = 0;
 	if (choice.feasible == 1) {
@@ -175,7 +177,8 @@ static bool acausal(const struct ow_matcher *m, uint32_t q)
 	uint32_t a = m->waiting.queue[q].pending;
 	if (a == OW_NOBODY)
 		return false;
-	struct ow_pair pair = {{&m->waiting.entry[a].record, &m->waiting.entry[m->waiting.entry[a].next].record}};
+	struct ow_pair pair = {
+		.record = {&m->waiting.entry[a].record, &m->waiting.entry[m->waiting.entry[a].next].record}};
 	enum ow_direction way = ow_matching_way(m, &pair);
 	int64_t d = way == OW_A_TO_B ? ow_matching_delay(&pair) : -ow_matching_delay(&pair);
 	return d < -m->plausible[way].high_ns && m->early[way] * CLOCK_STEP_SHARE < m->plausible[way].samples;
@@ -197,7 +200,7 @@ void ow_matching_dispel_oldest_doubt(struct ow_matcher *m)
 int ow_matching_push_doubtful(struct ow_matcher *m, const struct ow_pair *pair, uint32_t q, enum ow_direction way)
 {
 	struct ow_record a = *pair->record[OW_SIDE_A], b = *pair->record[OW_SIDE_B];
-	const struct ow_pair kept = {{&a, &b}}; /* one of them is the waiter's, which goes now */
+	const struct ow_pair kept = {.record = {&a, &b}}; /* one of them is the waiter's, which goes now */
 	m->early[way] += ow_matching_judge(m, pair, way) == OW_TOO_EARLY;
 	m->waiting.queue[q].repeats = m->waiting.queue[q].doubtful = true;
 	uint32_t waits = m->waiting.queue[q].head[OW_SIDE_A];

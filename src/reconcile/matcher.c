@@ -19,7 +19,8 @@ void ow_matching_give_up(struct ow_matcher *m, uint32_t i)
 	ow_waiting_stop(&m->waiting, i);
 	ow_waiting_dequeue(&m->waiting, i, before);
 	m->waiting.queue[q].differs = true;
-	m->calls.unmatched(m->calls.arg, (enum ow_side)e->side, &e->record, e->copy);
+	bool copy = e->copy || (m->waiting.queue[q].met && !e->record.len);
+	m->calls.unmatched(m->calls.arg, (enum ow_side)e->side, &e->record, copy);
 	ow_waiting_release(&m->waiting, i);
 	ow_matching_leave(m, q);
 }

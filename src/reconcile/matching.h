@@ -32,7 +32,7 @@ struct ow_matcher {
 static inline struct ow_pair ow_matching_pair(enum ow_side side, const struct ow_record *mine,
                                               const struct ow_record *other)
 {
-	struct ow_pair pair;
+	struct ow_pair pair = {.alike = false};
 	pair.record[side] = mine;
 	pair.record[!side] = other;
 	return pair;

@@ -108,6 +108,7 @@ static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow
 			struct ow_record mine = piece(record, common),
 					 theirs = piece(&m->waiting.entry[i].record, common);
 			struct ow_pair pair = ow_matching_pair(side, &mine, &theirs);
+			pair.alike = certainty == OW_AMBIGUOUS;
 			ow_recent_add(m->recent, ow_matching_copy_id(&mine), mine.time_ns);
 			m->calls.matched(m->calls.arg, &pair, certainty);
 			subtract(&rest[r], common, &after);

@@ -29,6 +29,7 @@ struct ow_waiting_queue {
 	uint32_t pending, pending_tail, pendings; /* unsettled pairs: waiters of A and B by turns */
 	bool repeats;                             /* identical packets are about: check plausibility */
 	bool differs;                             /* the copy counts differ */
+	bool met;                                 /* one of them matched: those that stay behind are copies of it */
 	bool doubtful;                            /* a unique packet whose delay was implausible */
 };
 

@@ -57,6 +57,18 @@ static void the_result_adds_up(void **state)
 	assert_true(t->first_received_ns == 15 && t->last_received_ns == 1005);
 }
 
+/* A packet of which the place is not known neither is reordered nor makes others so. */
+static void unplaced_packets_are_in_no_order(void **state)
+{
+	struct ow_tally *t = *state;
+	ow_tally_match(t, 5, 50, 55, 1);
+	ow_tally_match(t, OW_TALLY_UNPLACED, 40, 56, 1);
+	ow_tally_match(t, 6, 60, 65, 1);
+	assert_int_equal(t->reordered, 0);
+	assert_int_equal(t->matched, 3);
+	assert_int_equal(t->first_sent_ns, 40);
+}
+
 /* RFC 4737 section 4.1: sent 1 .. 10, arrived 1 2 3 7 8 9 10 4 5 6: three are reordered. */
 static void the_example_of_rfc_4737(void **state)
 {
@@ -119,11 +131,8 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(an_empty_tally),
-		CASE(the_result_adds_up),
-		CASE(the_example_of_rfc_4737),
-		CASE(every_order_of_six),
-		CASE(pieces_of_a_frame_are_in_order),
+		CASE(an_empty_tally),          CASE(the_result_adds_up), CASE(unplaced_packets_are_in_no_order),
+		CASE(the_example_of_rfc_4737), CASE(every_order_of_six), CASE(pieces_of_a_frame_are_in_order),
 		CASE(a_reset_forgets),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

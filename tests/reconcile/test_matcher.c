@@ -471,6 +471,21 @@ static void an_unusual_delay_is_a_sample_unless_it_repeats(void **state)
 	}
 }
 
+/* Two were sent, one arrived: the other is a copy, though both waited when it came. */
+static void what_a_match_leaves_behind_is_a_copy(void **state)
+{
+	(void)state;
+	stage_open(&stage, 2000 * MS, OW_A_TO_B);
+	stage_put(&stage, OW_SIDE_A, 1, 0, 0);
+	stage_put(&stage, OW_SIDE_A, 1, 5 * US, 0);
+	stage_put(&stage, OW_SIDE_B, 1, 100 * US, 0);
+	play_to_the_end();
+	assert_int_equal(stage.pairs, 1);
+	assert_int_equal(stage.unmatched[OW_SIDE_A], 1);
+	assert_int_not_equal(at(OW_SIDE_A, 0)->copy, at(OW_SIDE_A, 1)->copy);
+	stage_close(&stage);
+}
+
 /* A packet that arrived long before it was sent, among many that did not, is another packet of the same bytes. */
 static void the_impossible_is_no_sample(void **state)
 {
@@ -571,6 +586,7 @@ int main(void)
 		cmocka_unit_test(the_window_ends_waiting),
 		cmocka_unit_test(both_directions_match),
 		cmocka_unit_test(an_unusual_delay_is_a_sample_unless_it_repeats),
+		cmocka_unit_test(what_a_match_leaves_behind_is_a_copy),
 		cmocka_unit_test(the_impossible_is_no_sample),
 		cmocka_unit_test(times_at_the_ends_of_the_scale),
 		cmocka_unit_test(waiting_follows_the_window),
