@@ -146,14 +146,69 @@ static bool improve(struct ow_match *m)
 	return false;
 }
 
-static int run_until_settled(struct ow_match *m, struct ow_error *err)
+static int settle(struct ow_match *m, struct ow_error *err)
 {
 	int r = run(m, err);
 	while (r == 0 && m->passes < PASSES_MAX && improve(m))
 		r = run(m, err);
+	return r;
+}
+
+/*
+ * A host that sends through a tunnel shows superframes in it: UDP or GRE packets longer than any wire takes. Only their
+ * inner packets can be cut.
+ */
+static bool tunnelled_superframes_likely(const struct ow_match *m)
+{
+	const struct ow_pass *p = &m->pass;
+	const struct ow_tap_facts *a = &p->tap[OW_SIDE_A].facts, *b = &p->tap[OW_SIDE_B].facts;
+	return m->options.inner == OW_AUTO && m->options.segments != OW_OFF && !p->plan.identity.inner &&
+	       (a->longest_tunnel >= SUPERFRAME_FROM || b->longest_tunnel >= SUPERFRAME_FROM) &&
+	       unmatched(p, OW_SIDE_A) && unmatched(p, OW_SIDE_B);
+}
+
+/* With another identity flows have other numbers: what is known of them holds no more. */
+static int change_variant(struct ow_match *m, enum ow_variant variant, bool segments)
+{
+	ow_directions_free(m->pass.directions);
+	m->pass.directions = NULL;
+	ow_pieces_done(&m->pass.pieces);
+	m->planner.variant = variant;
+	m->pass.plan.identity.segments = segments;
+	m->limit_settled = false;
+	ow_plan_limit(&m->planner, &m->pass.plan, m->planner.limit[variant]);
+	return ow_directions_create(&m->pass.directions);
+}
+
+static int try_inner(struct ow_match *m, struct ow_error *err)
+{
+	struct ow_pass *p = &m->pass;
+	uint64_t before = unmatched(p, OW_SIDE_A) + unmatched(p, OW_SIDE_B);
+	enum ow_variant variant = m->planner.variant;
+	int r = change_variant(m, variant == OW_VARIANT_NAT ? OW_VARIANT_NAT_INNER : OW_VARIANT_IP_INNER, true);
+	if (r == 0)
+		r = settle(m, err);
+	uint64_t after = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
+	if (r == 0 && (double)before > SEGMENTS_GAIN * (double)after) {
+		learn_segments(p);
+		return run(m, err);
+	}
+	if (r == 0)
+		r = change_variant(m, variant, m->options.segments == OW_ON);
+	return r < 0 ? ow_error_set(err, -r, "out of memory") : settle(m, err);
+}
+
+static int run_until_settled(struct ow_match *m, struct ow_error *err)
+{
+	int r = settle(m, err);
 	if (r < 0 || m->options.segments == OW_OFF || m->pass.plan.identity.level == OW_LEVEL_FRAME)
 		return r;
-	if (m->options.segments == OW_ON) {
+	if (tunnelled_superframes_likely(m)) {
+		r = try_inner(m, err);
+		if (r < 0)
+			return r;
+	}
+	if (m->options.segments == OW_ON || m->pass.plan.identity.segments) {
 		learn_segments(&m->pass);
 		r = run(m, err);
 	} else if (superframes_likely(&m->pass)) {

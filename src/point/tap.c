@@ -78,7 +78,8 @@ static void note_length(struct ow_tap_facts *f, uint8_t proto, uint32_t ip_len)
 static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, struct ow_record *record)
 {
 	struct ow_tap_facts *f = &s->facts;
-	f->tunnels += packet->has_tunnel;
+	if (packet->has_tunnel && !packet->tunnels && packet->ip_len > f->longest_tunnel)
+		f->longest_tunnel = packet->ip_len;
 	if (!packet->fragment)
 		note_length(f, packet->proto, packet->ip_len);
 	if (packet->truncated && !packet->overlong) {
