@@ -165,6 +165,18 @@ static int warn_unclassified(struct ow_match *m, unsigned side)
 	            (unsigned long long)n, name(m, side), name(m, !side), flow);
 }
 
+/* Over the cap of the flow table whole networks are one flow, of which some may pass both points and some not. */
+static int warn_coarse(struct ow_match *m)
+{
+	if (!ow_flow_table_is_coarse(m->pass.tap[OW_SIDE_A].flows) &&
+	    !ow_flow_table_is_coarse(m->pass.tap[OW_SIDE_B].flows))
+		return 0;
+	return warn(m,
+	            "more than %u flows: in further ones, traffic that does not pass both points is told from lost "
+	            "packets by networks only",
+	            OW_FLOWS_MAX - OW_FLOWS_COARSE);
+}
+
 /* UDP datagrams have no sequence numbers: a superframe of them cannot be cut without knowing its segment size. */
 static int warn_udp_superframes(struct ow_match *m)
 {
@@ -224,6 +236,8 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_unclassified(m, side);
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
 		r = warn_doubled(m, side);
+	if (r == 0)
+		r = warn_coarse(m);
 	if (r == 0)
 		r = warn_udp_superframes(m);
 	if (r == 0 && m->report.segments)
