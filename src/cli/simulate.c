@@ -382,14 +382,15 @@ static const struct ow_option table[] = {
 
 static void help(void)
 {
-	fputs("oneway simulate: writes the captures of two measurement points, and the truth about them\n"
+	fputs("oneway simulate: writes captures of two points, and the truth about them\n"
 	      "\n"
 	      "usage: oneway simulate [OPTION]... -a A.pcap -b B.pcap --truth T.json\n"
 	      "\n",
 	      stdout);
 	ow_options_help(stdout, table);
 	fputs("\n"
-	      "Times have units (250ms, 1.5us), shares are 0.01 or 1%, rates of links are 10G or 100M.\n"
+	      "Times have units (250ms, 1.5us), shares are 0.01 or 1%, rates of links are\n"
+	      "10G or 100M.\n"
 	      "Delays of the truth are what the files say, less the error of B's clock.\n"
 	      "\n"
 	      "examples:\n"
@@ -399,8 +400,8 @@ static void help(void)
 	      "  oneway simulate --reverse 0.5 --router --nat --b-encap vlan:10,vxlan:42 \\\n"
 	      "      --offset 37s -a a.pcapng -b b.pcap.gz --json\n"
 	      "  oneway simulate --superframes a --in-order -a host.pcap -b tap.pcap --json\n"
-	      "  oneway simulate --traffic real.pcap --delay 'paths:0.9,constant:50us;0.1,constant:80us' \\\n"
-	      "      -a a.pcap -b b.pcap --truth truth.json\n",
+	      "  oneway simulate --traffic real.pcap -a a.pcap -b b.pcap --truth truth.json \\\n"
+	      "      --delay 'paths:0.9,constant:50us;0.1,constant:80us'\n",
 	      stdout);
 }
 

@@ -190,6 +190,14 @@ static int refuse_strangers(const struct ow_planner *p, struct ow_tap tap[OW_SID
 				side ? b : a, (unsigned long long)p->outlook[side].frames,
 				ow_linktype_name(ow_reader_info(tap[side].reader)->linktype));
 	}
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		if (p->outlook[side].ip && p->outlook[side].cut_short == p->outlook[side].ip)
+			return ow_error_set(
+				err, ENOMSG,
+				"nothing in common: the packets of %s are cut off before what identifies them "
+				"(capture 96 bytes or more of each: tcpdump -s 96)",
+				side ? b : a);
+	}
 	int64_t shift = given_shift(p->options), gap = p->first_ns[OW_SIDE_B] + shift - p->last_ns[OW_SIDE_A];
 	int64_t gap_back = p->first_ns[OW_SIDE_A] - (p->last_ns[OW_SIDE_B] + shift);
 	if (gap > 0 || gap_back > 0) {

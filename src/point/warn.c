@@ -51,8 +51,8 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		         (unsigned long long)f->untimed);
 	if (r == 0 && f->backwards) {
 		ow_duration_text((double)f->backwards_most_ns, text);
-		r = warn(m, "%s: timestamps go backwards %llu times, by up to %s", name(m, side),
-		         (unsigned long long)f->backwards, text);
+		r = warn(m, "%s: timestamps go backwards %llu time%s, by up to %s", name(m, side),
+		         (unsigned long long)f->backwards, f->backwards == 1 ? "" : "s", text);
 	}
 	if (r == 0 && f->below_limit)
 		r = warn(m, "%s: %llu packets are truncated too far to be identified", name(m, side),

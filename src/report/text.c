@@ -147,6 +147,22 @@ static void put_identity(const struct style *style, const struct ow_match_report
 	put_wrapped(style, "", "identity", text, 11);
 }
 
+/* Nothing rounded away: whoever reads it may give it to --offset. */
+static void exact_duration(int64_t ns, char text[OW_DURATION_TEXT])
+{
+	uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+	unsigned digits = size >= 1000000000 ? 9 : size >= 1000000 ? 6 : size >= 1000 ? 3 : 0;
+	const char *unit = digits == 9 ? "s" : digits == 6 ? "ms" : digits == 3 ? "us" : "ns";
+	uint64_t tick = digits == 9 ? 1000000000 : digits == 6 ? 1000000 : digits == 3 ? 1000 : 1;
+	uint64_t rest = size % tick;
+	for (; rest && rest % 10 == 0; rest /= 10)
+		digits--;
+	if (rest)
+		snprintf(text, OW_DURATION_TEXT, "%" PRIu64 ".%0*" PRIu64 " %s", size / tick, (int)digits, rest, unit);
+	else
+		snprintf(text, OW_DURATION_TEXT, "%" PRIu64 " %s", size / tick, unit);
+}
+
 static void put_clock(const struct style *style, const struct ow_match_report *report)
 {
 	static const char *const how[] = {
@@ -157,7 +173,7 @@ static void put_clock(const struct style *style, const struct ow_match_report *r
 	};
 	char text[300], offset[OW_DURATION_TEXT], drift[60] = "";
 	bool both = report->has_direction[OW_A_TO_B] && report->has_direction[OW_B_TO_A];
-	ow_duration_text(fabs((double)report->offset_ns), offset);
+	exact_duration(report->offset_ns, offset);
 	if (report->drift_ppb != 0)
 		snprintf(drift, sizeof drift, ", its drift of %.4g ppm removed", report->drift_ppb / 1000);
 	if (report->clock == OW_CLOCK_NONE)

@@ -215,7 +215,7 @@ static void plain_result(void **state)
 	                          "   0 packets  0 ns  - pps  RAW     1 us resolution\n"
 	                          "\n"
 	                          "identity   nat: as ip, without addresses and ports; inside tunnels\n"
-	                          "clocks     B set 1.500 us later, so that the minimum delay is 0: only variation\n"
+	                          "clocks     B set 1.5 us later, so that the minimum delay is 0: only variation\n"
 	                          "           counts\n"
 	                          "waiting    250 ms, then a packet counts as lost\n"
 	                          "\n"
