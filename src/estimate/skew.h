@@ -9,7 +9,7 @@
  * which should stay the same, climb or fall in a line; in both directions at once, with opposite signs. Stretches
  * double as time goes on, so that there are always 32 to 64 of them.
  */
-#define OW_SKEW_BINS 64
+#define OW_SKEW_BINS 64 /* at most OW_LINE_POINTS */
 
 struct ow_skew {
 	int64_t start_ns, width_ns; /* width 0: nothing was added yet */

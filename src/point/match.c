@@ -70,14 +70,16 @@ static int64_t clock_correction(const struct ow_pass *p)
 	return ab.samples ? -ab.min_ns : ba.samples ? ba.min_ns : 0;
 }
 
-/* A drift makes the shift change with B's time; it stays what it is at the start. */
+/* A drift makes the shift change with B's time. What the samples showed is made exact by the fastest packets. */
 static bool correct_drift(struct ow_match *m)
 {
 	struct ow_pass *p = &m->pass;
-	if (!ow_skew_estimate(&p->skew, &m->drift_ppb))
+	double ppb;
+	if (!ow_skew_estimate(&p->skew, &ppb))
 		return false;
-	p->plan.drift = -m->drift_ppb / 1e9;
-	p->plan.drift_from_ns = p->tap[OW_SIDE_B].facts.first_ns;
+	if (p->plan.drift == 0)
+		p->plan.drift_from_ns = p->tap[OW_SIDE_B].facts.first_ns;
+	p->plan.drift -= ppb / 1e9;
 	/* The delays by which identical packets were told apart hold no more. */
 	p->plan.expects[OW_A_TO_B] = p->plan.expects[OW_B_TO_A] = false;
 	return true;
@@ -276,7 +278,7 @@ static void fill_report(struct ow_match *m)
 	report->segments = p->plan.identity.segments;
 	report->clock = m->options.clock;
 	report->offset_ns = p->plan.offset_ns;
-	report->drift_ppb = p->plan.drift != 0 ? m->drift_ppb : 0;
+	report->drift_ppb = -p->plan.drift * 1e9;
 	report->window_ns = p->plan.window_ns;
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		ow_tally_result(&p->tally[d], &report->direction[d]);

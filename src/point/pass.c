@@ -95,7 +95,7 @@ static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_d
 
 static enum ow_direction current_direction(const struct ow_pass *p, const struct ow_flow_evidence *e)
 {
-	if (p->options->one_direction)
+	if (p->plan.rule != OW_BY_VOTES)
 		return OW_A_TO_B;
 	if (e->decided && e->direction != OW_DIRECTIONS)
 		return (enum ow_direction)e->direction;
@@ -473,7 +473,7 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 		ow_matcher_finish(matcher);
 		ow_tally_flush(&pass->tally[OW_A_TO_B]);
 		ow_tally_flush(&pass->tally[OW_B_TO_A]);
-		pass->miscounted = ow_directions_decide(pass->directions, keys, pass->options->one_direction);
+		pass->miscounted = ow_directions_decide(pass->directions, keys, pass->plan.rule);
 		r = pass->miscounted < 0 ? (int)pass->miscounted : 0;
 	}
 	if (r == 0) {

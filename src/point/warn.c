@@ -13,6 +13,7 @@
 #define MANY_COPIES       0.05                 /* share of copies that is worth a word */
 #define DOUBLED_FLOW      0.8                  /* copies for each packet that matched: the capture shows it twice */
 #define MTU_USUAL         1500
+#define MANY_AMBIGUOUS    0.1
 #define MANY_UNCLASSIFIED 0.01
 
 static int warn(struct ow_match *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -116,7 +117,7 @@ static int warn_drift(struct ow_match *m)
 	const struct ow_capture_info *b = &m->report.capture[OW_SIDE_B];
 	if (m->pass.plan.drift != 0)
 		return warn(m, "the clock of B gains %.3f ppm on A's; delays are corrected for that",
-		            m->drift_ppb / 1e3);
+		            m->report.drift_ppb / 1e3);
 	if (!ow_skew_estimate(&m->pass.skew, &ppb))
 		return 0;
 	char text[OW_DURATION_TEXT];
@@ -219,13 +220,29 @@ static int warn_doubled(struct ow_match *m, unsigned side)
 	            name(m, side), (unsigned long long)lost, (unsigned long long)duplicates);
 }
 
+static int warn_ambiguous(struct ow_match *m, unsigned d)
+{
+	const struct ow_result *r = &m->report.direction[d];
+	if ((double)r->ambiguous <= MANY_AMBIGUOUS * (double)r->matched || m->pass.plan.untimed)
+		return 0;
+	return warn(
+		m,
+		"%s: %llu of %llu matches are of identical packets that cannot be told apart; the delays are those of "
+		"the other %llu, and may not be typical",
+		d == OW_A_TO_B ? "A to B" : "B to A", (unsigned long long)r->ambiguous, (unsigned long long)r->matched,
+		(unsigned long long)r->delay.samples);
+}
+
 int ow_match_warn(struct ow_match *m)
 {
 	int r = 0;
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
 		r = warn_capture(m, side);
-	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
 		r = warn_clock(m, d);
+		if (r == 0)
+			r = warn_ambiguous(m, d);
+	}
 	if (r == 0)
 		r = warn_same(m);
 	if (r == 0)

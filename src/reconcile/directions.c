@@ -192,8 +192,14 @@ static bool points_clearly(const struct group *p, unsigned o)
 	return fabsf(p->votes[o]) >= CLEAR_VOTES || (fabsf(mean) > CLEAR_NS && mean * p->votes[o] > 0);
 }
 
-static void decide_pair(struct group *p)
+static void decide_pair(struct group *p, enum ow_direction_rule rule)
 {
+	if (rule == OW_MATCHED_FORWARD) {
+		p->direction[0] = p->matched[0] > 0 ? OW_A_TO_B : UNKNOWN;
+		p->direction[1] = p->matched[1] > 0 ? OW_A_TO_B : UNKNOWN;
+		p->clear = true;
+		return;
+	}
 	p->clear = points_clearly(p, 0) || points_clearly(p, 1);
 	for (unsigned o = 0; o < 2; o++) {
 		if (p->matched[o] > 0)
@@ -409,7 +415,7 @@ static int64_t miscounted(const struct ow_directions *d)
 	return wrong;
 }
 
-static int64_t decide_one_direction(struct ow_directions *d)
+static int64_t decide_all_forward(struct ow_directions *d)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		for (uint32_t i = 0; i < d->flows[side]; i++) {
@@ -421,17 +427,17 @@ static int64_t decide_one_direction(struct ow_directions *d)
 }
 
 int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_flow_table *const keys[OW_SIDES],
-                             bool one_direction)
+                             enum ow_direction_rule rule)
 {
-	if (one_direction)
-		return decide_one_direction(directions);
+	if (rule == OW_ALL_FORWARD)
+		return decide_all_forward(directions);
 	struct decision c = {.d = directions, .keys = keys};
 	int64_t r = -ENOMEM;
 	if (groups_grow(&c.pairs) == 0 && groups_grow(&c.hosts) == 0) {
 		gather_pairs(&c);
 		for (uint32_t i = 0; i < c.pairs.slots; i++) {
 			if (c.pairs.slot[i].key)
-				decide_pair(&c.pairs.slot[i]);
+				decide_pair(&c.pairs.slot[i], rule);
 		}
 		place_flows(&c, true);
 		decide_doubtful_pairs(&c);

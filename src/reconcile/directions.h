@@ -62,12 +62,18 @@ void ow_directions_restart(struct ow_directions *directions);
 /* Forgets everything: flows have other numbers now. */
 void ow_directions_forget(struct ow_directions *directions);
 
+enum ow_direction_rule {
+	OW_BY_VOTES,        /* as described above */
+	OW_MATCHED_FORWARD, /* what matched goes A to B, whatever the signs of the delays; the rest as described above
+	                     */
+	OW_ALL_FORWARD,     /* everything goes A to B: nothing is unclassified */
+};
+
 /*
- * Decides the direction of every flow. keys: the flow tables of both sides. one_direction: all goes A to B.
- * Returns the number of matched packets that were counted for a direction other than the final one (0 = the counts
- * stand, else match again), or a negative errno.
+ * Decides the direction of every flow. keys: the flow tables of both sides. Returns the number of matched packets that
+ * were counted for a direction other than the final one (0 = the counts stand, else match again), or a negative errno.
  */
 int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_flow_table *const keys[OW_SIDES],
-                             bool one_direction);
+                             enum ow_direction_rule rule);
 
 #endif

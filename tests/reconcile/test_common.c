@@ -46,7 +46,7 @@ static void offer(struct ow_sample *sample, uint64_t i, int64_t time_ns, uint64_
 static struct ow_common find(struct samples *s)
 {
 	struct ow_common c;
-	assert_int_equal(ow_common_find(&s->a, &s->b, &c), 0);
+	assert_int_equal(ow_common_find(&s->a, &s->b, false, &c), 0);
 	return c;
 }
 
