@@ -22,7 +22,8 @@
 
 enum stage { STAGE_LIBPCAP, STAGE_READ, STAGE_DECODE, STAGE_IDENTITY, STAGE_FLOW, STAGE_DELAY, STAGES };
 static const char *const stage_name[STAGES] = {
-	"libpcap, pcap_next_ex", "read", "read, decode", "read, decode, id", "read, decode, id, flow", "all, and a delay sample",
+	"libpcap, pcap_next_ex",   "read", "read, decode", "read, decode, id", "read, decode, id, flow",
+	"all, and a delay sample",
 };
 
 struct bench {
@@ -133,14 +134,15 @@ static int run(struct bench *bench, unsigned rounds)
 				return -1;
 			ns[stage][round] = (now_ns() - start) / (double)(bench->packets ? bench->packets : 1);
 			if (packets && packets != bench->packets) {
-				fprintf(stderr, "bench_stages: %s: %s sees %" PRIu64 " packets, not %" PRIu64 "\n", bench->path,
-				        stage_name[stage], bench->packets, packets);
+				fprintf(stderr, "bench_stages: %s: %s sees %" PRIu64 " packets, not %" PRIu64 "\n",
+				        bench->path, stage_name[stage], bench->packets, packets);
 				return -1;
 			}
 			packets = bench->packets;
 		}
 	}
-	printf("%-26s %10s %10s   ns a packet, %" PRIu64 " packets, %u rounds\n", "stage", "best", "median", packets, rounds);
+	printf("%-26s %10s %10s   ns a packet, %" PRIu64 " packets, %u rounds\n", "stage", "best", "median", packets,
+	       rounds);
 	for (enum stage stage = 0; stage < STAGES; stage++) {
 		qsort(ns[stage], rounds, sizeof **ns, compare);
 		printf("%-26s %10.1f %10.1f\n", stage_name[stage], ns[stage][0], ns[stage][rounds / 2]);

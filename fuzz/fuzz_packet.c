@@ -26,6 +26,7 @@ static void check_packet(const struct ow_frame *frame, bool inner, const struct 
 	check(p->ip >= frame->data && p->ip < p->end && p->end <= end);
 	check(captured >= (p->version == 4 ? 20 : 40));
 	check(p->truncated == (captured < p->ip_len) && captured <= p->ip_len);
+	check(!p->overlong || p->truncated);
 	check(p->l4_len <= p->ip_len);
 	if (p->l4) {
 		check(p->l4 >= p->ip + 20 && p->l4 < p->end);

@@ -18,14 +18,21 @@ enum ow_direction { OW_A_TO_B, OW_B_TO_A, OW_DIRECTIONS };
 enum ow_side { OW_SIDE_A, OW_SIDE_B, OW_SIDES };
 
 /* What became of one packet. For LOST and EXTRA the missing side's number is 0. */
-enum ow_fate { OW_FATE_MATCHED, OW_FATE_LOST, OW_FATE_EXTRA, OW_FATE_DUPLICATED, OW_FATE_UNCLASSIFIED, OW_FATE_OUTSIDE };
+enum ow_fate {
+	OW_FATE_MATCHED,
+	OW_FATE_LOST,
+	OW_FATE_EXTRA,
+	OW_FATE_DUPLICATED,
+	OW_FATE_UNCLASSIFIED,
+	OW_FATE_OUTSIDE
+};
 
 /* Addresses in network byte order (IPv4 in the first 4 bytes), ports in host order. */
 struct ow_flow_key {
 	uint8_t src[16], dst[16];
 	uint16_t sport, dport;
-	uint8_t proto;   /* IP protocol; 0 for frames that are not IP (then the addresses are MACs) */
-	uint8_t version; /* 4, 6, or 0 for frames that are not IP */
+	uint8_t proto;      /* IP protocol; 0 for frames that are not IP (then the addresses are MACs) */
+	uint8_t version;    /* 4, 6, or 0 for frames that are not IP */
 	uint16_t ethertype; /* only when version is 0 */
 };
 
@@ -33,25 +40,25 @@ struct ow_packet_event {
 	enum ow_fate fate;
 	enum ow_direction direction; /* meaningless for UNCLASSIFIED */
 	bool ambiguous;
-	enum ow_side side;           /* the side that saw it, where only one did */
-	uint64_t number[OW_SIDES];   /* 1-based record number in each file, 0 = not there */
-	int64_t time_ns[OW_SIDES];   /* after clock correction; meaningful where number is not 0 */
-	uint32_t packets;            /* wire packets this event stands for (superframes: more than 1) */
-	uint32_t bytes;              /* IP (or frame) length of the piece */
+	enum ow_side side;         /* the side that saw it, where only one did */
+	uint64_t number[OW_SIDES]; /* 1-based record number in each file, 0 = not there */
+	int64_t time_ns[OW_SIDES]; /* after clock correction; meaningful where number is not 0 */
+	uint32_t packets;          /* wire packets this event stands for (superframes: more than 1) */
+	uint32_t bytes;            /* IP (or frame) length of the piece */
 	const struct ow_flow_key *flow;
 	uint64_t id;                 /* keyed hash of what makes it the same packet at both points; identical ones share it */
 };
 
 struct ow_match_options {
-	enum ow_level level;      /* OW_LEVEL_AUTO: ip, or what clearly finds more */
-	enum ow_toggle inner;     /* enter tunnels */
-	enum ow_toggle segments;  /* cut superframes into wire segments */
+	enum ow_level level;        /* OW_LEVEL_AUTO: ip, or what clearly finds more */
+	enum ow_toggle inner;       /* enter tunnels */
+	enum ow_toggle segments;    /* cut superframes into wire segments */
 	enum ow_clock_method clock; /* NONE: trust the clocks; GIVEN: offset_ns; ESTIMATED: estimate it */
-	int64_t offset_ns;        /* added to B's timestamps when clock is GIVEN */
-	int64_t window_ns;        /* Tmax, the waiting time after which a packet is lost; 0 = automatic */
-	int64_t interval_ns;      /* 0 = no per-interval results */
-	bool one_direction;       /* the caller knows that all traffic goes A to B: nothing is unclassified */
-	unsigned threads;         /* 0 = automatic, 1 or 2 */
+	int64_t offset_ns;          /* added to B's timestamps when clock is GIVEN */
+	int64_t window_ns;          /* Tmax, the waiting time after which a packet is lost; 0 = automatic */
+	int64_t interval_ns;        /* 0 = no per-interval results */
+	bool one_direction;         /* the caller knows that all traffic goes A to B: nothing is unclassified */
+	unsigned threads;           /* 0 = automatic, 1 or 2 */
 	/* Called for every packet with its final fate, in time order as far as matching allows; NULL = not wanted.
 	 * A return value other than 0 (negative errno) stops the run. */
 	int (*on_packet)(void *arg, const struct ow_packet_event *event);
@@ -62,10 +69,10 @@ struct ow_match_options {
 
 struct ow_capture_info {
 	const char *path;
-	uint64_t packets;       /* records in the file */
+	uint64_t packets; /* records in the file */
 	int64_t first_ns, last_ns;
-	const char *linktype;   /* "EN10MB", "RAW", ... or "mixed" */
-	int64_t resolution_ns;  /* 1000 for microsecond files, 1 for nanoseconds or finer */
+	const char *linktype;  /* "EN10MB", "RAW", ... or "mixed" */
+	int64_t resolution_ns; /* 1000 for microsecond files, 1 for nanoseconds or finer */
 };
 
 struct ow_interval {
@@ -75,14 +82,14 @@ struct ow_interval {
 
 struct ow_match_report {
 	struct ow_capture_info capture[OW_SIDES];
-	enum ow_level level;     /* what was used */
+	enum ow_level level; /* what was used */
 	bool inner, segments;
 	enum ow_clock_method clock;
-	int64_t offset_ns;       /* what was added to B's timestamps */
-	double drift_ppb; /* what B's clock gains on A's, corrected for with an estimated clock; 0 = none seen */
-	int64_t window_ns;       /* the waiting time used */
+	int64_t offset_ns; /* what was added to B's timestamps */
+	double drift_ppb;  /* what B's clock gains on A's, corrected for with an estimated clock; 0 = none seen */
+	int64_t window_ns; /* the waiting time used */
 	struct ow_result direction[OW_DIRECTIONS];
-	bool has_direction[OW_DIRECTIONS]; /* B to A: false when no packet went that way */
+	bool has_direction[OW_DIRECTIONS];  /* B to A: false when no packet went that way */
 	uint64_t unclassified[OW_SIDES];    /* packets of flows that never matched: not counted as lost */
 	uint64_t outside_overlap[OW_SIDES]; /* packets outside the time both captures cover */
 	uint64_t skipped[OW_SIDES];         /* frames without an identity at this level (ARP, too short, ...) */

@@ -12,11 +12,11 @@ extern const char *const ow_quantile_name[OW_QUANTILES]; /* "0.5", "0.9", ... as
 
 /* One-way delay (RFC 7679), conditional on arrival. Nothing but `samples` is meaningful when it is 0. */
 struct ow_delay {
-	uint64_t samples;      /* packets whose delay entered the numbers below */
-	double mean_ns;        /* exact over the samples */
-	double stddev_ns;      /* population standard deviation, exact over the samples */
-	int64_t min_ns;        /* exact */
-	int64_t max_ns;        /* exact */
+	uint64_t samples;                 /* packets whose delay entered the numbers below */
+	double mean_ns;                   /* exact over the samples */
+	double stddev_ns;                 /* population standard deviation, exact over the samples */
+	int64_t min_ns;                   /* exact */
+	int64_t max_ns;                   /* exact */
 	double quantile_ns[OW_QUANTILES]; /* RFC 2330: smallest x with F(x) >= q; within 0.1 % */
 };
 
@@ -25,8 +25,8 @@ struct ow_delay {
  *   sent = matched + lost,  received = matched + extra,  duplicated <= extra,  ambiguous <= matched.
  */
 struct ow_result {
-	uint64_t sent;       /* seen by the sending point, inside the time that both captures cover */
-	uint64_t received;   /* seen by the receiving point, likewise */
+	uint64_t sent;     /* seen by the sending point, inside the time that both captures cover */
+	uint64_t received; /* seen by the receiving point, likewise */
 	uint64_t matched;
 	uint64_t lost;       /* sent, never received within the waiting time */
 	uint64_t extra;      /* received, never sent; includes duplicated */
@@ -34,7 +34,7 @@ struct ow_result {
 	uint64_t ambiguous;  /* matched, but identical packets make the delay uncertain: not a delay sample */
 	uint64_t reordered;  /* arrived after a packet that was sent later (RFC 4737 type-P-reordered) */
 	struct ow_delay delay;
-	bool exact;          /* every packet was compared; false for a synopsis estimate */
+	bool exact; /* every packet was compared; false for a synopsis estimate */
 };
 
 #endif

@@ -310,6 +310,8 @@ int ow_walk_foreign(struct ow_source *source, struct ow_reader_info *info, struc
 	info->linktype = f->pcapng ? f->follow.linktype : to_linktype(pcap_datalink(f->pcap));
 	if (f->follow.resolution_ns > info->resolution_ns)
 		info->resolution_ns = f->follow.resolution_ns;
+	if (info->resolution_ns == 0) /* damaged before the first interface */
+		info->resolution_ns = OW_NS_PER_US;
 	*ret_walk = &f->walk;
 	return 0;
 }

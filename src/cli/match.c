@@ -75,10 +75,10 @@ static void help(void)
 {
 	fputs("usage: oneway match [OPTION]... A B\n"
 	      "\n"
-	      "Matches two captures of the same traffic packet by packet: exact one-way delay, loss,\n"
-	      "duplicates and reordering between the points where A and B were taken. Any pcap or\n"
-	      "pcapng file, also gzip-compressed; - is standard input. Durations have a unit: ns, us,\n"
-	      "ms, s, min, h, d.\n",
+	      "Matches two captures of the same traffic packet by packet: exact one-way delay,\n"
+	      "loss, duplicates and reordering between the points where A and B were taken. Any\n"
+	      "pcap or pcapng file, also gzip-compressed; - is standard input. Durations have a\n"
+	      "unit: ns, us, ms, s, min, h, d.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
@@ -88,7 +88,7 @@ static void help(void)
 	      "  oneway match --level nat inside.pcap outside.pcap      a NAT in between\n"
 	      "  oneway match --json --interval 1s a.pcap b.pcap | jq .a_to_b.delay_ns\n"
 	      "  oneway match --lost lost.pcap --plot delay.svg a.pcap b.pcap\n"
-	      "  oneway match --max-loss 0.1% --max-delay-p99 250us a.pcap b.pcap || echo too slow\n",
+	      "  oneway match --max-loss 0.1% --max-delay-p99 250us a.pcap b.pcap || echo bad\n",
 	      stdout);
 }
 

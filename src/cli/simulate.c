@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <oneway/oneway.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 struct arguments {
 	struct ow_sim_options sim;
 	const char *truth;
-	bool json, help;
+	bool json, help, version;
 	bool format_given[OW_SIDES];
 };
 
@@ -139,13 +140,17 @@ static int set_start(void *field, const char *value, struct ow_error *err)
 
 static int set_tuple(void *field, const char *value, struct ow_error *err)
 {
-	uint32_t *tuple = field;
-	unsigned t[4];
-	int used = 0;
-	if (sscanf(value, "%9u,%9u,%9u,%9u%n", &t[0], &t[1], &t[2], &t[3], &used) != 4 || value[used])
-		return ow_error_set(err, EINVAL, "'%.40s' is not four counts (example: 0,50,0,0)", value);
-	for (int i = 0; i < 4; i++)
-		tuple[i] = t[i];
+	uint32_t *tuple = field, t[4];
+	const char *p = value;
+	char *end;
+	for (int i = 0; i < 4; i++) {
+		unsigned long n = strtoul(p, &end, 10);
+		if (*p < '0' || *p > '9' || n > UINT32_MAX || *end != (i < 3 ? ',' : '\0'))
+			return ow_error_set(err, EINVAL, "'%.40s' is not four counts (example: 0,50,0,0)", value);
+		t[i] = (uint32_t)n;
+		p = end + 1;
+	}
+	memcpy(tuple, t, sizeof t);
 	return 0;
 }
 
@@ -177,6 +182,27 @@ static int set_zero(void *field, const char *value, struct ow_error *err)
 	int r = sides(value, &mask, err);
 	for (unsigned i = 0; r >= 0 && i < OW_SIDES; i++)
 		sim->side[i].zero_timestamps = mask >> i & 1;
+	return r;
+}
+
+static int set_tsoffset(void *field, const char *value, struct ow_error *err)
+{
+	char *end;
+	double seconds = strtod(value, &end);
+	if (end == value || *end || !(fabs(seconds) <= 4e9) || seconds != floor(seconds))
+		return ow_error_set(err, EINVAL, "'%.40s' is not a number of whole seconds", value);
+	*(int64_t *)field = (int64_t)seconds;
+	return 0;
+}
+
+/* "9": 10^-9 s; "2^-30". */
+static int set_tsresol(void *field, const char *value, struct ow_error *err)
+{
+	bool binary = strncmp(value, "2^-", 3) == 0;
+	double n = 0;
+	int r = number(binary ? value + 3 : value, 0, 127, &n, err);
+	if (r >= 0)
+		*(int *)field = (int)n | (binary ? 0x80 : 0);
 	return r;
 }
 
@@ -344,20 +370,27 @@ static const struct ow_option table[] = {
 	{"gzip", 0, NULL, set_gzip, 0, "Compress."},
 	{"a-interfaces", 0, "N", set_u32, SIDE(A, interfaces), "pcapng: interface blocks, used in turn."},
 	{"b-interfaces", 0, "N", set_u32, SIDE(B, interfaces), "The same for B."},
+	{"a-tsresol", 0, "N", set_tsresol, SIDE(A, tsresol),
+         "pcapng: times in 10^-N s (9 to 12) or in 2^-N s (30 to 34)."},
+	{"b-tsresol", 0, "N", set_tsresol, SIDE(B, tsresol), "The same for B."},
+	{"a-tsoffset", 0, "SECONDS", set_tsoffset, SIDE(A, tsoffset_s), "pcapng: times are stored relative to this."},
+	{"b-tsoffset", 0, "SECONDS", set_tsoffset, SIDE(B, tsoffset_s), "The same for B."},
 	{"help", 'h', NULL, ow_option_flag, offsetof(struct arguments, help), "This text."},
+	{"version", 0, NULL, ow_option_flag, offsetof(struct arguments, version), "The version."},
 	{.name = NULL},
 };
 
 static void help(void)
 {
-	fputs("oneway simulate: writes the captures of two measurement points, and the truth about them\n"
+	fputs("oneway simulate: writes captures of two points, and the truth about them\n"
 	      "\n"
 	      "usage: oneway simulate [OPTION]... -a A.pcap -b B.pcap --truth T.json\n"
 	      "\n",
 	      stdout);
 	ow_options_help(stdout, table);
 	fputs("\n"
-	      "Times have units (250ms, 1.5us), shares are 0.01 or 1%, rates of links are 10G or 100M.\n"
+	      "Times have units (250ms, 1.5us), shares are 0.01 or 1%, rates of links are\n"
+	      "10G or 100M.\n"
 	      "Delays of the truth are what the files say, less the error of B's clock.\n"
 	      "\n"
 	      "examples:\n"
@@ -367,8 +400,8 @@ static void help(void)
 	      "  oneway simulate --reverse 0.5 --router --nat --b-encap vlan:10,vxlan:42 \\\n"
 	      "      --offset 37s -a a.pcapng -b b.pcap.gz --json\n"
 	      "  oneway simulate --superframes a --in-order -a host.pcap -b tap.pcap --json\n"
-	      "  oneway simulate --traffic real.pcap --delay 'paths:0.9,constant:50us;0.1,constant:80us' \\\n"
-	      "      -a a.pcap -b b.pcap --truth truth.json\n",
+	      "  oneway simulate --traffic real.pcap -a a.pcap -b b.pcap --truth truth.json \\\n"
+	      "      --delay 'paths:0.9,constant:50us;0.1,constant:80us'\n",
 	      stdout);
 }
 
@@ -439,8 +472,11 @@ int ow_cli_simulate(int argc, char **argv)
 	struct ow_error err;
 	ow_sim_defaults(&args.sim);
 	int operands = ow_options_parse(table, argc, argv, &args, &err);
-	if (operands >= 0 && args.help) {
-		help();
+	if (operands >= 0 && (args.help || args.version)) {
+		if (args.help)
+			help();
+		else
+			printf("oneway %s\n", ow_version());
 		return OW_EXIT_OK;
 	}
 	if (operands > 0)
@@ -449,7 +485,10 @@ int ow_cli_simulate(int argc, char **argv)
 		return ow_cli_misused("simulate", &err);
 	choose_format(&args, OW_SIDE_A);
 	choose_format(&args, OW_SIDE_B);
-	if (ow_sim_check(&args.sim, &err) < 0)
-		return ow_cli_misused("simulate", &err);
-	return run(&args);
+	int r = ow_sim_check(&args.sim, &err);
+	for (int i = 0; r >= 0 && args.truth && i < OW_SIDES; i++) {
+		if (strcmp(args.truth, args.sim.side[i].path) == 0)
+			r = ow_error_set(&err, EINVAL, "--truth and -%c are the same file", "ab"[i]);
+	}
+	return r < 0 ? ow_cli_misused("simulate", &err) : run(&args);
 }

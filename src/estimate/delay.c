@@ -157,6 +157,31 @@ void ow_delays_add(struct ow_delays *delays, int64_t delay_ns, uint32_t times)
 	}
 }
 
+void ow_delays_add_many(struct ow_delays *delays, const int64_t *delay_ns, size_t count)
+{
+	if (!count)
+		return;
+	ow_delays_add(delays, delay_ns[0], 1); /* sets the origin if it is the first */
+	int64_t min = delays->min, max = delays->max, origin = delays->origin;
+	i128 sum = 0;
+	for (size_t i = 1; i < count; i++) {
+		int64_t d = delay_ns[i], x;
+		min = d < min ? d : min;
+		max = d > max ? d : max;
+		delays->slot[slot_of(d)]++;
+		if (__builtin_sub_overflow(d, origin, &x)) {
+			add_far(delays, (i128)d - origin, 1);
+			continue;
+		}
+		sum += x;
+		add_square(delays, (u128)((i128)x * x));
+	}
+	delays->samples += count - 1;
+	delays->min = min;
+	delays->max = max;
+	delays->sum += sum;
+}
+
 void ow_delays_merge(struct ow_delays *delays, const struct ow_delays *other)
 {
 	if (!other->samples)

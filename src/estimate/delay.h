@@ -3,6 +3,7 @@
 #define OW_ESTIMATE_DELAY_H
 
 #include <oneway/result.h>
+#include <stddef.h>
 
 /*
  * Accumulates one-way delays: mean, standard deviation, minimum and maximum exactly (integer sums), quantiles within
@@ -15,6 +16,8 @@ void ow_delays_free(struct ow_delays *delays);
 void ow_delays_reset(struct ow_delays *delays);
 /* Adds `times` samples of the same delay. No allocation: fails never. */
 void ow_delays_add(struct ow_delays *delays, int64_t delay_ns, uint32_t times);
+/* Adds many samples, faster than one by one: their memory accesses overlap. */
+void ow_delays_add_many(struct ow_delays *delays, const int64_t *delay_ns, size_t count);
 void ow_delays_merge(struct ow_delays *delays, const struct ow_delays *other);
 void ow_delays_summary(const struct ow_delays *delays, struct ow_delay *ret_delay);
 uint64_t ow_delays_samples(const struct ow_delays *delays);

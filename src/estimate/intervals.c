@@ -94,7 +94,9 @@ static void sum_up(struct ow_intervals *s, struct open_interval *o)
 static int find(struct ow_intervals *s, int64_t time_ns, struct open_interval **ret)
 {
 	int64_t i = floor_div(time_ns, s->length_ns) - s->first;
-	if (i < 0 || i >= (int64_t)OW_INTERVALS_MAX)
+	if (i < 0)
+		i = 0; /* disorder at the start, packets without a time */
+	if (i >= (int64_t)OW_INTERVALS_MAX)
 		return -ERANGE;
 	int r = grow(s, (size_t)i + 1);
 	if (r < 0)

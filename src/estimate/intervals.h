@@ -12,7 +12,7 @@ struct ow_intervals;
 
 #define OW_INTERVALS_MAX 100000u
 
-/* No packet is earlier than start_ns. */
+/* Packets earlier than start_ns are counted in the first interval. */
 int ow_intervals_create(int64_t length_ns, int64_t window_ns, int64_t start_ns, struct ow_intervals **ret_intervals);
 void ow_intervals_free(struct ow_intervals *intervals);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "estimate/skew.h"
 
+#include "base/line.h"
+
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define FIRST_WIDTH_NS INT64_C(1000000) /* 1 ms: shorter captures do not drift */
@@ -31,27 +32,32 @@ static void double_width(struct ow_skew *d)
 	d->width_ns *= 2;
 }
 
+static unsigned bin_of(struct ow_skew *d, int64_t time_ns)
+{
+	while ((time_ns - d->start_ns) / d->width_ns >= OW_SKEW_BINS)
+		double_width(d);
+	d->bin = (unsigned)((time_ns - d->start_ns) / d->width_ns);
+	d->bin_ns = d->start_ns + (int64_t)d->bin * d->width_ns;
+	return d->bin;
+}
+
 void ow_skew_add(struct ow_skew *d, enum ow_direction direction, int64_t time_ns, int64_t delay_ns)
 {
 	if (!d->width_ns) {
-		d->start_ns = time_ns;
+		d->start_ns = d->bin_ns = time_ns;
 		d->width_ns = FIRST_WIDTH_NS;
 	}
 	if (time_ns < d->start_ns)
 		return; /* a little disorder at the start */
-	while ((time_ns - d->start_ns) / d->width_ns >= OW_SKEW_BINS)
-		double_width(d);
-	unsigned i = (unsigned)((time_ns - d->start_ns) / d->width_ns);
+	unsigned i = d->bin;
+	if (time_ns < d->bin_ns || time_ns - d->bin_ns >= d->width_ns)
+		i = bin_of(d, time_ns);
 	if (!d->count[direction][i]++ || delay_ns < d->least[direction][i])
 		d->least[direction][i] = delay_ns;
 }
 
-struct point {
-	double x, y; /* seconds, nanoseconds of clock difference (and a constant) */
-};
-
 /* Clock difference over time: from both directions where both are there, else from the only one. */
-static unsigned points_of(const struct ow_skew *d, struct point point[OW_SKEW_BINS])
+static unsigned points_of(const struct ow_skew *d, double x[OW_SKEW_BINS], double y[OW_SKEW_BINS])
 {
 	unsigned n = 0, ab = 0, ba = 0, both = 0;
 	for (unsigned i = 0; i < OW_SKEW_BINS; i++) {
@@ -63,54 +69,23 @@ static unsigned points_of(const struct ow_skew *d, struct point point[OW_SKEW_BI
 	for (unsigned i = 0; i < OW_SKEW_BINS; i++) {
 		bool has_ab = d->count[OW_A_TO_B][i], has_ba = d->count[OW_B_TO_A][i];
 		double forth = (double)d->least[OW_A_TO_B][i], back = -(double)d->least[OW_B_TO_A][i];
-		double x = ((double)i + 0.5) * (double)d->width_ns / 1e9;
-		if (use == OW_DIRECTIONS ? has_ab && has_ba : use == OW_A_TO_B ? has_ab : has_ba)
-			point[n++] = (struct point){x, use == OW_DIRECTIONS ? (forth + back) / 2
-			                               : use == OW_A_TO_B   ? forth
-			                                                    : back};
+		if (!(use == OW_DIRECTIONS ? has_ab && has_ba : use == OW_A_TO_B ? has_ab : has_ba))
+			continue;
+		x[n] = ((double)i + 0.5) * (double)d->width_ns / 1e9;
+		y[n++] = use == OW_DIRECTIONS ? (forth + back) / 2 : use == OW_A_TO_B ? forth : back;
 	}
 	return n;
 }
 
-static int by_value(const void *x, const void *y)
-{
-	double a = *(const double *)x, b = *(const double *)y;
-	return a < b ? -1 : a > b;
-}
-
-static double median(double *value, unsigned n)
-{
-	qsort(value, n, sizeof *value, by_value);
-	return value[n / 2];
-}
-
-/* Theil-Sen: the median slope of all pairs of points stands up to a third of them being off. */
-static double slope_of(const struct point *point, unsigned n)
-{
-	static const unsigned pairs = OW_SKEW_BINS * (OW_SKEW_BINS - 1) / 2;
-	double slope[OW_SKEW_BINS * (OW_SKEW_BINS - 1) / 2];
-	unsigned k = 0;
-	for (unsigned i = 0; i < n; i++) {
-		for (unsigned j = i + 1; j < n && k < pairs; j++)
-			slope[k++] = (point[j].y - point[i].y) / (point[j].x - point[i].x);
-	}
-	return median(slope, k);
-}
-
 bool ow_skew_estimate(const struct ow_skew *drift, double *ret_ppb)
 {
-	struct point point[OW_SKEW_BINS];
-	double rest[OW_SKEW_BINS];
-	unsigned n = points_of(drift, point);
+	double x[OW_SKEW_BINS], y[OW_SKEW_BINS], slope, spread;
+	unsigned n = points_of(drift, x, y);
 	if (n < BINS_LEAST)
 		return false;
-	double slope = slope_of(point, n), rise = fabs(slope) * (point[n - 1].x - point[0].x);
-	for (unsigned i = 0; i < n; i++)
-		rest[i] = point[i].y - slope * point[i].x;
-	double middle = median(rest, n);
-	for (unsigned i = 0; i < n; i++)
-		rest[i] = fabs(rest[i] - middle);
-	if (rise < SWING_LEAST_NS || median(rest, n) > UNEXPLAINED * rise || fabs(slope) > PPB_MOST)
+	ow_line_fit(x, y, n, &slope, &spread);
+	double rise = fabs(slope) * (x[n - 1] - x[0]);
+	if (rise < SWING_LEAST_NS || spread > UNEXPLAINED * rise || fabs(slope) > PPB_MOST)
 		return false;
 	*ret_ppb = slope;
 	return true;

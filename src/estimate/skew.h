@@ -9,10 +9,12 @@
  * which should stay the same, climb or fall in a line; in both directions at once, with opposite signs. Stretches
  * double as time goes on, so that there are always 32 to 64 of them.
  */
-#define OW_SKEW_BINS 64
+#define OW_SKEW_BINS 64 /* at most OW_LINE_POINTS */
 
 struct ow_skew {
 	int64_t start_ns, width_ns; /* width 0: nothing was added yet */
+	int64_t bin_ns;             /* start of the stretch of the latest sample, `bin`: most fall into the same */
+	unsigned bin;
 	int64_t least[OW_DIRECTIONS][OW_SKEW_BINS];
 	uint32_t count[OW_DIRECTIONS][OW_SKEW_BINS];
 };

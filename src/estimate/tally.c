@@ -22,6 +22,12 @@ void ow_tally_reset(struct ow_tally *tally)
 	*tally = (struct ow_tally){.delays = delays};
 }
 
+void ow_tally_flush(struct ow_tally *tally)
+{
+	ow_delays_add_many(tally->delays, tally->sample, tally->samples);
+	tally->samples = 0;
+}
+
 void ow_tally_result(const struct ow_tally *t, struct ow_result *ret_result)
 {
 	*ret_result = (struct ow_result){

@@ -4,21 +4,26 @@
 
 #include "estimate/delay.h"
 
+#define OW_TALLY_BUFFER 256
+
 /* Counts what becomes of the packets of one direction, and makes the result of it. */
 struct ow_tally {
 	uint64_t matched, lost, extra, duplicated, ambiguous, reordered;
-	uint64_t lost_copies; /* lost packets whose twin arrived: a mirror port that shows packets twice? */
-	uint64_t newest_sent; /* highest number of a sent packet that has arrived */
+	uint64_t newest_sent;                        /* highest number of a sent packet that has arrived */
 	int64_t first_sent_ns, last_sent_ns;         /* of matched packets */
 	int64_t first_received_ns, last_received_ns; /* likewise */
 	struct ow_delays *delays;
+	int64_t sample[OW_TALLY_BUFFER]; /* delays on their way to `delays`; ow_tally_flush brings the last ones there
+	                                  */
+	unsigned samples;
 };
 
 int ow_tally_init(struct ow_tally *tally);
 void ow_tally_done(struct ow_tally *tally);
 void ow_tally_reset(struct ow_tally *tally);
 
-/* A packet arrived. number: its place among the sent ones. In order of arrival. */
+/* A packet arrived. number: its place among the sent ones, or OW_TALLY_UNPLACED. In order of arrival. */
+#define OW_TALLY_UNPLACED UINT64_MAX
 static inline void ow_tally_match(struct ow_tally *t, uint64_t number, int64_t sent_ns, int64_t received_ns,
                                   uint32_t packets)
 {
@@ -31,6 +36,8 @@ static inline void ow_tally_match(struct ow_tally *t, uint64_t number, int64_t s
 	if (!t->matched || received_ns > t->last_received_ns)
 		t->last_received_ns = received_ns;
 	t->matched += packets;
+	if (number == OW_TALLY_UNPLACED)
+		return;
 	/* RFC 4737 section 3.3: reordered when a packet that was sent later has arrived before. */
 	if (number < t->newest_sent)
 		t->reordered += packets;
@@ -38,7 +45,19 @@ static inline void ow_tally_match(struct ow_tally *t, uint64_t number, int64_t s
 		t->newest_sent = number;
 }
 
-/* The counts and delays as a result. */
+void ow_tally_flush(struct ow_tally *tally);
+
+/* The delay of a packet that arrived. */
+static inline void ow_tally_sample(struct ow_tally *t, int64_t delay_ns, uint32_t packets)
+{
+	for (uint32_t i = 0; i < packets; i++) {
+		t->sample[t->samples++] = delay_ns;
+		if (t->samples == OW_TALLY_BUFFER)
+			ow_tally_flush(t);
+	}
+}
+
+/* The counts and delays as a result, after ow_tally_flush. */
 void ow_tally_result(const struct ow_tally *tally, struct ow_result *ret_result);
 
 #endif

@@ -16,7 +16,9 @@
 #define CHUNK_KEYS      (1u << CHUNK_BITS)
 #define CHUNKS_MAX      (OW_FLOWS_MAX >> CHUNK_BITS)
 #define SLOTS_MIN       1024u
+#define FRONT           4096u /* power of two; 64 KB */
 #define OVERFLOW_NUMBER (OW_FLOWS_MAX - 1)
+#define FINE_FLOWS      (OW_FLOWS_MAX - OW_FLOWS_COARSE)
 
 _Static_assert(sizeof(struct ow_flow_key) == 40, "keys are hashed and compared as five words");
 _Static_assert(offsetof(struct ow_flow_key, sport) == 32 && offsetof(struct ow_flow_key, dport) == 34 &&
@@ -29,8 +31,13 @@ struct ow_flow_table {
 	uint64_t *slot;
 	uint32_t slots; /* a power of two, at least twice the flows */
 	uint32_t count;
-	bool overflowed;
+	bool coarse, overflowed;
 	struct ow_flow_key *chunk[CHUNKS_MAX];
+	/* Numbers of plain packets' flows, by a keyed 64-bit hash that is trusted to be unique: the busy flows. */
+	struct front {
+		uint64_t hash;
+		uint32_t number;
+	} front[FRONT];
 };
 
 static bool has_ports(uint8_t proto)
@@ -188,7 +195,8 @@ void ow_flow_table_reset(struct ow_flow_table *table)
 {
 	memset(table->slot, 0, table->slots * sizeof *table->slot);
 	table->count = 0;
-	table->overflowed = false;
+	table->coarse = table->overflowed = false;
+	memset(table->front, 0, sizeof table->front);
 }
 
 static inline uint64_t hash_key(const struct ow_flow_table *table, const struct ow_flow_key *key)
@@ -256,23 +264,76 @@ static bool make_room(struct ow_flow_table *table)
 	return *chunk && (table->count < table->slots / 2 || grow(table));
 }
 
-uint32_t ow_flow_table_number(struct ow_flow_table *table, const struct ow_flow_key *key)
+static uint32_t enter(struct ow_flow_table *table, const struct ow_flow_key *key, uint64_t hash, uint32_t slot)
 {
-	uint64_t hash = hash_key(table, key);
-	uint32_t i = 0, number = look_up(table, key, hash, &i);
-	if (number != UINT32_MAX)
-		return number;
 	uint32_t slots = table->slots;
 	if (!make_room(table)) {
 		table->overflowed = true;
 		return OVERFLOW_NUMBER;
 	}
 	if (table->slots != slots)
-		look_up(table, key, hash, &i);
-	number = table->count++;
+		look_up(table, key, hash, &slot);
+	uint32_t number = table->count++;
 	*key_at(table, number) = *key;
-	table->slot[i] = hash >> 32 << 32 | (number + 1);
+	table->slot[slot] = hash >> 32 << 32 | (number + 1);
 	return number;
+}
+
+static void keep_prefix(uint8_t address[16], uint8_t version)
+{
+	size_t prefix = version == 4 ? 2 : version == 6 ? 6 : 0;
+	memset(address + prefix, 0, 16 - prefix);
+}
+
+static uint32_t number_of_networks(struct ow_flow_table *table, const struct ow_flow_key *key)
+{
+	struct ow_flow_key coarse = *key;
+	keep_prefix(coarse.src, key->version);
+	keep_prefix(coarse.dst, key->version);
+	coarse.sport = coarse.dport = 0;
+	coarse.proto = 0;
+	uint64_t hash = hash_key(table, &coarse);
+	uint32_t slot = 0, number = look_up(table, &coarse, hash, &slot);
+	table->coarse = true;
+	return number != UINT32_MAX ? number : enter(table, &coarse, hash, slot);
+}
+
+uint32_t ow_flow_table_number(struct ow_flow_table *table, const struct ow_flow_key *key)
+{
+	uint64_t hash = hash_key(table, key);
+	uint32_t slot = 0, number = look_up(table, key, hash, &slot);
+	if (number != UINT32_MAX)
+		return number;
+	return table->count < FINE_FLOWS ? enter(table, key, hash, slot) : number_of_networks(table, key);
+}
+
+static __attribute__((noinline)) uint32_t number_behind_front(struct ow_flow_table *table, const struct ow_plain *plain,
+                                                              uint64_t hash)
+{
+	struct ow_flow_key key;
+	set_key_word(&key, 0, (uint32_t)plain->addresses);
+	set_key_word(&key, 1, 0);
+	set_key_word(&key, 2, plain->addresses >> 32);
+	set_key_word(&key, 3, 0);
+	/* The ports are in network byte order still. */
+	set_key_word(&key, 4,
+	             __builtin_bswap16((uint16_t)plain->ports) |
+	                     (uint64_t)__builtin_bswap16((uint16_t)(plain->ports >> 16)) << 16 |
+	                     (uint64_t)plain->proto << 32 | UINT64_C(4) << 40);
+	uint32_t number = ow_flow_table_number(table, &key);
+	table->front[hash & (FRONT - 1)] = (struct front){hash, number};
+	return number;
+}
+
+void ow_flow_table_number_plain(struct ow_flow_table *table, const struct ow_plain *plain, size_t count,
+                                uint32_t *ret_numbers)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t rest = plain[i].ports | (uint64_t)plain[i].proto << 32;
+		uint64_t hash = ow_mum64(plain[i].addresses ^ table->secret[0], rest ^ table->secret[5]);
+		const struct front *front = &table->front[hash & (FRONT - 1)];
+		ret_numbers[i] = front->hash == hash ? front->number : number_behind_front(table, &plain[i], hash);
+	}
 }
 
 uint32_t ow_flow_table_find(const struct ow_flow_table *table, const struct ow_flow_key *key)
@@ -290,4 +351,9 @@ const struct ow_flow_key *ow_flow_table_key(const struct ow_flow_table *table, u
 uint32_t ow_flow_table_count(const struct ow_flow_table *table)
 {
 	return table->overflowed ? OW_FLOWS_MAX : table->count;
+}
+
+bool ow_flow_table_is_coarse(const struct ow_flow_table *table)
+{
+	return table->coarse;
 }

@@ -2,7 +2,7 @@
 #ifndef OW_PACKET_FLOW_H
 #define OW_PACKET_FLOW_H
 
-#include "packet/packet.h"
+#include "packet/identity.h"
 #include <stddef.h>
 
 /* Flow keys and a table that numbers them 0, 1, 2, ... in order of appearance. Not thread-safe. */
@@ -15,20 +15,29 @@ void ow_flow_key_of_frame(const struct ow_frame *frame, struct ow_flow_key *ret_
 #define OW_FLOW_TEXT 128
 void ow_flow_key_text(const struct ow_flow_key *key, char text[OW_FLOW_TEXT]);
 
-/* More flows than this share the last number. 2^20 flows need 64 MB. */
-#define OW_FLOWS_MAX (1u << 20)
+/*
+ * 2^20 flows need 64 MB. When only OW_FLOWS_COARSE numbers are left, they go to pairs of networks (IPv4 /16, IPv6 /48,
+ * no ports): the packets of one still go the same way. What is more than that shares the last number.
+ */
+#define OW_FLOWS_MAX    (1u << 20)
+#define OW_FLOWS_COARSE (1u << 16)
 
 struct ow_flow_table;
 int ow_flow_table_create(uint64_t seed, struct ow_flow_table **ret_table);
 void ow_flow_table_free(struct ow_flow_table *table);
 void ow_flow_table_reset(struct ow_flow_table *table);
-/* The number of the flow, entering it if new. Out of memory or over the cap: the number of the overflow flow,
- * OW_FLOWS_MAX - 1. */
+/* The number of the flow, entering it if new; over the cap that of its networks. Out of memory, or too many of these:
+ * the number of the overflow flow, OW_FLOWS_MAX - 1. */
 uint32_t ow_flow_table_number(struct ow_flow_table *table, const struct ow_flow_key *key);
+/* The same for plain packets (packet/identity.h), through a small cache. Many at once, so that their loads overlap. */
+void ow_flow_table_number_plain(struct ow_flow_table *table, const struct ow_plain *plain, size_t count,
+                                uint32_t *ret_numbers);
 /* The number of a known flow, or UINT32_MAX. */
 uint32_t ow_flow_table_find(const struct ow_flow_table *table, const struct ow_flow_key *key);
 const struct ow_flow_key *ow_flow_table_key(const struct ow_flow_table *table, uint32_t number);
 /* How many numbers are in use: 0 .. count-1 (the overflow flow extends this to OW_FLOWS_MAX). */
 uint32_t ow_flow_table_count(const struct ow_flow_table *table);
+/* Have there been more flows than numbers? */
+bool ow_flow_table_is_coarse(const struct ow_flow_table *table);
 
 #endif

@@ -69,7 +69,7 @@ static inline uint64_t secret(const struct ow_identity *identity, size_t i)
 	return ow_load_le64(identity->secret + 8 * i);
 }
 
-static inline uint64_t hash_bytes(const struct ow_identity *identity, const uint8_t *p, uint32_t len)
+static __attribute__((noinline)) uint64_t hash_bytes(const struct ow_identity *identity, const uint8_t *p, uint32_t len)
 {
 	return XXH3_64bits_withSecret(p, len, identity->secret, sizeof identity->secret);
 }
@@ -262,23 +262,32 @@ static inline struct ow_packet_id train_of(const struct ow_identity *identity, c
 	};
 }
 
+/* From the parts: the transport's words, and the bytes behind them of which `have` from the transport header on count.
+ */
+static inline uint64_t id_from(const struct ow_identity *identity, const struct ow_packet *packet,
+                               const struct extent *e, const struct transport *t, uint32_t have)
+{
+	const uint8_t *ip = packet->ip, *l4 = ip + e->l4;
+	uint64_t rest = have > t->rest ? hash_bytes(identity, l4 + t->rest, have - t->rest) : 0;
+	uint64_t where = t->length, facts = t->facts | (uint64_t)e->proto << 8 | packet->version;
+	if (packet->version == 4) /* identification, MF and offset, not DF */
+		where |= (uint64_t)(ow_load_le32(ip + 4) & 0xffbfffff) << 32;
+	uint64_t h = ow_mum64(e->address ^ e->between ^ secret(identity, 0), where ^ secret(identity, 1));
+	h ^= ow_mum64(t->head ^ secret(identity, 2), t->head2 ^ secret(identity, 3));
+	return ow_mum64(h ^ identity->key, (rest + facts) ^ secret(identity, 5));
+}
+
 static inline uint64_t id_of(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e)
 {
 	bool nat = identity->level == OW_LEVEL_NAT;
-	const uint8_t *ip = packet->ip, *l4 = ip + e->l4;
+	const uint8_t *l4 = packet->ip + e->l4;
 	uint32_t have = e->limit > e->l4 ? e->limit - e->l4 : 0;
 	struct transport t = {.length = e->length}; /* later fragments: all is payload */
 	if (packet->l4 && have >= 20)
 		t = transport_of(l4, have, packet, nat, e->length);
 	else if (packet->l4 && have > 0)
 		t = transport_of_few(l4, have, packet, nat, e->length);
-	uint64_t rest = have > t.rest ? hash_bytes(identity, l4 + t.rest, have - t.rest) : 0;
-	uint64_t where = t.length, facts = t.facts | (uint64_t)e->proto << 8 | packet->version;
-	if (packet->version == 4) /* identification, MF and offset, not DF */
-		where |= (uint64_t)(ow_load_le32(ip + 4) & 0xffbfffff) << 32;
-	uint64_t h = ow_mum64(e->address ^ e->between ^ secret(identity, 0), where ^ secret(identity, 1));
-	h ^= ow_mum64(t.head ^ secret(identity, 2), t.head2 ^ secret(identity, 3));
-	return ow_mum64(h ^ identity->key, (rest + facts) ^ secret(identity, 5));
+	return id_from(identity, packet, e, &t, have);
 }
 
 static inline int identify(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e,
@@ -317,6 +326,68 @@ int ow_identity_of_packet(const struct ow_identity *identity, const struct ow_pa
 		return identify_behind(identity, packet, ret_id);
 	struct extent e = extent_plain(identity, packet);
 	return identify(identity, packet, &e, ret_id);
+}
+
+#define ETHERNET_HEADER 14u
+#define VLAN_TAG        4u
+#define IPV4_HEADER     20u
+
+/* Where the IP header of a frame starts if it is IPv4 in Ethernet with at most one tag, else 0. */
+static inline uint32_t plain_offset(const struct ow_frame *frame)
+{
+	const uint8_t *p = frame->data;
+	if (frame->linktype != 1 || frame->caplen < ETHERNET_HEADER + VLAN_TAG + IPV4_HEADER)
+		return 0;
+	if (p[12] == 0x08 && p[13] == 0x00)
+		return ETHERNET_HEADER;
+	return p[12] == 0x81 && p[13] == 0x00 && p[16] == 0x08 && p[17] == 0x00 ? ETHERNET_HEADER + VLAN_TAG : 0;
+}
+
+/* Could this UDP header be a tunnel's? By the low bytes of the ports that ow_walk_tunnel_port knows: no for nearly all.
+ */
+static inline bool may_be_tunnel(const uint8_t *l4)
+{
+	static const uint64_t low_bytes[4] = {
+		UINT64_C(1) << 0x18,
+		UINT64_C(1) << (0x68 - 64),
+		UINT64_C(1) << (0xa5 - 128) | UINT64_C(1) << (0xb5 - 128) | UINT64_C(1) << (0xb6 - 128),
+		UINT64_C(1) << (0xc1 - 192) | UINT64_C(1) << (0xd8 - 192) | UINT64_C(1) << (0xeb - 192),
+	};
+	uint64_t hit = low_bytes[l4[3] >> 6] >> (l4[3] & 63) | low_bytes[l4[1] >> 6] >> (l4[1] & 63);
+	return hit & 1 && ow_walk_tunnel_port(l4);
+}
+
+bool ow_identity_of_plain(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_plain *ret_plain)
+{
+	uint32_t offset = plain_offset(frame);
+	const uint8_t *ip = frame->data + offset, *l4 = ip + IPV4_HEADER;
+	if (!offset || ip[0] != 0x45 || (ow_load_be16(ip + 6) & 0x3fff))
+		return false;
+	bool tcp = ip[9] == 6;
+	uint32_t total = ow_load_be16(ip + 2), header = IPV4_HEADER + (tcp ? 20 : 8), captured = frame->caplen - offset;
+	struct extent e = {
+		.limit = min_u32(identity->hash_limit, total),
+		.l4 = IPV4_HEADER,
+		.address = ow_load_le64(ip + 12),
+		.length = total - IPV4_HEADER,
+		.proto = tcp ? 6 : 17,
+	};
+	if (e.limit < header || captured < e.limit || total > frame->len - offset)
+		return false;
+	if (tcp ? l4[13] & TCP_SYN : ip[9] != 17 || may_be_tunnel(l4))
+		return false;
+	struct ow_packet packet = {.ip = ip, .l4 = l4, .version = 4, .proto = e.proto};
+	uint32_t have = e.limit - IPV4_HEADER;
+	struct transport t = transport_of(l4, have, &packet, false, e.length);
+	*ret_plain = (struct ow_plain){
+		.id = id_from(identity, &packet, &e, &t, have),
+		.addresses = e.address,
+		.ports = ow_load_le32(l4),
+		.ip_len = total,
+		.captured = min_u32(captured, total),
+		.proto = e.proto,
+	};
+	return true;
 }
 
 int ow_identity_of_frame(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_packet_id *ret_id)

@@ -36,7 +36,22 @@ struct ow_packet_id {
  * hash_limit). */
 int ow_identity_of_packet(const struct ow_identity *identity, const struct ow_packet *packet,
                           struct ow_packet_id *ret_id);
-/* Level frame. Same return values. */
+/* A plain packet: IPv4 without options or fragmentation in (tagged) Ethernet, TCP but no SYN, or UDP but no tunnel. */
+struct ow_plain {
+	uint64_t id;
+	uint64_t addresses; /* source, destination as loaded from the header */
+	uint32_t ports;     /* likewise */
+	uint32_t ip_len;
+	uint32_t captured; /* bytes from the IP header on; less than ip_len when truncated */
+	uint8_t proto;
+};
+
+/*
+ * The same id as decoding and ow_identity_of_packet give, in a third of the instructions, for level ip without
+ * segments. Nearly all packets are plain; false for all others, which take the long way.
+ */
+bool ow_identity_of_plain(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_plain *ret_plain);
+/* Level frame. Return values as for packets. */
 int ow_identity_of_frame(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_packet_id *ret_id);
 
 /* Bytes that a packet can give to the id: the captured bytes if truncated, else UINT32_MAX. For choosing hash_limit. */

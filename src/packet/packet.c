@@ -34,9 +34,14 @@ static __attribute__((noinline)) uint32_t jumbo_length(const uint8_t *ip, const 
 	return 0;
 }
 
-/* Sets the extent of a packet of this length on the wire, of which ip .. end are captured (with padding, perhaps). */
-static inline void set_extent(struct ow_packet *packet, const uint8_t *ip, const uint8_t *end, uint32_t total)
+/*
+ * Sets the extent of a packet that says it has `total` bytes, of which ip .. end are captured (with padding, perhaps)
+ * and `wire` were on the wire.
+ */
+static inline void set_extent(struct ow_packet *packet, const uint8_t *ip, const uint8_t *end, uint32_t wire,
+                              uint32_t total)
 {
+	packet->overlong = total > wire;
 	packet->ip = ip;
 	packet->ip_len = total;
 	packet->truncated = (size_t)(end - ip) < total;
@@ -71,7 +76,7 @@ static inline bool parse_ipv4(const uint8_t *ip, const uint8_t *end, uint32_t wi
 		total = wire;
 	if (header < IPV4_MIN || total < header)
 		return false;
-	set_extent(packet, ip, end, total);
+	set_extent(packet, ip, end, wire, total);
 	packet->version = 4;
 	packet->proto = ip[9];
 	packet->fragment = frag != 0;
@@ -93,7 +98,7 @@ static inline bool parse_ipv6(const uint8_t *ip, const uint8_t *end, uint32_t wi
 		if (payload > UINT32_MAX - IPV6_HEADER)
 			return false;
 	}
-	set_extent(packet, ip, end, IPV6_HEADER + payload);
+	set_extent(packet, ip, end, wire, IPV6_HEADER + payload);
 	packet->version = 6;
 	packet->proto = ip[6];
 	packet->fragment = false;

@@ -20,6 +20,7 @@ struct ow_packet {
 	uint8_t proto;      /* the last next-header value: TCP 6, UDP 17, ... */
 	bool fragment;      /* a fragment (first or later) */
 	bool truncated;     /* the capture holds less than ip_len bytes of it */
+	bool overlong;      /* truncated, though the frame is not: malformed, or cut by something that hid it */
 	bool routed_v6;     /* an IPv6 routing header with segments left: the destination changes on the way */
 	uint8_t tunnels;    /* tunnels entered */
 	bool has_tunnel;    /* a tunnel we could enter (entered or not) */

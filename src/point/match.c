@@ -70,14 +70,16 @@ static int64_t clock_correction(const struct ow_pass *p)
 	return ab.samples ? -ab.min_ns : ba.samples ? ba.min_ns : 0;
 }
 
-/* A drift makes the shift change with B's time; it stays what it is at the start. */
+/* A drift makes the shift change with B's time. What the samples showed is made exact by the fastest packets. */
 static bool correct_drift(struct ow_match *m)
 {
 	struct ow_pass *p = &m->pass;
-	if (!ow_skew_estimate(&p->skew, &m->drift_ppb))
+	double ppb;
+	if (!ow_skew_estimate(&p->skew, &ppb))
 		return false;
-	p->plan.drift = -m->drift_ppb / 1e9;
-	p->plan.drift_from_ns = p->tap[OW_SIDE_B].facts.first_ns;
+	if (p->plan.drift == 0)
+		p->plan.drift_from_ns = p->tap[OW_SIDE_B].facts.first_ns;
+	p->plan.drift -= ppb / 1e9;
 	/* The delays by which identical packets were told apart hold no more. */
 	p->plan.expects[OW_A_TO_B] = p->plan.expects[OW_B_TO_A] = false;
 	return true;
@@ -146,14 +148,69 @@ static bool improve(struct ow_match *m)
 	return false;
 }
 
-static int run_until_settled(struct ow_match *m, struct ow_error *err)
+static int settle(struct ow_match *m, struct ow_error *err)
 {
 	int r = run(m, err);
 	while (r == 0 && m->passes < PASSES_MAX && improve(m))
 		r = run(m, err);
+	return r;
+}
+
+/*
+ * A host that sends through a tunnel shows superframes in it: UDP or GRE packets longer than any wire takes. Only their
+ * inner packets can be cut.
+ */
+static bool tunnelled_superframes_likely(const struct ow_match *m)
+{
+	const struct ow_pass *p = &m->pass;
+	const struct ow_tap_facts *a = &p->tap[OW_SIDE_A].facts, *b = &p->tap[OW_SIDE_B].facts;
+	return m->options.inner == OW_AUTO && m->options.segments != OW_OFF && !p->plan.identity.inner &&
+	       (a->longest_tunnel >= SUPERFRAME_FROM || b->longest_tunnel >= SUPERFRAME_FROM) &&
+	       unmatched(p, OW_SIDE_A) && unmatched(p, OW_SIDE_B);
+}
+
+/* With another identity flows have other numbers: what is known of them holds no more. */
+static int change_variant(struct ow_match *m, enum ow_variant variant, bool segments)
+{
+	ow_directions_free(m->pass.directions);
+	m->pass.directions = NULL;
+	ow_pieces_done(&m->pass.pieces);
+	m->planner.variant = variant;
+	m->pass.plan.identity.segments = segments;
+	m->limit_settled = false;
+	ow_plan_limit(&m->planner, &m->pass.plan, m->planner.limit[variant]);
+	return ow_directions_create(&m->pass.directions);
+}
+
+static int try_inner(struct ow_match *m, struct ow_error *err)
+{
+	struct ow_pass *p = &m->pass;
+	uint64_t before = unmatched(p, OW_SIDE_A) + unmatched(p, OW_SIDE_B);
+	enum ow_variant variant = m->planner.variant;
+	int r = change_variant(m, variant == OW_VARIANT_NAT ? OW_VARIANT_NAT_INNER : OW_VARIANT_IP_INNER, true);
+	if (r == 0)
+		r = settle(m, err);
+	uint64_t after = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
+	if (r == 0 && (double)before > SEGMENTS_GAIN * (double)after) {
+		learn_segments(p);
+		return run(m, err);
+	}
+	if (r == 0)
+		r = change_variant(m, variant, m->options.segments == OW_ON);
+	return r < 0 ? ow_error_set(err, -r, "out of memory") : settle(m, err);
+}
+
+static int run_until_settled(struct ow_match *m, struct ow_error *err)
+{
+	int r = settle(m, err);
 	if (r < 0 || m->options.segments == OW_OFF || m->pass.plan.identity.level == OW_LEVEL_FRAME)
 		return r;
-	if (m->options.segments == OW_ON) {
+	if (tunnelled_superframes_likely(m)) {
+		r = try_inner(m, err);
+		if (r < 0)
+			return r;
+	}
+	if (m->options.segments == OW_ON || m->pass.plan.identity.segments) {
 		learn_segments(&m->pass);
 		r = run(m, err);
 	} else if (superframes_likely(&m->pass)) {
@@ -165,6 +222,15 @@ static int run_until_settled(struct ow_match *m, struct ow_error *err)
 	return r;
 }
 
+/* When the first packet passed either point, of those that have a time. */
+static int64_t first_time(const struct ow_pass *p)
+{
+	const struct ow_tap_facts *a = &p->tap[OW_SIDE_A].facts, *b = &p->tap[OW_SIDE_B].facts;
+	int64_t a_ns = a->first_ns, b_ns = b->first_ns + p->plan.offset_ns;
+	bool only_b = a->untimed == a->packets, only_a = b->untimed == b->packets;
+	return only_b || (!only_a && b_ns < a_ns) ? b_ns : a_ns;
+}
+
 static int tell_events(struct ow_match *m, struct ow_error *err)
 {
 	struct ow_pass *p = &m->pass;
@@ -172,8 +238,7 @@ static int tell_events(struct ow_match *m, struct ow_error *err)
 		return 0;
 	p->events = m->options.on_packet != NULL;
 	if (m->options.interval_ns > 0) {
-		int64_t a = p->tap[OW_SIDE_A].facts.first_ns, b = p->tap[OW_SIDE_B].facts.first_ns + p->plan.offset_ns;
-		int r = ow_intervals_create(m->options.interval_ns, p->plan.window_ns, a < b ? a : b, &m->intervals);
+		int r = ow_intervals_create(m->options.interval_ns, p->plan.window_ns, first_time(p), &m->intervals);
 		if (r < 0)
 			return ow_error_set(err, -r, "out of memory");
 		p->intervals = m->intervals;
@@ -213,7 +278,7 @@ static void fill_report(struct ow_match *m)
 	report->segments = p->plan.identity.segments;
 	report->clock = m->options.clock;
 	report->offset_ns = p->plan.offset_ns;
-	report->drift_ppb = p->plan.drift != 0 ? m->drift_ppb : 0;
+	report->drift_ppb = -p->plan.drift * 1e9;
 	report->window_ns = p->plan.window_ns;
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		ow_tally_result(&p->tally[d], &report->direction[d]);

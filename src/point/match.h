@@ -15,7 +15,6 @@ struct ow_match {
 	struct ow_intervals *intervals;
 	unsigned passes;
 	bool limit_settled, drift_settled, clock_settled;
-	double drift_ppb; /* what B's clock gains on A's */
 	struct ow_match_report report;
 	char *warning[OW_MATCH_WARNINGS];
 	size_t warnings;

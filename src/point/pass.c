@@ -70,20 +70,20 @@ static void tell_pair(struct ow_pass *p, const struct ow_pair *pair, enum ow_dir
 	struct ow_packet_event event = {
 		.fate = OW_FATE_MATCHED, .direction = direction, .ambiguous = ambiguous, .packets = packets};
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		event.number[side] = pair->record[side].number;
-		event.time_ns[side] = shown_time(p, side, pair->record[side].time_ns);
+		event.number[side] = pair->record[side]->number;
+		event.time_ns[side] = shown_time(p, side, pair->record[side]->time_ns);
 	}
 	event.side = sender(direction);
-	event.bytes = pair->record[event.side].bytes;
-	event.flow = ow_flow_table_key(p->tap[event.side].flows, pair->record[event.side].flow);
-	event.id = piece_id(&pair->record[OW_SIDE_A]);
+	event.bytes = pair->record[event.side]->bytes;
+	event.flow = ow_flow_table_key(p->tap[event.side].flows, pair->record[event.side]->flow);
+	event.id = piece_id(pair->record[OW_SIDE_A]);
 	tell(p, &event);
 }
 
 /* The delay of a pair is known now: a sample, or ambiguous. */
 static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction, bool ambiguous)
 {
-	const struct ow_record *a = &pair->record[OW_SIDE_A], *b = &pair->record[OW_SIDE_B];
+	const struct ow_record *a = pair->record[OW_SIDE_A], *b = pair->record[OW_SIDE_B];
 	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
 	ambiguous |= a->untimed | b->untimed;
 	int64_t a_ns = a->time_ns, b_ns = shown_time(p, OW_SIDE_B, b->time_ns);
@@ -91,7 +91,7 @@ static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_d
 	if (ambiguous)
 		p->tally[direction].ambiguous += packets;
 	else
-		ow_delays_add(p->tally[direction].delays, delay, packets);
+		ow_tally_sample(&p->tally[direction], delay, packets);
 	if (!ambiguous)
 		ow_skew_add(&p->skew, direction, a_ns, delay);
 	if (p->intervals)
@@ -103,7 +103,7 @@ static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_d
 
 static enum ow_direction current_direction(const struct ow_pass *p, const struct ow_flow_evidence *e)
 {
-	if (p->options->one_direction)
+	if (p->plan.rule != OW_BY_VOTES)
 		return OW_A_TO_B;
 	if (e->decided && e->direction != OW_DIRECTIONS)
 		return (enum ow_direction)e->direction;
@@ -113,7 +113,7 @@ static enum ow_direction current_direction(const struct ow_pass *p, const struct
 static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
 {
 	struct ow_pass *p = arg;
-	const struct ow_record *a = &pair->record[OW_SIDE_A], *b = &pair->record[OW_SIDE_B];
+	const struct ow_record *a = pair->record[OW_SIDE_A], *b = pair->record[OW_SIDE_B];
 	struct ow_flow_evidence *ea = ow_directions_flow(p->directions, OW_SIDE_A, a->flow);
 	struct ow_flow_evidence *eb = ow_directions_flow(p->directions, OW_SIDE_B, b->flow);
 	if (!ea || !eb) {
@@ -121,13 +121,15 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		return;
 	}
 	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
-	ow_flow_evidence_vote(ea, b->time_ns - a->time_ns, packets);
-	ow_flow_evidence_vote(eb, b->time_ns - a->time_ns, packets);
+	int64_t later_ns = a->untimed || b->untimed ? 0 : b->time_ns - a->time_ns; /* without times no vote */
+	ow_flow_evidence_vote(ea, later_ns, packets);
+	ow_flow_evidence_vote(eb, later_ns, packets);
 	enum ow_direction direction = current_direction(p, ea);
 	ea->counted[direction] += packets;
-	const struct ow_record *sent = &pair->record[sender(direction)], *received = &pair->record[!sender(direction)];
+	const struct ow_record *sent = pair->record[sender(direction)], *received = pair->record[!sender(direction)];
 	uint64_t reordered = p->tally[direction].reordered;
-	ow_tally_match(&p->tally[direction], sent->number, sent->time_ns, received->time_ns, packets);
+	ow_tally_match(&p->tally[direction], pair->alike ? OW_TALLY_UNPLACED : sent->number, sent->time_ns,
+	               received->time_ns, packets);
 	if (a->len)
 		fail(p, ow_pieces_note_pair(&p->pieces, pair));
 	if (p->intervals)
@@ -140,7 +142,7 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
 {
 	struct ow_pass *p = arg;
-	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, OW_SIDE_A, pair->record[OW_SIDE_A].flow);
+	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, OW_SIDE_A, pair->record[OW_SIDE_A]->flow);
 	if (e)
 		count_delay(p, pair, current_direction(p, e), certainty == OW_AMBIGUOUS);
 }
@@ -177,13 +179,11 @@ static enum ow_fate fate_of(const struct ow_flow_evidence *e, enum ow_side side,
 	return copy ? OW_FATE_DUPLICATED : OW_FATE_EXTRA;
 }
 
-static void count_single(struct ow_pass *p, enum ow_side side, enum ow_fate fate, uint8_t direction, uint64_t packets,
-                         bool copy)
+static void count_single(struct ow_pass *p, enum ow_side side, enum ow_fate fate, uint8_t direction, uint64_t packets)
 {
 	switch (fate) {
 	case OW_FATE_LOST:
 		p->tally[direction].lost += packets;
-		p->tally[direction].lost_copies += copy ? packets : 0;
 		break;
 	case OW_FATE_DUPLICATED:
 		p->tally[direction].duplicated += packets;
@@ -224,6 +224,16 @@ static void tell_single(struct ow_pass *p, enum ow_side side, const struct ow_re
 	tell(p, &event);
 }
 
+/* No delay within the waiting time leads from here into the other capture: outside the overlap, whatever the direction.
+ */
+static bool beyond_reach(const struct ow_pass *p, enum ow_side side, int64_t t)
+{
+	int64_t window = p->plan.window_ns;
+	if (p->plan.untimed)
+		return false;
+	return t < p->first_ns[!side] - window || (p->ended[!side] && t > p->last_ns[!side] + window);
+}
+
 static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *record, bool copy)
 {
 	struct ow_pass *p = arg;
@@ -235,8 +245,14 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 	uint32_t packets = ow_pieces_packets(&p->pieces, side, record);
 	int64_t t = record->time_ns, first = p->first_ns[!side];
 	p->unmatched_frames[side]++;
+	e->copies += copy ? packets : 0;
 	if (t >= first && (!p->ended[!side] || t <= p->last_ns[!side]))
 		e->unmatched += packets;
+	if (beyond_reach(p, side, t)) {
+		p->outside[side] += packets;
+		tell_single(p, side, record, OW_FATE_OUTSIDE, OW_DIRECTIONS);
+		return;
+	}
 	if (t < first + p->plan.window_ns || p->ended[!side]) {
 		add_edge(p, side, record, copy);
 		return;
@@ -281,7 +297,7 @@ static bool outside_overlap(const struct ow_pass *p, const struct ow_edge *edge,
 		return t < first || t > last;
 	if (edge->side == sender((enum ow_direction)direction))
 		return t + reach->least < first || (t > tally->last_sent_ns && t + reach->most > last);
-	return t - reach->least > last || (!edge->copy && t - reach->most < first);
+	return !edge->copy && (t - reach->least > last || t - reach->most < first);
 }
 
 static void resolve_edges(struct ow_pass *p)
@@ -295,7 +311,7 @@ static void resolve_edges(struct ow_pass *p)
 		                            ? OW_FATE_OUTSIDE
 		                            : fate_of(e, edge->side, edge->copy);
 		count_single(p, edge->side, fate, e->direction,
-		             ow_pieces_packets(&p->pieces, edge->side, &edge->record), edge->copy);
+		             ow_pieces_packets(&p->pieces, edge->side, &edge->record));
 		tell_single(p, edge->side, &edge->record, fate, e->direction);
 	}
 }
@@ -310,9 +326,8 @@ static void resolve_missing(struct ow_pass *p)
 				fail(p, -ENOMEM);
 				return;
 			}
-			count_single(p, side, fate_of(e, side, false), e->direction, e->missing - e->missing_copies,
-			             false);
-			count_single(p, side, fate_of(e, side, true), e->direction, e->missing_copies, true);
+			count_single(p, side, fate_of(e, side, false), e->direction, e->missing - e->missing_copies);
+			count_single(p, side, fate_of(e, side, true), e->direction, e->missing_copies);
 		}
 	}
 }
@@ -401,6 +416,11 @@ static int merge(struct ow_pass *p, struct ow_matcher *matcher, struct stream st
 
 static void reset(struct ow_pass *p)
 {
+	const struct ow_identity *now = &p->plan.identity, *then = &p->numbered_by;
+	if (now->level != then->level || now->inner != then->inner || now->segments != then->segments ||
+	    now->hash_limit != then->hash_limit)
+		ow_directions_forget(p->directions);
+	p->numbered_by = *now;
 	ow_directions_restart(p->directions);
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
 		ow_tally_reset(&p->tally[d]);
@@ -460,7 +480,9 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 		ow_feed_stop(stream[side].feed);
 	if (r == 0) {
 		ow_matcher_finish(matcher);
-		pass->miscounted = ow_directions_decide(pass->directions, keys, pass->options->one_direction);
+		ow_tally_flush(&pass->tally[OW_A_TO_B]);
+		ow_tally_flush(&pass->tally[OW_B_TO_A]);
+		pass->miscounted = ow_directions_decide(pass->directions, keys, pass->plan.rule);
 		r = pass->miscounted < 0 ? (int)pass->miscounted : 0;
 	}
 	if (r == 0) {

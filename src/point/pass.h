@@ -22,6 +22,7 @@ struct ow_plan {
 	double drift;
 	int64_t offset_ns; /* added to B's times in results; mostly the same */
 	int64_t window_ns;
+	enum ow_direction_rule rule; /* forward: the caller says so, or the clocks are estimated from one direction */
 	bool untimed; /* a capture has no times: order is all there is, and nothing is outside the common time */
 	bool expects[OW_DIRECTIONS]; /* the usual delays of this direction are known beforehand */
 	int64_t low_ns[OW_DIRECTIONS], high_ns[OW_DIRECTIONS]; /* likewise, in the common time base */
@@ -39,6 +40,7 @@ struct ow_pass {
 	struct ow_tap tap[OW_SIDES];
 	struct ow_plan plan;
 	struct ow_directions *directions;
+	struct ow_identity numbered_by; /* the identity by which the directions' flows were numbered */
 	struct ow_tally tally[OW_DIRECTIONS];
 	struct ow_intervals *intervals; /* NULL when not wanted in this pass */
 	bool events;                    /* tell on_packet in this pass */

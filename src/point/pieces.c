@@ -71,12 +71,12 @@ int ow_pieces_note(struct ow_pieces *pieces, enum ow_side side, const struct ow_
 
 int ow_pieces_note_pair(struct ow_pieces *pieces, const struct ow_pair *pair)
 {
-	struct ow_flow_pieces *a = flow_at(pieces, OW_SIDE_A, pair->record[OW_SIDE_A].flow);
-	struct ow_flow_pieces *b = flow_at(pieces, OW_SIDE_B, pair->record[OW_SIDE_B].flow);
+	struct ow_flow_pieces *a = flow_at(pieces, OW_SIDE_A, pair->record[OW_SIDE_A]->flow);
+	struct ow_flow_pieces *b = flow_at(pieces, OW_SIDE_B, pair->record[OW_SIDE_B]->flow);
 	if (!a || !b)
 		return -ENOMEM;
-	a->peer = pair->record[OW_SIDE_B].flow + 1;
-	b->peer = pair->record[OW_SIDE_A].flow + 1;
+	a->peer = pair->record[OW_SIDE_B]->flow + 1;
+	b->peer = pair->record[OW_SIDE_A]->flow + 1;
 	return 0;
 }
 

@@ -72,12 +72,19 @@ static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole
 		/* The preferred identity finds enough: the others need no look. */
 		if (!whole && v > 0 && p->common[0].share >= GLANCE_ENOUGH && allowed(p->options, 0))
 			break;
-		r = ow_common_find(&survey[OW_SIDE_A].sample[v], &survey[OW_SIDE_B].sample[v], &p->common[v]);
+		r = ow_common_find(&survey[OW_SIDE_A].sample[v], &survey[OW_SIDE_B].sample[v],
+		                   p->options->clock == OW_CLOCK_ESTIMATED, &p->common[v]);
 	}
 	p->whole = whole;
 	ow_survey_done(&survey[OW_SIDE_A]);
 	ow_survey_done(&survey[OW_SIDE_B]);
 	return r;
+}
+
+/* Clearly more, or anything where the other finds nothing. */
+static bool finds_more(const struct ow_common *c, const struct ow_common *than)
+{
+	return than->packets > 0 ? c->packets > CLEARLY_MORE * than->packets + CLEARLY_FRAMES : c->packets > 0;
 }
 
 /* Starts with the first identity that is allowed and steps down only for clearly more. */
@@ -87,7 +94,7 @@ static void choose(struct ow_planner *p)
 	for (int v = 0; v < OW_VARIANTS; v++) {
 		if (!allowed(p->options, v))
 			continue;
-		if (best < 0 || p->common[v].packets > CLEARLY_MORE * p->common[best].packets + CLEARLY_FRAMES)
+		if (best < 0 || finds_more(&p->common[v], &p->common[best]))
 			best = v;
 	}
 	p->variant = best < 0 ? OW_VARIANT_IP : (enum ow_variant)best;
@@ -115,8 +122,13 @@ static void set_clock(const struct ow_planner *p, struct ow_plan *plan)
 	const struct ow_common *c = &p->common[p->variant];
 	plan->offset_ns = given_shift(p->options);
 	plan->shift_ns = plan->offset_ns;
+	plan->rule = p->options->one_direction ? OW_ALL_FORWARD : OW_BY_VOTES;
 	if (p->options->clock == OW_CLOCK_ESTIMATED && c->unique) {
 		plan->offset_ns = plan->shift_ns = estimated_shift(c);
+		plan->drift = -c->drift;
+		plan->drift_from_ns = c->drift_from_ns;
+		if (!c->both_directions && plan->rule == OW_BY_VOTES)
+			plan->rule = OW_MATCHED_FORWARD; /* with the least delay set to 0, signs would tell nothing */
 	} else if (c->unique && !causal(c, plan->shift_ns)) {
 		plan->shift_ns =
 			estimated_shift(c); /* to tell the directions apart; results keep the clocks as they are */
@@ -173,9 +185,10 @@ static int refuse_clock(const struct ow_planner *p, const struct ow_common *c, i
 	ow_duration_text((double)(off < 0 ? -off : off), text);
 	bool tai = llabs(llabs(off) - TAI_MINUS_UTC_S * OW_NS_PER_S) < OW_NS_PER_S;
 	return ow_error_set(err, ENOMSG,
-	                    "the captures share packets, but the clock of B is %s %s A's%s: use --offset auto%s", text,
-	                    off > 0 ? "ahead of" : "behind", tai ? " (TAI against UTC?)" : "",
-	                    p->options->clock == OW_CLOCK_GIVEN ? ", or another --offset" : "");
+	                    "the captures share packets, but the clock of B is %s %s A's%s: use --offset auto%s%s",
+	                    text, off > 0 ? "ahead of" : "behind", tai ? " (TAI against UTC?)" : "",
+	                    p->options->clock == OW_CLOCK_GIVEN ? ", or another --offset" : "",
+	                    llabs(off) < OW_WINDOW_STRETCH_NS ? ", or --window if packets take that long" : "");
 }
 
 static int refuse_strangers(const struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_error *err)
@@ -189,6 +202,14 @@ static int refuse_strangers(const struct ow_planner *p, struct ow_tap tap[OW_SID
 				"nothing in common: %s holds no IP packets among its first %llu (link type %s)",
 				side ? b : a, (unsigned long long)p->outlook[side].frames,
 				ow_linktype_name(ow_reader_info(tap[side].reader)->linktype));
+	}
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		if (p->outlook[side].ip && p->outlook[side].cut_short == p->outlook[side].ip)
+			return ow_error_set(
+				err, ENOMSG,
+				"nothing in common: the packets of %s are cut off before what identifies them "
+				"(capture 96 bytes or more of each: tcpdump -s 96)",
+				side ? b : a);
 	}
 	int64_t shift = given_shift(p->options), gap = p->first_ns[OW_SIDE_B] + shift - p->last_ns[OW_SIDE_A];
 	int64_t gap_back = p->first_ns[OW_SIDE_A] - (p->last_ns[OW_SIDE_B] + shift);
@@ -237,7 +258,8 @@ int ow_plan_make(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_pl
 	if (r < 0)
 		return r;
 	choose(p);
-	if (p->common[p->variant].share < GLANCE_ENOUGH ||
+	/* A drift shows only over the whole captures. */
+	if (p->options->clock == OW_CLOCK_ESTIMATED || p->common[p->variant].share < GLANCE_ENOUGH ||
 	    (p->variant != OW_VARIANT_IP && p->options->level == OW_LEVEL_AUTO)) {
 		r = compare(p, tap, true, err);
 		if (r < 0)

@@ -54,10 +54,12 @@ static void look_at(struct ow_outlook *o, const struct ow_frame *frame, uint32_t
 		if (ow_packet_decode(frame, inner, &packet) != OW_DECODE_IP)
 			continue;
 		o->ip += !inner;
+		o->cut_short +=
+			!inner && packet.truncated && !packet.overlong && ow_identity_available(&packet) < LIMIT_LEAST;
 		uint32_t offset = (uint32_t)(packet.ip - frame->data), limit = UINT32_MAX;
 		if (cuts)
 			lower(&limit, snaplen > offset ? snaplen - offset : 0);
-		if (packet.truncated)
+		if (packet.truncated && !packet.overlong)
 			lower(&limit, ow_identity_available(&packet));
 		lower(&o->limit[inner ? OW_VARIANT_IP_INNER : OW_VARIANT_IP], limit);
 	}

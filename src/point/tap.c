@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define IPPROTO_TCP_VALUE 6
+#define PROTO_TCP 6
+#define PROTO_UDP 17
 
 /* Times further than this from the epoch (146 years) could overflow when clocks are shifted. */
 #define TIME_MAX_NS (INT64_C(1) << 62)
@@ -33,6 +34,8 @@ void ow_tap_close(struct ow_tap *tap)
 int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct ow_error *err)
 {
 	tap->identity = *identity;
+	tap->plains = 0;
+	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments;
 	tap->facts = (struct ow_tap_facts){.least_available = UINT32_MAX};
 	tap->previous_ns = 0;
 	ow_flow_table_reset(tap->flows);
@@ -65,13 +68,21 @@ static int64_t frame_time(struct ow_tap *s, const struct ow_frame *frame, bool *
 	return t;
 }
 
+static void note_length(struct ow_tap_facts *f, uint8_t proto, uint32_t ip_len)
+{
+	uint32_t *longest = proto == PROTO_TCP ? &f->longest_tcp : &f->longest_udp;
+	if ((proto == PROTO_TCP || proto == PROTO_UDP) && ip_len > *longest)
+		*longest = ip_len;
+}
+
 static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, struct ow_record *record)
 {
 	struct ow_tap_facts *f = &s->facts;
-	f->tunnels += packet->has_tunnel;
-	if (packet->proto == IPPROTO_TCP_VALUE && packet->ip_len > f->longest_tcp)
-		f->longest_tcp = packet->ip_len;
-	if (packet->truncated) {
+	if (packet->has_tunnel && !packet->tunnels && packet->ip_len > f->longest_tunnel)
+		f->longest_tunnel = packet->ip_len;
+	if (!packet->fragment)
+		note_length(f, packet->proto, packet->ip_len);
+	if (packet->truncated && !packet->overlong) {
 		uint32_t available = ow_identity_available(packet);
 		if (available < f->least_available)
 			f->least_available = available;
@@ -109,11 +120,38 @@ static int identify_frame(struct ow_tap *s, const struct ow_frame *frame, struct
 	return 0;
 }
 
+/* The short way for nearly all packets; their flows are numbered at the end of the batch. */
+static bool make_plain_record(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
+{
+	struct ow_plain *plain = &s->plain[s->plains];
+	if (!s->has_plain || !ow_identity_of_plain(&s->identity, frame, plain))
+		return false;
+	if (plain->captured < plain->ip_len && plain->captured < s->facts.least_available)
+		s->facts.least_available = plain->captured;
+	note_length(&s->facts, plain->proto, plain->ip_len);
+	record->id = plain->id;
+	record->seq = record->len = 0;
+	record->bytes = plain->ip_len;
+	s->plain_record[s->plains++] = record;
+	return true;
+}
+
+static void number_plain_flows(struct ow_tap *s)
+{
+	uint32_t flow[OW_TAP_BATCH];
+	ow_flow_table_number_plain(s->flows, s->plain, s->plains, flow);
+	for (unsigned i = 0; i < s->plains; i++)
+		s->plain_record[i]->flow = flow[i];
+	s->plains = 0;
+}
+
 static int make_record(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
 {
 	s->facts.packets++;
 	record->time_ns = frame_time(s, frame, &record->untimed);
 	record->number = frame->number;
+	if (make_plain_record(s, frame, record))
+		return 0;
 	if (s->identity.level == OW_LEVEL_FRAME)
 		return identify_frame(s, frame, record);
 	struct ow_packet packet;
@@ -143,6 +181,7 @@ int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struc
 			tap->facts.mixed_links |= tap->frame[i].linktype != tap->frame[0].linktype;
 			records += make_record(tap, &tap->frame[i], &record[records]) == 0;
 		}
+		number_plain_flows(tap);
 		if (records)
 			return records;
 	}

@@ -23,7 +23,8 @@ struct ow_tap_facts {
 	int64_t backwards_most_ns;
 	uint64_t untimed;     /* frames with a time of 0 */
 	uint32_t longest_tcp; /* longest TCP packet: more than the wire's MTU means superframes */
-	uint64_t tunnels;     /* packets in a tunnel */
+	uint32_t longest_udp;
+	uint32_t longest_tunnel; /* longest packet that holds another one, not entered */
 	bool mixed_links;
 };
 
@@ -33,12 +34,16 @@ struct ow_tap {
 	struct ow_flow_table *flows;
 	struct ow_tap_facts facts;
 	int64_t previous_ns;
+	bool has_plain;  /* plain packets may take the short way */
+	unsigned plains; /* plain packets of the batch that is being read */
+	struct ow_plain plain[OW_TAP_BATCH];
+	struct ow_record *plain_record[OW_TAP_BATCH];
 	struct ow_frame frame[OW_TAP_BATCH];
 };
 
 int ow_tap_open(struct ow_tap *tap, const char *path, struct ow_error *err);
 void ow_tap_close(struct ow_tap *tap);
-/* Back to the start, with this identity. Flows are numbered anew, in the same order for the same identity. */
+/* Back to the start, with this identity. Flows are numbered anew: with the same identity as before, in the same way. */
 int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct ow_error *err);
 /* The next records, at least one unless the file is at its end (0). Negative errno on failure. */
 int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struct ow_error *err);

@@ -10,7 +10,10 @@
 #include <stdlib.h>
 
 #define SLOW_FLOOR_NS     (500 * OW_NS_PER_MS) /* a minimum delay above this is rather a clock error */
-#define MANY_COPIES       0.05                 /* share of copies at the sender that points to a mirror port */
+#define MANY_COPIES       0.05                 /* share of copies that is worth a word */
+#define DOUBLED_FLOW      0.8                  /* copies for each packet that matched: the capture shows it twice */
+#define MTU_USUAL         1500
+#define MANY_AMBIGUOUS    0.1
 #define MANY_UNCLASSIFIED 0.01
 
 static int warn(struct ow_match *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -49,8 +52,8 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		         (unsigned long long)f->untimed);
 	if (r == 0 && f->backwards) {
 		ow_duration_text((double)f->backwards_most_ns, text);
-		r = warn(m, "%s: timestamps go backwards %llu times, by up to %s", name(m, side),
-		         (unsigned long long)f->backwards, text);
+		r = warn(m, "%s: timestamps go backwards %llu time%s, by up to %s", name(m, side),
+		         (unsigned long long)f->backwards, f->backwards == 1 ? "" : "s", text);
 	}
 	if (r == 0 && f->below_limit)
 		r = warn(m, "%s: %llu packets are truncated too far to be identified", name(m, side),
@@ -61,6 +64,26 @@ static int warn_capture(struct ow_match *m, unsigned side)
 	return r;
 }
 
+static int64_t coarsest_ns(const struct ow_match *m)
+{
+	int64_t a = m->report.capture[OW_SIDE_A].resolution_ns, b = m->report.capture[OW_SIDE_B].resolution_ns;
+	return a > b ? a : b;
+}
+
+/* No delay at all does not happen between two points. */
+static int warn_same(struct ow_match *m)
+{
+	uint64_t samples = 0;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		const struct ow_delay *delay = &m->report.direction[d].delay;
+		if (delay->samples && (delay->min_ns != 0 || delay->max_ns != 0))
+			return 0;
+		samples += delay->samples;
+	}
+	return samples ? warn(m, "every delay is 0: are these two copies of one capture? The directions cannot be told")
+	               : 0;
+}
+
 static int warn_clock(struct ow_match *m, unsigned d)
 {
 	const struct ow_delay *delay = &m->report.direction[d].delay;
@@ -69,6 +92,13 @@ static int warn_clock(struct ow_match *m, unsigned d)
 	if (!delay->samples)
 		return 0;
 	ow_duration_text((double)delay->min_ns, text);
+	int64_t resolution = coarsest_ns(m);
+	if (delay->min_ns < 0 && delay->min_ns > -resolution) {
+		char tick[OW_DURATION_TEXT];
+		ow_duration_text((double)resolution, tick);
+		return warn(m, "%s: minimum delay %s: some delays are shorter than the %s that the timestamps resolve",
+		            way, text, tick);
+	}
 	if (delay->min_ns < 0 && m->options.clock != OW_CLOCK_ESTIMATED)
 		return warn(
 			m,
@@ -87,7 +117,7 @@ static int warn_drift(struct ow_match *m)
 	const struct ow_capture_info *b = &m->report.capture[OW_SIDE_B];
 	if (m->pass.plan.drift != 0)
 		return warn(m, "the clock of B gains %.3f ppm on A's; delays are corrected for that",
-		            m->drift_ppb / 1e3);
+		            m->report.drift_ppb / 1e3);
 	if (!ow_skew_estimate(&m->pass.skew, &ppb))
 		return 0;
 	char text[OW_DURATION_TEXT];
@@ -136,19 +166,71 @@ static int warn_unclassified(struct ow_match *m, unsigned side)
 	            (unsigned long long)n, name(m, side), name(m, !side), flow);
 }
 
-static int warn_shares(struct ow_match *m)
+/* Over the cap of the flow table whole networks are one flow, of which some may pass both points and some not. */
+static int warn_coarse(struct ow_match *m)
 {
-	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
-		const struct ow_result *r = &m->report.direction[d];
-		uint64_t copies = m->pass.tally[d].lost_copies;
-		if (copies > 0 && (double)copies > MANY_COPIES * (double)r->sent)
+	if (!ow_flow_table_is_coarse(m->pass.tap[OW_SIDE_A].flows) &&
+	    !ow_flow_table_is_coarse(m->pass.tap[OW_SIDE_B].flows))
+		return 0;
+	return warn(m,
+	            "more than %u flows: in further ones, traffic that does not pass both points is told from lost "
+	            "packets by networks only",
+	            OW_FLOWS_MAX - OW_FLOWS_COARSE);
+}
+
+/* UDP datagrams have no sequence numbers: a superframe of them cannot be cut without knowing its segment size. */
+static int warn_udp_superframes(struct ow_match *m)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		uint32_t here = m->pass.tap[side].facts.longest_udp, there = m->pass.tap[!side].facts.longest_udp;
+		if (here > MTU_USUAL && here > there && m->pass.unmatched_frames[side] &&
+		    m->pass.unmatched_frames[!side])
 			return warn(m,
-			            "%llu packets were counted as lost that are copies of packets that arrived: does a "
-			            "mirror port at %s "
-			            "show every packet twice?",
-			            (unsigned long long)copies, name(m, d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B));
+			            "%s shows UDP packets of up to %u bytes, %s of %u at most: superframes of UDP "
+			            "segmentation offload "
+			            "(as QUIC uses) are not cut, and count as lost and extra",
+			            name(m, side), here, name(m, !side), there);
 	}
 	return 0;
+}
+
+/* Copies of packets in flows where nearly all have one: not the network's doing, nor that of a repeating sender. */
+static uint64_t doubled(struct ow_match *m, unsigned side, unsigned direction)
+{
+	uint64_t copies = 0;
+	uint32_t flows = ow_flow_table_count(m->pass.tap[side].flows);
+	for (uint32_t i = 0; i < flows; i++) {
+		const struct ow_flow_evidence *e = ow_directions_flow(m->pass.directions, side, i);
+		if (e && e->direction == direction && (double)e->copies > DOUBLED_FLOW * (double)e->matched)
+			copies += e->copies;
+	}
+	return copies;
+}
+
+static int warn_doubled(struct ow_match *m, unsigned side)
+{
+	unsigned sends = side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
+	uint64_t lost = doubled(m, side, sends), duplicates = doubled(m, side, !sends);
+	uint64_t shown = m->report.direction[sends].sent + m->report.direction[!sends].received;
+	if ((double)(lost + duplicates) <= MANY_COPIES * (double)shown)
+		return 0;
+	return warn(m,
+	            "%s shows packets more than once (a mirror port, a bridge, all interfaces at once?): further "
+	            "copies, of which %llu count as lost and %llu as duplicates",
+	            name(m, side), (unsigned long long)lost, (unsigned long long)duplicates);
+}
+
+static int warn_ambiguous(struct ow_match *m, unsigned d)
+{
+	const struct ow_result *r = &m->report.direction[d];
+	if ((double)r->ambiguous <= MANY_AMBIGUOUS * (double)r->matched || m->pass.plan.untimed)
+		return 0;
+	return warn(
+		m,
+		"%s: %llu of %llu matches are of identical packets that cannot be told apart; the delays are those of "
+		"the other %llu, and may not be typical",
+		d == OW_A_TO_B ? "A to B" : "B to A", (unsigned long long)r->ambiguous, (unsigned long long)r->matched,
+		(unsigned long long)r->delay.samples);
 }
 
 int ow_match_warn(struct ow_match *m)
@@ -156,16 +238,25 @@ int ow_match_warn(struct ow_match *m)
 	int r = 0;
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
 		r = warn_capture(m, side);
-	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
 		r = warn_clock(m, d);
+		if (r == 0)
+			r = warn_ambiguous(m, d);
+	}
+	if (r == 0)
+		r = warn_same(m);
 	if (r == 0)
 		r = warn_estimate(m);
 	if (r == 0)
 		r = warn_drift(m);
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
 		r = warn_unclassified(m, side);
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
+		r = warn_doubled(m, side);
 	if (r == 0)
-		r = warn_shares(m);
+		r = warn_coarse(m);
+	if (r == 0)
+		r = warn_udp_superframes(m);
 	if (r == 0 && m->report.segments)
 		r = warn(m, "superframes (TSO, GSO, GRO) were cut into the segments of the wire; all segments of one "
 		            "carry its time");

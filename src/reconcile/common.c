@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reconcile/common.h"
 
+#include "base/line.h"
+
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define DRIFT_STRETCHES   32
+#define DRIFT_SAMPLES     4    /* of each stretch, at least */
+#define DRIFT_MOST        5e-4 /* quartz is better than 500 ppm */
+#define DRIFT_UNEXPLAINED 0.05 /* spread of the medians around the line, as a share of its rise */
 
 int ow_sample_init(struct ow_sample *sample)
 {
@@ -49,6 +57,7 @@ static int by_id(const void *x, const void *y)
 /* B's time minus A's of one packet. */
 struct difference {
 	int64_t ns;
+	int64_t b_ns; /* B's time */
 	uint64_t hosts;
 	bool reverse, b_to_a;
 };
@@ -91,7 +100,8 @@ static size_t intersect(const struct ow_sample *a, const struct ow_sample *b, st
 			common += n < m ? n : m;
 			if (n == 1 && m == 1)
 				diff[unique++] = (struct difference){b->packet[j].time_ns - a->packet[i].time_ns,
-				                                     a->packet[i].hosts, a->packet[i].reverse, false};
+				                                     b->packet[j].time_ns, a->packet[i].hosts,
+				                                     a->packet[i].reverse, false};
 		}
 		i += ida <= idb ? n : 0;
 		j += idb <= ida ? m : 0;
@@ -129,6 +139,45 @@ static size_t split_directions(struct difference *diff, size_t n, bool *ret_both
 	return kept ? kept : n;
 }
 
+static int by_time(const void *x, const void *y)
+{
+	const struct difference *a = x, *b = y;
+	return a->b_ns < b->b_ns ? -1 : a->b_ns > b->b_ns;
+}
+
+static int by_size(const void *x, const void *y)
+{
+	const struct difference *a = x, *b = y;
+	return a->ns < b->ns ? -1 : a->ns > b->ns;
+}
+
+/*
+ * The medians of stretches of time lie on a line when the clocks drift by much more than packets take, whatever their
+ * directions (which a drift makes hard to tell). Smaller drifts do no harm here.
+ */
+static void find_drift(struct difference *diff, size_t n, struct ow_common *c)
+{
+	double x[DRIFT_STRETCHES], y[DRIFT_STRETCHES], slope, spread;
+	if (n < DRIFT_STRETCHES * DRIFT_SAMPLES)
+		return;
+	qsort(diff, n, sizeof *diff, by_time);
+	c->drift_from_ns = diff[0].b_ns;
+	for (size_t i = 0; i < DRIFT_STRETCHES; i++) {
+		size_t first = i * n / DRIFT_STRETCHES, end = (i + 1) * n / DRIFT_STRETCHES;
+		x[i] = (double)(diff[(first + end) / 2].b_ns - c->drift_from_ns);
+		if (i && x[i] <= x[i - 1])
+			return;
+		qsort(diff + first, end - first, sizeof *diff, by_size);
+		y[i] = (double)(diff[(first + end) / 2].ns - diff[0].ns);
+	}
+	ow_line_fit(x, y, DRIFT_STRETCHES, &slope, &spread);
+	if (fabs(slope) > DRIFT_MOST || spread > DRIFT_UNEXPLAINED * fabs(slope) * (x[DRIFT_STRETCHES - 1] - x[0]))
+		return;
+	c->drift = slope;
+	for (size_t i = 0; i < n; i++)
+		diff[i].ns -= llrint(slope * (double)(diff[i].b_ns - c->drift_from_ns));
+}
+
 static void quantiles(const struct difference *diff, size_t n, unsigned direction, struct ow_common *c)
 {
 	if (!n)
@@ -138,10 +187,12 @@ static void quantiles(const struct difference *diff, size_t n, unsigned directio
 	c->high_ns[direction] = diff[n - 1 - n / 50].ns;
 }
 
-static void time_differences(struct difference *diff, size_t n, struct ow_common *c)
+static void time_differences(struct difference *diff, size_t n, bool drifting, struct ow_common *c)
 {
 	if (!n)
 		return;
+	if (drifting)
+		find_drift(diff, n, c);
 	c->min_ns = c->max_ns = diff[0].ns;
 	for (size_t i = 1; i < n; i++) {
 		c->min_ns = diff[i].ns < c->min_ns ? diff[i].ns : c->min_ns;
@@ -156,7 +207,7 @@ static void time_differences(struct difference *diff, size_t n, struct ow_common
 	quantiles(diff + forward, n - forward, 1, c);
 }
 
-int ow_common_find(struct ow_sample *a, struct ow_sample *b, struct ow_common *ret_common)
+int ow_common_find(struct ow_sample *a, struct ow_sample *b, bool drifting, struct ow_common *ret_common)
 {
 	uint64_t below = a->below < b->below ? a->below : b->below;
 	thin(a, below);
@@ -171,7 +222,7 @@ int ow_common_find(struct ow_sample *a, struct ow_sample *b, struct ow_common *r
 	size_t common = intersect(a, b, diff, &c.unique);
 	c.share = least ? (double)common / (double)least : 0;
 	c.packets = (double)common / ((double)below / (double)UINT64_MAX);
-	time_differences(diff, c.unique, &c);
+	time_differences(diff, c.unique, drifting, &c);
 	free(diff);
 	*ret_common = c;
 	return 0;

@@ -46,8 +46,13 @@ struct ow_common {
 	/* Quantiles of B's time minus A's, over unique ids; by direction where both are seen, else all in a_to_b. */
 	int64_t low_ns[2], median_ns[2], high_ns[2]; /* 2 %, 50 %, 98 %; [0] A to B, [1] B to A */
 	int64_t min_ns, max_ns;                      /* over all */
+	/* What B's clock gains on A's in a nanosecond, if that is plain to see; all of the above is for B's clock
+	 * corrected by it from drift_from_ns (B's time) on. */
+	double drift;
+	int64_t drift_from_ns;
 };
 
-int ow_common_find(struct ow_sample *a, struct ow_sample *b, struct ow_common *ret_common);
+/* drifting: look for a drift of the clocks, and take it out. */
+int ow_common_find(struct ow_sample *a, struct ow_sample *b, bool drifting, struct ow_common *ret_common);
 
 #endif

@@ -12,12 +12,9 @@
 #define FIRST_FLOWS 1024u
 #define PREFIXES    4    /* the host itself, and three sizes of network around it */
 #define LARGE_FLOW  8    /* packets from which on a flow without any match does not pass the other point at all */
+#define CLEAR_VOTES 8    /* votes from which on a pair of hosts needs no support by others */
+#define CLEAR_NS    2000 /* or a mean delay beyond two ticks of a microsecond clock */
 #define LOSS_FLOOR  1e-6 /* loss is never taken to be rarer than this when nothing was lost */
-
-struct ow_directions {
-	struct ow_flow_evidence *flow[OW_SIDES];
-	uint32_t flows[OW_SIDES], room[OW_SIDES];
-};
 
 int ow_directions_create(struct ow_directions **ret_directions)
 {
@@ -34,7 +31,7 @@ void ow_directions_free(struct ow_directions *directions)
 	free(directions);
 }
 
-struct ow_flow_evidence *ow_directions_flow(struct ow_directions *d, enum ow_side side, uint32_t flow)
+struct ow_flow_evidence *ow_directions_grow(struct ow_directions *d, enum ow_side side, uint32_t flow)
 {
 	if (flow >= d->room[side]) {
 		uint32_t room = d->room[side] ? d->room[side] : FIRST_FLOWS;
@@ -52,11 +49,13 @@ struct ow_flow_evidence *ow_directions_flow(struct ow_directions *d, enum ow_sid
 	return &d->flow[side][flow];
 }
 
-void ow_flow_evidence_vote(struct ow_flow_evidence *evidence, int64_t delay_ns, uint32_t packets)
+void ow_directions_forget(struct ow_directions *directions)
 {
-	evidence->matched += packets;
-	evidence->votes += delay_ns > 0 ? packets : delay_ns < 0 ? -(int64_t)packets : 0;
-	evidence->delay_sum_ns += (double)delay_ns * packets;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		if (directions->room[side])
+			memset(directions->flow[side], 0, directions->room[side] * sizeof *directions->flow[side]);
+		directions->flows[side] = 0;
+	}
 }
 
 void ow_directions_restart(struct ow_directions *directions)
@@ -77,6 +76,7 @@ struct group {
 	float matched[2]; /* pairs: by orientation; hosts: matched packets that say it is on A's, on B's side */
 	float votes[2], delay_sum[2];
 	uint8_t direction[2]; /* pairs: of either orientation */
+	bool clear;           /* pairs: their own packets say so without doubt */
 };
 
 struct groups {
@@ -185,8 +185,22 @@ static void gather_pairs(struct decision *c)
 	}
 }
 
-static void decide_pair(struct group *p)
+/* Few packets, or delays of the size of the clocks' ticks, may point the wrong way. */
+static bool points_clearly(const struct group *p, unsigned o)
 {
+	float mean = p->matched[o] > 0 ? p->delay_sum[o] / p->matched[o] : 0;
+	return fabsf(p->votes[o]) >= CLEAR_VOTES || (fabsf(mean) > CLEAR_NS && mean * p->votes[o] > 0);
+}
+
+static void decide_pair(struct group *p, enum ow_direction_rule rule)
+{
+	if (rule == OW_MATCHED_FORWARD) {
+		p->direction[0] = p->matched[0] > 0 ? OW_A_TO_B : UNKNOWN;
+		p->direction[1] = p->matched[1] > 0 ? OW_A_TO_B : UNKNOWN;
+		p->clear = true;
+		return;
+	}
+	p->clear = points_clearly(p, 0) || points_clearly(p, 1);
 	for (unsigned o = 0; o < 2; o++) {
 		if (p->matched[o] > 0)
 			p->direction[o] = by_votes(p->votes[o]);
@@ -235,6 +249,54 @@ static int side_of(struct decision *c, const uint8_t address[16], uint8_t versio
 	return -1;
 }
 
+/* The way of a flow by the sides on which its hosts are. */
+static uint8_t way_by_sides(struct decision *c, const struct ow_flow_key *key)
+{
+	int from = side_of(c, key->src, key->version), to = side_of(c, key->dst, key->version);
+	if (from >= 0 && to >= 0)
+		return from == to ? UNKNOWN : from == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
+	if (from >= 0)
+		return from == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
+	if (to >= 0)
+		return to == OW_SIDE_B ? OW_A_TO_B : OW_B_TO_A;
+	return UNKNOWN;
+}
+
+/* Counts the matches of all flows whose pair is clear (or not) for the sides of their hosts. */
+static void place_flows(struct decision *c, bool clear)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < c->d->flows[side]; i++) {
+			const struct ow_flow_evidence *e = &c->d->flow[side][i];
+			const struct ow_flow_key *key = ow_flow_table_key(c->keys[side], i);
+			if (!e->matched || !key)
+				continue;
+			const struct group *pair = pair_of(&c->pairs, key);
+			if (pair->clear != clear)
+				continue;
+			bool to_b = pair->direction[orientation(key)] == OW_A_TO_B;
+			place_host(c, key->src, key->version, to_b ? OW_SIDE_A : OW_SIDE_B, e->matched);
+			place_host(c, key->dst, key->version, to_b ? OW_SIDE_B : OW_SIDE_A, e->matched);
+		}
+	}
+}
+
+/* Pairs that point nowhere clearly go as their hosts' networks do, if these are known. */
+static void decide_doubtful_pairs(struct decision *c)
+{
+	for (uint32_t i = 0; i < c->d->flows[OW_SIDE_A]; i++) {
+		const struct ow_flow_key *key = ow_flow_table_key(c->keys[OW_SIDE_A], i);
+		if (!c->d->flow[OW_SIDE_A][i].matched || !key)
+			continue;
+		struct group *pair = pair_of(&c->pairs, key);
+		uint8_t way = pair->clear ? UNKNOWN : way_by_sides(c, key);
+		if (way != UNKNOWN) {
+			pair->direction[orientation(key)] = way;
+			pair->direction[!orientation(key)] = opposite(way);
+		}
+	}
+}
+
 static void decide_matched_flows(struct decision *c)
 {
 	double matched[OW_DIRECTIONS] = {0};
@@ -248,10 +310,6 @@ static void decide_matched_flows(struct decision *c)
 				continue;
 			e->direction = pair_of(&c->pairs, key)->direction[orientation(key)];
 			matched[e->direction] += (double)e->matched;
-			place_host(c, key->src, key->version, e->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B,
-			           e->matched);
-			place_host(c, key->dst, key->version, e->direction == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A,
-			           e->matched);
 		}
 	}
 	c->only = matched[OW_A_TO_B] == 0 ? OW_B_TO_A : matched[OW_B_TO_A] == 0 ? OW_A_TO_B : UNKNOWN;
@@ -294,14 +352,9 @@ static uint8_t expected_direction(struct decision *c, unsigned side, const struc
 		                                       : opposite(pair->direction[!o]);
 	if (stays_on_link(key) || answered_here(c, side, key))
 		return UNKNOWN;
-	int from = side_of(c, key->src, key->version), to = side_of(c, key->dst, key->version);
-	if (from >= 0 && to >= 0)
-		return from == to ? UNKNOWN : from == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
-	if (from >= 0)
-		return from == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
-	if (to >= 0)
-		return to == OW_SIDE_B ? OW_A_TO_B : OW_B_TO_A;
-	return c->only;
+	if (side_of(c, key->src, key->version) < 0 && side_of(c, key->dst, key->version) < 0)
+		return c->only;
+	return way_by_sides(c, key);
 }
 
 /* How rare is it that a flow passes the other point and yet loses all its packets? Loss, and flows that pass by. */
@@ -362,7 +415,7 @@ static int64_t miscounted(const struct ow_directions *d)
 	return wrong;
 }
 
-static int64_t decide_one_direction(struct ow_directions *d)
+static int64_t decide_all_forward(struct ow_directions *d)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		for (uint32_t i = 0; i < d->flows[side]; i++) {
@@ -374,18 +427,21 @@ static int64_t decide_one_direction(struct ow_directions *d)
 }
 
 int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_flow_table *const keys[OW_SIDES],
-                             bool one_direction)
+                             enum ow_direction_rule rule)
 {
-	if (one_direction)
-		return decide_one_direction(directions);
+	if (rule == OW_ALL_FORWARD)
+		return decide_all_forward(directions);
 	struct decision c = {.d = directions, .keys = keys};
 	int64_t r = -ENOMEM;
 	if (groups_grow(&c.pairs) == 0 && groups_grow(&c.hosts) == 0) {
 		gather_pairs(&c);
 		for (uint32_t i = 0; i < c.pairs.slots; i++) {
 			if (c.pairs.slot[i].key)
-				decide_pair(&c.pairs.slot[i]);
+				decide_pair(&c.pairs.slot[i], rule);
 		}
+		place_flows(&c, true);
+		decide_doubtful_pairs(&c);
+		place_flows(&c, false);
 		decide_matched_flows(&c);
 		learn_rates(&c);
 		decide_unmatched_flows(&c);

@@ -20,6 +20,7 @@ struct ow_flow_evidence {
 	uint64_t unmatched; /* packets that did not, though both captures covered their time */
 	uint64_t missing,
 		missing_copies; /* for the caller: unmatched packets, and further copies, whose time is settled */
+	uint64_t copies;        /* unmatched packets that repeat one that matched */
 	int64_t votes;          /* matches later at B minus matches later at A */
 	double delay_sum_ns;    /* B minus A, over the matches */
 	uint64_t counted[OW_DIRECTIONS]; /* matches that were counted for either direction */
@@ -27,26 +28,52 @@ struct ow_flow_evidence {
 	bool decided;      /* the direction is final */
 };
 
-struct ow_directions;
+/* Open for ow_directions_flow, which runs for every match. */
+struct ow_directions {
+	struct ow_flow_evidence *flow[OW_SIDES];
+	uint32_t flows[OW_SIDES], room[OW_SIDES];
+};
 
 int ow_directions_create(struct ow_directions **ret_directions);
 void ow_directions_free(struct ow_directions *directions);
 
+/* Makes room for a flow's evidence; NULL when out of memory. */
+struct ow_flow_evidence *ow_directions_grow(struct ow_directions *directions, enum ow_side side, uint32_t flow);
+
 /* The evidence on a flow, growing the table if need be; NULL when out of memory. Valid until the next call. */
-struct ow_flow_evidence *ow_directions_flow(struct ow_directions *directions, enum ow_side side, uint32_t flow);
+static inline struct ow_flow_evidence *ow_directions_flow(struct ow_directions *directions, enum ow_side side,
+                                                          uint32_t flow)
+{
+	if (flow < directions->flows[side])
+		return &directions->flow[side][flow];
+	return ow_directions_grow(directions, side, flow);
+}
 
-/* Counts a match. shifted delay_ns = B minus A in the common time base. */
-void ow_flow_evidence_vote(struct ow_flow_evidence *evidence, int64_t delay_ns, uint32_t packets);
+/* Counts a match. delay_ns = B minus A in the common time base. */
+static inline void ow_flow_evidence_vote(struct ow_flow_evidence *evidence, int64_t delay_ns, uint32_t packets)
+{
+	evidence->matched += packets;
+	evidence->votes += ((delay_ns > 0) - (delay_ns < 0)) * (int64_t)packets;
+	evidence->delay_sum_ns += (double)delay_ns * packets;
+}
 
-/* Forgets counts but keeps decided directions, for another pass over the same captures. */
+/* Forgets counts but keeps decided directions, for another pass over the same captures with the same flow numbers. */
 void ow_directions_restart(struct ow_directions *directions);
+/* Forgets everything: flows have other numbers now. */
+void ow_directions_forget(struct ow_directions *directions);
+
+enum ow_direction_rule {
+	OW_BY_VOTES,        /* as described above */
+	OW_MATCHED_FORWARD, /* what matched goes A to B, whatever the signs of the delays; the rest as described above
+	                     */
+	OW_ALL_FORWARD,     /* everything goes A to B: nothing is unclassified */
+};
 
 /*
- * Decides the direction of every flow. keys: the flow tables of both sides. one_direction: all goes A to B.
- * Returns the number of matched packets that were counted for a direction other than the final one (0 = the counts
- * stand, else match again), or a negative errno.
+ * Decides the direction of every flow. keys: the flow tables of both sides. Returns the number of matched packets that
+ * were counted for a direction other than the final one (0 = the counts stand, else match again), or a negative errno.
  */
 int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_flow_table *const keys[OW_SIDES],
-                             bool one_direction);
+                             enum ow_direction_rule rule);
 
 #endif

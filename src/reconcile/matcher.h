@@ -18,7 +18,9 @@
 struct ow_matcher;
 
 struct ow_pair {
-	struct ow_record record[OW_SIDES]; /* with len set to the common piece where it is a train's */
+	/* Valid during the call; with len set to the common piece where it is a train's. */
+	const struct ow_record *record[OW_SIDES];
+	bool alike; /* others just like it could have been meant: its place among the sent packets says nothing */
 };
 
 enum ow_certainty {

@@ -26,7 +26,7 @@ static int64_t bucket_start(unsigned bucket)
 
 static void update(struct ow_plausible *p)
 {
-	uint64_t below = p->samples / 1000, above = p->samples / 1000, sum = 0;
+	uint64_t below = p->samples / 1000, above = below, sum = 0;
 	unsigned low = 0, high = OW_PLAUSIBLE_BUCKETS - 2;
 	while (low < OW_PLAUSIBLE_BUCKETS - 2 && (sum += p->count[low]) <= below)
 		low++;

@@ -16,9 +16,7 @@ static const char *const direction_name[] = {"a_to_b", "b_to_a"};
 
 static char *put_text(char *p, const char *text)
 {
-	size_t length = strlen(text);
-	memcpy(p, text, length);
-	return p + length;
+	return mempcpy(p, text, strlen(text));
 }
 
 static char *put_number(char *p, uint64_t value)

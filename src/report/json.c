@@ -197,8 +197,9 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report)
 	fprintf(out, "{\"level\": \"%s\", \"inner\": %s, \"segments\": %s}", level_name[report->level],
 	        report->inner ? "true" : "false", report->segments ? "true" : "false");
 	put_name(out, 2, "clock", false);
-	fprintf(out, "{\"offset_ns\": %" PRId64 ", \"method\": \"%s\", \"drift_ppb\": %.3f}", report->offset_ns,
-	        clock_name[report->clock], report->drift_ppb);
+	fprintf(out, "{\"offset_ns\": %" PRId64 ", \"drift_ppb\": ", report->offset_ns);
+	ow_report_json_number(out, report->drift_ppb);
+	fprintf(out, ", \"method\": \"%s\"}", clock_name[report->clock]);
 	put_name(out, 2, "window_ns", false);
 	fprintf(out, "%" PRId64, report->window_ns);
 	put_result(out, 2, "a_to_b", &report->direction[OW_A_TO_B], true);

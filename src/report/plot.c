@@ -28,8 +28,12 @@
 #define DIRECTION_PX 500
 /* Points of the curve of the distribution. */
 #define TAIL_POINTS 240
-/* A linear axis hides what is this many times smaller than the greatest delay. */
-#define LOG_FROM 20.
+/* With a tail this many times longer than the median, the axis is logarithmic: a linear one would show only the tail.
+ */
+#define LOG_FROM 15.
+/* Where it begins: at this quantile, or this part of the greatest delay; a few delays of almost 0 are not worth it. */
+#define LOG_QUANTILE 1e-3
+#define LOG_RANGE    1e-4
 /* Where delays vary by less than this part of themselves, the axis shows what is above the smallest. */
 #define RELATIVE_FROM 1e-3
 
@@ -141,21 +145,26 @@ static void choose_unit(struct axis *axis, double size_ns)
 	axis->unit_ns = units[i].ns;
 }
 
-/* For delays from min to max, both less the origin. */
-static struct axis delay_axis(double min_ns, double max_ns, double origin_ns)
+/* For the delays of a track, which are less its origin. */
+static struct axis delay_axis(const struct track *track)
 {
+	struct ow_delay summary;
 	struct axis axis = {0};
-	double range = max_ns - min_ns;
+	ow_delays_summary(track->delays, &summary);
+	double min_ns = (double)summary.min_ns, max_ns = (double)summary.max_ns, range = max_ns - min_ns;
+	double origin_ns = (double)track->origin_ns;
 	if (range < fabs(min_ns + origin_ns) * RELATIVE_FROM)
 		axis.base_ns = min_ns;
 	else
 		axis.base_ns = -origin_ns;
 	min_ns -= axis.base_ns;
 	max_ns -= axis.base_ns;
-	choose_unit(&axis, fmax(fabs(min_ns), fabs(max_ns)));
-	axis.log = min_ns > 0 && max_ns > LOG_FROM * min_ns;
+	double median_ns = summary.quantile_ns[OW_Q50] - axis.base_ns;
+	axis.log = min_ns >= 0 && max_ns > LOG_FROM * median_ns;
+	choose_unit(&axis, axis.log ? median_ns : fmax(fabs(min_ns), fabs(max_ns)));
 	if (axis.log) {
-		axis.low = min_ns / 1.3;
+		double low_ns = ow_delays_quantile(track->delays, LOG_QUANTILE) - axis.base_ns;
+		axis.low = fmax(low_ns, max_ns * LOG_RANGE) / 1.3;
 		axis.high = max_ns * 1.3;
 	} else {
 		double room = range > 0 ? 0.06 * range : fmax(1, 0.1 * fabs(max_ns));
@@ -167,9 +176,11 @@ static struct axis delay_axis(double min_ns, double max_ns, double origin_ns)
 	return axis;
 }
 
+/* On a logarithmic axis what is below it is drawn at its foot. */
 static double scaled(const struct axis *axis, double ns)
 {
-	return (ns - axis->base_ns) / axis->unit_ns;
+	double value = (ns - axis->base_ns) / axis->unit_ns;
+	return axis->log && value < axis->low ? axis->low : value;
 }
 
 /* What the panels of one direction share. */
@@ -237,10 +248,10 @@ static void put_delay_axis(FILE *out, const struct axis *axis)
 	}
 	fputs("set logscale y; set format y '%g'; set ytics " TICS " (", out);
 	bool many = axis->high / axis->low > 2e3, first = true;
-	for (double decade = pow(10, floor(log10(axis->low))); decade <= axis->high; decade *= 10) {
+	for (int exponent = (int)floor(log10(axis->low)); exponent <= (int)log10(axis->high) + 1; exponent++) {
 		for (int i = 0; i < 3; i++) {
 			static const double step[] = {1, 2, 5};
-			double at = decade * step[i];
+			double at = pow(10, exponent) * step[i];
 			if (at < axis->low || at > axis->high || (many && i > 0))
 				continue;
 			fprintf(out, "%s%.9g", first ? "" : ", ", at);
@@ -331,9 +342,8 @@ static void put_tail_panel(FILE *out, const struct panel *panel)
 		fputs("'50' 2, ", out);
 	fputs("'90' 10", out);
 	char label[32] = "99";
-	double mark = 100;
-	for (int nines = 2; nines <= 9 && mark <= samples; nines++, mark *= 10) {
-		fprintf(out, ", '%s' %.9g", samples >= 1e6 && nines % 2 ? "" : label, mark);
+	for (int nines = 2; nines <= 9 && pow(10, nines) <= samples; nines++) {
+		fprintf(out, ", '%s' %.9g", samples >= 1e6 && nines % 2 ? "" : label, pow(10, nines));
 		size_t length = strlen(label);
 		snprintf(label + length, sizeof label - length, nines == 2 ? ".9" : "9");
 	}
@@ -361,9 +371,7 @@ static void put_title(FILE *out, int d, double at, const struct ow_result *resul
 
 static void put_panels(FILE *out, struct panel *panel)
 {
-	struct ow_delay summary;
-	ow_delays_summary(panel->track->delays, &summary);
-	panel->delay = delay_axis((double)summary.min_ns, (double)summary.max_ns, (double)panel->track->origin_ns);
+	panel->delay = delay_axis(panel->track);
 	panel->start_ns = panel->bin[0].start_ns;
 	double span_ns = (double)(panel->bin[panel->bins - 1].end_ns - panel->start_ns);
 	choose_unit(&panel->time, span_ns);

@@ -147,20 +147,43 @@ static void put_identity(const struct style *style, const struct ow_match_report
 	put_wrapped(style, "", "identity", text, 11);
 }
 
+/* Nothing rounded away: whoever reads it may give it to --offset. */
+static void exact_duration(int64_t ns, char text[OW_DURATION_TEXT])
+{
+	uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+	unsigned digits = size >= 1000000000 ? 9 : size >= 1000000 ? 6 : size >= 1000 ? 3 : 0;
+	const char *unit = digits == 9 ? "s" : digits == 6 ? "ms" : digits == 3 ? "us" : "ns";
+	uint64_t tick = digits == 9 ? 1000000000 : digits == 6 ? 1000000 : digits == 3 ? 1000 : 1;
+	uint64_t rest = size % tick;
+	for (; rest && rest % 10 == 0; rest /= 10)
+		digits--;
+	if (rest)
+		snprintf(text, OW_DURATION_TEXT, "%" PRIu64 ".%0*" PRIu64 " %s", size / tick, (int)digits, rest, unit);
+	else
+		snprintf(text, OW_DURATION_TEXT, "%" PRIu64 " %s", size / tick, unit);
+}
+
 static void put_clock(const struct style *style, const struct ow_match_report *report)
 {
-	char text[200], offset[OW_DURATION_TEXT];
-	ow_duration_text(fabs((double)report->offset_ns), offset);
-	const char *sense = report->offset_ns < 0 ? "earlier" : "later";
+	static const char *const how[] = {
+		"both trusted as they are",
+		"as given",
+		"estimated from both directions",
+		"so that the minimum delay is 0: only variation counts",
+	};
+	char text[300], offset[OW_DURATION_TEXT], drift[60] = "";
+	bool both = report->has_direction[OW_A_TO_B] && report->has_direction[OW_B_TO_A];
+	exact_duration(report->offset_ns, offset);
+	if (report->drift_ppb != 0)
+		snprintf(drift, sizeof drift, ", its drift of %.4g ppm removed", report->drift_ppb / 1000);
 	if (report->clock == OW_CLOCK_NONE)
-		snprintf(text, sizeof text, "both trusted as they are");
-	else if (report->clock == OW_CLOCK_GIVEN)
-		snprintf(text, sizeof text, "B set %s %s, as given", offset, sense);
-	else if (report->has_direction[OW_A_TO_B] && report->has_direction[OW_B_TO_A])
-		snprintf(text, sizeof text, "B set %s %s, estimated from both directions", offset, sense);
+		snprintf(text, sizeof text, "%s", how[0]);
 	else
-		snprintf(text, sizeof text, "B set %s %s, so that the minimum delay is 0: only variation counts",
-		         offset, sense);
+		snprintf(text, sizeof text, "B set %s %s%s, %s", offset, report->offset_ns < 0 ? "earlier" : "later",
+		         drift,
+		         how[report->clock == OW_CLOCK_GIVEN ? 1
+		             : both                          ? 2
+		                                             : 3]);
 	put_wrapped(style, "", "clocks", text, 11);
 	ow_duration_text((double)report->window_ns, offset);
 	snprintf(text, sizeof text, "%s, then a packet counts as lost", offset);

@@ -7,13 +7,15 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Client addresses are 24 bits of 10.0.0.0/8; 4 M flows need 400 MB. */
 #define FLOWS_MAX (1u << 22)
 /* The times of sending that the model looks ahead. */
-#define TUPLE_MAX      1000000
-#define MTU_MIN        576
-#define SUPERFRAME_MAX 262144
+#define TUPLE_MAX         1000000
+#define BASE_DELAY_MAX_NS (86400 * OW_NS_PER_S)
+#define MTU_MIN           576
+#define SUPERFRAME_MAX    262144
 
 static bool is_share(double x)
 {
@@ -69,8 +71,8 @@ static int check_path(const struct ow_sim_options *o, struct ow_error *err)
 	bool tuple = o->tuple[0] || o->tuple[1] || o->tuple[2] || o->tuple[3];
 	if (o->delay.paths < 1 || o->delay.paths > OW_SIM_PATHS)
 		return ow_error_set(err, EINVAL, "--delay: %u paths, not 1 .. %d", o->delay.paths, OW_SIM_PATHS);
-	if (o->base_delay_ns < 0)
-		return ow_error_set(err, EINVAL, "--base-delay must not be negative");
+	if (o->base_delay_ns < 0 || o->base_delay_ns > BASE_DELAY_MAX_NS)
+		return ow_error_set(err, EINVAL, "--base-delay is not in 0 .. 1 day");
 	if (o->dscp < -1 || o->dscp > 63)
 		return ow_error_set(err, EINVAL, "--dscp: %d is not in 0 .. 63", o->dscp);
 	if (fabs(o->drift_ppb) > 1e6)
@@ -89,16 +91,34 @@ static int check_path(const struct ow_sim_options *o, struct ow_error *err)
 	return 0;
 }
 
+/* Everything about generated packets is contradicted by a file that gives them. */
+static bool generates(const struct ow_sim_options *o)
+{
+	struct ow_sim_options usual;
+	ow_sim_defaults(&usual);
+	return o->identical > 0 || o->retransmissions > 0 || o->fragments > 0 || o->ipv6 > 0 ||
+	       o->ipv6_extensions > 0 || o->rate_pps != usual.rate_pps || o->constant_rate || o->flows != usual.flows ||
+	       o->flow_skew != usual.flow_skew || o->tcp != usual.tcp || o->size.kind != usual.size.kind;
+}
+
 static int check_replay(const struct ow_sim_options *o, struct ow_error *err)
 {
 	if (o->side[OW_SIDE_A].superframes || o->side[OW_SIDE_B].superframes)
 		return ow_error_set(err, EINVAL,
 		                    "--traffic and --superframes do not go together: its frames are what they are");
-	if (o->identical > 0 || o->retransmissions > 0 || o->fragments > 0 || o->ipv6 > 0 || o->ipv6_extensions > 0)
-		return ow_error_set(err, EINVAL,
-		                    "--traffic gives the packets: no --identical, --retransmissions, --fragments, "
-		                    "--ipv6 or --ipv6-extensions");
+	if (generates(o))
+		return ow_error_set(
+			err, EINVAL,
+			"--traffic gives packets and times: no --rate, --arrivals, --size, --flows, --flow-skew, "
+			"--tcp, --ipv6, --ipv6-extensions, --fragments, --identical or --retransmissions");
 	return 0;
+}
+
+/* Resolutions that hold every nanosecond: the truth has no rounding of its own to imitate. */
+static bool is_fine(int tsresol)
+{
+	int n = tsresol & 0x7f;
+	return tsresol & 0x80 ? n >= 30 && n <= 34 : n >= 9 && n <= 12;
 }
 
 static int check_side(const struct ow_sim_side *side, const char *name, struct ow_error *err)
@@ -108,10 +128,24 @@ static int check_side(const struct ow_sim_side *side, const char *name, struct o
 	if (side->skip_ns < 0 || side->early_ns < 0)
 		return ow_error_set(err, EINVAL, "--%s-%s must not be negative", name,
 		                    side->skip_ns < 0 ? "skip" : "early");
-	if (side->format == OW_FILE_PCAP && (side->interfaces > 1 || side->tsoffset_s))
-		return ow_error_set(err, EINVAL, "--%s-interfaces and --%s-tsoffset need --%s-format pcapng", name,
-		                    name, name);
+	if (side->format == OW_FILE_PCAP && (side->interfaces > 1 || side->tsoffset_s || side->tsresol))
+		return ow_error_set(err, EINVAL,
+		                    "--%s-interfaces, --%s-tsoffset and --%s-tsresol need --%s-format pcapng", name,
+		                    name, name, name);
+	if (side->tsresol && (side->microseconds || !is_fine(side->tsresol)))
+		return ow_error_set(err, EINVAL, "--%s-tsresol is for nanoseconds or finer: 9 .. 12 or 2^-30 .. 2^-34",
+		                    name);
 	return ow_view_check(side, name, err);
+}
+
+/* By name, or because both exist already under different names. */
+static bool same_file(const char *x, const char *y)
+{
+	struct stat sx, sy;
+	if (strcmp(x, y) == 0)
+		return true;
+	return stat(x, &sx) == 0 && stat(y, &sy) == 0 && S_ISREG(sx.st_mode) && sx.st_dev == sy.st_dev &&
+	       sx.st_ino == sy.st_ino;
 }
 
 int ow_sim_check(const struct ow_sim_options *options, struct ow_error *err)
@@ -127,7 +161,11 @@ int ow_sim_check(const struct ow_sim_options *options, struct ow_error *err)
 		r = check_side(&options->side[OW_SIDE_A], "a", err);
 	if (r >= 0)
 		r = check_side(&options->side[OW_SIDE_B], "b", err);
-	if (r >= 0 && strcmp(options->side[OW_SIDE_A].path, options->side[OW_SIDE_B].path) == 0)
+	if (r >= 0 && same_file(options->side[OW_SIDE_A].path, options->side[OW_SIDE_B].path))
 		r = ow_error_set(err, EINVAL, "-a and -b are the same file");
+	for (int i = 0; r >= 0 && options->traffic && i < OW_SIDES; i++) {
+		if (same_file(options->traffic, options->side[i].path))
+			r = ow_error_set(err, EINVAL, "-%c would overwrite the file of --traffic", "ab"[i]);
+	}
 	return r;
 }

@@ -47,7 +47,7 @@ static int duration(const char *text, double *ret_ns, struct ow_error *err)
 }
 
 /* "10G", "1.5Mbit", "9600": bits (or bytes) with a decimal prefix. */
-static int scaled(const char *text, double max, double *ret_value, struct ow_error *err)
+static int scaled(const char *text, double min, double max, double *ret_value, struct ow_error *err)
 {
 	static const char prefix[] = "kMGT";
 	char *end;
@@ -61,11 +61,14 @@ static int scaled(const char *text, double max, double *ret_value, struct ow_err
 	}
 	if (*end && strcmp(end, "bit") != 0 && strcmp(end, "bps") != 0 && strcmp(end, "B") != 0)
 		return ow_error_set(err, EINVAL, "'%.40s' is not a quantity (examples: 10G, 100M, 64k)", text);
-	if (value < 1 || value > max)
-		return ow_error_set(err, EINVAL, "'%.40s' is not in 1 .. %g", text, max);
+	if (value < min || value > max)
+		return ow_error_set(err, EINVAL, "'%.40s' is not in %g .. %g", text, min, max);
 	*ret_value = value;
 	return 0;
 }
+
+/* The slowest link: the largest packet takes nine minutes. */
+#define RATE_MIN 1000
 
 /* What the two parameters of each model are: t a time, n a positive number, r a rate, b a size that may be absent. */
 static const struct kind {
@@ -85,7 +88,7 @@ static int parameter(char type, const char *text, double *ret_value, struct ow_e
 	case 'n':
 		return number(text, 0.01, 1000, ret_value, err);
 	default:
-		return scaled(text, 1e13, ret_value, err);
+		return scaled(text, type == 'r' ? RATE_MIN : 1, 1e13, ret_value, err);
 	}
 }
 
@@ -169,7 +172,22 @@ int ow_sim_delay_parse(const char *text, struct ow_sim_delay *ret_delay, struct 
 	return r;
 }
 
-/* 0.01, episodes:0.01,100 */
+/* 0.01 or 1% */
+static int share(const char *text, double *ret_share, struct ow_error *err)
+{
+	char *end;
+	double x = strtod(text, &end);
+	if (end != text && strcmp(end, "%") == 0) {
+		x /= 100;
+		end++;
+	}
+	if (end == text || *end || !(x >= 0 && x <= 1))
+		return ow_error_set(err, EINVAL, "'%.40s' is not a share (examples: 0.01, 1%%)", text);
+	*ret_share = x;
+	return 0;
+}
+
+/* 0.01, 1%, episodes:0.01,100 */
 int ow_sim_loss_parse(const char *text, struct ow_sim_loss *ret_loss, struct ow_error *err)
 {
 	struct ow_sim_loss loss = {0};
@@ -185,7 +203,7 @@ int ow_sim_loss_parse(const char *text, struct ow_sim_loss *ret_loss, struct ow_
 	} else {
 		take(text, '\0', piece);
 	}
-	r = number(piece, 0, 1, &loss.ratio, err);
+	r = share(piece, &loss.ratio, err);
 	if (r >= 0)
 		*ret_loss = loss;
 	return r;

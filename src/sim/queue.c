@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FIFO with tail drop, and RED. Times are picoseconds (106 days) with an exact remainder: no rounding adds up. */
+/* FIFO with tail drop, and RED. Times are picoseconds with an exact remainder: no rounding adds up. */
 #include "sim/queue.h"
 
 #include <math.h>
@@ -8,6 +8,9 @@
 
 void ow_queue_init_fifo(struct ow_queue *queue, double rate_bps, double limit_bytes)
 {
+	double most = OW_QUEUE_MAX_S * rate_bps / 8;
+	if (limit_bytes <= 0 || limit_bytes > most)
+		limit_bytes = most;
 	*queue = (struct ow_queue){.rate_bps = (uint64_t)rate_bps, .limit_bytes = limit_bytes, .count = -1};
 }
 
@@ -17,13 +20,13 @@ void ow_queue_init_red(struct ow_queue *queue, double rate_bps)
 	queue->red = true;
 }
 
-static double age_idle(const struct ow_queue *queue, int64_t idle_ps)
+static double age_idle(const struct ow_queue *queue, double idle_ps)
 {
 	double typical_ps = OW_RED_IDLE_BYTES * 8e12 / (double)queue->rate_bps;
-	return queue->average_bytes * pow(1 - OW_RED_WEIGHT, (double)idle_ps / typical_ps);
+	return queue->average_bytes * pow(1 - OW_RED_WEIGHT, idle_ps / typical_ps);
 }
 
-static bool red_drops(struct ow_queue *queue, double backlog_bytes, int64_t idle_ps, struct ow_random *random)
+static bool red_drops(struct ow_queue *queue, double backlog_bytes, double idle_ps, struct ow_random *random)
 {
 	if (backlog_bytes > 0)
 		queue->average_bytes += OW_RED_WEIGHT * (backlog_bytes - queue->average_bytes);
@@ -50,11 +53,11 @@ static bool red_drops(struct ow_queue *queue, double backlog_bytes, int64_t idle
 
 int64_t ow_queue_pass(struct ow_queue *queue, int64_t now_ns, uint32_t len, struct ow_random *random)
 {
-	int64_t now_ps = now_ns * 1000, waiting_ps = queue->free_ps - now_ps;
+	__int128 now_ps = (__int128)now_ns * 1000, waiting_ps = queue->free_ps - now_ps;
 	double backlog_bytes = waiting_ps > 0 ? (double)waiting_ps * (double)queue->rate_bps / 8e12 : 0;
-	if (queue->red && red_drops(queue, backlog_bytes, waiting_ps < 0 ? -waiting_ps : 0, random))
+	if (queue->red && red_drops(queue, backlog_bytes, waiting_ps < 0 ? (double)-waiting_ps : 0, random))
 		return -1;
-	if (queue->limit_bytes > 0 && backlog_bytes + len > queue->limit_bytes) {
+	if (backlog_bytes + len > queue->limit_bytes) {
 		queue->count = 0;
 		return -1;
 	}
@@ -63,7 +66,7 @@ int64_t ow_queue_pass(struct ow_queue *queue, int64_t now_ns, uint32_t len, stru
 		queue->remainder = 0;
 	}
 	unsigned __int128 work = (unsigned __int128)len * 8 * PS_PER_S + queue->remainder;
-	queue->free_ps += (int64_t)(work / queue->rate_bps);
+	queue->free_ps += (__int128)(work / queue->rate_bps);
 	queue->remainder = (uint64_t)(work % queue->rate_bps);
-	return (queue->free_ps - now_ps + 500) / 1000;
+	return (int64_t)((queue->free_ps - now_ps + 500) / 1000);
 }

@@ -19,10 +19,13 @@
 #define OW_RED_MAX_P      (1.0 / 50) /* max_p */
 #define OW_RED_IDLE_BYTES 500        /* typical packet whose transmission time ages the average while idle */
 
+/* A queue without a limit holds this many seconds at line rate: nobody waits longer than a day. */
+#define OW_QUEUE_MAX_S 86400.0
+
 struct ow_queue {
 	uint64_t rate_bps;
-	double limit_bytes; /* 0 = unlimited */
-	int64_t free_ps;    /* when the link will have sent all, ps after the start */
+	double limit_bytes; /* at most OW_QUEUE_MAX_S at line rate */
+	__int128 free_ps;   /* when the link will have sent all, ps after the start */
 	uint64_t remainder; /* and this / rate_bps of a ps more */
 	/* RED only */
 	bool red;
@@ -30,6 +33,7 @@ struct ow_queue {
 	int64_t count; /* packets since the last drop; -1 = the average is below min_th */
 };
 
+/* limit_bytes 0 = no limit of its own. */
 void ow_queue_init_fifo(struct ow_queue *queue, double rate_bps, double limit_bytes);
 void ow_queue_init_red(struct ow_queue *queue, double rate_bps);
 

@@ -2,6 +2,7 @@
 /* Traffic from a capture file. */
 #include "sim/replay.h"
 #include "base/hash.h"
+#include "base/time.h"
 #include "capture/reader.h"
 #include "packet/flow.h"
 #include "packet/packet.h"
@@ -12,6 +13,9 @@
 #include <string.h>
 
 #define BATCH 256
+
+/* 2^32 s, what a pcap file can hold; delays and clock errors are added to it. */
+#define LATEST_NS ((INT64_C(1) << 32) * OW_NS_PER_S)
 
 struct ow_replay {
 	const struct ow_sim_options *options;
@@ -177,6 +181,8 @@ int ow_replay_scan(const char *path, struct ow_replay_info *ret_info, struct ow_
 		}
 	}
 	ow_reader_close(reader);
+	if (r == 0 && (info.first_ns < 0 || info.last_ns > LATEST_NS))
+		r = ow_error_set(err, EINVAL, "--traffic %s: times before 1970 or after 2106", path);
 	if (r == 0 && !info.packets)
 		r = ow_error_set(err, EINVAL, "--traffic %s: no packets", path);
 	if (r >= 0)

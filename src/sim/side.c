@@ -63,6 +63,7 @@ int ow_point_side_create(const struct ow_sim_options *options, enum ow_side numb
 		.big_endian = chosen->big_endian,
 		.gzip = chosen->gzip,
 		.tsoffset_s = chosen->tsoffset_s,
+		.tsresol = chosen->tsresol,
 		.interfaces = chosen->interfaces,
 	};
 	int r = ow_writer_open(chosen->path, &file, &side->writer, err);
@@ -186,7 +187,8 @@ static void close_open(struct ow_point_side *side, unsigned i)
 {
 	side->open[i]->open = false;
 	side->opens--;
-	memmove(&side->open[i], &side->open[i + 1], (side->opens - i) * sizeof *side->open);
+	for (; i < side->opens; i++)
+		side->open[i] = side->open[i + 1];
 }
 
 /* Writes from the front of the list up to a superframe that may still grow. */
@@ -301,18 +303,14 @@ int ow_point_side_expect(struct ow_point_side *side, struct ow_wire *wire, struc
 /* The record waits in the list while GRO holds back earlier ones; the packets themselves go on. */
 static int queue_sent(struct ow_point_side *side, const struct ow_wire *wire, struct ow_error *err)
 {
-	struct ow_wire *first = NULL, *last = NULL;
-	for (; wire; wire = wire->more) {
-		struct ow_wire *clone = ow_wire_clone(side->pool, wire);
-		if (!clone)
-			return ow_error_set(err, ENOMEM, "out of memory");
-		clone->more = NULL;
-		if (last)
-			last->more = clone;
-		else
-			first = clone;
-		last = clone;
+	struct ow_wire *first = ow_wire_clone(side->pool, wire), *last = first;
+	while (last && last->more) {
+		/* A clone leads to what its original leads to; that is replaced by a clone in turn. */
+		last->more = ow_wire_clone(side->pool, last->more);
+		last = last->more;
 	}
+	if (!last)
+		return ow_error_set(err, ENOMEM, "out of memory");
 	first->received = false;
 	list_append(side, first);
 	return 0;

@@ -97,6 +97,7 @@ struct ow_sim_side {
 	uint32_t snaplen;    /* 0 = whole frames */
 	unsigned interfaces; /* pcapng: interface blocks, frames go round robin; 0 = 1 */
 	int64_t tsoffset_s;  /* pcapng: if_tsoffset */
+	int tsresol;         /* pcapng: if_tsresol byte, 9 .. 12 or 0x80 | 30 .. 34; 0 = as `microseconds` says */
 };
 
 struct ow_sim_options {
@@ -140,10 +141,6 @@ struct ow_sim_options {
 	/* Called now and then with the share done, 0..1; NULL = not wanted. */
 	void (*on_progress)(void *arg, double done);
 	void *arg;
-};
-
-struct ow_sim_boundary {
-	int64_t a_ns, b_ns; /* where the interval begins at A, and at B (true time) */
 };
 
 struct ow_sim_truth {

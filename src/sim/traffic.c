@@ -163,7 +163,8 @@ static struct ow_wire *make_udp(struct ow_traffic *traffic, uint32_t number, int
 	flow_ends(flow, number, direction, &ends);
 	begin_content(traffic, flow, direction, &content);
 	uint32_t headers = ow_build_udp_headers(flow->v6, content.extensions);
-	content.payload_len = size > headers ? size - headers : 0;
+	/* Room for the marker, or datagrams without an IP id would be alike. */
+	content.payload_len = size > headers + 8 ? size - headers : 8;
 	content.pool = slice(traffic);
 	struct ow_wire *wire = new_packet(traffic, number, direction, traffic->next_ns);
 	if (wire)
@@ -245,44 +246,53 @@ static struct ow_wire *make_tcp(struct ow_traffic *traffic, uint32_t number, int
 	return wire;
 }
 
+/* One segment of a train, sent at_ns; the content is that of the segment before, or as it began. */
+static struct ow_wire *make_segment(struct ow_traffic *traffic, uint32_t number, int direction,
+                                    struct ow_content *content, uint32_t len, bool end, int64_t at_ns)
+{
+	struct flow *flow = &traffic->flows[number];
+	struct ow_ends ends;
+	flow_ends(flow, number, direction, &ends);
+	content->marker = traffic->made + 1;
+	send_data(traffic, flow, direction, content, len);
+	content->push = end;
+	struct ow_wire *wire = new_packet(traffic, number, direction, at_ns);
+	if (!wire)
+		return NULL;
+	ow_build_tcp(wire, &ends, content);
+	wire->data = true;
+	wire->train_end = end;
+	return wire;
+}
+
 /* A burst of full segments, as a host with segmentation offload sends them; returns the first. */
 static struct ow_wire *make_train(struct ow_traffic *traffic, uint32_t number, int direction)
 {
 	const struct ow_sim_options *options = traffic->options;
 	struct flow *flow = &traffic->flows[number];
-	struct ow_ends ends;
 	struct ow_content content;
-	flow_ends(flow, number, direction, &ends);
 	begin_content(traffic, flow, direction, &content);
 	content.extensions = false;
 	uint32_t headers = ow_build_tcp_headers(flow->v6, false), mss = options->mtu - headers;
 	uint64_t most = (options->superframe_bytes - headers) / mss, left = options->packets - traffic->made;
-	uint32_t segments = 1 + (uint32_t)ow_random_below(&traffic->random, most < left ? most : left);
-	struct ow_wire *first = NULL, *last = NULL;
-	for (uint32_t i = 0; i < segments; i++) {
-		uint32_t len = i + 1 < segments ? mss : 8 + (uint32_t)ow_random_below(&traffic->random, mss - 7);
-		send_data(traffic, flow, direction, &content, len);
-		content.push = i + 1 == segments;
+	uint32_t more = (uint32_t)ow_random_below(&traffic->random, most < left ? most : left);
+	uint32_t rest = 8 + (uint32_t)ow_random_below(&traffic->random, mss - 7);
+	int64_t at_ns = traffic->next_ns;
+	struct ow_wire *first = make_segment(traffic, number, direction, &content, more ? mss : rest, !more, at_ns);
+	if (!first)
+		return NULL;
+	first->segments = (uint16_t)(1 + more);
+	first->last = first;
+	while (more-- > 0) {
+		content.ip_id = flow->ip_id[direction]++;
+		at_ns += BACK_TO_BACK_NS;
 		struct ow_wire *wire =
-			new_packet(traffic, number, direction, traffic->next_ns + (int64_t)i * BACK_TO_BACK_NS);
-		if (!wire)
+			make_segment(traffic, number, direction, &content, more ? mss : rest, !more, at_ns);
+		if (!wire || ow_wire_heap_push(&traffic->later, wire) < 0)
 			return NULL;
-		ow_build_tcp(wire, &ends, &content);
-		wire->data = true;
-		wire->train_end = content.push;
-		if (last)
-			last->more = wire;
-		else
-			first = wire;
-		last = wire;
-		if (i > 0 && ow_wire_heap_push(&traffic->later, wire) < 0)
-			return NULL;
-		content.marker++;
-		if (i + 1 < segments)
-			content.ip_id = flow->ip_id[direction]++;
+		first->last->more = wire;
+		first->last = wire;
 	}
-	first->segments = (uint16_t)segments;
-	first->last = last;
 	return first;
 }
 

@@ -12,8 +12,9 @@ static void parses_units(void **state)
 		const char *text;
 		int64_t ns;
 	} good[] = {
-		{"1s", 1000000000}, {"250ms", 250000000}, {"-37s", -37000000000}, {"1.5us", 1500}, {"10 ns", 10},
-		{"2d", 172800000000000}, {"0", 0}, {"5min", 300000000000}, {"3h", 10800000000000},
+		{"1s", 1000000000}, {"250ms", 250000000},   {"-37s", -37000000000},
+		{"1.5us", 1500},    {"10 ns", 10},          {"2d", 172800000000000},
+		{"0", 0},           {"5min", 300000000000}, {"3h", 10800000000000},
 	};
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		int64_t ns = -1;
@@ -25,7 +26,8 @@ static void parses_units(void **state)
 static void refuses_nonsense(void **state)
 {
 	(void)state;
-	static const char *const bad[] = {"", "s", "1", "1 parsec", "nan", "inf", "1e300s", "5 s x", "0x", "200000000d"};
+	static const char *const bad[] = {"",    "s",      "1",     "1 parsec", "nan",
+	                                  "inf", "1e300s", "5 s x", "0x",       "200000000d"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		int64_t ns = 42;
 		struct ow_error err = {""};
@@ -42,8 +44,9 @@ static void prints_what_people_read(void **state)
 		double ns;
 		const char *text;
 	} cases[] = {
-		{0, "0 ns"}, {950, "950 ns"}, {4410, "4.410 us"}, {-37e9, "-37 s"}, {1234567, "1.235 ms"},
-		{999.99, "1.000 us"}, {12345, "12.35 us"}, {123456, "123.5 us"}, {4546.3, "4.546 us"}, {0.25, "0.250 ns"},
+		{0, "0 ns"},           {950, "950 ns"},      {4410, "4.410 us"},  {-37e9, "-37 s"},
+		{1234567, "1.235 ms"}, {999.99, "1.000 us"}, {12345, "12.35 us"}, {123456, "123.5 us"},
+		{4546.3, "4.546 us"},  {0.25, "0.250 ns"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char text[OW_DURATION_TEXT];

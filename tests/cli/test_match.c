@@ -30,7 +30,7 @@ static int run(const char *command)
 {
 	char line[2000];
 	snprintf(line, sizeof line, "(%s) >out 2>err", command);
-	int status = system(line);
+	int status = system(line); /* NOLINT(cert-env33-c): commands as people type them */
 	slurp("out", out, sizeof out);
 	slurp("err", err, sizeof err);
 	assert_true(WIFEXITED(status));
@@ -264,9 +264,10 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	char command[100];
-	snprintf(command, sizeof command, "rm -rf %s", folder);
-	return chdir("/") == 0 ? system(command) : -1;
+	run("rm -rf *");
+	unlink("out");
+	unlink("err");
+	return chdir("/") == 0 ? rmdir(folder) : -1;
 }
 
 int main(void)

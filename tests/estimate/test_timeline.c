@@ -70,8 +70,8 @@ static void check_bins(const struct ow_timeline_bin *bin, size_t bins, const str
 		if (!samples)
 			continue;
 		qsort(delay, samples, sizeof *delay, by_value);
-		double median = (double)delay[(samples + 1) / 2 - 1],
-		       p99 = (double)delay[(size_t)ceil(0.99 * (double)samples) - 1];
+		size_t half = (samples + 1) / 2, most = (size_t)ceil(0.99 * (double)samples);
+		double median = (double)delay[half - 1], p99 = (double)delay[most - 1];
 		assert_int_equal(bin[b].min_ns, delay[0]);
 		assert_int_equal(bin[b].max_ns, delay[samples - 1]);
 		assert_true(fabs(bin[b].median_ns - median) <= fabs(median) / 512);

@@ -133,26 +133,41 @@ static void numbers_in_order_of_appearance(void **state)
 	ow_flow_table_free(NULL);
 }
 
-static void overflow_shares_a_number(void **state)
+/* Over the cap flows are told apart by their networks, and when these are too many, not at all. */
+static void networks_share_a_number_over_the_cap(void **state)
 {
 	(void)state;
 	struct ow_flow_table *table;
 	struct ow_flow_key key;
+	const uint32_t fine = OW_FLOWS_MAX - OW_FLOWS_COARSE;
 	assert_int_equal(ow_flow_table_create(3, &table), 0);
-	for (uint32_t i = 0; i < OW_FLOWS_MAX - 1; i++) {
+	for (uint32_t i = 0; i < fine; i++) {
 		key = key_number(i);
 		assert_int_equal(ow_flow_table_number(table, &key), i);
 	}
-	assert_int_equal(ow_flow_table_count(table), OW_FLOWS_MAX - 1);
-	for (uint32_t i = OW_FLOWS_MAX; i < OW_FLOWS_MAX + 10; i++) {
-		key = key_number(i);
-		assert_int_equal(ow_flow_table_number(table, &key), OW_FLOWS_MAX - 1);
+	assert_int_equal(ow_flow_table_count(table), fine);
+	assert_false(ow_flow_table_is_coarse(table));
+	for (uint32_t i = 0; i < OW_FLOWS_COARSE + 10; i++) {
+		uint32_t number = i < OW_FLOWS_COARSE - 1 ? fine + i : OW_FLOWS_MAX - 1;
+		for (uint32_t host = 1; host < 4; host++) {
+			key = (struct ow_flow_key){.version = 4, .proto = 6, .sport = (uint16_t)host, .dport = 80};
+			ow_store_be32(key.src, 10u << 24 | host);
+			ow_store_be32(key.dst, (i + 1) << 16 | host);
+			if (i >= OW_FLOWS_COARSE - 1)
+				key.src[1] = (uint8_t)(i - OW_FLOWS_COARSE + 2); /* 2^16 networks are not enough */
+			assert_int_equal(ow_flow_table_number(table, &key), number);
+		}
 	}
+	assert_true(ow_flow_table_is_coarse(table));
 	assert_int_equal(ow_flow_table_count(table), OW_FLOWS_MAX);
 	key = key_number(5);
 	assert_int_equal(ow_flow_table_number(table, &key), 5);
+	assert_int_equal(ow_flow_table_key(table, fine)->src[0], 10);
+	assert_int_equal(ow_flow_table_key(table, fine)->dport, 0);
 	const struct ow_flow_key none = {0};
 	assert_memory_equal(ow_flow_table_key(table, OW_FLOWS_MAX - 1), &none, sizeof none);
+	ow_flow_table_reset(table);
+	assert_false(ow_flow_table_is_coarse(table));
 	ow_flow_table_free(table);
 }
 
@@ -163,7 +178,7 @@ int main(void)
 		cmocka_unit_test(keys_of_frames),
 		cmocka_unit_test(longest_text),
 		cmocka_unit_test(numbers_in_order_of_appearance),
-		cmocka_unit_test(overflow_shares_a_number),
+		cmocka_unit_test(networks_share_a_number_over_the_cap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -549,7 +549,10 @@ static void bad_ip_headers(void **state)
 	b = good;
 	ow_store_be16(b.data + 16, 1400); /* longer than the wire: as if cut */
 	assert_int_equal(decode(&b, 1, b.len, false, &p), OW_DECODE_IP);
-	assert_true(p.truncated && p.ip_len == 1400 && p.end == b.data + b.len);
+	assert_true(p.truncated && p.overlong && p.ip_len == 1400 && p.end == b.data + b.len);
+	b = good;
+	assert_int_equal(decode(&b, 1, b.len - 5, false, &p), OW_DECODE_IP);
+	assert_true(p.truncated && !p.overlong);
 	b = good;
 	b.data[14] = 0x4f; /* options over the end */
 	assert_int_equal(decode(&b, 1, b.len, false, &p), OW_DECODE_SHORT);

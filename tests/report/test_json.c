@@ -55,6 +55,7 @@ static void names_of_the_design(void **state)
 	assert_int_equal(offset, INT64_C(-37000000000));
 	assert_string_equal(method, "estimated");
 	assert_int_equal(integer(root, "window_ns"), 1000000000);
+	assert_int_equal(integer(json_object_get(root, "clock"), "drift_ppb"), 0);
 
 	assert_int_equal(integer(a_to_b, "sent"), 1000000);
 	assert_int_equal(integer(a_to_b, "received"), 998915);

@@ -173,6 +173,27 @@ static void colour_only_adds(void **state)
 	free(text);
 }
 
+static void clock_drift(void **state)
+{
+	(void)state;
+	struct ow_match_report report = sample_report();
+	report.drift_ppb = -5020;
+	char *text = render(&report, 100, false);
+	assert_non_null(strstr(text,
+	                       "clocks     B set 37 s earlier, its drift of -5.02 ppm removed, estimated from both "
+	                       "directions\n"));
+	free(text);
+	report.clock = OW_CLOCK_GIVEN;
+	report.drift_ppb = 0;
+	text = render(&report, 100, false);
+	assert_non_null(strstr(text, "clocks     B set 37 s earlier, as given\n"));
+	free(text);
+	report.clock = OW_CLOCK_NONE;
+	text = render(&report, 100, false);
+	assert_non_null(strstr(text, "clocks     both trusted as they are\n"));
+	free(text);
+}
+
 /* What is zero or missing keeps quiet. */
 static void plain_result(void **state)
 {
@@ -194,7 +215,7 @@ static void plain_result(void **state)
 	                          "   0 packets  0 ns  - pps  RAW     1 us resolution\n"
 	                          "\n"
 	                          "identity   nat: as ip, without addresses and ports; inside tunnels\n"
-	                          "clocks     B set 1.500 us later, so that the minimum delay is 0: only variation\n"
+	                          "clocks     B set 1.5 us later, so that the minimum delay is 0: only variation\n"
 	                          "           counts\n"
 	                          "waiting    250 ms, then a packet counts as lost\n"
 	                          "\n"
@@ -215,6 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden),
 		cmocka_unit_test(colour_only_adds),
+		cmocka_unit_test(clock_drift),
 		cmocka_unit_test(plain_result),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,8 +66,8 @@ static void weibull(void **state)
 		const int64_t *x = draw(&model, 100 + i);
 		double mean = scale * tgamma(1 + 1 / k), variance = scale * scale * tgamma(1 + 2 / k) - mean * mean;
 		near(mean_of(x), mean, SIGMAS * sqrt(variance / N));
-		for (double q = 0.1; q < 0.95; q += 0.1)
-			quantile_near(x, q, scale * pow(-log(1 - q), 1 / k));
+		for (int q = 1; q <= 9; q++)
+			quantile_near(x, q / 10.0, scale * pow(-log(1 - q / 10.0), 1 / k));
 		quantile_near(x, 0.999, scale * pow(-log(0.001), 1 / k));
 		near(ow_model_median(&model), scale * pow(log(2), 1 / k), 1e-6);
 	}
@@ -82,8 +82,8 @@ static void pareto(void **state)
 	double mean = scale * k / (k - 1), variance = scale * scale * k / ((k - 1) * (k - 1) * (k - 2));
 	near(mean_of(x), mean, SIGMAS * sqrt(variance / N));
 	assert_true(x[0] >= scale);
-	for (double q = 0.1; q < 0.95; q += 0.1)
-		quantile_near(x, q, scale * pow(1 - q, -1 / k));
+	for (int q = 1; q <= 9; q++)
+		quantile_near(x, q / 10.0, scale * pow(1 - q / 10.0, -1 / k));
 }
 
 static void normal(void **state)

@@ -63,9 +63,7 @@ static void wrong_delays(void **state)
 		"constant:nan",
 		"weibull:1us,nan",
 		"normal:1us",
-		"paths:1,constant:1us;1,constant:1us;1,constant:1us;1,constant:1us;1,constant:1us;1,constant:1us;1,"
-	        "constant:1us;"
-		"1,constant:1us;1,constant:1us",
+		"paths:1,fifo:1M;1,fifo:1M;1,fifo:1M;1,fifo:1M;1,fifo:1M;1,fifo:1M;1,fifo:1M;1,fifo:1M;1,fifo:1M",
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct ow_sim_delay delay = {.paths = 99};
@@ -83,6 +81,8 @@ static void losses(void **state)
 	struct ow_sim_loss loss;
 	assert_int_equal(ow_sim_loss_parse("0.01", &loss, NULL), 0);
 	assert_true(loss.ratio == 0.01 && loss.episode == 0);
+	assert_int_equal(ow_sim_loss_parse("1%", &loss, NULL), 0);
+	assert_true(loss.ratio == 0.01);
 	assert_int_equal(ow_sim_loss_parse("episodes:0.02,100", &loss, NULL), 0);
 	assert_true(loss.ratio == 0.02 && loss.episode == 100);
 	static const char *const bad[] = {"",      "2", "-0.1", "episodes:", "episodes:0.1", "episodes:0.1,0",

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/line.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return x < y ? -1 : x > y;
+}
+
+static double median(double *value, unsigned n)
+{
+	qsort(value, n, sizeof *value, by_value);
+	return value[n / 2];
+}
+
+void ow_line_fit(const double *x, const double *y, unsigned n, double *ret_slope, double *ret_spread)
+{
+	double slope[OW_LINE_POINTS * (OW_LINE_POINTS - 1) / 2], rest[OW_LINE_POINTS];
+	unsigned pairs = 0;
+	for (unsigned i = 0; i < n; i++) {
+		for (unsigned j = i + 1; j < n; j++)
+			slope[pairs++] = (y[j] - y[i]) / (x[j] - x[i]);
+	}
+	*ret_slope = median(slope, pairs);
+	for (unsigned i = 0; i < n; i++)
+		rest[i] = y[i] - *ret_slope * x[i];
+	double middle = median(rest, n);
+	for (unsigned i = 0; i < n; i++)
+		rest[i] = fabs(rest[i] - middle);
+	*ret_spread = median(rest, n);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/line.h"
+#include "base/random.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static void exact_on_a_line(void **state)
+{
+	(void)state;
+	double x[OW_LINE_POINTS], y[OW_LINE_POINTS], slope, spread;
+	for (unsigned n = 2; n <= OW_LINE_POINTS; n++) {
+		for (unsigned i = 0; i < n; i++) {
+			x[i] = i;
+			y[i] = 3.0 * i - 7;
+		}
+		ow_line_fit(x, y, n, &slope, &spread);
+		assert_true(slope == 3 && spread == 0);
+	}
+}
+
+/* A quarter of the points anywhere: the slope is one of those between two good points. */
+static void outliers_do_not_matter(void **state)
+{
+	(void)state;
+	struct ow_random r;
+	ow_random_seed(&r, 5);
+	for (int run = 0; run < 100; run++) {
+		double x[OW_LINE_POINTS], y[OW_LINE_POINTS], slope, spread;
+		for (unsigned i = 0; i < OW_LINE_POINTS; i++) {
+			x[i] = i;
+			y[i] = i % 4 == 1 ? 1e6 * (ow_random_unit(&r) - 0.5) : -2.0 * i + ow_random_unit(&r);
+		}
+		ow_line_fit(x, y, OW_LINE_POINTS, &slope, &spread);
+		assert_true(fabs(slope + 2) < 0.2);
+		assert_true(spread < 2);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exact_on_a_line),
+		cmocka_unit_test(outliers_do_not_matter),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

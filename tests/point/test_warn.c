@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is said beside the numbers: captures that show packets twice, clocks finer than their ticks, one file twice. */
+#include <oneway/match.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define START_S 1700000000u
+#define US      INT64_C(1000)
+#define MS      (1000 * US)
+
+static char path[OW_SIDES][64];
+static struct ow_match *match;
+
+static int setup(void **state)
+{
+	(void)state;
+	for (unsigned side = 0; side < OW_SIDES; side++)
+		snprintf(path[side], sizeof path[side], "/tmp/oneway-warn-%ld-%c.pcap", (long)getpid(),
+		         side ? 'b' : 'a');
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ow_match_free(match);
+	match = NULL;
+	unlink(path[OW_SIDE_A]);
+	unlink(path[OW_SIDE_B]);
+	return 0;
+}
+
+static FILE *open_capture(unsigned side, bool microseconds)
+{
+	const uint32_t head[6] = {microseconds ? 0xa1b2c3d4 : 0xa1b23c4d, 2 | 4 << 16, 0, 0, 65535, 101 /* raw IP */};
+	FILE *file = fopen(path[side], "wb");
+	assert_non_null(file);
+	assert_int_equal(fwrite(head, sizeof head, 1, file), 1);
+	return file;
+}
+
+/* A UDP packet from host 1 to host 2; the IP id tells it from others. */
+static void put(FILE *file, bool microseconds, int64_t time_ns, uint16_t id)
+{
+	uint8_t ip[48] = {0x45,        0,    0,    48, (uint8_t)(id >> 8),
+	                  (uint8_t)id, 0x40, 0,    64, 17,
+	                  0,           0,    10,   0,  1,
+	                  1,           10,   0,    2,  2,
+	                  0x10,        0,    0x20, 0,  0,
+	                  28};
+	uint32_t tick = microseconds ? 1000 : 1;
+	const uint32_t head[4] = {START_S + (uint32_t)(time_ns / 1000000000), (uint32_t)(time_ns % 1000000000) / tick,
+	                          sizeof ip, sizeof ip};
+	assert_int_equal(fwrite(head, sizeof head, 1, file), 1);
+	assert_int_equal(fwrite(ip, sizeof ip, 1, file), 1);
+}
+
+static const struct ow_match_report *report_of(const char *a, const char *b)
+{
+	struct ow_match_options options;
+	struct ow_error err = {0};
+	ow_match_defaults(&options);
+	int r = ow_match_files(a, b, &options, &match, &err);
+	if (r < 0)
+		print_error("%s\n", err.text);
+	assert_int_equal(r, 0);
+	return ow_match_report(match);
+}
+
+static bool warns(const struct ow_match_report *report, const char *text)
+{
+	for (size_t i = 0; i < report->warnings; i++) {
+		if (strstr(report->warning[i], text))
+			return true;
+	}
+	return false;
+}
+
+/* A capture of all interfaces of a router shows each packet as it comes and as it goes. */
+static void packets_shown_twice(void **state)
+{
+	(void)state;
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, false);
+	for (uint16_t i = 0; i < 500; i++) {
+		put(a, false, i * MS, i);
+		put(a, false, i * MS + 2 * US, i);
+		put(b, false, i * MS + 20 * US, i);
+	}
+	fclose(a);
+	fclose(b);
+	const struct ow_match_report *report = report_of(path[OW_SIDE_A], path[OW_SIDE_B]);
+	assert_int_equal(report->direction[OW_A_TO_B].matched, 500);
+	assert_true(warns(report, "more than once"));
+}
+
+/* The same at the receiver. */
+static void packets_arrive_twice(void **state)
+{
+	(void)state;
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, false);
+	for (uint16_t i = 0; i < 500; i++) {
+		put(a, false, i * MS, i);
+		put(b, false, i * MS + 20 * US, i);
+		put(b, false, i * MS + 22 * US, i);
+	}
+	fclose(a);
+	fclose(b);
+	const struct ow_match_report *report = report_of(path[OW_SIDE_A], path[OW_SIDE_B]);
+	assert_int_equal(report->direction[OW_A_TO_B].duplicated, 500);
+	assert_true(warns(report, "more than once"));
+}
+
+/* Polls that are all alike, closer together than they take, one in ten lost: not a mirror, and nothing is reordered. */
+static void polls_are_no_mirror(void **state)
+{
+	(void)state;
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, false);
+	for (uint16_t i = 0; i < 1000; i++) {
+		put(a, false, i * MS, (uint16_t)(i % 2 ? i : 0));
+		if (i % 10 != 4)
+			put(b, false, i * MS + 5 * MS + (i * 7919 % 1000) * US, (uint16_t)(i % 2 ? i : 0));
+	}
+	fclose(a);
+	fclose(b);
+	const struct ow_match_report *report = report_of(path[OW_SIDE_A], path[OW_SIDE_B]);
+	const struct ow_result *r = &report->direction[OW_A_TO_B];
+	assert_int_equal(r->matched, 900);
+	assert_int_equal(r->lost, 100);
+	assert_true(r->ambiguous > 0);
+	assert_int_equal(r->reordered, 0);
+	assert_false(warns(report, "more than once"));
+}
+
+/* Microsecond files cut the time: a delay of 300 ns may show as -1 us plus a bit, and no clock is wrong. */
+static void delays_below_the_resolution(void **state)
+{
+	(void)state;
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, true);
+	for (uint16_t i = 0; i < 500; i++) {
+		put(a, false, i * MS + 600, i);
+		put(b, true, i * MS + 900 + i * 10, i);
+	}
+	fclose(a);
+	fclose(b);
+	const struct ow_match_report *report = report_of(path[OW_SIDE_A], path[OW_SIDE_B]);
+	assert_int_equal(report->direction[OW_A_TO_B].delay.min_ns, -600);
+	assert_true(warns(report, "resolve"));
+	assert_false(warns(report, "impossible"));
+}
+
+static void one_file_twice(void **state)
+{
+	(void)state;
+	FILE *a = open_capture(OW_SIDE_A, false);
+	for (uint16_t i = 0; i < 50; i++)
+		put(a, false, i * MS, i);
+	fclose(a);
+	assert_true(warns(report_of(path[OW_SIDE_A], path[OW_SIDE_A]), "every delay is 0"));
+}
+
+/* Captured with a snaplen that leaves the IP header alone: no use to look for encryption or a proxy. */
+static void packets_cut_before_their_identity(void **state)
+{
+	(void)state;
+	const uint8_t ip[20] = {0x45, 0, 0, 48, 0, 1, 0x40, 0, 64, 17, 0, 0, 10, 0, 1, 1, 10, 0, 2, 2};
+	const uint32_t head[4] = {START_S, 0, sizeof ip, 48};
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, false);
+	assert_int_equal(fwrite(head, sizeof head, 1, a), 1);
+	assert_int_equal(fwrite(ip, sizeof ip, 1, a), 1);
+	put(b, false, 10 * US, 1);
+	fclose(a);
+	fclose(b);
+	struct ow_match_options options;
+	struct ow_error err = {0};
+	ow_match_defaults(&options);
+	assert_true(ow_match_files(path[OW_SIDE_A], path[OW_SIDE_B], &options, &match, &err) < 0);
+	assert_non_null(strstr(err.text, "cut off"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(packets_shown_twice, setup, teardown),
+		cmocka_unit_test_setup_teardown(packets_arrive_twice, setup, teardown),
+		cmocka_unit_test_setup_teardown(polls_are_no_mirror, setup, teardown),
+		cmocka_unit_test_setup_teardown(delays_below_the_resolution, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_file_twice, setup, teardown),
+		cmocka_unit_test_setup_teardown(packets_cut_before_their_identity, setup, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of oneway match: usage, files, exit codes, terminals."""
+import os
+import shutil
+import unittest
+
+from command import Case, on_terminal, oneway
+
+
+class Usage(Case):
+    def test_no_arguments(self):
+        self.assertEqual(oneway().returncode, 2)
+        self.assert_refused(oneway("match"), 2, "two captures")
+        self.assert_refused(oneway("match", "a"), 2, "two captures")
+        self.assert_refused(oneway("match", "a", "b", "c"), 2, "two captures")
+
+    def test_wrong_arguments_are_named(self):
+        self.assert_refused(oneway("match", "--foo", "a", "b"), 2, "--foo")
+        self.assert_refused(oneway("match", "--offset", "37", "a", "b"), 2, "--offset", "37")
+        self.assert_refused(oneway("match", "--level", "mac", "a", "b"), 2, "--level", "mac")
+        self.assert_refused(oneway("match", "--max-loss", "x", "a", "b"), 2, "--max-loss")
+        self.assertEqual(oneway("frobnicate").returncode, 2)
+
+    def test_help_and_version(self):
+        for args in (["--help"], ["match", "--help"], ["simulate", "--help"]):
+            done = oneway(*args)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("usage: oneway", done.stdout)
+        for flag in ("--offset", "--interval", "--csv", "--lost", "--extra", "--plot", "--max-loss", "--max-delay-p99"):
+            self.assertIn(flag, oneway("match", "--help").stdout)
+        self.assertRegex(oneway("--version").stdout, r"\d+\.\d+\.\d+")
+
+
+class Files(Case):
+    def save(self, name, data):
+        with open(self.path(name), "wb") as f:
+            f.write(data)
+        return self.path(name)
+
+    def test_missing_empty_and_wrong_files(self):
+        self.simulate()
+        for name, data in (("text", b"not a capture\n" * 10), ("empty", b""), ("zeros", bytes(1000))):
+            bad = self.save(name, data)
+            self.assert_refused(oneway("match", bad, self.b), 1, bad)
+            self.assert_refused(oneway("match", self.a, bad), 1, bad)
+        missing = self.path("missing")
+        self.assert_refused(oneway("match", missing, self.b), 1, missing, "No such file")
+        self.assert_refused(oneway("match", self.a, self.folder), 1, self.folder)
+
+    def test_two_identical_files(self):
+        self.simulate()
+        shutil.copy(self.a, self.b)
+        text = self.match()
+        self.assertRegex(text, r"lost +0")
+        self.assertRegex(text, r"max +0")
+
+    def test_nothing_in_common(self):
+        self.simulate()
+        shutil.copy(self.a, self.path("first"))
+        self.simulate("--seed", 2)
+        self.assert_refused(oneway("match", self.path("first"), self.b), 1, "nothing in common")
+
+    def test_clocks_37_seconds_apart(self):
+        self.simulate("--offset", "37s")
+        self.assert_refused(oneway("match", self.a, self.b), 1, "37.00 s", "--offset auto")
+        self.match("--offset", "-37s")
+        self.match("--offset", "auto")
+
+    def test_standard_input(self):
+        self.simulate()
+        with open(self.a, "rb") as f:
+            piped = oneway("match", "--json", "-", self.b, stdin=f)
+        self.assertEqual(piped.returncode, 0, piped.stderr)
+
+    def test_no_room_for_the_output(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        self.simulate()
+        self.assertEqual(oneway("match", "--csv", "/dev/full", self.a, self.b).returncode, 1)
+        done = oneway("match", "--lost", self.path("no/such/folder"), self.a, self.b)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no/such/folder", done.stderr)
+
+
+class Thresholds(Case):
+    def test_exit_code_3(self):
+        self.simulate("--loss", 0.02, "--delay", "constant:100us")
+        self.match("--max-loss", "5%", "--max-delay-p99", "1ms")
+        self.assertIn("sent", self.match("--max-loss", "0.1%", code=3))
+        self.assertIn("sent", self.match("--max-loss", "0.001", code=3))
+        self.assertIn("sent", self.match("--max-delay-p99", "99us", code=3))
+        self.match("--max-delay-p99", "101us")
+
+    def test_either_direction_counts(self):
+        self.simulate("--reverse", 0.5, "--offset", "50us", "--delay", "constant:100us")
+        self.match("--max-delay-p99", "149us", code=3)
+        self.match("--max-delay-p99", "151us")
+
+
+class Terminals(Case):
+    def test_colour_only_on_a_terminal_and_never_with_no_color(self):
+        self.simulate("--loss", 0.05)
+        self.assertNotIn("\033[", self.match())
+        code, text = on_terminal("match", self.a, self.b)
+        self.assertEqual(code, 0)
+        self.assertIn("\033[", text)
+        for args, env in (([], {"NO_COLOR": "1"}), (["--no-color"], {}), ([], {"TERM": "dumb"})):
+            code, text = on_terminal("match", *args, self.a, self.b, env=env)
+            self.assertEqual(code, 0)
+            self.assertNotIn("\033[", text)
+            self.assertIn("A to B", text)
+
+    def test_a_narrow_terminal(self):
+        self.simulate("--reverse", 0.5, "--offset", "1ms")  # warns
+        for columns in (20, 60, 72, 200):  # narrower than 60 is written as for 60, wider than 100 as for 100
+            code, text = on_terminal("match", self.a, self.b, columns=columns, env={"NO_COLOR": "1"})
+            self.assertEqual(code, 0)
+            warning = text[text.index("warning:") :].splitlines()
+            self.assertTrue(all(len(line) <= min(max(columns, 60), 100) for line in warning), warning)
+
+
+if __name__ == "__main__":
+    unittest.main()
