@@ -223,7 +223,8 @@ static int refuse_strangers(const struct ow_planner *p, struct ow_tap tap[OW_SID
 	bool fixed = p->options->level != OW_LEVEL_AUTO || p->options->inner != OW_AUTO;
 	return ow_error_set(err, ENOMSG, "nothing in common: no packet of %s is in %s%s", a, b,
 	                    fixed ? " by this identity (try --level auto --inner auto)"
-	                          : " by any identity (different traffic, encryption, or a proxy in between)");
+	                          : " by any identity (different traffic, encryption, a proxy, or a firewall that "
+	                            "rewrites IP ids or TCP sequence numbers)");
 }
 
 /* Packets that match but lie further apart than the waiting time: the clocks, or the given offset, are wrong. */

@@ -141,24 +141,51 @@ static int warn_estimate(struct ow_match *m)
 	                      "variation of the delay is meaningful");
 }
 
+/* Unclassified flows of a side; seen: of those that the other side knows by name, though not one packet matched. */
+struct strangers {
+	uint64_t seen, most;
+	uint32_t example; /* the largest, of those seen if there are any */
+};
+
+static struct strangers find_strangers(struct ow_match *m, unsigned side)
+{
+	const struct ow_pass *p = &m->pass;
+	struct strangers s = {0};
+	uint32_t flows = ow_flow_table_count(p->tap[side].flows);
+	for (uint32_t i = 0; i < flows; i++) {
+		const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, i);
+		const struct ow_flow_key *key = ow_flow_table_key(p->tap[side].flows, i);
+		if (!e || e->direction != OW_DIRECTIONS || !e->unmatched)
+			continue;
+		bool seen = key && ow_flow_table_find(p->tap[!side].flows, key) != UINT32_MAX;
+		if (seen && !s.seen)
+			s.most = 0;
+		s.seen += seen ? e->unmatched : 0;
+		if (e->unmatched > s.most && (seen || !s.seen)) {
+			s.most = e->unmatched;
+			s.example = i;
+		}
+	}
+	return s;
+}
+
 static int warn_unclassified(struct ow_match *m, unsigned side)
 {
 	const struct ow_pass *p = &m->pass;
-	uint64_t n = p->unclassified[side], most = 0;
+	uint64_t n = p->unclassified[side];
 	if ((double)n <= MANY_UNCLASSIFIED * (double)p->records[side])
 		return 0;
-	uint32_t flows = ow_flow_table_count(p->tap[side].flows), example = 0;
-	for (uint32_t i = 0; i < flows; i++) {
-		const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, i);
-		if (e && e->direction == OW_DIRECTIONS && e->unmatched > most) {
-			most = e->unmatched;
-			example = i;
-		}
-	}
+	struct strangers s = find_strangers(m, side);
 	char flow[OW_FLOW_TEXT] = "?";
-	const struct ow_flow_key *key = ow_flow_table_key(p->tap[side].flows, example);
+	const struct ow_flow_key *key = ow_flow_table_key(p->tap[side].flows, s.example);
 	if (key)
 		ow_flow_key_text(key, flow);
+	if ((double)s.seen > MANY_UNCLASSIFIED * (double)p->records[side])
+		return warn(m,
+		            "%llu packets of %s belong to flows that %s saw too, such as %s, but none of their packets "
+		            "is the same there: something on the way rewrites them, or cuts UDP superframes; not "
+		            "counted as lost",
+		            (unsigned long long)s.seen, name(m, side), name(m, !side), flow);
 	return warn(m,
 	            "%llu packets of %s belong to flows of which %s saw no packet, such as %s: traffic that does not "
 	            "pass both "

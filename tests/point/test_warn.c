@@ -47,20 +47,25 @@ static FILE *open_capture(unsigned side, bool microseconds)
 	return file;
 }
 
-/* A UDP packet from host 1 to host 2; the IP id tells it from others. */
-static void put(FILE *file, bool microseconds, int64_t time_ns, uint16_t id)
+/* A UDP packet from host 1 to host 2; the IP id tells it from others of its flow. */
+static void put_flow(FILE *file, bool microseconds, int64_t time_ns, uint16_t id, uint8_t flow)
 {
 	uint8_t ip[48] = {0x45,        0,    0,    48, (uint8_t)(id >> 8),
 	                  (uint8_t)id, 0x40, 0,    64, 17,
 	                  0,           0,    10,   0,  1,
 	                  1,           10,   0,    2,  2,
-	                  0x10,        0,    0x20, 0,  0,
+	                  0x10,        flow, 0x20, 0,  0,
 	                  28};
 	uint32_t tick = microseconds ? 1000 : 1;
 	const uint32_t head[4] = {START_S + (uint32_t)(time_ns / 1000000000), (uint32_t)(time_ns % 1000000000) / tick,
 	                          sizeof ip, sizeof ip};
 	assert_int_equal(fwrite(head, sizeof head, 1, file), 1);
 	assert_int_equal(fwrite(ip, sizeof ip, 1, file), 1);
+}
+
+static void put(FILE *file, bool microseconds, int64_t time_ns, uint16_t id)
+{
+	put_flow(file, microseconds, time_ns, id, 0);
 }
 
 static const struct ow_match_report *report_of(const char *a, const char *b)
@@ -166,6 +171,26 @@ static void one_file_twice(void **state)
 	assert_true(warns(report_of(path[OW_SIDE_A], path[OW_SIDE_A]), "every delay is 0"));
 }
 
+/* One flow arrives as sent, the packets of another with new IP ids: not traffic that takes another way. */
+static void a_flow_is_rewritten(void **state)
+{
+	(void)state;
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, false);
+	for (uint16_t i = 0; i < 500; i++) {
+		put(a, false, i * MS, i);
+		put_flow(a, false, i * MS + 10 * US, i, 7);
+		put(b, false, i * MS + 20 * US, i);
+		put_flow(b, false, i * MS + 30 * US, (uint16_t)(i + 10000), 7);
+	}
+	fclose(a);
+	fclose(b);
+	const struct ow_match_report *report = report_of(path[OW_SIDE_A], path[OW_SIDE_B]);
+	assert_int_equal(report->direction[OW_A_TO_B].matched, 500);
+	assert_int_equal(report->unclassified[OW_SIDE_A] + report->outside_overlap[OW_SIDE_A], 500);
+	assert_true(warns(report, "rewrites them"));
+	assert_false(warns(report, "saw no packet"));
+}
+
 /* Captured with a snaplen that leaves the IP header alone: no use to look for encryption or a proxy. */
 static void packets_cut_before_their_identity(void **state)
 {
@@ -193,6 +218,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(polls_are_no_mirror, setup, teardown),
 		cmocka_unit_test_setup_teardown(delays_below_the_resolution, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_file_twice, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_flow_is_rewritten, setup, teardown),
 		cmocka_unit_test_setup_teardown(packets_cut_before_their_identity, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
