@@ -100,11 +100,11 @@ static inline __attribute__((always_inline)) uint64_t places(const struct ow_rda
 {
 	if (checked) {
 		id &= ~OW_RDA_CHECK_MASK;
-		id |= ow_mum64(id ^ rda->check_key, UINT64_C(0x9e3779b97f4a7c15)) >> 48;
+		id |= ow_mum64(id ^ rda->check_key, OW_RDA_CHECK_MUL) >> 48;
 	}
 	uint64_t m = rda->params.cells;
 	for (uint32_t pair = 0; pair < (banks + 1) / 2; pair++) {
-		uint64_t hash = ow_mix64(id ^ rda->place_key[pair]);
+		uint64_t hash = ow_mum64(id ^ rda->place_key[pair], OW_RDA_PLACE_MUL);
 		ret_place[2 * pair] = (uint32_t)(2 * pair * m + ((hash & UINT32_MAX) * m >> 32));
 		if (2 * pair + 1 < banks)
 			ret_place[2 * pair + 1] = (uint32_t)((2 * pair + 1) * m + ((hash >> 32) * m >> 32));

@@ -41,6 +41,10 @@
 #define OW_RDA_CELLS_MAX ((OW_SYNOPSIS_BYTES_MAX - 8) / 20)
 /* Low bits of a checked id. */
 #define OW_RDA_CHECK_MASK UINT64_C(0xffff)
+/* Multipliers of the hashes: ids are uniform already, so that one folded product each is enough. Any odd number would
+ * do. */
+#define OW_RDA_CHECK_MUL UINT64_C(0x9e3779b97f4a7c15)
+#define OW_RDA_PLACE_MUL UINT64_C(0xd6e8feb86659fd93)
 
 struct ow_rda_cell {
 	uint64_t id, ts;
@@ -94,13 +98,13 @@ static inline uint64_t ow_rda_id(const struct ow_rda *rda, uint64_t id)
 	if (!rda->params.checked)
 		return id;
 	id &= ~OW_RDA_CHECK_MASK;
-	return id | ow_mum64(id ^ rda->check_key, UINT64_C(0x9e3779b97f4a7c15)) >> 48;
+	return id | ow_mum64(id ^ rda->check_key, OW_RDA_CHECK_MUL) >> 48;
 }
 
 /* The cell of a bank that an id (as the cells hold it) belongs to, counted within the bank. */
 static inline uint32_t ow_rda_place(const struct ow_rda *rda, uint64_t id, uint32_t bank)
 {
-	uint64_t hash = ow_mix64(id ^ rda->place_key[bank / 2]);
+	uint64_t hash = ow_mum64(id ^ rda->place_key[bank / 2], OW_RDA_PLACE_MUL);
 	return (uint32_t)((hash >> (bank % 2 * 32) & UINT32_MAX) * rda->params.cells >> 32);
 }
 
