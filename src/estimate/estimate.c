@@ -2,6 +2,7 @@
 /* From a kind of synopsis to its estimator. */
 #include "estimate/estimate.h"
 
+#include "estimate/finecomb_estimate.h"
 #include "estimate/lda_estimate.h"
 #include "estimate/moments_estimate.h"
 #include "estimate/rda_estimate.h"
@@ -14,6 +15,7 @@ static const struct estimator {
 	int (*estimate)(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate);
 } estimators[] = {
 	{OW_SYNOPSIS_LDA, ow_lda_estimate},
+	{OW_SYNOPSIS_FINECOMB, ow_finecomb_estimate},
 	{OW_SYNOPSIS_SRDA, ow_rda_estimate},
 	{OW_SYNOPSIS_RDA, ow_rda_estimate},
 	{OW_SYNOPSIS_MOMENTS, ow_moments_estimate},

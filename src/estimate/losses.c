@@ -48,14 +48,16 @@ double ow_losses_mixed(double lost_per_bucket, double extra_per_bucket)
 
 bool ow_losses_disordered(const struct ow_losses *l, double sent, double received)
 {
-	return l->surplus ||
-	       (l->weight > 0 && l->weighted / l->weight - OW_NORMAL_975 / sqrt(l->weight) > fmax(0, received - sent));
+	if (l->surplus && l->known <= 0)
+		return true;
+	double low = l->weight > 0 ? l->weighted / l->weight - OW_NORMAL_975 / sqrt(l->weight) : 0;
+	return low - l->known > fmax(0, received - sent);
 }
 
 void ow_losses_values(const struct ow_losses *l, double sent, double received, struct ow_estimate *estimate)
 {
 	double net = sent - received, least = fmax(0, -net), most = received;
-	double extra = l->weight > 0 ? l->weighted / l->weight : 0;
+	double extra = l->weight > 0 ? l->weighted / l->weight - l->known : 0;
 	double error = l->weight > 0 ? OW_NORMAL_975 / sqrt(l->weight) : INFINITY;
 	double low = fmax(least, extra - error), high = fmax(extra, 0) + error;
 	/* Nothing speaks for extra packets: then there are none but those that the difference shows. */

@@ -15,6 +15,7 @@ struct ow_losses {
 	double weight, weighted; /* sums over banks of 1/variance, and of the estimate times that */
 	double sampled;          /* share of the packets that the banks take together */
 	double buckets;
+	double known; /* extra packets in the differences that are accounted for elsewhere */
 };
 
 /* Of the buckets of a bank whose counters agree, the share that holds different packets nevertheless: l_j = x_j > 0. */

@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "estimate/lda_estimate.h"
 #include "estimate/rda_estimate.h"
+#include "synopsis/finecomb.h"
 #include "synopsis/lda.h"
 #include "synopsis/rda.h"
 #include "synopsis/srda.h"
@@ -58,6 +59,8 @@ static const struct method {
 } methods[] = {
 	{"lda", .create_for = ow_lda_create_for},
 	{"lda+", .create_for = ow_lda_create_for, .estimate = lda_plus},
+	{"finecomb", .create_for = ow_finecomb_create_for},
+	{"finecomb-", .create_for = ow_finecomb_minus_create_for},
 	{"srda", .create_for = ow_srda_create_for, .cache = true},
 	{"rda", .create_for = ow_rda_create_for, .cache = true},
 	{"rda-paper", .create_for = rda_published, .estimate = rda_published_estimate, .cache = true},

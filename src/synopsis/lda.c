@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -239,6 +240,13 @@ static int lda_decode(const uint8_t *bytes, size_t size, uint64_t seed, struct o
 	return 0;
 }
 
+static void lda_describe(const struct ow_synopsis *s, char *text, size_t size)
+{
+	const struct ow_lda *lda = lda_of_const(s);
+	snprintf(text, size, "%u bank%s, %u buckets, p %.3g", lda->params.banks, lda->params.banks > 1 ? "s" : "",
+	         bucket_count(lda), ((double)lda->params.bank[0].limit + 1) * 0x1p-32);
+}
+
 const struct ow_synopsis_ops ow_lda_ops = {
 	.name = "lda",
 	.kind = OW_SYNOPSIS_LDA,
@@ -253,6 +261,7 @@ const struct ow_synopsis_ops ow_lda_ops = {
 	.encode = lda_encode,
 	.decode = lda_decode,
 	.same_shape = lda_same_shape,
+	.describe = lda_describe,
 };
 
 uint32_t ow_lda_limit(double p)

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,6 +158,11 @@ static int moments_decode(const uint8_t *bytes, size_t size, uint64_t seed, stru
 	return 0;
 }
 
+static void moments_describe(const struct ow_synopsis *s, char *text, size_t size)
+{
+	snprintf(text, size, "%u buckets", moments_of_const(s)->buckets);
+}
+
 const struct ow_synopsis_ops ow_moments_ops = {
 	.name = "moments",
 	.kind = OW_SYNOPSIS_MOMENTS,
@@ -171,6 +177,7 @@ const struct ow_synopsis_ops ow_moments_ops = {
 	.encode = moments_encode,
 	.decode = moments_decode,
 	.same_shape = moments_same_shape,
+	.describe = moments_describe,
 };
 
 void ow_moments_count(const struct ow_moments *moments, const struct ow_stamp *stamps, size_t count, uint32_t *counts)

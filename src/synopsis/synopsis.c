@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "synopsis/ams.h"
+#include "synopsis/finecomb.h"
 #include "synopsis/fold.h"
 #include "synopsis/lda.h"
 #include "synopsis/minhash.h"
@@ -27,6 +28,7 @@
 /* clang-format off */
 static const struct ow_synopsis_ops *const structures[] = {
 	&ow_lda_ops,
+	&ow_finecomb_ops,
 	&ow_srda_ops,
 	&ow_rda_ops,
 	&ow_fold_ops,

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mean, standard deviation and loss from two FineCombs. */
+#include "estimate/finecomb_estimate.h"
+
+#include "estimate/distribution.h"
+#include "estimate/losses.h"
+#include "estimate/paired.h"
+#include "reconcile/finecomb_recover.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define SPOILT UINT64_MAX
+
+/* What the buckets say about packets that are missing or drifted. All but the shares are sampled packets. */
+struct evidence {
+	double share;          /* p: of the packets that are sampled */
+	double clean, spoilt;  /* e, g: p times the share of clean and of spoilt buckets, over the banks; p = e + g */
+	double back, out;      /* repaired: drifted out of the interval, into it */
+	double net;            /* sum C_A - C_B before repair */
+	double left, left_abs; /* the same after repair, and without sign */
+	bool complete;         /* every packet is sampled and every bucket clean */
+};
+
+static void weigh_bank(const struct ow_recovered_bucket *bucket, uint32_t count, double share, struct evidence *e)
+{
+	double clean = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		clean += bucket[i].clean;
+		e->complete = e->complete && bucket[i].clean;
+		e->back += bucket[i].back;
+		e->out += bucket[i].out;
+		e->left += (double)bucket[i].difference;
+		e->left_abs += fabs((double)bucket[i].difference);
+	}
+	e->share += share;
+	e->clean += share * clean / count;
+	e->spoilt += share * (1 - clean / count);
+}
+
+static struct evidence weigh(const struct ow_finecomb *f, const struct ow_recovery *recovery)
+{
+	struct evidence e = {.complete = f->params.bank[0].limit == UINT32_MAX};
+	for (uint32_t k = 0; k < f->params.banks; k++)
+		weigh_bank(recovery->bucket + f->first[k], f->params.bank[k].buckets, ow_finecomb_share(&f->params, k),
+		           &e);
+	e.net = e.left + e.back - e.out;
+	return e;
+}
+
+/*
+ * Lost packets less extra ones that the stash does not know. The spoilt buckets count them, less the drift that they
+ * hide, which is as dense there as in clean buckets:
+ *   direct = (left - g drift)/p,   drift = (back - out)/e.
+ * That sampled lost and drifted packets together are off by net/p - (sent - received) is known exactly, and the share
+ * of it that is due to lost ones, theta = L/(L + D) for D drifted, is taken off. Without drift this leaves sent -
+ * received.
+ */
+static double missing(const struct evidence *e, double sent, double received, double *ret_variance)
+{
+	*ret_variance = 0;
+	if (e->clean <= 0)
+		return sent - received;
+	double p = fmin(1, e->share), drift = (e->back - e->out) / e->clean, drifted = (e->back + e->out) / e->clean;
+	double lost = e->left_abs / p, all = lost + drifted;
+	double direct = (e->left - e->spoilt * drift) / p, theta = all > 0 ? lost / all : 1;
+	/* Sampling, then the drift that spoilt buckets hide. */
+	if (all > 0)
+		*ret_variance = (1 - p) / p * lost * drifted / all +
+		                drifted * (e->spoilt + e->spoilt * e->spoilt / e->clean) / (p * p);
+	return direct - theta * (e->net / p - (sent - received));
+}
+
+static void widen(struct ow_value *v, double shift, double error)
+{
+	v->value += shift;
+	v->low = fmax(0, v->low + shift - error);
+	v->high += shift + error;
+}
+
+static int lost_and_extra(const struct ow_finecomb *f, const struct ow_recovery *recovery, const struct evidence *ev,
+                          double sent, double received, struct ow_estimate *e)
+{
+	struct ow_losses losses = {0};
+	int64_t *difference = malloc(recovery->buckets * sizeof *difference);
+	if (!difference)
+		return -ENOMEM;
+	/* As before repair, which leaves no Poisson distribution: it takes drift from buckets without losses only. */
+	for (uint32_t i = 0; i < recovery->buckets; i++) {
+		const struct ow_recovered_bucket *b = &recovery->bucket[i];
+		difference[i] = b->clean ? (int64_t)b->back - b->out : b->difference;
+	}
+	for (uint32_t k = 0; k < f->params.banks; k++)
+		ow_losses_add_bank(&losses, difference + f->first[k], f->params.bank[k].buckets,
+		                   ow_finecomb_share(&f->params, k));
+	free(difference);
+	double out = ev->clean > 0 ? ev->out / ev->clean : 0;
+	losses.known = out; /* drifted in */
+	double variance, net = missing(ev, sent, received, &variance);
+	if (variance > 0)
+		net = fmax(0, net); /* below 0 by noise, not by extra packets */
+	ow_losses_values(&losses, sent, sent - net, e);
+	widen(&e->lost, 0, OW_NORMAL_975 * sqrt(variance));
+	widen(&e->extra, out, OW_NORMAL_975 * sqrt(out * fmax(0, 1 / fmax(ev->clean, 1e-12) - 1)));
+	if (sent > 0)
+		e->loss_ratio = (struct ow_value){OW_VALUE_ESTIMATED, e->lost.value / sent, e->lost.low / sent,
+		                                  fmin(1, e->lost.high / sent), NULL};
+	return 0;
+}
+
+/* The paper's: sum (C_A - C_B) / sum C_A. */
+static void published_loss(const struct ow_recovery *recovery, const struct evidence *ev, bool where, double sent,
+                           struct ow_estimate *e)
+{
+	double lost = 0, packets = 0;
+	for (uint32_t i = 0; i < recovery->buckets; i++) {
+		const struct ow_recovered_bucket *b = &recovery->bucket[i];
+		if (where && b->difference < 0)
+			continue;
+		lost += (double)b->difference;
+		packets += (double)b->packets;
+	}
+	if (packets <= 0) {
+		e->lost = e->loss_ratio = (struct ow_value){.reason = "no packets were sampled"};
+		return;
+	}
+	double ratio = lost / packets, p = fmin(1, ev->share);
+	double error = OW_NORMAL_975 * sqrt(fmax(0, ratio * sent) * (1 - p) / p) / fmax(sent, 1);
+	e->loss_ratio = (struct ow_value){OW_VALUE_ESTIMATED, ratio, ratio - error, ratio + error, NULL};
+	e->lost = (struct ow_value){OW_VALUE_ESTIMATED, ratio * sent, (ratio - error) * sent, (ratio + error) * sent,
+	                            NULL};
+}
+
+static void exactly(struct ow_value *v, double value)
+{
+	*v = (struct ow_value){OW_VALUE_EXACT, value, value, value, NULL};
+}
+
+/* Mean and standard deviation over the clean buckets of all banks. */
+static int delays(const struct ow_finecomb *f, const struct ow_recovery *recovery, double common, bool complete,
+                  bool published, struct ow_estimate *e)
+{
+	struct ow_clean_bucket *row = malloc(recovery->buckets * sizeof *row);
+	if (!row)
+		return -ENOMEM;
+	const struct ow_clean_bucket *bank[OW_FINECOMB_BANKS_MAX];
+	size_t buckets[OW_FINECOMB_BANKS_MAX];
+	unsigned live = 0;
+	for (uint32_t k = 0; k < f->params.banks; k++) {
+		bool any = false;
+		for (uint32_t i = f->first[k]; i < f->first[k + 1]; i++) {
+			const struct ow_recovered_bucket *b = &recovery->bucket[i];
+			row[i] = (struct ow_clean_bucket){b->delay_ns, b->clean ? b->packets : SPOILT};
+			any = any || (row[i].packets && row[i].packets <= INT64_MAX);
+		}
+		live += any;
+		bank[k] = row + f->first[k];
+		buckets[k] = f->params.bank[k].buckets;
+	}
+	struct ow_centred fit;
+	ow_centred_fit(row, recovery->buckets, live, &fit);
+	e->useful = (uint64_t)fit.samples;
+	ow_centred_mean(&fit, common, complete, &e->mean_ns);
+	if (published && fit.samples > 0)
+		ow_paired_stddev(bank, buckets, f->params.banks, fit.mean_ns, &e->stddev_ns);
+	else
+		ow_centred_stddev(&fit, common, complete, &e->stddev_ns);
+	free(row);
+	return 0;
+}
+
+int ow_finecomb_estimate_with(const struct ow_view *a, const struct ow_view *b,
+                              const struct ow_finecomb_options *options, struct ow_estimate *ret_estimate)
+{
+	const struct ow_finecomb *fa = (const struct ow_finecomb *)a->synopsis;
+	const struct ow_finecomb *fb = (const struct ow_finecomb *)b->synopsis;
+	struct ow_recovery recovery;
+	struct ow_estimate e;
+	int r = ow_finecomb_recover(fa, fb, !options->no_stash, &recovery);
+	if (r < 0)
+		return r;
+	ow_estimate_none(&e, "a FineComb has no single delays");
+	struct evidence ev = weigh(fa, &recovery);
+	double sent = (double)a->packets;
+	r = lost_and_extra(fa, &recovery, &ev, sent, (double)b->packets, &e);
+	if (options->paper_loss)
+		published_loss(&recovery, &ev, options->paper_where, sent, &e);
+	e.complete = ev.complete;
+	if (e.complete) {
+		exactly(&e.lost, 0);
+		exactly(&e.extra, ev.out);
+		if (sent > 0)
+			exactly(&e.loss_ratio, 0);
+	}
+	if (!r)
+		r = delays(fa, &recovery, sent - e.lost.value, e.complete, options->paper_stddev, &e);
+	ow_recovery_done(&recovery);
+	if (!r)
+		*ret_estimate = e;
+	return r;
+}
+
+int ow_finecomb_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate)
+{
+	return ow_finecomb_estimate_with(a, b, &(struct ow_finecomb_options){0}, ret_estimate);
+}

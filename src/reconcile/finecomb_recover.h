@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_RECONCILE_FINECOMB_RECOVER_H
+#define OW_RECONCILE_FINECOMB_RECOVER_H
+
+#include "synopsis/finecomb.h"
+
+/*
+ * Repairs B's buckets with B's stash: for a bucket that differs from A's, finds the stash entries whose XOR is the
+ * difference of the digests and whose signed number (entries to add back less entries to take out) is the difference of
+ * the counters. The paper tries all 2^s subsets; the XOR is a linear system over GF(2), so s entries need s^2 steps.
+ */
+struct ow_recovered_bucket {
+	bool clean;         /* the same packets at both points, perhaps after repair */
+	uint64_t packets;   /* of A; all of them are at B if clean */
+	int64_t delay_ns;   /* sum of the delays, if clean */
+	int64_t difference; /* C_A - C_B after repair; 0 if clean */
+	uint16_t back, out; /* stash entries that were added back, taken out */
+};
+
+struct ow_recovery {
+	uint32_t buckets;
+	struct ow_recovered_bucket *bucket;
+};
+
+/*
+ * Entries of one bucket that are looked at, those nearest to the boundaries first. A random difference of digests is
+ * the XOR of some of n entries with probability 2^(n-64): 40 leave one in 10^7 false repairs, fewer by the count.
+ */
+#define OW_RECOVER_ENTRIES_MAX 40u
+
+/* Comparable synopses. stash: false leaves it unused (FineComb-). -ENOMEM. */
+int ow_finecomb_recover(const struct ow_finecomb *a, const struct ow_finecomb *b, bool stash,
+                        struct ow_recovery *ret_recovery);
+void ow_recovery_done(struct ow_recovery *recovery);
+
+/*
+ * The core of it: which of the entries XOR to `digest` and have signs that sum to `count`? Returns true and the subset
+ * as a mask. At most OW_RECOVER_ENTRIES_MAX entries. With dependent digests (copies of a packet) several subsets may
+ * do; the earlier entries are preferred.
+ */
+bool ow_recover_subset(const uint64_t *digests, const int8_t *signs, unsigned entries, uint64_t digest, int64_t count,
+                       uint64_t *ret_mask);
+
+#endif
