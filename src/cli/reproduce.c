@@ -110,7 +110,7 @@ static void list(bool json)
 				fputs(" }", stdout);
 				join = ",\n";
 			} else {
-				printf("%-14s %s\n", f->name, f->title);
+				printf("%-17s %s\n", f->name, f->title);
 			}
 		}
 	}
