@@ -2,7 +2,9 @@
 /* From a kind of synopsis to its estimator. */
 #include "estimate/estimate.h"
 
+#include "estimate/bottomk_estimate.h"
 #include "estimate/finecomb_estimate.h"
+#include "estimate/fold_estimate.h"
 #include "estimate/lda_estimate.h"
 #include "estimate/moments_estimate.h"
 #include "estimate/rda_estimate.h"
@@ -18,6 +20,8 @@ static const struct estimator {
 	{OW_SYNOPSIS_FINECOMB, ow_finecomb_estimate},
 	{OW_SYNOPSIS_SRDA, ow_rda_estimate},
 	{OW_SYNOPSIS_RDA, ow_rda_estimate},
+	{OW_SYNOPSIS_FOLD, ow_fold_estimate},
+	{OW_SYNOPSIS_BOTTOMK, ow_bottomk_estimate},
 	{OW_SYNOPSIS_MOMENTS, ow_moments_estimate},
 };
 

@@ -3,19 +3,13 @@
  */
 #include "synopsis/copies.h"
 
-#include "base/hash.h"
 #include <errno.h>
 #include <stdlib.h>
 
 struct slot {
-	uint64_t id, count; /* count 0: free */
+	uint64_t id, last; /* last: name of its last occurrence */
+	bool used;
 };
-
-/* n counts from 2. */
-static uint64_t copy_id(uint64_t id, uint64_t n)
-{
-	return ow_mix64(id ^ (n * UINT64_C(0x9e3779b97f4a7c15)));
-}
 
 int ow_copies_rename(struct ow_stamp *stamps, size_t count)
 {
@@ -29,11 +23,11 @@ int ow_copies_rename(struct ow_stamp *stamps, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		uint64_t id = stamps[i].id;
 		size_t at = id >> 13 & (room - 1);
-		while (table[at].count && table[at].id != id)
+		while (table[at].used && table[at].id != id)
 			at = (at + 1) & (room - 1);
-		table[at].id = id;
-		if (++table[at].count > 1)
-			stamps[i].id = copy_id(id, table[at].count);
+		if (table[at].used)
+			stamps[i].id = ow_copy_next(table[at].last);
+		table[at] = (struct slot){id, stamps[i].id, true};
 	}
 	free(table);
 	return 0;

@@ -96,17 +96,24 @@ int ow_fold_create(const struct ow_fold_params *params, uint64_t seed, struct ow
 int ow_fold_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed, struct ow_synopsis **ret_synopsis)
 {
 	struct ow_fold_params params = {.banks = OW_FOLD_BANKS_MAX, .estimator = true};
-	/* A reordered packet is missing in one interval and too many in another. */
-	double differences = sizing->packets * (sizing->loss + 2 * sizing->reorder);
-	size_t counters = OW_AMS_COUNTERS * sizeof(uint32_t), bank = params.banks * sizeof(uint64_t);
+	double differences = sizing->packets * (sizing->loss + sizing->reorder);
+	size_t counters = OW_AMS_COUNTERS * sizeof(uint32_t), row = params.banks * sizeof(uint64_t);
 	/* Where the counters would take half of the memory, cells serve better. */
 	if (memory < 2 * counters)
 		params.estimator = false;
 	else
 		memory -= counters;
-	if (memory < bank)
+	size_t cells = memory / row;
+	if (cells < 1)
 		return -EINVAL;
-	params.cells = memory / bank < OW_FOLD_CELLS ? (uint32_t)(memory / bank) : OW_FOLD_CELLS;
+	if (cells >= OW_FOLD_CELLS) {
+		params.cells = OW_FOLD_CELLS;
+	} else {
+		/* It cannot be folded, so what is sent is all that there is: no more than the differences need. */
+		params.cells = ow_fold_cells_for(params.banks, differences);
+		if (params.cells > cells)
+			params.cells = (uint32_t)cells;
+	}
 	int r = ow_fold_create(&params, seed, ret_synopsis);
 	if (r == 0)
 		ow_fold_expect(*ret_synopsis, differences);
@@ -158,12 +165,13 @@ int ow_fold_to(const struct ow_synopsis *synopsis, uint32_t cells, unsigned orde
 	const struct ow_fold *from = ow_fold_of(synopsis);
 	struct ow_fold_params params = {.banks = from->params.banks, .cells = cells, .order = order};
 	bool foldable = from->params.cells == OW_FOLD_CELLS && from->params.order == 0;
-	if (synopsis->ops != &ow_fold_ops || !foldable || !valid(&params))
+	bool same = from->params.cells == cells && from->params.order == order;
+	if (synopsis->ops != &ow_fold_ops || !(foldable || same) || !valid(&params))
 		return -EINVAL;
 	struct ow_fold *fold = make(&params, synopsis->seed);
 	if (!fold)
 		return -ENOMEM;
-	fold_all(from, cells, order ? &fold->secret : NULL, fold->cell);
+	fold_all(from, cells, order && !same ? &fold->secret : NULL, fold->cell);
 	*ret_synopsis = &fold->synopsis;
 	return 0;
 }

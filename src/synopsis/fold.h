@@ -73,7 +73,8 @@ extern const struct ow_synopsis_ops ow_fold_ops;
 
 /* -EINVAL for parameters out of range, -ENOMEM. */
 int ow_fold_create(const struct ow_fold_params *params, uint64_t seed, struct ow_synopsis **ret_synopsis);
-/* At most `memory` bytes: a foldable table if they suffice, else one of the cells that they hold. */
+/* At most `memory` bytes: a foldable table if they suffice, else the cells that the differences need, if they hold
+ * them. */
 int ow_fold_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed, struct ow_synopsis **ret_synopsis);
 
 /* Cells of a bank that decode this many differences at the first attempt in more than 99.7 % of cases. */
@@ -81,8 +82,8 @@ uint32_t ow_fold_cells_for(unsigned banks, double differences);
 /* The encoding shall hold this many differences. A new table is sent as it is. */
 void ow_fold_expect(struct ow_synopsis *fold, double differences);
 /*
- * A table of `cells` a bank in the given order, without estimator, from an unfolded one of order 0. -EINVAL when the
- * table is not unfolded or cells or order are out of range, -ENOMEM.
+ * A table of `cells` a bank in the given order, without estimator, from an unfolded one of order 0 (or a copy, if cells
+ * and order are those that it has). -EINVAL when the table cannot be folded so, -ENOMEM.
  */
 int ow_fold_to(const struct ow_synopsis *fold, uint32_t cells, unsigned order, struct ow_synopsis **ret_synopsis);
 

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "synopsis/ams.h"
+#include "synopsis/bottomk.h"
 #include "synopsis/finecomb.h"
 #include "synopsis/fold.h"
 #include "synopsis/lda.h"
@@ -33,6 +34,7 @@ static const struct ow_synopsis_ops *const structures[] = {
 	&ow_rda_ops,
 	&ow_fold_ops,
 	&ow_ams_ops,
+	&ow_bottomk_ops,
 	&ow_moments_ops,
 	&ow_minhash_ops,
 	NULL,

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_ESTIMATE_BOTTOMK_ESTIMATE_H
+#define OW_ESTIMATE_BOTTOMK_ESTIMATE_H
+
+#include "estimate/estimate.h"
+
+/* What two coordinated samples have in common, below the smaller of their largest ranks. */
+struct ow_bottomk_pairs {
+	int64_t *delay_ns; /* sorted */
+	size_t count;
+	uint64_t sent; /* packets of A below that rank, */
+	uint64_t lost; /* and how many of them B does not have */
+	bool all;      /* there is no such rank: the samples hold all packets */
+};
+
+/* Comparable bottom-k samples. An id that is there more than once is left out unless as often at both. 0 or -ENOMEM. */
+int ow_bottomk_pair(const struct ow_synopsis *a, const struct ow_synopsis *b, struct ow_bottomk_pairs *ret_pairs);
+void ow_bottomk_pairs_done(struct ow_bottomk_pairs *pairs);
+
+/* Everything from the samples alone. 0 or -ENOMEM. */
+int ow_bottomk_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_SYNOPSIS_BOTTOMK_H
+#define OW_SYNOPSIS_BOTTOMK_H
+
+#include "synopsis/synopsis.h"
+
+/*
+ * A coordinated bottom-k sample (Cohen, Kaplan 2007; formulas.md 3.3, no paper of ours has quantiles): the k packets
+ * with the smallest keyed hash ("rank"), with their times. Both points rank alike, so they keep the same packets as far
+ * as they saw the same, and their times give k delays, uniformly drawn. What one has below the other's largest rank and
+ * the other has not, is lost or extra: a sample of the losses, too.
+ *
+ * Keeping it costs a hash and a comparison a packet; only k (1 + ln(n / k)) of n enter the heap. Packets cannot be
+ * taken out again, and two samples cannot be subtracted.
+ *
+ * The encoding, after the common header (little-endian; numbers in 7 bits a byte, the lowest first, the top bit set on
+ * all bytes but the last, no more bytes than needed):
+ *    0  k (4), packets that follow (4), at most k
+ *    8  for each packet in order of (rank, time): rank less the one before, time (zigzag: 0, -1, 1 are 0, 1, 2)
+ * About 12 bytes a packet at 1e6 packets a second.
+ *
+ * Example: k = 2, ranks 5, 9, 7 with times 100, 101, 102: the sample is (5, 100), (7, 102); its bytes are
+ * 2 0 0 0  2 0 0 0  5 200 1  2 204 1.
+ */
+#define OW_BOTTOMK_MAX (1u << 21) /* an entry takes at most 20 bytes: below OW_SYNOPSIS_BYTES_MAX */
+
+struct ow_bottomk_entry {
+	uint64_t rank;
+	int64_t time_ns;
+};
+
+struct ow_bottomk {
+	struct ow_synopsis synopsis;
+	uint32_t k, count;
+	uint64_t key;
+	bool sorted;                    /* entries are in descending order, which is a heap too */
+	struct ow_bottomk_entry *entry; /* a heap with the largest (rank, time) on top */
+};
+
+extern const struct ow_synopsis_ops ow_bottomk_ops;
+
+/* 1 <= k <= OW_BOTTOMK_MAX, else -EINVAL; -ENOMEM. */
+int ow_bottomk_create(uint32_t k, uint64_t seed, struct ow_synopsis **ret_synopsis);
+/* As many as the memory holds, but no more than packets. */
+int ow_bottomk_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed,
+                          struct ow_synopsis **ret_synopsis);
+
+/*
+ * The entries, the largest (rank, time) first. Sorts in place: like encoding, not to be done by two threads at once,
+ * and the entries move with the next add.
+ */
+const struct ow_bottomk_entry *ow_bottomk_entries(const struct ow_synopsis *synopsis, uint32_t *ret_count);
+
+#endif
