@@ -6,9 +6,12 @@
 #include "point/trial.h"
 
 #include "base/time.h"
+#include "estimate/fold_estimate.h"
 #include "estimate/lda_estimate.h"
 #include "estimate/rda_estimate.h"
+#include "synopsis/bottomk.h"
 #include "synopsis/finecomb.h"
+#include "synopsis/fold.h"
 #include "synopsis/lda.h"
 #include "synopsis/rda.h"
 #include "synopsis/srda.h"
@@ -64,6 +67,8 @@ static const struct method {
 	{"srda", .create_for = ow_srda_create_for, .cache = true},
 	{"rda", .create_for = ow_rda_create_for, .cache = true},
 	{"rda-paper", .create_for = rda_published, .estimate = rda_published_estimate, .cache = true},
+	{"fold", .create_for = ow_fold_create_for, .estimate = ow_fold_estimate, .cache = true},
+	{"bottomk", .create_for = ow_bottomk_create_for},
 	{"sampled", .baseline = ow_baseline_sampled},
 	{"probes", .baseline = ow_baseline_probes},
 	{"direct", .baseline = ow_baseline_direct},
