@@ -368,6 +368,53 @@ static void test_copy(void **state)
 	done(p);
 }
 
+static void assert_sane(const struct ow_value *v)
+{
+	if (v->status == OW_VALUE_NONE) {
+		assert_non_null(v->reason);
+		return;
+	}
+	assert_false(isnan(v->value) || isinf(v->value) || isnan(v->low) || isnan(v->high));
+	assert_true(v->low <= v->value && v->value <= v->high);
+}
+
+/* Whatever cells a peer sends, numbers are numbers and lie in their intervals. */
+static void test_garbage(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	ow_random_seed(&random, 13);
+	for (int run = 0; run < 2000; run++) {
+		uint32_t k = 1 + (uint32_t)ow_random_below(&random, 4),
+			 cells = k + (uint32_t)ow_random_below(&random, 30);
+		struct pair p = run % 2 ? make_srda(k, cells, 1) : make_rda(k, cells, 1);
+		size_t bytes = p.b->ops->memory(p.b);
+		uint8_t *at =
+			run % 2 ? (uint8_t *)((struct ow_srda *)p.b)->cell : (uint8_t *)((struct ow_rda *)p.b)->cell;
+		struct ow_stamp packets[40];
+		for (int i = 0; i < 40; i++)
+			packets[i] = (struct ow_stamp){ow_random_u64(&random), (int64_t)ow_random_u64(&random)};
+		p.a->ops->add(p.a, packets, 40);
+		p.b->ops->add(p.b, packets, 40);
+		for (size_t i = 0; i < bytes; i++) {
+			if (ow_random_below(&random, 1 + (uint64_t)run % 50) == 0)
+				at[i] = (uint8_t)ow_random_u64(&random);
+		}
+		struct ow_view a = {p.a, 40, packets, 40}, b = {p.b, ow_random_u64(&random) >> (run % 64), packets, 40};
+		struct ow_estimate e;
+		for (int published = 0; published < 2; published++) {
+			struct ow_rda_estimate_options options = {{published, 0}, published};
+			assert_int_equal(ow_rda_estimate_with(&a, &b, &options, &e), 0);
+			assert_sane(&e.mean_ns);
+			assert_sane(&e.stddev_ns);
+			assert_sane(&e.lost);
+			assert_sane(&e.extra);
+			assert_sane(&e.loss_ratio);
+		}
+		done(p);
+	}
+}
+
 /* MinHash: cannot see 10 of 1e5, errs little when half differs; its interval holds what it should. */
 static void test_minhash(void **state)
 {
@@ -403,7 +450,8 @@ int main(void)
 		cmocka_unit_test(test_figure_2),    cmocka_unit_test(test_figures_3_and_4),
 		cmocka_unit_test(test_exhaustive),  cmocka_unit_test(test_clock_offset),
 		cmocka_unit_test(test_no_estimate), cmocka_unit_test(test_copy),
-		cmocka_unit_test(test_minhash),     cmocka_unit_test(test_coverage),
+		cmocka_unit_test(test_minhash),     cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_coverage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
