@@ -55,7 +55,7 @@ struct peeling {
 	size_t head, waiting;
 	bool published;
 	bool again; /* a cell that had been emptied was changed: an id may have been found twice */
-	struct found found;
+	struct found *found;
 };
 
 enum form { RDA_2 = 2, RDA_3, RDA_4, RDA_ANY, SRDA_ANY };
@@ -113,7 +113,7 @@ static inline __attribute__((always_inline)) void offer(struct peeling *p, enum 
 }
 
 /* The next cell: the one that waits longest; as published, the last. */
-static inline struct item next(struct peeling *p)
+static inline __attribute__((always_inline)) struct item next(struct peeling *p)
 {
 	p->waiting--;
 	if (p->published) {
@@ -125,22 +125,18 @@ static inline struct item next(struct peeling *p)
 	return item;
 }
 
-static int keep(struct found *found, uint64_t id, int32_t delta)
+static int grow(struct found *found)
 {
-	if (found->count == found->room) {
-		size_t room = found->room ? 2 * found->room : 256;
-		uint64_t *ids = realloc(found->id, room * sizeof *ids);
-		if (!ids)
-			return -ENOMEM;
-		found->id = ids;
-		int8_t *signs = realloc(found->sign, room);
-		if (!signs)
-			return -ENOMEM;
-		found->sign = signs;
-		found->room = room;
-	}
-	found->id[found->count] = id;
-	found->sign[found->count++] = delta == -1 ? -1 : 1;
+	size_t room = found->room ? 2 * found->room : 256;
+	uint64_t *ids = realloc(found->id, room * sizeof *ids);
+	if (!ids)
+		return -ENOMEM;
+	found->id = ids;
+	int8_t *signs = realloc(found->sign, room);
+	if (!signs)
+		return -ENOMEM;
+	found->sign = signs;
+	found->room = room;
 	return 0;
 }
 
@@ -150,9 +146,12 @@ static inline __attribute__((always_inline)) int extract(struct peeling *p, enum
 	uint64_t id = p->cell[where].id;
 	int32_t delta = p->cell[where].delta;
 	uint32_t tag = p->cell[where].tag & ~MARKS;
-	int r = keep(&p->found, id, delta);
+	struct found *found = p->found;
+	int r = found->count == found->room ? grow(found) : 0;
 	if (r < 0)
 		return r;
+	found->id[found->count] = id;
+	found->sign[found->count++] = delta == -1 ? -1 : 1;
 	uint32_t place[PLACES_MAX] = {0}, count = places(p->table, form, id, place);
 	for (uint32_t i = 0; i < count; i++) {
 		struct work *cell = p->cell + place[i];
@@ -166,26 +165,28 @@ static inline __attribute__((always_inline)) int extract(struct peeling *p, enum
 	return 0;
 }
 
-static inline __attribute__((always_inline)) int peel(struct peeling *p, enum form form, uint64_t steps_max,
+/* Works on a copy of the state whose address goes nowhere, so that it stays in registers. */
+static inline __attribute__((always_inline)) int peel(struct peeling *state, enum form form, uint64_t steps_max,
                                                       uint64_t *ret_steps)
 {
-	uint32_t bank_cells = form == SRDA_ANY ? (uint32_t)p->cells : ow_rda_of(p->table)->params.cells;
-	for (uint32_t bank = 0, i = 0; i < p->cells; bank++) {
+	struct peeling p = *state;
+	uint32_t bank_cells = form == SRDA_ANY ? (uint32_t)p.cells : ow_rda_of(p.table)->params.cells;
+	for (uint32_t bank = 0, i = 0; i < p.cells; bank++) {
 		for (uint32_t end = i + bank_cells; i < end; i++)
-			offer(p, form, i, bank);
+			offer(&p, form, i, bank);
 	}
 	uint64_t steps = 0;
-	for (; p->waiting && steps < steps_max; steps++) {
-		struct item item = next(p);
-		struct work *cell = p->cell + item.where;
+	for (; p.waiting && steps < steps_max; steps++) {
+		struct item item = next(&p);
+		struct work *cell = p.cell + item.where;
 		cell->tag &= ~QUEUED;
 		/* As published, only a cell that has become empty is passed over. */
-		bool believe =
-			p->published ? cell->id || cell->delta : cell->id == item.id && cell->delta == item.delta;
-		int r = believe ? extract(p, form, item.where) : 0;
+		bool believe = p.published ? cell->id || cell->delta : cell->id == item.id && cell->delta == item.delta;
+		int r = believe ? extract(&p, form, item.where) : 0;
 		if (r < 0)
 			return r;
 	}
+	*state = p;
 	*ret_steps = steps;
 	return 0;
 }
@@ -206,24 +207,26 @@ static int peel_any(struct peeling *p, uint64_t steps_max, uint64_t *ret_steps)
 	}
 }
 
-/* B - A, and what of it is not empty. */
+/* B - A, and what of it is not empty. Squares wrap in a table that no packets could make. */
 static size_t subtract(struct peeling *p, const struct ow_synopsis *a, const struct ow_synopsis *b, double *ret_squares)
 {
-	size_t dirty = 0;
-	double squares = 0;
-	for (size_t i = 0; i < p->cells; i++) {
-		struct work *w = p->cell + i;
-		if (a->ops->kind == OW_SYNOPSIS_SRDA) {
-			const struct ow_srda_cell *x = ow_srda_of(a)->cell + i, *y = ow_srda_of(b)->cell + i;
-			*w = (struct work){x->id ^ y->id, (int32_t)(y->count - x->count), (x->idsh ^ y->idsh) & ~MARKS};
-		} else {
-			const struct ow_rda_cell *x = ow_rda_of(a)->cell + i, *y = ow_rda_of(b)->cell + i;
-			*w = (struct work){x->id ^ y->id, (int32_t)(y->count - x->count), 0};
-		}
-		dirty += w->id || w->delta;
-		squares += (double)w->delta * w->delta;
+	bool srda = a->ops->kind == OW_SYNOPSIS_SRDA;
+	for (size_t i = 0; srda && i < p->cells; i++) {
+		const struct ow_srda_cell *x = ow_srda_of(a)->cell + i, *y = ow_srda_of(b)->cell + i;
+		p->cell[i] = (struct work){x->id ^ y->id, (int32_t)(y->count - x->count), (x->idsh ^ y->idsh) & ~MARKS};
 	}
-	*ret_squares = squares;
+	for (size_t i = 0; !srda && i < p->cells; i++) {
+		const struct ow_rda_cell *x = ow_rda_of(a)->cell + i, *y = ow_rda_of(b)->cell + i;
+		p->cell[i] = (struct work){x->id ^ y->id, (int32_t)(y->count - x->count), 0};
+	}
+	size_t dirty = 0;
+	uint64_t squares = 0;
+	for (size_t i = 0; i < p->cells; i++) {
+		const struct work *w = p->cell + i;
+		dirty += (w->id | (uint32_t)w->delta) != 0;
+		squares += (uint64_t)((int64_t)w->delta * w->delta);
+	}
+	*ret_squares = (double)squares;
 	return dirty;
 }
 
@@ -284,10 +287,10 @@ static void inspect(const struct peeling *p, struct ow_rda_peel *peel)
 	bool srda = p->table->ops->kind == OW_SYNOPSIS_SRDA;
 	/* The counts of one bank hold each packet once; those of a flat array k times. */
 	size_t once = srda ? p->cells : ow_rda_of(p->table)->params.cells;
-	for (size_t i = 0; i < p->cells; i++) {
-		peel->dirty += p->cell[i].id || p->cell[i].delta;
-		peel->net += i < once ? p->cell[i].delta : 0;
-	}
+	for (size_t i = 0; i < p->cells; i++)
+		peel->dirty += (p->cell[i].id | (uint32_t)p->cell[i].delta) != 0;
+	for (size_t i = 0; i < once; i++)
+		peel->net += p->cell[i].delta;
 	if (srda)
 		peel->net /= ow_srda_of(p->table)->params.hashes;
 	peel->cells = p->cells;
@@ -303,7 +306,8 @@ int ow_rda_peel(const struct ow_synopsis *a, const struct ow_synopsis *b, const 
 		return -EINVAL;
 	if (!options)
 		options = &defaults;
-	struct peeling p = {.table = a, .published = options->published};
+	struct found found = {0};
+	struct peeling p = {.table = a, .published = options->published, .found = &found};
 	p.cells = a->ops->kind == OW_SYNOPSIS_SRDA ? ow_srda_of(a)->params.cells
 	                                           : (size_t)ow_rda_of(a)->params.banks * ow_rda_of(a)->params.cells;
 	p.cell = malloc(p.cells * sizeof *p.cell);
@@ -317,12 +321,12 @@ int ow_rda_peel(const struct ow_synopsis *a, const struct ow_synopsis *b, const 
 	if (r == 0) {
 		peel.capped = p.waiting != 0;
 		inspect(&p, &peel);
-		r = p.again ? list_net(&p.found, &peel) : list(&p.found, p.found.sign, &peel);
+		r = p.again ? list_net(&found, &peel) : list(&found, found.sign, &peel);
 	}
 	free(p.cell);
 	free(p.queue);
-	free(p.found.id);
-	free(p.found.sign);
+	free(found.id);
+	free(found.sign);
 	if (r == 0)
 		*ret_peel = peel;
 	return r;
