@@ -210,6 +210,26 @@ static void packets_cut_before_their_identity(void **state)
 	assert_non_null(strstr(err.text, "cut off"));
 }
 
+/* A superframe of UDP segmentation offload, and its first segment. */
+static void udp_superframes_alone(void **state)
+{
+	(void)state;
+	static uint8_t ip[6028] = {0x45, 0, 6028 >> 8, 6028 & 0xff, 0, 1, 0x40, 0, 64, 17,
+	                           0,    0, 10,        0,           1, 1, 10,   0, 2,  2};
+	const uint32_t head[4] = {START_S, 0, sizeof ip, sizeof ip};
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, false);
+	assert_int_equal(fwrite(head, sizeof head, 1, a), 1);
+	assert_int_equal(fwrite(ip, sizeof ip, 1, a), 1);
+	put(b, false, 10 * US, 1);
+	fclose(a);
+	fclose(b);
+	struct ow_match_options options;
+	struct ow_error err = {0};
+	ow_match_defaults(&options);
+	assert_true(ow_match_files(path[OW_SIDE_A], path[OW_SIDE_B], &options, &match, &err) < 0);
+	assert_non_null(strstr(err.text, "segmentation offload"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +239,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(delays_below_the_resolution, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_file_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_flow_is_rewritten, setup, teardown),
+		cmocka_unit_test_setup_teardown(udp_superframes_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(packets_cut_before_their_identity, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
