@@ -111,6 +111,21 @@ static int warn_clock(struct ow_match *m, unsigned d)
 	return 0;
 }
 
+/* One direction only, and it is the other one: nothing but the clocks says so. */
+static int warn_backward(struct ow_match *m)
+{
+	const struct ow_result *back = &m->report.direction[OW_B_TO_A];
+	if (m->options.clock == OW_CLOCK_ESTIMATED || m->report.direction[OW_A_TO_B].matched || !back->delay.samples)
+		return 0;
+	char text[OW_DURATION_TEXT];
+	ow_duration_text((double)back->delay.max_ns, text);
+	return warn(
+		m,
+		"every packet is later at A: the traffic goes from B to A, or it goes from A to B (--one-direction) "
+		"and the clock of B is behind by more than %s",
+		text);
+}
+
 static int warn_drift(struct ow_match *m)
 {
 	double ppb = 0;
@@ -136,9 +151,8 @@ static int warn_estimate(struct ow_match *m)
 	return both ? warn(m, "the clock offset is estimated: half the difference of the two minimum delays; as far as "
 	                      "these differ, "
 	                      "delays are off by half of that")
-	            : warn(m, "the clock offset is estimated from one direction: the minimum delay is set to 0 and "
-	                      "only the "
-	                      "variation of the delay is meaningful");
+	            : warn(m, "the clock offset is estimated from one direction, taken to be A to B: the minimum "
+	                      "delay is set to 0 and only the variation of the delay is meaningful");
 }
 
 /* Unclassified flows of a side; seen: of those that the other side knows by name, though not one packet matched. */
@@ -272,6 +286,8 @@ int ow_match_warn(struct ow_match *m)
 	}
 	if (r == 0)
 		r = warn_same(m);
+	if (r == 0)
+		r = warn_backward(m);
 	if (r == 0)
 		r = warn_estimate(m);
 	if (r == 0)

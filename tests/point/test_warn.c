@@ -161,6 +161,22 @@ static void delays_below_the_resolution(void **state)
 	assert_false(warns(report, "impossible"));
 }
 
+/* Traffic one way, and a clock that lags: the direction is a guess, and said to be one. */
+static void everything_is_later_at_a(void **state)
+{
+	(void)state;
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, false);
+	for (uint16_t i = 0; i < 50; i++) {
+		put(a, false, (i + 5) * MS, i);
+		put(b, false, i * MS + 20 * US, i);
+	}
+	fclose(a);
+	fclose(b);
+	const struct ow_match_report *report = report_of(path[OW_SIDE_A], path[OW_SIDE_B]);
+	assert_int_equal(report->direction[OW_B_TO_A].matched, 50);
+	assert_true(warns(report, "every packet is later at A"));
+}
+
 static void one_file_twice(void **state)
 {
 	(void)state;
@@ -237,6 +253,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(packets_arrive_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(polls_are_no_mirror, setup, teardown),
 		cmocka_unit_test_setup_teardown(delays_below_the_resolution, setup, teardown),
+		cmocka_unit_test_setup_teardown(everything_is_later_at_a, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_file_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_flow_is_rewritten, setup, teardown),
 		cmocka_unit_test_setup_teardown(udp_superframes_alone, setup, teardown),
