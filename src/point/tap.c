@@ -80,6 +80,7 @@ static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, str
 	struct ow_tap_facts *f = &s->facts;
 	if (packet->has_tunnel && !packet->tunnels && packet->ip_len > f->longest_tunnel)
 		f->longest_tunnel = packet->ip_len;
+	f->fragments += packet->fragment;
 	if (!packet->fragment)
 		note_length(f, packet->proto, packet->ip_len);
 	if (packet->truncated && !packet->overlong) {

@@ -24,6 +24,7 @@ struct ow_tap_facts {
 	uint64_t untimed;     /* frames with a time of 0 */
 	uint32_t longest_tcp; /* longest TCP packet: more than the wire's MTU means superframes */
 	uint32_t longest_udp;
+	uint64_t fragments;
 	uint32_t longest_tunnel; /* longest packet that holds another one, not entered */
 	bool mixed_links;
 };

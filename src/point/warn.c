@@ -15,6 +15,7 @@
 #define MTU_USUAL         1500
 #define MANY_AMBIGUOUS    0.1
 #define MANY_UNCLASSIFIED 0.01
+#define MANY_FRAGMENTS    0.001 /* share of fragments that came into being on the way */
 
 static int warn(struct ow_match *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -219,6 +220,23 @@ static int warn_coarse(struct ow_match *m)
 	            OW_FLOWS_MAX - OW_FLOWS_COARSE);
 }
 
+/* Whole packets at the sender, fragments at the receiver. */
+static int warn_fragmented(struct ow_match *m)
+{
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		const struct ow_result *r = &m->report.direction[d];
+		unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+		uint64_t here = m->pass.tap[from].facts.fragments, there = m->pass.tap[!from].facts.fragments;
+		uint64_t more = there > here ? there - here : 0;
+		if (r->lost && r->extra && (double)more > MANY_FRAGMENTS * (double)r->received)
+			return warn(m,
+			            "%s shows %llu fragments, %s %llu: packets are cut on the way, and count as lost "
+			            "and their fragments as extra",
+			            name(m, !from), (unsigned long long)there, name(m, from), (unsigned long long)here);
+	}
+	return 0;
+}
+
 /* UDP datagrams have no sequence numbers: a superframe of them cannot be cut without knowing its segment size. */
 static int warn_udp_superframes(struct ow_match *m)
 {
@@ -298,6 +316,8 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_doubled(m, side);
 	if (r == 0)
 		r = warn_coarse(m);
+	if (r == 0)
+		r = warn_fragmented(m);
 	if (r == 0)
 		r = warn_udp_superframes(m);
 	if (r == 0 && m->report.segments)
