@@ -56,6 +56,9 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		r = warn(m, "%s: timestamps go backwards %llu time%s, by up to %s", name(m, side),
 		         (unsigned long long)f->backwards, f->backwards == 1 ? "" : "s", text);
 	}
+	if (r == 0 && f->copies)
+		r = warn(m, "%s: %llu packets are copies that the capture had shown before; left out", name(m, side),
+		         (unsigned long long)f->copies);
 	if (r == 0 && f->below_limit)
 		r = warn(m, "%s: %llu packets are truncated too far to be identified", name(m, side),
 		         (unsigned long long)f->below_limit);
@@ -273,10 +276,11 @@ static int warn_doubled(struct ow_match *m, unsigned side)
 	uint64_t shown = m->report.direction[sends].sent + m->report.direction[!sends].received;
 	if ((double)(lost + duplicates) <= MANY_COPIES * (double)shown)
 		return 0;
-	return warn(m,
-	            "%s shows packets more than once (a mirror port, a bridge, all interfaces at once?): further "
-	            "copies, of which %llu count as lost and %llu as duplicates",
-	            name(m, side), (unsigned long long)lost, (unsigned long long)duplicates);
+	return warn(
+		m,
+		"%s shows packets more than once (a mirror port, a bridge, all interfaces at once?): further "
+		"copies, of which %llu count as lost and %llu as duplicates; --dedup 1ms leaves copies within 1 ms out",
+		name(m, side), (unsigned long long)lost, (unsigned long long)duplicates);
 }
 
 static int warn_ambiguous(struct ow_match *m, unsigned d)
