@@ -39,6 +39,9 @@ static const struct ow_option options[] = {
 	{"segments", 0, "WHEN", ow_option_toggle, FIELD(match.segments),
          "Cut TSO, GSO and GRO superframes into the segments of the wire: auto (default), on or off."},
 
+	{"dedup", 0, "D", ow_option_positive_duration, FIELD(match.dedup_ns),
+         "Leave out copies that a capture shows within D, as a mirror port or a capture on all interfaces does."},
+
 	{NULL, 0, NULL, NULL, 0, "Time:"},
 	{"offset", 0, "D|auto", ow_option_offset, FIELD(match),
          "Add D (-37s, 1.5us) to the times of B; auto estimates it. Without it, both clocks are trusted."},

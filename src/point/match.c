@@ -298,7 +298,7 @@ static int refuse_no_matches(struct ow_match *m, struct ow_error *err)
 static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow_error *err)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		int r = ow_tap_open(&m->pass.tap[side], path[side], err);
+		int r = ow_tap_open(&m->pass.tap[side], path[side], m->options.dedup_ns, err);
 		if (r < 0)
 			return r;
 	}

@@ -13,6 +13,7 @@
 #define CLEARLY_MORE    1.2  /* another identity must find this many times as much */
 #define CLEARLY_FRAMES  4    /* and this many packets more */
 #define TAI_MINUS_UTC_S 37
+#define MTU_USUAL       1500u /* Ethernet */
 
 static bool allowed(const struct ow_match_options *o, enum ow_variant v)
 {
@@ -210,6 +211,15 @@ static int refuse_strangers(const struct ow_planner *p, struct ow_tap tap[OW_SID
 				"nothing in common: the packets of %s are cut off before what identifies them "
 				"(capture 96 bytes or more of each: tcpdump -s 96)",
 				side ? b : a);
+	}
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		uint32_t here = p->outlook[side].longest_udp, there = p->outlook[!side].longest_udp;
+		if (here > MTU_USUAL && there && there <= MTU_USUAL)
+			return ow_error_set(
+				err, ENOMSG,
+				"nothing in common: %s shows UDP packets of up to %u bytes, %s of %u: superframes that "
+				"cannot be cut (turn UDP segmentation offload off, or capture on the wire)",
+				side ? b : a, here, side ? a : b, there);
 	}
 	int64_t shift = given_shift(p->options), gap = p->first_ns[OW_SIDE_B] + shift - p->last_ns[OW_SIDE_A];
 	int64_t gap_back = p->first_ns[OW_SIDE_A] - (p->last_ns[OW_SIDE_B] + shift);

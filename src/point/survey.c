@@ -12,7 +12,8 @@
 #define BATCH             256
 #define OUTLOOK_FRAMES    2000
 #define SNAPLEN_UNLIMITED 65535u /* tools write this or more when they do not cut */
-#define LIMIT_LEAST       40u    /* an IPv6 header; an IPv4 and a TCP header: less identifies nothing */
+#define PROTO_UDP         17
+#define LIMIT_LEAST       40u /* an IPv6 header; an IPv4 and a TCP header: less identifies nothing */
 
 static const struct {
 	enum ow_level level;
@@ -54,6 +55,8 @@ static void look_at(struct ow_outlook *o, const struct ow_frame *frame, uint32_t
 		if (ow_packet_decode(frame, inner, &packet) != OW_DECODE_IP)
 			continue;
 		o->ip += !inner;
+		if (packet.proto == PROTO_UDP && !packet.fragment && packet.ip_len > o->longest_udp)
+			o->longest_udp = packet.ip_len;
 		o->cut_short +=
 			!inner && packet.truncated && !packet.overlong && ow_identity_available(&packet) < LIMIT_LEAST;
 		uint32_t offset = (uint32_t)(packet.ip - frame->data), limit = UINT32_MAX;

@@ -10,13 +10,16 @@
 /* Times further than this from the epoch (146 years) could overflow when clocks are shifted. */
 #define TIME_MAX_NS (INT64_C(1) << 62)
 
-int ow_tap_open(struct ow_tap *tap, const char *path, struct ow_error *err)
+int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, struct ow_error *err)
 {
 	memset(tap, 0, sizeof *tap);
 	int r = ow_reader_open(path, &tap->reader, err);
 	if (r < 0)
 		return r;
 	r = ow_flow_table_create(1, &tap->flows);
+	tap->dedup_ns = dedup_ns;
+	if (r == 0 && dedup_ns > 0 && !(tap->dedup = ow_dedup_create()))
+		r = -ENOMEM;
 	if (r < 0) {
 		ow_tap_close(tap);
 		return ow_error_set(err, -r, "%s: %s", path, strerror(-r));
@@ -28,6 +31,7 @@ void ow_tap_close(struct ow_tap *tap)
 {
 	ow_reader_close(tap->reader);
 	ow_flow_table_free(tap->flows);
+	ow_dedup_free(tap->dedup);
 	memset(tap, 0, sizeof *tap);
 }
 
@@ -39,6 +43,8 @@ int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct 
 	tap->facts = (struct ow_tap_facts){.least_available = UINT32_MAX};
 	tap->previous_ns = 0;
 	ow_flow_table_reset(tap->flows);
+	if (tap->dedup)
+		ow_dedup_reset(tap->dedup);
 	return ow_reader_rewind(tap->reader, err);
 }
 
@@ -80,6 +86,7 @@ static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, str
 	struct ow_tap_facts *f = &s->facts;
 	if (packet->has_tunnel && !packet->tunnels && packet->ip_len > f->longest_tunnel)
 		f->longest_tunnel = packet->ip_len;
+	f->fragments += packet->fragment;
 	if (!packet->fragment)
 		note_length(f, packet->proto, packet->ip_len);
 	if (packet->truncated && !packet->overlong) {
@@ -147,11 +154,6 @@ static void number_plain_flows(struct ow_tap *s)
 
 static int make_record(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
 {
-	s->facts.packets++;
-	record->time_ns = frame_time(s, frame, &record->untimed);
-	record->number = frame->number;
-	if (make_plain_record(s, frame, record))
-		return 0;
 	if (s->identity.level == OW_LEVEL_FRAME)
 		return identify_frame(s, frame, record);
 	struct ow_packet packet;
@@ -170,6 +172,22 @@ static int make_record(struct ow_tap *s, const struct ow_frame *frame, struct ow
 	}
 }
 
+/* A frame's record, unless there is none or the capture has shown it already. */
+static bool take_frame(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
+{
+	unsigned plains = s->plains;
+	s->facts.packets++;
+	record->time_ns = frame_time(s, frame, &record->untimed);
+	record->number = frame->number;
+	if (!make_plain_record(s, frame, record) && make_record(s, frame, record) < 0)
+		return false;
+	if (!s->dedup || !ow_dedup_seen(s->dedup, record, s->dedup_ns))
+		return true;
+	s->plains = plains;
+	s->facts.copies++;
+	return false;
+}
+
 int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struct ow_error *err)
 {
 	for (;;) {
@@ -179,7 +197,7 @@ int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struc
 		int records = 0;
 		for (int i = 0; i < frames; i++) {
 			tap->facts.mixed_links |= tap->frame[i].linktype != tap->frame[0].linktype;
-			records += make_record(tap, &tap->frame[i], &record[records]) == 0;
+			records += take_frame(tap, &tap->frame[i], &record[records]);
 		}
 		number_plain_flows(tap);
 		if (records)
@@ -189,5 +207,5 @@ int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struc
 
 uint64_t ow_tap_skipped(const struct ow_tap_facts *facts)
 {
-	return facts->not_ip + facts->too_short + facts->bad_link + facts->below_limit;
+	return facts->copies + facts->not_ip + facts->too_short + facts->bad_link + facts->below_limit;
 }

@@ -6,6 +6,7 @@
 #include "packet/flow.h"
 #include "packet/identity.h"
 #include "packet/record.h"
+#include "point/dedup.h"
 
 /* One point's packets from a capture file: frames become records, and what cannot become one is counted. */
 
@@ -14,6 +15,7 @@
 /* What one pass over the file showed. */
 struct ow_tap_facts {
 	uint64_t packets;                     /* frames */
+	uint64_t copies;                      /* frames left out because the capture had shown them already */
 	uint64_t not_ip, too_short, bad_link; /* frames without an identity, by reason */
 	uint64_t below_limit;                 /* truncated below the bytes that the id takes */
 	uint32_t least_available;  /* fewest bytes that a truncated packet had for its id; UINT32_MAX if none was
@@ -24,6 +26,7 @@ struct ow_tap_facts {
 	uint64_t untimed;     /* frames with a time of 0 */
 	uint32_t longest_tcp; /* longest TCP packet: more than the wire's MTU means superframes */
 	uint32_t longest_udp;
+	uint64_t fragments;
 	uint32_t longest_tunnel; /* longest packet that holds another one, not entered */
 	bool mixed_links;
 };
@@ -34,6 +37,8 @@ struct ow_tap {
 	struct ow_flow_table *flows;
 	struct ow_tap_facts facts;
 	int64_t previous_ns;
+	int64_t dedup_ns; /* copies within this time are left out; 0 = they stay */
+	struct ow_dedup *dedup;
 	bool has_plain;  /* plain packets may take the short way */
 	unsigned plains; /* plain packets of the batch that is being read */
 	struct ow_plain plain[OW_TAP_BATCH];
@@ -41,7 +46,8 @@ struct ow_tap {
 	struct ow_frame frame[OW_TAP_BATCH];
 };
 
-int ow_tap_open(struct ow_tap *tap, const char *path, struct ow_error *err);
+/* dedup_ns: as in struct ow_match_options. */
+int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, struct ow_error *err);
 void ow_tap_close(struct ow_tap *tap);
 /* Back to the start, with this identity. Flows are numbered anew: with the same identity as before, in the same way. */
 int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct ow_error *err);

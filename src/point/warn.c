@@ -15,6 +15,7 @@
 #define MTU_USUAL         1500
 #define MANY_AMBIGUOUS    0.1
 #define MANY_UNCLASSIFIED 0.01
+#define MANY_FRAGMENTS    0.001 /* share of fragments that came into being on the way */
 
 static int warn(struct ow_match *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -55,6 +56,9 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		r = warn(m, "%s: timestamps go backwards %llu time%s, by up to %s", name(m, side),
 		         (unsigned long long)f->backwards, f->backwards == 1 ? "" : "s", text);
 	}
+	if (r == 0 && f->copies)
+		r = warn(m, "%s: %llu packets are copies that the capture had shown before; left out", name(m, side),
+		         (unsigned long long)f->copies);
 	if (r == 0 && f->below_limit)
 		r = warn(m, "%s: %llu packets are truncated too far to be identified", name(m, side),
 		         (unsigned long long)f->below_limit);
@@ -111,6 +115,21 @@ static int warn_clock(struct ow_match *m, unsigned d)
 	return 0;
 }
 
+/* One direction only, and it is the other one: nothing but the clocks says so. */
+static int warn_backward(struct ow_match *m)
+{
+	const struct ow_result *back = &m->report.direction[OW_B_TO_A];
+	if (m->options.clock == OW_CLOCK_ESTIMATED || m->report.direction[OW_A_TO_B].matched || !back->delay.samples)
+		return 0;
+	char text[OW_DURATION_TEXT];
+	ow_duration_text((double)back->delay.max_ns, text);
+	return warn(
+		m,
+		"every packet is later at A: the traffic goes from B to A, or it goes from A to B (--one-direction) "
+		"and the clock of B is behind by more than %s",
+		text);
+}
+
 static int warn_drift(struct ow_match *m)
 {
 	double ppb = 0;
@@ -136,9 +155,8 @@ static int warn_estimate(struct ow_match *m)
 	return both ? warn(m, "the clock offset is estimated: half the difference of the two minimum delays; as far as "
 	                      "these differ, "
 	                      "delays are off by half of that")
-	            : warn(m, "the clock offset is estimated from one direction: the minimum delay is set to 0 and "
-	                      "only the "
-	                      "variation of the delay is meaningful");
+	            : warn(m, "the clock offset is estimated from one direction, taken to be A to B: the minimum "
+	                      "delay is set to 0 and only the variation of the delay is meaningful");
 }
 
 /* Unclassified flows of a side; seen: of those that the other side knows by name, though not one packet matched. */
@@ -205,6 +223,23 @@ static int warn_coarse(struct ow_match *m)
 	            OW_FLOWS_MAX - OW_FLOWS_COARSE);
 }
 
+/* Whole packets at the sender, fragments at the receiver. */
+static int warn_fragmented(struct ow_match *m)
+{
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		const struct ow_result *r = &m->report.direction[d];
+		unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+		uint64_t here = m->pass.tap[from].facts.fragments, there = m->pass.tap[!from].facts.fragments;
+		uint64_t more = there > here ? there - here : 0;
+		if (r->lost && r->extra && (double)more > MANY_FRAGMENTS * (double)r->received)
+			return warn(m,
+			            "%s shows %llu fragments, %s %llu: packets are cut on the way, and count as lost "
+			            "and their fragments as extra",
+			            name(m, !from), (unsigned long long)there, name(m, from), (unsigned long long)here);
+	}
+	return 0;
+}
+
 /* UDP datagrams have no sequence numbers: a superframe of them cannot be cut without knowing its segment size. */
 static int warn_udp_superframes(struct ow_match *m)
 {
@@ -241,10 +276,11 @@ static int warn_doubled(struct ow_match *m, unsigned side)
 	uint64_t shown = m->report.direction[sends].sent + m->report.direction[!sends].received;
 	if ((double)(lost + duplicates) <= MANY_COPIES * (double)shown)
 		return 0;
-	return warn(m,
-	            "%s shows packets more than once (a mirror port, a bridge, all interfaces at once?): further "
-	            "copies, of which %llu count as lost and %llu as duplicates",
-	            name(m, side), (unsigned long long)lost, (unsigned long long)duplicates);
+	return warn(
+		m,
+		"%s shows packets more than once (a mirror port, a bridge, all interfaces at once?): further "
+		"copies, of which %llu count as lost and %llu as duplicates; --dedup 1ms leaves copies within 1 ms out",
+		name(m, side), (unsigned long long)lost, (unsigned long long)duplicates);
 }
 
 static int warn_ambiguous(struct ow_match *m, unsigned d)
@@ -273,6 +309,8 @@ int ow_match_warn(struct ow_match *m)
 	if (r == 0)
 		r = warn_same(m);
 	if (r == 0)
+		r = warn_backward(m);
+	if (r == 0)
 		r = warn_estimate(m);
 	if (r == 0)
 		r = warn_drift(m);
@@ -282,6 +320,8 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_doubled(m, side);
 	if (r == 0)
 		r = warn_coarse(m);
+	if (r == 0)
+		r = warn_fragmented(m);
 	if (r == 0)
 		r = warn_udp_superframes(m);
 	if (r == 0 && m->report.segments)

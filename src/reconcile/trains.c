@@ -6,8 +6,12 @@
 #include "reconcile/matching.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
-#define PIECES_MAX 128u /* gaps that one superframe may still have when it has met what waits for it */
+#define WALK_LONG      64u /* waiting pieces of one train from which on those too late to match are given up early */
+#define HOPELESS_NS    INT64_C(50000000) /* early: after 50 ms, .. */
+#define HOPELESS_TIMES 4                 /* .. and so many times the longest plausible delay */
+#define PIECES_MAX     128u              /* gaps that one superframe may still have when it has met what waits for it */
 
 struct range {
 	uint32_t seq, len;
@@ -78,11 +82,14 @@ static int shorten(struct ow_matcher *m, uint32_t i, uint32_t before, struct ran
 }
 
 /* Bytes of the record that wait on the other side, counted once for each time they wait there. */
-static uint64_t waiting_bytes(const struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q)
+static uint64_t waiting_bytes(const struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q,
+                              unsigned *ret_walked)
 {
 	uint64_t bytes = 0;
 	struct range all = {record->seq, record->len}, common;
-	for (uint32_t i = m->waiting.queue[q].head[!side]; i != OW_NOBODY; i = m->waiting.entry[i].next) {
+	*ret_walked = 0;
+	for (uint32_t i = m->waiting.queue[q].head[!side]; i != OW_NOBODY;
+	     i = m->waiting.entry[i].next, (*ret_walked)++) {
 		struct range other = {m->waiting.entry[i].record.seq, m->waiting.entry[i].record.len};
 		if (overlap(all, other, &common))
 			bytes += common.len;
@@ -90,11 +97,32 @@ static uint64_t waiting_bytes(const struct ow_matcher *m, enum ow_side side, con
 	return bytes;
 }
 
+/* Gives up the oldest pieces of the other side that are far too late for any that may still come; keeps the last one.
+ */
+static void drop_hopeless(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q)
+{
+	for (uint32_t i = m->waiting.queue[q].head[!side], next; m->waiting.entry[i].next != OW_NOBODY; i = next) {
+		struct ow_pair pair = ow_matching_pair(side, record, &m->waiting.entry[i].record);
+		const struct ow_plausible *p = &m->plausible[ow_matching_delay(&pair) >= 0 ? OW_A_TO_B : OW_B_TO_A];
+		int64_t age = llabs(ow_matching_delay(&pair));
+		next = m->waiting.entry[i].next;
+		if (!p->known || age < HOPELESS_NS || age / HOPELESS_TIMES < p->high_ns)
+			return;
+		ow_matching_give_up(m, i);
+	}
+}
+
 /* Matches one range of the record with what waits; leaves what remains in rest[], returns how many, or -ENOMEM. */
 static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q,
                         struct range rest[PIECES_MAX])
 {
-	enum ow_certainty certainty = waiting_bytes(m, side, record, q) > record->len ? OW_AMBIGUOUS : OW_CERTAIN;
+	unsigned walked;
+	enum ow_certainty certainty =
+		waiting_bytes(m, side, record, q, &walked) > record->len ? OW_AMBIGUOUS : OW_CERTAIN;
+	/* Without TCP timestamps a connection is one train: what was lost must not lengthen the walk for a whole
+	 * window. */
+	if (walked > WALK_LONG)
+		drop_hopeless(m, side, record, q);
 	int rests = 1;
 	rest[0] = (struct range){record->seq, record->len};
 	for (uint32_t i = m->waiting.queue[q].head[!side], before = OW_NOBODY, next; i != OW_NOBODY;
@@ -110,6 +138,8 @@ static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow
 			struct ow_pair pair = ow_matching_pair(side, &mine, &theirs);
 			pair.alike = certainty == OW_AMBIGUOUS;
 			ow_recent_add(m->recent, ow_matching_copy_id(&mine), mine.time_ns);
+			if (certainty == OW_CERTAIN)
+				ow_matching_learn(m, &pair, ow_matching_delay(&pair) >= 0 ? OW_A_TO_B : OW_B_TO_A);
 			m->calls.matched(m->calls.arg, &pair, certainty);
 			subtract(&rest[r], common, &after);
 			if (!rest[r].len)

@@ -161,6 +161,71 @@ static void delays_below_the_resolution(void **state)
 	assert_false(warns(report, "impossible"));
 }
 
+/* Traffic one way, and a clock that lags: the direction is a guess, and said to be one. */
+static void everything_is_later_at_a(void **state)
+{
+	(void)state;
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, false);
+	for (uint16_t i = 0; i < 50; i++) {
+		put(a, false, (i + 5) * MS, i);
+		put(b, false, i * MS + 20 * US, i);
+	}
+	fclose(a);
+	fclose(b);
+	const struct ow_match_report *report = report_of(path[OW_SIDE_A], path[OW_SIDE_B]);
+	assert_int_equal(report->direction[OW_B_TO_A].matched, 50);
+	assert_true(warns(report, "every packet is later at A"));
+}
+
+/* Every second packet is cut in two on the way. */
+static void fragmented_on_the_way(void **state)
+{
+	(void)state;
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, false);
+	for (uint16_t i = 0; i < 100; i++) {
+		put(a, false, i * MS, i);
+		if (i % 2 == 0) {
+			put(b, false, i * MS + 20 * US, i);
+			continue;
+		}
+		for (unsigned half = 0; half < 2; half++) {
+			uint8_t ip[40] = {0x45,
+			                  0,
+			                  0,
+			                  half ? 28 : 40,
+			                  0,
+			                  (uint8_t)i,
+			                  half ? 0 : 0x20,
+			                  half ? 2 : 0,
+			                  64,
+			                  17,
+			                  0,
+			                  0,
+			                  10,
+			                  0,
+			                  1,
+			                  1,
+			                  10,
+			                  0,
+			                  2,
+			                  2,
+			                  0x10,
+			                  0,
+			                  0x20,
+			                  0,
+			                  0,
+			                  28};
+			uint32_t len = half ? 28 : 40;
+			const uint32_t head[4] = {START_S, (uint32_t)(i * MS + (20 + half) * US), len, len};
+			assert_int_equal(fwrite(head, sizeof head, 1, b), 1);
+			assert_int_equal(fwrite(ip, len, 1, b), 1);
+		}
+	}
+	fclose(a);
+	fclose(b);
+	assert_true(warns(report_of(path[OW_SIDE_A], path[OW_SIDE_B]), "100 fragments"));
+}
+
 static void one_file_twice(void **state)
 {
 	(void)state;
@@ -210,6 +275,26 @@ static void packets_cut_before_their_identity(void **state)
 	assert_non_null(strstr(err.text, "cut off"));
 }
 
+/* A superframe of UDP segmentation offload, and its first segment. */
+static void udp_superframes_alone(void **state)
+{
+	(void)state;
+	static uint8_t ip[6028] = {0x45, 0, 6028 >> 8, 6028 & 0xff, 0, 1, 0x40, 0, 64, 17,
+	                           0,    0, 10,        0,           1, 1, 10,   0, 2,  2};
+	const uint32_t head[4] = {START_S, 0, sizeof ip, sizeof ip};
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, false);
+	assert_int_equal(fwrite(head, sizeof head, 1, a), 1);
+	assert_int_equal(fwrite(ip, sizeof ip, 1, a), 1);
+	put(b, false, 10 * US, 1);
+	fclose(a);
+	fclose(b);
+	struct ow_match_options options;
+	struct ow_error err = {0};
+	ow_match_defaults(&options);
+	assert_true(ow_match_files(path[OW_SIDE_A], path[OW_SIDE_B], &options, &match, &err) < 0);
+	assert_non_null(strstr(err.text, "segmentation offload"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,8 +302,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(packets_arrive_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(polls_are_no_mirror, setup, teardown),
 		cmocka_unit_test_setup_teardown(delays_below_the_resolution, setup, teardown),
+		cmocka_unit_test_setup_teardown(everything_is_later_at_a, setup, teardown),
+		cmocka_unit_test_setup_teardown(fragmented_on_the_way, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_file_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_flow_is_rewritten, setup, teardown),
+		cmocka_unit_test_setup_teardown(udp_superframes_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(packets_cut_before_their_identity, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

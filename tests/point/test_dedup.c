@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "point/dedup.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+static bool seen(struct ow_dedup *dedup, uint64_t id, uint32_t seq, uint32_t len, int64_t time_ns)
+{
+	struct ow_record record = {.id = id, .seq = seq, .len = len, .time_ns = time_ns};
+	return ow_dedup_seen(dedup, &record, 1000);
+}
+
+static void copies_within_the_time(void **state)
+{
+	(void)state;
+	struct ow_dedup *dedup = ow_dedup_create();
+	assert_non_null(dedup);
+	for (int round = 0; round < 2; round++) {
+		assert_false(seen(dedup, 7, 0, 0, 5000));
+		assert_true(seen(dedup, 7, 0, 0, 5000));
+		assert_true(seen(dedup, 7, 0, 0, 6000));
+		assert_true(seen(dedup, 7, 0, 0, 4500));  /* timestamps may go backwards a little */
+		assert_false(seen(dedup, 7, 0, 0, 6001)); /* counted from the first: a packet that is sent again */
+		assert_false(seen(dedup, 0, 0, 0, 0));
+		assert_true(seen(dedup, 0, 0, 0, 0));
+		ow_dedup_reset(dedup);
+	}
+	ow_dedup_free(dedup);
+}
+
+static void pieces_differ_by_their_range(void **state)
+{
+	(void)state;
+	struct ow_dedup *dedup = ow_dedup_create();
+	assert_non_null(dedup);
+	assert_false(seen(dedup, 9, 100, 50, 0));
+	assert_false(seen(dedup, 9, 150, 50, 0));
+	assert_false(seen(dedup, 9, 100, 49, 0));
+	assert_true(seen(dedup, 9, 150, 50, 10));
+	ow_dedup_free(dedup);
+	ow_dedup_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(copies_within_the_time),
+		cmocka_unit_test(pieces_differ_by_their_range),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
