@@ -384,8 +384,9 @@ int ow_minhash_difference(const struct ow_synopsis *a, const struct ow_synopsis 
 	ow_minhash_compare(a, b, &used, &same);
 	double packets = (double)packets_a + (double)packets_b;
 	if (!used) {
-		*ret_differences = packets > 0 ? (struct ow_value){.reason = "the synopses saw no packet"}
-		                               : (struct ow_value){OW_VALUE_EXACT, 0, 0, 0, NULL};
+		*ret_differences = exactly(0);
+		if (packets > 0)
+			*ret_differences = (struct ow_value){.reason = "the synopses saw no packet"};
 		return 0;
 	}
 	/* (1 - J)/(1 + J) (n_A + n_B), and Wilson's interval for 1 - J. */

@@ -309,7 +309,8 @@ static int run_s5(struct ow_figure_run *run, struct ow_error *err)
 	double bits = 0, crossing = 0, corrected_crossing = 0;
 	int r = 0;
 	/* (b) the share of differences */
-	for (double share = 0.01; share < 0.8 && !r; share += 0.01) {
+	for (int percent = 1; percent < 80 && !r; percent++) {
+		double share = percent / 100.;
 		r = corrected_bits(share * n, &bits);
 		if (!r)
 			r = ow_figure_point(run, "RDA as published", share, published_bits(share * n),
@@ -324,14 +325,14 @@ static int run_s5(struct ow_figure_run *run, struct ow_error *err)
 			corrected_crossing = share;
 	}
 	/* (a) the sampling rate, with a tenth and three tenths of differences */
-	for (double rate = 0.001; rate < 1.1 && !r; rate *= 2) {
-		double p = fmin(1, rate);
+	for (int i = 10; i >= 0 && !r; i--) {
+		double p = exp2(-i);
 		r = ow_figure_point(run, "sampled: Direct", p, direct_bits(n * p), direct_bits(n * p),
 		                    direct_bits(n * p));
-		for (int i = 0; i < 2 && !r; i++) {
-			double d = published_bits((i ? 0.3 : 0.1) * n * p);
-			r = ow_figure_point(run, i ? "sampled: RDA, 30 % differ" : "sampled: RDA, 10 % differ", p, d, d,
-			                    d);
+		for (int many = 0; many < 2 && !r; many++) {
+			double d = published_bits((many ? 0.3 : 0.1) * n * p);
+			r = ow_figure_point(run, many ? "sampled: RDA, 30 % differ" : "sampled: RDA, 10 % differ", p, d,
+			                    d, d);
 		}
 	}
 	char text[120];
@@ -378,7 +379,7 @@ static int run_published(struct ow_figure_run *run, struct ow_error *err)
 	double least[2] = {100, 100}, most = 0;
 	int r = 0;
 	for (unsigned i = 0; i < POINTS && !r; i++) {
-		double complete[2];
+		double complete[2] = {0};
 		unsigned d = differences[i], runs = ow_figure_quick(run) ? 200 : 2000;
 		while (runs > 20 && (double)runs * d > (ow_figure_quick(run) ? 1e6 : 2e7))
 			runs /= 2;
@@ -424,8 +425,8 @@ static int size_once(size_t n, size_t d, uint64_t seed, struct ow_spread *minhas
 		for (int i = 0; i < 4; i++)
 			s[i]->ops->add(s[i], i % 2 ? b : a, i % 2 ? bs : as);
 	}
-	struct ow_value by_minhash;
-	double by_ams, deviation;
+	struct ow_value by_minhash = {0};
+	double by_ams = 0, deviation;
 	if (!r)
 		r = ow_minhash_difference(s[0], s[1], n, n - d / 2 + (d - d / 2), &by_minhash);
 	if (!r)

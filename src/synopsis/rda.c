@@ -61,7 +61,8 @@ void ow_rda_params_for(double differences, double stddev_error, bool published, 
 	if (stddev_error > 0)
 		cells = fmax(cells, params.banks + 0.5 / (stddev_error * stddev_error));
 	cells = fmax(1, ceil(cells / params.banks));
-	params.cells = (uint32_t)fmin(cells, (double)(OW_RDA_CELLS_MAX / params.banks));
+	uint32_t most = OW_RDA_CELLS_MAX / params.banks;
+	params.cells = (uint32_t)fmin(cells, most);
 	*ret_params = params;
 }
 
@@ -127,17 +128,17 @@ static inline __attribute__((always_inline)) void put(struct ow_rda *rda, const 
 	uint32_t one = (uint32_t)sign;
 	if (rda_memory(&rda->base) <= IN_CACHE) {
 		for (size_t i = 0; i < count; i++) {
-			uint32_t place[OW_RDA_BANKS_MAX];
+			uint32_t place[OW_RDA_BANKS_MAX] = {0};
 			uint64_t id = places(rda, stamps[i].id, banks, checked, place);
 			for (uint32_t b = 0; b < banks; b++)
 				update(rda->cell + place[b], id, (uint64_t)stamps[i].time_ns * (uint64_t)sign, one);
 		}
 		return;
 	}
+	uint32_t place[AHEAD][OW_RDA_BANKS_MAX] = {{0}};
+	uint64_t id[AHEAD];
 	for (size_t start = 0; start < count; start += AHEAD) {
 		size_t n = count - start < AHEAD ? count - start : AHEAD;
-		uint32_t place[AHEAD][OW_RDA_BANKS_MAX];
-		uint64_t id[AHEAD];
 		for (size_t i = 0; i < n; i++) {
 			id[i] = places(rda, stamps[start + i].id, banks, checked, place[i]);
 			for (uint32_t b = 0; b < banks; b++)
