@@ -82,10 +82,11 @@ int ow_bottomk_estimate(const struct ow_view *a, const struct ow_view *b, struct
 	if (r < 0)
 		return r;
 	ow_estimate_none(&estimate, "no packet of the sample is at both points");
-	uint64_t sent = pairs.all ? pairs.sent : a->packets;
+	/* A peer's count that its own sample contradicts is not believed. */
+	uint64_t sent = pairs.all || a->packets < pairs.sent ? pairs.sent : a->packets;
 	ow_sample_loss(pairs.lost, pairs.sent, (double)sent, (double)b->packets, &estimate);
-	double common = pairs.all ? (double)pairs.count
-	                          : fmax((double)pairs.count + 1, (double)a->packets - estimate.lost.value);
+	double common =
+		pairs.all ? (double)pairs.count : fmax((double)pairs.count + 1, (double)sent - estimate.lost.value);
 	if (pairs.count)
 		ow_sample_delays(pairs.delay_ns, pairs.count, common, &estimate);
 	ow_quantiles(pairs.delay_ns, pairs.count, (uint64_t)common, NAN, estimate.quantile_ns);

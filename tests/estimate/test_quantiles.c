@@ -160,6 +160,16 @@ static void small_samples(void **state)
 	assert_true(e.lost.status == OW_VALUE_EXACT && e.lost.value == 3 && e.extra.value == 1);
 	assert_true(e.mean_ns.status == OW_VALUE_EXACT && fabs(e.mean_ns.value - 12.75) < 1e-9 && e.useful == 4);
 	assert_true(e.quantile_ns[OW_Q50].value == 10 && e.quantile_ns[OW_Q90].value == 20 && e.complete);
+	/* Counts that the samples contradict: still numbers. */
+	struct ow_synopsis *half;
+	assert_int_equal(ow_bottomk_create(3, 1, &half), 0);
+	half->ops->add(half, a, 8);
+	va = (struct ow_view){.synopsis = half, .packets = 0};
+	vb = (struct ow_view){.synopsis = half, .packets = UINT64_MAX};
+	assert_int_equal(ow_bottomk_estimate(&va, &vb, &e), 0);
+	assert_true(e.loss_ratio.low >= 0 && e.loss_ratio.high <= 1 && !isnan(e.mean_ns.value) &&
+	            !isnan(e.extra.value));
+	ow_synopsis_free(half);
 	ow_synopsis_free(x);
 	ow_synopsis_free(y);
 }
