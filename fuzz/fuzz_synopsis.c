@@ -151,7 +151,7 @@ static void use_names(const uint8_t *data, size_t size)
 /* A valid header in front: the check of the seed is copied from a synopsis that has it. */
 static uint8_t *with_header(const uint8_t *data, size_t size)
 {
-	struct ow_synopsis *ams;
+	struct ow_synopsis *ams = NULL;
 	uint8_t *bytes = malloc(OW_SYNOPSIS_HEADER + size), header[OW_SYNOPSIS_HEADER + 64];
 	check(bytes && ow_ams_create(OW_AMS_COUNTERS_MIN, SEED, &ams) == 0);
 	ow_synopsis_encode(ams, header);

@@ -89,7 +89,7 @@ int ow_bottomk_estimate(const struct ow_view *a, const struct ow_view *b, struct
 		pairs.all ? (double)pairs.count : fmax((double)pairs.count + 1, (double)sent - estimate.lost.value);
 	if (pairs.count)
 		ow_sample_delays(pairs.delay_ns, pairs.count, common, &estimate);
-	ow_quantiles(pairs.delay_ns, pairs.count, (uint64_t)common, NAN, estimate.quantile_ns);
+	ow_quantiles(pairs.delay_ns, pairs.count, ow_packets_of(common), NAN, estimate.quantile_ns);
 	estimate.complete = pairs.all;
 	ow_bottomk_pairs_done(&pairs);
 	*ret_estimate = estimate;

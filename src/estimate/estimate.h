@@ -43,6 +43,12 @@ struct ow_view {
 	size_t cached;
 };
 
+/* A number of packets as an integer. What a peer says may be beyond all bounds, where a cast has no meaning. */
+static inline uint64_t ow_packets_of(double packets)
+{
+	return packets >= 1 ? packets < 0x1p64 ? (uint64_t)packets : UINT64_MAX : 0;
+}
+
 /* All values NONE for this reason (static text), all counts 0: what estimators begin with. */
 void ow_estimate_none(struct ow_estimate *ret_estimate, const char *reason);
 

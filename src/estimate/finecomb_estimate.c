@@ -159,7 +159,7 @@ static int delays(const struct ow_finecomb *f, const struct ow_recovery *recover
 	}
 	struct ow_centred fit;
 	ow_centred_fit(row, recovery->buckets, live, &fit);
-	e->useful = (uint64_t)fit.samples;
+	e->useful = ow_packets_of(fit.samples);
 	ow_centred_mean(&fit, common, complete, &e->mean_ns);
 	if (published && fit.samples > 0)
 		ow_paired_stddev(bank, buckets, f->params.banks, fit.mean_ns, &e->stddev_ns);

@@ -52,20 +52,18 @@ static int fold_of_view(const struct ow_view *view, uint32_t cells, unsigned ord
 
 static int subtract_views(const struct run *run, uint32_t cells, unsigned order, struct ow_synopsis **ret_difference)
 {
-	struct ow_synopsis *mine, *theirs;
+	struct ow_synopsis *mine = NULL, *theirs = NULL;
 	int r = fold_of_view(run->a, cells, order, &mine);
-	if (r < 0)
-		return r;
-	r = fold_of_view(run->b, cells, order, &theirs);
+	if (r == 0)
+		r = fold_of_view(run->b, cells, order, &theirs);
 	if (r == 0)
 		r = ow_synopsis_subtract(mine, theirs, NULL);
-	if (r < 0) {
-		ow_synopsis_free(mine);
-		return r;
-	}
 	ow_synopsis_free(theirs);
-	*ret_difference = mine;
-	return 0;
+	if (r < 0)
+		ow_synopsis_free(mine);
+	else
+		*ret_difference = mine;
+	return r;
 }
 
 /* Differences that are still unknown after the first fold: by the counters, and by the cells that are left. */

@@ -91,7 +91,7 @@ int ow_lda_estimate_with(const struct ow_view *a, const struct ow_view *b, const
 	struct ow_centred fit;
 	double common = (double)a->packets - e.lost.value;
 	ow_centred_fit(row, count, live_banks(la, row), &fit);
-	e.useful = (uint64_t)fit.samples;
+	e.useful = ow_packets_of(fit.samples);
 	ow_centred_mean(&fit, common, false, &e.mean_ns);
 	if (options->paper_stddev && fit.samples > 0)
 		published_stddev(la, row, fit.mean_ns, &e.stddev_ns);

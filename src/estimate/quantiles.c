@@ -26,8 +26,10 @@ static uint64_t hypergeometric_above(double population, double marked, double co
 	double j = fmax(least, floor(mean - DEVIATIONS * deviation - DEVIATIONS));
 	double probability =
 		exp(log_choose(marked, j) + log_choose(population - marked, count - j) - log_choose(population, count));
-	for (double sum = probability; sum <= p && j < most; sum += probability) {
+	double sum = probability;
+	while (sum <= p && j < most) {
 		probability *= (marked - j) * (count - j) / ((j + 1) * (population - marked - count + j + 1));
+		sum += probability;
 		j++;
 	}
 	return (uint64_t)j;

@@ -353,7 +353,7 @@ int ow_rda_estimate_with(const struct ow_view *a, const struct ow_view *b,
 			/* 1/S - 1/R */
 			unseen = w.sum > 0 ? fmax(0, w.squares / (w.sum * w.sum) - 1 / common) : 0;
 		}
-		e.useful = (uint64_t)fmax(0, w.packets);
+		e.useful = ow_packets_of(w.packets);
 		mean_value(&t, &m, unseen, &e.mean_ns);
 		if (options->published)
 			published_stddev(&t, m.mean_ns, &e.stddev_ns);

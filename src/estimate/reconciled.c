@@ -23,7 +23,8 @@
 struct plan {
 	uint64_t key_xor, key_mul, digest_key;
 	uint32_t buckets;
-	uint64_t limit; /* packets with a sampling hash up to this take part */
+	double share;   /* of the packets that take part: */
+	uint64_t limit; /* those with a sampling hash up to this */
 };
 
 struct bucket {
@@ -34,7 +35,9 @@ static struct plan make_plan(uint64_t seed, uint32_t buckets, double share)
 {
 	struct ow_random random;
 	ow_random_seed(&random, seed ^ KEY_TAG);
-	struct plan plan = {.buckets = buckets, .limit = share < 1 ? (uint64_t)(share * 0x1p64) : UINT64_MAX};
+	struct plan plan = {.buckets = buckets, .share = fmin(1, share), .limit = UINT64_MAX};
+	if (share < 1)
+		plan.limit = (uint64_t)(share * 0x1p64);
 	plan.key_xor = ow_random_u64(&random);
 	plan.key_mul = ow_random_u64(&random) | 1;
 	plan.digest_key = ow_random_u64(&random);
@@ -98,22 +101,27 @@ static void free_both(struct ow_synopsis *a, struct ow_synopsis *b)
 	ow_synopsis_free(b);
 }
 
+static int make_sample(const struct ow_stamp *stamps, size_t count, uint32_t k, uint64_t seed,
+                       struct ow_synopsis **ret_sample)
+{
+	struct ow_synopsis *sample = NULL;
+	int r = ow_bottomk_create(k, seed, &sample);
+	if (r == 0)
+		ow_bottomk_ops.add(sample, stamps, count);
+	*ret_sample = sample;
+	return r;
+}
+
 static int make_samples(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, uint32_t k,
                         uint64_t seed, struct ow_synopsis **ret_a, struct ow_synopsis **ret_b)
 {
-	struct ow_synopsis *x = NULL, *y = NULL;
-	int r = ow_bottomk_create(k, seed, &x);
-	if (r == 0)
-		r = ow_bottomk_create(k, seed, &y);
-	if (r < 0) {
-		free_both(x, y);
+	int r = make_sample(a, as, k, seed, ret_a);
+	if (r < 0)
 		return r;
-	}
-	x->ops->add(x, a, as);
-	y->ops->add(y, b, bs);
-	*ret_a = x;
-	*ret_b = y;
-	return 0;
+	r = make_sample(b, bs, k, seed, ret_b);
+	if (r < 0)
+		ow_synopsis_free(*ret_a);
+	return r;
 }
 
 static int by_value(const void *a, const void *b)
@@ -196,27 +204,24 @@ int ow_reconciled_delays(const struct ow_stamp *a, const struct ow_stamp *b, siz
  * *ret_common: packets that both have, by the share of dirty buckets: differences are spread over the buckets like
  * raindrops, exp(-d p / B) of them stay clean.
  */
-static int clean_buckets(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, double differences,
-                         uint64_t seed, uint32_t buckets, struct ow_estimate *estimate, double *ret_common)
+static int clean_buckets(const struct plan *plan, const struct ow_stamp *a, size_t as, const struct ow_stamp *b,
+                         size_t bs, struct ow_estimate *estimate, double *ret_common)
 {
-	/* LDA's optimum: one difference a bucket. */
-	double share = fmin(1, buckets / fmax(differences, 1));
-	struct plan plan = make_plan(seed, buckets, share);
 	struct ow_clean_bucket *clean;
 	struct ow_centred fit;
 	uint32_t dirty;
-	int r = compare_buckets(&plan, a, as, b, bs, &clean, &dirty);
+	int r = compare_buckets(plan, a, as, b, bs, &clean, &dirty);
 	if (r < 0)
 		return r;
-	ow_centred_fit(clean, buckets, 1, &fit);
+	ow_centred_fit(clean, plan->buckets, 1, &fit);
 	free(clean);
-	double rest = -log1p(-(double)dirty / buckets) * buckets / share;
+	double rest = -log1p(-(double)dirty / plan->buckets) * plan->buckets / plan->share;
 	double common = fmax(((double)as + (double)bs - rest) / 2, fit.samples + (dirty > 0));
 	*ret_common = common;
 	ow_centred_mean(&fit, common, false, &estimate->mean_ns);
 	ow_centred_stddev(&fit, common, false, &estimate->stddev_ns);
-	estimate->useful = (uint64_t)fit.samples;
-	estimate->more_bytes += (uint64_t)buckets * BUCKET_BYTES;
+	estimate->useful = ow_packets_of(fit.samples);
+	estimate->more_bytes += (uint64_t)plan->buckets * BUCKET_BYTES;
 	return 0;
 }
 
@@ -226,7 +231,9 @@ int ow_unreconciled_delays(const struct ow_stamp *a, size_t as, const struct ow_
 	struct ow_synopsis *x, *y;
 	struct ow_bottomk_pairs pairs;
 	double common;
-	int r = clean_buckets(a, as, b, bs, differences, seed, options->buckets, estimate, &common);
+	/* LDA's optimum: one difference a bucket. */
+	struct plan plan = make_plan(seed, options->buckets, options->buckets / fmax(differences, 1));
+	int r = clean_buckets(&plan, a, as, b, bs, estimate, &common);
 	if (r < 0)
 		return r;
 	r = make_samples(a, as, b, bs, options->sample, seed, &x, &y);
@@ -238,7 +245,7 @@ int ow_unreconciled_delays(const struct ow_stamp *a, size_t as, const struct ow_
 	if (r < 0)
 		return r;
 	/* The mean is not exact here: nothing to calibrate to. */
-	ow_quantiles(pairs.delay_ns, pairs.count, (uint64_t)fmax((double)pairs.count + !pairs.all, common), NAN,
+	ow_quantiles(pairs.delay_ns, pairs.count, ow_packets_of(fmax((double)pairs.count + !pairs.all, common)), NAN,
 	             estimate->quantile_ns);
 	ow_bottomk_pairs_done(&pairs);
 	return 0;

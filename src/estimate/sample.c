@@ -145,7 +145,7 @@ void ow_sample_loss(uint64_t lost, uint64_t trials, double sent, double received
 	estimate->loss_ratio = between(p, low, high);
 	estimate->lost = between(p * sent, low * sent, high * sent);
 	estimate->extra = between(p * sent + difference, low * sent + difference, high * sent + difference);
-	if (trials >= (uint64_t)sent) {
+	if (trials >= ow_packets_of(sent)) {
 		estimate->loss_ratio = exact((double)lost / sent);
 		estimate->lost = exact((double)lost);
 		estimate->extra = exact((double)lost + difference);

@@ -19,20 +19,22 @@ static void put(struct ow_keyset *set, uint64_t key)
 
 static int grow(struct ow_keyset *set)
 {
-	size_t old = set->slot ? set->mask + 1 : 0, slots = old ? 2 * old : SLOTS_MIN;
+	struct ow_keyset old = *set;
+	size_t slots = old.slot ? 2 * (old.mask + 1) : SLOTS_MIN;
 	/* 32 bits a slot: one of 64 that are not there gets past the filter. */
-	struct ow_keyset larger = {calloc(slots, sizeof *larger.slot), calloc(slots / 2, sizeof *larger.bits),
-	                           slots - 1, slots * 32 - 1, 0};
-	if (!larger.slot || !larger.bits) {
-		ow_keyset_done(&larger);
+	uint64_t *slot = calloc(slots, sizeof *slot), *bits = calloc(slots / 2, sizeof *bits);
+	if (!slot || !bits) {
+		free(slot);
+		free(bits);
 		return -ENOMEM;
 	}
-	for (size_t i = 0; i < old; i++) {
-		if (set->slot[i])
-			put(&larger, set->slot[i] - 1);
+	*set = (struct ow_keyset){slot, bits, slots - 1, slots * 32 - 1, 0};
+	for (size_t i = 0; i < slots / 2 && old.slot; i++) {
+		if (old.slot[i])
+			put(set, old.slot[i] - 1);
 	}
-	ow_keyset_done(set);
-	*set = larger;
+	free(old.slot);
+	free(old.bits);
 	return 0;
 }
 

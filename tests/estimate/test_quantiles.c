@@ -17,7 +17,8 @@ static void exhaustive_ranks(void **state)
 	(void)state;
 	for (unsigned population = 1; population <= 12; population++) {
 		for (unsigned count = 1; count <= population; count++) {
-			for (double q = 0.1; q < 1; q += 0.2) {
+			for (int tenths = 1; tenths < 10; tenths += 2) {
+				double q = tenths / 10.0;
 				uint64_t low, high;
 				unsigned drawn = 0, above = 0, below = 0, k = (unsigned)fmax(1, ceil(q * population));
 				ow_quantile_ranks(population, count, q, &low, &high);

@@ -241,9 +241,9 @@ static void refuses_others(void **state)
 {
 	(void)state;
 	struct ow_synopsis *a = make(4, 64, 0, false, 1);
-	struct ow_synopsis *others[] = {make(4, 64, 0, false, 2), make(3, 64, 0, false, 1), make(4, 65, 0, false, 1),
-	                                make(4, 64, 1, false, 1), make(4, 64, 0, true, 1)};
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+	struct ow_synopsis *others[5] = {make(4, 64, 0, false, 2), make(3, 64, 0, false, 1), make(4, 65, 0, false, 1),
+	                                 make(4, 64, 1, false, 1), make(4, 64, 0, true, 1)};
+	for (size_t i = 0; i < 5; i++) {
 		assert_int_equal(ow_synopsis_merge(a, others[i], NULL), -EINVAL);
 		assert_int_equal(ow_synopsis_subtract(a, others[i], NULL), -EINVAL);
 		ow_synopsis_free(others[i]);
