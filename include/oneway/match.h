@@ -46,7 +46,7 @@ struct ow_packet_event {
 	uint32_t packets;          /* wire packets this event stands for (superframes: more than 1) */
 	uint32_t bytes;            /* IP (or frame) length of the piece */
 	const struct ow_flow_key *flow;
-	uint64_t id;                 /* keyed hash of what makes it the same packet at both points; identical ones share it */
+	uint64_t id; /* keyed hash of what makes it the same packet at both points; identical ones share it */
 };
 
 struct ow_match_options {
@@ -56,7 +56,7 @@ struct ow_match_options {
 	enum ow_clock_method clock; /* NONE: trust the clocks; GIVEN: offset_ns; ESTIMATED: estimate it */
 	int64_t offset_ns;          /* added to B's timestamps when clock is GIVEN */
 	int64_t window_ns;          /* Tmax, the waiting time after which a packet is lost; 0 = automatic */
-	int64_t dedup_ns;         /* leave out copies that one capture shows within this time; 0 = leave them in */
+	int64_t dedup_ns;           /* leave out copies that one capture shows within this time; 0 = leave them in */
 	int64_t interval_ns;        /* 0 = no per-interval results */
 	bool one_direction;         /* the caller knows that all traffic goes A to B: nothing is unclassified */
 	unsigned threads;           /* 0 = automatic, 1 or 2 */

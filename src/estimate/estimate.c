@@ -16,12 +16,9 @@ static const struct estimator {
 	enum ow_synopsis_kind kind;
 	int (*estimate)(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate);
 } estimators[] = {
-	{OW_SYNOPSIS_LDA, ow_lda_estimate},
-	{OW_SYNOPSIS_FINECOMB, ow_finecomb_estimate},
-	{OW_SYNOPSIS_SRDA, ow_rda_estimate},
-	{OW_SYNOPSIS_RDA, ow_rda_estimate},
-	{OW_SYNOPSIS_FOLD, ow_fold_estimate},
-	{OW_SYNOPSIS_BOTTOMK, ow_bottomk_estimate},
+	{OW_SYNOPSIS_LDA, ow_lda_estimate},         {OW_SYNOPSIS_FINECOMB, ow_finecomb_estimate},
+	{OW_SYNOPSIS_SRDA, ow_rda_estimate},        {OW_SYNOPSIS_RDA, ow_rda_estimate},
+	{OW_SYNOPSIS_FOLD, ow_fold_estimate},       {OW_SYNOPSIS_BOTTOMK, ow_bottomk_estimate},
 	{OW_SYNOPSIS_MOMENTS, ow_moments_estimate},
 };
 

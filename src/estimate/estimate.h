@@ -22,8 +22,8 @@ struct ow_value {
 };
 
 struct ow_estimate {
-	uint64_t useful;      /* delay samples that the numbers rest on (packets, each counted once) */
-	bool complete;        /* every difference between the points is known */
+	uint64_t useful; /* delay samples that the numbers rest on (packets, each counted once) */
+	bool complete;   /* every difference between the points is known */
 	struct ow_value mean_ns, stddev_ns;
 	struct ow_value lost, extra; /* packets */
 	struct ow_value loss_ratio;
@@ -53,6 +53,7 @@ static inline uint64_t ow_packets_of(double packets)
 void ow_estimate_none(struct ow_estimate *ret_estimate, const char *reason);
 
 /* By the kind of the synopses: the default estimators (corrected and centred). -EINVAL if they cannot be compared. */
-int ow_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate, struct ow_error *err);
+int ow_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate,
+                struct ow_error *err);
 
 #endif

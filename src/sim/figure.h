@@ -14,10 +14,10 @@
 struct ow_figure_run; /* one run of a figure */
 
 struct ow_figure {
-	const char *name;    /* "lda-4a", "finecomb-5", "rda-6", "rda-s3" (supplement), "rda-table-1" */
+	const char *name; /* "lda-4a", "finecomb-5", "rda-6", "rda-s3" (supplement), "rda-table-1" */
 	const char *title;
 	const char *x_label, *y_label;
-	bool log_x, log_y;   /* as in the paper */
+	bool log_x, log_y; /* as in the paper */
 	int (*run)(struct ow_figure_run *run, struct ow_error *err);
 };
 

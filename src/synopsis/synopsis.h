@@ -37,8 +37,8 @@ enum ow_synopsis_kind {
 /*
  * What a synopsis is sized for. Each structure has, beside its own constructor, one that spends a number of bytes (as
  * ops->memory counts them, never more) as its paper recommends for this traffic:
- *   int ow_NAME_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed, struct ow_synopsis **ret_synopsis);
- * -EINVAL when the memory is too little for the structure, -ENOMEM.
+ *   int ow_NAME_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed, struct ow_synopsis
+ * **ret_synopsis); -EINVAL when the memory is too little for the structure, -ENOMEM.
  */
 struct ow_sizing {
 	double packets; /* of an interval */
@@ -67,7 +67,8 @@ struct ow_synopsis_ops {
 	size_t (*encoded_size)(const struct ow_synopsis *synopsis);
 	void (*encode)(const struct ow_synopsis *synopsis, uint8_t *bytes);
 	/* Any bytes give a valid synopsis or an error that names what is wrong; sizes are capped. */
-	int (*decode)(const uint8_t *bytes, size_t size, uint64_t seed, struct ow_synopsis **ret_synopsis, struct ow_error *err);
+	int (*decode)(const uint8_t *bytes, size_t size, uint64_t seed, struct ow_synopsis **ret_synopsis,
+	              struct ow_error *err);
 	/* Same parameters? (Kind and seed are compared by the caller.) */
 	bool (*same_shape)(const struct ow_synopsis *a, const struct ow_synopsis *b);
 	/* The parameters in a few words for people, as snprintf: "2 banks of 1024, p 0.02". May be NULL. */
@@ -103,6 +104,7 @@ int ow_synopsis_comparable(const struct ow_synopsis *a, const struct ow_synopsis
 #define OW_SYNOPSIS_HEADER 24
 size_t ow_synopsis_encoded_size(const struct ow_synopsis *synopsis);
 void ow_synopsis_encode(const struct ow_synopsis *synopsis, uint8_t *bytes);
-int ow_synopsis_decode(const uint8_t *bytes, size_t size, uint64_t seed, struct ow_synopsis **ret_synopsis, struct ow_error *err);
+int ow_synopsis_decode(const uint8_t *bytes, size_t size, uint64_t seed, struct ow_synopsis **ret_synopsis,
+                       struct ow_error *err);
 
 #endif

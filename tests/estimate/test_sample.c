@@ -54,7 +54,8 @@ static void test_coverage(void **state)
 		ow_sample_delays(delay, 1000, 1e9, &e);
 		covered_mean += e.mean_ns.low <= mean && mean <= e.mean_ns.high;
 		covered_stddev += e.stddev_ns.low <= mean && mean <= e.stddev_ns.high; /* exponential: the same */
-		covered_median += e.quantile_ns[OW_Q50].low <= truth_median && truth_median <= e.quantile_ns[OW_Q50].high;
+		covered_median +=
+			e.quantile_ns[OW_Q50].low <= truth_median && truth_median <= e.quantile_ns[OW_Q50].high;
 		assert_int_equal(e.useful, 1000);
 		assert_true(isinf(e.quantile_ns[OW_Q999].high)); /* 1000 samples do not bound it */
 	}
@@ -132,8 +133,11 @@ static void test_edges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ranks),         cmocka_unit_test(test_coverage), cmocka_unit_test(test_coverage_of_a_large_part),
-		cmocka_unit_test(test_loss_coverage), cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_coverage),
+		cmocka_unit_test(test_coverage_of_a_large_part),
+		cmocka_unit_test(test_loss_coverage),
+		cmocka_unit_test(test_edges),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,14 +21,17 @@ static struct ow_comparison sample_comparison(const struct ow_match_report *repo
 {
 	const struct ow_result *exact = &report->direction[OW_A_TO_B];
 	for (int i = 0; i < 3; i++) {
-		row[i] = (struct ow_compare_row){.name = "lda", .memory_bytes = 65536, .wire_bytes = 65624, .insert_ns = 3.1, .decode_us = 38};
+		row[i] = (struct ow_compare_row){
+			.name = "lda", .memory_bytes = 65536, .wire_bytes = 65624, .insert_ns = 3.1, .decode_us = 38};
 		ow_estimate_none(&row[i].estimate, "an LDA has no single delays");
-		snprintf(row[i].params, sizeof row[i].params, "1 bank of 4096, p 0.77 \"and\" so on and on and on and on and on");
+		snprintf(row[i].params, sizeof row[i].params,
+		         "1 bank of 4096, p 0.77 \"and\" so on and on and on and on and on");
 	}
 	struct ow_estimate *e = &row[0].estimate;
 	e->useful = 998000;
 	e->mean_ns = value(exact->delay.mean_ns * 1.01, exact->delay.mean_ns * 0.99, INFINITY);
-	e->stddev_ns = value(exact->delay.stddev_ns * 2, exact->delay.stddev_ns * 1.5, exact->delay.stddev_ns * 3); /* misses */
+	e->stddev_ns = value(exact->delay.stddev_ns * 2, exact->delay.stddev_ns * 1.5,
+	                     exact->delay.stddev_ns * 3); /* misses */
 	e->lost = (struct ow_value){OW_VALUE_EXACT, 1088, 1088, 1088, NULL};
 	e->loss_ratio = (struct ow_value){OW_VALUE_EXACT, 0.001088, 0.001088, 0.001088, NULL};
 	row[1].name = "direct";
@@ -107,9 +110,10 @@ static void test_json(void **state)
 	assert_int_equal(json_integer_value(json_object_get(json_object_get(root, "exact"), "lost")), 1088);
 	json_t *list = json_object_get(root, "synopses"), *first = json_array_get(list, 0);
 	assert_int_equal(json_array_size(list), 3);
-	static const char *const names[] = {"name", "params", "memory_bytes", "wire_bytes", "sent", "received", "matched",
-	                                    "lost", "extra", "duplicated", "ambiguous", "reordered", "loss_ratio", "delay_ns",
-	                                    "exact", "relative_error", "ci95", "insert_ns", "decode_us"};
+	static const char *const names[] = {"name",           "params",    "memory_bytes", "wire_bytes", "sent",
+	                                    "received",       "matched",   "lost",         "extra",      "duplicated",
+	                                    "ambiguous",      "reordered", "loss_ratio",   "delay_ns",   "exact",
+	                                    "relative_error", "ci95",      "insert_ns",    "decode_us"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		for (size_t k = 0; k < 3; k++)
 			assert_non_null(json_object_get(json_array_get(list, k), names[i]));
@@ -141,6 +145,7 @@ static void test_errors(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(test_json), cmocka_unit_test(test_errors)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(test_json),
+	                                   cmocka_unit_test(test_errors)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

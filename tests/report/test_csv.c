@@ -45,7 +45,7 @@ static void every_fate(void **state)
 	(void)state;
 	struct ow_flow_key flow = {{10, 0, 0, 1}, {192, 168, 255, 20}, 65535, 53, 17, 4, 0};
 	struct ow_packet_event event = {OW_FATE_MATCHED, OW_A_TO_B, false, OW_SIDE_A, {1, 2},
-	                                {1000, 5410},    1,         60,    &flow, 0};
+	                                {1000, 5410},    1,         60,    &flow,     0};
 	check(&event, "matched,a_to_b,0,1,2,1000,5410,4410,1,60,17,10.0.0.1,65535,192.168.255.20,53\n");
 	event.direction = OW_B_TO_A;
 	check(&event, "matched,b_to_a,0,1,2,1000,5410,-4410,1,60,17,10.0.0.1,65535,192.168.255.20,53\n");
