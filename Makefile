@@ -35,6 +35,7 @@ demo: build/.packages-demo all
 
 bench: build/.packages-bench all
 	@bench/bench_match $(BENCH_FLAGS) build/oneway
+	@build/bench/bench_synopsis
 
 fuzz: build-fuzz/.werror-$(WERROR)
 	@ninja -C build-fuzz
