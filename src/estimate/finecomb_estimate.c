@@ -78,33 +78,68 @@ static void widen(struct ow_value *v, double shift, double error)
 	v->high += shift + error;
 }
 
-static int lost_and_extra(const struct ow_finecomb *f, const struct ow_recovery *recovery, const struct evidence *ev,
-                          double sent, double received, struct ow_estimate *e)
+static void spread(struct ow_value *v, double value, double variance)
 {
-	struct ow_losses losses = {0};
+	double error = OW_NORMAL_975 * sqrt(variance);
+	*v = (struct ow_value){OW_VALUE_ESTIMATED, fmax(0, value), fmax(0, value - error), fmax(0, value + error),
+	                       NULL};
+}
+
+/* As before repair, which leaves no Poisson distribution: it takes drift from buckets without losses only. */
+static int gather(const struct ow_finecomb *f, const struct ow_recovery *recovery, struct ow_losses *losses)
+{
 	int64_t *difference = malloc(recovery->buckets * sizeof *difference);
 	if (!difference)
 		return -ENOMEM;
-	/* As before repair, which leaves no Poisson distribution: it takes drift from buckets without losses only. */
 	for (uint32_t i = 0; i < recovery->buckets; i++) {
 		const struct ow_recovered_bucket *b = &recovery->bucket[i];
 		difference[i] = b->clean ? (int64_t)b->back - b->out : b->difference;
 	}
 	for (uint32_t k = 0; k < f->params.banks; k++)
-		ow_losses_add_bank(&losses, difference + f->first[k], f->params.bank[k].buckets,
+		ow_losses_add_bank(losses, difference + f->first[k], f->params.bank[k].buckets,
 		                   ow_finecomb_share(&f->params, k));
 	free(difference);
-	double out = ev->clean > 0 ? ev->out / ev->clean : 0;
+	return 0;
+}
+
+static int lost_and_extra(const struct ow_finecomb *f, const struct ow_recovery *recovery, const struct evidence *ev,
+                          double sent, double received, struct ow_estimate *e)
+{
+	struct ow_losses losses = {0};
+	int r = gather(f, recovery, &losses);
+	if (r < 0)
+		return r;
+	double clean = fmax(ev->clean, 1e-12), out = ev->out / clean, back = ev->back / clean,
+	       unseen = fmax(0, 1 / clean - 1);
 	losses.known = out; /* drifted in */
 	double variance, net = missing(ev, sent, received, &variance);
-	if (variance > 0)
-		net = fmax(0, net); /* below 0 by noise, not by extra packets */
-	ow_losses_values(&losses, sent, sent - net, e);
-	widen(&e->lost, 0, OW_NORMAL_975 * sqrt(variance));
-	widen(&e->extra, out, OW_NORMAL_975 * sqrt(out * fmax(0, 1 / fmax(ev->clean, 1e-12) - 1)));
+	/* Besides: sent - received = lost + drifted out - extra, the extra ones by how the counters scatter. */
+	double extra_variance, extra = ow_losses_extra(&losses, &extra_variance);
+	double other = sent - received - back + extra, other_variance = extra_variance + back * unseen;
+	bool disordered = ow_losses_disordered(&losses, sent, sent - net);
+	if (disordered) {
+		/* More drifted than the stash shows, and spoilt buckets hide more than clean ones. */
+		spread(&e->lost, other, other_variance);
+		spread(&e->extra, fmax(extra, received - sent), extra_variance);
+		/* If packets drifted out, too, as many of them may have passed the stash as of those that drifted in.
+		 */
+		if (ev->back > 0)
+			e->lost.low = fmax(0, e->lost.low - fmax(0, extra - out));
+	} else if (other_variance < variance) {
+		spread(&e->lost, other, other_variance);
+		spread(&e->extra, out, out * unseen);
+	} else {
+		if (variance > 0)
+			net = fmax(0, net); /* below 0 by noise, not by extra packets */
+		ow_losses_values(&losses, sent, sent - net, e);
+		widen(&e->lost, 0, OW_NORMAL_975 * sqrt(variance));
+		widen(&e->extra, out, OW_NORMAL_975 * sqrt(out * unseen));
+	}
 	if (sent > 0)
-		e->loss_ratio = (struct ow_value){OW_VALUE_ESTIMATED, e->lost.value / sent, e->lost.low / sent,
+		e->loss_ratio = (struct ow_value){OW_VALUE_ESTIMATED, fmin(1, e->lost.value / sent), e->lost.low / sent,
 		                                  fmin(1, e->lost.high / sent), NULL};
+	else
+		e->loss_ratio = (struct ow_value){.reason = "no packets were sent"};
 	return 0;
 }
 

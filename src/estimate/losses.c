@@ -46,6 +46,12 @@ double ow_losses_mixed(double lost_per_bucket, double extra_per_bucket)
 	return 1 - 1 / bessel;
 }
 
+double ow_losses_extra(const struct ow_losses *l, double *ret_variance)
+{
+	*ret_variance = l->weight > 0 ? 1 / l->weight : INFINITY;
+	return l->weight > 0 ? l->weighted / l->weight : 0;
+}
+
 bool ow_losses_disordered(const struct ow_losses *l, double sent, double received)
 {
 	if (l->surplus && l->known <= 0)

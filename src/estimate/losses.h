@@ -26,6 +26,8 @@ bool ow_losses_disordered(const struct ow_losses *losses, double sent, double re
 /* difference: d_j of a bank's buckets; share: of the packets that the bank takes, > 0. */
 void ow_losses_add_bank(struct ow_losses *losses, const int64_t *difference, size_t buckets, double share);
 
+/* The estimate of all extra packets by itself, known ones included; INFINITY as variance without buckets. */
+double ow_losses_extra(const struct ow_losses *losses, double *ret_variance);
 /* sent, received: all packets that the points saw. Fills lost, extra, loss_ratio. */
 void ow_losses_values(const struct ow_losses *losses, double sent, double received, struct ow_estimate *estimate);
 

@@ -12,6 +12,7 @@
 /* One line for each paper: its array of figures. */
 const struct ow_figure *const ow_figure_sets[] = {
 	ow_figures_lda,
+	ow_figures_finecomb,
 	ow_figures_rda,
 	NULL,
 };

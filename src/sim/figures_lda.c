@@ -6,14 +6,13 @@
  */
 #include "base/hash.h"
 #include "estimate/lda_estimate.h"
-#include "sim/sampler.h"
 #include "sim/spread.h"
+#include "sim/trace.h"
 #include "synopsis/lda.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BLOCK        4096
 #define GAP_NS       200 /* 250 bytes at 10 Gb/s */
 #define RUNS_MAX     20
 #define PROBE_RATES  4
@@ -36,13 +35,6 @@ static const struct shape {
 static const double losses[] = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2};
 #define LOSSES (sizeof losses / sizeof *losses)
 
-struct trace {
-	size_t packets;
-	uint64_t seed;
-	struct ow_sampler sampler;
-	int32_t *delay_ns; /* a delay beyond 2 s would be cut; the tails reach some 10 us */
-};
-
 /* What the LDAs of a point found, one entry a run. */
 struct found {
 	unsigned runs;
@@ -53,22 +45,10 @@ struct found {
 	struct ow_spread probes[PROBE_RATES], probe_mean[PROBE_RATES], probe_stddev[PROBE_RATES];
 };
 
-static int trace_make(struct trace *t, const struct shape *shape, size_t packets, uint64_t seed)
+static int trace_make(struct ow_trace *t, const struct shape *shape, size_t packets, uint64_t seed)
 {
 	struct ow_sim_model model = {.kind = shape->kind, .a = shape->scale_ns, .b = shape->shape};
-	ow_sampler_init(&t->sampler, &model);
-	t->packets = packets;
-	t->seed = seed;
-	t->delay_ns = malloc(packets * sizeof *t->delay_ns);
-	if (!t->delay_ns)
-		return -ENOMEM;
-	struct ow_random random;
-	ow_random_seed(&random, seed);
-	for (size_t i = 0; i < packets; i++) {
-		int64_t d = ow_sampler_next(&t->sampler, &random);
-		t->delay_ns[i] = d < INT32_MAX ? (int32_t)d : INT32_MAX;
-	}
-	return 0;
+	return ow_trace_make(t, &model, packets, GAP_NS, seed);
 }
 
 /* -- watching a trace ---------------------------------------------------------------------------------------------- */
@@ -104,48 +84,21 @@ static int watchers_make(struct watchers *w, const struct ow_lda_params *params,
 	return 0;
 }
 
-static void show(struct watchers *w, const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs)
+static void sent(void *arg, const struct ow_stamp *stamps, size_t count)
 {
-	for (unsigned i = 0; i < w->runs; i++) {
-		ow_lda_ops.add(&w->a[i]->base, a, as);
-		ow_lda_ops.add(&w->b[i]->base, b, bs);
-	}
+	struct watchers *w = arg;
+	for (unsigned i = 0; i < w->runs; i++)
+		ow_lda_ops.add(&w->a[i]->base, stamps, count);
 }
 
-/* Passes the trace by the watchers and sums up the truth. missing: set for lost packets, may be NULL. */
-static void pass(const struct trace *t, const struct ow_sim_loss *model, uint64_t seed, struct watchers *w,
-                 uint8_t *missing, struct found *found)
+static void received(void *arg, const struct ow_stamp *stamps, size_t count)
 {
-	struct ow_random random;
-	struct ow_loss loss;
-	struct ow_stamp a[BLOCK], b[BLOCK];
-	double sum = 0, squares = 0;
-	uint64_t common = 0;
-	ow_random_seed(&random, seed);
-	ow_loss_init(&loss, model, &random);
-	for (size_t first = 0; first < t->packets; first += BLOCK) {
-		size_t as = t->packets - first < BLOCK ? t->packets - first : BLOCK, bs = 0;
-		for (size_t i = 0; i < as; i++) {
-			int32_t delay = t->delay_ns[first + i];
-			a[i] = (struct ow_stamp){ow_mix64(t->seed + first + i), (int64_t)(first + i) * GAP_NS};
-			bool lost = ow_loss_next(&loss, &random);
-			if (missing)
-				missing[first + i] = lost;
-			if (lost)
-				continue;
-			b[bs++] = (struct ow_stamp){a[i].id, a[i].time_ns + delay};
-			sum += delay;
-			squares += (double)delay * delay;
-		}
-		common += bs;
-		show(w, a, as, b, bs);
-	}
-	found->lost = t->packets - common;
-	found->mean_ns = sum / (double)common;
-	found->stddev_ns = sqrt(squares / (double)common - found->mean_ns * found->mean_ns);
+	struct watchers *w = arg;
+	for (unsigned i = 0; i < w->runs; i++)
+		ow_lda_ops.add(&w->b[i]->base, stamps, count);
 }
 
-static int look(const struct trace *t, const struct watchers *w, struct found *found)
+static int look(const struct ow_trace *t, const struct watchers *w, struct found *found)
 {
 	found->runs = w->runs;
 	for (unsigned i = 0; i < w->runs; i++) {
@@ -160,7 +113,7 @@ static int look(const struct trace *t, const struct watchers *w, struct found *f
 	return 0;
 }
 
-static int watch(const struct trace *t, const struct ow_lda_params *params, const struct ow_sim_loss *loss,
+static int watch(const struct ow_trace *t, const struct ow_lda_params *params, const struct ow_sim_loss *loss,
                  unsigned runs, uint64_t seed, uint8_t *missing, struct found *found, struct ow_error *err)
 {
 	struct watchers w;
@@ -168,7 +121,12 @@ static int watch(const struct trace *t, const struct ow_lda_params *params, cons
 	int r = watchers_make(&w, params, runs, ow_mix64(seed), err);
 	if (r < 0)
 		return r;
-	pass(t, loss, ow_mix64(seed + 1), &w, missing, found);
+	struct ow_trace_watcher watcher = {sent, received, &w, missing};
+	struct ow_trace_truth truth;
+	ow_trace_pass(t, &(struct ow_trace_faults){.loss = *loss}, ow_mix64(seed + 1), &watcher, &truth);
+	found->mean_ns = truth.mean_ns;
+	found->stddev_ns = truth.stddev_ns;
+	found->lost = truth.lost;
 	r = look(t, &w, found);
 	watchers_done(&w);
 	return r;
@@ -218,12 +176,12 @@ static unsigned runs_of(const struct ow_figure_run *run)
 }
 
 /* One bank of 1024 buckets, tuned to the loss. */
-static int tune_single(const struct trace *t, double loss, struct ow_lda_params *ret_params, struct ow_error *err)
+static int tune_single(const struct ow_trace *t, double loss, struct ow_lda_params *ret_params, struct ow_error *err)
 {
 	return ow_lda_tune((double)t->packets, (uint32_t[]){1024}, &loss, 1, OW_LDA_ALPHA_PAPER, ret_params, err);
 }
 
-static int watch_single(const struct ow_figure_run *run, const struct trace *t, double loss, uint64_t seed,
+static int watch_single(const struct ow_figure_run *run, const struct ow_trace *t, double loss, uint64_t seed,
                         struct found *found, struct ow_error *err)
 {
 	struct ow_lda_params params;
@@ -251,7 +209,7 @@ struct claims_4 {
 	struct ow_spread low_loss, high_loss, weibull, pareto, weibull_centred, pareto_centred, gain;
 };
 
-static void note_4(const struct trace *t, const struct shape *shape, double loss, const struct found *f,
+static void note_4(const struct ow_trace *t, const struct shape *shape, double loss, const struct found *f,
                    struct claims_4 *c)
 {
 	struct ow_spread mean = mean_error(f), paper = stddev_error(f, false), centred = stddev_error(f, true);
@@ -275,7 +233,7 @@ static int sweep_4(struct ow_figure_run *run, bool stddev, struct claims_4 *clai
 {
 	int r = 0;
 	struct found *found = malloc(sizeof *found);
-	struct trace t = {0};
+	struct ow_trace t = {0};
 	for (size_t k = 0; k < SHAPES && found && !r; k++) {
 		r = trace_make(&t, &shapes[k], packets_of(run), ow_figure_seed(run) + k);
 		for (size_t i = 0; i < LOSSES && !r; i++) {
@@ -291,7 +249,7 @@ static int sweep_4(struct ow_figure_run *run, bool stddev, struct claims_4 *clai
 			note_4(&t, &shapes[k], losses[i], found, claims);
 			ow_figure_progress(run, ((double)k + (double)(i + 1) / LOSSES) / SHAPES);
 		}
-		free(t.delay_ns);
+		ow_trace_done(&t);
 	}
 	free(found);
 	return found ? r : -ENOMEM;
@@ -315,7 +273,7 @@ static int run_4a(struct ow_figure_run *run, struct ow_error *err)
 static int run_4b(struct ow_figure_run *run, struct ow_error *err)
 {
 	enum { SHOWN = 5 };
-	struct trace t = {0};
+	struct ow_trace t = {0};
 	struct found *found = malloc(sizeof *found);
 	unsigned outside = 0, all = 0;
 	int r = found ? trace_make(&t, &shapes[0], packets_of(run), ow_figure_seed(run)) : -ENOMEM;
@@ -340,7 +298,7 @@ static int run_4b(struct ow_figure_run *run, struct ow_error *err)
 		}
 		ow_figure_progress(run, (double)(i + 1) / LOSSES);
 	}
-	free(t.delay_ns);
+	ow_trace_done(&t);
 	free(found);
 	char text[80];
 	snprintf(text, sizeof text, "%u of %u outside", outside, all);
@@ -385,7 +343,7 @@ static struct ow_spread spread_of(const struct found *f, enum quantity q)
 	return q == SAMPLES ? sample_size(f) : q == MEAN ? mean_error(f) : stddev_error(f, q == CENTRED);
 }
 
-static int tune_setup(const struct trace *t, size_t k, double loss, struct ow_lda_params *ret_params,
+static int tune_setup(const struct ow_trace *t, size_t k, double loss, struct ow_lda_params *ret_params,
                       struct ow_error *err)
 {
 	if (k == SETUPS)
@@ -397,7 +355,7 @@ static int tune_setup(const struct trace *t, size_t k, double loss, struct ow_ld
 /* at: the two-bank LDA at each loss, for the claims. */
 static int sweep_5(struct ow_figure_run *run, enum quantity q, struct ow_spread *at, struct ow_error *err)
 {
-	struct trace t = {0};
+	struct ow_trace t = {0};
 	struct found *found = malloc(sizeof *found);
 	int r = found ? trace_make(&t, &shapes[0], packets_of(run), ow_figure_seed(run)) : -ENOMEM;
 	for (size_t i = 0; i < LOSSES && !r; i++)
@@ -419,7 +377,7 @@ static int sweep_5(struct ow_figure_run *run, enum quantity q, struct ow_spread 
 			}
 			ow_figure_progress(run, ((double)i + (double)(k + 1) / (SETUPS + 1)) / LOSSES);
 		}
-	free(t.delay_ns);
+	ow_trace_done(&t);
 	free(found);
 	return r;
 }
@@ -472,7 +430,8 @@ static const char *const probe_name[PROBE_RATES] = {"probes, 1 Hz", "probes, 7 H
                                                     "probes, 10000 Hz"};
 
 /* A Poisson number of probes at random times; lost if the packet at that time was, with a delay of their own. */
-static void probe(const struct trace *t, const uint8_t *missing, unsigned k, struct ow_random *random, struct found *f)
+static void probe(const struct ow_trace *t, const uint8_t *missing, unsigned k, struct ow_random *random,
+                  struct found *f)
 {
 	double sum = 0, squares = 0, got = 0, at = ow_random_exponential(random) / probe_rate[k];
 	for (; at < 1; at += ow_random_exponential(random) / probe_rate[k]) {
@@ -514,7 +473,7 @@ struct claims_6 {
 
 static int sweep_6(struct ow_figure_run *run, enum quantity q, struct claims_6 *claims, struct ow_error *err)
 {
-	struct trace t = {0};
+	struct ow_trace t = {0};
 	struct found *found = malloc(sizeof *found);
 	uint8_t *missing = malloc(packets_of(run));
 	int r = found && missing ? trace_make(&t, &shapes[0], packets_of(run), ow_figure_seed(run)) : -ENOMEM;
@@ -536,7 +495,7 @@ static int sweep_6(struct ow_figure_run *run, enum quantity q, struct claims_6 *
 			claims->probes[i][k] = q == STDDEV ? found->probe_stddev[k] : found->probe_mean[k];
 		ow_figure_progress(run, (double)(i + 1) / LOSSES);
 	}
-	free(t.delay_ns);
+	ow_trace_done(&t);
 	free(missing);
 	free(found);
 	return r;
