@@ -23,7 +23,7 @@
 #define PACKETS  5000000
 #define GAP_NS   200
 #define STORAGE  1000
-#define RUNS_MAX 12
+#define RUNS_MAX 20
 
 static const struct ow_sim_model weibull = {.kind = OW_SIM_WEIBULL, .a = 6646.3, .b = 0.6}; /* mean 10 us */
 static const struct ow_sim_model pareto = {.kind = OW_SIM_PARETO, .a = 6666.7, .b = 3};

@@ -90,6 +90,7 @@ static bool within(const struct ow_value *v, double truth)
 static void share(const char *what, const char *value, unsigned held, double low, double high)
 {
 	double c = (double)held / RUNS;
+	print_message("%s, %s: %.1f %%\n", what, value, 100 * c);
 	if (RUNS >= 500 && !(c >= low && c <= high))
 		fail_msg("%s: the interval of %s held the truth in %u of %u runs", what, value, held, RUNS);
 }

@@ -207,6 +207,7 @@ static void run(const struct coverage *c, uint64_t seed, struct tally *t)
 static void share(const char *what, const char *value, unsigned held, unsigned runs, double low, double high)
 {
 	double c = (double)held / runs;
+	print_message("%s, %s: %.1f %%\n", what, value, 100 * c);
 	if (RUNS >= 500 && !(c >= low && c <= high))
 		fail_msg("%s: the interval of %s held the truth in %u of %u runs", what, value, held, runs);
 }
