@@ -96,8 +96,8 @@ void ow_centred_stddev(const struct ow_centred *fit, double common, bool complet
 	} else {
 		/*
 		 * log s^2 +- t sqrt(2/(B-1) + (kappa+2)/S (1-S/R)). Above, chi-squared with as many degrees of freedom
-		 * as give this variance reaches further, which long-tailed delays need: coverage rises from 92-97 to
-		 * 94-97 %.
+		 * as give this variance reaches further, which long-tailed delays need: 1 or 2 of 100 intervals more
+		 * hold the truth.
 		 */
 		double b = (double)fit->buckets;
 		double v2 = 2 / fmax(1, b - 1) + (fit->kurtosis + 2) / fit->samples * rest, effective = fmax(1, 2 / v2);
