@@ -6,6 +6,8 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "point/compare.h"
+#include "report/chart.h"
+#include "report/compare.h"
 
 #include <errno.h>
 #include <oneway/oneway.h>
@@ -24,6 +26,27 @@ struct arguments {
 };
 
 /* 65536, 64K, 64KiB, 1M: powers of 1024, as memory is counted. */
+static int add_point(void *chart, const struct ow_sweep_point *p)
+{
+	return ow_chart_add(chart, p->name, p->wire_bytes, 100 * p->error, 100 * p->low, 100 * p->high);
+}
+
+static int draw(struct ow_compare *compare, const char *path, struct ow_error *err)
+{
+	struct ow_chart chart = {.title = "Error of the mean delay",
+	                         .x_label = "bytes on the wire",
+	                         .y_label = "relative error, % (root mean square of 5 seeds, and their range)",
+	                         .log_x = true,
+	                         .log_y = true};
+	int r = ow_compare_sweep(compare, add_point, &chart);
+	if (r < 0)
+		ow_error_set(err, -r, "%s: not enough memory", path);
+	else
+		r = ow_chart_draw(&chart, path, err);
+	ow_chart_done(&chart);
+	return r;
+}
+
 static int set_memory(void *field, const char *value, struct ow_error *err)
 {
 	static const struct {
@@ -151,7 +174,7 @@ static int run(const struct arguments *args)
 	int code = OW_EXIT_OK;
 	if (args->plot) {
 		ow_progress_init(&progress, "drawing");
-		r = ow_compare_plot(compare, args->plot, &err);
+		r = draw(compare, args->plot, &err);
 		ow_progress_done(&progress);
 		if (r < 0)
 			code = ow_cli_failed("compare", &err);

@@ -3,7 +3,6 @@
 #include "point/compare.h"
 
 #include "base/hash.h"
-#include "report/chart.h"
 #include "synopsis/copies.h"
 #include <errno.h>
 #include <math.h>
@@ -11,8 +10,7 @@
 #include <string.h>
 
 /* The picture: sizes and seeds. */
-#define PLOT_SIZES 5
-#define PLOT_SEEDS 5
+#define SWEEP_SIZES 5
 
 /* A packet at one point, and the number of its record: the order in which the point saw it. */
 struct numbered {
@@ -211,48 +209,39 @@ int ow_compare_run(struct ow_compare *compare, const struct ow_comparison **ret_
 	return 0;
 }
 
-/* -- the picture -------------------------------------------------------------------------------------------------- */
+/* -- over memory -------------------------------------------------------------------------------------------------- */
 
 /* Root mean square over the seeds; 0 means exact. Without a value in some run there is no point. */
-static int plot_point(struct ow_compare *c, struct ow_chart *chart, size_t method, size_t memory)
+static int sweep_point(struct ow_compare *c, size_t method, size_t memory, ow_compare_point *tell, void *arg)
 {
-	double sum = 0, low = INFINITY, high = 0, wire = 0;
-	for (uint64_t seed = 0; seed < PLOT_SEEDS; seed++) {
+	struct ow_sweep_point point = {.name = ow_trial_name(method), .low = INFINITY};
+	double sum = 0;
+	for (uint64_t seed = 0; seed < OW_SWEEP_SEEDS; seed++) {
 		struct ow_compare_row row;
 		ow_trial_run(method, &c->traffic, memory, c->options.seed + seed, false, &row);
 		double error = fabs(ow_compare_error(&row.estimate.mean_ns, c->comparison.exact->delay.mean_ns));
 		if (isnan(error))
 			return 0;
 		sum += error * error;
-		low = fmin(low, error);
-		high = fmax(high, error);
-		wire += (double)row.wire_bytes / PLOT_SEEDS;
+		point.low = fmin(point.low, error);
+		point.high = fmax(point.high, error);
+		point.wire_bytes += (double)row.wire_bytes / OW_SWEEP_SEEDS;
 	}
-	double rms = sqrt(sum / PLOT_SEEDS);
-	return ow_chart_add(chart, ow_trial_name(method), wire, 100 * rms, 100 * low, 100 * high);
+	point.error = sqrt(sum / OW_SWEEP_SEEDS);
+	return tell(arg, &point);
 }
 
-int ow_compare_plot(struct ow_compare *compare, const char *path, struct ow_error *err)
+int ow_compare_sweep(struct ow_compare *compare, ow_compare_point *tell, void *arg)
 {
-	struct ow_chart chart = {.title = "Error of the mean delay",
-	                         .x_label = "bytes on the wire",
-	                         .y_label = "relative error, % (root mean square of 5 seeds, and their range)",
-	                         .log_x = true,
-	                         .log_y = true};
 	size_t methods = ow_trial_methods();
 	int r = 0;
 	for (size_t i = 0; i < methods && r == 0; i++) {
-		for (size_t k = 0; k < PLOT_SIZES && r == 0; k++) {
+		for (size_t k = 0; k < SWEEP_SIZES && r == 0; k++) {
 			size_t memory = compare->options.memory / 16 << 2 * k;
 			if (memory > 0 && memory <= OW_SYNOPSIS_BYTES_MAX)
-				r = plot_point(compare, &chart, i, memory);
-			tell_progress(compare, ((double)i + (double)(k + 1) / PLOT_SIZES) / (double)methods);
+				r = sweep_point(compare, i, memory, tell, arg);
+			tell_progress(compare, ((double)i + (double)(k + 1) / SWEEP_SIZES) / (double)methods);
 		}
 	}
-	if (r < 0)
-		ow_error_set(err, -r, "%s: not enough memory", path);
-	else
-		r = ow_chart_draw(&chart, path, err);
-	ow_chart_done(&chart);
 	return r;
 }

@@ -26,10 +26,19 @@ void ow_compare_free(struct ow_compare *compare);
 /* Tries all methods. The result belongs to compare. 0 or -ENOMEM. on_progress of the options is told from here, too. */
 int ow_compare_run(struct ow_compare *compare, const struct ow_comparison **ret_comparison);
 
-/*
- * The error of the mean by bytes on the wire, from a sixteenth of the memory to sixteen times as much, over some seeds:
- * draws it, as .svg or .png.
+#define OW_SWEEP_SEEDS 5
+
+/* The error of a method's mean at some memory, relative to the truth: root mean square over the seeds, and their range.
  */
-int ow_compare_plot(struct ow_compare *compare, const char *path, struct ow_error *err);
+struct ow_sweep_point {
+	const char *name;
+	double wire_bytes, error, low, high;
+};
+
+/* Returns 0, or a negative errno that ends the sweep. */
+typedef int ow_compare_point(void *arg, const struct ow_sweep_point *point);
+
+/* All methods, from a sixteenth of the memory to sixteen times as much, a point at a time. */
+int ow_compare_sweep(struct ow_compare *compare, ow_compare_point *tell, void *arg);
 
 #endif

@@ -3,7 +3,7 @@
 #define OW_POINT_TRIAL_H
 
 #include "estimate/baseline.h"
-#include "report/compare.h"
+#include "estimate/comparison.h"
 
 /* Every method there is, tried on the packets of an interval as both points saw them. */
 

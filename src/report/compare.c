@@ -17,26 +17,10 @@
 /* From here on the median has columns, too. */
 #define WIDTH_WIDE 96
 /* Exact quantiles are within this part of themselves. */
-#define EXACT_WITHIN 1e-3
-#define CELL         24
-#define REASON       200
+#define CELL   24
+#define REASON 200
 
 static const char *const direction_title[] = {"A to B", "B to A"};
-
-double ow_compare_error(const struct ow_value *value, double truth)
-{
-	if (value->status == OW_VALUE_NONE)
-		return NAN;
-	if (value->value == truth)
-		return 0;
-	return truth != 0 ? (value->value - truth) / fabs(truth) : NAN;
-}
-
-bool ow_compare_covers(const struct ow_value *value, double truth)
-{
-	double room = EXACT_WITHIN * fabs(truth);
-	return value->low <= truth + room && truth - room <= value->high;
-}
 
 /* -- text --------------------------------------------------------------------------------------------------------- */
 
