@@ -10,6 +10,7 @@
  *   TCP    all but the checksum. SYN: not the options (middleboxes clamp the MSS and strip what they do not know),
  *          nor the data offset; the length is that of the payload.
  *   UDP, UDP-Lite, DCCP, ICMP, ICMPv6, SCTP: all but the checksum. Everything else: all.
+ *   any_ip_id: no IPv4 identification, but in fragments, which are told apart by it.
  *   Level nat: no addresses, no ports, no ICMP query identifier; of ICMP errors only what a translator leaves alone.
  *
  * hash_limit: the id is that of the packet with all bytes from this offset (counted from the IP header) on taken as
@@ -36,6 +37,10 @@
 #define KEEP_NO_SUM_AT_6 UINT64_C(0x0000ffffffffffff)
 #define KEEP_NO_SUM_AT_2 UINT64_C(0xffffffff0000ffff)
 #define KEEP_NO_ID_AT_4  UINT64_C(0xffff0000ffffffff)
+
+/* Of the second word of an IPv4 header: identification, MF and offset, not DF; and without the identification. */
+#define KEEP_NO_DF    UINT32_C(0xffbfffff)
+#define KEEP_NO_IP_ID UINT32_C(0xffbf0000)
 
 /* The transport part of an id: two words of header, one word of facts, and where the hashed remainder begins. */
 struct transport {
@@ -263,15 +268,15 @@ static inline struct ow_packet_id train_of(const struct ow_identity *identity, c
 }
 
 /* From the parts: the transport's words, and the bytes behind them of which `have` from the transport header on count.
- */
+ * keep: of the second word of an IPv4 header. */
 static inline uint64_t id_from(const struct ow_identity *identity, const struct ow_packet *packet,
-                               const struct extent *e, const struct transport *t, uint32_t have)
+                               const struct extent *e, const struct transport *t, uint32_t have, uint32_t keep)
 {
 	const uint8_t *ip = packet->ip, *l4 = ip + e->l4;
 	uint64_t rest = have > t->rest ? hash_bytes(identity, l4 + t->rest, have - t->rest) : 0;
 	uint64_t where = t->length, facts = t->facts | (uint64_t)e->proto << 8 | packet->version;
-	if (packet->version == 4) /* identification, MF and offset, not DF */
-		where |= (uint64_t)(ow_load_le32(ip + 4) & 0xffbfffff) << 32;
+	if (packet->version == 4)
+		where |= (uint64_t)(ow_load_le32(ip + 4) & keep) << 32;
 	uint64_t h = ow_mum64(e->address ^ e->between ^ secret(identity, 0), where ^ secret(identity, 1));
 	h ^= ow_mum64(t->head ^ secret(identity, 2), t->head2 ^ secret(identity, 3));
 	return ow_mum64(h ^ identity->key, (rest + facts) ^ secret(identity, 5));
@@ -287,7 +292,8 @@ static inline uint64_t id_of(const struct ow_identity *identity, const struct ow
 		t = transport_of(l4, have, packet, nat, e->length);
 	else if (packet->l4 && have > 0)
 		t = transport_of_few(l4, have, packet, nat, e->length);
-	return id_from(identity, packet, e, &t, have);
+	bool any_ip_id = identity->any_ip_id && !packet->fragment;
+	return id_from(identity, packet, e, &t, have, any_ip_id ? KEEP_NO_IP_ID : KEEP_NO_DF);
 }
 
 static inline int identify(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e,
@@ -380,7 +386,7 @@ bool ow_identity_of_plain(const struct ow_identity *identity, const struct ow_fr
 	uint32_t have = e.limit - IPV4_HEADER;
 	struct transport t = transport_of(l4, have, &packet, false, e.length);
 	*ret_plain = (struct ow_plain){
-		.id = id_from(identity, &packet, &e, &t, have),
+		.id = id_from(identity, &packet, &e, &t, have, KEEP_NO_DF),
 		.addresses = e.address,
 		.ports = ow_load_le32(l4),
 		.ip_len = total,

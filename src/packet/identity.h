@@ -14,6 +14,7 @@ struct ow_identity {
 	enum ow_level level; /* IP, NAT or FRAME (not AUTO) */
 	bool inner;          /* the caller decodes with this */
 	bool segments;       /* TCP data: the id names the train, sequence and length name the piece (see below) */
+	bool any_ip_id;      /* the IPv4 identification stays out, where something on the way rewrites it */
 	uint32_t hash_limit; /* bytes from the IP header (or frame start) on that enter the id; UINT32_MAX = all */
 	uint8_t secret[192]; /* XXH3 secret, from ow_identity_seed */
 	uint64_t key;        /* likewise */
@@ -47,8 +48,8 @@ struct ow_plain {
 };
 
 /*
- * The same id as decoding and ow_identity_of_packet give, in a third of the instructions, for level ip without
- * segments. Nearly all packets are plain; false for all others, which take the long way.
+ * The same id as decoding and ow_identity_of_packet give, in a third of the instructions, for level ip with
+ * IP id and without segments. Nearly all packets are plain; false for all others, which take the long way.
  */
 bool ow_identity_of_plain(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_plain *ret_plain);
 /* Level frame. Return values as for packets. */

@@ -187,7 +187,7 @@ static int try_inner(struct ow_match *m, struct ow_error *err)
 	struct ow_pass *p = &m->pass;
 	uint64_t before = unmatched(p, OW_SIDE_A) + unmatched(p, OW_SIDE_B);
 	enum ow_variant variant = m->planner.variant;
-	int r = change_variant(m, variant == OW_VARIANT_NAT ? OW_VARIANT_NAT_INNER : OW_VARIANT_IP_INNER, true);
+	int r = change_variant(m, ow_variant_entered(variant), true);
 	if (r == 0)
 		r = settle(m, err);
 	uint64_t after = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
@@ -275,6 +275,7 @@ static void fill_report(struct ow_match *m)
 	}
 	report->level = p->plan.identity.level;
 	report->inner = p->plan.identity.inner;
+	report->ip_id = !p->plan.identity.any_ip_id;
 	report->segments = p->plan.identity.segments;
 	report->clock = m->options.clock;
 	report->offset_ns = p->plan.offset_ns;

@@ -50,8 +50,8 @@ static int take_outlooks(struct ow_planner *p, struct ow_tap tap[OW_SIDES], stru
 	return 0;
 }
 
-/* Compares samples of both captures under every identity. */
-static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole, struct ow_error *err)
+/* Compares samples of both captures under every usual identity, or every one without IPv4 identification. */
+static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole, bool any_ip_id, struct ow_error *err)
 {
 	struct ow_survey survey[OW_SIDES];
 	int64_t shift = given_shift(p->options);
@@ -64,12 +64,14 @@ static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole
 	r = ow_survey_init(&survey[OW_SIDE_B]);
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
 		int64_t start = whole ? INT64_MIN : side == OW_SIDE_B ? from - shift : from;
-		r = ow_survey_read(&survey[side], tap[side].reader, p->limit, start, whole ? UINT64_MAX : GLANCE_FRAMES,
-		                   p->seed, err);
+		r = ow_survey_read(&survey[side], tap[side].reader, p->limit, any_ip_id, start,
+		                   whole ? UINT64_MAX : GLANCE_FRAMES, p->seed, err);
 		p->first_ns[side] = survey[side].first_ns;
 		p->last_ns[side] = survey[side].last_ns;
 	}
 	for (unsigned v = 0; v < OW_VARIANTS && r == 0; v++) {
+		if (ow_variant_any_ip_id(v) != any_ip_id)
+			continue;
 		/* The preferred identity finds enough: the others need no look. */
 		if (!whole && v > 0 && p->common[0].share >= GLANCE_ENOUGH && allowed(p->options, 0))
 			break;
@@ -88,6 +90,18 @@ static bool finds_more(const struct ow_common *c, const struct ow_common *than)
 	return than->packets > 0 ? c->packets > CLEARLY_MORE * than->packets + CLEARLY_FRAMES : c->packets > 0;
 }
 
+/*
+ * Without the identification, packets of different traffic may be alike: a poll, an empty answer. Those that there is
+ * one of are the same; more of them only if nearly the whole capture is found again.
+ */
+static struct ow_common believed(const struct ow_common *c)
+{
+	struct ow_common only = *c;
+	if (c->common && c->share < GLANCE_ENOUGH)
+		only.packets *= (double)c->unique / (double)c->common;
+	return only;
+}
+
 /* Starts with the first identity that is allowed and steps down only for clearly more. */
 static void choose(struct ow_planner *p)
 {
@@ -95,7 +109,8 @@ static void choose(struct ow_planner *p)
 	for (int v = 0; v < OW_VARIANTS; v++) {
 		if (!allowed(p->options, v))
 			continue;
-		if (best < 0 || finds_more(&p->common[v], &p->common[best]))
+		struct ow_common c = ow_variant_any_ip_id(v) ? believed(&p->common[v]) : p->common[v];
+		if (best < 0 || finds_more(&c, &p->common[best]))
 			best = v;
 	}
 	p->variant = best < 0 ? OW_VARIANT_IP : (enum ow_variant)best;
@@ -234,7 +249,7 @@ static int refuse_strangers(const struct ow_planner *p, struct ow_tap tap[OW_SID
 	return ow_error_set(err, ENOMSG, "nothing in common: no packet of %s is in %s%s", a, b,
 	                    fixed ? " by this identity (try --level auto --inner auto)"
 	                          : " by any identity (different traffic, encryption, a proxy, or a firewall that "
-	                            "rewrites IP ids or TCP sequence numbers)");
+	                            "rewrites TCP sequence numbers)");
 }
 
 /* Packets that match but lie further apart than the waiting time: the clocks, or the given offset, are wrong. */
@@ -255,6 +270,7 @@ void ow_plan_limit(struct ow_planner *planner, struct ow_plan *plan, uint32_t li
 		.level = ow_variant_level(planner->variant),
 		.inner = ow_variant_inner(planner->variant),
 		.segments = plan->identity.segments,
+		.any_ip_id = ow_variant_any_ip_id(planner->variant),
 		.hash_limit = limit < OW_PLAN_LIMIT_FLOOR ? OW_PLAN_LIMIT_FLOOR : limit,
 	};
 	ow_identity_seed(&plan->identity, planner->seed);
@@ -265,14 +281,20 @@ int ow_plan_make(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_pl
 	struct ow_plan plan = {.identity.segments = p->options->segments == OW_ON};
 	int r = take_outlooks(p, tap, err);
 	if (r == 0)
-		r = compare(p, tap, false, err);
+		r = compare(p, tap, false, false, err);
 	if (r < 0)
 		return r;
 	choose(p);
 	/* A drift shows only over the whole captures. */
 	if (p->options->clock == OW_CLOCK_ESTIMATED || p->common[p->variant].share < GLANCE_ENOUGH ||
 	    (p->variant != OW_VARIANT_IP && p->options->level == OW_LEVEL_AUTO)) {
-		r = compare(p, tap, true, err);
+		r = compare(p, tap, true, false, err);
+		if (r < 0)
+			return r;
+		choose(p);
+	}
+	if (p->whole && p->common[p->variant].share < GLANCE_ENOUGH && p->options->level != OW_LEVEL_FRAME) {
+		r = compare(p, tap, true, true, err);
 		if (r < 0)
 			return r;
 		choose(p);

@@ -17,11 +17,17 @@
 
 static const struct {
 	enum ow_level level;
-	bool inner;
+	bool inner, any_ip_id;
 } variants[OW_VARIANTS] = {
-	[OW_VARIANT_IP] = {OW_LEVEL_IP, false},       [OW_VARIANT_IP_INNER] = {OW_LEVEL_IP, true},
-	[OW_VARIANT_NAT] = {OW_LEVEL_NAT, false},     [OW_VARIANT_NAT_INNER] = {OW_LEVEL_NAT, true},
-	[OW_VARIANT_FRAME] = {OW_LEVEL_FRAME, false},
+	[OW_VARIANT_IP] = {OW_LEVEL_IP, false, false},
+	[OW_VARIANT_IP_INNER] = {OW_LEVEL_IP, true, false},
+	[OW_VARIANT_NAT] = {OW_LEVEL_NAT, false, false},
+	[OW_VARIANT_NAT_INNER] = {OW_LEVEL_NAT, true, false},
+	[OW_VARIANT_FRAME] = {OW_LEVEL_FRAME, false, false},
+	[OW_VARIANT_IP_ANY_ID] = {OW_LEVEL_IP, false, true},
+	[OW_VARIANT_IP_INNER_ANY_ID] = {OW_LEVEL_IP, true, true},
+	[OW_VARIANT_NAT_ANY_ID] = {OW_LEVEL_NAT, false, true},
+	[OW_VARIANT_NAT_INNER_ANY_ID] = {OW_LEVEL_NAT, true, true},
 };
 
 enum ow_level ow_variant_level(enum ow_variant variant)
@@ -32,6 +38,27 @@ enum ow_level ow_variant_level(enum ow_variant variant)
 bool ow_variant_inner(enum ow_variant variant)
 {
 	return variants[variant].inner;
+}
+
+bool ow_variant_any_ip_id(enum ow_variant variant)
+{
+	return variants[variant].any_ip_id;
+}
+
+enum ow_variant ow_variant_entered(enum ow_variant variant)
+{
+	switch (variant) {
+	case OW_VARIANT_IP:
+		return OW_VARIANT_IP_INNER;
+	case OW_VARIANT_NAT:
+		return OW_VARIANT_NAT_INNER;
+	case OW_VARIANT_IP_ANY_ID:
+		return OW_VARIANT_IP_INNER_ANY_ID;
+	case OW_VARIANT_NAT_ANY_ID:
+		return OW_VARIANT_NAT_INNER_ANY_ID;
+	default:
+		return variant;
+	}
 }
 
 static void lower(uint32_t *limit, uint32_t value)
@@ -89,8 +116,10 @@ int ow_outlook_take(struct ow_reader *reader, struct ow_outlook *ret_outlook, st
 		o.frames += (uint64_t)n;
 		o.empty = false;
 	}
-	o.limit[OW_VARIANT_NAT] = o.limit[OW_VARIANT_IP];
-	o.limit[OW_VARIANT_NAT_INNER] = o.limit[OW_VARIANT_IP_INNER];
+	for (unsigned v = 0; v < OW_VARIANTS; v++) {
+		if (v != OW_VARIANT_FRAME)
+			o.limit[v] = o.limit[variants[v].inner ? OW_VARIANT_IP_INNER : OW_VARIANT_IP];
+	}
 	*ret_outlook = o;
 	return 0;
 }
@@ -128,6 +157,7 @@ static void name_hosts(const struct ow_flow_key *key, struct ow_sampled *packet)
 struct surveyor {
 	struct ow_survey *survey;
 	struct ow_identity identity[OW_VARIANTS];
+	bool any_ip_id;
 };
 
 static void offer_packet(struct surveyor *s, enum ow_variant variant, const struct ow_packet *packet, int64_t time_ns)
@@ -165,25 +195,29 @@ static void offer_frame(struct surveyor *s, const struct ow_frame *frame)
 static void offer(struct surveyor *s, const struct ow_frame *frame)
 {
 	struct ow_packet packet;
+	bool any = s->any_ip_id;
 	if (ow_packet_decode(frame, false, &packet) == OW_DECODE_IP) {
-		offer_packet(s, OW_VARIANT_IP, &packet, frame->time_ns);
-		offer_packet(s, OW_VARIANT_NAT, &packet, frame->time_ns);
+		offer_packet(s, any ? OW_VARIANT_IP_ANY_ID : OW_VARIANT_IP, &packet, frame->time_ns);
+		offer_packet(s, any ? OW_VARIANT_NAT_ANY_ID : OW_VARIANT_NAT, &packet, frame->time_ns);
 	}
 	if (ow_packet_decode(frame, true, &packet) == OW_DECODE_IP) {
-		offer_packet(s, OW_VARIANT_IP_INNER, &packet, frame->time_ns);
-		offer_packet(s, OW_VARIANT_NAT_INNER, &packet, frame->time_ns);
+		offer_packet(s, any ? OW_VARIANT_IP_INNER_ANY_ID : OW_VARIANT_IP_INNER, &packet, frame->time_ns);
+		offer_packet(s, any ? OW_VARIANT_NAT_INNER_ANY_ID : OW_VARIANT_NAT_INNER, &packet, frame->time_ns);
 	}
-	offer_frame(s, frame);
+	if (!any)
+		offer_frame(s, frame);
 }
 
 int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS],
-                   int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err)
+                   bool any_ip_id, int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err)
 {
-	struct surveyor s = {.survey = survey};
+	struct surveyor s = {.survey = survey, .any_ip_id = any_ip_id};
 	struct ow_frame frame[BATCH];
 	for (unsigned v = 0; v < OW_VARIANTS; v++) {
-		s.identity[v] = (struct ow_identity){
-			.level = variants[v].level, .inner = variants[v].inner, .hash_limit = limit[v]};
+		s.identity[v] = (struct ow_identity){.level = variants[v].level,
+		                                     .inner = variants[v].inner,
+		                                     .any_ip_id = variants[v].any_ip_id,
+		                                     .hash_limit = limit[v]};
 		ow_identity_seed(&s.identity[v], seed);
 	}
 	int r = ow_reader_rewind(reader, err);

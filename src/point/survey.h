@@ -18,11 +18,20 @@ enum ow_variant {
 	OW_VARIANT_NAT,
 	OW_VARIANT_NAT_INNER,
 	OW_VARIANT_FRAME,
+	/* Without the IPv4 identification: the last resort, as it takes packets that are alike for the same. */
+	OW_VARIANT_IP_ANY_ID,
+	OW_VARIANT_IP_INNER_ANY_ID,
+	OW_VARIANT_NAT_ANY_ID,
+	OW_VARIANT_NAT_INNER_ANY_ID,
 	OW_VARIANTS
 };
+#define OW_VARIANTS_USUAL (OW_VARIANT_FRAME + 1) /* those with the identification */
 
 enum ow_level ow_variant_level(enum ow_variant variant);
 bool ow_variant_inner(enum ow_variant variant);
+bool ow_variant_any_ip_id(enum ow_variant variant);
+/* The same inside tunnels. */
+enum ow_variant ow_variant_entered(enum ow_variant variant);
 
 /* The start of a capture. */
 struct ow_outlook {
@@ -47,9 +56,10 @@ void ow_survey_done(struct ow_survey *survey);
 
 /*
  * Samples the capture from its start: frames from from_ns on, at most max_frames of them (UINT64_MAX = all).
+ * any_ip_id: under the identities without IPv4 identification, or else the usual ones; the other samples stay empty.
  * seed: of the identities, the same for both captures. limit: as in struct ow_outlook, the lesser of both captures.
  */
 int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS],
-                   int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err);
+                   bool any_ip_id, int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err);
 
 #endif

@@ -39,7 +39,7 @@ int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct 
 {
 	tap->identity = *identity;
 	tap->plains = 0;
-	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments;
+	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments && !identity->any_ip_id;
 	tap->facts = (struct ow_tap_facts){.least_available = UINT32_MAX};
 	tap->previous_ns = 0;
 	ow_flow_table_reset(tap->flows);

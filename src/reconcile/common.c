@@ -219,9 +219,9 @@ int ow_common_find(struct ow_sample *a, struct ow_sample *b, bool drifting, stru
 	if (!diff)
 		return -ENOMEM;
 	struct ow_common c = {0};
-	size_t common = intersect(a, b, diff, &c.unique);
-	c.share = least ? (double)common / (double)least : 0;
-	c.packets = (double)common / ((double)below / (double)UINT64_MAX);
+	c.common = intersect(a, b, diff, &c.unique);
+	c.share = least ? (double)c.common / (double)least : 0;
+	c.packets = (double)c.common / ((double)below / (double)UINT64_MAX);
 	time_differences(diff, c.unique, drifting, &c);
 	free(diff);
 	*ret_common = c;

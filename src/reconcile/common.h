@@ -41,6 +41,7 @@ void ow_sample_add(struct ow_sample *sample, const struct ow_sampled *packet);
 struct ow_common {
 	double share;         /* packets in common / packets of the smaller sample, 0..1 */
 	double packets;       /* estimate of the number in common over all that was offered */
+	size_t common;        /* packets in common in the samples */
 	size_t unique;        /* ids that occur exactly once on each side: what follows rests on these */
 	bool both_directions; /* some pair of hosts shows both directions */
 	/* Quantiles of B's time minus A's, over unique ids; by direction where both are seen, else all in a_to_b. */

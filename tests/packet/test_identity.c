@@ -250,6 +250,26 @@ static void exactly_the_free_bits_are_free(void **state)
 	}
 }
 
+/* Without the IPv4 identification: its bits are free, but in fragments. */
+static void identification_does_not_matter(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < KINDS * 2; k++) {
+		struct ow_identity identity = identity_at(k & 1 ? OW_LEVEL_NAT : OW_LEVEL_IP, false, UINT32_MAX);
+		struct ow_packet_id id, other;
+		struct build b = {0};
+		identity.any_ip_id = true;
+		kinds[k / 2].make(&b);
+		if (b.data[IP] >> 4 != 4)
+			continue;
+		assert_int_equal(id_of(&identity, &b, 1, b.len, &id), 0);
+		ow_store_be16(b.data + IP + 4, (uint16_t)~ow_load_be16(b.data + IP + 4));
+		assert_int_equal(id_of(&identity, &b, 1, b.len, &other), 0);
+		bool fragment = ow_load_be16(b.data + IP + 6) & 0x3fff;
+		assert_int_equal(id.id == other.id, !fragment);
+	}
+}
+
 static void padding_and_link_do_not_matter(void **state)
 {
 	(void)state;
@@ -669,6 +689,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exactly_the_free_bits_are_free),
+		cmocka_unit_test(identification_does_not_matter),
 		cmocka_unit_test(padding_and_link_do_not_matter),
 		cmocka_unit_test(offload_length_does_not_matter),
 		cmocka_unit_test(syn_without_its_options),

@@ -48,7 +48,7 @@ static FILE *open_capture(unsigned side, bool microseconds)
 }
 
 /* A UDP packet from host 1 to host 2; the IP id tells it from others of its flow. */
-static void put_flow(FILE *file, bool microseconds, int64_t time_ns, uint16_t id, uint8_t flow)
+static void put_data(FILE *file, bool microseconds, int64_t time_ns, uint16_t id, uint8_t flow, uint8_t data)
 {
 	uint8_t ip[48] = {0x45,        0,    0,    48, (uint8_t)(id >> 8),
 	                  (uint8_t)id, 0x40, 0,    64, 17,
@@ -56,11 +56,17 @@ static void put_flow(FILE *file, bool microseconds, int64_t time_ns, uint16_t id
 	                  1,           10,   0,    2,  2,
 	                  0x10,        flow, 0x20, 0,  0,
 	                  28};
+	ip[28] = data;
 	uint32_t tick = microseconds ? 1000 : 1;
 	const uint32_t head[4] = {START_S + (uint32_t)(time_ns / 1000000000), (uint32_t)(time_ns % 1000000000) / tick,
 	                          sizeof ip, sizeof ip};
 	assert_int_equal(fwrite(head, sizeof head, 1, file), 1);
 	assert_int_equal(fwrite(ip, sizeof ip, 1, file), 1);
+}
+
+static void put_flow(FILE *file, bool microseconds, int64_t time_ns, uint16_t id, uint8_t flow)
+{
+	put_data(file, microseconds, time_ns, id, flow, 0);
 }
 
 static void put(FILE *file, bool microseconds, int64_t time_ns, uint16_t id)
@@ -245,7 +251,7 @@ static void a_flow_is_rewritten(void **state)
 		put(a, false, i * MS, i);
 		put_flow(a, false, i * MS + 10 * US, i, 7);
 		put(b, false, i * MS + 20 * US, i);
-		put_flow(b, false, i * MS + 30 * US, (uint16_t)(i + 10000), 7);
+		put_data(b, false, i * MS + 30 * US, i, 7, 1);
 	}
 	fclose(a);
 	fclose(b);

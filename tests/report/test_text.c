@@ -202,6 +202,7 @@ static void plain_result(void **state)
 		.capture = {{"a\033[2J.pcap", 1, 5, 5, "EN10MB", 1}, {"b.pcap", 0, 0, 0, "RAW", 1000}},
 		.level = OW_LEVEL_NAT,
 		.inner = true,
+		.ip_id = true,
 		.clock = OW_CLOCK_ESTIMATED,
 		.offset_ns = 1500,
 		.window_ns = 250000000,
