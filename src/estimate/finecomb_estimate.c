@@ -129,8 +129,9 @@ static int lost_and_extra(const struct ow_finecomb *f, const struct ow_recovery 
 		spread(&e->lost, other, other_variance);
 		spread(&e->extra, out, out * unseen);
 	} else {
-		if (variance > 0)
-			net = fmax(0, net); /* below 0 by noise, not by extra packets */
+		/* Below 0 by noise, unless too far: then by extra packets that did not drift in, such as copies. */
+		if (net < 0 && net > -OW_NORMAL_975 * sqrt(variance))
+			net = 0;
 		ow_losses_values(&losses, sent, sent - net, e);
 		widen(&e->lost, 0, OW_NORMAL_975 * sqrt(variance));
 		widen(&e->extra, out, OW_NORMAL_975 * sqrt(out * unseen));

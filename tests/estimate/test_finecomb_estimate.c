@@ -2,6 +2,7 @@
 /* FineComb against the truth of streams with loss and drift over the boundaries, and the coverage of its intervals. */
 #include "estimate/finecomb_estimate.h"
 #include "sim/stream.h"
+#include "synopsis/copies.h"
 #include "synopsis/finecomb.h"
 #include <math.h>
 #include <setjmp.h>
@@ -188,13 +189,40 @@ static void test_odd(void **state)
 	ow_synopsis_free(&b->base);
 }
 
+/* More packets than were sent, since some arrive twice: they are extra, and no more of the others are lost. */
+static void test_copies(void **state)
+{
+	(void)state;
+	struct ow_stream s;
+	struct ow_stream_params params = {.packets = 20000,
+	                                  .interval_ns = 1000000000,
+	                                  .delay = "weibull:10us,0.6",
+	                                  .loss = 0.01,
+	                                  .duplicate = 0.02,
+	                                  .seed = 5};
+	assert_int_equal(ow_stream_make(&params, &s, NULL), 0);
+	assert_int_equal(ow_copies_rename(s.b, s.bs), 0);
+	struct ow_sizing sizing = {20000, 0.01, 0.02};
+	struct ow_synopsis *a, *b;
+	assert_int_equal(ow_finecomb_create_for(65536, &sizing, 3, &a), 0);
+	assert_int_equal(ow_finecomb_create_for(65536, &sizing, 3, &b), 0);
+	a->ops->add(a, s.a, s.as);
+	b->ops->add(b, s.b, s.bs);
+	struct ow_view va = {.synopsis = a, .packets = s.as}, vb = {.synopsis = b, .packets = s.bs};
+	struct ow_estimate e;
+	assert_int_equal(ow_estimate(&va, &vb, &e, NULL), 0);
+	assert_true(e.lost.low <= (double)s.truth.lost && (double)s.truth.lost <= e.lost.high);
+	assert_true(fabs(e.lost.value - (double)s.truth.lost) < 0.3 * (double)s.truth.lost);
+	ow_synopsis_free(a);
+	ow_synopsis_free(b);
+	ow_stream_done(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_coverage),
-		cmocka_unit_test(test_complete),
-		cmocka_unit_test(test_bias),
-		cmocka_unit_test(test_odd),
+		cmocka_unit_test(test_coverage), cmocka_unit_test(test_complete), cmocka_unit_test(test_bias),
+		cmocka_unit_test(test_odd),      cmocka_unit_test(test_copies),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
