@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Simple random samples. Mean: Student's interval, less what a sample of a large part of all packets saves (1 - n/N).
- * Standard deviation: log s^2 is about normal with variance (kappa + 2)/n, kappa the excess kurtosis. Quantiles: the
+ * Standard deviation: log s^2 has a variance of about (kappa + 2)/n, kappa the excess kurtosis. Quantiles: the
  * number of samples below the true quantile is binomial, so two order statistics hold it, whatever the distribution.
  */
 #include "estimate/sample.h"
@@ -95,9 +95,12 @@ static struct ow_value quantile(const int64_t *delay, size_t count, double q)
 
 static struct ow_value stddev_value(const struct moments *m, double n, double common)
 {
-	double half = Z * sqrt((m->kurtosis + 2) / n * fmax(0, 1 - n / common));
-	double s = sqrt(m->variance);
-	return between(s, s * exp(-half / 2), s * exp(half / 2));
+	double v2 = (m->kurtosis + 2) / n * fmax(0, 1 - n / common), s = sqrt(m->variance);
+	if (v2 <= 0)
+		return between(s, s, s);
+	/* Above, as in the centred estimator: chi-squared reaches further, which long tails need. */
+	double effective = fmax(1, 2 / v2);
+	return between(s, s * exp(-Z * sqrt(v2) / 2), s * sqrt(effective / ow_chi2_quantile(0.025, effective)));
 }
 
 void ow_sample_delays(int64_t *delay, size_t count, double common, struct ow_estimate *estimate)

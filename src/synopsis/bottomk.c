@@ -51,8 +51,9 @@ int ow_bottomk_create_for(size_t memory, const struct ow_sizing *sizing, uint64_
 	size_t k = memory / sizeof(struct ow_bottomk_entry);
 	if (k > OW_BOTTOMK_MAX)
 		k = OW_BOTTOMK_MAX;
-	if (sizing->packets >= 1 && (double)k > sizing->packets)
-		k = (size_t)sizing->packets;
+	/* One more: a sample that is full may have left packets out, one that is not has all. */
+	if (sizing->packets >= 1 && (double)k > sizing->packets + 1)
+		k = (size_t)sizing->packets + 1;
 	return ow_bottomk_create((uint32_t)k, seed, ret_synopsis);
 }
 

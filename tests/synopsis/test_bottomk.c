@@ -47,6 +47,10 @@ static void parameters(void **state)
 	assert_int_equal(ow_bottomk_create(0, 1, &bottomk), -EINVAL);
 	assert_int_equal(ow_bottomk_create(OW_BOTTOMK_MAX + 1, 1, &bottomk), -EINVAL);
 	assert_int_equal(ow_bottomk_create_for(15, &(struct ow_sizing){.packets = 100}, 1, &bottomk), -EINVAL);
+	/* Room for all packets and one more, or it could not be told that it has all. */
+	assert_int_equal(ow_bottomk_create_for(1000, &(struct ow_sizing){.packets = 5}, 1, &bottomk), 0);
+	assert_int_equal(((struct ow_bottomk *)bottomk)->k, 6);
+	ow_synopsis_free(bottomk);
 	assert_int_equal(ow_bottomk_create_for(1000, &(struct ow_sizing){.packets = 1e6}, 1, &bottomk), 0);
 	assert_int_equal(bottomk->ops->memory(bottomk), 992);
 	ow_synopsis_free(bottomk);
