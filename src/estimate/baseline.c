@@ -4,13 +4,14 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "estimate/sample.h"
+#include "synopsis/copies.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Places in b by id, with open addressing; ids are uniform, so their bits are the hash. 0 = free. */
+/* Places in a list by id, with open addressing; ids are uniform, so their bits are the hash. 0 = free. */
 static uint32_t *index_of(const struct ow_stamp *b, size_t bs, size_t *ret_room)
 {
 	size_t room = 16;
@@ -27,24 +28,44 @@ static uint32_t *index_of(const struct ow_stamp *b, size_t bs, size_t *ret_room)
 	return index;
 }
 
+/* Place plus one of an id in the list that the index is of, or 0. */
+static uint32_t find(const uint32_t *index, size_t room, const struct ow_stamp *stamps, uint64_t id)
+{
+	size_t at = id >> 11 & (room - 1);
+	while (index[at] && stamps[index[at] - 1].id != id)
+		at = (at + 1) & (room - 1);
+	return index[at];
+}
+
 int ow_fates_find(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, struct ow_fates *ret_fates)
 {
-	size_t room;
-	uint32_t *index = index_of(b, bs, &room);
-	int64_t *delay = malloc((as + 1) * sizeof *delay);
-	if (!index || !delay) {
-		free(index);
+	size_t room_a, room_b;
+	uint32_t *index_a = index_of(a, as, &room_a), *index_b = index_of(b, bs, &room_b);
+	int64_t *delay = calloc(as + 1, sizeof *delay);
+	bool *uneven =
+		calloc(as + 1, sizeof *uneven); /* from this copy on, the points have different numbers of them */
+	int r = index_a && index_b && delay && uneven ? 0 : -ENOMEM;
+	/* From the last: whether copies are ambiguous is known from the next copy, which comes later. */
+	for (size_t i = r == 0 ? as : 0; i-- > 0;) {
+		uint64_t next = ow_copy_next(a[i].id);
+		uint32_t at = find(index_b, room_b, b, a[i].id), next_a = find(index_a, room_a, a, next);
+		if (at && next_a && uneven[next_a - 1]) {
+			uneven[i] = true;
+			delay[i] = OW_FATE_AMBIGUOUS;
+			if (delay[next_a - 1] != OW_FATE_NONE)
+				delay[next_a - 1] = OW_FATE_AMBIGUOUS;
+		} else {
+			uneven[i] = !at || (!next_a && find(index_b, room_b, b, next));
+			delay[i] = at ? (int64_t)((uint64_t)b[at - 1].time_ns - (uint64_t)a[i].time_ns) : OW_FATE_NONE;
+		}
+	}
+	free(index_a);
+	free(index_b);
+	free(uneven);
+	if (r < 0) {
 		free(delay);
-		return -ENOMEM;
+		return r;
 	}
-	for (size_t i = 0; i < as; i++) {
-		size_t at = a[i].id >> 11 & (room - 1);
-		while (index[at] && b[index[at] - 1].id != a[i].id)
-			at = (at + 1) & (room - 1);
-		delay[i] = index[at] ? (int64_t)((uint64_t)b[index[at] - 1].time_ns - (uint64_t)a[i].time_ns)
-		                     : OW_FATE_NONE;
-	}
-	free(index);
 	*ret_fates = (struct ow_fates){a, as, delay, bs};
 	return 0;
 }
@@ -59,7 +80,7 @@ void ow_fates_done(struct ow_fates *fates)
 struct looked {
 	int64_t *delay;
 	size_t delays;
-	uint64_t trials;
+	uint64_t trials, ambiguous;
 };
 
 static int looked_init(struct looked *looked, size_t room)
@@ -71,7 +92,9 @@ static int looked_init(struct looked *looked, size_t room)
 static void look(struct looked *looked, int64_t delay_ns)
 {
 	looked->trials++;
-	if (delay_ns != OW_FATE_NONE)
+	if (delay_ns == OW_FATE_AMBIGUOUS)
+		looked->ambiguous++;
+	else if (delay_ns != OW_FATE_NONE)
 		looked->delay[looked->delays++] = delay_ns;
 }
 
@@ -82,9 +105,10 @@ static void conclude(struct looked *looked, const struct ow_fates *fates, double
 	struct ow_estimate e;
 	ow_estimate_none(&e, "no packets");
 	if (fates->count) {
-		ow_sample_loss(looked->trials - looked->delays, looked->trials, sent, received, &e);
+		double arrived = (double)looked->delays + (double)looked->ambiguous;
+		ow_sample_loss(looked->trials - looked->delays - looked->ambiguous, looked->trials, sent, received, &e);
 		bool all = looked->trials >= fates->count;
-		double common = all ? (double)looked->delays : fmax(sent - e.lost.value, (double)looked->delays + 1);
+		double common = all ? arrived : fmax(sent - e.lost.value, arrived + 1);
 		ow_sample_delays(looked->delay, looked->delays, common, &e);
 		e.complete = all;
 	}

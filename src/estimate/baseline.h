@@ -13,10 +13,11 @@
 struct ow_fates {
 	const struct ow_stamp *sent;
 	size_t count;
-	int64_t *delay_ns; /* of each; OW_FATE_NONE: it did not arrive */
+	int64_t *delay_ns; /* of each; or one of the fates below */
 	uint64_t received; /* at B, with those that A never sent */
 };
-#define OW_FATE_NONE INT64_MIN
+#define OW_FATE_NONE      INT64_MIN       /* it did not arrive */
+#define OW_FATE_AMBIGUOUS (INT64_MIN + 1) /* A sent copies, and B saw another number of them */
 
 /* `a` must stay. 0 or -ENOMEM. */
 int ow_fates_find(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, struct ow_fates *ret_fates);
@@ -34,7 +35,7 @@ struct ow_baseline_cost {
 /* A probe on the wire: headers and a time stamp (FineComb 5.3: "at least 64 bytes"). */
 #define OW_BASELINE_PROBE 64
 
-/* All records are kept and sent to the other point, whatever the memory. Exact. */
+/* All records are kept and sent to the other point, whatever the memory. Exact, but for copies. */
 int ow_baseline_direct(const struct ow_fates *fates, size_t memory, uint64_t seed, struct ow_estimate *ret_estimate,
                        struct ow_baseline_cost *ret_cost);
 /* Records of packets that both points choose by the same keyed hash of their id, as many as fit into the memory. */

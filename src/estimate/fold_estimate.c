@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define REQUEST_BYTES (OW_SYNOPSIS_HEADER + 8) /* cells and order of a second fold */
 /* A second fold for the counters' estimate plus this many of its standard deviations. */
@@ -146,15 +147,18 @@ static int leave_out_copies(const struct ow_fold_secret *secret, struct ow_keyse
 	for (size_t before = 0; before != *count;) {
 		size_t kept = 0;
 		before = *count;
-		for (size_t i = 0; i < before; i++) {
+		/* From the last to the first: a copy comes after those before it, so one pass follows a chain to its
+		 * start. */
+		for (size_t i = before; i-- > 0;) {
 			if (ow_keyset_has(set, ow_fold_key(secret, ow_copy_next(stamps[i].id)))) {
 				int r = ow_keyset_add(set, ow_fold_key(secret, stamps[i].id));
 				if (r < 0)
 					return r;
 			} else {
-				stamps[kept++] = stamps[i];
+				stamps[before - ++kept] = stamps[i];
 			}
 		}
+		memmove(stamps, stamps + before - kept, kept * sizeof *stamps);
 		*count = kept;
 	}
 	return 0;
@@ -277,7 +281,8 @@ static int delays(struct run *run, bool complete)
 	}
 	if (complete) {
 		run->cost.ambiguous = run->a->cached - run->diff.as - run->as;
-		r = ow_reconciled_delays(run->left_a, run->left_b, run->as, seed, run->options, e);
+		r = ow_reconciled_delays(run->left_a, run->left_b, run->as, run->as + run->cost.ambiguous, seed,
+		                         run->options, e);
 	} else {
 		double rest = isnan(run->differences)
 		                      ? (double)ow_fold_of(run->first)->params.cells

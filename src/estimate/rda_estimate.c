@@ -4,6 +4,8 @@
 
 #include "estimate/distribution.h"
 #include "estimate/paired.h"
+#include "reconcile/keyset.h"
+#include "synopsis/copies.h"
 #include "synopsis/minhash.h"
 #include "synopsis/rda.h"
 #include "synopsis/srda.h"
@@ -32,6 +34,8 @@ struct repaired {
 	struct ow_synopsis *a, *b;
 	bool *clean;                    /* of each cell; empty ones that agree are clean */
 	bool all;                       /* all are */
+	size_t ambiguous;               /* common packets that were left out: their copies differ in number */
+	uint64_t *copy;                 /* ids of these */
 	struct ow_clean_bucket *bucket; /* the clean cells with packets, bank after bank */
 	size_t *in_bank;                /* how many in each bank */
 	size_t buckets;                 /* B */
@@ -71,8 +75,47 @@ static void repaired_done(struct repaired *t)
 	ow_synopsis_free(t->a);
 	ow_synopsis_free(t->b);
 	free(t->clean);
+	free(t->copy);
 	free(t->bucket);
 	free(t->in_bank);
+}
+
+/* An id as the cells hold it. */
+static uint64_t held_id(const struct ow_synopsis *synopsis, uint64_t id)
+{
+	return synopsis->ops->kind == OW_SYNOPSIS_RDA ? ow_rda_id(ow_rda_of(synopsis), id) : id;
+}
+
+/*
+ * Where a copy of a packet is at one point only, which of the copies before it arrived is not known (formulas.md 3.5).
+ * Lists them; from the last to the first, so that one pass follows a chain of copies to its start.
+ */
+static int find_copies(const struct ow_view *a, const struct ow_rda_peel *peel, struct repaired *t)
+{
+	struct ow_keyset set = {0};
+	size_t room = 0;
+	int r = 0;
+	for (size_t i = 0; i < peel->losts && r == 0; i++)
+		r = ow_keyset_add(&set, peel->lost[i]);
+	for (size_t i = 0; i < peel->extras && r == 0; i++)
+		r = ow_keyset_add(&set, peel->extra[i]);
+	for (size_t i = peel->losts + peel->extras ? a->cached : 0; i-- > 0 && r == 0;) {
+		uint64_t id = held_id(a->synopsis, a->cache[i].id);
+		if (!ow_keyset_has(&set, held_id(a->synopsis, ow_copy_next(a->cache[i].id))) || ow_keyset_has(&set, id))
+			continue;
+		if (t->ambiguous == room) {
+			room = room ? 2 * room : 64;
+			uint64_t *grown = realloc(t->copy, room * sizeof *grown);
+			r = grown ? 0 : -ENOMEM;
+			t->copy = grown ? grown : t->copy;
+		}
+		if (r == 0) {
+			t->copy[t->ambiguous++] = id;
+			r = ow_keyset_add(&set, id);
+		}
+	}
+	ow_keyset_done(&set);
+	return r;
 }
 
 /* Erases what was found from copies of the tables, as far as the caches have it, and lists the clean cells. */
@@ -86,6 +129,12 @@ static int repair(const struct ow_view *a, const struct ow_view *b, const struct
 		r = ow_rda_erase(t->a, peel->lost, peel->losts, a->cache, a->cached, &erased);
 	if (r == 0)
 		r = ow_rda_erase(t->b, peel->extra, peel->extras, b->cache, b->cached, &erased);
+	if (r == 0 && a->cache && b->cache)
+		r = find_copies(a, peel, t);
+	if (r == 0)
+		r = ow_rda_erase(t->a, t->copy, t->ambiguous, a->cache, a->cached, &erased);
+	if (r == 0)
+		r = ow_rda_erase(t->b, t->copy, t->ambiguous, b->cache, b->cached, &erased);
 	if (r < 0)
 		return r;
 	t->shape = shape_of(a->synopsis);
@@ -146,6 +195,8 @@ static void weigh_packets(const struct repaired *t, const struct ow_view *a, con
 			weigh(&w, clean_cells_of(t, a->cache[i].id), 1);
 		for (size_t i = 0; i < peel->losts; i++)
 			weigh(&w, clean_cells_of(t, peel->lost[i]), -1);
+		for (size_t i = 0; i < t->ambiguous; i++)
+			weigh(&w, clean_cells_of(t, t->copy[i]), -1);
 	} else {
 		double unseen = 1, variance = 0, mean = 0;
 		size_t at = 0;
@@ -213,9 +264,10 @@ static void mean_value(const struct repaired *t, const struct moments *m, double
 		return;
 	}
 	double error = 0;
-	if (!t->all)
+	bool exact = t->all && !t->ambiguous;
+	if (!exact)
 		error = m->freedom > 0 ? ow_student_975(fmax(1, m->freedom)) * sqrt(m->variance * unseen) : INFINITY;
-	*ret_mean = (struct ow_value){t->all ? OW_VALUE_EXACT : OW_VALUE_ESTIMATED, m->mean_ns, m->mean_ns - error,
+	*ret_mean = (struct ow_value){exact ? OW_VALUE_EXACT : OW_VALUE_ESTIMATED, m->mean_ns, m->mean_ns - error,
 	                              m->mean_ns + error, NULL};
 }
 
@@ -347,6 +399,10 @@ int ow_rda_estimate_with(const struct ow_view *a, const struct ow_view *b,
 		fit(&t, &m);
 		double common = t.all ? m.samples / t.shape.k : fmax(0, (double)a->packets - e.lost.value), unseen = 0;
 		struct weights w = {.packets = common};
+		if (t.all && t.ambiguous) {
+			common += (double)t.ambiguous;
+			unseen = w.packets > 0 ? 1 / w.packets - 1 / common : 0;
+		}
 		if (!t.all) {
 			weigh_packets(&t, a, &peel, common, &w);
 			common = fmax(common, w.packets);
@@ -359,9 +415,9 @@ int ow_rda_estimate_with(const struct ow_view *a, const struct ow_view *b,
 			published_stddev(&t, m.mean_ns, &e.stddev_ns);
 		else
 			stddev_value(&t, &m, unseen, common, &e.stddev_ns);
-		/* Ids of the extra packets go to B, their times come back. */
-		e.more_bytes = 16 * (uint64_t)peel.extras;
-		e.round_trips = peel.extras > 0;
+		/* Ids of the packets that B must erase go there, their times come back. */
+		e.more_bytes = 16 * (uint64_t)(peel.extras + t.ambiguous);
+		e.round_trips = e.more_bytes > 0;
 		*ret_estimate = e;
 	}
 	repaired_done(&t);

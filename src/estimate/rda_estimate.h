@@ -9,7 +9,9 @@
  * Delay and loss from two RDAs or two sRDAs: peel the difference, erase what only one point saw with the times in its
  * cache, and take mean and standard deviation from the cells that then agree in ID and count (clean cells).
  *
- * All differences found: loss is exact, and so is the mean, since every bank then holds each common packet once.
+ * All differences found: loss is exact, and so is the mean, since every bank then holds each common packet once. Where
+ * copies of a packet differ in number at the points, all of them are erased at both (formulas.md 3.5) and what is left
+ * is a sample: the mean has an interval then.
  * Otherwise a packet is in some of its k cells only. With w_i clean cells of packet i, the mean over clean cells
  * weights packets by w_i, and mu +- t s sqrt(1/S - 1/R),   S = (sum w)^2 / sum w^2,   R common packets; the standard
  * deviation is the centred one (never pairs of cells), its variance's relative variance V = 2 (1 - mean 1/C) / (B-k) +

@@ -153,8 +153,8 @@ static int sample_delays(const struct ow_stamp *a, const struct ow_stamp *b, siz
 	return 0;
 }
 
-static int from_sums(const struct ow_stamp *a, const struct ow_stamp *b, size_t count, uint64_t seed, uint32_t buckets,
-                     struct ow_estimate *estimate)
+static int from_sums(const struct ow_stamp *a, const struct ow_stamp *b, size_t count, uint64_t common, uint64_t seed,
+                     uint32_t buckets, struct ow_estimate *estimate)
 {
 	struct plan plan = make_plan(seed, buckets, 1);
 	struct ow_clean_bucket *clean;
@@ -165,14 +165,14 @@ static int from_sums(const struct ow_stamp *a, const struct ow_stamp *b, size_t 
 		return r;
 	ow_centred_fit(clean, buckets, 1, &fit);
 	free(clean);
-	ow_centred_mean(&fit, (double)count, true, &estimate->mean_ns);
-	ow_centred_stddev(&fit, (double)count, true, &estimate->stddev_ns);
+	ow_centred_mean(&fit, (double)common, common == count, &estimate->mean_ns);
+	ow_centred_stddev(&fit, (double)common, common == count, &estimate->stddev_ns);
 	estimate->more_bytes += (uint64_t)buckets * SUM_BYTES;
 	return 0;
 }
 
-int ow_reconciled_delays(const struct ow_stamp *a, const struct ow_stamp *b, size_t count, uint64_t seed,
-                         const struct ow_reconciled_options *options, struct ow_estimate *estimate)
+int ow_reconciled_delays(const struct ow_stamp *a, const struct ow_stamp *b, size_t count, uint64_t common,
+                         uint64_t seed, const struct ow_reconciled_options *options, struct ow_estimate *estimate)
 {
 	uint32_t buckets = options->buckets, k = options->sample;
 	uint64_t bytes = 0;
@@ -188,11 +188,11 @@ int ow_reconciled_delays(const struct ow_stamp *a, const struct ow_stamp *b, siz
 	if (r < 0)
 		return r;
 	if (k == count) {
-		ow_sample_delays(delay, count, (double)count, estimate);
+		ow_sample_delays(delay, count, (double)common, estimate);
 	} else {
-		r = from_sums(a, b, count, seed, buckets, estimate);
+		r = from_sums(a, b, count, common, seed, buckets, estimate);
 		if (r == 0)
-			ow_quantiles(delay, k, count, estimate->mean_ns.value, estimate->quantile_ns);
+			ow_quantiles(delay, k, common, estimate->mean_ns.value, estimate->quantile_ns);
 	}
 	free(delay);
 	estimate->useful = count;

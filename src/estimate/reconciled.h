@@ -27,10 +27,11 @@ struct ow_reconciled_options {
 
 /*
  * Fills mean_ns, stddev_ns, quantile_ns and useful, adds to more_bytes. a, b: the same `count` ids in any order, with
- * the times of each point. 0 or -ENOMEM.
+ * the times of each point. common: packets that both have, those included that were left out because their copies
+ * differ in number; if there are any, nothing is exact. 0 or -ENOMEM.
  */
-int ow_reconciled_delays(const struct ow_stamp *a, const struct ow_stamp *b, size_t count, uint64_t seed,
-                         const struct ow_reconciled_options *options, struct ow_estimate *estimate);
+int ow_reconciled_delays(const struct ow_stamp *a, const struct ow_stamp *b, size_t count, uint64_t common,
+                         uint64_t seed, const struct ow_reconciled_options *options, struct ow_estimate *estimate);
 
 /* Likewise, where about `differences` of the packets, unknown which, are only at one point. */
 int ow_unreconciled_delays(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, double differences,

@@ -8,6 +8,7 @@
 
 #include "estimate/baseline.h"
 #include "sim/stream.h"
+#include "synopsis/copies.h"
 #include <math.h>
 
 static struct ow_stream stream;
@@ -89,6 +90,28 @@ static void test_probes(void **state)
 	coverage(ow_baseline_probes);
 }
 
+/* Copies of which one is lost have no known delays; a packet that arrives twice has that of its first arrival. */
+static void test_copies(void **state)
+{
+	(void)state;
+	struct ow_stamp a[] = {{7, 0}, {8, 0}, {7, 10}, {7, 20}, {9, 30}, {9, 40}},
+			b[] = {{8, 3}, {7, 12}, {7, 22}, {8, 25}, {9, 34}, {9, 45}};
+	struct ow_fates copies;
+	struct ow_estimate e;
+	struct ow_baseline_cost cost;
+	ow_copies_rename(a, 6);
+	ow_copies_rename(b, 6);
+	assert_int_equal(ow_fates_find(a, 6, b, 6, &copies), 0);
+	assert_true(copies.delay_ns[0] == OW_FATE_AMBIGUOUS && copies.delay_ns[2] == OW_FATE_AMBIGUOUS);
+	assert_true(copies.delay_ns[3] == OW_FATE_NONE && copies.delay_ns[1] == 3);
+	assert_true(copies.delay_ns[4] == 4 && copies.delay_ns[5] == 5);
+	assert_int_equal(ow_baseline_direct(&copies, 0, 0, &e, &cost), 0);
+	assert_true(e.useful == 3 && e.lost.value == 1 && e.extra.value == 1 && e.mean_ns.value == 4);
+	assert_int_equal(e.mean_ns.status, OW_VALUE_ESTIMATED);
+	assert_true(e.mean_ns.high > 4);
+	ow_fates_done(&copies);
+}
+
 static void test_empty(void **state)
 {
 	(void)state;
@@ -106,10 +129,8 @@ static void test_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_direct_is_exact),
-		cmocka_unit_test(test_sampled),
-		cmocka_unit_test(test_probes),
-		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_direct_is_exact), cmocka_unit_test(test_sampled), cmocka_unit_test(test_probes),
+		cmocka_unit_test(test_copies),          cmocka_unit_test(test_empty),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
