@@ -92,6 +92,17 @@ static void count_text(uint64_t count, char text[CELL + 8])
 	text[k] = 0;
 }
 
+/* Half of an interval, in the five places of its column. */
+static void half_text(double ratio, char text[CELL])
+{
+	if (ratio > 0 && ratio < 0.00005)
+		snprintf(text, CELL, "<.01%%");
+	else if (ratio < 0.000995)
+		snprintf(text, CELL, "%.2f%%", 100 * ratio);
+	else
+		percent_text(ratio, false, text);
+}
+
 static void put_value(FILE *out, const struct column *column, bool colour)
 {
 	char error[CELL], half[CELL] = "", both[CELL + 2];
@@ -100,7 +111,7 @@ static void put_value(FILE *out, const struct column *column, bool colour)
 	percent_text(ow_compare_error(v, column->truth), true, error);
 	if (v->status == OW_VALUE_ESTIMATED) {
 		double width = fmax(v->high - v->value, v->value - v->low);
-		percent_text(v->value != 0 ? width / fabs(v->value) : width > 0 ? INFINITY : 0, false, half);
+		half_text(v->value != 0 ? width / fabs(v->value) : width > 0 ? INFINITY : 0, half);
 	} else if (v->status == OW_VALUE_EXACT) {
 		snprintf(half, sizeof half, "exact");
 	}
