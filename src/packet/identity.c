@@ -334,6 +334,33 @@ int ow_identity_of_packet(const struct ow_identity *identity, const struct ow_pa
 	return identify(identity, packet, &e, ret_id);
 }
 
+bool ow_identity_datagram(const struct ow_identity *identity, const struct ow_packet *packet,
+                          struct ow_datagram *ret_datagram)
+{
+	const uint8_t *l4 = packet->l4;
+	if (packet->proto != 17 || !l4 || packet->fragment || packet->l4_len < 8 ||
+	    (size_t)(packet->end - l4) < packet->l4_len)
+		return false;
+	struct extent e = extent_plain(identity, packet);
+	if (has_extensions(packet))
+		extent_behind(identity, packet, &e);
+	uint64_t ports = identity->level == OW_LEVEL_NAT ? 0 : ow_load_le32(l4);
+	uint64_t facts = (uint64_t)packet->version << 32 | ports;
+	*ret_datagram = (struct ow_datagram){
+		.payload = l4 + 8,
+		.len = packet->l4_len - 8,
+		.ends = ow_mum64(e.address ^ secret(identity, 0), facts ^ secret(identity, 1)),
+	};
+	return true;
+}
+
+uint64_t ow_identity_of_part(const struct ow_identity *identity, const struct ow_datagram *datagram, uint32_t from,
+                             uint32_t len)
+{
+	uint64_t rest = len ? hash_bytes(identity, datagram->payload + from, len) : 0;
+	return ow_mum64(datagram->ends ^ identity->key, (rest + len) ^ secret(identity, 5));
+}
+
 #define ETHERNET_HEADER 14u
 #define VLAN_TAG        4u
 #define IPV4_HEADER     20u

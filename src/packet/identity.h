@@ -52,6 +52,21 @@ struct ow_plain {
  * IP id and without segments. Nearly all packets are plain; false for all others, which take the long way.
  */
 bool ow_identity_of_plain(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_plain *ret_plain);
+/*
+ * A UDP datagram as superframes hold them: cut into parts, each of which gets UDP and IP headers of its own. The id of
+ * a part takes addresses and ports (not at level nat) and payload; no IP id, and of the lengths its own.
+ */
+struct ow_datagram {
+	const uint8_t *payload;
+	uint32_t len;
+	uint64_t ends; /* who sends it to whom */
+};
+
+/* False for what is no UDP datagram in one piece, or not captured to its end. */
+bool ow_identity_datagram(const struct ow_identity *identity, const struct ow_packet *packet,
+                          struct ow_datagram *ret_datagram);
+uint64_t ow_identity_of_part(const struct ow_identity *identity, const struct ow_datagram *datagram, uint32_t from,
+                             uint32_t len);
 /* Level frame. Return values as for packets. */
 int ow_identity_of_frame(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_packet_id *ret_id);
 

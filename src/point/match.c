@@ -85,10 +85,14 @@ static bool correct_drift(struct ow_match *m)
 	return true;
 }
 
+static uint64_t matched(const struct ow_pass *p)
+{
+	return p->tally[OW_A_TO_B].matched + p->tally[OW_B_TO_A].matched;
+}
+
 static uint64_t unmatched(const struct ow_pass *p, enum ow_side side)
 {
-	uint64_t matched = p->tally[OW_A_TO_B].matched + p->tally[OW_B_TO_A].matched;
-	return p->records[side] > matched ? p->records[side] - matched : 0;
+	return p->records[side] > matched(p) ? p->records[side] - matched(p) : 0;
 }
 
 static bool superframes_likely(const struct ow_pass *p)
@@ -200,6 +204,70 @@ static int try_inner(struct ow_match *m, struct ow_error *err)
 	return r < 0 ? ow_error_set(err, -r, "out of memory") : settle(m, err);
 }
 
+/* -- UDP superframes ---------------------------------------------------------------------------------------------- */
+
+/* Longer UDP packets than a wire takes, and packets that only one side saw, all of them captured whole. */
+static bool udp_superframes_likely(const struct ow_match *m)
+{
+	const struct ow_pass *p = &m->pass;
+	uint32_t a = p->tap[OW_SIDE_A].facts.longest_udp, b = p->tap[OW_SIDE_B].facts.longest_udp;
+	bool jumbo = a == b && a >= OW_JUMBO_LEAST && a <= OW_JUMBO_MOST;
+	return (a >= SUPERFRAME_FROM || b >= SUPERFRAME_FROM) && a && b && !jumbo &&
+	       p->plan.identity.hash_limit == UINT32_MAX && p->unmatched_frames[OW_SIDE_A] &&
+	       p->unmatched_frames[OW_SIDE_B];
+}
+
+/* Notes the datagrams of a capture. */
+static int note_datagrams(struct ow_match *m, enum ow_side side, struct ow_error *err)
+{
+	struct ow_tap *tap = &m->pass.tap[side];
+	struct ow_record record[OW_TAP_BATCH];
+	if (!m->datagrams[side] && !(m->datagrams[side] = ow_datagrams_create()))
+		return ow_error_set(err, ENOMEM, "out of memory");
+	ow_datagrams_reset(m->datagrams[side]);
+	tap->notes = m->datagrams[side];
+	int r = ow_tap_start(tap, &m->pass.plan.identity, err);
+	for (int n = 1; r == 0 && n > 0;) {
+		n = ow_tap_read(tap, record, err);
+		r = n < 0 ? n : 0;
+	}
+	tap->notes = NULL;
+	return r;
+}
+
+static int cut_datagrams(struct ow_match *m, struct ow_error *err)
+{
+	struct ow_tap *a = &m->pass.tap[OW_SIDE_A], *b = &m->pass.tap[OW_SIDE_B];
+	a->cutter.there = b->cutter.there = NULL;
+	int r = note_datagrams(m, OW_SIDE_A, err);
+	if (r == 0)
+		r = note_datagrams(m, OW_SIDE_B, err);
+	if (r < 0)
+		return r;
+	ow_cutter_init(&a->cutter, m->datagrams[OW_SIDE_A], m->datagrams[OW_SIDE_B]);
+	ow_cutter_init(&b->cutter, m->datagrams[OW_SIDE_B], m->datagrams[OW_SIDE_A]);
+	m->cuts_datagrams = true;
+	return run(m, err);
+}
+
+static int try_datagrams(struct ow_match *m, struct ow_error *err)
+{
+	struct ow_pass *p = &m->pass;
+	uint64_t before = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
+	int r = cut_datagrams(m, err);
+	/* Nothing said which level to take. */
+	if (r == 0 && m->planner.strangers && m->options.level == OW_LEVEL_AUTO && !matched(p)) {
+		r = change_variant(m, OW_VARIANT_NAT, p->plan.identity.segments);
+		r = r < 0 ? ow_error_set(err, -r, "out of memory") : cut_datagrams(m, err);
+	}
+	uint64_t after = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
+	if (r < 0 || (double)before > SEGMENTS_GAIN * (double)after)
+		return r;
+	p->tap[OW_SIDE_A].cutter = p->tap[OW_SIDE_B].cutter = (struct ow_cutter){0};
+	m->cuts_datagrams = false;
+	return run(m, err);
+}
+
 static int run_until_settled(struct ow_match *m, struct ow_error *err)
 {
 	int r = settle(m, err);
@@ -216,6 +284,8 @@ static int run_until_settled(struct ow_match *m, struct ow_error *err)
 	} else if (superframes_likely(&m->pass)) {
 		r = try_segments(m, err);
 	}
+	if (r == 0 && udp_superframes_likely(m))
+		r = try_datagrams(m, err);
 	m->clock_settled = false;
 	while (r == 0 && m->passes < PASSES_MAX && improve(m))
 		r = run(m, err);
@@ -276,7 +346,7 @@ static void fill_report(struct ow_match *m)
 	report->level = p->plan.identity.level;
 	report->inner = p->plan.identity.inner;
 	report->ip_id = !p->plan.identity.any_ip_id;
-	report->segments = p->plan.identity.segments;
+	report->segments = p->plan.identity.segments || m->cuts_datagrams;
 	report->clock = m->options.clock;
 	report->offset_ns = p->plan.offset_ns;
 	report->drift_ppb = -p->plan.drift * 1e9;
@@ -290,6 +360,8 @@ static void fill_report(struct ow_match *m)
 
 static int refuse_no_matches(struct ow_match *m, struct ow_error *err)
 {
+	if (m->planner.strangers)
+		return ow_plan_refuse(&m->planner, m->pass.tap, err);
 	char text[OW_DURATION_TEXT];
 	ow_duration_text((double)m->pass.plan.window_ns, text);
 	return ow_error_set(err, ENOMSG, "nothing in common: no packet of %s was in %s within %s of its time",
@@ -350,6 +422,8 @@ void ow_match_free(struct ow_match *match)
 		return;
 	ow_pass_done(&match->pass);
 	ow_intervals_free(match->intervals);
+	for (unsigned side = 0; side < OW_SIDES; side++)
+		ow_datagrams_free(match->datagrams[side]);
 	for (size_t i = 0; i < match->warnings; i++)
 		free(match->warning[i]);
 	free(match);

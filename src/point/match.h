@@ -13,6 +13,8 @@ struct ow_match {
 	struct ow_planner planner;
 	struct ow_pass pass;
 	struct ow_intervals *intervals;
+	struct ow_datagrams *datagrams[OW_SIDES]; /* NULL until UDP superframes are looked for */
+	bool cuts_datagrams;                      /* UDP superframes are cut */
 	unsigned passes;
 	bool limit_settled, drift_settled, clock_settled;
 	struct ow_match_report report;

@@ -207,7 +207,7 @@ static int refuse_clock(const struct ow_planner *p, const struct ow_common *c, i
 	                    llabs(off) < OW_WINDOW_STRETCH_NS ? ", or --window if packets take that long" : "");
 }
 
-static int refuse_strangers(const struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_error *err)
+int ow_plan_refuse(const struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_error *err)
 {
 	const char *a = ow_reader_info(tap[OW_SIDE_A].reader)->path, *b = ow_reader_info(tap[OW_SIDE_B].reader)->path;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
@@ -276,6 +276,14 @@ void ow_plan_limit(struct ow_planner *planner, struct ow_plan *plan, uint32_t li
 	ow_identity_seed(&plan->identity, planner->seed);
 }
 
+/* Could cutting UDP superframes find what the samples do not? */
+static bool may_be_cut(const struct ow_planner *p)
+{
+	uint32_t a = p->outlook[OW_SIDE_A].longest_udp, b = p->outlook[OW_SIDE_B].longest_udp;
+	return p->options->segments != OW_OFF && p->options->level != OW_LEVEL_FRAME && a && b &&
+	       (a > MTU_USUAL || b > MTU_USUAL) && p->limit[p->variant] == UINT32_MAX;
+}
+
 int ow_plan_make(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_plan *ret_plan, struct ow_error *err)
 {
 	struct ow_plan plan = {.identity.segments = p->options->segments == OW_ON};
@@ -300,8 +308,9 @@ int ow_plan_make(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_pl
 		choose(p);
 	}
 	const struct ow_common *c = &p->common[p->variant];
-	if (c->packets == 0)
-		return refuse_strangers(p, tap, err);
+	p->strangers = c->packets == 0;
+	if (p->strangers && !may_be_cut(p))
+		return ow_plan_refuse(p, tap, err);
 	plan.untimed = p->outlook[OW_SIDE_A].untimed || p->outlook[OW_SIDE_B].untimed;
 	set_clock(p, &plan);
 	set_expectation(p, &plan);

@@ -17,6 +17,7 @@ struct ow_planner {
 	uint64_t seed;
 	bool whole;                                    /* the common part below is of the whole captures */
 	int64_t first_ns[OW_SIDES], last_ns[OW_SIDES]; /* of the whole captures, when `whole` */
+	bool strangers;                                /* the samples have nothing in common; UDP superframes may */
 	enum ow_variant variant;                       /* the chosen identity */
 	struct ow_common common[OW_VARIANTS];
 };
@@ -32,6 +33,9 @@ struct ow_planner {
  */
 int ow_plan_make(struct ow_planner *planner, struct ow_tap tap[OW_SIDES], struct ow_plan *ret_plan,
                  struct ow_error *err);
+
+/* Why the captures have nothing in common: -ENOMSG. */
+int ow_plan_refuse(const struct ow_planner *planner, struct ow_tap tap[OW_SIDES], struct ow_error *err);
 
 /* The identity of the plan with this many bytes of each packet, when some are truncated further than was known. */
 void ow_plan_limit(struct ow_planner *planner, struct ow_plan *plan, uint32_t limit);

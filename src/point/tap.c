@@ -39,7 +39,11 @@ int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct 
 {
 	tap->identity = *identity;
 	tap->plains = 0;
-	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments && !identity->any_ip_id;
+	tap->frames = tap->next = 0;
+	tap->cut.count = 1;
+	tap->cutter.first = 0;
+	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments && !identity->any_ip_id && !tap->notes &&
+	                 !tap->cutter.there;
 	tap->facts = (struct ow_tap_facts){.least_available = UINT32_MAX};
 	tap->previous_ns = 0;
 	ow_flow_table_reset(tap->flows);
@@ -81,6 +85,20 @@ static void note_length(struct ow_tap_facts *f, uint8_t proto, uint32_t ip_len)
 		*longest = ip_len;
 }
 
+/* A UDP datagram that is noted, or cut if it is a superframe. */
+static bool identify_datagram(struct ow_tap *s, const struct ow_packet *packet, struct ow_packet_id *ret_id)
+{
+	struct ow_datagram datagram;
+	if ((!s->notes && !s->cutter.there) || !ow_identity_datagram(&s->identity, packet, &datagram))
+		return false;
+	*ret_id = (struct ow_packet_id){.id = ow_identity_of_part(&s->identity, &datagram, 0, datagram.len)};
+	if (s->notes)
+		ow_datagrams_note(s->notes, ret_id->id, datagram.len);
+	else
+		ow_cutter_cut(&s->cutter, &s->identity, &datagram, &s->cut);
+	return true;
+}
+
 static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, struct ow_record *record)
 {
 	struct ow_tap_facts *f = &s->facts;
@@ -95,7 +113,8 @@ static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, str
 			f->least_available = available;
 	}
 	struct ow_packet_id id;
-	if (ow_identity_of_packet(&s->identity, packet, &id) < 0) {
+	s->cut.count = 1;
+	if (!identify_datagram(s, packet, &id) && ow_identity_of_packet(&s->identity, packet, &id) < 0) {
 		f->below_limit++;
 		return -ENODATA;
 	}
@@ -172,33 +191,53 @@ static int make_record(struct ow_tap *s, const struct ow_frame *frame, struct ow
 	}
 }
 
-/* A frame's record, unless there is none or the capture has shown it already. */
-static bool take_frame(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
+/* The record of a superframe becomes those of its pieces. */
+static int spread(const struct ow_cut *cut, struct ow_record *record)
+{
+	const struct ow_record whole = *record;
+	uint32_t left = cut->len, headers = whole.bytes - cut->len;
+	for (unsigned i = 0; i < cut->count; i++) {
+		uint32_t len = left < cut->size ? left : cut->size;
+		record[i] = whole;
+		record[i].id = cut->id[i];
+		record[i].bytes = headers + len;
+		left -= len;
+	}
+	return (int)cut->count;
+}
+
+/* A frame's records: one, or those of its pieces; none if it has no identity or the capture has shown it already. */
+static int take_frame(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
 {
 	unsigned plains = s->plains;
 	s->facts.packets++;
 	record->time_ns = frame_time(s, frame, &record->untimed);
 	record->number = frame->number;
 	if (!make_plain_record(s, frame, record) && make_record(s, frame, record) < 0)
-		return false;
+		return 0;
 	if (!s->dedup || !ow_dedup_seen(s->dedup, record, s->dedup_ns))
-		return true;
+		return s->cut.count == 1 ? 1 : spread(&s->cut, record);
 	s->plains = plains;
 	s->facts.copies++;
-	return false;
+	return 0;
 }
 
 int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struct ow_error *err)
 {
 	for (;;) {
-		int frames = ow_reader_read(tap->reader, tap->frame, OW_TAP_BATCH, err);
-		if (frames <= 0)
-			return frames;
-		int records = 0;
-		for (int i = 0; i < frames; i++) {
+		if (tap->next == tap->frames) {
+			int frames = ow_reader_read(tap->reader, tap->frame, OW_TAP_BATCH, err);
+			if (frames <= 0)
+				return frames;
+			tap->frames = frames;
+			tap->next = 0;
+		}
+		int records = 0, i = tap->next, most = OW_TAP_BATCH - (tap->cutter.there ? (int)OW_CUTS_MAX : 1);
+		for (; i < tap->frames && records <= most; i++) {
 			tap->facts.mixed_links |= tap->frame[i].linktype != tap->frame[0].linktype;
 			records += take_frame(tap, &tap->frame[i], &record[records]);
 		}
+		tap->next = i;
 		number_plain_flows(tap);
 		if (records)
 			return records;

@@ -6,6 +6,7 @@
 #include "packet/flow.h"
 #include "packet/identity.h"
 #include "packet/record.h"
+#include "point/datagrams.h"
 #include "point/dedup.h"
 
 /* One point's packets from a capture file: frames become records, and what cannot become one is counted. */
@@ -39,17 +40,22 @@ struct ow_tap {
 	int64_t previous_ns;
 	int64_t dedup_ns; /* copies within this time are left out; 0 = they stay */
 	struct ow_dedup *dedup;
-	bool has_plain;  /* plain packets may take the short way */
-	unsigned plains; /* plain packets of the batch that is being read */
+	struct ow_datagrams *notes; /* UDP datagrams are noted here; NULL = they are not */
+	struct ow_cutter cutter;    /* UDP superframes are cut by this, if it cuts */
+	struct ow_cut cut;          /* of the packet that is being taken */
+	bool has_plain;             /* plain packets may take the short way */
+	unsigned plains;            /* plain packets of the batch that is being read */
 	struct ow_plain plain[OW_TAP_BATCH];
 	struct ow_record *plain_record[OW_TAP_BATCH];
+	int frames, next; /* frames read, of which the first ones have been taken */
 	struct ow_frame frame[OW_TAP_BATCH];
 };
 
 /* dedup_ns: as in struct ow_match_options. */
 int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, struct ow_error *err);
 void ow_tap_close(struct ow_tap *tap);
-/* Back to the start, with this identity. Flows are numbered anew: with the same identity as before, in the same way. */
+/* Back to the start, with this identity, and with notes and cutter as the caller set them. Flows are numbered anew:
+ * with the same identity as before, in the same way. */
 int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct ow_error *err);
 /* The next records, at least one unless the file is at its end (0). Negative errno on failure. */
 int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struct ow_error *err);

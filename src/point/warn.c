@@ -240,12 +240,12 @@ static int warn_fragmented(struct ow_match *m)
 	return 0;
 }
 
-/* UDP datagrams have no sequence numbers: a superframe of them cannot be cut without knowing its segment size. */
+/* UDP superframes that are truncated, or that cutting did not help. */
 static int warn_udp_superframes(struct ow_match *m)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		uint32_t here = m->pass.tap[side].facts.longest_udp, there = m->pass.tap[!side].facts.longest_udp;
-		if (here > MTU_USUAL && here > there && m->pass.unmatched_frames[side] &&
+		if (!m->cuts_datagrams && here > MTU_USUAL && here > there && m->pass.unmatched_frames[side] &&
 		    m->pass.unmatched_frames[!side])
 			return warn(m,
 			            "%s shows UDP packets of up to %u bytes, %s of %u at most: superframes of UDP "

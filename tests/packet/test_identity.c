@@ -545,6 +545,58 @@ static void only_data_is_in_trains(void **state)
 	assert_true(segment_id(OW_LEVEL_IP, &u, u.len).id == ip_id(&u));
 }
 
+/* The id of part of a datagram of which caplen bytes are captured; false when it cannot be cut. */
+static bool part_id(enum ow_level level, const struct build *b, uint32_t caplen, uint32_t from, uint32_t len,
+                    uint64_t *ret_id)
+{
+	struct ow_identity identity = identity_at(level, false, UINT32_MAX);
+	struct ow_frame frame = frame_of(b, 1);
+	struct ow_packet packet;
+	struct ow_datagram datagram;
+	frame.caplen = caplen;
+	assert_int_equal(ow_packet_decode(&frame, false, &packet), OW_DECODE_IP);
+	if (!ow_identity_datagram(&identity, &packet, &datagram))
+		return false;
+	assert_true(from + len <= datagram.len);
+	*ret_id = ow_identity_of_part(&identity, &datagram, from, len);
+	return true;
+}
+
+/* A part of a superframe is the datagram of the wire, whatever its IP id; one byte, one port or its length make another
+ * one. */
+static void parts_are_datagrams_of_the_wire(void **state)
+{
+	(void)state;
+	for (unsigned version = 4; version <= 6; version += 2) {
+		struct build super = {0}, wire = {0};
+		uint64_t part, id;
+		ethernet(&super, version == 4 ? 0x0800 : 0x86dd);
+		uint32_t ip = plain_udp(&super, version), data = super.len - 20;
+		put(&wire, super.data, data);
+		put(&wire, super.data + data + 8, 8);
+		finish_ip(&wire, ip);
+		assert_true(part_id(OW_LEVEL_IP, &super, super.len, 8, 8, &part));
+		if (version == 4)
+			ow_store_be16(wire.data + ip + 4, 0x7777);
+		assert_true(part_id(OW_LEVEL_IP, &wire, wire.len, 0, 8, &id));
+		assert_true(id == part);
+		assert_true(part_id(OW_LEVEL_IP, &super, super.len, 8, 7, &id) && id != part);
+		assert_true(part_id(OW_LEVEL_IP, &super, super.len, 0, 8, &id) && id != part);
+		wire.data[data - 8] ^= 1;
+		assert_true(part_id(OW_LEVEL_IP, &wire, wire.len, 0, 8, &id) && id != part);
+		assert_true(part_id(OW_LEVEL_NAT, &super, super.len, 8, 8, &part));
+		assert_true(part_id(OW_LEVEL_NAT, &wire, wire.len, 0, 8, &id) && id == part);
+		assert_false(part_id(OW_LEVEL_IP, &super, super.len - 1, 0, 8, &id));
+	}
+	struct build b = {0};
+	uint64_t id;
+	make_fragment(&b);
+	assert_false(part_id(OW_LEVEL_IP, &b, b.len, 0, 1, &id));
+	b.len = 0;
+	make_tcp4(&b);
+	assert_false(part_id(OW_LEVEL_IP, &b, b.len, 0, 1, &id));
+}
+
 /* What a translator does to an ICMP error: addresses outside and inside, ports and checksums. */
 static void icmp_errors_through_nat(void **state)
 {
@@ -703,6 +755,7 @@ int main(void)
 		cmocka_unit_test(segments_tile_their_superframe),
 		cmocka_unit_test(trains_differ),
 		cmocka_unit_test(only_data_is_in_trains),
+		cmocka_unit_test(parts_are_datagrams_of_the_wire),
 		cmocka_unit_test(icmp_errors_through_nat),
 		cmocka_unit_test(frames_as_they_are),
 		cmocka_unit_test(short_frames_are_padded),
