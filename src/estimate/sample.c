@@ -39,18 +39,23 @@ struct moments {
 	double mean, variance, kurtosis; /* variance with n - 1; excess kurtosis */
 };
 
+/* Fourth moments about a trimmed mean (Bonett 2006): about the mean, a few hundred samples of a long tail show too
+ * little of it. */
 static struct moments moments_of(const int64_t *delay, size_t count)
 {
 	/* Less the median, so that a large clock offset does not swallow the digits. */
 	const int64_t origin = delay[count / 2];
-	double n = (double)count, sum = 0, m2 = 0, m4 = 0;
-	for (size_t i = 0; i < count; i++)
-		sum += (double)(delay[i] - origin);
-	double mean = sum / n;
+	size_t trim = count > 8 ? (size_t)((double)count / (2 * sqrt((double)count - 4))) : 0;
+	double n = (double)count, sum = 0, inner = 0, m2 = 0, m4 = 0;
 	for (size_t i = 0; i < count; i++) {
-		double e = (double)(delay[i] - origin) - mean;
+		sum += (double)(delay[i] - origin);
+		inner += i >= trim && i < count - trim ? (double)(delay[i] - origin) : 0;
+	}
+	double mean = sum / n, trimmed = inner / (double)(count - 2 * trim);
+	for (size_t i = 0; i < count; i++) {
+		double e = (double)(delay[i] - origin) - mean, f = (double)(delay[i] - origin) - trimmed;
 		m2 += e * e;
-		m4 += e * e * e * e;
+		m4 += f * f * f * f;
 	}
 	double kurtosis = m2 > 0 ? n * m4 / (m2 * m2) - 3 : 0;
 	return (struct moments){(double)origin + mean, count > 1 ? m2 / (n - 1) : 0, fmax(kurtosis, -1.9)};

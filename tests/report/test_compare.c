@@ -141,6 +141,10 @@ static void test_errors(void **state)
 	assert_true(isnan(ow_compare_error(&two, 0)));
 	assert_true(ow_compare_error(&two, -4) == 1.5);
 	assert_true(ow_compare_covers(&two, 1) && !ow_compare_covers(&two, 3.1));
+	/* Room for the digits of exact quantiles is for exact values only. */
+	struct ow_value sharp = {OW_VALUE_EXACT, 2, 2, 2, NULL};
+	assert_true(!ow_compare_covers(&two, 3.001) && ow_compare_covers(&sharp, 2.001));
+	assert_false(ow_compare_covers(&sharp, 2.01));
 }
 
 int main(void)
