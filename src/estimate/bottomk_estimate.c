@@ -44,6 +44,8 @@ static void pair_up(const struct ow_bottomk_entry *a, uint32_t as, const struct 
 			y = copies(b, bs);
 		pairs->sent += x;
 		pairs->lost += x > y ? x - y : 0;
+		pairs->received += y;
+		pairs->extra += y > x ? y - x : 0;
 		for (uint32_t i = 1; i <= x && x == y; i++)
 			pairs->delay_ns[pairs->count++] =
 				(int64_t)((uint64_t)b[bs - i].time_ns - (uint64_t)a[as - i].time_ns);
@@ -74,6 +76,31 @@ void ow_bottomk_pairs_done(struct ow_bottomk_pairs *pairs)
 	*pairs = (struct ow_bottomk_pairs){0};
 }
 
+/* The packets of a point. A peer's count that its own sample contradicts is not believed. */
+static double seen(const struct ow_bottomk_pairs *pairs, uint64_t sampled, uint64_t packets)
+{
+	return (double)(pairs->all || packets < sampled ? sampled : packets);
+}
+
+/*
+ * Lost less extra packets are known from the packets that the points saw, so one of the two gives the other: the rarer
+ * one, whose number in the sample scatters less. (To choose by the sample instead would be biased.)
+ */
+static void losses(const struct ow_bottomk_pairs *pairs, double sent, double received, struct ow_estimate *estimate)
+{
+	if (!pairs->received || received >= sent) {
+		ow_sample_loss(pairs->lost, pairs->sent, sent, received, estimate);
+		return;
+	}
+	struct ow_estimate back;
+	ow_sample_loss(pairs->extra, pairs->received, received, sent, &back);
+	struct ow_value lost = back.extra;
+	estimate->extra = back.lost;
+	estimate->lost = lost;
+	estimate->loss_ratio = (struct ow_value){lost.status, fmin(1, lost.value / sent), fmin(1, lost.low / sent),
+	                                         fmin(1, lost.high / sent), NULL};
+}
+
 int ow_bottomk_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate)
 {
 	struct ow_bottomk_pairs pairs;
@@ -82,11 +109,9 @@ int ow_bottomk_estimate(const struct ow_view *a, const struct ow_view *b, struct
 	if (r < 0)
 		return r;
 	ow_estimate_none(&estimate, "no packet of the sample is at both points");
-	/* A peer's count that its own sample contradicts is not believed. */
-	uint64_t sent = pairs.all || a->packets < pairs.sent ? pairs.sent : a->packets;
-	ow_sample_loss(pairs.lost, pairs.sent, (double)sent, (double)b->packets, &estimate);
-	double common =
-		pairs.all ? (double)pairs.count : fmax((double)pairs.count + 1, (double)sent - estimate.lost.value);
+	double sent = seen(&pairs, pairs.sent, a->packets);
+	losses(&pairs, sent, seen(&pairs, pairs.received, b->packets), &estimate);
+	double common = pairs.all ? (double)pairs.count : fmax((double)pairs.count + 1, sent - estimate.lost.value);
 	if (pairs.count)
 		ow_sample_delays(pairs.delay_ns, pairs.count, common, &estimate);
 	ow_quantiles(pairs.delay_ns, pairs.count, ow_packets_of(common), NAN, estimate.quantile_ns);

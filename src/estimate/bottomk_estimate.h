@@ -8,9 +8,10 @@
 struct ow_bottomk_pairs {
 	int64_t *delay_ns; /* sorted */
 	size_t count;
-	uint64_t sent; /* packets of A below that rank, */
-	uint64_t lost; /* and how many of them B does not have */
-	bool all;      /* there is no such rank: the samples hold all packets */
+	uint64_t sent;            /* packets of A below that rank, */
+	uint64_t lost;            /* and how many of them B does not have */
+	uint64_t received, extra; /* likewise of B, and how many A does not have */
+	bool all;                 /* there is no such rank: the samples hold all packets */
 };
 
 /* Comparable bottom-k samples. An id that is there more than once is left out unless as often at both. 0 or -ENOMEM. */

@@ -147,9 +147,10 @@ void ow_sample_loss(uint64_t lost, uint64_t trials, double sent, double received
 	double low = fmax(0, middle - half), high = fmin(1, middle + half);
 	/* What is certain: at least as many are lost as are missing. */
 	double least = isnan(received) ? 0 : fmax(0, -difference) / sent;
-	low = fmax(low, least);
-	high = fmax(high, low);
 	p = fmax(p, least);
+	/* p itself is inside, whatever rounding says of 0 and 1. */
+	low = fmin(fmax(low, least), p);
+	high = fmax(high, p);
 	estimate->loss_ratio = between(p, low, high);
 	estimate->lost = between(p * sent, low * sent, high * sent);
 	estimate->extra = between(p * sent + difference, low * sent + difference, high * sent + difference);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/random.h"
+#include "base/hash.h"
 #include "estimate/bottomk_estimate.h"
 #include "estimate/quantiles.h"
 #include "synopsis/bottomk.h"
@@ -175,11 +176,43 @@ static void small_samples(void **state)
 	ow_synopsis_free(y);
 }
 
+/* Losses from the sample are unbiased, and those without extra packets are what is missing. */
+static void losses(void **state)
+{
+	(void)state;
+	enum { OF_A = 5000, MISSING = 300, TRIES = 200 };
+	static struct ow_stamp stamps[OF_A + MISSING];
+	for (int extra = 0; extra <= MISSING; extra += MISSING / 3) {
+		double sum = 0, held = 0;
+		for (uint64_t run = 0; run < TRIES; run++) {
+			struct ow_synopsis *x, *y;
+			struct ow_estimate e;
+			for (uint64_t i = 0; i < OF_A + MISSING; i++)
+				stamps[i] = (struct ow_stamp){ow_mix64(i + (run << 32) + 1), (int64_t)i};
+			assert_int_equal(ow_bottomk_create(500, run, &x), 0);
+			assert_int_equal(ow_bottomk_create(500, run, &y), 0);
+			x->ops->add(x, stamps, OF_A);
+			y->ops->add(y, stamps + MISSING, (size_t)(OF_A - MISSING + extra));
+			struct ow_view a = {.synopsis = x, .packets = OF_A},
+				       b = {.synopsis = y, .packets = (uint64_t)(OF_A - MISSING + extra)};
+			assert_int_equal(ow_bottomk_estimate(&a, &b, &e), 0);
+			sum += e.lost.value;
+			held += e.lost.low <= MISSING && MISSING <= e.lost.high;
+			assert_true(fabs(e.lost.value - e.extra.value - (MISSING - extra)) < 1e-6);
+			ow_synopsis_free(x);
+			ow_synopsis_free(y);
+		}
+		/* The rarer kind, a tenth of which is sampled, scatters by sqrt(9 extra): 4 of its standard errors. */
+		assert_true(fabs(sum / TRIES - MISSING) <= 4 * sqrt(9.0 * extra / TRIES) + 1e-9);
+		assert_true(held >= 0.92 * TRIES);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exhaustive_ranks), cmocka_unit_test(known_ranks),   cmocka_unit_test(whole_population),
-		cmocka_unit_test(coverage),         cmocka_unit_test(small_samples),
+		cmocka_unit_test(coverage),         cmocka_unit_test(small_samples), cmocka_unit_test(losses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
