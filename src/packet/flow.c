@@ -16,7 +16,7 @@
 #define CHUNK_KEYS      (1u << CHUNK_BITS)
 #define CHUNKS_MAX      (OW_FLOWS_MAX >> CHUNK_BITS)
 #define SLOTS_MIN       1024u
-#define FRONT           4096u /* power of two; 64 KB */
+#define FRONT           16384u /* power of two; 256 KB */
 #define OVERFLOW_NUMBER (OW_FLOWS_MAX - 1)
 #define FINE_FLOWS      (OW_FLOWS_MAX - OW_FLOWS_COARSE)
 

@@ -366,8 +366,10 @@ static int step(struct ow_pass *p, struct ow_matcher *matcher, struct stream *s,
 	const struct ow_record *r = &s->batch->record[s->next];
 	if (s->next + PREFETCH_AHEAD < s->count)
 		ow_matcher_prefetch(matcher, r[PREFETCH_AHEAD].id);
-	if (s->next + PREFETCH_AHEAD / 2 < s->count)
+	if (s->next + PREFETCH_AHEAD / 2 < s->count) {
 		ow_matcher_prefetch_queue(matcher, r[PREFETCH_AHEAD / 2].id);
+		ow_directions_prefetch(p->directions, s->side, r[PREFETCH_AHEAD / 2].flow);
+	}
 	if (r->time_ns > p->last_ns[s->side])
 		p->last_ns[s->side] = r->time_ns;
 	s->next++;

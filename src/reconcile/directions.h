@@ -49,6 +49,13 @@ static inline struct ow_flow_evidence *ow_directions_flow(struct ow_directions *
 	return ow_directions_grow(directions, side, flow);
 }
 
+/* Starts loading the evidence on a flow. */
+static inline void ow_directions_prefetch(const struct ow_directions *directions, enum ow_side side, uint32_t flow)
+{
+	if (flow < directions->flows[side])
+		__builtin_prefetch(&directions->flow[side][flow], 1);
+}
+
 /* Counts a match. delay_ns = B minus A in the common time base. */
 static inline void ow_flow_evidence_vote(struct ow_flow_evidence *evidence, int64_t delay_ns, uint32_t packets)
 {

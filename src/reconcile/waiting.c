@@ -61,7 +61,7 @@ static int grow_pool(struct ow_waiting *w)
 int ow_waiting_grow_queues(struct ow_waiting *w)
 {
 	int r = w->free_queue == OW_NOBODY ? grow_pool(w) : 0;
-	return r < 0 || w->queues_used < w->heads ? r : grow_heads(w);
+	return r < 0 || w->queues_used < w->heads / OW_WAITING_SPREAD ? r : grow_heads(w);
 }
 
 int ow_waiting_init(struct ow_waiting *w)

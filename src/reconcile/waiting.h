@@ -12,6 +12,8 @@
  * the hot path.
  */
 #define OW_NOBODY UINT32_MAX
+/* Hash buckets for each id that waits: lost packets wait long, and nobody should have to walk past them. */
+#define OW_WAITING_SPREAD 4
 
 struct ow_waiter {
 	struct ow_record record;
@@ -67,7 +69,8 @@ static inline uint32_t ow_waiting_find(const struct ow_waiting *w, uint64_t id)
 /* An empty queue for an id that has none, or OW_NOBODY when out of memory. */
 static inline uint32_t ow_waiting_new_queue(struct ow_waiting *w, uint64_t id)
 {
-	if ((w->free_queue == OW_NOBODY || w->queues_used >= w->heads) && ow_waiting_grow_queues(w) < 0)
+	if ((w->free_queue == OW_NOBODY || w->queues_used >= w->heads / OW_WAITING_SPREAD) &&
+	    ow_waiting_grow_queues(w) < 0)
 		return OW_NOBODY;
 	uint32_t q = w->free_queue;
 	w->free_queue = w->queue[q].hash_next;
