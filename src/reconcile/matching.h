@@ -32,10 +32,9 @@ struct ow_matcher {
 static inline struct ow_pair ow_matching_pair(enum ow_side side, const struct ow_record *mine,
                                               const struct ow_record *other)
 {
-	struct ow_pair pair = {.alike = false};
-	pair.record[side] = mine;
-	pair.record[!side] = other;
-	return pair;
+	/* Not by index: narrow stores and a wide load of them would stall. */
+	bool a = side == OW_SIDE_A;
+	return (struct ow_pair){.record = {a ? mine : other, a ? other : mine}};
 }
 
 static inline int64_t ow_matching_delay(const struct ow_pair *pair)

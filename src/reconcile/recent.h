@@ -14,8 +14,7 @@
 #define OW_RECENT_WAYS 4
 
 struct ow_recent {
-	uint64_t set[OW_RECENT_SETS][OW_RECENT_WAYS]; /* upper 48 bits of the id, then 16 bits of seconds */
-	uint8_t next[OW_RECENT_SETS];                 /* the way to replace next: the oldest */
+	uint64_t set[OW_RECENT_SETS][OW_RECENT_WAYS]; /* newest first: upper 48 bits of the id, then 16 of seconds */
 };
 
 struct ow_recent *ow_recent_create(void);
@@ -36,8 +35,10 @@ static inline unsigned ow_recent_set(uint64_t id)
 
 static inline void ow_recent_add(struct ow_recent *recent, uint64_t id, int64_t time_ns)
 {
-	unsigned set = ow_recent_set(id);
-	recent->set[set][recent->next[set]++ % OW_RECENT_WAYS] = (id & OW_RECENT_ID) | ow_recent_seconds(time_ns);
+	uint64_t *way = recent->set[ow_recent_set(id)];
+	for (int i = OW_RECENT_WAYS - 1; i > 0; i--)
+		way[i] = way[i - 1];
+	way[0] = (id & OW_RECENT_ID) | ow_recent_seconds(time_ns);
 }
 
 /* Is this entry for the id young enough? Out of line: hardly ever asked. */
