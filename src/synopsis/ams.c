@@ -53,6 +53,16 @@ int ow_ams_create(uint32_t counters, uint64_t seed, struct ow_synopsis **ret_syn
 	return 0;
 }
 
+/* The sum of m squared counters varies by sqrt(2 / m) of itself: 1.96 sqrt(2 / m) = error; m is a power of two. */
+uint32_t ow_ams_size(double error)
+{
+	double least = error > 0 ? 2 * (1.96 / error) * (1.96 / error) : OW_AMS_COUNTERS_MAX;
+	uint32_t counters = OW_AMS_COUNTERS_MIN;
+	while (counters < least && counters < OW_AMS_COUNTERS_MAX)
+		counters *= 2;
+	return counters;
+}
+
 int ow_ams_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed, struct ow_synopsis **ret_synopsis)
 {
 	uint32_t counters = OW_AMS_COUNTERS;

@@ -37,6 +37,9 @@ extern const struct ow_synopsis_ops ow_ams_ops;
 
 /* counters: a power of two within the limits above, else -EINVAL. */
 int ow_ams_create(uint32_t counters, uint64_t seed, struct ow_synopsis **ret_synopsis);
+/* Counters with which the difference is within `error` (relative) in 95 % of cases, when there are many more than that.
+ */
+uint32_t ow_ams_size(double error);
 /* At most `memory` bytes, at most OW_AMS_COUNTERS counters. */
 int ow_ams_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed, struct ow_synopsis **ret_synopsis);
 

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,13 @@ int ow_bottomk_create(uint32_t k, uint64_t seed, struct ow_synopsis **ret_synops
 	};
 	*ret_synopsis = &bottomk->synopsis;
 	return 0;
+}
+
+/* The rank of the quantile in a sample of k is binomial: 1.96 sqrt(q (1 - q) / k) = error. */
+uint32_t ow_bottomk_size(double q, double error)
+{
+	double k = error > 0 ? ceil(1.96 * 1.96 * q * (1 - q) / (error * error)) : OW_BOTTOMK_MAX;
+	return k < 1 ? 1 : k < OW_BOTTOMK_MAX ? (uint32_t)k : OW_BOTTOMK_MAX;
 }
 
 int ow_bottomk_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed,

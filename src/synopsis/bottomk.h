@@ -41,6 +41,9 @@ extern const struct ow_synopsis_ops ow_bottomk_ops;
 
 /* 1 <= k <= OW_BOTTOMK_MAX, else -EINVAL; -ENOMEM. */
 int ow_bottomk_create(uint32_t k, uint64_t seed, struct ow_synopsis **ret_synopsis);
+/* k with which the quantile q is within `error` of its rank (0.001: between q - 0.001 and q + 0.001) in 95 % of cases.
+ */
+uint32_t ow_bottomk_size(double q, double error);
 /* As many as the memory holds, but no more than packets. */
 int ow_bottomk_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed,
                           struct ow_synopsis **ret_synopsis);

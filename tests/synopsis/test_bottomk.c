@@ -188,11 +188,24 @@ static void refuses_others(void **state)
 	ow_synopsis_free(d);
 }
 
+/* 1.96^2 0.25 / 0.01^2 = 9604 for a median within one per cent of its rank. */
+static void size_from_an_error(void **state)
+{
+	(void)state;
+	assert_int_equal(ow_bottomk_size(0.5, 0.01), 9604);
+	assert_int_equal(ow_bottomk_size(0.99, 0.001), 38032);
+	assert_int_equal(ow_bottomk_size(0.5, 10), 1);
+	assert_int_equal(ow_bottomk_size(0.5, 0), OW_BOTTOMK_MAX);
+	assert_int_equal(ow_bottomk_size(0.5, 1e-12), OW_BOTTOMK_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parameters), cmocka_unit_test(keeps_the_smallest), cmocka_unit_test(encodings),
-		cmocka_unit_test(golden),     cmocka_unit_test(bad_bytes),          cmocka_unit_test(refuses_others),
+		cmocka_unit_test(parameters),         cmocka_unit_test(keeps_the_smallest),
+		cmocka_unit_test(encodings),          cmocka_unit_test(golden),
+		cmocka_unit_test(bad_bytes),          cmocka_unit_test(refuses_others),
+		cmocka_unit_test(size_from_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
