@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CAPTURE_LIVE_H
+#define OW_CAPTURE_LIVE_H
+
+#include "capture/frame.h"
+#include <oneway/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Frames as they pass: from an interface through a TPACKET_V3 ring (or libpcap where there is none), or from a capture
+ * file that is replayed in its own time. One source is used by one thread; several sources of one interface share its
+ * frames by flow (fanout).
+ */
+
+/* Where the frame went, as the kernel says; files and taps do not know. */
+enum ow_heading { OW_HEADING_UNKNOWN, OW_HEADING_IN, OW_HEADING_OUT };
+
+/* Who stamped the frame: looked up for each frame, never assumed. */
+enum ow_stamped_by { OW_STAMPED_BY_KERNEL, OW_STAMPED_BY_NIC, OW_STAMPED_BY_FILE, OW_STAMPERS };
+
+enum ow_gso { OW_GSO_NONE, OW_GSO_TCP4, OW_GSO_TCP6, OW_GSO_UDP /* UDP_SEGMENT */ };
+
+struct ow_live_frame {
+	struct ow_frame frame; /* number: of the frame in this source, from 1 */
+	enum ow_heading heading;
+	enum ow_stamped_by stamped_by;
+	enum ow_gso gso;
+	uint16_t gso_size; /* bytes of payload of each packet of the wire, if gso is not NONE */
+	bool fixed_ip_id;  /* a superframe whose packets all have its IPv4 identification */
+};
+
+enum ow_live_kind {
+	OW_LIVE_AUTO, /* a capture file if the name is that of one, else the ring, else libpcap */
+	OW_LIVE_RING,
+	OW_LIVE_LIBPCAP,
+	OW_LIVE_FILE,
+};
+
+struct ow_live_options {
+	enum ow_live_kind kind;
+	const char *name;     /* of the interface, or path of the file */
+	const char *filter;   /* expression of pcap-filter(7), applied in the kernel; NULL = all frames */
+	uint32_t snaplen;     /* 0 = whole frames */
+	size_t ring_bytes;    /* 0 = OW_LIVE_RING_BYTES */
+	uint16_t fanout;      /* sources with the same number (not 0) share the frames of the interface */
+	bool hardware_stamps; /* ask the interface for stamps of its own; frames tell whether they have one */
+	double speed;         /* files: 1 = in their own time, 10 = ten times as fast, 0 = as fast as possible */
+};
+
+#define OW_LIVE_RING_BYTES (64u << 20)
+/* A ring hands frames over after this time at the latest, however few they are. */
+#define OW_LIVE_BLOCK_MS 5
+
+struct ow_live_counts {
+	uint64_t frames;  /* returned */
+	uint64_t dropped; /* by the kernel, because the ring was full: the measurement missed them */
+	uint64_t stamped[OW_STAMPERS];
+};
+
+struct ow_live;
+
+int ow_live_open(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err);
+void ow_live_close(struct ow_live *live);
+
+/* What it is, after AUTO: "ring", "libpcap", "file". LINKTYPE_ of its frames. */
+const char *ow_live_kind_name(const struct ow_live *live);
+uint16_t ow_live_linktype(const struct ow_live *live);
+
+/*
+ * Up to `room` frames, valid until the next call; waits up to timeout_ms for the first. Returns how many, 0 when the
+ * time is over, -ENODATA at the end of a file, -EINTR after ow_live_interrupt, else -errno (interface gone: -ENODEV).
+ */
+int ow_live_read(struct ow_live *live, int timeout_ms, struct ow_live_frame *frames, size_t room, struct ow_error *err);
+/* Ends a read that waits, from any thread or a signal handler. */
+void ow_live_interrupt(struct ow_live *live);
+
+/* The clock that stamps the frames, now: real time; for files, how far the replay is. */
+int64_t ow_live_now_ns(const struct ow_live *live);
+/*
+ * All frames with earlier stamps have been returned: what the last frames say, or, where there are none, now less what
+ * a ring may hold back. INT64_MAX after the end of a file. By the reading thread only.
+ */
+int64_t ow_live_passed_ns(const struct ow_live *live);
+/* By the reading thread only: it asks the kernel. */
+void ow_live_counts(struct ow_live *live, struct ow_live_counts *ret_counts);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_EXCHANGE_H
+#define OW_POINT_EXCHANGE_H
+
+#include "point/ledger.h"
+#include "point/settle.h"
+#include "wire/message.h"
+
+/*
+ * The protocol for one lane, as one of its two points sees it: pages and frames go in, frames and results come out. No
+ * sockets, no threads, no clock but the one that is passed in, so that tests and the simulator drive it as the daemon
+ * does. Several intervals can be under way; results come in order.
+ *
+ * fold (formulas.md 3.7): the receiving point pushes a fold sized by the last interval's difference and the counters of
+ * ams; the sending point peels, asks for a second fold if it must, names what to leave out and what it wants times of,
+ * gets sums and a sample of times, and computes. Sums and sample as in estimate/reconciled.h.
+ *
+ * rda: as published (rda-ton2018, VIII): MinHash first, then an RDA of 2 banks of 2d cells, both on request; decode,
+ * request of missing times, erase, mean and standard deviation by pairs of buckets.
+ */
+enum ow_method { OW_METHOD_FOLD, OW_METHOD_RDA };
+
+struct ow_exchange_options {
+	uint32_t lane; /* its number in the messages */
+	bool sending;  /* this point is where the packets come from: it decodes and computes */
+	enum ow_method method;
+	char segment[OW_LIVE_NAME], class_name[OW_LIVE_NAME], from[OW_LIVE_NAME], to[OW_LIVE_NAME];
+	struct ow_identity identity;
+	uint64_t seed; /* of the synopses */
+	int64_t t0_ns, length_ns;
+	uint32_t horizon;         /* intervals that a packet may be late by */
+	int64_t patience_ns;      /* an interval without an answer for so long is unknown */
+	unsigned pages_max;       /* that wait for the peer; beyond, the oldest is unknown */
+	uint32_t buckets, sample; /* estimate/reconciled.h; 0 = its defaults */
+};
+
+struct ow_exchange_sinks {
+	/* A frame for the peer, without the length in front. */
+	void (*send)(void *arg, const uint8_t *frame, size_t size);
+	/* Both points get every result: the sending one computes it, the receiving one is told. */
+	void (*result)(void *arg, const struct ow_live_result *result);
+	/* The peer samples more coarsely: record with this shift from now on. */
+	void (*shift)(void *arg, unsigned sample_shift);
+	void *arg;
+};
+
+struct ow_exchange;
+
+int ow_exchange_create(const struct ow_exchange_options *options, const struct ow_exchange_sinks *sinks,
+                       struct ow_exchange **ret_exchange);
+void ow_exchange_free(struct ow_exchange *exchange);
+
+/* The next closed page of the lane; it is the exchange's from now on. clock: this host's, at the end of the interval.
+ */
+int ow_exchange_page(struct ow_exchange *exchange, struct ow_page *page, const struct ow_clock_state *clock,
+                     int64_t now_ns);
+/* A frame of this lane. -EPROTO when it cannot be understood or does not fit: err says why, nothing has changed. */
+int ow_exchange_frame(struct ow_exchange *exchange, const uint8_t *frame, size_t size, int64_t now_ns,
+                      struct ow_error *err);
+/* The connection is there (again): what was not answered is sent again. */
+void ow_exchange_connected(struct ow_exchange *exchange, int64_t now_ns);
+/* Gives up on what took too long. To be called now and then. */
+void ow_exchange_tick(struct ow_exchange *exchange, int64_t now_ns);
+/* No more pages: as soon as the last interval is answered everything is final. */
+void ow_exchange_finish(struct ow_exchange *exchange);
+bool ow_exchange_done(const struct ow_exchange *exchange);
+
+/* The run as one result. */
+void ow_exchange_total(const struct ow_exchange *exchange, struct ow_live_result *ret_total);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_RECORDER_H
+#define OW_POINT_RECORDER_H
+
+#include "base/hash.h"
+#include "capture/live.h"
+#include "packet/identity.h"
+#include "synopsis/synopsis.h"
+
+/*
+ * The capturing half of a live point. Threads read the sources, take each frame apart, find its lanes and hand on
+ * (id, time) by interval, in chunks. One thread takes the chunks and keeps the books (point/ledger.h).
+ *
+ * A lane is the packets of one class that go one way over one segment, as this point sees them. Lanes come and go while
+ * the threads run: a session that is agreed on adds its lanes, with its ids and its intervals.
+ *
+ * Interval i of a lane is [t0 + i * length, t0 + (i+1) * length) of the clock that stamps the frames. Packets before t0
+ * belong to none.
+ */
+
+struct ow_source_options {
+	struct ow_live_options live;
+	unsigned threads; /* 0 = 1; more share the frames of an interface by flow; files have one */
+};
+
+struct ow_lane_options {
+	struct ow_identity identity; /* level ip or nat */
+	uint32_t sources;            /* bit i: takes frames of source i */
+	enum ow_heading heading;     /* only frames of this heading; UNKNOWN = whatever it is */
+	const char *filter;          /* the class, pcap-filter(7); NULL = all IP packets */
+	const char *way; /* a second filter, which tells the direction where the kernel cannot; NULL = none */
+	bool way_not;    /* packets that do not match `way` */
+	int64_t t0_ns, length_ns;
+	unsigned sample_shift; /* keep ids whose ow_sample_rank has this many zeros on top */
+};
+
+#define OW_SOURCES_MAX     32
+#define OW_LANES_MAX       1024
+#define OW_INTERVAL_MIN_NS INT64_C(1000000)      /* 1 ms */
+#define OW_INTERVAL_MAX_NS INT64_C(300000000000) /* 5 min: sums of times stay far below 2^63 */
+
+/* Both points sample alike: the packets whose rank begins with `shift` zero bits. All copies of a packet, or none. */
+static inline uint64_t ow_sample_rank(const struct ow_identity *identity, uint64_t id)
+{
+	return ow_mum64(id ^ identity->key, UINT64_C(0x9fb21c651e98df25));
+}
+static inline bool ow_sampled(uint64_t rank, unsigned shift)
+{
+	return shift == 0 || rank >> (64 - shift) == 0;
+}
+
+/* Packets of one lane and one interval, in the order in which one thread saw them. */
+struct ow_chunk {
+	struct ow_chunk *next;
+	uint32_t lane;
+	uint32_t count; /* of stamps */
+	int64_t interval;
+	uint64_t packets;        /* of the wire, with those outside the sample */
+	uint64_t bytes;          /* of their IP packets */
+	uint64_t unreadable;     /* frames of the lane without an id */
+	unsigned sample_shift;   /* by which the stamps were chosen */
+	struct ow_stamp stamp[]; /* times since the start of the interval */
+};
+/* A thread hands a chunk on when it holds this many, and otherwise after this time. */
+#define OW_CHUNK_STAMPS 4096
+#define OW_CHUNK_MS     10
+
+struct ow_recorder_counts {
+	uint64_t frames, dropped, stamped[OW_STAMPERS];
+	uint64_t not_ip, unclaimed; /* frames without IP packet; IP packets that no lane wanted */
+};
+
+struct ow_recorder;
+
+/* Opens the sources and starts the threads. -EINVAL, or what opening a source says, with its name. */
+int ow_recorder_create(const struct ow_source_options *sources, unsigned count, struct ow_recorder **ret_recorder,
+                       struct ow_error *err);
+/* Stops the threads. Chunks that were not taken are freed. */
+void ow_recorder_free(struct ow_recorder *recorder);
+
+/* A lane gets a number that is not used again. An error names the filter that is wrong. */
+int ow_recorder_add_lane(struct ow_recorder *recorder, const struct ow_lane_options *options, uint32_t *ret_lane,
+                         struct ow_error *err);
+void ow_recorder_remove_lane(struct ow_recorder *recorder, uint32_t lane);
+/* From some frame on, soon. */
+void ow_recorder_set_shift(struct ow_recorder *recorder, uint32_t lane, unsigned sample_shift);
+
+/* Readable (poll) when there are chunks or news; ow_recorder_take makes it quiet. */
+int ow_recorder_fd(const struct ow_recorder *recorder);
+/*
+ * All chunks since the last call, to be freed one by one with free(), and the time up to which the lanes are complete:
+ * every packet with an earlier stamp is in the chunks taken so far. INT64_MAX when all sources are files at their end.
+ * A source that fails is in err, once, with -EIO or its errno; the others go on.
+ */
+int ow_recorder_take(struct ow_recorder *recorder, struct ow_chunk **ret_chunks, int64_t *ret_passed_ns,
+                     struct ow_error *err);
+/* The clock of the sources: the earliest of them. */
+int64_t ow_recorder_now_ns(const struct ow_recorder *recorder);
+/* Sums over the threads; may lag by a few milliseconds. source: its index, or UINT32_MAX for all. */
+void ow_recorder_counts(const struct ow_recorder *recorder, uint32_t source, struct ow_recorder_counts *ret_counts);
+
+#endif
