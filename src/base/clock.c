@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The clocks of this host, and what the kernel knows of the error of the one that people read. */
+#include "base/clock.h"
+
+#include "base/time.h"
+#include <sys/timex.h>
+#include <time.h>
+
+static int64_t now_ns(clockid_t clock)
+{
+	struct timespec ts;
+	clock_gettime(clock, &ts); /* cannot fail for these clocks */
+	return ts.tv_sec * OW_NS_PER_S + ts.tv_nsec;
+}
+
+int64_t ow_clock_real_ns(void)
+{
+	return now_ns(CLOCK_REALTIME);
+}
+
+int64_t ow_clock_steady_ns(void)
+{
+	return now_ns(CLOCK_MONOTONIC);
+}
+
+/* maxerror is what NTP and PTP daemons set, in microseconds; the kernel lets it grow by 500 ppm until they set it
+ * again. */
+void ow_clock_state(struct ow_clock_state *ret_state)
+{
+	struct timex timex = {0};
+	int state = adjtimex(&timex);
+	bool synchronised = state >= 0 && state != TIME_ERROR && !(timex.status & STA_UNSYNC) && timex.maxerror >= 0;
+	*ret_state = (struct ow_clock_state){
+		.synchronised = synchronised,
+		.error_ns = synchronised ? timex.maxerror * OW_NS_PER_US : OW_CLOCK_UNKNOWN,
+	};
+}
