@@ -21,6 +21,7 @@
 #include "packet/identity.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "packet/hash_long.h"
 #include "packet/walk.h"
 #include <errno.h>
 
@@ -76,6 +77,8 @@ static inline uint64_t secret(const struct ow_identity *identity, size_t i)
 
 static __attribute__((noinline)) uint64_t hash_bytes(const struct ow_identity *identity, const uint8_t *p, uint32_t len)
 {
+	if (len > OW_HASH_SHORT)
+		return ow_hash_long(p, len, identity->secret, sizeof identity->secret);
 	return XXH3_64bits_withSecret(p, len, identity->secret, sizeof identity->secret);
 }
 

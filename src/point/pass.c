@@ -3,9 +3,9 @@
 
 #include "base/hash.h"
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PREFETCH_AHEAD     12      /* records between loading a hash bucket and using it */
 #define THREADS_FROM_BYTES 4000000 /* of both captures: below, threads cost more than they bring */
@@ -437,6 +437,13 @@ static void reset(struct ow_pass *p)
 	p->failed = 0;
 }
 
+/* Those that this process may use: fewer than the machine has under taskset or in a container. */
+static int cores(void)
+{
+	cpu_set_t set;
+	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
 static bool threads_help(const struct ow_pass *p)
 {
 	uint64_t bytes = ow_reader_info(p->tap[OW_SIDE_A].reader)->size_bytes +
@@ -444,8 +451,7 @@ static bool threads_help(const struct ow_pass *p)
 	/* Events name flows while the flow tables still grow. */
 	if (p->events)
 		return false;
-	return p->options->threads ? p->options->threads > 1
-	                           : bytes >= THREADS_FROM_BYTES && sysconf(_SC_NPROCESSORS_ONLN) > 1;
+	return p->options->threads ? p->options->threads > 1 : bytes >= THREADS_FROM_BYTES && cores() > 1;
 }
 
 static int start_feeds(struct ow_pass *p, struct stream stream[OW_SIDES], struct ow_error *err)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_PACKET_HASH_LONG_H
+#define OW_PACKET_HASH_LONG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* XXH3 of up to this many bytes is quickest inlined. */
+#define OW_HASH_SHORT 240
+
+/* XXH3_64bits_withSecret, for more bytes than that. */
+uint64_t ow_hash_long(const void *bytes, size_t size, const void *secret, size_t secret_size);
+
+#endif
