@@ -11,34 +11,6 @@
 
 #define HELP_WIDTH  80
 #define HELP_COLUMN 26
-/* Longer words are not compared. */
-#define WORD_MAX 40
-
-static unsigned least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
-/* Levenshtein's distance, one row of the table at a time. */
-unsigned ow_word_distance(const char *a, const char *b)
-{
-	size_t n = strlen(b);
-	unsigned row[WORD_MAX + 1];
-	if (strlen(a) > WORD_MAX || n > WORD_MAX)
-		return WORD_MAX;
-	for (unsigned j = 0; j <= n; j++)
-		row[j] = j;
-	for (unsigned i = 1; a[i - 1]; i++) {
-		unsigned diagonal = row[0];
-		row[0] = i;
-		for (size_t j = 1; j <= n; j++) {
-			unsigned replace = diagonal + (a[i - 1] != b[j - 1]);
-			diagonal = row[j];
-			row[j] = least(replace, least(row[j], row[j - 1]) + 1);
-		}
-	}
-	return row[n];
-}
 
 static bool is_end(const struct ow_option *option)
 {
@@ -65,12 +37,12 @@ static const struct ow_option *find_letter(const struct ow_option *table, char l
 
 static int unknown(const struct ow_option *table, const char *argument, size_t length, struct ow_error *err)
 {
-	char word[WORD_MAX + 1];
+	char word[OW_WORD_MAX + 1];
 	const char *best = NULL;
 	unsigned nearest = OW_WORD_NEAR + 1;
 	snprintf(word, sizeof word, "%.*s", (int)length, argument + 2);
 	for (; length > 1 && !is_end(table); table++) {
-		unsigned distance = table->name ? ow_word_distance(word, table->name) : WORD_MAX;
+		unsigned distance = table->name ? ow_word_distance(word, table->name) : OW_WORD_MAX;
 		if (distance < nearest) {
 			nearest = distance;
 			best = table->name;

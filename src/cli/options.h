@@ -2,6 +2,7 @@
 #ifndef OW_CLI_OPTIONS_H
 #define OW_CLI_OPTIONS_H
 
+#include "base/word.h"
 #include <oneway/error.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -41,10 +42,5 @@ int ow_option_share(void *field, const char *value, struct ow_error *err); /* do
 /* For setters of enums: *ret_index is the place of value in names; the error lists them. */
 int ow_option_choice(const char *const *names, size_t count, const char *value, size_t *ret_index,
                      struct ow_error *err);
-
-/* The number of letters to change, add or leave out between two words, for "did you mean". */
-unsigned ow_word_distance(const char *a, const char *b);
-/* Words at most this far apart may be a slip of the fingers. */
-#define OW_WORD_NEAR 2
 
 #endif

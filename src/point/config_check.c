@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the entries of a configuration must agree on among each other, and with this host. */
+#include "point/config_check.h"
+
+#include "base/time.h"
+#include "reconcile/carry.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <pcap/pcap.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int ow_name_check(const char *name, struct ow_error *err)
+{
+	if (strlen(name) >= OW_LIVE_NAME)
+		return ow_error_set(err, EINVAL, "'%.20s...' is longer than %d characters", name, OW_LIVE_NAME - 1);
+	for (const char *c = name; *c; c++) {
+		if (*c <= ' ' || *c >= 0x7f || *c == '/')
+			return ow_error_set(err, EINVAL, "'%.60s' has a space, slash or unprintable character", name);
+	}
+	return *name ? 0 : ow_error_set(err, EINVAL, "is empty");
+}
+
+int ow_size_parse(const char *text, uint64_t *ret_bytes, struct ow_error *err)
+{
+	static const struct {
+		const char *suffix;
+		double factor;
+	} units[] = {{"", 1},       {"B", 1},        {"K", 0x1p10}, {"KiB", 0x1p10}, {"M", 0x1p20}, {"MiB", 0x1p20},
+	             {"G", 0x1p30}, {"GiB", 0x1p30}, {"kB", 1e3},   {"MB", 1e6},     {"GB", 1e9}};
+	char *end;
+	double number = strtod(text, &end);
+	while (end != text && *end == ' ')
+		end++;
+	for (size_t i = 0; end != text && i < sizeof units / sizeof *units; i++) {
+		if (strcmp(end, units[i].suffix) != 0)
+			continue;
+		number *= units[i].factor;
+		if (!(number >= 0 && number < 0x1p53))
+			break;
+		*ret_bytes = (uint64_t)number;
+		return 0;
+	}
+	return ow_error_set(err, EINVAL, "'%.40s' is no size (examples: 64MiB, 1GB, 65536)", text);
+}
+
+uint32_t ow_config_horizon(int64_t wait_ns, int64_t interval_ns)
+{
+	int64_t intervals = wait_ns / interval_ns + (wait_ns % interval_ns != 0);
+	return intervals < 1 ? 1 : intervals > UINT32_MAX ? UINT32_MAX : (uint32_t)intervals;
+}
+
+static int check_keys(const struct ow_config *c, struct ow_error *err)
+{
+	const char *const key[] = {c->certificate, c->key, c->ca};
+	static const char *const name[] = {"certificate", "key", "ca"};
+	unsigned given = 0, missing = 0;
+	for (unsigned i = 0; i < 3; i++) {
+		given += key[i] != NULL;
+		missing = key[i] ? missing : i;
+	}
+	if (c->psk && given > 0)
+		return ow_error_set(err, EINVAL, "%s: psk and certificate exclude each other", c->path);
+	if (!c->psk && given == 0)
+		return ow_error_set(err, EINVAL, "%s: needs certificate, key and ca, or psk", c->path);
+	if (given > 0 && given < 3)
+		return ow_error_set(err, EINVAL, "%s: certificate, key and ca belong together: no %s", c->path,
+		                    name[missing]);
+	return 0;
+}
+
+static int check_interface(const struct ow_config *c, unsigned n, struct ow_error *err)
+{
+	const struct ow_config_interface *i = &c->interfaces[n];
+	if (!i->name)
+		return ow_error_set(err, EINVAL, "%s:%u: interface %u has neither name nor file", c->path, i->line,
+		                    n + 1);
+	if (!i->file && strlen(i->name) >= IF_NAMESIZE)
+		return ow_error_set(err, EINVAL, "%s:%u: name of interface '%s': longer than %d characters", c->path,
+		                    i->line, i->name, IF_NAMESIZE - 1);
+	if (!i->file && i->speed != 1)
+		return ow_error_set(err, EINVAL, "%s:%u: speed of interface '%s': only a file has one", c->path,
+		                    i->line, i->name);
+	if (i->file && (i->threads != 1 || i->ring_bytes || i->hardware_stamps))
+		return ow_error_set(err, EINVAL,
+		                    "%s:%u: interface '%.60s': a file has no threads, ring or hardware_timestamps",
+		                    c->path, i->line, i->name);
+	for (unsigned k = 0; k < n; k++) {
+		if (strcmp(c->interfaces[k].name, i->name) == 0)
+			return ow_error_set(err, EINVAL, "%s:%u: interface '%.60s' is in line %u already", c->path,
+			                    i->line, i->name, c->interfaces[k].line);
+	}
+	return 0;
+}
+
+int ow_config_check_top(const struct ow_config *c, bool has_segments, struct ow_error *err)
+{
+	if (!c->point[0])
+		return ow_error_set(err, EINVAL, "%s: has no 'point', the name of this point", c->path);
+	if (c->interface_count == 0)
+		return ow_error_set(err, EINVAL, "%s: has no 'interfaces' to watch", c->path);
+	if (!has_segments)
+		return ow_error_set(err, EINVAL, "%s: has no 'segments' to measure", c->path);
+	int r = check_keys(c, err);
+	for (unsigned i = 0; r == 0 && i < c->interface_count; i++)
+		r = check_interface(c, i, err);
+	return r;
+}
+
+static int check_classes(const struct ow_config *c, const struct ow_config_segment *s, struct ow_error *err)
+{
+	for (unsigned i = 0; i < s->class_count; i++) {
+		const struct ow_config_class *class = &s->classes[i];
+		if (!class->name)
+			return ow_error_set(err, EINVAL, "%s:%u: class %u of segment '%s' has no name", c->path,
+			                    class->line, i + 1, s->name);
+		for (unsigned k = 0; k < i; k++) {
+			if (strcmp(s->classes[k].name, class->name) == 0)
+				return ow_error_set(err, EINVAL,
+				                    "%s:%u: class '%s' of segment '%s' is in line %u already", c->path,
+				                    class->line, class->name, s->name, s->classes[k].line);
+		}
+	}
+	return 0;
+}
+
+static int check_wait(const struct ow_config *c, const struct ow_config_segment *s, struct ow_error *err)
+{
+	uint32_t horizon = ow_config_horizon(s->wait_ns, s->interval_ns);
+	/* Where the peer states one of them they are compared when they are agreed on. */
+	bool both = (s->stated & OW_STATED_WAIT) && (s->stated & OW_STATED_INTERVAL);
+	if (both && horizon > OW_CARRY_HORIZON_MAX)
+		return ow_error_set(err, EINVAL, "%s:%u: segment '%s': wait is %u intervals, at most %d are possible",
+		                    c->path, s->line, s->name, horizon, OW_CARRY_HORIZON_MAX);
+	return 0;
+}
+
+static int check_segment(const struct ow_config *c, unsigned n, struct ow_error *err)
+{
+	const struct ow_config_segment *s = &c->segments[n];
+	if (!s->name || !s->peer)
+		return ow_error_set(err, EINVAL, "%s:%u: segment %u has no %s", c->path, s->line, n + 1,
+		                    s->name ? "peer" : "name");
+	if (strcmp(s->peer, c->point) == 0)
+		return ow_error_set(err, EINVAL, "%s:%u: peer of segment '%s' is this point itself", c->path, s->line,
+		                    s->name);
+	if (!s->connect && !c->listen)
+		return ow_error_set(err, EINVAL,
+		                    "%s:%u: segment '%s' has no 'connect', and this point does not 'listen' either",
+		                    c->path, s->line, s->name);
+	int r = check_wait(c, s, err);
+	return r < 0 ? r : check_classes(c, s, err);
+}
+
+/* One connection carries all segments with a peer. */
+static int check_pair(const struct ow_config *c, const struct ow_config_segment *s, const struct ow_config_segment *t,
+                      struct ow_error *err)
+{
+	if (strcmp(s->name, t->name) == 0)
+		return ow_error_set(err, EINVAL, "%s:%u: segment '%s' is in line %u already", c->path, t->line, t->name,
+		                    s->line);
+	if (strcmp(s->peer, t->peer) != 0)
+		return 0;
+	if (!s->connect != !t->connect || (s->connect && strcmp(s->connect, t->connect) != 0))
+		return ow_error_set(err, EINVAL,
+		                    "%s:%u: segments '%s' and '%s' have the same peer but differ in 'connect'", c->path,
+		                    t->line, s->name, t->name);
+	return 0;
+}
+
+int ow_config_check_segments(const struct ow_config *c, struct ow_error *err)
+{
+	unsigned lanes = 0;
+	for (unsigned i = 0; i < c->segment_count; i++) {
+		int r = check_segment(c, i, err);
+		for (unsigned k = 0; r == 0 && k < i; k++)
+			r = check_pair(c, &c->segments[k], &c->segments[i], err);
+		if (r < 0)
+			return r;
+		lanes += 2 * c->segments[i].class_count;
+	}
+	if (lanes > OW_LANES_MAX)
+		return ow_error_set(err, EINVAL, "%s: %u classes in two directions, at most %d are possible", c->path,
+		                    lanes / 2, OW_LANES_MAX / 2);
+	return 0;
+}
+
+static int try_filter(int linktype, const char *filter, struct ow_error *err)
+{
+	struct bpf_program program;
+	pcap_t *dead = pcap_open_dead(linktype, 65535);
+	if (!dead)
+		return ow_error_set(err, ENOMEM, "not enough memory");
+	int r = 0;
+	if (pcap_compile(dead, &program, filter, 1, PCAP_NETMASK_UNKNOWN) < 0)
+		r = ow_error_set(err, EINVAL, "%.300s", pcap_geterr(dead));
+	else
+		pcap_freecode(&program);
+	pcap_close(dead);
+	return r;
+}
+
+int ow_config_filter(const char *filter, struct ow_error *err)
+{
+	/* Some expressions exist only on Ethernet, some only without it. */
+	int r = try_filter(DLT_EN10MB, filter, err);
+	if (r < 0 && try_filter(DLT_RAW, filter, NULL) == 0)
+		r = 0;
+	return r;
+}
+
+static int check_file(const struct ow_config *c, const char *key, const char *path, struct ow_error *err)
+{
+	struct stat st;
+	if (!path)
+		return 0;
+	if (stat(path, &st) < 0 || access(path, R_OK) < 0)
+		return ow_error_set(err, errno, "%s: %s: %s: %s", c->path, key, path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return ow_error_set(err, EISDIR, "%s: %s: %s: is a folder", c->path, key, path);
+	return 0;
+}
+
+static int check_secret(const struct ow_config *c, const char *key, const char *path, struct ow_error *err)
+{
+	struct stat st;
+	int r = check_file(c, key, path, err);
+	if (r == 0 && path && stat(path, &st) == 0 && (st.st_mode & S_IRWXO))
+		r = ow_error_set(err, EACCES, "%s: %s: %s: everybody may read it (chmod o= %s)", c->path, key, path,
+		                 path);
+	return r;
+}
+
+static int check_filter(const struct ow_config *c, unsigned line, const char *what, const char *name,
+                        const char *filter, struct ow_error *err)
+{
+	struct ow_error why;
+	if (!filter || ow_config_filter(filter, &why) == 0)
+		return 0;
+	return ow_error_set(err, EINVAL, "%s:%u: %s '%.60s': filter '%.60s': %.200s", c->path, line, what, name, filter,
+	                    why.text);
+}
+
+static int check_source(const struct ow_config *c, const struct ow_config_interface *i, struct ow_error *err)
+{
+	int r = check_file(c, "file", i->file, err);
+	if (r == 0 && !i->file && if_nametoindex(i->name) == 0)
+		r = ow_error_set(err, ENODEV, "%s:%u: interface '%s' is not on this host", c->path, i->line, i->name);
+	return r < 0 ? r : check_filter(c, i->line, "interface", i->name, i->filter, err);
+}
+
+static int check_store(const struct ow_config *c, struct ow_error *err)
+{
+	if (!c->store || access(c->store, W_OK) == 0)
+		return 0;
+	const char *slash = strrchr(c->store, '/');
+	char folder[4097] = ".";
+	if (slash)
+		snprintf(folder, sizeof folder, "%.*s", slash == c->store ? 1 : (int)(slash - c->store), c->store);
+	if (errno != ENOENT || access(folder, W_OK) < 0)
+		return ow_error_set(err, errno, "%s: store: %s: %s", c->path, c->store, strerror(errno));
+	return 0;
+}
+
+int ow_config_check(const struct ow_config *c, struct ow_error *err)
+{
+	int r = check_file(c, "certificate", c->certificate, err);
+	if (r == 0)
+		r = check_file(c, "ca", c->ca, err);
+	if (r == 0)
+		r = check_secret(c, "key", c->key, err);
+	if (r == 0)
+		r = check_secret(c, "psk", c->psk, err);
+	if (r == 0)
+		r = check_store(c, err);
+	for (unsigned i = 0; r == 0 && i < c->interface_count; i++)
+		r = check_source(c, &c->interfaces[i], err);
+	for (unsigned i = 0; r == 0 && i < c->segment_count; i++) {
+		const struct ow_config_segment *s = &c->segments[i];
+		r = check_filter(c, s->line, "to_peer of segment", s->name, s->to_peer, err);
+		for (unsigned k = 0; r == 0 && k < s->class_count; k++)
+			r = check_filter(c, s->classes[k].line, "class", s->classes[k].name, s->classes[k].filter, err);
+	}
+	return r;
+}
