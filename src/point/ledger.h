@@ -3,6 +3,7 @@
 #define OW_POINT_LEDGER_H
 
 #include "point/recorder.h"
+#include "synopsis/copies.h"
 
 /*
  * The books of a lane: chunks of the recorder become pages, one an interval. A page is closed when the recorder has
@@ -12,13 +13,6 @@
  * Memory: pages hold at most `stamps_max` packets. A page that would become larger halves itself as often as needed
  * (sample_shift); total_packets still counts all.
  */
-
-/* A further copy of an identical packet. */
-struct ow_copy {
-	uint64_t id;      /* the name it goes by */
-	uint64_t base_id; /* that of the packet itself */
-	uint32_t nth;     /* 2, 3, ... */
-};
 
 struct ow_page {
 	int64_t interval;

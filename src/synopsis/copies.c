@@ -1,34 +1,238 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the occurrences of each id in a hash table with open addressing; ids are uniform, so their bits are the hash.
+/*
+ * The ids seen so far are in a hash table with open addressing; ids are uniform, so their top bits are the hash, and a
+ * table that grows is copied from one end to the other. Nearly all packets are the first of their kind: they touch one
+ * cache line, which is fetched ahead. Copies are in a list and a second, small table.
  */
 #include "synopsis/copies.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-struct slot {
-	uint64_t id, last; /* last: name of its last occurrence */
-	bool used;
-};
+/* An id of 0 stands in the table as this one, since 0 marks free slots. */
+#define OW_COPIES_ZERO     UINT64_C(0xd6e8feb86659fd93)
+#define OW_COPIES_BITS_MIN 4
+#define OW_COPIES_BITS_MAX 40 /* of the largest table: more than fits into memory */
+#define OW_COPIES_AHEAD    16 /* packets whose cache lines are fetched together */
+#define OW_COPIES_STEP     4096
+
+void ow_copies_init(struct ow_copies *copies)
+{
+	*copies = (struct ow_copies){0};
+}
+
+void ow_copies_done(struct ow_copies *copies)
+{
+	free(copies->slot);
+	free(copies->copy);
+	free(copies->last);
+	ow_copies_init(copies);
+}
+
+static uint64_t key_of(uint64_t id)
+{
+	return id ? id : OW_COPIES_ZERO;
+}
+
+/* The slot of the key, or the free one where it belongs. */
+static size_t probe(const uint64_t *slot, unsigned bits, uint64_t key)
+{
+	size_t at = key >> (64 - bits);
+	while (slot[at] && slot[at] != key)
+		at = (at + 1) & (((size_t)1 << bits) - 1);
+	return at;
+}
+
+static size_t probe_last(const struct ow_copies *copies, uint64_t base_id)
+{
+	size_t at = base_id >> (64 - copies->last_bits);
+	while (copies->last[at] && copies->copy[copies->last[at] - 1].base_id != base_id)
+		at = (at + 1) & (((size_t)1 << copies->last_bits) - 1);
+	return at;
+}
+
+/* Bits of a table that holds so many in at most 3 of 4 slots; from `bits` on. */
+static unsigned bits_for(unsigned bits, size_t count)
+{
+	if (bits < OW_COPIES_BITS_MIN)
+		bits = OW_COPIES_BITS_MIN;
+	while (bits < OW_COPIES_BITS_MAX && ((size_t)1 << bits) / 4 * 3 < count)
+		bits++;
+	return bits;
+}
+
+static int grow_slots(struct ow_copies *copies, size_t count)
+{
+	unsigned bits = bits_for(copies->bits, count);
+	if (copies->slot && bits == copies->bits)
+		return 0;
+	uint64_t *slot = calloc((size_t)1 << bits, sizeof *slot);
+	if (!slot)
+		return -ENOMEM;
+	for (size_t i = 0; copies->slot && i < (size_t)1 << copies->bits; i++) {
+		if (copies->slot[i])
+			slot[probe(slot, bits, copies->slot[i])] = copies->slot[i];
+	}
+	free(copies->slot);
+	copies->slot = slot;
+	copies->bits = bits;
+	return 0;
+}
+
+/* Fills the second table anew from the list: of each base id the copy with the highest number. */
+static void fill_last(struct ow_copies *copies)
+{
+	copies->last_used = 0;
+	for (size_t i = 0; i < copies->copies; i++) {
+		uint32_t *last = &copies->last[probe_last(copies, copies->copy[i].base_id)];
+		if (*last && copies->copy[*last - 1].nth > copies->copy[i].nth)
+			continue;
+		copies->last_used += !*last;
+		*last = (uint32_t)(i + 1);
+	}
+}
+
+static int grow_copies(struct ow_copies *copies, size_t count)
+{
+	size_t want = copies->copies + count;
+	if (want > copies->room) {
+		size_t room = copies->room + copies->room / 2 > want ? copies->room + copies->room / 2 : want;
+		struct ow_copy *copy = room < UINT32_MAX ? realloc(copies->copy, room * sizeof *copy) : NULL;
+		if (!copy)
+			return -ENOMEM;
+		copies->copy = copy;
+		copies->room = room;
+	}
+	unsigned bits = bits_for(copies->last_bits, copies->last_used + count);
+	if (copies->last && bits == copies->last_bits)
+		return 0;
+	uint32_t *last = calloc((size_t)1 << bits, sizeof *last);
+	if (!last)
+		return -ENOMEM;
+	free(copies->last);
+	copies->last = last;
+	copies->last_bits = bits;
+	fill_last(copies);
+	return 0;
+}
+
+int ow_copies_reserve(struct ow_copies *copies, size_t count)
+{
+	int r = grow_slots(copies, copies->used + count);
+	return r < 0 ? r : grow_copies(copies, count);
+}
+
+void ow_copies_expect(struct ow_copies *copies, size_t count)
+{
+	(void)grow_slots(copies, count);
+}
+
+/* The name of a further copy of a packet. */
+static uint64_t name_copy(struct ow_copies *copies, uint64_t base_id)
+{
+	uint32_t *last = &copies->last[probe_last(copies, base_id)];
+	struct ow_copy copy = {ow_copy_next(base_id), base_id, 2};
+	if (*last) {
+		const struct ow_copy *before = &copies->copy[*last - 1];
+		copy.id = ow_copy_next(before->id);
+		copy.nth = before->nth + 1;
+	} else {
+		copies->last_used++;
+	}
+	assert(copies->copies < copies->room);
+	copies->copy[copies->copies++] = copy;
+	*last = (uint32_t)copies->copies;
+	return copy.id;
+}
+
+void ow_copies_name(struct ow_copies *copies, struct ow_stamp *stamps, size_t count)
+{
+	uint64_t *slot = copies->slot;
+	unsigned bits = copies->bits;
+	size_t firsts = 0;
+	for (size_t from = 0; from < count; from += OW_COPIES_AHEAD) {
+		size_t to = count - from < OW_COPIES_AHEAD ? count : from + OW_COPIES_AHEAD;
+		for (size_t i = from; i < to; i++)
+			__builtin_prefetch(&slot[key_of(stamps[i].id) >> (64 - bits)], 1);
+		for (size_t i = from; i < to; i++) {
+			uint64_t key = key_of(stamps[i].id);
+			size_t at = probe(slot, bits, key);
+			if (!slot[at]) {
+				slot[at] = key;
+				firsts++;
+			} else {
+				stamps[i].id = name_copy(copies, stamps[i].id);
+			}
+		}
+	}
+	copies->used += firsts;
+	assert(!copies->slot || copies->used < (size_t)1 << copies->bits);
+}
+
+/* Empties a slot and moves up what stands behind it because of it. */
+static void clear_slot(struct ow_copies *copies, size_t free_at)
+{
+	size_t mask = ((size_t)1 << copies->bits) - 1;
+	for (size_t at = (free_at + 1) & mask; copies->slot[at]; at = (at + 1) & mask) {
+		size_t home = copies->slot[at] >> (64 - copies->bits);
+		if (((at - home) & mask) >= ((at - free_at) & mask)) {
+			copies->slot[free_at] = copies->slot[at];
+			free_at = at;
+		}
+	}
+	copies->slot[free_at] = 0;
+	copies->used--;
+}
+
+void ow_copies_keep(struct ow_copies *copies, ow_copies_choice keep, const void *arg)
+{
+	for (size_t i = 0; copies->slot && i < (size_t)1 << copies->bits; i++) {
+		while (copies->slot[i] && !keep(arg, copies->slot[i] == OW_COPIES_ZERO ? 0 : copies->slot[i]))
+			clear_slot(copies, i);
+	}
+	size_t kept = 0;
+	for (size_t i = 0; i < copies->copies; i++) {
+		if (keep(arg, copies->copy[i].base_id))
+			copies->copy[kept++] = copies->copy[i];
+	}
+	copies->copies = kept;
+	if (copies->last) {
+		memset(copies->last, 0, sizeof *copies->last << copies->last_bits);
+		fill_last(copies);
+	}
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct ow_copy *x = a, *y = b;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+void ow_copies_sort(struct ow_copy *copy, size_t count)
+{
+	if (count)
+		qsort(copy, count, sizeof *copy, by_name);
+}
+
+const struct ow_copy *ow_copies_find(const struct ow_copy *copy, size_t count, uint64_t id)
+{
+	const struct ow_copy key = {.id = id};
+	return count ? bsearch(&key, copy, count, sizeof *copy, by_name) : NULL;
+}
 
 int ow_copies_rename(struct ow_stamp *stamps, size_t count)
 {
-	/* At most 3 of 4 slots in use, at least 3 of 8. */
-	size_t room = 16;
-	while (room / 4 * 3 < count)
-		room *= 2;
-	struct slot *table = calloc(room, sizeof *table);
-	if (!table)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t id = stamps[i].id;
-		size_t at = id >> 13 & (room - 1);
-		while (table[at].used && table[at].id != id)
-			at = (at + 1) & (room - 1);
-		if (table[at].used)
-			stamps[i].id = ow_copy_next(table[at].last);
-		table[at] = (struct slot){id, stamps[i].id, true};
+	struct ow_copies copies;
+	ow_copies_init(&copies);
+	int r = grow_slots(&copies, count);
+	for (size_t from = 0; r == 0 && from < count; from += OW_COPIES_STEP) {
+		size_t step = count - from < OW_COPIES_STEP ? count - from : OW_COPIES_STEP;
+		r = ow_copies_reserve(&copies, step);
+		if (r == 0)
+			ow_copies_name(&copies, stamps + from, step);
 	}
-	free(table);
-	return 0;
+	ow_copies_done(&copies);
+	return r;
 }

@@ -17,7 +17,44 @@ static inline uint64_t ow_copy_next(uint64_t id)
 	return ow_mix64(id + UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* In place, in the order of the list. 0 or -ENOMEM; needs about 48 bytes a packet for the time of the call. */
+/* In place, in the order of the list. 0 or -ENOMEM, then some may be renamed; needs up to 22 bytes a packet for the
+ * time of the call, and 50 more for each copy. */
 int ow_copies_rename(struct ow_stamp *stamps, size_t count);
+
+/* A further copy of an identical packet. */
+struct ow_copy {
+	uint64_t id;      /* the name it goes by */
+	uint64_t base_id; /* that of the packet itself */
+	uint32_t nth;     /* 2, 3, ... */
+};
+
+/* The same for packets that come bit by bit: remembers the ids of the interval, in 8 bytes a slot. */
+struct ow_copies {
+	uint64_t *slot; /* the ids, by their top bits; 0 = free */
+	unsigned bits;  /* of slots there are 2^bits */
+	size_t used;
+	struct ow_copy *copy; /* in the order in which they came */
+	size_t copies, room;
+	uint32_t *last; /* the latest copy of a base id: its place in `copy`, plus 1; by the base id's top bits */
+	unsigned last_bits;
+	size_t last_used;
+};
+
+/* Empty; takes no memory yet. */
+void ow_copies_init(struct ow_copies *copies);
+void ow_copies_done(struct ow_copies *copies);
+/* Room for so many more packets, whatever they are. 0 or -ENOMEM, and nothing has changed. */
+int ow_copies_reserve(struct ow_copies *copies, size_t count);
+/* About so many packets will come: spares the table from growing. Without memory, it grows later. */
+void ow_copies_expect(struct ow_copies *copies, size_t count);
+/* Renames in place; there must be room. */
+void ow_copies_name(struct ow_copies *copies, struct ow_stamp *stamps, size_t count);
+/* Forgets the packets that are not to be kept, and their copies. The copies that remain stay in order. */
+typedef bool (*ow_copies_choice)(const void *arg, uint64_t base_id);
+void ow_copies_keep(struct ow_copies *copies, ow_copies_choice keep, const void *arg);
+
+/* A list of copies by the names they go by, and the one of this name or NULL. */
+void ow_copies_sort(struct ow_copy *copy, size_t count);
+const struct ow_copy *ow_copies_find(const struct ow_copy *copy, size_t count, uint64_t id);
 
 #endif

@@ -52,8 +52,68 @@ static void test_many(void **state)
 	}
 }
 
+static bool keeps(const void *arg, uint64_t base_id)
+{
+	return (ow_mix64(base_id) & *(const uint64_t *)arg) == 0;
+}
+
+/* Bit by bit, with packets taken out on the way: the names are those of the packets that stay, all at once. */
+static void test_streaming(void **state)
+{
+	(void)state;
+	enum { COUNT = 20000 };
+	static struct ow_stamp stamp[COUNT], whole[COUNT];
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct ow_random random;
+		ow_random_seed(&random, seed);
+		uint64_t kinds = UINT64_C(1) << 2 * (seed % 10), mask = 0;
+		struct ow_copies copies;
+		ow_copies_init(&copies);
+		size_t count = 0;
+		for (size_t step; count < COUNT; count += step) {
+			step = 1 + ow_random_below(&random, 3000);
+			step = step < COUNT - count ? step : COUNT - count;
+			for (size_t i = count; i < count + step; i++) {
+				do
+					stamp[i].id = ow_mix64(ow_random_below(&random, kinds)); /* 0 among them */
+				while (!keeps(&mask, stamp[i].id));
+				whole[i] = stamp[i];
+			}
+			assert_int_equal(ow_copies_reserve(&copies, step), 0);
+			ow_copies_name(&copies, stamp + count, step);
+			if (kinds > 64 && mask == 0 && count > COUNT / 2) {
+				mask = 3;
+				size_t had = copies.used;
+				ow_copies_keep(&copies, keeps, &mask);
+				assert_true(copies.used < had);
+				/* The lists follow, by what they were before. */
+				size_t stay = 0;
+				for (size_t i = 0; i < count + step; i++) {
+					if (keeps(&mask, whole[i].id)) {
+						stamp[stay] = stamp[i];
+						whole[stay++] = whole[i];
+					}
+				}
+				count = stay;
+				step = 0;
+			}
+		}
+		uint64_t base[2] = {whole[0].id, whole[COUNT - 1].id};
+		assert_int_equal(ow_copies_rename(whole, COUNT), 0);
+		for (int i = 0; i < COUNT; i++)
+			assert_true(whole[i].id == stamp[i].id);
+		assert_int_equal(copies.used + copies.copies, COUNT);
+		ow_copies_sort(copies.copy, copies.copies);
+		assert_null(ow_copies_find(copies.copy, copies.copies, base[0]));
+		const struct ow_copy *last = ow_copies_find(copies.copy, copies.copies, stamp[COUNT - 1].id);
+		assert_true(last ? last->base_id == base[1] : stamp[COUNT - 1].id == base[1]);
+		ow_copies_done(&copies);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_names_copies), cmocka_unit_test(test_many)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_names_copies), cmocka_unit_test(test_many),
+	                                   cmocka_unit_test(test_streaming)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
