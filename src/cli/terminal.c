@@ -30,6 +30,17 @@ bool ow_terminal_colour(FILE *stream)
 	return isatty(fileno(stream)) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
 }
 
+bool ow_terminal_utf8(void)
+{
+	const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const char *locale = getenv(names[i]);
+		if (locale && *locale)
+			return strcasestr(locale, "utf-8") || strcasestr(locale, "utf8");
+	}
+	return false;
+}
+
 static int64_t now_ns(void)
 {
 	struct timespec now;

@@ -11,6 +11,9 @@ int ow_terminal_width(FILE *stream);
 /* Whether to colour: only on a terminal, never with NO_COLOR or TERM=dumb. */
 bool ow_terminal_colour(FILE *stream);
 
+/* Whether the locale's characters are UTF-8, by LC_ALL, LC_CTYPE and LANG. */
+bool ow_terminal_utf8(void);
+
 /* Progress on standard error: only on a terminal, and only for what takes over two seconds. */
 struct ow_progress {
 	const char *what;

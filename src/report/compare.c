@@ -7,7 +7,9 @@
 #include "report/compare.h"
 
 #include "base/time.h"
+#include "report/json.h"
 #include "report/report.h"
+#include "report/words.h"
 #include <inttypes.h>
 #include <math.h>
 #include <oneway/oneway.h>
@@ -80,18 +82,6 @@ static void bytes_text(double bytes, char text[CELL])
 	         bytes, unit[i]);
 }
 
-static void count_text(uint64_t count, char text[CELL + 8])
-{
-	char digits[24];
-	int n = snprintf(digits, sizeof digits, "%" PRIu64, count), k = 0;
-	for (int i = 0; i < n; i++) {
-		if (i && (n - i) % 3 == 0)
-			text[k++] = ',';
-		text[k++] = digits[i];
-	}
-	text[k] = 0;
-}
-
 /* Half of an interval, in the five places of its column. */
 static void half_text(double ratio, char text[CELL])
 {
@@ -131,8 +121,8 @@ static void put_errors(FILE *out, const struct ow_comparison *c, bool wide, bool
 	fputc('\n', out);
 	for (size_t k = 0; k < c->rows; k++) {
 		const struct ow_compare_row *row = &c->row[k];
-		char samples[CELL + 8];
-		count_text(row->estimate.useful, samples);
+		char samples[OW_WORDS];
+		ow_words_count(row->estimate.useful, samples);
 		fprintf(out, "%-9s ", row->name);
 		if (*row->failure) {
 			fprintf(out, "%9s\n", "-");
@@ -242,14 +232,14 @@ static void put_reasons(FILE *out, const struct ow_comparison *c)
 static void put_exact(FILE *out, const struct ow_comparison *c)
 {
 	const struct ow_result *x = c->exact;
-	char sent[CELL + 8], matched[CELL + 8], lost[CELL + 8], extra[CELL + 8], samples[CELL + 8], memory[CELL],
+	char sent[OW_WORDS], matched[OW_WORDS], lost[OW_WORDS], extra[OW_WORDS], samples[OW_WORDS], memory[CELL],
 		ratio[CELL];
 	char text[4][OW_DURATION_TEXT];
-	count_text(x->sent, sent);
-	count_text(x->matched, matched);
-	count_text(x->lost, lost);
-	count_text(x->extra, extra);
-	count_text(x->delay.samples, samples);
+	ow_words_count(x->sent, sent);
+	ow_words_count(x->matched, matched);
+	ow_words_count(x->lost, lost);
+	ow_words_count(x->extra, extra);
+	ow_words_count(x->delay.samples, samples);
 	percent_text((double)x->lost / (double)x->sent, false, ratio);
 	bytes_text((double)c->memory_bytes, memory);
 	fprintf(out, "%s: %s sent, %s matched, %s lost (%s), %s extra\n", direction_title[c->direction], sent, matched,
@@ -278,42 +268,29 @@ void ow_report_compare_text(FILE *out, const struct ow_comparison *comparison, i
 
 /* -- JSON --------------------------------------------------------------------------------------------------------- */
 
-static double number_of(const struct ow_value *value)
-{
-	return value->status == OW_VALUE_NONE ? NAN : value->value;
-}
-
 static void put_number(FILE *out, const char *name, double value)
 {
 	fprintf(out, ", \"%s\": ", name);
 	ow_report_json_number(out, value);
 }
 
-static void put_interval(FILE *out, const char *join, const char *name, const struct ow_value *value)
+static void put_interval(FILE *out, const char *name, const struct ow_value *value, bool first)
 {
-	fprintf(out, "%s\"%s\": ", join, name);
-	if (value->status == OW_VALUE_NONE) {
-		fputs("null", out);
-		return;
-	}
-	fputc('[', out);
-	ow_report_json_number(out, value->low);
-	fputs(", ", out);
-	ow_report_json_number(out, value->high);
-	fputc(']', out);
+	ow_report_json_name(out, -1, name, first);
+	ow_report_json_bounds(out, value);
 }
 
 static void put_intervals(FILE *out, const struct ow_estimate *e)
 {
 	fputs(",\n      \"ci95\": {", out);
-	put_interval(out, "", "mean", &e->mean_ns);
-	put_interval(out, ", ", "stddev", &e->stddev_ns);
-	put_interval(out, ", ", "loss", &e->loss_ratio);
-	put_interval(out, ", ", "lost", &e->lost);
-	put_interval(out, ", ", "extra", &e->extra);
+	put_interval(out, "mean", &e->mean_ns, true);
+	put_interval(out, "stddev", &e->stddev_ns, false);
+	put_interval(out, "loss", &e->loss_ratio, false);
+	put_interval(out, "lost", &e->lost, false);
+	put_interval(out, "extra", &e->extra, false);
 	fputs(",\n        \"quantiles\": {", out);
 	for (int i = 0; i < OW_QUANTILES; i++)
-		put_interval(out, i ? ", " : "", ow_quantile_name[i], &e->quantile_ns[i]);
+		put_interval(out, ow_quantile_name[i], &e->quantile_ns[i], i == 0);
 	fputs("}}", out);
 }
 
@@ -344,19 +321,19 @@ static void put_result(FILE *out, const struct ow_comparison *c, const struct ow
 	const struct ow_result *x = c->exact;
 	bool exact = e->mean_ns.status == OW_VALUE_EXACT && e->lost.status == OW_VALUE_EXACT;
 	fprintf(out, ",\n      \"sent\": %" PRIu64 ", \"received\": %" PRIu64, x->sent, x->received);
-	put_number(out, "matched", (double)x->sent - number_of(&e->lost));
-	put_number(out, "lost", number_of(&e->lost));
-	put_number(out, "extra", number_of(&e->extra));
+	put_number(out, "matched", (double)x->sent - ow_report_json_known(&e->lost));
+	put_number(out, "lost", ow_report_json_known(&e->lost));
+	put_number(out, "extra", ow_report_json_known(&e->extra));
 	fputs(", \"duplicated\": null, \"ambiguous\": null, \"reordered\": null", out);
 	fprintf(out, ", \"samples\": %" PRIu64, e->useful);
-	put_number(out, "loss_ratio", number_of(&e->loss_ratio));
+	put_number(out, "loss_ratio", ow_report_json_known(&e->loss_ratio));
 	fputs(",\n      \"delay_ns\": {\"mean\": ", out);
-	ow_report_json_number(out, number_of(&e->mean_ns));
-	put_number(out, "stddev", number_of(&e->stddev_ns));
+	ow_report_json_number(out, ow_report_json_known(&e->mean_ns));
+	put_number(out, "stddev", ow_report_json_known(&e->stddev_ns));
 	fputs(", \"min\": null, \"max\": null, \"quantiles\": {", out);
 	for (int i = 0; i < OW_QUANTILES; i++) {
 		fprintf(out, "%s\"%s\": ", i ? ", " : "", ow_quantile_name[i]);
-		ow_report_json_number(out, number_of(&e->quantile_ns[i]));
+		ow_report_json_number(out, ow_report_json_known(&e->quantile_ns[i]));
 	}
 	fprintf(out, "}}, \"exact\": %s, \"complete\": %s", exact ? "true" : "false", e->complete ? "true" : "false");
 }

@@ -3,7 +3,9 @@
  * Results as JSON. The names are those of docs/json.md. Counts and nanoseconds that are integers are written as
  * integers, other numbers with the fewest digits that read back as the same double. No samples: null, never 0 or NaN.
  */
+#include "report/json.h"
 #include "report/report.h"
+#include "report/words.h"
 
 #include <math.h>
 #include <oneway/oneway.h>
@@ -14,37 +16,12 @@
 static const char *const level_name[] = {"auto", "ip", "nat", "frame"};
 static const char *const clock_name[] = {"none", "given", "estimated"};
 
-/* Length of the UTF-8 character at text, 0 if it is none (overlong, surrogate, beyond U+10FFFF, cut). */
-static size_t utf8_length(const unsigned char *text)
-{
-	static const struct {
-		unsigned char first, last, low, high; /* lead byte range, range of the second byte */
-		size_t length;
-	} forms[] = {
-		{0x20, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-		{0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-		{0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-	};
-	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-		if (text[0] < forms[i].first || text[0] > forms[i].last)
-			continue;
-		size_t length = forms[i].length, k = 1;
-		/* The terminating 0 is no continuation byte: nothing is read behind it. */
-		if (length > 1 && (text[1] < forms[i].low || text[1] > forms[i].high))
-			return 0;
-		while (k < length && (k == 1 || (text[k] & 0xc0) == 0x80))
-			k++;
-		return k == length ? length : 0;
-	}
-	return 0;
-}
-
 /* File names are bytes: what is no UTF-8 becomes U+FFFD, so that the document stays valid. */
 void ow_report_json_string(FILE *out, const char *text)
 {
 	fputc('"', out);
 	for (const unsigned char *p = (const unsigned char *)(text ? text : ""); *p;) {
-		size_t length = utf8_length(p);
+		size_t length = ow_words_utf8(p);
 		if (*p == '"' || *p == '\\')
 			fprintf(out, "\\%c", *p);
 		else if (*p < 0x20 || *p == 0x7f)
@@ -77,15 +54,45 @@ void ow_report_json_number(FILE *out, double value)
 	fputs(text, out);
 }
 
-/* Begins a member of an object: comma, line break, indentation, name. */
-static void put_name(FILE *out, int indent, const char *name, bool first)
+void ow_report_json_name(FILE *out, int indent, const char *name, bool first)
 {
-	fprintf(out, "%s\n%*s\"%s\": ", first ? "" : ",", indent, "", name);
+	if (indent < 0)
+		fprintf(out, "%s\"%s\": ", first ? "" : ", ", name);
+	else
+		fprintf(out, "%s\n%*s\"%s\": ", first ? "" : ",", indent, "", name);
+}
+
+double ow_report_json_known(const struct ow_value *value)
+{
+	return value->status == OW_VALUE_NONE ? NAN : value->value;
+}
+
+void ow_report_json_bounds(FILE *out, const struct ow_value *value)
+{
+	if (value->status == OW_VALUE_NONE) {
+		fputs("null", out);
+		return;
+	}
+	fputc('[', out);
+	ow_report_json_number(out, value->low);
+	fputs(", ", out);
+	ow_report_json_number(out, value->high);
+	fputc(']', out);
+}
+
+void ow_report_json_quantiles(FILE *out, const double quantile_ns[OW_QUANTILES])
+{
+	fputc('{', out);
+	for (int i = 0; i < OW_QUANTILES; i++) {
+		ow_report_json_name(out, -1, ow_quantile_name[i], i == 0);
+		ow_report_json_number(out, quantile_ns ? quantile_ns[i] : NAN);
+	}
+	fputc('}', out);
 }
 
 static void put_count(FILE *out, int indent, const char *name, uint64_t count, bool first)
 {
-	put_name(out, indent, name, first);
+	ow_report_json_name(out, indent, name, first);
 	fprintf(out, "%" PRIu64, count);
 }
 
@@ -93,21 +100,17 @@ static void put_delay(FILE *out, const struct ow_delay *delay, int indent)
 {
 	bool known = delay->samples > 0;
 	fputc('{', out);
-	put_name(out, indent + 2, "mean", true);
+	ow_report_json_name(out, indent + 2, "mean", true);
 	ow_report_json_number(out, known ? delay->mean_ns : NAN);
-	put_name(out, indent + 2, "stddev", false);
+	ow_report_json_name(out, indent + 2, "stddev", false);
 	ow_report_json_number(out, known ? delay->stddev_ns : NAN);
-	put_name(out, indent + 2, "min", false);
+	ow_report_json_name(out, indent + 2, "min", false);
 	known ? fprintf(out, "%" PRId64, delay->min_ns) : fputs("null", out);
-	put_name(out, indent + 2, "max", false);
+	ow_report_json_name(out, indent + 2, "max", false);
 	known ? fprintf(out, "%" PRId64, delay->max_ns) : fputs("null", out);
-	put_name(out, indent + 2, "quantiles", false);
-	fputc('{', out);
-	for (int i = 0; i < OW_QUANTILES; i++) {
-		fprintf(out, "%s\"%s\": ", i ? ", " : "", ow_quantile_name[i]);
-		ow_report_json_number(out, known ? delay->quantile_ns[i] : NAN);
-	}
-	fprintf(out, "}\n%*s}", indent, "");
+	ow_report_json_name(out, indent + 2, "quantiles", false);
+	ow_report_json_quantiles(out, known ? delay->quantile_ns : NULL);
+	fprintf(out, "\n%*s}", indent, "");
 }
 
 /* The members of RESULT without the braces. */
@@ -123,14 +126,14 @@ static void put_members(FILE *out, const struct ow_result *result, int indent, b
 	};
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
 		put_count(out, indent, counts[i].name, counts[i].value, first && i == 0);
-	put_name(out, indent, "loss_ratio", false);
+	ow_report_json_name(out, indent, "loss_ratio", false);
 	ow_report_json_number(out, result->sent ? (double)result->lost / (double)result->sent : NAN);
-	put_name(out, indent, "delay_ns", false);
+	ow_report_json_name(out, indent, "delay_ns", false);
 	put_delay(out, &result->delay, indent);
-	put_name(out, indent, "jitter_ns", false);
+	ow_report_json_name(out, indent, "jitter_ns", false);
 	const double *quantile = result->delay.quantile_ns;
 	ow_report_json_number(out, result->delay.samples ? quantile[OW_Q95] - quantile[OW_Q50] : NAN);
-	put_name(out, indent, "exact", false);
+	ow_report_json_name(out, indent, "exact", false);
 	fputs(result->exact ? "true" : "false", out);
 }
 
@@ -143,7 +146,7 @@ void ow_report_result_json(FILE *out, const struct ow_result *result, int indent
 
 static void put_capture(FILE *out, const char *name, const struct ow_capture_info *info, bool first)
 {
-	put_name(out, 4, name, first);
+	ow_report_json_name(out, 4, name, first);
 	fputs("{\"path\": ", out);
 	ow_report_json_string(out, info->path);
 	fprintf(out, ", \"packets\": %" PRIu64 ", \"first_ns\": ", info->packets);
@@ -158,13 +161,13 @@ static void put_capture(FILE *out, const char *name, const struct ow_capture_inf
 
 static void put_pair(FILE *out, const char *name, const uint64_t count[OW_SIDES])
 {
-	put_name(out, 2, name, false);
+	ow_report_json_name(out, 2, name, false);
 	fprintf(out, "{\"a\": %" PRIu64 ", \"b\": %" PRIu64 "}", count[OW_SIDE_A], count[OW_SIDE_B]);
 }
 
 static void put_result(FILE *out, int indent, const char *name, const struct ow_result *result, bool there)
 {
-	put_name(out, indent, name, false);
+	ow_report_json_name(out, indent, name, false);
 	if (there)
 		ow_report_result_json(out, result, indent);
 	else
@@ -173,7 +176,7 @@ static void put_result(FILE *out, int indent, const char *name, const struct ow_
 
 static void put_intervals(FILE *out, const struct ow_match_report *report)
 {
-	put_name(out, 2, "intervals", false);
+	ow_report_json_name(out, 2, "intervals", false);
 	fputc('[', out);
 	for (size_t i = 0; i < report->intervals; i++) {
 		const struct ow_interval *interval = &report->interval[i];
@@ -188,20 +191,20 @@ static void put_intervals(FILE *out, const struct ow_match_report *report)
 void ow_report_match_json(FILE *out, const struct ow_match_report *report)
 {
 	fprintf(out, "{\n  \"tool\": \"oneway\",\n  \"version\": \"%s\",\n  \"command\": \"match\"", ow_version());
-	put_name(out, 2, "inputs", false);
+	ow_report_json_name(out, 2, "inputs", false);
 	fputc('{', out);
 	put_capture(out, "a", &report->capture[OW_SIDE_A], true);
 	put_capture(out, "b", &report->capture[OW_SIDE_B], false);
 	fputs("\n  }", out);
-	put_name(out, 2, "identity", false);
+	ow_report_json_name(out, 2, "identity", false);
 	fprintf(out, "{\"level\": \"%s\", \"inner\": %s, \"segments\": %s, \"ip_id\": %s}", level_name[report->level],
 	        report->inner ? "true" : "false", report->segments ? "true" : "false",
 	        report->ip_id ? "true" : "false");
-	put_name(out, 2, "clock", false);
+	ow_report_json_name(out, 2, "clock", false);
 	fprintf(out, "{\"offset_ns\": %" PRId64 ", \"drift_ppb\": ", report->offset_ns);
 	ow_report_json_number(out, report->drift_ppb);
 	fprintf(out, ", \"method\": \"%s\"}", clock_name[report->clock]);
-	put_name(out, 2, "window_ns", false);
+	ow_report_json_name(out, 2, "window_ns", false);
 	fprintf(out, "%" PRId64, report->window_ns);
 	put_result(out, 2, "a_to_b", &report->direction[OW_A_TO_B], true);
 	put_result(out, 2, "b_to_a", &report->direction[OW_B_TO_A], report->has_direction[OW_B_TO_A]);
@@ -210,7 +213,7 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report)
 	put_pair(out, "skipped", report->skipped);
 	if (report->intervals)
 		put_intervals(out, report);
-	put_name(out, 2, "warnings", false);
+	ow_report_json_name(out, 2, "warnings", false);
 	fputc('[', out);
 	for (size_t i = 0; i < report->warnings; i++) {
 		fputs(i ? ",\n    " : "\n    ", out);

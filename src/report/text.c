@@ -7,16 +7,13 @@
 #include "report/report.h"
 
 #include "base/time.h"
+#include "report/words.h"
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
-#include <time.h>
 
 #define WIDTH_MIN 60
 /* From here on the table of intervals has all its columns. */
 #define WIDTH_WIDE 78
-#define COUNT_TEXT 32
-#define SHARE_TEXT 48
 
 struct style {
 	FILE *out;
@@ -25,40 +22,6 @@ struct style {
 };
 
 static const char *const direction_title[] = {"A to B", "B to A"};
-
-/* 1234567 as 1,234,567. */
-static const char *count_text(uint64_t count, char text[COUNT_TEXT])
-{
-	char digits[24];
-	int n = snprintf(digits, sizeof digits, "%" PRIu64, count), k = 0;
-	for (int i = 0; i < n; i++) {
-		if (i && (n - i) % 3 == 0)
-			text[k++] = ',';
-		text[k++] = digits[i];
-	}
-	text[k] = 0;
-	return text;
-}
-
-/* A share in percent: three significant digits, never in exponent form. */
-static const char *share_text(uint64_t part, uint64_t whole, char text[SHARE_TEXT])
-{
-	double percent = 100 * (double)part / (double)whole;
-	int decimals = percent > 0 ? 2 - (int)floor(log10(percent)) : 0;
-	decimals = decimals < 0 ? 0 : decimals > 9 ? 9 : decimals;
-	snprintf(text, SHARE_TEXT, "%.*f %%", part == whole ? 0 : decimals, percent);
-	return text;
-}
-
-static const char *rate_text(double pps, char text[COUNT_TEXT])
-{
-	static const char *const unit[] = {"pps", "kpps", "Mpps", "Gpps"};
-	int i = 0;
-	for (; i < 3 && pps >= 999.95; i++)
-		pps /= 1000;
-	snprintf(text, COUNT_TEXT, "%.*f %s", pps >= 100 ? 1 : pps >= 10 ? 2 : 3, pps, unit[i]);
-	return text;
-}
 
 /* File names may hold anything; a terminal must not obey it. */
 static void put_clean(FILE *out, const char *text, size_t length)
@@ -97,16 +60,16 @@ static void put_wrapped(const struct style *style, const char *colour, const cha
 /* The facts of one capture as text, and the width that each needs. */
 enum { COLUMN_PACKETS, COLUMN_SPAN, COLUMN_RATE, COLUMN_LINK, COLUMNS };
 
-static void capture_columns(const struct ow_capture_info *info, char text[COLUMNS][COUNT_TEXT], size_t width[COLUMNS])
+static void capture_columns(const struct ow_capture_info *info, char text[COLUMNS][OW_WORDS], size_t width[COLUMNS])
 {
 	double ns = info->packets ? (double)info->last_ns - (double)info->first_ns : 0;
-	count_text(info->packets, text[COLUMN_PACKETS]);
+	ow_words_count(info->packets, text[COLUMN_PACKETS]);
 	ow_duration_text(ns, text[COLUMN_SPAN]);
 	if (info->packets > 1 && ns > 0)
-		rate_text((double)(info->packets - 1) / (ns / 1e9), text[COLUMN_RATE]);
+		ow_words_rate((double)(info->packets - 1) / (ns / 1e9), "pps", text[COLUMN_RATE]);
 	else
-		snprintf(text[COLUMN_RATE], COUNT_TEXT, "- pps");
-	snprintf(text[COLUMN_LINK], COUNT_TEXT, "%s", info->linktype);
+		snprintf(text[COLUMN_RATE], OW_WORDS, "- pps");
+	snprintf(text[COLUMN_LINK], OW_WORDS, "%s", info->linktype);
 	for (int i = 0; i < COLUMNS; i++) {
 		size_t length = strlen(text[i]);
 		width[i] = length > width[i] ? length : width[i];
@@ -115,7 +78,7 @@ static void capture_columns(const struct ow_capture_info *info, char text[COLUMN
 
 static void put_captures(const struct style *style, const struct ow_match_report *report)
 {
-	char text[OW_SIDES][COLUMNS][COUNT_TEXT], resolution[OW_DURATION_TEXT];
+	char text[OW_SIDES][COLUMNS][OW_WORDS], resolution[OW_DURATION_TEXT];
 	size_t width[COLUMNS] = {0};
 	for (int side = 0; side < OW_SIDES; side++)
 		capture_columns(&report->capture[side], text[side], width);
@@ -195,22 +158,22 @@ static void put_clock(const struct style *style, const struct ow_match_report *r
 
 static void put_counter(const struct style *style, const char *name, uint64_t count, int width, const char *note)
 {
-	char text[COUNT_TEXT];
+	char text[OW_WORDS];
 	bool red = strcmp(name, "lost") == 0 && count > 0;
-	fprintf(style->out, "%s  %-11s %*s%s%s%s\n", red ? style->red : "", name, width, count_text(count, text),
+	fprintf(style->out, "%s  %-11s %*s%s%s%s\n", red ? style->red : "", name, width, ow_words_count(count, text),
 	        *note ? "  " : "", note, red ? style->plain : "");
 }
 
 static void put_counters(const struct style *style, const struct ow_result *result, int64_t window_ns)
 {
-	char text[COUNT_TEXT], share[SHARE_TEXT], window[OW_DURATION_TEXT], note[120] = "";
+	char text[OW_WORDS], share[OW_WORDS], window[OW_DURATION_TEXT], note[120] = "";
 	uint64_t most = result->sent > result->received ? result->sent : result->received;
-	int width = (int)strlen(count_text(most, text));
+	int width = (int)strlen(ow_words_count(most, text));
 	put_counter(style, "sent", result->sent, width, "");
 	put_counter(style, "received", result->received, width, "");
 	ow_duration_text((double)window_ns, window);
 	if (result->lost)
-		snprintf(note, sizeof note, "%s, not seen within %s", share_text(result->lost, result->sent, share),
+		snprintf(note, sizeof note, "%s, not seen within %s", ow_words_share(result->lost, result->sent, share),
 		         window);
 	else if (result->sent)
 		snprintf(note, sizeof note, "0 %%");
@@ -225,14 +188,14 @@ static void put_counters(const struct style *style, const struct ow_result *resu
 	            result->ambiguous ? "delay uncertain, not taken" : "");
 	*note = 0;
 	if (result->reordered && result->received)
-		snprintf(note, sizeof note, "%s", share_text(result->reordered, result->received, share));
+		snprintf(note, sizeof note, "%s", ow_words_share(result->reordered, result->received, share));
 	put_counter(style, "reordered", result->reordered, width, note);
 }
 
 static void put_delay(const struct style *style, const struct ow_result *result)
 {
 	const struct ow_delay *delay = &result->delay;
-	char count[COUNT_TEXT], left[OW_DURATION_TEXT], right[OW_DURATION_TEXT];
+	char count[OW_WORDS], left[OW_DURATION_TEXT], right[OW_DURATION_TEXT];
 	if (!delay->samples) {
 		fprintf(style->out, "  delay       no sample%s\n",
 		        result->matched ? ": every matched packet is ambiguous" : "");
@@ -247,7 +210,7 @@ static void put_delay(const struct style *style, const struct ow_result *result)
 		{"max", "p99.9", (double)delay->max_ns, delay->quantile_ns[OW_Q999]},
 		{"mean", "stddev", delay->mean_ns, delay->stddev_ns},
 	};
-	fprintf(style->out, "  delay of %s %s\n", count_text(delay->samples, count),
+	fprintf(style->out, "  delay of %s %s\n", ow_words_count(delay->samples, count),
 	        delay->samples == 1 ? "packet" : "packets");
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		ow_duration_text(rows[i].left_ns, left);
@@ -258,33 +221,20 @@ static void put_delay(const struct style *style, const struct ow_result *result)
 	fprintf(style->out, "    %-8s %10s    P95-P50\n", "jitter", left);
 }
 
-/* Time of day in UTC to the millisecond. */
-static void clock_time(int64_t ns, char text[40], const char *format)
-{
-	int64_t second = ns / OW_NS_PER_S - (ns % OW_NS_PER_S < 0);
-	int ms = (int)((ns - second * OW_NS_PER_S) / OW_NS_PER_MS);
-	time_t time = (time_t)second;
-	struct tm tm;
-	gmtime_r(&time, &tm);
-	size_t length = strftime(text, 30, format, &tm);
-	if (strchr(format, 'S'))
-		snprintf(text + length, 40 - length, ".%03d", ms);
-}
-
 static void put_interval(const struct style *style, int64_t start_ns, const struct ow_result *result)
 {
-	char start[40], sent[COUNT_TEXT], lost[COUNT_TEXT], share[SHARE_TEXT] = "-";
+	char start[OW_WORDS], sent[OW_WORDS], lost[OW_WORDS], share[OW_WORDS] = "-";
 	char median[OW_DURATION_TEXT] = "-", p99[OW_DURATION_TEXT] = "-", max[OW_DURATION_TEXT] = "-";
-	clock_time(start_ns, start, "%H:%M:%S");
+	ow_words_time(start_ns, "%H:%M:%S", start);
 	if (result->sent)
-		share_text(result->lost, result->sent, share);
+		ow_words_share(result->lost, result->sent, share);
 	if (result->delay.samples) {
 		ow_duration_text(result->delay.quantile_ns[OW_Q50], median);
 		ow_duration_text(result->delay.quantile_ns[OW_Q99], p99);
 		ow_duration_text((double)result->delay.max_ns, max);
 	}
-	fprintf(style->out, "  %-12s %11s %s%9s%s", start, count_text(result->sent, sent),
-	        result->lost ? style->red : "", count_text(result->lost, lost), result->lost ? style->plain : "");
+	fprintf(style->out, "  %-12s %11s %s%9s%s", start, ow_words_count(result->sent, sent),
+	        result->lost ? style->red : "", ow_words_count(result->lost, lost), result->lost ? style->plain : "");
 	if (style->width >= WIDTH_WIDE)
 		fprintf(style->out, " %9s %10s %10s %10s\n", share, median, p99, max);
 	else
@@ -293,8 +243,8 @@ static void put_interval(const struct style *style, int64_t start_ns, const stru
 
 static void put_intervals(const struct style *style, const struct ow_match_report *report, int direction)
 {
-	char day[40];
-	clock_time(report->interval[0].start_ns, day, "%Y-%m-%d");
+	char day[OW_WORDS];
+	ow_words_time(report->interval[0].start_ns, "%Y-%m-%d", day);
 	fprintf(style->out, "\n%s%s, interval by interval from %s (UTC)%s\n", style->bold, direction_title[direction],
 	        day, style->plain);
 	fprintf(style->out, "  %-12s %11s %9s", "start", "sent", "lost");
@@ -309,11 +259,11 @@ static void put_intervals(const struct style *style, const struct ow_match_repor
 /* Packets that entered no result; silent when there are none. */
 static void put_aside(const struct style *style, const char *name, const uint64_t count[OW_SIDES], const char *meaning)
 {
-	char text[200], a[COUNT_TEXT], b[COUNT_TEXT];
+	char text[200], a[OW_WORDS], b[OW_WORDS];
 	if (!count[OW_SIDE_A] && !count[OW_SIDE_B])
 		return;
-	snprintf(text, sizeof text, "%s at A, %s at B: %s", count_text(count[OW_SIDE_A], a),
-	         count_text(count[OW_SIDE_B], b), meaning);
+	snprintf(text, sizeof text, "%s at A, %s at B: %s", ow_words_count(count[OW_SIDE_A], a),
+	         ow_words_count(count[OW_SIDE_B], b), meaning);
 	put_wrapped(style, "", name, text, 16);
 }
 

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_REPORT_JSON_H
+#define OW_REPORT_JSON_H
+
+#include "estimate/estimate.h"
+#include <stdio.h>
+
+/* The pieces that all JSON of ours is made of; ow_report_json_string and _number are in report.h. */
+
+/* Begins a member of an object: comma, and on a line of its own unless indent is negative. */
+void ow_report_json_name(FILE *out, int indent, const char *name, bool first);
+/* The value, NAN (null in JSON) if there is none. */
+double ow_report_json_known(const struct ow_value *value);
+/* [low, high]: the 95 % interval. Infinity is null; null alone if there is no value. */
+void ow_report_json_bounds(FILE *out, const struct ow_value *value);
+/* {"0.5": ..., ...}; NULL: all null. */
+void ow_report_json_quantiles(FILE *out, const double quantile_ns[OW_QUANTILES]);
+
+#endif

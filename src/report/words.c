@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers, times and names as people read them, for all reports. */
+#include "report/words.h"
+
+#include "base/time.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+const char *ow_words_count(uint64_t count, char text[OW_WORDS])
+{
+	char digits[24];
+	int n = snprintf(digits, sizeof digits, "%" PRIu64, count), k = 0;
+	for (int i = 0; i < n; i++) {
+		if (i && (n - i) % 3 == 0)
+			text[k++] = ',';
+		text[k++] = digits[i];
+	}
+	text[k] = 0;
+	return text;
+}
+
+const char *ow_words_short(uint64_t count, int places, char text[OW_WORDS])
+{
+	static const char unit[] = {0, 'k', 'M', 'G', 'T', 'P', 'E'};
+	if ((int)strlen(ow_words_count(count, text)) <= places)
+		return text;
+	if (snprintf(text, OW_WORDS, "%" PRIu64, count) <= places)
+		return text;
+	double value = (double)count;
+	int i = 0;
+	for (; i < (int)sizeof unit - 1 && value >= 999.5; i++)
+		value /= 1000;
+	snprintf(text, OW_WORDS, "%.*f%c", value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, value, unit[i]);
+	return text;
+}
+
+const char *ow_words_share(uint64_t part, uint64_t whole, char text[OW_WORDS])
+{
+	double percent = 100 * (double)part / (double)whole;
+	int decimals = percent > 0 ? 2 - (int)floor(log10(percent)) : 0;
+	decimals = decimals < 0 ? 0 : decimals > 9 ? 9 : decimals;
+	snprintf(text, OW_WORDS, "%.*f %%", part == whole ? 0 : decimals, percent);
+	return text;
+}
+
+const char *ow_words_percent(double ratio, char text[OW_WORDS])
+{
+	double percent = 100 * ratio;
+	int decimals = percent >= 99.95 ? 0 : percent >= 9.995 ? 1 : percent >= 0.9995 ? 2 : 3;
+	if (percent <= 0)
+		snprintf(text, OW_WORDS, "0%%");
+	else if (percent < 0.001)
+		snprintf(text, OW_WORDS, "<.001%%");
+	/* Not every packet, so not 100 %. */
+	else if (percent < 100 && percent >= 99.95)
+		snprintf(text, OW_WORDS, ">99.9%%");
+	else
+		snprintf(text, OW_WORDS, "%.*f%%", decimals, percent);
+	return text;
+}
+
+const char *ow_words_rate(double rate, const char *unit, char text[OW_WORDS])
+{
+	static const char *const prefix[] = {"", "k", "M", "G", "T"};
+	int i = 0;
+	for (; i < 4 && rate >= 999.95; i++)
+		rate /= 1000;
+	snprintf(text, OW_WORDS, "%.*f %s%s", rate >= 100 ? 1 : rate >= 10 ? 2 : 3, rate, prefix[i], unit);
+	return text;
+}
+
+const char *ow_words_time(int64_t ns, const char *format, char text[OW_WORDS])
+{
+	int64_t second = ns / OW_NS_PER_S - (ns % OW_NS_PER_S < 0);
+	int ms = (int)((ns - second * OW_NS_PER_S) / OW_NS_PER_MS);
+	time_t time = (time_t)second;
+	struct tm tm;
+	gmtime_r(&time, &tm);
+	size_t length = strftime(text, OW_WORDS - 8, format, &tm);
+	snprintf(text + length, OW_WORDS - length, strchr(format, 'S') ? ".%03d" : "", ms);
+	return text;
+}
+
+size_t ow_words_utf8(const unsigned char *text)
+{
+	static const struct {
+		unsigned char first, last, low, high; /* lead byte range, range of the second byte */
+		size_t length;
+	} forms[] = {
+		{0x20, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+		{0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+		{0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+	};
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		if (text[0] < forms[i].first || text[0] > forms[i].last)
+			continue;
+		size_t length = forms[i].length, k = 1;
+		/* The terminating 0 is no continuation byte: nothing is read behind it. */
+		if (length > 1 && (text[1] < forms[i].low || text[1] > forms[i].high))
+			return 0;
+		while (k < length && (k == 1 || (text[k] & 0xc0) == 0x80))
+			k++;
+		return k == length ? length : 0;
+	}
+	return 0;
+}
+
+/* What a terminal may obey: also the control characters of ISO 8859, which are two bytes in UTF-8. */
+static bool is_control(const unsigned char *text)
+{
+	return text[0] < 0x20 || text[0] == 0x7f || (text[0] == 0xc2 && text[1] < 0xa0);
+}
+
+size_t ow_words_clean(const char *text, bool ascii, char *ret_clean, size_t size)
+{
+	size_t columns = 0, used = 0;
+	for (const unsigned char *p = (const unsigned char *)text; *p; columns++) {
+		size_t length = ow_words_utf8(p);
+		bool keep = length && !is_control(p) && !(ascii && length > 1);
+		size_t take = keep ? length : 1;
+		if (used + take >= size)
+			break;
+		if (keep)
+			memcpy(ret_clean + used, p, take);
+		else
+			ret_clean[used] = '?';
+		used += take;
+		p += length ? length : 1;
+	}
+	ret_clean[used] = 0;
+	return columns;
+}
+
+size_t ow_words_columns(const char *clean)
+{
+	size_t columns = 0;
+	for (; *clean; clean++)
+		columns += ((unsigned char)*clean & 0xc0) != 0x80;
+	return columns;
+}
+
+/* Byte at which column n of clean text begins. */
+static size_t byte_of(const char *clean, size_t n)
+{
+	size_t i = 0;
+	for (; clean[i]; i++) {
+		if (((unsigned char)clean[i] & 0xc0) != 0x80 && n-- == 0)
+			break;
+	}
+	return i;
+}
+
+void ow_words_cut(char *clean, size_t columns)
+{
+	size_t all = ow_words_columns(clean);
+	if (all <= columns)
+		return;
+	if (columns < 2) {
+		clean[byte_of(clean, columns)] = 0;
+		return;
+	}
+	size_t tail = (columns - 1) / 2, head = columns - 1 - tail;
+	size_t from = byte_of(clean, all - tail), to = byte_of(clean, head);
+	clean[to] = '*';
+	memmove(clean + to + 1, clean + from, strlen(clean + from) + 1);
+}
+
+unsigned ow_words_fit(const struct ow_words_column *column, unsigned count, unsigned width, unsigned *ret_used)
+{
+	unsigned shown = 0, used = 0;
+	for (unsigned rank = 0; rank < count; rank++) {
+		for (unsigned i = 0; i < count; i++) {
+			if (column[i].rank != rank)
+				continue;
+			if (used + 1 + column[i].width > width)
+				goto full;
+			used += 1 + column[i].width;
+			shown |= 1u << i;
+		}
+	}
+full:
+	*ret_used = used;
+	return shown;
+}

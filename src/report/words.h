@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_REPORT_WORDS_H
+#define OW_REPORT_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Numbers, times and names as people read them. All texts are terminated. */
+#define OW_WORDS 48
+
+/* 1234567 as 1,234,567. */
+const char *ow_words_count(uint64_t count, char text[OW_WORDS]);
+/* The same in at most `places` columns: 1,234,567, else 1234567, else 1.23M. places >= 5. */
+const char *ow_words_short(uint64_t count, int places, char text[OW_WORDS]);
+/* A share in percent: three significant digits, never in exponent form. whole > 0. */
+const char *ow_words_share(uint64_t part, uint64_t whole, char text[OW_WORDS]);
+/* 0..1 in percent, in at most six columns: "0.183%". */
+const char *ow_words_percent(double ratio, char text[OW_WORDS]);
+/* "12.34 kpps", "1.500 Mb/s": a thousand of `unit` is one k of it. */
+const char *ow_words_rate(double rate, const char *unit, char text[OW_WORDS]);
+/* A time by strftime in UTC; with milliseconds behind if the format has %S. */
+const char *ow_words_time(int64_t ns, const char *format, char text[OW_WORDS]);
+
+/*
+ * Copies text that may hold any bytes so that a terminal obeys none of it: control characters and what is not UTF-8
+ * become '?', with ascii also everything beyond it. Cut to what fits into size. Returns the columns it takes.
+ */
+size_t ow_words_clean(const char *text, bool ascii, char *ret_clean, size_t size);
+/* Cuts clean text in the middle to at most `columns` columns; '*' stands for what is left out. */
+void ow_words_cut(char *clean, size_t columns);
+/* Columns that clean text takes. */
+size_t ow_words_columns(const char *clean);
+
+/* A column of a table whose columns depend on the width of the terminal. */
+struct ow_words_column {
+	const char *title;
+	unsigned width;
+	unsigned rank; /* 0 is needed most; each rank once, below OW_WORDS_COLUMNS */
+};
+#define OW_WORDS_COLUMNS 16
+/* The columns, a bit each, that fit into `width` with a space before each: by rank until one does not fit. *ret_used:
+ * what they take. */
+unsigned ow_words_fit(const struct ow_words_column *column, unsigned count, unsigned width, unsigned *ret_used);
+
+/* Length of the UTF-8 character at text, 0 if it is none (overlong, surrogate, beyond U+10FFFF, cut, below a space). */
+size_t ow_words_utf8(const unsigned char *text);
+
+#endif
