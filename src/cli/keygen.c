@@ -39,9 +39,9 @@ static void help(void)
 	      stdout);
 	ow_options_help(stdout, table);
 	fputs("\n"
-	      "Writes ca.crt and ca.key, and NAME.crt and NAME.key for each point. If the folder has\n"
-	      "a CA already, that one signs. No file is overwritten. A point needs its own .crt and\n"
-	      ".key and ca.crt; ca.key stays where it is and is needed for further points only.\n"
+	      "Writes ca.pem and ca.key, and NAME.pem and NAME.key for each point. If the folder has\n"
+	      "a CA already, that one signs. No file is overwritten. A point needs its own .pem and\n"
+	      ".key and ca.pem; ca.key stays where it is and is needed for further points only.\n"
 	      "\n"
 	      "examples:\n"
 	      "  oneway point keygen --folder keys london paris\n"
@@ -64,10 +64,10 @@ static int make_certificates(const struct arguments *args, const char *const *na
 	struct ow_error err;
 	if (ow_tls_make_certificates(args->folder, names, count, (unsigned)args->days, &err) < 0)
 		return ow_cli_failed(COMMAND, &err);
-	printf("%s/ca.crt: the CA, for every point\n%s/ca.key: signs further points, keep it safe\n", args->folder,
+	printf("%s/ca.pem: the CA, for every point\n%s/ca.key: signs further points, keep it safe\n", args->folder,
 	       args->folder);
 	for (unsigned i = 0; i < count; i++)
-		printf("%s/%s.crt, %s/%s.key: for %s only\n", args->folder, names[i], args->folder, names[i], names[i]);
+		printf("%s/%s.pem, %s/%s.key: for %s only\n", args->folder, names[i], args->folder, names[i], names[i]);
 	return OW_EXIT_OK;
 }
 

@@ -78,14 +78,14 @@ static int path_in(const char *folder, const char *name, const char *suffix, cha
 	return asprintf(ret_path, "%s/%s%s", folder, name, suffix) < 0 ? -ENOMEM : 0;
 }
 
-/* Writes NAME.key and NAME.crt: both or none. */
+/* Writes NAME.key and NAME.pem: both or none. */
 static int save(const char *folder, const char *name, const struct identity *identity, struct ow_error *err)
 {
 	char *key = NULL, *certificate = NULL;
 	FILE *file = NULL;
 	int r = path_in(folder, name, ".key", &key);
 	if (r == 0)
-		r = path_in(folder, name, ".crt", &certificate);
+		r = path_in(folder, name, ".pem", &certificate);
 	if (r < 0)
 		ow_error_set(err, ENOMEM, "out of memory");
 	if (r == 0)
@@ -223,7 +223,7 @@ static int get_ca(const char *folder, unsigned days, struct identity *ret_ca, st
 	char *key = NULL, *certificate = NULL;
 	int r = path_in(folder, "ca", ".key", &key);
 	if (r == 0)
-		r = path_in(folder, "ca", ".crt", &certificate);
+		r = path_in(folder, "ca", ".pem", &certificate);
 	if (r < 0)
 		ow_error_set(err, ENOMEM, "out of memory");
 	else
@@ -265,7 +265,7 @@ static int check_names(const char *folder, const char *const *names, unsigned co
 		}
 		int r = check_free(folder, names[i], ".key", err);
 		if (r == 0)
-			r = check_free(folder, names[i], ".crt", err);
+			r = check_free(folder, names[i], ".pem", err);
 		if (r < 0)
 			return r;
 	}

@@ -28,7 +28,7 @@ int ow_tls_create(const struct ow_tls_options *options, struct ow_tls **ret_tls,
 void ow_tls_free(struct ow_tls *tls); /* after its sessions */
 
 /*
- * Writes ca.crt and ca.key, and NAME.crt and NAME.key for each point, into `folder`, which is made if it is not there.
+ * Writes ca.pem and ca.key, and NAME.pem and NAME.key for each point, into `folder`, which is made if it is not there.
  * A CA that is there already signs. -EEXIST, and nothing is written, if a point's file is there.
  */
 int ow_tls_make_certificates(const char *folder, const char *const *names, unsigned count, unsigned days,

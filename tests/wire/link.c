@@ -56,9 +56,9 @@ static struct ow_tls *create(const struct ow_tls_options *options)
 struct ow_tls *keys_tls(const struct keys *keys, const char *name, const char *ca)
 {
 	char file[3][64];
-	snprintf(file[0], sizeof file[0], "%s.crt", name);
+	snprintf(file[0], sizeof file[0], "%s.pem", name);
 	snprintf(file[1], sizeof file[1], "%s.key", name);
-	snprintf(file[2], sizeof file[2], "%s.crt", ca);
+	snprintf(file[2], sizeof file[2], "%s.pem", ca);
 	struct ow_tls_options options = {.certificate = keys_path(keys, file[0]),
 	                                 .key = keys_path(keys, file[1]),
 	                                 .ca = keys_path(keys, file[2])};
