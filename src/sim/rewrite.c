@@ -80,6 +80,26 @@ static uint8_t *l4_checksum(const struct ow_rewrite *packet)
 	return packet->proto == OW_PROTO_UDP && ow_load_be16(check) == 0 ? NULL : check;
 }
 
+static void shift_port(const struct ow_rewrite *packet, bool source, uint16_t shift, uint8_t *check)
+{
+	bool ports = packet->proto == OW_PROTO_TCP || packet->proto == OW_PROTO_UDP;
+	if (ports && packet->l4 && packet->l4 + 4 <= packet->len) {
+		uint8_t *port = packet->ip + packet->l4 + (source ? 0 : 2), outside[2];
+		ow_store_be16(outside, (uint16_t)(ow_load_be16(port) + shift));
+		replace(port, outside, 2, check, NULL);
+	}
+	/* 0 would mean that there is none. */
+	if (check && packet->proto == OW_PROTO_UDP && ow_load_be16(check) == 0)
+		ow_store_be16(check, 0xffff);
+}
+
+void ow_rewrite_endpoint(const struct ow_rewrite *packet, bool source, const uint8_t address[4], uint16_t shift)
+{
+	uint8_t *check = l4_checksum(packet);
+	replace(packet->ip + (source ? 12 : 16), address, 4, packet->ip + 10, check);
+	shift_port(packet, source, shift, check);
+}
+
 void ow_rewrite_nat(const struct ow_rewrite *packet, bool source)
 {
 	uint8_t *ip = packet->ip, *check = l4_checksum(packet);
@@ -91,12 +111,5 @@ void ow_rewrite_nat(const struct ow_rewrite *packet, bool source)
 		static const uint8_t prefix[6] = {0x20, 0x01, 0x0d, 0xb8, 0xff, 0xff};
 		replace(ip + (source ? 8 : 24), prefix, sizeof prefix, check, NULL);
 	}
-	bool ports = packet->proto == OW_PROTO_TCP || packet->proto == OW_PROTO_UDP;
-	if (ports && packet->l4 && packet->l4 + 4 <= packet->len) {
-		uint8_t *port = ip + packet->l4 + (source ? 0 : 2), outside[2];
-		ow_store_be16(outside, (uint16_t)(ow_load_be16(port) + PORT_SHIFT));
-		replace(port, outside, 2, check, NULL);
-	}
-	if (check && packet->proto == OW_PROTO_UDP && ow_load_be16(check) == 0)
-		ow_store_be16(check, 0xffff);
+	shift_port(packet, source, PORT_SHIFT, check);
 }
