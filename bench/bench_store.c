@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How many results a second the store takes: a run of intervals with some lanes, each result first provisional, then
+ * final, a transaction an interval as a point makes them. Prints results a second and bytes a row, checked by a count.
+ */
+#include "base/clock.h"
+#include "report/store.h"
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct ow_live_result result_of(int lane, int64_t interval, bool final)
+{
+	struct ow_live_result r = {.segment = "london-paris",
+	                           .from = "london",
+	                           .to = "paris",
+	                           .interval = interval,
+	                           .start_ns = INT64_C(1700000000000000000) + interval * INT64_C(1000000000),
+	                           .length_ns = 1000000000,
+	                           .final = final,
+	                           .sent = 100000,
+	                           .matched = 99900,
+	                           .received = 99900,
+	                           .coverage = 1,
+	                           .reordered = OW_LIVE_NOT_COUNTED,
+	                           .min_ns = {.reason = "a sample of delays has no minimum"},
+	                           .max_ns = {.reason = "a sample of delays has no maximum"},
+	                           .synopsis = "fold 4 x 1024"};
+	struct ow_value value = {OW_VALUE_ESTIMATED, 50123.4567, 50120.1, 50130.9, NULL};
+	snprintf(r.class_name, sizeof r.class_name, "class %d", lane);
+	r.lost = final ? 100 : 0;
+	r.pending = final ? 0 : 100;
+	r.mean_ns = r.stddev_ns = value;
+	for (int i = 0; i < OW_QUANTILES; i++)
+		r.quantile_ns[i] = value;
+	r.loss_ratio = (struct ow_value){OW_VALUE_EXACT, 0.001, 0.001, 0.001, NULL};
+	return r;
+}
+
+static int add_all(struct ow_store *store, int lanes, int64_t intervals, struct ow_error *err)
+{
+	int r;
+	for (int64_t i = 0; i < intervals; i++) {
+		for (int lane = 0; lane < lanes; lane++) {
+			struct ow_live_result soon = result_of(lane, i, false), later = result_of(lane, i - 2, true);
+			if ((r = ow_store_add(store, &soon, err)) < 0 ||
+			    (i >= 2 && (r = ow_store_add(store, &later, err)) < 0))
+				return r;
+		}
+		if ((r = ow_store_commit(store, err)) < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int64_t rows_of(const char *path)
+{
+	sqlite3 *db = NULL;
+	sqlite3_stmt *statement = NULL;
+	int64_t rows = -1;
+	if (sqlite3_open(path, &db) == SQLITE_OK &&
+	    sqlite3_prepare_v2(db, "SELECT count(*) FROM result", -1, &statement, NULL) == SQLITE_OK &&
+	    sqlite3_step(statement) == SQLITE_ROW)
+		rows = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	sqlite3_close(db);
+	return rows;
+}
+
+int main(void)
+{
+	static const struct {
+		int lanes;
+		int64_t intervals;
+	} runs[] = {{2, 5000}, {50, 1000}, {1000, 50}};
+	char folder[] = "/tmp/oneway-bench-XXXXXX", path[64];
+	struct ow_error err = {""};
+	if (!mkdtemp(folder))
+		return 1;
+	snprintf(path, sizeof path, "%s/store.db", folder);
+	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+		struct ow_store *store = NULL;
+		int64_t start = ow_clock_steady_ns();
+		if (ow_store_open(path, &store, &err) < 0 ||
+		    add_all(store, runs[i].lanes, runs[i].intervals, &err) < 0) {
+			fprintf(stderr, "bench_store: %s\n", err.text);
+			return 1;
+		}
+		ow_store_close(store);
+		double seconds = (double)(ow_clock_steady_ns() - start) / 1e9;
+		int64_t rows = rows_of(path), added = runs[i].lanes * (2 * runs[i].intervals - 2);
+		struct stat st;
+		if (rows != runs[i].lanes * runs[i].intervals || stat(path, &st) != 0) {
+			fprintf(stderr, "bench_store: %lld rows\n", (long long)rows);
+			return 1;
+		}
+		printf("store: %4d lanes, %5lld intervals: %8.0f results/s, %4.0f bytes a row\n", runs[i].lanes,
+		       (long long)runs[i].intervals, (double)added / seconds, (double)st.st_size / (double)rows);
+		unlink(path);
+	}
+	rmdir(folder);
+	return 0;
+}

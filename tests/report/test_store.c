@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store, looked at through SQLite itself. The first argument is docs/store.md, whose queries must work. */
+#include "live_sample.h"
+#include "report/store.h"
+#include <errno.h>
+#include <setjmp.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static const char *manual;
+static char folder[] = "/tmp/oneway-store-XXXXXX";
+static char path[64];
+
+static int fresh(void **state)
+{
+	(void)state;
+	static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
+	for (int i = 0; i < 4; i++) {
+		char name[80];
+		snprintf(name, sizeof name, "%s%s", path, ends[i]);
+		unlink(name);
+	}
+	return 0;
+}
+
+static struct ow_store *open_store(void)
+{
+	struct ow_store *store = NULL;
+	struct ow_error err = {""};
+	if (ow_store_open(path, &store, &err) < 0)
+		fail_msg("%s", err.text);
+	return store;
+}
+
+static void add(struct ow_store *store, const struct ow_live_result *result)
+{
+	struct ow_error err = {""};
+	if (ow_store_add(store, result, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static void refused(int code, const char *say)
+{
+	struct ow_store *store = NULL;
+	struct ow_error err = {""};
+	assert_int_equal(ow_store_open(path, &store, &err), -code);
+	assert_null(store);
+	if (!strstr(err.text, say) || !strstr(err.text, path) || strchr(err.text, '\n'))
+		fail_msg("'%s' does not say '%s'", err.text, say);
+}
+
+static sqlite3 *look(void)
+{
+	sqlite3 *db;
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	return db;
+}
+
+/* The first column of the first row as text, "" if there is none. */
+static const char *query(sqlite3 *db, const char *sql)
+{
+	static char text[600];
+	sqlite3_stmt *statement;
+	if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	const char *value =
+		sqlite3_step(statement) == SQLITE_ROW ? (const char *)sqlite3_column_text(statement, 0) : "";
+	snprintf(text, sizeof text, "%s", value ? value : "NULL");
+	sqlite3_finalize(statement);
+	return text;
+}
+
+static void every_column(void **state)
+{
+	(void)state;
+	struct ow_store *store = open_store();
+	struct ow_live_result r = sample_live(7);
+	add(store, &r);
+	ow_store_close(store);
+	sqlite3 *db = look();
+	static const char *const want[][2] = {
+		{"time", "2023-11-14 22:13:27.250"},
+		{"segment", "london-paris"},
+		{"class", "voice"},
+		{"from_point", "london"},
+		{"to_point", "paris"},
+		{"start_ns", "1700000007250000000"},
+		{"length_ns", "1000000000"},
+		{"interval", "7"},
+		{"final", "1"},
+		{"exact", "0"},
+		{"status", "measured"},
+		{"cause", "NULL"},
+		{"sent", "100000"},
+		{"received", "99740"},
+		{"matched", "99700"},
+		{"late", "40"},
+		{"late_received", "35"},
+		{"lost", "260"},
+		{"pending", "0"},
+		{"extra", "5"},
+		{"duplicated", "3"},
+		{"ambiguous", "12"},
+		{"reordered", "NULL"},
+		{"bytes", "50000000"},
+		{"sample_shift", "0"},
+		{"total_sent", "100000"},
+		{"total_received", "99740"},
+		{"coverage", "1.0"},
+		{"ring_drops_from", "0"},
+		{"ring_drops_to", "7"},
+		{"unreadable", "0"},
+		{"samples", "2048"},
+		{"mean_ns", "50123.5"},
+		{"mean_low_ns", "50123.5"},
+		{"mean_us", "50.1235"},
+		{"stddev_ns", "1234.25"},
+		{"min_ns", "NULL"},
+		{"max_ns", "NULL"},
+		{"p50_ns", "50000.0"},
+		{"p50_low_ns", "49900.0"},
+		{"p90_ns", "51000.0"},
+		{"p95_high_ns", "52100.0"},
+		{"p99_ns", "53000.0"},
+		{"p999_ns", "54000.0"},
+		{"p999_low_ns", "53900.0"},
+		{"p999_high_ns", "NULL"}, /* infinity */
+		{"loss_ratio", "0.0026"},
+		{"loss_high", "0.0026"},
+		{"loss_percent", "0.26"},
+		{"json_extract(not_estimated, '$.min')", "a sample of delays has no minimum"},
+		{"clock_error_from_ns", "4000"},
+		{"clock_error_to_ns", "NULL"},
+		{"synopsis", "fold 4 x 1024"},
+		{"cost_bytes", "16384"},
+		{"round_trips", "2"},
+		{"transmit_ns", "100000"},
+		{"decode_ns", "200000"},
+		{"missing_ns", "300000"},
+		{"erase_ns", "400000"},
+		{"compute_ns", "500000"},
+		{"ready_ns", "1600000"},
+	};
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+		char sql[200];
+		snprintf(sql, sizeof sql, "SELECT %s FROM results", want[i][0]);
+		if (strcmp(query(db, sql), want[i][1]) != 0)
+			print_error("%s: ", want[i][0]);
+		assert_string_equal(query(db, sql), want[i][1]);
+	}
+	assert_string_equal(query(db, "PRAGMA journal_mode"), "wal");
+	assert_string_equal(query(db, "PRAGMA user_version"), "1");
+	assert_string_equal(query(db, "PRAGMA application_id"), "1870094713");
+	assert_string_equal(query(db, "SELECT count(*) FROM meta WHERE key IN ('created_ns', 'opened_by')"), "2");
+	assert_string_equal(query(db, "PRAGMA integrity_check"), "ok");
+	assert_string_equal(query(db, "PRAGMA foreign_key_check"), "");
+	sqlite3_close(db);
+}
+
+static void final_replaces_provisional(void **state)
+{
+	(void)state;
+	struct ow_store *store = open_store();
+	for (int64_t i = 0; i < 50; i++) {
+		struct ow_live_result soon = sample_provisional(i), later = sample_live(i);
+		add(store, &soon);
+		add(store, &soon);
+		add(store, &later);
+		add(store, &soon); /* too late: nothing goes back */
+	}
+	struct ow_live_result lost = sample_unknown(50);
+	add(store, &lost);
+	assert_int_equal(ow_store_commit(store, NULL), 0);
+	assert_int_equal(ow_store_commit(store, NULL), 0); /* nothing to do */
+	/* Visible while the store is open. */
+	sqlite3 *db = look();
+	assert_string_equal(query(db, "SELECT count(*) FROM result"), "51");
+	assert_string_equal(query(db, "SELECT count(*) FROM result WHERE final AND lost = 260"), "50");
+	assert_string_equal(query(db, "SELECT cause FROM result WHERE sent IS NULL AND mean_ns IS NULL"),
+	                    "paris does not answer");
+	assert_string_equal(query(db, "SELECT count(*) FROM lane"), "1");
+	sqlite3_close(db);
+	ow_store_close(store);
+}
+
+/* Results of all lanes, in a store that is closed and opened again: the lanes keep their numbers. */
+static void lanes_stay(void **state)
+{
+	(void)state;
+	for (int64_t run = 0; run < 3; run++) {
+		struct ow_store *store = open_store();
+		for (int64_t i = 0; i < 10; i++) {
+			for (int lane = 0; lane < 20; lane++) {
+				struct ow_live_result r = sample_live(10 * run + i);
+				snprintf(r.class_name, sizeof r.class_name, "it's \"class\" %d", lane);
+				r.sent = r.lost = (uint64_t)lane;
+				add(store, &r);
+			}
+		}
+		ow_store_close(store);
+	}
+	sqlite3 *db = look();
+	assert_string_equal(query(db, "SELECT count(*) FROM lane"), "20");
+	assert_string_equal(query(db, "SELECT count(*) FROM result"), "600");
+	assert_string_equal(query(db, "SELECT count(*) FROM results WHERE class = 'it''s \"class\" ' || sent"), "600");
+	sqlite3_close(db);
+}
+
+/* Without a commit a batch is written by itself, and closing writes the rest. */
+static void batches(void **state)
+{
+	(void)state;
+	struct ow_store *store = open_store();
+	sqlite3 *db = look();
+	for (int64_t i = 0; i < OW_STORE_BATCH + 1; i++) {
+		struct ow_live_result r = sample_live(i);
+		add(store, &r);
+		if (i == OW_STORE_BATCH - 2)
+			assert_string_equal(query(db, "SELECT count(*) FROM result"), "0");
+	}
+	assert_string_equal(query(db, "SELECT count(*) FROM result"), "1000");
+	ow_store_close(store);
+	assert_string_equal(query(db, "SELECT count(*) FROM result"), "1001");
+	sqlite3_close(db);
+}
+
+static void write_file(const char *text, size_t size)
+{
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(text, 1, size, file), size);
+	fclose(file);
+}
+
+static void others_are_refused(void **state)
+{
+	(void)state;
+	char before[4096] = {0}, after[4096] = {0};
+	write_file("This is a letter, and no database, however long it gets. It just goes on and on and on and on. "
+	           "It is longer than the header of a database has to be.",
+	           148);
+	refused(EINVAL, "not an SQLite database");
+	fresh(NULL);
+
+	sqlite3 *db = look();
+	query(db, "CREATE TABLE bookmarks (url)");
+	sqlite3_close(db);
+	FILE *file = fopen(path, "r");
+	assert_int_equal(fread(before, 1, sizeof before, file), sizeof before);
+	fclose(file);
+	refused(EINVAL, "another program");
+	file = fopen(path, "r");
+	assert_int_equal(fread(after, 1, sizeof after, file), sizeof after);
+	fclose(file);
+	assert_memory_equal(before, after, sizeof before); /* untouched */
+	fresh(NULL);
+
+	ow_store_close(open_store());
+	db = look();
+	query(db, "PRAGMA user_version = 2");
+	sqlite3_close(db);
+	refused(ENOTSUP, "newer version of oneway (schema 2, this one knows 1)");
+	fresh(NULL);
+
+	write_file("", 0); /* an empty file is a new store */
+	ow_store_close(open_store());
+
+	char keep[64];
+	snprintf(keep, sizeof keep, "%s", path);
+	snprintf(path, sizeof path, "%s/none/store", folder);
+	refused(ENOENT, "No such file");
+	snprintf(path, sizeof path, "%s", folder);
+	refused(EISDIR, "cannot be opened");
+	snprintf(path, sizeof path, "%s", keep);
+}
+
+static void damaged(void **state)
+{
+	(void)state;
+	struct ow_store *store = open_store();
+	for (int64_t i = 0; i < 200; i++) {
+		struct ow_live_result r = sample_live(i);
+		add(store, &r);
+	}
+	ow_store_close(store);
+	struct stat st;
+	assert_int_equal(stat(path, &st), 0);
+	/* Everything behind the first page is gone bad. */
+	FILE *file = fopen(path, "r+");
+	fseek(file, 4096, SEEK_SET);
+	for (long i = 4096; i < st.st_size; i++)
+		fputc(0x5a, file);
+	fclose(file);
+	struct ow_error err = {""};
+	store = NULL;
+	int r = ow_store_open(path, &store, &err);
+	struct ow_live_result result = sample_live(300);
+	if (r == 0)
+		r = ow_store_add(store, &result, &err);
+	assert_int_equal(r, -EUCLEAN);
+	assert_non_null(strstr(err.text, "damaged"));
+	ow_store_close(store);
+}
+
+/* Another writer: a clear line; and when it has gone, writing goes on. */
+static void locked(void **state)
+{
+	(void)state;
+	struct ow_store *store = open_store();
+	struct ow_live_result r = sample_live(0);
+	struct ow_error err = {""};
+	sqlite3 *db = look();
+	query(db, "BEGIN IMMEDIATE");
+	assert_int_equal(ow_store_add(store, &r, &err), -EBUSY);
+	assert_non_null(strstr(err.text, "locked by another program"));
+	refused(EBUSY, "locked by another program");
+	query(db, "ROLLBACK");
+	add(store, &r);
+	assert_int_equal(ow_store_commit(store, &err), 0);
+	assert_string_equal(query(db, "SELECT count(*) FROM results"), "1");
+	sqlite3_close(db);
+	ow_store_close(store);
+}
+
+/* A failure in the middle of a batch takes the batch with it, also its lanes; the next one begins anew. */
+static void failed_batch(void **state)
+{
+	(void)state;
+	struct ow_store *store = open_store();
+	struct ow_live_result r = sample_live(0);
+	struct ow_error err = {""};
+	sqlite3 *db = look();
+	query(db, "CREATE TRIGGER no BEFORE INSERT ON result WHEN new.interval = 13 BEGIN "
+	          "SELECT RAISE(ABORT, 'thirteen'); END");
+	add(store, &r);
+	r.interval = 13;
+	r.start_ns++;
+	assert_int_equal(ow_store_add(store, &r, &err), -EIO);
+	assert_non_null(strstr(err.text, "thirteen"));
+	assert_string_equal(query(db, "SELECT count(*) FROM lane"), "0");
+	r.interval = 14;
+	add(store, &r);
+	assert_int_equal(ow_store_commit(store, &err), 0);
+	assert_string_equal(query(db, "SELECT count(*) FROM results"), "1");
+	sqlite3_close(db);
+	ow_store_close(store);
+}
+
+/* Root may write everything: so somebody else tries. */
+static void read_only(void **state)
+{
+	(void)state;
+	ow_store_close(open_store());
+	assert_int_equal(chmod(path, 0444), 0);
+	assert_int_equal(chmod(folder, 0555), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
+			_exit(77);
+		struct ow_store *store = NULL;
+		struct ow_error err = {""};
+		int r = ow_store_open(path, &store, &err);
+		_exit(r == -EROFS && strstr(err.text, "read-only") ? 0 : 1);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	chmod(folder, 0700);
+	chmod(path, 0644);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* Every query of the manual runs, and finds something where it should. */
+static void queries_of_the_manual(void **state)
+{
+	(void)state;
+	struct ow_store *store = open_store();
+	for (int64_t i = 0; i < 30; i++) {
+		struct ow_live_result r = i == 20 ? sample_unknown(i) : sample_live(i);
+		snprintf(r.class_name, sizeof r.class_name, "all");
+		add(store, &r);
+		memcpy(r.from, "paris", 6);
+		memcpy(r.to, "london", 7);
+		add(store, &r);
+	}
+	ow_store_close(store);
+	FILE *file = fopen(manual, "r");
+	assert_non_null(file);
+	char text[20000];
+	size_t length = fread(text, 1, sizeof text - 1, file);
+	text[length] = 0;
+	fclose(file);
+	sqlite3 *db = look();
+	unsigned queries = 0;
+	for (char *at = text; (at = strstr(at, "```sql\n")); queries++) {
+		at += strlen("```sql\n");
+		char *end = strstr(at, "```");
+		assert_non_null(end);
+		*end = 0;
+		const char *first = query(db, at);
+		bool empty = strstr(at, "<> matched + late") || strncmp(at, "DELETE", 6) == 0;
+		if ((*first == 0) != empty)
+			fail_msg("%s gives '%s'", at, first);
+		at = end + 1;
+	}
+	assert_true(queries >= 8);
+	assert_string_equal(query(db, "SELECT count(*) FROM result"), "0"); /* the last one deletes what is old */
+	sqlite3_close(db);
+}
+
+int main(int argc, char **argv)
+{
+	manual = argc > 1 ? argv[1] : "docs/store.md";
+	if (!mkdtemp(folder))
+		return 1;
+	snprintf(path, sizeof path, "%s/results.db", folder);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(every_column, fresh),
+		cmocka_unit_test_setup(final_replaces_provisional, fresh),
+		cmocka_unit_test_setup(lanes_stay, fresh),
+		cmocka_unit_test_setup(batches, fresh),
+		cmocka_unit_test_setup(others_are_refused, fresh),
+		cmocka_unit_test_setup(damaged, fresh),
+		cmocka_unit_test_setup(locked, fresh),
+		cmocka_unit_test_setup(failed_batch, fresh),
+		cmocka_unit_test_setup(read_only, fresh),
+		cmocka_unit_test_setup(queries_of_the_manual, fresh),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	fresh(NULL);
+	rmdir(folder);
+	return failed;
+}
