@@ -15,6 +15,8 @@
  *   A -> B   names of the packets that only B has, or whose copies differ in number (formulas.md 3.5)
  *   B -> A   B leaves them out, then sends what ow_reconciled_delays needs
  *
+ * A packet that was sent once and arrived more often keeps the delay of its first arrival (RFC 5560).
+ *
  * Lost, extra and mean are exact then; the mean not if packets were left out because of their copies: it is that of
  * a sample then. If it is still not complete, the difference is too large for the table, or the
  * tables are not of these packets: then clean buckets, and the counters for the losses.

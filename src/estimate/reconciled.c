@@ -20,72 +20,51 @@
 #define PER_BUCKET 16
 
 /* Where packets go, from the seed. */
-struct plan {
+struct places {
 	uint64_t key_xor, key_mul, digest_key;
 	uint32_t buckets;
 	double share;   /* of the packets that take part: */
 	uint64_t limit; /* those with a sampling hash up to this */
 };
 
-struct bucket {
-	uint64_t time, digest, packets;
-};
+/* LDA's optimum where the points differ: one difference a bucket. */
+static double share_of(const struct ow_reconciled_plan *plan)
+{
+	return plan->complete ? 1 : fmin(1, plan->buckets / fmax(plan->differences, 1));
+}
 
-static struct plan make_plan(uint64_t seed, uint32_t buckets, double share)
+static struct places make_places(uint64_t seed, const struct ow_reconciled_plan *plan)
 {
 	struct ow_random random;
 	ow_random_seed(&random, seed ^ KEY_TAG);
-	struct plan plan = {.buckets = buckets, .share = fmin(1, share), .limit = UINT64_MAX};
-	if (share < 1)
-		plan.limit = (uint64_t)(share * 0x1p64);
-	plan.key_xor = ow_random_u64(&random);
-	plan.key_mul = ow_random_u64(&random) | 1;
-	plan.digest_key = ow_random_u64(&random);
-	return plan;
+	struct places places = {.buckets = plan->buckets, .share = share_of(plan), .limit = UINT64_MAX};
+	if (places.share < 1)
+		places.limit = (uint64_t)(places.share * 0x1p64);
+	places.key_xor = ow_random_u64(&random);
+	places.key_mul = ow_random_u64(&random) | 1;
+	places.digest_key = ow_random_u64(&random);
+	return places;
 }
 
-static void fill(const struct plan *plan, const struct ow_stamp *stamps, size_t count, struct bucket *bucket)
+static void fill(const struct places *places, const struct ow_stamp *stamps, size_t count,
+                 struct ow_reconciled_part *part)
 {
+	uint64_t all = 0;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t digest = ow_mix64(stamps[i].id ^ plan->digest_key);
+		uint64_t digest = ow_mix64(stamps[i].id ^ places->digest_key);
+		all += digest;
 		/* The digest of an id is as good a sampling hash as any: it is uniform, and independent of the bucket.
 		 */
-		if (digest > plan->limit)
+		if (digest > places->limit || !places->buckets)
 			continue;
-		uint64_t hash = ow_mum64(stamps[i].id ^ plan->key_xor, plan->key_mul);
-		struct bucket *at = &bucket[(hash >> 32) * plan->buckets >> 32];
+		uint64_t hash = ow_mum64(stamps[i].id ^ places->key_xor, places->key_mul);
+		struct ow_reconciled_bucket *at = &part->bucket[(hash >> 32) * places->buckets >> 32];
 		at->time += (uint64_t)stamps[i].time_ns;
 		at->digest += digest;
 		at->packets++;
 	}
-}
-
-/* Buckets of both points; in *ret_clean those that hold the same packets, others with 0 packets: *ret_dirty of them. */
-static int compare_buckets(const struct plan *plan, const struct ow_stamp *a, size_t as, const struct ow_stamp *b,
-                           size_t bs, struct ow_clean_bucket **ret_clean, uint32_t *ret_dirty)
-{
-	uint32_t dirty = 0;
-	struct bucket *x = calloc(plan->buckets, sizeof *x), *y = calloc(plan->buckets, sizeof *y);
-	struct ow_clean_bucket *clean = calloc(plan->buckets, sizeof *clean);
-	if (!x || !y || !clean) {
-		free(x);
-		free(y);
-		free(clean);
-		return -ENOMEM;
-	}
-	fill(plan, a, as, x);
-	fill(plan, b, bs, y);
-	for (uint32_t i = 0; i < plan->buckets; i++) {
-		if (x[i].packets == y[i].packets && x[i].digest == y[i].digest)
-			clean[i] = (struct ow_clean_bucket){(int64_t)(y[i].time - x[i].time), x[i].packets};
-		else
-			dirty++;
-	}
-	free(x);
-	free(y);
-	*ret_clean = clean;
-	*ret_dirty = dirty;
-	return 0;
+	part->packets = count;
+	part->digest = all;
 }
 
 /* Bytes of a time as synopsis/bottomk writes it: 7 bits a byte, with a sign. */
@@ -93,12 +72,6 @@ static uint64_t time_bytes(int64_t time_ns)
 {
 	uint64_t x = (uint64_t)time_ns << 1 ^ (time_ns < 0 ? UINT64_MAX : 0);
 	return x ? (70 - (uint64_t)__builtin_clzll(x)) / 7 : 1;
-}
-
-static void free_both(struct ow_synopsis *a, struct ow_synopsis *b)
-{
-	ow_synopsis_free(a);
-	ow_synopsis_free(b);
 }
 
 static int make_sample(const struct ow_stamp *stamps, size_t count, uint32_t k, uint64_t seed,
@@ -112,16 +85,72 @@ static int make_sample(const struct ow_stamp *stamps, size_t count, uint32_t k, 
 	return r;
 }
 
-static int make_samples(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, uint32_t k,
-                        uint64_t seed, struct ow_synopsis **ret_a, struct ow_synopsis **ret_b)
+/* Both points have the same packets: the times alone tell, in the order of ranks. */
+static int keep_times(struct ow_reconciled_part *part)
 {
-	int r = make_sample(a, as, k, seed, ret_a);
+	const struct ow_bottomk_entry *entry = ow_bottomk_entries(part->sample, &part->samples);
+	part->sample_ns = malloc((part->samples + (size_t)1) * sizeof *part->sample_ns);
+	if (!part->sample_ns)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < part->samples; i++)
+		part->sample_ns[i] = entry[i].time_ns;
+	ow_synopsis_free(part->sample);
+	part->sample = NULL;
+	return 0;
+}
+
+uint64_t ow_reconciled_few(const struct ow_reconciled_options *options)
+{
+	/* All times, if they are no more bytes than sums and sample (a time takes 5). */
+	return options->sample + (uint64_t)options->buckets * SUM_BYTES / 5;
+}
+
+void ow_reconciled_plan(size_t count, const struct ow_reconciled_options *options, struct ow_reconciled_plan *ret_plan)
+{
+	struct ow_reconciled_plan plan = {.complete = true, .buckets = options->buckets, .sample = options->sample};
+	if (count <= ow_reconciled_few(options)) {
+		plan.buckets = 0;
+		plan.sample = (uint32_t)count;
+	} else if (plan.buckets > count / PER_BUCKET) {
+		plan.buckets = (uint32_t)(count / PER_BUCKET);
+	}
+	*ret_plan = plan;
+}
+
+int ow_reconciled_take(const struct ow_stamp *stamps, size_t count, uint64_t seed,
+                       const struct ow_reconciled_plan *plan, struct ow_reconciled_part *ret_part)
+{
+	struct ow_reconciled_part part = {.buckets = plan->buckets};
+	struct places places = make_places(seed, plan);
+	part.bucket = calloc((size_t)plan->buckets + 1, sizeof *part.bucket);
+	int r = part.bucket ? make_sample(stamps, count, plan->sample ? plan->sample : 1, seed, &part.sample) : -ENOMEM;
+	if (r == 0) {
+		fill(&places, stamps, count, &part);
+		r = plan->complete ? keep_times(&part) : 0;
+	}
 	if (r < 0)
-		return r;
-	r = make_sample(b, bs, k, seed, ret_b);
-	if (r < 0)
-		ow_synopsis_free(*ret_a);
+		ow_reconciled_part_done(&part);
+	else
+		*ret_part = part;
 	return r;
+}
+
+void ow_reconciled_part_done(struct ow_reconciled_part *part)
+{
+	free(part->bucket);
+	free(part->sample_ns);
+	ow_synopsis_free(part->sample);
+	*part = (struct ow_reconciled_part){0};
+}
+
+uint64_t ow_reconciled_bytes(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *part)
+{
+	if (!plan->complete)
+		return (uint64_t)part->buckets * BUCKET_BYTES + ow_synopsis_encoded_size(part->sample);
+	uint64_t bytes = (uint64_t)part->buckets * SUM_BYTES;
+	for (uint32_t i = 0; i < part->samples; i++)
+		bytes += time_bytes(part->sample_ns[i]);
+	return bytes;
 }
 
 static int by_value(const void *a, const void *b)
@@ -130,123 +159,126 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Both samples are of the same ids: entry meets entry. Sorted delays; adds the times of B to *bytes. */
-static int sample_delays(const struct ow_stamp *a, const struct ow_stamp *b, size_t count, uint32_t k, uint64_t seed,
-                         int64_t **ret_delay, uint64_t *bytes)
+/*
+ * The buckets that hold the same packets at both points, others with 0 packets: *ret_dirty of them. Of a complete part
+ * only the sums came over the wire: A's counts are those of both.
+ */
+static struct ow_clean_bucket *clean_buckets(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *a,
+                                             const struct ow_reconciled_part *b, uint32_t *ret_dirty)
 {
-	struct ow_synopsis *x, *y;
-	uint32_t n;
-	int r = make_samples(a, count, b, count, k, seed, &x, &y);
-	if (r < 0)
-		return r;
-	const struct ow_bottomk_entry *at_a = ow_bottomk_entries(x, &n), *at_b = ow_bottomk_entries(y, &n);
-	int64_t *delay = malloc((n + (size_t)1) * sizeof *delay);
-	for (uint32_t i = 0; delay && i < n; i++) {
-		delay[i] = (int64_t)((uint64_t)at_b[i].time_ns - (uint64_t)at_a[i].time_ns);
-		*bytes += time_bytes(at_b[i].time_ns);
+	struct ow_clean_bucket *clean = calloc((size_t)plan->buckets + 1, sizeof *clean);
+	uint32_t dirty = 0;
+	for (uint32_t i = 0; clean && i < plan->buckets; i++) {
+		const struct ow_reconciled_bucket *x = a->bucket + i, *y = b->bucket + i;
+		if (plan->complete || (x->packets == y->packets && x->digest == y->digest))
+			clean[i] = (struct ow_clean_bucket){(int64_t)(y->time - x->time), x->packets};
+		else
+			dirty++;
 	}
-	free_both(x, y);
-	if (!delay)
-		return -ENOMEM;
-	qsort(delay, n, sizeof *delay, by_value);
-	*ret_delay = delay;
-	return 0;
+	*ret_dirty = dirty;
+	return clean;
 }
 
-static int from_sums(const struct ow_stamp *a, const struct ow_stamp *b, size_t count, uint64_t common, uint64_t seed,
-                     uint32_t buckets, struct ow_estimate *estimate)
+/* Both samples are of the same ids: time meets time. Sorted. */
+static int64_t *sample_delays(const struct ow_reconciled_part *a, const struct ow_reconciled_part *b)
 {
-	struct plan plan = make_plan(seed, buckets, 1);
-	struct ow_clean_bucket *clean;
-	struct ow_centred fit;
+	int64_t *delay = malloc((a->samples + (size_t)1) * sizeof *delay);
+	for (uint32_t i = 0; delay && i < a->samples; i++)
+		delay[i] = (int64_t)((uint64_t)b->sample_ns[i] - (uint64_t)a->sample_ns[i]);
+	if (delay)
+		qsort(delay, a->samples, sizeof *delay, by_value);
+	return delay;
+}
+
+static int compare_complete(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *a,
+                            const struct ow_reconciled_part *b, uint64_t common, struct ow_estimate *estimate,
+                            struct ow_reconciled_delay *ret_delay)
+{
 	uint32_t dirty;
-	int r = compare_buckets(&plan, a, count, b, count, &clean, &dirty);
-	if (r < 0)
-		return r;
-	ow_centred_fit(clean, buckets, 1, &fit);
-	free(clean);
-	ow_centred_mean(&fit, (double)common, common == count, &estimate->mean_ns);
-	ow_centred_stddev(&fit, (double)common, common == count, &estimate->stddev_ns);
-	estimate->more_bytes += (uint64_t)buckets * SUM_BYTES;
-	return 0;
-}
-
-int ow_reconciled_delays(const struct ow_stamp *a, const struct ow_stamp *b, size_t count, uint64_t common,
-                         uint64_t seed, const struct ow_reconciled_options *options, struct ow_estimate *estimate)
-{
-	uint32_t buckets = options->buckets, k = options->sample;
-	uint64_t bytes = 0;
-	int64_t *delay;
-	if (count == 0)
-		return 0;
-	/* All times, if they are no more bytes than sums and sample (a time takes 5). */
-	if (count <= k + (uint64_t)buckets * SUM_BYTES / 5)
-		k = (uint32_t)count;
-	else if (buckets > count / PER_BUCKET)
-		buckets = (uint32_t)(count / PER_BUCKET);
-	int r = sample_delays(a, b, count, k, seed, &delay, &bytes);
-	if (r < 0)
-		return r;
-	if (k == count) {
-		ow_sample_delays(delay, count, (double)common, estimate);
-	} else {
-		r = from_sums(a, b, count, common, seed, buckets, estimate);
-		if (r == 0)
-			ow_quantiles(delay, k, common, estimate->mean_ns.value, estimate->quantile_ns);
+	struct ow_centred fit;
+	if (a->packets != b->packets || a->digest != b->digest || a->samples != b->samples)
+		return -EBADMSG;
+	struct ow_reconciled_delay delay = {sample_delays(a, b), a->samples};
+	struct ow_clean_bucket *clean = clean_buckets(plan, a, b, &dirty);
+	int r = delay.ns && clean ? 0 : -ENOMEM;
+	estimate->useful = a->packets;
+	if (r == 0 && !plan->buckets && a->packets) {
+		ow_sample_delays(delay.ns, delay.count, (double)common, estimate);
+	} else if (r == 0 && a->packets) {
+		ow_centred_fit(clean, plan->buckets, 1, &fit);
+		ow_centred_mean(&fit, (double)common, common == a->packets, &estimate->mean_ns);
+		ow_centred_stddev(&fit, (double)common, common == a->packets, &estimate->stddev_ns);
+		ow_quantiles(delay.ns, delay.count, common, estimate->mean_ns.value, estimate->quantile_ns);
 	}
-	free(delay);
-	estimate->useful = count;
-	estimate->more_bytes += bytes;
+	free(clean);
+	if (r < 0)
+		free(delay.ns);
+	else
+		*ret_delay = delay;
 	return r;
 }
 
-/*
- * *ret_common: packets that both have, by the share of dirty buckets: differences are spread over the buckets like
- * raindrops, exp(-d p / B) of them stay clean.
- */
-static int clean_buckets(const struct plan *plan, const struct ow_stamp *a, size_t as, const struct ow_stamp *b,
-                         size_t bs, struct ow_estimate *estimate, double *ret_common)
+static int compare_different(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *a,
+                             const struct ow_reconciled_part *b, struct ow_estimate *estimate,
+                             struct ow_reconciled_delay *ret_delay)
 {
-	struct ow_clean_bucket *clean;
-	struct ow_centred fit;
 	uint32_t dirty;
-	int r = compare_buckets(plan, a, as, b, bs, &clean, &dirty);
-	if (r < 0)
-		return r;
+	struct ow_centred fit;
+	struct ow_bottomk_pairs pairs;
+	struct ow_clean_bucket *clean = clean_buckets(plan, a, b, &dirty);
+	if (!clean)
+		return -ENOMEM;
 	ow_centred_fit(clean, plan->buckets, 1, &fit);
 	free(clean);
-	double rest = -log1p(-(double)dirty / plan->buckets) * plan->buckets / plan->share;
-	double common = fmax(((double)as + (double)bs - rest) / 2, fit.samples + (dirty > 0));
-	*ret_common = common;
+	int r = ow_bottomk_pair(a->sample, b->sample, &pairs);
+	if (r < 0)
+		return r;
+	/* Differences are spread over the buckets like raindrops: exp(-d p / B) of them stay clean. */
+	double rest = -log1p(-(double)dirty / plan->buckets) * plan->buckets / share_of(plan);
+	double common = fmax(((double)a->packets + (double)b->packets - rest) / 2, fit.samples + (dirty > 0));
 	ow_centred_mean(&fit, common, false, &estimate->mean_ns);
 	ow_centred_stddev(&fit, common, false, &estimate->stddev_ns);
 	estimate->useful = ow_packets_of(fit.samples);
-	estimate->more_bytes += (uint64_t)plan->buckets * BUCKET_BYTES;
-	return 0;
-}
-
-int ow_unreconciled_delays(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, double differences,
-                           uint64_t seed, const struct ow_reconciled_options *options, struct ow_estimate *estimate)
-{
-	struct ow_synopsis *x, *y;
-	struct ow_bottomk_pairs pairs;
-	double common;
-	/* LDA's optimum: one difference a bucket. */
-	struct plan plan = make_plan(seed, options->buckets, options->buckets / fmax(differences, 1));
-	int r = clean_buckets(&plan, a, as, b, bs, estimate, &common);
-	if (r < 0)
-		return r;
-	r = make_samples(a, as, b, bs, options->sample, seed, &x, &y);
-	if (r < 0)
-		return r;
-	estimate->more_bytes += ow_synopsis_encoded_size(y);
-	r = ow_bottomk_pair(x, y, &pairs);
-	free_both(x, y);
-	if (r < 0)
-		return r;
 	/* The mean is not exact here: nothing to calibrate to. */
 	ow_quantiles(pairs.delay_ns, pairs.count, ow_packets_of(fmax((double)pairs.count + !pairs.all, common)), NAN,
 	             estimate->quantile_ns);
-	ow_bottomk_pairs_done(&pairs);
+	*ret_delay = (struct ow_reconciled_delay){pairs.delay_ns, pairs.count};
 	return 0;
+}
+
+int ow_reconciled_compare(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *a,
+                          const struct ow_reconciled_part *b, uint64_t common, struct ow_estimate *estimate,
+                          struct ow_reconciled_delay *ret_delay)
+{
+	struct ow_reconciled_delay delay;
+	if (a->buckets != plan->buckets || b->buckets != plan->buckets)
+		return -EBADMSG;
+	if (!plan->complete && (!a->sample || !b->sample || ow_synopsis_comparable(a->sample, b->sample, NULL) < 0))
+		return -EBADMSG;
+	int r = plan->complete ? compare_complete(plan, a, b, common, estimate, &delay)
+	                       : compare_different(plan, a, b, estimate, &delay);
+	if (r < 0)
+		return r;
+	if (ret_delay)
+		*ret_delay = delay;
+	else
+		free(delay.ns);
+	return 0;
+}
+
+int ow_reconciled_delays(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs,
+                         const struct ow_reconciled_plan *plan, uint64_t common, uint64_t seed,
+                         struct ow_estimate *estimate)
+{
+	struct ow_reconciled_part mine = {0}, theirs = {0};
+	int r = ow_reconciled_take(a, as, seed, plan, &mine);
+	if (r == 0)
+		r = ow_reconciled_take(b, bs, seed, plan, &theirs);
+	if (r == 0)
+		r = ow_reconciled_compare(plan, &mine, &theirs, common, estimate, NULL);
+	if (r == 0)
+		estimate->more_bytes += ow_reconciled_bytes(plan, &theirs);
+	ow_reconciled_part_done(&mine);
+	ow_reconciled_part_done(&theirs);
+	return r;
 }

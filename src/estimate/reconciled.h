@@ -25,16 +25,58 @@ struct ow_reconciled_options {
 #define OW_RECONCILED_BUCKETS 1024
 #define OW_RECONCILED_SAMPLE  1000
 
-/*
- * Fills mean_ns, stddev_ns, quantile_ns and useful, adds to more_bytes. a, b: the same `count` ids in any order, with
- * the times of each point. common: packets that both have, those included that were left out because their copies
- * differ in number; if there are any, nothing is exact. 0 or -ENOMEM.
- */
-int ow_reconciled_delays(const struct ow_stamp *a, const struct ow_stamp *b, size_t count, uint64_t common,
-                         uint64_t seed, const struct ow_reconciled_options *options, struct ow_estimate *estimate);
+/* What the points agree on before each takes its part. */
+struct ow_reconciled_plan {
+	bool complete;      /* both have the same packets */
+	uint32_t buckets;   /* 0 (only if complete): the sample is all packets */
+	uint32_t sample;    /* packets */
+	double differences; /* not complete: so many packets, about, are at one point only */
+};
+/* For `count` packets that both have. */
+void ow_reconciled_plan(size_t count, const struct ow_reconciled_options *options, struct ow_reconciled_plan *ret_plan);
+/* The most packets of which all times are sent, with these options. */
+uint64_t ow_reconciled_few(const struct ow_reconciled_options *options);
 
-/* Likewise, where about `differences` of the packets, unknown which, are only at one point. */
-int ow_unreconciled_delays(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, double differences,
-                           uint64_t seed, const struct ow_reconciled_options *options, struct ow_estimate *estimate);
+struct ow_reconciled_bucket {
+	uint64_t time, digest, packets;
+};
+
+/* What one point takes of its packets. A complete part travels as sums of times and sample_ns only. */
+struct ow_reconciled_part {
+	uint64_t packets, digest; /* of all packets, whatever the share that the buckets take */
+	struct ow_reconciled_bucket *bucket;
+	uint32_t buckets;
+	int64_t *sample_ns; /* complete: times, the largest rank first */
+	uint32_t samples;
+	struct ow_synopsis *sample; /* not complete: bottomk */
+};
+
+/* 0 or -ENOMEM. */
+int ow_reconciled_take(const struct ow_stamp *stamps, size_t count, uint64_t seed,
+                       const struct ow_reconciled_plan *plan, struct ow_reconciled_part *ret_part);
+void ow_reconciled_part_done(struct ow_reconciled_part *part);
+/* Bytes that the part takes, without any header. */
+uint64_t ow_reconciled_bytes(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *part);
+
+/* Sorted delays of the sampled packets. */
+struct ow_reconciled_delay {
+	int64_t *ns; /* to be freed */
+	size_t count;
+};
+
+/*
+ * Fills mean_ns, stddev_ns, quantile_ns and useful. a: A's part, b: B's; of the same plan, made from the same seed.
+ * common: packets that both have, those included that were left out because their copies differ in number; if there
+ * are any, nothing is exact. Unused if the plan is not complete. ret_delay may be NULL.
+ * -EBADMSG: the parts are not of the same packets though the plan says so, or not of this plan. -ENOMEM.
+ */
+int ow_reconciled_compare(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *a,
+                          const struct ow_reconciled_part *b, uint64_t common, struct ow_estimate *estimate,
+                          struct ow_reconciled_delay *ret_delay);
+
+/* All steps for two points in one place, whatever the plan; adds to more_bytes. 0, -EBADMSG, -ENOMEM. */
+int ow_reconciled_delays(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs,
+                         const struct ow_reconciled_plan *plan, uint64_t common, uint64_t seed,
+                         struct ow_estimate *estimate);
 
 #endif
