@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/time.h"
+#include "capture/filter.h"
 #include "capture/follow.h"
 #include <errno.h>
 #include <pcap/pcap.h>
@@ -272,23 +273,6 @@ static int look_ahead(struct foreign *f, struct ow_error *err)
 	return ow_source_rewind(f->walk.source, err);
 }
 
-/* libpcap speaks of DLT_ values; below 104 some differ from the LINKTYPE_ values in files. */
-static uint16_t to_linktype(int dlt)
-{
-	switch (dlt) {
-	case DLT_ATM_RFC1483:
-		return 100;
-	case DLT_RAW:
-		return 101;
-	case DLT_SLIP_BSDOS:
-		return 102;
-	case DLT_PPP_BSDOS:
-		return 103;
-	default:
-		return (uint16_t)dlt;
-	}
-}
-
 int ow_walk_foreign(struct ow_source *source, struct ow_reader_info *info, struct ow_walk **ret_walk,
                     struct ow_error *err)
 {
@@ -307,7 +291,7 @@ int ow_walk_foreign(struct ow_source *source, struct ow_reader_info *info, struc
 	}
 	info->format = f->pcapng ? "pcapng" : "pcap (variant)";
 	info->snaplen = f->pcapng ? f->follow.snaplen : (uint32_t)pcap_snapshot(f->pcap);
-	info->linktype = f->pcapng ? f->follow.linktype : to_linktype(pcap_datalink(f->pcap));
+	info->linktype = f->pcapng ? f->follow.linktype : ow_linktype_of_dlt(pcap_datalink(f->pcap));
 	if (f->follow.resolution_ns > info->resolution_ns)
 		info->resolution_ns = f->follow.resolution_ns;
 	if (info->resolution_ns == 0) /* damaged before the first interface */

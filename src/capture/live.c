@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Live sources: which kind a name asks for, and what all kinds have in common. */
+#include "capture/live.h"
+
+#include "base/clock.h"
+#include "base/time.h"
+#include "capture/live_ops.h"
+#include <errno.h>
+#include <net/if.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int ow_live_init(struct ow_live *live, const struct ow_live_ops *ops, const char *name, struct ow_error *err)
+{
+	live->ops = ops;
+	live->passed_ns = INT64_MIN;
+	live->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (live->event_fd < 0)
+		return ow_error_set(err, errno, "%s: cannot make an event descriptor: %s", name, strerror(errno));
+	live->name = strdup(name);
+	return live->name ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", name);
+}
+
+void ow_live_done(struct ow_live *live)
+{
+	if (live->event_fd >= 0)
+		close(live->event_fd);
+	free(live->name);
+}
+
+/* A name without slash is that of an interface, if there is one. */
+static bool is_file(const char *name)
+{
+	struct stat st;
+	if (!strchr(name, '/') && if_nametoindex(name))
+		return false;
+	return strcmp(name, "-") == 0 || (stat(name, &st) == 0 && !S_ISDIR(st.st_mode));
+}
+
+static int open_auto(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+{
+	int r;
+	if (is_file(options->name))
+		return ow_live_open_file(options, ret_live, err);
+	r = ow_live_open_ring(options, ret_live, err);
+	if (r == -ENOTSUP) /* no such ring here, or a link layer that it cannot take */
+		r = ow_live_open_libpcap(options, ret_live, err);
+	return r;
+}
+
+int ow_live_open(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+{
+	if (options->snaplen > OW_LIVE_SNAPLEN_MAX)
+		return ow_error_set(err, EINVAL, "%s: snapshot length %u is above %u", options->name, options->snaplen,
+		                    OW_LIVE_SNAPLEN_MAX);
+	switch (options->kind) {
+	case OW_LIVE_RING:
+		return ow_live_open_ring(options, ret_live, err);
+	case OW_LIVE_LIBPCAP:
+		return ow_live_open_libpcap(options, ret_live, err);
+	case OW_LIVE_FILE:
+		return ow_live_open_file(options, ret_live, err);
+	default:
+		return open_auto(options, ret_live, err);
+	}
+}
+
+void ow_live_close(struct ow_live *live)
+{
+	if (live)
+		live->ops->free(live);
+}
+
+const char *ow_live_kind_name(const struct ow_live *live)
+{
+	return live->ops->name;
+}
+
+uint16_t ow_live_linktype(const struct ow_live *live)
+{
+	return live->linktype;
+}
+
+/* Empties the event descriptor, which an interrupt may fill a moment after its flag was seen. */
+static void drain(struct ow_live *live)
+{
+	uint64_t value;
+	while (read(live->event_fd, &value, sizeof value) < 0 && errno == EINTR)
+		;
+}
+
+/* True if there was an interrupt; it is then used up. */
+static bool was_interrupted(struct ow_live *live)
+{
+	if (!atomic_load_explicit(&live->interrupted, memory_order_relaxed))
+		return false;
+	atomic_store(&live->interrupted, false);
+	drain(live);
+	return true;
+}
+
+int ow_live_read(struct ow_live *live, int timeout_ms, struct ow_live_frame *frames, size_t room, struct ow_error *err)
+{
+	if (was_interrupted(live))
+		return -EINTR;
+	return room ? live->ops->read(live, timeout_ms, frames, room, err) : 0;
+}
+
+void ow_live_interrupt(struct ow_live *live)
+{
+	static const uint64_t one = 1;
+	int saved = errno;
+	atomic_store(&live->interrupted, true);
+	/* It fails only where the counter is full: readable as well. */
+	if (write(live->event_fd, &one, sizeof one) < 0)
+		errno = saved;
+}
+
+int64_t ow_live_deadline(int timeout_ms)
+{
+	return timeout_ms < 0 ? INT64_MAX : ow_clock_steady_ns() + timeout_ms * OW_NS_PER_MS;
+}
+
+int ow_live_wait(struct ow_live *live, int fd, int64_t until_ns)
+{
+	struct pollfd fds[2] = {{.fd = live->event_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+	for (;;) {
+		int64_t left_ns = until_ns == INT64_MAX ? INT64_MAX : until_ns - ow_clock_steady_ns();
+		struct timespec left = {.tv_sec = left_ns / OW_NS_PER_S, .tv_nsec = left_ns % OW_NS_PER_S};
+		if (left_ns < 0)
+			left = (struct timespec){0};
+		int n = ppoll(fds, 2, &left, NULL);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (was_interrupted(live))
+			return -EINTR;
+		if (n > 0 && fds[1].revents)
+			return fds[1].revents;
+		if (n == 0 || left_ns <= 0)
+			return 0;
+		if (n > 0)
+			drain(live);
+	}
+}
+
+int64_t ow_live_now_ns(const struct ow_live *live)
+{
+	return live->ops->now_ns ? live->ops->now_ns(live) : ow_clock_real_ns();
+}
+
+int64_t ow_live_passed_ns(const struct ow_live *live)
+{
+	return live->passed_ns;
+}
+
+void ow_live_pass(struct ow_live *live, int64_t time_ns)
+{
+	if (time_ns > live->passed_ns)
+		live->passed_ns = time_ns;
+}
+
+void ow_live_counts(struct ow_live *live, struct ow_live_counts *ret_counts)
+{
+	if (live->ops->count)
+		live->ops->count(live);
+	*ret_counts = live->counts;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CAPTURE_LIVE_OPS_H
+#define OW_CAPTURE_LIVE_OPS_H
+
+#include "capture/live.h"
+#include <stdatomic.h>
+
+/* Internal to src/capture: what the three kinds of live sources share. A source embeds struct ow_live at its start. */
+
+struct ow_live_ops {
+	const char *name;
+	/* As ow_live_read, which has dealt with an interrupt that came before. */
+	int (*read)(struct ow_live *live, int timeout_ms, struct ow_live_frame *frames, size_t room,
+	            struct ow_error *err);
+	int64_t (*now_ns)(const struct ow_live *live); /* by any thread; NULL = real time */
+	void (*count)(struct ow_live *live); /* brings live->counts.dropped up to date; NULL = nothing to do */
+	void (*free)(struct ow_live *live);  /* all but what ow_live_done frees */
+};
+
+struct ow_live {
+	const struct ow_live_ops *ops;
+	char *name; /* of the interface or file, for messages */
+	uint16_t linktype;
+	int event_fd; /* readable after an interrupt */
+	atomic_bool interrupted;
+	int64_t passed_ns; /* see ow_live_passed_ns */
+	struct ow_live_counts counts;
+};
+
+/*
+ * Frames come nearly in the order of their stamps: several cores stamp and queue them at once, and a frame that waits
+ * in a queue of the kernel after its stamp was taken comes after frames that do not. Watermarks stay behind by this.
+ */
+#define OW_LIVE_SLACK_NS INT64_C(1000000)
+/* Longest frame that is asked for: superframes of "BIG TCP" have up to 512 KB. */
+#define OW_LIVE_SNAPLEN_MAX 600000u
+
+int ow_live_init(struct ow_live *live, const struct ow_live_ops *ops, const char *name, struct ow_error *err);
+void ow_live_done(struct ow_live *live);
+
+/*
+ * Waits until fd (-1 = none) is readable or has an error, at most until `until_ns` of the steady clock (INT64_MAX = for
+ * ever). Returns what poll says of fd (POLLIN, POLLERR), 0 when the time is over, -EINTR after an interrupt (which is
+ * used up by it), or -errno.
+ */
+int ow_live_wait(struct ow_live *live, int fd, int64_t until_ns);
+/* When a wait of timeout_ms (negative = for ever) from now on ends, for ow_live_wait. */
+int64_t ow_live_deadline(int timeout_ms);
+/* The watermark goes forward only. */
+void ow_live_pass(struct ow_live *live, int64_t time_ns);
+
+int ow_live_open_ring(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err);
+int ow_live_open_libpcap(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err);
+int ow_live_open_file(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err);
+
+#endif
