@@ -4,9 +4,12 @@
 
 #include "sim/figure.h"
 
-/* The runs of the RDA paper's figures; those about delays are in figures_rda_delay.c. */
+/* The runs of the RDA paper's figures; those about delays are in figures_rda_delay.c, those of
+ * section IX (live) in figures_rda_live.c and figures_rda_scale.c. */
 int ow_figure_rda_7(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_rda_8(struct ow_figure_run *run, struct ow_error *err);
+int ow_figure_rda_14(struct ow_figure_run *run, struct ow_error *err);
+int ow_figure_rda_15(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_rda_s6(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_rda_s7(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_rda_s8(struct ow_figure_run *run, struct ow_error *err);

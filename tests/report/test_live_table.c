@@ -221,9 +221,13 @@ static void new_session(void **state)
 	add(s, 1, 0, true);
 	draw(s, 80, 24);
 	assert_non_null(strstr(s->terminal.line[0], "22:13:20.250"));
-	add(s, 1, INT64_MAX, true);
-	add(s, 1, INT64_MIN, true);
-	draw(s, 80, 24);
+	struct ow_live_result r = sample_live(0);
+	const int64_t extremes[] = {INT64_MAX, INT64_MIN, -1, 0};
+	for (size_t i = 0; i < sizeof extremes / sizeof *extremes; i++) {
+		r.interval = extremes[i];
+		assert_int_equal(ow_live_table_add(s->table, &r), 0);
+		draw(s, 80, 24);
+	}
 	end(s);
 }
 

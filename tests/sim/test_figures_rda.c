@@ -16,6 +16,8 @@ static const struct expected {
 	{"rda-6", "y", false},
 	{"rda-7", "yy?", true},
 	{"rda-8", "yy?", true},
+	{"rda-14", "??", false},
+	{"rda-15", "y?", false},
 	{"rda-s1", "ynny", true},
 	{"rda-s2", "ynny", true},
 	{"rda-s3", "n", true},
