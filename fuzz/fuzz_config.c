@@ -2,6 +2,7 @@
 /* Any bytes as the configuration of a point: refused with a line that says why, or all that a daemon relies on holds.
  */
 #include "point/config.h"
+#include "wire/session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(strncmp(err.text, "fuzz.yaml:", 10) == 0 && !c);
 		return 0;
 	}
-	check(ow_name_check(c->point, NULL) == 0 && !c->psk != !c->certificate);
+	check(ow_point_name_valid(c->point) && !c->psk != !c->certificate);
 	check(c->interface_count > 0 && c->segment_count > 0);
 	for (unsigned i = 0; i < c->segment_count; i++)
 		check_segment(c, &c->segments[i]);

@@ -9,6 +9,7 @@
 #include "base/word.h"
 #include "point/config_check.h"
 #include "point/yaml.h"
+#include "wire/session.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,10 +100,19 @@ static int read_name(struct reader *r, struct ow_yaml *node, void *field)
 	return code;
 }
 
+/* Names of points stand in certificates, too. */
+static int read_peer(struct reader *r, struct ow_yaml *node, void *field)
+{
+	int code = read_text(r, node, field);
+	if (code == 0 && !ow_point_name_valid(node->text))
+		code = fail(r, node, "a point's name has 1 to 63 letters, digits, '.', '_' and '-'");
+	return code;
+}
+
 static int read_point(struct reader *r, struct ow_yaml *node, void *field)
 {
 	const char *name = NULL;
-	int code = read_name(r, node, &name);
+	int code = read_peer(r, node, &name);
 	if (code == 0)
 		snprintf(field, OW_LIVE_NAME, "%s", name);
 	return code;
@@ -432,7 +442,7 @@ struct segment_target {
 #define SEGMENT(member) offsetof(struct segment_target, segment.member)
 static const struct field segment_fields[] = {
 	{"name", read_name, SEGMENT(name), 0},
-	{"peer", read_name, SEGMENT(peer), 0},
+	{"peer", read_peer, SEGMENT(peer), 0},
 	{"connect", read_connect, SEGMENT(connect), 0},
 	{"interfaces", read_watched, offsetof(struct segment_target, watched), 0},
 	{"facing", read_facing, SEGMENT(away), 0},

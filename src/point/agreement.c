@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "point/agreement.h"
+
+#include "base/time.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+void ow_agree_propose(const struct ow_config_segment *segment, const struct ow_config_class *class, bool sending,
+                      struct ow_message_open *ret_open)
+{
+	struct ow_message_open o = {
+		.sends = sending,
+		.method = segment->method == OW_METHOD_RDA ? OW_MESSAGE_RDA : OW_MESSAGE_FOLD,
+		.level = segment->level == OW_LEVEL_NAT ? OW_MESSAGE_LEVEL_NAT : OW_MESSAGE_LEVEL_IP,
+		.inner = segment->inner,
+		.hash_limit = UINT32_MAX,
+		.length_ns = segment->interval_ns,
+		.wait_ns = segment->wait_ns,
+		.horizon = ow_config_horizon(segment->wait_ns, segment->interval_ns),
+	};
+	snprintf(o.segment, sizeof o.segment, "%s", segment->name);
+	snprintf(o.class_name, sizeof o.class_name, "%s", class->name);
+	snprintf(o.filter, sizeof o.filter, "%s", class->filter ? class->filter : "");
+	*ret_open = o;
+}
+
+static const struct ow_config_segment *find_segment(const struct ow_config *config, const char *name)
+{
+	for (unsigned i = 0; i < config->segment_count; i++) {
+		if (strcmp(config->segments[i].name, name) == 0)
+			return &config->segments[i];
+	}
+	return NULL;
+}
+
+static int differs(struct ow_error *why, const char *key, const char *here, const char *there)
+{
+	return ow_error_set(why, EINVAL, "%s is %s here and %s there", key, here, there);
+}
+
+static int check_durations(const struct ow_config_segment *s, const struct ow_message_open *o, struct ow_error *why)
+{
+	char here[OW_DURATION_TEXT], there[OW_DURATION_TEXT];
+	if ((s->stated & OW_STATED_INTERVAL) && s->interval_ns != o->length_ns) {
+		ow_duration_text((double)s->interval_ns, here);
+		ow_duration_text((double)o->length_ns, there);
+		return differs(why, "interval", here, there);
+	}
+	if ((s->stated & OW_STATED_WAIT) && s->wait_ns != o->wait_ns) {
+		ow_duration_text((double)s->wait_ns, here);
+		ow_duration_text((double)o->wait_ns, there);
+		return differs(why, "wait", here, there);
+	}
+	return 0;
+}
+
+static int check_parameters(const struct ow_config_segment *s, const struct ow_message_open *o, struct ow_error *why)
+{
+	bool rda = o->method == OW_MESSAGE_RDA, nat = o->level == OW_MESSAGE_LEVEL_NAT;
+	if ((s->stated & OW_STATED_METHOD) && (s->method == OW_METHOD_RDA) != rda)
+		return differs(why, "method", rda ? "fold" : "rda", rda ? "rda" : "fold");
+	if ((s->stated & OW_STATED_IDENTITY) && (s->level == OW_LEVEL_NAT) != nat)
+		return differs(why, "identity", nat ? "ip" : "nat", nat ? "nat" : "ip");
+	if ((s->stated & OW_STATED_INNER) && s->inner != o->inner)
+		return differs(why, "inner", s->inner ? "true" : "false", o->inner ? "true" : "false");
+	return check_durations(s, o, why);
+}
+
+/* Where this point has classes of its own, their filters hold. */
+static int find_filter(const struct ow_config_segment *s, const struct ow_message_open *o, const char **ret_filter,
+                       struct ow_error *why)
+{
+	struct ow_error reason;
+	for (unsigned i = 0; i < s->class_count; i++) {
+		if (strcmp(s->classes[i].name, o->class_name) == 0) {
+			*ret_filter = s->classes[i].filter;
+			return 0;
+		}
+	}
+	if (s->stated & OW_STATED_CLASSES)
+		return ow_error_set(why, EINVAL, "no class '%s' here", o->class_name);
+	if (o->filter[0] && ow_config_filter(o->filter, &reason) < 0)
+		return ow_error_set(why, EINVAL, "filter '%.40s': %.80s", o->filter, reason.text);
+	*ret_filter = o->filter[0] ? o->filter : NULL;
+	return 0;
+}
+
+int ow_agree_check(const struct ow_config *config, const char *peer, const struct ow_message_open *open,
+                   struct ow_agreed *ret_agreed, struct ow_error *why)
+{
+	struct ow_agreed agreed = {.segment = find_segment(config, open->segment),
+	                           .class_name = open->class_name,
+	                           .sending = !open->sends};
+	if (!agreed.segment)
+		return ow_error_set(why, EINVAL, "no segment '%s' here", open->segment);
+	if (strcmp(agreed.segment->peer, peer) != 0)
+		return ow_error_set(why, EINVAL, "peer of the segment is '%s' here", agreed.segment->peer);
+	if (agreed.segment->connect)
+		return ow_error_set(why, EINVAL, "both points connect: take 'connect' out of one configuration");
+	if (ow_name_check(open->class_name, why) < 0)
+		return -EINVAL;
+	int r = check_parameters(agreed.segment, open, why);
+	if (r == 0)
+		r = find_filter(agreed.segment, open, &agreed.filter, why);
+	if (r == 0)
+		*ret_agreed = agreed;
+	return r;
+}
+
+int64_t ow_agree_t0(int64_t here_ns, int64_t there_ns, int64_t margin_ns, int64_t length_ns)
+{
+	int64_t earliest = (here_ns > there_ns ? here_ns : there_ns) + margin_ns;
+	int64_t over = earliest % length_ns;
+	return over == 0 ? earliest : earliest - over + length_ns;
+}
+
+int64_t ow_agree_later(int64_t t0_ns, int64_t now_ns, int64_t margin_ns, int64_t length_ns)
+{
+	int64_t short_by = now_ns + margin_ns - t0_ns;
+	return short_by <= 0 ? t0_ns : t0_ns + (short_by + length_ns - 1) / length_ns * length_ns;
+}
+
+void ow_agree_retention(int64_t length_ns, int64_t skew_ns, double speed, struct ow_retention *ret_retention)
+{
+	double faster = speed > 1 ? speed : 1;
+	double retain = (double)OW_RETAIN_NS * faster + (double)(skew_ns < 0 ? -skew_ns : skew_ns);
+	double pages = retain / (double)length_ns + 1;
+	/* A clock's second of chunks may be on its way through the threads. */
+	double open = faster * (double)OW_NS_PER_S / (double)length_ns + 3;
+	struct ow_retention r = {
+		.pages_max = pages < OW_RETAIN_MIN   ? OW_RETAIN_MIN
+	                     : pages > OW_RETAIN_MAX ? OW_RETAIN_MAX
+	                                             : (unsigned)pages,
+		.open_max = open > 4096 ? 4096 : (unsigned)open,
+		.patience_ns = (int64_t)retain,
+	};
+	if (r.patience_ns < 2 * length_ns)
+		r.patience_ns = 2 * length_ns;
+	*ret_retention = r;
+}
+
+size_t ow_agree_stamps(uint64_t bytes, const struct ow_retention *retention)
+{
+	/* Two pages are being written at a time; the others of open_max are for clocks that jump. */
+	uint64_t stamps = bytes / OW_STAMP_BYTES / (retention->pages_max + 2);
+	return stamps < OW_STAMPS_LEAST ? 0 : stamps;
+}
+
+uint64_t ow_agree_share(uint64_t left, unsigned expected)
+{
+	/* Lanes that were not expected leave half to those that may follow: the budget holds whatever a peer asks. */
+	return left / (expected < 2 ? 2 : expected);
+}

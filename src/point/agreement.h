@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_AGREEMENT_H
+#define OW_POINT_AGREEMENT_H
+
+#include "point/config.h"
+#include "wire/message.h"
+
+/*
+ * What two points agree on before they measure, and whether this point can: pure decisions, without sockets or clocks.
+ * The point that connects proposes each lane (a class of a segment in one direction); the other one holds the proposal
+ * against its own configuration.
+ */
+
+/* A lane as agreed on, from this point's view. Pointers are into the configuration and the proposal. */
+struct ow_agreed {
+	const struct ow_config_segment *segment;
+	const char *class_name;
+	const char *filter; /* NULL = all IP packets */
+	bool sending;       /* the packets come from here */
+};
+
+/* The proposal for a lane of a segment that connects. Seeds and t0 are the caller's. */
+void ow_agree_propose(const struct ow_config_segment *segment, const struct ow_config_class *class, bool sending,
+                      struct ow_message_open *ret_open);
+
+/* Whether this point can do what `peer` proposes. -EINVAL: *why says why not, for the logs of both points. */
+int ow_agree_check(const struct ow_config *config, const char *peer, const struct ow_message_open *open,
+                   struct ow_agreed *ret_agreed, struct ow_error *why);
+
+/* The first multiple of length_ns that is at least margin_ns after both clocks. */
+int64_t ow_agree_t0(int64_t here_ns, int64_t there_ns, int64_t margin_ns, int64_t length_ns);
+/* t0 plus as many whole intervals as it takes to be margin_ns in the future. */
+int64_t ow_agree_later(int64_t t0_ns, int64_t now_ns, int64_t margin_ns, int64_t length_ns);
+
+/*
+ * The memory budget. A lane keeps the pages that wait for the peer: those of OW_RETAIN_NS, and as many more as the two
+ * clocks are apart. OW_STAMP_BYTES are all that a packet takes while its page is being written and compared: 16 for id
+ * and time, as much for telling copies apart, and half of it for the synopsis.
+ */
+#define OW_RETAIN_NS    INT64_C(5000000000)
+#define OW_RETAIN_MIN   4
+#define OW_RETAIN_MAX   256
+#define OW_STAMP_BYTES  40
+#define OW_STAMPS_LEAST 1024 /* a page smaller than this measures nothing */
+
+struct ow_retention {
+	unsigned pages_max;  /* that wait for the peer */
+	unsigned open_max;   /* that are being written */
+	int64_t patience_ns; /* until an unanswered interval is given up */
+};
+/* skew_ns: how far the two clocks are apart; speed: of the clock (files that are replayed faster). */
+void ow_agree_retention(int64_t length_ns, int64_t skew_ns, double speed, struct ow_retention *ret_retention);
+/* Packets that a page may hold, for a lane that has so many bytes; 0 if those are not enough for a measurement. */
+size_t ow_agree_stamps(uint64_t bytes, const struct ow_retention *retention);
+/* A new lane's part of what is left of the budget, when so many lanes are still expected (itself included). */
+uint64_t ow_agree_share(uint64_t left, unsigned expected);
+
+#endif

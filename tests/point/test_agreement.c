@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What two points agree on: proposals against configurations, the start, and the memory of lanes. */
+#include "point/agreement.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define LONDON "point: london\npsk: p\ninterfaces: [{name: lo}]\nsegments:\n  - name: x\n    peer: paris\n"
+#define PARIS \
+	"point: paris\npsk: p\nlisten: ':8620'\ninterfaces: [{name: lo}]\nsegments:\n  - name: x\n    peer: london\n"
+
+static struct ow_config *config_of(const char *head, const char *tail)
+{
+	char text[2000];
+	struct ow_config *config;
+	struct ow_error err;
+	snprintf(text, sizeof text, "%s%s", head, tail);
+	if (ow_config_parse("t.yaml", text, strlen(text), &config, &err) < 0)
+		fail_msg("%s", err.text);
+	return config;
+}
+
+/* What paris, with such parameters, says to london's proposal: 0, or why not. */
+static int answer(const char *london, const char *paris, bool sending, struct ow_agreed *ret_agreed,
+                  struct ow_message_open *ret_open, struct ow_error *why)
+{
+	static struct ow_config *here;
+	ow_config_free(here);
+	char tail[1000];
+	snprintf(tail, sizeof tail, "    connect: a:1\n%s", london);
+	struct ow_config *there = config_of(LONDON, tail);
+	here = *paris == '!' ? NULL : config_of(PARIS, paris);
+	int r = 0;
+	if (here) {
+		ow_agree_propose(&there->segments[0], &there->segments[0].classes[0], sending, ret_open);
+		r = ow_agree_check(here, "london", ret_open, ret_agreed, why);
+	}
+	ow_config_free(there);
+	return r;
+}
+
+static void accepts(void **state)
+{
+	(void)state;
+	struct ow_agreed agreed;
+	struct ow_message_open open;
+	assert_int_equal(answer("", "", true, &agreed, &open, NULL), 0);
+	assert_false(agreed.sending);
+	assert_string_equal(agreed.class_name, "all");
+	assert_null(agreed.filter);
+	assert_int_equal(open.length_ns, 1000000000);
+	assert_int_equal(open.horizon, 2);
+	assert_int_equal(open.level, OW_MESSAGE_LEVEL_IP);
+	assert_int_equal(answer("", "", false, &agreed, &open, NULL), 0);
+	assert_true(agreed.sending);
+	/* The connecting point's filter, unless this point has its own for the class. */
+	const char *web = "    classes: [{name: web, filter: tcp port 443}]\n";
+	assert_int_equal(answer(web, "", true, &agreed, &open, NULL), 0);
+	assert_ptr_equal(agreed.filter, open.filter);
+	assert_string_equal(agreed.filter, "tcp port 443");
+	assert_int_equal(answer(web, "    classes: [{name: web, filter: tcp port 8443}]\n", true, &agreed, &open, NULL),
+	                 0);
+	assert_string_equal(agreed.filter, "tcp port 8443");
+	const char *all = "    interval: 100ms\n    wait: 1s\n    method: rda\n    identity: nat\n    inner: true\n";
+	assert_int_equal(answer(all, all, true, &agreed, &open, NULL), 0);
+	assert_int_equal(open.horizon, 10);
+	answer("", "!", true, &agreed, &open, NULL);
+}
+
+static void refuses(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *london, *paris, *why;
+	} cases[] = {
+		{"", "    interval: 2s\n", "interval is 2 s here and 1 s there"},
+		{"    wait: 5s\n", "    wait: 3s\n", "wait is 3 s here and 5 s there"},
+		{"", "    method: rda\n", "method is rda here and fold there"},
+		{"    method: rda\n", "    method: fold\n", "method is fold here and rda there"},
+		{"    identity: nat\n", "    identity: ip\n", "identity is ip here and nat there"},
+		{"", "    inner: true\n", "inner is true here and false there"},
+		{"", "    classes: [{name: web}]\n", "no class 'all' here"},
+		{"    classes: [{name: web, filter: tcp prt 4}]\n", "", "filter 'tcp prt 4': "},
+		{"", "    connect: b:1\n", "both points connect"},
+	};
+	struct ow_agreed agreed;
+	struct ow_message_open open;
+	struct ow_error why;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(answer(cases[i].london, cases[i].paris, true, &agreed, &open, &why), -EINVAL);
+		if (!strstr(why.text, cases[i].why))
+			fail_msg("case %zu: '%s' instead of '%s'", i, why.text, cases[i].why);
+	}
+	struct ow_config *here = config_of(PARIS, "");
+	assert_int_equal(ow_agree_check(here, "oslo", &open, &agreed, &why), -EINVAL);
+	assert_non_null(strstr(why.text, "peer of the segment is 'london' here"));
+	snprintf(open.segment, sizeof open.segment, "y");
+	assert_int_equal(ow_agree_check(here, "london", &open, &agreed, &why), -EINVAL);
+	assert_non_null(strstr(why.text, "no segment 'y' here"));
+	ow_config_free(here);
+	answer("", "!", true, &agreed, &open, NULL);
+}
+
+static void starts_in_the_future_of_both(void **state)
+{
+	(void)state;
+	const int64_t s = 1000000000;
+	assert_int_equal(ow_agree_t0(10 * s, 7 * s, s / 2, s), 11 * s);
+	assert_int_equal(ow_agree_t0(7 * s, 10 * s, s / 2, s), 11 * s);
+	assert_int_equal(ow_agree_t0(10 * s, 10 * s, s, s), 11 * s);
+	assert_int_equal(ow_agree_t0(10 * s + 1, 0, s, 5 * s), 15 * s);
+	assert_int_equal(ow_agree_later(11 * s, 10 * s, s, s), 11 * s);
+	assert_int_equal(ow_agree_later(11 * s, 10 * s + 1, s, s), 12 * s);
+	assert_int_equal(ow_agree_later(11 * s, 20 * s, s, 4 * s), 23 * s);
+}
+
+static void keeps_the_budget(void **state)
+{
+	(void)state;
+	struct ow_retention r;
+	ow_agree_retention(1000000000, 0, 1, &r);
+	assert_int_equal(r.pages_max, 6);
+	assert_true(r.patience_ns >= OW_RETAIN_NS);
+	ow_agree_retention(1000000000, -3000000000, 1, &r);
+	assert_int_equal(r.pages_max, 9);
+	ow_agree_retention(INT64_C(300000000000), 0, 1, &r);
+	assert_int_equal(r.pages_max, OW_RETAIN_MIN);
+	assert_true(r.patience_ns >= INT64_C(600000000000));
+	ow_agree_retention(1000000, 0, 1000, &r);
+	assert_int_equal(r.pages_max, OW_RETAIN_MAX);
+	assert_true(r.open_max <= 4096);
+
+	/* Expected lanes get equal parts; however many follow, the budget holds. */
+	const uint64_t memory = 1 << 28;
+	uint64_t left = memory;
+	for (unsigned expected = 8; expected > 2; expected--) {
+		uint64_t share = ow_agree_share(left, expected);
+		assert_true(share <= memory / 8 + 8 && share + 8 >= memory / 8);
+		left -= share;
+	}
+	for (int i = 0; i < 100; i++) {
+		uint64_t share = ow_agree_share(left, 0);
+		assert_true(share <= left);
+		left -= share;
+	}
+	ow_agree_retention(1000000000, 0, 1, &r);
+	assert_int_equal(ow_agree_stamps(1000, &r), 0);
+	assert_true(ow_agree_stamps(memory / 2, &r) * OW_STAMP_BYTES * (r.pages_max + 2) <= memory / 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(accepts),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(starts_in_the_future_of_both),
+		cmocka_unit_test(keeps_the_budget),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
