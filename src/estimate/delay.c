@@ -233,6 +233,16 @@ double ow_delays_quantile(const struct ow_delays *delays, double q)
 	return fmin(fmax(ow_loglinear_value(slot, BITS), (double)delays->min), (double)delays->max);
 }
 
+void ow_delays_each(const struct ow_delays *delays, ow_delays_slot slot, void *arg)
+{
+	if (!delays->samples)
+		return;
+	for (int i = slot_of(delays->min), last = slot_of(delays->max); i <= last; i++) {
+		if (delays->slot[i])
+			slot(arg, ow_loglinear_value(i, BITS), delays->slot[i]);
+	}
+}
+
 void ow_delays_summary(const struct ow_delays *delays, struct ow_delay *ret_delay)
 {
 	*ret_delay = (struct ow_delay){.samples = delays->samples};

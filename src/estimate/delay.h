@@ -23,5 +23,8 @@ void ow_delays_summary(const struct ow_delays *delays, struct ow_delay *ret_dela
 uint64_t ow_delays_samples(const struct ow_delays *delays);
 /* RFC 2330 percentile: the smallest x with F(x) >= q, for 0 < q <= 1. Undefined without samples. */
 double ow_delays_quantile(const struct ow_delays *delays, double q);
+/* The histogram: its slots that are not empty, in order, each with the middle of its values. */
+typedef void (*ow_delays_slot)(void *arg, double delay_ns, uint64_t samples);
+void ow_delays_each(const struct ow_delays *delays, ow_delays_slot slot, void *arg);
 
 #endif

@@ -8,17 +8,26 @@
 /*
  * Both points on this host: compares the pages of an interval packet by packet. Everything is exact: loss, all delays,
  * reordering (RFC 4737), duplicates (a packet sent once and received more often keeps the delay of its first arrival,
- * RFC 5560); where several copies were sent and another number arrived, their delays are ambiguous.
+ * RFC 5560).
+ *
+ * Identical packets: the n-th that was sent is the n-th that arrived, beginning with those that still wait from earlier
+ * intervals. Where another number arrived than was sent, the delay of a pair is ambiguous if the next one had been sent
+ * before this one arrived, so that it could have been that.
  */
 
-/* What the two pages share. Fills counts, delays and lists of *ret_input (the names of lane and points are the
- * caller's); what it points to belongs to *ret_joined. 0 or -ENOMEM. The pages must have the same shift. */
+/* What the two pages share. The arrays belong to it. */
 struct ow_joined {
 	struct ow_stamp *only_a, *only_b; /* by base id */
-	int64_t *delay_ns;
+	int64_t *delay_ns, *newest_ns;
 };
-int ow_join_pages(const struct ow_page *a, const struct ow_page *b, struct ow_settle_input *ret_input,
-                  struct ow_joined *ret_joined);
+
+/*
+ * Fills counts, totals, drops, delays and lists of *ret_input and clears the rest; names, clocks and cost are the
+ * caller's. settle: what waits there (NULL = nothing does). The pages must be of the same interval and have the same
+ * shift. 0 or -ENOMEM.
+ */
+int ow_join_pages(const struct ow_page *a, const struct ow_page *b, const struct ow_settle *settle,
+                  struct ow_settle_input *ret_input, struct ow_joined *ret_joined);
 void ow_joined_done(struct ow_joined *joined);
 
 #endif

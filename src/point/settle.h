@@ -7,11 +7,21 @@
 /*
  * Late or lost: turns what each interval's comparison found, in order, into results, first provisional, then final.
  * Both ways of comparing use it: packet by packet where both points are on one host (point/join.h), and through the
- * protocol (point/sender.h).
+ * protocol (point/exchange.h).
  *
  * A packet that only the sender has waits for `horizon` further intervals; if it turns up there among those that only
  * the receiver has, it was late, else lost (reconcile/carry.h). Packets are named by base id, or by any other 64 bits
  * that both points agree on (the 48-bit keys of a fold).
+ *
+ * Nothing is lost without evidence. A packet stays pending for ever, and its interval is PARTIAL with a cause, if it
+ * should have arrived (within twice the longest delay seen so far) in an interval that is unknown, in which the
+ * receiving point's ring dropped frames, or after the last one. Where the points' clocks may be apart by more than the
+ * delay, a packet may also arrive in the interval before its own; it counts as late.
+ *
+ * Identical packets over boundaries: while a packet of some name waits, a packet of that name in a later interval may
+ * be either. Before pairing, ask ow_settle_waits: if w of a name wait and the receiver has q of it, the first min(w, q)
+ * belong into only_b, the rest pairs. If that cannot be done (times unknown), count the pairs of this name as
+ * ambiguous.
  */
 
 /* What became known of one interval. Arrays stay the caller's. */
@@ -20,15 +30,24 @@ struct ow_settle_input {
 	 * Names, status, counts, totals, drops, clocks, cost and synopsis are filled in by the caller; also mean,
 	 * stddev and quantiles over the matched packets (samples of them), and duplicated, ambiguous, reordered. sent,
 	 * received, matched must agree with the lists: sent - only_as = received - only_bs = matched. Settle fills in
-	 * late, late_received, lost, pending, extra, loss_ratio, final, and brings the delays of late packets in.
+	 * late, late_received, lost, pending, extra, loss_ratio, coverage, final, and brings the delays of late packets
+	 * in; where all delays are given, mean, stddev, min, max and quantiles are its work altogether.
 	 */
 	struct ow_live_result result;
-	const struct ow_stamp *only_a, *only_b; /* name, time since the start of the interval at that point */
+	/* Name, time since the start of the interval at that point; only_b in the order of arrival. */
+	const struct ow_stamp *only_a, *only_b;
 	size_t only_as, only_bs;
-	/* The delays of matched packets: all of them (exact), or a uniform sample of which each stands for
-	 * matched / count packets. Sorted or not. */
+	/* The delays of matched packets: all of them but the ambiguous (delays = matched - ambiguous), or a uniform
+	 * sample of which each stands for as many packets. Sorted or not. */
 	const int64_t *delay_ns;
 	size_t delays;
+	/* Where order is known (or NULL): for each of only_b, when the latest of the packets was sent that had arrived
+	 * before it, and the same for the end of the interval. Since its start; INT64_MIN = none had. */
+	const int64_t *newest_ns;
+	int64_t newest_at_end_ns;
+	/* Of the time before or after the run: its packets meet those of the run, but it has no result and no part in
+	 * the total. */
+	bool quiet;
 };
 
 struct ow_settle;
@@ -39,17 +58,29 @@ typedef void (*ow_settle_sink)(void *arg, const struct ow_live_result *result);
 int ow_settle_create(uint32_t horizon, ow_settle_sink sink, void *arg, struct ow_settle **ret_settle);
 void ow_settle_free(struct ow_settle *settle);
 
-/* The next interval: number one more than the last, or, after a gap, larger; packets that waited for an interval in the
- * gap stay undecided and become part of `cause`. */
+/*
+ * The next interval: number one more than the last, or, after a gap, larger; packets that waited for an interval in the
+ * gap stay undecided and become part of `cause`. The sink gets what has become final, then the provisional result.
+ * Where too many packets differ to remember (OW_CARRY_PENDING_MAX) the interval is unknown. -EINVAL when the counts
+ * contradict each other, -ENOMEM: nothing has changed.
+ */
 int ow_settle_step(struct ow_settle *settle, const struct ow_settle_input *input);
-/* An interval without comparison: a result of status UNKNOWN with the cause that it carries. */
+/* An interval without comparison: a result of status UNKNOWN with the cause that it carries, of which all counts but
+ * the totals become 0; provisional and final as any other. Returns as ow_settle_step. */
 int ow_settle_unknown(struct ow_settle *settle, const struct ow_live_result *result);
-/* No more intervals: all that wait are final. */
+/* No more intervals: all that are open become final. What could still have arrived stays pending. */
 int ow_settle_finish(struct ow_settle *settle);
+
+/* How many packets of this name wait for their arrival; and of all names. */
+size_t ow_settle_waits(const struct ow_settle *settle, uint64_t name);
+size_t ow_settle_waiting(const struct ow_settle *settle);
 
 /*
  * Everything so far as one result (the summary at the end of a run): counts and delays of all final intervals, interval
- * = how many there were, start and length of all. Late packets count as matched here: the run is one interval.
+ * = how many there were, start and length of all. Late packets count as matched here: the run is one interval; late and
+ * late_received are 0, and packets that were sent before the run are not part of it. Bytes and round trips of the cost
+ * are sums, durations means over the intervals. With different sample shifts, counts are plain sums, and ratios and
+ * delays weigh each packet by those it stands for.
  */
 void ow_settle_total(const struct ow_settle *settle, struct ow_live_result *ret_total);
 

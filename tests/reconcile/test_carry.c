@@ -19,7 +19,7 @@
 static int step(struct ow_carry *carry, int64_t start, uint64_t matched, const struct ow_stamp *a, size_t as,
                 const struct ow_stamp *b, size_t bs, struct ow_carry_account *settled)
 {
-	struct ow_carry_interval in = {start, matched + as, matched + bs, a, b, as, bs};
+	struct ow_carry_interval in = {start, matched + as, matched + bs, a, b, as, bs, 0};
 	return ow_carry_step(carry, &in, settled);
 }
 
@@ -98,14 +98,90 @@ static void test_refused(void **state)
 	ow_carry_free(NULL);
 	assert_int_equal(ow_carry_create(1, &carry), 0);
 	struct ow_stamp p = {1, 1};
-	struct ow_carry_interval in = {0, 5, 5, &p, &p, 1, 0};
+	struct ow_carry_interval in = {0, 5, 5, &p, &p, 1, 0, 0};
 	assert_int_equal(ow_carry_step(carry, &in, NULL), -EINVAL); /* 4 matched at A, 5 at B */
-	in = (struct ow_carry_interval){0, 0, 5, &p, &p, 1, 0};
+	in = (struct ow_carry_interval){0, 0, 5, &p, &p, 1, 0, 0};
 	assert_int_equal(ow_carry_step(carry, &in, NULL), -EINVAL);
 	struct ow_carry_account all;
 	ow_carry_totals(carry, &all);
 	assert_true(all.sent == 0 && all.pending == 0);
 	ow_carry_free(carry);
+}
+
+struct told {
+	struct ow_carry_late late[8];
+	size_t lates;
+	int64_t doubt_from_ns; /* packets sent from here on stay undecided */
+};
+
+static void tell_late(void *arg, const struct ow_carry_late *late)
+{
+	struct told *told = arg;
+	assert_true(told->lates < 8);
+	told->late[told->lates++] = *late;
+}
+
+static bool tell_undecided(void *arg, int64_t sent_ns)
+{
+	return sent_ns >= ((struct told *)arg)->doubt_from_ns;
+}
+
+/* Who is late, by how much, and whether it could have been another one like it. */
+static void test_told(void **state)
+{
+	(void)state;
+	struct ow_carry *carry;
+	struct ow_carry_account one, all;
+	struct told told = {.doubt_from_ns = 60};
+	assert_int_equal(ow_carry_create(2, &carry), 0);
+	ow_carry_listen(carry, &(struct ow_carry_calls){tell_late, tell_undecided, &told});
+	assert_int_equal(step(carry, 0, 1, (struct ow_stamp[]){{5, 10}, {5, 90}, {6, 50}, {7, 60}}, 4, NULL, 0, &one),
+	                 0);
+	assert_true(ow_carry_waits(carry, 5) == 2 && ow_carry_waits(carry, 8) == 0 && ow_carry_waiting(carry) == 4);
+	/* The first 5 that was sent is met first, but it could be the second. A third one is sent after it arrived. */
+	assert_int_equal(
+		step(carry, 100, 0, (struct ow_stamp[]){{5, 50}}, 1, (struct ow_stamp[]){{9, 1}, {5, 20}}, 2, &one), 0);
+	assert_true(told.lates == 1 && told.late[0].alike && told.late[0].age == 1 && told.late[0].place == 1 &&
+	            told.late[0].delay_ns == 110 && told.late[0].sent_ns == 10);
+	/* Of the two that wait now only one had been sent at 120, yet both at 210. */
+	assert_int_equal(step(carry, 200, 0, NULL, 0, (struct ow_stamp[]){{5, 10}}, 1, &one), 1);
+	assert_true(told.lates == 2 && told.late[1].alike && told.late[1].age == 2 && told.late[1].delay_ns == 120);
+	assert_true(one.late == 2 && one.lost == 1 && one.pending == 1);
+	assert_int_equal(step(carry, 300, 0, NULL, 0, (struct ow_stamp[]){{5, 10}}, 1, &one), 1);
+	assert_true(told.lates == 3 && !told.late[2].alike && told.late[2].delay_ns == 160);
+	while (ow_carry_flush(carry, NULL))
+		;
+	ow_carry_totals(carry, &all);
+	assert_true(all.pending == 1 && all.lost == 1 && all.late == 3 && all.extra == 1);
+	ow_carry_free(carry);
+}
+
+/* Clocks that are apart: the arrival is an interval before the sending, by up to early_ns. */
+static void test_early(void **state)
+{
+	(void)state;
+	for (int64_t early = 0; early < 30; early += 7) {
+		struct ow_carry *carry;
+		struct ow_carry_account one, all;
+		struct told told = {.doubt_from_ns = INT64_MAX};
+		assert_int_equal(ow_carry_create(1, &carry), 0);
+		ow_carry_listen(carry, &(struct ow_carry_calls){tell_late, NULL, &told});
+		struct ow_stamp b = {3, 95}, a = {3, 9};
+		struct ow_carry_interval in = {.received = 1, .only_b = &b, .only_bs = 1, .early_ns = early};
+		assert_int_equal(ow_carry_step(carry, &in, &one), 0);
+		in = (struct ow_carry_interval){
+			.start_ns = 100, .sent = 1, .only_a = &a, .only_as = 1, .early_ns = early};
+		assert_int_equal(ow_carry_step(carry, &in, &one), 1);
+		bool meets = early >= 14;
+		assert_true(one.extra == !meets && one.late_received == meets && told.lates == meets);
+		if (meets)
+			assert_true(told.late[0].age == 0 && told.late[0].arrived == 1 && told.late[0].delay_ns == -14);
+		assert_int_equal(ow_carry_flush(carry, &one), 1);
+		assert_true(one.late == meets && one.lost == !meets);
+		ow_carry_totals(carry, &all);
+		assert_true(all.sent == 1 && all.received == 1 && all.late == meets && all.extra == !meets);
+		ow_carry_free(carry);
+	}
 }
 
 struct packet {
@@ -169,7 +245,7 @@ static void test_late_is_not_lost(void **state)
 		}
 		assert_int_equal(as, sent[k] - matched);
 		naive += as;
-		struct ow_carry_interval in = {k * 100 * MS, sent[k], received, only_a, only_b, as, bs};
+		struct ow_carry_interval in = {k * 100 * MS, sent[k], received, only_a, only_b, as, bs, 0};
 		struct ow_carry_account settled;
 		int r = ow_carry_step(carry, &in, &settled);
 		assert_true(r >= 0);
@@ -241,6 +317,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_example), cmocka_unit_test(test_horizon), cmocka_unit_test(test_same_id),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_random),  cmocka_unit_test(test_late_is_not_lost),
+		cmocka_unit_test(test_told),    cmocka_unit_test(test_early),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups of delays as one: pool.h has the formulas. */
+#include "estimate/pool.h"
+
+#include "estimate/distribution.h"
+#include "estimate/loglinear.h"
+#include "estimate/sample.h"
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BITS 10 /* as ow_delays: values within 0.05 % */
+#define Z    OW_NORMAL_975
+/* Samples beyond this many make the interval no narrower than it needs to be, and their ranks take time to compute. */
+#define SAMPLES_MAX 1e9
+
+struct ow_pool {
+	double packets;
+	double origin;         /* the first mean: sums around it keep their digits whatever the clocks' offset */
+	long double sum;       /* of n_i (mu_i - origin) */
+	long double square;    /* of n_i (sigma_i^2 + (mu_i - origin)^2) */
+	double mean_low2;      /* of (n_i (mu_i - low_i))^2 */
+	double mean_high2;     /* likewise */
+	double variance_low2;  /* of (n_i (sigma_i^2 - low_i^2))^2 */
+	double variance_high2; /* likewise */
+	bool estimated;        /* some mean is not exact, */
+	bool estimated_stddev; /* some standard deviation, */
+	const char *no_stddev; /* or there is none in some group, because */
+
+	double weight;   /* of all samples: packets that they stand for */
+	double spread;   /* sum of (n_i^2 / k_i)(1 - k_i / n_i) */
+	int first, last; /* slots that were touched */
+	double slot[OW_LOGLINEAR_SLOTS(BITS)];
+};
+
+int ow_pool_create(struct ow_pool **ret_pool)
+{
+	struct ow_pool *pool = calloc(1, sizeof *pool);
+	if (!pool)
+		return -ENOMEM;
+	*ret_pool = pool;
+	return 0;
+}
+
+void ow_pool_free(struct ow_pool *pool)
+{
+	free(pool);
+}
+
+void ow_pool_reset(struct ow_pool *pool)
+{
+	if (pool->weight > 0)
+		memset(pool->slot + pool->first, 0, (size_t)(pool->last - pool->first + 1) * sizeof *pool->slot);
+	memset(pool, 0, offsetof(struct ow_pool, slot));
+}
+
+void ow_pool_copy(struct ow_pool *pool, const struct ow_pool *from)
+{
+	ow_pool_reset(pool);
+	memcpy(pool, from, offsetof(struct ow_pool, slot));
+	if (from->weight > 0)
+		memcpy(pool->slot + from->first, from->slot + from->first,
+		       (size_t)(from->last - from->first + 1) * sizeof *pool->slot);
+}
+
+double ow_pool_packets(const struct ow_pool *pool)
+{
+	return pool->packets;
+}
+
+static void add_moments(struct ow_pool *pool, double n, const struct ow_value *mean, const struct ow_value *stddev)
+{
+	if (pool->packets == 0)
+		pool->origin = mean->value;
+	double x = mean->value - pool->origin, s2 = stddev->value * stddev->value;
+	pool->packets += n;
+	pool->sum += (long double)n * x;
+	pool->mean_low2 += pow(n * (mean->value - mean->low), 2);
+	pool->mean_high2 += pow(n * (mean->high - mean->value), 2);
+	pool->estimated |= mean->status != OW_VALUE_EXACT;
+	if (stddev->status == OW_VALUE_NONE) {
+		pool->no_stddev = stddev->reason;
+		return;
+	}
+	pool->square += (long double)n * ((long double)s2 + (long double)x * x);
+	pool->variance_low2 += pow(n * (s2 - stddev->low * stddev->low), 2);
+	pool->variance_high2 += pow(n * (stddev->high * stddev->high - s2), 2);
+	pool->estimated_stddev |= stddev->status != OW_VALUE_EXACT;
+}
+
+static void add_weight(struct ow_pool *pool, double delay_ns, double weight)
+{
+	/* What a peer says may be at the very end of the range, where rounding up leaves it. */
+	int slot = ow_loglinear_slot(llrint(fmin(fmax(delay_ns, -0x1p62), 0x1p62)), BITS);
+	if (pool->weight == 0) {
+		pool->first = pool->last = slot;
+	} else {
+		pool->first = slot < pool->first ? slot : pool->first;
+		pool->last = slot > pool->last ? slot : pool->last;
+	}
+	pool->slot[slot] += weight;
+	pool->weight += weight;
+}
+
+static void add_sample(struct ow_pool *pool, const struct ow_pool_group *group)
+{
+	double k = (double)group->delays, n = group->packets, origin = group->mean_ns.value, mean = 0, variance = 0;
+	for (size_t i = 0; i < group->delays; i++)
+		mean += ((double)group->delay_ns[i] - origin) / k;
+	for (size_t i = 0; i < group->delays; i++)
+		variance += pow((double)group->delay_ns[i] - origin - mean, 2) / k;
+	/* w_i = (1 + (mu - m)(x_i - m) / s^2) / k, where the sample is not everything */
+	double slope = variance > 0 && k < n ? -mean / variance : 0;
+	for (size_t i = 0; i < group->delays; i++) {
+		double e = (double)group->delay_ns[i] - origin - mean;
+		add_weight(pool, (double)group->delay_ns[i], fmax(0, 1 + slope * e) * n / k);
+	}
+	pool->spread += n * n / k * fmax(0, 1 - k / n);
+}
+
+void ow_pool_add(struct ow_pool *pool, const struct ow_pool_group *group)
+{
+	if (!(group->packets > 0) || group->mean_ns.status == OW_VALUE_NONE)
+		return;
+	add_moments(pool, group->packets, &group->mean_ns, &group->stddev_ns);
+	if (group->delays)
+		add_sample(pool, group);
+}
+
+struct spreading {
+	struct ow_pool *pool;
+	double weight, mean, fourth; /* fourth: sum of (x - mean)^4 */
+};
+
+static void spread_slot(void *arg, double delay_ns, uint64_t samples)
+{
+	struct spreading *s = arg;
+	add_weight(s->pool, delay_ns, (double)samples * s->weight);
+	s->fourth += (double)samples * pow(delay_ns - s->mean, 4);
+}
+
+/* The interval of the standard deviation of a sample, as in estimate/sample.c. */
+static struct ow_value stddev_of(double s, double fourth, double n, double rest)
+{
+	double kurtosis = s > 0 ? fmax(fourth / n / pow(s, 4) - 3, -1.9) : 0;
+	double v2 = (kurtosis + 2) / n * rest, effective = fmax(1, 2 / v2);
+	return (struct ow_value){OW_VALUE_ESTIMATED, s, s * exp(-Z * sqrt(v2) / 2),
+	                         s * sqrt(effective / ow_chi2_quantile(0.025, effective)), NULL};
+}
+
+void ow_pool_add_delays(struct ow_pool *pool, const struct ow_delays *delays, double weight)
+{
+	struct ow_delay d;
+	ow_delays_summary(delays, &d);
+	if (!d.samples)
+		return;
+	double n = (double)d.samples, rest = 1 - 1 / weight;
+	struct spreading spreading = {pool, weight, d.mean_ns, 0};
+	ow_delays_each(delays, spread_slot, &spreading);
+	struct ow_value mean = {OW_VALUE_EXACT, d.mean_ns, d.mean_ns, d.mean_ns, NULL};
+	struct ow_value stddev = {OW_VALUE_EXACT, d.stddev_ns, d.stddev_ns, d.stddev_ns, NULL};
+	if (weight > 1) {
+		double half = n > 1 ? ow_student_975(n - 1) * d.stddev_ns / sqrt(n - 1) * sqrt(rest) : INFINITY;
+		mean = (struct ow_value){OW_VALUE_ESTIMATED, d.mean_ns, d.mean_ns - half, d.mean_ns + half, NULL};
+		stddev = (struct ow_value){.status = OW_VALUE_NONE, .reason = "fewer than two delay samples"};
+		if (n > 1)
+			stddev = stddev_of(d.stddev_ns * sqrt(n / (n - 1)), spreading.fourth, n, rest);
+		pool->spread += n * weight * weight * rest;
+	}
+	add_moments(pool, n * weight, &mean, &stddev);
+}
+
+static struct ow_value none(const char *reason)
+{
+	return (struct ow_value){.status = OW_VALUE_NONE, .reason = reason};
+}
+
+/* The smallest value whose weight and that below reach a share of all. */
+static double at_share(const struct ow_pool *pool, double share)
+{
+	double goal = (share - 1e-9) * pool->weight, sum = 0;
+	int slot = pool->first;
+	while (slot < pool->last && (sum += pool->slot[slot]) < goal)
+		slot++;
+	return ow_loglinear_value(slot, BITS);
+}
+
+static struct ow_value quantile(const struct ow_pool *pool, double q)
+{
+	double value = at_share(pool, q), low, high;
+	if (pool->spread <= 0 && !pool->estimated)
+		return (struct ow_value){OW_VALUE_EXACT, value, value, value, NULL};
+	double k = SAMPLES_MAX;
+	if (pool->spread > 0)
+		k = fmin(fmax(floor(pool->weight * pool->weight / pool->spread), 1), SAMPLES_MAX);
+	ow_sample_ranks((size_t)k, q, &low, &high);
+	return (struct ow_value){OW_VALUE_ESTIMATED, value,
+	                         low < 0 ? -INFINITY : fmin(value, at_share(pool, (low + 1) / k)),
+	                         high >= k ? INFINITY : fmax(value, at_share(pool, (high + 1) / k)), NULL};
+}
+
+static struct ow_value stddev_value(const struct ow_pool *pool)
+{
+	long double n = pool->packets, mean = pool->sum / n;
+	if (pool->no_stddev)
+		return none(pool->no_stddev);
+	double variance = (double)fmaxl(0, pool->square / n - mean * mean), s = sqrt(variance);
+	if (!pool->estimated_stddev)
+		return (struct ow_value){OW_VALUE_EXACT, s, s, s, NULL};
+	double low = variance - sqrt(pool->variance_low2) / pool->packets;
+	double high = variance + sqrt(pool->variance_high2) / pool->packets;
+	return (struct ow_value){OW_VALUE_ESTIMATED, s, fmin(s, sqrt(fmax(0, low))), sqrt(high), NULL};
+}
+
+void ow_pool_values(const struct ow_pool *pool, struct ow_value *ret_mean_ns, struct ow_value *ret_stddev_ns,
+                    struct ow_value ret_quantile_ns[OW_QUANTILES])
+{
+	static const char nothing[] = "no packet with a known delay";
+	*ret_mean_ns = *ret_stddev_ns = none(nothing);
+	for (int i = 0; i < OW_QUANTILES; i++)
+		ret_quantile_ns[i] = pool->weight > 0 ? quantile(pool, ow_quantile_level[i]) : none(nothing);
+	if (!(pool->packets > 0))
+		return;
+	double mean = (double)(pool->origin + pool->sum / pool->packets);
+	*ret_mean_ns = (struct ow_value){OW_VALUE_EXACT, mean, mean, mean, NULL};
+	if (pool->estimated) {
+		*ret_mean_ns = (struct ow_value){OW_VALUE_ESTIMATED, mean, mean - sqrt(pool->mean_low2) / pool->packets,
+		                                 mean + sqrt(pool->mean_high2) / pool->packets, NULL};
+	}
+	*ret_stddev_ns = stddev_value(pool);
+}

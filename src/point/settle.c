@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Results of intervals in order, provisional and final. reconcile/carry decides what is late; here each interval that
+ * is still open keeps its result and its delays, as a histogram where all are known (an array of every packet's delay
+ * would take megabytes an interval), else as the sample that it came with and a histogram of the late ones.
+ */
+#include "point/settle.h"
+
+#include "estimate/pool.h"
+#include "estimate/sample.h"
+#include "point/settle_total.h"
+#include "reconcile/carry.h"
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where clock errors are not known, a packet may seem to arrive this much before it was sent. */
+#define EARLY_UNKNOWN_NS INT64_C(50000000)
+
+enum doubt { DOUBT_NONE, DOUBT_UNKNOWN, DOUBT_DROPS, DOUBT_ENDED };
+
+struct open_interval {
+	struct ow_live_result result;
+	bool quiet, unknown;
+	bool full;       /* all delays are in the histogram; else the late ones, and */
+	int64_t *sample; /* a sample of the others */
+	size_t samples;
+	struct ow_delays *delays; /* kept when the slot of the ring is used again */
+	uint64_t late, late_received;
+	uint64_t alike;     /* late, but whose delay it is cannot be told */
+	uint64_t reordered; /* late, and sent before packets that had arrived */
+};
+
+struct ow_settle {
+	uint32_t horizon;
+	ow_settle_sink sink;
+	void *arg;
+	struct ow_carry *carry;
+	struct open_interval *open; /* ring of horizon + 1, by number */
+	uint64_t first, next;       /* numbers as carry counts them: from 1, without gaps */
+	bool started;
+	int64_t last_interval, end_ns;       /* of the newest */
+	uint64_t blind;                      /* open intervals that may have missed arrivals */
+	int64_t newest_ns;                   /* sending time of the latest packet that has arrived; INT64_MIN = none */
+	int64_t reach_ns;                    /* within this a packet should arrive; -1 = not known yet */
+	const struct ow_settle_input *input; /* during a step */
+	bool finishing;
+	enum doubt doubt; /* why packets of the interval that is settled right now stay undecided, */
+	int64_t doubted;  /* and the interval that is to blame */
+	struct ow_pool *scratch;
+	struct ow_settle_total *total;
+};
+
+static struct open_interval *open_of(struct ow_settle *settle, uint64_t number)
+{
+	return settle->open + number % (settle->horizon + 1);
+}
+
+static void raise_reach(struct ow_settle *settle, int64_t delay_ns)
+{
+	int64_t size = delay_ns < 0 ? -(delay_ns + 1) : delay_ns;
+	int64_t reach = size > INT64_MAX / 4 ? INT64_MAX / 2 : 2 * size;
+	if (reach > settle->reach_ns)
+		settle->reach_ns = reach;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A packet found its arrival in another interval. */
+static void on_late(void *arg, const struct ow_carry_late *late)
+{
+	struct ow_settle *settle = arg;
+	uint64_t newest = settle->next - 1;
+	struct open_interval *sender = open_of(settle, newest - late->age);
+	sender->late++;
+	open_of(settle, newest - late->arrived)->late_received++;
+	if (late->alike) {
+		sender->alike++;
+		return;
+	}
+	ow_delays_add(sender->delays, late->delay_ns, 1);
+	raise_reach(settle, late->delay_ns);
+	const struct ow_settle_input *in = settle->input;
+	if (late->arrived || !in->newest_ns)
+		return;
+	if (in->newest_ns[late->place] != INT64_MIN)
+		settle->newest_ns = later(settle->newest_ns, in->result.start_ns + in->newest_ns[late->place]);
+	sender->reordered += late->sent_ns < settle->newest_ns;
+	settle->newest_ns = later(settle->newest_ns, late->sent_ns);
+}
+
+static bool is_blind(const struct open_interval *open)
+{
+	return open->unknown || open->result.ring_drops_to;
+}
+
+/* Should the packet have arrived where nobody looked? */
+static bool on_undecided(void *arg, int64_t sent_ns)
+{
+	struct ow_settle *settle = arg;
+	const struct open_interval *own = open_of(settle, settle->first);
+	int64_t wait = (int64_t)settle->horizon * own->result.length_ns;
+	int64_t last_ns = sent_ns + (settle->reach_ns >= 0 && settle->reach_ns < wait ? settle->reach_ns : wait);
+	for (uint64_t n = settle->first; settle->blind && n < settle->next; n++) {
+		const struct open_interval *open = open_of(settle, n);
+		const struct ow_live_result *r = &open->result;
+		if (!is_blind(open) || last_ns < r->start_ns || sent_ns >= r->start_ns + r->length_ns)
+			continue;
+		settle->doubt = open->unknown ? DOUBT_UNKNOWN : DOUBT_DROPS;
+		settle->doubted = r->interval;
+		return true;
+	}
+	if (!settle->finishing || last_ns < settle->end_ns)
+		return false;
+	settle->doubt = DOUBT_ENDED;
+	return true;
+}
+
+int ow_settle_create(uint32_t horizon, ow_settle_sink sink, void *arg, struct ow_settle **ret_settle)
+{
+	struct ow_settle *settle = calloc(1, sizeof *settle);
+	if (!settle)
+		return -ENOMEM;
+	*settle = (struct ow_settle){.horizon = horizon,
+	                             .sink = sink,
+	                             .arg = arg,
+	                             .first = 1,
+	                             .next = 1,
+	                             .newest_ns = INT64_MIN,
+	                             .reach_ns = -1};
+	int r = ow_carry_create(horizon, &settle->carry);
+	if (r == 0)
+		r = ow_pool_create(&settle->scratch);
+	if (r == 0)
+		r = ow_settle_total_create(&settle->total);
+	if (r == 0) {
+		settle->open = calloc((size_t)horizon + 1, sizeof *settle->open);
+		r = settle->open ? 0 : -ENOMEM;
+	}
+	if (r < 0) {
+		ow_settle_free(settle);
+		return r;
+	}
+	ow_carry_listen(settle->carry, &(struct ow_carry_calls){on_late, on_undecided, settle});
+	*ret_settle = settle;
+	return 0;
+}
+
+void ow_settle_free(struct ow_settle *settle)
+{
+	if (!settle)
+		return;
+	for (uint32_t i = 0; settle->open && i <= settle->horizon; i++) {
+		free(settle->open[i].sample);
+		ow_delays_free(settle->open[i].delays);
+	}
+	free(settle->open);
+	ow_carry_free(settle->carry);
+	ow_pool_free(settle->scratch);
+	ow_settle_total_free(settle->total);
+	free(settle);
+}
+
+size_t ow_settle_waits(const struct ow_settle *settle, uint64_t name)
+{
+	return ow_carry_waits(settle->carry, name);
+}
+
+size_t ow_settle_waiting(const struct ow_settle *settle)
+{
+	return ow_carry_waiting(settle->carry);
+}
+
+static struct ow_value exactly(double value)
+{
+	return (struct ow_value){OW_VALUE_EXACT, value, value, value, NULL};
+}
+
+static struct ow_value none(const char *reason)
+{
+	return (struct ow_value){.status = OW_VALUE_NONE, .reason = reason};
+}
+
+static void exact_delays(const struct ow_delays *delays, struct ow_live_result *result)
+{
+	struct ow_delay d;
+	ow_delays_summary(delays, &d);
+	result->samples = d.samples;
+	result->mean_ns = exactly(d.mean_ns);
+	result->stddev_ns = exactly(d.stddev_ns);
+	result->min_ns = exactly((double)d.min_ns);
+	result->max_ns = exactly((double)d.max_ns);
+	for (int i = 0; i < OW_QUANTILES; i++)
+		result->quantile_ns[i] = exactly(d.quantile_ns[i]);
+}
+
+/* Mean, standard deviation and quantiles of the packets sent in the interval, as far as they have arrived. */
+static void fill_delays(struct ow_settle *settle, const struct open_interval *open, struct ow_live_result *result)
+{
+	uint64_t known = ow_delays_samples(open->delays);
+	if (open->full && known && !result->sample_shift) {
+		exact_delays(open->delays, result);
+		return;
+	}
+	result->min_ns = result->max_ns =
+		none(known && open->full ? "packets were sampled" : "not all delays are known");
+	if (!open->full && !known)
+		return; /* as it came */
+	ow_pool_reset(settle->scratch);
+	if (open->full) {
+		ow_pool_add_delays(settle->scratch, open->delays, exp2(result->sample_shift));
+		result->samples = known;
+	} else {
+		struct ow_pool_group matched = {(double)(result->matched - open->result.ambiguous),
+		                                open->result.mean_ns, open->result.stddev_ns, open->sample,
+		                                open->samples};
+		ow_pool_add(settle->scratch, &matched);
+		ow_pool_add_delays(settle->scratch, open->delays, 1);
+		result->samples = open->result.samples + known;
+	}
+	ow_pool_values(settle->scratch, &result->mean_ns, &result->stddev_ns, result->quantile_ns);
+}
+
+static void fill_loss(struct ow_live_result *result)
+{
+	uint64_t decided = result->sent - result->pending;
+	struct ow_estimate estimate;
+	result->coverage = result->status == OW_LIVE_UNKNOWN ? 0 : 1;
+	if (result->total_sent || result->sent) {
+		double all = fmax((double)result->total_sent, (double)result->sent);
+		result->coverage = (double)decided / all;
+	}
+	if (!decided) {
+		result->loss_ratio = none("the fate of no packet is known");
+	} else if (!result->sample_shift) {
+		result->loss_ratio = exactly((double)result->lost / (double)decided);
+	} else {
+		ow_sample_loss(result->lost, decided, fmax((double)result->total_sent, (double)decided), NAN,
+		               &estimate);
+		result->loss_ratio = estimate.loss_ratio;
+	}
+}
+
+__attribute__((format(printf, 2, 3))) static void add_cause(struct ow_live_result *result, const char *format, ...)
+{
+	size_t used = strnlen(result->cause, sizeof result->cause - 1);
+	if (used && used + 3 < sizeof result->cause) {
+		memcpy(result->cause + used, "; ", 3);
+		used += 2;
+	}
+	va_list args;
+	va_start(args, format);
+	vsnprintf(result->cause + used, sizeof result->cause - used, format, args);
+	va_end(args);
+	if (result->status == OW_LIVE_MEASURED)
+		result->status = OW_LIVE_PARTIAL;
+}
+
+static void explain_drops(struct ow_live_result *result)
+{
+	if (result->ring_drops_from)
+		add_cause(result, "%s missed %llu frames (ring full): extra packets may be its", result->from,
+		          (unsigned long long)result->ring_drops_from);
+	if (result->ring_drops_to)
+		add_cause(result, "%s missed %llu frames (ring full)", result->to,
+		          (unsigned long long)result->ring_drops_to);
+}
+
+static void explain_undecided(const struct ow_settle *settle, struct ow_live_result *result)
+{
+	static const char *const why[] = {
+		[DOUBT_UNKNOWN] = "is unknown", [DOUBT_DROPS] = "missed frames at the receiving point"};
+	if (!result->pending)
+		return;
+	unsigned long long pending = result->pending;
+	if (settle->doubt == DOUBT_ENDED)
+		add_cause(result, "%llu packets undecided: the run ended before they could arrive", pending);
+	else
+		add_cause(result, "%llu packets undecided: interval %lld %s", pending, (long long)settle->doubted,
+		          why[settle->doubt]);
+}
+
+static void check(const struct ow_live_result *r)
+{
+	assert(r->sent == r->matched + r->late + r->lost + r->pending);
+	assert(r->received == r->matched + r->late_received + r->extra);
+	assert(r->duplicated <= r->extra && r->ambiguous <= r->matched + r->late);
+}
+
+/* The result of an interval as it stands. What waits is pending unless account says otherwise (NULL = nothing yet). */
+static void make_result(struct ow_settle *settle, const struct open_interval *open,
+                        const struct ow_carry_account *account, struct ow_live_result *ret_result)
+{
+	struct ow_live_result *r = ret_result;
+	*r = open->result;
+	r->final = account != NULL;
+	r->late = open->late;
+	r->late_received = open->late_received;
+	r->lost = account ? account->lost : 0;
+	r->pending = r->sent - r->matched - r->late - r->lost;
+	r->extra = r->received - r->matched - r->late_received;
+	if (r->duplicated > r->extra)
+		r->duplicated = r->extra;
+	r->ambiguous += open->alike;
+	if (r->reordered != OW_LIVE_NOT_COUNTED)
+		r->reordered += open->reordered;
+	if (account) {
+		assert(r->late == account->late && r->late_received == account->late_received);
+		assert(r->pending == account->pending && r->extra == account->extra);
+	}
+	if (!open->unknown)
+		fill_delays(settle, open, r);
+	fill_loss(r);
+	check(r);
+}
+
+static void close_oldest(struct ow_settle *settle, const struct ow_carry_account *account)
+{
+	struct open_interval *open = open_of(settle, settle->first++);
+	struct ow_live_result result;
+	if (!open->quiet) {
+		make_result(settle, open, account, &result);
+		explain_undecided(settle, &result);
+		ow_settle_total_add(settle->total, &open->result, &result, open->full, open->sample, open->samples,
+		                    open->delays);
+		settle->sink(settle->arg, &result);
+	}
+	settle->blind -= is_blind(open);
+	free(open->sample);
+	struct ow_delays *delays = open->delays;
+	ow_delays_reset(delays);
+	*open = (struct open_interval){.delays = delays};
+}
+
+/* How much the clocks can make a packet arrive before it was sent. */
+static int64_t early_of(const struct ow_live_result *r)
+{
+	int64_t most = r->length_ns / 2, early = EARLY_UNKNOWN_NS;
+	if (r->clock_from.error_ns < most && r->clock_to.error_ns < most)
+		early = r->clock_from.error_ns + r->clock_to.error_ns;
+	return early < most ? early : most;
+}
+
+static void keep_delays(struct ow_settle *settle, struct open_interval *open, const struct ow_settle_input *in)
+{
+	int64_t least = 0, most = 0;
+	for (size_t i = 0; i < in->delays; i++) {
+		least = in->delay_ns[i] < least ? in->delay_ns[i] : least;
+		most = in->delay_ns[i] > most ? in->delay_ns[i] : most;
+	}
+	if (in->delays) {
+		raise_reach(settle, least);
+		raise_reach(settle, most);
+	}
+	if (open->full)
+		ow_delays_add_many(open->delays, in->delay_ns, in->delays);
+}
+
+/* Takes the next interval in, closes the oldest one if its time is over, and tells of both. */
+static int step(struct ow_settle *settle, const struct ow_settle_input *in, bool unknown)
+{
+	struct open_interval *open = open_of(settle, settle->next);
+	bool full = in->delays == in->result.matched - in->result.ambiguous;
+	int64_t *sample = NULL;
+	if (!open->delays && ow_delays_create(&open->delays) < 0)
+		return -ENOMEM;
+	if (!full && in->delays) {
+		sample = malloc(in->delays * sizeof *sample);
+		if (!sample)
+			return -ENOMEM;
+		memcpy(sample, in->delay_ns, in->delays * sizeof *sample);
+	}
+	struct open_interval before = *open;
+	*open = (struct open_interval){
+		.result = in->result,
+		.quiet = in->quiet,
+		.unknown = unknown,
+		.full = full,
+		.sample = sample,
+		.samples = full ? 0 : in->delays,
+		.delays = before.delays,
+	};
+	struct ow_carry_interval interval = {in->result.start_ns, in->result.sent,      in->result.received,
+	                                     in->only_a,          in->only_b,           in->only_as,
+	                                     in->only_bs,         early_of(&in->result)};
+	struct ow_carry_account account;
+	settle->next++;
+	settle->blind += is_blind(open);
+	settle->input = in;
+	settle->doubt = DOUBT_NONE;
+	settle->end_ns = in->result.start_ns + in->result.length_ns;
+	int r = ow_carry_step(settle->carry, &interval, &account);
+	settle->input = NULL;
+	if (r < 0) {
+		settle->next--;
+		settle->blind -= is_blind(open);
+		free(sample);
+		*open = before;
+		return r;
+	}
+	keep_delays(settle, open, in);
+	if (in->newest_ns && in->newest_at_end_ns != INT64_MIN)
+		settle->newest_ns = later(settle->newest_ns, in->result.start_ns + in->newest_at_end_ns);
+	settle->started = true;
+	settle->last_interval = in->result.interval;
+	if (r == 1)
+		close_oldest(settle, &account);
+	if (!in->quiet) {
+		struct ow_live_result result;
+		make_result(settle, open, NULL, &result);
+		settle->sink(settle->arg, &result);
+	}
+	return 0;
+}
+
+static void make_unknown(struct ow_settle_input *input)
+{
+	struct ow_live_result *r = &input->result;
+	r->status = OW_LIVE_UNKNOWN;
+	r->sent = r->received = r->matched = r->duplicated = r->ambiguous = r->samples = 0;
+	r->reordered = OW_LIVE_NOT_COUNTED;
+	r->exact = false;
+	r->mean_ns = r->stddev_ns = r->min_ns = r->max_ns = none("the interval is unknown");
+	for (int i = 0; i < OW_QUANTILES; i++)
+		r->quantile_ns[i] = r->mean_ns;
+	input->only_as = input->only_bs = input->delays = 0;
+	input->newest_ns = NULL;
+}
+
+/* Intervals of which nobody told: as many as something can still wait for. */
+static int bridge(struct ow_settle *settle, const struct ow_live_result *next)
+{
+	if (!settle->started)
+		return 0;
+	if (next->interval <= settle->last_interval)
+		return -EINVAL;
+	uint64_t missing = (uint64_t)next->interval - (uint64_t)settle->last_interval - 1;
+	uint64_t steps = missing <= settle->horizon ? missing : settle->horizon + UINT64_C(1);
+	for (uint64_t i = 0; i < steps; i++) {
+		struct ow_settle_input gap = {.result = *next, .quiet = true};
+		gap.result.interval = settle->last_interval + 1;
+		gap.result.start_ns = settle->end_ns;
+		make_unknown(&gap);
+		int r = step(settle, &gap, true);
+		if (r < 0)
+			return r;
+	}
+	ow_settle_total_gap(settle->total, missing);
+	return 0;
+}
+
+int ow_settle_step(struct ow_settle *settle, const struct ow_settle_input *input)
+{
+	struct ow_settle_input in = *input;
+	if (in.result.ambiguous > in.result.matched || in.delays > in.result.matched - in.result.ambiguous)
+		return -EINVAL;
+	int r = bridge(settle, &in.result);
+	if (r < 0)
+		return r;
+	explain_drops(&in.result);
+	r = step(settle, &in, false);
+	if (r != -ENOSPC)
+		return r;
+	add_cause(&in.result, "more than %u packets are at one point only", OW_CARRY_PENDING_MAX);
+	return ow_settle_unknown(settle, &in.result);
+}
+
+int ow_settle_unknown(struct ow_settle *settle, const struct ow_live_result *result)
+{
+	struct ow_settle_input in = {.result = *result};
+	int r = bridge(settle, result);
+	if (r < 0)
+		return r;
+	make_unknown(&in);
+	return step(settle, &in, true);
+}
+
+int ow_settle_finish(struct ow_settle *settle)
+{
+	struct ow_carry_account account;
+	settle->finishing = true;
+	settle->doubt = DOUBT_NONE;
+	while (ow_carry_flush(settle->carry, &account) == 1) {
+		close_oldest(settle, &account);
+		settle->doubt = DOUBT_NONE;
+	}
+	settle->finishing = false;
+	return 0;
+}
+
+void ow_settle_total(const struct ow_settle *settle, struct ow_live_result *ret_total)
+{
+	ow_settle_total_result(settle->total, ret_total);
+}
