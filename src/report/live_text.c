@@ -317,12 +317,11 @@ static void put_order(FILE *out, const struct ow_live_result *r)
 /* The smallest delay that is known, or NULL. */
 static const struct ow_value *smallest(const struct ow_live_result *r)
 {
-	const struct ow_value *list[] = {&r->min_ns, &r->quantile_ns[OW_Q50], &r->mean_ns};
-	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-		if (list[i]->status != OW_VALUE_NONE)
-			return list[i];
-	}
-	return NULL;
+	if (r->min_ns.status != OW_VALUE_NONE)
+		return &r->min_ns;
+	if (r->quantile_ns[OW_Q50].status != OW_VALUE_NONE)
+		return &r->quantile_ns[OW_Q50];
+	return r->mean_ns.status != OW_VALUE_NONE ? &r->mean_ns : NULL;
 }
 
 static void put_clocks(FILE *out, const struct ow_live_result *r)

@@ -362,7 +362,7 @@ int ow_figure_rda_15(struct ow_figure_run *run, struct ow_error *err)
 {
 	static const uint32_t sizes[] = {1000, 2000, 5000, 10000, 20000, 50000, 100000};
 	enum { SIZES = sizeof sizes / sizeof *sizes };
-	double median[STAGES][SIZES];
+	double median[STAGES][SIZES] = {{0}};
 	int r = 0;
 	for (unsigned i = 0; i < SIZES && r == 0; i++) {
 		struct times times[STAGES] = {0};

@@ -46,7 +46,7 @@ static int connect_both(struct ow_tlspair *pair, struct ow_error *err)
 	int r = ow_listen("127.0.0.1:0", &listener, err);
 	if (r < 0)
 		return r;
-	struct sockaddr_in address;
+	struct sockaddr_in address = {0};
 	socklen_t length = sizeof address;
 	char text[32];
 	if (getsockname(listener, (struct sockaddr *)&address, &length) < 0)
