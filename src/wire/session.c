@@ -26,18 +26,18 @@
 #include <unistd.h>
 
 #define ENOUGH       ((size_t)256 << 10) /* bytes with a complete frame among them: reading pauses */
-#define BURST        ((size_t)1 << 20) /* bytes in one direction by one call, so that other sessions have their turn */
-#define REKEY        (UINT64_C(1) << 20) /* records under one key: far below the 2^24.5 of RFC 8446, 5.5 */
-#define DRAIN        ((size_t)64 << 10)  /* bytes thrown away at the end, lest the kernel answers them with a reset */
-#define DEAD_PEER_MS 20000               /* data without acknowledgement for so long ends the connection */
+#define BURST        ((size_t)1 << 20)  /* bytes in one direction by one call, so that other sessions have their turn */
+#define DRAIN        ((size_t)64 << 10) /* bytes thrown away at the end, lest the kernel answers them with a reset */
+#define DEAD_PEER_MS 20000              /* data without acknowledgement for so long ends the connection */
 
-enum phase { CONNECTING, SHAKING, OPEN, ENDED };
+/* WAITING: for the connection, or for the first byte of who connected. */
+enum phase { WAITING, SHAKING, OPEN, ENDED };
 
 struct ow_session {
 	enum phase phase;
 	struct ow_transport transport;
 	struct ow_handshake handshake;
-	SSL *ssl;
+	SSL *ssl;    /* NULL while WAITING: OpenSSL takes some 60 KiB, which a peer that never speaks shall not cost */
 	short wants; /* what OpenSSL asked for last, besides what the queues need */
 	bool closing;
 	struct ow_frames in;
@@ -69,19 +69,6 @@ static int prepare_socket(int fd)
 	return 0;
 }
 
-static int start(struct ow_session *session, struct ow_tls *tls, struct ow_error *err)
-{
-	int r = prepare_socket(session->transport.fd);
-	if (r < 0)
-		return ow_error_set(err, -r, "socket: %s", strerror(-r));
-	session->ssl = ow_tls_connection(tls, &session->handshake);
-	BIO *bio = session->ssl ? ow_transport_bio(tls->transport, &session->transport) : NULL;
-	if (!bio)
-		return ow_error_set(err, ENOMEM, "out of memory for a session");
-	SSL_set_bio(session->ssl, bio, bio);
-	return 0;
-}
-
 int ow_session_create(struct ow_tls *tls, int fd, bool server, const char *expect, struct ow_session **ret_session,
                       struct ow_error *err)
 {
@@ -93,7 +80,6 @@ int ow_session_create(struct ow_tls *tls, int fd, bool server, const char *expec
 	session->transport.fd = fd;
 	session->handshake.tls = tls;
 	session->handshake.server = server;
-	session->phase = server ? SHAKING : CONNECTING;
 	session->wants = server ? POLLIN : POLLOUT;
 	session->in.limit = OW_SESSION_FIRST_MAX;
 	session->deadline_ns = ow_clock_steady_ns() + OW_SESSION_HANDSHAKE_MS * OW_NS_PER_MS;
@@ -102,10 +88,9 @@ int ow_session_create(struct ow_tls *tls, int fd, bool server, const char *expec
 		r = ow_error_set(err, EINVAL, "'%.80s' is no name of a point to expect", expect ? expect : "");
 	else if (expect)
 		snprintf(session->handshake.expect, sizeof session->handshake.expect, "%s", expect);
-	if (r == 0)
-		r = start(session, tls, err);
+	if (r == 0 && (r = prepare_socket(fd)) < 0)
+		ow_error_set(err, -r, "socket: %s", strerror(-r));
 	if (r < 0) {
-		session->phase = ENDED;
 		ow_session_free(session);
 		return r;
 	}
@@ -138,9 +123,21 @@ static int not_now(struct ow_session *session, int result)
 	}
 }
 
-static int wait_connected(struct ow_session *session)
+static int begin(struct ow_session *session)
 {
-	struct pollfd fd = {.fd = session->transport.fd, .events = POLLOUT};
+	const struct ow_tls *tls = session->handshake.tls;
+	session->ssl = ow_tls_connection(tls, &session->handshake);
+	BIO *bio = session->ssl ? ow_transport_bio(tls->transport, &session->transport) : NULL;
+	if (!bio)
+		return end(session, ow_error_set(&session->end, ENOMEM, "out of memory for a session"));
+	SSL_set_bio(session->ssl, bio, bio);
+	session->phase = SHAKING;
+	return 0;
+}
+
+static int wait_ready(struct ow_session *session)
+{
+	struct pollfd fd = {.fd = session->transport.fd, .events = session->wants};
 	int error = 0;
 	socklen_t size = sizeof error;
 	if (poll(&fd, 1, 0) <= 0)
@@ -149,8 +146,7 @@ static int wait_connected(struct ow_session *session)
 		error = errno;
 	if (error)
 		return end(session, ow_error_set(&session->end, error, "cannot connect: %s", strerror(error)));
-	session->phase = SHAKING;
-	return 0;
+	return begin(session);
 }
 
 /* The name is proved; with a key the listening side's is the one that it did not object to. */
@@ -223,7 +219,7 @@ static int transmit(struct ow_session *session)
 			return not_now(session, n);
 		ow_buffer_take(out, (size_t)n);
 		session->bytes_out += (uint64_t)n;
-		if (++session->records % REKEY == 0)
+		if (++session->records % session->handshake.tls->rekey == 0)
 			SSL_key_update(session->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
 	}
 	return 0;
@@ -277,16 +273,18 @@ static int carry(struct ow_session *session)
 static int step(struct ow_session *session)
 {
 	int r = 0;
-	if (session->phase == CONNECTING)
-		r = wait_connected(session);
+	if (session->phase == WAITING)
+		r = wait_ready(session);
 	if (r == 0 && session->phase == SHAKING)
 		r = shake(session);
 	if (r == 0 && session->phase == OPEN)
 		r = carry(session);
 	if (r == 0 && session->phase < OPEN && ow_clock_steady_ns() >= session->deadline_ns)
-		r = end(session, ow_error_set(&session->end, ETIMEDOUT, "no %s within %d s",
-		                              session->phase == CONNECTING ? "connection" : "complete handshake",
-		                              OW_SESSION_HANDSHAKE_MS / 1000));
+		r = end(session,
+		        ow_error_set(&session->end, ETIMEDOUT, "no %s within %d s",
+		                     session->phase == WAITING && !session->handshake.server ? "connection"
+		                                                                             : "complete handshake",
+		                     OW_SESSION_HANDSHAKE_MS / 1000));
 	return r;
 }
 
@@ -301,7 +299,7 @@ int ow_session_drive(struct ow_session *session, struct ow_error *err)
 short ow_session_events(const struct ow_session *session)
 {
 	switch (session->phase) {
-	case CONNECTING:
+	case WAITING:
 	case SHAKING:
 		return session->wants;
 	case OPEN:
@@ -315,7 +313,7 @@ short ow_session_events(const struct ow_session *session)
 int64_t ow_session_deadline(const struct ow_session *session)
 {
 	switch (session->phase) {
-	case CONNECTING:
+	case WAITING:
 	case SHAKING:
 		return session->deadline_ns;
 	case OPEN:

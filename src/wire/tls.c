@@ -23,8 +23,9 @@
 
 #define PSK_BYTES_MIN   16
 #define PSK_BYTES_MAX   256
-#define KEY_FILE_MAX    65536 /* any key is smaller; a limit so that a wrong path cannot eat the memory */
-#define CHAIN_BYTES_MAX 32768 /* of a peer's certificates: two of RSA-4096 are 4 KiB */
+#define KEY_FILE_MAX    65536               /* any key is smaller; a limit so that a wrong path cannot eat the memory */
+#define REKEY           (UINT64_C(1) << 20) /* far below the 2^24.5 records of RFC 8446, 5.5 */
+#define CHAIN_BYTES_MAX 32768               /* of a peer's certificates: two of RSA-4096 are 4 KiB */
 
 /* SHA-256 as the hash of the key exchange, RFC 8446's default for external keys, which `openssl s_client -psk` uses. */
 #define PSK_SUITES "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
@@ -344,6 +345,7 @@ int ow_tls_create(const struct ow_tls_options *options, struct ow_tls **ret_tls,
 	struct ow_tls *tls = calloc(1, sizeof *tls);
 	if (!tls)
 		return ow_error_set(err, ENOMEM, "out of memory");
+	tls->rekey = REKEY;
 	if (options->name)
 		snprintf(tls->name, sizeof tls->name, "%s", options->name);
 	ERR_clear_error();
@@ -368,7 +370,7 @@ void ow_tls_free(struct ow_tls *tls)
 	free(tls);
 }
 
-SSL *ow_tls_connection(struct ow_tls *tls, struct ow_handshake *handshake)
+SSL *ow_tls_connection(const struct ow_tls *tls, struct ow_handshake *handshake)
 {
 	/* To OpenSSL a pre-shared key is a resumed session, and a server wants to know of what. */
 	static const unsigned char of[] = "oneway";

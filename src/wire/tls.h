@@ -13,6 +13,7 @@ struct ow_tls {
 	uint8_t *psk; /* NULL: certificates */
 	size_t psk_size;
 	char name[OW_POINT_NAME];
+	uint64_t rekey; /* records under one key; tests want fewer */
 };
 
 /* Of a session during its handshake. */
@@ -24,7 +25,7 @@ struct ow_handshake {
 	struct ow_error refused;    /* why we do not accept the peer, "" if we do */
 };
 /* A new connection with `handshake` as what the callbacks of the context get to see. */
-SSL *ow_tls_connection(struct ow_tls *tls, struct ow_handshake *handshake);
+SSL *ow_tls_connection(const struct ow_tls *tls, struct ow_handshake *handshake);
 
 /* The socket below TLS: never raises SIGPIPE, counts bytes. */
 struct ow_transport {

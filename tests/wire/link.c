@@ -12,9 +12,9 @@
 
 const char *keys_path(const struct keys *keys, const char *name)
 {
-	static char paths[8][160];
+	static char paths[64][160];
 	static unsigned next;
-	char *path = paths[next++ % 8];
+	char *path = paths[next++ % 64];
 	snprintf(path, sizeof paths[0], "%s/%s", keys->folder, name);
 	return path;
 }

@@ -16,7 +16,7 @@ struct keys {
 };
 void keys_make(struct keys *keys);
 void keys_remove(struct keys *keys);
-/* "PATH/NAME"; valid until the 8th call from now. */
+/* "PATH/NAME"; valid until the 64th call from now. */
 const char *keys_path(const struct keys *keys, const char *name);
 /* ca: "ca" or "other/ca"; name: "london", "other/london". */
 struct ow_tls *keys_tls(const struct keys *keys, const char *name, const char *ca);

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses as people write them, over the loopback interface. */
+#include "link.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static unsigned port_of(int fd)
+{
+	struct sockaddr_storage address;
+	socklen_t size = sizeof address;
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+	return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
+	                                           : ((struct sockaddr_in *)&address)->sin_port);
+}
+
+static bool have_ipv6(void)
+{
+	int fd = -1;
+	bool have = ow_listen("[::1]:0", &fd, NULL) == 0;
+	if (have)
+		close(fd);
+	return have;
+}
+
+static void connects(const char *at, const char *to, const char *seen)
+{
+	int listener = -1, far = -1, near = -1;
+	struct ow_error err = {""};
+	char address[64], text[OW_ADDRESS_TEXT];
+	if (ow_listen(at, &listener, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(ow_accept(listener, &near), -EAGAIN);
+	snprintf(address, sizeof address, "%s:%u", to, port_of(listener));
+	if (ow_connect(address, &far, &err) < 0)
+		fail_msg("%s", err.text);
+	struct pollfd poll_listener = {.fd = listener, .events = POLLIN};
+	assert_int_equal(poll(&poll_listener, 1, 5000), 1);
+	assert_int_equal(ow_accept(listener, &near), 0);
+	ow_address_text(far, text);
+	assert_string_equal(text, address);
+	ow_address_text(near, text);
+	if (strncmp(text, seen, strlen(seen)) != 0)
+		fail_msg("%s, expected %s...", text, seen);
+	assert_int_equal(recv(near, text, 1, 0), -1);
+	assert_int_equal(errno, EAGAIN);
+	close(listener);
+	close(far);
+	close(near);
+}
+
+static void finds_the_other_end(void **state)
+{
+	(void)state;
+	connects("127.0.0.1:0", "127.0.0.1", "127.0.0.1:");
+	connects("0.0.0.0:0", "127.0.0.1", "127.0.0.1:");
+	connects("localhost:0", "127.0.0.1", "127.0.0.1:");
+	if (!have_ipv6()) {
+		print_message("no IPv6 here\n");
+		connects(":0", "127.0.0.1", "127.0.0.1:");
+		return;
+	}
+	connects("[::1]:0", "[::1]", "[::1]:");
+	connects(":0", "[::1]", "[::1]:");
+	connects(":0", "127.0.0.1", "[::ffff:127.0.0.1]:");
+}
+
+static void refuses_what_is_no_address(void **state)
+{
+	(void)state;
+	static const char *const bad[] = {"",           "london",        "london:", "1.2.3.4:x",  "1.2.3.4:65536",
+	                                  "1.2.3.4:-1", "::1:8620",      "[::1]",   "1.2.3.4:+1", "1.2.3.4: 1",
+	                                  "1.2.3.4:1 ", "1.2.3.4:000001"};
+	struct ow_error err;
+	int fd = -7;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		err.text[0] = '\0';
+		assert_int_equal(ow_listen(bad[i], &fd, &err), -EINVAL);
+		assert_true(err.text[0]);
+		assert_int_equal(ow_connect(bad[i], &fd, &err), -EINVAL);
+	}
+	assert_int_equal(ow_connect(":8620", &fd, &err), -EINVAL);
+	assert_int_equal(ow_connect("127.0.0.1:0", &fd, &err), -EINVAL);
+	char name[400];
+	memset(name, 'a', sizeof name);
+	memcpy(name + 300, ":1", 3);
+	assert_int_equal(ow_connect(name, &fd, &err), -EINVAL);
+	assert_int_equal(ow_listen("[192.0.2.1.7]:1", &fd, &err), -EHOSTUNREACH);
+	assert_non_null(strstr(err.text, "[192.0.2.1.7]:1"));
+	assert_int_equal(ow_listen("192.0.2.1:1", &fd, &err), -EADDRNOTAVAIL);
+	assert_non_null(strstr(err.text, "192.0.2.1:1: cannot listen: "));
+	assert_int_equal(fd, -7);
+}
+
+static void an_address_in_use_is_said(void **state)
+{
+	(void)state;
+	int fd = -1, other = -1;
+	struct ow_error err = {""};
+	char address[32];
+	assert_int_equal(ow_listen("127.0.0.1:0", &fd, NULL), 0);
+	snprintf(address, sizeof address, "127.0.0.1:%u", port_of(fd));
+	assert_int_equal(ow_listen(address, &other, &err), -EADDRINUSE);
+	assert_non_null(strstr(err.text, address));
+	close(fd);
+}
+
+/* The whole way over TCP; a port where nobody listens is refused by connect or by the session. */
+static void sessions_over_tcp(void **state)
+{
+	(void)state;
+	struct keys keys;
+	keys_make(&keys);
+	struct ow_tls *london = keys_tls(&keys, "london", "ca"), *paris = keys_tls(&keys, "paris", "ca");
+	struct link link = {0};
+	int listener = -1, far = -1, near = -1, value = 0;
+	socklen_t size = sizeof value;
+	char address[32];
+	assert_int_equal(ow_listen("127.0.0.1:0", &listener, NULL), 0);
+	snprintf(address, sizeof address, "127.0.0.1:%u", port_of(listener));
+	assert_int_equal(ow_connect(address, &far, NULL), 0);
+	assert_int_equal(ow_session_create(london, far, false, "paris", &link.session[CLIENT], NULL), 0);
+	struct pollfd poll_listener = {.fd = listener, .events = POLLIN};
+	assert_int_equal(poll(&poll_listener, 1, 5000), 1);
+	assert_int_equal(ow_accept(listener, &near), 0);
+	assert_int_equal(ow_session_create(paris, near, true, NULL, &link.session[SERVER], NULL), 0);
+	link_open(&link);
+	assert_int_equal(getsockopt(near, IPPROTO_TCP, TCP_NODELAY, &value, &size), 0);
+	assert_int_equal(value, 1);
+	assert_int_equal(getsockopt(far, SOL_SOCKET, SO_KEEPALIVE, &value, &size), 0);
+	assert_int_equal(value, 1);
+	link_free(&link);
+	close(listener);
+	struct ow_error err = {""};
+	int r = ow_connect(address, &far, &err);
+	if (r == 0) {
+		assert_int_equal(ow_session_create(london, far, false, "paris", &link.session[CLIENT], NULL), 0);
+		struct pollfd poll_far = {.fd = far, .events = ow_session_events(link.session[CLIENT])};
+		assert_int_equal(poll(&poll_far, 1, 5000), 1);
+		r = ow_session_drive(link.session[CLIENT], &err);
+		ow_session_free(link.session[CLIENT]);
+	}
+	assert_int_equal(r, -ECONNREFUSED);
+	assert_non_null(strstr(err.text, "cannot connect: Connection refused"));
+	ow_tls_free(london);
+	ow_tls_free(paris);
+	keys_remove(&keys);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_the_other_end),
+		cmocka_unit_test(refuses_what_is_no_address),
+		cmocka_unit_test(an_address_in_use_is_said),
+		cmocka_unit_test(sessions_over_tcp),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
