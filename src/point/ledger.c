@@ -37,6 +37,7 @@ struct ow_ledger {
 	size_t used;            /* open pages */
 	uint64_t misplaced;
 	size_t expected;                        /* stamps of a page, by the last one */
+	struct ow_copies spare;                 /* of the last page: fresh memory costs more than clearing this */
 	struct ow_stamp piece[OW_CHUNK_STAMPS]; /* what is added at a time */
 };
 
@@ -70,6 +71,7 @@ void ow_ledger_free(struct ow_ledger *ledger)
 		return;
 	for (size_t i = 0; i < ledger->options.open_max; i++)
 		close_page(&ledger->open[i]);
+	ow_copies_done(&ledger->spare);
 	free(ledger->open);
 	free(ledger);
 }
@@ -99,7 +101,9 @@ static struct open_page *open_page(struct ow_ledger *ledger, int64_t interval)
 	struct open_page *open = slot_of(ledger, interval);
 	if (!open->used) {
 		open->used = true;
-		ow_copies_init(&open->copies);
+		open->copies = ledger->spare;
+		ow_copies_init(&ledger->spare);
+		ow_copies_reset(&open->copies);
 		ledger->used++;
 	}
 	return open;
@@ -323,6 +327,16 @@ static void sort_page(struct open_page *open)
 	open->page.stamp = from;
 }
 
+/* Keeps the table of ids for the next page, unless it is far too large for such pages. */
+static void keep_spare(struct ow_ledger *ledger, struct open_page *open)
+{
+	if (open->copies.bits == 0 || open->copies.used < ((size_t)1 << open->copies.bits) / 16)
+		return;
+	ow_copies_done(&ledger->spare);
+	ledger->spare = open->copies;
+	ow_copies_init(&open->copies);
+}
+
 /* A page without the memory that it took to make it. */
 static void finish(struct open_page *open)
 {
@@ -338,6 +352,7 @@ static void finish(struct open_page *open)
 		struct ow_copy *less = realloc(open->copies.copy, page->copies * sizeof *less);
 		page->copy = less ? less : open->copies.copy;
 		open->copies.copy = NULL;
+		open->copies.room = 0;
 		ow_copies_sort(page->copy, page->copies);
 	}
 }
@@ -363,6 +378,7 @@ struct ow_page *ow_ledger_next(struct ow_ledger *ledger, int64_t passed_ns)
 	struct open_page *open = slot_of(ledger, ledger->first);
 	if (open->used) {
 		finish(open);
+		keep_spare(ledger, open);
 		ledger->used--;
 		/* Some more, so that a page grows once at most when traffic does not change much. */
 		ledger->expected = open->page.count + open->page.count / 8;

@@ -30,7 +30,9 @@ struct ow_ledger_options {
 	struct ow_identity identity; /* for ow_sample_rank */
 	int64_t t0_ns, length_ns;
 	size_t stamps_max; /* of a page */
-	size_t open_max;   /* pages that are not closed yet; packets of others are counted in `misplaced` */
+	/* Pages that are not closed yet; packets of others are counted in `misplaced`. An empty one takes 200 bytes:
+	 * enough of them for the longest time that a reader may be held up. */
+	size_t open_max;
 };
 
 struct ow_ledger;
@@ -45,7 +47,8 @@ void ow_ledger_drops(struct ow_ledger *ledger, int64_t time_ns, uint64_t frames)
 
 /*
  * The oldest page whose interval ended at or before passed_ns, in order and without gaps from the first interval that
- * began at or after start (an interval without packets has an empty page); NULL if there is none. With passed_ns
+ * began at or after start (an interval without packets has an empty page; only a clock that jumps by more
+ * than 1024 intervals without a packet leaves pages out); NULL if there is none. With passed_ns
  * INT64_MAX (end of all files) it goes up to the last interval that has packets. The page is the caller's.
  */
 struct ow_page *ow_ledger_next(struct ow_ledger *ledger, int64_t passed_ns);

@@ -17,6 +17,7 @@
 #define OW_COPIES_BITS_MAX 40 /* of the largest table: more than fits into memory */
 #define OW_COPIES_AHEAD    16 /* packets whose cache lines are fetched together */
 #define OW_COPIES_STEP     4096
+#define OW_COPIES_FEW      256 /* are sorted by comparing them */
 
 void ow_copies_init(struct ow_copies *copies)
 {
@@ -29,6 +30,15 @@ void ow_copies_done(struct ow_copies *copies)
 	free(copies->copy);
 	free(copies->last);
 	ow_copies_init(copies);
+}
+
+void ow_copies_reset(struct ow_copies *copies)
+{
+	if (copies->slot)
+		memset(copies->slot, 0, sizeof *copies->slot << copies->bits);
+	if (copies->last)
+		memset(copies->last, 0, sizeof *copies->last << copies->last_bits);
+	copies->used = copies->copies = copies->last_used = 0;
 }
 
 static uint64_t key_of(uint64_t id)
@@ -210,10 +220,40 @@ static int by_name(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
+/* Sorts into `sorted` by the top bits, about one to a place; then each finds its own among its neighbours. */
+static void distribute(const struct ow_copy *copy, size_t count, unsigned bits, uint32_t *place, struct ow_copy *sorted)
+{
+	for (size_t i = 0; i < count; i++)
+		place[copy[i].id >> (64 - bits)]++;
+	for (size_t i = 0, sum = 0; i < (size_t)1 << bits; i++) {
+		size_t here = place[i];
+		place[i] = (uint32_t)sum;
+		sum += here;
+	}
+	for (size_t i = 0; i < count; i++)
+		sorted[place[copy[i].id >> (64 - bits)]++] = copy[i];
+	for (size_t i = 1; i < count; i++) {
+		struct ow_copy moved = sorted[i];
+		size_t to = i;
+		for (; to > 0 && sorted[to - 1].id > moved.id; to--)
+			sorted[to] = sorted[to - 1];
+		sorted[to] = moved;
+	}
+}
+
 void ow_copies_sort(struct ow_copy *copy, size_t count)
 {
-	if (count)
+	unsigned bits = bits_for(0, count);
+	uint32_t *place = count > OW_COPIES_FEW ? calloc((size_t)1 << bits, sizeof *place) : NULL;
+	struct ow_copy *sorted = place ? malloc(count * sizeof *sorted) : NULL;
+	if (sorted) {
+		distribute(copy, count, bits, place, sorted);
+		memcpy(copy, sorted, count * sizeof *sorted);
+	} else if (count > 0) {
 		qsort(copy, count, sizeof *copy, by_name);
+	}
+	free(place);
+	free(sorted);
 }
 
 const struct ow_copy *ow_copies_find(const struct ow_copy *copy, size_t count, uint64_t id)

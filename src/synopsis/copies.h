@@ -43,6 +43,8 @@ struct ow_copies {
 /* Empty; takes no memory yet. */
 void ow_copies_init(struct ow_copies *copies);
 void ow_copies_done(struct ow_copies *copies);
+/* Empty again, with the memory that it has. */
+void ow_copies_reset(struct ow_copies *copies);
 /* Room for so many more packets, whatever they are. 0 or -ENOMEM, and nothing has changed. */
 int ow_copies_reserve(struct ow_copies *copies, size_t count);
 /* About so many packets will come: spares the table from growing. Without memory, it grows later. */

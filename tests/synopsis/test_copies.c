@@ -104,6 +104,8 @@ static void test_streaming(void **state)
 			assert_true(whole[i].id == stamp[i].id);
 		assert_int_equal(copies.used + copies.copies, COUNT);
 		ow_copies_sort(copies.copy, copies.copies);
+		for (size_t i = 1; i < copies.copies; i++)
+			assert_true(copies.copy[i - 1].id < copies.copy[i].id);
 		assert_null(ow_copies_find(copies.copy, copies.copies, base[0]));
 		const struct ow_copy *last = ow_copies_find(copies.copy, copies.copies, stamp[COUNT - 1].id);
 		assert_true(last ? last->base_id == base[1] : stamp[COUNT - 1].id == base[1]);
