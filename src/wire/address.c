@@ -110,7 +110,7 @@ static int connect_to(const struct addrinfo *a)
 
 int ow_listen(const char *address, int *ret_fd, struct ow_error *err)
 {
-	struct place place;
+	struct place place = {"", ""};
 	struct addrinfo *list = NULL;
 	int r = split(address, &place, err);
 	if (r == 0)
@@ -137,7 +137,7 @@ int ow_listen(const char *address, int *ret_fd, struct ow_error *err)
 
 int ow_connect(const char *address, int *ret_fd, struct ow_error *err)
 {
-	struct place place;
+	struct place place = {"", ""};
 	struct addrinfo *list = NULL;
 	int r = split(address, &place, err);
 	if (r == 0 && (place.host[0] == '\0' || strspn(place.port, "0") == strlen(place.port)))
@@ -171,7 +171,7 @@ int ow_accept(int listener, int *ret_fd)
 
 void ow_address_text(int fd, char text[OW_ADDRESS_TEXT])
 {
-	struct sockaddr_storage peer;
+	struct sockaddr_storage peer = {0};
 	socklen_t size = sizeof peer;
 	char host[80], port[8]; /* a link-local address names its interface */
 	text[0] = '\0';

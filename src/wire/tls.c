@@ -310,6 +310,7 @@ static int create_context(struct ow_tls *tls, struct ow_error *err)
 		return ow_error_set(err, ENOMEM, "OpenSSL: %s", reason());
 	SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
 	                                     SSL_OP_CIPHER_SERVER_PREFERENCE);
+	SSL_CTX_set_security_level(context, 2); /* 112 bits, whatever the system says */
 	SSL_CTX_set_num_tickets(context, 0);
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_max_cert_list(context, CHAIN_BYTES_MAX);
