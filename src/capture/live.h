@@ -28,6 +28,7 @@ struct ow_live_frame {
 	enum ow_gso gso;
 	uint16_t gso_size; /* bytes of payload of each packet of the wire, if gso is not NONE */
 	bool fixed_ip_id;  /* a superframe whose packets all have its IPv4 identification */
+	bool cwr_on_all;   /* a superframe whose packets all have its CWR flag (accurate ECN), not only the first */
 };
 
 enum ow_live_kind {

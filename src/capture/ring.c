@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/time.h"
 #include "capture/filter.h"
+#include "capture/ip_id.h"
 #include "capture/live_ops.h"
 #include <errno.h>
 #include <linux/filter.h>
@@ -69,6 +70,7 @@ struct ring {
 	struct tpacket_hdr_v1 *held; /* a block all of whose frames have been returned: the last of them still in use */
 	int64_t latest_ns;           /* stamp of the frames returned */
 	int64_t down_ns;             /* steady time since when the interface is down, or 0 */
+	struct ow_ip_ids ip_ids;
 };
 
 static int fail(const char *name, const char *what, struct ow_error *err)
@@ -284,12 +286,20 @@ static enum ow_gso gso_of(uint8_t type)
 	}
 }
 
-static void fill_gso(const uint8_t *data, struct ow_live_frame *frame)
+/* net: offset of the network header, as the kernel sees it. */
+static void fill_gso(struct ring *ring, uint32_t net, struct ow_live_frame *frame)
 {
+	const struct ow_frame *f = &frame->frame;
 	struct virtio_net_hdr header;
-	memcpy(&header, data - sizeof header, sizeof header);
-	frame->gso = header.gso_size ? gso_of(header.gso_type) : OW_GSO_NONE;
-	frame->gso_size = frame->gso != OW_GSO_NONE ? header.gso_size : 0;
+	memcpy(&header, f->data - sizeof header, sizeof header);
+	if (header.gso_size == 0 || gso_of(header.gso_type) == OW_GSO_NONE)
+		return;
+	frame->gso = gso_of(header.gso_type);
+	frame->gso_size = header.gso_size;
+	/* Set with each CWR of classic ECN, of which segments repeat none. */
+	frame->cwr_on_all = !(header.gso_type & VIRTIO_NET_HDR_GSO_ECN);
+	if (frame->gso == OW_GSO_TCP4 && f->caplen > net)
+		frame->fixed_ip_id = ow_ip_id_fixed(&ring->ip_ids, f->data + net, f->caplen - net, frame->heading);
 }
 
 /* False for a slot that the kernel gave up. */
@@ -315,7 +325,7 @@ static inline bool fill(struct ring *ring, const uint8_t *slot, struct ow_live_f
 	};
 	live->counts.stamped[frame->stamped_by]++;
 	if (header->tp_snaplen)
-		fill_gso(frame->frame.data, frame);
+		fill_gso(ring, (uint32_t)(header->tp_net - header->tp_mac), frame);
 	return true;
 }
 

@@ -15,6 +15,7 @@
 
 struct ow_segments {
 	unsigned count;
+	bool uncut; /* a superframe that stays one packet, with an id that no packet of the wire has (see segments.c) */
 	uint64_t id[OW_SEGMENTS_MAX];
 	uint32_t bytes[OW_SEGMENTS_MAX]; /* of the IP packet */
 };

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cutting superframes as Linux does (tcp_gso_segment, __udp_gso_segment, inet_gso_segment): each segment is put
+ * together in a buffer, headers of its own in front of its payload, and identified like any packet. Checksums are not
+ * computed, because no identity contains them.
+ *
+ * A tunnel packet is cut if the identity is that of the packet inside. The outer packet's identity would contain the
+ * inner checksums, which nobody has computed yet: such a superframe stays one packet.
+ *
+ * UDP superframes always count the IPv4 identification on, as Linux does when it cuts them. Where a receiver has put
+ * one together from packets that all had the same, nothing says so.
+ */
+#include "packet/segments.h"
+
+#include "base/bytes.h"
+#include <errno.h>
+
+#define TCP_FIN 0x01
+#define TCP_PSH 0x08
+#define TCP_CWR 0x80
+
+#define IPV6_HEADER 40u
+#define JUMBO_BYTES 8u /* the hop-by-hop header of superframes above 64 KB */
+
+/* Headers that are copied to each segment: IPv4 with options or IPv6 with a few extension headers, and TCP. */
+#define HEADERS_MAX 512u
+
+struct cut {
+	struct ow_packet packet;  /* of the segment: its bytes are in `bytes` */
+	const uint8_t *payload;   /* of the superframe */
+	uint32_t captured, total; /* bytes of it: that are there, that there are */
+	uint32_t headers, l4;     /* of a segment: bytes, and offset of the transport header */
+	uint16_t ip_id;
+	uint32_t sequence;
+	uint8_t flags;
+	uint8_t bytes[HEADERS_MAX + UINT16_MAX];
+};
+
+static int one(const struct ow_identity *identity, const struct ow_packet *packet, struct ow_segments *ret_segments)
+{
+	struct ow_packet_id id;
+	int r = ow_identity_of_packet(identity, packet, &id);
+	if (r < 0)
+		return r;
+	ret_segments->count = 1;
+	ret_segments->id[0] = id.id;
+	ret_segments->bytes[0] = packet->ip_len;
+	return 0;
+}
+
+/* The superframe is that of this packet's own transport protocol, not of one inside it or around it. */
+static bool fits(enum ow_gso gso, const struct ow_packet *packet)
+{
+	if (!packet->l4 || packet->fragment || (packet->has_tunnel && packet->tunnels == 0))
+		return false;
+	switch (gso) {
+	case OW_GSO_TCP4:
+		return packet->proto == 6 && packet->version == 4;
+	case OW_GSO_TCP6:
+		return packet->proto == 6 && packet->version == 6;
+	case OW_GSO_UDP:
+		return packet->proto == 17;
+	default:
+		return false;
+	}
+}
+
+/* A hop-by-hop header with nothing but the jumbo length: Linux puts it into long superframes, and takes it out again.
+ */
+static bool has_jumbo(const struct ow_packet *packet)
+{
+	const uint8_t *ip = packet->ip;
+	return packet->version == 6 && ip[6] == 0 && packet->end - ip >= IPV6_HEADER + JUMBO_BYTES &&
+	       ow_load_be16(ip + 4) == 0 && ip[IPV6_HEADER + 1] == 0 && ip[IPV6_HEADER + 2] == 0xc2;
+}
+
+/* Splits the packet into headers, which are copied, and payload. False if they cannot be told apart. */
+static bool prepare(const struct ow_packet *packet, struct cut *cut)
+{
+	const uint8_t *ip = packet->ip, *l4 = packet->l4;
+	size_t there = (size_t)(packet->end - l4);
+	uint32_t transport = 8, skip = has_jumbo(packet) ? JUMBO_BYTES : 0;
+	if (packet->proto == 6)
+		transport = there >= 20 ? (l4[12] >> 4) * 4u : 0;
+	if (transport < 8 || there < transport || packet->l4_len <= transport)
+		return false;
+	cut->l4 = (uint32_t)(l4 - ip) - skip;
+	cut->headers = cut->l4 + transport;
+	if (cut->headers > HEADERS_MAX)
+		return false;
+	memcpy(cut->bytes, ip, skip ? IPV6_HEADER : cut->headers);
+	if (skip) {
+		memcpy(cut->bytes + IPV6_HEADER, ip + IPV6_HEADER + skip, cut->headers - IPV6_HEADER);
+		cut->bytes[6] = ip[IPV6_HEADER];
+	}
+	cut->payload = l4 + transport;
+	cut->captured = (uint32_t)(there - transport);
+	cut->total = packet->l4_len - transport;
+	cut->ip_id = ow_load_be16(ip + 4);
+	cut->sequence = ow_load_be32(l4 + 4);
+	cut->flags = packet->proto == 6 ? l4[13] : 0;
+	cut->packet = *packet;
+	cut->packet.ip = cut->bytes;
+	cut->packet.l4 = cut->bytes + cut->l4;
+	return true;
+}
+
+/* Headers of the segment with `len` bytes from `from` on, which is number i. */
+static void patch(const struct ow_live_frame *frame, struct cut *cut, uint32_t i, uint32_t from, uint32_t len)
+{
+	uint8_t *ip = cut->bytes, *l4 = ip + cut->l4, flags = cut->flags;
+	uint32_t ip_len = cut->headers + len;
+	if (cut->packet.version == 4) {
+		ow_store_be16(ip + 2, (uint16_t)ip_len);
+		ow_store_be16(ip + 4, (uint16_t)(cut->ip_id + (frame->fixed_ip_id ? 0 : i)));
+	} else {
+		ow_store_be16(ip + 4, (uint16_t)(ip_len - IPV6_HEADER));
+	}
+	cut->packet.ip_len = ip_len;
+	cut->packet.l4_len = ip_len - cut->l4;
+	if (cut->packet.proto == 17) {
+		ow_store_be16(l4 + 4, (uint16_t)cut->packet.l4_len);
+		return;
+	}
+	if (i > 0 && !frame->cwr_on_all)
+		flags &= (uint8_t)~TCP_CWR;
+	if (from + len < cut->total)
+		flags &= (uint8_t) ~(TCP_FIN | TCP_PSH);
+	l4[13] = flags;
+	ow_store_be32(l4 + 4, cut->sequence + from);
+}
+
+/* The payload, as far as it counts; only that is copied. */
+static void put_payload(const struct ow_identity *identity, struct cut *cut, uint32_t from, uint32_t len)
+{
+	uint32_t there = cut->captured > from ? cut->captured - from : 0;
+	uint32_t counts = identity->hash_limit > cut->headers ? identity->hash_limit - cut->headers : 0;
+	if (there > len)
+		there = len;
+	if (there > counts)
+		there = counts;
+	memcpy(cut->bytes + cut->headers, cut->payload + from, there);
+	cut->packet.end = cut->bytes + cut->headers + there;
+	cut->packet.truncated = there < len;
+}
+
+static int cut_up(const struct ow_identity *identity, const struct ow_live_frame *frame, struct cut *cut,
+                  struct ow_segments *ret_segments)
+{
+	uint32_t step = frame->gso_size, count = (cut->total + step - 1) / step;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t from = i * step, len = cut->total - from < step ? cut->total - from : step;
+		struct ow_packet_id id;
+		patch(frame, cut, i, from, len);
+		put_payload(identity, cut, from, len);
+		int r = ow_identity_of_packet(identity, &cut->packet, &id);
+		if (r < 0)
+			return r;
+		ret_segments->id[i] = id.id;
+		ret_segments->bytes[i] = cut->packet.ip_len;
+	}
+	ret_segments->count = count;
+	return 0;
+}
+
+static __attribute__((noinline)) int of_superframe(const struct ow_identity *identity,
+                                                   const struct ow_live_frame *frame, const struct ow_packet *packet,
+                                                   struct ow_segments *ret_segments)
+{
+	struct cut cut;
+	uint32_t step = frame->gso_size;
+	if (step == 0 || !fits(frame->gso, packet) || !prepare(packet, &cut) ||
+	    (cut.total - 1) / step >= OW_SEGMENTS_MAX) {
+		ret_segments->uncut = true;
+		return one(identity, packet, ret_segments);
+	}
+	if (cut.total <= step)
+		return one(identity, packet, ret_segments);
+	return cut_up(identity, frame, &cut, ret_segments);
+}
+
+static __attribute__((noinline)) int of_any(const struct ow_identity *identity, const struct ow_live_frame *frame,
+                                            struct ow_segments *ret_segments)
+{
+	struct ow_packet packet;
+	switch (ow_packet_decode(&frame->frame, identity->inner, &packet)) {
+	case OW_DECODE_IP:
+		break;
+	case OW_DECODE_SHORT:
+		return -ENODATA;
+	default:
+		return -ENOMSG;
+	}
+	if (frame->gso != OW_GSO_NONE)
+		return of_superframe(identity, frame, &packet, ret_segments);
+	return one(identity, &packet, ret_segments);
+}
+
+int ow_segments_of_frame(const struct ow_identity *identity, const struct ow_live_frame *frame,
+                         struct ow_segments *ret_segments)
+{
+	struct ow_plain plain;
+	ret_segments->uncut = false;
+	if (frame->gso != OW_GSO_NONE || identity->level != OW_LEVEL_IP || identity->any_ip_id ||
+	    !ow_identity_of_plain(identity, &frame->frame, &plain))
+		return of_any(identity, frame, ret_segments);
+	ret_segments->count = 1;
+	ret_segments->id[0] = plain.id;
+	ret_segments->bytes[0] = plain.ip_len;
+	return 0;
+}
