@@ -14,6 +14,10 @@
  * A lane is the packets of one class that go one way over one segment, as this point sees them. Lanes come and go while
  * the threads run: a session that is agreed on adds its lanes, with its ids and its intervals.
  *
+ * Files are read from the first ow_recorder_take on, and a few intervals of the shortest lane at most are ahead of what
+ * was taken: lanes that are added before see them whole, and a window of OW_REPLAY_OPEN open pages is enough for them
+ * at any speed.
+ *
  * Interval i of a lane is [t0 + i * length, t0 + (i+1) * length) of the clock that stamps the frames. Packets before t0
  * belong to none.
  */
@@ -35,6 +39,7 @@ struct ow_lane_options {
 };
 
 #define OW_SOURCES_MAX     32
+#define OW_REPLAY_OPEN     8
 #define OW_LANES_MAX       1024
 #define OW_INTERVAL_MIN_NS INT64_C(1000000)      /* 1 ms */
 #define OW_INTERVAL_MAX_NS INT64_C(300000000000) /* 5 min: sums of times stay far below 2^63 */
@@ -78,9 +83,11 @@ int ow_recorder_create(const struct ow_source_options *sources, unsigned count, 
 /* Stops the threads. Chunks that were not taken are freed. */
 void ow_recorder_free(struct ow_recorder *recorder);
 
-/* A lane gets a number that is not used again. An error names the filter that is wrong. */
+/* A lane gets a number that is not used again. It has every frame that was stamped after this call. An error names the
+ * filter that is wrong. */
 int ow_recorder_add_lane(struct ow_recorder *recorder, const struct ow_lane_options *options, uint32_t *ret_lane,
                          struct ow_error *err);
+/* From now on no chunk of it is handed out. */
 void ow_recorder_remove_lane(struct ow_recorder *recorder, uint32_t lane);
 /* From some frame on, soon. */
 void ow_recorder_set_shift(struct ow_recorder *recorder, uint32_t lane, unsigned sample_shift);
@@ -89,8 +96,9 @@ void ow_recorder_set_shift(struct ow_recorder *recorder, uint32_t lane, unsigned
 int ow_recorder_fd(const struct ow_recorder *recorder);
 /*
  * All chunks since the last call, to be freed one by one with free(), and the time up to which the lanes are complete:
- * every packet with an earlier stamp is in the chunks taken so far. INT64_MAX when all sources are files at their end.
- * A source that fails is in err, once, with -EIO or its errno; the others go on.
+ * every packet of an interval that ended by then is in the chunks taken so far. INT64_MAX when all sources are at their
+ * end. A source that fails is in err, once, with -EIO or its errno; the others go on, and chunks and time are told as
+ * well.
  */
 int ow_recorder_take(struct ow_recorder *recorder, struct ow_chunk **ret_chunks, int64_t *ret_passed_ns,
                      struct ow_error *err);
