@@ -37,16 +37,42 @@ static int subtract(const struct ow_fold_steps *s, const struct ow_synopsis *the
                     struct ow_synopsis **ret_difference)
 {
 	struct ow_fold_params params = ow_fold_of(theirs)->params;
-	struct ow_synopsis *mine = NULL;
+	struct ow_synopsis *mine = NULL, *cells = NULL;
 	params.estimator = false;
 	int r = ow_fold_steps_fold(s->table, s->cache, s->cached, &params, theirs->seed, &mine);
+	/* Without the counters. */
 	if (r == 0)
-		r = ow_synopsis_subtract(mine, theirs, NULL);
+		r = ow_fold_to(theirs, params.cells, params.order, &cells);
+	if (r == 0)
+		r = ow_synopsis_subtract(mine, cells, NULL);
+	ow_synopsis_free(cells);
 	if (r < 0)
 		ow_synopsis_free(mine);
 	else
 		*ret_difference = mine;
 	return r;
+}
+
+static int add_keys(struct ow_keyset *set, const uint64_t *keys, size_t count)
+{
+	int r = 0;
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = ow_keyset_add(set, keys[i]);
+	return r;
+}
+
+/* B has no packet: there is nothing to peel, all of A's are only at A. */
+static int all_lost(struct ow_fold_steps *s)
+{
+	const struct ow_fold_secret *secret = &ow_fold_of(s->first)->secret;
+	s->diff.only_a = malloc((s->cached + 1) * sizeof *s->diff.only_a);
+	if (!s->diff.only_a)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->cached; i++)
+		s->diff.only_a[i] = ow_fold_key(secret, s->cache[i].id);
+	s->diff.as = s->diff.space_a = s->cached;
+	s->diff.complete = true;
+	return 0;
 }
 
 int ow_fold_steps_push(struct ow_fold_steps *s, const struct ow_synopsis *fold, const struct ow_synopsis *counters,
@@ -56,7 +82,9 @@ int ow_fold_steps_push(struct ow_fold_steps *s, const struct ow_synopsis *fold, 
 	s->received = received;
 	s->differences = NAN;
 	int r = subtract(s, fold, &s->first);
-	return r < 0 ? r : ow_fold_peel(s->first, NULL, &s->diff);
+	if (r < 0)
+		return r;
+	return !received && s->cache ? all_lost(s) : ow_fold_peel(s->first, NULL, &s->diff);
 }
 
 /* By the counters. A's are in its table, or made from its cache now. */
@@ -113,14 +141,6 @@ bool ow_fold_steps_complete(const struct ow_fold_steps *s)
 }
 
 /* -- leaving out -------------------------------------------------------------------------------------------------- */
-
-static int add_keys(struct ow_keyset *set, const uint64_t *keys, size_t count)
-{
-	int r = 0;
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = ow_keyset_add(set, keys[i]);
-	return r;
-}
 
 /* A's packets, parted into those that only A has and the others. */
 static int part(struct ow_fold_steps *s, const struct ow_fold_secret *secret, const struct ow_keyset *set)

@@ -86,14 +86,12 @@ static uint64_t held_id(const struct ow_synopsis *synopsis, uint64_t id)
 	return synopsis->ops->kind == OW_SYNOPSIS_RDA ? ow_rda_id(ow_rda_of(synopsis), id) : id;
 }
 
-/*
- * Where a copy of a packet is at one point only, which of the copies before it arrived is not known (formulas.md 3.5).
- * Lists them; from the last to the first, so that one pass follows a chain of copies to its start.
- */
-static int find_copies(const struct ow_view *a, const struct ow_rda_peel *peel, struct repaired *t)
+/* From the last packet to the first, so that one pass follows a chain of copies to its start. */
+int ow_rda_ambiguous(const struct ow_view *a, const struct ow_rda_peel *peel, uint64_t **ret_ids, size_t *ret_count)
 {
 	struct ow_keyset set = {0};
-	size_t room = 0;
+	uint64_t *ids = NULL;
+	size_t room = 0, count = 0;
 	int r = 0;
 	for (size_t i = 0; i < peel->losts && r == 0; i++)
 		r = ow_keyset_add(&set, peel->lost[i]);
@@ -103,19 +101,25 @@ static int find_copies(const struct ow_view *a, const struct ow_rda_peel *peel, 
 		uint64_t id = held_id(a->synopsis, a->cache[i].id);
 		if (!ow_keyset_has(&set, held_id(a->synopsis, ow_copy_next(a->cache[i].id))) || ow_keyset_has(&set, id))
 			continue;
-		if (t->ambiguous == room) {
+		if (count == room) {
 			room = room ? 2 * room : 64;
-			uint64_t *grown = realloc(t->copy, room * sizeof *grown);
+			uint64_t *grown = realloc(ids, room * sizeof *grown);
 			r = grown ? 0 : -ENOMEM;
-			t->copy = grown ? grown : t->copy;
+			ids = grown ? grown : ids;
 		}
 		if (r == 0) {
-			t->copy[t->ambiguous++] = id;
+			ids[count++] = id;
 			r = ow_keyset_add(&set, id);
 		}
 	}
 	ow_keyset_done(&set);
-	return r;
+	if (r < 0) {
+		free(ids);
+		return r;
+	}
+	*ret_ids = ids;
+	*ret_count = count;
+	return 0;
 }
 
 /* Erases what was found from copies of the tables, as far as the caches have it, and lists the clean cells. */
@@ -130,7 +134,7 @@ static int repair(const struct ow_view *a, const struct ow_view *b, const struct
 	if (r == 0)
 		r = ow_rda_erase(t->b, peel->extra, peel->extras, b->cache, b->cached, &erased);
 	if (r == 0 && a->cache && b->cache)
-		r = find_copies(a, peel, t);
+		r = ow_rda_ambiguous(a, peel, &t->copy, &t->ambiguous);
 	if (r == 0)
 		r = ow_rda_erase(t->a, t->copy, t->ambiguous, a->cache, a->cached, &erased);
 	if (r == 0)

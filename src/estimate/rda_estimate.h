@@ -35,6 +35,13 @@ int ow_rda_estimate_with(const struct ow_view *a, const struct ow_view *b,
                          const struct ow_rda_estimate_options *options, struct ow_estimate *ret_estimate);
 
 /*
+ * Where a copy of a packet is at one point only, which of the copies before it arrived is not known (formulas.md 3.5):
+ * lists these packets of A, which both points erase, by their ids as the cells hold them. *ret_ids is to be freed. B's
+ * view needs a cache of no more than these and the peel's extra packets.
+ */
+int ow_rda_ambiguous(const struct ow_view *a, const struct ow_rda_peel *peel, uint64_t **ret_ids, size_t *ret_count);
+
+/*
  * How many packets only one point saw, for late binding. By MinHash as published (packets of both points are needed
  * with it), with a 95 % interval; AMS has ow_ams_difference.
  */

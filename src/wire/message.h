@@ -120,7 +120,7 @@ struct ow_message_synopsis {
 
 struct ow_message_ask {
 	enum ow_message_part part; /* not PUSHED */
-	uint8_t sample_shift;      /* AGAIN: 1 .. OW_MESSAGE_SHIFT_MAX; of other parts 0 */
+	uint8_t sample_shift;      /* AGAIN: at least this one; of other parts 0 */
 	uint8_t order;             /* SECOND: 1 .. 255 */
 	uint8_t banks;             /* TABLE: 1 .. 8 */
 	uint32_t cells;            /* SECOND, TABLE: of a bank; MINHASH: slots */

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The protocol of a lane: the intervals under way, and who does what with them (exchange_slot.h). */
+#include "point/exchange.h"
+
+#include "point/exchange_slot.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The receiving point waits longer, so that the sending one, which knows more, speaks first. */
+#define RECEIVER_PATIENCE 1.5
+
+int64_t ow_exchange_start(const struct ow_exchange *x, int64_t interval)
+{
+	return (int64_t)((uint64_t)x->options.t0_ns + (uint64_t)interval * (uint64_t)x->options.length_ns);
+}
+
+const char *ow_exchange_peer(const struct ow_exchange *x)
+{
+	return x->options.sending ? x->options.to : x->options.from;
+}
+
+void ow_exchange_blank(const struct ow_exchange *x, int64_t interval, struct ow_live_result *ret_result)
+{
+	const struct ow_exchange_options *o = &x->options;
+	struct ow_live_result r = {
+		.interval = interval,
+		.start_ns = ow_exchange_start(x, interval),
+		.length_ns = o->length_ns,
+		.reordered = OW_LIVE_NOT_COUNTED,
+		.clock_from = {false, OW_CLOCK_UNKNOWN},
+		.clock_to = {false, OW_CLOCK_UNKNOWN},
+	};
+	const struct ow_value none = {.reason = "the interval is unknown"};
+	memcpy(r.segment, o->segment, sizeof r.segment);
+	memcpy(r.class_name, o->class_name, sizeof r.class_name);
+	memcpy(r.from, o->from, sizeof r.from);
+	memcpy(r.to, o->to, sizeof r.to);
+	r.mean_ns = r.stddev_ns = r.min_ns = r.max_ns = r.loss_ratio = none;
+	for (int q = 0; q < OW_QUANTILES; q++)
+		r.quantile_ns[q] = none;
+	*ret_result = r;
+}
+
+/* -- slots -------------------------------------------------------------------------------------------------------- */
+
+struct ow_slot *ow_slot_find(const struct ow_exchange *x, int64_t interval)
+{
+	for (size_t i = 0; i < x->slots; i++) {
+		if (x->slot[i]->interval == interval)
+			return x->slot[i];
+	}
+	return NULL;
+}
+
+struct ow_slot *ow_slot_add(struct ow_exchange *x, int64_t interval)
+{
+	if (x->slots == x->room) {
+		size_t room = x->room ? 2 * x->room : 16;
+		struct ow_slot **grown = realloc(x->slot, room * sizeof *grown);
+		if (!grown)
+			return NULL;
+		x->slot = grown;
+		x->room = room;
+	}
+	struct ow_slot *slot = calloc(1, sizeof *slot);
+	if (!slot)
+		return NULL;
+	slot->interval = interval;
+	slot->since_ns = x->now_ns;
+	size_t at = x->slots++;
+	for (; at > 0 && x->slot[at - 1]->interval > interval; at--)
+		x->slot[at] = x->slot[at - 1];
+	x->slot[at] = slot;
+	return slot;
+}
+
+static void free_slot(struct ow_slot *slot)
+{
+	ow_page_free(slot->page);
+	ow_synopsis_free(slot->synopsis);
+	ow_fold_steps_done(&slot->steps);
+	ow_rda_peel_done(&slot->peel);
+	ow_synopsis_free(slot->table);
+	ow_synopsis_free(slot->other_table);
+	free(slot->asked);
+	free(slot->request);
+	free(slot->outcome.only_a);
+	free(slot->outcome.only_b);
+	free(slot->outcome.delay.ns);
+	free(slot);
+}
+
+void ow_slot_remove(struct ow_exchange *x, struct ow_slot *slot)
+{
+	size_t at = 0;
+	while (at < x->slots && x->slot[at] != slot)
+		at++;
+	if (at == x->slots)
+		return;
+	memmove(x->slot + at, x->slot + at + 1, (x->slots - at - 1) * sizeof *x->slot);
+	x->slots--;
+	free_slot(slot);
+}
+
+/* -- speaking ----------------------------------------------------------------------------------------------------- */
+
+int ow_exchange_say(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message *message, bool request)
+{
+	uint8_t *frame;
+	size_t size;
+	int r = ow_message_encode(message, &frame, &size, NULL);
+	if (r < 0)
+		return r;
+	if (slot)
+		slot->cost.bytes += size + 4;
+	x->sinks.send(x->sinks.arg, frame, size);
+	if (request && slot) {
+		free(slot->request);
+		slot->request = frame;
+		slot->request_size = size;
+	} else {
+		free(frame);
+	}
+	return 0;
+}
+
+void ow_exchange_say_none(struct ow_exchange *x, int64_t interval, const char *reason)
+{
+	struct ow_message m = {.type = OW_MESSAGE_NONE, .lane = x->options.lane, .interval = interval};
+	snprintf(m.text.text, sizeof m.text.text, "%s", reason);
+	(void)ow_exchange_say(x, NULL, &m, false);
+}
+
+void ow_exchange_set_shift(struct ow_exchange *x, unsigned shift)
+{
+	if (shift <= x->shift)
+		return;
+	x->shift = shift;
+	if (x->sinks.shift)
+		x->sinks.shift(x->sinks.arg, shift);
+}
+
+/* -- life --------------------------------------------------------------------------------------------------------- */
+
+int ow_exchange_create(const struct ow_exchange_options *options, const struct ow_exchange_sinks *sinks,
+                       struct ow_exchange **ret_exchange)
+{
+	if (options->length_ns < OW_INTERVAL_MIN_NS || options->length_ns > OW_INTERVAL_MAX_NS || options->t0_ns < 0 ||
+	    options->pages_max < 1 || options->buckets > OW_MESSAGE_BUCKETS_MAX ||
+	    options->sample > OW_MESSAGE_SAMPLE_MAX)
+		return -EINVAL;
+	struct ow_exchange *x = calloc(1, sizeof *x);
+	if (!x)
+		return -ENOMEM;
+	x->options = *options;
+	x->sinks = *sinks;
+	x->reconciled = (struct ow_reconciled_options){options->buckets ? options->buckets : OW_RECONCILED_BUCKETS,
+	                                               options->sample ? options->sample : OW_RECONCILED_SAMPLE};
+	x->next_page = x->asked_until = -1;
+	x->expected = NAN;
+	int r = options->sending ? ow_sender_create(x) : ow_receiver_create(x);
+	if (r < 0) {
+		ow_exchange_free(x);
+		return r;
+	}
+	*ret_exchange = x;
+	return 0;
+}
+
+void ow_exchange_free(struct ow_exchange *x)
+{
+	if (!x)
+		return;
+	for (size_t i = 0; i < x->slots; i++)
+		free_slot(x->slot[i]);
+	free(x->slot);
+	ow_sender_free(x);
+	ow_receiver_free(x);
+	free(x);
+}
+
+/* No more than pages_max wait: the oldest goes. */
+static void keep_within(struct ow_exchange *x)
+{
+	size_t pages = 0;
+	struct ow_slot *oldest = NULL;
+	for (size_t i = x->slots; i-- > 0;) {
+		if (x->slot[i]->page && x->slot[i]->stage < OW_STAGE_READY) {
+			oldest = x->slot[i];
+			pages++;
+		}
+	}
+	if (pages <= x->options.pages_max)
+		return;
+	char cause[OW_LIVE_CAUSE];
+	snprintf(cause, sizeof cause, "%s did not answer while %u more intervals passed", ow_exchange_peer(x),
+	         x->options.pages_max);
+	if (x->options.sending)
+		ow_sender_unknown(x, oldest, "%s", cause);
+	else
+		ow_receiver_unknown(x, oldest, cause);
+}
+
+int ow_exchange_page(struct ow_exchange *x, struct ow_page *page, const struct ow_clock_state *clock, int64_t now_ns)
+{
+	x->now_ns = now_ns;
+	struct ow_slot *slot = NULL;
+	bool fits = !x->finished && page->interval >= 0 && page->interval <= OW_MESSAGE_INTERVAL_MAX &&
+	            (x->next_page < 0 || page->interval >= x->next_page);
+	if (fits)
+		slot = ow_slot_find(x, page->interval);
+	if (fits && !slot)
+		slot = ow_slot_add(x, page->interval);
+	if (!slot) {
+		ow_page_free(page);
+		return fits ? -ENOMEM : -EINVAL;
+	}
+	slot->page = page;
+	slot->clock = *clock;
+	slot->since_ns = now_ns;
+	x->next_page = page->interval + 1;
+	int r = 0;
+	if (x->options.sending) {
+		ow_sender_advance(x);
+	} else {
+		r = ow_receiver_push(x, slot);
+		if (r < 0)
+			ow_receiver_unknown(x, slot, "out of memory");
+	}
+	keep_within(x);
+	return r;
+}
+
+int ow_exchange_frame(struct ow_exchange *x, const uint8_t *frame, size_t size, int64_t now_ns, struct ow_error *err)
+{
+	struct ow_message message;
+	x->now_ns = now_ns;
+	int r = ow_message_decode(frame, size, &message, err);
+	if (r < 0)
+		return r;
+	if (message.lane != x->options.lane)
+		r = ow_error_set(err, EPROTO, "message %s: lane %u instead of %u", ow_message_name(message.type),
+		                 message.lane, x->options.lane);
+	else if (x->options.sending)
+		r = ow_sender_frame(x, &message, size, err);
+	else
+		r = ow_receiver_frame(x, &message, err);
+	ow_message_done(&message);
+	return r;
+}
+
+void ow_exchange_connected(struct ow_exchange *x, int64_t now_ns)
+{
+	x->now_ns = now_ns;
+	if (x->options.sending)
+		ow_sender_connected(x);
+	else
+		ow_receiver_connected(x);
+}
+
+/* The oldest slot that has waited too long, or NULL. */
+static struct ow_slot *overdue(const struct ow_exchange *x)
+{
+	double patience = (double)x->options.patience_ns * (x->options.sending ? 1 : RECEIVER_PATIENCE);
+	double settles = (double)x->options.length_ns * x->options.horizon;
+	for (size_t i = 0; i < x->slots; i++) {
+		struct ow_slot *slot = x->slot[i];
+		bool waits = x->options.sending ? slot->stage < OW_STAGE_READY : !slot->told_final;
+		double limit = patience + (slot->told ? settles : 0);
+		if (waits && (double)x->now_ns - (double)slot->since_ns > limit)
+			return slot;
+	}
+	return NULL;
+}
+
+void ow_exchange_tick(struct ow_exchange *x, int64_t now_ns)
+{
+	x->now_ns = now_ns;
+	for (struct ow_slot *slot; (slot = overdue(x));) {
+		if (x->options.sending) {
+			ow_sender_unknown(x, slot, "no answer from %s", ow_exchange_peer(x));
+		} else {
+			char cause[OW_LIVE_CAUSE];
+			snprintf(cause, sizeof cause, "no answer from %s", ow_exchange_peer(x));
+			ow_receiver_unknown(x, slot, cause);
+		}
+	}
+}
+
+void ow_exchange_finish(struct ow_exchange *x)
+{
+	if (x->finished)
+		return;
+	x->finished = true;
+	if (x->options.sending)
+		ow_sender_finish(x);
+	else
+		ow_receiver_finish(x);
+}
+
+bool ow_exchange_done(const struct ow_exchange *x)
+{
+	return x->finished && x->slots == 0 && (x->final || !x->options.sending);
+}
+
+void ow_exchange_total(const struct ow_exchange *x, struct ow_live_result *ret_total)
+{
+	struct ow_live_result total, blank;
+	if (x->options.sending)
+		ow_settle_total(x->settle, &total);
+	else
+		ow_settle_total_result(x->total, &total);
+	ow_exchange_blank(x, 0, &blank);
+	memcpy(total.segment, blank.segment, sizeof total.segment);
+	memcpy(total.class_name, blank.class_name, sizeof total.class_name);
+	memcpy(total.from, blank.from, sizeof total.from);
+	memcpy(total.to, blank.to, sizeof total.to);
+	*ret_total = total;
+}

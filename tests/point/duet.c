@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two exchanges, a wire in memory, traffic with truth: duet.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "duet.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define T0          INT64_C(1700000000000000000)
+#define TAIL        4 /* intervals after the last packet */
+#define FRAMES_MAX  4096
+#define PATIENCE_NS INT64_C(5000000000)
+
+struct packet {
+	uint64_t id;
+	int64_t time_ns;
+};
+
+struct flying {
+	uint8_t *bytes;
+	size_t size;
+	int64_t due_ns;
+	int to;
+};
+
+struct wire {
+	struct duet *duet;
+	struct ow_random random;
+	struct flying frame[FRAMES_MAX];
+	size_t frames;
+	int64_t now_ns;
+	bool down;
+};
+
+/* What a sink needs to know. */
+struct end {
+	struct wire *wire;
+	int side;
+};
+
+/* -- wire --------------------------------------------------------------------------------------------------------- */
+
+static void put(struct wire *wire, int to, const uint8_t *bytes, size_t size)
+{
+	assert_true(wire->frames < FRAMES_MAX);
+	uint8_t *copy = malloc(size);
+	memcpy(copy, bytes, size);
+	if (ow_random_unit(&wire->random) < wire->duet->line.damage)
+		copy[ow_random_below(&wire->random, size)] ^= (uint8_t)(1u << ow_random_below(&wire->random, 8));
+	wire->frame[wire->frames++] = (struct flying){copy, size, wire->now_ns + wire->duet->line.delay_ns, to};
+	if (wire->frames > 1 && ow_random_unit(&wire->random) < wire->duet->line.swap) {
+		struct flying last = wire->frame[wire->frames - 1];
+		size_t at = ow_random_below(&wire->random, wire->frames - 1);
+		wire->frame[wire->frames - 1] = wire->frame[at];
+		wire->frame[at] = last;
+	}
+}
+
+static void on_send(void *arg, const uint8_t *frame, size_t size)
+{
+	struct end *end = arg;
+	struct wire *wire = end->wire;
+	wire->duet->bytes += size + 4;
+	wire->duet->frames++;
+	if (wire->down || ow_random_unit(&wire->random) < wire->duet->line.drop)
+		return;
+	put(wire, !end->side, frame, size);
+	if (ow_random_unit(&wire->random) < wire->duet->line.twice)
+		put(wire, !end->side, frame, size);
+}
+
+/* Hands on what is due at this time; answers may be due at once. */
+static void deliver(struct wire *wire, int64_t now_ns)
+{
+	wire->now_ns = now_ns;
+	for (size_t i = 0; i < wire->frames;) {
+		if (wire->frame[i].due_ns > now_ns) {
+			i++;
+			continue;
+		}
+		struct flying f = wire->frame[i];
+		memmove(wire->frame + i, wire->frame + i + 1, (wire->frames - i - 1) * sizeof f);
+		wire->frames--;
+		struct ow_error err = {""};
+		int r = ow_exchange_frame(wire->duet->x[f.to], f.bytes, f.size, now_ns, &err);
+		if (r < 0 && !(wire->duet->line.damage > 0))
+			fail_msg("frame refused: %s", err.text);
+		assert_true(r == 0 || err.text[0]);
+		wire->duet->refused += r < 0;
+		free(f.bytes);
+		i = 0;
+	}
+}
+
+static void drop_all(struct wire *wire)
+{
+	while (wire->frames)
+		free(wire->frame[--wire->frames].bytes);
+}
+
+/* -- results ------------------------------------------------------------------------------------------------------ */
+
+static void check_value(const struct ow_value *v)
+{
+	if (v->status == OW_VALUE_NONE)
+		assert_non_null(v->reason);
+	else
+		assert_true(v->low <= v->value && v->value <= v->high);
+}
+
+static void on_result(void *arg, const struct ow_live_result *r)
+{
+	struct end *end = arg;
+	struct duet *duet = end->wire->duet;
+	struct outcomes *got = &duet->got[end->side];
+	assert_int_equal(r->sent, r->matched + r->late + r->lost + r->pending);
+	assert_int_equal(r->received, r->matched + r->late_received + r->extra);
+	assert_true(r->duplicated <= r->extra && r->ambiguous <= r->matched + r->late);
+	assert_true(r->coverage >= 0 && r->coverage <= 1);
+	assert_true(r->status == OW_LIVE_MEASURED || r->cause[0]);
+	assert_string_equal(r->from, "a");
+	assert_string_equal(r->to, "b");
+	assert_int_equal(r->start_ns, T0 + r->interval * duet->traffic.length_ns);
+	check_value(&r->mean_ns);
+	check_value(&r->stddev_ns);
+	check_value(&r->loss_ratio);
+	for (int q = 0; q < OW_QUANTILES; q++)
+		check_value(&r->quantile_ns[q]);
+	assert_true(r->interval >= 0 && r->interval < duet->intervals);
+	/* Each once, in order. */
+	bool *has = r->final ? got->has_final : got->has_provisional;
+	assert_false(has[r->interval]);
+	has[r->interval] = true;
+	(r->final ? got->final : got->provisional)[r->interval] = *r;
+	if (r->final) {
+		assert_true(r->interval > got->last_final);
+		got->last_final = r->interval;
+	}
+	got->results++;
+}
+
+static void on_shift(void *arg, unsigned shift)
+{
+	struct end *end = arg;
+	assert_true(shift > end->wire->duet->got[end->side].shift);
+	end->wire->duet->got[end->side].shift = shift;
+}
+
+/* -- traffic ------------------------------------------------------------------------------------------------------ */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct packet *x = a, *y = b;
+	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+static void count_delay(struct truth *t, int64_t delay_ns)
+{
+	t->delay_sum += (double)delay_ns;
+	t->delay_sum2 += (double)delay_ns * (double)delay_ns;
+	t->min_ns = t->min_ns && t->min_ns < delay_ns ? t->min_ns : delay_ns;
+	t->max_ns = t->max_ns > delay_ns ? t->max_ns : delay_ns;
+}
+
+/* One packet; appends its arrivals. */
+static size_t send_packet(struct duet *duet, struct ow_random *random, const struct packet *p, bool alike,
+                          struct packet *arrivals)
+{
+	const struct traffic *t = &duet->traffic;
+	struct truth *truth = &duet->truth[p->time_ns / t->length_ns];
+	size_t count = 1;
+	truth->sent++;
+	if (ow_random_unit(random) < t->loss) {
+		truth->lost++;
+		return 0;
+	}
+	int64_t delay = t->delay_ns + (int64_t)(-log(1 - ow_random_unit(random)) * (double)t->jitter_ns);
+	arrivals[0] = (struct packet){p->id, p->time_ns + delay};
+	truth->arrived_late += arrivals[0].time_ns / t->length_ns != p->time_ns / t->length_ns;
+	count_delay(truth, delay);
+	if (!alike && ow_random_unit(random) < t->duplicate)
+		arrivals[count++] =
+			(struct packet){p->id, arrivals[0].time_ns + 1 + (int64_t)ow_random_below(random, 1000)};
+	return count;
+}
+
+/* All packets as both points see them. */
+static void make_packets(struct duet *duet, struct packet *p[2], size_t count[2])
+{
+	const struct traffic *t = &duet->traffic;
+	size_t all = t->packets * t->intervals;
+	struct ow_random random;
+	ow_random_seed(&random, t->seed);
+	p[0] = malloc((all + 1) * sizeof *p[0]);
+	p[1] = malloc((2 * all + 1) * sizeof *p[1]);
+	assert_true(p[0] && p[1]);
+	for (size_t i = 0; i < all; i++)
+		p[0][i] = (struct packet){ow_mix64(t->seed ^ (i + 1) << 8),
+		                          (int64_t)((double)i / (double)t->packets * (double)t->length_ns)};
+	count[0] = all;
+	count[1] = 0;
+	for (size_t i = 0; i < all; i++) {
+		bool alike = i && ow_random_unit(&random) < t->identical;
+		if (alike)
+			p[0][i].id = p[0][i - 1 - ow_random_below(&random, i < 20 ? i : 20)].id;
+		count[1] += send_packet(duet, &random, &p[0][i], t->identical > 0, p[1] + count[1]);
+	}
+	qsort(p[1], count[1], sizeof *p[1], by_time);
+}
+
+/* The packets up to the end of the interval go through the ledger; its page. */
+static struct ow_page *make_page(struct duet *duet, struct ow_ledger *ledger, const struct packet *p, size_t count,
+                                 size_t *at, int64_t interval, int side, const struct ow_identity *identity)
+{
+	int64_t length = duet->traffic.length_ns, end = (interval + 1) * length;
+	unsigned shift =
+		duet->traffic.shift[side] > duet->got[side].shift ? duet->traffic.shift[side] : duet->got[side].shift;
+	while (*at < count && p[*at].time_ns < end) {
+		struct ow_chunk *chunk = calloc(1, sizeof *chunk + OW_CHUNK_STAMPS * sizeof *chunk->stamp);
+		chunk->interval = interval;
+		chunk->sample_shift = shift;
+		for (; *at < count && p[*at].time_ns < end && chunk->count < OW_CHUNK_STAMPS; ++*at) {
+			chunk->packets++;
+			chunk->bytes += 500;
+			if (ow_sampled(ow_sample_rank(identity, p[*at].id), shift))
+				chunk->stamp[chunk->count++] =
+					(struct ow_stamp){p[*at].id, p[*at].time_ns - interval * length};
+		}
+		assert_int_equal(ow_ledger_add(ledger, chunk), 0);
+		free(chunk);
+	}
+	if (duet->traffic.drops[side])
+		ow_ledger_drops(ledger, T0 + interval * length, duet->traffic.drops[side]);
+	struct ow_page *page = ow_ledger_next(ledger, T0 + end);
+	assert_non_null(page);
+	assert_int_equal(page->interval, interval);
+	return page;
+}
+
+/* -- run ---------------------------------------------------------------------------------------------------------- */
+
+static void open_outcomes(struct outcomes *got, unsigned intervals)
+{
+	got->provisional = calloc(intervals, sizeof *got->provisional);
+	got->final = calloc(intervals, sizeof *got->final);
+	got->has_provisional = calloc(intervals, sizeof *got->has_provisional);
+	got->has_final = calloc(intervals, sizeof *got->has_final);
+	got->last_final = -1;
+}
+
+static void open_points(struct duet *duet, const struct ow_exchange_options *options, struct end end[2],
+                        struct ow_ledger *ledger[2], struct ow_exchange_options *o)
+{
+	*o = *options;
+	o->lane = 9;
+	strcpy(o->segment, "a-b");
+	strcpy(o->class_name, "all");
+	strcpy(o->from, "a");
+	strcpy(o->to, "b");
+	o->identity = (struct ow_identity){.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX};
+	ow_identity_seed(&o->identity, duet->traffic.seed);
+	o->seed = duet->traffic.seed + 1;
+	o->t0_ns = T0;
+	o->length_ns = duet->traffic.length_ns;
+	o->horizon = o->horizon ? o->horizon : 2;
+	o->patience_ns = PATIENCE_NS;
+	o->pages_max = o->pages_max ? o->pages_max : 16;
+	for (int side = 0; side < 2; side++) {
+		size_t most = duet->traffic.stamps_max[side];
+		o->sending = side == 0;
+		struct ow_exchange_sinks sinks = {on_send, on_result, on_shift, &end[side]};
+		assert_int_equal(ow_exchange_create(o, &sinks, &duet->x[side]), 0);
+		struct ow_ledger_options books = {o->identity, T0, o->length_ns, most ? most : SIZE_MAX / 64, 4};
+		assert_int_equal(ow_ledger_create(&books, &ledger[side]), 0);
+		open_outcomes(&duet->got[side], duet->intervals);
+	}
+}
+
+static void break_and_mend(struct duet *duet, struct wire *wire, int64_t interval, int64_t now_ns)
+{
+	if (!duet->line.cut_at)
+		return;
+	if (interval % 3 == 1) {
+		drop_all(wire);
+		wire->down = true;
+	} else if (interval % 3 == 2) {
+		wire->down = false;
+		ow_exchange_connected(duet->x[0], now_ns);
+		ow_exchange_connected(duet->x[1], now_ns);
+	}
+}
+
+void duet_run(struct duet *duet, const struct traffic *traffic, const struct line *line,
+              const struct ow_exchange_options *options)
+{
+	memset(duet, 0, sizeof *duet);
+	duet->traffic = *traffic;
+	duet->line = *line;
+	duet->intervals = traffic->intervals + TAIL;
+	duet->truth = calloc(duet->intervals, sizeof *duet->truth);
+	struct wire *wire = calloc(1, sizeof *wire);
+	wire->duet = duet;
+	ow_random_seed(&wire->random, traffic->seed + 2);
+	struct end end[2] = {{wire, 0}, {wire, 1}};
+	struct ow_ledger *ledger[2];
+	struct ow_exchange_options o;
+	struct packet *p[2];
+	size_t count[2], at[2] = {0, 0};
+	open_points(duet, options, end, ledger, &o);
+	make_packets(duet, p, count);
+	struct ow_clock_state clock = {true, 1000};
+	int64_t now = T0;
+	for (int64_t i = 0; i < duet->intervals; i++) {
+		now = T0 + (i + 1) * traffic->length_ns;
+		deliver(wire, now);
+		break_and_mend(duet, wire, i, now);
+		/* Now one, now the other is first. */
+		for (int k = 0; k < 2; k++) {
+			int side = (int)((i + k) & 1);
+			struct ow_page *page =
+				make_page(duet, ledger[side], p[side], count[side], &at[side], i, side, &o.identity);
+			wire->now_ns = now;
+			assert_int_equal(ow_exchange_page(duet->x[side], page, &clock, now + 1000), 0);
+		}
+		deliver(wire, now + 2000);
+		ow_exchange_tick(duet->x[0], now + 3000);
+		ow_exchange_tick(duet->x[1], now + 3000);
+	}
+	ow_exchange_finish(duet->x[0]);
+	ow_exchange_finish(duet->x[1]);
+	for (int i = 0; i < 400 && !(ow_exchange_done(duet->x[0]) && ow_exchange_done(duet->x[1])); i++) {
+		now += 100000000;
+		deliver(wire, now);
+		ow_exchange_tick(duet->x[0], now);
+		ow_exchange_tick(duet->x[1], now);
+	}
+	for (int side = 0; side < 2; side++) {
+		assert_true(ow_exchange_done(duet->x[side]));
+		ow_exchange_total(duet->x[side], &duet->total[side]);
+		ow_exchange_free(duet->x[side]);
+		ow_ledger_free(ledger[side]);
+		free(p[side]);
+	}
+	drop_all(wire);
+	free(wire);
+}
+
+void duet_done(struct duet *duet)
+{
+	for (int side = 0; side < 2; side++) {
+		free(duet->got[side].provisional);
+		free(duet->got[side].final);
+		free(duet->got[side].has_provisional);
+		free(duet->got[side].has_final);
+	}
+	free(duet->truth);
+}

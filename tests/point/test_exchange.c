@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The protocol between two exchanges, against the truth: every kind of traffic, every kind of trouble on the wire. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "duet.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND INT64_C(1000000000)
+
+static const struct line good_line;
+static const struct ow_exchange_options fold = {.method = OW_METHOD_FOLD}, rda = {.method = OW_METHOD_RDA};
+
+static bool near(double x, double y, double tolerance)
+{
+	return fabs(x - y) <= tolerance * fmax(1, fabs(y));
+}
+
+static void check_same_value(const struct ow_value *a, const struct ow_value *b)
+{
+	assert_int_equal(a->status, b->status);
+	if (a->status == OW_VALUE_NONE)
+		assert_string_equal(a->reason, b->reason);
+	else
+		assert_true(a->value == b->value && a->low == b->low && a->high == b->high);
+}
+
+static void check_same_result(const struct ow_live_result *a, const struct ow_live_result *b)
+{
+	assert_string_equal(a->segment, b->segment);
+	assert_string_equal(a->class_name, b->class_name);
+	assert_string_equal(a->cause, b->cause);
+	assert_string_equal(a->synopsis, b->synopsis);
+	assert_true(a->status == b->status && a->final == b->final && a->exact == b->exact);
+	/* From the counts to the samples, all are numbers of the same size. */
+	assert_memory_equal(&a->sent, &b->sent,
+	                    offsetof(struct ow_live_result, sample_shift) - offsetof(struct ow_live_result, sent));
+	assert_true(a->sample_shift == b->sample_shift && a->coverage == b->coverage && a->samples == b->samples);
+	assert_true(a->total_sent == b->total_sent && a->total_received == b->total_received);
+	check_same_value(&a->mean_ns, &b->mean_ns);
+	check_same_value(&a->stddev_ns, &b->stddev_ns);
+	check_same_value(&a->min_ns, &b->min_ns);
+	check_same_value(&a->max_ns, &b->max_ns);
+	check_same_value(&a->loss_ratio, &b->loss_ratio);
+	for (int q = 0; q < OW_QUANTILES; q++)
+		check_same_value(&a->quantile_ns[q], &b->quantile_ns[q]);
+	assert_memory_equal(&a->cost.transmit_ns, &b->cost.transmit_ns, 6 * sizeof(int64_t));
+	assert_true(a->cost.bytes == b->cost.bytes && a->cost.round_trips == b->cost.round_trips);
+	assert_true(a->clock_from.error_ns == b->clock_from.error_ns && a->clock_to.error_ns == b->clock_to.error_ns);
+}
+
+/* Both points have the same results. */
+static void check_same(const struct duet *d)
+{
+	for (unsigned i = 0; i < d->intervals; i++) {
+		for (int final = 0; final < 2; final++) {
+			const struct ow_live_result *a = final ? d->got[0].final : d->got[0].provisional,
+						    *b = final ? d->got[1].final : d->got[1].provisional;
+			const bool *has_a = final ? d->got[0].has_final : d->got[0].has_provisional,
+				   *has_b = final ? d->got[1].has_final : d->got[1].has_provisional;
+			assert_true(has_a[i] && has_b[i]);
+			check_same_result(&a[i], &b[i]);
+		}
+	}
+}
+
+/* Every final result: loss exact, mean exact; deviation and quantiles hold the truth or are exact. */
+static void check_truth(const struct duet *d)
+{
+	for (unsigned i = 0; i < d->intervals; i++) {
+		const struct ow_live_result *r = &d->got[0].final[i];
+		const struct truth *t = &d->truth[i];
+		if (r->status != OW_LIVE_MEASURED)
+			fail_msg("interval %u: %s", i, r->cause);
+		assert_int_equal(r->sent, t->sent);
+		assert_int_equal(r->lost, t->lost);
+		assert_int_equal(r->late, t->arrived_late);
+		assert_int_equal(r->pending, 0);
+		assert_true(r->coverage == 1);
+		double arrived = (double)(t->sent - t->lost);
+		if (arrived == 0) {
+			assert_int_equal(r->mean_ns.status, OW_VALUE_NONE);
+			continue;
+		}
+		assert_int_equal(r->samples + r->ambiguous, t->sent - t->lost);
+		if (r->ambiguous)
+			continue;
+		assert_int_equal(r->mean_ns.status, OW_VALUE_EXACT);
+		assert_true(near(r->mean_ns.value, t->delay_sum / arrived, 1e-9));
+		if (r->exact) {
+			assert_true(r->min_ns.value == (double)t->min_ns && r->max_ns.value == (double)t->max_ns);
+			double mean = t->delay_sum / arrived;
+			assert_true(
+				near(r->stddev_ns.value, sqrt(fmax(0, t->delay_sum2 / arrived - mean * mean)), 1e-3));
+		}
+	}
+	assert_int_equal(d->total[0].sent, d->traffic.packets * d->traffic.intervals);
+	assert_int_equal(d->total[0].sent, d->total[1].sent);
+	assert_int_equal(d->total[0].lost, d->total[1].lost);
+}
+
+static void test_losses(void **state)
+{
+	(void)state;
+	static const double loss[] = {0, 0.0001, 0.01, 0.1};
+	static const uint64_t packets[] = {3, 1000, 20000};
+	for (size_t i = 0; i < 4; i++) {
+		for (size_t k = 0; k < 3; k++) {
+			struct duet d;
+			struct traffic t = {.packets = packets[k],
+			                    .intervals = 5,
+			                    .length_ns = SECOND / 10,
+			                    .delay_ns = 100000,
+			                    .jitter_ns = 20000,
+			                    .loss = loss[i],
+			                    .seed = 10 * i + k};
+			duet_run(&d, &t, &good_line, &fold);
+			check_truth(&d);
+			check_same(&d);
+			assert_int_equal(d.got[0].final[0].exact, packets[k] <= 1000);
+			duet_done(&d);
+		}
+	}
+}
+
+/* Most packets arrive in the next interval or the one after it. */
+static void test_over_boundaries(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 3; seed++) {
+		struct duet d;
+		struct traffic t = {.packets = 2000,
+		                    .intervals = 6,
+		                    .length_ns = SECOND / 10,
+		                    .delay_ns = SECOND / 20,
+		                    .jitter_ns = SECOND / 100,
+		                    .loss = 0.05,
+		                    .duplicate = 0.02,
+		                    .seed = seed};
+		duet_run(&d, &t, &good_line, &fold);
+		check_truth(&d);
+		check_same(&d);
+		duet_done(&d);
+	}
+}
+
+static void test_duplicates(void **state)
+{
+	(void)state;
+	struct duet d;
+	struct traffic t = {.packets = 2000,
+	                    .intervals = 3,
+	                    .length_ns = SECOND,
+	                    .delay_ns = 1000,
+	                    .jitter_ns = 100,
+	                    .loss = 0.01,
+	                    .duplicate = 0.1,
+	                    .seed = 5};
+	duet_run(&d, &t, &good_line, &fold);
+	check_truth(&d);
+	uint64_t duplicated = 0, extra = 0;
+	for (unsigned i = 0; i < d.intervals; i++) {
+		duplicated += d.got[0].final[i].duplicated;
+		extra += d.got[0].final[i].extra;
+	}
+	assert_int_equal(duplicated, extra);
+	assert_true(duplicated > 500);
+	duet_done(&d);
+}
+
+/* Identical packets: counts are exact over the run, delays of what cannot be told apart are left out. */
+static void test_identical(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 4; seed++) {
+		struct duet d;
+		struct traffic t = {.packets = 1000,
+		                    .intervals = 6,
+		                    .length_ns = SECOND / 10,
+		                    .delay_ns = 1000000,
+		                    .jitter_ns = 100000,
+		                    .loss = seed & 1 ? 0.05 : 0,
+		                    .identical = 0.3,
+		                    .seed = seed};
+		duet_run(&d, &t, &good_line, &fold);
+		check_same(&d);
+		uint64_t lost = 0, sent = 0, truth = 0;
+		for (unsigned i = 0; i < d.intervals; i++) {
+			const struct ow_live_result *r = &d.got[0].final[i];
+			assert_int_equal(r->status, OW_LIVE_MEASURED);
+			lost += r->lost;
+			sent += r->sent;
+			truth += d.truth[i].lost;
+			if (r->samples)
+				assert_true(r->min_ns.status == OW_VALUE_NONE || r->min_ns.value >= (double)t.delay_ns);
+		}
+		assert_int_equal(sent, t.packets * t.intervals);
+		assert_int_equal(lost, truth);
+		duet_done(&d);
+	}
+}
+
+/* Nothing arrives; nothing is sent. */
+static void test_extremes(void **state)
+{
+	(void)state;
+	struct duet d;
+	struct traffic t = {
+		.packets = 30000, .intervals = 2, .length_ns = SECOND, .delay_ns = 10, .loss = 1, .seed = 1};
+	duet_run(&d, &t, &good_line, &fold);
+	check_truth(&d);
+	check_same(&d);
+	duet_done(&d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_losses),     cmocka_unit_test(test_over_boundaries),
+		cmocka_unit_test(test_duplicates), cmocka_unit_test(test_identical),
+		cmocka_unit_test(test_extremes),
+	};
+	(void)rda;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
