@@ -2,7 +2,6 @@
 /* The sending point compares by fold: the steps of estimate/fold_steps.h, as the messages come. */
 #include "base/clock.h"
 #include "point/exchange_slot.h"
-#include "reconcile/keyset.h"
 #include "reconcile/names.h"
 #include "synopsis/bottomk.h"
 
@@ -44,8 +43,12 @@ static uint64_t name_of(const struct ow_fold_secret *secret, const struct ow_pag
 static bool in_doubt(void *arg, uint64_t id)
 {
 	const struct doubts *d = arg;
+	const struct ow_exchange *x = d->x;
 	uint64_t name = name_of(d->secret, d->slot->page, id);
-	return ow_keyset_has(&d->earlier, name) || ow_settle_waits(d->x->settle, name) > 0;
+	if (ow_keyset_has(&d->earlier, name))
+		return true;
+	bool missed = ow_keyset_has(&x->missing[0], name) || ow_keyset_has(&x->missing[1], name) || x->missing_unknown;
+	return missed && ow_settle_waits(x->settle, name) > 0;
 }
 
 static int note_earlier(struct doubts *d)
@@ -139,7 +142,7 @@ static int say_clean(struct ow_exchange *x, struct ow_slot *slot)
 static int compare_complete(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_times *times);
 
 /* All differences are known, or they will not be. */
-static int name(struct ow_exchange *x, struct ow_slot *slot)
+int ow_sender_fold_name(struct ow_exchange *x, struct ow_slot *slot)
 {
 	struct ow_fold_steps *s = &slot->steps;
 	if (!ow_fold_steps_complete(s) || s->diff.doubled)
@@ -171,8 +174,10 @@ int ow_sender_fold_start(struct ow_exchange *x, struct ow_slot *slot)
 	slot->cost.decode_ns += ow_clock_steady_ns() - begin;
 	if (r < 0)
 		return r;
-	if (s->diff.complete)
-		return name(x, slot);
+	if (s->diff.complete) {
+		slot->stage = OW_STAGE_PEELED;
+		return 0;
+	}
 	struct ow_message m = {.type = OW_MESSAGE_ASK};
 	unsigned order;
 	uint32_t cells;
@@ -202,7 +207,7 @@ int ow_sender_fold_synopsis(struct ow_exchange *x, struct ow_slot *slot, const s
 		r = ow_fold_steps_second(&slot->steps, second);
 		slot->cost.decode_ns += ow_clock_steady_ns() - begin;
 		if (r == 0)
-			r = name(x, slot);
+			slot->stage = OW_STAGE_PEELED;
 	}
 	ow_synopsis_free(second);
 	return r;

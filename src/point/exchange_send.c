@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sending point of a lane: it compares, settles and tells. Intervals are compared side by side, but each only when
- * those before it know which packets they lack: a packet that is identical to one that still waits is ambiguous, and
- * must be known as such.
+ * The sending point of a lane: it compares, settles and tells. Intervals are under way side by side, but each names its
+ * packets only when those before it know which they lack: a packet that is identical to one that still waits is
+ * ambiguous, and must be known as such.
  */
 #include "base/clock.h"
 #include "point/exchange_slot.h"
@@ -164,6 +164,19 @@ static int settle_unknown(struct ow_exchange *x, struct ow_slot *slot)
 	return ow_settle_unknown(x->settle, &result);
 }
 
+/* What is missing now may turn up later: packets that are identical to it are ambiguous. */
+static void note_missing(struct ow_exchange *x, const struct ow_outcome *o)
+{
+	if (++x->missing_age > x->options.horizon) {
+		ow_keyset_done(&x->missing[1]);
+		x->missing[1] = x->missing[0];
+		x->missing[0] = (struct ow_keyset){0};
+		x->missing_age = 1;
+	}
+	for (size_t i = 0; i < o->only_as; i++)
+		x->missing_unknown |= ow_keyset_add(&x->missing[0], o->only_a[i].id) < 0;
+}
+
 static void settle_slot(struct ow_exchange *x, struct ow_slot *slot)
 {
 	struct ow_outcome *o = &slot->outcome;
@@ -186,6 +199,8 @@ static void settle_slot(struct ow_exchange *x, struct ow_slot *slot)
 	}
 	if (r < 0 || slot->stage == OW_STAGE_UNKNOWN || o->estimated)
 		(void)settle_unknown(x, slot);
+	if (x->options.method == OW_METHOD_FOLD)
+		note_missing(x, o);
 	x->settling = NULL;
 	x->next_settled = slot->interval + 1;
 }
@@ -270,16 +285,18 @@ static void drop_pageless(struct ow_exchange *x)
 
 void ow_sender_advance(struct ow_exchange *x)
 {
+	bool turn = true;
 	drop_pageless(x);
 	for (size_t i = 0; i < x->slots; i++) {
 		struct ow_slot *slot = x->slot[i];
-		if (slot->stage == OW_STAGE_OPEN && slot->page && slot->pushed) {
-			int r = start(x, slot);
-			if (r < 0)
-				give_up(x, slot, strerror(-r));
-		}
-		if (slot->stage < OW_STAGE_NAMED)
-			break;
+		int r = 0;
+		if (slot->stage == OW_STAGE_OPEN && slot->page && slot->pushed)
+			r = start(x, slot);
+		if (r == 0 && slot->stage == OW_STAGE_PEELED && turn)
+			r = ow_sender_fold_name(x, slot);
+		if (r < 0)
+			give_up(x, slot, strerror(-r));
+		turn &= slot->stage >= OW_STAGE_NAMED;
 	}
 	settle_ready(x);
 }
@@ -445,6 +462,8 @@ void ow_sender_free(struct ow_exchange *x)
 	forget_told(x, x->tells);
 	free(x->tell);
 	free(x->estimated);
+	ow_keyset_done(&x->missing[0]);
+	ow_keyset_done(&x->missing[1]);
 	ow_settle_free(x->settle);
 }
 
@@ -471,7 +490,8 @@ void ow_sender_connected(struct ow_exchange *x)
 		x->sinks.send(x->sinks.arg, x->tell[i].frame, x->tell[i].size);
 	for (size_t i = 0; i < x->slots; i++) {
 		struct ow_slot *slot = x->slot[i];
-		if (slot->stage == OW_STAGE_OPEN || slot->stage >= OW_STAGE_READY || !slot->request)
+		if (slot->stage == OW_STAGE_OPEN || slot->stage == OW_STAGE_PEELED || slot->stage >= OW_STAGE_READY ||
+		    !slot->request)
 			continue;
 		slot->cost.bytes += slot->request_size + 4;
 		x->sinks.send(x->sinks.arg, slot->request, slot->request_size);

@@ -5,6 +5,7 @@
 #include "estimate/fold_steps.h"
 #include "point/exchange.h"
 #include "point/settle_total.h"
+#include "reconcile/keyset.h"
 #include "reconcile/rda_peel.h"
 
 /*
@@ -25,9 +26,10 @@ enum ow_stage {
 	OW_STAGE_SECOND,  /* a second fold */
 	OW_STAGE_MINHASH, /* rda */
 	OW_STAGE_TABLE,
-	OW_STAGE_NAMED, /* times and sums */
-	OW_STAGE_CLEAN, /* clean buckets: the packets could not be told apart */
-	OW_STAGE_READY, /* nothing: compared */
+	OW_STAGE_PEELED, /* its turn: fold */
+	OW_STAGE_NAMED,  /* times and sums */
+	OW_STAGE_CLEAN,  /* clean buckets: the packets could not be told apart */
+	OW_STAGE_READY,  /* nothing: compared */
 	OW_STAGE_UNKNOWN,
 };
 
@@ -91,6 +93,11 @@ struct ow_exchange {
 	struct ow_settle *settle;
 	int64_t next_settled; /* intervals before this one are behind us */
 	struct ow_slot *settling;
+	/* Names of packets that settle was given as missing: of the latest intervals, at least as many as the horizon,
+	 * and at most twice as many. Most packets are in neither: asking settle for each would take longer. */
+	struct ow_keyset missing[2];
+	uint32_t missing_age; /* intervals in the first */
+	bool missing_unknown; /* out of memory: ask settle always */
 	struct ow_told *tell; /* oldest first */
 	size_t tells;
 	/* Results of intervals that are estimated: settle only knows that they are unknown. */
@@ -144,6 +151,8 @@ void ow_sender_estimated(struct ow_exchange *x, struct ow_slot *slot, const stru
 
 /* exchange_fold.c, exchange_rda.c. Return 0; -EPROTO when the answer does not fit, and nothing has changed; -ENOMEM. */
 int ow_sender_fold_start(struct ow_exchange *x, struct ow_slot *slot);
+/* From OW_STAGE_PEELED on; the intervals before must have come so far. */
+int ow_sender_fold_name(struct ow_exchange *x, struct ow_slot *slot);
 int ow_sender_fold_synopsis(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_synopsis *message,
                             struct ow_error *err);
 int ow_sender_fold_times(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_times *times,

@@ -175,11 +175,16 @@ static size_t send_packet(struct duet *duet, struct ow_random *random, const str
 	const struct traffic *t = &duet->traffic;
 	struct truth *truth = &duet->truth[p->time_ns / t->length_ns];
 	size_t count = 1;
-	truth->sent++;
-	if (ow_random_unit(random) < t->loss) {
-		truth->lost++;
-		return 0;
+	bool lost = ow_random_unit(random) < t->loss;
+	for (unsigned shift = 0; shift < SHIFTS; shift++) {
+		bool sampled = ow_sampled(ow_sample_rank(&duet->identity, p->id), shift);
+		truth->sent_at[shift] += sampled;
+		truth->lost_at[shift] += sampled && lost;
 	}
+	truth->sent++;
+	truth->lost += lost;
+	if (lost)
+		return 0;
 	int64_t delay = t->delay_ns + (int64_t)(-log(1 - ow_random_unit(random)) * (double)t->jitter_ns);
 	arrivals[0] = (struct packet){p->id, p->time_ns + delay};
 	truth->arrived_late += arrivals[0].time_ns / t->length_ns != p->time_ns / t->length_ns;
@@ -265,6 +270,7 @@ static void open_points(struct duet *duet, const struct ow_exchange_options *opt
 	strcpy(o->to, "b");
 	o->identity = (struct ow_identity){.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX};
 	ow_identity_seed(&o->identity, duet->traffic.seed);
+	duet->identity = o->identity;
 	o->seed = duet->traffic.seed + 1;
 	o->t0_ns = T0;
 	o->length_ns = duet->traffic.length_ns;

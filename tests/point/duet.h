@@ -28,10 +28,12 @@ struct line {
 	bool cut_at;                      /* the connection breaks in every third interval, what is under way is lost */
 };
 
+#define SHIFTS 6
 struct truth {
-	uint64_t sent, lost;          /* of the packets sent in an interval */
-	uint64_t arrived_late;        /* in another interval than their own */
-	double delay_sum, delay_sum2; /* of those that arrived, first arrivals */
+	uint64_t sent, lost;                       /* of the packets sent in an interval */
+	uint64_t sent_at[SHIFTS], lost_at[SHIFTS]; /* of those that a sample of this shift has */
+	uint64_t arrived_late;                     /* in another interval than their own */
+	double delay_sum, delay_sum2;              /* of those that arrived, first arrivals */
 	int64_t min_ns, max_ns;
 };
 
@@ -52,6 +54,7 @@ struct duet {
 	unsigned intervals; /* that can have results */
 	uint64_t bytes, frames, refused;
 	struct ow_live_result total[2];
+	struct ow_identity identity;
 };
 
 /* The whole run. method and options' buckets and sample as the exchange takes them. */

@@ -221,13 +221,289 @@ static void test_extremes(void **state)
 	duet_done(&d);
 }
 
+/* The points sample differently: the coarser sample wins, and the other point is told. */
+static void test_shifts(void **state)
+{
+	(void)state;
+	static const struct {
+		unsigned shift[2];
+		size_t most[2];
+		unsigned least; /* shift of the results */
+	} cases[] = {{{0, 2}, {0, 0}, 2},
+	             {{3, 0}, {0, 0}, 3},
+	             {{1, 1}, {0, 0}, 1},
+	             {{0, 0}, {700, 0}, 1},
+	             {{0, 0}, {0, 300}, 2}};
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+		struct duet d;
+		struct traffic t = {.packets = 1000,
+		                    .intervals = 4,
+		                    .length_ns = SECOND,
+		                    .delay_ns = 1000000,
+		                    .jitter_ns = 1000,
+		                    .loss = 0.02,
+		                    .seed = k};
+		memcpy(t.shift, cases[k].shift, sizeof t.shift);
+		memcpy(t.stamps_max, cases[k].most, sizeof t.stamps_max);
+		duet_run(&d, &t, &good_line, &fold);
+		check_same(&d);
+		for (unsigned i = 0; i < t.intervals; i++) {
+			const struct ow_live_result *r = &d.got[0].final[i];
+			assert_int_equal(r->status, OW_LIVE_MEASURED);
+			assert_true(r->sample_shift >= cases[k].least && r->sample_shift < SHIFTS);
+			assert_int_equal(r->total_sent, t.packets);
+			assert_int_equal(r->sent, d.truth[i].sent_at[r->sample_shift]);
+			assert_int_equal(r->lost, d.truth[i].lost_at[r->sample_shift]);
+			assert_true(r->coverage < 1);
+		}
+		if (cases[k].shift[0] != cases[k].shift[1])
+			assert_int_equal(d.got[cases[k].shift[0] > cases[k].shift[1]].shift, cases[k].least);
+		duet_done(&d);
+	}
+}
+
+/* Rings that dropped frames: nothing is called lost that may be their fault. */
+static void test_ring_drops(void **state)
+{
+	(void)state;
+	for (int side = 0; side < 2; side++) {
+		struct duet d;
+		struct traffic t = {.packets = 1000,
+		                    .intervals = 3,
+		                    .length_ns = SECOND,
+		                    .delay_ns = 1000,
+		                    .loss = 0.02,
+		                    .seed = 3};
+		t.drops[side] = 7;
+		duet_run(&d, &t, &good_line, &fold);
+		check_same(&d);
+		for (unsigned i = 0; i < t.intervals; i++) {
+			const struct ow_live_result *r = &d.got[0].final[i];
+			assert_int_equal(r->status, OW_LIVE_PARTIAL);
+			assert_non_null(strstr(r->cause, side ? "b missed 7" : "a missed 7"));
+			assert_int_equal(side ? r->ring_drops_to : r->ring_drops_from, 7);
+			assert_int_equal(r->lost, side ? 0 : d.truth[i].lost);
+			assert_int_equal(r->pending, side ? d.truth[i].lost : 0);
+		}
+		duet_done(&d);
+	}
+}
+
+/* Whatever happens to frames: a final result is right, or says that it is not whole. */
+static void test_bad_lines(void **state)
+{
+	(void)state;
+	static const struct line lines[] = {
+		{.drop = 0.1},
+		{.twice = 0.5},
+		{.swap = 0.3},
+		{.damage = 0.2},
+		{.drop = 0.05, .twice = 0.2, .swap = 0.1, .damage = 0.1, .delay_ns = SECOND / 20},
+	};
+	unsigned measured = 0, all = 0, refused = 0;
+	for (uint64_t run = 0; run < 60; run++) {
+		struct duet d;
+		struct traffic t = {.packets = run & 1 ? 300 : 4000,
+		                    .intervals = 8,
+		                    .length_ns = SECOND / 10,
+		                    .delay_ns = SECOND / 100,
+		                    .jitter_ns = SECOND / 100,
+		                    .loss = 0.02,
+		                    .duplicate = 0.01,
+		                    .seed = run};
+		duet_run(&d, &t, &lines[run % 5], run % 7 == 6 ? &rda : &fold);
+		for (int side = 0; side < 2; side++) {
+			for (unsigned i = 0; i < d.intervals; i++) {
+				const struct ow_live_result *r = &d.got[side].final[i];
+				assert_true(d.got[side].has_final[i]);
+				all++;
+				if (r->status != OW_LIVE_MEASURED)
+					continue;
+				measured++;
+				if (r->lost != d.truth[i].lost || r->sent != d.truth[i].sent)
+					fail_msg("run %u side %d interval %u: lost %u of %u, truth %u of %u",
+					         (unsigned)run, side, i, (unsigned)r->lost, (unsigned)r->sent,
+					         (unsigned)d.truth[i].lost, (unsigned)d.truth[i].sent);
+			}
+		}
+		refused += d.refused;
+		duet_done(&d);
+	}
+	printf("bad lines: %u of %u results measured, %u frames refused\n", measured, all, refused);
+	assert_true(measured > all / 3);
+}
+
+/* The connection breaks again and again: nothing is lost, it only takes longer. */
+static void test_reconnect(void **state)
+{
+	(void)state;
+	for (int method = 0; method < 2; method++) {
+		struct duet d;
+		struct line line = {.cut_at = true, .delay_ns = SECOND / 50};
+		struct traffic t = {.packets = 500,
+		                    .intervals = 17,
+		                    .length_ns = SECOND / 10,
+		                    .delay_ns = SECOND / 50,
+		                    .jitter_ns = SECOND / 100,
+		                    .loss = method ? 0 : 0.02,
+		                    .seed = 8};
+		duet_run(&d, &t, &line, method ? &rda : &fold);
+		check_same(&d);
+		for (unsigned i = 0; i < d.intervals; i++) {
+			const struct ow_live_result *r = &d.got[0].final[i];
+			if (method == 0 || r->status == OW_LIVE_MEASURED)
+				assert_int_equal(r->lost, d.truth[i].lost);
+			assert_true(method == 1 || r->status == OW_LIVE_MEASURED);
+		}
+		duet_done(&d);
+	}
+}
+
+/* A line with a round trip of several intervals: they are under way side by side. */
+static void test_long_line(void **state)
+{
+	(void)state;
+	struct duet d;
+	struct line line = {.delay_ns = SECOND * 45 / 100};
+	struct ow_exchange_options patient = {.method = OW_METHOD_FOLD, .pages_max = 64};
+	struct traffic t = {.packets = 2000,
+	                    .intervals = 20,
+	                    .length_ns = SECOND / 10,
+	                    .delay_ns = SECOND / 50,
+	                    .jitter_ns = SECOND / 100,
+	                    .loss = 0.02,
+	                    .seed = 8};
+	duet_run(&d, &t, &line, &patient);
+	check_truth(&d);
+	check_same(&d);
+	duet_done(&d);
+}
+
+/* More differences than the largest fold holds. */
+static void test_too_many(void **state)
+{
+	(void)state;
+	struct duet d;
+	struct traffic t = {.packets = 600000,
+	                    .intervals = 1,
+	                    .length_ns = SECOND,
+	                    .delay_ns = 1000000,
+	                    .jitter_ns = 100000,
+	                    .loss = 0.5,
+	                    .seed = 8};
+	duet_run(&d, &t, &good_line, &fold);
+	check_same(&d);
+	const struct ow_live_result *r = &d.got[0].final[0];
+	const struct truth *truth = d.truth;
+	double arrived = (double)(truth->sent - truth->lost), ratio = (double)truth->lost / (double)truth->sent;
+	assert_int_equal(r->status, OW_LIVE_PARTIAL);
+	assert_non_null(strstr(r->cause, "cannot be told apart"));
+	assert_int_equal(r->loss_ratio.status, OW_VALUE_ESTIMATED);
+	assert_true(r->loss_ratio.low <= ratio + 0.002 && r->loss_ratio.high >= ratio - 0.002);
+	assert_int_equal(r->mean_ns.status, OW_VALUE_ESTIMATED);
+	assert_true(fabs(r->mean_ns.value - truth->delay_sum / arrived) < 2 * (r->mean_ns.high - r->mean_ns.low));
+	assert_int_equal(r->sent, truth->sent);
+	/* The next intervals are what they are. */
+	assert_int_equal(d.got[0].final[3].status, OW_LIVE_MEASURED);
+	duet_done(&d);
+}
+
+static void test_large(void **state)
+{
+	(void)state;
+	struct duet d;
+	struct traffic t = {.packets = 1000000,
+	                    .intervals = 2,
+	                    .length_ns = 10 * SECOND,
+	                    .delay_ns = 1000000,
+	                    .jitter_ns = 100000,
+	                    .loss = 0.01,
+	                    .seed = 8};
+	duet_run(&d, &t, &good_line, &fold);
+	check_truth(&d);
+	check_same(&d);
+	const struct ow_live_cost *c = &d.got[0].final[1].cost;
+	printf("1e6 packets, 1 %% lost: %llu bytes, decode %.1f ms, erase %.1f ms, compute %.1f ms\n",
+	       (unsigned long long)c->bytes, (double)c->decode_ns / 1e6, (double)c->erase_ns / 1e6,
+	       (double)c->compute_ns / 1e6);
+	duet_done(&d);
+}
+
+/* A second of 1e5 packets of 500 bytes with 1 % loss costs no more than 0.1 % of the traffic. */
+static void test_cost(void **state)
+{
+	(void)state;
+	struct duet d;
+	struct traffic t = {.packets = 100000,
+	                    .intervals = 4,
+	                    .length_ns = SECOND,
+	                    .delay_ns = 100000,
+	                    .jitter_ns = 20000,
+	                    .loss = 0.01,
+	                    .seed = 9};
+	duet_run(&d, &t, &good_line, &fold);
+	check_truth(&d);
+	uint64_t sum = 0;
+	for (unsigned i = 0; i < d.intervals; i++) {
+		const struct ow_live_cost *c = &d.got[0].final[i].cost;
+		sum += c->bytes;
+		if (i >= t.intervals)
+			continue;
+		printf("1e5 packets, 1 %% lost: %llu bytes, %u round trips; decode %.2f, erase %.2f, compute %.2f ms\n",
+		       (unsigned long long)c->bytes, c->round_trips, (double)c->decode_ns / 1e6,
+		       (double)c->erase_ns / 1e6, (double)c->compute_ns / 1e6);
+		assert_true(c->bytes <= 50000);
+	}
+	/* What the results say is what went over the wire. */
+	assert_int_equal(sum, d.bytes);
+	duet_done(&d);
+}
+
+/* RDA as published: what is complete is right, the rest says what it is. */
+static void test_rda(void **state)
+{
+	(void)state;
+	unsigned measured = 0, all = 0;
+	for (uint64_t seed = 0; seed < 10; seed++) {
+		struct duet d;
+		struct traffic t = {.packets = 3000,
+		                    .intervals = 5,
+		                    .length_ns = SECOND / 10,
+		                    .delay_ns = SECOND / 1000,
+		                    .jitter_ns = SECOND / 10000,
+		                    .loss = seed & 1 ? 0.01 : 0,
+		                    .duplicate = seed & 2 ? 0.01 : 0,
+		                    .seed = seed};
+		duet_run(&d, &t, &good_line, &rda);
+		check_same(&d);
+		for (unsigned i = 0; i < t.intervals; i++) {
+			const struct ow_live_result *r = &d.got[0].final[i];
+			assert_int_equal(strncmp(r->synopsis, "rda 2 x ", 8), 0);
+			all++;
+			if (r->status != OW_LIVE_MEASURED)
+				continue;
+			measured++;
+			assert_int_equal(r->lost, d.truth[i].lost);
+			if (!r->ambiguous)
+				assert_true(near(r->mean_ns.value,
+				                 d.truth[i].delay_sum / (double)(r->sent - d.truth[i].lost), 1e-9));
+		}
+		duet_done(&d);
+	}
+	printf("rda: %u of %u intervals complete\n", measured, all);
+	assert_true(measured > all / 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_losses),     cmocka_unit_test(test_over_boundaries),
 		cmocka_unit_test(test_duplicates), cmocka_unit_test(test_identical),
-		cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_extremes),   cmocka_unit_test(test_shifts),
+		cmocka_unit_test(test_ring_drops), cmocka_unit_test(test_bad_lines),
+		cmocka_unit_test(test_reconnect),  cmocka_unit_test(test_long_line),
+		cmocka_unit_test(test_too_many),   cmocka_unit_test(test_large),
+		cmocka_unit_test(test_cost),       cmocka_unit_test(test_rda),
 	};
-	(void)rda;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
