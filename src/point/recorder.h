@@ -62,7 +62,7 @@ struct ow_chunk {
 	int64_t interval;
 	uint64_t packets;        /* of the wire, with those outside the sample */
 	uint64_t bytes;          /* of their IP packets */
-	uint64_t unreadable;     /* frames of the lane without an id */
+	uint64_t unreadable;     /* frames of the lane without an id, and superframes that could not be cut */
 	unsigned sample_shift;   /* by which the stamps were chosen */
 	struct ow_stamp stamp[]; /* times since the start of the interval */
 };

@@ -175,7 +175,8 @@ static inline void note(struct ow_scribe *scribe, struct slot *slot, int64_t tim
 		scribe->counts.lost += count;
 		return;
 	}
-	chunk->unreadable += ids->status != 0;
+	/* A superframe that could not be cut is a packet to points that see the same one, and unknown to all others. */
+	chunk->unreadable += ids->status != 0 || ids->segments.uncut;
 	const struct ow_identity *identity = &scribe->view.table->identity[slot->identity];
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t id = ids->segments.id[i];
