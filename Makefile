@@ -36,6 +36,7 @@ demo: build/.packages-demo all
 bench: build/.packages-bench all
 	@bench/bench_match $(BENCH_FLAGS) build/oneway
 	@build/bench/bench_synopsis
+	@build/bench/bench_wire
 	@build/bench/bench_store
 
 fuzz: build-fuzz/.werror-$(WERROR)

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a frame: what decodes must encode to the same bytes, and what does not must say why. fuzz/wire_corpus.c
+ * makes the seeds.
+ */
+#include "wire/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(int good)
+{
+	if (!good)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ow_message message;
+	struct ow_error err = {""};
+	enum ow_message_type type;
+	uint32_t lane;
+	int peeked = ow_message_peek(data, size, &type, &lane, &err);
+	check(peeked == 0 || err.text[0]);
+	err.text[0] = 0;
+	if (ow_message_decode(data, size, &message, &err) < 0) {
+		check(err.text[0] != 0);
+		return 0;
+	}
+	uint8_t *again = NULL;
+	size_t again_size = 0;
+	check(peeked == 0 && type == message.type && lane == message.lane);
+	check(ow_message_encode(&message, &again, &again_size, &err) == 0);
+	check(again_size == size && memcmp(again, data, size) == 0);
+	free(again);
+	ow_message_done(&message);
+	return 0;
+}

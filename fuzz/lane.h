@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FUZZ_LANE_H
+#define FUZZ_LANE_H
+
+#include "point/exchange.h"
+#include <stdlib.h>
+
+/* A small lane for fuzz_exchange and its seeds: pages of a few packets, the same every time. */
+#define LANE_LENGTH    INT64_C(1000000000)
+#define LANE_T0        INT64_C(1000000000000)
+#define LANE_INTERVALS 3
+#define LANE_PACKETS   200
+
+static inline struct ow_exchange_options lane_options(bool sending, enum ow_method method)
+{
+	return (struct ow_exchange_options){
+		.lane = 1,
+		.sending = sending,
+		.method = method,
+		.segment = "s",
+		.class_name = "c",
+		.from = "a",
+		.to = "b",
+		.seed = 7,
+		.t0_ns = LANE_T0,
+		.length_ns = LANE_LENGTH,
+		.horizon = 1,
+		.patience_ns = LANE_LENGTH,
+		.pages_max = 4,
+		.buckets = 2,
+		.sample = 3,
+	};
+}
+
+/* Each 9th packet is lost, each 13th arrives in the next interval, each 17th twice; some are identical. Of the last
+ * interval most are lost: more than the fold is made for. */
+static inline size_t lane_stamps(int64_t interval, bool at_a, struct ow_stamp *stamps)
+{
+	size_t count = 0;
+	for (uint64_t i = 0; i < LANE_PACKETS; i++) {
+		uint64_t number = (uint64_t)interval * LANE_PACKETS + i;
+		uint64_t id = ow_mix64(number % 23 == 5 ? 5 : number + 100);
+		bool late = number % 13 == 1;
+		bool lost = number % 9 == 0 || (interval == LANE_INTERVALS - 1 && number % 5);
+		if (at_a || (!lost && !late))
+			stamps[count++] = (struct ow_stamp){id, (int64_t)i * 1000 + !at_a * 777};
+		if (!at_a && number % 17 == 3)
+			stamps[count++] = (struct ow_stamp){id, (int64_t)i * 1000 + 900};
+		uint64_t before = number - LANE_PACKETS;
+		if (!at_a && interval && before % 13 == 1 && before % 9)
+			stamps[count++] =
+				(struct ow_stamp){ow_mix64(before % 23 == 5 ? 5 : before + 100), (int64_t)i * 1000 + 5};
+	}
+	return count;
+}
+
+static inline struct ow_page *lane_page(int64_t interval, bool at_a, unsigned shift)
+{
+	struct ow_page *page = calloc(1, sizeof *page);
+	struct ow_stamp *stamps = calloc(3 * LANE_PACKETS, sizeof *stamps);
+	struct ow_copies copies;
+	ow_copies_init(&copies);
+	if (!page || !stamps || ow_copies_reserve(&copies, 3 * LANE_PACKETS) < 0)
+		abort();
+	page->count = lane_stamps(interval, at_a, stamps);
+	ow_copies_name(&copies, stamps, page->count);
+	ow_copies_sort(copies.copy, copies.copies);
+	page->interval = interval;
+	page->start_ns = LANE_T0 + interval * LANE_LENGTH;
+	page->length_ns = LANE_LENGTH;
+	page->total_packets = page->count;
+	page->total_bytes = 100 * page->count;
+	page->stamp = stamps;
+	page->copy = copies.copy;
+	page->copies = copies.copies;
+	copies.copy = NULL;
+	ow_copies_done(&copies);
+	if (shift) {
+		struct ow_identity identity = {0};
+		ow_page_resample(page, &identity, shift);
+	}
+	return page;
+}
+
+#endif

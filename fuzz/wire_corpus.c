@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wire_corpus MESSAGES EXCHANGE: makes the seeds of fuzz_message (each different kind of frame of a conversation, and
+ * the messages around it) and of fuzz_exchange (the frames that one end of a lane gets, in order). Both are written
+ * again only when the protocol changes.
+ */
+#include "lane.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SEED_BYTES_MAX 120000
+
+struct heard {
+	uint8_t bytes[SEED_BYTES_MAX];
+	size_t size;
+};
+
+struct talk {
+	struct ow_exchange *x[2]; /* the receiving point, the sending one */
+	struct heard heard[2];
+	const char *messages; /* NULL = only the conversation is kept */
+	const char *name;
+	bool damage; /* a cell of each pushed fold: the differences cannot be read */
+	unsigned number;
+};
+
+struct end {
+	struct talk *talk;
+	int side;
+};
+
+static int save(const char *directory, const char *name, const uint8_t *bytes, size_t size)
+{
+	char path[4096];
+	snprintf(path, sizeof path, "%s/%s", directory, name);
+	FILE *file = fopen(path, "wb");
+	if (!file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0) {
+		perror(path);
+		exit(1);
+	}
+	return 0;
+}
+
+static void on_send(void *arg, const uint8_t *frame, size_t size)
+{
+	struct end *end = arg;
+	struct talk *talk = end->talk;
+	struct heard *h = &talk->heard[!end->side];
+	char name[64];
+	snprintf(name, sizeof name, "%s-%02u-%s", talk->name, talk->number++, ow_message_name(frame[0]));
+	if (size < 3000 && talk->messages)
+		save(talk->messages, name, frame, size);
+	if (h->size + 2 + size > sizeof h->bytes)
+		return;
+	h->bytes[h->size] = (uint8_t)size;
+	h->bytes[h->size + 1] = (uint8_t)(size >> 8);
+	memcpy(h->bytes + h->size + 2, frame, size);
+	if (talk->damage && frame[0] == OW_MESSAGE_SYNOPSIS && frame[16] == OW_MESSAGE_PUSHED)
+		h->bytes[h->size + 2 + 150] ^= 1;
+	h->size += 2 + size;
+}
+
+static void on_result(void *arg, const struct ow_live_result *result)
+{
+	(void)arg;
+	(void)result;
+}
+
+/* Hands on what has not been read yet, until both are silent. */
+static void converse(struct talk *talk, size_t at[2], int64_t now)
+{
+	for (bool more = true; more;) {
+		more = false;
+		for (int side = 0; side < 2; side++) {
+			struct heard *h = &talk->heard[side];
+			while (at[side] < h->size) {
+				size_t length = h->bytes[at[side]] | (size_t)h->bytes[at[side] + 1] << 8;
+				struct ow_error err;
+				if (ow_exchange_frame(talk->x[side], h->bytes + at[side] + 2, length, now, &err) < 0) {
+					fprintf(stderr, "%s\n", err.text);
+					exit(1);
+				}
+				at[side] += 2 + length;
+				more = true;
+			}
+		}
+	}
+}
+
+static void record(const char *messages, const char *exchange, const char *name, enum ow_method method,
+                   const unsigned shift[2], bool damage)
+{
+	static struct talk talk;
+	memset(&talk, 0, sizeof talk);
+	talk.messages = messages;
+	talk.name = name;
+	talk.damage = damage;
+	struct end end[2] = {{&talk, 0}, {&talk, 1}};
+	struct ow_clock_state clock = {true, 1000};
+	size_t at[2] = {1, 1};
+	int64_t now = LANE_T0 + LANE_LENGTH;
+	for (int side = 0; side < 2; side++) {
+		struct ow_exchange_options options = lane_options(side == 1, method);
+		struct ow_exchange_sinks sinks = {on_send, on_result, NULL, &end[side]};
+		talk.heard[side].bytes[0] = (uint8_t)(side | (method == OW_METHOD_RDA) << 1 | shift[side] << 2);
+		talk.heard[side].size = 1;
+		if (ow_exchange_create(&options, &sinks, &talk.x[side]) < 0)
+			exit(1);
+	}
+	for (int64_t i = 0; i < LANE_INTERVALS; i++, now += LANE_LENGTH) {
+		for (int side = 0; side < 2; side++)
+			ow_exchange_page(talk.x[side], lane_page(i, side == 1, shift[side]), &clock, now);
+		converse(&talk, at, now);
+	}
+	for (int side = 0; side < 2; side++)
+		ow_exchange_finish(talk.x[side]);
+	converse(&talk, at, now);
+	for (int side = 0; side < 2; side++) {
+		char file[64];
+		snprintf(file, sizeof file, "%s-%s", name, side ? "sending" : "receiving");
+		save(exchange, file, talk.heard[side].bytes, talk.heard[side].size);
+		ow_exchange_free(talk.x[side]);
+	}
+}
+
+static void save_message(const char *directory, const struct ow_message *message)
+{
+	uint8_t *frame;
+	size_t size;
+	if (ow_message_encode(message, &frame, &size, NULL) < 0)
+		exit(1);
+	save(directory, ow_message_name(message->type), frame, size);
+	free(frame);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 3) {
+		fprintf(stderr, "usage: wire_corpus MESSAGES EXCHANGE\n");
+		return 2;
+	}
+	record(argv[1], argv[2], "fold", OW_METHOD_FOLD, (unsigned[]){0, 0}, false);
+	record(NULL, argv[2], "fold-finer", OW_METHOD_FOLD, (unsigned[]){0, 1}, false);
+	record(NULL, argv[2], "fold-coarser", OW_METHOD_FOLD, (unsigned[]){1, 0}, false);
+	record(argv[1], argv[2], "fold-damaged", OW_METHOD_FOLD, (unsigned[]){0, 0}, true);
+	record(argv[1], argv[2], "rda", OW_METHOD_RDA, (unsigned[]){0, 0}, false);
+	struct ow_message m = {.type = OW_MESSAGE_HELLO};
+	m.hello = (struct ow_message_hello){1, 1, "london", 1, 2, {true, 3}, "oneway"};
+	save_message(argv[1], &m);
+	m = (struct ow_message){.type = OW_MESSAGE_OPEN, .lane = 1};
+	m.open = (struct ow_message_open){
+		"s", "c", "tcp", true, OW_MESSAGE_FOLD, OW_MESSAGE_LEVEL_IP, false, 64, 1, 2, 3, 1000000000, 4,
+		2,   5,   6,     0};
+	save_message(argv[1], &m);
+	m = (struct ow_message){.type = OW_MESSAGE_OPENED, .lane = 1};
+	m.opened = (struct ow_message_opened){1, 2};
+	save_message(argv[1], &m);
+	static const enum ow_message_type texts[] = {OW_MESSAGE_REFUSED, OW_MESSAGE_NONE, OW_MESSAGE_BYE};
+	for (int i = 0; i < 3; i++) {
+		m = (struct ow_message){.type = texts[i]};
+		snprintf(m.text.text, sizeof m.text.text, "%s", "caf\xc3\xa9");
+		save_message(argv[1], &m);
+	}
+	m = (struct ow_message){.type = OW_MESSAGE_PING};
+	m.ping = (struct ow_message_ping){1, true};
+	save_message(argv[1], &m);
+	return 0;
+}
