@@ -14,6 +14,7 @@ static const struct command {
 } commands[] = {
 	{"compare", "every synopsis on two captures beside the exact answer, and its cost", ow_cli_compare},
 	{"match", "exact delay and loss from two captures of the same traffic", ow_cli_match},
+	{"point", "the daemon: one measurement point of a network", ow_cli_point},
 	{"reproduce", "recomputes the papers' figures and tables", ow_cli_reproduce},
 	{"simulate", "makes two-point captures with known truth", ow_cli_simulate},
 	{NULL, NULL, NULL},

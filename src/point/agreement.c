@@ -2,6 +2,7 @@
 #include "point/agreement.h"
 
 #include "base/time.h"
+#include "estimate/reconciled.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,6 +20,8 @@ void ow_agree_propose(const struct ow_config_segment *segment, const struct ow_c
 		.length_ns = segment->interval_ns,
 		.wait_ns = segment->wait_ns,
 		.horizon = ow_config_horizon(segment->wait_ns, segment->interval_ns),
+		.buckets = OW_RECONCILED_BUCKETS,
+		.sample = OW_RECONCILED_SAMPLE,
 	};
 	snprintf(o.segment, sizeof o.segment, "%s", segment->name);
 	snprintf(o.class_name, sizeof o.class_name, "%s", class->name);
@@ -148,8 +151,8 @@ size_t ow_agree_stamps(uint64_t bytes, const struct ow_retention *retention)
 	return stamps < OW_STAMPS_LEAST ? 0 : stamps;
 }
 
-uint64_t ow_agree_share(uint64_t left, unsigned expected)
+uint64_t ow_agree_share(uint64_t left, unsigned expected, bool open_ended)
 {
-	/* Lanes that were not expected leave half to those that may follow: the budget holds whatever a peer asks. */
-	return left / (expected < 2 ? 2 : expected);
+	unsigned parts = expected + open_ended;
+	return left / (parts ? parts : 1);
 }

@@ -52,7 +52,10 @@ struct ow_retention {
 void ow_agree_retention(int64_t length_ns, int64_t skew_ns, double speed, struct ow_retention *ret_retention);
 /* Packets that a page may hold, for a lane that has so many bytes; 0 if those are not enough for a measurement. */
 size_t ow_agree_stamps(uint64_t bytes, const struct ow_retention *retention);
-/* A new lane's part of what is left of the budget, when so many lanes are still expected (itself included). */
-uint64_t ow_agree_share(uint64_t left, unsigned expected);
+/*
+ * A new lane's part of what is left of the budget, when so many lanes are still to come (itself included). open_ended:
+ * a peer may ask for more; one part stays for those, so that the budget holds whatever it asks for.
+ */
+uint64_t ow_agree_share(uint64_t left, unsigned expected, bool open_ended);
 
 #endif

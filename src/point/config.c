@@ -81,14 +81,19 @@ static int read_mapping(struct reader *r, struct ow_yaml *mapping, const struct 
 	return 0;
 }
 
-static int read_text(struct reader *r, struct ow_yaml *node, void *field)
+static int check_text(struct reader *r, const struct ow_yaml *node)
 {
 	if (node->kind != OW_YAML_TEXT)
 		return fail(r, node, "must be a single value");
-	if (!*node->text)
-		return fail(r, node, "is empty");
-	*(const char **)field = node->text;
-	return 0;
+	return *node->text ? 0 : fail(r, node, "is empty");
+}
+
+static int read_text(struct reader *r, struct ow_yaml *node, void *field)
+{
+	int code = check_text(r, node);
+	if (code == 0)
+		*(const char **)field = node->text;
+	return code;
 }
 
 static int read_name(struct reader *r, struct ow_yaml *node, void *field)
@@ -111,10 +116,10 @@ static int read_peer(struct reader *r, struct ow_yaml *node, void *field)
 
 static int read_point(struct reader *r, struct ow_yaml *node, void *field)
 {
-	const char *name = NULL;
+	const char *name;
 	int code = read_peer(r, node, &name);
 	if (code == 0)
-		snprintf(field, OW_LIVE_NAME, "%s", name);
+		snprintf(field, OW_LIVE_NAME, "%s", node->text);
 	return code;
 }
 
@@ -173,12 +178,11 @@ static int read_connect(struct reader *r, struct ow_yaml *node, void *field)
 
 static int read_bool(struct reader *r, struct ow_yaml *node, void *field)
 {
-	const char *text = NULL;
-	int code = read_text(r, node, &text);
+	int code = check_text(r, node);
 	if (code < 0)
 		return code;
-	bool yes = strcmp(text, "true") == 0 || strcmp(text, "yes") == 0;
-	if (!yes && strcmp(text, "false") != 0 && strcmp(text, "no") != 0)
+	bool yes = strcmp(node->text, "true") == 0 || strcmp(node->text, "yes") == 0;
+	if (!yes && strcmp(node->text, "false") != 0 && strcmp(node->text, "no") != 0)
 		return fail(r, node, "is not true or false");
 	*(bool *)field = yes;
 	return 0;
@@ -186,15 +190,14 @@ static int read_bool(struct reader *r, struct ow_yaml *node, void *field)
 
 static int read_size(struct reader *r, struct ow_yaml *node, uint64_t min, uint64_t max, uint64_t *field)
 {
-	const char *text = NULL;
 	struct ow_error why;
-	int code = read_text(r, node, &text);
+	int code = check_text(r, node);
 	if (code < 0)
 		return code;
-	if (ow_size_parse(text, field, &why) < 0)
+	if (ow_size_parse(node->text, field, &why) < 0)
 		return fail(r, node, why.text);
 	if (*field < min || *field > max) {
-		ow_error_set(&why, EINVAL, "'%.40s' is not in %juMiB .. %juMiB", text, (uintmax_t)(min >> 20),
+		ow_error_set(&why, EINVAL, "'%.40s' is not in %juMiB .. %juMiB", node->text, (uintmax_t)(min >> 20),
 		             (uintmax_t)(max >> 20));
 		return fail(r, node, why.text);
 	}
@@ -213,13 +216,12 @@ static int read_ring(struct reader *r, struct ow_yaml *node, void *field)
 
 static int read_threads(struct reader *r, struct ow_yaml *node, void *field)
 {
-	const char *text = NULL;
 	char *end;
-	int code = read_text(r, node, &text);
+	int code = check_text(r, node);
 	if (code < 0)
 		return code;
-	unsigned long n = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || n < 1 || n > OW_CONFIG_THREADS_MAX)
+	unsigned long n = strtoul(node->text, &end, 10);
+	if (*node->text < '0' || *node->text > '9' || *end || n < 1 || n > OW_CONFIG_THREADS_MAX)
 		return fail(r, node, "is no number in 1 .. 64");
 	*(uint64_t *)field = n;
 	return 0;
@@ -227,13 +229,12 @@ static int read_threads(struct reader *r, struct ow_yaml *node, void *field)
 
 static int read_speed(struct reader *r, struct ow_yaml *node, void *field)
 {
-	const char *text = NULL;
 	char *end;
-	int code = read_text(r, node, &text);
+	int code = check_text(r, node);
 	if (code < 0)
 		return code;
-	double speed = strtod(text, &end);
-	if (end == text || *end || !(speed > 0 && speed <= OW_CONFIG_SPEED_MAX))
+	double speed = strtod(node->text, &end);
+	if (end == node->text || *end || !(speed > 0 && speed <= OW_CONFIG_SPEED_MAX))
 		return fail(r, node, "is no number above 0, up to 1000 (1 = in the capture's own time)");
 	*(double *)field = speed;
 	return 0;
@@ -241,19 +242,18 @@ static int read_speed(struct reader *r, struct ow_yaml *node, void *field)
 
 static int read_duration(struct reader *r, struct ow_yaml *node, int64_t min, int64_t max, int64_t *field)
 {
-	const char *text = NULL;
 	struct ow_error why;
 	int64_t ns;
-	int code = read_text(r, node, &text);
+	int code = check_text(r, node);
 	if (code < 0)
 		return code;
-	if (ow_duration_parse(text, &ns, &why) < 0)
+	if (ow_duration_parse(node->text, &ns, &why) < 0)
 		return fail(r, node, why.text);
 	if (ns < min || ns > max) {
 		char low[OW_DURATION_TEXT], high[OW_DURATION_TEXT];
 		ow_duration_text((double)min, low);
 		ow_duration_text((double)max, high);
-		ow_error_set(&why, EINVAL, "'%.40s' is not in %s .. %s", text, low, high);
+		ow_error_set(&why, EINVAL, "'%.40s' is not in %s .. %s", node->text, low, high);
 		return fail(r, node, why.text);
 	}
 	*field = ns;
@@ -273,26 +273,25 @@ static int read_wait(struct reader *r, struct ow_yaml *node, void *field)
 static int read_choice(struct reader *r, struct ow_yaml *node, const char *const *names, unsigned count,
                        unsigned *ret_index)
 {
-	const char *text = NULL;
 	struct ow_error why;
-	int code = read_text(r, node, &text);
+	int code = check_text(r, node);
 	for (unsigned i = 0; code == 0 && i < count; i++) {
-		if (strcmp(text, names[i]) == 0) {
+		if (strcmp(node->text, names[i]) == 0) {
 			*ret_index = i;
 			return 0;
 		}
 	}
 	if (code < 0)
 		return code;
-	ow_error_set(&why, EINVAL, "'%.40s' is not %s%s%s%s%s", text, names[0], count > 2 ? ", " : " or ", names[1],
-	             count > 2 ? " or " : "", count > 2 ? names[2] : "");
+	ow_error_set(&why, EINVAL, "'%.40s' is not %s%s%s%s%s", node->text, names[0], count > 2 ? ", " : " or ",
+	             names[1], count > 2 ? " or " : "", count > 2 ? names[2] : "");
 	return fail(r, node, why.text);
 }
 
 static int read_output(struct reader *r, struct ow_yaml *node, void *field)
 {
 	static const char *const names[] = {"text", "json", "none"};
-	unsigned i;
+	unsigned i = 0;
 	int code = read_choice(r, node, names, 3, &i);
 	if (code == 0)
 		*(enum ow_output *)field = (enum ow_output)i;
@@ -302,7 +301,7 @@ static int read_output(struct reader *r, struct ow_yaml *node, void *field)
 static int read_facing(struct reader *r, struct ow_yaml *node, void *field)
 {
 	static const char *const names[] = {"peer", "away"};
-	unsigned i;
+	unsigned i = 0;
 	int code = read_choice(r, node, names, 2, &i);
 	if (code == 0)
 		*(bool *)field = i == 1;
@@ -312,7 +311,7 @@ static int read_facing(struct reader *r, struct ow_yaml *node, void *field)
 static int read_method(struct reader *r, struct ow_yaml *node, void *field)
 {
 	static const char *const names[] = {"fold", "rda"};
-	unsigned i;
+	unsigned i = 0;
 	int code = read_choice(r, node, names, 2, &i);
 	if (code == 0)
 		*(enum ow_method *)field = i ? OW_METHOD_RDA : OW_METHOD_FOLD;
@@ -322,7 +321,7 @@ static int read_method(struct reader *r, struct ow_yaml *node, void *field)
 static int read_level(struct reader *r, struct ow_yaml *node, void *field)
 {
 	static const char *const names[] = {"ip", "nat"};
-	unsigned i;
+	unsigned i = 0;
 	int code = read_choice(r, node, names, 2, &i);
 	if (code == 0)
 		*(enum ow_level *)field = i ? OW_LEVEL_NAT : OW_LEVEL_IP;
@@ -427,8 +426,7 @@ static int read_watched(struct reader *r, struct ow_yaml *node, void *field)
 {
 	int code = check_sequence(r, node, OW_SOURCES_MAX);
 	for (struct ow_yaml *entry = node->first; code == 0 && entry; entry = entry->next) {
-		const char *name;
-		code = read_text(r, entry, &name);
+		code = check_text(r, entry);
 	}
 	*(struct ow_yaml **)field = node;
 	return code;
@@ -572,7 +570,7 @@ static int read_config(struct config_target *t, struct ow_error *err)
 	int code = read_mapping(&r, t->config.tree, config_fields, t, NULL);
 	if (code == 0)
 		code = ow_config_check_top(&t->config, t->segments != NULL, err);
-	if (code == 0)
+	if (code == 0 && t->segments)
 		code = read_segments(&r, t->segments);
 	if (code == 0)
 		code = ow_config_check_segments(&t->config, err);
@@ -599,7 +597,7 @@ int ow_config_parse(const char *path, const char *bytes, size_t size, struct ow_
 	struct ow_config *config = malloc(sizeof *config);
 	t.config.path = strdup(path);
 	r = config && t.config.path ? read_config(&t, err) : ow_error_set(err, ENOMEM, "%s: not enough memory", path);
-	if (r < 0) {
+	if (r < 0 || !config) {
 		done(&t.config);
 		free(config);
 		return r;

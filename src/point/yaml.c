@@ -177,7 +177,7 @@ static int take_node(struct loader *l, const yaml_event_t *event, unsigned depth
 	if (event->type == YAML_SCALAR_EVENT) {
 		node->kind = OW_YAML_TEXT;
 		r = take_text(l, event, &node->text);
-		if (r == 0 && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+		if (r == 0 && node->text && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
 		    (!*node->text || strcmp(node->text, "~") == 0 || strcmp(node->text, "null") == 0))
 			r = ow_error_set(l->err, EINVAL, "%s:%u: no value", l->name, node->line);
 	} else {

@@ -137,14 +137,15 @@ static void keeps_the_budget(void **state)
 	/* Expected lanes get equal parts; however many follow, the budget holds. */
 	const uint64_t memory = 1 << 28;
 	uint64_t left = memory;
-	for (unsigned expected = 8; expected > 2; expected--) {
-		uint64_t share = ow_agree_share(left, expected);
+	for (unsigned expected = 8; expected > 0; expected--) {
+		uint64_t share = ow_agree_share(left, expected, false);
 		assert_true(share <= memory / 8 + 8 && share + 8 >= memory / 8);
 		left -= share;
 	}
+	left = memory;
 	for (int i = 0; i < 100; i++) {
-		uint64_t share = ow_agree_share(left, 0);
-		assert_true(share <= left);
+		uint64_t share = ow_agree_share(left, 1, true);
+		assert_true(share <= (left + 1) / 2);
 		left -= share;
 	}
 	ow_agree_retention(1000000000, 0, 1, &r);

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneway point -c FILE: the daemon. Results to standard output and SQLite, events to standard error. */
+#include "base/time.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "point/daemon.h"
+#include "report/live.h"
+#include "report/store.h"
+
+#include <errno.h>
+#include <oneway/oneway.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+struct arguments {
+	const char *config;
+	bool check, json, text, quiet, provisional, no_color, help, version;
+	int64_t run_ns;
+};
+
+/* --seconds 30, also 1.5 */
+static int set_seconds(void *field, const char *value, struct ow_error *err)
+{
+	char *end;
+	double seconds = strtod(value, &end);
+	if (end == value || *end || !(seconds > 0 && seconds < 1e9))
+		return ow_error_set(err, EINVAL, "'%.40s' is no number of seconds above 0", value);
+	*(int64_t *)field = (int64_t)(seconds * 1e9);
+	return 0;
+}
+
+#define FIELD(name) offsetof(struct arguments, name)
+
+static const struct ow_option options[] = {
+	{"config", 'c', "FILE", ow_option_text, FIELD(config), "The configuration of the point (needed)."},
+	{"check-config", 0, NULL, ow_option_flag, FIELD(check),
+         "Read it, look at the files, interfaces and filters that it names, print what was understood, and exit."},
+	{"seconds", 0, "N", set_seconds, FIELD(run_ns), "Stop after N seconds."},
+
+	{NULL, 0, NULL, NULL, 0, "Output (instead of what the configuration says):"},
+	{"text", 0, NULL, ow_option_flag, FIELD(text), "One line of text a final result."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "One line of JSON a result."},
+	{"quiet", 'q', NULL, ow_option_flag, FIELD(quiet),
+         "No results on standard output; the store gets them anyway."},
+	{"provisional", 0, NULL, ow_option_flag, FIELD(provisional),
+         "Text: print the provisional result of each interval, too, a moment after its end."},
+	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
+
+	{NULL, 0, NULL, NULL, 0, "Other:"},
+	{"help", 'h', NULL, ow_option_flag, FIELD(help), "This text."},
+	{"version", 0, NULL, ow_option_flag, FIELD(version), "The version."},
+	{0},
+};
+
+static void help(void)
+{
+	fputs("usage: oneway point -c FILE [OPTION]...\n"
+	      "       oneway point keygen ...\n"
+	      "\n"
+	      "One measurement point: watches interfaces, compares with its peers what passed, and\n"
+	      "reports delay and loss of each segment, class and direction, an interval at a time.\n"
+	      "FILE says what to watch and with whom to compare (docs/config.md). 'oneway point\n"
+	      "keygen' makes certificates or a shared key. Ctrl-C or SIGTERM ends the run after the\n"
+	      "current interval with a summary, a second one at once.\n"
+	      "\n",
+	      stdout);
+	ow_options_help(stdout, options);
+	fputs("\n"
+	      "Examples:\n"
+	      "  oneway point keygen --folder keys london paris\n"
+	      "  oneway point -c london.yaml --check-config\n"
+	      "  oneway point -c london.yaml\n"
+	      "  oneway point -c london.yaml --json | jq 'select(.final) | [.segment, .loss_ratio]'\n",
+	      stdout);
+}
+
+/* Results and events. */
+
+struct output {
+	enum ow_output kind;
+	bool provisional;
+	struct ow_live_text text;
+	struct ow_store *store;
+	bool store_failed;
+	const char *point;
+};
+
+static void log_line(void *arg, const char *line)
+{
+	const struct output *out = arg;
+	struct timespec now;
+	struct tm tm;
+	char when[32] = "";
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (gmtime_r(&now.tv_sec, &tm))
+		strftime(when, sizeof when, "%H:%M:%S", &tm);
+	fprintf(stderr, "%s.%03ld %s: %s\n", when, now.tv_nsec / 1000000, out->point, line);
+}
+
+/* Said once: the measurement goes on without it. */
+static void store_failed(struct output *out, const struct ow_error *err)
+{
+	if (!out->store_failed)
+		log_line(out, err->text);
+	out->store_failed = true;
+}
+
+static void on_result(void *arg, const struct ow_live_result *result)
+{
+	struct output *out = arg;
+	struct ow_error err;
+	if (out->kind == OW_OUTPUT_JSON)
+		ow_live_json(stdout, result);
+	else if (out->kind == OW_OUTPUT_TEXT && (result->final || out->provisional))
+		ow_live_text(&out->text, result);
+	if (out->store && ow_store_add(out->store, result, &err) < 0)
+		store_failed(out, &err);
+}
+
+static void on_total(void *arg, const struct ow_live_result *total)
+{
+	struct output *out = arg;
+	if (out->kind == OW_OUTPUT_JSON) {
+		fputs("{\"summary\": ", stdout);
+		ow_live_json_object(stdout, total);
+		fputs("}\n", stdout);
+	} else if (out->kind == OW_OUTPUT_TEXT) {
+		ow_live_summary(stdout, total);
+	}
+}
+
+static void on_flush(void *arg)
+{
+	struct output *out = arg;
+	struct ow_error err;
+	fflush(stdout);
+	if (out->store && ow_store_commit(out->store, &err) < 0)
+		store_failed(out, &err);
+}
+
+/* What was understood. */
+
+static void show_segment(const struct ow_config *c, const struct ow_config_segment *s)
+{
+	char interval[OW_DURATION_TEXT], wait[OW_DURATION_TEXT];
+	ow_duration_text((double)s->interval_ns, interval);
+	ow_duration_text((double)s->wait_ns, wait);
+	printf("segment    %s: peer %s, %s%s\n", s->name, s->peer, s->connect ? "connects to " : "is connected to",
+	       s->connect ? s->connect : "");
+	printf("  packets to %s: %s%s\n", s->peer,
+	       s->to_peer ? "those that match "
+	       : s->away  ? "those that come in"
+	                  : "those that go out",
+	       s->to_peer ? s->to_peer : "");
+	fputs("  watches", stdout);
+	for (unsigned i = 0; i < c->interface_count; i++) {
+		if (s->interfaces >> i & 1)
+			printf(" %s", c->interfaces[i].name);
+	}
+	fputs("\n", stdout);
+	if (s->stated == 0)
+		fputs("  all parameters as the peer states them\n", stdout);
+	if (s->stated & OW_STATED_INTERVAL)
+		printf("  interval %s\n", interval);
+	if (s->stated & OW_STATED_WAIT)
+		printf("  wait %s\n", wait);
+	if (s->stated & OW_STATED_METHOD)
+		printf("  method %s\n", s->method == OW_METHOD_RDA ? "rda" : "fold");
+	if (s->stated & (OW_STATED_IDENTITY | OW_STATED_INNER))
+		printf("  identity %s%s\n", s->level == OW_LEVEL_NAT ? "nat" : "ip",
+		       s->inner ? ", inside tunnels" : "");
+	for (unsigned i = 0; i < s->class_count; i++)
+		printf("  class %s: %s\n", s->classes[i].name,
+		       s->classes[i].filter ? s->classes[i].filter : "all IP packets");
+}
+
+static void show(const struct ow_config *c)
+{
+	printf("point      %s\n", c->point);
+	if (c->listen)
+		printf("listens    %s\n", c->listen);
+	if (c->psk)
+		printf("psk        %s\n", c->psk);
+	else
+		printf("certificate %s, key %s, ca %s\n", c->certificate, c->key, c->ca);
+	printf("memory     %.4g MiB\n", (double)c->memory / (1 << 20));
+	if (c->store)
+		printf("store      %s\n", c->store);
+	for (unsigned i = 0; i < c->interface_count; i++) {
+		const struct ow_config_interface *in = &c->interfaces[i];
+		if (in->file)
+			printf("file       %s: %s, replayed at speed %g", in->name, in->file, in->speed);
+		else
+			printf("interface  %s: %ju thread%s%s", in->name, (uintmax_t)in->threads,
+			       in->threads == 1 ? "" : "s", in->hardware_stamps ? ", its own timestamps" : "");
+		printf("%s%s\n", in->filter ? ", only " : "", in->filter ? in->filter : "");
+	}
+	for (unsigned i = 0; i < c->segment_count; i++)
+		show_segment(c, &c->segments[i]);
+}
+
+/* Running. */
+
+/* Signals become readable; threads that are started later do not get them either. */
+static int open_signals(struct ow_error *err)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	int fd = sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -1 : signalfd(-1, &set, SFD_CLOEXEC);
+	return fd < 0 ? ow_error_set(err, errno, "signalfd: %s", strerror(errno)) : fd;
+}
+
+static int run_daemon(const struct ow_config *config, struct output *out, int64_t run_ns, struct ow_error *err)
+{
+	struct ow_daemon *daemon;
+	struct ow_daemon_options o = {
+		.sink = {on_result, on_total, on_flush, out}, .log = log_line, .log_arg = out, .run_ns = run_ns};
+	int r = o.stop_fd = open_signals(err);
+	if (r < 0)
+		return r;
+	r = ow_daemon_create(config, &o, &daemon, err);
+	if (r == 0) {
+		r = ow_daemon_run(daemon, err);
+		ow_daemon_free(daemon);
+	}
+	close(o.stop_fd);
+	return r;
+}
+
+static int run(const struct arguments *args, const struct ow_config *config)
+{
+	struct output out = {.kind = args->quiet  ? OW_OUTPUT_NONE
+	                             : args->json ? OW_OUTPUT_JSON
+	                             : args->text ? OW_OUTPUT_TEXT
+	                                          : config->output,
+	                     .provisional = args->provisional,
+	                     .point = config->point};
+	struct ow_error err;
+	out.text = (struct ow_live_text){.out = stdout,
+	                                 .width = isatty(STDOUT_FILENO) ? (unsigned)ow_terminal_width(stdout) : 0,
+	                                 .colour = !args->no_color && ow_terminal_colour(stdout)};
+	int r = config->store ? ow_store_open(config->store, &out.store, &err) : 0;
+	if (r == 0)
+		r = run_daemon(config, &out, args->run_ns, &err);
+	on_flush(&out);
+	ow_store_close(out.store);
+	return r < 0 ? ow_cli_failed("point", &err) : OW_EXIT_OK;
+}
+
+static int read_arguments(int argc, char **argv, struct arguments *args, struct ow_error *err)
+{
+	int operands = ow_options_parse(options, argc, argv, args, err);
+	if (operands < 0 || args->help || args->version)
+		return operands < 0 ? operands : 0;
+	if (operands > 0)
+		return ow_error_set(err, EINVAL, "unexpected '%.60s'", argv[1]);
+	if (!args->config)
+		return ow_error_set(err, EINVAL, "needs -c FILE");
+	if (args->json + args->text + args->quiet > 1)
+		return ow_error_set(err, EINVAL, "--json, --text and --quiet exclude each other");
+	return 0;
+}
+
+int ow_cli_point(int argc, char **argv)
+{
+	struct arguments args = {0};
+	struct ow_error err;
+	struct ow_config *config;
+	if (argc > 1 && strcmp(argv[1], "keygen") == 0)
+		return ow_cli_point_keygen(argc - 1, argv + 1);
+	if (read_arguments(argc, argv, &args, &err) < 0)
+		return ow_cli_misused("point", &err);
+	if (args.help) {
+		help();
+		return OW_EXIT_OK;
+	}
+	if (args.version) {
+		printf("oneway %s\n", ow_version());
+		return OW_EXIT_OK;
+	}
+	if (ow_config_load(args.config, &config, &err) < 0)
+		return ow_cli_failed("point", &err);
+	int code = OW_EXIT_OK;
+	if (ow_config_check(config, &err) < 0)
+		code = ow_cli_failed("point", &err);
+	else if (args.check)
+		show(config);
+	else
+		code = run(&args, config);
+	ow_config_free(config);
+	return code;
+}

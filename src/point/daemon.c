@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's loop: one thread that sleeps in epoll until a connection, the recorder, the clock tick or the wish to
+ * stop wakes it. Events are taken one at a time, so that none can be about a connection that the one before has closed.
+ */
+#include "point/daemon.h"
+
+#include "base/time.h"
+#include "point/daemon_parts.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/* How long an interval's end may go unnoticed where nothing else wakes the loop. */
+#define TICK_NS (10 * OW_NS_PER_MS)
+
+#define LOG_LINE 600
+
+void ow_daemon_log(struct ow_daemon *daemon, const char *format, ...)
+{
+	char line[LOG_LINE];
+	va_list args;
+	if (!daemon->options.log)
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	daemon->options.log(daemon->options.log_arg, line);
+}
+
+int64_t ow_daemon_now_ns(const struct ow_daemon *d)
+{
+	if (d->ended_ns == 0)
+		return ow_recorder_now_ns(d->recorder);
+	return d->ended_now_ns + (int64_t)((double)(ow_clock_steady_ns() - d->ended_ns) * d->speed);
+}
+
+/* Making it. */
+
+static int open_recorder(struct ow_daemon *d, struct ow_error *err)
+{
+	struct ow_source_options sources[OW_SOURCES_MAX];
+	const struct ow_config *c = d->config;
+	for (unsigned i = 0; i < c->interface_count; i++) {
+		const struct ow_config_interface *in = &c->interfaces[i];
+		sources[i] = (struct ow_source_options){
+			.live = {.kind = in->file ? OW_LIVE_FILE : OW_LIVE_AUTO,
+		                 .name = in->file ? in->file : in->name,
+		                 .filter = in->filter,
+		                 .ring_bytes = in->ring_bytes,
+		                 .hardware_stamps = in->hardware_stamps,
+		                 .speed = in->speed},
+			.threads = (unsigned)in->threads,
+		};
+		d->files = d->files || in->file;
+		if (in->file && in->speed > d->speed)
+			d->speed = in->speed;
+	}
+	return ow_recorder_create(sources, c->interface_count, &d->recorder, err);
+}
+
+static int open_tls(struct ow_daemon *d, struct ow_error *err)
+{
+	const struct ow_config *c = d->config;
+	struct ow_tls_options options = {
+		.certificate = c->certificate, .key = c->key, .ca = c->ca, .psk_file = c->psk, .name = c->point};
+	return ow_tls_create(&options, &d->tls, err);
+}
+
+/* The address as it turned out: the port may have been 0. */
+static void log_listening(struct ow_daemon *d)
+{
+	struct sockaddr_storage address;
+	socklen_t size = sizeof address;
+	char host[64], port[16];
+	if (getsockname(d->listen_fd, (struct sockaddr *)&address, &size) == 0 &&
+	    getnameinfo((struct sockaddr *)&address, size, host, sizeof host, port, sizeof port,
+	                NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+		ow_daemon_log(d, strchr(host, ':') ? "listening on [%s]:%s" : "listening on %s:%s", host, port);
+}
+
+static int watch_fd(struct ow_daemon *d, int fd, void *tag, struct ow_error *err)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = tag};
+	if (fd < 0 || epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
+		return 0;
+	return ow_error_set(err, errno, "epoll: %s", strerror(errno));
+}
+
+static int open_loop(struct ow_daemon *d, struct ow_error *err)
+{
+	struct itimerspec tick = {.it_interval.tv_nsec = TICK_NS, .it_value.tv_nsec = TICK_NS};
+	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	d->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (d->epoll_fd < 0 || d->timer_fd < 0 || timerfd_settime(d->timer_fd, 0, &tick, NULL) < 0)
+		return ow_error_set(err, errno, "epoll or timerfd: %s", strerror(errno));
+	int r = watch_fd(d, d->timer_fd, &d->timer_fd, err);
+	if (r == 0)
+		r = watch_fd(d, d->options.stop_fd, &d->options.stop_fd, err);
+	if (r == 0 && d->config->listen) {
+		r = ow_listen(d->config->listen, &d->listen_fd, err);
+		if (r == 0)
+			r = watch_fd(d, d->listen_fd, &d->listen_fd, err);
+		if (r == 0)
+			log_listening(d);
+	}
+	return r;
+}
+
+static int create(struct ow_daemon *d, struct ow_error *err)
+{
+	uint64_t seed;
+	if (getrandom(&d->epoch, sizeof d->epoch, 0) != (ssize_t)sizeof d->epoch ||
+	    getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
+		return ow_error_set(err, EIO, "no random numbers: %s", strerror(errno));
+	ow_random_seed(&d->jitter, seed);
+	d->memory_left = d->config->memory;
+	int r = open_tls(d, err);
+	if (r == 0)
+		r = ow_daemon_peers_create(d, err);
+	if (r == 0)
+		r = open_loop(d, err);
+	/* Last, because captures that are replayed begin now. */
+	if (r == 0)
+		r = open_recorder(d, err);
+	if (r == 0)
+		r = watch_fd(d, ow_recorder_fd(d->recorder), &d->recorder, err);
+	return r;
+}
+
+int ow_daemon_create(const struct ow_config *config, const struct ow_daemon_options *options,
+                     struct ow_daemon **ret_daemon, struct ow_error *err)
+{
+	struct ow_daemon *d = calloc(1, sizeof *d);
+	if (!d)
+		return ow_error_set(err, ENOMEM, "not enough memory");
+	d->config = config;
+	d->options = *options;
+	d->epoll_fd = d->listen_fd = d->timer_fd = -1;
+	d->speed = 1;
+	int r = create(d, err);
+	if (r < 0) {
+		ow_daemon_free(d);
+		return r;
+	}
+	*ret_daemon = d;
+	return 0;
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void ow_daemon_free(struct ow_daemon *d)
+{
+	if (!d)
+		return;
+	ow_daemon_lanes_free(d);
+	ow_daemon_links_free(d);
+	ow_recorder_free(d->recorder);
+	ow_tls_free(d->tls);
+	close_fd(d->listen_fd);
+	close_fd(d->timer_fd);
+	close_fd(d->epoll_fd);
+	free(d->peers);
+	free(d);
+}
+
+/* The end. */
+
+static void stop(struct ow_daemon *d)
+{
+	int64_t now = ow_clock_steady_ns();
+	if (d->stopping) {
+		d->at_once = true;
+		return;
+	}
+	d->stopping = true;
+	d->deadline_ns = now + (int64_t)((double)OW_QUICK_NS / d->speed) + OW_DRAIN_NS;
+	ow_daemon_lanes_stop(d, false);
+}
+
+static void on_stop_fd(struct ow_daemon *d)
+{
+	/* What was written to it is of no interest: a signal, or a number. */
+	uint8_t said[256];
+	if (read(d->options.stop_fd, said, sizeof said) <= 0)
+		epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, d->options.stop_fd, NULL);
+	stop(d);
+}
+
+/* Every replayed file is at its end and every interval answered. */
+static bool is_played(const struct ow_daemon *d)
+{
+	return d->ended_ns != 0 && ow_daemon_lanes_done(d);
+}
+
+static bool is_over(struct ow_daemon *d, int64_t steady_ns)
+{
+	if (!d->stopping && d->options.run_ns > 0 && steady_ns - d->started_ns >= d->options.run_ns)
+		stop(d);
+	if (d->at_once || is_played(d))
+		return true;
+	return d->stopping && (ow_daemon_lanes_done(d) || steady_ns >= d->deadline_ns);
+}
+
+/* Tells everybody, and gives them a moment to hear it. */
+static void say_goodbye(struct ow_daemon *d)
+{
+	ow_daemon_lanes_stop(d, true);
+	for (unsigned i = 0; i < d->peer_count; i++) {
+		if (d->peers[i].link && d->peers[i].link->ready && !d->peers[i].link->closing)
+			ow_daemon_link_bye(d->peers[i].link, "the point is stopped");
+	}
+	d->stopping = true;
+	int64_t end = ow_clock_steady_ns() + (d->at_once ? 0 : OW_NS_PER_S);
+	for (int64_t now = ow_clock_steady_ns();; now = ow_clock_steady_ns()) {
+		unsigned open = 0;
+		ow_daemon_links_tend(d, now);
+		for (unsigned i = 0; i < d->peer_count; i++)
+			open += d->peers[i].link != NULL;
+		if (open == 0 || now >= end)
+			return;
+		struct timespec moment = {.tv_nsec = 5 * OW_NS_PER_MS};
+		nanosleep(&moment, NULL);
+	}
+}
+
+/* The loop. */
+
+static int record(struct ow_daemon *d, struct ow_error *err)
+{
+	struct ow_error why;
+	int r = ow_daemon_lanes_record(d, &why);
+	if (r == 0 || r == -EINTR)
+		return 0;
+	ow_daemon_log(d, "%s", why.text);
+	/* With several sources the others go on; results say what is missing. */
+	return d->config->interface_count > 1 ? 0 : ow_error_set(err, -r, "%s", why.text);
+}
+
+static int on_event(struct ow_daemon *d, void *tag, struct ow_error *err)
+{
+	uint64_t ticks;
+	if (tag == &d->timer_fd) {
+		if (read(d->timer_fd, &ticks, sizeof ticks) < 0 && errno != EAGAIN)
+			return ow_error_set(err, errno, "timerfd: %s", strerror(errno));
+		ow_daemon_lanes_tick(d);
+		return record(d, err);
+	}
+	if (tag == &d->recorder)
+		return record(d, err);
+	if (tag == &d->options.stop_fd)
+		on_stop_fd(d);
+	else if (tag == &d->listen_fd)
+		ow_daemon_link_accept(d);
+	else
+		ow_daemon_link_drive(tag);
+	return 0;
+}
+
+static void flush(struct ow_daemon *d)
+{
+	if (d->has_results && d->options.sink.flush)
+		d->options.sink.flush(d->options.sink.arg);
+	d->has_results = false;
+}
+
+int ow_daemon_run(struct ow_daemon *d, struct ow_error *err)
+{
+	int r = 0;
+	d->started_ns = ow_clock_steady_ns();
+	while (r == 0 && !is_over(d, ow_clock_steady_ns())) {
+		struct epoll_event event;
+		int n = epoll_wait(d->epoll_fd, &event, 1, -1);
+		if (n < 0 && errno != EINTR)
+			r = ow_error_set(err, errno, "epoll: %s", strerror(errno));
+		if (n == 1)
+			r = on_event(d, event.data.ptr, err);
+		ow_daemon_links_tend(d, ow_clock_steady_ns());
+		flush(d);
+	}
+	say_goodbye(d);
+	flush(d);
+	return r;
+}

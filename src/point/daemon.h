@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_DAEMON_H
+#define OW_POINT_DAEMON_H
+
+#include "point/config.h"
+
+/*
+ * A measurement point at work: captures, holds sessions with its peers, agrees with them on lanes, exchanges pages and
+ * hands on results, until it is told to stop. One thread, besides those of the recorder; nothing is called from another
+ * one.
+ */
+
+/* Where results go. */
+struct ow_result_sink {
+	/* Each result: first provisional, then final, of every lane of this point. */
+	void (*result)(void *arg, const struct ow_live_result *result);
+	/* The sum of a lane when it ends: at the end of the run, or when a peer has restarted. */
+	void (*total)(void *arg, const struct ow_live_result *total);
+	/* After the last of several results at a time: a good moment to flush. */
+	void (*flush)(void *arg);
+	void *arg;
+};
+
+struct ow_daemon_options {
+	struct ow_result_sink sink;
+	/* One line an event: connected, agreed, refused, lost ... */
+	void (*log)(void *arg, const char *line);
+	void *log_arg;
+	int stop_fd;    /* readable = come to an end; again = at once. -1 = none */
+	int64_t run_ns; /* come to an end after this time; 0 = never */
+};
+
+struct ow_daemon;
+
+/* Opens sources, keys and the listening socket. config stays the caller's and must outlive the daemon. */
+int ow_daemon_create(const struct ow_config *config, const struct ow_daemon_options *options,
+                     struct ow_daemon **ret_daemon, struct ow_error *err);
+void ow_daemon_free(struct ow_daemon *daemon);
+
+/* Until it has been stopped, or all its sources are files that have ended. 0, or a negative errno: no source is left,
+ * or the kernel refuses. */
+int ow_daemon_run(struct ow_daemon *daemon, struct ow_error *err);
+
+#endif

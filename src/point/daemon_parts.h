@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_DAEMON_PARTS_H
+#define OW_POINT_DAEMON_PARTS_H
+
+#include "base/random.h"
+#include "point/agreement.h"
+#include "point/daemon.h"
+#include "point/exchange.h"
+#include "point/ledger.h"
+#include "wire/session.h"
+
+/*
+ * The daemon's parts, for its own files: daemon.c (loop, sources, end), daemon_link.c (connections), daemon_peer.c
+ * (what is said on them), daemon_lane.c (lanes).
+ */
+
+/* Connections whose peer has not proved its name yet. */
+#define OW_STRANGERS_MAX 64
+/* Waiting time between attempts to connect: doubled from the first to the last, and varied by a quarter. */
+#define OW_RETRY_FIRST_NS INT64_C(200000000)
+#define OW_RETRY_LAST_NS  INT64_C(10000000000)
+/* A connection that lasted so long was a good one: the next attempt comes soon. */
+#define OW_GOOD_NS INT64_C(5000000000)
+/* Nothing heard for so long: ask; for so long: the connection is dead. */
+#define OW_PING_NS INT64_C(3000000000)
+#define OW_DEAD_NS INT64_C(12000000000)
+/* t0 is so far in the future, so that both points have their lanes by then; and twice the round trip more. */
+#define OW_LEAD_NS INT64_C(500000000)
+/* A t0 later than this (and two intervals) is a mistake. */
+#define OW_LEAD_MAX_NS INT64_C(60000000000)
+/* A lane with intervals of at most this length ends at the end of one. */
+#define OW_QUICK_NS INT64_C(2000000000)
+/* Time for the last answers at the end of the run, beyond that. */
+#define OW_DRAIN_NS INT64_C(3000000000)
+/* Messages that make no sense, before a connection is closed. */
+#define OW_NONSENSE_MAX 16
+
+struct ow_daemon_peer;
+
+/* A connection. */
+struct ow_daemon_link {
+	struct ow_daemon *daemon;
+	struct ow_daemon_peer *peer; /* NULL until the name is proved */
+	struct ow_session *session;
+	uint32_t events;   /* that epoll knows */
+	int64_t since_ns;  /* steady */
+	int64_t heard_ns;  /* steady: the last time that anything came */
+	int64_t asked_ns;  /* steady: of the PING that waits for an answer, else 0 */
+	bool ready;        /* both HELLOs are through */
+	bool closing;      /* what is queued goes out, then it is over */
+	bool broken;       /* to be dropped as soon as nobody uses it */
+	unsigned nonsense; /* messages */
+	char address[OW_ADDRESS_TEXT];
+	struct ow_error why; /* of broken */
+};
+
+struct ow_daemon_peer {
+	struct ow_daemon *daemon;
+	const char *name;
+	const char *connect; /* NULL = it connects to us */
+	struct ow_daemon_link *link;
+	int64_t retry_ns, next_try_ns; /* steady */
+	char last_failure[200];        /* said once, not at every attempt */
+	bool known;                    /* it has said its epoch before */
+	uint64_t epoch;
+	int64_t round_trip_ns;
+	int64_t ahead_ns; /* its clock less ours */
+};
+
+enum ow_daemon_lane_state {
+	OW_LANE_PROPOSED, /* waits for OPENED */
+	OW_LANE_REFUSED,
+	OW_LANE_ASKED, /* by the peer; to be started */
+	OW_LANE_RUNNING,
+	OW_LANE_FINISHING, /* no more pages; the last answers are on their way */
+};
+
+struct ow_daemon_lane {
+	struct ow_daemon *daemon;
+	struct ow_daemon_peer *peer;
+	const struct ow_config_segment *segment;
+	struct ow_message_open open; /* as agreed on */
+	const char *filter;          /* of this point: into the configuration or `open` */
+	bool sending;
+	uint32_t wire; /* its number in messages */
+	enum ow_daemon_lane_state state;
+	uint32_t recorded; /* its number at the recorder */
+	struct ow_identity identity;
+	uint64_t granted; /* bytes of the budget */
+	struct ow_ledger *ledger;
+	struct ow_exchange *exchange;
+	int64_t next;  /* interval whose page comes next */
+	int64_t until; /* last interval of the run; INT64_MAX = none yet */
+};
+
+struct ow_daemon {
+	const struct ow_config *config;
+	struct ow_daemon_options options;
+	struct ow_recorder *recorder;
+	struct ow_tls *tls;
+	int epoll_fd, listen_fd, timer_fd;
+	uint64_t epoch;
+	struct ow_random jitter;
+	struct ow_daemon_peer *peers;
+	unsigned peer_count;
+	struct ow_daemon_link *strangers[OW_STRANGERS_MAX];
+	struct ow_daemon_lane *lanes[OW_LANES_MAX];
+	unsigned lane_count;
+	uint32_t last_wire;
+	uint64_t memory_left;
+	bool files;   /* the sources are files */
+	double speed; /* of the clock */
+	int64_t passed_ns;
+	uint64_t dropped[OW_SOURCES_MAX]; /* frames, until the last look */
+	int64_t ended_ns;                 /* steady: when all files had ended; 0 = not yet */
+	int64_t ended_now_ns;             /* their clock then */
+	int64_t latest_ns;                /* end of the latest interval that had a packet */
+	int64_t started_ns;               /* steady */
+	bool stopping, at_once;
+	int64_t deadline_ns; /* steady: of stopping */
+	bool has_results;    /* since the last flush */
+};
+
+void ow_daemon_log(struct ow_daemon *daemon, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The clock that stamps the packets. */
+int64_t ow_daemon_now_ns(const struct ow_daemon *daemon);
+
+/* Connections. */
+int ow_daemon_link_open(struct ow_daemon *daemon, struct ow_daemon_peer *peer, int fd, struct ow_error *err);
+void ow_daemon_link_accept(struct ow_daemon *daemon);
+/* Reads, writes, and acts on what came. May free the link. */
+void ow_daemon_link_drive(struct ow_daemon_link *link);
+/* Ends it, with a line in the log. */
+void ow_daemon_link_drop(struct ow_daemon_link *link, const char *why);
+void ow_daemon_link_send(struct ow_daemon_link *link, const struct ow_message *message);
+void ow_daemon_link_send_frame(struct ow_daemon_link *link, const uint8_t *frame, size_t size);
+/* Tells the peer why, and closes. */
+void ow_daemon_link_bye(struct ow_daemon_link *link, const char *why);
+/* Connects where it is time to, asks silent peers, sends what waits, buries the dead. */
+void ow_daemon_links_tend(struct ow_daemon *daemon, int64_t steady_ns);
+void ow_daemon_links_free(struct ow_daemon *daemon);
+
+/* What peers say. */
+int ow_daemon_peers_create(struct ow_daemon *daemon, struct ow_error *err);
+void ow_daemon_peer_greet(struct ow_daemon_link *link);
+void ow_daemon_peer_frame(struct ow_daemon_link *link, const uint8_t *frame, size_t size);
+
+/* Lanes. */
+void ow_daemon_lanes_propose(struct ow_daemon_peer *peer);
+void ow_daemon_lane_opened(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_opened *opened);
+void ow_daemon_lane_asked(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_open *open);
+/* Starts what was asked for. All at once, so that they share the memory evenly. */
+void ow_daemon_lanes_accept(struct ow_daemon_peer *peer);
+void ow_daemon_lane_refused(struct ow_daemon_peer *peer, uint32_t wire, const char *why);
+/* The connection with the same peer is there again. */
+void ow_daemon_lanes_connected(struct ow_daemon_peer *peer);
+/* The peer will not answer any more. */
+void ow_daemon_lanes_end(struct ow_daemon_peer *peer);
+struct ow_daemon_lane *ow_daemon_lane_of_wire(struct ow_daemon_peer *peer, uint32_t wire);
+/* What the recorder has goes into the books, and closed pages to the exchanges. */
+int ow_daemon_lanes_record(struct ow_daemon *daemon, struct ow_error *err);
+void ow_daemon_lanes_tick(struct ow_daemon *daemon);
+/* No lane goes on beyond the current interval. */
+void ow_daemon_lanes_stop(struct ow_daemon *daemon, bool at_once);
+/* Whether all lanes have given their last result. */
+bool ow_daemon_lanes_done(const struct ow_daemon *daemon);
+void ow_daemon_lanes_free(struct ow_daemon *daemon);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What points say to each other besides the messages of lanes: HELLO, PING, BYE, and the proposals and answers of
+ * daemon_lane.c. An epoch names a process: after a lost connection the same epoch means that both still have the lanes
+ * they agreed on, another one that the peer has started anew.
+ */
+#include "point/daemon_parts.h"
+
+#include <errno.h>
+#include <oneway/oneway.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct ow_daemon_peer *find_peer(struct ow_daemon *daemon, const char *name)
+{
+	for (unsigned i = 0; i < daemon->peer_count; i++) {
+		if (daemon->peers[i].name && strcmp(daemon->peers[i].name, name) == 0)
+			return &daemon->peers[i];
+	}
+	return NULL;
+}
+
+int ow_daemon_peers_create(struct ow_daemon *daemon, struct ow_error *err)
+{
+	const struct ow_config *config = daemon->config;
+	daemon->peers = calloc(config->segment_count, sizeof *daemon->peers);
+	if (!daemon->peers)
+		return ow_error_set(err, ENOMEM, "not enough memory");
+	for (unsigned i = 0; i < config->segment_count; i++) {
+		const struct ow_config_segment *s = &config->segments[i];
+		if (find_peer(daemon, s->peer))
+			continue;
+		daemon->peers[daemon->peer_count++] = (struct ow_daemon_peer){
+			.daemon = daemon, .name = s->peer, .connect = s->connect, .retry_ns = OW_RETRY_FIRST_NS};
+	}
+	return 0;
+}
+
+void ow_daemon_peer_greet(struct ow_daemon_link *link)
+{
+	struct ow_daemon *daemon = link->daemon;
+	struct ow_message hello = {.type = OW_MESSAGE_HELLO,
+	                           .hello = {.version_min = OW_WIRE_VERSION,
+	                                     .version_max = OW_WIRE_VERSION,
+	                                     .epoch = daemon->epoch,
+	                                     .now_ns = ow_daemon_now_ns(daemon)}};
+	ow_clock_state(&hello.hello.clock);
+	snprintf(hello.hello.point, sizeof hello.hello.point, "%s", daemon->config->point);
+	snprintf(hello.hello.software, sizeof hello.hello.software, "oneway %s", ow_version());
+	link->asked_ns = ow_clock_steady_ns();
+	ow_daemon_link_send(link, &hello);
+}
+
+static void log_connected(const struct ow_daemon_link *link, const struct ow_message_hello *hello, bool again)
+{
+	double ahead_ms = (double)link->peer->ahead_ns / 1e6, trip_ms = (double)link->peer->round_trip_ns / 1e6;
+	ow_daemon_log(link->daemon, "%s: connected%s, %s, %s, round trip %.1f ms, clock %+.1f ms", link->peer->name,
+	              again ? " again" : "", link->address, hello->software, trip_ms, ahead_ms);
+}
+
+/* Why not, or NULL. */
+static const char *refusal(const struct ow_daemon_link *link, const struct ow_message_hello *hello)
+{
+	if (strcmp(hello->point, link->peer->name) != 0)
+		return "HELLO says another name than the one that was proved";
+	if (hello->version_min > OW_WIRE_VERSION || hello->version_max < OW_WIRE_VERSION)
+		return "no common version of the protocol";
+	if (link->ready)
+		return "a second HELLO";
+	if (hello->now_ns < 0 || hello->now_ns > INT64_MAX / 2)
+		return "a clock that is beyond all times";
+	return NULL;
+}
+
+static void on_hello(struct ow_daemon_link *link, const struct ow_message_hello *hello)
+{
+	struct ow_daemon_peer *peer = link->peer;
+	const char *why = refusal(link, hello);
+	if (why) {
+		ow_daemon_log(link->daemon, "%s: refused: %s", peer->name, why);
+		ow_daemon_link_bye(link, why);
+		return;
+	}
+	bool again = peer->known && peer->epoch == hello->epoch;
+	peer->round_trip_ns = ow_clock_steady_ns() - link->asked_ns;
+	peer->ahead_ns = hello->now_ns - ow_daemon_now_ns(link->daemon);
+	link->asked_ns = 0;
+	link->ready = true;
+	peer->last_failure[0] = 0;
+	ow_session_set_limit(link->session, OW_WIRE_FRAME_MAX);
+	log_connected(link, hello, again);
+	if (!again)
+		ow_daemon_lanes_end(peer);
+	peer->known = true;
+	peer->epoch = hello->epoch;
+	if (again)
+		ow_daemon_lanes_connected(peer);
+	if (peer->connect)
+		ow_daemon_lanes_propose(peer);
+}
+
+static void on_ping(struct ow_daemon_link *link, const struct ow_message_ping *ping)
+{
+	if (ping->answer) {
+		if (link->asked_ns != 0 && ping->token == (uint64_t)link->asked_ns)
+			link->peer->round_trip_ns = ow_clock_steady_ns() - link->asked_ns;
+		link->asked_ns = 0;
+		return;
+	}
+	struct ow_message pong = {.type = OW_MESSAGE_PING, .ping = {.token = ping->token, .answer = true}};
+	ow_daemon_link_send(link, &pong);
+}
+
+static void on_bye(struct ow_daemon_link *link, const char *why)
+{
+	struct ow_daemon_peer *peer = link->peer;
+	if (link->ready)
+		ow_daemon_log(link->daemon, "%s: has left: %s", peer->name, why);
+	else
+		ow_daemon_log(link->daemon, "%s: refuses us: %s", peer->name, why);
+	ow_daemon_lanes_end(peer);
+	/* It does not come back with what it knew. */
+	peer->known = false;
+	link->closing = true;
+	ow_session_close(link->session);
+}
+
+static void on_nonsense(struct ow_daemon_link *link, const char *why)
+{
+	if (link->nonsense++ == 0)
+		ow_daemon_log(link->daemon, "%s: not understood: %s", link->peer->name, why);
+	if (link->nonsense > OW_NONSENSE_MAX) {
+		ow_daemon_log(link->daemon, "%s: too much that is not understood", link->peer->name);
+		ow_daemon_link_bye(link, "too much that is not understood");
+	}
+}
+
+static void on_message(struct ow_daemon_link *link, const struct ow_message *m)
+{
+	struct ow_daemon_peer *peer = link->peer;
+	switch (m->type) {
+	case OW_MESSAGE_HELLO:
+		on_hello(link, &m->hello);
+		break;
+	case OW_MESSAGE_OPEN:
+		ow_daemon_lane_asked(peer, m->lane, &m->open);
+		break;
+	case OW_MESSAGE_OPENED:
+		ow_daemon_lane_opened(peer, m->lane, &m->opened);
+		break;
+	case OW_MESSAGE_REFUSED:
+		ow_daemon_lane_refused(peer, m->lane, m->text.text);
+		break;
+	case OW_MESSAGE_PING:
+		on_ping(link, &m->ping);
+		break;
+	case OW_MESSAGE_BYE:
+		on_bye(link, m->text.text);
+		break;
+	default:
+		break;
+	}
+}
+
+static bool is_control(enum ow_message_type type)
+{
+	return type == OW_MESSAGE_HELLO || type == OW_MESSAGE_OPEN || type == OW_MESSAGE_OPENED ||
+	       type == OW_MESSAGE_REFUSED || type == OW_MESSAGE_PING || type == OW_MESSAGE_BYE;
+}
+
+void ow_daemon_peer_frame(struct ow_daemon_link *link, const uint8_t *frame, size_t size)
+{
+	struct ow_error err;
+	enum ow_message_type type;
+	uint32_t wire;
+	int r = ow_message_peek(frame, size, &type, &wire, &err);
+	if (r == 0 && !link->ready && type != OW_MESSAGE_HELLO && type != OW_MESSAGE_BYE)
+		r = ow_error_set(&err, EPROTO, "%s before HELLO", ow_message_name(type));
+	if (r == 0 && is_control(type)) {
+		struct ow_message message;
+		r = ow_message_decode(frame, size, &message, &err);
+		if (r == 0) {
+			on_message(link, &message);
+			ow_message_done(&message);
+		}
+	} else if (r == 0) {
+		/* A lane that is not known (any more) has nothing to say. */
+		struct ow_daemon_lane *lane = ow_daemon_lane_of_wire(link->peer, wire);
+		if (lane && lane->exchange)
+			r = ow_exchange_frame(lane->exchange, frame, size, ow_daemon_now_ns(link->daemon), &err);
+	}
+	if (r < 0)
+		on_nonsense(link, err.text);
+}
