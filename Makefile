@@ -3,7 +3,7 @@
 # are installed if you are root, and named if you are not.
 #
 #   make            build/oneway and the library        make install   PREFIX=/usr/local DESTDIR=
-#   make demo       a simulated measurement beside its truth
+#   make demo       half a minute of the lab: real packets, two points, results beside the truth (needs root)
 #   make test       everything that must hold: release, ASan+UBSan and TSan builds, fuzz corpora, sources
 #   make bench      speed and memory as ratios (BENCH_FLAGS="--large 0" leaves out the 10 M-packet pair)
 #   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck

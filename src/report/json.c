@@ -96,21 +96,34 @@ static void put_count(FILE *out, int indent, const char *name, uint64_t count, b
 	fprintf(out, "%" PRIu64, count);
 }
 
+/* Of the members of an object; negative = all on one line. */
+static int deeper(int indent)
+{
+	return indent < 0 ? indent : indent + 2;
+}
+
+static void put_close(FILE *out, int indent)
+{
+	if (indent >= 0)
+		fprintf(out, "\n%*s", indent, "");
+	fputc('}', out);
+}
+
 static void put_delay(FILE *out, const struct ow_delay *delay, int indent)
 {
 	bool known = delay->samples > 0;
 	fputc('{', out);
-	ow_report_json_name(out, indent + 2, "mean", true);
+	ow_report_json_name(out, deeper(indent), "mean", true);
 	ow_report_json_number(out, known ? delay->mean_ns : NAN);
-	ow_report_json_name(out, indent + 2, "stddev", false);
+	ow_report_json_name(out, deeper(indent), "stddev", false);
 	ow_report_json_number(out, known ? delay->stddev_ns : NAN);
-	ow_report_json_name(out, indent + 2, "min", false);
+	ow_report_json_name(out, deeper(indent), "min", false);
 	known ? fprintf(out, "%" PRId64, delay->min_ns) : fputs("null", out);
-	ow_report_json_name(out, indent + 2, "max", false);
+	ow_report_json_name(out, deeper(indent), "max", false);
 	known ? fprintf(out, "%" PRId64, delay->max_ns) : fputs("null", out);
-	ow_report_json_name(out, indent + 2, "quantiles", false);
+	ow_report_json_name(out, deeper(indent), "quantiles", false);
 	ow_report_json_quantiles(out, known ? delay->quantile_ns : NULL);
-	fprintf(out, "\n%*s}", indent, "");
+	put_close(out, indent);
 }
 
 /* The members of RESULT without the braces. */
@@ -140,8 +153,8 @@ static void put_members(FILE *out, const struct ow_result *result, int indent, b
 void ow_report_result_json(FILE *out, const struct ow_result *result, int indent)
 {
 	fputc('{', out);
-	put_members(out, result, indent + 2, true);
-	fprintf(out, "\n%*s}", indent, "");
+	put_members(out, result, deeper(indent), true);
+	put_close(out, indent);
 }
 
 static void put_capture(FILE *out, const char *name, const struct ow_capture_info *info, bool first)

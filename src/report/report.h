@@ -11,7 +11,8 @@
 void ow_report_match_text(FILE *out, const struct ow_match_report *report, int width, bool colour);
 /* One JSON object as in the design document. */
 void ow_report_match_json(FILE *out, const struct ow_match_report *report);
-/* The RESULT object alone, for simulate's truth and others. indent = spaces before each line after the first. */
+/* The RESULT object alone, for simulate's truth and others. indent = spaces before each line after the first;
+ * negative = all on one line. */
 void ow_report_result_json(FILE *out, const struct ow_result *result, int indent);
 
 /* The text as a JSON string, with its quotes. */

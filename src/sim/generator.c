@@ -22,6 +22,8 @@
 #define SIZE_MAX_BYTES 1500
 /* The source sleeps at least so long: at high rates a few packets leave together, as they do from any host. */
 #define NAP_NS (50 * OW_NS_PER_US)
+/* What is late by more than this is not sent. */
+#define LAG_NS (20.0 * OW_NS_PER_MS)
 /* The sink looks so often; its socket has room for far more. */
 #define SINK_NAP_NS     (5 * OW_NS_PER_MS)
 #define SINK_ROOM_BYTES (32 << 20)
@@ -95,6 +97,9 @@ static void send_all(const struct ow_generator_options *options, const int *sock
 	int64_t start_ns = ow_clock_steady_ns(), now_ns = start_ns, sleep_ns;
 	double due_ns = 0; /* after the start; a double keeps it to the nanosecond for months */
 	do {
+		/* A source that was not let run does not make up for it: nobody wants that burst. */
+		if ((double)(now_ns - start_ns) - due_ns > LAG_NS)
+			due_ns = (double)(now_ns - start_ns);
 		while ((double)(now_ns - start_ns) >= due_ns) {
 			send_one(options, sockets, &random, payload, counts);
 			due_ns += options->constant_rate ? gap_ns : gap_ns * ow_random_exponential(&random);

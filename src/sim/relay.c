@@ -16,12 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 /* A frame may reach the socket so much later than its stamp says: intervals are complete after this time. */
 #define SETTLE_NS (20 * OW_NS_PER_MS)
 /* The loop looks after reports and counters at least this often. */
 #define TURN_NS (20 * OW_NS_PER_MS)
+/* After work comes a nap of this length: waking up for each packet would cost more than carrying it. Arrivals are
+ * stamped by the kernel meanwhile. */
+#define NAP_MIN_NS (20 * OW_NS_PER_US)
+#define NAP_MAX_NS (50 * OW_NS_PER_US)
+#define NICE       (-15)
 
 struct way {
 	struct ow_impair impair;
@@ -173,7 +179,7 @@ static int take(void *arg, uint8_t *frame, size_t len)
 	return 0;
 }
 
-/* Takes one batch. Returns 1 if there may be more, 0 if not, or a negative errno. */
+/* Takes one batch. Returns the number of frames, or a negative errno. */
 static int pull(struct relay *relay, enum ow_direction direction)
 {
 	struct ow_relay_port *port = &relay->port[came_from(direction)];
@@ -189,12 +195,13 @@ static int pull(struct relay *relay, enum ow_direction direction)
 		else if (r < 0)
 			return r;
 	}
-	return count == OW_RELAY_BATCH;
+	return count;
 }
 
 /* Sends what is due. The time of sending is the middle of the call: the receiver's stamp is taken within it. */
-static void push(struct relay *relay, int64_t now_ns)
+static bool push(struct relay *relay, int64_t now_ns)
 {
+	bool worked = false;
 	struct ow_wire *wire;
 	int64_t before_ns = ow_clock_real_ns();
 	while ((wire = ow_wire_heap_pop(&relay->pending, now_ns))) {
@@ -212,7 +219,9 @@ static void push(struct relay *relay, int64_t now_ns)
 			ow_wiretruth_lost(way->truth, interval, false);
 		before_ns = after_ns;
 		ow_wire_put(relay->pool, wire);
+		worked = true;
 	}
+	return worked;
 }
 
 static void fill_report(struct relay *relay, enum ow_direction direction, struct ow_relay_report *report)
@@ -267,34 +276,51 @@ static void tell_totals(struct relay *relay)
 	}
 }
 
-/* Sleeps until a frame comes, one is due, or the control socket has something. Returns whether it has. */
-static bool rest(struct relay *relay, bool ending)
+/* Until the next packet is due, at most TURN_NS. */
+static int64_t time_left(const struct relay *relay)
 {
-	int64_t now_ns = ow_clock_real_ns(), sleep_ns = TURN_NS;
-	if (relay->pending.count && relay->pending.entry[0].time_ns - now_ns < sleep_ns)
-		sleep_ns = relay->pending.entry[0].time_ns - now_ns;
-	if (sleep_ns < 0)
-		sleep_ns = 0;
-	struct pollfd fds[] = {
-		{.fd = relay->port[OW_SIDE_A].fd, .events = POLLIN},
-		{.fd = relay->port[OW_SIDE_B].fd, .events = POLLIN},
-		{.fd = ending ? -1 : relay->options->control, .events = POLLIN},
-	};
-	struct timespec timeout = {0, sleep_ns};
-	int ready = ppoll(fds, 3, &timeout, NULL);
-	return ready > 0 && fds[2].revents;
+	if (!relay->pending.count)
+		return TURN_NS;
+	int64_t left_ns = relay->pending.entry[0].time_ns - ow_clock_real_ns();
+	return left_ns < 0 ? 0 : left_ns > TURN_NS ? TURN_NS : left_ns;
 }
 
-static int turn(struct relay *relay)
+/* Sleeps until a frame comes (unless there was work: then a nap), one is due, or the control socket has something.
+ * Returns whether it has. */
+static bool rest(struct relay *relay, bool worked, bool ending)
+{
+	int64_t sleep_ns = time_left(relay);
+	if (worked && sleep_ns > NAP_MAX_NS)
+		sleep_ns = NAP_MAX_NS;
+	if (worked && sleep_ns < NAP_MIN_NS)
+		sleep_ns = NAP_MIN_NS;
+	struct pollfd fds[] = {
+		{.fd = ending ? -1 : relay->options->control, .events = POLLIN},
+		{.fd = relay->port[OW_SIDE_A].fd, .events = POLLIN},
+		{.fd = relay->port[OW_SIDE_B].fd, .events = POLLIN},
+	};
+	struct timespec timeout = {0, sleep_ns};
+	int ready = ppoll(fds, worked ? 1 : 3, &timeout, NULL);
+	return ready > 0 && fds[0].revents;
+}
+
+/* What a turn of the loop found. */
+struct found {
+	bool drained; /* nothing waits to be taken */
+	bool worked;
+};
+
+static int turn(struct relay *relay, struct found *ret_found)
 {
 	int64_t begin_ns = ow_clock_real_ns();
-	int more_a = pull(relay, OW_A_TO_B);
-	int more_b = more_a < 0 ? more_a : pull(relay, OW_B_TO_A);
-	if (more_b < 0)
-		return more_b;
-	if (!more_a && !more_b)
+	int a = pull(relay, OW_A_TO_B);
+	int b = a < 0 ? a : pull(relay, OW_B_TO_A);
+	if (b < 0)
+		return b;
+	bool sent = push(relay, ow_clock_real_ns());
+	*ret_found = (struct found){a < OW_RELAY_BATCH && b < OW_RELAY_BATCH, a || b || sent};
+	if (ret_found->drained)
 		relay->passed_ns = begin_ns - SETTLE_NS;
-	push(relay, ow_clock_real_ns());
 	return 0;
 }
 
@@ -302,7 +328,8 @@ static int carry(struct relay *relay)
 {
 	int64_t turn_ns = 0, end_ns = INT64_MAX;
 	for (;;) {
-		int r = turn(relay);
+		struct found found;
+		int r = turn(relay, &found);
 		if (r < 0)
 			return r;
 		int64_t now_ns = ow_clock_real_ns();
@@ -313,9 +340,9 @@ static int carry(struct relay *relay)
 			tell(relay, relay->passed_ns, MSG_DONTWAIT);
 		}
 		bool ending = end_ns != INT64_MAX;
-		if (ending && (!relay->pending.count || now_ns >= end_ns))
+		if (ending && ((found.drained && !relay->pending.count) || now_ns >= end_ns))
 			return 0;
-		if (rest(relay, ending) && !ending)
+		if (found.drained && rest(relay, found.worked, ending))
 			end_ns = ow_clock_real_ns() + OW_RELAY_DRAIN_S * OW_NS_PER_S;
 	}
 }
@@ -347,6 +374,8 @@ int ow_relay_run(const struct ow_relay_options *options, struct ow_error *err)
 	relay->port[OW_SIDE_A].fd = relay->port[OW_SIDE_B].fd = -1;
 	/* The kernel may otherwise let a sleeper oversleep by 50 us. */
 	prctl(PR_SET_TIMERSLACK, 1);
+	/* The wire goes before the hosts, where the processors are few. It works without. */
+	(void)setpriority(PRIO_PROCESS, 0, NICE);
 	int r = set_up(relay, err);
 	if (r >= 0) {
 		r = carry(relay);

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneway lab: the whole system on one machine, with a wire that knows the truth. */
+#include "cli/lab.h"
+
+#include "base/time.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "report/plot.h"
+#include "sim/generator.h"
+
+#include <errno.h>
+#include <math.h>
+#include <oneway/oneway.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A lab is for minutes, not for months. */
+#define SECONDS_MAX 86400
+#define STREAMS_MAX 128 /* iperf3's own limit */
+#define RATE_MAX    5e6
+/* Of the points (point/recorder.h); below 10 ms the machinery around it is most of what one sees. */
+#define INTERVAL_MIN_NS (10 * OW_NS_PER_MS)
+#define INTERVAL_MAX_NS (300 * OW_NS_PER_S)
+#define HOLD_NS         (2 * OW_NS_PER_MS)
+
+struct arguments {
+	struct ow_lab_options lab;
+	double seconds;
+	bool help, version;
+};
+
+static int set_seconds(void *field, const char *value, struct ow_error *err)
+{
+	char *end;
+	double x = strtod(value, &end);
+	if (end == value || (*end && strcmp(end, "s") != 0) || !(x > 0 && x <= SECONDS_MAX))
+		return ow_error_set(err, EINVAL, "'%.40s' is not a number of seconds in 0 .. %d", value, SECONDS_MAX);
+	*(double *)field = x;
+	return 0;
+}
+
+static int set_delay(void *field, const char *value, struct ow_error *err)
+{
+	return ow_sim_delay_parse(value, field, err);
+}
+
+static int set_loss(void *field, const char *value, struct ow_error *err)
+{
+	return ow_sim_loss_parse(value, field, err);
+}
+
+static int set_size(void *field, const char *value, struct ow_error *err)
+{
+	return ow_sim_size_parse(value, field, err);
+}
+
+/* SHARE or SHARE,HOLD. The field is a whole struct ow_impair_options. */
+static int set_reorder(void *field, const char *value, struct ow_error *err)
+{
+	struct ow_impair_options *impair = field;
+	char share[32];
+	const char *comma = strchr(value, ',');
+	snprintf(share, sizeof share, "%.*s", (int)(comma ? comma - value : (ptrdiff_t)strlen(value)), value);
+	int r = ow_option_share(&impair->reorder, share, err);
+	return r < 0 || !comma ? r : ow_option_positive_duration(&impair->hold_ns, comma + 1, err);
+}
+
+/* RATE or RATE,BUFFER, as of the model fifo; 0 = no limit. The field is a whole struct ow_impair_options. */
+static int set_bandwidth(void *field, const char *value, struct ow_error *err)
+{
+	struct ow_impair_options *impair = field;
+	struct ow_sim_delay fifo;
+	char text[80];
+	if (strcmp(value, "0") == 0) {
+		impair->bandwidth_bps = 0;
+		return 0;
+	}
+	snprintf(text, sizeof text, "fifo:%s", value);
+	int r = ow_sim_delay_parse(text, &fifo, err);
+	if (r < 0)
+		return r;
+	impair->bandwidth_bps = fifo.path[0].a;
+	impair->buffer_bytes = fifo.path[0].b;
+	return 0;
+}
+
+static int set_rate(void *field, const char *value, struct ow_error *err)
+{
+	uint64_t count;
+	int r = ow_option_count(&count, value, err);
+	if (r >= 0 && (double)count > RATE_MAX)
+		r = ow_error_set(err, EINVAL, "'%.40s' is above %.0f", value, RATE_MAX);
+	if (r >= 0)
+		*(double *)field = (double)count;
+	return r;
+}
+
+static int set_arrivals(void *field, const char *value, struct ow_error *err)
+{
+	static const char *const names[] = {"poisson", "constant"};
+	size_t i = 0;
+	int r = ow_option_choice(names, 2, value, &i, err);
+	if (r >= 0)
+		*(bool *)field = i == 1;
+	return r;
+}
+
+static int set_flows(void *field, const char *value, struct ow_error *err)
+{
+	uint64_t count = 0;
+	int r = ow_option_count(&count, value, err);
+	if (r >= 0 && (count < 1 || count > OW_GENERATOR_FLOWS))
+		r = ow_error_set(err, EINVAL, "'%.40s' is not in 1 .. %d", value, OW_GENERATOR_FLOWS);
+	if (r >= 0)
+		*(uint32_t *)field = (uint32_t)count;
+	return r;
+}
+
+static int set_streams(void *field, const char *value, struct ow_error *err)
+{
+	uint64_t count = 0;
+	int r = ow_option_count(&count, value, err);
+	if (r >= 0 && count > STREAMS_MAX)
+		r = ow_error_set(err, EINVAL, "'%.40s' is above %d", value, STREAMS_MAX);
+	if (r >= 0)
+		*(uint64_t *)field = count;
+	return r;
+}
+
+static int set_method(void *field, const char *value, struct ow_error *err)
+{
+	static const char *const names[] = {[OW_LAB_FOLD] = "fold", [OW_LAB_RDA] = "rda"};
+	size_t i = 0;
+	int r = ow_option_choice(names, 2, value, &i, err);
+	if (r >= 0)
+		*(enum ow_lab_method *)field = (enum ow_lab_method)i;
+	return r;
+}
+
+static int set_plot(void *field, const char *value, struct ow_error *err)
+{
+	int r = ow_plot_check_name(value, err);
+	return r < 0 ? r : ow_option_text(field, value, err);
+}
+
+#define LAB(member)  offsetof(struct arguments, lab.member)
+#define PATH(member) offsetof(struct arguments, lab.impair.path.member)
+
+static const struct ow_option table[] = {
+	{.help = "The run"},
+	{"seconds", 's', "N", set_seconds, offsetof(struct arguments, seconds), "Of traffic. Default 10."},
+	{"interval", 'i', "D", ow_option_positive_duration, LAB(interval_ns), "Measuring interval. Default 1s."},
+	{"wait", 0, "D", ow_option_positive_duration, LAB(wait_ns),
+         "What has not arrived after this time is lost to the points. Default 1s."},
+	{"method", 0, "NAME", set_method, LAB(method), "fold (default), or rda as published."},
+	{"seed", 0, "N", ow_option_count, LAB(seed), "Of the wire and the generators. Default 1."},
+
+	{.help = "The wire, each direction"},
+	{"delay", 'd', "MODEL", set_delay, PATH(delay),
+         "constant:D, normal:MEAN,SD, weibull:SCALE,SHAPE, pareto:SCALE,SHAPE, fifo:RATE[,BUFFER], red:RATE, "
+         "paths:SHARE,MODEL;SHARE,MODEL (chosen by packet) or ecmp:... (by flow). Default weibull:500us,0.8."},
+	{"base-delay", 0, "D", ow_option_duration, PATH(base_delay_ns), "Added to every delay. Default 2ms."},
+	{"in-order", 0, NULL, ow_option_flag, PATH(in_order), "No packet overtakes another, but for --reorder."},
+	{"loss", 'l', "LOSS", set_loss, PATH(loss), "P, or episodes:P,LENGTH: runs of packets. Default 1%."},
+	{"reorder", 0, "P[,HOLD]", set_reorder, LAB(impair),
+         "Packets that are held back for up to HOLD (2ms), so that others overtake them."},
+	{"duplicate", 0, "P", ow_option_share, PATH(duplicate), "Packets that arrive twice."},
+	{"bandwidth", 0, "RATE[,BYTES]", set_bandwidth, LAB(impair),
+         "Bits a second and the queue before them (50 ms). Default 200M; 0 = no limit."},
+	{"nat", 0, NULL, ow_option_flag, LAB(nat), "B sees another address and other ports of A."},
+
+	{.help = "Traffic"},
+	{"rate", 'r', "PPS", set_rate, LAB(rate_pps), "UDP packets a second. Default 20k; 0 = none."},
+	{"reverse", 0, "SHARE", ow_option_share, LAB(reverse), "Of the UDP packets that B sends to A. Default 0."},
+	{"arrivals", 0, "KIND", set_arrivals, LAB(constant_rate), "poisson (default) or constant."},
+	{"size", 0, "SIZE", set_size, LAB(size), "Bytes of the UDP packets: N, imix (default), uniform:MIN,MAX."},
+	{"flows", 0, "N", set_flows, LAB(flows), "Of the UDP packets. Default 100."},
+	{"tcp", 0, "N", set_streams, LAB(tcp), "Streams of iperf3 from A to B. Default 1."},
+	{"tcp-reverse", 0, "N", set_streams, LAB(tcp_reverse), "From B to A. Default 0."},
+
+	{.help = "Output"},
+	{"json", 0, NULL, ow_option_flag, LAB(json), "A line for each interval and direction, and one for the run."},
+	{"plot", 0, "FILE", set_plot, LAB(plot), "Draw the delay over time, as .svg or .png."},
+	{"keep-captures", 0, "DIR", ow_option_text, LAB(captures),
+         "Capture at both hosts with tcpdump, into DIR/a.pcap and DIR/b.pcap."},
+	{"help", 'h', NULL, ow_option_flag, offsetof(struct arguments, help), "This text."},
+	{"version", 0, NULL, ow_option_flag, offsetof(struct arguments, version), "The version."},
+	{.name = NULL},
+};
+
+static void help(void)
+{
+	fputs("oneway lab: the whole system on this machine, beside the truth\n"
+	      "\n"
+	      "usage: oneway lab [OPTION]...\n"
+	      "\n"
+	      "Two hosts (network namespaces) joined by a wire that delays, loses, reorders and\n"
+	      "duplicates real traffic and knows what it did; a measurement point at each host;\n"
+	      "every interval what the points measured, the truth, the error and the cost.\n"
+	      "Needs root. Leaves nothing behind. Ctrl-C ends it early, with its summary.\n",
+	      stdout);
+	ow_options_help(stdout, table);
+	fputs("\n"
+	      "examples:\n"
+	      "  oneway lab\n"
+	      "  oneway lab --seconds 60 --loss episodes:0.01,100 --delay red:100M --plot delay.svg\n"
+	      "  oneway lab --rate 100k --size 500 --tcp 0 --bandwidth 0 --reverse 0.5\n"
+	      "  oneway lab --nat --duplicate 0.1% --method rda --json | jq .summary\n"
+	      "  oneway lab --keep-captures DIR && oneway match DIR/a.pcap DIR/b.pcap\n",
+	      stdout);
+}
+
+static void defaults(struct arguments *args)
+{
+	struct ow_error err;
+	struct ow_lab_options *lab = &args->lab;
+	*args = (struct arguments){.seconds = 10};
+	lab->interval_ns = lab->wait_ns = OW_NS_PER_S;
+	ow_sim_defaults(&lab->impair.path);
+	(void)ow_sim_delay_parse("weibull:500us,0.8", &lab->impair.path.delay, &err);
+	lab->impair.path.base_delay_ns = 2 * OW_NS_PER_MS;
+	lab->impair.path.loss = (struct ow_sim_loss){.ratio = 0.01};
+	lab->impair.bandwidth_bps = 200e6;
+	lab->impair.hold_ns = HOLD_NS;
+	lab->rate_pps = 20000;
+	lab->flows = 100;
+	lab->size.kind = OW_SIM_SIZE_IMIX;
+	lab->tcp = 1;
+	lab->seed = 1;
+}
+
+static int check(struct arguments *args, struct ow_error *err)
+{
+	struct ow_lab_options *lab = &args->lab;
+	if (lab->interval_ns < INTERVAL_MIN_NS || lab->interval_ns > INTERVAL_MAX_NS)
+		return ow_error_set(err, EINVAL, "--interval is not in 10ms .. 5min");
+	if (lab->impair.path.base_delay_ns < 0)
+		return ow_error_set(err, EINVAL, "--base-delay is negative");
+	if (lab->rate_pps <= 0 && !lab->tcp && !lab->tcp_reverse)
+		return ow_error_set(err, EINVAL, "no traffic: --rate, --tcp and --tcp-reverse are all 0");
+	lab->length_ns = llrint(args->seconds * 1e9);
+	lab->impair.path.seed = lab->seed;
+	return 0;
+}
+
+int ow_cli_lab(int argc, char **argv)
+{
+	struct arguments args;
+	struct ow_error err;
+	defaults(&args);
+	int operands = ow_options_parse(table, argc, argv, &args, &err);
+	if (operands >= 0 && (args.help || args.version)) {
+		if (args.help)
+			help();
+		else
+			printf("oneway %s\n", ow_version());
+		return OW_EXIT_OK;
+	}
+	if (operands > 0)
+		operands = ow_error_set(&err, EINVAL, "unexpected argument '%.60s'", argv[1]);
+	if (operands >= 0)
+		operands = check(&args, &err);
+	return operands < 0 ? ow_cli_misused("lab", &err) : ow_lab_run(&args.lab);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CLI_LAB_H
+#define OW_CLI_LAB_H
+
+#include "sim/relay.h"
+#include <stdio.h>
+
+/* What `oneway lab` does, and its parts: lab.c (options), lab_run.c (processes), lab_results.c, lab_show.c. */
+
+enum ow_lab_method { OW_LAB_FOLD, OW_LAB_RDA };
+
+struct ow_lab_options {
+	int64_t length_ns; /* of the traffic */
+	int64_t interval_ns, wait_ns;
+	struct ow_impair_options impair;
+	bool nat;
+	double rate_pps, reverse; /* of the UDP packets; the share of them that B sends */
+	bool constant_rate;
+	struct ow_sim_size size;
+	uint32_t flows;
+	uint64_t tcp, tcp_reverse; /* streams of iperf3 */
+	enum ow_lab_method method;
+	const char *captures; /* folder for captures of both hosts; NULL = none */
+	const char *plot;     /* picture; NULL = none */
+	bool json;
+	uint64_t seed;
+};
+
+/* Runs the lab and prints. Exit code. */
+int ow_lab_run(const struct ow_lab_options *options);
+
+/*
+ * Results beside the truth.
+ */
+
+/* What a point says of one interval and direction, or of the run, as far as the table needs it. NAN: not said. */
+struct ow_lab_measured {
+	enum ow_direction direction;
+	int64_t start_ns;
+	bool final, unknown;
+	struct ow_result result; /* late packets are matched */
+	uint64_t pending, bytes;
+	uint64_t ring_drops;
+	bool has_delay; /* else result.delay has no meaning */
+	struct ow_lab_cost {
+		uint64_t bytes;
+		double ready_ns, transmit_ns, decode_ns, missing_ns, erase_ns, compute_ns;
+	} cost;
+	char cause[160];
+	char *text; /* the JSON object as it came; to be freed */
+};
+
+/* Reads a line of a point. 1: a result, 2: the sum of a run, 0: something else; or a negative errno. */
+enum ow_lab_line { OW_LAB_OTHER, OW_LAB_RESULT, OW_LAB_TOTAL };
+int ow_lab_parse(const char *line, struct ow_lab_measured *ret_measured, struct ow_error *err);
+
+struct ow_lab_results;
+
+/* Called in order of time for each direction, once both sides of an interval are there; final results only. */
+struct ow_lab_row {
+	enum ow_direction direction;
+	const struct ow_lab_measured *measured;
+	const struct ow_wiretruth_report *truth; /* NULL: the wire says nothing about this interval */
+	double first_ready_ns;                   /* of the provisional result */
+};
+typedef void (*ow_lab_row_sink)(void *arg, const struct ow_lab_row *row);
+
+int ow_lab_results_create(ow_lab_row_sink sink, void *arg, struct ow_lab_results **ret_results);
+void ow_lab_results_free(struct ow_lab_results *results);
+/* Takes the text with it. 0 or -ENOMEM. */
+int ow_lab_results_measured(struct ow_lab_results *results, struct ow_lab_measured *measured);
+int ow_lab_results_truth(struct ow_lab_results *results, enum ow_direction direction,
+                         const struct ow_wiretruth_report *truth);
+/* What still waits for its other side is told as it is. */
+void ow_lab_results_finish(struct ow_lab_results *results);
+
+/*
+ * On paper.
+ */
+struct ow_lab_show;
+int ow_lab_show_create(const struct ow_lab_options *options, FILE *out, struct ow_lab_show **ret_show);
+void ow_lab_show_free(struct ow_lab_show *show);
+/* Before the traffic. */
+void ow_lab_show_start(struct ow_lab_show *show, int64_t start_ns);
+void ow_lab_show_row(void *show, const struct ow_lab_row *row);
+
+struct ow_lab_end {
+	struct ow_relay_report total[OW_DIRECTIONS];
+	const struct ow_lab_measured *measured[OW_DIRECTIONS]; /* the points' own sum; NULL = none came */
+	uint64_t kernel_drops;                                 /* frames, on any interface of the lab */
+	bool interrupted;
+};
+/* The summary, and the picture. */
+int ow_lab_show_end(struct ow_lab_show *show, const struct ow_lab_end *end, struct ow_error *err);
+
+#endif

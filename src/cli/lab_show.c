@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the lab prints: a row for each interval and direction, measured beside true, the summary, and the picture. */
+#include "base/time.h"
+#include "cli/lab.h"
+#include "cli/terminal.h"
+#include "report/chart.h"
+#include "report/report.h"
+#include "report/words.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Without a terminal there is no reason to leave columns out. */
+#define WIDTH_FILE    100
+#define HEADING_EVERY 24
+/* Results whose ready times are kept for the median; more than a day of seconds. */
+#define READY_MAX 100000
+
+enum { SENT, LOST, LOST_TRUE, MEAN, MEAN_ERROR, P99, P99_ERROR, COST, READY, BYTES, COLUMNS };
+static const struct ow_words_column columns[COLUMNS] = {
+	[SENT] = {"sent", 8, 1},       [LOST] = {"lost", 6, 0},        [LOST_TRUE] = {"truth", 6, 2},
+	[MEAN] = {"mean", 8, 3},       [MEAN_ERROR] = {"error", 7, 4}, [P99] = {"p99", 8, 5},
+	[P99_ERROR] = {"error", 7, 6}, [COST] = {"cost", 6, 7},        [READY] = {"ready", 6, 8},
+	[BYTES] = {"bytes", 7, 9},
+};
+#define FRONT 7 /* seconds and direction */
+
+static const char *const way_name[OW_DIRECTIONS] = {"A>B", "B>A"};
+static const char *const way_words[OW_DIRECTIONS] = {"A to B", "B to A"};
+
+/* The run so far, from the rows. */
+struct sum {
+	struct ow_result result;
+	uint64_t rows, unknown, pending, bytes, traffic_bytes, ring_drops;
+	double weight, mean, square; /* of the delays */
+	bool has_min;
+};
+
+struct ow_lab_show {
+	const struct ow_lab_options *options;
+	FILE *out;
+	bool colour;
+	unsigned width, lines;
+	int64_t start_ns;
+	struct sum sum[OW_DIRECTIONS];
+	struct ow_chart chart;
+	double *ready_ns;
+	size_t readies;
+};
+
+int ow_lab_show_create(const struct ow_lab_options *options, FILE *out, struct ow_lab_show **ret_show)
+{
+	struct ow_lab_show *show = calloc(1, sizeof *show);
+	double *ready_ns = malloc(READY_MAX * sizeof *ready_ns);
+	if (!show || !ready_ns) {
+		free(show);
+		free(ready_ns);
+		return -ENOMEM;
+	}
+	show->options = options;
+	show->out = out;
+	show->ready_ns = ready_ns;
+	show->colour = ow_terminal_colour(out);
+	show->width = isatty(fileno(out)) ? (unsigned)ow_terminal_width(out) : WIDTH_FILE;
+	show->chart = (struct ow_chart){.title = "One-way delay, measured and true", .x_label = "s", .y_label = "us"};
+	*ret_show = show;
+	return 0;
+}
+
+void ow_lab_show_free(struct ow_lab_show *show)
+{
+	if (!show)
+		return;
+	ow_chart_done(&show->chart);
+	free(show->ready_ns);
+	free(show);
+}
+
+/* "+120 ns" in at most seven columns. */
+static const char *difference(double ns, char text[OW_WORDS])
+{
+	static const struct {
+		double unit;
+		const char *name;
+	} units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
+	size_t i = 0;
+	if (!isfinite(ns)) {
+		snprintf(text, OW_WORDS, "-");
+		return text;
+	}
+	while (i < 3 && fabs(ns) < units[i].unit * 0.9995)
+		i++;
+	double value = ns / units[i].unit;
+	int places = units[i].unit == 1 || fabs(value) >= 99.95 ? 0 : 1;
+	snprintf(text, OW_WORDS, "%+.*f%s", places, value, units[i].name);
+	return text;
+}
+
+static const char *duration(double ns, char text[OW_WORDS])
+{
+	if (isfinite(ns))
+		ow_duration_text(ns, text);
+	else
+		snprintf(text, OW_WORDS, "-");
+	return text;
+}
+
+static double mean_of(const struct ow_lab_measured *measured)
+{
+	return measured->has_delay ? measured->result.delay.mean_ns : NAN;
+}
+
+static double p99_of(const struct ow_lab_measured *measured)
+{
+	return measured->has_delay ? measured->result.delay.quantile_ns[OW_Q99] : NAN;
+}
+
+static double true_mean(const struct ow_wiretruth_report *truth)
+{
+	return truth && truth->result.delay.samples ? truth->result.delay.mean_ns : NAN;
+}
+
+static double true_p99(const struct ow_wiretruth_report *truth)
+{
+	return truth && truth->result.delay.samples ? truth->result.delay.quantile_ns[OW_Q99] : NAN;
+}
+
+static void add(struct sum *sum, const struct ow_lab_row *row)
+{
+	const struct ow_result *result = &row->measured->result;
+	const struct ow_delay *delay = &result->delay;
+	sum->rows++;
+	sum->unknown += row->measured->unknown;
+	sum->result.sent += result->sent;
+	sum->result.received += result->received;
+	sum->result.matched += result->matched;
+	sum->result.lost += result->lost;
+	sum->result.extra += result->extra;
+	sum->result.duplicated += result->duplicated;
+	sum->result.ambiguous += result->ambiguous;
+	sum->result.reordered += result->reordered;
+	sum->pending += row->measured->pending;
+	sum->bytes += row->measured->cost.bytes;
+	sum->traffic_bytes += row->measured->bytes;
+	sum->ring_drops += row->measured->ring_drops;
+	if (!row->measured->has_delay)
+		return;
+	double n = (double)delay->samples, spread = isfinite(delay->stddev_ns) ? delay->stddev_ns : 0;
+	sum->result.delay.samples += delay->samples;
+	sum->weight += n;
+	sum->mean += n * delay->mean_ns;
+	sum->square += n * (delay->mean_ns * delay->mean_ns + spread * spread);
+}
+
+static void draw_point(struct ow_lab_show *show, const struct ow_lab_row *row)
+{
+	double x = (double)(row->measured->start_ns - show->start_ns) / 1e9;
+	const struct {
+		const char *name;
+		double ns;
+	} series[] = {
+		{"mean, true", true_mean(row->truth)},
+		{"mean, measured", mean_of(row->measured)},
+		{"p99, true", true_p99(row->truth)},
+		{"p99, measured", p99_of(row->measured)},
+	};
+	for (size_t i = 0; i < sizeof series / sizeof *series; i++) {
+		char name[64];
+		snprintf(name, sizeof name, "%s %s", way_words[row->direction], series[i].name);
+		double y = series[i].ns / 1e3;
+		if (isfinite(y))
+			(void)ow_chart_add(&show->chart, name, x, y, y, y);
+	}
+}
+
+static void put_truth(FILE *out, const struct ow_wiretruth_report *truth)
+{
+	if (truth)
+		ow_report_result_json(out, &truth->result, -1);
+	else
+		fputs("null", out);
+}
+
+static void put_json(const struct ow_lab_show *show, const struct ow_lab_row *row)
+{
+	fprintf(show->out, "{\"direction\": \"%s\", \"result\": %s, \"truth\": ", row->direction ? "b_to_a" : "a_to_b",
+	        row->measured->text);
+	put_truth(show->out, row->truth);
+	fputs("}\n", show->out);
+}
+
+static void put_heading(struct ow_lab_show *show, unsigned shown)
+{
+	if (show->lines++ % HEADING_EVERY)
+		return;
+	fprintf(show->out, "%s%3s %3s", show->colour ? "\033[1m" : "", "s", "");
+	for (unsigned i = 0; i < COLUMNS; i++) {
+		if (shown & 1u << i)
+			fprintf(show->out, " %*s", (int)columns[i].width, columns[i].title);
+	}
+	fprintf(show->out, "%s\n", show->colour ? "\033[0m" : "");
+}
+
+static void fill_cells(const struct ow_lab_row *row, char cell[COLUMNS][OW_WORDS])
+{
+	const struct ow_lab_measured *m = row->measured;
+	const struct ow_wiretruth_report *truth = row->truth;
+	for (unsigned i = 0; i < COLUMNS; i++)
+		snprintf(cell[i], OW_WORDS, "-");
+	if (truth)
+		ow_words_short(truth->result.lost, 6, cell[LOST_TRUE]);
+	if (m->unknown)
+		return;
+	ow_words_short(m->result.sent, 8, cell[SENT]);
+	ow_words_short(m->result.lost, 6, cell[LOST]);
+	duration(mean_of(m), cell[MEAN]);
+	difference(mean_of(m) - true_mean(truth), cell[MEAN_ERROR]);
+	duration(p99_of(m), cell[P99]);
+	difference(p99_of(m) - true_p99(truth), cell[P99_ERROR]);
+	ow_words_short(m->cost.bytes, 7, cell[BYTES]);
+	if (m->bytes)
+		ow_words_percent((double)m->cost.bytes / (double)m->bytes, cell[COST]);
+	if (isfinite(row->first_ready_ns))
+		snprintf(cell[READY], OW_WORDS, "%.0f ms", row->first_ready_ns / 1e6);
+}
+
+static void put_row(struct ow_lab_show *show, const struct ow_lab_row *row)
+{
+	char cell[COLUMNS][OW_WORDS];
+	unsigned used, shown = ow_words_fit(columns, COLUMNS, show->width - FRONT, &used);
+	put_heading(show, shown);
+	fill_cells(row, cell);
+	/* Seconds since the traffic's first whole interval; fractions only where the intervals have them. */
+	double at = (double)(row->measured->start_ns - show->start_ns) / 1e9;
+	fprintf(show->out, "%3.*f %s", show->options->interval_ns % OW_NS_PER_S ? 1 : 0, at, way_name[row->direction]);
+	bool wrong = row->truth && row->truth->result.lost != row->measured->result.lost;
+	for (unsigned i = 0; i < COLUMNS; i++) {
+		if (!(shown & 1u << i))
+			continue;
+		bool red = show->colour && wrong && i == LOST;
+		fprintf(show->out, "%s %*s%s", red ? "\033[31m" : "", (int)columns[i].width, cell[i],
+		        red ? "\033[0m" : "");
+	}
+	fputc('\n', show->out);
+	if (*row->measured->cause)
+		fprintf(show->out, "        %s\n", row->measured->cause);
+}
+
+void ow_lab_show_start(struct ow_lab_show *show, int64_t start_ns)
+{
+	show->start_ns = start_ns;
+}
+
+void ow_lab_show_row(void *arg, const struct ow_lab_row *row)
+{
+	struct ow_lab_show *show = arg;
+	bool empty = !row->measured->unknown && !row->measured->result.sent && !row->measured->result.received &&
+	             (!row->truth || !row->truth->result.sent);
+	add(&show->sum[row->direction], row);
+	if (!empty)
+		draw_point(show, row);
+	if (isfinite(row->first_ready_ns) && !empty && show->readies < READY_MAX)
+		show->ready_ns[show->readies++] = row->first_ready_ns;
+	if (show->options->json) {
+		put_json(show, row);
+		fflush(show->out);
+		return;
+	}
+	/* Before the traffic, after it, and where nothing goes back. */
+	if (empty)
+		return;
+	put_row(show, row);
+	fflush(show->out);
+}
+
+/* The points' own sum of the run; where it did not come, the rows added up, without quantiles. */
+static void total_of(const struct ow_lab_show *show, const struct ow_lab_end *end, int way, struct ow_result *ret_total)
+{
+	const struct sum *sum = &show->sum[way];
+	*ret_total = sum->result;
+	if (sum->weight > 0) {
+		struct ow_delay *delay = &ret_total->delay;
+		delay->mean_ns = sum->mean / sum->weight;
+		delay->stddev_ns = sqrt(fmax(0, sum->square / sum->weight - delay->mean_ns * delay->mean_ns));
+		delay->min_ns = delay->max_ns = INT64_MIN;
+		for (int i = 0; i < OW_QUANTILES; i++)
+			delay->quantile_ns[i] = NAN;
+	}
+	if (end->measured[way] && end->measured[way]->has_delay)
+		ret_total->delay = end->measured[way]->result.delay;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* Median and maximum; NAN without any. */
+static void ready_times(struct ow_lab_show *show, double *ret_median, double *ret_max)
+{
+	*ret_median = *ret_max = NAN;
+	if (!show->readies)
+		return;
+	qsort(show->ready_ns, show->readies, sizeof *show->ready_ns, by_value);
+	*ret_median = show->ready_ns[show->readies / 2];
+	*ret_max = show->ready_ns[show->readies - 1];
+}
+
+static void put_counts(FILE *out, const struct ow_result *measured, const struct ow_result *truth)
+{
+	const struct {
+		const char *name;
+		uint64_t measured, truth;
+	} rows[] = {
+		{"sent", measured->sent, truth->sent},
+		{"received", measured->received, truth->received},
+		{"lost", measured->lost, truth->lost},
+		{"extra", measured->extra, truth->extra},
+	};
+	char a[OW_WORDS], b[OW_WORDS];
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		fprintf(out, "  %-12s %14s %14s   %s\n", rows[i].name, ow_words_count(rows[i].measured, a),
+		        ow_words_count(rows[i].truth, b), rows[i].measured == rows[i].truth ? "=" : "DIFFERS");
+}
+
+static void put_delays(FILE *out, const struct ow_delay *measured, const struct ow_delay *truth)
+{
+	const struct {
+		const char *name;
+		double measured, truth;
+	} rows[] = {
+		{"mean", measured->mean_ns, truth->mean_ns},
+		{"stddev", measured->stddev_ns, truth->stddev_ns},
+		{"median", measured->quantile_ns[OW_Q50], truth->quantile_ns[OW_Q50]},
+		{"p99", measured->quantile_ns[OW_Q99], truth->quantile_ns[OW_Q99]},
+		{"p99.9", measured->quantile_ns[OW_Q999], truth->quantile_ns[OW_Q999]},
+	};
+	char a[OW_WORDS], b[OW_WORDS], c[OW_WORDS];
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (!isfinite(rows[i].measured))
+			continue;
+		double off = rows[i].measured - rows[i].truth;
+		fprintf(out, "  %-12s %14s %14s   %s, %+.3f %%\n", rows[i].name, duration(rows[i].measured, a),
+		        duration(rows[i].truth, b), difference(off, c), 100 * off / rows[i].truth);
+	}
+}
+
+static void put_cost(struct ow_lab_show *show)
+{
+	FILE *out = show->out;
+	uint64_t bytes = show->sum[0].bytes + show->sum[1].bytes;
+	uint64_t traffic = show->sum[0].traffic_bytes + show->sum[1].traffic_bytes;
+	double median, longest;
+	char a[OW_WORDS], b[OW_WORDS], c[OW_WORDS];
+	if (traffic)
+		fprintf(out, "\nThe points exchanged %s bytes, %s of the %s bytes of traffic.\n",
+		        ow_words_count(bytes, a), ow_words_percent((double)bytes / (double)traffic, b),
+		        ow_words_count(traffic, c));
+	ready_times(show, &median, &longest);
+	if (isfinite(median))
+		fprintf(out, "Results came %s after the end of their interval (median; longest %s).\n",
+		        duration(median, a), duration(longest, b));
+}
+
+static void put_faults(const struct ow_lab_show *show, const struct ow_lab_end *end)
+{
+	FILE *out = show->out;
+	char a[OW_WORDS];
+	uint64_t missed = end->total[0].missed + end->total[1].missed;
+	uint64_t rings = show->sum[0].ring_drops + show->sum[1].ring_drops;
+	uint64_t unknown = show->sum[0].unknown + show->sum[1].unknown;
+	if (missed)
+		fprintf(out, "The wire missed %s frames itself: this machine is too slow for the traffic.\n",
+		        ow_words_count(missed, a));
+	if (end->kernel_drops)
+		fprintf(out,
+		        "The kernel dropped %s frames beside the wire: this machine is too slow for the traffic.\n",
+		        ow_words_count(end->kernel_drops, a));
+	if (rings)
+		fprintf(out, "The points' own rings lost %s frames.\n", ow_words_count(rings, a));
+	if (unknown)
+		fprintf(out, "%s results are unknown.\n", ow_words_count(unknown, a));
+}
+
+static void put_summary(struct ow_lab_show *show, const struct ow_lab_end *end)
+{
+	for (int i = 0; i < OW_DIRECTIONS; i++) {
+		const struct ow_result *truth = &end->total[i].truth.result;
+		struct ow_result total;
+		total_of(show, end, i, &total);
+		if (!truth->sent && !total.sent)
+			continue;
+		fprintf(show->out, "\n%-14s %14s %14s   error\n", way_words[i], "measured", "truth");
+		put_counts(show->out, &total, truth);
+		if (total.delay.samples && truth->delay.samples)
+			put_delays(show->out, &total.delay, &truth->delay);
+	}
+	put_cost(show);
+	put_faults(show, end);
+}
+
+/* As every RESULT, but for what the points did not say. */
+static void put_measured(FILE *out, const struct ow_result *result)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *memory = open_memstream(&text, &size);
+	if (!memory)
+		return;
+	ow_report_result_json(memory, result, -1);
+	json_t *object = fclose(memory) == 0 ? json_loads(text, 0, NULL) : NULL;
+	json_t *delay = json_object_get(object, "delay_ns");
+	if (result->delay.min_ns == INT64_MIN)
+		json_object_set_new(delay, "min", json_null());
+	if (result->delay.max_ns == INT64_MIN)
+		json_object_set_new(delay, "max", json_null());
+	if (object)
+		json_dumpf(object, out, JSON_PRESERVE_ORDER);
+	json_decref(object);
+	free(text);
+}
+
+static void put_pair(const struct ow_lab_show *show, const struct ow_lab_end *end, int way)
+{
+	struct ow_result total;
+	total_of(show, end, way, &total);
+	fputs("\"result\": ", show->out);
+	put_measured(show->out, &total);
+	fputs(", \"truth\": ", show->out);
+	ow_report_result_json(show->out, &end->total[way].truth.result, -1);
+}
+
+static void put_summary_json(struct ow_lab_show *show, const struct ow_lab_end *end)
+{
+	FILE *out = show->out;
+	double median, longest;
+	ready_times(show, &median, &longest);
+	fputs("{\"summary\": {", out);
+	put_pair(show, end, OW_A_TO_B);
+	fputs(", \"b_to_a\": {", out);
+	put_pair(show, end, OW_B_TO_A);
+	fprintf(out, "}, \"cost\": {\"bytes\": %" PRIu64 ", \"traffic_bytes\": %" PRIu64 ", \"ready_median_ns\": ",
+	        show->sum[0].bytes + show->sum[1].bytes, show->sum[0].traffic_bytes + show->sum[1].traffic_bytes);
+	ow_report_json_number(out, median);
+	fputs(", \"ready_max_ns\": ", out);
+	ow_report_json_number(out, longest);
+	fprintf(out,
+	        "}, \"wire\": {\"missed\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"kernel_drops\": %" PRIu64
+	        ", \"queue_full\": {\"a_to_b\": %" PRIu64 ", \"b_to_a\": %" PRIu64 "}}, \"seed\": %" PRIu64
+	        ", \"interrupted\": %s}}\n",
+	        end->total[0].missed + end->total[1].missed, end->total[0].refused + end->total[1].refused,
+	        end->kernel_drops, end->total[0].truth.queue_full, end->total[1].truth.queue_full, show->options->seed,
+	        end->interrupted ? "true" : "false");
+}
+
+int ow_lab_show_end(struct ow_lab_show *show, const struct ow_lab_end *end, struct ow_error *err)
+{
+	if (show->options->json)
+		put_summary_json(show, end);
+	else
+		put_summary(show, end);
+	if (!show->options->plot || !show->chart.points)
+		return 0;
+	int r = ow_chart_draw(&show->chart, show->options->plot, err);
+	if (r >= 0 && !show->options->json)
+		fprintf(show->out, "\nDelay over time is drawn in %s.\n", show->options->plot);
+	return r;
+}
