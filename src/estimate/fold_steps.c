@@ -142,26 +142,57 @@ bool ow_fold_steps_complete(const struct ow_fold_steps *s)
 
 /* -- leaving out -------------------------------------------------------------------------------------------------- */
 
+static int add_only(struct ow_fold_steps *s, size_t *room, const struct ow_stamp *stamp)
+{
+	if (s->onlys == *room) {
+		size_t more = *room ? 2 * *room : s->diff.as + 16;
+		struct ow_stamp *grown = realloc(s->only, more * sizeof *grown);
+		if (!grown)
+			return -ENOMEM;
+		s->only = grown;
+		*room = more;
+	}
+	s->only[s->onlys++] = *stamp;
+	return 0;
+}
+
 /* A's packets, parted into those that only A has and the others. */
 static int part(struct ow_fold_steps *s, const struct ow_fold_secret *secret, const struct ow_keyset *set)
 {
+	size_t room = 0;
+	int r = 0;
 	s->left = malloc((s->cached + 1) * sizeof *s->left);
-	s->only = malloc((s->cached + 1) * sizeof *s->only);
-	if (!s->left || !s->only)
+	if (!s->left)
 		return -ENOMEM;
-	for (size_t i = 0; i < s->cached; i++) {
-		bool out = ow_keyset_has(set, ow_fold_key(secret, s->cache[i].id));
-		/* Both are written, one of them counts: no branch to be mispredicted. */
-		s->left[s->lefts] = s->only[s->onlys] = s->cache[i];
-		s->lefts += !out;
-		s->onlys += out;
+	for (size_t i = 0; i < s->cached && r == 0; i++) {
+		if (ow_keyset_has(set, ow_fold_key(secret, s->cache[i].id)))
+			r = add_only(s, &room, &s->cache[i]);
+		else
+			s->left[s->lefts++] = s->cache[i];
 	}
-	return 0;
+	return r;
 }
 
 static uint64_t key_after(const struct ow_fold_secret *secret, const struct ow_stamp *stamp)
 {
 	return ow_fold_key(secret, ow_copy_next(stamp->id));
+}
+
+static bool is_ambiguous(const struct ow_fold_steps *s, const struct ow_fold_secret *secret,
+                         const struct ow_keyset *set, const struct ow_stamp *stamp)
+{
+	return ow_keyset_has(set, key_after(secret, stamp)) || (s->doubt && s->doubt(s->arg, stamp->id));
+}
+
+/* Mostly there is nothing to be left out. */
+static bool any_ambiguous(const struct ow_fold_steps *s, const struct ow_fold_secret *secret,
+                          const struct ow_keyset *set)
+{
+	for (size_t i = 0; i < s->lefts; i++) {
+		if (is_ambiguous(s, secret, set, &s->left[i]))
+			return true;
+	}
+	return false;
 }
 
 /* Packets that A sent once and B has more often: their keys are in `once` afterwards, and the further ones counted. */
@@ -209,8 +240,7 @@ static int leave_out_copies(struct ow_fold_steps *s, const struct ow_fold_secret
 		 * start. */
 		for (size_t i = count; i-- > 0;) {
 			struct ow_stamp stamp = s->left[i];
-			bool out = ow_keyset_has(set, key_after(secret, &stamp)) ||
-			           (s->doubt && s->doubt(s->arg, stamp.id));
+			bool out = is_ambiguous(s, secret, set, &stamp);
 			uint64_t key = out ? ow_fold_key(secret, stamp.id) : 0;
 			if (out && !ow_keyset_has(once, key)) {
 				int r = ow_keyset_add(set, key);
@@ -273,9 +303,10 @@ int ow_fold_steps_erase(struct ow_fold_steps *s)
 		r = add_keys(&only_b, s->diff.only_b, s->diff.bs);
 	if (r == 0)
 		r = part(s, secret, &set);
-	if (r == 0)
+	bool ambiguous = r == 0 && any_ambiguous(s, secret, &set);
+	if (r == 0 && ambiguous)
 		r = find_duplicates(s, secret, &only_b, &once);
-	if (r == 0)
+	if (r == 0 && ambiguous)
 		r = leave_out_copies(s, secret, &set, &once);
 	/* If A has left out more packets than it should have to (points that do not tell copies apart by name), B may
 	 * have some of these as well. */

@@ -21,6 +21,8 @@
 /* each for this many at least, and this many standard deviations more than expected (differences are about Poisson). */
 #define LEAST  16
 #define MARGIN 3
+/* Above so many differences 3 banks take a fifth less than 4 (synopsis/fold.h). */
+#define MANY 1e4
 /* After an interval with fewer differences the expectation falls by this share of the way. */
 #define DECAY 0.25
 
@@ -41,14 +43,16 @@ static void learn(struct ow_exchange *x, uint64_t differences)
 		x->expected += DECAY * (d - x->expected);
 }
 
-static int make_fold(const struct ow_exchange *x, const struct ow_page *page, struct ow_synopsis **ret_synopsis)
+static int make_fold(const struct ow_exchange *x, struct ow_slot *slot, struct ow_synopsis **ret_synopsis)
 {
-	struct ow_fold_params params = {OW_FOLD_BANKS_MAX, 1, 0, false};
+	double differences = expected(x, slot->page);
+	struct ow_fold_params params = {differences > MANY ? OW_FOLD_BANKS_MIN : OW_FOLD_BANKS_MAX, 1, 0, false};
 	/* Without packets there is nothing to tell. */
-	if (page->count) {
-		params.cells = ow_fold_cells_for(params.banks, expected(x, page));
+	if (slot->page->count) {
+		params.cells = ow_fold_cells_for(params.banks, differences);
 		params.estimator = true;
 	}
+	slot->banks = params.banks;
 	return ow_fold_create(&params, x->options.seed, ret_synopsis);
 }
 
@@ -103,7 +107,7 @@ static int push(struct ow_exchange *x, struct ow_slot *slot, enum ow_message_par
 	int64_t begin = ow_clock_steady_ns();
 	struct ow_synopsis *fold = NULL;
 	if (x->options.method == OW_METHOD_FOLD) {
-		int r = make_fold(x, slot->page, &fold);
+		int r = make_fold(x, slot, &fold);
 		if (r < 0)
 			return r;
 		fold->ops->add(fold, slot->page->stamp, slot->page->count);
@@ -116,9 +120,10 @@ int ow_receiver_push(struct ow_exchange *x, struct ow_slot *slot)
 	return push(x, slot, OW_MESSAGE_PUSHED);
 }
 
-static int make_asked(const struct ow_exchange *x, const struct ow_message_ask *ask, struct ow_synopsis **ret_synopsis)
+static int make_asked(const struct ow_exchange *x, const struct ow_slot *slot, const struct ow_message_ask *ask,
+                      struct ow_synopsis **ret_synopsis)
 {
-	struct ow_fold_params fold = {OW_FOLD_BANKS_MAX, ask->cells, ask->order, false};
+	struct ow_fold_params fold = {slot->banks, ask->cells, ask->order, false};
 	struct ow_rda_params rda = {ask->banks, ask->cells, false};
 	switch (ask->part) {
 	case OW_MESSAGE_SECOND:
@@ -143,7 +148,7 @@ static int on_ask(struct ow_exchange *x, struct ow_slot *slot, const struct ow_m
 		}
 		return push(x, slot, OW_MESSAGE_AGAIN);
 	}
-	int r = make_asked(x, ask, &synopsis);
+	int r = make_asked(x, slot, ask, &synopsis);
 	if (r == -EINVAL)
 		return ow_error_set(err, EPROTO, "message ASK: %u cells are out of range", ask->cells);
 	if (r < 0)

@@ -67,6 +67,7 @@ struct ow_slot {
 	struct ow_outcome outcome;
 
 	/* The receiving point. */
+	unsigned banks; /* of the fold that was pushed */
 	bool told, told_final, emitted;
 	struct ow_live_result provisional, final;
 };

@@ -88,6 +88,8 @@ static void deliver(struct wire *wire, int64_t now_ns)
 		memmove(wire->frame + i, wire->frame + i + 1, (wire->frames - i - 1) * sizeof f);
 		wire->frames--;
 		struct ow_error err = {""};
+		if (wire->duet->line.mischief)
+			wire->duet->line.mischief(wire->duet, f.to, f.bytes, f.size, now_ns);
 		int r = ow_exchange_frame(wire->duet->x[f.to], f.bytes, f.size, now_ns, &err);
 		if (r < 0 && !(wire->duet->line.damage > 0))
 			fail_msg("frame refused: %s", err.text);

@@ -22,7 +22,11 @@ struct traffic {
 	uint64_t drops[2];    /* frames that the rings drop in each interval */
 };
 
+struct duet;
+
 struct line {
+	/* Sees each frame before its addressee does. */
+	void (*mischief)(struct duet *duet, int to, const uint8_t *frame, size_t size, int64_t now_ns);
 	double drop, twice, damage, swap; /* share of the frames */
 	int64_t delay_ns;                 /* of a frame */
 	bool cut_at;                      /* the connection breaks in every third interval, what is under way is lost */

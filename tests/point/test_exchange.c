@@ -459,6 +459,131 @@ static void test_cost(void **state)
 	duet_done(&d);
 }
 
+/* -- lies --------------------------------------------------------------------------------------------------------- */
+
+static unsigned lies;
+
+static void lie(struct duet *d, int to, const struct ow_message *m, int64_t now_ns)
+{
+	struct ow_error err = {""};
+	uint8_t *frame;
+	size_t size;
+	/* What the codec would not say is no lie that an exchange can hear. */
+	if (ow_message_encode(m, &frame, &size, NULL) < 0)
+		return;
+	int r = ow_exchange_frame(d->x[to], frame, size, now_ns, &err);
+	if (r != -EPROTO)
+		fail_msg("%s: %d", ow_message_name(m->type), r);
+	assert_true(err.text[0] != 0);
+	lies++;
+	free(frame);
+}
+
+static void lie_about_synopsis(struct duet *d, int to, const struct ow_message *m, int64_t now_ns)
+{
+	struct ow_message bad = *m;
+	bad.lane++;
+	lie(d, to, &bad, now_ns);
+	bad = *m;
+	bad.synopsis.synopsis_size--;
+	lie(d, to, &bad, now_ns);
+	bad = *m;
+	bad.synopsis.synopsis_size = 0;
+	lie(d, to, &bad, now_ns);
+	if (m->synopsis.part == OW_MESSAGE_SECOND) {
+		bad = *m;
+		bad.synopsis.packets++;
+		bad.synopsis.total_packets++;
+		lie(d, to, &bad, now_ns);
+	}
+	/* A receiving point gets none. */
+	lie(d, !to, m, now_ns);
+}
+
+static void lie_about_times(struct duet *d, int to, const struct ow_message *m, int64_t now_ns)
+{
+	struct ow_message bad = *m;
+	int64_t late = 1000 * SECOND;
+	if (m->times.times) {
+		bad.times.times--;
+		bad.times.copies = 0;
+		lie(d, to, &bad, now_ns);
+	}
+	if (m->times.samples) {
+		bad = *m;
+		bad.times.samples--;
+		lie(d, to, &bad, now_ns);
+		int64_t *sample = malloc(m->times.samples * sizeof *sample);
+		memcpy(sample, m->times.sample_ns, m->times.samples * sizeof *sample);
+		sample[0] = late;
+		bad = *m;
+		bad.times.sample_ns = sample;
+		lie(d, to, &bad, now_ns);
+		free(sample);
+	}
+	if (m->times.buckets) {
+		bad = *m;
+		bad.times.buckets--;
+		lie(d, to, &bad, now_ns);
+	}
+	lie(d, !to, m, now_ns);
+}
+
+static void mischief(struct duet *d, int to, const uint8_t *frame, size_t size, int64_t now_ns)
+{
+	struct ow_message m, bad;
+	static const uint8_t twice[16] = {1, 0, 0, 0, 0, 0, 0, 0, 1};
+	assert_int_equal(ow_message_decode(frame, size, &m, NULL), 0);
+	bad = m;
+	switch (m.type) {
+	case OW_MESSAGE_SYNOPSIS:
+		lie_about_synopsis(d, to, &m, now_ns);
+		break;
+	case OW_MESSAGE_TIMES:
+		lie_about_times(d, to, &m, now_ns);
+		break;
+	case OW_MESSAGE_ASK:
+		bad.ask.cells = OW_MESSAGE_CELLS_MAX;
+		lie(d, to, &bad, now_ns);
+		lie(d, !to, &m, now_ns);
+		break;
+	case OW_MESSAGE_NAMES:
+		bad.names.wanted = twice;
+		bad.names.wanted_size = 16;
+		lie(d, to, &bad, now_ns);
+		bad.names.wide = true;
+		lie(d, to, &bad, now_ns);
+		lie(d, !to, &m, now_ns);
+		break;
+	default:
+		lie(d, !to, &m, now_ns);
+		break;
+	}
+	ow_message_done(&m);
+}
+
+/* What cannot be is refused, and changes nothing. */
+static void test_lies(void **state)
+{
+	(void)state;
+	struct duet d;
+	struct line line = {.mischief = mischief};
+	struct traffic t = {.packets = 5000,
+	                    .intervals = 5,
+	                    .length_ns = SECOND / 10,
+	                    .delay_ns = SECOND / 50,
+	                    .jitter_ns = SECOND / 100,
+	                    .loss = 0.02,
+	                    .duplicate = 0.01,
+	                    .seed = 4};
+	duet_run(&d, &t, &line, &fold);
+	check_truth(&d);
+	check_same(&d);
+	printf("%u lies refused\n", lies);
+	assert_true(lies > 50);
+	duet_done(&d);
+}
+
 /* RDA as published: what is complete is right, the rest says what it is. */
 static void test_rda(void **state)
 {
@@ -504,6 +629,7 @@ int main(void)
 		cmocka_unit_test(test_reconnect),  cmocka_unit_test(test_long_line),
 		cmocka_unit_test(test_too_many),   cmocka_unit_test(test_large),
 		cmocka_unit_test(test_cost),       cmocka_unit_test(test_rda),
+		cmocka_unit_test(test_lies),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
