@@ -8,6 +8,10 @@
  * section IX (live) in figures_rda_live.c and figures_rda_scale.c. */
 int ow_figure_rda_7(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_rda_8(struct ow_figure_run *run, struct ow_error *err);
+int ow_figure_rda_10(struct ow_figure_run *run, struct ow_error *err);
+int ow_figure_rda_11(struct ow_figure_run *run, struct ow_error *err);
+int ow_figure_rda_12(struct ow_figure_run *run, struct ow_error *err);
+int ow_figure_rda_13(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_rda_14(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_rda_15(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_rda_s6(struct ow_figure_run *run, struct ow_error *err);
