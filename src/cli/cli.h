@@ -15,6 +15,7 @@ enum ow_exit {
 /* The commands. argv[0] is the command's name; each returns an exit code and leaves stdout to main to flush. */
 int ow_cli_compare(int argc, char **argv);
 int ow_cli_lab(int argc, char **argv);
+int ow_cli_live(int argc, char **argv);
 int ow_cli_match(int argc, char **argv);
 int ow_cli_point(int argc, char **argv);
 int ow_cli_point_keygen(int argc, char **argv); /* argv[0] is "keygen" */

@@ -14,6 +14,7 @@ static const struct command {
 } commands[] = {
 	{"compare", "every synopsis on two captures beside the exact answer, and its cost", ow_cli_compare},
 	{"lab", "the whole system on this machine: an impaired wire, two points, and the truth", ow_cli_lab},
+	{"live", "delay and loss between two interfaces of this host, as it happens", ow_cli_live},
 	{"match", "exact delay and loss from two captures of the same traffic", ow_cli_match},
 	{"point", "the daemon: one measurement point of a network", ow_cli_point},
 	{"reproduce", "recomputes the papers' figures and tables", ow_cli_reproduce},

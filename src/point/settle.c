@@ -20,6 +20,8 @@
 
 /* Where clock errors are not known, a packet may seem to arrive this much before it was sent. */
 #define EARLY_UNKNOWN_NS INT64_C(50000000)
+/* Drops of a ring are counted up to this much after they happened, so perhaps in the next interval. */
+#define DROPS_LAG_NS INT64_C(50000000)
 
 enum doubt { DOUBT_NONE, DOUBT_UNKNOWN, DOUBT_DROPS, DOUBT_ENDED };
 
@@ -111,7 +113,8 @@ static bool on_undecided(void *arg, int64_t sent_ns)
 	for (uint64_t n = settle->first; settle->blind && n < settle->next; n++) {
 		const struct open_interval *open = open_of(settle, n);
 		const struct ow_live_result *r = &open->result;
-		if (!is_blind(open) || last_ns < r->start_ns || sent_ns >= r->start_ns + r->length_ns)
+		int64_t start_ns = r->start_ns - (open->unknown ? 0 : DROPS_LAG_NS);
+		if (!is_blind(open) || last_ns < start_ns || sent_ns >= r->start_ns + r->length_ns)
 			continue;
 		settle->doubt = open->unknown ? DOUBT_UNKNOWN : DOUBT_DROPS;
 		settle->doubted = r->interval;

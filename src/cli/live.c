@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneway live: both points on this host, one result a lane and interval. */
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/show.h"
+
+#include "base/time.h"
+#include "point/both.h"
+#include "point/config.h"
+#include "reconcile/carry.h"
+#include <errno.h>
+#include <net/if.h>
+#include <oneway/oneway.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct classes {
+	size_t count;
+	struct ow_both_class class[OW_CONFIG_CLASSES_MAX];
+	char name[OW_CONFIG_CLASSES_MAX][OW_LIVE_NAME];
+};
+
+struct arguments {
+	const char *from, *to, *filter, *forward;
+	struct classes classes;
+	enum ow_level level;
+	bool inner, hardware_stamps;
+	int64_t interval_ns, wait_ns, run_ns;
+	uint64_t count, threads, memory, ring;
+	double speed;
+	struct ow_show_options show;
+	double max_loss;    /* above 1: none given */
+	int64_t max_p99_ns; /* INT64_MAX: none given */
+	bool help, version;
+};
+
+/* NAME=FILTER */
+static int set_class(void *field, const char *value, struct ow_error *err)
+{
+	struct classes *classes = field;
+	const char *end = strchr(value, '=');
+	if (!end || !end[1])
+		return ow_error_set(err, EINVAL, "'%.60s' is not NAME=FILTER", value);
+	if (classes->count == OW_CONFIG_CLASSES_MAX)
+		return ow_error_set(err, EINVAL, "there can be %d classes", OW_CONFIG_CLASSES_MAX);
+	size_t i = classes->count, length = (size_t)(end - value);
+	if (length >= OW_LIVE_NAME)
+		return ow_error_set(err, EINVAL, "the name of a class has at most %d bytes", OW_LIVE_NAME - 1);
+	memcpy(classes->name[i], value, length);
+	classes->name[i][length] = 0;
+	int r = ow_name_check(classes->name[i], err);
+	if (r < 0)
+		return r;
+	for (size_t k = 0; k < i; k++) {
+		if (strcmp(classes->name[k], classes->name[i]) == 0)
+			return ow_error_set(err, EINVAL, "class '%s' is there twice", classes->name[i]);
+	}
+	classes->class[i] = (struct ow_both_class){classes->name[i], end + 1};
+	classes->count++;
+	return 0;
+}
+
+static int set_size(void *field, const char *value, struct ow_error *err)
+{
+	return ow_size_parse(value, field, err);
+}
+
+static int set_identity(void *field, const char *value, struct ow_error *err)
+{
+	static const char *const names[] = {"ip", "nat"};
+	size_t index;
+	int r = ow_option_choice(names, 2, value, &index, err);
+	if (r == 0)
+		*(enum ow_level *)field = index ? OW_LEVEL_NAT : OW_LEVEL_IP;
+	return r;
+}
+
+static int set_speed(void *field, const char *value, struct ow_error *err)
+{
+	char *end;
+	double speed = strtod(value, &end);
+	if (end == value || *end || !(speed >= 0 && speed <= OW_CONFIG_SPEED_MAX))
+		return ow_error_set(err, EINVAL, "'%.40s' is not a number of 0 to %g", value, OW_CONFIG_SPEED_MAX);
+	*(double *)field = speed;
+	return 0;
+}
+
+/* 10, 2.5s, 1min */
+static int set_seconds(void *field, const char *value, struct ow_error *err)
+{
+	char *end, text[64];
+	double seconds = strtod(value, &end);
+	if (end != value && !*end && seconds > 0 && seconds < 1e9) {
+		snprintf(text, sizeof text, "%ss", value);
+		value = text;
+	}
+	return ow_option_positive_duration(field, value, err);
+}
+
+#define FIELD(name) offsetof(struct arguments, name)
+
+static const struct ow_option options[] = {
+	{NULL, 0, NULL, NULL, 0, "What to measure:"},
+	{"from", 0, "IF", ow_option_text, FIELD(from), "Interface at which packets come in, or a capture file."},
+	{"to", 0, "IF", ow_option_text, FIELD(to), "Interface at which they go out, or a capture file."},
+	{"class", 0, "NAME=FILTER", set_class, FIELD(classes),
+         "A class of traffic with results of its own, by a filter as of tcpdump; may be given several times. Without, "
+         "all IP packets are one class."},
+	{"filter", 0, "FILTER", ow_option_text, FIELD(filter), "Nothing but these packets is captured at all."},
+	{"forward", 0, "FILTER", ow_option_text, FIELD(forward),
+         "These packets go from --from to --to, all others back: for taps and capture files, which do not tell."},
+	{"identity", 0, "LEVEL", set_identity, FIELD(level),
+         "What makes a packet the same: ip (default) from the IP header on, without what routers change; nat also "
+         "without addresses and ports."},
+	{"inner", 0, NULL, ow_option_flag, FIELD(inner), "Enter tunnels (GRE, VXLAN, Geneve, GTP-U, IP in IP)."},
+
+	{NULL, 0, NULL, NULL, 0, "Time:"},
+	{"interval", 0, "D", ow_option_positive_duration, FIELD(interval_ns), "Length of an interval (default 1s)."},
+	{"wait", 0, "D", ow_option_positive_duration, FIELD(wait_ns),
+         "Waiting time after which a packet is lost (default 2s): results are final after this."},
+	{"seconds", 0, "N", set_seconds, FIELD(run_ns), "End after this time (default: with Ctrl-C)."},
+	{"count", 0, "N", ow_option_count, FIELD(count), "End after this many intervals."},
+	{"speed", 0, "X", set_speed, FIELD(speed),
+         "Capture files: 1 (default) in their own time, 10 ten times as fast, 0 as fast as possible."},
+
+	{NULL, 0, NULL, NULL, 0, "Output:"},
+	{"json", 0, NULL, ow_option_flag, FIELD(show.json),
+         "A line of JSON a result, provisional and final, and a summary."},
+	{"provisional", 0, NULL, ow_option_flag, FIELD(show.provisional),
+         "Lines also for results that late packets may still change."},
+	{"lines", 0, NULL, ow_option_flag, FIELD(show.lines), "Lines instead of a table, also on a terminal."},
+	{"store", 0, "FILE", ow_option_text, FIELD(show.store), "Results also to this SQLite database."},
+	{"no-color", 0, NULL, ow_option_flag, FIELD(show.no_color), "No colours, also on a terminal (as NO_COLOR)."},
+
+	{NULL, 0, NULL, NULL, 0,
+         "Thresholds, for each class and direction of the whole run (exit code 3 when crossed):"},
+	{"max-loss", 0, "P", ow_option_share, FIELD(max_loss), "Highest acceptable loss: 0.01 or 1%."},
+	{"max-delay-p99", 0, "D", ow_option_duration, FIELD(max_p99_ns),
+         "Highest acceptable 99th percentile of the delay."},
+
+	{NULL, 0, NULL, NULL, 0, "Capturing:"},
+	{"threads", 0, "N", ow_option_count, FIELD(threads), "Threads for each interface (default 1)."},
+	{"ring", 0, "SIZE", set_size, FIELD(ring), "Memory of each thread's ring in the kernel (default 64MiB)."},
+	{"memory", 0, "SIZE", set_size, FIELD(memory),
+         "Memory for packets (default 512MiB); with more packets an interval, a sample of them is compared."},
+	{"hardware-timestamps", 0, NULL, ow_option_flag, FIELD(hardware_stamps),
+         "Ask the interfaces for times of their own; both must keep the same time."},
+
+	{NULL, 0, NULL, NULL, 0, "Other:"},
+	{"help", 'h', NULL, ow_option_flag, FIELD(help), "This text."},
+	{"version", 0, NULL, ow_option_flag, FIELD(version), "The version."},
+	{0},
+};
+
+static void help(void)
+{
+	fputs("usage: oneway live --from IF --to IF [OPTION]...\n"
+	      "\n"
+	      "Measures delay and loss inside this host, packet by packet: from where packets\n"
+	      "come in to where they go out, and back. For routers, firewalls, bridges, hosts of\n"
+	      "virtual machines and containers. Ends with Ctrl-C and a summary. Durations have a\n"
+	      "unit: ns, us, ms, s, min, h, d.\n",
+	      stdout);
+	ow_options_help(stdout, options);
+	fputs("\n"
+	      "Examples:\n"
+	      "  oneway live --from eth0 --to eth1\n"
+	      "  oneway live --from eth0 --to eth1 --class dns='port 53' --class web='port 443'\n"
+	      "  oneway live --from lan0 --to wan0 --identity nat         a NAT in between\n"
+	      "  oneway live --from eth0 --to eth1 --json | jq 'select(.final)|.delay_ns.mean'\n"
+	      "  oneway live --from a.pcap --to b.pcap --forward 'src net 10.1' --speed 0\n"
+	      "  oneway live --from eth0 --to eth1 --seconds 60 --max-loss 0.1% || echo bad\n",
+	      stdout);
+}
+
+/* A name without slash is that of an interface, if there is one. */
+static bool is_file(const char *name)
+{
+	struct stat st;
+	if (!strchr(name, '/') && if_nametoindex(name))
+		return false;
+	return stat(name, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static bool same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static int check_points(const struct arguments *args, struct ow_error *err)
+{
+	if (!args->from || !args->to)
+		return ow_error_set(err, EINVAL, "needs --from and --to");
+	bool from = is_file(args->from), to = is_file(args->to);
+	if (strcmp(args->from, args->to) == 0 || (from && to && same_file(args->from, args->to)))
+		return ow_error_set(err, EINVAL, "--from and --to are both %.200s", args->from);
+	if (from != to)
+		return ow_error_set(err, EINVAL, "%.200s is a capture file, %.200s is not",
+		                    from ? args->from : args->to, from ? args->to : args->from);
+	if (from && !args->forward)
+		return ow_error_set(err, EINVAL,
+		                    "capture files do not tell directions: give --forward FILTER ('ip or ip6' if all "
+		                    "packets go forward)");
+	return 0;
+}
+
+static int read_arguments(int argc, char **argv, struct arguments *args, struct ow_error *err)
+{
+	*args = (struct arguments){.level = OW_LEVEL_IP,
+	                           .interval_ns = OW_CONFIG_INTERVAL_NS,
+	                           .speed = 1,
+	                           .max_loss = 2,
+	                           .max_p99_ns = INT64_MAX};
+	int operands = ow_options_parse(options, argc, argv, args, err);
+	if (operands < 0 || args->help || args->version)
+		return operands < 0 ? operands : 0;
+	if (operands)
+		return ow_error_set(err, EINVAL, "what is '%.60s'? Interfaces are given by --from and --to", argv[1]);
+	if (args->count && args->run_ns)
+		return ow_error_set(err, EINVAL, "--seconds and --count say the same thing");
+	if (args->interval_ns < OW_INTERVAL_MIN_NS || args->interval_ns > OW_INTERVAL_MAX_NS)
+		return ow_error_set(err, EINVAL, "--interval: 1ms to 5min");
+	int64_t longest_ns = OW_CARRY_HORIZON_MAX * args->interval_ns;
+	if (!args->wait_ns)
+		args->wait_ns = OW_CONFIG_WAIT_NS < longest_ns ? OW_CONFIG_WAIT_NS : longest_ns;
+	if (args->wait_ns > longest_ns)
+		return ow_error_set(err, EINVAL, "--wait: at most %d intervals", OW_CARRY_HORIZON_MAX);
+	if (args->threads > OW_CONFIG_THREADS_MAX)
+		return ow_error_set(err, EINVAL, "--threads: at most %d", OW_CONFIG_THREADS_MAX);
+	return check_points(args, err);
+}
+
+static struct ow_source_options source_of(const struct arguments *args, const char *name)
+{
+	return (struct ow_source_options){
+		.live = {.kind = is_file(name) ? OW_LIVE_FILE : OW_LIVE_AUTO,
+	                 .name = name,
+	                 .filter = args->filter,
+	                 .ring_bytes = args->ring,
+	                 .hardware_stamps = args->hardware_stamps,
+	                 .speed = args->speed},
+		.threads = (unsigned)args->threads,
+	};
+}
+
+/* Of a file without its folder. */
+static const char *point_name(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	return slash ? slash + 1 : name;
+}
+
+static int open_both(const struct arguments *args, struct ow_show *show, struct ow_both **ret_both,
+                     struct ow_error *err)
+{
+	static const struct ow_both_class all = {"all", NULL};
+	uint64_t seed;
+	if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
+		return ow_error_set(err, errno, "cannot get random numbers: %s", strerror(errno));
+	struct ow_both_options o = {
+		.from = source_of(args, args->from),
+		.to = source_of(args, args->to),
+		.from_name = point_name(args->from),
+		.to_name = point_name(args->to),
+		.identity = {.level = args->level, .inner = args->inner, .hash_limit = UINT32_MAX},
+		.forward = args->forward,
+		.classes = args->classes.count ? args->classes.class : &all,
+		.class_count = args->classes.count ? args->classes.count : 1,
+		.length_ns = args->interval_ns,
+		.wait_ns = args->wait_ns,
+		.intervals = args->count,
+		.memory = args->memory,
+		.sink = ow_show_result,
+		.arg = show,
+	};
+	if (args->run_ns)
+		o.intervals = (uint64_t)((args->run_ns - 1) / args->interval_ns) + 1;
+	snprintf(o.segment, sizeof o.segment, "%.31s-%.31s", o.from_name, o.to_name);
+	ow_identity_seed(&o.identity, seed);
+	return ow_both_create(&o, ret_both, err);
+}
+
+/* Until the end, or a signal: the first one asks for the end, the second one is the end. */
+static int measure(struct ow_both *both, struct ow_show *show, int signals, struct ow_error *err)
+{
+	struct pollfd fds[] = {{.fd = ow_both_fd(both), .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+	struct signalfd_siginfo signal;
+	bool asked = false;
+	for (;;) {
+		if (poll(fds, 2, OW_BOTH_WORK_MS) < 0 && errno != EINTR)
+			return ow_error_set(err, errno, "cannot wait: %s", strerror(errno));
+		if (fds[1].revents & POLLIN && read(signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
+			if (asked)
+				return ow_error_set(err, EINTR, "interrupted");
+			asked = true;
+			ow_both_stop(both);
+		}
+		int r = ow_both_work(both, err);
+		struct ow_error reason;
+		if (ow_show_flush(show, &reason) < 0 && r >= 0) {
+			*err = reason;
+			return -EIO;
+		}
+		if (r != 0)
+			return r;
+	}
+}
+
+static int check_total(const struct arguments *args, const struct ow_live_result *total)
+{
+	int code = OW_EXIT_OK;
+	if (total->loss_ratio.status != OW_VALUE_NONE && total->loss_ratio.value > args->max_loss) {
+		fprintf(stderr, "oneway live: %s to %s, %s: loss of %.4g %% is above --max-loss %.4g %%\n", total->from,
+		        total->to, total->class_name, 100 * total->loss_ratio.value, 100 * args->max_loss);
+		code = OW_EXIT_CROSSED;
+	}
+	if (args->max_p99_ns == INT64_MAX)
+		return code;
+	const struct ow_value *p99 = &total->quantile_ns[OW_Q99];
+	char text[OW_DURATION_TEXT], limit[OW_DURATION_TEXT];
+	ow_duration_text(p99->value, text);
+	ow_duration_text((double)args->max_p99_ns, limit);
+	if (p99->status == OW_VALUE_NONE) {
+		/* Unknown is not good: a gate that waits for this answer must not open. */
+		fprintf(stderr, "oneway live: %s to %s, %s: no delay to hold against --max-delay-p99 %s\n", total->from,
+		        total->to, total->class_name, limit);
+		return OW_EXIT_CROSSED;
+	}
+	if (p99->value > (double)args->max_p99_ns) {
+		fprintf(stderr, "oneway live: %s to %s, %s: p99 delay of %s is above --max-delay-p99 %s\n", total->from,
+		        total->to, total->class_name, text, limit);
+		return OW_EXIT_CROSSED;
+	}
+	return code;
+}
+
+/* No match is not a result but a mistake, and which one it probably is can be said. */
+static int explain_nothing(const struct arguments *args, const struct ow_both *both, uint64_t sent, uint64_t received)
+{
+	struct ow_recorder_counts from, to;
+	ow_both_counts(both, 0, &from);
+	ow_both_counts(both, 1, &to);
+	if (!sent && !received)
+		fprintf(stderr, "oneway live: no packets to compare: %s had %llu frames, %s had %llu%s\n", args->from,
+		        (unsigned long long)from.frames, args->to, (unsigned long long)to.frames,
+		        args->classes.count || args->filter || args->forward ? "; do the filters fit?" : "");
+	else if (!sent || !received)
+		fprintf(stderr, "oneway live: no packet passed both %s and %s: %llu came in, %llu went out\n",
+		        args->from, args->to, (unsigned long long)sent, (unsigned long long)received);
+	else
+		fprintf(stderr, "oneway live: none of %llu packets that came in and %llu that went out is the same%s\n",
+		        (unsigned long long)sent, (unsigned long long)received,
+		        args->level == OW_LEVEL_IP ? ": try --identity nat, or --inner for tunnels" : "");
+	return OW_EXIT_FAILED;
+}
+
+static int sum_up(const struct arguments *args, const struct ow_both *both, struct ow_show *show)
+{
+	int code = OW_EXIT_OK;
+	uint64_t matched = 0, sent = 0, received = 0;
+	for (size_t i = 0; i < ow_both_lanes(both); i++) {
+		struct ow_live_result total;
+		ow_both_total(both, i, &total);
+		matched += total.matched;
+		sent += total.sent;
+		received += total.received;
+		if (total.sent || total.received || total.status != OW_LIVE_MEASURED)
+			ow_show_summary(show, &total);
+		if (total.sent && check_total(args, &total) != OW_EXIT_OK)
+			code = OW_EXIT_CROSSED;
+	}
+	fflush(stdout);
+	return matched ? code : explain_nothing(args, both, sent, received);
+}
+
+/* Blocked before threads start: they inherit it, and this one alone gets the signals. */
+static int open_signals(struct ow_error *err)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of writing */
+	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? ow_error_set(err, errno, "cannot wait for signals: %s", strerror(errno)) : fd;
+}
+
+static int run(const struct arguments *args)
+{
+	struct ow_error err = {"no reason given"};
+	struct ow_show *show = NULL;
+	struct ow_both *both = NULL;
+	int signals = open_signals(&err), code = OW_EXIT_FAILED;
+	int r = signals < 0 ? signals : ow_show_create(&args->show, &show, &err);
+	if (r == 0)
+		r = open_both(args, show, &both, &err);
+	if (r == 0) {
+		r = measure(both, show, signals, &err);
+		code = sum_up(args, both, show);
+	}
+	if (r < 0)
+		code = ow_cli_failed("live", &err);
+	ow_both_free(both);
+	ow_show_free(show);
+	if (signals >= 0)
+		close(signals);
+	return code;
+}
+
+int ow_cli_live(int argc, char **argv)
+{
+	struct arguments args;
+	struct ow_error err;
+	if (read_arguments(argc, argv, &args, &err) < 0)
+		return ow_cli_misused("live", &err);
+	if (args.help || args.version) {
+		if (args.help)
+			help();
+		else
+			printf("oneway %s\n", ow_version());
+		return OW_EXIT_OK;
+	}
+	return run(&args);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Live results to standard output and to a store. */
+#include "cli/show.h"
+
+#include "base/hash.h"
+#include "cli/terminal.h"
+#include "report/live.h"
+#include "report/store.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define HEIGHT_DEFAULT 24
+
+/* Lanes that had packets, by hash; more than this are shown in any case. */
+#define LANES_MAX 1024
+
+struct ow_show {
+	struct ow_show_options options;
+	struct ow_live_text text;
+	struct ow_live_table *table;
+	struct ow_store *store;
+	uint64_t busy[LANES_MAX];
+	size_t busies;
+	bool news;
+	int failed;
+	struct ow_error err;
+};
+
+static void terminal_size(unsigned *ret_width, unsigned *ret_height)
+{
+	struct winsize size;
+	bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col;
+	*ret_width = known ? size.ws_col : (unsigned)ow_terminal_width(stdout);
+	*ret_height = known && size.ws_row ? size.ws_row : HEIGHT_DEFAULT;
+}
+
+int ow_show_create(const struct ow_show_options *options, struct ow_show **ret_show, struct ow_error *err)
+{
+	struct ow_show *show = calloc(1, sizeof *show);
+	if (!show)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	show->options = *options;
+	bool colour = !options->no_color && ow_terminal_colour(stdout), terminal = isatty(STDOUT_FILENO);
+	show->text = (struct ow_live_text){.out = stdout, .colour = colour};
+	int r = 0;
+	if (terminal && !options->json && !options->lines) {
+		r = ow_live_table_create(stdout, &show->table);
+		if (r < 0)
+			ow_error_set(err, -r, "out of memory");
+		else
+			ow_live_table_style(show->table, ow_terminal_utf8(), colour);
+	}
+	if (r == 0 && options->store)
+		r = ow_store_open(options->store, &show->store, err);
+	if (r < 0) {
+		ow_show_free(show);
+		return r;
+	}
+	*ret_show = show;
+	return 0;
+}
+
+void ow_show_free(struct ow_show *show)
+{
+	if (!show)
+		return;
+	ow_live_table_free(show->table);
+	ow_store_close(show->store);
+	free(show);
+}
+
+static uint64_t lane_hash(const struct ow_live_result *r)
+{
+	uint64_t hash = 0;
+	const char *const names[] = {r->segment, r->class_name, r->from, r->to};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		for (const char *c = names[i]; *c; c++)
+			hash = ow_mix64(hash ^ (unsigned char)*c);
+		hash = ow_mix64(hash ^ 0x100);
+	}
+	return hash;
+}
+
+/* A lane without a packet so far: most often a direction in which nothing goes. Lines of it would be noise. */
+static bool never_used(struct ow_show *show, const struct ow_live_result *r)
+{
+	uint64_t hash = lane_hash(r);
+	for (size_t i = 0; i < show->busies; i++) {
+		if (show->busy[i] == hash)
+			return false;
+	}
+	if (!r->total_sent && !r->total_received && r->status == OW_LIVE_MEASURED)
+		return show->busies < LANES_MAX;
+	if (show->busies < LANES_MAX)
+		show->busy[show->busies++] = hash;
+	return false;
+}
+
+void ow_show_result(void *arg, const struct ow_live_result *result)
+{
+	struct ow_show *show = arg;
+	unsigned height;
+	show->news = true;
+	if (show->store && !show->failed)
+		show->failed = ow_store_add(show->store, result, &show->err);
+	if (show->options.json) {
+		ow_live_json(stdout, result);
+	} else if (never_used(show, result)) {
+		return;
+	} else if (show->table) {
+		ow_live_table_add(show->table, result); /* without memory for it, a lane is missing on the screen */
+	} else if (result->final || show->options.provisional) {
+		if (isatty(STDOUT_FILENO))
+			terminal_size(&show->text.width, &height);
+		ow_live_text(&show->text, result);
+	}
+}
+
+int ow_show_flush(struct ow_show *show, struct ow_error *err)
+{
+	unsigned width, height;
+	if (show->news && show->table) {
+		terminal_size(&width, &height);
+		ow_live_table_draw(show->table, width, height);
+	}
+	if (show->news && show->store && !show->failed)
+		show->failed = ow_store_commit(show->store, &show->err);
+	if (show->news && (fflush(stdout) != 0 || ferror(stdout)) && !show->failed)
+		show->failed = ow_error_set(&show->err, errno, "standard output: %s", strerror(errno));
+	show->news = false;
+	if (show->failed < 0)
+		*err = show->err;
+	return show->failed;
+}
+
+void ow_show_summary(struct ow_show *show, const struct ow_live_result *total)
+{
+	if (show->options.json) {
+		fputs("{\"summary\":", stdout);
+		ow_live_json_object(stdout, total);
+		fputs("}\n", stdout);
+		return;
+	}
+	putchar('\n');
+	ow_live_summary(stdout, total);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CLI_SHOW_H
+#define OW_CLI_SHOW_H
+
+#include "estimate/live.h"
+#include <oneway/error.h>
+
+/* Where live results go: a table on a terminal, lines, JSON; and a store beside. */
+struct ow_show;
+
+struct ow_show_options {
+	bool json;
+	bool provisional; /* lines: also what is not final yet (JSON and table have both) */
+	bool lines;       /* no table, also on a terminal */
+	bool no_color;
+	const char *store; /* NULL = none */
+};
+
+int ow_show_create(const struct ow_show_options *options, struct ow_show **ret_show, struct ow_error *err);
+void ow_show_free(struct ow_show *show);
+/* Is a struct ow_show *: fits as sink of results. */
+void ow_show_result(void *arg, const struct ow_live_result *result);
+/* After some results: brings them to the screen and the disk. An error that it finds stays. */
+int ow_show_flush(struct ow_show *show, struct ow_error *err);
+/* At the end, for each lane. */
+void ow_show_summary(struct ow_show *show, const struct ow_live_result *total);
+
+#endif

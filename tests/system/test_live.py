@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""oneway live on a router, beside captures of the same packets and oneway match; and what it says when it cannot."""
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import command
+import router
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PATIENCE = 60  # seconds; sanitizers and a busy machine are slow
+
+
+class Live:
+    """oneway live as a process. Its lines of JSON go to a file, which can be read while it runs."""
+
+    def __init__(self, case, *args):
+        self.out, self.err = (tempfile.TemporaryFile("w+") for _ in range(2))
+        network = case.network
+        self.process = network.start(network.router, command.PROGRAM, "live", "--json", *args, stdout=self.out, stderr=self.err)
+        case.addCleanup(self.close)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.out.close()
+        self.err.close()
+
+    def read(self, file):
+        return os.pread(file.fileno(), 1 << 26, 0).decode()
+
+    def wait(self):
+        """Until it measures: it has a result."""
+        end = time.monotonic() + PATIENCE
+        while "\n" not in self.read(self.out):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError("no result: " + self.read(self.err))
+            time.sleep(0.05)
+
+    def end(self, how=signal.SIGINT):
+        if how:
+            self.process.send_signal(how)
+        self.code = self.process.wait(timeout=PATIENCE)
+        self.errors = self.read(self.err)
+        lines = [json.loads(line) for line in self.read(self.out).splitlines()]
+        self.results = [r for r in lines if "summary" not in r]
+        self.summary = {(r["class"], r["from"], r["to"]): r for r in (s["summary"] for s in lines if "summary" in s)}
+
+
+class OnRouter(command.Case):
+    def setUp(self):
+        super().setUp()
+        try:
+            self.network = router.Router()
+        except (router.Unavailable, FileNotFoundError) as reason:
+            self.skipTest(str(reason))
+        self.addCleanup(self.network.close)
+        self.children = []
+        self.addCleanup(self.kill_children)
+
+    def kill_children(self):
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+            child.wait()
+            if child.stdout:
+                child.stdout.close()
+
+    def child(self, where, script, *args):
+        """A script that says when it is ready."""
+        child = self.network.python(where, script, *args, stdout=subprocess.PIPE, text=True)
+        self.children.append(child)
+        self.assertEqual(child.stdout.readline(), "ready\n")
+        return child
+
+    def sniff(self, interface):
+        path = self.path(f"{interface}.pcap")
+        child = self.network.start(
+            self.network.router, sys.executable, os.path.join(HERE, "sniff.py"), interface, path, stdout=subprocess.PIPE, text=True
+        )
+        self.children.append(child)
+        self.assertEqual(child.stdout.readline(), "ready\n")
+        return path, child
+
+    def udp(self):
+        """UDP both ways, and superframes of both kinds. Their packets have one time, whoever looks at them."""
+        n = self.network
+        for host in (n.one, n.two):
+            self.child(host, router.UDP_SINK, 7000)
+        n.run(n.router, "ip", "neigh", "add", "10.2.0.99", "lladdr", n.mac(n.two, "eth0"), "dev", "r2")
+        yield
+        self.finish(
+            n.python(n.one, router.UDP_SOURCE, "10.2.0.2", 7000, 3000, 2000),
+            n.python(n.two, router.UDP_SOURCE, "10.1.0.2", 7000, 3000, 2000),
+            n.python(n.one, router.TCP_FRAMES, n.mac(n.router, "r1"), 600, 400),
+        )
+        yield
+
+    def tcp(self):
+        """Connections both ways, which react to losses. A packet that a host's TCP has sent carries the time at which it
+        should leave; over a veth it arrives with that, and then the kernel lets every socket take a time of its own: here
+        counts can be compared, delays only roughly."""
+        n = self.network
+        for host in (n.one, n.two):
+            self.child(host, router.TCP_SINK, 7001)
+        yield
+        self.finish(
+            n.python(n.one, router.TCP_SOURCE, "10.2.0.2", 7001, 6 << 20),
+            n.python(n.two, router.TCP_SOURCE, "10.1.0.2", 7001, 3 << 20),
+        )
+        yield
+
+    def finish(self, *sources):
+        self.children += sources
+        for source in sources:
+            self.assertEqual(source.wait(timeout=PATIENCE), 0)
+
+
+class AgreesWithMatch(OnRouter):
+    def check_direction(self, live, exact, times):
+        """The run as one result, against the exact match of the captures."""
+        # Not reordered: two packets that two processors take at the same time come to each socket in an order of its own.
+        for name in ("sent", "received", "matched", "lost", "extra", "duplicated", "pending"):
+            self.assertEqual(live[name], exact.get(name, 0), (name, live, exact))
+        self.assertTrue(live["exact"])
+        self.assertEqual(live["status"], "measured")
+        if times:
+            self.assertLessEqual(abs(live["delay_ns"]["mean"] - exact["delay_ns"]["mean"]), 0.01)
+            self.assertEqual(live["delay_ns"]["min"], exact["delay_ns"]["min"])
+            self.assertEqual(live["delay_ns"]["max"], exact["delay_ns"]["max"])
+
+    def check_intervals(self, live):
+        """Every interval is told twice, conserves its packets, and all together are the run."""
+        sums = {}
+        seen = {}
+        for r in live.results:
+            self.assertEqual(r["sent"], r["matched"] + r["late"] + r["lost"] + r["pending"])
+            self.assertEqual(r["received"], r["matched"] + r["late_received"] + r["extra"])
+            lane = (r["class"], r["from"], r["to"])
+            seen.setdefault((lane, r["interval"]), []).append(r["final"])
+            if r["final"]:
+                total = sums.setdefault(lane, dict.fromkeys(("sent", "lost", "matched", "extra"), 0))
+                for name in ("sent", "lost", "extra"):
+                    total[name] += r[name]
+                total["matched"] += r["matched"] + r["late"]
+        for told in seen.values():
+            self.assertEqual(told, [False, True])
+        for lane, total in live.summary.items():
+            self.assertEqual(total["sent"] and {k: total[k] for k in sums[lane]}, total["sent"] and sums[lane])
+
+    def compare(self, make_traffic, shaped, times):
+        """Two measurements with different intervals, and a capture at both interfaces, of the same traffic."""
+        n = self.network
+        if shaped and not n.shape("r2"):
+            self.skipTest("this kernel has no tbf")
+        lives = [
+            Live(self, "--from", "r1", "--to", "r2", "--interval", "1s"),
+            Live(self, "--from", "r1", "--to", "r2", "--interval", "100ms", "--class", "udp=udp", "--class", "tcp=tcp"),
+        ]
+        traffic = make_traffic()
+        next(traffic)
+        paths, sniffers = zip(self.sniff("r1"), self.sniff("r2"))
+        for live in lives:
+            live.wait()
+        next(traffic)
+        time.sleep(0.3)
+        for live in lives:
+            live.end()
+            self.assertEqual(live.code, 0, live.errors)
+            self.check_intervals(live)
+        for sniffer in sniffers:
+            sniffer.terminate()
+            if int(sniffer.stdout.read()):
+                self.skipTest("the capture beside it dropped frames")
+            sniffer.wait()
+        done = command.oneway("match", "--json", "--segments", "off", *paths)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        for direction, ends in (("a_to_b", ("r1", "r2")), ("b_to_a", ("r2", "r1"))):
+            exact = report[direction]
+            self.check_direction(lives[0].summary[("all", *ends)], exact, times)
+            # Both classes are all there is.
+            parts = [lives[1].summary[lane] for lane in lives[1].summary if lane[1:] == ends]
+            for name in ("sent", "received", "matched", "lost", "extra"):
+                self.assertEqual(sum(p[name] for p in parts), exact[name], name)
+            mean = sum(p["delay_ns"]["mean"] * p["matched"] for p in parts) / exact["matched"]
+            if times:
+                self.assertLessEqual(abs(mean - exact["delay_ns"]["mean"]), 0.01)
+        return report
+
+    def test_udp_and_superframes(self):
+        report = self.compare(self.udp, shaped=False, times=True)
+        self.assertEqual(report["a_to_b"]["lost"], 0)
+        # Superframes were cut: 2625 datagrams and 375 times 10, 599 times 9 segments and one of 8; 9 times 600 less 1.
+        self.assertEqual(report["b_to_a"]["sent"], 2625 + 3750)
+        self.assertEqual(report["a_to_b"]["sent"], 2625 + 3750 + 9 * 600 - 1)
+
+    def test_udp_and_superframes_with_loss(self):
+        report = self.compare(self.udp, shaped=True, times=True)
+        self.assertGreater(report["a_to_b"]["lost"], 0)
+
+    def test_tcp(self):
+        report = self.compare(self.tcp, shaped=False, times=False)
+        self.assertGreater(report["a_to_b"]["sent"], (6 << 20) // 1460)
+
+    def test_tcp_with_loss(self):
+        report = self.compare(self.tcp, shaped=True, times=False)
+        self.assertGreater(report["a_to_b"]["lost"], 0)
+
+
+class OfFiles(command.Case):
+    """Captures that are replayed: no interface, no privilege."""
+
+    def live(self, *args, code=0):
+        done = command.oneway("live", "--from", self.a, "--to", self.b, "--speed", 0, *args)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def lines(self, *args):
+        return [json.loads(line) for line in self.live("--json", *args).stdout.splitlines()]
+
+    def test_intervals_do_not_matter(self):
+        """The run has the same numbers however it is cut: those of the truth."""
+        truth = self.simulate("--loss", 0.02, "--rate", 20000, "--duplicate", 0.01, "--seed", 7, packets=40000)
+        exact = json.loads(self.match("--json"))["a_to_b"]
+        for interval in ("1ms", "10ms", "100ms", "1s", "10s"):
+            with self.subTest(interval=interval):
+                total = self.lines("--interval", interval, "--forward", "ip or ip6")[-1]["summary"]
+                # The first packets were sent before the second capture began, the last arrive after the first has ended.
+                for name in ("sent", "received", "matched", "lost"):
+                    self.assertLessEqual(abs(total[name] - exact[name]), 5, name)
+                self.assertLessEqual(abs(total["lost"] - truth["lost"]), 5)
+                self.assertEqual(total["sent"], total["matched"] + total["lost"] + total["pending"])
+                self.assertLessEqual(abs(total["delay_ns"]["mean"] / exact["delay_ns"]["mean"] - 1), 0.001)
+                self.assertEqual(total["delay_ns"]["max"], exact["delay_ns"]["max"])
+
+    def test_both_directions(self):
+        self.simulate("--reverse", 0.3, "--seed", 3)
+        report = json.loads(self.match("--json"))
+        lanes = [line["summary"] for line in self.lines("--forward", "src net 10.0.0.0/8") if "summary" in line]
+        self.assertEqual([(r["from"], r["to"]) for r in lanes], [("a.pcap", "b.pcap"), ("b.pcap", "a.pcap")])
+        for lane, direction in zip(lanes, ("a_to_b", "b_to_a")):
+            self.assertLessEqual(abs(lane["sent"] - report[direction]["sent"]), 5)
+            self.assertEqual(lane["extra"], 0)
+
+    def test_provisional_and_final(self):
+        self.simulate("--rate", 10000)
+        results = [r for r in self.lines("--interval", "100ms", "--forward", "ip or ip6") if "summary" not in r]
+        self.assertEqual([r["interval"] for r in results if r["final"]], [r["interval"] for r in results if not r["final"]])
+        text = self.live("--interval", "100ms", "--forward", "ip or ip6").stdout
+        both = self.live("--interval", "100ms", "--forward", "ip or ip6", "--provisional").stdout
+        self.assertGreater(both.count("~"), 3)
+        self.assertEqual(text.count("~"), 0)
+
+    def test_thresholds(self):
+        self.simulate("--loss", 0.05)
+        way = ("--forward", "ip or ip6")
+        self.assertIn("--max-loss", self.live(*way, "--max-loss", "1%", code=3).stderr)
+        self.assertIn("p99 delay", self.live(*way, "--max-delay-p99", "1ns", code=3).stderr)
+        self.live(*way, "--max-loss", "10%", "--max-delay-p99", "1s")
+
+    def test_no_match_is_an_error(self):
+        self.simulate("--seed", 1)
+        other = self.path("other.pcap")
+        os.rename(self.b, other)
+        self.simulate("--seed", 2)
+        done = command.oneway("live", "--from", self.a, "--to", other, "--forward", "ip or ip6", "--speed", 0)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is the same", done.stderr)
+
+    def test_store(self):
+        self.simulate()
+        self.live("--forward", "ip or ip6", "--store", self.path("results.db"))
+        with contextlib.closing(sqlite3.connect(self.path("results.db"))) as store:
+            tables = [row[0] for row in store.execute("select name from sqlite_master where type = 'table'")]
+        self.assertTrue(tables)
+
+    def test_table(self):
+        self.simulate()
+        code, text = command.on_terminal("live", "--from", self.a, "--to", self.b, "--speed", 0, "--forward", "ip or ip6")
+        self.assertEqual(code, 0)
+        self.assertIn("a.pcap>b.pcap", text)
+        self.assertIn("\x1b[2K", text)
+        code, text = command.on_terminal("live", "--lines", "--from", self.a, "--to", self.b, "--speed", 0, "--forward", "ip or ip6")
+        self.assertNotIn("\x1b[2K", text)
+
+    def test_signal(self):
+        """Ctrl-C in the middle: what was measured until then, and a summary."""
+        self.simulate("--rate", 1000, packets=20000)
+        process = subprocess.Popen(
+            [command.PROGRAM, "live", "--from", self.a, "--to", self.b, "--forward", "ip or ip6", "--interval", "100ms"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.assertIn("sent", process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        text = process.stdout.read()
+        self.assertEqual(process.wait(timeout=PATIENCE), 0)
+        process.stdout.close()
+        self.assertIn("--- all a.pcap>b.pcap ---", text)
+
+
+class Refused(command.Case):
+    def test_usage(self):
+        live = lambda *args: command.oneway("live", *args)
+        self.assert_refused(live(), 2, "--from and --to")
+        self.assert_refused(live("--from", "lo"), 2, "--from and --to")
+        self.assert_refused(live("--from", "lo", "--to", "lo"), 2, "both lo")
+        self.assert_refused(live("lo", "--from", "lo", "--to", "eth0"), 2, "what is 'lo'")
+        self.assert_refused(live("--from", "lo", "--to", "x", "--interval", "1us"), 2, "--interval")
+        self.assert_refused(live("--from", "lo", "--to", "x", "--interval", "1ms", "--wait", "2s"), 2, "--wait")
+        self.assert_refused(live("--from", "lo", "--to", "x", "--class", "udp"), 2, "--class", "NAME=FILTER")
+        self.assert_refused(live("--from", "lo", "--to", "x", "--class", "a=udp", "--class", "a=tcp"), 2, "twice")
+        self.assert_refused(live("--from", "lo", "--to", "x", "--seconds", "5", "--count", "5"), 2, "--seconds", "--count")
+        self.simulate(packets=10)
+        self.assert_refused(live("--from", self.a, "--to", "lo"), 2, "capture file", "lo is not")
+        self.assert_refused(live("--from", self.a, "--to", self.a), 2, "both")
+        self.assert_refused(live("--from", self.a, "--to", self.b), 2, "--forward")
+
+    def test_interfaces(self):
+        self.assert_refused(command.oneway("live", "--from", "nosuch0", "--to", "lo"), 1, "nosuch0")
+        libc = ctypes.CDLL(None)
+        without_net_raw = lambda: libc.prctl(24, 13, 0, 0, 0)  # PR_CAPBSET_DROP, CAP_NET_RAW
+        done = subprocess.run(
+            [command.PROGRAM, "live", "--from", "lo", "--to", "nosuch0"], capture_output=True, text=True, preexec_fn=without_net_raw
+        )
+        self.assert_refused(done, 1, "lo", "CAP_NET_RAW")
+
+    def test_captures_of_different_times(self):
+        self.simulate("--seed", 1, packets=100)
+        with open(self.b, "rb") as f:
+            data = bytearray(f.read())
+        at = 24
+        while at < len(data):
+            seconds, _, caplen, _ = struct.unpack_from("<IIII", data, at)
+            struct.pack_into("<I", data, at, seconds + 3600)
+            at += 16 + caplen
+        with open(self.b, "wb") as f:
+            f.write(data)
+        done = command.oneway("live", "--from", self.a, "--to", self.b, "--forward", "ip or ip6", "--speed", 0)
+        self.assert_refused(done, 1, "not taken at the same time")
+
+
+if __name__ == "__main__":
+    unittest.main()
