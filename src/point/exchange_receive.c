@@ -336,6 +336,7 @@ static int say_times(struct ow_exchange *x, struct ow_slot *slot, const struct o
 	uint8_t *bytes = NULL;
 	int r = 0;
 	m.times.sums = names->sums;
+	m.times.sample_shift = (uint8_t)slot->page->sample_shift;
 	m.times.kept = found->kepts;
 	size_t unknown = lists->set.used > found->hits ? lists->set.used - found->hits : found->twice;
 	if (unknown) {

@@ -413,15 +413,16 @@ static int on_times(struct ow_exchange *x, const struct ow_message *message, siz
 	slot->cost.bytes += size + 4;
 	int64_t before = slot->cost.missing_ns;
 	slot->cost.missing_ns += ow_clock_steady_ns() - slot->requested_ns;
-	int r = x->options.method == OW_METHOD_FOLD ? ow_sender_fold_times(x, slot, &message->times, err)
-	                                            : ow_sender_rda_times(x, slot, &message->times, err);
+	int r = message->times.sample_shift != slot->theirs.sample_shift ? -ESTALE
+	        : x->options.method == OW_METHOD_FOLD ? ow_sender_fold_times(x, slot, &message->times, err)
+	                                              : ow_sender_rda_times(x, slot, &message->times, err);
 	if (r == -EPROTO) {
 		slot->cost.bytes -= size + 4;
 		slot->cost.missing_ns = before;
 		return r;
 	}
 	if (r < 0)
-		give_up(x, slot, strerror(-r));
+		give_up(x, slot, r == -ESTALE ? "the other point has changed its sample" : strerror(-r));
 	ow_sender_advance(x);
 	return 0;
 }

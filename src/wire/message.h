@@ -158,6 +158,7 @@ struct ow_message_bucket {
 
 struct ow_message_times {
 	enum ow_message_sums sums;
+	uint8_t sample_shift;  /* of the page: still that of the synopsis, or the answer is of other packets */
 	uint32_t unknown;      /* names that this point has no packet of; if there are any, nothing follows */
 	uint64_t kept, digest; /* packets that were not left out; sum of their digests */
 	/* Arrays: the encoder's own; after decoding ow_message_done frees them. */

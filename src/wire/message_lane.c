@@ -139,7 +139,8 @@ static void code_buckets(struct ow_coder *c, struct ow_message_times *m)
 void ow_code_times(struct ow_coder *c, struct ow_message_times *m)
 {
 	OW_CODER_ENUM(c, "sums", m->sums, 0, OW_MESSAGE_SUMS_KINDS);
-	ow_coder_zeros(c, 3);
+	ow_coder_u8(c, "shift", &m->sample_shift, 0, OW_MESSAGE_SHIFT_MAX);
+	ow_coder_zeros(c, 2);
 	ow_coder_u32(c, "unknown names", &m->unknown, 0, 2 * OW_MESSAGE_NAMED_MAX);
 	code_packets(c, "packets kept", &m->kept);
 	ow_coder_uint(c, "digest", 8, &m->digest, 0, UINT64_MAX);
@@ -253,6 +254,7 @@ void ow_code_result(struct ow_coder *c, struct ow_message_result *m)
 	code_value(c, "loss ratio", &m->loss_ratio);
 	for (int q = 0; q < OW_QUANTILES; q++)
 		code_value(c, "quantile", &m->quantile_ns[q]);
-	ow_coder_text(c, "cause", m->cause, sizeof m->cause, true);
+	/* What is not whole says why. */
+	ow_coder_text(c, "cause", m->cause, sizeof m->cause, m->status == OW_MESSAGE_MEASURED);
 	ow_coder_text(c, "synopsis", m->synopsis, sizeof m->synopsis, true);
 }

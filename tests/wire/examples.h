@@ -136,6 +136,7 @@ static inline struct ow_message example(unsigned number)
 		m.type = OW_MESSAGE_TIMES;
 		m.times = (struct ow_message_times){
 			.sums = OW_MESSAGE_SUMS,
+			.sample_shift = 1,
 			.kept = 5,
 			.digest = 0x1122334455667788,
 			.time_ns = example_times,
