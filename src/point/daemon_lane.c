@@ -106,23 +106,23 @@ static void tell_total(struct ow_daemon_lane *lane)
 }
 
 /* Gives up on everything that is not answered, and on the lane. */
-static void end_lane(struct ow_daemon_lane *lane)
+static void end_lane(struct ow_daemon_lane *lane, const char *cause)
 {
 	if (lane->exchange) {
-		ow_exchange_finish(lane->exchange);
-		/* Nobody will answer: as if all patience were over. */
-		ow_exchange_tick(lane->exchange, INT64_MAX / 2);
+		ow_exchange_abandon(lane->exchange, cause, ow_daemon_now_ns(lane->daemon));
 		tell_total(lane);
 	}
 	remove_lane(lane);
 }
 
-void ow_daemon_lanes_end(struct ow_daemon_peer *peer)
+void ow_daemon_lanes_end(struct ow_daemon_peer *peer, const char *how)
 {
 	struct ow_daemon *d = peer->daemon;
+	char cause[OW_LIVE_NAME + 32];
+	snprintf(cause, sizeof cause, "%s %s", peer->name, how);
 	for (unsigned i = d->lane_count; i-- > 0;) {
 		if (d->lanes[i]->peer == peer)
-			end_lane(d->lanes[i]);
+			end_lane(d->lanes[i], cause);
 	}
 }
 
@@ -413,7 +413,7 @@ void ow_daemon_lane_refused(struct ow_daemon_peer *peer, uint32_t wire, const ch
 	if (lane->state == OW_LANE_PROPOSED)
 		lane->state = OW_LANE_REFUSED;
 	else
-		end_lane(lane);
+		end_lane(lane, "refused");
 }
 
 /* The point that is connected to. */
@@ -503,15 +503,6 @@ void ow_daemon_lanes_accept(struct ow_daemon_peer *peer)
 	}
 }
 
-void ow_daemon_lanes_connected(struct ow_daemon_peer *peer)
-{
-	struct ow_daemon *d = peer->daemon;
-	for (unsigned i = 0; i < d->lane_count; i++) {
-		if (d->lanes[i]->peer == peer && d->lanes[i]->exchange)
-			ow_exchange_connected(d->lanes[i]->exchange, ow_daemon_now_ns(d));
-	}
-}
-
 /* Going on. */
 
 static struct ow_daemon_lane *lane_of_recorded(struct ow_daemon *d, uint32_t recorded)
@@ -530,9 +521,9 @@ static void take_chunk(struct ow_daemon *d, const struct ow_chunk *chunk)
 		return;
 	/* Without memory the page samples; it says so itself. */
 	(void)ow_ledger_add(lane->ledger, chunk);
-	int64_t end = lane->open.t0_ns + (chunk->interval + 1) * lane->open.length_ns;
-	if (chunk->packets > 0 && end > d->latest_ns)
-		d->latest_ns = end;
+	int64_t start = lane->open.t0_ns + chunk->interval * lane->open.length_ns;
+	if (chunk->count > 0 && start + chunk->stamp[chunk->count - 1].time_ns > d->latest_ns)
+		d->latest_ns = start + chunk->stamp[chunk->count - 1].time_ns;
 }
 
 /* Frames that the rings have dropped since the last look are charged to the intervals that were open meanwhile. */
@@ -561,6 +552,47 @@ static void finish_lane(struct ow_daemon_lane *lane)
 	ow_exchange_finish(lane->exchange);
 }
 
+/* No page after this one. */
+static void limit_lane(struct ow_daemon_lane *lane, int64_t last)
+{
+	if (last < lane->until)
+		lane->until = last;
+	if (lane->ledger && lane->next > lane->until)
+		finish_lane(lane);
+}
+
+/* The same, and the peer shall end it there, too: it would wait in vain for what comes after. */
+static void announce_end(struct ow_daemon_lane *lane)
+{
+	struct ow_message message = {
+		.type = OW_MESSAGE_BYE, .lane = lane->wire, .interval = lane->until < 0 ? 0 : lane->until + 1};
+	snprintf(message.text.text, sizeof message.text.text, "the recording ends");
+	if (lane->peer->link && lane->peer->link->ready)
+		ow_daemon_link_send(lane->peer->link, &message);
+}
+
+void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t interval)
+{
+	struct ow_daemon_lane *lane = ow_daemon_lane_of_wire(peer, wire);
+	if (lane && lane->exchange)
+		limit_lane(lane, interval - 1);
+	else if (lane)
+		remove_lane(lane);
+}
+
+void ow_daemon_lanes_connected(struct ow_daemon_peer *peer)
+{
+	struct ow_daemon *d = peer->daemon;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		struct ow_daemon_lane *lane = d->lanes[i];
+		if (lane->peer != peer || !lane->exchange)
+			continue;
+		ow_exchange_connected(lane->exchange, ow_daemon_now_ns(d));
+		if (lane->until != INT64_MAX)
+			announce_end(lane);
+	}
+}
+
 /* Closed pages go to the exchange. */
 static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
 {
@@ -570,7 +602,6 @@ static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
 	/* Whoever captured a file knew its clock; we do not. */
 	if (!d->files)
 		ow_clock_state(&clock);
-	/* After the last packet of all files everything is empty, and known to be. */
 	if (passed_ns == INT64_MAX)
 		passed_ns = lane->open.t0_ns + (lane->until + 1) * lane->open.length_ns;
 	while (lane->ledger && lane->next <= lane->until && (page = ow_ledger_next(lane->ledger, passed_ns))) {
@@ -584,22 +615,28 @@ static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
 		finish_lane(lane);
 }
 
-/* All files have ended: their clock goes on until the last packets can no longer be late. */
+/*
+ * All files have ended. The interval that they end in is not complete: what the other point has of it may have passed
+ * here after the end. So the one before is the last.
+ */
 static void end_files(struct ow_daemon *d)
 {
-	if (d->ended_ns == 0) {
-		d->ended_now_ns = ow_recorder_now_ns(d->recorder);
-		if (d->ended_now_ns < d->passed_ns || d->ended_now_ns == INT64_MAX)
-			d->ended_now_ns = d->passed_ns;
-		d->ended_ns = ow_clock_steady_ns();
-		ow_daemon_log(d, "the end of the captures");
-	}
-	for (unsigned i = 0; i < d->lane_count; i++) {
+	if (d->ended_ns != 0)
+		return;
+	int64_t end = d->latest_ns > d->passed_ns ? d->latest_ns : d->passed_ns;
+	d->ended_now_ns = ow_recorder_now_ns(d->recorder);
+	if (d->ended_now_ns < end || d->ended_now_ns > INT64_MAX / 2)
+		d->ended_now_ns = end;
+	d->ended_ns = ow_clock_steady_ns();
+	ow_daemon_log(d, "the captures have ended");
+	for (unsigned i = d->lane_count; i-- > 0;) {
 		struct ow_daemon_lane *lane = d->lanes[i];
-		if (lane->until == INT64_MAX) {
-			int64_t last = (d->latest_ns - lane->open.t0_ns - 1) / lane->open.length_ns;
-			lane->until = (d->latest_ns > lane->open.t0_ns ? last : 0) + lane->open.horizon;
+		if (!lane->exchange) {
+			end_lane(lane, "the captures have ended");
+			continue;
 		}
+		lane->until = end < lane->open.t0_ns ? -1 : (end - lane->open.t0_ns) / lane->open.length_ns - 1;
+		announce_end(lane);
 	}
 }
 
@@ -626,9 +663,14 @@ int ow_daemon_lanes_record(struct ow_daemon *d, struct ow_error *err)
 void ow_daemon_lanes_tick(struct ow_daemon *d)
 {
 	int64_t now = ow_daemon_now_ns(d);
-	for (unsigned i = 0; i < d->lane_count; i++) {
-		if (d->lanes[i]->exchange)
-			ow_exchange_tick(d->lanes[i]->exchange, now);
+	for (unsigned i = d->lane_count; i-- > 0;) {
+		struct ow_daemon_lane *lane = d->lanes[i];
+		if (lane->exchange)
+			ow_exchange_tick(lane->exchange, now);
+		if (lane->state == OW_LANE_FINISHING && ow_exchange_done(lane->exchange)) {
+			tell_total(lane);
+			remove_lane(lane);
+		}
 	}
 }
 
@@ -638,15 +680,12 @@ void ow_daemon_lanes_stop(struct ow_daemon *d, bool at_once)
 	for (unsigned i = d->lane_count; i-- > 0;) {
 		struct ow_daemon_lane *lane = d->lanes[i];
 		if (lane->state < OW_LANE_RUNNING || at_once) {
-			end_lane(lane);
+			end_lane(lane, "this point was stopped");
 			continue;
 		}
 		int64_t current = now < lane->open.t0_ns ? -1 : (now - lane->open.t0_ns) / lane->open.length_ns;
-		int64_t last = lane->open.length_ns <= OW_QUICK_NS ? current : current - 1;
-		if (last < lane->until)
-			lane->until = last;
-		if (lane->ledger && lane->next > lane->until)
-			finish_lane(lane);
+		limit_lane(lane, lane->open.length_ns <= OW_QUICK_NS ? current : current - 1);
+		announce_end(lane);
 	}
 }
 
@@ -654,8 +693,7 @@ bool ow_daemon_lanes_done(const struct ow_daemon *d)
 {
 	for (unsigned i = 0; i < d->lane_count; i++) {
 		const struct ow_daemon_lane *lane = d->lanes[i];
-		if (lane->state == OW_LANE_RUNNING ||
-		    (lane->state == OW_LANE_FINISHING && !ow_exchange_done(lane->exchange)))
+		if (lane->state >= OW_LANE_RUNNING)
 			return false;
 	}
 	return true;

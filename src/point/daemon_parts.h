@@ -114,7 +114,7 @@ struct ow_daemon {
 	uint64_t dropped[OW_SOURCES_MAX]; /* frames, until the last look */
 	int64_t ended_ns;                 /* steady: when all files had ended; 0 = not yet */
 	int64_t ended_now_ns;             /* their clock then */
-	int64_t latest_ns;                /* end of the latest interval that had a packet */
+	int64_t latest_ns;                /* of all packets */
 	int64_t started_ns;               /* steady */
 	bool stopping, at_once;
 	int64_t deadline_ns; /* steady: of stopping */
@@ -152,10 +152,12 @@ void ow_daemon_lane_asked(struct ow_daemon_peer *peer, uint32_t wire, const stru
 /* Starts what was asked for. All at once, so that they share the memory evenly. */
 void ow_daemon_lanes_accept(struct ow_daemon_peer *peer);
 void ow_daemon_lane_refused(struct ow_daemon_peer *peer, uint32_t wire, const char *why);
+/* The peer ends it before this interval. */
+void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t interval);
 /* The connection with the same peer is there again. */
 void ow_daemon_lanes_connected(struct ow_daemon_peer *peer);
-/* The peer will not answer any more. */
-void ow_daemon_lanes_end(struct ow_daemon_peer *peer);
+/* The peer will not answer any more: it "has left". */
+void ow_daemon_lanes_end(struct ow_daemon_peer *peer, const char *how);
 struct ow_daemon_lane *ow_daemon_lane_of_wire(struct ow_daemon_peer *peer, uint32_t wire);
 /* What the recorder has goes into the books, and closed pages to the exchanges. */
 int ow_daemon_lanes_record(struct ow_daemon *daemon, struct ow_error *err);

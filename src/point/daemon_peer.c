@@ -91,7 +91,7 @@ static void on_hello(struct ow_daemon_link *link, const struct ow_message_hello 
 	ow_session_set_limit(link->session, OW_WIRE_FRAME_MAX);
 	log_connected(link, hello, again);
 	if (!again)
-		ow_daemon_lanes_end(peer);
+		ow_daemon_lanes_end(peer, "was restarted");
 	peer->known = true;
 	peer->epoch = hello->epoch;
 	if (again)
@@ -119,7 +119,7 @@ static void on_bye(struct ow_daemon_link *link, const char *why)
 		ow_daemon_log(link->daemon, "%s: has left: %s", peer->name, why);
 	else
 		ow_daemon_log(link->daemon, "%s: refuses us: %s", peer->name, why);
-	ow_daemon_lanes_end(peer);
+	ow_daemon_lanes_end(peer, "has left");
 	/* It does not come back with what it knew. */
 	peer->known = false;
 	link->closing = true;
@@ -156,7 +156,10 @@ static void on_message(struct ow_daemon_link *link, const struct ow_message *m)
 		on_ping(link, &m->ping);
 		break;
 	case OW_MESSAGE_BYE:
-		on_bye(link, m->text.text);
+		if (m->lane)
+			ow_daemon_lane_bye(peer, m->lane, m->interval);
+		else
+			on_bye(link, m->text.text);
 		break;
 	default:
 		break;

@@ -261,8 +261,8 @@ void ow_exchange_connected(struct ow_exchange *x, int64_t now_ns)
 		ow_receiver_connected(x);
 }
 
-/* The oldest slot that has waited too long, or NULL. */
-static struct ow_slot *overdue(const struct ow_exchange *x)
+/* The oldest slot that has waited too long (at_all: that waits), or NULL. */
+static struct ow_slot *overdue(const struct ow_exchange *x, bool at_all)
 {
 	double patience = (double)x->options.patience_ns * (x->options.sending ? 1 : RECEIVER_PATIENCE);
 	double settles = (double)x->options.length_ns * x->options.horizon;
@@ -270,24 +270,35 @@ static struct ow_slot *overdue(const struct ow_exchange *x)
 		struct ow_slot *slot = x->slot[i];
 		bool waits = x->options.sending ? slot->stage < OW_STAGE_READY : !slot->told_final;
 		double limit = patience + (slot->told ? settles : 0);
-		if (waits && (double)x->now_ns - (double)slot->since_ns > limit)
+		if (waits && (at_all || (double)x->now_ns - (double)slot->since_ns > limit))
 			return slot;
 	}
 	return NULL;
 }
 
+static void give_up(struct ow_exchange *x, struct ow_slot *slot, const char *cause)
+{
+	if (x->options.sending)
+		ow_sender_unknown(x, slot, "%s", cause);
+	else
+		ow_receiver_unknown(x, slot, cause);
+}
+
 void ow_exchange_tick(struct ow_exchange *x, int64_t now_ns)
 {
 	x->now_ns = now_ns;
-	for (struct ow_slot *slot; (slot = overdue(x));) {
-		if (x->options.sending) {
-			ow_sender_unknown(x, slot, "no answer from %s", ow_exchange_peer(x));
-		} else {
-			char cause[OW_LIVE_CAUSE];
-			snprintf(cause, sizeof cause, "no answer from %s", ow_exchange_peer(x));
-			ow_receiver_unknown(x, slot, cause);
-		}
-	}
+	char cause[OW_LIVE_CAUSE];
+	snprintf(cause, sizeof cause, "no answer from %s", ow_exchange_peer(x));
+	for (struct ow_slot *slot; (slot = overdue(x, false));)
+		give_up(x, slot, cause);
+}
+
+void ow_exchange_abandon(struct ow_exchange *x, const char *cause, int64_t now_ns)
+{
+	x->now_ns = now_ns;
+	ow_exchange_finish(x);
+	for (struct ow_slot *slot; (slot = overdue(x, true));)
+		give_up(x, slot, cause);
 }
 
 void ow_exchange_finish(struct ow_exchange *x)

@@ -63,6 +63,8 @@ void ow_exchange_connected(struct ow_exchange *exchange, int64_t now_ns);
 void ow_exchange_tick(struct ow_exchange *exchange, int64_t now_ns);
 /* No more pages: as soon as the last interval is answered everything is final. */
 void ow_exchange_finish(struct ow_exchange *exchange);
+/* The other point is gone for good: finishes, and gives up on all that is not answered. */
+void ow_exchange_abandon(struct ow_exchange *exchange, const char *cause, int64_t now_ns);
 bool ow_exchange_done(const struct ow_exchange *exchange);
 
 /* The run as one result. */

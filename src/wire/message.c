@@ -22,12 +22,12 @@ const char *ow_message_name(enum ow_message_type type)
 
 static bool of_session(enum ow_message_type type)
 {
-	return type == OW_MESSAGE_HELLO || type == OW_MESSAGE_PING || type == OW_MESSAGE_BYE;
+	return type == OW_MESSAGE_HELLO || type == OW_MESSAGE_PING;
 }
 
 static bool of_interval(enum ow_message_type type)
 {
-	return type >= OW_MESSAGE_SYNOPSIS && type <= OW_MESSAGE_NONE;
+	return (type >= OW_MESSAGE_SYNOPSIS && type <= OW_MESSAGE_NONE) || type == OW_MESSAGE_BYE;
 }
 
 /* Real times: from 1970 to 2262, less what intervals and waiting times add. */

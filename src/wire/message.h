@@ -36,7 +36,7 @@ enum ow_message_type {
 	OW_MESSAGE_RESULT,
 	OW_MESSAGE_NONE, /* I cannot serve that interval, because */
 	OW_MESSAGE_PING,
-	OW_MESSAGE_BYE,
+	OW_MESSAGE_BYE, /* the connection ends; with a lane: the lane ends before this interval */
 	OW_MESSAGE_TYPES
 };
 
@@ -208,7 +208,7 @@ struct ow_message_ping {
 
 struct ow_message {
 	enum ow_message_type type;
-	uint32_t lane;    /* 0 in HELLO, PING, BYE */
+	uint32_t lane;    /* 0 in HELLO, PING, and the BYE of a connection */
 	int64_t interval; /* 0 unless it is about one */
 	union {
 		struct ow_message_hello hello;
