@@ -38,6 +38,7 @@ bench: build/.packages-bench all
 	@build/bench/bench_synopsis
 	@build/bench/bench_wire
 	@build/bench/bench_store
+	@build/bench/bench_capture
 
 fuzz: build-fuzz/.werror-$(WERROR)
 	@ninja -C build-fuzz

@@ -29,9 +29,10 @@ struct ow_live {
 
 /*
  * Frames come nearly in the order of their stamps: several cores stamp and queue them at once, and a frame that waits
- * in a queue of the kernel after its stamp was taken comes after frames that do not. Watermarks stay behind by this.
+ * in a queue of the kernel after its stamp was taken comes after frames that do not. Watermarks stay behind by this:
+ * the most that was seen on a veth with two cores overloaded was 0.6 ms.
  */
-#define OW_LIVE_SLACK_NS INT64_C(1000000)
+#define OW_LIVE_SLACK_NS INT64_C(2000000)
 /* Longest frame that is asked for: superframes of "BIG TCP" have up to 512 KB. */
 #define OW_LIVE_SNAPLEN_MAX 600000u
 

@@ -23,7 +23,7 @@
 
 #define ROOM       64
 #define PATIENCE_S 20 /* for what takes milliseconds on an idle machine */
-#define SLACK_NS   OW_NS_PER_MS
+#define SLACK_NS   (2 * OW_NS_PER_MS)
 
 static struct ow_live *open_live(const struct ow_live_options *options)
 {
