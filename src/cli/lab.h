@@ -5,7 +5,8 @@
 #include "sim/relay.h"
 #include <stdio.h>
 
-/* What `oneway lab` does, and its parts: lab.c (options), lab_run.c (processes), lab_results.c, lab_show.c. */
+/* What `oneway lab` does, and its parts: lab.c (options), lab_run.c and lab_start.c (processes),
+ * lab_results.c, lab_show.c, lab_plot.c. */
 
 enum ow_lab_method { OW_LAB_FOLD, OW_LAB_RDA };
 
@@ -73,6 +74,17 @@ int ow_lab_results_truth(struct ow_lab_results *results, enum ow_direction direc
                          const struct ow_wiretruth_report *truth);
 /* What still waits for its other side is told as it is. */
 void ow_lab_results_finish(struct ow_lab_results *results);
+
+/* The picture. */
+struct ow_lab_plot;
+int ow_lab_plot_create(struct ow_lab_plot **ret_plot);
+void ow_lab_plot_free(struct ow_lab_plot *plot);
+/* start_ns: where its time begins. 0 or -ENOMEM. */
+int ow_lab_plot_add(struct ow_lab_plot *plot, const struct ow_lab_row *row, int64_t start_ns);
+/* The means as a line of bars for a terminal. */
+void ow_lab_plot_sparks(const struct ow_lab_plot *plot, FILE *out, unsigned width, bool utf8);
+/* With gnuplot, by the ending .svg or .png. On failure nothing stays at path. */
+int ow_lab_plot_write(const struct ow_lab_plot *plot, const char *path, struct ow_error *err);
 
 /*
  * On paper.

@@ -26,7 +26,7 @@
 #define LOOK_NS (50 * OW_NS_PER_MS)
 /* A point that is told to stop gives up a current interval that is longer than this: then its end is waited for. */
 #define LONG_NS (2 * OW_NS_PER_S)
-/* TCP connections come to their end before the points are told to stop, if not earlier by the waiting time. */
+/* TCP falls silent before the points are told to stop; or the waiting time, if that is longer. */
 #define FADE_NS (1500 * OW_NS_PER_MS)
 /* What a point may take for its last results beyond the current interval and the waiting time. */
 #define CLOSE_NS (10 * OW_NS_PER_S)
@@ -35,12 +35,17 @@
 #define LINE_ROOM      16384
 #define EXEC_FAILED    127
 
-/* The phases after the traffic. */
+/*
+ * The phases after the traffic. TCP senders are stopped, not ended: what they have written still arrives and is
+ * answered, and then there is silence. Connections that are broken off would end in resets, all alike, of which nobody
+ * can say which is which.
+ */
 static void fade(struct ow_lab *lab)
 {
-	static const enum ow_lab_child traffic[] = {SOURCE_A, SOURCE_B, CLIENT, CLIENT_REVERSE, SERVER, SERVER_REVERSE};
-	for (size_t i = 0; i < sizeof traffic / sizeof *traffic; i++)
-		ow_lab_signal(lab, traffic[i], traffic[i] == SOURCE_A || traffic[i] == SOURCE_B ? SIGTERM : SIGKILL);
+	ow_lab_signal(lab, SOURCE_A, SIGTERM);
+	ow_lab_signal(lab, SOURCE_B, SIGTERM);
+	ow_lab_signal(lab, CLIENT, SIGSTOP);
+	ow_lab_signal(lab, SERVER_REVERSE, SIGSTOP);
 	int64_t fade_ns = lab->options->wait_ns > FADE_NS ? lab->options->wait_ns : FADE_NS;
 	int64_t length_ns = lab->options->interval_ns;
 	if (length_ns > LONG_NS) {
@@ -229,8 +234,11 @@ static int read_signals(struct ow_lab *lab, struct ow_error *err)
 		if (lab->interrupted || lab->phase == AGREEING)
 			return ow_error_set(err, EINTR, "interrupted");
 		lab->interrupted = lab->end.interrupted = true;
-		if (lab->phase == RUNNING)
+		if (lab->phase == RUNNING) {
+			if (isatty(STDERR_FILENO))
+				fprintf(stderr, "\rThe traffic has ended; the last results are on their way.\n");
 			fade(lab);
+		}
 	}
 	int status;
 	pid_t pid;

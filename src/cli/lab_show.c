@@ -3,7 +3,6 @@
 #include "base/time.h"
 #include "cli/lab.h"
 #include "cli/terminal.h"
-#include "report/chart.h"
 #include "report/report.h"
 #include "report/words.h"
 
@@ -48,7 +47,7 @@ struct ow_lab_show {
 	unsigned width, lines;
 	int64_t start_ns;
 	struct sum sum[OW_DIRECTIONS];
-	struct ow_chart chart;
+	struct ow_lab_plot *plot;
 	double *ready_ns;
 	size_t readies;
 };
@@ -67,7 +66,10 @@ int ow_lab_show_create(const struct ow_lab_options *options, FILE *out, struct o
 	show->ready_ns = ready_ns;
 	show->colour = ow_terminal_colour(out);
 	show->width = isatty(fileno(out)) ? (unsigned)ow_terminal_width(out) : WIDTH_FILE;
-	show->chart = (struct ow_chart){.title = "One-way delay, measured and true", .x_label = "s", .y_label = "us"};
+	if (ow_lab_plot_create(&show->plot) < 0) {
+		ow_lab_show_free(show);
+		return -ENOMEM;
+	}
 	*ret_show = show;
 	return 0;
 }
@@ -76,7 +78,7 @@ void ow_lab_show_free(struct ow_lab_show *show)
 {
 	if (!show)
 		return;
-	ow_chart_done(&show->chart);
+	ow_lab_plot_free(show->plot);
 	free(show->ready_ns);
 	free(show);
 }
@@ -157,27 +159,6 @@ static void add(struct sum *sum, const struct ow_lab_row *row)
 	sum->square += n * (delay->mean_ns * delay->mean_ns + spread * spread);
 }
 
-static void draw_point(struct ow_lab_show *show, const struct ow_lab_row *row)
-{
-	double x = (double)(row->measured->start_ns - show->start_ns) / 1e9;
-	const struct {
-		const char *name;
-		double ns;
-	} series[] = {
-		{"mean, true", true_mean(row->truth)},
-		{"mean, measured", mean_of(row->measured)},
-		{"p99, true", true_p99(row->truth)},
-		{"p99, measured", p99_of(row->measured)},
-	};
-	for (size_t i = 0; i < sizeof series / sizeof *series; i++) {
-		char name[64];
-		snprintf(name, sizeof name, "%s %s", way_words[row->direction], series[i].name);
-		double y = series[i].ns / 1e3;
-		if (isfinite(y))
-			(void)ow_chart_add(&show->chart, name, x, y, y, y);
-	}
-}
-
 static void put_truth(FILE *out, const struct ow_wiretruth_report *truth)
 {
 	if (truth)
@@ -253,7 +234,21 @@ static void put_row(struct ow_lab_show *show, const struct ow_lab_row *row)
 
 void ow_lab_show_start(struct ow_lab_show *show, int64_t start_ns)
 {
+	const struct ow_lab_options *options = show->options;
+	uint64_t streams = options->tcp + options->tcp_reverse;
+	char rate[OW_WORDS], length[OW_WORDS], wait[OW_WORDS];
 	show->start_ns = start_ns;
+	if (options->json)
+		return;
+	fputs("Traffic: ", show->out);
+	if (options->rate_pps > 0)
+		fprintf(show->out, "%s UDP packets a second%s", ow_words_count((uint64_t)options->rate_pps, rate),
+		        streams ? " and " : "");
+	if (streams)
+		fprintf(show->out, "%" PRIu64 " TCP stream%s", streams, streams == 1 ? "" : "s");
+	fprintf(show->out, " for %s. Rows follow when they are final, %s after their interval.\n\n",
+	        duration((double)options->length_ns, length), duration((double)options->wait_ns, wait));
+	fflush(show->out);
 }
 
 void ow_lab_show_row(void *arg, const struct ow_lab_row *row)
@@ -263,7 +258,7 @@ void ow_lab_show_row(void *arg, const struct ow_lab_row *row)
 	             (!row->truth || !row->truth->result.sent);
 	add(&show->sum[row->direction], row);
 	if (!empty)
-		draw_point(show, row);
+		(void)ow_lab_plot_add(show->plot, row, show->start_ns);
 	if (isfinite(row->first_ready_ns) && !empty && show->readies < READY_MAX)
 		show->ready_ns[show->readies++] = row->first_ready_ns;
 	if (show->options->json) {
@@ -401,6 +396,8 @@ static void put_summary(struct ow_lab_show *show, const struct ow_lab_end *end)
 		if (total.delay.samples && truth->delay.samples)
 			put_delays(show->out, &total.delay, &truth->delay);
 	}
+	if (!show->options->plot)
+		ow_lab_plot_sparks(show->plot, show->out, show->width, isatty(fileno(show->out)) && ow_terminal_utf8());
 	put_cost(show);
 	put_faults(show, end);
 }
@@ -465,9 +462,9 @@ int ow_lab_show_end(struct ow_lab_show *show, const struct ow_lab_end *end, stru
 		put_summary_json(show, end);
 	else
 		put_summary(show, end);
-	if (!show->options->plot || !show->chart.points)
+	if (!show->options->plot)
 		return 0;
-	int r = ow_chart_draw(&show->chart, show->options->plot, err);
+	int r = ow_lab_plot_write(show->plot, show->options->plot, err);
 	if (r >= 0 && !show->options->json)
 		fprintf(show->out, "\nDelay over time is drawn in %s.\n", show->options->plot);
 	return r;
