@@ -85,7 +85,9 @@ static bool find_range(const struct ow_lab_plot *plot, enum ow_direction directi
 			*ret_high = isfinite(value) ? fmax(*ret_high, value) : *ret_high;
 		}
 	}
-	return isfinite(*ret_low);
+	/* Differences of less than a tenth are not blown up. */
+	*ret_low = fmin(*ret_low, 0.9 * *ret_high);
+	return isfinite(*ret_high);
 }
 
 /* The last `columns` intervals of one direction. */
