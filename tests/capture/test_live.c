@@ -344,6 +344,34 @@ static void filters_and_snapshot_length(void **state)
 	filter_and_snaplen(OW_LIVE_LIBPCAP);
 }
 
+/* The kernel has taken the tag out of what comes in; a filter finds it all the same. */
+static void filters_find_vlan_tags(void **state)
+{
+	(void)state;
+	static const char *const filters[] = {"vlan 5 and udp", "vlan 6 and udp"};
+	for (int side = 0; side < 2; side++) {
+		struct ow_live *live[2];
+		struct ow_live_frame frame;
+		uint8_t tagged[104];
+		for (int i = 0; i < 2; i++) {
+			struct ow_live_options options = {
+				.kind = OW_LIVE_RING, .name = side ? "v1" : "v0", .filter = filters[i]};
+			live[i] = open_live(&options);
+		}
+		netns_frame(tagged + 4, 100, 1, 1);
+		memmove(tagged, tagged + 4, 12);
+		memcpy(tagged + 12, (const uint8_t[]){0x81, 0, 0, 5}, 4);
+		int sender = netns_sender("v0");
+		netns_send(sender, tagged, sizeof tagged);
+		close(sender);
+		assert_int_equal(ow_live_read(live[0], PATIENCE_S * 1000, &frame, 1, NULL), 1);
+		assert_int_equal(frame.frame.len, side ? 100 : 104);
+		assert_int_equal(ow_live_read(live[1], 50, &frame, 1, NULL), 0);
+		ow_live_close(live[0]);
+		ow_live_close(live[1]);
+	}
+}
+
 static void *interrupt_soon(void *live)
 {
 	usleep(20000);
@@ -540,6 +568,7 @@ int main(void)
 		ON_VETH(drops_are_counted),
 		ON_VETH(fanout_shares_the_frames),
 		ON_VETH(filters_and_snapshot_length),
+		ON_VETH(filters_find_vlan_tags),
 		ON_VETH(interrupt_ends_a_read),
 		ON_VETH(watermark_follows_the_clock),
 		ON_VETH(interfaces_end),
