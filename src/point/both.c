@@ -42,6 +42,7 @@ struct lane {
 	struct ow_live_result names;
 	struct book book[2];
 	struct ow_settle *settle;
+	struct ow_page *before; /* what arrived in the interval before */
 };
 
 struct ow_both {
@@ -87,7 +88,7 @@ static int64_t least(int64_t a, int64_t b)
 static int plan_files(struct ow_both *both, int64_t *ret_start_ns, struct ow_error *err)
 {
 	const char *from = both->options.from.live.name, *to = both->options.to.live.name;
-	struct ow_span a, b;
+	struct ow_span a = {0}, b = {0};
 	int r = ow_span_of_file(from, &a, err);
 	if (r == 0)
 		r = ow_span_of_file(to, &b, err);
@@ -177,8 +178,10 @@ static void on_result(void *arg, const struct ow_live_result *result)
 	if (both->holding && both->helds == both->held_room) {
 		size_t room = both->held_room ? 2 * both->held_room : 64;
 		struct ow_live_result *more = realloc(both->held, room * sizeof *more);
-		both->held = more ? more : both->held;
-		both->held_room = more ? room : both->held_room;
+		if (more) {
+			both->held = more;
+			both->held_room = room;
+		}
 	}
 	if (both->holding && both->helds < both->held_room)
 		both->held[both->helds++] = *result;
@@ -228,7 +231,7 @@ int ow_both_create(const struct ow_both_options *options, struct ow_both **ret_b
 	both->files = options->from.live.kind == OW_LIVE_FILE;
 	both->lanes = 2 * options->class_count;
 	both->passed_ns = INT64_MIN;
-	both->lane = calloc(both->lanes, sizeof *both->lane);
+	both->lane = calloc(both->lanes + 1, sizeof *both->lane);
 	r = both->lane ? 0 : ow_error_set(err, ENOMEM, "out of memory");
 	struct ow_source_options sources[SIDES] = {[FROM] = options->from, [TO] = options->to};
 	if (r == 0)
@@ -256,6 +259,7 @@ void ow_both_free(struct ow_both *both)
 			ow_ledger_free(both->lane[i].book[side].ledger);
 		}
 		ow_settle_free(both->lane[i].settle);
+		ow_page_free(both->lane[i].before);
 	}
 	free(both->lane);
 	free(both->owner);
@@ -345,7 +349,7 @@ static int compare(struct ow_both *both, struct lane *lane, const struct ow_page
 	struct ow_settle_input input;
 	struct ow_joined joined;
 	int64_t before_ns = ow_clock_steady_ns();
-	int r = ow_join_pages(a, b, lane->settle, &input, &joined);
+	int r = ow_join_pages(a, b, &(struct ow_join_past){lane->settle, lane->before}, &input, &joined);
 	if (r < 0)
 		return r;
 	complete(both, lane, &input.result);
@@ -419,7 +423,8 @@ static int compare_interval(struct ow_both *both, struct lane *lane, int64_t pas
 	struct ow_page *b = take_page(both, lane->book + RECEIVER, both->next, passed_ns);
 	int r = a && b ? compare_pages(both, lane, a, b) : -ENOMEM;
 	ow_page_free(a);
-	ow_page_free(b);
+	ow_page_free(lane->before);
+	lane->before = b;
 	return r;
 }
 

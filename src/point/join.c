@@ -33,7 +33,7 @@ struct members {
 
 struct join {
 	const struct ow_page *a, *b;
-	const struct ow_settle *settle;
+	const struct ow_join_past *past;
 	uint32_t *of_a, *of_b;
 	uint8_t *doubtful; /* of the packets at B: paired, but with a delay that is not certain */
 	struct names names;
@@ -112,11 +112,11 @@ static int collect_names(struct join *join)
 		for (size_t i = 0; r == 0 && i < pages[side]->copies; i++)
 			r = add_name(&join->names, pages[side]->copy[i].id, pages[side]->copy[i].base_id);
 	}
-	if (!join->settle || !ow_settle_waiting(join->settle))
+	if (!join->past->settle || !ow_settle_waiting(join->past->settle))
 		return r;
 	for (size_t j = 0; r == 0 && j < join->b->count; j++) {
 		uint64_t id = join->b->stamp[j].id;
-		if (join->of_b[j] != OW_PAIRING_NONE && ow_settle_waits(join->settle, id))
+		if (join->of_b[j] != OW_PAIRING_NONE && ow_settle_waits(join->past->settle, id))
 			r = add_name(&join->names, id, id);
 	}
 	return r;
@@ -154,6 +154,9 @@ static int find_members(const struct names *names, const struct ow_page *page, s
 /* Group g of the names, g from 0. */
 static const uint32_t *group_of(const struct members *members, uint32_t g, size_t *ret_count)
 {
+	*ret_count = 0;
+	if (!members->start)
+		return NULL;
 	uint32_t from = members->start[g];
 	*ret_count = members->start[g + 1] - from;
 	return members->place + from;
@@ -164,8 +167,8 @@ static void pair_group(struct join *join, uint32_t g)
 {
 	size_t as, bs, waiting = 0;
 	const uint32_t *a = group_of(&join->at_a, g, &as), *b = group_of(&join->at_b, g, &bs);
-	if (join->settle)
-		waiting = ow_settle_waits(join->settle, join->names.base[g]);
+	if (join->past->settle)
+		waiting = ow_settle_waits(join->past->settle, join->names.base[g]);
 	for (size_t i = 0; i < as; i++)
 		join->of_a[a[i]] = OW_PAIRING_NONE;
 	for (size_t j = 0; j < bs; j++)
@@ -232,7 +235,7 @@ static void list_arrivals(const struct join *join, struct ow_settle_input *in, s
 		joined->delay_ns[delays++] = b[j].time_ns - a[i].time_ns;
 		/* RFC 4737, 3.3: sent earlier than one that has arrived before. The packets of a superframe have one
 		 * time: then by place. */
-		if (a[i].time_ns < newest_ns || (a[i].time_ns == newest_ns && i < newest)) {
+		if (a[i].time_ns < newest_ns || (i < newest && a[i].time_ns == newest_ns)) {
 			reordered++;
 		} else {
 			newest_ns = a[i].time_ns;
@@ -273,6 +276,58 @@ static int make_lists(const struct join *join, struct ow_settle_input *in, struc
 	return 0;
 }
 
+static int by_id(const void *x, const void *y)
+{
+	uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
+	return (a > b) - (a < b);
+}
+
+/* Packets without a counterpart in this interval, of which nothing waits either. Some of them may repeat earlier ones.
+ */
+static size_t list_strangers(const struct join *join, const struct ow_settle_input *in, uint64_t *id)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < in->only_bs; i++) {
+		size_t as = 0;
+		uint64_t base = in->only_b[i].id;
+		uint32_t group = join->names.groups ? look(&join->names, base)->group : 0;
+		if (group)
+			group_of(&join->at_a, group - 1, &as);
+		if (!as && !(join->past->settle && ow_settle_waits(join->past->settle, base)))
+			id[count++] = base;
+	}
+	qsort(id, count, sizeof *id, by_id);
+	return count;
+}
+
+/* Counts those that had arrived in the last interval already: duplicates over its end. */
+static int count_repeated(const struct join *join, const struct ow_settle_input *in, uint64_t *ret_repeated)
+{
+	static const unsigned bits = 16;
+	const struct ow_page *before = join->past->b;
+	*ret_repeated = 0;
+	if (!before || !before->count || !in->only_bs)
+		return 0;
+	uint64_t *id = malloc(in->only_bs * sizeof *id), *sieve = calloc((1u << bits) / 64, sizeof *sieve);
+	size_t count = id && sieve ? list_strangers(join, in, id) : 0;
+	for (size_t i = 0; i < count; i++)
+		sieve[id[i] >> (64 - bits) >> 6] |= UINT64_C(1) << (id[i] >> (64 - bits) & 63);
+	for (size_t i = 0; count && i < before->count; i++) {
+		uint64_t name = before->stamp[i].id;
+		if (!(sieve[name >> (64 - bits) >> 6] >> (name >> (64 - bits) & 63) & 1))
+			continue;
+		uint64_t *found = bsearch(&name, id, count, sizeof *id, by_id);
+		for (uint64_t *other = found; other && other > id && other[-1] == name; other--)
+			found = other - 1;
+		for (; found && found < id + count && *found == name; found++)
+			++*ret_repeated;
+	}
+	int r = id && sieve ? 0 : -ENOMEM;
+	free(id);
+	free(sieve);
+	return r;
+}
+
 static void describe(const struct ow_page *a, const struct ow_page *b, struct ow_live_result *r)
 {
 	r->interval = a->interval;
@@ -291,10 +346,10 @@ static void describe(const struct ow_page *a, const struct ow_page *b, struct ow
 	memcpy(r->synopsis, "exact", sizeof "exact");
 }
 
-int ow_join_pages(const struct ow_page *a, const struct ow_page *b, const struct ow_settle *settle,
+int ow_join_pages(const struct ow_page *a, const struct ow_page *b, const struct ow_join_past *past,
                   struct ow_settle_input *ret_input, struct ow_joined *ret_joined)
 {
-	struct join join = {.a = a, .b = b, .settle = settle};
+	struct join join = {.a = a, .b = b, .past = past};
 	struct ow_settle_input in = {0};
 	struct ow_joined joined = {0};
 	assert(a->interval == b->interval && a->sample_shift == b->sample_shift);
@@ -310,6 +365,10 @@ int ow_join_pages(const struct ow_page *a, const struct ow_page *b, const struct
 		describe(a, b, &in.result);
 		r = make_lists(&join, &in, &joined);
 	}
+	uint64_t repeated = 0;
+	if (r == 0)
+		r = count_repeated(&join, &in, &repeated);
+	in.result.duplicated += repeated;
 	free(join.of_a);
 	free(join.of_b);
 	free(join.doubtful);

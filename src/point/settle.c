@@ -12,8 +12,8 @@
 #include "reconcile/carry.h"
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,43 +251,46 @@ static void fill_loss(struct ow_live_result *result)
 	}
 }
 
-__attribute__((format(printf, 2, 3))) static void add_cause(struct ow_live_result *result, const char *format, ...)
+static void add_cause(struct ow_live_result *result, const char *text)
 {
 	size_t used = strnlen(result->cause, sizeof result->cause - 1);
-	if (used && used + 3 < sizeof result->cause) {
-		memcpy(result->cause + used, "; ", 3);
-		used += 2;
-	}
-	va_list args;
-	va_start(args, format);
-	vsnprintf(result->cause + used, sizeof result->cause - used, format, args);
-	va_end(args);
+	int n = snprintf(result->cause + used, sizeof result->cause - used, "%s%s", used ? "; " : "", text);
+	/* Cut short, it still says that there is more. */
+	if (n >= (int)(sizeof result->cause - used))
+		memcpy(result->cause + sizeof result->cause - 4, "...", 4);
 	if (result->status == OW_LIVE_MEASURED)
 		result->status = OW_LIVE_PARTIAL;
 }
 
 static void explain_drops(struct ow_live_result *result)
 {
-	if (result->ring_drops_from)
-		add_cause(result, "%s missed %llu frames (ring full): extra packets may be its", result->from,
-		          (unsigned long long)result->ring_drops_from);
-	if (result->ring_drops_to)
-		add_cause(result, "%s missed %llu frames (ring full)", result->to,
-		          (unsigned long long)result->ring_drops_to);
+	char text[OW_LIVE_CAUSE];
+	if (result->ring_drops_from) {
+		snprintf(text, sizeof text, "%s missed %" PRIu64 " frames (ring full): extra packets may be its",
+		         result->from, result->ring_drops_from);
+		add_cause(result, text);
+	}
+	if (result->ring_drops_to) {
+		snprintf(text, sizeof text, "%s missed %" PRIu64 " frames (ring full)", result->to,
+		         result->ring_drops_to);
+		add_cause(result, text);
+	}
 }
 
 static void explain_undecided(const struct ow_settle *settle, struct ow_live_result *result)
 {
 	static const char *const why[] = {
 		[DOUBT_UNKNOWN] = "is unknown", [DOUBT_DROPS] = "missed frames at the receiving point"};
+	char text[OW_LIVE_CAUSE];
 	if (!result->pending)
 		return;
-	unsigned long long pending = result->pending;
 	if (settle->doubt == DOUBT_ENDED)
-		add_cause(result, "%llu packets undecided: the run ended before they could arrive", pending);
+		snprintf(text, sizeof text, "%" PRIu64 " packets undecided: the run ended before they could arrive",
+		         result->pending);
 	else
-		add_cause(result, "%llu packets undecided: interval %lld %s", pending, (long long)settle->doubted,
-		          why[settle->doubt]);
+		snprintf(text, sizeof text, "%" PRIu64 " packets undecided: interval %" PRId64 " %s", result->pending,
+		         settle->doubted, why[settle->doubt]);
+	add_cause(result, text);
 }
 
 static void check(const struct ow_live_result *r)
@@ -471,7 +474,9 @@ int ow_settle_step(struct ow_settle *settle, const struct ow_settle_input *input
 	r = step(settle, &in, false);
 	if (r != -ENOSPC)
 		return r;
-	add_cause(&in.result, "more than %u packets are at one point only", OW_CARRY_PENDING_MAX);
+	char text[OW_LIVE_CAUSE];
+	snprintf(text, sizeof text, "more than %u packets are at one point only", OW_CARRY_PENDING_MAX);
+	add_cause(&in.result, text);
 	return ow_settle_unknown(settle, &in.result);
 }
 

@@ -9,6 +9,7 @@
 #include "estimate/sample.h"
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,9 +216,9 @@ static void explain(const struct ow_settle_total *total, struct ow_live_result *
 		snprintf(result->cause, sizeof result->cause, "no interval could be compared");
 	} else if (blind || total->partial) {
 		result->status = OW_LIVE_PARTIAL;
-		snprintf(result->cause, sizeof result->cause, "of %llu intervals %llu are unknown, %llu partial",
-		         (unsigned long long)(total->intervals + total->missing), (unsigned long long)blind,
-		         (unsigned long long)total->partial);
+		snprintf(result->cause, sizeof result->cause,
+		         "of %" PRIu64 " intervals %" PRIu64 " are unknown, %" PRIu64 " partial",
+		         total->intervals + total->missing, blind, total->partial);
 	}
 }
 

@@ -56,7 +56,7 @@ static struct ow_page *page_of(struct ow_ledger *ledger, const struct ow_stamp *
 	return page;
 }
 
-static size_t before(const struct ow_stamp *stamp, size_t count, int64_t time_ns)
+static size_t until(const struct ow_stamp *stamp, size_t count, int64_t time_ns)
 {
 	size_t n = 0;
 	while (n < count && stamp[n].time_ns < time_ns)
@@ -82,24 +82,29 @@ void history_play(struct history *history, const struct ow_stamp *a, size_t as, 
 	struct ow_ledger *ledger_a, *ledger_b;
 	assert_int_equal(ow_ledger_create(&options, &ledger_a), 0);
 	assert_int_equal(ow_ledger_create(&options, &ledger_b), 0);
+	struct ow_page *before = NULL;
 	history_open(history, horizon, intervals);
 	for (int64_t i = 0; i < (int64_t)intervals; i++) {
-		size_t n = before(a, as, (i + 1) * length_ns), m = before(b, bs, (i + 1) * length_ns);
+		size_t n = until(a, as, (i + 1) * length_ns), m = until(b, bs, (i + 1) * length_ns);
 		struct ow_page *page_a = page_of(ledger_a, a, n, i, length_ns);
 		struct ow_page *page_b = page_of(ledger_b, b, m, i, length_ns);
 		struct ow_settle_input input;
 		struct ow_joined joined;
-		assert_int_equal(ow_join_pages(page_a, page_b, history->settle, &input, &joined), 0);
+		assert_int_equal(
+			ow_join_pages(page_a, page_b, &(struct ow_join_past){history->settle, before}, &input, &joined),
+			0);
 		input.result.clock_from = input.result.clock_to = (struct ow_clock_state){true, 0};
 		assert_int_equal(ow_settle_step(history->settle, &input), 0);
 		ow_joined_done(&joined);
 		ow_page_free(page_a);
-		ow_page_free(page_b);
+		ow_page_free(before);
+		before = page_b;
 		a += n;
 		as -= n;
 		b += m;
 		bs -= m;
 	}
+	ow_page_free(before);
 	ow_ledger_free(ledger_a);
 	ow_ledger_free(ledger_b);
 }
