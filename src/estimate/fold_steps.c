@@ -161,6 +161,7 @@ static int part(struct ow_fold_steps *s, const struct ow_fold_secret *secret, co
 {
 	size_t room = 0;
 	int r = 0;
+	s->lefts = s->onlys = 0;
 	s->left = malloc((s->cached + 1) * sizeof *s->left);
 	if (!s->left)
 		return -ENOMEM;

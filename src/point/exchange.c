@@ -59,7 +59,7 @@ struct ow_slot *ow_slot_add(struct ow_exchange *x, int64_t interval)
 {
 	if (x->slots == x->room) {
 		size_t room = x->room ? 2 * x->room : 16;
-		struct ow_slot **grown = realloc(x->slot, room * sizeof *grown);
+		struct ow_slot **grown = realloc(x->slot, room * sizeof(void *));
 		if (!grown)
 			return NULL;
 		x->slot = grown;
@@ -100,7 +100,7 @@ void ow_slot_remove(struct ow_exchange *x, struct ow_slot *slot)
 		at++;
 	if (at == x->slots)
 		return;
-	memmove(x->slot + at, x->slot + at + 1, (x->slots - at - 1) * sizeof *x->slot);
+	memmove(x->slot + at, x->slot + at + 1, (x->slots - at - 1) * sizeof(void *));
 	x->slots--;
 	free_slot(slot);
 }
@@ -199,7 +199,7 @@ static void keep_within(struct ow_exchange *x)
 	snprintf(cause, sizeof cause, "%s did not answer while %u more intervals passed", ow_exchange_peer(x),
 	         x->options.pages_max);
 	if (x->options.sending)
-		ow_sender_unknown(x, oldest, "%s", cause);
+		ow_sender_unknown(x, oldest, cause);
 	else
 		ow_receiver_unknown(x, oldest, cause);
 }
@@ -279,7 +279,7 @@ static struct ow_slot *overdue(const struct ow_exchange *x, bool at_all)
 static void give_up(struct ow_exchange *x, struct ow_slot *slot, const char *cause)
 {
 	if (x->options.sending)
-		ow_sender_unknown(x, slot, "%s", cause);
+		ow_sender_unknown(x, slot, cause);
 	else
 		ow_receiver_unknown(x, slot, cause);
 }

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,13 +228,8 @@ static void give_up(struct ow_exchange *x, struct ow_slot *slot, const char *cau
 	snprintf(slot->outcome.result.cause, sizeof slot->outcome.result.cause, "%s", cause);
 }
 
-void ow_sender_unknown(struct ow_exchange *x, struct ow_slot *slot, const char *format, ...)
+void ow_sender_unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cause)
 {
-	char cause[OW_LIVE_CAUSE];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(cause, sizeof cause, format, args);
-	va_end(args);
 	give_up(x, slot, cause);
 	ow_sender_advance(x);
 }
@@ -437,8 +431,11 @@ int ow_sender_frame(struct ow_exchange *x, const struct ow_message *message, siz
 		return on_times(x, message, size, err);
 	case OW_MESSAGE_NONE:
 		slot = ow_slot_find(x, message->interval);
-		if (slot && slot->stage < OW_STAGE_READY)
-			ow_sender_unknown(x, slot, "%s: %s", ow_exchange_peer(x), message->text.text);
+		if (slot && slot->stage < OW_STAGE_READY) {
+			char cause[OW_LIVE_CAUSE];
+			snprintf(cause, sizeof cause, "%s: %.90s", ow_exchange_peer(x), message->text.text);
+			ow_sender_unknown(x, slot, cause);
+		}
 		return 0;
 	default:
 		return ow_error_set(err, EPROTO, "message %s: not for the sending point of a lane",

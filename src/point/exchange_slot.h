@@ -134,8 +134,7 @@ int ow_sender_frame(struct ow_exchange *x, const struct ow_message *message, siz
 /* Goes on with all intervals as far as possible. */
 void ow_sender_advance(struct ow_exchange *x);
 /* Gives up on an interval. */
-__attribute__((format(printf, 3, 4))) void ow_sender_unknown(struct ow_exchange *x, struct ow_slot *slot,
-                                                             const char *format, ...);
+void ow_sender_unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cause);
 void ow_sender_connected(struct ow_exchange *x);
 void ow_sender_finish(struct ow_exchange *x);
 int ow_sender_create(struct ow_exchange *x);

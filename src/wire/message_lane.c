@@ -90,8 +90,11 @@ static void *room(struct ow_coder *c, const char *field, size_t count, size_t le
 static void code_time_list(struct ow_coder *c, const char *field, const int64_t **time_ns, uint32_t count)
 {
 	int64_t *dest = NULL;
-	if (c->does == OW_CODER_READS)
+	if (c->does == OW_CODER_READS) {
 		*time_ns = dest = room(c, field, count, 1, sizeof *dest);
+		if (!dest)
+			return;
+	}
 	for (uint32_t i = 0; i < count && !c->failed; i++) {
 		int64_t value = dest ? 0 : (*time_ns)[i];
 		ow_coder_time(c, field, &value);
@@ -103,11 +106,14 @@ static void code_time_list(struct ow_coder *c, const char *field, const int64_t 
 static void code_copies(struct ow_coder *c, struct ow_message_times *m)
 {
 	struct ow_message_copy *dest = NULL;
-	if (c->does == OW_CODER_READS)
+	if (c->does == OW_CODER_READS) {
 		m->copy = dest = room(c, "copies", m->copies, 12, sizeof *dest);
+		if (!dest)
+			return;
+	}
 	uint64_t least = 0;
 	for (uint32_t i = 0; i < m->copies && !c->failed; i++) {
-		struct ow_message_copy copy = dest ? (struct ow_message_copy){0} : m->copy[i];
+		struct ow_message_copy copy = m->copy[i];
 		/* In rising order, each once. */
 		uint64_t index = copy.index;
 		ow_coder_uint(c, "copy", 4, &index, least, m->times ? m->times - 1 : 0);
@@ -122,10 +128,13 @@ static void code_buckets(struct ow_coder *c, struct ow_message_times *m)
 {
 	struct ow_message_bucket *dest = NULL;
 	bool clean = m->sums == OW_MESSAGE_CLEAN;
-	if (c->does == OW_CODER_READS)
+	if (c->does == OW_CODER_READS) {
 		m->bucket = dest = room(c, "buckets", m->buckets, clean ? 20 : 8, sizeof *dest);
+		if (!dest)
+			return;
+	}
 	for (uint32_t i = 0; i < m->buckets && !c->failed; i++) {
-		struct ow_message_bucket bucket = dest ? (struct ow_message_bucket){0} : m->bucket[i];
+		struct ow_message_bucket bucket = m->bucket[i];
 		ow_coder_uint(c, "sum of a bucket", 8, &bucket.time, 0, UINT64_MAX);
 		if (clean) {
 			ow_coder_uint(c, "digest of a bucket", 8, &bucket.digest, 0, UINT64_MAX);

@@ -266,10 +266,10 @@ static void open_points(struct duet *duet, const struct ow_exchange_options *opt
 {
 	*o = *options;
 	o->lane = 9;
-	strcpy(o->segment, "a-b");
-	strcpy(o->class_name, "all");
-	strcpy(o->from, "a");
-	strcpy(o->to, "b");
+	memcpy(o->segment, "a-b", 4);
+	memcpy(o->class_name, "all", 4);
+	memcpy(o->from, "a", 2);
+	memcpy(o->to, "b", 2);
 	o->identity = (struct ow_identity){.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX};
 	ow_identity_seed(&o->identity, duet->traffic.seed);
 	duet->identity = o->identity;

@@ -32,11 +32,14 @@ static size_t documented(const char *text, unsigned number, uint8_t *bytes, size
 		return 0;
 	at = strstr(at, "\n\n    ");
 	for (at += 2; strncmp(at, "    ", 4) == 0; at = strchr(at, '\n') + 1) {
-		unsigned byte;
-		int used;
-		for (const char *p = at; *p != '\n' && sscanf(p, " %2x%n", &byte, &used) == 1; p += used) {
+		char *end;
+		for (const char *p = at; *p != '\n'; p = end) {
+			unsigned long byte = strtoul(p, &end, 16);
+			if (end == p || byte > 0xff)
+				break;
 			assert_true(count < room);
 			bytes[count++] = (uint8_t)byte;
+			end += *end == ' ';
 		}
 	}
 	return count;
