@@ -32,6 +32,10 @@ int64_t ow_agree_t0(int64_t here_ns, int64_t there_ns, int64_t margin_ns, int64_
 /* t0 plus as many whole intervals as it takes to be margin_ns in the future. */
 int64_t ow_agree_later(int64_t t0_ns, int64_t now_ns, int64_t margin_ns, int64_t length_ns);
 
+/* Clocks that are further apart than the waiting time would make every packet lost. The difference is known to half a
+ * round trip. */
+bool ow_agree_clocks(int64_t apart_ns, int64_t round_trip_ns, int64_t wait_ns);
+
 /*
  * The memory budget. A lane keeps the pages that wait for the peer: those of OW_RETAIN_NS, and as many more as the two
  * clocks are apart. OW_STAMP_BYTES are all that a packet takes while its page is being written and compared: 16 for id

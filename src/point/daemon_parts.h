@@ -145,27 +145,47 @@ int ow_daemon_peers_create(struct ow_daemon *daemon, struct ow_error *err);
 void ow_daemon_peer_greet(struct ow_daemon_link *link);
 void ow_daemon_peer_frame(struct ow_daemon_link *link, const uint8_t *frame, size_t size);
 
-/* Lanes. */
+/* Lanes: their life. */
+struct ow_daemon_lane *ow_daemon_lane_of_wire(struct ow_daemon_peer *peer, uint32_t wire);
+/* NULL: no memory, or too many. */
+struct ow_daemon_lane *ow_daemon_lane_add(struct ow_daemon_peer *peer, const struct ow_config_segment *segment,
+                                          const struct ow_message_open *open, uint32_t wire, bool sending);
+/* Recorder, books and exchange, as `open` says. On failure the caller removes the lane. */
+int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err);
+/* Nothing more is recorded. */
+void ow_daemon_lane_deafen(struct ow_daemon_lane *lane);
+/* Tells the sum of its results. */
+void ow_daemon_lane_total(struct ow_daemon_lane *lane);
+void ow_daemon_lane_remove(struct ow_daemon_lane *lane);
+/* Gives up on all that is not answered, tells the sum and removes it. */
+void ow_daemon_lane_end(struct ow_daemon_lane *lane, const char *cause);
+/* All of a peer that will not answer any more: it "has left". */
+void ow_daemon_lanes_end(struct ow_daemon_peer *peer, const char *how);
+void ow_daemon_lanes_free(struct ow_daemon *daemon);
+/* "x/all to paris" */
+#define OW_LANE_TEXT (3 * OW_LIVE_NAME + 16)
+void ow_daemon_lane_text(const struct ow_daemon_lane *lane, char text[OW_LANE_TEXT]);
+
+/* Lanes: agreement. */
+/* Clocks of files say nothing: always. */
+bool ow_daemon_clocks_fit(const struct ow_daemon_peer *peer, const struct ow_config_segment *segment);
 void ow_daemon_lanes_propose(struct ow_daemon_peer *peer);
 void ow_daemon_lane_opened(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_opened *opened);
 void ow_daemon_lane_asked(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_open *open);
 /* Starts what was asked for. All at once, so that they share the memory evenly. */
 void ow_daemon_lanes_accept(struct ow_daemon_peer *peer);
 void ow_daemon_lane_refused(struct ow_daemon_peer *peer, uint32_t wire, const char *why);
-/* The peer ends it before this interval. */
-void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t interval);
-/* The connection with the same peer is there again. */
-void ow_daemon_lanes_connected(struct ow_daemon_peer *peer);
-/* The peer will not answer any more: it "has left". */
-void ow_daemon_lanes_end(struct ow_daemon_peer *peer, const char *how);
-struct ow_daemon_lane *ow_daemon_lane_of_wire(struct ow_daemon_peer *peer, uint32_t wire);
-/* What the recorder has goes into the books, and closed pages to the exchanges. */
+
+/* Lanes: what goes through them. */
 int ow_daemon_lanes_record(struct ow_daemon *daemon, struct ow_error *err);
 void ow_daemon_lanes_tick(struct ow_daemon *daemon);
+/* The connection with the same peer is there again. */
+void ow_daemon_lanes_connected(struct ow_daemon_peer *peer);
+/* The peer ends it before this interval. */
+void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t interval);
 /* No lane goes on beyond the current interval. */
 void ow_daemon_lanes_stop(struct ow_daemon *daemon, bool at_once);
 /* Whether all lanes have given their last result. */
 bool ow_daemon_lanes_done(const struct ow_daemon *daemon);
-void ow_daemon_lanes_free(struct ow_daemon *daemon);
 
 #endif

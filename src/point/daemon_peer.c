@@ -6,6 +6,8 @@
  */
 #include "point/daemon_parts.h"
 
+#include "base/time.h"
+
 #include <errno.h>
 #include <oneway/oneway.h>
 #include <stdio.h>
@@ -73,6 +75,26 @@ static const char *refusal(const struct ow_daemon_link *link, const struct ow_me
 	return NULL;
 }
 
+/* Whether there is a segment with this peer that such clocks can measure. Only the connecting point knows. */
+static bool clocks_fit(const struct ow_daemon_peer *peer)
+{
+	const struct ow_config *c = peer->daemon->config;
+	for (unsigned i = 0; i < c->segment_count; i++) {
+		if (strcmp(c->segments[i].peer, peer->name) == 0 && ow_daemon_clocks_fit(peer, &c->segments[i]))
+			return true;
+	}
+	return false;
+}
+
+static void refuse_clock(struct ow_daemon_link *link)
+{
+	char apart[OW_DURATION_TEXT], why[OW_DURATION_TEXT + 64];
+	ow_duration_text((double)link->peer->ahead_ns, apart);
+	snprintf(why, sizeof why, "the clocks are %s apart, more than 'wait'", apart);
+	ow_daemon_log(link->daemon, "%s: refused: %s", link->peer->name, why);
+	ow_daemon_link_bye(link, why);
+}
+
 static void on_hello(struct ow_daemon_link *link, const struct ow_message_hello *hello)
 {
 	struct ow_daemon_peer *peer = link->peer;
@@ -86,6 +108,10 @@ static void on_hello(struct ow_daemon_link *link, const struct ow_message_hello 
 	peer->round_trip_ns = ow_clock_steady_ns() - link->asked_ns;
 	peer->ahead_ns = hello->now_ns - ow_daemon_now_ns(link->daemon);
 	link->asked_ns = 0;
+	if (peer->connect && !clocks_fit(peer)) {
+		refuse_clock(link);
+		return;
+	}
 	link->ready = true;
 	peer->last_failure[0] = 0;
 	ow_session_set_limit(link->session, OW_WIRE_FRAME_MAX);

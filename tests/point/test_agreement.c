@@ -118,6 +118,17 @@ static void starts_in_the_future_of_both(void **state)
 	assert_int_equal(ow_agree_later(11 * s, 20 * s, s, 4 * s), 23 * s);
 }
 
+static void knows_clocks_that_are_apart(void **state)
+{
+	(void)state;
+	const int64_t ms = 1000000;
+	assert_true(ow_agree_clocks(100 * ms, 0, 2000 * ms));
+	assert_true(ow_agree_clocks(-1999 * ms, 0, 2000 * ms));
+	assert_false(ow_agree_clocks(2000 * ms, 0, 2000 * ms));
+	assert_false(ow_agree_clocks(-37000 * ms, 300 * ms, 2000 * ms));
+	assert_true(ow_agree_clocks(60 * ms, 200 * ms, 50 * ms));
+}
+
 static void keeps_the_budget(void **state)
 {
 	(void)state;
@@ -159,6 +170,7 @@ int main(void)
 		cmocka_unit_test(accepts),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(starts_in_the_future_of_both),
+		cmocka_unit_test(knows_clocks_that_are_apart),
 		cmocka_unit_test(keeps_the_budget),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,10 +30,10 @@ class Replay(points.Case):
         self.simulate("--rate", rate, "--reverse", 0.4, "--loss", 0.01, "--delay", "weibull:5ms,0.7", "--seed", 11, *args, packets=packets)
         self.sight = points.Sight(self.a, self.b)
 
-    def pair(self, keys="psk", speed=1, cable=False, london="", paris="", peer="paris", segment="x"):
+    def pair(self, keys="psk", speed=1, cable=False, london="", paris="", peer="paris", segment="x", memory="64MiB"):
         """Both points. london, paris: further keys of the segment; peer, segment: their names in london's eyes."""
         lines = self.keys(keys)
-        config = PARIS.format(keys=lines("paris"), speed=speed, more=paris, peer="london")
+        config = f"memory: {memory}\n" + PARIS.format(keys=lines("paris"), speed=speed, more=paris, peer="london")
         there = self.start(self.write("paris.yaml", config))
         port = int(there.wait_for(r"listening on 127\.0\.0\.1:(\d+)").group(1))
         if cable:
@@ -141,6 +141,25 @@ class Replay(points.Case):
         self.assertEqual(london.log.count("agreed on"), 2)
         self.assertEqual(paris.log.count("agreed on"), 2)
         self.assertGreaterEqual(self.cable.connections, 2)
+
+    def test_memory(self):
+        """Beyond the budget packets are sampled, both points alike; all are counted."""
+        self.traffic()
+        london, paris = self.pair(memory="1MiB", london=", interval: 1s, wait: 1s")
+        here, _ = london.end()
+        paris.end()
+        self.assertEqual((london.code, paris.code), (0, 0), london.log + paris.log)
+        lane = [r for r in here if r["final"] and r["from"] == "london"]
+        self.assertGreaterEqual(len(lane), 2)
+        for r in lane:
+            truth = self.sight.truth(True, r["start_ns"], r["length_ns"])
+            self.assert_conserved(r)
+            self.assertGreaterEqual(r["sample"]["shift"], 1, r)
+            self.assertEqual(r["sample"]["total_sent"], truth.sent)
+            # Of a binomial sample, 6 standard deviations.
+            share = 0.5 ** r["sample"]["shift"]
+            self.assertAlmostEqual(r["sent"], truth.sent * share, delta=6 * (truth.sent * share * (1 - share)) ** 0.5)
+            self.assertLessEqual(r["lost"], truth.lost)
 
     def refused(self, here, there, **pair):
         """Both points log why, and nothing is measured."""

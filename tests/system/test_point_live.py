@@ -115,11 +115,32 @@ class Live(points.Case):
         here, summary = london.end()
         again.end()
         self.assertEqual(len(summary), 4)
+        self.assertTrue(any(r.get("cause") == "paris was restarted" for r in here if r["status"] == "unknown"))
         self.assertTrue(any(r["status"] == "unknown" for r in here))
         for r in here:
             self.assert_conserved(r)
             if r["final"]:
                 self.assertEqual(r.get("lost") or 0, 0, r)
+
+
+    def test_restart_of_who_connects(self):
+        """The point that is connected to sees the new epoch, ends the old lanes and accepts new ones."""
+        london, paris = self.pair("interval: 100ms\n    wait: 200ms")
+        paris.wait_for("agreed on", 2)
+        time.sleep(1)
+        london.process.kill()
+        london.process.wait()
+        again = self.start(self.path("london.yaml"))
+        paris.wait_for("agreed on", 4)
+        time.sleep(1)
+        again.stop()
+        again.end()
+        paris.stop()
+        results, summary = paris.end()
+        self.assertEqual(len(summary), 4)
+        for r in results:
+            self.assert_conserved(r)
+            self.assertEqual(r["lost"] or 0, 0, r)
 
 
 def permitted():

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How lanes are agreed on: the point that connects proposes them, the other one holds them against its configuration.
+ * What was agreed on holds as long as both processes live, also without a connection: pages wait for it.
+ */
+#include "point/daemon_parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* The point that connects. */
+
+static int64_t lead_ns(const struct ow_daemon_peer *peer)
+{
+	return (int64_t)((double)(OW_LEAD_NS + 2 * peer->round_trip_ns) * peer->daemon->speed);
+}
+
+static bool is_far(const struct ow_daemon_lane *lane, int64_t t0_ns)
+{
+	int64_t here = ow_daemon_now_ns(lane->daemon), there = here + lane->peer->ahead_ns;
+	double lead = (double)t0_ns - (double)(here > there ? here : there);
+	return lead > (double)OW_LEAD_MAX_NS * lane->daemon->speed + 2 * (double)lane->open.length_ns;
+}
+
+static void send_open(struct ow_daemon_lane *lane)
+{
+	struct ow_daemon_peer *peer = lane->peer;
+	int64_t here = ow_daemon_now_ns(lane->daemon);
+	lane->open.t0_ns = ow_agree_t0(here, here + peer->ahead_ns, lead_ns(peer), lane->open.length_ns);
+	struct ow_message message = {.type = OW_MESSAGE_OPEN, .lane = lane->wire, .open = lane->open};
+	ow_daemon_link_send(peer->link, &message);
+}
+
+static int draw_seeds(struct ow_message_open *open)
+{
+	uint64_t seeds[2];
+	if (getrandom(seeds, sizeof seeds, 0) != (ssize_t)sizeof seeds)
+		return -EIO;
+	open->identity_seed = seeds[0];
+	open->synopsis_seed = seeds[1];
+	return 0;
+}
+
+static void propose(struct ow_daemon_peer *peer, const struct ow_config_segment *segment,
+                    const struct ow_config_class *class, bool sending)
+{
+	struct ow_daemon *d = peer->daemon;
+	struct ow_message_open open;
+	ow_agree_propose(segment, class, sending, &open);
+	struct ow_daemon_lane *lane =
+		draw_seeds(&open) < 0 ? NULL : ow_daemon_lane_add(peer, segment, &open, ++d->last_wire, sending);
+	if (!lane) {
+		ow_daemon_log(d, "%s: no memory for a lane of segment %s", peer->name, segment->name);
+		return;
+	}
+	lane->filter = class->filter;
+	send_open(lane);
+}
+
+static bool is_there(const struct ow_daemon_peer *peer, const struct ow_config_segment *segment, const char *class_name,
+                     bool sending)
+{
+	const struct ow_daemon *d = peer->daemon;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		const struct ow_daemon_lane *lane = d->lanes[i];
+		if (lane->segment == segment && lane->sending == sending &&
+		    strcmp(lane->open.class_name, class_name) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool ow_daemon_clocks_fit(const struct ow_daemon_peer *peer, const struct ow_config_segment *segment)
+{
+	return peer->daemon->files || ow_agree_clocks(peer->ahead_ns, peer->round_trip_ns, segment->wait_ns);
+}
+
+static void propose_segment(struct ow_daemon_peer *peer, const struct ow_config_segment *s)
+{
+	if (!ow_daemon_clocks_fit(peer, s)) {
+		ow_daemon_log(peer->daemon,
+		              "%s: segment '%s' not measured: the clocks are further apart than its 'wait'", peer->name,
+		              s->name);
+		return;
+	}
+	for (unsigned k = 0; k < 2 * s->class_count; k++) {
+		if (!is_there(peer, s, s->classes[k / 2].name, k % 2 == 0))
+			propose(peer, s, &s->classes[k / 2], k % 2 == 0);
+	}
+}
+
+void ow_daemon_lanes_propose(struct ow_daemon_peer *peer)
+{
+	struct ow_daemon *d = peer->daemon;
+	/* What was proposed, or refused, before the connection was lost. */
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		struct ow_daemon_lane *lane = d->lanes[i];
+		if (lane->peer == peer && lane->state < OW_LANE_RUNNING) {
+			lane->state = OW_LANE_PROPOSED;
+			send_open(lane);
+		}
+	}
+	for (unsigned i = 0; i < d->config->segment_count && !d->stopping; i++) {
+		const struct ow_config_segment *s = &d->config->segments[i];
+		if (strcmp(s->peer, peer->name) == 0)
+			propose_segment(peer, s);
+	}
+}
+
+static void refuse(struct ow_daemon_peer *peer, uint32_t wire, const char *why)
+{
+	struct ow_message message = {.type = OW_MESSAGE_REFUSED, .lane = wire};
+	snprintf(message.text.text, sizeof message.text.text, "%.*s", OW_MESSAGE_TEXT - 1, why);
+	if (peer->link)
+		ow_daemon_link_send(peer->link, &message);
+}
+
+static void fail_lane(struct ow_daemon_lane *lane, const char *why)
+{
+	char name[OW_LANE_TEXT];
+	ow_daemon_lane_text(lane, name);
+	ow_daemon_log(lane->daemon, "%s: %s refused here: %s", lane->peer->name, name, why);
+	refuse(lane->peer, lane->wire, why);
+}
+
+void ow_daemon_lane_opened(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_opened *opened)
+{
+	struct ow_daemon_lane *lane = ow_daemon_lane_of_wire(peer, wire);
+	struct ow_error err;
+	if (!lane || lane->state != OW_LANE_PROPOSED)
+		return;
+	if (opened->t0_ns % lane->open.length_ns != 0 || is_far(lane, opened->t0_ns)) {
+		fail_lane(lane, "t0 of OPENED is no multiple of the interval, or too far away");
+		lane->state = OW_LANE_REFUSED;
+		return;
+	}
+	if (opened->t0_ns <= ow_daemon_now_ns(lane->daemon)) {
+		/* The answer took too long: the beginning would be missing. New seeds make it another lane. */
+		if (draw_seeds(&lane->open) == 0)
+			send_open(lane);
+		return;
+	}
+	lane->open.t0_ns = opened->t0_ns;
+	if (ow_daemon_lane_start(lane, &err) < 0) {
+		fail_lane(lane, err.text);
+		ow_daemon_lane_remove(lane);
+	}
+}
+
+void ow_daemon_lane_refused(struct ow_daemon_peer *peer, uint32_t wire, const char *why)
+{
+	struct ow_daemon_lane *lane = ow_daemon_lane_of_wire(peer, wire);
+	char name[OW_LANE_TEXT];
+	if (!lane)
+		return;
+	ow_daemon_lane_text(lane, name);
+	ow_daemon_log(lane->daemon, "%s: refuses %s: %s", peer->name, name, why);
+	if (lane->state == OW_LANE_PROPOSED)
+		lane->state = OW_LANE_REFUSED;
+	else
+		ow_daemon_lane_end(lane, "refused");
+}
+
+/* The point that is connected to. */
+
+static bool is_same(const struct ow_daemon_lane *lane, const struct ow_message_open *open)
+{
+	return lane->open.identity_seed == open->identity_seed && lane->open.synopsis_seed == open->synopsis_seed &&
+	       lane->open.length_ns == open->length_ns;
+}
+
+static void send_opened(const struct ow_daemon_lane *lane)
+{
+	struct ow_message message = {.type = OW_MESSAGE_OPENED,
+	                             .lane = lane->wire,
+	                             .opened = {.now_ns = ow_daemon_now_ns(lane->daemon), .t0_ns = lane->open.t0_ns}};
+	ow_daemon_link_send(lane->peer->link, &message);
+}
+
+/* Notes a lane that the peer wants, if it can be had. */
+static int note_lane(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_open *open,
+                     struct ow_error *why)
+{
+	struct ow_daemon *d = peer->daemon;
+	struct ow_agreed agreed;
+	if (d->stopping)
+		return ow_error_set(why, ESHUTDOWN, "this point is about to stop");
+	int r = ow_agree_check(d->config, peer->name, open, &agreed, why);
+	if (r < 0)
+		return r;
+	if (is_there(peer, agreed.segment, open->class_name, agreed.sending))
+		return ow_error_set(why, EEXIST, "this lane is there already");
+	struct ow_daemon_lane *lane = ow_daemon_lane_add(peer, agreed.segment, open, wire, agreed.sending);
+	if (!lane)
+		return ow_error_set(why, ENOMEM, "no more lanes are possible here");
+	/* Of a text in the message the lane has its own. */
+	lane->filter = agreed.filter == open->filter ? lane->open.filter : agreed.filter;
+	lane->state = OW_LANE_ASKED;
+	return 0;
+}
+
+void ow_daemon_lane_asked(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_open *open)
+{
+	struct ow_daemon_lane *lane = ow_daemon_lane_of_wire(peer, wire);
+	struct ow_error why;
+	if (lane && lane->state == OW_LANE_RUNNING && is_same(lane, open)) {
+		/* OPENED was lost with the connection. */
+		send_opened(lane);
+		return;
+	}
+	if (lane)
+		ow_daemon_lane_remove(lane);
+	if (note_lane(peer, wire, open, &why) == 0)
+		return;
+	ow_daemon_log(peer->daemon, "%s: segment '%s' class '%s' refused: %s", peer->name, open->segment,
+	              open->class_name, why.text);
+	refuse(peer, wire, why.text);
+}
+
+static int accept_lane(struct ow_daemon_lane *lane, struct ow_error *why)
+{
+	int64_t lead = lead_ns(lane->peer), here = ow_daemon_now_ns(lane->daemon);
+	if (lane->open.t0_ns % lane->open.length_ns != 0 || is_far(lane, lane->open.t0_ns))
+		return ow_error_set(why, EINVAL, "t0 is no multiple of the interval, or too far away");
+	/* A tenth of the lead is time enough to get ready; where that is over, t0 is later. */
+	if (lane->open.t0_ns < here + lead / 10)
+		lane->open.t0_ns = ow_agree_later(lane->open.t0_ns, here, lead, lane->open.length_ns);
+	int r = ow_daemon_lane_start(lane, why);
+	if (r == 0)
+		send_opened(lane);
+	return r;
+}
+
+void ow_daemon_lanes_accept(struct ow_daemon_peer *peer)
+{
+	struct ow_daemon *d = peer->daemon;
+	struct ow_error why;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		struct ow_daemon_lane *lane = d->lanes[i];
+		if (lane->peer != peer || lane->state != OW_LANE_ASKED)
+			continue;
+		if (!peer->link || accept_lane(lane, &why) < 0) {
+			if (peer->link)
+				fail_lane(lane, why.text);
+			ow_daemon_lane_remove(lane);
+			i--;
+		}
+	}
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the recorder brings goes into the books of the lanes, closed pages to their exchanges; and how lanes end. */
+#include "point/daemon_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct ow_daemon_lane *lane_of_recorded(struct ow_daemon *d, uint32_t recorded)
+{
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		if (d->lanes[i]->ledger && d->lanes[i]->recorded == recorded)
+			return d->lanes[i];
+	}
+	return NULL;
+}
+
+static void take_chunk(struct ow_daemon *d, const struct ow_chunk *chunk)
+{
+	struct ow_daemon_lane *lane = lane_of_recorded(d, chunk->lane);
+	if (!lane)
+		return;
+	/* Without memory the page samples; it says so itself. */
+	(void)ow_ledger_add(lane->ledger, chunk);
+	int64_t start = lane->open.t0_ns + chunk->interval * lane->open.length_ns;
+	if (chunk->count > 0 && start + chunk->stamp[chunk->count - 1].time_ns > d->latest_ns)
+		d->latest_ns = start + chunk->stamp[chunk->count - 1].time_ns;
+}
+
+/* Frames that the rings have dropped since the last look are charged to the intervals that were open meanwhile. */
+static void charge_drops(struct ow_daemon *d, int64_t before_ns, int64_t now_ns)
+{
+	for (uint32_t s = 0; s < d->config->interface_count; s++) {
+		struct ow_recorder_counts counts;
+		ow_recorder_counts(d->recorder, s, &counts);
+		uint64_t frames = counts.dropped - d->dropped[s];
+		d->dropped[s] = counts.dropped;
+		for (unsigned i = 0; frames > 0 && i < d->lane_count; i++) {
+			struct ow_daemon_lane *lane = d->lanes[i];
+			if (!lane->ledger || !(lane->segment->interfaces >> s & 1))
+				continue;
+			/* Either half may have been in either interval: both shall know. */
+			ow_ledger_drops(lane->ledger, before_ns, frames - frames / 2);
+			ow_ledger_drops(lane->ledger, now_ns, frames / 2);
+		}
+	}
+}
+
+static void finish_lane(struct ow_daemon_lane *lane)
+{
+	ow_daemon_lane_deafen(lane);
+	lane->state = OW_LANE_FINISHING;
+	ow_exchange_finish(lane->exchange);
+}
+
+/* No page after this one. */
+static void limit_lane(struct ow_daemon_lane *lane, int64_t last)
+{
+	if (last < lane->until)
+		lane->until = last;
+	if (lane->ledger && lane->next > lane->until)
+		finish_lane(lane);
+}
+
+/* The same, and the peer shall end it there, too: it would wait in vain for what comes after. */
+static void announce_end(struct ow_daemon_lane *lane)
+{
+	struct ow_message message = {
+		.type = OW_MESSAGE_BYE, .lane = lane->wire, .interval = lane->until < 0 ? 0 : lane->until + 1};
+	snprintf(message.text.text, sizeof message.text.text, "the recording ends");
+	if (lane->peer->link && lane->peer->link->ready)
+		ow_daemon_link_send(lane->peer->link, &message);
+}
+
+void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t interval)
+{
+	struct ow_daemon_lane *lane = ow_daemon_lane_of_wire(peer, wire);
+	if (lane && lane->exchange)
+		limit_lane(lane, interval - 1);
+	else if (lane)
+		ow_daemon_lane_remove(lane);
+}
+
+void ow_daemon_lanes_connected(struct ow_daemon_peer *peer)
+{
+	struct ow_daemon *d = peer->daemon;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		struct ow_daemon_lane *lane = d->lanes[i];
+		if (lane->peer != peer || !lane->exchange)
+			continue;
+		ow_exchange_connected(lane->exchange, ow_daemon_now_ns(d));
+		if (lane->until != INT64_MAX)
+			announce_end(lane);
+	}
+}
+
+/* Closed pages go to the exchange. */
+static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
+{
+	struct ow_daemon *d = lane->daemon;
+	struct ow_clock_state clock = {.synchronised = false, .error_ns = OW_CLOCK_UNKNOWN};
+	struct ow_page *page;
+	/* Whoever captured a file knew its clock; we do not. */
+	if (!d->files)
+		ow_clock_state(&clock);
+	if (passed_ns == INT64_MAX)
+		passed_ns = lane->open.t0_ns + (lane->until + 1) * lane->open.length_ns;
+	while (lane->ledger && lane->next <= lane->until && (page = ow_ledger_next(lane->ledger, passed_ns))) {
+		lane->next = page->interval + 1;
+		if (page->interval > lane->until)
+			ow_page_free(page);
+		else /* it takes the page, also when it fails: then the interval is unknown */
+			(void)ow_exchange_page(lane->exchange, page, &clock, ow_daemon_now_ns(d));
+	}
+	if (lane->ledger && lane->next > lane->until)
+		finish_lane(lane);
+}
+
+/*
+ * All files have ended. The interval that they end in is not complete: what the other point has of it may have passed
+ * here after the end. So the one before is the last.
+ */
+static void end_files(struct ow_daemon *d)
+{
+	if (d->ended_ns != 0)
+		return;
+	int64_t end = d->latest_ns > d->passed_ns ? d->latest_ns : d->passed_ns;
+	d->ended_now_ns = ow_recorder_now_ns(d->recorder);
+	if (d->ended_now_ns < end || d->ended_now_ns > INT64_MAX / 2)
+		d->ended_now_ns = end;
+	d->ended_ns = ow_clock_steady_ns();
+	ow_daemon_log(d, "the captures have ended");
+	for (unsigned i = d->lane_count; i-- > 0;) {
+		struct ow_daemon_lane *lane = d->lanes[i];
+		if (!lane->exchange) {
+			ow_daemon_lane_end(lane, "the captures have ended");
+			continue;
+		}
+		lane->until = end < lane->open.t0_ns ? -1 : (end - lane->open.t0_ns) / lane->open.length_ns - 1;
+		announce_end(lane);
+	}
+}
+
+int ow_daemon_lanes_record(struct ow_daemon *d, struct ow_error *err)
+{
+	struct ow_chunk *chunks = NULL;
+	int64_t passed = d->passed_ns, before = d->passed_ns;
+	int r = ow_recorder_take(d->recorder, &chunks, &passed, err);
+	for (struct ow_chunk *next; chunks; chunks = next) {
+		next = chunks->next;
+		take_chunk(d, chunks);
+		free(chunks);
+	}
+	if (passed == INT64_MAX)
+		end_files(d);
+	else if (passed > d->passed_ns)
+		d->passed_ns = passed;
+	charge_drops(d, before, d->passed_ns);
+	for (unsigned i = 0; i < d->lane_count; i++)
+		close_pages(d->lanes[i], passed);
+	return r;
+}
+
+void ow_daemon_lanes_tick(struct ow_daemon *d)
+{
+	int64_t now = ow_daemon_now_ns(d);
+	for (unsigned i = d->lane_count; i-- > 0;) {
+		struct ow_daemon_lane *lane = d->lanes[i];
+		if (lane->exchange)
+			ow_exchange_tick(lane->exchange, now);
+		if (lane->state == OW_LANE_FINISHING && ow_exchange_done(lane->exchange)) {
+			ow_daemon_lane_total(lane);
+			ow_daemon_lane_remove(lane);
+		}
+	}
+}
+
+void ow_daemon_lanes_stop(struct ow_daemon *d, bool at_once)
+{
+	int64_t now = ow_daemon_now_ns(d);
+	for (unsigned i = d->lane_count; i-- > 0;) {
+		struct ow_daemon_lane *lane = d->lanes[i];
+		if (lane->state < OW_LANE_RUNNING || at_once) {
+			ow_daemon_lane_end(lane, "this point was stopped");
+			continue;
+		}
+		int64_t current = now < lane->open.t0_ns ? -1 : (now - lane->open.t0_ns) / lane->open.length_ns;
+		limit_lane(lane, lane->open.length_ns <= OW_QUICK_NS ? current : current - 1);
+		announce_end(lane);
+	}
+}
+
+bool ow_daemon_lanes_done(const struct ow_daemon *d)
+{
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		const struct ow_daemon_lane *lane = d->lanes[i];
+		if (lane->state >= OW_LANE_RUNNING)
+			return false;
+	}
+	return true;
+}
