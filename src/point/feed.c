@@ -23,23 +23,33 @@ struct ow_feed {
 	struct ow_batch batch[RING];
 };
 
+static int64_t common_time(const struct ow_time_base *base, int64_t t)
+{
+	if (base->drift != 0)
+		t += llrint(base->drift * (double)(t - base->drift_from_ns));
+	return t + base->shift_ns;
+}
+
 static void put_in_order(struct ow_batch *batch, const struct ow_time_base *base)
 {
 	int64_t least = INT64_MAX;
 	for (int i = batch->count; i-- > 0;) {
-		int64_t *t = &batch->record[i].time_ns;
-		if (base->drift != 0)
-			*t += llrint(base->drift * (double)(*t - base->drift_from_ns));
-		*t += base->shift_ns;
-		least = *t < least ? *t : least;
+		int64_t t = batch->record[i].time_ns = common_time(base, batch->record[i].time_ns);
+		least = t < least ? t : least;
 		batch->order_ns[i] = least;
 	}
+}
+
+static bool has_time(const struct ow_feed *feed)
+{
+	return feed->tap->facts.packets > feed->tap->facts.untimed;
 }
 
 static void make(struct ow_feed *feed, struct ow_batch *batch)
 {
 	batch->count = ow_tap_read(feed->tap, batch->record, &feed->error);
 	batch->position = ow_reader_position(feed->tap->reader);
+	batch->first_ns = has_time(feed) ? common_time(&feed->base, feed->tap->facts.first_ns) : INT64_MAX;
 	put_in_order(batch, &feed->base);
 }
 
@@ -108,6 +118,11 @@ int ow_feed_next(struct ow_feed *feed, const struct ow_batch **ret_batch, struct
 	if (batch->count < 0 && err)
 		*err = feed->error;
 	return batch->count < 0 ? batch->count : 0;
+}
+
+int64_t ow_feed_last_ns(const struct ow_feed *feed)
+{
+	return has_time(feed) ? common_time(&feed->base, feed->tap->facts.last_ns) : INT64_MIN;
 }
 
 void ow_feed_stop(struct ow_feed *feed)

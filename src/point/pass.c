@@ -348,10 +348,17 @@ static int refill(struct ow_pass *p, struct stream *s, struct ow_error *err)
 	s->next = 0;
 	s->count = s->batch ? s->batch->count : 0;
 	p->ended[s->side] = !s->batch;
-	if (!s->batch)
+	if (!s->batch) {
+		int64_t last_ns = p->records[s->side] && r >= 0 ? ow_feed_last_ns(s->feed) : INT64_MIN;
+		if (last_ns > p->last_ns[s->side])
+			p->last_ns[s->side] = last_ns;
 		return r;
-	if (!p->records[s->side])
+	}
+	if (!p->records[s->side]) {
 		p->first_ns[s->side] = p->last_ns[s->side] = s->batch->record[0].time_ns;
+		if (s->batch->first_ns < p->first_ns[s->side])
+			p->first_ns[s->side] = s->batch->first_ns;
+	}
 	p->records[s->side] += (uint64_t)s->count;
 	p->position[s->side] = s->batch->position;
 	for (int i = 0; i < s->count && p->plan.identity.segments; i++) {

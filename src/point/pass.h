@@ -46,8 +46,9 @@ struct ow_pass {
 	bool events;                    /* tell on_packet in this pass */
 	int failed;                     /* negative errno from a callback */
 
-	int64_t first_ns[OW_SIDES]; /* time of the first record, in the common time base */
-	int64_t last_ns[OW_SIDES];  /* latest so far */
+	/* What the capture covers, by any frame of it, in the common time base: from its first batch, to what was taken
+	 * so far. */
+	int64_t first_ns[OW_SIDES], last_ns[OW_SIDES];
 	bool ended[OW_SIDES];
 	struct ow_edge *edge;
 	size_t edges, edge_room;

@@ -525,6 +525,68 @@ static void case_8_captures_that_start_and_stop_apart(void **state)
 	}
 }
 
+/* The capture again, with a frame that is no IP packet a second before and after what it has. */
+static void frame_in(const char *from, const char *to)
+{
+	static const uint8_t bytes[60] = {[12] = 0x88, [13] = 0xb5};
+	const struct ow_writer_options options = {.linktype = 1};
+	struct ow_reader *reader;
+	struct ow_writer *writer;
+	struct ow_frame frame[64], mark = {.linktype = 1, .caplen = 60, .len = 60, .data = bytes};
+	struct ow_error err;
+	bool begun = false;
+	int n;
+	assert_int_equal(ow_reader_open(from, &reader, &err), 0);
+	assert_int_equal(ow_writer_open(to, &options, &writer, &err), 0);
+	while ((n = ow_reader_read(reader, frame, 64, &err)) > 0) {
+		mark.time_ns = frame[0].time_ns - S;
+		if (!begun)
+			assert_int_equal(ow_writer_write(writer, &mark, &err), 0);
+		begun = true;
+		for (int i = 0; i < n; i++)
+			assert_int_equal(ow_writer_write(writer, &frame[i], &err), 0);
+		mark.time_ns = frame[n - 1].time_ns + S;
+	}
+	assert_int_equal(ow_writer_write(writer, &mark, &err), 0);
+	assert_int_equal(ow_writer_close(writer, &err), 0);
+	ow_reader_close(reader);
+}
+
+/* What a capture covers is shown by any frame of it: then the first and the last packets are lost, not outside. */
+static void case_8_frames_around_the_packets(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		struct scenario s;
+		scenario_init(&s, "frames around the packets");
+		s.sim.packets = 2000;
+		s.sim.flows = 10;
+		s.sim.seed = i;
+		s.sim.loss.ratio = 0.5;
+		s.sim.reverse = i & 1 ? 0.5 : 0;
+		s.match.threads = i & 2 ? 2 : 1;
+		s.match.clock = i & 4 ? OW_CLOCK_GIVEN : OW_CLOCK_NONE;
+		s.sim.offset_ns = i & 4 ? 3 * S : 0;
+		s.match.offset_ns = -s.sim.offset_ns;
+		scenario_simulate(&s);
+		const char *a = scenario_path("framed-a.pcap"), *b = scenario_path("framed-b.pcap");
+		frame_in(s.sim.side[OW_SIDE_A].path, a);
+		frame_in(s.sim.side[OW_SIDE_B].path, b);
+		s.sim.side[OW_SIDE_A].path = a;
+		s.sim.side[OW_SIDE_B].path = b;
+		assert_int_equal(scenario_match(&s), 0);
+		scenario_conserved(s.report);
+		for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+			const struct ow_result *r = &s.report->direction[d], *t = &s.truth.direction[d];
+			assert_int_equal(r->sent, t->sent);
+			assert_int_equal(r->lost, t->lost);
+			assert_int_equal(s.report->outside_overlap[d], 0);
+			assert_int_equal(s.report->skipped[d], 2);
+		}
+		scenario_done(&s);
+	}
+}
+
 /* -- 9: odd packets and times ------------------------------------------------------------------------------------- */
 
 static void case_9_timestamps_that_go_backwards(void **state)
@@ -648,6 +710,7 @@ int main(void)
 		CASE(case_7_given_offset),
 		CASE(case_7_trusted_clocks_that_are_apart),
 		CASE(case_8_captures_that_start_and_stop_apart),
+		CASE(case_8_frames_around_the_packets),
 		CASE(case_9_timestamps_that_go_backwards),
 		CASE(case_9_no_timestamps),
 		CASE(case_9_fragments_extension_headers_jumbo_frames),
