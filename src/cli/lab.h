@@ -100,6 +100,7 @@ struct ow_lab_end {
 	struct ow_relay_report total[OW_DIRECTIONS];
 	const struct ow_lab_measured *measured[OW_DIRECTIONS]; /* the points' own sum; NULL = none came */
 	uint64_t kernel_drops;                                 /* frames, on any interface of the lab */
+	uint64_t capture_drops;                                /* frames that are not in the captures */
 	bool interrupted;
 };
 /* The summary, and the picture. */

@@ -48,6 +48,7 @@ struct ow_lab {
 	pid_t pid[CHILDREN]; /* 0 = not running */
 	int control;         /* of the relay */
 	struct ow_lab_point point[OW_SIDES];
+	int capture[OW_SIDES]; /* what tcpdump says; -1 = none runs */
 	int signals;
 	struct ow_relay_options relay;
 	enum ow_lab_phase phase;
@@ -70,6 +71,8 @@ int ow_lab_start_relay(struct ow_lab *lab, struct ow_error *err);
 /* Both, with a key and configurations that only they can read. */
 int ow_lab_start_points(struct ow_lab *lab, struct ow_error *err);
 int ow_lab_start_captures(struct ow_lab *lab, struct ow_error *err);
+/* When everything else is over: they are complete, and what they missed is known. */
+void ow_lab_end_captures(struct ow_lab *lab);
 /* Generators; iperf3's clients come later, when lab->client_ns is reached. */
 int ow_lab_start_traffic(struct ow_lab *lab, struct ow_error *err);
 /* Those that do not run. */

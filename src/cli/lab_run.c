@@ -26,8 +26,6 @@
 #define LOOK_NS (50 * OW_NS_PER_MS)
 /* A point that is told to stop gives up a current interval that is longer than this: then its end is waited for. */
 #define LONG_NS (2 * OW_NS_PER_S)
-/* TCP falls silent before the points are told to stop; or the waiting time, if that is longer. */
-#define FADE_NS (1500 * OW_NS_PER_MS)
 /* What a point may take for its last results beyond the current interval and the waiting time. */
 #define CLOSE_NS (10 * OW_NS_PER_S)
 /* A line of a point is far shorter. */
@@ -36,18 +34,15 @@
 #define EXEC_FAILED    127
 
 /*
- * The phases after the traffic. TCP senders are stopped, not ended: what they have written still arrives and is
- * answered, and then there is silence. Connections that are broken off would end in resets, all alike, of which nobody
- * can say which is which.
+ * The phases after the traffic. TCP that is broken off would go on for seconds, with repeated segments and resets, all
+ * alike: the hosts lose their routes instead, so that nothing new is sent from now on. What is under way still arrives.
  */
-static void fade(struct ow_lab *lab)
+static int fade(struct ow_lab *lab, struct ow_error *err)
 {
 	ow_lab_signal(lab, SOURCE_A, SIGTERM);
 	ow_lab_signal(lab, SOURCE_B, SIGTERM);
-	ow_lab_signal(lab, CLIENT, SIGSTOP);
-	ow_lab_signal(lab, SERVER_REVERSE, SIGSTOP);
-	int64_t fade_ns = lab->options->wait_ns > FADE_NS ? lab->options->wait_ns : FADE_NS;
-	int64_t length_ns = lab->options->interval_ns;
+	int r = ow_labnet_silence(&lab->net, err);
+	int64_t fade_ns = lab->options->wait_ns, length_ns = lab->options->interval_ns;
 	if (length_ns > LONG_NS) {
 		int64_t end_ns = ow_clock_real_ns() + fade_ns;
 		fade_ns += length_ns - end_ns % length_ns + LOOK_NS;
@@ -55,6 +50,7 @@ static void fade(struct ow_lab *lab)
 	lab->client_ns = INT64_MAX;
 	lab->phase = FADING;
 	lab->deadline_ns = ow_clock_steady_ns() + fade_ns;
+	return r;
 }
 
 static void close_points(struct ow_lab *lab)
@@ -237,7 +233,7 @@ static int read_signals(struct ow_lab *lab, struct ow_error *err)
 		if (lab->phase == RUNNING) {
 			if (isatty(STDERR_FILENO))
 				fprintf(stderr, "\rThe traffic has ended; the last results are on their way.\n");
-			fade(lab);
+			r = fade(lab, err);
 		}
 	}
 	int status;
@@ -260,8 +256,7 @@ static int on_deadline(struct ow_lab *lab, struct ow_error *err)
 		ow_lab_tail(lab->point[OW_SIDE_A].log, said);
 		return ow_error_set(err, ETIMEDOUT, "the points gave no result%s%s", *said ? "; point A: " : "", said);
 	case RUNNING:
-		fade(lab);
-		return 0;
+		return fade(lab, err);
 	case FADING:
 		close_points(lab);
 		return 0;
@@ -379,7 +374,7 @@ static void stop_children(struct ow_lab *lab)
 
 static void tear_down(struct ow_lab *lab)
 {
-	const int files[] = {lab->control, lab->signals};
+	const int files[] = {lab->control, lab->signals, lab->capture[OW_SIDE_A], lab->capture[OW_SIDE_B]};
 	stop_children(lab);
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		if (files[i] >= 0)
@@ -406,6 +401,7 @@ int ow_lab_run(const struct ow_lab_options *options)
 	struct ow_lab lab = {.options = options,
 	                     .control = -1,
 	                     .point = {{.out = -1, .log = -1}, {.out = -1, .log = -1}},
+	                     .capture = {-1, -1},
 	                     .signals = -1};
 	struct ow_error err;
 	for (int i = 0; i < OW_LABNET_NODES; i++)
@@ -416,6 +412,8 @@ int ow_lab_run(const struct ow_lab_options *options)
 		r = turn(&lab, &err);
 	if (r >= 0) {
 		lab.end.kernel_drops = count_drops(&lab);
+		if (options->captures)
+			ow_lab_end_captures(&lab);
 		ow_lab_results_finish(lab.results);
 		r = ow_lab_show_end(lab.show, &lab.end, &err);
 	}

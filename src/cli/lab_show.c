@@ -377,6 +377,9 @@ static void put_faults(const struct ow_lab_show *show, const struct ow_lab_end *
 		fprintf(out,
 		        "The kernel dropped %s frames beside the wire: this machine is too slow for the traffic.\n",
 		        ow_words_count(end->kernel_drops, a));
+	if (end->capture_drops)
+		fprintf(out, "The captures lack %s frames that tcpdump did not take in time.\n",
+		        ow_words_count(end->capture_drops, a));
 	if (rings)
 		fprintf(out, "The points' own rings lost %s frames.\n", ow_words_count(rings, a));
 	if (unknown)
@@ -449,11 +452,11 @@ static void put_summary_json(struct ow_lab_show *show, const struct ow_lab_end *
 	ow_report_json_number(out, longest);
 	fprintf(out,
 	        "}, \"wire\": {\"missed\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"kernel_drops\": %" PRIu64
-	        ", \"queue_full\": {\"a_to_b\": %" PRIu64 ", \"b_to_a\": %" PRIu64 "}}, \"seed\": %" PRIu64
-	        ", \"interrupted\": %s}}\n",
+	        ", \"capture_drops\": %" PRIu64 ", \"queue_full\": {\"a_to_b\": %" PRIu64 ", \"b_to_a\": %" PRIu64
+	        "}}, \"seed\": %" PRIu64 ", \"interrupted\": %s}}\n",
 	        end->total[0].missed + end->total[1].missed, end->total[0].refused + end->total[1].refused,
-	        end->kernel_drops, end->total[0].truth.queue_full, end->total[1].truth.queue_full, show->options->seed,
-	        end->interrupted ? "true" : "false");
+	        end->kernel_drops, end->capture_drops, end->total[0].truth.queue_full, end->total[1].truth.queue_full,
+	        show->options->seed, end->interrupted ? "true" : "false");
 }
 
 int ow_lab_show_end(struct ow_lab_show *show, const struct ow_lab_end *end, struct ow_error *err)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -23,8 +24,11 @@
 #define POINT_PORT   "8620"
 
 /* tcpdump begins within this time, or something is wrong. */
-#define CAPTURE_NS   (10 * OW_NS_PER_S)
+#define CAPTURE_NS (10 * OW_NS_PER_S)
+/* It hands over a block of frames after a second at the latest; on a loaded machine later. */
+#define LAST_MARK_NS (5 * OW_NS_PER_S)
 #define CONFIG_BYTES 2048
+#define PATH_BYTES   4096
 
 const char *const ow_lab_child_name[CHILDREN] = {
 	"the relay",       "point A",         "point B",         "tcpdump at A",    "tcpdump at B",
@@ -42,6 +46,11 @@ static int memory_file(const char *text)
 		return -1;
 	}
 	return fd;
+}
+
+static enum ow_labnet_node node_of(enum ow_side side)
+{
+	return side == OW_SIDE_A ? OW_LABNET_A : OW_LABNET_B;
 }
 
 static int start(struct ow_lab *lab, enum ow_lab_child child, pid_t pid, struct ow_error *err)
@@ -141,7 +150,7 @@ static int start_point(struct ow_lab *lab, enum ow_side side, int psk, struct ow
 	char *argv[] = {"/proc/self/exe", "point", "-c", path, NULL};
 	int keep[2] = {psk, config};
 	struct ow_labnet_files files = {-1, results[1], point->log, keep, 2};
-	pid_t pid = ow_labnet_spawn(&lab->net, side == OW_SIDE_A ? OW_LABNET_A : OW_LABNET_B, &files, argv);
+	pid_t pid = ow_labnet_spawn(&lab->net, node_of(side), &files, argv);
 	close(results[1]);
 	close(config);
 	return start(lab, side == OW_SIDE_A ? POINT_A : POINT_B, pid, err);
@@ -179,17 +188,27 @@ void ow_lab_tail(int fd, char text[OW_LAB_TAIL])
 		memmove(text, line + 1, strlen(line));
 }
 
-/* Captures begin before the traffic: tcpdump says when it listens. */
-static int start_capture(struct ow_lab *lab, bool a, struct ow_error *err)
+static enum ow_lab_child capture_child(enum ow_side side)
 {
-	char path[4096], text[OW_LAB_TAIL];
-	snprintf(path, sizeof path, "%s/%c.pcap", lab->options->captures, a ? 'a' : 'b');
+	return side == OW_SIDE_A ? CAPTURE_A : CAPTURE_B;
+}
+
+static void capture_path(const struct ow_lab *lab, enum ow_side side, char path[PATH_BYTES])
+{
+	snprintf(path, PATH_BYTES, "%s/%c.pcap", lab->options->captures, side == OW_SIDE_A ? 'a' : 'b');
+}
+
+/* Captures begin before the traffic: tcpdump says when it listens. */
+static int start_capture(struct ow_lab *lab, enum ow_side side, struct ow_error *err)
+{
+	char path[PATH_BYTES], text[OW_LAB_TAIL];
+	capture_path(lab, side, path);
 	char *argv[] = {"tcpdump", "-i",    OW_LABNET_WIRE, "-w", path, "-Z", "root", "--time-stamp-precision=nano",
 	                "-B",      "65536", "-U",           NULL};
-	int said = memory_file("");
+	int said = lab->capture[side] = memory_file("");
 	struct ow_labnet_files files = {-1, -1, said, NULL, 0};
-	enum ow_lab_child child = a ? CAPTURE_A : CAPTURE_B;
-	int r = start(lab, child, ow_labnet_spawn(&lab->net, a ? OW_LABNET_A : OW_LABNET_B, &files, argv), err);
+	enum ow_lab_child child = capture_child(side);
+	int r = start(lab, child, ow_labnet_spawn(&lab->net, node_of(side), &files, argv), err);
 	int64_t until_ns = ow_clock_steady_ns() + CAPTURE_NS;
 	while (r >= 0) {
 		int status;
@@ -205,16 +224,66 @@ static int start_capture(struct ow_lab *lab, bool a, struct ow_error *err)
 		}
 		usleep(10000);
 	}
-	close(said);
 	return r;
+}
+
+/* Without frames around the packets nobody could say from the files that the first and the last were not missed. */
+static int mark_captures(const struct ow_lab *lab)
+{
+	int r = ow_labnet_mark(&lab->net, OW_LABNET_A, OW_LABNET_WIRE);
+	return r < 0 ? r : ow_labnet_mark(&lab->net, OW_LABNET_B, OW_LABNET_WIRE);
 }
 
 int ow_lab_start_captures(struct ow_lab *lab, struct ow_error *err)
 {
 	if (mkdir(lab->options->captures, 0777) < 0 && errno != EEXIST)
 		return ow_error_set(err, errno, "%s: %s", lab->options->captures, strerror(errno));
-	int r = start_capture(lab, true, err);
-	return r < 0 ? r : start_capture(lab, false, err);
+	int r = start_capture(lab, OW_SIDE_A, err);
+	if (r >= 0)
+		r = start_capture(lab, OW_SIDE_B, err);
+	if (r < 0)
+		return r;
+	r = mark_captures(lab);
+	return r < 0 ? ow_error_set(err, -r, OW_LABNET_WIRE ": %s", strerror(-r)) : 0;
+}
+
+static off_t capture_size(const struct ow_lab *lab, enum ow_side side)
+{
+	char path[PATH_BYTES];
+	struct stat info;
+	capture_path(lab, side, path);
+	return stat(path, &info) < 0 ? 0 : info.st_size;
+}
+
+/* "3 packets dropped by kernel", in what tcpdump says at its end. */
+static uint64_t capture_drops(int said)
+{
+	char text[1024];
+	ssize_t length = said < 0 ? 0 : pread(said, text, sizeof text - 1, 0);
+	text[length > 0 ? length : 0] = 0;
+	const char *at = strstr(text, " packets dropped by kernel");
+	while (at && at > text && at[-1] >= '0' && at[-1] <= '9')
+		at--;
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+void ow_lab_end_captures(struct ow_lab *lab)
+{
+	off_t before[OW_SIDES] = {capture_size(lab, OW_SIDE_A), capture_size(lab, OW_SIDE_B)};
+	int64_t until_ns = ow_clock_steady_ns() + LAST_MARK_NS;
+	bool marked = mark_captures(lab) >= 0;
+	/* tcpdump gets frames in blocks, and throws away what it has not got when it ends. */
+	while (marked && ow_clock_steady_ns() < until_ns &&
+	       (capture_size(lab, OW_SIDE_A) == before[OW_SIDE_A] || capture_size(lab, OW_SIDE_B) == before[OW_SIDE_B]))
+		usleep(10000);
+	for (int i = 0; i < OW_SIDES; i++) {
+		enum ow_lab_child child = capture_child((enum ow_side)i);
+		ow_lab_signal(lab, child, SIGINT);
+		while (lab->pid[child] && waitpid(lab->pid[child], NULL, 0) < 0 && errno == EINTR)
+			;
+		lab->pid[child] = 0;
+		lab->end.capture_drops += capture_drops(lab->capture[i]);
+	}
 }
 
 struct generator {

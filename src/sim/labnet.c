@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/if_link.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +25,9 @@
 #define BATCH_BYTES     2048
 #define COMPLAINT_BYTES 256
 #define EXEC_FAILED     127
+/* The shortest frame of an Ethernet, of a type that IEEE 802 leaves to everyone for experiments. */
+#define MARK_BYTES 60
+#define MARK_TYPE  0x88b5
 
 static int open_ns(void)
 {
@@ -255,6 +260,17 @@ int ow_labnet_create(struct ow_labnet *net, struct ow_error *err)
 	return r;
 }
 
+int ow_labnet_silence(const struct ow_labnet *net, struct ow_error *err)
+{
+	int r = run_ip(net, OW_LABNET_A, "route replace blackhole " OW_LABNET_ADDRESS_B "/32\n", err);
+	if (r < 0)
+		return r;
+	return run_ip(net, OW_LABNET_B,
+	              "route replace blackhole " OW_LABNET_ADDRESS_A "/32\n"
+	              "route replace blackhole " OW_LABNET_ADDRESS_NAT "/32\n",
+	              err);
+}
+
 void ow_labnet_done(struct ow_labnet *net)
 {
 	for (int i = 0; i < OW_LABNET_NODES; i++) {
@@ -283,14 +299,44 @@ static int drops_here(const char *interface, uint64_t *ret_drops)
 	return r;
 }
 
+static int mark_here(const char *interface)
+{
+	uint8_t frame[MARK_BYTES] = {
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, [12] = MARK_TYPE >> 8, [13] = MARK_TYPE & 0xff};
+	struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex(interface)};
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), r = 0;
+	if (fd < 0)
+		return -errno;
+	if (sendto(fd, frame, sizeof frame, 0, (struct sockaddr *)&to, sizeof to) < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+/* Into the namespace, for one of the above, and back. */
+static int visit(const struct ow_labnet *net, enum ow_labnet_node node, int *ret_home)
+{
+	*ret_home = open_ns();
+	return *ret_home < 0 || setns(net->ns[node], CLONE_NEWNET) < 0 ? -errno : 0;
+}
+
+static int leave(int home, int r)
+{
+	if (home >= 0 && setns(home, CLONE_NEWNET) < 0 && r == 0)
+		r = -errno;
+	if (home >= 0)
+		close(home);
+	return r;
+}
+
+int ow_labnet_mark(const struct ow_labnet *net, enum ow_labnet_node node, const char *interface)
+{
+	int home, r = visit(net, node, &home);
+	return leave(home, r < 0 ? r : mark_here(interface));
+}
+
 int ow_labnet_drops(const struct ow_labnet *net, enum ow_labnet_node node, const char *interface, uint64_t *ret_drops)
 {
-	int home = open_ns();
-	if (home < 0)
-		return -errno;
-	int r = setns(net->ns[node], CLONE_NEWNET) < 0 ? -errno : drops_here(interface, ret_drops);
-	if (setns(home, CLONE_NEWNET) < 0 && r == 0)
-		r = -errno;
-	close(home);
-	return r;
+	int home, r = visit(net, node, &home);
+	return leave(home, r < 0 ? r : drops_here(interface, ret_drops));
 }

@@ -55,6 +55,12 @@ pid_t ow_labnet_fork(const struct ow_labnet *net, enum ow_labnet_node node, cons
 pid_t ow_labnet_spawn(const struct ow_labnet *net, enum ow_labnet_node node, const struct ow_labnet_files *files,
                       char *const argv[]);
 
+/* From now on the hosts send nothing over the measured link. */
+int ow_labnet_silence(const struct ow_labnet *net, struct ow_error *err);
+/* Sends a frame that is no IP packet (EtherType 88b5, for local use) from a node: what captures shows that it is there.
+ */
+int ow_labnet_mark(const struct ow_labnet *net, enum ow_labnet_node node, const char *interface);
+
 /* Frames that the kernel dropped at an interface, either way. 0 or a negative errno. */
 int ow_labnet_drops(const struct ow_labnet *net, enum ow_labnet_node node, const char *interface, uint64_t *ret_drops);
 
