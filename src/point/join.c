@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define AHEAD 12 /* look-ups between fetching a slot and using it */
+
 /* Names of identical packets, and the group (base id) that each belongs to. */
 struct name {
 	uint64_t id;
@@ -49,9 +51,14 @@ static struct name *look(const struct names *names, uint64_t id)
 	return names->slot + at;
 }
 
-static int grow(struct names *names)
+/* Room for so many names in all, at most half full. */
+static int reserve(struct names *names, size_t count)
 {
-	size_t room = names->room ? 2 * names->room : 256;
+	size_t room = names->room ? names->room : 256;
+	if (names->room && 2 * count <= names->room)
+		return 0;
+	while (room < 2 * count)
+		room *= 2;
 	struct names larger = {.slot = calloc(room, sizeof *larger.slot), .room = room};
 	if (!larger.slot)
 		return -ENOMEM;
@@ -82,14 +89,12 @@ static int new_group(struct names *names, uint64_t base)
 /* Adds a name of the packets with this base id; the base is a name, too. */
 static int add_name(struct names *names, uint64_t id, uint64_t base)
 {
-	if (2 * (names->used + 2) > names->room) {
-		int r = grow(names);
-		if (r < 0)
-			return r;
-	}
+	int r = reserve(names, names->used + 2);
+	if (r < 0)
+		return r;
 	struct name *first = look(names, base);
 	if (!first->group) {
-		int r = new_group(names, base);
+		r = new_group(names, base);
 		if (r < 0)
 			return r;
 		*first = (struct name){base, names->groups};
@@ -107,7 +112,8 @@ static int add_name(struct names *names, uint64_t id, uint64_t base)
 static int collect_names(struct join *join)
 {
 	const struct ow_page *pages[] = {join->a, join->b};
-	int r = 0;
+	size_t copies = join->a->copies + join->b->copies;
+	int r = copies ? reserve(&join->names, copies) : 0;
 	for (int side = 0; side < 2; side++) {
 		for (size_t i = 0; r == 0 && i < pages[side]->copies; i++)
 			r = add_name(&join->names, pages[side]->copy[i].id, pages[side]->copy[i].base_id);
@@ -125,13 +131,20 @@ static int collect_names(struct join *join)
 /* Finds the packets of the groups in a page, in its order. */
 static int find_members(const struct names *names, const struct ow_page *page, struct members *members)
 {
-	uint32_t total = 0;
-	members->start = calloc(names->groups + (size_t)2, sizeof *members->start);
-	if (!members->start)
+	uint32_t total = 0, *group = malloc((page->count + 1) * sizeof *group);
+	uint32_t *start = members->start = calloc(names->groups + (size_t)2, sizeof *start);
+	if (!group || !start) {
+		free(group);
 		return -ENOMEM;
-	uint32_t *start = members->start;
-	for (size_t i = 0; i < page->count; i++)
-		start[look(names, page->stamp[i].id)->group]++;
+	}
+	for (size_t i = 0; i < page->count; i++) {
+		/* Few packets or nearly all are in groups: either way the look-ups miss the cache one after the other.
+		 */
+		if (i + AHEAD < page->count)
+			__builtin_prefetch(names->slot + (page->stamp[i + AHEAD].id & (names->room - 1)));
+		group[i] = look(names, page->stamp[i].id)->group;
+		start[group[i]]++;
+	}
 	/* start[0] counted the packets of no group. */
 	for (uint32_t g = 1; g <= names->groups; g++) {
 		uint32_t count = start[g];
@@ -139,16 +152,14 @@ static int find_members(const struct names *names, const struct ow_page *page, s
 		total += count;
 	}
 	members->place = malloc((total + (size_t)1) * sizeof *members->place);
-	if (!members->place)
-		return -ENOMEM;
-	for (size_t i = 0; i < page->count; i++) {
-		uint32_t group = look(names, page->stamp[i].id)->group;
-		if (group)
-			members->place[start[group]++] = (uint32_t)i;
+	for (size_t i = 0; members->place && i < page->count; i++) {
+		if (group[i])
+			members->place[start[group[i]]++] = (uint32_t)i;
 	}
+	free(group);
 	/* Each start now is where its group ends, and so where the next one starts. */
 	start[0] = 0;
-	return 0;
+	return members->place ? 0 : -ENOMEM;
 }
 
 /* Group g of the names, g from 0. */
