@@ -131,6 +131,7 @@ void ow_exchange_say_none(struct ow_exchange *x, int64_t interval, const char *r
 {
 	struct ow_message m = {.type = OW_MESSAGE_NONE, .lane = x->options.lane, .interval = interval};
 	snprintf(m.text.text, sizeof m.text.text, "%s", reason);
+	ow_message_cut(m.text.text);
 	(void)ow_exchange_say(x, NULL, &m, false);
 }
 

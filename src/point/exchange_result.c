@@ -110,6 +110,10 @@ void ow_result_to_message(const struct ow_live_result *r, uint64_t differences, 
 		value_to(&r->quantile_ns[q], &m.quantile_ns[q]);
 	snprintf(m.cause, sizeof m.cause, "%s", r->cause);
 	snprintf(m.synopsis, sizeof m.synopsis, "%s", r->synopsis);
+	/* A name in another script may have been cut within a character. */
+	ow_message_cut(m.cause);
+	if (!m.cause[0] && m.status != OW_MESSAGE_MEASURED)
+		snprintf(m.cause, sizeof m.cause, "not known");
 	*ret_message = m;
 }
 

@@ -2,6 +2,8 @@
 /* Fields of messages to bytes and back: coder.h. */
 #include "wire/coder.h"
 
+#include "wire/message.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -128,6 +130,14 @@ static size_t character(const uint8_t *text, size_t left)
 	if (code < least[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
 		return 0;
 	return bytes;
+}
+
+void ow_message_cut(char *text)
+{
+	size_t length = strlen(text), at = 0;
+	for (size_t step; at < length && (step = character((const uint8_t *)text + at, length - at)); at += step)
+		;
+	text[at] = 0;
 }
 
 void ow_coder_text(struct ow_coder *c, const char *field, char *text, size_t size, bool may_be_empty)

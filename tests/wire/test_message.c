@@ -245,12 +245,26 @@ static void test_text(void **state)
 	}
 }
 
+static void test_cut_text(void **state)
+{
+	(void)state;
+	static const char *const texts[][2] = {
+		{"plain", "plain"}, {"caf\xc3", "caf"}, {"caf\xc3\xa9", "caf\xc3\xa9"}, {"a\nb", "a"}, {"", ""}};
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		char text[16];
+		snprintf(text, sizeof text, "%s", texts[i][0]);
+		ow_message_cut(text);
+		assert_string_equal(text, texts[i][1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_golden),           cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_cut_and_trailing), cmocka_unit_test(test_changed),
 		cmocka_unit_test(test_ranges),           cmocka_unit_test(test_text),
+		cmocka_unit_test(test_cut_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
