@@ -28,6 +28,7 @@ struct ow_pool {
 	bool estimated;        /* some mean is not exact, */
 	bool estimated_stddev; /* some standard deviation, */
 	const char *no_stddev; /* or there is none in some group, because */
+	bool unsampled;        /* of some group there is no single delay */
 
 	double weight;   /* of all samples: packets that they stand for */
 	double spread;   /* sum of (n_i^2 / k_i)(1 - k_i / n_i) */
@@ -127,6 +128,8 @@ void ow_pool_add(struct ow_pool *pool, const struct ow_pool_group *group)
 	add_moments(pool, group->packets, &group->mean_ns, &group->stddev_ns);
 	if (group->delays)
 		add_sample(pool, group);
+	else
+		pool->unsampled = true;
 }
 
 struct spreading {
@@ -217,10 +220,12 @@ static struct ow_value stddev_value(const struct ow_pool *pool)
 void ow_pool_values(const struct ow_pool *pool, struct ow_value *ret_mean_ns, struct ow_value *ret_stddev_ns,
                     struct ow_value ret_quantile_ns[OW_QUANTILES])
 {
-	static const char nothing[] = "no packet with a known delay";
+	static const char nothing[] = "no packet with a known delay", part[] = "not all delays are known";
 	*ret_mean_ns = *ret_stddev_ns = none(nothing);
 	for (int i = 0; i < OW_QUANTILES; i++)
-		ret_quantile_ns[i] = pool->weight > 0 ? quantile(pool, ow_quantile_level[i]) : none(nothing);
+		ret_quantile_ns[i] = pool->unsampled    ? none(part)
+		                     : pool->weight > 0 ? quantile(pool, ow_quantile_level[i])
+		                                        : none(nothing);
 	if (!(pool->packets > 0))
 		return;
 	double mean = (double)(pool->origin + pool->sum / pool->packets);

@@ -387,7 +387,10 @@ static void drop_page(struct ow_slot *slot)
 
 static void total_add(struct ow_exchange *x, const struct ow_live_result *result)
 {
-	ow_settle_total_add(x->total, result, result, false, NULL, 0, x->no_delays);
+	/* The mean is that of late packets, too: here they count as if they had been in time. */
+	struct ow_live_result first = *result;
+	first.matched += first.late;
+	ow_settle_total_add(x->total, &first, result, false, NULL, 0, x->no_delays);
 }
 
 /* Hands on what has come, in order. */

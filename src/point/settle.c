@@ -23,7 +23,7 @@
 /* Drops of a ring are counted up to this much after they happened, so perhaps in the next interval. */
 #define DROPS_LAG_NS INT64_C(50000000)
 
-enum doubt { DOUBT_NONE, DOUBT_UNKNOWN, DOUBT_DROPS, DOUBT_ENDED };
+enum doubt { DOUBT_NONE, DOUBT_UNKNOWN, DOUBT_DROPS, DOUBT_BEGUN, DOUBT_ENDED };
 
 struct open_interval {
 	struct ow_live_result result;
@@ -49,6 +49,8 @@ struct ow_settle {
 	uint64_t blind;                      /* open intervals that may have missed arrivals */
 	int64_t newest_ns;                   /* sending time of the latest packet that has arrived; INT64_MIN = none */
 	int64_t reach_ns;                    /* within this a packet should arrive; -1 = not known yet */
+	int64_t ahead_ns;                    /* so much before it was sent a packet may arrive; -1 = not known yet */
+	enum doubt before;                   /* why arrivals may have been missed before the oldest open interval */
 	const struct ow_settle_input *input; /* during a step */
 	bool finishing;
 	enum doubt doubt; /* why packets of the interval that is settled right now stay undecided, */
@@ -57,9 +59,16 @@ struct ow_settle {
 	struct ow_settle_total *total;
 };
 
-static struct open_interval *open_of(struct ow_settle *settle, uint64_t number)
+static struct open_interval *open_of(const struct ow_settle *settle, uint64_t number)
 {
 	return settle->open + number % (settle->horizon + 1);
+}
+
+static void raise_ahead(struct ow_settle *settle, int64_t delay_ns)
+{
+	int64_t ahead = delay_ns < 0 ? 2 * -(delay_ns > -INT64_MAX / 4 ? delay_ns : -INT64_MAX / 4) : 0;
+	if (ahead > settle->ahead_ns)
+		settle->ahead_ns = ahead;
 }
 
 static void raise_reach(struct ow_settle *settle, int64_t delay_ns)
@@ -68,6 +77,7 @@ static void raise_reach(struct ow_settle *settle, int64_t delay_ns)
 	int64_t reach = size > INT64_MAX / 4 ? INT64_MAX / 2 : 2 * size;
 	if (reach > settle->reach_ns)
 		settle->reach_ns = reach;
+	raise_ahead(settle, delay_ns);
 }
 
 static int64_t later(int64_t a, int64_t b)
@@ -103,6 +113,25 @@ static bool is_blind(const struct open_interval *open)
 	return open->unknown || open->result.ring_drops_to;
 }
 
+/* How much the clocks can make a packet arrive before it was sent. */
+static int64_t early_of(const struct ow_live_result *r)
+{
+	int64_t most = r->length_ns / 2, early = EARLY_UNKNOWN_NS;
+	if (r->clock_from.error_ns < most && r->clock_to.error_ns < most)
+		early = r->clock_from.error_ns + r->clock_to.error_ns;
+	return early < most ? early : most;
+}
+
+/* Could it have arrived before its own interval, the oldest one, where nobody looked? */
+static bool missed_before(const struct ow_settle *settle, int64_t sent_ns)
+{
+	const struct ow_live_result *own = &open_of(settle, settle->first)->result;
+	int64_t early = early_of(own);
+	if (settle->ahead_ns >= 0 && settle->ahead_ns < early)
+		early = settle->ahead_ns;
+	return settle->before && sent_ns - own->start_ns < early;
+}
+
 /* Should the packet have arrived where nobody looked? */
 static bool on_undecided(void *arg, int64_t sent_ns)
 {
@@ -118,6 +147,11 @@ static bool on_undecided(void *arg, int64_t sent_ns)
 			continue;
 		settle->doubt = open->unknown ? DOUBT_UNKNOWN : DOUBT_DROPS;
 		settle->doubted = r->interval;
+		return true;
+	}
+	if (missed_before(settle, sent_ns)) {
+		settle->doubt = settle->before;
+		settle->doubted = own->result.interval - 1;
 		return true;
 	}
 	if (!settle->finishing || last_ns < settle->end_ns)
@@ -137,7 +171,9 @@ int ow_settle_create(uint32_t horizon, ow_settle_sink sink, void *arg, struct ow
 	                             .first = 1,
 	                             .next = 1,
 	                             .newest_ns = INT64_MIN,
-	                             .reach_ns = -1};
+	                             .reach_ns = -1,
+	                             .ahead_ns = -1,
+	                             .before = DOUBT_BEGUN};
 	int r = ow_carry_create(horizon, &settle->carry);
 	if (r == 0)
 		r = ow_pool_create(&settle->scratch);
@@ -287,6 +323,10 @@ static void explain_undecided(const struct ow_settle *settle, struct ow_live_res
 	if (settle->doubt == DOUBT_ENDED)
 		snprintf(text, sizeof text, "%" PRIu64 " packets undecided: the run ended before they could arrive",
 		         result->pending);
+	else if (settle->doubt == DOUBT_BEGUN)
+		snprintf(text, sizeof text,
+		         "%" PRIu64 " packets undecided: by the clocks they may have arrived before the run",
+		         result->pending);
 	else
 		snprintf(text, sizeof text, "%" PRIu64 " packets undecided: interval %" PRId64 " %s", result->pending,
 		         settle->doubted, why[settle->doubt]);
@@ -339,19 +379,11 @@ static void close_oldest(struct ow_settle *settle, const struct ow_carry_account
 		settle->sink(settle->arg, &result);
 	}
 	settle->blind -= is_blind(open);
+	settle->before = open->unknown ? DOUBT_UNKNOWN : is_blind(open) ? DOUBT_DROPS : DOUBT_NONE;
 	free(open->sample);
 	struct ow_delays *delays = open->delays;
 	ow_delays_reset(delays);
 	*open = (struct open_interval){.delays = delays};
-}
-
-/* How much the clocks can make a packet arrive before it was sent. */
-static int64_t early_of(const struct ow_live_result *r)
-{
-	int64_t most = r->length_ns / 2, early = EARLY_UNKNOWN_NS;
-	if (r->clock_from.error_ns < most && r->clock_to.error_ns < most)
-		early = r->clock_from.error_ns + r->clock_to.error_ns;
-	return early < most ? early : most;
 }
 
 static void keep_delays(struct ow_settle *settle, struct open_interval *open, const struct ow_settle_input *in)
@@ -364,6 +396,8 @@ static void keep_delays(struct ow_settle *settle, struct open_interval *open, co
 	if (in->delays) {
 		raise_reach(settle, least);
 		raise_reach(settle, most);
+	} else if (in->result.mean_ns.status != OW_VALUE_NONE) {
+		raise_ahead(settle, (int64_t)fmin(fmax(in->result.mean_ns.value, -1e18), 0));
 	}
 	if (open->full)
 		ow_delays_add_many(open->delays, in->delay_ns, in->delays);
