@@ -37,7 +37,7 @@ struct join {
 	const struct ow_page *a, *b;
 	const struct ow_join_past *past;
 	uint32_t *of_a, *of_b;
-	uint8_t *doubtful; /* of the packets at B: paired, but with a delay that is not certain */
+	uint8_t *doubtful; /* of the packets at B: paired, or late, but with a delay that is not certain */
 	struct names names;
 	struct members at_a, at_b;
 	uint64_t duplicated;
@@ -192,6 +192,9 @@ static void pair_group(struct join *join, uint32_t g)
 		bool next_is_later = i + 1 == as || join->a->stamp[a[i + 1]].time_ns > join->b->stamp[to].time_ns;
 		join->doubtful[to] = !next_is_later && waiting + as != bs;
 	}
+	/* Late, or one of those that were sent just now? */
+	for (size_t j = 0; j < late && as > 0 && waiting + as != bs; j++)
+		join->doubtful[b[j]] = join->a->stamp[a[0]].time_ns <= join->b->stamp[b[j]].time_ns;
 	if (as + waiting > 0)
 		join->duplicated += left - pairs;
 }
@@ -235,7 +238,8 @@ static void list_arrivals(const struct join *join, struct ow_settle_input *in, s
 	for (size_t j = 0; j < join->b->count; j++) {
 		uint32_t i = join->of_b[j];
 		if (i == OW_PAIRING_NONE) {
-			joined->only_b[only_bs] = (struct ow_stamp){base_of(&join->names, b[j].id), b[j].time_ns};
+			joined->only_b[only_bs] = (struct ow_stamp){
+				base_of(&join->names, b[j].id), join->doubtful[j] ? OW_SETTLE_NO_TIME : b[j].time_ns};
 			joined->newest_ns[only_bs++] = newest_ns;
 			continue;
 		}

@@ -25,6 +25,9 @@
  * ambiguous.
  */
 
+/* Of a packet in only_b: its delay, if it is late, cannot be told. */
+#define OW_SETTLE_NO_TIME INT64_MIN
+
 /* What became known of one interval. Arrays stay the caller's. */
 struct ow_settle_input {
 	/*

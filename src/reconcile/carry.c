@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Late packets are told from lost ones. Waiting packets are in a table by id (open addressing, linear probing, deletion
- * by moving up), so that a packet costs one look; each open interval also has the list of what it sent, to find those
- * that waited too long. A second table holds the last interval's packets that nobody had sent, in case they came early.
+ * by moving up), identical ones in a line, so that a packet costs one look; each open interval also has the list of
+ * what it sent, to find those that waited too long. A second table holds the last interval's packets that nobody had
+ * sent, in case they came early.
  */
 #include "reconcile/carry.h"
 
@@ -15,12 +16,27 @@
 struct waiting {
 	uint64_t id;
 	int64_t time_ns; /* absolute */
-	uint64_t number; /* of its interval, counted from 1; 0 = free slot */
+	uint64_t number; /* of its interval, counted from 1 */
+};
+
+/* Identical packets wait in line, the first one sent in front. */
+struct node {
+	struct waiting packet;
+	uint32_t next; /* index of the next one in line, or of the next free node, plus 1; 0 = none */
+};
+
+struct line {
+	uint64_t id;
+	uint32_t first, last; /* indices of nodes, plus 1; first 0 = free slot */
+	uint32_t count;
 };
 
 struct table {
-	struct waiting *slot;
-	size_t room, used; /* room is a power of two, or 0 */
+	struct line *slot;
+	size_t room, lines; /* room is a power of two, or 0 */
+	struct node *node;
+	size_t nodes, used; /* there are; hold a packet */
+	uint32_t free;      /* the first free node, plus 1 */
 };
 
 struct open_interval {
@@ -57,6 +73,12 @@ int ow_carry_create(uint32_t horizon, struct ow_carry **ret_carry)
 	return 0;
 }
 
+static void table_done(struct table *table)
+{
+	free(table->slot);
+	free(table->node);
+}
+
 void ow_carry_free(struct ow_carry *carry)
 {
 	if (!carry)
@@ -64,8 +86,8 @@ void ow_carry_free(struct ow_carry *carry)
 	for (uint32_t i = 0; i <= carry->horizon; i++)
 		free(carry->open[i].id);
 	free(carry->open);
-	free(carry->sent.slot);
-	free(carry->arrived.slot);
+	table_done(&carry->sent);
+	table_done(&carry->arrived);
 	free(carry);
 }
 
@@ -84,67 +106,100 @@ static size_t home(const struct table *table, uint64_t id)
 	return ow_mix64(id) & (table->room - 1);
 }
 
-static void insert(struct table *table, struct waiting waiting)
+/* The line of this id, or the free slot where it belongs. */
+static struct line *look(const struct table *table, uint64_t id)
 {
-	size_t at = home(table, waiting.id);
-	while (table->slot[at].number)
+	size_t at = home(table, id);
+	while (table->slot[at].first && table->slot[at].id != id)
 		at = (at + 1) & (table->room - 1);
-	table->slot[at] = waiting;
-	table->used++;
+	return &table->slot[at];
 }
 
-/* Room for `more` packets, at most half full. */
+static struct line *line_of(const struct table *table, uint64_t id)
+{
+	struct line *line = table->used ? look(table, id) : NULL;
+	return line && line->first ? line : NULL;
+}
+
+/* Puts a packet in its line; there is room. */
+static void insert(struct table *table, struct waiting packet)
+{
+	uint32_t index = table->free;
+	struct node *node = &table->node[index - 1];
+	table->free = node->next;
+	*node = (struct node){packet, 0};
+	table->used++;
+	struct line *line = look(table, packet.id);
+	if (!line->first) {
+		*line = (struct line){packet.id, index, index, 1};
+		table->lines++;
+		return;
+	}
+	line->count++;
+	if (table->node[line->last - 1].packet.time_ns <= packet.time_ns) {
+		table->node[line->last - 1].next = index;
+		line->last = index;
+		return;
+	}
+	/* Rare: lists come in the order of time. */
+	uint32_t *at = &line->first;
+	while (table->node[*at - 1].packet.time_ns <= packet.time_ns)
+		at = &table->node[*at - 1].next;
+	node->next = *at;
+	*at = index;
+}
+
+static int grow_slots(struct table *table, size_t need)
+{
+	struct table larger = {.room = table->room ? table->room : 64};
+	while (larger.room < 2 * need)
+		larger.room *= 2;
+	if (larger.room == table->room)
+		return 0;
+	larger.slot = calloc(larger.room, sizeof *larger.slot);
+	if (!larger.slot)
+		return -ENOMEM;
+	for (size_t i = 0; i < table->room; i++) {
+		if (table->slot[i].first)
+			*look(&larger, table->slot[i].id) = table->slot[i];
+	}
+	free(table->slot);
+	table->slot = larger.slot;
+	table->room = larger.room;
+	return 0;
+}
+
+static int grow_nodes(struct table *table, size_t need)
+{
+	if (need <= table->nodes)
+		return 0;
+	size_t nodes = need > 2 * table->nodes ? need : 2 * table->nodes;
+	struct node *node = realloc(table->node, nodes * sizeof *node);
+	if (!node)
+		return -ENOMEM;
+	table->node = node;
+	for (size_t i = nodes; i-- > table->nodes;) {
+		node[i].next = table->free;
+		table->free = (uint32_t)i + 1;
+	}
+	table->nodes = nodes;
+	return 0;
+}
+
+/* Room for `more` packets, slots at most half full. */
 static int reserve(struct table *table, size_t more)
 {
 	size_t need = table->used + more;
 	if (need > OW_CARRY_PENDING_MAX)
 		return -ENOSPC;
-	if (table->room && 2 * need <= table->room)
-		return 0;
-	struct table larger = {.room = table->room ? table->room : 64};
-	while (larger.room < 2 * need)
-		larger.room *= 2;
-	larger.slot = calloc(larger.room, sizeof *larger.slot);
-	if (!larger.slot)
-		return -ENOMEM;
-	for (size_t i = 0; i < table->room; i++) {
-		if (table->slot[i].number)
-			insert(&larger, table->slot[i]);
-	}
-	free(table->slot);
-	*table = larger;
-	return 0;
-}
-
-/* Where the first sent of this id is, of the intervals first .. last; or -1. */
-static int64_t find(const struct table *table, uint64_t id, uint64_t first, uint64_t last)
-{
-	int64_t best = -1;
-	if (!table->used)
-		return best;
-	for (size_t at = home(table, id); table->slot[at].number; at = (at + 1) & (table->room - 1)) {
-		const struct waiting *w = table->slot + at;
-		if (w->id == id && w->number >= first && w->number <= last &&
-		    (best < 0 || w->time_ns < table->slot[best].time_ns))
-			best = (int64_t)at;
-	}
-	return best;
-}
-
-/* How many of this id were sent up to some time. */
-static size_t sent_until(const struct table *table, uint64_t id, int64_t time_ns)
-{
-	size_t count = 0;
-	if (!table->used)
-		return 0;
-	for (size_t at = home(table, id); table->slot[at].number; at = (at + 1) & (table->room - 1))
-		count += table->slot[at].id == id && table->slot[at].time_ns <= time_ns;
-	return count;
+	int r = grow_slots(table, table->lines + more);
+	return r < 0 ? r : grow_nodes(table, need);
 }
 
 size_t ow_carry_waits(const struct ow_carry *carry, uint64_t id)
 {
-	return sent_until(&carry->sent, id, INT64_MAX);
+	const struct line *line = line_of(&carry->sent, id);
+	return line ? line->count : 0;
 }
 
 size_t ow_carry_waiting(const struct ow_carry *carry)
@@ -153,18 +208,39 @@ size_t ow_carry_waiting(const struct ow_carry *carry)
 }
 
 /* Frees a slot; later ones of the same run move up so that no search stops early. */
-static void take(struct table *table, size_t at)
+static void remove_line(struct table *table, struct line *line)
 {
-	size_t mask = table->room - 1;
-	for (size_t next = (at + 1) & mask; table->slot[next].number; next = (next + 1) & mask) {
+	size_t mask = table->room - 1, at = (size_t)(line - table->slot);
+	for (size_t next = (at + 1) & mask; table->slot[next].first; next = (next + 1) & mask) {
 		size_t wish = home(table, table->slot[next].id);
 		if (((next - wish) & mask) >= ((next - at) & mask)) {
 			table->slot[at] = table->slot[next];
 			at = next;
 		}
 	}
-	table->slot[at].number = 0;
+	table->slot[at] = (struct line){0};
+	table->lines--;
+}
+
+static const struct waiting *front(const struct table *table, const struct line *line)
+{
+	return &table->node[line->first - 1].packet;
+}
+
+/* Takes the packet in front out of its line, which may be gone afterwards. */
+static struct waiting take(struct table *table, struct line *line)
+{
+	uint32_t index = line->first;
+	struct node *node = &table->node[index - 1];
+	struct waiting packet = node->packet;
+	line->first = node->next;
+	line->count--;
+	node->next = table->free;
+	table->free = index;
 	table->used--;
+	if (!line->count)
+		remove_line(table, line);
+	return packet;
 }
 
 /* The oldest open interval can no longer change: what still waits of it is lost, unless nobody can say. */
@@ -174,12 +250,11 @@ static void settle(struct ow_carry *carry, struct ow_carry_account *ret_settled)
 	const struct ow_carry_calls *calls = &carry->calls;
 	uint64_t undecided = 0;
 	for (size_t i = 0; i < open->ids; i++) {
-		int64_t at = find(&carry->sent, open->id[i], carry->first, carry->first);
-		if (at < 0)
+		struct line *line = line_of(&carry->sent, open->id[i]);
+		if (!line || front(&carry->sent, line)->number != carry->first)
 			continue;
-		int64_t sent_ns = carry->sent.slot[at].time_ns;
-		take(&carry->sent, (size_t)at);
-		if (calls->undecided && calls->undecided(calls->arg, sent_ns)) {
+		struct waiting packet = take(&carry->sent, line);
+		if (calls->undecided && calls->undecided(calls->arg, packet.time_ns)) {
 			undecided++;
 			continue;
 		}
@@ -220,20 +295,20 @@ static int64_t difference(int64_t later_ns, int64_t earlier_ns)
 }
 
 /* A packet that only B has: late if it waits. A packet cannot be late for the interval in which it was sent. */
-static bool came_late(struct ow_carry *carry, uint64_t number, size_t place, uint64_t id, int64_t time_ns)
+static bool came_late(struct ow_carry *carry, uint64_t number, size_t place, const struct waiting *arrived, bool timed)
 {
-	int64_t at = find(&carry->sent, id, 1, number - 1);
-	if (at < 0)
+	struct line *line = line_of(&carry->sent, arrived->id);
+	if (!line || front(&carry->sent, line)->number >= number)
 		return false;
-	const struct waiting w = carry->sent.slot[at];
-	take(&carry->sent, (size_t)at);
+	const struct waiting w = take(&carry->sent, line);
+	line = line_of(&carry->sent, arrived->id);
 	struct ow_carry_late late = {
-		.id = id,
+		.id = arrived->id,
 		.age = number - w.number,
 		.place = place,
 		.sent_ns = w.time_ns,
-		.delay_ns = difference(time_ns, w.time_ns),
-		.alike = sent_until(&carry->sent, id, time_ns) > 0,
+		.delay_ns = timed ? difference(arrived->time_ns, w.time_ns) : 0,
+		.alike = !timed || (line && front(&carry->sent, line)->time_ns <= arrived->time_ns),
 	};
 	meet(carry, &late, &open_of(carry, w.number)->account, &open_of(carry, number)->account);
 	return true;
@@ -242,13 +317,13 @@ static bool came_late(struct ow_carry *carry, uint64_t number, size_t place, uin
 /* A packet that only A has: its arrival may have been counted in the interval before. True if so. */
 static bool came_early(struct ow_carry *carry, uint64_t number, const struct waiting *w, int64_t early_ns)
 {
-	int64_t at = find(&carry->arrived, w->id, number - 1, number - 1);
-	if (at < 0)
+	struct line *line = line_of(&carry->arrived, w->id);
+	if (!line)
 		return false;
-	int64_t delay = difference(carry->arrived.slot[at].time_ns, w->time_ns);
+	int64_t delay = difference(front(&carry->arrived, line)->time_ns, w->time_ns);
 	if (delay > 0 || delay < -early_ns)
 		return false;
-	take(&carry->arrived, (size_t)at);
+	take(&carry->arrived, line);
 	struct ow_carry_late late = {.id = w->id, .arrived = 1, .sent_ns = w->time_ns, .delay_ns = delay};
 	meet(carry, &late, &open_of(carry, number)->account, &open_of(carry, number - 1)->account);
 	return true;
@@ -292,9 +367,14 @@ static int64_t absolute(const struct ow_carry_interval *in, const struct ow_stam
 
 static void clear(struct table *table)
 {
-	if (table->used)
-		memset(table->slot, 0, table->room * sizeof *table->slot);
-	table->used = 0;
+	if (!table->used)
+		return;
+	memset(table->slot, 0, table->room * sizeof *table->slot);
+	table->used = table->lines = table->free = 0;
+	for (size_t i = table->nodes; i-- > 0;) {
+		table->node[i].next = table->free;
+		table->free = (uint32_t)i + 1;
+	}
 }
 
 int ow_carry_step(struct ow_carry *carry, const struct ow_carry_interval *in, struct ow_carry_account *ret_settled)
@@ -325,7 +405,8 @@ int ow_carry_step(struct ow_carry *carry, const struct ow_carry_interval *in, st
 	clear(&carry->arrived);
 	for (size_t i = 0; i < in->only_bs; i++) {
 		struct waiting waiting = {in->only_b[i].id, absolute(in, in->only_b + i), number};
-		if (!came_late(carry, number, i, waiting.id, waiting.time_ns) && in->early_ns > 0)
+		bool timed = in->only_b[i].time_ns != OW_CARRY_NO_TIME;
+		if (!came_late(carry, number, i, &waiting, timed) && in->early_ns > 0 && timed)
 			insert(&carry->arrived, waiting);
 	}
 	bool settled = number - carry->first == carry->horizon;

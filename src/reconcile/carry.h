@@ -25,6 +25,9 @@
 /* Packets that can wait; beyond, -ENOSPC: an interval with so many differences says that something else is wrong. */
 #define OW_CARRY_PENDING_MAX (16u << 20)
 
+/* Of only_b: when it arrived is not known. What meets it is late, but by how much cannot be told. */
+#define OW_CARRY_NO_TIME INT64_MIN
+
 struct ow_carry;
 
 /* What one interval brings. Times are since its start, as in the synopses. */

@@ -383,6 +383,20 @@ static void test_flood(void **state)
 	history_done(&history);
 	free(a);
 	free(b);
+
+/* One is lost, the next two are not: the second arrival may be either's, and so may the first. */
+static void test_late_or_next(void **state)
+{
+	(void)state;
+	static const struct ow_stamp a[] = {{7, 50}, {7, 110}, {7, 150}}, b[] = {{7, 111}, {7, 151}};
+	struct history h;
+	history_play(&h, a, 3, b, 2, 100, 4, 2);
+	assert_int_equal(ow_settle_finish(h.settle), 0);
+	assert_int_equal(h.final[0].late, 1);
+	assert_int_equal(h.final[0].ambiguous, 1);
+	assert_int_equal(h.final[0].mean_ns.status, OW_VALUE_NONE);
+	assert_int_equal(h.final[0].lost + h.final[1].lost, 1);
+	history_done(&h);
 }
 
 int main(void)
@@ -393,6 +407,7 @@ int main(void)
 		cmocka_unit_test(test_duplicates),   cmocka_unit_test(test_ambiguous),
 		cmocka_unit_test(test_conservation), cmocka_unit_test(test_speed),
 		cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_late_or_next),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -312,12 +312,37 @@ static void test_random(void **state)
 	}
 }
 
+/* A flood of one packet over and over: half of them late, half lost. In a list that is searched it would take minutes.
+ */
+static void test_flood(void **state)
+{
+	(void)state;
+	enum { N = 200000 };
+	static struct ow_stamp sent[N], arrived[N / 2];
+	struct ow_carry *carry;
+	struct ow_carry_account one, all;
+	for (size_t i = 0; i < N; i++)
+		sent[i] = (struct ow_stamp){77, (int64_t)i};
+	for (size_t i = 0; i < N / 2; i++)
+		arrived[i] = (struct ow_stamp){77, i % 2 ? (int64_t)i : OW_CARRY_NO_TIME};
+	assert_int_equal(ow_carry_create(1, &carry), 0);
+	assert_int_equal(step(carry, 0, 5, sent, N, NULL, 0, &one), 0);
+	assert_int_equal(ow_carry_waits(carry, 77), N);
+	assert_int_equal(step(carry, N, 0, NULL, 0, arrived, N / 2, &one), 1);
+	assert_int_equal(one.late, N / 2);
+	assert_int_equal(one.lost, N / 2);
+	assert_int_equal(ow_carry_waiting(carry), 0);
+	ow_carry_totals(carry, &all);
+	assert_int_equal(all.sent, N + 5);
+	ow_carry_free(carry);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_example), cmocka_unit_test(test_horizon), cmocka_unit_test(test_same_id),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_random),  cmocka_unit_test(test_late_is_not_lost),
-		cmocka_unit_test(test_told),    cmocka_unit_test(test_early),
+		cmocka_unit_test(test_told),    cmocka_unit_test(test_early),   cmocka_unit_test(test_flood),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
