@@ -383,6 +383,7 @@ static void test_flood(void **state)
 	history_done(&history);
 	free(a);
 	free(b);
+}
 
 /* One is lost, the next two are not: the second arrival may be either's, and so may the first. */
 static void test_late_or_next(void **state)
@@ -406,8 +407,7 @@ int main(void)
 		cmocka_unit_test(test_identical),    cmocka_unit_test(test_keepalives),
 		cmocka_unit_test(test_duplicates),   cmocka_unit_test(test_ambiguous),
 		cmocka_unit_test(test_conservation), cmocka_unit_test(test_speed),
-		cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_late_or_next),
+		cmocka_unit_test(test_flood),        cmocka_unit_test(test_late_or_next),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
