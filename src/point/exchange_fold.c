@@ -40,15 +40,18 @@ static uint64_t name_of(const struct ow_fold_secret *secret, const struct ow_pag
 	return ow_fold_key(secret, copy ? copy->base_id : id);
 }
 
+uint64_t ow_sender_name(const struct ow_exchange *x, const struct ow_slot *slot, uint64_t id)
+{
+	const struct ow_copy *copy = slot->page->copies ? ow_page_copy(slot->page, id) : NULL;
+	uint64_t base = copy ? copy->base_id : id;
+	return x->options.method == OW_METHOD_FOLD ? ow_fold_key(&ow_fold_of(slot->steps.first)->secret, base) : base;
+}
+
 static bool in_doubt(void *arg, uint64_t id)
 {
 	const struct doubts *d = arg;
-	const struct ow_exchange *x = d->x;
 	uint64_t name = name_of(d->secret, d->slot->page, id);
-	if (ow_keyset_has(&d->earlier, name))
-		return true;
-	bool missed = ow_keyset_has(&x->missing[0], name) || ow_keyset_has(&x->missing[1], name) || x->missing_unknown;
-	return missed && ow_settle_waits(x->settle, name) > 0;
+	return ow_keyset_has(&d->earlier, name) || ow_sender_waits(d->x, name);
 }
 
 static int note_earlier(struct doubts *d)

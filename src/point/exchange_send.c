@@ -181,7 +181,10 @@ static void settle_slot(struct ow_exchange *x, struct ow_slot *slot)
 	struct ow_outcome *o = &slot->outcome;
 	int r = 0;
 	x->settling = slot;
-	if (slot->stage == OW_STAGE_READY && !o->estimated) {
+	bool compared = slot->stage == OW_STAGE_READY && !o->estimated;
+	if (compared)
+		r = ow_sender_regroup(x, slot);
+	if (compared && r == 0) {
 		struct ow_settle_input input = {
 			.result = o->result,
 			.only_a = o->only_a,
@@ -192,14 +195,13 @@ static void settle_slot(struct ow_exchange *x, struct ow_slot *slot)
 			.delays = o->delay.count,
 		};
 		r = ow_settle_step(x->settle, &input);
-		if (r < 0)
-			snprintf(o->result.cause, sizeof o->result.cause, "%s",
-			         r == -ENOMEM ? "out of memory" : "the counts contradict each other");
 	}
+	if (r < 0)
+		snprintf(o->result.cause, sizeof o->result.cause, "%s",
+		         r == -ENOMEM ? "out of memory" : "the counts contradict each other");
 	if (r < 0 || slot->stage == OW_STAGE_UNKNOWN || o->estimated)
 		(void)settle_unknown(x, slot);
-	if (x->options.method == OW_METHOD_FOLD)
-		note_missing(x, o);
+	note_missing(x, o);
 	x->settling = NULL;
 	x->next_settled = slot->interval + 1;
 }

@@ -15,6 +15,7 @@
  *   exchange_send.c     the sending point: stages of an interval, results
  *   exchange_fold.c     its comparison by fold
  *   exchange_rda.c      and by RDA
+ *   exchange_identical.c  its packets that are like some that still wait
  *   exchange_receive.c  the receiving point: answers, results that it is told
  *   exchange_result.c   results as messages
  */
@@ -148,6 +149,13 @@ void ow_sender_numbers(const struct ow_estimate *estimate, struct ow_live_result
 /* The interval is compared, but not packet by packet: a result that stands by itself. */
 void ow_sender_estimated(struct ow_exchange *x, struct ow_slot *slot, const struct ow_estimate *estimate,
                          const char *cause);
+
+/* exchange_identical.c: before settling; 0 or -ENOMEM. */
+int ow_sender_regroup(const struct ow_exchange *x, struct ow_slot *slot);
+/* Does a packet of this name wait for its arrival? */
+bool ow_sender_waits(const struct ow_exchange *x, uint64_t name);
+/* What settle and the other point know a packet by: the first of its copies, by key or by id. */
+uint64_t ow_sender_name(const struct ow_exchange *x, const struct ow_slot *slot, uint64_t id);
 
 /* exchange_fold.c, exchange_rda.c. Return 0; -EPROTO when the answer does not fit, and nothing has changed; -ENOMEM. */
 int ow_sender_fold_start(struct ow_exchange *x, struct ow_slot *slot);

@@ -51,7 +51,7 @@ struct ow_settle {
 	uint64_t blind;                      /* open intervals that may have missed arrivals */
 	int64_t newest_ns;                   /* sending time of the latest packet that has arrived; INT64_MIN = none */
 	int64_t reach_ns;                    /* within this a packet should arrive; -1 = not known yet */
-	int64_t ahead_ns;                    /* so much before it was sent a packet may arrive */
+	int64_t ahead_ns;                    /* so much before it was sent a packet may arrive; -1 = not known yet */
 	enum doubt before;                   /* why arrivals may have been missed before the oldest open interval */
 	const struct ow_settle_input *input; /* during a step */
 	bool finishing;
@@ -129,7 +129,8 @@ static bool missed_before(const struct ow_settle *settle, int64_t sent_ns)
 {
 	const struct ow_live_result *own = &open_of(settle, settle->first)->result;
 	int64_t early = early_of(own);
-	if (settle->ahead_ns < early)
+	/* Where no packet has ever arrived, they do not arrive. */
+	if (settle->ahead_ns < early && (settle->ahead_ns >= 0 || settle->before == DOUBT_BEGUN))
 		early = settle->ahead_ns;
 	return settle->before && sent_ns - own->start_ns < early;
 }
@@ -174,6 +175,7 @@ int ow_settle_create(uint32_t horizon, ow_settle_sink sink, void *arg, struct ow
 	                             .next = 1,
 	                             .newest_ns = INT64_MIN,
 	                             .reach_ns = -1,
+	                             .ahead_ns = -1,
 	                             .before = DOUBT_BEGUN};
 	int r = ow_carry_create(horizon, &settle->carry);
 	if (r == 0)
