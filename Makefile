@@ -5,6 +5,7 @@
 #   make            build/oneway and the library        make install   PREFIX=/usr/local DESTDIR=
 #   make demo       half a minute of the lab: real packets, two points, results beside the truth (needs root)
 #   make test       everything that must hold: release, ASan+UBSan and TSan builds, fuzz corpora, sources
+#   make prove      live results against captures and the wire, for every loss and interval (needs root; some minutes)
 #   make bench      speed and memory as ratios (BENCH_FLAGS="--large 0" leaves out the 10 M-packet pair)
 #   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck
 #   make format     clang-format in place               make clean
@@ -19,7 +20,7 @@ DESTDIR ?=
 SANITIZED := -Dbuildtype=debugoptimized -Db_lundef=false
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo bench fuzz lint format install clean
+.PHONY: all test demo prove bench fuzz lint format install clean
 # One build after the other: ninja already uses all cores.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -32,6 +33,9 @@ test: build/.packages-test build/.werror-$(WERROR) build-asan/.werror-$(WERROR) 
 
 demo: build/.packages-demo all
 	@tools/demo build/oneway build/demo
+
+prove: build/.packages-test all
+	@ONEWAY=build/oneway tests/system/prove_live.py
 
 bench: build/.packages-bench all
 	@bench/bench_match $(BENCH_FLAGS) build/oneway

@@ -104,20 +104,6 @@ class Lab(Case):
         self.assertEqual(summary["result"]["sent"], summary["truth"]["sent"])
         self.assertTrue(all("rda" in line["result"]["synopsis"] for line in rows["a_to_b"] if line["result"]["sent"]))
 
-    def test_captures_agree(self):
-        if not shutil.which("tcpdump"):
-            self.skipTest("tcpdump is not installed")
-        _, summary = self.lab("--rate", 2000, "--keep-captures", self.path("captures"))
-        found = json.loads(oneway("match", "--json", "--window", "1s", self.path("captures/a.pcap"), self.path("captures/b.pcap")).stdout)
-        for way, pair in (("a_to_b", summary), ("b_to_a", summary["b_to_a"])):
-            # What was lost behind the last packet that a capture has could have arrived after its end.
-            outside = sum(found["outside_overlap"].values())
-            self.assertEqual(found[way]["matched"], pair["result"]["matched"], way)
-            self.assertLessEqual(pair["result"]["lost"] - found[way]["lost"], outside, way)
-            self.assertLessEqual(pair["result"]["sent"] - found[way]["sent"], outside, way)
-            if pair["result"]["ambiguous"] == found[way]["ambiguous"]:
-                self.assertAlmostEqual(found[way]["delay_ns"]["mean"], pair["result"]["delay_ns"]["mean"], delta=100)
-
     def test_text_and_plot(self):
         plot = ["--plot", self.path("lab.svg")] if shutil.which("gnuplot") else []
         done = oneway("lab", "--seconds", 2, "--rate", 1000, "--tcp", 0, *plot)
