@@ -52,7 +52,6 @@ struct ow_both {
 	size_t lanes;
 	uint32_t *owner; /* of the recorder's lanes: 2 * lane + ledger */
 	uint32_t owners;
-	uint64_t dropped[SIDES];
 	bool files;
 	int64_t t0_ns;
 	int64_t lead;                /* intervals before the first that counts */
@@ -519,14 +518,12 @@ static void enter_chunks(struct ow_both *both, struct ow_chunk *chunk)
 static void enter_drops(struct ow_both *both)
 {
 	for (unsigned source = 0; source < SIDES; source++) {
-		struct ow_recorder_counts counts;
-		ow_recorder_counts(both->recorder, source, &counts);
-		uint64_t more = counts.dropped - both->dropped[source];
-		both->dropped[source] = counts.dropped;
-		for (size_t i = 0; more && i < 2 * both->lanes; i++) {
+		struct ow_drops drops;
+		ow_recorder_drops(both->recorder, source, &drops);
+		for (size_t i = 0; drops.frames && i < 2 * both->lanes; i++) {
 			struct book *book = both->lane[i / 2].book + i % 2;
 			if (book->source == source)
-				ow_ledger_drops(book->ledger, ow_recorder_now_ns(both->recorder), more);
+				ow_ledger_drops(book->ledger, &drops);
 		}
 	}
 }

@@ -111,11 +111,10 @@ struct ow_daemon {
 	bool files;   /* the sources are files */
 	double speed; /* of the clock */
 	int64_t passed_ns;
-	uint64_t dropped[OW_SOURCES_MAX]; /* frames, until the last look */
-	int64_t ended_ns;                 /* steady: when all files had ended; 0 = not yet */
-	int64_t ended_now_ns;             /* their clock then */
-	int64_t latest_ns;                /* of all packets */
-	int64_t started_ns;               /* steady */
+	int64_t ended_ns;     /* steady: when all files had ended; 0 = not yet */
+	int64_t ended_now_ns; /* their clock then */
+	int64_t latest_ns;    /* of all packets */
+	int64_t started_ns;   /* steady */
 	bool stopping, at_once;
 	int64_t deadline_ns; /* steady: of stopping */
 	bool has_results;    /* since the last flush */

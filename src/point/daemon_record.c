@@ -26,21 +26,16 @@ static void take_chunk(struct ow_daemon *d, const struct ow_chunk *chunk)
 		d->latest_ns = start + chunk->stamp[chunk->count - 1].time_ns;
 }
 
-/* Frames that the rings have dropped since the last look are charged to the intervals that were open meanwhile. */
-static void charge_drops(struct ow_daemon *d, int64_t before_ns, int64_t now_ns)
+/* Frames that the rings have dropped since the last look could have been of any lane. */
+static void charge_drops(struct ow_daemon *d)
 {
 	for (uint32_t s = 0; s < d->config->interface_count; s++) {
-		struct ow_recorder_counts counts;
-		ow_recorder_counts(d->recorder, s, &counts);
-		uint64_t frames = counts.dropped - d->dropped[s];
-		d->dropped[s] = counts.dropped;
-		for (unsigned i = 0; frames > 0 && i < d->lane_count; i++) {
+		struct ow_drops drops;
+		ow_recorder_drops(d->recorder, s, &drops);
+		for (unsigned i = 0; drops.frames > 0 && i < d->lane_count; i++) {
 			struct ow_daemon_lane *lane = d->lanes[i];
-			if (!lane->ledger || !(lane->segment->interfaces >> s & 1))
-				continue;
-			/* Either half may have been in either interval: both shall know. */
-			ow_ledger_drops(lane->ledger, before_ns, frames - frames / 2);
-			ow_ledger_drops(lane->ledger, now_ns, frames / 2);
+			if (lane->ledger && lane->segment->interfaces >> s & 1)
+				ow_ledger_drops(lane->ledger, &drops);
 		}
 	}
 }
@@ -143,7 +138,7 @@ static void end_files(struct ow_daemon *d)
 int ow_daemon_lanes_record(struct ow_daemon *d, struct ow_error *err)
 {
 	struct ow_chunk *chunks = NULL;
-	int64_t passed = d->passed_ns, before = d->passed_ns;
+	int64_t passed = d->passed_ns;
 	int r = ow_recorder_take(d->recorder, &chunks, &passed, err);
 	for (struct ow_chunk *next; chunks; chunks = next) {
 		next = chunks->next;
@@ -154,7 +149,7 @@ int ow_daemon_lanes_record(struct ow_daemon *d, struct ow_error *err)
 		end_files(d);
 	else if (passed > d->passed_ns)
 		d->passed_ns = passed;
-	charge_drops(d, before, d->passed_ns);
+	charge_drops(d);
 	for (unsigned i = 0; i < d->lane_count; i++)
 		close_pages(d->lanes[i], passed);
 	return r;

@@ -21,6 +21,7 @@
  * long), and their pages are left out. */
 #define OW_LEDGER_EMPTY_MAX 1024
 #define OW_LEDGER_OPEN_MAX  65536u
+#define OW_LEDGER_BLIND_NS  INT64_C(60000000000) /* a reader that is held up for longer is not thought of */
 
 struct open_page {
 	bool used;
@@ -36,6 +37,7 @@ struct ow_ledger {
 	int64_t first;          /* the next page to be closed */
 	size_t used;            /* open pages */
 	uint64_t misplaced;
+	struct ow_drops drops;                  /* of intervals that are not closed yet */
 	size_t expected;                        /* stamps of a page, by the last one */
 	struct ow_copies spare;                 /* of the last page: fresh memory costs more than clearing this */
 	struct ow_stamp piece[OW_CHUNK_STAMPS]; /* what is added at a time */
@@ -279,17 +281,46 @@ int ow_ledger_add(struct ow_ledger *ledger, const struct ow_chunk *chunk)
 	return failed;
 }
 
-void ow_ledger_drops(struct ow_ledger *ledger, int64_t time_ns, uint64_t frames)
+/* Pages may not be open as far as that yet: the reader is late, or there would have been no drops. */
+void ow_ledger_drops(struct ow_ledger *ledger, const struct ow_drops *drops)
 {
-	if (frames == 0 || time_ns < ledger->options.t0_ns)
+	const struct ow_ledger_options *o = &ledger->options;
+	struct ow_drops more = *drops, *kept = &ledger->drops;
+	int64_t start_ns = o->t0_ns + ledger->first * o->length_ns;
+	if (more.frames == 0 || more.until_ns < o->t0_ns)
 		return;
-	int64_t interval = (time_ns - ledger->options.t0_ns) / ledger->options.length_ns;
 	/* Better near its interval than nowhere. */
-	if (interval < ledger->first)
-		interval = ledger->first;
-	else if (!within(ledger, interval))
-		interval = ledger->first + (int64_t)ledger->options.open_max - 1;
-	open_page(ledger, interval)->page.ring_drops += frames;
+	more.from_ns = more.from_ns < start_ns ? start_ns : more.from_ns;
+	more.until_ns = more.until_ns < more.from_ns ? more.from_ns : more.until_ns;
+	if (kept->frames) {
+		more.frames += kept->frames;
+		more.from_ns = kept->from_ns < more.from_ns ? kept->from_ns : more.from_ns;
+		more.until_ns = kept->until_ns > more.until_ns ? kept->until_ns : more.until_ns;
+	}
+	/* Longer only when a clock jumps. */
+	if (more.until_ns - more.from_ns > OW_LEDGER_BLIND_NS)
+		more.until_ns = more.from_ns + OW_LEDGER_BLIND_NS;
+	*kept = more;
+}
+
+/* Drops of an interval that is closed. */
+static uint64_t drops_until(struct ow_ledger *ledger, int64_t end_ns)
+{
+	struct ow_drops *drops = &ledger->drops;
+	uint64_t share = drops->frames;
+	if (share == 0 || drops->from_ns >= end_ns)
+		return 0;
+	if (drops->until_ns < end_ns) {
+		drops->frames = 0;
+		return share;
+	}
+	double part = (double)(end_ns - drops->from_ns) / (double)(drops->until_ns - drops->from_ns + 1);
+	share = (uint64_t)(part * (double)share + 0.5);
+	/* One at least, here and in the intervals that follow. */
+	share = share ? share : 1;
+	drops->frames = drops->frames > share ? drops->frames - share : 1;
+	drops->from_ns = end_ns;
+	return share;
 }
 
 uint64_t ow_ledger_misplaced(const struct ow_ledger *ledger)
@@ -361,14 +392,14 @@ static void finish(struct open_page *open)
 static int64_t ended_by(const struct ow_ledger *ledger, int64_t passed_ns)
 {
 	if (passed_ns == INT64_MAX)
-		return ledger->used ? INT64_MAX : ledger->first;
+		return ledger->used || ledger->drops.frames ? INT64_MAX : ledger->first;
 	return passed_ns < ledger->options.t0_ns ? 0 : (passed_ns - ledger->options.t0_ns) / ledger->options.length_ns;
 }
 
 struct ow_page *ow_ledger_next(struct ow_ledger *ledger, int64_t passed_ns)
 {
 	int64_t ended = ended_by(ledger, passed_ns);
-	if (ledger->used == 0 && ended - ledger->first > OW_LEDGER_EMPTY_MAX)
+	if (ledger->used == 0 && passed_ns != INT64_MAX && ended - ledger->first > OW_LEDGER_EMPTY_MAX)
 		ledger->first = ended;
 	if (ended <= ledger->first)
 		return NULL;
@@ -387,6 +418,7 @@ struct ow_page *ow_ledger_next(struct ow_ledger *ledger, int64_t passed_ns)
 	page->interval = ledger->first;
 	page->start_ns = ledger->options.t0_ns + ledger->first * ledger->options.length_ns;
 	page->length_ns = ledger->options.length_ns;
+	page->ring_drops = drops_until(ledger, page->start_ns + page->length_ns);
 	open->page.stamp = NULL;
 	close_page(open);
 	ledger->first++;

@@ -42,8 +42,8 @@ void ow_ledger_free(struct ow_ledger *ledger);
 
 /* Does not keep the chunk. -ENOMEM: the packets are counted, the page says so by its shift. */
 int ow_ledger_add(struct ow_ledger *ledger, const struct ow_chunk *chunk);
-/* Ring drops since the last call, charged to the interval of time_ns. */
-void ow_ledger_drops(struct ow_ledger *ledger, int64_t time_ns, uint64_t frames);
+/* Ring drops since the last call. Every interval that they may have been in gets its share, and at least one. */
+void ow_ledger_drops(struct ow_ledger *ledger, const struct ow_drops *drops);
 
 /*
  * The oldest page whose interval ended at or before passed_ns, in order and without gaps from the first interval that

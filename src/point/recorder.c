@@ -45,10 +45,14 @@ struct member { /* one thread */
 	int64_t boundary_ns; /* the end of some interval: there the reader must hear of the time */
 	int64_t lead_ns;     /* files: how far it may be ahead */
 	int64_t handed_ns;   /* when it last handed on, steady clock */
+	int64_t counted_ns;  /* the source's clock before the kernel was last asked for drops */
+	int64_t sure_ns;     /* the time that it had passed then */
+	uint64_t counted;    /* drops until then */
 
 	/* Under the recorder's lock. */
 	int64_t passed_ns;
-	int failed; /* negative errno that was not told yet */
+	struct ow_drops drops; /* not taken yet */
+	int failed;            /* negative errno that was not told yet */
 	struct ow_error err;
 
 	_Atomic uint64_t using; /* generation of the table in use */
@@ -141,11 +145,45 @@ static void hand_on(struct member *member, int64_t passed_ns, bool news)
 	pthread_mutex_unlock(&recorder->lock);
 }
 
+static void join_drops(struct ow_drops *sum, const struct ow_drops *more)
+{
+	if (more->frames == 0)
+		return;
+	if (sum->frames == 0 || more->from_ns < sum->from_ns)
+		sum->from_ns = more->from_ns;
+	if (sum->frames == 0 || more->until_ns > sum->until_ns)
+		sum->until_ns = more->until_ns;
+	sum->frames += more->frames;
+}
+
+/*
+ * When they were dropped: by the kernel after it was last asked and until now, which may be long after the frames that
+ * are being read; for want of memory among those that were read since then.
+ */
+static void note_drops(struct member *member, uint64_t dropped, int64_t began_ns)
+{
+	int64_t now_ns = ow_live_now_ns(member->live);
+	struct ow_drops drops = {
+		.frames = dropped - member->counted, .from_ns = member->counted_ns, .until_ns = now_ns};
+	if (member->sure_ns < drops.from_ns)
+		drops.from_ns = member->sure_ns;
+	member->counted = dropped;
+	member->counted_ns = began_ns;
+	member->sure_ns = ow_live_passed_ns(member->live);
+	if (drops.frames == 0)
+		return;
+	pthread_mutex_lock(&member->recorder->lock);
+	join_drops(&member->drops, &drops);
+	pthread_mutex_unlock(&member->recorder->lock);
+}
+
 static void tell_counts(struct member *member)
 {
 	struct ow_live_counts live;
 	const struct ow_scribe_counts *scribe = ow_scribe_counts(member->scribe);
+	int64_t began_ns = ow_live_now_ns(member->live);
 	ow_live_counts(member->live, &live);
+	note_drops(member, live.dropped + scribe->lost, began_ns);
 	atomic_store_explicit(&member->frames, live.frames, memory_order_relaxed);
 	atomic_store_explicit(&member->dropped, live.dropped + scribe->lost, memory_order_relaxed);
 	for (int i = 0; i < OW_STAMPERS; i++)
@@ -329,6 +367,8 @@ static int add_member(struct ow_recorder *recorder, const struct ow_live_options
 	member->generation = UINT64_MAX;
 	member->boundary_ns = INT64_MAX;
 	member->passed_ns = INT64_MIN;
+	/* Lanes come later. */
+	member->counted_ns = member->sure_ns = ow_live_now_ns(member->live);
 	recorder->member[recorder->members++] = member;
 	return 0;
 }
@@ -545,4 +585,19 @@ void ow_recorder_counts(const struct ow_recorder *recorder, uint32_t source, str
 		sum.unclaimed += atomic_load_explicit(&member->unclaimed, memory_order_relaxed);
 	}
 	*ret_counts = sum;
+}
+
+void ow_recorder_drops(struct ow_recorder *recorder, uint32_t source, struct ow_drops *ret_drops)
+{
+	struct ow_drops sum = {0};
+	pthread_mutex_lock(&recorder->lock);
+	for (unsigned i = 0; i < recorder->members; i++) {
+		struct member *member = recorder->member[i];
+		if (source != member->source)
+			continue;
+		join_drops(&sum, &member->drops);
+		member->drops = (struct ow_drops){0};
+	}
+	pthread_mutex_unlock(&recorder->lock);
+	*ret_drops = sum;
 }

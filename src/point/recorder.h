@@ -75,6 +75,12 @@ struct ow_recorder_counts {
 	uint64_t not_ip, unclaimed; /* frames without IP packet; IP packets that no lane wanted */
 };
 
+/* Frames that the measurement missed, some time from from_ns to until_ns: the kernel only counts them. */
+struct ow_drops {
+	uint64_t frames;
+	int64_t from_ns, until_ns;
+};
+
 struct ow_recorder;
 
 /* Opens the sources and starts the threads. -EINVAL, or what opening a source says, with its name. */
@@ -106,5 +112,7 @@ int ow_recorder_take(struct ow_recorder *recorder, struct ow_chunk **ret_chunks,
 int64_t ow_recorder_now_ns(const struct ow_recorder *recorder);
 /* Sums over the threads; may lag by a few milliseconds. source: its index, or UINT32_MAX for all. */
 void ow_recorder_counts(const struct ow_recorder *recorder, uint32_t source, struct ow_recorder_counts *ret_counts);
+/* Since the last call; after ow_recorder_take they hold all that were dropped before the time it told. */
+void ow_recorder_drops(struct ow_recorder *recorder, uint32_t source, struct ow_drops *ret_drops);
 
 #endif

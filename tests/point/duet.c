@@ -242,8 +242,8 @@ static struct ow_page *make_page(struct duet *duet, struct ow_ledger *ledger, co
 		assert_int_equal(ow_ledger_add(ledger, chunk), 0);
 		free(chunk);
 	}
-	if (duet->traffic.drops[side])
-		ow_ledger_drops(ledger, T0 + interval * length, duet->traffic.drops[side]);
+	struct ow_drops drops = {duet->traffic.drops[side], T0 + interval * length, T0 + interval * length};
+	ow_ledger_drops(ledger, &drops);
 	struct ow_page *page = ow_ledger_next(ledger, T0 + end);
 	assert_non_null(page);
 	assert_int_equal(page->interval, interval);

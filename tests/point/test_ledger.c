@@ -358,31 +358,51 @@ static void test_gaps(void **state)
 	ow_ledger_free(ledger);
 }
 
+static void drop(struct ow_ledger *ledger, int64_t from_ns, int64_t until_ns, uint64_t frames)
+{
+	struct ow_drops drops = {frames, from_ns, until_ns};
+	ow_ledger_drops(ledger, &drops);
+}
+
+static void expect_drops(struct ow_ledger *ledger, int64_t interval, uint64_t want)
+{
+	struct ow_page *page = ow_ledger_next(ledger, INT64_MAX);
+	assert_non_null(page);
+	assert_int_equal(page->interval, interval);
+	assert_int_equal(page->ring_drops, want);
+	assert_int_equal(page->count, 0);
+	ow_page_free(page);
+}
+
 static void test_drops(void **state)
 {
 	(void)state;
 	struct ow_ledger *ledger = create(100, 3);
-	ow_ledger_drops(ledger, 4999, 100); /* before the first interval */
-	ow_ledger_drops(ledger, 5000, 1);
-	ow_ledger_drops(ledger, 5000 + LENGTH, 2);
-	ow_ledger_drops(ledger, 5000 + LENGTH, 0);
-	ow_ledger_drops(ledger, 5000 + 2 * LENGTH - 1, 4);
-	ow_ledger_drops(ledger, 5000 + 90 * LENGTH, 8); /* to the last that is open */
-	const uint64_t want[] = {1, 6, 8};
-	for (int i = 0; i < 3; i++) {
-		struct ow_page *page = ow_ledger_next(ledger, INT64_MAX);
-		assert_non_null(page);
-		assert_int_equal(page->ring_drops, want[i]);
-		assert_int_equal(page->count, 0);
-		ow_page_free(page);
-	}
+	drop(ledger, 4000, 4999, 100); /* before the first interval */
+	drop(ledger, 5000, 5000, 1);
+	drop(ledger, 5000 + LENGTH / 2, 5000 + LENGTH - 1, 2);
+	drop(ledger, 5000 + LENGTH, 5000 + LENGTH, 0);
+	expect_drops(ledger, 0, 3);
 	assert_null(ow_ledger_next(ledger, INT64_MAX));
-	ow_ledger_drops(ledger, 5000, 16); /* its page is gone: to the next */
-	struct ow_page *page = ow_ledger_next(ledger, INT64_MAX);
-	assert_int_equal(page->interval, 3);
-	assert_int_equal(page->ring_drops, 16);
-	ow_page_free(page);
+	drop(ledger, 5000, 5000, 16); /* its page is gone: to the next */
+	expect_drops(ledger, 1, 16);
+	assert_null(ow_ledger_next(ledger, INT64_MAX));
 
+	/* Over several intervals, also those whose pages are not open yet: each has a share of them all. */
+	drop(ledger, 5000 + 2 * LENGTH + LENGTH / 2, 5000 + 6 * LENGTH - 1, 700);
+	expect_drops(ledger, 2, 100);
+	for (int i = 3; i < 6; i++)
+		expect_drops(ledger, i, 200);
+	assert_null(ow_ledger_next(ledger, INT64_MAX));
+
+	/* One frame could have been in any of four, so all are in doubt; and then none. */
+	drop(ledger, 5000 + 6 * LENGTH, 5000 + 10 * LENGTH - 1, 1);
+	for (int i = 6; i < 10; i++)
+		expect_drops(ledger, i, 1);
+	assert_null(ow_ledger_next(ledger, INT64_MAX));
+	ow_ledger_free(ledger);
+
+	ledger = create(100, 8);
 	/* What is open when it is freed. */
 	struct ow_stamp stamp[] = {{7, 1}, {7, 2}, {8, 3}};
 	add(ledger, 4, stamp, 3);

@@ -218,6 +218,30 @@ class AgreesWithMatch(OnRouter):
         self.assertGreater(report["a_to_b"]["lost"], 0)
 
 
+class HeldUp(OnRouter):
+    def test_full_rings_are_not_losses(self):
+        """It stands still for several intervals while traffic goes on. Frames are dropped long after those that it reads
+        next: the intervals in which they were sent are the ones in doubt, and no packet is lost."""
+        n = self.network
+        live = Live(self, "--from", "r1", "--to", "r2", "--interval", "500ms", "--wait", "500ms", "--ring", "1MiB")
+        self.child(n.two, router.UDP_SINK, 7000)
+        live.wait()
+        source = n.python(n.one, router.UDP_SOURCE, "10.2.0.2", 7000, 5000, 1000)
+        time.sleep(1)
+        live.process.send_signal(signal.SIGSTOP)
+        time.sleep(2.5)
+        live.process.send_signal(signal.SIGCONT)
+        self.finish(source)
+        time.sleep(0.3)
+        live.end()
+        dropped = {r["interval"] for r in live.results if r["ring_drops"]["to"]}
+        print(f"frames were dropped in intervals {sorted(dropped)}")
+        self.assertGreaterEqual(len(dropped), 3)
+        for r in live.results:
+            self.assertEqual(r["lost"] or 0, 0, r)
+            self.assertTrue(r["interval"] not in dropped or r["status"] == "partial", r)
+
+
 class OfFiles(command.Case):
     """Captures that are replayed: no interface, no privilege."""
 
