@@ -335,6 +335,7 @@ void world_record(struct world *w, struct ow_ledger *ledger, int side, int64_t i
 	}
 	free(stamps);
 	/* The first of the ones that the world counts stands for the event. */
-	if (w->dropped[side][interval])
-		ow_ledger_drops(ledger, WORLD_T0 + interval * w->o.length_ns, w->dropped[side][interval]);
+	int64_t start_ns = WORLD_T0 + interval * w->o.length_ns;
+	struct ow_drops drops = {w->dropped[side][interval], start_ns, start_ns};
+	ow_ledger_drops(ledger, &drops);
 }
