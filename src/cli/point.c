@@ -6,7 +6,7 @@
 #include "cli/terminal.h"
 #include "point/daemon.h"
 #include "report/live.h"
-#include "report/store.h"
+#include "report/keeper.h"
 
 #include <errno.h>
 #include <oneway/oneway.h>
@@ -86,8 +86,7 @@ struct output {
 	enum ow_output kind;
 	bool provisional;
 	struct ow_live_text text;
-	struct ow_store *store;
-	bool store_failed;
+	struct ow_keeper *keeper;
 	const char *point;
 };
 
@@ -103,24 +102,15 @@ static void log_line(void *arg, const char *line)
 	fprintf(stderr, "%s.%03ld %s: %s\n", when, now.tv_nsec / 1000000, out->point, line);
 }
 
-/* Said once: the measurement goes on without it. */
-static void store_failed(struct output *out, const struct ow_error *err)
-{
-	if (!out->store_failed)
-		log_line(out, err->text);
-	out->store_failed = true;
-}
-
 static void on_result(void *arg, const struct ow_live_result *result)
 {
 	struct output *out = arg;
-	struct ow_error err;
 	if (out->kind == OW_OUTPUT_JSON)
 		ow_live_json(stdout, result);
 	else if (out->kind == OW_OUTPUT_TEXT && (result->final || out->provisional))
 		ow_live_text(&out->text, result);
-	if (out->store && ow_store_add(out->store, result, &err) < 0)
-		store_failed(out, &err);
+	if (out->keeper)
+		ow_keeper_add(out->keeper, result);
 }
 
 static void on_total(void *arg, const struct ow_live_result *total)
@@ -135,13 +125,41 @@ static void on_total(void *arg, const struct ow_live_result *total)
 	}
 }
 
+/* What the store has to say: that it fails, that it works again. */
+static void log_store(struct output *out)
+{
+	struct ow_error line;
+	while (ow_keeper_news(out->keeper, &line))
+		log_line(out, line.text);
+}
+
 static void on_flush(void *arg)
 {
 	struct output *out = arg;
-	struct ow_error err;
 	fflush(stdout);
-	if (out->store && ow_store_commit(out->store, &err) < 0)
-		store_failed(out, &err);
+	if (!out->keeper)
+		return;
+	ow_keeper_commit(out->keeper);
+	log_store(out);
+}
+
+/* What is still to be written is written; what cannot be is said. */
+static void end_store(struct output *out)
+{
+	struct ow_keeper_state state;
+	if (!out->keeper)
+		return;
+	ow_keeper_commit(out->keeper);
+	ow_keeper_stop(out->keeper);
+	log_store(out);
+	ow_keeper_state(out->keeper, &state);
+	if (state.waiting || state.lost) {
+		struct ow_error line;
+		ow_error_set(&line, EIO, "store: %zu results could not be written, %ju intervals were lost before",
+		             state.waiting, (uintmax_t)state.lost);
+		log_line(out, line.text);
+	}
+	ow_keeper_free(out->keeper);
 }
 
 /* What was understood. */
@@ -180,6 +198,16 @@ static void show_segment(const struct ow_config *c, const struct ow_config_segme
 		       s->classes[i].filter ? s->classes[i].filter : "all IP packets");
 }
 
+static void show_store(const struct ow_config *c)
+{
+	printf("store      %s", c->store);
+	if (c->retention_ns)
+		printf(", for %.4g days", (double)c->retention_ns / (86400 * 1e9));
+	if (c->store_max)
+		printf(", at most %.4g MiB", (double)c->store_max / (1 << 20));
+	putchar('\n');
+}
+
 static void show(const struct ow_config *c)
 {
 	printf("point      %s\n", c->point);
@@ -191,7 +219,7 @@ static void show(const struct ow_config *c)
 		printf("certificate %s, key %s, ca %s\n", c->certificate, c->key, c->ca);
 	printf("memory     %.4g MiB\n", (double)c->memory / (1 << 20));
 	if (c->store)
-		printf("store      %s\n", c->store);
+		show_store(c);
 	for (unsigned i = 0; i < c->interface_count; i++) {
 		const struct ow_config_interface *in = &c->interfaces[i];
 		if (in->file)
@@ -247,11 +275,12 @@ static int run(const struct arguments *args, const struct ow_config *config)
 	out.text = (struct ow_live_text){.out = stdout,
 	                                 .width = isatty(STDOUT_FILENO) ? (unsigned)ow_terminal_width(stdout) : 0,
 	                                 .colour = !args->no_color && ow_terminal_colour(stdout)};
-	int r = config->store ? ow_store_open(config->store, &out.store, &err) : 0;
+	struct ow_keeper_options keep = {.path = config->store, .limits = {config->retention_ns, config->store_max}};
+	int r = config->store ? ow_keeper_create(&keep, &out.keeper, &err) : 0;
 	if (r == 0)
 		r = run_daemon(config, &out, args->run_ns, &err);
 	on_flush(&out);
-	ow_store_close(out.store);
+	end_store(&out);
 	return r < 0 ? ow_cli_failed("point", &err) : OW_EXIT_OK;
 }
 

@@ -209,6 +209,20 @@ static int read_memory(struct reader *r, struct ow_yaml *node, void *field)
 	return read_size(r, node, OW_CONFIG_MEMORY_MIN, OW_CONFIG_MEMORY_MAX, field);
 }
 
+static bool is_zero(const struct ow_yaml *node)
+{
+	return node->kind == OW_YAML_TEXT && strcmp(node->text, "0") == 0;
+}
+
+/* 0: no limit */
+static int read_store_max(struct reader *r, struct ow_yaml *node, void *field)
+{
+	if (!is_zero(node))
+		return read_size(r, node, OW_CONFIG_STORE_MIN, OW_CONFIG_STORE_MAX, field);
+	*(uint64_t *)field = 0;
+	return 0;
+}
+
 static int read_ring(struct reader *r, struct ow_yaml *node, void *field)
 {
 	return read_size(r, node, OW_CONFIG_RING_MIN, OW_CONFIG_RING_MAX, field);
@@ -268,6 +282,15 @@ static int read_interval(struct reader *r, struct ow_yaml *node, void *field)
 static int read_wait(struct reader *r, struct ow_yaml *node, void *field)
 {
 	return read_duration(r, node, OW_NS_PER_US, 24 * 3600 * OW_NS_PER_S, field);
+}
+
+/* 0: for ever */
+static int read_retention(struct reader *r, struct ow_yaml *node, void *field)
+{
+	if (!is_zero(node))
+		return read_duration(r, node, 60 * OW_NS_PER_S, 36500 * INT64_C(86400) * OW_NS_PER_S, field);
+	*(int64_t *)field = 0;
+	return 0;
 }
 
 static int read_choice(struct reader *r, struct ow_yaml *node, const char *const *names, unsigned count,
@@ -558,6 +581,8 @@ static const struct field config_fields[] = {
 	{"psk", read_path, CONFIG(psk), 0},
 	{"memory", read_memory, CONFIG(memory), 0},
 	{"store", read_path, CONFIG(store), 0},
+	{"retention", read_retention, CONFIG(retention_ns), 0},
+	{"store_max", read_store_max, CONFIG(store_max), 0},
 	{"output", read_output, CONFIG(output), 0},
 	{"interfaces", read_interfaces, 0, 0},
 	{"segments", keep_segments, offsetof(struct config_target, segments), 0},
@@ -590,7 +615,9 @@ static void done(struct ow_config *config)
 int ow_config_parse(const char *path, const char *bytes, size_t size, struct ow_config **ret_config,
                     struct ow_error *err)
 {
-	struct config_target t = {.config = {.memory = OW_CONFIG_MEMORY}};
+	struct config_target t = {.config = {.memory = OW_CONFIG_MEMORY,
+	                                     .retention_ns = OW_CONFIG_RETENTION_NS,
+	                                     .store_max = OW_CONFIG_STORE}};
 	int r = ow_yaml_parse(path, bytes, size, &t.config.tree, err);
 	if (r < 0)
 		return r;

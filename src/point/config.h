@@ -14,6 +14,10 @@
 #define OW_CONFIG_MEMORY       (UINT64_C(256) << 20)
 #define OW_CONFIG_MEMORY_MIN   (UINT64_C(1) << 20)
 #define OW_CONFIG_MEMORY_MAX   (UINT64_C(1) << 40)
+#define OW_CONFIG_STORE_MIN    (UINT64_C(1) << 20)
+#define OW_CONFIG_STORE_MAX    (UINT64_C(1) << 46)
+#define OW_CONFIG_STORE        (UINT64_C(1) << 30)
+#define OW_CONFIG_RETENTION_NS (INT64_C(90) * 86400 * 1000000000)
 #define OW_CONFIG_RING_MIN     (UINT64_C(1) << 20)
 #define OW_CONFIG_RING_MAX     (UINT64_C(4) << 30)
 #define OW_CONFIG_THREADS_MAX  64
@@ -76,6 +80,8 @@ struct ow_config {
 	const char *certificate, *key, *ca, *psk;
 	uint64_t memory;
 	const char *store;
+	int64_t retention_ns; /* of the store; 0 = for ever */
+	uint64_t store_max;   /* bytes; 0 = no limit */
 	enum ow_output output;
 	struct ow_config_interface *interfaces;
 	unsigned interface_count;

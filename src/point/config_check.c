@@ -254,13 +254,14 @@ static int check_source(const struct ow_config *c, const struct ow_config_interf
 
 static int check_store(const struct ow_config *c, struct ow_error *err)
 {
-	if (!c->store || access(c->store, W_OK) == 0)
+	/* A disk that is read-only at the moment does not keep a point from measuring: the store is tried again. */
+	if (!c->store || access(c->store, W_OK) == 0 || errno == EROFS)
 		return 0;
 	const char *slash = strrchr(c->store, '/');
 	char folder[4097] = ".";
 	if (slash)
 		snprintf(folder, sizeof folder, "%.*s", slash == c->store ? 1 : (int)(slash - c->store), c->store);
-	if (errno != ENOENT || access(folder, W_OK) < 0)
+	if (errno != ENOENT || (access(folder, W_OK) < 0 && errno != EROFS))
 		return ow_error_set(err, errno, "%s: store: %s: %s", c->path, c->store, strerror(errno));
 	return 0;
 }

@@ -1,72 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Live results in SQLite. The schema carries its own explanations: `.schema` in the sqlite3 shell shows them. Writing
- * goes through a write-ahead log, so that people can query while a point writes, and with synchronous = NORMAL: after a
- * power failure the last moments may be missing, but the file is whole.
+ * Writes live results into SQLite, several in a transaction, and deletes what is too old or too much, a little at a
+ * time. The file itself and its schema are in database.c.
  */
 #include "report/store.h"
 
 #include "base/clock.h"
+#include "report/database.h"
 #include "report/live.h"
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <oneway/oneway.h>
-#include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define APPLICATION_ID 0x6f776179 /* "oway", in the header of the file */
-#define SCHEMA_VERSION 1
-/* How long another writer may keep us waiting: longer than a batch takes, shorter than people wait. */
-#define BUSY_MS   2000
 #define COLUMNS   66
 #define LANES_MAX 65536
 /* Of the statement that writes a result: every column is named twice. */
 #define SQL_MAX 8192
-
-static const char schema[] =
-	"CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;\n"
-	"CREATE TABLE lane ( -- the packets of one class that go one way over one segment\n"
-	"  id INTEGER PRIMARY KEY,\n"
-	"  segment TEXT NOT NULL, class TEXT NOT NULL, from_point TEXT NOT NULL, to_point TEXT NOT NULL,\n"
-	"  UNIQUE (segment, class, from_point, to_point));\n"
-	"CREATE TABLE result ( -- one row a lane and interval; NULL is what is not known\n"
-	"  lane INTEGER NOT NULL REFERENCES lane,\n"
-	"  start_ns INTEGER NOT NULL, length_ns INTEGER NOT NULL, -- since 1970-01-01 UTC\n"
-	"  interval INTEGER NOT NULL,\n"
-	"  final INTEGER NOT NULL, -- 0: what is pending may still arrive\n"
-	"  exact INTEGER NOT NULL, -- 1: every packet was compared one by one\n"
-	"  status TEXT NOT NULL, cause TEXT, -- measured, partial, unknown, and why\n"
-	"  -- sent = matched + late + lost + pending, received = matched + late_received + extra\n"
-	"  sent INTEGER, received INTEGER, matched INTEGER, late INTEGER, late_received INTEGER, lost INTEGER,\n"
-	"  pending INTEGER, extra INTEGER, duplicated INTEGER, ambiguous INTEGER, reordered INTEGER, bytes INTEGER,\n"
-	"  sample_shift INTEGER NOT NULL, -- counts are those of one packet in 2^shift\n"
-	"  total_sent INTEGER, total_received INTEGER, coverage REAL,\n"
-	"  ring_drops_from INTEGER, ring_drops_to INTEGER, unreadable INTEGER,\n"
-	"  samples INTEGER, -- delays that the numbers rest on; _low.._high holds the truth in 95 % of cases\n"
-	"  mean_ns REAL, mean_low_ns REAL, mean_high_ns REAL,\n"
-	"  stddev_ns REAL, stddev_low_ns REAL, stddev_high_ns REAL,\n"
-	"  min_ns REAL, max_ns REAL,\n"
-	"  p50_ns REAL, p50_low_ns REAL, p50_high_ns REAL,\n"
-	"  p90_ns REAL, p90_low_ns REAL, p90_high_ns REAL,\n"
-	"  p95_ns REAL, p95_low_ns REAL, p95_high_ns REAL,\n"
-	"  p99_ns REAL, p99_low_ns REAL, p99_high_ns REAL,\n"
-	"  p999_ns REAL, p999_low_ns REAL, p999_high_ns REAL,\n"
-	"  loss_ratio REAL, loss_low REAL, loss_high REAL,\n"
-	"  not_estimated TEXT, -- JSON: the reasons by name\n"
-	"  clock_error_from_ns INTEGER, clock_error_to_ns INTEGER, -- NULL: not synchronised\n"
-	"  synopsis TEXT, cost_bytes INTEGER, round_trips INTEGER,\n"
-	"  transmit_ns INTEGER, decode_ns INTEGER, missing_ns INTEGER, erase_ns INTEGER, compute_ns INTEGER,\n"
-	"  ready_ns INTEGER, -- from the end of the interval to the result\n"
-	"  UNIQUE (lane, start_ns));\n"
-	"CREATE INDEX result_start ON result (start_ns);\n"
-	"CREATE VIEW results AS SELECT -- for people: names, readable times, percent and microseconds\n"
-	"  strftime('%Y-%m-%d %H:%M:%S', start_ns / 1000000000, 'unixepoch')\n"
-	"    || printf('.%03d', start_ns / 1000000 % 1000) AS time,\n"
-	"  segment, class, from_point, to_point, 100 * loss_ratio AS loss_percent,\n"
-	"  mean_ns / 1e3 AS mean_us, stddev_ns / 1e3 AS stddev_us, p50_ns / 1e3 AS p50_us, p99_ns / 1e3 AS p99_us,\n"
-	"  result.* FROM result JOIN lane ON lane.id = result.lane;\n";
+/* Deleted in one transaction: some milliseconds, during which nobody else writes. */
+#define TRIM_ROWS 500
+/* Given back to the file system at a time. */
+#define TRIM_PAGES 256
+/* Free pages are used again; only if they are more than this share of the file it becomes shorter. */
+#define FREE_SHARE 8
 
 struct lane {
 	char segment[OW_LIVE_NAME], class_name[OW_LIVE_NAME], from[OW_LIVE_NAME], to[OW_LIVE_NAME];
@@ -74,121 +33,34 @@ struct lane {
 };
 
 struct ow_store {
-	char *path;
-	sqlite3 *db;
-	sqlite3_stmt *find_lane, *add_lane, *add_result;
+	struct ow_database file;
+	sqlite3_stmt *find_lane, *add_lane, *add_result, *trim;
 	struct lane *lane; /* those met so far */
 	size_t lanes, room, next;
 	unsigned waiting; /* results in the open transaction */
+	uint64_t lost;
 };
 
 /* -- errors ------------------------------------------------------------------------------------------------------- */
 
-static int fail(const struct ow_store *store, struct ow_error *err)
-{
-	const char *path = store->path;
-	int os = sqlite3_system_errno(store->db);
-	switch (sqlite3_errcode(store->db) & 0xff) {
-	case SQLITE_BUSY:
-	case SQLITE_LOCKED:
-		return ow_error_set(err, EBUSY, "%s: locked by another program", path);
-	case SQLITE_READONLY:
-		return ow_error_set(err, EROFS, "%s: cannot be written, it or its directory is read-only", path);
-	case SQLITE_PERM:
-	case SQLITE_CANTOPEN:
-		os = os ? os : EIO;
-		return ow_error_set(err, os, "%s: cannot be opened: %s", path, strerror(os));
-	case SQLITE_NOTADB:
-		return ow_error_set(err, EINVAL, "%s: not an SQLite database", path);
-	case SQLITE_CORRUPT:
-		return ow_error_set(err, EUCLEAN, "%s: damaged; move it away and a new one will be made", path);
-	case SQLITE_FULL:
-		return ow_error_set(err, ENOSPC, "%s: no space left", path);
-	case SQLITE_NOMEM:
-		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
-	default:
-		return ow_error_set(err, EIO, "%s: %s", path, sqlite3_errmsg(store->db));
-	}
-}
-
 /* After a failure nothing of the batch is there: also lanes that it introduced are not. */
 static int give_up(struct ow_store *store, struct ow_error *err)
 {
-	int r = fail(store, err);
-	if (!sqlite3_get_autocommit(store->db))
-		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+	int r = ow_database_fail(&store->file, err);
+	if (!sqlite3_get_autocommit(store->file.db))
+		sqlite3_exec(store->file.db, "ROLLBACK", NULL, NULL, NULL);
+	store->lost += store->waiting;
 	store->waiting = 0;
 	store->lanes = 0;
 	return r;
 }
 
-static int run(struct ow_store *store, const char *sql, struct ow_error *err)
-{
-	return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : give_up(store, err);
-}
-
 static int prepare(struct ow_store *store, const char *sql, sqlite3_stmt **ret_statement, struct ow_error *err)
 {
-	int code = sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_statement, NULL);
-	return code == SQLITE_OK ? 0 : fail(store, err);
+	return ow_database_prepare(&store->file, sql, ret_statement, err);
 }
 
 /* -- opening ------------------------------------------------------------------------------------------------------ */
-
-static int ask(struct ow_store *store, const char *sql, int64_t *ret_value, struct ow_error *err)
-{
-	sqlite3_stmt *statement;
-	int r = prepare(store, sql, &statement, err);
-	if (r < 0)
-		return r;
-	if (sqlite3_step(statement) == SQLITE_ROW)
-		*ret_value = sqlite3_column_int64(statement, 0);
-	else
-		r = fail(store, err);
-	sqlite3_finalize(statement);
-	return r;
-}
-
-/* 1: ours; 0: empty, to become ours; negative errno: neither. */
-static int recognise(struct ow_store *store, struct ow_error *err)
-{
-	int64_t application = 0, version = 0, objects = 0;
-	int r;
-	if ((r = ask(store, "SELECT count(*) FROM sqlite_schema", &objects, err)) < 0 ||
-	    (r = ask(store, "PRAGMA application_id", &application, err)) < 0 ||
-	    (r = ask(store, "PRAGMA user_version", &version, err)) < 0)
-		return r;
-	if (application == 0 && version == 0 && objects == 0)
-		return 0;
-	if (application != APPLICATION_ID)
-		return ow_error_set(err, EINVAL, "%s: a database of another program, not a store of oneway",
-		                    store->path);
-	if (version > SCHEMA_VERSION)
-		return ow_error_set(err, ENOTSUP,
-		                    "%s: written by a newer version of oneway (schema %d, this one knows %d)",
-		                    store->path, (int)version, SCHEMA_VERSION);
-	return 1;
-}
-
-static int make_schema(struct ow_store *store, struct ow_error *err)
-{
-	char sql[200];
-	int r = run(store, "BEGIN IMMEDIATE", err);
-	if (r < 0)
-		return r;
-	/* Another program may have been faster. */
-	int known = recognise(store, err);
-	if (known == 0) {
-		snprintf(sql, sizeof sql,
-		         "INSERT INTO meta VALUES ('created_ns', %lld), ('created_by', 'oneway %s');"
-		         "PRAGMA application_id = %d; PRAGMA user_version = %d",
-		         (long long)ow_clock_real_ns(), ow_version(), APPLICATION_ID, SCHEMA_VERSION);
-		if ((r = run(store, schema, err)) < 0 || (r = run(store, sql, err)) < 0)
-			return r;
-	}
-	r = run(store, known < 0 ? "ROLLBACK" : "COMMIT", err);
-	return known < 0 ? known : r;
-}
 
 /* INSERT ... ON CONFLICT: a final result replaces any other, a provisional one only a provisional one. The columns are
  * those that the table has. */
@@ -201,8 +73,8 @@ static int prepare_result(struct ow_store *store, struct ow_error *err)
 		return r;
 	int count = sqlite3_column_count(names);
 	if (count != COLUMNS) {
-		r = ow_error_set(err, EUCLEAN, "%s: damaged: table result has %d columns instead of %d", store->path,
-		                 count, COLUMNS);
+		r = ow_error_set(err, EUCLEAN, "%s: damaged: table result has %d columns instead of %d",
+		                 store->file.path, count, COLUMNS);
 		goto out;
 	}
 	for (int i = 0; i < COLUMNS; i++)
@@ -217,38 +89,29 @@ static int prepare_result(struct ow_store *store, struct ow_error *err)
 	if (used < SQL_MAX)
 		used += snprintf(sql + used, (size_t)(SQL_MAX - used), " WHERE excluded.final >= result.final");
 	r = used < SQL_MAX ? prepare(store, sql, &store->add_result, err)
-	                   : ow_error_set(err, EUCLEAN, "%s: damaged: names of columns", store->path);
+	                   : ow_error_set(err, EUCLEAN, "%s: damaged: names of columns", store->file.path);
 out:
 	sqlite3_finalize(names);
 	return r;
 }
 
-static int begin_store(struct ow_store *store, struct ow_error *err)
+static int begin(struct ow_store *store, struct ow_error *err)
 {
-	sqlite3_busy_timeout(store->db, BUSY_MS);
-	/* Nothing is written before it is known that the file is ours. */
-	int r = recognise(store, err);
-	if (r < 0)
-		return r;
-	if (sqlite3_db_readonly(store->db, "main") == 1)
-		return ow_error_set(err, EROFS, "%s: cannot be written, it or its directory is read-only", store->path);
-	int known = r;
-	/* Where a log is not possible (some network file systems) the mode stays as it was: slower, not wrong. */
-	if ((r = run(store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON", err)) <
-	    0)
-		return r;
-	if (!known && (r = make_schema(store, err)) < 0)
-		return r;
-	/* Also the trial that the file can be written. */
 	char sql[120];
+	int r;
+	/* Also the trial that the file can be written. */
 	snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO meta VALUES ('opened_ns', %lld), ('opened_by', 'oneway %s')",
 	         (long long)ow_clock_real_ns(), ow_version());
-	if ((r = run(store, sql, err)) < 0 ||
+	if ((r = ow_database_run(&store->file, sql, err)) < 0 ||
 	    (r = prepare(store,
 	                 "SELECT id FROM lane WHERE segment = ? AND class = ? AND from_point = ? AND to_point = ?",
 	                 &store->find_lane, err)) < 0 ||
 	    (r = prepare(store, "INSERT INTO lane (segment, class, from_point, to_point) VALUES (?, ?, ?, ?)",
-	                 &store->add_lane, err)) < 0)
+	                 &store->add_lane, err)) < 0 ||
+	    (r = prepare(store,
+	                 "DELETE FROM result WHERE rowid IN (SELECT rowid FROM result WHERE start_ns < ?"
+	                 " ORDER BY start_ns LIMIT ?)",
+	                 &store->trim, err)) < 0)
 		return r;
 	return prepare_result(store, err);
 }
@@ -256,21 +119,22 @@ static int begin_store(struct ow_store *store, struct ow_error *err)
 int ow_store_open(const char *path, struct ow_store **ret_store, struct ow_error *err)
 {
 	struct ow_store *store = calloc(1, sizeof *store);
-	if (!store || !(store->path = strdup(path))) {
-		free(store);
+	if (!store)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
-	}
-	int r = 0;
-	if (sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
-		r = store->db ? fail(store, err) : ow_error_set(err, ENOMEM, "%s: out of memory", path);
+	int r = ow_database_open(path, &store->file, err);
 	if (r == 0)
-		r = begin_store(store, err);
+		r = begin(store, err);
 	if (r < 0) {
 		ow_store_close(store);
 		return r;
 	}
 	*ret_store = store;
 	return 0;
+}
+
+void ow_store_busy(struct ow_store *store, int ms)
+{
+	sqlite3_busy_timeout(store->file.db, ms);
 }
 
 void ow_store_close(struct ow_store *store)
@@ -281,9 +145,9 @@ void ow_store_close(struct ow_store *store)
 	sqlite3_finalize(store->find_lane);
 	sqlite3_finalize(store->add_lane);
 	sqlite3_finalize(store->add_result);
-	sqlite3_close(store->db);
+	sqlite3_finalize(store->trim);
+	ow_database_close(&store->file);
 	free(store->lane);
-	free(store->path);
 	free(store);
 }
 
@@ -341,12 +205,12 @@ static int lane_id(struct ow_store *store, const struct ow_live_result *r, int64
 	if (code == SQLITE_ROW)
 		*ret_id = sqlite3_column_int64(store->find_lane, 0);
 	else if (code == SQLITE_DONE && (code = step_lane(store->add_lane, r)) == SQLITE_DONE)
-		*ret_id = sqlite3_last_insert_rowid(store->db);
-	int result = code == SQLITE_ROW || code == SQLITE_DONE ? 0 : fail(store, err);
+		*ret_id = sqlite3_last_insert_rowid(store->file.db);
+	int result = code == SQLITE_ROW || code == SQLITE_DONE ? 0 : ow_database_fail(&store->file, err);
 	sqlite3_reset(store->find_lane);
 	sqlite3_reset(store->add_lane);
 	if (result == 0 && keep_lane(store, r, *ret_id) < 0)
-		result = ow_error_set(err, ENOMEM, "%s: out of memory", store->path);
+		result = ow_error_set(err, ENOMEM, "%s: out of memory", store->file.path);
 	return result;
 }
 
@@ -469,18 +333,19 @@ static void bind_result(sqlite3_stmt *statement, int64_t lane, const struct ow_l
 int ow_store_add(struct ow_store *store, const struct ow_live_result *result, struct ow_error *err)
 {
 	int64_t lane = 0;
-	int r = 0;
-	if (!store->waiting && (r = run(store, "BEGIN IMMEDIATE", err)) < 0)
-		return r;
+	bool first = !store->waiting;
+	int r = 0, code = SQLITE_OK;
 	store->waiting++;
+	if (first && (code = sqlite3_exec(store->file.db, "BEGIN IMMEDIATE", NULL, NULL, NULL)) != SQLITE_OK)
+		return give_up(store, err);
 	if ((r = lane_id(store, result, &lane, err)) < 0) {
 		give_up(store, NULL);
 		return r;
 	}
 	bind_result(store->add_result, lane, result);
-	int code = sqlite3_step(store->add_result);
+	code = sqlite3_step(store->add_result);
 	if (code != SQLITE_DONE)
-		r = fail(store, err);
+		r = ow_database_fail(&store->file, err);
 	sqlite3_reset(store->add_result);
 	if (r < 0) {
 		give_up(store, NULL);
@@ -493,6 +358,76 @@ int ow_store_commit(struct ow_store *store, struct ow_error *err)
 {
 	if (!store->waiting)
 		return 0;
+	if (sqlite3_exec(store->file.db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+		return give_up(store, err);
 	store->waiting = 0;
-	return run(store, "COMMIT", err);
+	return 0;
+}
+
+uint64_t ow_store_lost(const struct ow_store *store)
+{
+	return store->lost;
+}
+
+int ow_store_count(struct ow_store *store, const char *key, uint64_t more, struct ow_error *err)
+{
+	char sql[200];
+	int r = ow_store_commit(store, err);
+	sqlite3_snprintf(
+		sizeof sql, sql,
+		"INSERT INTO meta VALUES (%Q, %lld) ON CONFLICT (key) DO UPDATE SET value = value + excluded.value",
+		key, (long long)more);
+	return r < 0 ? r : ow_database_run(&store->file, sql, err);
+}
+
+/* -- what is old -------------------------------------------------------------------------------------------------- */
+
+struct size {
+	int64_t page, pages, free;
+};
+
+static int size_of(const struct ow_store *store, struct size *ret_size, struct ow_error *err)
+{
+	int r = ow_database_ask(&store->file, "PRAGMA page_size", &ret_size->page, err);
+	if (r == 0)
+		r = ow_database_ask(&store->file, "PRAGMA page_count", &ret_size->pages, err);
+	return r < 0 ? r : ow_database_ask(&store->file, "PRAGMA freelist_count", &ret_size->free, err);
+}
+
+/* Deletes the oldest before this time. Returns how many, or a negative errno. */
+static int delete_some(struct ow_store *store, int64_t before_ns, struct ow_error *err)
+{
+	sqlite3_bind_int64(store->trim, 1, before_ns);
+	sqlite3_bind_int64(store->trim, 2, TRIM_ROWS);
+	int r = sqlite3_step(store->trim) == SQLITE_DONE ? sqlite3_changes(store->file.db)
+	                                                 : ow_database_fail(&store->file, err);
+	sqlite3_reset(store->trim);
+	return r;
+}
+
+int ow_store_trim(struct ow_store *store, const struct ow_store_limits *limits, int64_t now_ns, struct ow_error *err)
+{
+	struct size size;
+	int r = ow_store_commit(store, err);
+	if (r < 0 || (r = size_of(store, &size, err)) < 0)
+		return r;
+	int64_t most =
+		limits->max_bytes && limits->max_bytes < INT64_MAX ? (int64_t)limits->max_bytes / size.page : INT64_MAX;
+	int deleted = 0;
+	if (size.pages - size.free > most)
+		deleted = delete_some(store, INT64_MAX, err);
+	else if (limits->retention_ns && now_ns > INT64_MIN + limits->retention_ns)
+		deleted = delete_some(store, now_ns - limits->retention_ns, err);
+	if (deleted < 0)
+		return deleted;
+	if (size.free > TRIM_PAGES && (size.free > size.pages / FREE_SHARE || size.pages > most)) {
+		char sql[60];
+		snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%d)", TRIM_PAGES);
+		struct size after;
+		if ((r = ow_database_run(&store->file, sql, err)) < 0 || (r = size_of(store, &after, err)) < 0)
+			return r;
+		/* A file of an early version cannot give pages back. */
+		return deleted > 0 || after.pages < size.pages;
+	}
+	return deleted > 0;
 }

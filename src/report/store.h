@@ -12,9 +12,25 @@ struct ow_store;
 /* Creates the file if it is not there. A file of another program or of a newer version is refused. */
 int ow_store_open(const char *path, struct ow_store **ret_store, struct ow_error *err);
 void ow_store_close(struct ow_store *store);
-/* In a transaction that is committed by ow_store_commit, or by itself after OW_STORE_BATCH results. */
+/* Another program's lock is waited for so long; 2000 ms unless told. */
+void ow_store_busy(struct ow_store *store, int ms);
+/* In a transaction that is committed by ow_store_commit, or by itself after OW_STORE_BATCH results. On failure all
+ * results since the last commit are not stored; the next one begins anew. */
 int ow_store_add(struct ow_store *store, const struct ow_live_result *result, struct ow_error *err);
 int ow_store_commit(struct ow_store *store, struct ow_error *err);
 #define OW_STORE_BATCH 1000
+/* Results that were given to ow_store_add and are not in the store, because they or their batch failed. */
+uint64_t ow_store_lost(const struct ow_store *store);
+/* Adds to a number in table meta. */
+int ow_store_count(struct ow_store *store, const char *key, uint64_t more, struct ow_error *err);
+
+/* How much is kept; 0 = no limit. */
+struct ow_store_limits {
+	int64_t retention_ns; /* results that began longer ago are deleted */
+	uint64_t max_bytes;   /* beyond, the oldest are deleted */
+};
+/* Commits and deletes a little of what is beyond the limits. 1: there may be more, 0: all is within, or a negative
+ * errno. */
+int ow_store_trim(struct ow_store *store, const struct ow_store_limits *limits, int64_t now_ns, struct ow_error *err);
 
 #endif

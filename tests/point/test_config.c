@@ -23,6 +23,8 @@ static const char full[] = "point: london\n"
 			   "ca: ca.pem\n"
 			   "memory: 1GB\n"
 			   "store: results.db\n"
+			   "retention: 30d\n"
+			   "store_max: 2GiB\n"
 			   "output: json\n"
 			   "segments:\n"
 			   "  - name: london-paris\n"
@@ -84,6 +86,8 @@ static void reads_the_point(void **state)
 	assert_int_equal(c->memory, 1000000000);
 	assert_int_equal(c->output, OW_OUTPUT_JSON);
 	assert_string_equal(c->store, "conf/results.db");
+	assert_int_equal(c->retention_ns, INT64_C(30) * 86400 * 1000000000);
+	assert_int_equal(c->store_max, UINT64_C(2) << 30);
 	assert_int_equal(c->interface_count, 4);
 	assert_int_equal(c->interfaces[0].threads, 2);
 	assert_int_equal(c->interfaces[0].ring_bytes, 128 << 20);
@@ -128,6 +132,8 @@ static void defaults(void **state)
 	struct ow_config *c = good(TOP SEG);
 	const struct ow_config_segment *s = &c->segments[0];
 	assert_int_equal(c->memory, OW_CONFIG_MEMORY);
+	assert_int_equal(c->retention_ns, OW_CONFIG_RETENTION_NS);
+	assert_int_equal(c->store_max, OW_CONFIG_STORE);
 	assert_int_equal(c->output, OW_OUTPUT_TEXT);
 	assert_int_equal(s->interfaces, 1);
 	assert_false(s->away);
@@ -184,6 +190,9 @@ static const struct {
 	{"point: a\ncertificate: c\nca: d\ninterfaces: [{name: lo}]\n" SEG, "belong together: no key"},
 	{"point: a\npsk: p\nca: d\ninterfaces: [{name: lo}]\n" SEG, "exclude each other"},
 	{"point: a\nmemory: 10\n", "memory: '10' is not in 1MiB .. "},
+	{"point: a\nretention: 90\n", "retention: '90' needs a unit"},
+	{"point: a\nretention: 1s\n", "retention: '1s' is not in 60 s .. "},
+	{"point: a\nstore_max: 1000\n", "store_max: '1000' is not in 1MiB .. "},
 	{"point: a\nmemory: lots\n", "'lots' is no size"},
 	{"point: a\noutput: xml\n", "'xml' is not text, json or none"},
 	{"point: a\ninterfaces:\n  - name: lo\n    threads: 0\n", "threads of interface 'lo': is no number in 1 .. 64"},

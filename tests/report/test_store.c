@@ -4,6 +4,7 @@
 #include "report/store.h"
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -155,7 +156,8 @@ static void every_column(void **state)
 		assert_string_equal(query(db, sql), want[i][1]);
 	}
 	assert_string_equal(query(db, "PRAGMA journal_mode"), "wal");
-	assert_string_equal(query(db, "PRAGMA user_version"), "1");
+	assert_string_equal(query(db, "PRAGMA user_version"), "2");
+	assert_string_equal(query(db, "PRAGMA auto_vacuum"), "2");
 	assert_string_equal(query(db, "PRAGMA application_id"), "1870094713");
 	assert_string_equal(query(db, "SELECT count(*) FROM meta WHERE key IN ('created_ns', 'opened_by')"), "2");
 	assert_string_equal(query(db, "PRAGMA integrity_check"), "ok");
@@ -263,9 +265,9 @@ static void others_are_refused(void **state)
 
 	ow_store_close(open_store());
 	db = look();
-	query(db, "PRAGMA user_version = 2");
+	query(db, "PRAGMA user_version = 3");
 	sqlite3_close(db);
-	refused(ENOTSUP, "newer version of oneway (schema 2, this one knows 1)");
+	refused(ENOTSUP, "newer version of oneway (schema 3, this one knows 2)");
 	fresh(NULL);
 
 	write_file("", 0); /* an empty file is a new store */
@@ -341,7 +343,8 @@ static void failed_batch(void **state)
 	add(store, &r);
 	r.interval = 13;
 	r.start_ns++;
-	assert_int_equal(ow_store_add(store, &r, &err), -EIO);
+	assert_int_equal(ow_store_add(store, &r, &err), -EBADMSG);
+	assert_int_equal(ow_store_lost(store), 2);
 	assert_non_null(strstr(err.text, "thirteen"));
 	assert_string_equal(query(db, "SELECT count(*) FROM lane"), "0");
 	r.interval = 14;
@@ -375,6 +378,170 @@ static void read_only(void **state)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
 		skip();
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* A store of schema 1 as it was written then: it is brought up to date, once, and keeps its results. */
+static void older_schema(void **state)
+{
+	(void)state;
+	struct ow_store *store = open_store();
+	struct ow_live_result r = sample_live(1);
+	add(store, &r);
+	ow_store_close(store);
+	sqlite3 *db = look();
+	query(db, "DROP INDEX result_time");
+	query(db, "CREATE INDEX result_start ON result (start_ns)");
+	query(db, "PRAGMA user_version = 1");
+	sqlite3_close(db);
+	store = open_store();
+	r = sample_live(2);
+	add(store, &r);
+	ow_store_close(store);
+	db = look();
+	assert_string_equal(query(db, "PRAGMA user_version"), "2");
+	assert_string_equal(query(db, "SELECT count(*) FROM result"), "2");
+	assert_string_equal(query(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'result_start'"), "0");
+	assert_string_equal(query(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'result_time'"), "1");
+	assert_string_equal(query(db, "PRAGMA integrity_check"), "ok");
+	/* A failing migration leaves it as it was. */
+	query(db, "DROP INDEX result_time");
+	query(db, "ALTER TABLE result RENAME TO result_away");
+	query(db, "PRAGMA user_version = 1");
+	sqlite3_close(db);
+	refused(EIO, "no such table");
+	db = look();
+	assert_string_equal(query(db, "PRAGMA user_version"), "1");
+	sqlite3_close(db);
+}
+
+static long file_bytes(void)
+{
+	struct stat st;
+	assert_int_equal(stat(path, &st), 0);
+	return (long)st.st_size;
+}
+
+/* By age and by size, a little at a time, oldest first; the file becomes shorter. */
+static void trimmed(void **state)
+{
+	(void)state;
+	struct ow_store *store = open_store();
+	struct ow_error err = {""};
+	for (int64_t i = 0; i < 20000; i++) {
+		struct ow_live_result r = sample_live(i);
+		add(store, &r);
+	}
+	assert_int_equal(ow_store_commit(store, NULL), 0);
+	struct ow_live_result r = sample_live(20000);
+	sqlite3 *db = look();
+	query(db, "PRAGMA wal_checkpoint(TRUNCATE)");
+	long before = file_bytes();
+
+	/* Nothing is beyond the limits, or there are none. */
+	struct ow_store_limits limits = {0, 0};
+	assert_int_equal(ow_store_trim(store, &limits, r.start_ns, &err), 0);
+	limits = (struct ow_store_limits){20000 * INT64_C(1000000000), (uint64_t)before};
+	assert_int_equal(ow_store_trim(store, &limits, r.start_ns, &err), 0);
+	assert_string_equal(query(db, "SELECT count(*) FROM result"), "20000");
+
+	limits.retention_ns = 15000 * INT64_C(1000000000);
+	assert_int_equal(ow_store_trim(store, &limits, r.start_ns, &err), 1);
+	assert_string_equal(query(db, "SELECT count(*) FROM result"), "19500");
+	unsigned steps = 1;
+	while (ow_store_trim(store, &limits, r.start_ns, &err) > 0)
+		steps++;
+	assert_in_range(steps, 10, 100);
+	assert_string_equal(query(db, "SELECT count(*) || ' ' || min(interval) FROM result"), "15000 5000");
+
+	limits.max_bytes = (uint64_t)before / 2;
+	while (ow_store_trim(store, &limits, r.start_ns, &err) > 0)
+		continue;
+	query(db, "PRAGMA wal_checkpoint(TRUNCATE)");
+	/* What is free may be up to TRIM_PAGES of 4096 bytes. */
+	assert_in_range(file_bytes(), before / 4, before / 2 + 256 * 4096);
+	int64_t left = strtoll(query(db, "SELECT count(*) FROM result"), NULL, 10);
+	assert_in_range(left, 7000, 10500);
+	char newest[32];
+	snprintf(newest, sizeof newest, "%lld 19999", (long long)(20000 - left));
+	assert_string_equal(query(db, "SELECT min(interval) || ' ' || max(interval) FROM result"), newest);
+	assert_string_equal(query(db, "PRAGMA integrity_check"), "ok");
+
+	/* A limit that nothing fits empties it, and that is the end. */
+	limits.max_bytes = 1;
+	steps = 0;
+	while (ow_store_trim(store, &limits, r.start_ns, &err) > 0)
+		assert_in_range(++steps, 0, 1000);
+	assert_string_equal(query(db, "SELECT count(*) FROM result"), "0");
+	add(store, &r);
+	ow_store_close(store);
+	assert_string_equal(query(db, "SELECT count(*) FROM result"), "1");
+	sqlite3_close(db);
+}
+
+/*
+ * Kill -9 at any moment. The child writes intervals of three lanes, a commit an interval, and says after each commit
+ * how far it is. Whatever it said is there, and nothing is there in part: an interval has all of its lanes.
+ */
+static void write_until_killed(int say, int64_t from)
+{
+	struct ow_store *store = open_store();
+	struct ow_store_limits limits = {.retention_ns = 300 * INT64_C(1000000000)};
+	for (int64_t i = from;; i++) {
+		for (int lane = 0; lane < 3; lane++) {
+			struct ow_live_result r = sample_live(i);
+			snprintf(r.class_name, sizeof r.class_name, "class %d", lane);
+			add(store, &r);
+		}
+		if (ow_store_commit(store, NULL) < 0 || write(say, &i, sizeof i) != sizeof i)
+			_exit(1);
+		if (i % 50 == 0 && ow_store_trim(store, &limits, sample_live(i).start_ns, NULL) < 0)
+			_exit(1);
+	}
+}
+
+static void killed(void **state)
+{
+	(void)state;
+	uint64_t seed = 20261115;
+	int64_t committed = -1;
+	print_message("seed %llu\n", (unsigned long long)seed);
+	for (int run = 0; run < 50; run++) {
+		int said[2], status;
+		assert_int_equal(pipe(said), 0);
+		pid_t child = fork();
+		if (child == 0) {
+			close(said[0]);
+			write_until_killed(said[1], committed + 1);
+		}
+		close(said[1]);
+		seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+		usleep((useconds_t)(seed >> 33) % 30000);
+		assert_int_equal(kill(child, SIGKILL), 0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+		int64_t at;
+		while (read(said[0], &at, sizeof at) == sizeof at)
+			committed = at;
+		close(said[0]);
+
+		ow_store_close(open_store());
+		sqlite3 *db = look();
+		assert_string_equal(query(db, "PRAGMA integrity_check"), "ok");
+		assert_string_equal(query(db, "PRAGMA foreign_key_check"), "");
+		assert_string_equal(query(db, "SELECT interval FROM result GROUP BY interval HAVING count(*) <> 3"),
+		                    "");
+		assert_string_equal(query(db, "SELECT 1 FROM result WHERE sent <> matched + late + lost + pending"),
+		                    "");
+		/* At most the commit that was just not said is more. */
+		int64_t newest = strtoll(query(db, "SELECT ifnull(max(interval), -1) FROM result"), NULL, 10);
+		assert_true(newest == committed || newest == committed + 1);
+		assert_string_equal(query(db, "SELECT max(interval) - min(interval) + 1 = count(*) / 3 FROM result "
+		                              "HAVING count(*)"),
+		                    newest < 0 ? "" : "1");
+		committed = newest;
+		sqlite3_close(db);
+	}
+	print_message("%lld intervals\n", (long long)committed + 1);
 }
 
 /* Every query of the manual runs, and finds something where it should. */
@@ -431,6 +598,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(locked, fresh),
 		cmocka_unit_test_setup(failed_batch, fresh),
 		cmocka_unit_test_setup(read_only, fresh),
+		cmocka_unit_test_setup(older_schema, fresh),
+		cmocka_unit_test_setup(trimmed, fresh),
+		cmocka_unit_test_setup(killed, fresh),
 		cmocka_unit_test_setup(queries_of_the_manual, fresh),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
