@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BITS 10 /* as ow_delays: values within 0.05 % */
-#define Z    OW_NORMAL_975
+#define BITS  10 /* as ow_delays: values within 0.05 % */
+#define Z     OW_NORMAL_975
+#define PRIOR 20
 /* Samples beyond this many make the interval no narrower than it needs to be, and their ranks take time to compute. */
 #define SAMPLES_MAX 1e9
 
@@ -148,6 +149,8 @@ static void spread_slot(void *arg, double delay_ns, uint64_t samples)
 static struct ow_value stddev_of(double s, double fourth, double n, double rest)
 {
 	double kurtosis = s > 0 ? fmax(fourth / n / pow(s, 4) - 3, -1.9) : 0;
+	/* Few samples do not show the tail: as if some of an exponential distribution had been among them. */
+	kurtosis = (n * kurtosis + PRIOR * 6) / (n + PRIOR);
 	double v2 = (kurtosis + 2) / n * rest, effective = fmax(1, 2 / v2);
 	return (struct ow_value){OW_VALUE_ESTIMATED, s, s * exp(-Z * sqrt(v2) / 2),
 	                         s * sqrt(effective / ow_chi2_quantile(0.025, effective)), NULL};

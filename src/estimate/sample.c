@@ -162,3 +162,26 @@ void ow_sample_loss(uint64_t lost, uint64_t trials, double sent, double received
 	if (isnan(received))
 		estimate->extra = none("probes do not see extra packets");
 }
+
+void ow_sample_widen(double count, double share, struct ow_value *mean_ns, struct ow_value *stddev_ns)
+{
+	const double kurtosis = 6;
+	double rest = 1 - share, half = INFINITY;
+	if (mean_ns->status == OW_VALUE_NONE)
+		return;
+	if (count > 1 && stddev_ns->status != OW_VALUE_NONE)
+		half = ow_student_975(count - 1) * stddev_ns->high / sqrt(count - 1) * sqrt(rest);
+	mean_ns->status = OW_VALUE_ESTIMATED;
+	mean_ns->low -= half;
+	mean_ns->high += half;
+	if (stddev_ns->status == OW_VALUE_NONE)
+		return;
+	if (!(count > 1)) {
+		*stddev_ns = (struct ow_value){.reason = "fewer than two delay samples"};
+		return;
+	}
+	double v2 = (kurtosis + 2) / count * rest, effective = fmax(1, 2 / v2);
+	stddev_ns->status = OW_VALUE_ESTIMATED;
+	stddev_ns->low *= exp(-OW_NORMAL_975 * sqrt(v2) / 2);
+	stddev_ns->high *= fmax(1, sqrt(effective / ow_chi2_quantile(0.025, effective)));
+}

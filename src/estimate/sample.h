@@ -13,6 +13,13 @@
 void ow_sample_delays(int64_t *delay, size_t count, double common, struct ow_estimate *estimate);
 
 /*
+ * Mean and standard deviation of `count` packets, which are a random share (0..1) of those that are meant: their
+ * intervals become wider. The standard deviation's as for an exponential distribution, since fourth moments are not
+ * known.
+ */
+void ow_sample_widen(double count, double share, struct ow_value *mean_ns, struct ow_value *stddev_ns);
+
+/*
  * Lost packets, when `lost` of `trials` packets chosen at random were: Wilson's interval, scaled to `sent`. Extra
  * packets follow from received = sent - lost + extra; NAN: not known, then nothing is said about them.
  */

@@ -5,6 +5,7 @@
  * ambiguous, and must be known as such.
  */
 #include "base/clock.h"
+#include "estimate/sample.h"
 #include "point/exchange_slot.h"
 
 #include <errno.h>
@@ -138,6 +139,8 @@ void ow_sender_estimated(struct ow_exchange *x, struct ow_slot *slot, const stru
 	lost = lost < least ? least : lost > r->sent ? r->sent : lost;
 	r->lost = lost;
 	r->matched = r->sent - lost;
+	if (r->sample_shift)
+		ow_sample_widen((double)r->matched, exp2(-(double)r->sample_shift), &r->mean_ns, &r->stddev_ns);
 	r->extra = r->received - r->matched;
 	r->loss_ratio = estimate->loss_ratio;
 	r->min_ns = r->max_ns = (struct ow_value){.reason = "not all delays are known"};

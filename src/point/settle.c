@@ -25,7 +25,7 @@
 
 static_assert(OW_SETTLE_NO_TIME == OW_CARRY_NO_TIME, "handed on");
 
-enum doubt { DOUBT_NONE, DOUBT_UNKNOWN, DOUBT_DROPS, DOUBT_BEGUN, DOUBT_ENDED };
+enum doubt { DOUBT_NONE, DOUBT_UNKNOWN, DOUBT_DROPS, DOUBT_SAMPLED, DOUBT_BEGUN, DOUBT_ENDED };
 
 struct open_interval {
 	struct ow_live_result result;
@@ -35,6 +35,7 @@ struct open_interval {
 	size_t samples;
 	struct ow_delays *delays; /* kept when the slot of the ring is used again */
 	uint64_t late, late_received;
+	bool coarser;       /* than the interval before */
 	uint64_t alike;     /* late, but whose delay it is cannot be told */
 	uint64_t reordered; /* late, and sent before packets that had arrived */
 };
@@ -48,7 +49,9 @@ struct ow_settle {
 	uint64_t first, next;       /* numbers as carry counts them: from 1, without gaps */
 	bool started;
 	int64_t last_interval, end_ns;       /* of the newest */
-	uint64_t blind;                      /* open intervals that may have missed arrivals */
+	uint64_t blind;                      /* open intervals that may have missed arrivals, */
+	uint64_t coarser;                    /* and those with a larger shift than the one before */
+	unsigned last_shift, before_shift;   /* of the newest interval, of the last that was closed */
 	int64_t newest_ns;                   /* sending time of the latest packet that has arrived; INT64_MIN = none */
 	int64_t reach_ns;                    /* within this a packet should arrive; -1 = not known yet */
 	int64_t ahead_ns;                    /* so much before it was sent a packet may arrive; -1 = not known yet */
@@ -115,6 +118,15 @@ static bool is_blind(const struct open_interval *open)
 	return open->unknown || open->result.ring_drops_to;
 }
 
+/* Why a packet of the oldest interval may not have been seen though it arrived in this one. */
+static enum doubt doubt_of(const struct open_interval *open, const struct open_interval *own)
+{
+	return open->unknown                                          ? DOUBT_UNKNOWN
+	       : open->result.ring_drops_to                           ? DOUBT_DROPS
+	       : open->result.sample_shift > own->result.sample_shift ? DOUBT_SAMPLED
+	                                                              : DOUBT_NONE;
+}
+
 /* How much the clocks can make a packet arrive before it was sent. */
 static int64_t early_of(const struct ow_live_result *r)
 {
@@ -132,7 +144,7 @@ static bool missed_before(const struct ow_settle *settle, int64_t sent_ns)
 	/* Where no packet has ever arrived, they do not arrive. */
 	if (settle->ahead_ns < early && (settle->ahead_ns >= 0 || settle->before == DOUBT_BEGUN))
 		early = settle->ahead_ns;
-	return settle->before && sent_ns - own->start_ns < early;
+	return sent_ns - own->start_ns < early;
 }
 
 /* Should the packet have arrived where nobody looked? */
@@ -142,18 +154,22 @@ static bool on_undecided(void *arg, int64_t sent_ns)
 	const struct open_interval *own = open_of(settle, settle->first);
 	int64_t wait = (int64_t)settle->horizon * own->result.length_ns;
 	int64_t last_ns = sent_ns + (settle->reach_ns >= 0 && settle->reach_ns < wait ? settle->reach_ns : wait);
-	for (uint64_t n = settle->first; settle->blind && n < settle->next; n++) {
+	for (uint64_t n = settle->first; settle->blind + settle->coarser && n < settle->next; n++) {
 		const struct open_interval *open = open_of(settle, n);
 		const struct ow_live_result *r = &open->result;
-		int64_t start_ns = r->start_ns - (open->unknown ? 0 : DROPS_LAG_NS);
-		if (!is_blind(open) || last_ns < start_ns || sent_ns >= r->start_ns + r->length_ns)
+		enum doubt doubt = doubt_of(open, own);
+		int64_t start_ns = r->start_ns - (doubt == DOUBT_DROPS ? DROPS_LAG_NS : 0);
+		if (!doubt || last_ns < start_ns || sent_ns >= r->start_ns + r->length_ns)
 			continue;
-		settle->doubt = open->unknown ? DOUBT_UNKNOWN : DOUBT_DROPS;
+		settle->doubt = doubt;
 		settle->doubted = r->interval;
 		return true;
 	}
-	if (missed_before(settle, sent_ns)) {
-		settle->doubt = settle->before;
+	enum doubt before = settle->before;
+	if (!before && settle->before_shift > own->result.sample_shift)
+		before = DOUBT_SAMPLED;
+	if (before && missed_before(settle, sent_ns)) {
+		settle->doubt = before;
 		settle->doubted = own->result.interval - 1;
 		return true;
 	}
@@ -318,8 +334,9 @@ static void explain_drops(struct ow_live_result *result)
 
 static void explain_undecided(const struct ow_settle *settle, struct ow_live_result *result)
 {
-	static const char *const why[] = {
-		[DOUBT_UNKNOWN] = "is unknown", [DOUBT_DROPS] = "missed frames at the receiving point"};
+	static const char *const why[] = {[DOUBT_UNKNOWN] = "is unknown",
+	                                  [DOUBT_DROPS] = "missed frames at the receiving point",
+	                                  [DOUBT_SAMPLED] = "has a smaller sample"};
 	char text[OW_LIVE_CAUSE];
 	if (!result->pending)
 		return;
@@ -382,6 +399,8 @@ static void close_oldest(struct ow_settle *settle, const struct ow_carry_account
 		settle->sink(settle->arg, &result);
 	}
 	settle->blind -= is_blind(open);
+	settle->coarser -= open->coarser;
+	settle->before_shift = open->result.sample_shift;
 	settle->before = open->unknown ? DOUBT_UNKNOWN : is_blind(open) ? DOUBT_DROPS : DOUBT_NONE;
 	free(open->sample);
 	struct ow_delays *delays = open->delays;
@@ -400,7 +419,9 @@ static void keep_delays(struct ow_settle *settle, struct open_interval *open, co
 		raise_reach(settle, least);
 		raise_reach(settle, most);
 	} else if (in->result.mean_ns.status != OW_VALUE_NONE) {
-		raise_ahead(settle, (int64_t)fmin(fmax(in->result.mean_ns.value, -1e18), 0));
+		const struct ow_live_result *r = &in->result;
+		double spread = r->stddev_ns.status == OW_VALUE_NONE ? 0 : r->stddev_ns.value;
+		raise_ahead(settle, (int64_t)fmin(fmax(r->mean_ns.value - 3 * spread, -1e18), 0));
 	}
 	if (open->full)
 		ow_delays_add_many(open->delays, in->delay_ns, in->delays);
@@ -430,12 +451,17 @@ static int step(struct ow_settle *settle, const struct ow_settle_input *in, bool
 		.samples = full ? 0 : in->delays,
 		.delays = before.delays,
 	};
+	if (!full && in->result.sample_shift)
+		ow_sample_widen((double)(in->result.matched - in->result.ambiguous),
+		                exp2(-(double)in->result.sample_shift), &open->result.mean_ns, &open->result.stddev_ns);
 	struct ow_carry_interval interval = {in->result.start_ns, in->result.sent,      in->result.received,
 	                                     in->only_a,          in->only_b,           in->only_as,
 	                                     in->only_bs,         early_of(&in->result)};
 	struct ow_carry_account account;
 	settle->next++;
+	open->coarser = settle->started && in->result.sample_shift > settle->last_shift;
 	settle->blind += is_blind(open);
+	settle->coarser += open->coarser;
 	settle->input = in;
 	settle->doubt = DOUBT_NONE;
 	settle->end_ns = in->result.start_ns + in->result.length_ns;
@@ -444,6 +470,7 @@ static int step(struct ow_settle *settle, const struct ow_settle_input *in, bool
 	if (r < 0) {
 		settle->next--;
 		settle->blind -= is_blind(open);
+		settle->coarser -= open->coarser;
 		free(sample);
 		*open = before;
 		return r;
@@ -453,6 +480,7 @@ static int step(struct ow_settle *settle, const struct ow_settle_input *in, bool
 		settle->newest_ns = later(settle->newest_ns, in->result.start_ns + in->newest_at_end_ns);
 	settle->started = true;
 	settle->last_interval = in->result.interval;
+	settle->last_shift = in->result.sample_shift;
 	if (r == 1)
 		close_oldest(settle, &account);
 	if (!in->quiet) {

@@ -15,9 +15,10 @@
  *
  * Nothing is lost without evidence. A packet stays pending for ever, and its interval is PARTIAL with a cause, if it
  * should have arrived (within twice the longest delay seen so far) in an interval that is unknown, in which the
- * receiving point's ring dropped frames, or after the last one. Where the points' clocks may be apart by more than the
- * delay, a packet may also arrive in the interval before its own; it counts as late. So it may be that it arrived
- * before the first one, by as much as twice the most that a packet was early so far.
+ * receiving point's ring dropped frames, which has a smaller sample than its own, or after the last one. Where the
+ * points' clocks may be apart by more than the delay, a packet may also arrive in the interval before its own; it
+ * counts as late. So it may be that it arrived before the first one, by as much as twice the most that a packet was
+ * early so far.
  *
  * Identical packets over boundaries: while a packet of some name waits, a packet of that name in a later interval may
  * be either. Before pairing, ask ow_settle_waits: if w of a name wait and the receiver has q of it, the first min(w, q)
