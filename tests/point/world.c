@@ -170,6 +170,8 @@ static void look(struct world *w)
 				++*dropped;
 			}
 		}
+		/* Nobody could know that what arrives is the second one. */
+		p->seen[2] &= p->seen[1];
 	}
 }
 
