@@ -9,11 +9,12 @@ enum ow_exit {
 	OW_EXIT_OK = 0,
 	OW_EXIT_FAILED = 1,
 	OW_EXIT_USAGE = 2,
-	OW_EXIT_CROSSED = 3, /* measured, but a given threshold was crossed */
+	OW_EXIT_CROSSED = 3, /* done, but a given threshold was crossed or a problem was found */
 };
 
 /* The commands. argv[0] is the command's name; each returns an exit code and leaves stdout to main to flush. */
 int ow_cli_compare(int argc, char **argv);
+int ow_cli_doctor(int argc, char **argv);
 int ow_cli_lab(int argc, char **argv);
 int ow_cli_live(int argc, char **argv);
 int ow_cli_match(int argc, char **argv);

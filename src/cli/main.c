@@ -13,6 +13,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{"compare", "every synopsis on two captures beside the exact answer, and its cost", ow_cli_compare},
+	{"doctor", "is this host fit to measure? clock, interfaces, limits, and what to do", ow_cli_doctor},
 	{"lab", "the whole system on this machine: an impaired wire, two points, and the truth", ow_cli_lab},
 	{"live", "delay and loss between two interfaces of this host, as it happens", ow_cli_live},
 	{"match", "exact delay and loss from two captures of the same traffic", ow_cli_match},
@@ -36,7 +37,8 @@ static void help(FILE *out)
 	      "  --help     this text; 'oneway COMMAND --help' explains a command, with examples\n"
 	      "  --version  the version\n"
 	      "\n"
-	      "exit code: 0 ok, 1 failed, 2 wrong usage, 3 measured but a given threshold was crossed\n",
+	      "exit code: 0 ok, 1 failed, 2 wrong usage, 3 measured but a given threshold was crossed\n"
+	      "           (doctor: a problem was found)\n",
 	      out);
 }
 

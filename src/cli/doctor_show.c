@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings as text that fits the terminal, and as JSON. */
+#include "base/clock.h"
+#include "cli/doctor.h"
+#include "report/json.h"
+#include "report/report.h"
+#include "report/words.h"
+
+#include <inttypes.h>
+#include <oneway/oneway.h>
+#include <string.h>
+
+/* Two spaces, verdict, name: then the text, if the terminal is wide enough to leave it some room. */
+#define VERDICT_WIDTH 9
+#define NAME_WIDTH    17
+#define TEXT_COLUMN   (2 + VERDICT_WIDTH + NAME_WIDTH + 1)
+#define TEXT_WIDTH    40
+#define NARROW_INDENT 4
+#define WIDTH_MIN     30
+
+static const char *const verdict_name[OW_VERDICTS] = {"ok", "note", "warning", "problem"};
+static const char *const verdict_text[OW_VERDICTS] = {"OK", "note", "warning", "problem"};
+static const char *const verdict_colour[OW_VERDICTS] = {"\033[32m", "\033[36m", "\033[33m", "\033[1;31m"};
+
+struct writer {
+	FILE *out;
+	int width, indent, column;
+	const struct ow_doctor_style *style;
+};
+
+/* Words, broken into lines that begin at the indent. */
+static void put_words(struct writer *w, const char *text)
+{
+	char clean[1024];
+	ow_words_clean(text, false, clean, sizeof clean);
+	for (const char *p = clean; *p;) {
+		char word[sizeof clean];
+		size_t length = strcspn(p, " ");
+		snprintf(word, sizeof word, "%.*s", (int)length, p);
+		int columns = (int)ow_words_columns(word);
+		if (w->column > w->indent && w->column + 1 + columns > w->width) {
+			fputc('\n', w->out);
+			w->column = 0;
+		}
+		if (w->column < w->indent)
+			w->column += fprintf(w->out, "%*s", w->indent - w->column, "");
+		else if (w->column > w->indent)
+			w->column += fprintf(w->out, " ");
+		fputs(word, w->out);
+		w->column += columns;
+		p += length + strspn(p + length, " ");
+	}
+}
+
+static void end_line(struct writer *w)
+{
+	if (w->column)
+		fputc('\n', w->out);
+	w->column = 0;
+}
+
+/* In one line, however long: it is to be copied. Advice is for reading. */
+static void put_fix(struct writer *w, const char *fix)
+{
+	char clean[OW_FINDING_FIX + 1];
+	bool advice = strncmp(fix, "# ", 2) == 0;
+	if (fix[0] == '\0')
+		return;
+	if (advice) {
+		put_words(w, "fix:");
+		put_words(w, fix + 2);
+		end_line(w);
+		return;
+	}
+	ow_words_clean(fix, false, clean, sizeof clean);
+	fprintf(w->out, "%*sfix: %s\n", w->indent, "", clean);
+}
+
+static void put_head(struct writer *w, const struct ow_finding *f, bool narrow)
+{
+	const char *verdict = verdict_text[f->verdict];
+	char name[32];
+	snprintf(name, sizeof name, "%s", f->name);
+	for (char *p = name; *p; p++)
+		*p = *p == '_' ? ' ' : *p;
+	fprintf(w->out, "  %s%s%s", w->style->colour ? verdict_colour[f->verdict] : "", verdict,
+	        w->style->colour ? "\033[0m" : "");
+	w->column = 2 + (int)strlen(verdict);
+	if (narrow)
+		w->column += fprintf(w->out, " %s:", name);
+	else
+		w->column += fprintf(w->out, "%*s%-*s ", VERDICT_WIDTH - (int)strlen(verdict), "", NAME_WIDTH, name);
+}
+
+static void put_finding(FILE *out, const struct ow_finding *f, const struct ow_doctor_style *style)
+{
+	bool narrow = style->width < TEXT_COLUMN + TEXT_WIDTH;
+	struct writer w = {
+		.out = out,
+		.width = style->width > WIDTH_MIN ? style->width : WIDTH_MIN,
+		.indent = narrow ? NARROW_INDENT : TEXT_COLUMN,
+		.style = style,
+	};
+	put_head(&w, f, narrow);
+	put_words(&w, f->found);
+	end_line(&w);
+	put_words(&w, f->means);
+	end_line(&w);
+	put_fix(&w, f->fix);
+}
+
+static const char *kind_of(const struct ow_link_facts *l)
+{
+	return l->loopback ? "loopback" : l->kind[0] ? l->kind : l->driver[0] ? l->driver : "card";
+}
+
+static const char *state_of(const struct ow_link_facts *l)
+{
+	return !l->up ? "down" : l->carrier ? "up" : "no carrier";
+}
+
+static void put_links(FILE *out, const struct ow_doctor_report *report)
+{
+	fputs("\nInterfaces ('oneway doctor NAME' looks at one)\n", out);
+	for (size_t i = 0; i < report->link_count && i < OW_DOCTOR_LINKS; i++) {
+		const struct ow_link_facts *l = &report->links[i];
+		char name[IF_NAMESIZE * 4], speed[OW_WORDS] = "";
+		ow_words_clean(l->name, true, name, sizeof name);
+		if (l->speed_mbps > 0)
+			ow_words_rate((double)l->speed_mbps * 1e6, "b/s", speed);
+		fprintf(out, "  %-15s %-10s %-*s%s%s\n", name, state_of(l), *speed ? 12 : 0, kind_of(l),
+		        *speed ? " " : "", speed);
+	}
+	if (report->link_count > OW_DOCTOR_LINKS)
+		fprintf(out, "  and %zu more\n", report->link_count - OW_DOCTOR_LINKS);
+}
+
+static void put_title(FILE *out, const struct ow_doctor_report *report, const char *about, bool first)
+{
+	char clean[128];
+	const char *kind = strcmp(about, "host") == 0 ? "Host" : strcmp(about, "point") == 0 ? "Point" : "Interface";
+	const char *name = *kind == 'H' ? report->host : *kind == 'P' ? report->point : about;
+	ow_words_clean(name ? name : "", false, clean, sizeof clean);
+	fprintf(out, "%s%s %s\n", first ? "" : "\n", kind, clean);
+}
+
+static void put_summary(FILE *out, const struct ow_findings *findings)
+{
+	static const char *const many[] = {"", "notes", "warnings", "problems"};
+	const char *join = "\n";
+	for (int v = OW_VERDICT_PROBLEM; v > OW_VERDICT_OK; v--) {
+		size_t n = ow_findings_count(findings, (enum ow_verdict)v);
+		if (n == 0 && v != OW_VERDICT_PROBLEM)
+			continue;
+		if (n == 0)
+			fprintf(out, "%sno problem", join);
+		else
+			fprintf(out, "%s%zu %s", join, n, n == 1 ? verdict_name[v] : many[v]);
+		join = ", ";
+	}
+	fputs("\n", out);
+}
+
+void ow_doctor_text(FILE *out, const struct ow_doctor_report *report, const struct ow_doctor_style *style)
+{
+	const char *about = "";
+	for (size_t i = 0; i < report->findings->count; i++) {
+		const struct ow_finding *f = &report->findings->list[i];
+		if (style->quiet && f->verdict < OW_VERDICT_WARNING)
+			continue;
+		if (strcmp(f->about, about) != 0)
+			put_title(out, report, f->about, *about == '\0');
+		about = f->about;
+		put_finding(out, f, style);
+	}
+	if (report->list && !style->quiet)
+		put_links(out, report);
+	put_summary(out, report->findings);
+}
+
+static void put_member(FILE *out, const char *name, const char *text, bool first)
+{
+	ow_report_json_name(out, -1, name, first);
+	if (text)
+		ow_report_json_string(out, text);
+	else
+		fputs("null", out);
+}
+
+static void put_json_finding(FILE *out, const struct ow_finding *f)
+{
+	fputs("    {", out);
+	put_member(out, "about", f->about, true);
+	put_member(out, "name", f->name, false);
+	put_member(out, "state", verdict_name[f->verdict], false);
+	put_member(out, "found", f->found, false);
+	put_member(out, "means", f->means, false);
+	put_member(out, "fix", f->fix[0] ? f->fix : NULL, false);
+	fputs("}", out);
+}
+
+static void put_json_link(FILE *out, const struct ow_link_facts *l)
+{
+	fputs("    {", out);
+	put_member(out, "name", l->name, true);
+	put_member(out, "state", state_of(l), false);
+	put_member(out, "kind", kind_of(l), false);
+	ow_report_json_name(out, -1, "speed_mbps", false);
+	if (l->speed_mbps > 0)
+		fprintf(out, "%" PRId64 "}", l->speed_mbps);
+	else
+		fputs("null}", out);
+}
+
+void ow_doctor_json(FILE *out, const struct ow_doctor_report *report)
+{
+	const struct ow_findings *findings = report->findings;
+	fputs("{\n  ", out);
+	put_member(out, "oneway", ow_version(), true);
+	put_member(out, "host", report->host, false);
+	put_member(out, "point", report->point, false);
+	fprintf(out, ", \"time_ns\": %" PRId64 ",\n  \"checks\": [", ow_clock_real_ns());
+	for (size_t i = 0; i < findings->count; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		put_json_finding(out, &findings->list[i]);
+	}
+	fputs("\n  ],\n  \"interfaces\": [", out);
+	for (size_t i = 0; i < report->link_count; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		put_json_link(out, &report->links[i]);
+	}
+	fprintf(out, "\n  ],\n  \"problems\": %zu, \"warnings\": %zu, \"notes\": %zu\n}\n",
+	        ow_findings_count(findings, OW_VERDICT_PROBLEM), ow_findings_count(findings, OW_VERDICT_WARNING),
+	        ow_findings_count(findings, OW_VERDICT_NOTE));
+}
