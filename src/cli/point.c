@@ -2,6 +2,7 @@
 /* oneway point -c FILE: the daemon. Results to standard output and SQLite, events to standard error. */
 #include "base/time.h"
 #include "cli/cli.h"
+#include "cli/exporter.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "point/daemon.h"
@@ -87,6 +88,7 @@ struct output {
 	bool provisional;
 	struct ow_live_text text;
 	struct ow_keeper *keeper;
+	struct ow_exporter *exporter;
 	const char *point;
 };
 
@@ -111,6 +113,7 @@ static void on_result(void *arg, const struct ow_live_result *result)
 		ow_live_text(&out->text, result);
 	if (out->keeper)
 		ow_keeper_add(out->keeper, result);
+	ow_exporter_result(out->exporter, result);
 }
 
 static void on_total(void *arg, const struct ow_live_result *total)
@@ -136,11 +139,14 @@ static void log_store(struct output *out)
 static void on_flush(void *arg)
 {
 	struct output *out = arg;
+	struct ow_keeper_state state;
 	fflush(stdout);
 	if (!out->keeper)
 		return;
 	ow_keeper_commit(out->keeper);
 	log_store(out);
+	ow_keeper_state(out->keeper, &state);
+	ow_exporter_store(out->exporter, state.lost, state.waiting);
 }
 
 /* What is still to be written is written; what cannot be is said. */
@@ -160,6 +166,12 @@ static void end_store(struct output *out)
 		log_line(out, line.text);
 	}
 	ow_keeper_free(out->keeper);
+}
+
+static void on_peer(void *arg, const char *peer, bool connected)
+{
+	struct output *out = arg;
+	ow_exporter_peer(out->exporter, peer, connected);
 }
 
 /* What was understood. */
@@ -220,6 +232,8 @@ static void show(const struct ow_config *c)
 	printf("memory     %.4g MiB\n", (double)c->memory / (1 << 20));
 	if (c->store)
 		show_store(c);
+	if (c->metrics)
+		printf("metrics    http://%s/metrics\n", c->metrics);
 	for (unsigned i = 0; i < c->interface_count; i++) {
 		const struct ow_config_interface *in = &c->interfaces[i];
 		if (in->file)
@@ -246,19 +260,36 @@ static int open_signals(struct ow_error *err)
 	return fd < 0 ? ow_error_set(err, errno, "signalfd: %s", strerror(errno)) : fd;
 }
 
+static int open_exporter(const struct ow_config *config, struct output *out, struct ow_error *err)
+{
+	char line[120];
+	int r = ow_exporter_create(config, &out->exporter, err);
+	if (r == 0 && out->exporter) {
+		snprintf(line, sizeof line, "metrics at http://%s/metrics", ow_exporter_address(out->exporter));
+		log_line(out, line);
+	}
+	return r;
+}
+
 static int run_daemon(const struct ow_config *config, struct output *out, int64_t run_ns, struct ow_error *err)
 {
 	struct ow_daemon *daemon;
-	struct ow_daemon_options o = {
-		.sink = {on_result, on_total, on_flush, out}, .log = log_line, .log_arg = out, .run_ns = run_ns};
+	struct ow_daemon_options o = {.sink = {on_result, on_total, on_flush, out, on_peer},
+	                              .log = log_line,
+	                              .log_arg = out,
+	                              .run_ns = run_ns};
 	int r = o.stop_fd = open_signals(err);
 	if (r < 0)
 		return r;
-	r = ow_daemon_create(config, &o, &daemon, err);
+	r = open_exporter(config, out, err);
+	if (r == 0)
+		r = ow_daemon_create(config, &o, &daemon, err);
 	if (r == 0) {
 		r = ow_daemon_run(daemon, err);
 		ow_daemon_free(daemon);
 	}
+	ow_exporter_free(out->exporter);
+	out->exporter = NULL;
 	close(o.stop_fd);
 	return r;
 }

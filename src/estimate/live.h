@@ -3,6 +3,7 @@
 #define OW_ESTIMATE_LIVE_H
 
 #include "base/clock.h"
+#include "estimate/buckets.h"
 #include "estimate/estimate.h"
 
 /*
@@ -68,6 +69,9 @@ struct ow_live_result {
 	struct ow_value min_ns, max_ns;     /* NONE unless exact; then of all */
 	struct ow_value quantile_ns[OW_QUANTILES];
 	struct ow_value loss_ratio; /* of the packets whose fate is decided: lost / (sent - pending) */
+	/* Of a final result, at the point that has single delays (the sending one): its packets by delay. Else all 0.
+	 */
+	uint64_t delay_bucket[OW_BUCKETS + 1];
 
 	struct ow_clock_state clock_from, clock_to;
 	char synopsis[80]; /* "fold 4 x 1024", "rda 2 x 200 as published", "exact" */

@@ -176,6 +176,15 @@ static int read_connect(struct reader *r, struct ow_yaml *node, void *field)
 	return code;
 }
 
+/* An address of this host. Metrics are for whoever runs it: all addresses must be asked for. */
+static int read_metrics(struct reader *r, struct ow_yaml *node, void *field)
+{
+	int code = read_address(r, node, field);
+	if (code == 0 && *node->text == ':')
+		return fail(r, node, "names no host (127.0.0.1:9620, or 0.0.0.0:9620 and [::]:9620 for everybody)");
+	return code;
+}
+
 static int read_bool(struct reader *r, struct ow_yaml *node, void *field)
 {
 	int code = check_text(r, node);
@@ -583,6 +592,7 @@ static const struct field config_fields[] = {
 	{"store", read_path, CONFIG(store), 0},
 	{"retention", read_retention, CONFIG(retention_ns), 0},
 	{"store_max", read_store_max, CONFIG(store_max), 0},
+	{"metrics", read_metrics, CONFIG(metrics), 0},
 	{"output", read_output, CONFIG(output), 0},
 	{"interfaces", read_interfaces, 0, 0},
 	{"segments", keep_segments, offsetof(struct config_target, segments), 0},

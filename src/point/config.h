@@ -82,6 +82,7 @@ struct ow_config {
 	const char *store;
 	int64_t retention_ns; /* of the store; 0 = for ever */
 	uint64_t store_max;   /* bytes; 0 = no limit */
+	const char *metrics;  /* "host:port" of the page for Prometheus; NULL = none */
 	enum ow_output output;
 	struct ow_config_interface *interfaces;
 	unsigned interface_count;

@@ -37,6 +37,12 @@ void ow_daemon_log(struct ow_daemon *daemon, const char *format, ...)
 	daemon->options.log(daemon->options.log_arg, line);
 }
 
+void ow_daemon_tell_peer(struct ow_daemon *daemon, const char *peer, bool connected)
+{
+	if (daemon->options.sink.peer)
+		daemon->options.sink.peer(daemon->options.sink.arg, peer, connected);
+}
+
 int64_t ow_daemon_now_ns(const struct ow_daemon *d)
 {
 	if (d->ended_ns == 0)

@@ -19,6 +19,8 @@ struct ow_result_sink {
 	/* After the last of several results at a time: a good moment to flush. */
 	void (*flush)(void *arg);
 	void *arg;
+	/* The connection with a peer is there (both HELLOs are through), or no longer. May be NULL. */
+	void (*peer)(void *arg, const char *peer, bool connected);
 };
 
 struct ow_daemon_options {

@@ -121,6 +121,8 @@ struct ow_daemon {
 };
 
 void ow_daemon_log(struct ow_daemon *daemon, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Tells the sink that the connection with a peer has come or gone. */
+void ow_daemon_tell_peer(struct ow_daemon *daemon, const char *peer, bool connected);
 /* The clock that stamps the packets. */
 int64_t ow_daemon_now_ns(const struct ow_daemon *daemon);
 

@@ -116,6 +116,7 @@ static void on_hello(struct ow_daemon_link *link, const struct ow_message_hello 
 	peer->last_failure[0] = 0;
 	ow_session_set_limit(link->session, OW_WIRE_FRAME_MAX);
 	log_connected(link, hello, again);
+	ow_daemon_tell_peer(link->daemon, peer->name, true);
 	if (!again)
 		ow_daemon_lanes_end(peer, "was restarted");
 	peer->known = true;

@@ -286,6 +286,21 @@ static void fill_delays(struct ow_settle *settle, const struct open_interval *op
 	ow_pool_values(settle->scratch, &result->mean_ns, &result->stddev_ns, result->quantile_ns);
 }
 
+static void add_slot(void *arg, double delay_ns, uint64_t samples)
+{
+	ow_buckets_add(arg, delay_ns, samples);
+}
+
+static void fill_buckets(const struct open_interval *open, struct ow_live_result *result)
+{
+	uint64_t matched = open->full ? 0 : open->result.matched - open->result.ambiguous;
+	/* Late ones alone would tell of long delays only. */
+	if (matched && !open->samples)
+		return;
+	ow_delays_each(open->delays, add_slot, result->delay_bucket);
+	ow_buckets_sample(result->delay_bucket, open->sample, open->samples, matched);
+}
+
 static void fill_loss(struct ow_live_result *result)
 {
 	uint64_t decided = result->sent - result->pending;
@@ -381,8 +396,11 @@ static void make_result(struct ow_settle *settle, const struct open_interval *op
 		assert(r->late == account->late && r->late_received == account->late_received);
 		assert(r->pending == account->pending && r->extra == account->extra);
 	}
-	if (!open->unknown)
+	if (!open->unknown) {
 		fill_delays(settle, open, r);
+		if (r->final)
+			fill_buckets(open, r);
+	}
 	fill_loss(r);
 	check(r);
 }

@@ -116,6 +116,20 @@ static void check_value(const struct ow_value *v)
 		assert_true(v->low <= v->value && v->value <= v->high);
 }
 
+/* The point that has the delays has all of them in the end, or those that a sample stands for. */
+static void check_buckets(const struct ow_live_result *r, bool sending)
+{
+	uint64_t packets = 0;
+	for (unsigned b = 0; b <= OW_BUCKETS; b++)
+		packets += r->delay_bucket[b];
+	bool known = sending && r->final && r->quantile_ns[0].status != OW_VALUE_NONE;
+	/* Numbers of a part may be estimates without single delays. */
+	if (known && (packets || r->status == OW_LIVE_MEASURED))
+		assert_int_equal(packets, r->matched + r->late - r->ambiguous);
+	else
+		assert_int_equal(packets, 0);
+}
+
 static void on_result(void *arg, const struct ow_live_result *r)
 {
 	struct end *end = arg;
@@ -132,6 +146,7 @@ static void on_result(void *arg, const struct ow_live_result *r)
 	check_value(&r->mean_ns);
 	check_value(&r->stddev_ns);
 	check_value(&r->loss_ratio);
+	check_buckets(r, end->side == 0);
 	for (int q = 0; q < OW_QUANTILES; q++)
 		check_value(&r->quantile_ns[q]);
 	assert_true(r->interval >= 0 && r->interval < duet->intervals);

@@ -25,6 +25,7 @@ static const char full[] = "point: london\n"
 			   "store: results.db\n"
 			   "retention: 30d\n"
 			   "store_max: 2GiB\n"
+			   "metrics: 127.0.0.1:9620\n"
 			   "output: json\n"
 			   "segments:\n"
 			   "  - name: london-paris\n"
@@ -88,6 +89,7 @@ static void reads_the_point(void **state)
 	assert_string_equal(c->store, "conf/results.db");
 	assert_int_equal(c->retention_ns, INT64_C(30) * 86400 * 1000000000);
 	assert_int_equal(c->store_max, UINT64_C(2) << 30);
+	assert_string_equal(c->metrics, "127.0.0.1:9620");
 	assert_int_equal(c->interface_count, 4);
 	assert_int_equal(c->interfaces[0].threads, 2);
 	assert_int_equal(c->interfaces[0].ring_bytes, 128 << 20);
@@ -179,6 +181,8 @@ static const struct {
 	{TOP "segments:\n  - name: x\n    peer: paris\n    connect: 'paris:'\n", "has no port"},
 	{TOP "segments:\n  - name: x\n    peer: paris\n    connect: paris:70000\n", "has no port in 0 .. 65535"},
 	{TOP "segments:\n  - name: x\n    peer: paris\n    connect: :8620\n", "names no host"},
+	{"metrics: :9620\n" TOP SEG, "t.yaml:1: metrics: names no host"},
+	{"metrics: 9620\n" TOP SEG, "t.yaml:1: metrics: is no address"},
 	{TOP "segments:\n  - name: x\n    peer: paris\n    connect: 2001:db8::1:8620\n", "write [address]:port"},
 	{TOP "segments: x\n", "must be a list"},
 	{TOP, "has no 'segments'"},

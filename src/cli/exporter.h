@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CLI_EXPORTER_H
+#define OW_CLI_EXPORTER_H
+
+#include "point/config.h"
+
+/* /metrics and /healthz of a point: the numbers (report/metrics.h) behind a lock, served by cli/http.h. All functions
+ * accept NULL: nothing is exported. */
+struct ow_exporter;
+
+/* *ret_exporter = NULL if the configuration wants none. */
+int ow_exporter_create(const struct ow_config *config, struct ow_exporter **ret_exporter, struct ow_error *err);
+void ow_exporter_free(struct ow_exporter *exporter);
+/* "127.0.0.1:9620" */
+const char *ow_exporter_address(const struct ow_exporter *exporter);
+
+void ow_exporter_result(struct ow_exporter *exporter, const struct ow_live_result *result);
+void ow_exporter_peer(struct ow_exporter *exporter, const char *peer, bool connected);
+void ow_exporter_store(struct ow_exporter *exporter, uint64_t lost, uint64_t waiting);
+
+#endif

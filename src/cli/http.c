@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages over HTTP. libmicrohttpd parses and sends in a thread of its own; here are its limits and who gets what. */
+#include "cli/http.h"
+
+#include "wire/session.h"
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Room for connections that are being closed while new ones come. */
+#define SPARE_CONNECTIONS 16
+
+struct ow_http {
+	struct ow_http_options options;
+	struct MHD_Daemon *daemon;
+	char address[80];
+	/* Only the server's thread looks at these: open connections, the oldest first. */
+	int open[OW_HTTP_CONNECTIONS + SPARE_CONNECTIONS];
+	unsigned open_count;
+};
+
+/* Connections. */
+
+static int socket_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	return info ? info->connect_fd : -1;
+}
+
+static void forget(struct ow_http *http, int fd)
+{
+	for (unsigned i = 0; i < http->open_count; i++) {
+		if (http->open[i] != fd)
+			continue;
+		memmove(http->open + i, http->open + i + 1, (--http->open_count - i) * sizeof *http->open);
+		return;
+	}
+}
+
+/* A request takes milliseconds: who has been here for longest, while so many come, only keeps others out. */
+static void on_connection(void *arg, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+	struct ow_http *http = arg;
+	(void)context;
+	int fd = socket_of(connection);
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		forget(http, fd);
+		return;
+	}
+	if (http->open_count >= OW_HTTP_CONNECTIONS)
+		shutdown(http->open[http->open_count - OW_HTTP_CONNECTIONS], SHUT_RDWR);
+	if (http->open_count < OW_HTTP_CONNECTIONS + SPARE_CONNECTIONS)
+		http->open[http->open_count++] = fd;
+}
+
+/* Requests. */
+
+static enum MHD_Result answer(struct MHD_Connection *connection, const struct ow_http_page *page)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(page->size, page->body, MHD_RESPMEM_MUST_FREE);
+	if (!response) {
+		free(page->body);
+		return MHD_NO;
+	}
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page->type);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+	if (page->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	enum MHD_Result r = MHD_queue_response(connection, page->status, response);
+	MHD_destroy_response(response);
+	return r;
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *why)
+{
+	struct ow_http_page page = {.status = status, .type = "text/plain; charset=utf-8", .body = strdup(why)};
+	if (!page.body)
+		return MHD_NO;
+	page.size = strlen(page.body);
+	return answer(connection, &page);
+}
+
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url, const char *method,
+                                  const char *version, const char *upload, size_t *upload_size, void **context)
+{
+	struct ow_http *http = arg;
+	struct ow_http_page page = {.status = MHD_HTTP_OK};
+	(void)version, (void)upload, (void)upload_size, (void)context;
+	/* Answered at the first call, so that nothing is uploaded. */
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	int r = http->options.page(http->options.arg, url, accept, &page);
+	if (r == -ENOENT)
+		return refuse(connection, MHD_HTTP_NOT_FOUND, "no such page\n");
+	if (r < 0)
+		return refuse(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "not enough memory\n");
+	return answer(connection, &page);
+}
+
+/* Life. */
+
+static void write_address(int fd, char *text, size_t size)
+{
+	struct sockaddr_storage address;
+	socklen_t length = sizeof address;
+	char host[64], port[16];
+	if (getsockname(fd, (struct sockaddr *)&address, &length) == 0 &&
+	    getnameinfo((struct sockaddr *)&address, length, host, sizeof host, port, sizeof port,
+	                NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+		snprintf(text, size, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+int ow_http_create(const struct ow_http_options *options, struct ow_http **ret_http, struct ow_error *err)
+{
+	int fd;
+	struct ow_http *http = calloc(1, sizeof *http);
+	if (!http)
+		return ow_error_set(err, ENOMEM, "not enough memory");
+	http->options = *options;
+	int r = ow_listen(options->address, &fd, err);
+	if (r < 0) {
+		free(http);
+		return r;
+	}
+	write_address(fd, http->address, sizeof http->address);
+	/* Signals are for the other threads. The socket is the server's, unless it does not start. */
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	http->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_USE_ITC, 0, NULL, NULL,
+	                                on_request, http, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+	                                (unsigned)(OW_HTTP_CONNECTIONS + SPARE_CONNECTIONS),
+	                                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)OW_HTTP_SILENT_S,
+	                                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)OW_HTTP_REQUEST_BYTES,
+	                                MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!http->daemon) {
+		close(fd);
+		free(http);
+		return ow_error_set(err, EIO, "%s: the web server does not start", options->address);
+	}
+	*ret_http = http;
+	return 0;
+}
+
+void ow_http_free(struct ow_http *http)
+{
+	if (!http)
+		return;
+	MHD_stop_daemon(http->daemon);
+	free(http);
+}
+
+const char *ow_http_address(const struct ow_http *http)
+{
+	return http->address;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CLI_HTTP_H
+#define OW_CLI_HTTP_H
+
+#include <oneway/error.h>
+#include <stddef.h>
+
+/*
+ * A small web server for a few pages that are made when they are asked for (libmicrohttpd). One thread of its own; GET
+ * and HEAD only; a request a connection. Whoever asks slowly or too much loses the connection, others do not notice.
+ */
+#define OW_HTTP_CONNECTIONS   16   /* beyond these the oldest one is closed */
+#define OW_HTTP_SILENT_S      10   /* a connection on which nothing happens for so long is closed */
+#define OW_HTTP_REQUEST_BYTES 8192 /* of a request with its headers, roughly */
+
+struct ow_http_page {
+	unsigned status;
+	const char *type;
+	char *body; /* from malloc; the server frees it */
+	size_t size;
+};
+
+struct ow_http_options {
+	const char *address; /* "host:port" */
+	/* Called by the server's thread. accept: the header, NULL = none. -ENOENT: there is no such page. */
+	int (*page)(void *arg, const char *path, const char *accept, struct ow_http_page *ret_page);
+	void *arg;
+};
+
+struct ow_http;
+
+int ow_http_create(const struct ow_http_options *options, struct ow_http **ret_http, struct ow_error *err);
+/* When it returns, no page is being made any more. */
+void ow_http_free(struct ow_http *http);
+/* Where it listens, "127.0.0.1:9620": the port may have been 0. */
+const char *ow_http_address(const struct ow_http *http);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps what metrics_render.c writes: sums of final results and the last one, lane by lane. */
+#include "report/metrics.h"
+
+#include "report/metrics_parts.h"
+#include "report/words.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A label's value: quotes, backslashes escaped; what is no UTF-8 would cost the whole page and becomes '?'. */
+static void escape(const char *text, char *ret_label, size_t size)
+{
+	size_t used = 0;
+	while (*text) {
+		size_t length = ow_words_utf8((const unsigned char *)text);
+		bool quoted = *text == '"' || *text == '\\';
+		if (used + (length ? length : 1) + quoted >= size)
+			break;
+		if (quoted)
+			ret_label[used++] = '\\';
+		if (length)
+			memcpy(ret_label + used, text, length);
+		else
+			ret_label[used] = '?';
+		used += length ? length : 1;
+		text += length ? length : 1;
+	}
+	ret_label[used] = 0;
+}
+
+int ow_metrics_create(const char *point, struct ow_metrics **ret_metrics)
+{
+	struct ow_metrics *metrics = calloc(1, sizeof *metrics);
+	if (!metrics)
+		return -ENOMEM;
+	escape(point, metrics->point, sizeof metrics->point);
+	*ret_metrics = metrics;
+	return 0;
+}
+
+void ow_metrics_free(struct ow_metrics *metrics)
+{
+	if (!metrics)
+		return;
+	for (unsigned i = 0; i < metrics->lanes; i++)
+		free(metrics->lane[i]);
+	for (unsigned i = 0; i < metrics->peers; i++)
+		free(metrics->peer[i]);
+	free(metrics);
+}
+
+/* Lanes. */
+
+static bool is_lane_of(const struct ow_live_result *a, const struct ow_live_result *b)
+{
+	return strcmp(a->segment, b->segment) == 0 && strcmp(a->class_name, b->class_name) == 0 &&
+	       strcmp(a->from, b->from) == 0 && strcmp(a->to, b->to) == 0;
+}
+
+static struct ow_metrics_lane *add_lane(struct ow_metrics *metrics, const struct ow_live_result *result)
+{
+	char segment[2 * OW_LIVE_NAME], class_name[2 * OW_LIVE_NAME];
+	struct ow_metrics_lane *lane = metrics->lanes < OW_METRICS_LANES ? calloc(1, sizeof *lane) : NULL;
+	if (!lane)
+		return NULL;
+	escape(result->segment, segment, sizeof segment);
+	escape(result->class_name, class_name, sizeof class_name);
+	escape(result->from, lane->from, sizeof lane->from);
+	escape(result->to, lane->to, sizeof lane->to);
+	snprintf(lane->labels, sizeof lane->labels, "segment=\"%s\",class=\"%s\",from=\"%s\",to=\"%s\"", segment,
+	         class_name, lane->from, lane->to);
+	lane->last = *result;
+	lane->measured_end_ns = lane->ready_ns = lane->fresh_ns = INT64_MIN;
+	metrics->lane[metrics->lanes++] = lane;
+	return lane;
+}
+
+static struct ow_metrics_lane *lane_of(struct ow_metrics *metrics, const struct ow_live_result *result)
+{
+	for (unsigned i = 0; i < metrics->lanes; i++) {
+		if (is_lane_of(&metrics->lane[i]->last, result))
+			return metrics->lane[i];
+	}
+	return add_lane(metrics, result);
+}
+
+/* Results. */
+
+static void add(uint64_t *sum, uint64_t more)
+{
+	if (__builtin_add_overflow(*sum, more, sum))
+		*sum = UINT64_MAX;
+}
+
+static void add_ns(uint64_t *sum, int64_t ns)
+{
+	add(sum, ns > 0 ? (uint64_t)ns : 0);
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void add_counts(struct ow_metrics_lane *lane, const struct ow_live_result *r)
+{
+	uint64_t *count = lane->count;
+	add(&count[OW_COUNT_SENT], larger(r->total_sent, r->sent));
+	add(&count[OW_COUNT_RECEIVED], larger(r->total_received, r->received));
+	add(&count[OW_COUNT_COMPARED], r->sent > r->pending ? r->sent - r->pending : 0);
+	add(&count[OW_COUNT_LOST], r->lost);
+	add(&count[OW_COUNT_LATE], r->late);
+	add(&count[OW_COUNT_UNDECIDED], r->pending);
+	add(&count[OW_COUNT_EXTRA], r->extra);
+	add(&count[OW_COUNT_DUPLICATED], r->duplicated);
+	add(&count[OW_COUNT_AMBIGUOUS], r->ambiguous);
+	add(&count[OW_COUNT_BYTES], r->bytes);
+	if (r->reordered != OW_LIVE_NOT_COUNTED) {
+		add(&count[OW_COUNT_REORDERED], r->reordered);
+		lane->reordered = true;
+	}
+}
+
+static void add_cost(struct ow_metrics_lane *lane, const struct ow_live_cost *cost)
+{
+	add(&lane->count[OW_COUNT_PROTOCOL_BYTES], cost->bytes);
+	add(&lane->count[OW_COUNT_ROUND_TRIPS], cost->round_trips);
+	add_ns(&lane->stage_ns[OW_STAGE_TRANSMIT], cost->transmit_ns);
+	add_ns(&lane->stage_ns[OW_STAGE_DECODE], cost->decode_ns);
+	add_ns(&lane->stage_ns[OW_STAGE_MISSING], cost->missing_ns);
+	add_ns(&lane->stage_ns[OW_STAGE_ERASE], cost->erase_ns);
+	add_ns(&lane->stage_ns[OW_STAGE_COMPUTE], cost->compute_ns);
+}
+
+static void add_delays(struct ow_metrics_lane *lane, const struct ow_live_result *r)
+{
+	uint64_t packets = 0;
+	for (unsigned b = 0; b <= OW_BUCKETS; b++)
+		packets += r->delay_bucket[b];
+	if (!packets || r->mean_ns.status == OW_VALUE_NONE)
+		return;
+	for (unsigned b = 0; b <= OW_BUCKETS; b++)
+		add(&lane->bucket[b], r->delay_bucket[b]);
+	/* A mean below 0 is the clocks': it would let the sum, which is a counter, go back. */
+	if (r->mean_ns.value > 0)
+		lane->delay_sum_ns += r->mean_ns.value * (double)packets;
+	lane->has_buckets = true;
+}
+
+static void add_final(struct ow_metrics_lane *lane, const struct ow_live_result *r)
+{
+	add(&lane->intervals[r->status], 1);
+	add(&lane->ring_drops[0], r->ring_drops_from);
+	add(&lane->ring_drops[1], r->ring_drops_to);
+	add(&lane->count[OW_COUNT_UNREADABLE], r->unreadable);
+	add_cost(lane, &r->cost);
+	lane->last = *r;
+	lane->has_last = true;
+	if (r->status == OW_LIVE_UNKNOWN)
+		return;
+	add_counts(lane, r);
+	add_delays(lane, r);
+	if (r->start_ns < INT64_MAX - r->length_ns)
+		lane->measured_end_ns = r->start_ns + r->length_ns;
+}
+
+void ow_metrics_add(struct ow_metrics *metrics, const struct ow_live_result *result, int64_t steady_ns)
+{
+	struct ow_metrics_lane *lane = lane_of(metrics, result);
+	if (!lane) {
+		add(&metrics->left_out, 1);
+		return;
+	}
+	if (result->status != OW_LIVE_UNKNOWN) {
+		lane->fresh_ns = steady_ns;
+		if (!result->final)
+			lane->ready_ns = result->cost.ready_ns;
+	}
+	if (result->final)
+		add_final(lane, result);
+	else if (!lane->has_last)
+		lane->last = *result; /* for its length */
+}
+
+/* The rest. */
+
+static struct ow_metrics_peer *peer_of(struct ow_metrics *metrics, const char *name)
+{
+	for (unsigned i = 0; i < metrics->peers; i++) {
+		if (strcmp(metrics->peer[i]->name, name) == 0)
+			return metrics->peer[i];
+	}
+	struct ow_metrics_peer *peer = metrics->peers < OW_METRICS_PEERS ? calloc(1, sizeof *peer) : NULL;
+	if (!peer)
+		return NULL;
+	snprintf(peer->name, sizeof peer->name, "%s", name);
+	escape(name, peer->label, sizeof peer->label);
+	metrics->peer[metrics->peers++] = peer;
+	return peer;
+}
+
+void ow_metrics_peer(struct ow_metrics *metrics, const char *name, bool connected)
+{
+	struct ow_metrics_peer *peer = peer_of(metrics, name);
+	if (!peer)
+		return;
+	add(&peer->connections, connected && !peer->connected);
+	peer->connected = connected;
+}
+
+void ow_metrics_store(struct ow_metrics *metrics, uint64_t lost, uint64_t waiting)
+{
+	metrics->store_lost = larger(metrics->store_lost, lost);
+	metrics->store_waiting = waiting;
+}
+
+bool ow_metrics_healthy(const struct ow_metrics *metrics, int64_t steady_ns, char why[OW_METRICS_WHY])
+{
+	int64_t freshest = INT64_MIN;
+	for (unsigned i = 0; i < metrics->lanes; i++) {
+		const struct ow_metrics_lane *lane = metrics->lane[i];
+		if (lane->fresh_ns == INT64_MIN)
+			continue;
+		freshest = lane->fresh_ns > freshest ? lane->fresh_ns : freshest;
+		if (steady_ns - lane->fresh_ns <= 3 * lane->last.length_ns + OW_METRICS_GRACE_NS) {
+			snprintf(why, OW_METRICS_WHY, "measuring");
+			return true;
+		}
+	}
+	if (freshest == INT64_MIN)
+		snprintf(why, OW_METRICS_WHY, "no interval has been measured yet");
+	else
+		snprintf(why, OW_METRICS_WHY, "no interval has been measured for %.0f s",
+		         (double)(steady_ns - freshest) / 1e9);
+	return false;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_REPORT_METRICS_PARTS_H
+#define OW_REPORT_METRICS_PARTS_H
+
+#include "report/metrics.h"
+
+/* What metrics.c keeps and metrics_render.c writes. Sums saturate: a counter never goes back. */
+
+enum {
+	OW_COUNT_SENT,
+	OW_COUNT_RECEIVED,
+	OW_COUNT_COMPARED,
+	OW_COUNT_LOST,
+	OW_COUNT_LATE,
+	OW_COUNT_UNDECIDED,
+	OW_COUNT_EXTRA,
+	OW_COUNT_DUPLICATED,
+	OW_COUNT_AMBIGUOUS,
+	OW_COUNT_REORDERED,
+	OW_COUNT_BYTES,
+	OW_COUNT_UNREADABLE,
+	OW_COUNT_PROTOCOL_BYTES,
+	OW_COUNT_ROUND_TRIPS,
+	OW_COUNTS,
+};
+
+enum { OW_STAGE_TRANSMIT, OW_STAGE_DECODE, OW_STAGE_MISSING, OW_STAGE_ERASE, OW_STAGE_COMPUTE, OW_STAGES };
+
+/* Four names and what is around them; every byte of a name may need a second one. */
+#define OW_METRICS_LABELS (8 * OW_LIVE_NAME + 64)
+
+struct ow_metrics_lane {
+	char labels[OW_METRICS_LABELS];                    /* segment="...",class="...",from="...",to="..." */
+	char from[2 * OW_LIVE_NAME], to[2 * OW_LIVE_NAME]; /* escaped */
+	uint64_t count[OW_COUNTS];
+	bool reordered;         /* has been counted */
+	uint64_t intervals[3];  /* by enum ow_live_status */
+	uint64_t ring_drops[2]; /* from, to */
+	uint64_t stage_ns[OW_STAGES];
+	bool has_buckets;
+	uint64_t bucket[OW_BUCKETS + 1];
+	double delay_sum_ns;
+	int64_t measured_end_ns; /* of the last final interval with numbers; INT64_MIN = none yet */
+	int64_t ready_ns;        /* of the last provisional result; INT64_MIN = none yet */
+	int64_t fresh_ns;        /* steady: when the last numbers came; INT64_MIN = never */
+	bool has_last;
+	struct ow_live_result last; /* final; with it the lane is found */
+};
+
+struct ow_metrics_peer {
+	char name[OW_LIVE_NAME];
+	char label[2 * OW_LIVE_NAME];
+	bool connected;
+	uint64_t connections;
+};
+
+struct ow_metrics {
+	char point[2 * OW_LIVE_NAME]; /* escaped */
+	struct ow_metrics_lane *lane[OW_METRICS_LANES];
+	unsigned lanes;
+	struct ow_metrics_peer *peer[OW_METRICS_PEERS];
+	unsigned peers;
+	uint64_t left_out; /* results of lanes that are not kept */
+	uint64_t store_lost, store_waiting;
+};
+
+#endif

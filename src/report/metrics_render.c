@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Metrics as text, in the format of Prometheus or as OpenMetrics. A family of samples at a time, as both formats want;
+ * a number that is not known has no sample.
+ */
+#include "report/metrics.h"
+
+#include "report/live.h"
+#include "report/metrics_parts.h"
+#include <inttypes.h>
+#include <math.h>
+#include <oneway/oneway.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+const char *const ow_metrics_type[] = {
+	"text/plain; version=0.0.4; charset=utf-8",
+	"application/openmetrics-text; version=1.0.0; charset=utf-8",
+};
+
+struct page {
+	FILE *out;
+	bool open; /* OpenMetrics */
+	const struct ow_metrics *metrics;
+};
+
+/* OpenMetrics names the family of a counter or info without the suffix of its sample. */
+static void put_head(const struct page *page, const char *name, const char *type, const char *help)
+{
+	size_t length = strlen(name);
+	if (page->open && strcmp(type, "counter") == 0)
+		length -= strlen("_total");
+	if (page->open && strcmp(type, "info") == 0)
+		length -= strlen("_info");
+	if (!page->open && strcmp(type, "info") == 0)
+		type = "gauge";
+	fprintf(page->out, "# HELP %.*s %s\n# TYPE %.*s %s\n", (int)length, name, help, (int)length, name, type);
+}
+
+static void put_count(const struct page *page, const char *name, const char *labels, uint64_t value)
+{
+	fprintf(page->out, "%s{%s} %" PRIu64 "\n", name, labels, value);
+}
+
+/* Nanoseconds, of which seconds are shown with every digit. */
+static void put_seconds(FILE *out, uint64_t ns)
+{
+	fprintf(out, "%" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000, ns % 1000000000);
+}
+
+/* Counters. */
+
+static const struct {
+	const char *name, *help;
+} counters[OW_COUNTS] = {
+	[OW_COUNT_SENT] = {"oneway_packets_sent_total", "Packets seen by the sending point."},
+	[OW_COUNT_RECEIVED] = {"oneway_packets_received_total", "Packets seen by the receiving point."},
+	[OW_COUNT_COMPARED] = {"oneway_packets_compared_total",
+                               "Packets sent whose fate is known: arrived or lost. Fewer than sent where packets are "
+                               "sampled or undecided; loss over time is lost divided by this."},
+	[OW_COUNT_LOST] = {"oneway_packets_lost_total",
+                           "Compared packets that did not arrive within the waiting time."},
+	[OW_COUNT_LATE] = {"oneway_packets_late_total",
+                           "Compared packets that arrived in a later interval than they were sent in."},
+	[OW_COUNT_UNDECIDED] = {"oneway_packets_undecided_total",
+                                "Packets sent that may have arrived where nobody looked; neither lost nor arrived."},
+	[OW_COUNT_EXTRA] = {"oneway_packets_extra_total", "Packets received that nobody sent, with duplicated ones."},
+	[OW_COUNT_DUPLICATED] = {"oneway_packets_duplicated_total", "Packets received once more than they were sent."},
+	[OW_COUNT_AMBIGUOUS] = {"oneway_packets_ambiguous_total",
+                                "Packets that arrived among identical ones, so that their delay cannot be told."},
+	[OW_COUNT_REORDERED] = {"oneway_packets_reordered_total",
+                                "Packets that arrived after packets sent later. Only where the method sees order."},
+	[OW_COUNT_BYTES] = {"oneway_bytes_sent_total", "Bytes of the IP packets seen by the sending point."},
+	[OW_COUNT_UNREADABLE] = {"oneway_frames_unreadable_total",
+                                 "Frames of IP packets that could not be identified, because they were cut."},
+	[OW_COUNT_PROTOCOL_BYTES] = {"oneway_protocol_bytes_total",
+                                     "Bytes of messages between the points for the results, both ways."},
+	[OW_COUNT_ROUND_TRIPS] = {"oneway_protocol_round_trips_total",
+                                  "Round trips between the points for the results."},
+};
+
+static void put_counters(const struct page *page)
+{
+	const struct ow_metrics *m = page->metrics;
+	for (unsigned c = 0; c < OW_COUNTS; c++) {
+		put_head(page, counters[c].name, "counter", counters[c].help);
+		for (unsigned i = 0; i < m->lanes; i++) {
+			if (c != OW_COUNT_REORDERED || m->lane[i]->reordered)
+				put_count(page, counters[c].name, m->lane[i]->labels, m->lane[i]->count[c]);
+		}
+	}
+}
+
+static void put_intervals(const struct page *page)
+{
+	static const char name[] = "oneway_intervals_total";
+	put_head(page, name, "counter",
+	         "Intervals by what is known of them: measured, partial (a part of the packets) or unknown.");
+	for (unsigned i = 0; i < page->metrics->lanes; i++) {
+		const struct ow_metrics_lane *lane = page->metrics->lane[i];
+		for (unsigned s = 0; s < 3; s++)
+			fprintf(page->out, "%s{%s,status=\"%s\"} %" PRIu64 "\n", name, lane->labels,
+			        ow_live_status_name[s], lane->intervals[s]);
+	}
+}
+
+static void put_side(const struct page *page, const char *name, const struct ow_metrics_lane *lane, unsigned side)
+{
+	fprintf(page->out, "%s{%s,side=\"%s\",point=\"%s\"} ", name, lane->labels, side ? "to" : "from",
+	        side ? lane->to : lane->from);
+}
+
+static void put_ring_drops(const struct page *page)
+{
+	static const char name[] = "oneway_ring_drops_total";
+	put_head(page, name, "counter",
+	         "Frames that a point itself missed because its ring was full, charged to every lane of the interface. "
+	         "Not packet loss.");
+	for (unsigned i = 0; i < page->metrics->lanes; i++) {
+		for (unsigned side = 0; side < 2; side++) {
+			put_side(page, name, page->metrics->lane[i], side);
+			fprintf(page->out, "%" PRIu64 "\n", page->metrics->lane[i]->ring_drops[side]);
+		}
+	}
+}
+
+static void put_stages(const struct page *page)
+{
+	static const char *const stages[OW_STAGES] = {"transmit", "decode", "missing", "erase", "compute"};
+	static const char name[] = "oneway_stage_seconds_total";
+	put_head(page, name, "counter", "Time spent on results by stage of the comparison.");
+	for (unsigned i = 0; i < page->metrics->lanes; i++) {
+		const struct ow_metrics_lane *lane = page->metrics->lane[i];
+		for (unsigned s = 0; s < OW_STAGES; s++) {
+			fprintf(page->out, "%s{%s,stage=\"%s\"} ", name, lane->labels, stages[s]);
+			put_seconds(page->out, lane->stage_ns[s]);
+		}
+	}
+}
+
+/* The same text in both formats, so that a series does not depend on who asks. */
+static void put_bound(FILE *out, unsigned bucket)
+{
+	if (bucket == OW_BUCKETS)
+		fputs("+Inf", out);
+	else if (ow_bucket_ns[bucket] % 1000000000 == 0)
+		fprintf(out, "%" PRId64 ".0", ow_bucket_ns[bucket] / 1000000000);
+	else
+		fprintf(out, "%g", (double)ow_bucket_ns[bucket] / 1e9);
+}
+
+static void put_histogram(const struct page *page)
+{
+	static const char name[] = "oneway_delay_seconds";
+	put_head(page, name, "histogram",
+	         "One-way delay of compared packets that arrived, at the point that sends. Counts are exact within "
+	         "0.05 % "
+	         "of a bound where all delays are known, else a uniform sample weighted to the packets. Bucket 0 is "
+	         "negative delay: clocks that are apart. The sum leaves out intervals whose mean is negative.");
+	for (unsigned i = 0; i < page->metrics->lanes; i++) {
+		const struct ow_metrics_lane *lane = page->metrics->lane[i];
+		uint64_t below = 0;
+		for (unsigned b = 0; lane->has_buckets && b <= OW_BUCKETS; b++) {
+			if (__builtin_add_overflow(below, lane->bucket[b], &below))
+				below = UINT64_MAX;
+			fprintf(page->out, "%s_bucket{%s,le=\"", name, lane->labels);
+			put_bound(page->out, b);
+			fprintf(page->out, "\"} %" PRIu64 "\n", below);
+		}
+		if (lane->has_buckets) {
+			fprintf(page->out, "%s_sum{%s} %.15g\n", name, lane->labels, lane->delay_sum_ns / 1e9);
+			fprintf(page->out, "%s_count{%s} %" PRIu64 "\n", name, lane->labels, below);
+		}
+	}
+}
+
+/* Gauges of the last final interval. NAN = not known. */
+
+static double known(const struct ow_value *value)
+{
+	return value->status == OW_VALUE_NONE ? NAN : value->value;
+}
+
+static double mean(const struct ow_live_result *r)
+{
+	return known(&r->mean_ns) / 1e9;
+}
+
+static double stddev(const struct ow_live_result *r)
+{
+	return known(&r->stddev_ns) / 1e9;
+}
+
+static double least(const struct ow_live_result *r)
+{
+	return known(&r->min_ns) / 1e9;
+}
+
+static double most(const struct ow_live_result *r)
+{
+	return known(&r->max_ns) / 1e9;
+}
+
+static double samples(const struct ow_live_result *r)
+{
+	return (double)r->samples;
+}
+
+static double loss(const struct ow_live_result *r)
+{
+	return known(&r->loss_ratio);
+}
+
+static double sampled(const struct ow_live_result *r)
+{
+	return ldexp(1, -(int)r->sample_shift);
+}
+
+static double coverage(const struct ow_live_result *r)
+{
+	return r->coverage;
+}
+
+static const struct {
+	const char *name, *help;
+	double (*of)(const struct ow_live_result *result);
+} gauges[] = {
+	{"oneway_delay_mean_seconds", "Mean one-way delay of the last final interval.", mean},
+	{"oneway_delay_stddev_seconds", "Standard deviation of the one-way delay in the last final interval.", stddev},
+	{"oneway_delay_min_seconds", "Least one-way delay of the last final interval, where all are known.", least},
+	{"oneway_delay_max_seconds", "Greatest one-way delay of the last final interval, where all are known.", most},
+	{"oneway_delay_samples", "Delays that the numbers of the last final interval rest on.", samples},
+	{"oneway_loss_ratio", "Lost packets as a share of the compared ones in the last final interval, 0 to 1.", loss},
+	{"oneway_sample_ratio", "Share of the packets that are compared at all; below 1 beyond the memory budget.",
+         sampled},
+	{"oneway_coverage_ratio", "Share of the packets sent in the last final interval whose fate is known.",
+         coverage},
+};
+
+/* The last final result, if it has numbers. */
+static const struct ow_live_result *last_of(const struct ow_metrics_lane *lane)
+{
+	return lane->has_last && lane->last.status != OW_LIVE_UNKNOWN ? &lane->last : NULL;
+}
+
+static void put_gauges(const struct page *page)
+{
+	for (size_t g = 0; g < sizeof gauges / sizeof *gauges; g++) {
+		put_head(page, gauges[g].name, "gauge", gauges[g].help);
+		for (unsigned i = 0; i < page->metrics->lanes; i++) {
+			const struct ow_live_result *last = last_of(page->metrics->lane[i]);
+			double value = last ? gauges[g].of(last) : NAN;
+			if (!isnan(value))
+				fprintf(page->out, "%s{%s} %.12g\n", gauges[g].name, page->metrics->lane[i]->labels,
+				        value);
+		}
+	}
+}
+
+static void put_quantiles(const struct page *page)
+{
+	static const char name[] = "oneway_delay_quantile_seconds";
+	put_head(page, name, "gauge", "Quantiles q of the one-way delay in the last final interval.");
+	for (unsigned i = 0; i < page->metrics->lanes; i++) {
+		const struct ow_live_result *last = last_of(page->metrics->lane[i]);
+		for (int q = 0; last && q < OW_QUANTILES; q++) {
+			double value = known(&last->quantile_ns[q]);
+			if (!isnan(value))
+				fprintf(page->out, "%s{%s,q=\"%s\"} %.12g\n", name, page->metrics->lane[i]->labels,
+				        ow_quantile_name[q], value / 1e9);
+		}
+	}
+}
+
+static void put_clocks(const struct page *page)
+{
+	static const char error[] = "oneway_clock_error_seconds", good[] = "oneway_clock_synchronised";
+	const struct ow_metrics *m = page->metrics;
+	for (unsigned which = 0; which < 2; which++) {
+		put_head(page, which ? good : error, "gauge",
+		         which ? "Whether something disciplines the clock of the point: 1 or 0."
+		               : "The kernel's bound on the error of the point's clock; absent if it is not "
+		                 "synchronised.");
+		for (unsigned k = 0; k < 2 * m->lanes; k++) {
+			const struct ow_live_result *last = last_of(m->lane[k / 2]);
+			const struct ow_clock_state *clock = !last ? NULL : k % 2 ? &last->clock_to : &last->clock_from;
+			if (!clock || (!which && clock->error_ns == OW_CLOCK_UNKNOWN))
+				continue;
+			put_side(page, which ? good : error, m->lane[k / 2], k % 2);
+			fprintf(page->out, "%.12g\n", which ? clock->synchronised : (double)clock->error_ns / 1e9);
+		}
+	}
+}
+
+static void put_times(const struct page *page)
+{
+	static const char end[] = "oneway_interval_last_timestamp_seconds", ready[] = "oneway_result_ready_seconds";
+	const struct ow_metrics *m = page->metrics;
+	put_head(page, end, "gauge", "End of the last final interval with numbers, in seconds since 1970.");
+	for (unsigned i = 0; i < m->lanes; i++) {
+		if (m->lane[i]->measured_end_ns >= 0) {
+			fprintf(page->out, "%s{%s} ", end, m->lane[i]->labels);
+			put_seconds(page->out, (uint64_t)m->lane[i]->measured_end_ns);
+		}
+	}
+	put_head(page, ready, "gauge", "From the end of the last interval to its provisional result.");
+	for (unsigned i = 0; i < m->lanes; i++) {
+		if (m->lane[i]->ready_ns != INT64_MIN)
+			fprintf(page->out, "%s{%s} %.9f\n", ready, m->lane[i]->labels,
+			        (double)m->lane[i]->ready_ns / 1e9);
+	}
+}
+
+/* The point and its process. */
+
+static void put_peers(const struct page *page)
+{
+	static const char up[] = "oneway_session_connected", made[] = "oneway_session_connections_total";
+	const struct ow_metrics *m = page->metrics;
+	put_head(page, up, "gauge", "Whether there is a connection with the peer: 1 or 0.");
+	for (unsigned i = 0; i < m->peers; i++)
+		fprintf(page->out, "%s{peer=\"%s\"} %d\n", up, m->peer[i]->label, m->peer[i]->connected);
+	put_head(page, made, "counter", "Connections with the peer that were made.");
+	for (unsigned i = 0; i < m->peers; i++)
+		fprintf(page->out, "%s{peer=\"%s\"} %" PRIu64 "\n", made, m->peer[i]->label, m->peer[i]->connections);
+}
+
+static void put_point(const struct page *page)
+{
+	const struct ow_metrics *m = page->metrics;
+	put_head(page, "oneway_build_info", "info", "Version of the program and name of the point; always 1.");
+	fprintf(page->out, "oneway_build_info{version=\"%s\",point=\"%s\"} 1\n", ow_version(), m->point);
+	put_head(page, "oneway_store_lost_total", "counter", "Intervals that could not be stored.");
+	fprintf(page->out, "oneway_store_lost_total %" PRIu64 "\n", m->store_lost);
+	put_head(page, "oneway_store_waiting", "gauge", "Results that wait to be stored.");
+	fprintf(page->out, "oneway_store_waiting %" PRIu64 "\n", m->store_waiting);
+	put_head(page, "oneway_metrics_left_out_total", "counter",
+	         "Results that are not in these metrics, because there are too many lanes.");
+	fprintf(page->out, "oneway_metrics_left_out_total %" PRIu64 "\n", m->left_out);
+}
+
+static void put_process(const struct page *page, const struct ow_metrics_process *p)
+{
+	const struct {
+		const char *name, *type, *help;
+		double value;
+	} facts[] = {
+		{"process_cpu_seconds_total", "counter", "Processor time of the process.", p->cpu_seconds},
+		{"process_start_time_seconds", "gauge", "When the process started, since 1970.", p->start_seconds},
+		{"process_resident_memory_bytes", "gauge", "Memory of the process that is resident.",
+	         (double)p->resident_bytes},
+		{"process_virtual_memory_bytes", "gauge", "Address space of the process.", (double)p->virtual_bytes},
+		{"process_open_fds", "gauge", "File descriptors that are open.", (double)p->open_fds},
+		{"process_max_fds", "gauge", "File descriptors that may be open.", (double)p->max_fds},
+	};
+	for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+		if (facts[i].value < 0)
+			continue;
+		put_head(page, facts[i].name, facts[i].type, facts[i].help);
+		fprintf(page->out, "%s %.15g\n", facts[i].name, facts[i].value);
+	}
+}
+
+void ow_metrics_render(const struct ow_metrics *metrics, const struct ow_metrics_process *process,
+                       enum ow_metrics_format format, FILE *out)
+{
+	const struct page page = {out, format == OW_METRICS_OPEN, metrics};
+	put_counters(&page);
+	put_intervals(&page);
+	put_ring_drops(&page);
+	put_histogram(&page);
+	put_gauges(&page);
+	put_quantiles(&page);
+	put_clocks(&page);
+	put_times(&page);
+	put_stages(&page);
+	put_peers(&page);
+	put_point(&page);
+	if (process)
+		put_process(&page, process);
+	if (page.open)
+		fputs("# EOF\n", out);
+}
+
+/* The header Accept. */
+
+/* The parameter q of a media range that ends before `end`; 1 if it has none. */
+static double weight_of(const char *range, const char *end)
+{
+	for (const char *p = range; p < end; p++) {
+		if (*p != ';')
+			continue;
+		const char *name = p + 1 + strspn(p + 1, " \t");
+		if (name + 1 < end && (*name == 'q' || *name == 'Q') && name[1] == '=')
+			return strtod(name + 2, NULL);
+	}
+	return 1;
+}
+
+enum ow_metrics_format ow_metrics_format(const char *accept)
+{
+	static const char open_type[] = "application/openmetrics-text", text_type[] = "text/plain";
+	double open = 0, text = 0;
+	for (const char *range = accept; range && *range;) {
+		range += strspn(range, " \t,");
+		const char *end = range + strcspn(range, ",");
+		size_t length = strcspn(range, " \t;,");
+		double weight = weight_of(range, end);
+		if (length == strlen(open_type) && strncasecmp(range, open_type, length) == 0)
+			open = fmax(open, weight);
+		if (length == strlen(text_type) && strncasecmp(range, text_type, length) == 0)
+			text = fmax(text, weight);
+		range = end;
+	}
+	return open > 0 && open >= text ? OW_METRICS_OPEN : OW_METRICS_TEXT;
+}
