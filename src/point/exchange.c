@@ -269,7 +269,8 @@ static struct ow_slot *overdue(const struct ow_exchange *x, bool at_all)
 	double settles = (double)x->options.length_ns * x->options.horizon;
 	for (size_t i = 0; i < x->slots; i++) {
 		struct ow_slot *slot = x->slot[i];
-		bool waits = x->options.sending ? slot->stage < OW_STAGE_READY : !slot->told_final;
+		/* What this point has not recorded yet, the other one cannot be blamed for. */
+		bool waits = x->options.sending ? slot->stage < OW_STAGE_READY && slot->page : !slot->told_final;
 		double limit = patience + (slot->told ? settles : 0);
 		if (waits && (at_all || (double)x->now_ns - (double)slot->since_ns > limit))
 			return slot;

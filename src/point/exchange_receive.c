@@ -46,7 +46,10 @@ static void learn(struct ow_exchange *x, uint64_t differences)
 static int make_fold(const struct ow_exchange *x, struct ow_slot *slot, struct ow_synopsis **ret_synopsis)
 {
 	double differences = expected(x, slot->page);
-	struct ow_fold_params params = {differences > MANY ? OW_FOLD_BANKS_MIN : OW_FOLD_BANKS_MAX, 1, 0, false};
+	/* Pushed again, it has the same banks: the other point may already have asked for a second one to go with it.
+	 */
+	unsigned banks = differences > MANY ? OW_FOLD_BANKS_MIN : OW_FOLD_BANKS_MAX;
+	struct ow_fold_params params = {slot->banks ? slot->banks : banks, 1, 0, false};
 	/* Without packets there is nothing to tell. */
 	if (slot->page->count) {
 		params.cells = ow_fold_cells_for(params.banks, differences);

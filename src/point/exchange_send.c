@@ -184,6 +184,13 @@ static void settle_slot(struct ow_exchange *x, struct ow_slot *slot)
 	struct ow_outcome *o = &slot->outcome;
 	int r = 0;
 	x->settling = slot;
+	/* The other point may have declined before the page was closed. */
+	if (slot->stage == OW_STAGE_UNKNOWN) {
+		char cause[OW_LIVE_CAUSE];
+		memcpy(cause, o->result.cause, sizeof cause);
+		ow_sender_result(x, slot, &o->result);
+		memcpy(o->result.cause, cause, sizeof cause);
+	}
 	bool compared = slot->stage == OW_STAGE_READY && !o->estimated;
 	if (compared)
 		r = ow_sender_regroup(x, slot);
@@ -330,7 +337,8 @@ static int take_push(struct ow_exchange *x, struct ow_slot *slot, const struct o
 	if (slot->stage == OW_STAGE_AGAIN)
 		slot->cost.transmit_ns += ow_clock_steady_ns() - slot->requested_ns;
 	else
-		slot->cost.transmit_ns += m->work_ns + (x->now_ns > m->sent_ns ? x->now_ns - m->sent_ns : 0);
+		slot->cost.transmit_ns = (int64_t)((uint64_t)slot->cost.transmit_ns + (uint64_t)m->work_ns +
+		                                   (uint64_t)(x->now_ns > m->sent_ns ? x->now_ns - m->sent_ns : 0));
 	slot->stage = OW_STAGE_OPEN;
 	return 0;
 }

@@ -70,16 +70,22 @@ static void add_known(struct ow_settle_total *total, unsigned shift, const struc
 		ow_delays_merge(*slot, known);
 }
 
+/* What another point says may be any number. */
+static void add_ns(int64_t *sum_ns, int64_t ns)
+{
+	*sum_ns = (int64_t)((uint64_t)*sum_ns + (uint64_t)ns);
+}
+
 static void add_cost(struct ow_live_cost *sum, const struct ow_live_cost *cost)
 {
 	sum->bytes += cost->bytes;
 	sum->round_trips += cost->round_trips;
-	sum->transmit_ns += cost->transmit_ns;
-	sum->decode_ns += cost->decode_ns;
-	sum->missing_ns += cost->missing_ns;
-	sum->erase_ns += cost->erase_ns;
-	sum->compute_ns += cost->compute_ns;
-	sum->ready_ns += cost->ready_ns;
+	add_ns(&sum->transmit_ns, cost->transmit_ns);
+	add_ns(&sum->decode_ns, cost->decode_ns);
+	add_ns(&sum->missing_ns, cost->missing_ns);
+	add_ns(&sum->erase_ns, cost->erase_ns);
+	add_ns(&sum->compute_ns, cost->compute_ns);
+	add_ns(&sum->ready_ns, cost->ready_ns);
 }
 
 static void worse_clock(struct ow_clock_state *sum, const struct ow_clock_state *clock)

@@ -422,7 +422,7 @@ static void mend(struct wire *wire, int64_t now_ns)
 		ow_exchange_connected(wire->x[side], now_ns);
 }
 
-static void open_exchanges(struct wire *wire, struct end end[2], enum ow_method method, unsigned pages_max)
+static void open_exchanges(struct wire *wire, struct end end[2], enum ow_method method, unsigned pages_max, int leader)
 {
 	const struct world *w = &wire->run->world;
 	struct ow_exchange_options o = {
@@ -437,7 +437,10 @@ static void open_exchanges(struct wire *wire, struct end end[2], enum ow_method 
 		.t0_ns = WORLD_T0,
 		.length_ns = w->o.length_ns,
 		.horizon = w->o.horizon,
-		.patience_ns = 4 * w->o.length_ns + INT64_C(1000000000),
+		/* No longer than it must be: a point that is behind is patient with itself. */
+		.patience_ns = wire->run->trouble ? 4 * w->o.length_ns + INT64_C(1000000000)
+	                       : leader           ? w->o.length_ns * 39 / 20
+	                                          : w->o.length_ns * 5 / 2,
 		.pages_max = pages_max,
 		.buckets = w->o.seed % 3 == 1 ? 64 : 0,
 		.sample = w->o.seed % 3 == 1 ? 128 : 0,
@@ -493,7 +496,7 @@ static void exchange_world(const struct world_options *o, enum ow_method method,
 	wire->run = &run;
 	unsigned pages_max = trouble ? 1 + (unsigned)ow_random_below(&random, 6) : 16;
 	int leader = (int)ow_random_below(&random, 2);
-	open_exchanges(wire, end, method, pages_max);
+	open_exchanges(wire, end, method, pages_max, leader);
 	for (int side = 0; side < 2; side++)
 		ledger[side] = world_ledger(&run.world, side);
 	struct ow_clock_state clock = clock_of(o);
