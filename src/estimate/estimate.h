@@ -30,6 +30,7 @@ struct ow_estimate {
 	struct ow_value quantile_ns[OW_QUANTILES];
 	/* What went over the wire to get here, beyond the encoded synopsis itself. */
 	uint64_t more_bytes, round_trips;
+	int64_t erase_ns; /* of the time spent here: taking differences out of tables; RDA only */
 };
 
 /*

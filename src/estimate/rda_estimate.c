@@ -2,6 +2,7 @@
 /* Numbers from two RDAs or sRDAs. The formulas are in rda_estimate.h, those of the papers with their errata. */
 #include "estimate/rda_estimate.h"
 
+#include "base/clock.h"
 #include "estimate/distribution.h"
 #include "estimate/paired.h"
 #include "reconcile/keyset.h"
@@ -393,10 +394,12 @@ int ow_rda_estimate_with(const struct ow_view *a, const struct ow_view *b,
 	if (r < 0)
 		return r;
 	struct repaired t = {0};
+	int64_t begin_ns = ow_clock_steady_ns();
 	r = repair(a, b, &peel, &t);
 	if (r == 0) {
 		struct ow_estimate e;
 		ow_estimate_none(&e, "the synopsis keeps sums, not single delays");
+		e.erase_ns = ow_clock_steady_ns() - begin_ns;
 		e.complete = peel.complete;
 		loss_values(a, b, &peel, &t.shape, &e);
 		struct moments m;

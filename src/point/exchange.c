@@ -205,9 +205,15 @@ static void keep_within(struct ow_exchange *x)
 		ow_receiver_unknown(x, oldest, cause);
 }
 
-int ow_exchange_page(struct ow_exchange *x, struct ow_page *page, const struct ow_clock_state *clock, int64_t now_ns)
+static void enter(struct ow_exchange *x, int64_t now_ns)
 {
 	x->now_ns = now_ns;
+	x->entered_ns = ow_clock_steady_ns();
+}
+
+int ow_exchange_page(struct ow_exchange *x, struct ow_page *page, const struct ow_clock_state *clock, int64_t now_ns)
+{
+	enter(x, now_ns);
 	struct ow_slot *slot = NULL;
 	bool fits = !x->finished && page->interval >= 0 && page->interval <= OW_MESSAGE_INTERVAL_MAX &&
 	            (x->next_page < 0 || page->interval >= x->next_page);
@@ -238,7 +244,7 @@ int ow_exchange_page(struct ow_exchange *x, struct ow_page *page, const struct o
 int ow_exchange_frame(struct ow_exchange *x, const uint8_t *frame, size_t size, int64_t now_ns, struct ow_error *err)
 {
 	struct ow_message message;
-	x->now_ns = now_ns;
+	enter(x, now_ns);
 	int r = ow_message_decode(frame, size, &message, err);
 	if (r < 0)
 		return r;
@@ -255,7 +261,7 @@ int ow_exchange_frame(struct ow_exchange *x, const uint8_t *frame, size_t size, 
 
 void ow_exchange_connected(struct ow_exchange *x, int64_t now_ns)
 {
-	x->now_ns = now_ns;
+	enter(x, now_ns);
 	if (x->options.sending)
 		ow_sender_connected(x);
 	else
@@ -288,7 +294,7 @@ static void give_up(struct ow_exchange *x, struct ow_slot *slot, const char *cau
 
 void ow_exchange_tick(struct ow_exchange *x, int64_t now_ns)
 {
-	x->now_ns = now_ns;
+	enter(x, now_ns);
 	char cause[OW_LIVE_CAUSE];
 	snprintf(cause, sizeof cause, "no answer from %s", ow_exchange_peer(x));
 	for (struct ow_slot *slot; (slot = overdue(x, false));)
@@ -297,7 +303,7 @@ void ow_exchange_tick(struct ow_exchange *x, int64_t now_ns)
 
 void ow_exchange_abandon(struct ow_exchange *x, const char *cause, int64_t now_ns)
 {
-	x->now_ns = now_ns;
+	enter(x, now_ns);
 	ow_exchange_finish(x);
 	for (struct ow_slot *slot; (slot = overdue(x, true));)
 		give_up(x, slot, cause);

@@ -263,7 +263,8 @@ static int compare(struct ow_exchange *x, struct ow_slot *slot, const struct ow_
 	int r = estimate(slot, times, &e);
 	if (r < 0)
 		return r;
-	slot->cost.compute_ns += ow_clock_steady_ns() - begin;
+	slot->cost.erase_ns += e.erase_ns;
+	slot->cost.compute_ns += ow_clock_steady_ns() - begin - e.erase_ns;
 	bool agree = slot->page->count - slot->theirs.packets == (uint64_t)peel->losts - peel->extras;
 	r = peel->complete && agree && times->times == slot->askeds ? finish(x, slot, times, &e) : -EBADMSG;
 	if (r == -EBADMSG) {

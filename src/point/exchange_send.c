@@ -96,7 +96,9 @@ void ow_sender_result(const struct ow_exchange *x, const struct ow_slot *slot, s
 	struct ow_live_result *r = ret_result;
 	ow_exchange_blank(x, slot->interval, r);
 	r->cost = slot->cost;
-	r->cost.ready_ns = (int64_t)((uint64_t)x->now_ns - (uint64_t)r->start_ns - (uint64_t)r->length_ns);
+	/* With the work since this call began. */
+	uint64_t now_ns = (uint64_t)x->now_ns + (uint64_t)(ow_clock_steady_ns() - x->entered_ns);
+	r->cost.ready_ns = (int64_t)(now_ns - (uint64_t)r->start_ns - (uint64_t)r->length_ns);
 	if (slot->page) {
 		r->sent = slot->page->count;
 		r->total_sent = slot->page->total_packets;

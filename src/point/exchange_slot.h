@@ -87,7 +87,8 @@ struct ow_exchange {
 	struct ow_slot **slot; /* by rising interval */
 	size_t slots, room;
 	int64_t next_page;    /* interval of the next page; -1 = none came yet */
-	int64_t now_ns;       /* of the latest call */
+	int64_t now_ns;       /* of the latest call, */
+	int64_t entered_ns;   /* and then by the steady clock */
 	bool finished, final; /* no more pages; everything has been told */
 	unsigned shift;       /* the largest that the recorder was told */
 
