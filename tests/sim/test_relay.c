@@ -6,7 +6,7 @@
 #include "sim/relay.h"
 
 #include "base/time.h"
-#include "capture/reader.h"
+#include "capture/walk.h"
 #include "sim/generator.h"
 #include "sim/labnet.h"
 #include <arpa/inet.h>
@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -80,6 +81,20 @@ static int exit_code(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* tcpdump reads its ring a second late, later on a busy machine, and leaves the rest there when it is stopped: waits
+ * for a file that has packets and no longer grows. */
+static void wait_until_written(const char *path)
+{
+	struct stat now = {0};
+	off_t before = 0;
+	for (int quiet = 0, i = 0; quiet < 15 && i < 300; i++) {
+		usleep(100000);
+		assert_int_equal(stat(path, &now), 0);
+		quiet = now.st_size > OW_PCAP_HEADER_BYTES && now.st_size == before ? quiet + 1 : 0;
+		before = now.st_size;
+	}
+}
+
 /* tcpdump is ready when it says that it listens. */
 static void capture_start(struct lab *lab, enum ow_side side)
 {
@@ -118,9 +133,8 @@ static void capture_start(struct lab *lab, enum ow_side side)
 
 static void captures_stop(struct lab *lab)
 {
-	/* tcpdump reads its ring a second late at most. */
-	usleep(1500000);
 	for (int i = 0; i < OW_SIDES; i++) {
+		wait_until_written(lab->path[i]);
 		kill(lab->capture_pid[i], SIGINT);
 		exit_code(lab->capture_pid[i]);
 	}
