@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lab: what two points say of real traffic is what the wire did, and what captures at both hosts show."""
 import json
+import os
+import random
 import shutil
 import signal
 import subprocess
@@ -28,6 +30,14 @@ def children_of(pid):
             return [int(word) for word in f.read().split()]
     except FileNotFoundError:
         return []
+
+
+def namespace_of(pid):
+    """The network namespace of a process; None if it has ended."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/net")
+    except OSError:
+        return None
 
 
 def alive(pid):
@@ -121,6 +131,9 @@ class Ends(Case):
         """A lab at work, and the processes that belong to it."""
         lab = subprocess.Popen([PROGRAM, "lab", "--seconds", "60", "--rate", "1000", "--json", "--interval", "200ms"], text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(lab.stderr.close)
+        self.addCleanup(lab.stdout.close)
+        self.addCleanup(lab.wait)
         self.addCleanup(lab.kill)
         first = lab.stdout.readline()
         self.assertIn("result", first)
@@ -149,6 +162,35 @@ class Ends(Case):
         lab.kill()
         lab.wait()
         self.assert_gone(children)
+
+    def test_stopped_at_any_moment(self):
+        """While its network is made, while the points agree, with traffic: nothing stays, no process, namespace or file."""
+        moments = random.Random(1)
+        for how, between in ((signal.SIGINT, (0, 0.3)), (signal.SIGINT, (0.3, 1)), (signal.SIGKILL, (0, 1)), (signal.SIGINT, (1, 2)),
+                             (signal.SIGKILL, (1, 3))):
+            with self.subTest(how=how.name, between=between):
+                self.stop_after(moments.uniform(*between), how)
+
+    def stop_after(self, seconds, how):
+        lab = subprocess.Popen([os.path.abspath(PROGRAM), "lab", "--seconds", "60", "--rate", "1000", "--json", "--interval", "200ms"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.folder,
+                               env={**os.environ, "TMPDIR": self.folder})
+        self.addCleanup(lab.kill)
+        time.sleep(seconds)
+        lab.send_signal(signal.SIGSTOP)  # so that what it has now is all
+        children = children_of(lab.pid)
+        spaces = {space for space in map(namespace_of, children) if space} - {namespace_of("self")}
+        lab.send_signal(how)
+        lab.send_signal(signal.SIGCONT)
+        _, err = lab.communicate(timeout=30)
+        if how == signal.SIGINT:
+            self.assertIn(lab.returncode, (0, 1, -signal.SIGINT), err)
+        self.assert_gone(children)
+        self.assertEqual(os.listdir(self.folder), [])
+        # Without processes in it a namespace stays only where it was given a name, which is a mount.
+        with open("/proc/self/mountinfo") as f:
+            mounts = f.read()
+        self.assertEqual([space for space in spaces if space in mounts], [])
 
 
 class Refusals(Case):
