@@ -279,8 +279,11 @@ static int examine(struct visit *v, int operands, char **names)
 		visit_point(v);
 		visit_configured(v);
 	}
-	for (int i = 0; i < operands; i++)
-		visit_link(v, find(v, names[i]));
+	for (int i = 0; i < operands; i++) {
+		struct ow_link_facts *link = find(v, names[i]);
+		if (link) /* an alternative name can be gone by now */
+			visit_link(v, link);
+	}
 	if (v->findings.error < 0) {
 		ow_error_set(&err, -v->findings.error, "not enough memory");
 		return ow_cli_failed(COMMAND, &err);

@@ -36,7 +36,8 @@ static bool judge_kind(struct ow_finding *f, const struct ow_link_facts *l)
 		ow_found(f, OW_VERDICT_NOTE, "loopback");
 		ow_means(f, "Each packet passes twice, out and in, a moment apart; it tells nothing about a network.");
 	} else if (is(l->kind, "veth")) {
-		ow_found(f, OW_VERDICT_NOTE, "veth: one end of a pair inside this host");
+		ow_found(f, OW_VERDICT_NOTE, "veth: one end of a pair, the other is %s",
+		         l->parent[0] ? l->parent : "in another namespace");
 		ow_means(f, "Sees the traffic of one container or namespace. No card stamps or drops here.");
 	} else if (is(l->kind, "bridge")) {
 		ow_found(f, OW_VERDICT_WARNING, "bridge");

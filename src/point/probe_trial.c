@@ -42,12 +42,12 @@ static int capture(struct ow_live *live, int64_t for_ns, struct ow_trial_facts *
 {
 	struct trial *trial = calloc(1, sizeof *trial);
 	int64_t start = ow_clock_steady_ns(), now = start;
-	int r = trial ? 0 : ow_error_set(err, ENOMEM, "not enough memory");
-	if (trial) {
-		/* Only the number of packets is of interest, not their ids. */
-		trial->identity = (struct ow_identity){.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX};
-		ow_identity_seed(&trial->identity, 0);
-	}
+	int r = 0;
+	if (!trial)
+		return ow_error_set(err, ENOMEM, "not enough memory");
+	/* Only the number of packets is of interest, not their ids. */
+	trial->identity = (struct ow_identity){.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX};
+	ow_identity_seed(&trial->identity, 0);
 	while (r >= 0 && now - start < for_ns) {
 		int64_t left_ms = (for_ns - (now - start)) / OW_NS_PER_MS + 1;
 		r = ow_live_read(live, (int)left_ms, trial->frames, FRAMES, err);

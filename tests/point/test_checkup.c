@@ -406,7 +406,7 @@ static void test_kinds(void **state)
 		const char *found, *fix;
 	} kinds[] = {
 		{"", OK, "driver igb", NULL},
-		{"veth", NOTE, "veth", NULL},
+		{"veth", NOTE, "the other is eth0", NULL},
 		{"bridge", WARNING, "bridge", "eth7"},
 		{"bond", OK, "bond", NULL},
 		{"team", OK, "team", NULL},
@@ -423,6 +423,8 @@ static void test_kinds(void **state)
 		link_is(&l, "interface", kinds[i].verdict, kinds[i].found, kinds[i].fix);
 	}
 	l = good_link();
+	snprintf(l.kind, sizeof l.kind, "veth");
+	link_is(&l, "interface", NOTE, "in another namespace", NULL);
 	l.loopback = true;
 	link_is(&l, "interface", NOTE, "loopback", NULL);
 }

@@ -143,7 +143,7 @@ class Interfaces(Doctor):
     def test_kinds_and_levels(self):
         checks = self.checks("lo", "v0")
         self.assert_check(checks, "lo", "interface", "note", "loopback")
-        self.assert_check(checks, "v0", "interface", "note", "veth")
+        self.assert_check(checks, "v0", "interface", "note", "the other is v1")
         self.assert_check(checks, "v0", "timestamps", "ok", "by the kernel")
         self.assertNotIn(("v0", "member"), checks)
         try:
