@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway live: both points on this host, one result a lane and interval. */
 #include "cli/cli.h"
+#include "cli/guard.h"
 #include "cli/options.h"
 #include "cli/show.h"
 
 #include "base/time.h"
 #include "point/both.h"
 #include "point/config.h"
+#include "point/privileges.h"
 #include "reconcile/carry.h"
 #include <errno.h>
 #include <net/if.h>
@@ -31,7 +33,8 @@ struct arguments {
 	const char *from, *to, *filter, *forward;
 	struct classes classes;
 	enum ow_level level;
-	bool inner, hardware_stamps;
+	bool inner, hardware_stamps, no_sandbox;
+	const char *user;
 	int64_t interval_ns, wait_ns, run_ns;
 	uint64_t count, threads, memory, ring;
 	double speed;
@@ -153,6 +156,12 @@ static const struct ow_option options[] = {
 	{"hardware-timestamps", 0, NULL, ow_option_flag, FIELD(hardware_stamps),
          "Ask the interfaces for times of their own; both must keep the same time."},
 
+	{NULL, 0, NULL, NULL, 0, "Privileges:"},
+	{"user", 0, "NAME", ow_option_text, FIELD(user),
+         "Become this user when root has started it; the store is then this user's, too."},
+	{"no-sandbox", 0, NULL, ow_option_flag, FIELD(no_sandbox),
+         "Capture without seccomp and landlock. Capabilities are given up in any case once the interfaces are open."},
+
 	{NULL, 0, NULL, NULL, 0, "Other:"},
 	{"help", 'h', NULL, ow_option_flag, FIELD(help), "This text."},
 	{"version", 0, NULL, ow_option_flag, FIELD(version), "The version."},
@@ -258,8 +267,21 @@ static const char *point_name(const char *name)
 	return slash ? slash + 1 : name;
 }
 
-static int open_both(const struct arguments *args, struct ow_show *show, struct ow_both **ret_both,
-                     struct ow_error *err)
+/* Nothing is said about it, as long as all is well or as it was asked for. */
+static int confine(void *arg, struct ow_error *err)
+{
+	const struct arguments *args = arg;
+	const struct ow_guard guard = {.sandbox = args->no_sandbox ? OW_SANDBOX_OFF : OW_SANDBOX_ON,
+	                               .store = args->show.store};
+	char text[OW_CONFINE_TEXT];
+	bool whole;
+	int r = ow_guard_close(&guard, text, &whole, err);
+	if (r == 0 && !whole)
+		fprintf(stderr, "oneway live: %s\n", text);
+	return r;
+}
+
+static int open_both(struct arguments *args, struct ow_show *show, struct ow_both **ret_both, struct ow_error *err)
 {
 	static const struct ow_both_class all = {"all", NULL};
 	uint64_t seed;
@@ -278,6 +300,8 @@ static int open_both(const struct arguments *args, struct ow_show *show, struct 
 		.wait_ns = args->wait_ns,
 		.intervals = args->count,
 		.memory = args->memory,
+		.opened = confine,
+		.opened_arg = args,
 		.sink = ow_show_result,
 		.arg = show,
 	};
@@ -394,13 +418,15 @@ static int open_signals(struct ow_error *err)
 	return fd < 0 ? ow_error_set(err, errno, "cannot wait for signals: %s", strerror(errno)) : fd;
 }
 
-static int run(const struct arguments *args)
+static int run(struct arguments *args)
 {
 	struct ow_error err = {"no reason given"};
 	struct ow_show *show = NULL;
 	struct ow_both *both = NULL;
 	int signals = open_signals(&err), code = OW_EXIT_FAILED;
-	int r = signals < 0 ? signals : ow_show_create(&args->show, &show, &err);
+	int r = signals < 0 ? signals : ow_privileges_reduce(args->user, args->hardware_stamps, &err);
+	if (r == 0)
+		r = ow_show_create(&args->show, &show, &err);
 	if (r == 0)
 		r = open_both(args, show, &both, &err);
 	if (r == 0) {

@@ -3,9 +3,11 @@
 #include "base/time.h"
 #include "cli/cli.h"
 #include "cli/exporter.h"
+#include "cli/guard.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "point/daemon.h"
+#include "point/privileges.h"
 #include "report/live.h"
 #include "report/keeper.h"
 
@@ -234,6 +236,10 @@ static void show(const struct ow_config *c)
 		show_store(c);
 	if (c->metrics)
 		printf("metrics    http://%s/metrics\n", c->metrics);
+	if (c->user)
+		printf("user       %s\n", c->user);
+	if (c->sandbox != OW_SANDBOX_ON)
+		printf("sandbox    %s\n", c->sandbox == OW_SANDBOX_OFF ? "none" : "only logs what it would kill for");
 	for (unsigned i = 0; i < c->interface_count; i++) {
 		const struct ow_config_interface *in = &c->interfaces[i];
 		if (in->file)
@@ -260,10 +266,20 @@ static int open_signals(struct ow_error *err)
 	return fd < 0 ? ow_error_set(err, errno, "signalfd: %s", strerror(errno)) : fd;
 }
 
-static int open_exporter(const struct ow_config *config, struct output *out, struct ow_error *err)
+/* Whether an interface is to be set up for timestamps of its own. */
+static bool sets_up_stamps(const struct ow_config *config)
+{
+	for (unsigned i = 0; i < config->interface_count; i++) {
+		if (config->interfaces[i].hardware_stamps)
+			return true;
+	}
+	return false;
+}
+
+static int start_exporter(struct output *out, struct ow_error *err)
 {
 	char line[120];
-	int r = ow_exporter_create(config, &out->exporter, err);
+	int r = ow_exporter_start(out->exporter, err);
 	if (r == 0 && out->exporter) {
 		snprintf(line, sizeof line, "metrics at http://%s/metrics", ow_exporter_address(out->exporter));
 		log_line(out, line);
@@ -271,17 +287,46 @@ static int open_exporter(const struct ow_config *config, struct output *out, str
 	return r;
 }
 
+struct sandbox {
+	const struct ow_config *config;
+	struct output *out;
+};
+
+/* Everything is open, and no thread runs yet. */
+static int confine(void *arg, struct ow_error *err)
+{
+	const struct sandbox *s = arg;
+	const struct ow_config *c = s->config;
+	const struct ow_guard guard = {
+		.sandbox = c->sandbox, .read = {c->path, c->certificate, c->key, c->ca, c->psk}, .store = c->store};
+	char text[OW_CONFINE_TEXT], line[OW_CONFINE_TEXT + 40];
+	bool whole;
+	int r = ow_guard_close(&guard, text, &whole, err);
+	if (r < 0)
+		return r;
+	snprintf(line, sizeof line, "no privileges from here on; %s", text);
+	log_line(s->out, line);
+	/* Here, because both start threads. */
+	struct ow_keeper_options keep = {.path = c->store, .limits = {c->retention_ns, c->store_max}};
+	if (c->store)
+		r = ow_keeper_create(&keep, &s->out->keeper, err);
+	return r < 0 ? r : start_exporter(s->out, err);
+}
+
 static int run_daemon(const struct ow_config *config, struct output *out, int64_t run_ns, struct ow_error *err)
 {
 	struct ow_daemon *daemon;
+	struct sandbox sandbox = {config, out};
 	struct ow_daemon_options o = {.sink = {on_result, on_total, on_flush, out, on_peer},
 	                              .log = log_line,
 	                              .log_arg = out,
+	                              .opened = confine,
+	                              .opened_arg = &sandbox,
 	                              .run_ns = run_ns};
 	int r = o.stop_fd = open_signals(err);
 	if (r < 0)
 		return r;
-	r = open_exporter(config, out, err);
+	r = ow_exporter_create(config, &out->exporter, err);
 	if (r == 0)
 		r = ow_daemon_create(config, &o, &daemon, err);
 	if (r == 0) {
@@ -306,10 +351,7 @@ static int run(const struct arguments *args, const struct ow_config *config)
 	out.text = (struct ow_live_text){.out = stdout,
 	                                 .width = isatty(STDOUT_FILENO) ? (unsigned)ow_terminal_width(stdout) : 0,
 	                                 .colour = !args->no_color && ow_terminal_colour(stdout)};
-	struct ow_keeper_options keep = {.path = config->store, .limits = {config->retention_ns, config->store_max}};
-	int r = config->store ? ow_keeper_create(&keep, &out.keeper, &err) : 0;
-	if (r == 0)
-		r = run_daemon(config, &out, args->run_ns, &err);
+	int r = run_daemon(config, &out, args->run_ns, &err);
 	on_flush(&out);
 	end_store(&out);
 	return r < 0 ? ow_cli_failed("point", &err) : OW_EXIT_OK;
@@ -349,7 +391,9 @@ int ow_cli_point(int argc, char **argv)
 	if (ow_config_load(args.config, &config, &err) < 0)
 		return ow_cli_failed("point", &err);
 	int code = OW_EXIT_OK;
-	if (ow_config_check(config, &err) < 0)
+	/* What the files are looked at as is what they are used as. */
+	if ((!args.check && ow_privileges_reduce(config->user, sets_up_stamps(config), &err) < 0) ||
+	    ow_config_check(config, &err) < 0)
 		code = ow_cli_failed("point", &err);
 	else if (args.check)
 		show(config);

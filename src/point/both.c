@@ -234,11 +234,15 @@ int ow_both_create(const struct ow_both_options *options, struct ow_both **ret_b
 	r = both->lane ? 0 : ow_error_set(err, ENOMEM, "out of memory");
 	struct ow_source_options sources[SIDES] = {[FROM] = options->from, [TO] = options->to};
 	if (r == 0)
-		r = ow_recorder_create(sources, SIDES, &both->recorder, err);
+		r = ow_recorder_open(sources, SIDES, &both->recorder, err);
 	if (r == 0)
 		r = plan_time(both, err);
 	for (size_t i = 0; r == 0 && i < both->lanes; i++)
 		r = add_lane(both, i, err);
+	if (r == 0 && options->opened)
+		r = options->opened(options->opened_arg, err);
+	if (r == 0)
+		r = ow_recorder_start(both->recorder, err);
 	if (r < 0) {
 		ow_both_free(both);
 		return r;

@@ -29,8 +29,11 @@ struct ow_both_options {
 	const struct ow_both_class *classes; /* must stay until the end, as all texts */
 	size_t class_count;
 	int64_t length_ns, wait_ns;
-	uint64_t intervals;  /* to measure; 0 = until stopped, or the end of the files */
-	uint64_t memory;     /* bytes for the packets of all lanes; 0 = OW_BOTH_MEMORY */
+	uint64_t intervals; /* to measure; 0 = until stopped, or the end of the files */
+	uint64_t memory;    /* bytes for the packets of all lanes; 0 = OW_BOTH_MEMORY */
+	/* When all that is needed is open, and no thread has started; NULL = nothing to do. */
+	int (*opened)(void *arg, struct ow_error *err);
+	void *opened_arg;
 	ow_settle_sink sink; /* all results, provisional and final, from within ow_both_work */
 	void *arg;
 };

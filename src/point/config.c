@@ -330,6 +330,16 @@ static int read_output(struct reader *r, struct ow_yaml *node, void *field)
 	return code;
 }
 
+static int read_sandbox(struct reader *r, struct ow_yaml *node, void *field)
+{
+	static const char *const names[] = {"true", "false", "log"};
+	unsigned i = 0;
+	int code = read_choice(r, node, names, 3, &i);
+	if (code == 0)
+		*(enum ow_sandbox *)field = (enum ow_sandbox)i;
+	return code;
+}
+
 static int read_facing(struct reader *r, struct ow_yaml *node, void *field)
 {
 	static const char *const names[] = {"peer", "away"};
@@ -594,6 +604,8 @@ static const struct field config_fields[] = {
 	{"store_max", read_store_max, CONFIG(store_max), 0},
 	{"metrics", read_metrics, CONFIG(metrics), 0},
 	{"output", read_output, CONFIG(output), 0},
+	{"user", read_text, CONFIG(user), 0},
+	{"sandbox", read_sandbox, CONFIG(sandbox), 0},
 	{"interfaces", read_interfaces, 0, 0},
 	{"segments", keep_segments, offsetof(struct config_target, segments), 0},
 	{0},

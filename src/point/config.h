@@ -3,6 +3,7 @@
 #define OW_POINT_CONFIG_H
 
 #include "estimate/live.h"
+#include "point/confine.h"
 #include "point/exchange.h"
 #include "point/recorder.h"
 #include <oneway/match.h>
@@ -84,6 +85,8 @@ struct ow_config {
 	uint64_t store_max;   /* bytes; 0 = no limit */
 	const char *metrics;  /* "host:port" of the page for Prometheus; NULL = none */
 	enum ow_output output;
+	const char *user; /* that it runs as when root starts it; NULL = as it is */
+	enum ow_sandbox sandbox;
 	struct ow_config_interface *interfaces;
 	unsigned interface_count;
 	struct ow_config_segment *segments;

@@ -3,6 +3,7 @@
 #include "point/config_check.h"
 
 #include "base/time.h"
+#include "point/privileges.h"
 #include "reconcile/carry.h"
 
 #include <errno.h>
@@ -277,6 +278,8 @@ int ow_config_check(const struct ow_config *c, struct ow_error *err)
 		r = check_secret(c, "psk", c->psk, err);
 	if (r == 0)
 		r = check_store(c, err);
+	if (r == 0 && c->user && !ow_user_exists(c->user))
+		r = ow_error_set(err, ENOENT, "%s: user: '%.60s' does not exist", c->path, c->user);
 	for (unsigned i = 0; r == 0 && i < c->interface_count; i++)
 		r = check_source(c, &c->interfaces[i], err);
 	for (unsigned i = 0; r == 0 && i < c->segment_count; i++) {

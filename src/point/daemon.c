@@ -71,7 +71,10 @@ static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 		if (in->file && in->speed > d->speed)
 			d->speed = in->speed;
 	}
-	return ow_recorder_create(sources, c->interface_count, &d->recorder, err);
+	int r = ow_recorder_open(sources, c->interface_count, &d->recorder, err);
+	if (r == 0 && d->options.opened)
+		r = d->options.opened(d->options.opened_arg, err);
+	return r < 0 ? r : ow_recorder_start(d->recorder, err);
 }
 
 static int open_tls(struct ow_daemon *d, struct ow_error *err)

@@ -28,6 +28,10 @@ struct ow_daemon_options {
 	/* One line an event: connected, agreed, refused, lost ... */
 	void (*log)(void *arg, const char *line);
 	void *log_arg;
+	/* Sockets and keys are open, threads not started yet: the moment to give up privileges. NULL = nothing to do.
+	 * A negative errno ends it, with a line. */
+	int (*opened)(void *arg, struct ow_error *err);
+	void *opened_arg;
 	int stop_fd;    /* readable = come to an end; again = at once. -1 = none */
 	int64_t run_ns; /* come to an end after this time; 0 = never */
 };

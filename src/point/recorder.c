@@ -423,8 +423,8 @@ static int start(struct ow_recorder *recorder)
 	return -r;
 }
 
-int ow_recorder_create(const struct ow_source_options *sources, unsigned count, struct ow_recorder **ret_recorder,
-                       struct ow_error *err)
+int ow_recorder_open(const struct ow_source_options *sources, unsigned count, struct ow_recorder **ret_recorder,
+                     struct ow_error *err)
 {
 	if (count == 0 || count > OW_SOURCES_MAX)
 		return ow_error_set(err, EINVAL, "a point has 1 to %d sources", OW_SOURCES_MAX);
@@ -447,14 +447,33 @@ int ow_recorder_create(const struct ow_source_options *sources, unsigned count, 
 		r = ow_lanes_init(&recorder->lanes, recorder->linktype, (const char *const *)recorder->name, count);
 	if (r == -ENOMEM)
 		ow_error_set(err, ENOMEM, "out of memory");
-	if (r == 0 && (r = start(recorder)) < 0)
-		ow_error_set(err, -r, "cannot start a thread: %s", strerror(-r));
 	if (r < 0) {
 		ow_recorder_free(recorder);
 		return r;
 	}
 	*ret_recorder = recorder;
 	return 0;
+}
+
+int ow_recorder_start(struct ow_recorder *recorder, struct ow_error *err)
+{
+	int r = start(recorder);
+	return r < 0 ? ow_error_set(err, -r, "cannot start a thread: %s", strerror(-r)) : 0;
+}
+
+int ow_recorder_create(const struct ow_source_options *sources, unsigned count, struct ow_recorder **ret_recorder,
+                       struct ow_error *err)
+{
+	struct ow_recorder *recorder;
+	int r = ow_recorder_open(sources, count, &recorder, err);
+	if (r < 0)
+		return r;
+	r = ow_recorder_start(recorder, err);
+	if (r < 0)
+		ow_recorder_free(recorder);
+	else
+		*ret_recorder = recorder;
+	return r;
 }
 
 /* Frees the tables of lanes that no thread uses any more. */

@@ -83,7 +83,12 @@ struct ow_drops {
 
 struct ow_recorder;
 
-/* Opens the sources and starts the threads. -EINVAL, or what opening a source says, with its name. */
+/* Opens the sources. -EINVAL, or what opening a source says, with its name. */
+int ow_recorder_open(const struct ow_source_options *sources, unsigned count, struct ow_recorder **ret_recorder,
+                     struct ow_error *err);
+/* Starts the threads: what a process gives up between opening and this they do not have either. */
+int ow_recorder_start(struct ow_recorder *recorder, struct ow_error *err);
+/* Both. */
 int ow_recorder_create(const struct ow_source_options *sources, unsigned count, struct ow_recorder **ret_recorder,
                        struct ow_error *err);
 /* Stops the threads. Chunks that were not taken are freed. */

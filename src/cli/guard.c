@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Folders for the sandbox, and both steps of giving up. */
+#include "cli/guard.h"
+
+#include "point/privileges.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+_Static_assert(OW_GUARD_READ < OW_CONFINE_PATHS, "each has a place");
+
+typedef char folder[OW_CONFINE_FOLDER];
+
+int ow_guard_close(const struct ow_guard *guard, char ret_text[OW_CONFINE_TEXT], bool *ret_whole, struct ow_error *err)
+{
+	struct ow_confine_options options = {.sandbox = guard->sandbox};
+	folder *folders = malloc((OW_GUARD_READ + 1) * sizeof *folders);
+	if (!folders)
+		return ow_error_set(err, ENOMEM, "not enough memory");
+	unsigned n = 0;
+	for (unsigned i = 0; i < OW_GUARD_READ; i++) {
+		if (!guard->read[i])
+			continue;
+		ow_confine_folder(guard->read[i], folders[n]);
+		options.read[n] = folders[n];
+		n++;
+	}
+	if (guard->store) {
+		ow_confine_folder(guard->store, folders[n]);
+		options.write[0] = folders[n];
+	}
+	int r = ow_privileges_drop(err);
+	if (r == 0)
+		r = ow_confine(&options, ret_text, ret_whole, err);
+	free(folders);
+	return r;
+}

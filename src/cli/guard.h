@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CLI_GUARD_H
+#define OW_CLI_GUARD_H
+
+#include "point/confine.h"
+
+/*
+ * The end of a capturing command's privileges, when its sockets are open and its threads not yet started: no
+ * capabilities, and the sandbox, in which it can read the folders of some files (to read them again) and write that of
+ * its store.
+ */
+#define OW_GUARD_READ 8
+struct ow_guard {
+	enum ow_sandbox sandbox;
+	const char *read[OW_GUARD_READ]; /* files; NULLs are skipped */
+	const char *store;               /* NULL = none */
+};
+
+/* What is in force: see ow_confine. */
+int ow_guard_close(const struct ow_guard *guard, char ret_text[OW_CONFINE_TEXT], bool *ret_whole, struct ow_error *err);
+
+#endif
