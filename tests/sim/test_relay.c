@@ -87,10 +87,10 @@ static void wait_until_written(const char *path)
 {
 	struct stat now = {0};
 	off_t before = 0;
-	for (int quiet = 0, i = 0; quiet < 15 && i < 300; i++) {
+	for (int still = 0, i = 0; still < 15 && i < 300; i++) {
 		usleep(100000);
 		assert_int_equal(stat(path, &now), 0);
-		quiet = now.st_size > OW_PCAP_HEADER_BYTES && now.st_size == before ? quiet + 1 : 0;
+		still = now.st_size > OW_PCAP_HEADER_BYTES && now.st_size == before ? still + 1 : 0;
 		before = now.st_size;
 	}
 }
