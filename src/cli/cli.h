@@ -21,6 +21,7 @@ int ow_cli_match(int argc, char **argv);
 int ow_cli_point(int argc, char **argv);
 int ow_cli_point_keygen(int argc, char **argv); /* argv[0] is "keygen" */
 int ow_cli_reproduce(int argc, char **argv);
+int ow_cli_results(int argc, char **argv);
 int ow_cli_simulate(int argc, char **argv);
 
 /* Prints "oneway COMMAND: TEXT" to standard error and returns the exit code for it. */

@@ -19,6 +19,7 @@ static const struct command {
 	{"match", "exact delay and loss from two captures of the same traffic", ow_cli_match},
 	{"point", "the daemon: one measurement point of a network", ow_cli_point},
 	{"reproduce", "recomputes the papers' figures and tables", ow_cli_reproduce},
+	{"results", "what a point has stored: lists, worst intervals, sums, pictures", ow_cli_results},
 	{"simulate", "makes two-point captures with known truth", ow_cli_simulate},
 	{NULL, NULL, NULL},
 };

@@ -210,10 +210,11 @@ static int begin(const struct ow_database *d, struct ow_error *err)
 	/* Whether pages can be given back is decided before there are any. */
 	if (version == 0 && (r = ow_database_run(d, "PRAGMA auto_vacuum = INCREMENTAL", err)) < 0)
 		return r;
-	/* Where a log is not possible (some network file systems) the mode stays as it was: slower, not wrong. */
+	/* A confined point can make no files but those beside the store, so temporary ones are in memory. Where a log
+	 * is not possible (some network file systems) the mode stays as it was: slower, not wrong. */
 	if ((r = ow_database_run(d,
 	                         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
-	                         "PRAGMA journal_size_limit = " LOG_BYTES,
+	                         "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = " LOG_BYTES,
 	                         err)) < 0)
 		return r;
 	return version < SCHEMA_VERSION ? bring_up(d, err) : 0;

@@ -26,8 +26,10 @@ struct ow_live_text {
 	FILE *out;
 	unsigned width; /* columns of the terminal; 0 = not a terminal: no limit */
 	bool colour;
+	bool local;                /* local time, and a line before each day; else UTC */
 	unsigned lines;            /* since the last heading */
 	char cause[OW_LIVE_CAUSE]; /* of a partial result, said last */
+	char day[16];              /* of the last line */
 };
 void ow_live_text(struct ow_live_text *text, const struct ow_live_result *result);
 /* The summary of a run: several lines, as of owping. Clock errors of 0 on both sides stand for one and the same clock.

@@ -168,9 +168,12 @@ static void cells_of(const struct ow_live_result *r, char cell[COLUMNS][CELL])
 	duration_cell(&r->max_ns, cell[MAX]);
 }
 
-static void put_heading(const struct ow_live_text *text, const struct layout *layout)
+static void put_heading(const struct ow_live_text *text, const struct ow_live_result *r, const struct layout *layout)
 {
-	fprintf(text->out, "%s%-*s ", text->colour ? "\033[1m" : "", (int)layout->time, "UTC");
+	char zone[OW_WORDS] = "UTC";
+	if (text->local)
+		ow_words_local(r->start_ns, "%Z", zone);
+	fprintf(text->out, "%s%-*.*s ", text->colour ? "\033[1m" : "", (int)layout->time, (int)layout->time, zone);
 	if (layout->lane)
 		fprintf(text->out, " %-*s", (int)layout->lane, "lane");
 	for (int i = 0; i < COLUMNS; i++) {
@@ -186,7 +189,10 @@ static void put_head(const struct ow_live_text *text, const struct ow_live_resul
 	char start[OW_WORDS], lane[OW_LIVE_LANE];
 	char mark = r->status == OW_LIVE_UNKNOWN ? '?' : r->status == OW_LIVE_PARTIAL ? '!' : r->final ? ' ' : '~';
 	bool red = text->colour && r->status != OW_LIVE_MEASURED;
-	ow_words_time(r->start_ns, "%H:%M:%S", start);
+	if (text->local)
+		ow_words_local(r->start_ns, "%H:%M:%S", start);
+	else
+		ow_words_time(r->start_ns, "%H:%M:%S", start);
 	fprintf(text->out, "%.*s%s%c%s", (int)layout->time, start, red ? "\033[31m" : "", mark, red ? "\033[0m" : "");
 	if (!layout->lane)
 		return;
@@ -222,8 +228,14 @@ static void put_cause(FILE *out, const char *before, const char *cause, size_t r
 void ow_live_text(struct ow_live_text *text, const struct ow_live_result *r)
 {
 	struct layout layout = layout_of(text->width);
+	char day[OW_WORDS];
+	if (text->local && strncmp(ow_words_local(r->start_ns, "%Y-%m-%d", day), text->day, sizeof text->day) != 0) {
+		snprintf(text->day, sizeof text->day, "%.15s", day);
+		fprintf(text->out, "%s\n", text->day);
+		text->lines += text->lines % HEADING_EVERY != 0;
+	}
 	if (text->lines++ % HEADING_EVERY == 0) {
-		put_heading(text, &layout);
+		put_heading(text, r, &layout);
 		*text->cause = 0;
 	}
 	put_head(text, r, &layout);

@@ -72,16 +72,29 @@ const char *ow_words_rate(double rate, const char *unit, char text[OW_WORDS])
 	return text;
 }
 
-const char *ow_words_time(int64_t ns, const char *format, char text[OW_WORDS])
+static const char *time_words(int64_t ns, const char *format, bool local, char text[OW_WORDS])
 {
 	int64_t second = ns / OW_NS_PER_S - (ns % OW_NS_PER_S < 0);
 	int ms = (int)((ns - second * OW_NS_PER_S) / OW_NS_PER_MS);
 	time_t time = (time_t)second;
-	struct tm tm;
-	gmtime_r(&time, &tm);
+	struct tm tm = {0};
+	if (local)
+		localtime_r(&time, &tm);
+	else
+		gmtime_r(&time, &tm);
 	size_t length = strftime(text, OW_WORDS - 8, format, &tm);
 	snprintf(text + length, OW_WORDS - length, strchr(format, 'S') ? ".%03d" : "", ms);
 	return text;
+}
+
+const char *ow_words_time(int64_t ns, const char *format, char text[OW_WORDS])
+{
+	return time_words(ns, format, false, text);
+}
+
+const char *ow_words_local(int64_t ns, const char *format, char text[OW_WORDS])
+{
+	return time_words(ns, format, true, text);
 }
 
 size_t ow_words_utf8(const unsigned char *text)

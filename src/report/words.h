@@ -21,6 +21,8 @@ const char *ow_words_percent(double ratio, char text[OW_WORDS]);
 const char *ow_words_rate(double rate, const char *unit, char text[OW_WORDS]);
 /* A time by strftime in UTC; with milliseconds behind if the format has %S. */
 const char *ow_words_time(int64_t ns, const char *format, char text[OW_WORDS]);
+/* The same in local time. */
+const char *ow_words_local(int64_t ns, const char *format, char text[OW_WORDS]);
 
 /*
  * Copies text that may hold any bytes so that a terminal obeys none of it: control characters and what is not UTF-8

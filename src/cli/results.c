@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneway results STORE: lists, summarises and draws what a point has stored. */
+#include "base/clock.h"
+#include "base/time.h"
+#include "cli/captures.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/terminal.h"
+#include "cli/when.h"
+#include "report/live.h"
+#include "report/stored.h"
+#include "report/stored_sum.h"
+#include "report/words.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <oneway/oneway.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Lines of text that people get who did not say how many. */
+#define LINES_DEFAULT 50
+/* Of a picture: as many as there are pixels for. */
+#define BINS 600
+
+struct arguments {
+	const char *store;
+	struct ow_stored_filter filter;
+	const char *since, *until, *csv, *plot;
+	uint64_t limit, worst;
+	enum ow_stored_by by;
+	enum ow_stored_group group;
+	bool summary, worst_by, group_by, json, no_color, help, version;
+	double max_loss;    /* above 1: none given */
+	int64_t max_p99_ns; /* INT64_MAX: none given */
+};
+
+static int set_status(void *field, const char *value, struct ow_error *err)
+{
+	size_t i = 0;
+	int r = ow_option_choice(ow_live_status_name, 3, value, &i, err);
+	if (r == 0)
+		*(unsigned *)field |= 1u << i;
+	return r;
+}
+
+#define FIELD(name) offsetof(struct arguments, name)
+
+static const struct ow_option options[] = {
+	{NULL, 0, NULL, NULL, 0, "Which results (default: all):"},
+	{"segment", 0, "S", ow_option_text, FIELD(filter.segment), "Of this segment."},
+	{"class", 0, "C", ow_option_text, FIELD(filter.class_name), "Of this class."},
+	{"from", 0, "P", ow_option_text, FIELD(filter.from), "Of packets sent by this point."},
+	{"to", 0, "P", ow_option_text, FIELD(filter.to), "Of packets received by this point."},
+	{"since", 0, "T", ow_option_text, FIELD(since),
+         "Intervals that began at T or later: '2026-11-15 10:02', 10:02 (the last one that has been), -2h, now, or "
+         "seconds since 1970. Local time; UTC with a Z behind."},
+	{"until", 0, "T", ow_option_text, FIELD(until), "Intervals that began before T."},
+	{"status", 0, "STATUS", set_status, FIELD(filter.statuses),
+         "measured, partial or unknown; may be given several times."},
+	{"final", 0, NULL, ow_option_flag, FIELD(filter.final), "Without those that late packets may still change."},
+
+	{NULL, 0, NULL, NULL, 0, "What of them (default: a line each):"},
+	{"limit", 0, "N", ow_option_count, FIELD(limit),
+         "The newest N. Lines of text without --since and --until: 50; else all."},
+	{"worst", 0, "N", ow_option_count, FIELD(worst),
+         "The worst N, worst first; behind it may stand 'by loss' (default), 'by p99' or 'by mean'."},
+	{"summary", 0, NULL, ow_option_flag, FIELD(summary),
+         "Added up for each lane; behind it may stand 'by hour', 'by day' or 'by segment'."},
+
+	{NULL, 0, NULL, NULL, 0, "Output:"},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "A line of JSON each."},
+	{"csv", 0, "FILE", ow_option_text, FIELD(csv), "All columns of the store as CSV; - is standard output."},
+	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
+         "Delay, loss and what was measured over time, as .svg or .png (needs gnuplot)."},
+	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
+
+	{NULL, 0, NULL, NULL, 0, "Thresholds, for each lane (exit code 3 when crossed):"},
+	{"max-loss", 0, "P", ow_option_share, FIELD(max_loss), "Highest acceptable loss of all: 0.01 or 1%."},
+	{"max-delay-p99", 0, "D", ow_option_duration, FIELD(max_p99_ns),
+         "Highest acceptable 99th percentile of the delay of any interval."},
+
+	{NULL, 0, NULL, NULL, 0, "Other:"},
+	{"help", 'h', NULL, ow_option_flag, FIELD(help), "This text."},
+	{"version", 0, NULL, ow_option_flag, FIELD(version), "The version."},
+	{0},
+};
+
+static void help(void)
+{
+	fputs("usage: oneway results STORE [OPTION]...\n"
+	      "\n"
+	      "What a point has stored (store: in its configuration, or oneway live --store): lists it,\n"
+	      "finds the worst intervals, adds it up, draws it. The point may be running.\n"
+	      "\n",
+	      stdout);
+	ow_options_help(stdout, options);
+	fputs("\n"
+	      "Examples:\n"
+	      "  oneway results results.db\n"
+	      "  oneway results results.db --since 10:02 --until 10:05 --segment london-paris\n"
+	      "  oneway results results.db --since -24h --summary\n"
+	      "  oneway results results.db --since -7d --summary by day --class voice\n"
+	      "  oneway results results.db --since -24h --worst 10 by p99\n"
+	      "  oneway results results.db --since -24h --status unknown --status partial\n"
+	      "  oneway results results.db --since -24h --plot day.svg\n"
+	      "  oneway results results.db --since -1h --max-loss 0.1% --summary || echo bad\n",
+	      stdout);
+}
+
+/* -- what was asked for ------------------------------------------------------------------------------------------- */
+
+/* "by loss" belongs to --worst, "by hour" to --summary. */
+static int read_by(const char *word, struct arguments *args, struct ow_error *err)
+{
+	static const char *const names[] = {"loss", "p99", "mean", "hour", "day", "segment"};
+	static const enum ow_stored_group groups[] = {OW_STORED_HOUR, OW_STORED_DAY, OW_STORED_SEGMENT};
+	size_t i = 0;
+	if (!word)
+		return ow_error_set(err, EINVAL,
+		                    "'by' needs loss, p99 or mean (--worst), hour, day or segment "
+		                    "(--summary)");
+	struct ow_error why;
+	if (ow_option_choice(names, 6, word, &i, &why) < 0)
+		return ow_error_set(err, EINVAL, "by: %.400s", why.text);
+	if (i < 3) {
+		args->by = (enum ow_stored_by)i;
+		args->worst_by = true;
+	} else {
+		args->group = groups[i - 3];
+		args->group_by = true;
+	}
+	return 0;
+}
+
+static int read_operands(int count, char **operand, struct arguments *args, struct ow_error *err)
+{
+	for (int i = 0; i < count; i++) {
+		if (strcmp(operand[i], "by") == 0) {
+			int r = read_by(i + 1 < count ? operand[i + 1] : NULL, args, err);
+			if (r < 0)
+				return r;
+			i++;
+		} else if (args->store) {
+			return ow_error_set(err, EINVAL, "unexpected '%.60s'", operand[i]);
+		} else {
+			args->store = operand[i];
+		}
+	}
+	return args->store ? 0 : ow_error_set(err, EINVAL, "needs a store, the SQLite file of a point");
+}
+
+static int read_times(struct arguments *args, struct ow_error *err)
+{
+	struct ow_error why;
+	int64_t now = ow_clock_real_ns();
+	const char *text[] = {args->since, args->until}, *name[] = {"since", "until"};
+	int64_t *to[] = {&args->filter.since_ns, &args->filter.until_ns};
+	for (int i = 0; i < 2; i++) {
+		if (text[i] && ow_when_parse(text[i], now, to[i], &why) < 0)
+			return ow_error_set(err, EINVAL, "--%s: %.400s", name[i], why.text);
+	}
+	return args->filter.since_ns < args->filter.until_ns
+	               ? 0
+	               : ow_error_set(err, EINVAL, "--since %.60s is not before --until %.60s",
+	                              args->since ? args->since : "the beginning", args->until ? args->until : "now");
+}
+
+static int check_arguments(const struct arguments *args, struct ow_error *err)
+{
+	bool stdout_csv = args->csv && strcmp(args->csv, "-") == 0;
+	if (args->worst && args->summary)
+		return ow_error_set(err, EINVAL, "--worst and --summary exclude each other");
+	if ((args->worst_by && !args->worst) || (args->group_by && !args->summary))
+		return ow_error_set(err, EINVAL, "'by' without %s", args->worst_by ? "--worst" : "--summary");
+	if (args->limit && (args->worst || args->summary))
+		return ow_error_set(err, EINVAL, "--limit is for lists, not for --%s",
+		                    args->worst ? "worst" : "summary");
+	if (stdout_csv && (args->json || args->summary || args->worst))
+		return ow_error_set(err, EINVAL, "--csv - and --%s cannot both use standard output",
+		                    args->json      ? "json"
+		                    : args->summary ? "summary"
+		                                    : "worst");
+	const char *outputs[] = {args->csv, args->plot};
+	for (int i = 0; i < 2; i++) {
+		if (outputs[i] && ow_same_file(outputs[i], args->store))
+			return ow_error_set(err, EINVAL, "--%s would overwrite the store", i ? "plot" : "csv");
+	}
+	return 0;
+}
+
+static int read_arguments(int argc, char **argv, struct arguments *args, struct ow_error *err)
+{
+	*args = (struct arguments){.filter = {.since_ns = INT64_MIN, .until_ns = INT64_MAX},
+	                           .max_loss = 2,
+	                           .max_p99_ns = INT64_MAX,
+	                           .group = OW_STORED_LANE};
+	int operands = ow_options_parse(options, argc, argv, args, err);
+	if (operands < 0 || args->help || args->version)
+		return operands < 0 ? operands : 0;
+	int r = read_operands(operands, argv + 1, args, err);
+	if (r == 0)
+		r = read_times(args, err);
+	return r < 0 ? r : check_arguments(args, err);
+}
+
+/* -- output ------------------------------------------------------------------------------------------------------- */
+
+struct list {
+	struct ow_live_text text;
+	bool json;
+	uint64_t count;
+};
+
+static int on_result(void *arg, const struct ow_live_result *result)
+{
+	struct list *list = arg;
+	list->count++;
+	if (list->json)
+		ow_live_json(stdout, result);
+	else
+		ow_live_text(&list->text, result);
+	/* Whoever closed the other end of a pipe does not want the rest. */
+	return ferror(stdout) ? -EPIPE : 0;
+}
+
+/* Nothing fits: when there would be something. */
+static int nothing(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
+{
+	int64_t first, last;
+	char from[OW_WORDS], to[OW_WORDS], zone[OW_WORDS];
+	int r = ow_stored_span(stored, &first, &last, err);
+	if (r < 0)
+		return r;
+	ow_words_local(first, "%Y-%m-%d %T", from);
+	ow_words_local(last, "%Y-%m-%d %T", to);
+	return ow_error_set(err, ENODATA, "%.200s: no such results; there are some from %s to %s %s", args->store, from,
+	                    to, ow_words_local(last, "%Z", zone));
+}
+
+static unsigned width(void)
+{
+	return isatty(STDOUT_FILENO) ? (unsigned)ow_terminal_width(stdout) : 0;
+}
+
+static int put_list(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
+{
+	struct list list = {.text = {.out = stdout,
+	                             .width = width(),
+	                             .colour = !args->no_color && ow_terminal_colour(stdout),
+	                             .local = true},
+	                    .json = args->json};
+	uint64_t limit = args->limit;
+	if (!limit && !args->json && !args->since && !args->until)
+		limit = LINES_DEFAULT;
+	int r = args->worst ? ow_stored_worst(stored, args->by, args->worst, on_result, &list, err)
+	                    : ow_stored_list(stored, limit, on_result, &list, err);
+	if (r == -EPIPE)
+		return 0; /* main says why */
+	if (r == 0 && !list.count)
+		r = nothing(stored, args, err);
+	if (r == 0 && !args->limit && limit && list.count == limit)
+		fprintf(stderr, "the newest %" PRIu64 " (more: --limit N, --since T)\n", limit);
+	return r;
+}
+
+static int put_summary(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
+{
+	struct ow_stored_sum_options o = {.group = args->group, .p99_limit_ns = args->max_p99_ns};
+	struct ow_stored_show show = {stdout, width(), !args->no_color && ow_terminal_colour(stdout)};
+	struct ow_stored_sums sums;
+	int r = ow_stored_summarise(stored, &o, &sums, err);
+	if (r < 0)
+		return r;
+	if (!sums.intervals)
+		r = nothing(stored, args, err);
+	else if (args->json)
+		ow_stored_json(stdout, stored, &sums, args->group);
+	else
+		ow_stored_show(&show, stored, &sums, args->group);
+	ow_stored_sums_done(&sums);
+	return r;
+}
+
+static int put_csv(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
+{
+	struct ow_output output;
+	uint64_t rows = 0;
+	int r = ow_output_open(&output, args->csv, err);
+	if (r < 0)
+		return r;
+	r = ow_stored_csv(stored, args->limit, output.stream, &rows, err);
+	if (r == 0 && !rows)
+		r = nothing(stored, args, err);
+	if (r == 0)
+		return ow_output_close(&output, err);
+	ow_output_abort(&output);
+	return r;
+}
+
+/* The newest one: its interval is as long as any. */
+static int note_last(void *arg, const struct ow_live_result *result)
+{
+	*(struct ow_live_result *)arg = *result;
+	return 0;
+}
+
+static int put_plot(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
+{
+	struct ow_live_result newest = {.length_ns = 0};
+	int64_t first, last;
+	int r = ow_stored_span(stored, &first, &last, err);
+	if (r == 0)
+		r = ow_stored_list(stored, 1, note_last, &newest, err);
+	if (r == 0 && newest.length_ns <= 0)
+		r = nothing(stored, args, err);
+	if (r < 0)
+		return r;
+	first = args->filter.since_ns > first ? args->filter.since_ns : first;
+	int64_t wanted = (newest.start_ns - first) / BINS / newest.length_ns;
+	struct ow_stored_sum_options o = {.group = OW_STORED_BIN,
+	                                  .p99_limit_ns = INT64_MAX,
+	                                  .bin_ns = (wanted > 0 ? wanted + 1 : 1) * newest.length_ns};
+	struct ow_stored_sums sums;
+	r = ow_stored_summarise(stored, &o, &sums, err);
+	if (r < 0)
+		return r;
+	r = ow_stored_plot(args->plot, stored, &sums, err);
+	ow_stored_sums_done(&sums);
+	return r;
+}
+
+/* -- thresholds --------------------------------------------------------------------------------------------------- */
+
+static bool crossed_loss(const char *lane, const struct ow_stored_sum *sum, double limit)
+{
+	double loss = ow_stored_sum_loss(sum);
+	if (limit > 1 || loss <= limit)
+		return false;
+	if (loss > limit)
+		fprintf(stderr, "oneway results: %s: loss of %.4g %% is above --max-loss %.4g %%\n", lane, 100 * loss,
+		        100 * limit);
+	else /* Unknown is not good: a gate that waits for this answer must not open. */
+		fprintf(stderr, "oneway results: %s: no packet to hold against --max-loss %.4g %%\n", lane,
+		        100 * limit);
+	return true;
+}
+
+static bool crossed_p99(const char *lane, const struct ow_stored_sum *sum, int64_t limit_ns)
+{
+	char p99[OW_DURATION_TEXT], limit[OW_DURATION_TEXT], at[OW_WORDS];
+	if (limit_ns == INT64_MAX || (sum->p99_ns.count && !sum->above_p99))
+		return false;
+	ow_duration_text((double)limit_ns, limit);
+	if (sum->p99_ns.count) {
+		ow_duration_text(sum->p99_ns.high, p99);
+		fprintf(stderr,
+		        "oneway results: %s: p99 delay of %" PRIu64 " of %" PRIu64
+		        " intervals is above --max-delay-p99 %s, worst %s at %s\n",
+		        lane, sum->above_p99, sum->p99_ns.count, limit, p99,
+		        ow_words_local(sum->p99_ns.high_ns, "%Y-%m-%d %T", at));
+	} else {
+		fprintf(stderr, "oneway results: %s: no delay to hold against --max-delay-p99 %s\n", lane, limit);
+	}
+	return true;
+}
+
+/* Exit code, or a negative errno. */
+static int check_thresholds(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
+{
+	struct ow_stored_sum_options o = {.group = OW_STORED_LANE, .p99_limit_ns = args->max_p99_ns};
+	struct ow_stored_sums sums;
+	size_t lanes;
+	const struct ow_stored_lane *lane = ow_stored_lanes(stored, &lanes);
+	if (args->max_loss > 1 && args->max_p99_ns == INT64_MAX)
+		return OW_EXIT_OK;
+	int r = ow_stored_summarise(stored, &o, &sums, err);
+	if (r < 0)
+		return r;
+	bool crossed = false;
+	for (size_t i = 0; i < sums.count; i++) {
+		const struct ow_stored_lane *l = &lane[sums.sum[i].lane];
+		char name[4 * OW_LIVE_NAME], clean[4 * OW_LIVE_NAME];
+		snprintf(name, sizeof name, "%s/%s %s>%s", l->segment, l->class_name, l->from, l->to);
+		ow_words_clean(name, false, clean, sizeof clean);
+		crossed |= crossed_loss(clean, &sums.sum[i], args->max_loss);
+		crossed |= crossed_p99(clean, &sums.sum[i], args->max_p99_ns);
+	}
+	ow_stored_sums_done(&sums);
+	return crossed ? OW_EXIT_CROSSED : OW_EXIT_OK;
+}
+
+/* -- the command -------------------------------------------------------------------------------------------------- */
+
+static int put_all(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
+{
+	struct ow_error caveat;
+	int r = ow_stored_choose(stored, &args->filter, err);
+	if (r < 0)
+		return r;
+	if (ow_stored_caveat(stored, &caveat))
+		fprintf(stderr, "oneway results: %s\n", caveat.text);
+	if (args->csv)
+		r = put_csv(stored, args, err);
+	if (r == 0 && args->plot)
+		r = put_plot(stored, args, err);
+	if (r == 0 && args->summary)
+		r = put_summary(stored, args, err);
+	/* Whoever asks for a file does not ask for lines, too. */
+	else if (r == 0 && (args->worst || args->json || (!args->csv && !args->plot)))
+		r = put_list(stored, args, err);
+	return r < 0 ? r : check_thresholds(stored, args, err);
+}
+
+int ow_cli_results(int argc, char **argv)
+{
+	struct arguments args;
+	struct ow_error err;
+	struct ow_stored *stored = NULL;
+	tzset();
+	if (read_arguments(argc, argv, &args, &err) < 0)
+		return ow_cli_misused("results", &err);
+	if (args.help || args.version) {
+		if (args.help)
+			help();
+		else
+			printf("oneway %s\n", ow_version());
+		return OW_EXIT_OK;
+	}
+	int r = ow_stored_open(args.store, &stored, &err);
+	if (r == 0)
+		r = put_all(stored, &args, &err);
+	ow_stored_close(stored);
+	return r < 0 ? ow_cli_failed("results", &err) : r;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CLI_WHEN_H
+#define OW_CLI_WHEN_H
+
+#include <oneway/error.h>
+#include <stdint.h>
+
+/*
+ * A time as people write it: "2026-11-15 10:02", with seconds or without the time of day; "10:02", the last one that
+ * has been; "-2h" before now; "now"; seconds since 1970. Local time, UTC with a Z behind.
+ */
+int ow_when_parse(const char *text, int64_t now_ns, int64_t *ret_ns, struct ow_error *err);
+
+#endif

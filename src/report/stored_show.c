@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums of stored results as text and as JSON. */
+#include "report/stored_sum.h"
+
+#include "base/time.h"
+#include "report/json.h"
+#include "report/live.h"
+#include "report/report.h"
+#include "report/words.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define CELL     64
+#define LANE_MIN 10
+#define LANE_MAX 40
+/* Of a table that goes into a file. */
+#define LANE_FILE  28
+#define WIDTH_FILE 120
+
+/* -- words -------------------------------------------------------------------------------------------------------- */
+
+/* What the sum is about. */
+static size_t title_of(const struct ow_stored *stored, const struct ow_stored_sum *sum, enum ow_stored_group group,
+                       size_t columns, char text[OW_LIVE_LANE])
+{
+	size_t lanes;
+	const struct ow_stored_lane *lane = ow_stored_lanes(stored, &lanes) + sum->lane;
+	struct ow_live_result names = {0};
+	if (group == OW_STORED_SEGMENT) {
+		ow_words_clean(lane->segment, false, text, OW_LIVE_LANE);
+		ow_words_cut(text, columns);
+		return ow_words_columns(text);
+	}
+	memcpy(names.segment, lane->segment, sizeof names.segment);
+	memcpy(names.class_name, lane->class_name, sizeof names.class_name);
+	memcpy(names.from, lane->from, sizeof names.from);
+	memcpy(names.to, lane->to, sizeof names.to);
+	return ow_live_lane(&names, columns, false, text);
+}
+
+static const char *duration(double ns, char text[OW_DURATION_TEXT])
+{
+	if (isfinite(ns))
+		ow_duration_text(ns, text);
+	else
+		snprintf(text, OW_DURATION_TEXT, "-");
+	return text;
+}
+
+/* -- blocks ------------------------------------------------------------------------------------------------------- */
+
+static void put_intervals(FILE *out, const struct ow_stored_sum *sum)
+{
+	char count[OW_WORDS], share[OW_WORDS], from[OW_WORDS], to[OW_WORDS], zone[OW_WORDS];
+	fprintf(out, "%s interval%s from %s to %s %s\n", ow_words_count(sum->intervals, count),
+	        sum->intervals == 1 ? "" : "s", ow_words_local(sum->start_ns, "%Y-%m-%d %T", from),
+	        ow_words_local(sum->end_ns, "%Y-%m-%d %T", to), ow_words_local(sum->end_ns, "%Z", zone));
+	fprintf(out, "%s measured (%s)", ow_words_count(sum->measured, count),
+	        ow_words_percent(ow_stored_sum_availability(sum), share));
+	const struct {
+		uint64_t count;
+		const char *name;
+	} others[] = {{sum->partial, "partial"},
+	              {sum->unknown, "unknown"},
+	              {sum->missing, "missing in the store"},
+	              {sum->provisional, "not final yet"}};
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		if (others[i].count)
+			fprintf(out, ", %s %s", ow_words_count(others[i].count, count), others[i].name);
+	}
+	fputc('\n', out);
+}
+
+static void put_counts(FILE *out, const struct ow_stored_sum *sum)
+{
+	char a[OW_WORDS], b[OW_WORDS], c[OW_WORDS], d[OW_WORDS], share[OW_WORDS] = "-";
+	double loss = ow_stored_sum_loss(sum);
+	if (isfinite(loss))
+		ow_words_percent(loss, share);
+	fprintf(out, "%s sent, %s received, %s lost (%s), %s duplicates\n", ow_words_count(sum->sent, a),
+	        ow_words_count(sum->received, b), ow_words_count(sum->lost, c), share,
+	        ow_words_count(sum->duplicated, d));
+	if (sum->late)
+		fprintf(out, "%s late: arrived in a later interval\n", ow_words_count(sum->late, a));
+	if (sum->pending)
+		fprintf(out, "%s undecided\n", ow_words_count(sum->pending, a));
+	if (sum->extra > sum->duplicated)
+		fprintf(out, "%s arrived that were not sent\n", ow_words_count(sum->extra - sum->duplicated, a));
+	if (sum->reordered != OW_LIVE_NOT_COUNTED && sum->reordered)
+		fprintf(out, "%s reordered\n", ow_words_count(sum->reordered, a));
+	if (sum->sampled)
+		fprintf(out, "sampled in %s intervals: counts are those of the samples, of %s packets\n",
+		        ow_words_count(sum->sampled, a), ow_words_count(sum->total_sent, b));
+	if (sum->ring_drops_from || sum->ring_drops_to)
+		fprintf(out, "the points' own rings lost frames: %s sending, %s receiving\n",
+		        ow_words_count(sum->ring_drops_from, a), ow_words_count(sum->ring_drops_to, b));
+}
+
+static void put_delays(FILE *out, const struct ow_stored_sum *sum)
+{
+	char a[OW_DURATION_TEXT], b[OW_DURATION_TEXT], low[OW_WORDS], high[OW_WORDS];
+	if (!(sum->weight > 0)) {
+		fputs("no delay is known\n", out);
+		return;
+	}
+	fprintf(out, "one-way delay mean/stddev = %s / %s of all packets\n", duration(ow_stored_sum_mean(sum), a),
+	        duration(ow_stored_sum_stddev(sum), b));
+	const uint64_t with_numbers = sum->measured + sum->partial;
+	if (sum->min_ns.count && sum->min_ns.count == with_numbers && sum->max_ns.count == with_numbers)
+		fprintf(out, "one-way delay min/max = %s / %s\n", duration(sum->min_ns.low, a),
+		        duration(sum->max_ns.high, b));
+	fprintf(out, "means of intervals: best %s at %s, worst %s at %s\n", duration(sum->mean.low, a),
+	        ow_words_local(sum->mean.low_ns, "%m-%d %T", low), duration(sum->mean.high, b),
+	        ow_words_local(sum->mean.high_ns, "%m-%d %T", high));
+	if (sum->p99_ns.count)
+		fprintf(out, "p99 of intervals: %s to %s, worst at %s\n", duration(sum->p99_ns.low, a),
+		        duration(sum->p99_ns.high, b), ow_words_local(sum->p99_ns.high_ns, "%m-%d %T", high));
+}
+
+static void put_rest(FILE *out, const struct ow_stored_sum *sum)
+{
+	char share[OW_WORDS], at[OW_WORDS], error[OW_DURATION_TEXT], count[OW_WORDS];
+	if (sum->loss.count && sum->loss.high > 0)
+		fprintf(out, "worst loss of an interval: %s at %s\n", ow_words_percent(sum->loss.high, share),
+		        ow_words_local(sum->loss.high_ns, "%m-%d %T", at));
+	if (sum->clock_error_ns > 0)
+		fprintf(out, "clock error: at most %s in each delay\n", duration((double)sum->clock_error_ns, error));
+	if (sum->clock_unknown)
+		fprintf(out, "clock error unknown in %s intervals: a clock was not synchronised\n",
+		        ow_words_count(sum->clock_unknown, count));
+	if (sum->clock_error_ns > 0 && sum->weight > 0 && (double)sum->clock_error_ns > fabs(sum->mean_ns))
+		fputs("the clocks may be wrong by more than the delay\n", out);
+	if (sum->mean.count && sum->mean.low < 0)
+		fputs("negative delays: the clocks differ by more than the delay\n", out);
+}
+
+static void put_blocks(const struct ow_stored_show *show, const struct ow_stored *stored,
+                       const struct ow_stored_sums *sums, enum ow_stored_group group)
+{
+	char title[OW_LIVE_LANE];
+	for (size_t i = 0; i < sums->count; i++) {
+		const struct ow_stored_sum *sum = &sums->sum[i];
+		title_of(stored, sum, group, show->width > 20 ? show->width - 8 : 72, title);
+		fprintf(show->out, "%s%s--- %s ---%s\n", i ? "\n" : "", show->colour ? "\033[1m" : "", title,
+		        show->colour ? "\033[0m" : "");
+		put_intervals(show->out, sum);
+		if (!(sum->measured + sum->partial))
+			continue;
+		put_counts(show->out, sum);
+		put_delays(show->out, sum);
+		put_rest(show->out, sum);
+	}
+	fputs("\nQuantiles of intervals cannot be added up: p99 is given as their range.\n", show->out);
+}
+
+/* -- table -------------------------------------------------------------------------------------------------------- */
+
+enum { AVAILABLE, SENT, LOST, LOSS, MEAN, STDDEV, P99_LOW, P99_HIGH, COLUMNS };
+
+static const struct ow_words_column columns[COLUMNS] = {
+	[AVAILABLE] = {"avail", 6, 3},  [SENT] = {"sent", 9, 4},       [LOST] = {"lost", 7, 5},
+	[LOSS] = {"loss", 6, 0},        [MEAN] = {"mean", 9, 1},       [STDDEV] = {"stddev", 9, 6},
+	[P99_LOW] = {"p99 from", 9, 7}, [P99_HIGH] = {"p99 to", 9, 2},
+};
+
+static void cells_of(const struct ow_stored_sum *sum, char cell[COLUMNS][CELL])
+{
+	char text[OW_WORDS], time[OW_DURATION_TEXT];
+	double share = ow_stored_sum_availability(sum), loss = ow_stored_sum_loss(sum);
+	const double delays[] = {ow_stored_sum_mean(sum), ow_stored_sum_stddev(sum),
+	                         sum->p99_ns.count ? sum->p99_ns.low : NAN, sum->p99_ns.count ? sum->p99_ns.high : NAN};
+	snprintf(cell[AVAILABLE], CELL, "%s", isfinite(share) ? ow_words_percent(share, text) : "-");
+	snprintf(cell[SENT], CELL, "%s", ow_words_short(sum->sent, (int)columns[SENT].width, text));
+	snprintf(cell[LOST], CELL, "%s", ow_words_short(sum->lost, (int)columns[LOST].width, text));
+	snprintf(cell[LOSS], CELL, "%s", isfinite(loss) ? ow_words_percent(loss, text) : "-");
+	for (int i = 0; i < 4; i++)
+		snprintf(cell[MEAN + i], CELL, "%s", duration(delays[i], time));
+}
+
+static void put_table(const struct ow_stored_show *show, const struct ow_stored *stored,
+                      const struct ow_stored_sums *sums, enum ow_stored_group group)
+{
+	const char *format = group == OW_STORED_DAY ? "%Y-%m-%d" : "%Y-%m-%d %H:%M";
+	unsigned width = show->width ? show->width : WIDTH_FILE, time = group == OW_STORED_DAY ? 10 : 16, used;
+	unsigned head = time + 1 + LANE_MIN,
+		 shown = ow_words_fit(columns, COLUMNS, width > head ? width - head : 0, &used);
+	unsigned room = width > time + 1 + used ? width - time - 1 - used : 0;
+	unsigned wide = !show->width ? LANE_FILE : room > LANE_MAX ? LANE_MAX : room;
+	char text[OW_LIVE_LANE], cell[COLUMNS][CELL], when[OW_WORDS], zone[OW_WORDS];
+	for (size_t i = 0; i < sums->count; i++) {
+		const struct ow_stored_sum *sum = &sums->sum[i];
+		if (i == 0) {
+			fprintf(show->out, "%s%-*s %-*s", show->colour ? "\033[1m" : "", (int)time,
+			        ow_words_local(sum->start_ns, "%Z", zone), (int)wide, wide >= 4 ? "lane" : "");
+			for (int k = 0; k < COLUMNS; k++) {
+				if (shown >> k & 1)
+					fprintf(show->out, " %*s", (int)columns[k].width, columns[k].title);
+			}
+			fprintf(show->out, "%s\n", show->colour ? "\033[0m" : "");
+		}
+		size_t taken = title_of(stored, sum, group, show->width ? wide : OW_LIVE_LANE - 1, text);
+		cells_of(sum, cell);
+		fprintf(show->out, "%s %s%*s", ow_words_local(sum->start_ns, format, when), text,
+		        taken < wide ? (int)(wide - taken) : 0, "");
+		for (int k = 0; k < COLUMNS; k++) {
+			bool red = show->colour && (k == LOST || k == LOSS) && sum->lost;
+			if (shown >> k & 1)
+				fprintf(show->out, " %s%*s%s", red ? "\033[31m" : "", (int)columns[k].width, cell[k],
+				        red ? "\033[0m" : "");
+		}
+		fputc('\n', show->out);
+	}
+}
+
+/* -- causes ------------------------------------------------------------------------------------------------------- */
+
+static void put_causes(const struct ow_stored_show *show, const struct ow_stored_sums *sums)
+{
+	char count[OW_WORDS], first[OW_WORDS], last[OW_WORDS], clean[OW_LIVE_CAUSE];
+	if (sums->causes)
+		fputs("\nnot or not fully measured:\n", show->out);
+	for (size_t i = 0; i < sums->causes; i++) {
+		const struct ow_stored_cause *c = &sums->cause[i];
+		ow_words_clean(c->text, false, clean, sizeof clean);
+		fprintf(show->out, "  %s %s: %s, %s", ow_words_count(c->intervals, count),
+		        ow_live_status_name[c->status], clean, ow_words_local(c->first_ns, "%m-%d %T", first));
+		if (c->intervals > 1)
+			fprintf(show->out, " to %s", ow_words_local(c->last_ns, "%m-%d %T", last));
+		fputc('\n', show->out);
+	}
+}
+
+void ow_stored_show(const struct ow_stored_show *show, const struct ow_stored *stored,
+                    const struct ow_stored_sums *sums, enum ow_stored_group group)
+{
+	if (group >= OW_STORED_HOUR)
+		put_table(show, stored, sums, group);
+	else
+		put_blocks(show, stored, sums, group);
+	put_causes(show, sums);
+}
+
+/* -- JSON --------------------------------------------------------------------------------------------------------- */
+
+static void json_integer(FILE *out, const char *name, int64_t value)
+{
+	ow_report_json_name(out, -1, name, false);
+	fprintf(out, "%" PRId64, value);
+}
+
+static void json_number(FILE *out, const char *name, double value)
+{
+	ow_report_json_name(out, -1, name, false);
+	ow_report_json_number(out, value);
+}
+
+static void json_counts(FILE *out, const struct ow_stored_sum *sum)
+{
+	const struct {
+		const char *name;
+		uint64_t count;
+	} counts[] = {
+		{"intervals", sum->intervals},
+		{"measured", sum->measured},
+		{"partial", sum->partial},
+		{"unknown", sum->unknown},
+		{"missing", sum->missing},
+		{"provisional", sum->provisional},
+		{"sampled", sum->sampled},
+		{"sent", sum->sent},
+		{"received", sum->received},
+		{"matched", sum->matched},
+		{"late", sum->late},
+		{"late_received", sum->late_received},
+		{"lost", sum->lost},
+		{"pending", sum->pending},
+		{"extra", sum->extra},
+		{"duplicated", sum->duplicated},
+		{"ambiguous", sum->ambiguous},
+		{"reordered", sum->reordered},
+		{"bytes", sum->bytes},
+		{"total_sent", sum->total_sent},
+		{"total_received", sum->total_received},
+		{"ring_drops_from", sum->ring_drops_from},
+		{"ring_drops_to", sum->ring_drops_to},
+		{"unreadable", sum->unreadable},
+		{"clock_unknown", sum->clock_unknown},
+	};
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+		ow_report_json_name(out, -1, counts[i].name, false);
+		if (counts[i].count == OW_LIVE_NOT_COUNTED)
+			fputs("null", out);
+		else
+			fprintf(out, "%" PRIu64, counts[i].count);
+	}
+	json_number(out, "clock_error_ns", sum->clock_error_ns < 0 ? NAN : (double)sum->clock_error_ns);
+}
+
+/* {"low": .., "low_at_ns": .., "high": .., "high_at_ns": ..}, or null */
+static void json_extreme(FILE *out, const char *name, const struct ow_stored_extreme *e, bool first)
+{
+	fputs(first ? "{" : "", out);
+	ow_report_json_name(out, -1, name, first);
+	if (!e->count) {
+		fputs("null", out);
+		return;
+	}
+	fprintf(out, "{\"intervals\": %" PRIu64, e->count);
+	json_number(out, "low", e->low);
+	json_integer(out, "low_at_ns", e->low_ns);
+	json_number(out, "high", e->high);
+	json_integer(out, "high_at_ns", e->high_ns);
+	fputc('}', out);
+}
+
+static void json_sum(FILE *out, const struct ow_stored *stored, const struct ow_stored_sum *sum,
+                     enum ow_stored_group group)
+{
+	size_t lanes;
+	const struct ow_stored_lane *lane = ow_stored_lanes(stored, &lanes) + sum->lane;
+	const char *name[] = {"class", "from", "to"}, *value[] = {lane->class_name, lane->from, lane->to};
+	fputs("{\"segment\": ", out);
+	ow_report_json_string(out, lane->segment);
+	for (int i = 0; group != OW_STORED_SEGMENT && i < 3; i++) {
+		ow_report_json_name(out, -1, name[i], false);
+		ow_report_json_string(out, value[i]);
+	}
+	json_integer(out, "start_ns", sum->start_ns);
+	json_integer(out, "end_ns", sum->end_ns);
+	json_number(out, "availability", ow_stored_sum_availability(sum));
+	json_counts(out, sum);
+	json_number(out, "loss_ratio", ow_stored_sum_loss(sum));
+	ow_report_json_name(out, -1, "delay_ns", false);
+	fputs("{\"mean\": ", out);
+	ow_report_json_number(out, ow_stored_sum_mean(sum));
+	json_number(out, "stddev", ow_stored_sum_stddev(sum));
+	const uint64_t with_numbers = sum->measured + sum->partial;
+	json_number(out, "min", sum->min_ns.count == with_numbers && with_numbers ? sum->min_ns.low : NAN);
+	json_number(out, "max", sum->max_ns.count == with_numbers && with_numbers ? sum->max_ns.high : NAN);
+	fputc('}', out);
+	ow_report_json_name(out, -1, "of_intervals", false);
+	json_extreme(out, "mean_ns", &sum->mean, true);
+	json_extreme(out, "p99_ns", &sum->p99_ns, false);
+	json_extreme(out, "loss_ratio", &sum->loss, false);
+	fputs("}}", out);
+}
+
+void ow_stored_json(FILE *out, const struct ow_stored *stored, const struct ow_stored_sums *sums,
+                    enum ow_stored_group group)
+{
+	for (size_t i = 0; i < sums->count; i++) {
+		json_sum(out, stored, &sums->sum[i], group);
+		fputc('\n', out);
+	}
+	for (size_t i = 0; i < sums->causes; i++) {
+		const struct ow_stored_cause *c = &sums->cause[i];
+		fputs("{\"cause\": ", out);
+		ow_report_json_string(out, c->text);
+		ow_report_json_name(out, -1, "status", false);
+		ow_report_json_string(out, ow_live_status_name[c->status]);
+		json_integer(out, "intervals", (int64_t)c->intervals);
+		json_integer(out, "first_ns", c->first_ns);
+		json_integer(out, "last_ns", c->last_ns);
+		fputs("}\n", out);
+	}
+}
