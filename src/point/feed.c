@@ -32,12 +32,15 @@ static int64_t common_time(const struct ow_time_base *base, int64_t t)
 
 static void put_in_order(struct ow_batch *batch, const struct ow_time_base *base)
 {
-	int64_t least = INT64_MAX;
+	int64_t least = INT64_MAX - 1, most = INT64_MIN; /* INT64_MAX is the end */
 	for (int i = batch->count; i-- > 0;) {
 		int64_t t = batch->record[i].time_ns = common_time(base, batch->record[i].time_ns);
+		most = t > most ? t : most;
 		least = t < least ? t : least;
 		batch->order_ns[i] = least;
 	}
+	batch->last_ns = most;
+	batch->order_ns[batch->count > 0 ? batch->count : 0] = INT64_MAX;
 }
 
 static bool has_time(const struct ow_feed *feed)

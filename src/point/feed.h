@@ -14,8 +14,9 @@ struct ow_batch {
 	uint64_t position; /* bytes of the file that were read for it */
 	int64_t first_ns;  /* of the file so far, with frames that became no record; INT64_MAX: nothing has a time */
 	struct ow_record record[OW_TAP_BATCH];
-	int64_t order_ns[OW_TAP_BATCH]; /* times that never decrease within the batch: disorder in the file stays local
-	                                 */
+	int64_t last_ns; /* latest time */
+	/* Times that never decrease within the batch: disorder in the file stays local. Then INT64_MAX. */
+	int64_t order_ns[OW_TAP_BATCH + 1];
 };
 
 /* How a side's times become common ones: plus shift, plus drift times what has passed since drift_from. */

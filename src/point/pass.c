@@ -2,14 +2,13 @@
 #include "point/pass.h"
 
 #include "base/hash.h"
+#include "point/intake.h"
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PREFETCH_AHEAD     12      /* records between loading a hash bucket and using it */
 #define THREADS_FROM_BYTES 4000000 /* of both captures: below, threads cost more than they bring */
-#define PROGRESS_EVERY     256     /* batches between two calls of progress */
 
 int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options)
 {
@@ -137,6 +136,40 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		                           packets, p->tally[direction].reordered > reordered));
 	if (certainty != OW_UNSETTLED)
 		count_delay(p, pair, direction, certainty == OW_AMBIGUOUS);
+}
+
+/* The same for many at a time, in a pass without intervals and events. */
+static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
+{
+	struct ow_pass *p = arg;
+	for (const struct ow_meeting *m = meeting; m < meeting + count; m++) {
+		ow_directions_prefetch(p->directions, OW_SIDE_A, m->flow[OW_SIDE_A]);
+		ow_directions_prefetch(p->directions, OW_SIDE_B, m->flow[OW_SIDE_B]);
+	}
+	for (const struct ow_meeting *m = meeting; m < meeting + count; m++) {
+		struct ow_flow_evidence *ea = ow_directions_flow(p->directions, OW_SIDE_A, m->flow[OW_SIDE_A]);
+		struct ow_flow_evidence *eb = ow_directions_flow(p->directions, OW_SIDE_B, m->flow[OW_SIDE_B]);
+		if (!ea || !eb) {
+			fail(p, -ENOMEM);
+			return;
+		}
+		int64_t a_ns = m->time_ns[OW_SIDE_A], b_ns = m->time_ns[OW_SIDE_B];
+		int64_t later_ns = m->untimed ? 0 : b_ns - a_ns;
+		ow_flow_evidence_vote(ea, later_ns, 1);
+		ow_flow_evidence_vote(eb, later_ns, 1);
+		enum ow_direction direction = current_direction(p, ea);
+		bool back = direction == OW_B_TO_A;
+		struct ow_tally *tally = &p->tally[direction];
+		ea->counted[direction]++;
+		ow_tally_match(tally, m->number[back], m->time_ns[back], m->time_ns[!back], 1);
+		if (m->untimed) {
+			tally->ambiguous++;
+			continue;
+		}
+		int64_t delay = shown_time(p, OW_SIDE_B, b_ns) - a_ns;
+		ow_tally_sample(tally, back ? -delay : delay, 1);
+		ow_skew_add(&p->skew, direction, a_ns, back ? -delay : delay);
+	}
 }
 
 static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
@@ -332,96 +365,7 @@ static void resolve_missing(struct ow_pass *p)
 	}
 }
 
-/* -- merging ------------------------------------------------------------------------------------------------------ */
-
-/* Where a side's merging stands. */
-struct stream {
-	enum ow_side side;
-	struct ow_feed *feed;
-	const struct ow_batch *batch;
-	int next, count;
-};
-
-static int refill(struct ow_pass *p, struct stream *s, struct ow_error *err)
-{
-	int r = ow_feed_next(s->feed, &s->batch, err);
-	s->next = 0;
-	s->count = s->batch ? s->batch->count : 0;
-	p->ended[s->side] = !s->batch;
-	if (!s->batch) {
-		int64_t last_ns = p->records[s->side] && r >= 0 ? ow_feed_last_ns(s->feed) : INT64_MIN;
-		if (last_ns > p->last_ns[s->side])
-			p->last_ns[s->side] = last_ns;
-		return r;
-	}
-	if (!p->records[s->side]) {
-		p->first_ns[s->side] = p->last_ns[s->side] = s->batch->record[0].time_ns;
-		if (s->batch->first_ns < p->first_ns[s->side])
-			p->first_ns[s->side] = s->batch->first_ns;
-	}
-	p->records[s->side] += (uint64_t)s->count;
-	p->position[s->side] = s->batch->position;
-	for (int i = 0; i < s->count && p->plan.identity.segments; i++) {
-		if (s->batch->record[i].len)
-			fail(p, ow_pieces_note(&p->pieces, s->side, &s->batch->record[i]));
-	}
-	return 0;
-}
-
-static int step(struct ow_pass *p, struct ow_matcher *matcher, struct stream *s, int64_t other_ns)
-{
-	const struct ow_record *r = &s->batch->record[s->next];
-	if (s->next + PREFETCH_AHEAD < s->count)
-		ow_matcher_prefetch(matcher, r[PREFETCH_AHEAD].id);
-	if (s->next + PREFETCH_AHEAD / 2 < s->count) {
-		ow_matcher_prefetch_queue(matcher, r[PREFETCH_AHEAD / 2].id);
-		ow_directions_prefetch(p->directions, s->side, r[PREFETCH_AHEAD / 2].flow);
-	}
-	if (r->time_ns > p->last_ns[s->side])
-		p->last_ns[s->side] = r->time_ns;
-	s->next++;
-	return ow_matcher_push(matcher, s->side, r, other_ns);
-}
-
-static int64_t head_time(const struct stream *s)
-{
-	return s->next < s->count ? s->batch->order_ns[s->next] : INT64_MAX;
-}
-
-/* Can merging go on without a refill? */
-static bool has_more(const struct ow_pass *p, int64_t ta, int64_t tb)
-{
-	if (ta == INT64_MAX)
-		return p->ended[OW_SIDE_A] && tb != INT64_MAX;
-	return tb != INT64_MAX || p->ended[OW_SIDE_B];
-}
-
-static int merge(struct ow_pass *p, struct ow_matcher *matcher, struct stream stream[OW_SIDES], struct ow_error *err)
-{
-	struct stream *a = &stream[OW_SIDE_A], *b = &stream[OW_SIDE_B];
-	for (unsigned batches = 0;; batches++) {
-		for (unsigned side = 0; side < OW_SIDES; side++) {
-			if (stream[side].next < stream[side].count || p->ended[side])
-				continue;
-			int r = refill(p, &stream[side], err);
-			if (r < 0)
-				return r;
-		}
-		if (p->progress && batches % PROGRESS_EVERY == 0)
-			p->progress(p->progress_arg);
-		int64_t ta = head_time(a), tb = head_time(b);
-		if (ta == INT64_MAX && tb == INT64_MAX)
-			return p->failed;
-		/* Until one batch is used up, no refill is needed. */
-		do {
-			struct stream *s = ta <= tb ? a : b;
-			int r = step(p, matcher, s, ta <= tb ? tb : ta);
-			if (r < 0 || p->failed)
-				return r < 0 ? r : p->failed;
-			*(ta <= tb ? &ta : &tb) = head_time(s);
-		} while (has_more(p, ta, tb));
-	}
-}
+/* -- the pass ----------------------------------------------------------------------------------------------------- */
 
 static void reset(struct ow_pass *p)
 {
@@ -461,26 +405,30 @@ static bool threads_help(const struct ow_pass *p)
 	return p->options->threads ? p->options->threads > 1 : bytes >= THREADS_FROM_BYTES && cores() > 1;
 }
 
-static int start_feeds(struct ow_pass *p, struct stream stream[OW_SIDES], struct ow_error *err)
+static int start_feeds(struct ow_pass *p, struct ow_feed *feed[OW_SIDES], struct ow_error *err)
 {
 	struct ow_time_base base[OW_SIDES] = {{0}, {p->plan.shift_ns, p->plan.drift_from_ns, p->plan.drift}};
 	bool threaded = threads_help(p);
 	int r = 0;
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
-		stream[side].side = side;
 		r = ow_tap_start(&p->tap[side], &p->plan.identity, err);
 	}
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
-		r = ow_feed_start(&p->tap[side], &base[side], threaded, &stream[side].feed);
+		r = ow_feed_start(&p->tap[side], &base[side], threaded, &feed[side]);
 	return r;
 }
 
 int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 {
-	const struct ow_matcher_calls calls = {on_matched, on_settled, on_unmatched, on_direction, pass};
+	const struct ow_matcher_calls calls = {.met = pass->events || pass->intervals ? NULL : on_met,
+	                                       .matched = on_matched,
+	                                       .settled = on_settled,
+	                                       .unmatched = on_unmatched,
+	                                       .direction = on_direction,
+	                                       .arg = pass};
 	const struct ow_flow_table *const keys[OW_SIDES] = {pass->tap[OW_SIDE_A].flows, pass->tap[OW_SIDE_B].flows};
 	struct ow_matcher *matcher = NULL;
-	struct stream stream[OW_SIDES] = {{0}};
+	struct ow_feed *feed[OW_SIDES] = {NULL, NULL};
 	reset(pass);
 	int r = ow_matcher_create(pass->plan.window_ns, &calls, &matcher);
 	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
@@ -488,11 +436,11 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 			ow_matcher_expect(matcher, d, pass->plan.low_ns[d], pass->plan.high_ns[d]);
 	}
 	if (r == 0)
-		r = start_feeds(pass, stream, err);
+		r = start_feeds(pass, feed, err);
 	if (r == 0)
-		r = merge(pass, matcher, stream, err);
+		r = ow_intake_run(pass, matcher, feed, err);
 	for (unsigned side = 0; side < OW_SIDES; side++)
-		ow_feed_stop(stream[side].feed);
+		ow_feed_stop(feed[side]);
 	if (r == 0) {
 		ow_matcher_finish(matcher);
 		ow_tally_flush(&pass->tally[OW_A_TO_B]);

@@ -37,7 +37,7 @@ static void settle(struct ow_matcher *m, uint32_t q)
 		enum ow_direction way = ow_matching_way(m, &pair);
 		if (certainty == OW_CERTAIN && (queue->doubtful || sparse(m, way)))
 			ow_matching_learn(m, &pair, way);
-		m->calls.settled(m->calls.arg, &pair, certainty);
+		ow_matching_calls(m)->settled(m->calls.arg, &pair, certainty);
 		ow_waiting_release(&m->waiting, a);
 		ow_waiting_release(&m->waiting, b);
 	}
@@ -136,11 +136,11 @@ int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const st
 	if (choice.feasible == 1) {
 		if (sparse(m, way))
 			ow_matching_learn(m, &pair, way);
-		m->calls.matched(m->calls.arg, &pair, OW_CERTAIN);
+		ow_matching_calls(m)->matched(m->calls.arg, &pair, OW_CERTAIN);
 	} else if (choice.feasible == 0) {
-		m->calls.matched(m->calls.arg, &pair, OW_AMBIGUOUS);
+		ow_matching_calls(m)->matched(m->calls.arg, &pair, OW_AMBIGUOUS);
 	} else {
-		m->calls.matched(m->calls.arg, &pair, OW_UNSETTLED);
+		ow_matching_calls(m)->matched(m->calls.arg, &pair, OW_UNSETTLED);
 		r = add_pending(m, q, &pair);
 	}
 	if (skipped)
@@ -148,6 +148,11 @@ int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const st
 	/* drop_hopeless keeps at least one entry, so the queue is still ours. */
 	ow_matching_leave(m, q);
 	return r;
+}
+
+static void note_oldest_doubt(struct ow_matcher *m)
+{
+	m->doubt_until_ns = m->doubts ? ow_matching_until(m, m->doubt[m->doubt_first].time_ns) : INT64_MAX;
 }
 
 static int add_doubt(struct ow_matcher *m, uint64_t id, int64_t time_ns)
@@ -165,6 +170,7 @@ static int add_doubt(struct ow_matcher *m, uint64_t id, int64_t time_ns)
 		m->doubt_first = 0;
 	}
 	m->doubt[(m->doubt_first + m->doubts++) & (m->doubt_room - 1)] = (struct ow_doubt){id, time_ns};
+	note_oldest_doubt(m);
 	return 0;
 }
 
@@ -172,7 +178,7 @@ static int add_doubt(struct ow_matcher *m, uint64_t id, int64_t time_ns)
  * Received long before it was sent, when hardly any other was: not the same packet. When many are, the clock was
  * stepped; when by less than packets usually take, timestamps are inaccurate.
  */
-static bool acausal(const struct ow_matcher *m, uint32_t q)
+static bool acausal(struct ow_matcher *m, uint32_t q)
 {
 	uint32_t a = m->waiting.queue[q].pending;
 	if (a == OW_NOBODY)
@@ -190,6 +196,7 @@ void ow_matching_dispel_oldest_doubt(struct ow_matcher *m)
 	uint32_t q = ow_waiting_find(&m->waiting, m->doubt[m->doubt_first].id);
 	m->doubt_first = (m->doubt_first + 1) & (m->doubt_room - 1);
 	m->doubts--;
+	note_oldest_doubt(m);
 	if (q == OW_NOBODY)
 		return;
 	m->waiting.queue[q].differs |= acausal(m, q);
@@ -206,7 +213,7 @@ int ow_matching_push_doubtful(struct ow_matcher *m, const struct ow_pair *pair, 
 	uint32_t waits = m->waiting.queue[q].head[OW_SIDE_A];
 	ow_matching_take(m, waits != OW_NOBODY ? waits : m->waiting.queue[q].head[OW_SIDE_B], OW_NOBODY);
 	ow_recent_add(m->recent, a.id, a.time_ns);
-	m->calls.matched(m->calls.arg, &kept, OW_UNSETTLED);
+	ow_matching_calls(m)->matched(m->calls.arg, &kept, OW_UNSETTLED);
 	int r = add_pending(m, q, &kept);
 	return r < 0 ? r : add_doubt(m, a.id, a.time_ns > b.time_ns ? a.time_ns : b.time_ns);
 }

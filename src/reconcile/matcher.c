@@ -10,48 +10,82 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Nothing like it is about: off it goes. */
+static void give_up_alone(struct ow_matcher *m, uint32_t i)
+{
+	struct ow_waiter *e = &m->waiting.entry[i];
+	*ow_waiting_alone(&m->waiting, e->record.id) = e->next;
+	ow_waiting_stop(&m->waiting, i);
+	ow_matching_calls(m)->unmatched(m->calls.arg, (enum ow_side)e->side, &e->record, false);
+	ow_waiting_release(&m->waiting, i);
+}
+
 void ow_matching_give_up(struct ow_matcher *m, uint32_t i)
 {
 	struct ow_waiter *e = &m->waiting.entry[i];
 	uint32_t q = e->queue, before = OW_NOBODY;
+	if (q == OW_NOBODY) {
+		give_up_alone(m, i);
+		return;
+	}
 	for (uint32_t at = m->waiting.queue[q].head[e->side]; at != i; at = m->waiting.entry[at].next)
 		before = at;
 	ow_waiting_stop(&m->waiting, i);
 	ow_waiting_dequeue(&m->waiting, i, before);
 	m->waiting.queue[q].differs = true;
 	bool copy = e->copy || (m->waiting.queue[q].met && !e->record.len);
-	m->calls.unmatched(m->calls.arg, (enum ow_side)e->side, &e->record, copy);
+	ow_matching_calls(m)->unmatched(m->calls.arg, (enum ow_side)e->side, &e->record, copy);
 	ow_waiting_release(&m->waiting, i);
 	ow_matching_leave(m, q);
 }
 
-static void expire(struct ow_matcher *m, unsigned side, int64_t other_ns)
+static void expire_side(struct ow_matcher *m, unsigned side, int64_t other_ns)
 {
-	while (m->waiting.oldest_ns[side] < other_ns &&
-	       ow_matching_between(m->waiting.oldest_ns[side], other_ns) > (uint64_t)m->window_ns)
-		ow_matching_give_up(m, m->waiting.oldest[side]);
+	while (m->waiting.until_ns[side] < other_ns)
+		ow_matching_give_up(m, ow_waiting_oldest(&m->waiting, side));
+}
+
+/* A waiter with this record, in no list yet; OW_NOBODY when out of memory. */
+static inline uint32_t new_waiter(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, bool copy)
+{
+	uint32_t i = ow_waiting_new(&m->waiting);
+	if (i == OW_NOBODY)
+		return i;
+	struct ow_waiter *e = &m->waiting.entry[i];
+	e->record = *record;
+	e->side = (uint8_t)side;
+	e->copy = copy;
+	return i;
+}
+
+static inline __attribute__((always_inline)) int wait_alone(struct ow_matcher *m, enum ow_side side,
+                                                            const struct ow_record *record)
+{
+	uint32_t i = new_waiter(m, side, record, false);
+	if (i == OW_NOBODY)
+		return -ENOMEM;
+	uint32_t *bucket = &m->waiting.alone[ow_waiting_bucket(record->id, m->waiting.alones)];
+	m->waiting.entry[i].queue = OW_NOBODY;
+	m->waiting.entry[i].next = *bucket;
+	*bucket = i;
+	ow_waiting_start(&m->waiting, i);
+	return 0;
 }
 
 int ow_matching_wait(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q)
 {
 	bool copy = ow_recent_has(m->recent, ow_matching_copy_id(record), record->time_ns, m->window_ns);
-	uint32_t i = ow_waiting_new(&m->waiting);
+	bool repeats = (copy || q != OW_NOBODY) && !record->len;
+	uint32_t i = new_waiter(m, side, record, copy);
 	if (i == OW_NOBODY)
 		return -ENOMEM;
 	if (q == OW_NOBODY)
 		q = ow_waiting_new_queue(&m->waiting, record->id);
-	else if (!record->len)
-		m->waiting.queue[q].repeats = true;
 	if (q == OW_NOBODY) {
 		ow_waiting_release(&m->waiting, i);
 		return -ENOMEM;
 	}
-	if (copy && !record->len)
-		m->waiting.queue[q].repeats = true;
-	struct ow_waiter *e = &m->waiting.entry[i];
-	e->record = *record;
-	e->side = (uint8_t)side;
-	e->copy = copy;
+	m->waiting.queue[q].repeats |= repeats;
 	ow_waiting_enqueue(&m->waiting, q, i);
 	ow_waiting_start(&m->waiting, i);
 	return 0;
@@ -64,10 +98,11 @@ int ow_matcher_create(int64_t window_ns, const struct ow_matcher_calls *calls, s
 		return -ENOMEM;
 	m->calls = *calls;
 	m->window_ns = window_ns;
+	m->doubt_until_ns = INT64_MAX;
 	ow_plausible_init(&m->plausible[OW_A_TO_B]);
 	ow_plausible_init(&m->plausible[OW_B_TO_A]);
 	m->recent = ow_recent_create();
-	if (ow_waiting_init(&m->waiting) < 0 || !m->recent) {
+	if (ow_waiting_init(&m->waiting, window_ns) < 0 || !m->recent) {
 		ow_matcher_free(m);
 		return -ENOMEM;
 	}
@@ -93,60 +128,153 @@ void ow_matcher_expect(struct ow_matcher *matcher, enum ow_direction direction, 
 	}
 }
 
-int ow_matcher_push(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, int64_t other_ns)
+/* Two unique packets with an unusual delay, or before it is known what is usual. */
+static __attribute__((noinline)) int meet_oddly(struct ow_matcher *m, enum ow_side side, const struct ow_pair *pair,
+                                                uint32_t *link)
 {
-	expire(m, side, other_ns);
-	expire(m, !side, record->time_ns);
-	while (m->doubts && record->time_ns > m->doubt[m->doubt_first].time_ns &&
-	       ow_matching_between(m->doubt[m->doubt_first].time_ns, record->time_ns) > (uint64_t)m->window_ns)
-		ow_matching_dispel_oldest_doubt(m);
-	uint32_t q = ow_waiting_find(&m->waiting, record->id);
-	if (record->len)
-		return ow_matching_push_piece(m, side, record, q);
-	if (q == OW_NOBODY)
-		return ow_matching_wait(m, side, record, q);
-	uint32_t i = m->waiting.queue[q].head[!side];
-	if (i == OW_NOBODY && m->waiting.queue[q].head[side] == OW_NOBODY)
-		m->waiting.queue[q].differs = true; /* a doubtful pair, and here is another of its kind */
-	if (m->waiting.queue[q].repeats || i == OW_NOBODY)
-		return ow_matching_push_identical(m, side, record, q);
-	/* The usual case: one packet, one counterpart. The sign of the delay mostly tells its direction; asking for
-	 * that of its flow costs more. */
-	struct ow_pair pair = ow_matching_pair(side, record, &m->waiting.entry[i].record);
-	enum ow_direction way = ow_matching_delay(&pair) >= 0 ? OW_A_TO_B : OW_B_TO_A;
+	uint32_t i = *link;
+	enum ow_direction way = ow_matching_delay(pair) >= 0 ? OW_A_TO_B : OW_B_TO_A;
 	if (!m->plausible[way].known)
-		way = ow_matching_way(m, &pair);
-	if (m->plausible[way].known && ow_matching_judge(m, &pair, way) != OW_FEASIBLE)
-		return ow_matching_push_doubtful(m, &pair, q, ow_matching_way(m, &pair));
-	ow_matching_learn(m, &pair, way);
-	m->calls.matched(m->calls.arg, &pair, OW_CERTAIN);
-	ow_matching_take(m, i, OW_NOBODY);
-	ow_waiting_release_queue(&m->waiting, q);
+		way = ow_matching_way(m, pair);
+	if (m->plausible[way].known && ow_matching_judge(m, pair, way) != OW_FEASIBLE) {
+		uint32_t q = ow_waiting_accompany(&m->waiting, link);
+		return q == OW_NOBODY ? -ENOMEM : ow_matching_push_doubtful(m, pair, q, ow_matching_way(m, pair));
+	}
+	ow_matching_learn(m, pair, way);
+	ow_matching_calls(m)->matched(m->calls.arg, pair, OW_CERTAIN);
+	*link = m->waiting.entry[i].next;
+	ow_recent_add(m->recent, pair->record[side]->id, pair->record[side]->time_ns);
+	ow_waiting_stop(&m->waiting, i);
+	ow_waiting_release(&m->waiting, i);
+	return 0;
+}
+
+/* The usual case: one packet, one counterpart, which waits alone at this link. */
+static inline __attribute__((always_inline)) int meet(struct ow_matcher *m, enum ow_side side,
+                                                      const struct ow_record *record, uint32_t *link)
+{
+	uint32_t i = *link;
+	const struct ow_record *other = &m->waiting.entry[i].record;
+	int64_t waited = record->time_ns - other->time_ns, delay = side == OW_SIDE_B ? waited : -waited;
+	/* The sign of the delay mostly tells its direction; asking for that of its flow costs more. */
+	struct ow_plausible *plausible = &m->plausible[delay >= 0 ? OW_A_TO_B : OW_B_TO_A];
+	int64_t size = delay >= 0 ? delay : -delay;
+	if (!m->calls.met || !plausible->known || size < plausible->low_ns || size > plausible->high_ns) {
+		struct ow_pair pair = ow_matching_pair(side, record, other);
+		return meet_oddly(m, side, &pair, link);
+	}
+	ow_plausible_add(plausible, size);
+	struct ow_meeting *meeting = &m->met[m->mets++];
+	meeting->time_ns[side] = record->time_ns;
+	meeting->time_ns[!side] = other->time_ns;
+	meeting->number[side] = record->number;
+	meeting->number[!side] = other->number;
+	meeting->flow[side] = record->flow;
+	meeting->flow[!side] = other->flow;
+	meeting->untimed = record->untimed | other->untimed;
+	if (m->mets == OW_MATCHING_MET)
+		ow_matching_tell_met(m);
+	*link = m->waiting.entry[i].next;
+	ow_waiting_stop(&m->waiting, i);
+	ow_waiting_release(&m->waiting, i);
 	ow_recent_add(m->recent, record->id, record->time_ns);
 	return 0;
 }
 
-void ow_matcher_prefetch(const struct ow_matcher *m, uint64_t id)
+/* Others of its kind are about, or it is a piece of a train. */
+static __attribute__((noinline)) int push_queued(struct ow_matcher *m, enum ow_side side,
+                                                 const struct ow_record *record, uint32_t *link)
 {
-	__builtin_prefetch(&m->waiting.head[ow_waiting_bucket(&m->waiting, id)]);
-	ow_recent_prefetch(m->recent, id);
+	bool alone = *link != OW_NOBODY;
+	uint32_t q = alone ? ow_waiting_accompany(&m->waiting, link) : ow_waiting_find(&m->waiting, record->id);
+	if (alone && q == OW_NOBODY)
+		return -ENOMEM;
+	if (record->len)
+		return ow_matching_push_piece(m, side, record, q);
+	if (q == OW_NOBODY)
+		return ow_matching_wait(m, side, record, q);
+	struct ow_waiting_queue *queue = &m->waiting.queue[q];
+	if (queue->head[OW_SIDE_A] == OW_NOBODY && queue->head[OW_SIDE_B] == OW_NOBODY)
+		queue->differs = true; /* a doubtful pair, and here is another of its kind */
+	return ow_matching_push_identical(m, side, record, q);
 }
 
-void ow_matcher_prefetch_queue(const struct ow_matcher *m, uint64_t id)
+static __attribute__((noinline)) void expire(struct ow_matcher *m, enum ow_side side, int64_t now_ns, int64_t other_ns)
 {
-	uint32_t q = m->waiting.head[ow_waiting_bucket(&m->waiting, id)];
-	if (q != OW_NOBODY)
-		__builtin_prefetch(&m->waiting.queue[q]);
+	expire_side(m, side, other_ns);
+	expire_side(m, !side, now_ns);
+	while (m->doubt_until_ns < now_ns)
+		ow_matching_dispel_oldest_doubt(m);
+}
+
+/* In line for either side by itself: which one comes is all chance, what follows then mostly is not. */
+static inline __attribute__((always_inline)) int push(struct ow_matcher *m, enum ow_side side,
+                                                      const struct ow_record *record, int64_t other_ns)
+{
+	const struct ow_waiting *w = &m->waiting;
+	if (w->until_ns[side] < other_ns || w->until_ns[!side] < record->time_ns || m->doubt_until_ns < record->time_ns)
+		expire(m, side, record->time_ns, other_ns);
+	uint32_t *link = ow_waiting_alone(w, record->id);
+	if (*link != OW_NOBODY && w->entry[*link].side != side && !record->len)
+		return meet(m, side, record, link);
+	if (*link != OW_NOBODY || record->len || (w->queues_used && ow_waiting_find(w, record->id) != OW_NOBODY) ||
+	    ow_recent_has(m->recent, record->id, record->time_ns, m->window_ns))
+		return push_queued(m, side, record, link);
+	return wait_alone(m, side, record);
+}
+
+int ow_matcher_push(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, int64_t other_ns)
+{
+	return side == OW_SIDE_A ? push(m, OW_SIDE_A, record, other_ns) : push(m, OW_SIDE_B, record, other_ns);
+}
+
+int ow_matcher_merge(struct ow_matcher *m, struct ow_stream stream[OW_SIDES])
+{
+	struct ow_stream a = stream[OW_SIDE_A], b = stream[OW_SIDE_B];
+	int64_t a_ns = *a.order_ns, b_ns = *b.order_ns;
+	int r = 0;
+	bool more = true;
+	while (more && r == 0) {
+		if (a_ns <= b_ns) {
+			r = push(m, OW_SIDE_A, a.next++, b_ns);
+			a_ns = *++a.order_ns;
+			more = a.next < a.end;
+		} else {
+			r = push(m, OW_SIDE_B, b.next++, a_ns);
+			b_ns = *++b.order_ns;
+			more = b.next < b.end;
+		}
+	}
+	stream[OW_SIDE_A] = a;
+	stream[OW_SIDE_B] = b;
+	return r;
+}
+
+void ow_matcher_prefetch(const struct ow_matcher *m, const struct ow_record *record, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		__builtin_prefetch(&m->waiting.alone[ow_waiting_bucket(record[i].id, m->waiting.alones)]);
+		ow_recent_prefetch(m->recent, record[i].id);
+	}
+}
+
+void ow_matcher_prefetch_waiters(const struct ow_matcher *m, const struct ow_record *record, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t waiter = m->waiting.alone[ow_waiting_bucket(record[i].id, m->waiting.alones)];
+		__builtin_prefetch(&m->waiting.entry[waiter & (m->waiting.entries - 1)]); /* the last one for nobody */
+	}
 }
 
 void ow_matcher_finish(struct ow_matcher *m)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		while (m->waiting.oldest[side] != OW_NOBODY)
-			ow_matching_give_up(m, m->waiting.oldest[side]);
+		while (ow_waiting_oldest(&m->waiting, side) != side)
+			ow_matching_give_up(m, ow_waiting_oldest(&m->waiting, side));
 	}
 	while (m->doubts)
 		ow_matching_dispel_oldest_doubt(m);
+	ow_matching_tell_met(m);
 }
 
 uint64_t ow_matcher_peak(const struct ow_matcher *m)

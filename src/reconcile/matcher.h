@@ -4,6 +4,7 @@
 
 #include "packet/record.h"
 #include <oneway/match.h>
+#include <stddef.h>
 
 /*
  * Matches two streams of packet records that come in time order, holding only what still waits for its counterpart.
@@ -29,8 +30,18 @@ enum ow_certainty {
 	OW_UNSETTLED, /* to be told by `settled` */
 };
 
+/* A certain pair in the usual case: whole packets, unique, with a plausible delay. */
+struct ow_meeting {
+	int64_t time_ns[OW_SIDES];
+	uint64_t number[OW_SIDES];
+	uint32_t flow[OW_SIDES];
+	bool untimed; /* one of them is */
+};
+
 /* What the matcher tells, and asks. The caller counts. */
 struct ow_matcher_calls {
+	/* Certain pairs in the usual case, many at a time: late, but before any other call. NULL: by `matched`. */
+	void (*met)(void *arg, const struct ow_meeting *meeting, size_t count);
 	void (*matched)(void *arg, const struct ow_pair *pair, enum ow_certainty certainty);
 	/* An unsettled pair became certain or ambiguous. */
 	void (*settled)(void *arg, const struct ow_pair *pair, enum ow_certainty certainty);
@@ -52,9 +63,20 @@ void ow_matcher_expect(struct ow_matcher *matcher, enum ow_direction direction, 
  * (INT64_MAX when there is none); what waited longer than the window for it is unmatched. Returns 0 or -ENOMEM.
  */
 int ow_matcher_push(struct ow_matcher *matcher, enum ow_side side, const struct ow_record *record, int64_t other_ns);
-/* Start loading what the push of this id will touch: first the hash bucket, some records later what it points to. */
-void ow_matcher_prefetch(const struct ow_matcher *matcher, uint64_t id);
-void ow_matcher_prefetch_queue(const struct ow_matcher *matcher, uint64_t id);
+
+/* Records of one side. order_ns has the time by which each is to be pushed, and one time more: that of the record
+ * behind them. INT64_MAX at the end of the side. */
+struct ow_stream {
+	const struct ow_record *next, *end;
+	const int64_t *order_ns;
+};
+
+/* Pushes the records of both sides by time until those of one are used up. Returns 0 or -ENOMEM. */
+int ow_matcher_merge(struct ow_matcher *matcher, struct ow_stream stream[OW_SIDES]);
+/* Start loading what the pushes of these records will touch: first the hash buckets, some records later what these
+ * hold. */
+void ow_matcher_prefetch(const struct ow_matcher *matcher, const struct ow_record *record, size_t count);
+void ow_matcher_prefetch_waiters(const struct ow_matcher *matcher, const struct ow_record *record, size_t count);
 /* Both streams have ended: everything that waits is unmatched. */
 void ow_matcher_finish(struct ow_matcher *matcher);
 /* Most records that waited at one time. */

@@ -16,6 +16,8 @@ struct ow_doubt {
 	int64_t time_ns;
 };
 
+#define OW_MATCHING_MET 64
+
 struct ow_matcher {
 	struct ow_matcher_calls calls;
 	int64_t window_ns;
@@ -27,7 +29,24 @@ struct ow_matcher {
 	uint64_t alone[OW_DIRECTIONS], crowded[OW_DIRECTIONS];
 	struct ow_doubt *doubt; /* a ring of doubts, oldest first */
 	uint32_t doubts, doubt_first, doubt_room;
+	int64_t doubt_until_ns; /* after this time the oldest doubt is dispelled; INT64_MAX when there is none */
+	struct ow_meeting met[OW_MATCHING_MET];
+	unsigned mets; /* still to be told */
 };
+
+static inline void ow_matching_tell_met(struct ow_matcher *m)
+{
+	if (m->mets)
+		m->calls.met(m->calls.arg, m->met, m->mets);
+	m->mets = 0;
+}
+
+/* For calls other than `met`, which comes first. */
+static inline const struct ow_matcher_calls *ow_matching_calls(struct ow_matcher *m)
+{
+	ow_matching_tell_met(m);
+	return &m->calls;
+}
 
 static inline struct ow_pair ow_matching_pair(enum ow_side side, const struct ow_record *mine,
                                               const struct ow_record *other)
@@ -42,9 +61,9 @@ static inline int64_t ow_matching_delay(const struct ow_pair *pair)
 	return pair->record[OW_SIDE_B]->time_ns - pair->record[OW_SIDE_A]->time_ns;
 }
 
-static inline enum ow_direction ow_matching_way(const struct ow_matcher *m, const struct ow_pair *pair)
+static inline enum ow_direction ow_matching_way(struct ow_matcher *m, const struct ow_pair *pair)
 {
-	enum ow_direction way = m->calls.direction(m->calls.arg, OW_SIDE_A, pair->record[OW_SIDE_A]->flow);
+	enum ow_direction way = ow_matching_calls(m)->direction(m->calls.arg, OW_SIDE_A, pair->record[OW_SIDE_A]->flow);
 	if (way != OW_DIRECTIONS)
 		return way;
 	return ow_matching_delay(pair) >= 0 ? OW_A_TO_B : OW_B_TO_A;
@@ -69,10 +88,11 @@ static inline void ow_matching_take(struct ow_matcher *m, uint32_t i, uint32_t b
 	ow_waiting_release(&m->waiting, i);
 }
 
-/* From one time to a later one; times of odd files can be too far apart for a signed difference. */
-static inline uint64_t ow_matching_between(int64_t from_ns, int64_t to_ns)
+/* The last time at which what came at time_ns has not waited too long. */
+static inline int64_t ow_matching_until(const struct ow_matcher *m, int64_t time_ns)
 {
-	return (uint64_t)to_ns - (uint64_t)from_ns;
+	int64_t until_ns;
+	return __builtin_add_overflow(time_ns, m->window_ns, &until_ns) ? INT64_MAX : until_ns;
 }
 
 enum ow_verdict { OW_FEASIBLE, OW_TOO_LATE, OW_TOO_EARLY };

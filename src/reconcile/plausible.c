@@ -7,14 +7,6 @@
 #define UPDATE_AT_MOST 65536 /* samples between two updates */
 #define SLACK_NS       2000  /* two ticks of a microsecond clock */
 
-static unsigned bucket_of(int64_t delay_ns)
-{
-	if (delay_ns < 4)
-		return 0;
-	unsigned octave = 63 - (unsigned)__builtin_clzll((uint64_t)delay_ns);
-	return octave * 4 + ((unsigned)(delay_ns >> (octave - 2)) & 3);
-}
-
 /* The smallest delay of a bucket; that of the next bucket is its upper end. */
 static int64_t bucket_start(unsigned bucket)
 {
@@ -24,7 +16,7 @@ static int64_t bucket_start(unsigned bucket)
 	return octave > 61 ? INT64_MAX / 4 : (int64_t)(4 + bucket % 4) << (octave - 2);
 }
 
-static void update(struct ow_plausible *p)
+void ow_plausible_update(struct ow_plausible *p)
 {
 	uint64_t below = p->samples / 1000, above = below, sum = 0;
 	unsigned low = 0, high = OW_PLAUSIBLE_BUCKETS - 2;
@@ -43,11 +35,4 @@ void ow_plausible_init(struct ow_plausible *plausible)
 {
 	memset(plausible, 0, sizeof *plausible);
 	plausible->next_update = FIRST_UPDATE;
-}
-
-void ow_plausible_add(struct ow_plausible *plausible, int64_t delay_ns)
-{
-	plausible->count[bucket_of(delay_ns)]++;
-	if (++plausible->samples >= plausible->next_update)
-		update(plausible);
 }

@@ -19,6 +19,22 @@ struct ow_plausible {
 };
 
 void ow_plausible_init(struct ow_plausible *plausible);
-void ow_plausible_add(struct ow_plausible *plausible, int64_t delay_ns);
+/* Learns the range anew from the samples so far. */
+void ow_plausible_update(struct ow_plausible *plausible);
+
+static inline unsigned ow_plausible_bucket(int64_t delay_ns)
+{
+	if (delay_ns < 4)
+		return 0;
+	unsigned octave = 63 - (unsigned)__builtin_clzll((uint64_t)delay_ns);
+	return octave * 4 + ((unsigned)(delay_ns >> (octave - 2)) & 3);
+}
+
+static inline void ow_plausible_add(struct ow_plausible *plausible, int64_t delay_ns)
+{
+	plausible->count[ow_plausible_bucket(delay_ns)]++;
+	if (++plausible->samples >= plausible->next_update)
+		ow_plausible_update(plausible);
+}
 
 #endif

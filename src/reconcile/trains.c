@@ -71,13 +71,7 @@ static int shorten(struct ow_matcher *m, uint32_t i, uint32_t before, struct ran
 	if (*tail == i)
 		*tail = j;
 	/* Beside its other half in the waiting list: same age. */
-	m->waiting.entry[j].older = i;
-	if (m->waiting.entry[i].newer == OW_NOBODY)
-		m->waiting.newest[m->waiting.entry[i].side] = j;
-	else
-		m->waiting.entry[m->waiting.entry[i].newer].older = j;
-	m->waiting.entry[i].newer = j;
-	m->waiting.count++;
+	ow_waiting_start_behind(&m->waiting, j, i);
 	return 0;
 }
 
@@ -140,7 +134,7 @@ static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow
 			ow_recent_add(m->recent, ow_matching_copy_id(&mine), mine.time_ns);
 			if (certainty == OW_CERTAIN)
 				ow_matching_learn(m, &pair, ow_matching_delay(&pair) >= 0 ? OW_A_TO_B : OW_B_TO_A);
-			m->calls.matched(m->calls.arg, &pair, certainty);
+			ow_matching_calls(m)->matched(m->calls.arg, &pair, certainty);
 			subtract(&rest[r], common, &after);
 			if (!rest[r].len)
 				rest[r] = after; /* in its place: segments in order take no room */

@@ -5,16 +5,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_HEADS 4096u /* hash buckets at the start; power of two */
-#define FIRST_POOL  1024u
+#define FIRST_ENTRIES 1024u
+#define FIRST_QUEUES  64u
+
+/* Empty hash buckets. */
+static uint32_t *new_buckets(uint32_t buckets)
+{
+	uint32_t *bucket = malloc(buckets * sizeof *bucket);
+	if (bucket)
+		memset(bucket, 0xff, buckets * sizeof *bucket);
+	return bucket;
+}
+
+/* Those that are alone move to new buckets. */
+static int grow_alones(struct ow_waiting *w, uint32_t alones)
+{
+	uint32_t *grown = new_buckets(alones);
+	if (!grown)
+		return -ENOMEM;
+	for (uint32_t b = 0; b < w->alones; b++) {
+		for (uint32_t i = w->alone[b], next; i != OW_NOBODY; i = next) {
+			next = w->entry[i].next;
+			uint32_t *bucket = &grown[ow_waiting_bucket(w->entry[i].record.id, alones)];
+			w->entry[i].next = *bucket;
+			*bucket = i;
+		}
+	}
+	free(w->alone);
+	w->alone = grown;
+	w->alones = alones;
+	return 0;
+}
 
 int ow_waiting_grow_entries(struct ow_waiting *w)
 {
-	uint32_t more = w->entries ? w->entries : FIRST_POOL;
+	uint32_t more = w->entries ? w->entries : FIRST_ENTRIES;
 	struct ow_waiter *grown = realloc(w->entry, ((size_t)w->entries + more) * sizeof *grown);
 	if (!grown)
 		return -ENOMEM;
 	w->entry = grown;
+	if (grow_alones(w, (w->entries + more) * OW_WAITING_SPREAD) < 0)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < more; i++)
 		grown[w->entries + i].next = i + 1 < more ? w->entries + i + 1 : OW_NOBODY;
 	w->free_entry = w->entries;
@@ -24,29 +55,27 @@ int ow_waiting_grow_entries(struct ow_waiting *w)
 
 static int grow_heads(struct ow_waiting *w)
 {
-	uint32_t heads = w->heads ? w->heads * 2 : FIRST_HEADS;
-	uint32_t *grown = malloc(heads * sizeof *grown);
+	uint32_t heads = w->heads ? w->heads * 2 : FIRST_QUEUES * OW_WAITING_SPREAD;
+	uint32_t *grown = new_buckets(heads);
 	if (!grown)
 		return -ENOMEM;
-	memset(grown, 0xff, heads * sizeof *grown);
-	uint32_t *old = w->head, olds = w->heads;
-	w->head = grown;
-	w->heads = heads;
-	for (uint32_t b = 0; b < olds; b++) {
-		for (uint32_t q = old[b], next; q != OW_NOBODY; q = next) {
+	for (uint32_t b = 0; b < w->heads; b++) {
+		for (uint32_t q = w->head[b], next; q != OW_NOBODY; q = next) {
 			next = w->queue[q].hash_next;
-			uint32_t *bucket = &grown[ow_waiting_bucket(w, w->queue[q].id)];
+			uint32_t *bucket = &grown[ow_waiting_bucket(w->queue[q].id, heads)];
 			w->queue[q].hash_next = *bucket;
 			*bucket = q;
 		}
 	}
-	free(old);
+	free(w->head);
+	w->head = grown;
+	w->heads = heads;
 	return 0;
 }
 
 static int grow_pool(struct ow_waiting *w)
 {
-	uint32_t more = w->queues ? w->queues : FIRST_POOL;
+	uint32_t more = w->queues ? w->queues : FIRST_QUEUES;
 	struct ow_waiting_queue *grown = realloc(w->queue, ((size_t)w->queues + more) * sizeof *grown);
 	if (!grown)
 		return -ENOMEM;
@@ -64,21 +93,26 @@ int ow_waiting_grow_queues(struct ow_waiting *w)
 	return r < 0 || w->queues_used < w->heads / OW_WAITING_SPREAD ? r : grow_heads(w);
 }
 
-int ow_waiting_init(struct ow_waiting *w)
+int ow_waiting_init(struct ow_waiting *w, int64_t window_ns)
 {
 	memset(w, 0, sizeof *w);
+	w->window_ns = window_ns;
 	w->free_entry = w->free_queue = OW_NOBODY;
-	for (unsigned side = 0; side < OW_SIDES; side++) {
-		w->oldest[side] = w->newest[side] = OW_NOBODY;
-		w->oldest_ns[side] = INT64_MAX;
+	if (grow_heads(w) < 0 || ow_waiting_grow_entries(w) < 0)
+		return -ENOMEM;
+	for (uint32_t side = 0; side < OW_SIDES; side++) {
+		w->free_entry = w->entry[side].next;
+		w->entry[side].newer = w->entry[side].older = side;
+		w->entry[side].record.time_ns = w->until_ns[side] = INT64_MAX;
 	}
-	return grow_heads(w);
+	return 0;
 }
 
 void ow_waiting_done(struct ow_waiting *w)
 {
 	free(w->entry);
 	free(w->queue);
+	free(w->alone);
 	free(w->head);
 	memset(w, 0, sizeof *w);
 }

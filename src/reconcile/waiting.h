@@ -6,19 +6,20 @@
 #include <oneway/match.h>
 
 /*
- * Internal to the matcher: the records that wait for their counterpart. Each is in two lists at once: the queue of its
- * id and side, and the waiting list of its side, oldest first in both. Queues hang in a hash table by id. Everything is
- * an index into growing arrays, so that a million waiting packets cost 120 MB and none cost nothing. In line: this is
+ * Internal to the matcher: the records that wait for their counterpart, in the waiting list of their side, oldest
+ * first. Most are alone of their kind: they hang in a hash table by id. Where identical packets, pieces of trains or
+ * doubtful pairs are about, the id has a queue, in a table of its own, in which they wait oldest first. Everything is
+ * an index into growing arrays, so that a million waiting packets cost 110 MB and none cost nothing. In line: this is
  * the hot path.
  */
 #define OW_NOBODY UINT32_MAX
-/* Hash buckets for each id that waits: lost packets wait long, and nobody should have to walk past them. */
-#define OW_WAITING_SPREAD 4
+/* Hash buckets for each that waits: lost packets wait long, and nobody should have to walk past them. */
+#define OW_WAITING_SPREAD 8
 
 struct ow_waiter {
 	struct ow_record record;
-	uint32_t queue;
-	uint32_t next;         /* in the queue (or pending list, or free list) */
+	uint32_t queue;        /* of its id, or OW_NOBODY: it is alone */
+	uint32_t next;         /* in the queue (or hash bucket, or pending list, or free list) */
 	uint32_t newer, older; /* in the waiting list of its side */
 	uint8_t side;
 	bool copy;
@@ -36,31 +37,43 @@ struct ow_waiting_queue {
 };
 
 struct ow_waiting {
+	/* The first entry of each side is no waiter: its neighbours are the oldest (newer) and the newest (older). */
 	struct ow_waiter *entry;
 	struct ow_waiting_queue *queue;
-	uint32_t *head; /* hash buckets */
-	uint32_t heads, entries, queues, free_entry, free_queue;
+	uint32_t *alone, *head;   /* hash buckets: of those that are alone, and of queues */
+	uint32_t alones, heads;   /* how many buckets */
+	uint32_t entries, queues; /* powers of two */
+	uint32_t free_entry, free_queue;
 	uint32_t queues_used;
-	uint32_t oldest[OW_SIDES], newest[OW_SIDES];
-	int64_t oldest_ns[OW_SIDES]; /* time of the oldest, INT64_MAX when none waits */
+	int64_t window_ns;
+	int64_t until_ns[OW_SIDES]; /* after this time the oldest has waited too long; INT64_MAX when none waits */
 	uint64_t count, peak;
 };
 
-int ow_waiting_init(struct ow_waiting *waiting);
+int ow_waiting_init(struct ow_waiting *waiting, int64_t window_ns);
 void ow_waiting_done(struct ow_waiting *waiting);
 /* Make room: -ENOMEM when there is none. */
 int ow_waiting_grow_entries(struct ow_waiting *waiting);
 int ow_waiting_grow_queues(struct ow_waiting *waiting);
 
-static inline uint32_t ow_waiting_bucket(const struct ow_waiting *w, uint64_t id)
+static inline uint32_t ow_waiting_bucket(uint64_t id, uint32_t buckets)
 {
-	return (uint32_t)(id >> 24) & (w->heads - 1);
+	return (uint32_t)(id >> 24) & (buckets - 1);
+}
+
+/* What links to the one with this id that waits alone; OW_NOBODY is linked where there is none. */
+static inline uint32_t *ow_waiting_alone(const struct ow_waiting *w, uint64_t id)
+{
+	uint32_t *link = &w->alone[ow_waiting_bucket(id, w->alones)];
+	while (*link != OW_NOBODY && w->entry[*link].record.id != id)
+		link = &w->entry[*link].next;
+	return link;
 }
 
 /* The queue of an id, or OW_NOBODY. */
 static inline uint32_t ow_waiting_find(const struct ow_waiting *w, uint64_t id)
 {
-	uint32_t q = w->head[ow_waiting_bucket(w, id)];
+	uint32_t q = w->head[ow_waiting_bucket(id, w->heads)];
 	while (q != OW_NOBODY && w->queue[q].id != id)
 		q = w->queue[q].hash_next;
 	return q;
@@ -75,7 +88,7 @@ static inline uint32_t ow_waiting_new_queue(struct ow_waiting *w, uint64_t id)
 	uint32_t q = w->free_queue;
 	w->free_queue = w->queue[q].hash_next;
 	w->queues_used++;
-	uint32_t *bucket = &w->head[ow_waiting_bucket(w, id)];
+	uint32_t *bucket = &w->head[ow_waiting_bucket(id, w->heads)];
 	w->queue[q] = (struct ow_waiting_queue){
 		.id = id,
 		.hash_next = *bucket,
@@ -106,7 +119,7 @@ static inline uint32_t ow_waiting_new(struct ow_waiting *w)
 
 static inline void ow_waiting_release_queue(struct ow_waiting *w, uint32_t q)
 {
-	uint32_t *link = &w->head[ow_waiting_bucket(w, w->queue[q].id)];
+	uint32_t *link = &w->head[ow_waiting_bucket(w->queue[q].id, w->heads)];
 	while (*link != q)
 		link = &w->queue[*link].hash_next;
 	*link = w->queue[q].hash_next;
@@ -115,35 +128,45 @@ static inline void ow_waiting_release_queue(struct ow_waiting *w, uint32_t q)
 	w->queues_used--;
 }
 
-static inline void ow_waiting_start(struct ow_waiting *w, uint32_t i)
+static inline uint32_t ow_waiting_oldest(const struct ow_waiting *w, unsigned side)
+{
+	return w->entry[side].newer;
+}
+
+/* The oldest of a side is another one now. */
+static inline void ow_waiting_note_oldest(struct ow_waiting *w, unsigned side)
+{
+	int64_t oldest_ns = w->entry[ow_waiting_oldest(w, side)].record.time_ns; /* INT64_MAX when none waits */
+	if (__builtin_add_overflow(oldest_ns, w->window_ns, &w->until_ns[side]))
+		w->until_ns[side] = INT64_MAX;
+}
+
+/* Puts an entry into the waiting list, behind this one. */
+static inline void ow_waiting_start_behind(struct ow_waiting *w, uint32_t i, uint32_t older)
 {
 	struct ow_waiter *e = &w->entry[i];
-	e->newer = OW_NOBODY;
-	e->older = w->newest[e->side];
-	if (e->older == OW_NOBODY) {
-		w->oldest[e->side] = i;
-		w->oldest_ns[e->side] = e->record.time_ns;
-	} else {
-		w->entry[e->older].newer = i;
-	}
-	w->newest[e->side] = i;
+	e->older = older;
+	e->newer = w->entry[older].newer;
+	w->entry[older].newer = i;
+	w->entry[e->newer].older = i;
+	if (older == e->side)
+		ow_waiting_note_oldest(w, e->side);
 	if (++w->count > w->peak)
 		w->peak = w->count;
 }
 
+static inline void ow_waiting_start(struct ow_waiting *w, uint32_t i)
+{
+	ow_waiting_start_behind(w, i, w->entry[w->entry[i].side].older);
+}
+
 static inline void ow_waiting_stop(struct ow_waiting *w, uint32_t i)
 {
-	struct ow_waiter *e = &w->entry[i];
-	if (e->newer == OW_NOBODY)
-		w->newest[e->side] = e->older;
-	else
-		w->entry[e->newer].older = e->older;
-	if (e->older == OW_NOBODY) {
-		w->oldest[e->side] = e->newer;
-		w->oldest_ns[e->side] = e->newer == OW_NOBODY ? INT64_MAX : w->entry[e->newer].record.time_ns;
-	} else {
-		w->entry[e->older].newer = e->newer;
-	}
+	const struct ow_waiter *e = &w->entry[i];
+	w->entry[e->newer].older = e->older;
+	w->entry[e->older].newer = e->newer;
+	if (e->older == e->side)
+		ow_waiting_note_oldest(w, e->side);
 	w->count--;
 }
 
@@ -158,6 +181,17 @@ static inline void ow_waiting_enqueue(struct ow_waiting *w, uint32_t q, uint32_t
 	else
 		w->entry[queue->tail[side]].next = i;
 	queue->tail[side] = i;
+}
+
+/* Gives the one that waits alone, at this link, a queue: others of its kind are about. OW_NOBODY when out of memory. */
+static inline uint32_t ow_waiting_accompany(struct ow_waiting *w, uint32_t *link)
+{
+	uint32_t i = *link, q = ow_waiting_new_queue(w, w->entry[i].record.id);
+	if (q == OW_NOBODY)
+		return q;
+	*link = w->entry[i].next;
+	ow_waiting_enqueue(w, q, i);
+	return q;
 }
 
 /* Takes an entry out of its queue; `before` is its predecessor there, or OW_NOBODY when it is the head. */

@@ -42,6 +42,25 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		s->on_pair(s, pair, certainty);
 }
 
+/* Late, but of records that are still on the stage. */
+static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
+{
+	struct stage *s = arg;
+	for (const struct ow_meeting *m = meeting; m < meeting + count; m++) {
+		struct ow_record met[OW_SIDES];
+		for (unsigned side = 0; side < OW_SIDES; side++) {
+			assert_in_range(m->number[side], 1, s->count[side]);
+			met[side] = s->entry[side][m->number[side] - 1].record;
+			met[side].time_ns = m->time_ns[side];
+			assert_int_equal(met[side].flow, m->flow[side]);
+			assert_int_equal(met[side].len, 0);
+		}
+		assert_int_equal(m->untimed, met[OW_SIDE_A].untimed | met[OW_SIDE_B].untimed);
+		on_matched(s, &(struct ow_pair){.record = {&met[OW_SIDE_A], &met[OW_SIDE_B]}}, OW_CERTAIN);
+		s->met++;
+	}
+}
+
 static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
 {
 	struct stage *s = arg;
@@ -80,13 +99,24 @@ static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flo
 	return s->way;
 }
 
-void stage_open(struct stage *s, int64_t window_ns, enum ow_direction way)
+static void open_stage(struct stage *s, int64_t window_ns, enum ow_direction way, bool at_once)
 {
 	memset(s, 0, sizeof *s);
 	s->window_ns = window_ns;
 	s->way = way;
-	const struct ow_matcher_calls calls = {on_matched, on_settled, on_unmatched, on_direction, s};
+	const struct ow_matcher_calls calls = {
+		at_once ? NULL : on_met, on_matched, on_settled, on_unmatched, on_direction, s};
 	assert_int_equal(ow_matcher_create(window_ns, &calls, &s->matcher), 0);
+}
+
+void stage_open(struct stage *s, int64_t window_ns, enum ow_direction way)
+{
+	open_stage(s, window_ns, way, true);
+}
+
+void stage_open_late(struct stage *s, int64_t window_ns, enum ow_direction way)
+{
+	open_stage(s, window_ns, way, false);
 }
 
 void stage_close(struct stage *s)
@@ -126,8 +156,8 @@ void stage_play(struct stage *s, int64_t end_ns)
 		         (next[OW_SIDE_B] < s->count[OW_SIDE_B] && t[OW_SIDE_B] < t[OW_SIDE_A]);
 		enum ow_side side = b ? OW_SIDE_B : OW_SIDE_A;
 		const struct ow_record *record = &s->entry[side][next[side]++].record;
-		ow_matcher_prefetch(s->matcher, record->id);
-		ow_matcher_prefetch_queue(s->matcher, record->id);
+		ow_matcher_prefetch(s->matcher, record, 1);
+		ow_matcher_prefetch_waiters(s->matcher, record, 1);
 		assert_int_equal(ow_matcher_push(s->matcher, side, record, t[!side]), 0);
 	}
 }

@@ -31,6 +31,7 @@ struct stage {
 	struct stage_record entry[OW_SIDES][STAGE_MAX];
 	uint32_t count[OW_SIDES];
 	uint32_t pairs, unmatched[OW_SIDES], open; /* open: unsettled pairs */
+	uint32_t met;                              /* pairs that were told many at a time */
 	bool pieces; /* trains: records end in several pieces, the test checks them by `on_pair` and `on_single` */
 	void (*on_pair)(struct stage *stage, const struct ow_pair *pair, enum ow_certainty certainty);
 	void (*on_single)(struct stage *stage, enum ow_side side, const struct ow_record *record, bool copy);
@@ -38,6 +39,8 @@ struct stage {
 };
 
 void stage_open(struct stage *stage, int64_t window_ns, enum ow_direction way);
+/* Likewise, with usual pairs told many at a time. */
+void stage_open_late(struct stage *stage, int64_t window_ns, enum ow_direction way);
 void stage_close(struct stage *stage);
 /* Forgets the records, keeps the matcher. */
 void stage_clear(struct stage *stage);

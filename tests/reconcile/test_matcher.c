@@ -573,6 +573,79 @@ static void random_traffic_is_conserved(void **state)
 	current_seed = 0;
 }
 
+/* Puts on the stage: packets of both directions, some lost, some twice, some late, and many of one kind. */
+static void put_mixed_traffic(uint64_t seed)
+{
+	struct ow_random random;
+	ow_random_seed(&random, seed);
+	int64_t t[OW_SIDES] = {0, 0};
+	for (uint64_t i = 1; i <= 3000; i++) {
+		unsigned from = ow_random_below(&random, 2);
+		int64_t sent = (int64_t)i * 20 * US, delay = (int64_t)ow_random_below(&random, 10) * US + 100 * US;
+		if (ow_random_below(&random, 100) == 0)
+			delay *= 5; /* and those behind it are as late */
+		uint64_t id = ow_random_below(&random, 50) ? i : 1000000 + ow_random_below(&random, 3);
+		int64_t at[OW_SIDES] = {from ? sent + delay : sent, from ? sent : sent + delay};
+		for (unsigned side = 0; side < OW_SIDES; side++) {
+			t[side] = at[side] > t[side] ? at[side] : t[side];
+			for (uint64_t n = ow_random_below(&random, 30) ? 1 : ow_random_below(&random, 3); n > 0; n--)
+				stage_put(&stage, side, id, t[side], 0);
+		}
+	}
+}
+
+/* By single pushes, or by merging blocks of a few records. */
+static void play_by_merging(unsigned block)
+{
+	static int64_t order[OW_SIDES][STAGE_MAX + 1];
+	static struct ow_record record[OW_SIDES][STAGE_MAX];
+	struct ow_stream stream[OW_SIDES];
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < stage.count[side]; i++) {
+			record[side][i] = stage.entry[side][i].record;
+			order[side][i] = record[side][i].time_ns;
+		}
+		order[side][stage.count[side]] = INT64_MAX;
+		stream[side] = (struct ow_stream){record[side], record[side], order[side]};
+	}
+	for (;;) {
+		for (unsigned side = 0; side < OW_SIDES; side++) {
+			size_t left = (size_t)(&record[side][stage.count[side]] - stream[side].next);
+			if (stream[side].next == stream[side].end)
+				stream[side].end += left < block ? left : block;
+		}
+		if (stream[OW_SIDE_A].next == stream[OW_SIDE_A].end && stream[OW_SIDE_B].next == stream[OW_SIDE_B].end)
+			return;
+		assert_int_equal(ow_matcher_merge(stage.matcher, stream), 0);
+	}
+}
+
+static void merging_and_telling_late_change_nothing(void **state)
+{
+	(void)state;
+	static struct stage_record expected[OW_SIDES][STAGE_MAX];
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		current_seed = seed;
+		stage_open(&stage, WINDOW, OW_DIRECTIONS);
+		put_mixed_traffic(seed);
+		stage_play(&stage, INT64_MAX);
+		stage_finish(&stage);
+		stage_check(&stage);
+		memcpy(expected, stage.entry, sizeof expected);
+		assert_int_equal(stage.met, 0);
+		stage_close(&stage);
+		stage_open_late(&stage, WINDOW, OW_DIRECTIONS);
+		put_mixed_traffic(seed);
+		play_by_merging((unsigned)seed);
+		stage_finish(&stage);
+		stage_check(&stage);
+		assert_in_range(stage.met, 1000, 3000);
+		assert_memory_equal(stage.entry, expected, sizeof expected);
+		stage_close(&stage);
+	}
+	current_seed = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -591,6 +664,7 @@ int main(void)
 		cmocka_unit_test(times_at_the_ends_of_the_scale),
 		cmocka_unit_test(waiting_follows_the_window),
 		cmocka_unit_test_teardown(random_traffic_is_conserved, say_seed),
+		cmocka_unit_test_teardown(merging_and_telling_late_change_nothing, say_seed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
