@@ -3,9 +3,20 @@
 
 #include <stddef.h>
 
+static void start(struct ow_tally *tally, struct ow_delays *delays)
+{
+	*tally = (struct ow_tally){
+		.first_sent_ns = INT64_MAX,
+		.last_sent_ns = INT64_MIN,
+		.first_received_ns = INT64_MAX,
+		.last_received_ns = INT64_MIN,
+		.delays = delays,
+	};
+}
+
 int ow_tally_init(struct ow_tally *tally)
 {
-	*tally = (struct ow_tally){0};
+	start(tally, NULL);
 	return ow_delays_create(&tally->delays);
 }
 
@@ -17,9 +28,8 @@ void ow_tally_done(struct ow_tally *tally)
 
 void ow_tally_reset(struct ow_tally *tally)
 {
-	struct ow_delays *delays = tally->delays;
-	ow_delays_reset(delays);
-	*tally = (struct ow_tally){.delays = delays};
+	ow_delays_reset(tally->delays);
+	start(tally, tally->delays);
 }
 
 void ow_tally_flush(struct ow_tally *tally)

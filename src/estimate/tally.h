@@ -10,7 +10,7 @@
 struct ow_tally {
 	uint64_t matched, lost, extra, duplicated, ambiguous, reordered;
 	uint64_t newest_sent;                        /* highest number of a sent packet that has arrived */
-	int64_t first_sent_ns, last_sent_ns;         /* of matched packets */
+	int64_t first_sent_ns, last_sent_ns;         /* of matched packets; INT64_MAX and INT64_MIN before the first */
 	int64_t first_received_ns, last_received_ns; /* likewise */
 	struct ow_delays *delays;
 	int64_t sample[OW_TALLY_BUFFER]; /* delays on their way to `delays`; ow_tally_flush brings the last ones there
@@ -27,22 +27,18 @@ void ow_tally_reset(struct ow_tally *tally);
 static inline void ow_tally_match(struct ow_tally *t, uint64_t number, int64_t sent_ns, int64_t received_ns,
                                   uint32_t packets)
 {
-	if (!t->matched || sent_ns < t->first_sent_ns)
-		t->first_sent_ns = sent_ns;
-	if (!t->matched || sent_ns > t->last_sent_ns)
-		t->last_sent_ns = sent_ns;
-	if (!t->matched || received_ns < t->first_received_ns)
-		t->first_received_ns = received_ns;
-	if (!t->matched || received_ns > t->last_received_ns)
-		t->last_received_ns = received_ns;
+	/* No branches: where there is reordering, there is no telling. */
+	t->first_sent_ns = sent_ns < t->first_sent_ns ? sent_ns : t->first_sent_ns;
+	t->last_sent_ns = sent_ns > t->last_sent_ns ? sent_ns : t->last_sent_ns;
+	t->first_received_ns = received_ns < t->first_received_ns ? received_ns : t->first_received_ns;
+	t->last_received_ns = received_ns > t->last_received_ns ? received_ns : t->last_received_ns;
 	t->matched += packets;
 	if (number == OW_TALLY_UNPLACED)
 		return;
 	/* RFC 4737 section 3.3: reordered when a packet that was sent later has arrived before. */
-	if (number < t->newest_sent)
-		t->reordered += packets;
-	else
-		t->newest_sent = number;
+	bool late = number < t->newest_sent;
+	t->reordered += late ? packets : 0;
+	t->newest_sent = late ? t->newest_sent : number;
 }
 
 void ow_tally_flush(struct ow_tally *tally);
