@@ -16,7 +16,8 @@
 #define CHUNK_KEYS      (1u << CHUNK_BITS)
 #define CHUNKS_MAX      (OW_FLOWS_MAX >> CHUNK_BITS)
 #define SLOTS_MIN       1024u
-#define FRONT           16384u /* power of two; 256 KB */
+#define FRONT           8192u /* power of two; 256 KB */
+#define FRONT_WAYS      2u
 #define OVERFLOW_NUMBER (OW_FLOWS_MAX - 1)
 #define FINE_FLOWS      (OW_FLOWS_MAX - OW_FLOWS_COARSE)
 
@@ -37,7 +38,7 @@ struct ow_flow_table {
 	struct front {
 		uint64_t hash;
 		uint32_t number;
-	} front[FRONT];
+	} front[FRONT][FRONT_WAYS];
 };
 
 static bool has_ports(uint8_t proto)
@@ -321,7 +322,9 @@ static __attribute__((noinline)) uint32_t number_behind_front(struct ow_flow_tab
 	                     (uint64_t)__builtin_bswap16((uint16_t)(plain->ports >> 16)) << 16 |
 	                     (uint64_t)plain->proto << 32 | UINT64_C(4) << 40);
 	uint32_t number = ow_flow_table_number(table, &key);
-	table->front[hash & (FRONT - 1)] = (struct front){hash, number};
+	struct front *set = table->front[hash & (FRONT - 1)];
+	set[1] = set[0];
+	set[0] = (struct front){hash, number};
 	return number;
 }
 
@@ -331,7 +334,8 @@ void ow_flow_table_number_plain(struct ow_flow_table *table, const struct ow_pla
 	for (size_t i = 0; i < count; i++) {
 		uint64_t rest = plain[i].ports | (uint64_t)plain[i].proto << 32;
 		uint64_t hash = ow_mum64(plain[i].addresses ^ table->secret[0], rest ^ table->secret[5]);
-		const struct front *front = &table->front[hash & (FRONT - 1)];
+		const struct front *set = table->front[hash & (FRONT - 1)];
+		const struct front *front = &set[set[0].hash != hash];
 		ret_numbers[i] = front->hash == hash ? front->number : number_behind_front(table, &plain[i], hash);
 	}
 }

@@ -75,16 +75,16 @@ static inline uint64_t secret(const struct ow_identity *identity, size_t i)
 	return ow_load_le64(identity->secret + 8 * i);
 }
 
+static inline uint64_t hash_pair(const struct ow_identity *identity, const uint8_t *p, size_t i)
+{
+	return ow_mum64(ow_load_le64(p) ^ secret(identity, i), ow_load_le64(p + 8) ^ secret(identity, i + 1));
+}
+
 static __attribute__((noinline)) uint64_t hash_bytes(const struct ow_identity *identity, const uint8_t *p, uint32_t len)
 {
 	if (len > OW_HASH_SHORT)
 		return ow_hash_long(p, len, identity->secret, sizeof identity->secret);
 	return XXH3_64bits_withSecret(p, len, identity->secret, sizeof identity->secret);
-}
-
-static inline uint64_t hash_pair(const struct ow_identity *identity, const uint8_t *p, size_t i)
-{
-	return ow_mum64(ow_load_le64(p) ^ secret(identity, i), ow_load_le64(p + 8) ^ secret(identity, i + 1));
 }
 
 static inline uint32_t min_u32(uint32_t a, uint32_t b)
@@ -393,7 +393,8 @@ static inline bool may_be_tunnel(const uint8_t *l4)
 	return hit & 1 && ow_walk_tunnel_port(l4);
 }
 
-bool ow_identity_of_plain(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_plain *ret_plain)
+static inline bool identify_plain(const struct ow_identity *identity, const struct ow_frame *frame,
+                                  struct ow_plain *ret_plain)
 {
 	uint32_t offset = plain_offset(frame);
 	const uint8_t *ip = frame->data + offset, *l4 = ip + IPV4_HEADER;
@@ -424,6 +425,20 @@ bool ow_identity_of_plain(const struct ow_identity *identity, const struct ow_fr
 		.proto = e.proto,
 	};
 	return true;
+}
+
+bool ow_identity_of_plain(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_plain *ret_plain)
+{
+	return identify_plain(identity, frame, ret_plain);
+}
+
+size_t ow_identity_of_plains(const struct ow_identity *identity, const struct ow_frame *frame, size_t count,
+                             struct ow_plain *ret_plain)
+{
+	size_t n = 0;
+	while (n < count && identify_plain(identity, &frame[n], &ret_plain[n]))
+		n++;
+	return n;
 }
 
 int ow_identity_of_frame(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_packet_id *ret_id)

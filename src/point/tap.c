@@ -38,7 +38,6 @@ void ow_tap_close(struct ow_tap *tap)
 int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct ow_error *err)
 {
 	tap->identity = *identity;
-	tap->plains = 0;
 	tap->frames = tap->next = 0;
 	tap->cut.count = 1;
 	tap->cutter.first = 0;
@@ -53,7 +52,7 @@ int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct 
 }
 
 /* Keeps the time facts and gives the time that the frame is filed under. */
-static int64_t frame_time(struct ow_tap *s, const struct ow_frame *frame, bool *ret_untimed)
+static __attribute__((noinline)) int64_t odd_time(struct ow_tap *s, const struct ow_frame *frame, bool *ret_untimed)
 {
 	struct ow_tap_facts *f = &s->facts;
 	int64_t t = frame->time_ns;
@@ -74,6 +73,19 @@ static int64_t frame_time(struct ow_tap *s, const struct ow_frame *frame, bool *
 		f->first_ns = t;
 	if (t > f->last_ns)
 		f->last_ns = t;
+	s->previous_ns = t;
+	return t;
+}
+
+/* Likewise; nearly all frames are later than the one before. */
+static inline int64_t frame_time(struct ow_tap *s, const struct ow_frame *frame, bool *ret_untimed)
+{
+	int64_t t = frame->time_ns;
+	s->facts.packets++;
+	if (s->previous_ns <= 0 || t < s->previous_ns || t > TIME_MAX_NS)
+		return odd_time(s, frame, ret_untimed);
+	*ret_untimed = false;
+	s->facts.last_ns = t > s->facts.last_ns ? t : s->facts.last_ns;
 	s->previous_ns = t;
 	return t;
 }
@@ -146,29 +158,50 @@ static int identify_frame(struct ow_tap *s, const struct ow_frame *frame, struct
 	return 0;
 }
 
-/* The short way for nearly all packets; their flows are numbered at the end of the batch. */
-static bool make_plain_record(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
+/* Lengths of plain packets; without branches, for they come as they like. */
+static void note_plains(struct ow_tap_facts *f, const struct ow_plain *plain, size_t count)
 {
-	struct ow_plain *plain = &s->plain[s->plains];
-	if (!s->has_plain || !ow_identity_of_plain(&s->identity, frame, plain))
-		return false;
-	if (plain->captured < plain->ip_len && plain->captured < s->facts.least_available)
-		s->facts.least_available = plain->captured;
-	note_length(&s->facts, plain->proto, plain->ip_len);
-	record->id = plain->id;
-	record->seq = record->len = 0;
-	record->bytes = plain->ip_len;
-	s->plain_record[s->plains++] = record;
-	return true;
+	uint32_t tcp = f->longest_tcp, udp = f->longest_udp, least = f->least_available;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t len = plain[i].ip_len, as_tcp = len * (plain[i].proto == PROTO_TCP), as_udp = len - as_tcp;
+		uint32_t available = plain[i].captured < len ? plain[i].captured : UINT32_MAX;
+		tcp = as_tcp > tcp ? as_tcp : tcp;
+		udp = as_udp > udp ? as_udp : udp;
+		least = available < least ? available : least;
+	}
+	f->longest_tcp = tcp;
+	f->longest_udp = udp;
+	f->least_available = least;
 }
 
-static void number_plain_flows(struct ow_tap *s)
+static inline void make_plain_record(struct ow_tap *s, const struct ow_frame *frame, const struct ow_plain *plain,
+                                     uint32_t flow, struct ow_record *record)
+{
+	record->time_ns = frame_time(s, frame, &record->untimed);
+	record->number = frame->number;
+	record->id = plain->id;
+	record->seq = record->len = 0;
+	record->flow = flow;
+	record->bytes = plain->ip_len;
+}
+
+/* The short way for nearly all packets, many at a time. Returns how many of the frames are plain. */
+static int take_plains(struct ow_tap *s, const struct ow_frame *frame, int count, struct ow_record *record,
+                       int *ret_records)
 {
 	uint32_t flow[OW_TAP_BATCH];
-	ow_flow_table_number_plain(s->flows, s->plain, s->plains, flow);
-	for (unsigned i = 0; i < s->plains; i++)
-		s->plain_record[i]->flow = flow[i];
-	s->plains = 0;
+	size_t plains = s->has_plain ? ow_identity_of_plains(&s->identity, frame, (size_t)count, s->plain) : 0;
+	int records = 0;
+	ow_flow_table_number_plain(s->flows, s->plain, plains, flow);
+	note_plains(&s->facts, s->plain, plains);
+	for (size_t i = 0; i < plains; i++) {
+		make_plain_record(s, &frame[i], &s->plain[i], flow[i], &record[records]);
+		bool copy = s->dedup && ow_dedup_seen(s->dedup, &record[records], s->dedup_ns);
+		s->facts.copies += copy;
+		records += !copy;
+	}
+	*ret_records = records;
+	return (int)plains;
 }
 
 static int make_record(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
@@ -209,15 +242,12 @@ static int spread(const struct ow_cut *cut, struct ow_record *record)
 /* A frame's records: one, or those of its pieces; none if it has no identity or the capture has shown it already. */
 static int take_frame(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
 {
-	unsigned plains = s->plains;
-	s->facts.packets++;
 	record->time_ns = frame_time(s, frame, &record->untimed);
 	record->number = frame->number;
-	if (!make_plain_record(s, frame, record) && make_record(s, frame, record) < 0)
+	if (make_record(s, frame, record) < 0)
 		return 0;
 	if (!s->dedup || !ow_dedup_seen(s->dedup, record, s->dedup_ns))
 		return s->cut.count == 1 ? 1 : spread(&s->cut, record);
-	s->plains = plains;
 	s->facts.copies++;
 	return 0;
 }
@@ -233,12 +263,15 @@ int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struc
 			tap->next = 0;
 		}
 		int records = 0, i = tap->next, most = OW_TAP_BATCH - (tap->cutter.there ? (int)OW_CUTS_MAX : 1);
-		for (; i < tap->frames && records <= most; i++) {
+		while (i < tap->frames && records <= most) {
+			int more, plains = take_plains(tap, &tap->frame[i], tap->frames - i, &record[records], &more);
 			tap->facts.mixed_links |= tap->frame[i].linktype != tap->frame[0].linktype;
-			records += take_frame(tap, &tap->frame[i], &record[records]);
+			records += more;
+			i += plains;
+			if (!plains)
+				records += take_frame(tap, &tap->frame[i++], &record[records]);
 		}
 		tap->next = i;
-		number_plain_flows(tap);
 		if (records)
 			return records;
 	}

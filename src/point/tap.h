@@ -44,9 +44,7 @@ struct ow_tap {
 	struct ow_cutter cutter;    /* UDP superframes are cut by this, if it cuts */
 	struct ow_cut cut;          /* of the packet that is being taken */
 	bool has_plain;             /* plain packets may take the short way */
-	unsigned plains;            /* plain packets of the batch that is being read */
 	struct ow_plain plain[OW_TAP_BATCH];
-	struct ow_record *plain_record[OW_TAP_BATCH];
 	int frames, next; /* frames read, of which the first ones have been taken */
 	struct ow_frame frame[OW_TAP_BATCH];
 };
