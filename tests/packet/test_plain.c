@@ -93,8 +93,65 @@ static void short_way_equals_long_way(void **state)
 	ow_flow_table_free(longs);
 }
 
+static void many_at_once_end_at_the_first_that_is_not_plain(void **state)
+{
+	(void)state;
+	static uint8_t bytes[64][ROOM];
+	struct ow_random r;
+	struct ow_identity identity = {.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX};
+	ow_random_seed(&r, SEED);
+	ow_identity_seed(&identity, SEED);
+	for (unsigned round = 0; round < 1000; round++) {
+		struct ow_frame frame[64];
+		struct ow_plain plain[64], one;
+		for (unsigned i = 0; i < 64; i++)
+			make_frame(&r, bytes[i], &frame[i]);
+		size_t n = ow_identity_of_plains(&identity, frame, 64, plain);
+		for (size_t i = 0; i < n; i++) {
+			assert_true(ow_identity_of_plain(&identity, &frame[i], &one));
+			assert_true(one.id == plain[i].id && one.addresses == plain[i].addresses);
+			assert_true(one.ports == plain[i].ports && one.ip_len == plain[i].ip_len);
+		}
+		assert_true(n == 64 || !ow_identity_of_plain(&identity, &frame[n], &one));
+		assert_int_equal(ow_identity_of_plains(&identity, frame, n, plain), n);
+	}
+}
+
+/* Whatever way it is hashed: no byte of the payload is left out, and none stands for another. */
+static void every_byte_of_every_length_counts(void **state)
+{
+	(void)state;
+	enum { HEADERS = 14 + 20 + 8, LONGEST = 300 };
+	uint8_t bytes[HEADERS + LONGEST] = {0};
+	struct ow_identity identity = {.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX};
+	ow_identity_seed(&identity, SEED);
+	memcpy(bytes + 12, (const uint8_t[]){0x08, 0, 0x45}, 3);
+	bytes[23] = 17;
+	for (uint32_t len = 0; len <= LONGEST; len++) {
+		struct ow_frame frame = {.data = bytes, .caplen = HEADERS + len, .len = HEADERS + len, .linktype = 1};
+		static uint64_t seen[LONGEST + 1];
+		bytes[16] = (uint8_t)((28 + len) >> 8);
+		bytes[17] = (uint8_t)(28 + len);
+		for (uint32_t at = 0; at <= len; at++) { /* the last one: nothing changed */
+			struct ow_plain plain;
+			if (at < len)
+				bytes[HEADERS + at] ^= 1;
+			assert_true(ow_identity_of_plain(&identity, &frame, &plain));
+			if (at < len)
+				bytes[HEADERS + at] ^= 1;
+			for (uint32_t i = 0; i < at; i++)
+				assert_true(seen[i] != plain.id);
+			seen[at] = plain.id;
+		}
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(short_way_equals_long_way)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(short_way_equals_long_way),
+		cmocka_unit_test(many_at_once_end_at_the_first_that_is_not_plain),
+		cmocka_unit_test(every_byte_of_every_length_counts),
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
