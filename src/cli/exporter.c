@@ -15,7 +15,6 @@ struct ow_exporter {
 	struct ow_metrics *metrics;
 	struct ow_process *process;
 	struct ow_http *http;
-	const char *listen; /* of the configuration */
 };
 
 static int metrics_page(struct ow_exporter *e, const char *accept, struct ow_http_page *page)
@@ -80,7 +79,12 @@ int ow_exporter_create(const struct ow_config *config, struct ow_exporter **ret_
 		ow_error_set(err, -r, "%s", strerror(-r));
 	for (unsigned i = 0; r == 0 && i < config->segment_count; i++)
 		ow_metrics_peer(e->metrics, config->segments[i].peer, false);
-	e->listen = config->metrics;
+	if (r == 0) {
+		struct ow_error why;
+		r = ow_http_create(&(struct ow_http_options){config->metrics, on_page, e}, &e->http, &why);
+		if (r < 0)
+			ow_error_set(err, -r, "metrics: %.400s", why.text);
+	}
 	if (r < 0) {
 		ow_exporter_free(e);
 		return r;
@@ -91,11 +95,7 @@ int ow_exporter_create(const struct ow_config *config, struct ow_exporter **ret_
 
 int ow_exporter_start(struct ow_exporter *e, struct ow_error *err)
 {
-	struct ow_error why;
-	if (!e)
-		return 0;
-	int r = ow_http_create(&(struct ow_http_options){e->listen, on_page, e}, &e->http, &why);
-	return r < 0 ? ow_error_set(err, -r, "metrics: %.400s", why.text) : 0;
+	return e ? ow_http_start(e->http, err) : 0;
 }
 
 void ow_exporter_free(struct ow_exporter *e)

@@ -8,9 +8,9 @@
  * accept NULL: nothing is exported. */
 struct ow_exporter;
 
-/* *ret_exporter = NULL if the configuration wants none. */
+/* Listens. *ret_exporter = NULL if the configuration wants none. */
 int ow_exporter_create(const struct ow_config *config, struct ow_exporter **ret_exporter, struct ow_error *err);
-/* Listens and serves, in a thread of its own: after the process has given up its privileges. */
+/* Serves, in a thread of its own: after the process has given up its privileges. */
 int ow_exporter_start(struct ow_exporter *exporter, struct ow_error *err);
 void ow_exporter_free(struct ow_exporter *exporter);
 /* "127.0.0.1:9620" */

@@ -19,7 +19,8 @@
 
 struct ow_http {
 	struct ow_http_options options;
-	struct MHD_Daemon *daemon;
+	int listen_fd;
+	struct MHD_Daemon *daemon; /* NULL = not started */
 	char address[80];
 	/* Only the server's thread looks at these: open connections, the oldest first. */
 	int open[OW_HTTP_CONNECTIONS + SPARE_CONNECTIONS];
@@ -121,42 +122,45 @@ static void write_address(int fd, char *text, size_t size)
 
 int ow_http_create(const struct ow_http_options *options, struct ow_http **ret_http, struct ow_error *err)
 {
-	int fd;
 	struct ow_http *http = calloc(1, sizeof *http);
 	if (!http)
 		return ow_error_set(err, ENOMEM, "not enough memory");
 	http->options = *options;
-	int r = ow_listen(options->address, &fd, err);
+	int r = ow_listen(options->address, &http->listen_fd, err);
 	if (r < 0) {
 		free(http);
 		return r;
 	}
-	write_address(fd, http->address, sizeof http->address);
-	/* Signals are for the other threads. The socket is the server's, unless it does not start. */
+	write_address(http->listen_fd, http->address, sizeof http->address);
+	*ret_http = http;
+	return 0;
+}
+
+int ow_http_start(struct ow_http *http, struct ow_error *err)
+{
+	/* Signals are for the other threads. */
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	http->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_USE_ITC, 0, NULL, NULL,
-	                                on_request, http, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-	                                (unsigned)(OW_HTTP_CONNECTIONS + SPARE_CONNECTIONS),
-	                                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)OW_HTTP_SILENT_S,
-	                                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)OW_HTTP_REQUEST_BYTES,
-	                                MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+	http->daemon = MHD_start_daemon(
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_USE_ITC, 0, NULL, NULL, on_request, http,
+		MHD_OPTION_LISTEN_SOCKET, http->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)(OW_HTTP_CONNECTIONS + SPARE_CONNECTIONS), MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned)OW_HTTP_SILENT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)OW_HTTP_REQUEST_BYTES,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!http->daemon) {
-		close(fd);
-		free(http);
-		return ow_error_set(err, EIO, "%s: the web server does not start", options->address);
-	}
-	*ret_http = http;
-	return 0;
+	return http->daemon ? 0 : ow_error_set(err, EIO, "%s: the web server does not start", http->address);
 }
 
 void ow_http_free(struct ow_http *http)
 {
 	if (!http)
 		return;
-	MHD_stop_daemon(http->daemon);
+	/* The server closes the socket, if it has started. */
+	if (http->daemon)
+		MHD_stop_daemon(http->daemon);
+	else
+		close(http->listen_fd);
 	free(http);
 }
 

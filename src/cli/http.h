@@ -29,7 +29,10 @@ struct ow_http_options {
 
 struct ow_http;
 
+/* Listens; whoever comes waits until it has started. */
 int ow_http_create(const struct ow_http_options *options, struct ow_http **ret_http, struct ow_error *err);
+/* Starts its thread. Needs neither files nor names: fit for a process that has given its rights away. */
+int ow_http_start(struct ow_http *http, struct ow_error *err);
 /* When it returns, no page is being made any more. */
 void ow_http_free(struct ow_http *http);
 /* Where it listens, "127.0.0.1:9620": the port may have been 0. */

@@ -42,6 +42,8 @@ static struct ow_http *serve(void)
 	struct ow_error err;
 	if (ow_http_create(&(struct ow_http_options){"127.0.0.1:0", on_page, NULL}, &http, &err) < 0)
 		fail_msg("%s", err.text);
+	if (ow_http_start(http, &err) < 0)
+		fail_msg("%s", err.text);
 	return http;
 }
 
@@ -173,6 +175,12 @@ static void addresses(void **state)
 	assert_non_null(strstr(err.text, "cannot listen"));
 	ow_http_free(http);
 	ow_http_free(NULL);
+	/* Not started, and yet the address is free again. */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(ow_http_create(&(struct ow_http_options){"127.0.0.1:0", on_page, NULL}, &http, &err),
+		                 0);
+		ow_http_free(http);
+	}
 }
 
 int main(void)

@@ -25,7 +25,7 @@ needs_prometheus = unittest.skipUnless(PROMTOOL and shutil.which("prometheus"), 
 
 POINT = """point: {name}
 psk: lab.psk
-metrics: 127.0.0.1:0
+metrics: localhost:0
 interfaces: [{{file: {file}}}]
 {more}"""
 PARIS = """listen: 127.0.0.1:0
@@ -194,13 +194,16 @@ class Scrape(points.Case):
     def test_pages(self):
         london, paris = self.pair(12000)
         here, there = (f"http://{self.address(p)}" for p in (london, paris))
-        self.assertTrue(here.startswith("http://127.0.0.1:"))
         self.wait_until(lambda: 'oneway_packets_sent_total{segment="x",class="all",from="london",to="paris"}' in get(here + "/metrics")[2])
         self.assertEqual(get(here + "/healthz")[::2], (200, "measuring\n"))
         self.assertEqual(get(here + "/")[0], 404)
         status, kind, text = get(there + "/metrics")
         self.assertEqual((status, kind), (200, "text/plain; version=0.0.4; charset=utf-8"))
         self.assertIn('oneway_session_connected{peer="london"} 1\n', text)
+        # Also a process that may open no file any more sees itself.
+        facts = dict(re.findall(r"^(process_\w+) (\S+)$", text, re.M))
+        self.assertEqual(set(facts), {name for name in sample_names(page("text")) if name.startswith("process_")})
+        self.assertTrue(all(float(value) > 0 for value in facts.values()), facts)
         status, kind, text = get(there + "/metrics", {"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"})
         self.assertEqual((status, kind), (200, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
         self.assertTrue(text.endswith("# EOF\n"))
@@ -220,7 +223,7 @@ class Scrape(points.Case):
             address = "127.0.0.1:%d" % s.getsockname()[1]
             self.simulate(packets=100)
             self.keys("psk")
-            config = POINT.format(name="london", file="a.pcap", more=LONDON.format(port=9)).replace("127.0.0.1:0", address)
+            config = POINT.format(name="london", file="a.pcap", more=LONDON.format(port=9)).replace("localhost:0", address)
             done = command.oneway("point", "-c", self.write("t.yaml", config))
         self.assert_refused(done, 1, f"metrics: {address}: cannot listen: Address already in use")
 
