@@ -2,6 +2,7 @@
 /* Lines of a point are read, and each interval's result waits for the truth about it. */
 #include "base/time.h"
 #include "cli/lab.h"
+#include "estimate/live.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -93,7 +94,9 @@ static void read_result(const json_t *object, struct ow_lab_measured *measured)
 	result->extra = count_of(object, "extra");
 	result->duplicated = count_of(object, "duplicated");
 	result->ambiguous = count_of(object, "ambiguous");
-	result->reordered = count_of(object, "reordered");
+	/* null: the method does not see order */
+	result->reordered = json_is_integer(json_object_get(object, "reordered")) ? count_of(object, "reordered")
+	                                                                          : OW_LIVE_NOT_COUNTED;
 	result->received = result->matched + result->extra;
 	result->exact = json_is_true(json_object_get(object, "exact"));
 	measured->pending = count_of(object, "pending");

@@ -3,6 +3,7 @@
 #include "base/time.h"
 #include "cli/lab.h"
 #include "cli/terminal.h"
+#include "estimate/live.h"
 #include "report/report.h"
 #include "report/words.h"
 
@@ -145,7 +146,10 @@ static void add(struct sum *sum, const struct ow_lab_row *row)
 	sum->result.extra += result->extra;
 	sum->result.duplicated += result->duplicated;
 	sum->result.ambiguous += result->ambiguous;
-	sum->result.reordered += result->reordered;
+	if (result->reordered == OW_LIVE_NOT_COUNTED || sum->result.reordered == OW_LIVE_NOT_COUNTED)
+		sum->result.reordered = OW_LIVE_NOT_COUNTED;
+	else
+		sum->result.reordered += result->reordered;
 	sum->pending += row->measured->pending;
 	sum->bytes += row->measured->cost.bytes;
 	sum->traffic_bytes += row->measured->bytes;

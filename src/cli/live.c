@@ -386,6 +386,23 @@ static int explain_nothing(const struct arguments *args, const struct ow_both *b
 	return OW_EXIT_FAILED;
 }
 
+/* A filter with a mistake in it finds nothing, and nothing is what its summary would say. */
+static void tell_empty(const struct arguments *args, const struct ow_both *both)
+{
+	for (size_t c = 0; c < args->classes.count; c++) {
+		const char *name = args->classes.class[c].name;
+		uint64_t packets = 0;
+		for (size_t i = 0; i < ow_both_lanes(both); i++) {
+			struct ow_live_result total;
+			ow_both_total(both, i, &total);
+			if (strcmp(total.class_name, name) == 0)
+				packets += total.total_sent + total.total_received;
+		}
+		if (!packets)
+			fprintf(stderr, "oneway live: no packet was of class '%s'\n", name);
+	}
+}
+
 static int sum_up(const struct arguments *args, const struct ow_both *both, struct ow_show *show)
 {
 	int code = OW_EXIT_OK;
@@ -402,7 +419,10 @@ static int sum_up(const struct arguments *args, const struct ow_both *both, stru
 			code = OW_EXIT_CROSSED;
 	}
 	fflush(stdout);
-	return matched ? code : explain_nothing(args, both, sent, received);
+	if (!matched)
+		return explain_nothing(args, both, sent, received);
+	tell_empty(args, both);
+	return code;
 }
 
 /* Blocked before threads start: they inherit it, and this one alone gets the signals. */
@@ -418,6 +438,17 @@ static int open_signals(struct ow_error *err)
 	return fd < 0 ? ow_error_set(err, errno, "cannot wait for signals: %s", strerror(errno)) : fd;
 }
 
+/* The first result takes an interval and more: somebody who waits for it shall know that it works. */
+static void greet(const struct arguments *args)
+{
+	char interval[OW_DURATION_TEXT];
+	if (!isatty(STDERR_FILENO) || is_file(args->from))
+		return;
+	ow_duration_text((double)args->interval_ns, interval);
+	fprintf(stderr, "Measuring between %s and %s, a result every %s.%s\n", args->from, args->to, interval,
+	        args->run_ns || args->count ? "" : " Ctrl-C ends it.");
+}
+
 static int run(struct arguments *args)
 {
 	struct ow_error err = {"no reason given"};
@@ -430,6 +461,7 @@ static int run(struct arguments *args)
 	if (r == 0)
 		r = open_both(args, show, &both, &err);
 	if (r == 0) {
+		greet(args);
 		r = measure(both, show, signals, &err);
 		code = sum_up(args, both, show);
 	}

@@ -12,22 +12,22 @@ static const struct command {
 	const char *name, *job;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{"compare", "every synopsis on two captures beside the exact answer, and its cost", ow_cli_compare},
+	{"match", "exact delay and loss from two captures of the same traffic", ow_cli_match},
+	{"live", "delay and loss between two interfaces of this host, as it happens", ow_cli_live},
+	{"point", "the daemon: one measurement point of a network", ow_cli_point},
+	{"results", "what a point has stored: lists, worst intervals, sums, pictures", ow_cli_results},
 	{"doctor", "is this host fit to measure? clock, interfaces, limits, and what to do", ow_cli_doctor},
 	{"lab", "the whole system on this machine: an impaired wire, two points, and the truth", ow_cli_lab},
-	{"live", "delay and loss between two interfaces of this host, as it happens", ow_cli_live},
-	{"match", "exact delay and loss from two captures of the same traffic", ow_cli_match},
-	{"point", "the daemon: one measurement point of a network", ow_cli_point},
-	{"reproduce", "recomputes the papers' figures and tables", ow_cli_reproduce},
-	{"results", "what a point has stored: lists, worst intervals, sums, pictures", ow_cli_results},
 	{"simulate", "makes two-point captures with known truth", ow_cli_simulate},
+	{"compare", "every synopsis on two captures beside the exact answer, and its cost", ow_cli_compare},
+	{"reproduce", "recomputes the papers' figures and tables", ow_cli_reproduce},
 	{NULL, NULL, NULL},
 };
 
 static void help(FILE *out)
 {
 	fputs("oneway: how long packets take from one point of a network to another, and how many\n"
-	      "never arrive, from captures of real traffic\n"
+	      "never arrive, from the real traffic: captured before, or live\n"
 	      "\n"
 	      "usage: oneway COMMAND [OPTION]... [FILE]...\n"
 	      "\n",

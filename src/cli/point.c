@@ -8,6 +8,7 @@
 #include "cli/terminal.h"
 #include "point/daemon.h"
 #include "point/privileges.h"
+#include "wire/session.h"
 #include "report/live.h"
 #include "report/keeper.h"
 
@@ -126,7 +127,10 @@ static void on_total(void *arg, const struct ow_live_result *total)
 		ow_live_json_object(stdout, total);
 		fputs("}\n", stdout);
 	} else if (out->kind == OW_OUTPUT_TEXT) {
+		putchar('\n');
 		ow_live_summary(stdout, total);
+		/* What comes after it begins with a heading. */
+		out->text.lines = 0;
 	}
 }
 
@@ -230,7 +234,7 @@ static void show(const struct ow_config *c)
 	if (c->psk)
 		printf("psk        %s\n", c->psk);
 	else
-		printf("certificate %s, key %s, ca %s\n", c->certificate, c->key, c->ca);
+		printf("keys       certificate %s, key %s, ca %s\n", c->certificate, c->key, c->ca);
 	printf("memory     %.4g MiB\n", (double)c->memory / (1 << 20));
 	if (c->store)
 		show_store(c);
@@ -251,6 +255,19 @@ static void show(const struct ow_config *c)
 	}
 	for (unsigned i = 0; i < c->segment_count; i++)
 		show_segment(c, &c->segments[i]);
+}
+
+static int check(const struct ow_config *c)
+{
+	struct ow_error err;
+	struct ow_tls *tls = NULL;
+	struct ow_tls_options keys = {
+		.certificate = c->certificate, .key = c->key, .ca = c->ca, .psk_file = c->psk, .name = c->point};
+	if (ow_tls_create(&keys, &tls, &err) < 0)
+		return ow_cli_failed("point", &err);
+	ow_tls_free(tls);
+	show(c);
+	return OW_EXIT_OK;
 }
 
 /* Running. */
@@ -396,7 +413,7 @@ int ow_cli_point(int argc, char **argv)
 	    ow_config_check(config, &err) < 0)
 		code = ow_cli_failed("point", &err);
 	else if (args.check)
-		show(config);
+		code = check(config);
 	else
 		code = run(&args, config);
 	ow_config_free(config);

@@ -140,7 +140,7 @@ int ow_show_flush(struct ow_show *show, struct ow_error *err)
 void ow_show_summary(struct ow_show *show, const struct ow_live_result *total)
 {
 	if (show->options.json) {
-		fputs("{\"summary\":", stdout);
+		fputs("{\"summary\": ", stdout);
 		ow_live_json_object(stdout, total);
 		fputs("}\n", stdout);
 		return;

@@ -229,9 +229,9 @@ static int check_secret(const struct ow_config *c, const char *key, const char *
 {
 	struct stat st;
 	int r = check_file(c, key, path, err);
-	if (r == 0 && path && stat(path, &st) == 0 && (st.st_mode & S_IRWXO))
-		r = ow_error_set(err, EACCES, "%s: %s: %s: everybody may read it (chmod o= %s)", c->path, key, path,
-		                 path);
+	if (r == 0 && path && stat(path, &st) == 0 && (st.st_mode & (S_IRWXG | S_IRWXO)))
+		r = ow_error_set(err, EACCES, "%s: %s: %s: others than its owner may use it; run: chmod 600 %s",
+		                 c->path, key, path, path);
 	return r;
 }
 

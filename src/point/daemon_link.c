@@ -136,7 +136,9 @@ void ow_daemon_link_send_frame(struct ow_daemon_link *link, const uint8_t *frame
 		return;
 	int r = ow_session_send(link->session, frame, size);
 	if (r < 0)
-		mark_broken(link, r == -ENOBUFS ? "the peer does not read" : strerror(-r));
+		mark_broken(link, r == -ENOBUFS ? "the peer does not read"
+		                  : r == -EPIPE ? "the peer has closed the connection"
+		                                : strerror(-r));
 }
 
 void ow_daemon_link_send(struct ow_daemon_link *link, const struct ow_message *message)

@@ -9,6 +9,7 @@
 #include "base/time.h"
 
 #include <errno.h>
+#include <math.h>
 #include <oneway/oneway.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,9 +57,11 @@ void ow_daemon_peer_greet(struct ow_daemon_link *link)
 
 static void log_connected(const struct ow_daemon_link *link, const struct ow_message_hello *hello, bool again)
 {
-	double ahead_ms = (double)link->peer->ahead_ns / 1e6, trip_ms = (double)link->peer->round_trip_ns / 1e6;
-	ow_daemon_log(link->daemon, "%s: connected%s, %s, %s, round trip %.1f ms, clock %+.1f ms", link->peer->name,
-	              again ? " again" : "", link->address, hello->software, trip_ms, ahead_ms);
+	char apart[OW_DURATION_TEXT];
+	ow_duration_text(fabs((double)link->peer->ahead_ns), apart);
+	/* As far as one message can tell: its way is in it. */
+	ow_daemon_log(link->daemon, "%s: connected%s, %s, %s, clocks about %s apart", link->peer->name,
+	              again ? " again" : "", link->address, hello->software, apart);
 }
 
 /* Why not, or NULL. */

@@ -222,9 +222,14 @@ static void explain(const struct ow_settle_total *total, struct ow_live_result *
 		snprintf(result->cause, sizeof result->cause, "no interval could be compared");
 	} else if (blind || total->partial) {
 		result->status = OW_LIVE_PARTIAL;
-		snprintf(result->cause, sizeof result->cause,
-		         "of %" PRIu64 " intervals %" PRIu64 " are unknown, %" PRIu64 " partial",
-		         total->intervals + total->missing, blind, total->partial);
+		uint64_t all = total->intervals + total->missing;
+		if (blind && total->partial)
+			snprintf(result->cause, sizeof result->cause,
+			         "of %" PRIu64 " intervals %" PRIu64 " unknown, %" PRIu64 " partial", all, blind,
+			         total->partial);
+		else
+			snprintf(result->cause, sizeof result->cause, "of %" PRIu64 " intervals %" PRIu64 " %s", all,
+			         blind ? blind : total->partial, blind ? "unknown" : "partial");
 	}
 }
 

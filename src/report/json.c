@@ -3,6 +3,7 @@
  * Results as JSON. The names are those of docs/json.md. Counts and nanoseconds that are integers are written as
  * integers, other numbers with the fewest digits that read back as the same double. No samples: null, never 0 or NaN.
  */
+#include "estimate/live.h"
 #include "report/json.h"
 #include "report/report.h"
 #include "report/words.h"
@@ -93,7 +94,10 @@ void ow_report_json_quantiles(FILE *out, const double quantile_ns[OW_QUANTILES])
 static void put_count(FILE *out, int indent, const char *name, uint64_t count, bool first)
 {
 	ow_report_json_name(out, indent, name, first);
-	fprintf(out, "%" PRIu64, count);
+	if (count == OW_LIVE_NOT_COUNTED)
+		fputs("null", out);
+	else
+		fprintf(out, "%" PRIu64, count);
 }
 
 /* Of the members of an object; negative = all on one line. */

@@ -16,6 +16,7 @@
 #define HISTORY   64 /* intervals a lane: as wide as a sparkline gets */
 #define LANES_MAX 4096
 #define LANE_MIN  10
+#define LANE_GOOD 16
 #define LANE_MAX  36
 #define SPARK_MIN 8
 #define STATUS    8
@@ -210,11 +211,16 @@ static struct layout layout_of(const struct ow_live_table *table, unsigned width
 	unsigned rest = width > LANE_MIN + 2 ? width - LANE_MIN - 2 : 0;
 	layout.shown = ow_words_fit(columns, COLUMNS, rest, &used);
 	rest -= used;
+	/* Names that can be read go before a picture, long ones after it. */
+	unsigned wanted = longest < LANE_GOOD ? longest : LANE_GOOD;
+	unsigned more = rest < wanted - LANE_MIN ? rest : wanted - LANE_MIN;
+	layout.lane += more;
+	rest -= more;
 	if (rest > SPARK_MIN) {
 		layout.spark = SPARK_MIN;
 		rest -= SPARK_MIN + 1;
 	}
-	unsigned more = rest < longest - LANE_MIN ? rest : longest - LANE_MIN;
+	more = rest < longest - layout.lane ? rest : longest - layout.lane;
 	layout.lane += more;
 	rest -= more;
 	if (rest > STATUS) {

@@ -262,17 +262,18 @@ void ow_live_text(struct ow_live_text *text, const struct ow_live_result *r)
 
 static void put_sums(FILE *out, const struct ow_live_result *r)
 {
-	char sent[OW_WORDS], received[OW_WORDS], lost[OW_WORDS], copies[OW_WORDS], share[OW_WORDS] = "0 %";
+	char sent[OW_WORDS], received[OW_WORDS], lost[OW_WORDS], copies[OW_WORDS], share[OW_WORDS];
 	uint64_t decided = r->sent - r->pending;
+	fprintf(out, "%s sent, %s received, %s lost", ow_words_count(r->sent, sent),
+	        ow_words_count(r->received, received), ow_words_count(r->lost, lost));
 	if (decided)
-		ow_words_share(r->lost, decided, share);
-	fprintf(out, "%s sent, %s received, %s lost (%s), %s duplicates\n", ow_words_count(r->sent, sent),
-	        ow_words_count(r->received, received), ow_words_count(r->lost, lost), share,
-	        ow_words_count(r->duplicated, copies));
+		fprintf(out, " (%s)", ow_words_share(r->lost, decided, share));
+	fprintf(out, ", %s duplicate%s\n", ow_words_count(r->duplicated, copies), r->duplicated == 1 ? "" : "s");
 	if (r->pending)
 		fprintf(out, "%s undecided: may have arrived after the end\n", ow_words_count(r->pending, sent));
 	if (r->extra > r->duplicated)
-		fprintf(out, "%s arrived that were not sent\n", ow_words_count(r->extra - r->duplicated, sent));
+		fprintf(out, "%s arrived that %s not sent\n", ow_words_count(r->extra - r->duplicated, sent),
+		        r->extra - r->duplicated == 1 ? "was" : "were");
 	if (r->late)
 		fprintf(out, "%s late: arrived in a later interval\n", ow_words_count(r->late, sent));
 }
@@ -296,6 +297,9 @@ static void put_delays(FILE *out, const struct ow_live_result *r)
 	if (r->min_ns.status != OW_VALUE_NONE)
 		fprintf(out, "one-way delay min/median/max = %s / %s / %s\n", value_text(&r->min_ns, text[0]),
 		        value_text(&q[OW_Q50], text[1]), value_text(&r->max_ns, text[2]));
+	else if (q[OW_Q50].status == OW_VALUE_NONE)
+		fprintf(out, "one-way delay quantiles unknown%s%s\n", q[OW_Q50].reason ? ": " : "",
+		        q[OW_Q50].reason ? q[OW_Q50].reason : "");
 	else
 		fprintf(out, "one-way delay median/p99/p99.9 = %s / %s / %s\n", value_text(&q[OW_Q50], text[0]),
 		        value_text(&q[OW_Q99], text[1]), value_text(&q[OW_Q999], text[2]));

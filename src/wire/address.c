@@ -151,7 +151,7 @@ int ow_connect(const char *address, int *ret_fd, struct ow_error *err)
 		fd = connect_to(a);
 	freeaddrinfo(list);
 	if (fd < 0)
-		return ow_error_set(err, -fd, "%s: cannot connect: %s", address, strerror(-fd));
+		return ow_error_set(err, -fd, "%s: %s", address, strerror(-fd));
 	*ret_fd = fd;
 	return 0;
 }
@@ -173,6 +173,7 @@ void ow_address_text(int fd, char text[OW_ADDRESS_TEXT])
 {
 	struct sockaddr_storage peer = {0};
 	socklen_t size = sizeof peer;
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	char host[80], port[8]; /* a link-local address names its interface */
 	text[0] = '\0';
 	if (getpeername(fd, (struct sockaddr *)&peer, &size) < 0 ||
@@ -181,5 +182,11 @@ void ow_address_text(int fd, char text[OW_ADDRESS_TEXT])
 	                NI_NUMERICHOST | NI_NUMERICSERV) != 0)
 		return;
 	bool six = peer.ss_family == AF_INET6;
+	/* A socket for both families calls IPv4 addresses so; nobody else does. */
+	if (six && memcmp(&((struct sockaddr_in6 *)&peer)->sin6_addr, mapped, sizeof mapped) == 0 &&
+	    strncmp(host, "::ffff:", 7) == 0) {
+		snprintf(text, OW_ADDRESS_TEXT, "%s:%s", host + 7, port);
+		return;
+	}
 	snprintf(text, OW_ADDRESS_TEXT, "%s%s%s:%s", six ? "[" : "", host, six ? "]" : "", port);
 }

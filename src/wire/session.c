@@ -145,7 +145,7 @@ static int wait_ready(struct ow_session *session)
 	if (getsockopt(fd.fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
 		error = errno;
 	if (error)
-		return end(session, ow_error_set(&session->end, error, "cannot connect: %s", strerror(error)));
+		return end(session, ow_error_set(&session->end, error, "%s", strerror(error)));
 	return begin(session);
 }
 

@@ -318,7 +318,7 @@ static void checks_the_host(void **state)
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{name: lo, filter: 'x y z'}]\n" SEG, "interface 'lo': filter");
 	check_fails(&h, "point: a\npsk: q\ninterfaces: [{name: lo}]\n" SEG, "psk: ");
 	assert_int_equal(chmod(h.secret, 0644), 0);
-	check_fails(&h, TOP SEG, "everybody may read it");
+	check_fails(&h, TOP SEG, "others than its owner may use it");
 	remove_host(&h);
 }
 

@@ -113,7 +113,7 @@ static void test_unknown(void **state)
 		ow_settle_total(history.settle, &total);
 		assert_true(total.sent == 6 && total.pending == 1 && total.lost == 1 &&
 		            total.status == OW_LIVE_PARTIAL);
-		assert_string_equal(total.cause, "of 3 intervals 1 are unknown, 1 partial");
+		assert_string_equal(total.cause, "of 3 intervals 1 unknown, 1 partial");
 		history_done(&history);
 	}
 }

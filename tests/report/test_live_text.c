@@ -232,6 +232,15 @@ static void summary_of_a_run(void **state)
 	assert_null(strstr(text, "negative"));
 	free(text);
 
+	for (int i = 0; i < OW_QUANTILES; i++)
+		r.quantile_ns[i] = sample_none("the other point has them");
+	r.duplicated = 1;
+	r.extra = 2;
+	text = summary(&r);
+	assert_non_null(strstr(text, "one-way delay quantiles unknown: the other point has them\n"));
+	assert_non_null(strstr(text, ", 1 duplicate\n1 arrived that was not sent\n"));
+	free(text);
+
 	r.clock_from = r.clock_to = (struct ow_clock_state){true, 0};
 	r.mean_ns = sample_none("nothing arrived");
 	text = summary(&r);

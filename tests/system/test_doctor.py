@@ -298,7 +298,7 @@ segments:
         checks = self.checks("-c", self.write(store="no/such/folder/x.db"))
         self.assert_check(checks, "point", "store", "problem", "No such file")
         os.chmod(self.path("psk"), 0o644)
-        self.assert_check(self.checks("-c", self.write()), "point", "configuration", "problem", "everybody may read")
+        self.assert_check(self.checks("-c", self.write()), "point", "configuration", "problem", "others than its owner")
         self.assert_refused(self.doctor("-c", self.path("none.yaml")), 1, "none.yaml")
 
     def test_certificate(self):

@@ -55,6 +55,9 @@ class Lab(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         summary = lines.pop()["summary"]
+        # The points do not see order, and do not say that there was none; the wire does.
+        self.assertIsNone(summary["result"]["reordered"])
+        self.assertIsInstance(summary["truth"]["reordered"], int)
         rows = {"a_to_b": [], "b_to_a": []}
         for line in lines:
             rows[line["direction"]].append(line)

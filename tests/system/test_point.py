@@ -221,7 +221,17 @@ class Configuration(command.Case):
         done = command.oneway("point", "-c", self.config(self.TEXT + "    intervall: 1s\n"), "--check-config")
         self.assert_refused(done, 1, "t.yaml:8: unknown key 'intervall' in segment 'x', did you mean 'interval'?")
         os.chmod(self.path("lab.psk"), 0o644)
-        self.assert_refused(command.oneway("point", "-c", self.config(self.TEXT), "--check-config"), 1, "everybody may read it")
+        self.assert_refused(command.oneway("point", "-c", self.config(self.TEXT), "--check-config"), 1, "others than its owner may use it")
+
+    def test_keys_are_tried(self):
+        self.assertEqual(command.oneway("point", "keygen", "--folder", self.path("."), "london").returncode, 0)
+        keys = "certificate: london.pem\nkey: london.key\nca: ca.pem\n"
+        self.assertIn("psk: lab.psk\n", self.TEXT)
+        text = self.TEXT.replace("psk: lab.psk\n", keys)
+        self.assertEqual(command.oneway("point", "-c", self.config(text), "--check-config").returncode, 0)
+        text = text.replace("point: london", "point: berlin")
+        done = command.oneway("point", "-c", self.config(text), "--check-config")
+        self.assert_refused(done, 1, "is for 'london', but this point is 'berlin'")
 
     def test_usage(self):
         self.assert_refused(command.oneway("point"), 2, "needs -c FILE")

@@ -68,7 +68,7 @@ static void finds_the_other_end(void **state)
 	}
 	connects("[::1]:0", "[::1]", "[::1]:");
 	connects(":0", "[::1]", "[::1]:");
-	connects(":0", "127.0.0.1", "[::ffff:127.0.0.1]:");
+	connects(":0", "127.0.0.1", "127.0.0.1:");
 }
 
 static void refuses_what_is_no_address(void **state)
@@ -147,7 +147,7 @@ static void sessions_over_tcp(void **state)
 		ow_session_free(link.session[CLIENT]);
 	}
 	assert_int_equal(r, -ECONNREFUSED);
-	assert_non_null(strstr(err.text, "cannot connect: Connection refused"));
+	assert_non_null(strstr(err.text, "Connection refused"));
 	ow_tls_free(london);
 	ow_tls_free(paris);
 	keys_remove(&keys);
