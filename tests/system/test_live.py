@@ -169,6 +169,8 @@ class AgreesWithMatch(OnRouter):
         ]
         traffic = make_traffic()
         next(traffic)
+        for host in (n.one, n.two):
+            self.child(host, router.UDP_SINK, 7009)
         paths, sniffers = zip(self.sniff("r1"), self.sniff("r2"))
         for live in lives:
             live.wait()
@@ -176,7 +178,7 @@ class AgreesWithMatch(OnRouter):
         time.sleep(0.3)
         if shaped:
             # The last packet may have been lost: one that arrives shows that the captures cover it.
-            self.finish(n.python(n.one, router.UDP_SOURCE, "10.2.0.2", 7000, 1, 1000), n.python(n.two, router.UDP_SOURCE, "10.1.0.2", 7000, 1, 1000))
+            self.finish(*(n.python(host, router.UDP_SOURCE, to, 7009, 1, 1000) for host, to in ((n.one, "10.2.0.2"), (n.two, "10.1.0.2"))))
             time.sleep(0.1)
         for live in lives:
             live.end()
