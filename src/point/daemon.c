@@ -25,7 +25,7 @@
 
 #define LOG_LINE 600
 
-void ow_daemon_log(struct ow_daemon *daemon, const char *format, ...)
+void ow_daemon_log(struct ow_daemon *daemon, enum ow_event level, const char *format, ...)
 {
 	char line[LOG_LINE];
 	va_list args;
@@ -34,7 +34,7 @@ void ow_daemon_log(struct ow_daemon *daemon, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof line, format, args);
 	va_end(args);
-	daemon->options.log(daemon->options.log_arg, line);
+	daemon->options.log(daemon->options.log_arg, level, line);
 }
 
 void ow_daemon_tell_peer(struct ow_daemon *daemon, const char *peer, bool connected)
@@ -94,7 +94,8 @@ static void log_listening(struct ow_daemon *d)
 	if (getsockname(d->listen_fd, (struct sockaddr *)&address, &size) == 0 &&
 	    getnameinfo((struct sockaddr *)&address, size, host, sizeof host, port, sizeof port,
 	                NI_NUMERICHOST | NI_NUMERICSERV) == 0)
-		ow_daemon_log(d, strchr(host, ':') ? "listening on [%s]:%s" : "listening on %s:%s", host, port);
+		ow_daemon_log(d, OW_EVENT_INFO, strchr(host, ':') ? "listening on [%s]:%s" : "listening on %s:%s", host,
+		              port);
 }
 
 static int watch_fd(struct ow_daemon *d, int fd, void *tag, struct ow_error *err)
@@ -254,7 +255,7 @@ static int record(struct ow_daemon *d, struct ow_error *err)
 	int r = ow_daemon_lanes_record(d, &why);
 	if (r == 0 || r == -EINTR)
 		return 0;
-	ow_daemon_log(d, "%s", why.text);
+	ow_daemon_log(d, OW_EVENT_ERROR, "%s", why.text);
 	/* With several sources the others go on; results say what is missing. */
 	return d->config->interface_count > 1 ? 0 : ow_error_set(err, -r, "%s", why.text);
 }
@@ -266,6 +267,8 @@ static int on_event(struct ow_daemon *d, void *tag, struct ow_error *err)
 		if (read(d->timer_fd, &ticks, sizeof ticks) < 0 && errno != EAGAIN)
 			return ow_error_set(err, errno, "timerfd: %s", strerror(errno));
 		ow_daemon_lanes_tick(d);
+		if (d->options.tick)
+			d->options.tick(d->options.tick_arg);
 		return record(d, err);
 	}
 	if (tag == &d->recorder)
@@ -303,4 +306,13 @@ int ow_daemon_run(struct ow_daemon *d, struct ow_error *err)
 	say_goodbye(d);
 	flush(d);
 	return r;
+}
+
+void ow_daemon_status(const struct ow_daemon *d, struct ow_daemon_status *ret_status)
+{
+	*ret_status = (struct ow_daemon_status){.peers = d->peer_count, .stopping = d->stopping};
+	for (unsigned i = 0; i < d->peer_count; i++)
+		ret_status->connected += d->peers[i].link && d->peers[i].link->ready;
+	for (unsigned i = 0; i < d->lane_count; i++)
+		ret_status->lanes += d->lanes[i]->state == OW_LANE_RUNNING;
 }

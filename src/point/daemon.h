@@ -23,11 +23,17 @@ struct ow_result_sink {
 	void (*peer)(void *arg, const char *peer, bool connected);
 };
 
+/* How much an event matters: as syslog(3) counts. */
+enum ow_event { OW_EVENT_ERROR = 3, OW_EVENT_WARNING, OW_EVENT_NOTICE, OW_EVENT_INFO };
+
 struct ow_daemon_options {
 	struct ow_result_sink sink;
 	/* One line an event: connected, agreed, refused, lost ... */
-	void (*log)(void *arg, const char *line);
+	void (*log)(void *arg, enum ow_event level, const char *line);
 	void *log_arg;
+	/* While it runs, every 10 ms or so. May be NULL. */
+	void (*tick)(void *arg);
+	void *tick_arg;
 	/* Sockets and keys are open, threads not started yet: the moment to give up privileges. NULL = nothing to do.
 	 * A negative errno ends it, with a line. */
 	int (*opened)(void *arg, struct ow_error *err);
@@ -46,5 +52,11 @@ void ow_daemon_free(struct ow_daemon *daemon);
 /* Until it has been stopped, or all its sources are files that have ended. 0, or a negative errno: no source is left,
  * or the kernel refuses. */
 int ow_daemon_run(struct ow_daemon *daemon, struct ow_error *err);
+
+struct ow_daemon_status {
+	unsigned peers, connected, lanes; /* lanes: those that are measured */
+	bool stopping;
+};
+void ow_daemon_status(const struct ow_daemon *daemon, struct ow_daemon_status *ret_status);
 
 #endif

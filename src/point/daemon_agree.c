@@ -52,7 +52,7 @@ static void propose(struct ow_daemon_peer *peer, const struct ow_config_segment 
 	struct ow_daemon_lane *lane =
 		draw_seeds(&open) < 0 ? NULL : ow_daemon_lane_add(peer, segment, &open, ++d->last_wire, sending);
 	if (!lane) {
-		ow_daemon_log(d, "%s: no memory for a lane of segment %s", peer->name, segment->name);
+		ow_daemon_log(d, OW_EVENT_ERROR, "%s: no memory for a lane of segment %s", peer->name, segment->name);
 		return;
 	}
 	lane->filter = class->filter;
@@ -80,7 +80,7 @@ bool ow_daemon_clocks_fit(const struct ow_daemon_peer *peer, const struct ow_con
 static void propose_segment(struct ow_daemon_peer *peer, const struct ow_config_segment *s)
 {
 	if (!ow_daemon_clocks_fit(peer, s)) {
-		ow_daemon_log(peer->daemon,
+		ow_daemon_log(peer->daemon, OW_EVENT_WARNING,
 		              "%s: segment '%s' not measured: the clocks are further apart than its 'wait'", peer->name,
 		              s->name);
 		return;
@@ -121,7 +121,7 @@ static void fail_lane(struct ow_daemon_lane *lane, const char *why)
 {
 	char name[OW_LANE_TEXT];
 	ow_daemon_lane_text(lane, name);
-	ow_daemon_log(lane->daemon, "%s: %s refused here: %s", lane->peer->name, name, why);
+	ow_daemon_log(lane->daemon, OW_EVENT_WARNING, "%s: %s refused here: %s", lane->peer->name, name, why);
 	refuse(lane->peer, lane->wire, why);
 }
 
@@ -156,7 +156,7 @@ void ow_daemon_lane_refused(struct ow_daemon_peer *peer, uint32_t wire, const ch
 	if (!lane)
 		return;
 	ow_daemon_lane_text(lane, name);
-	ow_daemon_log(lane->daemon, "%s: refuses %s: %s", peer->name, name, why);
+	ow_daemon_log(lane->daemon, OW_EVENT_WARNING, "%s: refuses %s: %s", peer->name, name, why);
 	if (lane->state == OW_LANE_PROPOSED)
 		lane->state = OW_LANE_REFUSED;
 	else
@@ -214,8 +214,8 @@ void ow_daemon_lane_asked(struct ow_daemon_peer *peer, uint32_t wire, const stru
 		ow_daemon_lane_remove(lane);
 	if (note_lane(peer, wire, open, &why) == 0)
 		return;
-	ow_daemon_log(peer->daemon, "%s: segment '%s' class '%s' refused: %s", peer->name, open->segment,
-	              open->class_name, why.text);
+	ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: segment '%s' class '%s' refused: %s", peer->name,
+	              open->segment, open->class_name, why.text);
 	refuse(peer, wire, why.text);
 }
 

@@ -77,7 +77,7 @@ void ow_daemon_link_accept(struct ow_daemon *daemon)
 	struct ow_error err;
 	while (ow_accept(daemon->listen_fd, &fd) == 0) {
 		if (ow_daemon_link_open(daemon, NULL, fd, &err) < 0)
-			ow_daemon_log(daemon, "connection refused: %s", err.text);
+			ow_daemon_log(daemon, OW_EVENT_WARNING, "connection refused: %s", err.text);
 	}
 }
 
@@ -97,7 +97,7 @@ static void log_failure(struct ow_daemon_peer *peer, const char *why)
 	if (strncmp(peer->last_failure, why, sizeof peer->last_failure - 1) == 0)
 		return;
 	snprintf(peer->last_failure, sizeof peer->last_failure, "%.*s", (int)sizeof peer->last_failure - 1, why);
-	ow_daemon_log(peer->daemon, "%s: cannot connect: %s", peer->name, why);
+	ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: cannot connect: %s", peer->name, why);
 }
 
 void ow_daemon_link_drop(struct ow_daemon_link *link, const char *why)
@@ -106,10 +106,10 @@ void ow_daemon_link_drop(struct ow_daemon_link *link, const char *why)
 	struct ow_daemon_peer *peer = link->peer;
 	forget_stranger(link);
 	if (!peer && !link->closing)
-		ow_daemon_log(daemon, "connection from %s refused: %s", link->address, why);
+		ow_daemon_log(daemon, OW_EVENT_WARNING, "connection from %s refused: %s", link->address, why);
 	if (peer) {
 		if (link->ready && !link->closing)
-			ow_daemon_log(daemon, "%s: connection lost: %s", peer->name, why);
+			ow_daemon_log(daemon, OW_EVENT_NOTICE, "%s: connection lost: %s", peer->name, why);
 		else if (!link->closing)
 			log_failure(peer, why);
 		peer->link = NULL;
@@ -175,7 +175,7 @@ static void introduce(struct ow_daemon_link *link, const char *name)
 	if (!peer || peer->connect) {
 		const char *why = peer ? "both points connect: take 'connect' out of one configuration"
 		                       : "no segment with this peer";
-		ow_daemon_log(daemon, "%s at %s refused: %s", name, link->address, why);
+		ow_daemon_log(daemon, OW_EVENT_WARNING, "%s at %s refused: %s", name, link->address, why);
 		ow_daemon_link_bye(link, why);
 		return;
 	}

@@ -120,7 +120,8 @@ struct ow_daemon {
 	bool has_results;    /* since the last flush */
 };
 
-void ow_daemon_log(struct ow_daemon *daemon, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void ow_daemon_log(struct ow_daemon *daemon, enum ow_event level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Tells the sink that the connection with a peer has come or gone. */
 void ow_daemon_tell_peer(struct ow_daemon *daemon, const char *peer, bool connected);
 /* The clock that stamps the packets. */

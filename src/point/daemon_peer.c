@@ -60,7 +60,7 @@ static void log_connected(const struct ow_daemon_link *link, const struct ow_mes
 	char apart[OW_DURATION_TEXT];
 	ow_duration_text(fabs((double)link->peer->ahead_ns), apart);
 	/* As far as one message can tell: its way is in it. */
-	ow_daemon_log(link->daemon, "%s: connected%s, %s, %s, clocks about %s apart", link->peer->name,
+	ow_daemon_log(link->daemon, OW_EVENT_INFO, "%s: connected%s, %s, %s, clocks about %s apart", link->peer->name,
 	              again ? " again" : "", link->address, hello->software, apart);
 }
 
@@ -94,7 +94,7 @@ static void refuse_clock(struct ow_daemon_link *link)
 	char apart[OW_DURATION_TEXT], why[OW_DURATION_TEXT + 64];
 	ow_duration_text((double)link->peer->ahead_ns, apart);
 	snprintf(why, sizeof why, "the clocks are %s apart, more than 'wait'", apart);
-	ow_daemon_log(link->daemon, "%s: refused: %s", link->peer->name, why);
+	ow_daemon_log(link->daemon, OW_EVENT_WARNING, "%s: refused: %s", link->peer->name, why);
 	ow_daemon_link_bye(link, why);
 }
 
@@ -103,7 +103,7 @@ static void on_hello(struct ow_daemon_link *link, const struct ow_message_hello 
 	struct ow_daemon_peer *peer = link->peer;
 	const char *why = refusal(link, hello);
 	if (why) {
-		ow_daemon_log(link->daemon, "%s: refused: %s", peer->name, why);
+		ow_daemon_log(link->daemon, OW_EVENT_WARNING, "%s: refused: %s", peer->name, why);
 		ow_daemon_link_bye(link, why);
 		return;
 	}
@@ -146,9 +146,9 @@ static void on_bye(struct ow_daemon_link *link, const char *why)
 {
 	struct ow_daemon_peer *peer = link->peer;
 	if (link->ready)
-		ow_daemon_log(link->daemon, "%s: has left: %s", peer->name, why);
+		ow_daemon_log(link->daemon, OW_EVENT_NOTICE, "%s: has left: %s", peer->name, why);
 	else
-		ow_daemon_log(link->daemon, "%s: refuses us: %s", peer->name, why);
+		ow_daemon_log(link->daemon, OW_EVENT_WARNING, "%s: refuses us: %s", peer->name, why);
 	ow_daemon_lanes_end(peer, "has left");
 	/* It does not come back with what it knew. */
 	peer->known = false;
@@ -159,9 +159,9 @@ static void on_bye(struct ow_daemon_link *link, const char *why)
 static void on_nonsense(struct ow_daemon_link *link, const char *why)
 {
 	if (link->nonsense++ == 0)
-		ow_daemon_log(link->daemon, "%s: not understood: %s", link->peer->name, why);
+		ow_daemon_log(link->daemon, OW_EVENT_WARNING, "%s: not understood: %s", link->peer->name, why);
 	if (link->nonsense > OW_NONSENSE_MAX) {
-		ow_daemon_log(link->daemon, "%s: too much that is not understood", link->peer->name);
+		ow_daemon_log(link->daemon, OW_EVENT_WARNING, "%s: too much that is not understood", link->peer->name);
 		ow_daemon_link_bye(link, "too much that is not understood");
 	}
 }

@@ -123,7 +123,7 @@ static void end_files(struct ow_daemon *d)
 	if (d->ended_now_ns < end || d->ended_now_ns > INT64_MAX / 2)
 		d->ended_now_ns = end;
 	d->ended_ns = ow_clock_steady_ns();
-	ow_daemon_log(d, "the captures have ended");
+	ow_daemon_log(d, OW_EVENT_INFO, "the captures have ended");
 	for (unsigned i = d->lane_count; i-- > 0;) {
 		struct ow_daemon_lane *lane = d->lanes[i];
 		if (!lane->exchange) {

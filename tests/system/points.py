@@ -20,10 +20,13 @@ PATIENCE = 40  # seconds for what takes one; sanitizers and a busy machine are s
 class Point:
     """oneway point as a process. Its log is read while it runs."""
 
-    def __init__(self, config, prefix=()):
+    def __init__(self, config, prefix=(), env=None):
         self.output = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [*prefix, command.PROGRAM, "point", "-c", config, "--json"], stdout=self.output, stderr=subprocess.PIPE
+            [*prefix, command.PROGRAM, "point", "-c", config, "--json"],
+            stdout=self.output,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **(env or {})},
         )
         self.log = ""
 
@@ -178,8 +181,8 @@ class Case(command.Case):
             f.write(text)
         return self.path(name)
 
-    def start(self, config):
-        point = Point(config)
+    def start(self, config, env=None):
+        point = Point(config, env=env)
         self.points.append(point)
         return point
 

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A point at work: results to standard output, SQLite and Prometheus, events to standard error, its state to systemd.
+ */
+#include "cli/point.h"
+
+#include "base/time.h"
+#include "cli/exporter.h"
+#include "cli/guard.h"
+#include "cli/journal.h"
+#include "cli/service.h"
+#include "cli/terminal.h"
+#include "point/daemon.h"
+#include "report/keeper.h"
+#include "report/live.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* Results and events. */
+
+struct output {
+	enum ow_output kind;
+	bool provisional;
+	struct ow_live_text text;
+	struct ow_keeper *keeper;
+	struct ow_exporter *exporter;
+	struct ow_journal *journal;
+	struct ow_service service;
+	struct ow_daemon *daemon;
+	int64_t second_ns; /* when what is done once a second is done again */
+};
+
+static void log_event(void *arg, enum ow_event level, const char *line)
+{
+	const struct output *out = arg;
+	ow_journal_line(out->journal, level, line, ow_clock_steady_ns());
+}
+
+static void on_result(void *arg, const struct ow_live_result *result)
+{
+	struct output *out = arg;
+	if (out->kind == OW_OUTPUT_JSON)
+		ow_live_json(stdout, result);
+	else if (out->kind == OW_OUTPUT_TEXT && (result->final || out->provisional))
+		ow_live_text(&out->text, result);
+	if (out->keeper)
+		ow_keeper_add(out->keeper, result);
+	ow_exporter_result(out->exporter, result);
+}
+
+static void on_total(void *arg, const struct ow_live_result *total)
+{
+	struct output *out = arg;
+	if (out->kind == OW_OUTPUT_JSON) {
+		fputs("{\"summary\": ", stdout);
+		ow_live_json_object(stdout, total);
+		fputs("}\n", stdout);
+	} else if (out->kind == OW_OUTPUT_TEXT) {
+		putchar('\n');
+		ow_live_summary(stdout, total);
+		/* What comes after it begins with a heading. */
+		out->text.lines = 0;
+	}
+}
+
+/* What the store has to say: that it fails, that it works again. */
+static void log_store(struct output *out)
+{
+	struct ow_error line;
+	while (ow_keeper_news(out->keeper, &line))
+		log_event(out, OW_EVENT_WARNING, line.text);
+}
+
+static void on_flush(void *arg)
+{
+	struct output *out = arg;
+	struct ow_keeper_state state;
+	fflush(stdout);
+	if (!out->keeper)
+		return;
+	ow_keeper_commit(out->keeper);
+	log_store(out);
+	ow_keeper_state(out->keeper, &state);
+	ow_exporter_store(out->exporter, state.lost, state.waiting);
+}
+
+/* What is still to be written is written; what cannot be is said. */
+static void end_store(struct output *out)
+{
+	struct ow_keeper_state state;
+	if (!out->keeper)
+		return;
+	ow_keeper_commit(out->keeper);
+	ow_keeper_stop(out->keeper);
+	log_store(out);
+	ow_keeper_state(out->keeper, &state);
+	if (state.waiting || state.lost) {
+		struct ow_error line;
+		ow_error_set(&line, EIO, "store: %zu results could not be written, %ju intervals were lost before",
+		             state.waiting, (uintmax_t)state.lost);
+		log_event(out, OW_EVENT_ERROR, line.text);
+	}
+	ow_keeper_free(out->keeper);
+}
+
+static void on_peer(void *arg, const char *peer, bool connected)
+{
+	struct output *out = arg;
+	ow_exporter_peer(out->exporter, peer, connected);
+}
+
+/* Running. */
+
+/* Signals become readable; threads that are started later do not get them either. */
+static int open_signals(struct ow_error *err)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	int fd = sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -1 : signalfd(-1, &set, SFD_CLOEXEC);
+	return fd < 0 ? ow_error_set(err, errno, "signalfd: %s", strerror(errno)) : fd;
+}
+
+static int start_exporter(struct output *out, struct ow_error *err)
+{
+	char line[120];
+	int r = ow_exporter_start(out->exporter, err);
+	if (r == 0 && out->exporter) {
+		snprintf(line, sizeof line, "metrics at http://%s/metrics", ow_exporter_address(out->exporter));
+		log_event(out, OW_EVENT_INFO, line);
+	}
+	return r;
+}
+
+struct sandbox {
+	const struct ow_config *config;
+	struct output *out;
+};
+
+/* Everything is open, and no thread runs yet. */
+static int confine(void *arg, struct ow_error *err)
+{
+	const struct sandbox *s = arg;
+	const struct ow_config *c = s->config;
+	const struct ow_guard guard = {
+		.sandbox = c->sandbox, .read = {c->path, c->certificate, c->key, c->ca, c->psk}, .store = c->store};
+	char text[OW_CONFINE_TEXT], line[OW_CONFINE_TEXT + 40];
+	bool whole;
+	int r = ow_guard_close(&guard, text, &whole, err);
+	if (r < 0)
+		return r;
+	snprintf(line, sizeof line, "no privileges from here on; %s", text);
+	log_event(s->out, whole && c->sandbox == OW_SANDBOX_ON ? OW_EVENT_INFO : OW_EVENT_WARNING, line);
+	/* Here, because both start threads. */
+	struct ow_keeper_options keep = {.path = c->store, .limits = {c->retention_ns, c->store_max}};
+	if (c->store)
+		r = ow_keeper_create(&keep, &s->out->keeper, err);
+	return r < 0 ? r : start_exporter(s->out, err);
+}
+
+/* For systemd: one line of state, and that it is alive. */
+static void tell_state(struct output *out, int64_t now_ns)
+{
+	struct ow_daemon_status status;
+	char line[120];
+	ow_daemon_status(out->daemon, &status);
+	snprintf(line, sizeof line, "%u of %u peers connected, %u lanes measured", status.connected, status.peers,
+	         status.lanes);
+	ow_service_status(&out->service, status.stopping ? "stopping" : line);
+	ow_journal_tick(out->journal, now_ns);
+}
+
+static void on_tick(void *arg)
+{
+	struct output *out = arg;
+	int64_t now_ns = ow_clock_steady_ns();
+	ow_service_beat(&out->service, now_ns);
+	if (now_ns < out->second_ns)
+		return;
+	out->second_ns = now_ns + OW_NS_PER_S;
+	tell_state(out, now_ns);
+}
+
+static int run_daemon(const struct ow_config *config, struct output *out, int64_t run_ns, struct ow_error *err)
+{
+	struct sandbox sandbox = {config, out};
+	struct ow_daemon_options o = {.sink = {on_result, on_total, on_flush, out, on_peer},
+	                              .log = log_event,
+	                              .log_arg = out,
+	                              .opened = confine,
+	                              .opened_arg = &sandbox,
+	                              .tick = on_tick,
+	                              .tick_arg = out,
+	                              .run_ns = run_ns};
+	int r = o.stop_fd = open_signals(err);
+	if (r < 0)
+		return r;
+	r = ow_exporter_create(config, &out->exporter, err);
+	if (r == 0)
+		r = ow_daemon_create(config, &o, &out->daemon, err);
+	if (r == 0) {
+		ow_service_ready(&out->service);
+		r = ow_daemon_run(out->daemon, err);
+		ow_service_stopping(&out->service);
+		ow_daemon_free(out->daemon);
+	}
+	ow_exporter_free(out->exporter);
+	out->exporter = NULL;
+	close(o.stop_fd);
+	return r;
+}
+
+int ow_point_run(const struct ow_point_run *how, const struct ow_config *config, struct ow_error *err)
+{
+	struct output out = {.kind = how->output, .provisional = how->provisional};
+	out.text = (struct ow_live_text){.out = stdout,
+	                                 .width = isatty(STDOUT_FILENO) ? (unsigned)ow_terminal_width(stdout) : 0,
+	                                 .colour = !how->no_color && ow_terminal_colour(stdout)};
+	int r = ow_journal_create(stderr, config->point, ow_journal_is_stream(STDERR_FILENO), &out.journal);
+	if (r < 0)
+		return ow_error_set(err, -r, "not enough memory");
+	ow_service_open(&out.service);
+	r = run_daemon(config, &out, how->run_ns, err);
+	on_flush(&out);
+	end_store(&out);
+	ow_service_close(&out.service);
+	ow_journal_free(out.journal);
+	return r;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneway point --check-config: a configuration as it was understood. */
+#include "cli/point.h"
+
+#include "base/time.h"
+
+#include <stdio.h>
+
+static void show_segment(const struct ow_config *c, const struct ow_config_segment *s)
+{
+	char interval[OW_DURATION_TEXT], wait[OW_DURATION_TEXT];
+	ow_duration_text((double)s->interval_ns, interval);
+	ow_duration_text((double)s->wait_ns, wait);
+	printf("segment    %s: peer %s, %s%s\n", s->name, s->peer, s->connect ? "connects to " : "is connected to",
+	       s->connect ? s->connect : "");
+	printf("  packets to %s: %s%s\n", s->peer,
+	       s->to_peer ? "those that match "
+	       : s->away  ? "those that come in"
+	                  : "those that go out",
+	       s->to_peer ? s->to_peer : "");
+	fputs("  watches", stdout);
+	for (unsigned i = 0; i < c->interface_count; i++) {
+		if (s->interfaces >> i & 1)
+			printf(" %s", c->interfaces[i].name);
+	}
+	fputs("\n", stdout);
+	if (s->stated == 0)
+		fputs("  all parameters as the peer states them\n", stdout);
+	if (s->stated & OW_STATED_INTERVAL)
+		printf("  interval %s\n", interval);
+	if (s->stated & OW_STATED_WAIT)
+		printf("  wait %s\n", wait);
+	if (s->stated & OW_STATED_METHOD)
+		printf("  method %s\n", s->method == OW_METHOD_RDA ? "rda" : "fold");
+	if (s->stated & (OW_STATED_IDENTITY | OW_STATED_INNER))
+		printf("  identity %s%s\n", s->level == OW_LEVEL_NAT ? "nat" : "ip",
+		       s->inner ? ", inside tunnels" : "");
+	for (unsigned i = 0; i < s->class_count; i++)
+		printf("  class %s: %s\n", s->classes[i].name,
+		       s->classes[i].filter ? s->classes[i].filter : "all IP packets");
+}
+
+static void show_store(const struct ow_config *c)
+{
+	printf("store      %s", c->store);
+	if (c->retention_ns)
+		printf(", for %.4g days", (double)c->retention_ns / (86400 * 1e9));
+	if (c->store_max)
+		printf(", at most %.4g MiB", (double)c->store_max / (1 << 20));
+	putchar('\n');
+}
+
+void ow_point_show(const struct ow_config *c)
+{
+	printf("point      %s\n", c->point);
+	if (c->listen)
+		printf("listens    %s\n", c->listen);
+	if (c->psk)
+		printf("psk        %s\n", c->psk);
+	else
+		printf("keys       certificate %s, key %s, ca %s\n", c->certificate, c->key, c->ca);
+	printf("memory     %.4g MiB\n", (double)c->memory / (1 << 20));
+	if (c->store)
+		show_store(c);
+	if (c->metrics)
+		printf("metrics    http://%s/metrics\n", c->metrics);
+	if (c->user)
+		printf("user       %s\n", c->user);
+	if (c->sandbox != OW_SANDBOX_ON)
+		printf("sandbox    %s\n", c->sandbox == OW_SANDBOX_OFF ? "none" : "only logs what it would kill for");
+	for (unsigned i = 0; i < c->interface_count; i++) {
+		const struct ow_config_interface *in = &c->interfaces[i];
+		if (in->file)
+			printf("file       %s: %s, replayed at speed %g", in->name, in->file, in->speed);
+		else
+			printf("interface  %s: %ju thread%s%s", in->name, (uintmax_t)in->threads,
+			       in->threads == 1 ? "" : "s", in->hardware_stamps ? ", its own timestamps" : "");
+		printf("%s%s\n", in->filter ? ", only " : "", in->filter ? in->filter : "");
+	}
+	for (unsigned i = 0; i < c->segment_count; i++)
+		show_segment(c, &c->segments[i]);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CLI_SERVICE_H
+#define OW_CLI_SERVICE_H
+
+#include <stdint.h>
+
+/*
+ * What a service tells systemd, by datagrams to $NOTIFY_SOCKET (sd_notify(3)); nothing, where there is none. The socket
+ * is opened once, before the sandbox forbids it.
+ */
+struct ow_service {
+	int fd;          /* -1 = nobody listens */
+	int64_t beat_ns; /* the watchdog wants to hear so often; 0 = never */
+	int64_t next_ns; /* ow_clock_steady_ns */
+	char status[200];
+};
+
+void ow_service_open(struct ow_service *ret_service);
+void ow_service_close(struct ow_service *service);
+
+void ow_service_ready(struct ow_service *service);
+void ow_service_reloading(struct ow_service *service);
+void ow_service_stopping(struct ow_service *service);
+/* One line for `systemctl status`; sent if it has changed. */
+void ow_service_status(struct ow_service *service, const char *status);
+/* Tells the watchdog, when it is time to. */
+void ow_service_beat(struct ow_service *service, int64_t now_ns);
+
+#endif
