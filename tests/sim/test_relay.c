@@ -124,7 +124,9 @@ static void capture_start(struct lab *lab, enum ow_side side)
 		n = read(said[0], text + length, sizeof text - 1 - length);
 		length += n > 0 ? (size_t)n : 0;
 		text[length] = 0;
-		if (strstr(text, "listening"))
+		/* To the end of the line: tcpdump would not survive to write the rest of it. */
+		const char *listening = strstr(text, "listening");
+		if (listening && strchr(listening, '\n'))
 			break;
 	}
 	close(said[0]);
