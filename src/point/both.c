@@ -170,7 +170,8 @@ static int add_book(struct ow_both *both, size_t lane, int side, const char *fil
 	return 0;
 }
 
-/* At the end all lanes tell of all intervals that were open: in the order of the intervals, if there is memory. */
+/* A lane tells of several intervals at a time, at the end of many: in the order of the intervals, if there is memory.
+ */
 static void on_result(void *arg, const struct ow_live_result *result)
 {
 	struct ow_both *both = arg;
@@ -454,15 +455,13 @@ static void release(struct ow_both *both)
 	both->holding = false;
 	for (size_t told = 0; told < both->helds;) {
 		int64_t interval = INT64_MAX;
+		for (size_t i = 0; i < both->helds; i++)
+			interval = least(interval, both->held[i].interval);
 		for (size_t i = 0; i < both->helds; i++) {
-			if (both->held[i].final)
-				interval = least(interval, both->held[i].interval);
-		}
-		for (size_t i = 0; i < both->helds; i++) {
-			if (!both->held[i].final || both->held[i].interval != interval)
+			if (both->held[i].interval != interval)
 				continue;
 			both->options.sink(both->options.arg, both->held + i);
-			both->held[i].final = false; /* is told */
+			both->held[i].interval = INT64_MAX; /* is told */
 			told++;
 		}
 	}
@@ -486,11 +485,13 @@ static int compare_intervals(struct ow_both *both)
 		int64_t start_ns = start_of(both, both->next), end_ns = start_ns + both->options.length_ns;
 		/* The ledgers give a page up when its interval has ended; the last one ends now. */
 		int64_t passed_ns = end_ns > both->stop_ns || both->stopped ? INT64_MAX : both->passed_ns;
-		for (size_t i = 0; start_ns < both->stop_ns && i < both->lanes; i++) {
-			int r = compare_interval(both, both->lane + i, passed_ns);
-			if (r < 0)
-				return r;
-		}
+		int r = 0;
+		both->holding = true;
+		for (size_t i = 0; r >= 0 && start_ns < both->stop_ns && i < both->lanes; i++)
+			r = compare_interval(both, both->lane + i, passed_ns);
+		release(both);
+		if (r < 0)
+			return r;
 		both->next++;
 		both->split += start_ns < both->end_ns && both->end_ns < end_ns;
 		if (end_ns >= both->stop_ns || (end_ns >= both->end_ns && !something_waits(both)))

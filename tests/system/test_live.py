@@ -287,6 +287,10 @@ class OfFiles(command.Case):
         self.simulate("--rate", 10000)
         results = [r for r in self.lines("--interval", "100ms", "--forward", "ip or ip6") if "summary" not in r]
         self.assertEqual([r["interval"] for r in results if r["final"]], [r["interval"] for r in results if not r["final"]])
+        for class_ in ("a=ip or ip6", "b=udp"):  # finals of all lanes come interval by interval
+            lines = self.lines("--interval", "100ms", "--wait", "300ms", "--forward", "ip or ip6", "--class", class_, "--class", "c=tcp")
+            told = [r["interval"] for r in lines if "summary" not in r and r["final"]]
+            self.assertEqual(told, sorted(told))
         text = self.live("--interval", "100ms", "--forward", "ip or ip6").stdout
         both = self.live("--interval", "100ms", "--forward", "ip or ip6", "--provisional").stdout
         self.assertGreater(both.count("~"), 3)
