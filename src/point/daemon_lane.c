@@ -5,6 +5,7 @@
 #include "base/time.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,9 +136,31 @@ static void send_frame(void *arg, const uint8_t *frame, size_t size)
 		ow_daemon_link_send_frame(lane->peer->link, frame, size);
 }
 
+/* So many on both sides and none the same: that is no network but a mistake, which can be said. */
+#define STRANGE_MIN 20
+
+static void judge(struct ow_daemon_lane *lane, const struct ow_live_result *r)
+{
+	char name[OW_LANE_TEXT];
+	if (lane->judged || !r->final || r->status == OW_LIVE_UNKNOWN)
+		return;
+	bool strange = r->sent >= STRANGE_MIN && r->received >= STRANGE_MIN;
+	lane->judged = strange || r->matched + r->late > 0;
+	if (!strange || r->matched + r->late > 0)
+		return;
+	ow_daemon_lane_text(lane, name);
+	ow_daemon_log(lane->daemon, OW_EVENT_WARNING,
+	              "%s: %s: none of %" PRIu64 " packets sent and %" PRIu64 " received is the same%s",
+	              lane->peer->name, name, r->sent, r->received,
+	              lane->open.level == OW_MESSAGE_LEVEL_NAT
+	                      ? ": do 'facing' and the interfaces fit?"
+	                      : ": is there a NAT (identity: nat), a tunnel (inner: true)?");
+}
+
 static void on_result(void *arg, const struct ow_live_result *result)
 {
 	struct ow_daemon_lane *lane = arg;
+	judge(lane, result);
 	lane->daemon->options.sink.result(lane->daemon->options.sink.arg, result);
 	lane->daemon->has_results = true;
 }

@@ -91,6 +91,7 @@ struct ow_daemon_lane {
 	struct ow_exchange *exchange;
 	int64_t next;  /* interval whose page comes next */
 	int64_t until; /* last interval of the run; INT64_MAX = none yet */
+	bool judged;   /* a packet was the same at both points, or it was said that none is */
 };
 
 struct ow_daemon {

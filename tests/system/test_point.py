@@ -126,6 +126,18 @@ class Replay(points.Case):
                 complete += 1
         self.assertGreaterEqual(complete, 4)
 
+    def test_nothing_in_common(self):
+        """Every packet lost and as many extra: that is a mistake, and the log says which one it probably is."""
+        self.simulate("--rate", 4000, "--reverse", 0.4, "--seed", 12, packets=16800)
+        os.rename(self.b, self.path("kept.pcap"))
+        self.simulate("--rate", 4000, "--reverse", 0.4, "--seed", 13, packets=16800)
+        os.rename(self.path("kept.pcap"), self.b)
+        london, paris = self.pair(london=", interval: 500ms, wait: 500ms")
+        london.wait_for(r"none of \d+ packets sent and \d+ received is the same: is there a NAT \(identity: nat\)", count=2)
+        london.end()
+        paris.end()
+        self.assertEqual(london.log.count("is the same"), 2, london.log)
+
     def test_cut_connection(self):
         """An agreement outlives its connection: nothing is lost, and nothing is agreed on anew."""
         self.traffic(packets=20400)
