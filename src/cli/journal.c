@@ -28,7 +28,7 @@ struct kind {
 
 struct ow_journal {
 	FILE *out;
-	const char *point;
+	char point[OW_LIVE_NAME];
 	bool journald;
 	struct kind kind[OW_JOURNAL_KINDS];
 	uint64_t flooded; /* warnings for which there was no room */
@@ -52,7 +52,7 @@ int ow_journal_create(FILE *out, const char *point, bool journald, struct ow_jou
 	if (!j)
 		return -ENOMEM;
 	j->out = out;
-	j->point = point;
+	snprintf(j->point, sizeof j->point, "%s", point);
 	j->journald = journald;
 	*ret_journal = j;
 	return 0;

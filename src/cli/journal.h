@@ -14,7 +14,7 @@
  */
 struct ow_journal;
 
-/* point: in front of each line, where there is no journal that knows. Neither it nor out is copied. */
+/* point: in front of each line, where there is no journal that knows. out stays the caller's. */
 int ow_journal_create(FILE *out, const char *point, bool journald, struct ow_journal **ret_journal);
 /* Tells what was only counted. */
 void ow_journal_free(struct ow_journal *journal);

@@ -61,7 +61,7 @@ static void help(void)
 	      "reports delay and loss of each segment, class and direction, an interval at a time.\n"
 	      "FILE says what to watch and with whom to compare (docs/config.md). 'oneway point\n"
 	      "keygen' makes certificates or a shared key. Ctrl-C or SIGTERM ends the run after the\n"
-	      "current interval with a summary, a second one at once.\n"
+	      "current interval with a summary, a second one at once; SIGHUP reads FILE again.\n"
 	      "\n",
 	      stdout);
 	ow_options_help(stdout, options);
@@ -98,8 +98,9 @@ static bool sets_up_stamps(const struct ow_config *config)
 	return false;
 }
 
-static int run(const struct arguments *args, const struct ow_config *config, struct ow_error *err)
+static int run(const struct arguments *args, struct ow_config **ref_config, struct ow_error *err)
 {
+	const struct ow_config *config = *ref_config;
 	struct ow_point_run how = {.output = args->quiet  ? OW_OUTPUT_NONE
 	                                     : args->json ? OW_OUTPUT_JSON
 	                                     : args->text ? OW_OUTPUT_TEXT
@@ -111,7 +112,7 @@ static int run(const struct arguments *args, const struct ow_config *config, str
 	int r = ow_privileges_reduce(config->user, sets_up_stamps(config), err);
 	if (r == 0)
 		r = ow_config_check(config, err);
-	return r < 0 ? r : ow_point_run(&how, config, err);
+	return r < 0 ? r : ow_point_run(&how, ref_config, err);
 }
 
 static int check(const struct ow_config *c, struct ow_error *err)
@@ -147,7 +148,7 @@ int ow_cli_point(int argc, char **argv)
 	}
 	if (ow_config_load(args.config, &config, &err) < 0)
 		return ow_cli_failed("point", &err);
-	int r = args.check ? check(config, &err) : run(&args, config, &err);
+	int r = args.check ? check(config, &err) : run(&args, &config, &err);
 	ow_config_free(config);
 	return r < 0 ? ow_cli_failed("point", &err) : OW_EXIT_OK;
 }

@@ -32,6 +32,8 @@ struct output {
 	struct ow_journal *journal;
 	struct ow_service service;
 	struct ow_daemon *daemon;
+	struct ow_config **config;
+	int reload_fd;     /* SIGHUP; -1 = it ends the program, as on a terminal */
 	int64_t second_ns; /* when what is done once a second is done again */
 };
 
@@ -117,13 +119,13 @@ static void on_peer(void *arg, const char *peer, bool connected)
 /* Running. */
 
 /* Signals become readable; threads that are started later do not get them either. */
-static int open_signals(struct ow_error *err)
+static int open_signals(const int *signals, int flags, struct ow_error *err)
 {
 	sigset_t set;
 	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	int fd = sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -1 : signalfd(-1, &set, SFD_CLOEXEC);
+	for (; *signals; signals++)
+		sigaddset(&set, *signals);
+	int fd = sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -1 : signalfd(-1, &set, SFD_CLOEXEC | flags);
 	return fd < 0 ? ow_error_set(err, errno, "signalfd: %s", strerror(errno)) : fd;
 }
 
@@ -138,16 +140,11 @@ static int start_exporter(struct output *out, struct ow_error *err)
 	return r;
 }
 
-struct sandbox {
-	const struct ow_config *config;
-	struct output *out;
-};
-
 /* Everything is open, and no thread runs yet. */
 static int confine(void *arg, struct ow_error *err)
 {
-	const struct sandbox *s = arg;
-	const struct ow_config *c = s->config;
+	struct output *out = arg;
+	const struct ow_config *c = *out->config;
 	const struct ow_guard guard = {
 		.sandbox = c->sandbox, .read = {c->path, c->certificate, c->key, c->ca, c->psk}, .store = c->store};
 	char text[OW_CONFINE_TEXT], line[OW_CONFINE_TEXT + 40];
@@ -156,12 +153,12 @@ static int confine(void *arg, struct ow_error *err)
 	if (r < 0)
 		return r;
 	snprintf(line, sizeof line, "no privileges from here on; %s", text);
-	log_event(s->out, whole && c->sandbox == OW_SANDBOX_ON ? OW_EVENT_INFO : OW_EVENT_WARNING, line);
+	log_event(out, whole && c->sandbox == OW_SANDBOX_ON ? OW_EVENT_INFO : OW_EVENT_WARNING, line);
 	/* Here, because both start threads. */
 	struct ow_keeper_options keep = {.path = c->store, .limits = {c->retention_ns, c->store_max}};
 	if (c->store)
-		r = ow_keeper_create(&keep, &s->out->keeper, err);
-	return r < 0 ? r : start_exporter(s->out, err);
+		r = ow_keeper_create(&keep, &out->keeper, err);
+	return r < 0 ? r : start_exporter(out, err);
 }
 
 /* For systemd: one line of state, and that it is alive. */
@@ -176,10 +173,42 @@ static void tell_state(struct output *out, int64_t now_ns)
 	ow_journal_tick(out->journal, now_ns);
 }
 
+static int read_again(struct output *out, struct ow_error *err)
+{
+	struct ow_config *next;
+	int r = ow_config_load((*out->config)->path, &next, err);
+	if (r < 0)
+		return r;
+	r = ow_daemon_reload(out->daemon, next, err);
+	if (r < 0) {
+		ow_config_free(next);
+		return r;
+	}
+	ow_config_free(*out->config);
+	*out->config = next;
+	if (out->keeper)
+		ow_keeper_limit(out->keeper, &(struct ow_store_limits){next->retention_ns, next->store_max});
+	return 0;
+}
+
+static void reload(struct output *out)
+{
+	struct ow_error why, line;
+	ow_service_reloading(&out->service);
+	if (read_again(out, &why) < 0) {
+		ow_error_set(&line, EINVAL, "%.400s; the configuration stays as it was", why.text);
+		log_event(out, OW_EVENT_ERROR, line.text);
+	}
+	ow_service_ready(&out->service);
+}
+
 static void on_tick(void *arg)
 {
 	struct output *out = arg;
 	int64_t now_ns = ow_clock_steady_ns();
+	struct signalfd_siginfo signal;
+	if (out->reload_fd >= 0 && read(out->reload_fd, &signal, sizeof signal) == (ssize_t)sizeof signal)
+		reload(out);
 	ow_service_beat(&out->service, now_ns);
 	if (now_ns < out->second_ns)
 		return;
@@ -187,23 +216,25 @@ static void on_tick(void *arg)
 	tell_state(out, now_ns);
 }
 
-static int run_daemon(const struct ow_config *config, struct output *out, int64_t run_ns, struct ow_error *err)
+static int run_daemon(struct output *out, int64_t run_ns, struct ow_error *err)
 {
-	struct sandbox sandbox = {config, out};
 	struct ow_daemon_options o = {.sink = {on_result, on_total, on_flush, out, on_peer},
 	                              .log = log_event,
 	                              .log_arg = out,
 	                              .opened = confine,
-	                              .opened_arg = &sandbox,
+	                              .opened_arg = out,
 	                              .tick = on_tick,
 	                              .tick_arg = out,
+	                              .stop_fd = open_signals((int[]){SIGINT, SIGTERM, 0}, 0, err),
 	                              .run_ns = run_ns};
-	int r = o.stop_fd = open_signals(err);
-	if (r < 0)
-		return r;
-	r = ow_exporter_create(config, &out->exporter, err);
+	int r = o.stop_fd < 0 ? o.stop_fd : 0;
+	/* When a terminal is closed what runs on it shall end. */
+	if (r == 0 && !isatty(STDERR_FILENO))
+		r = out->reload_fd = open_signals((int[]){SIGHUP, 0}, SFD_NONBLOCK, err);
+	if (r >= 0)
+		r = ow_exporter_create(*out->config, &out->exporter, err);
 	if (r == 0)
-		r = ow_daemon_create(config, &o, &out->daemon, err);
+		r = ow_daemon_create(*out->config, &o, &out->daemon, err);
 	if (r == 0) {
 		ow_service_ready(&out->service);
 		r = ow_daemon_run(out->daemon, err);
@@ -212,21 +243,24 @@ static int run_daemon(const struct ow_config *config, struct output *out, int64_
 	}
 	ow_exporter_free(out->exporter);
 	out->exporter = NULL;
-	close(o.stop_fd);
+	if (o.stop_fd >= 0)
+		close(o.stop_fd);
+	if (out->reload_fd >= 0)
+		close(out->reload_fd);
 	return r;
 }
 
-int ow_point_run(const struct ow_point_run *how, const struct ow_config *config, struct ow_error *err)
+int ow_point_run(const struct ow_point_run *how, struct ow_config **config, struct ow_error *err)
 {
-	struct output out = {.kind = how->output, .provisional = how->provisional};
+	struct output out = {.kind = how->output, .provisional = how->provisional, .config = config, .reload_fd = -1};
 	out.text = (struct ow_live_text){.out = stdout,
 	                                 .width = isatty(STDOUT_FILENO) ? (unsigned)ow_terminal_width(stdout) : 0,
 	                                 .colour = !how->no_color && ow_terminal_colour(stdout)};
-	int r = ow_journal_create(stderr, config->point, ow_journal_is_stream(STDERR_FILENO), &out.journal);
+	int r = ow_journal_create(stderr, (*config)->point, ow_journal_is_stream(STDERR_FILENO), &out.journal);
 	if (r < 0)
 		return ow_error_set(err, -r, "not enough memory");
 	ow_service_open(&out.service);
-	r = run_daemon(config, &out, how->run_ns, err);
+	r = run_daemon(&out, how->run_ns, err);
 	on_flush(&out);
 	end_store(&out);
 	ow_service_close(&out.service);

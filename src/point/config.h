@@ -104,6 +104,15 @@ void ow_config_free(struct ow_config *config);
 /* Whether this host has what it names: files, interfaces; a key that others may read is refused; filters compile. */
 int ow_config_check(const struct ow_config *config, struct ow_error *err);
 
+/* The part of it that needs nothing but the configuration: whether filters compile. */
+int ow_config_check_filters(const struct ow_config *config, struct ow_error *err);
+
+/* A running point can take up other segments, keys and limits of the store. -EBUSY, with a line that names the key, if
+ * anything else differs. */
+int ow_config_check_change(const struct ow_config *now, const struct ow_config *next, struct ow_error *err);
+/* Whether they are measured alike. Where the peer is does not matter. */
+bool ow_config_same_segment(const struct ow_config_segment *a, const struct ow_config_segment *b);
+
 /* Whether pcap-filter(7) has such an expression. *err gets the reason alone. */
 int ow_config_filter(const char *filter, struct ow_error *err);
 

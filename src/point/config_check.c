@@ -250,7 +250,7 @@ static int check_source(const struct ow_config *c, const struct ow_config_interf
 	int r = check_file(c, "file", i->file, err);
 	if (r == 0 && !i->file && if_nametoindex(i->name) == 0)
 		r = ow_error_set(err, ENODEV, "%s:%u: interface '%s' is not on this host", c->path, i->line, i->name);
-	return r < 0 ? r : check_filter(c, i->line, "interface", i->name, i->filter, err);
+	return r;
 }
 
 static int check_store(const struct ow_config *c, struct ow_error *err)
@@ -265,6 +265,21 @@ static int check_store(const struct ow_config *c, struct ow_error *err)
 	if (errno != ENOENT || (access(folder, W_OK) < 0 && errno != EROFS))
 		return ow_error_set(err, errno, "%s: store: %s: %s", c->path, c->store, strerror(errno));
 	return 0;
+}
+
+int ow_config_check_filters(const struct ow_config *c, struct ow_error *err)
+{
+	int r = 0;
+	for (unsigned i = 0; r == 0 && i < c->interface_count; i++)
+		r = check_filter(c, c->interfaces[i].line, "interface", c->interfaces[i].name, c->interfaces[i].filter,
+		                 err);
+	for (unsigned i = 0; r == 0 && i < c->segment_count; i++) {
+		const struct ow_config_segment *s = &c->segments[i];
+		r = check_filter(c, s->line, "to_peer of segment", s->name, s->to_peer, err);
+		for (unsigned k = 0; r == 0 && k < s->class_count; k++)
+			r = check_filter(c, s->classes[k].line, "class", s->classes[k].name, s->classes[k].filter, err);
+	}
+	return r;
 }
 
 int ow_config_check(const struct ow_config *c, struct ow_error *err)
@@ -282,11 +297,5 @@ int ow_config_check(const struct ow_config *c, struct ow_error *err)
 		r = ow_error_set(err, ENOENT, "%s: user: '%.60s' does not exist", c->path, c->user);
 	for (unsigned i = 0; r == 0 && i < c->interface_count; i++)
 		r = check_source(c, &c->interfaces[i], err);
-	for (unsigned i = 0; r == 0 && i < c->segment_count; i++) {
-		const struct ow_config_segment *s = &c->segments[i];
-		r = check_filter(c, s->line, "to_peer of segment", s->name, s->to_peer, err);
-		for (unsigned k = 0; r == 0 && k < s->class_count; k++)
-			r = check_filter(c, s->classes[k].line, "class", s->classes[k].name, s->classes[k].filter, err);
-	}
-	return r;
+	return r < 0 ? r : ow_config_check_filters(c, err);
 }

@@ -77,12 +77,28 @@ static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 	return r < 0 ? r : ow_recorder_start(d->recorder, err);
 }
 
-static int open_tls(struct ow_daemon *d, struct ow_error *err)
+int ow_daemon_keys_create(const struct ow_config *c, struct ow_daemon_keys **ret_keys, struct ow_error *err)
 {
-	const struct ow_config *c = d->config;
 	struct ow_tls_options options = {
 		.certificate = c->certificate, .key = c->key, .ca = c->ca, .psk_file = c->psk, .name = c->point};
-	return ow_tls_create(&options, &d->tls, err);
+	struct ow_daemon_keys *keys = calloc(1, sizeof *keys);
+	if (!keys)
+		return ow_error_set(err, ENOMEM, "not enough memory");
+	keys->users = 1;
+	int r = ow_tls_create(&options, &keys->tls, err);
+	if (r < 0)
+		free(keys);
+	else
+		*ret_keys = keys;
+	return r;
+}
+
+void ow_daemon_keys_release(struct ow_daemon_keys *keys)
+{
+	if (!keys || --keys->users > 0)
+		return;
+	ow_tls_free(keys->tls);
+	free(keys);
 }
 
 /* The address as it turned out: the port may have been 0. */
@@ -134,9 +150,9 @@ static int create(struct ow_daemon *d, struct ow_error *err)
 		return ow_error_set(err, EIO, "no random numbers: %s", strerror(errno));
 	ow_random_seed(&d->jitter, seed);
 	d->memory_left = d->config->memory;
-	int r = open_tls(d, err);
+	int r = ow_daemon_keys_create(d->config, &d->keys, err);
 	if (r == 0)
-		r = ow_daemon_peers_create(d, err);
+		r = ow_daemon_peers_add(d, d->config, err);
 	if (r == 0)
 		r = open_loop(d, err);
 	/* Last, because captures that are replayed begin now. */
@@ -179,11 +195,12 @@ void ow_daemon_free(struct ow_daemon *d)
 	ow_daemon_lanes_free(d);
 	ow_daemon_links_free(d);
 	ow_recorder_free(d->recorder);
-	ow_tls_free(d->tls);
+	ow_daemon_keys_release(d->keys);
 	close_fd(d->listen_fd);
 	close_fd(d->timer_fd);
 	close_fd(d->epoll_fd);
-	free(d->peers);
+	for (unsigned i = 0; i < d->peer_count; i++)
+		ow_daemon_peer_free(d->peers[i]);
 	free(d);
 }
 
@@ -230,8 +247,8 @@ static void say_goodbye(struct ow_daemon *d)
 {
 	ow_daemon_lanes_stop(d, true);
 	for (unsigned i = 0; i < d->peer_count; i++) {
-		if (d->peers[i].link && d->peers[i].link->ready && !d->peers[i].link->closing)
-			ow_daemon_link_bye(d->peers[i].link, "the point is stopped");
+		if (d->peers[i]->link && d->peers[i]->link->ready && !d->peers[i]->link->closing)
+			ow_daemon_link_bye(d->peers[i]->link, "the point is stopped");
 	}
 	d->stopping = true;
 	int64_t end = ow_clock_steady_ns() + (d->at_once ? 0 : OW_NS_PER_S);
@@ -239,7 +256,7 @@ static void say_goodbye(struct ow_daemon *d)
 		unsigned open = 0;
 		ow_daemon_links_tend(d, now);
 		for (unsigned i = 0; i < d->peer_count; i++)
-			open += d->peers[i].link != NULL;
+			open += d->peers[i]->link != NULL;
 		if (open == 0 || now >= end)
 			return;
 		struct timespec moment = {.tv_nsec = 5 * OW_NS_PER_MS};
@@ -267,6 +284,7 @@ static int on_event(struct ow_daemon *d, void *tag, struct ow_error *err)
 		if (read(d->timer_fd, &ticks, sizeof ticks) < 0 && errno != EAGAIN)
 			return ow_error_set(err, errno, "timerfd: %s", strerror(errno));
 		ow_daemon_lanes_tick(d);
+		ow_daemon_reload_tick(d);
 		if (d->options.tick)
 			d->options.tick(d->options.tick_arg);
 		return record(d, err);
@@ -312,7 +330,7 @@ void ow_daemon_status(const struct ow_daemon *d, struct ow_daemon_status *ret_st
 {
 	*ret_status = (struct ow_daemon_status){.peers = d->peer_count, .stopping = d->stopping};
 	for (unsigned i = 0; i < d->peer_count; i++)
-		ret_status->connected += d->peers[i].link && d->peers[i].link->ready;
+		ret_status->connected += d->peers[i]->link && d->peers[i]->link->ready;
 	for (unsigned i = 0; i < d->lane_count; i++)
 		ret_status->lanes += d->lanes[i]->state == OW_LANE_RUNNING;
 }

@@ -53,6 +53,13 @@ void ow_daemon_free(struct ow_daemon *daemon);
  * or the kernel refuses. */
 int ow_daemon_run(struct ow_daemon *daemon, struct ow_error *err);
 
+/*
+ * Takes up another configuration while it runs (not from within a sink): lanes of segments that are the same go on,
+ * those of others end with their interval, and what is new is agreed on. Keys are read again, for new connections. On
+ * failure everything stays as it was, and err says why. The one before is not used any more.
+ */
+int ow_daemon_reload(struct ow_daemon *daemon, const struct ow_config *config, struct ow_error *err);
+
 struct ow_daemon_status {
 	unsigned peers, connected, lanes; /* lanes: those that are measured */
 	bool stopping;

@@ -65,7 +65,8 @@ static bool is_there(const struct ow_daemon_peer *peer, const struct ow_config_s
 	const struct ow_daemon *d = peer->daemon;
 	for (unsigned i = 0; i < d->lane_count; i++) {
 		const struct ow_daemon_lane *lane = d->lanes[i];
-		if (lane->segment == segment && lane->sending == sending &&
+		/* One that comes to its end makes room for the next. */
+		if (lane->segment == segment && lane->sending == sending && lane->until == INT64_MAX &&
 		    strcmp(lane->open.class_name, class_name) == 0)
 			return true;
 	}
@@ -94,7 +95,8 @@ static void propose_segment(struct ow_daemon_peer *peer, const struct ow_config_
 void ow_daemon_lanes_propose(struct ow_daemon_peer *peer)
 {
 	struct ow_daemon *d = peer->daemon;
-	/* What was proposed, or refused, before the connection was lost. */
+	peer->propose_ns = ow_clock_steady_ns() + OW_PROPOSE_NS;
+	/* What was proposed, or refused, before. */
 	for (unsigned i = 0; i < d->lane_count; i++) {
 		struct ow_daemon_lane *lane = d->lanes[i];
 		if (lane->peer == peer && lane->state < OW_LANE_RUNNING) {

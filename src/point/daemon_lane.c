@@ -59,6 +59,7 @@ struct ow_daemon_lane *ow_daemon_lane_add(struct ow_daemon_peer *peer, const str
 	*lane = (struct ow_daemon_lane){.daemon = d,
 	                                .peer = peer,
 	                                .segment = segment,
+	                                .sources = segment->interfaces,
 	                                .open = *open,
 	                                .wire = wire,
 	                                .sending = sending,
@@ -233,6 +234,14 @@ static void set_identity(struct ow_daemon_lane *lane)
 	ow_identity_seed(&lane->identity, o->identity_seed);
 }
 
+unsigned ow_daemon_lanes_wanted(const struct ow_config *config)
+{
+	unsigned wanted = 0;
+	for (unsigned i = 0; i < config->segment_count; i++)
+		wanted += 2 * (config->segments[i].class_count ? config->segments[i].class_count : 1);
+	return wanted;
+}
+
 /* Lanes that have no memory yet: those of the configuration, or more, if a peer has asked for more. */
 static unsigned expected_lanes(const struct ow_daemon *d, bool *ret_open_ended)
 {
@@ -298,4 +307,16 @@ int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err)
 	ow_exchange_connected(lane->exchange, ow_daemon_now_ns(d));
 	log_agreed(lane, stamps);
 	return 0;
+}
+
+void ow_daemon_lane_shrink(struct ow_daemon_lane *lane, uint64_t bytes)
+{
+	struct ow_retention retention;
+	ow_agree_retention(lane->open.length_ns, lane->peer->ahead_ns, lane->daemon->speed, &retention);
+	size_t stamps = ow_agree_stamps(bytes, &retention);
+	if (!lane->ledger || stamps == 0 || bytes >= lane->granted)
+		return;
+	ow_ledger_set_max(lane->ledger, stamps);
+	lane->daemon->memory_left += lane->granted - bytes;
+	lane->granted = bytes;
 }

@@ -39,13 +39,17 @@ int ow_daemon_link_open(struct ow_daemon *daemon, struct ow_daemon_peer *peer, i
 	ow_address_text(fd, address);
 	struct ow_session *session = NULL;
 	/* The session takes the socket, whatever happens. */
-	int r = ow_session_create(daemon->tls, fd, !peer, peer ? peer->name : NULL, &session, err);
+	int r = ow_session_create(daemon->keys->tls, fd, !peer, peer ? peer->name : NULL, &session, err);
 	if (r == 0 && !link)
 		r = ow_error_set(err, ENOMEM, "not enough memory");
 	if (r == 0 && link) {
 		int64_t now = ow_clock_steady_ns();
-		*link = (struct ow_daemon_link){
-			.daemon = daemon, .peer = peer, .session = session, .since_ns = now, .heard_ns = now};
+		*link = (struct ow_daemon_link){.daemon = daemon,
+		                                .keys = daemon->keys,
+		                                .peer = peer,
+		                                .session = session,
+		                                .since_ns = now,
+		                                .heard_ns = now};
 		snprintf(link->address, sizeof link->address, "%s", peer && !*address ? peer->connect : address);
 		r = watch(link, EPOLL_CTL_ADD);
 		if (r < 0)
@@ -56,6 +60,7 @@ int ow_daemon_link_open(struct ow_daemon *daemon, struct ow_daemon_peer *peer, i
 		free(link);
 		return r;
 	}
+	daemon->keys->users++;
 	if (peer) {
 		peer->link = link;
 		return 0;
@@ -66,6 +71,7 @@ int ow_daemon_link_open(struct ow_daemon *daemon, struct ow_daemon_peer *peer, i
 			return 0;
 		}
 	}
+	daemon->keys->users--;
 	ow_session_free(session);
 	free(link);
 	return ow_error_set(err, EBUSY, "%d connections are being made already", OW_STRANGERS_MAX);
@@ -119,6 +125,7 @@ void ow_daemon_link_drop(struct ow_daemon_link *link, const char *why)
 	}
 	epoll_ctl(daemon->epoll_fd, EPOLL_CTL_DEL, ow_session_fd(link->session), NULL);
 	ow_session_free(link->session);
+	ow_daemon_keys_release(link->keys);
 	free(link);
 }
 
@@ -167,11 +174,9 @@ void ow_daemon_link_bye(struct ow_daemon_link *link, const char *why)
 static void introduce(struct ow_daemon_link *link, const char *name)
 {
 	struct ow_daemon *daemon = link->daemon;
-	struct ow_daemon_peer *peer = NULL;
-	for (unsigned i = 0; i < daemon->peer_count; i++) {
-		if (strcmp(daemon->peers[i].name, name) == 0)
-			peer = &daemon->peers[i];
-	}
+	struct ow_daemon_peer *peer = ow_daemon_peer_find(daemon, name);
+	if (peer && peer->leaving)
+		peer = NULL;
 	if (!peer || peer->connect) {
 		const char *why = peer ? "both points connect: take 'connect' out of one configuration"
 		                       : "no segment with this peer";
@@ -255,12 +260,12 @@ static void ask_silent(struct ow_daemon_link *link, int64_t steady_ns)
 void ow_daemon_links_tend(struct ow_daemon *daemon, int64_t steady_ns)
 {
 	for (unsigned i = 0; i < daemon->peer_count; i++) {
-		struct ow_daemon_peer *peer = &daemon->peers[i];
+		struct ow_daemon_peer *peer = daemon->peers[i];
 		if (peer->link) {
 			ask_silent(peer->link, steady_ns);
 			if (is_due(peer->link, steady_ns))
 				ow_daemon_link_drive(peer->link);
-		} else if (peer->connect && !daemon->stopping && steady_ns >= peer->next_try_ns) {
+		} else if (peer->connect && !peer->leaving && !daemon->stopping && steady_ns >= peer->next_try_ns) {
 			connect_peer(peer);
 		}
 	}
@@ -274,9 +279,9 @@ void ow_daemon_links_tend(struct ow_daemon *daemon, int64_t steady_ns)
 void ow_daemon_links_free(struct ow_daemon *daemon)
 {
 	for (unsigned i = 0; i < daemon->peer_count; i++) {
-		if (daemon->peers[i].link) {
-			daemon->peers[i].link->closing = true;
-			ow_daemon_link_drop(daemon->peers[i].link, "the end");
+		if (daemon->peers[i]->link) {
+			daemon->peers[i]->link->closing = true;
+			ow_daemon_link_drop(daemon->peers[i]->link, "the end");
 		}
 	}
 	for (unsigned i = 0; i < OW_STRANGERS_MAX; i++) {

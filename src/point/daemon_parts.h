@@ -19,6 +19,8 @@
 /* Waiting time between attempts to connect: doubled from the first to the last, and varied by a quarter. */
 #define OW_RETRY_FIRST_NS INT64_C(200000000)
 #define OW_RETRY_LAST_NS  INT64_C(10000000000)
+/* How often a lane that was refused is proposed again. */
+#define OW_PROPOSE_NS INT64_C(30000000000)
 /* A connection that lasted so long was a good one: the next attempt comes soon. */
 #define OW_GOOD_NS INT64_C(5000000000)
 /* Nothing heard for so long: ask; for so long: the connection is dead. */
@@ -35,11 +37,21 @@
 /* Messages that make no sense, before a connection is closed. */
 #define OW_NONSENSE_MAX 16
 
+/* Peers, with those that a reload has taken away and that are not gone yet. */
+#define OW_PEERS_MAX (2 * OW_CONFIG_SEGMENTS_MAX)
+
 struct ow_daemon_peer;
+
+/* Keys and certificates. After a reload connections go on with those that they were made with. */
+struct ow_daemon_keys {
+	struct ow_tls *tls;
+	unsigned users;
+};
 
 /* A connection. */
 struct ow_daemon_link {
 	struct ow_daemon *daemon;
+	struct ow_daemon_keys *keys;
 	struct ow_daemon_peer *peer; /* NULL until the name is proved */
 	struct ow_session *session;
 	uint32_t events;   /* that epoll knows */
@@ -56,12 +68,15 @@ struct ow_daemon_link {
 
 struct ow_daemon_peer {
 	struct ow_daemon *daemon;
-	const char *name;
-	const char *connect; /* NULL = it connects to us */
+	char name[OW_POINT_NAME];
+	char *connect; /* its own; NULL = it connects to us */
 	struct ow_daemon_link *link;
 	int64_t retry_ns, next_try_ns; /* steady */
 	char last_failure[200];        /* said once, not at every attempt */
+	int64_t propose_ns;            /* steady: when what is missing is proposed again */
 	bool known;                    /* it has said its epoch before */
+	bool leaving;                  /* in no segment any more: until its lanes have ended */
+	bool renew;                    /* a reload has changed segments: agree anew when the old lanes have ended */
 	uint64_t epoch;
 	int64_t round_trip_ns;
 	int64_t ahead_ns; /* its clock less ours */
@@ -78,9 +93,10 @@ enum ow_daemon_lane_state {
 struct ow_daemon_lane {
 	struct ow_daemon *daemon;
 	struct ow_daemon_peer *peer;
-	const struct ow_config_segment *segment;
-	struct ow_message_open open; /* as agreed on */
-	const char *filter;          /* of this point: into the configuration or `open` */
+	const struct ow_config_segment *segment; /* NULL = a reload has ended it */
+	uint32_t sources;                        /* of the segment */
+	struct ow_message_open open;             /* as agreed on */
+	const char *filter;                      /* of this point: into the configuration or `open` */
 	bool sending;
 	uint32_t wire; /* its number in messages */
 	enum ow_daemon_lane_state state;
@@ -98,11 +114,11 @@ struct ow_daemon {
 	const struct ow_config *config;
 	struct ow_daemon_options options;
 	struct ow_recorder *recorder;
-	struct ow_tls *tls;
+	struct ow_daemon_keys *keys;
 	int epoll_fd, listen_fd, timer_fd;
 	uint64_t epoch;
 	struct ow_random jitter;
-	struct ow_daemon_peer *peers;
+	struct ow_daemon_peer *peers[OW_PEERS_MAX];
 	unsigned peer_count;
 	struct ow_daemon_link *strangers[OW_STRANGERS_MAX];
 	struct ow_daemon_lane *lanes[OW_LANES_MAX];
@@ -125,6 +141,8 @@ void ow_daemon_log(struct ow_daemon *daemon, enum ow_event level, const char *fo
 	__attribute__((format(printf, 3, 4)));
 /* Tells the sink that the connection with a peer has come or gone. */
 void ow_daemon_tell_peer(struct ow_daemon *daemon, const char *peer, bool connected);
+int ow_daemon_keys_create(const struct ow_config *config, struct ow_daemon_keys **ret_keys, struct ow_error *err);
+void ow_daemon_keys_release(struct ow_daemon_keys *keys);
 /* The clock that stamps the packets. */
 int64_t ow_daemon_now_ns(const struct ow_daemon *daemon);
 
@@ -144,7 +162,10 @@ void ow_daemon_links_tend(struct ow_daemon *daemon, int64_t steady_ns);
 void ow_daemon_links_free(struct ow_daemon *daemon);
 
 /* What peers say. */
-int ow_daemon_peers_create(struct ow_daemon *daemon, struct ow_error *err);
+struct ow_daemon_peer *ow_daemon_peer_find(const struct ow_daemon *daemon, const char *name);
+/* Those of a configuration that are not there yet. */
+int ow_daemon_peers_add(struct ow_daemon *daemon, const struct ow_config *config, struct ow_error *err);
+void ow_daemon_peer_free(struct ow_daemon_peer *peer);
 void ow_daemon_peer_greet(struct ow_daemon_link *link);
 void ow_daemon_peer_frame(struct ow_daemon_link *link, const uint8_t *frame, size_t size);
 
@@ -186,6 +207,14 @@ void ow_daemon_lanes_tick(struct ow_daemon *daemon);
 void ow_daemon_lanes_connected(struct ow_daemon_peer *peer);
 /* The peer ends it before this interval. */
 void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t interval);
+/* It ends with the current interval, here and at the peer. One that was not agreed on yet is gone. */
+void ow_daemon_lane_stop(struct ow_daemon_lane *lane, const char *why);
+/* Not more than this share of the budget any more. */
+void ow_daemon_lane_shrink(struct ow_daemon_lane *lane, uint64_t bytes);
+/* Lanes that the configuration wants. */
+unsigned ow_daemon_lanes_wanted(const struct ow_config *config);
+/* What a reload has begun. */
+void ow_daemon_reload_tick(struct ow_daemon *daemon);
 /* No lane goes on beyond the current interval. */
 void ow_daemon_lanes_stop(struct ow_daemon *daemon, bool at_once);
 /* Whether all lanes have given their last result. */

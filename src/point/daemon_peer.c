@@ -15,29 +15,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct ow_daemon_peer *find_peer(struct ow_daemon *daemon, const char *name)
+struct ow_daemon_peer *ow_daemon_peer_find(const struct ow_daemon *daemon, const char *name)
 {
 	for (unsigned i = 0; i < daemon->peer_count; i++) {
-		if (daemon->peers[i].name && strcmp(daemon->peers[i].name, name) == 0)
-			return &daemon->peers[i];
+		if (strcmp(daemon->peers[i]->name, name) == 0)
+			return daemon->peers[i];
 	}
 	return NULL;
 }
 
-int ow_daemon_peers_create(struct ow_daemon *daemon, struct ow_error *err)
+void ow_daemon_peer_free(struct ow_daemon_peer *peer)
 {
-	const struct ow_config *config = daemon->config;
-	daemon->peers = calloc(config->segment_count, sizeof *daemon->peers);
-	if (!daemon->peers)
-		return ow_error_set(err, ENOMEM, "not enough memory");
-	for (unsigned i = 0; i < config->segment_count; i++) {
-		const struct ow_config_segment *s = &config->segments[i];
-		if (find_peer(daemon, s->peer))
-			continue;
-		daemon->peers[daemon->peer_count++] = (struct ow_daemon_peer){
-			.daemon = daemon, .name = s->peer, .connect = s->connect, .retry_ns = OW_RETRY_FIRST_NS};
+	free(peer->connect);
+	free(peer);
+}
+
+static int add_peer(struct ow_daemon *daemon, const struct ow_config_segment *s, struct ow_error *err)
+{
+	struct ow_daemon_peer *peer = daemon->peer_count < OW_PEERS_MAX ? calloc(1, sizeof *peer) : NULL;
+	if (!peer || (s->connect && !(peer->connect = strdup(s->connect)))) {
+		free(peer);
+		return ow_error_set(err, ENOMEM, "not enough memory for peer '%s'", s->peer);
 	}
+	peer->daemon = daemon;
+	peer->retry_ns = OW_RETRY_FIRST_NS;
+	snprintf(peer->name, sizeof peer->name, "%s", s->peer);
+	daemon->peers[daemon->peer_count++] = peer;
 	return 0;
+}
+
+int ow_daemon_peers_add(struct ow_daemon *daemon, const struct ow_config *config, struct ow_error *err)
+{
+	int r = 0;
+	for (unsigned i = 0; r == 0 && i < config->segment_count; i++) {
+		if (!ow_daemon_peer_find(daemon, config->segments[i].peer))
+			r = add_peer(daemon, &config->segments[i], err);
+	}
+	return r;
 }
 
 void ow_daemon_peer_greet(struct ow_daemon_link *link)

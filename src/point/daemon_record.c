@@ -34,7 +34,7 @@ static void charge_drops(struct ow_daemon *d)
 		ow_recorder_drops(d->recorder, s, &drops);
 		for (unsigned i = 0; drops.frames > 0 && i < d->lane_count; i++) {
 			struct ow_daemon_lane *lane = d->lanes[i];
-			if (lane->ledger && lane->segment->interfaces >> s & 1)
+			if (lane->ledger && lane->sources >> s & 1)
 				ow_ledger_drops(lane->ledger, &drops);
 		}
 	}
@@ -169,18 +169,30 @@ void ow_daemon_lanes_tick(struct ow_daemon *d)
 	}
 }
 
+void ow_daemon_lane_stop(struct ow_daemon_lane *lane, const char *why)
+{
+	int64_t now = ow_daemon_now_ns(lane->daemon);
+	if (lane->state < OW_LANE_RUNNING) {
+		/* The peer may be about to agree. */
+		lane->until = -1;
+		if (lane->state == OW_LANE_PROPOSED)
+			announce_end(lane);
+		ow_daemon_lane_end(lane, why);
+		return;
+	}
+	int64_t current = now < lane->open.t0_ns ? -1 : (now - lane->open.t0_ns) / lane->open.length_ns;
+	limit_lane(lane, lane->open.length_ns <= OW_QUICK_NS ? current : current - 1);
+	announce_end(lane);
+}
+
 void ow_daemon_lanes_stop(struct ow_daemon *d, bool at_once)
 {
-	int64_t now = ow_daemon_now_ns(d);
+	static const char why[] = "this point was stopped";
 	for (unsigned i = d->lane_count; i-- > 0;) {
-		struct ow_daemon_lane *lane = d->lanes[i];
-		if (lane->state < OW_LANE_RUNNING || at_once) {
-			ow_daemon_lane_end(lane, "this point was stopped");
-			continue;
-		}
-		int64_t current = now < lane->open.t0_ns ? -1 : (now - lane->open.t0_ns) / lane->open.length_ns;
-		limit_lane(lane, lane->open.length_ns <= OW_QUICK_NS ? current : current - 1);
-		announce_end(lane);
+		if (at_once)
+			ow_daemon_lane_end(d->lanes[i], why);
+		else
+			ow_daemon_lane_stop(d->lanes[i], why);
 	}
 }
 

@@ -60,6 +60,11 @@ int ow_ledger_create(const struct ow_ledger_options *options, struct ow_ledger *
 	return 0;
 }
 
+void ow_ledger_set_max(struct ow_ledger *ledger, size_t stamps_max)
+{
+	ledger->options.stamps_max = stamps_max;
+}
+
 static void close_page(struct open_page *open)
 {
 	free(open->page.stamp);

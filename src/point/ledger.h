@@ -40,6 +40,9 @@ struct ow_ledger;
 int ow_ledger_create(const struct ow_ledger_options *options, struct ow_ledger **ret_ledger);
 void ow_ledger_free(struct ow_ledger *ledger);
 
+/* Another size of pages from now on. */
+void ow_ledger_set_max(struct ow_ledger *ledger, size_t stamps_max);
+
 /* Does not keep the chunk. -ENOMEM: the packets are counted, the page says so by its shift. */
 int ow_ledger_add(struct ow_ledger *ledger, const struct ow_chunk *chunk);
 /* Ring drops since the last call. Every interval that they may have been in gets its share, and at least one. */

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Another configuration while the point runs. First all that can fail, then the change, which cannot. Lanes of changed
+ * segments end with their interval; what takes their place is agreed on when they are gone, with their memory. The
+ * point that connects proposes it. The other one cannot, and drops the connection: the peer comes back with proposals,
+ * and lanes that go on do not notice.
+ */
+#include "point/daemon_parts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct change {
+	unsigned same, changed, added, removed;
+};
+
+static const struct ow_config_segment *find(const struct ow_config *config, const char *name)
+{
+	for (unsigned i = 0; i < config->segment_count; i++) {
+		if (strcmp(config->segments[i].name, name) == 0)
+			return &config->segments[i];
+	}
+	return NULL;
+}
+
+static const char *filter_of(const struct ow_config_segment *segment, const char *class_name)
+{
+	for (unsigned i = 0; i < segment->class_count; i++) {
+		if (strcmp(segment->classes[i].name, class_name) == 0)
+			return segment->classes[i].filter;
+	}
+	return NULL;
+}
+
+/* Nothing of the old configuration is left in a lane: it goes on with the new one, or comes to its end without any. */
+static void change_lanes(struct ow_daemon *d, const struct ow_config *next)
+{
+	for (unsigned i = d->lane_count; i-- > 0;) {
+		struct ow_daemon_lane *lane = d->lanes[i];
+		const struct ow_config_segment *now = lane->segment, *then = now ? find(next, now->name) : NULL;
+		bool same = now && then && ow_config_same_segment(now, then);
+		lane->segment = same ? then : NULL;
+		/* A lane that is to be started is one that this point has proposed. */
+		lane->filter = same ? filter_of(then, lane->open.class_name) : NULL;
+		if (!same && lane->until == INT64_MAX)
+			ow_daemon_lane_stop(lane, "the segment was changed");
+	}
+}
+
+static void renew(struct ow_daemon *d, const char *name)
+{
+	struct ow_daemon_peer *peer = ow_daemon_peer_find(d, name);
+	if (peer)
+		peer->renew = true;
+}
+
+/* Marks the peers whose segments are not the same. */
+static void compare(struct ow_daemon *d, const struct ow_config *next, struct change *ret_change)
+{
+	struct change change = {0};
+	for (unsigned i = 0; i < next->segment_count; i++) {
+		const struct ow_config_segment *then = &next->segments[i], *now = find(d->config, then->name);
+		bool same = now && ow_config_same_segment(now, then);
+		change.same += same;
+		change.changed += now && !same;
+		change.added += !now;
+		if (!same)
+			renew(d, then->peer);
+	}
+	for (unsigned i = 0; i < d->config->segment_count; i++)
+		change.removed += !find(next, d->config->segments[i].name);
+	*ret_change = change;
+}
+
+static const char *connect_of(const struct ow_config *config, const char *peer, bool *ret_wanted)
+{
+	*ret_wanted = false;
+	for (unsigned i = 0; i < config->segment_count; i++) {
+		if (strcmp(config->segments[i].peer, peer) != 0)
+			continue;
+		*ret_wanted = true;
+		return config->segments[i].connect;
+	}
+	return NULL;
+}
+
+/* Who is not needed leaves when its lanes have ended; who is somewhere else is looked for there. */
+static void change_peer(struct ow_daemon_peer *peer, const struct ow_config *next, char *connect)
+{
+	bool wanted;
+	connect_of(next, peer->name, &wanted);
+	peer->leaving = !wanted;
+	bool moved = wanted && (!connect != !peer->connect || (connect && strcmp(connect, peer->connect) != 0));
+	if (wanted) {
+		free(peer->connect);
+		peer->connect = connect;
+	}
+	if (!moved)
+		return;
+	peer->last_failure[0] = 0;
+	peer->retry_ns = OW_RETRY_FIRST_NS;
+	peer->next_try_ns = 0;
+	if (peer->link)
+		ow_daemon_link_drop(peer->link, "the configuration has another address");
+	peer->next_try_ns = 0;
+}
+
+/* Lanes that are there make room for those that come. */
+static void share_memory(struct ow_daemon *d)
+{
+	unsigned wanted = ow_daemon_lanes_wanted(d->config);
+	uint64_t share = d->config->memory / (wanted ? wanted : 1);
+	for (unsigned i = 0; i < d->lane_count; i++)
+		ow_daemon_lane_shrink(d->lanes[i], share);
+}
+
+static void free_texts(char **texts, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		free(texts[i]);
+	free(texts);
+}
+
+/* Where each peer is, in memory that does not run out later. */
+static char **copy_connects(const struct ow_daemon *d, const struct ow_config *next)
+{
+	char **texts = calloc(d->peer_count + 1, sizeof *texts);
+	for (unsigned i = 0; texts && i < d->peer_count; i++) {
+		bool wanted;
+		const char *connect = connect_of(next, d->peers[i]->name, &wanted);
+		if (connect && !(texts[i] = strdup(connect))) {
+			free_texts(texts, d->peer_count);
+			return NULL;
+		}
+	}
+	return texts;
+}
+
+static void apply(struct ow_daemon *d, const struct ow_config *next, char **connects)
+{
+	struct change change;
+	compare(d, next, &change);
+	change_lanes(d, next);
+	d->config = next;
+	for (unsigned i = 0; i < d->peer_count; i++)
+		change_peer(d->peers[i], next, connects[i]);
+	free(connects);
+	share_memory(d);
+	ow_daemon_log(d, OW_EVENT_NOTICE, "%s was read again: segments: %u as before, %u changed, %u new, %u gone",
+	              next->path, change.same, change.changed, change.added, change.removed);
+}
+
+int ow_daemon_reload(struct ow_daemon *d, const struct ow_config *next, struct ow_error *err)
+{
+	struct ow_daemon_keys *keys = NULL;
+	char **connects = NULL;
+	int r = d->stopping ? ow_error_set(err, ESHUTDOWN, "the point is about to stop") : 0;
+	if (r == 0)
+		r = ow_config_check_change(d->config, next, err);
+	if (r == 0)
+		r = ow_config_check_filters(next, err);
+	if (r == 0)
+		r = ow_daemon_keys_create(next, &keys, err);
+	/* Those that are too many if this is not the end of it leave by themselves. */
+	if (r == 0)
+		r = ow_daemon_peers_add(d, next, err);
+	if (r == 0 && !(connects = copy_connects(d, next)))
+		r = ow_error_set(err, ENOMEM, "not enough memory");
+	if (r < 0) {
+		ow_daemon_keys_release(keys);
+		for (unsigned i = 0; i < d->peer_count; i++) {
+			bool wanted;
+			connect_of(d->config, d->peers[i]->name, &wanted);
+			d->peers[i]->leaving = !wanted;
+		}
+		return r;
+	}
+	ow_daemon_keys_release(d->keys);
+	d->keys = keys;
+	apply(d, next, connects);
+	return 0;
+}
+
+/* Afterwards. */
+
+static bool has_lanes(const struct ow_daemon_peer *peer)
+{
+	const struct ow_daemon *d = peer->daemon;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		if (d->lanes[i]->peer == peer)
+			return true;
+	}
+	return false;
+}
+
+/* Lanes that a reload has ended and that still have their memory. */
+static bool has_ending(const struct ow_daemon *d)
+{
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		if (!d->lanes[i]->segment)
+			return true;
+	}
+	return false;
+}
+
+static bool is_ready(const struct ow_daemon_peer *peer)
+{
+	return peer->link && peer->link->ready && !peer->link->closing;
+}
+
+static void agree_anew(struct ow_daemon_peer *peer)
+{
+	peer->renew = false;
+	/* Who is not connected proposes, or is asked, when it is. */
+	if (is_ready(peer) && peer->connect)
+		ow_daemon_lanes_propose(peer);
+	else if (is_ready(peer))
+		ow_daemon_link_drop(peer->link, "the configuration has changed, it shall propose anew");
+}
+
+/* Whether it is gone. */
+static bool see_off(struct ow_daemon_peer *peer)
+{
+	if (has_lanes(peer))
+		return false;
+	if (!peer->link) {
+		ow_daemon_peer_free(peer);
+		return true;
+	}
+	if (!peer->link->closing)
+		ow_daemon_link_bye(peer->link, "no segment with this peer any more");
+	return false;
+}
+
+void ow_daemon_reload_tick(struct ow_daemon *d)
+{
+	int64_t now = ow_clock_steady_ns();
+	bool working = !d->stopping && d->ended_ns == 0, ending = has_ending(d);
+	for (unsigned i = 0; i < d->peer_count; i++) {
+		struct ow_daemon_peer *peer = d->peers[i];
+		if (peer->renew && !peer->leaving && working && !ending)
+			agree_anew(peer);
+		/* What was refused, or ended by the peer, may be possible by now. */
+		else if (peer->connect && is_ready(peer) && !peer->leaving && working && now >= peer->propose_ns)
+			ow_daemon_lanes_propose(peer);
+		if (peer->leaving && see_off(peer)) {
+			d->peer_count--;
+			for (unsigned k = i--; k < d->peer_count; k++)
+				d->peers[k] = d->peers[k + 1];
+		}
+	}
+}
