@@ -109,7 +109,7 @@ int ow_confine(const struct ow_confine_options *options, char ret_text[OW_CONFIN
 		snprintf(ret_text, OW_CONFINE_TEXT, "no sandbox, as configured");
 		return 0;
 	}
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef OW_SANITIZED
 	/* They look for leaks by ptrace from a process of their own, and read /proc. */
 	snprintf(ret_text, OW_CONFINE_TEXT, "no sandbox: built with a sanitizer, which needs what it forbids");
 	return 0;

@@ -167,7 +167,7 @@ int ow_daemon_reload(struct ow_daemon *d, const struct ow_config *next, struct o
 		r = ow_daemon_peers_add(d, next, err);
 	if (r == 0 && !(connects = copy_connects(d, next)))
 		r = ow_error_set(err, ENOMEM, "not enough memory");
-	if (r < 0) {
+	if (r < 0 || !connects) {
 		ow_daemon_keys_release(keys);
 		for (unsigned i = 0; i < d->peer_count; i++) {
 			bool wanted;

@@ -27,7 +27,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef OW_SANITIZED
 #define SANITIZED true
 #else
 #define SANITIZED false
