@@ -435,7 +435,7 @@ static void end_of_an_interface(enum ow_live_kind kind, const char *command)
 	struct ow_error err = {""};
 	int n;
 	send_frames("v0", 0, 20, 1);
-	usleep(1000);
+	usleep(50000); /* ten times as long as a ring may hold frames back */
 	netns_run("%s", command);
 	while ((n = ow_live_read(live, PATIENCE_S * 1000, batch, ROOM, &err)) > 0) {
 		for (int i = 0; i < n; i++)
