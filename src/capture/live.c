@@ -32,11 +32,12 @@ void ow_live_done(struct ow_live *live)
 	free(live->name);
 }
 
-/* A name without slash is that of an interface, if there is one. */
-static bool is_file(const char *name)
+bool ow_live_is_file(const char *name)
 {
 	struct stat st;
-	if (!strchr(name, '/') && if_nametoindex(name))
+	if (strchr(name, '/'))
+		return true;
+	if (if_nametoindex(name))
 		return false;
 	return strcmp(name, "-") == 0 || (stat(name, &st) == 0 && !S_ISDIR(st.st_mode));
 }
@@ -44,8 +45,10 @@ static bool is_file(const char *name)
 static int open_auto(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
 {
 	int r;
-	if (is_file(options->name))
+	if (ow_live_is_file(options->name))
 		return ow_live_open_file(options, ret_live, err);
+	if (!if_nametoindex(options->name))
+		return ow_error_set(err, ENODEV, "%s: no such interface or file", options->name);
 	r = ow_live_open_ring(options, ret_live, err);
 	if (r == -ENOTSUP) /* no such ring here, or a link layer that it cannot take */
 		r = ow_live_open_libpcap(options, ret_live, err);

@@ -64,6 +64,8 @@ struct ow_live;
 int ow_live_open(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err);
 void ow_live_close(struct ow_live *live);
 
+/* What AUTO takes a name for. One with a slash is a file, others are interfaces where there is such a one. */
+bool ow_live_is_file(const char *name);
 /* What it is, after AUTO: "ring", "libpcap", "file". LINKTYPE_ of its frames. */
 const char *ow_live_kind_name(const struct ow_live *live);
 uint16_t ow_live_linktype(const struct ow_live *live);

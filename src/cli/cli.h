@@ -3,6 +3,7 @@
 #define OW_CLI_CLI_H
 
 #include <oneway/error.h>
+#include <stdbool.h>
 
 /* What every command answers to its caller. */
 enum ow_exit {
@@ -24,6 +25,8 @@ int ow_cli_reproduce(int argc, char **argv);
 int ow_cli_results(int argc, char **argv);
 int ow_cli_simulate(int argc, char **argv);
 
+/* Was --help or --version asked for? Then it is printed, and nothing else is to be done. */
+bool ow_cli_answered(bool help, bool version, void (*print_help)(void));
 /* Prints "oneway COMMAND: TEXT" to standard error and returns the exit code for it. */
 int ow_cli_failed(const char *command, const struct ow_error *err);
 /* The same, pointing to --help. */

@@ -49,24 +49,14 @@ static int draw(struct ow_compare *compare, const char *path, struct ow_error *e
 
 static int set_memory(void *field, const char *value, struct ow_error *err)
 {
-	static const struct {
-		const char *suffix;
-		double factor;
-	} units[] = {{"", 1},       {"B", 1},           {"K", 1024},         {"k", 1024},
-	             {"KiB", 1024}, {"M", 1024 * 1024}, {"MiB", 1024 * 1024}};
-	char *end;
-	double number = strtod(value, &end);
-	for (size_t i = 0; end != value && i < sizeof units / sizeof *units; i++) {
-		if (strcmp(end, units[i].suffix) != 0)
-			continue;
-		number *= units[i].factor;
-		if (!(number >= MEMORY_MIN && number <= OW_SYNOPSIS_BYTES_MAX))
-			return ow_error_set(err, EINVAL, "'%.40s' is not in 1K .. %uM", value,
-			                    OW_SYNOPSIS_BYTES_MAX >> 20);
-		*(size_t *)field = (size_t)number;
-		return 0;
-	}
-	return ow_error_set(err, EINVAL, "'%.40s' is no size (examples: 65536, 64K, 1M)", value);
+	uint64_t bytes = 0;
+	int r = ow_option_size(&bytes, value, err);
+	if (r < 0)
+		return r;
+	if (bytes < MEMORY_MIN || bytes > OW_SYNOPSIS_BYTES_MAX)
+		return ow_error_set(err, EINVAL, "'%.40s' is not in 1K .. %uM", value, OW_SYNOPSIS_BYTES_MAX >> 20);
+	*(size_t *)field = bytes;
+	return 0;
 }
 
 #define FIELD(name) offsetof(struct arguments, name)
@@ -97,8 +87,7 @@ static const struct ow_option options[] = {
 	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
-	{"help", 'h', NULL, ow_option_flag, FIELD(help), "This text."},
-	{"version", 0, NULL, ow_option_flag, FIELD(version), "The version."},
+	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
 
@@ -189,13 +178,7 @@ int ow_cli_compare(int argc, char **argv)
 	struct ow_error err;
 	if (read_arguments(argc, argv, &args, &err) < 0)
 		return ow_cli_misused("compare", &err);
-	if (args.help) {
-		help();
+	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
-	}
-	if (args.version) {
-		printf("oneway %s\n", ow_version());
-		return OW_EXIT_OK;
-	}
 	return run(&args);
 }

@@ -38,8 +38,7 @@ static const struct ow_option options[] = {
 	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
-	{"help", 'h', NULL, ow_option_flag, FIELD(help), "This text."},
-	{"version", 0, NULL, ow_option_flag, FIELD(version), "The version."},
+	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
 
@@ -302,14 +301,8 @@ int ow_cli_doctor(int argc, char **argv)
 		operands = ow_error_set(&err, EINVAL, "--json and --quiet exclude each other");
 	if (operands < 0)
 		return ow_cli_misused(COMMAND, &err);
-	if (args.help) {
-		help();
+	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
-	}
-	if (args.version) {
-		printf("oneway %s\n", ow_version());
-		return OW_EXIT_OK;
-	}
 	struct visit visit = {.args = &args};
 	int code = examine(&visit, operands, argv + 1);
 	ow_findings_done(&visit.findings);

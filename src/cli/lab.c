@@ -4,6 +4,7 @@
 
 #include "base/time.h"
 #include "cli/cli.h"
+#include "cli/model_options.h"
 #include "cli/options.h"
 #include "report/plot.h"
 #include "sim/generator.h"
@@ -34,24 +35,10 @@ static int set_seconds(void *field, const char *value, struct ow_error *err)
 	char *end;
 	double x = strtod(value, &end);
 	if (end == value || (*end && strcmp(end, "s") != 0) || !(x > 0 && x <= SECONDS_MAX))
-		return ow_error_set(err, EINVAL, "'%.40s' is not a number of seconds in 0 .. %d", value, SECONDS_MAX);
+		return ow_error_set(err, EINVAL, "'%.40s' is not a number of seconds above 0, up to %d", value,
+		                    SECONDS_MAX);
 	*(double *)field = x;
 	return 0;
-}
-
-static int set_delay(void *field, const char *value, struct ow_error *err)
-{
-	return ow_sim_delay_parse(value, field, err);
-}
-
-static int set_loss(void *field, const char *value, struct ow_error *err)
-{
-	return ow_sim_loss_parse(value, field, err);
-}
-
-static int set_size(void *field, const char *value, struct ow_error *err)
-{
-	return ow_sim_size_parse(value, field, err);
 }
 
 /* SHARE or SHARE,HOLD. The field is a whole struct ow_impair_options. */
@@ -92,16 +79,6 @@ static int set_rate(void *field, const char *value, struct ow_error *err)
 		r = ow_error_set(err, EINVAL, "'%.40s' is above %.0f", value, RATE_MAX);
 	if (r >= 0)
 		*(double *)field = (double)count;
-	return r;
-}
-
-static int set_arrivals(void *field, const char *value, struct ow_error *err)
-{
-	static const char *const names[] = {"poisson", "constant"};
-	size_t i = 0;
-	int r = ow_option_choice(names, 2, value, &i, err);
-	if (r >= 0)
-		*(bool *)field = i == 1;
 	return r;
 }
 
@@ -156,12 +133,13 @@ static const struct ow_option table[] = {
 	{"seed", 0, "N", ow_option_count, LAB(seed), "Of the wire and the generators. Default 1."},
 
 	{.help = "The wire, each direction"},
-	{"delay", 'd', "MODEL", set_delay, PATH(delay),
+	{"delay", 'd', "MODEL", ow_option_delay_model, PATH(delay),
          "constant:D, normal:MEAN,SD, weibull:SCALE,SHAPE, pareto:SCALE,SHAPE, fifo:RATE[,BUFFER], red:RATE, "
          "paths:SHARE,MODEL;SHARE,MODEL (chosen by packet) or ecmp:... (by flow). Default weibull:500us,0.8."},
 	{"base-delay", 0, "D", ow_option_duration, PATH(base_delay_ns), "Added to every delay. Default 2ms."},
 	{"in-order", 0, NULL, ow_option_flag, PATH(in_order), "No packet overtakes another, but for --reorder."},
-	{"loss", 'l', "LOSS", set_loss, PATH(loss), "P, or episodes:P,LENGTH: runs of packets. Default 1%."},
+	{"loss", 'l', "LOSS", ow_option_loss_model, PATH(loss),
+         "P, or episodes:P,LENGTH: runs of packets. Default 1%."},
 	{"reorder", 0, "P[,HOLD]", set_reorder, LAB(impair),
          "Packets that are held back for up to HOLD (2ms), so that others overtake them."},
 	{"duplicate", 0, "P", ow_option_share, PATH(duplicate), "Packets that arrive twice."},
@@ -172,8 +150,9 @@ static const struct ow_option table[] = {
 	{.help = "Traffic"},
 	{"rate", 'r', "PPS", set_rate, LAB(rate_pps), "UDP packets a second. Default 20k; 0 = none."},
 	{"reverse", 0, "SHARE", ow_option_share, LAB(reverse), "Of the UDP packets that B sends to A. Default 0."},
-	{"arrivals", 0, "KIND", set_arrivals, LAB(constant_rate), "poisson (default) or constant."},
-	{"size", 0, "SIZE", set_size, LAB(size), "Bytes of the UDP packets: N, imix (default), uniform:MIN,MAX."},
+	{"arrivals", 0, "KIND", ow_option_arrivals, LAB(constant_rate), "poisson (default) or constant."},
+	{"size", 0, "SIZE", ow_option_sizes, LAB(size),
+         "Bytes of the UDP packets: N, imix (default), uniform:MIN,MAX."},
 	{"flows", 0, "N", set_flows, LAB(flows), "Of the UDP packets. Default 100."},
 	{"tcp", 0, "N", set_streams, LAB(tcp), "Streams of iperf3 from A to B. Default 1."},
 	{"tcp-reverse", 0, "N", set_streams, LAB(tcp_reverse), "From B to A. Default 0."},
@@ -183,8 +162,7 @@ static const struct ow_option table[] = {
 	{"plot", 0, "FILE", set_plot, LAB(plot), "Draw the delay over time, as .svg or .png."},
 	{"keep-captures", 0, "DIR", ow_option_text, LAB(captures),
          "Capture at both hosts with tcpdump, into DIR/a.pcap and DIR/b.pcap."},
-	{"help", 'h', NULL, ow_option_flag, offsetof(struct arguments, help), "This text."},
-	{"version", 0, NULL, ow_option_flag, offsetof(struct arguments, version), "The version."},
+	OW_OPTIONS_HELP(struct arguments),
 	{.name = NULL},
 };
 
@@ -249,13 +227,8 @@ int ow_cli_lab(int argc, char **argv)
 	struct ow_error err;
 	defaults(&args);
 	int operands = ow_options_parse(table, argc, argv, &args, &err);
-	if (operands >= 0 && (args.help || args.version)) {
-		if (args.help)
-			help();
-		else
-			printf("oneway %s\n", ow_version());
+	if (operands >= 0 && ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
-	}
 	if (operands > 0)
 		operands = ow_error_set(&err, EINVAL, "unexpected argument '%.60s'", argv[1]);
 	if (operands >= 0)

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/guard.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/show.h"
 
 #include "base/time.h"
@@ -11,7 +12,6 @@
 #include "point/privileges.h"
 #include "reconcile/carry.h"
 #include <errno.h>
-#include <net/if.h>
 #include <oneway/oneway.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,7 +20,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct classes {
@@ -68,11 +67,6 @@ static int set_class(void *field, const char *value, struct ow_error *err)
 	classes->class[i] = (struct ow_both_class){classes->name[i], end + 1};
 	classes->count++;
 	return 0;
-}
-
-static int set_size(void *field, const char *value, struct ow_error *err)
-{
-	return ow_size_parse(value, field, err);
 }
 
 static int set_identity(void *field, const char *value, struct ow_error *err)
@@ -150,8 +144,8 @@ static const struct ow_option options[] = {
 
 	{NULL, 0, NULL, NULL, 0, "Capturing:"},
 	{"threads", 0, "N", ow_option_count, FIELD(threads), "Threads for each interface (default 1)."},
-	{"ring", 0, "SIZE", set_size, FIELD(ring), "Memory of each thread's ring in the kernel (default 64MiB)."},
-	{"memory", 0, "SIZE", set_size, FIELD(memory),
+	{"ring", 0, "SIZE", ow_option_size, FIELD(ring), "Memory of each thread's ring in the kernel (default 64MiB)."},
+	{"memory", 0, "SIZE", ow_option_size, FIELD(memory),
          "Memory for packets (default 512MiB); with more packets an interval, a sample of them is compared."},
 	{"hardware-timestamps", 0, NULL, ow_option_flag, FIELD(hardware_stamps),
          "Ask the interfaces for times of their own; both must keep the same time."},
@@ -163,8 +157,7 @@ static const struct ow_option options[] = {
          "Capture without seccomp and landlock. Capabilities are given up in any case once the interfaces are open."},
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
-	{"help", 'h', NULL, ow_option_flag, FIELD(help), "This text."},
-	{"version", 0, NULL, ow_option_flag, FIELD(version), "The version."},
+	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
 
@@ -189,27 +182,12 @@ static void help(void)
 	      stdout);
 }
 
-/* A name without slash is that of an interface, if there is one. */
-static bool is_file(const char *name)
-{
-	struct stat st;
-	if (!strchr(name, '/') && if_nametoindex(name))
-		return false;
-	return stat(name, &st) == 0 && S_ISREG(st.st_mode);
-}
-
-static bool same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static int check_points(const struct arguments *args, struct ow_error *err)
 {
 	if (!args->from || !args->to)
 		return ow_error_set(err, EINVAL, "needs --from and --to");
-	bool from = is_file(args->from), to = is_file(args->to);
-	if (strcmp(args->from, args->to) == 0 || (from && to && same_file(args->from, args->to)))
+	bool from = ow_live_is_file(args->from), to = ow_live_is_file(args->to);
+	if (strcmp(args->from, args->to) == 0 || (from && to && ow_same_file(args->from, args->to)))
 		return ow_error_set(err, EINVAL, "--from and --to are both %.200s", args->from);
 	if (from != to)
 		return ow_error_set(err, EINVAL, "%.200s is a capture file, %.200s is not",
@@ -250,7 +228,7 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 static struct ow_source_options source_of(const struct arguments *args, const char *name)
 {
 	return (struct ow_source_options){
-		.live = {.kind = is_file(name) ? OW_LIVE_FILE : OW_LIVE_AUTO,
+		.live = {.kind = ow_live_is_file(name) ? OW_LIVE_FILE : OW_LIVE_AUTO,
 	                 .name = name,
 	                 .filter = args->filter,
 	                 .ring_bytes = args->ring,
@@ -442,7 +420,7 @@ static int open_signals(struct ow_error *err)
 static void greet(const struct arguments *args)
 {
 	char interval[OW_DURATION_TEXT];
-	if (!isatty(STDERR_FILENO) || is_file(args->from))
+	if (!isatty(STDERR_FILENO) || ow_live_is_file(args->from))
 		return;
 	ow_duration_text((double)args->interval_ns, interval);
 	fprintf(stderr, "Measuring between %s and %s, a result every %s.%s\n", args->from, args->to, interval,
@@ -480,12 +458,7 @@ int ow_cli_live(int argc, char **argv)
 	struct ow_error err;
 	if (read_arguments(argc, argv, &args, &err) < 0)
 		return ow_cli_misused("live", &err);
-	if (args.help || args.version) {
-		if (args.help)
-			help();
-		else
-			printf("oneway %s\n", ow_version());
+	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
-	}
 	return run(&args);
 }

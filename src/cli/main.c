@@ -43,6 +43,15 @@ static void help(FILE *out)
 	      out);
 }
 
+bool ow_cli_answered(bool help_wanted, bool version_wanted, void (*print_help)(void))
+{
+	if (help_wanted)
+		print_help();
+	else if (version_wanted)
+		printf("oneway %s\n", ow_version());
+	return help_wanted || version_wanted;
+}
+
 int ow_cli_failed(const char *command, const struct ow_error *err)
 {
 	fprintf(stderr, "oneway %s: %s\n", command, err->text);

@@ -69,8 +69,7 @@ static const struct ow_option options[] = {
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
 	{"threads", 0, "N", ow_option_count, FIELD(threads), "1 or 2 threads (default: what the machine has)."},
-	{"help", 'h', NULL, ow_option_flag, FIELD(help), "This text."},
-	{"version", 0, NULL, ow_option_flag, FIELD(version), "The version."},
+	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
 
@@ -326,13 +325,8 @@ int ow_cli_match(int argc, char **argv)
 	struct ow_error err;
 	if (read_arguments(argc, argv, &args, &err) < 0)
 		return ow_cli_misused("match", &err);
-	if (args.help || args.version) {
-		if (args.help)
-			help();
-		else
-			printf("oneway %s\n", ow_version());
+	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
-	}
 	struct collector collector = {0};
 	int code = run(&args, &collector);
 	stop_collecting(&collector);

@@ -2,6 +2,7 @@
 /* The option parser. getopt_long would need the same names in three places: its table, a switch and the help. */
 #include "cli/options.h"
 
+#include "base/size.h"
 #include "base/time.h"
 #include <errno.h>
 #include <math.h>
@@ -177,6 +178,11 @@ int ow_option_positive_duration(void *field, const char *value, struct ow_error 
 		return ow_error_set(err, EINVAL, "'%.40s' must be above 0", value);
 	*(int64_t *)field = ns;
 	return 0;
+}
+
+int ow_option_size(void *field, const char *value, struct ow_error *err)
+{
+	return ow_size_parse(value, field, err);
 }
 
 int ow_option_count(void *field, const char *value, struct ow_error *err)

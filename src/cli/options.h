@@ -28,6 +28,13 @@ struct ow_option {
  */
 int ow_options_parse(const struct ow_option *table, int argc, char **argv, void *target, struct ow_error *err);
 
+/* The rows of every command; its target has bool help and bool version. */
+#define OW_OPTIONS_HELP(type)                                                               \
+	{"help", 'h', NULL, ow_option_flag, offsetof(type, help), "This text."},            \
+	{                                                                                   \
+		"version", 0, NULL, ow_option_flag, offsetof(type, version), "The version." \
+	}
+
 /* The options as a table for people. */
 void ow_options_help(FILE *out, const struct ow_option *table);
 
@@ -38,6 +45,8 @@ int ow_option_duration(void *field, const char *value, struct ow_error *err); /*
 int ow_option_positive_duration(void *field, const char *value, struct ow_error *err); /* int64_t ns, above 0 */
 int ow_option_count(void *field, const char *value, struct ow_error *err); /* uint64_t: 1000, 1e6, 10k, 5M */
 int ow_option_share(void *field, const char *value, struct ow_error *err); /* double in 0..1: 0.01 or 1% */
+
+int ow_option_size(void *field, const char *value, struct ow_error *err); /* uint64_t bytes: 65536, 64K, 64MiB */
 
 /* For setters of enums: *ret_index is the place of value in names; the error lists them. */
 int ow_option_choice(const char *const *names, size_t count, const char *value, size_t *ret_index,

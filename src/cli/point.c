@@ -47,8 +47,7 @@ static const struct ow_option options[] = {
 	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
-	{"help", 'h', NULL, ow_option_flag, FIELD(help), "This text."},
-	{"version", 0, NULL, ow_option_flag, FIELD(version), "The version."},
+	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
 
@@ -138,14 +137,8 @@ int ow_cli_point(int argc, char **argv)
 		return ow_cli_point_keygen(argc - 1, argv + 1);
 	if (read_arguments(argc, argv, &args, &err) < 0)
 		return ow_cli_misused("point", &err);
-	if (args.help) {
-		help();
+	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
-	}
-	if (args.version) {
-		printf("oneway %s\n", ow_version());
-		return OW_EXIT_OK;
-	}
 	if (ow_config_load(args.config, &config, &err) < 0)
 		return ow_cli_failed("point", &err);
 	int r = args.check ? check(config, &err) : run(&args, &config, &err);

@@ -8,7 +8,7 @@
 void ow_point_show(const struct ow_config *config);
 
 struct ow_point_run {
-	enum ow_output output;
+	enum ow_config_output output;
 	bool provisional, no_color;
 	int64_t run_ns; /* 0 = until it is stopped */
 };

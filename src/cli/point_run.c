@@ -24,7 +24,7 @@
 /* Results and events. */
 
 struct output {
-	enum ow_output kind;
+	enum ow_config_output kind;
 	bool provisional;
 	struct ow_live_text text;
 	struct ow_keeper *keeper;

@@ -31,8 +31,7 @@ static const struct ow_option options[] = {
 	{"no-plots", 0, NULL, ow_option_flag, FIELD(no_plots), "Only CSV: gnuplot is not needed."},
 	{"check", 0, NULL, ow_option_flag, FIELD(check), "Exit code 3 when a number does not agree with the paper's."},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
-	{"help", 'h', NULL, ow_option_flag, FIELD(help), "This text."},
-	{"version", 0, NULL, ow_option_flag, FIELD(version), "The version."},
+	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
 
@@ -292,14 +291,8 @@ int ow_cli_reproduce(int argc, char **argv)
 	struct arguments args = {.directory = "figures", .seed = 1};
 	struct ow_error err;
 	int words = ow_options_parse(options, argc, argv, &args, &err);
-	if (words >= 0 && args.help) {
-		help();
+	if (words >= 0 && ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
-	}
-	if (words >= 0 && args.version) {
-		printf("oneway %s\n", ow_version());
-		return OW_EXIT_OK;
-	}
 	if (words > 0 && check_words(argv + 1, words, &err) < 0)
 		words = -EINVAL;
 	if (words < 0)

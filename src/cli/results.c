@@ -84,8 +84,7 @@ static const struct ow_option options[] = {
          "Highest acceptable 99th percentile of the delay of any interval."},
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
-	{"help", 'h', NULL, ow_option_flag, FIELD(help), "This text."},
-	{"version", 0, NULL, ow_option_flag, FIELD(version), "The version."},
+	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
 
@@ -423,13 +422,8 @@ int ow_cli_results(int argc, char **argv)
 	tzset();
 	if (read_arguments(argc, argv, &args, &err) < 0)
 		return ow_cli_misused("results", &err);
-	if (args.help || args.version) {
-		if (args.help)
-			help();
-		else
-			printf("oneway %s\n", ow_version());
+	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
-	}
 	int r = ow_stored_open(args.store, &stored, &err);
 	if (r == 0)
 		r = put_all(stored, &args, &err);

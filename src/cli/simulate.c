@@ -2,6 +2,7 @@
 /* oneway simulate: two captures of the same traffic, and the truth about it. */
 #include "base/time.h"
 #include "cli/cli.h"
+#include "cli/model_options.h"
 #include "cli/options.h"
 #include "sim/check.h"
 #include "sim/sim.h"
@@ -72,21 +73,6 @@ static int set_seed(void *field, const char *value, struct ow_error *err)
 	return 0;
 }
 
-static int set_delay(void *field, const char *value, struct ow_error *err)
-{
-	return ow_sim_delay_parse(value, field, err);
-}
-
-static int set_loss(void *field, const char *value, struct ow_error *err)
-{
-	return ow_sim_loss_parse(value, field, err);
-}
-
-static int set_size(void *field, const char *value, struct ow_error *err)
-{
-	return ow_sim_size_parse(value, field, err);
-}
-
 static int set_link(void *field, const char *value, struct ow_error *err)
 {
 	return ow_sim_link_parse(value, field, err);
@@ -96,16 +82,6 @@ static int set_link(void *field, const char *value, struct ow_error *err)
 static int set_encap(void *field, const char *value, struct ow_error *err)
 {
 	return ow_sim_encap_parse(value, field, err);
-}
-
-static int set_arrivals(void *field, const char *value, struct ow_error *err)
-{
-	static const char *const names[] = {"poisson", "constant"};
-	size_t i = 0;
-	int r = ow_option_choice(names, 2, value, &i, err);
-	if (r >= 0)
-		*(bool *)field = i == 1;
-	return r;
 }
 
 static int set_dscp(void *field, const char *value, struct ow_error *err)
@@ -298,8 +274,8 @@ static const struct ow_option table[] = {
 	{.help = "Traffic"},
 	{"packets", 'n', "N", ow_option_count, SIM(packets), "Packets on the wire. Default 1M, or all of --traffic."},
 	{"rate", 'r', "PPS", set_rate, SIM(rate_pps), "Packets a second. Default 100k."},
-	{"arrivals", 0, "KIND", set_arrivals, SIM(constant_rate), "poisson (default) or constant."},
-	{"size", 0, "SIZE", set_size, SIM(size),
+	{"arrivals", 0, "KIND", ow_option_arrivals, SIM(constant_rate), "poisson (default) or constant."},
+	{"size", 0, "SIZE", ow_option_sizes, SIM(size),
          "Bytes of the IP packets: N, imix (default, 354 on average), uniform:MIN,MAX."},
 	{"flows", 0, "N", set_u32, SIM(flows), "Number of flows. Default 1000."},
 	{"flow-skew", 0, "S", set_number, SIM(flow_skew), "Zipf exponent of the flows' sizes: 0 all alike. Default 1."},
@@ -316,13 +292,14 @@ static const struct ow_option table[] = {
 	{"start", 0, "SECONDS", set_start, SIM(start_ns), "Unix time of the start. Default 1700000000."},
 
 	{.help = "Path"},
-	{"delay", 'd', "MODEL", set_delay, SIM(delay),
+	{"delay", 'd', "MODEL", ow_option_delay_model, SIM(delay),
          "constant:D, normal:MEAN,SD, weibull:SCALE,SHAPE, pareto:SCALE,SHAPE, "
          "fifo:RATE[,BUFFER], red:RATE, paths:SHARE,MODEL;SHARE,MODEL (chosen by packet) or ecmp:... (by flow). "
          "Default weibull:20us,0.6."},
 	{"base-delay", 0, "D", ow_option_duration, SIM(base_delay_ns), "Added to every delay."},
 	{"in-order", 0, NULL, ow_option_flag, SIM(in_order), "No packet overtakes another."},
-	{"loss", 'l', "LOSS", set_loss, SIM(loss), "P, or episodes:P,LENGTH: runs of about LENGTH packets."},
+	{"loss", 'l', "LOSS", ow_option_loss_model, SIM(loss),
+         "P, or episodes:P,LENGTH: runs of about LENGTH packets."},
 	{"duplicate", 0, "SHARE", ow_option_share, SIM(duplicate), "Packets that arrive twice."},
 	{"reorder-tuple", 0, "A,B,C,D", set_tuple, SIM(tuple),
          "FineComb's reordering: pre-start, post-start, pre-end and post-end "
@@ -375,8 +352,7 @@ static const struct ow_option table[] = {
 	{"b-tsresol", 0, "N", set_tsresol, SIDE(B, tsresol), "The same for B."},
 	{"a-tsoffset", 0, "SECONDS", set_tsoffset, SIDE(A, tsoffset_s), "pcapng: times are stored relative to this."},
 	{"b-tsoffset", 0, "SECONDS", set_tsoffset, SIDE(B, tsoffset_s), "The same for B."},
-	{"help", 'h', NULL, ow_option_flag, offsetof(struct arguments, help), "This text."},
-	{"version", 0, NULL, ow_option_flag, offsetof(struct arguments, version), "The version."},
+	OW_OPTIONS_HELP(struct arguments),
 	{.name = NULL},
 };
 
@@ -472,13 +448,8 @@ int ow_cli_simulate(int argc, char **argv)
 	struct ow_error err;
 	ow_sim_defaults(&args.sim);
 	int operands = ow_options_parse(table, argc, argv, &args, &err);
-	if (operands >= 0 && (args.help || args.version)) {
-		if (args.help)
-			help();
-		else
-			printf("oneway %s\n", ow_version());
+	if (operands >= 0 && ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
-	}
 	if (operands > 0)
 		operands = ow_error_set(&err, EINVAL, "unexpected argument '%.60s'", argv[1]);
 	if (operands < 0)

@@ -24,7 +24,7 @@ static const struct estimator {
 
 void ow_estimate_none(struct ow_estimate *ret_estimate, const char *reason)
 {
-	struct ow_value none = {.status = OW_VALUE_NONE, .reason = reason};
+	struct ow_value none = ow_value_none(reason);
 	*ret_estimate = (struct ow_estimate){
 		.mean_ns = none, .stddev_ns = none, .lost = none, .extra = none, .loss_ratio = none};
 	for (int q = 0; q < OW_QUANTILES; q++)

@@ -44,6 +44,17 @@ struct ow_view {
 	size_t cached;
 };
 
+static inline struct ow_value ow_value_exact(double value)
+{
+	return (struct ow_value){OW_VALUE_EXACT, value, value, value, NULL};
+}
+
+/* reason: static text. */
+static inline struct ow_value ow_value_none(const char *reason)
+{
+	return (struct ow_value){.status = OW_VALUE_NONE, .reason = reason};
+}
+
 /* A number of packets as an integer. What a peer says may be beyond all bounds, where a cast has no meaning. */
 static inline uint64_t ow_packets_of(double packets)
 {

@@ -169,7 +169,7 @@ static void published_loss(const struct ow_recovery *recovery, const struct evid
 
 static void exactly(struct ow_value *v, double value)
 {
-	*v = (struct ow_value){OW_VALUE_EXACT, value, value, value, NULL};
+	*v = ow_value_exact(value);
 }
 
 /* Mean and standard deviation over the clean buckets of all banks. */

@@ -322,18 +322,13 @@ int ow_fold_steps_erase(struct ow_fold_steps *s)
 
 /* -- numbers ------------------------------------------------------------------------------------------------------ */
 
-static struct ow_value exact(double value)
-{
-	return (struct ow_value){OW_VALUE_EXACT, value, value, value, NULL};
-}
-
 static void count_losses(const struct ow_fold_steps *s, struct ow_estimate *e)
 {
 	e->complete = true;
-	e->lost = exact((double)s->diff.as);
-	e->extra = exact((double)s->diff.bs);
+	e->lost = ow_value_exact((double)s->diff.as);
+	e->extra = ow_value_exact((double)s->diff.bs);
 	if (s->packets)
-		e->loss_ratio = exact((double)s->diff.as / (double)s->packets);
+		e->loss_ratio = ow_value_exact((double)s->diff.as / (double)s->packets);
 	else
 		e->loss_ratio.reason = "no packet was sent";
 }

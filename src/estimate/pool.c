@@ -165,22 +165,17 @@ void ow_pool_add_delays(struct ow_pool *pool, const struct ow_delays *delays, do
 	double n = (double)d.samples, rest = 1 - 1 / weight;
 	struct spreading spreading = {pool, weight, d.mean_ns, 0};
 	ow_delays_each(delays, spread_slot, &spreading);
-	struct ow_value mean = {OW_VALUE_EXACT, d.mean_ns, d.mean_ns, d.mean_ns, NULL};
-	struct ow_value stddev = {OW_VALUE_EXACT, d.stddev_ns, d.stddev_ns, d.stddev_ns, NULL};
+	struct ow_value mean = ow_value_exact(d.mean_ns);
+	struct ow_value stddev = ow_value_exact(d.stddev_ns);
 	if (weight > 1) {
 		double half = n > 1 ? ow_student_975(n - 1) * d.stddev_ns / sqrt(n - 1) * sqrt(rest) : INFINITY;
 		mean = (struct ow_value){OW_VALUE_ESTIMATED, d.mean_ns, d.mean_ns - half, d.mean_ns + half, NULL};
-		stddev = (struct ow_value){.status = OW_VALUE_NONE, .reason = "fewer than two delay samples"};
+		stddev = ow_value_none("fewer than two delay samples");
 		if (n > 1)
 			stddev = stddev_of(d.stddev_ns * sqrt(n / (n - 1)), spreading.fourth, n, rest);
 		pool->spread += n * weight * weight * rest;
 	}
 	add_moments(pool, n * weight, &mean, &stddev);
-}
-
-static struct ow_value none(const char *reason)
-{
-	return (struct ow_value){.status = OW_VALUE_NONE, .reason = reason};
 }
 
 /* The smallest value whose weight and that below reach a share of all. */
@@ -197,7 +192,7 @@ static struct ow_value quantile(const struct ow_pool *pool, double q)
 {
 	double value = at_share(pool, q), low, high;
 	if (pool->spread <= 0 && !pool->estimated)
-		return (struct ow_value){OW_VALUE_EXACT, value, value, value, NULL};
+		return ow_value_exact(value);
 	double k = SAMPLES_MAX;
 	if (pool->spread > 0)
 		k = fmin(fmax(floor(pool->weight * pool->weight / pool->spread), 1), SAMPLES_MAX);
@@ -211,10 +206,10 @@ static struct ow_value stddev_value(const struct ow_pool *pool)
 {
 	long double n = pool->packets, mean = pool->sum / n;
 	if (pool->no_stddev)
-		return none(pool->no_stddev);
+		return ow_value_none(pool->no_stddev);
 	double variance = (double)fmaxl(0, pool->square / n - mean * mean), s = sqrt(variance);
 	if (!pool->estimated_stddev)
-		return (struct ow_value){OW_VALUE_EXACT, s, s, s, NULL};
+		return ow_value_exact(s);
 	double low = variance - sqrt(pool->variance_low2) / pool->packets;
 	double high = variance + sqrt(pool->variance_high2) / pool->packets;
 	return (struct ow_value){OW_VALUE_ESTIMATED, s, fmin(s, sqrt(fmax(0, low))), sqrt(high), NULL};
@@ -224,15 +219,15 @@ void ow_pool_values(const struct ow_pool *pool, struct ow_value *ret_mean_ns, st
                     struct ow_value ret_quantile_ns[OW_QUANTILES])
 {
 	static const char nothing[] = "no packet with a known delay", part[] = "not all delays are known";
-	*ret_mean_ns = *ret_stddev_ns = none(nothing);
+	*ret_mean_ns = *ret_stddev_ns = ow_value_none(nothing);
 	for (int i = 0; i < OW_QUANTILES; i++)
-		ret_quantile_ns[i] = pool->unsampled    ? none(part)
+		ret_quantile_ns[i] = pool->unsampled    ? ow_value_none(part)
 		                     : pool->weight > 0 ? quantile(pool, ow_quantile_level[i])
-		                                        : none(nothing);
+		                                        : ow_value_none(nothing);
 	if (!(pool->packets > 0))
 		return;
 	double mean = (double)(pool->origin + pool->sum / pool->packets);
-	*ret_mean_ns = (struct ow_value){OW_VALUE_EXACT, mean, mean, mean, NULL};
+	*ret_mean_ns = ow_value_exact(mean);
 	if (pool->estimated) {
 		*ret_mean_ns = (struct ow_value){OW_VALUE_ESTIMATED, mean, mean - sqrt(pool->mean_low2) / pool->packets,
 		                                 mean + sqrt(pool->mean_high2) / pool->packets, NULL};

@@ -87,7 +87,7 @@ static void bound(const int64_t *x, size_t count, uint64_t population, double le
 	if (population <= count) {
 		size_t rank = (size_t)fmax(ceil(level * (double)count - 1e-9), 1);
 		double exact = (double)x[rank - 1];
-		*quantile = (struct ow_value){OW_VALUE_EXACT, exact, exact, exact, NULL};
+		*quantile = ow_value_exact(exact);
 		return;
 	}
 	ow_quantile_ranks(population, count, level, &low, &high);

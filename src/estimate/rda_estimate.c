@@ -349,11 +349,6 @@ static void remaining(const struct ow_rda_peel *peel, const struct shape *shape,
 	}
 }
 
-static struct ow_value exactly(double value)
-{
-	return (struct ow_value){OW_VALUE_EXACT, value, value, value, NULL};
-}
-
 /* found + (r +- net)/2, r >= least */
 static struct ow_value about(double found, double r, double deviation, double net, double least)
 {
@@ -369,8 +364,8 @@ static void loss_values(const struct ow_view *a, const struct ow_view *b, const 
 {
 	double losts = (double)peel->losts, extras = (double)peel->extras, sent = (double)a->packets;
 	if (peel->complete) {
-		e->lost = exactly(losts);
-		e->extra = exactly(extras);
+		e->lost = ow_value_exact(losts);
+		e->extra = ow_value_exact(extras);
 	} else {
 		double r, deviation, net = (double)peel->net;
 		remaining(peel, shape, (double)b->packets - sent, &r, &deviation);
@@ -447,7 +442,7 @@ int ow_minhash_difference(const struct ow_synopsis *a, const struct ow_synopsis 
 	ow_minhash_compare(a, b, &used, &same);
 	double packets = (double)packets_a + (double)packets_b;
 	if (!used) {
-		*ret_differences = exactly(0);
+		*ret_differences = ow_value_exact(0);
 		if (packets > 0)
 			*ret_differences = (struct ow_value){.reason = "the synopses saw no packet"};
 		return 0;

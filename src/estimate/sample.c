@@ -14,16 +14,6 @@
 
 static const char too_few[] = "fewer than two delay samples";
 
-static struct ow_value none(const char *reason)
-{
-	return (struct ow_value){.status = OW_VALUE_NONE, .reason = reason};
-}
-
-static struct ow_value exact(double value)
-{
-	return (struct ow_value){OW_VALUE_EXACT, value, value, value, NULL};
-}
-
 static struct ow_value between(double value, double low, double high)
 {
 	return (struct ow_value){OW_VALUE_ESTIMATED, value, low, high, NULL};
@@ -113,17 +103,17 @@ void ow_sample_delays(int64_t *delay, size_t count, double common, struct ow_est
 	estimate->useful = count;
 	bool all = count > 0 && (double)count >= common;
 	if (count < 2 && !all) {
-		estimate->mean_ns = estimate->stddev_ns = none(too_few);
+		estimate->mean_ns = estimate->stddev_ns = ow_value_none(too_few);
 		for (int i = 0; i < OW_QUANTILES; i++)
-			estimate->quantile_ns[i] = none(too_few);
+			estimate->quantile_ns[i] = ow_value_none(too_few);
 		return;
 	}
 	qsort(delay, count, sizeof *delay, by_value);
 	struct moments m = moments_of(delay, count);
 	double n = (double)count;
 	if (all) {
-		estimate->mean_ns = exact(m.mean);
-		estimate->stddev_ns = exact(sqrt(m.variance * (n - 1) / n));
+		estimate->mean_ns = ow_value_exact(m.mean);
+		estimate->stddev_ns = ow_value_exact(sqrt(m.variance * (n - 1) / n));
 	} else {
 		double half = ow_student_975(n - 1) * sqrt(m.variance / n * (1 - n / common));
 		estimate->mean_ns = between(m.mean, m.mean - half, m.mean + half);
@@ -131,14 +121,14 @@ void ow_sample_delays(int64_t *delay, size_t count, double common, struct ow_est
 	}
 	for (int i = 0; i < OW_QUANTILES; i++) {
 		struct ow_value value = quantile(delay, count, ow_quantile_level[i]);
-		estimate->quantile_ns[i] = all ? exact(value.value) : value;
+		estimate->quantile_ns[i] = all ? ow_value_exact(value.value) : value;
 	}
 }
 
 void ow_sample_loss(uint64_t lost, uint64_t trials, double sent, double received, struct ow_estimate *estimate)
 {
 	if (!trials) {
-		estimate->lost = estimate->extra = estimate->loss_ratio = none("no packet was sampled");
+		estimate->lost = estimate->extra = estimate->loss_ratio = ow_value_none("no packet was sampled");
 		return;
 	}
 	double n = (double)trials, p = (double)lost / n, difference = received - sent;
@@ -155,12 +145,12 @@ void ow_sample_loss(uint64_t lost, uint64_t trials, double sent, double received
 	estimate->lost = between(p * sent, low * sent, high * sent);
 	estimate->extra = between(p * sent + difference, low * sent + difference, high * sent + difference);
 	if (trials >= ow_packets_of(sent)) {
-		estimate->loss_ratio = exact((double)lost / sent);
-		estimate->lost = exact((double)lost);
-		estimate->extra = exact((double)lost + difference);
+		estimate->loss_ratio = ow_value_exact((double)lost / sent);
+		estimate->lost = ow_value_exact((double)lost);
+		estimate->extra = ow_value_exact((double)lost + difference);
 	}
 	if (isnan(received))
-		estimate->extra = none("probes do not see extra packets");
+		estimate->extra = ow_value_none("probes do not see extra packets");
 }
 
 void ow_sample_widen(double count, double share, struct ow_value *mean_ns, struct ow_value *stddev_ns)

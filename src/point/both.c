@@ -330,8 +330,9 @@ static void complete(struct ow_both *both, struct lane *lane, struct ow_live_res
 	memcpy(r->class_name, lane->names.class_name, sizeof r->class_name);
 	memcpy(r->from, lane->names.from, sizeof r->from);
 	memcpy(r->to, lane->names.to, sizeof r->to);
-	/* One clock stamps both. */
-	r->clock_from = r->clock_to = (struct ow_clock_state){true, 0};
+	/* One clock stamps both; who stamped files nobody knows. */
+	r->clock_from = r->clock_to =
+		both->files ? (struct ow_clock_state){false, OW_CLOCK_UNKNOWN} : (struct ow_clock_state){true, 0};
 	uint64_t misplaced = 0;
 	for (int side = 0; side < 2; side++) {
 		struct book *book = lane->book + side;

@@ -5,6 +5,8 @@
  */
 #include "point/config.h"
 
+#include "base/size.h"
+
 #include "base/time.h"
 #include "base/word.h"
 #include "point/config_check.h"
@@ -326,7 +328,7 @@ static int read_output(struct reader *r, struct ow_yaml *node, void *field)
 	unsigned i = 0;
 	int code = read_choice(r, node, names, 3, &i);
 	if (code == 0)
-		*(enum ow_output *)field = (enum ow_output)i;
+		*(enum ow_config_output *)field = (enum ow_config_output)i;
 	return code;
 }
 

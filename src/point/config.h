@@ -30,7 +30,7 @@
 #define OW_CONFIG_ADDRESS_MAX  256
 #define OW_CONFIG_FILTER_MAX   1024
 
-enum ow_output { OW_OUTPUT_TEXT, OW_OUTPUT_JSON, OW_OUTPUT_NONE };
+enum ow_config_output { OW_OUTPUT_TEXT, OW_OUTPUT_JSON, OW_OUTPUT_NONE };
 
 struct ow_config_interface {
 	const char *name; /* by which segments call it; without a file, that of the interface */
@@ -84,7 +84,7 @@ struct ow_config {
 	int64_t retention_ns; /* of the store; 0 = for ever */
 	uint64_t store_max;   /* bytes; 0 = no limit */
 	const char *metrics;  /* "host:port" of the page for Prometheus; NULL = none */
-	enum ow_output output;
+	enum ow_config_output output;
 	const char *user; /* that it runs as when root starts it; NULL = as it is */
 	enum ow_sandbox sandbox;
 	struct ow_config_interface *interfaces;
@@ -116,8 +116,6 @@ bool ow_config_same_segment(const struct ow_config_segment *a, const struct ow_c
 /* Whether pcap-filter(7) has such an expression. *err gets the reason alone. */
 int ow_config_filter(const char *filter, struct ow_error *err);
 
-/* 64MiB, 1GB, 512K (of 1024), 4096 */
-int ow_size_parse(const char *text, uint64_t *ret_bytes, struct ow_error *err);
 /* Names of points, segments and classes: printable, no space, no slash, below OW_LIVE_NAME bytes. */
 int ow_name_check(const char *name, struct ow_error *err);
 /* Intervals that a packet may be late by. */

@@ -236,39 +236,17 @@ size_t ow_settle_waiting(const struct ow_settle *settle)
 	return ow_carry_waiting(settle->carry);
 }
 
-static struct ow_value exactly(double value)
-{
-	return (struct ow_value){OW_VALUE_EXACT, value, value, value, NULL};
-}
-
-static struct ow_value none(const char *reason)
-{
-	return (struct ow_value){.status = OW_VALUE_NONE, .reason = reason};
-}
-
-static void exact_delays(const struct ow_delays *delays, struct ow_live_result *result)
-{
-	struct ow_delay d;
-	ow_delays_summary(delays, &d);
-	result->samples = d.samples;
-	result->mean_ns = exactly(d.mean_ns);
-	result->stddev_ns = exactly(d.stddev_ns);
-	result->min_ns = exactly((double)d.min_ns);
-	result->max_ns = exactly((double)d.max_ns);
-	for (int i = 0; i < OW_QUANTILES; i++)
-		result->quantile_ns[i] = exactly(d.quantile_ns[i]);
-}
-
 /* Mean, standard deviation and quantiles of the packets sent in the interval, as far as they have arrived. */
 static void fill_delays(struct ow_settle *settle, const struct open_interval *open, struct ow_live_result *result)
 {
 	uint64_t known = ow_delays_samples(open->delays);
 	if (open->full && known && !result->sample_shift) {
-		exact_delays(open->delays, result);
+		ow_settle_exact(open->delays, result);
+		result->samples = ow_delays_samples(open->delays);
 		return;
 	}
 	result->min_ns = result->max_ns =
-		none(known && open->full ? "packets were sampled" : "not all delays are known");
+		ow_value_none(known && open->full ? "packets were sampled" : "not all delays are known");
 	if (!open->full && !known)
 		return; /* as it came */
 	ow_pool_reset(settle->scratch);
@@ -311,9 +289,9 @@ static void fill_loss(struct ow_live_result *result)
 		result->coverage = (double)decided / all;
 	}
 	if (!decided) {
-		result->loss_ratio = none("the fate of no packet is known");
+		result->loss_ratio = ow_value_none("the fate of no packet is known");
 	} else if (!result->sample_shift) {
-		result->loss_ratio = exactly((double)result->lost / (double)decided);
+		result->loss_ratio = ow_value_exact((double)result->lost / (double)decided);
 	} else {
 		ow_sample_loss(result->lost, decided, fmax((double)result->total_sent, (double)decided), NAN,
 		               &estimate);
@@ -516,7 +494,7 @@ static void make_unknown(struct ow_settle_input *input)
 	r->sent = r->received = r->matched = r->duplicated = r->ambiguous = r->samples = 0;
 	r->reordered = OW_LIVE_NOT_COUNTED;
 	r->exact = false;
-	r->mean_ns = r->stddev_ns = r->min_ns = r->max_ns = none("the interval is unknown");
+	r->mean_ns = r->stddev_ns = r->min_ns = r->max_ns = ow_value_none("the interval is unknown");
 	for (int i = 0; i < OW_QUANTILES; i++)
 		r->quantile_ns[i] = r->mean_ns;
 	input->only_as = input->only_bs = input->delays = 0;

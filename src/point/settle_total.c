@@ -166,9 +166,16 @@ void ow_settle_total_add(struct ow_settle_total *total, const struct ow_live_res
 	ow_pool_add(total->estimated, &group);
 }
 
-static struct ow_value exactly(double value)
+void ow_settle_exact(const struct ow_delays *delays, struct ow_live_result *result)
 {
-	return (struct ow_value){OW_VALUE_EXACT, value, value, value, NULL};
+	struct ow_delay d;
+	ow_delays_summary(delays, &d);
+	result->mean_ns = ow_value_exact(d.mean_ns);
+	result->stddev_ns = ow_value_exact(d.stddev_ns);
+	result->min_ns = ow_value_exact((double)d.min_ns);
+	result->max_ns = ow_value_exact((double)d.max_ns);
+	for (int i = 0; i < OW_QUANTILES; i++)
+		result->quantile_ns[i] = ow_value_exact(d.quantile_ns[i]);
 }
 
 static void fill_delays(const struct ow_settle_total *total, struct ow_live_result *result)
@@ -182,29 +189,21 @@ static void fill_delays(const struct ow_settle_total *total, struct ow_live_resu
 			ow_pool_add_delays(total->scratch, total->known[i], exp2(i));
 	}
 	ow_pool_values(total->scratch, &result->mean_ns, &result->stddev_ns, result->quantile_ns);
-	result->min_ns = result->max_ns =
-		(struct ow_value){.status = OW_VALUE_NONE, .reason = "not all delays are known"};
+	result->min_ns = result->max_ns = ow_value_none("not all delays are known");
 	if (!all || !ow_delays_samples(total->known[0]))
 		return;
-	struct ow_delay d;
-	ow_delays_summary(total->known[0], &d);
-	result->mean_ns = exactly(d.mean_ns);
-	result->stddev_ns = exactly(d.stddev_ns);
-	result->min_ns = exactly((double)d.min_ns);
-	result->max_ns = exactly((double)d.max_ns);
-	for (int i = 0; i < OW_QUANTILES; i++)
-		result->quantile_ns[i] = exactly(d.quantile_ns[i]);
+	ow_settle_exact(total->known[0], result);
 }
 
 static void fill_loss(const struct ow_settle_total *total, struct ow_live_result *result)
 {
 	double all = fmax((double)result->total_sent, (double)result->sent);
 	result->coverage = all > 0 ? total->covered / all : total->unknown + total->missing ? 0 : 1;
-	result->loss_ratio = (struct ow_value){.status = OW_VALUE_NONE, .reason = "the fate of no packet is known"};
+	result->loss_ratio = ow_value_none("the fate of no packet is known");
 	if (!(total->decided > 0))
 		return;
 	double ratio = total->lost / total->decided;
-	result->loss_ratio = exactly(ratio);
+	result->loss_ratio = ow_value_exact(ratio);
 	if (result->sample_shift) {
 		struct ow_estimate estimate;
 		uint64_t decided = result->sent - result->pending;

@@ -22,4 +22,7 @@ void ow_settle_total_add(struct ow_settle_total *total, const struct ow_live_res
 void ow_settle_total_gap(struct ow_settle_total *total, uint64_t intervals);
 void ow_settle_total_result(const struct ow_settle_total *total, struct ow_live_result *ret_result);
 
+/* All delays are known: mean, standard deviation, extremes and quantiles of the result. */
+void ow_settle_exact(const struct ow_delays *delays, struct ow_live_result *result);
+
 #endif

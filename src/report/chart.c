@@ -7,6 +7,7 @@
 
 #include "report/gnuplot.h"
 #include "report/plot.h"
+#include "report/words.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -69,28 +70,12 @@ void ow_chart_done(struct ow_chart *chart)
 	chart->names = chart->points = 0;
 }
 
-/* RFC 4180: quoted where needed. */
-static void put_field(FILE *out, const char *text)
-{
-	if (!text[strcspn(text, ",\"\r\n")]) {
-		fputs(text, out);
-		return;
-	}
-	fputc('"', out);
-	for (; *text; text++) {
-		if (*text == '"')
-			fputc('"', out);
-		fputc(*text, out);
-	}
-	fputc('"', out);
-}
-
 void ow_chart_csv(FILE *out, const struct ow_chart *chart)
 {
 	fputs("series,x,y,low,high\n", out);
 	for (size_t i = 0; i < chart->points; i++) {
 		const struct ow_chart_point *p = &chart->point[i];
-		put_field(out, chart->name[p->series]);
+		ow_words_csv(out, chart->name[p->series]);
 		fprintf(out, ",%.10g,%.10g,%.10g,%.10g\n", p->x, p->y, p->low, p->high);
 	}
 }

@@ -8,6 +8,7 @@
 #include "base/word.h"
 #include "report/live.h"
 #include "report/stored_file.h"
+#include "report/words.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -381,26 +382,10 @@ int ow_stored_worst(struct ow_stored *stored, enum ow_stored_by by, uint64_t cou
 
 /* -- CSV ---------------------------------------------------------------------------------------------------------- */
 
-/* In quotes where it needs them (RFC 4180). */
-static void put_cell(FILE *out, const char *text)
-{
-	if (!text || !strpbrk(text, ",\"\r\n")) {
-		fputs(text ? text : "", out);
-		return;
-	}
-	fputc('"', out);
-	for (; *text; text++) {
-		if (*text == '"')
-			fputc('"', out);
-		fputc(*text, out);
-	}
-	fputc('"', out);
-}
-
 static void put_lane_cells(FILE *out, const struct ow_stored_lane *lane)
 {
 	for (int kind = 0; kind < NAMES; kind++) {
-		put_cell(out, lane ? name_of(lane, kind) : "");
+		ow_words_csv(out, lane ? name_of(lane, kind) : "");
 		fputc(',', out);
 	}
 }
@@ -417,7 +402,7 @@ static int csv_portion(struct ow_stored *stored, sqlite3_stmt *statement, struct
 		for (int i = 1; i < columns; i++) {
 			if (i > 1)
 				fputc(',', out);
-			put_cell(out, (const char *)sqlite3_column_text(statement, i));
+			ow_words_csv(out, (const char *)sqlite3_column_text(statement, i));
 		}
 		fputc('\n', out);
 		count++;

@@ -198,3 +198,18 @@ full:
 	*ret_used = used;
 	return shown;
 }
+
+void ow_words_csv(FILE *out, const char *text)
+{
+	if (!text || !strpbrk(text, ",\"\r\n")) {
+		fputs(text ? text : "", out);
+		return;
+	}
+	fputc('"', out);
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', out);
+		fputc(*text, out);
+	}
+	fputc('"', out);
+}

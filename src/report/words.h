@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Numbers, times and names as people read them. All texts are terminated. */
 #define OW_WORDS 48
@@ -44,6 +45,9 @@ struct ow_words_column {
 /* The columns, a bit each, that fit into `width` with a space before each: by rank until one does not fit. *ret_used:
  * what they take. */
 unsigned ow_words_fit(const struct ow_words_column *column, unsigned count, unsigned width, unsigned *ret_used);
+
+/* A field of CSV, in quotes where it needs them (RFC 4180). NULL is empty. */
+void ow_words_csv(FILE *out, const char *text);
 
 /* Length of the UTF-8 character at text, 0 if it is none (overlong, surrogate, beyond U+10FFFF, cut, below a space). */
 size_t ow_words_utf8(const unsigned char *text);
