@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_SYNOPSIS_COLATE_H
+#define OW_SYNOPSIS_COLATE_H
+
+#include "base/hash.h"
+#include <oneway/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The times of packets in counters that all flows share (COLATE, sections 3 and 1.4; formulas 3.8 for what we do
+ * instead). No table of flows: a hash of the flow names its counters.
+ *
+ * A recording has layers. Each takes the packets of its share of the hash space and adds the time of each to one
+ * counter of the m that the flow has there (COLATE), or to one in each of k banks (banks). Times are Unix nanoseconds
+ * in units of unit_ns; counters are modulo 2^bits, so that no time base has to be agreed and overflow is harmless: the
+ * difference of the same counter at two points is the sum of the delays, if both put the same packets there and that
+ * sum fits. A counter's check, the sum of a hash of the packets' ids modulo 2^check_bits, tells whether they did.
+ * Counters and checks of several epochs, queues or ports add up.
+ */
+
+/* A packet as a recording sees it. Both hashes are keyed and uniformly distributed. */
+struct ow_flow_stamp {
+	uint64_t flow;
+	uint64_t id;
+	int64_t time_ns;
+};
+
+enum ow_colate_form {
+	OW_COLATE_RANDOM = 1, /* one of the flow's m counters at random: COLATE as printed */
+	OW_COLATE_HASHED,     /* one of the flow's m counters by the packet's id: what Theorem 4 needs */
+	OW_COLATE_BANKS,      /* the flow's counter in each of m banks of counters / m */
+};
+
+#define OW_COLATE_LAYERS_MAX   16
+#define OW_COLATE_SPREAD_MAX   64
+#define OW_COLATE_COUNTERS_MAX (1u << 26)
+#define OW_COLATE_SHARE        65536u /* shares of packets are in units of 1 / this */
+
+struct ow_colate_layer {
+	enum ow_colate_form form;
+	bool is_signed;       /* times are added or subtracted, by a hash of the packet: for the standard deviation */
+	uint32_t counters;    /* n, of all banks together; a multiple of spread for banks */
+	uint32_t spread;      /* m counters a flow, or m banks */
+	uint8_t bits;         /* b, 8 .. 64 */
+	uint8_t check_bits;   /* 0 (none) .. 32 */
+	uint32_t first, last; /* the share of packets: first <= hash(id) < last, of OW_COLATE_SHARE */
+};
+
+struct ow_colate_params {
+	struct ow_colate_layer layer[OW_COLATE_LAYERS_MAX];
+	uint32_t layers;
+	uint32_t unit_ns; /* >= 1 */
+	uint64_t seed;    /* the same at all points that are compared */
+};
+
+/* 0, or -EINVAL with a line that names the parameter. */
+int ow_colate_check(const struct ow_colate_params *params, struct ow_error *err);
+/* May these be compared? -EINVAL with a line that names what differs. */
+int ow_colate_comparable(const struct ow_colate_params *a, const struct ow_colate_params *b, struct ow_error *err);
+
+/* -- who goes where: the one place that recording and querying share ----------------------------------------------- */
+
+/* Counter of a flow in a layer: 0 <= j < spread. Banks follow one another. */
+static inline uint32_t ow_colate_counter(const struct ow_colate_layer *layer, uint64_t seed, uint64_t flow, uint32_t j)
+{
+	uint64_t hash = ow_mix64(flow ^ ow_mix64(seed + j + 1));
+	uint32_t size = layer->form == OW_COLATE_BANKS ? layer->counters / layer->spread : layer->counters;
+	uint32_t at = (uint32_t)((hash >> 32) * size >> 32);
+	return layer->form == OW_COLATE_BANKS ? j * size + at : at;
+}
+
+/* Of a packet: its place in the hash space of shares, its j, its sign, what it adds to the check. */
+static inline uint64_t ow_colate_packet_hash(uint64_t seed, uint64_t id)
+{
+	return ow_mum64(id ^ seed, UINT64_C(0x9e3779b97f4a7c15)) ^ id;
+}
+
+/* -- recording ------------------------------------------------------------------------------------------------------
+ */
+
+struct ow_colate;
+int ow_colate_create(const struct ow_colate_params *params, struct ow_colate **ret_colate, struct ow_error *err);
+void ow_colate_free(struct ow_colate *colate);
+void ow_colate_reset(struct ow_colate *colate);
+/* In batches: no allocation, lock or system call. */
+void ow_colate_add(struct ow_colate *colate, const struct ow_flow_stamp *stamps, size_t count);
+/* this += other; -EINVAL unless comparable. */
+int ow_colate_merge(struct ow_colate *colate, const struct ow_colate *other, struct ow_error *err);
+const struct ow_colate_params *ow_colate_params(const struct ow_colate *colate);
+/* Packets added; and to each layer (the packet counters of section 1.4). */
+uint64_t ow_colate_packets(const struct ow_colate *colate);
+uint64_t ow_colate_layer_packets(const struct ow_colate *colate, uint32_t layer);
+/* Sum of all times since the first of this epoch, in units: what the threshold T is compared with. Saturates. */
+uint64_t ow_colate_time_sum(const struct ow_colate *colate);
+/* First and last time added; meaningless without packets. */
+int64_t ow_colate_first_ns(const struct ow_colate *colate);
+int64_t ow_colate_last_ns(const struct ow_colate *colate);
+/* Counters of a layer modulo 2^bits, and their checks (NULL without): `counters` each. */
+const uint64_t *ow_colate_counters(const struct ow_colate *colate, uint32_t layer);
+const uint32_t *ow_colate_checks(const struct ow_colate *colate, uint32_t layer);
+/* Bits of memory of all counters and checks, as a router would hold them. */
+uint64_t ow_colate_memory_bits(const struct ow_colate_params *params);
+
+#endif
