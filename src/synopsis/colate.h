@@ -77,6 +77,27 @@ static inline uint64_t ow_colate_packet_hash(uint64_t seed, uint64_t id)
 	return ow_mum64(id ^ seed, UINT64_C(0x9e3779b97f4a7c15)) ^ id;
 }
 
+/* Parts of that hash which do not overlap where it matters (j is made of the upper bits of its part). */
+static inline uint32_t ow_colate_place(uint64_t packet_hash) /* 0 .. OW_COLATE_SHARE - 1 */
+{
+	return (uint32_t)(packet_hash >> 48);
+}
+
+static inline uint32_t ow_colate_pick(uint64_t packet_hash, uint32_t spread) /* j of OW_COLATE_HASHED */
+{
+	return (uint32_t)((packet_hash >> 16 & UINT32_MAX) * spread >> 32);
+}
+
+static inline bool ow_colate_is_minus(uint64_t packet_hash) /* the sign of a packet in signed layers */
+{
+	return packet_hash >> 32 & 1;
+}
+
+static inline uint32_t ow_colate_check_word(uint64_t packet_hash) /* added to the check, modulo 2^check_bits */
+{
+	return (uint32_t)packet_hash;
+}
+
 /* -- recording ------------------------------------------------------------------------------------------------------
  */
 

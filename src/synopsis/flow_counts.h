@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_SYNOPSIS_FLOW_COUNTS_H
+#define OW_SYNOPSIS_FLOW_COUNTS_H
+
+#include "packet/flow_select.h"
+#include "synopsis/colate.h"
+
+/*
+ * How many packets each flow had: the p_f that estimates from shared counters need (COLATE section 4 takes them from
+ * NetFlow). A table by the flow's hash, beside the counters and not on their path. Not thread-safe.
+ */
+#define OW_FLOW_COUNTS_MAX (1u << 26)
+
+struct ow_flow_counts;
+
+struct ow_flow_count {
+	struct ow_flow_key key; /* as kept (packet/flow_select.h) */
+	uint64_t flow;          /* its hash */
+	uint64_t packets;
+	int64_t first_ns, last_ns;
+};
+
+/* params: layers that take only a share of the packets are counted separately. flows_max: most flows that are entered;
+ * 0 = OW_FLOW_COUNTS_MAX. */
+int ow_flow_counts_create(const struct ow_colate_params *params, size_t flows_max, struct ow_flow_counts **ret_counts);
+void ow_flow_counts_free(struct ow_flow_counts *counts);
+void ow_flow_counts_reset(struct ow_flow_counts *counts);
+/* keys[i]: of stamps[i]'s flow, looked at when it is new. Allocates only when the table grows; packets of flows that
+ * find no room (flows_max, no memory) are counted as `uncounted`. */
+void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_stamp *stamps,
+                        const struct ow_flow_key *const *keys, size_t count);
+/* A flow with all its counts; adds up if it is there. in_layer: of each partial layer, as below, or NULL if there is
+ * none. -ENOSPC over flows_max, -ENOMEM. */
+int ow_flow_counts_put(struct ow_flow_counts *counts, const struct ow_flow_count *count, const uint64_t *in_partial);
+/* this += other, which has the same params. -ENOSPC or -ENOMEM: part of it may have been added. */
+int ow_flow_counts_merge(struct ow_flow_counts *counts, const struct ow_flow_counts *other);
+
+size_t ow_flow_counts_flows(const struct ow_flow_counts *counts);
+/* Packets of all flows; of those that found no room. */
+uint64_t ow_flow_counts_packets(const struct ow_flow_counts *counts);
+uint64_t ow_flow_counts_uncounted(const struct ow_flow_counts *counts);
+void ow_flow_counts_add_uncounted(struct ow_flow_counts *counts, uint64_t packets);
+/* Flow i of 0 .. flows-1, in order of appearance. */
+void ow_flow_counts_get(const struct ow_flow_counts *counts, size_t i, struct ow_flow_count *ret_count);
+/* Its packets in this layer's share. */
+uint64_t ow_flow_counts_in_layer(const struct ow_flow_counts *counts, size_t i, uint32_t layer);
+/* Layers with a share of their own, and flow i's packets in each. */
+uint32_t ow_flow_counts_partials(const struct ow_flow_counts *counts);
+const uint64_t *ow_flow_counts_in_partials(const struct ow_flow_counts *counts, size_t i);
+/* Index of a flow by its hash, or -1. */
+ptrdiff_t ow_flow_counts_find(const struct ow_flow_counts *counts, uint64_t flow);
+
+#endif
