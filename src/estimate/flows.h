@@ -15,6 +15,7 @@ struct ow_flows_layer {
 	struct ow_colate_layer layer;
 	double *delay_ns; /* layer.counters: sum of delays (signed layers: of sign * delay) in this counter */
 	bool *clean; /* both points put the same packets there, as far as the check tells; else delay_ns is garbage */
+	uint32_t *counts;    /* of B, modulo 2^count_bits; NULL without */
 	uint64_t packets[2]; /* at A, at B */
 };
 
@@ -24,6 +25,8 @@ struct ow_flow_load {
 	double packets;                        /* p_f, of those received */
 	double in_layer[OW_COLATE_LAYERS_MAX]; /* of these, packets in the layer's share; < 0 = not known (then the
 	                                          share of packets is taken, with its binomial error) */
+	int64_t first_ns, last_ns; /* of its packets, at either point; first > last = not known. Flows that shared a
+	                              queue at the same time are expected to have waited alike. */
 	bool whole; /* both points counted the same number: no packet of it was lost or came from elsewhere */
 };
 

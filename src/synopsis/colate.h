@@ -45,6 +45,7 @@ struct ow_colate_layer {
 	uint32_t spread;      /* m counters a flow, or m banks */
 	uint8_t bits;         /* b, 8 .. 64 */
 	uint8_t check_bits;   /* 0 (none) .. 32 */
+	uint8_t count_bits;   /* 0 (none) .. 32: packets of each counter (signed: sum of signs), modulo 2^this */
 	uint32_t first, last; /* the share of packets: first <= hash(id) < last, of OW_COLATE_SHARE */
 };
 
@@ -121,7 +122,9 @@ int64_t ow_colate_last_ns(const struct ow_colate *colate);
 /* Counters of a layer modulo 2^bits, and their checks (NULL without): `counters` each. */
 const uint64_t *ow_colate_counters(const struct ow_colate *colate, uint32_t layer);
 const uint32_t *ow_colate_checks(const struct ow_colate *colate, uint32_t layer);
-/* Bits of memory of all counters and checks, as a router would hold them. */
+/* Packets of each counter modulo 2^count_bits (NULL without). */
+const uint32_t *ow_colate_counts(const struct ow_colate *colate, uint32_t layer);
+/* Bits of memory of all counters, checks and counts, as a router would hold them. */
 uint64_t ow_colate_memory_bits(const struct ow_colate_params *params);
 
 #endif
