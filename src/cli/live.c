@@ -215,11 +215,11 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 		return ow_error_set(err, EINVAL, "--seconds and --count say the same thing");
 	if (args->interval_ns < OW_INTERVAL_MIN_NS || args->interval_ns > OW_INTERVAL_MAX_NS)
 		return ow_error_set(err, EINVAL, "--interval: 1ms to 5min");
-	int64_t longest_ns = OW_CARRY_HORIZON_MAX * args->interval_ns;
+	int64_t longest_ns = OW_BOTH_WAIT_MAX * args->interval_ns;
 	if (!args->wait_ns)
 		args->wait_ns = OW_CONFIG_WAIT_NS < longest_ns ? OW_CONFIG_WAIT_NS : longest_ns;
 	if (args->wait_ns > longest_ns)
-		return ow_error_set(err, EINVAL, "--wait: at most %d intervals", OW_CARRY_HORIZON_MAX);
+		return ow_error_set(err, EINVAL, "--wait: at most %d intervals", OW_BOTH_WAIT_MAX);
 	if (args->threads > OW_CONFIG_THREADS_MAX)
 		return ow_error_set(err, EINVAL, "--threads: at most %d", OW_CONFIG_THREADS_MAX);
 	return check_points(args, err);

@@ -6,7 +6,6 @@
 #include "base/time.h"
 #include "point/join.h"
 #include "point/span.h"
-#include "reconcile/carry.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -59,6 +58,7 @@ struct ow_both {
 	int64_t split;               /* 1 when an interval was split where the run ends: later ones count on */
 	int64_t end_ns;              /* nothing that was sent from here on counts, */
 	int64_t stop_ns;             /* and from here on nothing is looked at; INT64_MAX = open */
+	int64_t over_ns[SIDES];      /* where a file ends: what would be seen from here on is not; INT64_MAX = open */
 	bool stopped;                /* in the middle of things */
 	int64_t since_ns;            /* when, by the steady clock */
 	int64_t passed_ns;           /* up to where the recorder is complete */
@@ -94,6 +94,8 @@ static int plan_files(struct ow_both *both, int64_t *ret_start_ns, struct ow_err
 	if (r < 0)
 		return r;
 	*ret_start_ns = a.first_ns > b.first_ns ? a.first_ns : b.first_ns;
+	both->over_ns[FROM] = a.last_ns + 1;
+	both->over_ns[TO] = b.last_ns + 1;
 	both->end_ns = least(a.last_ns, b.last_ns) + 1;
 	if (*ret_start_ns >= both->end_ns)
 		return ow_error_set(err, EINVAL, "%.200s and %.200s were not taken at the same time", from, to);
@@ -106,7 +108,7 @@ static int plan_time(struct ow_both *both, struct ow_error *err)
 	const struct ow_both_options *o = &both->options;
 	int64_t lead_ns = least(o->wait_ns, LEAD_NS), start_ns;
 	both->lead = (lead_ns + o->length_ns - 1) / o->length_ns;
-	both->end_ns = both->stop_ns = INT64_MAX;
+	both->end_ns = both->stop_ns = both->over_ns[FROM] = both->over_ns[TO] = INT64_MAX;
 	if (both->files) {
 		int r = plan_files(both, &start_ns, err);
 		if (r < 0)
@@ -189,6 +191,14 @@ static void on_result(void *arg, const struct ow_live_result *result)
 		both->options.sink(both->options.arg, result);
 }
 
+/* Intervals that a packet is waited for. Files end anywhere, and an interval that is split there is two. Interfaces do,
+ * too, when somebody stops the run; but results of every interval would be late because of the last one. */
+static int64_t horizon_of(const struct ow_both_options *options)
+{
+	return (options->wait_ns + options->length_ns - 1) / options->length_ns +
+	       (options->from.live.kind == OW_LIVE_FILE);
+}
+
 static int add_lane(struct ow_both *both, size_t index, struct ow_error *err)
 {
 	const struct ow_both_options *o = &both->options;
@@ -200,8 +210,7 @@ static int add_lane(struct ow_both *both, size_t index, struct ow_error *err)
 	snprintf(lane->names.class_name, sizeof lane->names.class_name, "%s", class->name);
 	snprintf(lane->names.from, sizeof lane->names.from, "%s", backward ? to : from);
 	snprintf(lane->names.to, sizeof lane->names.to, "%s", backward ? from : to);
-	int64_t horizon = (o->wait_ns + o->length_ns - 1) / o->length_ns;
-	int r = ow_settle_create((uint32_t)horizon, on_result, both, &lane->settle);
+	int r = ow_settle_create((uint32_t)horizon_of(o), on_result, both, &lane->settle);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot keep late packets: %s", strerror(-r));
 	r = add_book(both, index, SENDER, class->filter, backward, err);
@@ -212,8 +221,8 @@ static int check(const struct ow_both_options *o, struct ow_error *err)
 {
 	if (o->length_ns < OW_INTERVAL_MIN_NS || o->length_ns > OW_INTERVAL_MAX_NS)
 		return ow_error_set(err, EINVAL, "an interval has 1ms to 5min");
-	if (o->wait_ns < 1 || (o->wait_ns - 1) / o->length_ns >= OW_CARRY_HORIZON_MAX)
-		return ow_error_set(err, EINVAL, "the waiting time is at most %d intervals", OW_CARRY_HORIZON_MAX);
+	if (o->wait_ns < 1 || (o->wait_ns - 1) / o->length_ns >= OW_BOTH_WAIT_MAX)
+		return ow_error_set(err, EINVAL, "the waiting time is at most %d intervals", OW_BOTH_WAIT_MAX);
 	if (!o->class_count || 4 * o->class_count > OW_LANES_MAX)
 		return ow_error_set(err, EINVAL, "there can be 1 to %d classes", OW_LANES_MAX / 4);
 	return 0;
@@ -276,6 +285,12 @@ void ow_both_free(struct ow_both *both)
 static int64_t start_of(const struct ow_both *both, int64_t interval)
 {
 	return both->t0_ns + interval * both->options.length_ns;
+}
+
+/* From here on nothing of a lane is looked at: a file that has ended cannot show who arrives. */
+static int64_t stop_of(const struct ow_both *both, const struct lane *lane)
+{
+	return least(both->stop_ns, both->over_ns[lane->book[RECEIVER].source]);
 }
 
 /* Leaves out what was seen from some time on. Names of copies that are gone do no harm. */
@@ -387,9 +402,10 @@ static int compare_pages(struct ow_both *both, struct lane *lane, struct ow_page
 	unsigned shift = a->sample_shift > b->sample_shift ? a->sample_shift : b->sample_shift;
 	ow_page_resample(a, &both->options.identity, shift);
 	ow_page_resample(b, &both->options.identity, shift);
-	if (a->start_ns + a->length_ns > both->stop_ns) {
-		cut_page(a, both->stop_ns);
-		cut_page(b, both->stop_ns);
+	int64_t stop_ns = stop_of(both, lane);
+	if (a->start_ns + a->length_ns > stop_ns) {
+		cut_page(a, stop_ns);
+		cut_page(b, stop_ns);
 	}
 	a->interval += both->split;
 	b->interval += both->split;
@@ -488,8 +504,10 @@ static int compare_intervals(struct ow_both *both)
 		int64_t passed_ns = end_ns > both->stop_ns || both->stopped ? INT64_MAX : both->passed_ns;
 		int r = 0;
 		both->holding = true;
-		for (size_t i = 0; r >= 0 && start_ns < both->stop_ns && i < both->lanes; i++)
-			r = compare_interval(both, both->lane + i, passed_ns);
+		for (size_t i = 0; r >= 0 && i < both->lanes; i++) {
+			if (start_ns < stop_of(both, both->lane + i))
+				r = compare_interval(both, both->lane + i, passed_ns);
+		}
 		release(both);
 		if (r < 0)
 			return r;

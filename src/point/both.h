@@ -4,6 +4,7 @@
 
 #include "point/recorder.h"
 #include "point/settle.h"
+#include "reconcile/carry.h"
 
 /*
  * Both points on this host: what goes in at one interface and out at another (or is in two capture files), packet by
@@ -39,6 +40,8 @@ struct ow_both_options {
 };
 
 #define OW_BOTH_MEMORY (UINT64_C(512) << 20)
+/* Intervals of the waiting time; one more is needed where a file ends within an interval. */
+#define OW_BOTH_WAIT_MAX (OW_CARRY_HORIZON_MAX - 1)
 
 struct ow_both;
 

@@ -57,9 +57,8 @@ struct ow_settle {
 	int64_t ahead_ns;                    /* so much before it was sent a packet may arrive; -1 = not known yet */
 	enum doubt before;                   /* why arrivals may have been missed before the oldest open interval */
 	const struct ow_settle_input *input; /* during a step */
-	bool finishing;
-	enum doubt doubt; /* why packets of the interval that is settled right now stay undecided, */
-	int64_t doubted;  /* and the interval that is to blame */
+	enum doubt doubt;                    /* why packets of the interval that is settled right now stay undecided, */
+	int64_t doubted;                     /* and the interval that is to blame */
 	struct ow_pool *scratch;
 	struct ow_settle_total *total;
 };
@@ -173,7 +172,8 @@ static bool on_undecided(void *arg, int64_t sent_ns)
 		settle->doubted = own->result.interval - 1;
 		return true;
 	}
-	if (!settle->finishing || last_ns < settle->end_ns)
+	/* Only at the end, and where the end splits an interval, has it been waited for less than the waiting time. */
+	if (last_ns < settle->end_ns)
 		return false;
 	settle->doubt = DOUBT_ENDED;
 	return true;
@@ -554,13 +554,11 @@ int ow_settle_unknown(struct ow_settle *settle, const struct ow_live_result *res
 int ow_settle_finish(struct ow_settle *settle)
 {
 	struct ow_carry_account account;
-	settle->finishing = true;
 	settle->doubt = DOUBT_NONE;
 	while (ow_carry_flush(settle->carry, &account) == 1) {
 		close_oldest(settle, &account);
 		settle->doubt = DOUBT_NONE;
 	}
-	settle->finishing = false;
 	return 0;
 }
 
