@@ -22,6 +22,8 @@ struct ow_colate_need {
 	 * error. 1: beta is meant for the sum of the times itself, which is how the paper's numbers come out.
 	 */
 	double ratio;
+	double m_min; /* at least so many counters a flow, for its deviation (>= 2; a relative error of 1 / sqrt(2 m))
+	               */
 };
 
 struct ow_colate_size {
@@ -34,8 +36,9 @@ struct ow_colate_size {
 };
 
 /*
- * The sizes with the highest T, that is the fewest epochs, that meet the need. -EINVAL: a number that makes no sense;
- * -ERANGE: cannot be met, and the line says what could be met instead.
+ * The sizes with the highest T, that is the fewest epochs, that meet the need. (Equation 22 hardly depends on b once T
+ * is far above t_max, so that several b may solve it; fewer counters a flow mean longer epochs.) -EINVAL: a number that
+ * makes no sense; -ERANGE: cannot be met, and the line says what could be met instead.
  */
 int ow_colate_size(const struct ow_colate_need *need, struct ow_colate_size *ret_size, struct ow_error *err);
 
