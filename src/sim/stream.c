@@ -8,10 +8,10 @@
 #include "sim/stream.h"
 
 #include "sim/sampler.h"
+#include "sim/sort.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Memory: 40 bytes a packet. */
 #define PACKETS_MAX  UINT64_C(200000000)
@@ -112,59 +112,14 @@ static void make_interval(struct maker *m)
 
 /* -- sorting ------------------------------------------------------------------------------------------------------ */
 
-#define DIGIT_BITS 11
-
-static inline int64_t key_of(const char *item)
-{
-	int64_t key;
-	memcpy(&key, item, sizeof key);
-	return key;
-}
-
-/*
- * Sorts items of `size` bytes by the number at `at` within them, stable: counts and moves digits of 11 bits, the least
- * first. spare holds as many items. Inlined, so that the size is a constant.
- */
-__attribute__((always_inline)) static inline void sort_items(char *list, char *spare, size_t count, size_t size,
-                                                             size_t at)
-{
-	const uint64_t mask = (1u << DIGIT_BITS) - 1;
-	int64_t low = INT64_MAX, high = INT64_MIN;
-	for (size_t i = 0; i < count; i++) {
-		int64_t key = key_of(list + i * size + at);
-		low = key < low ? key : low;
-		high = key > high ? key : high;
-	}
-	char *from = list, *to = spare;
-	for (unsigned shift = 0; count > 1 && shift < 64 && (uint64_t)(high - low) >> shift; shift += DIGIT_BITS) {
-		size_t place[1 << DIGIT_BITS] = {0}, sum = 0;
-		for (size_t i = 0; i < count; i++)
-			place[(uint64_t)(key_of(from + i * size + at) - low) >> shift & mask]++;
-		for (size_t i = 0; i <= mask; i++) {
-			size_t n = place[i];
-			place[i] = sum;
-			sum += n;
-		}
-		for (size_t i = 0; i < count; i++) {
-			uint64_t digit = (uint64_t)(key_of(from + i * size + at) - low) >> shift & mask;
-			memcpy(to + place[digit]++ * size, from + i * size, size);
-		}
-		char *other = from;
-		from = to;
-		to = other;
-	}
-	if (from != list)
-		memcpy(list, from, count * size);
-}
-
 static void sort_stamps(struct ow_stamp *list, void *spare, size_t count)
 {
-	sort_items((char *)list, spare, count, sizeof *list, offsetof(struct ow_stamp, time_ns));
+	ow_sort_items(list, spare, count, sizeof *list, offsetof(struct ow_stamp, time_ns));
 }
 
 static void sort_delays(int64_t *list, void *spare, size_t count)
 {
-	sort_items((char *)list, spare, count, sizeof *list, 0);
+	ow_sort_items(list, spare, count, sizeof *list, 0);
 }
 
 /* -- the whole ---------------------------------------------------------------------------------------------------- */
