@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_PLANE_TOPOLOGY_H
+#define OW_PLANE_TOPOLOGY_H
+
+#include <oneway/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * A network: routers and the directed links between them. Costs are fixed-point numbers, so that two paths of equal
+ * cost are equal. Of parallel links the cheapest counts, as in OSPF.
+ */
+
+#define OW_TOPOLOGY_NODES_MAX 65535u
+#define OW_TOPOLOGY_LINKS_MAX (1u << 20) /* directed */
+#define OW_TOPOLOGY_NAME_MAX  255        /* bytes of a router's name */
+#define OW_TOPOLOGY_FILE_MAX  (64u << 20)
+#define OW_COST_ONE           1000000                            /* a cost of 1 */
+#define OW_COST_MAX           (INT64_C(100000000) * OW_COST_ONE) /* times OW_TOPOLOGY_NODES_MAX it fits */
+
+struct ow_link {
+	uint32_t from, to;
+	int64_t cost;      /* > 0, in 1 / OW_COST_ONE */
+	double latency_ns; /* as the file says; NAN where it does not */
+};
+
+struct ow_topology;
+int ow_topology_create(struct ow_topology **ret_topology);
+void ow_topology_free(struct ow_topology *topology);
+
+/* The number of a router of this name, entering it if new. -EINVAL for an empty or too long name, -E2BIG. */
+int ow_topology_add_node(struct ow_topology *topology, const char *name, size_t length, uint32_t *ret_node,
+                         struct ow_error *err);
+/* A directed link. Where there is one already the cheaper cost stays, and a latency that was missing is filled in.
+ * -EINVAL for a cost that is not in (0, OW_COST_MAX] or a link from a router to itself. */
+int ow_topology_add_link(struct ow_topology *topology, const struct ow_link *link, struct ow_error *err);
+/* Sorts links by (from, to). To be called once after the last link and before what follows. */
+int ow_topology_finish(struct ow_topology *topology);
+
+uint32_t ow_topology_nodes(const struct ow_topology *topology);
+uint32_t ow_topology_links(const struct ow_topology *topology); /* directed */
+const char *ow_topology_name(const struct ow_topology *topology, uint32_t node);
+/* UINT32_MAX if there is none of this name. */
+uint32_t ow_topology_find(const struct ow_topology *topology, const char *name);
+/* The links that leave a router, in order of where they go. */
+const struct ow_link *ow_topology_from(const struct ow_topology *topology, uint32_t node, uint32_t *ret_count);
+/* NULL if there is no such link. */
+const struct ow_link *ow_topology_link(const struct ow_topology *topology, uint32_t from, uint32_t to);
+/* -ENOENT if there is no such link. */
+int ow_topology_set_latency(struct ow_topology *topology, uint32_t from, uint32_t to, double latency_ns);
+/* Into how many parts the network falls (a link in either direction joins). ret_part: one number a node, or NULL. */
+int ow_topology_parts(const struct ow_topology *topology, uint32_t *ret_part, uint32_t *ret_parts);
+/* Same routers (by name) and links with the same costs? */
+bool ow_topology_same(const struct ow_topology *a, const struct ow_topology *b);
+
+/* A cost as people write it: "10", "2.5". Returns 0, or -EINVAL for anything else or out of range. */
+int ow_cost_parse(const char *text, size_t length, int64_t *ret_cost);
+
+/* Each takes the bytes of a file and its name for the error line, which gives the line that is wrong. */
+
+/* Rocketfuel: "A B number" a line. Also adds the latencies.intra (milliseconds) of the same network, if given. */
+int ow_topology_parse_rocketfuel(const char *name, const char *text, size_t size, struct ow_topology **ret_topology,
+                                 struct ow_error *err);
+int ow_topology_add_latencies(struct ow_topology *topology, const char *name, const char *text, size_t size,
+                              struct ow_error *err);
+
+#endif
