@@ -12,7 +12,7 @@
 #define BASE_MAX  (INT64_C(1) << 52)
 #define START_MAX (INT64_C(1) << 62)
 
-struct passage {
+struct ow_flow_passage {
 	const struct ow_flow_path *path;
 	struct ow_sampler sampler[OW_SIM_PATHS];
 	struct ow_queue queue[OW_SIM_PATHS];
@@ -42,8 +42,14 @@ static int check(const struct ow_flow_path *p, struct ow_error *err)
 	return 0;
 }
 
-static void begin(struct passage *passage, const struct ow_flow_path *path)
+int ow_flow_passage_create(const struct ow_flow_path *path, struct ow_flow_passage **ret_passage, struct ow_error *err)
 {
+	int r = check(path, err);
+	if (r < 0)
+		return r;
+	struct ow_flow_passage *passage = calloc(1, sizeof *passage);
+	if (!passage)
+		return ow_error_set(err, ENOMEM, "flow stream: not enough memory");
 	passage->path = path;
 	ow_random_seed(&passage->random, path->seed);
 	ow_loss_init(&passage->loss, &path->loss, &passage->random);
@@ -56,15 +62,22 @@ static void begin(struct passage *passage, const struct ow_flow_path *path)
 		else
 			ow_sampler_init(&passage->sampler[i], model);
 	}
+	*ret_passage = passage;
+	return 0;
+}
+
+void ow_flow_passage_free(struct ow_flow_passage *passage)
+{
+	free(passage);
 }
 
 /* A number in [0, 1) that a flow keeps. */
-static double unit_of(const struct passage *passage, uint64_t flow, uint64_t purpose)
+static double unit_of(const struct ow_flow_passage *passage, uint64_t flow, uint64_t purpose)
 {
 	return (double)(ow_mix64(flow ^ ow_mix64(passage->path->seed + purpose)) >> 11) * 0x1p-53;
 }
 
-static double factor_of(const struct passage *passage, uint64_t flow)
+static double factor_of(const struct ow_flow_passage *passage, uint64_t flow)
 {
 	if (passage->path->spread <= 0)
 		return 1;
@@ -72,7 +85,7 @@ static double factor_of(const struct passage *passage, uint64_t flow)
 	return exp(passage->path->spread * sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
 }
 
-static unsigned path_of(struct passage *passage, uint64_t flow)
+static unsigned path_of(struct ow_flow_passage *passage, uint64_t flow)
 {
 	const struct ow_sim_delay *delay = &passage->path->delay;
 	if (delay->paths == 1)
@@ -84,15 +97,14 @@ static unsigned path_of(struct passage *passage, uint64_t flow)
 	return i;
 }
 
-/* The packet's delay, or -1 when it is lost. since_ns: time since the first packet. */
-static int64_t pass(struct passage *passage, const struct ow_flow_packet *packet, uint64_t flow, int64_t since_ns)
+int64_t ow_flow_passage_next(struct ow_flow_passage *passage, uint64_t flow, uint32_t len, int64_t since_ns)
 {
 	if (ow_loss_next(&passage->loss, &passage->random))
 		return -1;
 	unsigned i = path_of(passage, flow);
 	int64_t delay_ns;
 	if (ow_model_is_queue(&passage->path->delay.path[i]))
-		delay_ns = ow_queue_pass(&passage->queue[i], since_ns, packet->len, &passage->random);
+		delay_ns = ow_queue_pass(&passage->queue[i], since_ns, len, &passage->random);
 	else
 		delay_ns = (int64_t)((double)ow_sampler_next(&passage->sampler[i], &passage->random) *
 		                     factor_of(passage, flow));
@@ -100,7 +112,7 @@ static int64_t pass(struct passage *passage, const struct ow_flow_packet *packet
 }
 
 /* Welford's update: sums of squares of long delays would cancel. */
-static void count(struct ow_flow_truth *truth, double delay_ns)
+void ow_flow_truth_count(struct ow_flow_truth *truth, double delay_ns)
 {
 	truth->received++;
 	double from = delay_ns - truth->mean_ns;
@@ -108,12 +120,12 @@ static void count(struct ow_flow_truth *truth, double delay_ns)
 	truth->stddev_ns += from * (delay_ns - truth->mean_ns);
 }
 
-static void settle(struct ow_flow_truth *truth)
+void ow_flow_truth_settle(struct ow_flow_truth *truth)
 {
 	truth->stddev_ns = truth->received ? sqrt(fmax(0, truth->stddev_ns) / (double)truth->received) : 0;
 }
 
-static void make(const struct ow_flow_traffic *traffic, struct passage *passage, struct ow_flow_stream *out,
+static void make(const struct ow_flow_traffic *traffic, struct ow_flow_passage *passage, struct ow_flow_stream *out,
                  struct ow_flow_stamp *spare)
 {
 	struct ow_flow_truth all = {0};
@@ -126,17 +138,17 @@ static void make(const struct ow_flow_traffic *traffic, struct passage *passage,
 		                              packet->time_ns + passage->path->start_ns};
 		out->a[out->as++] = stamp;
 		truth->sent++;
-		int64_t delay_ns = pass(passage, packet, flow, packet->time_ns - first_ns);
+		int64_t delay_ns = ow_flow_passage_next(passage, flow, packet->len, packet->time_ns - first_ns);
 		if (delay_ns < 0)
 			continue;
 		stamp.time_ns += delay_ns;
 		out->b[out->bs++] = stamp;
-		count(truth, (double)delay_ns);
-		count(&all, (double)delay_ns);
+		ow_flow_truth_count(truth, (double)delay_ns);
+		ow_flow_truth_count(&all, (double)delay_ns);
 	}
 	for (size_t f = 0; f < out->flows; f++)
-		settle(&out->flow[f]);
-	settle(&all);
+		ow_flow_truth_settle(&out->flow[f]);
+	ow_flow_truth_settle(&all);
 	out->mean_ns = all.mean_ns;
 	out->stddev_ns = all.stddev_ns;
 	ow_sort_items(out->b, spare, out->bs, sizeof *spare, offsetof(struct ow_flow_stamp, time_ns));
@@ -145,21 +157,20 @@ static void make(const struct ow_flow_traffic *traffic, struct passage *passage,
 int ow_flow_stream_make(const struct ow_flow_traffic *traffic, const struct ow_flow_path *path,
                         struct ow_flow_stream *ret_stream, struct ow_error *err)
 {
-	int r = check(path, err);
-	if (r < 0)
-		return r;
 	if (!traffic->packets)
 		return ow_error_set(err, EINVAL, "flow stream: no packets");
 	struct ow_flow_stream out = {.flows = traffic->flows};
-	struct passage *passage = calloc(1, sizeof *passage);
+	struct ow_flow_passage *passage;
+	int r = ow_flow_passage_create(path, &passage, err);
+	if (r < 0)
+		return r;
 	struct ow_flow_stamp *spare = malloc(traffic->packets * sizeof *spare);
 	out.a = malloc(traffic->packets * sizeof *out.a);
 	out.b = malloc(traffic->packets * sizeof *out.b);
 	out.flow = calloc(traffic->flows, sizeof *out.flow);
-	if (passage && spare && out.a && out.b && out.flow) {
+	if (spare && out.a && out.b && out.flow) {
 		for (size_t f = 0; f < out.flows; f++)
 			out.flow[f].flow = traffic->flow[f];
-		begin(passage, path);
 		make(traffic, passage, &out, spare);
 		*ret_stream = out;
 	} else {
@@ -167,7 +178,7 @@ int ow_flow_stream_make(const struct ow_flow_traffic *traffic, const struct ow_f
 		r = ow_error_set(err, ENOMEM, "flow stream: not enough memory for %zu packets", traffic->packets);
 	}
 	free(spare);
-	free(passage);
+	ow_flow_passage_free(passage);
 	return r;
 }
 

@@ -42,6 +42,19 @@ struct ow_flow_stream {
 struct ow_sim_delay ow_flow_queue(enum ow_sim_delay_kind kind, const struct ow_flow_traffic *traffic,
                                   double utilisation, double buffer_bytes);
 
+/* The path alone, one packet after the other: for what adds packets of its own to the traffic. */
+struct ow_flow_passage;
+/* -EINVAL for a path out of range, -ENOMEM. The path stays the caller's. */
+int ow_flow_passage_create(const struct ow_flow_path *path, struct ow_flow_passage **ret_passage, struct ow_error *err);
+void ow_flow_passage_free(struct ow_flow_passage *passage);
+/* A packet of len bytes of the flow (hash) is sent since_ns after the first, never before the one before. Its delay, or
+ * -1 when it is lost. */
+int64_t ow_flow_passage_next(struct ow_flow_passage *passage, uint64_t flow, uint32_t len, int64_t since_ns);
+
+/* A delay is counted in a truth (`stddev_ns` holds a sum of squares until settled). */
+void ow_flow_truth_count(struct ow_flow_truth *truth, double delay_ns);
+void ow_flow_truth_settle(struct ow_flow_truth *truth);
+
 /* -EINVAL for a path out of range, -ENOMEM. */
 int ow_flow_stream_make(const struct ow_flow_traffic *traffic, const struct ow_flow_path *path,
                         struct ow_flow_stream *ret_stream, struct ow_error *err);
