@@ -124,6 +124,17 @@ const uint64_t *ow_colate_counters(const struct ow_colate *colate, uint32_t laye
 const uint32_t *ow_colate_checks(const struct ow_colate *colate, uint32_t layer);
 /* Packets of each counter modulo 2^count_bits (NULL without). */
 const uint32_t *ow_colate_counts(const struct ow_colate *colate, uint32_t layer);
+/* What a stored recording says, for codecs: added to what is there. */
+struct ow_colate_facts {
+	uint64_t packets, layer_packets[OW_COLATE_LAYERS_MAX];
+	int64_t first_ns, last_ns; /* without packets of no meaning */
+	uint64_t time_sum;         /* in units since first_ns */
+};
+void ow_colate_facts(const struct ow_colate *colate, struct ow_colate_facts *ret_facts);
+void ow_colate_add_facts(struct ow_colate *colate, const struct ow_colate_facts *facts);
+/* Counters `from` .. from + count - 1 of a layer, their checks and counts (NULL in a layer without). */
+void ow_colate_add_raw(struct ow_colate *colate, uint32_t layer, uint32_t from, const uint64_t *counters,
+                       const uint32_t *checks, const uint32_t *counts, size_t count);
 /* Bits of memory of all counters, checks and counts, as a router would hold them. */
 uint64_t ow_colate_memory_bits(const struct ow_colate_params *params);
 
