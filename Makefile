@@ -6,6 +6,7 @@
 #   make demo       half a minute of the lab: real packets, two points, results beside the truth (needs root)
 #   make test       everything that must hold: release, ASan+UBSan and TSan builds, fuzz corpora, sources
 #   make prove      live results against captures and the wire, for every loss and interval (needs root; some minutes)
+#   make soak       the whole system for SOAK=10m, or any time: flat memory, no loss that is none (needs root)
 #   make bench      speed and memory as ratios (BENCH_FLAGS="--large 0" leaves out the 10 M-packet pair)
 #   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck
 #   make format     clang-format in place               make clean
@@ -14,13 +15,14 @@
 
 WERROR ?= false
 FUZZ_SECONDS ?= 60
+SOAK ?= 10m
 BENCH_FLAGS ?=
 PREFIX ?=
 DESTDIR ?=
 SANITIZED := -Dbuildtype=debugoptimized -Db_lundef=false
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo prove bench fuzz lint format install clean
+.PHONY: all test demo prove soak bench fuzz lint format install clean
 # One build after the other: ninja already uses all cores.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -36,6 +38,9 @@ demo: build/.packages-demo all
 
 prove: build/.packages-test all
 	@ONEWAY=build/oneway tests/system/prove_live.py
+
+soak: build/.packages-test all
+	@ONEWAY=build/oneway LABWIRE=build/tests/system/labwire tests/system/soak.py --seconds $(SOAK) --csv build/soak.csv
 
 bench: build/.packages-bench all
 	@bench/bench_match $(BENCH_FLAGS) build/oneway
