@@ -19,6 +19,7 @@ int ow_cli_doctor(int argc, char **argv);
 int ow_cli_lab(int argc, char **argv);
 int ow_cli_live(int argc, char **argv);
 int ow_cli_match(int argc, char **argv);
+int ow_cli_plane(int argc, char **argv);
 int ow_cli_point(int argc, char **argv);
 int ow_cli_point_keygen(int argc, char **argv); /* argv[0] is "keygen" */
 int ow_cli_reproduce(int argc, char **argv);

@@ -16,6 +16,7 @@ static const struct command {
 	{"live", "delay and loss between two interfaces of this host, as it happens", ow_cli_live},
 	{"point", "the daemon: one measurement point of a network", ow_cli_point},
 	{"results", "what a point has stored: lists, worst intervals, sums, pictures", ow_cli_results},
+	{"plane", "a network: where to measure, what each place must watch, where the delay is", ow_cli_plane},
 	{"doctor", "is this host fit to measure? clock, interfaces, limits, and what to do", ow_cli_doctor},
 	{"lab", "the whole system on this machine: an impaired wire, two points, and the truth", ow_cli_lab},
 	{"simulate", "makes two-point captures with known truth", ow_cli_simulate},

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneway plane plan: in which order routers are best upgraded. */
+#include "plane/plan.h"
+#include "cli/captures.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/plane.h"
+#include "cli/terminal.h"
+#include "report/chart.h"
+#include "report/report.h"
+#include "report/words.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <oneway/oneway.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct arguments {
+	uint64_t steps; /* UINT64_MAX: all */
+	uint64_t seed;
+	enum ow_planner planner;
+	const char *upgraded, *csv, *plot;
+	bool compare, json, help, version;
+};
+
+static const char *const planner_names[] = {"paper", "greedy", "random"};
+
+static int set_planner(void *field, const char *value, struct ow_error *err)
+{
+	size_t i = 0;
+	int r = ow_option_choice(planner_names, 3, value, &i, err);
+	if (r == 0)
+		*(enum ow_planner *)field = (enum ow_planner)i;
+	return r;
+}
+
+#define FIELD(name) offsetof(struct arguments, name)
+
+static const struct ow_option options[] = {
+	{NULL, 0, NULL, NULL, 0, "Options:"},
+	{"steps", 'n', "N", ow_option_count, FIELD(steps), "Upgrade N routers (default: all)."},
+	{"planner", 0, "NAME", set_planner, FIELD(planner),
+         "paper (default): each time the router on most paths (Algorithm 1); greedy: that which leaves the fewest "
+         "probe "
+         "hops; random."},
+	{"compare", 0, NULL, ow_option_flag, FIELD(compare), "All three planners, in the plot and the CSV."},
+	{"upgraded", 0, "A,B,...", ow_option_text, FIELD(upgraded), "Routers that are upgraded already."},
+	{"seed", 0, "N", ow_option_count, FIELD(seed), "Of the random planner (default: 1)."},
+	{NULL, 0, NULL, NULL, 0, "Output:"},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
+	{"csv", 0, "FILE", ow_option_text, FIELD(csv), "A row for each step; - is standard output."},
+	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
+         "Probe hops over the number of upgraded routers, as .svg or .png (needs gnuplot)."},
+	OW_OPTIONS_HELP(struct arguments),
+	{0},
+};
+
+static void help(void)
+{
+	fputs("usage: oneway plane plan TOPOLOGY [OPTION]...\n"
+	      "\n"
+	      "Which routers to measure inside first. Without any, every pair of routers is probed over\n"
+	      "all its shortest paths; a router that is measured inside cuts the paths through it.\n"
+	      "Printed for each step: the paths that are left to probe, the hops that their probes take\n"
+	      "together, and the hops of a path (mean, least, most): how closely a fault can be located.\n"
+	      "\n",
+	      stdout);
+	ow_options_help(stdout, options);
+	fputs("\n"
+	      "Examples:\n"
+	      "  oneway plane plan weights.intra --steps 20\n"
+	      "  oneway plane plan weights.intra --compare --plot plan.svg --csv plan.csv --steps 100\n"
+	      "  oneway plane plan weights.intra --upgraded R1,R2 --steps 3 --json\n",
+	      stdout);
+}
+
+struct plan {
+	enum ow_planner planner;
+	struct ow_plan_step *steps;
+	uint32_t count;
+};
+
+struct job {
+	const struct arguments *args;
+	struct ow_topology *topology;
+	struct plan plan[3];
+	unsigned plans;
+};
+
+static void on_progress(void *arg, double done)
+{
+	ow_progress_show(arg, done);
+}
+
+static int make_plans(struct job *job, struct ow_error *err)
+{
+	const struct arguments *args = job->args;
+	struct ow_plan_options o = {.seed = args->seed, .on_progress = on_progress};
+	o.steps = args->steps < UINT32_MAX ? (uint32_t)args->steps : UINT32_MAX;
+	uint32_t *upgraded = NULL;
+	int r = 0;
+	if (args->upgraded)
+		r = ow_plane_routers(job->topology, args->upgraded, &upgraded, &o.upgrades, err);
+	o.upgraded = upgraded;
+	unsigned wanted = args->compare ? 3 : 1;
+	for (unsigned i = 0; r == 0 && i < wanted; i++) {
+		/* The one that was asked for comes first: text and JSON show it. */
+		struct plan *plan = &job->plan[i];
+		plan->planner = i == 0               ? args->planner
+		                : i <= args->planner ? (enum ow_planner)(i - 1)
+		                                     : (enum ow_planner)i;
+		o.planner = plan->planner;
+		struct ow_progress progress;
+		ow_progress_init(&progress, planner_names[o.planner]);
+		o.arg = &progress;
+		r = ow_plan(job->topology, &o, &plan->steps, &plan->count, err);
+		ow_progress_done(&progress);
+		job->plans += r == 0;
+	}
+	free(upgraded);
+	return r;
+}
+
+static void put_router(const struct ow_topology *topology, uint32_t router, bool ascii, size_t columns, char *text,
+                       size_t size)
+{
+	if (router == UINT32_MAX) {
+		snprintf(text, size, "-");
+		return;
+	}
+	ow_words_clean(ow_topology_name(topology, router), ascii, text, size);
+	ow_words_cut(text, columns);
+}
+
+static void put_text(const struct job *job)
+{
+	char hops[OW_WORDS], paths[OW_WORDS], name[OW_TOPOLOGY_NAME_MAX + 1];
+	int width = ow_terminal_width(stdout);
+	size_t room = width > 80 ? 40 : 26;
+	printf("%u routers, %u directed links, planner %s\n\n", ow_topology_nodes(job->topology),
+	       ow_topology_links(job->topology), planner_names[job->plan[0].planner]);
+	printf("%8s %-*s %11s %12s %6s %4s %4s\n", "upgraded", (int)room, "router", "paths", "probe hops", "mean",
+	       "min", "max");
+	for (uint32_t i = 0; i < job->plan[0].count; i++) {
+		const struct ow_plan_step *step = &job->plan[0].steps[i];
+		put_router(job->topology, step->router, !ow_terminal_utf8(), room, name, sizeof(name));
+		printf("%8u %s%*s %11s %12s %6.2f %4u %4u\n", i, name, (int)(room - ow_words_columns(name)), "",
+		       ow_words_count(step->measure.paths, paths), ow_words_count(step->measure.probe_hops, hops),
+		       step->measure.mean, step->measure.min, step->measure.max);
+	}
+}
+
+static void put_json(const struct job *job)
+{
+	printf("{ \"tool\": \"oneway\", \"version\": \"%s\", \"command\": \"plane plan\", \"planner\": \"%s\",\n"
+	       "  \"routers\": %u, \"links\": %u, \"steps\": [",
+	       ow_version(), planner_names[job->plan[0].planner], ow_topology_nodes(job->topology),
+	       ow_topology_links(job->topology));
+	for (uint32_t i = 0; i < job->plan[0].count; i++) {
+		const struct ow_plan_step *step = &job->plan[0].steps[i];
+		printf("%s\n    { \"upgraded\": %u, \"router\": ", i ? "," : "", i);
+		if (step->router == UINT32_MAX)
+			fputs("null", stdout);
+		else
+			ow_report_json_string(stdout, ow_topology_name(job->topology, step->router));
+		printf(", \"paths\": %" PRIu64 ", \"probe_hops\": %" PRIu64
+		       ", \"granularity\": { \"mean\": %.6g, \"min\": %u, \"max\": %u } }",
+		       step->measure.paths, step->measure.probe_hops, step->measure.mean, step->measure.min,
+		       step->measure.max);
+	}
+	fputs(" ] }\n", stdout);
+}
+
+static int put_csv(const struct job *job, struct ow_error *err)
+{
+	struct ow_output output;
+	int r = ow_output_open(&output, job->args->csv, err);
+	if (r < 0)
+		return r;
+	fputs("planner,upgraded,router,paths,probe_hops,granularity_mean,granularity_min,granularity_max\n",
+	      output.stream);
+	for (unsigned p = 0; p < job->plans; p++) {
+		for (uint32_t i = 0; i < job->plan[p].count; i++) {
+			const struct ow_plan_step *step = &job->plan[p].steps[i];
+			fprintf(output.stream, "%s,%u,", planner_names[job->plan[p].planner], i);
+			ow_words_csv(output.stream,
+			             step->router == UINT32_MAX ? NULL : ow_topology_name(job->topology, step->router));
+			fprintf(output.stream, ",%" PRIu64 ",%" PRIu64 ",%.6f,%u,%u\n", step->measure.paths,
+			        step->measure.probe_hops, step->measure.mean, step->measure.min, step->measure.max);
+		}
+	}
+	return ow_output_close(&output, err);
+}
+
+static int put_plot(const struct job *job, struct ow_error *err)
+{
+	struct ow_chart chart = {
+		.title = "Probe hop count", .x_label = "upgraded routers", .y_label = "probe hops", .log_y = true};
+	int r = 0;
+	for (unsigned p = 0; p < job->plans; p++) {
+		for (uint32_t i = 0; r == 0 && i < job->plan[p].count; i++) {
+			double hops = (double)job->plan[p].steps[i].measure.probe_hops;
+			if (hops > 0)
+				r = ow_chart_add(&chart, planner_names[job->plan[p].planner], i, hops, hops, hops);
+		}
+	}
+	if (r < 0)
+		ow_error_set(err, ENOMEM, "out of memory");
+	else
+		r = ow_chart_draw(&chart, job->args->plot, err);
+	ow_chart_done(&chart);
+	return r;
+}
+
+static int run(struct job *job, const char *path, struct ow_error *err)
+{
+	int r = ow_plane_read(path, &job->topology, err);
+	if (r < 0)
+		return r;
+	if (ow_plane_warn_parts("plane plan", job->topology) < 0)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	r = make_plans(job, err);
+	if (r == 0 && job->args->csv)
+		r = put_csv(job, err);
+	if (r == 0 && job->args->plot)
+		r = put_plot(job, err);
+	if (r < 0)
+		return r;
+	if (job->args->json)
+		put_json(job);
+	else if (!job->args->csv || strcmp(job->args->csv, "-") != 0)
+		put_text(job);
+	return 0;
+}
+
+int ow_cli_plane_plan(int argc, char **argv)
+{
+	struct arguments args = {.steps = UINT64_MAX, .seed = 1, .planner = OW_PLANNER_PAPER};
+	struct job job = {.args = &args};
+	struct ow_error err;
+	int operands = ow_options_parse(options, argc, argv, &args, &err);
+	if (operands < 0)
+		return ow_cli_misused("plane plan", &err);
+	if (ow_cli_answered(args.help, args.version, help))
+		return OW_EXIT_OK;
+	if (operands != 1) {
+		ow_error_set(&err, EINVAL, "one TOPOLOGY is needed, the file of the network");
+		return ow_cli_misused("plane plan", &err);
+	}
+	int r = run(&job, argv[1], &err);
+	for (unsigned i = 0; i < job.plans; i++)
+		free(job.plan[i].steps);
+	ow_topology_free(job.topology);
+	return r < 0 ? ow_cli_failed("plane plan", &err) : OW_EXIT_OK;
+}
