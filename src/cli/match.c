@@ -8,8 +8,10 @@
 #include "cli/terminal.h"
 
 #include "base/time.h"
+#include "report/match_flows.h"
 #include "report/plot.h"
 #include "report/report.h"
+#include <assert.h>
 #include <errno.h>
 #include <oneway/oneway.h>
 #include <signal.h>
@@ -18,13 +20,29 @@
 
 struct arguments {
 	struct ow_match_options match;
-	uint64_t threads;
+	uint64_t threads, top, least;
+	bool flows;
+	struct ow_flow_select key;
 	bool json, no_color, help, version;
-	const char *csv, *lost, *extra, *plot;
+	const char *csv, *lost, *extra, *plot, *flows_csv;
 	double max_loss;    /* above 1: none given */
 	int64_t max_p99_ns; /* INT64_MAX: none given */
 	const char *path[OW_SIDES];
 };
+
+/* Rows of a table of flows. */
+#define TOP_DEFAULT 10
+
+static int set_key(void *field, const char *value, struct ow_error *err)
+{
+	struct ow_flow_select select;
+	int r = ow_flow_select_parse(value, &select, err);
+	if (r == 0 && select.by == OW_FLOW_BY_CLASS)
+		return ow_error_set(err, EINVAL, "a match knows no classes: five-tuple, addresses or prefix:IPV4,IPV6");
+	if (r == 0)
+		*(struct ow_flow_select *)field = select;
+	return r;
+}
 
 #define FIELD(name) offsetof(struct arguments, name)
 
@@ -55,6 +73,15 @@ static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Output:"},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
 	{"csv", 0, "FILE", ow_option_text, FIELD(csv), "A row for every packet; - is standard output."},
+	{"flows", 0, NULL, ow_option_flag, FIELD(flows),
+         "Results flow by flow: tables of the slowest and of those that lost most; with --json all of them."},
+	{"top", 0, "N", ow_option_count, FIELD(top), "Rows of these tables (default 10)."},
+	{"min-packets", 0, "N", ow_option_count, FIELD(least),
+         "Only flows of which at least N packets arrived in these tables (default 1)."},
+	{"flows-csv", 0, "FILE", ow_option_text, FIELD(flows_csv), "A row for every flow; - is standard output."},
+	{"key", 0, "KEY", set_key, FIELD(key),
+         "What makes a flow: five-tuple (default), addresses, or prefix:24,48 for the networks of IPv4 and IPv6 "
+         "addresses."},
 	{"lost", 0, "FILE", ow_option_text, FIELD(lost), "The lost packets, as a capture."},
 	{"extra", 0, "FILE", ow_option_text, FIELD(extra),
          "The packets that came without being sent, and duplicates, as a capture."},
@@ -89,6 +116,7 @@ static void help(void)
 	      "  oneway match --offset auto lan.pcapng wan.pcapng.gz    clocks not synchronised\n"
 	      "  oneway match --level nat inside.pcap outside.pcap      a NAT in between\n"
 	      "  oneway match --json --interval 1s a.pcap b.pcap | jq .a_to_b.delay_ns\n"
+	      "  oneway match --flows --min-packets 100 a.pcap b.pcap   the slowest flows\n"
 	      "  oneway match --lost lost.pcap --plot delay.svg a.pcap b.pcap\n"
 	      "  oneway match --max-loss 0.1% --max-delay-p99 250us a.pcap b.pcap || echo bad\n",
 	      stdout);
@@ -98,6 +126,8 @@ static void help(void)
 struct collector {
 	struct ow_output csv;
 	struct ow_plot *plot;
+	struct ow_flow_tally *tally;
+	struct ow_match_flows flows;
 	bool lost_wanted, extra_wanted;
 	struct ow_records lost[OW_SIDES], extra[OW_SIDES];
 	struct ow_progress progress;
@@ -145,6 +175,8 @@ static int on_packet(void *arg, const struct ow_packet_event *event)
 	int r = note_record(c, event);
 	if (r == 0 && c->plot)
 		r = ow_plot_add(c->plot, event);
+	if (r == 0 && c->tally)
+		r = ow_flow_tally_add(c->tally, event);
 	return r < 0 ? ow_error_set(&c->err, -r, "collecting packets: %s", strerror(-r)) : 0;
 }
 
@@ -159,7 +191,11 @@ static int check_outputs(const struct arguments *args, struct ow_error *err)
 {
 	const struct {
 		const char *option, *path;
-	} outputs[] = {{"--csv", args->csv}, {"--lost", args->lost}, {"--extra", args->extra}, {"--plot", args->plot}};
+	} outputs[] = {{"--csv", args->csv},
+	               {"--lost", args->lost},
+	               {"--extra", args->extra},
+	               {"--plot", args->plot},
+	               {"--flows-csv", args->flows_csv}};
 	const size_t count = sizeof outputs / sizeof *outputs;
 	for (size_t i = 0; i < count; i++) {
 		const char *path = outputs[i].path;
@@ -178,6 +214,11 @@ static int check_outputs(const struct arguments *args, struct ow_error *err)
 	return 0;
 }
 
+static bool is_stdout(const char *path)
+{
+	return path && strcmp(path, "-") == 0;
+}
+
 static int check_arguments(const struct arguments *args, struct ow_error *err)
 {
 	bool stdin_a = strcmp(args->path[OW_SIDE_A], "-") == 0, stdin_b = strcmp(args->path[OW_SIDE_B], "-") == 0;
@@ -188,8 +229,12 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 		                    args->lost ? "--lost" : "--extra");
 	if ((args->lost && strcmp(args->lost, "-") == 0) || (args->extra && strcmp(args->extra, "-") == 0))
 		return ow_error_set(err, EINVAL, "--lost and --extra need a file name");
-	if (args->json && args->csv && strcmp(args->csv, "-") == 0)
-		return ow_error_set(err, EINVAL, "--json and --csv - cannot both use standard output");
+	if (args->json && (is_stdout(args->csv) || is_stdout(args->flows_csv)))
+		return ow_error_set(err, EINVAL, "--json and %s - cannot both use standard output",
+		                    is_stdout(args->csv) ? "--csv" : "--flows-csv");
+	if ((args->top || args->least) && args->json)
+		return ow_error_set(err, EINVAL, "%s is for text: JSON has all flows",
+		                    args->top ? "--top" : "--min-packets");
 	return check_outputs(args, err);
 }
 
@@ -197,6 +242,7 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 static int read_arguments(int argc, char **argv, struct arguments *args, struct ow_error *err)
 {
 	*args = (struct arguments){.max_loss = 2, .max_p99_ns = INT64_MAX};
+	args->key.by = OW_FLOW_BY_FIVE_TUPLE;
 	ow_match_defaults(&args->match);
 	int operands = ow_options_parse(options, argc, argv, args, err);
 	if (operands < 0 || args->help || args->version)
@@ -205,6 +251,8 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 		return ow_error_set(err, EINVAL, "needs two captures, A and B, got %d", operands);
 	args->path[OW_SIDE_A] = argv[1];
 	args->path[OW_SIDE_B] = argv[2];
+	/* Whoever says how many, or of what, wants them. */
+	args->flows |= args->top || args->least || (args->key.by != OW_FLOW_BY_FIVE_TUPLE && !args->flows_csv);
 	args->match.threads = args->threads > 2 ? 2 : (unsigned)args->threads;
 	return check_arguments(args, err);
 }
@@ -216,12 +264,15 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 	args->match.on_progress = on_progress;
 	c->lost_wanted = args->lost != NULL;
 	c->extra_wanted = args->extra != NULL;
-	if (!args->csv && !args->lost && !args->extra && !args->plot)
+	bool flows = args->flows || args->flows_csv;
+	if (!args->csv && !args->lost && !args->extra && !args->plot && !flows)
 		return 0;
 	args->match.on_packet = on_packet;
 	catch_signals();
 	if (args->plot && ow_plot_create(&c->plot) < 0)
 		return ow_error_set(err, ENOMEM, "--plot: not enough memory");
+	if (flows && ow_flow_tally_create(&args->key, &c->tally) < 0)
+		return ow_error_set(err, ENOMEM, "--flows: not enough memory");
 	if (!args->csv)
 		return 0;
 	int r = ow_output_open(&c->csv, args->csv, err);
@@ -234,10 +285,22 @@ static void stop_collecting(struct collector *c)
 {
 	ow_output_abort(&c->csv);
 	ow_plot_free(c->plot);
+	ow_flow_tally_free(c->tally);
+	ow_match_flows_done(&c->flows);
 	for (int side = 0; side < OW_SIDES; side++) {
 		ow_records_done(&c->lost[side]);
 		ow_records_done(&c->extra[side]);
 	}
+}
+
+static int write_flows(const struct collector *c, const char *path, struct ow_error *err)
+{
+	struct ow_output csv = {0};
+	int r = ow_output_open(&csv, path, err);
+	if (r < 0)
+		return r;
+	ow_report_match_flows_csv(csv.stream, &c->flows);
+	return ow_output_close(&csv, err);
 }
 
 /* The files besides the report. One that fails does not keep the others from being written. */
@@ -251,19 +314,27 @@ static int write_files(struct collector *c, const struct arguments *args, const 
 		code = ow_cli_failed("match", &err);
 	if (args->extra && ow_extract(args->extra, args->path, c->extra, &err) < 0)
 		code = ow_cli_failed("match", &err);
+	if (args->flows_csv && write_flows(c, args->flows_csv, &err) < 0)
+		code = ow_cli_failed("match", &err);
 	if (args->plot && ow_plot_write(c->plot, report, args->plot, &err) < 0)
 		code = ow_cli_failed("match", &err);
 	return code;
 }
 
 /* Prints to standard output, or to standard error while CSV has that. */
-static void print_report(const struct arguments *args, const struct ow_match_report *report)
+static void print_report(const struct collector *c, const struct arguments *args, const struct ow_match_report *report)
 {
-	FILE *out = args->csv && strcmp(args->csv, "-") == 0 ? stderr : stdout;
-	if (args->json)
-		ow_report_match_json(out, report);
-	else
-		ow_report_match_text(out, report, ow_terminal_width(out), !args->no_color && ow_terminal_colour(out));
+	FILE *out = is_stdout(args->csv) || is_stdout(args->flows_csv) ? stderr : stdout;
+	int width = ow_terminal_width(out);
+	bool colour = !args->no_color && ow_terminal_colour(out);
+	if (args->json) {
+		ow_report_match_json(out, report, args->flows ? &c->flows : NULL);
+		return;
+	}
+	ow_report_match_text(out, report, width, colour);
+	if (args->flows)
+		ow_report_match_flows_text(out, &c->flows, args->top ? args->top : TOP_DEFAULT, args->least, width,
+		                           colour);
 }
 
 static int check_thresholds(const struct arguments *args, const struct ow_match_report *report)
@@ -310,8 +381,16 @@ static int run(struct arguments *args, struct collector *c)
 		return ow_cli_failed("match", *c->err.text ? &c->err : &err);
 
 	const struct ow_match_report *report = ow_match_report(match);
+	if (c->tally) {
+		assert(ow_flow_tally_conserves(c->tally, report));
+		if (ow_match_flows_init(&c->flows, c->tally, &args->key) < 0) {
+			ow_match_free(match);
+			ow_error_set(&err, ENOMEM, "--flows: not enough memory");
+			return ow_cli_failed("match", &err);
+		}
+	}
 	/* The numbers are there, whatever becomes of the files. */
-	print_report(args, report);
+	print_report(c, args, report);
 	int code = write_files(c, args, report);
 	if (code == OW_EXIT_OK)
 		code = check_thresholds(args, report);

@@ -286,13 +286,25 @@ static void keep_prefix(uint8_t address[16], uint8_t version)
 	memset(address + prefix, 0, 16 - prefix);
 }
 
-static uint32_t number_of_networks(struct ow_flow_table *table, const struct ow_flow_key *key)
+static struct ow_flow_key networks_of(const struct ow_flow_key *key)
 {
 	struct ow_flow_key coarse = *key;
 	keep_prefix(coarse.src, key->version);
 	keep_prefix(coarse.dst, key->version);
 	coarse.sport = coarse.dport = 0;
 	coarse.proto = 0;
+	return coarse;
+}
+
+bool ow_flow_key_is_coarse(const struct ow_flow_key *key)
+{
+	struct ow_flow_key coarse = networks_of(key);
+	return key->version && same_key(&coarse, key);
+}
+
+static uint32_t number_of_networks(struct ow_flow_table *table, const struct ow_flow_key *key)
+{
+	struct ow_flow_key coarse = networks_of(key);
 	uint64_t hash = hash_key(table, &coarse);
 	uint32_t slot = 0, number = look_up(table, &coarse, hash, &slot);
 	table->coarse = true;

@@ -22,6 +22,9 @@ void ow_flow_key_text(const struct ow_flow_key *key, char text[OW_FLOW_TEXT]);
 #define OW_FLOWS_MAX    (1u << 20)
 #define OW_FLOWS_COARSE (1u << 16)
 
+/* Is this the key of a pair of networks rather than of a flow? */
+bool ow_flow_key_is_coarse(const struct ow_flow_key *key);
+
 struct ow_flow_table;
 int ow_flow_table_create(uint64_t seed, struct ow_flow_table **ret_table);
 void ow_flow_table_free(struct ow_flow_table *table);

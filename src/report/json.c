@@ -5,6 +5,7 @@
  */
 #include "estimate/live.h"
 #include "report/json.h"
+#include "report/match_flows.h"
 #include "report/report.h"
 #include "report/words.h"
 
@@ -205,7 +206,7 @@ static void put_intervals(FILE *out, const struct ow_match_report *report)
 	fputs("\n  ]", out);
 }
 
-void ow_report_match_json(FILE *out, const struct ow_match_report *report)
+void ow_report_match_json(FILE *out, const struct ow_match_report *report, const struct ow_match_flows *flows)
 {
 	fprintf(out, "{\n  \"tool\": \"oneway\",\n  \"version\": \"%s\",\n  \"command\": \"match\"", ow_version());
 	ow_report_json_name(out, 2, "inputs", false);
@@ -230,6 +231,10 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report)
 	put_pair(out, "skipped", report->skipped);
 	if (report->intervals)
 		put_intervals(out, report);
+	if (flows) {
+		ow_report_json_name(out, 2, "flows", false);
+		ow_report_match_flows_json(out, flows);
+	}
 	ow_report_json_name(out, 2, "warnings", false);
 	fputc('[', out);
 	for (size_t i = 0; i < report->warnings; i++) {

@@ -5,12 +5,14 @@
 #include <oneway/match.h>
 #include <stdio.h>
 
+struct ow_match_flows; /* report/match_flows.h */
+
 /* Renders results for people and machines. Functions write to a stream and leave its error state to the caller. */
 
 /* Text in the spirit of owping's summary. width = terminal columns (at least 60 are used); colour = ANSI allowed. */
 void ow_report_match_text(FILE *out, const struct ow_match_report *report, int width, bool colour);
-/* One JSON object as in the design document. */
-void ow_report_match_json(FILE *out, const struct ow_match_report *report);
+/* One JSON object as in the design document. flows: NULL = not wanted. */
+void ow_report_match_json(FILE *out, const struct ow_match_report *report, const struct ow_match_flows *flows);
 /* The RESULT object alone, for simulate's truth and others. indent = spaces before each line after the first;
  * negative = all on one line. */
 void ow_report_result_json(FILE *out, const struct ow_result *result, int indent);

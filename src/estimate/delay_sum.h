@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_ESTIMATE_DELAY_SUM_H
+#define OW_ESTIMATE_DELAY_SUM_H
+
+#include <stdint.h>
+
+/*
+ * Exact moments of delays in 96 bytes: with x = delay - origin (the first sample), S = sum x and S2 = sum x^2 are kept
+ * as integers, S2 in 192 bits, so that nothing is rounded or overflows before the division at the end, whatever the
+ * clock offset. Below 2^62 samples. All zero is empty.
+ */
+struct ow_delay_sum {
+	uint64_t samples;
+	int64_t min, max; /* as all below meaningless while there are no samples */
+	int64_t origin;
+	__int128 sum;             /* S */
+	unsigned __int128 square; /* S2 modulo 2^128 */
+	uint64_t square_high;     /* S2 / 2^128 */
+};
+
+static inline void ow_delay_sum_add_square(struct ow_delay_sum *sum, unsigned __int128 square)
+{
+	sum->square_high += __builtin_add_overflow(sum->square, square, &sum->square);
+}
+
+/* S and S2 alone, of `times` samples that are x from the origin, whatever x. */
+void ow_delay_sum_add_far(struct ow_delay_sum *sum, __int128 x, uint32_t times);
+
+/* `times` samples of the same delay; times > 0. */
+static inline void ow_delay_sum_add(struct ow_delay_sum *sum, int64_t delay_ns, uint32_t times)
+{
+	if (!sum->samples)
+		sum->origin = sum->min = sum->max = delay_ns;
+	sum->samples += times;
+	sum->min = delay_ns < sum->min ? delay_ns : sum->min;
+	sum->max = delay_ns > sum->max ? delay_ns : sum->max;
+	int64_t x;
+	if (times == 1 && !__builtin_sub_overflow(delay_ns, sum->origin, &x)) {
+		sum->sum += x;
+		ow_delay_sum_add_square(sum, (unsigned __int128)((__int128)x * x));
+	} else {
+		ow_delay_sum_add_far(sum, (__int128)delay_ns - sum->origin, times);
+	}
+}
+
+/* this += other, which has samples. */
+void ow_delay_sum_merge(struct ow_delay_sum *sum, const struct ow_delay_sum *other);
+
+/* Mean and population standard deviation; there are samples. */
+void ow_delay_sum_moments(const struct ow_delay_sum *sum, double *ret_mean_ns, double *ret_stddev_ns);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exact results flow by flow. The text shows the slowest and the lossiest flows; where a line cannot hold the numbers
+ * and the flow, the flow gets a line of its own, uncut: people copy it to other commands.
+ */
+#include "report/match_flows.h"
+
+#include "base/time.h"
+#include "report/flow_name.h"
+#include "report/report.h"
+#include "report/words.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WIDTH_MIN 60
+#define NUMBERS   64 /* columns of the numbers of a row */
+
+static const char *const direction_title[] = {"A to B", "B to A"};
+static const char *const direction_name[] = {"a_to_b", "b_to_a"};
+
+static int by_mean(const void *a, const void *b)
+{
+	const struct ow_flow_result *x = a, *y = b;
+	if (x->direction != y->direction)
+		return x->direction < y->direction ? -1 : 1;
+	if (!x->samples || !y->samples || x->mean_ns == y->mean_ns) {
+		/* Those without a delay last; of the others the larger one first, and always in the same order. */
+		if (!x->samples != !y->samples)
+			return x->samples ? -1 : 1;
+		uint64_t p = x->matched + x->lost + x->extra, q = y->matched + y->lost + y->extra;
+		return p != q ? (p > q ? -1 : 1) : memcmp(&x->key, &y->key, sizeof x->key);
+	}
+	return x->mean_ns > y->mean_ns ? -1 : 1;
+}
+
+int ow_match_flows_init(struct ow_match_flows *flows, const struct ow_flow_tally *tally,
+                        const struct ow_flow_select *select)
+{
+	size_t count = ow_flow_tally_count(tally);
+	*flows = (struct ow_match_flows){.select = *select, .coarse = ow_flow_tally_is_coarse(tally)};
+	flows->flow = malloc((count + 1) * sizeof *flows->flow);
+	if (!flows->flow)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		struct ow_flow_result *flow = &flows->flow[flows->flows];
+		ow_flow_tally_get(tally, i, flow);
+		flows->flows += flow->sent || flow->received;
+	}
+	qsort(flows->flow, flows->flows, sizeof *flows->flow, by_mean);
+	return 0;
+}
+
+void ow_match_flows_done(struct ow_match_flows *flows)
+{
+	free(flows->flow);
+	*flows = (struct ow_match_flows){0};
+}
+
+/* -- text --------------------------------------------------------------------------------------------------------- */
+
+static void put_row(FILE *out, const struct ow_match_flows *flows, const struct ow_flow_result *flow, bool one_line)
+{
+	char name[OW_FLOW_SELECTED_TEXT], sent[OW_WORDS], lost[OW_WORDS];
+	char mean[OW_DURATION_TEXT] = "-", stddev[OW_DURATION_TEXT] = "-";
+	char min[OW_DURATION_TEXT] = "-", max[OW_DURATION_TEXT] = "-";
+	ow_flow_select_key_text(&flows->select, &flow->key, name);
+	if (flow->samples) {
+		ow_duration_text(flow->mean_ns, mean);
+		ow_duration_text(flow->stddev_ns, stddev);
+		ow_duration_text((double)flow->min_ns, min);
+		ow_duration_text((double)flow->max_ns, max);
+	}
+	if (!one_line)
+		fprintf(out, "  %s\n", name);
+	fprintf(out, "  %10s %10s %10s %10s %9s %8s%s%s\n", mean, stddev, min, max, ow_words_short(flow->sent, 9, sent),
+	        ow_words_short(flow->lost, 8, lost), one_line ? "  " : "", one_line ? name : "");
+}
+
+static void put_table(FILE *out, const struct ow_match_flows *flows, const struct ow_flow_result *const *row,
+                      size_t rows, int width)
+{
+	size_t longest = 0;
+	for (size_t i = 0; i < rows; i++) {
+		char name[OW_FLOW_SELECTED_TEXT];
+		ow_flow_select_key_text(&flows->select, &row[i]->key, name);
+		longest = strlen(name) > longest ? strlen(name) : longest;
+	}
+	bool one_line = NUMBERS + 2 + longest <= (size_t)width;
+	fprintf(out, "  %10s %10s %10s %10s %9s %8s%s\n", "mean", "stddev", "min", "max", "sent", "lost",
+	        one_line ? "  flow" : "");
+	for (size_t i = 0; i < rows; i++)
+		put_row(out, flows, row[i], one_line);
+}
+
+/* The flows of a direction, and which of them are shown how. */
+struct view {
+	const struct ow_match_flows *flows;
+	const struct ow_flow_result *from, *to;
+	size_t top;
+	uint64_t least;
+	int width;
+	const char *bold, *plain;
+	const struct ow_flow_result **row; /* room for `top` */
+};
+
+static size_t find_slowest(const struct view *view)
+{
+	size_t rows = 0;
+	for (const struct ow_flow_result *flow = view->from; flow < view->to && rows < view->top; flow++) {
+		if (flow->samples && flow->received >= view->least)
+			view->row[rows++] = flow;
+	}
+	return rows;
+}
+
+/* Does x belong before y among those that lost most? */
+static bool worse(const struct ow_flow_result *x, const struct ow_flow_result *y)
+{
+	return x->lost > y->lost || (x->lost == y->lost && x->sent < y->sent);
+}
+
+/* By insertion: top is small. */
+static size_t find_lossiest(const struct view *view)
+{
+	const struct ow_flow_result **row = view->row;
+	size_t rows = 0;
+	for (const struct ow_flow_result *flow = view->from; flow < view->to; flow++) {
+		if (!flow->lost || flow->received < view->least || (rows == view->top && !worse(flow, row[rows - 1])))
+			continue;
+		size_t at = rows < view->top ? rows++ : rows - 1;
+		for (; at > 0 && worse(flow, row[at - 1]); at--)
+			row[at] = row[at - 1];
+		row[at] = flow;
+	}
+	return rows;
+}
+
+static void put_direction(FILE *out, const struct view *view)
+{
+	char count[OW_WORDS], of[2 * OW_WORDS + 40];
+	size_t all = 0;
+	for (const struct ow_flow_result *flow = view->from; flow < view->to; flow++)
+		all += flow->received >= view->least;
+	const char *title = direction_title[view->from->direction];
+	ow_words_count(all, count);
+	if (view->least > 1)
+		snprintf(of, sizeof of, "%s %s of at least %" PRIu64 " packets", count, all == 1 ? "flow" : "flows",
+		         view->least);
+	else
+		snprintf(of, sizeof of, "%s %s", count, all == 1 ? "flow" : "flows");
+	size_t slow = find_slowest(view);
+	if (slow) {
+		fprintf(out, "\n%s%s, the slowest of %s%s\n", view->bold, title, of, view->plain);
+		put_table(out, view->flows, view->row, slow, view->width);
+	}
+	size_t lossy = find_lossiest(view);
+	if (lossy) {
+		fprintf(out, "\n%s%s, most packets lost of %s%s\n", view->bold, title, of, view->plain);
+		put_table(out, view->flows, view->row, lossy, view->width);
+	} else {
+		fprintf(out, "\n%s%s, no packet lost of %s%s\n", view->bold, title, of, view->plain);
+	}
+}
+
+void ow_report_match_flows_text(FILE *out, const struct ow_match_flows *flows, size_t top, uint64_t least, int width,
+                                bool colour)
+{
+	const struct ow_flow_result *end = flows->flow + flows->flows;
+	struct view view = {.flows = flows,
+	                    .to = flows->flow,
+	                    .top = top < flows->flows ? top : flows->flows,
+	                    .least = least,
+	                    .width = width < WIDTH_MIN ? WIDTH_MIN : width,
+	                    .bold = colour ? "\033[1m" : "",
+	                    .plain = colour ? "\033[0m" : ""};
+	view.row = calloc(view.top + 1, sizeof *view.row);
+	if (!view.row) {
+		fputs("\nnot enough memory for the table of flows\n", out);
+		return;
+	}
+	while (view.to < end) {
+		view.from = view.to;
+		while (view.to < end && view.to->direction == view.from->direction)
+			view.to++;
+		put_direction(out, &view);
+	}
+	if (flows->coarse)
+		fputs("\nMore flows than can be told apart: those that came last are added up by networks\n"
+		      "(IPv4 /16, IPv6 /48, without ports).\n",
+		      out);
+	free(view.row);
+}
+
+/* -- machines ----------------------------------------------------------------------------------------------------- */
+
+static void put_bounds(FILE *out, const char *name, bool known, double value)
+{
+	fprintf(out, "\"%s\": ", name);
+	if (!known) {
+		fputs("null", out);
+		return;
+	}
+	fputc('[', out);
+	ow_report_json_number(out, value);
+	fputs(", ", out);
+	ow_report_json_number(out, value);
+	fputc(']', out);
+}
+
+static void put_json(FILE *out, const struct ow_match_flows *flows, const struct ow_flow_result *flow)
+{
+	bool known = flow->samples > 0;
+	fputs("{\"flow\": ", out);
+	ow_flow_name_json(out, &flows->select, &flow->key);
+	fprintf(out,
+	        ", \"direction\": \"%s\", \"packets\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"received\": %" PRIu64
+	        ", \"matched\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"extra\": %" PRIu64 ", \"duplicated\": %" PRIu64
+	        ", \"ambiguous\": %" PRIu64 ", \"samples\": %" PRIu64 ", \"mean_ns\": ",
+	        direction_name[flow->direction], flow->received, flow->sent, flow->received, flow->matched, flow->lost,
+	        flow->extra, flow->duplicated, flow->ambiguous, flow->samples);
+	ow_report_json_number(out, known ? flow->mean_ns : NAN);
+	fputs(", \"stddev_ns\": ", out);
+	ow_report_json_number(out, known ? flow->stddev_ns : NAN);
+	if (known)
+		fprintf(out, ", \"min_ns\": %" PRId64 ", \"max_ns\": %" PRId64, flow->min_ns, flow->max_ns);
+	else
+		fputs(", \"min_ns\": null, \"max_ns\": null", out);
+	fputs(", \"ci95\": {", out);
+	put_bounds(out, "mean", known, flow->mean_ns);
+	fputs(", ", out);
+	put_bounds(out, "stddev", known, flow->stddev_ns);
+	fputs("}, \"estimator\": \"exact\"}", out);
+}
+
+void ow_report_match_flows_json(FILE *out, const struct ow_match_flows *flows)
+{
+	fputc('[', out);
+	for (size_t i = 0; i < flows->flows; i++) {
+		fputs(i ? ",\n    " : "\n    ", out);
+		put_json(out, flows, &flows->flow[i]);
+	}
+	fputs(flows->flows ? "\n  ]" : "]", out);
+}
+
+void ow_report_match_flows_csv(FILE *out, const struct ow_match_flows *flows)
+{
+	fputs(OW_FLOW_NAME_CSV ",direction,packets,sent,matched,lost,extra,duplicated,ambiguous,samples,mean_ns,"
+	                       "stddev_ns,min_ns,max_ns\n",
+	      out);
+	for (size_t i = 0; i < flows->flows; i++) {
+		const struct ow_flow_result *flow = &flows->flow[i];
+		ow_flow_name_csv(out, &flows->select, &flow->key);
+		fprintf(out,
+		        ",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+		        ",%" PRIu64,
+		        direction_name[flow->direction], flow->received, flow->sent, flow->matched, flow->lost,
+		        flow->extra, flow->duplicated, flow->ambiguous, flow->samples);
+		if (!flow->samples) {
+			fputs(",,,,\n", out);
+			continue;
+		}
+		fputc(',', out);
+		ow_report_json_number(out, flow->mean_ns);
+		fputc(',', out);
+		ow_report_json_number(out, flow->stddev_ns);
+		fprintf(out, ",%" PRId64 ",%" PRId64 "\n", flow->min_ns, flow->max_ns);
+	}
+}
