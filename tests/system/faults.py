@@ -2,7 +2,7 @@
 """What the fault tests share: two points in namespaces of their own, a wire between them that knows the truth, a link for
 the points' session that can be cut, and what must hold in their stores whatever happened.
 
-london is host A of tests/system/faultnet.c and connects; paris is host B. Traffic goes both ways, all of the time."""
+london is host A of tests/system/labwire.c and connects; paris is host B. Traffic goes both ways, all of the time."""
 import collections
 import json
 import os
@@ -16,7 +16,7 @@ import unittest
 
 import points
 
-FAULTNET = os.environ.get("FAULTNET", "build/tests/system/faultnet")
+LABWIRE = os.environ.get("LABWIRE", "build/tests/system/labwire")
 # make faults: more of everything, and the cases that take minutes.
 LONG = os.environ.get("OW_FAULTS") == "long"
 HOST = {"london": "a", "paris": "b"}
@@ -49,32 +49,43 @@ def run(*words):
 class Net:
     """The hosts, the wire and its traffic."""
 
-    def __init__(self, interval_ms, loss=0, rate=2000, seed=1, delay_us=2000):
+    def __init__(self, interval_ms, loss, rate, seed):
         self.process = subprocess.Popen(
-            [FAULTNET, *map(str, (interval_ms, delay_us, loss, rate, seed))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [LABWIRE, f"{interval_ms}ms", "weibull:200us,0.8", str(loss), "0", "0", str(seed)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         first = self.process.stdout.readline()
         if not first:
             raise AssertionError("no network for the test")
-        self.path = json.loads(first)["net"]
+        self.path = json.loads(first)["hosts"]
         self.truth, self.total, self.kernel_drops = {}, {}, None
+        self.seed = seed
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
         self.mac = {name: self.link_of(name) for name in HOST}
+        for name in HOST:
+            self.send(name, rate)
 
     def read(self):
         for line in self.process.stdout:
             said = json.loads(line)
-            if "truth" in said:
-                self.truth[said["truth"]["from"], said["truth"]["start_ns"]] = said["truth"]
-            elif "total" in said:
-                self.total[said["total"]["from"]] = said["total"]
+            self.kernel_drops = said["kernel_drops"]
+            if said["total"]:
+                self.total[said["from"]] = said
             else:
-                self.kernel_drops = said["kernel_drops"]
+                self.truth[said["from"], said["start_ns"]] = said
 
-    def tell(self, words):
-        self.process.stdin.write(words + "\n")
+    def tell(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
         self.process.stdin.flush()
+
+    def send(self, name, rate, kind=1):
+        """From now on the host sends so many packets a second of this kind, of which there are three."""
+        self.seed += 1
+        self.tell("rate", HOST[name], kind, rate, self.seed)
+
+    def cut(self, *names):
+        """All that these hosts send over the measured wire is lost from now on."""
+        self.tell("cut", "".join(HOST[name] for name in names) or "-")
 
     def enter(self, name):
         return ["nsenter", "--net=" + self.path[HOST[name]]]
@@ -142,10 +153,9 @@ class Case(points.Case):
     memory = "64MiB"
     ring = "8MiB"
 
-    def build(self, loss=0, rate=2000, seed=1, delay_us=2000):
-        self.net = Net(self.interval_ms, loss, rate, seed, delay_us)
+    def build(self, loss=0, rate=2000, seed=1):
+        self.net = Net(self.interval_ms, loss, rate, seed)
         self.addCleanup(self.net.close)
-        self.loss = loss
         self.keys("psk")
         self.at = {}
         for name in HOST:

@@ -43,9 +43,13 @@ class Kill(faults.Case):
         return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S")) * faults.SECOND + int(ms) * faults.MS
 
     def check_run(self, name, sender, rows):
-        """Of the intervals that were over when one of the points was killed all are measured, but for the last one."""
-        for r in rows[:-1]:
-            self.assertEqual(r.status, "measured", (name, sender, rows))
+        """Of the intervals that were over when one of the points was killed at most the last one is unknown. The one before may
+        still have had packets on their way: they stay undecided, a few of all."""
+        for i, r in enumerate(reversed(rows)):
+            if i == 1 and r.status == "partial":
+                self.assertLess(r.pending, 0.1 * r.sent, (name, sender, r))
+            elif i > 0:
+                self.assertEqual(r.status, "measured", (name, sender, rows))
 
 
 if __name__ == "__main__":
