@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Per-flow delay: from counters and loads to estimates with intervals. */
+#include "estimate/flows.h"
+
+#include "estimate/distribution.h"
+#include "estimate/flows_parts.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* A flow is said to be too small when its counters took away less than this share of the prior's variance, and what is
+ * left is more than this share of the value. */
+#define LEARNT_MIN 0.1
+#define ERROR_MAX  0.1
+
+const char *ow_flow_estimator_name(enum ow_flow_estimator estimator)
+{
+	switch (estimator) {
+	case OW_FLOWS_COLATE:
+		return "colate";
+	case OW_FLOWS_BLUP:
+		return "blup";
+	case OW_FLOWS_BANKS:
+		return "banks+cg";
+	case OW_FLOWS_AUTO:
+		break;
+	}
+	return "auto";
+}
+
+static struct ow_value mean_value(const struct ow_flow_load *flow, struct ow_flow_mean mean, double prior_var)
+{
+	if (!(flow->packets > 0))
+		return ow_value_none("no packets of this flow were received");
+	if (!isfinite(mean.mean) || !(mean.var >= 0))
+		return ow_value_none("no clean counter");
+	double half = OW_NORMAL_975 * sqrt(mean.var);
+	if (mean.var > (1 - LEARNT_MIN) * prior_var && half > ERROR_MAX * fabs(mean.mean))
+		return ow_value_none("too small a flow: its counters tell nothing beyond the mean of all");
+	return (struct ow_value){OW_VALUE_ESTIMATED, mean.mean, mean.mean - half, mean.mean + half, NULL};
+}
+
+static int estimate_banks(const struct ow_flows *flows, enum ow_flow_estimator estimator,
+                          struct ow_flow_estimate *ret_estimates, struct ow_error *err)
+{
+	struct ow_flow_system system;
+	int r = ow_flow_system_init(flows, &system, err);
+	if (r < 0)
+		return r;
+	struct ow_flow_prior prior = {0};
+	struct ow_flow_mean *mean = calloc(flows->flows + 1, sizeof *mean);
+	r = mean ? ow_flow_prior_init(&system, &prior) : -ENOMEM;
+	if (r >= 0)
+		r = (estimator == OW_FLOWS_BLUP ? ow_flows_blup : ow_flows_banks)(&system, &prior, mean);
+	for (size_t f = 0; r >= 0 && f < flows->flows; f++)
+		ret_estimates[f] = (struct ow_flow_estimate){
+			.packets = flows->flow[f].packets,
+			.mean_ns = mean_value(&flows->flow[f], mean[f], prior.var[f]),
+			.stddev_ns = ow_value_none("the recording has no counters for it"),
+			.estimator = estimator,
+		};
+	free(mean);
+	ow_flow_prior_done(&prior);
+	ow_flow_system_done(&system);
+	return r < 0 ? ow_error_set(err, -r, "no memory for %zu flows", flows->flows) : 0;
+}
+
+static bool has_banks(const struct ow_flows *flows)
+{
+	for (uint32_t l = 0; l < flows->params.layers; l++)
+		if (flows->layer[l].layer.form == OW_COLATE_BANKS && !flows->layer[l].layer.is_signed)
+			return true;
+	return false;
+}
+
+int ow_flows_estimate(const struct ow_flows *flows, const struct ow_flows_options *options,
+                      struct ow_flow_estimate *ret_estimates, struct ow_error *err)
+{
+	enum ow_flow_estimator estimator = options->estimator;
+	if (estimator == OW_FLOWS_AUTO)
+		estimator = has_banks(flows) ? OW_FLOWS_BANKS : OW_FLOWS_COLATE;
+	if (estimator == OW_FLOWS_COLATE)
+		return ow_flows_colate(flows, options, ret_estimates, err);
+	return estimate_banks(flows, estimator, ret_estimates, err);
+}

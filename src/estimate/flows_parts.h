@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_ESTIMATE_FLOWS_PARTS_H
+#define OW_ESTIMATE_FLOWS_PARTS_H
+
+#include "estimate/flows.h"
+
+/*
+ * What the files of estimate/flows*.c share.
+ *
+ * The banks of a recording are a linear system. Row c is a counter, column f a flow:
+ *     D_c = sum_f n_cf theta_f + noise_c
+ * theta_f is the mean delay of the flow's packets, n_cf how many of them went into c. The noise is that of layers which
+ * saw only some of a flow's packets. Rows that are not clean have no entries.
+ */
+struct ow_flow_entry {
+	uint32_t row;
+	uint32_t layer;
+	double load; /* n_cf; 0 = no entry */
+};
+
+struct ow_flow_system {
+	const struct ow_flows *data;
+	size_t flows;
+	uint32_t slots;              /* entries a flow */
+	struct ow_flow_entry *entry; /* flows * slots */
+	size_t rows;
+	double *sum; /* D_c, ns */
+	/* The noise of a row has the variance noise[c] + partial[c] * within + uncertain[c] * mean^2. */
+	double *noise;     /* ns^2: times that were rounded to units */
+	double *partial;   /* layers with a share of the packets: theirs have another mean than all of the flow */
+	double *uncertain; /* and nobody may have counted them */
+	uint32_t *used;    /* entries of each row; 0 = not clean or empty */
+};
+
+/* The prior: what is known of a flow before its own counters are looked at. */
+struct ow_flow_prior {
+	double mean_ns; /* of all flows */
+	double *mean;   /* of each flow, ns */
+	double *var;    /* V_f, ns^2 */
+	double within;  /* variance of a packet's delay within its flow, ns^2 */
+};
+
+/* -ENOMEM; -EINVAL without a bank. */
+int ow_flow_system_init(const struct ow_flows *data, struct ow_flow_system *ret_system, struct ow_error *err);
+void ow_flow_system_done(struct ow_flow_system *system);
+
+/* tau, cv and mu of formulas 3.8, by size of flow, from the counters themselves. */
+int ow_flow_prior_init(const struct ow_flow_system *system, struct ow_flow_prior *ret_prior);
+void ow_flow_prior_done(struct ow_flow_prior *prior);
+/* r_c = D_c - sum n m_f of each row, and its variance s_c = sum n^2 V_f + noise. */
+void ow_flow_residuals(const struct ow_flow_system *system, const struct ow_flow_prior *prior, double *ret_residual,
+                       double *ret_variance);
+
+/* var: posterior variance, ns^2; 0 = exact. */
+struct ow_flow_mean {
+	double mean, var;
+};
+int ow_flows_blup(const struct ow_flow_system *system, const struct ow_flow_prior *prior, struct ow_flow_mean *ret);
+int ow_flows_banks(const struct ow_flow_system *system, const struct ow_flow_prior *prior, struct ow_flow_mean *ret);
+
+int ow_flows_colate(const struct ow_flows *flows, const struct ow_flows_options *options, struct ow_flow_estimate *ret,
+                    struct ow_error *err);
+
+static inline const struct ow_flow_entry *ow_flow_entries(const struct ow_flow_system *system, size_t flow)
+{
+	return &system->entry[flow * system->slots];
+}
+
+#endif
