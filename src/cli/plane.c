@@ -89,7 +89,7 @@ static int read_all(FILE *file, const char *path, char **ret_text, size_t *ret_s
 	return 0;
 }
 
-int ow_plane_read(const char *path, struct ow_topology **ret_topology, struct ow_error *err)
+int ow_plane_read(const char *path, int64_t default_cost, struct ow_topology **ret_topology, struct ow_error *err)
 {
 	bool is_stdin = strcmp(path, "-") == 0;
 	FILE *file = is_stdin ? stdin : fopen(path, "re");
@@ -102,13 +102,20 @@ int ow_plane_read(const char *path, struct ow_topology **ret_topology, struct ow
 		fclose(file);
 	if (r < 0)
 		return r;
-	r = ow_topology_parse_rocketfuel(path, text, size, ret_topology, err);
+	r = ow_topology_parse(OW_TOPOLOGY_AUTO, path, text, size, default_cost, ret_topology, err);
 	free(text);
 	if (r == 0 && ow_topology_nodes(*ret_topology) == 0) {
 		ow_topology_free(*ret_topology);
 		r = ow_error_set(err, EINVAL, "%s: no routers in it", path);
 	}
 	return r;
+}
+
+int ow_option_cost(void *field, const char *value, struct ow_error *err)
+{
+	if (ow_cost_parse(value, strlen(value), field) < 0)
+		return ow_error_set(err, EINVAL, "'%.40s' is not a cost above 0", value);
+	return 0;
 }
 
 static int no_such_router(const struct ow_topology *topology, const char *name, struct ow_error *err)

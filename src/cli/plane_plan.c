@@ -19,6 +19,7 @@
 #include <string.h>
 
 struct arguments {
+	int64_t default_cost;
 	uint64_t steps; /* UINT64_MAX: all */
 	uint64_t seed;
 	enum ow_planner planner;
@@ -49,6 +50,8 @@ static const struct ow_option options[] = {
 	{"compare", 0, NULL, ow_option_flag, FIELD(compare), "All three planners, in the plot and the CSV."},
 	{"upgraded", 0, "A,B,...", ow_option_text, FIELD(upgraded), "Routers that are upgraded already."},
 	{"seed", 0, "N", ow_option_count, FIELD(seed), "Of the random planner (default: 1)."},
+	{"default-cost", 0, "N", ow_option_cost, FIELD(default_cost),
+         "The cost of links that have none in the file (default: they are an error)."},
 	{NULL, 0, NULL, NULL, 0, "Output:"},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
 	{"csv", 0, "FILE", ow_option_text, FIELD(csv), "A row for each step; - is standard output."},
@@ -217,7 +220,7 @@ static int put_plot(const struct job *job, struct ow_error *err)
 
 static int run(struct job *job, const char *path, struct ow_error *err)
 {
-	int r = ow_plane_read(path, &job->topology, err);
+	int r = ow_plane_read(path, job->args->default_cost, &job->topology, err);
 	if (r < 0)
 		return r;
 	if (ow_plane_warn_parts("plane plan", job->topology) < 0)

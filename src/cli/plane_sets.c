@@ -16,6 +16,7 @@
 #include <string.h>
 
 struct arguments {
+	int64_t default_cost;
 	const char *mrouters, *of;
 	bool tree, json, help, version;
 };
@@ -29,6 +30,8 @@ static const struct ow_option options[] = {
 	{"of", 0, "A,B,...", ow_option_text, FIELD(of), "Only the sets of these (default: of all)."},
 	{"tree", 0, NULL, ow_option_flag, FIELD(tree),
          "Also the shortest-path tree: for each router, where its shortest paths come from, and its cost."},
+	{"default-cost", 0, "N", ow_option_cost, FIELD(default_cost),
+         "The cost of links that have none in the file (default: they are an error)."},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
 	OW_OPTIONS_HELP(struct arguments),
 	{0},
@@ -199,7 +202,7 @@ static int prepare(struct job *job, struct ow_error *err)
 
 static int run(struct job *job, const char *path, struct ow_error *err)
 {
-	int r = ow_plane_read(path, &job->topology, err);
+	int r = ow_plane_read(path, job->args->default_cost, &job->topology, err);
 	if (r == 0)
 		r = prepare(job, err);
 	if (r < 0)

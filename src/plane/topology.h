@@ -57,12 +57,28 @@ bool ow_topology_same(const struct ow_topology *a, const struct ow_topology *b);
 /* A cost as people write it: "10", "2.5". Returns 0, or -EINVAL for anything else or out of range. */
 int ow_cost_parse(const char *text, size_t length, int64_t *ret_cost);
 
-/* Each takes the bytes of a file and its name for the error line, which gives the line that is wrong. */
+/* -- reading: from the bytes of a file; the error line has its name and the line that is wrong ------------------------
+ */
 
-/* Rocketfuel: "A B number" a line. Also adds the latencies.intra (milliseconds) of the same network, if given. */
+enum ow_topology_format {
+	OW_TOPOLOGY_AUTO, /* by what the text looks like */
+	OW_TOPOLOGY_ROCKETFUEL,
+	OW_TOPOLOGY_GRAPHML,
+	OW_TOPOLOGY_GML,
+	OW_TOPOLOGY_DOT,
+	OW_TOPOLOGY_FRR, /* OSPF's link-state database as vtysh prints it in JSON */
+};
+enum ow_topology_format ow_topology_guess(const char *text, size_t size);
+/* default_cost: of edges of GraphML, GML and DOT without one; 0 = they are an error. */
+int ow_topology_parse(enum ow_topology_format format, const char *name, const char *text, size_t size,
+                      int64_t default_cost, struct ow_topology **ret_topology, struct ow_error *err);
+/* Rocketfuel: "A B number" a line. */
 int ow_topology_parse_rocketfuel(const char *name, const char *text, size_t size, struct ow_topology **ret_topology,
                                  struct ow_error *err);
+/* latencies.intra (milliseconds) of a network that is there already. */
 int ow_topology_add_latencies(struct ow_topology *topology, const char *name, const char *text, size_t size,
                               struct ow_error *err);
+int ow_topology_parse_frr(const char *name, const char *text, size_t size, struct ow_topology **ret_topology,
+                          struct ow_error *err);
 
 #endif

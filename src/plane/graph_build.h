@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_PLANE_GRAPH_BUILD_H
+#define OW_PLANE_GRAPH_BUILD_H
+
+#include "plane/topology.h"
+
+/* What the readers of DOT, GML and GraphML share: an edge with attributes becomes links. */
+struct ow_graph_build {
+	struct ow_topology *topology;
+	const char *name;     /* of the file, for error lines */
+	int64_t default_cost; /* of edges without one; 0 = they are an error */
+};
+
+/* Texts of attributes, "" where there is none. */
+#define OW_GRAPH_TEXT 256
+struct ow_graph_attributes {
+	char cost[OW_GRAPH_TEXT];    /* cost, metric or weight, by this preference */
+	int cost_rank;               /* 0 = none yet; the smaller the better */
+	char latency[OW_GRAPH_TEXT]; /* latency or delay: a duration, or a number of milliseconds */
+};
+
+/* Takes an attribute of an edge, if it means something to us. Names are compared without case. */
+void ow_graph_attribute(struct ow_graph_attributes *attributes, const char *name, const char *value);
+/* Enters the link, and the one back unless directed. The error names file and line. */
+int ow_graph_edge(struct ow_graph_build *build, const char *from, const char *to,
+                  const struct ow_graph_attributes *attributes, bool directed, unsigned line, struct ow_error *err);
+int ow_graph_node(struct ow_graph_build *build, const char *name, unsigned line, uint32_t *ret_node,
+                  struct ow_error *err);
+
+/*
+ * Routers by the ids of the file. They are called by their label if it is theirs alone, else by their id. Add all,
+ * enter them, then ask for names.
+ */
+struct ow_graph_name {
+	char *id, *label; /* label: NULL = none */
+	unsigned line, order;
+};
+struct ow_graph_names {
+	struct ow_graph_name *name;
+	size_t count, room;
+};
+int ow_graph_names_add(struct ow_graph_build *build, struct ow_graph_names *names, const char *id, const char *label,
+                       unsigned line, struct ow_error *err);
+int ow_graph_names_enter(struct ow_graph_build *build, struct ow_graph_names *names, struct ow_error *err);
+/* NULL with an error if there is no such id. */
+const char *ow_graph_names_find(struct ow_graph_build *build, const struct ow_graph_names *names, const char *id,
+                                unsigned line, struct ow_error *err);
+void ow_graph_names_done(struct ow_graph_names *names);
+
+/* The readers. */
+int ow_graph_read_dot(struct ow_graph_build *build, const char *text, size_t size, struct ow_error *err);
+int ow_graph_read_gml(struct ow_graph_build *build, const char *text, size_t size, struct ow_error *err);
+int ow_graph_read_graphml(struct ow_graph_build *build, const char *text, size_t size, struct ow_error *err);
+
+#endif

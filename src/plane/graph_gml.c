@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GML (Himsolt): "graph [ node [ id 0 label "A" ] edge [ source 0 target 1 weight 3 ] ]". Lists that mean nothing to us
+ * are passed over.
+ */
+#include "plane/graph_build.h"
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#define DEPTH_MAX 32
+
+struct gml {
+	struct ow_graph_build *build;
+	const char *at, *end;
+	unsigned line;
+	struct ow_graph_names names;
+	bool directed;
+	struct ow_error *err;
+};
+
+static int wrong(const struct gml *gml, unsigned line, const char *what)
+{
+	return ow_error_set(gml->err, EINVAL, "%s:%u: %s", gml->build->name, line, what);
+}
+
+static void skip_blanks(struct gml *gml)
+{
+	while (gml->at < gml->end && (isspace((unsigned char)*gml->at) || *gml->at == '#')) {
+		if (*gml->at == '#') {
+			while (gml->at < gml->end && *gml->at != '\n')
+				gml->at++;
+		} else {
+			gml->line += *gml->at++ == '\n';
+		}
+	}
+}
+
+static bool at_mark(struct gml *gml, char mark)
+{
+	skip_blanks(gml);
+	if (gml->at == gml->end || *gml->at != mark)
+		return false;
+	gml->at++;
+	return true;
+}
+
+/* A key or a number. */
+static int word(struct gml *gml, char text[OW_GRAPH_TEXT])
+{
+	size_t length = 0;
+	skip_blanks(gml);
+	unsigned line = gml->line;
+	while (gml->at < gml->end && *gml->at && !isspace((unsigned char)*gml->at) && !strchr("[]\"#", *gml->at)) {
+		if (length + 1 == OW_GRAPH_TEXT)
+			return wrong(gml, line, "a word that is too long");
+		text[length++] = *gml->at++;
+	}
+	text[length] = 0;
+	return length ? 0
+	              : wrong(gml, line, gml->at == gml->end ? "the file ends in a list" : "expected a key or value");
+}
+
+static int quoted(struct gml *gml, char text[OW_GRAPH_TEXT])
+{
+	size_t length = 0;
+	unsigned line = gml->line;
+	while (gml->at < gml->end && *gml->at != '"') {
+		if (!*gml->at || length + 1 == OW_GRAPH_TEXT)
+			return wrong(gml, line, "a text that is too long or has a byte of 0");
+		gml->line += *gml->at == '\n';
+		text[length++] = *gml->at++;
+	}
+	text[length] = 0;
+	if (gml->at == gml->end)
+		return wrong(gml, line, "a quote without its end");
+	gml->at++;
+	return 0;
+}
+
+static int value(struct gml *gml, char text[OW_GRAPH_TEXT])
+{
+	return at_mark(gml, '"') ? quoted(gml, text) : word(gml, text);
+}
+
+/* After '[': everything to its ']'. */
+static int skip_list(struct gml *gml)
+{
+	char text[OW_GRAPH_TEXT];
+	unsigned depth = 1;
+	int r = 0;
+	while (r == 0 && depth) {
+		if (at_mark(gml, ']')) {
+			depth--;
+		} else if (at_mark(gml, '[')) {
+			if (++depth > DEPTH_MAX)
+				return wrong(gml, gml->line, "too many lists in one another");
+		} else {
+			r = value(gml, text);
+		}
+	}
+	return r;
+}
+
+/* -- routers and edges ----------------------------------------------------------------------------------------------
+ */
+
+/* After "node [". */
+static int read_node(struct gml *gml)
+{
+	char key[OW_GRAPH_TEXT], text[OW_GRAPH_TEXT], id[OW_GRAPH_TEXT] = "", label[OW_GRAPH_TEXT] = "";
+	unsigned line = gml->line;
+	int r = 0;
+	while (r == 0 && !at_mark(gml, ']')) {
+		r = word(gml, key);
+		if (r == 0 && at_mark(gml, '[')) {
+			r = skip_list(gml);
+			continue;
+		}
+		if (r == 0)
+			r = value(gml, text);
+		if (r == 0 && strcasecmp(key, "id") == 0)
+			memcpy(id, text, sizeof(id));
+		else if (r == 0 && strcasecmp(key, "label") == 0)
+			memcpy(label, text, sizeof(label));
+	}
+	if (r == 0 && !*id)
+		r = wrong(gml, line, "a node without an id");
+	return r < 0 ? r : ow_graph_names_add(gml->build, &gml->names, id, label, line, gml->err);
+}
+
+/* After "edge [". */
+static int read_edge(struct gml *gml)
+{
+	char key[OW_GRAPH_TEXT], text[OW_GRAPH_TEXT], from[OW_GRAPH_TEXT] = "", to[OW_GRAPH_TEXT] = "";
+	struct ow_graph_attributes attributes = {0};
+	unsigned line = gml->line;
+	int r = 0;
+	while (r == 0 && !at_mark(gml, ']')) {
+		r = word(gml, key);
+		if (r == 0 && at_mark(gml, '[')) {
+			r = skip_list(gml);
+			continue;
+		}
+		if (r == 0)
+			r = value(gml, text);
+		if (r == 0 && strcasecmp(key, "source") == 0)
+			memcpy(from, text, sizeof(from));
+		else if (r == 0 && strcasecmp(key, "target") == 0)
+			memcpy(to, text, sizeof(to));
+		else if (r == 0)
+			ow_graph_attribute(&attributes, key, text);
+	}
+	const char *source = r == 0 ? ow_graph_names_find(gml->build, &gml->names, from, line, gml->err) : NULL;
+	const char *target = source ? ow_graph_names_find(gml->build, &gml->names, to, line, gml->err) : NULL;
+	if (!target)
+		return r < 0 ? r : -EINVAL;
+	return ow_graph_edge(gml->build, source, target, &attributes, gml->directed, line, gml->err);
+}
+
+/* After "graph [". Nodes in a first pass, as edges may come before them. */
+static int read_graph(struct gml *gml, bool edges)
+{
+	char key[OW_GRAPH_TEXT], text[OW_GRAPH_TEXT];
+	int r = 0;
+	while (r == 0 && !at_mark(gml, ']')) {
+		r = word(gml, key);
+		if (r == 0 && at_mark(gml, '[')) {
+			if (strcasecmp(key, "node") == 0 && !edges)
+				r = read_node(gml);
+			else if (strcasecmp(key, "edge") == 0 && edges)
+				r = read_edge(gml);
+			else
+				r = skip_list(gml);
+		} else if (r == 0) {
+			r = value(gml, text);
+			if (r == 0 && strcasecmp(key, "directed") == 0)
+				gml->directed = strcmp(text, "0") != 0;
+		}
+	}
+	return r;
+}
+
+static int pass(struct gml *gml, const char *text, size_t size, bool edges)
+{
+	char key[OW_GRAPH_TEXT], ignored[OW_GRAPH_TEXT];
+	gml->at = text;
+	gml->end = text + size;
+	gml->line = 1;
+	for (;;) {
+		skip_blanks(gml);
+		if (gml->at == gml->end)
+			return wrong(gml, gml->line, "no graph in it");
+		int r = word(gml, key);
+		if (r == 0 && at_mark(gml, '[')) {
+			if (strcasecmp(key, "graph") == 0)
+				return read_graph(gml, edges);
+			r = skip_list(gml);
+		} else if (r == 0) {
+			r = value(gml, ignored);
+		}
+		if (r < 0)
+			return r;
+	}
+}
+
+int ow_graph_read_gml(struct ow_graph_build *build, const char *text, size_t size, struct ow_error *err)
+{
+	struct gml gml = {.build = build, .err = err};
+	int r = pass(&gml, text, size, false);
+	if (r == 0)
+		r = ow_graph_names_enter(build, &gml.names, err);
+	if (r == 0)
+		r = pass(&gml, text, size, true);
+	ow_graph_names_done(&gml.names);
+	return r;
+}
