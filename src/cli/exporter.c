@@ -140,3 +140,20 @@ void ow_exporter_store(struct ow_exporter *e, uint64_t lost, uint64_t waiting)
 	ow_metrics_store(e->metrics, lost, waiting);
 	pthread_mutex_unlock(&e->lock);
 }
+
+void ow_exporter_refused(struct ow_exporter *e, enum ow_refused what, const char *peer)
+{
+	static const enum ow_metrics_refused why[OW_REFUSALS] = {
+		[OW_REFUSED_IDENTITY] = OW_METRICS_IDENTITY, [OW_REFUSED_PROTOCOL] = OW_METRICS_PROTOCOL,
+		[OW_REFUSED_TIMEOUT] = OW_METRICS_TIMEOUT,   [OW_REFUSED_CLOSED] = OW_METRICS_CLOSED,
+		[OW_REFUSED_BUSY] = OW_METRICS_BUSY,
+	};
+	if (!e)
+		return;
+	pthread_mutex_lock(&e->lock);
+	if (what != OW_REFUSED_MESSAGE)
+		ow_metrics_refused(e->metrics, why[what]);
+	else if (peer)
+		ow_metrics_message(e->metrics, peer);
+	pthread_mutex_unlock(&e->lock);
+}

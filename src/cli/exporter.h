@@ -2,7 +2,7 @@
 #ifndef OW_CLI_EXPORTER_H
 #define OW_CLI_EXPORTER_H
 
-#include "point/config.h"
+#include "point/daemon.h"
 
 /* /metrics and /healthz of a point: the numbers (report/metrics.h) behind a lock, served by cli/http.h. All functions
  * accept NULL: nothing is exported. */
@@ -18,6 +18,7 @@ const char *ow_exporter_address(const struct ow_exporter *exporter);
 
 void ow_exporter_result(struct ow_exporter *exporter, const struct ow_live_result *result);
 void ow_exporter_peer(struct ow_exporter *exporter, const char *peer, bool connected);
+void ow_exporter_refused(struct ow_exporter *exporter, enum ow_refused what, const char *peer);
 void ow_exporter_store(struct ow_exporter *exporter, uint64_t lost, uint64_t waiting);
 
 #endif

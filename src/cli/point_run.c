@@ -116,6 +116,12 @@ static void on_peer(void *arg, const char *peer, bool connected)
 	ow_exporter_peer(out->exporter, peer, connected);
 }
 
+static void on_refused(void *arg, enum ow_refused what, const char *peer)
+{
+	struct output *out = arg;
+	ow_exporter_refused(out->exporter, what, peer);
+}
+
 /* Running. */
 
 /* Signals become readable; threads that are started later do not get them either. */
@@ -218,7 +224,7 @@ static void on_tick(void *arg)
 
 static int run_daemon(struct output *out, int64_t run_ns, struct ow_error *err)
 {
-	struct ow_daemon_options o = {.sink = {on_result, on_total, on_flush, out, on_peer},
+	struct ow_daemon_options o = {.sink = {on_result, on_total, on_flush, out, on_peer, on_refused},
 	                              .log = log_event,
 	                              .log_arg = out,
 	                              .opened = confine,

@@ -84,7 +84,7 @@ static int find_filter(const struct ow_config_segment *s, const struct ow_messag
 	}
 	if (s->stated & OW_STATED_CLASSES)
 		return ow_error_set(why, EINVAL, "no class '%s' here", o->class_name);
-	if (o->filter[0] && ow_config_filter(o->filter, &reason) < 0)
+	if (o->filter[0] && ow_agree_filter(o->filter, &reason) < 0)
 		return ow_error_set(why, EINVAL, "filter '%.40s': %.80s", o->filter, reason.text);
 	*ret_filter = o->filter[0] ? o->filter : NULL;
 	return 0;

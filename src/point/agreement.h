@@ -32,6 +32,13 @@ int64_t ow_agree_t0(int64_t here_ns, int64_t there_ns, int64_t margin_ns, int64_
 /* t0 plus as many whole intervals as it takes to be margin_ns in the future. */
 int64_t ow_agree_later(int64_t t0_ns, int64_t now_ns, int64_t margin_ns, int64_t length_ns);
 
+/*
+ * A filter that a peer sends: no names of hosts or networks, which libpcap would ask the resolver for while everybody
+ * waits, and not more instructions than a packet should cost. -EINVAL.
+ */
+#define OW_AGREE_FILTER_MAX 512
+int ow_agree_filter(const char *filter, struct ow_error *err);
+
 /* Clocks that are further apart than the waiting time would make every packet lost. The difference is known to half a
  * round trip. */
 bool ow_agree_clocks(int64_t apart_ns, int64_t round_trip_ns, int64_t wait_ns);

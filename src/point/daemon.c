@@ -37,10 +37,37 @@ void ow_daemon_log(struct ow_daemon *daemon, enum ow_event level, const char *fo
 	daemon->options.log(daemon->options.log_arg, level, line);
 }
 
+void ow_daemon_complain(struct ow_daemon_peer *peer, const char *format, ...)
+{
+	char line[LOG_LINE];
+	va_list args;
+	int64_t now = ow_clock_steady_ns();
+	ow_daemon_refused(peer->daemon, OW_REFUSED_MESSAGE, peer->name);
+	if (now - peer->complained_ns >= OW_COMPLAINTS_NS) {
+		peer->complained_ns = now;
+		peer->complaints = 0;
+	}
+	if (++peer->complaints == OW_COMPLAINTS_MAX)
+		ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: what is refused from now on is only counted",
+		              peer->name);
+	if (peer->complaints >= OW_COMPLAINTS_MAX)
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: %s", peer->name, line);
+}
+
 void ow_daemon_tell_peer(struct ow_daemon *daemon, const char *peer, bool connected)
 {
 	if (daemon->options.sink.peer)
 		daemon->options.sink.peer(daemon->options.sink.arg, peer, connected);
+}
+
+void ow_daemon_refused(struct ow_daemon *daemon, enum ow_refused what, const char *peer)
+{
+	if (daemon->options.sink.refused)
+		daemon->options.sink.refused(daemon->options.sink.arg, what, peer);
 }
 
 int64_t ow_daemon_now_ns(const struct ow_daemon *d)
@@ -313,7 +340,7 @@ int ow_daemon_run(struct ow_daemon *d, struct ow_error *err)
 	d->started_ns = ow_clock_steady_ns();
 	while (r == 0 && !is_over(d, ow_clock_steady_ns())) {
 		struct epoll_event event;
-		int n = epoll_wait(d->epoll_fd, &event, 1, -1);
+		int n = epoll_wait(d->epoll_fd, &event, 1, d->hurry ? 0 : -1);
 		if (n < 0 && errno != EINTR)
 			r = ow_error_set(err, errno, "epoll: %s", strerror(errno));
 		if (n == 1)

@@ -10,6 +10,17 @@
  * one.
  */
 
+/* What was refused: why a connection was, or a message of a peer. */
+enum ow_refused {
+	OW_REFUSED_IDENTITY, /* not who it should be, or not who may be here */
+	OW_REFUSED_PROTOCOL, /* not what a point sends */
+	OW_REFUSED_TIMEOUT,  /* too slow, or silent */
+	OW_REFUSED_CLOSED,   /* it went away before it had said who it is */
+	OW_REFUSED_BUSY,     /* too many at a time */
+	OW_REFUSED_MESSAGE,  /* of a peer: out of range, or not for it to say */
+	OW_REFUSALS,
+};
+
 /* Where results go. */
 struct ow_result_sink {
 	/* Each result: first provisional, then final, of every lane of this point. */
@@ -21,6 +32,8 @@ struct ow_result_sink {
 	void *arg;
 	/* The connection with a peer is there (both HELLOs are through), or no longer. May be NULL. */
 	void (*peer)(void *arg, const char *peer, bool connected);
+	/* To be counted. peer: whose message it was, else NULL. May be NULL. */
+	void (*refused)(void *arg, enum ow_refused what, const char *peer);
 };
 
 /* How much an event matters: as syslog(3) counts. */

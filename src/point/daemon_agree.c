@@ -123,7 +123,7 @@ static void fail_lane(struct ow_daemon_lane *lane, const char *why)
 {
 	char name[OW_LANE_TEXT];
 	ow_daemon_lane_text(lane, name);
-	ow_daemon_log(lane->daemon, OW_EVENT_WARNING, "%s: %s refused here: %s", lane->peer->name, name, why);
+	ow_daemon_complain(lane->peer, "%s refused here: %s", name, why);
 	refuse(lane->peer, lane->wire, why);
 }
 
@@ -181,6 +181,14 @@ static void send_opened(const struct ow_daemon_lane *lane)
 	ow_daemon_link_send(lane->peer->link, &message);
 }
 
+static unsigned lanes_of(const struct ow_daemon *d, const struct ow_config_segment *segment)
+{
+	unsigned lanes = 0;
+	for (unsigned i = 0; i < d->lane_count; i++)
+		lanes += d->lanes[i]->segment == segment;
+	return lanes;
+}
+
 /* Notes a lane that the peer wants, if it can be had. */
 static int note_lane(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_open *open,
                      struct ow_error *why)
@@ -194,6 +202,8 @@ static int note_lane(struct ow_daemon_peer *peer, uint32_t wire, const struct ow
 		return r;
 	if (is_there(peer, agreed.segment, open->class_name, agreed.sending))
 		return ow_error_set(why, EEXIST, "this lane is there already");
+	if (lanes_of(d, agreed.segment) >= 2 * OW_CONFIG_CLASSES_MAX)
+		return ow_error_set(why, ENOSPC, "the segment has %d lanes already", 2 * OW_CONFIG_CLASSES_MAX);
 	struct ow_daemon_lane *lane = ow_daemon_lane_add(peer, agreed.segment, open, wire, agreed.sending);
 	if (!lane)
 		return ow_error_set(why, ENOMEM, "no more lanes are possible here");
@@ -216,8 +226,7 @@ void ow_daemon_lane_asked(struct ow_daemon_peer *peer, uint32_t wire, const stru
 		ow_daemon_lane_remove(lane);
 	if (note_lane(peer, wire, open, &why) == 0)
 		return;
-	ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: segment '%s' class '%s' refused: %s", peer->name,
-	              open->segment, open->class_name, why.text);
+	ow_daemon_complain(peer, "segment '%s' class '%s' refused: %s", open->segment, open->class_name, why.text);
 	refuse(peer, wire, why.text);
 }
 
@@ -226,6 +235,9 @@ static int accept_lane(struct ow_daemon_lane *lane, struct ow_error *why)
 	int64_t lead = lead_ns(lane->peer), here = ow_daemon_now_ns(lane->daemon);
 	if (lane->open.t0_ns % lane->open.length_ns != 0 || is_far(lane, lane->open.t0_ns))
 		return ow_error_set(why, EINVAL, "t0 is no multiple of the interval, or too far away");
+	if (!lane->daemon->files &&
+	    !ow_agree_clocks(lane->peer->ahead_ns, lane->peer->round_trip_ns, lane->open.wait_ns))
+		return ow_error_set(why, EINVAL, "the clocks are further apart than its 'wait'");
 	/* A tenth of the lead is time enough to get ready; where that is over, t0 is later. */
 	if (lane->open.t0_ns < here + lead / 10)
 		lane->open.t0_ns = ow_agree_later(lane->open.t0_ns, here, lead, lane->open.length_ns);

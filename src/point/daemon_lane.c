@@ -65,6 +65,8 @@ struct ow_daemon_lane *ow_daemon_lane_add(struct ow_daemon_peer *peer, const str
 	                                .sending = sending,
 	                                .until = INT64_MAX};
 	d->lanes[d->lane_count++] = lane;
+	if (wire > peer->wire_max)
+		peer->wire_max = wire;
 	return lane;
 }
 
@@ -175,6 +177,9 @@ static void on_shift(void *arg, unsigned sample_shift)
 
 /* Starting. */
 
+/* Synopses of the other point that are kept at a time: two of the largest folds, or as much as the lane's packets. */
+#define SYNOPSES_LEAST ((size_t)4 << 20)
+
 static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention *retention)
 {
 	const struct ow_message_open *o = &lane->open;
@@ -192,7 +197,11 @@ static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention
 		.pages_max = retention->pages_max,
 		.buckets = o->buckets,
 		.sample = o->sample,
+		.synopses_max = SYNOPSES_LEAST,
 	};
+	uint64_t part = lane->daemon->config->memory / (ow_daemon_lanes_wanted(lane->daemon->config) + 1);
+	if (part > options.synopses_max)
+		options.synopses_max = part;
 	snprintf(options.segment, sizeof options.segment, "%s", o->segment);
 	snprintf(options.class_name, sizeof options.class_name, "%s", o->class_name);
 	snprintf(options.from, sizeof options.from, "%s", lane->sending ? here : there);
@@ -260,6 +269,32 @@ static unsigned expected_lanes(const struct ow_daemon *d, bool *ret_open_ended)
 	return expected;
 }
 
+/*
+ * Where the peer says how many classes there are, all of them together have the part of their segment at most: other
+ * segments shall not notice. Lanes that are coming to their end make room for the next, once.
+ */
+static uint64_t limit_share(const struct ow_daemon_lane *lane, uint64_t bytes)
+{
+	const struct ow_daemon *d = lane->daemon;
+	uint64_t part = d->config->memory / (d->config->segment_count ? d->config->segment_count : 1);
+	uint64_t granted = 0, ending = 0;
+	unsigned lanes = 0;
+	if (lane->segment->class_count > 0)
+		return bytes;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		const struct ow_daemon_lane *other = d->lanes[i];
+		if (other->segment != lane->segment)
+			continue;
+		*(other->until == INT64_MAX ? &granted : &ending) += other->granted;
+		lanes += other->until == INT64_MAX;
+	}
+	uint64_t each = part / (lanes ? lanes : 1), left = part > granted ? part - granted : 0;
+	uint64_t most = each < left ? each : left;
+	if (ending > part)
+		most = 0;
+	return bytes < most ? bytes : most;
+}
+
 /* Memory of the budget, and the books. */
 static int start_books(struct ow_daemon_lane *lane, const struct ow_retention *retention, size_t *ret_stamps,
                        struct ow_error *err)
@@ -267,7 +302,7 @@ static int start_books(struct ow_daemon_lane *lane, const struct ow_retention *r
 	struct ow_daemon *d = lane->daemon;
 	bool open_ended;
 	unsigned expected = expected_lanes(d, &open_ended);
-	uint64_t bytes = ow_agree_share(d->memory_left, expected, open_ended);
+	uint64_t bytes = limit_share(lane, ow_agree_share(d->memory_left, expected, open_ended));
 	*ret_stamps = ow_agree_stamps(bytes, retention);
 	if (*ret_stamps == 0)
 		return ow_error_set(err, ENOMEM, "the memory budget is used up by %u lanes", d->lane_count - 1);

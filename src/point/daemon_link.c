@@ -13,17 +13,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-static void forget_stranger(struct ow_daemon_link *link)
+int ow_daemon_link_watch(struct ow_daemon_link *link, int operation)
 {
-	for (unsigned i = 0; i < OW_STRANGERS_MAX; i++) {
-		if (link->daemon->strangers[i] == link)
-			link->daemon->strangers[i] = NULL;
-	}
-}
-
-static int watch(struct ow_daemon_link *link, int operation)
-{
-	short wanted = ow_session_events(link->session);
+	short wanted = !link->peer && link->daemon->deaf ? 0 : ow_session_events(link->session);
 	uint32_t events = (wanted & POLLIN ? EPOLLIN : 0u) | (wanted & POLLOUT ? EPOLLOUT : 0u);
 	if (operation == EPOLL_CTL_MOD && events == link->events)
 		return 0;
@@ -51,7 +43,7 @@ int ow_daemon_link_open(struct ow_daemon *daemon, struct ow_daemon_peer *peer, i
 		                                .since_ns = now,
 		                                .heard_ns = now};
 		snprintf(link->address, sizeof link->address, "%s", peer && !*address ? peer->connect : address);
-		r = watch(link, EPOLL_CTL_ADD);
+		r = ow_daemon_link_watch(link, EPOLL_CTL_ADD);
 		if (r < 0)
 			ow_error_set(err, -r, "epoll: %s", strerror(-r));
 	}
@@ -61,30 +53,26 @@ int ow_daemon_link_open(struct ow_daemon *daemon, struct ow_daemon_peer *peer, i
 		return r;
 	}
 	daemon->keys->users++;
-	if (peer) {
+	if (peer)
 		peer->link = link;
-		return 0;
-	}
-	for (unsigned i = 0; i < OW_STRANGERS_MAX; i++) {
-		if (!daemon->strangers[i]) {
-			daemon->strangers[i] = link;
-			return 0;
-		}
-	}
-	daemon->keys->users--;
-	ow_session_free(session);
-	free(link);
-	return ow_error_set(err, EBUSY, "%d connections are being made already", OW_STRANGERS_MAX);
+	else
+		ow_daemon_stranger_add(link);
+	return 0;
 }
 
 void ow_daemon_link_accept(struct ow_daemon *daemon)
 {
 	int fd;
 	struct ow_error err;
-	while (ow_accept(daemon->listen_fd, &fd) == 0) {
-		if (ow_daemon_link_open(daemon, NULL, fd, &err) < 0)
-			ow_daemon_log(daemon, OW_EVENT_WARNING, "connection refused: %s", err.text);
+	int64_t begin = ow_clock_steady_ns();
+	for (unsigned i = 0; i < OW_ACCEPTS_MAX && ow_accept(daemon->listen_fd, &fd) == 0; i++) {
+		if (ow_daemon_link_open(daemon, NULL, fd, &err) == 0)
+			continue;
+		ow_daemon_refused(daemon, OW_REFUSED_BUSY, NULL);
+		ow_daemon_log(daemon, OW_EVENT_WARNING, "connection refused: %s", err.text);
 	}
+	int64_t end = ow_clock_steady_ns();
+	ow_daemon_strangers_spend(daemon, end, end - begin);
 }
 
 /* The next attempt: soon after a good connection, else later and later. */
@@ -110,10 +98,14 @@ void ow_daemon_link_drop(struct ow_daemon_link *link, const char *why)
 {
 	struct ow_daemon *daemon = link->daemon;
 	struct ow_daemon_peer *peer = link->peer;
-	forget_stranger(link);
-	if (!peer && !link->closing)
+	ow_daemon_stranger_forget(link);
+	if (!peer && !link->closing) {
+		ow_daemon_stranger_refuse(daemon, link->code);
 		ow_daemon_log(daemon, OW_EVENT_WARNING, "connection from %s refused: %s", link->address, why);
+	}
 	if (peer) {
+		if (link->code == -EPROTO && !link->broken)
+			ow_daemon_refused(daemon, OW_REFUSED_MESSAGE, peer->name);
 		if (link->ready && !link->closing)
 			ow_daemon_log(daemon, OW_EVENT_NOTICE, "%s: connection lost: %s", peer->name, why);
 		else if (!link->closing)
@@ -181,29 +173,34 @@ static void introduce(struct ow_daemon_link *link, const char *name)
 		const char *why = peer ? "both points connect: take 'connect' out of one configuration"
 		                       : "no segment with this peer";
 		ow_daemon_log(daemon, OW_EVENT_WARNING, "%s at %s refused: %s", name, link->address, why);
+		ow_daemon_refused(daemon, OW_REFUSED_IDENTITY, NULL);
 		ow_daemon_link_bye(link, why);
 		return;
 	}
 	/* The peer knows best: a second connection means that the first one is dead. */
 	if (peer->link)
 		ow_daemon_link_drop(peer->link, "the peer has connected anew");
-	forget_stranger(link);
+	ow_daemon_stranger_forget(link);
 	link->peer = peer;
 	peer->link = link;
 }
 
+/* As many as its turn allows: a peer that keeps this point busy shall not keep it from the others. */
 static void take_frames(struct ow_daemon_link *link)
 {
 	const uint8_t *frame;
 	size_t size;
-	while (!link->broken && !link->closing && (frame = ow_session_frame(link->session, &size))) {
+	int64_t begin = ow_clock_steady_ns();
+	link->waits = false;
+	while (!link->broken && !link->closing && !link->waits && (frame = ow_session_frame(link->session, &size))) {
 		link->heard_ns = ow_clock_steady_ns();
 		ow_daemon_peer_frame(link, frame, size);
+		link->waits = ow_clock_steady_ns() - begin > OW_SLICE_NS;
 	}
 	ow_daemon_lanes_accept(link->peer);
 }
 
-void ow_daemon_link_drive(struct ow_daemon_link *link)
+static void drive(struct ow_daemon_link *link)
 {
 	struct ow_error err = {""};
 	bool had_name = ow_session_peer(link->session) != NULL;
@@ -215,18 +212,30 @@ void ow_daemon_link_drive(struct ow_daemon_link *link)
 		ow_daemon_peer_greet(link);
 	if (link->peer)
 		take_frames(link);
-	if (link->broken || r < 0) {
+	if (link->broken || (r < 0 && !link->waits)) {
+		link->code = r;
 		ow_daemon_link_drop(link, link->broken ? link->why.text : err.text);
 		return;
 	}
-	if (watch(link, EPOLL_CTL_MOD) < 0)
+	if (ow_daemon_link_watch(link, EPOLL_CTL_MOD) < 0)
 		ow_daemon_link_drop(link, "epoll refuses");
+}
+
+void ow_daemon_link_drive(struct ow_daemon_link *link)
+{
+	struct ow_daemon *daemon = link->daemon;
+	bool stranger = !link->peer;
+	int64_t begin = ow_clock_steady_ns();
+	drive(link);
+	int64_t end = ow_clock_steady_ns();
+	if (stranger)
+		ow_daemon_strangers_spend(daemon, end, end - begin);
 }
 
 /* Whether it needs driving although its socket has nothing to say. */
 static bool is_due(const struct ow_daemon_link *link, int64_t steady_ns)
 {
-	return link->broken || link->closing || ow_session_queued(link->session) > 0 ||
+	return link->broken || link->closing || link->waits || ow_session_queued(link->session) > 0 ||
 	       steady_ns >= ow_session_deadline(link->session);
 }
 
@@ -257,23 +266,33 @@ static void ask_silent(struct ow_daemon_link *link, int64_t steady_ns)
 	}
 }
 
+/* Who says nothing, or does not read what was said last, is not waited for. */
+static void end_overdue(struct ow_daemon_link *link, int64_t steady_ns)
+{
+	if (link->closing && link->closed_ns == 0)
+		link->closed_ns = steady_ns;
+	if (link->closing && steady_ns - link->closed_ns > OW_CLOSING_NS)
+		mark_broken(link, "it does not read any more");
+	else if (!link->ready && !link->closing && steady_ns - link->since_ns > OW_HELLO_NS)
+		mark_broken(link, "no HELLO");
+}
+
 void ow_daemon_links_tend(struct ow_daemon *daemon, int64_t steady_ns)
 {
+	daemon->hurry = false;
 	for (unsigned i = 0; i < daemon->peer_count; i++) {
 		struct ow_daemon_peer *peer = daemon->peers[i];
 		if (peer->link) {
 			ask_silent(peer->link, steady_ns);
+			end_overdue(peer->link, steady_ns);
 			if (is_due(peer->link, steady_ns))
 				ow_daemon_link_drive(peer->link);
+			daemon->hurry |= peer->link && peer->link->waits;
 		} else if (peer->connect && !peer->leaving && !daemon->stopping && steady_ns >= peer->next_try_ns) {
 			connect_peer(peer);
 		}
 	}
-	for (unsigned i = 0; i < OW_STRANGERS_MAX; i++) {
-		struct ow_daemon_link *link = daemon->strangers[i];
-		if (link && is_due(link, steady_ns))
-			ow_daemon_link_drive(link);
-	}
+	ow_daemon_strangers_tend(daemon, steady_ns);
 }
 
 void ow_daemon_links_free(struct ow_daemon *daemon)

@@ -10,12 +10,24 @@
 #include "wire/session.h"
 
 /*
- * The daemon's parts, for its own files: daemon.c (loop, sources, end), daemon_link.c (connections), daemon_peer.c
- * (what is said on them), daemon_lane.c (lanes).
+ * The daemon's parts, for its own files: daemon.c (loop, sources, end), daemon_link.c (connections),
+ * daemon_stranger.c (those whose name is not proved yet), daemon_peer.c (what is said on them), daemon_lane.c (lanes).
  */
 
 /* Connections whose peer has not proved its name yet. */
 #define OW_STRANGERS_MAX 64
+/* That are accepted at a time, before others have their turn. */
+#define OW_ACCEPTS_MAX 32
+/* One part in so many of the time goes to strangers at most; with a reserve, so that a few come in at once. */
+#define OW_STRANGERS_SHARE      4
+#define OW_STRANGERS_RESERVE_NS INT64_C(50000000)
+/* So long may a peer's messages be handled in a row: those of others wait. */
+#define OW_SLICE_NS INT64_C(5000000)
+/* From the connection to HELLO; and for the last words of a connection that ends. */
+#define OW_HELLO_NS   INT64_C(10000000000)
+#define OW_CLOSING_NS INT64_C(5000000000)
+/* No PING is answered while so many bytes wait to be read by the peer. */
+#define OW_PONG_QUEUE ((size_t)1 << 20)
 /* Waiting time between attempts to connect: doubled from the first to the last, and varied by a quarter. */
 #define OW_RETRY_FIRST_NS INT64_C(200000000)
 #define OW_RETRY_LAST_NS  INT64_C(10000000000)
@@ -36,6 +48,9 @@
 #define OW_DRAIN_NS INT64_C(3000000000)
 /* Messages that make no sense, before a connection is closed. */
 #define OW_NONSENSE_MAX 16
+/* Lines about what a peer says, and in how long: it chooses the words, so that no log would take them for the same. */
+#define OW_COMPLAINTS_MAX 16
+#define OW_COMPLAINTS_NS  INT64_C(60000000000)
 
 /* Peers, with those that a reload has taken away and that are not gone yet. */
 #define OW_PEERS_MAX (2 * OW_CONFIG_SEGMENTS_MAX)
@@ -60,6 +75,9 @@ struct ow_daemon_link {
 	int64_t asked_ns;  /* steady: of the PING that waits for an answer, else 0 */
 	bool ready;        /* both HELLOs are through */
 	bool closing;      /* what is queued goes out, then it is over */
+	int64_t closed_ns; /* steady: since when; 0 = not yet */
+	bool waits;        /* frames are left: its turn was over */
+	int code;          /* of the end: negative errno */
 	bool broken;       /* to be dropped as soon as nobody uses it */
 	unsigned nonsense; /* messages */
 	char address[OW_ADDRESS_TEXT];
@@ -77,7 +95,10 @@ struct ow_daemon_peer {
 	bool known;                    /* it has said its epoch before */
 	bool leaving;                  /* in no segment any more: until its lanes have ended */
 	bool renew;                    /* a reload has changed segments: agree anew when the old lanes have ended */
+	unsigned complaints;           /* lines about it, */
+	int64_t complained_ns;         /* steady: since then */
 	uint64_t epoch;
+	uint32_t wire_max; /* the highest lane that was ever proposed between us */
 	int64_t round_trip_ns;
 	int64_t ahead_ns; /* its clock less ours */
 };
@@ -121,6 +142,9 @@ struct ow_daemon {
 	struct ow_daemon_peer *peers[OW_PEERS_MAX];
 	unsigned peer_count;
 	struct ow_daemon_link *strangers[OW_STRANGERS_MAX];
+	int64_t strangers_ns, strangers_at_ns; /* time spent on them beyond their share, at this steady time */
+	bool deaf;                             /* to strangers: their share is used up */
+	bool hurry;                            /* a link's turn was over: it goes on at once */
 	struct ow_daemon_lane *lanes[OW_LANES_MAX];
 	unsigned lane_count;
 	uint32_t last_wire;
@@ -141,6 +165,10 @@ void ow_daemon_log(struct ow_daemon *daemon, enum ow_event level, const char *fo
 	__attribute__((format(printf, 3, 4)));
 /* Tells the sink that the connection with a peer has come or gone. */
 void ow_daemon_tell_peer(struct ow_daemon *daemon, const char *peer, bool connected);
+/* Counts what was refused; peer may be NULL. */
+void ow_daemon_refused(struct ow_daemon *daemon, enum ow_refused what, const char *peer);
+/* A message of a peer is refused: counted, and said, unless too much has been said about it lately. */
+void ow_daemon_complain(struct ow_daemon_peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int ow_daemon_keys_create(const struct ow_config *config, struct ow_daemon_keys **ret_keys, struct ow_error *err);
 void ow_daemon_keys_release(struct ow_daemon_keys *keys);
 /* The clock that stamps the packets. */
@@ -160,6 +188,20 @@ void ow_daemon_link_bye(struct ow_daemon_link *link, const char *why);
 /* Connects where it is time to, asks silent peers, sends what waits, buries the dead. */
 void ow_daemon_links_tend(struct ow_daemon *daemon, int64_t steady_ns);
 void ow_daemon_links_free(struct ow_daemon *daemon);
+
+/* The socket's events of a link, as epoll shall know them. */
+int ow_daemon_link_watch(struct ow_daemon_link *link, int operation);
+
+/* Strangers. */
+/* Takes a new one in; where there is no room the oldest of the host that has most of them goes. */
+void ow_daemon_stranger_add(struct ow_daemon_link *link);
+void ow_daemon_stranger_forget(struct ow_daemon_link *link);
+/* A stranger took so long. */
+void ow_daemon_strangers_spend(struct ow_daemon *daemon, int64_t steady_ns, int64_t spent_ns);
+/* Listens to them again when their share allows it, drives those whose time has come. */
+void ow_daemon_strangers_tend(struct ow_daemon *daemon, int64_t steady_ns);
+/* A connection is refused: counted by how it ended. */
+void ow_daemon_stranger_refuse(struct ow_daemon *daemon, int code);
 
 /* What peers say. */
 struct ow_daemon_peer *ow_daemon_peer_find(const struct ow_daemon *daemon, const char *name);

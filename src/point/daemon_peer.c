@@ -117,7 +117,7 @@ static void on_hello(struct ow_daemon_link *link, const struct ow_message_hello 
 	struct ow_daemon_peer *peer = link->peer;
 	const char *why = refusal(link, hello);
 	if (why) {
-		ow_daemon_log(link->daemon, OW_EVENT_WARNING, "%s: refused: %s", peer->name, why);
+		ow_daemon_complain(peer, "refused: %s", why);
 		ow_daemon_link_bye(link, why);
 		return;
 	}
@@ -152,6 +152,8 @@ static void on_ping(struct ow_daemon_link *link, const struct ow_message_ping *p
 		link->asked_ns = 0;
 		return;
 	}
+	if (ow_session_queued(link->session) > OW_PONG_QUEUE)
+		return; /* it does not read answers either */
 	struct ow_message pong = {.type = OW_MESSAGE_PING, .ping = {.token = ping->token, .answer = true}};
 	ow_daemon_link_send(link, &pong);
 }
@@ -173,7 +175,9 @@ static void on_bye(struct ow_daemon_link *link, const char *why)
 static void on_nonsense(struct ow_daemon_link *link, const char *why)
 {
 	if (link->nonsense++ == 0)
-		ow_daemon_log(link->daemon, OW_EVENT_WARNING, "%s: not understood: %s", link->peer->name, why);
+		ow_daemon_complain(link->peer, "not understood: %s", why);
+	else
+		ow_daemon_refused(link->daemon, OW_REFUSED_MESSAGE, link->peer->name);
 	if (link->nonsense > OW_NONSENSE_MAX) {
 		ow_daemon_log(link->daemon, OW_EVENT_WARNING, "%s: too much that is not understood", link->peer->name);
 		ow_daemon_link_bye(link, "too much that is not understood");
@@ -232,9 +236,12 @@ void ow_daemon_peer_frame(struct ow_daemon_link *link, const uint8_t *frame, siz
 			ow_message_done(&message);
 		}
 	} else if (r == 0) {
-		/* A lane that is not known (any more) has nothing to say. */
+		/* A lane that is not known any more has nothing to say; one that never was is made up. */
 		struct ow_daemon_lane *lane = ow_daemon_lane_of_wire(link->peer, wire);
-		if (lane && lane->exchange)
+		if (wire == 0 || wire > link->peer->wire_max)
+			r = ow_error_set(&err, EPROTO, "message %s: lane %u was never agreed on", ow_message_name(type),
+			                 wire);
+		else if (lane && lane->exchange)
 			r = ow_exchange_frame(lane->exchange, frame, size, ow_daemon_now_ns(link->daemon), &err);
 	}
 	if (r < 0)

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Nobody has intervals so far ahead of what was recorded here: 12 days of seconds. */
+#define AHEAD_MAX (INT64_C(1) << 20)
+
 /* The receiving point waits longer, so that the sending one, which knows more, speaks first. */
 #define RECEIVER_PATIENCE 1.5
 
@@ -226,6 +229,8 @@ int ow_exchange_page(struct ow_exchange *x, struct ow_page *page, const struct o
 		return fits ? -ENOMEM : -EINVAL;
 	}
 	slot->page = page;
+	slot->seen = page->count;
+	slot->seen_total = page->total_packets > page->count ? page->total_packets : page->count;
 	slot->clock = *clock;
 	slot->since_ns = now_ns;
 	x->next_page = page->interval + 1;
@@ -251,6 +256,9 @@ int ow_exchange_frame(struct ow_exchange *x, const uint8_t *frame, size_t size, 
 	if (message.lane != x->options.lane)
 		r = ow_error_set(err, EPROTO, "message %s: lane %u instead of %u", ow_message_name(message.type),
 		                 message.lane, x->options.lane);
+	else if (message.interval > (x->next_page < 0 ? 0 : x->next_page) + AHEAD_MAX)
+		r = ow_error_set(err, EPROTO, "message %s: interval %lld is far in the future",
+		                 ow_message_name(message.type), (long long)message.interval);
 	else if (x->options.sending)
 		r = ow_sender_frame(x, &message, size, err);
 	else

@@ -32,6 +32,7 @@ struct ow_exchange_options {
 	int64_t patience_ns;      /* an interval without an answer for so long is unknown */
 	unsigned pages_max;       /* that wait for the peer; beyond, the oldest is unknown */
 	uint32_t buckets, sample; /* estimate/reconciled.h; 0 = its defaults */
+	size_t synopses_max;      /* bytes of the other point's synopses that are kept; 0 = no limit */
 };
 
 struct ow_exchange_sinks {

@@ -23,6 +23,8 @@
 #define MARGIN 3
 /* Above so many differences 3 banks take a fifth less than 4 (synopsis/fold.h). */
 #define MANY 1e4
+/* What is asked about one interval: three rounds, and again after each of some lost connections. */
+#define ANSWERS_MAX 32
 /* After an interval with fewer differences the expectation falls by this share of the way. */
 #define DECAY 0.25
 
@@ -140,10 +142,30 @@ static int make_asked(const struct ow_exchange *x, const struct ow_slot *slot, c
 	}
 }
 
+/* What the method of this lane asks for, and no more of it. */
+static bool is_usual(const struct ow_exchange *x, const struct ow_message_ask *ask)
+{
+	switch (ask->part) {
+	case OW_MESSAGE_AGAIN:
+		return true;
+	case OW_MESSAGE_SECOND:
+		return x->options.method == OW_METHOD_FOLD;
+	case OW_MESSAGE_MINHASH:
+		return x->options.method == OW_METHOD_RDA && ask->cells <= OW_MINHASH_SLOTS;
+	default:
+		return x->options.method == OW_METHOD_RDA;
+	}
+}
+
 static int on_ask(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_ask *ask, struct ow_error *err)
 {
 	int64_t begin = ow_clock_steady_ns();
 	struct ow_synopsis *synopsis = NULL;
+	if (!is_usual(x, ask))
+		return ow_error_set(err, EPROTO, "message ASK: not what this lane is compared by");
+	/* Up to 64 MiB: asked for again only after some lost connections. */
+	if (ask->part == OW_MESSAGE_TABLE)
+		slot->answers += ANSWERS_MAX / 8;
 	if (ask->part == OW_MESSAGE_AGAIN) {
 		if (ask->sample_shift > slot->page->sample_shift) {
 			ow_page_resample(slot->page, &x->options.identity, ask->sample_shift);
@@ -438,11 +460,15 @@ void ow_receiver_unknown(struct ow_exchange *x, struct ow_slot *slot, const char
 	ow_receiver_emit(x);
 }
 
-static void on_result(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_result *m)
+static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_result *m,
+                     struct ow_error *err)
 {
 	struct ow_live_result *r = m->final ? &slot->final : &slot->provisional;
 	if (slot->told_final || (slot->told && !m->final))
-		return;
+		return 0;
+	/* What arrived here nobody knows better. */
+	if (m->received > slot->seen || m->total_received > slot->seen_total)
+		return ow_error_set(err, EPROTO, "message RESULT: more packets received than this point saw");
 	ow_exchange_blank(x, slot->interval, r);
 	ow_result_from_message(m, r);
 	if (!m->final && m->status != OW_MESSAGE_UNKNOWN)
@@ -451,6 +477,7 @@ static void on_result(struct ow_exchange *x, struct ow_slot *slot, const struct 
 	slot->since_ns = x->now_ns;
 	drop_page(slot);
 	ow_receiver_emit(x);
+	return 0;
 }
 
 /* -- frames ------------------------------------------------------------------------------------------------------- */
@@ -478,6 +505,9 @@ int ow_receiver_frame(struct ow_exchange *x, const struct ow_message *message, s
 	switch (message->type) {
 	case OW_MESSAGE_ASK:
 	case OW_MESSAGE_NAMES:
+		if (here && slot->answers++ >= ANSWERS_MAX)
+			return ow_error_set(err, EPROTO, "message %s: asked more often than anybody needs",
+			                    ow_message_name(message->type));
 		if (!here)
 			no_page(x, slot, message->interval);
 		else
@@ -489,9 +519,7 @@ int ow_receiver_frame(struct ow_exchange *x, const struct ow_message *message, s
 		}
 		return r;
 	case OW_MESSAGE_RESULT:
-		if (slot)
-			on_result(x, slot, &message->result);
-		return 0;
+		return slot ? on_result(x, slot, &message->result, err) : 0;
 	case OW_MESSAGE_NONE:
 		if (here) {
 			char cause[OW_LIVE_CAUSE];

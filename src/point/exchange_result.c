@@ -30,6 +30,7 @@ static const char *const reasons[] = {
 	"the points have no packet in common",
 	"the synopsis keeps sums, not single delays",
 	"the points differ by more than the fold holds, and it has no counters",
+	"the other point's times are impossible",
 };
 
 static const char *reason_of(const char *text)

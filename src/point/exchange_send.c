@@ -117,8 +117,21 @@ void ow_sender_result(const struct ow_exchange *x, const struct ow_slot *slot, s
 	}
 }
 
+/* Both times of a packet are of the interval: sums that say otherwise are made up. */
+static bool made_up(const struct ow_value *mean_ns, int64_t length_ns)
+{
+	return mean_ns->status != OW_VALUE_NONE && !(fabs(mean_ns->value) <= (double)length_ns);
+}
+
 void ow_sender_numbers(const struct ow_estimate *estimate, struct ow_live_result *result)
 {
+	if (made_up(&estimate->mean_ns, result->length_ns)) {
+		const struct ow_value none = {.reason = "the other point's times are impossible"};
+		result->mean_ns = result->stddev_ns = none;
+		for (int q = 0; q < OW_QUANTILES; q++)
+			result->quantile_ns[q] = none;
+		return;
+	}
 	result->samples = estimate->useful;
 	result->mean_ns = estimate->mean_ns;
 	result->stddev_ns = estimate->stddev_ns;
@@ -333,6 +346,7 @@ static int take_push(struct ow_exchange *x, struct ow_slot *slot, const struct o
 	}
 	ow_synopsis_free(slot->synopsis);
 	slot->synopsis = synopsis;
+	slot->held = m->synopsis_size;
 	slot->theirs = *m;
 	slot->theirs.synopsis = NULL;
 	slot->pushed = true;
@@ -343,6 +357,15 @@ static int take_push(struct ow_exchange *x, struct ow_slot *slot, const struct o
 		                                   (uint64_t)(x->now_ns > m->sent_ns ? x->now_ns - m->sent_ns : 0));
 	slot->stage = OW_STAGE_OPEN;
 	return 0;
+}
+
+/* Whether there is room for another synopsis of so many bytes. */
+static bool has_room(const struct ow_exchange *x, size_t size)
+{
+	size_t held = 0;
+	for (size_t i = 0; i < x->slots; i++)
+		held += x->slot[i]->held;
+	return !x->options.synopses_max || !held || held + size <= x->options.synopses_max;
 }
 
 /* Where a synopsis of this interval goes; NULL if it is not wanted. */
@@ -384,7 +407,13 @@ static int on_synopsis(struct ow_exchange *x, const struct ow_message *message, 
 {
 	const struct ow_message_synopsis *m = &message->synopsis;
 	struct ow_slot *slot = slot_for(x, message->interval);
-	if (slot && wants(slot, m->part)) {
+	if (slot && wants(slot, m->part) && !has_room(x, m->synopsis_size)) {
+		ow_exchange_say_none(x, message->interval, "no memory for so many synopses");
+		if (slot->page)
+			give_up(x, slot, "more synopses at a time than there is memory for");
+		else
+			ow_slot_remove(x, slot);
+	} else if (slot && wants(slot, m->part)) {
 		bool answer = m->part >= OW_MESSAGE_SECOND;
 		/* Answers must be of the same packets as the counts that came first. */
 		if (answer && (m->packets != slot->theirs.packets || m->sample_shift != slot->theirs.sample_shift))

@@ -55,6 +55,7 @@ struct ow_slot {
 	bool pushed;                       /* the other's counts are here: */
 	struct ow_message_synopsis theirs; /* without the synopsis itself, which is */
 	struct ow_synopsis *synopsis;
+	size_t held; /* bytes of it */
 	struct ow_fold_steps steps;
 	struct ow_rda_peel peel;
 	struct ow_synopsis *table, *other_table; /* RDAs: this point's, the other's */
@@ -68,7 +69,9 @@ struct ow_slot {
 	struct ow_outcome outcome;
 
 	/* The receiving point. */
-	unsigned banks; /* of the fold that was pushed */
+	unsigned banks;            /* of the fold that was pushed */
+	unsigned answers;          /* that were given */
+	uint64_t seen, seen_total; /* packets of its page, at most, and with those outside the sample */
 	bool told, told_final, emitted;
 	struct ow_live_result provisional, final;
 };

@@ -209,6 +209,18 @@ void ow_metrics_peer(struct ow_metrics *metrics, const char *name, bool connecte
 	peer->connected = connected;
 }
 
+void ow_metrics_refused(struct ow_metrics *metrics, enum ow_metrics_refused why)
+{
+	add(&metrics->refused[why], 1);
+}
+
+void ow_metrics_message(struct ow_metrics *metrics, const char *name)
+{
+	struct ow_metrics_peer *peer = peer_of(metrics, name);
+	if (peer)
+		add(&peer->messages_refused, 1);
+}
+
 void ow_metrics_store(struct ow_metrics *metrics, uint64_t lost, uint64_t waiting)
 {
 	metrics->store_lost = larger(metrics->store_lost, lost);

@@ -23,6 +23,17 @@ void ow_metrics_free(struct ow_metrics *metrics);
 void ow_metrics_add(struct ow_metrics *metrics, const struct ow_live_result *result, int64_t steady_ns);
 /* A peer that there is, or whose connection has come or gone. */
 void ow_metrics_peer(struct ow_metrics *metrics, const char *peer, bool connected);
+/* A connection that was refused, by why, or a message of a peer. */
+enum ow_metrics_refused {
+	OW_METRICS_IDENTITY,
+	OW_METRICS_PROTOCOL,
+	OW_METRICS_TIMEOUT,
+	OW_METRICS_CLOSED,
+	OW_METRICS_BUSY,
+	OW_METRICS_REFUSED
+};
+void ow_metrics_refused(struct ow_metrics *metrics, enum ow_metrics_refused why);
+void ow_metrics_message(struct ow_metrics *metrics, const char *peer);
 /* The store by now: intervals that it could not keep, and results that wait for it. */
 void ow_metrics_store(struct ow_metrics *metrics, uint64_t lost, uint64_t waiting);
 

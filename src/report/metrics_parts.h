@@ -51,7 +51,7 @@ struct ow_metrics_peer {
 	char name[OW_LIVE_NAME];
 	char label[2 * OW_LIVE_NAME];
 	bool connected;
-	uint64_t connections;
+	uint64_t connections, messages_refused;
 };
 
 struct ow_metrics {
@@ -62,6 +62,7 @@ struct ow_metrics {
 	unsigned peers;
 	uint64_t left_out; /* results of lanes that are not kept */
 	uint64_t store_lost, store_waiting;
+	uint64_t refused[OW_METRICS_REFUSED]; /* connections */
 };
 
 #endif

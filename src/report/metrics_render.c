@@ -326,6 +326,25 @@ static void put_peers(const struct page *page)
 		fprintf(page->out, "%s{peer=\"%s\"} %" PRIu64 "\n", made, m->peer[i]->label, m->peer[i]->connections);
 }
 
+static void put_refused(const struct page *page)
+{
+	static const char connections[] = "oneway_connections_refused_total";
+	static const char messages[] = "oneway_messages_refused_total";
+	static const char *const why[OW_METRICS_REFUSED] = {"identity", "protocol", "timeout", "closed", "busy"};
+	const struct ow_metrics *m = page->metrics;
+	put_head(page, connections, "counter",
+	         "Connections that were refused: identity (certificate, key or name), protocol (not what a point "
+	         "sends), "
+	         "timeout, closed (gone before its name was proved), busy (too many at a time).");
+	for (unsigned i = 0; i < OW_METRICS_REFUSED; i++)
+		fprintf(page->out, "%s{reason=\"%s\"} %" PRIu64 "\n", connections, why[i], m->refused[i]);
+	put_head(page, messages, "counter",
+	         "Messages of the peer that were refused: out of range, or not for it to say.");
+	for (unsigned i = 0; i < m->peers; i++)
+		fprintf(page->out, "%s{peer=\"%s\"} %" PRIu64 "\n", messages, m->peer[i]->label,
+		        m->peer[i]->messages_refused);
+}
+
 static void put_point(const struct page *page)
 {
 	const struct ow_metrics *m = page->metrics;
@@ -376,6 +395,7 @@ void ow_metrics_render(const struct ow_metrics *metrics, const struct ow_metrics
 	put_times(&page);
 	put_stages(&page);
 	put_peers(&page);
+	put_refused(&page);
 	put_point(&page);
 	if (process)
 		put_process(&page, process);

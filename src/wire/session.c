@@ -44,6 +44,8 @@ struct ow_session {
 	struct ow_buffer out;
 	int64_t deadline_ns; /* of the handshake */
 	int64_t moved_ns;    /* when a byte of a frame last arrived, or reading was resumed */
+	int64_t began_ns;    /* when the frame that is not complete yet began */
+	uint64_t began_at;   /* bytes that had arrived by then */
 	uint64_t bytes_in, bytes_out, records;
 	int code; /* how it ended, and why */
 	struct ow_error end;
@@ -240,15 +242,36 @@ static int transmit_or_listen(struct ow_session *session)
 	return r;
 }
 
-/* Has what the peer began to say stopped in the middle? */
+/* When what has come of a frame is too little: one byte at a time would do for years otherwise. */
+static int64_t slow_ns(const struct ow_session *session)
+{
+	uint64_t came = session->bytes_in - session->began_at;
+	return session->began_ns + OW_SESSION_STALL_MS * OW_NS_PER_MS +
+	       (int64_t)(came * (OW_NS_PER_S / OW_SESSION_RATE_MIN));
+}
+
+/* What comes next begins a frame, unless one has begun. */
+static void note_begin(struct ow_session *session)
+{
+	if (ow_frames_partial(&session->in))
+		return;
+	session->began_ns = ow_clock_steady_ns();
+	session->began_at = session->bytes_in;
+}
+
+/* Has what the peer began to say stopped in the middle, or does it creep? */
 static int check_stall(struct ow_session *session, bool moved)
 {
 	int64_t now = ow_clock_steady_ns();
 	if (moved || !ow_frames_partial(&session->in))
 		session->moved_ns = now;
-	if (now - session->moved_ns < OW_SESSION_STALL_MS * OW_NS_PER_MS)
+	note_begin(session);
+	if (now - session->moved_ns >= OW_SESSION_STALL_MS * OW_NS_PER_MS)
+		return end(session,
+		           ow_error_set(&session->end, ETIMEDOUT, "the peer stopped in the middle of a frame"));
+	if (now < slow_ns(session))
 		return 0;
-	return end(session, ow_error_set(&session->end, ETIMEDOUT, "the peer stopped in the middle of a frame"));
+	return end(session, ow_error_set(&session->end, ETIMEDOUT, "the peer sends a frame too slowly"));
 }
 
 static int carry(struct ow_session *session)
@@ -256,6 +279,7 @@ static int carry(struct ow_session *session)
 	bool paused = enough(session);
 	uint64_t before = session->bytes_in;
 	session->wants = 0;
+	note_begin(session);
 	int r = receive(session);
 	if (r == 0)
 		r = transmit_or_listen(session);
@@ -312,13 +336,16 @@ short ow_session_events(const struct ow_session *session)
 
 int64_t ow_session_deadline(const struct ow_session *session)
 {
+	int64_t stalled_ns;
 	switch (session->phase) {
 	case WAITING:
 	case SHAKING:
 		return session->deadline_ns;
 	case OPEN:
-		return ow_frames_partial(&session->in) ? session->moved_ns + OW_SESSION_STALL_MS * OW_NS_PER_MS
-		                                       : INT64_MAX;
+		stalled_ns = session->moved_ns + OW_SESSION_STALL_MS * OW_NS_PER_MS;
+		return !ow_frames_partial(&session->in) ? INT64_MAX
+		       : stalled_ns < slow_ns(session)  ? stalled_ns
+		                                        : slow_ns(session);
 	default:
 		return 0;
 	}

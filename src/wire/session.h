@@ -95,6 +95,7 @@ void ow_session_close(struct ow_session *session);
 #define OW_SESSION_FIRST_MAX    (64u << 10) /* frames until the caller knows with whom it talks */
 #define OW_SESSION_HANDSHAKE_MS 5000        /* connection and handshake */
 #define OW_SESSION_STALL_MS     5000        /* a frame that has begun and of which nothing more comes */
+#define OW_SESSION_RATE_MIN     1024        /* bytes a second of a frame, after that time */
 
 struct ow_session_counts {
 	uint64_t bytes_in, bytes_out; /* of frames, lengths included */

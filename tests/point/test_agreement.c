@@ -164,10 +164,52 @@ static void keeps_the_budget(void **state)
 	assert_true(ow_agree_stamps(memory / 2, &r) * OW_STAMP_BYTES * (r.pages_max + 2) <= memory / 2);
 }
 
+/* A peer's filter must not make this point ask a resolver, nor cost a packet too much. */
+static void filters(void **state)
+{
+	(void)state;
+	static const char *const good[] = {
+		"tcp port 443",
+		"udp and not port domain",
+		"host 10.0.0.1 or net 192.0.2.0/24",
+		"ip6 host 2001:db8::1 or tcp[tcpflags] & (tcp-syn|tcp-fin) != 0",
+		"ether host 00:11:22:aa:bb:cc",
+		"tcp[13:1] & 0x2f != 0 and greater 100",
+		"icmp[icmptype] = icmp-echo or proto \\udp",
+		"portrange 7000-7100 and src 10.1.2.3",
+		"vlan 7 and ip proto 17",
+	};
+	static const char *const bad[] = {
+		"host www.example.com",
+		"net example",
+		"src evil",
+		"tcp and host a.b",
+		"host 1a.cafe",
+		"host fe:ed.bad",
+		"port 80 or dst x",
+		"gateway router",
+		"host dead.beef",
+		"ether host printer",
+		"host 10.0.0.1.example.com",
+		"ip6 host fe80::1%eth0",
+		"host \xc3\xa4.example",
+	};
+	struct ow_error err;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		if (ow_agree_filter(good[i], &err) < 0)
+			fail_msg("%s: %s", good[i], err.text);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		if (ow_agree_filter(bad[i], &err) != -EINVAL)
+			fail_msg("%s: accepted", bad[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(accepts),
+		cmocka_unit_test(filters),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(starts_in_the_future_of_both),
 		cmocka_unit_test(knows_clocks_that_are_apart),

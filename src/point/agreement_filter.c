@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filters that peers send: what they may not cost this point. */
+#include "capture/filter.h"
+#include "point/agreement.h"
+#include "point/config.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <pcap/pcap.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* The words of pcap-filter(7). Any other word may be a name. */
+static const char *const words[] = {
+	"action",  "addr1",     "addr2",     "addr3",    "addr4",   "ah",          "aarp",       "and",
+	"arp",     "assocreq",  "atalk",     "atm",      "ata",     "auth",        "beacon",     "broadcast",
+	"byte",    "carp",      "clnp",      "code",     "csh",     "csum",        "ctl",        "data",
+	"deauth",  "decnet",    "dir",       "disassoc", "dpc",     "dst",         "encap",      "es-is",
+	"esh",     "esis",      "esp",       "ether",    "fddi",    "fisu",        "gateway",    "geneve",
+	"greater", "hdpc",      "hfisu",     "hlssu",    "hmsu",    "hopc",        "host",       "hsio",
+	"hsls",    "icmp",      "icmp6",     "ifindex",  "ifname",  "igmp",        "igrp",       "iih",
+	"ilmic",   "in",        "inbound",   "ip",       "ip6",     "ipx",         "is-is",      "isis",
+	"iso",     "l1",        "l2",        "lane",     "lat",     "len",         "less",       "link",
+	"llc",     "lsp",       "lssu",      "mask",     "metac",   "metaconnect", "mopdl",      "moprc",
+	"mpls",    "msu",       "multicast", "net",      "netbeui", "not",         "oam",        "oamf4",
+	"oamf4ec", "oamf4sc",   "on",        "opc",      "or",      "out",         "outbound",   "pim",
+	"port",    "portrange", "ppp",       "pppoed",   "pppoes",  "proto",       "protochain", "psnp",
+	"ra",      "radio",     "rarp",      "reason",   "rnr",     "rset",        "sc",         "sca",
+	"sctp",    "sio",       "slip",      "sls",      "snp",     "src",         "stp",        "subtype",
+	"ta",      "tcp",       "tr",        "type",     "udp",     "vci",         "vlan",       "vpi",
+	"vrrp",    "wlan",      "xid",
+};
+
+static bool is_word(const char *text, size_t length)
+{
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		if (strlen(words[i]) == length && strncasecmp(words[i], text, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* icmp-echo, tcp-syn, ...: numbers by another name. */
+static bool is_field(const char *text, size_t length)
+{
+	static const char *const prefix[] = {"icmp-",    "icmp6-",    "icmptype", "icmp6type",
+	                                     "icmpcode", "icmp6code", "tcp-",     "tcpflags"};
+	for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++) {
+		if (strncasecmp(prefix[i], text, strlen(prefix[i])) == 0 && !memchr(text, '.', length))
+			return true;
+	}
+	return false;
+}
+
+/* Nothing but these characters. */
+static bool consists_of(const char *text, const char *characters)
+{
+	return strspn(text, characters) == strlen(text);
+}
+
+/* A number or an address. Anything else of digits, dots and dashes could be a name. */
+static bool is_number(const char *text, size_t length)
+{
+	char copy[64] = "";
+	struct in6_addr address;
+	unsigned byte[6];
+	char more;
+	if (length >= sizeof copy)
+		return false;
+	memcpy(copy, text, length);
+	if (consists_of(copy, "0123456789.:/-"))
+		return true;
+	if (copy[0] == '0' && (copy[1] == 'x' || copy[1] == 'X'))
+		return copy[2] && consists_of(copy + 2, "0123456789abcdefABCDEF");
+	if (sscanf(copy, "%2x:%2x:%2x:%2x:%2x:%2x%c", &byte[0], &byte[1], &byte[2], &byte[3], &byte[4], &byte[5],
+	           &more) == 6)
+		return true;
+	copy[strcspn(copy, "/")] = 0;
+	return inet_pton(AF_INET6, copy, &address) == 1;
+}
+
+static bool is_part(char c)
+{
+	return isalnum((unsigned char)c) || strchr("._-:/\\", c) || (unsigned char)c >= 0x80;
+}
+
+static int check_words(const char *filter, struct ow_error *err)
+{
+	bool local = false; /* names of ports and protocols are looked up in files */
+	for (const char *c = filter; *c;) {
+		if (!is_part(*c)) {
+			c++;
+			continue;
+		}
+		const char *begin = c;
+		while (*c && is_part(*c))
+			c++;
+		size_t length = (size_t)(c - begin);
+		if (!local && !is_word(begin, length) && !is_field(begin, length) && !is_number(begin, length))
+			return ow_error_set(err, EINVAL,
+			                    "'%.*s' may be a name, and names from a peer are not looked up",
+			                    length < 40 ? (int)length : 40, begin);
+		local = strncasecmp(begin, "port", 4) == 0 || strncasecmp(begin, "proto", 5) == 0;
+	}
+	return 0;
+}
+
+int ow_agree_filter(const char *filter, struct ow_error *err)
+{
+	int r = check_words(filter, err);
+	if (r == 0)
+		r = ow_config_filter(filter, err);
+	struct bpf_program program;
+	/* One that exists only without Ethernet headers is no longer there. */
+	if (r < 0 || ow_filter_compile("filter", DLT_EN10MB, 65535, filter, &program, NULL) < 0)
+		return r;
+	unsigned length = program.bf_len;
+	pcap_freecode(&program);
+	return length <= OW_AGREE_FILTER_MAX
+	               ? 0
+	               : ow_error_set(err, EINVAL, "%u instructions, at most %d", length, OW_AGREE_FILTER_MAX);
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lies.h"
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/time.h"
+#include "synopsis/fold.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LENGTH_NS (100 * OW_NS_PER_MS)
+#define WAIT_NS   (500 * OW_NS_PER_MS)
+#define SEED      UINT64_C(42)
+/* Longer than any answer takes on a slow machine. */
+#define PATIENCE_MS 15000
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * OW_NS_PER_S + now.tv_nsec;
+}
+
+static struct ow_message proposal(uint32_t wire, bool sends, const char *class_name)
+{
+	int64_t soon = now_ns() + OW_NS_PER_S;
+	struct ow_message m = {.type = OW_MESSAGE_OPEN,
+	                       .lane = wire,
+	                       .open = {.sends = sends,
+	                                .level = OW_MESSAGE_LEVEL_IP,
+	                                .hash_limit = UINT32_MAX,
+	                                .identity_seed = SEED,
+	                                .synopsis_seed = SEED,
+	                                .t0_ns = soon - soon % LENGTH_NS,
+	                                .length_ns = LENGTH_NS,
+	                                .wait_ns = WAIT_NS,
+	                                .horizon = 5,
+	                                .buckets = 64,
+	                                .sample = 64}};
+	snprintf(m.open.segment, sizeof m.open.segment, "theirs");
+	snprintf(m.open.class_name, sizeof m.open.class_name, "%s", class_name);
+	return m;
+}
+
+/* A lane of segment `theirs`; waits until it has begun. */
+static bool open_lane(struct client *client, bool sends)
+{
+	struct ow_message m = proposal(1, sends, "all"), answer;
+	if (!client_say(client, &m) || !client_hear_type(client, PATIENCE_MS, OW_MESSAGE_OPENED, &answer))
+		return false;
+	int64_t left = answer.opened.t0_ns + LENGTH_NS - now_ns();
+	struct timespec rest = {.tv_sec = left / OW_NS_PER_S, .tv_nsec = left > 0 ? left % OW_NS_PER_S : 0};
+	if (left > 0)
+		nanosleep(&rest, NULL);
+	return true;
+}
+
+static bool say_refused(const struct target *t, struct ow_message *m, const char *why)
+{
+	struct client client;
+	struct ow_message answer;
+	if (!client_enter(&client, t, "rome"))
+		return false;
+	bool refused = client_say(&client, m) && client_hear_type(&client, PATIENCE_MS, OW_MESSAGE_REFUSED, &answer);
+	if (refused)
+		printf("  %s\n", answer.text.text);
+	refused = refused && strstr(answer.text.text, why);
+	client_close(&client);
+	return refused;
+}
+
+/* -- before anything is agreed on --------------------------------------------------------------------------------- */
+
+static bool too_soon(const struct target *t)
+{
+	struct client client;
+	struct ow_message m = proposal(1, true, "all"), answer;
+	client_connect(&client, t);
+	bool good = client_shake(&client, t, "rome", TLS1_3_VERSION) && client_say(&client, &m) &&
+	            !client_hear_type(&client, 300, OW_MESSAGE_OPENED, &answer);
+	client_close(&client);
+	return good;
+}
+
+static bool other_name(const struct target *t)
+{
+	struct client client;
+	struct ow_message hello = {.type = OW_MESSAGE_HELLO,
+	                           .hello = {.version_min = 1, .version_max = 1, .now_ns = now_ns()}};
+	snprintf(hello.hello.point, sizeof hello.hello.point, "london");
+	snprintf(hello.hello.software, sizeof hello.hello.software, "hostile");
+	client_connect(&client, t);
+	bool good = client_shake(&client, t, "rome", TLS1_3_VERSION) && client_say(&client, &hello) &&
+	            client_is_closed(&client, PATIENCE_MS);
+	client_close(&client);
+	return good;
+}
+
+static bool foreign_segment(const struct target *t)
+{
+	struct ow_message m = proposal(1, true, "data");
+	snprintf(m.open.segment, sizeof m.open.segment, "honest");
+	return say_refused(t, &m, "peer of the segment is 'london'");
+}
+
+static bool far_start(const struct target *t)
+{
+	struct ow_message m = proposal(1, true, "all");
+	m.open.t0_ns += 365 * 24 * 3600 * OW_NS_PER_S;
+	bool good = say_refused(t, &m, "too far away");
+	m = proposal(1, true, "all");
+	m.open.t0_ns++;
+	return good && say_refused(t, &m, "no multiple");
+}
+
+/* Names would be asked for while all segments wait. */
+static bool odd_filter(const struct target *t)
+{
+	struct ow_message m = proposal(1, true, "all");
+	snprintf(m.open.filter, sizeof m.open.filter, "host nobody.invalid");
+	bool good = say_refused(t, &m, "may be a name");
+	size_t used = 0;
+	for (unsigned i = 0; i < 60; i++)
+		used += (size_t)snprintf(m.open.filter + used, sizeof m.open.filter - used, "%stcp[%u]^udp[%u]=%u",
+		                         i ? " or " : "", 20 + i, 21 + i, i);
+	return good && say_refused(t, &m, "instructions");
+}
+
+static bool many_lanes(const struct target *t)
+{
+	struct client client;
+	struct ow_message answer;
+	unsigned opened = 0, refused = 0;
+	char name[20];
+	if (!client_enter(&client, t, "rome"))
+		return false;
+	for (uint32_t i = 0; i < 300; i++) {
+		snprintf(name, sizeof name, "c%u", i);
+		struct ow_message m = proposal(i + 1, i % 2, name);
+		client_say(&client, &m);
+	}
+	while (opened + refused < 300 && client_hear(&client, PATIENCE_MS, &answer)) {
+		opened += answer.type == OW_MESSAGE_OPENED;
+		refused += answer.type == OW_MESSAGE_REFUSED;
+		ow_message_done(&answer);
+	}
+	printf("  %u opened, %u refused\n", opened, refused);
+	struct ow_message bye = {.type = OW_MESSAGE_BYE, .text = {"enough"}};
+	client_say(&client, &bye);
+	client_close(&client);
+	return opened + refused == 300 && opened <= 128;
+}
+
+/* -- a receiving point that lies ---------------------------------------------------------------------------------- */
+
+/* A synopsis of an interval: the largest fold there is, full of noise. */
+static struct ow_message synopsis(int64_t interval, uint32_t cells, uint8_t **ret_bytes)
+{
+	struct ow_fold_params params = {OW_FOLD_BANKS_MAX, cells, 0, false};
+	struct ow_synopsis *fold = NULL;
+	struct ow_message m = {.type = OW_MESSAGE_SYNOPSIS, .lane = 1, .interval = interval};
+	uint64_t state = (uint64_t)interval + 1;
+	if (ow_fold_create(&params, SEED, &fold) < 0)
+		abort();
+	for (uint32_t i = 0; i < cells; i++) {
+		struct ow_stamp stamp = {state = ow_mix64(state), (int64_t)(i % LENGTH_NS)};
+		fold->ops->add(fold, &stamp, 1);
+	}
+	size_t size = ow_synopsis_encoded_size(fold);
+	*ret_bytes = malloc(size);
+	ow_synopsis_encode(fold, *ret_bytes);
+	ow_synopsis_free(fold);
+	m.synopsis = (struct ow_message_synopsis){.packets = cells,
+	                                          .total_packets = cells,
+	                                          .total_bytes = 100,
+	                                          .clock = {true, 1000},
+	                                          .sent_ns = now_ns(),
+	                                          .synopsis = *ret_bytes,
+	                                          .synopsis_size = (uint32_t)size};
+	return m;
+}
+
+static bool say_synopsis(struct client *client, int64_t interval, uint32_t cells)
+{
+	uint8_t *bytes;
+	struct ow_message m = synopsis(interval, cells, &bytes);
+	bool sent = client_say(client, &m);
+	free(bytes);
+	return sent;
+}
+
+/* Counts of 2^64 - 1, negative times and the like: fields by their place in the frame. */
+static bool bad_fields(const struct target *t)
+{
+	static const struct {
+		size_t at;
+		uint64_t value;
+	} bad[] = {{24, UINT64_MAX},       {32, UINT64_MAX},      {40, UINT64_MAX},     {48, UINT64_MAX},
+	           {64, UINT64_MAX},       {72, UINT64_MAX},      {80, (uint64_t)-1e9}, {88, (uint64_t)INT64_MIN},
+	           {8, UINT64_C(1) << 63}, {8, UINT64_C(1) << 43}};
+	struct client client;
+	struct ow_message answer;
+	if (!client_enter(&client, t, "rome") || !open_lane(&client, false))
+		return false;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		uint8_t *bytes;
+		size_t size;
+		struct ow_message m = synopsis(0, 16, &bytes);
+		uint8_t *frame = client_encode(&m, &size);
+		ow_store_le64(frame + bad[i].at, bad[i].value);
+		client_frame(&client, frame, size);
+		free(frame);
+		free(bytes);
+	}
+	/* A length in the message that is not its own. */
+	for (unsigned i = 0; i < 10; i++) {
+		uint8_t *bytes;
+		size_t size;
+		struct ow_message m = synopsis(0, 16, &bytes);
+		uint8_t *frame = client_encode(&m, &size);
+		ow_store_le32(frame + 20, i % 2 ? UINT32_MAX : 1);
+		client_frame(&client, frame, i % 3 ? size : size - 7);
+		free(frame);
+		free(bytes);
+	}
+	bool over = client_hear_type(&client, PATIENCE_MS, OW_MESSAGE_BYE, &answer);
+	if (over)
+		printf("  %s\n", answer.text.text);
+	client_close(&client);
+	return over;
+}
+
+/* The largest folds for many intervals to come, in falling order, each twice. */
+static bool endless_cells(const struct target *t)
+{
+	struct client client;
+	if (!client_enter(&client, t, "rome") || !open_lane(&client, false))
+		return false;
+	bool sent = true;
+	for (int64_t i = 59; i >= 0 && sent; i--)
+		sent = say_synopsis(&client, 1000 + i / 2 * 2, OW_FOLD_CELLS);
+	struct ow_message ping = {.type = OW_MESSAGE_PING, .ping = {.token = 1}}, answer;
+	bool good = sent && client_say(&client, &ping) && client_hear_type(&client, 60000, OW_MESSAGE_PING, &answer);
+	client_close(&client);
+	return good;
+}
+
+/* Times as nobody can have seen them. */
+static bool say_times(struct client *client, const struct ow_message_names *names, int64_t interval, unsigned kind)
+{
+	static int64_t wild[100000], sample[70000];
+	struct ow_message m = {.type = OW_MESSAGE_TIMES, .lane = 1, .interval = interval};
+	static struct ow_message_bucket bucket[OW_MESSAGE_BUCKETS_MAX];
+	static const int64_t value[] = {-1, INT64_MIN, INT64_MAX, LENGTH_NS, 1};
+	for (size_t i = 0; i < sizeof wild / sizeof *wild; i++)
+		wild[i] = value[kind % 5];
+	memcpy(sample, wild, sizeof sample);
+	for (size_t i = 0; i < OW_MESSAGE_BUCKETS_MAX; i++)
+		bucket[i] = (struct ow_message_bucket){UINT64_MAX / 3 * kind, 7, UINT32_MAX};
+	m.times = (struct ow_message_times){.sums = names->sums,
+	                                    .kept = kind % 2 ? OW_MESSAGE_PACKETS_MAX : 1,
+	                                    .time_ns = wild,
+	                                    .times = kind * 20000,
+	                                    .bucket = bucket,
+	                                    .buckets = names->sums ? names->buckets : 0,
+	                                    .sample_ns = sample,
+	                                    .samples = names->sums == OW_MESSAGE_SUMS ? names->sample : 0};
+	return client_say(client, &m);
+}
+
+/* Plays the receiving point for some intervals: each has packets that nobody sent, and times that cannot be. */
+static bool wild_times(const struct target *t)
+{
+	struct client client;
+	struct ow_message answer;
+	unsigned asked = 0;
+	if (!client_enter(&client, t, "rome") || !open_lane(&client, false))
+		return false;
+	/* TIMES that nobody asked for. */
+	struct ow_message_names none = {.sums = OW_MESSAGE_NO_SUMS};
+	say_times(&client, &none, 0, 1);
+	for (int64_t i = 0; i < 5; i++) {
+		if (!say_synopsis(&client, i, i % 2 ? 64 : 2000) || !say_synopsis(&client, i, 64))
+			break;
+		if (!client_hear(&client, 2000, &answer))
+			continue;
+		if (answer.type == OW_MESSAGE_NAMES) {
+			asked++;
+			say_times(&client, &answer.names, answer.interval, (unsigned)i);
+			say_times(&client, &answer.names, answer.interval, (unsigned)i + 1);
+		} else if (answer.type == OW_MESSAGE_ASK) {
+			asked++;
+			say_synopsis(&client, answer.interval, 100); /* not what was asked for */
+		}
+		ow_message_done(&answer);
+	}
+	client_close(&client);
+	printf("  %u questions answered\n", asked);
+	return true;
+}
+
+/* -- a sending point that lies ------------------------------------------------------------------------------------ */
+
+static struct ow_message result(int64_t interval, uint64_t sent, uint64_t received)
+{
+	struct ow_message m = {.type = OW_MESSAGE_RESULT, .lane = 1, .interval = interval};
+	m.result = (struct ow_message_result){.final = true,
+	                                      .sent = sent,
+	                                      .received = received,
+	                                      .lost = sent,
+	                                      .extra = received,
+	                                      .reordered = UINT64_MAX,
+	                                      .total_sent = sent,
+	                                      .total_received = received,
+	                                      .clock_from = {true, 1000},
+	                                      .clock_to = {true, 1000}};
+	struct ow_message_result *r = &m.result;
+	struct ow_message_value none = {.reason = "no packet was sent"};
+	r->mean_ns = r->stddev_ns = r->min_ns = r->max_ns = r->loss_ratio = none;
+	for (int q = 0; q < OW_QUANTILES; q++)
+		r->quantile_ns[q] = none;
+	return m;
+}
+
+static bool wild_results(const struct target *t)
+{
+	struct client client;
+	struct ow_message pushed;
+	if (!client_enter(&client, t, "rome") || !open_lane(&client, true) ||
+	    !client_hear_type(&client, PATIENCE_MS, OW_MESSAGE_SYNOPSIS, &pushed))
+		return false;
+	int64_t interval = pushed.interval;
+	struct ow_message m = result(interval, 5, OW_MESSAGE_PACKETS_MAX);
+	client_say(&client, &m); /* more than the point has seen */
+	m = result(OW_MESSAGE_INTERVAL_MAX, 1, 0);
+	client_say(&client, &m); /* of the far future */
+	m = result(interval + 3, 1, 0);
+	client_say(&client, &m); /* before anything was pushed */
+	m = result(interval, 1, 0);
+	m.lane = 7777;
+	client_say(&client, &m); /* of a lane that is not ours */
+	m = result(interval, 1000000, 0);
+	client_say(&client, &m); /* it may say so: it is its own segment */
+	client_say(&client, &m); /* replayed */
+	struct ow_message wrong = {.type = OW_MESSAGE_TIMES, .lane = 1, .interval = interval};
+	client_say(&client, &wrong); /* not its part */
+	struct ow_message ping = {.type = OW_MESSAGE_PING, .ping = {.token = 1}}, answer;
+	bool good = client_say(&client, &ping) && client_hear_type(&client, PATIENCE_MS, OW_MESSAGE_PING, &answer);
+	client_close(&client);
+	return good;
+}
+
+/* Asks for the largest there is, again and again, and reads nothing of it. */
+static bool greedy(const struct target *t)
+{
+	struct client client;
+	struct ow_message pushed, answer;
+	if (!client_enter(&client, t, "rome") || !open_lane(&client, true) ||
+	    !client_hear_type(&client, PATIENCE_MS, OW_MESSAGE_SYNOPSIS, &pushed))
+		return false;
+	struct ow_message ask = {.type = OW_MESSAGE_ASK, .lane = 1, .interval = pushed.interval};
+	for (unsigned i = 0; i < 1000; i++) {
+		static const struct ow_message_ask parts[] = {
+			{.part = OW_MESSAGE_SECOND, .order = 1, .cells = OW_FOLD_CELLS},
+			{.part = OW_MESSAGE_MINHASH, .cells = OW_MESSAGE_CELLS_MAX},
+			{.part = OW_MESSAGE_TABLE, .banks = 8, .cells = OW_MESSAGE_CELLS_MAX},
+			{.part = OW_MESSAGE_AGAIN, .sample_shift = OW_MESSAGE_SHIFT_MAX},
+		};
+		ask.ask = parts[i % 4];
+		if (!client_say(&client, &ask))
+			break;
+	}
+	bool over = client_hear_type(&client, 60000, OW_MESSAGE_BYE, &answer);
+	client_close(&client);
+	return over;
+}
+
+static bool pings(const struct target *t)
+{
+	struct client client;
+	if (!client_enter(&client, t, "rome"))
+		return false;
+	struct ow_message ping = {.type = OW_MESSAGE_PING, .ping = {.token = 1}}, answer;
+	size_t size;
+	uint8_t *frame = client_encode(&ping, &size), block[29 * 500];
+	size_t used = 0;
+	for (; used + 4 + size <= sizeof block; used += 4 + size) {
+		ow_store_le32(block + used, (uint32_t)size);
+		memcpy(block + used + 4, frame, size);
+	}
+	free(frame);
+	bool sent = true;
+	for (unsigned i = 0; i < 100 && sent; i++)
+		sent = client_bytes(&client, block, used);
+	bool good = client_hear_type(&client, PATIENCE_MS, OW_MESSAGE_PING, &answer);
+	client_close(&client);
+	return good;
+}
+
+const struct attack lies[] = {
+	{"too-soon", too_soon},
+	{"other-name", other_name},
+	{"foreign-segment", foreign_segment},
+	{"far-start", far_start},
+	{"odd-filter", odd_filter},
+	{"many-lanes", many_lanes},
+	{"bad-fields", bad_fields},
+	{"endless-cells", endless_cells},
+	{"wild-times", wild_times},
+	{"wild-results", wild_results},
+	{"greedy", greedy},
+	{"pings", pings},
+};
+const size_t lies_count = sizeof lies / sizeof *lies;

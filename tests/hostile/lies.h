@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_TESTS_HOSTILE_LIES_H
+#define OW_TESTS_HOSTILE_LIES_H
+
+#include "client.h"
+
+struct attack {
+	const char *name;
+	bool (*play)(const struct target *target); /* whether the point behaved */
+};
+
+/* Attacks of a peer with a good certificate: messages that are well-formed, or nearly, and not true. */
+extern const struct attack lies[];
+extern const size_t lies_count;
+
+#endif
