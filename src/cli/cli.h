@@ -16,6 +16,7 @@ enum ow_exit {
 /* The commands. argv[0] is the command's name; each returns an exit code and leaves stdout to main to flush. */
 int ow_cli_compare(int argc, char **argv);
 int ow_cli_doctor(int argc, char **argv);
+int ow_cli_flows(int argc, char **argv);
 int ow_cli_lab(int argc, char **argv);
 int ow_cli_live(int argc, char **argv);
 int ow_cli_match(int argc, char **argv);

@@ -19,6 +19,7 @@ static const struct command {
 	{"plane", "a network: where to measure, what each place must watch, where the delay is", ow_cli_plane},
 	{"doctor", "is this host fit to measure? clock, interfaces, limits, and what to do", ow_cli_doctor},
 	{"lab", "the whole system on this machine: an impaired wire, two points, and the truth", ow_cli_lab},
+	{"flows", "per-flow latency from recorded epochs", ow_cli_flows},
 	{"simulate", "makes two-point captures with known truth", ow_cli_simulate},
 	{"compare", "every synopsis on two captures beside the exact answer, and its cost", ow_cli_compare},
 	{"reproduce", "recomputes the papers' figures and tables", ow_cli_reproduce},

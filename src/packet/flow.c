@@ -41,11 +41,6 @@ struct ow_flow_table {
 	} front[FRONT][FRONT_WAYS];
 };
 
-static bool has_ports(uint8_t proto)
-{
-	return proto == 6 || proto == 17 || proto == 33 || proto == 132 || proto == 136;
-}
-
 /* Keys are read and written word by word: loads that are wider than the stores before them stall for 15 ns. */
 static inline uint64_t key_word(const struct ow_flow_key *key, size_t i)
 {
@@ -66,7 +61,7 @@ void ow_flow_key_of_packet(const struct ow_packet *packet, struct ow_flow_key *r
 	set_key_word(ret_key, 1, v4 ? 0 : ow_load_le64(ip + 16));
 	set_key_word(ret_key, 2, v4 ? ow_load_le32(ip + 16) : ow_load_le64(ip + 24));
 	set_key_word(ret_key, 3, v4 ? 0 : ow_load_le64(ip + 32));
-	if (packet->l4 && packet->end - packet->l4 >= 4 && has_ports(packet->proto))
+	if (packet->l4 && packet->end - packet->l4 >= 4 && ow_flow_has_ports(packet->proto))
 		last |= ow_load_be16(packet->l4) | (uint64_t)ow_load_be16(packet->l4 + 2) << 16;
 	set_key_word(ret_key, 4, last);
 }

@@ -7,6 +7,12 @@
 
 /* Flow keys and a table that numbers them 0, 1, 2, ... in order of appearance. Not thread-safe. */
 
+/* Does this IP protocol have ports, which are then part of the key? */
+static inline bool ow_flow_has_ports(uint8_t proto)
+{
+	return proto == 6 || proto == 17 || proto == 33 || proto == 132 || proto == 136;
+}
+
 void ow_flow_key_of_packet(const struct ow_packet *packet, struct ow_flow_key *ret_key);
 /* For frames that are not IP, or level frame: MACs and ethertype where the link has them. */
 void ow_flow_key_of_frame(const struct ow_frame *frame, struct ow_flow_key *ret_key);

@@ -171,8 +171,10 @@ static void on_result(void *arg, const struct ow_live_result *result)
 static void on_shift(void *arg, unsigned sample_shift)
 {
 	struct ow_daemon_lane *lane = arg;
+	/* Not finer than what was agreed on. */
+	unsigned shift = sample_shift > lane->open.sample_shift ? sample_shift : lane->open.sample_shift;
 	if (lane->ledger)
-		ow_recorder_set_shift(lane->daemon->recorder, lane->recorded, sample_shift);
+		ow_recorder_set_shift(lane->daemon->recorder, lane->recorded, shift);
 }
 
 /* Starting. */

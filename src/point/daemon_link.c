@@ -239,11 +239,24 @@ static bool is_due(const struct ow_daemon_link *link, int64_t steady_ns)
 	       steady_ns >= ow_session_deadline(link->session);
 }
 
+void ow_daemon_link_hang_up(struct ow_daemon_peer *peer)
+{
+	ow_dial_free(peer->dial);
+	peer->dial = NULL;
+}
+
+/* Begins to connect, or looks what became of it. */
 static void connect_peer(struct ow_daemon_peer *peer)
 {
 	struct ow_error err;
-	int fd;
-	int r = ow_connect(peer->connect, &fd, &err);
+	int fd, r = 0;
+	if (!peer->dial)
+		r = ow_dial_start(peer->connect, NULL, &peer->dial, &err);
+	if (r == 0)
+		r = ow_dial_result(peer->dial, &fd, &err);
+	if (r == -EINPROGRESS)
+		return;
+	ow_daemon_link_hang_up(peer);
 	if (r == 0)
 		r = ow_daemon_link_open(peer->daemon, peer, fd, &err);
 	if (r < 0) {

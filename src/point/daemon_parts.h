@@ -7,6 +7,7 @@
 #include "point/daemon.h"
 #include "point/exchange.h"
 #include "point/ledger.h"
+#include "wire/dial.h"
 #include "wire/session.h"
 
 /*
@@ -89,6 +90,7 @@ struct ow_daemon_peer {
 	char name[OW_POINT_NAME];
 	char *connect; /* its own; NULL = it connects to us */
 	struct ow_daemon_link *link;
+	struct ow_dial *dial;          /* a connection that is being made, before there is a link; or NULL */
 	int64_t retry_ns, next_try_ns; /* steady */
 	char last_failure[200];        /* said once, not at every attempt */
 	int64_t propose_ns;            /* steady: when what is missing is proposed again */
@@ -181,6 +183,8 @@ void ow_daemon_link_accept(struct ow_daemon *daemon);
 void ow_daemon_link_drive(struct ow_daemon_link *link);
 /* Ends it, with a line in the log. */
 void ow_daemon_link_drop(struct ow_daemon_link *link, const char *why);
+/* Gives up a connection that is being made, if there is one. */
+void ow_daemon_link_hang_up(struct ow_daemon_peer *peer);
 void ow_daemon_link_send(struct ow_daemon_link *link, const struct ow_message *message);
 void ow_daemon_link_send_frame(struct ow_daemon_link *link, const uint8_t *frame, size_t size);
 /* Tells the peer why, and closes. */

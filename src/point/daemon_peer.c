@@ -26,6 +26,7 @@ struct ow_daemon_peer *ow_daemon_peer_find(const struct ow_daemon *daemon, const
 
 void ow_daemon_peer_free(struct ow_daemon_peer *peer)
 {
+	ow_daemon_link_hang_up(peer);
 	free(peer->connect);
 	free(peer);
 }

@@ -101,6 +101,7 @@ static void change_peer(struct ow_daemon_peer *peer, const struct ow_config *nex
 	peer->last_failure[0] = 0;
 	peer->retry_ns = OW_RETRY_FIRST_NS;
 	peer->next_try_ns = 0;
+	ow_daemon_link_hang_up(peer);
 	if (peer->link)
 		ow_daemon_link_drop(peer->link, "the configuration has another address");
 	peer->next_try_ns = 0;

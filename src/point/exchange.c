@@ -14,6 +14,9 @@
 
 /* The receiving point waits longer, so that the sending one, which knows more, speaks first. */
 #define RECEIVER_PATIENCE 1.5
+/* A finer sample is tried every so many intervals; recorders take it up within this time. */
+#define REFINE_INTERVALS 16
+#define REFINE_LAG_NS    INT64_C(100000000)
 
 int64_t ow_exchange_start(const struct ow_exchange *x, int64_t interval)
 {
@@ -138,13 +141,33 @@ void ow_exchange_say_none(struct ow_exchange *x, int64_t interval, const char *r
 	(void)ow_exchange_say(x, NULL, &m, false);
 }
 
-void ow_exchange_set_shift(struct ow_exchange *x, unsigned shift)
+static void set_shift(struct ow_exchange *x, unsigned shift)
 {
-	if (shift <= x->shift)
-		return;
 	x->shift = shift;
 	if (x->sinks.shift)
 		x->sinks.shift(x->sinks.arg, shift);
+}
+
+void ow_exchange_raise_shift(struct ow_exchange *x, unsigned shift, int64_t interval)
+{
+	if (shift > x->shift && interval > x->refined)
+		set_shift(x, shift);
+}
+
+/*
+ * What needed a coarse sample may be over, but neither point can see that alone: each samples coarsely because the
+ * other does. So both try a finer one, in the same interval, as both count them alike. Who has no room for it halves
+ * its page, and the other is told again.
+ */
+static void refine_shift(struct ow_exchange *x, int64_t interval)
+{
+	/* The next interval has begun, and those that begin within the lag are not yet finer either. */
+	int64_t guard = 1 + (REFINE_LAG_NS + x->options.length_ns - 1) / x->options.length_ns;
+	int64_t period = REFINE_INTERVALS > 4 * guard ? REFINE_INTERVALS : 4 * guard;
+	if (!x->shift || interval % period != 0)
+		return;
+	x->refined = interval + guard;
+	set_shift(x, x->shift - 1);
 }
 
 /* -- life --------------------------------------------------------------------------------------------------------- */
@@ -163,7 +186,7 @@ int ow_exchange_create(const struct ow_exchange_options *options, const struct o
 	x->sinks = *sinks;
 	x->reconciled = (struct ow_reconciled_options){options->buckets ? options->buckets : OW_RECONCILED_BUCKETS,
 	                                               options->sample ? options->sample : OW_RECONCILED_SAMPLE};
-	x->next_page = x->asked_until = -1;
+	x->next_page = x->asked_until = x->refined = -1;
 	x->expected = NAN;
 	int r = options->sending ? ow_sender_create(x) : ow_receiver_create(x);
 	if (r < 0) {
@@ -234,6 +257,7 @@ int ow_exchange_page(struct ow_exchange *x, struct ow_page *page, const struct o
 	slot->clock = *clock;
 	slot->since_ns = now_ns;
 	x->next_page = page->interval + 1;
+	refine_shift(x, page->interval);
 	int r = 0;
 	if (x->options.sending) {
 		ow_sender_advance(x);

@@ -40,7 +40,7 @@ struct ow_exchange_sinks {
 	void (*send)(void *arg, const uint8_t *frame, size_t size);
 	/* Both points get every result: the sending one computes it, the receiving one is told. */
 	void (*result)(void *arg, const struct ow_live_result *result);
-	/* The peer samples more coarsely: record with this shift from now on. */
+	/* The peer samples more coarsely, or perhaps no longer: record with this shift from now on. */
 	void (*shift)(void *arg, unsigned sample_shift);
 	void *arg;
 };

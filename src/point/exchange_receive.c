@@ -169,7 +169,7 @@ static int on_ask(struct ow_exchange *x, struct ow_slot *slot, const struct ow_m
 	if (ask->part == OW_MESSAGE_AGAIN) {
 		if (ask->sample_shift > slot->page->sample_shift) {
 			ow_page_resample(slot->page, &x->options.identity, ask->sample_shift);
-			ow_exchange_set_shift(x, ask->sample_shift);
+			ow_exchange_raise_shift(x, ask->sample_shift, slot->interval);
 		}
 		return push(x, slot, OW_MESSAGE_AGAIN);
 	}

@@ -284,7 +284,7 @@ static int start(struct ow_exchange *x, struct ow_slot *slot)
 	}
 	if (theirs > mine) {
 		ow_page_resample(slot->page, &x->options.identity, theirs);
-		ow_exchange_set_shift(x, theirs);
+		ow_exchange_raise_shift(x, theirs, slot->interval);
 	}
 	return x->options.method == OW_METHOD_FOLD ? ow_sender_fold_start(x, slot) : ow_sender_rda_start(x, slot);
 }

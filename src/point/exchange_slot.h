@@ -93,7 +93,8 @@ struct ow_exchange {
 	int64_t now_ns;       /* of the latest call, */
 	int64_t entered_ns;   /* and then by the steady clock */
 	bool finished, final; /* no more pages; everything has been told */
-	unsigned shift;       /* the largest that the recorder was told */
+	unsigned shift;       /* that the recorder was told */
+	int64_t refined;      /* up to this interval pages may have been recorded with a larger one */
 
 	/* The sending point. */
 	struct ow_settle *settle;
@@ -126,8 +127,8 @@ void ow_slot_remove(struct ow_exchange *x, struct ow_slot *slot);
 /* Encodes and sends; counts the bytes for the slot, if any. Keeps a request in the slot. */
 int ow_exchange_say(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message *message, bool request);
 void ow_exchange_say_none(struct ow_exchange *x, int64_t interval, const char *reason);
-/* Tells the recorder to sample more coarsely, if it does not yet. */
-void ow_exchange_set_shift(struct ow_exchange *x, unsigned shift);
+/* The other point had to sample more coarsely in this interval: the recorder is told so, if it was not yet. */
+void ow_exchange_raise_shift(struct ow_exchange *x, unsigned shift, int64_t interval);
 /* Name of the other point. */
 const char *ow_exchange_peer(const struct ow_exchange *x);
 /* A result with all that is known before any comparison. */

@@ -42,7 +42,7 @@ void ow_epochs_close(struct ow_epochs *epochs);
 const char *ow_epochs_path(const struct ow_epochs *epochs);
 const struct ow_epoch_info *ow_epochs_info(const struct ow_epochs *epochs);
 size_t ow_epochs_count(const struct ow_epochs *epochs);
-const struct ow_epochs_span *ow_epochs_span(const struct ow_epochs *epochs, size_t i);
+struct ow_epochs_span ow_epochs_span(const struct ow_epochs *epochs, size_t i);
 /* One line that names file and offset if its last epoch is not complete, else NULL. */
 const char *ow_epochs_damage(const struct ow_epochs *epochs);
 /* May the two files be compared? -EINVAL with a line that names both and what differs. */

@@ -49,6 +49,7 @@ struct ow_keeper {
 	struct ow_store_limits limits;
 	bool stop, commit;
 	struct ow_keeper_state state;
+	int64_t lost_ns, lost_last_ns; /* in this time results were lost; equal = none */
 	struct ow_error news[NEWS];
 	unsigned news_count;
 
@@ -60,6 +61,7 @@ struct ow_keeper {
 	ino_t inode;
 	bool was_failing, told_lost;
 	uint64_t lost_noted;
+	int64_t created_ns; /* real */
 	int64_t failing_since_ns, retry_ns, retry_at_ns, trim_at_ns, look_at_ns, commit_at_ns;
 	int64_t real_ns, steady_ns, jump_ns; /* a clock that was believed, when that was, and since when it is not */
 };
@@ -102,14 +104,25 @@ void ow_keeper_state(struct ow_keeper *k, struct ow_keeper_state *ret_state)
 	pthread_mutex_unlock(&k->lock);
 }
 
-static void publish(struct ow_keeper *k, size_t stored, size_t lost, bool failing)
+static void publish(struct ow_keeper *k, size_t stored, bool failing)
 {
 	pthread_mutex_lock(&k->lock);
 	k->state.stored += stored;
-	k->state.lost += lost;
 	k->state.failing = failing;
 	k->state.waiting = k->batched;
 	pthread_mutex_unlock(&k->lock);
+}
+
+/* It will be missing in the store, which says why. Under the lock. */
+static void lose(struct ow_keeper *k, const struct ow_live_result *result)
+{
+	int64_t from_ns = result->start_ns, until_ns = result->start_ns + result->length_ns;
+	if (!result->final)
+		return;
+	bool none = k->lost_ns == k->lost_last_ns;
+	k->state.lost++;
+	k->lost_ns = none || from_ns < k->lost_ns ? from_ns : k->lost_ns;
+	k->lost_last_ns = none || until_ns > k->lost_last_ns ? until_ns : k->lost_last_ns;
 }
 
 static uint64_t lost_so_far(struct ow_keeper *k)
@@ -129,7 +142,7 @@ static void failed(struct ow_keeper *k, int code, const struct ow_error *why, in
 		tell(k, &line);
 	}
 	k->was_failing = true;
-	publish(k, 0, 0, true);
+	publish(k, 0, true);
 	if (!k->told_lost && lost_so_far(k) > k->lost_noted) {
 		ow_error_set(&line, EIO, "%.300s; %zu results wait, older ones are lost from now on", k->path, k->most);
 		tell(k, &line);
@@ -170,6 +183,7 @@ static int open_store(struct ow_keeper *k, struct ow_error *err)
 	if (r < 0)
 		return r;
 	ow_store_busy(k->store, BUSY_MS);
+	ow_store_since(k->store, k->created_ns);
 	k->inode = 0;
 	if (stat(k->path, &info) == 0) {
 		k->device = info.st_dev;
@@ -198,6 +212,9 @@ static void look_after_file(struct ow_keeper *k, int64_t now)
 static int write_batch(struct ow_keeper *k, size_t *ret_bad, struct ow_error *err)
 {
 	int r = 0;
+	pthread_mutex_lock(&k->lock);
+	ow_store_missed(k->store, k->lost_ns, k->lost_last_ns);
+	pthread_mutex_unlock(&k->lock);
 	for (size_t i = 0; r == 0 && i < k->batched; i++) {
 		*ret_bad = i;
 		r = ow_store_add(k->store, &k->batch[i], err);
@@ -215,11 +232,13 @@ static int put_batch(struct ow_keeper *k, struct ow_error *err)
 		if (r == 0) {
 			size_t stored = k->batched;
 			k->batched = 0;
-			publish(k, stored, 0, false);
+			publish(k, stored, false);
 		} else if (r == -EBADMSG) {
-			bool final = k->batch[bad].final;
+			pthread_mutex_lock(&k->lock);
+			lose(k, &k->batch[bad]);
+			pthread_mutex_unlock(&k->lock);
 			memmove(&k->batch[bad], &k->batch[bad + 1], (--k->batched - bad) * sizeof *k->batch);
-			publish(k, 0, final, k->was_failing);
+			publish(k, 0, k->was_failing);
 			r = 0;
 		}
 	}
@@ -362,7 +381,7 @@ int ow_keeper_create(const struct ow_keeper_options *options, struct ow_keeper *
 	pthread_cond_init(&k->wake, NULL);
 	k->most = options->waiting_max ? options->waiting_max : OW_KEEPER_WAITING;
 	k->limits = options->limits;
-	k->real_ns = ow_clock_real_ns();
+	k->created_ns = k->real_ns = ow_clock_real_ns();
 	k->steady_ns = steady();
 	k->path = strdup(options->path);
 	k->batch = reallocarray(NULL, BATCH, sizeof *k->batch);
@@ -431,7 +450,7 @@ static bool make_room(struct ow_keeper *k)
 	}
 	if (!k->count)
 		return false;
-	k->state.lost += k->queue[k->head].final;
+	lose(k, &k->queue[k->head]);
 	k->head = (k->head + 1) % k->room;
 	k->count--;
 	return true;
@@ -443,7 +462,7 @@ void ow_keeper_add(struct ow_keeper *k, const struct ow_live_result *result)
 	if (make_room(k))
 		k->queue[(k->head + k->count++) % k->room] = *result;
 	else
-		k->state.lost += result->final;
+		lose(k, result);
 	if (k->count == 1 || k->count == BATCH)
 		pthread_cond_signal(&k->wake);
 	pthread_mutex_unlock(&k->lock);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "report/database.h"
+#include "report/absent.h"
 #include "report/live.h"
 #include <assert.h>
 #include <errno.h>
@@ -30,10 +31,12 @@
 struct lane {
 	char segment[OW_LIVE_NAME], class_name[OW_LIVE_NAME], from[OW_LIVE_NAME], to[OW_LIVE_NAME];
 	int64_t id;
+	int64_t end_ns; /* of its last interval; INT64_MIN = it has none */
 };
 
 struct ow_store {
 	struct ow_database file;
+	struct ow_absent absent;
 	sqlite3_stmt *find_lane, *add_lane, *add_result, *trim;
 	struct lane *lane; /* those met so far */
 	size_t lanes, room, next;
@@ -111,7 +114,9 @@ static int begin(struct ow_store *store, struct ow_error *err)
 	    (r = prepare(store,
 	                 "DELETE FROM result WHERE rowid IN (SELECT rowid FROM result WHERE start_ns < ?"
 	                 " ORDER BY start_ns LIMIT ?)",
-	                 &store->trim, err)) < 0)
+	                 &store->trim, err)) < 0 ||
+	    (r = ow_absent_init(&store->absent, &store->file, err)) < 0 ||
+	    (r = ow_absent_settle(&store->file, err)) < 0)
 		return r;
 	return prepare_result(store, err);
 }
@@ -137,6 +142,17 @@ void ow_store_busy(struct ow_store *store, int ms)
 	sqlite3_busy_timeout(store->file.db, ms);
 }
 
+void ow_store_since(struct ow_store *store, int64_t since_ns)
+{
+	store->absent.since_ns = since_ns;
+}
+
+void ow_store_missed(struct ow_store *store, int64_t from_ns, int64_t until_ns)
+{
+	store->absent.lost_ns = from_ns;
+	store->absent.lost_last_ns = until_ns;
+}
+
 void ow_store_close(struct ow_store *store)
 {
 	if (!store)
@@ -146,6 +162,7 @@ void ow_store_close(struct ow_store *store)
 	sqlite3_finalize(store->add_lane);
 	sqlite3_finalize(store->add_result);
 	sqlite3_finalize(store->trim);
+	ow_absent_done(&store->absent);
 	ow_database_close(&store->file);
 	free(store->lane);
 	free(store);
@@ -168,50 +185,83 @@ static int step_lane(sqlite3_stmt *statement, const struct ow_live_result *r)
 	return sqlite3_step(statement);
 }
 
-static int keep_lane(struct ow_store *store, const struct ow_live_result *r, int64_t id)
+/* A lane that is not kept is looked up again: slower, not wrong. */
+static struct lane *keep_lane(struct ow_store *store, const struct lane *lane)
 {
-	/* Without a place the lane is looked up again: slower, not wrong. */
 	if (store->lanes == LANES_MAX)
-		return 0;
+		return NULL;
 	if (store->lanes == store->room) {
 		size_t room = store->room ? 2 * store->room : 8;
-		struct lane *lane = reallocarray(store->lane, room, sizeof *lane);
-		if (!lane)
-			return -ENOMEM;
-		store->lane = lane;
+		struct lane *grown = reallocarray(store->lane, room, sizeof *grown);
+		if (!grown)
+			return NULL;
+		store->lane = grown;
 		store->room = room;
 	}
-	struct lane *lane = &store->lane[store->lanes++];
-	lane->id = id;
-	memcpy(lane->segment, r->segment, sizeof lane->segment);
-	memcpy(lane->class_name, r->class_name, sizeof lane->class_name);
-	memcpy(lane->from, r->from, sizeof lane->from);
-	memcpy(lane->to, r->to, sizeof lane->to);
+	store->lane[store->lanes] = *lane;
+	return &store->lane[store->lanes++];
+}
+
+/* From the file; it is added if it is not there. */
+static int look_up_lane(struct ow_store *store, const struct ow_live_result *r, struct lane *ret_lane,
+                        struct ow_error *err)
+{
+	struct lane lane = {.end_ns = INT64_MIN};
+	int code = step_lane(store->find_lane, r), result = 0;
+	if (code == SQLITE_ROW)
+		lane.id = sqlite3_column_int64(store->find_lane, 0);
+	else if (code == SQLITE_DONE && (code = step_lane(store->add_lane, r)) == SQLITE_DONE)
+		lane.id = sqlite3_last_insert_rowid(store->file.db);
+	else
+		result = ow_database_fail(&store->file, err);
+	sqlite3_reset(store->find_lane);
+	sqlite3_reset(store->add_lane);
+	if (result == 0 && code == SQLITE_ROW)
+		result = ow_absent_last(&store->absent, lane.id, &lane.end_ns, err);
+	if (result < 0)
+		return result;
+	memcpy(lane.segment, r->segment, sizeof lane.segment);
+	memcpy(lane.class_name, r->class_name, sizeof lane.class_name);
+	memcpy(lane.from, r->from, sizeof lane.from);
+	memcpy(lane.to, r->to, sizeof lane.to);
+	*ret_lane = lane;
 	return 0;
 }
 
-static int lane_id(struct ow_store *store, const struct ow_live_result *r, int64_t *ret_id, struct ow_error *err)
+/* *ret_lane is within the store, or *spare. */
+static int find_lane(struct ow_store *store, const struct ow_live_result *r, struct lane *spare, struct lane **ret_lane,
+                     struct ow_error *err)
 {
 	/* Results come in the same order of lanes again and again. */
 	for (size_t i = 0; i < store->lanes; i++) {
 		size_t k = (store->next + i) % store->lanes;
 		if (is_lane(&store->lane[k], r)) {
 			store->next = k + 1;
-			*ret_id = store->lane[k].id;
+			*ret_lane = &store->lane[k];
 			return 0;
 		}
 	}
-	int code = step_lane(store->find_lane, r);
-	if (code == SQLITE_ROW)
-		*ret_id = sqlite3_column_int64(store->find_lane, 0);
-	else if (code == SQLITE_DONE && (code = step_lane(store->add_lane, r)) == SQLITE_DONE)
-		*ret_id = sqlite3_last_insert_rowid(store->file.db);
-	int result = code == SQLITE_ROW || code == SQLITE_DONE ? 0 : ow_database_fail(&store->file, err);
-	sqlite3_reset(store->find_lane);
-	sqlite3_reset(store->add_lane);
-	if (result == 0 && keep_lane(store, r, *ret_id) < 0)
-		result = ow_error_set(err, ENOMEM, "%s: out of memory", store->file.path);
-	return result;
+	int result = look_up_lane(store, r, spare, err);
+	if (result < 0)
+		return result;
+	struct lane *kept = keep_lane(store, spare);
+	*ret_lane = kept ? kept : spare;
+	return 0;
+}
+
+/* The lane of a result; what is missing before it is filled in. */
+static int lane_id(struct ow_store *store, const struct ow_live_result *r, int64_t *ret_id, struct ow_error *err)
+{
+	struct lane spare, *lane;
+	int result = find_lane(store, r, &spare, &lane, err);
+	if (result == 0 && lane->end_ns != INT64_MIN && r->start_ns > lane->end_ns)
+		result = ow_absent_fill(&store->absent, lane->id, lane->end_ns, r, err);
+	if (result < 0)
+		return result;
+	if (r->start_ns + r->length_ns > lane->end_ns)
+		lane->end_ns = r->start_ns + r->length_ns;
+	*ret_id = lane->id;
+	return 0;
 }
 
 /* -- results ------------------------------------------------------------------------------------------------------ */

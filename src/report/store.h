@@ -5,8 +5,10 @@
 #include "estimate/live.h"
 #include <oneway/error.h>
 
-/* Live results in SQLite, in a schema that people can query (docs/store.md). A final result replaces the provisional
- * one. */
+/*
+ * Live results in SQLite, in a schema that people can query (docs/store.md). A final result replaces the provisional
+ * one. A lane has no holes: intervals that are missing before a result are stored as unknown, with the cause.
+ */
 struct ow_store;
 
 /* Creates the file if it is not there. A file of another program or of a newer version is refused. */
@@ -14,6 +16,10 @@ int ow_store_open(const char *path, struct ow_store **ret_store, struct ow_error
 void ow_store_close(struct ow_store *store);
 /* Another program's lock is waited for so long; 2000 ms unless told. */
 void ow_store_busy(struct ow_store *store, int ms);
+/* Since when this process measures (else: since the store was opened), and in which time it has lost results: the
+ * causes of what is missing. */
+void ow_store_since(struct ow_store *store, int64_t since_ns);
+void ow_store_missed(struct ow_store *store, int64_t from_ns, int64_t until_ns);
 /* In a transaction that is committed by ow_store_commit, or by itself after OW_STORE_BATCH results. On failure all
  * results since the last commit are not stored; the next one begins anew. */
 int ow_store_add(struct ow_store *store, const struct ow_live_result *result, struct ow_error *err);

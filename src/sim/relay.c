@@ -142,6 +142,8 @@ static int admit(struct entry *entry, struct way *way, const struct ow_rewrite *
 		way->latest_ns = entry->time_ns;
 	struct ow_impaired fate;
 	ow_impair_pass(&way->impair, way->latest_ns, (uint32_t)len, flow_of(packet), &fate);
+	if (relay->options->cut && atomic_load(relay->options->cut) >> entry->direction & 1)
+		fate.fate = OW_IMPAIR_LOST;
 	struct ow_wire model;
 	model.time_ns = fate.due_ns;
 	model.stamp_ns = entry->time_ns;

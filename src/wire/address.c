@@ -135,6 +135,18 @@ int ow_listen(const char *address, int *ret_fd, struct ow_error *err)
 	return 0;
 }
 
+bool ow_address_waits(const char *address)
+{
+	struct place place = {"", ""};
+	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM}, *list = NULL;
+	if (split(address, &place, NULL) < 0 || !place.host[0])
+		return false; /* it is wrong, which is known at once */
+	int r = getaddrinfo(place.host, place.port, &hints, &list);
+	if (r == 0)
+		freeaddrinfo(list);
+	return r == EAI_NONAME;
+}
+
 int ow_connect(const char *address, int *ret_fd, struct ow_error *err)
 {
 	struct place place = {"", ""};

@@ -44,6 +44,8 @@ int ow_listen(const char *address, int *ret_fd, struct ow_error *err);
 /* 0 also while the connection is still being made: a session waits for it. A name with several addresses: the first one
  * that does not fail at once. */
 int ow_connect(const char *address, int *ret_fd, struct ow_error *err);
+/* Whether ow_connect would ask the resolver, and wait for it. */
+bool ow_address_waits(const char *address);
 /* -EAGAIN when nobody waits. */
 int ow_accept(int listener, int *ret_fd);
 /* Who is at the other end, "192.0.2.7:40112"; "" if not known. */

@@ -165,7 +165,7 @@ static void on_result(void *arg, const struct ow_live_result *r)
 static void on_shift(void *arg, unsigned shift)
 {
 	struct end *end = arg;
-	assert_true(shift > end->wire->duet->got[end->side].shift);
+	assert_true(shift != end->wire->duet->got[end->side].shift);
 	end->wire->duet->got[end->side].shift = shift;
 }
 
@@ -216,16 +216,19 @@ static size_t send_packet(struct duet *duet, struct ow_random *random, const str
 static void make_packets(struct duet *duet, struct packet *p[2], size_t count[2])
 {
 	const struct traffic *t = &duet->traffic;
-	size_t all = t->packets * t->intervals;
+	size_t all = t->packets * t->intervals, n = 0;
 	struct ow_random random;
 	ow_random_seed(&random, t->seed);
 	p[0] = malloc((all + 1) * sizeof *p[0]);
 	p[1] = malloc((2 * all + 1) * sizeof *p[1]);
 	assert_true(p[0] && p[1]);
-	for (size_t i = 0; i < all; i++)
-		p[0][i] = (struct packet){ow_mix64(t->seed ^ (i + 1) << 8),
-		                          (int64_t)((double)i / (double)t->packets * (double)t->length_ns)};
-	count[0] = all;
+	for (size_t i = 0; i < all; i++) {
+		if (t->calm && i / t->packets >= t->calm_from && i % t->calm)
+			continue;
+		p[0][n++] = (struct packet){ow_mix64(t->seed ^ (i + 1) << 8),
+		                            (int64_t)((double)i / (double)t->packets * (double)t->length_ns)};
+	}
+	count[0] = all = n;
 	count[1] = 0;
 	for (size_t i = 0; i < all; i++) {
 		bool alike = i && ow_random_unit(&random) < t->identical;

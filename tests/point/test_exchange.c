@@ -262,6 +262,49 @@ static void test_shifts(void **state)
 	}
 }
 
+/* Many packets for a while: a sample only then, whoever has too little memory for all of them. */
+static void test_calm(void **state)
+{
+	(void)state;
+	static const struct {
+		size_t most[2];
+		int64_t length_ns;
+	} cases[] = {{{300, 0}, SECOND}, {{0, 300}, SECOND}, {{300, 600}, SECOND / 10}, {{300, 300}, SECOND / 100}};
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+		struct duet d;
+		/* Two steps to refine, each within 44 intervals, where they have 10 ms. */
+		struct traffic t = {.packets = 1000,
+		                    .intervals = 150,
+		                    .length_ns = cases[k].length_ns,
+		                    .delay_ns = 1000000,
+		                    .jitter_ns = 1000,
+		                    .loss = 0.02,
+		                    .seed = k,
+		                    .calm_from = 40,
+		                    .calm = 8};
+		memcpy(t.stamps_max, cases[k].most, sizeof t.stamps_max);
+		duet_run(&d, &t, &good_line, &fold);
+		check_same(&d);
+		unsigned sampled = 0;
+		for (unsigned i = 0; i < t.intervals; i++) {
+			const struct ow_live_result *r = &d.got[0].final[i];
+			assert_int_equal(r->status, OW_LIVE_MEASURED);
+			assert_int_equal(r->total_sent, d.truth[i].sent);
+			assert_int_equal(r->sent, d.truth[i].sent_at[r->sample_shift]);
+			assert_int_equal(r->lost, d.truth[i].lost_at[r->sample_shift]);
+			if (i < t.calm_from)
+				assert_true(r->sample_shift >= 2);
+			else
+				sampled += r->sample_shift > 0;
+		}
+		const struct ow_live_result *last = &d.got[0].final[t.intervals - 1];
+		assert_int_equal(last->sample_shift, 0);
+		assert_true(sampled <= 2 * 44);
+		assert_int_equal(d.got[0].shift + d.got[1].shift, 0);
+		duet_done(&d);
+	}
+}
+
 /* Rings that dropped frames: nothing is called lost that may be their fault. */
 static void test_ring_drops(void **state)
 {
@@ -626,11 +669,11 @@ int main(void)
 		cmocka_unit_test(test_losses),     cmocka_unit_test(test_over_boundaries),
 		cmocka_unit_test(test_duplicates), cmocka_unit_test(test_identical),
 		cmocka_unit_test(test_extremes),   cmocka_unit_test(test_shifts),
-		cmocka_unit_test(test_ring_drops), cmocka_unit_test(test_bad_lines),
-		cmocka_unit_test(test_reconnect),  cmocka_unit_test(test_long_line),
-		cmocka_unit_test(test_too_many),   cmocka_unit_test(test_large),
-		cmocka_unit_test(test_cost),       cmocka_unit_test(test_rda),
-		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_calm),       cmocka_unit_test(test_ring_drops),
+		cmocka_unit_test(test_bad_lines),  cmocka_unit_test(test_reconnect),
+		cmocka_unit_test(test_long_line),  cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_large),      cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_rda),        cmocka_unit_test(test_lies),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
  * end of the input ends everything:
  *
  *     rate HOST CLASS PPS SEED      from now on HOST (a, b) sends so many packets of the class a second; 0 = none
+ *     cut HOSTS                     from now on all that HOSTS (a, b, ab) send is lost on the wire; - = of none
  *
  * A class is a UDP port, PORT + CLASS, with packet sizes of its own. Everything dies with this process.
  */
@@ -27,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,6 +52,7 @@ struct wire {
 	struct ow_relay_options relay;
 	pid_t relay_pid;
 	int control;
+	atomic_uint *cut; /* shared with the relay */
 	pid_t source[OW_SIDES][CLASSES];
 	unsigned totals;
 };
@@ -77,6 +80,10 @@ static void start_relay(struct wire *wire)
 	wire->relay.interface[OW_SIDE_A] = OW_LABNET_TO_A;
 	wire->relay.interface[OW_SIDE_B] = OW_LABNET_TO_B;
 	wire->relay.control = pair[1];
+	wire->cut = mmap(NULL, sizeof *wire->cut, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (wire->cut == MAP_FAILED)
+		exit(1);
+	wire->relay.cut = wire->cut;
 	struct ow_labnet_files files = {-1, -1, STDERR_FILENO, &pair[1], 1};
 	wire->relay_pid = ow_labnet_fork(&wire->net, OW_LABNET_RELAY, &files, relay_main, &wire->relay);
 	close(pair[1]);
@@ -150,10 +157,15 @@ static void set_rate(struct wire *wire, unsigned side, unsigned class, double ra
 
 static void command(struct wire *wire, const char *line)
 {
-	char host;
+	char host, hosts[4];
 	unsigned class;
 	double rate_pps;
 	uint64_t seed;
+	if (sscanf(line, "cut %3[ab-]", hosts) == 1) {
+		atomic_store(wire->cut,
+		             (strchr(hosts, 'a') ? 1u << OW_A_TO_B : 0u) | (strchr(hosts, 'b') ? 1u << OW_B_TO_A : 0u));
+		return;
+	}
 	if (sscanf(line, "rate %c %u %lf %" SCNu64, &host, &class, &rate_pps, &seed) != 4 || class >= CLASSES ||
 	    (host != 'a' && host != 'b')) {
 		fprintf(stderr, "labwire: what is '%s'?\n", line);

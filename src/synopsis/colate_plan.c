@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parameters of a recording from what people state: colate_plan.h. */
+#include "synopsis/colate_plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const names[] = {
+	[OW_COLATE_RANDOM] = "colate-random", [OW_COLATE_HASHED] = "colate", [OW_COLATE_BANKS] = "banks"};
+
+const char *ow_colate_form_name(enum ow_colate_form form)
+{
+	return names[form];
+}
+
+int ow_colate_form_parse(const char *name, enum ow_colate_form *ret_form, struct ow_error *err)
+{
+	for (unsigned i = OW_COLATE_RANDOM; i <= OW_COLATE_BANKS; i++) {
+		if (strcmp(name, names[i]) == 0) {
+			*ret_form = i;
+			return 0;
+		}
+	}
+	return ow_error_set(err, EINVAL, "'%.40s' is no form: banks, colate or colate-random", name);
+}
+
+/*
+ * 48 bits of nanoseconds hold delays that add up to 78 hours in one counter, of either sign; a check of 16 bits takes
+ * one counter in 65536 for clean that is not.
+ */
+void ow_colate_plan_defaults(struct ow_colate_plan *ret_plan)
+{
+	*ret_plan = (struct ow_colate_plan){
+		.form = OW_COLATE_BANKS,
+		.counters = OW_COLATE_COUNTERS_DEFAULT,
+		.vectors = 1,
+		.bits = 48,
+		.check_bits = 16,
+		.unit_ns = 1,
+		.seed = OW_COLATE_SEED_DEFAULT,
+	};
+}
+
+int ow_colate_plan_params(const struct ow_colate_plan *plan, struct ow_colate_params *ret_params, struct ow_error *err)
+{
+	bool banks = plan->form == OW_COLATE_BANKS;
+	uint32_t spread = plan->spread ? plan->spread : banks ? OW_COLATE_BANKS_DEFAULT : OW_COLATE_SPREAD_DEFAULT;
+	struct ow_colate_params params = {.layers = plan->vectors, .unit_ns = plan->unit_ns, .seed = plan->seed};
+	if (plan->vectors < 1 || plan->vectors > OW_COLATE_LAYERS_MAX)
+		return ow_error_set(err, EINVAL, "%u vectors, 1 to %d are possible", plan->vectors,
+		                    OW_COLATE_LAYERS_MAX);
+	if (plan->counters < 1 || plan->counters > OW_COLATE_COUNTERS_MAX)
+		return ow_error_set(err, EINVAL, "%u counters, 1 to %u are possible", plan->counters,
+		                    OW_COLATE_COUNTERS_MAX);
+	uint32_t of_vector = (plan->counters + plan->vectors - 1) / plan->vectors, share = OW_COLATE_SHARE, from = 0;
+	if (banks)
+		of_vector = (of_vector + spread - 1) / spread * spread;
+	for (uint32_t i = 0; i < plan->vectors; i++) {
+		bool last = i + 1 == plan->vectors;
+		share = last ? OW_COLATE_SHARE - from : share / 2;
+		params.layer[i] = (struct ow_colate_layer){
+			.form = plan->form,
+			.counters = of_vector,
+			.spread = spread,
+			.bits = plan->bits,
+			.check_bits = plan->check_bits,
+			.count_bits = plan->count_bits,
+			.first = from,
+			.last = from + share,
+		};
+		from += share;
+	}
+	int r = ow_colate_check(&params, err);
+	if (r == 0)
+		*ret_params = params;
+	return r;
+}
+
+void ow_colate_params_text(const struct ow_colate_params *params, char text[OW_COLATE_TEXT])
+{
+	const struct ow_colate_layer *layer = &params->layer[0];
+	char vectors[24] = "", bits[40];
+	if (params->layers > 1)
+		snprintf(vectors, sizeof vectors, "%u vectors of ", params->layers);
+	snprintf(bits, sizeof bits, "%u + %u", layer->bits, layer->check_bits);
+	if (layer->count_bits)
+		snprintf(bits, sizeof bits, "%u + %u + %u", layer->bits, layer->check_bits, layer->count_bits);
+	if (layer->form == OW_COLATE_BANKS)
+		snprintf(text, OW_COLATE_TEXT, "%s%u bank%s of %u counters, %s bits", vectors, layer->spread,
+		         layer->spread == 1 ? "" : "s", layer->counters / layer->spread, bits);
+	else
+		snprintf(text, OW_COLATE_TEXT, "%s%u counters, %u a flow (%s), %s bits", vectors, layer->counters,
+		         layer->spread, ow_colate_form_name(layer->form), bits);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_SYNOPSIS_COLATE_PLAN_H
+#define OW_SYNOPSIS_COLATE_PLAN_H
+
+#include "synopsis/colate.h"
+
+/* A recording as people state it, with defaults for what they leave out; both points state the same. */
+struct ow_colate_plan {
+	enum ow_colate_form form;
+	uint32_t counters; /* in all; rounded up so that vectors and banks are alike */
+	uint32_t spread;   /* banks, or counters a flow; 0 = default of the form */
+	uint32_t vectors; /* COLATE's answer to losses: vector i takes 2^-i of the packets, the last one what is left */
+	uint8_t bits, check_bits, count_bits;
+	uint32_t unit_ns;
+	uint64_t seed;
+};
+
+#define OW_COLATE_BANKS_DEFAULT    3
+#define OW_COLATE_SPREAD_DEFAULT   20 /* the paper's m for alpha = .95, beta = .05 */
+#define OW_COLATE_COUNTERS_DEFAULT 65536
+#define OW_COLATE_SEED_DEFAULT     UINT64_C(1)
+
+void ow_colate_plan_defaults(struct ow_colate_plan *ret_plan);
+/* -EINVAL with a line. */
+int ow_colate_plan_params(const struct ow_colate_plan *plan, struct ow_colate_params *ret_params, struct ow_error *err);
+
+/* "banks", "colate", "colate-random"; and the form of a name, or -EINVAL with a line that lists them. */
+const char *ow_colate_form_name(enum ow_colate_form form);
+int ow_colate_form_parse(const char *name, enum ow_colate_form *ret_form, struct ow_error *err);
+/* "3 banks of 21,846 counters, 48 + 16 bits": in a few words; always terminated. */
+#define OW_COLATE_TEXT 128
+void ow_colate_params_text(const struct ow_colate_params *params, char text[OW_COLATE_TEXT]);
+
+#endif
