@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A segment's usual delay and loss, and cumulative sums that find changes. */
+#include "plane/watch.h"
+#include <math.h>
+#include <string.h>
+
+/* A spread below this is the clock's grain, not the network's. */
+#define SPREAD_MIN_NS 1.0
+/* One interval cannot say more than this: a single wild one does not hide that the next are as usual. */
+#define Z_MAX 50.0
+/* Usual intervals that the loss ratio remembers. */
+#define LOSS_MEMORY 1000.0
+
+/*
+ * Siegmund: ARL = (exp(2 k b) - 2 k b - 1) / (2 k^2) with b = h + 1.166, for a sum with drift -k. Two sums a segment.
+ */
+double ow_watch_threshold(double segments, double intervals)
+{
+	double run = 2 * segments * intervals, k = OW_WATCH_DRIFT;
+	double low = 0, high = 100;
+	for (int i = 0; i < 100; i++) {
+		double h = (low + high) / 2, x = 2 * k * (h + 1.166);
+		if ((exp(x) - x - 1) / (2 * k * k) < run)
+			low = h;
+		else
+			high = h;
+	}
+	return high;
+}
+
+void ow_watch_init(struct ow_watch *watch)
+{
+	memset(watch, 0, sizeof(*watch));
+	watch->delay_z = watch->loss_z = NAN;
+}
+
+static void moments(const struct ow_watch_level *level, double *ret_mean, double *ret_spread)
+{
+	double sum = 0, squares = 0;
+	for (uint32_t i = 0; i < level->count; i++)
+		sum += level->history[i];
+	*ret_mean = sum / level->count;
+	for (uint32_t i = 0; i < level->count; i++) {
+		double d = level->history[i] - *ret_mean;
+		squares += d * d;
+	}
+	*ret_spread = sqrt(squares / (level->count - 1));
+}
+
+static void remember(struct ow_watch_level *level, double value)
+{
+	level->history[level->next] = value;
+	level->next = (level->next + 1) % OW_WATCH_HISTORY;
+	if (level->count < OW_WATCH_HISTORY)
+		level->count++;
+}
+
+/* The new value and the mean of n others deviate by t with n - 1 degrees of freedom; Wallace's approximation takes it
+ * to the normal scale. */
+static double to_normal(double t, double n)
+{
+	double nu = n - 1, size = fabs(t) / sqrt(1 + 1 / n);
+	double z = (8 * nu + 1) / (8 * nu + 3) * sqrt(nu * log1p(size * size / nu));
+	return copysign(z < Z_MAX ? z : Z_MAX, t);
+}
+
+/* Adds a deviation to the sum. */
+static void cumulate(struct ow_watch_level *level, double z, int64_t start_ns, double threshold)
+{
+	if (level->sum <= 0)
+		level->since_ns = start_ns;
+	level->sum += z - OW_WATCH_DRIFT;
+	if (level->sum <= 0) {
+		level->sum = 0;
+		level->intervals = 0;
+		level->changed = false;
+		return;
+	}
+	level->intervals++;
+	if (level->sum > threshold)
+		level->changed = true;
+	/* What was far above must not take as long to come back as it lasted. */
+	if (level->sum > 2 * threshold)
+		level->sum = 2 * threshold;
+}
+
+/*
+ * Does this interval count for what is usual? Not on the way to a change. A change that has lasted as long as we
+ * remember is no change any more: learn anew.
+ */
+static bool is_usual(struct ow_watch_level *level, double threshold)
+{
+	if (level->changed && level->intervals >= OW_WATCH_HISTORY) {
+		*level = (struct ow_watch_level){0};
+		return false;
+	}
+	return !level->changed && level->sum <= threshold / 2;
+}
+
+bool ow_watch_usual(const struct ow_watch *watch, double *ret_mean_ns, double *ret_spread_ns)
+{
+	if (watch->delay.count < OW_WATCH_LEARN)
+		return false;
+	moments(&watch->delay, ret_mean_ns, ret_spread_ns);
+	if (*ret_spread_ns < SPREAD_MIN_NS)
+		*ret_spread_ns = SPREAD_MIN_NS;
+	return true;
+}
+
+bool ow_watch_usual_loss(const struct ow_watch *watch, double *ret_ratio)
+{
+	if (watch->loss.count < OW_WATCH_LEARN || watch->loss_sent <= 0)
+		return false;
+	*ret_ratio = watch->loss_lost / watch->loss_sent;
+	return true;
+}
+
+static void add_delay(struct ow_watch *watch, const struct ow_sample *sample, double threshold)
+{
+	double mean, spread;
+	if (!ow_watch_usual(watch, &mean, &spread)) {
+		remember(&watch->delay, sample->mean_ns);
+		return;
+	}
+	/* An interval with few samples deviates more: its own error counts where it is beyond what is usual. */
+	double own = sample->mean_error_ns > spread ? sample->mean_error_ns : spread;
+	watch->delay_z = to_normal((sample->mean_ns - mean) / own, watch->delay.count);
+	cumulate(&watch->delay, watch->delay_z, sample->start_ns, threshold);
+	if (is_usual(&watch->delay, threshold))
+		remember(&watch->delay, sample->mean_ns);
+}
+
+static void remember_loss(struct ow_watch *watch, const struct ow_sample *sample, double z)
+{
+	double keep = 1 - 1 / LOSS_MEMORY;
+	remember(&watch->loss, z);
+	watch->loss_sent = watch->loss_sent * keep + (double)sample->sent;
+	watch->loss_lost = watch->loss_lost * keep + (double)sample->lost;
+}
+
+static void add_loss(struct ow_watch *watch, const struct ow_sample *sample, double threshold)
+{
+	double ratio, mean, spread;
+	if (!ow_watch_usual_loss(watch, &ratio)) {
+		remember_loss(watch, sample, 0);
+		return;
+	}
+	double z = 2 * (sqrt((double)sample->lost + 0.375) - sqrt(ratio * (double)sample->sent + 0.375));
+	/* Losses come in bursts: where they usually spread more than a Poisson count, that is the measure. */
+	moments(&watch->loss, &mean, &spread);
+	watch->loss_z = fmin(z / fmax(1, spread), Z_MAX);
+	cumulate(&watch->loss, watch->loss_z, sample->start_ns, threshold);
+	if (is_usual(&watch->loss, threshold))
+		remember_loss(watch, sample, z);
+	if (watch->loss.count == 0)
+		watch->loss_sent = watch->loss_lost = 0;
+}
+
+void ow_watch_add(struct ow_watch *watch, const struct ow_sample *sample, double threshold)
+{
+	watch->delay_z = watch->loss_z = NAN;
+	if (sample->has_delay && isfinite(sample->mean_ns))
+		add_delay(watch, sample, threshold);
+	if (sample->has_loss && sample->sent)
+		add_loss(watch, sample, threshold);
+	watch->last = *sample;
+}
