@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -69,9 +70,12 @@ static void look_fds(const struct ow_process *p, struct ow_metrics_process *fact
 void ow_process_look(struct ow_process *p, struct ow_metrics_process *ret_facts)
 {
 	struct timespec cpu;
-	*ret_facts = (struct ow_metrics_process){-1, p->start_seconds, -1, -1, -1, -1};
+	*ret_facts = (struct ow_metrics_process){-1, p->start_seconds, -1, -1, -1, -1, -1};
 	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
 		ret_facts->cpu_seconds = (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9;
+	/* Of all arenas, and the large blocks that have mappings of their own. */
+	struct mallinfo2 heap = mallinfo2();
+	ret_facts->allocated_bytes = (int64_t)(heap.uordblks + heap.hblkhd);
 	look_memory(p, ret_facts);
 	look_fds(p, ret_facts);
 }

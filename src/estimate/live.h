@@ -13,8 +13,8 @@
  *
  * always. An interval is reported twice: soon after its end, with what may still arrive in `pending`; and when the
  * waiting time is over, final, with pending = 0 if it is measured (what stays undecided has a cause). late: arrived,
- * but in a later interval of the receiver; late_received: arrived here, sent in an earlier interval. duplicated <=
- * extra, ambiguous <= matched + late.
+ * but in a later interval of the receiver; late_received: arrived here, sent in an earlier interval, or, where that one
+ * is unknown, perhaps so. duplicated <= extra, ambiguous <= matched + late.
  *
  * Delays are those of the packets sent in the interval: of matched, and with final also of late ones.
  */

@@ -35,6 +35,7 @@ struct open_interval {
 	size_t samples;
 	struct ow_delays *delays; /* kept when the slot of the ring is used again */
 	uint64_t late, late_received;
+	uint64_t unplaced;  /* received, and may have been sent in an interval before that is unknown */
 	bool coarser;       /* than the interval before */
 	uint64_t alike;     /* late, but whose delay it is cannot be told */
 	uint64_t reordered; /* late, and sent before packets that had arrived */
@@ -57,8 +58,9 @@ struct ow_settle {
 	int64_t ahead_ns;                    /* so much before it was sent a packet may arrive; -1 = not known yet */
 	enum doubt before;                   /* why arrivals may have been missed before the oldest open interval */
 	const struct ow_settle_input *input; /* during a step */
-	enum doubt doubt;                    /* why packets of the interval that is settled right now stay undecided, */
-	int64_t doubted;                     /* and the interval that is to blame */
+	int64_t unplaced_ns; /* then: what arrived until now may be of an unknown interval; since its start */
+	enum doubt doubt;    /* why packets of the interval that is settled right now stay undecided, */
+	int64_t doubted;     /* and the interval that is to blame */
 	struct ow_pool *scratch;
 	struct ow_settle_total *total;
 };
@@ -89,6 +91,13 @@ static int64_t later(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
+/* May it have been sent in an interval before this one that is unknown? */
+static bool is_unplaced(const struct ow_settle *settle, const struct ow_stamp *arrival)
+{
+	return settle->unplaced_ns > 0 &&
+	       (arrival->time_ns == OW_SETTLE_NO_TIME || arrival->time_ns < settle->unplaced_ns);
+}
+
 /* A packet found its arrival in another interval. */
 static void on_late(void *arg, const struct ow_carry_late *late)
 {
@@ -96,7 +105,10 @@ static void on_late(void *arg, const struct ow_carry_late *late)
 	uint64_t newest = settle->next - 1;
 	struct open_interval *sender = open_of(settle, newest - late->age);
 	sender->late++;
-	open_of(settle, newest - late->arrived)->late_received++;
+	struct open_interval *receiver = open_of(settle, newest - late->arrived);
+	receiver->late_received++;
+	if (!late->arrived && is_unplaced(settle, settle->input->only_b + late->place))
+		receiver->unplaced--;
 	if (late->alike) {
 		sender->alike++;
 		return;
@@ -365,14 +377,19 @@ static void make_result(struct ow_settle *settle, const struct open_interval *op
 	r->lost = account ? account->lost : 0;
 	r->pending = r->sent - r->matched - r->late - r->lost;
 	r->extra = r->received - r->matched - r->late_received;
+	if (account)
+		assert(r->late_received == account->late_received && r->extra == account->extra);
 	if (r->duplicated > r->extra)
 		r->duplicated = r->extra;
+	/* Not extra, as far as anybody knows: what the unknown interval sent arrives somewhere. Copies are known. */
+	uint64_t strange = r->extra - r->duplicated, unplaced = open->unplaced < strange ? open->unplaced : strange;
+	r->late_received += unplaced;
+	r->extra -= unplaced;
 	r->ambiguous += open->alike;
 	if (r->reordered != OW_LIVE_NOT_COUNTED)
 		r->reordered += open->reordered;
 	if (account) {
-		assert(r->late == account->late && r->late_received == account->late_received);
-		assert(r->pending == account->pending && r->extra == account->extra);
+		assert(r->late == account->late && r->pending == account->pending);
 	}
 	if (!open->unknown) {
 		fill_delays(settle, open, r);
@@ -423,6 +440,20 @@ static void keep_delays(struct ow_settle *settle, struct open_interval *open, co
 		ow_delays_add_many(open->delays, in->delay_ns, in->delays);
 }
 
+/* Until when, since its start, an interval receives what an unknown one before it has sent; 0 = none is. */
+static int64_t unplaced_until(const struct ow_settle *settle, const struct ow_live_result *next)
+{
+	int64_t wait = (int64_t)settle->horizon * next->length_ns;
+	int64_t reach = settle->reach_ns >= 0 && settle->reach_ns < wait ? settle->reach_ns : wait;
+	/* After a gap the last one stands for all that nobody told of. */
+	int64_t end_ns = next->start_ns;
+	for (uint64_t n = settle->next; n-- > settle->first; end_ns -= next->length_ns) {
+		if (open_of(settle, n)->unknown)
+			return end_ns + reach > next->start_ns ? end_ns + reach - next->start_ns : 0;
+	}
+	return 0;
+}
+
 /* Takes the next interval in, closes the oldest one if its time is over, and tells of both. */
 static int step(struct ow_settle *settle, const struct ow_settle_input *in, bool unknown)
 {
@@ -454,6 +485,9 @@ static int step(struct ow_settle *settle, const struct ow_settle_input *in, bool
 	                                     in->only_a,          in->only_b,           in->only_as,
 	                                     in->only_bs,         early_of(&in->result)};
 	struct ow_carry_account account;
+	settle->unplaced_ns = unplaced_until(settle, &in->result);
+	for (size_t i = 0; settle->unplaced_ns && i < in->only_bs; i++)
+		open->unplaced += is_unplaced(settle, in->only_b + i);
 	settle->next++;
 	open->coarser = settle->started && in->result.sample_shift > settle->last_shift;
 	settle->blind += is_blind(open);

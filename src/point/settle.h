@@ -20,6 +20,9 @@
  * counts as late. So it may be that it arrived before the first one, by as much as twice the most that a packet was
  * early so far.
  *
+ * Nor is a packet extra without evidence: what arrives so soon after an unknown interval that it may have been sent in
+ * it counts as late_received.
+ *
  * Identical packets over boundaries: while a packet of some name waits, a packet of that name in a later interval may
  * be either. Before pairing, ask ow_settle_waits: if w of a name wait and the receiver has q of it, the first min(w, q)
  * belong into only_b, the rest pairs. If that cannot be done (times unknown), count the pairs of this name as

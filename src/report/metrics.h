@@ -47,6 +47,7 @@ struct ow_metrics_process {
 	double cpu_seconds, start_seconds; /* start: since 1970 */
 	int64_t resident_bytes, virtual_bytes;
 	int64_t open_fds, max_fds;
+	int64_t allocated_bytes; /* by malloc, in use */
 };
 
 enum ow_metrics_format {

@@ -372,6 +372,8 @@ static void put_process(const struct page *page, const struct ow_metrics_process
 		{"process_virtual_memory_bytes", "gauge", "Address space of the process.", (double)p->virtual_bytes},
 		{"process_open_fds", "gauge", "File descriptors that are open.", (double)p->open_fds},
 		{"process_max_fds", "gauge", "File descriptors that may be open.", (double)p->max_fds},
+		{"oneway_memory_allocated_bytes", "gauge", "Memory that the program has allocated and not freed.",
+	         (double)p->allocated_bytes},
 	};
 	for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
 		if (facts[i].value < 0)

@@ -17,7 +17,7 @@
 
 static char *render(const struct ow_metrics *m, enum ow_metrics_format format)
 {
-	struct ow_metrics_process process = {1.25, 1700000000.5, 4096000, 8192000, 17, 1024};
+	struct ow_metrics_process process = {1.25, 1700000000.5, 4096000, 8192000, 17, 1024, 123456};
 	char *text = NULL;
 	size_t length = 0;
 	FILE *out = open_memstream(&text, &length);
@@ -116,6 +116,7 @@ static void numbers_of_a_lane(void **state)
 	is_absent(m, "oneway_result_ready_seconds{" LANE "}");
 	is(m, "process_cpu_seconds_total", 1.25);
 	is(m, "process_open_fds", 17);
+	is(m, "oneway_memory_allocated_bytes", 123456);
 	ow_metrics_free(m);
 }
 
