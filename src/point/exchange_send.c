@@ -64,27 +64,11 @@ static void tell(struct ow_exchange *x, struct ow_live_result *result, uint64_t 
 	x->tell[x->tells++] = (struct ow_told){result->interval, frame, size};
 }
 
-/* An estimated result stands as it is; settle only knows that the interval cannot be settled. */
-static void stand_in(struct ow_exchange *x, struct ow_live_result *result)
-{
-	for (size_t i = 0; i < x->estimateds; i++) {
-		if (x->estimated[i].interval != result->interval)
-			continue;
-		bool final = result->final;
-		*result = x->estimated[i];
-		result->final = final;
-		if (final)
-			x->estimated[i] = x->estimated[--x->estimateds];
-		return;
-	}
-}
-
 static void on_result(void *arg, const struct ow_live_result *settled)
 {
 	struct ow_exchange *x = arg;
 	struct ow_live_result result = *settled;
 	uint64_t differences = 0;
-	stand_in(x, &result);
 	if (x->settling && x->settling->interval == result.interval)
 		differences = x->settling->outcome.differences;
 	tell(x, &result, differences);
@@ -170,17 +154,6 @@ void ow_sender_estimated(struct ow_exchange *x, struct ow_slot *slot, const stru
 
 /* -- settling ----------------------------------------------------------------------------------------------------- */
 
-static int settle_unknown(struct ow_exchange *x, struct ow_slot *slot)
-{
-	struct ow_live_result result = slot->outcome.result;
-	if (slot->outcome.estimated) {
-		/* At most horizon + 1 wait for their final result. */
-		if (x->estimateds <= x->options.horizon)
-			x->estimated[x->estimateds++] = result;
-	}
-	return ow_settle_unknown(x->settle, &result);
-}
-
 /* What is missing now may turn up later: packets that are identical to it are ambiguous. */
 static void note_missing(struct ow_exchange *x, const struct ow_outcome *o)
 {
@@ -224,8 +197,10 @@ static void settle_slot(struct ow_exchange *x, struct ow_slot *slot)
 	if (r < 0)
 		snprintf(o->result.cause, sizeof o->result.cause, "%s",
 		         r == -ENOMEM ? "out of memory" : "the counts contradict each other");
-	if (r < 0 || slot->stage == OW_STAGE_UNKNOWN || o->estimated)
-		(void)settle_unknown(x, slot);
+	if (o->estimated)
+		r = ow_settle_estimated(x->settle, &o->result);
+	if (r < 0 || slot->stage == OW_STAGE_UNKNOWN)
+		(void)ow_settle_unknown(x->settle, &o->result);
 	note_missing(x, o);
 	x->settling = NULL;
 	x->next_settled = slot->interval + 1;
@@ -495,15 +470,13 @@ int ow_sender_create(struct ow_exchange *x)
 	if (r < 0)
 		return r;
 	x->tell = calloc(tells_max(x), sizeof *x->tell);
-	x->estimated = calloc((size_t)x->options.horizon + 1, sizeof *x->estimated);
-	return x->tell && x->estimated ? 0 : -ENOMEM;
+	return x->tell ? 0 : -ENOMEM;
 }
 
 void ow_sender_free(struct ow_exchange *x)
 {
 	forget_told(x, x->tells);
 	free(x->tell);
-	free(x->estimated);
 	ow_keyset_done(&x->missing[0]);
 	ow_keyset_done(&x->missing[1]);
 	ow_settle_free(x->settle);

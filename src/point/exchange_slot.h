@@ -41,7 +41,7 @@ struct ow_outcome {
 	size_t only_as, only_bs;
 	struct ow_reconciled_delay delay;
 	uint64_t differences;
-	bool estimated; /* packets are not told apart: no part in settling, the result stands as it is */
+	bool estimated; /* packets are not told apart: the result stands as it is */
 };
 
 struct ow_slot {
@@ -107,9 +107,6 @@ struct ow_exchange {
 	bool missing_unknown; /* out of memory: ask settle always */
 	struct ow_told *tell; /* oldest first */
 	size_t tells;
-	/* Results of intervals that are estimated: settle only knows that they are unknown. */
-	struct ow_live_result *estimated;
-	size_t estimateds;
 
 	/* The receiving point. */
 	double expected;     /* differences of an interval; NAN = none known yet */

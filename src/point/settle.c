@@ -29,6 +29,7 @@ enum doubt { DOUBT_NONE, DOUBT_UNKNOWN, DOUBT_DROPS, DOUBT_SAMPLED, DOUBT_BEGUN,
 
 struct open_interval {
 	struct ow_live_result result;
+	struct ow_live_result *estimate; /* stands instead of it; or NULL */
 	bool quiet, unknown;
 	bool full;       /* all delays are in the histogram; else the late ones, and */
 	int64_t *sample; /* a sample of the others */
@@ -229,6 +230,7 @@ void ow_settle_free(struct ow_settle *settle)
 		return;
 	for (uint32_t i = 0; settle->open && i <= settle->horizon; i++) {
 		free(settle->open[i].sample);
+		free(settle->open[i].estimate);
 		ow_delays_free(settle->open[i].delays);
 	}
 	free(settle->open);
@@ -400,11 +402,23 @@ static void make_result(struct ow_settle *settle, const struct open_interval *op
 	check(r);
 }
 
+/* An estimate as it is: the mean is that of late packets, too. */
+static void tell_estimate(struct ow_settle *settle, const struct open_interval *open, bool final)
+{
+	struct ow_live_result result = *open->estimate;
+	result.final = final;
+	if (final)
+		ow_settle_total_add(settle->total, &result, &result, false, NULL, 0, open->delays);
+	settle->sink(settle->arg, &result);
+}
+
 static void close_oldest(struct ow_settle *settle, const struct ow_carry_account *account)
 {
 	struct open_interval *open = open_of(settle, settle->first++);
 	struct ow_live_result result;
-	if (!open->quiet) {
+	if (open->estimate) {
+		tell_estimate(settle, open, true);
+	} else if (!open->quiet) {
 		make_result(settle, open, account, &result);
 		explain_undecided(settle, &result);
 		ow_settle_total_add(settle->total, &open->result, &result, open->full, open->sample, open->samples,
@@ -416,6 +430,7 @@ static void close_oldest(struct ow_settle *settle, const struct ow_carry_account
 	settle->before_shift = open->result.sample_shift;
 	settle->before = open->unknown ? DOUBT_UNKNOWN : is_blind(open) ? DOUBT_DROPS : DOUBT_NONE;
 	free(open->sample);
+	free(open->estimate);
 	struct ow_delays *delays = open->delays;
 	ow_delays_reset(delays);
 	*open = (struct open_interval){.delays = delays};
@@ -454,8 +469,10 @@ static int64_t unplaced_until(const struct ow_settle *settle, const struct ow_li
 	return 0;
 }
 
-/* Takes the next interval in, closes the oldest one if its time is over, and tells of both. */
-static int step(struct ow_settle *settle, const struct ow_settle_input *in, bool unknown)
+/* Takes the next interval in, closes the oldest one if its time is over, and tells of both. estimate: becomes its own,
+ * or NULL. */
+static int step(struct ow_settle *settle, const struct ow_settle_input *in, bool unknown,
+                struct ow_live_result *estimate)
 {
 	struct open_interval *open = open_of(settle, settle->next);
 	bool full = in->delays == in->result.matched - in->result.ambiguous;
@@ -473,6 +490,7 @@ static int step(struct ow_settle *settle, const struct ow_settle_input *in, bool
 		.result = in->result,
 		.quiet = in->quiet,
 		.unknown = unknown,
+		.estimate = estimate,
 		.full = full,
 		.sample = sample,
 		.samples = full ? 0 : in->delays,
@@ -513,7 +531,9 @@ static int step(struct ow_settle *settle, const struct ow_settle_input *in, bool
 	settle->last_shift = in->result.sample_shift;
 	if (r == 1)
 		close_oldest(settle, &account);
-	if (!in->quiet) {
+	if (open->estimate) {
+		tell_estimate(settle, open, false);
+	} else if (!in->quiet) {
 		struct ow_live_result result;
 		make_result(settle, open, NULL, &result);
 		settle->sink(settle->arg, &result);
@@ -549,7 +569,7 @@ static int bridge(struct ow_settle *settle, const struct ow_live_result *next)
 		gap.result.interval = settle->last_interval + 1;
 		gap.result.start_ns = settle->end_ns;
 		make_unknown(&gap);
-		int r = step(settle, &gap, true);
+		int r = step(settle, &gap, true, NULL);
 		if (r < 0)
 			return r;
 	}
@@ -566,7 +586,7 @@ int ow_settle_step(struct ow_settle *settle, const struct ow_settle_input *input
 	if (r < 0)
 		return r;
 	explain_drops(&in.result);
-	r = step(settle, &in, false);
+	r = step(settle, &in, false, NULL);
 	if (r != -ENOSPC)
 		return r;
 	char text[OW_LIVE_CAUSE];
@@ -582,7 +602,24 @@ int ow_settle_unknown(struct ow_settle *settle, const struct ow_live_result *res
 	if (r < 0)
 		return r;
 	make_unknown(&in);
-	return step(settle, &in, true);
+	return step(settle, &in, true, NULL);
+}
+
+int ow_settle_estimated(struct ow_settle *settle, const struct ow_live_result *result)
+{
+	struct ow_settle_input in = {.result = *result};
+	int r = bridge(settle, result);
+	if (r < 0)
+		return r;
+	struct ow_live_result *estimate = malloc(sizeof *estimate);
+	if (!estimate)
+		return -ENOMEM;
+	*estimate = *result;
+	make_unknown(&in);
+	r = step(settle, &in, true, estimate);
+	if (r < 0)
+		free(estimate);
+	return r;
 }
 
 int ow_settle_finish(struct ow_settle *settle)

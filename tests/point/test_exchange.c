@@ -424,6 +424,15 @@ static void test_long_line(void **state)
 }
 
 /* More differences than the largest fold holds. */
+static void check_same_total(const struct duet *d)
+{
+	const struct ow_live_result *a = &d->total[0], *b = &d->total[1];
+	assert_memory_equal(&a->sent, &b->sent,
+	                    offsetof(struct ow_live_result, reordered) - offsetof(struct ow_live_result, sent));
+	assert_string_equal(a->cause, b->cause);
+	assert_true(a->status == b->status && a->total_sent == b->total_sent && a->samples == b->samples);
+}
+
 static void test_too_many(void **state)
 {
 	(void)state;
@@ -447,8 +456,10 @@ static void test_too_many(void **state)
 	assert_int_equal(r->mean_ns.status, OW_VALUE_ESTIMATED);
 	assert_true(fabs(r->mean_ns.value - truth->delay_sum / arrived) < 2 * (r->mean_ns.high - r->mean_ns.low));
 	assert_int_equal(r->sent, truth->sent);
-	/* The next intervals are what they are. */
+	/* The next intervals are what they are, and the run is the sum of all at both points. */
 	assert_int_equal(d.got[0].final[3].status, OW_LIVE_MEASURED);
+	check_same_total(&d);
+	assert_int_equal(d.total[0].sent, truth->sent);
 	duet_done(&d);
 }
 
@@ -645,6 +656,9 @@ static void test_rda(void **state)
 		                    .seed = seed};
 		duet_run(&d, &t, &good_line, &rda);
 		check_same(&d);
+		check_same_total(&d);
+		/* An interval that is only estimated has its part in the sum, too. */
+		assert_int_equal(d.total[0].sent, t.packets * t.intervals);
 		for (unsigned i = 0; i < t.intervals; i++) {
 			const struct ow_live_result *r = &d.got[0].final[i];
 			assert_int_equal(strncmp(r->synopsis, "rda 2 x ", 8), 0);
