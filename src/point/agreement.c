@@ -143,11 +143,17 @@ void ow_agree_retention(int64_t length_ns, int64_t skew_ns, double speed, struct
 	                     : pages > OW_RETAIN_MAX ? OW_RETAIN_MAX
 	                                             : (unsigned)pages,
 		.open_max = open > 4096 ? 4096 : (unsigned)open,
-		.patience_ns = (int64_t)retain,
+		.notice_ns = (int64_t)retain,
 	};
-	if (r.patience_ns < 2 * length_ns)
-		r.patience_ns = 2 * length_ns;
+	if (r.notice_ns < 2 * length_ns)
+		r.notice_ns = 2 * length_ns;
+	r.patience_ns = r.notice_ns + (int64_t)(faster * (double)(OW_PATIENCE_NS - OW_RETAIN_NS));
 	*ret_retention = r;
+}
+
+uint64_t ow_agree_retained(uint64_t bytes, const struct ow_retention *retention)
+{
+	return bytes / (retention->pages_max + 2) * retention->pages_max;
 }
 
 size_t ow_agree_stamps(uint64_t bytes, const struct ow_retention *retention)

@@ -45,10 +45,13 @@ bool ow_agree_clocks(int64_t apart_ns, int64_t round_trip_ns, int64_t wait_ns);
 
 /*
  * The memory budget. A lane keeps the pages that wait for the peer: those of OW_RETAIN_NS, and as many more as the two
- * clocks are apart. OW_STAMP_BYTES are all that a packet takes while its page is being written and compared: 16 for id
- * and time, as much for telling copies apart, and half of it for the synopsis.
+ * clocks are apart, however large they are; and more than that as long as they fit into the lane's part of the budget.
+ * OW_STAMP_BYTES are all that a packet takes while its page is being written and compared: 16 for id and time, as much
+ * for telling copies apart, and half of it for the synopsis.
  */
-#define OW_RETAIN_NS    INT64_C(5000000000)
+#define OW_RETAIN_NS INT64_C(5000000000)
+/* A peer that is connected and does not answer: longer than it takes to find out that it is not (OW_DEAD_NS). */
+#define OW_PATIENCE_NS  INT64_C(20000000000)
 #define OW_RETAIN_MIN   4
 #define OW_RETAIN_MAX   256
 #define OW_STAMP_BYTES  40
@@ -57,12 +60,15 @@ bool ow_agree_clocks(int64_t apart_ns, int64_t round_trip_ns, int64_t wait_ns);
 struct ow_retention {
 	unsigned pages_max;  /* that wait for the peer */
 	unsigned open_max;   /* that are being written */
-	int64_t patience_ns; /* until an unanswered interval is given up */
+	int64_t notice_ns;   /* until it is told that an interval is not answered */
+	int64_t patience_ns; /* until an interval that a connected peer does not answer is given up */
 };
 /* skew_ns: how far the two clocks are apart; speed: of the clock (files that are replayed faster). */
 void ow_agree_retention(int64_t length_ns, int64_t skew_ns, double speed, struct ow_retention *ret_retention);
 /* Packets that a page may hold, for a lane that has so many bytes; 0 if those are not enough for a measurement. */
 size_t ow_agree_stamps(uint64_t bytes, const struct ow_retention *retention);
+/* Bytes of the pages that wait. */
+uint64_t ow_agree_retained(uint64_t bytes, const struct ow_retention *retention);
 /*
  * A new lane's part of what is left of the budget, when so many lanes are still to come (itself included). open_ended:
  * a peer may ask for more; one part stays for those, so that the budget holds whatever it asks for.

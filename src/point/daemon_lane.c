@@ -196,6 +196,7 @@ static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention
 		.length_ns = o->length_ns,
 		.horizon = o->horizon,
 		.patience_ns = retention->patience_ns,
+		.notice_ns = retention->notice_ns,
 		.pages_max = retention->pages_max,
 		.buckets = o->buckets,
 		.sample = o->sample,
@@ -318,6 +319,7 @@ static int start_books(struct ow_daemon_lane *lane, const struct ow_retention *r
 		return ow_error_set(err, -r, "%s", strerror(-r));
 	lane->granted = bytes;
 	d->memory_left -= bytes;
+	ow_exchange_retain(lane->exchange, ow_agree_retained(bytes, retention));
 	return 0;
 }
 
@@ -354,6 +356,7 @@ void ow_daemon_lane_shrink(struct ow_daemon_lane *lane, uint64_t bytes)
 	if (!lane->ledger || stamps == 0 || bytes >= lane->granted)
 		return;
 	ow_ledger_set_max(lane->ledger, stamps);
+	ow_exchange_retain(lane->exchange, ow_agree_retained(bytes, &retention));
 	lane->daemon->memory_left += lane->granted - bytes;
 	lane->granted = bytes;
 }

@@ -111,8 +111,10 @@ void ow_daemon_link_drop(struct ow_daemon_link *link, const char *why)
 		else if (!link->closing)
 			log_failure(peer, why);
 		peer->link = NULL;
-		if (link->ready)
+		if (link->ready) {
+			ow_daemon_lanes_disconnected(peer);
 			ow_daemon_tell_peer(daemon, peer->name, false);
+		}
 		plan_retry(peer, ow_clock_steady_ns() - link->since_ns, link->ready);
 	}
 	epoll_ctl(daemon->epoll_fd, EPOLL_CTL_DEL, ow_session_fd(link->session), NULL);

@@ -35,7 +35,7 @@
 /* How often a lane that was refused is proposed again. */
 #define OW_PROPOSE_NS INT64_C(30000000000)
 /* A connection that lasted so long was a good one: the next attempt comes soon. */
-#define OW_GOOD_NS INT64_C(5000000000)
+#define OW_GOOD_NS INT64_C(1000000000)
 /* Nothing heard for so long: ask; for so long: the connection is dead. */
 #define OW_PING_NS INT64_C(3000000000)
 #define OW_DEAD_NS INT64_C(12000000000)
@@ -251,6 +251,8 @@ int ow_daemon_lanes_record(struct ow_daemon *daemon, struct ow_error *err);
 void ow_daemon_lanes_tick(struct ow_daemon *daemon);
 /* The connection with the same peer is there again. */
 void ow_daemon_lanes_connected(struct ow_daemon_peer *peer);
+/* It is lost. */
+void ow_daemon_lanes_disconnected(struct ow_daemon_peer *peer);
 /* The peer ends it before this interval. */
 void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t interval);
 /* It ends with the current interval, here and at the peer. One that was not agreed on yet is gone. */

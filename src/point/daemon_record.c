@@ -88,6 +88,15 @@ void ow_daemon_lanes_connected(struct ow_daemon_peer *peer)
 	}
 }
 
+void ow_daemon_lanes_disconnected(struct ow_daemon_peer *peer)
+{
+	struct ow_daemon *d = peer->daemon;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		if (d->lanes[i]->peer == peer && d->lanes[i]->exchange)
+			ow_exchange_disconnected(d->lanes[i]->exchange);
+	}
+}
+
 /* Closed pages go to the exchange. */
 static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
 {

@@ -187,6 +187,7 @@ int ow_exchange_create(const struct ow_exchange_options *options, const struct o
 	x->reconciled = (struct ow_reconciled_options){options->buckets ? options->buckets : OW_RECONCILED_BUCKETS,
 	                                               options->sample ? options->sample : OW_RECONCILED_SAMPLE};
 	x->next_page = x->asked_until = x->refined = -1;
+	x->connected = true;
 	x->expected = NAN;
 	int r = options->sending ? ow_sender_create(x) : ow_receiver_create(x);
 	if (r < 0) {
@@ -209,26 +210,61 @@ void ow_exchange_free(struct ow_exchange *x)
 	free(x);
 }
 
-/* No more than pages_max wait: the oldest goes. */
-static void keep_within(struct ow_exchange *x)
+static void give_up(struct ow_exchange *x, struct ow_slot *slot, const char *cause)
 {
-	size_t pages = 0;
+	if (x->options.sending)
+		ow_sender_unknown(x, slot, cause);
+	else
+		ow_receiver_unknown(x, slot, cause);
+}
+
+static size_t bytes_of(const struct ow_slot *slot)
+{
+	const struct ow_page *page = slot->page;
+	if (!page)
+		return sizeof *slot;
+	return sizeof *slot + sizeof *page + page->count * sizeof *page->stamp + page->copies * sizeof *page->copy;
+}
+
+/* The oldest that waits if more wait than there is memory for, else NULL. Results go out in order: what the receiving
+ * point has of later intervals waits for the oldest, too. */
+static struct ow_slot *too_many(const struct ow_exchange *x, size_t *ret_pages)
+{
+	size_t pages = 0, bytes = 0;
 	struct ow_slot *oldest = NULL;
 	for (size_t i = x->slots; i-- > 0;) {
-		if (x->slot[i]->page && x->slot[i]->stage < OW_STAGE_READY) {
-			oldest = x->slot[i];
-			pages++;
-		}
+		struct ow_slot *slot = x->slot[i];
+		bytes += bytes_of(slot);
+		pages += slot->page && slot->stage < OW_STAGE_READY;
+		if (x->options.sending ? slot->page && slot->stage < OW_STAGE_READY : !slot->told_final)
+			oldest = slot;
 	}
-	if (pages <= x->options.pages_max)
-		return;
+	*ret_pages = pages;
+	if (pages <= x->options.pages_max || (bytes <= x->retain_bytes && pages <= OW_EXCHANGE_PAGES_MAX))
+		return NULL;
+	return oldest;
+}
+
+static void keep_within(struct ow_exchange *x)
+{
 	char cause[OW_LIVE_CAUSE];
-	snprintf(cause, sizeof cause, "%s did not answer while %u more intervals passed", ow_exchange_peer(x),
-	         x->options.pages_max);
-	if (x->options.sending)
-		ow_sender_unknown(x, oldest, cause);
-	else
-		ow_receiver_unknown(x, oldest, cause);
+	size_t pages;
+	for (struct ow_slot *oldest; (oldest = too_many(x, &pages));) {
+		if (x->connected)
+			snprintf(cause, sizeof cause, "%s did not answer while %zu more intervals passed",
+			         ow_exchange_peer(x), pages - 1);
+		else
+			snprintf(cause, sizeof cause,
+			         "no connection with %s for longer than memory lasts (%zu intervals)",
+			         ow_exchange_peer(x), pages - 1);
+		give_up(x, oldest, cause);
+	}
+}
+
+void ow_exchange_retain(struct ow_exchange *x, size_t bytes)
+{
+	x->retain_bytes = bytes;
+	keep_within(x);
 }
 
 static void enter(struct ow_exchange *x, int64_t now_ns)
@@ -258,16 +294,12 @@ int ow_exchange_page(struct ow_exchange *x, struct ow_page *page, const struct o
 	slot->since_ns = now_ns;
 	x->next_page = page->interval + 1;
 	refine_shift(x, page->interval);
-	int r = 0;
-	if (x->options.sending) {
+	if (x->options.sending)
 		ow_sender_advance(x);
-	} else {
-		r = ow_receiver_push(x, slot);
-		if (r < 0)
-			ow_receiver_unknown(x, slot, "out of memory");
-	}
+	else
+		ow_receiver_push(x);
 	keep_within(x);
-	return r;
+	return 0;
 }
 
 int ow_exchange_frame(struct ow_exchange *x, const uint8_t *frame, size_t size, int64_t now_ns, struct ow_error *err)
@@ -294,10 +326,25 @@ int ow_exchange_frame(struct ow_exchange *x, const uint8_t *frame, size_t size, 
 void ow_exchange_connected(struct ow_exchange *x, int64_t now_ns)
 {
 	enter(x, now_ns);
+	x->connected = true;
+	/* Now the peer can answer. */
+	for (size_t i = 0; i < x->slots; i++)
+		x->slot[i]->since_ns = now_ns;
 	if (x->options.sending)
 		ow_sender_connected(x);
 	else
 		ow_receiver_connected(x);
+}
+
+void ow_exchange_disconnected(struct ow_exchange *x)
+{
+	x->connected = false;
+}
+
+/* What this point has not recorded yet, the other one cannot be blamed for. */
+static bool is_waiting(const struct ow_exchange *x, const struct ow_slot *slot)
+{
+	return x->options.sending ? slot->stage < OW_STAGE_READY && slot->page : !slot->told_final;
 }
 
 /* The oldest slot that has waited too long (at_all: that waits), or NULL. */
@@ -305,10 +352,12 @@ static struct ow_slot *overdue(const struct ow_exchange *x, bool at_all)
 {
 	double patience = (double)x->options.patience_ns * (x->options.sending ? 1 : RECEIVER_PATIENCE);
 	double settles = (double)x->options.length_ns * x->options.horizon;
+	/* Without a connection nobody can answer; that it comes back is worth waiting for while there is memory. */
+	if (!x->connected && !x->finished && !at_all)
+		return NULL;
 	for (size_t i = 0; i < x->slots; i++) {
 		struct ow_slot *slot = x->slot[i];
-		/* What this point has not recorded yet, the other one cannot be blamed for. */
-		bool waits = x->options.sending ? slot->stage < OW_STAGE_READY && slot->page : !slot->told_final;
+		bool waits = is_waiting(x, slot);
 		double limit = patience + (slot->told ? settles : 0);
 		if (waits && (at_all || (double)x->now_ns - (double)slot->since_ns > limit))
 			return slot;
@@ -316,12 +365,25 @@ static struct ow_slot *overdue(const struct ow_exchange *x, bool at_all)
 	return NULL;
 }
 
-static void give_up(struct ow_exchange *x, struct ow_slot *slot, const char *cause)
+/* Whoever looks at results during an outage sees that there is one; results that follow replace this. */
+static void notice(struct ow_exchange *x, struct ow_slot *slot)
 {
-	if (x->options.sending)
-		ow_sender_unknown(x, slot, cause);
-	else
-		ow_receiver_unknown(x, slot, cause);
+	struct ow_live_result r;
+	ow_exchange_blank(x, slot->interval, &r);
+	r.status = OW_LIVE_UNKNOWN;
+	snprintf(r.cause, sizeof r.cause, "no answer from %s yet", ow_exchange_peer(x));
+	slot->noticed = true;
+	x->sinks.result(x->sinks.arg, &r);
+}
+
+static void notice_waiting(struct ow_exchange *x)
+{
+	for (size_t i = 0; i < x->slots && x->options.notice_ns; i++) {
+		struct ow_slot *slot = x->slot[i];
+		if (is_waiting(x, slot) && !slot->told && slot->page && !slot->noticed &&
+		    (double)x->now_ns - (double)slot->since_ns > (double)x->options.notice_ns)
+			notice(x, slot);
+	}
 }
 
 void ow_exchange_tick(struct ow_exchange *x, int64_t now_ns)
@@ -331,6 +393,7 @@ void ow_exchange_tick(struct ow_exchange *x, int64_t now_ns)
 	snprintf(cause, sizeof cause, "no answer from %s", ow_exchange_peer(x));
 	for (struct ow_slot *slot; (slot = overdue(x, false));)
 		give_up(x, slot, cause);
+	notice_waiting(x);
 }
 
 void ow_exchange_abandon(struct ow_exchange *x, const char *cause, int64_t now_ns)

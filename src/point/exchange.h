@@ -29,8 +29,9 @@ struct ow_exchange_options {
 	uint64_t seed; /* of the synopses */
 	int64_t t0_ns, length_ns;
 	uint32_t horizon;         /* intervals that a packet may be late by */
-	int64_t patience_ns;      /* an interval without an answer for so long is unknown */
-	unsigned pages_max;       /* that wait for the peer; beyond, the oldest is unknown */
+	int64_t patience_ns;      /* an interval that a connected peer does not answer for so long is unknown */
+	int64_t notice_ns;        /* after so long it is told as unknown for now; 0 = never */
+	unsigned pages_max;       /* that wait for the peer; beyond, and beyond retain, the oldest is unknown */
 	uint32_t buckets, sample; /* estimate/reconciled.h; 0 = its defaults */
 	size_t synopses_max;      /* bytes of the other point's synopses that are kept; 0 = no limit */
 };
@@ -58,8 +59,14 @@ int ow_exchange_page(struct ow_exchange *exchange, struct ow_page *page, const s
 /* A frame of this lane. -EPROTO when it cannot be understood or does not fit: err says why, nothing has changed. */
 int ow_exchange_frame(struct ow_exchange *exchange, const uint8_t *frame, size_t size, int64_t now_ns,
                       struct ow_error *err);
-/* The connection is there (again): what was not answered is sent again. */
+/* More pages than pages_max may wait for the peer as long as they take no more bytes than this; 0 (at first) = none. At
+ * most OW_EXCHANGE_PAGES_MAX. */
+void ow_exchange_retain(struct ow_exchange *exchange, size_t bytes);
+#define OW_EXCHANGE_PAGES_MAX 4096
+/* The connection is there (again; at first it is taken to be there): what was not answered is sent again. */
 void ow_exchange_connected(struct ow_exchange *exchange, int64_t now_ns);
+/* It is not: pages wait, as many as memory is for. */
+void ow_exchange_disconnected(struct ow_exchange *exchange);
 /* Gives up on what took too long. To be called now and then. */
 void ow_exchange_tick(struct ow_exchange *exchange, int64_t now_ns);
 /* No more pages: as soon as the last interval is answered everything is final. */

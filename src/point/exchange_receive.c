@@ -120,9 +120,26 @@ static int push(struct ow_exchange *x, struct ow_slot *slot, enum ow_message_par
 	return say_synopsis(x, slot, part, fold, begin);
 }
 
-int ow_receiver_push(struct ow_exchange *x, struct ow_slot *slot)
+/* The next page to push, or NULL: none is left, or enough are under way. */
+static struct ow_slot *next_push(const struct ow_exchange *x)
 {
-	return push(x, slot, OW_MESSAGE_PUSHED);
+	size_t under_way = 0;
+	for (size_t i = 0; i < x->slots && under_way < OW_EXCHANGE_WINDOW; i++) {
+		const struct ow_slot *slot = x->slot[i];
+		if (slot->page && !slot->under_way)
+			return x->slot[i];
+		under_way += slot->page != NULL;
+	}
+	return NULL;
+}
+
+void ow_receiver_push(struct ow_exchange *x)
+{
+	for (struct ow_slot *slot; x->connected && (slot = next_push(x));) {
+		slot->under_way = true;
+		if (push(x, slot, OW_MESSAGE_PUSHED) < 0)
+			ow_receiver_unknown(x, slot, "out of memory");
+	}
 }
 
 static int make_asked(const struct ow_exchange *x, const struct ow_slot *slot, const struct ow_message_ask *ask,
@@ -441,7 +458,8 @@ void ow_receiver_unknown(struct ow_exchange *x, struct ow_slot *slot, const char
 	if (slot->told) {
 		/* What is pending stays so. */
 		*r = slot->provisional;
-		r->status = r->status == OW_LIVE_MEASURED ? OW_LIVE_PARTIAL : r->status;
+		if (r->status == OW_LIVE_MEASURED && r->pending)
+			r->status = OW_LIVE_PARTIAL;
 	} else {
 		ow_exchange_blank(x, slot->interval, r);
 		r->status = OW_LIVE_UNKNOWN;
@@ -454,7 +472,8 @@ void ow_receiver_unknown(struct ow_exchange *x, struct ow_slot *slot, const char
 		r->unreadable = slot->page->unreadable;
 		r->sample_shift = slot->page->sample_shift;
 	}
-	snprintf(r->cause, sizeof r->cause, "%s", cause);
+	if (r->status != OW_LIVE_MEASURED)
+		snprintf(r->cause, sizeof r->cause, "%s", cause);
 	slot->told_final = true;
 	drop_page(slot);
 	ow_receiver_emit(x);
@@ -477,6 +496,7 @@ static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct o
 	slot->since_ns = x->now_ns;
 	drop_page(slot);
 	ow_receiver_emit(x);
+	ow_receiver_push(x);
 	return 0;
 }
 
@@ -549,10 +569,9 @@ void ow_receiver_free(struct ow_exchange *x)
 
 void ow_receiver_connected(struct ow_exchange *x)
 {
-	for (size_t i = 0; i < x->slots; i++) {
-		if (x->slot[i]->page && push(x, x->slot[i], OW_MESSAGE_PUSHED) < 0)
-			return;
-	}
+	for (size_t i = 0; i < x->slots; i++)
+		x->slot[i]->under_way = false;
+	ow_receiver_push(x);
 }
 
 void ow_receiver_finish(struct ow_exchange *x)

@@ -39,9 +39,32 @@ static void confirm(struct ow_exchange *x, int64_t settled)
 	x->tells = kept;
 }
 
+/* Of those that may have to be told again one must go: the oldest, but first those that say nothing. */
+static void forget_one(struct ow_exchange *x)
+{
+	size_t at = 0;
+	while (at < x->tells && !x->tell[at].unknown)
+		at++;
+	if (at == x->tells)
+		at = 0;
+	free(x->tell[at].frame);
+	x->tells--;
+	memmove(x->tell + at, x->tell + at + 1, (x->tells - at) * sizeof *x->tell);
+}
+
+static bool is_told(const struct ow_exchange *x, int64_t interval)
+{
+	for (size_t i = 0; i < x->tells; i++) {
+		if (x->tell[i].interval == interval)
+			return true;
+	}
+	return false;
+}
+
 static size_t tells_max(const struct ow_exchange *x)
 {
-	return 2 * ((size_t)x->options.pages_max + x->options.horizon + 2);
+	size_t ahead = x->options.pages_max > OW_EXCHANGE_WINDOW ? x->options.pages_max : OW_EXCHANGE_WINDOW;
+	return 2 * (ahead + x->options.horizon + 2);
 }
 
 static void tell(struct ow_exchange *x, struct ow_live_result *result, uint64_t differences)
@@ -60,8 +83,8 @@ static void tell(struct ow_exchange *x, struct ow_live_result *result, uint64_t 
 		return;
 	x->sinks.send(x->sinks.arg, frame, size);
 	if (x->tells == tells_max(x))
-		forget_told(x, 1);
-	x->tell[x->tells++] = (struct ow_told){result->interval, frame, size};
+		forget_one(x);
+	x->tell[x->tells++] = (struct ow_told){result->interval, result->status == OW_LIVE_UNKNOWN, frame, size};
 }
 
 static void on_result(void *arg, const struct ow_live_result *settled)
@@ -347,6 +370,9 @@ static bool has_room(const struct ow_exchange *x, size_t size)
 static struct ow_slot *slot_for(struct ow_exchange *x, int64_t interval)
 {
 	struct ow_slot *slot = ow_slot_find(x, interval);
+	/* Its result is on its way, or was given up during an outage. */
+	if (!slot && interval < x->next_settled && !is_told(x, interval))
+		ow_exchange_say_none(x, interval, "not compared, too long ago");
 	if (slot || interval < x->next_settled)
 		return slot;
 	if (x->finished || interval < x->next_page) {
@@ -354,7 +380,10 @@ static struct ow_slot *slot_for(struct ow_exchange *x, int64_t interval)
 		return NULL;
 	}
 	/* This point is slow, or the other one is mad. */
-	if (x->slots >= 2 * (size_t)x->options.pages_max)
+	size_t ahead = 0;
+	for (size_t i = x->slots; i-- > 0 && !x->slot[i]->page;)
+		ahead++;
+	if (ahead >= 2 * (size_t)x->options.pages_max)
 		return NULL;
 	return ow_slot_add(x, interval);
 }

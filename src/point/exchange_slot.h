@@ -49,6 +49,7 @@ struct ow_slot {
 	struct ow_page *page; /* NULL: not closed yet, or no longer needed */
 	struct ow_clock_state clock;
 	int64_t since_ns; /* when it began to wait */
+	bool noticed;     /* it was told that there is no answer yet */
 
 	/* The sending point. */
 	enum ow_stage stage;
@@ -72,6 +73,7 @@ struct ow_slot {
 	unsigned banks;            /* of the fold that was pushed */
 	unsigned answers;          /* that were given */
 	uint64_t seen, seen_total; /* packets of its page, at most, and with those outside the sample */
+	bool under_way;            /* pushed on this connection */
 	bool told, told_final, emitted;
 	struct ow_live_result provisional, final;
 };
@@ -79,6 +81,7 @@ struct ow_slot {
 /* A result as it was sent, until the other point has confirmed it. */
 struct ow_told {
 	int64_t interval;
+	bool unknown; /* the other point would find out by itself */
 	uint8_t *frame;
 	size_t size;
 };
@@ -93,8 +96,10 @@ struct ow_exchange {
 	int64_t now_ns;       /* of the latest call, */
 	int64_t entered_ns;   /* and then by the steady clock */
 	bool finished, final; /* no more pages; everything has been told */
-	unsigned shift;       /* that the recorder was told */
-	int64_t refined;      /* up to this interval pages may have been recorded with a larger one */
+	bool connected;
+	size_t retain_bytes;
+	unsigned shift;  /* that the recorder was told */
+	int64_t refined; /* up to this interval pages may have been recorded with a larger one */
 
 	/* The sending point. */
 	struct ow_settle *settle;
@@ -115,6 +120,9 @@ struct ow_exchange {
 	struct ow_settle_total *total;
 	struct ow_delays *no_delays;
 };
+
+/* The receiving point pushes at most so many intervals ahead of their results: after an outage thousands may wait. */
+#define OW_EXCHANGE_WINDOW 64
 
 /* exchange.c */
 struct ow_slot *ow_slot_find(const struct ow_exchange *x, int64_t interval);
@@ -178,7 +186,8 @@ int ow_sender_fold_check(const struct ow_synopsis *synopsis, uint64_t packets, s
 /* exchange_receive.c */
 int ow_receiver_create(struct ow_exchange *x);
 void ow_receiver_free(struct ow_exchange *x);
-int ow_receiver_push(struct ow_exchange *x, struct ow_slot *slot);
+/* Pushes what is waiting, in order, as long as not too much is under way. */
+void ow_receiver_push(struct ow_exchange *x);
 int ow_receiver_frame(struct ow_exchange *x, const struct ow_message *message, struct ow_error *err);
 void ow_receiver_unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cause);
 void ow_receiver_emit(struct ow_exchange *x);
