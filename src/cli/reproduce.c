@@ -13,12 +13,16 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 struct arguments {
 	bool quick, json, check, no_plots, help, version;
-	const char *directory;
+	const char *directory, *traces;
 	uint64_t seed;
 };
+
+/* Where the collection of traces is next to the sources. */
+#define TRACES "../shared/traces/big"
 
 #define FIELD(name) offsetof(struct arguments, name)
 
@@ -28,6 +32,8 @@ static const struct ow_option options[] = {
 	{"output", 'o', "DIR", ow_option_text, FIELD(directory),
          "Where NAME.csv and NAME.svg go; made if it does not exist (default: figures)."},
 	{"seed", 0, "N", ow_option_count, FIELD(seed), "Another seed gives another sample (default: 1)."},
+	{"traces", 0, "DIR", ow_option_text, FIELD(traces),
+         "Captures that COLATE's figures take besides made traffic (default: " TRACES ", if it is there)."},
 	{"no-plots", 0, NULL, ow_option_flag, FIELD(no_plots), "Only CSV: gnuplot is not needed."},
 	{"check", 0, NULL, ow_option_flag, FIELD(check), "Exit code 3 when a number does not agree with the paper's."},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
@@ -39,8 +45,9 @@ static void help(void)
 {
 	fputs("usage: oneway reproduce [OPTION]... [FIGURE|PAPER|all]...\n"
 	      "\n"
-	      "Recomputes figures and tables of the papers on LDA, FineComb and RDA, and prints what\n"
-	      "the paper says beside our number. Without a figure, lists them. PAPER: lda, finecomb, rda.\n",
+	      "Recomputes figures and tables of the papers on LDA, FineComb, RDA and COLATE, and prints\n"
+	      "what the paper says beside our number. Without a figure, lists them. PAPER: lda, finecomb,\n"
+	      "rda, colate.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
@@ -52,13 +59,16 @@ static void help(void)
 	      stdout);
 }
 
-/* A word chooses figures: all, a paper (the part before the dash), or one figure. */
+/* A word chooses figures: all, a paper (the part before the dash), one figure, or its parts a, b, ... */
 static bool chooses(const char *word, const struct ow_figure *figure)
 {
 	size_t length = strlen(word);
 	if (strcmp(word, "all") == 0 || strcmp(word, figure->name) == 0)
 		return true;
-	return strncmp(figure->name, word, length) == 0 && figure->name[length] == '-' && !strchr(word, '-');
+	if (strncmp(figure->name, word, length) != 0)
+		return false;
+	const char *rest = figure->name + length;
+	return strchr(word, '-') ? *rest >= 'a' && *rest <= 'z' && !rest[1] : *rest == '-';
 }
 
 static bool chosen(const struct ow_figure *figure, char **word, int words)
@@ -230,7 +240,7 @@ static int one(struct job *job, const struct ow_figure *figure, struct ow_error 
 	const struct arguments *args = job->args;
 	struct ow_progress progress;
 	ow_progress_init(&progress, figure->name);
-	struct ow_figure_options o = {args->quick, args->seed, on_progress, &progress};
+	struct ow_figure_options o = {args->quick, args->seed, on_progress, &progress, args->traces};
 	struct ow_figure_run *run;
 	double start_s = now_s();
 	int r = ow_figure_compute(figure, &o, &run, err);
@@ -301,6 +311,8 @@ int ow_cli_reproduce(int argc, char **argv)
 		list(args.json);
 		return OW_EXIT_OK;
 	}
+	if (!args.traces && access(TRACES, R_OK) == 0)
+		args.traces = TRACES;
 	struct job job = {.args = &args};
 	if (reproduce(&job, argv + 1, words, &err) < 0)
 		return ow_cli_failed("reproduce", &err);

@@ -11,10 +11,7 @@
 
 /* One line for each paper: its array of figures. */
 const struct ow_figure *const ow_figure_sets[] = {
-	ow_figures_lda,
-	ow_figures_finecomb,
-	ow_figures_rda,
-	NULL,
+	ow_figures_lda, ow_figures_finecomb, ow_figures_rda, ow_figures_colate, NULL,
 };
 
 struct ow_figure_run {
@@ -33,6 +30,11 @@ uint64_t ow_figure_seed(const struct ow_figure_run *run)
 bool ow_figure_quick(const struct ow_figure_run *run)
 {
 	return run->options.quick;
+}
+
+const char *ow_figure_traces(const struct ow_figure_run *run)
+{
+	return run->options.traces;
 }
 
 int ow_figure_point(struct ow_figure_run *run, const char *series, double x, double y, double low, double high)

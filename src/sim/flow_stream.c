@@ -137,11 +137,14 @@ static void make(const struct ow_flow_traffic *traffic, struct ow_flow_passage *
 		struct ow_flow_stamp stamp = {flow, ow_random_u64(&passage->random),
 		                              packet->time_ns + passage->path->start_ns};
 		out->a[out->as++] = stamp;
-		truth->sent++;
+		if (!truth->sent++)
+			truth->first_ns = stamp.time_ns;
+		truth->last_ns = stamp.time_ns > truth->last_ns ? stamp.time_ns : truth->last_ns;
 		int64_t delay_ns = ow_flow_passage_next(passage, flow, packet->len, packet->time_ns - first_ns);
 		if (delay_ns < 0)
 			continue;
 		stamp.time_ns += delay_ns;
+		truth->last_ns = stamp.time_ns > truth->last_ns ? stamp.time_ns : truth->last_ns;
 		out->b[out->bs++] = stamp;
 		ow_flow_truth_count(truth, (double)delay_ns);
 		ow_flow_truth_count(&all, (double)delay_ns);

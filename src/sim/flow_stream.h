@@ -25,6 +25,7 @@ struct ow_flow_truth {
 	uint64_t flow; /* hash */
 	uint64_t sent, received;
 	double mean_ns, stddev_ns; /* of the received packets (population); 0 without any */
+	int64_t first_ns, last_ns; /* of its packets, at either point */
 };
 
 struct ow_flow_stream {

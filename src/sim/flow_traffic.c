@@ -62,6 +62,14 @@ static uint64_t draw_sizes(const struct ow_flow_traffic_params *p, struct ow_ran
 	return sum <= PACKETS_MAX ? sum : 0;
 }
 
+static void make_steady(const struct ow_flow_traffic_params *p, uint32_t flow, uint32_t size, struct ow_random *random,
+                        struct ow_flow_packet *packet)
+{
+	for (uint32_t i = 0; i < size; i++)
+		packet[i] = (struct ow_flow_packet){(int64_t)ow_random_below(random, (uint64_t)p->length_ns), flow,
+		                                    ow_size_sample(&p->size, random)};
+}
+
 static void make_flow(const struct ow_flow_traffic_params *p, uint32_t flow, uint32_t size, struct ow_random *random,
                       struct ow_flow_packet *packet)
 {
@@ -106,7 +114,7 @@ int ow_flow_traffic_make(const struct ow_flow_traffic_params *params, struct ow_
 		size_t at = 0;
 		for (uint32_t f = 0; f < out.flows; f++) {
 			out.flow[f] = ow_random_u64(&random);
-			make_flow(params, f, sizes[f], &random, out.packet + at);
+			(params->steady ? make_steady : make_flow)(params, f, sizes[f], &random, out.packet + at);
 			at += sizes[f];
 		}
 		ow_sort_items(out.packet, spare, out.packets, sizeof *spare, offsetof(struct ow_flow_packet, time_ns));

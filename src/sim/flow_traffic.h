@@ -36,6 +36,7 @@ struct ow_flow_traffic_params {
 	int64_t length_ns; /* of the traffic */
 	double train;      /* >= 1; 1 = no trains */
 	int64_t gap_ns[2]; /* 0, 0 = 1 ms to 1 s */
+	bool steady;       /* train and gaps have no meaning then */
 	struct ow_sim_size size;
 	uint64_t seed;
 };

@@ -41,7 +41,7 @@ static void test_collects(void **state)
 {
 	(void)state;
 	double done = 0;
-	struct ow_figure_options options = {true, 1, on_progress, &done};
+	struct ow_figure_options options = {.quick = true, .seed = 1, .on_progress = on_progress, .arg = &done};
 	struct ow_figure_run *r;
 	struct ow_error err;
 	assert_int_equal(ow_figure_compute(&figure, &options, &r, &err), 0);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The figures of the COLATE paper run, and their claims come out as docs/reproduction.md says. */
+#include "sim/figure.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* A letter for each claim: y agrees with the paper, n does not, ? depends on the seed in a quick run. */
+static const struct expected {
+	const char *name, *claims;
+	bool slow; /* in a sanitized build */
+} expected[] = {
+	{"colate-2", "n", false},           {"colate-3", "n", false},       {"colate-4", "yyn", false},
+	{"colate-5", "yy", false},          {"colate-6a", "ynn?y", true},   {"colate-6b", "ynn?y", true},
+	{"colate-6c", "ynn?y", true},       {"colate-7", "ynnn", true},     {"colate-8a", "nn?y", true},
+	{"colate-8b", "nn?y", true},        {"colate-8c", "nn?y", true},    {"colate-9", "nn", false},
+	{"colate-10", "nnny", false},       {"colate-11", "y??nn?y", true}, {"colate-countmin", "yny", false},
+	{"colate-sizes", "y??yy???", true}, {"colate-loss", "nyy", true},   {"colate-table-2", "???", false},
+	{"colate-table-3", "yyy", false},
+};
+
+static void test_claims(void **state)
+{
+	(void)state;
+	size_t figures = 0;
+	for (const struct ow_figure *f = ow_figures_colate; f->name; f++, figures++) {
+		const struct expected *e = expected + figures;
+		assert_true(figures < sizeof expected / sizeof *expected);
+		assert_string_equal(f->name, e->name);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+		if (e->slow)
+			continue;
+#endif
+		struct ow_figure_run *run;
+		struct ow_error err;
+		assert_int_equal(
+			ow_figure_compute(f, &(struct ow_figure_options){.quick = true, .seed = 3}, &run, &err), 0);
+		size_t claims;
+		const struct ow_figure_claim *claim = ow_figure_claims(run, &claims);
+		if (claims != strlen(e->claims))
+			fail_msg("%s: %zu claims", f->name, claims);
+		assert_true(ow_figure_points(run) > 0);
+		for (size_t i = 0; i < claims; i++) {
+			if (e->claims[i] != '?' && claim[i].agrees != (e->claims[i] == 'y'))
+				fail_msg("%s: %s: %s", f->name, claim[i].paper, claim[i].ours);
+		}
+		ow_figure_free(run);
+	}
+	assert_int_equal(figures, sizeof expected / sizeof *expected);
+}
+
+/* A folder of captures that is not there is an error, not made traffic. */
+static void test_traces(void **state)
+{
+	(void)state;
+	struct ow_figure_run *run;
+	struct ow_error err;
+	for (const struct ow_figure *f = ow_figures_colate; f->name; f++) {
+		if (strcmp(f->name, "colate-5") == 0)
+			assert_true(ow_figure_compute(
+					    f, &(struct ow_figure_options){.quick = true, .traces = "/nonexistent"},
+					    &run, &err) < 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_claims), cmocka_unit_test(test_traces)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
