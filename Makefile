@@ -47,6 +47,7 @@ bench: build/.packages-bench all
 	@build/bench/bench_synopsis
 	@build/bench/bench_wire
 	@build/bench/bench_store
+	@build/bench/bench_flows
 	@build/bench/bench_capture
 
 fuzz: build-fuzz/.werror-$(WERROR)

@@ -262,30 +262,32 @@ static void take_addresses(struct reader *reader, uint8_t there, const struct ow
 		take_front(reader, before->dst, key->dst);
 }
 
-static void take_key(struct reader *reader, struct ow_flow_key *key)
+static uint8_t take_proto(struct reader *reader, uint8_t there, uint8_t before)
+{
+	switch (there >> PROTO_SHIFT & 3) {
+	case PROTO_TCP:
+		return 6;
+	case PROTO_UDP:
+		return 17;
+	case PROTO_FOLLOWS:
+		return *take(reader, 1);
+	default:
+		return before;
+	}
+}
+
+static void take_key(struct reader *reader, const struct ow_flow_key *last, struct ow_flow_key *key)
 {
 	static const uint8_t versions[] = {0, 4, 6, 0};
 	static const struct ow_flow_key none;
-	uint8_t there = *take(reader, 1);
+	uint8_t there = *take(reader, 1), version = versions[there & 3];
 	reader->failed |= (there & 3) > IPV6;
-	const struct ow_flow_key last = *key, *before = last.version == versions[there & 3] ? &last : &none;
-	*key = (struct ow_flow_key){.version = versions[there & 3], .proto = before->proto};
+	const struct ow_flow_key *before = last->version == version ? last : &none;
+	*key = (struct ow_flow_key){.version = version};
 	take_addresses(reader, there, before, key);
-	if (!key->version)
+	if (!version)
 		key->ethertype = ow_load_be16(take(reader, 2));
-	switch (there >> PROTO_SHIFT & 3) {
-	case PROTO_TCP:
-		key->proto = 6;
-		break;
-	case PROTO_UDP:
-		key->proto = 17;
-		break;
-	case PROTO_FOLLOWS:
-		key->proto = *take(reader, 1);
-		break;
-	default:
-		break;
-	}
+	key->proto = take_proto(reader, there, before->proto);
 	enum ports ports = there >> PORTS_SHIFT;
 	if (ports == PORTS_NONE)
 		return;
@@ -302,7 +304,10 @@ static int64_t time_of(const struct ticks *ticks, uint64_t tick)
 static void take_flow(struct reader *reader, const struct ticks *ticks, uint32_t partials, struct ow_flow_count *count,
                       uint64_t in_partial[OW_COLATE_LAYERS_MAX])
 {
-	take_key(reader, &count->key);
+	const struct ow_flow_key last = count->key;
+	take_key(reader, &last, &count->key);
+	/* In order after the one before, if there is one, and so each only once. */
+	reader->failed |= count->packets && by_key(&last, &count->key) >= 0;
 	count->packets = take_number(reader);
 	reader->failed |= count->packets >= PACKETS_MAX;
 	count->packets++;
@@ -313,6 +318,7 @@ static void take_flow(struct reader *reader, const struct ticks *ticks, uint32_t
 		return;
 	count->first_ns = time_of(ticks, first);
 	count->last_ns = time_of(ticks, first + more + 1) - 1;
+	count->last_ns = count->last_ns < count->first_ns ? count->first_ns : count->last_ns;
 	for (uint32_t k = 0; k < partials; k++)
 		in_partial[k] = take_number(reader);
 }
