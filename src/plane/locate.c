@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Closer than a place: a segment of several hops has changed, but so have others over one of its hops, and none over
+ * the other hops. Each hop votes: changed places over it against places over it that have not changed.
+ */
+#include "plane/monitor_parts.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hop {
+	const char *text;
+	size_t length;
+	uint32_t place; /* of monitor */
+};
+
+struct hops {
+	struct hop *hop;
+	size_t count, room;
+};
+
+static int add(struct hops *hops, const char *text, size_t length, uint32_t place)
+{
+	if (hops->count == hops->room) {
+		size_t room = hops->room ? hops->room * 2 : 256;
+		struct hop *grown = reallocarray(hops->hop, room, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		hops->hop = grown;
+		hops->room = room;
+	}
+	hops->hop[hops->count++] = (struct hop){text, length, place};
+	return 0;
+}
+
+/* "F>E>D" has F>E and E>D; the inside of a router is one hop. */
+static int add_hops(struct hops *hops, const char *name, uint32_t place)
+{
+	if (strchr(name, '['))
+		return add(hops, name, strlen(name), place);
+	const char *from = name, *middle = strchr(name, '>');
+	while (middle) {
+		const char *end = middle + 1 + strcspn(middle + 1, ">");
+		if (add(hops, from, (size_t)(end - from), place) < 0)
+			return -ENOMEM;
+		from = middle + 1;
+		middle = *end ? end : NULL;
+	}
+	return 0;
+}
+
+static int by_text(const void *pa, const void *pb)
+{
+	const struct hop *a = pa, *b = pb;
+	size_t least = a->length < b->length ? a->length : b->length;
+	int order = memcmp(a->text, b->text, least);
+	if (order == 0)
+		order = (a->length > b->length) - (a->length < b->length);
+	return order ? order : (a->place > b->place) - (a->place < b->place);
+}
+
+static bool same(const struct hop *a, const struct hop *b)
+{
+	return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
+}
+
+static bool is_changed(const struct place *place)
+{
+	return place->watch.delay.changed || place->watch.loss.changed;
+}
+
+/* Clearly as usual. Between the two a place may be on the way to a change, and has no vote. */
+static bool is_usual(const struct ow_monitor *monitor, const struct place *place)
+{
+	double level = monitor->threshold / 4;
+	return place->watch.delay.sum < level && place->watch.loss.sum < level && !is_changed(place);
+}
+
+/* How many changed places that nothing explains yet this run of equal hops has; 0 if it also has one that is as usual.
+ */
+static uint32_t explains(const struct ow_monitor *monitor, const struct hop *hop, size_t count, const bool *explained)
+{
+	uint32_t votes = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct place *place = monitor->place[hop[i].place];
+		if (is_usual(monitor, place))
+			return 0;
+		votes += is_changed(place) && !explained[hop[i].place];
+	}
+	return votes;
+}
+
+static int put(char *text, size_t size, const struct hop *hop)
+{
+	size_t used = strlen(text);
+	if (used + hop->length + 2 > size)
+		return -ENOSPC;
+	if (used)
+		text[used++] = ' ';
+	memcpy(text + used, hop->text, hop->length);
+	text[used + hop->length] = 0;
+	return 0;
+}
+
+/* Takes the hop that explains most, until none explains any more. */
+static void choose(const struct ow_monitor *monitor, const struct hops *hops, bool *explained, char *text, size_t size)
+{
+	for (;;) {
+		uint32_t most = 0;
+		size_t best = 0, length = 0;
+		for (size_t i = 0, next; i < hops->count; i = next) {
+			for (next = i + 1; next < hops->count && same(&hops->hop[i], &hops->hop[next]); next++)
+				;
+			uint32_t votes = explains(monitor, &hops->hop[i], next - i, explained);
+			if (votes > most) {
+				most = votes;
+				best = i;
+				length = next - i;
+			}
+		}
+		if (most == 0 || put(text, size, &hops->hop[best]) < 0)
+			return;
+		for (size_t i = best; i < best + length; i++)
+			explained[hops->hop[i].place] = true;
+	}
+}
+
+int ow_monitor_locate(struct ow_monitor *monitor, int64_t now_ns, char *ret_hops, size_t size, struct ow_error *err)
+{
+	struct hops hops = {0};
+	bool *explained = calloc((size_t)monitor->places + 1, sizeof(*explained));
+	int r = explained ? 0 : -ENOMEM;
+	for (uint32_t i = 0; r == 0 && i < monitor->places; i++)
+		if (ow_monitor_is_fresh(monitor, monitor->place[i], now_ns))
+			r = add_hops(&hops, monitor->place[i]->name, i);
+	if (r == 0) {
+		ret_hops[0] = 0;
+		if (hops.count)
+			qsort(hops.hop, hops.count, sizeof(*hops.hop), by_text);
+		choose(monitor, &hops, explained, ret_hops, size);
+	} else {
+		ow_error_set(err, ENOMEM, "out of memory");
+	}
+	free(hops.hop);
+	free(explained);
+	return r;
+}
