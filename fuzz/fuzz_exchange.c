@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (step % 16 == 7)
 			ow_exchange_connected(exchange, now);
 	}
-	ow_exchange_finish(exchange);
+	ow_exchange_finish(exchange, NULL);
 	for (int i = 0; i < 8; i++)
 		ow_exchange_tick(exchange, now += 2 * LANE_LENGTH);
 	check(ow_exchange_done(exchange));

@@ -114,7 +114,7 @@ static void record(const char *messages, const char *exchange, const char *name,
 		converse(&talk, at, now);
 	}
 	for (int side = 0; side < 2; side++)
-		ow_exchange_finish(talk.x[side]);
+		ow_exchange_finish(talk.x[side], NULL);
 	converse(&talk, at, now);
 	for (int side = 0; side < 2; side++) {
 		char file[64];

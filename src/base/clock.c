@@ -23,8 +23,13 @@ int64_t ow_clock_steady_ns(void)
 	return now_ns(CLOCK_MONOTONIC);
 }
 
+int64_t ow_clock_stamp_ns(int64_t kernel_ns)
+{
+	return kernel_ns;
+}
+
 /* maxerror is what NTP and PTP daemons set, in microseconds; the kernel lets it grow by 500 ppm until they set it
- * again. */
+ * again. phc2sys sets it to 0, which cannot mean more than less than one. */
 void ow_clock_state(struct ow_clock_state *ret_state)
 {
 	struct timex timex = {0};
@@ -32,6 +37,8 @@ void ow_clock_state(struct ow_clock_state *ret_state)
 	bool synchronised = state >= 0 && state != TIME_ERROR && !(timex.status & STA_UNSYNC) && timex.maxerror >= 0;
 	*ret_state = (struct ow_clock_state){
 		.synchronised = synchronised,
-		.error_ns = synchronised ? timex.maxerror * OW_NS_PER_US : OW_CLOCK_UNKNOWN,
+		.error_ns = !synchronised    ? OW_CLOCK_UNKNOWN
+	                    : timex.maxerror ? timex.maxerror * OW_NS_PER_US
+	                                     : OW_NS_PER_US,
 	};
 }

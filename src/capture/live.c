@@ -166,6 +166,33 @@ void ow_live_pass(struct ow_live *live, int64_t time_ns)
 		live->passed_ns = time_ns;
 }
 
+/* Stamps of a card have a clock of their own, which may be ahead of ours for good. */
+static bool stamps_are_ours(const struct ow_live *live)
+{
+	return live->counts.stamped[OW_STAMPED_BY_NIC] == 0;
+}
+
+bool ow_live_set_back(struct ow_live *live, int64_t now_ns, int64_t *latest_ns)
+{
+	bool ahead = *latest_ns > now_ns + OW_LIVE_SLACK_NS || live->passed_ns > now_ns;
+	if (!ahead || !stamps_are_ours(live))
+		return false;
+	*latest_ns = live->passed_ns = INT64_MIN;
+	return true;
+}
+
+int ow_live_leave_out(struct ow_live *live, struct ow_live_frame *frames, int count)
+{
+	int64_t limit_ns = ow_clock_real_ns() + OW_LIVE_SLACK_NS;
+	int kept = 0;
+	for (int i = 0; i < count; i++) {
+		frames[kept] = frames[i];
+		kept += frames[i].frame.time_ns <= limit_ns || frames[i].stamped_by == OW_STAMPED_BY_NIC;
+	}
+	live->counts.dropped += (uint64_t)(count - kept);
+	return kept;
+}
+
 void ow_live_counts(struct ow_live *live, struct ow_live_counts *ret_counts)
 {
 	if (live->ops->count)

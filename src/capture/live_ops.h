@@ -47,8 +47,18 @@ void ow_live_done(struct ow_live *live);
 int ow_live_wait(struct ow_live *live, int fd, int64_t until_ns);
 /* When a wait of timeout_ms (negative = for ever) from now on ends, for ow_live_wait. */
 int64_t ow_live_deadline(int timeout_ms);
-/* The watermark goes forward only. */
+/* The watermark goes forward only, */
 void ow_live_pass(struct ow_live *live, int64_t time_ns);
+/*
+ * unless the clock was set back: then it begins anew, with *latest_ns, the last stamp seen. A stamp of the kernel's
+ * clock that is ahead of it shows that. now_ns: real time before the look at the frames. Whether that is so.
+ */
+bool ow_live_set_back(struct ow_live *live, int64_t now_ns, int64_t *latest_ns);
+/*
+ * Leaves out frames that were stamped before the clock was set back: by the clock as it is now they are of a time that
+ * is still to come, and would be taken for packets of it. Counts them as dropped. Returns how many are left.
+ */
+int ow_live_leave_out(struct ow_live *live, struct ow_live_frame *frames, int count);
 
 int ow_live_open_ring(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err);
 int ow_live_open_libpcap(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err);

@@ -103,8 +103,8 @@ static void fill(struct fallback *f, const uint8_t *data, struct ow_live_frame *
 	*frame = (struct ow_live_frame){
 		.frame =
 			{
-				.time_ns = header->ts.tv_sec * OW_NS_PER_S +
-	                                   header->ts.tv_usec * (f->nano ? 1 : OW_NS_PER_US),
+				.time_ns = ow_clock_stamp_ns(header->ts.tv_sec * OW_NS_PER_S +
+	                                                     header->ts.tv_usec * (f->nano ? 1 : OW_NS_PER_US)),
 				.data = data,
 				.caplen = header->caplen,
 				.len = header->len < header->caplen ? header->caplen : header->len,
@@ -139,7 +139,10 @@ static int take(struct fallback *f, struct ow_live_frame *frames, size_t room, b
 		fill(f, memcpy(f->arena + used, f->data, f->header->caplen), &frames[n++]);
 		used += f->header->caplen;
 	}
-	if (n > 0)
+	int64_t now = n > 0 ? ow_clock_real_ns() : 0;
+	if (n > 0 && f->latest_ns > now + OW_LIVE_SLACK_NS)
+		n = ow_live_leave_out(&f->live, frames, n);
+	if (n > 0 && !ow_live_set_back(&f->live, now, &f->latest_ns))
 		ow_live_pass(&f->live, f->latest_ns - OW_LIVE_SLACK_NS);
 	return n;
 }
@@ -165,6 +168,7 @@ static int fallback_read(struct ow_live *live, int timeout_ms, struct ow_live_fr
 	for (bool over = false;;) {
 		int64_t now = ow_clock_real_ns(), look = ow_live_deadline(LOOK_MS);
 		bool empty;
+		ow_live_set_back(live, now, &f->latest_ns);
 		int r = take(f, frames, room, &empty, err);
 		if (r < 0 && check_up(f, err) < 0)
 			return -ENODEV;

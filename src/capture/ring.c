@@ -55,8 +55,6 @@
 #define FRAME_BYTES     2048u /* the kernel wants a number, and does not use it in this version of rings */
 /* When an interface has gone down, the frames of the block that was open are waited for this long. */
 #define LAST_BLOCK_NS (20 * OW_LIVE_BLOCK_MS * OW_NS_PER_MS)
-/* Real time that is this far behind the watermark was set back. */
-#define STEP_NS OW_NS_PER_S
 
 struct ring {
 	struct ow_live live;
@@ -313,7 +311,7 @@ static inline bool fill(struct ring *ring, const uint8_t *slot, struct ow_live_f
 	*frame = (struct ow_live_frame){
 		.frame =
 			{
-				.time_ns = header->tp_sec * OW_NS_PER_S + header->tp_nsec,
+				.time_ns = ow_clock_stamp_ns(header->tp_sec * OW_NS_PER_S + header->tp_nsec),
 				.data = slot + header->tp_mac,
 				.caplen = header->tp_snaplen,
 				.len = header->tp_len,
@@ -329,8 +327,8 @@ static inline bool fill(struct ring *ring, const uint8_t *slot, struct ow_live_f
 	return true;
 }
 
-/* Frames of the block that we own. */
-static int take(struct ring *ring, struct ow_live_frame *frames, size_t room)
+/* Frames of the block that we own. now_ns: from before the kernel handed it over, or a moment later. */
+static int take(struct ring *ring, struct ow_live_frame *frames, size_t room, int64_t now_ns)
 {
 	int n = 0;
 	while (ring->left && (size_t)n < room) {
@@ -349,7 +347,10 @@ static int take(struct ring *ring, struct ow_live_frame *frames, size_t room)
 		ring->held = block_header(ring, ring->block);
 		ring->block = (ring->block + 1) % ring->blocks;
 	}
-	if (n > 0)
+	bool ahead = ring->latest_ns > now_ns + OW_LIVE_SLACK_NS;
+	if (ahead)
+		n = ow_live_leave_out(&ring->live, frames, n);
+	if (n > 0 && !(ahead && ow_live_set_back(&ring->live, ow_clock_real_ns(), &ring->latest_ns)))
 		ow_live_pass(&ring->live, ring->latest_ns - OW_LIVE_SLACK_NS);
 	return n;
 }
@@ -371,8 +372,6 @@ static bool nothing_waits(struct ring *ring, int64_t now_ns)
 	const struct tpacket_hdr_v1 *header = block_header(ring, ring->block);
 	if (__atomic_load_n(&header->num_pkts, __ATOMIC_ACQUIRE) != 0)
 		return false;
-	if (ring->live.passed_ns > now_ns + STEP_NS)
-		ring->live.passed_ns = ring->latest_ns = now_ns - OW_LIVE_SLACK_NS;
 	ow_live_pass(&ring->live, now_ns - OW_LIVE_SLACK_NS);
 	return true;
 }
@@ -401,12 +400,12 @@ static int gone(struct ring *ring, struct ow_error *err)
 }
 
 /* Frames of blocks that are ours, if there are any. */
-static int take_ready(struct ring *ring, struct ow_live_frame *frames, size_t room)
+static int take_ready(struct ring *ring, struct ow_live_frame *frames, size_t room, int64_t now_ns)
 {
 	int n = 0;
 	while (n == 0 && (ring->left || next_block(ring))) {
 		give_back(ring);
-		n = take(ring, frames, room);
+		n = take(ring, frames, room, now_ns);
 	}
 	return n;
 }
@@ -420,7 +419,8 @@ static int ring_read(struct ow_live *live, int timeout_ms, struct ow_live_frame 
 	give_back(ring);
 	for (;;) {
 		int64_t now = ow_clock_real_ns(); /* before the look at the ring */
-		int r = take_ready(ring, frames, room);
+		ow_live_set_back(live, now, &ring->latest_ns);
+		int r = take_ready(ring, frames, room, now);
 		if (r > 0)
 			return r;
 		give_back(ring);

@@ -39,9 +39,15 @@ int64_t ow_agree_later(int64_t t0_ns, int64_t now_ns, int64_t margin_ns, int64_t
 #define OW_AGREE_FILTER_MAX 512
 int ow_agree_filter(const char *filter, struct ow_error *err);
 
-/* Clocks that are further apart than the waiting time would make every packet lost. The difference is known to half a
- * round trip. */
-bool ow_agree_clocks(int64_t apart_ns, int64_t round_trip_ns, int64_t wait_ns);
+/*
+ * How far clocks may be apart. A packet may arrive later than it was sent by the waiting time, and earlier by an
+ * interval; beyond, it would be lost and another one extra. Half an interval, so that there is room for clocks that
+ * drift: at three quarters (OW_APART_END) a lane that is there comes to its end.
+ */
+int64_t ow_agree_apart_max(int64_t length_ns, int64_t wait_ns);
+#define OW_APART_END(length_ns) ((length_ns) / 4 * 3)
+/* The difference is known to half a round trip. */
+bool ow_agree_clocks(int64_t apart_ns, int64_t round_trip_ns, int64_t apart_max_ns);
 
 /*
  * The memory budget. A lane keeps the pages that wait for the peer: those of OW_RETAIN_NS, and as many more as the two

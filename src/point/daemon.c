@@ -70,13 +70,6 @@ void ow_daemon_refused(struct ow_daemon *daemon, enum ow_refused what, const cha
 		daemon->options.sink.refused(daemon->options.sink.arg, what, peer);
 }
 
-int64_t ow_daemon_now_ns(const struct ow_daemon *d)
-{
-	if (d->ended_ns == 0)
-		return ow_recorder_now_ns(d->recorder);
-	return d->ended_now_ns + (int64_t)((double)(ow_clock_steady_ns() - d->ended_ns) * d->speed);
-}
-
 /* Making it. */
 
 static int open_recorder(struct ow_daemon *d, struct ow_error *err)
@@ -177,7 +170,11 @@ static int create(struct ow_daemon *d, struct ow_error *err)
 		return ow_error_set(err, EIO, "no random numbers: %s", strerror(errno));
 	ow_random_seed(&d->jitter, seed);
 	d->memory_left = d->config->memory;
-	int r = ow_daemon_keys_create(d->config, &d->keys, err);
+	d->clock.error_ns = OW_CLOCK_UNKNOWN;
+	int r = ow_clocks_create(OW_CLOCKS_CHRONY_PORT, &d->clocks);
+	if (r < 0)
+		return ow_error_set(err, -r, "not enough memory");
+	r = ow_daemon_keys_create(d->config, &d->keys, err);
 	if (r == 0)
 		r = ow_daemon_peers_add(d, d->config, err);
 	if (r == 0)
@@ -221,6 +218,8 @@ void ow_daemon_free(struct ow_daemon *d)
 		return;
 	ow_daemon_lanes_free(d);
 	ow_daemon_links_free(d);
+	ow_clocks_free(d->clocks);
+	free(d->gap);
 	ow_recorder_free(d->recorder);
 	ow_daemon_keys_release(d->keys);
 	close_fd(d->listen_fd);
@@ -307,10 +306,13 @@ static int record(struct ow_daemon *d, struct ow_error *err)
 static int on_event(struct ow_daemon *d, void *tag, struct ow_error *err)
 {
 	uint64_t ticks;
+	ow_daemon_clock_look(d);
 	if (tag == &d->timer_fd) {
 		if (read(d->timer_fd, &ticks, sizeof ticks) < 0 && errno != EAGAIN)
 			return ow_error_set(err, errno, "timerfd: %s", strerror(errno));
+		ow_daemon_clock_tick(d);
 		ow_daemon_lanes_tick(d);
+		ow_daemon_gaps_tick(d);
 		ow_daemon_reload_tick(d);
 		if (d->options.tick)
 			d->options.tick(d->options.tick_arg);
@@ -338,6 +340,8 @@ int ow_daemon_run(struct ow_daemon *d, struct ow_error *err)
 {
 	int r = 0;
 	d->started_ns = ow_clock_steady_ns();
+	ow_daemon_clock_tick(d);
+	ow_daemon_clock_look(d);
 	while (r == 0 && !is_over(d, ow_clock_steady_ns())) {
 		struct epoll_event event;
 		int n = epoll_wait(d->epoll_fd, &event, 1, d->hurry ? 0 : -1);

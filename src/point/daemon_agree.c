@@ -75,15 +75,16 @@ static bool is_there(const struct ow_daemon_peer *peer, const struct ow_config_s
 
 bool ow_daemon_clocks_fit(const struct ow_daemon_peer *peer, const struct ow_config_segment *segment)
 {
-	return peer->daemon->files || ow_agree_clocks(peer->ahead_ns, peer->round_trip_ns, segment->wait_ns);
+	return peer->daemon->files || ow_agree_clocks(peer->ahead_ns, peer->round_trip_ns,
+	                                              ow_agree_apart_max(segment->interval_ns, segment->wait_ns));
 }
 
 static void propose_segment(struct ow_daemon_peer *peer, const struct ow_config_segment *s)
 {
 	if (!ow_daemon_clocks_fit(peer, s)) {
 		ow_daemon_log(peer->daemon, OW_EVENT_WARNING,
-		              "%s: segment '%s' not measured: the clocks are further apart than its 'wait'", peer->name,
-		              s->name);
+		              "%s: segment '%s' not measured: the clocks are apart by more than half an interval",
+		              peer->name, s->name);
 		return;
 	}
 	for (unsigned k = 0; k < 2 * s->class_count; k++) {
@@ -96,6 +97,11 @@ void ow_daemon_lanes_propose(struct ow_daemon_peer *peer)
 {
 	struct ow_daemon *d = peer->daemon;
 	peer->propose_ns = ow_clock_steady_ns() + OW_PROPOSE_NS;
+	/* Their memory is needed. */
+	if (ow_daemon_lanes_ending(peer)) {
+		peer->renew = true;
+		return;
+	}
 	/* What was proposed, or refused, before. */
 	for (unsigned i = 0; i < d->lane_count; i++) {
 		struct ow_daemon_lane *lane = d->lanes[i];
@@ -189,6 +195,19 @@ static unsigned lanes_of(const struct ow_daemon *d, const struct ow_config_segme
 	return lanes;
 }
 
+/* The peer has done with the lane that has ended, or it would not ask for the next: its memory is needed. */
+static void end_predecessor(struct ow_daemon_peer *peer, const struct ow_message_open *open, bool sending)
+{
+	struct ow_daemon *d = peer->daemon;
+	for (unsigned i = d->lane_count; i-- > 0;) {
+		struct ow_daemon_lane *lane = d->lanes[i];
+		if (lane->peer == peer && lane->until != INT64_MAX && lane->sending == sending &&
+		    strcmp(lane->open.segment, open->segment) == 0 &&
+		    strcmp(lane->open.class_name, open->class_name) == 0)
+			ow_daemon_lane_end(lane, "the other point does not answer any more");
+	}
+}
+
 /* Notes a lane that the peer wants, if it can be had. */
 static int note_lane(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_open *open,
                      struct ow_error *why)
@@ -197,11 +216,14 @@ static int note_lane(struct ow_daemon_peer *peer, uint32_t wire, const struct ow
 	struct ow_agreed agreed;
 	if (d->stopping)
 		return ow_error_set(why, ESHUTDOWN, "this point is about to stop");
+	if (peer->anew_ns != 0)
+		return ow_error_set(why, EAGAIN, "the clock stepped here");
 	int r = ow_agree_check(d->config, peer->name, open, &agreed, why);
 	if (r < 0)
 		return r;
 	if (is_there(peer, agreed.segment, open->class_name, agreed.sending))
 		return ow_error_set(why, EEXIST, "this lane is there already");
+	end_predecessor(peer, open, agreed.sending);
 	if (lanes_of(d, agreed.segment) >= 2 * OW_CONFIG_CLASSES_MAX)
 		return ow_error_set(why, ENOSPC, "the segment has %d lanes already", 2 * OW_CONFIG_CLASSES_MAX);
 	struct ow_daemon_lane *lane = ow_daemon_lane_add(peer, agreed.segment, open, wire, agreed.sending);

@@ -63,7 +63,8 @@ struct ow_daemon_lane *ow_daemon_lane_add(struct ow_daemon_peer *peer, const str
 	                                .open = *open,
 	                                .wire = wire,
 	                                .sending = sending,
-	                                .until = INT64_MAX};
+	                                .until = INT64_MAX,
+	                                .why = "the recording ends"};
 	d->lanes[d->lane_count++] = lane;
 	if (wire > peer->wire_max)
 		peer->wire_max = wire;
@@ -106,7 +107,9 @@ void ow_daemon_lane_total(struct ow_daemon_lane *lane)
 void ow_daemon_lane_end(struct ow_daemon_lane *lane, const char *cause)
 {
 	if (lane->exchange) {
-		ow_exchange_abandon(lane->exchange, cause, ow_daemon_now_ns(lane->daemon));
+		if (lane->until == INT64_MAX)
+			ow_daemon_gap_open(lane, lane->next, cause);
+		ow_exchange_abandon(lane->exchange, cause, ow_daemon_lane_now_ns(lane));
 		ow_daemon_lane_total(lane);
 	}
 	ow_daemon_lane_remove(lane);
@@ -343,7 +346,7 @@ int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err)
 		return r;
 	}
 	lane->state = OW_LANE_RUNNING;
-	ow_exchange_connected(lane->exchange, ow_daemon_now_ns(d));
+	ow_exchange_connected(lane->exchange, ow_daemon_lane_now_ns(lane));
 	log_agreed(lane, stamps);
 	return 0;
 }

@@ -3,7 +3,9 @@
 #define OW_POINT_DAEMON_PARTS_H
 
 #include "base/random.h"
+#include "base/steps.h"
 #include "point/agreement.h"
+#include "point/clocks.h"
 #include "point/daemon.h"
 #include "point/exchange.h"
 #include "point/ledger.h"
@@ -12,7 +14,9 @@
 
 /*
  * The daemon's parts, for its own files: daemon.c (loop, sources, end), daemon_link.c (connections),
- * daemon_stranger.c (those whose name is not proved yet), daemon_peer.c (what is said on them), daemon_lane.c (lanes).
+ * daemon_stranger.c (those whose name is not proved yet), daemon_peer.c (what is said on them), daemon_agree.c,
+ * daemon_lane.c and daemon_record.c (lanes), daemon_clock.c (a clock that is set), daemon_gap.c (intervals without a
+ * lane), daemon_reload.c (another configuration).
  */
 
 /* Connections whose peer has not proved its name yet. */
@@ -47,6 +51,9 @@
 #define OW_QUICK_NS INT64_C(2000000000)
 /* Time for the last answers at the end of the run, beyond that. */
 #define OW_DRAIN_NS INT64_C(3000000000)
+/* After the clock was set, the time for the answers about intervals before that. Then the points compare clocks anew.
+ */
+#define OW_STEP_DRAIN_NS INT64_C(1000000000)
 /* Messages that make no sense, before a connection is closed. */
 #define OW_NONSENSE_MAX 16
 /* Lines about what a peer says, and in how long: it chooses the words, so that no log would take them for the same. */
@@ -97,8 +104,9 @@ struct ow_daemon_peer {
 	bool known;                    /* it has said its epoch before */
 	bool leaving;                  /* in no segment any more: until its lanes have ended */
 	bool renew;                    /* a reload has changed segments: agree anew when the old lanes have ended */
-	unsigned complaints;           /* lines about it, */
-	int64_t complained_ns;         /* steady: since then */
+	int64_t anew_ns;       /* steady: the clock was set; when to connect anew at the latest. 0 = it was not */
+	unsigned complaints;   /* lines about it, */
+	int64_t complained_ns; /* steady: since then */
 	uint64_t epoch;
 	uint32_t wire_max; /* the highest lane that was ever proposed between us */
 	int64_t round_trip_ns;
@@ -128,9 +136,24 @@ struct ow_daemon_lane {
 	uint64_t granted; /* bytes of the budget */
 	struct ow_ledger *ledger;
 	struct ow_exchange *exchange;
-	int64_t next;  /* interval whose page comes next */
-	int64_t until; /* last interval of the run; INT64_MAX = none yet */
-	bool judged;   /* a packet was the same at both points, or it was said that none is */
+	int64_t next;              /* interval whose page comes next */
+	int64_t until;             /* last interval of the run; INT64_MAX = none yet */
+	bool judged;               /* a packet was the same at both points, or it was said that none is */
+	char why[OW_MESSAGE_TEXT]; /* of the end */
+	int64_t stepped_ns; /* by which the clock was set since it was agreed on: the lane's own goes on as it was */
+};
+
+/* A lane that has ended before its time, until another one takes its place: its intervals are unknown. */
+struct ow_daemon_gap {
+	struct ow_daemon_peer *peer;
+	char segment[OW_LIVE_NAME], class_name[OW_LIVE_NAME];
+	bool sending;
+	int64_t interval; /* number of the next one, */
+	int64_t start_ns; /* where it starts, */
+	int64_t length_ns;
+	int64_t told_ns; /* and where the last one ended that was told */
+	char cause[OW_LIVE_CAUSE];
+	char then[OW_LIVE_CAUSE]; /* of the intervals after the next one; "" = the same */
 };
 
 struct ow_daemon {
@@ -139,6 +162,11 @@ struct ow_daemon {
 	struct ow_recorder *recorder;
 	struct ow_daemon_keys *keys;
 	int epoll_fd, listen_fd, timer_fd;
+	struct ow_clocks *clocks;
+	struct ow_clock_state clock; /* as of the last tick; of files not known */
+	bool clock_known;            /* its state was told */
+	bool by_chrony;
+	struct ow_steps steps;
 	uint64_t epoch;
 	struct ow_random jitter;
 	struct ow_daemon_peer *peers[OW_PEERS_MAX];
@@ -149,6 +177,8 @@ struct ow_daemon {
 	bool hurry;                            /* a link's turn was over: it goes on at once */
 	struct ow_daemon_lane *lanes[OW_LANES_MAX];
 	unsigned lane_count;
+	struct ow_daemon_gap *gap;
+	unsigned gaps, gap_room;
 	uint32_t last_wire;
 	uint64_t memory_left;
 	bool files;   /* the sources are files */
@@ -173,8 +203,27 @@ void ow_daemon_refused(struct ow_daemon *daemon, enum ow_refused what, const cha
 void ow_daemon_complain(struct ow_daemon_peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int ow_daemon_keys_create(const struct ow_config *config, struct ow_daemon_keys **ret_keys, struct ow_error *err);
 void ow_daemon_keys_release(struct ow_daemon_keys *keys);
-/* The clock that stamps the packets. */
+/* The clock that stamps the packets, as of the last look at it (daemon_clock.c). */
 int64_t ow_daemon_now_ns(const struct ow_daemon *daemon);
+/* The same as if it had not been set since the lane was agreed on. */
+int64_t ow_daemon_lane_now_ns(const struct ow_daemon_lane *lane);
+
+/* The clock: whether it was set. To be asked before anything is done with packets or times that are newer than the last
+ * time; on a step all lanes end, and the points agree anew. */
+void ow_daemon_clock_look(struct ow_daemon *daemon);
+/* How well it is known; what a step has begun. */
+void ow_daemon_clock_tick(struct ow_daemon *daemon);
+
+/* Gaps. From interval on (a number of the lane) there are no results of it, because. */
+void ow_daemon_gap_open(const struct ow_daemon_lane *lane, int64_t interval, const char *cause);
+/* Another cause for all with this peer: for the intervals after the current one. */
+void ow_daemon_gaps_explain(struct ow_daemon_peer *peer, const char *cause);
+/* The clock was set: unknown until then by the clock before; then from now on by the new one. */
+void ow_daemon_gaps_step(struct ow_daemon *daemon, int64_t before_ns, int64_t now_ns);
+/* Results of what has passed; gaps end where lanes begin. */
+void ow_daemon_gaps_tick(struct ow_daemon *daemon);
+/* The peer or its segments are gone for good. */
+void ow_daemon_gaps_forget(struct ow_daemon_peer *peer);
 
 /* Connections. */
 int ow_daemon_link_open(struct ow_daemon *daemon, struct ow_daemon_peer *peer, int fd, struct ow_error *err);
@@ -253,12 +302,16 @@ void ow_daemon_lanes_tick(struct ow_daemon *daemon);
 void ow_daemon_lanes_connected(struct ow_daemon_peer *peer);
 /* It is lost. */
 void ow_daemon_lanes_disconnected(struct ow_daemon_peer *peer);
-/* The peer ends it before this interval. */
-void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t interval);
+/* The peer ends it before this interval, and says why. */
+void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t interval, const char *why);
+/* It ends after the last page that was closed, here and at the peer, because the clock was set. */
+void ow_daemon_lane_break(struct ow_daemon_lane *lane, const char *why);
 /* It ends with the current interval, here and at the peer. One that was not agreed on yet is gone. */
 void ow_daemon_lane_stop(struct ow_daemon_lane *lane, const char *why);
 /* Not more than this share of the budget any more. */
 void ow_daemon_lane_shrink(struct ow_daemon_lane *lane, uint64_t bytes);
+/* Whether any of a peer has come to its end and still waits for answers. */
+bool ow_daemon_lanes_ending(const struct ow_daemon_peer *peer);
 /* Lanes that the configuration wants. */
 unsigned ow_daemon_lanes_wanted(const struct ow_config *config);
 /* What a reload has begun. */

@@ -63,7 +63,7 @@ void ow_daemon_peer_greet(struct ow_daemon_link *link)
 	                                     .version_max = OW_WIRE_VERSION,
 	                                     .epoch = daemon->epoch,
 	                                     .now_ns = ow_daemon_now_ns(daemon)}};
-	ow_clock_state(&hello.hello.clock);
+	hello.hello.clock = daemon->clock;
 	snprintf(hello.hello.point, sizeof hello.hello.point, "%s", daemon->config->point);
 	snprintf(hello.hello.software, sizeof hello.hello.software, "oneway %s", ow_version());
 	link->asked_ns = ow_clock_steady_ns();
@@ -107,9 +107,10 @@ static bool clocks_fit(const struct ow_daemon_peer *peer)
 static void refuse_clock(struct ow_daemon_link *link)
 {
 	char apart[OW_DURATION_TEXT], why[OW_DURATION_TEXT + 64];
-	ow_duration_text((double)link->peer->ahead_ns, apart);
-	snprintf(why, sizeof why, "the clocks are %s apart, more than 'wait'", apart);
+	ow_duration_text(fabs((double)link->peer->ahead_ns), apart);
+	snprintf(why, sizeof why, "the clocks are %s apart, more than half an interval", apart);
 	ow_daemon_log(link->daemon, OW_EVENT_WARNING, "%s: refused: %s", link->peer->name, why);
+	ow_daemon_gaps_explain(link->peer, why);
 	ow_daemon_link_bye(link, why);
 }
 
@@ -162,11 +163,14 @@ static void on_ping(struct ow_daemon_link *link, const struct ow_message_ping *p
 static void on_bye(struct ow_daemon_link *link, const char *why)
 {
 	struct ow_daemon_peer *peer = link->peer;
+	char cause[OW_LIVE_CAUSE];
 	if (link->ready)
 		ow_daemon_log(link->daemon, OW_EVENT_NOTICE, "%s: has left: %s", peer->name, why);
 	else
 		ow_daemon_log(link->daemon, OW_EVENT_WARNING, "%s: refuses us: %s", peer->name, why);
 	ow_daemon_lanes_end(peer, "has left");
+	snprintf(cause, sizeof cause, "%s %s: %.80s", peer->name, link->ready ? "has left" : "refuses us", why);
+	ow_daemon_gaps_explain(peer, cause);
 	/* It does not come back with what it knew. */
 	peer->known = false;
 	link->closing = true;
@@ -206,7 +210,7 @@ static void on_message(struct ow_daemon_link *link, const struct ow_message *m)
 		break;
 	case OW_MESSAGE_BYE:
 		if (m->lane)
-			ow_daemon_lane_bye(peer, m->lane, m->interval);
+			ow_daemon_lane_bye(peer, m->lane, m->interval, m->text.text);
 		else
 			on_bye(link, m->text.text);
 		break;
@@ -243,7 +247,7 @@ void ow_daemon_peer_frame(struct ow_daemon_link *link, const uint8_t *frame, siz
 			r = ow_error_set(&err, EPROTO, "message %s: lane %u was never agreed on", ow_message_name(type),
 			                 wire);
 		else if (lane && lane->exchange)
-			r = ow_exchange_frame(lane->exchange, frame, size, ow_daemon_now_ns(link->daemon), &err);
+			r = ow_exchange_frame(lane->exchange, frame, size, ow_daemon_lane_now_ns(lane), &err);
 	}
 	if (r < 0)
 		on_nonsense(link, err.text);

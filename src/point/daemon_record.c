@@ -44,7 +44,7 @@ static void finish_lane(struct ow_daemon_lane *lane)
 {
 	ow_daemon_lane_deafen(lane);
 	lane->state = OW_LANE_FINISHING;
-	ow_exchange_finish(lane->exchange);
+	ow_exchange_finish(lane->exchange, lane->why);
 }
 
 /* No page after this one. */
@@ -57,22 +57,42 @@ static void limit_lane(struct ow_daemon_lane *lane, int64_t last)
 }
 
 /* The same, and the peer shall end it there, too: it would wait in vain for what comes after. */
-static void announce_end(struct ow_daemon_lane *lane)
+static void announce_end(struct ow_daemon_lane *lane, const char *why)
 {
 	struct ow_message message = {
 		.type = OW_MESSAGE_BYE, .lane = lane->wire, .interval = lane->until < 0 ? 0 : lane->until + 1};
-	snprintf(message.text.text, sizeof message.text.text, "the recording ends");
+	snprintf(message.text.text, sizeof message.text.text, "%s", why);
+	ow_message_cut(message.text.text);
 	if (lane->peer->link && lane->peer->link->ready)
 		ow_daemon_link_send(lane->peer->link, &message);
 }
 
-void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t interval)
+void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t interval, const char *why)
 {
 	struct ow_daemon_lane *lane = ow_daemon_lane_of_wire(peer, wire);
-	if (lane && lane->exchange)
-		limit_lane(lane, interval - 1);
-	else if (lane)
+	if (!lane)
+		return;
+	if (!lane->exchange) {
 		ow_daemon_lane_remove(lane);
+		return;
+	}
+	if (lane->until == INT64_MAX)
+		ow_daemon_gap_open(lane, interval > lane->next ? interval : lane->next, why);
+	limit_lane(lane, interval - 1);
+}
+
+void ow_daemon_lane_break(struct ow_daemon_lane *lane, const char *why)
+{
+	if (lane->state < OW_LANE_RUNNING) {
+		/* Who proposed it does so again with the next connection. */
+		ow_daemon_lane_remove(lane);
+		return;
+	}
+	ow_daemon_gap_open(lane, lane->next, why);
+	lane->until = lane->next - 1;
+	snprintf(lane->why, sizeof lane->why, "%s", why);
+	announce_end(lane, why);
+	finish_lane(lane);
 }
 
 void ow_daemon_lanes_connected(struct ow_daemon_peer *peer)
@@ -82,9 +102,9 @@ void ow_daemon_lanes_connected(struct ow_daemon_peer *peer)
 		struct ow_daemon_lane *lane = d->lanes[i];
 		if (lane->peer != peer || !lane->exchange)
 			continue;
-		ow_exchange_connected(lane->exchange, ow_daemon_now_ns(d));
+		ow_exchange_connected(lane->exchange, ow_daemon_lane_now_ns(lane));
 		if (lane->until != INT64_MAX)
-			announce_end(lane);
+			announce_end(lane, lane->why);
 	}
 }
 
@@ -101,11 +121,7 @@ void ow_daemon_lanes_disconnected(struct ow_daemon_peer *peer)
 static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
 {
 	struct ow_daemon *d = lane->daemon;
-	struct ow_clock_state clock = {.synchronised = false, .error_ns = OW_CLOCK_UNKNOWN};
 	struct ow_page *page;
-	/* Whoever captured a file knew its clock; we do not. */
-	if (!d->files)
-		ow_clock_state(&clock);
 	if (passed_ns == INT64_MAX)
 		passed_ns = lane->open.t0_ns + (lane->until + 1) * lane->open.length_ns;
 	while (lane->ledger && lane->next <= lane->until && (page = ow_ledger_next(lane->ledger, passed_ns))) {
@@ -113,7 +129,7 @@ static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
 		if (page->interval > lane->until)
 			ow_page_free(page);
 		else /* it takes the page, also when it fails: then the interval is unknown */
-			(void)ow_exchange_page(lane->exchange, page, &clock, ow_daemon_now_ns(d));
+			(void)ow_exchange_page(lane->exchange, page, &d->clock, ow_daemon_lane_now_ns(lane));
 	}
 	if (lane->ledger && lane->next > lane->until)
 		finish_lane(lane);
@@ -140,7 +156,7 @@ static void end_files(struct ow_daemon *d)
 			continue;
 		}
 		lane->until = end < lane->open.t0_ns ? -1 : (end - lane->open.t0_ns) / lane->open.length_ns - 1;
-		announce_end(lane);
+		announce_end(lane, lane->why);
 	}
 }
 
@@ -149,6 +165,11 @@ int ow_daemon_lanes_record(struct ow_daemon *d, struct ow_error *err)
 	struct ow_chunk *chunks = NULL;
 	int64_t passed = d->passed_ns;
 	int r = ow_recorder_take(d->recorder, &chunks, &passed, err);
+	uint64_t epoch = d->steps.count;
+	ow_daemon_clock_look(d);
+	/* What was taken is of lanes that are gone; so is the time. */
+	if (d->steps.count != epoch)
+		passed = INT64_MIN;
 	for (struct ow_chunk *next; chunks; chunks = next) {
 		next = chunks->next;
 		take_chunk(d, chunks);
@@ -166,11 +187,10 @@ int ow_daemon_lanes_record(struct ow_daemon *d, struct ow_error *err)
 
 void ow_daemon_lanes_tick(struct ow_daemon *d)
 {
-	int64_t now = ow_daemon_now_ns(d);
 	for (unsigned i = d->lane_count; i-- > 0;) {
 		struct ow_daemon_lane *lane = d->lanes[i];
 		if (lane->exchange)
-			ow_exchange_tick(lane->exchange, now);
+			ow_exchange_tick(lane->exchange, ow_daemon_lane_now_ns(lane));
 		if (lane->state == OW_LANE_FINISHING && ow_exchange_done(lane->exchange)) {
 			ow_daemon_lane_total(lane);
 			ow_daemon_lane_remove(lane);
@@ -180,18 +200,18 @@ void ow_daemon_lanes_tick(struct ow_daemon *d)
 
 void ow_daemon_lane_stop(struct ow_daemon_lane *lane, const char *why)
 {
-	int64_t now = ow_daemon_now_ns(lane->daemon);
+	int64_t now = ow_daemon_lane_now_ns(lane);
 	if (lane->state < OW_LANE_RUNNING) {
 		/* The peer may be about to agree. */
 		lane->until = -1;
 		if (lane->state == OW_LANE_PROPOSED)
-			announce_end(lane);
+			announce_end(lane, lane->why);
 		ow_daemon_lane_end(lane, why);
 		return;
 	}
 	int64_t current = now < lane->open.t0_ns ? -1 : (now - lane->open.t0_ns) / lane->open.length_ns;
 	limit_lane(lane, lane->open.length_ns <= OW_QUICK_NS ? current : current - 1);
-	announce_end(lane);
+	announce_end(lane, lane->why);
 }
 
 void ow_daemon_lanes_stop(struct ow_daemon *d, bool at_once)

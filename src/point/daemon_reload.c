@@ -196,6 +196,16 @@ static bool has_lanes(const struct ow_daemon_peer *peer)
 }
 
 /* Lanes that a reload has ended and that still have their memory. */
+bool ow_daemon_lanes_ending(const struct ow_daemon_peer *peer)
+{
+	const struct ow_daemon *d = peer->daemon;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		if (d->lanes[i]->peer == peer && d->lanes[i]->until != INT64_MAX)
+			return true;
+	}
+	return false;
+}
+
 static bool has_ending(const struct ow_daemon *d)
 {
 	for (unsigned i = 0; i < d->lane_count; i++) {
@@ -226,6 +236,7 @@ static bool see_off(struct ow_daemon_peer *peer)
 	if (has_lanes(peer))
 		return false;
 	if (!peer->link) {
+		ow_daemon_gaps_forget(peer);
 		ow_daemon_peer_free(peer);
 		return true;
 	}
@@ -240,7 +251,9 @@ void ow_daemon_reload_tick(struct ow_daemon *d)
 	bool working = !d->stopping && d->ended_ns == 0, ending = has_ending(d);
 	for (unsigned i = 0; i < d->peer_count; i++) {
 		struct ow_daemon_peer *peer = d->peers[i];
-		if (peer->renew && !peer->leaving && working && !ending)
+		if (peer->anew_ns != 0)
+			; /* the clock was set: with the next connection */
+		else if (peer->renew && !peer->leaving && working && !ending && !ow_daemon_lanes_ending(peer))
 			agree_anew(peer);
 		/* What was refused, or ended by the peer, may be possible by now. */
 		else if (peer->connect && is_ready(peer) && !peer->leaving && working && now >= peer->propose_ns)

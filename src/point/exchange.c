@@ -188,6 +188,7 @@ int ow_exchange_create(const struct ow_exchange_options *options, const struct o
 	                                               options->sample ? options->sample : OW_RECONCILED_SAMPLE};
 	x->next_page = x->asked_until = x->refined = -1;
 	x->connected = true;
+	x->ahead_ns = INT64_MIN;
 	x->expected = NAN;
 	int r = options->sending ? ow_sender_create(x) : ow_receiver_create(x);
 	if (r < 0) {
@@ -399,16 +400,17 @@ void ow_exchange_tick(struct ow_exchange *x, int64_t now_ns)
 void ow_exchange_abandon(struct ow_exchange *x, const char *cause, int64_t now_ns)
 {
 	enter(x, now_ns);
-	ow_exchange_finish(x);
+	ow_exchange_finish(x, cause);
 	for (struct ow_slot *slot; (slot = overdue(x, true));)
 		give_up(x, slot, cause);
 }
 
-void ow_exchange_finish(struct ow_exchange *x)
+void ow_exchange_finish(struct ow_exchange *x, const char *why)
 {
 	if (x->finished)
 		return;
 	x->finished = true;
+	snprintf(x->ended, sizeof x->ended, "%s", why ? why : "the recording has ended");
 	if (x->options.sending)
 		ow_sender_finish(x);
 	else
@@ -418,6 +420,11 @@ void ow_exchange_finish(struct ow_exchange *x)
 bool ow_exchange_done(const struct ow_exchange *x)
 {
 	return x->finished && x->slots == 0 && (x->final || !x->options.sending);
+}
+
+int64_t ow_exchange_ahead_ns(const struct ow_exchange *x)
+{
+	return x->ahead_ns;
 }
 
 void ow_exchange_total(const struct ow_exchange *x, struct ow_live_result *ret_total)

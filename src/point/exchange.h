@@ -69,11 +69,16 @@ void ow_exchange_connected(struct ow_exchange *exchange, int64_t now_ns);
 void ow_exchange_disconnected(struct ow_exchange *exchange);
 /* Gives up on what took too long. To be called now and then. */
 void ow_exchange_tick(struct ow_exchange *exchange, int64_t now_ns);
-/* No more pages: as soon as the last interval is answered everything is final. */
-void ow_exchange_finish(struct ow_exchange *exchange);
+/* No more pages: as soon as the last interval is answered everything is final. why: what the other point is told about
+ * later ones; NULL = that the recording has ended. */
+void ow_exchange_finish(struct ow_exchange *exchange, const char *why);
 /* The other point is gone for good: finishes, and gives up on all that is not answered. */
 void ow_exchange_abandon(struct ow_exchange *exchange, const char *cause, int64_t now_ns);
 bool ow_exchange_done(const struct ow_exchange *exchange);
+
+/* By how much the other point's clock was ahead of the one that is passed in here when it sent its last synopsis, at
+ * least: the way of the message is not in it. INT64_MIN if there was none, or where this point is the receiving one. */
+int64_t ow_exchange_ahead_ns(const struct ow_exchange *exchange);
 
 /* The run as one result. */
 void ow_exchange_total(const struct ow_exchange *exchange, struct ow_live_result *ret_total);

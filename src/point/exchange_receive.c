@@ -514,7 +514,7 @@ static void no_page(struct ow_exchange *x, const struct ow_slot *slot, int64_t i
 			x->asked_until = interval;
 		return;
 	}
-	ow_exchange_say_none(x, interval, later ? "the recording has ended" : "not recorded, or no longer here");
+	ow_exchange_say_none(x, interval, later ? x->ended : "not recorded, or no longer here");
 }
 
 int ow_receiver_frame(struct ow_exchange *x, const struct ow_message *message, struct ow_error *err)
@@ -577,6 +577,6 @@ void ow_receiver_connected(struct ow_exchange *x)
 void ow_receiver_finish(struct ow_exchange *x)
 {
 	for (int64_t i = x->next_page < 0 ? 0 : x->next_page; i <= x->asked_until; i++)
-		ow_exchange_say_none(x, i, "the recording has ended");
+		ow_exchange_say_none(x, i, x->ended);
 	ow_receiver_emit(x);
 }

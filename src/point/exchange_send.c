@@ -296,7 +296,7 @@ static void drop_pageless(struct ow_exchange *x)
 	}
 	for (size_t i = x->slots; x->finished && i-- > 0;) {
 		if (!x->slot[i]->page) {
-			ow_exchange_say_none(x, x->slot[i]->interval, "the recording has ended");
+			ow_exchange_say_none(x, x->slot[i]->interval, x->ended);
 			ow_slot_remove(x, x->slot[i]);
 		}
 	}
@@ -376,7 +376,7 @@ static struct ow_slot *slot_for(struct ow_exchange *x, int64_t interval)
 	if (slot || interval < x->next_settled)
 		return slot;
 	if (x->finished || interval < x->next_page) {
-		ow_exchange_say_none(x, interval, x->finished ? "the recording has ended" : "not recorded");
+		ow_exchange_say_none(x, interval, x->finished ? x->ended : "not recorded");
 		return NULL;
 	}
 	/* This point is slow, or the other one is mad. */
@@ -411,6 +411,7 @@ static int on_synopsis(struct ow_exchange *x, const struct ow_message *message, 
 {
 	const struct ow_message_synopsis *m = &message->synopsis;
 	struct ow_slot *slot = slot_for(x, message->interval);
+	x->ahead_ns = (int64_t)((uint64_t)m->sent_ns - (uint64_t)x->now_ns);
 	if (slot && wants(slot, m->part) && !has_room(x, m->synopsis_size)) {
 		ow_exchange_say_none(x, message->interval, "no memory for so many synopses");
 		if (slot->page)

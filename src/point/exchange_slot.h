@@ -98,10 +98,12 @@ struct ow_exchange {
 	bool finished, final; /* no more pages; everything has been told */
 	bool connected;
 	size_t retain_bytes;
-	unsigned shift;  /* that the recorder was told */
-	int64_t refined; /* up to this interval pages may have been recorded with a larger one */
+	unsigned shift;              /* that the recorder was told */
+	int64_t refined;             /* up to this interval pages may have been recorded with a larger one */
+	char ended[OW_MESSAGE_TEXT]; /* why there are no more pages */
 
 	/* The sending point. */
+	int64_t ahead_ns; /* the other's clock, at least */
 	struct ow_settle *settle;
 	int64_t next_settled; /* intervals before this one are behind us */
 	struct ow_slot *settling;

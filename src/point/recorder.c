@@ -42,6 +42,8 @@ struct member { /* one thread */
 	/* The thread's own. */
 	struct ow_scribe *scribe;
 	uint64_t generation;
+	uint64_t epoch;      /* of the clock when the frames at hand were read, or an earlier one */
+	int64_t told_ns;     /* the time that was handed on last, by the clock of this epoch */
 	int64_t boundary_ns; /* the end of some interval: there the reader must hear of the time */
 	int64_t lead_ns;     /* files: how far it may be ahead */
 	int64_t handed_ns;   /* when it last handed on, steady clock */
@@ -67,6 +69,7 @@ struct ow_recorder {
 	struct ow_lanes lanes;
 	int event_fd;
 	atomic_bool stop;
+	_Atomic uint64_t epoch; /* counts the times that the clock was set; changed under the lock */
 
 	pthread_mutex_t lock;
 	pthread_cond_t taken; /* or the end */
@@ -123,14 +126,16 @@ static void hand_on(struct member *member, int64_t passed_ns, bool news)
 	struct ow_chunk *last, *first = ow_scribe_take(member->scribe, &last);
 	uint64_t stamps = stamps_of(first);
 	bool wake = false;
+	member->told_ns = passed_ns;
 	pthread_mutex_lock(&recorder->lock);
 	if (first) {
 		*recorder->end = first;
 		recorder->end = &last->next;
 		recorder->stamps += stamps;
 	}
-	/* A clock that is set back does not take back what was said. */
-	if (passed_ns > member->passed_ns)
+	/* What a thread says that does not know yet that the clock was set is of the time before. */
+	bool known = member->epoch == atomic_load_explicit(&recorder->epoch, memory_order_relaxed);
+	if (passed_ns > member->passed_ns && (known || passed_ns == INT64_MAX))
 		member->passed_ns = passed_ns;
 	if (first || news || must_wait(member)) {
 		wake = !recorder->signalled;
@@ -167,6 +172,9 @@ static void note_drops(struct member *member, uint64_t dropped, int64_t began_ns
 		.frames = dropped - member->counted, .from_ns = member->counted_ns, .until_ns = now_ns};
 	if (member->sure_ns < drops.from_ns)
 		drops.from_ns = member->sure_ns;
+	/* The clock was set back. */
+	if (drops.from_ns > now_ns)
+		drops.from_ns = now_ns;
 	member->counted = dropped;
 	member->counted_ns = began_ns;
 	member->sure_ns = ow_live_passed_ns(member->live);
@@ -224,7 +232,7 @@ static void take_up_lanes(struct member *member)
 	if (ow_scribe_take_up(member->scribe, table) < 0)
 		return; /* out of memory: the one before, and again with the next frames */
 	member->generation = table->generation;
-	member->boundary_ns = ow_scribe_boundary(member->scribe, member->passed_ns);
+	member->boundary_ns = ow_scribe_boundary(member->scribe, member->told_ns);
 	member->lead_ns = table->count ? OW_REPLAY_INTERVALS * OW_INTERVAL_MAX_NS : OW_REPLAY_LEAD_NS;
 	for (uint32_t i = 0; i < table->count; i++) {
 		int64_t lead_ns = OW_REPLAY_INTERVALS * table->entry[i].lane->length_ns;
@@ -272,6 +280,17 @@ static void finish(struct member *member, int result, const struct ow_error *err
 	hand_on(member, INT64_MAX, true);
 }
 
+/* Before reading: then what is read is of the clock as it was set, or says that it is older. */
+static void note_epoch(struct member *member)
+{
+	uint64_t epoch = atomic_load_explicit(&member->recorder->epoch, memory_order_acquire);
+	if (epoch == member->epoch)
+		return;
+	member->epoch = epoch;
+	member->told_ns = INT64_MIN;
+	member->boundary_ns = ow_scribe_boundary(member->scribe, INT64_MIN);
+}
+
 static void *run(void *arg)
 {
 	struct member *member = arg;
@@ -283,10 +302,13 @@ static void *run(void *arg)
 	pthread_mutex_unlock(&recorder->lock);
 	member->handed_ns = ow_clock_steady_ns();
 	while (!atomic_load_explicit(&recorder->stop, memory_order_relaxed)) {
+		note_epoch(member);
 		int n = ow_live_read(member->live, OW_RECORDER_WAIT_MS, member->frame, OW_RECORDER_BATCH, &err);
 		/* After reading: a lane that was there before a frame was stamped does not miss it. */
 		take_up_lanes(member);
-		if (n == -EINTR)
+		/* Lanes that came with another clock have none of what was read before. */
+		if (n == -EINTR ||
+		    (n >= 0 && member->epoch != atomic_load_explicit(&recorder->epoch, memory_order_acquire)))
 			continue;
 		if (n < 0) {
 			finish(member, n, &err);
@@ -366,7 +388,7 @@ static int add_member(struct ow_recorder *recorder, const struct ow_live_options
 	member->file = strcmp(ow_live_kind_name(member->live), "file") == 0;
 	member->generation = UINT64_MAX;
 	member->boundary_ns = INT64_MAX;
-	member->passed_ns = INT64_MIN;
+	member->passed_ns = member->told_ns = INT64_MIN;
 	/* Lanes come later. */
 	member->counted_ns = member->sure_ns = ow_live_now_ns(member->live);
 	recorder->member[recorder->members++] = member;
@@ -506,6 +528,17 @@ void ow_recorder_set_shift(struct ow_recorder *recorder, uint32_t lane, unsigned
 	reclaim(recorder);
 	/* Without memory it stays; the ledger thins out what comes. */
 	(void)ow_lanes_set_shift(&recorder->lanes, lane, sample_shift);
+}
+
+void ow_recorder_clock_set(struct ow_recorder *recorder)
+{
+	pthread_mutex_lock(&recorder->lock);
+	atomic_fetch_add_explicit(&recorder->epoch, 1, memory_order_release);
+	for (unsigned i = 0; i < recorder->members; i++) {
+		if (recorder->member[i]->passed_ns != INT64_MAX)
+			recorder->member[i]->passed_ns = INT64_MIN;
+	}
+	pthread_mutex_unlock(&recorder->lock);
 }
 
 int ow_recorder_fd(const struct ow_recorder *recorder)

@@ -103,6 +103,12 @@ void ow_recorder_remove_lane(struct ow_recorder *recorder, uint32_t lane);
 /* From some frame on, soon. */
 void ow_recorder_set_shift(struct ow_recorder *recorder, uint32_t lane, unsigned sample_shift);
 
+/*
+ * The clock was set: the time up to which lanes are complete is that of the clock as it is now, from the next take on
+ * (INT64_MIN until all threads know). Lanes that were there before mix two clocks; remove them first.
+ */
+void ow_recorder_clock_set(struct ow_recorder *recorder);
+
 /* Readable (poll) when there are chunks or news; ow_recorder_take makes it quiet. */
 int ow_recorder_fd(const struct ow_recorder *recorder);
 /*

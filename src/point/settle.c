@@ -57,6 +57,7 @@ struct ow_settle {
 	int64_t newest_ns;                   /* sending time of the latest packet that has arrived; INT64_MIN = none */
 	int64_t reach_ns;                    /* within this a packet should arrive; -1 = not known yet */
 	int64_t ahead_ns;                    /* so much before it was sent a packet may arrive; -1 = not known yet */
+	int64_t shown_ns;                    /* the same where packets contradict the clocks; else 0 */
 	enum doubt before;                   /* why arrivals may have been missed before the oldest open interval */
 	const struct ow_settle_input *input; /* during a step */
 	int64_t unplaced_ns; /* then: what arrived until now may be of an unknown interval; since its start */
@@ -76,6 +77,26 @@ static void raise_ahead(struct ow_settle *settle, int64_t delay_ns)
 	int64_t ahead = delay_ns < 0 ? 2 * -(delay_ns > -INT64_MAX / 4 ? delay_ns : -INT64_MAX / 4) : 0;
 	if (ahead > settle->ahead_ns)
 		settle->ahead_ns = ahead;
+}
+
+/*
+ * Clocks that are apart by more than they say: then many delays are negative. A quarter of them, as a few also come
+ * from identical packets that were taken for each other.
+ */
+static void learn_shown(struct ow_settle *settle, const struct ow_settle_input *in)
+{
+	int64_t least = 0;
+	size_t negative = 0;
+	for (size_t i = 0; i < in->delays; i++) {
+		least = in->delay_ns[i] < least ? in->delay_ns[i] : least;
+		negative += in->delay_ns[i] < 0;
+	}
+	if (!in->delays && in->result.mean_ns.status != OW_VALUE_NONE && in->result.mean_ns.value < 0)
+		least = (int64_t)fmax(in->result.mean_ns.value, -1e18);
+	else if (negative < in->delays / 4 + 1)
+		return;
+	int64_t shown = least > -INT64_MAX / 4 ? 2 * -least : INT64_MAX / 2;
+	settle->shown_ns = shown > settle->shown_ns ? shown : settle->shown_ns;
 }
 
 static void raise_reach(struct ow_settle *settle, int64_t delay_ns)
@@ -139,20 +160,24 @@ static enum doubt doubt_of(const struct open_interval *open, const struct open_i
 	                                                              : DOUBT_NONE;
 }
 
-/* How much the clocks can make a packet arrive before it was sent. */
-static int64_t early_of(const struct ow_live_result *r)
+/* How much the clocks can make a packet arrive before it was sent: what they say of themselves, and where packets show
+ * more, that. */
+static int64_t early_of(const struct ow_settle *settle, const struct ow_live_result *r)
 {
 	int64_t most = r->length_ns / 2, early = EARLY_UNKNOWN_NS;
 	if (r->clock_from.error_ns < most && r->clock_to.error_ns < most)
 		early = r->clock_from.error_ns + r->clock_to.error_ns;
-	return early < most ? early : most;
+	early = early < most ? early : most;
+	if (settle->shown_ns > early)
+		early = settle->shown_ns < r->length_ns ? settle->shown_ns : r->length_ns;
+	return early;
 }
 
 /* Could it have arrived before its own interval, the oldest one, where nobody looked? */
 static bool missed_before(const struct ow_settle *settle, int64_t sent_ns)
 {
 	const struct ow_live_result *own = &open_of(settle, settle->first)->result;
-	int64_t early = early_of(own);
+	int64_t early = early_of(settle, own);
 	/* Where no packet has ever arrived, they do not arrive. */
 	if (settle->ahead_ns < early && (settle->ahead_ns >= 0 || settle->before == DOUBT_BEGUN))
 		early = settle->ahead_ns;
@@ -499,9 +524,10 @@ static int step(struct ow_settle *settle, const struct ow_settle_input *in, bool
 	if (!full && in->result.sample_shift)
 		ow_sample_widen((double)(in->result.matched - in->result.ambiguous),
 		                exp2(-(double)in->result.sample_shift), &open->result.mean_ns, &open->result.stddev_ns);
-	struct ow_carry_interval interval = {in->result.start_ns, in->result.sent,      in->result.received,
-	                                     in->only_a,          in->only_b,           in->only_as,
-	                                     in->only_bs,         early_of(&in->result)};
+	learn_shown(settle, in);
+	struct ow_carry_interval interval = {
+		in->result.start_ns, in->result.sent, in->result.received, in->only_a,
+		in->only_b,          in->only_as,     in->only_bs,         early_of(settle, &in->result)};
 	struct ow_carry_account account;
 	settle->unplaced_ns = unplaced_until(settle, &in->result);
 	for (size_t i = 0; settle->unplaced_ns && i < in->only_bs; i++)

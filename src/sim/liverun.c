@@ -239,7 +239,7 @@ static void *receiving_point(void *arg)
 		measure(side);
 		pthread_barrier_wait(&run->barrier);
 	}
-	ow_exchange_finish(side->exchange);
+	ow_exchange_finish(side->exchange, NULL);
 	serve(side, (int)run->intervals + 1);
 	return NULL;
 }
@@ -327,7 +327,7 @@ static int all_intervals(struct run *run, struct traffic *traffic)
 		atomic_store(&run->failed, true);
 	run->interval = run->intervals;
 	pthread_barrier_wait(&run->barrier);
-	ow_exchange_finish(a->exchange);
+	ow_exchange_finish(a->exchange, NULL);
 	serve(a, (int)run->intervals + 1);
 	return r;
 }

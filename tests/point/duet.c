@@ -358,8 +358,8 @@ void duet_run(struct duet *duet, const struct traffic *traffic, const struct lin
 		ow_exchange_tick(duet->x[0], now + 3000);
 		ow_exchange_tick(duet->x[1], now + 3000);
 	}
-	ow_exchange_finish(duet->x[0]);
-	ow_exchange_finish(duet->x[1]);
+	ow_exchange_finish(duet->x[0], NULL);
+	ow_exchange_finish(duet->x[1], NULL);
 	for (int i = 0; i < 400 && !(ow_exchange_done(duet->x[0]) && ow_exchange_done(duet->x[1])); i++) {
 		now += 100000000;
 		deliver(wire, now);

@@ -523,7 +523,7 @@ static void exchange_world(const struct world_options *o, enum ow_method method,
 	if (wire->down)
 		mend(wire, now);
 	for (int side = 0; side < 2; side++)
-		ow_exchange_finish(wire->x[side]);
+		ow_exchange_finish(wire->x[side], NULL);
 	for (int i = 0; i < 400 && !(ow_exchange_done(wire->x[0]) && ow_exchange_done(wire->x[1])); i++) {
 		now += 100000000;
 		deliver(wire, FLYING_MAX * 4, now);

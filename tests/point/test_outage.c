@@ -150,7 +150,7 @@ static void begin(struct world *w, struct end end[2], unsigned intervals, int64_
 static void finish(struct world *w)
 {
 	for (int i = 0; i < 2; i++)
-		ow_exchange_finish(w->x[i]);
+		ow_exchange_finish(w->x[i], NULL);
 	deliver(w);
 	for (int i = 0; i < 2; i++) {
 		assert_true(ow_exchange_done(w->x[i]));

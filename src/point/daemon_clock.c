@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A clock that is set, and one that nothing disciplines any more.
+ *
+ * Intervals are cut by the clock, so that after a step those of the two points are not the same any more, and a delay
+ * would be the difference of a time before it and one after. So nothing goes on: every lane ends with the last page
+ * that was closed before, the interval in progress is unknown, the peers hear of it, and when they have answered for
+ * the intervals before, the connection is made anew: HELLO compares the clocks, new lanes are agreed on by the clock as
+ * it is now. Results of two clocks never meet.
+ *
+ * A step is looked for after packets were taken and before anything is done with them (base/steps.h); daemon, exchange
+ * and agreement are told times of the steady clock, to which the step is added then and not before.
+ */
+#include "point/daemon_parts.h"
+
+#include "base/time.h"
+#include <stdio.h>
+#include <string.h>
+
+int64_t ow_daemon_now_ns(const struct ow_daemon *d)
+{
+	if (!d->files)
+		return ow_steps_now_ns(&d->steps);
+	if (d->ended_ns == 0)
+		return ow_recorder_now_ns(d->recorder);
+	return d->ended_now_ns + (int64_t)((double)(ow_clock_steady_ns() - d->ended_ns) * d->speed);
+}
+
+int64_t ow_daemon_lane_now_ns(const struct ow_daemon_lane *lane)
+{
+	return ow_daemon_now_ns(lane->daemon) - lane->stepped_ns;
+}
+
+/* Both points know of it; who connects does so at once when the time has come. */
+static void begin_anew(struct ow_daemon_peer *peer)
+{
+	peer->retry_ns = OW_RETRY_FIRST_NS;
+	peer->next_try_ns = 0;
+	if (peer->link && !peer->link->closing)
+		peer->anew_ns = ow_clock_steady_ns() + OW_STEP_DRAIN_NS;
+}
+
+/* Clocks that have drifted apart until a packet would be looked for in the wrong interval: found out by the synopses of
+ * the peer. HELLO says whether they fit. */
+static void part(struct ow_daemon_peer *peer, int64_t ahead_ns)
+{
+	struct ow_daemon *d = peer->daemon;
+	char apart[OW_DURATION_TEXT], cause[OW_LIVE_CAUSE];
+	ow_duration_text((double)ahead_ns, apart);
+	snprintf(cause, sizeof cause, "the clock of %s is ahead by %s, more than half an interval", peer->name, apart);
+	ow_daemon_log(d, OW_EVENT_WARNING, "%s: %s", peer->name, cause);
+	for (unsigned i = d->lane_count; i-- > 0;) {
+		if (d->lanes[i]->peer == peer && d->lanes[i]->until == INT64_MAX)
+			ow_daemon_lane_break(d->lanes[i], cause);
+	}
+	begin_anew(peer);
+}
+
+static void compare(struct ow_daemon *d)
+{
+	for (unsigned i = d->lane_count; i-- > 0;) {
+		const struct ow_daemon_lane *lane = d->lanes[i];
+		if (lane->state != OW_LANE_RUNNING || lane->until != INT64_MAX)
+			continue;
+		int64_t ahead = ow_exchange_ahead_ns(lane->exchange);
+		if (ahead > OW_APART_END(lane->open.length_ns)) {
+			part(lane->peer, ahead);
+			return; /* lanes are gone; the rest next time */
+		}
+	}
+}
+
+static void on_step(struct ow_daemon *d, int64_t step_ns)
+{
+	char size[OW_STEP_TEXT], cause[OW_LIVE_CAUSE];
+	int64_t now_ns = ow_daemon_now_ns(d);
+	ow_step_text(step_ns, size);
+	snprintf(cause, sizeof cause, "clock stepped by %s at %s", size, d->config->point);
+	ow_daemon_log(d, OW_EVENT_WARNING, "the clock stepped by %s: what it cut is unknown, the points agree anew",
+	              size);
+	for (unsigned i = 0; i < d->lane_count; i++)
+		d->lanes[i]->stepped_ns += step_ns;
+	for (unsigned i = d->lane_count; i-- > 0;) {
+		if (d->lanes[i]->until == INT64_MAX)
+			ow_daemon_lane_break(d->lanes[i], cause);
+	}
+	ow_recorder_clock_set(d->recorder);
+	d->passed_ns = INT64_MIN;
+	ow_daemon_gaps_step(d, now_ns - step_ns, now_ns);
+	for (unsigned i = 0; i < d->peer_count; i++) {
+		d->peers[i]->ahead_ns -= step_ns;
+		begin_anew(d->peers[i]);
+	}
+}
+
+void ow_daemon_clock_look(struct ow_daemon *d)
+{
+	struct ow_steps_reading reading;
+	if (d->files)
+		return;
+	int64_t threshold = ow_steps_threshold(&d->clock);
+	ow_steps_read(threshold / 2, &reading);
+	int64_t step = ow_steps_check(&d->steps, &reading, threshold);
+	if (step != 0)
+		on_step(d, step);
+}
+
+static bool has_lanes(const struct ow_daemon_peer *peer)
+{
+	for (unsigned i = 0; i < peer->daemon->lane_count; i++) {
+		if (peer->daemon->lanes[i]->peer == peer)
+			return true;
+	}
+	return false;
+}
+
+/* What has not been answered by now is given up: its memory is needed. */
+static void end_lanes(struct ow_daemon_peer *peer)
+{
+	struct ow_daemon *d = peer->daemon;
+	for (unsigned i = d->lane_count; i-- > 0;) {
+		if (d->lanes[i]->peer == peer)
+			ow_daemon_lane_end(d->lanes[i],
+			                   "the clock stepped, and the other point did not answer in time");
+	}
+}
+
+static void tend_peer(struct ow_daemon_peer *peer, int64_t steady_ns)
+{
+	if (peer->anew_ns == 0 || (has_lanes(peer) && steady_ns < peer->anew_ns))
+		return;
+	peer->anew_ns = 0;
+	end_lanes(peer);
+	if (peer->link)
+		ow_daemon_link_drop(peer->link, "the clock stepped: the points compare their clocks anew");
+	if (peer->connect)
+		peer->next_try_ns = 0;
+}
+
+/* Said once, when it changes. */
+static void judge(struct ow_daemon *d, const struct ow_clock_state *clock, bool by_chrony)
+{
+	char error[OW_DURATION_TEXT];
+	ow_duration_text((double)clock->error_ns, error);
+	const char *source = by_chrony ? "chronyd" : "the kernel";
+	if (!clock->synchronised && !d->clock_known)
+		ow_daemon_log(d, OW_EVENT_WARNING,
+		              "the clock is not synchronised: delays are off by an unknown amount (oneway doctor)");
+	else if (!clock->synchronised && d->clock.synchronised)
+		ow_daemon_log(d, OW_EVENT_WARNING,
+		              "the clock has lost its source: delays are off by an unknown amount (oneway doctor)");
+	else if (clock->synchronised && d->clock_known && !d->clock.synchronised)
+		ow_daemon_log(d, OW_EVENT_NOTICE, "the clock is synchronised: off by at most %s, says %s", error,
+		              source);
+	else if (clock->synchronised && d->clock_known && d->by_chrony && !by_chrony)
+		ow_daemon_log(d, OW_EVENT_WARNING,
+		              "chronyd does not answer any more: the clock is off by at most %s, says the kernel, and "
+		              "more as time goes by",
+		              error);
+	else if (clock->synchronised && d->clock_known && !d->by_chrony && by_chrony)
+		ow_daemon_log(d, OW_EVENT_NOTICE, "chronyd answers: the clock is off by at most %s", error);
+}
+
+void ow_daemon_clock_tick(struct ow_daemon *d)
+{
+	int64_t steady_ns = ow_clock_steady_ns();
+	for (unsigned i = 0; i < d->peer_count; i++)
+		tend_peer(d->peers[i], steady_ns);
+	/* Whoever captured a file knew its clock; we do not. */
+	if (d->files)
+		return;
+	compare(d);
+	struct ow_clock_state clock;
+	ow_clocks_tick(d->clocks, steady_ns);
+	ow_clocks_state(d->clocks, steady_ns, &clock);
+	bool by_chrony = strcmp(ow_clocks_source(d->clocks, steady_ns), "chrony") == 0;
+	judge(d, &clock, by_chrony);
+	d->clock = clock;
+	d->by_chrony = by_chrony;
+	d->clock_known = true;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Intervals that no lane covers although the configuration wants them: a lane has ended (the peer is gone or was
+ * restarted, a clock was set), and the next one has not begun yet. Each gets a result all the same: unknown, with the
+ * cause.
+ */
+#include "point/daemon_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Results of a gap in one go: after a process was stopped for long, more are left out. */
+#define BURST 1024
+
+static bool is_lane_of(const struct ow_daemon_lane *lane, const struct ow_daemon_gap *gap)
+{
+	return lane->peer == gap->peer && lane->sending == gap->sending &&
+	       strcmp(lane->open.segment, gap->segment) == 0 && strcmp(lane->open.class_name, gap->class_name) == 0;
+}
+
+static void remove_gap(struct ow_daemon *d, unsigned i)
+{
+	d->gap[i] = d->gap[--d->gaps];
+}
+
+static void tell(struct ow_daemon *d, struct ow_daemon_gap *gap)
+{
+	const struct ow_value none = {.reason = "the interval is unknown"};
+	struct ow_live_result r = {
+		.interval = gap->interval++,
+		.start_ns = gap->start_ns,
+		.length_ns = gap->length_ns,
+		.status = OW_LIVE_UNKNOWN,
+		.final = true,
+		.reordered = OW_LIVE_NOT_COUNTED,
+		.clock_from = {false, OW_CLOCK_UNKNOWN},
+		.clock_to = {false, OW_CLOCK_UNKNOWN},
+	};
+	*(gap->sending ? &r.clock_from : &r.clock_to) = d->clock;
+	const char *here = d->config->point, *there = gap->peer->name;
+	snprintf(r.segment, sizeof r.segment, "%s", gap->segment);
+	snprintf(r.class_name, sizeof r.class_name, "%s", gap->class_name);
+	snprintf(r.from, sizeof r.from, "%s", gap->sending ? here : there);
+	snprintf(r.to, sizeof r.to, "%s", gap->sending ? there : here);
+	snprintf(r.cause, sizeof r.cause, "%s", gap->cause);
+	r.mean_ns = r.stddev_ns = r.min_ns = r.max_ns = r.loss_ratio = none;
+	for (int q = 0; q < OW_QUANTILES; q++)
+		r.quantile_ns[q] = none;
+	gap->start_ns += gap->length_ns;
+	gap->told_ns = gap->start_ns;
+	if (*gap->then)
+		memcpy(gap->cause, gap->then, sizeof gap->cause);
+	*gap->then = 0;
+	d->options.sink.result(d->options.sink.arg, &r);
+	d->has_results = true;
+}
+
+void ow_daemon_gap_open(const struct ow_daemon_lane *lane, int64_t interval, const char *cause)
+{
+	struct ow_daemon *d = lane->daemon;
+	/* A segment that is not wanted any more has none. Files have an end. */
+	if (d->files || d->stopping || !lane->segment)
+		return;
+	for (unsigned i = 0; i < d->gaps; i++) {
+		if (is_lane_of(lane, &d->gap[i])) {
+			/* The lane has not begun yet, then. */
+			snprintf(d->gap[i].then, sizeof d->gap[i].then, "%s", cause);
+			return;
+		}
+	}
+	if (d->gaps == d->gap_room) {
+		unsigned room = d->gap_room ? 2 * d->gap_room : 16;
+		struct ow_daemon_gap *more = realloc(d->gap, room * sizeof *more);
+		if (!more)
+			return;
+		d->gap = more;
+		d->gap_room = room;
+	}
+	struct ow_daemon_gap gap = {
+		.peer = lane->peer, .sending = lane->sending, .interval = interval, .length_ns = lane->open.length_ns};
+	gap.start_ns = gap.told_ns = lane->open.t0_ns + interval * lane->open.length_ns;
+	snprintf(gap.segment, sizeof gap.segment, "%s", lane->open.segment);
+	snprintf(gap.class_name, sizeof gap.class_name, "%s", lane->open.class_name);
+	snprintf(gap.cause, sizeof gap.cause, "%s", cause);
+	d->gap[d->gaps++] = gap;
+}
+
+void ow_daemon_gaps_explain(struct ow_daemon_peer *peer, const char *cause)
+{
+	struct ow_daemon *d = peer->daemon;
+	for (unsigned i = 0; i < d->gaps; i++) {
+		if (d->gap[i].peer == peer)
+			snprintf(d->gap[i].then, sizeof d->gap[i].then, "%s", cause);
+	}
+}
+
+void ow_daemon_gaps_forget(struct ow_daemon_peer *peer)
+{
+	struct ow_daemon *d = peer->daemon;
+	for (unsigned i = d->gaps; i-- > 0;) {
+		if (d->gap[i].peer == peer)
+			remove_gap(d, i);
+	}
+}
+
+/* What has ended by then, and does not reach beyond `end_ns`. */
+static void tell_until(struct ow_daemon *d, struct ow_daemon_gap *gap, int64_t now_ns, int64_t end_ns)
+{
+	int64_t least = now_ns - BURST * gap->length_ns;
+	if (gap->start_ns < least) {
+		int64_t over = (least - gap->start_ns) / gap->length_ns;
+		gap->interval += over;
+		gap->start_ns += over * gap->length_ns;
+	}
+	while (gap->start_ns + gap->length_ns <= (now_ns < end_ns ? now_ns : end_ns))
+		tell(d, gap);
+}
+
+void ow_daemon_gaps_step(struct ow_daemon *d, int64_t before_ns, int64_t now_ns)
+{
+	for (unsigned i = 0; i < d->gaps; i++) {
+		struct ow_daemon_gap *gap = &d->gap[i];
+		/* With the interval that the step cuts. */
+		tell_until(d, gap, before_ns + gap->length_ns, INT64_MAX);
+		/* Not the same again, where the step is a small one. */
+		gap->start_ns = now_ns - now_ns % gap->length_ns;
+		if (gap->start_ns + gap->length_ns == gap->told_ns)
+			gap->start_ns = gap->told_ns;
+	}
+}
+
+static bool is_wanted(const struct ow_daemon *d, const struct ow_daemon_gap *gap)
+{
+	for (unsigned i = 0; i < d->config->segment_count; i++) {
+		const struct ow_config_segment *s = &d->config->segments[i];
+		if (strcmp(s->name, gap->segment) == 0 && strcmp(s->peer, gap->peer->name) == 0)
+			return !d->stopping;
+	}
+	return false;
+}
+
+/* Where the lane begins that takes its place; INT64_MAX = there is none yet. */
+static int64_t end_of(const struct ow_daemon *d, const struct ow_daemon_gap *gap)
+{
+	int64_t end_ns = INT64_MAX;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		const struct ow_daemon_lane *lane = d->lanes[i];
+		if (lane->state == OW_LANE_RUNNING && lane->until == INT64_MAX && is_lane_of(lane, gap))
+			end_ns = lane->open.t0_ns;
+	}
+	return end_ns;
+}
+
+void ow_daemon_gaps_tick(struct ow_daemon *d)
+{
+	int64_t now_ns = ow_daemon_now_ns(d);
+	for (unsigned i = d->gaps; i-- > 0;) {
+		struct ow_daemon_gap *gap = &d->gap[i];
+		int64_t end_ns = end_of(d, gap);
+		bool wanted = is_wanted(d, gap);
+		if (wanted)
+			tell_until(d, gap, now_ns, end_ns);
+		if (!wanted || gap->start_ns >= end_ns)
+			remove_gap(d, i);
+	}
+}

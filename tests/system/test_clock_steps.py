@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clocks that are set while two points measure: every interval is measured or says why not, nothing is called loss, results
+come back by themselves, and no result is of two clocks. The clock is that of injected_clock.c; the host's is not touched."""
+import itertools
+import mmap
+import os
+import struct
+import subprocess
+import sys
+import time
+import unittest
+
+import points
+import test_point_live
+
+MS, S, HOUR = 10**6, 10**9, 3600 * 10**9
+LENGTH = 200 * MS
+SEGMENT = "interval: 200ms\n    wait: 2s\n    classes: [{name: data, filter: udp port 7000}]"
+# Datagrams with the number in front, for ever.
+TRAFFIC = """
+import itertools, socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+start = time.monotonic()
+for i in itertools.count():
+    try:
+        s.sendto(i.to_bytes(8, "big") * 10, (sys.argv[1], 7000))
+    except ConnectionRefusedError:
+        pass
+    ahead = i / 500 - (time.monotonic() - start)
+    if ahead > 0.002:
+        time.sleep(ahead)
+"""
+
+
+class Clock:
+    """What a point's clock is ahead of the host's, and what it knows of its error."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, "wb") as f:
+            f.write(bytes(40))
+        self.file = open(path, "r+b")
+        self.memory = mmap.mmap(self.file.fileno(), 40)
+        self.file.close()
+        self.sequence, self.offset, self.error = 0, 0, 50_000
+        self.steps = []  # host's time, by how much
+        self.write(0, 0)
+
+    def put(self, at, value):
+        self.memory[8 * at : 8 * at + 8] = struct.pack("<q", value)
+
+    def write(self, at_ns, before):
+        self.put(0, self.sequence + 1)
+        for i, value in enumerate((self.error, at_ns, before, self.offset), 1):
+            self.put(i, value)
+        self.sequence += 2
+        self.put(0, self.sequence)
+
+    def step(self, by):
+        """Takes place in a moment, so that stamps before and after it are told apart."""
+        at = time.time_ns() + 20 * MS
+        before = self.offset
+        self.offset += by
+        self.steps.append((at, by))
+        self.write(at, before)
+
+    def state(self, error):
+        self.error = error
+        self.write(0, self.offset)
+
+    def env(self):
+        return {"ONEWAY_TEST_CLOCK": self.path}
+
+
+class Steps(points.Case):
+    def setUp(self):
+        super().setUp()
+        self.far = test_point_live.Far()
+        self.addCleanup(self.far.close)
+        self.clocks = {name: Clock(self.path(name + ".clock")) for name in ("london", "paris")}
+        os.environ["ONEWAY_TEST_CLOCK"] = self.clocks["london"].path  # of keygen
+
+    def begin(self, segment=SEGMENT):
+        self.keys("psk")
+        config = test_point_live.CONFIG
+        self.write("paris.yaml", config.format(name="paris", listen="listen: 10.9.0.2:8620\n", interface="far", peer="london", more="facing: peer"))
+        self.write("london.yaml", config.format(name="london", listen="", interface="near", peer="paris", more="connect: 10.9.0.2:8620\n    " + segment))
+        paris = points.Point(self.path("paris.yaml"), prefix=self.far.enter(), env=self.clocks["paris"].env())
+        self.points.append(paris)
+        paris.wait_for("listening on")
+        london = self.start(self.path("london.yaml"), env=self.clocks["london"].env())
+        for point in (london, paris):
+            point.wait_for("agreed on", 2)
+        for ns, host in (([], "10.9.0.2"), (self.far.enter(), "10.9.0.1")):
+            sender = subprocess.Popen([*ns, sys.executable, "-c", TRAFFIC, host])
+            self.addCleanup(sender.wait)
+            self.addCleanup(sender.kill)
+        return {"london": london, "paris": paris}
+
+    def finish(self, pair):
+        results = {}
+        for name, point in pair.items():
+            point.stop()
+        for name, point in pair.items():
+            results[name], _ = point.end()
+            self.assertEqual(point.code, 0, point.log)
+        return results
+
+    def check(self, name, results):
+        """What holds whatever the clocks do."""
+        for r in results:
+            self.assert_conserved(r)
+            self.assertEqual(r["lost"] or 0, 0, r)
+            if r["status"] != "measured":
+                self.assertTrue(r["cause"], r)
+        measured = [r for r in results if r["final"] and r["status"] == "measured"]
+        self.assertTrue(measured)
+        for lane in ("london", "paris"):
+            self.assertTrue(any(r["from"] == lane for r in measured), f"{name}: no result from {lane}")
+        return measured
+
+    def assert_unmixed(self, measured, apart):
+        """Delays of an interval are all of one difference of the clocks, and that is one there has been: paris less london."""
+        for r in measured:
+            if not r["samples"]:
+                continue
+            sign = 1 if r["to"] == "paris" else -1
+            best = min(abs(r["delay_ns"]["mean"] - sign * a) for a in apart)
+            # A virtual cable takes microseconds; a mean of 0.5 ms would be a machine that is held up all the time.
+            self.assertLess(best, MS / 2, r)
+
+    def agreed(self, pair, count):
+        for point in pair.values():
+            point.wait_for("agreed on", count)
+
+    def assert_told(self, results, who, size):
+        """Both points have said of both directions what the clock did where."""
+        text = f"clock stepped by {'+' if size > 0 else '-'}{abs(size) // (S if abs(size) >= S else MS)}"
+        for name, way in itertools.product(results, ("london", "paris")):
+            told = [r for r in results[name] if r["status"] == "unknown" and r["from"] == way
+                    and r["cause"].startswith(text) and r["cause"].endswith("at " + who)]
+            self.assertTrue(told, f"{name}: nothing from {way} says {text}: {[r['cause'] for r in results[name] if r['status'] != 'measured']}")
+
+    def run_steps(self, who, sizes):
+        """Small steps at one point; results come back after each, by the clocks as they are then."""
+        pair = self.begin()
+        apart = [0]
+        time.sleep(1)
+        for i, size in enumerate(sizes, 2):
+            self.clocks[who].step(size)
+            apart.append(apart[-1] + (size if who == "paris" else -size))
+            self.agreed(pair, 2 * i)
+            time.sleep(1.5)
+        results = self.finish(pair)
+        for name in results:
+            self.assert_unmixed(self.check(name, results[name]), apart)
+        for size in sizes:
+            self.assert_told(results, who, size)
+        self.assertEqual(pair[who].log.count("the clock stepped by"), len(sizes), pair[who].log)
+        return results
+
+    def test_small_at_who_connects(self):
+        self.run_steps("london", [MS, -MS, 40 * MS])
+
+    def test_small_at_who_is_connected_to(self):
+        self.run_steps("paris", [-MS, -40 * MS])
+
+    def run_there_and_back(self, who, sizes):
+        """Steps by more than clocks may be apart: not measured, and said so, until the clock is right again."""
+        pair = self.begin()
+        time.sleep(1)
+        for i, size in enumerate(sizes, 2):
+            self.clocks[who].step(size)
+            pair["london"].wait_for("refused: the clocks are", i - 1)
+            time.sleep(1)
+            self.clocks[who].step(-size)
+            self.agreed(pair, 2 * i)
+            time.sleep(1.5)
+        results = self.finish(pair)
+        for name in results:
+            self.assert_unmixed(self.check(name, results[name]), [0])
+            for size in sizes:
+                self.assertTrue(any("the clocks are" in r.get("cause", "") for r in results[name]))
+        for size in sizes:
+            self.assert_told(results, who, size)
+
+    def test_large_at_who_connects(self):
+        self.run_there_and_back("london", [S, -HOUR])
+
+    def test_large_at_who_is_connected_to(self):
+        self.run_there_and_back("paris", [-S, HOUR])
+
+
+if __name__ == "__main__":
+    if not test_point_live.permitted():
+        print("network namespaces with veth are not permitted here, not tested")
+        sys.exit(77)
+    if os.environ.get("OW_INSIDE") != "1":
+        os.execvpe("unshare", ["unshare", "--net", sys.executable, *sys.argv], {**os.environ, "OW_INSIDE": "1"})
+    unittest.main()
