@@ -8,10 +8,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A flow is said to be too small when its counters took away less than this share of the prior's variance, and what is
- * left is more than this share of the value. */
+/* A flow is said to be too small when its counters took away less than this share of the prior's variance, and the
+ * interval that is left is wider than the value itself. */
 #define LEARNT_MIN 0.1
-#define ERROR_MAX  0.1
+#define ERROR_MAX  0.5
 
 const char *ow_flow_estimator_name(enum ow_flow_estimator estimator)
 {
@@ -36,7 +36,7 @@ static struct ow_value mean_value(const struct ow_flow_load *flow, struct ow_flo
 		return ow_value_none("no clean counter");
 	double half = OW_NORMAL_975 * sqrt(mean.var);
 	if (mean.var > (1 - LEARNT_MIN) * prior_var && half > ERROR_MAX * fabs(mean.mean))
-		return ow_value_none("too small a flow: its counters tell nothing beyond the mean of all");
+		return ow_value_none("too small a flow: its counters tell nothing beyond the mean of others");
 	return (struct ow_value){OW_VALUE_ESTIMATED, mean.mean, mean.mean - half, mean.mean + half, NULL};
 }
 
@@ -68,7 +68,7 @@ static int estimate_banks(const struct ow_flows *flows, enum ow_flow_estimator e
 static bool has_banks(const struct ow_flows *flows)
 {
 	for (uint32_t l = 0; l < flows->params.layers; l++)
-		if (flows->layer[l].layer.form == OW_COLATE_BANKS && !flows->layer[l].layer.is_signed)
+		if (ow_flow_is_bank(&flows->layer[l].layer))
 			return true;
 	return false;
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 /* The residual's norm falls below this share of r's, or the steps end. */
-#define TOLERANCE 1e-6
+#define TOLERANCE 1e-3
 #define STEPS_MAX 600
 /* Operations of an exact solution that are worth it, a tenth of a second: in small systems short cycles are common. */
 #define DENSE_MAX 2e8

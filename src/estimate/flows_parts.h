@@ -40,6 +40,7 @@ struct ow_flow_prior {
 	double within;  /* variance of a packet's delay within its flow, ns^2 */
 };
 
+bool ow_flow_is_bank(const struct ow_colate_layer *layer);
 /* -ENOMEM; -EINVAL without a bank. */
 int ow_flow_system_init(const struct ow_flows *data, struct ow_flow_system *ret_system, struct ow_error *err);
 void ow_flow_system_done(struct ow_flow_system *system);
@@ -47,6 +48,24 @@ void ow_flow_system_done(struct ow_flow_system *system);
 /* tau, cv and mu of formulas 3.8, by size of flow, from the counters themselves. */
 int ow_flow_prior_init(const struct ow_flow_system *system, struct ow_flow_prior *ret_prior);
 void ow_flow_prior_done(struct ow_flow_prior *prior);
+
+/* The fit of a prior. factor: of each class of size, on the line of OW_FLOW_PARTS parts. */
+#define OW_FLOW_PARTS   4
+#define OW_FLOW_SIZES   16
+#define OW_FLOW_LEVELS  12
+#define OW_FLOW_CLASSES (OW_FLOW_SIZES * OW_FLOW_LEVELS)
+struct ow_flow_fit {
+	const struct ow_flow_system *system;
+	struct ow_flow_prior *prior;
+	double *residual, *variance; /* of each row: r_c, s_c */
+	uint8_t *class_of;           /* of each flow */
+	double a[OW_FLOW_PARTS], factor[OW_FLOW_CLASSES];
+};
+/* A step on the line's parts. */
+void ow_flow_fit_line(struct ow_flow_fit *fit);
+/* The flows' prior means from the delay over time. */
+int ow_flow_profile(struct ow_flow_fit *fit);
+
 /* r_c = D_c - sum n m_f of each row, and its variance s_c = sum n^2 V_f + noise. */
 void ow_flow_residuals(const struct ow_flow_system *system, const struct ow_flow_prior *prior, double *ret_residual,
                        double *ret_variance);

@@ -2,9 +2,13 @@
 /*
  * What flows are like, from the counters alone (formulas 3.8 takes mu, tau and cv as given). The residual of a counter,
  * r_c = D_c - sum n m_f, has the variance
- *     s_c = sum_f n_cf^2 V_f + noise_c,
- * with V_f = a + b / p_f at first, then one V for each class of size. Both are fitted by maximum likelihood with the
- * multiplicative steps of variance components (Zhou, Hu, Zhou, Lange 2019): they stay positive and need only sums.
+ *     s_c = sum_f n_cf^2 V_f + noise_c.
+ * At first V is a line: deviations in proportion to the flow's own prior mean m_f, and others in proportion to the mean
+ * of all, each with a part that stays and one that averages out over a flow's packets,
+ *     V_f = (a_0 + a_1 / p_f) m_f^2 + (a_2 + a_3 / p_f) mu^2;
+ * then each class of size and of m_f gets a factor on it. Both are fitted by maximum likelihood with the multiplicative
+ * steps of variance components (Zhou, Hu, Zhou, Lange 2019): they stay positive and need only sums. One bank is enough
+ * for that.
  */
 #include "estimate/flows_parts.h"
 
@@ -13,29 +17,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Classes of size: packets of one power of two; all above 2^23 are one class. */
-#define CLASSES 24
+#define CLASSES OW_FLOW_CLASSES
 /* Steps: after these the error of V is below its statistical error on 1e4 counters. */
-#define STEPS_LINE  12
+#define STEPS_LINE  10
 #define STEPS_CLASS 12
-/* So many counters with a flow of their own weighs the line a + b / p against what a class itself says. */
+/* So many counters with a flow of their own weighs the line against what a class itself says. */
 #define LINE_WEIGHT 10.0
 
-struct fit {
-	const struct ow_flow_system *system;
-	struct ow_flow_prior *prior;
-	double *residual;  /* r_c */
-	double *variance;  /* s_c */
-	uint8_t *class_of; /* of each flow */
-	double a, b;       /* V = a + b / p */
-	double class_var[CLASSES];
-	double partials; /* sum of partial: > 0 if `within` can be told */
-};
-
-static uint8_t size_class(double packets)
+/* By packets, and by the prior mean against that of all: powers of two, the rest is in the classes at the ends. */
+static uint8_t class_of(double packets, double mean, double all)
 {
-	int e = packets >= 1 ? ilogb(packets) : 0;
-	return (uint8_t)(e < CLASSES ? e : CLASSES - 1);
+	int size = packets >= 1 ? ilogb(packets) : 0;
+	int level = OW_FLOW_LEVELS - 3 + (mean > 0 && all > 0 ? ilogb(mean / all) : 0);
+	size = size < OW_FLOW_SIZES ? size : OW_FLOW_SIZES - 1;
+	level = level < 0 ? 0 : level < OW_FLOW_LEVELS ? level : OW_FLOW_LEVELS - 1;
+	return (uint8_t)(size * OW_FLOW_LEVELS + level);
 }
 
 void ow_flow_residuals(const struct ow_flow_system *system, const struct ow_flow_prior *prior, double *ret_residual,
@@ -55,41 +51,15 @@ void ow_flow_residuals(const struct ow_flow_system *system, const struct ow_flow
 	}
 }
 
-/* The mean that explains the counters best, given their variances: sum P D / s over sum P^2 / s. */
-static void fit_mean(struct fit *fit)
-{
-	const struct ow_flow_system *system = fit->system;
-	struct ow_flow_prior *prior = fit->prior;
-	double *load = calloc(system->rows + 1, sizeof *load), up = 0, down = 0;
-	if (!load)
-		return;
-	for (size_t i = 0; i < system->flows * system->slots; i++)
-		load[system->entry[i].row] += system->entry[i].load;
-	for (size_t c = 0; c < system->rows; c++)
-		if (fit->variance[c] > 0 && load[c] > 0) {
-			up += load[c] * system->sum[c] / fit->variance[c];
-			down += load[c] * load[c] / fit->variance[c];
-		}
-	free(load);
-	if (!(down > 0))
-		return;
-	prior->mean_ns = up / down;
-	for (size_t f = 0; f < system->flows; f++)
-		prior->mean[f] = prior->mean_ns;
-}
-
 struct gains {
 	double up, down;
 };
 
 /* What a row says to a component with weight w: w r^2 / s^2 against w / s. */
-static void gain(struct gains *gains, double w, double residual, double variance)
+static void gain(struct gains *gains, double w, double up, double down)
 {
-	if (!(variance > 0))
-		return;
-	double z = residual / variance;
-	gains->up += w * z * z;
-	gains->down += w / variance;
+	gains->up += w * up;
+	gains->down += w * down;
 }
 
 static double factor(struct gains g, double weight, double toward)
@@ -98,118 +68,196 @@ static double factor(struct gains g, double weight, double toward)
 	return down > 0 ? sqrt(up / down) : 1;
 }
 
-static void fit_within(struct fit *fit)
+/* r^2 / s^2 in place of r, 1 / s in place of s; 0 where there is nothing. */
+static void turn_rows(struct ow_flow_fit *fit)
+{
+	for (size_t c = 0; c < fit->system->rows; c++) {
+		double s = fit->variance[c], z = s > 0 ? fit->residual[c] / s : 0;
+		fit->residual[c] = z * z;
+		fit->variance[c] = s > 0 ? 1 / s : 0;
+	}
+}
+
+static void parts_of(const struct ow_flow_fit *fit, size_t f, double part[OW_FLOW_PARTS])
+{
+	double p = fit->system->data->flow[f].packets, m = fit->prior->mean[f], mu = fit->prior->mean_ns;
+	part[0] = m * m;
+	part[1] = m * m / p;
+	part[2] = mu * mu;
+	part[3] = mu * mu / p;
+}
+
+static double line_of(const struct ow_flow_fit *fit, size_t f)
+{
+	double part[OW_FLOW_PARTS], sum = 0;
+	parts_of(fit, f, part);
+	for (int i = 0; i < OW_FLOW_PARTS; i++)
+		sum += fit->a[i] * part[i];
+	return sum;
+}
+
+static void set_variances(struct ow_flow_fit *fit)
+{
+	for (size_t f = 0; f < fit->system->flows; f++)
+		if (fit->system->data->flow[f].packets > 0)
+			fit->prior->var[f] = fit->factor[fit->class_of[f]] * line_of(fit, f);
+}
+
+static void fit_within(struct ow_flow_fit *fit)
 {
 	struct gains g = {0};
-	if (!(fit->partials > 0))
-		return;
 	for (size_t c = 0; c < fit->system->rows; c++)
 		gain(&g, fit->system->partial[c], fit->residual[c], fit->variance[c]);
 	fit->prior->within *= factor(g, 0, 0);
 }
 
-static void step_line(struct fit *fit)
+/* Sums of what a flow's rows say, weighted by its loads squared. */
+static struct gains heard(const struct ow_flow_fit *fit, size_t f)
 {
-	const struct ow_flow_system *system = fit->system;
-	struct gains a = {0}, b = {0};
-	for (size_t f = 0; f < system->flows; f++) {
-		const struct ow_flow_entry *e = ow_flow_entries(system, f);
-		double p = system->data->flow[f].packets;
-		for (uint32_t j = 0; j < system->slots; j++) {
-			if (!(e[j].load > 0))
-				continue;
-			double w = e[j].load * e[j].load;
-			gain(&a, w, fit->residual[e[j].row], fit->variance[e[j].row]);
-			gain(&b, w / p, fit->residual[e[j].row], fit->variance[e[j].row]);
-		}
-	}
-	fit->a *= factor(a, 0, 0);
-	fit->b *= factor(b, 0, 0);
-	for (size_t f = 0; f < system->flows; f++)
-		if (system->data->flow[f].packets > 0)
-			fit->prior->var[f] = fit->a + fit->b / system->data->flow[f].packets;
+	struct gains g = {0};
+	const struct ow_flow_entry *e = ow_flow_entries(fit->system, f);
+	for (uint32_t j = 0; j < fit->system->slots; j++)
+		gain(&g, e[j].load * e[j].load, fit->residual[e[j].row], fit->variance[e[j].row]);
+	return g;
 }
 
-static void step_classes(struct fit *fit)
+void ow_flow_fit_line(struct ow_flow_fit *fit)
 {
-	const struct ow_flow_system *system = fit->system;
+	struct gains g[OW_FLOW_PARTS] = {0};
+	set_variances(fit);
+	ow_flow_residuals(fit->system, fit->prior, fit->residual, fit->variance);
+	turn_rows(fit);
+	for (size_t f = 0; f < fit->system->flows; f++) {
+		double part[OW_FLOW_PARTS];
+		struct gains own = heard(fit, f);
+		if (!(own.down > 0))
+			continue;
+		parts_of(fit, f, part);
+		for (int i = 0; i < OW_FLOW_PARTS; i++)
+			gain(&g[i], part[i], own.up, own.down);
+	}
+	for (int i = 0; i < OW_FLOW_PARTS; i++)
+		fit->a[i] *= factor(g[i], 0, 0);
+	fit_within(fit);
+	set_variances(fit);
+}
+
+static void fit_classes(struct ow_flow_fit *fit)
+{
 	struct gains g[CLASSES] = {0};
-	for (size_t f = 0; f < system->flows; f++) {
-		const struct ow_flow_entry *e = ow_flow_entries(system, f);
-		/* In units of the line at this flow: a class is a factor on the line. */
-		double line = fit->a + fit->b / system->data->flow[f].packets;
-		for (uint32_t j = 0; j < system->slots; j++)
-			if (e[j].load > 0)
-				gain(&g[fit->class_of[f]], e[j].load * e[j].load * line, fit->residual[e[j].row],
-				     fit->variance[e[j].row]);
+	set_variances(fit);
+	ow_flow_residuals(fit->system, fit->prior, fit->residual, fit->variance);
+	turn_rows(fit);
+	for (size_t f = 0; f < fit->system->flows; f++) {
+		struct gains own = heard(fit, f);
+		if (own.down > 0)
+			gain(&g[fit->class_of[f]], fit->prior->var[f], own.up, own.down);
 	}
 	for (int k = 0; k < CLASSES; k++)
-		fit->class_var[k] *= factor((struct gains){g[k].up * fit->class_var[k], g[k].down * fit->class_var[k]},
-		                            LINE_WEIGHT, 1 / fit->class_var[k]);
-	for (size_t f = 0; f < system->flows; f++)
-		if (system->data->flow[f].packets > 0)
-			fit->prior->var[f] =
-				fit->class_var[fit->class_of[f]] * (fit->a + fit->b / system->data->flow[f].packets);
+		fit->factor[k] *= factor(g[k], LINE_WEIGHT, 1 / fit->factor[k]);
+	fit_within(fit);
+	set_variances(fit);
 }
 
 /* Where the steps begin: the mean of all packets, and one variance for all. */
-static void begin(struct fit *fit)
+static void begin(struct ow_flow_fit *fit)
 {
 	const struct ow_flow_system *system = fit->system;
 	struct ow_flow_prior *prior = fit->prior;
 	double delay = 0, packets = 0, squares = 0, loads = 0;
 	for (size_t c = 0; c < system->rows; c++)
-		if (system->used[c]) {
-			delay += system->sum[c];
-			fit->partials += system->partial[c];
-		}
+		delay += system->used[c] ? system->sum[c] : 0;
 	for (size_t i = 0; i < system->flows * system->slots; i++) {
 		packets += system->entry[i].load;
 		loads += system->entry[i].load * system->entry[i].load;
 	}
 	prior->mean_ns = packets > 0 ? delay / packets : 0;
-	for (size_t f = 0; f < system->flows; f++) {
+	for (size_t f = 0; f < system->flows; f++)
 		prior->mean[f] = prior->mean_ns;
-		fit->class_of[f] = size_class(system->data->flow[f].packets);
-	}
 	ow_flow_residuals(system, prior, fit->residual, fit->variance);
 	for (size_t c = 0; c < system->rows; c++)
 		if (system->used[c])
 			squares += fit->residual[c] * fit->residual[c];
-	fit->a = fit->b = prior->within = loads > 0 ? squares / loads : 0;
-	for (size_t f = 0; f < system->flows; f++)
-		prior->var[f] = fit->a;
+	prior->within = loads > 0 ? squares / loads : 0;
+	double mu2 = prior->mean_ns * prior->mean_ns;
+	for (int i = 0; i < OW_FLOW_PARTS; i++)
+		fit->a[i] = mu2 > 0 ? prior->within / mu2 : 0;
 	for (int k = 0; k < CLASSES; k++)
-		fit->class_var[k] = 1;
+		fit->factor[k] = 1;
+}
+
+/* One bank of each layer: fits need no more. */
+static int first_banks(const struct ow_flow_system *system, struct ow_flow_system *ret)
+{
+	struct ow_flow_system one = *system;
+	one.slots = 0;
+	uint32_t slot[OW_COLATE_LAYERS_MAX], at = 0;
+	for (uint32_t l = 0; l < system->data->params.layers; l++) {
+		const struct ow_colate_layer *layer = &system->data->layer[l].layer;
+		if (!ow_flow_is_bank(layer))
+			continue;
+		slot[one.slots++] = at;
+		at += layer->spread;
+	}
+	one.entry = calloc(one.flows * one.slots + 1, sizeof *one.entry);
+	one.used = calloc(one.rows + 1, sizeof *one.used);
+	if (!one.entry || !one.used) {
+		free(one.entry);
+		free(one.used);
+		return -ENOMEM;
+	}
+	for (size_t f = 0; f < one.flows; f++)
+		for (uint32_t j = 0; j < one.slots; j++) {
+			struct ow_flow_entry entry = system->entry[f * system->slots + slot[j]];
+			one.entry[f * one.slots + j] = entry;
+			one.used[entry.row] += entry.load > 0;
+		}
+	*ret = one;
+	return 0;
+}
+
+/* Where every counter of a flow lost packets, nothing of its kind may have been seen: twice the deviation. */
+static void widen(const struct ow_flow_system *system, struct ow_flow_prior *prior)
+{
+	for (size_t f = 0; f < system->flows; f++) {
+		double load = 0;
+		for (uint32_t j = 0; j < system->slots; j++)
+			load += ow_flow_entries(system, f)[j].load;
+		prior->var[f] *= load > 0 ? 1 : 4;
+	}
 }
 
 int ow_flow_prior_init(const struct ow_flow_system *system, struct ow_flow_prior *ret_prior)
 {
 	struct ow_flow_prior prior = {0};
-	struct fit fit = {.system = system, .prior = &prior};
+	struct ow_flow_system one = {0};
+	struct ow_flow_fit fit = {.system = &one, .prior = &prior};
 	int r = -ENOMEM;
 	prior.mean = calloc(system->flows + 1, sizeof *prior.mean);
 	prior.var = calloc(system->flows + 1, sizeof *prior.var);
 	fit.residual = calloc(system->rows + 1, sizeof *fit.residual);
 	fit.variance = calloc(system->rows + 1, sizeof *fit.variance);
 	fit.class_of = calloc(system->flows + 1, sizeof *fit.class_of);
-	if (!prior.mean || !prior.var || !fit.residual || !fit.variance || !fit.class_of)
+	if (!prior.mean || !prior.var || !fit.residual || !fit.variance || !fit.class_of ||
+	    first_banks(system, &one) < 0)
 		goto out;
 	begin(&fit);
-	for (int i = 0; i < STEPS_LINE + STEPS_CLASS; i++) {
-		ow_flow_residuals(system, &prior, fit.residual, fit.variance);
-		if (i < STEPS_LINE)
-			step_line(&fit);
-		else
-			step_classes(&fit);
-		fit_within(&fit);
-		fit_mean(&fit);
-	}
+	r = ow_flow_profile(&fit);
+	if (r < 0)
+		goto out;
+	for (int i = 0; i < STEPS_LINE; i++)
+		ow_flow_fit_line(&fit);
+	for (size_t f = 0; f < system->flows; f++)
+		fit.class_of[f] = class_of(system->data->flow[f].packets, prior.mean[f], prior.mean_ns);
+	for (int i = 0; i < STEPS_CLASS; i++)
+		fit_classes(&fit);
+	widen(system, &prior);
 	*ret_prior = prior;
 	prior = (struct ow_flow_prior){0};
-	r = 0;
 out:
 	ow_flow_prior_done(&prior);
+	free(one.entry);
+	free(one.used);
 	free(fit.residual);
 	free(fit.variance);
 	free(fit.class_of);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static bool is_bank(const struct ow_colate_layer *layer)
+bool ow_flow_is_bank(const struct ow_colate_layer *layer)
 {
 	return layer->form == OW_COLATE_BANKS && !layer->is_signed;
 }
@@ -81,7 +81,7 @@ int ow_flow_system_init(const struct ow_flows *data, struct ow_flow_system *ret_
 {
 	struct ow_flow_system system = {.data = data, .flows = data->flows};
 	for (uint32_t l = 0; l < data->params.layers; l++) {
-		if (!is_bank(&data->layer[l].layer))
+		if (!ow_flow_is_bank(&data->layer[l].layer))
 			continue;
 		system.slots += data->layer[l].layer.spread;
 		system.rows += data->layer[l].layer.counters;
@@ -96,7 +96,7 @@ int ow_flow_system_init(const struct ow_flows *data, struct ow_flow_system *ret_
 	uint32_t slot = 0;
 	for (uint32_t l = 0; l < data->params.layers; l++) {
 		const struct ow_flows_layer *layer = &data->layer[l];
-		if (!is_bank(&layer->layer))
+		if (!ow_flow_is_bank(&layer->layer))
 			continue;
 		fill_rows(&system, layer, first);
 		fill_layer(&system, l, slot, first);

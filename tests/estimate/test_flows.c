@@ -209,6 +209,46 @@ static void test_dense(void **state)
 			}
 }
 
+/* Idle and congested times are told apart: flows of one packet, 20 in a counter, know the delay of their time. */
+static void test_times(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	ow_random_seed(&random, SEED);
+	struct scene scene;
+	struct ow_colate_params params = banks_of(1000, 1);
+	size_t flows = 20000, close = 0, alike = 0;
+	scene_init(&scene, &params, flows);
+	for (size_t f = 0; f < flows; f++) {
+		uint64_t flow = ow_random_u64(&random), id = ow_random_u64(&random);
+		int64_t at = (int64_t)ow_random_below(&random, 1000000000);
+		/* Congested in the second quarter of the second. */
+		int64_t delay = at / 250000000 == 1 ? 1000000 : 10000;
+		record(scene.a, flow, id, at);
+		record(scene.b, flow, id, at + delay);
+		scene.load[f] = load_of(flow, 1);
+		scene.load[f].first_ns = scene.load[f].last_ns = at;
+		scene.mean[f] = (double)delay;
+	}
+	assert_int_equal(ow_flows_difference(scene.a, scene.b, &scene.data, NULL), 0);
+	scene.data.flow = scene.load;
+	scene.data.flows = flows;
+	struct ow_flow_estimate *e = estimate(&scene.data, OW_FLOWS_AUTO);
+	for (size_t f = 0; f < flows; f++)
+		close += e[f].mean_ns.status != OW_VALUE_NONE && fabs(e[f].mean_ns.value / scene.mean[f] - 1) < 0.1;
+	free(e);
+	for (size_t f = 0; f < flows; f++)
+		scene.load[f].first_ns = 1, scene.load[f].last_ns = 0;
+	e = estimate(&scene.data, OW_FLOWS_AUTO);
+	for (size_t f = 0; f < flows; f++)
+		alike += e[f].mean_ns.status != OW_VALUE_NONE && fabs(e[f].mean_ns.value / scene.mean[f] - 1) < 0.1;
+	free(e);
+	/* Without times a quarter of the flows have 100 times the others' delay, and nobody knows which. */
+	if (close < flows * 95 / 100 || alike > flows / 10)
+		fail_msg("%zu of %zu within 10 %% with times, %zu without", close, flows, alike);
+	scene_done(&scene);
+}
+
 /* Messages and conjugate gradients come to the exact solution, and the messages' variances are good where they rest on
  * few cycles. */
 static void test_sparse(void **state)
@@ -423,8 +463,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_difference), cmocka_unit_test(test_dense), cmocka_unit_test(test_sparse),
-		cmocka_unit_test(test_exact),      cmocka_unit_test(test_loss),  cmocka_unit_test(test_order),
-		cmocka_unit_test(test_odd),
+		cmocka_unit_test(test_times),      cmocka_unit_test(test_exact), cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_order),      cmocka_unit_test(test_odd),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
