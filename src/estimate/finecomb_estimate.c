@@ -137,8 +137,8 @@ static int lost_and_extra(const struct ow_finecomb *f, const struct ow_recovery 
 		widen(&e->extra, out, OW_NORMAL_975 * sqrt(out * unseen));
 	}
 	if (sent > 0)
-		e->loss_ratio = (struct ow_value){OW_VALUE_ESTIMATED, fmin(1, e->lost.value / sent), e->lost.low / sent,
-		                                  fmin(1, e->lost.high / sent), NULL};
+		e->loss_ratio = (struct ow_value){OW_VALUE_ESTIMATED, fmin(1, e->lost.value / sent),
+		                                  fmin(1, e->lost.low / sent), fmin(1, e->lost.high / sent), NULL};
 	else
 		e->loss_ratio = (struct ow_value){.reason = "no packets were sent"};
 	return 0;
