@@ -7,6 +7,7 @@
 #   make test       everything that must hold: release, ASan+UBSan and TSan builds, fuzz corpora, sources
 #   make prove      live results against captures and the wire, for every loss and interval (needs root; some minutes)
 #   make soak       the whole system for SOAK=10m, or any time: flat memory, no loss that is none (needs root)
+#   make scarce     each of the first 2000 allocations of each command fails (some minutes; make test has a sample)
 #   make bench      speed and memory as ratios (BENCH_FLAGS="--large 0" leaves out the 10 M-packet pair)
 #   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck
 #   make format     clang-format in place               make clean
@@ -22,7 +23,7 @@ DESTDIR ?=
 SANITIZED := -Dbuildtype=debugoptimized -Db_lundef=false
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo prove soak bench fuzz lint format install clean
+.PHONY: all test demo prove soak scarce bench fuzz lint format install clean
 # One build after the other: ninja already uses all cores.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -41,6 +42,9 @@ prove: build/.packages-test all
 
 soak: build/.packages-test all
 	@ONEWAY=build/oneway LABWIRE=build/tests/system/labwire tests/system/soak.py --seconds $(SOAK) --csv build/soak.csv
+
+scarce: build/.packages-test all
+	@SCARCE_FULL=1 SCARCE_PRELOAD=$(CURDIR)/build/tests/scarce/libscarce.so ONEWAY=build/oneway python3 tests/system/test_scarce.py
 
 bench: build/.packages-bench all
 	@bench/bench_match $(BENCH_FLAGS) build/oneway

@@ -381,7 +381,8 @@ static void tell_empty(const struct arguments *args, const struct ow_both *both)
 	}
 }
 
-static int sum_up(const struct arguments *args, const struct ow_both *both, struct ow_show *show)
+/* whole: it came to its end; otherwise the error says what there is to say. */
+static int sum_up(const struct arguments *args, const struct ow_both *both, struct ow_show *show, bool whole)
 {
 	int code = OW_EXIT_OK;
 	uint64_t matched = 0, sent = 0, received = 0;
@@ -397,6 +398,8 @@ static int sum_up(const struct arguments *args, const struct ow_both *both, stru
 			code = OW_EXIT_CROSSED;
 	}
 	fflush(stdout);
+	if (!whole)
+		return OW_EXIT_FAILED;
 	if (!matched)
 		return explain_nothing(args, both, sent, received);
 	tell_empty(args, both);
@@ -441,7 +444,7 @@ static int run(struct arguments *args)
 	if (r == 0) {
 		greet(args);
 		r = measure(both, show, signals, &err);
-		code = sum_up(args, both, show);
+		code = sum_up(args, both, show, r >= 0);
 	}
 	if (r < 0)
 		code = ow_cli_failed("live", &err);

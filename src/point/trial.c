@@ -235,4 +235,7 @@ void ow_trial_run(size_t method, const struct ow_sight *traffic, size_t memory, 
 		run_baseline(&methods[method], traffic, memory, seed, ret_row);
 	else
 		run_synopsis(&methods[method], traffic, memory, seed, timed, ret_row);
+	/* Of a part that still went well. */
+	if (*ret_row->failure)
+		ow_estimate_none(&ret_row->estimate, "the method could not be tried");
 }

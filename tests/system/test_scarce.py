@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Memory that runs out, at each allocation of each command: it ends with one line and a code, or goes on and is right. Never a crash, a hang or a wrong
+number. In `make test` a sample of the allocations fails; `make scarce` lets each of the first 2000 fail, and also all that follow it.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+import command
+
+PRELOAD = os.environ.get("SCARCE_PRELOAD", "")
+FULL = os.environ.get("SCARCE_FULL") == "1"
+LAST = 2000
+
+CONFIG = """point: london
+psk: lab.psk
+store: london.db
+listen: 127.0.0.1:0
+metrics: 127.0.0.1:0
+interfaces: [{file: a.pcap}]
+segments:
+  - {name: x, peer: paris, to_peer: src net 10.0.0.0/8, interval: 100ms, wait: 200ms}
+"""
+
+
+def results(text):
+    """Lines of JSON without what differs from run to run."""
+    lines = [json.loads(line) for line in text.splitlines()]
+    for line in lines:
+        line.get("summary", line).pop("cost", None)
+    return lines
+
+
+class Scarce(command.Case):
+    def setUp(self):
+        super().setUp()
+        self.simulate("--loss", "0.02", packets=400)
+
+    def sweep(self, step, *args, judge=None, on=False):
+        """Runs the command with every step-th allocation failing, or each."""
+        folder = self.path("runs")
+        shutil.rmtree(folder, ignore_errors=True)
+        os.mkdir(folder)
+        env = {**os.environ, "LD_PRELOAD": PRELOAD, "SCARCE": f"1:{LAST}:{1 if FULL else step}"}
+        if judge:
+            env["SCARCE_FOLDER"] = folder
+        if on:
+            env["SCARCE_ON"] = "1"
+        if args[0] == "point":
+            env["SCARCE_LOG"] = "1"
+        done = subprocess.run([os.path.abspath(command.PROGRAM), *map(str, args)], capture_output=True, text=True, env=env, cwd=self.folder, timeout=3000)
+        print(f"{args[0]}{' (and all that follow)' if on else ''}: {done.stdout.strip()}", file=sys.stderr)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertNotIn("0 of them", done.stdout)
+        for name in sorted(os.listdir(folder)):
+            with open(os.path.join(folder, name)) as f, open(os.path.join(folder, "0.out")) as first:
+                judge(name, first.read(), f.read())
+
+    def both(self, step, *args, judge=None):
+        self.sweep(step, *args, judge=judge)
+        self.sweep(step, *args, judge=judge, on=True)
+
+    def same(self, name, expected, printed):
+        self.assertEqual(results(printed), results(expected), name)
+
+    def careful(self, name, expected, printed):
+        """Results are those of the run that had all memory, or say that they are not."""
+        truth = {(r["from"], r["interval"], r["final"]): r for r in results(expected) if "summary" not in r}
+        for r in results(printed):
+            if "summary" in r:
+                continue
+            t = truth.get((r["from"], r["interval"], r["final"]))
+            if t is None or r["status"] != "measured" or r["sample"]["shift"]:
+                self.assertTrue(r["status"] == "measured" or r["cause"], (name, r))
+                self.assertEqual(r["lost"] or 0, 0 if t is None else min(r["lost"] or 0, t["lost"]), (name, r))
+                continue
+            self.assertEqual(r, t, name)
+
+    def test_match(self):
+        self.both(1, "match", "--json", "--threads", 1, self.a, self.b)
+        self.both(3, "match", "--json", "--interval", "1ms", "--csv", self.path("out.csv"), self.a, self.b)
+
+    def test_compare(self):
+        def judge(name, expected, printed):
+            """The exact answer is right; a method has the same numbers, or none of them and the reason."""
+            report, truth = json.loads(printed), json.loads(expected)
+            self.assertEqual(report["exact"], truth["exact"], name)
+            for method, right in zip(report["synopses"], truth["synopses"], strict=True):
+                for m in (method, right):
+                    m.pop("insert_ns"), m.pop("decode_us")
+                if method["delay_ns"]["mean"] is not None:
+                    self.assertEqual(method, right, name)
+                elif method != right:
+                    self.assertTrue("memory" in method.get("failure", "") or method["not_estimated"], (name, method))
+
+        self.both(149, "compare", "--json", self.a, self.b, judge=judge)
+
+    def test_live(self):
+        self.both(83, "live", "--from", self.a, "--to", self.b, "--forward", "src net 10.0.0.0/8", "--speed", 0, "--json", "--interval", "1ms", "--wait", "2ms", judge=self.careful)
+
+    def test_results(self):
+        command.oneway("live", "--from", self.a, "--to", self.b, "--forward", "src net 10.0.0.0/8", "--speed", 0, "--json", "--interval", "1ms", "--wait", "2ms", "--store", self.path("r.db"))
+        self.both(41, "results", self.path("r.db"))
+
+    def test_point(self):
+        """Its start: keys, captures, store, metrics, sandbox, threads; and its end."""
+        done = command.oneway("point", "keygen", "--psk", self.path("lab.psk"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("london.yaml"), "w") as f:
+            f.write(CONFIG)
+        self.both(1499, "point", "-c", self.path("london.yaml"), "--check-config")
+        self.both(401, "point", "-c", self.path("london.yaml"), "--json")
+
+
+if __name__ == "__main__":
+    with open(command.PROGRAM, "rb") as program:
+        if b"__asan_init" in program.read() or not PRELOAD:
+            print("a sanitizer has an allocator of its own, not tested")
+            sys.exit(77)
+    unittest.main()
