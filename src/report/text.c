@@ -30,31 +30,11 @@ static void put_clean(FILE *out, const char *text, size_t length)
 		fputc((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i], out);
 }
 
-/* Breaks text at spaces; the first line begins with `label` of `hang` columns, the others with as many spaces. */
+/* The first line begins with `label` of `hang` columns, the others with as many spaces. */
 static void put_wrapped(const struct style *style, const char *colour, const char *label, const char *text, int hang)
 {
 	fprintf(style->out, "%s%-*s%s", colour, hang, label, *colour ? style->plain : "");
-	size_t room = (size_t)(style->width - hang);
-	for (;;) {
-		while (*text == ' ')
-			text++;
-		size_t length = strlen(text);
-		if (length > room) {
-			length = room;
-			while (length && text[length] != ' ')
-				length--;
-			/* A word longer than a line (a path) stays in one piece: it can then be copied. */
-			if (!length)
-				length = strcspn(text, " ");
-		}
-		put_clean(style->out, text, length);
-		fputc('\n', style->out);
-		text += length;
-		text += strspn(text, " ");
-		if (!*text)
-			return;
-		fprintf(style->out, "%*s", hang, "");
-	}
+	ow_words_wrap(style->out, text, hang, style->width);
 }
 
 /* The facts of one capture as text, and the width that each needs. */

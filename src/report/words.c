@@ -213,3 +213,28 @@ void ow_words_csv(FILE *out, const char *text)
 	}
 	fputc('"', out);
 }
+
+void ow_words_wrap(FILE *out, const char *text, int hang, int width)
+{
+	size_t room = width > hang ? (size_t)(width - hang) : 1;
+	for (;;) {
+		text += strspn(text, " ");
+		size_t length = strlen(text);
+		if (length > room) {
+			length = room;
+			while (length && text[length] != ' ')
+				length--;
+			/* A word longer than a line (a path) stays in one piece: it can then be copied. */
+			if (!length)
+				length = strcspn(text, " ");
+		}
+		for (size_t i = 0; i < length; i++)
+			fputc((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i], out);
+		fputc('\n', out);
+		text += length;
+		text += strspn(text, " ");
+		if (!*text)
+			return;
+		fprintf(out, "%*s", hang, "");
+	}
+}

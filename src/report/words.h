@@ -35,6 +35,10 @@ void ow_words_cut(char *clean, size_t columns);
 /* Columns that clean text takes. */
 size_t ow_words_columns(const char *clean);
 
+/* The text and the end of its line, broken at spaces to `width` columns, of which `hang` are taken: further lines begin
+ * with as many spaces. Control characters become '?'. */
+void ow_words_wrap(FILE *out, const char *text, int hang, int width);
+
 /* A column of a table whose columns depend on the width of the terminal. */
 struct ow_words_column {
 	const char *title;

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers of flows for people: what was compared, then the flows, then for how many there is no answer and why. Every
+ * number has its 95 % interval beside it. Where a line cannot hold the numbers and the flow, the flow gets a line of
+ * its own, uncut: it can be copied to --flow.
+ */
+#include "report/flow_answers.h"
+
+#include "base/time.h"
+#include "report/words.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define WIDTH_MIN   60
+#define NUMBERS     66 /* columns of the numbers of a row */
+#define REASONS_MAX 8
+#define LABEL       11
+
+struct style {
+	FILE *out;
+	int width;
+	const char *bold, *red, *plain;
+};
+
+static void put_label(const struct style *s, const char *label)
+{
+	fprintf(s->out, "%-*s", LABEL, label);
+}
+
+static void put_bits(char text[OW_WORDS], double bits)
+{
+	if (isfinite(bits))
+		snprintf(text, OW_WORDS, "%.*f", bits >= 9.995 ? 1 : bits >= 0.9995 ? 2 : 3, bits);
+	else
+		snprintf(text, OW_WORDS, "-");
+}
+
+static void put_point(const struct style *s, const struct ow_flow_answers *a, unsigned i)
+{
+	const struct ow_flow_point *point = &a->point[i];
+	char clean[300], epochs[OW_WORDS], packets[OW_WORDS], begin[OW_WORDS], span[OW_DURATION_TEXT];
+	char counters[OW_WORDS], counts[OW_WORDS];
+	ow_words_clean(point->path, false, clean, sizeof clean);
+	fprintf(s->out, "%s%c%s  %s\n", s->bold, 'A' + (int)i, s->plain, clean);
+	ow_words_time(point->begin_ns, "%Y-%m-%d %H:%M:%S", begin);
+	ow_duration_text((double)point->end_ns - (double)point->begin_ns, span);
+	fprintf(s->out, "   %s %s from %s UTC, %s\n", ow_words_count(point->epochs, epochs),
+	        point->epochs == 1 ? "epoch" : "epochs", begin, span);
+	put_bits(counters, point->counter_bits);
+	put_bits(counts, point->count_bits);
+	fprintf(s->out, "   %s packets; a packet takes %s bits in counters", ow_words_count(point->packets, packets),
+	        counters);
+	if (point->counted)
+		fprintf(s->out, ", %s in flow counts", counts);
+	fputc('\n', s->out);
+}
+
+static void put_summary(const struct style *s, const struct ow_flow_answers *a)
+{
+	char count[OW_WORDS], other[OW_WORDS], share[OW_WORDS], text[400];
+	fputc('\n', s->out);
+	put_label(s, "flows");
+	snprintf(text, sizeof text, "%s, %s of them with an estimate; packet counts from %.200s",
+	         ow_words_count(a->flows, count), ow_words_count(a->estimated, other),
+	         a->counts ? a->counts : "the recordings");
+	ow_words_wrap(s->out, text, LABEL, s->width);
+	if (a->never_arrived) {
+		put_label(s, "");
+		fprintf(s->out, "%s more were never received\n", ow_words_count(a->never_arrived, count));
+	}
+	for (unsigned i = 0; i < a->legs; i++) {
+		const struct ow_flow_leg *leg = &a->leg[i];
+		put_label(s, i ? "" : "counters");
+		if (a->legs > 1)
+			fprintf(s->out, "%c to %c: ", 'A' + (int)leg->from, 'A' + (int)leg->to);
+		fprintf(s->out, "%s used, %s clean (%s), %s unclean\n", ow_words_count(leg->counters, count),
+		        ow_words_count(leg->clean, other),
+		        leg->counters ? ow_words_share(leg->clean, leg->counters, share) : "-",
+		        ow_words_count(leg->counters - leg->clean, text));
+	}
+	if (a->offset_ns) {
+		char offset[OW_DURATION_TEXT];
+		ow_duration_text((double)a->offset_ns, offset);
+		put_label(s, "clocks");
+		fprintf(s->out, "%s added to the times of %c\n", offset, 'A' + (int)a->points - 1);
+	}
+}
+
+/* Half of the interval, the larger side of it. */
+static void value_text(const struct ow_value *value, char text[OW_DURATION_TEXT], char error[OW_DURATION_TEXT])
+{
+	snprintf(text, OW_DURATION_TEXT, "-");
+	snprintf(error, OW_DURATION_TEXT, "-");
+	if (value->status == OW_VALUE_NONE)
+		return;
+	ow_duration_text(value->value, text);
+	double half = fmax(value->high - value->value, value->value - value->low);
+	if (isfinite(half))
+		ow_duration_text(half, error);
+	else
+		snprintf(error, OW_DURATION_TEXT, "unknown");
+}
+
+static void put_numbers(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_answer *flow,
+                        unsigned leg)
+{
+	const struct ow_flow_estimate *e = &flow->estimate[leg];
+	char mean[OW_DURATION_TEXT], mean_error[OW_DURATION_TEXT], sd[OW_DURATION_TEXT], sd_error[OW_DURATION_TEXT];
+	char packets[OW_WORDS];
+	value_text(&e->mean_ns, mean, mean_error);
+	value_text(&e->stddev_ns, sd, sd_error);
+	fprintf(s->out, "  %10s %10s %10s %10s %9s %-8s", mean, mean_error, sd, sd_error,
+	        ow_words_short(flow->packets, 9, packets), ow_flow_estimator_name(e->estimator));
+	if (a->legs > 1)
+		fprintf(s->out, " %c-%c", 'A' + (int)a->leg[leg].from, 'A' + (int)a->leg[leg].to);
+}
+
+static void put_table(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_rows *rows)
+{
+	char name[OW_FLOW_SELECTED_TEXT], clean[OW_FLOW_SELECTED_TEXT];
+	size_t longest = 0;
+	for (size_t i = 0; i < rows->rows; i++) {
+		ow_flow_select_key_text(&a->select, &rows->row[i]->key, name);
+		longest = strlen(name) > longest ? strlen(name) : longest;
+	}
+	bool one_line = a->legs == 1 && NUMBERS + longest <= (size_t)s->width;
+	fprintf(s->out, "  %10s %10s %10s %10s %9s %s\n", "mean", "+-", "stddev", "+-", "packets",
+	        one_line ? "by       flow" : "by");
+	for (size_t i = 0; i < rows->rows; i++) {
+		ow_flow_select_key_text(&a->select, &rows->row[i]->key, name);
+		ow_words_clean(name, false, clean, sizeof clean);
+		if (!one_line)
+			fprintf(s->out, "  %s\n", clean);
+		for (unsigned leg = 0; leg < a->legs; leg++) {
+			put_numbers(s, a, rows->row[i], leg);
+			fprintf(s->out, "%s%s\n", one_line ? " " : "", one_line ? clean : "");
+		}
+	}
+}
+
+/* How often each reason was given, by its text. */
+struct reasons {
+	const char *text[REASONS_MAX];
+	uint64_t count[REASONS_MAX];
+	unsigned reasons;
+};
+
+static void count_reason(struct reasons *r, const struct ow_value *value)
+{
+	unsigned i = 0;
+	if (value->status != OW_VALUE_NONE)
+		return;
+	const char *text = value->reason ? value->reason : "no reason given";
+	while (i < r->reasons && strcmp(r->text[i], text) != 0)
+		i++;
+	if (i == REASONS_MAX)
+		return;
+	if (i == r->reasons) {
+		r->text[i] = text;
+		r->count[i] = 0;
+		r->reasons++;
+	}
+	r->count[i]++;
+}
+
+static void put_reasons(const struct style *s, const char *what, const struct reasons *r)
+{
+	char count[OW_WORDS], text[300];
+	for (unsigned i = 0; i < r->reasons; i++) {
+		snprintf(text, sizeof text, "of %s %s: %s", ow_words_count(r->count[i], count),
+		         r->count[i] == 1 ? "flow" : "flows", r->text[i]);
+		put_label(s, i ? "" : what);
+		ow_words_wrap(s->out, text, LABEL, s->width);
+	}
+}
+
+/* Of all flows when all were asked for, else of those shown. */
+static void put_no_answers(const struct style *s, const struct ow_flow_answers *a)
+{
+	struct reasons mean = {0}, stddev = {0};
+	for (size_t i = 0; i < a->flows; i++) {
+		const struct ow_flow_estimate *e = ow_flow_answer_whole(a, &a->flow[i]);
+		count_reason(&mean, &e->mean_ns);
+		count_reason(&stddev, &e->stddev_ns);
+	}
+	if (!mean.reasons && !stddev.reasons)
+		return;
+	fprintf(s->out, "\n%scannot be estimated%s\n", s->bold, s->plain);
+	put_reasons(s, "  mean", &mean);
+	put_reasons(s, "  stddev", &stddev);
+}
+
+static void put_value(const struct style *s, const char *label, const struct ow_value *value, const char *by)
+{
+	char text[OW_DURATION_TEXT], low[OW_DURATION_TEXT], high[OW_DURATION_TEXT], line[400];
+	if (value->status == OW_VALUE_NONE) {
+		snprintf(line, sizeof line, "cannot be estimated: %.300s", value->reason);
+	} else {
+		ow_duration_text(value->value, text);
+		ow_duration_text(value->low, low);
+		ow_duration_text(value->high, high);
+		snprintf(line, sizeof line, "%s, 95 %% interval %s to %s, by %s", text, low,
+		         isfinite(value->high) ? high : "unknown", by);
+	}
+	put_label(s, label);
+	ow_words_wrap(s->out, line, LABEL, s->width);
+}
+
+/* One flow that was asked for, in words. */
+static void put_one(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_answer *flow)
+{
+	char name[OW_FLOW_SELECTED_TEXT], clean[OW_FLOW_SELECTED_TEXT], packets[OW_WORDS], sent[OW_WORDS];
+	ow_flow_select_key_text(&a->select, &flow->key, name);
+	ow_words_clean(name, false, clean, sizeof clean);
+	fprintf(s->out, "\n%s%s%s\n", s->bold, clean, s->plain);
+	put_label(s, "packets");
+	fprintf(s->out, "%s received", ow_words_count(flow->packets, packets));
+	if (flow->sent != UINT64_MAX)
+		fprintf(s->out, ", %s sent", ow_words_count(flow->sent, sent));
+	fputc('\n', s->out);
+	for (unsigned leg = 0; leg < a->legs; leg++) {
+		const struct ow_flow_estimate *e = &flow->estimate[leg];
+		const char *by = ow_flow_estimator_name(e->estimator);
+		if (a->legs > 1)
+			fprintf(s->out, "%c to %c\n", 'A' + (int)a->leg[leg].from, 'A' + (int)a->leg[leg].to);
+		put_value(s, "mean", &e->mean_ns, by);
+		put_value(s, "stddev", &e->stddev_ns, by);
+	}
+}
+
+static void put_flows(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_rows *rows)
+{
+	char shown[OW_WORDS], count[OW_WORDS], least[80] = "";
+	ow_words_count(rows->rows, shown);
+	ow_words_count(rows->eligible, count);
+	if (rows->least > 1)
+		snprintf(least, sizeof least, " of at least %" PRIu64 " packets", rows->least);
+	if (rows->rows == rows->eligible)
+		fprintf(s->out, "\n%s%s %s%s, the slowest first%s\n", s->bold, count,
+		        rows->eligible == 1 ? "flow" : "flows", least, s->plain);
+	else
+		fprintf(s->out, "\n%sthe slowest %s of %s flows%s%s\n", s->bold, shown, count, least, s->plain);
+	if (rows->rows)
+		put_table(s, a, rows);
+	put_no_answers(s, a);
+}
+
+void ow_report_flow_answers_text(FILE *out, const struct ow_flow_answers *a, const struct ow_flow_rows *rows, int width,
+                                 bool colour)
+{
+	struct style s = {out, width < WIDTH_MIN ? WIDTH_MIN : width, "", "", ""};
+	char line[OW_FLOW_WARNING];
+	if (colour) {
+		s.bold = "\033[1m";
+		s.red = "\033[31m";
+		s.plain = "\033[0m";
+	}
+	for (unsigned i = 0; i < a->points; i++)
+		put_point(&s, a, i);
+	put_summary(&s, a);
+	if (rows->one && rows->rows)
+		put_one(&s, a, rows->row[0]);
+	else
+		put_flows(&s, a, rows);
+	for (unsigned i = 0; ow_flow_answers_warning(a, i, line); i++) {
+		fprintf(out, "%s%swarning: %s", i ? "" : "\n", s.red, s.plain);
+		ow_words_wrap(out, line, 9, s.width);
+	}
+}
