@@ -3,6 +3,7 @@
  * by. */
 #include "point/match.h"
 
+#include "estimate/clock_words.h"
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -103,12 +104,13 @@ static int warn_clock(struct ow_match *m, unsigned d)
 		return warn(m, "%s: minimum delay %s: some delays are shorter than the %s that the timestamps resolve",
 		            way, text, tick);
 	}
-	if (delay->min_ns < 0 && m->options.clock != OW_CLOCK_ESTIMATED)
-		return warn(
-			m,
-			"%s: minimum delay %s is impossible: the clocks are apart by at least that much; --offset auto "
-			"estimates the difference",
-			way, text);
+	if (delay->min_ns < 0 && m->options.clock != OW_CLOCK_ESTIMATED) {
+		struct ow_clock_words words;
+		/* Files say nothing of their clocks. */
+		ow_clock_words((double)delay->min_ns, NAN, NAN, d == OW_A_TO_B ? "B" : "A", &words);
+		return warn(m, "%s: minimum delay %s is impossible: %s; --offset auto estimates the difference", way,
+		            text, words.negative);
+	}
 	if (delay->min_ns > SLOW_FLOOR_NS && m->options.clock != OW_CLOCK_ESTIMATED)
 		return warn(m, "%s: minimum delay %s is rather a difference of the clocks; --offset auto estimates it",
 		            way, text);

@@ -6,6 +6,7 @@
  */
 #include "report/live.h"
 
+#include "estimate/clock_words.h"
 #include "report/json.h"
 #include "report/report.h"
 #include <inttypes.h>
@@ -143,6 +144,22 @@ static void put_clock(FILE *out, const char *name, const struct ow_clock_state *
 		fprintf(out, ", \"error_ns\": %" PRId64 "}", clock->error_ns);
 }
 
+/* What the clocks make of the delays. */
+static void put_warnings(FILE *out, const struct ow_live_result *r)
+{
+	struct ow_clock_words words;
+	ow_live_clock_words(r, r->to, &words);
+	put_name(out, "warnings");
+	fputc('[', out);
+	if (*words.beyond)
+		ow_report_json_string(out, words.beyond);
+	if (*words.beyond && *words.negative)
+		fputs(", ", out);
+	if (*words.negative)
+		ow_report_json_string(out, words.negative);
+	fputc(']', out);
+}
+
 static void put_cost(FILE *out, const struct ow_live_cost *cost)
 {
 	const struct {
@@ -200,6 +217,7 @@ void ow_live_json_object(FILE *out, const struct ow_live_result *r)
 	put_clock(out, "from", &r->clock_from, true);
 	put_clock(out, "to", &r->clock_to, false);
 	fputc('}', out);
+	put_warnings(out, r);
 	put_string(out, "synopsis", r->synopsis);
 	put_cost(out, &r->cost);
 	fputc('}', out);

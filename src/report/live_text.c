@@ -6,6 +6,7 @@
 #include "report/live.h"
 
 #include "base/time.h"
+#include "estimate/clock_words.h"
 #include "report/words.h"
 #include <inttypes.h>
 #include <math.h>
@@ -340,6 +341,16 @@ static const struct ow_value *smallest(const struct ow_live_result *r)
 	return r->mean_ns.status != OW_VALUE_NONE ? &r->mean_ns : NULL;
 }
 
+void ow_live_clock_words(const struct ow_live_result *r, const char *to, struct ow_clock_words *ret_words)
+{
+	const struct ow_clock_state *a = &r->clock_from, *b = &r->clock_to;
+	const struct ow_value *least = smallest(r);
+	bool known = a->synchronised && b->synchronised && a->error_ns != OW_CLOCK_UNKNOWN &&
+	             b->error_ns != OW_CLOCK_UNKNOWN;
+	ow_clock_words(least ? least->value : NAN, r->mean_ns.status != OW_VALUE_NONE ? r->mean_ns.value : NAN,
+	               known ? (double)a->error_ns + (double)b->error_ns : NAN, to, ret_words);
+}
+
 static void put_clocks(FILE *out, const struct ow_live_result *r)
 {
 	char text[OW_DURATION_TEXT], from[OW_LIVE_NAME], to[OW_LIVE_NAME];
@@ -359,11 +370,12 @@ static void put_clocks(FILE *out, const struct ow_live_result *r)
 	} else {
 		fprintf(out, "clock error unknown: the clock of %s is not synchronised\n", known_a ? to : from);
 	}
-	const struct ow_value *least = smallest(r);
-	if (!least || !(least->value < 0))
-		return;
-	ow_duration_text(-least->value, text);
-	fprintf(out, "negative delays: the clocks differ by at least %s (%s is behind)\n", text, to);
+	struct ow_clock_words words;
+	ow_live_clock_words(r, to, &words);
+	if (*words.beyond)
+		fprintf(out, "%s\n", words.beyond);
+	if (*words.negative)
+		fprintf(out, "%s\n", words.negative);
 }
 
 static void put_trust(FILE *out, const struct ow_live_result *r)

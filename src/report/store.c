@@ -65,8 +65,9 @@ static int prepare(struct ow_store *store, const char *sql, sqlite3_stmt **ret_s
 
 /* -- opening ------------------------------------------------------------------------------------------------------ */
 
-/* INSERT ... ON CONFLICT: a final result replaces any other, a provisional one only a provisional one. The columns are
- * those that the table has. */
+/* INSERT ... ON CONFLICT: a final result replaces any other, a provisional one only a provisional one. After a clock
+ * was set back times come again: what is unknown then does not replace what was known. The columns are those that the
+ * table has. */
 static int prepare_result(struct ow_store *store, struct ow_error *err)
 {
 	sqlite3_stmt *names;
@@ -90,7 +91,9 @@ static int prepare_result(struct ow_store *store, struct ow_error *err)
 		                 name, name);
 	}
 	if (used < SQL_MAX)
-		used += snprintf(sql + used, (size_t)(SQL_MAX - used), " WHERE excluded.final >= result.final");
+		used += snprintf(sql + used, (size_t)(SQL_MAX - used),
+		                 " WHERE excluded.final >= result.final AND (result.final = 0 OR"
+		                 " excluded.status <> 'unknown' OR result.status = 'unknown')");
 	r = used < SQL_MAX ? prepare(store, sql, &store->add_result, err)
 	                   : ow_error_set(err, EUCLEAN, "%s: damaged: names of columns", store->file.path);
 out:

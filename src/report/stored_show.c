@@ -3,6 +3,7 @@
 #include "report/stored_sum.h"
 
 #include "base/time.h"
+#include "estimate/clock_words.h"
 #include "report/json.h"
 #include "report/live.h"
 #include "report/report.h"
@@ -129,10 +130,13 @@ static void put_rest(FILE *out, const struct ow_stored_sum *sum)
 	if (sum->clock_unknown)
 		fprintf(out, "clock error unknown in %s intervals: a clock was not synchronised\n",
 		        ow_words_count(sum->clock_unknown, count));
-	if (sum->clock_error_ns > 0 && sum->weight > 0 && (double)sum->clock_error_ns > fabs(sum->mean_ns))
-		fputs("the clocks may be wrong by more than the delay\n", out);
-	if (sum->mean.count && sum->mean.low < 0)
-		fputs("negative delays: the clocks differ by more than the delay\n", out);
+	struct ow_clock_words words;
+	ow_clock_words(sum->mean.count ? sum->mean.low : NAN, sum->weight > 0 ? ow_stored_sum_mean(sum) : NAN,
+	               sum->clock_error_ns < 0 ? NAN : (double)sum->clock_error_ns, NULL, &words);
+	if (*words.beyond)
+		fprintf(out, "%s\n", words.beyond);
+	if (*words.negative)
+		fprintf(out, "%s\n", words.negative);
 }
 
 static void put_blocks(const struct ow_stored_show *show, const struct ow_stored *stored,

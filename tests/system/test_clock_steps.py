@@ -190,6 +190,28 @@ class Steps(points.Case):
     def test_large_at_who_is_connected_to(self):
         self.run_there_and_back("paris", [-S, HOUR])
 
+    def test_source_is_lost(self):
+        """Said once, in each result, and once when it is back; loss is measured all the time."""
+        pair = self.begin()
+        time.sleep(0.8)
+        self.clocks["paris"].state(-1)
+        pair["paris"].wait_for("the clock has lost its source")
+        time.sleep(1)
+        self.clocks["paris"].state(3 * MS)
+        pair["paris"].wait_for("the clock is synchronised: off by at most 3 ms, says the kernel")
+        time.sleep(1)
+        results = self.finish(pair)
+        for name in results:
+            measured = self.check(name, results[name])
+            ours = [r["clock"]["from" if r["from"] == "paris" else "to"] for r in measured]
+            self.assertEqual({c["error_ns"] for c in ours}, {50_000, None, 3 * MS})
+            self.assertEqual({c["synchronised"] for c in ours}, {True, False})
+            for r in measured:
+                bounds = [c["error_ns"] for c in r["clock"].values()]
+                if r["samples"] and None not in bounds and sum(bounds) > abs(r["delay_ns"]["mean"]):
+                    self.assertIn("clock error exceeds the delay", r["warnings"][0])
+        self.assertEqual(pair["paris"].log.count("lost its source"), 1, pair["paris"].log)
+
 
 if __name__ == "__main__":
     if not test_point_live.permitted():
