@@ -59,6 +59,8 @@ static int estimate_banks(const struct ow_flows *flows, enum ow_flow_estimator e
 			.stddev_ns = ow_value_none("the recording has no counters for it"),
 			.estimator = estimator,
 		};
+	if (r >= 0)
+		r = ow_flows_stddev(flows, mean, ret_estimates);
 	free(mean);
 	ow_flow_prior_done(&prior);
 	ow_flow_system_done(&system);

@@ -307,6 +307,61 @@ static void test_exact(void **state)
 	scene_done(&scene);
 }
 
+/*
+ * Deviations with plenty of counters: relative error at the floor of 1 / sqrt(2 (m - 1)), intervals that hold; and with
+ * a spread of delays of a tenth of their mean, where the paper's second moments say nothing.
+ */
+static void test_stddev(void **state)
+{
+	(void)state;
+	enum { FLOWS = 300, M = 32, PACKETS = 600 };
+	struct ow_random random;
+	ow_random_seed(&random, SEED);
+	struct scene scene;
+	struct ow_colate_params params = banks_of(200, 3);
+	params.layer[1] = params.layer[0];
+	params.layer[1].form = OW_COLATE_HASHED;
+	params.layer[1].counters = 200000;
+	params.layer[1].spread = M;
+	params.layer[1].count_bits = 8;
+	params.layers = 2;
+	scene_init(&scene, &params, FLOWS);
+	double truth[FLOWS];
+	for (size_t f = 0; f < FLOWS; f++) {
+		uint64_t flow = ow_random_u64(&random);
+		double sum = 0, squares = 0, width = 100000 * (1 + (double)(f % 5));
+		for (int i = 0; i < PACKETS; i++) {
+			uint64_t id = ow_random_u64(&random);
+			int64_t delay = 1000000 + (int64_t)(width * ow_random_unit(&random));
+			record(scene.a, flow, id, i * 1000);
+			record(scene.b, flow, id, i * 1000 + delay);
+			sum += (double)delay;
+			squares += (double)delay * (double)delay;
+		}
+		scene.load[f] = load_of(flow, PACKETS);
+		truth[f] = sqrt(squares / PACKETS - sum / PACKETS * sum / PACKETS);
+	}
+	assert_int_equal(ow_flows_difference(scene.a, scene.b, &scene.data, NULL), 0);
+	scene.data.flow = scene.load;
+	scene.data.flows = FLOWS;
+	struct ow_flow_estimate *e = estimate(&scene.data, OW_FLOWS_AUTO);
+	double error = 0, said = 0, inside = 0;
+	for (size_t f = 0; f < FLOWS; f++) {
+		const struct ow_value *v = &e[f].stddev_ns;
+		if (v->status == OW_VALUE_NONE)
+			continue;
+		said++;
+		error += pow(v->value / truth[f] - 1, 2);
+		inside += v->low <= truth[f] && truth[f] <= v->high;
+	}
+	double floor = 1 / sqrt(2.0 * (M - 1));
+	if (said < FLOWS || sqrt(error / said) > 1.2 * floor || inside / said < 0.91)
+		fail_msg("%g of %d said, error %g (floor %g), %g inside", said, FLOWS, sqrt(error / said), floor,
+		         inside);
+	free(e);
+	scene_done(&scene);
+}
+
 /* Counters that lost packets are left out: what is said stays true. */
 static void test_loss(void **state)
 {
@@ -464,7 +519,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_difference), cmocka_unit_test(test_dense), cmocka_unit_test(test_sparse),
 		cmocka_unit_test(test_times),      cmocka_unit_test(test_exact), cmocka_unit_test(test_loss),
-		cmocka_unit_test(test_order),      cmocka_unit_test(test_odd),
+		cmocka_unit_test(test_stddev),     cmocka_unit_test(test_order), cmocka_unit_test(test_odd),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
