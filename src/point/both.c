@@ -2,7 +2,7 @@
 /* Live measurement between two interfaces of one host: both.h says how it is put together. */
 #include "point/both.h"
 
-#include "base/clock.h"
+#include "base/steps.h"
 #include "base/time.h"
 #include "point/join.h"
 #include "point/span.h"
@@ -52,7 +52,9 @@ struct ow_both {
 	uint32_t *owner; /* of the recorder's lanes: 2 * lane + ledger */
 	uint32_t owners;
 	bool files;
-	int64_t t0_ns;
+	struct ow_steps steps;
+	int64_t t0_ns;               /* of interval 0, by the clock as it is now */
+	int64_t base;                /* the interval with which the ledgers begin: 0, or since the clock was set */
 	int64_t lead;                /* intervals before the first that counts */
 	int64_t next;                /* the interval that is compared next */
 	int64_t split;               /* 1 when an interval was split where the run ends: later ones count on */
@@ -141,7 +143,7 @@ static int add_book(struct ow_both *both, size_t lane, int side, const char *fil
 		.filter = filter,
 		.way = o->forward,
 		.way_not = backward,
-		.t0_ns = both->t0_ns,
+		.t0_ns = both->t0_ns + both->base * o->length_ns,
 		.length_ns = o->length_ns,
 	};
 	uint64_t memory = o->memory ? o->memory : OW_BOTH_MEMORY;
@@ -149,7 +151,7 @@ static int add_book(struct ow_both *both, size_t lane, int side, const char *fil
 	uint64_t stamps = memory / (2 * 2 * both->lanes * sizeof(struct ow_stamp)), open = OPEN_NS / o->length_ns;
 	struct ow_ledger_options ledger_options = {
 		.identity = o->identity,
-		.t0_ns = both->t0_ns,
+		.t0_ns = lane_options.t0_ns,
 		.length_ns = o->length_ns,
 		.stamps_max = stamps > STAMPS_MIN ? stamps : STAMPS_MIN,
 		.open_max = open > OPEN_MIN ? open : OPEN_MIN,
@@ -199,6 +201,13 @@ static int64_t horizon_of(const struct ow_both_options *options)
 	       (options->from.live.kind == OW_LIVE_FILE);
 }
 
+static int add_books(struct ow_both *both, size_t index, struct ow_error *err)
+{
+	const char *filter = both->options.classes[index / 2].filter;
+	int r = add_book(both, index, SENDER, filter, index % 2, err);
+	return r < 0 ? r : add_book(both, index, RECEIVER, filter, index % 2, err);
+}
+
 static int add_lane(struct ow_both *both, size_t index, struct ow_error *err)
 {
 	const struct ow_both_options *o = &both->options;
@@ -213,8 +222,7 @@ static int add_lane(struct ow_both *both, size_t index, struct ow_error *err)
 	int r = ow_settle_create((uint32_t)horizon_of(o), on_result, both, &lane->settle);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot keep late packets: %s", strerror(-r));
-	r = add_book(both, index, SENDER, class->filter, backward, err);
-	return r < 0 ? r : add_book(both, index, RECEIVER, class->filter, backward, err);
+	return add_books(both, index, err);
 }
 
 static int check(const struct ow_both_options *o, struct ow_error *err)
@@ -414,15 +422,23 @@ static int compare_pages(struct ow_both *both, struct lane *lane, struct ow_page
 	return compare(both, lane, a, b);
 }
 
+static struct ow_page *next_page(const struct ow_both *both, struct ow_ledger *ledger, int64_t passed_ns)
+{
+	struct ow_page *page = ow_ledger_next(ledger, passed_ns);
+	if (page)
+		page->interval += both->base;
+	return page;
+}
+
 /* The page of an interval; an empty one where the ledger has none. */
 static struct ow_page *take_page(struct ow_both *both, struct book *book, int64_t interval, int64_t passed_ns)
 {
 	if (!book->page)
-		book->page = ow_ledger_next(book->ledger, passed_ns);
+		book->page = next_page(both, book->ledger, passed_ns);
 	struct ow_page *page = book->page;
 	while (page && page->interval < interval) {
 		ow_page_free(page);
-		page = ow_ledger_next(book->ledger, passed_ns);
+		page = next_page(both, book->ledger, passed_ns);
 	}
 	book->page = page;
 	if (page && page->interval == interval) {
@@ -519,6 +535,86 @@ static int compare_intervals(struct ow_both *both)
 	return 0;
 }
 
+/* -- a clock that is set ------------------------------------------------------------------------------------------- */
+
+static void forget_books(struct ow_both *both, struct lane *lane)
+{
+	for (int side = 0; side < 2; side++) {
+		struct book *book = lane->book + side;
+		ow_recorder_remove_lane(both->recorder, book->lane);
+		both->owner[book->lane] = UINT32_MAX;
+		ow_ledger_free(book->ledger);
+		ow_page_free(book->page);
+		*book = (struct book){.source = book->source};
+	}
+	ow_page_free(lane->before);
+	lane->before = NULL;
+}
+
+/* What the step has cut is unknown, and what waits for its arrival undecided: the next interval has another clock. */
+static int tell_step(struct ow_both *both, struct lane *lane, int64_t last, const char *cause)
+{
+	int r = 0;
+	for (int64_t i = both->next; r == 0 && i <= last; i++) {
+		struct ow_live_result result = {.interval = i + both->split - both->lead,
+		                                .start_ns = start_of(both, i),
+		                                .length_ns = both->options.length_ns,
+		                                .reordered = OW_LIVE_NOT_COUNTED};
+		complete(both, lane, &result);
+		snprintf(result.cause, sizeof result.cause, "%s", cause);
+		if (i >= both->lead && result.start_ns < both->end_ns)
+			r = ow_settle_unknown(lane->settle, &result);
+	}
+	ow_settle_finish(lane->settle);
+	return r;
+}
+
+/*
+ * The clock was set, as packets were taken that are not in any page yet: all that is not compared is of two clocks. New
+ * lanes begin by the new one, with the interval after the one that was cut. 1 when the run was about to end.
+ */
+static int on_step(struct ow_both *both, int64_t step_ns, struct ow_error *err)
+{
+	const struct ow_both_options *o = &both->options;
+	char size[OW_STEP_TEXT], cause[OW_STEP_TEXT + 32];
+	int64_t now_ns = ow_steps_now_ns(&both->steps), grid_ns = least(o->length_ns, OW_NS_PER_S);
+	int64_t last = (now_ns - step_ns - both->t0_ns) / o->length_ns;
+	int r = 0;
+	ow_step_text(step_ns, size);
+	snprintf(cause, sizeof cause, "clock stepped by %s", size);
+	both->holding = true;
+	for (size_t i = 0; r == 0 && i < both->lanes; i++) {
+		r = tell_step(both, both->lane + i, last, cause);
+		forget_books(both, both->lane + i);
+	}
+	release(both);
+	both->next = last + 1 > both->next ? last + 1 : both->next;
+	both->base = both->next;
+	int64_t start_ns = floor_to(now_ns + SETUP_NS, grid_ns) + grid_ns;
+	int64_t shift_ns = start_ns - start_of(both, both->next);
+	both->t0_ns += shift_ns;
+	both->end_ns += both->end_ns == INT64_MAX ? 0 : shift_ns;
+	both->stop_ns += both->stop_ns == INT64_MAX ? 0 : shift_ns;
+	ow_recorder_clock_set(both->recorder);
+	both->passed_ns = INT64_MIN;
+	for (size_t i = 0; r == 0 && i < both->lanes; i++)
+		r = add_books(both, i, err);
+	if (r == 0 && both->stopped)
+		both->done = true;
+	return r;
+}
+
+static int look_at_clock(struct ow_both *both, struct ow_error *err)
+{
+	struct ow_steps_reading reading;
+	if (both->files)
+		return 0;
+	/* One clock stamps both sides: no error of it matters but a step. */
+	ow_steps_read(OW_STEPS_LEAST_NS / 2, &reading);
+	int64_t step = ow_steps_check(&both->steps, &reading, OW_STEPS_LEAST_NS);
+	return step ? on_step(both, step, err) : 0;
+}
+
 /* -- work ---------------------------------------------------------------------------------------------------------- */
 
 int ow_both_fd(const struct ow_both *both)
@@ -559,6 +655,8 @@ int ow_both_work(struct ow_both *both, struct ow_error *err)
 	if (both->done)
 		return 1;
 	int r = ow_recorder_take(both->recorder, &chunks, &both->passed_ns, &reason);
+	/* Before anything is done with what was taken. */
+	int stepped = look_at_clock(both, err);
 	enter_drops(both);
 	enter_chunks(both, chunks);
 	if (r < 0 && !both->failed) {
@@ -569,6 +667,10 @@ int ow_both_work(struct ow_both *both, struct ow_error *err)
 		if (!both->files)
 			ow_both_stop(both);
 	}
+	if (stepped < 0)
+		return stepped;
+	if (both->done)
+		return 1;
 	r = compare_intervals(both);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot compare packets: %s", strerror(-r));

@@ -656,6 +656,8 @@ int ow_settle_finish(struct ow_settle *settle)
 		close_oldest(settle, &account);
 		settle->doubt = DOUBT_NONE;
 	}
+	/* More may come after all, of another clock. */
+	settle->newest_ns = INT64_MIN;
 	return 0;
 }
 

@@ -79,7 +79,8 @@ int ow_settle_unknown(struct ow_settle *settle, const struct ow_live_result *res
 /* An interval whose packets were not told apart, but counted: the result stands as it is, provisional, final and in the
  * total. To the packets of other intervals it is unknown. Returns as ow_settle_step. */
 int ow_settle_estimated(struct ow_settle *settle, const struct ow_live_result *result);
-/* No more intervals: all that are open become final. What could still have arrived stays pending. */
+/* No more intervals: all that are open become final. What could still have arrived stays pending. If more come after
+ * all (the clock was set), nothing of those before is looked for in them. */
 int ow_settle_finish(struct ow_settle *settle);
 
 /* How many packets of this name wait for their arrival; and of all names. */

@@ -2,15 +2,19 @@
 """Clocks that are set while two points measure: every interval is measured or says why not, nothing is called loss, results
 come back by themselves, and no result is of two clocks. The clock is that of injected_clock.c; the host's is not touched."""
 import itertools
+import json
 import mmap
 import os
+import signal
 import struct
 import subprocess
 import sys
 import time
 import unittest
 
+import command
 import points
+import router
 import test_point_live
 
 MS, S, HOUR = 10**6, 10**9, 3600 * 10**9
@@ -211,6 +215,48 @@ class Steps(points.Case):
                 if r["samples"] and None not in bounds and sum(bounds) > abs(r["delay_ns"]["mean"]):
                     self.assertIn("clock error exceeds the delay", r["warnings"][0])
         self.assertEqual(pair["paris"].log.count("lost its source"), 1, pair["paris"].log)
+
+
+class OneHost(command.Case):
+    """oneway live: one clock stamps both interfaces, and is set."""
+
+    def test_steps(self):
+        clock = Clock(self.path("clock"))
+        network = router.Router()
+        self.addCleanup(network.close)
+        with open(self.path("out"), "w") as out:
+            live = network.start(network.router, command.PROGRAM, "live", "--json", "--from", "r1", "--to", "r2", "--interval", "200ms",
+                                 "--wait", "400ms", stdout=out, env={**os.environ, **clock.env()})
+        self.addCleanup(live.wait)
+        self.addCleanup(live.kill)
+        sender = network.python(network.one, TRAFFIC, "10.2.0.2")
+        self.addCleanup(sender.wait)
+        self.addCleanup(sender.kill)
+        sizes = [MS, -S, HOUR, -HOUR]
+        time.sleep(2)
+        for size in sizes:
+            clock.step(size)
+            time.sleep(1.5)
+        live.send_signal(signal.SIGINT)
+        self.assertEqual(live.wait(timeout=points.PATIENCE), 0)
+        with open(self.path("out")) as out:
+            results = [r for r in map(json.loads, out) if "summary" not in r and r["final"] and r["from"] == "r1"]
+        numbers = [r["interval"] for r in results]
+        self.assertEqual(numbers, list(range(len(numbers))), "every interval once, in order")
+        # With the interval that had just ended, where that was not complete yet.
+        told = [(cause, len(list(same))) for cause, same in itertools.groupby(r["cause"] for r in results if r["status"] == "unknown")]
+        causes = [cause for cause, _ in told]
+        self.assertEqual(len(causes), len(sizes), told)
+        for cause, size in zip(causes, sizes):
+            self.assertTrue(cause.startswith(f"clock stepped by {'+' if size > 0 else '-'}"), cause)
+        for r in results:
+            self.assertEqual(r["lost"] or 0, 0, r)
+            if r["samples"]:
+                self.assertLess(abs(r["delay_ns"]["max"]), 100 * MS, r)
+        measured = [r for r in results if r["status"] == "measured" and r["sent"] > 50]
+        # By the clock as it was after each step.
+        for offset in set(itertools.accumulate([0, *sizes])):
+            self.assertTrue(any(abs(r["start_ns"] - offset - time.time_ns()) < 60 * S for r in measured), offset)
 
 
 if __name__ == "__main__":
