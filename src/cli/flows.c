@@ -13,6 +13,7 @@ static const struct part {
 } parts[] = {
 	{"record", "the times of a capture's packets, in counters that all flows share", ow_cli_flows_record},
 	{"query", "how long the packets of flows took between recordings of two points", ow_cli_flows_query},
+	{"list", "what a file of epochs holds", ow_cli_flows_list},
 	{"size", "how large a COLATE recording has to be, by its paper's equations", ow_cli_flows_size},
 	{NULL, NULL, NULL},
 };

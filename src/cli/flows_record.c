@@ -284,7 +284,7 @@ static void catch_signals(void)
 	sigaction(SIGTERM, &action, NULL);
 }
 
-static int on_epoch(void *arg, const struct ow_epoch *epoch, struct ow_error *err)
+static int on_epoch(void *arg, struct ow_epoch *epoch, struct ow_error *err)
 {
 	struct record *rec = arg;
 	struct ow_epoch_cost cost;
@@ -422,6 +422,8 @@ static void print_text(const struct record *rec)
 		printf(", %s%s", rec->epochs > 1 ? "at most " : "", ow_words_count(rec->flows_most, a));
 	printf("%s\n", rec->info.counts && rec->epochs > 1 ? " in an epoch" : "");
 	printf("packets     %s of %s frames", ow_words_count(rec->packets, a), ow_words_count(counts->frames, b));
+	if (counts->pieces)
+		printf(" (%s cut from superframes)", ow_words_count(counts->pieces, a));
 	if (counts->filtered)
 		printf(", %s filtered", ow_words_count(counts->filtered, a));
 	if (counts->unclassed)
@@ -442,7 +444,7 @@ static void print_text(const struct record *rec)
 		printf("warning: %s\n", rec->warning[i].text);
 }
 
-static void print_layers(const struct ow_colate_params *params)
+void ow_cli_flows_layers(const struct ow_colate_params *params)
 {
 	fputs("[", stdout);
 	for (uint32_t i = 0; i < params->layers; i++) {
@@ -469,10 +471,11 @@ static void print_json(const struct record *rec)
 	ow_report_json_string(stdout, rec->args.out);
 	printf(",\n \"key\": \"%s\", \"seed\": %" PRIu64 ", \"unit_ns\": %u, \"layers\": ", key, rec->info.params.seed,
 	       rec->info.params.unit_ns);
-	print_layers(&rec->info.params);
-	printf(",\n \"frames\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"filtered\": %" PRIu64
+	ow_cli_flows_layers(&rec->info.params);
+	printf(",\n \"frames\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"pieces\": %" PRIu64 ", \"filtered\": %" PRIu64
 	       ", \"unclassified\": %" PRIu64 ", \"skipped\": %" PRIu64 ", \"epochs\": %" PRIu64,
-	       counts->frames, rec->packets, counts->filtered, counts->unclassed, skipped(counts), rec->epochs);
+	       counts->frames, rec->packets, counts->pieces, counts->filtered, counts->unclassed, skipped(counts),
+	       rec->epochs);
 	if (rec->packets)
 		printf(",\n \"first_ns\": %" PRId64 ", \"last_ns\": %" PRId64, rec->first_ns, rec->last_ns);
 	else

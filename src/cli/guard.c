@@ -7,14 +7,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-_Static_assert(OW_GUARD_READ < OW_CONFINE_PATHS, "each has a place");
+_Static_assert(OW_GUARD_READ < OW_CONFINE_PATHS && OW_GUARD_WRITE < OW_CONFINE_PATHS, "each has a place");
 
 typedef char folder[OW_CONFINE_FOLDER];
 
 int ow_guard_close(const struct ow_guard *guard, char ret_text[OW_CONFINE_TEXT], bool *ret_whole, struct ow_error *err)
 {
 	struct ow_confine_options options = {.sandbox = guard->sandbox};
-	folder *folders = malloc((OW_GUARD_READ + 1) * sizeof *folders);
+	folder *folders = malloc((OW_GUARD_READ + OW_GUARD_WRITE) * sizeof *folders);
 	if (!folders)
 		return ow_error_set(err, ENOMEM, "not enough memory");
 	unsigned n = 0;
@@ -25,9 +25,12 @@ int ow_guard_close(const struct ow_guard *guard, char ret_text[OW_CONFINE_TEXT],
 		options.read[n] = folders[n];
 		n++;
 	}
-	if (guard->store) {
-		ow_confine_folder(guard->store, folders[n]);
-		options.write[0] = folders[n];
+	for (unsigned i = 0, writes = 0; i < OW_GUARD_WRITE; i++) {
+		if (!guard->write[i])
+			continue;
+		ow_confine_folder(guard->write[i], folders[n]);
+		options.write[writes++] = folders[n];
+		n++;
 	}
 	int r = ow_privileges_drop(err);
 	if (r == 0)

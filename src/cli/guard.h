@@ -6,14 +6,15 @@
 
 /*
  * The end of a capturing command's privileges, when its sockets are open and its threads not yet started: no
- * capabilities, and the sandbox, in which it can read the folders of some files (to read them again) and write that of
- * its store.
+ * capabilities, and the sandbox, in which it can read the folders of some files (to read them again) and write those of
+ * its store and of its recordings.
  */
-#define OW_GUARD_READ 8
+#define OW_GUARD_READ  8
+#define OW_GUARD_WRITE 9 /* a store, and recordings of flows */
 struct ow_guard {
 	enum ow_sandbox sandbox;
-	const char *read[OW_GUARD_READ]; /* files; NULLs are skipped */
-	const char *store;               /* NULL = none */
+	const char *read[OW_GUARD_READ];   /* files; NULLs are skipped */
+	const char *write[OW_GUARD_WRITE]; /* likewise */
 };
 
 /* What is in force: see ow_confine. */

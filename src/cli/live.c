@@ -250,7 +250,7 @@ static int confine(void *arg, struct ow_error *err)
 {
 	const struct arguments *args = arg;
 	const struct ow_guard guard = {.sandbox = args->no_sandbox ? OW_SANDBOX_OFF : OW_SANDBOX_ON,
-	                               .store = args->show.store};
+	                               .write = {args->show.store}};
 	char text[OW_CONFINE_TEXT];
 	bool whole;
 	int r = ow_guard_close(&guard, text, &whole, err);

@@ -5,6 +5,7 @@
 
 #include "base/time.h"
 #include "cli/exporter.h"
+#include "cli/flow_keeper.h"
 #include "cli/guard.h"
 #include "cli/journal.h"
 #include "cli/service.h"
@@ -28,6 +29,7 @@ struct output {
 	bool provisional;
 	struct ow_live_text text;
 	struct ow_keeper *keeper;
+	struct ow_flow_keeper *flows;
 	struct ow_exporter *exporter;
 	struct ow_journal *journal;
 	struct ow_service service;
@@ -110,6 +112,35 @@ static void end_store(struct output *out)
 	ow_keeper_free(out->keeper);
 }
 
+/* Epochs of recorded flows; by the threads that record. */
+static void on_epoch(void *arg, unsigned recording, struct ow_epoch *epoch)
+{
+	struct output *out = arg;
+	ow_flow_keeper_add(out->flows, recording, epoch);
+}
+
+static void on_lost(void *arg, unsigned recording, uint64_t packets)
+{
+	struct output *out = arg;
+	ow_flow_keeper_lost(out->flows, recording, packets);
+}
+
+static void log_flows(struct output *out)
+{
+	struct ow_error line;
+	while (out->flows && ow_flow_keeper_news(out->flows, &line))
+		log_event(out, OW_EVENT_WARNING, line.text);
+}
+
+static void end_flows(struct output *out)
+{
+	if (!out->flows)
+		return;
+	ow_flow_keeper_stop(out->flows);
+	log_flows(out);
+	ow_flow_keeper_free(out->flows);
+}
+
 static void on_peer(void *arg, const char *peer, bool connected)
 {
 	struct output *out = arg;
@@ -151,8 +182,10 @@ static int confine(void *arg, struct ow_error *err)
 {
 	struct output *out = arg;
 	const struct ow_config *c = *out->config;
-	const struct ow_guard guard = {
-		.sandbox = c->sandbox, .read = {c->path, c->certificate, c->key, c->ca, c->psk}, .store = c->store};
+	struct ow_guard guard = {
+		.sandbox = c->sandbox, .read = {c->path, c->certificate, c->key, c->ca, c->psk}, .write = {c->store}};
+	for (unsigned i = 0; i < c->flows_count; i++)
+		guard.write[1 + i] = c->flows[i].file;
 	char text[OW_CONFINE_TEXT], line[OW_CONFINE_TEXT + 40];
 	bool whole;
 	int r = ow_guard_close(&guard, text, &whole, err);
@@ -164,6 +197,8 @@ static int confine(void *arg, struct ow_error *err)
 	struct ow_keeper_options keep = {.path = c->store, .limits = {c->retention_ns, c->store_max}};
 	if (c->store)
 		r = ow_keeper_create(&keep, &out->keeper, err);
+	if (r == 0 && c->flows_count)
+		r = ow_flow_keeper_create(c, &out->flows, err);
 	return r < 0 ? r : start_exporter(out, err);
 }
 
@@ -219,12 +254,14 @@ static void on_tick(void *arg)
 	if (now_ns < out->second_ns)
 		return;
 	out->second_ns = now_ns + OW_NS_PER_S;
+	log_flows(out);
 	tell_state(out, now_ns);
 }
 
 static int run_daemon(struct output *out, int64_t run_ns, struct ow_error *err)
 {
 	struct ow_daemon_options o = {.sink = {on_result, on_total, on_flush, out, on_peer, on_refused},
+	                              .flows = {on_epoch, on_lost, out},
 	                              .log = log_event,
 	                              .log_arg = out,
 	                              .opened = confine,
@@ -268,6 +305,7 @@ int ow_point_run(const struct ow_point_run *how, struct ow_config **config, stru
 	ow_service_open(&out.service);
 	r = run_daemon(&out, how->run_ns, err);
 	on_flush(&out);
+	end_flows(&out);
 	end_store(&out);
 	ow_service_close(&out.service);
 	ow_journal_free(out.journal);

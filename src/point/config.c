@@ -442,27 +442,32 @@ static const struct field class_fields[] = {
 	{0},
 };
 
-static int read_classes(struct reader *r, struct ow_yaml *node, void *field)
+static int read_class_list(struct reader *r, struct ow_yaml *node, struct ow_config_class **classes, unsigned *count)
 {
-	struct ow_config_segment *s = field;
 	char outer[sizeof r->where];
 	int code = check_sequence(r, node, OW_CONFIG_CLASSES_MAX);
 	if (code < 0)
 		return code;
-	s->classes = calloc(node->count, sizeof *s->classes);
-	if (!s->classes)
+	*classes = calloc(node->count, sizeof **classes);
+	if (!*classes)
 		return no_memory(r);
 	memcpy(outer, r->where, sizeof outer);
 	for (struct ow_yaml *entry = node->first; entry; entry = entry->next) {
-		struct ow_config_class *class = &s->classes[s->class_count++];
+		struct ow_config_class *class = &(*classes)[(*count)++];
 		class->line = entry->line;
-		enter(r, "class", entry, "name", s->class_count);
+		enter(r, "class", entry, "name", *count);
 		code = read_mapping(r, entry, class_fields, class, NULL);
 		if (code < 0)
 			return code;
 	}
 	memcpy(r->where, outer, sizeof outer);
 	return 0;
+}
+
+static int read_classes(struct reader *r, struct ow_yaml *node, void *field)
+{
+	struct ow_config_segment *s = field;
+	return read_class_list(r, node, &s->classes, &s->class_count);
 }
 
 /* Names of interfaces. They may come later in the file: looked up when all is read. */
@@ -579,6 +584,91 @@ static int read_segments(struct reader *r, struct ow_yaml *node)
 	return code;
 }
 
+/* Recordings of flows. */
+
+struct flows_target {
+	struct ow_config_flows flows;
+	struct ow_yaml *watched;
+};
+
+static int read_flow_classes(struct reader *r, struct ow_yaml *node, void *field)
+{
+	struct ow_config_flows *flows = field;
+	return read_class_list(r, node, &flows->classes, &flows->class_count);
+}
+
+static int read_flow_value(struct reader *r, struct ow_yaml *node, void *field)
+{
+	struct ow_error why;
+	int code = check_text(r, node);
+	if (code == 0 && ow_config_flows_set(field, node->key, node->text, &why) < 0)
+		code = fail(r, node, why.text);
+	return code;
+}
+
+#define FLOWS(member) offsetof(struct flows_target, flows.member)
+static const struct field flows_fields[] = {
+	{"file", read_path, FLOWS(file), 0},
+	{"interfaces", read_watched, offsetof(struct flows_target, watched), 0},
+	{"filter", read_filter, FLOWS(filter), 0},
+	{"classes", read_flow_classes, offsetof(struct flows_target, flows), 0},
+	{"heading", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"key", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"identity", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"inner", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"id_bytes", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"interval", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"counters", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"form", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"banks", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"spread", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"bits", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"check_bits", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"count_bits", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"vectors", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"seed", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"counts", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"flows_max", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{0},
+};
+
+static int read_flows_entry(struct reader *r, struct ow_yaml *entry, struct ow_config_flows *ret_flows)
+{
+	struct flows_target t = {0};
+	struct ow_error why;
+	ow_config_flows_defaults(&t.flows);
+	t.flows.line = entry->line;
+	int code = read_mapping(r, entry, flows_fields, &t, NULL);
+	if (code == 0)
+		code = watch(r, t.watched, &t.flows.interfaces);
+	if (code == 0 && ow_config_flows_complete(&t.flows, &why) < 0)
+		code = fail(r, entry, why.text);
+	*ret_flows = t.flows;
+	return code;
+}
+
+static int read_flows(struct reader *r, struct ow_yaml *node)
+{
+	struct ow_config *c = r->config;
+	int code = check_sequence(r, node, OW_CONFIG_FLOWS_MAX);
+	if (code < 0)
+		return code;
+	c->flows = calloc(node->count, sizeof *c->flows);
+	if (!c->flows)
+		return no_memory(r);
+	for (struct ow_yaml *entry = node->first; code == 0 && entry; entry = entry->next) {
+		struct ow_config_flows *flows = &c->flows[c->flows_count++];
+		enter(r, "flows", entry, "file", c->flows_count);
+		code = read_flows_entry(r, entry, flows);
+		for (unsigned i = 0; code == 0 && i + 1 < c->flows_count; i++) {
+			if (strcmp(c->flows[i].file, flows->file) == 0)
+				code = fail(r, entry, "another recording has this file already");
+		}
+	}
+	r->where[0] = 0;
+	return code;
+}
+
 /* They name interfaces, so they are read last. */
 static int keep_segments(struct reader *r, struct ow_yaml *node, void *field)
 {
@@ -589,7 +679,7 @@ static int keep_segments(struct reader *r, struct ow_yaml *node, void *field)
 
 struct config_target {
 	struct ow_config config;
-	struct ow_yaml *segments;
+	struct ow_yaml *segments, *flows;
 };
 
 #define CONFIG(member) offsetof(struct config_target, config.member)
@@ -610,6 +700,7 @@ static const struct field config_fields[] = {
 	{"sandbox", read_sandbox, CONFIG(sandbox), 0},
 	{"interfaces", read_interfaces, 0, 0},
 	{"segments", keep_segments, offsetof(struct config_target, segments), 0},
+	{"flows", keep_segments, offsetof(struct config_target, flows), 0},
 	{0},
 };
 
@@ -618,9 +709,11 @@ static int read_config(struct config_target *t, struct ow_error *err)
 	struct reader r = {.config = &t->config, .err = err};
 	int code = read_mapping(&r, t->config.tree, config_fields, t, NULL);
 	if (code == 0)
-		code = ow_config_check_top(&t->config, t->segments != NULL, err);
+		code = ow_config_check_top(&t->config, t->segments != NULL, t->flows != NULL, err);
 	if (code == 0 && t->segments)
 		code = read_segments(&r, t->segments);
+	if (code == 0 && t->flows)
+		code = read_flows(&r, t->flows);
 	if (code == 0)
 		code = ow_config_check_segments(&t->config, err);
 	return code;
@@ -631,6 +724,9 @@ static void done(struct ow_config *config)
 	for (unsigned i = 0; i < config->segment_count; i++)
 		free(config->segments[i].classes);
 	free(config->segments);
+	for (unsigned i = 0; i < config->flows_count; i++)
+		free(config->flows[i].classes);
+	free(config->flows);
 	free(config->interfaces);
 	ow_yaml_free(config->tree);
 	free(config->path);

@@ -3,6 +3,7 @@
 #define OW_POINT_CONFIG_H
 
 #include "estimate/live.h"
+#include "point/config_flows.h"
 #include "point/confine.h"
 #include "point/exchange.h"
 #include "point/recorder.h"
@@ -91,6 +92,8 @@ struct ow_config {
 	unsigned interface_count;
 	struct ow_config_segment *segments;
 	unsigned segment_count;
+	struct ow_config_flows *flows; /* recordings of flows */
+	unsigned flows_count;
 	struct ow_yaml *tree; /* owns the texts */
 };
 

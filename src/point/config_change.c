@@ -50,16 +50,29 @@ static int check_interfaces(const struct ow_config *now, const struct ow_config 
 	return 0;
 }
 
+static bool same_flows(const struct ow_config *a, const struct ow_config *b)
+{
+	bool same = a->flows_count == b->flows_count;
+	for (unsigned i = 0; same && i < a->flows_count; i++)
+		same = ow_config_flows_same(&a->flows[i], &b->flows[i]);
+	return same;
+}
+
 int ow_config_check_change(const struct ow_config *now, const struct ow_config *next, struct ow_error *err)
 {
 	const struct {
 		const char *key;
 		bool same;
 	} fixed[] = {
-		{"point", same(now->point, next->point)},       {"listen", same(now->listen, next->listen)},
-		{"memory", now->memory == next->memory},        {"store", same(now->store, next->store)},
-		{"metrics", same(now->metrics, next->metrics)}, {"output", now->output == next->output},
-		{"user", same(now->user, next->user)},          {"sandbox", now->sandbox == next->sandbox},
+		{"point", same(now->point, next->point)},
+		{"listen", same(now->listen, next->listen)},
+		{"memory", now->memory == next->memory},
+		{"store", same(now->store, next->store)},
+		{"metrics", same(now->metrics, next->metrics)},
+		{"output", now->output == next->output},
+		{"user", same(now->user, next->user)},
+		{"sandbox", now->sandbox == next->sandbox},
+		{"flows", same_flows(now, next)},
 	};
 	for (unsigned i = 0; i < sizeof fixed / sizeof *fixed; i++) {
 		if (!fixed[i].same)

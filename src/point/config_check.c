@@ -74,15 +74,16 @@ static int check_interface(const struct ow_config *c, unsigned n, struct ow_erro
 	return 0;
 }
 
-int ow_config_check_top(const struct ow_config *c, bool has_segments, struct ow_error *err)
+int ow_config_check_top(const struct ow_config *c, bool has_segments, bool has_flows, struct ow_error *err)
 {
 	if (!c->point[0])
 		return ow_error_set(err, EINVAL, "%s: has no 'point', the name of this point", c->path);
 	if (c->interface_count == 0)
 		return ow_error_set(err, EINVAL, "%s: has no 'interfaces' to watch", c->path);
-	if (!has_segments)
-		return ow_error_set(err, EINVAL, "%s: has no 'segments' to measure", c->path);
-	int r = check_keys(c, err);
+	if (!has_segments && !has_flows)
+		return ow_error_set(err, EINVAL, "%s: has no 'segments' to measure, nor 'flows' to record", c->path);
+	/* Without segments it talks to nobody. */
+	int r = has_segments || c->listen || c->certificate || c->key || c->ca || c->psk ? check_keys(c, err) : 0;
 	for (unsigned i = 0; r == 0 && i < c->interface_count; i++)
 		r = check_interface(c, i, err);
 	return r;
@@ -255,6 +256,12 @@ int ow_config_check_filters(const struct ow_config *c, struct ow_error *err)
 		r = check_filter(c, s->line, "to_peer of segment", s->name, s->to_peer, err);
 		for (unsigned k = 0; r == 0 && k < s->class_count; k++)
 			r = check_filter(c, s->classes[k].line, "class", s->classes[k].name, s->classes[k].filter, err);
+	}
+	for (unsigned i = 0; r == 0 && i < c->flows_count; i++) {
+		const struct ow_config_flows *f = &c->flows[i];
+		r = check_filter(c, f->line, "filter of flows", f->file, f->filter, err);
+		for (unsigned k = 0; r == 0 && k < f->class_count; k++)
+			r = check_filter(c, f->classes[k].line, "class", f->classes[k].name, f->classes[k].filter, err);
 	}
 	return r;
 }

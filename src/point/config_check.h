@@ -7,7 +7,7 @@
 /* What the entries of a configuration must agree on. For point/config.c. */
 
 /* Everything but the segments. */
-int ow_config_check_top(const struct ow_config *config, bool has_segments, struct ow_error *err);
+int ow_config_check_top(const struct ow_config *config, bool has_segments, bool has_flows, struct ow_error *err);
 int ow_config_check_segments(const struct ow_config *config, struct ow_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/time.h"
 #include "point/daemon_parts.h"
+#include "point/flow_tap.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -72,6 +73,39 @@ void ow_daemon_refused(struct ow_daemon *daemon, enum ow_refused what, const cha
 
 /* Making it. */
 
+static void on_epoch(void *arg, struct ow_epoch *epoch)
+{
+	const struct ow_daemon_flows *flows = arg;
+	flows->sink->epoch(flows->sink->arg, flows->recording, epoch);
+}
+
+static void on_lost(void *arg, uint64_t packets)
+{
+	const struct ow_daemon_flows *flows = arg;
+	flows->sink->lost(flows->sink->arg, flows->recording, packets);
+}
+
+static int add_flows(struct ow_daemon *d, struct ow_error *err)
+{
+	int r = 0;
+	for (unsigned i = 0; r == 0 && i < d->config->flows_count; i++) {
+		const struct ow_config_flows *flows = &d->config->flows[i];
+		d->flows[i] = (struct ow_daemon_flows){&d->options.flows, i};
+		struct ow_flow_tap_options options = {
+			.sources = flows->interfaces,
+			.stamper = {.info = &flows->info, .filter = flows->filter, .heading = flows->heading},
+			.flows_max = flows->flows_max,
+			.on_epoch = on_epoch,
+			.on_lost = on_lost,
+			.arg = &d->flows[i],
+		};
+		for (unsigned k = 0; k < flows->class_count; k++)
+			options.stamper.class_filter[k] = flows->classes[k].filter;
+		r = ow_recorder_add_tap(d->recorder, &options, err);
+	}
+	return r;
+}
+
 static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 {
 	struct ow_source_options sources[OW_SOURCES_MAX];
@@ -92,6 +126,8 @@ static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 			d->speed = in->speed;
 	}
 	int r = ow_recorder_open(sources, c->interface_count, &d->recorder, err);
+	if (r == 0)
+		r = add_flows(d, err);
 	if (r == 0 && d->options.opened)
 		r = d->options.opened(d->options.opened_arg, err);
 	return r < 0 ? r : ow_recorder_start(d->recorder, err);
@@ -105,7 +141,8 @@ int ow_daemon_keys_create(const struct ow_config *c, struct ow_daemon_keys **ret
 	if (!keys)
 		return ow_error_set(err, ENOMEM, "not enough memory");
 	keys->users = 1;
-	int r = ow_tls_create(&options, &keys->tls, err);
+	/* A point that only records flows talks to nobody. */
+	int r = c->segment_count || c->listen ? ow_tls_create(&options, &keys->tls, err) : 0;
 	if (r < 0)
 		free(keys);
 	else

@@ -39,8 +39,18 @@ struct ow_result_sink {
 /* How much an event matters: as syslog(3) counts. */
 enum ow_event { OW_EVENT_ERROR = 3, OW_EVENT_WARNING, OW_EVENT_NOTICE, OW_EVENT_INFO };
 
+/* Where epochs of recorded flows go: called by the threads that record. */
+struct ow_flows_sink {
+	/* recording: which of the configuration. Takes the epoch by leaving NULL for its colate and counts. */
+	void (*epoch)(void *arg, unsigned recording, struct ow_epoch *epoch);
+	/* Packets that were not recorded, for want of memory. */
+	void (*lost)(void *arg, unsigned recording, uint64_t packets);
+	void *arg;
+};
+
 struct ow_daemon_options {
 	struct ow_result_sink sink;
+	struct ow_flows_sink flows;
 	/* One line an event: connected, agreed, refused, lost ... */
 	void (*log)(void *arg, enum ow_event level, const char *line);
 	void *log_arg;

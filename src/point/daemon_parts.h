@@ -156,7 +156,14 @@ struct ow_daemon_gap {
 	char then[OW_LIVE_CAUSE]; /* of the intervals after the next one; "" = the same */
 };
 
+/* A recording of flows, as its threads know it. */
+struct ow_daemon_flows {
+	const struct ow_flows_sink *sink;
+	unsigned recording;
+};
+
 struct ow_daemon {
+	struct ow_daemon_flows flows[OW_CONFIG_FLOWS_MAX];
 	const struct ow_config *config;
 	struct ow_daemon_options options;
 	struct ow_recorder *recorder;

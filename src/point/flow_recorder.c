@@ -11,6 +11,19 @@ struct ow_flow_recorder {
 	int64_t begin_ns, end_ns; /* the interval at hand, once there is a packet */
 };
 
+static int make_epoch(struct ow_flow_recorder *recorder, struct ow_error *err)
+{
+	const struct ow_epoch_info *info = &recorder->options.info;
+	int r = ow_epoch_init(info, false, &recorder->epoch, err);
+	if (r == 0 && info->counts &&
+	    ow_flow_counts_create(&info->params, recorder->options.flows_max, &recorder->epoch.counts) < 0) {
+		ow_epoch_done(&recorder->epoch);
+		return ow_error_set(err, ENOMEM, "not enough memory to count flows");
+	}
+	recorder->epoch.epochs = 1;
+	return r;
+}
+
 int ow_flow_recorder_create(const struct ow_flow_recorder_options *options, struct ow_flow_recorder **ret_recorder,
                             struct ow_error *err)
 {
@@ -21,15 +34,11 @@ int ow_flow_recorder_create(const struct ow_flow_recorder_options *options, stru
 	if (!recorder)
 		return ow_error_set(err, ENOMEM, "not enough memory to record flows");
 	recorder->options = *options;
-	r = ow_epoch_init(&options->info, false, &recorder->epoch, err);
-	if (r == 0 && options->info.counts &&
-	    ow_flow_counts_create(&options->info.params, options->flows_max, &recorder->epoch.counts) < 0)
-		r = ow_error_set(err, ENOMEM, "not enough memory to count flows");
+	r = make_epoch(recorder, err);
 	if (r < 0) {
 		ow_flow_recorder_free(recorder);
 		return r;
 	}
-	recorder->epoch.epochs = 1;
 	*ret_recorder = recorder;
 	return 0;
 }
@@ -45,13 +54,14 @@ void ow_flow_recorder_free(struct ow_flow_recorder *recorder)
 int ow_flow_recorder_cut(struct ow_flow_recorder *recorder, struct ow_error *err)
 {
 	struct ow_epoch *epoch = &recorder->epoch;
-	if (!ow_colate_packets(epoch->colate))
+	if (!epoch->colate || !ow_colate_packets(epoch->colate))
 		return 0;
 	bool by_time = recorder->options.info.interval_ns != 0;
 	epoch->begin_ns = by_time ? recorder->begin_ns : ow_colate_first_ns(epoch->colate);
 	epoch->end_ns = by_time ? recorder->end_ns : ow_colate_last_ns(epoch->colate) + 1;
 	int r = recorder->options.on_epoch(recorder->options.arg, epoch, err);
-	ow_colate_reset(epoch->colate);
+	if (epoch->colate)
+		ow_colate_reset(epoch->colate);
 	if (epoch->counts)
 		ow_flow_counts_reset(epoch->counts);
 	return r;
@@ -85,10 +95,15 @@ static int add(struct ow_flow_recorder *recorder, const struct ow_flow_stamp *st
 int ow_flow_recorder_add(struct ow_flow_recorder *recorder, const struct ow_flow_stamp *stamps,
                          const struct ow_flow_key *const *keys, size_t count, struct ow_error *err)
 {
-	if (!recorder->options.info.interval_ns)
-		return count ? add(recorder, stamps, keys, count, err) : 0;
 	while (count) {
 		size_t some = 0;
+		if (!recorder->epoch.colate) {
+			int r = make_epoch(recorder, err);
+			if (r < 0)
+				return r;
+		}
+		if (!recorder->options.info.interval_ns)
+			return add(recorder, stamps, keys, count, err);
 		if (!ow_colate_packets(recorder->epoch.colate) && !belongs(recorder, stamps[0].time_ns))
 			begin_interval(recorder, stamps[0].time_ns);
 		while (some < count && belongs(recorder, stamps[some].time_ns))

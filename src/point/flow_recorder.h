@@ -13,8 +13,9 @@ struct ow_flow_recorder_options {
 	struct ow_epoch_info info; /* interval_ns: 0 = none */
 	uint64_t threshold;        /* T, in units of time; 0 = none */
 	size_t flows_max;          /* of the flow counts of an epoch; 0 = OW_FLOW_COUNTS_MAX */
-	/* The epoch is the recorder's; a negative errno, with err, is handed on. */
-	int (*on_epoch)(void *arg, const struct ow_epoch *epoch, struct ow_error *err);
+	/* The epoch is the recorder's, unless the callee keeps it: then it leaves NULL for colate and counts. A
+	 * negative errno, with err, is handed on. */
+	int (*on_epoch)(void *arg, struct ow_epoch *epoch, struct ow_error *err);
 	void *arg;
 };
 

@@ -28,6 +28,7 @@ struct ow_flow_stamper {
 	struct ow_identity identity;
 	uint64_t seed;
 	uint32_t segment_bytes;
+	enum ow_heading heading;
 	bool has_plain;
 	char *filter_text[FILTERS]; /* packets to take, then classes; NULL = all */
 	struct bpf_program filter[FILTERS];
@@ -70,6 +71,7 @@ int ow_flow_stamper_create(const char *name, const struct ow_flow_stamper_option
 	stamper->select = info->select;
 	stamper->seed = info->params.seed;
 	stamper->segment_bytes = options->segment_bytes;
+	stamper->heading = options->heading;
 	stamper->identity = (struct ow_identity){
 		.level = info->level,
 		.inner = info->inner,
@@ -132,6 +134,11 @@ static int fit_filters(struct ow_flow_stamper *stamper, uint16_t linktype, struc
 	stamper->compiled = true;
 	stamper->linktype = linktype;
 	return 0;
+}
+
+int ow_flow_stamper_prepare(struct ow_flow_stamper *stamper, uint16_t linktype, struct ow_error *err)
+{
+	return fit_filters(stamper, linktype, err);
 }
 
 static bool takes(const struct bpf_program *filter, const struct ow_frame *frame)
@@ -329,7 +336,8 @@ int ow_flow_stamper_load_live(struct ow_flow_stamper *stamper, const struct ow_l
 		int r = fit_filters(stamper, frames[i].frame.linktype, err);
 		if (r < 0)
 			return r;
-		if (!takes(&stamper->filter[0], &frames[i].frame))
+		bool heads = stamper->heading == OW_HEADING_UNKNOWN || stamper->heading == frames[i].heading;
+		if (!heads || !takes(&stamper->filter[0], &frames[i].frame))
 			continue;
 		stamper->passed_live[passed] = frames[i];
 		stamper->passed[passed++] = frames[i].frame;

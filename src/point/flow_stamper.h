@@ -15,6 +15,7 @@ struct ow_flow_stamper_options {
 	const struct ow_epoch_info *info;              /* what identity and flow are */
 	const char *filter;                            /* packets to take, pcap-filter(7); NULL = all */
 	const char *class_filter[OW_FLOW_CLASSES_MAX]; /* by class: as many as it has; NULL = the rest */
+	enum ow_heading heading;                       /* live frames of this heading only; UNKNOWN = whatever it is */
 	uint32_t segment_bytes; /* TCP packets with more payload are cut into pieces of it; 0 = they are not. Live
 	                           frames say themselves how they are cut. */
 };
@@ -37,6 +38,8 @@ struct ow_flow_stamper;
 int ow_flow_stamper_create(const char *name, const struct ow_flow_stamper_options *options,
                            struct ow_flow_stamper **ret_stamper, struct ow_error *err);
 void ow_flow_stamper_free(struct ow_flow_stamper *stamper);
+/* Compiles the filters for this link type now, and not with the first frame of it. */
+int ow_flow_stamper_prepare(struct ow_flow_stamper *stamper, uint16_t linktype, struct ow_error *err);
 
 /* Up to OW_FLOW_STAMPS frames, which stay where they are until all are taken. Fails when a filter does not fit the link
  * type. */

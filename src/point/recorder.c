@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/time.h"
+#include "point/flow_tap.h"
 #include "point/scribe.h"
 #include <errno.h>
 #include <pthread.h>
@@ -41,6 +42,8 @@ struct member { /* one thread */
 
 	/* The thread's own. */
 	struct ow_scribe *scribe;
+	struct ow_flow_tap *tap[OW_RECORDER_TAPS_MAX];
+	unsigned taps;
 	uint64_t generation;
 	uint64_t epoch;      /* of the clock when the frames at hand were read, or an earlier one */
 	int64_t told_ns;     /* the time that was handed on last, by the clock of this epoch */
@@ -291,6 +294,14 @@ static void note_epoch(struct member *member)
 	member->boundary_ns = ow_scribe_boundary(member->scribe, INT64_MIN);
 }
 
+static void record_flows(struct member *member, size_t count, int64_t passed_ns)
+{
+	for (unsigned i = 0; i < member->taps; i++) {
+		ow_flow_tap_frames(member->tap[i], member->frame, count);
+		ow_flow_tap_pass(member->tap[i], passed_ns);
+	}
+}
+
 static void *run(void *arg)
 {
 	struct member *member = arg;
@@ -315,12 +326,14 @@ static void *run(void *arg)
 			break;
 		}
 		int64_t passed_ns = ow_live_passed_ns(member->live);
+		record_flows(member, (size_t)n, passed_ns);
 		if (member->file)
 			record_file(member, (unsigned)n, passed_ns);
 		else
 			ow_scribe_frames(member->scribe, member->frame, (size_t)n);
 		advance(member, passed_ns);
 	}
+	record_flows(member, 0, INT64_MAX);
 	/* Here, because the tables that it knows may go now. */
 	ow_scribe_free(member->scribe);
 	member->scribe = NULL;
@@ -335,6 +348,8 @@ static void member_free(struct member *member)
 	if (!member)
 		return;
 	ow_scribe_free(member->scribe);
+	for (unsigned i = 0; i < member->taps; i++)
+		ow_flow_tap_free(member->tap[i]);
 	ow_live_close(member->live);
 	free(member);
 }
@@ -474,6 +489,23 @@ int ow_recorder_open(const struct ow_source_options *sources, unsigned count, st
 		return r;
 	}
 	*ret_recorder = recorder;
+	return 0;
+}
+
+int ow_recorder_add_tap(struct ow_recorder *recorder, const struct ow_flow_tap_options *options, struct ow_error *err)
+{
+	for (unsigned i = 0; i < recorder->members; i++) {
+		struct member *member = recorder->member[i];
+		if (!(options->sources >> member->source & 1))
+			continue;
+		if (member->taps == OW_RECORDER_TAPS_MAX)
+			return ow_error_set(err, EINVAL, "more than %d recordings of flows", OW_RECORDER_TAPS_MAX);
+		int r = ow_flow_tap_create(recorder->name[member->source], recorder->linktype[member->source], options,
+		                           &member->tap[member->taps], err);
+		if (r < 0)
+			return r;
+		member->taps++;
+	}
 	return 0;
 }
 

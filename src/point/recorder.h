@@ -82,10 +82,14 @@ struct ow_drops {
 };
 
 struct ow_recorder;
+struct ow_flow_tap_options;
+#define OW_RECORDER_TAPS_MAX 8
 
 /* Opens the sources. -EINVAL, or what opening a source says, with its name. */
 int ow_recorder_open(const struct ow_source_options *sources, unsigned count, struct ow_recorder **ret_recorder,
                      struct ow_error *err);
+/* Before the start: the frames of some sources also go to a recording of flows (point/flow_tap.h). */
+int ow_recorder_add_tap(struct ow_recorder *recorder, const struct ow_flow_tap_options *options, struct ow_error *err);
 /* Starts the threads: what a process gives up between opening and this they do not have either. */
 int ow_recorder_start(struct ow_recorder *recorder, struct ow_error *err);
 /* Both. */

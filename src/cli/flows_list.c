@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneway flows list FILE: what a file of epochs holds. */
+#include "cli/flows.h"
+
+#include "base/time.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "report/epochs.h"
+#include "report/report.h"
+#include "report/words.h"
+#include "synopsis/colate_plan.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <oneway/oneway.h>
+#include <string.h>
+
+#define COMMAND "flows list"
+
+struct arguments {
+	bool epochs, json, help, version;
+};
+
+#define FIELD(name) offsetof(struct arguments, name)
+
+static const struct ow_option options[] = {
+	{"epochs", 'e', NULL, ow_option_flag, FIELD(epochs), "A line for each epoch, too (JSON has them always)."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "A JSON object instead of text."},
+	OW_OPTIONS_HELP(struct arguments),
+	{0},
+};
+
+static void help(void)
+{
+	fputs("usage: oneway flows list [OPTION]... FILE\n"
+	      "\n"
+	      "What a file of epochs holds: how it was recorded, from when to when, how many packets.\n",
+	      stdout);
+	ow_options_help(stdout, options);
+	fputs("\n"
+	      "Examples:\n"
+	      "  oneway flows list a.epochs\n"
+	      "  oneway flows list --json a.epochs | jq '.epochs[-1]'\n",
+	      stdout);
+}
+
+struct total {
+	uint64_t packets, bytes;
+	int64_t begin_ns, end_ns;
+};
+
+static struct total add_up(const struct ow_epochs *epochs)
+{
+	struct total total = {0};
+	for (size_t i = 0; i < ow_epochs_count(epochs); i++) {
+		struct ow_epochs_span span = ow_epochs_span(epochs, i);
+		total.begin_ns = !i || span.begin_ns < total.begin_ns ? span.begin_ns : total.begin_ns;
+		total.end_ns = !i || span.end_ns > total.end_ns ? span.end_ns : total.end_ns;
+		total.packets += span.packets;
+		total.bytes += span.bytes;
+	}
+	return total;
+}
+
+static void print_epochs(const struct ow_epochs *epochs)
+{
+	printf("\n%-27s %12s %14s %14s\n", "begin (UTC)", "length", "packets", "bytes");
+	for (size_t i = 0; i < ow_epochs_count(epochs); i++) {
+		struct ow_epochs_span span = ow_epochs_span(epochs, i);
+		char time[OW_WORDS], length[OW_DURATION_TEXT], packets[OW_WORDS], bytes[OW_WORDS];
+		ow_duration_text((double)(span.end_ns - span.begin_ns), length);
+		printf("%-27s %12s %14s %14s\n", ow_words_time(span.begin_ns, "%Y-%m-%d %H:%M:%S", time), length,
+		       ow_words_count(span.packets, packets), ow_words_count(span.bytes, bytes));
+	}
+}
+
+static const char *level_name(enum ow_level level)
+{
+	return level == OW_LEVEL_NAT ? "nat" : level == OW_LEVEL_FRAME ? "frame" : "ip";
+}
+
+static void print_text(const struct ow_epochs *epochs, bool each)
+{
+	const struct ow_epoch_info *info = ow_epochs_info(epochs);
+	struct total total = add_up(epochs);
+	char recording[OW_COLATE_TEXT], key[OW_FLOW_SELECT_TEXT], length[OW_DURATION_TEXT], text[OW_WORDS];
+	ow_colate_params_text(&info->params, recording);
+	ow_flow_select_text(&info->select, key);
+	printf("recording   %s\n", recording);
+	printf("flows       by %s, %s\n", key, info->counts ? "counted" : "not counted");
+	printf("packets     by level %s%s%s, %u bytes of each, seed %" PRIu64 "\n", level_name(info->level),
+	       info->inner ? ", inside tunnels" : "", info->any_ip_id ? ", any IP id" : "", info->id_bytes,
+	       info->params.seed);
+	printf("epochs      %s", ow_words_count(ow_epochs_count(epochs), text));
+	if (info->interval_ns) {
+		ow_duration_text((double)info->interval_ns, length);
+		printf(" of %s", length);
+	}
+	printf(", %s packets", ow_words_count(total.packets, text));
+	printf(", %s bytes\n", ow_words_count(total.bytes, text));
+	if (ow_epochs_count(epochs)) {
+		ow_duration_text((double)(total.end_ns - total.begin_ns), length);
+		printf("time        %s UTC, %s\n", ow_words_time(total.begin_ns, "%Y-%m-%d %H:%M:%S", text), length);
+	}
+	if (each && ow_epochs_count(epochs))
+		print_epochs(epochs);
+	if (ow_epochs_damage(epochs))
+		printf("warning: %s\n", ow_epochs_damage(epochs));
+}
+
+static void print_json(const struct ow_epochs *epochs)
+{
+	const struct ow_epoch_info *info = ow_epochs_info(epochs);
+	char key[OW_FLOW_SELECT_TEXT];
+	struct total total = add_up(epochs);
+	ow_flow_select_text(&info->select, key);
+	printf("{\"tool\": \"oneway\", \"version\": \"%s\", \"command\": \"flows list\", \"file\": ", ow_version());
+	ow_report_json_string(stdout, ow_epochs_path(epochs));
+	printf(",\n \"key\": \"%s\", \"level\": \"%s\", \"inner\": %s, \"id_bytes\": %u, \"seed\": %" PRIu64
+	       ", \"unit_ns\": %u, \"interval_ns\": %" PRId64 ", \"flow_counts\": %s,\n \"layers\": ",
+	       key, level_name(info->level), info->inner ? "true" : "false", info->id_bytes, info->params.seed,
+	       info->params.unit_ns, info->interval_ns, info->counts ? "true" : "false");
+	ow_cli_flows_layers(&info->params);
+	printf(",\n \"packets\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"damage\": ", total.packets, total.bytes);
+	if (ow_epochs_damage(epochs))
+		ow_report_json_string(stdout, ow_epochs_damage(epochs));
+	else
+		fputs("null", stdout);
+	fputs(",\n \"epochs\": [", stdout);
+	for (size_t i = 0; i < ow_epochs_count(epochs); i++) {
+		struct ow_epochs_span span = ow_epochs_span(epochs, i);
+		printf("%s\n  {\"begin_ns\": %" PRId64 ", \"end_ns\": %" PRId64 ", \"packets\": %" PRIu64
+		       ", \"bytes\": %" PRIu64 "}",
+		       i ? "," : "", span.begin_ns, span.end_ns, span.packets, span.bytes);
+	}
+	fputs("]}\n", stdout);
+}
+
+int ow_cli_flows_list(int argc, char **argv)
+{
+	struct arguments args = {0};
+	struct ow_error err;
+	struct ow_epochs *epochs;
+	int operands = ow_options_parse(options, argc, argv, &args, &err);
+	if (operands >= 0 && ow_cli_answered(args.help, args.version, help))
+		return OW_EXIT_OK;
+	if (operands >= 0 && operands != 1)
+		operands = ow_error_set(&err, EINVAL, "needs one file of epochs, got %d", operands);
+	if (operands < 0)
+		return ow_cli_misused(COMMAND, &err);
+	if (ow_epochs_open(argv[1], &epochs, &err) < 0)
+		return ow_cli_failed(COMMAND, &err);
+	if (args.json)
+		print_json(epochs);
+	else
+		print_text(epochs, args.epochs);
+	ow_epochs_close(epochs);
+	return OW_EXIT_OK;
+}
