@@ -8,6 +8,7 @@
 #   make prove      live results against captures and the wire, for every loss and interval (needs root; some minutes)
 #   make soak       the whole system for SOAK=10m, or any time: flat memory, no loss that is none (needs root)
 #   make scarce     each of the first 2000 allocations of each command fails (some minutes; make test has a sample)
+#   make faults     kill -9, partitions, stalls, full disks: what the tests do briefly, 50 kills and minutes (needs root)
 #   make bench      speed and memory as ratios (BENCH_FLAGS="--large 0" leaves out the 10 M-packet pair)
 #   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck
 #   make format     clang-format in place               make clean
@@ -23,7 +24,7 @@ DESTDIR ?=
 SANITIZED := -Dbuildtype=debugoptimized -Db_lundef=false
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo prove soak scarce bench fuzz lint format install clean
+.PHONY: all test demo prove faults soak scarce bench fuzz lint format install clean
 # One build after the other: ninja already uses all cores.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -39,6 +40,9 @@ demo: build/.packages-demo all
 
 prove: build/.packages-test all
 	@ONEWAY=build/oneway tests/system/prove_live.py
+
+faults: build/.packages-test all
+	@tools/run-faults build
 
 soak: build/.packages-test all
 	@ONEWAY=build/oneway LABWIRE=build/tests/system/labwire tests/system/soak.py --seconds $(SOAK) --csv build/soak.csv

@@ -141,8 +141,8 @@ void ow_agree_retention(int64_t length_ns, int64_t skew_ns, double speed, struct
 	double faster = speed > 1 ? speed : 1;
 	double retain = (double)OW_RETAIN_NS * faster + (double)(skew_ns < 0 ? -skew_ns : skew_ns);
 	double pages = retain / (double)length_ns + 1;
-	/* A clock's second of chunks may be on its way through the threads. */
-	double open = faster * (double)OW_NS_PER_S / (double)length_ns + 3;
+	/* So much may be on its way through the threads when they are held up: more than a ring holds. */
+	double open = (faster * (double)OW_NS_PER_S + (double)OW_HELD_UP_NS) / (double)length_ns + 3;
 	struct ow_retention r = {
 		.pages_max = pages < OW_RETAIN_MIN   ? OW_RETAIN_MIN
 	                     : pages > OW_RETAIN_MAX ? OW_RETAIN_MAX

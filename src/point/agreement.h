@@ -56,6 +56,8 @@ bool ow_agree_clocks(int64_t apart_ns, int64_t round_trip_ns, int64_t apart_max_
  * for telling copies apart, and half of it for the synopsis.
  */
 #define OW_RETAIN_NS INT64_C(5000000000)
+/* Threads that are not let run for so long still find a page for what the ring has kept. */
+#define OW_HELD_UP_NS INT64_C(20000000000)
 /* A peer that is connected and does not answer: longer than it takes to find out that it is not (OW_DEAD_NS). */
 #define OW_PATIENCE_NS  INT64_C(20000000000)
 #define OW_RETAIN_MIN   4

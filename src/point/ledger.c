@@ -266,7 +266,11 @@ static int add_piece(struct ow_ledger *ledger, struct open_page *open, size_t co
 int ow_ledger_add(struct ow_ledger *ledger, const struct ow_chunk *chunk)
 {
 	if (!within(ledger, chunk->interval)) {
+		int64_t start_ns = ledger->options.t0_ns + chunk->interval * ledger->options.length_ns;
+		struct ow_drops drops = {chunk->packets, start_ns, start_ns + ledger->options.length_ns - 1};
 		ledger->misplaced += chunk->packets;
+		/* Its interval must not look complete. */
+		ow_ledger_drops(ledger, &drops);
 		return 0;
 	}
 	struct open_page *open = open_page(ledger, chunk->interval);

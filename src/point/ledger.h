@@ -62,7 +62,8 @@ void ow_page_resample(struct ow_page *page, const struct ow_identity *identity, 
 /* The copy that goes by this id, or NULL: then it is the first, or the only one. */
 const struct ow_copy *ow_page_copy(const struct ow_page *page, uint64_t id);
 
-/* Packets that came for an interval whose page was closed or too far away: a clock that jumped. */
+/* Packets that came for an interval whose page was closed or too far away: a clock that jumped, or a reader that was
+ * held up for long. They count as dropped, too. */
 uint64_t ow_ledger_misplaced(const struct ow_ledger *ledger);
 
 #endif

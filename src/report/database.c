@@ -13,11 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define APPLICATION_ID 0x6f776179 /* "oway", in the header of the file */
 /* How long another program may keep us waiting: longer than a batch takes, shorter than people wait. */
 #define BUSY_MS 2000
+/* On a file system smaller than this (bytes) the log goes into the file after so many pages, 256 KiB, instead of 4 MiB.
+ * A log that takes all the space that there is can never do so again, and nothing more could be written, for ever. */
+#define SMALL_DISK      (64u << 20)
+#define SMALL_LOG_PAGES "64"
 /* The log is cut to this size when all of it is in the file: a burst does not keep its space for ever. */
 #define LOG_BYTES "4194304"
 
@@ -178,6 +183,12 @@ static int make_schema(const struct ow_database *d, struct ow_error *err)
 	return r < 0 ? r : ow_database_run(d, sql, err);
 }
 
+static bool is_small(const char *path)
+{
+	struct statvfs info;
+	return statvfs(path, &info) == 0 && (uint64_t)info.f_blocks * info.f_frsize < SMALL_DISK;
+}
+
 /* To the schema of today, all or nothing. */
 static int bring_up(const struct ow_database *d, struct ow_error *err)
 {
@@ -216,6 +227,8 @@ static int begin(const struct ow_database *d, struct ow_error *err)
 	                         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
 	                         "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = " LOG_BYTES,
 	                         err)) < 0)
+		return r;
+	if (is_small(d->path) && (r = ow_database_run(d, "PRAGMA wal_autocheckpoint = " SMALL_LOG_PAGES, err)) < 0)
 		return r;
 	return version < SCHEMA_VERSION ? bring_up(d, err) : 0;
 }

@@ -226,6 +226,7 @@ static int write_batch(struct ow_keeper *k, size_t *ret_bad, struct ow_error *er
 static int put_batch(struct ow_keeper *k, struct ow_error *err)
 {
 	size_t bad = 0;
+	bool relieved = false;
 	int r = k->store ? 0 : open_store(k, err);
 	while (r == 0 && k->batched) {
 		r = write_batch(k, &bad, err);
@@ -239,6 +240,10 @@ static int put_batch(struct ow_keeper *k, struct ow_error *err)
 			pthread_mutex_unlock(&k->lock);
 			memmove(&k->batch[bad], &k->batch[bad + 1], (--k->batched - bad) * sizeof *k->batch);
 			publish(k, 0, k->was_failing);
+			r = 0;
+		} else if (r == -ENOSPC && !relieved && ow_store_relieve(k->store) == 0) {
+			/* On a small disk the log alone may take all of it. */
+			relieved = true;
 			r = 0;
 		}
 	}

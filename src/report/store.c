@@ -417,6 +417,11 @@ int ow_store_commit(struct ow_store *store, struct ow_error *err)
 	return 0;
 }
 
+int ow_store_relieve(struct ow_store *store)
+{
+	return store->waiting ? -EBUSY : ow_database_run(&store->file, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
+}
+
 uint64_t ow_store_lost(const struct ow_store *store)
 {
 	return store->lost;

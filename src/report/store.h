@@ -27,6 +27,8 @@ int ow_store_commit(struct ow_store *store, struct ow_error *err);
 #define OW_STORE_BATCH 1000
 /* Results that were given to ow_store_add and are not in the store, because they or their batch failed. */
 uint64_t ow_store_lost(const struct ow_store *store);
+/* Where space is short: brings the log into the file, where most of it replaces what is there, and empties it. */
+int ow_store_relieve(struct ow_store *store);
 /* Adds to a number in table meta. */
 int ow_store_count(struct ow_store *store, const char *key, uint64_t more, struct ow_error *err);
 

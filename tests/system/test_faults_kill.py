@@ -8,7 +8,7 @@ import time
 import faults
 
 SEED = 20261115
-KILLS = 50 if faults.LONG else 5
+KILLS = 50 if faults.LONG else 3
 
 
 class Kill(faults.Case):

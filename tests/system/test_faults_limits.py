@@ -7,7 +7,7 @@ import time
 import command
 import faults
 
-SECONDS = 20 if faults.LONG else 4
+SECONDS = 20 if faults.LONG else 3
 
 
 def peak_kib(pid):
@@ -66,13 +66,13 @@ class Disk(faults.Case):
                 pass
         paris = self.at["paris"]
         paris.wait_for("no space left; results wait in memory")
-        time.sleep(2)
+        time.sleep(1)
         os.unlink(os.path.join(disk, "ballast"))
         paris.wait_for("written again after")
         # And then for longer than the log of the store would fit.
-        time.sleep(8 if not faults.LONG else 30)
+        time.sleep(30 if faults.LONG else 6)
         stores = self.end()
-        self.show("a disk of 1 MB, full for 2 s", stores)
+        self.show("a disk of 1 MB, full for 1 s", stores)
         self.assert_recovered(stores)
         lost = [r for rows in stores["paris"].lanes.values() for r in rows if r.cause == "the result could not be stored"]
         self.assertEqual(len(lost), stores["paris"].not_stored)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Partitions: of the points' own connection, one way and both ways, and of everything. What memory holds is compared when the
 connection is back; what was lost on the wire is loss, and nothing else is."""
+import sqlite3
 import time
 import unittest
 
@@ -89,8 +90,6 @@ class Partition(faults.Case):
 
     def newest(self, name):
         """The start of the newest interval that is final and measured."""
-        import sqlite3
-
         db = sqlite3.connect(self.path(name + ".db"))
         try:
             return min(row[0] for row in db.execute("SELECT max(start_ns) FROM result WHERE final AND status = 'measured' GROUP BY lane"))

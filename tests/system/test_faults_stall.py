@@ -4,10 +4,11 @@ import multiprocessing
 import os
 import signal
 import time
+import unittest
 
 import faults
 
-STOP_S = 5 if faults.LONG else 2.5
+STOP_S = 5
 
 
 def spin(until):
@@ -25,10 +26,11 @@ class Stall(faults.Case):
             self.signal(name, signal.SIGSTOP)
             time.sleep(seconds)
             self.signal(name, signal.SIGCONT)
-            time.sleep(2)
+            time.sleep(1.2)
 
+    @unittest.skipUnless(faults.LONG, "make faults")
     def test_stopped(self):
-        """The ring holds what came meanwhile: nothing is missing afterwards."""
+        """For as long as the largest stall that people report."""
         self.ring = "64MiB"
         self.build(seed=31)
         self.begin_both()
@@ -44,9 +46,9 @@ class Stall(faults.Case):
         self.build(rate=4000, seed=32)
         self.begin_both()
         time.sleep(1)
-        self.stop_each(1.5)
+        self.stop_each(1)
         stores = self.end()
-        self.show("each point stopped for 1.5 s with a ring of 1 MiB", stores)
+        self.show("each point stopped for 1 s with a ring of 1 MiB", stores)
         self.assert_recovered(stores)
         causes = " ".join(r.cause or "" for store in stores.values() for rows in store.lanes.values() for r in rows)
         self.assertRegex(causes, r"missed \d+ frames \(ring full\)")
@@ -64,7 +66,7 @@ class Stall(faults.Case):
             s.start()
         for s in spinners:
             s.join()
-        time.sleep(1.5)
+        time.sleep(1)
         stores = self.end()
         self.show("london starved for 2 s", stores)
 
