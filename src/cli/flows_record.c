@@ -36,8 +36,8 @@ struct arguments {
 	struct ow_flow_select select;
 	const char *class_filter[OW_FLOW_CLASSES_MAX];
 	struct ow_colate_plan plan;
-	uint64_t counters, spread, vectors, bits, check_bits, count_bits, seed, id_bytes, segment_bytes, threshold,
-		flows_max;
+	uint64_t stddev, stddev_spread, counters, spread, vectors, bits, check_bits, count_bits, seed, id_bytes,
+		segment_bytes, threshold, flows_max;
 	int64_t interval_ns, unit_ns;
 	const char *path;
 };
@@ -123,6 +123,9 @@ static const struct ow_option options[] = {
          "Of each counter's packet count, 0 to 32 (default 0)."},
 	{"vectors", 0, "V", ow_option_count, FIELD(vectors),
          "Divide the counters among V vectors that take a half, a quarter, ... of the packets, against losses."},
+	{"stddev", 0, "N", ow_option_count, FIELD(stddev),
+         "N more counters in COLATE's form, with packet counts, for the deviation within flows."},
+	{"stddev-spread", 0, "M", ow_option_count, FIELD(stddev_spread), "Of these, M a flow (default 16)."},
 	{"unit", 0, "D", ow_option_positive_duration, FIELD(unit_ns), "Unit of time (default 1ns)."},
 	{"seed", 0, "N", ow_option_count, FIELD(seed), "Of all hashes (default 1)."},
 
@@ -183,6 +186,8 @@ static int check_numbers(struct arguments *args, struct ow_error *err)
 		{"counters", args->counters, OW_COLATE_COUNTERS_MAX},
 		{args->plan.form == OW_COLATE_BANKS ? "banks" : "spread", args->spread, OW_COLATE_SPREAD_MAX},
 		{"vectors", args->vectors, OW_COLATE_LAYERS_MAX},
+		{"stddev", args->stddev, OW_COLATE_COUNTERS_MAX},
+		{"stddev-spread", args->stddev_spread, OW_COLATE_SPREAD_MAX},
 		{"bits", args->bits, 64},
 		{"check-bits", args->check_bits, 32},
 		{"count-bits", args->count_bits, 32},
@@ -206,6 +211,8 @@ static int make_info(struct arguments *args, struct ow_epoch_info *ret_info, str
 	plan->counters = (uint32_t)args->counters;
 	plan->spread = (uint32_t)args->spread;
 	plan->vectors = (uint32_t)args->vectors;
+	plan->stddev_counters = (uint32_t)args->stddev;
+	plan->stddev_spread = (uint32_t)args->stddev_spread;
 	plan->bits = (uint8_t)args->bits;
 	plan->check_bits = (uint8_t)args->check_bits;
 	plan->count_bits = (uint8_t)args->count_bits;

@@ -625,6 +625,8 @@ static const struct field flows_fields[] = {
 	{"bits", read_flow_value, offsetof(struct flows_target, flows), 0},
 	{"check_bits", read_flow_value, offsetof(struct flows_target, flows), 0},
 	{"count_bits", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"stddev", read_flow_value, offsetof(struct flows_target, flows), 0},
+	{"stddev_spread", read_flow_value, offsetof(struct flows_target, flows), 0},
 	{"vectors", read_flow_value, offsetof(struct flows_target, flows), 0},
 	{"seed", read_flow_value, offsetof(struct flows_target, flows), 0},
 	{"counts", read_flow_value, offsetof(struct flows_target, flows), 0},

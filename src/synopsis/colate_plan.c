@@ -71,25 +71,57 @@ int ow_colate_plan_params(const struct ow_colate_plan *plan, struct ow_colate_pa
 		};
 		from += share;
 	}
+	if (plan->stddev_counters && params.layers == OW_COLATE_LAYERS_MAX)
+		return ow_error_set(err, EINVAL, "%u vectors leave none for deviations", plan->vectors);
+	if (plan->stddev_counters) {
+		params.layer[params.layers++] = (struct ow_colate_layer){
+			.form = OW_COLATE_HASHED,
+			.counters = plan->stddev_counters,
+			.spread = plan->stddev_spread ? plan->stddev_spread : OW_COLATE_STDDEV_SPREAD,
+			.bits = plan->bits,
+			.check_bits = plan->check_bits,
+			.count_bits = plan->count_bits ? plan->count_bits : OW_COLATE_STDDEV_COUNTS,
+			.last = OW_COLATE_SHARE,
+		};
+	}
 	int r = ow_colate_check(&params, err);
 	if (r == 0)
 		*ret_params = params;
 	return r;
 }
 
-void ow_colate_params_text(const struct ow_colate_params *params, char text[OW_COLATE_TEXT])
+/* Layers that share the packets are vectors; one that takes all of them, beside others, is for deviations. */
+static bool is_beside(const struct ow_colate_params *params, uint32_t i)
 {
-	const struct ow_colate_layer *layer = &params->layer[0];
-	char vectors[24] = "", bits[40];
-	if (params->layers > 1)
-		snprintf(vectors, sizeof vectors, "%u vectors of ", params->layers);
+	return i && params->layer[i].first == 0;
+}
+
+static int layer_text(const struct ow_colate_layer *layer, char *text, size_t size)
+{
+	char bits[40];
 	snprintf(bits, sizeof bits, "%u + %u", layer->bits, layer->check_bits);
 	if (layer->count_bits)
 		snprintf(bits, sizeof bits, "%u + %u + %u", layer->bits, layer->check_bits, layer->count_bits);
 	if (layer->form == OW_COLATE_BANKS)
-		snprintf(text, OW_COLATE_TEXT, "%s%u bank%s of %u counters, %s bits", vectors, layer->spread,
-		         layer->spread == 1 ? "" : "s", layer->counters / layer->spread, bits);
-	else
-		snprintf(text, OW_COLATE_TEXT, "%s%u counters, %u a flow (%s), %s bits", vectors, layer->counters,
-		         layer->spread, ow_colate_form_name(layer->form), bits);
+		return snprintf(text, size, "%u bank%s of %u counters, %s bits", layer->spread,
+		                layer->spread == 1 ? "" : "s", layer->counters / layer->spread, bits);
+	return snprintf(text, size, "%u counters, %u a flow (%s), %s bits", layer->counters, layer->spread,
+	                ow_colate_form_name(layer->form), bits);
+}
+
+void ow_colate_params_text(const struct ow_colate_params *params, char text[OW_COLATE_TEXT])
+{
+	uint32_t vectors = 0, beside = 0;
+	size_t used = 0;
+	for (uint32_t i = 0; i < params->layers; i++) {
+		beside = is_beside(params, i) ? i : beside;
+		vectors += !is_beside(params, i);
+	}
+	if (vectors > 1)
+		used = (size_t)snprintf(text, OW_COLATE_TEXT, "%u vectors of ", vectors);
+	used += (size_t)layer_text(&params->layer[0], text + used, OW_COLATE_TEXT - used);
+	if (beside && used < OW_COLATE_TEXT - 2) {
+		used += (size_t)snprintf(text + used, OW_COLATE_TEXT - used, "; ");
+		layer_text(&params->layer[beside], text + used, OW_COLATE_TEXT - used);
+	}
 }

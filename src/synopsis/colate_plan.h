@@ -11,6 +11,9 @@ struct ow_colate_plan {
 	uint32_t spread;   /* banks, or counters a flow; 0 = default of the form */
 	uint32_t vectors; /* COLATE's answer to losses: vector i takes 2^-i of the packets, the last one what is left */
 	uint8_t bits, check_bits, count_bits;
+	/* One more vector, for the deviation within flows: all packets, COLATE's form, with counts. */
+	uint32_t stddev_counters; /* 0 = none */
+	uint32_t stddev_spread;   /* counters a flow; 0 = OW_COLATE_STDDEV_SPREAD */
 	uint32_t unit_ns;
 	uint64_t seed;
 };
@@ -18,6 +21,8 @@ struct ow_colate_plan {
 #define OW_COLATE_BANKS_DEFAULT    3
 #define OW_COLATE_SPREAD_DEFAULT   20 /* the paper's m for alpha = .95, beta = .05 */
 #define OW_COLATE_COUNTERS_DEFAULT 65536
+#define OW_COLATE_STDDEV_SPREAD    16 /* a deviation is known to 1 / sqrt(2 * 15) = 18 % at best */
+#define OW_COLATE_STDDEV_COUNTS    8  /* bits of the packet counts there: what is expected tells the rest */
 #define OW_COLATE_SEED_DEFAULT     UINT64_C(1)
 
 void ow_colate_plan_defaults(struct ow_colate_plan *ret_plan);
@@ -28,7 +33,7 @@ int ow_colate_plan_params(const struct ow_colate_plan *plan, struct ow_colate_pa
 const char *ow_colate_form_name(enum ow_colate_form form);
 int ow_colate_form_parse(const char *name, enum ow_colate_form *ret_form, struct ow_error *err);
 /* "3 banks of 21,846 counters, 48 + 16 bits": in a few words; always terminated. */
-#define OW_COLATE_TEXT 128
+#define OW_COLATE_TEXT 160
 void ow_colate_params_text(const struct ow_colate_params *params, char text[OW_COLATE_TEXT]);
 
 #endif
