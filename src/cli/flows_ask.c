@@ -67,19 +67,17 @@ uint64_t ow_flows_files_packets(const struct ow_flows_files *files, unsigned poi
 /* What the epochs that were used cost in the file. */
 static void fill_cost(const struct ow_flows_question *q, const struct file *file, struct ow_flow_point *point)
 {
-	double bytes = 0, packets = 0;
-	size_t epochs = 0;
+	double counters = 0, counts = 0, packets = 0;
 	for (size_t i = 0; i < ow_epochs_count(file->epochs); i++) {
 		struct ow_epochs_span span = ow_epochs_span(file->epochs, i);
 		if (span.end_ns <= q->since_ns || span.begin_ns >= q->until_ns)
 			continue;
-		bytes += (double)span.bytes;
+		counters += (double)(span.bytes - span.count_bytes);
+		counts += (double)span.count_bytes;
 		packets += (double)span.packets;
-		epochs++;
 	}
-	double counters = (double)ow_colate_memory_bits(&ow_epochs_info(file->epochs)->params) * (double)epochs;
-	point->counter_bits = packets > 0 ? counters / packets : NAN;
-	point->count_bits = packets > 0 && point->counted ? fmax(8 * bytes - counters, 0) / packets : NAN;
+	point->counter_bits = packets > 0 ? 8 * counters / packets : NAN;
+	point->count_bits = packets > 0 && point->counted ? 8 * counts / packets : NAN;
 }
 
 static int read_point(const struct ow_flows_question *q, struct ow_flows_files *files, unsigned i,

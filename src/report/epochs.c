@@ -56,6 +56,7 @@ struct ow_epochs_span ow_epochs_span(const struct ow_epochs *epochs, size_t i)
 		.end_ns = frame->end_ns,
 		.packets = frame->packets,
 		.bytes = OW_EPOCHS_HEADER + frame->size,
+		.count_bytes = frame->count_bytes,
 	};
 }
 

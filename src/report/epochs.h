@@ -34,7 +34,8 @@ struct ow_epochs;
 struct ow_epochs_span {
 	int64_t begin_ns, end_ns;
 	uint64_t packets;
-	uint64_t bytes; /* in the file */
+	uint64_t bytes;       /* in the file */
+	uint64_t count_bytes; /* of these, for flow counts */
 };
 
 int ow_epochs_open(const char *path, struct ow_epochs **ret_epochs, struct ow_error *err);

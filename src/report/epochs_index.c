@@ -7,7 +7,7 @@
  *    8  bytes that follow the header (8)
  *   16  begin (8), end (8): the span in ns
  *   32  packets (8)
- *   40  number of the (first) epoch in the file (8), epochs (4), reserved (4, zero)
+ *   40  number of the (first) epoch in the file (8), epochs (4), bytes of flow counts at the end (4)
  *   56  check of the bytes that follow (8): XXH3
  *   64  check of what stands before (8): XXH3
  *
@@ -45,6 +45,7 @@ void ow_epochs_frame_put(const struct ow_epochs_frame *frame, uint8_t header[OW_
 	ow_store_le64(header + 32, frame->packets);
 	ow_store_le64(header + 40, frame->from);
 	ow_store_le32(header + 48, frame->epochs);
+	ow_store_le32(header + 52, frame->count_bytes);
 	ow_store_le64(header + 56, frame->check);
 	ow_store_le64(header + CHECKED, ow_epochs_check(header, CHECKED));
 }
@@ -64,6 +65,7 @@ static bool get_frame(const uint8_t header[OW_EPOCHS_HEADER], struct ow_epochs_f
 		.packets = ow_load_le64(header + 32),
 		.from = ow_load_le64(header + 40),
 		.epochs = ow_load_le32(header + 48),
+		.count_bytes = ow_load_le32(header + 52),
 		.check = ow_load_le64(header + 56),
 	};
 	return true;
@@ -140,7 +142,7 @@ static bool make_room(struct ow_epochs_frame **frames, size_t count, size_t *roo
 /* Numbers that the index counts on. */
 static bool fits(const struct ow_epochs *epochs, const struct ow_epochs_frame *frame)
 {
-	if (frame->begin_ns > frame->end_ns || frame->size > OW_EPOCH_BYTES_MAX)
+	if (frame->begin_ns > frame->end_ns || frame->size > OW_EPOCH_BYTES_MAX || frame->count_bytes > frame->size)
 		return false;
 	if (frame->kind == OW_EPOCHS_EPOCH)
 		return frame->from == epochs->epochs && frame->epochs == 1;

@@ -22,9 +22,10 @@ struct ow_epochs_frame {
 	uint64_t size;   /* of the bytes */
 	int64_t begin_ns, end_ns;
 	uint64_t packets;
-	uint64_t from;   /* number of the (first) epoch, in the file */
-	uint32_t epochs; /* how many, 1 for an epoch */
-	uint64_t check;  /* of the bytes */
+	uint64_t from;        /* number of the (first) epoch, in the file */
+	uint32_t epochs;      /* how many, 1 for an epoch */
+	uint32_t count_bytes; /* of flow counts, at the end */
+	uint64_t check;       /* of the bytes */
 };
 
 #define OW_EPOCHS_HEADER 72

@@ -78,7 +78,11 @@ static int append_frame(struct ow_epochs *index, struct ow_epochs_frame *frame, 
 	frame->end_ns = epoch->end_ns;
 	frame->packets = ow_colate_packets(epoch->colate);
 	frame->epochs = epoch->epochs;
-	int r = ow_epoch_encode(epoch, &bytes, &size, ret_cost);
+	struct ow_epoch_cost cost = {0};
+	int r = ow_epoch_encode(epoch, &bytes, &size, &cost);
+	frame->count_bytes = (uint32_t)cost.count_bytes;
+	if (ret_cost)
+		*ret_cost = cost;
 	if (r == 0 && size > OW_EPOCH_BYTES_MAX)
 		r = -EFBIG;
 	if (r == 0)

@@ -36,7 +36,7 @@ struct ow_epoch {
 
 #define OW_EPOCH_INFO_BYTES_MAX 8192u
 /* Of an epoch's encoding. */
-#define OW_EPOCH_BYTES_MAX (UINT64_C(4) << 30)
+#define OW_EPOCH_BYTES_MAX UINT32_MAX
 
 /* *ret_bytes is the caller's to free. -ENOMEM. */
 int ow_epoch_info_encode(const struct ow_epoch_info *info, uint8_t **ret_bytes, size_t *ret_size);
