@@ -20,7 +20,7 @@ static struct place *place_of(const struct path *path, const struct ow_way *way,
 	uint32_t before = 0;
 	for (const struct ow_way *w = path->route.way; w != way; w++)
 		before += w->places;
-	return path->place[before + (uint32_t)(place - way->place)];
+	return ow_monitor_place_of(path, before + (uint32_t)(place - way->place));
 }
 
 static const struct ow_sample *last_of(void *arg, const struct ow_way *way, const struct ow_place *place)
@@ -81,7 +81,7 @@ static uint32_t findings_of(const struct ow_monitor *monitor, struct path *path,
 	uint32_t count = 0, at = 0;
 	for (uint32_t w = 0; w < path->route.ways; w++) {
 		for (uint32_t i = 0; i < path->route.way[w].places; i++, at++) {
-			const struct place *place = path->place[at];
+			const struct place *place = ow_monitor_place_of(path, at);
 			uint32_t n = 0;
 			if (!(place->watch.delay.changed || place->watch.loss.changed) ||
 			    !ow_monitor_is_fresh(monitor, place, now_ns))

@@ -36,7 +36,8 @@ static void path_done(struct path *path)
 	ow_route_done(&path->route);
 	free(path->place);
 	free(path->finding);
-	path->place = NULL;
+	free(path->plain);
+	path->place = path->plain = NULL;
 	path->finding = NULL;
 	path->places = 0;
 }
@@ -52,6 +53,7 @@ void ow_monitor_free(struct ow_monitor *monitor)
 		free((char *)monitor->path[i].target.name);
 		free((char *)monitor->path[i].target.from);
 		free((char *)monitor->path[i].target.to);
+		free((char *)monitor->path[i].target.class_name);
 	}
 	free(monitor->place);
 	free(monitor->slot);
@@ -151,8 +153,10 @@ int ow_monitor_add_target(struct ow_monitor *monitor, const struct ow_target *ta
 	path->target.name = strdup(target->name);
 	path->target.from = strdup(target->from);
 	path->target.to = strdup(target->to);
+	path->target.class_name = target->class_name ? strdup(target->class_name) : NULL;
 	monitor->paths++;
-	if (!path->target.name || !path->target.from || !path->target.to)
+	if (!path->target.name || !path->target.from || !path->target.to ||
+	    (target->class_name && !path->target.class_name))
 		return ow_error_set(err, ENOMEM, "out of memory");
 	snprintf(path->cause, sizeof(path->cause), "no network is known yet");
 	return 0;
@@ -167,6 +171,28 @@ static void hold_places(struct path *path, int64_t until_ns)
 	}
 }
 
+struct place *ow_monitor_place_of(const struct path *path, uint32_t i)
+{
+	return path->plain && !path->place[i]->seen ? path->plain[i] : path->place[i];
+}
+
+/* The next place of the path, of its class and, where it has one, of all classes together. */
+static int add_place(struct ow_monitor *monitor, struct path *path, char name[OW_PLACE_TEXT], struct ow_error *err)
+{
+	int r = 0;
+	if (path->plain) {
+		r = ow_monitor_place(monitor, name, &path->plain[path->places], err);
+		size_t used = strlen(name), room = OW_PLACE_TEXT - used;
+		if (r == 0 && (size_t)snprintf(name + used, room, "/%s", path->target.class_name) >= room)
+			r = ow_error_set(err, E2BIG, "a place's name has 1 to %d bytes", OW_PLACE_TEXT - 1);
+	}
+	if (r == 0)
+		r = ow_monitor_place(monitor, name, &path->place[path->places], err);
+	if (r == 0)
+		path->place[path->places++]->on_paths++;
+	return r;
+}
+
 /* All places of all ways, in order. */
 static int find_places(struct ow_monitor *monitor, const struct ow_topology *topology, struct path *path,
                        struct ow_error *err)
@@ -177,7 +203,9 @@ static int find_places(struct ow_monitor *monitor, const struct ow_topology *top
 		count += path->route.way[w].places;
 	path->place = calloc(count, sizeof(struct place *));
 	path->finding = calloc(count, sizeof(*path->finding));
-	if (!path->place || !path->finding)
+	if (path->target.class_name)
+		path->plain = calloc(count, sizeof(struct place *));
+	if (!path->place || !path->finding || (path->target.class_name && !path->plain))
 		return ow_error_set(err, ENOMEM, "out of memory");
 	for (uint32_t w = 0; w < path->route.ways; w++) {
 		const struct ow_way *way = &path->route.way[w];
@@ -185,10 +213,9 @@ static int find_places(struct ow_monitor *monitor, const struct ow_topology *top
 			if (!ow_place_text(topology, way, &way->place[i], name))
 				return ow_error_set(err, E2BIG, "a part of the path with a name of more than %d bytes",
 				                    OW_PLACE_TEXT - 1);
-			int r = ow_monitor_place(monitor, name, &path->place[path->places], err);
+			int r = add_place(monitor, path, name, err);
 			if (r < 0)
 				return r;
-			path->place[path->places++]->on_paths++;
 		}
 	}
 	return 0;

@@ -25,8 +25,10 @@ struct ow_monitor_options {
 #define OW_MONITOR_TARGETS_MAX 4096
 
 struct ow_target {
-	const char *name;             /* as the verdict shows it */
-	const char *from, *to;        /* routers */
+	const char *name;       /* as the verdict shows it */
+	const char *from, *to;  /* routers */
+	const char *class_name; /* NULL = all packets; otherwise places are those of the class, "F>C/voice", where it
+	                           has results, else those of all */
 	double max_mean_ns, max_loss; /* NAN = no limit of its own: worse than usual breaks it */
 };
 

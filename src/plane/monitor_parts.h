@@ -20,6 +20,7 @@ struct path {
 	bool found;
 	char cause[320];      /* why it was not */
 	struct place **place; /* of all ways, one after the other */
+	struct place **plain; /* the same of all classes together; NULL if the target has no class */
 	uint32_t places;
 	struct ow_finding *finding; /* room for all places */
 };
@@ -39,6 +40,8 @@ struct ow_monitor {
 
 /* The place of this name, entering it if new. */
 int ow_monitor_place(struct ow_monitor *monitor, const char *name, struct place **ret_place, struct ow_error *err);
+/* The i-th place of the path: that of its class once it has had a result. */
+struct place *ow_monitor_place_of(const struct path *path, uint32_t i);
 /* Has it a result that says something of the interval that starts at now_ns? */
 bool ow_monitor_is_fresh(const struct ow_monitor *monitor, const struct place *place, int64_t now_ns);
 

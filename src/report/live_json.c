@@ -211,6 +211,8 @@ void ow_live_json_object(FILE *out, const struct ow_live_result *r)
 	put_name(out, "not_estimated");
 	ow_live_json_reasons(out, r);
 	put_flag(out, "exact", r->exact);
+	if (r->active)
+		put_flag(out, "active", true);
 	put_sampling(out, r);
 	put_name(out, "clock");
 	fputc('{', out);

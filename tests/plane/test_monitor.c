@@ -105,8 +105,12 @@ static void make_network(struct network *network, uint64_t seed)
 	for (int i = 0; i < 200; i++) {
 		uint32_t from = (uint32_t)ow_random_below(&network->random, nodes),
 			 to = (from + 1 + (uint32_t)i) % nodes;
-		struct ow_target target = {"path", ow_topology_name(network->topology, from),
-		                           ow_topology_name(network->topology, to), NAN, NAN};
+		struct ow_target target = {"path",
+		                           ow_topology_name(network->topology, from),
+		                           ow_topology_name(network->topology, to),
+		                           NULL,
+		                           NAN,
+		                           NAN};
 		if (from != to)
 			assert_int_equal(ow_monitor_add_target(network->monitor, &target, NULL), 0);
 	}
@@ -224,7 +228,7 @@ static void make_small(struct small *small, double max_mean_ns, double max_loss)
 	small->is_mrouter[ow_topology_find(small->topology, "C")] = true;
 	small->is_mrouter[ow_topology_find(small->topology, "F")] = true;
 	assert_int_equal(ow_monitor_create(&(struct ow_monitor_options){.stale_ns = 2 * S}, &small->monitor), 0);
-	struct ow_target target = {"A to D", "A", "D", max_mean_ns, max_loss};
+	struct ow_target target = {"A to D", "A", "D", NULL, max_mean_ns, max_loss};
 	assert_int_equal(ow_monitor_add_target(small->monitor, &target, NULL), 0);
 	assert_int_equal(ow_monitor_set_network(small->monitor, small->topology, small->is_mrouter, 0, NULL), 0);
 }
@@ -329,7 +333,7 @@ static void network_changes(void **state)
 	(void)state;
 	struct small small;
 	make_small(&small, NAN, NAN);
-	struct ow_target nowhere = {"A to X", "A", "X", NAN, NAN};
+	struct ow_target nowhere = {"A to X", "A", "X", NULL, NAN, NAN};
 	assert_int_equal(ow_monitor_add_target(small.monitor, &nowhere, NULL), 0);
 	intervals(&small, 40, NULL, NULL, NULL);
 	struct ow_topology *without =

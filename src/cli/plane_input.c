@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results of points from stores and lines of JSON, once or as they come. */
+#include "cli/plane_input.h"
+#include "base/time.h"
+#include "report/live_read.h"
+#include "report/stored.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A store is asked again from this long before its last result: lanes do not end at the same moment. */
+#define OVERLAP_NS (60 * OW_NS_PER_S)
+
+struct source {
+	const char *path;
+	struct ow_stored *stored; /* or: */
+	int fd;                   /* -1 = ended */
+	char *line;               /* what has come of the next lines, room for one of the longest */
+	size_t length;
+	unsigned number; /* of the line */
+	int64_t since_ns;
+};
+
+struct ow_plane_input {
+	bool follow;
+	int count;
+	struct source source[];
+};
+
+static bool is_store(int fd)
+{
+	char start[16] = "";
+	return pread(fd, start, sizeof(start), 0) == sizeof(start) && memcmp(start, "SQLite format 3", 16) == 0;
+}
+
+static int open_source(struct source *source, const char *path, int64_t since_ns, struct ow_error *err)
+{
+	source->path = path;
+	source->since_ns = since_ns;
+	source->fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+	if (source->fd < 0)
+		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
+	if (is_store(source->fd)) {
+		close(source->fd);
+		source->fd = -1;
+		return ow_stored_open(path, &source->stored, err);
+	}
+	source->line = malloc(OW_LIVE_LINE_MAX + 1);
+	return source->line ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", path);
+}
+
+int ow_plane_input_open(char *const *paths, int count, bool follow, int64_t since_ns, struct ow_plane_input **ret_input,
+                        struct ow_error *err)
+{
+	struct ow_plane_input *input = calloc(1, sizeof(*input) + (size_t)count * sizeof(input->source[0]));
+	if (!input)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	input->follow = follow;
+	for (int i = 0; i < count; i++) {
+		input->count++;
+		int r = open_source(&input->source[i], paths[i], since_ns, err);
+		if (r < 0) {
+			ow_plane_input_close(input);
+			return r;
+		}
+	}
+	*ret_input = input;
+	return 0;
+}
+
+void ow_plane_input_close(struct ow_plane_input *input)
+{
+	if (!input)
+		return;
+	for (int i = 0; i < input->count; i++) {
+		struct source *source = &input->source[i];
+		ow_stored_close(source->stored);
+		if (!source->stored && source->fd >= 0)
+			close(source->fd);
+		free(source->line);
+	}
+	free(input);
+}
+
+/* -- lines ------------------------------------------------------------------------------------------------------------
+ */
+
+static int hand_on(struct source *source, const char *line, size_t length, ow_plane_sink *sink, void *arg,
+                   struct ow_error *err)
+{
+	struct ow_live_result result;
+	struct ow_error why;
+	source->number++;
+	if (length == 0)
+		return 0;
+	int r = ow_live_read(line, length, &result, &why);
+	if (r < 0)
+		return ow_error_set(err, EINVAL, "%s:%u: %.300s", source->path, source->number, why.text);
+	return r && result.final && result.start_ns >= source->since_ns ? sink(arg, &result) : 0;
+}
+
+static int whole_lines(struct source *source, bool at_end, ow_plane_sink *sink, void *arg, struct ow_error *err)
+{
+	char *start = source->line, *end = source->line + source->length, *stop;
+	int r = 0;
+	while (r == 0 && (stop = memchr(start, '\n', (size_t)(end - start)))) {
+		r = hand_on(source, start, (size_t)(stop - start), sink, arg, err);
+		start = stop + 1;
+	}
+	if (r == 0 && at_end && start < end) {
+		r = hand_on(source, start, (size_t)(end - start), sink, arg, err);
+		start = end;
+	}
+	source->length = (size_t)(end - start);
+	memmove(source->line, start, source->length);
+	if (r == 0 && source->length > OW_LIVE_LINE_MAX)
+		return ow_error_set(err, EINVAL, "%s:%u: a line of more than %u bytes", source->path,
+		                    source->number + 1, OW_LIVE_LINE_MAX);
+	return r;
+}
+
+/* Everything that can be read without waiting. */
+static int poll_lines(struct source *source, bool follow, ow_plane_sink *sink, void *arg, struct ow_error *err)
+{
+	while (source->fd >= 0) {
+		struct pollfd ready = {.fd = source->fd, .events = POLLIN};
+		if (follow && poll(&ready, 1, 0) == 0)
+			return 0;
+		ssize_t n = read(source->fd, source->line + source->length, OW_LIVE_LINE_MAX + 1 - source->length);
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			return 0;
+		if (n < 0)
+			return ow_error_set(err, errno, "%s: %s", source->path, strerror(errno));
+		bool is_pipe = lseek(source->fd, 0, SEEK_CUR) < 0;
+		bool ended = n == 0 && (!follow || is_pipe);
+		source->length += (size_t)n;
+		int r = whole_lines(source, ended, sink, arg, err);
+		if (ended) {
+			close(source->fd);
+			source->fd = -1;
+		}
+		if (r != 0 || n == 0)
+			return r;
+	}
+	return 0;
+}
+
+/* -- stores -----------------------------------------------------------------------------------------------------------
+ */
+
+struct relay {
+	struct source *source;
+	ow_plane_sink *sink;
+	void *arg;
+	int64_t last_ns;
+};
+
+static int each(void *arg, const struct ow_live_result *result)
+{
+	struct relay *relay = arg;
+	if (result->start_ns > relay->last_ns)
+		relay->last_ns = result->start_ns;
+	return relay->sink(relay->arg, result);
+}
+
+static int poll_store(struct source *source, ow_plane_sink *sink, void *arg, struct ow_error *err)
+{
+	struct relay relay = {source, sink, arg, INT64_MIN};
+	struct ow_stored_filter filter = {.since_ns = source->since_ns, .until_ns = INT64_MAX, .final = true};
+	int r = ow_stored_choose(source->stored, &filter, err);
+	if (r == 0)
+		r = ow_stored_list(source->stored, 0, each, &relay, err);
+	if (r == 0 && relay.last_ns != INT64_MIN && relay.last_ns - OVERLAP_NS > source->since_ns)
+		source->since_ns = relay.last_ns - OVERLAP_NS;
+	return r;
+}
+
+int ow_plane_input_poll(struct ow_plane_input *input, ow_plane_sink *sink, void *arg, bool *ret_ended,
+                        struct ow_error *err)
+{
+	bool ended = true;
+	int r = 0;
+	for (int i = 0; r == 0 && i < input->count; i++) {
+		struct source *source = &input->source[i];
+		if (source->stored)
+			r = poll_store(source, sink, arg, err);
+		else
+			r = poll_lines(source, input->follow, sink, arg, err);
+		ended &= source->stored ? !input->follow : source->fd < 0;
+	}
+	*ret_ended = ended;
+	return r;
+}
