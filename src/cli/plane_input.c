@@ -97,7 +97,7 @@ static int hand_on(struct source *source, const char *line, size_t length, ow_pl
 	source->number++;
 	if (length == 0)
 		return 0;
-	int r = ow_live_read(line, length, &result, &why);
+	int r = ow_live_json_read(line, length, &result, &why);
 	if (r < 0)
 		return ow_error_set(err, EINVAL, "%s:%u: %.300s", source->path, source->number, why.text);
 	return r && result.final && result.start_ns >= source->since_ns ? sink(arg, &result) : 0;

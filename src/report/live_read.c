@@ -116,7 +116,7 @@ static int read_result(const json_t *object, struct ow_live_result *result, stru
 	return r;
 }
 
-int ow_live_read(const char *line, size_t length, struct ow_live_result *ret_result, struct ow_error *err)
+int ow_live_json_read(const char *line, size_t length, struct ow_live_result *ret_result, struct ow_error *err)
 {
 	json_error_t why;
 	if (length > OW_LIVE_LINE_MAX)

@@ -48,7 +48,7 @@ static void there_and_back(void **state)
 	FILE *out = open_memstream(&line, &size);
 	ow_live_json(out, &wrote);
 	fclose(out);
-	assert_int_equal(ow_live_read(line, size, &read, NULL), 1);
+	assert_int_equal(ow_live_json_read(line, size, &read, NULL), 1);
 	assert_string_equal(read.segment, "F>C");
 	assert_string_equal(read.class_name, "voice");
 	assert_string_equal(read.cause, "ring");
@@ -84,7 +84,7 @@ static void others(void **state)
 	struct ow_live_result result;
 	struct ow_error err;
 	for (size_t i = 0; i < sizeof(some_lines) / sizeof(*some_lines); i++)
-		assert_int_equal(ow_live_read(some_lines[i].line, strlen(some_lines[i].line), &result, &err),
+		assert_int_equal(ow_live_json_read(some_lines[i].line, strlen(some_lines[i].line), &result, &err),
 		                 some_lines[i].r);
 }
 
