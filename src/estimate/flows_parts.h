@@ -14,8 +14,10 @@
  */
 struct ow_flow_entry {
 	uint32_t row;
-	uint32_t layer;
-	double load; /* n_cf; 0 = no entry */
+	/* The entry's noise has the variance (partial * within + unknown) m_f^2. */
+	float partial; /* layers with a share of the packets: theirs have another mean than all of the flow */
+	float unknown; /* and nobody may have counted them: variance of n_cf */
+	double load;   /* n_cf; 0 = no entry */
 };
 
 struct ow_flow_system {
@@ -24,12 +26,9 @@ struct ow_flow_system {
 	uint32_t slots;              /* entries a flow */
 	struct ow_flow_entry *entry; /* flows * slots */
 	size_t rows;
-	double *sum; /* D_c, ns */
-	/* The noise of a row has the variance noise[c] + partial[c] * within + uncertain[c] * mean^2. */
-	double *noise;     /* ns^2: times that were rounded to units */
-	double *partial;   /* layers with a share of the packets: theirs have another mean than all of the flow */
-	double *uncertain; /* and nobody may have counted them */
-	uint32_t *used;    /* entries of each row; 0 = not clean or empty */
+	double *sum;    /* D_c, ns */
+	double *noise;  /* ns^2: of times that were rounded to units */
+	uint32_t *used; /* entries of each row; 0 = not clean or empty */
 };
 
 /* The prior: what is known of a flow before its own counters are looked at. */
@@ -37,7 +36,7 @@ struct ow_flow_prior {
 	double mean_ns; /* of all flows */
 	double *mean;   /* of each flow, ns */
 	double *var;    /* V_f, ns^2 */
-	double within;  /* variance of a packet's delay within its flow, ns^2 */
+	double within;  /* variance of a packet's delay within its flow, over m_f^2 */
 };
 
 bool ow_flow_is_bank(const struct ow_colate_layer *layer);

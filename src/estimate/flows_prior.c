@@ -37,16 +37,17 @@ static uint8_t class_of(double packets, double mean, double all)
 void ow_flow_residuals(const struct ow_flow_system *system, const struct ow_flow_prior *prior, double *ret_residual,
                        double *ret_variance)
 {
-	double square = prior->mean_ns * prior->mean_ns;
 	for (size_t c = 0; c < system->rows; c++) {
 		ret_residual[c] = system->sum[c];
-		ret_variance[c] = system->noise[c] + system->partial[c] * prior->within + system->uncertain[c] * square;
+		ret_variance[c] = system->noise[c];
 	}
 	for (size_t f = 0; f < system->flows; f++) {
 		const struct ow_flow_entry *e = ow_flow_entries(system, f);
+		double mean = prior->mean[f], square = mean * mean;
 		for (uint32_t j = 0; j < system->slots; j++) {
-			ret_residual[e[j].row] -= e[j].load * prior->mean[f];
-			ret_variance[e[j].row] += e[j].load * e[j].load * prior->var[f];
+			ret_residual[e[j].row] -= e[j].load * mean;
+			ret_variance[e[j].row] += e[j].load * e[j].load * prior->var[f] +
+			                          (e[j].partial * prior->within + e[j].unknown) * square;
 		}
 	}
 }
@@ -106,8 +107,13 @@ static void set_variances(struct ow_flow_fit *fit)
 static void fit_within(struct ow_flow_fit *fit)
 {
 	struct gains g = {0};
-	for (size_t c = 0; c < fit->system->rows; c++)
-		gain(&g, fit->system->partial[c], fit->residual[c], fit->variance[c]);
+	for (size_t f = 0; f < fit->system->flows; f++) {
+		const struct ow_flow_entry *e = ow_flow_entries(fit->system, f);
+		double square = fit->prior->mean[f] * fit->prior->mean[f];
+		for (uint32_t j = 0; j < fit->system->slots; j++)
+			if (e[j].partial > 0)
+				gain(&g, e[j].partial * square, fit->residual[e[j].row], fit->variance[e[j].row]);
+	}
 	fit->prior->within *= factor(g, 0, 0);
 }
 
@@ -178,10 +184,10 @@ static void begin(struct ow_flow_fit *fit)
 	for (size_t c = 0; c < system->rows; c++)
 		if (system->used[c])
 			squares += fit->residual[c] * fit->residual[c];
-	prior->within = loads > 0 ? squares / loads : 0;
 	double mu2 = prior->mean_ns * prior->mean_ns;
+	prior->within = loads > 0 && mu2 > 0 ? squares / loads / mu2 : 0;
 	for (int i = 0; i < OW_FLOW_PARTS; i++)
-		fit->a[i] = mu2 > 0 ? prior->within / mu2 : 0;
+		fit->a[i] = prior->within;
 	for (int k = 0; k < CLASSES; k++)
 		fit->factor[k] = 1;
 }

@@ -52,15 +52,18 @@ static void fill_layer(struct ow_flow_system *system, uint32_t number, uint32_t 
 			if (!of->clean[c])
 				continue;
 			size_t row = first + c;
-			system->entry[f * system->slots + slot + j] = (struct ow_flow_entry){(uint32_t)row, number, n};
+			/*
+			 * n of p packets, drawn without returning them. All banks of the layer hold the same n: each is
+			 * given as much noise as their average has.
+			 */
+			system->entry[f * system->slots + slot + j] = (struct ow_flow_entry){
+				.row = (uint32_t)row,
+				.partial = (float)(n < p ? n * (1 - n / p) * layer->spread : 0),
+				.unknown = (float)(expected ? p * share * (1 - share) * layer->spread : 0),
+				.load = n,
+			};
 			system->used[row]++;
 			system->noise[row] += n * rounding;
-			/* n of p packets, drawn without returning them. */
-			if (n < p)
-				system->partial[row] += n * (1 - n / p);
-			/* Not knowing n adds its binomial variance times the squared mean. */
-			if (expected)
-				system->uncertain[row] += p * share * (1 - share);
 		}
 	}
 }
@@ -71,10 +74,8 @@ static int allocate(struct ow_flow_system *s)
 	s->entry = calloc(s->flows * s->slots + 1, sizeof *s->entry);
 	s->sum = calloc(s->rows + 1, sizeof *s->sum);
 	s->noise = calloc(s->rows + 1, sizeof *s->noise);
-	s->partial = calloc(s->rows + 1, sizeof *s->partial);
-	s->uncertain = calloc(s->rows + 1, sizeof *s->uncertain);
 	s->used = calloc(s->rows + 1, sizeof *s->used);
-	return s->entry && s->sum && s->noise && s->partial && s->uncertain && s->used ? 0 : -ENOMEM;
+	return s->entry && s->sum && s->noise && s->used ? 0 : -ENOMEM;
 }
 
 int ow_flow_system_init(const struct ow_flows *data, struct ow_flow_system *ret_system, struct ow_error *err)
@@ -112,8 +113,6 @@ void ow_flow_system_done(struct ow_flow_system *system)
 	free(system->entry);
 	free(system->sum);
 	free(system->noise);
-	free(system->partial);
-	free(system->uncertain);
 	free(system->used);
 	*system = (struct ow_flow_system){0};
 }

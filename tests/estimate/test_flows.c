@@ -159,7 +159,7 @@ static void dense_predict(const struct ow_flow_system *system, const struct ow_f
 		for (int f = 0; f < flows; f++)
 			r[c] -= A[c][f] * prior->mean[f];
 		for (int d = 0; d < rows; d++) {
-			M[c][d] = c == d ? system->noise[c] + system->partial[c] * prior->within : 0;
+			M[c][d] = c == d ? system->noise[c] : 0;
 			for (int f = 0; f < flows; f++)
 				M[c][d] += A[c][f] * prior->var[f] * A[d][f];
 		}
