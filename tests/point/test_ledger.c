@@ -313,6 +313,39 @@ static int take(struct ow_ledger *ledger, int64_t passed_ns, int64_t *ret_last, 
 	return pages;
 }
 
+/* A reader that was held up brings packets for pages that are too far away, or closed: their intervals must not look
+ * complete. */
+static void test_held_up(void **state)
+{
+	(void)state;
+	struct ow_ledger *ledger = create(1000, 4);
+	struct ow_stamp stamp = {7, 0};
+	/* Of 4 pages that may be open the 6th and 7th are none. */
+	for (int64_t interval = 0; interval < 7; interval++) {
+		struct ow_chunk *chunk = interval == 4 ? NULL : chunk_of(interval, &stamp, 1);
+		if (chunk)
+			assert_int_equal(ow_ledger_add(ledger, chunk), 0);
+		free(chunk);
+	}
+	assert_int_equal(ow_ledger_misplaced(ledger), 2);
+	for (int64_t interval = 0; interval < 7; interval++) {
+		struct ow_page *page = ow_ledger_next(ledger, 5000 + 100 * LENGTH);
+		assert_non_null(page);
+		assert_int_equal(page->total_packets, interval < 4);
+		assert_int_equal(page->ring_drops > 0, interval > 4);
+		ow_page_free(page);
+	}
+	/* Too late for the one that is closed: the next one is marked. */
+	struct ow_chunk *chunk = chunk_of(6, &stamp, 1);
+	assert_int_equal(ow_ledger_add(ledger, chunk), 0);
+	free(chunk);
+	struct ow_page *page = ow_ledger_next(ledger, 5000 + 100 * LENGTH);
+	assert_int_equal(page->interval, 7);
+	assert_true(page->ring_drops > 0);
+	ow_page_free(page);
+	ow_ledger_free(ledger);
+}
+
 /* Intervals without packets have pages, and a clock that jumps does not make thousands of them. */
 static void test_gaps(void **state)
 {
@@ -430,8 +463,8 @@ int main(void)
 	ow_identity_seed(&identity, 42);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_halving), cmocka_unit_test(test_streams),
-		cmocka_unit_test(test_far_ahead),  cmocka_unit_test(test_gaps),    cmocka_unit_test(test_drops),
-		cmocka_unit_test(test_refuses),
+		cmocka_unit_test(test_far_ahead),  cmocka_unit_test(test_held_up), cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_drops),      cmocka_unit_test(test_refuses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,6 +45,8 @@ class Kill(faults.Case):
     def check_run(self, name, sender, rows):
         """Of the intervals that were over when one of the points was killed at most the last one is unknown. The one before may
         still have had packets on their way: they stay undecided, a few of all."""
+        # A machine that is too busy for a ring is another matter.
+        rows = [r for r in rows if not (r.drops_from or r.drops_to)]
         for i, r in enumerate(reversed(rows)):
             if i == 1 and r.status == "partial":
                 self.assertLess(r.pending, 0.1 * r.sent, (name, sender, r))
