@@ -23,6 +23,7 @@ struct ow_flow_entry {
 struct ow_flow_system {
 	const struct ow_flows *data;
 	size_t flows;
+	double *packets;             /* p_f */
 	uint32_t slots;              /* entries a flow */
 	struct ow_flow_entry *entry; /* flows * slots */
 	size_t rows;
@@ -49,6 +50,7 @@ int ow_flow_prior_init(const struct ow_flow_system *system, struct ow_flow_prior
 void ow_flow_prior_done(struct ow_flow_prior *prior);
 
 /* The fit of a prior. factor: of each class of size, on the line of OW_FLOW_PARTS parts. */
+#define OW_FLOW_SHARES  16
 #define OW_FLOW_PARTS   4
 #define OW_FLOW_SIZES   16
 #define OW_FLOW_LEVELS  12
@@ -58,6 +60,10 @@ struct ow_flow_fit {
 	struct ow_flow_prior *prior;
 	double *residual, *variance; /* of each row: r_c, s_c */
 	uint8_t *class_of;           /* of each flow */
+	/* The fit has its own order of flows, in which those of a share of the rows come first: coarse curves need no
+	 * more. flows[i]: up to which flow those of shares 0 .. i are. */
+	uint32_t *order;
+	size_t flows[OW_FLOW_SHARES];
 	double a[OW_FLOW_PARTS], factor[OW_FLOW_CLASSES];
 };
 /* A step on the line's parts. */

@@ -38,8 +38,8 @@ void ow_flow_residuals(const struct ow_flow_system *system, const struct ow_flow
                        double *ret_variance)
 {
 	for (size_t c = 0; c < system->rows; c++) {
-		ret_residual[c] = system->sum[c];
-		ret_variance[c] = system->noise[c];
+		ret_residual[c] = system->used[c] ? system->sum[c] : 0;
+		ret_variance[c] = system->used[c] ? system->noise[c] : 0;
 	}
 	for (size_t f = 0; f < system->flows; f++) {
 		const struct ow_flow_entry *e = ow_flow_entries(system, f);
@@ -81,7 +81,7 @@ static void turn_rows(struct ow_flow_fit *fit)
 
 static void parts_of(const struct ow_flow_fit *fit, size_t f, double part[OW_FLOW_PARTS])
 {
-	double p = fit->system->data->flow[f].packets, m = fit->prior->mean[f], mu = fit->prior->mean_ns;
+	double p = fit->system->packets[f], m = fit->prior->mean[f], mu = fit->prior->mean_ns;
 	part[0] = m * m;
 	part[1] = m * m / p;
 	part[2] = mu * mu;
@@ -100,7 +100,7 @@ static double line_of(const struct ow_flow_fit *fit, size_t f)
 static void set_variances(struct ow_flow_fit *fit)
 {
 	for (size_t f = 0; f < fit->system->flows; f++)
-		if (fit->system->data->flow[f].packets > 0)
+		if (fit->system->packets[f] > 0)
 			fit->prior->var[f] = fit->factor[fit->class_of[f]] * line_of(fit, f);
 }
 
@@ -192,33 +192,53 @@ static void begin(struct ow_flow_fit *fit)
 		fit->factor[k] = 1;
 }
 
-/* One bank of each layer: fits need no more. */
-static int first_banks(const struct ow_flow_system *system, struct ow_flow_system *ret)
+/* Rows are dealt out to shares; with several layers a flow's rows are in different ones, and there is but one share. */
+static unsigned share_of(const struct ow_flow_system *one, const struct ow_flow_entry *entry)
 {
-	struct ow_flow_system one = *system;
-	one.slots = 0;
-	uint32_t slot[OW_COLATE_LAYERS_MAX], at = 0;
+	return one->slots == 1 ? (unsigned)(ow_mix64(entry->row + 1) >> 60) : OW_FLOW_SHARES - 1;
+}
+
+/* The first slots of layers, and how many there are. */
+static uint32_t first_slots(const struct ow_flow_system *system, uint32_t *slot)
+{
+	uint32_t slots = 0, at = 0;
 	for (uint32_t l = 0; l < system->data->params.layers; l++) {
 		const struct ow_colate_layer *layer = &system->data->layer[l].layer;
 		if (!ow_flow_is_bank(layer))
 			continue;
-		slot[one.slots++] = at;
+		slot[slots++] = at;
 		at += layer->spread;
 	}
-	one.entry = calloc(one.flows * one.slots + 1, sizeof *one.entry);
-	one.used = calloc(one.rows + 1, sizeof *one.used);
-	if (!one.entry || !one.used) {
-		free(one.entry);
-		free(one.used);
+	return slots;
+}
+
+/* One bank of each layer, in the fit's order: fits need no more. */
+static int first_banks(const struct ow_flow_system *system, struct ow_flow_fit *fit, struct ow_flow_system *ret)
+{
+	uint32_t slot[OW_COLATE_LAYERS_MAX];
+	*ret = *system;
+	ret->slots = first_slots(system, slot);
+	ret->entry = calloc(ret->flows * ret->slots + 1, sizeof *ret->entry);
+	ret->used = calloc(ret->rows + 1, sizeof *ret->used);
+	ret->packets = calloc(ret->flows + 1, sizeof *ret->packets);
+	fit->order = calloc(ret->flows + 1, sizeof *fit->order);
+	if (!ret->entry || !ret->used || !ret->packets || !fit->order)
 		return -ENOMEM;
-	}
-	for (size_t f = 0; f < one.flows; f++)
-		for (uint32_t j = 0; j < one.slots; j++) {
-			struct ow_flow_entry entry = system->entry[f * system->slots + slot[j]];
-			one.entry[f * one.slots + j] = entry;
-			one.used[entry.row] += entry.load > 0;
+	size_t at[OW_FLOW_SHARES] = {0};
+	for (size_t f = 0; f < ret->flows; f++)
+		fit->flows[share_of(ret, &ow_flow_entries(system, f)[slot[0]])]++;
+	for (int i = 1; i < OW_FLOW_SHARES; i++)
+		fit->flows[i] += at[i] = fit->flows[i - 1];
+	for (size_t f = 0; f < ret->flows; f++) {
+		const struct ow_flow_entry *from = ow_flow_entries(system, f);
+		size_t to = at[share_of(ret, &from[slot[0]])]++;
+		fit->order[to] = (uint32_t)f;
+		ret->packets[to] = system->packets[f];
+		for (uint32_t j = 0; j < ret->slots; j++) {
+			ret->entry[to * ret->slots + j] = from[slot[j]];
+			ret->used[from[slot[j]].row] += from[slot[j]].load > 0;
 		}
-	*ret = one;
+	}
 	return 0;
 }
 
@@ -233,19 +253,35 @@ static void widen(const struct ow_flow_system *system, struct ow_flow_prior *pri
 	}
 }
 
+/* Back into the order of the flows. */
+static void put_back(const struct ow_flow_fit *fit, struct ow_flow_prior *ret)
+{
+	ret->mean_ns = fit->prior->mean_ns;
+	ret->within = fit->prior->within;
+	for (size_t i = 0; i < fit->system->flows; i++) {
+		ret->mean[fit->order[i]] = fit->prior->mean[i];
+		ret->var[fit->order[i]] = fit->prior->var[i];
+	}
+}
+
+static int prior_allocate(struct ow_flow_prior *prior, size_t flows)
+{
+	prior->mean = calloc(flows + 1, sizeof *prior->mean);
+	prior->var = calloc(flows + 1, sizeof *prior->var);
+	return prior->mean && prior->var ? 0 : -ENOMEM;
+}
+
 int ow_flow_prior_init(const struct ow_flow_system *system, struct ow_flow_prior *ret_prior)
 {
-	struct ow_flow_prior prior = {0};
+	struct ow_flow_prior prior = {0}, result = {0};
 	struct ow_flow_system one = {0};
 	struct ow_flow_fit fit = {.system = &one, .prior = &prior};
 	int r = -ENOMEM;
-	prior.mean = calloc(system->flows + 1, sizeof *prior.mean);
-	prior.var = calloc(system->flows + 1, sizeof *prior.var);
 	fit.residual = calloc(system->rows + 1, sizeof *fit.residual);
 	fit.variance = calloc(system->rows + 1, sizeof *fit.variance);
 	fit.class_of = calloc(system->flows + 1, sizeof *fit.class_of);
-	if (!prior.mean || !prior.var || !fit.residual || !fit.variance || !fit.class_of ||
-	    first_banks(system, &one) < 0)
+	if (prior_allocate(&prior, system->flows) < 0 || prior_allocate(&result, system->flows) < 0 || !fit.residual ||
+	    !fit.variance || !fit.class_of || first_banks(system, &fit, &one) < 0)
 		goto out;
 	begin(&fit);
 	r = ow_flow_profile(&fit);
@@ -253,17 +289,21 @@ int ow_flow_prior_init(const struct ow_flow_system *system, struct ow_flow_prior
 		goto out;
 	for (int i = 0; i < STEPS_LINE; i++)
 		ow_flow_fit_line(&fit);
-	for (size_t f = 0; f < system->flows; f++)
-		fit.class_of[f] = class_of(system->data->flow[f].packets, prior.mean[f], prior.mean_ns);
+	for (size_t f = 0; f < one.flows; f++)
+		fit.class_of[f] = class_of(one.packets[f], prior.mean[f], prior.mean_ns);
 	for (int i = 0; i < STEPS_CLASS; i++)
 		fit_classes(&fit);
-	widen(system, &prior);
-	*ret_prior = prior;
-	prior = (struct ow_flow_prior){0};
+	put_back(&fit, &result);
+	widen(system, &result);
+	*ret_prior = result;
+	result = (struct ow_flow_prior){0};
 out:
 	ow_flow_prior_done(&prior);
+	ow_flow_prior_done(&result);
 	free(one.entry);
 	free(one.used);
+	free(one.packets);
+	free(fit.order);
 	free(fit.residual);
 	free(fit.variance);
 	free(fit.class_of);

@@ -18,6 +18,9 @@
 /* At least so many rows for a step of the curve. */
 #define ROWS_PER_STEP 24
 #define STEPS_MAX     4096
+/* Of all rows as many times that are looked at, and at least so many. */
+#define ROWS_MARGIN 4
+#define ROWS_MIN    4000.0
 /* Rounds at each fineness, and steps of conjugate gradients in each. */
 #define ROUNDS        3
 #define ROUNDS_COARSE 8 /* up to so many steps of the curve: what all finer ones begin with */
@@ -48,7 +51,7 @@ static bool judges(size_t row)
 }
 
 /* Spans of all flows; false if no flow has times. */
-static bool find_spans(const struct ow_flows *data, struct span *span)
+static bool find_spans(const struct ow_flows *data, const uint32_t *order, struct span *span)
 {
 	int64_t first = INT64_MAX, last = INT64_MIN;
 	for (size_t f = 0; f < data->flows; f++)
@@ -58,7 +61,7 @@ static bool find_spans(const struct ow_flows *data, struct span *span)
 		}
 	double length = first < last ? (double)((uint64_t)last - (uint64_t)first) : 0;
 	for (size_t f = 0; f < data->flows; f++) {
-		const struct ow_flow_load *flow = &data->flow[f];
+		const struct ow_flow_load *flow = &data->flow[order[f]];
 		span[f] = (struct span){0, 1};
 		if (length > 0 && flow->first_ns <= flow->last_ns && flow->packets > 0)
 			span[f] = (struct span){(double)((uint64_t)flow->first_ns - (uint64_t)first) / length,
@@ -222,9 +225,8 @@ static double *allocate(struct curve *curve, size_t most, size_t flows, size_t r
 }
 
 /* One fineness: fit, then the verdict. */
-static double fit_curve(struct ow_flow_fit *fit, struct curve *curve, const struct span *span)
+static double fit_curve(struct ow_flow_fit *fit, struct curve *curve, const struct span *span, int rounds)
 {
-	int rounds = curve->steps <= ROUNDS_COARSE ? ROUNDS_COARSE : ROUNDS;
 	for (int i = 0; i <= rounds; i++) {
 		set_means(curve, curve->g, span, fit->system->flows, fit->prior->mean);
 		ow_flow_fit_line(fit);
@@ -234,6 +236,25 @@ static double fit_curve(struct ow_flow_fit *fit, struct curve *curve, const stru
 			improve(curve, fit->system, span, fit->residual, fit->variance);
 	}
 	return judge(fit->system, fit->residual, fit->variance);
+}
+
+/* As much of the system as a curve of so many steps needs. Returns whether it became more. */
+static bool look_at(const struct ow_flow_fit *all, struct ow_flow_system *view, size_t steps)
+{
+	size_t rows = 0, before = view->flows;
+	for (size_t c = 0; c < all->system->rows; c++)
+		rows += all->system->used[c] > 0;
+	double need =
+		fmax(ROWS_MIN, (double)(ROWS_MARGIN * ROWS_PER_STEP * steps)) * OW_FLOW_SHARES / (double)(rows + 1);
+	int share = need < OW_FLOW_SHARES ? (int)need : OW_FLOW_SHARES - 1;
+	view->flows = all->flows[share];
+	if (view->flows == before)
+		return false;
+	for (size_t c = 0; c < view->rows; c++)
+		view->used[c] = 0;
+	for (size_t i = 0; i < view->flows * view->slots; i++)
+		view->used[view->entry[i].row] += view->entry[i].load > 0;
+	return true;
 }
 
 int ow_flow_profile(struct ow_flow_fit *fit)
@@ -246,19 +267,27 @@ int ow_flow_profile(struct ow_flow_fit *fit)
 	double *best = calloc(most + 2, sizeof *best), least = INFINITY;
 	struct curve curve = {.steps = 1};
 	double *memory = allocate(&curve, most, flows, fit->system->rows);
+	struct ow_flow_system view = *fit->system;
+	struct ow_flow_fit part = *fit;
 	size_t best_steps = 1;
 	int r = -ENOMEM;
-	if (!span || !best || !memory)
+	part.system = &view;
+	view.flows = 0;
+	view.used = calloc(view.rows + 1, sizeof *view.used);
+	if (!span || !best || !memory || !view.used)
 		goto out;
 	r = 0;
 	/* Delays around 0, by clocks that are apart, have no logarithm: then the mean of all is all that is known. */
 	if (!(fit->prior->mean_ns > 0))
 		goto out;
-	if (!find_spans(fit->system->data, span))
+	if (!find_spans(fit->system->data, fit->order, span))
 		most = 1;
 	curve.g[0] = curve.start[0] = best[0] = fit->prior->mean_ns;
 	for (int worse = 0; worse < 2; curve.steps *= 2) {
-		double verdict = fit_curve(fit, &curve, span);
+		/* With more rows at hand, what was best is judged anew. */
+		if (look_at(fit, &view, curve.steps) && curve.steps > 1)
+			least = fit_curve(&part, &curve, span, 0);
+		double verdict = fit_curve(&part, &curve, span, curve.steps <= ROUNDS_COARSE ? ROUNDS_COARSE : ROUNDS);
 		worse = verdict < least - BETTER ? 0 : worse + 1;
 		if (!worse) {
 			least = verdict;
@@ -271,9 +300,12 @@ int ow_flow_profile(struct ow_flow_fit *fit)
 		for (size_t b = curve.steps; b-- > 0;)
 			curve.g[2 * b] = curve.g[2 * b + 1] = curve.start[2 * b] = curve.start[2 * b + 1] = curve.g[b];
 	}
+	for (int i = 0; i < OW_FLOW_PARTS; i++)
+		fit->a[i] = part.a[i];
 	curve.steps = best_steps;
 	set_means(&curve, best, span, flows, fit->prior->mean);
 out:
+	free(view.used);
 	free(span);
 	free(best);
 	free(memory);

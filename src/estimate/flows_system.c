@@ -72,10 +72,11 @@ static int allocate(struct ow_flow_system *s)
 {
 	/* One more of each: an empty system is a system. */
 	s->entry = calloc(s->flows * s->slots + 1, sizeof *s->entry);
+	s->packets = calloc(s->flows + 1, sizeof *s->packets);
 	s->sum = calloc(s->rows + 1, sizeof *s->sum);
 	s->noise = calloc(s->rows + 1, sizeof *s->noise);
 	s->used = calloc(s->rows + 1, sizeof *s->used);
-	return s->entry && s->sum && s->noise && s->used ? 0 : -ENOMEM;
+	return s->entry && s->packets && s->sum && s->noise && s->used ? 0 : -ENOMEM;
 }
 
 int ow_flow_system_init(const struct ow_flows *data, struct ow_flow_system *ret_system, struct ow_error *err)
@@ -93,6 +94,8 @@ int ow_flow_system_init(const struct ow_flows *data, struct ow_flow_system *ret_
 		ow_flow_system_done(&system);
 		return ow_error_set(err, ENOMEM, "no memory for %zu flows in %zu counters", system.flows, system.rows);
 	}
+	for (size_t f = 0; f < system.flows; f++)
+		system.packets[f] = data->flow[f].packets;
 	size_t first = 0;
 	uint32_t slot = 0;
 	for (uint32_t l = 0; l < data->params.layers; l++) {
@@ -111,6 +114,7 @@ int ow_flow_system_init(const struct ow_flows *data, struct ow_flow_system *ret_
 void ow_flow_system_done(struct ow_flow_system *system)
 {
 	free(system->entry);
+	free(system->packets);
 	free(system->sum);
 	free(system->noise);
 	free(system->used);
