@@ -49,19 +49,24 @@ static int estimate_banks(const struct ow_flows *flows, enum ow_flow_estimator e
 		return r;
 	struct ow_flow_prior prior = {0};
 	struct ow_flow_mean *mean = calloc(flows->flows + 1, sizeof *mean);
-	r = mean ? ow_flow_prior_init(&system, &prior) : -ENOMEM;
+	bool *exact = calloc(flows->flows + 1, sizeof *exact);
+	r = mean && exact ? ow_flow_prior_init(&system, &prior) : -ENOMEM;
 	if (r >= 0)
 		r = (estimator == OW_FLOWS_BLUP ? ow_flows_blup : ow_flows_banks)(&system, &prior, mean);
+	if (r >= 0)
+		r = ow_flows_peel(&system, mean, exact);
 	for (size_t f = 0; r >= 0 && f < flows->flows; f++)
 		ret_estimates[f] = (struct ow_flow_estimate){
 			.packets = flows->flow[f].packets,
-			.mean_ns = mean_value(&flows->flow[f], mean[f], prior.var[f]),
+			.mean_ns = exact[f] ? ow_value_exact(mean[f].mean)
+		                            : mean_value(&flows->flow[f], mean[f], prior.var[f]),
 			.stddev_ns = ow_value_none("the recording has no counters for it"),
 			.estimator = estimator,
 		};
 	if (r >= 0)
 		r = ow_flows_stddev(flows, mean, ret_estimates);
 	free(mean);
+	free(exact);
 	ow_flow_prior_done(&prior);
 	ow_flow_system_done(&system);
 	return r < 0 ? ow_error_set(err, -r, "no memory for %zu flows", flows->flows) : 0;

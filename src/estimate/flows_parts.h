@@ -82,6 +82,8 @@ struct ow_flow_mean {
 int ow_flows_blup(const struct ow_flow_system *system, const struct ow_flow_prior *prior, struct ow_flow_mean *ret);
 int ow_flows_banks(const struct ow_flow_system *system, const struct ow_flow_prior *prior, struct ow_flow_mean *ret);
 
+/* Flows that the counters determine exactly: their mean, and true. The others stay as they are. */
+int ow_flows_peel(const struct ow_flow_system *system, struct ow_flow_mean *ret, bool *ret_exact);
 /* Sets stddev_ns where the recording has layers of COLATE's form beside the banks. */
 int ow_flows_stddev(const struct ow_flows *flows, const struct ow_flow_mean *mean, struct ow_flow_estimate *ret);
 int ow_flows_colate(const struct ow_flows *flows, const struct ow_flows_options *options, struct ow_flow_estimate *ret,
