@@ -16,6 +16,7 @@ static const struct part {
 	int (*run)(int argc, char **argv);
 } parts[] = {
 	{"plan", "which routers to upgrade first, and what it saves", ow_cli_plane_plan},
+	{"monitor", "paths from the results of segments, and which segment is to blame", ow_cli_plane_monitor},
 	{"sets", "what each node of the network must watch", ow_cli_plane_sets},
 	{NULL, NULL, NULL},
 };

@@ -5,6 +5,7 @@
 #include "plane/topology.h"
 
 /* What the parts of `oneway plane` share. Each part has a file; argv[0] is its name. */
+int ow_cli_plane_monitor(int argc, char **argv);
 int ow_cli_plane_plan(int argc, char **argv);
 int ow_cli_plane_sets(int argc, char **argv);
 

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the station says: lines when something changes, a table at the end, JSON. */
+#include "base/time.h"
+#include "cli/plane_monitor.h"
+#include "cli/terminal.h"
+#include "report/json.h"
+#include "report/report.h"
+#include "report/words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static const char *const state_name[] = {"ok", "broken", "unknown"};
+
+static void put_finding(FILE *out, const struct ow_finding *finding)
+{
+	char usual[OW_DURATION_TEXT], spread[OW_DURATION_TEXT], now[OW_DURATION_TEXT], time[OW_WORDS],
+		name[OW_PLACE_TEXT];
+	char before[OW_WORDS], after[OW_WORDS];
+	ow_words_clean(finding->place, !ow_terminal_utf8(), name, sizeof(name));
+	fprintf(out, "            %s since %s:", name, ow_words_local(finding->since_ns, "%H:%M:%S", time));
+	if (finding->delay) {
+		ow_duration_text(finding->usual_ns, usual);
+		ow_duration_text(finding->spread_ns, spread);
+		ow_duration_text(finding->now_ns, now);
+		fprintf(out, " usually %s +- %s, now %s", usual, spread, now);
+	}
+	if (finding->loss)
+		fprintf(out, "%s usually loses %s, now %s", finding->delay ? ";" : "",
+		        ow_words_percent(finding->usual_loss, before), ow_words_percent(finding->now_loss, after));
+	if (isfinite(finding->z))
+		fprintf(out, " (%.1f sigma", finding->z);
+	fprintf(out, "%s%u intervals%s)\n", isfinite(finding->z) ? ", " : " (", finding->intervals,
+	        finding->active ? ", by probes" : "");
+}
+
+static void put_path(FILE *out, const struct ow_verdict *verdict)
+{
+	char name[OW_WORDS * 4];
+	ow_words_clean(verdict->target->name, !ow_terminal_utf8(), name, sizeof(name));
+	fputs(name, out);
+}
+
+void ow_plane_show_verdict(FILE *out, int64_t now_ns, const struct ow_verdict *verdict, const char *hops)
+{
+	char time[OW_WORDS], mean[OW_DURATION_TEXT], cause[sizeof(verdict->cause)];
+	fprintf(out, "%s  ", ow_words_local(now_ns, "%H:%M:%S", time));
+	put_path(out, verdict);
+	if (verdict->state == OW_PATH_OK) {
+		ow_duration_text(verdict->composed.mean_ns.value, mean);
+		fprintf(out, ": ok, %s on average%s\n", mean,
+		        verdict->findings ? "; but a part of it has changed" : "");
+	} else {
+		ow_words_clean(verdict->cause, !ow_terminal_utf8(), cause, sizeof(cause));
+		fprintf(out, ": %s%s\n", verdict->state == OW_PATH_UNKNOWN ? "cannot be said: " : "", cause);
+	}
+	for (uint32_t i = 0; i < verdict->findings; i++)
+		put_finding(out, &verdict->finding[i]);
+	/* Closer than the places themselves, where that is more than the same word. */
+	if (verdict->findings && *hops && strcmp(hops, verdict->finding[0].place) != 0) {
+		char clean[512];
+		ow_words_clean(hops, !ow_terminal_utf8(), clean, sizeof(clean));
+		fprintf(out, "            all that has changed is explained by %s\n", clean);
+	}
+}
+
+static void put_row(FILE *out, const struct ow_verdict *verdict, int width)
+{
+	const struct ow_composed *composed = &verdict->composed;
+	char mean[OW_DURATION_TEXT] = "-", half[OW_DURATION_TEXT] = "", stddev[OW_DURATION_TEXT] = "-";
+	char loss[OW_WORDS] = "-", name[OW_WORDS * 4];
+	if (composed->mean_ns.status != OW_VALUE_NONE) {
+		ow_duration_text(composed->mean_ns.value, mean);
+		ow_duration_text((composed->mean_ns.high - composed->mean_ns.low) / 2, half);
+		ow_duration_text(composed->stddev_ns.value, stddev);
+	}
+	if (composed->loss_ratio.status != OW_VALUE_NONE)
+		ow_words_percent(composed->loss_ratio.value, loss);
+	ow_words_clean(verdict->target->name, !ow_terminal_utf8(), name, sizeof(name));
+	ow_words_cut(name, (size_t)width);
+	fprintf(out, "%s%*s  %-7s %10s %s%-10s %10s %8s\n", name, width - (int)ow_words_columns(name), "",
+	        state_name[verdict->state], mean, *half ? "+- " : "   ", half, stddev, loss);
+}
+
+void ow_plane_show_table(FILE *out, const struct ow_verdict *verdict, uint32_t count,
+                         const struct ow_monitor_count *counts)
+{
+	int width = ow_terminal_width(out) - 56;
+	width = width < 16 ? 16 : width > 40 ? 40 : width;
+	fprintf(out, "\n%-*s  %-7s %10s %13s %10s %8s\n", width, "path", "state", "mean", "95 %", "stddev", "loss");
+	for (uint32_t i = 0; i < count; i++)
+		put_row(out, &verdict[i], width);
+	fprintf(out, "%u places: %u with a new result, %u learning, %u changed\n", counts->places, counts->fresh,
+	        counts->learning, counts->changed);
+}
+
+/* -- JSON -------------------------------------------------------------------------------------------------------------
+ */
+
+static void number(FILE *out, const char *name, double value)
+{
+	ow_report_json_name(out, -1, name, false);
+	ow_report_json_number(out, value);
+}
+
+static void json_finding(FILE *out, const struct ow_finding *finding, bool first)
+{
+	fputs(first ? "{\"place\": " : ", {\"place\": ", out);
+	ow_report_json_string(out, finding->place);
+	fprintf(out, ", \"delay\": %s, \"loss\": %s, \"active\": %s, \"since_ns\": %" PRId64 ", \"intervals\": %u",
+	        finding->delay ? "true" : "false", finding->loss ? "true" : "false", finding->active ? "true" : "false",
+	        finding->since_ns, finding->intervals);
+	number(out, "share", finding->share);
+	number(out, "usual_ns", finding->usual_ns);
+	number(out, "usual_stddev_ns", finding->spread_ns);
+	number(out, "now_ns", finding->now_ns);
+	number(out, "usual_loss", finding->usual_loss);
+	number(out, "now_loss", finding->now_loss);
+	number(out, "sigmas", finding->z);
+	fputc('}', out);
+}
+
+static void json_verdict(FILE *out, const struct ow_verdict *verdict, bool first)
+{
+	const struct ow_composed *composed = &verdict->composed;
+	fputs(first ? "{\"name\": " : ", {\"name\": ", out);
+	ow_report_json_string(out, verdict->target->name);
+	fputs(", \"from\": ", out);
+	ow_report_json_string(out, verdict->target->from);
+	fputs(", \"to\": ", out);
+	ow_report_json_string(out, verdict->target->to);
+	fprintf(out, ", \"state\": \"%s\"", state_name[verdict->state]);
+	if (*verdict->cause) {
+		fputs(", \"cause\": ", out);
+		ow_report_json_string(out, verdict->cause);
+	}
+	number(out, "mean_ns", ow_report_json_known(&composed->mean_ns));
+	number(out, "stddev_ns", ow_report_json_known(&composed->stddev_ns));
+	number(out, "loss_ratio", ow_report_json_known(&composed->loss_ratio));
+	fputs(", \"ci95\": {\"mean\": ", out);
+	ow_report_json_bounds(out, &composed->mean_ns);
+	fputs(", \"stddev\": ", out);
+	ow_report_json_bounds(out, &composed->stddev_ns);
+	fputs(", \"loss_ratio\": ", out);
+	ow_report_json_bounds(out, &composed->loss_ratio);
+	fputc('}', out);
+	number(out, "clock_error_ns", composed->clock_error_ns);
+	fprintf(out, ", \"places\": %u, \"missing\": %u, \"active\": %s, \"responsible\": [", composed->places,
+	        composed->missing, composed->active ? "true" : "false");
+	for (uint32_t i = 0; verdict->state == OW_PATH_BROKEN && i < verdict->findings; i++)
+		json_finding(out, &verdict->finding[i], i == 0);
+	fputs("]}", out);
+}
+
+void ow_plane_json(FILE *out, int64_t now_ns, const struct ow_verdict *verdict, uint32_t count, const char *hops)
+{
+	fprintf(out, "{\"start_ns\": %" PRId64 ", \"explained_by\": ", now_ns);
+	ow_report_json_string(out, hops);
+	fputs(", \"paths\": [", out);
+	for (uint32_t i = 0; i < count; i++)
+		json_verdict(out, &verdict[i], i == 0);
+	fputs("]}\n", out);
+}
