@@ -65,6 +65,13 @@ struct ow_flows_options {
 	uint64_t seed;        /* of the repetitions */
 };
 
+/*
+ * Everything that is assumed of flows (their mean over time, how far they deviate) is fitted to the counters. Means are
+ * EXACT where the counters determine them; NONE where they say nothing and the interval would be wider than the value.
+ * Intervals of banks+cg and blup hold in 92 to 97 % of cases, those of colate, which knows nothing of the other flows'
+ * sizes, in 60 to 80 % (tests/estimate/test_flows_accuracy.c). Standard deviations need, beside the banks, a layer of
+ * form OW_COLATE_HASHED, best with count_bits: enough that counters of 2^count_bits packets do not occur.
+ */
 /* An estimate for each flow of flows->flow, in its order. -ENOMEM; -EINVAL when the estimator and the recording's form
  * do not go together. */
 int ow_flows_estimate(const struct ow_flows *flows, const struct ow_flows_options *options,

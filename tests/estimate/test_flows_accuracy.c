@@ -232,7 +232,6 @@ static void test_fifo_congested(void **state)
 static void test_fifo_loss(void **state)
 {
 	(void)state;
-	compare(OW_SIM_FIFO, 0.5, 1e-4);
 	compare(OW_SIM_FIFO, 0.5, 1e-3);
 }
 
