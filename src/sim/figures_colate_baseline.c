@@ -16,8 +16,9 @@
 
 #define PROBE_BYTES 64
 #define WINDOW_NS   (100 * OW_NS_PER_MS)
-#define VECTORS     15  /* of section 1.4: half, a quarter, ... of the packets */
-#define HIGH        450 /* counters a flow of the high requirement: figures_colate_mean.c */
+#define VECTORS     15   /* of section 1.4: half, a quarter, ... of the packets */
+#define EXACT       1e-6 /* what rounding leaves of a relative error */
+#define HIGH        450  /* counters a flow of the high requirement: figures_colate_mean.c */
 
 /* -- figure 11 ---------------------------------------------------------------------------------------------------- */
 
@@ -302,7 +303,7 @@ static const char *percent(double share, char text[20])
 {
 	if (!isfinite(share))
 		snprintf(text, 20, "no number");
-	else if (share < 1e-9)
+	else if (share < EXACT)
 		snprintf(text, 20, "0 %%");
 	else
 		snprintf(text, 20, "%.*f %%", share < 0.01 ? 2 : share < 0.1 ? 1 : 0, 100 * share);
@@ -338,9 +339,9 @@ static int try_ways(struct ow_figure_run *run, bool steady, double median[WAYS][
 		r = class_medians(&stream, &params, &(struct ow_flows_options){.estimator = ways[w].estimator},
 		                  median[w], err);
 		for (int c = 0; c < CLASSES && r == 0; c++) {
-			if (isfinite(median[w][c]))
-				r = ow_figure_point(run, series, (double)classes[c].least, median[w][c], median[w][c],
-				                    median[w][c]);
+			double y = median[w][c] < EXACT ? 0 : median[w][c];
+			if (isfinite(y))
+				r = ow_figure_point(run, series, (double)classes[c].least, y, y, y);
 		}
 		ow_figure_progress(run, (w + 1. + WAYS * !steady) / (2 * WAYS));
 	}

@@ -17,7 +17,7 @@
 #define STEP     1.25 /* of the link's rate */
 #define FULLEST  2.5  /* load over the rate of the first link that is tried, times the step */
 #define TRIES    120  /* 1.25^120 = 4e11 */
-#define HALVINGS 6
+#define HALVINGS 12
 
 const struct ow_colate_paper_trace ow_colate_paper_traces[OW_COLATE_MADE] = {
 	{"CHIC",
