@@ -132,8 +132,8 @@ static int ours_errors(const struct ow_flow_stream *stream, double per_flow, uin
 
 /* -- figure 7 ----------------------------------------------------------------------------------------------------- */
 
-static const char *const way_name[] = {"alone", "hashed j", "as published", "banks and a counted vector"};
-enum { ALONE, HASHED, PUBLISHED, OURS, WAYS };
+static const char *const way_name[] = {"as published", "hashed j", "alone", "banks and a counted vector"};
+enum { PUBLISHED, HASHED, ALONE, OURS, WAYS };
 
 int ow_figure_colate_7(struct ow_figure_run *run, struct ow_error *err)
 {
@@ -181,9 +181,9 @@ int ow_figure_colate_7(struct ow_figure_run *run, struct ow_error *err)
 	}
 	if (r == 0)
 		r = ow_colate_traces_claim(run, &traces);
-	for (int way = WAYS - 1; way >= 0 && r == 0; way--) {
+	for (int way = 0; way < WAYS && r == 0; way++) {
 		char words[600];
-		snprintf(words, sizeof words, "%s: %s", way_name[way], text[way].word);
+		snprintf(words, sizeof words, "%s: %.479s", way_name[way], text[way].word);
 		r = ow_figure_claim(run, "over 91 % of the flows within 5 % with 1000 virtual repetitions", words,
 		                    least_share[way] > 0.91);
 	}
@@ -201,7 +201,7 @@ int ow_figure_colate_9(struct ow_figure_run *run, struct ow_error *err)
 	struct sample sample = {0};
 	uint64_t seed = ow_figure_seed(run);
 	int last = ow_figure_quick(run) ? 3 : 5;
-	double share[2][6] = {{0}}, limit = 0;
+	double share[WAYS][6] = {{0}}, limit = 0;
 	int r = ow_colate_traces_find(run, &traces, err);
 	if (r == 0)
 		r = ow_colate_trace_stream(run, &traces, 2, &traffic, &path, &stream, err);
@@ -210,11 +210,11 @@ int ow_figure_colate_9(struct ow_figure_run *run, struct ow_error *err)
 	r = sample_take(&stream, OW_COLATE_LEAST, ow_figure_quick(run) ? 200 : 400, seed, &sample);
 	for (int i = 0; i <= last && r == 0; i++) {
 		uint32_t repetitions = (uint32_t)pow(10, i);
-		for (int way = 0; way < 2 && r == 0; way++) {
+		for (int way = HASHED; way <= ALONE && r == 0; way++) {
 			struct ow_colate_errors errors = {0};
-			r = way ? shared_errors(&stream, &sample, OW_COLATE_HASHED_J, OW_COLATE_PER_FLOW, repetitions,
-			                        seed, &errors, err)
-			        : alone_errors(&sample, repetitions, seed, &errors);
+			r = way == HASHED ? shared_errors(&stream, &sample, OW_COLATE_HASHED_J, OW_COLATE_PER_FLOW,
+			                                  repetitions, seed, &errors, err)
+			                  : alone_errors(&sample, repetitions, seed, &errors);
 			share[way][i] = ow_colate_errors_within(&errors, 0.05);
 			if (r == 0)
 				r = ow_figure_point(run, way_name[way], repetitions, share[way][i], share[way][i],
@@ -237,7 +237,7 @@ int ow_figure_colate_9(struct ow_figure_run *run, struct ow_error *err)
 	snprintf(text, sizeof text,
 	         "%zu flows: alone %.0f %% with one, %.0f %% with 10^%d, %.0f %% with infinitely many; "
 	         "hashed j among others %.0f %%",
-	         flows, 100 * share[0][0], 100 * share[0][last], last, 100 * limit, 100 * share[1][last]);
+	         flows, 100 * share[ALONE][0], 100 * share[ALONE][last], last, 100 * limit, 100 * share[HASHED][last]);
 	if (r == 0)
 		r = ow_figure_claim(run, "more virtual repetitions, more flows within 5 %: 98 % with 10^5", text,
 		                    limit > 0.9);
