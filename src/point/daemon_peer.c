@@ -131,13 +131,14 @@ static void on_hello(struct ow_daemon_link *link, const struct ow_message_hello 
 		refuse_clock(link);
 		return;
 	}
+	/* Before the connection is ready: their last words would mean nothing to a process that is new. */
+	if (!again)
+		ow_daemon_lanes_end(peer, "was restarted");
 	link->ready = true;
 	peer->last_failure[0] = 0;
 	ow_session_set_limit(link->session, OW_WIRE_FRAME_MAX);
 	log_connected(link, hello, again);
 	ow_daemon_tell_peer(link->daemon, peer->name, true);
-	if (!again)
-		ow_daemon_lanes_end(peer, "was restarted");
 	peer->known = true;
 	peer->epoch = hello->epoch;
 	if (again)

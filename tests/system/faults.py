@@ -212,6 +212,7 @@ class Case(points.Case):
         for name in ("london", "paris"):
             self.at[name].end()
             self.assertEqual(self.at[name].code, 0, self.at[name].log)
+            self.assertNotIn("not understood", self.at[name].log)
         self.net.stop()
         return {name: self.check(name) for name in HOST}
 
