@@ -57,6 +57,7 @@ bench: build/.packages-bench all
 	@build/bench/bench_store
 	@build/bench/bench_flows
 	@build/bench/bench_capture
+	@build/bench/bench_flood
 
 fuzz: build-fuzz/.werror-$(WERROR)
 	@ninja -C build-fuzz

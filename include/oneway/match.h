@@ -60,6 +60,9 @@ struct ow_match_options {
 	int64_t interval_ns;        /* 0 = no per-interval results */
 	bool one_direction;         /* the caller knows that all traffic goes A to B: nothing is unclassified */
 	unsigned threads;           /* 0 = automatic, 1 or 2 */
+	/* Of the packets' ids; 0 = drawn at random, so that who writes a capture cannot choose packets that cost much.
+	 * The results of a match do not depend on it. */
+	uint64_t seed;
 	/* Called for every packet with its final fate, in time order as far as matching allows; NULL = not wanted.
 	 * A return value other than 0 (negative errno) stops the run. */
 	int (*on_packet)(void *arg, const struct ow_packet_event *event);

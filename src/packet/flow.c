@@ -177,6 +177,11 @@ int ow_flow_table_create(uint64_t seed, struct ow_flow_table **ret_table)
 	return 0;
 }
 
+uint64_t ow_flow_table_secret(const struct ow_flow_table *table)
+{
+	return table->secret[0];
+}
+
 void ow_flow_table_free(struct ow_flow_table *table)
 {
 	if (!table)

@@ -33,6 +33,8 @@ bool ow_flow_key_is_coarse(const struct ow_flow_key *key);
 
 struct ow_flow_table;
 int ow_flow_table_create(uint64_t seed, struct ow_flow_table **ret_table);
+/* What its hashes are keyed with, for tables of what is in it. */
+uint64_t ow_flow_table_secret(const struct ow_flow_table *table);
 void ow_flow_table_free(struct ow_flow_table *table);
 void ow_flow_table_reset(struct ow_flow_table *table);
 /* The number of the flow, entering it if new; over the cap that of its networks. Out of memory, or too many of these:

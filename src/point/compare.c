@@ -145,6 +145,9 @@ int ow_compare_open(const char *path_a, const char *path_b, const struct ow_comp
 		return ow_error_set(err, ENOMEM, "not enough memory");
 	c->options = *options;
 	struct ow_match_options match = options->match;
+	/* What synopses keep depends on the ids: the same in every run. */
+	if (match.seed == 0)
+		match.seed = ow_mix64(options->seed) | 1;
 	match.on_packet = on_packet;
 	match.on_progress = on_progress;
 	match.arg = c;

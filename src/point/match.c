@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define PASSES_MAX      10    /* each pass settles one question; there are not that many */
 #define SUPERFRAME_FROM 1501u /* a longer TCP packet may be a superframe (or a jumbo frame: then nothing is gained) */
@@ -370,8 +371,13 @@ static int refuse_no_matches(struct ow_match *m, struct ow_error *err)
 
 static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow_error *err)
 {
+	/* Who writes a capture must not know by what it is hashed: he could make all packets meet in one place. */
+	m->planner.seed = m->options.seed;
+	if (m->planner.seed == 0 &&
+	    getrandom(&m->planner.seed, sizeof m->planner.seed, 0) != (ssize_t)sizeof m->planner.seed)
+		return ow_error_set(err, EIO, "no random numbers: %s", strerror(errno));
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		int r = ow_tap_open(&m->pass.tap[side], path[side], m->options.dedup_ns, err);
+		int r = ow_tap_open(&m->pass.tap[side], path[side], m->options.dedup_ns, ~m->planner.seed, err);
 		if (r < 0)
 			return r;
 	}

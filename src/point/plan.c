@@ -41,7 +41,6 @@ static int take_outlooks(struct ow_planner *p, struct ow_tap tap[OW_SIDES], stru
 			return ow_error_set(err, ENOMSG, "%s: no packets%s%s", info->path, damage ? ": " : "",
 			                    damage ? damage : "");
 		}
-		p->seed = ow_mix64(p->seed ^ info->size_bytes ^ (uint64_t)p->outlook[side].first_ns);
 	}
 	for (unsigned v = 0; v < OW_VARIANTS; v++) {
 		uint32_t a = p->outlook[OW_SIDE_A].limit[v], b = p->outlook[OW_SIDE_B].limit[v];

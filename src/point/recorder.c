@@ -226,14 +226,19 @@ static void advance(struct member *member, int64_t passed_ns)
 
 /* The thread. */
 
-static void take_up_lanes(struct member *member)
+/* frames: that were read and not recorded yet. */
+static void take_up_lanes(struct member *member, unsigned frames)
 {
 	struct ow_recorder *recorder = member->recorder;
 	const struct ow_lane_table *table = atomic_load_explicit(&recorder->lanes.newest, memory_order_acquire);
 	if (table->generation == member->generation)
 		return;
-	if (ow_scribe_take_up(member->scribe, table) < 0)
-		return; /* out of memory: the one before, and again with the next frames */
+	if (ow_scribe_take_up(member->scribe, table) < 0) {
+		/* Out of memory: the one before, and again with the next frames. New lanes miss these. */
+		ow_scribe_miss(member->scribe, frames);
+		tell_counts(member);
+		return;
+	}
 	member->generation = table->generation;
 	member->boundary_ns = ow_scribe_boundary(member->scribe, member->told_ns);
 	member->lead_ns = table->count ? OW_REPLAY_INTERVALS * OW_INTERVAL_MAX_NS : OW_REPLAY_LEAD_NS;
@@ -316,7 +321,7 @@ static void *run(void *arg)
 		note_epoch(member);
 		int n = ow_live_read(member->live, OW_RECORDER_WAIT_MS, member->frame, OW_RECORDER_BATCH, &err);
 		/* After reading: a lane that was there before a frame was stamped does not miss it. */
-		take_up_lanes(member);
+		take_up_lanes(member, n > 0 ? (unsigned)n : 0);
 		/* Lanes that came with another clock have none of what was read before. */
 		if (n == -EINTR ||
 		    (n >= 0 && member->epoch != atomic_load_explicit(&recorder->epoch, memory_order_acquire)))

@@ -303,6 +303,11 @@ int64_t ow_scribe_boundary(const struct ow_scribe *scribe, int64_t time_ns)
 	return boundary;
 }
 
+void ow_scribe_miss(struct ow_scribe *scribe, uint64_t packets)
+{
+	scribe->counts.lost += packets;
+}
+
 const struct ow_scribe_counts *ow_scribe_counts(const struct ow_scribe *scribe)
 {
 	return &scribe->counts;

@@ -32,6 +32,8 @@ bool ow_scribe_ready(const struct ow_scribe *scribe);
 struct ow_chunk *ow_scribe_take(struct ow_scribe *scribe, struct ow_chunk **ret_last);
 /* The earliest end of an interval of any lane after this time; INT64_MAX when there are no lanes. */
 int64_t ow_scribe_boundary(const struct ow_scribe *scribe, int64_t time_ns);
+/* Packets that some lane may have wanted were not given to it. */
+void ow_scribe_miss(struct ow_scribe *scribe, uint64_t packets);
 const struct ow_scribe_counts *ow_scribe_counts(const struct ow_scribe *scribe);
 
 #endif

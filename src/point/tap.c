@@ -10,13 +10,13 @@
 /* Times further than this from the epoch (146 years) could overflow when clocks are shifted. */
 #define TIME_MAX_NS (INT64_C(1) << 62)
 
-int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, struct ow_error *err)
+int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, uint64_t seed, struct ow_error *err)
 {
 	memset(tap, 0, sizeof *tap);
 	int r = ow_reader_open(path, &tap->reader, err);
 	if (r < 0)
 		return r;
-	r = ow_flow_table_create(1, &tap->flows);
+	r = ow_flow_table_create(seed, &tap->flows);
 	tap->dedup_ns = dedup_ns;
 	if (r == 0 && dedup_ns > 0 && !(tap->dedup = ow_dedup_create()))
 		r = -ENOMEM;

@@ -50,7 +50,7 @@ struct ow_tap {
 };
 
 /* dedup_ns: as in struct ow_match_options. */
-int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, struct ow_error *err);
+int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, uint64_t seed, struct ow_error *err);
 void ow_tap_close(struct ow_tap *tap);
 /* Back to the start, with this identity, and with notes and cutter as the caller set them. Flows are numbered anew:
  * with the same identity as before, in the same way. */

@@ -82,7 +82,8 @@ struct group {
 struct groups {
 	struct group *slot;
 	uint32_t slots, used;
-	bool failed; /* out of memory */
+	uint64_t secret; /* who writes a capture must not choose hosts that meet in one slot */
+	bool failed;     /* out of memory */
 };
 
 static struct group *group_slot(const struct groups *g, uint64_t key)
@@ -95,7 +96,7 @@ static struct group *group_slot(const struct groups *g, uint64_t key)
 
 static int groups_grow(struct groups *g)
 {
-	struct groups grown = {.slots = g->slots ? g->slots * 2 : 1024, .used = g->used};
+	struct groups grown = {.slots = g->slots ? g->slots * 2 : 1024, .used = g->used, .secret = g->secret};
 	grown.slot = calloc(grown.slots, sizeof *grown.slot);
 	if (!grown.slot)
 		return -ENOMEM;
@@ -127,24 +128,25 @@ static struct group *group_at(struct groups *g, uint64_t key)
 	return slot;
 }
 
-static uint64_t host_hash(const uint8_t address[16])
+static uint64_t host_hash(const struct groups *g, const uint8_t address[16])
 {
 	uint64_t a, b;
 	memcpy(&a, address, 8);
 	memcpy(&b, address + 8, 8);
-	return ow_mix64(ow_mum64(a ^ UINT64_C(0x9e3779b97f4a7c15), b ^ UINT64_C(0xd6e8feb86659fd93)) ^ a ^ (b << 1));
+	return ow_mum64(ow_mum64(a ^ g->secret, b ^ ow_mix64(g->secret)) ^ ow_mix64(~g->secret),
+	                a ^ (b << 1) ^ g->secret);
 }
 
-/* 1 when source and destination stand in the order of their hashes, so that the two directions differ. */
+/* 1 when source and destination stand in the order of their addresses, so that the two directions differ. */
 static unsigned orientation(const struct ow_flow_key *key)
 {
-	return host_hash(key->src) < host_hash(key->dst);
+	return memcmp(key->src, key->dst, sizeof key->src) < 0;
 }
 
 static struct group *pair_of(struct groups *pairs, const struct ow_flow_key *key)
 {
-	uint64_t s = host_hash(key->src), d = host_hash(key->dst);
-	return group_at(pairs, s < d ? ow_mix64(s) ^ d : ow_mix64(d) ^ s);
+	uint64_t s = host_hash(pairs, key->src), d = host_hash(pairs, key->dst);
+	return group_at(pairs, orientation(key) ? ow_mix64(s) ^ d : ow_mix64(d) ^ s);
 }
 
 /* -- deciding ----------------------------------------------------------------------------------------------------- */
@@ -220,26 +222,26 @@ static void decide_pair(struct group *p, enum ow_direction_rule rule)
 }
 
 /* A network around an address: what is known of one host speaks for its neighbours. */
-static uint64_t network_hash(const uint8_t address[16], uint8_t version, unsigned level)
+static uint64_t network_hash(const struct groups *hosts, const uint8_t address[16], uint8_t version, unsigned level)
 {
 	static const uint8_t v4[PREFIXES] = {4, 3, 2, 1}, v6[PREFIXES] = {16, 8, 6, 4}, mac[PREFIXES] = {6, 6, 6, 6};
 	uint8_t prefix[16] = {0};
 	memcpy(prefix, address, version == 4 ? v4[level] : version == 6 ? v6[level] : mac[level]);
-	return ow_mix64(host_hash(prefix) + level);
+	return ow_mix64(host_hash(hosts, prefix) + level);
 }
 
 /* Counts matched packets as evidence that a host, and the networks around it, are on this side. */
 static void place_host(struct decision *c, const uint8_t address[16], uint8_t version, unsigned side, uint64_t matched)
 {
 	for (unsigned level = 0; level < PREFIXES; level++)
-		group_at(&c->hosts, network_hash(address, version, level))->matched[side] += (float)matched;
+		group_at(&c->hosts, network_hash(&c->hosts, address, version, level))->matched[side] += (float)matched;
 }
 
 /* The side on which a host is: its own evidence, or else that of the smallest network around it that has any. */
 static int side_of(struct decision *c, const uint8_t address[16], uint8_t version)
 {
 	for (unsigned level = 0; level < PREFIXES; level++) {
-		const struct group *g = group_at(&c->hosts, network_hash(address, version, level));
+		const struct group *g = group_at(&c->hosts, network_hash(&c->hosts, address, version, level));
 		if (g->matched[OW_SIDE_A] == 0 && g->matched[OW_SIDE_B] == 0)
 			continue;
 		if (g->matched[OW_SIDE_A] > 9 * g->matched[OW_SIDE_B])
@@ -432,6 +434,7 @@ int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_f
 	if (rule == OW_ALL_FORWARD)
 		return decide_all_forward(directions);
 	struct decision c = {.d = directions, .keys = keys};
+	c.pairs.secret = c.hosts.secret = ow_flow_table_secret(keys[OW_SIDE_A]);
 	int64_t r = -ENOMEM;
 	if (groups_grow(&c.pairs) == 0 && groups_grow(&c.hosts) == 0) {
 		gather_pairs(&c);

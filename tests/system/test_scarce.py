@@ -55,7 +55,6 @@ class Scarce(command.Case):
         done = subprocess.run([os.path.abspath(command.PROGRAM), *map(str, args)], capture_output=True, text=True, env=env, cwd=self.folder, timeout=3000)
         print(f"{args[0]}{' (and all that follow)' if on else ''}: {done.stdout.strip()}", file=sys.stderr)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertNotIn("0 of them", done.stdout)
         for name in sorted(os.listdir(folder)):
             with open(os.path.join(folder, name)) as f, open(os.path.join(folder, "0.out")) as first:
                 judge(name, first.read(), f.read())
@@ -64,21 +63,22 @@ class Scarce(command.Case):
         self.sweep(step, *args, judge=judge)
         self.sweep(step, *args, judge=judge, on=True)
 
-    def same(self, name, expected, printed):
-        self.assertEqual(results(printed), results(expected), name)
-
     def careful(self, name, expected, printed):
-        """Results are those of the run that had all memory, or say that they are not."""
+        """Results are those of the run that had all memory, or say that they are not; nothing is lost that was not."""
         truth = {(r["from"], r["interval"], r["final"]): r for r in results(expected) if "summary" not in r}
+        whole = True
         for r in results(printed):
             if "summary" in r:
                 continue
             t = truth.get((r["from"], r["interval"], r["final"]))
+            self.assertLessEqual(r["lost"] or 0, t["lost"] if t else 0, (name, r))
             if t is None or r["status"] != "measured" or r["sample"]["shift"]:
                 self.assertTrue(r["status"] == "measured" or r["cause"], (name, r))
-                self.assertEqual(r["lost"] or 0, 0 if t is None else min(r["lost"] or 0, t["lost"]), (name, r))
-                continue
-            self.assertEqual(r, t, name)
+                whole = False
+            elif whole:
+                self.assertEqual(r, t, name)
+            else:  # late packets of an interval that is not known are extra here
+                self.assertEqual((r["sent"], r["received"], r["matched"]), (t["sent"], t["received"], t["matched"]), (name, r))
 
     def test_match(self):
         self.both(1, "match", "--json", "--threads", 1, self.a, self.b)
