@@ -70,7 +70,7 @@ struct ow_flows_options {
  * EXACT where the counters determine them; NONE where they say nothing and the interval would be wider than the value.
  * Intervals of banks+cg and blup hold in 92 to 97 % of cases, those of colate, which knows nothing of the other flows'
  * sizes, in 60 to 80 % (tests/estimate/test_flows_accuracy.c). Standard deviations need, beside the banks, a layer of
- * form OW_COLATE_HASHED, best with count_bits: enough that counters of 2^count_bits packets do not occur.
+ * form OW_COLATE_HASHED, best with count_bits: 8 do for counters whose packets are foreseen to within 128.
  */
 /* An estimate for each flow of flows->flow, in its order. -ENOMEM; -EINVAL when the estimator and the recording's form
  * do not go together. */
