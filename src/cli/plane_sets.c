@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway plane sets: what each node of the network must watch. */
 #include "plane/sets.h"
+#include "base/clock.h"
+#include "base/time.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/plane.h"
+#include "cli/plane_network.h"
 #include "report/report.h"
+#include "plane/turnover.h"
 #include "report/words.h"
 #include "cli/terminal.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <oneway/oneway.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct arguments {
 	int64_t default_cost;
-	const char *mrouters, *of;
-	bool tree, json, help, version;
+	const char *mrouters, *of, *station;
+	bool follow, tree, json, help, version;
 };
 
 #define FIELD(name) offsetof(struct arguments, name)
@@ -28,6 +34,13 @@ static const struct ow_option options[] = {
 	{"m-routers", 'm', "A,B,...", ow_option_text, FIELD(mrouters),
          "The routers that are measured inside (default: none). All others have a measurement server."},
 	{"of", 0, "A,B,...", ow_option_text, FIELD(of), "Only the sets of these (default: of all)."},
+	{"station", 0, "FILE", ow_option_text, FIELD(station),
+         "Network, names and m-routers from the station's configuration (see 'oneway plane monitor') instead of "
+         "TOPOLOGY."},
+	{"follow", 'f', NULL, ow_option_flag, FIELD(follow),
+         "With --station: watch the network, and tell what is to be measured: + new, - old (measured for the hold "
+         "time), "
+         "^ back, x gone. Until interrupted."},
 	{"tree", 0, NULL, ow_option_flag, FIELD(tree),
          "Also the shortest-path tree: for each router, where its shortest paths come from, and its cost."},
 	{"default-cost", 0, "N", ow_option_cost, FIELD(default_cost),
@@ -39,7 +52,7 @@ static const struct ow_option options[] = {
 
 static void help(void)
 {
-	fputs("usage: oneway plane sets TOPOLOGY [OPTION]...\n"
+	fputs("usage: oneway plane sets TOPOLOGY|--station FILE [OPTION]...\n"
 	      "\n"
 	      "What each node must watch (its m-set): its shortest paths, all of equal cost, up to the\n"
 	      "first router that is measured inside, or to their ends.\n"
@@ -49,12 +62,15 @@ static void help(void)
 	fputs("\n"
 	      "Examples:\n"
 	      "  oneway plane sets network.intra --m-routers C,F\n"
-	      "  oneway plane sets network.intra --m-routers C,F --of F --tree\n",
+	      "  oneway plane sets network.intra --m-routers C,F --of F --tree\n"
+	      "  vtysh -c 'show ip ospf database router json' | oneway plane sets - --m-routers 10.0.0.3\n"
+	      "  oneway plane sets --station station.yaml --follow\n",
 	      stdout);
 }
 
 struct job {
 	const struct arguments *args;
+	struct ow_station *station;
 	struct ow_topology *topology;
 	bool *is_mrouter;
 	uint32_t *owner;
@@ -176,20 +192,12 @@ static int one(const struct job *job, uint32_t n, struct ow_error *err)
 	return 0;
 }
 
-static int prepare(struct job *job, struct ow_error *err)
+/* The routers of --of, or all. */
+static int find_owners(struct job *job, struct ow_error *err)
 {
-	uint32_t nodes = ow_topology_nodes(job->topology), count = 0, *mrouter = NULL;
-	job->is_mrouter = calloc(nodes, sizeof(*job->is_mrouter));
-	if (!job->is_mrouter)
-		return ow_error_set(err, ENOMEM, "out of memory");
-	int r = 0;
-	if (job->args->mrouters)
-		r = ow_plane_routers(job->topology, job->args->mrouters, &mrouter, &count, err);
-	for (uint32_t i = 0; r == 0 && i < count; i++)
-		job->is_mrouter[mrouter[i]] = true;
-	free(mrouter);
-	if (r < 0)
-		return r;
+	uint32_t nodes = ow_topology_nodes(job->topology);
+	free(job->owner);
+	job->owner = NULL;
 	if (job->args->of)
 		return ow_plane_routers(job->topology, job->args->of, &job->owner, &job->owners, err);
 	job->owner = calloc(nodes, sizeof(*job->owner));
@@ -200,16 +208,107 @@ static int prepare(struct job *job, struct ow_error *err)
 	return 0;
 }
 
-static int run(struct job *job, const char *path, struct ow_error *err)
+static int mark_mrouters(struct job *job, struct ow_error *err)
 {
-	int r = ow_plane_read(path, job->args->default_cost, &job->topology, err);
+	uint32_t count = 0, *mrouter = NULL;
+	job->is_mrouter = calloc(ow_topology_nodes(job->topology), sizeof(*job->is_mrouter));
+	if (!job->is_mrouter)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	int r = 0;
+	if (job->args->mrouters)
+		r = ow_plane_routers(job->topology, job->args->mrouters, &mrouter, &count, err);
+	for (uint32_t i = 0; r == 0 && i < count; i++)
+		job->is_mrouter[mrouter[i]] = true;
+	free(mrouter);
+	return r;
+}
+
+/* -- following the network --------------------------------------------------------------------------------------------
+ */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+static void tell(void *arg, enum ow_turnover_event event, const char *segment)
+{
+	static const char *const words[] = {"new", "old", "back", "gone"};
+	const struct job *job = arg;
+	char text[OW_PLACE_TEXT], time[OW_WORDS];
+	int64_t now_ns = ow_clock_real_ns();
+	if (job->args->json) {
+		printf("{\"time_ns\": %" PRId64 ", \"event\": \"%s\", \"segment\": ", now_ns, words[event]);
+		ow_report_json_string(stdout, segment);
+		puts("}");
+	} else {
+		ow_words_clean(segment, !ow_terminal_utf8(), text, sizeof(text));
+		printf("%s  %c %s\n", ow_words_local(now_ns, "%H:%M:%S", time), "+-^x"[event], text);
+	}
+}
+
+static int turn_over(struct job *job, struct ow_turnover *turnover, struct ow_error *err)
+{
+	bool *owners = calloc((size_t)ow_topology_nodes(job->topology) + 1, sizeof(*owners));
+	int r = owners ? find_owners(job, err) : ow_error_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; r == 0 && i < job->owners; i++)
+		owners[job->owner[i]] = true;
 	if (r == 0)
-		r = prepare(job, err);
-	if (r < 0)
-		return r;
+		r = ow_turnover_network(turnover, job->topology, job->is_mrouter, owners, ow_clock_steady_ns(), tell,
+		                        job, err);
+	free(owners);
+	fflush(stdout);
+	return r;
+}
+
+/* A network that cannot be read now stays as it was. */
+static int refresh(struct job *job, struct ow_turnover *turnover, struct ow_error *err)
+{
+	struct ow_topology *topology;
+	bool *is_mrouter;
+	if (ow_plane_network(job->station, &topology, &is_mrouter, err) < 0) {
+		fprintf(stderr, "oneway plane sets: warning: %s; going on with the network as it was\n", err->text);
+		return 0;
+	}
+	bool is_same = ow_topology_same(job->topology, topology);
+	ow_topology_free(job->topology);
+	free(job->is_mrouter);
+	job->topology = topology;
+	job->is_mrouter = is_mrouter;
+	return is_same ? 0 : turn_over(job, turnover, err);
+}
+
+static int follow(struct job *job, struct ow_error *err)
+{
+	int64_t hold_ns = job->station->options.hold_ns ? job->station->options.hold_ns : 60 * OW_NS_PER_S;
+	int64_t refresh_ns = job->station->refresh_ns;
+	struct timespec pause = {refresh_ns / OW_NS_PER_S, refresh_ns % OW_NS_PER_S};
+	struct ow_turnover *turnover;
+	struct sigaction action = {.sa_handler = on_signal};
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	if (ow_turnover_create(hold_ns, &turnover) < 0)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	int r = turn_over(job, turnover, err);
+	while (r == 0 && !interrupted) {
+		nanosleep(&pause, NULL);
+		r = refresh(job, turnover, err);
+		ow_turnover_expire(turnover, ow_clock_steady_ns(), tell, job);
+		fflush(stdout);
+	}
+	ow_turnover_free(turnover);
+	return r;
+}
+
+static int list(struct job *job, struct ow_error *err)
+{
 	if (ow_plane_warn_parts("plane sets", job->topology) < 0)
 		return ow_error_set(err, ENOMEM, "out of memory");
-	if (job->args->json)
+	int r = find_owners(job, err);
+	if (r == 0 && job->args->json)
 		printf("{ \"tool\": \"oneway\", \"version\": \"%s\", \"command\": \"plane sets\", \"sets\": [",
 		       ow_version());
 	for (uint32_t n = 0; r == 0 && n < job->owners; n++)
@@ -217,6 +316,23 @@ static int run(struct job *job, const char *path, struct ow_error *err)
 	if (r == 0 && job->args->json)
 		fputs(" ] }\n", stdout);
 	return r;
+}
+
+static int run(struct job *job, const char *path, struct ow_error *err)
+{
+	int r;
+	if (job->args->station) {
+		r = ow_station_read(job->args->station, &job->station, err);
+		if (r == 0)
+			r = ow_plane_network(job->station, &job->topology, &job->is_mrouter, err);
+	} else {
+		r = ow_plane_read(path, job->args->default_cost, &job->topology, err);
+		if (r == 0)
+			r = mark_mrouters(job, err);
+	}
+	if (r < 0)
+		return r;
+	return job->args->follow ? follow(job, err) : list(job, err);
 }
 
 int ow_cli_plane_sets(int argc, char **argv)
@@ -229,13 +345,19 @@ int ow_cli_plane_sets(int argc, char **argv)
 		return ow_cli_misused("plane sets", &err);
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
-	if (operands != 1) {
-		ow_error_set(&err, EINVAL, "one TOPOLOGY is needed, the file of the network");
+	int r = 0;
+	if (operands != (args.station ? 0 : 1))
+		r = ow_error_set(&err, EINVAL, "one TOPOLOGY is needed, the file of the network, or --station");
+	else if (args.station && args.mrouters)
+		r = ow_error_set(&err, EINVAL, "the m-routers are those of the station: no --m-routers with --station");
+	else if (args.follow && !args.station)
+		r = ow_error_set(&err, EINVAL, "--follow needs --station");
+	if (r < 0)
 		return ow_cli_misused("plane sets", &err);
-	}
-	int r = run(&job, argv[1], &err);
+	r = run(&job, args.station ? NULL : argv[1], &err);
 	free(job.is_mrouter);
 	free(job.owner);
 	ow_topology_free(job.topology);
+	ow_station_free(job.station);
 	return r < 0 ? ow_cli_failed("plane sets", &err) : OW_EXIT_OK;
 }

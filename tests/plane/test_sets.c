@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include "plane/sets.h"
+#include "plane/turnover.h"
 #include "network.h"
 
 static void expect(const struct ow_topology *topology, const char *owner, const bool *is_mrouter, const char *expected)
@@ -72,8 +73,57 @@ static void together_they_are_all(void **state)
 	}
 }
 
+struct told {
+	char text[1024];
+};
+
+static void tell(void *arg, enum ow_turnover_event event, const char *segment)
+{
+	struct told *told = arg;
+	size_t used = strlen(told->text);
+	snprintf(told->text + used, sizeof(told->text) - used, "%s%c%s", used ? " " : "", "+-^x"[event], segment);
+}
+
+/* C - D goes down and comes back; then goes for good. Only F and C are asked. */
+static void old_and_new(void **state)
+{
+	(void)state;
+	static const char without[] =
+		"A B 3\nB A 3\nA F 2\nF A 2\nB F 2\nF B 2\nF C 2\nC F 2\nF E 4\nE F 4\nE D 1\nD E 1\n"
+		"C E 3\nE C 3\n";
+	struct ow_topology *all = network_parse(figure_7), *less = network_parse(without);
+	bool mask[2][6] = {{false}};
+	for (int i = 0; i < 2; i++) {
+		mask[i][ow_topology_find(i ? less : all, "C")] = true;
+		mask[i][ow_topology_find(i ? less : all, "F")] = true;
+	}
+	struct ow_turnover *turnover;
+	struct told told = {""};
+	uint32_t old;
+	assert_int_equal(ow_turnover_create(60, &turnover), 0);
+	assert_int_equal(ow_turnover_network(turnover, all, mask[0], mask[0], 0, tell, &told, NULL), 0);
+	assert_string_equal(told.text, "+C>D +C>E +C>F +F>A +F>B +F>C +F>E +F>E>D");
+	told.text[0] = 0;
+	assert_int_equal(ow_turnover_network(turnover, less, mask[1], mask[1], 10, tell, &told, NULL), 0);
+	assert_string_equal(told.text, "-C>D +C>E>D");
+	assert_int_equal(ow_turnover_count(turnover, &old), 9);
+	assert_int_equal(old, 1);
+	assert_int_equal(ow_turnover_expire(turnover, 69, tell, &told), 70);
+	told.text[0] = 0;
+	assert_int_equal(ow_turnover_network(turnover, all, mask[0], mask[0], 69, tell, &told, NULL), 0);
+	assert_string_equal(told.text, "^C>D -C>E>D");
+	told.text[0] = 0;
+	assert_true(ow_turnover_expire(turnover, 129, tell, &told) == INT64_MAX);
+	assert_string_equal(told.text, "xC>E>D");
+	assert_int_equal(ow_turnover_count(turnover, &old), 8);
+	ow_turnover_free(turnover);
+	ow_topology_free(all);
+	ow_topology_free(less);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(figure_8), cmocka_unit_test(together_they_are_all)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(figure_8), cmocka_unit_test(together_they_are_all),
+	                                   cmocka_unit_test(old_and_new)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Six routers with FRR's OSPF in namespaces without names: figure 7 of the MPLANE paper, with cables that can be made slow."""
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+import router
+
+FRR = "/usr/lib/frr"
+ROUTERS = "ABCDEF"
+# The figure's costs are not in the text; these lead to the m-sets of figure 8.
+LINKS = [("A", "B", 3), ("A", "F", 2), ("B", "F", 2), ("F", "C", 2), ("C", "D", 3), ("F", "E", 4), ("E", "D", 1), ("C", "E", 3)]
+PATIENCE = 90
+
+
+def router_id(name):
+    return f"10.255.0.{ROUTERS.index(name) + 1}"
+
+
+def address(of, towards):
+    """The address of a router on its link towards a neighbour."""
+    for number, (a, b, _) in enumerate(LINKS, 1):
+        if (a, b) == (of, towards):
+            return f"10.0.{number}.1"
+        if (b, a) == (of, towards):
+            return f"10.0.{number}.2"
+    raise KeyError((of, towards))
+
+
+class Network:
+    """A router is a namespace with interfaces toB, toF, ...; all cables end in a namespace of their own."""
+
+    def __init__(self, cables):
+        if not os.path.exists(f"{FRR}/ospfd"):
+            raise router.Unavailable("frr is not installed")
+        self.folder = tempfile.mkdtemp(prefix="oneway-ospf-")
+        os.chmod(self.folder, 0o755)
+        self.where, self.daemons = {}, []
+        self.cables = None
+        try:
+            for name in (*ROUTERS, "cables"):
+                self.where[name] = router.holder()
+            self.connect()
+            self.cables = self.start("cables", cables, *(f"{a}{b},{b}{a}" for a, b, _ in LINKS), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            assert self.cables.stdout.readline() == "ready\n"
+            for a, b, _ in LINKS:
+                self.impair(a, b)
+                self.impair(b, a)
+            for name in ROUTERS:
+                self.start_frr(name)
+            self.wait_for_routes()
+        except subprocess.CalledProcessError as error:
+            self.close()
+            raise router.Unavailable(f"no routers: {error.stderr.strip()}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def prefix(self, name):
+        return ["nsenter", "-t", str(self.where[name].pid), "-n"]
+
+    def run(self, name, *command):
+        return subprocess.run([*self.prefix(name), *command], check=True, capture_output=True, text=True).stdout
+
+    def start(self, name, *command, **options):
+        return subprocess.Popen([*self.prefix(name), *command], **options)
+
+    def connect(self):
+        for name in self.where:
+            self.run(name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
+            self.run(name, "ip", "link", "set", "lo", "up")
+        for name in ROUTERS:
+            self.run(name, "ip", "addr", "add", f"{router_id(name)}/32", "dev", "lo")
+            self.run(name, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        for a, b, _ in LINKS:
+            for near, far in ((a, b), (b, a)):
+                pid = str(self.where["cables"].pid)
+                self.run(near, "ip", "link", "add", "name", f"to{far}", "type", "veth", "peer", "name", f"{near}{far}", "netns", pid)
+                self.run(near, "ip", "addr", "add", f"{address(near, far)}/30", "dev", f"to{far}")
+                # What a cable takes in must be what a wire carries: whole checksums, no superframes.
+                self.run(near, "ethtool", "-K", f"to{far}", "tx", "off", "gso", "off", "tso", "off")
+                self.run(near, "ip", "link", "set", f"to{far}", "up")
+                self.run("cables", "ip", "link", "set", f"{near}{far}", "up")
+
+    def impair(self, near, far, delay_us=200, loss=0):
+        """What near sends to far over their cable."""
+        self.cables.stdin.write(f"{near}{far} {delay_us} {loss}\n")
+        self.cables.stdin.flush()
+        assert self.cables.stdout.readline() == "ok\n"
+
+    def start_frr(self, name):
+        folder = os.path.join(self.folder, name)
+        os.mkdir(folder)
+        config = [f"hostname {name}", "interface lo", " ip ospf area 0"]
+        for a, b, cost in LINKS:
+            if name in (a, b):
+                config += [f"interface to{b if name == a else a}", " ip ospf area 0", f" ip ospf cost {cost}",
+                           " ip ospf network point-to-point", " ip ospf hello-interval 1", " ip ospf dead-interval 10"]
+        config += ["router ospf", f" ospf router-id {router_id(name)}", " timers throttle spf 0 50 200"]
+        with open(f"{folder}/ospfd.conf", "w") as file:
+            file.write("\n".join(config) + "\n")
+        for path in (folder, f"{folder}/ospfd.conf"):
+            shutil.chown(path, "frr", "frr")
+        for daemon, conf in (("zebra", "/dev/null"), ("ospfd", f"{folder}/ospfd.conf")):
+            self.daemons.append(self.start(
+                name, f"{FRR}/{daemon}", "-f", conf, "--vty_socket", folder, "-i", f"{folder}/{daemon}.pid",
+                "-z", f"{folder}/zserv.api", "-u", "frr", "-g", "frr", "-A", "127.0.0.1",
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            end = time.monotonic() + PATIENCE
+            while not os.path.exists(f"{folder}/{daemon}.vty") and time.monotonic() < end:
+                time.sleep(0.05)
+
+    def vtysh(self, name, command):
+        return subprocess.run(["vtysh", "--vty_socket", os.path.join(self.folder, name), "-c", command],
+                              capture_output=True, text=True, timeout=PATIENCE).stdout
+
+    def socket(self, name):
+        return os.path.join(self.folder, name)
+
+    def wait_for_routes(self):
+        """Until every router knows every other, over all ways."""
+        end = time.monotonic() + PATIENCE
+        missing = None
+        while time.monotonic() < end:
+            missing = [(a, b) for a in ROUTERS for b in ROUTERS if a != b and f"{router_id(b)} " not in self.run(a, "ip", "route", "show", router_id(b)) + " "]
+            ways = self.run("F", "ip", "route", "show", router_id("D"))
+            if not missing and ways.count("nexthop") == 2:
+                return
+            time.sleep(0.3)
+        raise AssertionError(f"no routes after {PATIENCE} s: {missing}")
+
+    def close(self):
+        if self.cables:
+            self.cables.stdin.close()
+            self.cables.stdout.close()
+            self.cables.kill()
+            self.cables.wait()
+        for daemon in self.daemons:
+            daemon.kill()
+            daemon.wait()
+        for process in self.where.values():
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            process.stderr.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
