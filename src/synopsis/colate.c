@@ -144,7 +144,7 @@ static bool init_layer(struct layer *layer, const struct ow_colate_layer *is, ui
 	layer->count_mask = mask_of_bits(is->count_bits);
 	layer->size = is->form == OW_COLATE_BANKS ? is->counters / is->spread : is->counters;
 	for (uint32_t j = 0; j < is->spread; j++)
-		layer->key[j] = ow_mix64(seed + j + 1);
+		layer->key[j] = ow_colate_key(is, seed, j);
 	layer->counter = calloc(is->counters, sizeof *layer->counter);
 	if (is->check_bits)
 		layer->check = calloc(is->counters, sizeof *layer->check);

@@ -63,10 +63,16 @@ int ow_colate_comparable(const struct ow_colate_params *a, const struct ow_colat
 
 /* -- who goes where: the one place that recording and querying share ----------------------------------------------- */
 
+/* The key of the j-th hash. Layers of different shares have their own: flows that meet in one do not in the next. */
+static inline uint64_t ow_colate_key(const struct ow_colate_layer *layer, uint64_t seed, uint32_t j)
+{
+	return ow_mix64(seed + j + 1 + ((uint64_t)layer->first << 32));
+}
+
 /* Counter of a flow in a layer: 0 <= j < spread. Banks follow one another. */
 static inline uint32_t ow_colate_counter(const struct ow_colate_layer *layer, uint64_t seed, uint64_t flow, uint32_t j)
 {
-	uint64_t hash = ow_mix64(flow ^ ow_mix64(seed + j + 1));
+	uint64_t hash = ow_mix64(flow ^ ow_colate_key(layer, seed, j));
 	uint32_t size = layer->form == OW_COLATE_BANKS ? layer->counters / layer->spread : layer->counters;
 	uint32_t at = (uint32_t)((hash >> 32) * size >> 32);
 	return layer->form == OW_COLATE_BANKS ? j * size + at : at;
