@@ -45,9 +45,9 @@ static void help(void)
 {
 	fputs("usage: oneway reproduce [OPTION]... [FIGURE|PAPER|all]...\n"
 	      "\n"
-	      "Recomputes figures and tables of the papers on LDA, FineComb, RDA and COLATE, and prints\n"
-	      "what the paper says beside our number. Without a figure, lists them. PAPER: lda, finecomb,\n"
-	      "rda, colate.\n",
+	      "Recomputes figures and tables of the papers on LDA, FineComb, RDA and COLATE, and\n"
+	      "prints what the paper says beside our number. Without a figure, lists them.\n"
+	      "PAPER: lda, finecomb, rda, colate.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
