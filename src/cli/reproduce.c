@@ -45,8 +45,8 @@ static void help(void)
 {
 	fputs("usage: oneway reproduce [OPTION]... [FIGURE|PAPER|all]...\n"
 	      "\n"
-	      "Recomputes figures and tables of the papers on LDA, FineComb, RDA and COLATE, and\n"
-	      "prints what the paper says beside our number. Without a figure, lists them.\n"
+	      "Recomputes figures and tables of the papers on LDA, FineComb, RDA and COLATE,\n"
+	      "and prints what the paper says beside our number. Without a figure, lists them.\n"
 	      "PAPER: lda, finecomb, rda, colate.\n",
 	      stdout);
 	ow_options_help(stdout, options);
