@@ -27,12 +27,12 @@ struct arguments {
 	bool compare, json, help, version;
 };
 
-static const char *const planner_names[] = {"paper", "greedy", "random"};
+static const char *const planner_names[] = {"paper", "beam", "greedy", "random"};
 
 static int set_planner(void *field, const char *value, struct ow_error *err)
 {
 	size_t i = 0;
-	int r = ow_option_choice(planner_names, 3, value, &i, err);
+	int r = ow_option_choice(planner_names, OW_PLANNERS, value, &i, err);
 	if (r == 0)
 		*(enum ow_planner *)field = (enum ow_planner)i;
 	return r;
@@ -44,10 +44,10 @@ static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Options:"},
 	{"steps", 'n', "N", ow_option_count, FIELD(steps), "Upgrade N routers (default: all)."},
 	{"planner", 0, "NAME", set_planner, FIELD(planner),
-         "paper (default): each time the router on most paths (Algorithm 1); greedy: that which leaves the fewest "
-         "probe "
-         "hops; random."},
-	{"compare", 0, NULL, ow_option_flag, FIELD(compare), "All three planners, in the plot and the CSV."},
+         "paper (default): each time the router on most paths (Algorithm 1); beam: a search for fewer probe hops, at "
+         "no "
+         "step more than paper; greedy: each time the router that leaves the fewest; random."},
+	{"compare", 0, NULL, ow_option_flag, FIELD(compare), "All planners, in the plot and the CSV."},
 	{"upgraded", 0, "A,B,...", ow_option_text, FIELD(upgraded), "Routers that are upgraded already."},
 	{"seed", 0, "N", ow_option_count, FIELD(seed), "Of the random planner (default: 1)."},
 	{"default-cost", 0, "N", ow_option_cost, FIELD(default_cost),
@@ -89,7 +89,7 @@ struct plan {
 struct job {
 	const struct arguments *args;
 	struct ow_topology *topology;
-	struct plan plan[3];
+	struct plan plan[OW_PLANNERS];
 	unsigned plans;
 };
 
@@ -108,7 +108,7 @@ static int make_plans(struct job *job, struct ow_error *err)
 	if (args->upgraded)
 		r = ow_plane_routers(job->topology, args->upgraded, &upgraded, &o.upgrades, err);
 	o.upgraded = upgraded;
-	unsigned wanted = args->compare ? 3 : 1;
+	unsigned wanted = args->compare ? OW_PLANNERS : 1;
 	for (unsigned i = 0; r == 0 && i < wanted; i++) {
 		/* The one that was asked for comes first: text and JSON show it. */
 		struct plan *plan = &job->plan[i];

@@ -6,9 +6,10 @@
 
 /*
  * Which routers to upgrade first (MPLANE, section VI-A): Algorithm 1 takes the router on most paths, the greedy one
- * that which leaves the smallest probe hop count, random is the baseline.
+ * that which leaves the smallest probe hop count, random is the baseline. The beam searches among orders that leave no
+ * more probe hops than Algorithm 1 at any step.
  */
-enum ow_planner { OW_PLANNER_PAPER, OW_PLANNER_GREEDY, OW_PLANNER_RANDOM };
+enum ow_planner { OW_PLANNER_PAPER, OW_PLANNER_BEAM, OW_PLANNER_GREEDY, OW_PLANNER_RANDOM, OW_PLANNERS };
 
 struct ow_plan_step {
 	uint32_t router; /* upgraded in this step; UINT32_MAX in step 0 */

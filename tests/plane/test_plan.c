@@ -63,6 +63,64 @@ static void savings_are_what_happens(void **state)
 	}
 }
 
+/* A plan beside Algorithm 1's: at how many steps it has fewer probe hops, as many, more, and by what ratio. */
+struct versus {
+	uint32_t better, equal, worse;
+	double most, mean;
+};
+
+static struct versus compare(const struct ow_plan_step *steps, const struct ow_plan_step *paper, uint32_t count)
+{
+	struct versus v = {0};
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t ours = steps[i].measure.probe_hops, theirs = paper[i].measure.probe_hops;
+		double ratio = theirs ? (double)ours / (double)theirs : 1;
+		v.better += ours < theirs;
+		v.equal += ours == theirs;
+		v.worse += ours > theirs;
+		v.most = fmax(v.most, ratio);
+		v.mean += ratio / count;
+	}
+	return v;
+}
+
+/* Every router once. */
+static void check_order(const struct ow_plan_step *steps, uint32_t nodes)
+{
+	bool *seen = calloc(nodes, sizeof(*seen));
+	assert_non_null(seen);
+	for (uint32_t i = 1; i <= nodes; i++) {
+		assert_true(steps[i].router < nodes && !seen[steps[i].router]);
+		seen[steps[i].router] = true;
+		assert_true(steps[i].measure.probe_hops <= steps[i - 1].measure.probe_hops);
+	}
+	free(seen);
+}
+
+static void check_planners(const char *name, const struct ow_topology *topology)
+{
+	static const char *const planner_name[OW_PLANNERS] = {"paper", "beam", "greedy", "random"};
+	uint32_t count, nodes = ow_topology_nodes(topology);
+	struct ow_plan_step *paper = plan(topology, OW_PLANNER_PAPER, &count);
+	for (enum ow_planner planner = OW_PLANNER_BEAM; planner < OW_PLANNERS; planner++) {
+		struct ow_plan_step *steps = plan(topology, planner, &count);
+		assert_int_equal(count, nodes + 1);
+		check_order(steps, nodes);
+		assert_int_equal(steps[nodes].measure.probe_hops, paper[nodes].measure.probe_hops);
+		struct versus v = compare(steps, paper, count);
+		if (name)
+			print_message("AS %s, %u routers, %s: %u steps better, %u equal, %u worse; ratio at most %.3f, "
+			              "mean %.4f\n",
+			              name, nodes, planner_name[planner], v.better, v.equal, v.worse, v.most, v.mean);
+		if (planner == OW_PLANNER_BEAM) {
+			assert_int_equal(v.worse, 0);
+			assert_true(!name || v.better > 0);
+		}
+		free(steps);
+	}
+	free(paper);
+}
+
 static void all_maps(void **state)
 {
 	(void)state;
@@ -71,22 +129,67 @@ static void all_maps(void **state)
 		struct ow_topology *topology = network_rocketfuel(as[i]);
 		if (!topology)
 			skip();
-		uint32_t count, nodes = ow_topology_nodes(topology);
-		uint64_t last = 0;
-		for (enum ow_planner planner = OW_PLANNER_PAPER; planner <= OW_PLANNER_RANDOM; planner++) {
-			struct ow_plan_step *steps = plan(topology, planner, &count);
-			assert_int_equal(count, nodes + 1);
-			assert_true(planner == OW_PLANNER_PAPER || steps[nodes].measure.probe_hops == last);
-			last = steps[nodes].measure.probe_hops;
-			free(steps);
-		}
+		check_planners(as[i], topology);
 		ow_topology_free(topology);
 	}
 }
 
+static void random_networks(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	ow_random_seed(&random, 12);
+	for (int run = 0; run < 40; run++) {
+		struct ow_topology *topology = network_random(&random, 16, 20);
+		check_planners(NULL, topology);
+		ow_topology_free(topology);
+	}
+}
+
+/* Some routers are upgraded before, and not all of the others are wanted. */
+static void beam_goes_on(void **state)
+{
+	(void)state;
+	struct ow_topology *topology = network_parse(figure_7);
+	const uint32_t upgraded[] = {ow_topology_find(topology, "F"), ow_topology_find(topology, "C")};
+	for (uint32_t wanted = 0; wanted <= 6; wanted++) {
+		struct ow_plan_options options = {
+			.planner = OW_PLANNER_BEAM, .steps = wanted, .upgraded = upgraded, .upgrades = 2};
+		struct ow_plan_step *steps;
+		uint32_t count;
+		assert_int_equal(ow_plan(topology, &options, &steps, &count, NULL), 0);
+		assert_int_equal(count, 1 + (wanted < 4 ? wanted : 4));
+		for (uint32_t i = 1; i < count; i++)
+			assert_true(steps[i].router != upgraded[0] && steps[i].router != upgraded[1]);
+		free(steps);
+	}
+	ow_topology_free(topology);
+}
+
+/* The order of lines in a file decides nothing. */
+static void order_of_the_file(void **state)
+{
+	(void)state;
+	struct ow_topology *one = network_parse("A B 1\nB A 1\nB C 1\nC B 1\nC D 1\nD C 1\nA D 1\nD A 1\n");
+	struct ow_topology *other = network_parse("D A 1\nA D 1\nC D 1\nD C 1\nB C 1\nC B 1\nB A 1\nA B 1\n");
+	for (enum ow_planner planner = OW_PLANNER_PAPER; planner < OW_PLANNER_RANDOM; planner++) {
+		uint32_t count;
+		struct ow_plan_step *a = plan(one, planner, &count), *b = plan(other, planner, &count);
+		for (uint32_t i = 1; i < count; i++)
+			assert_string_equal(ow_topology_name(one, a[i].router), ow_topology_name(other, b[i].router));
+		free(a);
+		free(b);
+	}
+	ow_topology_free(one);
+	ow_topology_free(other);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(sprint), cmocka_unit_test(savings_are_what_happens),
-	                                   cmocka_unit_test(all_maps)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sprint),       cmocka_unit_test(savings_are_what_happens),
+		cmocka_unit_test(all_maps),     cmocka_unit_test(random_networks),
+		cmocka_unit_test(beam_goes_on), cmocka_unit_test(order_of_the_file),
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
