@@ -111,19 +111,23 @@ static void help(void)
 {
 	fputs("usage: oneway flows query --from A.epochs --to B.epochs [OPTION]...\n"
 	      "\n"
-	      "How long the packets of each flow took from A to B: mean and standard deviation, each\n"
-	      "with its 95 % interval, or why they cannot be estimated.\n",
+	      "How long the packets of each flow took from A to B: mean and standard deviation,\n"
+	      "each with its 95 % interval, or why they cannot be estimated.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
 	      "Examples:\n"
 	      "  oneway flows query --from a.epochs --to b.epochs\n"
-	      "  oneway flows query --from a.epochs --to b.epochs --flow '10.0.0.1:80 > 10.0.0.2:1234 tcp'\n"
-	      "  oneway flows query --from a.epochs --to b.epochs --since -2h --min-packets 100 --plot slow.svg\n"
+	      "  oneway flows query --from a.epochs --to b.epochs \\\n"
+	      "      --flow '10.0.0.1:80 > 10.0.0.2:1234 tcp'\n"
+	      "  oneway flows query --from a.epochs --to b.epochs --since -2h \\\n"
+	      "      --min-packets 100 --plot slow.svg\n"
 	      "  oneway flows query --from a.epochs --via b.epochs --to c.epochs --top 5\n"
-	      "  oneway flows query --from a.epochs --to b.epochs --all --json | jq '.flows[].mean_ns'\n"
-	      "  nfdump -R flows/ -o csv | oneway flows query --from a.epochs --to b.epochs --counts -\n"
-	      "  oneway flows query --from a.epochs --to b.epochs --min-packets 50 --max-mean 2ms || echo bad\n",
+	      "  oneway flows query --from a.epochs --to b.epochs --all --json | jq .flows\n"
+	      "  nfdump -R flows/ -o csv | \\\n"
+	      "      oneway flows query --from a.epochs --to b.epochs --counts -\n"
+	      "  oneway flows query --from a.epochs --to b.epochs --min-packets 50 \\\n"
+	      "      --max-mean 2ms || echo bad\n",
 	      stdout);
 }
 

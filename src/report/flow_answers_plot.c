@@ -9,11 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-#define ROWS_MAX   40
-#define WIDTH_PX   1100
-#define ROW_PX     22
-#define FRAME_PX   130 /* title and axis */
-#define LABEL_PART 0.34
+#define ROWS_MAX  40
+#define WIDTH_PX  1100
+#define ROW_PX    22
+#define FRAME_PX  130 /* title and axis */
+#define LETTER_PX 7.5 /* of a label, on average */
 
 struct unit {
 	const char *name;
@@ -32,7 +32,7 @@ static struct unit unit_for(double ns)
 
 /* Columns: mean, low, high, row from below, label. */
 static size_t put_data(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_rows *rows,
-                       const struct unit *unit)
+                       const struct unit *unit, size_t *ret_longest)
 {
 	size_t shown = 0;
 	fputs("$flows << EOD\n", out);
@@ -42,7 +42,8 @@ static size_t put_data(FILE *out, const struct ow_flow_answers *answers, const s
 		if (mean->status == OW_VALUE_NONE || !isfinite(mean->low) || !isfinite(mean->high))
 			continue;
 		ow_flow_select_key_text(&answers->select, &rows->row[i]->key, name);
-		ow_words_clean(name, false, clean, sizeof clean);
+		size_t columns = ow_words_clean(name, false, clean, sizeof clean);
+		*ret_longest = columns > *ret_longest ? columns : *ret_longest;
 		/* Names of classes may hold quotes, which end a label. */
 		for (char *p = clean; (p = strchr(p, '"')); p++)
 			*p = '\'';
@@ -64,7 +65,7 @@ int ow_report_flow_answers_plot(const struct ow_flow_answers *answers, const str
 		return r;
 	const struct ow_value *first = rows->rows ? &ow_flow_answer_whole(answers, rows->row[0])->mean_ns : NULL;
 	struct unit unit = unit_for(first && first->status != OW_VALUE_NONE ? fabs(first->value) : 1);
-	size_t shown = put_data(out, answers, rows, &unit);
+	size_t longest = 0, shown = put_data(out, answers, rows, &unit, &longest);
 	if (!shown) {
 		fclose(out);
 		return ow_error_set(err, ENODATA, "%.200s: no flow with an estimate to draw", path);
@@ -77,8 +78,8 @@ int ow_report_flow_answers_plot(const struct ow_flow_answers *answers, const str
 	      out);
 	ow_gnuplot_quote(out, rows->one ? "Mean delay of the flow, with its 95 % interval"
 	                                : "Mean delay of the slowest flows, with its 95 % interval");
-	fprintf(out, "\nset lmargin at screen %.2f; set xlabel 'delay (%s)'; set xrange [0:*]\n", LABEL_PART,
-	        unit.name);
+	fprintf(out, "\nset lmargin at screen %.3f; set xlabel 'delay (%s)'\n",
+	        fmin(0.7, (30 + LETTER_PX * (double)longest) / WIDTH_PX), unit.name);
 	fprintf(out, "set yrange [%zu.5:0.5] noextend\n", shown);
 	fputs("plot $flows using 1:4:2:3:ytic(5) with xerrorbars pt 7 ps 0.7 lw 1.5 lc rgb '#0072b2'\n", out);
 	r = ow_gnuplot_run(out, path, err);

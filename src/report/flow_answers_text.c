@@ -240,7 +240,8 @@ static void put_flows(const struct style *s, const struct ow_flow_answers *a, co
 		fprintf(s->out, "\n%s%s %s%s, the slowest first%s\n", s->bold, count,
 		        rows->eligible == 1 ? "flow" : "flows", least, s->plain);
 	else
-		fprintf(s->out, "\n%sthe slowest %s of %s flows%s%s\n", s->bold, shown, count, least, s->plain);
+		fprintf(s->out, "\n%sthe slowest%s%s of %s flows%s%s\n", s->bold, rows->rows == 1 ? "" : " ",
+		        rows->rows == 1 ? "" : shown, count, least, s->plain);
 	if (rows->rows)
 		put_table(s, a, rows);
 	put_no_answers(s, a);
