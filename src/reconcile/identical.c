@@ -129,7 +129,7 @@ int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const st
 		m->alone[way]++;
 	else
 		m->crowded[way]++;
-	ow_matching_take(m, choice.entry, choice.before);
+	ow_matching_take(m, choice.entry);
 	m->waiting.queue[q].met = true;
 	ow_recent_add(m->recent, record->id, record->time_ns);
 	int r = 0;
@@ -211,7 +211,7 @@ int ow_matching_push_doubtful(struct ow_matcher *m, const struct ow_pair *pair, 
 	m->early[way] += ow_matching_judge(m, pair, way) == OW_TOO_EARLY;
 	m->waiting.queue[q].repeats = m->waiting.queue[q].doubtful = true;
 	uint32_t waits = m->waiting.queue[q].head[OW_SIDE_A];
-	ow_matching_take(m, waits != OW_NOBODY ? waits : m->waiting.queue[q].head[OW_SIDE_B], OW_NOBODY);
+	ow_matching_take(m, waits != OW_NOBODY ? waits : m->waiting.queue[q].head[OW_SIDE_B]);
 	ow_recent_add(m->recent, a.id, a.time_ns);
 	ow_matching_calls(m)->matched(m->calls.arg, &kept, OW_UNSETTLED);
 	int r = add_pending(m, q, &kept);

@@ -23,15 +23,13 @@ static void give_up_alone(struct ow_matcher *m, uint32_t i)
 void ow_matching_give_up(struct ow_matcher *m, uint32_t i)
 {
 	struct ow_waiter *e = &m->waiting.entry[i];
-	uint32_t q = e->queue, before = OW_NOBODY;
+	uint32_t q = e->queue;
 	if (q == OW_NOBODY) {
 		give_up_alone(m, i);
 		return;
 	}
-	for (uint32_t at = m->waiting.queue[q].head[e->side]; at != i; at = m->waiting.entry[at].next)
-		before = at;
 	ow_waiting_stop(&m->waiting, i);
-	ow_waiting_dequeue(&m->waiting, i, before);
+	ow_waiting_dequeue(&m->waiting, i);
 	m->waiting.queue[q].differs = true;
 	bool copy = e->copy || (m->waiting.queue[q].met && !e->record.len);
 	ow_matching_calls(m)->unmatched(m->calls.arg, (enum ow_side)e->side, &e->record, copy);
@@ -76,6 +74,8 @@ int ow_matching_wait(struct ow_matcher *m, enum ow_side side, const struct ow_re
 {
 	bool copy = ow_recent_has(m->recent, ow_matching_copy_id(record), record->time_ns, m->window_ns);
 	bool repeats = (copy || q != OW_NOBODY) && !record->len;
+	if (record->len && !m->waiting.node && ow_train_index_room(&m->waiting, m->waiting.entries) < 0)
+		return -ENOMEM;
 	uint32_t i = new_waiter(m, side, record, copy);
 	if (i == OW_NOBODY)
 		return -ENOMEM;

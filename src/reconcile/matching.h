@@ -81,10 +81,10 @@ static inline uint64_t ow_matching_copy_id(const struct ow_record *r)
 	return r->len ? ow_mix64(r->id ^ r->seq) : r->id;
 }
 
-static inline void ow_matching_take(struct ow_matcher *m, uint32_t i, uint32_t before)
+static inline void ow_matching_take(struct ow_matcher *m, uint32_t i)
 {
 	ow_waiting_stop(&m->waiting, i);
-	ow_waiting_dequeue(&m->waiting, i, before);
+	ow_waiting_dequeue(&m->waiting, i);
 	ow_waiting_release(&m->waiting, i);
 }
 

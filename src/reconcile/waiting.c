@@ -44,6 +44,8 @@ int ow_waiting_grow_entries(struct ow_waiting *w)
 	if (!grown)
 		return -ENOMEM;
 	w->entry = grown;
+	if (w->node && ow_train_index_room(w, w->entries + more) < 0)
+		return -ENOMEM;
 	if (grow_alones(w, (w->entries + more) * OW_WAITING_SPREAD) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < more; i++)
@@ -111,6 +113,7 @@ int ow_waiting_init(struct ow_waiting *w, int64_t window_ns)
 void ow_waiting_done(struct ow_waiting *w)
 {
 	free(w->entry);
+	free(w->node);
 	free(w->queue);
 	free(w->alone);
 	free(w->head);

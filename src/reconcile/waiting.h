@@ -3,6 +3,7 @@
 #define OW_RECONCILE_WAITING_H
 
 #include "packet/record.h"
+#include "reconcile/train_index.h"
 #include <oneway/match.h>
 
 /*
@@ -21,6 +22,7 @@ struct ow_waiter {
 	uint32_t queue;        /* of its id, or OW_NOBODY: it is alone */
 	uint32_t next;         /* in the queue (or hash bucket, or pending list, or free list) */
 	uint32_t newer, older; /* in the waiting list of its side */
+	uint32_t before;       /* in the queue; OW_NOBODY for its head */
 	uint8_t side;
 	bool copy;
 };
@@ -29,6 +31,8 @@ struct ow_waiting_queue {
 	uint64_t id;
 	uint32_t hash_next;
 	uint32_t head[OW_SIDES], tail[OW_SIDES];  /* waiting, oldest first */
+	uint32_t waits[OW_SIDES];                 /* how many */
+	uint32_t root[OW_SIDES];                  /* those that are pieces of a train, by sequence number */
 	uint32_t pending, pending_tail, pendings; /* unsettled pairs: waiters of A and B by turns */
 	bool repeats;                             /* identical packets are about: check plausibility */
 	bool differs;                             /* the copy counts differ */
@@ -40,9 +44,12 @@ struct ow_waiting {
 	/* The first entry of each side is no waiter: its neighbours are the oldest (newer) and the newest (older). */
 	struct ow_waiter *entry;
 	struct ow_waiting_queue *queue;
-	uint32_t *alone, *head;   /* hash buckets: of those that are alone, and of queues */
-	uint32_t alones, heads;   /* how many buckets */
-	uint32_t entries, queues; /* powers of two */
+	struct ow_train_node *node; /* as many as entries, once there are pieces of trains */
+	uint64_t turns;             /* of pieces that came */
+	uint64_t looked;            /* nodes visited, for tests */
+	uint32_t *alone, *head;     /* hash buckets: of those that are alone, and of queues */
+	uint32_t alones, heads;     /* how many buckets */
+	uint32_t entries, queues;   /* powers of two */
 	uint32_t free_entry, free_queue;
 	uint32_t queues_used;
 	int64_t window_ns;
@@ -94,6 +101,7 @@ static inline uint32_t ow_waiting_new_queue(struct ow_waiting *w, uint64_t id)
 		.hash_next = *bucket,
 		.head = {OW_NOBODY, OW_NOBODY},
 		.tail = {OW_NOBODY, OW_NOBODY},
+		.root = {OW_NOBODY, OW_NOBODY},
 		.pending = OW_NOBODY,
 		.pending_tail = OW_NOBODY,
 	};
@@ -176,11 +184,35 @@ static inline void ow_waiting_enqueue(struct ow_waiting *w, uint32_t q, uint32_t
 	w->entry[i].queue = q;
 	w->entry[i].next = OW_NOBODY;
 	unsigned side = w->entry[i].side;
+	w->entry[i].before = queue->tail[side];
 	if (queue->tail[side] == OW_NOBODY)
 		queue->head[side] = i;
 	else
 		w->entry[queue->tail[side]].next = i;
 	queue->tail[side] = i;
+	queue->waits[side]++;
+	if (w->entry[i].record.len) {
+		w->node[i].turn = w->turns++;
+		ow_train_index_add(w, i);
+	}
+}
+
+/* The rear part of a piece of a train, cut off from waiter i, waits right behind it. */
+static inline void ow_waiting_enqueue_rear(struct ow_waiting *w, uint32_t rear, uint32_t i)
+{
+	struct ow_waiter *front = &w->entry[i], *e = &w->entry[rear];
+	struct ow_waiting_queue *queue = &w->queue[front->queue];
+	e->queue = front->queue;
+	e->before = i;
+	e->next = front->next;
+	if (e->next != OW_NOBODY)
+		w->entry[e->next].before = rear;
+	else
+		queue->tail[front->side] = rear;
+	front->next = rear;
+	queue->waits[front->side]++;
+	w->node[rear].turn = w->node[i].turn;
+	ow_train_index_add(w, rear);
 }
 
 /* Gives the one that waits alone, at this link, a queue: others of its kind are about. OW_NOBODY when out of memory. */
@@ -194,17 +226,23 @@ static inline uint32_t ow_waiting_accompany(struct ow_waiting *w, uint32_t *link
 	return q;
 }
 
-/* Takes an entry out of its queue; `before` is its predecessor there, or OW_NOBODY when it is the head. */
-static inline void ow_waiting_dequeue(struct ow_waiting *w, uint32_t i, uint32_t before)
+/* Takes an entry out of its queue. */
+static inline void ow_waiting_dequeue(struct ow_waiting *w, uint32_t i)
 {
 	struct ow_waiting_queue *queue = &w->queue[w->entry[i].queue];
 	unsigned side = w->entry[i].side;
+	uint32_t before = w->entry[i].before, next = w->entry[i].next;
+	if (w->entry[i].record.len)
+		ow_train_index_remove(w, i);
 	if (before == OW_NOBODY)
-		queue->head[side] = w->entry[i].next;
+		queue->head[side] = next;
 	else
-		w->entry[before].next = w->entry[i].next;
-	if (queue->tail[side] == i)
+		w->entry[before].next = next;
+	if (next == OW_NOBODY)
 		queue->tail[side] = before;
+	else
+		w->entry[next].before = before;
+	queue->waits[side]--;
 }
 
 #endif
