@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 struct arguments {
 	struct ow_match_options match;
@@ -271,7 +272,10 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 	catch_signals();
 	if (args->plot && ow_plot_create(&c->plot) < 0)
 		return ow_error_set(err, ENOMEM, "--plot: not enough memory");
-	if (flows && ow_flow_tally_create(&args->key, &c->tally) < 0)
+	if (flows && !args->match.seed &&
+	    getrandom(&args->match.seed, sizeof args->match.seed, 0) != (ssize_t)sizeof args->match.seed)
+		return ow_error_set(err, EIO, "no random numbers: %s", strerror(errno));
+	if (flows && ow_flow_tally_create(&args->key, args->match.seed, &c->tally) < 0)
 		return ow_error_set(err, ENOMEM, "--flows: not enough memory");
 	if (!args->csv)
 		return 0;

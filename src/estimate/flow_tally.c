@@ -32,15 +32,14 @@ struct ow_flow_tally {
 	bool coarse;
 };
 
-int ow_flow_tally_create(const struct ow_flow_select *select, struct ow_flow_tally **ret_tally)
+int ow_flow_tally_create(const struct ow_flow_select *select, uint64_t seed, struct ow_flow_tally **ret_tally)
 {
 	struct ow_flow_tally *tally = calloc(1, sizeof *tally);
 	if (!tally)
 		return -ENOMEM;
 	tally->select = *select;
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
-		/* Nobody else sees these hashes: the seed need not be a secret, the keys are those of a file. */
-		if (ow_flow_table_create(d + 1, &tally->way[d].keys) < 0) {
+		if (ow_flow_table_create(ow_mix64(seed ^ (d + 1)), &tally->way[d].keys) < 0) {
 			ow_flow_tally_free(tally);
 			return -ENOMEM;
 		}

@@ -22,8 +22,8 @@ struct ow_flow_result {
 	int64_t min_ns, max_ns;
 };
 
-/* select: what of the packets makes a flow, anything but classes. */
-int ow_flow_tally_create(const struct ow_flow_select *select, struct ow_flow_tally **ret_tally);
+/* select: what of the packets makes a flow, anything but classes. seed: not to be known to who writes the captures. */
+int ow_flow_tally_create(const struct ow_flow_select *select, uint64_t seed, struct ow_flow_tally **ret_tally);
 void ow_flow_tally_free(struct ow_flow_tally *tally);
 /* Takes an event as ow_match_options.on_packet delivers it; those without a direction are left out. 0 or -ENOMEM. */
 int ow_flow_tally_add(struct ow_flow_tally *tally, const struct ow_packet_event *event);

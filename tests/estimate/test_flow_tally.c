@@ -88,7 +88,7 @@ static void sums_of_packets(void **state)
 	struct ow_match_report report = {0};
 	struct ow_random random;
 	ow_random_seed(&random, SEED);
-	assert_int_equal(ow_flow_tally_create(&five_tuple, &tally), 0);
+	assert_int_equal(ow_flow_tally_create(&five_tuple, 1, &tally), 0);
 	for (unsigned i = 0; i < KEYS; i++)
 		keys[i] = key_of(i);
 	for (int n = 0; n < 50000; n++) {
@@ -141,7 +141,7 @@ static void keys_are_selected(void **state)
 	const struct ow_flow_select select = {.by = OW_FLOW_BY_PREFIX, .prefix4 = 24, .prefix6 = 48};
 	struct ow_flow_tally *tally;
 	struct ow_flow_result got;
-	assert_int_equal(ow_flow_tally_create(&select, &tally), 0);
+	assert_int_equal(ow_flow_tally_create(&select, 1, &tally), 0);
 	for (unsigned i = 0; i < KEYS; i++) {
 		keys[i] = key_of(i);
 		struct ow_packet_event event = {
@@ -166,7 +166,7 @@ static void coarse_keys_are_told(void **state)
 	struct ow_flow_key key = {.src = {10, 1}, .dst = {10, 2}, .version = 4};
 	struct ow_packet_event event = {.fate = OW_FATE_LOST, .packets = 1, .flow = &key};
 	struct ow_flow_tally *tally;
-	assert_int_equal(ow_flow_tally_create(&five_tuple, &tally), 0);
+	assert_int_equal(ow_flow_tally_create(&five_tuple, 1, &tally), 0);
 	assert_int_equal(ow_flow_tally_add(tally, &event), 0);
 	assert_true(ow_flow_tally_is_coarse(tally));
 	ow_flow_tally_free(tally);
@@ -179,7 +179,7 @@ static void far_times(void **state)
 	struct ow_flow_key key = key_of(1);
 	struct ow_flow_tally *tally;
 	struct ow_flow_result got;
-	assert_int_equal(ow_flow_tally_create(&five_tuple, &tally), 0);
+	assert_int_equal(ow_flow_tally_create(&five_tuple, 1, &tally), 0);
 	const int64_t times[][2] = {{INT64_MIN, INT64_MAX}, {INT64_MAX, INT64_MIN}, {INT64_MIN, 0}, {0, INT64_MIN}};
 	for (unsigned i = 0; i < 4; i++) {
 		struct ow_packet_event event = {.fate = OW_FATE_MATCHED,
