@@ -17,12 +17,13 @@
 
 struct arguments {
 	bool quick, json, check, no_plots, help, version;
-	const char *directory, *traces;
+	const char *directory, *traces, *topologies;
 	uint64_t seed;
 };
 
-/* Where the collection of traces is next to the sources. */
-#define TRACES "../shared/traces/big"
+/* Where the collections of traces and of maps are next to the sources. */
+#define TRACES     "../shared/traces/big"
+#define TOPOLOGIES "../shared/topologies"
 
 #define FIELD(name) offsetof(struct arguments, name)
 
@@ -34,6 +35,9 @@ static const struct ow_option options[] = {
 	{"seed", 0, "N", ow_option_count, FIELD(seed), "Another seed gives another sample (default: 1)."},
 	{"traces", 0, "DIR", ow_option_text, FIELD(traces),
          "Captures that COLATE's figures take besides made traffic (default: " TRACES ", if it is there)."},
+	{"topologies", 0, "DIR", ow_option_text, FIELD(topologies),
+         "Rocketfuel's maps, rocketfuel-AS.weights.intra, that MPLANE's figures take (default: " TOPOLOGIES
+         ", if it is there)."},
 	{"no-plots", 0, NULL, ow_option_flag, FIELD(no_plots), "Only CSV: gnuplot is not needed."},
 	{"check", 0, NULL, ow_option_flag, FIELD(check), "Exit code 3 when a number does not agree with the paper's."},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
@@ -59,7 +63,7 @@ static void help(void)
 	      stdout);
 }
 
-/* A word chooses figures: all, a paper (the part before the dash), one figure, or its parts a, b, ... */
+/* A word chooses figures: all, a paper (the part before the dash), one figure, or its parts a, b, ... or -PART. */
 static bool chooses(const char *word, const struct ow_figure *figure)
 {
 	size_t length = strlen(word);
@@ -68,7 +72,7 @@ static bool chooses(const char *word, const struct ow_figure *figure)
 	if (strncmp(figure->name, word, length) != 0)
 		return false;
 	const char *rest = figure->name + length;
-	return strchr(word, '-') ? *rest >= 'a' && *rest <= 'z' && !rest[1] : *rest == '-';
+	return *rest == '-' || (strchr(word, '-') && *rest >= 'a' && *rest <= 'z' && !rest[1]);
 }
 
 static bool chosen(const struct ow_figure *figure, char **word, int words)
@@ -240,7 +244,7 @@ static int one(struct job *job, const struct ow_figure *figure, struct ow_error 
 	const struct arguments *args = job->args;
 	struct ow_progress progress;
 	ow_progress_init(&progress, figure->name);
-	struct ow_figure_options o = {args->quick, args->seed, on_progress, &progress, args->traces};
+	struct ow_figure_options o = {args->quick, args->seed, on_progress, &progress, args->traces, args->topologies};
 	struct ow_figure_run *run;
 	double start_s = now_s();
 	int r = ow_figure_compute(figure, &o, &run, err);
@@ -313,6 +317,8 @@ int ow_cli_reproduce(int argc, char **argv)
 	}
 	if (!args.traces && access(TRACES, R_OK) == 0)
 		args.traces = TRACES;
+	if (!args.topologies && access(TOPOLOGIES, R_OK) == 0)
+		args.topologies = TOPOLOGIES;
 	struct job job = {.args = &args};
 	if (reproduce(&job, argv + 1, words, &err) < 0)
 		return ow_cli_failed("reproduce", &err);

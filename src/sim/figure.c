@@ -11,7 +11,7 @@
 
 /* One line for each paper: its array of figures. */
 const struct ow_figure *const ow_figure_sets[] = {
-	ow_figures_lda, ow_figures_finecomb, ow_figures_rda, ow_figures_colate, NULL,
+	ow_figures_lda, ow_figures_finecomb, ow_figures_rda, ow_figures_colate, ow_figures_mplane, NULL,
 };
 
 struct ow_figure_run {
@@ -35,6 +35,11 @@ bool ow_figure_quick(const struct ow_figure_run *run)
 const char *ow_figure_traces(const struct ow_figure_run *run)
 {
 	return run->options.traces;
+}
+
+const char *ow_figure_topologies(const struct ow_figure_run *run)
+{
+	return run->options.topologies;
 }
 
 int ow_figure_point(struct ow_figure_run *run, const char *series, double x, double y, double low, double high)

@@ -22,7 +22,8 @@ struct ow_figure {
 };
 
 /* The figures of each paper, ended by one without a name. */
-extern const struct ow_figure ow_figures_lda[], ow_figures_finecomb[], ow_figures_rda[], ow_figures_colate[];
+extern const struct ow_figure ow_figures_lda[], ow_figures_finecomb[], ow_figures_rda[], ow_figures_colate[],
+	ow_figures_mplane[];
 
 /* All figures that there are: those of each paper, one array after the other; ended by NULL. */
 extern const struct ow_figure *const ow_figure_sets[];
@@ -33,6 +34,8 @@ uint64_t ow_figure_seed(const struct ow_figure_run *run);
 bool ow_figure_quick(const struct ow_figure_run *run);
 /* A folder of captures for figures that take real traffic where there is some; NULL = none. */
 const char *ow_figure_traces(const struct ow_figure_run *run);
+/* A folder of Rocketfuel's maps, rocketfuel-AS.weights.intra; NULL = none. */
+const char *ow_figure_topologies(const struct ow_figure_run *run);
 /* A point of a series: value and its spread over the runs (low = high = y if there is none). */
 int ow_figure_point(struct ow_figure_run *run, const char *series, double x, double y, double low, double high);
 /* A statement of the paper beside our number, and whether the two agree (as formulas.md says it should). */
@@ -48,7 +51,8 @@ struct ow_figure_options {
 	/* Called now and then with the share done, 0..1; NULL = not wanted. */
 	void (*on_progress)(void *arg, double done);
 	void *arg;
-	const char *traces; /* folder of captures, or NULL */
+	const char *traces;     /* folder of captures, or NULL */
+	const char *topologies; /* folder of maps, or NULL */
 };
 
 struct ow_figure_claim {
