@@ -60,6 +60,7 @@ bench: build/.packages-bench all
 	@build/bench/bench_wire
 	@build/bench/bench_store
 	@build/bench/bench_flows
+	@bench/bench_flows_query build/oneway
 	@build/bench/bench_capture
 	@build/bench/bench_flood
 
