@@ -20,7 +20,7 @@ int ow_absent_init(struct ow_absent *absent, const struct ow_database *file, str
 		r = ow_database_prepare(
 			file,
 			"INSERT OR IGNORE INTO result (lane, start_ns, length_ns, interval, final,"
-			" exact, status, cause, sample_shift) VALUES (?, ?, ?, ?, 1, 0, 'unknown', ?, 0)",
+			" exact, status, cause, sample_shift, active) VALUES (?, ?, ?, ?, 1, 0, 'unknown', ?6, 0, ?5)",
 			&absent->fill, err);
 	return r;
 }
@@ -72,12 +72,12 @@ static const char *cause_of(const struct ow_absent *absent, int64_t start_ns, in
 }
 
 static int fill(struct ow_absent *absent, int64_t lane, int64_t start_ns, int64_t length_ns, int64_t interval,
-                struct ow_error *err)
+                bool active, struct ow_error *err)
 {
-	const int64_t values[] = {lane, start_ns, length_ns, interval};
-	for (int i = 0; i < 4; i++)
+	const int64_t values[] = {lane, start_ns, length_ns, interval, active};
+	for (int i = 0; i < 5; i++)
 		sqlite3_bind_int64(absent->fill, i + 1, values[i]);
-	sqlite3_bind_text(absent->fill, 5, cause_of(absent, start_ns, length_ns), -1, SQLITE_STATIC);
+	sqlite3_bind_text(absent->fill, 6, cause_of(absent, start_ns, length_ns), -1, SQLITE_STATIC);
 	int r = sqlite3_step(absent->fill) == SQLITE_DONE ? 0 : ow_database_fail(absent->file, err);
 	sqlite3_reset(absent->fill);
 	/* A row that the file does not take stays missing; those after it must not suffer. */
@@ -94,8 +94,9 @@ int ow_absent_fill(struct ow_absent *absent, int64_t lane, int64_t end_ns, const
 	if (rows > OW_ABSENT_ROWS)
 		rows = OW_ABSENT_ROWS;
 	else if (rest_ns > 0) /* intervals were of another length */
-		r = fill(absent, lane, end_ns, rest_ns, next->interval - rows - 1, err);
+		r = fill(absent, lane, end_ns, rest_ns, next->interval - rows - 1, next->active, err);
 	for (int64_t i = rows; r == 0 && i > 0; i--)
-		r = fill(absent, lane, next->start_ns - i * next->length_ns, next->length_ns, next->interval - i, err);
+		r = fill(absent, lane, next->start_ns - i * next->length_ns, next->length_ns, next->interval - i,
+		         next->active, err);
 	return r;
 }

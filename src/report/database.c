@@ -60,6 +60,7 @@ static const char schema[] =
 	"  synopsis TEXT, cost_bytes INTEGER, round_trips INTEGER,\n"
 	"  transmit_ns INTEGER, decode_ns INTEGER, missing_ns INTEGER, erase_ns INTEGER, compute_ns INTEGER,\n"
 	"  ready_ns INTEGER, -- from the end of the interval to the result\n"
+	"  active INTEGER NOT NULL DEFAULT 0, -- 1: of probes, not of the network's traffic\n"
 	"  UNIQUE (lane, start_ns));\n"
 	"CREATE INDEX result_time ON result (start_ns, lane);\n"
 	"CREATE VIEW results AS SELECT -- for people: names, readable times, percent and microseconds\n"
@@ -73,6 +74,8 @@ static const char schema[] =
 static const char *const migrations[] = {
 	/* 2: time ranges of chosen lanes need the index alone */
 	"DROP INDEX IF EXISTS result_start; CREATE INDEX IF NOT EXISTS result_time ON result (start_ns, lane);",
+	/* 3: results of probes */
+	"ALTER TABLE result ADD COLUMN active INTEGER NOT NULL DEFAULT 0;",
 };
 #define SCHEMA_VERSION ((int)(sizeof migrations / sizeof *migrations) + 1)
 

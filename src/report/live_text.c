@@ -24,6 +24,8 @@
 #define WIDTH_MS   60
 #define WIDTH_WIDE 100
 #define CELL       64
+/* Behind the lane's name, where there is room. */
+#define PROBES " probes"
 
 enum { SENT, LOST, LOSS, LATE, PENDING, MEAN, BOUND, P50, P99, MAX, COLUMNS };
 
@@ -102,6 +104,8 @@ size_t ow_live_lane(const struct ow_live_result *result, size_t room, bool ascii
 	}
 	if (used > room)
 		ow_words_cut(text, room);
+	else if (result->active && used + strlen(PROBES) <= room && strlen(text) + strlen(PROBES) < OW_LIVE_LANE)
+		memcpy(text + strlen(text), PROBES, sizeof PROBES);
 	return ow_words_columns(text);
 }
 
@@ -271,7 +275,9 @@ static void put_sums(FILE *out, const struct ow_live_result *r)
 		fprintf(out, " (%s)", ow_words_share(r->lost, decided, share));
 	fprintf(out, ", %s duplicate%s\n", ow_words_count(r->duplicated, copies), r->duplicated == 1 ? "" : "s");
 	if (r->pending)
-		fprintf(out, "%s undecided: may have arrived after the end\n", ow_words_count(r->pending, sent));
+		fprintf(out, "%s undecided: %s\n", ow_words_count(r->pending, sent),
+		        r->active ? "which way they were lost is not known, or they were under way"
+		                  : "may have arrived after the end");
 	if (r->extra > r->duplicated)
 		fprintf(out, "%s arrived that %s not sent\n", ow_words_count(r->extra - r->duplicated, sent),
 		        r->extra - r->duplicated == 1 ? "was" : "were");
@@ -287,6 +293,12 @@ static const char *value_text(const struct ow_value *value, char text[OW_DURATIO
 	return text;
 }
 
+/* What comes back to where it was sent from has made both ways. */
+static const char *way_of(const struct ow_live_result *r)
+{
+	return r->active && strcmp(r->from, r->to) == 0 ? "round-trip" : "one-way";
+}
+
 static void put_delays(FILE *out, const struct ow_live_result *r)
 {
 	char text[3][OW_DURATION_TEXT], bound[OW_DURATION_TEXT];
@@ -296,16 +308,16 @@ static void put_delays(FILE *out, const struct ow_live_result *r)
 		return;
 	}
 	if (r->min_ns.status != OW_VALUE_NONE)
-		fprintf(out, "one-way delay min/median/max = %s / %s / %s\n", value_text(&r->min_ns, text[0]),
+		fprintf(out, "%s delay min/median/max = %s / %s / %s\n", way_of(r), value_text(&r->min_ns, text[0]),
 		        value_text(&q[OW_Q50], text[1]), value_text(&r->max_ns, text[2]));
 	else if (q[OW_Q50].status == OW_VALUE_NONE)
-		fprintf(out, "one-way delay quantiles unknown%s%s\n", q[OW_Q50].reason ? ": " : "",
+		fprintf(out, "%s delay quantiles unknown%s%s\n", way_of(r), q[OW_Q50].reason ? ": " : "",
 		        q[OW_Q50].reason ? q[OW_Q50].reason : "");
 	else
-		fprintf(out, "one-way delay median/p99/p99.9 = %s / %s / %s\n", value_text(&q[OW_Q50], text[0]),
+		fprintf(out, "%s delay median/p99/p99.9 = %s / %s / %s\n", way_of(r), value_text(&q[OW_Q50], text[0]),
 		        value_text(&q[OW_Q99], text[1]), value_text(&q[OW_Q999], text[2]));
 	bound_text(&r->mean_ns, bound);
-	fprintf(out, "one-way delay mean/stddev = %s / %s", value_text(&r->mean_ns, text[0]),
+	fprintf(out, "%s delay mean/stddev = %s / %s", way_of(r), value_text(&r->mean_ns, text[0]),
 	        value_text(&r->stddev_ns, text[1]));
 	if (r->mean_ns.status == OW_VALUE_EXACT)
 		fputs(", exact\n", out);
@@ -313,7 +325,7 @@ static void put_delays(FILE *out, const struct ow_live_result *r)
 		fprintf(out, ", mean within +- %s (95 %%)\n", bound);
 	if (q[OW_Q50].status != OW_VALUE_NONE && q[OW_Q95].status != OW_VALUE_NONE) {
 		ow_duration_text(q[OW_Q95].value - q[OW_Q50].value, text[0]);
-		fprintf(out, "one-way jitter = %s (P95-P50)\n", text[0]);
+		fprintf(out, "%s jitter = %s (P95-P50)\n", way_of(r), text[0]);
 	}
 }
 
@@ -409,6 +421,8 @@ void ow_live_summary(FILE *out, const struct ow_live_result *r)
 	}
 	if (r->status == OW_LIVE_UNKNOWN)
 		return;
+	if (r->active)
+		fputs("active: probes of ours, not the network's traffic\n", out);
 	put_sums(out, r);
 	put_delays(out, r);
 	put_order(out, r);

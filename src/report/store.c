@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COLUMNS   66
+#define COLUMNS   67
 #define LANES_MAX 65536
 /* Of the statement that writes a result: every column is named twice. */
 #define SQL_MAX 8192
@@ -380,6 +380,7 @@ static void bind_result(sqlite3_stmt *statement, int64_t lane, const struct ow_l
 	                          cost->erase_ns,    cost->compute_ns, cost->ready_ns};
 	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
 		b.known ? bind_integer(&b, stages[i]) : bind_real(&b, NAN);
+	bind_integer(&b, r->active);
 	assert(b.at == COLUMNS);
 }
 

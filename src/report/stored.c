@@ -70,6 +70,12 @@ int ow_stored_open(const char *path, struct ow_stored **ret_stored, struct ow_er
 		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
 	stored->filter = (struct ow_stored_filter){.since_ns = INT64_MIN, .until_ns = INT64_MAX};
 	int r = ow_database_look(path, &stored->file, err);
+	int64_t columns = 0;
+	if (r == 0)
+		r = ow_database_ask(&stored->file,
+		                    "SELECT count(*) FROM pragma_table_info('result') WHERE name = 'active'", &columns,
+		                    err);
+	stored->has_active = columns > 0;
 	if (r == 0)
 		r = read_lanes(stored, err);
 	if (r < 0)
@@ -342,7 +348,7 @@ int ow_stored_list(struct ow_stored *stored, uint64_t limit, ow_stored_each *eac
 	int r = row ? begin_at(stored, limit, &key, err)
 	            : ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
 	if (r == 0)
-		r = ow_stored_prepare(stored, ow_stored_row_columns, NEXT, &statement, err);
+		r = ow_stored_prepare(stored, ow_stored_row_columns(stored), NEXT, &statement, err);
 	int count = PORTION;
 	while (r == 0 && count == PORTION) {
 		count = read_portion(stored, statement, row, &key, err);
@@ -366,7 +372,8 @@ int ow_stored_worst(struct ow_stored *stored, enum ow_stored_by by, uint64_t cou
 {
 	sqlite3_stmt *statement;
 	struct ow_stored_row row;
-	int code = SQLITE_DONE, r = ow_stored_prepare(stored, ow_stored_row_columns, worst_tail[by], &statement, err);
+	int code = SQLITE_DONE,
+	    r = ow_stored_prepare(stored, ow_stored_row_columns(stored), worst_tail[by], &statement, err);
 	if (r < 0)
 		return r;
 	sqlite3_bind_int64(statement, 3, count < INT64_MAX ? (int64_t)count : INT64_MAX);
@@ -454,9 +461,9 @@ char *ow_stored_sql(const struct ow_stored *stored, int which)
 {
 	switch (which) {
 	case 0:
-		return ow_stored_query(stored, ow_stored_row_columns, NEXT);
+		return ow_stored_query(stored, ow_stored_row_columns(stored), NEXT);
 	case 1:
-		return ow_stored_query(stored, ow_stored_row_columns, worst_tail[OW_STORED_LOSS]);
+		return ow_stored_query(stored, ow_stored_row_columns(stored), worst_tail[OW_STORED_LOSS]);
 	case 2:
 		return ow_stored_query(stored, "*", NEXT);
 	default:

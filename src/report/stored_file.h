@@ -12,6 +12,7 @@ struct ow_stored {
 	struct ow_database file;
 	struct ow_stored_lane *lane; /* by id */
 	size_t lanes, chosen;
+	bool has_active; /* the column */
 	struct ow_stored_filter filter;
 	/* The reasons of the last row: most have the same. */
 	sqlite3_stmt *reasons;
@@ -36,7 +37,7 @@ struct ow_stored_row {
 	char reason[OW_STORED_REASONS][OW_STORED_REASON];
 };
 /* The columns that ow_stored_row takes, in its order. */
-extern const char ow_stored_row_columns[];
+const char *ow_stored_row_columns(const struct ow_stored *stored);
 void ow_stored_row(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_stored_row *ret_row);
 
 extern const char ow_stored_sum_columns[];

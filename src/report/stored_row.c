@@ -8,15 +8,21 @@
 #include <string.h>
 
 #define VALUE(name) name "_ns, " name "_low_ns, " name "_high_ns, "
-const char ow_stored_row_columns[] =
-	"lane, start_ns, length_ns, interval, final, exact, status, cause, sent, received, matched, late, "
-	"late_received, "
-	"lost, pending, extra, duplicated, ambiguous, reordered, bytes, sample_shift, total_sent, total_received, "
-	"coverage, ring_drops_from, ring_drops_to, unreadable, samples, " VALUE("mean")
-		VALUE("stddev") "min_ns, max_ns, " VALUE("p50") VALUE("p90") VALUE("p95") VALUE("p99") VALUE(
-			"p999") "loss_ratio, loss_low, loss_high, clock_error_from_ns, clock_error_to_ns, synopsis, "
-				"cost_bytes, round_trips, "
-				"transmit_ns, decode_ns, missing_ns, erase_ns, compute_ns, ready_ns, not_estimated";
+#define ROW                                                                                                           \
+	"lane, start_ns, length_ns, interval, final, exact, status, cause, sent, received, matched, late, "           \
+	"late_received, "                                                                                             \
+	"lost, pending, extra, duplicated, ambiguous, reordered, bytes, sample_shift, total_sent, total_received, "   \
+	"coverage, ring_drops_from, ring_drops_to, unreadable, samples, " VALUE("mean")                               \
+		VALUE("stddev") "min_ns, max_ns, " VALUE("p50") VALUE("p90") VALUE("p95") VALUE("p99") VALUE(         \
+			"p999") "loss_ratio, loss_low, loss_high, clock_error_from_ns, clock_error_to_ns, synopsis, " \
+				"cost_bytes, round_trips, "                                                           \
+				"transmit_ns, decode_ns, missing_ns, erase_ns, compute_ns, ready_ns, not_estimated"
+
+/* Before schema 3 there were no probes. */
+const char *ow_stored_row_columns(const struct ow_stored *stored)
+{
+	return stored->has_active ? ROW ", active" : ROW ", 0";
+}
 
 /* Their members of not_estimated, in the order of take_reasons. */
 static const char reasons_sql[] =
@@ -184,4 +190,5 @@ void ow_stored_row(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_
 	take_text(&t, r->synopsis, sizeof r->synopsis);
 	take_cost(&t, &r->cost);
 	take_reasons(stored, &t, row);
+	r->active = take_integer(&t) != 0;
 }

@@ -156,7 +156,7 @@ static void every_column(void **state)
 		assert_string_equal(query(db, sql), want[i][1]);
 	}
 	assert_string_equal(query(db, "PRAGMA journal_mode"), "wal");
-	assert_string_equal(query(db, "PRAGMA user_version"), "2");
+	assert_string_equal(query(db, "PRAGMA user_version"), "3");
 	assert_string_equal(query(db, "PRAGMA auto_vacuum"), "2");
 	assert_string_equal(query(db, "PRAGMA application_id"), "1870094713");
 	assert_string_equal(query(db, "SELECT count(*) FROM meta WHERE key IN ('created_ns', 'opened_by')"), "2");
@@ -265,9 +265,9 @@ static void others_are_refused(void **state)
 
 	ow_store_close(open_store());
 	db = look();
-	query(db, "PRAGMA user_version = 3");
+	query(db, "PRAGMA user_version = 4");
 	sqlite3_close(db);
-	refused(ENOTSUP, "newer version of oneway (schema 3, this one knows 2)");
+	refused(ENOTSUP, "newer version of oneway (schema 4, this one knows 3)");
 	fresh(NULL);
 
 	write_file("", 0); /* an empty file is a new store */
@@ -391,14 +391,18 @@ static void older_schema(void **state)
 	sqlite3 *db = look();
 	query(db, "DROP INDEX result_time");
 	query(db, "CREATE INDEX result_start ON result (start_ns)");
+	query(db, "ALTER TABLE result DROP COLUMN active");
 	query(db, "PRAGMA user_version = 1");
 	sqlite3_close(db);
 	store = open_store();
 	r = sample_live(2);
+	r.active = true;
 	add(store, &r);
 	ow_store_close(store);
 	db = look();
-	assert_string_equal(query(db, "PRAGMA user_version"), "2");
+	assert_string_equal(query(db, "PRAGMA user_version"), "3");
+	assert_string_equal(
+		query(db, "SELECT group_concat(active) FROM (SELECT active FROM results ORDER BY start_ns)"), "0,1");
 	assert_string_equal(query(db, "SELECT count(*) FROM result"), "2");
 	assert_string_equal(query(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'result_start'"), "0");
 	assert_string_equal(query(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'result_time'"), "1");

@@ -537,7 +537,7 @@ static void older_schema(void **state)
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db,
 	                              "DROP INDEX result_time; CREATE INDEX result_start ON result (start_ns);"
-	                              "PRAGMA user_version = 1",
+	                              "ALTER TABLE result DROP COLUMN active; PRAGMA user_version = 1",
 	                              NULL, NULL, NULL),
 	                 SQLITE_OK);
 	sqlite3_close(db);
