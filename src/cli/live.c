@@ -89,18 +89,6 @@ static int set_speed(void *field, const char *value, struct ow_error *err)
 	return 0;
 }
 
-/* 10, 2.5s, 1min */
-static int set_seconds(void *field, const char *value, struct ow_error *err)
-{
-	char *end, text[64];
-	double seconds = strtod(value, &end);
-	if (end != value && !*end && seconds > 0 && seconds < 1e9) {
-		snprintf(text, sizeof text, "%ss", value);
-		value = text;
-	}
-	return ow_option_positive_duration(field, value, err);
-}
-
 #define FIELD(name) offsetof(struct arguments, name)
 
 static const struct ow_option options[] = {
@@ -122,7 +110,7 @@ static const struct ow_option options[] = {
 	{"interval", 0, "D", ow_option_positive_duration, FIELD(interval_ns), "Length of an interval (default 1s)."},
 	{"wait", 0, "D", ow_option_positive_duration, FIELD(wait_ns),
          "Waiting time after which a packet is lost (default 2s): results are final after this."},
-	{"seconds", 0, "N", set_seconds, FIELD(run_ns), "End after this time (default: with Ctrl-C)."},
+	{"seconds", 0, "N", ow_option_seconds, FIELD(run_ns), "End after this time (default: with Ctrl-C)."},
 	{"count", 0, "N", ow_option_count, FIELD(count), "End after this many intervals."},
 	{"speed", 0, "X", set_speed, FIELD(speed),
          "Capture files: 1 (default) in their own time, 10 ten times as fast, 0 as fast as possible."},

@@ -185,6 +185,17 @@ int ow_option_size(void *field, const char *value, struct ow_error *err)
 	return ow_size_parse(value, field, err);
 }
 
+int ow_option_seconds(void *field, const char *value, struct ow_error *err)
+{
+	char *end, text[64];
+	double seconds = strtod(value, &end);
+	if (end != value && !*end && seconds > 0 && seconds < 1e9) {
+		snprintf(text, sizeof text, "%ss", value);
+		value = text;
+	}
+	return ow_option_positive_duration(field, value, err);
+}
+
 int ow_option_count(void *field, const char *value, struct ow_error *err)
 {
 	static const struct {

@@ -43,8 +43,9 @@ int ow_option_flag(void *field, const char *value, struct ow_error *err);     /*
 int ow_option_text(void *field, const char *value, struct ow_error *err);     /* const char *, points into argv */
 int ow_option_duration(void *field, const char *value, struct ow_error *err); /* int64_t ns, any sign */
 int ow_option_positive_duration(void *field, const char *value, struct ow_error *err); /* int64_t ns, above 0 */
-int ow_option_count(void *field, const char *value, struct ow_error *err); /* uint64_t: 1000, 1e6, 10k, 5M */
-int ow_option_share(void *field, const char *value, struct ow_error *err); /* double in 0..1: 0.01 or 1% */
+int ow_option_seconds(void *field, const char *value, struct ow_error *err); /* int64_t ns above 0: 10, 2.5s, 1min */
+int ow_option_count(void *field, const char *value, struct ow_error *err);   /* uint64_t: 1000, 1e6, 10k, 5M */
+int ow_option_share(void *field, const char *value, struct ow_error *err);   /* double in 0..1: 0.01 or 1% */
 
 int ow_option_size(void *field, const char *value, struct ow_error *err); /* uint64_t bytes: 65536, 64K, 64MiB */
 

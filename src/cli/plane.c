@@ -17,6 +17,8 @@ static const struct part {
 } parts[] = {
 	{"plan", "which routers to upgrade first, and what it saves", ow_cli_plane_plan},
 	{"monitor", "paths from the results of segments, and which segment is to blame", ow_cli_plane_monitor},
+	{"probe", "delay and loss to reflectors by probes, where nothing passive can see", ow_cli_plane_probe},
+	{"reflect", "answers probes (STAMP, TWAMP Light)", ow_cli_plane_reflect},
 	{"sets", "what each node of the network must watch", ow_cli_plane_sets},
 	{NULL, NULL, NULL},
 };

@@ -7,6 +7,8 @@
 /* What the parts of `oneway plane` share. Each part has a file; argv[0] is its name. */
 int ow_cli_plane_monitor(int argc, char **argv);
 int ow_cli_plane_plan(int argc, char **argv);
+int ow_cli_plane_probe(int argc, char **argv);
+int ow_cli_plane_reflect(int argc, char **argv);
 int ow_cli_plane_sets(int argc, char **argv);
 
 /* Reads a network in any format; "-" is standard input. default_cost: of links without one, 0 = they are an error. */

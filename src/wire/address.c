@@ -28,33 +28,44 @@ static bool valid_port(const char *text)
 	return digits > 0 && digits <= 5 && text[digits] == '\0' && port <= 65535;
 }
 
-static int split(const char *address, struct place *ret_place, struct ow_error *err)
+/* An address that may be without port: a name, or an IPv6 address with or without brackets. */
+static bool is_host_alone(const char *address)
+{
+	const char *colon = strchr(address, ':');
+	return !colon || (address[0] == '[' ? address[strlen(address) - 1] == ']' : strchr(colon + 1, ':') != NULL);
+}
+
+/* port: where none is given; NULL = it must be. */
+static int split(const char *address, const char *port, struct place *ret_place, struct ow_error *err)
 {
 	const char *colon = strrchr(address, ':'), *host = address;
 	size_t length = colon ? (size_t)(colon - address) : 0;
-	if (!colon || !valid_port(colon + 1))
+	bool alone = port && is_host_alone(address);
+	if (alone) {
+		length = strlen(address);
+		colon = address + length;
+	} else if (!colon || !valid_port(colon + 1))
 		return ow_error_set(err, EINVAL,
 		                    "'%.80s' is no address with a port (examples: 192.0.2.7:8620, [::1]:8620)",
 		                    address);
 	if (length >= 2 && host[0] == '[' && host[length - 1] == ']') {
 		host++;
 		length -= 2;
-	} else if (memchr(host, ':', length)) {
+	} else if (!alone && memchr(host, ':', length)) {
 		return ow_error_set(err, EINVAL, "'%.80s': write an IPv6 address in brackets: [::1]:8620", address);
 	}
 	if (length >= sizeof ret_place->host)
 		return ow_error_set(err, EINVAL, "'%.80s...': the host's name is too long", address);
 	memcpy(ret_place->host, host, length);
 	ret_place->host[length] = '\0';
-	snprintf(ret_place->port, sizeof ret_place->port, "%s", colon + 1);
+	snprintf(ret_place->port, sizeof ret_place->port, "%s", alone ? port : colon + 1);
 	return 0;
 }
 
-/* Numeric addresses first: those need nobody's answer. */
-static int look_up(const char *address, const struct place *place, int flags, struct addrinfo **ret_list,
-                   struct ow_error *err)
+/* Numeric addresses first: those need nobody's answer. hints: what is asked for but flags. */
+static int look_up(const char *address, const struct place *place, int flags, struct addrinfo hints,
+                   struct addrinfo **ret_list, struct ow_error *err)
 {
-	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP};
 	hints.ai_flags = flags | AI_NUMERICHOST | AI_NUMERICSERV;
 	const char *host = place->host[0] ? place->host : NULL;
 	int r = getaddrinfo(host, place->port, &hints, ret_list);
@@ -66,6 +77,26 @@ static int look_up(const char *address, const struct place *place, int flags, st
 		return 0;
 	const char *why = r == EAI_SYSTEM ? strerror(errno) : gai_strerror(r);
 	return ow_error_set(err, EHOSTUNREACH, "%s: no such host (%s)", address, why);
+}
+
+static const struct addrinfo tcp = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP};
+
+int ow_address_find(const char *address, const char *port, int family, bool here, struct sockaddr_storage *ret_address,
+                    struct ow_error *err)
+{
+	struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_DGRAM, .ai_protocol = IPPROTO_UDP}, *list;
+	struct place place = {"", ""};
+	int r = split(address, port, &place, err);
+	if (r == 0 && !here && place.host[0] == '\0')
+		r = ow_error_set(err, EINVAL, "'%.80s': a host is needed", address);
+	if (r == 0)
+		r = look_up(address, &place, here ? AI_PASSIVE : 0, hints, &list, err);
+	if (r < 0)
+		return r;
+	*ret_address = (struct sockaddr_storage){0};
+	memcpy(ret_address, list->ai_addr, list->ai_addrlen);
+	freeaddrinfo(list);
+	return 0;
 }
 
 static void set(int fd, int level, int option, int value)
@@ -112,9 +143,9 @@ int ow_listen(const char *address, int *ret_fd, struct ow_error *err)
 {
 	struct place place = {"", ""};
 	struct addrinfo *list = NULL;
-	int r = split(address, &place, err);
+	int r = split(address, NULL, &place, err);
 	if (r == 0)
-		r = look_up(address, &place, AI_PASSIVE, &list, err);
+		r = look_up(address, &place, AI_PASSIVE, tcp, &list, err);
 	if (r < 0)
 		return r;
 	bool any = place.host[0] == '\0';
@@ -139,7 +170,7 @@ bool ow_address_waits(const char *address)
 {
 	struct place place = {"", ""};
 	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM}, *list = NULL;
-	if (split(address, &place, NULL) < 0 || !place.host[0])
+	if (split(address, NULL, &place, NULL) < 0 || !place.host[0])
 		return false; /* it is wrong, which is known at once */
 	int r = getaddrinfo(place.host, place.port, &hints, &list);
 	if (r == 0)
@@ -151,11 +182,11 @@ int ow_connect(const char *address, int *ret_fd, struct ow_error *err)
 {
 	struct place place = {"", ""};
 	struct addrinfo *list = NULL;
-	int r = split(address, &place, err);
+	int r = split(address, NULL, &place, err);
 	if (r == 0 && (place.host[0] == '\0' || strspn(place.port, "0") == strlen(place.port)))
 		r = ow_error_set(err, EINVAL, "'%.80s': a host and a port other than 0 are needed to connect", address);
 	if (r == 0)
-		r = look_up(address, &place, 0, &list, err);
+		r = look_up(address, &place, 0, tcp, &list, err);
 	if (r < 0)
 		return r;
 	int fd = -EADDRNOTAVAIL;

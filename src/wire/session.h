@@ -35,6 +35,9 @@ int ow_tls_make_certificates(const char *folder, const char *const *names, unsig
                              struct ow_error *err);
 #define OW_TLS_DAYS_MAX 36500
 int ow_tls_make_psk(const char *path, struct ow_error *err);
+/* The key in such a file; refused if others may read it. */
+#define OW_PSK_MAX 256
+int ow_psk_load(const char *path, uint8_t ret_key[OW_PSK_MAX], size_t *ret_size, struct ow_error *err);
 
 /*
  * "host:port", "[v6]:port", ":port" (all addresses of this host). The sockets do not block; a host that is not a
@@ -46,6 +49,11 @@ int ow_listen(const char *address, int *ret_fd, struct ow_error *err);
 int ow_connect(const char *address, int *ret_fd, struct ow_error *err);
 /* Whether ow_connect would ask the resolver, and wait for it. */
 bool ow_address_waits(const char *address);
+/* The address for datagrams, in the same notation; port: where none is given, then also "paris.example", "::1". family:
+ * AF_INET, AF_INET6, AF_UNSPEC. here: one of this host, or all (":862"). */
+struct sockaddr_storage;
+int ow_address_find(const char *address, const char *port, int family, bool here, struct sockaddr_storage *ret_address,
+                    struct ow_error *err);
 /* -EAGAIN when nobody waits. */
 int ow_accept(int listener, int *ret_fd);
 /* Who is at the other end, "192.0.2.7:40112"; "" if not known. */

@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #define PSK_BYTES_MIN   16
-#define PSK_BYTES_MAX   256
 #define KEY_FILE_MAX    65536               /* any key is smaller; a limit so that a wrong path cannot eat the memory */
 #define REKEY           (UINT64_C(1) << 20) /* far below the 2^24.5 records of RFC 8446, 5.5 */
 #define CHAIN_BYTES_MAX 32768               /* of a peer's certificates: two of RSA-4096 are 4 KiB */
@@ -157,13 +156,13 @@ static int hex_digit(int c)
 	                              : -1;
 }
 
-static int load_psk(struct ow_tls *tls, const char *path, struct ow_error *err)
+int ow_psk_load(const char *path, uint8_t ret_key[OW_PSK_MAX], size_t *ret_size, struct ow_error *err)
 {
 	FILE *file = NULL;
 	int r = open_secret("psk", path, &file, err);
 	if (r < 0)
 		return r;
-	uint8_t key[PSK_BYTES_MAX] = {0};
+	uint8_t key[OW_PSK_MAX] = {0};
 	size_t digits = 0;
 	int c;
 	while ((c = getc(file)) != EOF && r == 0) {
@@ -182,9 +181,22 @@ static int load_psk(struct ow_tls *tls, const char *path, struct ow_error *err)
 	if (r == 0 && (digits < 2 * PSK_BYTES_MIN || digits % 2))
 		r = ow_error_set(err, EINVAL, "psk %s: %zu hexadecimal digits; needs %d or more, an even number", path,
 		                 digits, 2 * PSK_BYTES_MIN);
-	if (r == 0 && !(tls->psk = OPENSSL_memdup(key, digits / 2)))
+	if (r == 0) {
+		memcpy(ret_key, key, sizeof key);
+		*ret_size = digits / 2;
+	}
+	OPENSSL_cleanse(key, sizeof key);
+	return r;
+}
+
+static int load_psk(struct ow_tls *tls, const char *path, struct ow_error *err)
+{
+	uint8_t key[OW_PSK_MAX];
+	size_t size = 0;
+	int r = ow_psk_load(path, key, &size, err);
+	if (r == 0 && !(tls->psk = OPENSSL_memdup(key, size)))
 		r = ow_error_set(err, ENOMEM, "out of memory");
-	tls->psk_size = digits / 2;
+	tls->psk_size = size;
 	OPENSSL_cleanse(key, sizeof key);
 	return r;
 }

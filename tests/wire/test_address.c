@@ -153,12 +153,41 @@ static void sessions_over_tcp(void **state)
 	keys_remove(&keys);
 }
 
+static void finds_datagram_addresses(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		int family;
+		unsigned port; /* 0 = refused */
+	} cases[] = {
+		{"127.0.0.1", AF_INET, 862}, {"127.0.0.1:99", AF_INET, 99}, {"::1", AF_INET6, 862},
+		{"[::1]", AF_INET6, 862},    {"[::1]:99", AF_INET6, 99},    {"[fe80::1", 0, 0},
+		{"127.0.0.1:", 0, 0},        {"127.0.0.1:70000", 0, 0},     {"", 0, 0},
+	};
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct sockaddr_storage address;
+		struct ow_error err;
+		int r = ow_address_find(cases[i].text, "862", AF_UNSPEC, false, &address, &err);
+		if (!cases[i].port) {
+			assert_true(r < 0);
+			continue;
+		}
+		assert_int_equal(r, 0);
+		assert_int_equal(address.ss_family, cases[i].family);
+		/* The port is at the same place in both. */
+		assert_int_equal(ntohs(((struct sockaddr_in *)&address)->sin_port), cases[i].port);
+	}
+	struct sockaddr_storage here;
+	assert_int_equal(ow_address_find(":862", "862", AF_INET, true, &here, NULL), 0);
+	assert_int_equal(((struct sockaddr_in *)&here)->sin_addr.s_addr, INADDR_ANY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_the_other_end),
-		cmocka_unit_test(refuses_what_is_no_address),
-		cmocka_unit_test(an_address_in_use_is_said),
+		cmocka_unit_test(finds_datagram_addresses),   cmocka_unit_test(finds_the_other_end),
+		cmocka_unit_test(refuses_what_is_no_address), cmocka_unit_test(an_address_in_use_is_said),
 		cmocka_unit_test(sessions_over_tcp),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneway plane reflect: answers probes. */
+#include "base/time.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/plane.h"
+#include "cli/plane_stamp.h"
+#include "point/clocks.h"
+#include "point/reflector.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define TICK_MS 1000
+
+struct arguments {
+	const char *listen, *key, *hardware;
+	uint64_t total_pps, source_pps;
+	int64_t run_ns;
+	bool stateless, ptp, json, no_sandbox, help, version;
+};
+
+#define FIELD(name) offsetof(struct arguments, name)
+
+static const struct ow_option options[] = {
+	{NULL, 0, NULL, NULL, 0, "Options:"},
+	{"listen", 'l', "ADDR:PORT", ow_option_text, FIELD(listen),
+         "Where (default :862, all addresses of this host; port 862 needs root or CAP_NET_BIND_SERVICE)."},
+	{"key", 'k', "FILE", ow_option_text, FIELD(key),
+         "Authenticated mode with the secret in this file, in hexadecimal digits, as of 'oneway point keygen --psk'; "
+         "probes without it are not answered."},
+	{"stateless", 0, NULL, ow_option_flag, FIELD(stateless),
+         "No numbers of its own: senders cannot tell which way a probe was lost."},
+	{"limit", 0, "N", ow_option_count, FIELD(total_pps), "Answers a second in all (default 10000)."},
+	{"source-limit", 0, "N", ow_option_count, FIELD(source_pps),
+         "Answers a second to one source, an IPv4 address or an IPv6 /64 (default 1000)."},
+	{"ptp", 0, NULL, ow_option_flag, FIELD(ptp), "Times in PTP's format instead of NTP's."},
+	{"hardware-timestamps", 0, "IF", ow_option_text, FIELD(hardware),
+         "Ask this interface for times of its own; its clock must be kept with the host's."},
+	{"seconds", 's', "N", ow_option_seconds, FIELD(run_ns), "End after this time (default: with Ctrl-C)."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "The counts at the end as a line of JSON."},
+	{"no-sandbox", 0, NULL, ow_option_flag, FIELD(no_sandbox), "Run without seccomp and landlock."},
+	OW_OPTIONS_HELP(struct arguments),
+	{0},
+};
+
+static void help(void)
+{
+	fputs("usage: oneway plane reflect [OPTION]...\n"
+	      "\n"
+	      "Answers probes of STAMP (RFC 8762) and TWAMP Light, those of 'oneway plane probe' and of\n"
+	      "routers, with the times at which they came and left. An answer is never longer than its\n"
+	      "probe, and answers are limited. Ends with Ctrl-C and a summary.\n",
+	      stdout);
+	ow_options_help(stdout, options);
+	fputs("\n"
+	      "Examples:\n"
+	      "  oneway plane reflect\n"
+	      "  oneway plane reflect --listen 192.0.2.7:8620 --key lab.psk\n"
+	      "  oneway plane reflect --listen [2001:db8::7]:862 --source-limit 20\n",
+	      stdout);
+}
+
+static void put_json(const struct ow_reflector_counts *n)
+{
+	printf("{\"reflector\": {\"received\": %" PRIu64 ", \"answered\": %" PRIu64 ", \"malformed\": %" PRIu64
+	       ", \"wrong_key\": %" PRIu64 ", \"too_small\": %" PRIu64 ", \"limited\": %" PRIu64
+	       ", \"crowded\": %" PRIu64 ", \"failed\": %" PRIu64 ", \"unstamped\": %" PRIu64
+	       ", \"gap_ns\": {\"samples\": %" PRIu64,
+	       n->received, n->answered, n->malformed, n->refused, n->small, n->limited, n->crowded, n->failed,
+	       n->unstamped, n->gaps);
+	if (n->gaps)
+		printf(", \"mean\": %.0f, \"max\": %" PRId64, (double)n->gap_sum_ns / (double)n->gaps, n->gap_max_ns);
+	fputs("}}}\n", stdout);
+}
+
+static void put_text(const struct ow_reflector_counts *n)
+{
+	char mean[OW_DURATION_TEXT], most[OW_DURATION_TEXT];
+	printf("%" PRIu64 " probes, %" PRIu64 " answered\n", n->received, n->answered);
+	const struct {
+		uint64_t count;
+		const char *why;
+	} reasons[] = {{n->malformed, "no probes"},
+	               {n->refused, "with another key, or none"},
+	               {n->small, "too small: an answer would be longer"},
+	               {n->limited, "beyond the limits"},
+	               {n->crowded, "of too many sources or sessions"},
+	               {n->failed, "whose answer could not be sent"}};
+	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+		if (reasons[i].count)
+			printf("%" PRIu64 " not answered: %s\n", reasons[i].count, reasons[i].why);
+	}
+	if (n->unstamped)
+		printf("%" PRIu64 " not stamped by the kernel: their time is when they were read\n", n->unstamped);
+	if (!n->gaps)
+		return;
+	ow_duration_text((double)n->gap_sum_ns / (double)n->gaps, mean);
+	ow_duration_text((double)n->gap_max_ns, most);
+	printf("answers left %s after the time in them on average, at most %s (%" PRIu64 " of the kernel's stamps)\n",
+	       mean, most, n->gaps);
+}
+
+static int serve(struct ow_reflector *reflector, struct ow_clocks *clocks, int signals, int64_t run_ns,
+                 struct ow_error *err)
+{
+	struct pollfd fds[] = {{.fd = ow_reflector_fd(reflector), .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+	int64_t begun_ns = ow_clock_steady_ns(), clock_ns = INT64_MIN;
+	for (;;) {
+		int64_t now_ns = ow_clock_steady_ns();
+		if (run_ns && now_ns - begun_ns >= run_ns)
+			return 0;
+		ow_clocks_tick(clocks, now_ns);
+		if (now_ns - OW_NS_PER_S > clock_ns) {
+			struct ow_clock_state clock;
+			ow_clocks_state(clocks, now_ns, &clock);
+			ow_reflector_clock(reflector, &clock);
+			clock_ns = now_ns;
+		}
+		int64_t left_ms = run_ns ? (run_ns - (now_ns - begun_ns)) / OW_NS_PER_MS + 1 : TICK_MS;
+		if (poll(fds, 2, left_ms < TICK_MS ? (int)left_ms : TICK_MS) < 0 && errno != EINTR)
+			return ow_error_set(err, errno, "cannot wait: %s", strerror(errno));
+		if (fds[1].revents & POLLIN)
+			return 0;
+		int r = ow_reflector_work(reflector, err);
+		if (r < 0)
+			return r;
+	}
+}
+
+static int open_reflector(const struct arguments *args, const struct ow_stamp_secret *secret,
+                          struct ow_reflector **ret_reflector, struct ow_error *err)
+{
+	struct ow_reflector_options o = {.listen = args->listen,
+	                                 .key = ow_stamp_secret_key(secret),
+	                                 .stateless = args->stateless,
+	                                 .ptp = args->ptp,
+	                                 .total_pps = (double)args->total_pps,
+	                                 .source_pps = (double)args->source_pps,
+	                                 .hardware = args->hardware};
+	if (getrandom(&o.seed, sizeof o.seed, 0) != (ssize_t)sizeof o.seed)
+		return ow_error_set(err, errno, "cannot get random numbers: %s", strerror(errno));
+	return ow_reflector_create(&o, ret_reflector, err);
+}
+
+static void greet(const struct ow_reflector *reflector)
+{
+	char text[OW_REFLECTOR_TEXT];
+	ow_reflector_text(reflector, text);
+	fprintf(stderr, "oneway plane reflect: listens at %s\n", text);
+}
+
+static int run(const struct arguments *args)
+{
+	struct ow_error err = {"no reason given"};
+	struct ow_stamp_secret secret = {0};
+	struct ow_reflector *reflector = NULL;
+	struct ow_clocks *clocks = NULL;
+	const struct ow_guard guard = {.sandbox = args->no_sandbox ? OW_SANDBOX_OFF : OW_SANDBOX_ON};
+	int signals = ow_stamp_signals(&err), code = OW_EXIT_OK, r = signals < 0 ? signals : 0;
+	if (r == 0)
+		r = ow_stamp_secret_load(&secret, args->key, &err);
+	if (r == 0)
+		r = open_reflector(args, &secret, &reflector, &err);
+	if (r == 0 && ow_clocks_create(OW_CLOCKS_CHRONY_PORT, &clocks) < 0)
+		r = ow_error_set(&err, ENOMEM, "out of memory");
+	if (r == 0)
+		r = ow_stamp_confine("plane reflect", &guard, &err);
+	if (r == 0) {
+		struct ow_reflector_counts counts;
+		greet(reflector);
+		r = serve(reflector, clocks, signals, args->run_ns, &err);
+		ow_reflector_counts(reflector, &counts);
+		args->json ? put_json(&counts) : put_text(&counts);
+	}
+	if (r < 0)
+		code = ow_cli_failed("plane reflect", &err);
+	ow_reflector_free(reflector);
+	ow_clocks_free(clocks);
+	ow_stamp_secret_forget(&secret);
+	if (signals >= 0)
+		close(signals);
+	return code;
+}
+
+int ow_cli_plane_reflect(int argc, char **argv)
+{
+	struct arguments args = {.total_pps = OW_REFLECTOR_TOTAL_PPS, .source_pps = OW_REFLECTOR_SOURCE_PPS};
+	struct ow_error err;
+	int operands = ow_options_parse(options, argc, argv, &args, &err);
+	if (operands < 0)
+		return ow_cli_misused("plane reflect", &err);
+	if (ow_cli_answered(args.help, args.version, help))
+		return OW_EXIT_OK;
+	if (operands > 0)
+		ow_error_set(&err, EINVAL, "what is '%.60s'? An address is given by --listen", argv[1]);
+	else if (!args.total_pps || !args.source_pps)
+		ow_error_set(&err, EINVAL, "--limit and --source-limit are above 0");
+	else
+		return run(&args);
+	return ow_cli_misused("plane reflect", &err);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CLI_PLANE_STAMP_H
+#define OW_CLI_PLANE_STAMP_H
+
+#include "cli/guard.h"
+#include "wire/session.h"
+#include "wire/stamp.h"
+
+/* What `oneway plane probe` and `oneway plane reflect` share. */
+
+struct ow_stamp_secret {
+	uint8_t bytes[OW_PSK_MAX];
+	struct ow_stamp_key key; /* size 0: none */
+};
+/* path NULL: no key. */
+int ow_stamp_secret_load(struct ow_stamp_secret *secret, const char *path, struct ow_error *err);
+const struct ow_stamp_key *ow_stamp_secret_key(const struct ow_stamp_secret *secret);
+void ow_stamp_secret_forget(struct ow_stamp_secret *secret);
+
+/* SIGINT and SIGTERM as a file; SIGPIPE is an error of writing. */
+int ow_stamp_signals(struct ow_error *err);
+/* Gives up all privileges; what cannot be had of the sandbox is said. */
+int ow_stamp_confine(const char *command, const struct ow_guard *guard, struct ow_error *err);
+
+#endif
