@@ -123,7 +123,7 @@ void ow_daemon_link_drop(struct ow_daemon_link *link, const char *why)
 	free(link);
 }
 
-static void mark_broken(struct ow_daemon_link *link, const char *why)
+void ow_daemon_link_break(struct ow_daemon_link *link, const char *why)
 {
 	if (link->broken)
 		return;
@@ -137,9 +137,9 @@ void ow_daemon_link_send_frame(struct ow_daemon_link *link, const uint8_t *frame
 		return;
 	int r = ow_session_send(link->session, frame, size);
 	if (r < 0)
-		mark_broken(link, r == -ENOBUFS ? "the peer does not read"
-		                  : r == -EPIPE ? "the peer has closed the connection"
-		                                : strerror(-r));
+		ow_daemon_link_break(link, r == -ENOBUFS ? "the peer does not read"
+		                           : r == -EPIPE ? "the peer has closed the connection"
+		                                         : strerror(-r));
 }
 
 void ow_daemon_link_send(struct ow_daemon_link *link, const struct ow_message *message)
@@ -148,7 +148,7 @@ void ow_daemon_link_send(struct ow_daemon_link *link, const struct ow_message *m
 	size_t size;
 	struct ow_error err;
 	if (ow_message_encode(message, &frame, &size, &err) < 0) {
-		mark_broken(link, err.text);
+		ow_daemon_link_break(link, err.text);
 		return;
 	}
 	ow_daemon_link_send_frame(link, frame, size);
@@ -273,7 +273,7 @@ static void ask_silent(struct ow_daemon_link *link, int64_t steady_ns)
 	if (!link->ready || link->closing || silent < OW_PING_NS)
 		return;
 	if (silent > OW_DEAD_NS) {
-		mark_broken(link, "nothing heard any more");
+		ow_daemon_link_break(link, "nothing heard any more");
 	} else if (link->asked_ns == 0) {
 		struct ow_message ping = {.type = OW_MESSAGE_PING, .ping = {.token = (uint64_t)steady_ns}};
 		link->asked_ns = steady_ns;
@@ -287,14 +287,15 @@ static void end_overdue(struct ow_daemon_link *link, int64_t steady_ns)
 	if (link->closing && link->closed_ns == 0)
 		link->closed_ns = steady_ns;
 	if (link->closing && steady_ns - link->closed_ns > OW_CLOSING_NS)
-		mark_broken(link, "it does not read any more");
+		ow_daemon_link_break(link, "it does not read any more");
 	else if (!link->ready && !link->closing && steady_ns - link->since_ns > OW_HELLO_NS)
-		mark_broken(link, "no HELLO");
+		ow_daemon_link_break(link, "no HELLO");
 }
 
 void ow_daemon_links_tend(struct ow_daemon *daemon, int64_t steady_ns)
 {
 	daemon->hurry = false;
+	ow_daemon_queues_bound(daemon, steady_ns);
 	for (unsigned i = 0; i < daemon->peer_count; i++) {
 		struct ow_daemon_peer *peer = daemon->peers[i];
 		if (peer->link) {

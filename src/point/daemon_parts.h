@@ -33,6 +33,8 @@
 #define OW_CLOSING_NS INT64_C(5000000000)
 /* No PING is answered while so many bytes wait to be read by the peer. */
 #define OW_PONG_QUEUE ((size_t)1 << 20)
+/* So long may more than half of the memory budget wait to be read by a peer. */
+#define OW_UNREAD_NS INT64_C(5000000000)
 /* Waiting time between attempts to connect: doubled from the first to the last, and varied by a quarter. */
 #define OW_RETRY_FIRST_NS INT64_C(200000000)
 #define OW_RETRY_LAST_NS  INT64_C(10000000000)
@@ -77,10 +79,12 @@ struct ow_daemon_link {
 	struct ow_daemon_keys *keys;
 	struct ow_daemon_peer *peer; /* NULL until the name is proved */
 	struct ow_session *session;
-	uint32_t events;   /* that epoll knows */
-	int64_t since_ns;  /* steady */
-	int64_t heard_ns;  /* steady: the last time that anything came */
-	int64_t asked_ns;  /* steady: of the PING that waits for an answer, else 0 */
+	uint32_t events;     /* that epoll knows */
+	int64_t since_ns;    /* steady */
+	int64_t heard_ns;    /* steady: the last time that anything came */
+	int64_t asked_ns;    /* steady: of the PING that waits for an answer, else 0 */
+	uint64_t unread_end; /* bytes sent when what waited at unread_ns (steady) has been read */
+	int64_t unread_ns;
 	bool ready;        /* both HELLOs are through */
 	bool closing;      /* what is queued goes out, then it is over */
 	int64_t closed_ns; /* steady: since when; 0 = not yet */
@@ -233,6 +237,10 @@ void ow_daemon_gaps_tick(struct ow_daemon *daemon);
 void ow_daemon_gaps_forget(struct ow_daemon_peer *peer);
 
 /* Connections. */
+/* It is dropped as soon as nobody uses it. */
+void ow_daemon_link_break(struct ow_daemon_link *link, const char *why);
+/* daemon_queue.c: breaks the connection of the peer that reads least, if too much waits. */
+void ow_daemon_queues_bound(struct ow_daemon *daemon, int64_t steady_ns);
 int ow_daemon_link_open(struct ow_daemon *daemon, struct ow_daemon_peer *peer, int fd, struct ow_error *err);
 void ow_daemon_link_accept(struct ow_daemon *daemon);
 /* Reads, writes, and acts on what came. May free the link. */

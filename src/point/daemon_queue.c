@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What waits for peers that do not read. It takes memory besides that of the lanes: no more than half of the budget for
+ * long. After an outage all pages that were kept are sent at once, 16 of the 40 bytes that a packet has in the budget:
+ * so much may wait however slow the connection is. What comes on top has OW_UNREAD_NS to go.
+ */
+#include "point/daemon_parts.h"
+
+#include <stdio.h>
+
+static size_t note_progress(struct ow_daemon_link *link, int64_t steady_ns)
+{
+	struct ow_session_counts counts;
+	size_t queued = ow_session_queued(link->session);
+	ow_session_counts(link->session, &counts);
+	if (queued == 0 || counts.bytes_out >= link->unread_end || link->unread_ns == 0) {
+		link->unread_end = counts.bytes_out + queued;
+		link->unread_ns = steady_ns;
+	}
+	return queued;
+}
+
+void ow_daemon_queues_bound(struct ow_daemon *daemon, int64_t steady_ns)
+{
+	uint64_t sum = 0, most = 0, limit = daemon->config->memory / 2;
+	struct ow_daemon_link *worst = NULL;
+	for (unsigned i = 0; i < daemon->peer_count; i++) {
+		struct ow_daemon_link *link = daemon->peers[i]->link;
+		if (!link || link->broken)
+			continue;
+		size_t queued = note_progress(link, steady_ns);
+		sum += queued;
+		if (queued > most && steady_ns - link->unread_ns > OW_UNREAD_NS) {
+			most = queued;
+			worst = link;
+		}
+	}
+	if (worst && sum > limit) {
+		char why[128];
+		snprintf(why, sizeof why, "the peer does not read: %.1f MiB wait for it", (double)most / (1 << 20));
+		ow_daemon_link_break(worst, why);
+	}
+}
