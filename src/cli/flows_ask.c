@@ -349,7 +349,9 @@ static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, 
 		                                : UINT64_MAX,
 			.estimate = estimate,
 		};
-		a->estimated += estimate[a->legs - 1].mean_ns.status != OW_VALUE_NONE;
+		const struct ow_value *mean = &estimate[a->legs - 1].mean_ns;
+		a->estimated += mean->status != OW_VALUE_NONE;
+		a->backwards += mean->status != OW_VALUE_NONE && mean->high < 0;
 		a->counted_packets += (double)count.packets;
 	}
 	return 0;

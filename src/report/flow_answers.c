@@ -89,6 +89,20 @@ static bool warn_counts(const struct ow_flow_answers *a, char line[OW_FLOW_WARNI
 	return true;
 }
 
+static bool warn_backwards(const struct ow_flow_answers *a, char line[OW_FLOW_WARNING])
+{
+	char count[OW_WORDS];
+	if (!a->backwards)
+		return false;
+	snprintf(line, OW_FLOW_WARNING,
+	         "%s %s at %.120s before %.120s: %s the other way (record one direction with --filter), or the clocks "
+	         "are "
+	         "apart (--offset)",
+	         ow_words_count(a->backwards, count), a->backwards == 1 ? "flow was" : "flows were",
+	         a->point[a->points - 1].path, a->point[0].path, a->backwards == 1 ? "it goes" : "they go");
+	return true;
+}
+
 bool ow_flow_answers_warning(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
 {
 	for (unsigned k = 0; k < a->points; k++) {
@@ -101,5 +115,7 @@ bool ow_flow_answers_warning(const struct ow_flow_answers *a, unsigned i, char l
 		if (warn_clean(a, k, line) && i-- == 0)
 			return true;
 	}
+	if (warn_backwards(a, line) && i-- == 0)
+		return true;
 	return warn_counts(a, line) && i == 0;
 }

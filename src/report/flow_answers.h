@@ -45,6 +45,7 @@ struct ow_flow_answers {
 	struct ow_flow_estimate *estimates;
 	size_t estimated;       /* flows of which the mean could be estimated over the last leg */
 	uint64_t never_arrived; /* flows that only the first point counted */
+	uint64_t backwards;     /* flows whose mean is negative for sure */
 	double counted_packets; /* of all flows, as counted; to be held against the last point's packets */
 	int64_t offset_ns;      /* was added to the last point's times */
 };

@@ -182,6 +182,10 @@ static void warnings(void **state)
 	assert_true(ow_flow_answers_warning(&f.answers, 1, line));
 	assert_non_null(strstr(line, "5 packets"));
 	assert_false(ow_flow_answers_warning(&f.answers, 2, line));
+	f.answers.backwards = 3;
+	assert_true(ow_flow_answers_warning(&f.answers, 2, line));
+	assert_non_null(strstr(line, "3 flows were at c"));
+	f.answers.backwards = 0;
 	f.answers.counts = "nf.csv";
 	f.answers.counted_packets = 990;
 	assert_true(ow_flow_answers_warning(&f.answers, 1, line));
