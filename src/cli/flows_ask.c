@@ -351,7 +351,9 @@ static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, 
 		};
 		const struct ow_value *mean = &estimate[a->legs - 1].mean_ns;
 		a->estimated += mean->status != OW_VALUE_NONE;
-		a->backwards += mean->status != OW_VALUE_NONE && mean->high < 0;
+		/* COLATE as published says as much of flows that are merely noisy. */
+		a->backwards += mean->status != OW_VALUE_NONE && mean->high < 0 &&
+		                estimate[a->legs - 1].estimator != OW_FLOWS_COLATE;
 		a->counted_packets += (double)count.packets;
 	}
 	return 0;

@@ -103,17 +103,22 @@ static void value_text(const struct ow_value *value, char text[OW_DURATION_TEXT]
 }
 
 static void put_numbers(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_answer *flow,
-                        unsigned leg)
+                        unsigned leg, const char *behind)
 {
 	const struct ow_flow_estimate *e = &flow->estimate[leg];
 	char mean[OW_DURATION_TEXT], mean_error[OW_DURATION_TEXT], sd[OW_DURATION_TEXT], sd_error[OW_DURATION_TEXT];
 	char packets[OW_WORDS];
 	value_text(&e->mean_ns, mean, mean_error);
 	value_text(&e->stddev_ns, sd, sd_error);
-	fprintf(s->out, "  %10s %10s %10s %10s %9s %-8s", mean, mean_error, sd, sd_error,
-	        ow_words_short(flow->packets, 9, packets), ow_flow_estimator_name(e->estimator));
+	fprintf(s->out, "  %10s %10s %10s %10s %9s ", mean, mean_error, sd, sd_error,
+	        ow_words_short(flow->packets, 9, packets));
+	const char *by = ow_flow_estimator_name(e->estimator);
 	if (a->legs > 1)
-		fprintf(s->out, " %c-%c", 'A' + (int)a->leg[leg].from, 'A' + (int)a->leg[leg].to);
+		fprintf(s->out, "%-8s %c-%c\n", by, 'A' + (int)a->leg[leg].from, 'A' + (int)a->leg[leg].to);
+	else if (behind)
+		fprintf(s->out, "%-8s %s\n", by, behind);
+	else
+		fprintf(s->out, "%s\n", by);
 }
 
 static void put_table(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_rows *rows)
@@ -132,10 +137,8 @@ static void put_table(const struct style *s, const struct ow_flow_answers *a, co
 		ow_words_clean(name, false, clean, sizeof clean);
 		if (!one_line)
 			fprintf(s->out, "  %s\n", clean);
-		for (unsigned leg = 0; leg < a->legs; leg++) {
-			put_numbers(s, a, rows->row[i], leg);
-			fprintf(s->out, "%s%s\n", one_line ? " " : "", one_line ? clean : "");
-		}
+		for (unsigned leg = 0; leg < a->legs; leg++)
+			put_numbers(s, a, rows->row[i], leg, one_line ? clean : NULL);
 	}
 }
 
