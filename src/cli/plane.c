@@ -109,6 +109,7 @@ int ow_plane_read(const char *path, int64_t default_cost, struct ow_topology **r
 	free(text);
 	if (r == 0 && ow_topology_nodes(*ret_topology) == 0) {
 		ow_topology_free(*ret_topology);
+		*ret_topology = NULL;
 		r = ow_error_set(err, EINVAL, "%s: no routers in it", path);
 	}
 	return r;

@@ -64,8 +64,7 @@ static void help(void)
 	      "  oneway plane monitor station.yaml london.db paris.db --since -1h\n"
 	      "  oneway plane monitor station.yaml --follow london.db paris.db\n"
 	      "  oneway plane monitor station.yaml --why A,D --since 10:02 london.db paris.db\n"
-	      "  oneway live --from eth0 --to eth1 --segment 'F[A>C]' --json | oneway plane monitor station.yaml -f "
-	      "-\n",
+	      "  oneway live --from eth0 --to eth1 --json | oneway plane monitor station.yaml -f -\n",
 	      stdout);
 }
 
@@ -134,6 +133,9 @@ static int on_result(void *arg, const struct ow_live_result *result)
 		return 0;
 	job->results++;
 	if (!ow_station_place(job->station, result, place)) {
+		/* Round trips of probes are of no direction, and not missed. */
+		if (strcmp(result->from, result->to) == 0)
+			return 0;
 		if (job->homeless++ == 0)
 			memcpy(job->homeless_name, result->segment, sizeof(job->homeless_name));
 		return 0;

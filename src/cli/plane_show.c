@@ -19,20 +19,20 @@ static void put_finding(FILE *out, const struct ow_finding *finding)
 		name[OW_PLACE_TEXT];
 	char before[OW_WORDS], after[OW_WORDS];
 	ow_words_clean(finding->place, !ow_terminal_utf8(), name, sizeof(name));
-	fprintf(out, "            %s since %s:", name, ow_words_local(finding->since_ns, "%H:%M:%S", time));
+	fprintf(out, "            %s since %s (", name, ow_words_local(finding->since_ns, "%H:%M:%S", time));
+	if (isfinite(finding->z))
+		fprintf(out, "%.1f sigma, ", finding->z);
+	fprintf(out, "%u interval%s%s)\n", finding->intervals, finding->intervals == 1 ? "" : "s",
+	        finding->active ? ", by probes" : "");
 	if (finding->delay) {
 		ow_duration_text(finding->usual_ns, usual);
 		ow_duration_text(finding->spread_ns, spread);
 		ow_duration_text(finding->now_ns, now);
-		fprintf(out, " usually %s +- %s, now %s", usual, spread, now);
+		fprintf(out, "              delay usually %s +- %s, now %s\n", usual, spread, now);
 	}
 	if (finding->loss)
-		fprintf(out, "%s usually loses %s, now %s", finding->delay ? ";" : "",
-		        ow_words_percent(finding->usual_loss, before), ow_words_percent(finding->now_loss, after));
-	if (isfinite(finding->z))
-		fprintf(out, " (%.1f sigma", finding->z);
-	fprintf(out, "%s%u intervals%s)\n", isfinite(finding->z) ? ", " : " (", finding->intervals,
-	        finding->active ? ", by probes" : "");
+		fprintf(out, "              loss usually %s, now %s\n", ow_words_percent(finding->usual_loss, before),
+		        ow_words_percent(finding->now_loss, after));
 }
 
 static void put_path(FILE *out, const struct ow_verdict *verdict)

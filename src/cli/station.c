@@ -377,25 +377,21 @@ static bool ends(const char *name, const char *router)
 	return last && strcmp(last + 1, router) == 0;
 }
 
+/* Both directions of a segment bear its name, and perhaps more: results count only where their ends are the place's. */
 static bool by_its_name(const struct ow_live_result *result, char ret_place[OW_PLACE_TEXT])
 {
-	const char *name = result->segment;
-	if (!strchr(name, '>'))
-		return false;
-	if (!strchr(name, '[') && begins(name, result->to) && ends(name, result->from))
+	const char *name = result->segment, *from = result->from, *to = result->to, *bracket = strchr(name, '[');
+	if (!bracket && begins(name, to) && ends(name, from))
 		return turn_around(name, ret_place);
-	/* Inside of a router both directions have results: only those whose ends fit are this one's. */
-	const char *bracket = strchr(name, '[');
-	if (bracket) {
-		char ends_text[2 * OW_LIVE_NAME + 3];
-		snprintf(ends_text, sizeof(ends_text), "[%s>%s]", result->from, result->to);
-		if (strcmp(bracket, ends_text) != 0) {
-			snprintf(ret_place, OW_PLACE_TEXT, "%.*s%s", (int)(bracket - name), name, ends_text);
-			return true;
-		}
+	if (!bracket) {
+		snprintf(ret_place, OW_PLACE_TEXT, "%s", name);
+		return begins(name, from) && ends(name, to);
 	}
-	snprintf(ret_place, OW_PLACE_TEXT, "%s", name);
-	return true;
+	char there[2 * OW_LIVE_NAME + 3], back[2 * OW_LIVE_NAME + 3];
+	snprintf(there, sizeof(there), "[%s>%s]", from, to);
+	snprintf(back, sizeof(back), "[%s>%s]", to, from);
+	snprintf(ret_place, OW_PLACE_TEXT, "%.*s%s", (int)(bracket - name), name, there);
+	return strcmp(bracket, there) == 0 || strcmp(bracket, back) == 0;
 }
 
 bool ow_station_place(const struct ow_station *station, const struct ow_live_result *result,

@@ -8,8 +8,6 @@
 /* The configuration of the monitoring station (docs/plane.md): the network, what is measured where, what is asked of
  * it. */
 
-#define OW_STATION_ENTRIES_MAX 4096
-
 /* Which place a result belongs to. NULL matches all. */
 struct ow_station_place {
 	char *segment, *class_name, *from, *to;
@@ -38,8 +36,8 @@ void ow_station_free(struct ow_station *station);
 
 /*
  * The name of the place that a result is about: as the configuration says; else its segment's name, if that is the name
- * of a place, turned around for the direction from its end to its start. Classes other than "all" are appended:
- * "F>C/voice". false: it belongs to none.
+ * of a place and the result's ends are those of the place, turned around for the direction from its end to its start.
+ * Classes other than "all" are appended: "F>C/voice". false: it belongs to none.
  */
 bool ow_station_place(const struct ow_station *station, const struct ow_live_result *result,
                       char ret_place[OW_PLACE_TEXT]);

@@ -125,15 +125,15 @@ static struct over_runs random_hops(const struct study *study, uint32_t step)
 	return all;
 }
 
-/* The hops of a segment: the mean over the runs, the least and the most of any. */
+/* Of the mean hops of a segment. */
 static struct over_runs random_granularity(const struct study *study, uint32_t step)
 {
 	struct over_runs all = {0, INFINITY, 0};
 	for (unsigned i = 0; i < study->runs; i++) {
-		const struct ow_paths_measure *measure = &study->random[i][step].measure;
-		all.mean += measure->mean / study->runs;
-		all.low = fmin(all.low, measure->min);
-		all.high = fmax(all.high, measure->max);
+		double mean = study->random[i][step].measure.mean;
+		all.mean += mean / study->runs;
+		all.low = fmin(all.low, mean);
+		all.high = fmax(all.high, mean);
 	}
 	return all;
 }
@@ -237,17 +237,38 @@ static int show_hops(struct ow_figure_run *run, const char *as, struct ow_error 
 
 /* -- granularity -------------------------------------------------------------------------------------------------- */
 
+/* The longest and the shortest segment, of the random orders those of any run. */
+static int draw_ends(struct ow_figure_run *run, const struct study *study, uint32_t step)
+{
+	const struct ow_paths_measure *paper = &study->paper[step].measure, *beam = &study->beam[step].measure;
+	double longest = 0, shortest = fmin(paper->min, beam->min);
+	for (unsigned i = 0; i < study->runs; i++) {
+		longest = fmax(longest, study->random[i][step].measure.max);
+		shortest = fmin(shortest, study->random[i][step].measure.min);
+	}
+	int r = ow_figure_point(run, ALGORITHM ", longest", step, paper->max, paper->max, paper->max);
+	if (r == 0)
+		r = ow_figure_point(run, OURS ", longest", step, beam->max, beam->max, beam->max);
+	if (r == 0)
+		r = ow_figure_point(run, RANDOM ", longest", step, longest, longest, longest);
+	if (r == 0)
+		r = ow_figure_point(run, "shortest of any order", step, shortest, shortest, shortest);
+	return r;
+}
+
 static int draw_granularity(struct ow_figure_run *run, const struct study *study)
 {
 	int r = 0;
 	for (uint32_t i = 0; r == 0 && i <= study->routers; i++) {
-		const struct ow_paths_measure *paper = &study->paper[i].measure, *beam = &study->beam[i].measure;
+		double paper = study->paper[i].measure.mean, beam = study->beam[i].measure.mean;
 		struct over_runs random = random_granularity(study, i);
-		r = ow_figure_point(run, ALGORITHM, i, paper->mean, paper->min, paper->max);
+		r = ow_figure_point(run, ALGORITHM ", mean", i, paper, paper, paper);
 		if (r == 0)
-			r = ow_figure_point(run, OURS, i, beam->mean, beam->min, beam->max);
+			r = ow_figure_point(run, OURS ", mean", i, beam, beam, beam);
 		if (r == 0)
-			r = ow_figure_point(run, RANDOM, i, random.mean, random.low, random.high);
+			r = ow_figure_point(run, RANDOM ", mean", i, random.mean, random.low, random.high);
+		if (r == 0)
+			r = draw_ends(run, study, i);
 	}
 	return r;
 }
@@ -406,17 +427,17 @@ MAP(3257)
 MAP(3967)
 MAP(6461)
 
-#define FIGURES(as, name)                                                                                          \
-	{"mplane-9-" #as "a",                                                                                      \
-	 "MPLANE 9: probe hops and upgraded routers, AS " #as " (" name ")",                                       \
-	 "upgraded routers",                                                                                       \
-	 "probe hops",                                                                                             \
-	 false,                                                                                                    \
-	 true,                                                                                                     \
-	 hops_##as},                                                                                               \
-	{                                                                                                          \
-		"mplane-9-" #as "b", "MPLANE 9: hops of a segment and upgraded routers, AS " #as " (" name ")",    \
-			"upgraded routers", "hops of a segment: mean, least, most", false, false, granularity_##as \
+#define FIGURES(as, name)                                                                                       \
+	{"mplane-9-" #as "a",                                                                                   \
+	 "MPLANE 9: probe hops and upgraded routers, AS " #as " (" name ")",                                    \
+	 "upgraded routers",                                                                                    \
+	 "probe hops",                                                                                          \
+	 false,                                                                                                 \
+	 true,                                                                                                  \
+	 hops_##as},                                                                                            \
+	{                                                                                                       \
+		"mplane-9-" #as "b", "MPLANE 9: hops of a segment and upgraded routers, AS " #as " (" name ")", \
+			"upgraded routers", "hops of a segment", false, false, granularity_##as                 \
 	}
 
 const struct ow_figure ow_figures_mplane[] = {

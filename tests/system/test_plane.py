@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""oneway plane as people use it: plan, sets, monitor and why on the network of the paper's figure 7, and what it says of bad input."""
+import json
+import random
+import unittest
+
+from command import Case, on_terminal, oneway
+
+# The paper's figure with costs of ours: they lead to its m-sets.
+LINKS = {"AB": 3, "AF": 2, "BF": 2, "FC": 2, "CD": 3, "FE": 4, "ED": 1, "CE": 3}
+S = 10**9
+START = 1794736800 * S  # 2026-11-15 10:00 UTC
+# Places on the ways from A to D, over C and over E, and their usual delay.
+USUAL = {"A>F": 2e6, "F[A>C]": 50e3, "F[A>E]": 60e3, "F>C": 2e6, "C[F>D]": 40e3, "C>D": 3e6, "F>E>D": 5e6}
+STATION = """network: network.intra
+m_routers: [C, F]
+targets:
+  - {from: A, to: D, mean: 8ms, loss: 0.1%}
+  - {from: A, to: C}
+"""
+
+
+def network(links=None):
+    return "".join(f"{a} {b} {cost}\n{b} {a} {cost}\n" for (a, b), cost in (links or LINKS).items())
+
+
+def result(place, interval, mean, lost=0, **more):
+    """A line as `oneway live --json` and `oneway point --json` print it."""
+    start, end = place[place.index("[") + 1 : -1].split(">") if "[" in place else (place[0], place[-1])
+    sent = 1000
+    return json.dumps(
+        {
+            "segment": place, "class": "all", "from": start, "to": end, "interval": interval, "start_ns": START + interval * S, "length_ns": S,
+            "final": True, "status": "measured", "sent": sent, "received": sent - lost, "matched": sent - lost, "late": 0, "late_received": 0,
+            "lost": lost, "pending": 0, "extra": 0, "samples": sent - lost, "loss_ratio": lost / sent, "delay_ns": {"mean": mean, "stddev": mean / 20},
+            "ci95": {"mean": [mean * 0.998, mean * 1.002], "stddev": [mean / 21, mean / 19], "loss_ratio": [lost / sent, lost / sent]},
+            "clock": {"from": {"synchronised": True, "error_ns": 1000}, "to": {"synchronised": True, "error_ns": 1000}},
+            **more,
+        }
+    )
+
+
+class Plane(Case):
+    def setUp(self):
+        super().setUp()
+        self.network = self.write("network.intra", network())
+        self.station = self.write("station.yaml", STATION)
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as f:
+            f.write(text)
+        return self.path(name)
+
+    def results(self, intervals=60, slow=(), lossy=(), since=40, without=(), name="results.jsonl"):
+        """Intervals of all places; from `since` on some are slower by 3 ms, or lose 2 %."""
+        rng = random.Random(5)
+        lines = []
+        for i in range(intervals):
+            for place, usual in USUAL.items():
+                mean = rng.gauss(usual, usual * 0.01) + (3e6 if i >= since and place in slow else 0)
+                if place not in without:
+                    lines.append(result(place, i, mean, 20 if i >= since and place in lossy else 0))
+        return self.write(name, "\n".join(lines) + "\n")
+
+    def run_plane(self, *args, code=0):
+        done = oneway("plane", *args, env={"TZ": "UTC"})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def fails(self, says, *args, code=1):
+        done = self.run_plane(*args, code=code)
+        self.assertIn(says, done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def fits(self, text):
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), 80, line)
+
+
+class Plan(Plane):
+    def test_json(self):
+        for planner in ("paper", "beam", "greedy", "random"):
+            plan = json.loads(self.run_plane("plan", self.network, "--planner", planner, "--json").stdout)
+            self.assertEqual((plan["routers"], plan["links"], plan["planner"]), (6, 16, planner))
+            self.assertEqual([step["upgraded"] for step in plan["steps"]], list(range(7)))
+            self.assertIsNone(plan["steps"][0]["router"])
+            self.assertEqual(sorted(step["router"] for step in plan["steps"][1:]), list("ABCDEF"))
+            for step in plan["steps"]:
+                self.assertEqual(set(step), {"upgraded", "router", "paths", "probe_hops", "granularity"})
+                self.assertEqual(set(step["granularity"]), {"mean", "min", "max"})
+                self.assertAlmostEqual(step["granularity"]["mean"], step["probe_hops"] / step["paths"], places=4)
+            # By hand: 36 shortest paths of 64 hops, and one probe a directed link in the end.
+            self.assertEqual((plan["steps"][0]["paths"], plan["steps"][0]["probe_hops"]), (36, 64))
+            self.assertEqual((plan["steps"][6]["paths"], plan["steps"][6]["probe_hops"]), (16, 16))
+
+    def test_text_and_csv(self):
+        code, text = on_terminal("plane", "plan", self.network)
+        self.assertEqual(code, 0)
+        self.fits(text)
+        self.assertIn("planner paper", text)
+        rows = self.run_plane("plan", self.network, "--compare", "--csv", "-").stdout.splitlines()
+        self.assertEqual(len(rows), 1 + 4 * 7)
+        self.assertEqual({row.split(",")[0] for row in rows[1:]}, {"paper", "beam", "greedy", "random"})
+
+    def test_some_upgraded(self):
+        plan = json.loads(self.run_plane("plan", self.network, "--upgraded", "F", "--steps", 2, "--json").stdout)
+        self.assertEqual(len(plan["steps"]), 3)
+        self.assertNotIn("F", [step["router"] for step in plan["steps"]])
+
+    def test_formats_say_the_same(self):
+        plan = self.run_plane("plan", self.network).stdout
+        dot = "".join(f"{a} -- {b} [weight={c}];\n" for (a, b), c in LINKS.items())
+        ids = {name: i for i, name in enumerate("ABFCDE")}
+        gml = "".join(f'node [ id {i} label "{name}" ]\n' for name, i in ids.items())
+        gml += "".join(f"edge [ source {ids[a]} target {ids[b]} weight {c} ]\n" for (a, b), c in LINKS.items())
+        graphml = '<graphml><key id="w" for="edge" attr.name="weight" attr.type="double"/><graph edgedefault="undirected">'
+        graphml += "".join(f'<node id="{name}"/>' for name in ids)
+        graphml += "".join(f'<edge source="{a}" target="{b}"><data key="w">{c}</data></edge>' for (a, b), c in LINKS.items()) + "</graph></graphml>"
+        for name, text in (("n.dot", f"graph {{\n{dot}}}\n"), ("n.gml", f"graph [\n{gml}]\n"), ("n.graphml", graphml)):
+            self.assertEqual(self.run_plane("plan", self.write(name, text)).stdout, plan, name)
+
+    def test_bad_input(self):
+        self.fails("No such file", "plan", self.path("nowhere"))
+        self.fails("one TOPOLOGY is needed", "plan", code=2)
+        self.fails("is not one of paper, beam, greedy or random", "plan", self.network, "--planner", "papr", code=2)
+        self.fails("has no router 'Z'", "plan", self.network, "--upgraded", "Z")
+        for text, says in (
+            ("A B -3\n", ":1:"),
+            ("A B 0\n", ":1:"),
+            ("A B\n", ":1:"),
+            ("A B 3\nA C nan\n", ":2:"),
+            ("A A 3\n", ":1:"),
+            ("", "no routers"),
+            ("\x00\x01\x02", ":1:"),
+            ("graph { a -- b; }", "cost"),
+            ("graph { a -- b [weight=-1]; }", ":1:"),
+            ("{}", "show ip ospf database router json"),
+        ):
+            self.fails(says, "plan", self.write("bad", text))
+
+    def test_parts_without_a_path(self):
+        done = self.run_plane("plan", self.write("two", network({"AB": 1, "CD": 1})), "--json")
+        self.assertIn("falls into 2 parts", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["steps"][0]["paths"], 4)
+
+
+class Sets(Plane):
+    def test_json(self):
+        found = json.loads(self.run_plane("sets", self.network, "-m", "C,F", "--json").stdout)
+        ends = {s["owner"]: sorted("".join(segment["path"]) for segment in s["segments"]) for s in found["sets"]}
+        # Figure 8: M_A = {B, F}; M_C = {F, D, E}; M_F = {A, B, E, D over E}, and C (src/plane/sets.h).
+        self.assertEqual(ends["A"], ["AB", "AF"])
+        self.assertEqual(ends["C"], ["CD", "CE", "CF"])
+        self.assertEqual(ends["F"], ["FA", "FB", "FC", "FE", "FED"])
+        self.assertEqual({s["owner"]: s["kind"] for s in found["sets"]}["F"], "m-router")
+
+    def test_text(self):
+        code, text = on_terminal("plane", "sets", self.network, "-m", "C,F", "--of", "F", "--tree")
+        self.assertEqual(code, 0)
+        self.fits(text)
+        self.assertIn("watch F > E > D", text)
+        self.assertIn("D, cost 5, from C E", text)
+
+    def test_of_the_station(self):
+        self.assertEqual(self.run_plane("sets", "--station", self.station).stdout, self.run_plane("sets", self.network, "-m", "C,F").stdout)
+
+    def test_bad_input(self):
+        self.fails("has no router 'Z'", "sets", self.network, "-m", "C,Z")
+        self.fails("has no router 'Z'", "sets", self.network, "--of", "Z")
+        self.fails("--follow needs --station", "sets", self.network, "--follow", code=2)
+        self.assertIn("no path to C", self.run_plane("sets", self.write("two", network({"AB": 1, "CD": 1})), "--of", "A").stdout)
+
+
+class Monitor(Plane):
+    def last(self, results, code=0, station=None):
+        done = self.run_plane("monitor", station or self.station, "--json", results, code=code)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def test_nothing_is_wrong(self):
+        last = self.last(self.results())
+        self.assertEqual(last["start_ns"], START + 59 * S)
+        self.assertEqual([path["state"] for path in last["paths"]], ["ok", "ok"])
+        path = last["paths"][0]
+        # Half goes over C, half over E.
+        self.assertAlmostEqual(path["mean_ns"] / (2e6 + (50e3 + 2e6 + 40e3 + 3e6 + 60e3 + 5e6) / 2), 1, delta=0.03)
+        self.assertLess(path["ci95"]["mean"][0], path["mean_ns"])
+        # A>F is on both ways.
+        self.assertEqual((path["loss_ratio"], path["missing"], path["places"], path["responsible"]), (0, 0, 8, []))
+        self.assertEqual(last["explained_by"], "")
+
+    def test_a_slow_segment(self):
+        results = self.results(slow=["F>C"])
+        last = self.last(results, code=3)
+        self.assertEqual([path["state"] for path in last["paths"]], ["broken", "broken"])
+        for path in last["paths"]:
+            self.assertEqual([finding["place"] for finding in path["responsible"]], ["F>C"])
+            finding = path["responsible"][0]
+            self.assertEqual((finding["delay"], finding["loss"], finding["since_ns"]), (True, False, START + 40 * S))
+            self.assertAlmostEqual(finding["now_ns"] - finding["usual_ns"], 3e6, delta=0.2e6)
+        self.assertEqual(last["explained_by"], "F>C")
+        code, text = on_terminal("plane", "monitor", self.station, results, env={"TZ": "UTC"})
+        self.assertEqual(code, 3)
+        self.fits(text)
+        self.assertIn("F>C since 10:00:40", text)
+        self.assertIn("above its target of 8 ms", text)
+
+    def test_a_lossy_inside(self):
+        last = self.last(self.results(lossy=["F[A>C]"]), code=3)
+        self.assertEqual([f["place"] for f in last["paths"][0]["responsible"]], ["F[A>C]"])
+        self.assertTrue(last["paths"][0]["responsible"][0]["loss"])
+        # Half of the packets pass it, 2 % of them are lost.
+        self.assertAlmostEqual(last["paths"][0]["loss_ratio"], 0.01, delta=1e-9)
+        self.assertAlmostEqual(last["paths"][1]["loss_ratio"], 0.02, delta=1e-9)
+
+    def test_a_segment_without_results(self):
+        last = self.last(self.results(without=["C>D"]))
+        path = last["paths"][0]
+        self.assertEqual((path["state"], path["mean_ns"], path["missing"]), ("unknown", None, 1))
+        self.assertIn("no result of C>D", path["cause"])
+        self.assertEqual(last["paths"][1]["state"], "ok")
+
+    def test_routers_that_are_not_there(self):
+        station = self.write("s.yaml", STATION + "  - {from: A, to: Z}\n")
+        path = self.last(self.results(), station=station)["paths"][2]
+        self.assertEqual(path["state"], "unknown")
+        self.assertIn("Z", path["cause"])
+        self.fails("no router 'Z'", "monitor", self.write("s.yaml", STATION.replace("[C, F]", "[C, Z]")), self.results())
+
+    def test_no_path(self):
+        self.write("network.intra", network({"AF": 1, "FC": 1, "ED": 1}))
+        last = self.last(self.results())
+        self.assertEqual([path["state"] for path in last["paths"]], ["unknown", "ok"])
+
+    def test_bad_input(self):
+        results = self.results()
+        self.fails("are needed", "monitor", self.station, code=2)
+        self.fails("No such file", "monitor", self.path("nowhere.yaml"), results)
+        self.fails("No such file", "monitor", self.station, self.path("nowhere"))
+        self.fails("station.yaml:2: m_router: no such key", "monitor", self.write("station.yaml", STATION.replace("m_routers", "m_router")), results)
+        self.write("station.yaml", STATION)
+        self.fails("none:1: not JSON", "monitor", self.station, self.write("none", "this is no result\n"))
+        self.fails("no results", "monitor", self.station, self.write("empty", ""))
+        self.fails("no results", "monitor", self.station, self.write("other", '{"some": "thing"}\n'))
+        self.fails("status", "monitor", self.station, self.write("odd", '{"segment": "A>F", "start_ns": 1, "length_ns": 1, "status": "fine"}\n'))
+        done = self.run_plane("monitor", self.station, self.write("homeless", result("A>F", 0, 1e6, segment="london-paris") + "\n"))
+        self.assertIn("belong to no place, the first of segment london-paris", done.stderr)
+
+    def test_round_trips_are_no_places(self):
+        lines = [result("A>F", 0, 2e6), result("A>F", 0, 4e6, **{"to": "A", "class": "round-trip", "active": True})]
+        self.assertEqual(self.run_plane("monitor", self.station, self.write("probes", "\n".join(lines))).stderr, "")
+
+    def test_provisional_results_do_not_count(self):
+        lines = [result("A>F", i, 2e6, final=False) for i in range(5)]
+        self.fails("no results", "monitor", self.station, self.write("provisional", "\n".join(lines)))
+
+
+class Why(Plane):
+    def why(self, *args, code=0):
+        return self.run_plane("monitor", self.station, "--why", "A,D", "--since", "2026-11-15 10:00:40Z", *args, code=code).stdout
+
+    def test_json(self):
+        found = json.loads(self.why("--json", self.results(slow=["F>E>D"])))
+        self.assertEqual([part["place"] for part in found["parts"] if part["responsible"]], ["F>E>D"])
+        self.assertEqual({part["place"]: part["share"] for part in found["parts"]}, {p: 1 if p == "A>F" else 0.5 for p in USUAL})
+        self.assertAlmostEqual(found["after_ns"] - found["before_ns"], 1.5e6, delta=0.05e6)
+        part = found["parts"][0]
+        self.assertEqual((part["intervals_before"], part["intervals_after"]), (40, 20))
+        self.assertAlmostEqual(part["excess_ns"], 3e6, delta=5 * part["excess_error_ns"])
+
+    def test_text(self):
+        code, text = on_terminal("plane", "monitor", self.station, "--why", "A,D", "--since", "2026-11-15 10:00:40Z", self.results(slow=["C>D"]))
+        self.assertEqual(code, 0)
+        self.fits(text)
+        self.assertIn("* C>D", text)
+        self.assertIn("C>D is slower by ", text)
+
+    def test_nothing_is_worse(self):
+        self.assertIn("No part of it is worse than before beyond chance", self.why(self.results()))
+
+    def test_without_some_results(self):
+        self.assertIn("cannot be composed", self.why(self.results(without=["A>F"])))
+
+    def test_bad_input(self):
+        self.fails("--why needs two routers", "monitor", self.station, "--why", "A,D", self.results())
+        self.fails("--why needs two routers", "monitor", self.station, "--why", "A", "--since", "-1h", self.results())
+        self.fails("no router 'Z'", "monitor", self.station, "--why", "A,Z", "--since", "-1h", self.results())
+        self.fails("both ends are A", "monitor", self.station, "--why", "A,A", "--since", "-1h", self.results())
+
+
+class Command(Plane):
+    def test_parts(self):
+        self.fails("did you mean 'plan'", "plam", code=2)
+        for part in ("plan", "sets", "monitor"):
+            self.assertIn(part, self.run_plane("--help").stdout)
+            self.assertIn("Examples:", self.run_plane(part, "--help").stdout)
+            self.assertIn("oneway", self.run_plane(part, "--version").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
