@@ -19,7 +19,7 @@
 
 /* What is before is taken from this much longer ago than the question. */
 #define BEFORE_NS (3600 * OW_NS_PER_S)
-/* A part has changed when its excess is this many standard errors: once in 1,700 parts by chance. */
+/* A part has changed when its delay or loss exceeds this many standard errors: by chance one part in 2,000. */
 #define SIGNIFICANT 3.5
 
 struct part {

@@ -75,10 +75,11 @@ void ow_compose(const struct ow_route *route, ow_compose_find *find, void *arg, 
 		mix.has_loss &= part.has_loss;
 		mix.mean += share * part.mean;
 		squares += share * (part.variance + part.mean * part.mean);
-		mix.mean_error2 += share * share * part.mean_error2;
-		mix.variance_error2 += share * share * part.variance_error2;
+		/* Ways share places, and with them errors: the bound for any correlation. */
+		mix.mean_error2 += share * part.mean_error2;
+		mix.variance_error2 += share * part.variance_error2;
 		mix.through += share * part.through;
-		mix.loss_error2 += share * share * part.loss_error2;
+		mix.loss_error2 += share * part.loss_error2;
 	}
 	composed.known_mean_ns = known;
 	mix.variance = fmax(squares - mix.mean * mix.mean, 0);

@@ -10,9 +10,10 @@
  * From the places on a route to the route: on each way delays add up, and so do variances (queues on different links
  * are taken to be independent); what gets through multiplies. Over several ways of equal cost the packets mix: mean =
  * sum s_w m_w,   variance = sum s_w (v_w + m_w^2) - mean^2,   loss = sum s_w l_w with the shares s_w. Sampling errors
- * of places are independent and add in squares. Clock errors do not: between places that end and begin at the same
- * router they cancel, so that the route has those of its ends; as this is not known of all results, the bound is the
- * sum of the largest clock error on it twice at most.
+ * of places are independent and add in squares; ways may have places in common, so that of theirs the bound (sum s_w
+ * e_w)^2 <= sum s_w e_w^2 is taken. Clock errors do not add: between places that end and begin at the same router they
+ * cancel, so that the route has those of its ends; as this is not known of all results, the bound is the sum of the
+ * largest clock error on it twice at most.
  */
 struct ow_composed {
 	struct ow_value mean_ns, stddev_ns, loss_ratio; /* NONE with a reason where a place has no result */

@@ -3,6 +3,9 @@
 #include "plane/era.h"
 #include <math.h>
 
+/* Means are no better than this, also where all intervals say the same. */
+#define GRAIN_NS 1.0
+
 void ow_era_add(struct ow_era *era, const struct ow_sample *sample)
 {
 	if (sample->has_delay && isfinite(sample->mean_ns)) {
@@ -49,9 +52,10 @@ void ow_era_compare(const struct ow_era *before, const struct ow_era *after, str
 		/* A single interval after has no spread of its own: it is taken to have that of before. */
 		double spread2 = before->squares / (before->intervals - 1);
 		double error2 = error2_of(before) + (after->intervals > 1 ? error2_of(after) : spread2);
+		error2 = fmax(error2, GRAIN_NS * GRAIN_NS);
 		change.excess_ns = after->mean - before->mean;
 		change.excess_error_ns = sqrt(error2);
-		change.delay_z = error2 > 0 ? change.excess_ns / change.excess_error_ns : 0;
+		change.delay_z = change.excess_ns / change.excess_error_ns;
 	}
 	if (before->sent > 0 && after->sent > 0) {
 		double pooled = (before->lost + after->lost + 1) / (before->sent + after->sent + 2);

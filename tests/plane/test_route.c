@@ -143,6 +143,9 @@ static void composed_as_sent(void **state)
 	assert_true(fabs(composed.stddev_ns.value / spread - 1) < 0.01);
 	assert_true(fabs(composed.loss_ratio.value - ratio) < 5 * sqrt(ratio / 1e6));
 	assert_true(composed.mean_ns.low < composed.mean_ns.value && composed.clock_error_ns == 6);
+	/* The first place is on both ways: errors of 1 are 1 + 4 / 4 + 2 / 4 in squares, bounded by 5 / 2 + 3 / 2. */
+	double half = (composed.mean_ns.high - composed.mean_ns.low) / 2 / 1.96;
+	assert_true(half * half > 2.5 && half * half < 4.01);
 	assert_int_equal(composed.missing, 0);
 	samples.name[6] = NULL;
 	ow_compose(&route, find, &samples, &composed);

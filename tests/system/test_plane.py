@@ -274,6 +274,11 @@ class Why(Plane):
         self.assertIn("* C>D", text)
         self.assertIn("C>D is slower by ", text)
 
+    def test_delays_without_any_spread(self):
+        lines = [result(place, i, usual + (1e6 if i >= 40 and place == "F>C" else 0)) for i in range(60) for place, usual in USUAL.items()]
+        found = json.loads(self.why("--json", self.write("constant", "\n".join(lines))))
+        self.assertEqual([part["place"] for part in found["parts"] if part["responsible"]], ["F>C"])
+
     def test_nothing_is_worse(self):
         self.assertIn("No part of it is worse than before beyond chance", self.why(self.results()))
 
