@@ -355,7 +355,9 @@ static int set_up(struct relay *relay, struct ow_error *err)
 	int64_t now_ns = ow_clock_real_ns();
 	int r = ow_wire_pool_create(&relay->pool);
 	for (int i = 0; r >= 0 && i < OW_DIRECTIONS; i++) {
-		r = ow_impair_init(&relay->way[i].impair, &options->impair, (enum ow_direction)i, now_ns);
+		const struct ow_impair_options *impair =
+			i == OW_B_TO_A && options->back ? options->back : &options->impair;
+		r = ow_impair_init(&relay->way[i].impair, impair, (enum ow_direction)i, now_ns);
 		if (r >= 0)
 			r = ow_wiretruth_create(options->interval_ns, now_ns, &relay->way[i].truth);
 		relay->way[i].latest_ns = now_ns;

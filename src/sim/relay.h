@@ -17,8 +17,10 @@
  */
 struct ow_relay_options {
 	const char *interface[OW_SIDES]; /* towards A, towards B */
-	struct ow_impair_options impair; /* of each direction */
-	bool nat;                        /* B sees outside_address instead of A's, and other ports */
+	struct ow_impair_options impair; /* of each direction, unless */
+	/* From B to A; NULL = as from A to B. */
+	const struct ow_impair_options *back;
+	bool nat; /* B sees outside_address instead of A's, and other ports */
 	uint8_t inside_address[4], outside_address[4];
 	int64_t interval_ns;
 	/* A bit for each direction (1 << OW_A_TO_B): while it is set, what comes in is lost, as where a cable is

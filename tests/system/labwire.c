@@ -3,11 +3,11 @@
  * The lab's hosts, wire and traffic without points: whoever starts this puts points of his own into the namespaces, and
  * is told the truth about every interval.
  *
- *     labwire INTERVAL DELAY LOSS REORDER DUPLICATE SEED
+ *     labwire INTERVAL DELAY LOSS REORDER DUPLICATE SEED [DELAY LOSS]
  *
- * REORDER and DUPLICATE are shares. Lines of JSON come out: {"hosts": {"a": PATH, "b": PATH}} (for nsenter --net=PATH),
- * then a line for each interval and direction, and at last one for the run. Commands come in, a line each, until the
- * end of the input ends everything:
+ * REORDER and DUPLICATE are shares; the second delay and loss are those from b to a. Lines of JSON come out: {"hosts":
+ * {"a": PATH, "b": PATH}} (for nsenter --net=PATH), then a line for each interval and direction, and at last one for
+ * the run. Commands come in, a line each, until the end of the input ends everything:
  *
  *     rate HOST CLASS PPS SEED      from now on HOST (a, b) sends so many packets of the class a second; 0 = none
  *     cut HOSTS                     from now on all that HOSTS (a, b, ab) send is lost on the wire; - = of none
@@ -50,6 +50,7 @@ static const struct ow_sim_size sizes[CLASSES] = {
 struct wire {
 	struct ow_labnet net;
 	struct ow_relay_options relay;
+	struct ow_impair_options back;
 	pid_t relay_pid;
 	int control;
 	atomic_uint *cut; /* shared with the relay */
@@ -194,10 +195,10 @@ static bool read_reports(struct wire *wire)
 		printf("{\"total\": %s, \"from\": \"%c\", \"start_ns\": %" PRId64 ", \"sent\": %" PRIu64
 		       ", \"received\": %" PRIu64 ", \"matched\": %" PRIu64 ", \"lost\": %" PRIu64
 		       ", \"extra\": %" PRIu64 ", \"reordered\": %" PRIu64 ", \"missed\": %" PRIu64
-		       ", \"refused\": %" PRIu64 ", \"kernel_drops\": %" PRIu64 "}\n",
+		       ", \"refused\": %" PRIu64 ", \"kernel_drops\": %" PRIu64 ", \"mean_ns\": %.0f}\n",
 		       report.total ? "true" : "false", report.direction == OW_A_TO_B ? 'a' : 'b',
 		       report.truth.start_ns, r->sent, r->received, r->matched, r->lost, r->extra, r->reordered,
-		       report.missed, report.refused, kernel_drops(wire));
+		       report.missed, report.refused, kernel_drops(wire), r->matched ? r->delay.mean_ns : 0.0);
 		wire->totals += report.total;
 	}
 	fflush(stdout);
@@ -253,8 +254,8 @@ int main(int argc, char **argv)
 	struct wire wire = {.control = -1};
 	struct ow_impair_options *impair = &wire.relay.impair;
 	struct ow_error err = {""};
-	if (argc != 7) {
-		fprintf(stderr, "usage: labwire INTERVAL DELAY LOSS REORDER DUPLICATE SEED\n");
+	if (argc != 7 && argc != 9) {
+		fprintf(stderr, "usage: labwire INTERVAL DELAY LOSS REORDER DUPLICATE SEED [DELAY LOSS]\n");
 		return 2;
 	}
 	ow_sim_defaults(&impair->path);
@@ -267,6 +268,13 @@ int main(int argc, char **argv)
 	impair->reorder = strtod(argv[4], NULL);
 	impair->path.duplicate = strtod(argv[5], NULL);
 	impair->path.seed = strtoull(argv[6], NULL, 10);
+	wire.back = *impair;
+	if (argc == 9) {
+		if (ow_sim_delay_parse(argv[7], &wire.back.path.delay, &err) < 0)
+			give_up("arguments", &err);
+		wire.back.path.loss = (struct ow_sim_loss){.ratio = strtod(argv[8], NULL)};
+		wire.relay.back = &wire.back;
+	}
 	for (unsigned i = 0; i < OW_LABNET_NODES; i++)
 		wire.net.ns[i] = -1;
 	int r = ow_labnet_create(&wire.net, &err);
