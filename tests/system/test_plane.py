@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """oneway plane as people use it: plan, sets, monitor and why on the network of the paper's figure 7, and what it says of bad input."""
 import json
+import os
 import random
+import signal
+import subprocess
+import time
 import unittest
 
-from command import Case, on_terminal, oneway
+from command import PROGRAM, Case, on_terminal, oneway
 
 # The paper's figure with costs of ours: they lead to its m-sets.
 LINKS = {"AB": 3, "AF": 2, "BF": 2, "FC": 2, "CD": 3, "FE": 4, "ED": 1, "CE": 3}
@@ -290,6 +294,84 @@ class Why(Plane):
         self.fails("--why needs two routers", "monitor", self.station, "--why", "A", "--since", "-1h", self.results())
         self.fails("no router 'Z'", "monitor", self.station, "--why", "A,Z", "--since", "-1h", self.results())
         self.fails("both ends are A", "monitor", self.station, "--why", "A,A", "--since", "-1h", self.results())
+
+
+class Frr(Plane):
+    """A vtysh that prints what a file has."""
+
+    def setUp(self):
+        super().setUp()
+        self.vtysh = self.write("vtysh", f'#!/bin/sh\ntest "$*" = "--vty_socket /run/x -c show ip ospf database router json" && cat "{self.path("lsdb")}"\n')
+        os.chmod(self.vtysh, 0o755)
+        names = "".join(f"  10.0.0.{i}: {name}\n" for i, name in enumerate("ABCDEF"))
+        self.station = self.write("frr.yaml", f"network: {{vtysh: '{self.vtysh}', socket: /run/x}}\nrefresh: 100ms\nhold: 300ms\nnames:\n{names}" + STATION.split("\n", 1)[1])
+        self.advertise(LINKS)
+
+    def advertise(self, links):
+        ids = {name: f"10.0.0.{i}" for i, name in enumerate("ABCDEF")}
+        lsas = {name: {} for name in ids}
+        for (a, b), cost in links.items():
+            for here, there in ((a, b), (b, a)):
+                lsas[here][f"link{len(lsas[here])}"] = {"linkType": "another Router (point-to-point)", "neighborRouterId": ids[there], "tos0Metric": cost}
+        states = [{"advertisingRouter": ids[name], "routerLinks": links} for name, links in lsas.items()]
+        self.write("lsdb.new", json.dumps({"routerLinkStates": {"areas": {"0.0.0.0": states}}}))
+        os.rename(self.path("lsdb.new"), self.path("lsdb"))
+
+    def test_the_same_as_the_file(self):
+        of_file = json.loads(self.run_plane("sets", self.network, "-m", "C,F", "--json").stdout)["sets"]
+        of_frr = json.loads(self.run_plane("sets", "--station", self.station, "--json").stdout)["sets"]
+        for sets in (of_file, of_frr):
+            for s in sets:
+                s["segments"].sort(key=str)
+        self.assertEqual(sorted(of_frr, key=str), sorted(of_file, key=str))
+
+    def test_follows_a_change(self):
+        with subprocess.Popen([PROGRAM, "plane", "sets", "--station", self.station, "--follow", "--json", "--of", "F"], stdout=subprocess.PIPE, text=True) as child:
+            try:
+                seen = [json.loads(child.stdout.readline()) for _ in range(5)]
+                self.assertEqual({(e["event"], e["segment"]) for e in seen}, {("new", s) for s in ("F>A", "F>B", "F>C", "F>E", "F>E>D")})
+                self.advertise({ends: cost for ends, cost in LINKS.items() if ends != "ED"})
+                seen = [json.loads(child.stdout.readline()) for _ in range(2)]
+                # D is reached over C alone, which watches that; its segment of old goes after the hold time.
+                self.assertEqual([(e["event"], e["segment"]) for e in seen], [("old", "F>E>D"), ("gone", "F>E>D")])
+                self.assertGreaterEqual(seen[1]["time_ns"] - seen[0]["time_ns"], 250_000_000)
+            finally:
+                child.send_signal(signal.SIGINT)
+            self.assertEqual(child.wait(timeout=60), 0)
+
+    def test_no_answer(self):
+        self.write("lsdb", "")
+        self.fails("vtysh", "sets", "--station", self.station)
+        os.unlink(self.path("lsdb"))
+        self.fails("failed: is ospfd running?", "sets", "--station", self.station)
+        os.unlink(self.vtysh)
+        self.fails("No such file", "sets", "--station", self.station)
+
+
+class Follow(Plane):
+    def test_lines_as_they_come(self):
+        results = self.results(intervals=1)
+        command = [PROGRAM, "plane", "monitor", self.station, "--follow", "--json", results]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+            try:
+                for i in range(4):
+                    with open(results, "a") as f:
+                        f.writelines(result(place, i + 1, usual) + "\n" for place, usual in USUAL.items())
+                    time.sleep(0.3)
+                # An interval is judged when two newer ones are there.
+                starts = [json.loads(child.stdout.readline())["start_ns"] for _ in range(3)]
+                self.assertEqual(starts, [START + i * S for i in range(3)])
+            finally:
+                child.send_signal(signal.SIGTERM)
+            rest = child.stdout.read().splitlines()
+            self.assertEqual(child.wait(timeout=60), 0)
+        self.assertEqual([json.loads(line)["start_ns"] for line in rest], [START + i * S for i in (3, 4)])
+
+    def test_standard_input_ends(self):
+        with open(self.results()) as f:
+            lines = f.read()
+        done = subprocess.run([PROGRAM, "plane", "monitor", self.station, "--follow", "--json", "-"], input=lines, capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 60), done.stderr)
 
 
 class Command(Plane):

@@ -106,6 +106,19 @@ class Scarce(command.Case):
         command.oneway("live", "--from", self.a, "--to", self.b, "--forward", "src net 10.0.0.0/8", "--speed", 0, "--json", "--interval", "1ms", "--wait", "2ms", "--store", self.path("r.db"))
         self.both(41, "results", self.path("r.db"))
 
+    def test_plane(self):
+        links = {"AB": 3, "AF": 2, "BF": 2, "FC": 2, "CD": 3, "FE": 4, "ED": 1, "CE": 3}
+        with open(self.path("network.intra"), "w") as f:
+            f.writelines(f"{a} {b} {cost}\n{b} {a} {cost}\n" for (a, b), cost in links.items())
+        with open(self.path("station.yaml"), "w") as f:
+            f.write("network: network.intra\nm_routers: [C, F]\ntargets: [{from: A, to: D}]\n")
+        with open(self.path("results.jsonl"), "w") as f:
+            f.writelines(json.dumps({"segment": "A>F", "from": "A", "to": "F", "start_ns": i * 10**9, "length_ns": 10**9, "final": True, "status": "measured",
+                                     "sent": 10, "lost": 0, "samples": 10, "loss_ratio": 0, "delay_ns": {"mean": 1000, "stddev": 10}}) + "\n" for i in range(3))
+        self.both(7, "plane", "plan", self.path("network.intra"), "--planner", "beam", "--json")
+        self.both(7, "plane", "sets", self.path("network.intra"), "-m", "C,F", "--json")
+        self.both(7, "plane", "monitor", self.path("station.yaml"), self.path("results.jsonl"), "--json")
+
     def test_point(self):
         """Its start: keys, captures, store, metrics, sandbox, threads; and its end."""
         done = command.oneway("point", "keygen", "--psk", self.path("lab.psk"))
