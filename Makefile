@@ -41,6 +41,8 @@ demo: build/.packages-demo all
 
 prove: build/.packages-test all
 	@ONEWAY=build/oneway tests/system/prove_live.py
+	@ONEWAY=build/oneway CABLES=build/tests/system/cables tests/system/test_plane_ospf.py --all
+	@OW_MONITOR_RUNS=1 build/tests/plane/test_monitor
 
 faults: build/.packages-test all
 	@tools/run-faults build

@@ -131,6 +131,8 @@ static int on_result(void *arg, const struct ow_live_result *result)
 	char place[OW_PLACE_TEXT];
 	if (result->start_ns >= job->until_ns || result->start_ns <= job->judged_ns)
 		return 0;
+	if (ow_station_is_round_trip(result))
+		return 0;
 	job->results++;
 	if (!ow_station_place(job->station, result, place)) {
 		/* Round trips of probes are of no direction, and not missed. */

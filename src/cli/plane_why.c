@@ -61,7 +61,8 @@ static int on_result(void *arg, const struct ow_live_result *result)
 	struct asked *asked = arg;
 	char name[OW_PLACE_TEXT];
 	struct ow_sample sample;
-	if (result->start_ns >= asked->why->until_ns || !ow_station_place(asked->station, result, name))
+	if (result->start_ns >= asked->why->until_ns || ow_station_is_round_trip(result) ||
+	    !ow_station_place(asked->station, result, name))
 		return 0;
 	strip_class(asked, name);
 	struct part *part = part_of(asked, name);

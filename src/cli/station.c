@@ -394,6 +394,11 @@ static bool by_its_name(const struct ow_live_result *result, char ret_place[OW_P
 	return strcmp(bracket, there) == 0 || strcmp(bracket, back) == 0;
 }
 
+bool ow_station_is_round_trip(const struct ow_live_result *result)
+{
+	return result->active && strcmp(result->from, result->to) == 0;
+}
+
 bool ow_station_place(const struct ow_station *station, const struct ow_live_result *result,
                       char ret_place[OW_PLACE_TEXT])
 {

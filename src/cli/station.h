@@ -34,6 +34,8 @@ struct ow_station {
 int ow_station_read(const char *path, struct ow_station **ret_station, struct ow_error *err);
 void ow_station_free(struct ow_station *station);
 
+/* Round trips of probes are of two ways, and so of no place. */
+bool ow_station_is_round_trip(const struct ow_live_result *result);
 /*
  * The name of the place that a result is about: as the configuration says; else its segment's name, if that is the name
  * of a place and the result's ends are those of the place, turned around for the direction from its end to its start.

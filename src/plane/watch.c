@@ -6,8 +6,8 @@
 
 /* A spread below this is the clock's grain, not the network's. */
 #define SPREAD_MIN_NS 1.0
-/* One interval cannot say more than this: a single wild one does not hide that the next are as usual. */
-#define Z_MAX 50.0
+/* One interval counts for at most this in a sum: a single wild one (a stalled host, a burst) is never a change. */
+#define Z_MAX 4.0
 /* Usual intervals that the loss ratio remembers. */
 #define LOSS_MEMORY 1000.0
 
@@ -61,7 +61,7 @@ static double to_normal(double t, double n)
 {
 	double nu = n - 1, size = fabs(t) / sqrt(1 + 1 / n);
 	double z = (8 * nu + 1) / (8 * nu + 3) * sqrt(nu * log1p(size * size / nu));
-	return copysign(z < Z_MAX ? z : Z_MAX, t);
+	return copysign(z, t);
 }
 
 /* Adds a deviation to the sum. */
@@ -69,7 +69,7 @@ static void cumulate(struct ow_watch_level *level, double z, int64_t start_ns, d
 {
 	if (level->sum <= 0)
 		level->since_ns = start_ns;
-	level->sum += z - OW_WATCH_DRIFT;
+	level->sum += fmin(z, Z_MAX) - OW_WATCH_DRIFT;
 	if (level->sum <= 0) {
 		level->sum = 0;
 		level->intervals = 0;
@@ -148,7 +148,7 @@ static void add_loss(struct ow_watch *watch, const struct ow_sample *sample, dou
 	double z = 2 * (sqrt((double)sample->lost + 0.375) - sqrt(ratio * (double)sample->sent + 0.375));
 	/* Losses come in bursts: where they usually spread more than a Poisson count, that is the measure. */
 	moments(&watch->loss, &mean, &spread);
-	watch->loss_z = fmin(z / fmax(1, spread), Z_MAX);
+	watch->loss_z = z / fmax(1, spread);
 	cumulate(&watch->loss, watch->loss_z, sample->start_ns, threshold);
 	if (is_usual(&watch->loss, threshold))
 		remember_loss(watch, sample, z);

@@ -12,10 +12,10 @@
  * mean delays, and the loss ratio. Each new interval gives a deviation z in units of that standard deviation, turned to
  * the normal scale (with few intervals it is Student's t that z follows). A change is found by a cumulative sum,
  *     C = max(0, C + z - k),   change when C > h,
- * with k = 1.5, which finds a lasting shift of three sigma fastest. h follows from how often the whole network may cry
- * wolf (ow_watch_threshold). Losses likewise, on the scale on which a Poisson count has variance 1:
- *     z = 2 (sqrt(lost + 3/8) - sqrt(expected + 3/8)).
- * The sum also says since when: the first interval after it was last 0.
+ * with k = 1.5, which finds a lasting shift of three sigma fastest, and no z beyond 4, so that one wild interval is
+ * none. h follows from how often the whole network may cry wolf (ow_watch_threshold). Losses likewise, on the scale on
+ * which a Poisson count has variance 1: z = 2 (sqrt(lost + 3/8) - sqrt(expected + 3/8)). The sum also says since when:
+ * the first interval after it was last 0.
  */
 #define OW_WATCH_HISTORY 128
 #define OW_WATCH_LEARN   24  /* intervals before anything is said */

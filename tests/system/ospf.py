@@ -43,7 +43,7 @@ class Network:
             for name in (*ROUTERS, "cables"):
                 self.where[name] = router.holder()
             self.connect()
-            self.cables = self.start("cables", cables, *(f"{a}{b},{b}{a}" for a, b, _ in LINKS), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.cables = self.start("cables", "nice", "-n", "-15", cables, *(f"{a}{b},{b}{a}" for a, b, _ in LINKS), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             assert self.cables.stdout.readline() == "ready\n"
             for a, b, _ in LINKS:
                 self.impair(a, b)
