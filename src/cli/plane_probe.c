@@ -121,16 +121,16 @@ static void help(void)
 {
 	fputs("usage: oneway plane probe [NAME=]HOST[:PORT]... [OPTION]...\n"
 	      "\n"
-	      "Measures delay and loss to reflectors of STAMP (RFC 8762) or TWAMP Light by probes:\n"
-	      "there, back, and the round trip. For segments where nothing passive can see. The one-way\n"
-	      "delays are as good as both clocks; the round trip depends on none.\n",
+	      "Measures delay and loss to reflectors of STAMP (RFC 8762) or TWAMP Light by\n"
+	      "probes: there, back, and the round trip. For segments where nothing passive can\n"
+	      "see. One-way delays are as good as both clocks; the round trip depends on none.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
 	      "Examples:\n"
 	      "  oneway plane probe 192.0.2.7\n"
-	      "  oneway plane probe 'F>E>D=192.0.2.7' 'F>B=[2001:db8::b]:8620' --store probes.db\n"
-	      "  oneway plane probe router.example --rate 30/min --interval 1min --dscp 46 --class voice\n"
+	      "  oneway plane probe 'F>E>D=192.0.2.7' 'F>B=[2001:db8::b]:8620' --store p.db\n"
+	      "  oneway plane probe router.example --rate 30/min --interval 1min --dscp 46\n"
 	      "  oneway plane probe 192.0.2.7 --key lab.psk --seconds 60 --json\n",
 	      stdout);
 }

@@ -54,9 +54,10 @@ static void help(void)
 {
 	fputs("usage: oneway plane reflect [OPTION]...\n"
 	      "\n"
-	      "Answers probes of STAMP (RFC 8762) and TWAMP Light, those of 'oneway plane probe' and of\n"
-	      "routers, with the times at which they came and left. An answer is never longer than its\n"
-	      "probe, and answers are limited. Ends with Ctrl-C and a summary.\n",
+	      "Answers probes of STAMP (RFC 8762) and TWAMP Light, those of 'oneway plane\n"
+	      "probe' and of routers, with the times at which they came and left. An answer is\n"
+	      "never longer than its probe, and answers are limited. Ends with Ctrl-C and a\n"
+	      "summary.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
