@@ -140,11 +140,11 @@ void ow_clocks_state(const struct ow_clocks *clocks, int64_t now_ns, struct ow_c
 		return;
 	}
 	double age_ns = (double)(now_ns - clocks->told_ns);
+	double error_ns = ceil(clocks->error_ns + age_ns * clocks->growth_ppm * 1e-6);
 	*ret_state = (struct ow_clock_state){.error_ns = OW_CLOCK_UNKNOWN};
-	if (clocks->synchronised) {
-		ret_state->synchronised = true;
-		ret_state->error_ns = (int64_t)ceil(clocks->error_ns + age_ns * clocks->growth_ppm * 1e-6);
-	}
+	/* A rate may be said to be off by anything, also by more than an int64_t holds after some seconds. */
+	if (clocks->synchronised && error_ns < ERROR_MAX_S * 1e9)
+		*ret_state = (struct ow_clock_state){true, (int64_t)error_ns};
 }
 
 const char *ow_clocks_source(const struct ow_clocks *clocks, int64_t now_ns)

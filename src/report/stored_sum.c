@@ -84,6 +84,13 @@ static int64_t ns_of(int64_t second)
 	                                          : second * OW_NS_PER_S;
 }
 
+/* Anybody may have written the file: its times may be at the ends of what there is. */
+static int64_t later(int64_t ns, int64_t by_ns)
+{
+	int64_t sum;
+	return __builtin_add_overflow(ns, by_ns, &sum) ? by_ns < 0 ? INT64_MIN : INT64_MAX : sum;
+}
+
 /* The local day of a time: days of 23 and of 25 hours exist. */
 static void find_day(struct pass *p, int64_t ns)
 {
@@ -91,7 +98,7 @@ static void find_day(struct pass *p, int64_t ns)
 	struct tm tm;
 	if (!localtime_r(&second, &tm)) {
 		p->from_ns = ns;
-		p->till_ns = ns + 1;
+		p->till_ns = later(ns, 1);
 		return;
 	}
 	tm.tm_sec = tm.tm_min = tm.tm_hour = 0;
@@ -109,14 +116,14 @@ static void find_hour(struct pass *p, int64_t ns)
 	localtime_r(&second, &tm);
 	int64_t into = (second + tm.tm_gmtoff) % 3600;
 	p->from_ns = ns_of(second - (into < 0 ? into + 3600 : into));
-	p->till_ns = p->from_ns + 3600 * OW_NS_PER_S;
+	p->till_ns = later(p->from_ns, 3600 * OW_NS_PER_S);
 }
 
 static void find_bin(struct pass *p, int64_t ns)
 {
 	int64_t width = p->options.bin_ns, into = ns % width;
-	p->from_ns = ns - (into < 0 ? into + width : into);
-	p->till_ns = p->from_ns + width;
+	p->from_ns = later(ns, -(into < 0 ? into + width : into));
+	p->till_ns = later(p->from_ns, width);
 }
 
 /* The part of time that this one is in. */
@@ -250,7 +257,7 @@ static void add_clocks(struct ow_stored_sum *sum, sqlite3_stmt *row)
 	double from, to;
 	if (!real_at(row, CLOCK_FROM, &from) || !real_at(row, CLOCK_TO, &to))
 		sum->clock_unknown++;
-	else if (from + to < 0x1p62 && (int64_t)(from + to) > sum->clock_error_ns)
+	else if (from + to >= 0 && from + to < 0x1p62 && (int64_t)(from + to) > sum->clock_error_ns)
 		sum->clock_error_ns = (int64_t)(from + to);
 }
 

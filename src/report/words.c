@@ -74,8 +74,9 @@ const char *ow_words_rate(double rate, const char *unit, char text[OW_WORDS])
 
 static const char *time_words(int64_t ns, const char *format, bool local, char text[OW_WORDS])
 {
-	int64_t second = ns / OW_NS_PER_S - (ns % OW_NS_PER_S < 0);
-	int ms = (int)((ns - second * OW_NS_PER_S) / OW_NS_PER_MS);
+	/* Any time: the first second of all, in ns, is none that an int64_t has. */
+	int64_t rest = ns % OW_NS_PER_S, second = ns / OW_NS_PER_S - (rest < 0);
+	int ms = (int)((rest < 0 ? rest + OW_NS_PER_S : rest) / OW_NS_PER_MS);
 	time_t time = (time_t)second;
 	struct tm tm = {0};
 	if (local)

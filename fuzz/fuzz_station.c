@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as the configuration of a monitoring station: refused with a line that names the file, or all there. */
+#include "cli/station.h"
+#include "scratch.h"
+
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(int good)
+{
+	if (!good)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct scratch file;
+	struct ow_station *station = NULL;
+	struct ow_error err = {""};
+	scratch_open(&file);
+	scratch_add(&file, data, size);
+	int r = ow_station_read(file.path, &station, &err);
+	scratch_close(&file);
+	if (r < 0) {
+		check(strncmp(err.text, file.path, strlen(file.path)) == 0);
+		return 0;
+	}
+	static const struct ow_live_result result = {.segment = "A>B", .class_name = "voice", .from = "A", .to = "B"};
+	char place[OW_PLACE_TEXT];
+	if (ow_station_place(station, &result, place))
+		check(memchr(place, 0, sizeof place) != NULL);
+	check(station->refresh_ns > 0 && (station->network || station->vtysh));
+	ow_station_free(station);
+	return 0;
+}
