@@ -265,6 +265,43 @@ class OneHost(command.Case):
             self.assertTrue(any(abs(r["start_ns"] - offset - time.time_ns()) < 60 * S for r in measured), offset)
 
 
+class Probes(command.Case):
+    """The clock of a sender of probes: no interval is of two clocks, and round trips know nothing of it."""
+
+    def test_sender(self):
+        clock, far = Clock(self.path("near.clock")), Clock(self.path("far.clock"))
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        reflect = subprocess.Popen(
+            [command.PROGRAM, "plane", "reflect", "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env={**os.environ, **far.env()}
+        )
+        self.addCleanup(reflect.communicate)
+        self.addCleanup(reflect.kill)
+        address = reflect.stderr.readline().split()[-1]
+        probe = subprocess.Popen(
+            [command.PROGRAM, "plane", "probe", address, "--rate", "200/s", "--interval", "200ms", "--seconds", "4", "--json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **clock.env()},
+        )
+        for by in (3 * S, -10 * S):
+            time.sleep(1.3)
+            clock.step(by)
+        out, err = probe.communicate(timeout=points.PATIENCE)
+        self.assertEqual(probe.returncode, 0, err)
+        results = [r for r in map(json.loads, out.splitlines()) if "segment" in r]
+        met = set()
+        for there, back, both in zip(results[0::3], results[1::3], results[2::3]):
+            self.assertEqual(both["sent"], both["matched"] + both["lost"] + both["pending"], both)
+            self.assertEqual(both["lost"], 0, both)
+            if both["samples"] < 2:
+                continue
+            # As far apart as the clocks are, all of them; half a second is for a busy machine.
+            offset = round(there["delay_ns"]["mean"] / S)
+            met.add(offset)
+            for r, mean in ((there, offset * S), (back, -offset * S), (both, 0)):
+                self.assertLess(abs(r["delay_ns"]["mean"] - mean), S / 2, r)
+                self.assertLess(r["delay_ns"]["stddev"], S / 2, r)
+        self.assertEqual(met, {0, -3, 7})
+
+
 if __name__ == "__main__":
     if not test_point_live.permitted():
         print("network namespaces with veth are not permitted here, not tested")
