@@ -135,9 +135,6 @@ static int on_result(void *arg, const struct ow_live_result *result)
 		return 0;
 	job->results++;
 	if (!ow_station_place(job->station, result, place)) {
-		/* Round trips of probes are of no direction, and not missed. */
-		if (strcmp(result->from, result->to) == 0)
-			return 0;
 		if (job->homeless++ == 0)
 			memcpy(job->homeless_name, result->segment, sizeof(job->homeless_name));
 		return 0;

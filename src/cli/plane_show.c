@@ -53,7 +53,13 @@ void ow_plane_show_verdict(FILE *out, int64_t now_ns, const struct ow_verdict *v
 		        verdict->findings ? "; but a part of it has changed" : "");
 	} else {
 		ow_words_clean(verdict->cause, !ow_terminal_utf8(), cause, sizeof(cause));
+		/* What is added to the cause has a line of its own. */
+		char *more = strstr(cause, "; ");
+		if (more)
+			*more = 0;
 		fprintf(out, ": %s%s\n", verdict->state == OW_PATH_UNKNOWN ? "cannot be said: " : "", cause);
+		if (more)
+			fprintf(out, "            %s\n", more + 2);
 	}
 	for (uint32_t i = 0; i < verdict->findings; i++)
 		put_finding(out, &verdict->finding[i]);

@@ -99,11 +99,23 @@ static uint32_t findings_of(const struct ow_monitor *monitor, struct path *path,
 	return count;
 }
 
-static void judge_target(const struct path *path, struct ow_verdict *verdict)
+/* What is to be said of a target that is broken while no part has changed: is one on the way to it? */
+static const char *without_findings(const struct ow_monitor *monitor, const struct path *path)
+{
+	for (uint32_t i = 0; i < path->places; i++) {
+		const struct ow_watch *watch = &ow_monitor_place_of(path, i)->watch;
+		if (fmax(watch->delay.sum, watch->loss.sum) > monitor->threshold / 4)
+			return "; no part of it has changed for certain yet";
+	}
+	return "; but no part of it has changed: it is as usual";
+}
+
+static void judge_target(const struct ow_monitor *monitor, const struct path *path, struct ow_verdict *verdict)
 {
 	const struct ow_target *target = &path->target;
 	const struct ow_composed *composed = &verdict->composed;
 	bool limited = !isnan(target->max_mean_ns) || !isnan(target->max_loss);
+	const char *more = verdict->findings ? "" : without_findings(monitor, path);
 	char now[OW_DURATION_TEXT], limit[OW_DURATION_TEXT];
 	/* A path with gaps can still be known to be too slow. */
 	double mean = composed->mean_ns.status == OW_VALUE_NONE ? composed->known_mean_ns : composed->mean_ns.value;
@@ -112,13 +124,11 @@ static void judge_target(const struct path *path, struct ow_verdict *verdict)
 		ow_duration_text(target->max_mean_ns, limit);
 		verdict->state = OW_PATH_BROKEN;
 		snprintf(verdict->cause, sizeof(verdict->cause), "%s%s, above its target of %s%s",
-		         composed->missing ? "at least " : "", now, limit,
-		         verdict->findings ? "" : "; but no part of it has changed: it is as usual");
+		         composed->missing ? "at least " : "", now, limit, more);
 	} else if (composed->loss_ratio.status != OW_VALUE_NONE && composed->loss_ratio.value > target->max_loss) {
 		verdict->state = OW_PATH_BROKEN;
 		snprintf(verdict->cause, sizeof(verdict->cause), "loses %.3g %%, above its target of %.3g %%%s",
-		         composed->loss_ratio.value * 100, target->max_loss * 100,
-		         verdict->findings ? "" : "; but no part of it has changed: it is as usual");
+		         composed->loss_ratio.value * 100, target->max_loss * 100, more);
 	} else if (!limited && verdict->findings) {
 		verdict->state = OW_PATH_BROKEN;
 		snprintf(verdict->cause, sizeof(verdict->cause), "worse than usual");
@@ -154,7 +164,7 @@ int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow
 		ow_compose(&path->route, last_of, &finder, &verdict->composed);
 		verdict->findings = findings_of(monitor, path, now_ns);
 		verdict->finding = path->finding;
-		judge_target(path, verdict);
+		judge_target(monitor, path, verdict);
 	}
 	*ret_verdicts = monitor->verdict;
 	*ret_count = monitor->paths;
