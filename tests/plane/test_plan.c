@@ -103,6 +103,9 @@ static void check_planners(const char *name, const struct ow_topology *topology)
 	uint32_t count, nodes = ow_topology_nodes(topology);
 	struct ow_plan_step *paper = plan(topology, OW_PLANNER_PAPER, &count);
 	for (enum ow_planner planner = OW_PLANNER_BEAM; planner < OW_PLANNERS; planner++) {
+		/* Random orders keep many paths for long: slow on large maps. */
+		if (planner == OW_PLANNER_RANDOM && nodes > 200)
+			continue;
 		struct ow_plan_step *steps = plan(topology, planner, &count);
 		assert_int_equal(count, nodes + 1);
 		check_order(steps, nodes);
