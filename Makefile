@@ -52,6 +52,7 @@ soak: build/.packages-test all
 
 scarce: build/.packages-test all
 	@SCARCE_FULL=1 SCARCE_PRELOAD=$(CURDIR)/build/tests/scarce/libscarce.so ONEWAY=build/oneway python3 tests/system/test_scarce.py
+	@SCARCE_FULL=1 SCARCE_PRELOAD=$(CURDIR)/build/tests/scarce/libscarce.so ONEWAY=build/oneway python3 tests/system/test_scarce_pair.py
 
 accuracy: all
 	@tests/cli/check-flows-accuracy --flows 100000 --packets 4000000 build/oneway

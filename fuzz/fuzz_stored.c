@@ -131,7 +131,8 @@ static void bind_value(sqlite3_stmt *update, unsigned kind, const uint8_t *value
 		sqlite3_bind_blob(update, 1, value, 8, SQLITE_TRANSIENT);
 		return;
 	case 4:
-		sqlite3_bind_zeroblob(update, 1, (int)(bits & 0x3ffff));
+		/* Few that are large: they only take time. */
+		sqlite3_bind_zeroblob(update, 1, (int)(bits & (bits >> 56 == 0xff ? 0x3ffff : 0x3ff)));
 		return;
 	default:
 		sqlite3_bind_null(update, 1);

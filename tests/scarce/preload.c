@@ -5,7 +5,8 @@
  * says which allocations fail, SCARCE_ON=1 that all after it do, too; the first run has none that fails, and its
  * standard output is what the others must print if they end with 0; where numbers differ from run to run, SCARCE_FOLDER
  * gets what each of those printed (NUMBER.out; 0.out is the first), for others to judge. A run that ends otherwise says
- * why in one line (SCARCE_LOG=1: in its log). FIRST = LAST is this one run, in this process. Nobody may crash or hang.
+ * why in one line (SCARCE_LOG=1: in its log). FIRST = LAST is this one run, in this process; with SCARCE_COUNT it says
+ * at its end how many allocations there were. Nobody may crash or hang.
  * tests/system/test_scarce.py has the commands.
  */
 #include <dlfcn.h>
@@ -35,7 +36,7 @@ void *__libc_memalign(size_t alignment, size_t size);
 
 static atomic_ulong *calls; /* shared with the parent: allocations of the child, and how many of them failed */
 static unsigned long fails_at;
-static bool fails_on, has_log;
+static bool fails_on, has_log, counts;
 static const char *folder;
 static __thread unsigned spared; /* this thread is in a library whose allocations do not fail */
 
@@ -236,8 +237,9 @@ static __attribute__((constructor)) void play(void)
 		_exit(99);
 	struct run reference, r;
 	calls = shared;
-	if (first == last) { /* for a debugger: no other run */
+	if (first == last) { /* for a debugger, or for others to judge: no other run */
 		fails_at = first;
+		counts = getenv("SCARCE_COUNT") != NULL;
 		return;
 	}
 	if (run(0, &reference))
@@ -258,4 +260,11 @@ static __attribute__((constructor)) void play(void)
 	       sum.went_on, sum.failed);
 	fflush(stdout);
 	_exit(sum.failed > 0);
+}
+
+static __attribute__((destructor)) void tell(void)
+{
+	if (counts)
+		dprintf(STDERR_FILENO, "%lu allocations, %lu of them failed\n", atomic_load(&calls[0]),
+		        atomic_load(&calls[1]));
 }
