@@ -427,21 +427,21 @@ MAP(3257)
 MAP(3967)
 MAP(6461)
 
-#define FIGURES(as, name)                                                                                       \
-	{"mplane-9-" #as "a",                                                                                   \
-	 "MPLANE 9: probe hops and upgraded routers, AS " #as " (" name ")",                                    \
-	 "upgraded routers",                                                                                    \
-	 "probe hops",                                                                                          \
-	 false,                                                                                                 \
-	 true,                                                                                                  \
-	 hops_##as},                                                                                            \
-	{                                                                                                       \
-		"mplane-9-" #as "b", "MPLANE 9: hops of a segment and upgraded routers, AS " #as " (" name ")", \
-			"upgraded routers", "hops of a segment", false, false, granularity_##as                 \
+#define FIGURES(as, name)                                                                                      \
+	{"mplane-9-" #as "a",                                                                                  \
+	 "MPLANE 9: probe hops, AS " #as " (" name ")",                                                        \
+	 "upgraded routers",                                                                                   \
+	 "probe hops",                                                                                         \
+	 false,                                                                                                \
+	 true,                                                                                                 \
+	 hops_##as},                                                                                           \
+	{                                                                                                      \
+		"mplane-9-" #as "b", "MPLANE 9: hops of a segment, AS " #as " (" name ")", "upgraded routers", \
+			"hops of a segment", false, false, granularity_##as                                    \
 	}
 
 const struct ow_figure ow_figures_mplane[] = {
-	{"mplane-9", "MPLANE 9: probe hops and upgraded routers, all six maps, Algorithm 1", "upgraded routers, %",
+	{"mplane-9", "MPLANE 9: probe hops on all six maps, Algorithm 1", "upgraded routers, %",
          "probe hops, 1 = none upgraded", false, true, show_all},
 	FIGURES(1221, "Telstra"),
 	FIGURES(1239, "Sprint"),
