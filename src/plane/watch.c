@@ -8,6 +8,8 @@
 #define SPREAD_MIN_NS 1.0
 /* One interval counts for at most this in a sum: a single wild one (a stalled host, a burst) is never a change. */
 #define Z_MAX 4.0
+/* However few segments there are, it takes three intervals. */
+#define THRESHOLD_MIN (2 * (Z_MAX - OW_WATCH_DRIFT))
 /* Usual intervals that the loss ratio remembers. */
 #define LOSS_MEMORY 1000.0
 
@@ -25,7 +27,7 @@ double ow_watch_threshold(double segments, double intervals)
 		else
 			high = h;
 	}
-	return high;
+	return high > THRESHOLD_MIN ? high : THRESHOLD_MIN;
 }
 
 void ow_watch_init(struct ow_watch *watch)
@@ -94,7 +96,7 @@ static bool is_usual(struct ow_watch_level *level, double threshold)
 		*level = (struct ow_watch_level){0};
 		return false;
 	}
-	return !level->changed && level->sum <= threshold / 2;
+	return !level->changed && level->sum < threshold / 2;
 }
 
 bool ow_watch_usual(const struct ow_watch *watch, double *ret_mean_ns, double *ret_spread_ns)

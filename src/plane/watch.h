@@ -51,7 +51,8 @@ struct ow_watch {
 
 /*
  * h for `segments` segments that together may cry wolf once in `intervals` intervals, both for delay and loss. By
- * Siegmund's approximation of the average run length of a cumulative sum of normal deviations.
+ * Siegmund's approximation of the average run length of a cumulative sum of normal deviations. At least so much that
+ * two intervals alone are no change.
  */
 double ow_watch_threshold(double segments, double intervals);
 

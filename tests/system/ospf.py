@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Six routers with FRR's OSPF in namespaces without names: figure 7 of the MPLANE paper, with cables that can be made slow."""
+import json
 import os
 import shutil
 import subprocess
@@ -119,17 +120,24 @@ class Network:
     def socket(self, name):
         return os.path.join(self.folder, name)
 
+    def known_links(self, name):
+        """How many links (each from both ends) the router's database has."""
+        try:
+            areas = json.loads(self.vtysh(name, "show ip ospf database router json"))["routerLinkStates"]["areas"]
+        except (ValueError, KeyError):
+            return 0
+        return sum("neighborRouterId" in link for lsas in areas.values() for lsa in lsas for link in lsa["routerLinks"].values())
+
     def wait_for_routes(self):
-        """Until every router knows every other, over all ways."""
+        """Until every router knows every link, and F both of its ways to D."""
         end = time.monotonic() + PATIENCE
-        missing = None
+        known = {}
         while time.monotonic() < end:
-            missing = [(a, b) for a in ROUTERS for b in ROUTERS if a != b and f"{router_id(b)} " not in self.run(a, "ip", "route", "show", router_id(b)) + " "]
-            ways = self.run("F", "ip", "route", "show", router_id("D"))
-            if not missing and ways.count("nexthop") == 2:
+            known = {name: self.known_links(name) for name in ROUTERS}
+            if set(known.values()) == {2 * len(LINKS)} and self.run("F", "ip", "route", "show", router_id("D")).count("nexthop") == 2:
                 return
             time.sleep(0.3)
-        raise AssertionError(f"no routes after {PATIENCE} s: {missing}")
+        raise AssertionError(f"no routes after {PATIENCE} s; links known: {known}")
 
     def close(self):
         if self.cables:

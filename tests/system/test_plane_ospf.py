@@ -222,7 +222,7 @@ def run(everything):
             shape = ["tc", "qdisc", "replace", "dev", "toC", "root", "tbf", "rate", "300kbit", "burst", "2k", "limit"]
             faults.one("inside of F slow", "F[A>C]", lambda: plane.network.run("F", *shape, "40k"), lambda: plane.network.run("F", "tc", "qdisc", "del", "dev", "toC", "root"))
             if everything:
-                faults.one("inside of F lossy", "F[A>C]", lambda: plane.network.run("F", *shape[:-3], "2k", "limit", "1k"),
+                faults.one("inside of F lossy", "F[A>C]", lambda: plane.network.run("F", *shape, "3k"),
                            lambda: plane.network.run("F", "tc", "qdisc", "del", "dev", "toC", "root"))
             link_down(plane)
             print(f"{faults.right} of {faults.total} faults: the right place, and no other", flush=True)
