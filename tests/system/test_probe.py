@@ -55,9 +55,14 @@ class Reflector:
     def __init__(self, *args, prefix=()):
         words = [*prefix, command.PROGRAM, "plane", "reflect", "--json", *map(str, args)]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.greeting = self.process.stderr.readline()
-        if "listens at" not in self.greeting:
-            raise AssertionError(self.greeting + self.process.communicate()[1])
+        said = ""
+        # With a sanitizer it says first that there is no sandbox.
+        while "listens at" not in said:
+            line = self.process.stderr.readline()
+            if not line:
+                self.process.communicate()
+                raise AssertionError(said)
+            said += line
 
     def end(self):
         if self.process.poll() is None:
@@ -129,7 +134,7 @@ class OnTheWire(Probed):
         reflector = self.reflector(prefix=net.enter("b"))
         store = self.path("probes.db")
         results, summary, session = self.probe(
-            "F>E>D=" + ADDRESS["b"], "--rate", "100/s", "--seconds", 8, "--seed", SEED, "--store", store, prefix=net.enter("a")
+            "F>E>D=" + ADDRESS["b"], "--rate", "100/s", "--seconds", 5, "--seed", SEED, "--store", store, prefix=net.enter("a")
         )
         counts = reflector.end()
         wire = net.end()
@@ -169,7 +174,7 @@ class OnTheWire(Probed):
         net = self.net(("constant:2ms", 0.05), ("constant:4ms", 0.05))
         key = self.key("lab.psk")
         reflector = self.reflector("--stateless", "--key", key, prefix=net.enter("b"))
-        _, summary, _ = self.probe(ADDRESS["b"], "--key", key, "--rate", "100/s", "--seconds", 4, "--seed", SEED, prefix=net.enter("a"))
+        _, summary, _ = self.probe(ADDRESS["b"], "--key", key, "--rate", "100/s", "--seconds", 2, "--seed", SEED, prefix=net.enter("a"))
         reflector.end()
         wire = net.end()
         there, back, both = summary

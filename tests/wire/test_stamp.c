@@ -277,8 +277,8 @@ static void test_times_property(void **state)
 	for (int i = 0; i < 200000; i++) {
 		/* 1970 to 2174, several eras. */
 		int64_t ns = (int64_t)ow_random_below(&random, UINT64_C(6442450944) * OW_NS_PER_S);
-		int64_t near = ns + (int64_t)ow_random_below(&random, UINT64_C(4000000000) * OW_NS_PER_S) -
-		               INT64_C(2000000000) * OW_NS_PER_S;
+		int64_t near = ns - INT64_C(2000000000) * OW_NS_PER_S +
+		               (int64_t)ow_random_below(&random, UINT64_C(4000000000) * OW_NS_PER_S);
 		bool ptp = i & 1;
 		assert_int_equal(ow_stamp_time_read(ow_stamp_time_write(ns, ptp, 37), ptp, 37, near, &back), 0);
 		assert_true(back == ns);
