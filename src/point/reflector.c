@@ -46,7 +46,7 @@ static int listen_at(struct ow_reflector *f, const char *address, int family, st
 {
 	struct ow_stamp_socket_options o = {.hardware = f->options.hardware};
 	struct ow_error why;
-	int fd, r = ow_address_find(address, PORT, family, true, &o.local, &why);
+	int fd = -1, r = ow_address_find(address, PORT, family, true, &o.local, &why);
 	if (r == 0)
 		r = ow_stamp_socket_open(&o, &fd, &why);
 	if (r < 0)
@@ -153,7 +153,7 @@ void ow_reflector_text(const struct ow_reflector *reflector, char text[OW_REFLEC
 	size_t used = 0;
 	text[0] = '\0';
 	for (unsigned i = 0; i < reflector->sockets; i++) {
-		struct sockaddr_storage address;
+		struct sockaddr_storage address = {0};
 		socklen_t size = sizeof address;
 		char host[80], port[8];
 		if (getsockname(reflector->fd[i], (struct sockaddr *)&address, &size) < 0 ||
