@@ -204,6 +204,8 @@ static int read_key(struct reader *reader, const struct ow_yaml *node)
 		return read_duration(reader, node, &station->options.hold_ns);
 	if (strcmp(node->key, "stale") == 0)
 		return read_duration(reader, node, &station->options.stale_ns);
+	if (strcmp(node->key, "worth") == 0)
+		return read_share(reader, node, &station->options.worth);
 	if (strcmp(node->key, "names") == 0)
 		return read_routers(reader, node);
 	if (strcmp(node->key, "m_routers") == 0)

@@ -144,6 +144,32 @@ static void judge_target(const struct ow_monitor *monitor, const struct path *pa
 	}
 }
 
+/*
+ * Between the two ends of a microsecond that a router takes more there may be many sigmas, and no user who notices.
+ * Where nobody said what is too slow, only what adds to the path counts.
+ */
+static void leave_out_trifles(const struct ow_monitor *monitor, struct path *path, struct ow_verdict *verdict)
+{
+	double least = monitor->options.worth * verdict->composed.known_mean_ns;
+	uint32_t kept = 0;
+	if (!isnan(path->target.max_mean_ns) || !isnan(path->target.max_loss))
+		return;
+	for (uint32_t i = 0; i < verdict->findings; i++)
+		if (path->finding[i].loss || weight(&path->finding[i]) >= least)
+			path->finding[kept++] = path->finding[i];
+	verdict->findings = kept;
+}
+
+/* For whoever asks where it is. */
+static void mark_named(const struct path *path, const struct ow_verdict *verdict)
+{
+	for (uint32_t i = 0; i < path->places; i++) {
+		struct place *place = ow_monitor_place_of(path, i);
+		for (uint32_t n = 0; n < verdict->findings; n++)
+			place->named |= verdict->finding[n].place == place->name;
+	}
+}
+
 int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow_verdict **ret_verdicts,
                      uint32_t *ret_count, struct ow_error *err)
 {
@@ -151,6 +177,8 @@ int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow
 	monitor->verdict = calloc((size_t)monitor->paths + 1, sizeof(*monitor->verdict));
 	if (!monitor->verdict)
 		return ow_error_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < monitor->places; i++)
+		monitor->place[i]->named = false;
 	for (uint32_t i = 0; i < monitor->paths; i++) {
 		struct path *path = &monitor->path[i];
 		struct ow_verdict *verdict = &monitor->verdict[i];
@@ -164,6 +192,8 @@ int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow
 		ow_compose(&path->route, last_of, &finder, &verdict->composed);
 		verdict->findings = findings_of(monitor, path, now_ns);
 		verdict->finding = path->finding;
+		leave_out_trifles(monitor, path, verdict);
+		mark_named(path, verdict);
 		judge_target(monitor, path, verdict);
 	}
 	*ret_verdicts = monitor->verdict;

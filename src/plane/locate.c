@@ -64,9 +64,10 @@ static bool same(const struct hop *a, const struct hop *b)
 	return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
 }
 
+/* On a path only if its verdict names it: trifles need no place. */
 static bool is_changed(const struct place *place)
 {
-	return place->watch.delay.changed || place->watch.loss.changed;
+	return (place->watch.delay.changed || place->watch.loss.changed) && (place->named || !place->on_paths);
 }
 
 /* Clearly as usual. Between the two a place may be on the way to a change, and has no vote. */

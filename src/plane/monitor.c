@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #define FALSE_ALARMS 1000.0
+#define WORTH        0.02
 #define STALE_NS     (10 * OW_NS_PER_S)
 #define HOLD_NS      (60 * OW_NS_PER_S)
 #define SLOTS_FIRST  256u
@@ -23,6 +24,8 @@ int ow_monitor_create(const struct ow_monitor_options *options, struct ow_monito
 	monitor->options = *options;
 	if (!(options->false_alarms > 0))
 		monitor->options.false_alarms = FALSE_ALARMS;
+	if (!(options->worth > 0))
+		monitor->options.worth = WORTH;
 	if (options->stale_ns <= 0)
 		monitor->options.stale_ns = STALE_NS;
 	if (options->hold_ns <= 0)

@@ -9,6 +9,7 @@
 struct place {
 	struct ow_watch watch;
 	bool seen;             /* has had a result */
+	bool named;            /* changed, and in the last verdict on a path */
 	uint32_t on_paths;     /* how often it is on the paths of targets */
 	int64_t held_until_ns; /* of a path that is no more; 0 = never was */
 	char name[];
