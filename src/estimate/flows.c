@@ -10,8 +10,9 @@
 
 /* A flow is said to be too small when its counters took away less than this share of the prior's variance, and the
  * interval that is left is wider than the value itself. */
-#define LEARNT_MIN 0.1
-#define ERROR_MAX  0.5
+#define LEARNT_MIN   0.1
+#define ERROR_MAX    0.5
+#define SHAPE_ROUNDS 2
 
 const char *ow_flow_estimator_name(enum ow_flow_estimator estimator)
 {
@@ -40,6 +41,36 @@ static struct ow_value mean_value(const struct ow_flow_load *flow, struct ow_flo
 	return (struct ow_value){OW_VALUE_ESTIMATED, mean.mean, mean.mean - half, mean.mean + half, NULL};
 }
 
+/* The shape of deviations, and with it the means; after two rounds neither changes by much. */
+static int sharpen(const struct ow_flow_system *system, const struct ow_flow_prior *prior, struct ow_flow_mean *mean)
+{
+	struct ow_flow_prior normal;
+	int r = ow_flow_prior_copy(prior, system->flows, &normal);
+	for (int i = 0, more = 1; r >= 0 && more && i < SHAPE_ROUNDS; i++) {
+		more = r = ow_flow_shape(system, prior, mean, &normal);
+		if (r >= 0)
+			r = ow_flows_banks(system, &normal, more && i + 1 < SHAPE_ROUNDS, mean);
+	}
+	ow_flow_prior_done(&normal);
+	return r;
+}
+
+static int predict(const struct ow_flow_system *system, enum ow_flow_estimator estimator, struct ow_flow_prior *prior,
+                   struct ow_flow_mean *mean)
+{
+	int r = ow_flow_prior_init(system, prior);
+	if (r < 0)
+		return r;
+	if (estimator == OW_FLOWS_BLUP)
+		return ow_flows_blup(system, prior, mean);
+	r = ow_flows_banks(system, prior, true, mean);
+	if (r >= 0)
+		r = ow_flow_prior_again(system, mean, prior);
+	if (r > 0)
+		r = ow_flows_banks(system, prior, true, mean);
+	return r < 0 ? r : sharpen(system, prior, mean);
+}
+
 static int estimate_banks(const struct ow_flows *flows, enum ow_flow_estimator estimator,
                           struct ow_flow_estimate *ret_estimates, struct ow_error *err)
 {
@@ -50,9 +81,7 @@ static int estimate_banks(const struct ow_flows *flows, enum ow_flow_estimator e
 	struct ow_flow_prior prior = {0};
 	struct ow_flow_mean *mean = calloc(flows->flows + 1, sizeof *mean);
 	bool *exact = calloc(flows->flows + 1, sizeof *exact);
-	r = mean && exact ? ow_flow_prior_init(&system, &prior) : -ENOMEM;
-	if (r >= 0)
-		r = (estimator == OW_FLOWS_BLUP ? ow_flows_blup : ow_flows_banks)(&system, &prior, mean);
+	r = mean && exact ? predict(&system, estimator, &prior, mean) : -ENOMEM;
 	if (r >= 0)
 		r = ow_flows_peel(&system, mean, exact);
 	for (size_t f = 0; r >= 0 && f < flows->flows; f++)

@@ -11,8 +11,9 @@
 #include <stdlib.h>
 
 /* The residual's norm falls below this share of r's, or the steps end. */
-#define TOLERANCE 1e-3
-#define STEPS_MAX 600
+#define TOLERANCE       1e-3
+#define TOLERANCE_ROUGH 3e-2
+#define STEPS_MAX       600
 /* Operations of an exact solution that are worth it, a tenth of a second: in small systems short cycles are common. */
 #define DENSE_MAX 2e8
 /* Of a row's variance 1, less than this that no flow explains is rounding, not noise. */
@@ -78,7 +79,8 @@ static int conjugate_gradients(struct ow_flow_solver *s)
 	explain(s, q);
 	for (size_t c = 0; c < rows; c++)
 		p[c] = r[c] = s->r[c] - q[c];
-	double now = dot(r, r, rows), target = dot(s->r, s->r, rows) * TOLERANCE * TOLERANCE;
+	double tolerance = s->rough ? TOLERANCE_ROUGH : TOLERANCE;
+	double now = dot(r, r, rows), target = dot(s->r, s->r, rows) * tolerance * tolerance;
 	for (int i = 0; i < STEPS_MAX && now > target; i++) {
 		apply(s, p, q);
 		double curvature = dot(p, q, rows), before = now;
@@ -189,12 +191,14 @@ int ow_flow_solve_sparse(struct ow_flow_solver *s)
 	return r < 0 ? r : conjugate_gradients(s);
 }
 
-int ow_flows_banks(const struct ow_flow_system *system, const struct ow_flow_prior *prior, struct ow_flow_mean *ret)
+int ow_flows_banks(const struct ow_flow_system *system, const struct ow_flow_prior *prior, bool rough,
+                   struct ow_flow_mean *ret)
 {
 	struct ow_flow_solver s;
 	int r = ow_flow_solver_init(system, prior, &s);
 	if (r < 0)
 		return r;
+	s.rough = rough;
 	double rows = (double)system->rows;
 	r = rows * rows * (rows + (double)system->flows) < DENSE_MAX ? ow_flow_solve_dense(&s)
 	                                                             : ow_flow_solve_sparse(&s);

@@ -15,7 +15,8 @@
 #define ROUNDS_MAX 60
 #define ROUNDS_MIN 6
 /* Settled: the means move by less than this many of their own standard deviations (root mean square). */
-#define SETTLED 1e-3
+#define SETTLED       1e-3
+#define SETTLED_ROUGH 3e-2
 /* A counter knows nothing better than this share of what the flow puts into it: rounding. */
 #define PRECISION 1e-12
 
@@ -88,7 +89,8 @@ int ow_flow_messages(struct ow_flow_solver *s)
 		goto out;
 	for (size_t i = 0; i < s->entries; i++)
 		message[i].var = 1;
-	double moved = INFINITY, limit = SETTLED * SETTLED * (double)system->flows;
+	double settled_at = s->rough ? SETTLED_ROUGH : SETTLED;
+	double moved = INFINITY, limit = settled_at * settled_at * (double)system->flows;
 	while (round < ROUNDS_MAX && (moved > limit || round < ROUNDS_MIN)) {
 		/* Anew in each round: what is added and taken away leaves rounding errors. */
 		collect(s, message, row);

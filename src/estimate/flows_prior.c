@@ -9,6 +9,9 @@
  * then each class of size and of m_f gets a factor on it. Both are fitted by maximum likelihood with the multiplicative
  * steps of variance components (Zhou, Hu, Zhou, Lange 2019): they stay positive and need only sums. One bank is enough
  * for that.
+ *
+ * One bank's counters allow only a coarse curve of m_f over time. Once all banks have been solved, each flow has been
+ * measured by itself, some of them well: ow_flow_prior_again fits a finer curve to that.
  */
 #include "estimate/flows_parts.h"
 
@@ -23,6 +26,13 @@
 #define STEPS_CLASS 12
 /* So many counters with a flow of their own weighs the line against what a class itself says. */
 #define LINE_WEIGHT 10.0
+/* Flows of which the counters took away less of the variance than this say nothing about the curve; with fewer others
+ * than this it would not become finer. */
+#define LEARNT_MIN   0.02
+#define MEASURED_MIN 1000
+/* Nor where the counters saw no curve worth the name: queues show as many steps as the counters can tell. */
+#define STEPS_MIN    16
+#define OPTIMISM_MAX 2.0
 
 /* By packets, and by the prior mean against that of all: powers of two, the rest is in the classes at the ends. */
 static uint8_t class_of(double packets, double mean, double all)
@@ -165,19 +175,25 @@ static void fit_classes(struct ow_flow_fit *fit)
 	set_variances(fit);
 }
 
+static double mean_of_packets(const struct ow_flow_system *system)
+{
+	double delay = 0, packets = 0;
+	for (size_t c = 0; c < system->rows; c++)
+		delay += system->used[c] ? system->sum[c] : 0;
+	for (size_t i = 0; i < system->flows * system->slots; i++)
+		packets += system->entry[i].load;
+	return packets > 0 ? delay / packets : 0;
+}
+
 /* Where the steps begin: the mean of all packets, and one variance for all. */
-static void begin(struct ow_flow_fit *fit)
+static void begin(struct ow_flow_fit *fit, double mean_ns)
 {
 	const struct ow_flow_system *system = fit->system;
 	struct ow_flow_prior *prior = fit->prior;
-	double delay = 0, packets = 0, squares = 0, loads = 0;
-	for (size_t c = 0; c < system->rows; c++)
-		delay += system->used[c] ? system->sum[c] : 0;
-	for (size_t i = 0; i < system->flows * system->slots; i++) {
-		packets += system->entry[i].load;
+	double squares = 0, loads = 0;
+	for (size_t i = 0; i < system->flows * system->slots; i++)
 		loads += system->entry[i].load * system->entry[i].load;
-	}
-	prior->mean_ns = packets > 0 ? delay / packets : 0;
+	prior->mean_ns = mean_ns;
 	for (size_t f = 0; f < system->flows; f++)
 		prior->mean[f] = prior->mean_ns;
 	ow_flow_residuals(system, prior, fit->residual, fit->variance);
@@ -192,10 +208,16 @@ static void begin(struct ow_flow_fit *fit)
 		fit->factor[k] = 1;
 }
 
-/* Rows are dealt out to shares; with several layers a flow's rows are in different ones, and there is but one share. */
-static unsigned share_of(const struct ow_flow_system *one, const struct ow_flow_entry *entry)
+/* Rows are dealt out to shares; with several layers a flow's rows are in different ones, and there is but one share.
+ * OW_FLOW_SHARES: no counter tells of the flow. */
+static unsigned share_of(const struct ow_flow_entry *entry, const uint32_t *slot, uint32_t slots)
 {
-	return one->slots == 1 ? (unsigned)(ow_mix64(entry->row + 1) >> 60) : OW_FLOW_SHARES - 1;
+	bool told = false;
+	for (uint32_t j = 0; j < slots; j++)
+		told = told || entry[slot[j]].load > 0;
+	if (!told)
+		return OW_FLOW_SHARES;
+	return slots == 1 ? (unsigned)(ow_mix64(entry[slot[0]].row + 1) >> 60) : OW_FLOW_SHARES - 1;
 }
 
 /* The first slots of layers, and how many there are. */
@@ -212,26 +234,30 @@ static uint32_t first_slots(const struct ow_flow_system *system, uint32_t *slot)
 	return slots;
 }
 
-/* One bank of each layer, in the fit's order: fits need no more. */
-static int first_banks(const struct ow_flow_system *system, struct ow_flow_fit *fit, struct ow_flow_system *ret)
+/* These slots of each flow, in the fit's order. */
+static int choose_slots(const struct ow_flow_system *system, const uint32_t *slot, uint32_t slots,
+                        struct ow_flow_fit *fit, struct ow_flow_system *ret)
 {
-	uint32_t slot[OW_COLATE_LAYERS_MAX];
 	*ret = *system;
-	ret->slots = first_slots(system, slot);
+	ret->slots = slots;
 	ret->entry = calloc(ret->flows * ret->slots + 1, sizeof *ret->entry);
 	ret->used = calloc(ret->rows + 1, sizeof *ret->used);
 	ret->packets = calloc(ret->flows + 1, sizeof *ret->packets);
 	fit->order = calloc(ret->flows + 1, sizeof *fit->order);
 	if (!ret->entry || !ret->used || !ret->packets || !fit->order)
 		return -ENOMEM;
-	size_t at[OW_FLOW_SHARES] = {0};
-	for (size_t f = 0; f < ret->flows; f++)
-		fit->flows[share_of(ret, &ow_flow_entries(system, f)[slot[0]])]++;
+	size_t at[OW_FLOW_SHARES + 1] = {0};
+	for (size_t f = 0; f < ret->flows; f++) {
+		unsigned share = share_of(ow_flow_entries(system, f), slot, slots);
+		if (share < OW_FLOW_SHARES)
+			fit->flows[share]++;
+	}
 	for (int i = 1; i < OW_FLOW_SHARES; i++)
 		fit->flows[i] += at[i] = fit->flows[i - 1];
+	at[OW_FLOW_SHARES] = fit->flows[OW_FLOW_SHARES - 1];
 	for (size_t f = 0; f < ret->flows; f++) {
 		const struct ow_flow_entry *from = ow_flow_entries(system, f);
-		size_t to = at[share_of(ret, &from[slot[0]])]++;
+		size_t to = at[share_of(from, slot, slots)]++;
 		fit->order[to] = (uint32_t)f;
 		ret->packets[to] = system->packets[f];
 		for (uint32_t j = 0; j < ret->slots; j++) {
@@ -258,6 +284,9 @@ static void put_back(const struct ow_flow_fit *fit, struct ow_flow_prior *ret)
 {
 	ret->mean_ns = fit->prior->mean_ns;
 	ret->within = fit->prior->within;
+	ret->optimism = 1;
+	ret->steps = fit->steps;
+	memcpy(ret->line, fit->a, sizeof ret->line);
 	for (size_t i = 0; i < fit->system->flows; i++) {
 		ret->mean[fit->order[i]] = fit->prior->mean[i];
 		ret->var[fit->order[i]] = fit->prior->var[i];
@@ -271,42 +300,184 @@ static int prior_allocate(struct ow_flow_prior *prior, size_t flows)
 	return prior->mean && prior->var ? 0 : -ENOMEM;
 }
 
+int ow_flow_prior_copy(const struct ow_flow_prior *prior, size_t flows, struct ow_flow_prior *ret_prior)
+{
+	*ret_prior = *prior;
+	if (prior_allocate(ret_prior, flows) < 0)
+		return -ENOMEM;
+	memcpy(ret_prior->mean, prior->mean, flows * sizeof *prior->mean);
+	memcpy(ret_prior->var, prior->var, flows * sizeof *prior->var);
+	return 0;
+}
+
+/* A fit and all that it works on. */
+struct work {
+	struct ow_flow_prior prior;
+	struct ow_flow_system system;
+	struct ow_flow_fit fit;
+};
+
+static void work_done(struct work *work)
+{
+	ow_flow_prior_done(&work->prior);
+	free(work->system.entry);
+	free(work->system.used);
+	free(work->system.packets);
+	free(work->fit.order);
+	free(work->fit.residual);
+	free(work->fit.variance);
+	free(work->fit.class_of);
+}
+
+static int work_init(const struct ow_flow_system *system, const uint32_t *slot, uint32_t slots, struct work *ret)
+{
+	*ret = (struct work){.fit = {.system = &ret->system, .prior = &ret->prior}};
+	ret->fit.residual = calloc(system->rows + 1, sizeof *ret->fit.residual);
+	ret->fit.variance = calloc(system->rows + 1, sizeof *ret->fit.variance);
+	ret->fit.class_of = calloc(system->flows + 1, sizeof *ret->fit.class_of);
+	if (prior_allocate(&ret->prior, system->flows) == 0 && ret->fit.residual && ret->fit.variance &&
+	    ret->fit.class_of && choose_slots(system, slot, slots, &ret->fit, &ret->system) == 0)
+		return 0;
+	work_done(ret);
+	return -ENOMEM;
+}
+
+/* The variances around the means that the fit has. */
+static void settle(const struct ow_flow_system *system, struct work *work, struct ow_flow_prior *ret)
+{
+	const struct ow_flow_system *one = &work->system;
+	for (int i = 0; i < STEPS_LINE; i++)
+		ow_flow_fit_line(&work->fit);
+	for (size_t f = 0; f < one->flows; f++)
+		work->fit.class_of[f] = class_of(one->packets[f], work->prior.mean[f], work->prior.mean_ns);
+	for (int i = 0; i < STEPS_CLASS; i++)
+		fit_classes(&work->fit);
+	put_back(&work->fit, ret);
+	widen(system, ret);
+}
+
 int ow_flow_prior_init(const struct ow_flow_system *system, struct ow_flow_prior *ret_prior)
 {
-	struct ow_flow_prior prior = {0}, result = {0};
-	struct ow_flow_system one = {0};
-	struct ow_flow_fit fit = {.system = &one, .prior = &prior};
-	int r = -ENOMEM;
-	fit.residual = calloc(system->rows + 1, sizeof *fit.residual);
-	fit.variance = calloc(system->rows + 1, sizeof *fit.variance);
-	fit.class_of = calloc(system->flows + 1, sizeof *fit.class_of);
-	if (prior_allocate(&prior, system->flows) < 0 || prior_allocate(&result, system->flows) < 0 || !fit.residual ||
-	    !fit.variance || !fit.class_of || first_banks(system, &fit, &one) < 0)
-		goto out;
-	begin(&fit);
-	r = ow_flow_profile(&fit);
+	uint32_t slot[OW_COLATE_LAYERS_MAX], slots = first_slots(system, slot);
+	struct ow_flow_prior prior = {0};
+	struct work work;
+	int r = work_init(system, slot, slots, &work);
 	if (r < 0)
-		goto out;
-	for (int i = 0; i < STEPS_LINE; i++)
-		ow_flow_fit_line(&fit);
-	for (size_t f = 0; f < one.flows; f++)
-		fit.class_of[f] = class_of(one.packets[f], prior.mean[f], prior.mean_ns);
-	for (int i = 0; i < STEPS_CLASS; i++)
-		fit_classes(&fit);
-	put_back(&fit, &result);
-	widen(system, &result);
-	*ret_prior = result;
-	result = (struct ow_flow_prior){0};
-out:
-	ow_flow_prior_done(&prior);
-	ow_flow_prior_done(&result);
-	free(one.entry);
-	free(one.used);
-	free(one.packets);
-	free(fit.order);
-	free(fit.residual);
-	free(fit.variance);
-	free(fit.class_of);
+		return r;
+	begin(&work.fit, mean_of_packets(&work.system));
+	r = prior_allocate(&prior, system->flows);
+	if (r >= 0)
+		r = ow_flow_profile(&work.fit);
+	if (r >= 0) {
+		settle(system, &work, &prior);
+		*ret_prior = prior;
+	} else {
+		ow_flow_prior_done(&prior);
+	}
+	work_done(&work);
+	return r;
+}
+
+/* A row for each flow: what its counters say of it, without the prior. Returns how many they say something of. */
+static size_t measure(const struct ow_flow_system *system, const struct ow_flow_prior *prior,
+                      const struct ow_flow_mean *mean, struct ow_flow_system *ret)
+{
+	size_t measured = 0;
+	for (size_t f = 0; f < system->flows; f++) {
+		struct ow_flow_mean told = ow_flow_told(prior, mean, f);
+		ret->entry[f].row = (uint32_t)f;
+		ret->noise[f] = told.var;
+		if (!(system->packets[f] > 0) || !(told.var * LEARNT_MIN < prior->var[f] * (1 - LEARNT_MIN)))
+			continue;
+		ret->entry[f].load = ret->used[f] = 1;
+		ret->sum[f] = told.mean;
+		measured++;
+	}
+	return measured;
+}
+
+/* Means of the flows by a curve through what was measured. Flows without a clean counter keep theirs: those that lost
+ * packets are not like the measured ones, and sums over packets are nearer to them than means of flows. */
+static int refine(const struct ow_flow_system *measured, struct ow_flow_prior *prior)
+{
+	struct work work;
+	int r = work_init(measured, &(uint32_t){0}, 1, &work);
+	if (r < 0)
+		return r;
+	begin(&work.fit, prior->mean_ns);
+	r = ow_flow_profile(&work.fit);
+	for (size_t i = 0; r >= 0 && i < measured->flows; i++)
+		if (isfinite(measured->noise[work.fit.order[i]]))
+			prior->mean[work.fit.order[i]] = work.prior.mean[i];
+	work_done(&work);
+	return r;
+}
+
+/* What was measured took the variances for granted: they come from the counters again. */
+static int settle_again(const struct ow_flow_system *system, struct ow_flow_prior *prior)
+{
+	uint32_t slot[OW_COLATE_LAYERS_MAX], slots = first_slots(system, slot);
+	struct work work;
+	int r = work_init(system, slot, slots, &work);
+	if (r < 0)
+		return r;
+	begin(&work.fit, prior->mean_ns);
+	work.prior.within = prior->within;
+	memcpy(work.fit.a, prior->line, sizeof prior->line);
+	for (size_t i = 0; i < system->flows; i++)
+		work.prior.mean[i] = prior->mean[work.fit.order[i]];
+	settle(system, &work, prior);
+	work_done(&work);
+	return 0;
+}
+
+/* How much nearer the curve is to the flows that it was fitted to than to the others, in variance. */
+static double optimism(const struct ow_flow_system *measured, const struct ow_flow_prior *prior)
+{
+	double sum[2] = {0}, count[2] = {0};
+	for (size_t f = 0; f < measured->flows; f++) {
+		double off = measured->sum[f] - prior->mean[f], noise = measured->noise[f], var = prior->var[f];
+		/* Others are all noise. Not squares: few flows must not decide. */
+		if (!measured->used[f] || !(noise < var))
+			continue;
+		sum[ow_flow_judges(f)] += fabs(off) / sqrt(noise + var);
+		count[ow_flow_judges(f)]++;
+	}
+	if (!(count[0] > 0) || !(count[1] > 0) || !(sum[0] > 0))
+		return 1;
+	double ratio = sum[1] / count[1] / (sum[0] / count[0]);
+	return fmin(fmax(ratio * ratio, 1), OPTIMISM_MAX);
+}
+
+int ow_flow_prior_again(const struct ow_flow_system *system, const struct ow_flow_mean *mean,
+                        struct ow_flow_prior *prior)
+{
+	size_t flows = system->flows;
+	struct ow_flow_system measured = {
+		.data = system->data, .flows = flows, .packets = system->packets, .slots = 1, .rows = flows};
+	int r = -ENOMEM;
+	/* As in ow_flow_profile: a curve of delays around 0 has no logarithm. */
+	if (!(prior->mean_ns > 0) || prior->steps < STEPS_MIN)
+		return 0;
+	measured.entry = calloc(flows + 1, sizeof *measured.entry);
+	measured.sum = calloc(flows + 1, sizeof *measured.sum);
+	measured.noise = calloc(flows + 1, sizeof *measured.noise);
+	measured.used = calloc(flows + 1, sizeof *measured.used);
+	if (measured.entry && measured.sum && measured.noise && measured.used) {
+		r = 0;
+		if (measure(system, prior, mean, &measured) >= MEASURED_MIN) {
+			r = refine(&measured, prior);
+			r = r < 0 ? r : settle_again(system, prior);
+			prior->optimism = r < 0 ? 1 : optimism(&measured, prior);
+			for (size_t f = 0; f < flows; f++)
+				prior->var[f] *= prior->optimism;
+			r = r < 0 ? r : 1;
+		}
+	}
+	free(measured.entry);
+	free(measured.sum);
+	free(measured.noise);
+	free(measured.used);
 	return r;
 }
 

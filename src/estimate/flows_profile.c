@@ -25,8 +25,6 @@
 #define ROUNDS        3
 #define ROUNDS_COARSE 8 /* up to so many steps of the curve: what all finer ones begin with */
 #define STEPS         6
-/* One row in so many is not fitted but judges. */
-#define JUDGES 8
 /* No round changes the curve's logarithm by more than this. */
 #define CHANGE_MAX 2.0
 /* Finer has to be better by so much (mean of log s + r^2 / s), twice, or it is not tried further. */
@@ -44,11 +42,6 @@ struct curve {
 	double *du, *r, *p, *q, *gp;
 	double *flow, *row; /* one value of each */
 };
-
-static bool judges(size_t row)
-{
-	return ow_mix64(row + 1) % JUDGES == 0;
-}
 
 /* Spans of all flows; false if no flow has times. */
 static bool find_spans(const struct ow_flows *data, const uint32_t *order, struct span *span)
@@ -169,7 +162,7 @@ static void improve(struct curve *curve, const struct ow_flow_system *system, co
 {
 	size_t steps = curve->steps;
 	for (size_t c = 0; c < system->rows; c++) {
-		double w = variance[c] > 0 && system->used[c] && !judges(c) ? 1 / variance[c] : 0;
+		double w = variance[c] > 0 && system->used[c] && !ow_flow_judges(c) ? 1 / variance[c] : 0;
 		variance[c] = w;
 		residual[c] *= w;
 	}
@@ -204,7 +197,7 @@ static double judge(const struct ow_flow_system *system, const double *residual,
 {
 	double sum = 0, count = 0;
 	for (size_t c = 0; c < system->rows; c++)
-		if (system->used[c] && variance[c] > 0 && judges(c)) {
+		if (system->used[c] && variance[c] > 0 && ow_flow_judges(c)) {
 			sum += log(variance[c]) + residual[c] * residual[c] / variance[c];
 			count++;
 		}
@@ -302,7 +295,7 @@ int ow_flow_profile(struct ow_flow_fit *fit)
 	}
 	for (int i = 0; i < OW_FLOW_PARTS; i++)
 		fit->a[i] = part.a[i];
-	curve.steps = best_steps;
+	curve.steps = fit->steps = best_steps;
 	set_means(&curve, best, span, flows, fit->prior->mean);
 out:
 	free(view.used);

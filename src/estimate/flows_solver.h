@@ -19,6 +19,7 @@ struct ow_flow_solver {
 	double *x;       /* of each flow: predicted */
 	double *var;     /* of each flow: variance of x - predicted, 1 = nothing is known */
 	uint32_t *order; /* flows, the largest first */
+	bool rough;      /* what is found only leads to another prior */
 };
 
 /*

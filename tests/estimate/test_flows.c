@@ -191,7 +191,7 @@ static void test_dense(void **state)
 				scene_fill(&scene, &random, 0);
 				assert_int_equal(ow_flow_system_init(&scene.data, &system, NULL), 0);
 				assert_int_equal(ow_flow_prior_init(&system, &prior), 0);
-				assert_int_equal(ow_flows_banks(&system, &prior, got), 0);
+				assert_int_equal(ow_flows_banks(&system, &prior, false, got), 0);
 				assert_int_equal(ow_flows_blup(&system, &prior, blup), 0);
 				dense_predict(&system, &prior, want);
 				for (size_t f = 0; f < flows; f++) {

@@ -3,7 +3,7 @@
  * Per-flow estimates at half a counter a flow on 100 k heavy-tailed flows: through queues, whose delay varies with
  * time, and with delays of each flow's own. Errors are medians by size of flow; prints a table.
  */
-#include "estimate/flows.h"
+#include "estimate/flows_parts.h"
 #include "sim/flow_stream.h"
 #include <math.h>
 #include <setjmp.h>
@@ -148,11 +148,14 @@ static struct verdict run(const struct ow_flow_stream *stream, const struct load
 	return verdict;
 }
 
-static void make_stream(enum ow_sim_delay_kind kind, double load, double loss, struct ow_flow_stream *ret)
+/* gap_ns: the longest between packets of a flow, a hundred times the shortest; 0 = as flow_traffic.h says. */
+static void make_stream(enum ow_sim_delay_kind kind, double load, double loss, int64_t gap_ns,
+                        struct ow_flow_stream *ret)
 {
 	struct ow_flow_traffic_params params = {.flows = FLOWS,
 	                                        .shape = 1.1,
-	                                        .least = 1,
+	                                        .least = gap_ns ? 4 : 1,
+	                                        .gap_ns = {gap_ns / 100, gap_ns},
 	                                        .most = 100000,
 	                                        .length_ns = INT64_C(30000000000),
 	                                        .train = 3,
@@ -189,7 +192,7 @@ static void compare(enum ow_sim_delay_kind kind, double load, double loss)
 	struct ow_flow_stream stream;
 	struct loads loads;
 	printf("  seed %d; flows of 4-15, 16-63, 64-255, 256+ packets\n", SEED);
-	make_stream(kind, load, loss, &stream);
+	make_stream(kind, load, loss, 0, &stream);
 	count_flows(&stream, &loads);
 	struct ow_colate_params params = params_of(OW_COLATE_HASHED, 20);
 	struct verdict published = {0};
@@ -235,6 +238,76 @@ static void test_fifo_loss(void **state)
 	compare(OW_SIM_FIFO, 0.5, 1e-3);
 }
 
+/* Three banks with the first prior, linear: what the estimates start from. */
+static struct verdict run_linear(const struct ow_flow_stream *stream, const struct ow_flows *flows)
+{
+	struct ow_flow_system system;
+	struct ow_flow_prior prior;
+	struct verdict verdict;
+	struct ow_flow_estimate *e = calloc(stream->flows, sizeof *e);
+	struct ow_flow_mean *mean = calloc(stream->flows, sizeof *mean);
+	assert_true(e && mean);
+	assert_int_equal(ow_flow_system_init(flows, &system, NULL), 0);
+	assert_int_equal(ow_flow_prior_init(&system, &prior), 0);
+	assert_int_equal(ow_flows_banks(&system, &prior, false, mean), 0);
+	for (size_t f = 0; f < stream->flows; f++) {
+		double half = 1.96 * sqrt(mean[f].var);
+		e[f].mean_ns = (struct ow_value){OW_VALUE_ESTIMATED, mean[f].mean, mean[f].mean - half,
+		                                 mean[f].mean + half, NULL};
+	}
+	judge(stream, e, &verdict);
+	ow_flow_prior_done(&prior);
+	ow_flow_system_done(&system);
+	free(e);
+	free(mean);
+	return verdict;
+}
+
+/* What a second look at the prior and at the shape of deviations is worth. Intervals have to hold as well. */
+static void compare_linear(enum ow_sim_delay_kind kind, double load, int64_t gap_ns)
+{
+	struct ow_flow_stream stream;
+	struct loads loads;
+	struct ow_colate_params params = params_of(OW_COLATE_BANKS, 3);
+	struct ow_colate *a, *b;
+	struct ow_flows flows;
+	make_stream(kind, load, 0, gap_ns, &stream);
+	count_flows(&stream, &loads);
+	assert_int_equal(ow_colate_create(&params, &a, NULL), 0);
+	assert_int_equal(ow_colate_create(&params, &b, NULL), 0);
+	ow_colate_add(a, stream.a, stream.as);
+	ow_colate_add(b, stream.b, stream.bs);
+	assert_int_equal(ow_flows_difference(a, b, &flows, NULL), 0);
+	flows.flow = loads.load;
+	flows.flows = stream.flows;
+	struct verdict linear = run_linear(&stream, &flows), v = run(&stream, &loads, OW_FLOWS_BANKS, &params);
+	for (int k = 0; k < SIZES; k++) {
+		printf("  linear %.3g %%, now %.3g %%\n", 100 * linear.median[k], 100 * v.median[k]);
+		assert_true(v.median[k] < 0.8 * linear.median[k]);
+		assert_true(v.inside[k] >= 0.92);
+	}
+	ow_flows_done(&flows);
+	ow_colate_free(a);
+	ow_colate_free(b);
+	free(loads.load);
+	free(loads.table);
+	ow_flow_stream_done(&stream);
+}
+
+/* Flows of at least four packets that come and go within a second: the queue changes as fast as they do. */
+static void test_fifo_short_flows(void **state)
+{
+	(void)state;
+	compare_linear(OW_SIM_FIFO, 0.8, 10000000);
+}
+
+/* Flows whose delays differ by factors: far from normal. */
+static void test_wide_spread(void **state)
+{
+	(void)state;
+	compare_linear(OW_SIM_CONSTANT, 1, 0);
+}
+
 /* The deviation of flows of at least 1024 packets: published, from all 0.5 counters a flow; and from 0.4 in two banks
  * and 0.1 beside them. */
 static void test_deviation(void **state)
@@ -242,7 +315,7 @@ static void test_deviation(void **state)
 	(void)state;
 	struct ow_flow_stream stream;
 	struct loads loads;
-	make_stream(OW_SIM_WEIBULL, 0.2, 0, &stream);
+	make_stream(OW_SIM_WEIBULL, 0.2, 0, 0, &stream);
 	count_flows(&stream, &loads);
 	for (int ours = 0; ours < 2; ours++) {
 		struct ow_colate_params params = params_of(OW_COLATE_HASHED, ours ? 16 : 20);
@@ -298,8 +371,9 @@ static void test_deviation(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_delays),     cmocka_unit_test(test_fifo),
-		cmocka_unit_test(test_fifo_congested), cmocka_unit_test(test_fifo_loss),
+		cmocka_unit_test(test_own_delays),       cmocka_unit_test(test_fifo),
+		cmocka_unit_test(test_fifo_congested),   cmocka_unit_test(test_fifo_loss),
+		cmocka_unit_test(test_fifo_short_flows), cmocka_unit_test(test_wide_spread),
 		cmocka_unit_test(test_deviation),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
