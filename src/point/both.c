@@ -430,7 +430,7 @@ static struct ow_page *next_page(const struct ow_both *both, struct ow_ledger *l
 	return page;
 }
 
-/* The page of an interval; an empty one where the ledger has none. */
+/* The page of an interval; an empty one where the ledger has none. NULL without memory. */
 static struct ow_page *take_page(struct ow_both *both, struct book *book, int64_t interval, int64_t passed_ns)
 {
 	if (!book->page)
@@ -445,6 +445,9 @@ static struct ow_page *take_page(struct ow_both *both, struct book *book, int64_
 		book->page = NULL;
 		return page;
 	}
+	/* What there is no memory for is not empty: all of it would seem lost. */
+	if (!page && ow_ledger_due(book->ledger, passed_ns))
+		return NULL;
 	page = calloc(1, sizeof *page);
 	if (page) {
 		page->interval = interval;

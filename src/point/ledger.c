@@ -405,12 +405,17 @@ static int64_t ended_by(const struct ow_ledger *ledger, int64_t passed_ns)
 	return passed_ns < ledger->options.t0_ns ? 0 : (passed_ns - ledger->options.t0_ns) / ledger->options.length_ns;
 }
 
-struct ow_page *ow_ledger_next(struct ow_ledger *ledger, int64_t passed_ns)
+bool ow_ledger_due(struct ow_ledger *ledger, int64_t passed_ns)
 {
 	int64_t ended = ended_by(ledger, passed_ns);
 	if (ledger->used == 0 && passed_ns != INT64_MAX && ended - ledger->first > OW_LEDGER_EMPTY_MAX)
 		ledger->first = ended;
-	if (ended <= ledger->first)
+	return ended > ledger->first;
+}
+
+struct ow_page *ow_ledger_next(struct ow_ledger *ledger, int64_t passed_ns)
+{
+	if (!ow_ledger_due(ledger, passed_ns))
 		return NULL;
 	struct ow_page *page = malloc(sizeof *page);
 	if (!page)

@@ -55,6 +55,8 @@ void ow_ledger_drops(struct ow_ledger *ledger, const struct ow_drops *drops);
  * INT64_MAX (end of all files) it goes up to the last interval that has packets. The page is the caller's.
  */
 struct ow_page *ow_ledger_next(struct ow_ledger *ledger, int64_t passed_ns);
+/* Is there one? When ow_ledger_next has none nevertheless, there was no memory; the page is still there. */
+bool ow_ledger_due(struct ow_ledger *ledger, int64_t passed_ns);
 void ow_page_free(struct ow_page *page);
 
 /* Reduces a page to a larger shift, as the other point has it. */

@@ -168,7 +168,7 @@ static void join_drops(struct ow_drops *sum, const struct ow_drops *more)
  * When they were dropped: by the kernel after it was last asked and until now, which may be long after the frames that
  * are being read; for want of memory among those that were read since then.
  */
-static void note_drops(struct member *member, uint64_t dropped, int64_t began_ns)
+static void note_drops(struct member *member, uint64_t dropped, int64_t began_ns, int64_t passed_ns)
 {
 	int64_t now_ns = ow_live_now_ns(member->live);
 	struct ow_drops drops = {
@@ -180,7 +180,7 @@ static void note_drops(struct member *member, uint64_t dropped, int64_t began_ns
 		drops.from_ns = now_ns;
 	member->counted = dropped;
 	member->counted_ns = began_ns;
-	member->sure_ns = ow_live_passed_ns(member->live);
+	member->sure_ns = passed_ns;
 	if (drops.frames == 0)
 		return;
 	pthread_mutex_lock(&member->recorder->lock);
@@ -188,13 +188,14 @@ static void note_drops(struct member *member, uint64_t dropped, int64_t began_ns
 	pthread_mutex_unlock(&member->recorder->lock);
 }
 
-static void tell_counts(struct member *member)
+/* passed_ns: all frames before are with the scribe, which of a file is not all that was read. */
+static void tell_counts(struct member *member, int64_t passed_ns)
 {
 	struct ow_live_counts live;
 	const struct ow_scribe_counts *scribe = ow_scribe_counts(member->scribe);
 	int64_t began_ns = ow_live_now_ns(member->live);
 	ow_live_counts(member->live, &live);
-	note_drops(member, live.dropped + scribe->lost, began_ns);
+	note_drops(member, live.dropped + scribe->lost, began_ns, passed_ns);
 	atomic_store_explicit(&member->frames, live.frames, memory_order_relaxed);
 	atomic_store_explicit(&member->dropped, live.dropped + scribe->lost, memory_order_relaxed);
 	for (int i = 0; i < OW_STAMPERS; i++)
@@ -211,14 +212,15 @@ static void advance(struct member *member, int64_t passed_ns)
 	bool due = now_ns - member->handed_ns >= OW_CHUNK_MS * OW_NS_PER_MS;
 	if (!ended && !due && !member->file && !ow_scribe_ready(member->scribe))
 		return;
-	if (due || ended)
-		tell_counts(member);
 	if (ended)
 		ow_scribe_finish(member->scribe, passed_ns);
 	if (due) {
 		ow_scribe_finish(member->scribe, INT64_MAX);
 		member->handed_ns = now_ns;
 	}
+	/* With what there was no memory for just now: before anybody hears that the interval is complete. */
+	if (due || ended)
+		tell_counts(member, passed_ns);
 	if (ended)
 		member->boundary_ns = ow_scribe_boundary(member->scribe, passed_ns);
 	hand_on(member, passed_ns, ended);
@@ -236,7 +238,7 @@ static void take_up_lanes(struct member *member, unsigned frames)
 	if (ow_scribe_take_up(member->scribe, table) < 0) {
 		/* Out of memory: the one before, and again with the next frames. New lanes miss these. */
 		ow_scribe_miss(member->scribe, frames);
-		tell_counts(member);
+		tell_counts(member, member->sure_ns);
 		return;
 	}
 	member->generation = table->generation;
@@ -276,8 +278,8 @@ static void record_file(struct member *member, unsigned count, int64_t passed_ns
 static void finish(struct member *member, int result, const struct ow_error *err)
 {
 	struct ow_recorder *recorder = member->recorder;
-	tell_counts(member);
 	ow_scribe_finish(member->scribe, INT64_MAX);
+	tell_counts(member, ow_live_passed_ns(member->live));
 	/* A file that ends early says so at its end. */
 	if (result != -ENODATA || err->text[0]) {
 		pthread_mutex_lock(&recorder->lock);
