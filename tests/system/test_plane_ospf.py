@@ -220,10 +220,10 @@ def run(everything):
                 faults.one(f"{a} to {b} slow", f"{a}>{b}", lambda: plane.network.impair(a, b, 8000), lambda: plane.network.impair(a, b))
                 if everything or (a, b) == ("F", "C"):
                     faults.one(f"{b} to {a} lossy", f"{b}>{a}", lambda: plane.network.impair(b, a, 200, 0.5), lambda: plane.network.impair(b, a))
-            shape = ["tc", "qdisc", "replace", "dev", "toC", "root", "tbf", "rate", "300kbit", "burst", "2k", "limit"]
-            faults.one("inside of F slow", "F[A>C]", lambda: plane.network.run("F", *shape, "40k"), lambda: plane.network.run("F", "tc", "qdisc", "del", "dev", "toC", "root"))
+            shape = ["tc", "qdisc", "replace", "dev", "toC", "root", "tbf", "rate", "150kbit", "burst", "2k", "limit"]
+            faults.one("inside of F slow", "F[A>C]", lambda: plane.network.run("F", *shape, "8k"), lambda: plane.network.run("F", "tc", "qdisc", "del", "dev", "toC", "root"))
             if everything:
-                faults.one("inside of F lossy", "F[A>C]", lambda: plane.network.run("F", *shape, "3k"),
+                faults.one("inside of F lossy", "F[A>C]", lambda: plane.network.run("F", *shape, "2k"),
                            lambda: plane.network.run("F", "tc", "qdisc", "del", "dev", "toC", "root"))
             link_down(plane)
             print(f"{faults.right} of {faults.total} faults: the right place, and no other", flush=True)
