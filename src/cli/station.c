@@ -261,24 +261,6 @@ static int beside(const char *path, char **name)
 	return 0;
 }
 
-static int load(const char *path, char **ret_bytes, size_t *ret_size, struct ow_error *err)
-{
-	FILE *file = fopen(path, "re");
-	if (!file)
-		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
-	char *bytes = malloc(OW_YAML_BYTES_MAX + 1);
-	size_t size = bytes ? fread(bytes, 1, OW_YAML_BYTES_MAX + 1, file) : 0;
-	bool failed = ferror(file);
-	fclose(file);
-	if (!bytes || failed) {
-		free(bytes);
-		return ow_error_set(err, failed ? EIO : ENOMEM, "%s: cannot be read", path);
-	}
-	*ret_bytes = bytes;
-	*ret_size = size;
-	return 0;
-}
-
 int ow_station_read(const char *path, struct ow_station **ret_station, struct ow_error *err)
 {
 	struct ow_station *station = calloc(1, sizeof(*station));
@@ -289,7 +271,7 @@ int ow_station_read(const char *path, struct ow_station **ret_station, struct ow
 	if (!station)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
 	station->refresh_ns = 2 * OW_NS_PER_S;
-	int r = load(path, &bytes, &size, err);
+	int r = ow_yaml_load(path, &bytes, &size, err);
 	if (r == 0)
 		r = ow_yaml_parse(path, bytes, size, &root, err);
 	if (r == 0)

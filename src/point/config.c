@@ -14,7 +14,6 @@
 #include "wire/session.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -764,37 +763,14 @@ void ow_config_free(struct ow_config *config)
 	free(config);
 }
 
-static int read_whole(int fd, char *bytes, size_t room, size_t *ret_size)
-{
-	size_t size = 0;
-	while (size < room) {
-		ssize_t n = read(fd, bytes + size, room - size);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		size += (size_t)n;
-	}
-	*ret_size = size;
-	return 0;
-}
-
 int ow_config_load(const char *path, struct ow_config **ret_config, struct ow_error *err)
 {
-	size_t size = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
-	/* One byte more than may be, so that a longer file shows. */
-	char *bytes = malloc(OW_YAML_BYTES_MAX + 1);
-	int r = bytes ? read_whole(fd, bytes, OW_YAML_BYTES_MAX + 1, &size) : -ENOMEM;
-	close(fd);
+	char *bytes;
+	size_t size;
+	int r = ow_yaml_load(path, &bytes, &size, err);
 	if (r < 0)
-		ow_error_set(err, -r, "%s: %s", path, strerror(-r));
-	else
-		r = ow_config_parse(path, bytes, size, ret_config, err);
+		return r;
+	r = ow_config_parse(path, bytes, size, ret_config, err);
 	free(bytes);
 	return r;
 }

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <unistd.h>
 #include <yaml.h>
 
 struct loader {
@@ -211,6 +213,40 @@ static int take_document(struct loader *l, struct ow_yaml **ret_root)
 		yaml_event_delete(&event);
 	}
 	return r;
+}
+
+static int read_whole(int fd, char *bytes, size_t room, size_t *ret_size)
+{
+	size_t size = 0;
+	while (size < room) {
+		ssize_t n = read(fd, bytes + size, room - size);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		size += (size_t)n;
+	}
+	*ret_size = size;
+	return 0;
+}
+
+int ow_yaml_load(const char *path, char **ret_bytes, size_t *ret_size, struct ow_error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
+	/* One byte more than may be, so that a longer file shows. */
+	char *bytes = malloc(OW_YAML_BYTES_MAX + 1);
+	int r = bytes ? read_whole(fd, bytes, OW_YAML_BYTES_MAX + 1, ret_size) : -ENOMEM;
+	close(fd);
+	if (r < 0) {
+		free(bytes);
+		return ow_error_set(err, -r, "%s: %s", path, strerror(-r));
+	}
+	*ret_bytes = bytes;
+	return 0;
 }
 
 int ow_yaml_parse(const char *name, const char *bytes, size_t size, struct ow_yaml **ret_root, struct ow_error *err)

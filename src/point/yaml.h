@@ -26,6 +26,8 @@ struct ow_yaml {
 	unsigned count;        /* of the entries */
 };
 
+/* The bytes of a file, to be freed; of one that is too large so many that parsing says so. */
+int ow_yaml_load(const char *path, char **ret_bytes, size_t *ret_size, struct ow_error *err);
 /* name: of the file, for errors: "name:line: ...". -EINVAL, -ENOMEM. */
 int ow_yaml_parse(const char *name, const char *bytes, size_t size, struct ow_yaml **ret_root, struct ow_error *err);
 void ow_yaml_free(struct ow_yaml *root);
