@@ -106,11 +106,20 @@ static int skip_list(struct gml *gml)
 /* -- routers and edges ----------------------------------------------------------------------------------------------
  */
 
-/* After "node [". */
-static int read_node(struct gml *gml)
+/* What a node or edge has that means something to us. */
+struct item {
+	char id[OW_GRAPH_TEXT], label[OW_GRAPH_TEXT], source[OW_GRAPH_TEXT], target[OW_GRAPH_TEXT];
+	struct ow_graph_attributes attributes;
+};
+
+/* After "node [" or "edge [": keys and values up to its end. */
+static int read_item(struct gml *gml, struct item *item)
 {
-	char key[OW_GRAPH_TEXT], text[OW_GRAPH_TEXT], id[OW_GRAPH_TEXT] = "", label[OW_GRAPH_TEXT] = "";
-	unsigned line = gml->line;
+	const struct {
+		const char *key;
+		char *text;
+	} keys[] = {{"id", item->id}, {"label", item->label}, {"source", item->source}, {"target", item->target}};
+	char key[OW_GRAPH_TEXT], text[OW_GRAPH_TEXT];
 	int r = 0;
 	while (r == 0 && !at_mark(gml, ']')) {
 		r = word(gml, key);
@@ -120,43 +129,35 @@ static int read_node(struct gml *gml)
 		}
 		if (r == 0)
 			r = value(gml, text);
-		if (r == 0 && strcasecmp(key, "id") == 0)
-			memcpy(id, text, sizeof(id));
-		else if (r == 0 && strcasecmp(key, "label") == 0)
-			memcpy(label, text, sizeof(label));
+		for (size_t i = 0; r == 0 && i < sizeof(keys) / sizeof(*keys); i++)
+			if (strcasecmp(key, keys[i].key) == 0)
+				memcpy(keys[i].text, text, sizeof(text));
+		if (r == 0)
+			ow_graph_attribute(&item->attributes, key, text);
 	}
-	if (r == 0 && !*id)
-		r = wrong(gml, line, "a node without an id");
-	return r < 0 ? r : ow_graph_names_add(gml->build, &gml->names, id, label, line, gml->err);
+	return r;
 }
 
-/* After "edge [". */
+static int read_node(struct gml *gml)
+{
+	struct item item = {0};
+	unsigned line = gml->line;
+	int r = read_item(gml, &item);
+	if (r == 0 && !*item.id)
+		r = wrong(gml, line, "a node without an id");
+	return r < 0 ? r : ow_graph_names_add(gml->build, &gml->names, item.id, item.label, line, gml->err);
+}
+
 static int read_edge(struct gml *gml)
 {
-	char key[OW_GRAPH_TEXT], text[OW_GRAPH_TEXT], from[OW_GRAPH_TEXT] = "", to[OW_GRAPH_TEXT] = "";
-	struct ow_graph_attributes attributes = {0};
+	struct item item = {0};
 	unsigned line = gml->line;
-	int r = 0;
-	while (r == 0 && !at_mark(gml, ']')) {
-		r = word(gml, key);
-		if (r == 0 && at_mark(gml, '[')) {
-			r = skip_list(gml);
-			continue;
-		}
-		if (r == 0)
-			r = value(gml, text);
-		if (r == 0 && strcasecmp(key, "source") == 0)
-			memcpy(from, text, sizeof(from));
-		else if (r == 0 && strcasecmp(key, "target") == 0)
-			memcpy(to, text, sizeof(to));
-		else if (r == 0)
-			ow_graph_attribute(&attributes, key, text);
-	}
-	const char *source = r == 0 ? ow_graph_names_find(gml->build, &gml->names, from, line, gml->err) : NULL;
-	const char *target = source ? ow_graph_names_find(gml->build, &gml->names, to, line, gml->err) : NULL;
+	int r = read_item(gml, &item);
+	const char *source = r == 0 ? ow_graph_names_find(gml->build, &gml->names, item.source, line, gml->err) : NULL;
+	const char *target = source ? ow_graph_names_find(gml->build, &gml->names, item.target, line, gml->err) : NULL;
 	if (!target)
 		return r < 0 ? r : -EINVAL;
-	return ow_graph_edge(gml->build, source, target, &attributes, gml->directed, line, gml->err);
+	return ow_graph_edge(gml->build, source, target, &item.attributes, gml->directed, line, gml->err);
 }
 
 /* After "graph [". Nodes in a first pass, as edges may come before them. */

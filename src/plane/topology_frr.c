@@ -67,7 +67,7 @@ static int read_link(struct frr *frr, const char *id, uint32_t router, json_t *l
 	const char *peer = json_string_value(json_object_get(link, "neighborRouterId"));
 	end.network = json_string_value(json_object_get(link, "designatedRouterAddress"));
 	if (!peer && !end.network)
-		return 0; /* a stub network: leads to no router */
+		return 0; /* a network at its end: leads to no router */
 	/* Metric 0 happens on loopbacks and networks of the lab: the least that a cost can be. */
 	json_int_t cost = json_integer_value(metric);
 	if (cost < 0 || cost > 65535)
