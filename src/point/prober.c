@@ -112,9 +112,10 @@ static int open_session(struct ow_prober *p, unsigned i, struct ow_error *err)
 	                               .sink = o->sink,
 	                               .arg = o->arg};
 	struct ow_error why;
-	int r = ow_address_find(target->address, PORT, o->family, false, &so.peer, &why);
-	if (r == 0)
-		r = ow_stamp_socket_open(&so, &s->fd, &why);
+	int r = ow_address_find(target->address, PORT, o->family, false, &so.peer, err);
+	if (r < 0)
+		return r;
+	r = ow_stamp_socket_open(&so, &s->fd, &why);
 	if (r < 0)
 		return ow_error_set(err, -r, "%.80s: %.300s", target->address, why.text);
 	s->heads = so.peer.ss_family == AF_INET6 ? HEADS_6 : HEADS_4;

@@ -46,9 +46,10 @@ static int listen_at(struct ow_reflector *f, const char *address, int family, st
 {
 	struct ow_stamp_socket_options o = {.hardware = f->options.hardware};
 	struct ow_error why;
-	int fd = -1, r = ow_address_find(address, PORT, family, true, &o.local, &why);
-	if (r == 0)
-		r = ow_stamp_socket_open(&o, &fd, &why);
+	int fd = -1, r = ow_address_find(address, PORT, family, true, &o.local, err);
+	if (r < 0)
+		return r;
+	r = ow_stamp_socket_open(&o, &fd, &why);
 	if (r < 0)
 		return ow_error_set(err, -r, "%.80s: %.300s", address, why.text);
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
