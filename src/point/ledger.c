@@ -205,6 +205,50 @@ const struct ow_copy *ow_page_copy(const struct ow_page *page, uint64_t id)
 	return ow_copies_find(page->copy, page->copies, id);
 }
 
+/* Names of copies that are gone do no harm. */
+void ow_page_cut(struct ow_page *page, int64_t end_ns)
+{
+	size_t kept = 0, before = page->count;
+	for (size_t i = 0; i < page->count; i++) {
+		if (page->stamp[i].time_ns < end_ns - page->start_ns)
+			page->stamp[kept++] = page->stamp[i];
+	}
+	page->count = kept;
+	page->length_ns = end_ns - page->start_ns;
+	if (before) {
+		double share = (double)kept / (double)before;
+		page->total_bytes = (uint64_t)(share * (double)page->total_bytes);
+		page->total_packets = (uint64_t)(share * (double)page->total_packets + 0.5);
+	}
+}
+
+struct ow_page *ow_page_rest(const struct ow_page *page, int64_t from_ns)
+{
+	struct ow_page *rest = malloc(sizeof *rest);
+	if (!rest)
+		return NULL;
+	*rest = *page;
+	rest->interval++;
+	rest->start_ns = from_ns;
+	rest->length_ns = page->start_ns + page->length_ns - from_ns;
+	rest->stamp = malloc((page->count + 1) * sizeof *rest->stamp);
+	rest->copy = malloc((page->copies + 1) * sizeof *rest->copy);
+	rest->count = 0;
+	if (!rest->stamp || !rest->copy) {
+		ow_page_free(rest);
+		return NULL;
+	}
+	if (page->copies)
+		memcpy(rest->copy, page->copy, page->copies * sizeof *rest->copy);
+	int64_t shift_ns = from_ns - page->start_ns;
+	for (size_t i = 0; i < page->count; i++) {
+		if (page->stamp[i].time_ns >= shift_ns)
+			rest->stamp[rest->count++] =
+				(struct ow_stamp){page->stamp[i].id, page->stamp[i].time_ns - shift_ns};
+	}
+	return rest;
+}
+
 /* Adding. */
 
 /* 0; -ENOSPC when the page is full; -ENOMEM. */

@@ -61,6 +61,10 @@ void ow_page_free(struct ow_page *page);
 
 /* Reduces a page to a larger shift, as the other point has it. */
 void ow_page_resample(struct ow_page *page, const struct ow_identity *identity, unsigned sample_shift);
+/* Leaves out what was seen from end_ns on, which is within the page; totals in proportion. */
+void ow_page_cut(struct ow_page *page, int64_t end_ns);
+/* What was seen from some time within the page on, as the page of the interval after it. NULL without memory. */
+struct ow_page *ow_page_rest(const struct ow_page *page, int64_t from_ns);
 /* The copy that goes by this id, or NULL: then it is the first, or the only one. */
 const struct ow_copy *ow_page_copy(const struct ow_page *page, uint64_t id);
 

@@ -444,6 +444,43 @@ static void test_drops(void **state)
 	ow_page_free(NULL);
 }
 
+/* A page that is split anywhere: every packet is in one of the two, at the same time, and copies keep their names. */
+static void test_split(void **state)
+{
+	(void)state;
+	for (int64_t at = 5000; at <= 5000 + LENGTH; at += LENGTH / 4) {
+		struct ow_ledger *ledger = create(100, 3);
+		struct ow_stamp stamp[] = {{7, 0}, {7, 249}, {8, 250}, {9, 500}, {7, 999}};
+		add(ledger, 0, stamp, 5);
+		struct ow_page *page = ow_ledger_next(ledger, 5000 + LENGTH);
+		assert_non_null(page);
+		struct ow_stamp whole[5];
+		memcpy(whole, page->stamp, sizeof whole);
+		struct ow_page *rest = ow_page_rest(page, at);
+		assert_non_null(rest);
+		ow_page_cut(page, at);
+		assert_int_equal(page->count + rest->count, 5);
+		assert_int_equal(page->total_packets, page->count);
+		assert_int_equal(page->total_bytes, 100 * page->count);
+		assert_int_equal(page->start_ns, 5000);
+		assert_int_equal(page->length_ns, at - 5000);
+		assert_int_equal(rest->interval, page->interval + 1);
+		assert_int_equal(rest->start_ns, at);
+		assert_int_equal(rest->length_ns, 5000 + LENGTH - at);
+		for (size_t i = 0; i < 5; i++) {
+			const struct ow_page *in = i < page->count ? page : rest;
+			const struct ow_stamp *is = in->stamp + (i < page->count ? i : i - page->count);
+			assert_int_equal(is->id, whole[i].id);
+			assert_int_equal(in->start_ns + is->time_ns, 5000 + whole[i].time_ns);
+			const struct ow_copy *copy = ow_page_copy(in, is->id);
+			assert_int_equal(copy ? copy->base_id : is->id, stamp[i].id);
+		}
+		ow_page_free(page);
+		ow_page_free(rest);
+		ow_ledger_free(ledger);
+	}
+}
+
 static void test_refuses(void **state)
 {
 	(void)state;
@@ -464,7 +501,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_halving), cmocka_unit_test(test_streams),
 		cmocka_unit_test(test_far_ahead),  cmocka_unit_test(test_held_up), cmocka_unit_test(test_gaps),
-		cmocka_unit_test(test_drops),      cmocka_unit_test(test_refuses),
+		cmocka_unit_test(test_drops),      cmocka_unit_test(test_split),   cmocka_unit_test(test_refuses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
