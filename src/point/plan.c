@@ -49,6 +49,20 @@ static int take_outlooks(struct ow_planner *p, struct ow_tap tap[OW_SIDES], stru
 	return 0;
 }
 
+/*
+ * Most of both captures is no IP, and comparing frames byte by byte would not lose what it makes of superframes. Else
+ * traffic of the link, such as ARP, does not decide how IP packets are matched.
+ */
+static bool mostly_frames(const struct ow_planner *p)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		const struct ow_outlook *o = &p->outlook[side];
+		if (2 * o->ip > o->frames || o->longest_tcp > MTU_USUAL || o->longest_udp > MTU_USUAL)
+			return false;
+	}
+	return true;
+}
+
 /* Compares samples of both captures under every usual identity, or every one without IPv4 identification. */
 static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole, bool any_ip_id, struct ow_error *err)
 {
@@ -72,7 +86,8 @@ static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole
 		if (ow_variant_any_ip_id(v) != any_ip_id)
 			continue;
 		/* The preferred identity finds enough: the others need no look. */
-		if (!whole && v > 0 && p->common[0].share >= GLANCE_ENOUGH && allowed(p->options, 0))
+		if (!whole && v > 0 && p->common[0].share >= GLANCE_ENOUGH && allowed(p->options, 0) &&
+		    !mostly_frames(p))
 			break;
 		r = ow_common_find(&survey[OW_SIDE_A].sample[v], &survey[OW_SIDE_B].sample[v],
 		                   p->options->clock == OW_CLOCK_ESTIMATED, &p->common[v]);
@@ -107,6 +122,8 @@ static void choose(struct ow_planner *p)
 	int best = -1;
 	for (int v = 0; v < OW_VARIANTS; v++) {
 		if (!allowed(p->options, v))
+			continue;
+		if (v == OW_VARIANT_FRAME && best >= 0 && p->common[best].packets > 0 && !mostly_frames(p))
 			continue;
 		struct ow_common c = ow_variant_any_ip_id(v) ? believed(&p->common[v]) : p->common[v];
 		if (best < 0 || finds_more(&c, &p->common[best]))

@@ -12,6 +12,7 @@
 #define BATCH             256
 #define OUTLOOK_FRAMES    2000
 #define SNAPLEN_UNLIMITED 65535u /* tools write this or more when they do not cut */
+#define PROTO_TCP         6
 #define PROTO_UDP         17
 #define LIMIT_LEAST       40u /* an IPv6 header; an IPv4 and a TCP header: less identifies nothing */
 
@@ -82,8 +83,10 @@ static void look_at(struct ow_outlook *o, const struct ow_frame *frame, uint32_t
 		if (ow_packet_decode(frame, inner, &packet) != OW_DECODE_IP)
 			continue;
 		o->ip += !inner;
-		if (packet.proto == PROTO_UDP && !packet.fragment && packet.ip_len > o->longest_udp)
-			o->longest_udp = packet.ip_len;
+		uint32_t *longest = packet.proto == PROTO_UDP ? &o->longest_udp : &o->longest_tcp;
+		if ((packet.proto == PROTO_UDP || packet.proto == PROTO_TCP) && !packet.fragment &&
+		    packet.ip_len > *longest)
+			*longest = packet.ip_len;
 		o->cut_short +=
 			!inner && packet.truncated && !packet.overlong && ow_identity_available(&packet) < LIMIT_LEAST;
 		uint32_t offset = (uint32_t)(packet.ip - frame->data), limit = UINT32_MAX;

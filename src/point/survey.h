@@ -40,7 +40,8 @@ struct ow_outlook {
 	uint32_t limit[OW_VARIANTS]; /* bytes that the id can take of every packet, by variant */
 	uint64_t ip, frames;         /* of the frames looked at */
 	uint32_t longest_udp;        /* bytes of the longest UDP packet in one piece */
-	uint64_t cut_short;          /* IP packets with fewer bytes than identify them */
+	uint32_t longest_tcp;
+	uint64_t cut_short; /* IP packets with fewer bytes than identify them */
 };
 
 /* Reads the first frames of a capture (which the caller rewinds). */

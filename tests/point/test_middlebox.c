@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pairs of captures as people take them: simulated ones, of which one is rewritten as a middlebox, a switch or the
+ * capturing host would have done it. The result stays that of the packets as they were.
+ */
+#include "scenario.h"
+
+#include "base/bytes.h"
+#include "capture/reader.h"
+#include "capture/writer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define BATCH     64
+#define ETHERNET  14u
+#define FRAME_MAX 70000u
+#define US        INT64_C(1000)
+
+/* What becomes of one frame of a capture; bytes: a copy of its data, with room for more. */
+typedef void (*rewrite_fn)(struct ow_writer *writer, struct ow_frame *frame, uint8_t *bytes);
+
+static void put(struct ow_writer *writer, const struct ow_frame *frame)
+{
+	struct ow_error err;
+	assert_int_equal(ow_writer_write(writer, frame, &err), 0);
+}
+
+/* A capture's frames through this function; the scenario goes on with the new file. */
+static void rewrite(struct scenario *s, enum ow_side side, rewrite_fn fn)
+{
+	static char path[OW_SIDES][64];
+	static uint8_t copy[FRAME_MAX];
+	struct ow_reader *reader = NULL;
+	struct ow_writer *writer = NULL;
+	struct ow_frame frame[BATCH];
+	(void)snprintf(path[side], sizeof path[side], "%s",
+	               scenario_path(side == OW_SIDE_A ? "rewritten-a.pcap" : "rewritten-b.pcap"));
+	assert_int_equal(ow_reader_open(s->sim.side[side].path, &reader, &s->err), 0);
+	const struct ow_writer_options options = {.linktype = (uint16_t)ow_reader_info(reader)->linktype,
+	                                          .nanoseconds = true};
+	assert_int_equal(ow_writer_open(path[side], &options, &writer, &s->err), 0);
+	for (int n; (n = ow_reader_read(reader, frame, BATCH, &s->err)) > 0;) {
+		for (int i = 0; i < n; i++) {
+			assert_true(frame[i].caplen + 100 <= sizeof copy);
+			memcpy(copy, frame[i].data, frame[i].caplen);
+			frame[i].data = copy;
+			fn(writer, &frame[i], copy);
+		}
+	}
+	ow_reader_close(reader);
+	assert_int_equal(ow_writer_close(writer, &s->err), 0);
+	s->sim.side[side].path = path[side];
+}
+
+static void match(struct scenario *s)
+{
+	if (scenario_match(s) < 0)
+		fail_msg("%s: match: %s", s->name, s->err.text);
+	scenario_conserved(s->report);
+}
+
+/* -- frames that are no IP packets -------------------------------------------------------------------------------- */
+
+/* `count` broadcasts behind the frame, each of them unlike the others but the same in both captures. */
+static void chatter(struct ow_writer *writer, const struct ow_frame *frame, unsigned count)
+{
+	uint8_t bytes[60] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9, 0x88, 0xb5};
+	struct ow_frame broadcast = {
+		.linktype = 1, .caplen = sizeof bytes, .len = sizeof bytes, .data = bytes, .time_ns = frame->time_ns};
+	for (unsigned i = 0; i < count; i++) {
+		/* As the packet is known at both points, so is what follows it. */
+		memcpy(bytes + 14, frame->data + ETHERNET + 4, 2);
+		memcpy(bytes + 16, frame->data + frame->caplen - 8, 8);
+		bytes[24] = (uint8_t)i;
+		put(writer, &broadcast);
+	}
+}
+
+static void add_some_chatter(struct ow_writer *writer, struct ow_frame *frame, uint8_t *bytes)
+{
+	(void)bytes;
+	put(writer, frame);
+	if (frame->len < 100)
+		chatter(writer, frame, 1);
+}
+
+static void add_much_chatter(struct ow_writer *writer, struct ow_frame *frame, uint8_t *bytes)
+{
+	(void)bytes;
+	put(writer, frame);
+	chatter(writer, frame, 3);
+}
+
+/* What the link says does not keep superframes from being cut, though byte by byte more frames are the same. */
+static void chatter_beside_superframes(void **state)
+{
+	(void)state;
+	struct scenario s;
+	scenario_init(&s, "superframes and broadcasts");
+	s.sim.side[OW_SIDE_A].superframes = true;
+	s.sim.in_order = true;
+	s.sim.reverse = 0.3;
+	scenario_simulate(&s);
+	rewrite(&s, OW_SIDE_A, add_some_chatter);
+	rewrite(&s, OW_SIDE_B, add_some_chatter);
+	match(&s);
+	assert_int_equal(s.report->level, OW_LEVEL_IP);
+	assert_true(s.report->segments);
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		scenario_check_counts(&s.report->direction[d], &s.truth.direction[d], true);
+		scenario_check_delays(&s.report->direction[d].delay, &s.truth.direction[d].delay);
+	}
+	scenario_done(&s);
+}
+
+/* Where most frames are no IP packets, they are what is to be measured. */
+static void hardly_any_ip(void **state)
+{
+	(void)state;
+	struct scenario s;
+	scenario_init(&s, "hardly any IP");
+	s.sim.packets = 2000;
+	s.sim.loss.ratio = 0;
+	scenario_simulate(&s);
+	rewrite(&s, OW_SIDE_A, add_much_chatter);
+	rewrite(&s, OW_SIDE_B, add_much_chatter);
+	match(&s);
+	assert_int_equal(s.report->level, OW_LEVEL_FRAME);
+	assert_int_equal(s.report->direction[OW_A_TO_B].matched, 4 * s.truth.direction[OW_A_TO_B].matched);
+	assert_int_equal(s.report->direction[OW_A_TO_B].lost, 0);
+	scenario_done(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(chatter_beside_superframes, scenario_say),
+		cmocka_unit_test_teardown(hardly_any_ip, scenario_say),
+	};
+	return cmocka_run_group_tests(tests, scenario_setup, scenario_teardown);
+}
