@@ -6,7 +6,7 @@
 
 /*
  * Leaves out the further copies of packets that a capture shows more than once: a mirror port that copies both
- * directions, or a capture on all interfaces of a router. Remembers the latest packets, one to a slot of 2^16.
+ * directions, or a capture on all interfaces of a router. Remembers the latest packets, up to 2^17 of them.
  */
 struct ow_dedup;
 

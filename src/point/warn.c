@@ -16,6 +16,8 @@
 #define MTU_USUAL         1500
 #define MANY_AMBIGUOUS    0.1
 #define MANY_UNCLASSIFIED 0.01
+#define MANY_UNSENT       0.01  /* share that arrived without having been sent, .. */
+#define FEW_UNSENT        5     /* .. and as many packets */
 #define MANY_FRAGMENTS    0.001 /* share of fragments that came into being on the way */
 
 static int warn(struct ow_match *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -161,10 +163,12 @@ static int warn_estimate(struct ow_match *m)
 	                      "delay is set to 0 and only the variation of the delay is meaningful");
 }
 
-/* Unclassified flows of a side; seen: of those that the other side knows by name, though not one packet matched. */
+/* Unclassified flows of a side: all of them, and those that the other side knows by name, though not one packet
+ * matched. */
 struct strangers {
-	uint64_t seen, most;
-	uint32_t example; /* the largest, of those seen if there are any */
+	uint64_t seen;
+	uint64_t most, most_seen;
+	uint32_t example, example_seen; /* the largest */
 };
 
 static struct strangers find_strangers(struct ow_match *m, unsigned side)
@@ -177,13 +181,16 @@ static struct strangers find_strangers(struct ow_match *m, unsigned side)
 		const struct ow_flow_key *key = ow_flow_table_key(p->tap[side].flows, i);
 		if (!e || e->direction != OW_DIRECTIONS || !e->unmatched)
 			continue;
-		bool seen = key && ow_flow_table_find(p->tap[!side].flows, key) != UINT32_MAX;
-		if (seen && !s.seen)
-			s.most = 0;
-		s.seen += seen ? e->unmatched : 0;
-		if (e->unmatched > s.most && (seen || !s.seen)) {
+		if (e->unmatched > s.most) {
 			s.most = e->unmatched;
 			s.example = i;
+		}
+		if (!key || ow_flow_table_find(p->tap[!side].flows, key) == UINT32_MAX)
+			continue;
+		s.seen += e->unmatched;
+		if (e->unmatched > s.most_seen) {
+			s.most_seen = e->unmatched;
+			s.example_seen = i;
 		}
 	}
 	return s;
@@ -196,11 +203,12 @@ static int warn_unclassified(struct ow_match *m, unsigned side)
 	if ((double)n <= MANY_UNCLASSIFIED * (double)p->records[side])
 		return 0;
 	struct strangers s = find_strangers(m, side);
+	bool seen = (double)s.seen > MANY_UNCLASSIFIED * (double)p->records[side];
 	char flow[OW_FLOW_TEXT] = "?";
-	const struct ow_flow_key *key = ow_flow_table_key(p->tap[side].flows, s.example);
+	const struct ow_flow_key *key = ow_flow_table_key(p->tap[side].flows, seen ? s.example_seen : s.example);
 	if (key)
 		ow_flow_key_text(key, flow);
-	if ((double)s.seen > MANY_UNCLASSIFIED * (double)p->records[side])
+	if (seen)
 		return warn(m,
 		            "%llu packets of %s belong to flows that %s saw too, such as %s, but none of their packets "
 		            "is the same there: something on the way rewrites them, or cuts UDP superframes; not "
@@ -225,7 +233,8 @@ static int warn_coarse(struct ow_match *m)
 	            OW_FLOWS_MAX - OW_FLOWS_COARSE);
 }
 
-/* Whole packets at the sender, fragments at the receiver. */
+/* Whole packets at the sender, fragments at the receiver. (A capture that shows packets twice shows fragments twice.)
+ */
 static int warn_fragmented(struct ow_match *m)
 {
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
@@ -233,7 +242,7 @@ static int warn_fragmented(struct ow_match *m)
 		unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
 		uint64_t here = m->pass.tap[from].facts.fragments, there = m->pass.tap[!from].facts.fragments;
 		uint64_t more = there > here ? there - here : 0;
-		if (r->lost && r->extra && (double)more > MANY_FRAGMENTS * (double)r->received)
+		if (r->lost && r->extra > r->duplicated && (double)more > MANY_FRAGMENTS * (double)r->received)
 			return warn(m,
 			            "%s shows %llu fragments, %s %llu: packets are cut on the way, and count as lost "
 			            "and their fragments as extra",
@@ -298,6 +307,29 @@ static int warn_ambiguous(struct ow_match *m, unsigned d)
 		(unsigned long long)r->delay.samples);
 }
 
+/* What arrived without having been sent, and is not explained by anything said above. */
+static int warn_unsent(struct ow_match *m, unsigned d)
+{
+	const struct ow_result *r = &m->report.direction[d];
+	unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+	uint64_t unsent = r->extra - r->duplicated;
+	if (unsent < FEW_UNSENT || (double)unsent <= MANY_UNSENT * (double)r->received)
+		return 0;
+	if ((double)r->lost <= MANY_UNSENT * (double)r->sent)
+		return warn(m,
+		            "%s: %llu packets arrived that %s does not show: that capture dropped packets, or traffic "
+		            "joins "
+		            "between the points",
+		            d == OW_A_TO_B ? "A to B" : "B to A", (unsigned long long)unsent, name(m, from));
+	return warn(
+		m,
+		"%s: %llu packets arrived that %s does not show, and %llu that it shows did not arrive: the captures "
+		"dropped packets (tcpdump says how many), or something on the way changes some; the loss may not be "
+		"that of the network",
+		d == OW_A_TO_B ? "A to B" : "B to A", (unsigned long long)unsent, name(m, from),
+		(unsigned long long)r->lost);
+}
+
 int ow_match_warn(struct ow_match *m)
 {
 	int r = 0;
@@ -318,14 +350,18 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_drift(m);
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
 		r = warn_unclassified(m, side);
-	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
-		r = warn_doubled(m, side);
 	if (r == 0)
 		r = warn_coarse(m);
+	size_t before = m->warnings;
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
+		r = warn_doubled(m, side);
 	if (r == 0)
 		r = warn_fragmented(m);
 	if (r == 0)
 		r = warn_udp_superframes(m);
+	bool explained = m->warnings > before;
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0 && !explained; d++)
+		r = warn_unsent(m, d);
 	if (r == 0 && m->report.segments)
 		r = warn(m, "superframes (TSO, GSO, GRO) were cut into the segments of the wire; all segments of one "
 		            "carry its time");

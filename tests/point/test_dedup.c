@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "point/dedup.h"
+
+#include "base/random.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,11 +45,32 @@ static void pieces_differ_by_their_range(void **state)
 	ow_dedup_free(NULL);
 }
 
+/* Copies are found behind thousands of other packets, wherever these are kept. */
+static void copies_behind_many_others(void **state)
+{
+	(void)state;
+	struct ow_dedup *dedup = ow_dedup_create();
+	struct ow_random random;
+	ow_random_seed(&random, 11);
+	uint64_t id[5000];
+	assert_non_null(dedup);
+	for (unsigned round = 0; round < 20; round++) {
+		for (size_t i = 0; i < 5000; i++) {
+			id[i] = ow_random_u64(&random);
+			assert_false(seen(dedup, id[i], 0, 0, 100000 * (int64_t)round));
+		}
+		for (size_t i = 0; i < 5000; i++)
+			assert_true(seen(dedup, id[i], 0, 0, 100000 * (int64_t)round + 500));
+	}
+	ow_dedup_free(dedup);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copies_within_the_time),
 		cmocka_unit_test(pieces_differ_by_their_range),
+		cmocka_unit_test(copies_behind_many_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

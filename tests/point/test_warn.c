@@ -129,6 +129,46 @@ static void packets_arrive_twice(void **state)
 	assert_true(warns(report, "more than once"));
 }
 
+/* A drops every a-th packet, B every b-th (0: none). */
+static const struct ow_match_report *drop(unsigned a_th, unsigned b_th)
+{
+	FILE *a = open_capture(OW_SIDE_A, false), *b = open_capture(OW_SIDE_B, false);
+	for (uint16_t i = 0; i < 1000; i++) {
+		if (!a_th || i % a_th != 1)
+			put(a, false, i * MS, i);
+		if (!b_th || i % b_th != 2)
+			put(b, false, i * MS + 20 * US, i);
+	}
+	fclose(a);
+	fclose(b);
+	return report_of(path[OW_SIDE_A], path[OW_SIDE_B]);
+}
+
+static void captures_that_drop_packets(void **state)
+{
+	(void)state;
+	const struct ow_match_report *report = drop(10, 20);
+	assert_int_equal(report->direction[OW_A_TO_B].extra, 100);
+	assert_int_equal(report->direction[OW_A_TO_B].lost, 50);
+	assert_true(warns(report, "does not show, and 50 that it shows did not arrive"));
+}
+
+static void a_capture_that_drops_packets(void **state)
+{
+	(void)state;
+	const struct ow_match_report *report = drop(10, 0);
+	assert_int_equal(report->direction[OW_A_TO_B].extra, 100);
+	assert_true(warns(report, "that capture dropped packets"));
+}
+
+static void a_network_that_drops_packets(void **state)
+{
+	(void)state;
+	const struct ow_match_report *report = drop(0, 10);
+	assert_int_equal(report->direction[OW_A_TO_B].lost, 100);
+	assert_false(warns(report, "does not show"));
+}
+
 /* Polls that are all alike, closer together than they take, one in ten lost: not a mirror, and nothing is reordered. */
 static void polls_are_no_mirror(void **state)
 {
@@ -306,6 +346,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(packets_shown_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(packets_arrive_twice, setup, teardown),
+		cmocka_unit_test_setup_teardown(captures_that_drop_packets, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_capture_that_drops_packets, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_network_that_drops_packets, setup, teardown),
 		cmocka_unit_test_setup_teardown(polls_are_no_mirror, setup, teardown),
 		cmocka_unit_test_setup_teardown(delays_below_the_resolution, setup, teardown),
 		cmocka_unit_test_setup_teardown(everything_is_later_at_a, setup, teardown),
