@@ -10,6 +10,8 @@
 #define BINS_LEAST     12               /* with fewer stretches any wobble looks like a line */
 #define SWING_LEAST_NS 500.0            /* smaller drifts over the whole capture are left alone */
 #define UNEXPLAINED    0.1              /* spread around the line, as a share of its rise */
+#define NOISE_NS       2000.0           /* by which packets may seem too fast: two ticks of a microsecond clock */
+#define SEARCH_STEPS   60               /* thirds of the range that are left out: to 0.00002 ppb */
 #define PPB_MOST       500000.0 /* quartz is better than 500 ppm: more is a change of the delay, not of clocks */
 
 void ow_skew_init(struct ow_skew *drift)
@@ -25,7 +27,9 @@ static void double_width(struct ow_skew *d)
 			bool there = from < OW_SKEW_BINS;
 			uint32_t n = there ? d->count[way][from] : 0, m = there ? d->count[way][from + 1] : 0;
 			int64_t x = there ? d->least[way][from] : 0, y = there ? d->least[way][from + 1] : 0;
-			d->least[way][i] = !m || (n && x < y) ? x : y;
+			bool first = !m || (n && x < y);
+			d->least[way][i] = first ? x : y;
+			d->at_ns[way][i] = there ? d->at_ns[way][from + !first] : 0;
 			d->count[way][i] = n + m;
 		}
 	}
@@ -52,12 +56,14 @@ void ow_skew_add(struct ow_skew *d, enum ow_direction direction, int64_t time_ns
 	unsigned i = d->bin;
 	if (time_ns < d->bin_ns || time_ns - d->bin_ns >= d->width_ns)
 		i = bin_of(d, time_ns);
-	if (!d->count[direction][i]++ || delay_ns < d->least[direction][i])
+	if (!d->count[direction][i]++ || delay_ns < d->least[direction][i]) {
 		d->least[direction][i] = delay_ns;
+		d->at_ns[direction][i] = time_ns;
+	}
 }
 
 /* Clock difference over time: from both directions where both are there, else from the only one. */
-static unsigned points_of(const struct ow_skew *d, double x[OW_SKEW_BINS], double y[OW_SKEW_BINS])
+static unsigned points_of(const struct ow_skew *d, double x[OW_SKEW_BINS], double y[OW_SKEW_BINS], bool *ret_both)
 {
 	unsigned n = 0, ab = 0, ba = 0, both = 0;
 	for (unsigned i = 0; i < OW_SKEW_BINS; i++) {
@@ -65,6 +71,7 @@ static unsigned points_of(const struct ow_skew *d, double x[OW_SKEW_BINS], doubl
 		ba += d->count[OW_B_TO_A][i] > 0;
 		both += d->count[OW_A_TO_B][i] && d->count[OW_B_TO_A][i];
 	}
+	*ret_both = both >= BINS_LEAST;
 	unsigned use = both >= BINS_LEAST ? OW_DIRECTIONS : ab >= ba ? OW_A_TO_B : OW_B_TO_A;
 	for (unsigned i = 0; i < OW_SKEW_BINS; i++) {
 		bool has_ab = d->count[OW_A_TO_B][i], has_ba = d->count[OW_B_TO_A][i];
@@ -77,16 +84,51 @@ static unsigned points_of(const struct ow_skew *d, double x[OW_SKEW_BINS], doubl
 	return n;
 }
 
+/*
+ * What the fastest packets of both directions take together, in nanoseconds, if B's clock gains this. They touch the
+ * clock's line from both sides: it leaves them the most time, whatever queues there are for a while.
+ */
+static double room(const struct ow_skew *d, double ppb)
+{
+	double least[OW_DIRECTIONS] = {INFINITY, INFINITY};
+	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
+		for (unsigned i = 0; i < OW_SKEW_BINS; i++) {
+			double gained = ppb * (double)(d->at_ns[way][i] - d->start_ns) / 1e9;
+			double delay = (double)d->least[way][i] + (way == OW_A_TO_B ? -gained : gained);
+			if (d->count[way][i] && delay < least[way])
+				least[way] = delay;
+		}
+	}
+	return least[OW_A_TO_B] + least[OW_B_TO_A];
+}
+
+/* The drift that leaves the most room: it grows up to there and falls from there on. */
+static double roomiest(const struct ow_skew *d)
+{
+	double low = -PPB_MOST, high = PPB_MOST;
+	for (unsigned i = 0; i < SEARCH_STEPS; i++) {
+		double third = (high - low) / 3;
+		if (room(d, low + third) < room(d, high - third))
+			low += third;
+		else
+			high -= third;
+	}
+	return (low + high) / 2;
+}
+
 bool ow_skew_estimate(const struct ow_skew *drift, double *ret_ppb)
 {
 	double x[OW_SKEW_BINS], y[OW_SKEW_BINS], slope, spread;
-	unsigned n = points_of(drift, x, y);
+	bool both;
+	unsigned n = points_of(drift, x, y, &both);
 	if (n < BINS_LEAST)
 		return false;
 	ow_line_fit(x, y, n, &slope, &spread);
-	double rise = fabs(slope) * (x[n - 1] - x[0]);
-	if (rise < SWING_LEAST_NS || spread > UNEXPLAINED * rise || fabs(slope) > PPB_MOST)
-		return false;
-	*ret_ppb = slope;
-	return true;
+	double took_s = x[n - 1] - x[0], rise = fabs(slope) * took_s;
+	bool plain = rise >= SWING_LEAST_NS && spread <= UNEXPLAINED * rise && fabs(slope) <= PPB_MOST;
+	double best = both ? roomiest(drift) : 0;
+	bool causal = both && room(drift, best) > -NOISE_NS;
+	bool proved = causal && room(drift, 0) < -NOISE_NS && fabs(best) * took_s >= SWING_LEAST_NS;
+	*ret_ppb = causal ? best : slope; /* no line explains a clock that was set */
+	return plain || proved;
 }

@@ -15,7 +15,7 @@ struct ow_skew {
 	int64_t start_ns, width_ns; /* width 0: nothing was added yet */
 	int64_t bin_ns;             /* start of the stretch of the latest sample, `bin`: most fall into the same */
 	unsigned bin;
-	int64_t least[OW_DIRECTIONS][OW_SKEW_BINS];
+	int64_t least[OW_DIRECTIONS][OW_SKEW_BINS], at_ns[OW_DIRECTIONS][OW_SKEW_BINS]; /* the delay, and when */
 	uint32_t count[OW_DIRECTIONS][OW_SKEW_BINS];
 };
 
@@ -25,7 +25,8 @@ void ow_skew_add(struct ow_skew *drift, enum ow_direction direction, int64_t tim
 
 /*
  * How many nanoseconds B's clock gains in a second (parts per billion), when there is a drift beyond doubt: a straight
- * line explains at least nine tenths of what the fastest delays vary. Returns false when there is none to be seen.
+ * line explains at least nine tenths of what the fastest delays vary, or without a drift packets of both directions
+ * would take less than no time. Returns false when there is none to be seen.
  */
 bool ow_skew_estimate(const struct ow_skew *drift, double *ret_ppb);
 

@@ -61,6 +61,50 @@ static void sees_none_where_there_is_none(void **state)
 	}
 }
 
+/*
+ * A queue of up to 5 ms stands in one direction for the second half of the capture but its end: half the difference of
+ * the directions climbs by 50 times what the clock gains. The fastest packets before and behind it still touch the
+ * clock's line: of 10000 delays in the first half and 400 behind the queue, with an exponential tail of 20 us, the
+ * least are 2 ns and 50 ns too long, and the slope is wrong by some such errors over 60 s.
+ */
+static void sees_through_a_queue(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct ow_skew skew;
+		struct ow_random r;
+		double ppb = 0;
+		ow_random_seed(&r, seed);
+		ow_skew_init(&skew);
+		for (int i = 0; i < 40000; i++) {
+			double gain = 5000.0 * 60 * i / 40000, delay = 50000 - 20000 * log(1 - ow_random_unit(&r));
+			bool forth = i % 2, queue = forth && i > 20000 && i < 39200;
+			delay += queue ? 5e6 * (i - 20000) / 19200 : 0;
+			ow_skew_add(&skew, forth ? OW_A_TO_B : OW_B_TO_A, 1700000000 * S + 60 * S / 40000 * i,
+			            llrint(delay + (forth ? gain : -gain)));
+		}
+		assert_true(ow_skew_estimate(&skew, &ppb));
+		assert_true(fabs(ppb - 5000) < 10 * 50.0 / 30);
+	}
+}
+
+/* A clock that is set by 10 ms drifts by nothing, and no line makes both directions possible. */
+static void leaves_a_step_alone(void **state)
+{
+	(void)state;
+	struct ow_skew skew;
+	struct ow_random r;
+	double ppb = 0;
+	ow_random_seed(&r, 3);
+	ow_skew_init(&skew);
+	for (int i = 0; i < 40000; i++) {
+		double step = i > 20000 ? 10e6 : 0, delay = 50000 - 20000 * log(1 - ow_random_unit(&r));
+		ow_skew_add(&skew, i % 2 ? OW_A_TO_B : OW_B_TO_A, 1700000000 * S + 60 * S / 40000 * i,
+		            llrint(delay + (i % 2 ? step : -step)));
+	}
+	assert_false(ow_skew_estimate(&skew, &ppb));
+}
+
 /* Too short, too few, or more than any clock: no drift. */
 static void keeps_out_of_what_it_cannot_know(void **state)
 {
@@ -80,6 +124,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_the_drift),
 		cmocka_unit_test(sees_none_where_there_is_none),
+		cmocka_unit_test(sees_through_a_queue),
+		cmocka_unit_test(leaves_a_step_alone),
 		cmocka_unit_test(keeps_out_of_what_it_cannot_know),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
