@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of JSON results, read back. */
 #include "report/live_read.h"
+#include "report/json_read.h"
 #include "report/live.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static uint64_t count_of(const json_t *object, const char *name)
-{
-	const json_t *value = json_object_get(object, name);
-	json_int_t count = json_is_integer(value) ? json_integer_value(value) : 0;
-	return count > 0 ? (uint64_t)count : 0;
-}
-
-static double number_of(const json_t *object, const char *name)
-{
-	const json_t *value = json_object_get(object, name);
-	return json_is_number(value) ? json_number_value(value) : NAN;
-}
 
 /* A text that fits, or an error: half a name would be another's. */
 static int text_of(const json_t *object, const char *name, char *text, size_t size, struct ow_error *err)
@@ -50,21 +37,21 @@ static struct ow_value value_of(double value, const json_t *bounds, const char *
 static void read_numbers(const json_t *object, struct ow_live_result *result)
 {
 	const json_t *delay = json_object_get(object, "delay_ns"), *bounds = json_object_get(object, "ci95");
-	result->sent = count_of(object, "sent");
-	result->received = count_of(object, "received");
-	result->matched = count_of(object, "matched");
-	result->late = count_of(object, "late");
-	result->late_received = count_of(object, "late_received");
-	result->lost = count_of(object, "lost");
-	result->pending = count_of(object, "pending");
-	result->extra = count_of(object, "extra");
-	result->samples = count_of(object, "samples");
-	result->bytes = count_of(object, "bytes");
-	result->mean_ns = value_of(number_of(delay, "mean"), bounds, "mean");
-	result->stddev_ns = value_of(number_of(delay, "stddev"), bounds, "stddev");
-	result->loss_ratio = value_of(number_of(object, "loss_ratio"), bounds, "loss_ratio");
-	result->min_ns = value_of(number_of(delay, "min"), NULL, "");
-	result->max_ns = value_of(number_of(delay, "max"), NULL, "");
+	result->sent = ow_json_count(object, "sent");
+	result->received = ow_json_count(object, "received");
+	result->matched = ow_json_count(object, "matched");
+	result->late = ow_json_count(object, "late");
+	result->late_received = ow_json_count(object, "late_received");
+	result->lost = ow_json_count(object, "lost");
+	result->pending = ow_json_count(object, "pending");
+	result->extra = ow_json_count(object, "extra");
+	result->samples = ow_json_count(object, "samples");
+	result->bytes = ow_json_count(object, "bytes");
+	result->mean_ns = value_of(ow_json_number(delay, "mean"), bounds, "mean");
+	result->stddev_ns = value_of(ow_json_number(delay, "stddev"), bounds, "stddev");
+	result->loss_ratio = value_of(ow_json_number(object, "loss_ratio"), bounds, "loss_ratio");
+	result->min_ns = value_of(ow_json_number(delay, "min"), NULL, "");
+	result->max_ns = value_of(ow_json_number(delay, "max"), NULL, "");
 	result->exact = json_is_true(json_object_get(object, "exact"));
 	result->active = json_is_true(json_object_get(object, "active"));
 }

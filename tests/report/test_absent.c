@@ -2,7 +2,6 @@
 /* A store has no holes: what nobody told of is there as unknown, with its cause. */
 #include "live_sample.h"
 #include "report/absent.h"
-#include "report/store.h"
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,43 +10,14 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static char folder[] = "/tmp/oneway-absent-XXXXXX";
-static char path[64];
-
-static int fresh(void **state)
-{
-	(void)state;
-	static const char *const ends[] = {"", "-wal", "-shm"};
-	for (int i = 0; i < 3; i++) {
-		char name[80];
-		snprintf(name, sizeof name, "%s%s", path, ends[i]);
-		unlink(name);
-	}
-	return 0;
-}
-
-static struct ow_store *open_store(void)
-{
-	struct ow_store *store = NULL;
-	struct ow_error err = {""};
-	if (ow_store_open(path, &store, &err) < 0)
-		fail_msg("%s", err.text);
-	return store;
-}
-
-static void add(struct ow_store *store, const struct ow_live_result *result)
-{
-	struct ow_error err = {""};
-	if (ow_store_add(store, result, &err) < 0)
-		fail_msg("%s", err.text);
-}
+#include "store_file.h"
 
 static int64_t ask(const char *sql)
 {
 	struct ow_database file;
 	struct ow_error err = {""};
 	int64_t value = -1;
-	assert_int_equal(ow_database_look(path, &file, &err), 0);
+	assert_int_equal(ow_database_look(store_path, &file, &err), 0);
 	if (ow_database_ask(&file, sql, &value, &err) < 0)
 		fail_msg("%s: %s", sql, err.text);
 	ow_database_close(&file);
@@ -63,19 +33,19 @@ static int64_t ask(const char *sql)
 static void causes(void **state)
 {
 	(void)state;
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	struct ow_live_result r = sample_live(0);
-	add(store, &r);
+	store_add(store, &r);
 	ow_store_close(store);
 	/* Another process, since interval 10; it could not store 20 to 22, and was without agreement until 30. */
-	store = open_store();
+	store = store_open();
 	ow_store_since(store, sample_live(10).start_ns);
 	ow_store_missed(store, sample_live(20).start_ns, sample_live(23).start_ns);
 	r = sample_live(30);
-	add(store, &r);
+	store_add(store, &r);
 	/* Another lane begins when it begins. */
 	snprintf(r.class_name, sizeof r.class_name, "other");
-	add(store, &r);
+	store_add(store, &r);
 	ow_store_close(store);
 	assert_int_equal(ask("SELECT count(*) FROM result"), 32);
 	assert_int_equal(ask(HOLES), 0);
@@ -90,16 +60,16 @@ static void causes(void **state)
 static void other_length(void **state)
 {
 	(void)state;
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	struct ow_live_result r = sample_live(0);
-	add(store, &r);
+	store_add(store, &r);
 	r = sample_live(10);
 	r.interval = 0;
 	r.length_ns = INT64_C(4000000000);
-	add(store, &r);
+	store_add(store, &r);
 	/* What overlaps, as after a clock that went back, has nothing in between. */
 	r.start_ns -= r.length_ns / 2;
-	add(store, &r);
+	store_add(store, &r);
 	ow_store_close(store);
 	assert_int_equal(ask("SELECT count(*) FROM result"), 6);
 	assert_int_equal(ask("SELECT length_ns FROM result WHERE interval = -3"), 1000000000);
@@ -110,11 +80,11 @@ static void other_length(void **state)
 static void too_long(void **state)
 {
 	(void)state;
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	struct ow_live_result r = sample_live(0);
-	add(store, &r);
+	store_add(store, &r);
 	r = sample_live(INT64_C(10000000));
-	add(store, &r);
+	store_add(store, &r);
 	ow_store_close(store);
 	assert_int_equal(ask("SELECT count(*) FROM result"), OW_ABSENT_ROWS + 2);
 	assert_int_equal(ask("SELECT min(interval) FROM result WHERE interval > 0"), 10000000 - OW_ABSENT_ROWS);
@@ -124,12 +94,12 @@ static void too_long(void **state)
 static void rolled_back(void **state)
 {
 	(void)state;
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	struct ow_live_result r = sample_live(0);
-	add(store, &r);
+	store_add(store, &r);
 	assert_int_equal(ow_store_commit(store, NULL), 0);
 	struct ow_database file;
-	assert_int_equal(ow_database_open(path, &file, NULL), 0);
+	assert_int_equal(ow_database_open(store_path, &file, NULL), 0);
 	assert_int_equal(ow_database_run(&file,
 	                                 "CREATE TRIGGER no BEFORE INSERT ON result WHEN new.interval = 9 BEGIN "
 	                                 "SELECT RAISE(ABORT, 'nine'); END",
@@ -140,7 +110,7 @@ static void rolled_back(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM result"), 1);
 	/* A row that the file does not take is missing, those after it are not. */
 	r = sample_live(12);
-	add(store, &r);
+	store_add(store, &r);
 	assert_int_equal(ow_store_commit(store, NULL), 0);
 	assert_int_equal(ask("SELECT count(*) FROM result"), 12);
 	ow_database_close(&file);
@@ -151,26 +121,26 @@ static void rolled_back(void **state)
 static void left_behind(void **state)
 {
 	(void)state;
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	struct ow_live_result r = sample_live(0);
-	add(store, &r);
+	store_add(store, &r);
 	r = sample_provisional(1);
-	add(store, &r);
+	store_add(store, &r);
 	r = sample_provisional(2);
 	r.matched += r.pending;
 	r.received += r.pending;
 	r.pending = 0;
-	add(store, &r);
+	store_add(store, &r);
 	r = sample_unknown(3);
 	r.final = false;
-	add(store, &r);
+	store_add(store, &r);
 	r = sample_provisional(4);
 	r.status = OW_LIVE_PARTIAL;
 	snprintf(r.cause, sizeof r.cause, "a cause");
-	add(store, &r);
+	store_add(store, &r);
 	ow_store_close(store);
 	assert_int_equal(ask("SELECT count(*) FROM result WHERE final = 0"), 4);
-	ow_store_close(open_store());
+	ow_store_close(store_open());
 	assert_int_equal(ask("SELECT count(*) FROM result WHERE final = 0"), 0);
 	assert_int_equal(ask("SELECT count(*) FROM result WHERE sent <> matched + late + lost + pending"), 0);
 	assert_int_equal(ask("SELECT sum(lost) FROM result WHERE interval > 0"), 0);
@@ -187,16 +157,14 @@ static void left_behind(void **state)
 
 int main(void)
 {
-	if (!mkdtemp(folder))
+	if (store_make() < 0)
 		return 1;
-	snprintf(path, sizeof path, "%s/results.db", folder);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(causes, fresh),      cmocka_unit_test_setup(other_length, fresh),
-		cmocka_unit_test_setup(too_long, fresh),    cmocka_unit_test_setup(rolled_back, fresh),
-		cmocka_unit_test_setup(left_behind, fresh),
+		cmocka_unit_test_setup(causes, store_fresh),      cmocka_unit_test_setup(other_length, store_fresh),
+		cmocka_unit_test_setup(too_long, store_fresh),    cmocka_unit_test_setup(rolled_back, store_fresh),
+		cmocka_unit_test_setup(left_behind, store_fresh),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	fresh(NULL);
-	rmdir(folder);
+	store_done();
 	return failed;
 }

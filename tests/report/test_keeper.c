@@ -19,15 +19,16 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static char folder[] = "/tmp/oneway-keeper-XXXXXX";
-static char path[80], ballast[80];
+#include "store_file.h"
+
+static char ballast[80];
 static bool mounts; /* the namespace is ours */
 
 static int64_t ask(const char *sql)
 {
 	sqlite3 *db;
 	sqlite3_stmt *statement;
-	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_open_v2(store_path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
 	sqlite3_busy_timeout(db, 5000);
 	if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK)
 		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
@@ -39,8 +40,9 @@ static int64_t ask(const char *sql)
 
 static struct ow_keeper *keep(size_t waiting, int64_t retention_s)
 {
-	struct ow_keeper_options o = {
-		.path = path, .waiting_max = waiting, .limits = {.retention_ns = retention_s * INT64_C(1000000000)}};
+	struct ow_keeper_options o = {.path = store_path,
+	                              .waiting_max = waiting,
+	                              .limits = {.retention_ns = retention_s * INT64_C(1000000000)}};
 	struct ow_keeper *keeper = NULL;
 	struct ow_error err = {""};
 	if (ow_keeper_create(&o, &keeper, &err) < 0)
@@ -60,7 +62,7 @@ static void expect_news(struct ow_keeper *keeper, const char *say)
 	struct ow_error line = {""};
 	for (int i = 0; i < 3000 && !ow_keeper_news(keeper, &line); i++)
 		usleep(10000);
-	if (!strstr(line.text, say) || !strstr(line.text, path))
+	if (!strstr(line.text, say) || !strstr(line.text, store_path))
 		fail_msg("'%s' does not say '%s'", line.text, say);
 }
 
@@ -138,7 +140,7 @@ static void locked(void **state)
 	(void)state;
 	struct ow_keeper *keeper = keep(0, 0);
 	sqlite3 *db;
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
 	add(keeper, 0, 100);
 	expect_news(keeper, "locked by another program; results wait in memory");
@@ -162,7 +164,7 @@ static void readers(void **state)
 	wait_stored(keeper, 200);
 	sqlite3 *db;
 	sqlite3_stmt *statement;
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_prepare_v2(db, "SELECT * FROM result", -1, &statement, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
 	add(keeper, 100, 2000);
@@ -183,7 +185,7 @@ static void refused(void **state)
 	(void)state;
 	struct ow_keeper *keeper = keep(0, 0);
 	sqlite3 *db;
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db,
 	                              "CREATE TRIGGER no BEFORE INSERT ON result WHEN new.interval = 13 BEGIN "
 	                              "SELECT RAISE(ABORT, 'thirteen'); END",
@@ -204,7 +206,7 @@ static void removed(void **state)
 	struct ow_keeper *keeper = keep(0, 0);
 	add(keeper, 0, 10);
 	wait_stored(keeper, 20);
-	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(store_path), 0);
 	sleep(1); /* it looks once a second */
 	add(keeper, 10, 15);
 	expect_news(keeper, "was removed or replaced; opened anew");
@@ -222,12 +224,12 @@ static void hopeless(void **state)
 	struct ow_error err = {""};
 	assert_int_equal(ow_keeper_create(&o, &keeper, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "/nowhere/at/all.db"));
-	FILE *file = fopen(path, "w");
+	FILE *file = fopen(store_path, "w");
 	fputs("This is a letter, and no database, however long it gets. It just goes on and on and on and on. It is "
 	      "longer than the header of a database has to be.",
 	      file);
 	fclose(file);
-	o.path = path;
+	o.path = store_path;
 	assert_int_equal(ow_keeper_create(&o, &keeper, &err), -EINVAL);
 	assert_null(keeper);
 }
@@ -311,11 +313,11 @@ static void read_only_disk(void **state)
 	if (!mounts)
 		skip();
 	ow_keeper_free(keep(0, 0));
-	assert_int_equal(mount(NULL, folder, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
+	assert_int_equal(mount(NULL, store_folder, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
 	struct ow_keeper *keeper = keep(0, 0);
 	add(keeper, 0, 20);
 	expect_news(keeper, "read-only");
-	assert_int_equal(mount(NULL, folder, NULL, MS_REMOUNT, "size=1m"), 0);
+	assert_int_equal(mount(NULL, store_folder, NULL, MS_REMOUNT, "size=1m"), 0);
 	expect_news(keeper, "written again after");
 	wait_stored(keeper, 40);
 	ow_keeper_free(keeper);
@@ -324,25 +326,18 @@ static void read_only_disk(void **state)
 
 static int fresh(void **state)
 {
-	(void)state;
-	static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
-	char name[100];
-	for (int i = 0; i < 4; i++) {
-		snprintf(name, sizeof name, "%s%s", path, ends[i]);
-		unlink(name);
-	}
+	store_fresh(state);
 	unlink(ballast);
 	return 0;
 }
 
 int main(void)
 {
-	if (!mkdtemp(folder))
+	if (store_make() < 0)
 		return 1;
-	snprintf(path, sizeof path, "%s/results.db", folder);
-	snprintf(ballast, sizeof ballast, "%s/ballast", folder);
+	snprintf(ballast, sizeof ballast, "%s/ballast", store_folder);
 	mounts = unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-	         mount("tmpfs", folder, "tmpfs", 0, "size=1m") == 0;
+	         mount("tmpfs", store_folder, "tmpfs", 0, "size=1m") == 0;
 	if (!mounts)
 		printf("no mount namespace (%s): without full and read-only disks\n", strerror(errno));
 	const struct CMUnitTest small[] = {
@@ -353,7 +348,7 @@ int main(void)
 	int failed = cmocka_run_group_tests(small, NULL, NULL);
 	fresh(NULL);
 	if (mounts)
-		umount(folder);
+		umount(store_folder);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(usual, fresh),    cmocka_unit_test_setup(retention, fresh),
 		cmocka_unit_test_setup(locked, fresh),   cmocka_unit_test_setup(readers, fresh),
@@ -362,6 +357,6 @@ int main(void)
 	};
 	failed += cmocka_run_group_tests(tests, NULL, NULL);
 	fresh(NULL);
-	rmdir(folder);
+	store_done();
 	return failed;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store, looked at through SQLite itself. The first argument is docs/store.md, whose queries must work. */
 #include "live_sample.h"
-#include "report/store.h"
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -14,52 +13,23 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "store_file.h"
+
 static const char *manual;
-static char folder[] = "/tmp/oneway-store-XXXXXX";
-static char path[64];
-
-static int fresh(void **state)
-{
-	(void)state;
-	static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
-	for (int i = 0; i < 4; i++) {
-		char name[80];
-		snprintf(name, sizeof name, "%s%s", path, ends[i]);
-		unlink(name);
-	}
-	return 0;
-}
-
-static struct ow_store *open_store(void)
-{
-	struct ow_store *store = NULL;
-	struct ow_error err = {""};
-	if (ow_store_open(path, &store, &err) < 0)
-		fail_msg("%s", err.text);
-	return store;
-}
-
-static void add(struct ow_store *store, const struct ow_live_result *result)
-{
-	struct ow_error err = {""};
-	if (ow_store_add(store, result, &err) < 0)
-		fail_msg("%s", err.text);
-}
-
 static void refused(int code, const char *say)
 {
 	struct ow_store *store = NULL;
 	struct ow_error err = {""};
-	assert_int_equal(ow_store_open(path, &store, &err), -code);
+	assert_int_equal(ow_store_open(store_path, &store, &err), -code);
 	assert_null(store);
-	if (!strstr(err.text, say) || !strstr(err.text, path) || strchr(err.text, '\n'))
+	if (!strstr(err.text, say) || !strstr(err.text, store_path) || strchr(err.text, '\n'))
 		fail_msg("'%s' does not say '%s'", err.text, say);
 }
 
 static sqlite3 *look(void)
 {
 	sqlite3 *db;
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
 	return db;
 }
 
@@ -80,9 +50,9 @@ static const char *query(sqlite3 *db, const char *sql)
 static void every_column(void **state)
 {
 	(void)state;
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	struct ow_live_result r = sample_live(7);
-	add(store, &r);
+	store_add(store, &r);
 	ow_store_close(store);
 	sqlite3 *db = look();
 	static const char *const want[][2] = {
@@ -168,16 +138,16 @@ static void every_column(void **state)
 static void final_replaces_provisional(void **state)
 {
 	(void)state;
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < 50; i++) {
 		struct ow_live_result soon = sample_provisional(i), later = sample_live(i);
-		add(store, &soon);
-		add(store, &soon);
-		add(store, &later);
-		add(store, &soon); /* too late: nothing goes back */
+		store_add(store, &soon);
+		store_add(store, &soon);
+		store_add(store, &later);
+		store_add(store, &soon); /* too late: nothing goes back */
 	}
 	struct ow_live_result lost = sample_unknown(50);
-	add(store, &lost);
+	store_add(store, &lost);
 	assert_int_equal(ow_store_commit(store, NULL), 0);
 	assert_int_equal(ow_store_commit(store, NULL), 0); /* nothing to do */
 	/* Visible while the store is open. */
@@ -196,13 +166,13 @@ static void lanes_stay(void **state)
 {
 	(void)state;
 	for (int64_t run = 0; run < 3; run++) {
-		struct ow_store *store = open_store();
+		struct ow_store *store = store_open();
 		for (int64_t i = 0; i < 10; i++) {
 			for (int lane = 0; lane < 20; lane++) {
 				struct ow_live_result r = sample_live(10 * run + i);
 				snprintf(r.class_name, sizeof r.class_name, "it's \"class\" %d", lane);
 				r.sent = r.lost = (uint64_t)lane;
-				add(store, &r);
+				store_add(store, &r);
 			}
 		}
 		ow_store_close(store);
@@ -218,11 +188,11 @@ static void lanes_stay(void **state)
 static void batches(void **state)
 {
 	(void)state;
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	sqlite3 *db = look();
 	for (int64_t i = 0; i < OW_STORE_BATCH + 1; i++) {
 		struct ow_live_result r = sample_live(i);
-		add(store, &r);
+		store_add(store, &r);
 		if (i == OW_STORE_BATCH - 2)
 			assert_string_equal(query(db, "SELECT count(*) FROM result"), "0");
 	}
@@ -234,7 +204,7 @@ static void batches(void **state)
 
 static void write_file(const char *text, size_t size)
 {
-	FILE *file = fopen(path, "w");
+	FILE *file = fopen(store_path, "w");
 	assert_non_null(file);
 	assert_int_equal(fwrite(text, 1, size, file), size);
 	fclose(file);
@@ -248,60 +218,60 @@ static void others_are_refused(void **state)
 	           "It is longer than the header of a database has to be.",
 	           148);
 	refused(EINVAL, "not an SQLite database");
-	fresh(NULL);
+	store_fresh(NULL);
 
 	sqlite3 *db = look();
 	query(db, "CREATE TABLE bookmarks (url)");
 	sqlite3_close(db);
-	FILE *file = fopen(path, "r");
+	FILE *file = fopen(store_path, "r");
 	assert_int_equal(fread(before, 1, sizeof before, file), sizeof before);
 	fclose(file);
 	refused(EINVAL, "another program");
-	file = fopen(path, "r");
+	file = fopen(store_path, "r");
 	assert_int_equal(fread(after, 1, sizeof after, file), sizeof after);
 	fclose(file);
 	assert_memory_equal(before, after, sizeof before); /* untouched */
-	fresh(NULL);
+	store_fresh(NULL);
 
-	ow_store_close(open_store());
+	ow_store_close(store_open());
 	db = look();
 	query(db, "PRAGMA user_version = 4");
 	sqlite3_close(db);
 	refused(ENOTSUP, "newer version of oneway (schema 4, this one knows 3)");
-	fresh(NULL);
+	store_fresh(NULL);
 
 	write_file("", 0); /* an empty file is a new store */
-	ow_store_close(open_store());
+	ow_store_close(store_open());
 
 	char keep[64];
-	snprintf(keep, sizeof keep, "%s", path);
-	snprintf(path, sizeof path, "%s/none/store", folder);
+	snprintf(keep, sizeof keep, "%s", store_path);
+	snprintf(store_path, sizeof store_path, "%s/none/store", store_folder);
 	refused(ENOENT, "No such file");
-	snprintf(path, sizeof path, "%s", folder);
+	snprintf(store_path, sizeof store_path, "%s", store_folder);
 	refused(EISDIR, "cannot be opened");
-	snprintf(path, sizeof path, "%s", keep);
+	snprintf(store_path, sizeof store_path, "%s", keep);
 }
 
 static void damaged(void **state)
 {
 	(void)state;
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < 200; i++) {
 		struct ow_live_result r = sample_live(i);
-		add(store, &r);
+		store_add(store, &r);
 	}
 	ow_store_close(store);
 	struct stat st;
-	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(stat(store_path, &st), 0);
 	/* Everything behind the first page is gone bad. */
-	FILE *file = fopen(path, "r+");
+	FILE *file = fopen(store_path, "r+");
 	fseek(file, 4096, SEEK_SET);
 	for (long i = 4096; i < st.st_size; i++)
 		fputc(0x5a, file);
 	fclose(file);
 	struct ow_error err = {""};
 	store = NULL;
-	int r = ow_store_open(path, &store, &err);
+	int r = ow_store_open(store_path, &store, &err);
 	struct ow_live_result result = sample_live(300);
 	if (r == 0)
 		r = ow_store_add(store, &result, &err);
@@ -314,7 +284,7 @@ static void damaged(void **state)
 static void locked(void **state)
 {
 	(void)state;
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	struct ow_live_result r = sample_live(0);
 	struct ow_error err = {""};
 	sqlite3 *db = look();
@@ -323,7 +293,7 @@ static void locked(void **state)
 	assert_non_null(strstr(err.text, "locked by another program"));
 	refused(EBUSY, "locked by another program");
 	query(db, "ROLLBACK");
-	add(store, &r);
+	store_add(store, &r);
 	assert_int_equal(ow_store_commit(store, &err), 0);
 	assert_string_equal(query(db, "SELECT count(*) FROM results"), "1");
 	sqlite3_close(db);
@@ -334,13 +304,13 @@ static void locked(void **state)
 static void failed_batch(void **state)
 {
 	(void)state;
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	struct ow_live_result r = sample_live(0);
 	struct ow_error err = {""};
 	sqlite3 *db = look();
 	query(db, "CREATE TRIGGER no BEFORE INSERT ON result WHEN new.interval = 13 BEGIN "
 	          "SELECT RAISE(ABORT, 'thirteen'); END");
-	add(store, &r);
+	store_add(store, &r);
 	r.interval = 13;
 	r.start_ns++;
 	assert_int_equal(ow_store_add(store, &r, &err), -EBADMSG);
@@ -348,7 +318,7 @@ static void failed_batch(void **state)
 	assert_non_null(strstr(err.text, "thirteen"));
 	assert_string_equal(query(db, "SELECT count(*) FROM lane"), "0");
 	r.interval = 14;
-	add(store, &r);
+	store_add(store, &r);
 	assert_int_equal(ow_store_commit(store, &err), 0);
 	assert_string_equal(query(db, "SELECT count(*) FROM results"), "1");
 	sqlite3_close(db);
@@ -359,22 +329,22 @@ static void failed_batch(void **state)
 static void read_only(void **state)
 {
 	(void)state;
-	ow_store_close(open_store());
-	assert_int_equal(chmod(path, 0444), 0);
-	assert_int_equal(chmod(folder, 0555), 0);
+	ow_store_close(store_open());
+	assert_int_equal(chmod(store_path, 0444), 0);
+	assert_int_equal(chmod(store_folder, 0555), 0);
 	pid_t child = fork();
 	if (child == 0) {
 		if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
 			_exit(77);
 		struct ow_store *store = NULL;
 		struct ow_error err = {""};
-		int r = ow_store_open(path, &store, &err);
+		int r = ow_store_open(store_path, &store, &err);
 		_exit(r == -EROFS && strstr(err.text, "read-only") ? 0 : 1);
 	}
 	int status;
 	assert_int_equal(waitpid(child, &status, 0), child);
-	chmod(folder, 0700);
-	chmod(path, 0644);
+	chmod(store_folder, 0700);
+	chmod(store_path, 0644);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
 		skip();
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -384,9 +354,9 @@ static void read_only(void **state)
 static void older_schema(void **state)
 {
 	(void)state;
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	struct ow_live_result r = sample_live(1);
-	add(store, &r);
+	store_add(store, &r);
 	ow_store_close(store);
 	sqlite3 *db = look();
 	query(db, "DROP INDEX result_time");
@@ -394,10 +364,10 @@ static void older_schema(void **state)
 	query(db, "ALTER TABLE result DROP COLUMN active");
 	query(db, "PRAGMA user_version = 1");
 	sqlite3_close(db);
-	store = open_store();
+	store = store_open();
 	r = sample_live(2);
 	r.active = true;
-	add(store, &r);
+	store_add(store, &r);
 	ow_store_close(store);
 	db = look();
 	assert_string_equal(query(db, "PRAGMA user_version"), "3");
@@ -421,7 +391,7 @@ static void older_schema(void **state)
 static long file_bytes(void)
 {
 	struct stat st;
-	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(stat(store_path, &st), 0);
 	return (long)st.st_size;
 }
 
@@ -429,11 +399,11 @@ static long file_bytes(void)
 static void trimmed(void **state)
 {
 	(void)state;
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	struct ow_error err = {""};
 	for (int64_t i = 0; i < 20000; i++) {
 		struct ow_live_result r = sample_live(i);
-		add(store, &r);
+		store_add(store, &r);
 	}
 	assert_int_equal(ow_store_commit(store, NULL), 0);
 	struct ow_live_result r = sample_live(20000);
@@ -476,7 +446,7 @@ static void trimmed(void **state)
 	while (ow_store_trim(store, &limits, r.start_ns, &err) > 0)
 		assert_in_range(++steps, 0, 1000);
 	assert_string_equal(query(db, "SELECT count(*) FROM result"), "0");
-	add(store, &r);
+	store_add(store, &r);
 	ow_store_close(store);
 	assert_string_equal(query(db, "SELECT count(*) FROM result"), "1");
 	sqlite3_close(db);
@@ -488,13 +458,13 @@ static void trimmed(void **state)
  */
 static void write_until_killed(int say, int64_t from)
 {
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	struct ow_store_limits limits = {.retention_ns = 300 * INT64_C(1000000000)};
 	for (int64_t i = from;; i++) {
 		for (int lane = 0; lane < 3; lane++) {
 			struct ow_live_result r = sample_live(i);
 			snprintf(r.class_name, sizeof r.class_name, "class %d", lane);
-			add(store, &r);
+			store_add(store, &r);
 		}
 		if (ow_store_commit(store, NULL) < 0 || write(say, &i, sizeof i) != sizeof i)
 			_exit(1);
@@ -528,7 +498,7 @@ static void killed(void **state)
 			committed = at;
 		close(said[0]);
 
-		ow_store_close(open_store());
+		ow_store_close(store_open());
 		sqlite3 *db = look();
 		assert_string_equal(query(db, "PRAGMA integrity_check"), "ok");
 		assert_string_equal(query(db, "PRAGMA foreign_key_check"), "");
@@ -552,14 +522,14 @@ static void killed(void **state)
 static void queries_of_the_manual(void **state)
 {
 	(void)state;
-	struct ow_store *store = open_store();
+	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < 30; i++) {
 		struct ow_live_result r = i == 20 ? sample_unknown(i) : sample_live(i);
 		snprintf(r.class_name, sizeof r.class_name, "all");
-		add(store, &r);
+		store_add(store, &r);
 		memcpy(r.from, "paris", 6);
 		memcpy(r.to, "london", 7);
-		add(store, &r);
+		store_add(store, &r);
 	}
 	ow_store_close(store);
 	FILE *file = fopen(manual, "r");
@@ -589,26 +559,24 @@ static void queries_of_the_manual(void **state)
 int main(int argc, char **argv)
 {
 	manual = argc > 1 ? argv[1] : "docs/store.md";
-	if (!mkdtemp(folder))
+	if (store_make() < 0)
 		return 1;
-	snprintf(path, sizeof path, "%s/results.db", folder);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(every_column, fresh),
-		cmocka_unit_test_setup(final_replaces_provisional, fresh),
-		cmocka_unit_test_setup(lanes_stay, fresh),
-		cmocka_unit_test_setup(batches, fresh),
-		cmocka_unit_test_setup(others_are_refused, fresh),
-		cmocka_unit_test_setup(damaged, fresh),
-		cmocka_unit_test_setup(locked, fresh),
-		cmocka_unit_test_setup(failed_batch, fresh),
-		cmocka_unit_test_setup(read_only, fresh),
-		cmocka_unit_test_setup(older_schema, fresh),
-		cmocka_unit_test_setup(trimmed, fresh),
-		cmocka_unit_test_setup(killed, fresh),
-		cmocka_unit_test_setup(queries_of_the_manual, fresh),
+		cmocka_unit_test_setup(every_column, store_fresh),
+		cmocka_unit_test_setup(final_replaces_provisional, store_fresh),
+		cmocka_unit_test_setup(lanes_stay, store_fresh),
+		cmocka_unit_test_setup(batches, store_fresh),
+		cmocka_unit_test_setup(others_are_refused, store_fresh),
+		cmocka_unit_test_setup(damaged, store_fresh),
+		cmocka_unit_test_setup(locked, store_fresh),
+		cmocka_unit_test_setup(failed_batch, store_fresh),
+		cmocka_unit_test_setup(read_only, store_fresh),
+		cmocka_unit_test_setup(older_schema, store_fresh),
+		cmocka_unit_test_setup(trimmed, store_fresh),
+		cmocka_unit_test_setup(killed, store_fresh),
+		cmocka_unit_test_setup(queries_of_the_manual, store_fresh),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	fresh(NULL);
-	rmdir(folder);
+	store_done();
 	return failed;
 }

@@ -3,7 +3,6 @@
 #include "live_sample.h"
 #include "base/random.h"
 #include "report/live.h"
-#include "report/store.h"
 #include "report/stored.h"
 #include "report/stored_sum.h"
 #include <errno.h>
@@ -20,40 +19,13 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static char folder[] = "/tmp/oneway-stored-XXXXXX";
-static char path[64];
-
-static int fresh(void **state)
-{
-	(void)state;
-	static const char *const ends[] = {"", "-wal", "-shm"};
-	for (int i = 0; i < 3; i++) {
-		char name[80];
-		snprintf(name, sizeof name, "%s%s", path, ends[i]);
-		unlink(name);
-	}
-	return 0;
-}
-
-static struct ow_store *begin(void)
-{
-	struct ow_store *store = NULL;
-	struct ow_error err = {""};
-	if (ow_store_open(path, &store, &err) < 0)
-		fail_msg("%s", err.text);
-	return store;
-}
-
-static void add(struct ow_store *store, const struct ow_live_result *r)
-{
-	assert_int_equal(ow_store_add(store, r, NULL), 0);
-}
+#include "store_file.h"
 
 static struct ow_stored *look(void)
 {
 	struct ow_stored *stored = NULL;
 	struct ow_error err = {""};
-	if (ow_stored_open(path, &stored, &err) < 0)
+	if (ow_stored_open(store_path, &stored, &err) < 0)
 		fail_msg("%s", err.text);
 	return stored;
 }
@@ -103,9 +75,9 @@ static void round_trip(void **state)
 	snprintf(r[3].cause, sizeof r[3].cause, "ring of paris lost 17 frames");
 	/* The store has no column for these. */
 	r[2].clock_from = r[2].clock_to = r[0].clock_to;
-	struct ow_store *store = begin();
+	struct ow_store *store = store_open();
 	for (int i = 0; i < 4; i++)
-		add(store, &r[i]);
+		store_add(store, &r[i]);
 	ow_store_close(store);
 	struct ow_stored *stored = look();
 	const struct ow_live_result *want = r;
@@ -160,11 +132,11 @@ static struct ow_live_result of_lane(int64_t interval, int lane)
 
 static void fill(int64_t intervals)
 {
-	struct ow_store *store = begin();
+	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < intervals; i++) {
 		for (int lane = 0; lane < 4; lane++) {
 			struct ow_live_result r = of_lane(i, lane);
-			add(store, &r);
+			store_add(store, &r);
 		}
 	}
 	ow_store_close(store);
@@ -245,12 +217,12 @@ static int note_loss(void *arg, const struct ow_live_result *r)
 static void worst(void **state)
 {
 	(void)state;
-	struct ow_store *store = begin();
+	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < 500; i++) {
 		struct ow_live_result r = sample_live(i);
 		r.loss_ratio.value = r.loss_ratio.low = r.loss_ratio.high = (double)(i * 7919 % 500) / 500;
 		r.quantile_ns[OW_Q99].value = (double)i;
-		add(store, &r);
+		store_add(store, &r);
 	}
 	ow_store_close(store);
 	struct ow_stored *stored = look();
@@ -274,7 +246,7 @@ static void pooled(void **state)
 	const uint64_t seed = 4711;
 	print_message("seed %llu\n", (unsigned long long)seed);
 	ow_random_seed(&random, seed);
-	struct ow_store *store = begin();
+	struct ow_store *store = store_open();
 	double n = 0, sum = 0, squares = 0, low = INFINITY, high = -INFINITY;
 	uint64_t sent = 0, lost = 0;
 	for (int64_t i = 0; i < INTERVALS; i++) {
@@ -295,7 +267,7 @@ static void pooled(void **state)
 		r.mean_ns = sample_value(OW_VALUE_EXACT, mean, 0);
 		r.stddev_ns = sample_value(OW_VALUE_EXACT, sqrt(q / (double)packets - mean * mean), 0);
 		r.quantile_ns[OW_Q99] = sample_value(OW_VALUE_EXACT, level + (double)i, 0);
-		add(store, &r);
+		store_add(store, &r);
 		n += (double)packets;
 		sum += s;
 		squares += q;
@@ -375,18 +347,18 @@ static void conserved(void **state)
 static void gaps(void **state)
 {
 	(void)state;
-	struct ow_store *store = begin();
+	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < 100; i++) {
 		struct ow_live_result r = sample_live(i < 50 ? i : i + 25);
-		add(store, &r);
+		store_add(store, &r);
 	}
 	/* And one two hours later. */
 	struct ow_live_result r = sample_live(7325);
-	add(store, &r);
+	store_add(store, &r);
 	ow_store_close(store);
 	/* The store has filled the gaps; older versions did not, and very long ones are not filled. */
 	sqlite3 *db;
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, "DELETE FROM result WHERE status = 'unknown'", NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_changes(db), 25 + 7200);
 	sqlite3_close(db);
@@ -420,12 +392,12 @@ static void time_zones(void **state)
 {
 	(void)state;
 	const int64_t midnight = INT64_C(1792879200); /* 2026-10-25 00:00 in Berlin, summer time */
-	struct ow_store *store = begin();
+	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < 3 * 24; i++) {
 		struct ow_live_result r = sample_live(i);
 		r.start_ns = (midnight + (i - 24) * 3600 + 1) * 1000000000;
 		r.length_ns = INT64_C(3600) * 1000000000;
-		add(store, &r);
+		store_add(store, &r);
 	}
 	ow_store_close(store);
 	setenv("TZ", "Europe/Berlin", 1);
@@ -461,7 +433,7 @@ static void plan_of(struct ow_stored *stored, const struct ow_stored_filter *fil
 	choose(stored, filter);
 	query = ow_stored_sql(stored, which);
 	assert_true(asprintf(&sql, "EXPLAIN QUERY PLAN %s", query) > 0);
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
 	while (sqlite3_step(statement) == SQLITE_ROW) {
 		size_t used = strlen(plan);
@@ -502,11 +474,11 @@ static void plans(void **state)
 static void csv(void **state)
 {
 	(void)state;
-	struct ow_store *store = begin();
+	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < 600; i++) {
 		struct ow_live_result r = sample_live(i);
 		snprintf(r.class_name, sizeof r.class_name, "a,\"b\"");
-		add(store, &r);
+		store_add(store, &r);
 	}
 	ow_store_close(store);
 	struct ow_stored *stored = look();
@@ -534,7 +506,7 @@ static void older_schema(void **state)
 	(void)state;
 	fill(300);
 	sqlite3 *db;
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db,
 	                              "DROP INDEX result_time; CREATE INDEX result_start ON result (start_ns);"
 	                              "ALTER TABLE result DROP COLUMN active; PRAGMA user_version = 1",
@@ -551,7 +523,7 @@ static void no_store(const char *say, int code)
 {
 	struct ow_stored *stored = NULL;
 	struct ow_error err = {""};
-	assert_int_equal(ow_stored_open(path, &stored, &err), -code);
+	assert_int_equal(ow_stored_open(store_path, &stored, &err), -code);
 	assert_null(stored);
 	if (!strstr(err.text, say))
 		fail_msg("'%s' does not say '%s'", err.text, say);
@@ -561,16 +533,16 @@ static void other_files(void **state)
 {
 	(void)state;
 	no_store("no such store", ENOENT);
-	FILE *file = fopen(path, "w");
+	FILE *file = fopen(store_path, "w");
 	fclose(file);
 	no_store("empty", ENODATA);
-	file = fopen(path, "w");
+	file = fopen(store_path, "w");
 	for (int i = 0; i < 100; i++)
 		fputs("no database at all\n", file);
 	fclose(file);
 	no_store("not an SQLite database", EINVAL);
-	fresh(NULL);
-	ow_store_close(begin());
+	store_fresh(NULL);
+	ow_store_close(store_open());
 	struct ow_stored *stored = look();
 	int64_t first, last;
 	struct ow_error err;
@@ -584,11 +556,11 @@ static void while_writing(void **state)
 {
 	(void)state;
 	fill(1000);
-	struct ow_store *store = begin();
+	struct ow_store *store = store_open();
 	struct ow_stored *stored = look();
 	struct seen seen = {0};
 	struct ow_live_result r = of_lane(1000, 0);
-	add(store, &r); /* not committed */
+	store_add(store, &r); /* not committed */
 	assert_int_equal(ow_stored_list(stored, 0, see, &seen, NULL), 0);
 	assert_int_equal(seen.count, 4000);
 	assert_int_equal(ow_store_commit(store, NULL), 0);
@@ -598,9 +570,9 @@ static void while_writing(void **state)
 	sqlite3 *db;
 	char log[80];
 	struct stat info;
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL), SQLITE_OK);
-	snprintf(log, sizeof log, "%s-wal", path);
+	snprintf(log, sizeof log, "%s-wal", store_path);
 	assert_int_equal(stat(log, &info), 0);
 	assert_int_equal(info.st_size, 0);
 	sqlite3_close(db);
@@ -613,7 +585,7 @@ static void read_only_medium(void **state)
 {
 	(void)state;
 	char target[96], command[300];
-	snprintf(target, sizeof target, "%s/ro", folder);
+	snprintf(target, sizeof target, "%s/ro", store_folder);
 	fill(10);
 	if (mkdir(target, 0700) != 0 || unshare(CLONE_NEWNS) != 0 ||
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
@@ -622,19 +594,19 @@ static void read_only_medium(void **state)
 		rmdir(target);
 		skip();
 	}
-	snprintf(command, sizeof command, "cp %s %s/results.db", path, target);
+	snprintf(command, sizeof command, "cp %s %s/results.db", store_path, target);
 	assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c) */
 	assert_int_equal(mount(NULL, target, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
 	char keep[64];
-	memcpy(keep, path, sizeof keep);
-	snprintf(path, sizeof path, "%.40s/results.db", target);
+	memcpy(keep, store_path, sizeof keep);
+	snprintf(store_path, sizeof store_path, "%.40s/results.db", target);
 	struct ow_stored *stored = look();
 	struct ow_error caveat;
 	assert_int_equal(list(stored, &all, 0).count, 40);
 	assert_false(ow_stored_caveat(stored, &caveat));
 	ow_stored_close(stored);
 	assert_int_equal(mount(NULL, target, NULL, MS_REMOUNT, NULL), 0);
-	snprintf(command, sizeof command, "echo some frames >%s-wal", path);
+	snprintf(command, sizeof command, "echo some frames >%s-wal", store_path);
 	assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c) */
 	assert_int_equal(mount(NULL, target, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
 	stored = look();
@@ -642,28 +614,33 @@ static void read_only_medium(void **state)
 	assert_true(ow_stored_caveat(stored, &caveat));
 	assert_non_null(strstr(caveat.text, "log, which cannot be read"));
 	ow_stored_close(stored);
-	memcpy(path, keep, sizeof keep);
+	memcpy(store_path, keep, sizeof keep);
 	assert_int_equal(umount(target), 0);
 	rmdir(target);
 }
 
 int main(void)
 {
-	if (!mkdtemp(folder))
+	if (store_make() < 0)
 		return 1;
 	setenv("TZ", "UTC", 1);
-	snprintf(path, sizeof path, "%s/results.db", folder);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(round_trip, fresh),    cmocka_unit_test_setup(choosing, fresh),
-		cmocka_unit_test_setup(names, fresh),         cmocka_unit_test_setup(worst, fresh),
-		cmocka_unit_test_setup(pooled, fresh),        cmocka_unit_test_setup(conserved, fresh),
-		cmocka_unit_test_setup(gaps, fresh),          cmocka_unit_test_setup(time_zones, fresh),
-		cmocka_unit_test_setup(plans, fresh),         cmocka_unit_test_setup(csv, fresh),
-		cmocka_unit_test_setup(older_schema, fresh),  cmocka_unit_test_setup(other_files, fresh),
-		cmocka_unit_test_setup(while_writing, fresh), cmocka_unit_test_setup(read_only_medium, fresh),
+		cmocka_unit_test_setup(round_trip, store_fresh),
+		cmocka_unit_test_setup(choosing, store_fresh),
+		cmocka_unit_test_setup(names, store_fresh),
+		cmocka_unit_test_setup(worst, store_fresh),
+		cmocka_unit_test_setup(pooled, store_fresh),
+		cmocka_unit_test_setup(conserved, store_fresh),
+		cmocka_unit_test_setup(gaps, store_fresh),
+		cmocka_unit_test_setup(time_zones, store_fresh),
+		cmocka_unit_test_setup(plans, store_fresh),
+		cmocka_unit_test_setup(csv, store_fresh),
+		cmocka_unit_test_setup(older_schema, store_fresh),
+		cmocka_unit_test_setup(other_files, store_fresh),
+		cmocka_unit_test_setup(while_writing, store_fresh),
+		cmocka_unit_test_setup(read_only_medium, store_fresh),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	fresh(NULL);
-	rmdir(folder);
+	store_done();
 	return failed;
 }

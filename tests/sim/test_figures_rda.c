@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The figures of the RDA paper run, and their claims come out as docs/reproduction.md says. */
-#include "sim/figure.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,12 +7,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-/* A letter for each claim: y agrees with the paper, n does not, ? depends on the seed in a quick run,
- * or on how fast the machine is. */
-static const struct expected {
-	const char *name, *claims;
-	bool slow; /* in a sanitized build */
-} expected[] = {
+#include "claims.h"
+
+static const struct expected_figure expected[] = {
 	{"rda-6", "y", false},
 	{"rda-7", "yy?", true},
 	{"rda-8", "yy?", true},
@@ -42,30 +38,7 @@ static const struct expected {
 static void test_claims(void **state)
 {
 	(void)state;
-	size_t figures = 0;
-	for (const struct ow_figure *f = ow_figures_rda; f->name; f++, figures++) {
-		const struct expected *e = expected + figures;
-		assert_true(figures < sizeof expected / sizeof *expected);
-		assert_string_equal(f->name, e->name);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-		if (e->slow)
-			continue;
-#endif
-		struct ow_figure_run *run;
-		struct ow_error err;
-		assert_int_equal(
-			ow_figure_compute(f, &(struct ow_figure_options){.quick = true, .seed = 3}, &run, &err), 0);
-		size_t claims;
-		const struct ow_figure_claim *claim = ow_figure_claims(run, &claims);
-		assert_int_equal(claims, strlen(e->claims));
-		assert_true(ow_figure_points(run) > 0);
-		for (size_t i = 0; i < claims; i++) {
-			if (e->claims[i] != '?' && claim[i].agrees != (e->claims[i] == 'y'))
-				fail_msg("%s: %s: %s", f->name, claim[i].paper, claim[i].ours);
-		}
-		ow_figure_free(run);
-	}
-	assert_int_equal(figures, sizeof expected / sizeof *expected);
+	check_figures(ow_figures_rda, expected, sizeof expected / sizeof *expected, NULL);
 }
 
 int main(void)
