@@ -7,6 +7,7 @@
 #include "capture/reader.h"
 #include "cli/captures.h"
 #include "cli/cli.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
@@ -19,7 +20,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <oneway/oneway.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -276,21 +276,6 @@ struct record {
 	unsigned warnings;
 };
 
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-	interrupted = number;
-}
-
-/* What has been read so far is written; the second time the default action applies. */
-static void catch_signals(void)
-{
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-}
-
 static int on_epoch(void *arg, struct ow_epoch *epoch, struct ow_error *err)
 {
 	struct record *rec = arg;
@@ -331,7 +316,7 @@ static int record_all(struct record *rec, struct ow_error *err)
 	struct ow_frame frame[OW_FLOW_STAMPS];
 	uint64_t size = ow_reader_info(rec->reader)->size_bytes;
 	int r = 0, count = 1;
-	for (unsigned batches = 0; r == 0 && !interrupted; batches++) {
+	for (unsigned batches = 0; r == 0 && !ow_interrupted; batches++) {
 		count = ow_reader_read(rec->reader, frame, OW_FLOW_STAMPS, err);
 		if (count <= 0)
 			break;
@@ -384,7 +369,7 @@ static void note_warnings(struct record *rec)
 	char number[OW_WORDS];
 	if (ow_reader_damage(rec->reader))
 		ow_error_set(next++, EIO, "%s", ow_reader_damage(rec->reader));
-	if (interrupted)
+	if (ow_interrupted)
 		ow_error_set(next++, EINTR, "interrupted: the rest of the capture was not read");
 	if (counts->below_limit)
 		ow_error_set(next++, EINVAL,
@@ -509,10 +494,11 @@ static int run(struct record *rec)
 	struct ow_error err = {"no reason given"};
 	ow_progress_init(&rec->progress, "recording");
 	int r = open_all(rec, &err);
-	if (r == 0)
-		catch_signals();
-	if (r == 0)
+	if (r == 0) {
+		/* What has been read until then is written. */
+		ow_interrupt_catch();
 		r = record_all(rec, &err);
+	}
 	ow_progress_done(&rec->progress);
 	if (r < 0)
 		return ow_cli_failed(COMMAND, &err);

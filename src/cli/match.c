@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/captures.h"
 #include "cli/extract.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
@@ -14,7 +15,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <oneway/oneway.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -135,22 +135,6 @@ struct collector {
 	struct ow_error err; /* why on_packet stopped the run, if it did */
 };
 
-/* Set by a signal; the next packet then ends the run, so that no half-written file stays. */
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-	interrupted = number;
-}
-
-static void catch_signals(void)
-{
-	/* The second time the default action applies. */
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-}
-
 /* Lost packets are records of the sending side, extra ones of the receiving side. */
 static int note_record(struct collector *c, const struct ow_packet_event *event)
 {
@@ -165,7 +149,7 @@ static int note_record(struct collector *c, const struct ow_packet_event *event)
 static int on_packet(void *arg, const struct ow_packet_event *event)
 {
 	struct collector *c = arg;
-	if (interrupted)
+	if (ow_interrupted)
 		return ow_error_set(&c->err, EINTR, "interrupted");
 	if (c->csv.stream) {
 		ow_report_csv_packet(c->csv.stream, event);
@@ -269,7 +253,7 @@ static int start_collecting(struct collector *c, struct arguments *args, struct 
 	if (!args->csv && !args->lost && !args->extra && !args->plot && !flows)
 		return 0;
 	args->match.on_packet = on_packet;
-	catch_signals();
+	ow_interrupt_catch();
 	if (args->plot && ow_plot_create(&c->plot) < 0)
 		return ow_error_set(err, ENOMEM, "--plot: not enough memory");
 	if (flows && !args->match.seed &&

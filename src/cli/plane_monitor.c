@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/time.h"
 #include "cli/cli.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/plane.h"
 #include "cli/plane_input.h"
@@ -14,7 +15,6 @@
 #include <errno.h>
 #include <math.h>
 #include <oneway/oneway.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -93,14 +93,6 @@ struct job {
 	int64_t judged_ns;
 	struct ow_error *err;
 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-	(void)number;
-	interrupted = 1;
-}
 
 void ow_plane_sample(const struct ow_live_result *result, struct ow_sample *ret_sample)
 {
@@ -284,7 +276,7 @@ static int watch(struct job *job)
 	struct timespec pause = {.tv_nsec = POLL_MS * OW_NS_PER_MS};
 	bool ended = false;
 	int r = 0;
-	while (r == 0 && !ended && !interrupted) {
+	while (r == 0 && !ended && !ow_interrupted) {
 		r = ow_plane_input_poll(job->input, on_result, job, &ended, job->err);
 		if (r == 0)
 			r = advance(job, ended);
@@ -375,9 +367,7 @@ int ow_cli_plane_monitor(int argc, char **argv)
 		ow_error_set(&err, EINVAL, "STATION and at least one of RESULTS are needed");
 		return ow_cli_misused("plane monitor", &err);
 	}
-	struct sigaction action = {.sa_handler = on_signal};
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	ow_interrupt_catch();
 	int r = run(&job, argv + 1, operands);
 	bool broke = job.broke;
 	job_done(&job);

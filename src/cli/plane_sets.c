@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/time.h"
 #include "cli/cli.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/plane.h"
 #include "cli/plane_network.h"
@@ -15,7 +16,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <oneway/oneway.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,14 +226,6 @@ static int mark_mrouters(struct job *job, struct ow_error *err)
 /* -- following the network --------------------------------------------------------------------------------------------
  */
 
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-	(void)number;
-	interrupted = 1;
-}
-
 static void tell(void *arg, enum ow_turnover_event event, const char *segment)
 {
 	static const char *const words[] = {"new", "old", "back", "gone"};
@@ -287,13 +279,11 @@ static int follow(struct job *job, struct ow_error *err)
 	int64_t refresh_ns = job->station->refresh_ns;
 	struct timespec pause = {refresh_ns / OW_NS_PER_S, refresh_ns % OW_NS_PER_S};
 	struct ow_turnover *turnover;
-	struct sigaction action = {.sa_handler = on_signal};
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	ow_interrupt_catch();
 	if (ow_turnover_create(hold_ns, &turnover) < 0)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	int r = turn_over(job, turnover, err);
-	while (r == 0 && !interrupted) {
+	while (r == 0 && !ow_interrupted) {
 		nanosleep(&pause, NULL);
 		r = refresh(job, turnover, err);
 		ow_turnover_expire(turnover, ow_clock_steady_ns(), tell, job);

@@ -148,6 +148,17 @@ static void note(struct errors *e, const struct ow_stream *stream, const struct 
 	ow_spread_add(&e->useful, 100 * (double)estimate->useful / (double)t->common);
 }
 
+/* The stream of a run: a second without delays. */
+static int make_stream(const struct ow_stream_params *params, unsigned run, struct ow_stream_params *ret_mine,
+                       struct ow_stream *ret_stream, struct ow_error *err)
+{
+	*ret_mine = *params;
+	ret_mine->seed = ow_mix64(params->seed + run);
+	ret_mine->interval_ns = 1000000000;
+	ret_mine->no_delays = true;
+	return ow_stream_make(ret_mine, ret_stream, err);
+}
+
 /* All methods on `runs` streams. buckets: 0 = four times the differences. */
 static int try_methods(const struct ow_stream_params *params, uint32_t buckets, unsigned runs,
                        struct errors *ret_errors, struct ow_error *err)
@@ -156,12 +167,9 @@ static int try_methods(const struct ow_stream_params *params, uint32_t buckets, 
 		ret_errors[m] = (struct errors){0};
 	int r = 0;
 	for (unsigned i = 0; i < runs && !r; i++) {
-		struct ow_stream_params mine = *params;
-		mine.seed = ow_mix64(params->seed + i);
-		mine.interval_ns = 1000000000;
-		mine.no_delays = true;
+		struct ow_stream_params mine;
 		struct ow_stream stream;
-		r = ow_stream_make(&mine, &stream, err);
+		r = make_stream(params, i, &mine, &stream, err);
 		if (r < 0)
 			break;
 		uint64_t four = 4 * (stream.truth.lost + stream.truth.extra);
@@ -278,12 +286,9 @@ static int truly_useful(const struct ow_stream_params *params, unsigned runs, st
 	*ret_share = (struct ow_spread){0};
 	int r = 0;
 	for (unsigned i = 0; i < runs && !r; i++) {
-		struct ow_stream_params mine = *params;
-		mine.seed = ow_mix64(params->seed + i);
-		mine.interval_ns = 1000000000;
-		mine.no_delays = true;
+		struct ow_stream_params mine;
 		struct ow_stream stream;
-		r = ow_stream_make(&mine, &stream, err);
+		r = make_stream(params, i, &mine, &stream, err);
 		if (r < 0)
 			break;
 		struct two two = {0};

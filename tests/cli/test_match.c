@@ -12,30 +12,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "shell.h"
+
 static char folder[] = "/tmp/oneway-match-XXXXXX";
-static char out[1 << 20], err[1 << 16];
-
-static void slurp(const char *name, char *text, size_t size)
-{
-	FILE *file = fopen(name, "r");
-	text[0] = 0;
-	if (!file)
-		return;
-	text[fread(text, 1, size - 1, file)] = 0;
-	fclose(file);
-}
-
-/* Runs a shell command in the folder; fills out and err, returns the exit code. */
-static int run(const char *command)
-{
-	char line[2000];
-	snprintf(line, sizeof line, "(%s) >out 2>err", command);
-	int status = system(line); /* NOLINT(cert-env33-c): commands as people type them */
-	slurp("out", out, sizeof out);
-	slurp("err", err, sizeof err);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
 
 static void expect(const char *command, int code)
 {

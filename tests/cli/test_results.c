@@ -12,29 +12,18 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static char folder[] = "/tmp/oneway-results-XXXXXX";
-static char out[1 << 20], err[1 << 16];
+#include "shell.h"
 
-static void slurp(const char *name, char *text, size_t size)
-{
-	FILE *file = fopen(name, "r");
-	text[0] = 0;
-	if (!file)
-		return;
-	text[fread(text, 1, size - 1, file)] = 0;
-	fclose(file);
-}
+static char folder[] = "/tmp/oneway-results-XXXXXX";
 
 /* Runs "oneway results ARGUMENTS" in the folder. */
 static void expect(const char *arguments, int code)
 {
-	char line[2000];
-	snprintf(line, sizeof line, "\"$ONEWAY\" results %s >out 2>err", arguments);
-	int status = system(line); /* NOLINT(cert-env33-c): commands as people type them */
-	slurp("out", out, sizeof out);
-	slurp("err", err, sizeof err);
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != code)
-		fail_msg("%s: status %x\n%s%s", arguments, status, out, err);
+	char line[1900];
+	snprintf(line, sizeof line, "\"$ONEWAY\" results %s", arguments);
+	int got = run(line);
+	if (got != code)
+		fail_msg("%s: exit code %d\n%s%s", arguments, got, out, err);
 }
 
 static void expect_out(const char *arguments, const char *text)

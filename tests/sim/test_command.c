@@ -13,34 +13,23 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static char out[1 << 16], err[1 << 14];
-
-static void slurp(const char *name, char *text, size_t size)
-{
-	FILE *file = fopen(name, "r");
-	assert_non_null(file);
-	text[fread(text, 1, size - 1, file)] = 0;
-	fclose(file);
-}
+#include "../cli/shell.h"
 
 /* Runs "oneway simulate ARGUMENTS" in the folder of the test. */
-static int run(const char *arguments)
+static int simulate(const char *arguments)
 {
-	char line[2000];
-	snprintf(line, sizeof line, "\"$ONEWAY\" simulate %s >out 2>err", arguments);
-	int status = system(line);
-	slurp("out", out, sizeof out);
-	slurp("err", err, sizeof err);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
+	char line[1900];
+	snprintf(line, sizeof line, "\"$ONEWAY\" simulate %s", arguments);
+	return run(line);
 }
 
 static void the_line_of_the_design(void **state)
 {
 	(void)state;
-	assert_int_equal(run("--packets 10000 --rate 100000 --flows 100 --delay weibull:20us,0.6 --loss 0.05 --seed 3 "
-	                     "-a a.pcap -b b.pcap --truth t.json"),
-	                 0);
+	assert_int_equal(
+		simulate("--packets 10000 --rate 100000 --flows 100 --delay weibull:20us,0.6 --loss 0.05 --seed 3 "
+	                 "-a a.pcap -b b.pcap --truth t.json"),
+		0);
 	assert_string_equal(out, "");
 	assert_string_equal(err, "");
 	json_error_t error;
@@ -67,7 +56,7 @@ static void the_line_of_the_design(void **state)
 static void json_on_standard_output_and_formats_by_name(void **state)
 {
 	(void)state;
-	assert_int_equal(run("-n 500 --reverse 0.5 --offset 37s --json -a a.pcapng -b b.pcap.gz"), 0);
+	assert_int_equal(simulate("-n 500 --reverse 0.5 --offset 37s --json -a a.pcapng -b b.pcap.gz"), 0);
 	json_t *truth = json_loads(out, 0, NULL);
 	assert_non_null(truth);
 	json_int_t back, offset;
@@ -108,9 +97,9 @@ static void wrong_usage_names_the_flag(void **state)
 		{"-a a.pcap -b b.pcap --superframes c", "--superframes"},
 		{"-a a.pcap -b b.pcap --dscp 64", "--dscp"},
 	};
-	assert_int_equal(run("-n 10 -a a.pcap -b b.pcap"), 0);
+	assert_int_equal(simulate("-n 10 -a a.pcap -b b.pcap"), 0);
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-		if (run(wrong[i][0]) != 2 || !strstr(err, wrong[i][1]))
+		if (simulate(wrong[i][0]) != 2 || !strstr(err, wrong[i][1]))
 			fail_msg("%s: %s", wrong[i][0], err);
 		assert_ptr_equal(strchr(err, '\n'), err + strlen(err) - 1);
 	}
@@ -119,22 +108,22 @@ static void wrong_usage_names_the_flag(void **state)
 static void failures_exit_with_1(void **state)
 {
 	(void)state;
-	assert_int_equal(run("-n 10 -a no/such/a.pcap -b b.pcap"), 1);
+	assert_int_equal(simulate("-n 10 -a no/such/a.pcap -b b.pcap"), 1);
 	assert_non_null(strstr(err, "no/such/a.pcap"));
-	assert_int_equal(run("-n 10 -a a.pcap -b b.pcap --truth no/such/t.json"), 1);
+	assert_int_equal(simulate("-n 10 -a a.pcap -b b.pcap --truth no/such/t.json"), 1);
 	assert_non_null(strstr(err, "no/such/t.json"));
-	assert_int_equal(run("-n 1000 -a /dev/full -b b.pcap"), 1);
+	assert_int_equal(simulate("-n 1000 -a /dev/full -b b.pcap"), 1);
 	assert_non_null(strstr(err, "/dev/full"));
-	assert_int_equal(run("--traffic no-such.pcap -a a.pcap -b b.pcap"), 1);
+	assert_int_equal(simulate("--traffic no-such.pcap -a a.pcap -b b.pcap"), 1);
 	assert_non_null(strstr(err, "no-such.pcap"));
 }
 
 static void help_and_version(void **state)
 {
 	(void)state;
-	assert_int_equal(run("--help"), 0);
+	assert_int_equal(simulate("--help"), 0);
 	assert_non_null(strstr(out, "examples:"));
-	assert_int_equal(run("--version"), 0);
+	assert_int_equal(simulate("--version"), 0);
 	assert_int_equal(strncmp(out, "oneway ", 7), 0);
 }
 
