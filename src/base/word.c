@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How alike words are, for "did you mean". */
 #include "base/word.h"
 
 #include <string.h>
@@ -27,4 +28,14 @@ unsigned ow_word_distance(const char *a, const char *b)
 		}
 	}
 	return row[n];
+}
+
+void ow_word_offer(struct ow_word_guess *guess, const char *word)
+{
+	unsigned distance = ow_word_distance(guess->written, word);
+	unsigned most = guess->best ? guess->distance - 1 : OW_WORD_NEAR;
+	if ((guess->best && !guess->distance) || distance > most || distance >= strlen(guess->written))
+		return;
+	guess->best = word;
+	guess->distance = distance;
 }

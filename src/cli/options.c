@@ -39,18 +39,14 @@ static const struct ow_option *find_letter(const struct ow_option *table, char l
 static int unknown(const struct ow_option *table, const char *argument, size_t length, struct ow_error *err)
 {
 	char word[OW_WORD_MAX + 1];
-	const char *best = NULL;
-	unsigned nearest = OW_WORD_NEAR + 1;
+	struct ow_word_guess guess = {.written = word};
 	snprintf(word, sizeof word, "%.*s", (int)length, argument + 2);
-	for (; length > 1 && !is_end(table); table++) {
-		unsigned distance = table->name ? ow_word_distance(word, table->name) : OW_WORD_MAX;
-		if (distance < nearest) {
-			nearest = distance;
-			best = table->name;
-		}
+	for (; !is_end(table); table++) {
+		if (table->name)
+			ow_word_offer(&guess, table->name);
 	}
-	if (best)
-		return ow_error_set(err, EINVAL, "unknown option %.60s, did you mean --%s?", argument, best);
+	if (guess.best)
+		return ow_error_set(err, EINVAL, "unknown option %.60s, did you mean --%s?", argument, guess.best);
 	return ow_error_set(err, EINVAL, "unknown option %.60s", argument);
 }
 

@@ -24,20 +24,15 @@ int ow_config_no_memory(struct ow_config_reader *r)
 
 static int unknown_key(struct ow_config_reader *r, const struct ow_config_field *table, const struct ow_yaml *node)
 {
-	const char *best = NULL;
-	unsigned nearest = OW_WORD_NEAR + 1;
+	struct ow_word_guess guess = {.written = node->key};
 	char in[sizeof r->where + 2] = "";
-	for (; table->name; table++) {
-		unsigned distance = ow_word_distance(node->key, table->name);
-		if (distance < nearest) {
-			nearest = distance;
-			best = table->name;
-		}
-	}
+	for (; table->name; table++)
+		ow_word_offer(&guess, table->name);
 	if (*r->where)
 		snprintf(in, sizeof in, " in%s", r->where + strlen(" of"));
 	return ow_error_set(r->err, EINVAL, "%s:%u: unknown key '%.60s'%s%s%s%s", r->config->path, node->line,
-	                    node->key, in, best ? ", did you mean '" : "", best ? best : "", best ? "'?" : "");
+	                    node->key, in, guess.best ? ", did you mean '" : "", guess.best ? guess.best : "",
+	                    guess.best ? "'?" : "");
 }
 
 int ow_config_read_mapping(struct ow_config_reader *r, struct ow_yaml *mapping, const struct ow_config_field *table,

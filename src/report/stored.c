@@ -147,27 +147,22 @@ static const char *name_of(const struct ow_stored_lane *lane, int kind)
 static int no_such(const struct ow_stored *stored, int kind, const char *asked, struct ow_error *err)
 {
 	char list[300] = "";
-	const char *best = NULL;
-	unsigned nearest = OW_WORD_NEAR + 1;
+	struct ow_word_guess guess = {.written = asked};
 	size_t used = 0;
 	for (size_t i = 0; i < stored->lanes; i++) {
 		const char *name = name_of(&stored->lane[i], kind);
-		unsigned distance = ow_word_distance(asked, name);
 		bool told = false;
 		for (size_t k = 0; k < i && !told; k++)
 			told = strcmp(name, name_of(&stored->lane[k], kind)) == 0;
 		if (told)
 			continue;
-		if (distance < nearest) {
-			nearest = distance;
-			best = name;
-		}
+		ow_word_offer(&guess, name);
 		if (used < sizeof list)
 			used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", name);
 	}
-	if (best)
+	if (guess.best)
 		return ow_error_set(err, ENOENT, "%.100s: no %s '%.64s', did you mean '%s'?", stored->file.path,
-		                    kind_name[kind], asked, best);
+		                    kind_name[kind], asked, guess.best);
 	return ow_error_set(err, ENOENT, "%.100s: no %s '%.64s', there is: %s%s", stored->file.path, kind_name[kind],
 	                    asked, *list ? list : "nothing", used >= sizeof list ? "..." : "");
 }
