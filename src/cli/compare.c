@@ -95,17 +95,19 @@ static void help(void)
 {
 	fputs("usage: oneway compare [OPTION]... A B\n"
 	      "\n"
-	      "Tries every synopsis with the same memory on two captures of the same traffic, and\n"
-	      "prints the error of each beside the exact answer of 'oneway match': mean, standard\n"
-	      "deviation, loss and quantiles with their 95 % intervals; memory, bytes on the wire,\n"
-	      "time to insert a packet and to decode. The whole capture is one interval.\n",
+	      "Tries every synopsis with the same memory on two captures of the same traffic,\n"
+	      "and prints the error of each beside the exact answer of 'oneway match': mean,\n"
+	      "standard deviation, loss and quantiles with their 95 % intervals; memory, bytes\n"
+	      "on the wire, time to insert a packet and to decode. The whole capture is one\n"
+	      "interval.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
 	      "Examples:\n"
 	      "  oneway compare a.pcap b.pcap\n"
 	      "  oneway compare --memory 16K --reverse a.pcap b.pcap\n"
-	      "  oneway compare --json a.pcap b.pcap | jq '.synopses[] | {name, relative_error}'\n"
+	      "  oneway compare --json a.pcap b.pcap |\n"
+	      "      jq '.synopses[] | {name, relative_error}'\n"
 	      "  oneway compare --plot error.svg a.pcap b.pcap\n",
 	      stdout);
 }

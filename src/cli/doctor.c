@@ -46,9 +46,10 @@ static void help(void)
 {
 	fputs("usage: oneway doctor [OPTION]... [IF]...\n"
 	      "\n"
-	      "Looks at the clock, the kernel, the limits of this host and at interfaces: what was found,\n"
-	      "what it means for the measurement, and the command that changes it. Nothing is changed,\n"
-	      "and no privilege is needed but for --try. Without IF, interfaces are only listed.\n"
+	      "Looks at the clock, the kernel, the limits of this host and at interfaces: what\n"
+	      "was found, what it means for the measurement, and the command that changes it.\n"
+	      "Nothing is changed, and no privilege is needed but for --try. Without IF,\n"
+	      "interfaces are only listed.\n"
 	      "\n",
 	      stdout);
 	ow_options_help(stdout, options);

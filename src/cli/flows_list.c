@@ -33,7 +33,8 @@ static void help(void)
 {
 	fputs("usage: oneway flows list [OPTION]... FILE\n"
 	      "\n"
-	      "What a file of epochs holds: how it was recorded, from when to when, how many packets.\n",
+	      "What a file of epochs holds: how it was recorded, from when to when, how many\n"
+	      "packets.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"

@@ -151,9 +151,10 @@ static void help(void)
 {
 	fputs("usage: oneway flows record [OPTION]... -o FILE CAPTURE\n"
 	      "\n"
-	      "Adds the time of every packet to a few of the counters that all flows share, and counts\n"
-	      "the packets of each flow. Two such files of the same packets, recorded at two points,\n"
-	      "tell how long each flow's packets took between them ('oneway flows query').\n",
+	      "Adds the time of every packet to a few of the counters that all flows share, and\n"
+	      "counts the packets of each flow. Two such files of the same packets, recorded at\n"
+	      "two points, tell how long each flow's packets took between them ('oneway flows\n"
+	      "query').\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
@@ -161,8 +162,8 @@ static void help(void)
 	      "  oneway flows record a.pcap -o a.epochs --counters 50k\n"
 	      "  oneway flows record b.pcapng.gz -o b.epochs --counters 50k --interval 60s\n"
 	      "  oneway flows record a.pcap -o a.epochs --filter 'src net 10.1.0.0/16'\n"
-	      "  oneway flows record a.pcap -o a.epochs --key class --class voice='udp port 5060' \\\n"
-	      "                      --class rest\n"
+	      "  oneway flows record a.pcap -o a.epochs --key class \\\n"
+	      "      --class voice='udp port 5060' --class rest\n"
 	      "  oneway flows record a.pcap -o a.epochs --form colate --spread 20 --bits 40\n",
 	      stdout);
 }

@@ -91,16 +91,18 @@ static void help(void)
 {
 	fputs("usage: oneway flows size [OPTION]... [--measure CAPTURE [B]]\n"
 	      "\n"
-	      "Solves COLATE's equations 13, 14, 15 and 22 (corrected) for the number of counters n, the\n"
-	      "counters a flow m, their bits b and the threshold T at which an epoch ends, for 'oneway\n"
-	      "flows record --form colate'. Says so when the target cannot be met. Banks, the default\n"
-	      "form of a recording, need far less: half a counter a flow is a good start.\n",
+	      "Solves COLATE's equations 13, 14, 15 and 22 (corrected) for the number of\n"
+	      "counters n, the counters a flow m, their bits b and the threshold T at which an\n"
+	      "epoch ends, for 'oneway flows record --form colate'. Says so when the target\n"
+	      "cannot be met. Banks, the default form of a recording, need far less: half a\n"
+	      "counter a flow is a good start.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
 	      "Examples:\n"
 	      "  oneway flows size --memory 1MiB --t-min 2e7 --t-max 1e9\n"
-	      "  oneway flows size --memory 10MiB --alpha 0.9 --beta 0.1 --measure a.pcap --unit 1us\n"
+	      "  oneway flows size --memory 10MiB --alpha 0.9 --beta 0.1 --unit 1us \\\n"
+	      "      --measure a.pcap\n"
 	      "  oneway flows size --measure a.pcap b.pcap --min-packets 256 --json\n",
 	      stdout);
 }

@@ -39,9 +39,10 @@ static void help(void)
 	      stdout);
 	ow_options_help(stdout, table);
 	fputs("\n"
-	      "Writes ca.pem and ca.key, and NAME.pem and NAME.key for each point. If the folder has\n"
-	      "a CA already, that one signs. No file is overwritten. A point needs its own .pem and\n"
-	      ".key and ca.pem; ca.key stays where it is and is needed for further points only.\n"
+	      "Writes ca.pem and ca.key, and NAME.pem and NAME.key for each point. If the\n"
+	      "folder has a CA already, that one signs. No file is overwritten. A point needs\n"
+	      "its own .pem and .key and ca.pem; ca.key stays where it is and is needed for\n"
+	      "further points only.\n"
 	      "\n"
 	      "examples:\n"
 	      "  oneway point keygen --folder keys london paris\n"

@@ -181,7 +181,8 @@ static void help(void)
 	fputs("\n"
 	      "examples:\n"
 	      "  oneway lab\n"
-	      "  oneway lab --seconds 60 --loss episodes:0.01,100 --delay red:100M --plot delay.svg\n"
+	      "  oneway lab --seconds 60 --loss episodes:0.01,100 --delay red:100M \\\n"
+	      "      --plot delay.svg\n"
 	      "  oneway lab --rate 100k --size 500 --tcp 0 --bandwidth 0 --reverse 0.5\n"
 	      "  oneway lab --nat --duplicate 0.1% --method rda --json | jq .summary\n"
 	      "  oneway lab --keep-captures DIR && oneway match DIR/a.pcap DIR/b.pcap\n",

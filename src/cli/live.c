@@ -124,8 +124,7 @@ static const struct ow_option options[] = {
 	{"store", 0, "FILE", ow_option_text, FIELD(show.store), "Results also to this SQLite database."},
 	{"no-color", 0, NULL, ow_option_flag, FIELD(show.no_color), "No colours, also on a terminal (as NO_COLOR)."},
 
-	{NULL, 0, NULL, NULL, 0,
-         "Thresholds, for each class and direction of the whole run (exit code 3 when crossed):"},
+	{NULL, 0, NULL, NULL, 0, "Thresholds of the whole run, for each class and direction (exit code 3):"},
 	{"max-loss", 0, "P", ow_option_share, FIELD(max_loss), "Highest acceptable loss: 0.01 or 1%."},
 	{"max-delay-p99", 0, "D", ow_option_duration, FIELD(max_p99_ns),
          "Highest acceptable 99th percentile of the delay."},
@@ -154,9 +153,9 @@ static void help(void)
 	fputs("usage: oneway live --from IF --to IF [OPTION]...\n"
 	      "\n"
 	      "Measures delay and loss inside this host, packet by packet: from where packets\n"
-	      "come in to where they go out, and back. For routers, firewalls, bridges, hosts of\n"
-	      "virtual machines and containers. Ends with Ctrl-C and a summary. Durations have a\n"
-	      "unit: ns, us, ms, s, min, h, d.\n",
+	      "come in to where they go out, and back. For routers, firewalls, bridges, hosts\n"
+	      "of virtual machines and containers. Ends with Ctrl-C and a summary. Durations\n"
+	      "have a unit: ns, us, ms, s, min, h, d.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"

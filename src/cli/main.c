@@ -21,15 +21,15 @@ static const struct command {
 	{"lab", "the whole system on this machine: impaired wire, two points, truth", ow_cli_lab},
 	{"flows", "per-flow latency from recorded epochs", ow_cli_flows},
 	{"simulate", "makes two-point captures with known truth", ow_cli_simulate},
-	{"compare", "every synopsis on two captures beside the exact answer, and its cost", ow_cli_compare},
+	{"compare", "every synopsis on two captures beside the exact answer", ow_cli_compare},
 	{"reproduce", "recomputes the papers' figures and tables", ow_cli_reproduce},
 	{NULL, NULL, NULL},
 };
 
 static void help(FILE *out)
 {
-	fputs("oneway: how long packets take from one point of a network to another, and how many\n"
-	      "never arrive, from the real traffic: captured before, or live\n"
+	fputs("oneway: how long packets take from one point of a network to another, and how\n"
+	      "many never arrive, from the real traffic: captured before, or live\n"
 	      "\n"
 	      "usage: oneway COMMAND [OPTION]... [FILE]...\n"
 	      "\n",
@@ -37,11 +37,11 @@ static void help(FILE *out)
 	for (const struct command *c = commands; c->name; c++)
 		fprintf(out, "  %-10s %s\n", c->name, c->job);
 	fputs("\n"
-	      "  --help     this text; 'oneway COMMAND --help' explains a command, with examples\n"
+	      "  --help     this text; 'oneway COMMAND --help' explains a command\n"
 	      "  --version  the version\n"
 	      "\n"
-	      "exit code: 0 ok, 1 failed, 2 wrong usage, 3 measured but a given threshold was crossed\n"
-	      "           (doctor: a problem was found)\n",
+	      "exit code: 0 ok, 1 failed, 2 wrong usage, 3 measured but a given threshold was\n"
+	      "           crossed (doctor: a problem was found)\n",
 	      out);
 }
 
@@ -68,18 +68,12 @@ int ow_cli_misused(const char *command, const struct ow_error *err)
 
 static int unknown(const char *word)
 {
-	const char *best = NULL;
-	unsigned nearest = OW_WORD_NEAR + 1;
-	for (const struct command *c = commands; c->name; c++) {
-		unsigned distance = ow_word_distance(word, c->name);
-		if (distance < nearest) {
-			nearest = distance;
-			best = c->name;
-		}
-	}
+	struct ow_word_guess guess = {.written = word};
+	for (const struct command *c = commands; c->name; c++)
+		ow_word_offer(&guess, c->name);
 	const char *kind = *word == '-' ? "option" : "command";
-	if (best)
-		fprintf(stderr, "oneway: unknown %s '%.60s', did you mean '%s'?\n", kind, word, best);
+	if (guess.best)
+		fprintf(stderr, "oneway: unknown %s '%.60s', did you mean '%s'?\n", kind, word, guess.best);
 	else
 		fprintf(stderr, "oneway: unknown %s '%.60s' (see 'oneway --help')\n", kind, word);
 	return OW_EXIT_USAGE;

@@ -3,63 +3,28 @@
 #include "cli/plane.h"
 #include "base/word.h"
 #include "cli/cli.h"
+#include "cli/parts.h"
 #include "report/words.h"
 
 #include <errno.h>
-#include <oneway/oneway.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct part {
-	const char *name, *job;
-	int (*run)(int argc, char **argv);
-} parts[] = {
-	{"plan", "which routers to upgrade first, and what it saves", ow_cli_plane_plan},
-	{"monitor", "paths from the results of segments, and which segment is to blame", ow_cli_plane_monitor},
-	{"probe", "delay and loss to reflectors by probes, where nothing passive can see", ow_cli_plane_probe},
-	{"reflect", "answers probes (STAMP, TWAMP Light)", ow_cli_plane_reflect},
-	{"sets", "what each node of the network must watch", ow_cli_plane_sets},
-	{NULL, NULL, NULL},
-};
-
-static void help(void)
-{
-	fputs("usage: oneway plane PART [OPTION]...\n"
-	      "\n"
-	      "A network as a whole: where to measure, what each place must watch, where the delay is.\n"
-	      "\n",
-	      stdout);
-	for (const struct part *part = parts; part->name; part++)
-		printf("  %-8s %s\n", part->name, part->job);
-	fputs("\n"
-	      "'oneway plane PART --help' explains a part, with examples\n",
-	      stdout);
-}
-
 int ow_cli_plane(int argc, char **argv)
 {
-	struct ow_error err;
-	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-		help();
-		return argc < 2 ? OW_EXIT_USAGE : OW_EXIT_OK;
-	}
-	if (strcmp(argv[1], "--version") == 0) {
-		printf("oneway %s\n", ow_version());
-		return OW_EXIT_OK;
-	}
-	const struct part *near = NULL;
-	for (const struct part *part = parts; part->name; part++) {
-		if (strcmp(argv[1], part->name) == 0)
-			return part->run(argc - 1, argv + 1);
-		if (ow_word_distance(argv[1], part->name) <= OW_WORD_NEAR)
-			near = part;
-	}
-	if (near)
-		ow_error_set(&err, EINVAL, "no part '%.60s', did you mean '%s'?", argv[1], near->name);
-	else
-		ow_error_set(&err, EINVAL, "no part '%.60s'", argv[1]);
-	return ow_cli_misused("plane", &err);
+	static const struct ow_cli_part parts[] = {
+		{"plan", "which routers to upgrade first, and what it saves", ow_cli_plane_plan},
+		{"monitor", "paths from the results of segments, and which segment is to blame", ow_cli_plane_monitor},
+		{"probe", "delay and loss to reflectors by probes, where nothing passive can see", ow_cli_plane_probe},
+		{"reflect", "answers probes (STAMP, TWAMP Light)", ow_cli_plane_reflect},
+		{"sets", "what each node of the network must watch", ow_cli_plane_sets},
+		{NULL, NULL, NULL},
+	};
+	return ow_cli_parts("plane",
+	                    "A network as a whole: where to measure, what each place must watch, where the\n"
+	                    "delay is.\n",
+	                    parts, argc, argv);
 }
 
 /* Everything up to the end, at most OW_TOPOLOGY_FILE_MAX bytes. */
@@ -124,18 +89,12 @@ int ow_option_cost(void *field, const char *value, struct ow_error *err)
 
 static int no_such_router(const struct ow_topology *topology, const char *name, struct ow_error *err)
 {
-	const char *near = NULL;
-	unsigned nearest = OW_WORD_NEAR + 1;
-	for (uint32_t i = 0; i < ow_topology_nodes(topology); i++) {
-		unsigned distance = ow_word_distance(name, ow_topology_name(topology, i));
-		if (distance < nearest && distance < strlen(name)) {
-			nearest = distance;
-			near = ow_topology_name(topology, i);
-		}
-	}
-	if (near)
+	struct ow_word_guess guess = {.written = name};
+	for (uint32_t i = 0; i < ow_topology_nodes(topology); i++)
+		ow_word_offer(&guess, ow_topology_name(topology, i));
+	if (guess.best)
 		return ow_error_set(err, ENOENT, "the network has no router '%.100s', did you mean '%.100s'?", name,
-		                    near);
+		                    guess.best);
 	return ow_error_set(err, ENOENT, "the network has no router '%.100s'", name);
 }
 

@@ -51,11 +51,11 @@ static void help(void)
 {
 	fputs("usage: oneway plane monitor STATION [OPTION]... RESULTS...\n"
 	      "\n"
-	      "The monitoring station. STATION (YAML) names the network, the routers that are measured\n"
-	      "inside, and the paths that matter; RESULTS are stores of points and files of JSON lines\n"
-	      "(- is standard input). Paths are composed from their segments; when one breaks its target\n"
-	      "the segments that have changed are named, since when, and by how much.\n"
-	      "Exit code 3: a path broke its target.\n"
+	      "The monitoring station. STATION (YAML) names the network, the routers that are\n"
+	      "measured inside, and the paths that matter; RESULTS are stores of points and\n"
+	      "files of JSON lines (- is standard input). Paths are composed from their\n"
+	      "segments; when one breaks its target the segments that have changed are named,\n"
+	      "since when, and by how much. Exit code 3: a path broke its target.\n"
 	      "\n",
 	      stdout);
 	ow_options_help(stdout, options);
@@ -64,7 +64,8 @@ static void help(void)
 	      "  oneway plane monitor station.yaml london.db paris.db --since -1h\n"
 	      "  oneway plane monitor station.yaml --follow london.db paris.db\n"
 	      "  oneway plane monitor station.yaml --why A,D --since 10:02 london.db paris.db\n"
-	      "  oneway live --from eth0 --to eth1 --json | oneway plane monitor station.yaml -f -\n",
+	      "  oneway live --from eth0 --to eth1 --json |\n"
+	      "      oneway plane monitor station.yaml -f -\n",
 	      stdout);
 }
 

@@ -65,17 +65,19 @@ static void help(void)
 {
 	fputs("usage: oneway plane plan TOPOLOGY [OPTION]...\n"
 	      "\n"
-	      "Which routers to measure inside first. Without any, every pair of routers is probed over\n"
-	      "all its shortest paths; a router that is measured inside cuts the paths through it.\n"
-	      "Printed for each step: the paths that are left to probe, the hops that their probes take\n"
-	      "together, and the hops of a path (mean, least, most): how closely a fault can be located.\n"
+	      "Which routers to measure inside first. Without any, every pair of routers is\n"
+	      "probed over all its shortest paths; a router that is measured inside cuts the\n"
+	      "paths through it. Printed for each step: the paths that are left to probe, the\n"
+	      "hops that their probes take together, and the hops of a path (mean, least,\n"
+	      "most): how closely a fault can be located.\n"
 	      "\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
 	      "Examples:\n"
 	      "  oneway plane plan weights.intra --steps 20\n"
-	      "  oneway plane plan weights.intra --compare --plot plan.svg --csv plan.csv --steps 100\n"
+	      "  oneway plane plan weights.intra --compare --steps 100 --plot plan.svg \\\n"
+	      "      --csv plan.csv\n"
 	      "  oneway plane plan weights.intra --upgraded R1,R2 --steps 3 --json\n",
 	      stdout);
 }

@@ -54,8 +54,8 @@ static void help(void)
 {
 	fputs("usage: oneway plane sets TOPOLOGY|--station FILE [OPTION]...\n"
 	      "\n"
-	      "What each node must watch (its m-set): its shortest paths, all of equal cost, up to the\n"
-	      "first router that is measured inside, or to their ends.\n"
+	      "What each node must watch (its m-set): its shortest paths, all of equal cost, up\n"
+	      "to the first router that is measured inside, or to their ends.\n"
 	      "\n",
 	      stdout);
 	ow_options_help(stdout, options);
@@ -63,7 +63,8 @@ static void help(void)
 	      "Examples:\n"
 	      "  oneway plane sets network.intra --m-routers C,F\n"
 	      "  oneway plane sets network.intra --m-routers C,F --of F --tree\n"
-	      "  vtysh -c 'show ip ospf database router json' | oneway plane sets - --m-routers 10.0.0.3\n"
+	      "  vtysh -c 'show ip ospf database router json' |\n"
+	      "      oneway plane sets - --m-routers 10.0.0.3\n"
 	      "  oneway plane sets --station station.yaml --follow\n",
 	      stdout);
 }

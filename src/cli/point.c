@@ -56,11 +56,12 @@ static void help(void)
 	fputs("usage: oneway point -c FILE [OPTION]...\n"
 	      "       oneway point keygen ...\n"
 	      "\n"
-	      "One measurement point: watches interfaces, compares with its peers what passed, and\n"
-	      "reports delay and loss of each segment, class and direction, an interval at a time.\n"
-	      "FILE says what to watch and with whom to compare (docs/config.md). 'oneway point\n"
-	      "keygen' makes certificates or a shared key. Ctrl-C or SIGTERM ends the run after the\n"
-	      "current interval with a summary, a second one at once; SIGHUP reads FILE again.\n"
+	      "One measurement point: watches interfaces, compares with its peers what passed,\n"
+	      "and reports delay and loss of each segment, class and direction, an interval at\n"
+	      "a time. FILE says what to watch and with whom to compare (docs/config.md).\n"
+	      "'oneway point keygen' makes certificates or a shared key. Ctrl-C or SIGTERM ends\n"
+	      "the run after the current interval with a summary, a second one at once; SIGHUP\n"
+	      "reads FILE again.\n"
 	      "\n",
 	      stdout);
 	ow_options_help(stdout, options);
@@ -69,7 +70,8 @@ static void help(void)
 	      "  oneway point keygen --folder keys london paris\n"
 	      "  oneway point -c london.yaml --check-config\n"
 	      "  oneway point -c london.yaml\n"
-	      "  oneway point -c london.yaml --json | jq 'select(.final) | [.segment, .loss_ratio]'\n",
+	      "  oneway point -c london.yaml --json |\n"
+	      "      jq 'select(.final) | [.segment, .loss_ratio]'\n",
 	      stdout);
 }
 

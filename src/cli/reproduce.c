@@ -49,9 +49,9 @@ static void help(void)
 {
 	fputs("usage: oneway reproduce [OPTION]... [FIGURE|PAPER|all]...\n"
 	      "\n"
-	      "Recomputes figures and tables of the papers on LDA, FineComb, RDA and COLATE,\n"
-	      "and prints what the paper says beside our number. Without a figure, lists them.\n"
-	      "PAPER: lda, finecomb, rda, colate.\n",
+	      "Recomputes figures and tables of the papers on LDA, FineComb, RDA, COLATE and\n"
+	      "MPLANE, and prints what the paper says beside our number. Without a figure,\n"
+	      "lists them. PAPER: lda, finecomb, rda, colate, mplane.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
@@ -88,20 +88,15 @@ static int check_words(char **word, int words, struct ow_error *err)
 {
 	for (int i = 0; i < words; i++) {
 		bool found = false;
-		const char *best = NULL;
-		unsigned nearest = OW_WORD_NEAR + 1;
+		struct ow_word_guess guess = {.written = word[i]};
 		for (const struct ow_figure *const *set = ow_figure_sets; *set; set++) {
 			for (const struct ow_figure *f = *set; f->name; f++) {
 				found |= chooses(word[i], f);
-				unsigned distance = ow_word_distance(word[i], f->name);
-				if (distance < nearest) {
-					nearest = distance;
-					best = f->name;
-				}
+				ow_word_offer(&guess, f->name);
 			}
 		}
-		if (!found && best)
-			return ow_error_set(err, EINVAL, "no figure '%.60s', did you mean '%s'?", word[i], best);
+		if (!found && guess.best)
+			return ow_error_set(err, EINVAL, "no figure '%.60s', did you mean '%s'?", word[i], guess.best);
 		if (!found)
 			return ow_error_set(err, EINVAL, "no figure '%.60s'; 'oneway reproduce' lists them", word[i]);
 	}

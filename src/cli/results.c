@@ -92,8 +92,9 @@ static void help(void)
 {
 	fputs("usage: oneway results STORE [OPTION]...\n"
 	      "\n"
-	      "What a point has stored (store: in its configuration, or oneway live --store): lists it,\n"
-	      "finds the worst intervals, adds it up, draws it. The point may be running.\n"
+	      "What a point has stored (store: in its configuration, or oneway live --store):\n"
+	      "lists it, finds the worst intervals, adds it up, draws it. The point may be\n"
+	      "running.\n"
 	      "\n",
 	      stdout);
 	ow_options_help(stdout, options);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of oneway match: usage, files, exit codes, terminals."""
+"""The command line: usage of every command; of oneway match also files, exit codes, terminals."""
 import os
+import re
 import shutil
 import unittest
 
@@ -29,6 +30,54 @@ class Usage(Case):
         for flag in ("--offset", "--interval", "--csv", "--lost", "--extra", "--plot", "--max-loss", "--max-delay-p99"):
             self.assertIn(flag, oneway("match", "--help").stdout)
         self.assertRegex(oneway("--version").stdout, r"\d+\.\d+\.\d+")
+
+
+def commands():
+    """Every command and part of one, as lists of words, by what --help lists."""
+    found = [[]]
+    for words in found:
+        text = oneway(*words, "--help").stdout
+        listed = re.findall(r"^  ([a-z]+) +\S", text, re.M) if re.search("usage: .*(COMMAND|PART)", text) else []
+        found += [words + [name] for name in listed]
+    return found[1:] + [["point", "keygen"]]
+
+
+class EveryCommand(Case):
+    def test_help_fits_80_columns(self):
+        self.assertGreater(len(commands()), 20)
+        for words in [[]] + commands():
+            done = oneway(*words, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+            self.assertIn(" ".join(["usage: oneway", *words]), done.stdout)
+            self.assertEqual([line for line in done.stdout.splitlines() if len(line) > 80], [], words)
+
+    def test_what_is_unknown_is_named_in_one_line(self):
+        self.assert_refused(oneway("no-such-command"), 2, "no-such-command", "oneway --help")
+        for words in commands():
+            self.assert_refused(oneway(*words, "--no-such-option"), 2, " ".join(["oneway", *words]), "--no-such-option")
+
+    def test_files_that_are_not_there_are_named_in_one_line(self):
+        missing = self.path("missing")
+        for args in (
+            ["match", missing, missing + "2"],
+            ["compare", missing, missing + "2"],
+            ["live", "--forward", "ip", "--from", missing, "--to", missing + "2"],
+            ["point", "-c", missing],
+            ["doctor", "-c", missing],
+            ["results", missing],
+            ["simulate", "-n", 1, "-a", missing + "/a", "-b", self.b],
+            ["flows", "record", missing, "-o", self.path("a.epochs"), "--counters", 10],
+            ["flows", "query", "--from", missing, "--to", missing],
+            ["flows", "list", missing],
+            ["flows", "size", "--measure", missing],
+            ["plane", "plan", missing],
+            ["plane", "sets", missing],
+            ["plane", "monitor", missing, missing],
+            ["plane", "reflect", "--key", missing],
+            ["plane", "probe", "127.0.0.1", "--key", missing],
+        ):
+            with self.subTest(args=args):
+                self.assert_refused(oneway(*args), 1, missing)
 
 
 class Files(Case):

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CLI_PARTS_H
+#define OW_CLI_PARTS_H
+
+/* A command that has parts: oneway COMMAND PART. */
+struct ow_cli_part {
+	const char *name; /* NULL: the end of the table */
+	const char *job;  /* its line of help */
+	int (*run)(int argc, char **argv);
+};
+
+/* Runs the part that argv[1] names, or prints which there are, below a few lines about them. Returns the exit code. */
+int ow_cli_parts(const char *command, const char *about, const struct ow_cli_part *parts, int argc, char **argv);
+
+#endif
