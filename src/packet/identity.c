@@ -11,6 +11,7 @@
  *          nor the data offset; the length is that of the payload.
  *   UDP, UDP-Lite, DCCP, ICMP, ICMPv6, SCTP: all but the checksum. Everything else: all.
  *   any_ip_id: no IPv4 identification, but in fragments, which are told apart by it.
+ *   any_tcp: no TCP sequence number, acknowledgement and options, but in fragments.
  *   Level nat: no addresses, no ports, no ICMP query identifier; of ICMP errors only what a translator leaves alone.
  *
  * hash_limit: the id is that of the packet with all bytes from this offset (counted from the IP header) on taken as
@@ -35,6 +36,8 @@
 
 /* Masks over bytes loaded little-endian: byte i of the header is bits 8i .. 8i+7. */
 #define KEEP_NO_PORTS    UINT64_C(0xffffffff00000000)
+#define KEEP_PORTS       UINT64_C(0x00000000ffffffff)
+#define KEEP_TCP_FLAGS   UINT64_C(0xffffff0000000000) /* of the bytes from 8 on: and the window */
 #define KEEP_NO_SUM_AT_6 UINT64_C(0x0000ffffffffffff)
 #define KEEP_NO_SUM_AT_2 UINT64_C(0xffffffff0000ffff)
 #define KEEP_NO_ID_AT_4  UINT64_C(0xffff0000ffffffff)
@@ -299,6 +302,18 @@ static inline uint64_t id_from(const struct ow_identity *identity, const struct 
 	return ow_mum64(h ^ identity->key, (rest + facts) ^ secret(identity, 5));
 }
 
+/* Leaves out what a firewall that rewrites TCP may change. */
+static void loosen_tcp(const uint8_t *l4, const struct ow_packet *packet, struct transport *t)
+{
+	uint32_t header = (l4[12] >> 4) * 4u;
+	if (header < 20 || header > packet->l4_len)
+		return;
+	t->head &= KEEP_PORTS;
+	t->head2 &= KEEP_TCP_FLAGS;
+	t->rest = header;
+	t->length = packet->l4_len - header;
+}
+
 static inline uint64_t id_of(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e)
 {
 	bool nat = identity->level == OW_LEVEL_NAT;
@@ -309,6 +324,8 @@ static inline uint64_t id_of(const struct ow_identity *identity, const struct ow
 		t = transport_of(l4, have, packet, nat, e->length);
 	else if (packet->l4 && have > 0)
 		t = transport_of_few(l4, have, packet, nat, e->length);
+	if (identity->any_tcp && packet->proto == 6 && packet->l4 && !packet->fragment && have >= 20)
+		loosen_tcp(l4, packet, &t);
 	bool any_ip_id = identity->any_ip_id && !packet->fragment;
 	return id_from(identity, packet, e, &t, have, any_ip_id ? KEEP_NO_IP_ID : KEEP_NO_DF);
 }

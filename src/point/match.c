@@ -98,7 +98,8 @@ static uint64_t unmatched(const struct ow_pass *p, enum ow_side side)
 
 static bool superframes_likely(const struct ow_pass *p)
 {
-	return (p->tap[OW_SIDE_A].facts.longest_tcp >= SUPERFRAME_FROM ||
+	return !p->plan.identity.any_tcp &&
+	       (p->tap[OW_SIDE_A].facts.longest_tcp >= SUPERFRAME_FROM ||
 	        p->tap[OW_SIDE_B].facts.longest_tcp >= SUPERFRAME_FROM) &&
 	       unmatched(p, OW_SIDE_A) && unmatched(p, OW_SIDE_B);
 }
@@ -170,6 +171,7 @@ static bool tunnelled_superframes_likely(const struct ow_match *m)
 	const struct ow_pass *p = &m->pass;
 	const struct ow_tap_facts *a = &p->tap[OW_SIDE_A].facts, *b = &p->tap[OW_SIDE_B].facts;
 	return m->options.inner == OW_AUTO && m->options.segments != OW_OFF && !p->plan.identity.inner &&
+	       !p->plan.identity.any_tcp &&
 	       (a->longest_tunnel >= SUPERFRAME_FROM || b->longest_tunnel >= SUPERFRAME_FROM) &&
 	       unmatched(p, OW_SIDE_A) && unmatched(p, OW_SIDE_B);
 }
@@ -347,6 +349,7 @@ static void fill_report(struct ow_match *m)
 	report->level = p->plan.identity.level;
 	report->inner = p->plan.identity.inner;
 	report->ip_id = !p->plan.identity.any_ip_id;
+	report->tcp_numbers = !p->plan.identity.any_tcp;
 	report->segments = p->plan.identity.segments || m->cuts_datagrams;
 	report->clock = m->options.clock;
 	report->offset_ns = p->plan.offset_ns;

@@ -19,6 +19,8 @@ static bool allowed(const struct ow_match_options *o, enum ow_variant v)
 {
 	if (o->level != OW_LEVEL_AUTO && o->level != ow_variant_level(v))
 		return false;
+	if (ow_variant_any_tcp(v) && o->segments == OW_ON)
+		return false; /* their segments are told by their numbers */
 	if (v == OW_VARIANT_FRAME)
 		return o->inner != OW_ON || o->level == OW_LEVEL_FRAME;
 	return o->inner == OW_AUTO || (o->inner == OW_ON) == ow_variant_inner(v);
@@ -63,8 +65,8 @@ static bool mostly_frames(const struct ow_planner *p)
 	return true;
 }
 
-/* Compares samples of both captures under every usual identity, or every one without IPv4 identification. */
-static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole, bool any_ip_id, struct ow_error *err)
+/* Compares samples of both captures under every usual identity, or every one of the last resort. */
+static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole, bool loose, struct ow_error *err)
 {
 	struct ow_survey survey[OW_SIDES];
 	int64_t shift = given_shift(p->options);
@@ -77,13 +79,13 @@ static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole
 	r = ow_survey_init(&survey[OW_SIDE_B]);
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
 		int64_t start = whole ? INT64_MIN : side == OW_SIDE_B ? from - shift : from;
-		r = ow_survey_read(&survey[side], tap[side].reader, p->limit, any_ip_id, start,
+		r = ow_survey_read(&survey[side], tap[side].reader, p->limit, loose, start,
 		                   whole ? UINT64_MAX : GLANCE_FRAMES, p->seed, err);
 		p->first_ns[side] = survey[side].first_ns;
 		p->last_ns[side] = survey[side].last_ns;
 	}
 	for (unsigned v = 0; v < OW_VARIANTS && r == 0; v++) {
-		if (ow_variant_any_ip_id(v) != any_ip_id)
+		if (ow_variant_loose(v) != loose)
 			continue;
 		/* The preferred identity finds enough: the others need no look. */
 		if (!whole && v > 0 && p->common[0].share >= GLANCE_ENOUGH && allowed(p->options, 0) &&
@@ -98,15 +100,17 @@ static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole
 	return r;
 }
 
-/* Clearly more, or anything where the other finds nothing. */
-static bool finds_more(const struct ow_common *c, const struct ow_common *than)
+/* Clearly more; or anything where the other finds nothing, but as a last resort only if it is not an odd packet. */
+static bool finds_more(const struct ow_common *c, const struct ow_common *than, bool loose)
 {
-	return than->packets > 0 ? c->packets > CLEARLY_MORE * than->packets + CLEARLY_FRAMES : c->packets > 0;
+	if (than->packets > 0 || (loose && c->share < GLANCE_ENOUGH))
+		return c->packets > CLEARLY_MORE * than->packets + CLEARLY_FRAMES;
+	return c->packets > 0;
 }
 
 /*
- * Without the identification, packets of different traffic may be alike: a poll, an empty answer. Those that there is
- * one of are the same; more of them only if nearly the whole capture is found again.
+ * Without identification or numbers, packets of different traffic may be alike: a poll, an empty answer. Those that
+ * there is one of are the same; more of them only if nearly the whole capture is found again.
  */
 static struct ow_common believed(const struct ow_common *c)
 {
@@ -125,8 +129,9 @@ static void choose(struct ow_planner *p)
 			continue;
 		if (v == OW_VARIANT_FRAME && best >= 0 && p->common[best].packets > 0 && !mostly_frames(p))
 			continue;
-		struct ow_common c = ow_variant_any_ip_id(v) ? believed(&p->common[v]) : p->common[v];
-		if (best < 0 || finds_more(&c, &p->common[best]))
+		bool loose = ow_variant_loose(v);
+		struct ow_common c = loose ? believed(&p->common[v]) : p->common[v];
+		if (best < 0 || finds_more(&c, &p->common[best], loose))
 			best = v;
 	}
 	p->variant = best < 0 ? OW_VARIANT_IP : (enum ow_variant)best;
@@ -264,8 +269,7 @@ int ow_plan_refuse(const struct ow_planner *p, struct ow_tap tap[OW_SIDES], stru
 	bool fixed = p->options->level != OW_LEVEL_AUTO || p->options->inner != OW_AUTO;
 	return ow_error_set(err, ENOMSG, "nothing in common: no packet of %s is in %s%s", a, b,
 	                    fixed ? " by this identity (try --level auto --inner auto)"
-	                          : " by any identity (different traffic, encryption, a proxy, or a firewall that "
-	                            "rewrites TCP sequence numbers)");
+	                          : " by any identity (different traffic, encryption, or a proxy)");
 }
 
 /* Packets that match but lie further apart than the waiting time: the clocks, or the given offset, are wrong. */
@@ -285,8 +289,9 @@ void ow_plan_limit(struct ow_planner *planner, struct ow_plan *plan, uint32_t li
 	plan->identity = (struct ow_identity){
 		.level = ow_variant_level(planner->variant),
 		.inner = ow_variant_inner(planner->variant),
-		.segments = plan->identity.segments,
+		.segments = plan->identity.segments && !ow_variant_any_tcp(planner->variant),
 		.any_ip_id = ow_variant_any_ip_id(planner->variant),
+		.any_tcp = ow_variant_any_tcp(planner->variant),
 		.hash_limit = limit < OW_PLAN_LIMIT_FLOOR ? OW_PLAN_LIMIT_FLOOR : limit,
 	};
 	ow_identity_seed(&plan->identity, planner->seed);

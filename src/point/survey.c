@@ -18,17 +18,19 @@
 
 static const struct {
 	enum ow_level level;
-	bool inner, any_ip_id;
+	bool inner, any_ip_id, any_tcp;
 } variants[OW_VARIANTS] = {
-	[OW_VARIANT_IP] = {OW_LEVEL_IP, false, false},
-	[OW_VARIANT_IP_INNER] = {OW_LEVEL_IP, true, false},
-	[OW_VARIANT_NAT] = {OW_LEVEL_NAT, false, false},
-	[OW_VARIANT_NAT_INNER] = {OW_LEVEL_NAT, true, false},
-	[OW_VARIANT_FRAME] = {OW_LEVEL_FRAME, false, false},
-	[OW_VARIANT_IP_ANY_ID] = {OW_LEVEL_IP, false, true},
-	[OW_VARIANT_IP_INNER_ANY_ID] = {OW_LEVEL_IP, true, true},
-	[OW_VARIANT_NAT_ANY_ID] = {OW_LEVEL_NAT, false, true},
-	[OW_VARIANT_NAT_INNER_ANY_ID] = {OW_LEVEL_NAT, true, true},
+	[OW_VARIANT_IP] = {OW_LEVEL_IP, false, false, false},
+	[OW_VARIANT_IP_INNER] = {OW_LEVEL_IP, true, false, false},
+	[OW_VARIANT_NAT] = {OW_LEVEL_NAT, false, false, false},
+	[OW_VARIANT_NAT_INNER] = {OW_LEVEL_NAT, true, false, false},
+	[OW_VARIANT_FRAME] = {OW_LEVEL_FRAME, false, false, false},
+	[OW_VARIANT_IP_ANY_ID] = {OW_LEVEL_IP, false, true, false},
+	[OW_VARIANT_IP_INNER_ANY_ID] = {OW_LEVEL_IP, true, true, false},
+	[OW_VARIANT_NAT_ANY_ID] = {OW_LEVEL_NAT, false, true, false},
+	[OW_VARIANT_NAT_INNER_ANY_ID] = {OW_LEVEL_NAT, true, true, false},
+	[OW_VARIANT_IP_ANY_TCP] = {OW_LEVEL_IP, false, false, true},
+	[OW_VARIANT_NAT_ANY_TCP] = {OW_LEVEL_NAT, false, false, true},
 };
 
 enum ow_level ow_variant_level(enum ow_variant variant)
@@ -44,6 +46,16 @@ bool ow_variant_inner(enum ow_variant variant)
 bool ow_variant_any_ip_id(enum ow_variant variant)
 {
 	return variants[variant].any_ip_id;
+}
+
+bool ow_variant_any_tcp(enum ow_variant variant)
+{
+	return variants[variant].any_tcp;
+}
+
+bool ow_variant_loose(enum ow_variant variant)
+{
+	return variants[variant].any_ip_id || variants[variant].any_tcp;
 }
 
 enum ow_variant ow_variant_entered(enum ow_variant variant)
@@ -160,7 +172,7 @@ static void name_hosts(const struct ow_flow_key *key, struct ow_sampled *packet)
 struct surveyor {
 	struct ow_survey *survey;
 	struct ow_identity identity[OW_VARIANTS];
-	bool any_ip_id;
+	bool loose;
 };
 
 static void offer_packet(struct surveyor *s, enum ow_variant variant, const struct ow_packet *packet, int64_t time_ns)
@@ -195,13 +207,25 @@ static void offer_frame(struct surveyor *s, const struct ow_frame *frame)
 	ow_sample_add(sample, &sampled);
 }
 
+/* Without their numbers, TCP segments without data are alike, also those of other connections. */
+static bool has_substance(const struct ow_packet *packet)
+{
+	const uint8_t *l4 = packet->l4;
+	return packet->proto != PROTO_TCP || packet->fragment ||
+	       (l4 && packet->end - l4 > 12 && packet->l4_len > (l4[12] >> 4) * 4u);
+}
+
 static void offer(struct surveyor *s, const struct ow_frame *frame)
 {
 	struct ow_packet packet;
-	bool any = s->any_ip_id;
+	bool any = s->loose;
 	if (ow_packet_decode(frame, false, &packet) == OW_DECODE_IP) {
 		offer_packet(s, any ? OW_VARIANT_IP_ANY_ID : OW_VARIANT_IP, &packet, frame->time_ns);
 		offer_packet(s, any ? OW_VARIANT_NAT_ANY_ID : OW_VARIANT_NAT, &packet, frame->time_ns);
+		if (any && has_substance(&packet)) {
+			offer_packet(s, OW_VARIANT_IP_ANY_TCP, &packet, frame->time_ns);
+			offer_packet(s, OW_VARIANT_NAT_ANY_TCP, &packet, frame->time_ns);
+		}
 	}
 	if (ow_packet_decode(frame, true, &packet) == OW_DECODE_IP) {
 		offer_packet(s, any ? OW_VARIANT_IP_INNER_ANY_ID : OW_VARIANT_IP_INNER, &packet, frame->time_ns);
@@ -211,15 +235,16 @@ static void offer(struct surveyor *s, const struct ow_frame *frame)
 		offer_frame(s, frame);
 }
 
-int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS],
-                   bool any_ip_id, int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err)
+int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS], bool loose,
+                   int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err)
 {
-	struct surveyor s = {.survey = survey, .any_ip_id = any_ip_id};
+	struct surveyor s = {.survey = survey, .loose = loose};
 	struct ow_frame frame[BATCH];
 	for (unsigned v = 0; v < OW_VARIANTS; v++) {
 		s.identity[v] = (struct ow_identity){.level = variants[v].level,
 		                                     .inner = variants[v].inner,
 		                                     .any_ip_id = variants[v].any_ip_id,
+		                                     .any_tcp = variants[v].any_tcp,
 		                                     .hash_limit = limit[v]};
 		ow_identity_seed(&s.identity[v], seed);
 	}

@@ -23,13 +23,18 @@ enum ow_variant {
 	OW_VARIANT_IP_INNER_ANY_ID,
 	OW_VARIANT_NAT_ANY_ID,
 	OW_VARIANT_NAT_INNER_ANY_ID,
+	/* Without TCP's numbers and options, which firewalls rewrite: likewise. */
+	OW_VARIANT_IP_ANY_TCP,
+	OW_VARIANT_NAT_ANY_TCP,
 	OW_VARIANTS
 };
-#define OW_VARIANTS_USUAL (OW_VARIANT_FRAME + 1) /* those with the identification */
 
 enum ow_level ow_variant_level(enum ow_variant variant);
 bool ow_variant_inner(enum ow_variant variant);
 bool ow_variant_any_ip_id(enum ow_variant variant);
+bool ow_variant_any_tcp(enum ow_variant variant);
+/* Either of these: a last resort. */
+bool ow_variant_loose(enum ow_variant variant);
 /* The same inside tunnels. */
 enum ow_variant ow_variant_entered(enum ow_variant variant);
 
@@ -57,10 +62,10 @@ void ow_survey_done(struct ow_survey *survey);
 
 /*
  * Samples the capture from its start: frames from from_ns on, at most max_frames of them (UINT64_MAX = all).
- * any_ip_id: under the identities without IPv4 identification, or else the usual ones; the other samples stay empty.
+ * loose: under the identities of the last resort, or else the usual ones; the other samples stay empty.
  * seed: of the identities, the same for both captures. limit: as in struct ow_outlook, the lesser of both captures.
  */
-int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS],
-                   bool any_ip_id, int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err);
+int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS], bool loose,
+                   int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err);
 
 #endif

@@ -41,8 +41,8 @@ int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct 
 	tap->frames = tap->next = 0;
 	tap->cut.count = 1;
 	tap->cutter.first = 0;
-	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments && !identity->any_ip_id && !tap->notes &&
-	                 !tap->cutter.there;
+	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments && !identity->any_ip_id &&
+	                 !identity->any_tcp && !tap->notes && !tap->cutter.there;
 	tap->facts = (struct ow_tap_facts){.least_available = UINT32_MAX};
 	tap->previous_ns = 0;
 	ow_flow_table_reset(tap->flows);

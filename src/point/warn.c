@@ -307,6 +307,23 @@ static int warn_ambiguous(struct ow_match *m, unsigned d)
 		(unsigned long long)r->delay.samples);
 }
 
+/* Superframes that are told from others by what something on the way rewrites. */
+static int warn_uncut(struct ow_match *m)
+{
+	const struct ow_pass *p = &m->pass;
+	for (unsigned side = 0; side < OW_SIDES && p->plan.identity.any_tcp; side++) {
+		uint32_t here = p->tap[side].facts.longest_tcp;
+		if (here > MTU_USUAL && p->unmatched_frames[side] && p->unmatched_frames[!side])
+			return warn(m,
+			            "%s shows TCP packets of up to %u bytes: superframes, which cannot be cut where "
+			            "TCP's numbers "
+			            "are rewritten on the way, and count as lost and extra (turn off TSO, GSO and GRO: "
+			            "ethtool -K)",
+			            name(m, side), here);
+	}
+	return 0;
+}
+
 /* What arrived without having been sent, and is not explained by anything said above. */
 static int warn_unsent(struct ow_match *m, unsigned d)
 {
@@ -359,6 +376,8 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_fragmented(m);
 	if (r == 0)
 		r = warn_udp_superframes(m);
+	if (r == 0)
+		r = warn_uncut(m);
 	bool explained = m->warnings > before;
 	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0 && !explained; d++)
 		r = warn_unsent(m, d);

@@ -270,6 +270,37 @@ static void identification_does_not_matter(void **state)
 	}
 }
 
+/* Without TCP's numbers and options: these are free, ports, flags, window and payload are not. */
+static void tcp_numbers_do_not_matter(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < KINDS * 2; k++) {
+		struct ow_identity identity = identity_at(k & 1 ? OW_LEVEL_NAT : OW_LEVEL_IP, false, UINT32_MAX);
+		struct ow_packet_id id, other;
+		struct build b = {0};
+		identity.any_tcp = true;
+		kinds[k / 2].make(&b);
+		bool v4 = b.data[IP] >> 4 == 4;
+		uint32_t l4 = IP + (v4 ? (b.data[IP] & 15u) * 4 : 40);
+		bool fragment = v4 && ow_load_be16(b.data + IP + 6) & 0x3fff;
+		if (b.data[IP + (v4 ? 9 : 6)] != 6 || fragment || b.len < l4 + 20)
+			continue;
+		uint32_t header = (b.data[l4 + 12] >> 4) * 4u;
+		assert_int_equal(id_of(&identity, &b, 1, b.len, &id), 0);
+		for (uint32_t i = l4; i < b.len; i++) {
+			if (i == l4 + 12) /* the header's length */
+				continue;
+			b.data[i] ^= 1;
+			assert_int_equal(id_of(&identity, &b, 1, b.len, &other), 0);
+			b.data[i] ^= 1;
+			bool ports = i < l4 + 4, numbers = i >= l4 + 4 && i < l4 + 12,
+			     sum = i >= l4 + 16 && i < l4 + 18;
+			bool options = i >= l4 + 20 && i < l4 + header;
+			assert_int_equal(id.id == other.id, numbers || sum || options || (ports && k & 1));
+		}
+	}
+}
+
 static void padding_and_link_do_not_matter(void **state)
 {
 	(void)state;
@@ -742,6 +773,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exactly_the_free_bits_are_free),
 		cmocka_unit_test(identification_does_not_matter),
+		cmocka_unit_test(tcp_numbers_do_not_matter),
 		cmocka_unit_test(padding_and_link_do_not_matter),
 		cmocka_unit_test(offload_length_does_not_matter),
 		cmocka_unit_test(syn_without_its_options),

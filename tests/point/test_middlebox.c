@@ -135,11 +135,93 @@ static void hardly_any_ip(void **state)
 	scenario_done(&s);
 }
 
+/* -- TCP rewritten ------------------------------------------------------------------------------------------------ */
+
+static uint8_t *tcp_of(uint8_t *bytes)
+{
+	uint8_t *ip = bytes + ETHERNET;
+	bool v4 = ip[0] >> 4 == 4;
+	if (ip[v4 ? 9 : 6] != 6)
+		return NULL;
+	return ip + (v4 ? (ip[0] & 15) * 4 : 40);
+}
+
+/* Other numbers, as a firewall that makes initial sequence numbers random. */
+static void renumber(struct ow_writer *writer, struct ow_frame *frame, uint8_t *bytes)
+{
+	uint8_t *tcp = tcp_of(bytes);
+	if (tcp) {
+		ow_store_be32(tcp + 4, ow_load_be32(tcp + 4) + 123456789u);
+		ow_store_be32(tcp + 8, ow_load_be32(tcp + 8) + 987654321u);
+	}
+	put(writer, frame);
+}
+
+/* No options: the payload moves up, the lengths shrink. */
+static void strip_options(struct ow_writer *writer, struct ow_frame *frame, uint8_t *bytes)
+{
+	uint8_t *ip = bytes + ETHERNET, *tcp = tcp_of(bytes);
+	uint32_t options = tcp ? (tcp[12] >> 4) * 4u - 20 : 0;
+	if (options) {
+		uint32_t behind = (uint32_t)(tcp - bytes) + 20 + options;
+		memmove(tcp + 20, tcp + 20 + options, frame->caplen - behind);
+		tcp[12] = 0x50;
+		unsigned at = ip[0] >> 4 == 4 ? 2 : 4;
+		ow_store_be16(ip + at, (uint16_t)(ow_load_be16(ip + at) - options));
+		frame->caplen -= options;
+		frame->len -= options;
+	}
+	put(writer, frame);
+}
+
+static void rewritten_tcp(const char *name, rewrite_fn fn, bool nat, double reverse)
+{
+	struct scenario s;
+	scenario_init(&s, name);
+	s.sim.nat = nat;
+	s.sim.reverse = reverse;
+	scenario_simulate(&s);
+	rewrite(&s, OW_SIDE_B, fn);
+	match(&s);
+	assert_int_equal(s.report->level, nat ? OW_LEVEL_NAT : OW_LEVEL_IP);
+	assert_false(s.report->tcp_numbers);
+	assert_true(s.report->ip_id);
+	scenario_check(&s);
+	scenario_done(&s);
+}
+
+static void tcp_is_rewritten(void **state)
+{
+	(void)state;
+	rewritten_tcp("other sequence numbers", renumber, false, 0);
+	rewritten_tcp("other sequence numbers, both ways", renumber, false, 0.4);
+	rewritten_tcp("other sequence numbers behind NAT", renumber, true, 0.4);
+	rewritten_tcp("options stripped", strip_options, false, 0.4);
+}
+
+/* Superframes need the numbers: it is said why they are not cut. */
+static void superframes_without_numbers(void **state)
+{
+	(void)state;
+	struct scenario s;
+	scenario_init(&s, "other sequence numbers, superframes");
+	s.sim.side[OW_SIDE_A].superframes = true;
+	scenario_simulate(&s);
+	rewrite(&s, OW_SIDE_B, renumber);
+	match(&s);
+	assert_false(s.report->tcp_numbers);
+	assert_false(s.report->segments);
+	assert_true(scenario_warns(s.report, "superframes, which cannot be cut"));
+	scenario_done(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(chatter_beside_superframes, scenario_say),
 		cmocka_unit_test_teardown(hardly_any_ip, scenario_say),
+		cmocka_unit_test_teardown(tcp_is_rewritten, scenario_say),
+		cmocka_unit_test_teardown(superframes_without_numbers, scenario_say),
 	};
 	return cmocka_run_group_tests(tests, scenario_setup, scenario_teardown);
 }

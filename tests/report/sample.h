@@ -45,6 +45,7 @@ static inline struct ow_match_report sample_report(void)
 		.level = OW_LEVEL_IP,
 		.segments = true,
 		.ip_id = true,
+		.tcp_numbers = true,
 		.clock = OW_CLOCK_ESTIMATED,
 		.offset_ns = -37000000000,
 		.window_ns = 1000000000,

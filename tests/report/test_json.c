@@ -53,6 +53,7 @@ static void names_of_the_design(void **state)
 	assert_string_equal(level, "ip");
 	assert_true(!inner && segments);
 	assert_true(json_is_true(json_object_get(json_object_get(root, "identity"), "ip_id")));
+	assert_true(json_is_true(json_object_get(json_object_get(root, "identity"), "tcp_numbers")));
 	assert_int_equal(offset, INT64_C(-37000000000));
 	assert_string_equal(method, "estimated");
 	assert_int_equal(integer(root, "window_ns"), 1000000000);

@@ -203,6 +203,7 @@ static void plain_result(void **state)
 		.level = OW_LEVEL_NAT,
 		.inner = true,
 		.ip_id = true,
+		.tcp_numbers = true,
 		.clock = OW_CLOCK_ESTIMATED,
 		.offset_ns = 1500,
 		.window_ns = 250000000,
