@@ -5,11 +5,11 @@
  * it libpcap's own walk of the same file. Prints the best and the median round in ns a packet. The file should be in
  * the page cache, which the first round sees to.
  */
-#include "base/time.h"
+#include "capture/mapping.h"
 #include "capture/reader.h"
 #include "estimate/delay.h"
-#include "packet/flow.h"
 #include "packet/identity.h"
+#include "point/tap.h"
 #include <inttypes.h>
 #include <pcap/pcap.h>
 #include <stdio.h>
@@ -17,19 +17,16 @@
 #include <string.h>
 #include <time.h>
 
-#define BATCH      256
 #define ROUNDS_MAX 1000
 
-enum stage { STAGE_LIBPCAP, STAGE_READ, STAGE_DECODE, STAGE_IDENTITY, STAGE_FLOW, STAGE_DELAY, STAGES };
+enum stage { STAGE_LIBPCAP, STAGE_READ, STAGE_IDENTITY, STAGE_RECORD, STAGE_DELAY, STAGES };
 static const char *const stage_name[STAGES] = {
-	"libpcap, pcap_next_ex",   "read", "read, decode", "read, decode, id", "read, decode, id, flow",
-	"all, and a delay sample",
+	"libpcap, pcap_next_ex", "read", "read, id", "read, id, flow, record", "all, and a delay sample",
 };
 
 struct bench {
 	const char *path;
-	struct ow_reader *reader;
-	struct ow_flow_table *flows;
+	struct ow_tap tap;
 	struct ow_delays *delays;
 	struct ow_identity identity;
 	uint64_t packets, sum; /* of the last round; the sum keeps the work from being optimised away */
@@ -59,40 +56,51 @@ static int walk_libpcap(struct bench *bench)
 	return r == PCAP_ERROR_BREAK ? 0 : -1;
 }
 
-static void use_frame(struct bench *bench, const struct ow_frame *frame, enum stage stage)
+/* Frames, and the ids of those that are plain, as a tap takes them. */
+static int walk_frames(struct bench *bench, enum stage stage, struct ow_error *err)
 {
-	struct ow_packet packet;
-	struct ow_packet_id id;
-	struct ow_flow_key key;
-	bench->sum += frame->caplen;
-	if (stage < STAGE_DECODE || ow_packet_decode(frame, false, &packet) != OW_DECODE_IP)
-		return;
-	bench->sum += packet.ip_len;
-	if (stage < STAGE_IDENTITY || ow_identity_of_packet(&bench->identity, &packet, &id) < 0)
-		return;
-	bench->sum += id.id;
-	if (stage < STAGE_FLOW)
-		return;
-	ow_flow_key_of_packet(&packet, &key);
-	bench->sum += ow_flow_table_number(bench->flows, &key);
-	if (stage >= STAGE_DELAY)
-		ow_delays_add(bench->delays, (int64_t)(id.id & 0xfffff), 1);
+	struct ow_reader *reader = bench->tap.reader;
+	struct ow_frame frame[OW_TAP_FRAMES];
+	struct ow_plain plain[OW_TAP_FRAMES];
+	int n = ow_reader_rewind(reader, err);
+	while (n >= 0 && (n = ow_reader_read(reader, frame, OW_TAP_FRAMES, err)) > 0) {
+		size_t ahead = ow_reader_info(reader)->mapped ? (size_t)(frame[n - 1].data - frame[0].data) : 0;
+		bench->packets += (uint64_t)n;
+		bench->sum += frame[n - 1].caplen;
+		if (stage == STAGE_READ) {
+			for (int i = 0; i < n && ahead; i++)
+				ow_frame_load_ahead(&frame[i], ahead);
+			continue;
+		}
+		for (size_t i = 0, of = (size_t)n; i < of; i++)
+			i += ow_identity_of_plains(&bench->identity, frame + i, of - i, ahead, plain);
+		bench->sum += plain[0].id;
+	}
+	return n;
+}
+
+static int walk_records(struct bench *bench, enum stage stage, struct ow_error *err)
+{
+	static struct ow_record record[OW_TAP_BATCH];
+	int n = ow_tap_start(&bench->tap, &bench->identity, err);
+	while (n >= 0 && (n = ow_tap_read(&bench->tap, record, err)) > 0) {
+		for (int i = 0; i < n; i++) {
+			bench->sum += record[i].id;
+			if (stage == STAGE_DELAY)
+				ow_delays_add(bench->delays, (int64_t)(record[i].id & 0xfffff), 1);
+		}
+	}
+	bench->packets = bench->tap.facts.packets;
+	return n;
 }
 
 static int walk(struct bench *bench, enum stage stage)
 {
-	struct ow_frame frames[BATCH];
 	struct ow_error err;
-	int n;
 	bench->packets = bench->sum = 0;
 	if (stage == STAGE_LIBPCAP)
 		return walk_libpcap(bench);
-	n = ow_reader_rewind(bench->reader, &err);
-	while (n >= 0 && (n = ow_reader_read(bench->reader, frames, BATCH, &err)) > 0) {
-		bench->packets += (uint64_t)n;
-		for (int i = 0; i < n; i++)
-			use_frame(bench, &frames[i], stage);
-	}
+	int n = stage < STAGE_RECORD ? walk_frames(bench, stage, &err) : walk_records(bench, stage, &err);
 	if (n < 0)
 		fprintf(stderr, "bench_stages: %s\n", err.text);
 	return n;
@@ -101,10 +109,10 @@ static int walk(struct bench *bench, enum stage stage)
 /* Truncated packets give the id only what all of them hold, as in a match. */
 static int limit_identity(struct bench *bench, struct ow_error *err)
 {
-	struct ow_frame frames[BATCH];
+	struct ow_frame frames[OW_TAP_FRAMES];
 	struct ow_packet packet;
 	int n;
-	while ((n = ow_reader_read(bench->reader, frames, BATCH, err)) > 0) {
+	while ((n = ow_reader_read(bench->tap.reader, frames, OW_TAP_FRAMES, err)) > 0) {
 		for (int i = 0; i < n; i++) {
 			if (ow_packet_decode(&frames[i], false, &packet) != OW_DECODE_IP)
 				continue;
@@ -162,12 +170,12 @@ int main(int argc, char **argv)
 	}
 	bench.identity = (struct ow_identity){.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX};
 	ow_identity_seed(&bench.identity, 1);
-	if (ow_reader_open(bench.path, &bench.reader, &err) < 0 || limit_identity(&bench, &err) < 0)
+	ow_mapping_allow();
+	if (ow_tap_open(&bench.tap, bench.path, 0, 1, &err) < 0 || limit_identity(&bench, &err) < 0)
 		fprintf(stderr, "bench_stages: %s\n", err.text);
-	else if (ow_flow_table_create(1, &bench.flows) == 0 && ow_delays_create(&bench.delays) == 0)
+	else if (ow_delays_create(&bench.delays) == 0)
 		r = run(&bench, (unsigned)rounds);
 	ow_delays_free(bench.delays);
-	ow_flow_table_free(bench.flows);
-	ow_reader_close(bench.reader);
+	ow_tap_close(&bench.tap);
 	return r < 0;
 }

@@ -3,7 +3,8 @@
  * Classic pcap: a 24-byte file header, then records of a 16-byte header (seconds, sub-seconds, bytes captured, bytes on
  * the wire; all 32 bits in the byte order of the magic) and the captured bytes.
  *
- * The walk hands out pointers into its buffer, so a frame costs a few loads. The buffer is laid out as
+ * The walk hands out pointers into the file as it lies in memory, where it can be mapped; so a frame costs a few loads.
+ * What cannot be mapped is read into a buffer, laid out as
  *
  *     [ room for a record cut by the end of the last fill | one fill of the file, page-aligned ]
  *
@@ -27,6 +28,7 @@
 struct classic {
 	struct ow_walk walk;
 	uint8_t *buffer;     /* SPARE_BYTES + FILL_BYTES */
+	bool mapped;         /* next and end are in the mapped file, not in the buffer */
 	const uint8_t *next; /* first byte not handed out */
 	const uint8_t *end;  /* of the valid bytes */
 	uint64_t offset;     /* of next in the unpacked file */
@@ -70,6 +72,19 @@ static inline __attribute__((always_inline)) size_t walk_buffer(struct classic *
 	return n;
 }
 
+/* All of the file that can be had at once, behind its header. */
+static void start(struct classic *c)
+{
+	size_t size;
+
+	c->next = c->end = c->buffer + SPARE_BYTES;
+	c->offset = OW_PCAP_HEADER_BYTES;
+	c->mapped = ow_source_map(c->walk.source, &c->next, &size);
+	if (c->mapped)
+		c->end = c->next + size;
+	c->walk.info->mapped = c->mapped;
+}
+
 /* Moves the cut record before the fill area and fills that. At the end of the source *ret_got is 0. */
 static int refill(struct classic *c, size_t *ret_got, struct ow_error *err)
 {
@@ -78,8 +93,14 @@ static int refill(struct classic *c, size_t *ret_got, struct ow_error *err)
 	int r;
 
 	memmove(fill - left, c->next, left);
+	if (c->mapped) {
+		r = ow_source_pass(c->walk.source, c->end, err);
+		if (r < 0)
+			return r;
+	}
 	c->next = fill - left;
 	c->end = fill;
+	c->mapped = c->walk.info->mapped = false;
 	r = ow_source_read(c->walk.source, fill, FILL_BYTES, ret_got, err);
 	if (r == 0)
 		c->end += *ret_got;
@@ -118,13 +139,16 @@ static int classic_read(struct ow_walk *walk, struct ow_frame *frames, size_t ma
 		max = INT_MAX;
 	for (;;) {
 		size_t got = 0;
+		int r = c->mapped ? ow_source_pass(c->walk.source, c->next, err) : 0;
+		if (r < 0)
+			return r;
 		size_t n = c->swapped ? walk_buffer(c, true, frames, max) : walk_buffer(c, false, frames, max);
 		if (n)
 			return (int)n;
 		bool absurd = (size_t)(c->end - c->next) >= OW_PCAP_RECORD_BYTES &&
 		              load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX;
 		if (!absurd) {
-			int r = refill(c, &got, err);
+			r = refill(c, &got, err);
 			if (r < 0)
 				return r;
 		}
@@ -144,8 +168,7 @@ static int classic_rewind(struct ow_walk *walk, struct ow_error *err)
 
 	if (r < 0)
 		return r;
-	c->next = c->end = c->buffer + SPARE_BYTES;
-	c->offset = got;
+	start(c);
 	return 0;
 }
 
@@ -177,8 +200,7 @@ int ow_walk_classic(struct ow_source *source, const uint8_t *head, struct ow_rea
 	}
 	c->walk = (struct ow_walk){.ops = &classic_ops, .source = source, .info = info};
 	c->buffer = buffer;
-	c->next = c->end = buffer + SPARE_BYTES;
-	c->offset = OW_PCAP_HEADER_BYTES;
+	start(c);
 	c->swapped = magic != 0xa1b2c3d4 && magic != 0xa1b23c4d;
 	c->tick_ns = load32(head, c->swapped) == 0xa1b23c4d ? 1 : OW_NS_PER_US;
 	info->format = "pcap";

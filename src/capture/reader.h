@@ -19,6 +19,7 @@ struct ow_reader_info {
 	const char *path;
 	const char *format; /* "pcap", "pcapng", ... */
 	bool compressed;
+	bool mapped;           /* frames lie in memory as they do in the file, one behind the other */
 	uint16_t linktype;     /* of the file; of pcapng the first interface's, and each frame has its own */
 	uint32_t snaplen;      /* as the file declares it; 0 = unlimited or unknown */
 	int64_t resolution_ns; /* 1000 for microsecond files; 1 for nanoseconds and finer; the coarsest of pcapng */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes of a file by pread(2) straight into the caller's buffer (one copy, no shared file position), or through zlib.
+ * Bytes of a file in memory, by pread(2) straight into the caller's buffer (no shared file position), or through zlib.
  * Damaged gzip data is not an error here: what was unpacked before it is handed out, then the stream ends and
  * ow_source_damage() tells.
  */
 #include "capture/source.h"
 
+#include "capture/mapping.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,6 +27,10 @@ struct ow_source {
 	uint64_t offset; /* of the next byte to read, from base */
 	uint64_t size;
 	bool compressed;
+	struct ow_mapping *mapping; /* from base on; NULL if none was asked for */
+	uint64_t mapped;            /* bytes of it */
+	uint64_t passed;            /* of these, done with */
+	bool cut;                   /* the file became shorter */
 	/* the rest for gzip only */
 	bool inflating; /* z is initialised */
 	bool done;
@@ -188,6 +193,7 @@ void ow_source_close(struct ow_source *s)
 		return;
 	if (s->inflating)
 		inflateEnd(&s->z);
+	ow_mapping_close(s->mapping);
 	if (s->fd >= 0)
 		close(s->fd);
 	free(s->packed);
@@ -283,9 +289,39 @@ int ow_source_read(struct ow_source *s, void *buffer, size_t size, size_t *ret_g
 	return 0;
 }
 
+bool ow_source_map(struct ow_source *s, const uint8_t **ret_bytes, size_t *ret_size)
+{
+	if (!s->mapping && !s->compressed && s->size > s->offset) {
+		s->mapping = ow_mapping_open(s->fd, s->base, s->size);
+		s->mapped = s->size;
+	}
+	if (!s->mapping || s->offset > s->mapped)
+		return false;
+	*ret_bytes = ow_mapping_bytes(s->mapping) + s->offset;
+	*ret_size = (size_t)(s->mapped - s->offset);
+	s->passed = s->offset;
+	s->offset = s->mapped;
+	return true;
+}
+
+int ow_source_pass(struct ow_source *s, const uint8_t *place, struct ow_error *err)
+{
+	uint64_t passed = (uint64_t)(place - ow_mapping_bytes(s->mapping));
+	struct stat st;
+	/* The rest of the last page reads as zeros: only the size tells, at the end. */
+	s->cut |= passed == s->mapped && (fstat(s->fd, &st) < 0 || (uint64_t)st.st_size < s->base + s->mapped);
+	if (s->cut || ow_mapping_broken(s->mapping))
+		return ow_error_set(err, EIO, "%s: was cut, or could not be read, while it was being read", s->name);
+	s->passed = passed;
+	ow_mapping_pass(s->mapping, place);
+	return 0;
+}
+
 int ow_source_rewind(struct ow_source *s, struct ow_error *err)
 {
 	s->offset = 0;
+	if (s->mapping)
+		ow_mapping_rewind(s->mapping);
 	s->damage[0] = 0;
 	s->done = false;
 	if (!s->compressed)
@@ -313,6 +349,8 @@ uint64_t ow_source_size(const struct ow_source *s)
 
 uint64_t ow_source_position(const struct ow_source *s)
 {
+	if (s->mapping && s->offset == s->mapped)
+		return s->passed;
 	return s->offset - (s->compressed ? s->z.avail_in : 0);
 }
 

@@ -21,6 +21,14 @@ void ow_source_close(struct ow_source *source);
  * damaged. A negative errno means that the system could not read.
  */
 int ow_source_read(struct ow_source *source, void *buffer, size_t size, size_t *ret_got, struct ow_error *err);
+/*
+ * The rest of the stream in memory, as far as it goes now: what is read after it lies behind it, if the file grows. Not
+ * of packed files, nor where the program has not allowed it (capture/mapping.h): false, and nothing is taken.
+ */
+bool ow_source_map(struct ow_source *source, const uint8_t **ret_bytes, size_t *ret_size);
+/* Of the bytes in memory those in front of this place are done with. Fails if some were not to be had: the file was cut
+ * meanwhile, and what was taken for them means nothing. */
+int ow_source_pass(struct ow_source *source, const uint8_t *place, struct ow_error *err);
 int ow_source_rewind(struct ow_source *source, struct ow_error *err);
 
 const char *ow_source_name(const struct ow_source *source); /* for messages */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program: a table of commands. Each has its own file and its own --help. */
+#include "capture/mapping.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 
@@ -102,6 +103,7 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	ow_mapping_allow();
 	int code = run(argc, argv);
 	/* A result that did not reach its file is a failure, whatever the command thought. */
 	if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -464,11 +464,13 @@ bool ow_identity_of_plain(const struct ow_identity *identity, const struct ow_fr
 }
 
 size_t ow_identity_of_plains(const struct ow_identity *identity, const struct ow_frame *frame, size_t count,
-                             struct ow_plain *ret_plain)
+                             size_t ahead, struct ow_plain *ret_plain)
 {
 	size_t n = 0;
-	while (n < count && identify_plain(identity, &frame[n], &ret_plain[n]))
-		n++;
+	for (; n < count && identify_plain(identity, &frame[n], &ret_plain[n]); n++) {
+		if (ahead)
+			ow_frame_load_ahead(&frame[n], ahead);
+	}
 	return n;
 }
 

@@ -54,9 +54,10 @@ struct ow_plain {
  * IP id and without segments. Nearly all packets are plain; false for all others, which take the long way.
  */
 bool ow_identity_of_plain(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_plain *ret_plain);
-/* The same for many frames up to the first that is not plain. Returns how many are. */
+/* The same for many frames up to the first that is not plain. Returns how many are. ahead: 0, or how far behind a frame
+ * lie bytes that will soon be needed. */
 size_t ow_identity_of_plains(const struct ow_identity *identity, const struct ow_frame *frame, size_t count,
-                             struct ow_plain *ret_plain);
+                             size_t ahead, struct ow_plain *ret_plain);
 /*
  * A UDP datagram as superframes hold them: cut into parts, each of which gets UDP and IP headers of its own. The id of
  * a part takes addresses and ports (not at level nat) and payload; no IP id, and of the lengths its own.

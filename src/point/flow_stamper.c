@@ -179,7 +179,7 @@ static int take_plains(struct ow_flow_stamper *stamper, const struct ow_frame *f
 	uint32_t number[OW_FLOW_STAMPS], limit = stamper->segment_bytes ? stamper->segment_bytes + 40 : UINT32_MAX;
 	const struct ow_live_frame *live = stamper->live;
 	size_t plains =
-		stamper->has_plain ? ow_identity_of_plains(&stamper->identity, frame, count, stamper->plain) : 0;
+		stamper->has_plain ? ow_identity_of_plains(&stamper->identity, frame, count, 0, stamper->plain) : 0;
 	for (size_t i = 0; i < plains; i++) {
 		const struct ow_plain *plain = &stamper->plain[i];
 		if (plain->ip_len > limit || !frame[i].time_ns || (live && live[i].gso != OW_GSO_NONE))

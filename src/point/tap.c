@@ -189,8 +189,9 @@ static inline void make_plain_record(struct ow_tap *s, const struct ow_frame *fr
 static int take_plains(struct ow_tap *s, const struct ow_frame *frame, int count, struct ow_record *record,
                        int *ret_records)
 {
-	uint32_t flow[OW_TAP_BATCH];
-	size_t plains = s->has_plain ? ow_identity_of_plains(&s->identity, frame, (size_t)count, s->plain) : 0;
+	uint32_t flow[OW_TAP_FRAMES];
+	size_t plains =
+		s->has_plain ? ow_identity_of_plains(&s->identity, frame, (size_t)count, s->ahead, s->plain) : 0;
 	int records = 0;
 	ow_flow_table_number_plain(s->flows, s->plain, plains, flow);
 	note_plains(&s->facts, s->plain, plains);
@@ -252,29 +253,38 @@ static int take_frame(struct ow_tap *s, const struct ow_frame *frame, struct ow_
 	return 0;
 }
 
+static int read_frames(struct ow_tap *tap, struct ow_error *err)
+{
+	int frames = ow_reader_read(tap->reader, tap->frame, OW_TAP_FRAMES, err);
+	bool mapped = frames > 0 && ow_reader_info(tap->reader)->mapped;
+	tap->frames = frames > 0 ? frames : 0;
+	tap->next = 0;
+	tap->ahead = mapped ? (size_t)(tap->frame[frames - 1].data - tap->frame[0].data) : 0;
+	return frames;
+}
+
 int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struct ow_error *err)
 {
-	for (;;) {
-		if (tap->next == tap->frames) {
-			int frames = ow_reader_read(tap->reader, tap->frame, OW_TAP_BATCH, err);
-			if (frames <= 0)
-				return frames;
-			tap->frames = frames;
-			tap->next = 0;
-		}
-		int records = 0, i = tap->next, most = OW_TAP_BATCH - (tap->cutter.there ? (int)OW_CUTS_MAX : 1);
-		while (i < tap->frames && records <= most) {
-			int more, plains = take_plains(tap, &tap->frame[i], tap->frames - i, &record[records], &more);
-			tap->facts.mixed_links |= tap->frame[i].linktype != tap->frame[0].linktype;
-			records += more;
-			i += plains;
-			if (!plains)
-				records += take_frame(tap, &tap->frame[i++], &record[records]);
-		}
-		tap->next = i;
-		if (records)
-			return records;
+	int records = 0, most = OW_TAP_BATCH - (tap->cutter.there ? (int)OW_CUTS_MAX : 1);
+	while (records <= most) {
+		int more = tap->next == tap->frames ? read_frames(tap, err) : 1;
+		if (more < 0)
+			return more;
+		if (more == 0)
+			break;
+		int i = tap->next, room = OW_TAP_BATCH - records, left = tap->frames - i;
+		int plains = take_plains(tap, &tap->frame[i], left < room ? left : room, &record[records], &more);
+		tap->facts.mixed_links |= tap->frame[i].linktype != tap->frame[0].linktype;
+		records += more;
+		tap->next += plains;
+		if (plains)
+			continue;
+		if (tap->ahead)
+			ow_frame_load_ahead(&tap->frame[i], tap->ahead);
+		records += take_frame(tap, &tap->frame[i], &record[records]);
+		tap->next++;
 	}
+	return records;
 }
 
 uint64_t ow_tap_skipped(const struct ow_tap_facts *facts)

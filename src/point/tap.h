@@ -11,7 +11,8 @@
 
 /* One point's packets from a capture file: frames become records, and what cannot become one is counted. */
 
-#define OW_TAP_BATCH 256
+#define OW_TAP_BATCH  256
+#define OW_TAP_FRAMES 64 /* read at a time: what they hold stays in the first-level cache */
 
 /* What one pass over the file showed. */
 struct ow_tap_facts {
@@ -44,9 +45,10 @@ struct ow_tap {
 	struct ow_cutter cutter;    /* UDP superframes are cut by this, if it cuts */
 	struct ow_cut cut;          /* of the packet that is being taken */
 	bool has_plain;             /* plain packets may take the short way */
-	struct ow_plain plain[OW_TAP_BATCH];
+	struct ow_plain plain[OW_TAP_FRAMES];
+	size_t ahead;     /* how far behind them lie the next ones, in a file in memory; 0 = they do not */
 	int frames, next; /* frames read, of which the first ones have been taken */
-	struct ow_frame frame[OW_TAP_BATCH];
+	struct ow_frame frame[OW_TAP_FRAMES];
 };
 
 /* dedup_ns: as in struct ow_match_options. */

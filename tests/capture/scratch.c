@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scratch.h"
 
+#include "capture/mapping.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,6 +27,9 @@ int scratch_setup(void **state)
 		free(s);
 		return -1;
 	}
+#ifdef MAPPED
+	ow_mapping_allow();
+#endif
 	*state = s;
 	return 0;
 }

@@ -106,14 +106,14 @@ static void many_at_once_end_at_the_first_that_is_not_plain(void **state)
 		struct ow_plain plain[64], one;
 		for (unsigned i = 0; i < 64; i++)
 			make_frame(&r, bytes[i], &frame[i]);
-		size_t n = ow_identity_of_plains(&identity, frame, 64, plain);
+		size_t n = ow_identity_of_plains(&identity, frame, 64, 0, plain);
 		for (size_t i = 0; i < n; i++) {
 			assert_true(ow_identity_of_plain(&identity, &frame[i], &one));
 			assert_true(one.id == plain[i].id && one.addresses == plain[i].addresses);
 			assert_true(one.ports == plain[i].ports && one.ip_len == plain[i].ip_len);
 		}
 		assert_true(n == 64 || !ow_identity_of_plain(&identity, &frame[n], &one));
-		assert_int_equal(ow_identity_of_plains(&identity, frame, n, plain), n);
+		assert_int_equal(ow_identity_of_plains(&identity, frame, n, 0, plain), n);
 	}
 }
 
