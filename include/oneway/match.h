@@ -59,7 +59,7 @@ struct ow_match_options {
 	int64_t dedup_ns;           /* leave out copies that one capture shows within this time; 0 = leave them in */
 	int64_t interval_ns;        /* 0 = no per-interval results */
 	bool one_direction;         /* the caller knows that all traffic goes A to B: nothing is unclassified */
-	unsigned threads;           /* 0 = automatic, 1 or 2 */
+	unsigned threads;           /* 0 = automatic, 1, 2 or 3 */
 	/* Of the packets' ids; 0 = drawn at random, so that who writes a capture cannot choose packets that cost much.
 	 * The results of a match do not depend on it. */
 	uint64_t seed;

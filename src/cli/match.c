@@ -96,7 +96,7 @@ static const struct ow_option options[] = {
          "Highest acceptable 99th percentile of the delay."},
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
-	{"threads", 0, "N", ow_option_count, FIELD(threads), "1 or 2 threads (default: what the machine has)."},
+	{"threads", 0, "N", ow_option_count, FIELD(threads), "1, 2 or 3 threads (default: what the machine has)."},
 	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
@@ -238,7 +238,7 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	args->path[OW_SIDE_B] = argv[2];
 	/* Whoever says how many, or of what, wants them. */
 	args->flows |= args->top || args->least || (args->key.by != OW_FLOW_BY_FIVE_TUPLE && !args->flows_csv);
-	args->match.threads = args->threads > 2 ? 2 : (unsigned)args->threads;
+	args->match.threads = args->threads > 3 ? 3 : (unsigned)args->threads;
 	return check_arguments(args, err);
 }
 

@@ -5,8 +5,9 @@
 #include "point/tap.h"
 
 /*
- * Batches of records from a tap, in the common time base, ready for merging. With a thread of its own a feed reads and
- * decodes ahead while its consumer matches; then the tap belongs to that thread until the feed is stopped.
+ * Batches of records from a tap, in the common time base, ready for merging. They are made by who takes them, unless a
+ * crew made them before: its threads read and decode ahead for the feeds, always for the one that has least in store.
+ * So all work, and nobody waits for the slowest part. The tap belongs to the feed until that is stopped.
  */
 
 struct ow_batch {
@@ -26,14 +27,21 @@ struct ow_time_base {
 };
 
 struct ow_feed;
+struct ow_crew;
 
-int ow_feed_start(struct ow_tap *tap, const struct ow_time_base *base, bool threaded, struct ow_feed **ret_feed);
-/* The next batch, valid until the next call; NULL at the end (0) or on failure (negative errno). */
+int ow_feed_start(struct ow_tap *tap, const struct ow_time_base *base, struct ow_feed **ret_feed);
+/* The next batch, valid until the call after the next; NULL at the end (0) or on failure (negative errno). */
 int ow_feed_next(struct ow_feed *feed, const struct ow_batch **ret_batch, struct ow_error *err);
 /* Once the end was taken: the latest time of the file, with frames that became no record; INT64_MIN if none has a time.
  */
 int64_t ow_feed_last_ns(const struct ow_feed *feed);
-/* Stops and frees; the tap is the caller's again. NULL is fine. */
+/* Stops and frees; the tap is the caller's again. The crew has left. NULL is fine. */
 void ow_feed_stop(struct ow_feed *feed);
+
+#define OW_CREW_MAX OW_SIDES /* a thread for each feed: more would only wait */
+/* Threads for both feeds; NULL when there are none to be had, which only takes longer. */
+struct ow_crew *ow_crew_start(struct ow_feed *const feed[OW_SIDES], unsigned threads);
+/* NULL is fine. */
+void ow_crew_leave(struct ow_crew *crew);
 
 #endif

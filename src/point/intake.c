@@ -7,15 +7,33 @@
 /* Where merging stands. */
 struct intake {
 	struct ow_feed *const *feed;           /* of each side */
+	const struct ow_batch *next[OW_SIDES]; /* the batch after this one */
+	bool begun[OW_SIDES];
 	const struct ow_record *end[OW_SIDES]; /* of the batch */
 	struct ow_stream block[OW_SIDES];      /* the records to come, up to BLOCK of the batch */
 };
 
-static int refill(struct ow_pass *p, struct intake *in, enum ow_side side, struct ow_error *err)
+/* The next batch. The one behind it is taken, too: what its first records need is asked for now. */
+static int next_batch(struct ow_matcher *matcher, struct intake *in, enum ow_side side,
+                      const struct ow_batch **ret_batch, struct ow_error *err)
+{
+	int r = in->begun[side] ? 0 : ow_feed_next(in->feed[side], &in->next[side], err);
+	in->begun[side] = true;
+	*ret_batch = in->next[side];
+	if (r == 0 && in->next[side])
+		r = ow_feed_next(in->feed[side], &in->next[side], err);
+	const struct ow_batch *next = in->next[side];
+	if (r == 0 && next)
+		ow_matcher_prefetch(matcher, next->record, next->count < BLOCK ? (size_t)next->count : BLOCK);
+	return r;
+}
+
+static int refill(struct ow_pass *p, struct ow_matcher *matcher, struct intake *in, enum ow_side side,
+                  struct ow_error *err)
 {
 	static const int64_t never = INT64_MAX;
-	const struct ow_batch *batch;
-	int r = ow_feed_next(in->feed[side], &batch, err);
+	const struct ow_batch *batch = NULL;
+	int r = next_batch(matcher, in, side, &batch, err);
 	p->ended[side] = !batch;
 	in->block[side] = (struct ow_stream){.order_ns = &never};
 	in->end[side] = NULL;
@@ -61,7 +79,9 @@ int ow_intake_run(struct ow_pass *p, struct ow_matcher *matcher, struct ow_feed 
 	struct intake intake = {.feed = feed}, *in = &intake;
 	for (unsigned blocks = 0; !p->failed; blocks++) {
 		for (unsigned side = 0; side < OW_SIDES; side++) {
-			int r = in->block[side].next == in->end[side] && !p->ended[side] ? refill(p, in, side, err) : 0;
+			int r = in->block[side].next == in->end[side] && !p->ended[side]
+			                ? refill(p, matcher, in, side, err)
+			                : 0;
 			if (r < 0)
 				return r;
 			if (in->block[side].next == in->block[side].end)

@@ -395,26 +395,28 @@ static int cores(void)
 	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-static bool threads_help(const struct ow_pass *p)
+/* Threads beside this one. */
+static unsigned crew_size(const struct ow_pass *p)
 {
 	uint64_t bytes = ow_reader_info(p->tap[OW_SIDE_A].reader)->size_bytes +
 	                 ow_reader_info(p->tap[OW_SIDE_B].reader)->size_bytes;
 	/* Events name flows while the flow tables still grow. */
 	if (p->events)
-		return false;
-	return p->options->threads ? p->options->threads > 1 : bytes >= THREADS_FROM_BYTES && cores() > 1;
+		return 0;
+	if (p->options->threads)
+		return p->options->threads - 1;
+	return bytes < THREADS_FROM_BYTES ? 0 : (unsigned)(cores() - 1);
 }
 
 static int start_feeds(struct ow_pass *p, struct ow_feed *feed[OW_SIDES], struct ow_error *err)
 {
 	struct ow_time_base base[OW_SIDES] = {{0}, {p->plan.shift_ns, p->plan.drift_from_ns, p->plan.drift}};
-	bool threaded = threads_help(p);
 	int r = 0;
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
 		r = ow_tap_start(&p->tap[side], &p->plan.identity, err);
 	}
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
-		r = ow_feed_start(&p->tap[side], &base[side], threaded, &feed[side]);
+		r = ow_feed_start(&p->tap[side], &base[side], &feed[side]);
 	return r;
 }
 
@@ -437,8 +439,10 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 	}
 	if (r == 0)
 		r = start_feeds(pass, feed, err);
+	struct ow_crew *crew = r == 0 ? ow_crew_start(feed, crew_size(pass)) : NULL;
 	if (r == 0)
 		r = ow_intake_run(pass, matcher, feed, err);
+	ow_crew_leave(crew);
 	for (unsigned side = 0; side < OW_SIDES; side++)
 		ow_feed_stop(feed[side]);
 	if (r == 0) {

@@ -564,7 +564,7 @@ static void case_8_frames_around_the_packets(void **state)
 		s.sim.seed = i;
 		s.sim.loss.ratio = 0.5;
 		s.sim.reverse = i & 1 ? 0.5 : 0;
-		s.match.threads = i & 2 ? 2 : 1;
+		s.match.threads = 1 + i % 3;
 		s.match.clock = i & 4 ? OW_CLOCK_GIVEN : OW_CLOCK_NONE;
 		s.sim.offset_ns = i & 4 ? 3 * S : 0;
 		s.match.offset_ns = -s.sim.offset_ns;
