@@ -154,7 +154,8 @@ static void help(void)
 	      "Adds the time of every packet to a few of the counters that all flows share, and\n"
 	      "counts the packets of each flow. Two such files of the same packets, recorded at\n"
 	      "two points, tell how long each flow's packets took between them ('oneway flows\n"
-	      "query').\n",
+	      "query').\n"
+	      "\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
