@@ -15,8 +15,15 @@
 #include <time.h>
 #include <cmocka.h>
 
-#define SEED  1
-#define FLOWS 100000
+#define SEED 1
+/* A sanitized build, three times slower, only shows that nothing is amiss. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FLOWS  10000
+#define JUDGED false
+#else
+#define FLOWS  100000
+#define JUDGED true
+#endif
 #define SIZES 4
 
 static const double size_from[SIZES + 1] = {4, 16, 64, 256, 1e18};
@@ -181,6 +188,8 @@ static void make_stream(enum ow_sim_delay_kind kind, double load, double loss, i
 /* The judged numbers: <= 2 % for 64-255 packets, <= 0.5 % for larger flows; intervals that hold. */
 static void meets(struct verdict v)
 {
+	if (!JUDGED)
+		return;
 	assert_true(v.median[2] <= 0.02);
 	assert_true(v.median[3] <= 0.005);
 	for (int k = 0; k < SIZES; k++)
@@ -206,7 +215,7 @@ static void compare(enum ow_sim_delay_kind kind, double load, double loss)
 		struct verdict v = run(&stream, &loads, OW_FLOWS_BANKS, &params);
 		meets(v);
 		/* Far better than what was published, in every class. */
-		for (int k = 0; k < SIZES && !loss; k++)
+		for (int k = 0; k < SIZES && !loss && JUDGED; k++)
 			assert_true(v.median[k] < published.median[k] / 10);
 	}
 	free(loads.load);
@@ -283,8 +292,8 @@ static void compare_linear(enum ow_sim_delay_kind kind, double load, int64_t gap
 	struct verdict linear = run_linear(&stream, &flows), v = run(&stream, &loads, OW_FLOWS_BANKS, &params);
 	for (int k = 0; k < SIZES; k++) {
 		printf("  linear %.3g %%, now %.3g %%\n", 100 * linear.median[k], 100 * v.median[k]);
-		assert_true(v.median[k] < 0.8 * linear.median[k]);
-		assert_true(v.inside[k] >= 0.92);
+		assert_true(!JUDGED || v.median[k] < 0.8 * linear.median[k]);
+		assert_true(!JUDGED || v.inside[k] >= 0.92);
 	}
 	ow_flows_done(&flows);
 	ow_colate_free(a);
@@ -355,7 +364,7 @@ static void test_deviation(void **state)
 		printf("  %s: deviation of %zu of %zu flows, median error %.3g %%, %zu within the interval\n",
 		       ours ? "banks and a vector" : "colate", said, all, said ? 100 * error[said / 2] : NAN, inside);
 		/* 16 counters: 1 / sqrt(2 * 15) = 18 % deviation at best, a median of 12 %; others' noise on top. */
-		if (ours)
+		if (ours && JUDGED)
 			assert_true(said > 0 && error[said / 2] < 0.3 && (double)inside >= 0.85 * (double)said);
 		ow_flows_done(&flows);
 		ow_colate_free(a);

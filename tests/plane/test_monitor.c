@@ -41,7 +41,9 @@ struct network {
 
 static void add_part(struct network *network, const char *name, double usual_ns)
 {
-	network->part = realloc(network->part, (network->parts + 1) * sizeof(*network->part));
+	if ((network->parts & (network->parts - 1)) == 0) /* full */
+		network->part =
+			realloc(network->part, (network->parts ? 2 * network->parts : 1) * sizeof(*network->part));
 	assert_non_null(network->part);
 	struct part *part = &network->part[network->parts++];
 	snprintf(part->name, sizeof(part->name), "%s", name);
