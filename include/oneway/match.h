@@ -56,10 +56,12 @@ struct ow_match_options {
 	enum ow_clock_method clock; /* NONE: trust the clocks; GIVEN: offset_ns; ESTIMATED: estimate it */
 	int64_t offset_ns;          /* added to B's timestamps when clock is GIVEN */
 	int64_t window_ns;          /* Tmax, the waiting time after which a packet is lost; 0 = automatic */
-	int64_t dedup_ns;           /* leave out copies that one capture shows within this time; 0 = leave them in */
-	int64_t interval_ns;        /* 0 = no per-interval results */
-	bool one_direction;         /* the caller knows that all traffic goes A to B: nothing is unclassified */
-	unsigned threads;           /* 0 = automatic, 1, 2 or 3 */
+	/* Leave out copies that one capture shows within this time; 0 = those of a capture that shows what it sends
+	 * twice, below 0 = none. */
+	int64_t dedup_ns;
+	int64_t interval_ns; /* 0 = no per-interval results */
+	bool one_direction;  /* the caller knows that all traffic goes A to B: nothing is unclassified */
+	unsigned threads;    /* 0 = automatic, 1, 2 or 3 */
 	/* Of the packets' ids; 0 = drawn at random, so that who writes a capture cannot choose packets that cost much.
 	 * The results of a match do not depend on it. */
 	uint64_t seed;

@@ -45,6 +45,15 @@ static int set_key(void *field, const char *value, struct ow_error *err)
 	return r;
 }
 
+/* A duration, or off. */
+static int set_dedup(void *field, const char *value, struct ow_error *err)
+{
+	if (strcmp(value, "off") != 0)
+		return ow_option_positive_duration(field, value, err);
+	*(int64_t *)field = -1;
+	return 0;
+}
+
 #define FIELD(name) offsetof(struct arguments, name)
 
 static const struct ow_option options[] = {
@@ -58,8 +67,10 @@ static const struct ow_option options[] = {
 	{"segments", 0, "WHEN", ow_option_toggle, FIELD(match.segments),
          "Cut TSO, GSO and GRO superframes into the segments of the wire: auto (default), on or off."},
 
-	{"dedup", 0, "D", ow_option_positive_duration, FIELD(match.dedup_ns),
-         "Leave out copies that a capture shows within D, as a mirror port or a capture on all interfaces does."},
+	{"dedup", 0, "D|off", set_dedup, FIELD(match.dedup_ns),
+         "Leave out copies that a capture shows within D, as a mirror port or a capture on all interfaces does "
+         "(default: "
+         "where a capture shows twice what arrives once)."},
 
 	{NULL, 0, NULL, NULL, 0, "Time:"},
 	{"offset", 0, "D|auto", ow_option_offset, FIELD(match),

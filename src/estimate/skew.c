@@ -10,7 +10,7 @@
 #define BINS_LEAST     12               /* with fewer stretches any wobble looks like a line */
 #define SWING_LEAST_NS 500.0            /* smaller drifts over the whole capture are left alone */
 #define UNEXPLAINED    0.1              /* spread around the line, as a share of its rise */
-#define NOISE_NS       2000.0           /* by which packets may seem too fast: two ticks of a microsecond clock */
+#define NOISE_NS       20000.0          /* by which packets may seem too fast: software stamps them late */
 #define SEARCH_STEPS   60               /* thirds of the range that are left out: to 0.00002 ppb */
 #define PPB_MOST       500000.0 /* quartz is better than 500 ppm: more is a change of the delay, not of clocks */
 
@@ -124,11 +124,11 @@ bool ow_skew_estimate(const struct ow_skew *drift, double *ret_ppb)
 	if (n < BINS_LEAST)
 		return false;
 	ow_line_fit(x, y, n, &slope, &spread);
-	double took_s = x[n - 1] - x[0], rise = fabs(slope) * took_s;
+	double rise = fabs(slope) * (x[n - 1] - x[0]);
 	bool plain = rise >= SWING_LEAST_NS && spread <= UNEXPLAINED * rise && fabs(slope) <= PPB_MOST;
 	double best = both ? roomiest(drift) : 0;
 	bool causal = both && room(drift, best) > -NOISE_NS;
-	bool proved = causal && room(drift, 0) < -NOISE_NS && fabs(best) * took_s >= SWING_LEAST_NS;
+	bool proved = both && room(drift, best) >= 0 && room(drift, 0) < -NOISE_NS;
 	*ret_ppb = causal ? best : slope; /* no line explains a clock that was set */
 	return plain || proved;
 }

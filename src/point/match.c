@@ -207,6 +207,30 @@ static int try_inner(struct ow_match *m, struct ow_error *err)
 	return r < 0 ? ow_error_set(err, -r, "out of memory") : settle(m, err);
 }
 
+/* -- captures that show packets twice ----------------------------------------------------------------------------- */
+
+/* Copies are mostly a few microseconds apart, but a queue may stand between the two interfaces of a router. */
+static int leave_copies_out(struct ow_match *m, struct ow_error *err)
+{
+	static const int64_t within_ns[] = {OW_NS_PER_MS, 10 * OW_NS_PER_MS, 100 * OW_NS_PER_MS};
+	for (size_t i = 0; i < sizeof within_ns / sizeof *within_ns && m->options.dedup_ns == 0; i++) {
+		bool twice = false;
+		for (unsigned side = 0; side < OW_SIDES; side++) {
+			if (!ow_match_shows_twice(m, side))
+				continue;
+			twice = true;
+			if (ow_tap_dedup(&m->pass.tap[side], within_ns[i]) < 0)
+				return ow_error_set(err, ENOMEM, "out of memory");
+		}
+		if (!twice)
+			break;
+		int r = settle(m, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 /* -- UDP superframes ---------------------------------------------------------------------------------------------- */
 
 /* Longer UDP packets than a wire takes, and packets that only one side saw, all of them captured whole. */
@@ -274,6 +298,8 @@ static int try_datagrams(struct ow_match *m, struct ow_error *err)
 static int run_until_settled(struct ow_match *m, struct ow_error *err)
 {
 	int r = settle(m, err);
+	if (r == 0)
+		r = leave_copies_out(m, err);
 	if (r < 0 || m->options.segments == OW_OFF || m->pass.plan.identity.level == OW_LEVEL_FRAME)
 		return r;
 	if (tunnelled_superframes_likely(m)) {

@@ -22,6 +22,12 @@ struct ow_match {
 	size_t warnings;
 };
 
+/* Copies of packets in flows where nearly all have one: not the network's doing, nor that of a repeating sender. */
+uint64_t ow_match_doubled(struct ow_match *match, enum ow_side side, enum ow_direction direction);
+
+/* Does a capture show most packets twice, or copies further apart than those that are left out already? */
+bool ow_match_shows_twice(struct ow_match *match, enum ow_side side);
+
 /* Adds to the report what may spoil the result, or what the reader should know of it. 0 or -ENOMEM. */
 int ow_match_warn(struct ow_match *match);
 

@@ -17,13 +17,20 @@ int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, uint64_t
 	if (r < 0)
 		return r;
 	r = ow_flow_table_create(seed, &tap->flows);
-	tap->dedup_ns = dedup_ns;
-	if (r == 0 && dedup_ns > 0 && !(tap->dedup = ow_dedup_create()))
-		r = -ENOMEM;
+	if (r == 0 && dedup_ns > 0)
+		r = ow_tap_dedup(tap, dedup_ns);
 	if (r < 0) {
 		ow_tap_close(tap);
 		return ow_error_set(err, -r, "%s: %s", path, strerror(-r));
 	}
+	return 0;
+}
+
+int ow_tap_dedup(struct ow_tap *tap, int64_t within_ns)
+{
+	if (!tap->dedup && !(tap->dedup = ow_dedup_create()))
+		return -ENOMEM;
+	tap->dedup_ns = within_ns;
 	return 0;
 }
 

@@ -39,7 +39,7 @@ struct ow_tap {
 	struct ow_flow_table *flows;
 	struct ow_tap_facts facts;
 	int64_t previous_ns;
-	int64_t dedup_ns; /* copies within this time are left out; 0 = they stay */
+	int64_t dedup_ns; /* copies within this time are left out, if there is a dedup */
 	struct ow_dedup *dedup;
 	struct ow_datagrams *notes; /* UDP datagrams are noted here; NULL = they are not */
 	struct ow_cutter cutter;    /* UDP superframes are cut by this, if it cuts */
@@ -51,8 +51,10 @@ struct ow_tap {
 	struct ow_frame frame[OW_TAP_FRAMES];
 };
 
-/* dedup_ns: as in struct ow_match_options. */
+/* dedup_ns: copies within this time are left out; 0 or less = they stay. */
 int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, uint64_t seed, struct ow_error *err);
+/* From the next start on, further copies within this time are left out. 0 or -ENOMEM. */
+int ow_tap_dedup(struct ow_tap *tap, int64_t within_ns);
 void ow_tap_close(struct ow_tap *tap);
 /* Back to the start, with this identity, and with notes and cutter as the caller set them. Flows are numbered anew:
  * with the same identity as before, in the same way. */

@@ -12,7 +12,6 @@
 
 #define SLOW_FLOOR_NS     (500 * OW_NS_PER_MS) /* a minimum delay above this is rather a clock error */
 #define MANY_COPIES       0.05                 /* share of copies that is worth a word */
-#define DOUBLED_FLOW      0.8                  /* copies for each packet that matched: the capture shows it twice */
 #define MTU_USUAL         1500
 #define MANY_AMBIGUOUS    0.1
 #define MANY_UNCLASSIFIED 0.01
@@ -59,9 +58,17 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		r = warn(m, "%s: timestamps go backwards %llu time%s, by up to %s", name(m, side),
 		         (unsigned long long)f->backwards, f->backwards == 1 ? "" : "s", text);
 	}
-	if (r == 0 && f->copies)
+	if (r == 0 && f->copies && !m->options.dedup_ns) {
+		ow_duration_text((double)tap->dedup_ns, text);
+		r = warn(m,
+		         "%s shows packets more than once (a mirror port, a bridge, all interfaces at once?): %llu "
+		         "further "
+		         "copies within %s are left out; --dedup off leaves them in",
+		         name(m, side), (unsigned long long)f->copies, text);
+	} else if (r == 0 && f->copies) {
 		r = warn(m, "%s: %llu packets are copies that the capture had shown before; left out", name(m, side),
 		         (unsigned long long)f->copies);
+	}
 	if (r == 0 && f->below_limit)
 		r = warn(m, "%s: %llu packets are truncated too far to be identified", name(m, side),
 		         (unsigned long long)f->below_limit);
@@ -242,6 +249,8 @@ static int warn_fragmented(struct ow_match *m)
 		unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
 		uint64_t here = m->pass.tap[from].facts.fragments, there = m->pass.tap[!from].facts.fragments;
 		uint64_t more = there > here ? there - here : 0;
+		if (m->pass.tap[!from].facts.copies || ow_match_doubled(m, !from, d))
+			continue;
 		if (r->lost && r->extra > r->duplicated && (double)more > MANY_FRAGMENTS * (double)r->received)
 			return warn(m,
 			            "%s shows %llu fragments, %s %llu: packets are cut on the way, and count as lost "
@@ -267,23 +276,10 @@ static int warn_udp_superframes(struct ow_match *m)
 	return 0;
 }
 
-/* Copies of packets in flows where nearly all have one: not the network's doing, nor that of a repeating sender. */
-static uint64_t doubled(struct ow_match *m, unsigned side, unsigned direction)
-{
-	uint64_t copies = 0;
-	uint32_t flows = ow_flow_table_count(m->pass.tap[side].flows);
-	for (uint32_t i = 0; i < flows; i++) {
-		const struct ow_flow_evidence *e = ow_directions_flow(m->pass.directions, side, i);
-		if (e && e->direction == direction && (double)e->copies > DOUBLED_FLOW * (double)e->matched)
-			copies += e->copies;
-	}
-	return copies;
-}
-
 static int warn_doubled(struct ow_match *m, unsigned side)
 {
 	unsigned sends = side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
-	uint64_t lost = doubled(m, side, sends), duplicates = doubled(m, side, !sends);
+	uint64_t lost = ow_match_doubled(m, side, sends), duplicates = ow_match_doubled(m, side, !sends);
 	uint64_t shown = m->report.direction[sends].sent + m->report.direction[!sends].received;
 	if ((double)(lost + duplicates) <= MANY_COPIES * (double)shown)
 		return 0;

@@ -215,6 +215,51 @@ static void superframes_without_numbers(void **state)
 	scenario_done(&s);
 }
 
+/* -- captures that show packets twice ----------------------------------------------------------------------------- */
+
+/* In and out of a router, or both directions of a mirror port. */
+static void show_twice(struct ow_writer *writer, struct ow_frame *frame, uint8_t *bytes)
+{
+	(void)bytes;
+	put(writer, frame);
+	frame->time_ns += 2 * US;
+	put(writer, frame);
+}
+
+static void shown_twice(const char *name, enum ow_side side, double reverse, bool segments)
+{
+	struct scenario s;
+	scenario_init(&s, name);
+	s.sim.reverse = reverse;
+	s.sim.in_order = true;
+	s.sim.side[side].superframes = segments;
+	scenario_simulate(&s);
+	rewrite(&s, side, show_twice);
+	match(&s);
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		scenario_check_counts(&s.report->direction[d], &s.truth.direction[d], false);
+		scenario_check_delays(&s.report->direction[d].delay, &s.truth.direction[d].delay);
+	}
+	assert_true(s.report->skipped[side] > 0);
+	assert_true(scenario_warns(s.report, "more than once"));
+	assert_true(scenario_warns(s.report, "left out"));
+	s.match.dedup_ns = -1;
+	ow_match_free(s.result);
+	s.result = NULL;
+	match(&s);
+	assert_int_equal(s.report->skipped[side], 0);
+	scenario_done(&s);
+}
+
+/* What is sent twice and arrives once is the capture's doing, and what arrives twice there then as well. */
+static void copies_are_left_out(void **state)
+{
+	(void)state;
+	shown_twice("A shows packets twice", OW_SIDE_A, 0, false);
+	shown_twice("B shows packets twice, both ways", OW_SIDE_B, 0.4, false);
+	shown_twice("A shows superframes twice, both ways", OW_SIDE_A, 0.4, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +267,7 @@ int main(void)
 		cmocka_unit_test_teardown(hardly_any_ip, scenario_say),
 		cmocka_unit_test_teardown(tcp_is_rewritten, scenario_say),
 		cmocka_unit_test_teardown(superframes_without_numbers, scenario_say),
+		cmocka_unit_test_teardown(copies_are_left_out, scenario_say),
 	};
 	return cmocka_run_group_tests(tests, scenario_setup, scenario_teardown);
 }
