@@ -274,7 +274,8 @@ static enum ow_layer link_layer(struct ow_walk *w, uint32_t linktype)
 		return token_ring(w);
 	case 10:
 		return fddi(w);
-	case 11: /* ATM, RFC 1483 */
+	case 11: /* ATM, RFC 1483: in memory, and the value in files */
+	case 100:
 		return OW_LAYER_LLC;
 	case 107:
 		return frame_relay(w);
