@@ -47,6 +47,71 @@ static const char *query(sqlite3 *db, const char *sql)
 	return text;
 }
 
+/* What comes out of the view of sample_live(7). */
+static const char *const columns[][2] = {
+	{"time", "2023-11-14 22:13:27.250"},
+	{"segment", "london-paris"},
+	{"class", "voice"},
+	{"from_point", "london"},
+	{"to_point", "paris"},
+	{"start_ns", "1700000007250000000"},
+	{"length_ns", "1000000000"},
+	{"interval", "7"},
+	{"final", "1"},
+	{"exact", "0"},
+	{"status", "measured"},
+	{"cause", "NULL"},
+	{"sent", "100000"},
+	{"received", "99740"},
+	{"matched", "99700"},
+	{"late", "40"},
+	{"late_received", "35"},
+	{"lost", "260"},
+	{"pending", "0"},
+	{"extra", "5"},
+	{"duplicated", "3"},
+	{"ambiguous", "12"},
+	{"reordered", "NULL"},
+	{"bytes", "50000000"},
+	{"sample_shift", "0"},
+	{"total_sent", "100000"},
+	{"total_received", "99740"},
+	{"coverage", "1.0"},
+	{"ring_drops_from", "0"},
+	{"ring_drops_to", "7"},
+	{"unreadable", "0"},
+	{"samples", "2048"},
+	{"mean_ns", "50123.5"},
+	{"mean_low_ns", "50123.5"},
+	{"mean_us", "50.1235"},
+	{"stddev_ns", "1234.25"},
+	{"min_ns", "NULL"},
+	{"max_ns", "NULL"},
+	{"p50_ns", "50000.0"},
+	{"p50_low_ns", "49900.0"},
+	{"p90_ns", "51000.0"},
+	{"p95_high_ns", "52100.0"},
+	{"p99_ns", "53000.0"},
+	{"p999_ns", "54000.0"},
+	{"p999_low_ns", "53900.0"},
+	{"p999_high_ns", "NULL"}, /* infinity */
+	{"loss_ratio", "0.0026"},
+	{"loss_high", "0.0026"},
+	{"loss_percent", "0.26"},
+	{"json_extract(not_estimated, '$.min')", "a sample of delays has no minimum"},
+	{"clock_error_from_ns", "4000"},
+	{"clock_error_to_ns", "NULL"},
+	{"synopsis", "fold 4 x 1024"},
+	{"cost_bytes", "16384"},
+	{"round_trips", "2"},
+	{"transmit_ns", "100000"},
+	{"decode_ns", "200000"},
+	{"missing_ns", "300000"},
+	{"erase_ns", "400000"},
+	{"compute_ns", "500000"},
+	{"ready_ns", "1600000"},
+};
+
 static void every_column(void **state)
 {
 	(void)state;
@@ -55,76 +120,21 @@ static void every_column(void **state)
 	store_add(store, &r);
 	ow_store_close(store);
 	sqlite3 *db = look();
-	static const char *const want[][2] = {
-		{"time", "2023-11-14 22:13:27.250"},
-		{"segment", "london-paris"},
-		{"class", "voice"},
-		{"from_point", "london"},
-		{"to_point", "paris"},
-		{"start_ns", "1700000007250000000"},
-		{"length_ns", "1000000000"},
-		{"interval", "7"},
-		{"final", "1"},
-		{"exact", "0"},
-		{"status", "measured"},
-		{"cause", "NULL"},
-		{"sent", "100000"},
-		{"received", "99740"},
-		{"matched", "99700"},
-		{"late", "40"},
-		{"late_received", "35"},
-		{"lost", "260"},
-		{"pending", "0"},
-		{"extra", "5"},
-		{"duplicated", "3"},
-		{"ambiguous", "12"},
-		{"reordered", "NULL"},
-		{"bytes", "50000000"},
-		{"sample_shift", "0"},
-		{"total_sent", "100000"},
-		{"total_received", "99740"},
-		{"coverage", "1.0"},
-		{"ring_drops_from", "0"},
-		{"ring_drops_to", "7"},
-		{"unreadable", "0"},
-		{"samples", "2048"},
-		{"mean_ns", "50123.5"},
-		{"mean_low_ns", "50123.5"},
-		{"mean_us", "50.1235"},
-		{"stddev_ns", "1234.25"},
-		{"min_ns", "NULL"},
-		{"max_ns", "NULL"},
-		{"p50_ns", "50000.0"},
-		{"p50_low_ns", "49900.0"},
-		{"p90_ns", "51000.0"},
-		{"p95_high_ns", "52100.0"},
-		{"p99_ns", "53000.0"},
-		{"p999_ns", "54000.0"},
-		{"p999_low_ns", "53900.0"},
-		{"p999_high_ns", "NULL"}, /* infinity */
-		{"loss_ratio", "0.0026"},
-		{"loss_high", "0.0026"},
-		{"loss_percent", "0.26"},
-		{"json_extract(not_estimated, '$.min')", "a sample of delays has no minimum"},
-		{"clock_error_from_ns", "4000"},
-		{"clock_error_to_ns", "NULL"},
-		{"synopsis", "fold 4 x 1024"},
-		{"cost_bytes", "16384"},
-		{"round_trips", "2"},
-		{"transmit_ns", "100000"},
-		{"decode_ns", "200000"},
-		{"missing_ns", "300000"},
-		{"erase_ns", "400000"},
-		{"compute_ns", "500000"},
-		{"ready_ns", "1600000"},
-	};
-	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
 		char sql[200];
-		snprintf(sql, sizeof sql, "SELECT %s FROM results", want[i][0]);
-		if (strcmp(query(db, sql), want[i][1]) != 0)
-			print_error("%s: ", want[i][0]);
-		assert_string_equal(query(db, sql), want[i][1]);
+		snprintf(sql, sizeof sql, "SELECT %s FROM results", columns[i][0]);
+		if (strcmp(query(db, sql), columns[i][1]) != 0)
+			print_error("%s: ", columns[i][0]);
+		assert_string_equal(query(db, sql), columns[i][1]);
 	}
+	sqlite3_close(db);
+}
+
+static void kind_of_file(void **state)
+{
+	(void)state;
+	ow_store_close(store_open());
+	sqlite3 *db = look();
 	assert_string_equal(query(db, "PRAGMA journal_mode"), "wal");
 	assert_string_equal(query(db, "PRAGMA user_version"), "3");
 	assert_string_equal(query(db, "PRAGMA auto_vacuum"), "2");
@@ -563,6 +573,7 @@ int main(int argc, char **argv)
 		return 1;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(every_column, store_fresh),
+		cmocka_unit_test_setup(kind_of_file, store_fresh),
 		cmocka_unit_test_setup(final_replaces_provisional, store_fresh),
 		cmocka_unit_test_setup(lanes_stay, store_fresh),
 		cmocka_unit_test_setup(batches, store_fresh),
