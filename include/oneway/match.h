@@ -90,7 +90,9 @@ struct ow_match_report {
 	struct ow_capture_info capture[OW_SIDES];
 	enum ow_level level; /* what was used */
 	bool inner, segments;
-	bool ip_id;       /* false: packets match whatever their IPv4 identification, which something rewrites */
+	bool fragments; /* what one point shows whole was matched with the fragments of the other, and these are counted
+	                 */
+	bool ip_id;     /* false: packets match whatever their IPv4 identification, which something rewrites */
 	bool tcp_numbers; /* likewise TCP sequence numbers, acknowledgements and options */
 	enum ow_clock_method clock;
 	int64_t offset_ns; /* what was added to B's timestamps */

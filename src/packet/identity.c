@@ -287,6 +287,26 @@ static inline struct ow_packet_id train_of(const struct ow_identity *identity, c
 	};
 }
 
+/* A packet that may be in one piece at one point and in several at the other. */
+static inline bool is_cut(const struct ow_identity *identity, const struct ow_packet *packet)
+{
+	return identity->cut_from && packet->version == 4 && (packet->fragment || packet->ip_len > identity->cut_from);
+}
+
+/* The id of its datagram. */
+static struct ow_packet_id datagram_of(const struct ow_identity *identity, const struct ow_packet *packet,
+                                       const struct extent *e)
+{
+	const uint8_t *ip = packet->ip;
+	uint32_t header = (ip[0] & 15u) * 4;
+	uint64_t name = (uint64_t)ip[9] << 16 | ow_load_be16(ip + 4);
+	return (struct ow_packet_id){
+		.id = ow_mum64(e->address ^ secret(identity, 7), name ^ identity->key),
+		.seq = (ow_load_be16(ip + 6) & 0x1fffu) * 8,
+		.len = packet->ip_len - header,
+	};
+}
+
 /* From the parts: the transport's words, and the bytes behind them of which `have` from the transport header on count.
  * keep: of the second word of an IPv4 header. */
 static inline uint64_t id_from(const struct ow_identity *identity, const struct ow_packet *packet,
@@ -333,6 +353,10 @@ static inline uint64_t id_of(const struct ow_identity *identity, const struct ow
 static inline int identify(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e,
                            struct ow_packet_id *ret_id)
 {
+	if (is_cut(identity, packet)) {
+		*ret_id = datagram_of(identity, packet, e);
+		return 0;
+	}
 	if (identity->segments && is_data(packet, e)) {
 		*ret_id = train_of(identity, packet, e);
 		return 0;

@@ -17,6 +17,7 @@ struct ow_identity {
 	bool segments;       /* TCP data: the id names the train, sequence and length name the piece (see below) */
 	bool any_ip_id;      /* the IPv4 identification stays out, where something on the way rewrites it */
 	bool any_tcp;        /* TCP sequence numbers, acknowledgements and options likewise; not with segments */
+	uint32_t cut_from;   /* IPv4 fragments, and packets longer than this, are pieces of a datagram; 0 = none are */
 	uint32_t hash_limit; /* bytes from the IP header (or frame start) on that enter the id; UINT32_MAX = all */
 	uint8_t secret[192]; /* XXH3 secret, from ow_identity_seed */
 	uint64_t key;        /* likewise */
@@ -28,7 +29,9 @@ void ow_identity_seed(struct ow_identity *identity, uint64_t seed);
 /*
  * The identity of a packet. In segments mode a TCP segment with payload gets the id of its train (addresses, ports,
  * acknowledgement number and options: what TSO and GRO keep equal over the segments of a superframe), and
- * bytes seq .. seq+len of it; any other packet has len = 0 and an id of its own.
+ * bytes seq .. seq+len of it; any other packet has len = 0 and an id of its own. Likewise with cut_from: the id names
+ * the datagram (addresses, protocol, identification), which may have been one packet at one point and some at the
+ * other.
  */
 struct ow_packet_id {
 	uint64_t id;

@@ -15,7 +15,9 @@
 
 #define PASSES_MAX      10    /* each pass settles one question; there are not that many */
 #define SUPERFRAME_FROM 1501u /* a longer TCP packet may be a superframe (or a jumbo frame: then nothing is gained) */
-#define SEGMENTS_GAIN   1.01  /* cutting superframes must match this many times as many bytes */
+#define IPV4_HEADER     20u
+#define FRAGMENT_LEAST  68u  /* bytes that every link takes */
+#define SEGMENTS_GAIN   1.01 /* cutting superframes must match this many times as many bytes */
 
 void ow_match_defaults(struct ow_match_options *ret_options)
 {
@@ -207,6 +209,39 @@ static int try_inner(struct ow_match *m, struct ow_error *err)
 	return r < 0 ? ow_error_set(err, -r, "out of memory") : settle(m, err);
 }
 
+/* -- fragments ---------------------------------------------------------------------------------------------------- */
+
+/* The longest fragment, at the point where it is shorter. */
+static uint32_t fragment_length(const struct ow_pass *p)
+{
+	uint32_t a = p->tap[OW_SIDE_A].facts.longest_fragment, b = p->tap[OW_SIDE_B].facts.longest_fragment;
+	return a && (a < b || !b) ? a : b;
+}
+
+/* One point shows more fragments than the other, and both show packets that the other does not. */
+static bool fragments_likely(const struct ow_match *m)
+{
+	const struct ow_pass *p = &m->pass;
+	uint64_t a = p->tap[OW_SIDE_A].facts.fragments, b = p->tap[OW_SIDE_B].facts.fragments;
+	return a != b && fragment_length(p) >= FRAGMENT_LEAST && !p->plan.identity.segments &&
+	       !p->plan.identity.any_ip_id && p->unmatched_frames[OW_SIDE_A] && p->unmatched_frames[OW_SIDE_B];
+}
+
+/* Matches packets with their fragments. What is longer than the longest of these may have been cut. */
+static int try_fragments(struct ow_match *m, struct ow_error *err)
+{
+	struct ow_pass *p = &m->pass;
+	uint64_t before = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
+	p->plan.identity.cut_from = fragment_length(p);
+	p->pieces.fragment = (p->plan.identity.cut_from - IPV4_HEADER) & ~7u;
+	int r = run(m, err);
+	uint64_t after = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
+	if (r < 0 || (double)before > SEGMENTS_GAIN * (double)after)
+		return r;
+	p->plan.identity.cut_from = p->pieces.fragment = 0;
+	return run(m, err);
+}
+
 /* -- captures that show packets twice ----------------------------------------------------------------------------- */
 
 /* Copies are mostly a few microseconds apart, but a queue may stand between the two interfaces of a router. */
@@ -315,6 +350,8 @@ static int run_until_settled(struct ow_match *m, struct ow_error *err)
 	}
 	if (r == 0 && udp_superframes_likely(m))
 		r = try_datagrams(m, err);
+	if (r == 0 && fragments_likely(m))
+		r = try_fragments(m, err);
 	m->clock_settled = false;
 	while (r == 0 && m->passes < PASSES_MAX && improve(m))
 		r = run(m, err);
@@ -377,6 +414,7 @@ static void fill_report(struct ow_match *m)
 	report->ip_id = !p->plan.identity.any_ip_id;
 	report->tcp_numbers = !p->plan.identity.any_tcp;
 	report->segments = p->plan.identity.segments || m->cuts_datagrams;
+	report->fragments = p->plan.identity.cut_from > 0;
 	report->clock = m->options.clock;
 	report->offset_ns = p->plan.offset_ns;
 	report->drift_ppb = -p->plan.drift * 1e9;

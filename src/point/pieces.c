@@ -126,6 +126,8 @@ void ow_pieces_learn(struct ow_pieces *pieces, const uint32_t longest[OW_SIDES])
 
 uint32_t ow_pieces_packets(const struct ow_pieces *pieces, enum ow_side side, const struct ow_record *record)
 {
+	if (pieces->fragment && record->len)
+		return (record->len + pieces->fragment - 1) / pieces->fragment;
 	if (!record->len || record->flow >= pieces->room[side])
 		return 1;
 	uint32_t wire = pieces->flow[side][record->flow].wire;

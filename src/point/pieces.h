@@ -6,8 +6,8 @@
 #include "reconcile/matcher.h"
 
 /*
- * Superframes: what is known of the TCP data of each flow, and so how many packets of the wire a piece of a superframe
- * stands for. One pass gathers it, the next one counts by it.
+ * Superframes (or datagrams that are cut into fragments): what is known of the TCP data of each flow, and so how many
+ * packets of the wire a piece of a superframe stands for. One pass gathers it, the next one counts by it.
  */
 
 /* IP packets of these lengths, and none longer, come from a wire with jumbo frames. */
@@ -19,6 +19,7 @@ struct ow_flow_pieces;
 struct ow_pieces {
 	struct ow_flow_pieces *flow[OW_SIDES];
 	uint32_t room[OW_SIDES];
+	uint32_t fragment;                                   /* bytes of data in a full fragment; 0 = not in use */
 	uint32_t longest_plain;                              /* longest TCP packet that fits a usual Ethernet frame */
 	uint32_t jumbos[OW_JUMBO_MOST - OW_JUMBO_LEAST + 1]; /* TCP packets that fill a jumbo frame, by length */
 };

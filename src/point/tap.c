@@ -49,7 +49,7 @@ int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct 
 	tap->cut.count = 1;
 	tap->cutter.first = 0;
 	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments && !identity->any_ip_id &&
-	                 !identity->any_tcp && !tap->notes && !tap->cutter.there;
+	                 !identity->any_tcp && !identity->cut_from && !tap->notes && !tap->cutter.there;
 	tap->facts = (struct ow_tap_facts){.least_available = UINT32_MAX};
 	tap->previous_ns = 0;
 	ow_flow_table_reset(tap->flows);
@@ -124,6 +124,8 @@ static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, str
 	if (packet->has_tunnel && !packet->tunnels && packet->ip_len > f->longest_tunnel)
 		f->longest_tunnel = packet->ip_len;
 	f->fragments += packet->fragment;
+	if (packet->fragment && packet->version == 4 && packet->ip_len > f->longest_fragment)
+		f->longest_fragment = packet->ip_len;
 	if (!packet->fragment)
 		note_length(f, packet->proto, packet->ip_len);
 	if (packet->truncated && !packet->overlong) {

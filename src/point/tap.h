@@ -29,7 +29,8 @@ struct ow_tap_facts {
 	uint32_t longest_tcp; /* longest TCP packet: more than the wire's MTU means superframes */
 	uint32_t longest_udp;
 	uint64_t fragments;
-	uint32_t longest_tunnel; /* longest packet that holds another one, not entered */
+	uint32_t longest_fragment; /* of IPv4 */
+	uint32_t longest_tunnel;   /* longest packet that holds another one, not entered */
 	bool mixed_links;
 };
 

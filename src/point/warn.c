@@ -249,7 +249,7 @@ static int warn_fragmented(struct ow_match *m)
 		unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
 		uint64_t here = m->pass.tap[from].facts.fragments, there = m->pass.tap[!from].facts.fragments;
 		uint64_t more = there > here ? there - here : 0;
-		if (m->pass.tap[!from].facts.copies || ow_match_doubled(m, !from, d))
+		if (m->pass.tap[!from].facts.copies || ow_match_doubled(m, !from, d) || m->pass.plan.identity.cut_from)
 			continue;
 		if (r->lost && r->extra > r->duplicated && (double)more > MANY_FRAGMENTS * (double)r->received)
 			return warn(m,
@@ -377,6 +377,12 @@ int ow_match_warn(struct ow_match *m)
 	bool explained = m->warnings > before;
 	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0 && !explained; d++)
 		r = warn_unsent(m, d);
+	if (r == 0 && m->pass.plan.identity.cut_from)
+		r = warn(m,
+		         "packets of more than %u bytes are cut on the way, or put together: counts and delays are "
+		         "those "
+		         "of the fragments",
+		         m->pass.plan.identity.cut_from);
 	if (r == 0 && m->report.segments)
 		r = warn(m, "superframes (TSO, GSO, GRO) were cut into the segments of the wire; all segments of one "
 		            "carry its time");

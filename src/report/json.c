@@ -215,9 +215,12 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report, const
 	put_capture(out, "b", &report->capture[OW_SIDE_B], false);
 	fputs("\n  }", out);
 	ow_report_json_name(out, 2, "identity", false);
-	fprintf(out, "{\"level\": \"%s\", \"inner\": %s, \"segments\": %s, \"ip_id\": %s, \"tcp_numbers\": %s}",
+	fprintf(out,
+	        "{\"level\": \"%s\", \"inner\": %s, \"segments\": %s, \"fragments\": %s, \"ip_id\": %s, "
+	        "\"tcp_numbers\": %s}",
 	        level_name[report->level], report->inner ? "true" : "false", report->segments ? "true" : "false",
-	        report->ip_id ? "true" : "false", report->tcp_numbers ? "true" : "false");
+	        report->fragments ? "true" : "false", report->ip_id ? "true" : "false",
+	        report->tcp_numbers ? "true" : "false");
 	ow_report_json_name(out, 2, "clock", false);
 	fprintf(out, "{\"offset_ns\": %" PRId64 ", \"drift_ppb\": ", report->offset_ns);
 	ow_report_json_number(out, report->drift_ppb);

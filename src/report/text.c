@@ -84,13 +84,14 @@ static void put_identity(const struct style *style, const struct ow_match_report
 		[OW_LEVEL_NAT] = "nat: as ip, without addresses and ports",
 		[OW_LEVEL_FRAME] = "frame: all bytes as they are",
 	};
-	char text[250];
+	char text[300];
 	bool frame = report->level == OW_LEVEL_FRAME;
-	snprintf(text, sizeof text, "%s%s%s%s%s", level[report->level],
+	snprintf(text, sizeof text, "%s%s%s%s%s%s", level[report->level],
 	         report->ip_id || frame ? "" : "; without the IP id, which is rewritten on the way",
 	         report->tcp_numbers || frame ? ""
 	                                      : "; without TCP's numbers and options, which are rewritten on the way",
-	         report->inner ? "; inside tunnels" : "", report->segments ? "; superframes cut into segments" : "");
+	         report->inner ? "; inside tunnels" : "", report->segments ? "; superframes cut into segments" : "",
+	         report->fragments ? "; fragments of what the other point shows whole" : "");
 	put_wrapped(style, "", "identity", text, 11);
 }
 

@@ -301,6 +301,35 @@ static void tcp_numbers_do_not_matter(void **state)
 	}
 }
 
+/* Packets that may be cut: named by their datagram, whatever they hold, with their place in it. */
+static void pieces_of_a_datagram(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < KINDS; k++) {
+		struct ow_identity identity = identity_at(OW_LEVEL_IP, false, UINT32_MAX);
+		struct ow_packet_id whole, part;
+		struct build b = {0};
+		kinds[k].make(&b);
+		uint8_t *ip = b.data + IP;
+		if (ip[0] != 0x45 || ow_load_be16(ip + 6) & 0x3fff)
+			continue;
+		uint32_t len = ow_load_be16(ip + 2);
+		identity.cut_from = len;
+		assert_int_equal(id_of(&identity, &b, 1, b.len, &whole), 0);
+		assert_int_equal(whole.len, 0); /* short enough */
+		identity.cut_from = len - 1;
+		assert_int_equal(id_of(&identity, &b, 1, b.len, &whole), 0);
+		assert_true(whole.seq == 0 && whole.len == len - 20);
+		ow_store_be16(ip + 6, 3);
+		b.data[b.len - 1] ^= 1;
+		assert_int_equal(id_of(&identity, &b, 1, b.len, &part), 0);
+		assert_true(part.id == whole.id && part.seq == 24 && part.len == len - 20);
+		ow_store_be16(ip + 4, (uint16_t)(ow_load_be16(ip + 4) + 1));
+		assert_int_equal(id_of(&identity, &b, 1, b.len, &part), 0);
+		assert_true(part.id != whole.id);
+	}
+}
+
 static void padding_and_link_do_not_matter(void **state)
 {
 	(void)state;
@@ -774,6 +803,7 @@ int main(void)
 		cmocka_unit_test(exactly_the_free_bits_are_free),
 		cmocka_unit_test(identification_does_not_matter),
 		cmocka_unit_test(tcp_numbers_do_not_matter),
+		cmocka_unit_test(pieces_of_a_datagram),
 		cmocka_unit_test(padding_and_link_do_not_matter),
 		cmocka_unit_test(offload_length_does_not_matter),
 		cmocka_unit_test(syn_without_its_options),

@@ -260,6 +260,74 @@ static void copies_are_left_out(void **state)
 	shown_twice("A shows superframes twice, both ways", OW_SIDE_A, 0.4, true);
 }
 
+/* -- fragments ---------------------------------------------------------------------------------------------------- */
+
+#define FRAGMENT 1376u /* bytes of data: an MTU of 1400 */
+
+static uint64_t cuts; /* fragments beyond the first, of all packets */
+
+/* A link with a smaller MTU. */
+static void fragment(struct ow_writer *writer, struct ow_frame *frame, uint8_t *bytes)
+{
+	static uint8_t part[ETHERNET + 20 + FRAGMENT];
+	uint8_t *ip = bytes + ETHERNET;
+	uint32_t data = ow_load_be16(ip + 2) - 20u;
+	if (ip[0] != 0x45 || data <= FRAGMENT) {
+		put(writer, frame);
+		return;
+	}
+	for (uint32_t from = 0; from < data; from += FRAGMENT) {
+		uint32_t len = data - from < FRAGMENT ? data - from : FRAGMENT;
+		memcpy(part, bytes, ETHERNET + 20);
+		memcpy(part + ETHERNET + 20, ip + 20 + from, len);
+		ow_store_be16(part + ETHERNET + 2, (uint16_t)(20 + len));
+		ow_store_be16(part + ETHERNET + 6, (uint16_t)((from + len < data ? 0x2000 : 0) | from / 8));
+		frame->data = part;
+		frame->len = frame->caplen = ETHERNET + 20 + len;
+		put(writer, frame);
+		cuts += from > 0;
+	}
+}
+
+static void fragmented(const char *name, enum ow_side side, bool nat, double loss)
+{
+	struct scenario s;
+	scenario_init(&s, name);
+	s.sim.nat = nat;
+	s.sim.ipv6 = 0.2;
+	s.sim.in_order = true;
+	s.sim.loss.ratio = loss;
+	scenario_simulate(&s);
+	cuts = 0;
+	rewrite(&s, side, fragment);
+	match(&s);
+	const struct ow_result *r = &s.report->direction[OW_A_TO_B], *t = &s.truth.direction[OW_A_TO_B];
+	assert_true(s.report->fragments);
+	assert_true(cuts > 1000);
+	assert_true(r->matched <= t->matched + cuts);
+	assert_true(r->sent >= t->sent && r->lost >= t->lost && r->lost <= 2 * t->lost);
+	assert_int_equal(r->extra, 0);
+	assert_int_equal(r->ambiguous, 0);
+	assert_int_equal(r->delay.min_ns, t->delay.min_ns);
+	assert_int_equal(r->delay.max_ns, t->delay.max_ns);
+	if (side == OW_SIDE_B)
+		assert_int_equal(r->matched, t->matched + cuts);
+	if (loss == 0)
+		assert_int_equal(r->lost, 0);
+	assert_true(scenario_warns(s.report, "packets of more than 1396 bytes are cut on the way"));
+	scenario_done(&s);
+}
+
+static void packets_meet_their_fragments(void **state)
+{
+	(void)state;
+	fragmented("fragments at B", OW_SIDE_B, false, 0);
+	fragmented("fragments at B, losses", OW_SIDE_B, false, 0.05);
+	fragmented("fragments at A", OW_SIDE_A, false, 0);
+	fragmented("fragments at A, losses", OW_SIDE_A, false, 0.05);
+	fragmented("fragments at B behind NAT", OW_SIDE_B, true, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,6 +336,7 @@ int main(void)
 		cmocka_unit_test_teardown(tcp_is_rewritten, scenario_say),
 		cmocka_unit_test_teardown(superframes_without_numbers, scenario_say),
 		cmocka_unit_test_teardown(copies_are_left_out, scenario_say),
+		cmocka_unit_test_teardown(packets_meet_their_fragments, scenario_say),
 	};
 	return cmocka_run_group_tests(tests, scenario_setup, scenario_teardown);
 }
