@@ -81,12 +81,14 @@ static int check(const struct ow_colate_need *need, struct ow_error *err)
 static double best_bits(const struct ow_colate_need *need, const struct ow_colate_size *size)
 {
 	double best = 0, most = -INFINITY;
-	for (double b = BITS_MIN; b <= BITS_MAX; b += BITS_STEP) {
+	double b = BITS_MIN;
+	while (b <= BITS_MAX) {
 		double m = margin(need, size, b);
 		if (m > most) {
 			most = m;
 			best = b;
 		}
+		b += BITS_STEP;
 	}
 	return best;
 }

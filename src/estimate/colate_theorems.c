@@ -15,8 +15,8 @@ double ow_colate_flow_sum(double n, double m, double counters_sum, double all_su
 static double digamma(double x)
 {
 	double sum = 0;
-	for (; x < 10; x++)
-		sum -= 1 / x;
+	while (x < 10)
+		sum -= 1 / x++;
 	double y = 1 / (x * x);
 	return sum + log(x) - 0.5 / x - y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y / 240)));
 }

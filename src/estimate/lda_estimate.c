@@ -71,8 +71,8 @@ int ow_lda_estimate_with(const struct ow_view *a, const struct ow_view *b, const
 {
 	const struct ow_lda *la = (const struct ow_lda *)a->synopsis, *lb = (const struct ow_lda *)b->synopsis;
 	uint32_t count = la->first[la->params.banks];
-	struct ow_clean_bucket *row = malloc(count * sizeof *row);
-	int64_t *difference = malloc(count * sizeof *difference);
+	struct ow_clean_bucket *row = calloc(count, sizeof *row);
+	int64_t *difference = calloc(count, sizeof *difference);
 	if (!row || !difference) {
 		free(row);
 		free(difference);

@@ -275,7 +275,7 @@ static int read_times(const struct reader *r, struct ow_flow_count *count)
 	count->last_ns = INT64_MIN;
 	if (r->place[FIRST_NS] < 0 || r->place[LAST_NS] < 0)
 		return 0;
-	uint64_t first, last;
+	uint64_t first = 0, last = 0;
 	int s = read_u64(r, FIRST_NS, INT64_MAX, &first);
 	if (s == 0)
 		s = read_u64(r, LAST_NS, INT64_MAX, &last);
@@ -327,7 +327,7 @@ static int next_row(struct reader *r)
 
 static int read_rows(struct reader *r, struct ow_flow_counts *counts)
 {
-	struct ow_flow_count count;
+	struct ow_flow_count count = {0};
 	int s = read_header(r);
 	while (s == 0 && (s = next_row(r)) > 0) {
 		s = read_row(r, &count);

@@ -224,7 +224,7 @@ static int read_info(struct ow_epochs *epochs, uint64_t file_size, struct ow_err
 
 int ow_epochs_index(const char *path, int fd, struct ow_epochs **ret_epochs, struct ow_error *err)
 {
-	struct stat status;
+	struct stat status = {0};
 	struct ow_epochs *epochs = calloc(1, sizeof *epochs);
 	struct ow_epochs_frame frame;
 	if (!epochs)

@@ -57,7 +57,7 @@ static size_t put_data(FILE *out, const struct ow_flow_answers *answers, const s
 int ow_report_flow_answers_plot(const struct ow_flow_answers *answers, const struct ow_flow_rows *rows,
                                 const char *path, struct ow_error *err)
 {
-	FILE *out;
+	FILE *out = NULL;
 	int r = ow_plot_check_name(path, err);
 	if (r == 0)
 		r = ow_gnuplot_begin(path, &out, err);

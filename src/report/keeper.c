@@ -113,6 +113,12 @@ static void publish(struct ow_keeper *k, size_t stored, bool failing)
 	pthread_mutex_unlock(&k->lock);
 }
 
+/* The place in the ring after this one. */
+static size_t next_place(const struct ow_keeper *k, size_t place)
+{
+	return place + 1 < k->room ? place + 1 : 0;
+}
+
 /* It will be missing in the store, which says why. Under the lock. */
 static void lose(struct ow_keeper *k, const struct ow_live_result *result)
 {
@@ -292,7 +298,7 @@ static bool fill_batch(struct ow_keeper *k)
 	pthread_mutex_lock(&k->lock);
 	while (k->count && k->batched < BATCH) {
 		k->batch[k->batched++] = k->queue[k->head];
-		k->head = (k->head + 1) % k->room;
+		k->head = next_place(k, k->head);
 		k->count--;
 	}
 	/* An empty queue begins anew, so that a quiet point touches little memory. */
@@ -444,8 +450,8 @@ static bool make_room(struct ow_keeper *k)
 		room = room < k->most ? room : k->most;
 		struct ow_live_result *queue = reallocarray(NULL, room, sizeof *queue);
 		if (queue) {
-			for (size_t i = 0; i < k->count; i++)
-				queue[i] = k->queue[(k->head + i) % k->room];
+			for (size_t i = 0, from = k->head; i < k->count; i++, from = next_place(k, from))
+				queue[i] = k->queue[from];
 			free(k->queue);
 			k->queue = queue;
 			k->room = room;
@@ -456,7 +462,7 @@ static bool make_room(struct ow_keeper *k)
 	if (!k->count)
 		return false;
 	lose(k, &k->queue[k->head]);
-	k->head = (k->head + 1) % k->room;
+	k->head = next_place(k, k->head);
 	k->count--;
 	return true;
 }

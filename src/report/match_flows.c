@@ -128,7 +128,8 @@ static size_t find_lossiest(const struct view *view)
 	const struct ow_flow_result **row = view->row;
 	size_t rows = 0;
 	for (const struct ow_flow_result *flow = view->from; flow < view->to; flow++) {
-		if (!flow->lost || flow->received < view->least || (rows == view->top && !worse(flow, row[rows - 1])))
+		if (!flow->lost || flow->received < view->least ||
+		    (rows && rows == view->top && !worse(flow, row[rows - 1])))
 			continue;
 		size_t at = rows < view->top ? rows++ : rows - 1;
 		for (; at > 0 && worse(flow, row[at - 1]); at--)
@@ -176,7 +177,7 @@ void ow_report_match_flows_text(FILE *out, const struct ow_match_flows *flows, s
 	                    .width = width < WIDTH_MIN ? WIDTH_MIN : width,
 	                    .bold = colour ? "\033[1m" : "",
 	                    .plain = colour ? "\033[0m" : ""};
-	view.row = calloc(view.top + 1, sizeof *view.row);
+	view.row = calloc(view.top + 1, sizeof(const struct ow_flow_result *));
 	if (!view.row) {
 		fputs("\nnot enough memory for the table of flows\n", out);
 		return;

@@ -388,17 +388,16 @@ int ow_store_add(struct ow_store *store, const struct ow_live_result *result, st
 {
 	int64_t lane = 0;
 	bool first = !store->waiting;
-	int r = 0, code = SQLITE_OK;
+	int r = 0;
 	store->waiting++;
-	if (first && (code = sqlite3_exec(store->file.db, "BEGIN IMMEDIATE", NULL, NULL, NULL)) != SQLITE_OK)
+	if (first && sqlite3_exec(store->file.db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
 		return give_up(store, err);
 	if ((r = lane_id(store, result, &lane, err)) < 0) {
 		give_up(store, NULL);
 		return r;
 	}
 	bind_result(store->add_result, lane, result);
-	code = sqlite3_step(store->add_result);
-	if (code != SQLITE_DONE)
+	if (sqlite3_step(store->add_result) != SQLITE_DONE)
 		r = ow_database_fail(&store->file, err);
 	sqlite3_reset(store->add_result);
 	if (r < 0) {

@@ -30,7 +30,7 @@ static void take_name(sqlite3_stmt *statement, int column, char name[OW_LIVE_NAM
 
 static int read_lanes(struct ow_stored *stored, struct ow_error *err)
 {
-	sqlite3_stmt *statement;
+	sqlite3_stmt *statement = NULL;
 	int code = SQLITE_ROW, r = ow_database_prepare(&stored->file,
 	                                               "SELECT id, segment, class, from_point, to_point FROM lane "
 	                                               "ORDER BY id",
@@ -260,7 +260,7 @@ int ow_stored_span(struct ow_stored *stored, int64_t *ret_first_ns, int64_t *ret
 	stored->filter.since_ns = INT64_MIN;
 	stored->filter.until_ns = INT64_MAX;
 	for (int i = 0; r == 0 && i < 2; i++) {
-		sqlite3_stmt *statement;
+		sqlite3_stmt *statement = NULL;
 		r = ow_stored_prepare(stored, "start_ns", tails[i], &statement, err);
 		if (r < 0)
 			break;
@@ -292,7 +292,7 @@ struct key {
 /* Just before the newest `limit` of what was chosen. */
 static int begin_at(struct ow_stored *stored, uint64_t limit, struct key *ret_key, struct ow_error *err)
 {
-	sqlite3_stmt *statement;
+	sqlite3_stmt *statement = NULL;
 	*ret_key = (struct key){INT64_MIN, INT64_MIN};
 	if (!limit || limit > INT64_MAX)
 		return 0;
@@ -365,7 +365,7 @@ static const char *const worst_tail[] = {
 int ow_stored_worst(struct ow_stored *stored, enum ow_stored_by by, uint64_t count, ow_stored_each *each, void *arg,
                     struct ow_error *err)
 {
-	sqlite3_stmt *statement;
+	sqlite3_stmt *statement = NULL;
 	struct ow_stored_row row;
 	int code = SQLITE_DONE,
 	    r = ow_stored_prepare(stored, ow_stored_row_columns(stored), worst_tail[by], &statement, err);
