@@ -153,7 +153,7 @@ static void bench_counts(void)
 {
 	struct ow_colate_params params = params_of(OW_COLATE_BANKS, 3, 16);
 	struct ow_flow_counts *counts;
-	double took[ROUNDS_MAX];
+	double took[ROUNDS_MAX] = {0};
 	must(ow_flow_counts_create(&params, 0, &counts), "memory");
 	for (unsigned round = 0; round < rounds; round++) {
 		ow_flow_counts_reset(counts);
@@ -204,7 +204,7 @@ static void bench_day(void)
 	ow_epochs_writer_free(writer);
 	struct stat status;
 	must(stat(path, &status), "file of epochs");
-	double took[ROUNDS_MAX];
+	double took[ROUNDS_MAX] = {0};
 	unsigned tries = rounds < 9 ? rounds : 9;
 	for (unsigned round = 0; round < tries; round++) {
 		struct ow_epochs *epochs;

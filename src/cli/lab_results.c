@@ -151,9 +151,10 @@ static struct entry *entry_of(struct ow_lab_results *results, int64_t start_ns, 
 	struct entry **at = &results->first;
 	while (*at && ((*at)->start_ns < start_ns || ((*at)->start_ns == start_ns && (*at)->direction < direction)))
 		at = &(*at)->next;
-	if (*at && (*at)->start_ns == start_ns && (*at)->direction == direction)
-		return *at;
-	struct entry *entry = results->count < WAITING_MAX ? calloc(1, sizeof *entry) : NULL;
+	struct entry *entry = *at;
+	if (entry && entry->start_ns == start_ns && entry->direction == direction)
+		return entry;
+	entry = results->count < WAITING_MAX ? calloc(1, sizeof *entry) : NULL;
 	if (!entry)
 		return NULL;
 	results->count++;

@@ -400,7 +400,7 @@ static size_t measure(const struct ow_flow_system *system, const struct ow_flow_
  * packets are not like the measured ones, and sums over packets are nearer to them than means of flows. */
 static int refine(const struct ow_flow_system *measured, struct ow_flow_prior *prior)
 {
-	struct work work;
+	struct work work = {0};
 	int r = work_init(measured, &(uint32_t){0}, 1, &work);
 	if (r < 0)
 		return r;

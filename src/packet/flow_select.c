@@ -166,7 +166,7 @@ void ow_flow_select_key_text(const struct ow_flow_select *select, const struct o
 		inet_ntop(family, key->src, src, sizeof src);
 		inet_ntop(family, key->dst, dst, sizeof dst);
 		if (select->by == OW_FLOW_BY_PREFIX)
-			snprintf(bits, sizeof bits, "/%u", key->version == 4 ? select->prefix4 : select->prefix6);
+			snprintf(bits, sizeof bits, "/%d", key->version == 4 ? select->prefix4 : select->prefix6);
 		snprintf(text, OW_FLOW_SELECTED_TEXT, "%s%s > %s%s", src, bits, dst, bits);
 	}
 }

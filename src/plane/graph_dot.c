@@ -148,7 +148,7 @@ static int next(struct dot *dot)
 	if (!is_edge && (!strchr("{}[];,=:", *dot->at) || !*dot->at))
 		return ow_error_set(dot->err, EINVAL, "%s:%u: byte 0x%02x has no meaning here", dot->build->name,
 		                    dot->line, (unsigned char)*dot->at);
-	for (int i = 0; i <= is_edge; i++) {
+	for (int letters = is_edge ? 2 : 1; letters > 0; letters--) {
 		put(dot, &length, *dot->at);
 		step(dot);
 	}

@@ -429,7 +429,8 @@ static void finish(struct open_page *open)
 		sort_page(open);
 	if (page->count < open->room) {
 		struct ow_stamp *less = realloc(page->stamp, (page->count ? page->count : 1) * sizeof *less);
-		page->stamp = less ? less : page->stamp;
+		if (less)
+			page->stamp = less;
 	}
 	page->copies = open->copies.copies;
 	if (page->copies > 0) {

@@ -114,7 +114,8 @@ static void put_aside(struct ow_scribe *scribe, struct slot *slot, struct open_c
 	/* Most of a large block is given back where a lane has few packets. */
 	if (chunk->count < open->room / 2) {
 		struct ow_chunk *less = realloc(chunk, sizeof *chunk + chunk->count * sizeof *chunk->stamp);
-		chunk = less ? less : chunk;
+		if (less)
+			chunk = less;
 	}
 	open->chunk = NULL;
 	*scribe->end = chunk;

@@ -207,8 +207,9 @@ static int bring_up(const struct ow_database *d, struct ow_error *err)
 	}
 	if (version == 0)
 		r = make_schema(d, err);
-	for (int i = version; version > 0 && r == 0 && i < SCHEMA_VERSION; i++)
-		r = ow_database_run(d, migrations[i - 1], err);
+	/* From version 1 to 2, from 2 to 3, ... */
+	for (size_t done = (size_t)version; version > 0 && r == 0 && done < (size_t)SCHEMA_VERSION; done++)
+		r = ow_database_run(d, migrations[done - 1], err);
 	snprintf(sql, sizeof sql, "PRAGMA user_version = %d; COMMIT", SCHEMA_VERSION);
 	return r < 0 ? r : ow_database_run(d, sql, err);
 }

@@ -34,7 +34,8 @@ int ow_moments_create(uint32_t buckets, uint64_t seed, struct ow_moments **ret_m
 		free(time);
 		return ow_error_set(err, ENOMEM, "moments: out of memory for %u buckets", buckets);
 	}
-	*m = (struct ow_moments){{&ow_moments_ops, seed}, ow_mix64(seed ^ KEY), buckets, 0, time};
+	*m = (struct ow_moments){{&ow_moments_ops, seed}, ow_mix64(seed ^ KEY), buckets, 0, NULL};
+	m->time = time;
 	*ret_moments = m;
 	return 0;
 }
