@@ -370,7 +370,7 @@ static int start_client(struct ow_lab *lab, enum ow_lab_child child, char *port,
 	char count[24], seconds[24];
 	snprintf(count, sizeof count, "%llu", (unsigned long long)streams);
 	/* Longer than the lab, which ends it. */
-	snprintf(seconds, sizeof seconds, "%lld", (long long)(lab->options->length_ns / OW_NS_PER_S + 60));
+	snprintf(seconds, sizeof seconds, "%lld", (long long)lab->options->length_ns / OW_NS_PER_S + 60);
 	char *argv[] = {"iperf3",
 	                "-c",
 	                OW_LABNET_ADDRESS_B,

@@ -82,7 +82,7 @@ static int start(const struct ow_station *station, pid_t *ret_pid, int *ret_fd)
 
 static int ask_vtysh(const struct ow_station *station, struct ow_topology **ret_topology, struct ow_error *err)
 {
-	pid_t pid;
+	pid_t pid = -1;
 	int fd = -1, status = 0;
 	char *text = NULL;
 	size_t size = 0;

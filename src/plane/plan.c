@@ -117,8 +117,8 @@ static int beam_search(struct planner *planner, const struct ow_plan_step *refer
 static int find_order(struct planner *planner, struct ow_error *err)
 {
 	struct ow_plan_options paper = *planner->options;
-	struct ow_plan_step *reference;
-	uint32_t steps;
+	struct ow_plan_step *reference = NULL;
+	uint32_t steps = 1;
 	paper.planner = OW_PLANNER_PAPER;
 	paper.on_progress = NULL;
 	int r = ow_plan(planner->topology, &paper, &reference, &steps, err);

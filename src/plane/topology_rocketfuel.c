@@ -118,8 +118,8 @@ int ow_topology_add_latencies(struct ow_topology *topology, const char *name, co
 	const char *end = text + size;
 	int r;
 	while ((r = next_line(&text, end, name, &line, err)) > 0) {
-		uint32_t from, to;
-		int64_t ms;
+		uint32_t from = 0, to = 0;
+		int64_t ms = 0;
 		r = known(topology, name, &line, 0, &from, err);
 		if (r == 0)
 			r = known(topology, name, &line, 1, &to, err);

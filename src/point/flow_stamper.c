@@ -225,7 +225,7 @@ static int take_whole_frame(struct ow_flow_stamper *stamper, const struct ow_fra
 {
 	struct ow_packet_id id;
 	struct ow_flow_key key;
-	const struct known *known;
+	const struct known *known = NULL;
 	if (ow_identity_of_frame(&stamper->identity, frame, &id) < 0) {
 		stamper->counts.below_limit++;
 		return 0;
@@ -256,7 +256,7 @@ static void guess_cut(const struct ow_flow_stamper *stamper, const struct ow_pac
 static int take_packet(struct ow_flow_stamper *stamper, struct ow_live_frame *frame, const struct ow_packet *packet)
 {
 	struct ow_flow_key key;
-	const struct known *known;
+	const struct known *known = NULL;
 	guess_cut(stamper, packet, frame);
 	int r = ow_segments_of_frame(&stamper->identity, frame, &stamper->segments);
 	if (r < 0) {

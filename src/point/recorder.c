@@ -188,7 +188,7 @@ int ow_recorder_start(struct ow_recorder *recorder, struct ow_error *err)
 int ow_recorder_create(const struct ow_source_options *sources, unsigned count, struct ow_recorder **ret_recorder,
                        struct ow_error *err)
 {
-	struct ow_recorder *recorder;
+	struct ow_recorder *recorder = NULL;
 	int r = ow_recorder_open(sources, count, &recorder, err);
 	if (r < 0)
 		return r;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static_assert(OW_SETTLE_NO_TIME == OW_CARRY_NO_TIME, "handed on");
+static_assert(OW_SETTLE_NO_TIME == OW_CARRY_NO_TIME, "handed on"); /* NOLINT(misc-redundant-expression) */
 
 static int64_t later(int64_t a, int64_t b)
 {

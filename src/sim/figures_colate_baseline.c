@@ -449,7 +449,7 @@ int ow_figure_colate_loss(struct ow_figure_run *run, struct ow_error *err)
 					? ow_colate_recording(OW_COLATE_BANKS_CG, OW_COLATE_OURS, stream.flows, seed)
 					: layered(stream.flows, seed);
 			struct ow_flows_options options = {.estimator = form ? OW_FLOWS_BANKS : OW_FLOWS_COLATE};
-			double median[CLASSES];
+			double median[CLASSES] = {0};
 			r = class_medians(&stream, &params, &options, median, err);
 			for (int c = 2; c < CLASSES && r == 0; c++) {
 				char series[100];

@@ -163,7 +163,7 @@ int ow_flow_stream_make(const struct ow_flow_traffic *traffic, const struct ow_f
 	if (!traffic->packets)
 		return ow_error_set(err, EINVAL, "flow stream: no packets");
 	struct ow_flow_stream out = {.flows = traffic->flows};
-	struct ow_flow_passage *passage;
+	struct ow_flow_passage *passage = NULL;
 	int r = ow_flow_passage_create(path, &passage, err);
 	if (r < 0)
 		return r;

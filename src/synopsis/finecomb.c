@@ -440,7 +440,7 @@ static int finecomb_decode(const uint8_t *bytes, size_t size, uint64_t seed, str
                            struct ow_error *err)
 {
 	struct ow_finecomb_params params = {0};
-	struct ow_finecomb *f;
+	struct ow_finecomb *f = NULL;
 	int r = decode_params(bytes, size, &params, err);
 	if (!r)
 		r = ow_finecomb_create(&params, seed, &f, err);

@@ -229,7 +229,7 @@ static int lda_decode(const uint8_t *bytes, size_t size, uint64_t seed, struct o
 	if (size != encoded_size(params.banks, buckets))
 		return ow_error_set(err, EINVAL, "lda: %zu bytes, but %llu buckets need %zu", size,
 		                    (unsigned long long)buckets, encoded_size(params.banks, buckets));
-	struct ow_lda *lda;
+	struct ow_lda *lda = NULL;
 	int r = ow_lda_create(&params, seed, &lda, err);
 	if (r < 0)
 		return r;
@@ -332,7 +332,7 @@ int ow_lda_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t se
 	uint32_t m = buckets < OW_LDA_BUCKETS_MAX ? (uint32_t)buckets : OW_LDA_BUCKETS_MAX;
 	double p = ow_lda_sampling(m, sizing->loss * sizing->packets, OW_LDA_ALPHA);
 	struct ow_lda_params params = {1, {{m, ow_lda_limit(p)}}};
-	struct ow_lda *lda;
+	struct ow_lda *lda = NULL;
 	int r = ow_lda_create(&params, seed, &lda, NULL);
 	if (!r)
 		*ret_synopsis = &lda->base;

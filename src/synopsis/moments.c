@@ -45,7 +45,7 @@ int ow_moments_create_for(size_t memory, const struct ow_sizing *sizing, uint64_
 {
 	(void)sizing; /* a sum takes any number of packets */
 	size_t buckets = memory / sizeof(uint64_t);
-	struct ow_moments *m;
+	struct ow_moments *m = NULL;
 	int r = ow_moments_create(buckets < OW_MOMENTS_BUCKETS_MAX ? (uint32_t)buckets : OW_MOMENTS_BUCKETS_MAX, seed,
 	                          &m, NULL);
 	if (!r)
@@ -149,7 +149,7 @@ static int moments_decode(const uint8_t *bytes, size_t size, uint64_t seed, stru
 		return ow_error_set(err, EINVAL, "moments: reserved bytes are not zero");
 	if (size != 16 + (uint64_t)buckets * 8)
 		return ow_error_set(err, EINVAL, "moments: %zu bytes do not fit %u buckets", size, buckets);
-	struct ow_moments *m;
+	struct ow_moments *m = NULL;
 	int r = ow_moments_create(buckets, seed, &m, err);
 	if (r < 0)
 		return r;

@@ -84,7 +84,8 @@ static const struct addrinfo tcp = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_
 int ow_address_find(const char *address, const char *port, int family, bool here, struct sockaddr_storage *ret_address,
                     struct ow_error *err)
 {
-	struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_DGRAM, .ai_protocol = IPPROTO_UDP}, *list;
+	struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_DGRAM, .ai_protocol = IPPROTO_UDP};
+	struct addrinfo *list = NULL;
 	struct place place = {"", ""};
 	int r = split(address, port, &place, err);
 	if (r == 0 && !here && place.host[0] == '\0')
