@@ -352,6 +352,8 @@ static int run_until_settled(struct ow_match *m, struct ow_error *err)
 		r = try_datagrams(m, err);
 	if (r == 0 && fragments_likely(m))
 		r = try_fragments(m, err);
+	if (r == 0)
+		r = leave_copies_out(m, err);
 	m->clock_settled = false;
 	while (r == 0 && m->passes < PASSES_MAX && improve(m))
 		r = run(m, err);

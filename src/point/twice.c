@@ -27,13 +27,18 @@ uint64_t ow_match_doubled(struct ow_match *m, enum ow_side side, enum ow_directi
 
 /*
  * Packets that are there twice where they are sent and arrive once: no network does that. What arrives twice may well
- * be the network's doing.
+ * be the network's doing, but not if as much as arrives is lost the other way. (There copies of superframes, which wait
+ * together, are not known as such.)
  */
 static bool sends_twice(struct ow_match *m, enum ow_side side)
 {
 	enum ow_direction way = side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
-	uint64_t copies = ow_match_doubled(m, side, way);
-	return copies >= DOUBLED_LEAST && (double)copies > DOUBLED_SHARE * (double)m->pass.tally[way].matched;
+	const struct ow_tally *out = &m->pass.tally[way], *in = &m->pass.tally[!way];
+	uint64_t copies = ow_match_doubled(m, side, way), arrived = ow_match_doubled(m, side, !way);
+	if (copies >= DOUBLED_LEAST && (double)copies > DOUBLED_SHARE * (double)out->matched)
+		return true;
+	return arrived >= DOUBLED_LEAST && (double)arrived > DOUBLED_FLOW * (double)in->matched &&
+	       (double)out->lost > DOUBLED_FLOW * (double)out->matched;
 }
 
 /* Still many copies in a capture that is known to show packets twice. */

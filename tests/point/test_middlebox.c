@@ -233,6 +233,8 @@ static void shown_twice(const char *name, enum ow_side side, double reverse, boo
 	s.sim.reverse = reverse;
 	s.sim.in_order = true;
 	s.sim.side[side].superframes = segments;
+	s.match.segments = segments ? OW_ON : OW_AUTO; /* copies of superframes only */
+	s.sim.tcp = segments ? 1 : s.sim.tcp;
 	scenario_simulate(&s);
 	rewrite(&s, side, show_twice);
 	match(&s);
@@ -258,6 +260,7 @@ static void copies_are_left_out(void **state)
 	shown_twice("A shows packets twice", OW_SIDE_A, 0, false);
 	shown_twice("B shows packets twice, both ways", OW_SIDE_B, 0.4, false);
 	shown_twice("A shows superframes twice, both ways", OW_SIDE_A, 0.4, true);
+	shown_twice("B shows superframes twice, both ways", OW_SIDE_B, 0.4, true);
 }
 
 /* -- fragments ---------------------------------------------------------------------------------------------------- */
