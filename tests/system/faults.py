@@ -244,8 +244,9 @@ class Case(points.Case):
             if r.status == "measured":
                 self.assertEqual(r.pending, 0, where)
                 self.check_sent(where, sender, r)
-            lost += r.lost
-            self.check_loss(where, sender, r)
+            if not self.held_up(sender, r):
+                lost += r.lost
+                self.check_loss(where, sender, r)
         self.assertLessEqual(lost, self.dropped(sender), (name, sender, "more lost than the wire dropped"))
 
     def dropped(self, sender):
@@ -260,12 +261,18 @@ class Case(points.Case):
         if true and r.drops_from == 0:
             self.assertLessEqual(abs(r.total_sent - true["sent"]), 5 + self.rate / 100, (where, true))
 
-    def check_loss(self, where, sender, r):
+    def around(self, sender, r):
         """The wire stamps a packet some microseconds after the sender: one at the end of an interval may be in the next."""
-        side = HOST[sender]
-        around = [self.net.truth.get((side, r.start + k * r.length)) for k in (-1, 0, 1)]
-        true = sum(t["lost"] for t in around if t)
-        slack = self.net.total[side]["missed"] + self.net.kernel_drops
+        truths = [self.net.truth.get((HOST[sender], r.start + k * r.length)) for k in (-1, 0, 1)]
+        return [t for t in truths if t]
+
+    def held_up(self, sender, r):
+        """On a busy machine the wire may not come to deliver a packet for longer than the points wait: then it is lost to them."""
+        return any(t["max_ns"] > self.wait_ms * MS for t in self.around(sender, r))
+
+    def check_loss(self, where, sender, r):
+        true = sum(t["lost"] for t in self.around(sender, r))
+        slack = self.net.total[HOST[sender]]["missed"] + self.net.kernel_drops
         self.assertLessEqual(r.lost, true + slack, where)
 
     def check_gaps(self, name, sender, rows):

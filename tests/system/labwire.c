@@ -195,10 +195,12 @@ static bool read_reports(struct wire *wire)
 		printf("{\"total\": %s, \"from\": \"%c\", \"start_ns\": %" PRId64 ", \"sent\": %" PRIu64
 		       ", \"received\": %" PRIu64 ", \"matched\": %" PRIu64 ", \"lost\": %" PRIu64
 		       ", \"extra\": %" PRIu64 ", \"reordered\": %" PRIu64 ", \"missed\": %" PRIu64
-		       ", \"refused\": %" PRIu64 ", \"kernel_drops\": %" PRIu64 ", \"mean_ns\": %.0f}\n",
+		       ", \"refused\": %" PRIu64 ", \"kernel_drops\": %" PRIu64
+		       ", \"mean_ns\": %.0f, \"max_ns\": %.0f}\n",
 		       report.total ? "true" : "false", report.direction == OW_A_TO_B ? 'a' : 'b',
 		       report.truth.start_ns, r->sent, r->received, r->matched, r->lost, r->extra, r->reordered,
-		       report.missed, report.refused, kernel_drops(wire), r->matched ? r->delay.mean_ns : 0.0);
+		       report.missed, report.refused, kernel_drops(wire), r->matched ? r->delay.mean_ns : 0.0,
+		       r->matched ? (double)r->delay.max_ns : 0.0);
 		wire->totals += report.total;
 	}
 	fflush(stdout);
