@@ -228,7 +228,7 @@ static void what_stays_on_the_link_is_no_loss(void **state)
 		assert_way(w, OW_SIDE_A, stays[i][0], 5353, stays[i][1], 5353, OW_DIRECTIONS);
 }
 
-static const char *host(char text[16], unsigned network, unsigned i)
+static const char *host(char text[16], uint8_t network, uint16_t i)
 {
 	(void)snprintf(text, 16, "10.%u.%u.%u", network, i / 200, 1 + i % 200);
 	return text;
