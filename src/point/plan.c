@@ -236,9 +236,11 @@ int ow_plan_refuse(const struct ow_planner *p, struct ow_tap tap[OW_SIDES], stru
 		    !p->outlook[side].ip)
 			return ow_error_set(
 				err, ENOMSG,
-				"nothing in common: %s holds no IP packets among its first %llu (link type %s)",
+				"nothing in common: %s holds no IP packets among its first %llu (link type %s), and no "
+				"frame "
+				"is in %s byte by byte (a VLAN tag, a trailer or an FCS in one capture only?)",
 				side ? b : a, (unsigned long long)p->outlook[side].frames,
-				ow_linktype_name(ow_reader_info(tap[side].reader)->linktype));
+				ow_linktype_name(ow_reader_info(tap[side].reader)->linktype), side ? a : b);
 	}
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		if (p->outlook[side].ip && p->outlook[side].cut_short == p->outlook[side].ip)

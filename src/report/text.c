@@ -91,7 +91,7 @@ static void put_identity(const struct style *style, const struct ow_match_report
 	         report->tcp_numbers || frame ? ""
 	                                      : "; without TCP's numbers and options, which are rewritten on the way",
 	         report->inner ? "; inside tunnels" : "", report->segments ? "; superframes cut into segments" : "",
-	         report->fragments ? "; fragments of what the other point shows whole" : "");
+	         report->fragments ? "; packets matched with their fragments" : "");
 	put_wrapped(style, "", "identity", text, 11);
 }
 
