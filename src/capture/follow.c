@@ -6,18 +6,22 @@
 #include "base/time.h"
 #include <stdlib.h>
 
-#define HEAD_BYTES      12U /* of every block: type, length, and the byte-order magic or interface or second length */
-#define BLOCK_SECTION   0x0a0d0d0aU
-#define BLOCK_INTERFACE 1U
-#define BLOCK_PACKET    2U /* obsolete */
-#define BLOCK_SIMPLE    3U
-#define BLOCK_ENHANCED  6U
-#define ORDER_MAGIC     0x1a2b3c4dU
-#define INTERFACE_BYTES 16U /* before the options */
-#define LINKTYPE_AT     8U
-#define SNAPLEN_AT      12U
-#define OPTION_TSRESOL  9U
-#define TSRESOL_DEFAULT 6U
+#define HEAD_BYTES       12U /* of every block: type, length, and the byte-order magic or interface or second length */
+#define BLOCK_SECTION    0x0a0d0d0aU
+#define BLOCK_INTERFACE  1U
+#define BLOCK_PACKET     2U /* obsolete */
+#define BLOCK_SIMPLE     3U
+#define BLOCK_STATISTICS 5U
+#define BLOCK_ENHANCED   6U
+#define ORDER_MAGIC      0x1a2b3c4dU
+#define INTERFACE_BYTES  16U /* before the options */
+#define STATISTICS_BYTES 20U
+#define OPTION_IFDROP    5U /* dropped by the interface or the capturing program, .. */
+#define OPTION_OSDROP    7U /* .. and by the system: some programs put the same into both */
+#define LINKTYPE_AT      8U
+#define SNAPLEN_AT       12U
+#define OPTION_TSRESOL   9U
+#define TSRESOL_DEFAULT  6U
 /* libpcap multiplies the part of a second by 10^9 in 64 bits: 2^n * 10^9 must stay below 2^64. */
 #define BINARY_MAX 34U
 /* LINKTYPE_EBHSCR for all that libpcap sees: it maps to itself, gets no treatment, and may have frames of 8 MiB. */
@@ -102,6 +106,30 @@ static void end_interface(struct ow_follow *f)
 		f->resolution_ns = ns;
 }
 
+static uint64_t load64(const struct ow_follow *f, const uint8_t *p)
+{
+	uint64_t first = load32(f, p), second = load32(f, p + 4);
+	return f->big_endian ? first << 32 | second : second << 32 | first;
+}
+
+static void end_statistics(struct ow_follow *f)
+{
+	size_t size = f->length < sizeof f->kept ? f->length - 4 : sizeof f->kept, at = STATISTICS_BYTES;
+	uint64_t dropped = 0;
+
+	while (at + 4 <= size) {
+		uint16_t code = load16(f, f->kept + at);
+		size_t length = load16(f, f->kept + at + 2);
+		if (code == 0 || size - at - 4 < length)
+			break;
+		if ((code == OPTION_IFDROP || code == OPTION_OSDROP) && length == 8 &&
+		    load64(f, f->kept + at + 4) > dropped)
+			dropped = load64(f, f->kept + at + 4);
+		at += 4 + (length + 3) / 4 * 4;
+	}
+	f->dropped = dropped > UINT64_MAX - f->dropped ? UINT64_MAX : f->dropped + dropped;
+}
+
 static void begin_section(struct ow_follow *f)
 {
 	bool big_endian = ow_load_be32(f->kept + 8) == ORDER_MAGIC;
@@ -139,12 +167,17 @@ static bool is_interface(const struct ow_follow *f)
 	return load32(f, f->kept) == BLOCK_INTERFACE;
 }
 
+static bool is_statistics(const struct ow_follow *f)
+{
+	return load32(f, f->kept) == BLOCK_STATISTICS;
+}
+
 /* How many bytes of the current block to keep, as far as that is known. */
 static uint64_t keep_size(const struct ow_follow *f)
 {
 	if (f->pos < HEAD_BYTES)
 		return HEAD_BYTES;
-	if (!is_interface(f))
+	if (!is_interface(f) && !is_statistics(f))
 		return 0;
 	return f->length < sizeof f->kept ? f->length : sizeof f->kept;
 }
@@ -211,6 +244,8 @@ size_t ow_follow_feed(struct ow_follow *f, uint8_t *bytes, size_t size)
 		if (f->pos >= HEAD_BYTES && f->pos == f->length) {
 			if (is_interface(f))
 				end_interface(f);
+			if (is_statistics(f))
+				end_statistics(f);
 			f->pos = 0;
 			return i;
 		}

@@ -8,8 +8,8 @@
 
 /*
  * Looks over libpcap's shoulder while it reads pcapng, for what libpcap keeps to itself: the time resolutions, the
- * interface of each packet, and why a file cannot be read. It sees only the first bytes of blocks and the interface
- * descriptions; packets are libpcap's to parse.
+ * interface of each packet, how many were dropped, and why a file cannot be read. It sees only the first bytes of
+ * blocks and the interfaces' descriptions and statistics; packets are libpcap's to parse.
  *
  * It also makes all interfaces alike in passing, in the copy that libpcap reads: libpcap refuses files whose interfaces
  * differ in link type or snaplen (dumpcap and mergecap write such), and by a slip of 1.10 even two interfaces of
@@ -18,6 +18,7 @@
  *     block:      type 4 | length 4 | body ... | length 4          (byte order after the section's magic)
  *     section:    0a0d0d0a | length | byte-order magic 4 | ...
  *     interface:  1 | length | linktype 2 | reserved 2 | snaplen 4 | options: code 2, length 2, value padded to 4
+ *     statistics: 5 | length | interface 4 | time 8 | options
  *     packets:    6 | length | interface 4 | ...     2 | length | interface 2 | ...     3 | length | ... (interface 0)
  */
 #define OW_FOLLOW_KEEP_BYTES     65536U /* of an interface block; options behind that are not seen */
@@ -35,6 +36,7 @@ struct ow_follow {
 	uint16_t linktype;        /* of the first interface */
 	uint32_t snaplen;         /* of the first interface */
 	int64_t resolution_ns;    /* the coarsest; 1 for finer than nanoseconds */
+	uint64_t dropped;         /* packets, as the statistics of the interfaces say */
 	uint16_t packet_linktype; /* of the interface of the last packet block */
 	/* Two things that libpcap cannot read (right) though the file is sound. */
 	bool mixed_order;    /* sections of different byte order */

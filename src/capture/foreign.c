@@ -146,6 +146,7 @@ static int note_end(struct foreign *f, struct ow_error *err)
 	const char *text;
 	int r;
 
+	f->walk.info->dropped = f->follow.dropped;
 	if (f->trouble_code < 0)
 		return ow_error_set(err, -f->trouble_code, "%s", f->trouble.text);
 	if (packed) {

@@ -24,6 +24,7 @@ struct ow_reader_info {
 	uint32_t snaplen;      /* as the file declares it; 0 = unlimited or unknown */
 	int64_t resolution_ns; /* 1000 for microsecond files; 1 for nanoseconds and finer; the coarsest of pcapng */
 	uint64_t size_bytes;   /* of the file on disk, for progress */
+	uint64_t dropped;      /* packets that the capture lost, if a pcapng says so; known at its end */
 };
 
 int ow_reader_open(const char *path, struct ow_reader **ret_reader, struct ow_error *err);

@@ -47,6 +47,13 @@ static int warn_capture(struct ow_match *m, unsigned side)
 	const char *damage = ow_reader_damage(tap->reader);
 	char text[OW_DURATION_TEXT];
 	int r = damage ? warn(m, "%s", damage) : 0;
+	uint64_t dropped = ow_reader_info(tap->reader)->dropped;
+	if (r == 0 && dropped)
+		r = warn(m,
+		         "%s: the capture dropped %llu packets, as it says itself: those count as lost, or as extra at "
+		         "the other "
+		         "point",
+		         name(m, side), (unsigned long long)dropped);
 	if (r == 0 && f->untimed == f->packets)
 		r = warn(m, "%s: has no timestamps (all are 0): packets are matched, delays cannot be told",
 		         name(m, side));

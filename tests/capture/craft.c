@@ -115,6 +115,26 @@ void craft_interface(struct craft *c, uint16_t linktype, uint32_t snaplen, int t
 	craft_end(c, begin);
 }
 
+void craft_statistics(struct craft *c, uint32_t interface, uint64_t ifdrop, uint64_t osdrop)
+{
+	size_t begin = craft_begin(c, 5);
+
+	craft_32(c, interface);
+	craft_64(c, 0);
+	craft_16(c, 1); /* a comment, to be skipped */
+	craft_16(c, 3);
+	craft_fill(c, 'c', 3);
+	craft_fill(c, 0, 1);
+	craft_16(c, 5);
+	craft_16(c, 8);
+	craft_64(c, ifdrop);
+	craft_16(c, 7);
+	craft_16(c, 8);
+	craft_64(c, osdrop);
+	craft_32(c, 0);
+	craft_end(c, begin);
+}
+
 void craft_packet(struct craft *c, uint32_t interface, uint64_t ticks, uint32_t caplen, uint32_t len)
 {
 	size_t begin = craft_begin(c, 6);

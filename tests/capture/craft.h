@@ -29,6 +29,8 @@ size_t craft_begin(struct craft *craft, uint32_t type);
 void craft_end(struct craft *craft, size_t begin);
 void craft_section(struct craft *craft);
 void craft_interface(struct craft *craft, uint16_t linktype, uint32_t snaplen, int tsresol); /* -1: no option */
+/* With drops of the interface and of the system. */
+void craft_statistics(struct craft *craft, uint32_t interface, uint64_t ifdrop, uint64_t osdrop);
 void craft_packet(struct craft *craft, uint32_t interface, uint64_t ticks, uint32_t caplen, uint32_t len);
 
 /* gzip of the whole as one member; *ret_size bytes that the caller frees */

@@ -22,12 +22,15 @@ static void test_mixed_interfaces(void **state)
 		craft_interface(c, 113, 262144, 0x80 | 1);
 		craft_packet(c, 2, 3, 4, 4);
 		craft_packet(c, 0, 2000000, 8, 4); /* more captured than there was */
+		craft_statistics(c, 0, 7, 0);
+		craft_statistics(c, 1, 0, 8);
 		struct outcome o = read_craft(*state, c);
 		if (o.opened < 0 || o.result < 0 || o.damaged)
 			fail_msg("%s", o.text);
 		assert_string_equal(o.format, "pcapng");
 		assert_int_equal(o.info.linktype, 1);
 		assert_int_equal(o.info.snaplen, 96);
+		assert_int_equal(o.info.dropped, 15);
 		assert_int_equal(o.info.resolution_ns, OW_NS_PER_S / 2);
 		assert_int_equal(o.n, 4);
 		assert_int_equal(o.frames[0].time_ns, 1000001000);
