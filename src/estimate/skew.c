@@ -132,3 +132,15 @@ bool ow_skew_estimate(const struct ow_skew *drift, double *ret_ppb)
 	*ret_ppb = causal ? best : slope; /* no line explains a clock that was set */
 	return plain || proved;
 }
+
+bool ow_skew_refine(const struct ow_skew *drift, double *ret_ppb)
+{
+	double x[OW_SKEW_BINS], y[OW_SKEW_BINS], best;
+	bool both;
+	(void)points_of(drift, x, y, &both);
+	if (!both)
+		return false;
+	best = roomiest(drift);
+	*ret_ppb = best;
+	return room(drift, best) > -NOISE_NS && room(drift, best) > room(drift, 0) + SWING_LEAST_NS;
+}

@@ -30,4 +30,8 @@ void ow_skew_add(struct ow_skew *drift, enum ow_direction direction, int64_t tim
  */
 bool ow_skew_estimate(const struct ow_skew *drift, double *ret_ppb);
 
+/* What is left of a drift that has been corrected for: less than what shows one beyond doubt. False: nothing to speak
+ * of. */
+bool ow_skew_refine(const struct ow_skew *drift, double *ret_ppb);
+
 #endif

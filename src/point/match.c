@@ -78,7 +78,8 @@ static bool correct_drift(struct ow_match *m)
 {
 	struct ow_pass *p = &m->pass;
 	double ppb;
-	if (!ow_skew_estimate(&p->skew, &ppb))
+	bool refined = p->plan.drift != 0 && ow_skew_refine(&p->skew, &ppb);
+	if (!refined && !ow_skew_estimate(&p->skew, &ppb))
 		return false;
 	if (p->plan.drift == 0)
 		p->plan.drift_from_ns = p->tap[OW_SIDE_B].facts.first_ns;
@@ -354,7 +355,7 @@ static int run_until_settled(struct ow_match *m, struct ow_error *err)
 		r = try_fragments(m, err);
 	if (r == 0)
 		r = leave_copies_out(m, err);
-	m->clock_settled = false;
+	m->clock_settled = m->drift_settled = false; /* what was cut since may tell more of the clocks */
 	while (r == 0 && m->passes < PASSES_MAX && improve(m))
 		r = run(m, err);
 	return r;

@@ -88,6 +88,23 @@ static void sees_through_a_queue(void **state)
 	}
 }
 
+/* 100 ppb are left of a drift, 6 us over the capture: too little to be sure that there is one, but there was. */
+static void refines_a_correction(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct ow_skew skew;
+		double ppb = 0;
+		play(&skew, 40000, 60, seed % 2 ? 100 : -100, true, true, seed);
+		assert_true(ow_skew_refine(&skew, &ppb));
+		assert_true(fabs(ppb - (seed % 2 ? 100 : -100)) < 10 * 50.0 / 30);
+		play(&skew, 40000, 60, 0, true, true, seed);
+		assert_false(ow_skew_refine(&skew, &ppb));
+		play(&skew, 40000, 60, 100, true, false, seed);
+		assert_false(ow_skew_refine(&skew, &ppb));
+	}
+}
+
 /* A clock that is set by 10 ms drifts by nothing, and no line makes both directions possible. */
 static void leaves_a_step_alone(void **state)
 {
@@ -122,11 +139,9 @@ static void keeps_out_of_what_it_cannot_know(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_the_drift),
-		cmocka_unit_test(sees_none_where_there_is_none),
-		cmocka_unit_test(sees_through_a_queue),
-		cmocka_unit_test(leaves_a_step_alone),
-		cmocka_unit_test(keeps_out_of_what_it_cannot_know),
+		cmocka_unit_test(finds_the_drift),      cmocka_unit_test(sees_none_where_there_is_none),
+		cmocka_unit_test(sees_through_a_queue), cmocka_unit_test(refines_a_correction),
+		cmocka_unit_test(leaves_a_step_alone),  cmocka_unit_test(keeps_out_of_what_it_cannot_know),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
