@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#undef ow_error_set
 int ow_error_set(struct ow_error *err, int code, const char *format, ...)
 {
 	if (err) {

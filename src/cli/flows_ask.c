@@ -277,7 +277,7 @@ static int estimate_leg(const struct ow_flows_options *options, const struct ow_
                         struct ow_flow_answers *a, struct ow_flow_leg *ret_leg, struct leg *leg, struct ow_error *err)
 {
 	const struct ow_colate *from = files->file[ret_leg->from].sum.colate, *to = files->file[ret_leg->to].sum.colate;
-	struct ow_flows flows;
+	struct ow_flows flows = {0};
 	int r = choose_counts(files, ret_leg->from, ret_leg->to, leg, a, err);
 	if (r == 0)
 		r = ow_flows_difference(from, to, &flows, err);

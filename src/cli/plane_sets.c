@@ -246,7 +246,9 @@ static void tell(void *arg, enum ow_turnover_event event, const char *segment)
 static int turn_over(struct job *job, struct ow_turnover *turnover, struct ow_error *err)
 {
 	bool *owners = calloc((size_t)ow_topology_nodes(job->topology) + 1, sizeof(*owners));
-	int r = owners ? find_owners(job, err) : ow_error_set(err, ENOMEM, "out of memory");
+	if (!owners)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	int r = find_owners(job, err);
 	for (uint32_t i = 0; r == 0 && i < job->owners; i++)
 		owners[job->owner[i]] = true;
 	if (r == 0)

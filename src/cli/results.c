@@ -315,10 +315,10 @@ static int put_plot(struct ow_stored *stored, const struct arguments *args, stru
 	int r = ow_stored_span(stored, &first, &last, err);
 	if (r == 0)
 		r = ow_stored_list(stored, 1, note_last, &newest, err);
-	if (r == 0 && newest.length_ns <= 0)
-		r = nothing(stored, args, err);
 	if (r < 0)
 		return r;
+	if (newest.length_ns <= 0)
+		return nothing(stored, args, err);
 	first = args->filter.since_ns > first ? args->filter.since_ns : first;
 	int64_t wanted = (newest.start_ns - first) / BINS / newest.length_ns;
 	struct ow_stored_sum_options o = {.group = OW_STORED_BIN,

@@ -198,8 +198,8 @@ int ow_graph_read_graphml(struct ow_graph_build *build, const char *text, size_t
 		return ow_error_set(err, EFBIG, "%s: more than %d bytes", build->name, INT_MAX);
 	struct graphml *graphml = calloc(1, sizeof(*graphml));
 	struct key *key = calloc(KEYS_MAX, sizeof(*key));
-	int r = graphml && key ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", build->name);
-	if (r == 0) {
+	int r;
+	if (graphml && key) {
 		*graphml = (struct graphml){.build = build, .key = key, .err = err};
 		r = pass(graphml, text, size, false);
 		if (r == 0)
@@ -207,6 +207,8 @@ int ow_graph_read_graphml(struct ow_graph_build *build, const char *text, size_t
 		if (r == 0)
 			r = pass(graphml, text, size, true);
 		ow_graph_names_done(&graphml->names);
+	} else {
+		r = ow_error_set(err, ENOMEM, "%s: out of memory", build->name);
 	}
 	free(graphml);
 	free(key);

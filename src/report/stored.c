@@ -338,7 +338,7 @@ static int read_portion(struct ow_stored *stored, sqlite3_stmt *statement, struc
 int ow_stored_list(struct ow_stored *stored, uint64_t limit, ow_stored_each *each, void *arg, struct ow_error *err)
 {
 	sqlite3_stmt *statement = NULL;
-	struct key key;
+	struct key key = {0};
 	struct ow_stored_row *row = reallocarray(NULL, PORTION, sizeof *row);
 	int r = row ? begin_at(stored, limit, &key, err)
 	            : ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
@@ -425,7 +425,7 @@ static void put_csv_heading(FILE *out, sqlite3_stmt *statement)
 int ow_stored_csv(struct ow_stored *stored, uint64_t limit, FILE *out, uint64_t *ret_rows, struct ow_error *err)
 {
 	sqlite3_stmt *statement = NULL;
-	struct key key;
+	struct key key = {0};
 	char *text = NULL;
 	size_t size = 0;
 	FILE *memory = open_memstream(&text, &size);

@@ -347,7 +347,7 @@ static int per_probe(const struct ow_flow_traffic *traffic, uint64_t seed, doubl
 	static const struct ow_rli_params limits[2] = {{1. / 300, 1. / 10, PROBE_BYTES, WINDOW_NS},
 	                                               {1. / 10, 1. / 2, PROBE_BYTES, WINDOW_NS}};
 	struct ow_flow_path path;
-	struct ow_flow_stream stream;
+	struct ow_flow_stream stream = {0};
 	int r = ow_colate_red(traffic, 0, seed, &path, &stream, err);
 	if (r < 0)
 		return r;

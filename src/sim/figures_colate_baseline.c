@@ -63,7 +63,7 @@ static int beside_one(struct ow_figure_run *run, const struct ow_colate_traces *
 {
 	struct ow_flow_traffic traffic;
 	struct ow_flow_path path;
-	struct ow_flow_stream stream;
+	struct ow_flow_stream stream = {0};
 	int r = ow_colate_trace_stream(run, traces, i, &traffic, &path, &stream, err);
 	if (r < 0)
 		return r;
@@ -178,7 +178,7 @@ int ow_figure_colate_countmin(struct ow_figure_run *run, struct ow_error *err)
 	struct ow_colate_traces traces;
 	struct ow_flow_traffic traffic;
 	struct ow_flow_path path;
-	struct ow_flow_stream stream;
+	struct ow_flow_stream stream = {0};
 	int r = ow_colate_traces_find(run, &traces, err);
 	if (r == 0)
 		r = ow_colate_trace_stream(run, &traces, 2, &traffic, &path, &stream, err);
@@ -324,7 +324,7 @@ static int try_ways(struct ow_figure_run *run, bool steady, double median[WAYS][
 {
 	struct ow_flow_traffic traffic;
 	struct ow_flow_path path;
-	struct ow_flow_stream stream;
+	struct ow_flow_stream stream = {0};
 	int r = heavy_traffic(run, steady, &traffic, err);
 	if (r < 0)
 		return r;
@@ -436,7 +436,7 @@ int ow_figure_colate_loss(struct ow_figure_run *run, struct ow_error *err)
 		return r;
 	for (int i = 0; i < LOSSES && r == 0; i++) {
 		struct ow_flow_path path;
-		struct ow_flow_stream stream;
+		struct ow_flow_stream stream = {0};
 		r = ow_colate_red(&traffic, losses[i], ow_figure_seed(run), &path, &stream, err);
 		if (r < 0)
 			break;

@@ -66,7 +66,7 @@ static int figure_6(struct ow_figure_run *run, const struct requirement *q, stru
 	for (size_t i = 0; r == 0 && i < traces.count; i++) {
 		struct ow_flow_traffic traffic;
 		struct ow_flow_path path;
-		struct ow_flow_stream stream;
+		struct ow_flow_stream stream = {0};
 		r = ow_colate_trace_stream(run, &traces, i, &traffic, &path, &stream, err);
 		if (r < 0)
 			break;

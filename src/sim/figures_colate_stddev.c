@@ -50,7 +50,7 @@ static int sample_take(const struct ow_flow_stream *stream, uint64_t least, size
 {
 	struct sample sample = {.truth = calloc(most, sizeof *sample.truth),
 	                        .own = calloc(most * OW_COLATE_SPREAD, sizeof *sample.own)};
-	struct ow_colate_index index;
+	struct ow_colate_index index = {0};
 	int r = sample.truth && sample.own ? 0 : -ENOMEM;
 	for (size_t f = 0; r == 0 && f < stream->flows && sample.flows < most; f++) {
 		if (stream->flow[f].received >= least && stream->flow[f].stddev_ns > 0)
@@ -144,7 +144,7 @@ int ow_figure_colate_7(struct ow_figure_run *run, struct ow_error *err)
 	for (size_t i = 0; r == 0 && i < traces.count; i++) {
 		struct ow_flow_traffic traffic;
 		struct ow_flow_path path;
-		struct ow_flow_stream stream;
+		struct ow_flow_stream stream = {0};
 		struct sample sample = {0};
 		uint64_t seed = ow_figure_seed(run) + i;
 		r = ow_colate_trace_stream(run, &traces, i, &traffic, &path, &stream, err);
@@ -197,7 +197,7 @@ int ow_figure_colate_9(struct ow_figure_run *run, struct ow_error *err)
 	struct ow_colate_traces traces;
 	struct ow_flow_traffic traffic;
 	struct ow_flow_path path;
-	struct ow_flow_stream stream;
+	struct ow_flow_stream stream = {0};
 	struct sample sample = {0};
 	uint64_t seed = ow_figure_seed(run);
 	int last = ow_figure_quick(run) ? 3 : 5;

@@ -474,7 +474,7 @@ struct claims_6 {
 static int sweep_6(struct ow_figure_run *run, enum quantity q, struct claims_6 *claims, struct ow_error *err)
 {
 	struct ow_trace t = {0};
-	struct found *found = malloc(sizeof *found);
+	struct found *found = calloc(1, sizeof *found);
 	uint8_t *missing = malloc(packets_of(run));
 	int r = found && missing ? trace_make(&t, &shapes[0], packets_of(run), ow_figure_seed(run)) : -ENOMEM;
 	for (size_t i = 0; i < LOSSES && !r; i++) {
@@ -503,7 +503,7 @@ static int sweep_6(struct ow_figure_run *run, enum quantity q, struct claims_6 *
 
 static int run_6a(struct ow_figure_run *run, struct ow_error *err)
 {
-	struct claims_6 c;
+	struct claims_6 c = {0};
 	int r = sweep_6(run, SAMPLES, &c, err);
 	return r < 0 ? r
 	             : claim_5(run, "far more samples than probes, falling with loss (0.01 % ... 20 %)", c.lda, "",
@@ -512,7 +512,7 @@ static int run_6a(struct ow_figure_run *run, struct ow_error *err)
 
 static int run_6b(struct ow_figure_run *run, struct ow_error *err)
 {
-	struct claims_6 c;
+	struct claims_6 c = {0};
 	char text[120];
 	int r = sweep_6(run, MEAN, &c, err);
 	if (r < 0)
@@ -530,7 +530,7 @@ static int run_6b(struct ow_figure_run *run, struct ow_error *err)
 
 static int run_6c(struct ow_figure_run *run, struct ow_error *err)
 {
-	struct claims_6 c;
+	struct claims_6 c = {0};
 	char text[120];
 	int r = sweep_6(run, STDDEV, &c, err);
 	if (r < 0)

@@ -198,7 +198,7 @@ int ow_flow_traffic_read(const char *path, uint64_t most, uint64_t seed, struct 
 		if (!trace.out.flow)
 			r = ow_error_set(err, ENOMEM, "%s: not enough memory", path);
 	}
-	if (r == 0) {
+	if (r == 0 && trace.out.flow) {
 		for (uint32_t f = 0; f < trace.out.flows; f++)
 			trace.out.flow[f] = ow_mix64(ow_mix64(seed) + f);
 		*ret_traffic = trace.out;

@@ -114,7 +114,7 @@ static void send_all(const struct ow_generator_options *options, const int *sock
 int ow_generator_source(const struct ow_generator_options *options, struct ow_generator_counts *ret_counts,
                         struct ow_error *err)
 {
-	int sockets[OW_GENERATOR_FLOWS];
+	int sockets[OW_GENERATOR_FLOWS] = {0};
 	struct ow_generator_counts counts = {0};
 	sigset_t stop;
 	if (!options->flows || options->flows > OW_GENERATOR_FLOWS || !(options->rate_pps > 0))

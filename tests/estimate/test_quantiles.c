@@ -192,7 +192,7 @@ static void losses(void **state)
 			assert_int_equal(ow_bottomk_create(500, run, &x), 0);
 			assert_int_equal(ow_bottomk_create(500, run, &y), 0);
 			x->ops->add(x, stamps, OF_A);
-			y->ops->add(y, stamps + MISSING, (size_t)(OF_A - MISSING + extra));
+			y->ops->add(y, stamps + MISSING, (size_t)OF_A - MISSING + extra);
 			struct ow_view a = {.synopsis = x, .packets = OF_A},
 				       b = {.synopsis = y, .packets = (uint64_t)(OF_A - MISSING + extra)};
 			assert_int_equal(ow_bottomk_estimate(&a, &b, &e), 0);
