@@ -102,7 +102,8 @@ struct ow_match_report {
 	bool has_direction[OW_DIRECTIONS];  /* B to A: false when no packet went that way */
 	uint64_t unclassified[OW_SIDES];    /* packets of flows that never matched: not counted as lost */
 	uint64_t outside_overlap[OW_SIDES]; /* packets outside the time both captures cover */
-	uint64_t skipped[OW_SIDES];         /* frames without an identity at this level (ARP, too short, ...) */
+	uint64_t skipped[OW_SIDES]; /* frames that cannot be compared at this level (ARP, too short, ...), copies left
+	                               out */
 	const struct ow_interval *interval;
 	size_t intervals;
 	const char *const *warning;

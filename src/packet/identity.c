@@ -9,6 +9,7 @@
  *          the header names, so that the id is the same before and after each waypoint.
  *   TCP    all but the checksum. SYN: not the options (middleboxes clamp the MSS and strip what they do not know),
  *          nor the data offset; the length is that of the payload.
+ *   PTP over UDP: not the correction field, into which transparent clocks write. Not at level nat.
  *   UDP, UDP-Lite, DCCP, ICMP, ICMPv6, SCTP: all but the checksum. Everything else: all.
  *   any_ip_id: no IPv4 identification, but in fragments, which are told apart by it.
  *   any_tcp: no TCP sequence number, acknowledgement and options, but in fragments.
@@ -30,6 +31,9 @@
 #include <xxhash.h>
 
 #define ETHERNET_MIN 60 /* without FCS; shorter frames are padded by the network card, after the sender's capture */
+
+#define PTP_EVENT   319 /* ports */
+#define PTP_GENERAL 320
 
 #define TCP_SYN 0x02
 #define TCP_RST 0x04
@@ -334,6 +338,19 @@ static void loosen_tcp(const uint8_t *l4, const struct ow_packet *packet, struct
 	t->length = packet->l4_len - header;
 }
 
+static inline bool is_ptp(const uint8_t *l4)
+{
+	uint16_t port = ow_load_be16(l4 + 2);
+	return port == PTP_EVENT || port == PTP_GENERAL;
+}
+
+/* The words in front of the correction field and what is behind it. */
+static void loosen_ptp(const uint8_t *l4, struct transport *t)
+{
+	t->head2 = ow_load_le64(l4 + 8);
+	t->rest = 8 + 16;
+}
+
 static inline uint64_t id_of(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e)
 {
 	bool nat = identity->level == OW_LEVEL_NAT;
@@ -346,6 +363,8 @@ static inline uint64_t id_of(const struct ow_identity *identity, const struct ow
 		t = transport_of_few(l4, have, packet, nat, e->length);
 	if (identity->any_tcp && packet->proto == 6 && packet->l4 && !packet->fragment && have >= 20)
 		loosen_tcp(l4, packet, &t);
+	if (packet->proto == 17 && packet->l4 && !nat && have >= 20 && is_ptp(l4))
+		loosen_ptp(l4, &t);
 	bool any_ip_id = identity->any_ip_id && !packet->fragment;
 	return id_from(identity, packet, e, &t, have, any_ip_id ? KEEP_NO_IP_ID : KEEP_NO_DF);
 }
@@ -434,18 +453,17 @@ static inline uint32_t plain_offset(const struct ow_frame *frame)
 	return p[12] == 0x81 && p[13] == 0x00 && p[16] == 0x08 && p[17] == 0x00 ? ETHERNET_HEADER + VLAN_TAG : 0;
 }
 
-/* Could this UDP header be a tunnel's? By the low bytes of the ports that ow_walk_tunnel_port knows: no for nearly all.
- */
-static inline bool may_be_tunnel(const uint8_t *l4)
+/* Is this UDP header a tunnel's, or PTP's? By the low bytes of the ports that are meant: no for nearly all. */
+static inline bool is_special(const uint8_t *l4)
 {
 	static const uint64_t low_bytes[4] = {
-		UINT64_C(1) << 0x18,
-		UINT64_C(1) << (0x68 - 64),
+		UINT64_C(1) << 0x18 | UINT64_C(1) << 0x3f,
+		UINT64_C(1) << (0x40 - 64) | UINT64_C(1) << (0x68 - 64),
 		UINT64_C(1) << (0xa5 - 128) | UINT64_C(1) << (0xb5 - 128) | UINT64_C(1) << (0xb6 - 128),
 		UINT64_C(1) << (0xc1 - 192) | UINT64_C(1) << (0xd8 - 192) | UINT64_C(1) << (0xeb - 192),
 	};
 	uint64_t hit = low_bytes[l4[3] >> 6] >> (l4[3] & 63) | low_bytes[l4[1] >> 6] >> (l4[1] & 63);
-	return hit & 1 && ow_walk_tunnel_port(l4);
+	return hit & 1 && (ow_walk_tunnel_port(l4) || is_ptp(l4));
 }
 
 static inline bool identify_plain(const struct ow_identity *identity, const struct ow_frame *frame,
@@ -466,7 +484,7 @@ static inline bool identify_plain(const struct ow_identity *identity, const stru
 	};
 	if (e.limit < header || captured < e.limit || total > frame->len - offset)
 		return false;
-	if (tcp ? l4[13] & TCP_SYN : ip[9] != 17 || may_be_tunnel(l4))
+	if (tcp ? l4[13] & TCP_SYN : ip[9] != 17 || is_special(l4))
 		return false;
 	struct ow_packet packet = {.ip = ip, .l4 = l4, .version = 4, .proto = e.proto};
 	uint32_t have = e.limit - IPV4_HEADER;

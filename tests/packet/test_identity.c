@@ -136,6 +136,17 @@ static uint32_t make_fragment(struct build *b)
 	return IP + 20;
 }
 
+/* PTP Sync; the correction field is at 8 of it. */
+static uint32_t make_ptp(struct build *b)
+{
+	ethernet(b, 0x0800);
+	uint32_t ip = ipv4(b, 17), l4 = udp(b, 319, 319);
+	PUT(b, 0, 2, 0, 44, 0, 0, 2, 0, 0, 0, 0, 0, 0x12, 0x34, 0, 0, 0, 0, 0, 0);
+	payload(b, 24);
+	finish_ip(b, ip);
+	return l4;
+}
+
 static uint32_t make_ah(struct build *b)
 {
 	ethernet(b, 0x0800);
@@ -191,6 +202,7 @@ static const struct kind kinds[] = {
 	{"sctp", make_sctp, 8, 4, 0, 0, 0, 4},
 	{"esp", make_esp, 0, 0, 0, 0, 0, 0},
 	{"fragment", make_fragment, 0, 0, 0, 0, 0, 0},
+	{"ptp", make_ptp, 6, 2, 16, 8, 0, UINT32_MAX},
 	{"ah", make_ah, 6, 2, 0, 0, 0, 4},
 	{"ext6", make_ext6, 6, 2, -(uint32_t)14, 6, 0, 4}, /* the option of the hop-by-hop header */
 	{"error", make_error, 2, 2, 0, 0, 0, UINT32_MAX},
