@@ -259,7 +259,7 @@ static void put_asides(const struct style *style, const struct ow_match_report *
 	fprintf(style->out, "\n%snot counted%s\n", style->bold, style->plain);
 	put_aside(style, "  outside", report->outside_overlap, "while the other capture was not running");
 	put_aside(style, "  unclassified", report->unclassified, "in flows that the other capture never saw");
-	put_aside(style, "  skipped", report->skipped, "frames that cannot be compared at this level, copies left out");
+	put_aside(style, "  skipped", report->skipped, "not comparable at this level, or copies");
 }
 
 void ow_report_match_text(FILE *out, const struct ow_match_report *report, int width, bool colour)
