@@ -149,7 +149,7 @@ class Service(points.Case):
         quick = ", interval: 200ms, wait: 400ms"
         london, paris = self.pair([("keep", quick), ("change", quick), ("go", quick)], [("keep", ""), ("change", ""), ("go", ""), ("come", "")])
         london.wait_for("agreed on", 6)
-        time.sleep(1.5)
+        time.sleep(2.5)
         slow = ", interval: 400ms, wait: 400ms"
         text = self.config_of("london", ("keep", quick), ("change", slow), ("come", quick), port=self.port)
         self.reload(london, text, "read again: segments: 1 as before, 1 changed, 1 new, 1 gone")
