@@ -464,7 +464,8 @@ static void trimmed(void **state)
 
 /*
  * Kill -9 at any moment. The child writes intervals of three lanes, a commit an interval, and says after each commit
- * how far it is. Whatever it said is there, and nothing is there in part: an interval has all of its lanes.
+ * how far it is. Whatever it said is there, and nothing is there in part: an interval has all of its lanes. Only the
+ * oldest may be half forgotten: rows are trimmed little by little.
  */
 static void write_until_killed(int say, int64_t from)
 {
@@ -512,15 +513,17 @@ static void killed(void **state)
 		sqlite3 *db = look();
 		assert_string_equal(query(db, "PRAGMA integrity_check"), "ok");
 		assert_string_equal(query(db, "PRAGMA foreign_key_check"), "");
-		assert_string_equal(query(db, "SELECT interval FROM result GROUP BY interval HAVING count(*) <> 3"),
+		assert_string_equal(query(db, "SELECT interval FROM result GROUP BY interval HAVING count(*) <> 3 "
+		                              "AND interval > (SELECT min(interval) FROM result)"),
 		                    "");
 		assert_string_equal(query(db, "SELECT 1 FROM result WHERE sent <> matched + late + lost + pending"),
 		                    "");
 		/* At most the commit that was just not said is more. */
 		int64_t newest = strtoll(query(db, "SELECT ifnull(max(interval), -1) FROM result"), NULL, 10);
 		assert_true(newest == committed || newest == committed + 1);
-		assert_string_equal(query(db, "SELECT max(interval) - min(interval) + 1 = count(*) / 3 FROM result "
-		                              "HAVING count(*)"),
+		assert_string_equal(query(db,
+		                          "SELECT max(interval) - min(interval) + 1 = (count(*) + 2) / 3 FROM result "
+		                          "HAVING count(*)"),
 		                    newest < 0 ? "" : "1");
 		committed = newest;
 		sqlite3_close(db);
