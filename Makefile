@@ -4,7 +4,7 @@
 #
 #   make            build/oneway and the library        make install   PREFIX=/usr/local DESTDIR=
 #   make demo       half a minute of the lab: real packets, two points, results beside the truth (needs root)
-#   make test       everything that must hold: release, ASan+UBSan and TSan builds, fuzz corpora, sources
+#   make test       everything that must hold: release, ASan+UBSan and TSan builds, fuzz corpora, sources (9 minutes)
 #   make prove      live results against captures and the wire, for every loss and interval (needs root; some minutes)
 #   make soak       the whole system for SOAK=10m, or any time: flat memory, no loss that is none (needs root)
 #   make scarce     each of the first 2000 allocations of each command fails (some minutes; make test has a sample)
