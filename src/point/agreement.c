@@ -130,10 +130,10 @@ int64_t ow_agree_apart_max(int64_t length_ns, int64_t wait_ns)
 	return wait_ns < length_ns / 2 ? wait_ns : length_ns / 2;
 }
 
-bool ow_agree_clocks(int64_t apart_ns, int64_t round_trip_ns, int64_t apart_max_ns)
+bool ow_agree_clocks(int64_t apart_ns, int64_t age_ns, int64_t apart_max_ns)
 {
-	double apart = (double)(apart_ns < 0 ? -apart_ns : apart_ns) - (double)round_trip_ns / 2;
-	return apart < (double)apart_max_ns;
+	double least = (double)apart_ns, most = least + (double)age_ns;
+	return least < (double)apart_max_ns && most > -(double)apart_max_ns;
 }
 
 void ow_agree_retention(int64_t length_ns, int64_t skew_ns, double speed, struct ow_retention *ret_retention)

@@ -46,8 +46,9 @@ int ow_agree_filter(const char *filter, struct ow_error *err);
  */
 int64_t ow_agree_apart_max(int64_t length_ns, int64_t wait_ns);
 #define OW_APART_END(length_ns) ((length_ns) / 4 * 3)
-/* The difference is known to half a round trip. */
-bool ow_agree_clocks(int64_t apart_ns, int64_t round_trip_ns, int64_t apart_max_ns);
+/* apart_ns: the time in a message of the peer less the time here when it was read, up to age_ns after it was written:
+ * its clock is ahead by so much or, by up to age_ns, more. */
+bool ow_agree_clocks(int64_t apart_ns, int64_t age_ns, int64_t apart_max_ns);
 
 /*
  * The memory budget. A lane keeps the pages that wait for the peer: those of OW_RETAIN_NS, and as many more as the two

@@ -75,7 +75,7 @@ static bool is_there(const struct ow_daemon_peer *peer, const struct ow_config_s
 
 bool ow_daemon_clocks_fit(const struct ow_daemon_peer *peer, const struct ow_config_segment *segment)
 {
-	return peer->daemon->files || ow_agree_clocks(peer->ahead_ns, peer->round_trip_ns,
+	return peer->daemon->files || ow_agree_clocks(peer->ahead_ns, peer->hello_age_ns,
 	                                              ow_agree_apart_max(segment->interval_ns, segment->wait_ns));
 }
 
@@ -258,7 +258,7 @@ static int accept_lane(struct ow_daemon_lane *lane, struct ow_error *why)
 	if (lane->open.t0_ns % lane->open.length_ns != 0 || is_far(lane, lane->open.t0_ns))
 		return ow_error_set(why, EINVAL, "t0 is no multiple of the interval, or too far away");
 	if (!lane->daemon->files &&
-	    !ow_agree_clocks(lane->peer->ahead_ns, lane->peer->round_trip_ns, lane->open.wait_ns))
+	    !ow_agree_clocks(lane->peer->ahead_ns, lane->peer->hello_age_ns, lane->open.wait_ns))
 		return ow_error_set(why, EINVAL, "the clocks are further apart than its 'wait'");
 	/* A tenth of the lead is time enough to get ready; where that is over, t0 is later. */
 	if (lane->open.t0_ns < here + lead / 10)

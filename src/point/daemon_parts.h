@@ -112,7 +112,8 @@ struct ow_daemon_peer {
 	unsigned complaints;   /* lines about it, */
 	int64_t complained_ns; /* steady: since then */
 	uint64_t epoch;
-	uint32_t wire_max; /* the highest lane that was ever proposed between us */
+	uint32_t wire_max;    /* the highest lane that was ever proposed between us */
+	int64_t hello_age_ns; /* of the HELLO that ahead_ns is from, when it was read: at most so much */
 	int64_t round_trip_ns;
 	int64_t ahead_ns; /* its clock less ours */
 };

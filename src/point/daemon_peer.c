@@ -126,6 +126,8 @@ static void on_hello(struct ow_daemon_link *link, const struct ow_message_hello 
 	bool again = peer->known && peer->epoch == hello->epoch;
 	peer->round_trip_ns = ow_clock_steady_ns() - link->asked_ns;
 	peer->ahead_ns = hello->now_ns - ow_daemon_now_ns(link->daemon);
+	/* It may have lain here while we were held up; it was not written before there was a connection. */
+	peer->hello_age_ns = ow_clock_steady_ns() - link->since_ns;
 	link->asked_ns = 0;
 	if (peer->connect && !clocks_fit(peer)) {
 		refuse_clock(link);

@@ -126,7 +126,10 @@ static void knows_clocks_that_are_apart(void **state)
 	assert_true(ow_agree_clocks(-1999 * ms, 0, 2000 * ms));
 	assert_false(ow_agree_clocks(2000 * ms, 0, 2000 * ms));
 	assert_false(ow_agree_clocks(-37000 * ms, 300 * ms, 2000 * ms));
-	assert_true(ow_agree_clocks(60 * ms, 200 * ms, 50 * ms));
+	/* A message that is old says less than the clock shows, never more. */
+	assert_true(ow_agree_clocks(-60 * ms, 200 * ms, 50 * ms));
+	assert_false(ow_agree_clocks(60 * ms, 200 * ms, 50 * ms));
+	assert_false(ow_agree_clocks(-260 * ms, 200 * ms, 50 * ms));
 	/* Half an interval, or the waiting time if that is less. */
 	assert_int_equal(ow_agree_apart_max(1000 * ms, 2000 * ms), 500 * ms);
 	assert_int_equal(ow_agree_apart_max(1000 * ms, 200 * ms), 200 * ms);
