@@ -65,8 +65,9 @@ static bool mostly_frames(const struct ow_planner *p)
 	return true;
 }
 
-/* Compares samples of both captures under every usual identity, or every one of the last resort. */
-static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole, bool loose, struct ow_error *err)
+/* Compares samples of both captures under these identities. */
+static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole, enum ow_selection which,
+                   struct ow_error *err)
 {
 	struct ow_survey survey[OW_SIDES];
 	int64_t shift = given_shift(p->options);
@@ -79,18 +80,14 @@ static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole
 	r = ow_survey_init(&survey[OW_SIDE_B]);
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
 		int64_t start = whole ? INT64_MIN : side == OW_SIDE_B ? from - shift : from;
-		r = ow_survey_read(&survey[side], tap[side].reader, p->limit, loose, start,
+		r = ow_survey_read(&survey[side], tap[side].reader, p->limit, which, start,
 		                   whole ? UINT64_MAX : GLANCE_FRAMES, p->seed, err);
 		p->first_ns[side] = survey[side].first_ns;
 		p->last_ns[side] = survey[side].last_ns;
 	}
 	for (unsigned v = 0; v < OW_VARIANTS && r == 0; v++) {
-		if (ow_variant_loose(v) != loose)
+		if (!ow_variant_among(v, which))
 			continue;
-		/* The preferred identity finds enough: the others need no look. */
-		if (!whole && v > 0 && p->common[0].share >= GLANCE_ENOUGH && allowed(p->options, 0) &&
-		    !mostly_frames(p))
-			break;
 		r = ow_common_find(&survey[OW_SIDE_A].sample[v], &survey[OW_SIDE_B].sample[v],
 		                   p->options->clock == OW_CLOCK_ESTIMATED, &p->common[v]);
 	}
@@ -98,6 +95,17 @@ static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole
 	ow_survey_done(&survey[OW_SIDE_A]);
 	ow_survey_done(&survey[OW_SIDE_B]);
 	return r;
+}
+
+/* A glance at the captures: mostly the preferred identity finds enough, and the others need no look. */
+static int glance(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_error *err)
+{
+	if (allowed(p->options, OW_VARIANT_IP) && !mostly_frames(p)) {
+		int r = compare(p, tap, false, OW_SELECT_FIRST, err);
+		if (r < 0 || p->common[OW_VARIANT_IP].share >= GLANCE_ENOUGH)
+			return r;
+	}
+	return compare(p, tap, false, OW_SELECT_USUAL, err);
 }
 
 /* Clearly more; or anything where the other finds nothing, but as a last resort only if it is not an odd packet. */
@@ -313,20 +321,20 @@ int ow_plan_make(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_pl
 	struct ow_plan plan = {.identity.segments = p->options->segments == OW_ON};
 	int r = take_outlooks(p, tap, err);
 	if (r == 0)
-		r = compare(p, tap, false, false, err);
+		r = glance(p, tap, err);
 	if (r < 0)
 		return r;
 	choose(p);
 	/* A drift shows only over the whole captures. */
 	if (p->options->clock == OW_CLOCK_ESTIMATED || p->common[p->variant].share < GLANCE_ENOUGH ||
 	    (p->variant != OW_VARIANT_IP && p->options->level == OW_LEVEL_AUTO)) {
-		r = compare(p, tap, true, false, err);
+		r = compare(p, tap, true, OW_SELECT_USUAL, err);
 		if (r < 0)
 			return r;
 		choose(p);
 	}
 	if (p->whole && p->common[p->variant].share < GLANCE_ENOUGH && p->options->level != OW_LEVEL_FRAME) {
-		r = compare(p, tap, true, true, err);
+		r = compare(p, tap, true, OW_SELECT_LOOSE, err);
 		if (r < 0)
 			return r;
 		choose(p);

@@ -58,6 +58,13 @@ bool ow_variant_loose(enum ow_variant variant)
 	return variants[variant].any_ip_id || variants[variant].any_tcp;
 }
 
+bool ow_variant_among(enum ow_variant variant, enum ow_selection which)
+{
+	if (which == OW_SELECT_FIRST)
+		return variant == OW_VARIANT_IP;
+	return ow_variant_loose(variant) == (which == OW_SELECT_LOOSE);
+}
+
 enum ow_variant ow_variant_entered(enum ow_variant variant)
 {
 	switch (variant) {
@@ -172,7 +179,7 @@ static void name_hosts(const struct ow_flow_key *key, struct ow_sampled *packet)
 struct surveyor {
 	struct ow_survey *survey;
 	struct ow_identity identity[OW_VARIANTS];
-	bool loose;
+	enum ow_selection which;
 };
 
 static void offer_packet(struct surveyor *s, enum ow_variant variant, const struct ow_packet *packet, int64_t time_ns)
@@ -218,7 +225,12 @@ static bool has_substance(const struct ow_packet *packet)
 static void offer(struct surveyor *s, const struct ow_frame *frame)
 {
 	struct ow_packet packet;
-	bool any = s->loose;
+	bool any = s->which == OW_SELECT_LOOSE;
+	if (s->which == OW_SELECT_FIRST) {
+		if (ow_packet_decode(frame, false, &packet) == OW_DECODE_IP)
+			offer_packet(s, OW_VARIANT_IP, &packet, frame->time_ns);
+		return;
+	}
 	if (ow_packet_decode(frame, false, &packet) == OW_DECODE_IP) {
 		offer_packet(s, any ? OW_VARIANT_IP_ANY_ID : OW_VARIANT_IP, &packet, frame->time_ns);
 		offer_packet(s, any ? OW_VARIANT_NAT_ANY_ID : OW_VARIANT_NAT, &packet, frame->time_ns);
@@ -235,10 +247,10 @@ static void offer(struct surveyor *s, const struct ow_frame *frame)
 		offer_frame(s, frame);
 }
 
-int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS], bool loose,
-                   int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err)
+int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS],
+                   enum ow_selection which, int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err)
 {
-	struct surveyor s = {.survey = survey, .loose = loose};
+	struct surveyor s = {.survey = survey, .which = which};
 	struct ow_frame frame[BATCH];
 	for (unsigned v = 0; v < OW_VARIANTS; v++) {
 		s.identity[v] = (struct ow_identity){.level = variants[v].level,

@@ -60,12 +60,18 @@ struct ow_survey {
 int ow_survey_init(struct ow_survey *survey);
 void ow_survey_done(struct ow_survey *survey);
 
+/* The identities that a survey takes: the preferred one, the usual ones, those of the last resort. */
+enum ow_selection { OW_SELECT_FIRST, OW_SELECT_USUAL, OW_SELECT_LOOSE };
+
+bool ow_variant_among(enum ow_variant variant, enum ow_selection which);
+
 /*
  * Samples the capture from its start: frames from from_ns on, at most max_frames of them (UINT64_MAX = all).
- * loose: under the identities of the last resort, or else the usual ones; the other samples stay empty.
+ * which: under these identities; the other samples stay empty.
  * seed: of the identities, the same for both captures. limit: as in struct ow_outlook, the lesser of both captures.
  */
-int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS], bool loose,
-                   int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err);
+int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS],
+                   enum ow_selection which, int64_t from_ns, uint64_t max_frames, uint64_t seed,
+                   struct ow_error *err);
 
 #endif
