@@ -71,7 +71,6 @@ bool ow_variant_among(enum ow_variant variant, enum ow_selection which);
  * seed: of the identities, the same for both captures. limit: as in struct ow_outlook, the lesser of both captures.
  */
 int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS],
-                   enum ow_selection which, int64_t from_ns, uint64_t max_frames, uint64_t seed,
-                   struct ow_error *err);
+                   enum ow_selection which, int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err);
 
 #endif
