@@ -28,8 +28,7 @@
 struct classic {
 	struct ow_walk walk;
 	uint8_t *buffer;     /* SPARE_BYTES + FILL_BYTES */
-	bool mapped;         /* next and end are in the mapped file, not in the buffer */
-	const uint8_t *next; /* first byte not handed out */
+	const uint8_t *next; /* first byte not handed out; in the buffer, or in the file in memory (info->mapped) */
 	const uint8_t *end;  /* of the valid bytes */
 	uint64_t offset;     /* of next in the unpacked file */
 	bool swapped;
@@ -79,10 +78,9 @@ static void start(struct classic *c)
 
 	c->next = c->end = c->buffer + SPARE_BYTES;
 	c->offset = OW_PCAP_HEADER_BYTES;
-	c->mapped = ow_source_map(c->walk.source, &c->next, &size);
-	if (c->mapped)
+	c->walk.info->mapped = ow_source_map(c->walk.source, &c->next, &size);
+	if (c->walk.info->mapped)
 		c->end = c->next + size;
-	c->walk.info->mapped = c->mapped;
 }
 
 /* Moves the cut record before the fill area and fills that. At the end of the source *ret_got is 0. */
@@ -93,14 +91,14 @@ static int refill(struct classic *c, size_t *ret_got, struct ow_error *err)
 	int r;
 
 	memmove(fill - left, c->next, left);
-	if (c->mapped) {
+	if (c->walk.info->mapped) {
 		r = ow_source_pass(c->walk.source, c->end, err);
 		if (r < 0)
 			return r;
 	}
 	c->next = fill - left;
 	c->end = fill;
-	c->mapped = c->walk.info->mapped = false;
+	c->walk.info->mapped = false;
 	r = ow_source_read(c->walk.source, fill, FILL_BYTES, ret_got, err);
 	if (r == 0)
 		c->end += *ret_got;
@@ -139,7 +137,7 @@ static int classic_read(struct ow_walk *walk, struct ow_frame *frames, size_t ma
 		max = INT_MAX;
 	for (;;) {
 		size_t got = 0;
-		int r = c->mapped ? ow_source_pass(c->walk.source, c->next, err) : 0;
+		int r = c->walk.info->mapped ? ow_source_pass(c->walk.source, c->next, err) : 0;
 		if (r < 0)
 			return r;
 		size_t n = c->swapped ? walk_buffer(c, true, frames, max) : walk_buffer(c, false, frames, max);

@@ -17,12 +17,12 @@ struct ow_mapping {
 	unsigned slot;
 	uint8_t *start;    /* of the first page */
 	size_t size, head; /* of all pages; offset of the first byte in the first page */
-	size_t passed, touched;
+	size_t released, touched;
 };
 
 /*
- * For the signal handler, which has only its address to go by. A slot is taken while `size` is not 0; `start` is set
- * before and stays while it is taken. Nothing else in the library is shared by all of a process.
+ * For the signal handler, which has only an address to go by: a slot covers it while `size` is not 0, and `start` is
+ * set before. Nothing else in the library is shared by all of a process.
  */
 static struct {
 	atomic_bool taken, broken;
@@ -124,14 +124,14 @@ void ow_mapping_pass(struct ow_mapping *m, const uint8_t *place)
 	size_t to = (size_t)(place - m->start);
 	for (; m->touched < m->size && m->touched < to + AHEAD_STEPS * STEP_BYTES; m->touched += STEP_BYTES)
 		(void)*(volatile const uint8_t *)(m->start + m->touched);
-	if (to - m->passed < PASS_BYTES)
+	if (to - m->released < PASS_BYTES)
 		return;
 	to -= to % PASS_BYTES;
-	madvise(m->start + m->passed, to - m->passed, MADV_DONTNEED);
-	m->passed = to;
+	madvise(m->start + m->released, to - m->released, MADV_DONTNEED);
+	m->released = to;
 }
 
 void ow_mapping_rewind(struct ow_mapping *m)
 {
-	m->passed = m->touched = 0;
+	m->released = m->touched = 0;
 }

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /*
- * Reads a capture file: classic pcap (micro- and nanoseconds, both byte orders) by our own buffered walk,
+ * Reads a capture file: classic pcap (micro- and nanoseconds, both byte orders) by our own walk,
  * everything else (pcapng, odd pcap variants) by libpcap; either may be gzip-compressed. A path of "-" is standard
  * input; what cannot seek is spooled to an unlinked temporary file so that it can be rewound.
  * Not thread-safe; different readers may be used by different threads.

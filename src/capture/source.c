@@ -27,8 +27,7 @@ struct ow_source {
 	uint64_t offset; /* of the next byte to read, from base */
 	uint64_t size;
 	bool compressed;
-	struct ow_mapping *mapping; /* from base on; NULL if none was asked for */
-	uint64_t mapped;            /* bytes of it */
+	struct ow_mapping *mapping; /* size bytes from base on; NULL if none was asked for */
 	uint64_t passed;            /* of these, done with */
 	bool cut;                   /* the file became shorter */
 	/* the rest for gzip only */
@@ -291,16 +290,14 @@ int ow_source_read(struct ow_source *s, void *buffer, size_t size, size_t *ret_g
 
 bool ow_source_map(struct ow_source *s, const uint8_t **ret_bytes, size_t *ret_size)
 {
-	if (!s->mapping && !s->compressed && s->size > s->offset) {
+	if (!s->mapping && !s->compressed)
 		s->mapping = ow_mapping_open(s->fd, s->base, s->size);
-		s->mapped = s->size;
-	}
-	if (!s->mapping || s->offset > s->mapped)
+	if (!s->mapping || s->offset > s->size)
 		return false;
 	*ret_bytes = ow_mapping_bytes(s->mapping) + s->offset;
-	*ret_size = (size_t)(s->mapped - s->offset);
+	*ret_size = (size_t)(s->size - s->offset);
 	s->passed = s->offset;
-	s->offset = s->mapped;
+	s->offset = s->size;
 	return true;
 }
 
@@ -309,7 +306,7 @@ int ow_source_pass(struct ow_source *s, const uint8_t *place, struct ow_error *e
 	uint64_t passed = (uint64_t)(place - ow_mapping_bytes(s->mapping));
 	struct stat st;
 	/* The rest of the last page reads as zeros: only the size tells, at the end. */
-	s->cut |= passed == s->mapped && (fstat(s->fd, &st) < 0 || (uint64_t)st.st_size < s->base + s->mapped);
+	s->cut |= passed == s->size && (fstat(s->fd, &st) < 0 || (uint64_t)st.st_size < s->base + s->size);
 	if (s->cut || ow_mapping_broken(s->mapping))
 		return ow_error_set(err, EIO, "%s: was cut, or could not be read, while it was being read", s->name);
 	s->passed = passed;
@@ -349,7 +346,7 @@ uint64_t ow_source_size(const struct ow_source *s)
 
 uint64_t ow_source_position(const struct ow_source *s)
 {
-	if (s->mapping && s->offset == s->mapped)
+	if (s->mapping && s->offset == s->size)
 		return s->passed;
 	return s->offset - (s->compressed ? s->z.avail_in : 0);
 }

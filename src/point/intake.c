@@ -8,7 +8,6 @@
 struct intake {
 	struct ow_feed *const *feed;           /* of each side */
 	const struct ow_batch *next[OW_SIDES]; /* the batch after this one */
-	bool begun[OW_SIDES];
 	const struct ow_record *end[OW_SIDES]; /* of the batch */
 	struct ow_stream block[OW_SIDES];      /* the records to come, up to BLOCK of the batch */
 };
@@ -17,10 +16,9 @@ struct intake {
 static int next_batch(struct ow_matcher *matcher, struct intake *in, enum ow_side side,
                       const struct ow_batch **ret_batch, struct ow_error *err)
 {
-	int r = in->begun[side] ? 0 : ow_feed_next(in->feed[side], &in->next[side], err);
-	in->begun[side] = true;
+	int r = 0;
 	*ret_batch = in->next[side];
-	if (r == 0 && in->next[side])
+	if (in->next[side])
 		r = ow_feed_next(in->feed[side], &in->next[side], err);
 	const struct ow_batch *next = in->next[side];
 	if (r == 0 && next)
@@ -77,6 +75,11 @@ int ow_intake_run(struct ow_pass *p, struct ow_matcher *matcher, struct ow_feed 
                   struct ow_error *err)
 {
 	struct intake intake = {.feed = feed}, *in = &intake;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		int r = ow_feed_next(feed[side], &in->next[side], err);
+		if (r < 0)
+			return r;
+	}
 	for (unsigned blocks = 0; !p->failed; blocks++) {
 		for (unsigned side = 0; side < OW_SIDES; side++) {
 			int r = in->block[side].next == in->end[side] && !p->ended[side]
