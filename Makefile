@@ -9,6 +9,7 @@
 #   make soak       the whole system for SOAK=10m, or any time: flat memory, no loss that is none (needs root)
 #   make scarce     each of the first 2000 allocations of each command fails (some minutes; make test has a sample)
 #   make faults     kill -9, partitions, stalls, full disks: what the tests do briefly, 50 kills and minutes (needs root)
+#   make bare       make demo and make test on a bare Debian 12 that it makes in BARE=build/bare (needs root; 20 minutes)
 #   make accuracy   estimates of 100 k flows against exact results (some minutes)
 #   make bench      speed and memory as ratios (BENCH_FLAGS="--large 0" leaves out the 10 M-packet pair)
 #   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck
@@ -20,13 +21,14 @@ WERROR ?= false
 FUZZ_SECONDS ?= 60
 SOAK ?= 10m
 BENCH_FLAGS ?=
+BARE ?= build/bare
 PREFIX ?=
 DESTDIR ?=
 # Quick to build: optimised a little; lines in backtraces, no variables. What is initialised gcc knows without sanitizers.
 SANITIZED := -Doptimization=1 -Ddebug=true -Dc_args='-g1 -Wno-maybe-uninitialized' -Db_lundef=false
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo prove faults soak scarce accuracy bench fuzz lint format install clean
+.PHONY: all test demo prove faults soak scarce bare accuracy bench fuzz lint format install clean
 # One build after the other: ninja already uses all cores.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -54,6 +56,9 @@ soak: build/.packages-test all
 scarce: build/.packages-test all
 	@SCARCE_FULL=1 SCARCE_PRELOAD=$(CURDIR)/build/tests/scarce/libscarce.so ONEWAY=build/oneway python3 tests/system/test_scarce.py
 	@SCARCE_FULL=1 SCARCE_PRELOAD=$(CURDIR)/build/tests/scarce/libscarce.so ONEWAY=build/oneway python3 tests/system/test_scarce_pair.py
+
+bare: build/.packages-bare
+	@tools/run-bare-root $(BARE)
 
 accuracy: all
 	@tests/cli/check-flows-accuracy --flows 100000 --packets 4000000 build/oneway
