@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -72,6 +73,12 @@ static int look_up(const char *address, const struct place *place, int flags, st
 	if (r == EAI_NONAME && host) {
 		hints.ai_flags = flags | AI_NUMERICSERV;
 		r = getaddrinfo(host, place->port, &hints, ret_list);
+	}
+	/* localhost is the loopback address even where no /etc/hosts and no name server says so (RFC 6761,
+	 * section 6.3). */
+	if (r != 0 && host && strcasecmp(host, "localhost") == 0) {
+		hints.ai_flags = flags | AI_NUMERICHOST | AI_NUMERICSERV;
+		r = getaddrinfo(hints.ai_family == AF_INET6 ? "::1" : "127.0.0.1", place->port, &hints, ret_list);
 	}
 	if (r == 0)
 		return 0;

@@ -6,9 +6,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static unsigned port_of(int fd)
@@ -69,6 +72,28 @@ static void finds_the_other_end(void **state)
 	connects("[::1]:0", "[::1]", "[::1]:");
 	connects(":0", "[::1]", "[::1]:");
 	connects(":0", "127.0.0.1", "127.0.0.1:");
+}
+
+/* On a root without /etc/hosts and without a name server, as debootstrap leaves it. */
+static void localhost_needs_no_hosts_file(void **state)
+{
+	(void)state;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct sockaddr_storage address;
+		if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		    mount("none", "/etc", "tmpfs", 0, NULL) < 0)
+			_exit(77);
+		_exit(ow_address_find("localhost:862", NULL, AF_UNSPEC, false, &address, NULL) < 0 ||
+		      ow_address_find("LocalHost:862", NULL, AF_INET6, false, &address, NULL) < 0);
+	}
+	int status = 0;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void refuses_what_is_no_address(void **state)
@@ -188,7 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_datagram_addresses),   cmocka_unit_test(finds_the_other_end),
 		cmocka_unit_test(refuses_what_is_no_address), cmocka_unit_test(an_address_in_use_is_said),
-		cmocka_unit_test(sessions_over_tcp),
+		cmocka_unit_test(sessions_over_tcp),          cmocka_unit_test(localhost_needs_no_hosts_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
