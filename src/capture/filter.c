@@ -2,7 +2,14 @@
 /* Filter expressions into programs, by libpcap. */
 #include "capture/filter.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINKTYPE_ETHERNET 1
+#define LINKTYPE_RAW      101
 
 /* Below 104 some DLT_ values differ from the LINKTYPE_ values in files. */
 static const struct {
@@ -33,51 +40,139 @@ int ow_dlt_of_linktype(uint16_t linktype)
 	return linktype;
 }
 
+/* Words with which a filter looks at the link layer. Others may do so, but then do not compile for IP alone. */
+static const char *const link_words[] = {"ether", "link", "vlan", "mpls", "pppoes", "pppoed",
+                                         "fddi",  "tr",   "wlan", "ppp",  "slip"};
+
+static bool is_link_word(const char *word, size_t length)
+{
+	for (size_t i = 0; i < sizeof link_words / sizeof *link_words; i++) {
+		if (strlen(link_words[i]) == length && strncmp(link_words[i], word, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool ow_filter_names_link(const char *expression)
+{
+	for (const char *c = expression; *c;) {
+		size_t length = 0;
+		while (isalnum((unsigned char)c[length]) || strchr("._-:", c[length] ? c[length] : ' '))
+			length++;
+		if (is_link_word(c, length))
+			return true;
+		c += length ? length : 1;
+	}
+	return false;
+}
+
+/* Loads of facts that the kernel has beside the frame. */
+static bool asks_kernel(const struct bpf_program *program)
+{
+	for (u_int i = 0; i < program->bf_len; i++) {
+		const struct bpf_insn *insn = &program->bf_insns[i];
+		if (BPF_CLASS(insn->code) == BPF_LD && BPF_MODE(insn->code) == BPF_ABS &&
+		    insn->k >= (bpf_u_int32)SKF_AD_OFF)
+			return true;
+	}
+	return false;
+}
+
+static bool asks_length(const struct bpf_program *program)
+{
+	for (u_int i = 0; i < program->bf_len; i++) {
+		u_int class = BPF_CLASS(program->bf_insns[i].code), mode = BPF_MODE(program->bf_insns[i].code);
+		if ((class == BPF_LD || class == BPF_LDX) && mode == BPF_LEN)
+			return true;
+	}
+	return false;
+}
+
+static int refuse(int code, const char *name, const char *expression, const char *why, struct ow_error *err)
+{
+	if (!name)
+		return ow_error_set(err, code, "%.300s", why);
+	return ow_error_set(err, code, "%s: filter \"%s\": %.300s", name, expression, why);
+}
+
 static int compile(pcap_t *pcap, const char *name, const char *expression, struct bpf_program *ret_program,
                    struct ow_error *err)
 {
-	if (pcap_compile(pcap, ret_program, expression ? expression : "", 1, PCAP_NETMASK_UNKNOWN) == 0)
+	if (pcap_compile(pcap, ret_program, expression, 1, PCAP_NETMASK_UNKNOWN) < 0)
+		return refuse(EINVAL, name, expression, pcap_geterr(pcap), err);
+	if (!asks_kernel(ret_program))
 		return 0;
-	return ow_error_set(err, EINVAL, "%s: filter \"%s\": %s", name, expression ? expression : "",
-	                    pcap_geterr(pcap));
+	pcap_freecode(ret_program);
+	return refuse(ENOTSUP, name, expression, "filters do not know the direction or the interface of a frame", err);
 }
 
 int ow_filter_compile(const char *name, uint16_t linktype, uint32_t snaplen, const char *expression,
                       struct bpf_program *ret_program, struct ow_error *err)
 {
 	pcap_t *pcap = pcap_open_dead(ow_dlt_of_linktype(linktype), (int)snaplen);
-	int r = pcap ? compile(pcap, name, expression, ret_program, err)
-	             : ow_error_set(err, ENOMEM, "%s: out of memory", name);
+	int r = pcap ? compile(pcap, name, expression ? expression : "", ret_program, err)
+	             : ow_error_set(err, ENOMEM, "out of memory");
 	if (pcap)
 		pcap_close(pcap);
 	return r;
 }
 
-/* A handle that captures for the moment of compiling: libpcap then knows what the kernel does to frames. */
-static pcap_t *activate(const char *interface, uint32_t snaplen)
+/* The program with other instructions in front. Jumps are relative, so that it need not be changed. */
+static int prepend(const struct bpf_insn *front, u_int count, struct bpf_program *program)
 {
-	char text[PCAP_ERRBUF_SIZE];
-	pcap_t *pcap = pcap_create(interface, text);
-	if (!pcap)
-		return NULL;
-	pcap_set_snaplen(pcap, (int)snaplen);
-	pcap_set_buffer_size(pcap, 1 << 20);
-	if (pcap_activate(pcap) >= 0)
-		return pcap;
-	pcap_close(pcap);
-	return NULL;
+	struct bpf_insn *insns = malloc((count + program->bf_len) * sizeof *insns);
+	if (!insns)
+		return -ENOMEM;
+	memcpy(insns, front, count * sizeof *insns);
+	memcpy(insns + count, program->bf_insns, program->bf_len * sizeof *insns);
+	free(program->bf_insns); /* as pcap_freecode() does */
+	program->bf_insns = insns;
+	program->bf_len += count;
+	return 0;
 }
 
-int ow_filter_compile_live(const char *interface, uint16_t linktype, uint32_t snaplen, const char *expression,
-                           struct bpf_program *ret_program, struct ow_error *err)
+/* As packet/packet_filter.c decides. */
+static bool looks_at_frames(const char *expression)
 {
-	pcap_t *pcap = expression ? activate(interface, snaplen) : NULL;
-	int r;
-	if (pcap && ow_linktype_of_dlt(pcap_datalink(pcap)) == linktype)
-		r = compile(pcap, interface, expression, ret_program, err);
-	else
-		r = ow_filter_compile(interface, linktype, snaplen, expression, ret_program, err);
-	if (pcap)
-		pcap_close(pcap);
-	return r;
+	struct bpf_program program;
+	if (ow_filter_names_link(expression) ||
+	    ow_filter_compile(NULL, LINKTYPE_RAW, UINT16_MAX, expression, &program, NULL) < 0)
+		return true;
+	pcap_freecode(&program);
+	return false;
+}
+
+int ow_filter_compile_kernel(const char *interface, uint16_t linktype, uint32_t snaplen, const char *expression,
+                             struct bpf_program *ret_program, struct ow_error *err)
+{
+	/* What is not plain IP may be so behind a tag. */
+	const struct bpf_insn plain_ip[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x0800, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x86dd, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, snaplen),
+	};
+	/* The tag belongs into the frame before this filter looks at it. */
+	const struct bpf_insn untagged[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (bpf_u_int32)(SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, snaplen),
+	};
+	int r = ow_filter_compile(interface, linktype, snaplen, expression, ret_program, err);
+	if (r < 0 || !expression)
+		return r;
+	/* Lengths are those of the packet without padding and tags, which the kernel does not know. */
+	if (asks_length(ret_program)) {
+		pcap_freecode(ret_program);
+		return ow_filter_compile(interface, linktype, snaplen, NULL, ret_program, err);
+	}
+	if (linktype != LINKTYPE_ETHERNET)
+		return 0;
+	r = looks_at_frames(expression) ? prepend(untagged, sizeof untagged / sizeof *untagged, ret_program)
+	                                : prepend(plain_ip, sizeof plain_ip / sizeof *plain_ip, ret_program);
+	if (r < 0) {
+		pcap_freecode(ret_program);
+		return ow_error_set(err, ENOMEM, "%s: out of memory", interface);
+	}
+	return 0;
 }

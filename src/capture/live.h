@@ -38,10 +38,14 @@ enum ow_live_kind {
 	OW_LIVE_FILE,
 };
 
+/*
+ * The filter (pcap-filter(7)) spares a ring most of the frames that the caller does not want. The others have none, and
+ * the kernel does not see a frame as it was on the wire: the caller filters what it gets (packet/packet_filter.h).
+ */
 struct ow_live_options {
 	enum ow_live_kind kind;
 	const char *name;     /* of the interface, or path of the file */
-	const char *filter;   /* expression of pcap-filter(7), applied in the kernel; NULL = all frames */
+	const char *filter;   /* see below; NULL = all frames */
 	uint32_t snaplen;     /* 0 = whole frames */
 	size_t ring_bytes;    /* 0 = OW_LIVE_RING_BYTES */
 	uint16_t fanout;      /* sources with the same number (not 0) share the frames of the interface */

@@ -52,19 +52,6 @@ static int refuse(const struct fallback *f, int status, struct ow_error *err)
 	}
 }
 
-static int set_filter(struct fallback *f, const char *expression, struct ow_error *err)
-{
-	struct bpf_program program;
-	if (!expression)
-		return 0;
-	if (pcap_compile(f->pcap, &program, expression, 1, PCAP_NETMASK_UNKNOWN) < 0)
-		return ow_error_set(err, EINVAL, "%s: filter \"%s\": %s", f->live.name, expression,
-		                    pcap_geterr(f->pcap));
-	int r = pcap_setfilter(f->pcap, &program);
-	pcap_freecode(&program);
-	return r < 0 ? refuse(f, r, err) : 0;
-}
-
 static int start(struct fallback *f, const struct ow_live_options *options, struct ow_error *err)
 {
 	char text[PCAP_ERRBUF_SIZE] = "";
@@ -84,7 +71,7 @@ static int start(struct fallback *f, const struct ow_live_options *options, stru
 	if (f->fd < 0 || pcap_setnonblock(f->pcap, 1, text) < 0)
 		return ow_error_set(err, ENOTSUP, "%s: libpcap cannot be waited for here", f->live.name);
 	f->live.linktype = ow_linktype_of_dlt(pcap_datalink(f->pcap));
-	return set_filter(f, options->filter, err);
+	return 0;
 }
 
 /* Cooked links carry the kernel's packet type. */

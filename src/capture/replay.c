@@ -7,7 +7,6 @@
  */
 #include "base/clock.h"
 #include "base/time.h"
-#include "capture/filter.h"
 #include "capture/live_ops.h"
 #include "capture/reader.h"
 #include <errno.h>
@@ -18,13 +17,6 @@
 /* Frames are due to this precision: one wait for all frames of a millisecond, not one for each. */
 #define TICK_NS   OW_NS_PER_MS
 #define SPEED_MAX 1e9
-/* Link types of one file that are filtered: pcapng may mix several. */
-#define LINKTYPES_MAX 8
-
-struct filter {
-	uint16_t linktype;
-	struct bpf_program program;
-};
 
 struct replay {
 	struct ow_live live;
@@ -33,9 +25,6 @@ struct replay {
 	int next, count; /* of the batch */
 	bool ended;
 	uint32_t snaplen;
-	char *expression;
-	struct filter filters[LINKTYPES_MAX];
-	unsigned filters_used;
 	double speed;
 	int64_t first_ns, start_ns; /* stamp of the first frame; steady time when it was due */
 	_Atomic int64_t latest_ns;  /* stamp of the frames returned */
@@ -56,42 +45,6 @@ static int look_ahead(struct replay *r, struct ow_error *err)
 	return n > 0;
 }
 
-static int find_filter(struct replay *r, uint16_t linktype, const struct bpf_program **ret_program,
-                       struct ow_error *err)
-{
-	for (unsigned i = 0; i < r->filters_used; i++) {
-		if (r->filters[i].linktype == linktype) {
-			*ret_program = &r->filters[i].program;
-			return 0;
-		}
-	}
-	if (r->filters_used == LINKTYPES_MAX)
-		return ow_error_set(err, ENOTSUP, "%s: frames of more than %d link types cannot be filtered",
-		                    r->live.name, LINKTYPES_MAX);
-	struct filter *filter = &r->filters[r->filters_used];
-	int result =
-		ow_filter_compile(r->live.name, linktype, OW_LIVE_SNAPLEN_MAX, r->expression, &filter->program, err);
-	if (result < 0)
-		return result;
-	filter->linktype = linktype;
-	r->filters_used++;
-	*ret_program = &filter->program;
-	return 0;
-}
-
-/* 1 if the filter takes the frame, 0 if not. */
-static int matches(struct replay *r, const struct ow_frame *frame, struct ow_error *err)
-{
-	const struct bpf_program *program = NULL;
-	struct pcap_pkthdr header = {.caplen = frame->caplen, .len = frame->len};
-	if (!r->expression)
-		return 1;
-	int result = find_filter(r, frame->linktype, &program, err);
-	if (result < 0)
-		return result;
-	return pcap_offline_filter(program, &header, frame->data) != 0;
-}
-
 /* How far the replay is; any thread may ask. */
 static int64_t replay_now(const struct ow_live *live)
 {
@@ -110,20 +63,14 @@ static int64_t due_ns(const struct replay *r, int64_t stamp_ns)
 }
 
 /* Frames of the batch that are due. */
-static int take(struct replay *r, struct ow_live_frame *frames, size_t room, struct ow_error *err)
+static int take(struct replay *r, struct ow_live_frame *frames, size_t room)
 {
 	int64_t now = r->speed == 0 ? INT64_MAX : replay_now(&r->live), latest = r->latest_ns;
 	int n = 0;
 	while ((size_t)n < room && r->next < r->count && r->batch[r->next].time_ns <= now) {
-		struct ow_frame *frame = &r->batch[r->next];
-		int result = matches(r, frame, err);
-		if (result < 0)
-			return result;
-		r->next++;
+		const struct ow_frame *frame = &r->batch[r->next++];
 		if (frame->time_ns > latest)
 			latest = frame->time_ns;
-		if (result == 0)
-			continue;
 		frames[n] = (struct ow_live_frame){.frame = *frame, .stamped_by = OW_STAMPED_BY_FILE};
 		frames[n].frame.number = ++r->live.counts.frames;
 		if (r->snaplen && frames[n].frame.caplen > r->snaplen)
@@ -156,11 +103,9 @@ static int replay_read(struct ow_live *live, int timeout_ms, struct ow_live_fram
 			return result;
 		if (result == 0)
 			return end(r, err);
-		result = take(r, frames, room, err);
-		if (result != 0)
+		result = take(r, frames, room);
+		if (result > 0)
 			return result;
-		if (r->next == r->count)
-			continue; /* the filter took none of the batch */
 		int64_t now = replay_now(live), stamp = r->batch[r->next].time_ns, due = due_ns(r, stamp);
 		ow_live_pass(live, (now < stamp ? now : stamp) - OW_LIVE_SLACK_NS);
 		if (ow_clock_steady_ns() >= until)
@@ -176,35 +121,23 @@ static int replay_read(struct ow_live *live, int timeout_ms, struct ow_live_fram
 static void replay_free(struct ow_live *live)
 {
 	struct replay *r = (struct replay *)live;
-	for (unsigned i = 0; i < r->filters_used; i++)
-		pcap_freecode(&r->filters[i].program);
 	ow_reader_close(r->reader);
-	free(r->expression);
 	ow_live_done(live);
 	free(r);
 }
 
 static int start(struct replay *r, const struct ow_live_options *options, struct ow_error *err)
 {
-	const struct bpf_program *program = NULL;
 	if (!(options->speed >= 0 && options->speed <= SPEED_MAX))
 		return ow_error_set(err, EINVAL, "%s: speed %g is not 0 .. %g", options->name, options->speed,
 		                    SPEED_MAX);
-	if (options->filter) {
-		r->expression = strdup(options->filter);
-		if (!r->expression)
-			return ow_error_set(err, ENOMEM, "%s: out of memory", options->name);
-	}
 	r->speed = options->speed;
 	r->snaplen = options->snaplen;
 	int result = ow_reader_open(options->name, &r->reader, err);
 	if (result < 0)
 		return result;
 	r->live.linktype = ow_reader_info(r->reader)->linktype;
-	if (r->expression)
-		result = find_filter(r, r->live.linktype, &program, err);
-	if (result == 0)
-		result = look_ahead(r, err);
+	result = look_ahead(r, err);
 	if (result < 0)
 		return result;
 	r->first_ns = r->count ? r->batch[0].time_ns : 0;

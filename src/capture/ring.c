@@ -12,7 +12,7 @@
  * - The filter is attached before the socket is bound, so no other frame gets in.
  * - SO_TIMESTAMPNS makes the kernel stamp each packet once, early, instead of once in each packet socket: all of them
  *   on this host (tcpdump's too) then show the same time for it.
- * - VLAN tags that the kernel or the card has taken out of the frame stay out: no identity contains them.
+ * - A VLAN tag that the kernel or the card has taken out of the frame is put back, so that frames are as on the wire.
  * - Kernels before 6.2 cannot describe UDP superframes (UDP_SEGMENT) in a virtio header, and none can those of SCTP:
  *   they drop them and count them as dropped. The slot stays in the block, without the status bit of a frame.
  * - On the loopback interface each packet passes twice: out, then in.
@@ -46,6 +46,9 @@
 #define GSO_UDP_L4     5
 #define ARPHRD_RAW_IP  519
 #define ARPHRD_IP6_GRE 823
+
+#define VLAN_TAG_BYTES     4
+#define ETHERNET_ADDRESSES 12
 
 /* A block takes the longest superframe, and many of them make a ring, so that few bytes wait to be handed back. */
 #define BLOCK_BYTES_MAX (1u << 20)
@@ -165,7 +168,7 @@ static int attach_filter(struct ring *ring, const struct ow_live_options *option
 	uint32_t snaplen = options->snaplen ? options->snaplen : OW_LIVE_SNAPLEN_MAX;
 	_Static_assert(sizeof(struct sock_filter) == sizeof(struct bpf_insn),
 	               "libpcap's instructions are the kernel's");
-	int r = ow_filter_compile_live(ring->live.name, ring->live.linktype, snaplen, options->filter, &program, err);
+	int r = ow_filter_compile_kernel(ring->live.name, ring->live.linktype, snaplen, options->filter, &program, err);
 	if (r < 0)
 		return r;
 	r = attach(ring, (struct sock_filter *)program.bf_insns, program.bf_len, err);
@@ -300,6 +303,25 @@ static void fill_gso(struct ring *ring, uint32_t net, struct ow_live_frame *fram
 		frame->fixed_ip_id = ow_ip_id_fixed(&ring->ip_ids, f->data + net, f->caplen - net, frame->heading);
 }
 
+/*
+ * Moves the addresses forward, over the virtio header, which has been read, to make room for the tag behind them. Older
+ * kernels do not tell its type: that of a customer's tag.
+ */
+static void put_tag_back(const struct tpacket3_hdr *header, struct ow_frame *frame)
+{
+	_Static_assert(sizeof(struct virtio_net_hdr) >= VLAN_TAG_BYTES, "there is room in front of the frame");
+	bool typed = header->tp_status & TP_STATUS_VLAN_TPID_VALID;
+	uint16_t type = htons(typed ? header->hv1.tp_vlan_tpid : ETH_P_8021Q),
+		 tag = htons((uint16_t)header->hv1.tp_vlan_tci);
+	uint8_t *from = (uint8_t *)(uintptr_t)frame->data, *to = from - VLAN_TAG_BYTES;
+	memmove(to, from, ETHERNET_ADDRESSES);
+	memcpy(to + ETHERNET_ADDRESSES, &type, sizeof type);
+	memcpy(to + ETHERNET_ADDRESSES + sizeof type, &tag, sizeof tag);
+	frame->data = to;
+	frame->caplen += VLAN_TAG_BYTES;
+	frame->len += VLAN_TAG_BYTES;
+}
+
 /* False for a slot that the kernel gave up. */
 static inline bool fill(struct ring *ring, const uint8_t *slot, struct ow_live_frame *frame)
 {
@@ -324,6 +346,9 @@ static inline bool fill(struct ring *ring, const uint8_t *slot, struct ow_live_f
 	live->counts.stamped[frame->stamped_by]++;
 	if (header->tp_snaplen)
 		fill_gso(ring, (uint32_t)(header->tp_net - header->tp_mac), frame);
+	if (header->tp_status & TP_STATUS_VLAN_VALID && header->tp_snaplen >= ETHERNET_ADDRESSES &&
+	    live->linktype == LINKTYPE_ETHERNET)
+		put_tag_back(header, &frame->frame);
 	return true;
 }
 

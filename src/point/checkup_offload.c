@@ -122,9 +122,7 @@ static void judge_harmless(struct ow_findings *findings, const struct ow_link_fa
 {
 	struct ow_finding *f = ow_findings_add(findings, l->name, "vlan_tags");
 	ow_found(f, OW_VERDICT_OK, l->feature[OW_FEATURE_VLAN] ? "taken out by the card" : "left in the frame");
-	ow_means(f, "No packet's identity contains them.%s",
-	         l->feature[OW_FEATURE_VLAN] ? " Filters of classes do not see 'vlan'; the interface's filter does."
-	                                     : "");
+	ow_means(f, "No packet's identity contains them, and filters see frames as on the wire.");
 	f = ow_findings_add(findings, l->name, "checksums");
 	ow_found(f, OW_VERDICT_OK, "%s by the card", l->feature[OW_FEATURE_RX_CHECKSUM] ? "checked" : "not checked");
 	ow_means(f, "No packet's identity contains them: offload does no harm.");

@@ -3,16 +3,18 @@
 #include "point/config_check.h"
 
 #include "base/time.h"
+#include "packet/packet_filter.h"
 #include "point/privileges.h"
 #include "reconcile/carry.h"
 
 #include <errno.h>
 #include <net/if.h>
-#include <pcap/pcap.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define LINKTYPE_ETHERNET 1
 
 int ow_name_check(const char *name, struct ow_error *err)
 {
@@ -167,27 +169,12 @@ int ow_config_check_segments(const struct ow_config *c, struct ow_error *err)
 	return 0;
 }
 
-static int try_filter(int linktype, const char *filter, struct ow_error *err)
-{
-	struct bpf_program program;
-	pcap_t *dead = pcap_open_dead(linktype, 65535);
-	if (!dead)
-		return ow_error_set(err, ENOMEM, "not enough memory");
-	int r = 0;
-	if (pcap_compile(dead, &program, filter, 1, PCAP_NETMASK_UNKNOWN) < 0)
-		r = ow_error_set(err, EINVAL, "%.300s", pcap_geterr(dead));
-	else
-		pcap_freecode(&program);
-	pcap_close(dead);
-	return r;
-}
-
 int ow_config_filter(const char *filter, struct ow_error *err)
 {
-	/* Some expressions exist only on Ethernet, some only without it. */
-	int r = try_filter(DLT_EN10MB, filter, err);
-	if (r < 0 && try_filter(DLT_RAW, filter, NULL) == 0)
-		r = 0;
+	struct ow_packet_filter compiled;
+	int r = ow_packet_filter_compile(NULL, LINKTYPE_ETHERNET, filter, &compiled, err);
+	if (r == 0)
+		ow_packet_filter_done(&compiled);
 	return r;
 }
 

@@ -3,8 +3,8 @@
 #include "point/flow_stamper.h"
 
 #include "base/bytes.h"
-#include "capture/filter.h"
 #include "packet/flow.h"
+#include "packet/packet_filter.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ struct ow_flow_stamper {
 	enum ow_heading heading;
 	bool has_plain;
 	char *filter_text[FILTERS]; /* packets to take, then classes; NULL = all */
-	struct bpf_program filter[FILTERS];
+	struct ow_packet_filter filter[FILTERS];
 	bool compiled;
 	uint16_t linktype; /* that they are compiled for */
 	struct ow_flow_table *table;
@@ -96,11 +96,8 @@ int ow_flow_stamper_create(const char *name, const struct ow_flow_stamper_option
 
 static void free_filters(struct ow_flow_stamper *stamper)
 {
-	for (unsigned i = 0; i < FILTERS; i++) {
-		if (stamper->filter[i].bf_insns)
-			pcap_freecode(&stamper->filter[i]);
-		stamper->filter[i] = (struct bpf_program){0};
-	}
+	for (unsigned i = 0; i < FILTERS; i++)
+		ow_packet_filter_done(&stamper->filter[i]);
 }
 
 void ow_flow_stamper_free(struct ow_flow_stamper *stamper)
@@ -126,8 +123,8 @@ static int fit_filters(struct ow_flow_stamper *stamper, uint16_t linktype, struc
 	for (unsigned i = 0; i < FILTERS; i++) {
 		if (!stamper->filter_text[i])
 			continue;
-		int r = ow_filter_compile(stamper->name, linktype, UINT16_MAX, stamper->filter_text[i],
-		                          &stamper->filter[i], err);
+		int r = ow_packet_filter_compile(stamper->name, linktype, stamper->filter_text[i], &stamper->filter[i],
+		                                 err);
 		if (r < 0)
 			return r;
 	}
@@ -141,9 +138,9 @@ int ow_flow_stamper_prepare(struct ow_flow_stamper *stamper, uint16_t linktype, 
 	return fit_filters(stamper, linktype, err);
 }
 
-static bool takes(const struct bpf_program *filter, const struct ow_frame *frame)
+static bool takes(const struct ow_packet_filter *filter, const struct ow_frame *frame)
 {
-	return !filter->bf_insns || bpf_filter(filter->bf_insns, frame->data, frame->len, frame->caplen) != 0;
+	return !filter->program.bf_insns || ow_packet_filter_takes(filter, frame);
 }
 
 /* The flow that the table gave this number; new ones are looked at in the order in which they got theirs. */

@@ -2,7 +2,6 @@
 /* Tables of lanes: each change copies the newest one. Lanes and filters are shared by tables and counted. */
 #include "point/lanes.h"
 
-#include "capture/filter.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +15,8 @@ static struct ow_lane_table *newest(const struct ow_lanes *lanes)
 
 static void filter_free(struct ow_lane_filter *filter)
 {
-	for (unsigned i = 0; i < filter->count; i++) {
-		if (filter->sources >> i & 1)
-			pcap_freecode(&filter->code[i]);
-	}
+	for (unsigned i = 0; filter->code && i < filter->count; i++)
+		ow_packet_filter_done(&filter->code[i]);
 	free(filter->code);
 	free(filter->text);
 	free(filter);
@@ -38,7 +35,7 @@ static int filter_compile(const struct ow_lanes *lanes, const char *text, uint32
 	for (unsigned i = 0; i < lanes->sources && r == 0; i++) {
 		if (!(sources >> i & 1))
 			continue;
-		r = ow_filter_compile(lanes->name[i], lanes->linktype[i], UINT16_MAX, text, &filter->code[i], err);
+		r = ow_packet_filter_compile(lanes->name[i], lanes->linktype[i], text, &filter->code[i], err);
 		if (r == 0)
 			filter->sources |= UINT32_C(1) << i;
 	}

@@ -2,8 +2,8 @@
 #ifndef OW_POINT_LANES_H
 #define OW_POINT_LANES_H
 
+#include "packet/packet_filter.h"
 #include "point/recorder.h"
-#include <pcap/pcap.h>
 #include <stdatomic.h>
 
 /*
@@ -17,8 +17,8 @@ struct ow_lane_filter {
 	char *text;
 	uint32_t sources; /* those it is compiled for */
 	unsigned users;
-	struct bpf_program *code; /* by number of the source */
-	unsigned count;           /* of sources */
+	struct ow_packet_filter *code; /* by number of the source */
+	unsigned count;                /* of sources */
 };
 
 struct ow_lane {
@@ -43,7 +43,7 @@ struct ow_lane_entry {
 };
 
 struct ow_table_filter {
-	const struct bpf_program *code; /* by number of the source */
+	const struct ow_packet_filter *code; /* by number of the source */
 };
 
 struct ow_lane_table {

@@ -20,6 +20,7 @@ static void member_free(struct ow_recorder_member *member)
 	ow_scribe_free(member->scribe);
 	for (unsigned i = 0; i < member->taps; i++)
 		ow_flow_tap_free(member->tap[i]);
+	ow_packet_filter_done(&member->filter);
 	ow_live_close(member->live);
 	free(member);
 }
@@ -63,7 +64,10 @@ static int add_member(struct ow_recorder *recorder, const struct ow_live_options
 		return -ENOMEM;
 	int r = ow_live_open(options, &member->live, err);
 	if (r == 0)
-		r = ow_scribe_create(source, ow_live_linktype(member->live), &member->scribe);
+		r = ow_scribe_create(source, &member->scribe);
+	if (r == 0 && options->filter)
+		r = ow_packet_filter_compile(options->name, ow_live_linktype(member->live), options->filter,
+		                             &member->filter, err);
 	if (r < 0) {
 		member_free(member);
 		return r;

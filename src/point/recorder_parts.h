@@ -2,6 +2,7 @@
 #ifndef OW_POINT_RECORDER_PARTS_H
 #define OW_POINT_RECORDER_PARTS_H
 
+#include "packet/packet_filter.h"
 #include "point/flow_tap.h"
 #include "point/recorder.h"
 #include "point/scribe.h"
@@ -22,8 +23,10 @@ struct ow_recorder_member { /* one thread */
 	pthread_t thread;
 	bool runs;
 	struct ow_live_frame frame[OW_RECORDER_BATCH];
+	struct ow_packet_filter filter; /* of the source; zeros = none */
 
 	/* The thread's own. */
+	uint64_t filtered; /* frames that the filter did not take */
 	struct ow_scribe *scribe;
 	struct ow_flow_tap *tap[OW_RECORDER_TAPS_MAX];
 	unsigned taps;

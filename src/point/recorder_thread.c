@@ -133,7 +133,7 @@ static void tell_counts(struct ow_recorder_member *member, int64_t passed_ns)
 	int64_t began_ns = ow_live_now_ns(member->live);
 	ow_live_counts(member->live, &live);
 	note_drops(member, live.dropped + scribe->lost, began_ns, passed_ns);
-	atomic_store_explicit(&member->frames, live.frames, memory_order_relaxed);
+	atomic_store_explicit(&member->frames, live.frames - member->filtered, memory_order_relaxed);
 	atomic_store_explicit(&member->dropped, live.dropped + scribe->lost, memory_order_relaxed);
 	for (int i = 0; i < OW_STAMPERS; i++)
 		atomic_store_explicit(&member->stamped[i], live.stamped[i], memory_order_relaxed);
@@ -246,6 +246,23 @@ static void record_flows(struct ow_recorder_member *member, size_t count, int64_
 	}
 }
 
+/* Of the frames that were read, those of the source's filter. Returns how many. */
+static int filter_frames(struct ow_recorder_member *member, int count)
+{
+	int kept = 0;
+	if (!member->filter.program.bf_insns)
+		return count;
+	for (int i = 0; i < count; i++) {
+		if (!ow_packet_filter_takes(&member->filter, &member->frame[i].frame))
+			continue;
+		if (kept < i)
+			member->frame[kept] = member->frame[i];
+		kept++;
+	}
+	member->filtered += (uint64_t)(count > kept ? count - kept : 0);
+	return kept;
+}
+
 void *ow_recorder_run(void *arg)
 {
 	struct ow_recorder_member *member = arg;
@@ -259,6 +276,8 @@ void *ow_recorder_run(void *arg)
 	while (!atomic_load_explicit(&recorder->stop, memory_order_relaxed)) {
 		note_epoch(member);
 		int n = ow_live_read(member->live, WAIT_MS, member->frame, OW_RECORDER_BATCH, &err);
+		if (n > 0)
+			n = filter_frames(member, n);
 		/* After reading: a lane that was there before a frame was stamped does not miss it. */
 		take_up_lanes(member, n > 0 ? (unsigned)n : 0);
 		/* Lanes that came with another clock have none of what was read before. */

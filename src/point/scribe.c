@@ -58,7 +58,6 @@ struct view { /* what goes with a table */
 
 struct ow_scribe {
 	unsigned source;
-	uint16_t linktype;
 	uint64_t frame; /* counts the frames, as the key of verdicts and ids */
 	struct view view;
 	struct ow_chunk *first, **end; /* put aside */
@@ -66,13 +65,12 @@ struct ow_scribe {
 	struct ow_scribe_counts counts;
 };
 
-int ow_scribe_create(unsigned source, uint16_t linktype, struct ow_scribe **ret_scribe)
+int ow_scribe_create(unsigned source, struct ow_scribe **ret_scribe)
 {
 	struct ow_scribe *scribe = calloc(1, sizeof *scribe);
 	if (!scribe)
 		return -ENOMEM;
 	scribe->source = source;
-	scribe->linktype = linktype;
 	scribe->end = &scribe->first;
 	*ret_scribe = scribe;
 	return 0;
@@ -199,11 +197,9 @@ static bool passes(struct ow_scribe *scribe, uint32_t filter, const struct ow_fr
 {
 	struct verdict *verdict = &scribe->view.verdict[filter];
 	if (verdict->frame != scribe->frame) {
-		const struct bpf_program *code = &scribe->view.table->filter[filter].code[scribe->source];
+		const struct ow_packet_filter *code = &scribe->view.table->filter[filter].code[scribe->source];
 		verdict->frame = scribe->frame;
-		/* A file may have frames of other link types than its first, for which the filter is not made. */
-		verdict->takes = frame->linktype == scribe->linktype &&
-		                 bpf_filter(code->bf_insns, frame->data, frame->len, frame->caplen) != 0;
+		verdict->takes = ow_packet_filter_takes(code, frame);
 	}
 	return verdict->takes;
 }

@@ -15,7 +15,7 @@ struct ow_scribe_counts {
 	uint64_t lost;              /* packets of a lane for which there was no memory */
 };
 
-int ow_scribe_create(unsigned source, uint16_t linktype, struct ow_scribe **ret_scribe);
+int ow_scribe_create(unsigned source, struct ow_scribe **ret_scribe);
 void ow_scribe_free(struct ow_scribe *scribe);
 
 /* Takes up a table, which must stay until another one is taken up. Chunks of lanes that are gone are thrown away. On

@@ -124,7 +124,7 @@ static void scribe_run(size_t nth, bool forever, size_t *ret_failures, uint64_t 
 	struct ow_error err;
 	uint32_t lane[3] = {0}, got = 0;
 	assert_int_equal(ow_lanes_init(&lanes, &linktype, &name, 1), 0);
-	assert_int_equal(ow_scribe_create(0, linktype, &scribe), 0);
+	assert_int_equal(ow_scribe_create(0, &scribe), 0);
 	assert_int_equal(ow_scribe_take_up(scribe, lanes.newest), 0);
 	struct ow_lane_options options = {.identity = identity, .sources = 1, .length_ns = OW_INTERVAL_MIN_NS};
 	scarce_from(nth, forever);

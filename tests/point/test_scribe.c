@@ -32,7 +32,7 @@ static void desk_open(struct desk *desk)
 	*desk = (struct desk){.identity = {.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX}};
 	ow_identity_seed(&desk->identity, 4);
 	assert_int_equal(ow_lanes_init(&desk->lanes, &linktype, &name, 1), 0);
-	assert_int_equal(ow_scribe_create(0, linktype, &desk->scribe), 0);
+	assert_int_equal(ow_scribe_create(0, &desk->scribe), 0);
 }
 
 static uint32_t add_lane(struct desk *desk, int64_t t0_ns, int64_t length_ns)

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filters over IP packets, and over frames where a filter names the link layer. */
+#include "packet/packet_filter.h"
+
+#include "capture/filter.h"
+#include "packet/packet.h"
+#include <errno.h>
+
+#define LINKTYPE_ETHERNET 1
+#define LINKTYPE_RAW      101
+#define ETHERNET_HEADER   14u
+#define ETHERNET_MIN      60u /* without FCS: shorter frames are padded on the way */
+
+int ow_packet_filter_compile(const char *name, uint16_t linktype, const char *expression,
+                             struct ow_packet_filter *ret_filter, struct ow_error *err)
+{
+	*ret_filter = (struct ow_packet_filter){.linktype = linktype};
+	if (!ow_filter_names_link(expression)) {
+		int r = ow_filter_compile(name, LINKTYPE_RAW, UINT16_MAX, expression, &ret_filter->program, err);
+		if (r != -EINVAL)
+			return r;
+	}
+	ret_filter->frames = true;
+	return ow_filter_compile(name, linktype, UINT16_MAX, expression, &ret_filter->program, err);
+}
+
+void ow_packet_filter_done(struct ow_packet_filter *filter)
+{
+	if (filter->program.bf_insns)
+		pcap_freecode(&filter->program);
+	filter->program = (struct bpf_program){0};
+}
+
+static bool takes_frame(const struct ow_packet_filter *filter, const struct ow_frame *frame)
+{
+	uint32_t len = frame->len;
+	if (frame->linktype != filter->linktype)
+		return false;
+	if (frame->linktype == LINKTYPE_ETHERNET && len < ETHERNET_MIN)
+		len = ETHERNET_MIN;
+	return bpf_filter(filter->program.bf_insns, frame->data, len, frame->caplen) != 0;
+}
+
+bool ow_packet_filter_takes(const struct ow_packet_filter *filter, const struct ow_frame *frame)
+{
+	struct ow_packet packet;
+	if (filter->frames)
+		return takes_frame(filter, frame);
+	if (ow_packet_decode(frame, false, &packet) != OW_DECODE_IP)
+		return false;
+	uint32_t captured = (uint32_t)(packet.end - packet.ip);
+	return bpf_filter(filter->program.bf_insns, packet.ip, packet.ip_len + ETHERNET_HEADER, captured) != 0;
+}
