@@ -10,6 +10,7 @@
 #   make scarce     each of the first 2000 allocations of each command fails (some minutes; make test has a sample)
 #   make faults     kill -9, partitions, stalls, full disks: what the tests do briefly, 50 kills and minutes (needs root)
 #   make bare       make demo and make test on a bare Debian 12 that it makes in BARE=build/bare (needs root; 20 minutes)
+#   make perturb    PERTURB=5000 cases of perturbed captures with the truth of every packet (make test has 250)
 #   make accuracy   estimates of 100 k flows against exact results (some minutes)
 #   make bench      speed and memory as ratios (BENCH_FLAGS="--large 0" leaves out the 10 M-packet pair)
 #   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck
@@ -20,6 +21,8 @@
 WERROR ?= false
 FUZZ_SECONDS ?= 60
 SOAK ?= 10m
+PERTURB ?= 5000
+PERTURB_FLAGS ?=
 BENCH_FLAGS ?=
 BARE ?= build/bare
 PREFIX ?=
@@ -28,7 +31,7 @@ DESTDIR ?=
 SANITIZED := -Doptimization=1 -Ddebug=true -Dc_args='-g1 -Wno-maybe-uninitialized' -Db_lundef=false
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo prove faults soak scarce bare accuracy bench fuzz lint format install clean
+.PHONY: all test demo prove faults soak scarce bare perturb accuracy bench fuzz lint format install clean
 # One build after the other: ninja already uses all cores.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -59,6 +62,9 @@ scarce: build/.packages-test all
 
 bare: build/.packages-bare
 	@tools/run-bare-root $(BARE)
+
+perturb: all
+	@tests/perturb/perturb.py build/oneway --cases $(PERTURB) $(PERTURB_FLAGS)
 
 accuracy: all
 	@tests/cli/check-flows-accuracy --flows 100000 --packets 4000000 build/oneway

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A case: a network, traffic, two captures, and one to three things that go wrong. All of it follows from the seed."""
+import random
+
+from captures import COOKED, RAW, Capture
+from network import A, B, MS, S, US, Network
+from traffic import Traffic
+
+PERTURBATIONS = {}
+
+
+def perturbation(*words):
+    """Registers a function that changes a case. `words`: a regular expression of warnings that name this cause."""
+    def register(function):
+        PERTURBATIONS[function.__name__] = (function, "|".join(words))
+        return function
+    return register
+
+
+class Case:
+    def __init__(self, seed, names=None):
+        self.seed = seed
+        self.rng = rng = random.Random(seed)
+        if names is None:
+            names = rng.sample(sorted(PERTURBATIONS), rng.choice([0, 1, 1, 1, 2, 2, 2, 2, 3, 3]))
+        self.names = sorted(names)
+        self.start = 1_700_000_000 * S + rng.randrange(10**6) * MS
+        self.seconds = rng.choice([6, 10, 10, 20, 40])
+        self.net = Network(rng, self.start)
+        self.captures = [Capture(rng, side, self.net) for side in (A, B)]
+        self.options = []
+        self.one_direction = False
+        self.apps = None  # kinds of traffic, where a perturbation needs them
+        self.usual_capture()
+        for name in self.names:
+            PERTURBATIONS[name][0](self, rng)
+        for capture in self.captures:
+            capture.end = self.start + self.seconds * S + S // 2
+        self.generate()
+        self.files = [capture.take() for capture in self.captures]
+
+    def side(self):
+        return self.rng.choice(self.captures)
+
+    def path(self):
+        return self.rng.choice(self.net.paths)
+
+    def usual_capture(self):
+        """Kinds of files and links that ought to make no difference."""
+        rng = self.rng
+        for capture in self.captures:
+            capture.format = rng.choice(["pcap", "pcap", "pcapng"])
+            capture.swapped = rng.random() < 0.1
+            capture.compressed = rng.random() < 0.1
+            capture.tick = rng.choice([1, 1, US])
+            capture.link = rng.choice([1, 1, 1, 1, COOKED, RAW])
+
+    def generate(self):
+        rng, d = self.rng, self.seconds
+        traffic = Traffic(self.net, rng, d * S, six=rng.random() < 0.15 and not self.net.nat and not self.net.mtu)
+        t = self.start
+        short = min(d, 10)
+        kinds = {
+            "dns": lambda: traffic.dns(t, rng.randrange(5, 40)),
+            "rtp": lambda: traffic.rtp(t + rng.randrange(S), short * 0.6),
+            "silence": lambda: traffic.rtp(t + rng.randrange(S), short * 0.6, silent=True),
+            "echo": lambda: traffic.echo(t + rng.randrange(S), d * 2, S // 2, rng.random() < 0.3),
+            "quic": lambda: traffic.quic(t + rng.randrange(S), short),
+            "web": lambda: [traffic.tcp(t + rng.randrange(d * S), rng.randrange(80, 900), rng.randrange(200, 40000)) for _ in range(12)],
+            "bulk": lambda: traffic.tcp(t + rng.randrange(S), 300, 400_000, side=rng.randrange(2)),
+            "chat": lambda: traffic.tcp(t + rng.randrange(S), 60, 120, turns=d * 4, pause=220 * MS),
+            "idle": lambda: [traffic.tcp(t + rng.randrange(S), 100, 500, keepalive=rng.choice([S // 5, S, 2 * S])) for _ in range(3)],
+            "polling": lambda: traffic.polling(t + rng.randrange(S), *self.poll(d), jitter=rng.choice([0, 0.02, 0.5])),
+            "scan": lambda: traffic.scan(t + rng.randrange(S), 120, d * S // 150),
+            "syslog": lambda: traffic.syslog(t + rng.randrange(S), 300, d * S // 330),
+            "esp": lambda: traffic.esp(t + rng.randrange(S), 200, d * S // 220),
+            "flood": lambda: traffic.polling(t + rng.randrange(S), rng.choice([MS, 10 * MS]), 300, jitter=1.0, replies=False, flood=True),
+            "large": lambda: traffic.large_datagrams(t + rng.randrange(S), 40, d * S // 45),
+            "long": lambda: traffic.long_datagrams(t + rng.randrange(S), 150, d * S // 160),
+        }
+        usual = ["dns", "rtp", "echo", "quic", "web", "bulk", "chat", "idle", "syslog", "esp", "web", "chat"]
+        seldom = ["silence", "polling", "scan", "flood", "large", "long"]
+        if self.one_direction:
+            chosen = ["syslog", rng.choice(["syslog", "flood", "syslog"])]
+        else:
+            chosen = rng.sample(usual, rng.randrange(2, 5)) + (rng.sample(seldom, 1) if rng.random() < 0.35 else [])
+        for kind in list(dict.fromkeys(chosen + (self.apps or []))):
+            kinds[kind]()
+        for side in (A, B):
+            if rng.random() < 0.6:
+                traffic.chatter(side, t, d)
+            if rng.random() < 0.3 and not self.one_direction:
+                traffic.local(side, t, d)
+        self.kinds = chosen + (self.apps or [])
+        self.net.run(self.start + d * S)
+
+    def poll(self, seconds):
+        period = self.rng.choice([20 * MS, 100 * MS, S, 5 * S])
+        return period, max(2, min(400, (seconds - 1) * S // period))
+
+    def write(self, folder):
+        paths = []
+        for name, capture, frames in zip("ab", self.captures, self.files):
+            suffix = capture.format + (".gz" if capture.compressed else "")
+            paths.append(f"{folder}/{name}.{suffix}")
+            capture.write(paths[-1], frames)
+        return paths
+
+
+# -- the network -----------------------------------------------------------------------------------------------
+
+
+@perturbation()
+def loss(case, rng):
+    case.path().loss = rng.choice([0.002, 0.01, 0.05, 0.2])
+
+
+@perturbation()
+def loss_both(case, rng):
+    for path in case.net.paths:
+        path.loss = rng.choice([0.002, 0.01, 0.05])
+
+
+@perturbation()
+def burst_loss(case, rng):
+    case.path().burst_loss = (rng.choice([0.002, 0.01]), rng.choice([0.05, 0.2]), rng.choice([0.7, 1.0]))
+
+
+@perturbation("outage", "no packet", "nothing")
+def outage(case, rng):
+    """Nothing arrives for some time, in one direction or in both; the captures go on."""
+    at = case.start + int(rng.uniform(0.2, 0.7) * case.seconds * S)
+    both = rng.random() < 0.5
+    for path in case.net.paths if both else [case.path()]:
+        path.outages = [(at, at + int(rng.uniform(0.05, 0.2) * case.seconds * S))]
+
+
+@perturbation("duplicat", "more than once", "copies")
+def duplicates(case, rng):
+    case.path().duplicate = rng.choice([0.005, 0.05])
+
+
+@perturbation()
+def reordering(case, rng):
+    case.path().reorder = rng.choice([0.01, 0.1])
+
+
+@perturbation()
+def spikes(case, rng):
+    for path in case.net.paths:
+        path.spikes = 0.005
+
+
+@perturbation()
+def bufferbloat(case, rng):
+    path = case.path()
+    path.queue = rng.choice([50, 200, 600]) * MS
+
+
+@perturbation()
+def satellite(case, rng):
+    for path in case.net.paths:
+        path.base = rng.choice([270, 600]) * MS
+
+
+@perturbation("drift", "step", "rout")
+def route_change(case, rng):
+    path = case.path()
+    path.steps = [(case.start + int(rng.uniform(0.2, 0.8) * case.seconds * S), int(rng.uniform(0.5, 5) * MS))]
+
+
+@perturbation()
+def short_path(case, rng):
+    """A switch: microseconds."""
+    for path in case.net.paths:
+        path.base, path.queue = rng.randrange(2 * US, 20 * US), rng.randrange(1, 10) * US
+
+
+@perturbation()
+def marking(case, rng):
+    case.net.dscp, case.net.hops = rng.choice([0, 0x28, 0x02]), rng.randrange(1, 30)
+
+
+@perturbation("nat", "address", "rewrit")
+def nat(case, rng):
+    case.net.nat = True
+
+
+@perturbation("identification", "rewrit", "chang")
+def new_ident(case, rng):
+    case.net.new_ident = True
+
+
+@perturbation("sequence", "number", "rewrit", "chang")
+def new_numbers(case, rng):
+    case.net.new_numbers = True
+    case.apps = (case.apps or []) + ["web", "bulk"]
+
+
+@perturbation("option", "rewrit", "chang")
+def strip_options(case, rng):
+    case.net.strip_options = True
+    case.apps = (case.apps or []) + ["web", "bulk"]
+
+
+@perturbation("option", "rewrit", "chang")
+def clamp(case, rng):
+    case.net.clamp = True
+    case.apps = (case.apps or []) + ["web"]
+
+
+@perturbation("option", "rewrit", "chang")
+def ip_options(case, rng):
+    case.net.options_added = rng.choice([0.3, 1.0])
+
+
+@perturbation("fragment", "cut on the way")
+def fragments(case, rng):
+    case.net.mtu = rng.choice([1280, 1400, 1454, 576])
+    case.apps = (case.apps or []) + ["long"]
+
+
+@perturbation("fragment")
+def large(case, rng):
+    case.apps = (case.apps or []) + ["large"]
+
+
+@perturbation()
+def tags(case, rng):
+    capture = case.side()
+    capture.link, capture.encapsulation = 1, rng.choice([("vlan",), ("qinq",), ("mpls",), ("pppoe",), ("mpls", "vlan")])
+
+
+@perturbation("tunnel", "inner")
+def tunnel(case, rng):
+    capture = case.side()
+    capture.encapsulation = (rng.choice(["gre", "vxlan", "ipip"]),) + rng.choice([(), ("vlan",)])
+    capture.link = 1
+
+
+@perturbation("flows of which", "does not pass", "show")
+def around(case, rng):
+    """One direction of some flows takes another way."""
+    case.net.around, case.net.around_share = {rng.randrange(2)}, 0.5
+
+
+# -- the captures ----------------------------------------------------------------------------------------------
+
+
+@perturbation("truncat", "cut")
+def snaplen(case, rng):
+    for capture in case.captures if rng.random() < 0.5 else [case.side()]:
+        capture.snaplen = rng.choice([60, 68, 96, 128, 256])
+
+
+@perturbation("clock", "offset", "later at")
+def offset(case, rng):
+    case.captures[B].offset = int(rng.choice([-1, 1]) * 10 ** rng.uniform(5, 10.5))
+    case.auto = True
+
+
+@perturbation("clock", "offset", "later at")
+def zone(case, rng):
+    """Another time zone, TAI, GPS."""
+    case.captures[B].offset = rng.choice([-1, 1]) * rng.choice([37 * S, 18 * S, 3600 * S, 7200 * S])
+
+
+@perturbation("drift", "clock", "ppm")
+def drift(case, rng):
+    case.captures[B].drift = rng.choice([-1, 1]) * rng.choice([5e-6, 2e-5, 1e-4])
+
+
+@perturbation("outside", "cover", "start")
+def late(case, rng):
+    case.side().late = int(rng.uniform(0.05, 0.5) * case.seconds * S)
+
+
+@perturbation("outside", "cover", "end")
+def early(case, rng):
+    case.side().early = int(rng.uniform(0.05, 0.5) * case.seconds * S)
+
+
+@perturbation("no packet", "nothing", "hole", "cover", "interrupt", "gap", "no frame")
+def hole(case, rng):
+    at = case.start + int(rng.uniform(0.1, 0.7) * case.seconds * S)
+    case.side().holes = [(at, at + int(rng.uniform(0.08, 0.25) * case.seconds * S))]
+
+
+@perturbation("drop")
+def drops(case, rng):
+    for capture in case.captures if rng.random() < 0.3 else [case.side()]:
+        capture.drops = rng.choice([0.002, 0.02, 0.1])
+        capture.tells_drops = capture.format == "pcapng" and rng.random() < 0.5
+
+
+@perturbation("more than once", "cop(y|ies)")
+def mirror(case, rng):
+    capture = case.side()
+    capture.mirror = rng.choice([1.0, 1.0, 0.5])
+    capture.mirror_delay = rng.choice([1, 5, 50]) * US
+
+
+@perturbation("backwards", "order")
+def disorder(case, rng):
+    case.side().disorder = rng.choice([0.005, 0.1])
+
+
+@perturbation()
+def concatenated(case, rng):
+    capture = case.side()
+    capture.format, capture.concatenated = "pcap", True
+
+
+@perturbation("superframe", "segment")
+def superframes(case, rng):
+    capture = case.side()
+    capture.superframes = True
+    case.apps = (case.apps or []) + ["bulk"] + rng.choice([[], ["quic"]])
+
+
+@perturbation("checksum")
+def offload(case, rng):
+    case.net.offload = True
+
+
+# -- the traffic -----------------------------------------------------------------------------------------------
+
+
+@perturbation("identical", "repeat", "ambiguous", "period")
+def repeats(case, rng):
+    case.apps = (case.apps or []) + rng.sample(["polling", "idle", "silence", "flood", "scan"], 2)
+
+
+@perturbation("direction")
+def one_direction(case, rng):
+    case.one_direction = True

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds a result of `oneway match --json` against the truth of every packet.
+
+A result may leave packets out if it says so (unclassified, outside, ambiguous), and it may be wrong if a warning names
+the cause. Anything else is a fault.
+"""
+import math
+import re
+
+from cases import PERTURBATIONS
+
+WAYS = ("a_to_b", "b_to_a")
+IDENTICAL = "identical|repeat|ambiguous|period"
+QUANTILE_ERROR = 0.001  # what the documentation promises
+
+
+def names_cause(case, text, also=""):
+    """Whether the text names one of the things that went wrong."""
+    words = "|".join(filter(None, [PERTURBATIONS[n][1] for n in case.names] + [also]))
+    return bool(words and re.search(words, text, re.I))
+
+
+class Truth:
+    """What a perfect observer of both captures would say of one direction."""
+
+    def __init__(self, case, direction):
+        near, far = case.captures[direction], case.captures[1 - direction]
+        units = [u for u in case.net.units if u.direction == direction]
+        passed = [a - u.t for u in units for a in u.arrivals[:1]]
+        self.fastest, self.slowest = (min(passed), max(passed)) if passed else (0, 0)
+        self.near_seen = sum(1 for u in units if u.near)
+        self.far_seen = sum(len(u.far) for u in units)
+        self.pairs = []  # (delay by the captures' clocks, true delay of these stamps)
+        self.lost = self.lost_maybe = self.missed = self.uncovered = 0
+        self.extra = self.unsent_uncovered = self.copies = self.near_copies = 0
+        for u in units:
+            self.near_copies += max(0, len(u.near) - 1)
+            if u.near and u.far:
+                self.pairs.append((u.far[0][0] - u.near[0][0], u.far[0][1] - u.near[0][1]))
+                self.copies += len(u.far) - 1
+            elif u.near and not u.arrivals:
+                window = u.t + self.fastest, u.t + self.slowest
+                sure = window[0] >= far.first and window[1] <= far.last and not any(a < window[1] and window[0] < b for a, b in far.holes)
+                self.lost += sure
+                self.lost_maybe += not sure
+            elif u.near:
+                self.missed += u.far_reason == "drop"
+                self.uncovered += u.far_reason != "drop"
+            elif u.far:
+                self.extra += len(u.far) if u.near_reason == "drop" else 0
+                self.unsent_uncovered += len(u.far) if u.near_reason != "drop" else 0
+        self.matched = len(self.pairs)
+
+    def __str__(self):
+        d = sorted(p[0] for p in self.pairs)
+        delays = f" delay min {d[0]} mean {sum(d) / len(d):.0f} max {d[-1]}" if d else ""
+        return (f"matched {self.matched} lost {self.lost} (+{self.lost_maybe} at the edges) missed by the capture {self.missed} "
+                f"not covered {self.uncovered} | copies {self.copies} not in the sender's capture {self.extra} "
+                f"(+{self.unsent_uncovered} not covered){delays}")
+
+
+def said_of(result):
+    if not result:
+        return "nothing"
+    d = result["delay_ns"]
+    return (f"matched {result['matched']} lost {result['lost']} extra {result['extra']} duplicated {result['duplicated']} "
+            f"ambiguous {result['ambiguous']} samples {result['samples']} delay min {d['min']} mean "
+            f"{d['mean'] and round(d['mean'])} max {d['max']}")
+
+
+def quantile(ordered, q):
+    return ordered[min(len(ordered) - 1, max(0, math.ceil(q * len(ordered)) - 1))]
+
+
+EMPTY = {"sent": 0, "received": 0, "matched": 0, "lost": 0, "extra": 0, "duplicated": 0, "ambiguous": 0, "samples": 0,
+         "delay_ns": {"mean": None, "min": None, "max": None, "quantiles": {}}}
+
+
+class Judge:
+    def __init__(self, case, result, options):
+        self.case, self.result, self.options = case, result, options
+        self.faults, self.excused, self.minor = [], [], []
+        self.truth = [Truth(case, d) for d in (0, 1)]
+        self.way = [result[w] or EMPTY for w in WAYS]
+        self.warnings = " / ".join(result["warnings"])
+        self.auto = "auto" in options
+        self.tick = max(c.tick for c in case.captures)
+        self.judge()
+
+    def fault(self, kind, text, also=""):
+        """`also`: further words that name the cause."""
+        (self.excused if names_cause(self.case, self.warnings, also) else self.faults).append((kind, text))
+
+    def judge(self):
+        self.conservation()
+        for d in (0, 1):
+            self.counts(d)
+            if not self.auto:
+                self.delays(d, [p[0] for p in self.truth[d].pairs], 0)
+        if self.auto:
+            self.estimated_clock()
+
+    # -- counts ------------------------------------------------------------------------------------------------
+
+    def conservation(self):
+        r = self.result
+        for name, way in zip(WAYS, self.way):
+            if way["sent"] != way["matched"] + way["lost"] or way["received"] != way["matched"] + way["extra"]:
+                self.faults.append(("conservation", f"{name}: {said_of(way)}"))
+            if way["duplicated"] > way["extra"] or way["ambiguous"] > way["matched"] or way["samples"] > way["matched"]:
+                self.faults.append(("conservation", f"{name}: {said_of(way)}"))
+        if r["identity"]["segments"] or r["identity"]["fragments"] or any(c.superframes for c in self.case.captures):
+            return
+        for side, sends, gets in (("a", 0, 1), ("b", 1, 0)):
+            counted = self.way[sends]["sent"] + self.way[gets]["received"] + sum(r[k][side] for k in ("unclassified", "outside_overlap", "skipped"))
+            if counted != r["inputs"][side]["packets"]:
+                self.faults.append(("conservation", f"{side}: {counted} of {r['inputs'][side]['packets']} packets are accounted for"))
+        for side in (0, 1):
+            if r["inputs"]["ab"[side]]["packets"] != len(self.case.files[side]):
+                self.fault("reading", f"{'AB'[side]}: {r['inputs']['ab'[side]]['packets']} packets of {len(self.case.files[side])} read")
+
+    def counts(self, d):
+        truth, way, name = self.truth[d], self.way[d], WAYS[d]
+        near, far = "ab"[d], "ba"[d]
+        stated = self.result["unclassified"][near] + self.result["outside_overlap"][near]
+        slack = 0  # which of identical packets is lost does not change how many are
+        most = truth.lost + truth.lost_maybe
+        if way["lost"] > most + slack:
+            if way["lost"] <= most + truth.missed + slack:
+                if self.knowable(d):
+                    self.fault("missed counted as lost", f"{name}: lost {way['lost']}, truth {most}, the capture missed {truth.missed}")
+            else:
+                self.fault("false loss", f"{name}: lost {way['lost']}, truth {truth.lost}..{most}")
+        if way["lost"] < truth.lost - stated - slack:
+            self.fault("hidden loss", f"{name}: lost {way['lost']}, truth {truth.lost}, {stated} left out as stated")
+        if way["matched"] > truth.matched + slack:
+            self.fault("false match", f"{name}: matched {way['matched']}, truth {truth.matched}")
+        left_out = sum(self.result[k][side] for k in ("unclassified", "outside_overlap") for side in (near, far))
+        if way["matched"] < truth.matched - slack - left_out:
+            self.fault("missing match", f"{name}: matched {way['matched']}, truth {truth.matched}, {left_out} left out as stated")
+        elif way["matched"] < truth.matched * 0.95 - slack - 2:
+            self.minor.append(("left out", f"{name}: matched {way['matched']} of {truth.matched}; {left_out} left out as stated"))
+        if way["extra"] > truth.extra + truth.copies + slack:
+            self.fault("false extra", f"{name}: extra {way['extra']}, truth {truth.extra} + {truth.copies} copies", "dropped packets|joins")
+        if way["duplicated"] > truth.copies + slack:
+            self.fault("false duplicates", f"{name}: duplicated {way['duplicated']}, truth {truth.copies}", IDENTICAL)
+
+    def knowable(self, d):
+        """Whether the traffic shows that the receiving capture dropped packets: it also sends, and those are extra then."""
+        back = self.truth[1 - d]
+        return back.extra >= 5 and back.extra > 0.01 * back.far_seen
+
+    # -- delays ------------------------------------------------------------------------------------------------
+
+    def delays(self, d, true, tolerance, name=None):
+        """The numbers of the samples against the true delays, less what the result leaves out as stated."""
+        way, name = self.way[d], name or WAYS[d]
+        delay, n = way["delay_ns"], len(true)
+        if not way["samples"] or not n:
+            return
+        true = sorted(true)
+        tolerance += self.tick if self.case.net.mtu or self.auto else 0
+        left_out = max(0, n - way["samples"])
+        also = IDENTICAL if way["ambiguous"] else ""
+        kind = "ambiguous: " if way["ambiguous"] else ""
+        if delay["min"] < true[0] - tolerance:
+            self.fault(kind + "minimum", f"{name}: min {delay['min']}, truth {true[0]}", also)
+        if delay["max"] > true[-1] + tolerance:
+            self.fault(kind + "maximum", f"{name}: max {delay['max']}, truth {true[-1]}", also)
+        ambiguous_only = way["matched"] >= n
+        if ambiguous_only:
+            if delay["min"] > true[0] + tolerance:
+                self.fault(kind + "minimum", f"{name}: min {delay['min']}, truth {true[0]}", also)
+            if delay["max"] < true[-1] - tolerance:
+                self.fault(kind + "maximum", f"{name}: max {delay['max']}, truth {true[-1]}", also)
+        mean = sum(true) / n
+        allowed = tolerance + 1 + (0 if ambiguous_only else left_out / n * (true[-1] - true[0]))
+        if abs(delay["mean"] - mean) > allowed:
+            self.fault(kind + "mean", f"{name}: mean {delay['mean']:.0f}, truth {mean:.0f}, allowed {allowed:.0f}", also)
+        share = left_out / n
+        for q, value in delay["quantiles"].items():
+            low, high = quantile(true, float(q) - share - 0.5 / n), quantile(true, float(q) + share + 0.5 / n)
+            margin = tolerance + QUANTILE_ERROR * abs(value) + 1
+            if not low - margin <= value <= high + margin:
+                self.fault(kind + "quantile", f"{name}: p{q} {value}, truth {low}..{high}", also)
+
+    def estimated_clock(self):
+        """--offset auto. Both ways: half the difference of the minima, as stated. One way: the minimum becomes 0."""
+        true = [[p[1] for p in t.pairs] for t in self.truth]
+        said = [w for w in self.way if w["samples"]]
+        drift = self.drift_tolerance(true)
+        if len(said) == 2 and all(true):
+            asymmetry = abs(min(true[0]) - min(true[1])) / 2
+            for d in (0, 1):
+                self.delays(d, true[d], asymmetry + drift + 2 * self.tick)
+            total = self.way[0]["delay_ns"]["min"] + self.way[1]["delay_ns"]["min"]
+            if abs(total - min(true[0]) - min(true[1])) > drift + 2 * self.tick and all(w["samples"] == len(t) for w, t in zip(self.way, true)):
+                self.fault("sum of minima", f"{total}, truth {min(true[0]) + min(true[1])}")
+            if total < -2 * self.tick:
+                self.fault("no offset fits", f"the minima add up to {total}", "no offset|sum of")
+        elif len(said) == 1 and self.way[0] is said[0] and true[0] and not true[1]:
+            least = min(true[0])
+            self.delays(0, [x - least for x in true[0]], drift + 2 * self.tick)
+
+    def drift_tolerance(self, true):
+        """How far a drift that is estimated from delays can be off over the capture: a part of their spread."""
+        if not self.result["clock"]["drift_ppb"] and not any(c.drift for c in self.case.captures):
+            return 0
+        spread = [sorted(t)[len(t) // 2] - min(t) for t in true if t]
+        return 10_000 + (max(spread) if spread else 0)

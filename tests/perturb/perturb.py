@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Perturbed captures with the truth of every packet, and a judge of what `oneway match` says of them.
+
+    perturb.py ONEWAY                          a few hundred cases, as in `make test`
+    perturb.py ONEWAY --cases 5000 --first 1   as many as you like
+    perturb.py ONEWAY --seed 17 --keep DIR     one case; its captures stay in DIR
+    perturb.py ONEWAY --with nat,loss          cases of this composition
+"""
+import argparse
+import collections
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cases import PERTURBATIONS, Case  # noqa: E402
+from judge import WAYS, Judge, names_cause, said_of  # noqa: E402
+from known import ANY, KNOWN  # noqa: E402
+
+
+def run(program, paths, options):
+    return subprocess.run([program, "match", "--json", *options, *paths], capture_output=True, text=True, timeout=60)
+
+
+def ways_to_ask(case):
+    """The options with which a user would ask of this case."""
+    asked = [[]]
+    if {"offset", "drift", "zone"} & set(case.names) or case.seed % 5 == 0:
+        asked.append(["--offset", "auto"])
+    if case.one_direction and not any(u.direction for u in case.net.units):
+        asked.append(["--one-direction"])
+    return asked
+
+
+class Verdict:
+    def __init__(self, case, options, judge=None, faults=(), minor=()):
+        self.case, self.options, self.judge = case, options, judge
+        self.faults = list(faults) + (judge.faults if judge else [])
+        self.minor = list(minor) + (judge.minor if judge else [])
+        self.excused = judge.excused if judge else []
+
+    def known(self):
+        """The reason in the table of known faults that covers all faults of this case."""
+        for kinds, names, options, reason in KNOWN:
+            covered = kinds is ANY or {k for k, _ in self.faults} <= kinds
+            if covered and names <= set(self.case.names) and set(options) <= set(self.options):
+                return reason
+        return None
+
+    def show(self, program, forced):
+        command = f"tests/perturb/perturb.py {program} --seed {self.case.seed}" + (f" --with {','.join(self.case.names)}" if forced else "")
+        print(f"seed {self.case.seed}: {' + '.join(self.case.names) or 'nothing perturbed'}; traffic: {', '.join(self.case.kinds)}")
+        print(f"  oneway match {' '.join(self.options)}")
+        for kind, text in self.faults + [("minor: " + k, t) for k, t in self.minor] + [("excused: " + k, t) for k, t in self.excused]:
+            print(f"  {kind}: {text}")
+        if self.judge:
+            for d, way in enumerate(WAYS):
+                print(f"  {way} truth: {self.judge.truth[d]}")
+                print(f"         said:  {said_of(self.judge.result[way])}")
+            r = self.judge.result
+            print(f"  identity {r['identity']}, clock {r['clock']}, window {r['window_ns']}, unclassified {r['unclassified']}, "
+                  f"outside {r['outside_overlap']}, skipped {r['skipped']}")
+            for warning in r["warnings"]:
+                print(f"  warning: {warning}")
+        print(f"  {command} --keep DIR")
+
+
+def try_case(program, case, folder):
+    verdicts = []
+    paths = case.write(folder)
+    for options in ways_to_ask(case):
+        try:
+            done = run(program, paths, options)
+        except subprocess.TimeoutExpired:
+            verdicts.append(Verdict(case, options, faults=[("timeout", "no answer within 60 s")]))
+            continue
+        if done.returncode == 0:
+            verdicts.append(Verdict(case, options, Judge(case, json.loads(done.stdout), options)))
+        elif done.returncode == 1 and done.stderr.count("\n") == 1:
+            common = sum(1 for u in case.net.units if u.near and u.far)
+            minor = [("refused", f"{common} packets in common: {done.stderr.strip()}")] if common > 10 and not names_cause(case, done.stderr) else []
+            verdicts.append(Verdict(case, options, minor=minor))
+        else:
+            verdicts.append(Verdict(case, options, faults=[("exit", f"{done.returncode}: {done.stderr.strip()}")]))
+    return verdicts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("--cases", type=int, default=300)
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--seed", type=int, help="only this one, told in full")
+    parser.add_argument("--keep", metavar="DIR", help="leave the captures there")
+    parser.add_argument("--with", dest="names", help="perturbations instead of those of the seed: nat,loss; none: -")
+    parser.add_argument("--minor", action="store_true", help="tell of answers that are refused or leave much out, too")
+    parser.add_argument("--excused", action="store_true", help="tell of wrong results that name the cause, too")
+    parser.add_argument("--quiet", action="store_true", help="one line a fault")
+    args = parser.parse_args()
+    names = None if args.names is None else [n for n in args.names.split(",") if n in PERTURBATIONS]
+    if args.names not in (None, "-") and len(names) != len(args.names.split(",")):
+        parser.error(f"perturbations are: {' '.join(sorted(PERTURBATIONS))}")
+    seeds = [args.seed] if args.seed is not None else range(args.first, args.first + args.cases)
+    folder = args.keep or tempfile.mkdtemp()
+    os.makedirs(folder, exist_ok=True)
+    failed, known, minor, excused, results = 0, collections.Counter(), collections.Counter(), collections.Counter(), 0
+    kinds = collections.Counter()
+    for seed in seeds:
+        case = Case(seed, names)
+        for verdict in try_case(args.program, case, folder):
+            results += 1
+            excused.update({k for k, _ in verdict.excused})
+            minor.update({k for k, _ in verdict.minor})
+            if verdict.faults and verdict.known() and args.seed is None:
+                known[verdict.known()] += 1
+                continue
+            if verdict.faults:
+                failed += 1
+                kinds.update({k for k, _ in verdict.faults})
+            if args.quiet and verdict.faults:
+                print(f"{seed} {'+'.join(case.names)} {' '.join(verdict.options)}: " + "; ".join(f"{k}: {t}" for k, t in verdict.faults))
+            elif verdict.faults or args.seed is not None or args.minor and verdict.minor or args.excused and verdict.excused:
+                verdict.show(args.program, names is not None)
+        if not args.keep:
+            for name in os.listdir(folder):
+                os.unlink(os.path.join(folder, name))
+    if not args.keep:
+        shutil.rmtree(folder)
+    print(f"{len(seeds)} cases, {results} results: {failed} wrong without a word {dict(kinds)}; wrong and said so: {dict(excused)}; "
+          f"{sum(known.values())} of known kinds; minor: {dict(minor)}")
+    for reason, count in known.items():
+        print(f"  known: {count} times: {reason}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
