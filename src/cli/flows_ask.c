@@ -285,11 +285,12 @@ static int estimate_leg(const struct ow_flows_options *options, const struct ow_
 		return r;
 	count_clean(from, to, &flows, ret_leg);
 	if (!ret_leg->clean)
-		r = ow_error_set(
-			err, ENOMSG,
-			"nothing in common: none of the %llu counters has the same packets at %.120s and %.120s",
-			(unsigned long long)ret_leg->counters, a->point[ret_leg->from].path,
-			a->point[ret_leg->to].path);
+		r = ow_error_set(err, ENOMSG,
+		                 "nothing can be estimated: none of the %llu counters has the same packets at %.120s "
+		                 "and %.120s: each lost "
+		                 "a packet, or these are recordings of different traffic",
+		                 (unsigned long long)ret_leg->counters, a->point[ret_leg->from].path,
+		                 a->point[ret_leg->to].path);
 	else if (fill_loads(leg, &flows.params, files->counts != NULL) < 0)
 		r = ow_error_set(err, ENOMEM, "not enough memory for %zu flows", leg->flows);
 	if (r == 0) {

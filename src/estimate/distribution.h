@@ -6,6 +6,8 @@
 
 /* The 0.975 quantile of the normal distribution: 95 % lie within +- this. */
 #define OW_NORMAL_975 1.959963984540054
+/* 95 % of any distribution with one peak lie within so many deviations (Vysochanskij and Petunin 1980). */
+#define OW_ONE_PEAK_95 2.9814239699997196
 
 /* Chi-squared with nu >= 1 degrees of freedom, 0 < q < 1; relative error below 1e-10. */
 double ow_chi2_quantile(double q, double nu);

@@ -67,9 +67,9 @@ struct ow_flows_options {
 
 /*
  * Everything that is assumed of flows (their mean over time, how far they deviate) is fitted to the counters. Means are
- * EXACT where the counters determine them; NONE where they say nothing and the interval would be wider than the value.
- * Intervals of banks+cg and blup hold in 92 to 97 % of cases, those of colate, which knows nothing of the other flows'
- * sizes, in 60 to 80 % (tests/estimate/test_flows_accuracy.c). Standard deviations need, beside the banks, a layer of
+ * EXACT where the counters determine them; NONE where no counter of the flow is clean, where too few are clean to tell
+ * how flows differ, and where they say nothing and the interval would be wider than the value. Intervals hold in at
+ * least 95 % of cases (tests/estimate/test_flows_coverage.c). Standard deviations need, beside the banks, a layer of
  * form OW_COLATE_HASHED, best with count_bits: 8 do for counters whose packets are foreseen to within 128.
  */
 /* An estimate for each flow of flows->flow, in its order. -ENOMEM; -EINVAL when the estimator and the recording's form

@@ -3,8 +3,8 @@
  * COLATE as published: theorems 2 to 4 on the differences of counters (theorem 2 is linear, and the constant of theorem
  * 3 cancels). With loss, section 1.4: the vector with the highest probability whose packet counters are equal.
  *
- * The paper gives no interval for one flow. Ours comes from how much the flow's own counters differ: the others' noise
- * is in them, and the flow's own unevenness, which cancels in the sum and only makes the interval wider.
+ * The paper gives no interval for one flow. Ours: the other flows' part of the flow's m counters is as that of any m
+ * counters, so that all counters tell its variance; sizes of flows have long tails, so that it is not normal.
  */
 #include "estimate/colate_theorems.h"
 #include "estimate/distribution.h"
@@ -66,26 +66,46 @@ static struct ow_value stddev_of(const double *d, uint32_t m, double packets, do
 	                         sqrt(variance + error), NULL};
 }
 
-static void estimate_flow(const struct ow_flows *flows, uint32_t number, double total,
+/* The deviation of counters. */
+static double deviation_of(const struct ow_flows_layer *layer, double mean)
+{
+	double squares = 0, n = layer->layer.counters;
+	for (uint32_t c = 0; c < layer->layer.counters; c++)
+		squares += (layer->delay_ns[c] - mean) * (layer->delay_ns[c] - mean);
+	return n > 1 ? sqrt(squares / (n - 1)) : INFINITY;
+}
+
+static bool is_new(const uint32_t *at, uint32_t j)
+{
+	for (uint32_t i = 0; i < j; i++)
+		if (at[i] == at[j])
+			return false;
+	return true;
+}
+
+static void estimate_flow(const struct ow_flows *flows, uint32_t number, double total, double deviation,
                           const struct ow_flows_options *options, size_t f, struct ow_flow_estimate *ret)
 {
 	const struct ow_flow_load *flow = &flows->flow[f];
 	const struct ow_flows_layer *layer = &flows->layer[number];
-	double d[OW_COLATE_SPREAD_MAX], sum = 0, n = layer->layer.counters, m = layer->layer.spread;
+	double d[OW_COLATE_SPREAD_MAX], sum = 0, n = layer->layer.counters, m = 0;
+	uint32_t at[OW_COLATE_SPREAD_MAX];
 	double packets = packets_in(flow, &layer->layer, number);
 	*ret = (struct ow_flow_estimate){.packets = flow->packets, .estimator = OW_FLOWS_COLATE};
 	ret->mean_ns = ret->stddev_ns = ow_value_none("no packets of this flow were received");
 	if (!(packets > 0) || !isfinite(packets))
 		return;
 	for (uint32_t j = 0; j < layer->layer.spread; j++) {
-		d[j] = layer->delay_ns[ow_colate_counter(&layer->layer, flows->params.seed, flow->flow, j)];
-		sum += d[j];
+		at[j] = ow_colate_counter(&layer->layer, flows->params.seed, flow->flow, j);
+		d[j] = layer->delay_ns[at[j]];
+		/* Two of the flow's counters can be the same one: its packets are in the sum once. */
+		if (is_new(at, j)) {
+			sum += d[j];
+			m++;
+		}
 	}
 	double mean = ow_colate_flow_sum(n, m, sum, total) / packets;
-	double half = INFINITY;
-	if (m >= 2)
-		half = ow_student_975(m - 1) * n / (n - m) * sqrt(ow_colate_squares_closed(d, layer->layer.spread)) /
-		       packets;
+	double half = OW_ONE_PEAK_95 * sqrt(m * n / (n - m)) * deviation / packets;
 	ret->mean_ns = (struct ow_value){OW_VALUE_ESTIMATED, mean, mean - half, mean + half, NULL};
 	ret->stddev_ns = stddev_of(d, layer->layer.spread, packets, mean, options, flow->flow);
 }
@@ -108,7 +128,8 @@ int ow_flows_colate(const struct ow_flows *flows, const struct ow_flows_options 
 	double total = 0;
 	for (uint32_t c = 0; c < from->layer.counters; c++)
 		total += from->delay_ns[c];
+	double deviation = deviation_of(from, total / from->layer.counters);
 	for (size_t f = 0; f < flows->flows; f++)
-		estimate_flow(flows, (uint32_t)layer, total, options, f, &ret[f]);
+		estimate_flow(flows, (uint32_t)layer, total, deviation, options, f, &ret[f]);
 	return 0;
 }

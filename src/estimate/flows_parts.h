@@ -37,12 +37,15 @@ struct ow_flow_system {
 
 /* The prior: what is known of a flow before its own counters are looked at. */
 struct ow_flow_prior {
-	double mean_ns;             /* of all flows */
-	double *mean;               /* of each flow, ns */
-	double *var;                /* V_f, ns^2 */
-	double within;              /* variance of a packet's delay within its flow, over m_f^2 */
-	size_t steps;               /* of the curve over time that the means are of */
-	double optimism;            /* V_f was made larger by this, for flows that the means were not fitted to */
+	double mean_ns;  /* of all flows */
+	double *mean;    /* of each flow, ns */
+	double *var;     /* V_f, ns^2 */
+	double within;   /* variance of a packet's delay within its flow, over m_f^2 */
+	size_t steps;    /* of the curve over time that the means are of */
+	double optimism; /* V_f was made larger by this, for flows that the means were not fitted to */
+	double freedom;  /* degrees: counters that the prior was fitted to, less its parameters; <= 0 = it is worthless
+	                  */
+	double counters; /* that the prior was fitted to */
 	double line[OW_FLOW_PARTS]; /* of V_f, see flows_prior.c: where another fit begins */
 };
 
@@ -62,11 +65,11 @@ int ow_flow_prior_again(const struct ow_flow_system *system, const struct ow_flo
                         struct ow_flow_prior *prior);
 /*
  * Flows do not deviate as a normal distribution does. `normal` becomes what, taken for a normal prior, leads to the
- * means and variances that the true distribution (fitted to mean) leads to; it has to be what led to mean. 1, or 0 if
- * too few flows were measured to tell.
+ * means and variances that the true distribution (fitted to mean) leads to; it has to be what led to mean. ret_known:
+ * for each flow, whether enough flows like it were measured to tell the distribution. 1, or 0 if it is known for none.
  */
 int ow_flow_shape(const struct ow_flow_system *system, const struct ow_flow_prior *prior,
-                  const struct ow_flow_mean *mean, struct ow_flow_prior *normal);
+                  const struct ow_flow_mean *mean, struct ow_flow_prior *normal, bool *ret_known);
 
 /* The fit of a prior. factor: of each class of size, on the line of OW_FLOW_PARTS parts. */
 #define OW_FLOW_SHARES  16

@@ -220,15 +220,32 @@ static unsigned share_of(const struct ow_flow_entry *entry, const uint32_t *slot
 	return slots == 1 ? (unsigned)(ow_mix64(entry[slot[0]].row + 1) >> 60) : OW_FLOW_SHARES - 1;
 }
 
-/* The first slots of layers, and how many there are. */
-static uint32_t first_slots(const struct ow_flow_system *system, uint32_t *slot)
+/* Flows with a clean counter in this slot. */
+static size_t told_by(const struct ow_flow_system *system, uint32_t slot)
+{
+	size_t flows = 0;
+	for (size_t f = 0; f < system->flows; f++)
+		flows += ow_flow_entries(system, f)[slot].load > 0;
+	return flows;
+}
+
+/* Of each layer the slot of the bank that tells of the most flows; returns how many there are. */
+static uint32_t best_slots(const struct ow_flow_system *system, uint32_t *slot)
 {
 	uint32_t slots = 0, at = 0;
 	for (uint32_t l = 0; l < system->data->params.layers; l++) {
 		const struct ow_colate_layer *layer = &system->data->layer[l].layer;
 		if (!ow_flow_is_bank(layer))
 			continue;
-		slot[slots++] = at;
+		size_t most = told_by(system, slot[slots] = at);
+		for (uint32_t j = 1; j < layer->spread; j++) {
+			size_t told = told_by(system, at + j);
+			if (told > most) {
+				most = told;
+				slot[slots] = at + j;
+			}
+		}
+		slots++;
 		at += layer->spread;
 	}
 	return slots;
@@ -286,6 +303,10 @@ static void put_back(const struct ow_flow_fit *fit, struct ow_flow_prior *ret)
 	ret->within = fit->prior->within;
 	ret->optimism = 1;
 	ret->steps = fit->steps;
+	ret->counters = 0;
+	for (size_t c = 0; c < fit->system->rows; c++)
+		ret->counters += fit->system->used[c] > 0;
+	ret->freedom = ret->counters - (double)fit->steps - OW_FLOW_PARTS;
 	memcpy(ret->line, fit->a, sizeof ret->line);
 	for (size_t i = 0; i < fit->system->flows; i++) {
 		ret->mean[fit->order[i]] = fit->prior->mean[i];
@@ -358,7 +379,7 @@ static void settle(const struct ow_flow_system *system, struct work *work, struc
 
 int ow_flow_prior_init(const struct ow_flow_system *system, struct ow_flow_prior *ret_prior)
 {
-	uint32_t slot[OW_COLATE_LAYERS_MAX], slots = first_slots(system, slot);
+	uint32_t slot[OW_COLATE_LAYERS_MAX], slots = best_slots(system, slot);
 	struct ow_flow_prior prior = {0};
 	struct work work;
 	int r = work_init(system, slot, slots, &work);
@@ -416,7 +437,7 @@ static int refine(const struct ow_flow_system *measured, struct ow_flow_prior *p
 /* What was measured took the variances for granted: they come from the counters again. */
 static int settle_again(const struct ow_flow_system *system, struct ow_flow_prior *prior)
 {
-	uint32_t slot[OW_COLATE_LAYERS_MAX], slots = first_slots(system, slot);
+	uint32_t slot[OW_COLATE_LAYERS_MAX], slots = best_slots(system, slot);
 	struct work work;
 	int r = work_init(system, slot, slots, &work);
 	if (r < 0)

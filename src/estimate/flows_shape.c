@@ -126,7 +126,7 @@ static bool ask(const struct ow_flow_system *system, const struct ow_flow_prior 
 }
 
 int ow_flow_shape(const struct ow_flow_system *system, const struct ow_flow_prior *prior,
-                  const struct ow_flow_mean *mean, struct ow_flow_prior *normal)
+                  const struct ow_flow_mean *mean, struct ow_flow_prior *normal, bool *ret_known)
 {
 	struct belief *told = calloc(system->flows + 1, sizeof *told), *some = calloc(FLOWS_MAX, sizeof *some);
 	struct shape shape[GROUPS];
@@ -153,7 +153,8 @@ int ow_flow_shape(const struct ow_flow_system *system, const struct ow_flow_prio
 	for (size_t f = 0; r == 0 && f < system->flows; f++) {
 		int g = group_of(system, prior, f);
 		struct belief u = {0, 1};
-		if (taken[g] >= FLOWS_MIN && told[f].var > 0)
+		ret_known[f] = taken[g] >= FLOWS_MIN;
+		if (ret_known[f] && told[f].var > 0)
 			u = as_normal(&shape[g], told[f]);
 		normal->mean[f] = prior->mean[f] + sqrt(prior->var[f]) * u.mean;
 		normal->var[f] = prior->var[f] * u.var;

@@ -96,7 +96,9 @@ static void value_text(const struct ow_value *value, char text[OW_DURATION_TEXT]
 		return;
 	ow_duration_text(value->value, text);
 	double half = fmax(value->high - value->value, value->value - value->low);
-	if (isfinite(half))
+	if (value->status == OW_VALUE_EXACT)
+		snprintf(error, OW_DURATION_TEXT, "exact");
+	else if (isfinite(half))
 		ow_duration_text(half, error);
 	else
 		snprintf(error, OW_DURATION_TEXT, "unknown");
@@ -199,6 +201,9 @@ static void put_value(const struct style *s, const char *label, const struct ow_
 	char text[OW_DURATION_TEXT], low[OW_DURATION_TEXT], high[OW_DURATION_TEXT], line[400];
 	if (value->status == OW_VALUE_NONE) {
 		snprintf(line, sizeof line, "cannot be estimated: %.300s", value->reason);
+	} else if (value->status == OW_VALUE_EXACT) {
+		ow_duration_text(value->value, text);
+		snprintf(line, sizeof line, "%s, exact", text);
 	} else {
 		ow_duration_text(value->value, text);
 		ow_duration_text(value->low, low);
