@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <net/if.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -55,11 +56,8 @@ static int open_auto(const struct ow_live_options *options, struct ow_live **ret
 	return r;
 }
 
-int ow_live_open(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+static int open_kind(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
 {
-	if (options->snaplen > OW_LIVE_SNAPLEN_MAX)
-		return ow_error_set(err, EINVAL, "%s: snapshot length %u is above %u", options->name, options->snaplen,
-		                    OW_LIVE_SNAPLEN_MAX);
 	switch (options->kind) {
 	case OW_LIVE_RING:
 		return ow_live_open_ring(options, ret_live, err);
@@ -70,6 +68,17 @@ int ow_live_open(const struct ow_live_options *options, struct ow_live **ret_liv
 	default:
 		return open_auto(options, ret_live, err);
 	}
+}
+
+int ow_live_open(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+{
+	if (options->snaplen > OW_LIVE_SNAPLEN_MAX)
+		return ow_error_set(err, EINVAL, "%s: snapshot length %u is above %u", options->name, options->snaplen,
+		                    OW_LIVE_SNAPLEN_MAX);
+	int r = open_kind(options, ret_live, err);
+	if (r == 0)
+		(*ret_live)->wait = options->wait;
+	return r;
 }
 
 void ow_live_close(struct ow_live *live)
@@ -191,6 +200,40 @@ int ow_live_leave_out(struct ow_live *live, struct ow_live_frame *frames, int co
 	}
 	live->counts.dropped += (uint64_t)(count - kept);
 	return kept;
+}
+
+/* Between the flag that an interface is up and its first frame in our socket, at most. */
+#define BACK_NS (10 * OW_NS_PER_MS)
+
+void ow_live_lose(struct ow_live *live, const char *why)
+{
+	if (!live->outage)
+		live->outage_ns = live->passed_ns == INT64_MIN ? ow_clock_real_ns() : live->passed_ns;
+	live->outage = live->away = true;
+	live->why = why;
+}
+
+void ow_live_regain(struct ow_live *live)
+{
+	live->away = false;
+	live->back_ns = ow_clock_real_ns() + BACK_NS;
+}
+
+bool ow_live_outage(struct ow_live *live, struct ow_outage *ret_outage)
+{
+	if (!live->outage)
+		return false;
+	int64_t now_ns = ow_clock_real_ns();
+	struct ow_outage outage = {
+		.from_ns = live->outage_ns, .until_ns = live->away ? now_ns : live->back_ns, .over = !live->away};
+	/* The clock was set back. */
+	if (outage.from_ns > outage.until_ns)
+		outage.from_ns = outage.until_ns;
+	snprintf(outage.cause, sizeof outage.cause, "%.16s %s", live->name, live->why);
+	live->outage = live->away;
+	live->outage_ns = live->passed_ns < now_ns && live->passed_ns != INT64_MIN ? live->passed_ns : now_ns;
+	*ret_outage = outage;
+	return true;
 }
 
 void ow_live_counts(struct ow_live *live, struct ow_live_counts *ret_counts)

@@ -50,9 +50,11 @@ struct ow_live_options {
 	size_t ring_bytes;    /* 0 = OW_LIVE_RING_BYTES */
 	uint16_t fanout;      /* sources with the same number (not 0) share the frames of the interface */
 	bool hardware_stamps; /* ask the interface for stamps of its own; frames tell whether they have one */
+	bool wait;            /* an interface that goes away is waited for, see ow_live_outage; else that is an error */
 	double speed;         /* files: 1 = in their own time, 10 = ten times as fast, 0 = as fast as possible */
 };
 
+#define OW_OUTAGE_CAUSE    78
 #define OW_LIVE_RING_BYTES (64u << 20)
 /* A ring hands frames over after this time at the latest, however few they are. */
 #define OW_LIVE_BLOCK_MS 5
@@ -61,6 +63,13 @@ struct ow_live_counts {
 	uint64_t frames;  /* returned */
 	uint64_t dropped; /* by the kernel, because the ring was full: the measurement missed them */
 	uint64_t stamped[OW_STAMPERS];
+};
+
+/* Time in which the interface was down or not there: frames from from_ns to until_ns may be missing. */
+struct ow_outage {
+	int64_t from_ns, until_ns;
+	bool over;                   /* it is back */
+	char cause[OW_OUTAGE_CAUSE]; /* "eth0 was down" */
 };
 
 struct ow_live;
@@ -89,6 +98,12 @@ int64_t ow_live_now_ns(const struct ow_live *live);
  * a ring may hold back. INT64_MAX after the end of a file. By the reading thread only.
  */
 int64_t ow_live_passed_ns(const struct ow_live *live);
+/*
+ * The outage since the last call, if there was one. While it lasts every call tells how far it has come, and the time
+ * passed goes on; it is never ahead of what was known about outages. The interface is back when there is one of its
+ * name again, or the same one under another name, and it is up. By the reading thread only.
+ */
+bool ow_live_outage(struct ow_live *live, struct ow_outage *ret_outage);
 /* By the reading thread only: it asks the kernel. */
 void ow_live_counts(struct ow_live *live, struct ow_live_counts *ret_counts);
 

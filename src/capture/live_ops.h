@@ -25,6 +25,12 @@ struct ow_live {
 	atomic_bool interrupted;
 	int64_t passed_ns; /* see ow_live_passed_ns */
 	struct ow_live_counts counts;
+	bool wait;         /* for an interface that goes away */
+	bool away;         /* it has gone away */
+	bool outage;       /* there is one to be told, */
+	int64_t outage_ns; /* from here on, */
+	int64_t back_ns;   /* until here, if it is not away */
+	const char *why;   /* "was down" */
 };
 
 /*
@@ -54,6 +60,10 @@ void ow_live_pass(struct ow_live *live, int64_t time_ns);
  * clock that is ahead of it shows that. now_ns: real time before the look at the frames. Whether that is so.
  */
 bool ow_live_set_back(struct ow_live *live, int64_t now_ns, int64_t *latest_ns);
+/* The interface has gone away, or still is: "was down". Frames may be missing since the time passed. */
+void ow_live_lose(struct ow_live *live, const char *why);
+/* It is back. */
+void ow_live_regain(struct ow_live *live);
 /*
  * Leaves out frames that were stamped before the clock was set back: by the clock as it is now they are of a time that
  * is still to come, and would be taken for packets of it. Counts them as dropped. Returns how many are left.

@@ -20,7 +20,9 @@
 /* How long libpcap may hold a frame back unseen: its timeout, which the kernel counts coarsely, and then some. */
 #define HOLD_BACK_NS (4 * OW_LIVE_BLOCK_MS * OW_NS_PER_MS + OW_LIVE_SLACK_NS)
 /* How often the state of a silent interface is looked at. */
-#define LOOK_MS 100
+#define LOOK_MS 10
+/* Errors of libpcap in a row, while the interface is up. */
+#define FAILURES_MAX 100
 
 _Static_assert(ARENA_BYTES >= OW_LIVE_SNAPLEN_MAX, "the longest frame fits");
 
@@ -28,6 +30,8 @@ struct fallback {
 	struct ow_live live;
 	pcap_t *pcap;
 	int fd;
+	int ifindex;
+	unsigned failures; /* in a row */
 	bool nano;
 	bool pending; /* header and data hold a frame that did not fit the last call */
 	struct pcap_pkthdr *header;
@@ -71,6 +75,7 @@ static int start(struct fallback *f, const struct ow_live_options *options, stru
 	if (f->fd < 0 || pcap_setnonblock(f->pcap, 1, text) < 0)
 		return ow_error_set(err, ENOTSUP, "%s: libpcap cannot be waited for here", f->live.name);
 	f->live.linktype = ow_linktype_of_dlt(pcap_datalink(f->pcap));
+	f->ifindex = (int)if_nametoindex(f->live.name);
 	return 0;
 }
 
@@ -106,6 +111,29 @@ static void fill(struct fallback *f, const uint8_t *data, struct ow_live_frame *
 		f->latest_ns = frame->frame.time_ns;
 }
 
+/*
+ * Looks whether the interface is there, as libpcap does not tell: to be called before time passes without frames. It
+ * comes back by itself when it is up again; one that was removed cannot be opened again here, for want of privileges.
+ */
+static void check_interface(struct fallback *f)
+{
+	struct ow_live *live = &f->live;
+	struct ifreq request = {0};
+	size_t length = strlen(live->name);
+	if (length >= sizeof request.ifr_name)
+		return; /* no plain interface */
+	memcpy(request.ifr_name, live->name, length);
+	if (ioctl(f->fd, SIOCGIFINDEX, &request) < 0 || request.ifr_ifindex != f->ifindex) {
+		ow_live_lose(live, "was removed, and cannot be opened again without a restart");
+		return;
+	}
+	memcpy(request.ifr_name, live->name, length);
+	if (ioctl(f->fd, SIOCGIFFLAGS, &request) < 0 || !(request.ifr_flags & IFF_UP))
+		ow_live_lose(live, "was down");
+	else if (live->away)
+		ow_live_regain(live);
+}
+
 /* What libpcap has at once. ret_empty: that was all. */
 static int take(struct fallback *f, struct ow_live_frame *frames, size_t room, bool *ret_empty, struct ow_error *err)
 {
@@ -127,6 +155,8 @@ static int take(struct fallback *f, struct ow_live_frame *frames, size_t room, b
 		used += f->header->caplen;
 	}
 	int64_t now = n > 0 ? ow_clock_real_ns() : 0;
+	if (n > 0)
+		check_interface(f);
 	if (n > 0 && f->latest_ns > now + OW_LIVE_SLACK_NS)
 		n = ow_live_leave_out(&f->live, frames, n);
 	if (n > 0 && !ow_live_set_back(&f->live, now, &f->latest_ns))
@@ -134,17 +164,15 @@ static int take(struct fallback *f, struct ow_live_frame *frames, size_t room, b
 	return n;
 }
 
-/* libpcap waits for an interface that went down; a measurement must say so. */
-static int check_up(struct fallback *f, struct ow_error *err)
+/* Nothing is left to read. */
+static int pass_silence(struct fallback *f, int64_t now_ns, bool empty, struct ow_error *err)
 {
-	struct ifreq request = {0};
-	size_t length = strlen(f->live.name);
-	if (length >= sizeof request.ifr_name)
-		return 0; /* no plain interface */
-	memcpy(request.ifr_name, f->live.name, length);
-	if (ioctl(f->fd, SIOCGIFFLAGS, &request) == 0 && request.ifr_flags & IFF_UP)
-		return 0;
-	return ow_error_set(err, ENODEV, "%s: the interface went down or was removed", f->live.name);
+	check_interface(f);
+	if (empty || f->live.away)
+		ow_live_pass(&f->live, now_ns - HOLD_BACK_NS);
+	if (f->live.away && !f->live.wait)
+		return ow_error_set(err, ENODEV, "%s: the interface %s", f->live.name, f->live.why);
+	return 0;
 }
 
 static int fallback_read(struct ow_live *live, int timeout_ms, struct ow_live_frame *frames, size_t room,
@@ -154,21 +182,22 @@ static int fallback_read(struct ow_live *live, int timeout_ms, struct ow_live_fr
 	int64_t until = ow_live_deadline(timeout_ms);
 	for (bool over = false;;) {
 		int64_t now = ow_clock_real_ns(), look = ow_live_deadline(LOOK_MS);
-		bool empty;
+		bool empty = true;
 		ow_live_set_back(live, now, &f->latest_ns);
-		int r = take(f, frames, room, &empty, err);
-		if (r < 0 && check_up(f, err) < 0)
-			return -ENODEV;
-		if (r != 0)
+		int r = live->away ? 0 : take(f, frames, room, &empty, err);
+		if (r > 0)
 			return r;
-		if (empty)
-			ow_live_pass(live, now - HOLD_BACK_NS);
-		if (over)
-			return check_up(f, err);
-		r = ow_live_wait(live, f->fd, look < until ? look : until);
+		f->failures = r < 0 ? f->failures + 1 : 0;
+		if (f->failures > FAILURES_MAX)
+			return r;
+		/* Mostly that the interface went down, which may be over. */
+		if (r < 0)
+			ow_live_lose(live, "was down");
+		r = pass_silence(f, now, empty, err);
+		if (r < 0 || over)
+			return r;
+		r = ow_live_wait(live, live->away ? -1 : f->fd, look < until ? look : until);
 		over = r == 0 && ow_clock_steady_ns() >= until;
-		if (r == 0 || (r > 0 && r & POLLERR))
-			r = empty ? check_up(f, err) : 0;
 		if (r < 0)
 			return r;
 	}

@@ -56,9 +56,6 @@
 #define BLOCKS_MIN      4u
 #define RING_BYTES_MAX  ((size_t)2 << 30)
 #define FRAME_BYTES     2048u /* the kernel wants a number, and does not use it in this version of rings */
-/* When an interface has gone down, the frames of the block that was open are waited for this long. */
-#define LAST_BLOCK_NS (20 * OW_LIVE_BLOCK_MS * OW_NS_PER_MS)
-
 struct ring {
 	struct ow_live live;
 	int fd;
@@ -70,7 +67,6 @@ struct ring {
 	const uint8_t *next;         /* the first of them */
 	struct tpacket_hdr_v1 *held; /* a block all of whose frames have been returned: the last of them still in use */
 	int64_t latest_ns;           /* stamp of the frames returned */
-	int64_t down_ns;             /* steady time since when the interface is down, or 0 */
 	struct ow_ip_ids ip_ids;
 };
 
@@ -108,17 +104,26 @@ static int linktype_of(unsigned hardware)
 	}
 }
 
+/* The interface that has our name now; 0 = none. By a socket that is there: a confined process gets no other. */
+static unsigned find_index(const struct ring *ring)
+{
+	const char *name = ring->live.name;
+	struct ifreq request = {0};
+	if (strlen(name) >= sizeof request.ifr_name)
+		return 0;
+	memcpy(request.ifr_name, name, strlen(name));
+	return ioctl(ring->fd, SIOCGIFINDEX, &request) < 0 ? 0 : (unsigned)request.ifr_ifindex;
+}
+
 static int look_up(struct ring *ring, struct ow_error *err)
 {
 	const char *name = ring->live.name;
 	struct ifreq request = {0};
 	int r;
-	if (strlen(name) >= sizeof request.ifr_name)
+	ring->ifindex = find_index(ring);
+	if (ring->ifindex == 0)
 		return ow_error_set(err, ENODEV, "%s: no such interface", name);
 	memcpy(request.ifr_name, name, strlen(name));
-	if (ioctl(ring->fd, SIOCGIFINDEX, &request) < 0)
-		return ow_error_set(err, errno, "%s: no such interface", name);
-	ring->ifindex = (unsigned)request.ifr_ifindex;
 	if (ioctl(ring->fd, SIOCGIFFLAGS, &request) < 0)
 		return fail(name, "SIOCGIFFLAGS", err);
 	if (!(request.ifr_flags & IFF_UP))
@@ -206,6 +211,15 @@ static int make_ring(struct ring *ring, size_t bytes, struct ow_error *err)
 	return 0;
 }
 
+/* As tcpdump does; an interface that cannot be promiscuous shows what it has. */
+static void set_promiscuous(struct ring *ring, bool on)
+{
+	struct packet_mreq promiscuous = {.mr_ifindex = (int)ring->ifindex, .mr_type = PACKET_MR_PROMISC};
+	int option = on ? PACKET_ADD_MEMBERSHIP : PACKET_DROP_MEMBERSHIP;
+	if (setsockopt(ring->fd, SOL_PACKET, option, &promiscuous, sizeof promiscuous) < 0)
+		errno = 0;
+}
+
 /* From here on frames come. */
 static int bind_to(struct ring *ring, struct ow_error *err)
 {
@@ -214,12 +228,9 @@ static int bind_to(struct ring *ring, struct ow_error *err)
 		.sll_protocol = htons(ETH_P_ALL),
 		.sll_ifindex = (int)ring->ifindex,
 	};
-	struct packet_mreq promiscuous = {.mr_ifindex = (int)ring->ifindex, .mr_type = PACKET_MR_PROMISC};
 	if (bind(ring->fd, (struct sockaddr *)&address, sizeof address) < 0)
 		return fail(ring->live.name, "bind", err);
-	/* As tcpdump does; what cannot be promiscuous shows what it has. */
-	if (setsockopt(ring->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous) < 0)
-		errno = 0;
+	set_promiscuous(ring, true);
 	return 0;
 }
 
@@ -391,48 +402,110 @@ static bool next_block(struct ring *ring)
 	return true;
 }
 
-/* The block that the kernel is filling has no frame yet, so that all frames before now_ns have been returned. */
-static bool nothing_waits(struct ring *ring, int64_t now_ns)
+/* The block that the kernel is filling has no frame yet. */
+static bool nothing_waits(const struct ring *ring)
 {
 	const struct tpacket_hdr_v1 *header = block_header(ring, ring->block);
-	if (__atomic_load_n(&header->num_pkts, __ATOMIC_ACQUIRE) != 0)
-		return false;
-	ow_live_pass(&ring->live, now_ns - OW_LIVE_SLACK_NS);
-	return true;
+	return __atomic_load_n(&header->num_pkts, __ATOMIC_ACQUIRE) == 0;
 }
 
-/* The socket has an error: mostly the interface. */
-static int find_trouble(struct ring *ring, struct ow_error *err)
+/* -- an interface that comes and goes ------------------------------------------------------------------------------ */
+
+/*
+ * What the kernel does: when an interface goes down its sockets get ENETDOWN, once, and frames again when it is up.
+ * When it is removed, or goes to another namespace, its sockets are bound to nothing for good. One that is made anew
+ * has another index, and a socket can be bound to it without any privilege.
+ */
+
+/* The interface that the socket is bound to; 0 = none. */
+static unsigned bound_index(const struct ring *ring)
 {
+	struct sockaddr_ll address = {0};
+	socklen_t size = sizeof address;
+	if (getsockname(ring->fd, (struct sockaddr *)&address, &size) < 0 || address.sll_ifindex <= 0)
+		return 0;
+	return (unsigned)address.sll_ifindex;
+}
+
+/* Binds the socket to another interface. A socket that shares its frames with others cannot be bound again. */
+static int bind_again(struct ring *ring, unsigned ifindex)
+{
+	if (bound_index(ring))
+		set_promiscuous(ring, false);
+	ring->ifindex = ifindex;
+	return bind_to(ring, NULL);
+}
+
+/* What keeps frames of this interface from coming, or NULL. */
+static const char *find_obstacle(struct ring *ring, unsigned ifindex)
+{
+	struct ifreq request = {.ifr_ifindex = (int)ifindex};
+	if (ifindex == 0 || ioctl(ring->fd, SIOCGIFNAME, &request) < 0)
+		return "was removed";
+	if (ioctl(ring->fd, SIOCGIFHWADDR, &request) < 0)
+		return "was down"; /* it has another name since a moment ago */
+	if (linktype_of(request.ifr_hwaddr.sa_family) != ring->live.linktype)
+		return "was replaced by an interface of another kind";
+	if (ifindex != bound_index(ring) && bind_again(ring, ifindex) < 0)
+		return "was replaced, and cannot be opened again without a restart";
+	/* The name is in the request. */
+	return ioctl(ring->fd, SIOCGIFFLAGS, &request) == 0 && request.ifr_flags & IFF_UP ? NULL : "was down";
+}
+
+/*
+ * Looks whether the interface is there: to be called after frames were taken or found missing, and before the time
+ * passes that they stand for. An interface that was renamed is still the same, unless another one has its name.
+ */
+static int check_interface(struct ring *ring, struct ow_error *err)
+{
+	struct ow_live *live = &ring->live;
 	int code = 0;
 	socklen_t size = sizeof code;
 	if (getsockopt(ring->fd, SOL_SOCKET, SO_ERROR, &code, &size) < 0)
 		code = errno;
 	if (code != 0 && code != ENETDOWN)
-		return ow_error_set(err, code, "%s: %s", ring->live.name, strerror(code));
-	if (code == ENETDOWN)
-		ring->down_ns = ow_clock_steady_ns();
+		return ow_error_set(err, code, "%s: %s", live->name, strerror(code));
+	unsigned named = find_index(ring), ifindex = named ? named : bound_index(ring);
+	if (!live->away && code == 0 && (named == 0 || named == ring->ifindex))
+		return 0;
+	const char *cause = code == 0 ? "was replaced" : "was down", *obstacle = find_obstacle(ring, ifindex);
+	if (obstacle || !live->away)
+		ow_live_lose(live, obstacle ? obstacle : cause);
+	if (!obstacle)
+		ow_live_regain(live);
 	return 0;
 }
 
-static int gone(struct ring *ring, struct ow_error *err)
-{
-	struct ifreq request = {.ifr_ifindex = (int)ring->ifindex};
-	/* By a socket that is there: a confined process gets no other. */
-	if (ioctl(ring->fd, SIOCGIFNAME, &request) == 0)
-		return ow_error_set(err, ENODEV, "%s: the interface went down", ring->live.name);
-	return ow_error_set(err, ENODEV, "%s: the interface was removed", ring->live.name);
-}
+/* -- reading ------------------------------------------------------------------------------------------------------- */
 
 /* Frames of blocks that are ours, if there are any. */
-static int take_ready(struct ring *ring, struct ow_live_frame *frames, size_t room, int64_t now_ns)
+static int take_ready(struct ring *ring, struct ow_live_frame *frames, size_t room, int64_t now_ns,
+                      struct ow_error *err)
 {
 	int n = 0;
-	while (n == 0 && (ring->left || next_block(ring))) {
+	while (n == 0) {
+		bool begun = ring->left > 0;
+		if (!begun && !next_block(ring))
+			break;
 		give_back(ring);
+		int r = begun ? 0 : check_interface(ring, err);
+		if (r < 0)
+			return r;
 		n = take(ring, frames, room, now_ns);
 	}
 	return n;
+}
+
+/* Nothing is left to read: has the time passed, or the interface? */
+static int pass_silence(struct ring *ring, int64_t now_ns, struct ow_error *err)
+{
+	int r = check_interface(ring, err);
+	if (r < 0 || !nothing_waits(ring))
+		return r;
+	ow_live_pass(&ring->live, now_ns - OW_LIVE_SLACK_NS);
+	if (ring->live.away && !ring->live.wait)
+		return ow_error_set(err, ENODEV, "%s: the interface %s", ring->live.name, ring->live.why);
+	return 0;
 }
 
 static int ring_read(struct ow_live *live, int timeout_ms, struct ow_live_frame *frames, size_t room,
@@ -445,19 +518,16 @@ static int ring_read(struct ow_live *live, int timeout_ms, struct ow_live_frame 
 	for (;;) {
 		int64_t now = ow_clock_real_ns(); /* before the look at the ring */
 		ow_live_set_back(live, now, &ring->latest_ns);
-		int r = take_ready(ring, frames, room, now);
-		if (r > 0)
+		int r = take_ready(ring, frames, room, now, err);
+		if (r != 0)
 			return r;
 		give_back(ring);
-		bool empty = nothing_waits(ring, now);
-		if (ring->down_ns && (empty || ow_clock_steady_ns() - ring->down_ns > LAST_BLOCK_NS))
-			return gone(ring, err);
-		if (over)
-			return 0;
-		r = ow_live_wait(live, ring->fd, ring->down_ns ? ow_live_deadline(OW_LIVE_BLOCK_MS) : until);
-		over = r == 0 && !ring->down_ns;
-		if (r > 0 && r & POLLERR)
-			r = find_trouble(ring, err);
+		r = pass_silence(ring, now, err);
+		if (r < 0 || over)
+			return r;
+		int64_t look = live->away ? ow_live_deadline(OW_LIVE_BLOCK_MS) : until;
+		r = ow_live_wait(live, ring->fd, look < until ? look : until);
+		over = r == 0 && ow_clock_steady_ns() >= until;
 		if (r < 0)
 			return r;
 	}

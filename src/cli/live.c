@@ -32,6 +32,7 @@ struct arguments {
 	const char *from, *to, *filter, *forward;
 	struct classes classes;
 	enum ow_level level;
+	bool files; /* from and to are capture files */
 	bool inner, hardware_stamps, no_sandbox;
 	const char *user;
 	int64_t interval_ns, wait_ns, run_ns;
@@ -169,7 +170,7 @@ static void help(void)
 	      stdout);
 }
 
-static int check_points(const struct arguments *args, struct ow_error *err)
+static int check_points(struct arguments *args, struct ow_error *err)
 {
 	if (!args->from || !args->to)
 		return ow_error_set(err, EINVAL, "needs --from and --to");
@@ -179,6 +180,7 @@ static int check_points(const struct arguments *args, struct ow_error *err)
 	if (from != to)
 		return ow_error_set(err, EINVAL, "%.200s is a capture file, %.200s is not",
 		                    from ? args->from : args->to, from ? args->to : args->from);
+	args->files = from;
 	if (from && !args->forward)
 		return ow_error_set(err, EINVAL,
 		                    "capture files do not tell directions: give --forward FILTER ('ip or ip6' if all "
@@ -215,7 +217,7 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 static struct ow_source_options source_of(const struct arguments *args, const char *name)
 {
 	return (struct ow_source_options){
-		.live = {.kind = ow_live_is_file(name) ? OW_LIVE_FILE : OW_LIVE_AUTO,
+		.live = {.kind = args->files ? OW_LIVE_FILE : OW_LIVE_AUTO,
 	                 .name = name,
 	                 .filter = args->filter,
 	                 .ring_bytes = args->ring,
@@ -410,7 +412,7 @@ static int open_signals(struct ow_error *err)
 static void greet(const struct arguments *args)
 {
 	char interval[OW_DURATION_TEXT];
-	if (!isatty(STDERR_FILENO) || ow_live_is_file(args->from))
+	if (!isatty(STDERR_FILENO) || args->files)
 		return;
 	ow_duration_text((double)args->interval_ns, interval);
 	fprintf(stderr, "Measuring between %s and %s, a result every %s.%s\n", args->from, args->to, interval,
@@ -431,6 +433,8 @@ static int run(struct arguments *args)
 	if (r == 0) {
 		greet(args);
 		r = measure(both, show, signals, &err);
+		if (r >= 0 && ow_both_is_blind(both, &err))
+			r = -ENODEV;
 		code = sum_up(args, both, show, r >= 0);
 	}
 	if (r < 0)

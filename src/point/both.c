@@ -47,16 +47,35 @@ void ow_both_complete(struct ow_both *both, struct ow_both_lane *lane, struct ow
 		r->cost.ready_ns = ow_recorder_now_ns(both->recorder) - (r->start_ns + r->length_ns);
 }
 
+/* An interface was away: what it did not see is not lost. */
+static int skip(struct ow_both *both, struct ow_both_lane *lane, const struct ow_page *a, const struct ow_page *b,
+                bool quiet)
+{
+	struct ow_live_result result = {.interval = a->interval - both->lead,
+	                                .start_ns = a->start_ns,
+	                                .length_ns = a->length_ns,
+	                                .total_sent = a->total_packets,
+	                                .total_received = b->total_packets,
+	                                .bytes = a->total_bytes};
+	ow_both_complete(both, lane, &result);
+	snprintf(result.cause, sizeof result.cause, "%s%s%s", a->blind, a->blind[0] && b->blind[0] ? "; " : "",
+	         b->blind);
+	return ow_settle_unknown(lane->settle, &result, quiet);
+}
+
 static int compare(struct ow_both *both, struct ow_both_lane *lane, const struct ow_page *a, const struct ow_page *b)
 {
 	struct ow_settle_input input;
+	bool quiet = a->interval < both->lead || a->start_ns >= both->end_ns;
+	if (a->blind[0] || b->blind[0])
+		return skip(both, lane, a, b, quiet);
 	struct ow_joined joined;
 	int64_t before_ns = ow_clock_steady_ns();
 	int r = ow_join_pages(a, b, &(struct ow_join_past){lane->settle, lane->before}, &input, &joined);
 	if (r < 0)
 		return r;
 	ow_both_complete(both, lane, &input.result);
-	input.quiet = a->interval < both->lead || a->start_ns >= both->end_ns;
+	input.quiet = quiet;
 	input.result.interval = a->interval - both->lead;
 	input.result.cost.compute_ns = ow_clock_steady_ns() - before_ns;
 	r = ow_settle_step(lane->settle, &input);
@@ -264,6 +283,30 @@ static void enter_drops(struct ow_both *both)
 	}
 }
 
+/* Where files end is known from the start. */
+static void enter_outages(struct ow_both *both)
+{
+	for (unsigned source = 0; source < OW_BOTH_SIDES && !both->files; source++) {
+		struct ow_outage *outage = both->outage + source;
+		if (!ow_recorder_outage(both->recorder, source, outage))
+			continue;
+		for (size_t i = 0; i < 2 * both->lanes; i++) {
+			struct ow_both_book *book = both->lane[i / 2].book + i % 2;
+			if (book->source == source)
+				ow_ledger_outage(book->ledger, outage);
+		}
+	}
+}
+
+bool ow_both_is_blind(const struct ow_both *both, struct ow_error *err)
+{
+	const struct ow_outage *from = both->outage + OW_BOTH_FROM, *to = both->outage + OW_BOTH_TO;
+	if (both->files || from->over || to->over)
+		return false;
+	ow_error_set(err, ENODEV, "no interface is left: %s, %s", from->cause, to->cause);
+	return true;
+}
+
 int ow_both_work(struct ow_both *both, struct ow_error *err)
 {
 	struct ow_chunk *chunks = NULL;
@@ -274,6 +317,7 @@ int ow_both_work(struct ow_both *both, struct ow_error *err)
 	/* Before anything is done with what was taken. */
 	int stepped = ow_both_look_at_clock(both, err);
 	enter_drops(both);
+	enter_outages(both);
 	enter_chunks(both, chunks);
 	if (r < 0 && !both->failed) {
 		both->failed = r;

@@ -53,7 +53,8 @@ void ow_both_free(struct ow_both *both);
 int ow_both_fd(const struct ow_both *both);
 #define OW_BOTH_WORK_MS 50
 /* Takes what there is and tells the sink. 0; 1 at the end, when everything is final; a negative errno when a source
- * failed, with err: everything is final then, too. */
+ * failed, with err: everything is final then, too. An interface that goes away is waited for; its intervals are
+ * unknown. */
 int ow_both_work(struct ow_both *both, struct ow_error *err);
 /* No more than what was sent until now: the interval under way becomes the last one. The end follows soon, from
  * ow_both_work. */
@@ -64,5 +65,7 @@ size_t ow_both_lanes(const struct ow_both *both);
 void ow_both_total(const struct ow_both *both, size_t lane, struct ow_live_result *ret_total);
 /* Of each source: 0 = from, 1 = to. */
 void ow_both_counts(const struct ow_both *both, unsigned source, struct ow_recorder_counts *ret_counts);
+/* Whether neither interface is there now; err says why. */
+bool ow_both_is_blind(const struct ow_both *both, struct ow_error *err);
 
 #endif

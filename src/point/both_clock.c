@@ -30,7 +30,7 @@ static int tell_step(struct ow_both *both, struct ow_both_lane *lane, int64_t la
 		ow_both_complete(both, lane, &result);
 		snprintf(result.cause, sizeof result.cause, "%s", cause);
 		if (i >= both->lead && result.start_ns < both->end_ns)
-			r = ow_settle_unknown(lane->settle, &result);
+			r = ow_settle_unknown(lane->settle, &result, false);
 	}
 	ow_settle_finish(lane->settle);
 	return r;

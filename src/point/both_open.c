@@ -161,6 +161,7 @@ int ow_both_create(const struct ow_both_options *options, struct ow_both **ret_b
 	both->files = options->from.live.kind == OW_LIVE_FILE;
 	both->lanes = 2 * options->class_count;
 	both->passed_ns = INT64_MIN;
+	both->outage[OW_BOTH_FROM].over = both->outage[OW_BOTH_TO].over = true;
 	both->lane = calloc(both->lanes + 1, sizeof *both->lane);
 	r = both->lane ? 0 : ow_error_set(err, ENOMEM, "out of memory");
 	struct ow_source_options sources[OW_BOTH_SIDES] = {[OW_BOTH_FROM] = options->from, [OW_BOTH_TO] = options->to};

@@ -54,7 +54,8 @@ struct ow_both {
 	struct ow_live_result *held;    /* results of the end, to be told in the order of their intervals */
 	size_t helds, held_room;
 	bool holding;
-	int failed; /* a source did: its errno, */
+	struct ow_outage outage[OW_BOTH_SIDES]; /* the last one */
+	int failed;                             /* a source did: its errno, */
 	struct ow_error err;
 	bool done;
 };

@@ -336,8 +336,8 @@ static int record(struct ow_daemon *d, struct ow_error *err)
 	if (r == 0 || r == -EINTR)
 		return 0;
 	ow_daemon_log(d, OW_EVENT_ERROR, "%s", why.text);
-	/* With several sources the others go on; results say what is missing. */
-	return d->config->interface_count > 1 ? 0 : ow_error_set(err, -r, "%s", why.text);
+	/* A file that is damaged ends where it is. What else cannot be read is a matter for whoever starts us again. */
+	return d->files ? 0 : ow_error_set(err, -r, "%s", why.text);
 }
 
 static int on_event(struct ow_daemon *d, void *tag, struct ow_error *err)
@@ -373,6 +373,15 @@ static void flush(struct ow_daemon *d)
 	d->has_results = false;
 }
 
+/* An end without any interface is not a good one. */
+static int check_interfaces(const struct ow_daemon *d, struct ow_error *err)
+{
+	unsigned count = d->config->interface_count;
+	if (count == 0 || d->away != (uint32_t)((UINT64_C(1) << count) - 1))
+		return 0;
+	return ow_error_set(err, ENODEV, "no interface is left");
+}
+
 int ow_daemon_run(struct ow_daemon *d, struct ow_error *err)
 {
 	int r = 0;
@@ -391,7 +400,7 @@ int ow_daemon_run(struct ow_daemon *d, struct ow_error *err)
 	}
 	say_goodbye(d);
 	flush(d);
-	return r;
+	return r < 0 ? r : check_interfaces(d, err);
 }
 
 void ow_daemon_status(const struct ow_daemon *d, struct ow_daemon_status *ret_status)

@@ -72,8 +72,8 @@ int ow_daemon_create(const struct ow_config *config, const struct ow_daemon_opti
                      struct ow_daemon **ret_daemon, struct ow_error *err);
 void ow_daemon_free(struct ow_daemon *daemon);
 
-/* Until it has been stopped, or all its sources are files that have ended. 0, or a negative errno: no source is left,
- * or the kernel refuses. */
+/* Until it has been stopped, or all its sources are files that have ended. Interfaces that go away are waited for. 0,
+ * or a negative errno: a source failed, the kernel refuses, or no interface was there at the end. */
 int ow_daemon_run(struct ow_daemon *daemon, struct ow_error *err);
 
 /*

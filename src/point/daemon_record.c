@@ -40,6 +40,36 @@ static void charge_drops(struct ow_daemon *d)
 	}
 }
 
+/* An interface has gone away, or has come back. */
+static void log_outage(struct ow_daemon *d, uint32_t source, const struct ow_outage *outage)
+{
+	uint32_t bit = UINT32_C(1) << source;
+	if (!(d->away & bit))
+		ow_daemon_log(d, OW_EVENT_WARNING, "%s: what it should see is unknown until it is back", outage->cause);
+	d->away |= bit;
+	if (!outage->over)
+		return;
+	d->away &= ~bit;
+	ow_daemon_log(d, OW_EVENT_NOTICE, "%s is back", d->config->interfaces[source].name);
+}
+
+/* Lanes with a source that was away do not know what passed. */
+static void charge_outages(struct ow_daemon *d)
+{
+	for (uint32_t s = 0; s < d->config->interface_count; s++) {
+		struct ow_outage outage;
+		if (!ow_recorder_outage(d->recorder, s, &outage))
+			continue;
+		if (!d->config->interfaces[s].file)
+			log_outage(d, s, &outage);
+		for (unsigned i = 0; i < d->lane_count; i++) {
+			struct ow_daemon_lane *lane = d->lanes[i];
+			if (lane->ledger && lane->sources >> s & 1)
+				ow_ledger_outage(lane->ledger, &outage);
+		}
+	}
+}
+
 static void finish_lane(struct ow_daemon_lane *lane)
 {
 	ow_daemon_lane_deafen(lane);
@@ -180,6 +210,9 @@ int ow_daemon_lanes_record(struct ow_daemon *d, struct ow_error *err)
 	else if (passed > d->passed_ns)
 		d->passed_ns = passed;
 	charge_drops(d);
+	/* Where all files end is known. */
+	if (passed != INT64_MAX)
+		charge_outages(d);
 	for (unsigned i = 0; i < d->lane_count; i++)
 		close_pages(d->lanes[i], passed);
 	return r;

@@ -137,7 +137,9 @@ void ow_receiver_push(struct ow_exchange *x)
 {
 	for (struct ow_slot *slot; x->connected && (slot = next_push(x));) {
 		slot->under_way = true;
-		if (push(x, slot, OW_MESSAGE_PUSHED) < 0)
+		if (slot->page->blind[0])
+			ow_exchange_say_none(x, slot->interval, slot->page->blind);
+		else if (push(x, slot, OW_MESSAGE_PUSHED) < 0)
 			ow_receiver_unknown(x, slot, "out of memory");
 	}
 }
@@ -530,6 +532,8 @@ int ow_receiver_frame(struct ow_exchange *x, const struct ow_message *message, s
 			                    ow_message_name(message->type));
 		if (!here)
 			no_page(x, slot, message->interval);
+		else if (slot->page->blind[0])
+			ow_exchange_say_none(x, slot->interval, slot->page->blind);
 		else
 			r = message->type == OW_MESSAGE_ASK ? on_ask(x, slot, &message->ask, err)
 			                                    : on_names(x, slot, &message->names, err);

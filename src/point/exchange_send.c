@@ -223,7 +223,7 @@ static void settle_slot(struct ow_exchange *x, struct ow_slot *slot)
 	if (o->estimated)
 		r = ow_settle_estimated(x->settle, &o->result);
 	if (r < 0 || slot->stage == OW_STAGE_UNKNOWN)
-		(void)ow_settle_unknown(x->settle, &o->result);
+		(void)ow_settle_unknown(x->settle, &o->result, false);
 	note_missing(x, o);
 	x->settling = NULL;
 	x->next_settled = slot->interval + 1;
@@ -274,6 +274,12 @@ int ow_sender_ask(struct ow_exchange *x, struct ow_slot *slot, enum ow_stage sta
 
 static int start(struct ow_exchange *x, struct ow_slot *slot)
 {
+	if (slot->page->blind[0]) {
+		char cause[OW_LIVE_CAUSE];
+		snprintf(cause, sizeof cause, "%s: %s", x->options.from, slot->page->blind);
+		give_up(x, slot, cause);
+		return 0;
+	}
 	unsigned mine = slot->page->sample_shift, theirs = slot->theirs.sample_shift;
 	if (theirs < mine) {
 		struct ow_message m = {.type = OW_MESSAGE_ASK};
@@ -479,7 +485,8 @@ int ow_sender_frame(struct ow_exchange *x, const struct ow_message *message, siz
 	case OW_MESSAGE_TIMES:
 		return on_times(x, message, size, err);
 	case OW_MESSAGE_NONE:
-		slot = ow_slot_find(x, message->interval);
+		/* The other point may close its interval first. */
+		slot = slot_for(x, message->interval);
 		if (slot && slot->stage < OW_STAGE_READY) {
 			char cause[OW_LIVE_CAUSE];
 			snprintf(cause, sizeof cause, "%s: %.90s", ow_exchange_peer(x), message->text.text);

@@ -38,6 +38,8 @@ struct ow_ledger {
 	size_t used;            /* open pages */
 	uint64_t misplaced;
 	struct ow_drops drops;                  /* of intervals that are not closed yet */
+	bool blind;                             /* in a part of them, */
+	struct ow_outage outage;                /* this one */
 	size_t expected;                        /* stamps of a page, by the last one */
 	struct ow_copies spare;                 /* of the last page: fresh memory costs more than clearing this */
 	struct ow_stamp piece[OW_CHUNK_STAMPS]; /* what is added at a time */
@@ -376,6 +378,34 @@ static uint64_t drops_until(struct ow_ledger *ledger, int64_t end_ns)
 	return share;
 }
 
+void ow_ledger_outage(struct ow_ledger *ledger, const struct ow_outage *outage)
+{
+	struct ow_outage *kept = &ledger->outage;
+	int64_t from_ns = outage->from_ns, until_ns = outage->until_ns;
+	if (ledger->blind) {
+		from_ns = kept->from_ns < from_ns ? kept->from_ns : from_ns;
+		until_ns = kept->until_ns > until_ns ? kept->until_ns : until_ns;
+	}
+	/* The first of several causes. */
+	if (!ledger->blind)
+		*kept = *outage;
+	kept->from_ns = from_ns;
+	kept->until_ns = until_ns;
+	ledger->blind = true;
+}
+
+/* Of the interval that is closed. */
+static void mark_blind(struct ow_ledger *ledger, struct ow_page *page)
+{
+	const struct ow_outage *outage = &ledger->outage;
+	int64_t end_ns = page->start_ns + page->length_ns;
+	if (!ledger->blind)
+		return;
+	if (outage->from_ns < end_ns && outage->until_ns > page->start_ns)
+		memcpy(page->blind, outage->cause, sizeof page->blind);
+	ledger->blind = outage->until_ns > end_ns;
+}
+
 uint64_t ow_ledger_misplaced(const struct ow_ledger *ledger)
 {
 	return ledger->misplaced;
@@ -446,14 +476,15 @@ static void finish(struct open_page *open)
 static int64_t ended_by(const struct ow_ledger *ledger, int64_t passed_ns)
 {
 	if (passed_ns == INT64_MAX)
-		return ledger->used || ledger->drops.frames ? INT64_MAX : ledger->first;
+		return ledger->used || ledger->drops.frames || ledger->blind ? INT64_MAX : ledger->first;
 	return passed_ns < ledger->options.t0_ns ? 0 : (passed_ns - ledger->options.t0_ns) / ledger->options.length_ns;
 }
 
 bool ow_ledger_due(struct ow_ledger *ledger, int64_t passed_ns)
 {
 	int64_t ended = ended_by(ledger, passed_ns);
-	if (ledger->used == 0 && passed_ns != INT64_MAX && ended - ledger->first > OW_LEDGER_EMPTY_MAX)
+	if (ledger->used == 0 && !ledger->blind && passed_ns != INT64_MAX &&
+	    ended - ledger->first > OW_LEDGER_EMPTY_MAX)
 		ledger->first = ended;
 	return ended > ledger->first;
 }
@@ -478,6 +509,7 @@ struct ow_page *ow_ledger_next(struct ow_ledger *ledger, int64_t passed_ns)
 	page->start_ns = ledger->options.t0_ns + ledger->first * ledger->options.length_ns;
 	page->length_ns = ledger->options.length_ns;
 	page->ring_drops = drops_until(ledger, page->start_ns + page->length_ns);
+	mark_blind(ledger, page);
 	open->page.stamp = NULL;
 	close_page(open);
 	ledger->first++;

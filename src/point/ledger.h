@@ -20,7 +20,8 @@ struct ow_page {
 	unsigned sample_shift;
 	uint64_t total_packets, total_bytes, unreadable;
 	uint64_t ring_drops;
-	struct ow_stamp *stamp; /* in the order of arrival, times since start_ns */
+	char blind[OW_OUTAGE_CAUSE]; /* why packets of a part of the interval may be missing; "" = they are not */
+	struct ow_stamp *stamp;      /* in the order of arrival, times since start_ns */
 	size_t count;
 	struct ow_copy *copy; /* sorted by id */
 	size_t copies;
@@ -47,6 +48,9 @@ void ow_ledger_set_max(struct ow_ledger *ledger, size_t stamps_max);
 int ow_ledger_add(struct ow_ledger *ledger, const struct ow_chunk *chunk);
 /* Ring drops since the last call. Every interval that they may have been in gets its share, and at least one. */
 void ow_ledger_drops(struct ow_ledger *ledger, const struct ow_drops *drops);
+
+/* Packets of this time may be missing: pages of it say so. */
+void ow_ledger_outage(struct ow_ledger *ledger, const struct ow_outage *outage);
 
 /*
  * The oldest page whose interval ended at or before passed_ns, in order and without gaps from the first interval that

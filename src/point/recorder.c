@@ -99,6 +99,7 @@ static int add_source(struct ow_recorder *recorder, const struct ow_source_optio
 {
 	unsigned source = recorder->sources, threads = options->threads ? options->threads : 1;
 	struct ow_live_options live = options->live;
+	live.wait = true;
 	if (threads > OW_RECORDER_THREADS_MAX)
 		return ow_error_set(err, EINVAL, "%s: %u threads are more than %u", live.name, threads,
 		                    OW_RECORDER_THREADS_MAX);
@@ -358,4 +359,29 @@ void ow_recorder_drops(struct ow_recorder *recorder, uint32_t source, struct ow_
 	}
 	pthread_mutex_unlock(&recorder->lock);
 	*ret_drops = sum;
+}
+
+bool ow_recorder_outage(struct ow_recorder *recorder, uint32_t source, struct ow_outage *ret_outage)
+{
+	struct ow_outage sum;
+	bool any = false, over = true;
+	pthread_mutex_lock(&recorder->lock);
+	for (unsigned i = 0; i < recorder->members; i++) {
+		struct ow_recorder_member *member = recorder->member[i];
+		if (source != member->source || !member->was_away)
+			continue;
+		if (any)
+			ow_outage_join(&sum, &member->outage);
+		else
+			sum = member->outage;
+		any = true;
+		over = over && member->outage.over;
+		member->was_away = member->ended;
+	}
+	pthread_mutex_unlock(&recorder->lock);
+	if (any) {
+		sum.over = over;
+		*ret_outage = sum;
+	}
+	return any;
 }

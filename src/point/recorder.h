@@ -119,7 +119,7 @@ int ow_recorder_fd(const struct ow_recorder *recorder);
  * All chunks since the last call, to be freed one by one with free(), and the time up to which the lanes are complete:
  * every packet of an interval that ended by then is in the chunks taken so far. INT64_MAX when all sources are at their
  * end. A source that fails is in err, once, with -EIO or its errno; the others go on, and chunks and time are told as
- * well.
+ * well. An interface that goes away does not fail: see ow_recorder_outage.
  */
 int ow_recorder_take(struct ow_recorder *recorder, struct ow_chunk **ret_chunks, int64_t *ret_passed_ns,
                      struct ow_error *err);
@@ -129,5 +129,10 @@ int64_t ow_recorder_now_ns(const struct ow_recorder *recorder);
 void ow_recorder_counts(const struct ow_recorder *recorder, uint32_t source, struct ow_recorder_counts *ret_counts);
 /* Since the last call; after ow_recorder_take they hold all that were dropped before the time it told. */
 void ow_recorder_drops(struct ow_recorder *recorder, uint32_t source, struct ow_drops *ret_drops);
+/*
+ * The same for the time in which a source could see nothing, if there was any: an interface was away (and is waited
+ * for), or a source has ended or failed. That of a source which has ended has no end, and is told by every call.
+ */
+bool ow_recorder_outage(struct ow_recorder *recorder, uint32_t source, struct ow_outage *ret_outage);
 
 #endif

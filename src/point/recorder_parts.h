@@ -43,7 +43,10 @@ struct ow_recorder_member { /* one thread */
 	/* Under the recorder's lock. */
 	int64_t passed_ns;
 	struct ow_drops drops; /* not taken yet */
-	int failed;            /* negative errno that was not told yet */
+	bool was_away;         /* there is an outage that was not taken yet, */
+	struct ow_outage outage;
+	bool ended; /* or one without end */
+	int failed; /* negative errno that was not told yet */
 	struct ow_error err;
 
 	_Atomic uint64_t using; /* generation of the table in use */
@@ -75,5 +78,7 @@ void *ow_recorder_run(void *arg);
 /* Makes the recorder's descriptor readable. */
 void ow_recorder_signal(struct ow_recorder *recorder);
 void ow_drops_join(struct ow_drops *sum, const struct ow_drops *more);
+/* Of outages, the time from the first to the last. */
+void ow_outage_join(struct ow_outage *sum, const struct ow_outage *more);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/time.h"
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 /* Results must come soon after the end of an interval: how long a thread waits for a frame before it looks at the time.
@@ -99,6 +100,26 @@ void ow_drops_join(struct ow_drops *sum, const struct ow_drops *more)
 	if (sum->frames == 0 || more->until_ns > sum->until_ns)
 		sum->until_ns = more->until_ns;
 	sum->frames += more->frames;
+}
+
+void ow_outage_join(struct ow_outage *sum, const struct ow_outage *more)
+{
+	struct ow_outage first = *sum;
+	*sum = *more;
+	sum->from_ns = first.from_ns < more->from_ns ? first.from_ns : more->from_ns;
+	sum->until_ns = first.until_ns > more->until_ns ? first.until_ns : more->until_ns;
+}
+
+/* Before anybody hears of the time that has passed. */
+static void note_outage(struct ow_recorder_member *member, const struct ow_outage *outage)
+{
+	pthread_mutex_lock(&member->recorder->lock);
+	if (member->was_away)
+		ow_outage_join(&member->outage, outage);
+	else
+		member->outage = *outage;
+	member->was_away = true;
+	pthread_mutex_unlock(&member->recorder->lock);
 }
 
 /*
@@ -217,13 +238,18 @@ static void finish(struct ow_recorder_member *member, int result, const struct o
 	struct ow_recorder *recorder = member->recorder;
 	ow_scribe_finish(member->scribe, INT64_MAX);
 	tell_counts(member, ow_live_passed_ns(member->live));
+	struct ow_outage outage = {.from_ns = member->told_ns, .until_ns = INT64_MAX};
+	snprintf(outage.cause, sizeof outage.cause, "%.48s %s", recorder->name[member->source],
+	         result == -ENODATA ? "has ended" : "cannot be read any more");
+	note_outage(member, &outage);
+	pthread_mutex_lock(&recorder->lock);
+	member->ended = true;
 	/* A file that ends early says so at its end. */
 	if (result != -ENODATA || err->text[0]) {
-		pthread_mutex_lock(&recorder->lock);
 		member->failed = result == -ENODATA ? -EIO : result;
 		member->err = *err;
-		pthread_mutex_unlock(&recorder->lock);
 	}
+	pthread_mutex_unlock(&recorder->lock);
 	hand_on(member, INT64_MAX, true);
 }
 
@@ -268,6 +294,7 @@ void *ow_recorder_run(void *arg)
 	struct ow_recorder_member *member = arg;
 	struct ow_recorder *recorder = member->recorder;
 	struct ow_error err = {{0}};
+	struct ow_outage outage;
 	pthread_mutex_lock(&recorder->lock);
 	while (must_wait(member))
 		pthread_cond_wait(&recorder->taken, &recorder->lock);
@@ -276,6 +303,8 @@ void *ow_recorder_run(void *arg)
 	while (!atomic_load_explicit(&recorder->stop, memory_order_relaxed)) {
 		note_epoch(member);
 		int n = ow_live_read(member->live, WAIT_MS, member->frame, OW_RECORDER_BATCH, &err);
+		if (ow_live_outage(member->live, &outage))
+			note_outage(member, &outage);
 		if (n > 0)
 			n = filter_frames(member, n);
 		/* After reading: a lane that was there before a frame was stamped does not miss it. */

@@ -300,12 +300,12 @@ int ow_settle_step(struct ow_settle *settle, const struct ow_settle_input *input
 	char text[OW_LIVE_CAUSE];
 	snprintf(text, sizeof text, "more than %u packets are at one point only", OW_CARRY_PENDING_MAX);
 	ow_settle_add_cause(&in.result, text);
-	return ow_settle_unknown(settle, &in.result);
+	return ow_settle_unknown(settle, &in.result, in.quiet);
 }
 
-int ow_settle_unknown(struct ow_settle *settle, const struct ow_live_result *result)
+int ow_settle_unknown(struct ow_settle *settle, const struct ow_live_result *result, bool quiet)
 {
-	struct ow_settle_input in = {.result = *result};
+	struct ow_settle_input in = {.result = *result, .quiet = quiet};
 	int r = bridge(settle, result);
 	if (r < 0)
 		return r;

@@ -74,8 +74,8 @@ void ow_settle_free(struct ow_settle *settle);
  */
 int ow_settle_step(struct ow_settle *settle, const struct ow_settle_input *input);
 /* An interval without comparison: a result of status UNKNOWN with the cause that it carries, of which all counts but
- * the totals become 0; provisional and final as any other. Returns as ow_settle_step. */
-int ow_settle_unknown(struct ow_settle *settle, const struct ow_live_result *result);
+ * the totals become 0; provisional and final as any other. quiet as above. Returns as ow_settle_step. */
+int ow_settle_unknown(struct ow_settle *settle, const struct ow_live_result *result, bool quiet);
 /* An interval whose packets were not told apart, but counted: the result stands as it is, provisional, final and in the
  * total. To the packets of other intervals it is unknown. Returns as ow_settle_step. */
 int ow_settle_estimated(struct ow_settle *settle, const struct ow_live_result *result);

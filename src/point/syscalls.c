@@ -154,8 +154,12 @@ static const int allowed[] = {
 	SCMP_SYS(shutdown),
 };
 
-/* A descriptor's facts: is it a terminal, how wide, how much waits, what is interface 3 called, is it up. */
-static const unsigned long asked[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, SIOCGIFNAME, SIOCGIFFLAGS};
+/* TCGETS2, by which newer versions of glibc ask for a terminal: its header contradicts theirs. */
+#define TERMINAL_STATE _IOC(_IOC_READ, 'T', 0x2a, 44)
+
+/* A descriptor's facts: is it a terminal, how wide, how much waits; of an interface: its name, number, kind, state. */
+static const unsigned long asked[] = {TCGETS,  TERMINAL_STATE, TIOCGWINSZ,   FIONREAD,      FIONBIO,
+                                      FIOCLEX, SIOCGIFNAME,    SIOCGIFINDEX, SIOCGIFHWADDR, SIOCGIFFLAGS};
 
 /* What glibc asks for and can do without, for link-local addresses: no reason to die. */
 static const unsigned refused_families[] = {AF_UNIX, AF_NETLINK};

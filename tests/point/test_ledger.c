@@ -407,6 +407,49 @@ static void expect_drops(struct ow_ledger *ledger, int64_t interval, uint64_t wa
 	ow_page_free(page);
 }
 
+static void expect_blind(struct ow_ledger *ledger, int64_t interval, const char *want)
+{
+	struct ow_page *page = ow_ledger_next(ledger, 5000 + (interval + 1) * LENGTH);
+	assert_non_null(page);
+	assert_int_equal(page->interval, interval);
+	assert_string_equal(page->blind, want);
+	ow_page_free(page);
+}
+
+/* Intervals that an outage touches say so; those before and after do not. */
+static void test_outage(void **state)
+{
+	(void)state;
+	struct ow_ledger *ledger = create(100, 3);
+	struct ow_outage outage = {.from_ns = 5000 + LENGTH, .until_ns = 5000 + LENGTH + 1, .cause = "eth0 was down"};
+	struct ow_stamp stamp = {7, 1};
+	ow_ledger_outage(ledger, &outage);
+	expect_blind(ledger, 0, "");
+	add(ledger, 1, &stamp, 1);
+	expect_blind(ledger, 1, "eth0 was down");
+	expect_blind(ledger, 2, "");
+	/* It is told piece by piece, and by another interface, too. */
+	outage = (struct ow_outage){5000 + 4 * LENGTH - 1, 5000 + 4 * LENGTH + 1, false, "eth1 was removed"};
+	ow_ledger_outage(ledger, &outage);
+	outage = (struct ow_outage){5000 + 4 * LENGTH, 5000 + 6 * LENGTH, false, "eth0 was down"};
+	ow_ledger_outage(ledger, &outage);
+	for (int i = 3; i < 6; i++)
+		expect_blind(ledger, i, "eth1 was removed");
+	expect_blind(ledger, 6, "");
+	/* At the end of everything, too; without end. */
+	outage = (struct ow_outage){5000 + 8 * LENGTH, INT64_MAX, false, "eth0 was down"};
+	ow_ledger_outage(ledger, &outage);
+	expect_blind(ledger, 7, "");
+	for (int i = 8; i < 10; i++) {
+		struct ow_page *page = ow_ledger_next(ledger, INT64_MAX);
+		assert_non_null(page);
+		assert_int_equal(page->interval, i);
+		assert_string_equal(page->blind, "eth0 was down");
+		ow_page_free(page);
+	}
+	ow_ledger_free(ledger);
+}
+
 static void test_drops(void **state)
 {
 	(void)state;
@@ -501,7 +544,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_halving), cmocka_unit_test(test_streams),
 		cmocka_unit_test(test_far_ahead),  cmocka_unit_test(test_held_up), cmocka_unit_test(test_gaps),
-		cmocka_unit_test(test_drops),      cmocka_unit_test(test_split),   cmocka_unit_test(test_refuses),
+		cmocka_unit_test(test_outage),     cmocka_unit_test(test_drops),   cmocka_unit_test(test_split),
+		cmocka_unit_test(test_refuses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,8 @@ struct frame {
 struct world {
 	struct ow_exchange *x[2]; /* 0 sends the packets */
 	bool cut[2];              /* what this one says gets lost */
+	bool blind[2];            /* its interface is away: it sees half of the packets */
+	int first;                /* the one whose intervals are closed first */
 	struct frame queue[QUEUE];
 	size_t head, count;
 	size_t most; /* frames under way at a time */
@@ -110,11 +112,16 @@ static void pass(struct world *w, int64_t length_ns)
 			page[1]->stamp[page[1]->count++] = stamp;
 	}
 	w->now_ns = page[0]->start_ns + length_ns;
-	for (int i = 0; i < 2; i++) {
+	for (int k = 0; k < 2; k++) {
+		int i = k ^ w->first;
+		if (w->blind[i]) {
+			page[i]->count /= 2;
+			snprintf(page[i]->blind, sizeof page[i]->blind, "eth%d was down", i);
+		}
 		page[i]->total_packets = page[i]->count;
 		assert_int_equal(ow_exchange_page(w->x[i], page[i], &clock, w->now_ns), 0);
+		deliver(w);
 	}
-	deliver(w);
 	for (int i = 0; i < 2; i++)
 		ow_exchange_tick(w->x[i], w->now_ns);
 	deliver(w);
@@ -262,12 +269,54 @@ static void test_beyond(void **state)
 		assert_true(unknown[side] >= 3590 && unknown[side] <= 3596);
 }
 
+/* An interface that is away: these intervals are unknown at both points, with the cause, and no others. */
+static void test_blind(void **state)
+{
+	(void)state;
+	static const char *const causes[] = {"london: eth0 was down", "paris: eth1 was down"};
+	for (int kind = 0; kind < 12; kind++) {
+		struct world w;
+		struct end end[2];
+		bool cut = kind >= 6;
+		begin(&w, end, 30, OW_NS_PER_S, 64 << 20);
+		w.first = kind % 2;
+		for (unsigned i = 0; i < 30; i++) {
+			bool away = i >= 10 && i < 15;
+			w.blind[0] = away && kind / 2 % 3 != 1;
+			w.blind[1] = away && kind / 2 % 3 != 0;
+			/* The connection, too. */
+			if (cut && i == 8)
+				for (int side = 0; side < 2; side++)
+					ow_exchange_disconnected(w.x[side]);
+			w.cut[0] = w.cut[1] = cut && i >= 8 && i < 20;
+			if (cut && i == 20)
+				for (int side = 0; side < 2; side++)
+					ow_exchange_connected(w.x[side], w.now_ns);
+			pass(&w, OW_NS_PER_S);
+		}
+		finish(&w);
+		for (unsigned i = 0; i < 60; i++) {
+			const struct ow_live_result *r = &w.final[i / 30][i % 30];
+			bool away = i % 30 >= 10 && i % 30 < 15;
+			assert_true(r->final);
+			assert_int_equal(r->status == OW_LIVE_UNKNOWN, away);
+			if (away && strcmp(r->cause, causes[0]) != 0 && strcmp(r->cause, causes[1]) != 0)
+				fail_msg("%s", r->cause);
+			if (away && kind / 2 % 3 < 2)
+				assert_string_equal(r->cause, causes[kind / 2 % 3]);
+			assert_true(away || r->lost == w.lost[i % 30]);
+		}
+		done(&w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_retained),
 		cmocka_unit_test(test_one_way),
 		cmocka_unit_test(test_beyond),
+		cmocka_unit_test(test_blind),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,7 +97,7 @@ static void test_unknown(void **state)
 		struct ow_live_result unknown = {.interval = 1, .start_ns = LENGTH, .length_ns = LENGTH, .sent = 7};
 		snprintf(unknown.cause, sizeof unknown.cause, "no answer");
 		if (!gap)
-			assert_int_equal(ow_settle_unknown(history.settle, &unknown), 0);
+			assert_int_equal(ow_settle_unknown(history.settle, &unknown, false), 0);
 		/* Up to 20 after the start they may come from interval 1. */
 		assert_int_equal(
 			step(&history, 2, 1, NULL, 0, (struct ow_stamp[]){{7, 3}, {8, 19}, {9, 20}, {10, 600}}, 4), 0);
