@@ -29,7 +29,7 @@ struct ow_result {
 	uint64_t received; /* seen by the receiving point, likewise */
 	uint64_t matched;
 	uint64_t lost;       /* sent, never received within the waiting time */
-	uint64_t extra;      /* received, never sent; includes duplicated */
+	uint64_t extra;      /* received, not in the sender's capture; includes duplicated */
 	uint64_t duplicated; /* further copies of a matched packet (RFC 5560) */
 	uint64_t ambiguous;  /* matched, but identical packets make the delay uncertain: not a delay sample */
 	uint64_t reordered;  /* arrived after a packet that was sent later (RFC 4737 type-P-reordered) */

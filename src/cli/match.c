@@ -17,6 +17,7 @@
 #include <oneway/oneway.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/random.h>
 
 struct arguments {
@@ -330,7 +331,7 @@ static void print_report(const struct collector *c, const struct arguments *args
 		ow_report_match_json(out, report, args->flows ? &c->flows : NULL);
 		return;
 	}
-	ow_report_match_text(out, report, width, colour);
+	ow_report_match_text(out, report, isatty(fileno(out)) ? width : 0, colour);
 	if (args->flows)
 		ow_report_match_flows_text(out, &c->flows, args->top ? args->top : TOP_DEFAULT, args->least, width,
 		                           colour);

@@ -14,7 +14,7 @@ struct ow_fates {
 	const struct ow_stamp *sent;
 	size_t count;
 	int64_t *delay_ns; /* of each; or one of the fates below */
-	uint64_t received; /* at B, with those that A never sent */
+	uint64_t received; /* at B, with those that A did not show */
 };
 #define OW_FATE_NONE      INT64_MIN       /* it did not arrive */
 #define OW_FATE_AMBIGUOUS (INT64_MIN + 1) /* A sent copies, and B saw another number of them */

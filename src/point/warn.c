@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SLOW_FLOOR_NS     (500 * OW_NS_PER_MS) /* a minimum delay above this is rather a clock error */
 #define MANY_COPIES       0.05                 /* share of copies that is worth a word */
@@ -35,34 +36,44 @@ static int warn(struct ow_match *m, const char *format, ...)
 	return 0;
 }
 
-static const char *name(const struct ow_match *m, unsigned side)
+static const char *name(unsigned side)
 {
-	return m->report.capture[side].path;
+	return side == OW_SIDE_A ? "A" : "B";
+}
+
+/* The reader's own words begin with the path. */
+static int warn_damage(struct ow_match *m, unsigned side)
+{
+	const char *damage = ow_reader_damage(m->pass.tap[side].reader), *path = m->report.capture[side].path;
+	size_t length = strlen(path);
+	if (!damage)
+		return 0;
+	return strncmp(damage, path, length) == 0 ? warn(m, "%s%s", name(side), damage + length)
+	                                          : warn(m, "%s: %s", name(side), damage);
 }
 
 static int warn_capture(struct ow_match *m, unsigned side)
 {
 	const struct ow_tap *tap = &m->pass.tap[side];
 	const struct ow_tap_facts *f = &tap->facts;
-	const char *damage = ow_reader_damage(tap->reader);
 	char text[OW_DURATION_TEXT];
-	int r = damage ? warn(m, "%s", damage) : 0;
+	int r = warn_damage(m, side);
 	uint64_t dropped = ow_reader_info(tap->reader)->dropped;
 	if (r == 0 && dropped)
 		r = warn(m,
 		         "%s: the capture dropped %llu packets, as it says itself: those count as lost, or as extra at "
 		         "the other "
 		         "point",
-		         name(m, side), (unsigned long long)dropped);
+		         name(side), (unsigned long long)dropped);
 	if (r == 0 && f->untimed == f->packets)
 		r = warn(m, "%s: has no timestamps (all are 0): packets are matched, delays cannot be told",
-		         name(m, side));
+		         name(side));
 	else if (r == 0 && f->untimed)
-		r = warn(m, "%s: %llu packets have no timestamp (0) and give no delay", name(m, side),
+		r = warn(m, "%s: %llu packets have no timestamp (0) and give no delay", name(side),
 		         (unsigned long long)f->untimed);
 	if (r == 0 && f->backwards) {
 		ow_duration_text((double)f->backwards_most_ns, text);
-		r = warn(m, "%s: timestamps go backwards %llu time%s, by up to %s", name(m, side),
+		r = warn(m, "%s: timestamps go backwards %llu time%s, by up to %s", name(side),
 		         (unsigned long long)f->backwards, f->backwards == 1 ? "" : "s", text);
 	}
 	if (r == 0 && f->copies && !m->options.dedup_ns) {
@@ -71,17 +82,17 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		         "%s shows packets more than once (a mirror port, a bridge, all interfaces at once?): %llu "
 		         "further "
 		         "copies within %s are left out; --dedup off leaves them in",
-		         name(m, side), (unsigned long long)f->copies, text);
+		         name(side), (unsigned long long)f->copies, text);
 	} else if (r == 0 && f->copies) {
-		r = warn(m, "%s: %llu packets are copies that the capture had shown before; left out", name(m, side),
+		r = warn(m, "%s: %llu packets are copies that the capture had shown before; left out", name(side),
 		         (unsigned long long)f->copies);
 	}
 	if (r == 0 && f->below_limit)
-		r = warn(m, "%s: %llu packets are truncated too far to be identified", name(m, side),
+		r = warn(m, "%s: %llu packets are truncated too far to be identified", name(side),
 		         (unsigned long long)f->below_limit);
 	if (r == 0 && f->bad_link)
-		r = warn(m, "%s: %llu frames of a link type that cannot be taken apart (try --level frame)",
-		         name(m, side), (unsigned long long)f->bad_link);
+		r = warn(m, "%s: %llu frames of a link type that cannot be taken apart (try --level frame)", name(side),
+		         (unsigned long long)f->bad_link);
 	return r;
 }
 
@@ -227,12 +238,12 @@ static int warn_unclassified(struct ow_match *m, unsigned side)
 		            "%llu packets of %s belong to flows that %s saw too, such as %s, but none of their packets "
 		            "is the same there: something on the way rewrites them, or cuts UDP superframes; not "
 		            "counted as lost",
-		            (unsigned long long)s.seen, name(m, side), name(m, !side), flow);
+		            (unsigned long long)s.seen, name(side), name(!side), flow);
 	return warn(m,
 	            "%llu packets of %s belong to flows of which %s saw no packet, such as %s: traffic that does not "
 	            "pass both "
 	            "points, or is lost entirely; not counted as lost",
-	            (unsigned long long)n, name(m, side), name(m, !side), flow);
+	            (unsigned long long)n, name(side), name(!side), flow);
 }
 
 /* Over the cap of the flow table whole networks are one flow, of which some may pass both points and some not. */
@@ -262,7 +273,7 @@ static int warn_fragmented(struct ow_match *m)
 			return warn(m,
 			            "%s shows %llu fragments, %s %llu: packets are cut on the way, and count as lost "
 			            "and their fragments as extra",
-			            name(m, !from), (unsigned long long)there, name(m, from), (unsigned long long)here);
+			            name(!from), (unsigned long long)there, name(from), (unsigned long long)here);
 	}
 	return 0;
 }
@@ -278,7 +289,7 @@ static int warn_udp_superframes(struct ow_match *m)
 			            "%s shows UDP packets of up to %u bytes, %s of %u at most: superframes of UDP "
 			            "segmentation offload "
 			            "(as QUIC uses) are not cut, and count as lost and extra",
-			            name(m, side), here, name(m, !side), there);
+			            name(side), here, name(!side), there);
 	}
 	return 0;
 }
@@ -294,7 +305,7 @@ static int warn_doubled(struct ow_match *m, unsigned side)
 		m,
 		"%s shows packets more than once (a mirror port, a bridge, all interfaces at once?): further "
 		"copies, of which %llu count as lost and %llu as duplicates; --dedup 1ms leaves copies within 1 ms out",
-		name(m, side), (unsigned long long)lost, (unsigned long long)duplicates);
+		name(side), (unsigned long long)lost, (unsigned long long)duplicates);
 }
 
 static int warn_ambiguous(struct ow_match *m, unsigned d)
@@ -322,7 +333,7 @@ static int warn_uncut(struct ow_match *m)
 			            "TCP's numbers "
 			            "are rewritten on the way, and count as lost and extra (turn off TSO, GSO and GRO: "
 			            "ethtool -K)",
-			            name(m, side), here);
+			            name(side), here);
 	}
 	return 0;
 }
@@ -340,13 +351,13 @@ static int warn_unsent(struct ow_match *m, unsigned d)
 		            "%s: %llu packets arrived that %s does not show: that capture dropped packets, or traffic "
 		            "joins "
 		            "between the points",
-		            d == OW_A_TO_B ? "A to B" : "B to A", (unsigned long long)unsent, name(m, from));
+		            d == OW_A_TO_B ? "A to B" : "B to A", (unsigned long long)unsent, name(from));
 	return warn(
 		m,
 		"%s: %llu packets arrived that %s does not show, and %llu that it shows did not arrive: the captures "
 		"dropped packets (tcpdump says how many), or something on the way changes some; the loss may not be "
 		"that of the network",
-		d == OW_A_TO_B ? "A to B" : "B to A", (unsigned long long)unsent, name(m, from),
+		d == OW_A_TO_B ? "A to B" : "B to A", (unsigned long long)unsent, name(from),
 		(unsigned long long)r->lost);
 }
 

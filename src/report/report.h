@@ -9,7 +9,8 @@ struct ow_match_flows; /* report/match_flows.h */
 
 /* Renders results for people and machines. Functions write to a stream and leave its error state to the caller. */
 
-/* Text in the spirit of owping's summary. width = terminal columns (at least 60 are used); colour = ANSI allowed. */
+/* Text in the spirit of owping's summary. width = terminal columns (at least 60 are used), 0 = no terminal:
+ * each warning is one line; colour = ANSI allowed. */
 void ow_report_match_text(FILE *out, const struct ow_match_report *report, int width, bool colour);
 /* One JSON object as in the design document. flows: NULL = not wanted. */
 void ow_report_match_json(FILE *out, const struct ow_match_report *report, const struct ow_match_flows *flows);

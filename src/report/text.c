@@ -9,9 +9,11 @@
 #include "base/time.h"
 #include "report/words.h"
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
-#define WIDTH_MIN 60
+#define WIDTH_MIN  60
+#define WIDTH_FILE 80 /* where there is no terminal */
 /* From here on the table of intervals has all its columns. */
 #define WIDTH_WIDE 78
 
@@ -146,14 +148,15 @@ static void put_counter(const struct style *style, const char *name, uint64_t co
 	        *note ? "  " : "", note, red ? style->plain : "");
 }
 
-static void put_counters(const struct style *style, const struct ow_result *result, int64_t window_ns)
+static void put_counters(const struct style *style, const struct ow_match_report *report, int direction)
 {
+	const struct ow_result *result = &report->direction[direction];
 	char text[OW_WORDS], share[OW_WORDS], window[OW_DURATION_TEXT], note[120] = "";
 	uint64_t most = result->sent > result->received ? result->sent : result->received;
 	int width = (int)strlen(ow_words_count(most, text));
 	put_counter(style, "sent", result->sent, width, "");
 	put_counter(style, "received", result->received, width, "");
-	ow_duration_text((double)window_ns, window);
+	ow_duration_text((double)report->window_ns, window);
 	if (result->lost)
 		snprintf(note, sizeof note, "%s, not seen within %s", ow_words_share(result->lost, result->sent, share),
 		         window);
@@ -162,10 +165,11 @@ static void put_counters(const struct style *style, const struct ow_result *resu
 	put_counter(style, "lost", result->lost, width, note);
 	put_counter(style, "duplicates", result->duplicated, width,
 	            result->duplicated ? "further copies of a packet" : "");
-	put_counter(style, "extra", result->extra, width,
-	            !result->extra       ? ""
-	            : result->duplicated ? "never sent, duplicates included"
-	                                 : "never sent");
+	*note = 0;
+	if (result->extra)
+		snprintf(note, sizeof note, "not in %s's capture%s", direction == OW_A_TO_B ? "A" : "B",
+		         result->duplicated ? ", with duplicates" : "");
+	put_counter(style, "extra", result->extra, width, note);
 	put_counter(style, "ambiguous", result->ambiguous, width,
 	            result->ambiguous ? "delay uncertain, not taken" : "");
 	*note = 0;
@@ -264,7 +268,8 @@ static void put_asides(const struct style *style, const struct ow_match_report *
 
 void ow_report_match_text(FILE *out, const struct ow_match_report *report, int width, bool colour)
 {
-	struct style style = {out, width < WIDTH_MIN ? WIDTH_MIN : width, "", "", ""};
+	bool terminal = width > 0;
+	struct style style = {out, !terminal ? WIDTH_FILE : width < WIDTH_MIN ? WIDTH_MIN : width, "", "", ""};
 	if (colour) {
 		style.bold = "\033[1m";
 		style.red = "\033[31m";
@@ -277,7 +282,7 @@ void ow_report_match_text(FILE *out, const struct ow_match_report *report, int w
 		if (!report->has_direction[d])
 			continue;
 		fprintf(out, "\n%s%s%s\n", style.bold, direction_title[d], style.plain);
-		put_counters(&style, &report->direction[d], report->window_ns);
+		put_counters(&style, report, d);
 		put_delay(&style, &report->direction[d]);
 	}
 	for (int d = 0; d < OW_DIRECTIONS; d++) {
@@ -287,6 +292,8 @@ void ow_report_match_text(FILE *out, const struct ow_match_report *report, int w
 	put_asides(&style, report);
 	if (report->warnings)
 		fputc('\n', out);
+	if (!terminal)
+		style.width = INT_MAX; /* a line each, for grep */
 	for (size_t i = 0; i < report->warnings; i++)
 		put_wrapped(&style, style.red, "warning: ", report->warning[i], 9);
 }

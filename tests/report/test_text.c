@@ -21,7 +21,7 @@ static const char at_80_columns[] = "A  captures/upstream.pcap\n"
 				    "  received      998,915\n"
 				    "  lost            1,088  0.109 %, not seen within 1 s\n"
 				    "  duplicates          1  further copies of a packet\n"
-				    "  extra               3  never sent, duplicates included\n"
+				    "  extra               3  not in A's capture, with duplicates\n"
 				    "  ambiguous          12  delay uncertain, not taken\n"
 				    "  reordered           5  0.000501 %\n"
 				    "  delay of 998,900 packets\n"
@@ -77,7 +77,7 @@ static const char at_60_columns[] = "A  captures/upstream.pcap\n"
 				    "  received      998,915\n"
 				    "  lost            1,088  0.109 %, not seen within 1 s\n"
 				    "  duplicates          1  further copies of a packet\n"
-				    "  extra               3  never sent, duplicates included\n"
+				    "  extra               3  not in A's capture, with duplicates\n"
 				    "  ambiguous          12  delay uncertain, not taken\n"
 				    "  reordered           5  0.000501 %\n"
 				    "  delay of 998,900 packets\n"
@@ -152,6 +152,22 @@ static void golden(void **state)
 	free(wide);
 	free(narrow);
 	free(tiny);
+}
+
+/* In a file or a pipe each warning is one line. */
+static void warnings_in_a_file(void **state)
+{
+	(void)state;
+	struct ow_match_report report = sample_report();
+	char *text = render(&report, 0, false);
+	size_t lines = 0, at = 0, end = strlen(text);
+	for (; at < end; at += strcspn(text + at, "\n") + 1) {
+		bool warning = strncmp(text + at, "warning: ", 9) == 0;
+		assert_true(warning || !lines);
+		lines += warning;
+	}
+	assert_int_equal(lines, report.warnings);
+	free(text);
 }
 
 /* Colour adds escapes and nothing else. */
@@ -236,10 +252,8 @@ static void plain_result(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(golden),
-		cmocka_unit_test(colour_only_adds),
-		cmocka_unit_test(clock_drift),
-		cmocka_unit_test(plain_result),
+		cmocka_unit_test(golden),      cmocka_unit_test(warnings_in_a_file), cmocka_unit_test(colour_only_adds),
+		cmocka_unit_test(clock_drift), cmocka_unit_test(plain_result),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
