@@ -86,6 +86,17 @@ struct ow_interval {
 	struct ow_result direction[OW_DIRECTIONS];
 };
 
+/*
+ * Time in which a capture shows nothing at all, while the other one shows packets that passed it. They are outside the
+ * time that both captures cover, not lost.
+ */
+struct ow_hole {
+	enum ow_side side;           /* the capture that shows nothing */
+	int64_t start_ns, length_ns; /* after clock correction */
+	uint64_t packets;            /* of the other capture that do not count because of it */
+	bool certain;                /* false: or an outage of everything that this capture sees */
+};
+
 struct ow_match_report {
 	struct ow_capture_info capture[OW_SIDES];
 	enum ow_level level; /* what was used */
@@ -101,7 +112,9 @@ struct ow_match_report {
 	struct ow_result direction[OW_DIRECTIONS];
 	bool has_direction[OW_DIRECTIONS];  /* B to A: false when no packet went that way */
 	uint64_t unclassified[OW_SIDES];    /* packets of flows that never matched: not counted as lost */
-	uint64_t outside_overlap[OW_SIDES]; /* packets outside the time both captures cover */
+	uint64_t outside_overlap[OW_SIDES]; /* packets outside the time both captures cover, with those in holes */
+	const struct ow_hole *hole;
+	size_t holes;
 	uint64_t skipped[OW_SIDES]; /* frames that cannot be compared at this level (ARP, too short, ...), copies left
 	                               out */
 	const struct ow_interval *interval;

@@ -36,7 +36,7 @@ struct ow_crew {
 	atomic_bool leave;
 };
 
-static int64_t common_time(const struct ow_time_base *base, int64_t t)
+int64_t ow_time_base_common(const struct ow_time_base *base, int64_t t)
 {
 	if (base->drift != 0)
 		t += llrint(base->drift * (double)(t - base->drift_from_ns));
@@ -47,7 +47,7 @@ static void put_in_order(struct ow_batch *batch, const struct ow_time_base *base
 {
 	int64_t least = INT64_MAX - 1, most = INT64_MIN; /* INT64_MAX is the end */
 	for (int i = batch->count; i-- > 0;) {
-		int64_t t = batch->record[i].time_ns = common_time(base, batch->record[i].time_ns);
+		int64_t t = batch->record[i].time_ns = ow_time_base_common(base, batch->record[i].time_ns);
 		most = t > most ? t : most;
 		least = t < least ? t : least;
 		batch->order_ns[i] = least;
@@ -65,7 +65,7 @@ static void make(struct ow_feed *feed, struct ow_batch *batch)
 {
 	batch->count = ow_tap_read(feed->tap, batch->record, &feed->error);
 	batch->position = ow_reader_position(feed->tap->reader);
-	batch->first_ns = has_time(feed) ? common_time(&feed->base, feed->tap->facts.first_ns) : INT64_MAX;
+	batch->first_ns = has_time(feed) ? ow_time_base_common(&feed->base, feed->tap->facts.first_ns) : INT64_MAX;
 	put_in_order(batch, &feed->base);
 }
 
@@ -147,7 +147,7 @@ int ow_feed_next(struct ow_feed *feed, const struct ow_batch **ret_batch, struct
 
 int64_t ow_feed_last_ns(const struct ow_feed *feed)
 {
-	return has_time(feed) ? common_time(&feed->base, feed->tap->facts.last_ns) : INT64_MIN;
+	return has_time(feed) ? ow_time_base_common(&feed->base, feed->tap->facts.last_ns) : INT64_MIN;
 }
 
 void ow_feed_stop(struct ow_feed *feed)

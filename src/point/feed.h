@@ -26,6 +26,8 @@ struct ow_time_base {
 	double drift; /* nanoseconds to add in a nanosecond */
 };
 
+int64_t ow_time_base_common(const struct ow_time_base *base, int64_t time_ns);
+
 struct ow_feed;
 struct ow_crew;
 

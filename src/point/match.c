@@ -361,6 +361,84 @@ static int run_until_settled(struct ow_match *m, struct ow_error *err)
 	return r;
 }
 
+/* -- holes in a capture ------------------------------------------------------------------------------------------- */
+
+/* A silence of a side in the common time base. */
+static struct ow_silence common_silence(const struct ow_pass *p, enum ow_side side, unsigned i)
+{
+	const struct ow_silence *s = &p->tap[side].facts.silences.silence[i];
+	struct ow_time_base base = ow_pass_time_base(p, side);
+	return (struct ow_silence){ow_time_base_common(&base, s->from_ns), ow_time_base_common(&base, s->to_ns)};
+}
+
+/* Does the other capture show nothing, either, but for less than a hole is long? */
+static bool both_silent(const struct ow_pass *p, enum ow_side side, const struct ow_silence *silence)
+{
+	for (unsigned i = 0; i < p->tap[!side].facts.silences.count; i++) {
+		struct ow_silence other = common_silence(p, !side, i);
+		int64_t from = other.from_ns > silence->from_ns ? other.from_ns : silence->from_ns;
+		int64_t to = other.to_ns < silence->to_ns ? other.to_ns : silence->to_ns;
+		if (silence->to_ns - silence->from_ns - (to - from) < OW_SILENCE_LEAST_NS / 2)
+			return true;
+	}
+	return false;
+}
+
+/* Silences in which the other capture shows packets. */
+static unsigned suspect_gaps(struct ow_pass *p, enum ow_side side)
+{
+	p->gaps[side] = 0;
+	for (unsigned i = 0; i < p->tap[side].facts.silences.count && p->unmatched_frames[!side]; i++) {
+		struct ow_silence silence = common_silence(p, side, i);
+		if (!both_silent(p, side, &silence))
+			p->gap[side][p->gaps[side]++] = (struct ow_gap){.silence = silence};
+	}
+	return p->gaps[side];
+}
+
+/* The share of packets that one side misses outside the gaps under suspicion. */
+static double ratio_elsewhere(uint64_t missing, uint64_t in_gaps, uint64_t matched)
+{
+	double left = (double)missing - (double)in_gaps;
+	return left > 0 ? left / (left + (double)matched) : 0;
+}
+
+/* Keeps the gaps that mean something. Returns how many are holes. */
+static unsigned judge_gaps(struct ow_pass *p, enum ow_side side)
+{
+	const struct ow_tally *from = &p->tally[side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A];
+	const struct ow_tally *to = &p->tally[side == OW_SIDE_A ? OW_B_TO_A : OW_A_TO_B];
+	uint64_t extra = 0, lost = 0;
+	unsigned kept = 0, holes = 0;
+	for (unsigned i = 0; i < p->gaps[side]; i++) {
+		extra += p->gap[side][i].from.packets;
+		lost += p->gap[side][i].to.packets;
+	}
+	double extra_ratio = ratio_elsewhere(from->extra - from->duplicated, extra, from->matched);
+	double loss_ratio = ratio_elsewhere(to->lost, lost, to->matched);
+	for (unsigned i = 0; i < p->gaps[side]; i++) {
+		struct ow_gap gap = p->gap[side][i];
+		gap.verdict = ow_gap_judge(&gap, extra_ratio, loss_ratio, p->records[!side]);
+		holes += gap.verdict >= OW_HOLE_OR_OUTAGE;
+		if (gap.verdict != OW_NO_HOLE)
+			p->gap[side][kept++] = gap;
+	}
+	p->gaps[side] = kept;
+	return holes;
+}
+
+/* Packets that a capture could not show, because it showed nothing at all for a while, are not lost. */
+static int find_holes(struct ow_match *m, struct ow_error *err)
+{
+	struct ow_pass *p = &m->pass;
+	if (p->plan.untimed || suspect_gaps(p, OW_SIDE_A) + suspect_gaps(p, OW_SIDE_B) == 0)
+		return 0;
+	int r = run(m, err);
+	if (r == 0 && judge_gaps(p, OW_SIDE_A) + judge_gaps(p, OW_SIDE_B) > 0)
+		r = run(m, err);
+	return r;
+}
+
 /* When the first packet passed either point, of those that have a time. */
 static int64_t first_time(const struct ow_pass *p)
 {
@@ -392,6 +470,23 @@ static int tell_events(struct ow_match *m, struct ow_error *err)
 }
 
 /* -- the report --------------------------------------------------------------------------------------------------- */
+
+static void fill_holes(struct ow_match *m, enum ow_side side)
+{
+	const struct ow_pass *p = &m->pass;
+	int64_t shown = side == OW_SIDE_B ? p->plan.offset_ns - p->plan.shift_ns : 0;
+	for (unsigned i = 0; i < p->gaps[side]; i++) {
+		const struct ow_gap *gap = &p->gap[side][i];
+		if (gap->verdict >= OW_HOLE_OR_OUTAGE)
+			m->hole[m->report.holes++] = (struct ow_hole){
+				.side = side,
+				.start_ns = gap->silence.from_ns + shown,
+				.length_ns = gap->silence.to_ns - gap->silence.from_ns,
+				.packets = gap->packets,
+				.certain = gap->verdict == OW_HOLE,
+			};
+	}
+}
 
 static void fill_report(struct ow_match *m)
 {
@@ -427,6 +522,9 @@ static void fill_report(struct ow_match *m)
 		report->has_direction[d] = report->direction[d].sent + report->direction[d].received > 0;
 	}
 	report->has_direction[OW_A_TO_B] = true;
+	for (unsigned side = 0; side < OW_SIDES; side++)
+		fill_holes(m, side);
+	report->hole = m->hole;
 }
 
 static int refuse_no_matches(struct ow_match *m, struct ow_error *err)
@@ -454,6 +552,8 @@ static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow
 	int r = ow_plan_make(&m->planner, m->pass.tap, &m->pass.plan, err);
 	if (r == 0)
 		r = run_until_settled(m, err);
+	if (r == 0)
+		r = find_holes(m, err);
 	if (r == 0)
 		r = tell_events(m, err);
 	if (r < 0)

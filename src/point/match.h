@@ -18,6 +18,7 @@ struct ow_match {
 	unsigned passes;
 	bool limit_settled, drift_settled, clock_settled;
 	struct ow_match_report report;
+	struct ow_hole hole[OW_SIDES * OW_SILENCES_MAX];
 	char *warning[OW_MATCH_WARNINGS];
 	size_t warnings;
 };

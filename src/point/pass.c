@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define THREADS_FROM_BYTES 4000000 /* of both captures: below, threads cost more than they bring */
+#define LOST_RATHER        10      /* a packet is lost if that is so many times likelier than its delay */
+#define RARE_DELAY         0.001   /* share of delays, at either end, that are not usual */
 
 int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options)
 {
@@ -267,6 +269,43 @@ static bool beyond_reach(const struct ow_pass *p, enum ow_side side, int64_t t)
 	return t < p->first_ns[!side] - window || (p->ended[!side] && t > p->last_ns[!side] + window);
 }
 
+/*
+ * The silence of the other capture into which this packet may have fallen there, or NULL. With the usual delays, so
+ * that a single slow packet does not make it longer than it is.
+ */
+static struct ow_gap *gap_of(struct ow_pass *p, enum ow_side side, int64_t t, uint8_t direction)
+{
+	int64_t early = t, late = t;
+	if (direction != OW_DIRECTIONS && p->usual[direction].known) {
+		const struct ow_reach *reach = &p->usual[direction];
+		bool sent = side == sender((enum ow_direction)direction);
+		early += sent ? reach->least_ns : -reach->most_ns;
+		late += sent ? reach->most_ns : -reach->least_ns;
+	}
+	for (unsigned i = 0; i < p->gaps[!side]; i++) {
+		struct ow_gap *gap = &p->gap[!side][i];
+		if (late > gap->silence.from_ns && early < gap->silence.to_ns)
+			return gap;
+	}
+	return NULL;
+}
+
+/* Notes that a packet is missing in a silence of the other capture. True: that is why it does not count. */
+static bool falls_silent(struct ow_pass *p, enum ow_side side, const struct ow_record *record, bool copy,
+                         uint8_t direction, uint32_t packets)
+{
+	struct ow_gap *gap = record->untimed ? NULL : gap_of(p, side, record->time_ns, direction);
+	if (!gap)
+		return false;
+	if (direction != OW_DIRECTIONS && !copy)
+		ow_missed_note(side == sender((enum ow_direction)direction) ? &gap->to : &gap->from, record->time_ns,
+		               packets);
+	if (gap->verdict < OW_HOLE_OR_OUTAGE)
+		return false;
+	gap->packets += packets;
+	return true;
+}
+
 static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *record, bool copy)
 {
 	struct ow_pass *p = arg;
@@ -279,6 +318,11 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 	int64_t t = record->time_ns, first = p->first_ns[!side];
 	p->unmatched_frames[side]++;
 	e->copies += copy ? packets : 0;
+	if (p->gaps[!side] && falls_silent(p, side, record, copy, e->direction, packets)) {
+		p->outside[side] += packets;
+		tell_single(p, side, record, OW_FATE_OUTSIDE, e->direction);
+		return;
+	}
 	if (t >= first && (!p->ended[!side] || t <= p->last_ns[!side]))
 		e->unmatched += packets;
 	if (beyond_reach(p, side, t)) {
@@ -298,29 +342,65 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 
 /* -- the ends of the captures ------------------------------------------------------------------------------------- */
 
-/* The least and the greatest delay of a direction, in the common time base. */
-struct reach {
-	int64_t least, most;
-};
-
-static struct reach reach_of(const struct ow_pass *p, enum ow_direction direction)
+/* The delays of a direction, in the common time base, without this share of the fastest and of the slowest. */
+static struct ow_reach reach_of(const struct ow_pass *p, enum ow_direction direction, double share)
 {
+	const struct ow_delays *delays = p->tally[direction].delays;
 	struct ow_delay delay;
-	ow_delays_summary(p->tally[direction].delays, &delay);
+	ow_delays_summary(delays, &delay);
+	if (!delay.samples)
+		return (struct ow_reach){0};
 	int64_t correct = p->plan.shift_ns - p->plan.offset_ns;
 	if (direction == OW_B_TO_A)
 		correct = -correct;
-	return delay.samples ? (struct reach){delay.min_ns + correct, delay.max_ns + correct} : (struct reach){0, 0};
+	bool all = share * (double)delay.samples < 1;
+	int64_t least = all ? delay.min_ns : (int64_t)ow_delays_quantile(delays, share);
+	int64_t most = all ? delay.max_ns : (int64_t)ow_delays_quantile(delays, 1 - share);
+	return (struct ow_reach){least + correct, most + correct, true};
+}
+
+/* What is known of a direction when a packet near the ends of the captures is judged. */
+struct end_rule {
+	struct ow_reach all;      /* every delay */
+	struct ow_reach probable; /* without those that are rarer than losses */
+	bool overtakes;           /* packets overtake each other more often than they are lost */
+};
+
+/* Packets of a direction that are lost for certain: whatever their delay, the other capture covers their arrival. */
+static uint64_t certainly_lost(const struct ow_pass *p, enum ow_direction direction, const struct ow_reach *all)
+{
+	enum ow_side side = sender(direction);
+	uint64_t lost = p->tally[direction].lost;
+	for (size_t i = 0; i < p->edges; i++) {
+		const struct ow_edge *edge = &p->edge[i];
+		int64_t t = edge->record.time_ns;
+		if (edge->side == side && t + all->least_ns >= p->first_ns[!side] &&
+		    t + all->most_ns <= p->last_ns[!side] &&
+		    ow_directions_flow(p->directions, side, edge->record.flow)->direction == direction)
+			lost += ow_pieces_packets(&p->pieces, side, &edge->record);
+	}
+	return lost;
+}
+
+static struct end_rule end_rule_of(const struct ow_pass *p, enum ow_direction direction)
+{
+	const struct ow_tally *t = &p->tally[direction];
+	struct end_rule rule = {.all = reach_of(p, direction, 0)};
+	uint64_t lost = t->matched ? certainly_lost(p, direction, &rule.all) : 0;
+	double rare = lost ? (double)lost / (double)(lost + t->matched) / LOST_RATHER : 0;
+	rule.probable = reach_of(p, direction, rare);
+	rule.overtakes = (double)t->reordered > rare * (double)t->matched;
+	return rule;
 }
 
 /*
- * Would the other capture have shown this packet, had it not been lost? A sent packet arrives t + delay; when that is
- * before the other capture's start, or when nothing that was sent later arrived and its end may have come first, its
- * absence says nothing. A received packet that may have been sent before the other capture's start, or was sent after
- * its end, says nothing either; a further copy does.
+ * Would the other capture have shown this packet, had it not been lost? It arrives at t + delay. If that may be before
+ * the other capture's start or after its end, its absence says nothing, unless a loss is by far likelier than such a
+ * delay, or packets keep their order and one that was sent later arrived before the end. A received packet that may
+ * have been sent before the other capture's start, or after its end, says nothing either; a further copy does.
  */
 static bool outside_overlap(const struct ow_pass *p, const struct ow_edge *edge, uint8_t direction,
-                            const struct reach *reach)
+                            const struct end_rule *rule)
 {
 	if (p->plan.untimed)
 		return false;
@@ -329,18 +409,19 @@ static bool outside_overlap(const struct ow_pass *p, const struct ow_edge *edge,
 	if (!tally || !tally->matched)
 		return t < first || t > last;
 	if (edge->side == sender((enum ow_direction)direction))
-		return t + reach->least < first || (t > tally->last_sent_ns && t + reach->most > last);
-	return !edge->copy && (t - reach->least > last || t - reach->most < first);
+		return t + rule->probable.least_ns < first ||
+		       (t + rule->probable.most_ns > last && (t > tally->last_sent_ns || rule->overtakes));
+	return !edge->copy && (t - rule->all.least_ns > last || t - rule->all.most_ns < first);
 }
 
 static void resolve_edges(struct ow_pass *p)
 {
 	/* [OW_DIRECTIONS]: no direction, not used. */
-	const struct reach reach[] = {reach_of(p, OW_A_TO_B), reach_of(p, OW_B_TO_A), {0, 0}};
+	const struct end_rule rule[] = {end_rule_of(p, OW_A_TO_B), end_rule_of(p, OW_B_TO_A), {.overtakes = false}};
 	for (size_t i = 0; i < p->edges; i++) {
 		struct ow_edge *edge = &p->edge[i];
 		const struct ow_flow_evidence *e = ow_directions_flow(p->directions, edge->side, edge->record.flow);
-		enum ow_fate fate = outside_overlap(p, edge, e->direction, &reach[e->direction])
+		enum ow_fate fate = outside_overlap(p, edge, e->direction, &rule[e->direction])
 		                            ? OW_FATE_OUTSIDE
 		                            : fate_of(e, edge->side, edge->copy);
 		count_single(p, edge->side, fate, e->direction,
@@ -382,6 +463,11 @@ static void reset(struct ow_pass *p)
 		p->ended[side] = false;
 		p->unclassified[side] = p->outside[side] = p->records[side] = p->unmatched_frames[side] = 0;
 	}
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (unsigned i = 0; i < p->gaps[side]; i++)
+			p->gap[side][i] =
+				(struct ow_gap){.silence = p->gap[side][i].silence, .verdict = p->gap[side][i].verdict};
+	}
 	ow_pieces_restart(&p->pieces);
 	ow_skew_init(&p->skew);
 	p->edges = 0;
@@ -408,9 +494,16 @@ static unsigned crew_size(const struct ow_pass *p)
 	return bytes < THREADS_FROM_BYTES ? 0 : (unsigned)(cores() - 1);
 }
 
+struct ow_time_base ow_pass_time_base(const struct ow_pass *p, enum ow_side side)
+{
+	if (side == OW_SIDE_A)
+		return (struct ow_time_base){0};
+	return (struct ow_time_base){p->plan.shift_ns, p->plan.drift_from_ns, p->plan.drift};
+}
+
 static int start_feeds(struct ow_pass *p, struct ow_feed *feed[OW_SIDES], struct ow_error *err)
 {
-	struct ow_time_base base[OW_SIDES] = {{0}, {p->plan.shift_ns, p->plan.drift_from_ns, p->plan.drift}};
+	struct ow_time_base base[OW_SIDES] = {ow_pass_time_base(p, OW_SIDE_A), ow_pass_time_base(p, OW_SIDE_B)};
 	int r = 0;
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
 		r = ow_tap_start(&p->tap[side], &p->plan.identity, err);
@@ -455,6 +548,8 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 	if (r == 0) {
 		resolve_missing(pass);
 		resolve_edges(pass);
+		for (unsigned d = 0; d < OW_DIRECTIONS; d++)
+			pass->usual[d] = reach_of(pass, d, RARE_DELAY);
 		r = pass->failed;
 	}
 	ow_matcher_free(matcher);

@@ -35,6 +35,12 @@ struct ow_edge {
 	bool copy;
 };
 
+/* The least and the greatest delay of a direction, in the common time base. */
+struct ow_reach {
+	int64_t least_ns, most_ns;
+	bool known;
+};
+
 struct ow_pass {
 	const struct ow_match_options *options;
 	struct ow_tap tap[OW_SIDES];
@@ -50,6 +56,11 @@ struct ow_pass {
 	 * so far. */
 	int64_t first_ns[OW_SIDES], last_ns[OW_SIDES];
 	bool ended[OW_SIDES];
+	/* Silences of a capture between its first and its last frame, under suspicion: the caller fills them in, the
+	 * pass counts. */
+	struct ow_gap gap[OW_SIDES][OW_SILENCES_MAX];
+	unsigned gaps[OW_SIDES];
+	struct ow_reach usual[OW_DIRECTIONS]; /* delays of the pass before, without the rare ones */
 	struct ow_edge *edge;
 	size_t edges, edge_room;
 
@@ -68,6 +79,9 @@ struct ow_pass {
 
 int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options);
 void ow_pass_done(struct ow_pass *pass);
+
+/* How the times of a side become common ones, by the plan. */
+struct ow_time_base ow_pass_time_base(const struct ow_pass *pass, enum ow_side side);
 
 /* Runs the pass by pass->plan. The sources are open. */
 int ow_pass_run(struct ow_pass *pass, struct ow_error *err);

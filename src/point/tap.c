@@ -51,6 +51,7 @@ int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct 
 	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments && !identity->any_ip_id &&
 	                 !identity->any_tcp && !identity->cut_from && !tap->notes && !tap->cutter.there;
 	tap->facts = (struct ow_tap_facts){.least_available = UINT32_MAX};
+	ow_silences_init(&tap->facts.silences);
 	tap->previous_ns = 0;
 	ow_flow_table_reset(tap->flows);
 	if (tap->dedup)
@@ -75,6 +76,8 @@ static __attribute__((noinline)) int64_t odd_time(struct ow_tap *s, const struct
 		f->backwards++;
 		if (s->previous_ns - t > f->backwards_most_ns)
 			f->backwards_most_ns = s->previous_ns - t;
+	} else {
+		ow_silences_note(&f->silences, f->last_ns, t);
 	}
 	if (t < f->first_ns)
 		f->first_ns = t;
@@ -84,12 +87,13 @@ static __attribute__((noinline)) int64_t odd_time(struct ow_tap *s, const struct
 	return t;
 }
 
-/* Likewise; nearly all frames are later than the one before. */
+/* Likewise; nearly all frames come soon after the one before. */
 static inline int64_t frame_time(struct ow_tap *s, const struct ow_frame *frame, bool *ret_untimed)
 {
 	int64_t t = frame->time_ns;
 	s->facts.packets++;
-	if (s->previous_ns <= 0 || t < s->previous_ns || t > TIME_MAX_NS)
+	if (s->previous_ns <= 0 || t < s->previous_ns || t > TIME_MAX_NS ||
+	    t - s->previous_ns > s->facts.silences.least_ns)
 		return odd_time(s, frame, ret_untimed);
 	*ret_untimed = false;
 	s->facts.last_ns = t > s->facts.last_ns ? t : s->facts.last_ns;

@@ -6,6 +6,7 @@
 #include "packet/flow.h"
 #include "packet/identity.h"
 #include "packet/record.h"
+#include "point/coverage.h"
 #include "point/datagrams.h"
 #include "point/dedup.h"
 
@@ -32,6 +33,7 @@ struct ow_tap_facts {
 	uint32_t longest_fragment; /* of IPv4 */
 	uint32_t longest_tunnel;   /* longest packet that holds another one, not entered */
 	bool mixed_links;
+	struct ow_silences silences;
 };
 
 struct ow_tap {

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define SLOW_FLOOR_NS     (500 * OW_NS_PER_MS) /* a minimum delay above this is rather a clock error */
 #define MANY_COPIES       0.05                 /* share of copies that is worth a word */
@@ -18,6 +19,7 @@
 #define MANY_UNCLASSIFIED 0.01
 #define MANY_UNSENT       0.01  /* share that arrived without having been sent, .. */
 #define FEW_UNSENT        5     /* .. and as many packets */
+#define HOLES_NAMED       4     /* of a capture, one by one */
 #define MANY_FRAGMENTS    0.001 /* share of fragments that came into being on the way */
 
 static int warn(struct ow_match *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -338,6 +340,41 @@ static int warn_uncut(struct ow_match *m)
 	return 0;
 }
 
+static int warn_hole(struct ow_match *m, unsigned side, const struct ow_gap *gap)
+{
+	char when[40], length[OW_DURATION_TEXT];
+	int64_t from_ns = gap->silence.from_ns;
+	if (side == OW_SIDE_B)
+		from_ns += m->pass.plan.offset_ns - m->pass.plan.shift_ns;
+	time_t seconds = (time_t)(from_ns / OW_NS_PER_S);
+	struct tm utc;
+	size_t end = gmtime_r(&seconds, &utc) ? strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &utc) : 0;
+	snprintf(when + end, sizeof when - end, ".%03d UTC", (int)(from_ns % OW_NS_PER_S / OW_NS_PER_MS));
+	ow_duration_text((double)(gap->silence.to_ns - gap->silence.from_ns), length);
+	if (gap->verdict == OW_HOLE_SHORT)
+		return warn(m,
+		            "%s shows no packet at all for %s from %s, while %s shows %llu packets that should have "
+		            "arrived: they count as lost, but its capture may have stalled",
+		            name(side), length, when, name(!side), (unsigned long long)gap->to.packets);
+	return warn(m, "%s shows no packet at all for %s from %s, while %s shows %llu: %s; they do not count as lost",
+	            name(side), length, when, name(!side), (unsigned long long)gap->packets,
+	            gap->verdict == OW_HOLE ? "its capture did not run, or dropped everything"
+	                                    : "its capture did not run, or everything that it sees was cut off, which "
+	                                      "cannot be told apart");
+}
+
+static int warn_holes(struct ow_match *m, unsigned side)
+{
+	const struct ow_pass *p = &m->pass;
+	int r = 0;
+	for (unsigned i = 0; i < p->gaps[side] && i < HOLES_NAMED && r == 0; i++)
+		r = warn_hole(m, side, &p->gap[side][i]);
+	if (r == 0 && p->gaps[side] > HOLES_NAMED)
+		r = warn(m, "%s shows no packet at all for a while %u more times (--json lists them)", name(side),
+		         p->gaps[side] - HOLES_NAMED);
+	return r;
+}
+
 /* What arrived without having been sent, and is not explained by anything said above. */
 static int warn_unsent(struct ow_match *m, unsigned d)
 {
@@ -383,6 +420,8 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_unclassified(m, side);
 	if (r == 0)
 		r = warn_coarse(m);
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
+		r = warn_holes(m, side);
 	size_t before = m->warnings;
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
 		r = warn_doubled(m, side);

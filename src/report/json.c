@@ -206,6 +206,21 @@ static void put_intervals(FILE *out, const struct ow_match_report *report)
 	fputs("\n  ]", out);
 }
 
+static void put_holes(FILE *out, const struct ow_match_report *report)
+{
+	ow_report_json_name(out, 2, "holes", false);
+	fputc('[', out);
+	for (size_t i = 0; i < report->holes; i++) {
+		const struct ow_hole *hole = &report->hole[i];
+		fprintf(out,
+		        "%s\n    {\"capture\": \"%s\", \"start_ns\": %" PRId64 ", \"length_ns\": %" PRId64
+		        ", \"packets\": %" PRIu64 ", \"certain\": %s}",
+		        i ? "," : "", hole->side == OW_SIDE_A ? "a" : "b", hole->start_ns, hole->length_ns,
+		        hole->packets, hole->certain ? "true" : "false");
+	}
+	fputs(report->holes ? "\n  ]" : "]", out);
+}
+
 void ow_report_match_json(FILE *out, const struct ow_match_report *report, const struct ow_match_flows *flows)
 {
 	fprintf(out, "{\n  \"tool\": \"oneway\",\n  \"version\": \"%s\",\n  \"command\": \"match\"", ow_version());
@@ -232,6 +247,7 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report, const
 	put_pair(out, "unclassified", report->unclassified);
 	put_pair(out, "outside_overlap", report->outside_overlap);
 	put_pair(out, "skipped", report->skipped);
+	put_holes(out, report);
 	if (report->intervals)
 		put_intervals(out, report);
 	if (flows) {

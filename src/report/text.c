@@ -261,7 +261,7 @@ static void put_asides(const struct style *style, const struct ow_match_report *
 	if (!all)
 		return;
 	fprintf(style->out, "\n%snot counted%s\n", style->bold, style->plain);
-	put_aside(style, "  outside", report->outside_overlap, "while the other capture was not running");
+	put_aside(style, "  outside", report->outside_overlap, "while the other capture showed nothing");
 	put_aside(style, "  unclassified", report->unclassified, "in flows that the other capture never saw");
 	put_aside(style, "  skipped", report->skipped, "not comparable at this level, or copies");
 }
