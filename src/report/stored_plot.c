@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stored results as a picture with gnuplot: on top the mean of each bin and, as a band, how far the p99 of its
- * intervals goes; then loss; at the bottom, a row a lane, what was measured at all. Where nothing is stored, nothing is
- * drawn.
+ * Stored results as a picture with gnuplot. Each lane has panels of its own: the mean of each bin and, as a band, how
+ * far the p99 of its intervals goes; below it loss; below that what was measured at all. A bin is drawn from where its
+ * first interval begins to where its last one ends, so that intervals of any length have their place. Where nothing is
+ * stored, nothing is drawn.
  */
 #include "report/gnuplot.h"
 #include "report/live.h"
@@ -15,12 +16,26 @@
 #include <string.h>
 #include <time.h>
 
+/* Pixels: of the picture, and of each lane's panels from top to bottom. */
 #define WIDTH_PX  1200
-#define HEIGHT_PX 800
-#define NAME      40
+#define TITLE_PX  40
+#define NAME_PX   30
+#define DELAY_PX  200
+#define LOSS_PX   70
+#define STATUS_PX 16
+#define SPACE_PX  12
+#define AXIS_PX   60
+#define LANE_PX   (NAME_PX + DELAY_PX + SPACE_PX + LOSS_PX + SPACE_PX + STATUS_PX + SPACE_PX)
+#define LEFT_PX   90
+#define RIGHT_PX  150
+#define NAME      100
 
-static const char *const colours[OW_STORED_PLOT_LANES] = {"#08519c", "#a63603", "#006d2c",
-                                                          "#54278f", "#7f6000", "#7a0177"};
+#define DELAY_COLOUR    "#08519c"
+#define BAND_COLOUR     "#c1d3e6"
+#define LOSS_COLOUR     "#a63603"
+#define MEASURED_COLOUR "#74c476"
+#define PARTIAL_COLOUR  "#fd8d3c"
+#define UNKNOWN_COLOUR  "#cb181d"
 
 struct picture {
 	const struct ow_stored *stored;
@@ -40,10 +55,11 @@ static int find_lanes(struct picture *p, const char *path, struct ow_error *err)
 		if (k < p->lanes)
 			continue;
 		if (p->lanes == OW_STORED_PLOT_LANES)
-			return ow_error_set(err, E2BIG,
-			                    "%s: more than %d lanes cannot be told apart: choose some with --segment, "
-			                    "--class, --from and --to",
-			                    path, OW_STORED_PLOT_LANES);
+			return ow_error_set(
+				err, E2BIG,
+				"%s: more than %d lanes do not fit into a picture: choose some with --segment, "
+				"--class, --from and --to",
+				path, OW_STORED_PLOT_LANES);
 		p->lane[p->lanes++] = p->sums->sum[i].lane;
 	}
 	return p->lanes ? 0 : ow_error_set(err, ENODATA, "%s: nothing to draw", path);
@@ -62,7 +78,7 @@ static void put_time(FILE *out, const struct picture *p, int64_t ns)
 	fprintf(out, " %.3f", (double)ns / 1e9 + (double)p->shift_s);
 }
 
-/* Columns: middle, start, end of the bin, mean, highest p99 (ms), loss (%), share of measured, partial, unknown. */
+/* Columns: middle, begin, end of the bin, mean, highest p99 (ms), loss (%), share of measured, partial, unknown. */
 static void put_data(FILE *out, const struct picture *p, unsigned k)
 {
 	int64_t end = INT64_MIN;
@@ -71,15 +87,15 @@ static void put_data(FILE *out, const struct picture *p, unsigned k)
 		const struct ow_stored_sum *sum = &p->sums->sum[i];
 		if (sum->lane != p->lane[k])
 			continue;
-		/* An empty line: curves do not go over what is not there. */
+		/* After an empty line a new curve begins: curves do not go over what is not there. */
 		bool numbers = sum->measured + sum->partial > 0;
-		if (end != INT64_MIN && (sum->start_ns > end || !numbers))
+		if (end != INT64_MIN && (sum->first_ns > end || !numbers))
 			fputc('\n', out);
-		end = sum->end_ns;
-		double all = (double)sum->intervals;
-		put_time(out, p, sum->start_ns / 2 + sum->end_ns / 2);
-		put_time(out, p, sum->start_ns);
-		put_time(out, p, sum->end_ns);
+		end = sum->last_ns;
+		double all = (double)sum->intervals + (double)sum->missing;
+		put_time(out, p, sum->first_ns / 2 + sum->last_ns / 2);
+		put_time(out, p, sum->first_ns);
+		put_time(out, p, sum->last_ns);
 		put_number(out, ow_stored_sum_mean(sum) / 1e6);
 		put_number(out, sum->p99_ns.count ? sum->p99_ns.high / 1e6 : NAN);
 		put_number(out, 100 * ow_stored_sum_loss(sum));
@@ -91,19 +107,23 @@ static void put_data(FILE *out, const struct picture *p, unsigned k)
 	fputs("EOD\n", out);
 }
 
-static void put_title(FILE *out, const struct picture *p, unsigned k, const char *what)
+static void put_name(FILE *out, const struct picture *p, unsigned k)
 {
 	size_t lanes;
 	const struct ow_stored_lane *lane = ow_stored_lanes(p->stored, &lanes) + p->lane[k];
 	struct ow_live_result names = {0};
-	char name[OW_LIVE_LANE], title[OW_LIVE_LANE + 20];
+	char name[OW_LIVE_LANE];
 	memcpy(names.segment, lane->segment, sizeof names.segment);
 	memcpy(names.class_name, lane->class_name, sizeof names.class_name);
 	memcpy(names.from, lane->from, sizeof names.from);
 	memcpy(names.to, lane->to, sizeof names.to);
 	ow_live_lane(&names, NAME, false, name);
-	snprintf(title, sizeof title, "%s%s", name, what);
-	ow_gnuplot_quote(out, title);
+	ow_gnuplot_quote(out, name);
+}
+
+static int height_px(const struct picture *p)
+{
+	return TITLE_PX + (int)p->lanes * LANE_PX + AXIS_PX;
 }
 
 static void put_frame(FILE *out, const struct picture *p, bool svg)
@@ -111,74 +131,143 @@ static void put_frame(FILE *out, const struct picture *p, bool svg)
 	char from[OW_WORDS], to[OW_WORDS];
 	int64_t first = INT64_MAX, last = INT64_MIN;
 	for (size_t i = 0; i < p->sums->count; i++) {
-		first = p->sums->sum[i].start_ns < first ? p->sums->sum[i].start_ns : first;
-		last = p->sums->sum[i].end_ns > last ? p->sums->sum[i].end_ns : last;
+		first = p->sums->sum[i].first_ns < first ? p->sums->sum[i].first_ns : first;
+		last = p->sums->sum[i].last_ns > last ? p->sums->sum[i].last_ns : last;
 	}
 	fprintf(out, "set terminal %s noenhanced size %d,%d font 'sans,%d' background rgb 'white'\n",
-	        svg ? "svg" : "pngcairo", WIDTH_PX, HEIGHT_PX, svg ? 13 : 10);
-	fputs("set border 3 lc rgb '#636363'; set tics nomirror out scale 0.5\n"
-	      "set grid back lt 1 lc rgb '#e4e4e4' lw 1; set key outside right top vertical Left reverse samplen 2\n"
-	      "set multiplot; set lmargin 11; set rmargin 36; set xdata time; set timefmt '%s'\n",
-	      out);
-	fprintf(out, "set xrange ['%.3f':'%.3f']\n", (double)first / 1e9 + (double)p->shift_s,
+	        svg ? "svg" : "pngcairo", WIDTH_PX, height_px(p), svg ? 13 : 10);
+	fputs("set border 3 lc rgb '#636363'; set tics nomirror out scale 0.5\nset multiplot\n", out);
+	fprintf(out, "set lmargin at screen %.6f; set rmargin at screen %.6f\n", (double)LEFT_PX / WIDTH_PX,
+	        1 - (double)RIGHT_PX / WIDTH_PX);
+	fprintf(out, "set xrange [%.3f:%.3f]; set xtics time\n", (double)first / 1e9 + (double)p->shift_s,
 	        (double)last / 1e9 + (double)p->shift_s);
-	fputs("set size 1,0.50; set origin 0,0.48; set title ", out);
 	char title[2 * OW_WORDS + 60];
 	snprintf(title, sizeof title, "One-way delay and loss, %s to %s %s",
 	         ow_words_local(first, "%Y-%m-%d %H:%M", from), ow_words_local(last, "%Y-%m-%d %H:%M", to), p->zone);
+	fputs("set label 1 ", out);
 	ow_gnuplot_quote(out, title);
-	fputs("\nset format x ''; set ylabel 'one-way delay, ms'\nset style fill transparent solid 0.25 noborder\n",
-	      out);
+	fprintf(out, " at screen 0.5, screen %.6f center\n", 1 - TITLE_PX / 2.0 / height_px(p));
 }
 
-static void put_delay(FILE *out, const struct picture *p)
+/* A panel's place: pixels from the top. */
+static void put_panel(FILE *out, const struct picture *p, int top, int height)
 {
-	const char *join = "plot ";
-	for (unsigned k = 0; k < p->lanes; k++, join = ", \\\n") {
-		fprintf(out, "%s$lane%u using 1:4:2:3:4:5 with boxxyerror lc rgb '%s' title ", join, k, colours[k]);
-		put_title(out, p, k, ": to p99");
-		fprintf(out, ", \\\n$lane%u using 1:4 with linespoints pt 7 ps 0.2 lw 1.5 lc rgb '%s' title ", k,
-		        colours[k]);
-		put_title(out, p, k, ": mean");
-	}
+	fprintf(out, "set tmargin at screen %.6f; set bmargin at screen %.6f\n", 1 - (double)top / height_px(p),
+	        1 - (double)(top + height) / height_px(p));
+}
+
+/* The legend is beside the first lane: all have the same colours. */
+static void put_key(FILE *out, const struct picture *p, unsigned k, int top)
+{
+	if (k == 0)
+		fprintf(out, "set key at screen %.6f, screen %.6f left top vertical Left reverse samplen 2\n",
+		        1 - (RIGHT_PX - 10.0) / WIDTH_PX, 1 - (double)top / height_px(p));
+	else
+		fputs("unset key\n", out);
+}
+
+static void put_legend(FILE *out)
+{
+	static const char *const entry[][2] = {
+		{"mean to p99", BAND_COLOUR}, {"loss", LOSS_COLOUR},       {"measured", MEASURED_COLOUR},
+		{"partial", PARTIAL_COLOUR},  {"unknown", UNKNOWN_COLOUR},
+	};
+	fputs("NaN with lines lw 2.5 lc rgb '" DELAY_COLOUR "' title 'mean'", out);
+	for (size_t i = 0; i < sizeof entry / sizeof *entry; i++)
+		fprintf(out, ", NaN with points pt 5 ps 1.5 lc rgb '%s' title '%s'", entry[i][1], entry[i][0]);
 	fputc('\n', out);
 }
 
-static void put_loss(FILE *out, const struct picture *p)
+/* The highest of a lane's numbers; NAN if it has none, of which gnuplot would draw nothing at all. */
+static double highest(const struct picture *p, unsigned k, double (*number)(const struct ow_stored_sum *))
 {
-	const char *join = "plot ";
-	fputs("unset title; set size 1,0.27; set origin 0,0.22; set ylabel 'loss, %'; set yrange [0:*]\n"
-	      "set style fill transparent solid 0.6 noborder\n",
-	      out);
-	for (unsigned k = 0; k < p->lanes; k++, join = ", \\\n") {
-		fprintf(out, "%s$lane%u using 1:6:2:3:(0):6 with boxxyerror lc rgb '%s' title ", join, k, colours[k]);
-		put_title(out, p, k, ": loss");
-	}
-	fputc('\n', out);
+	double most = NAN;
+	for (size_t i = 0; i < p->sums->count; i++)
+		if (p->sums->sum[i].lane == p->lane[k])
+			most = fmax(most, number(&p->sums->sum[i]));
+	return most;
 }
 
-/* A row a lane: from bottom to top as large as the shares of unknown, partial and measured. What is not measured can be
- * seen, however short it was. */
-static void put_status(FILE *out, const struct picture *p)
+/* A round step of which `most` has one to four. */
+static double step_of(double most)
 {
-	const char *join = "plot ";
-	fputs("set size 1,0.22; set origin 0,0; set ylabel 'measured'; set style fill solid 0.8 noborder\n"
-	      "set format x \"%H:%M:%S\\n%m-%d\"; unset grid; seen(x) = x > 0 && x < 0.2 ? 0.2 : x\n",
+	double ten = pow(10, floor(log10(most)));
+	return most / ten < 2 ? ten / 2 : most / ten < 4 ? ten : 2 * ten;
+}
+
+static void put_nothing(FILE *out, const char *what)
+{
+	fprintf(out,
+	        "set yrange [0:1]; unset ytics; set label 3 '%s' at graph 0.5, graph 0.5 center tc rgb '#636363'\n"
+	        "plot ",
+	        what);
+	put_legend(out);
+	fputs("unset label 1; unset label 2; unset label 3; unset key\n", out);
+}
+
+static void put_delay(FILE *out, const struct picture *p, unsigned k, int top)
+{
+	put_panel(out, p, top, DELAY_PX);
+	put_key(out, p, k, top);
+	fputs("set label 2 ", out);
+	put_name(out, p, k);
+	fprintf(out, " at graph 0, screen %.6f left offset 0,0.7\n", 1 - (double)top / height_px(p));
+	fputs("set format x ''; set ylabel 'delay, ms'; set yrange [*:*]; set ytics nomirror autofreq\n"
+	      "set grid back lt 1 lc rgb '#e4e4e4' lw 1; set style fill solid 1 noborder\n",
 	      out);
-	fprintf(out, "set yrange [0:%u]; unset ytics; set xlabel '%s'\n", p->lanes, p->zone);
-	for (unsigned k = 0; k < p->lanes; k++, join = ", \\\n") {
-		unsigned y = p->lanes - 1 - k;
-		fprintf(out,
-		        "%s$lane%u using 1:(%u):2:3:(%u):(%u+0.9*seen($9)) with boxxyerror lc rgb '#cb181d' %s, \\\n"
-		        "$lane%u using 1:(%u):2:3:(%u+0.9*seen($9)):(%u+0.9*(seen($9)+seen($8))) with boxxyerror lc "
-		        "rgb '#fd8d3c' %s, \\\n"
-		        "$lane%u using 1:(%u):2:3:(%u+0.9*(seen($9)+seen($8))):(%u+0.9) with boxxyerror lc rgb "
-		        "'#74c476' title ",
-		        join, k, y, y, y, k ? "notitle" : "title 'unknown'", k, y, y, y,
-		        k ? "notitle" : "title 'partial'", k, y, y, y);
-		put_title(out, p, k, ": measured");
+	if (isnan(highest(p, k, ow_stored_sum_mean))) {
+		put_nothing(out, "no delays");
+		return;
 	}
-	fputs("\nunset multiplot\n", out);
+	fprintf(out,
+	        "plot $lane%u using 1:4:2:3:4:5 with boxxyerror lc rgb '" BAND_COLOUR "' notitle, \\\n"
+	        "$lane%u using 1:4 with lines lw 1 lc rgb '" DELAY_COLOUR "' notitle, \\\n"
+	        "$lane%u using 2:4:($3-$2):(0) with vectors nohead lw 2.5 lc rgb '" DELAY_COLOUR "' notitle, ",
+	        k, k, k);
+	put_legend(out);
+	fputs("unset label 1; unset label 2; unset key\n", out);
+}
+
+static void put_loss(FILE *out, const struct picture *p, unsigned k, int top)
+{
+	put_panel(out, p, top, LOSS_PX);
+	fputs("set ylabel 'loss, %'; set style fill solid 0.8 noborder\n", out);
+	double most = 100 * highest(p, k, ow_stored_sum_loss);
+	if (isnan(most)) {
+		put_nothing(out, "no packets");
+		return;
+	}
+	/* Without any loss the axis goes up to 0.1 %. */
+	most = fmax(most, 0.1);
+	fprintf(out,
+	        "set yrange [0:%g]; set ytics nomirror 0,%g\n"
+	        "plot $lane%u using 1:6:2:3:(0):6 with boxxyerror lc rgb '" LOSS_COLOUR "'\n",
+	        1.05 * most, step_of(most), k);
+}
+
+/* From bottom to top the shares of unknown, partial and measured intervals; each that there is can be seen. */
+static void put_status(FILE *out, const struct picture *p, unsigned k, int top)
+{
+	put_panel(out, p, top, STATUS_PX);
+	fputs("unset ylabel; set yrange [0:1]; unset ytics; unset grid; set style fill solid 1 noborder\n"
+	      "seen(x) = x > 0 && x < 0.3 ? 0.3 : x\n",
+	      out);
+	if (k + 1 == p->lanes)
+		fprintf(out, "set format x \"%%H:%%M:%%S\\n%%m-%%d\"; set xlabel '%s'\n", p->zone);
+	fprintf(out,
+	        "plot $lane%u using 1:(0):2:3:(0):($7+$8+$9) with boxxyerror lc rgb '" MEASURED_COLOUR "', \\\n"
+	        "$lane%u using 1:(0):2:3:(0):(seen($9)+seen($8)) with boxxyerror lc rgb '" PARTIAL_COLOUR "', \\\n"
+	        "$lane%u using 1:(0):2:3:(0):(seen($9)) with boxxyerror lc rgb '" UNKNOWN_COLOUR "'\n",
+	        k, k, k);
+}
+
+static void put_lane(FILE *out, const struct picture *p, unsigned k)
+{
+	int top = TITLE_PX + (int)k * LANE_PX + NAME_PX;
+	put_delay(out, p, k, top);
+	top += DELAY_PX + SPACE_PX;
+	put_loss(out, p, k, top);
+	put_status(out, p, k, top + LOSS_PX + SPACE_PX);
 }
 
 int ow_stored_plot(const char *path, const struct ow_stored *stored, const struct ow_stored_sums *sums,
@@ -197,9 +286,9 @@ int ow_stored_plot(const char *path, const struct ow_stored *stored, const struc
 	for (unsigned k = 0; k < p.lanes; k++)
 		put_data(script, &p, k);
 	put_frame(script, &p, ow_gnuplot_is_svg(path));
-	put_delay(script, &p);
-	put_loss(script, &p);
-	put_status(script, &p);
+	for (unsigned k = 0; k < p.lanes; k++)
+		put_lane(script, &p, k);
+	fputs("unset multiplot\n", script);
 	r = ow_gnuplot_run(script, path, err);
 	fclose(script);
 	return r;

@@ -370,6 +370,8 @@ static int add_row(struct pass *p, sqlite3_stmt *row, struct ow_error *err)
 	p->end[lane] = length > 0 && start < INT64_MAX - length ? start + length : start;
 	if (p->options.group < OW_STORED_HOUR && p->end[lane] > sum->end_ns)
 		sum->end_ns = p->end[lane];
+	sum->first_ns = sum->intervals ? sum->first_ns : start;
+	sum->last_ns = sum->intervals && sum->last_ns > p->end[lane] ? sum->last_ns : p->end[lane];
 	p->sums->intervals++;
 	sum->intervals++;
 	sum->provisional += !sqlite3_column_int(row, FINAL);

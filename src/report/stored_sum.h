@@ -18,10 +18,11 @@ struct ow_stored_extreme {
 };
 
 struct ow_stored_sum {
-	size_t lane;        /* its place among ow_stored_lanes, of a segment the first one */
-	int64_t start_ns;   /* of the hour, day or bin; of all else the first interval */
-	int64_t end_ns;     /* likewise; of all else the end of the last interval */
-	uint64_t intervals; /* in the store: measured + partial + unknown */
+	size_t lane;               /* its place among ow_stored_lanes, of a segment the first one */
+	int64_t start_ns;          /* of the hour, day or bin; of all else the first interval */
+	int64_t end_ns;            /* likewise; of all else the end of the last interval */
+	int64_t first_ns, last_ns; /* from where its first interval begins to where the last of them ends */
+	uint64_t intervals;        /* in the store: measured + partial + unknown */
 	uint64_t measured, partial, unknown;
 	uint64_t provisional; /* of these, not final */
 	uint64_t missing;     /* not in the store, between others that are */
@@ -88,6 +89,6 @@ void ow_stored_json(FILE *out, const struct ow_stored *stored, const struct ow_s
 /* Delay and loss over time as a picture; sums are those of bins. */
 int ow_stored_plot(const char *path, const struct ow_stored *stored, const struct ow_stored_sums *sums,
                    struct ow_error *err);
-#define OW_STORED_PLOT_LANES 6
+#define OW_STORED_PLOT_LANES 12
 
 #endif

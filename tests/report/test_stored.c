@@ -387,6 +387,40 @@ static void gaps(void **state)
 	ow_stored_close(stored);
 }
 
+/* Intervals of other lengths than the bins: each bin says what time its intervals cover, without gap or overlap. */
+static void lengths(void **state)
+{
+	(void)state;
+	static const int64_t seconds[] = {1, 1, 10, 10, 1, 5, 1, 1};
+	int64_t start = 0;
+	struct ow_store *store = store_open();
+	for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+		struct ow_live_result r = sample_live((int64_t)i);
+		start = i ? start : r.start_ns;
+		r.start_ns = start;
+		r.length_ns = seconds[i] * INT64_C(1000000000);
+		start += r.length_ns;
+		store_add(store, &r);
+	}
+	ow_store_close(store);
+	struct ow_stored *stored = look();
+	for (int64_t bin = 1; bin <= 4; bin += 3) {
+		struct ow_stored_sum_options o = {.group = OW_STORED_BIN, .bin_ns = bin * INT64_C(1000000000)};
+		struct ow_stored_sums sums;
+		uint64_t intervals = 0;
+		assert_int_equal(ow_stored_summarise(stored, &o, &sums, NULL), 0);
+		for (size_t i = 0; i < sums.count; i++) {
+			assert_true(sums.sum[i].first_ns < sums.sum[i].last_ns);
+			assert_true(i == 0 || sums.sum[i].first_ns == sums.sum[i - 1].last_ns);
+			intervals += sums.sum[i].intervals;
+		}
+		assert_int_equal(sums.sum[sums.count - 1].last_ns, start);
+		assert_int_equal(intervals, sizeof seconds / sizeof *seconds);
+		ow_stored_sums_done(&sums);
+	}
+	ow_stored_close(stored);
+}
+
 /* A day of 25 hours, and a zone that is half an hour off. */
 static void time_zones(void **state)
 {
@@ -632,6 +666,7 @@ int main(void)
 		cmocka_unit_test_setup(pooled, store_fresh),
 		cmocka_unit_test_setup(conserved, store_fresh),
 		cmocka_unit_test_setup(gaps, store_fresh),
+		cmocka_unit_test_setup(lengths, store_fresh),
 		cmocka_unit_test_setup(time_zones, store_fresh),
 		cmocka_unit_test_setup(plans, store_fresh),
 		cmocka_unit_test_setup(csv, store_fresh),
