@@ -3,6 +3,7 @@
 
 #include "base/time.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "report/plot.h"
 #include <oneway/match.h>
 #include <string.h>
@@ -43,5 +44,5 @@ int ow_option_offset(void *field, const char *value, struct ow_error *err)
 int ow_option_plot(void *field, const char *value, struct ow_error *err)
 {
 	int r = ow_plot_check_name(value, err);
-	return r < 0 ? r : ow_option_text(field, value, err);
+	return r < 0 ? r : ow_option_output(field, value, err);
 }

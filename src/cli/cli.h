@@ -33,5 +33,7 @@ bool ow_cli_answered(bool help, bool version, void (*print_help)(void));
 int ow_cli_failed(const char *command, const struct ow_error *err);
 /* The same, pointing to --help. */
 int ow_cli_misused(const char *command, const struct ow_error *err);
+/* One of both, by the negative errno with which arguments were refused: a file that cannot be written is no misuse. */
+int ow_cli_refused(const char *command, int code, const struct ow_error *err);
 
 #endif

@@ -178,8 +178,9 @@ int ow_cli_compare(int argc, char **argv)
 {
 	struct arguments args;
 	struct ow_error err;
-	if (read_arguments(argc, argv, &args, &err) < 0)
-		return ow_cli_misused("compare", &err);
+	int refused = read_arguments(argc, argv, &args, &err);
+	if (refused < 0)
+		return ow_cli_refused("compare", refused, &err);
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
 	return run(&args);

@@ -93,7 +93,7 @@ static const struct ow_option options[] = {
 
 	{NULL, 0, NULL, NULL, 0, "Output:"},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
-	{"csv", 0, "FILE", ow_option_text, FIELD(csv), "A row for each flow and leg; - is standard output."},
+	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "A row for each flow and leg; - is standard output."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
          "The slowest flows with their error bars, as .svg or .png (needs gnuplot)."},
 	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
@@ -333,8 +333,9 @@ int ow_cli_flows_query(int argc, char **argv)
 	struct ow_flow_answers answers = {0};
 	struct ow_flow_rows rows = {0};
 	struct ow_flows_files *files = NULL;
-	if (read_arguments(argc, argv, &args, &err) < 0)
-		return ow_cli_misused(COMMAND, &err);
+	int refused = read_arguments(argc, argv, &args, &err);
+	if (refused < 0)
+		return ow_cli_refused(COMMAND, refused, &err);
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
 	int r = ow_flows_ask(&args.question, &answers, &files, &err);

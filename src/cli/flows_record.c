@@ -90,7 +90,7 @@ static int set_level(void *field, const char *value, struct ow_error *err)
 }
 
 static const struct ow_option options[] = {
-	{"out", 'o', "FILE", ow_option_text, FIELD(out), "The file of epochs (needed)."},
+	{"out", 'o', "FILE", ow_option_output, FIELD(out), "The file of epochs (needed)."},
 	{"append", 0, NULL, ow_option_flag, FIELD(append), "Continue FILE, if it is there; else it is replaced."},
 
 	{NULL, 0, NULL, NULL, 0, "What is recorded; all points that are compared do the same:"},
@@ -524,9 +524,9 @@ int ow_cli_flows_record(int argc, char **argv)
 		ow_error_set(&err, ENOMEM, "not enough memory");
 		return ow_cli_failed(COMMAND, &err);
 	}
-	int code = OW_EXIT_OK;
-	if (read_arguments(argc, argv, &rec->args, &rec->info, &err) < 0)
-		code = ow_cli_misused(COMMAND, &err);
+	int code = OW_EXIT_OK, refused = read_arguments(argc, argv, &rec->args, &rec->info, &err);
+	if (refused < 0)
+		code = ow_cli_refused(COMMAND, refused, &err);
 	else if (!ow_cli_answered(rec->args.help, rec->args.version, help)) {
 		code = run(rec);
 		close_all(rec);

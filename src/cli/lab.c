@@ -3,10 +3,10 @@
 #include "cli/lab.h"
 
 #include "base/time.h"
+#include "cli/captures.h"
 #include "cli/cli.h"
 #include "cli/model_options.h"
 #include "cli/options.h"
-#include "report/plot.h"
 #include "sim/generator.h"
 
 #include <errno.h>
@@ -114,12 +114,6 @@ static int set_method(void *field, const char *value, struct ow_error *err)
 	return r;
 }
 
-static int set_plot(void *field, const char *value, struct ow_error *err)
-{
-	int r = ow_plot_check_name(value, err);
-	return r < 0 ? r : ow_option_text(field, value, err);
-}
-
 #define LAB(member)  offsetof(struct arguments, lab.member)
 #define PATH(member) offsetof(struct arguments, lab.impair.path.member)
 
@@ -159,7 +153,7 @@ static const struct ow_option table[] = {
 
 	{.help = "Output"},
 	{"json", 0, NULL, ow_option_flag, LAB(json), "A line for each interval and direction, and one for the run."},
-	{"plot", 0, "FILE", set_plot, LAB(plot), "Draw the delay over time, as .svg or .png."},
+	{"plot", 0, "FILE", ow_option_plot, LAB(plot), "Draw the delay over time, as .svg or .png."},
 	{"keep-captures", 0, "DIR", ow_option_text, LAB(captures),
          "Capture at both hosts with tcpdump, into DIR/a.pcap and DIR/b.pcap."},
 	OW_OPTIONS_HELP(struct arguments),
@@ -234,5 +228,5 @@ int ow_cli_lab(int argc, char **argv)
 		operands = ow_error_set(&err, EINVAL, "unexpected argument '%.60s'", argv[1]);
 	if (operands >= 0)
 		operands = check(&args, &err);
-	return operands < 0 ? ow_cli_misused("lab", &err) : ow_lab_run(&args.lab);
+	return operands < 0 ? ow_cli_refused("lab", operands, &err) : ow_lab_run(&args.lab);
 }

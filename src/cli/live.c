@@ -122,7 +122,7 @@ static const struct ow_option options[] = {
 	{"provisional", 0, NULL, ow_option_flag, FIELD(show.provisional),
          "Lines also for results that late packets may still change."},
 	{"lines", 0, NULL, ow_option_flag, FIELD(show.lines), "Lines instead of a table, also on a terminal."},
-	{"store", 0, "FILE", ow_option_text, FIELD(show.store), "Results also to this SQLite database."},
+	{"store", 0, "FILE", ow_option_output, FIELD(show.store), "Results also to this SQLite database."},
 	{"no-color", 0, NULL, ow_option_flag, FIELD(show.no_color), "No colours, also on a terminal (as NO_COLOR)."},
 
 	{NULL, 0, NULL, NULL, 0, "Thresholds of the whole run, for each class and direction (exit code 3):"},
@@ -450,8 +450,9 @@ int ow_cli_live(int argc, char **argv)
 {
 	struct arguments args;
 	struct ow_error err;
-	if (read_arguments(argc, argv, &args, &err) < 0)
-		return ow_cli_misused("live", &err);
+	int refused = read_arguments(argc, argv, &args, &err);
+	if (refused < 0)
+		return ow_cli_refused("live", refused, &err);
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
 	return run(&args);

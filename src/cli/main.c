@@ -38,7 +38,7 @@ static void help(FILE *out)
 	for (const struct command *c = commands; c->name; c++)
 		fprintf(out, "  %-10s %s\n", c->name, c->job);
 	fputs("\n"
-	      "  --help     this text; 'oneway COMMAND --help' explains a command\n"
+	      "  --help     this text; 'oneway help COMMAND' explains a command\n"
 	      "  --version  the version\n"
 	      "\n"
 	      "exit code: 0 ok, 1 failed, 2 wrong usage, 3 measured but a given threshold was\n"
@@ -67,6 +67,15 @@ int ow_cli_misused(const char *command, const struct ow_error *err)
 	return OW_EXIT_USAGE;
 }
 
+int ow_cli_refused(const char *command, int code, const struct ow_error *err)
+{
+	static const int of_files[] = {EACCES, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM, EROFS};
+	for (size_t i = 0; i < sizeof of_files / sizeof *of_files; i++)
+		if (code == -of_files[i])
+			return ow_cli_failed(command, err);
+	return ow_cli_misused(command, err);
+}
+
 static int unknown(const char *word)
 {
 	struct ow_word_guess guess = {.written = word};
@@ -80,12 +89,31 @@ static int unknown(const char *word)
 	return OW_EXIT_USAGE;
 }
 
+/* argv[0] is the command. */
+static int run_command(int argc, char **argv)
+{
+	for (const struct command *c = commands; c->name; c++) {
+		if (strcmp(argv[0], c->name) == 0)
+			return c->run(argc, argv);
+	}
+	return unknown(argv[0]);
+}
+
+/* 'help match' is 'match --help', 'help flows query' is 'flows query --help'. */
+static int help_of(int words, char **word)
+{
+	char flag[] = "--help", *argv[] = {word[0], words > 1 ? word[1] : flag, flag, NULL};
+	return run_command(words > 1 ? 3 : 2, argv);
+}
+
 static int run(int argc, char **argv)
 {
 	if (argc < 2) {
 		help(stderr);
 		return OW_EXIT_USAGE;
 	}
+	if (strcmp(argv[1], "help") == 0 && argc > 2)
+		return help_of(argc - 2, argv + 2);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
 		help(stdout);
 		return OW_EXIT_OK;
@@ -94,11 +122,7 @@ static int run(int argc, char **argv)
 		printf("oneway %s\n", ow_version());
 		return OW_EXIT_OK;
 	}
-	for (const struct command *c = commands; c->name; c++) {
-		if (strcmp(argv[1], c->name) == 0)
-			return c->run(argc - 1, argv + 1);
-	}
-	return unknown(argv[1]);
+	return run_command(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

@@ -85,18 +85,18 @@ static const struct ow_option options[] = {
 
 	{NULL, 0, NULL, NULL, 0, "Output:"},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
-	{"csv", 0, "FILE", ow_option_text, FIELD(csv), "A row for every packet; - is standard output."},
+	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "A row for every packet; - is standard output."},
 	{"flows", 0, NULL, ow_option_flag, FIELD(flows),
          "Results flow by flow: tables of the slowest and of those that lost most; with --json all of them."},
 	{"top", 0, "N", ow_option_count, FIELD(top), "Rows of these tables (default 10)."},
 	{"min-packets", 0, "N", ow_option_count, FIELD(least),
          "Only flows of which at least N packets arrived in these tables (default 1)."},
-	{"flows-csv", 0, "FILE", ow_option_text, FIELD(flows_csv), "A row for every flow; - is standard output."},
+	{"flows-csv", 0, "FILE", ow_option_output, FIELD(flows_csv), "A row for every flow; - is standard output."},
 	{"key", 0, "KEY", set_key, FIELD(key),
          "What makes a flow: five-tuple (default), addresses, or prefix:24,48 for the networks of IPv4 and IPv6 "
          "addresses."},
-	{"lost", 0, "FILE", ow_option_text, FIELD(lost), "The lost packets, as a capture."},
-	{"extra", 0, "FILE", ow_option_text, FIELD(extra),
+	{"lost", 0, "FILE", ow_option_output, FIELD(lost), "The lost packets, as a capture."},
+	{"extra", 0, "FILE", ow_option_output, FIELD(extra),
          "The packets that came without being sent, and duplicates, as a capture."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
          "Delay and loss over time and the distribution, as .svg or .png (needs gnuplot)."},
@@ -402,8 +402,9 @@ int ow_cli_match(int argc, char **argv)
 {
 	struct arguments args;
 	struct ow_error err;
-	if (read_arguments(argc, argv, &args, &err) < 0)
-		return ow_cli_misused("match", &err);
+	int refused = read_arguments(argc, argv, &args, &err);
+	if (refused < 0)
+		return ow_cli_refused("match", refused, &err);
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
 	struct collector collector = {0};

@@ -361,7 +361,7 @@ int ow_cli_plane_monitor(int argc, char **argv)
 	struct job job = {.args = &args, .since_ns = 0, .until_ns = INT64_MAX, .judged_ns = INT64_MIN, .err = &err};
 	int operands = ow_options_parse(options, argc, argv, &args, &err);
 	if (operands < 0)
-		return ow_cli_misused("plane monitor", &err);
+		return ow_cli_refused("plane monitor", operands, &err);
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
 	if (operands < 2) {

@@ -54,7 +54,7 @@ static const struct ow_option options[] = {
          "The cost of links that have none in the file (default: they are an error)."},
 	{NULL, 0, NULL, NULL, 0, "Output:"},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
-	{"csv", 0, "FILE", ow_option_text, FIELD(csv), "A row for each step; - is standard output."},
+	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "A row for each step; - is standard output."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
          "Probe hops over the number of upgraded routers, as .svg or .png (needs gnuplot)."},
 	OW_OPTIONS_HELP(struct arguments),
@@ -248,7 +248,7 @@ int ow_cli_plane_plan(int argc, char **argv)
 	struct ow_error err;
 	int operands = ow_options_parse(options, argc, argv, &args, &err);
 	if (operands < 0)
-		return ow_cli_misused("plane plan", &err);
+		return ow_cli_refused("plane plan", operands, &err);
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
 	if (operands != 1) {

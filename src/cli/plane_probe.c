@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/guard.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/plane.h"
 #include "cli/plane_stamp.h"
 #include "cli/show.h"
@@ -108,7 +109,7 @@ static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Output:"},
 	{"json", 0, NULL, ow_option_flag, FIELD(show.json), "A line of JSON a result, and a summary."},
 	{"lines", 0, NULL, ow_option_flag, FIELD(show.lines), "Lines instead of a table, also on a terminal."},
-	{"store", 0, "FILE", ow_option_text, FIELD(show.store), "Results also to this SQLite database."},
+	{"store", 0, "FILE", ow_option_output, FIELD(show.store), "Results also to this SQLite database."},
 	{"no-color", 0, NULL, ow_option_flag, FIELD(show.no_color), "No colours, also on a terminal (as NO_COLOR)."},
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
@@ -418,7 +419,7 @@ int ow_cli_plane_probe(int argc, char **argv)
 	struct ow_error err;
 	int operands = ow_options_parse(options, argc, argv, args, &err);
 	if (operands < 0)
-		return ow_cli_misused("plane probe", &err);
+		return ow_cli_refused("plane probe", operands, &err);
 	if (ow_cli_answered(args->help, args->version, help))
 		return OW_EXIT_OK;
 	if (operands == 0)

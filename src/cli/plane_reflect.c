@@ -196,7 +196,7 @@ int ow_cli_plane_reflect(int argc, char **argv)
 	struct ow_error err;
 	int operands = ow_options_parse(options, argc, argv, &args, &err);
 	if (operands < 0)
-		return ow_cli_misused("plane reflect", &err);
+		return ow_cli_refused("plane reflect", operands, &err);
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
 	if (operands > 0)

@@ -335,7 +335,7 @@ int ow_cli_plane_sets(int argc, char **argv)
 	struct ow_error err;
 	int operands = ow_options_parse(options, argc, argv, &args, &err);
 	if (operands < 0)
-		return ow_cli_misused("plane sets", &err);
+		return ow_cli_refused("plane sets", operands, &err);
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
 	int r = 0;
@@ -346,7 +346,7 @@ int ow_cli_plane_sets(int argc, char **argv)
 	else if (args.follow && !args.station)
 		r = ow_error_set(&err, EINVAL, "--follow needs --station");
 	if (r < 0)
-		return ow_cli_misused("plane sets", &err);
+		return ow_cli_refused("plane sets", r, &err);
 	r = run(&job, args.station ? NULL : argv[1], &err);
 	free(job.is_mrouter);
 	free(job.owner);

@@ -305,7 +305,7 @@ int ow_cli_reproduce(int argc, char **argv)
 	if (words > 0 && check_words(argv + 1, words, &err) < 0)
 		words = -EINVAL;
 	if (words < 0)
-		return ow_cli_misused("reproduce", &err);
+		return ow_cli_refused("reproduce", words, &err);
 	if (words == 0) {
 		list(args.json);
 		return OW_EXIT_OK;

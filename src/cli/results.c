@@ -73,7 +73,7 @@ static const struct ow_option options[] = {
 
 	{NULL, 0, NULL, NULL, 0, "Output:"},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "A line of JSON each."},
-	{"csv", 0, "FILE", ow_option_text, FIELD(csv), "All columns of the store as CSV; - is standard output."},
+	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "All columns of the store as CSV; - is standard output."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
          "Delay, loss and what was measured over time, as .svg or .png (needs gnuplot)."},
 	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
@@ -421,8 +421,9 @@ int ow_cli_results(int argc, char **argv)
 	struct ow_error err;
 	struct ow_stored *stored = NULL;
 	tzset();
-	if (read_arguments(argc, argv, &args, &err) < 0)
-		return ow_cli_misused("results", &err);
+	int refused = read_arguments(argc, argv, &args, &err);
+	if (refused < 0)
+		return ow_cli_refused("results", refused, &err);
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
 	int r = ow_stored_open(args.store, &stored, &err);

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/model_options.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "sim/check.h"
 #include "sim/sim.h"
 
@@ -264,10 +265,10 @@ static int set_snaplens(void *field, const char *value, struct ow_error *err)
 
 static const struct ow_option table[] = {
 	{.help = "Output"},
-	{"a", 'a', "FILE", ow_option_text, SIDE(A, path),
+	{"a", 'a', "FILE", ow_option_output, SIDE(A, path),
          "Capture of point A; .gz compresses, .pcapng chooses that format."},
-	{"b", 'b', "FILE", ow_option_text, SIDE(B, path), "Capture of point B."},
-	{"truth", 't', "FILE", ow_option_text, offsetof(struct arguments, truth), "What happened, as JSON."},
+	{"b", 'b', "FILE", ow_option_output, SIDE(B, path), "Capture of point B."},
+	{"truth", 't', "FILE", ow_option_output, offsetof(struct arguments, truth), "What happened, as JSON."},
 	{"json", 0, NULL, ow_option_flag, offsetof(struct arguments, json), "Print the truth to standard output, too."},
 	{"seed", 's', "N", set_seed, SIM(seed), "The same seed and options give the same bytes. Default 1."},
 
@@ -453,7 +454,7 @@ int ow_cli_simulate(int argc, char **argv)
 	if (operands > 0)
 		operands = ow_error_set(&err, EINVAL, "unexpected argument '%.60s'", argv[1]);
 	if (operands < 0)
-		return ow_cli_misused("simulate", &err);
+		return ow_cli_refused("simulate", operands, &err);
 	choose_format(&args, OW_SIDE_A);
 	choose_format(&args, OW_SIDE_B);
 	int r = ow_sim_check(&args.sim, &err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts gnuplot. Its input, output and errors are files: nothing can block, however much it says. It does not notice
- * a full disk, so the end of the picture is looked at.
+ * Starts gnuplot. Its input, output and errors are files in memory: nothing can block, however much it says, and what
+ * was at the picture's place stays if it fails. Whether the picture is complete is seen at its end.
  */
 #include "report/gnuplot.h"
 
@@ -65,9 +65,8 @@ static bool is_complete(int fd, const char *trailer)
 {
 	char end[TRAILER_BYTES];
 	struct stat info;
-	/* A device or a pipe cannot be asked. */
-	if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-		return true;
+	if (fstat(fd, &info) != 0)
+		return false;
 	off_t from = info.st_size > TRAILER_BYTES ? info.st_size - TRAILER_BYTES : 0;
 	ssize_t length = pread(fd, end, sizeof end, from);
 	return length > 0 && memmem(end, (size_t)length, trailer, strlen(trailer));
@@ -86,7 +85,7 @@ static int run(int input, int output, int complaints, const char *path, const ch
 		return ow_error_set(err, EIO, "%.80s: gnuplot failed: %s", path, *text ? text : "no reason given");
 	if (!is_complete(output, trailer))
 		return ow_error_set(err, EIO, "%.80s: gnuplot left the picture incomplete: %s", path,
-		                    *text ? text : "is the disk full?");
+		                    *text ? text : "no reason given");
 	return 0;
 }
 
@@ -131,6 +130,32 @@ void ow_gnuplot_quote(FILE *script, const char *text)
 	fputc('\'', script);
 }
 
+/* Writes the picture to its place. What could not be written completely does not stay. */
+static int copy_out(int picture, const char *path, struct ow_error *err)
+{
+	struct stat info;
+	char buffer[1 << 16];
+	ssize_t length = 0;
+	int output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), code = errno;
+	if (output < 0)
+		return ow_error_set(err, code, "%s: %s", path, strerror(code));
+	bool ours = fstat(output, &info) == 0 && S_ISREG(info.st_mode);
+	bool failed = lseek(picture, 0, SEEK_SET) != 0;
+	while (!failed && (length = read(picture, buffer, sizeof buffer)) > 0) {
+		for (ssize_t at = 0, n; !failed && at < length; at += n)
+			failed = (n = write(output, buffer + at, (size_t)(length - at))) <= 0;
+	}
+	failed = failed || length < 0;
+	code = errno;
+	if (close(output) != 0 && !failed) {
+		failed = true;
+		code = errno;
+	}
+	if (failed && ours)
+		unlink(path);
+	return failed ? ow_error_set(err, code, "%s: %s", path, strerror(code)) : 0;
+}
+
 int ow_gnuplot_run(FILE *script, const char *path, struct ow_error *err)
 {
 	/* What a complete picture has among its last bytes. */
@@ -140,19 +165,17 @@ int ow_gnuplot_run(FILE *script, const char *path, struct ow_error *err)
 	int complaints = memfd_create("gnuplot", MFD_CLOEXEC);
 	if (complaints < 0)
 		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
-	int output = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	/* The picture is made aside, so that what was at path stays until there is a new one. */
+	int output = memfd_create("picture", MFD_CLOEXEC);
 	if (output < 0) {
 		int code = errno;
 		close(complaints);
 		return ow_error_set(err, code, "%s: %s", path, strerror(code));
 	}
-	struct stat info;
-	bool ours = fstat(output, &info) == 0 && S_ISREG(info.st_mode);
 	int r = run(fileno(script), output, complaints, path, trailer, err);
+	if (r == 0)
+		r = copy_out(output, path, err);
 	close(complaints);
-	if (close(output) != 0 && r == 0)
-		r = ow_error_set(err, errno, "%s: %s", path, strerror(errno));
-	if (r < 0 && ours)
-		unlink(path);
+	close(output);
 	return r;
 }

@@ -51,6 +51,55 @@ class EveryCommand(Case):
             self.assertIn(" ".join(["usage: oneway", *words]), done.stdout)
             self.assertEqual([line for line in done.stdout.splitlines() if len(line) > 80], [], words)
 
+    def test_help_is_a_command(self):
+        self.assertEqual(oneway("help").stdout, oneway("--help").stdout)
+        for words in commands():
+            self.assertEqual(oneway("help", *words).stdout, oneway(*words, "--help").stdout, words)
+        self.assert_refused(oneway("help", "mach"), 2, "'mach'", "did you mean 'match'?")
+        self.assert_refused(oneway("help", "flows", "quer"), 2, "'quer'", "did you mean 'query'?")
+
+    def test_outputs_are_looked_at_before_the_work(self):
+        nowhere, missing = self.path("no-folder"), self.path("missing")
+        for args in (
+            ["match", missing, missing, "--csv"],
+            ["match", missing, missing, "--flows-csv"],
+            ["match", missing, missing, "--lost"],
+            ["match", missing, missing, "--extra"],
+            ["match", missing, missing, "--plot"],
+            ["compare", missing, missing, "--plot"],
+            ["flows", "query", "--from", missing, "--to", missing, "--csv"],
+            ["flows", "query", "--from", missing, "--to", missing, "--plot"],
+            ["flows", "record", missing, "--counters", 10, "-o"],
+            ["lab", "--plot"],
+            ["live", "--from", missing, "--to", missing, "--forward", "ip", "--store"],
+            ["plane", "plan", missing, "--csv"],
+            ["plane", "plan", missing, "--plot"],
+            ["plane", "probe", "127.0.0.1", "--store"],
+            ["results", missing, "--csv"],
+            ["results", missing, "--plot"],
+            ["simulate", "-n", 1, "-b", self.b, "-a"],
+            ["simulate", "-n", 1, "-a", self.a, "-b"],
+            ["simulate", "-n", 1, "-a", self.a, "-b", self.b, "--truth"],
+        ):
+            with self.subTest(args=args):
+                self.assert_refused(oneway(*args, nowhere + "/x.svg"), 1, nowhere)
+        self.assert_refused(oneway("match", missing, missing, "--csv", self.path("")), 1, "Is a directory")
+
+    def test_a_failure_leaves_the_old_output(self):
+        old = self.path("old.csv")
+        with open(old, "w", encoding="ascii") as out:
+            out.write("old")
+        os.chmod(old, 0o640)
+        self.assert_refused(oneway("match", self.path("missing"), self.path("missing2"), "--csv", old), 1, "missing")
+        with open(old, encoding="ascii") as stayed:
+            self.assertEqual(stayed.read(), "old")
+        self.assertEqual([name for name in os.listdir(self.path("")) if name.startswith("old.csv")], ["old.csv"])
+        self.assertEqual(oneway("simulate", "-n", 100, "-a", self.a, "-b", self.b).returncode, 0)
+        self.assertEqual(oneway("match", self.a, self.b, "--csv", old).returncode, 0)
+        with open(old, encoding="ascii") as new:
+            self.assertTrue(new.read().startswith("fate,"))
+        self.assertEqual(os.stat(old).st_mode & 0o777, 0o640)
+
     def test_what_is_unknown_is_named_in_one_line(self):
         self.assert_refused(oneway("no-such-command"), 2, "no-such-command", "oneway --help")
         for words in commands():
