@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/utf8.h"
+
 #include <oneway/error.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +13,8 @@ int ow_error_set(struct ow_error *err, int code, const char *format, ...)
 		va_start(args, format);
 		vsnprintf(err->text, sizeof err->text, format, args);
 		va_end(args);
+		/* It quotes files, peers and configurations. */
+		ow_utf8_clean(err->text);
 	}
 	return -code;
 }

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/time.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -58,8 +59,12 @@ int ow_journal_create(FILE *out, const char *point, bool journald, struct ow_jou
 	return 0;
 }
 
-static void write_line(const struct ow_journal *j, enum ow_event level, const char *line)
+static void write_line(const struct ow_journal *j, enum ow_event level, const char *text)
 {
+	char line[LINE + 80];
+	/* Names, reasons and paths in it are from outside. */
+	snprintf(line, sizeof line, "%s", text);
+	ow_utf8_clean(line);
 	struct timespec now;
 	struct tm tm;
 	char when[32] = "";

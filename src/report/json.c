@@ -3,6 +3,7 @@
  * Results as JSON. The names are those of docs/json.md. Counts and nanoseconds that are integers are written as
  * integers, other numbers with the fewest digits that read back as the same double. No samples: null, never 0 or NaN.
  */
+#include "base/utf8.h"
 #include "estimate/live.h"
 #include "report/json.h"
 #include "report/match_flows.h"
@@ -18,20 +19,24 @@
 static const char *const level_name[] = {"auto", "ip", "nat", "frame"};
 static const char *const clock_name[] = {"none", "given", "estimated"};
 
-/* File names are bytes: what is no UTF-8 becomes U+FFFD, so that the document stays valid. */
+/* File names are bytes: what is no UTF-8 becomes U+FFFD, so that the document stays valid. Characters that are not
+ * shown as themselves are escaped: the value is the same, and a terminal does not obey it. */
 void ow_report_json_string(FILE *out, const char *text)
 {
 	fputc('"', out);
-	for (const unsigned char *p = (const unsigned char *)(text ? text : ""); *p;) {
-		size_t length = ow_words_utf8(p);
+	for (const char *p = text ? text : ""; *p;) {
+		uint32_t code;
+		size_t length = ow_utf8_next(p, &code);
 		if (*p == '"' || *p == '\\')
 			fprintf(out, "\\%c", *p);
-		else if (*p < 0x20 || *p == 0x7f)
-			fprintf(out, "\\u%04x", *p);
 		else if (!length)
 			fputs("\\ufffd", out);
-		else
+		else if (ow_utf8_printable(code))
 			fwrite(p, 1, length, out);
+		else if (code < 0x10000)
+			fprintf(out, "\\u%04x", code);
+		else
+			fprintf(out, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
 		p += length ? length : 1;
 	}
 	fputc('"', out);

@@ -6,6 +6,7 @@
 #include "report/live.h"
 
 #include "base/time.h"
+#include "base/utf8.h"
 #include "report/words.h"
 #include <errno.h>
 #include <math.h>
@@ -167,7 +168,8 @@ static void put_bytes(struct line *line, const char *text)
 static void put_text(struct line *line, const char *text)
 {
 	while (*text && line->columns < line->width) {
-		size_t length = ow_words_utf8((const unsigned char *)text);
+		uint32_t code;
+		size_t length = ow_utf8_next(text, &code);
 		char one[8] = "";
 		memcpy(one, text, length ? length : 1);
 		put_bytes(line, one);

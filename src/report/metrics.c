@@ -2,28 +2,32 @@
 /* Keeps what metrics_render.c writes: sums of final results and the last one, lane by lane. */
 #include "report/metrics.h"
 
+#include "base/utf8.h"
 #include "report/metrics_parts.h"
-#include "report/words.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A label's value: quotes, backslashes escaped; what is no UTF-8 would cost the whole page and becomes '?'. */
+/* A label's value: quotes and backslashes escaped. What is no UTF-8 would spoil the whole page: it and what is not
+ * printable become '?'. */
 static void escape(const char *text, char *ret_label, size_t size)
 {
 	size_t used = 0;
 	while (*text) {
-		size_t length = ow_words_utf8((const unsigned char *)text);
+		uint32_t code;
+		size_t length = ow_utf8_next(text, &code);
+		bool keep = length && ow_utf8_printable(code);
 		bool quoted = *text == '"' || *text == '\\';
-		if (used + (length ? length : 1) + quoted >= size)
+		size_t take = keep ? length : 1;
+		if (used + take + quoted >= size)
 			break;
 		if (quoted)
 			ret_label[used++] = '\\';
-		if (length)
+		if (keep)
 			memcpy(ret_label + used, text, length);
 		else
 			ret_label[used] = '?';
-		used += length ? length : 1;
+		used += take;
 		text += length ? length : 1;
 	}
 	ret_label[used] = 0;

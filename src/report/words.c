@@ -3,6 +3,7 @@
 #include "report/words.h"
 
 #include "base/time.h"
+#include "base/utf8.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -98,42 +99,13 @@ const char *ow_words_local(int64_t ns, const char *format, char text[OW_WORDS])
 	return time_words(ns, format, true, text);
 }
 
-size_t ow_words_utf8(const unsigned char *text)
-{
-	static const struct {
-		unsigned char first, last, low, high; /* lead byte range, range of the second byte */
-		size_t length;
-	} forms[] = {
-		{0x20, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-		{0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-		{0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-	};
-	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-		if (text[0] < forms[i].first || text[0] > forms[i].last)
-			continue;
-		size_t length = forms[i].length, k = 1;
-		/* The terminating 0 is no continuation byte: nothing is read behind it. */
-		if (length > 1 && (text[1] < forms[i].low || text[1] > forms[i].high))
-			return 0;
-		while (k < length && (k == 1 || (text[k] & 0xc0) == 0x80))
-			k++;
-		return k == length ? length : 0;
-	}
-	return 0;
-}
-
-/* What a terminal may obey: also the control characters of ISO 8859, which are two bytes in UTF-8. */
-static bool is_control(const unsigned char *text)
-{
-	return text[0] < 0x20 || text[0] == 0x7f || (text[0] == 0xc2 && text[1] < 0xa0);
-}
-
 size_t ow_words_clean(const char *text, bool ascii, char *ret_clean, size_t size)
 {
 	size_t columns = 0, used = 0;
-	for (const unsigned char *p = (const unsigned char *)text; *p; columns++) {
-		size_t length = ow_words_utf8(p);
-		bool keep = length && !is_control(p) && !(ascii && length > 1);
+	for (const char *p = text; *p; columns++) {
+		uint32_t code;
+		size_t length = ow_utf8_next(p, &code);
+		bool keep = length && ow_utf8_printable(code) && !(ascii && length > 1);
 		size_t take = keep ? length : 1;
 		if (used + take >= size)
 			break;

@@ -53,7 +53,4 @@ unsigned ow_words_fit(const struct ow_words_column *column, unsigned count, unsi
 /* A field of CSV, in quotes where it needs them (RFC 4180). NULL is empty. */
 void ow_words_csv(FILE *out, const char *text);
 
-/* Length of the UTF-8 character at text, 0 if it is none (overlong, surrogate, beyond U+10FFFF, cut, below a space). */
-size_t ow_words_utf8(const unsigned char *text);
-
 #endif

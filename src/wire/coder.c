@@ -2,6 +2,7 @@
 /* Fields of messages to bytes and back: coder.h. */
 #include "wire/coder.h"
 
+#include "base/utf8.h"
 #include "wire/message.h"
 
 #include <errno.h>
@@ -111,31 +112,18 @@ void ow_coder_zeros(struct ow_coder *c, unsigned bytes)
 	ow_coder_uint(c, "reserved bytes", bytes, &zero, 0, 0);
 }
 
-/* Bytes of the UTF-8 character at text, 0 if it is none, or one that does something to a terminal. */
-static size_t character(const uint8_t *text, size_t left)
+/* Bytes of the character at text, 0 if it is none, or none that may be shown. */
+static size_t character(const char *text, size_t left)
 {
-	uint8_t first = text[0];
-	if (first < 0x80)
-		return first >= 0x20 && first != 0x7f;
-	size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-	if (first < 0xc2 || first > 0xf4 || bytes > left)
-		return 0;
-	uint32_t code = first & (0x7fu >> bytes);
-	for (size_t i = 1; i < bytes; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (text[i] & 0x3f);
-	}
-	static const uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000};
-	if (code < least[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-		return 0;
-	return bytes;
+	uint32_t code;
+	size_t bytes = ow_utf8_read(text, left, &code);
+	return bytes && ow_utf8_printable(code) ? bytes : 0;
 }
 
 void ow_message_cut(char *text)
 {
 	size_t length = strlen(text), at = 0;
-	for (size_t step; at < length && (step = character((const uint8_t *)text + at, length - at)); at += step)
+	for (size_t step; at < length && (step = character(text + at, length - at)); at += step)
 		;
 	text[at] = 0;
 }
@@ -147,7 +135,7 @@ void ow_coder_text(struct ow_coder *c, const char *field, char *text, size_t siz
 	ow_coder_uint(c, field, 2, &length, may_be_empty ? 0 : 1, size - 1);
 	if (c->failed || !advance(c, field, length, &at))
 		return;
-	const uint8_t *bytes = c->does == OW_CODER_READS ? c->from + at : (const uint8_t *)text;
+	const char *bytes = c->does == OW_CODER_READS ? (const char *)c->from + at : text;
 	for (size_t i = 0, step; i < length; i += step) {
 		step = character(bytes + i, length - i);
 		if (!step) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines and summary as people see them, at every width. */
+#include "base/utf8.h"
 #include "live_sample.h"
 #include "report/live.h"
 #include "report/words.h"
@@ -176,8 +177,9 @@ static void lane_names(void **state)
 	for (size_t room = 0; room < 40; room++) {
 		size_t used = ow_live_lane(&r, room, false, text);
 		assert_true(used <= room && used == ow_words_columns(text));
-		for (const char *p = text; *p; p += ow_words_utf8((const unsigned char *)p))
-			assert_true(ow_words_utf8((const unsigned char *)p) > 0);
+		uint32_t code;
+		for (const char *p = text; *p; p += ow_utf8_next(p, &code))
+			assert_true(ow_utf8_next(p, &code) > 0);
 	}
 	ow_live_lane(&r, 60, true, text);
 	assert_non_null(strstr(text, "d?sseldorf"));
