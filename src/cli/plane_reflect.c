@@ -71,11 +71,11 @@ static void help(void)
 static void put_json(const struct ow_reflector_counts *n)
 {
 	printf("{\"reflector\": {\"received\": %" PRIu64 ", \"answered\": %" PRIu64 ", \"malformed\": %" PRIu64
-	       ", \"wrong_key\": %" PRIu64 ", \"too_small\": %" PRIu64 ", \"limited\": %" PRIu64
-	       ", \"crowded\": %" PRIu64 ", \"failed\": %" PRIu64 ", \"unstamped\": %" PRIu64
+	       ", \"wrong_key\": %" PRIu64 ", \"too_small\": %" PRIu64 ", \"replies\": %" PRIu64
+	       ", \"limited\": %" PRIu64 ", \"crowded\": %" PRIu64 ", \"failed\": %" PRIu64 ", \"unstamped\": %" PRIu64
 	       ", \"gap_ns\": {\"samples\": %" PRIu64,
-	       n->received, n->answered, n->malformed, n->refused, n->small, n->limited, n->crowded, n->failed,
-	       n->unstamped, n->gaps);
+	       n->received, n->answered, n->malformed, n->refused, n->small, n->replies, n->limited, n->crowded,
+	       n->failed, n->unstamped, n->gaps);
 	if (n->gaps)
 		printf(", \"mean\": %.0f, \"max\": %" PRId64, (double)n->gap_sum_ns / (double)n->gaps, n->gap_max_ns);
 	fputs("}}}\n", stdout);
@@ -91,6 +91,7 @@ static void put_text(const struct ow_reflector_counts *n)
 	} reasons[] = {{n->malformed, "no probes"},
 	               {n->refused, "with another key, or none"},
 	               {n->small, "too small: an answer would be longer"},
+	               {n->replies, "replies of another reflector"},
 	               {n->limited, "beyond the limits"},
 	               {n->crowded, "of too many sources or sessions"},
 	               {n->failed, "whose answer could not be sent"}};

@@ -239,6 +239,10 @@ int ow_reflector_answer(struct ow_reflector *reflector, const struct ow_stamp_da
 		n->small++;
 		return 0;
 	}
+	if (ow_stamp_is_reply(request, size, f->options.key)) {
+		n->replies++;
+		return 0;
+	}
 	struct ow_stamp_reply answer = {.error = f->error,
 	                                .session = probe.session,
 	                                .received =

@@ -10,7 +10,7 @@
  * A reflector of STAMP: answers each probe with when it came and when it leaves. Stateful: replies of a session
  * (address, port, session identifier) are numbered, which tells the sender which way a probe was lost. It serves
  * whoever asks, as routers do, and is of no use to those who ask in others' names: an answer is never longer than its
- * question, answers are limited in total and to each source, and memory does not grow.
+ * question, a reply is never answered, answers are limited in total and to each source, and memory does not grow.
  */
 struct ow_reflector;
 
@@ -32,6 +32,7 @@ struct ow_reflector_counts {
 	uint64_t malformed; /* too short, or cut */
 	uint64_t refused;   /* HMAC of another key */
 	uint64_t small;     /* an answer would be longer */
+	uint64_t replies;   /* no probes: answers of another reflector */
 	uint64_t limited;   /* too many of this source, or of all */
 	uint64_t crowded;   /* no place for another source or session */
 	uint64_t failed;

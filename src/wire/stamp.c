@@ -130,6 +130,16 @@ int ow_stamp_reply_write(const uint8_t *request, size_t size, const struct ow_st
 	return 0;
 }
 
+bool ow_stamp_is_reply(const uint8_t *packet, size_t size, const struct ow_stamp_key *key)
+{
+	const struct layout *at = layout_of(key);
+	if (size < (key ? at->base : OW_STAMP_REPLY_MIN))
+		return false;
+	uint64_t received = load_be64(packet + at->received), sent = load_be64(packet + at->sent);
+	uint32_t later_s = (uint32_t)(sent >> 32) - (uint32_t)(received >> 32);
+	return received != 0 && later_s + OW_STAMP_TURN_S <= 2 * OW_STAMP_TURN_S;
+}
+
 int ow_stamp_reply_read(const uint8_t *packet, size_t size, const struct ow_stamp_key *key,
                         struct ow_stamp_reply *ret_reply)
 {

@@ -94,6 +94,13 @@ int ow_stamp_probe_read(const uint8_t *packet, size_t size, const struct ow_stam
  */
 int ow_stamp_reply_write(const uint8_t *request, size_t size, const struct ow_stamp_reply *reply,
                          const struct ow_stamp_key *key, uint8_t *packet);
+/*
+ * Whether what ow_stamp_probe_read has accepted looks like a reply: where a probe has zeros or padding, it has a time
+ * of arrival, within OW_STAMP_TURN_S of the time at which it was sent. A reflector must not answer it: two reflectors
+ * would answer each other for ever. Padding that is random looks so once in 2 * 10^8 probes.
+ */
+#define OW_STAMP_TURN_S 10
+bool ow_stamp_is_reply(const uint8_t *packet, size_t size, const struct ow_stamp_key *key);
 /* As ow_stamp_probe_read. */
 int ow_stamp_reply_read(const uint8_t *packet, size_t size, const struct ow_stamp_key *key,
                         struct ow_stamp_reply *ret_reply);

@@ -51,7 +51,7 @@ static void assert_balance(const struct ow_reflector *f, uint64_t answers)
 {
 	struct ow_reflector_counts n;
 	ow_reflector_counts(f, &n);
-	assert_true(n.received == answers + n.malformed + n.refused + n.small + n.limited + n.crowded);
+	assert_true(n.received == answers + n.malformed + n.refused + n.small + n.replies + n.limited + n.crowded);
 }
 
 static void test_fields(void **state)
@@ -210,11 +210,62 @@ static void test_sources(void **state)
 	assert_memory_not_equal(one, other, sizeof one);
 }
 
+/* A forged probe in the name of another reflector: that one gets the answer, and it ends there. */
+static void test_no_loop(void **state)
+{
+	(void)state;
+	for (unsigned kind = 0; kind < 8; kind++) {
+		const struct ow_stamp_key *k = kind & 1 ? &key : NULL;
+		struct ow_reflector_options o = {.key = k, .ptp = kind & 2, .stateless = kind & 4};
+		struct ow_reflector *a = open_reflector(o),
+				    *b = open_reflector((struct ow_reflector_options){.key = k});
+		uint8_t forged[ROOM], first[ROOM], second[ROOM];
+		for (size_t size = k ? OW_STAMP_BASE_KEYED : OW_STAMP_REPLY_MIN; size < 400; size++) {
+			struct ow_random random;
+			ow_random_seed(&random, size);
+			for (size_t i = 0; i < size; i++)
+				forged[i] = (uint8_t)ow_random_u64(&random);
+			if (k)
+				ow_stamp_hmac(k, forged, 96, forged + 96);
+			struct ow_stamp_datagram of_b = from(2, 862, size), of_a = from(1, 8620, size);
+			assert_int_equal(ow_reflector_answer(a, &of_b, forged, T_NS, T_NS + 900, first), 1);
+			assert_int_equal(ow_reflector_answer(b, &of_a, first, T_NS, T_NS + 999, second), 0);
+			/* Nor does one answer what it has sent itself. */
+			assert_int_equal(ow_reflector_answer(a, &of_a, first, T_NS, T_NS + 999, second), 0);
+		}
+		struct ow_reflector_counts n;
+		ow_reflector_counts(b, &n);
+		assert_true(n.received > 200 && n.replies == n.received);
+		ow_reflector_free(a);
+		ow_reflector_free(b);
+	}
+}
+
+/* Probes whose padding is zeros are probes whatever their clock says, also that of a host that has none. */
+static void test_probes_of_any_time(void **state)
+{
+	(void)state;
+	struct ow_reflector *f = open_reflector((struct ow_reflector_options){0});
+	uint8_t request[OW_STAMP_BASE], reply[OW_STAMP_BASE];
+	for (uint64_t s = 0; s < 64; s++) {
+		struct ow_stamp_probe probe = {.sequence = 1, .sent = s << 32 | s, .error = 1};
+		struct ow_stamp_datagram d = from(1, 5, sizeof request);
+		ow_stamp_probe_write(&probe, NULL, request, sizeof request);
+		assert_int_equal(ow_reflector_answer(f, &d, request, T_NS, T_NS, reply), 1);
+	}
+	ow_reflector_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields), cmocka_unit_test(test_lengths), cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_flood),  cmocka_unit_test(test_sources),
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_sources),
+		cmocka_unit_test(test_no_loop),
+		cmocka_unit_test(test_probes_of_any_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -298,6 +298,21 @@ class OnLoopback(Probed):
         counts = reflector.end()
         self.assertEqual((counts["received"], counts["answered"], counts["too_small"]), (6, 4, 2))
 
+    def test_replies_are_not_answered(self):
+        """What a reflector would get from another one in whose name somebody asks."""
+        ports = [free_port() for _ in range(2)]
+        one, other = (self.reflector("--listen", f"127.0.0.1:{p}") for p in ports)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.settimeout(5)
+            s.sendto(struct.pack(">IIIH", 1, 0xED000000, 5, 0x8001) + bytes(30), ("127.0.0.1", ports[0]))
+            reply = s.recv(2000)
+            s.sendto(reply, ("127.0.0.1", ports[1]))
+            s.sendto(struct.pack(">IIIH", 2, 0xED000000, 5, 0x8001) + bytes(30), ("127.0.0.1", ports[1]))
+            self.assertEqual(struct.unpack_from(">I", s.recv(2000), 24), (2,))
+        self.assertEqual(one.end()["answered"], 1)
+        counts = other.end()
+        self.assertEqual((counts["received"], counts["answered"], counts["replies"]), (2, 1, 1))
+
     def test_wrong_words(self):
         for args, words in (
             ((), "which reflector"),
