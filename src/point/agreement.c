@@ -75,7 +75,6 @@ static int check_parameters(const struct ow_config_segment *s, const struct ow_m
 static int find_filter(const struct ow_config_segment *s, const struct ow_message_open *o, const char **ret_filter,
                        struct ow_error *why)
 {
-	struct ow_error reason;
 	for (unsigned i = 0; i < s->class_count; i++) {
 		if (strcmp(s->classes[i].name, o->class_name) == 0) {
 			*ret_filter = s->classes[i].filter;
@@ -84,8 +83,6 @@ static int find_filter(const struct ow_config_segment *s, const struct ow_messag
 	}
 	if (s->stated & OW_STATED_CLASSES)
 		return ow_error_set(why, EINVAL, "no class '%s' here", o->class_name);
-	if (o->filter[0] && ow_agree_filter(o->filter, &reason) < 0)
-		return ow_error_set(why, EINVAL, "filter '%.40s': %.80s", o->filter, reason.text);
 	*ret_filter = o->filter[0] ? o->filter : NULL;
 	return 0;
 }

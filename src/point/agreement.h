@@ -23,7 +23,8 @@ struct ow_agreed {
 void ow_agree_propose(const struct ow_config_segment *segment, const struct ow_config_class *class, bool sending,
                       struct ow_message_open *ret_open);
 
-/* Whether this point can do what `peer` proposes. -EINVAL: *why says why not, for the logs of both points. */
+/* Whether this point can do what `peer` proposes. -EINVAL: *why says why not, for the logs of both points. A filter
+ * that the peer chooses (ret_agreed->filter is then that of `open`) is not looked at: ow_agree_filter. */
 int ow_agree_check(const struct ow_config *config, const char *peer, const struct ow_message_open *open,
                    struct ow_agreed *ret_agreed, struct ow_error *why);
 
@@ -34,10 +35,13 @@ int64_t ow_agree_later(int64_t t0_ns, int64_t now_ns, int64_t margin_ns, int64_t
 
 /*
  * A filter that a peer sends: no names of hosts or networks, which libpcap would ask the resolver for while everybody
- * waits, and not more instructions than a packet should cost. -EINVAL.
+ * waits; so few terms that compiling takes milliseconds (libpcap takes time with the third power of them: 21 s for 2 kB
+ * of port ranges); and not more instructions than a packet should cost. -EINVAL.
  */
 #define OW_AGREE_FILTER_MAX 512
-int ow_agree_filter(const char *filter, struct ow_error *err);
+/* A word is one term; a number or an address is two, a range four. `and`, `or` and `not` are none. */
+#define OW_AGREE_TERMS_MAX 128
+int ow_agree_filter(const char *filter, unsigned *ret_instructions, struct ow_error *err);
 
 /*
  * How far clocks may be apart. A packet may arrive later than it was sent by the waiting time, and earlier by an

@@ -2,7 +2,6 @@
 /* Filters that peers send: what they may not cost this point. */
 #include "capture/filter.h"
 #include "point/agreement.h"
-#include "point/config.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -86,9 +85,25 @@ static bool is_part(char c)
 	return isalnum((unsigned char)c) || strchr("._-:/\\", c) || (unsigned char)c >= 0x80;
 }
 
+static bool joins(const char *text, size_t length)
+{
+	return (length == 3 && strncasecmp(text, "and", 3) == 0) || (length == 2 && strncasecmp(text, "or", 2) == 0) ||
+	       (length == 3 && strncasecmp(text, "not", 3) == 0);
+}
+
+static unsigned terms_of(const char *text, size_t length)
+{
+	if (joins(text, length))
+		return 0;
+	if (is_word(text, length) || is_field(text, length))
+		return 1;
+	return memchr(text, '-', length) ? 4 : 2;
+}
+
 static int check_words(const char *filter, struct ow_error *err)
 {
 	bool local = false; /* names of ports and protocols are looked up in files */
+	unsigned terms = 0;
 	for (const char *c = filter; *c;) {
 		if (!is_part(*c)) {
 			c++;
@@ -103,22 +118,29 @@ static int check_words(const char *filter, struct ow_error *err)
 			                    "'%.*s' may be a name, and names from a peer are not looked up",
 			                    length < 40 ? (int)length : 40, begin);
 		local = strncasecmp(begin, "port", 4) == 0 || strncasecmp(begin, "proto", 5) == 0;
+		terms += terms_of(begin, length);
 	}
+	if (terms > OW_AGREE_TERMS_MAX)
+		return ow_error_set(err, EINVAL, "%u terms, at most %d from a peer: write the class in both files",
+		                    terms, OW_AGREE_TERMS_MAX);
 	return 0;
 }
 
-int ow_agree_filter(const char *filter, struct ow_error *err)
+int ow_agree_filter(const char *filter, unsigned *ret_instructions, struct ow_error *err)
 {
-	int r = check_words(filter, err);
-	if (r == 0)
-		r = ow_config_filter(filter, err);
 	struct bpf_program program;
-	/* One that exists only without Ethernet headers is no longer there. */
-	if (r < 0 || ow_filter_compile("filter", DLT_EN10MB, 65535, filter, &program, NULL) < 0)
+	int r = check_words(filter, err);
+	if (r < 0)
 		return r;
-	unsigned length = program.bf_len;
+	/* Some expressions exist only on Ethernet, some only without it. */
+	r = ow_filter_compile("filter", DLT_EN10MB, UINT16_MAX, filter, &program, err);
+	if (r < 0 && ow_filter_compile("filter", ow_linktype_of_dlt(DLT_RAW), UINT16_MAX, filter, &program, NULL) == 0)
+		r = 0;
+	if (r < 0)
+		return r;
+	*ret_instructions = program.bf_len;
 	pcap_freecode(&program);
-	return length <= OW_AGREE_FILTER_MAX
-	               ? 0
-	               : ow_error_set(err, EINVAL, "%u instructions, at most %d", length, OW_AGREE_FILTER_MAX);
+	if (*ret_instructions > OW_AGREE_FILTER_MAX)
+		return ow_error_set(err, EINVAL, "%u instructions, at most %d", *ret_instructions, OW_AGREE_FILTER_MAX);
+	return 0;
 }

@@ -145,8 +145,11 @@ void ow_daemon_lane_opened(struct ow_daemon_peer *peer, uint32_t wire, const str
 		return;
 	}
 	if (opened->t0_ns <= ow_daemon_now_ns(lane->daemon)) {
-		/* The answer took too long: the beginning would be missing. New seeds make it another lane. */
-		if (draw_seeds(&lane->open) == 0)
+		/* The answer took too long: the beginning would be missing. New seeds make it another lane. If that
+		 * happens again and again it is proposed with the next turn only (OW_PROPOSE_NS). */
+		if (++lane->late_answers % OW_LATE_ANSWERS_MAX == 0)
+			lane->state = OW_LANE_REFUSED;
+		else if (draw_seeds(&lane->open) == 0)
 			send_open(lane);
 		return;
 	}
@@ -187,14 +190,6 @@ static void send_opened(const struct ow_daemon_lane *lane)
 	ow_daemon_link_send(lane->peer->link, &message);
 }
 
-static unsigned lanes_of(const struct ow_daemon *d, const struct ow_config_segment *segment)
-{
-	unsigned lanes = 0;
-	for (unsigned i = 0; i < d->lane_count; i++)
-		lanes += d->lanes[i]->segment == segment;
-	return lanes;
-}
-
 /* The peer has done with the lane that has ended, or it would not ask for the next: its memory is needed. */
 static void end_predecessor(struct ow_daemon_peer *peer, const struct ow_message_open *open, bool sending)
 {
@@ -214,8 +209,11 @@ static int note_lane(struct ow_daemon_peer *peer, uint32_t wire, const struct ow
 {
 	struct ow_daemon *d = peer->daemon;
 	struct ow_agreed agreed;
+	unsigned instructions = 0;
 	if (d->stopping)
 		return ow_error_set(why, ESHUTDOWN, "this point is about to stop");
+	if (d->ended_ns != 0)
+		return ow_error_set(why, ESHUTDOWN, "the captures have ended here");
 	if (peer->anew_ns != 0)
 		return ow_error_set(why, EAGAIN, "the clock stepped here");
 	int r = ow_agree_check(d->config, peer->name, open, &agreed, why);
@@ -224,13 +222,17 @@ static int note_lane(struct ow_daemon_peer *peer, uint32_t wire, const struct ow
 	if (is_there(peer, agreed.segment, open->class_name, agreed.sending))
 		return ow_error_set(why, EEXIST, "this lane is there already");
 	end_predecessor(peer, open, agreed.sending);
-	if (lanes_of(d, agreed.segment) >= 2 * OW_CONFIG_CLASSES_MAX)
-		return ow_error_set(why, ENOSPC, "the segment has %d lanes already", 2 * OW_CONFIG_CLASSES_MAX);
+	r = ow_daemon_limit_lane(d, agreed.segment, open, why);
+	if (r == 0 && agreed.filter == open->filter)
+		r = ow_daemon_limit_filter(peer, agreed.segment, open->filter, &instructions, why);
+	if (r < 0)
+		return r;
 	struct ow_daemon_lane *lane = ow_daemon_lane_add(peer, agreed.segment, open, wire, agreed.sending);
 	if (!lane)
 		return ow_error_set(why, ENOMEM, "no more lanes are possible here");
 	/* Of a text in the message the lane has its own. */
 	lane->filter = agreed.filter == open->filter ? lane->open.filter : agreed.filter;
+	lane->instructions = instructions;
 	lane->state = OW_LANE_ASKED;
 	return 0;
 }
@@ -246,6 +248,7 @@ void ow_daemon_lane_asked(struct ow_daemon_peer *peer, uint32_t wire, const stru
 	}
 	if (lane)
 		ow_daemon_lane_remove(lane);
+	ow_daemon_gaps_asked(peer, open);
 	if (note_lane(peer, wire, open, &why) == 0)
 		return;
 	ow_daemon_complain(peer, "segment '%s' class '%s' refused: %s", open->segment, open->class_name, why.text);
@@ -263,7 +266,9 @@ static int accept_lane(struct ow_daemon_lane *lane, struct ow_error *why)
 	/* A tenth of the lead is time enough to get ready; where that is over, t0 is later. */
 	if (lane->open.t0_ns < here + lead / 10)
 		lane->open.t0_ns = ow_agree_later(lane->open.t0_ns, here, lead, lane->open.length_ns);
+	int64_t begin = ow_clock_steady_ns();
 	int r = ow_daemon_lane_start(lane, why);
+	ow_daemon_peer_spend(lane->peer, begin);
 	if (r == 0)
 		send_opened(lane);
 	return r;

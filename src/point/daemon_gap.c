@@ -6,12 +6,15 @@
  */
 #include "point/daemon_parts.h"
 
+#include "base/time.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Results of a gap in one go: after a process was stopped for long, more are left out. */
 #define BURST 1024
+/* Proposals that come within this time are of one turn. */
+#define TOGETHER_NS (10 * OW_NS_PER_S)
 
 static bool is_lane_of(const struct ow_daemon_lane *lane, const struct ow_daemon_gap *gap)
 {
@@ -56,6 +59,57 @@ static void tell(struct ow_daemon *d, struct ow_daemon_gap *gap)
 	d->has_results = true;
 }
 
+/* The gap of a segment that began first; *ret_gaps: how many it has, *ret_results: their results a second. */
+static unsigned oldest_of(const struct ow_daemon *d, const struct ow_daemon_gap *like, unsigned *ret_gaps,
+                          double *ret_results)
+{
+	unsigned oldest = d->gaps, gaps = 0;
+	double results = 0;
+	for (unsigned i = 0; i < d->gaps; i++) {
+		const struct ow_daemon_gap *gap = &d->gap[i];
+		if (gap->peer != like->peer || strcmp(gap->segment, like->segment) != 0)
+			continue;
+		gaps++;
+		results += ow_daemon_results_per_s(gap->length_ns);
+		if (oldest == d->gaps || gap->since_ns < d->gap[oldest].since_ns)
+			oldest = i;
+	}
+	*ret_gaps = gaps;
+	*ret_results = results;
+	return oldest;
+}
+
+/* Names of classes may come from a peer, which can make up new ones for ever. */
+static void make_room(struct ow_daemon *d, const struct ow_daemon_gap *added)
+{
+	for (;;) {
+		unsigned gaps;
+		double results;
+		unsigned oldest = oldest_of(d, added, &gaps, &results);
+		results += ow_daemon_results_per_s(added->length_ns);
+		if (gaps == 0 || ow_daemon_limit_gaps(gaps + 1, results))
+			return;
+		ow_daemon_complain(added->peer,
+		                   "segment '%s': too many classes came and went, '%s' is not reported any more",
+		                   added->segment, d->gap[oldest].class_name);
+		remove_gap(d, oldest);
+	}
+}
+
+static void add_gap(struct ow_daemon *d, const struct ow_daemon_gap *gap)
+{
+	make_room(d, gap);
+	if (d->gaps == d->gap_room) {
+		unsigned room = d->gap_room ? 2 * d->gap_room : 16;
+		struct ow_daemon_gap *more = realloc(d->gap, room * sizeof *more);
+		if (!more)
+			return;
+		d->gap = more;
+		d->gap_room = room;
+	}
+	d->gap[d->gaps++] = *gap;
+}
+
 void ow_daemon_gap_open(const struct ow_daemon_lane *lane, int64_t interval, const char *cause)
 {
 	struct ow_daemon *d = lane->daemon;
@@ -69,21 +123,26 @@ void ow_daemon_gap_open(const struct ow_daemon_lane *lane, int64_t interval, con
 			return;
 		}
 	}
-	if (d->gaps == d->gap_room) {
-		unsigned room = d->gap_room ? 2 * d->gap_room : 16;
-		struct ow_daemon_gap *more = realloc(d->gap, room * sizeof *more);
-		if (!more)
-			return;
-		d->gap = more;
-		d->gap_room = room;
-	}
 	struct ow_daemon_gap gap = {
 		.peer = lane->peer, .sending = lane->sending, .interval = interval, .length_ns = lane->open.length_ns};
 	gap.start_ns = gap.told_ns = lane->open.t0_ns + interval * lane->open.length_ns;
+	gap.since_ns = ow_clock_steady_ns();
+	gap.asked_ns = INT64_MIN / 2;
 	snprintf(gap.segment, sizeof gap.segment, "%s", lane->open.segment);
 	snprintf(gap.class_name, sizeof gap.class_name, "%s", lane->open.class_name);
 	snprintf(gap.cause, sizeof gap.cause, "%s", cause);
-	d->gap[d->gaps++] = gap;
+	add_gap(d, &gap);
+}
+
+void ow_daemon_gaps_asked(struct ow_daemon_peer *peer, const struct ow_message_open *open)
+{
+	struct ow_daemon *d = peer->daemon;
+	for (unsigned i = 0; i < d->gaps; i++) {
+		struct ow_daemon_gap *gap = &d->gap[i];
+		if (gap->peer == peer && gap->sending == !open->sends && strcmp(gap->segment, open->segment) == 0 &&
+		    strcmp(gap->class_name, open->class_name) == 0)
+			gap->asked_ns = ow_clock_steady_ns();
+	}
 }
 
 void ow_daemon_gaps_explain(struct ow_daemon_peer *peer, const char *cause)
@@ -130,12 +189,38 @@ void ow_daemon_gaps_step(struct ow_daemon *d, int64_t before_ns, int64_t now_ns)
 	}
 }
 
+static bool has_class(const struct ow_config_segment *segment, const char *class_name)
+{
+	for (unsigned i = 0; i < segment->class_count; i++) {
+		if (strcmp(segment->classes[i].name, class_name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The peer, which proposes all that it wants at a time, has proposed other classes of the segment since, and not this
+ * one. */
+static bool is_given_up(const struct ow_daemon *d, const struct ow_daemon_gap *gap)
+{
+	int64_t now = ow_clock_steady_ns();
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		const struct ow_daemon_lane *lane = d->lanes[i];
+		if (lane->peer == gap->peer && lane->state == OW_LANE_RUNNING &&
+		    strcmp(lane->open.segment, gap->segment) == 0 && lane->agreed_ns >= gap->since_ns &&
+		    lane->agreed_ns - gap->asked_ns > TOGETHER_NS && now - lane->agreed_ns > TOGETHER_NS)
+			return true;
+	}
+	return false;
+}
+
 static bool is_wanted(const struct ow_daemon *d, const struct ow_daemon_gap *gap)
 {
 	for (unsigned i = 0; i < d->config->segment_count; i++) {
 		const struct ow_config_segment *s = &d->config->segments[i];
-		if (strcmp(s->name, gap->segment) == 0 && strcmp(s->peer, gap->peer->name) == 0)
-			return !d->stopping;
+		if (strcmp(s->name, gap->segment) != 0 || strcmp(s->peer, gap->peer->name) != 0)
+			continue;
+		bool chosen_here = s->stated & OW_STATED_CLASSES;
+		return !d->stopping && (chosen_here ? has_class(s, gap->class_name) : !is_given_up(d, gap));
 	}
 	return false;
 }

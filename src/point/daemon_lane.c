@@ -275,6 +275,12 @@ static unsigned expected_lanes(const struct ow_daemon *d, bool *ret_open_ended)
 	return expected;
 }
 
+unsigned ow_daemon_lanes_missing(const struct ow_daemon *d)
+{
+	bool open_ended;
+	return expected_lanes(d, &open_ended);
+}
+
 /*
  * Where the peer says how many classes there are, all of them together have the part of their segment at most: other
  * segments shall not notice. Lanes that are coming to their end make room for the next, once.
@@ -337,15 +343,18 @@ int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err)
 	int r = start_exchange(lane, &retention);
 	if (r < 0)
 		return ow_error_set(err, -r, "%s", strerror(-r));
-	r = start_recording(lane, err);
+	/* Memory first: compiling the filter for each interface may take time. */
+	r = start_books(lane, &retention, &stamps, err);
 	if (r < 0)
 		return r;
-	r = start_books(lane, &retention, &stamps, err);
+	r = start_recording(lane, err);
 	if (r < 0) {
-		ow_recorder_remove_lane(d->recorder, lane->recorded);
+		ow_ledger_free(lane->ledger);
+		lane->ledger = NULL;
 		return r;
 	}
 	lane->state = OW_LANE_RUNNING;
+	lane->agreed_ns = ow_clock_steady_ns();
 	ow_exchange_connected(lane->exchange, ow_daemon_lane_now_ns(lane));
 	log_agreed(lane, stamps);
 	return 0;

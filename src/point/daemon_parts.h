@@ -16,7 +16,7 @@
  * The daemon's parts, for its own files: daemon.c (loop, sources, end), daemon_link.c (connections),
  * daemon_stranger.c (those whose name is not proved yet), daemon_peer.c (what is said on them), daemon_agree.c,
  * daemon_lane.c and daemon_record.c (lanes), daemon_clock.c (a clock that is set), daemon_gap.c (intervals without a
- * lane), daemon_reload.c (another configuration).
+ * lane), daemon_limit.c (what peers may cost), daemon_reload.c (another configuration).
  */
 
 /* Connections whose peer has not proved its name yet. */
@@ -56,6 +56,8 @@
 /* After the clock was set, the time for the answers about intervals before that. Then the points compare clocks anew.
  */
 #define OW_STEP_DRAIN_NS INT64_C(1000000000)
+/* A lane is proposed so often at once when the answers come after its start. */
+#define OW_LATE_ANSWERS_MAX 8
 /* Messages that make no sense, before a connection is closed. */
 #define OW_NONSENSE_MAX 16
 /* Lines about what a peer says, and in how long: it chooses the words, so that no log would take them for the same. */
@@ -111,6 +113,7 @@ struct ow_daemon_peer {
 	int64_t anew_ns;       /* steady: the clock was set; when to connect anew at the latest. 0 = it was not */
 	unsigned complaints;   /* lines about it, */
 	int64_t complained_ns; /* steady: since then */
+	int64_t spent_ns, spent_at_ns; /* time that its lanes took to start, beyond its share, at this steady time */
 	uint64_t epoch;
 	uint32_t wire_max;    /* the highest lane that was ever proposed between us */
 	int64_t hello_age_ns; /* of the HELLO that ahead_ns is from, when it was read: at most so much */
@@ -133,6 +136,9 @@ struct ow_daemon_lane {
 	uint32_t sources;                        /* of the segment */
 	struct ow_message_open open;             /* as agreed on */
 	const char *filter;                      /* of this point: into the configuration or `open` */
+	unsigned instructions;                   /* of a filter in `open` */
+	int64_t agreed_ns;                       /* steady */
+	unsigned late_answers;                   /* OPENEDs with a t0 that had passed */
 	bool sending;
 	uint32_t wire; /* its number in messages */
 	enum ow_daemon_lane_state state;
@@ -156,7 +162,9 @@ struct ow_daemon_gap {
 	int64_t interval; /* number of the next one, */
 	int64_t start_ns; /* where it starts, */
 	int64_t length_ns;
-	int64_t told_ns; /* and where the last one ended that was told */
+	int64_t told_ns;  /* and where the last one ended that was told */
+	int64_t since_ns; /* steady: when it began */
+	int64_t asked_ns; /* steady: when the peer last proposed a lane that would end it; before all times = never */
 	char cause[OW_LIVE_CAUSE];
 	char then[OW_LIVE_CAUSE]; /* of the intervals after the next one; "" = the same */
 };
@@ -227,6 +235,19 @@ void ow_daemon_clock_look(struct ow_daemon *daemon);
 /* How well it is known; what a step has begun. */
 void ow_daemon_clock_tick(struct ow_daemon *daemon);
 
+/* What a peer may cost (daemon_limit.c). */
+/* Whether there is room for a lane that a peer proposes. -ENOSPC. */
+int ow_daemon_limit_lane(const struct ow_daemon *daemon, const struct ow_config_segment *segment,
+                         const struct ow_message_open *open, struct ow_error *why);
+/* Whether its filter can be had: after all other questions, because this one costs time. -EINVAL, -EAGAIN, -ENOSPC. */
+int ow_daemon_limit_filter(struct ow_daemon_peer *peer, const struct ow_config_segment *segment, const char *filter,
+                           unsigned *ret_instructions, struct ow_error *why);
+/* A lane of the peer has taken the time since then (steady) to start. */
+void ow_daemon_peer_spend(struct ow_daemon_peer *peer, int64_t begin_ns);
+double ow_daemon_results_per_s(int64_t length_ns);
+/* Whether a segment may have so many gaps, with so many results a second. */
+bool ow_daemon_limit_gaps(unsigned gaps, double results);
+
 /* Gaps. From interval on (a number of the lane) there are no results of it, because. */
 void ow_daemon_gap_open(const struct ow_daemon_lane *lane, int64_t interval, const char *cause);
 /* Another cause for all with this peer: for the intervals after the current one. */
@@ -235,6 +256,8 @@ void ow_daemon_gaps_explain(struct ow_daemon_peer *peer, const char *cause);
 void ow_daemon_gaps_step(struct ow_daemon *daemon, int64_t before_ns, int64_t now_ns);
 /* Results of what has passed; gaps end where lanes begin. */
 void ow_daemon_gaps_tick(struct ow_daemon *daemon);
+/* The peer proposes a lane: what it replaced is still wanted. */
+void ow_daemon_gaps_asked(struct ow_daemon_peer *peer, const struct ow_message_open *open);
 /* The peer or its segments are gone for good. */
 void ow_daemon_gaps_forget(struct ow_daemon_peer *peer);
 
@@ -331,6 +354,8 @@ void ow_daemon_lane_shrink(struct ow_daemon_lane *lane, uint64_t bytes);
 bool ow_daemon_lanes_ending(const struct ow_daemon_peer *peer);
 /* Lanes that the configuration wants. */
 unsigned ow_daemon_lanes_wanted(const struct ow_config *config);
+/* Those that it wants at least and that have no memory yet. */
+unsigned ow_daemon_lanes_missing(const struct ow_daemon *daemon);
 /* What a reload has begun. */
 void ow_daemon_reload_tick(struct ow_daemon *daemon);
 /* No lane goes on beyond the current interval. */

@@ -192,7 +192,22 @@ static void on_nonsense(struct ow_daemon_link *link, const char *why)
 	}
 }
 
-static void on_message(struct ow_daemon_link *link, const struct ow_message *m)
+/* The end of a lane, or of the connection. */
+static int on_any_bye(struct ow_daemon_link *link, const struct ow_message *m, struct ow_error *err)
+{
+	if (!m->lane) {
+		on_bye(link, m->text.text);
+		return 0;
+	}
+	const struct ow_daemon_lane *lane = ow_daemon_lane_of_wire(link->peer, m->lane);
+	if (lane && m->interval > lane->next + OW_EXCHANGE_AHEAD_MAX)
+		return ow_error_set(err, EPROTO, "message BYE: interval %lld is far in the future",
+		                    (long long)m->interval);
+	ow_daemon_lane_bye(link->peer, m->lane, m->interval, m->text.text);
+	return 0;
+}
+
+static int on_message(struct ow_daemon_link *link, const struct ow_message *m, struct ow_error *err)
 {
 	struct ow_daemon_peer *peer = link->peer;
 	switch (m->type) {
@@ -212,14 +227,11 @@ static void on_message(struct ow_daemon_link *link, const struct ow_message *m)
 		on_ping(link, &m->ping);
 		break;
 	case OW_MESSAGE_BYE:
-		if (m->lane)
-			ow_daemon_lane_bye(peer, m->lane, m->interval, m->text.text);
-		else
-			on_bye(link, m->text.text);
-		break;
+		return on_any_bye(link, m, err);
 	default:
 		break;
 	}
+	return 0;
 }
 
 static bool is_control(enum ow_message_type type)
@@ -240,7 +252,7 @@ void ow_daemon_peer_frame(struct ow_daemon_link *link, const uint8_t *frame, siz
 		struct ow_message message;
 		r = ow_message_decode(frame, size, &message, &err);
 		if (r == 0) {
-			on_message(link, &message);
+			r = on_message(link, &message, &err);
 			ow_message_done(&message);
 		}
 	} else if (r == 0) {

@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nobody has intervals so far ahead of what was recorded here: 12 days of seconds. */
-#define AHEAD_MAX (INT64_C(1) << 20)
-
 /* The receiving point waits longer, so that the sending one, which knows more, speaks first. */
 #define RECEIVER_PATIENCE 1.5
 /* A finer sample is tried every so many intervals; recorders take it up within this time. */
@@ -313,7 +310,7 @@ int ow_exchange_frame(struct ow_exchange *x, const uint8_t *frame, size_t size, 
 	if (message.lane != x->options.lane)
 		r = ow_error_set(err, EPROTO, "message %s: lane %u instead of %u", ow_message_name(message.type),
 		                 message.lane, x->options.lane);
-	else if (message.interval > (x->next_page < 0 ? 0 : x->next_page) + AHEAD_MAX)
+	else if (message.interval > (x->next_page < 0 ? 0 : x->next_page) + OW_EXCHANGE_AHEAD_MAX)
 		r = ow_error_set(err, EPROTO, "message %s: interval %lld is far in the future",
 		                 ow_message_name(message.type), (long long)message.interval);
 	else if (x->options.sending)

@@ -63,6 +63,8 @@ int ow_exchange_frame(struct ow_exchange *exchange, const uint8_t *frame, size_t
  * most OW_EXCHANGE_PAGES_MAX. */
 void ow_exchange_retain(struct ow_exchange *exchange, size_t bytes);
 #define OW_EXCHANGE_PAGES_MAX 4096
+/* Nobody has intervals so far ahead of what was recorded here: 12 days of seconds. Messages about them are refused. */
+#define OW_EXCHANGE_AHEAD_MAX (INT64_C(1) << 20)
 /* The connection is there (again; at first it is taken to be there): what was not answered is sent again. */
 void ow_exchange_connected(struct ow_exchange *exchange, int64_t now_ns);
 /* It is not: pages wait, as many as memory is for. */

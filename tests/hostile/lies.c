@@ -122,11 +122,186 @@ static bool odd_filter(const struct target *t)
 	struct ow_message m = proposal(1, true, "all");
 	snprintf(m.open.filter, sizeof m.open.filter, "host nobody.invalid");
 	bool good = say_refused(t, &m, "may be a name");
-	size_t used = 0;
+	size_t used = (size_t)snprintf(m.open.filter, sizeof m.open.filter, "host ::1");
 	for (unsigned i = 0; i < 60; i++)
-		used += (size_t)snprintf(m.open.filter + used, sizeof m.open.filter - used, "%stcp[%u]^udp[%u]=%u",
-		                         i ? " or " : "", 20 + i, 21 + i, i);
+		used += (size_t)snprintf(m.open.filter + used, sizeof m.open.filter - used, " or 2001:db8::%u", i);
 	return good && say_refused(t, &m, "instructions");
+}
+
+/* How long the point takes to answer a PING, in ms; below 0 if it does not. */
+static double answer_ms(struct client *client)
+{
+	struct ow_message ping = {.type = OW_MESSAGE_PING, .ping = {.token = 1}}, answer;
+	int64_t begin = ow_clock_steady_ns();
+	if (!client_say(client, &ping) || !client_hear_type(client, 60000, OW_MESSAGE_PING, &answer))
+		return -1;
+	return (double)(ow_clock_steady_ns() - begin) / (double)OW_NS_PER_MS;
+}
+
+/* Filters as long as they may be, of which libpcap takes seconds each. Other peers wait that long. */
+static bool slow_filter(const struct target *t)
+{
+	struct client client;
+	struct ow_message m = proposal(1, true, "all");
+	if (!client_enter(&client, t, "rome"))
+		return false;
+	for (uint32_t k = 0; k < 3; k++) {
+		size_t used = (size_t)snprintf(m.open.filter, sizeof m.open.filter, "portrange ");
+		for (unsigned i = 1; used + 12 < sizeof m.open.filter; i++)
+			used += (size_t)snprintf(m.open.filter + used, sizeof m.open.filter - used, "%s%u-%u",
+			                         i > 1 ? "||" : "", i, i + k);
+		m.lane = k + 1;
+		client_say(&client, &m);
+	}
+	double ms = answer_ms(&client);
+	printf("  answers after %.0f ms\n", ms);
+	client_close(&client);
+	return ms >= 0 && ms < 2000;
+}
+
+/* As many different filters as fit into a connection, each as costly as it may be. */
+static bool many_filters(const struct target *t)
+{
+	struct client client;
+	struct ow_message answer;
+	unsigned opened = 0, refused = 0;
+	if (!client_enter(&client, t, "rome"))
+		return false;
+	int64_t begin = ow_clock_steady_ns();
+	for (uint32_t k = 0; k < 400; k++) {
+		char name[20];
+		snprintf(name, sizeof name, "f%u", k);
+		struct ow_message m = proposal(k + 1, k % 2, name);
+		size_t used = 0;
+		for (unsigned i = 1; i < 25; i++)
+			used += (size_t)snprintf(m.open.filter + used, sizeof m.open.filter - used, "%s(port %u||%u)",
+			                         i > 1 ? "&&" : "", i, i + k);
+		client_say(&client, &m);
+	}
+	while (opened + refused < 400 && client_hear(&client, PATIENCE_MS, &answer)) {
+		opened += answer.type == OW_MESSAGE_OPENED;
+		refused += answer.type == OW_MESSAGE_REFUSED;
+		ow_message_done(&answer);
+	}
+	double ms = (double)(ow_clock_steady_ns() - begin) / (double)OW_NS_PER_MS;
+	printf("  %u opened, %u refused in %.0f ms\n", opened, refused, ms);
+	client_close(&client);
+	return opened + refused == 400 && opened <= 32 && ms < 15000;
+}
+
+/* Opens so many lanes with names of their own and ends them. Returns how many there were. */
+static unsigned come_and_go(struct client *client, uint32_t first, uint32_t count)
+{
+	unsigned opened = 0, answered = 0;
+	struct ow_message answer;
+	for (uint32_t i = first; i < first + count; i++) {
+		char name[20];
+		snprintf(name, sizeof name, "n%u", i);
+		struct ow_message m = proposal(i, i % 2, name);
+		m.open.length_ns = i % 4 ? LENGTH_NS : LENGTH_NS / 20;
+		if (!client_say(client, &m))
+			return opened;
+	}
+	while (answered < count && client_hear(client, PATIENCE_MS, &answer)) {
+		opened += answer.type == OW_MESSAGE_OPENED;
+		answered += answer.type == OW_MESSAGE_OPENED || answer.type == OW_MESSAGE_REFUSED;
+		ow_message_done(&answer);
+	}
+	for (uint32_t i = first; i < first + count; i++) {
+		struct ow_message bye = {.type = OW_MESSAGE_BYE, .lane = i, .text = {"another name"}};
+		client_say(client, &bye);
+	}
+	return opened;
+}
+
+/* Classes with ever new names, of which nothing may stay but some that are unknown. */
+static bool new_names(const struct target *t)
+{
+	struct client client;
+	unsigned opened = 0;
+	if (!client_enter(&client, t, "rome"))
+		return false;
+	for (uint32_t i = 0; i < 60; i++)
+		opened += come_and_go(&client, 1 + 50 * i, 50);
+	double ms = answer_ms(&client);
+	printf("  %u opened, answers after %.0f ms\n", opened, ms);
+	client_close(&client);
+	return opened > 100 && ms >= 0 && ms < 5000;
+}
+
+/* A lane that ends in an interval that no clock can tell. */
+static bool far_bye(const struct target *t)
+{
+	struct client client;
+	struct ow_message m = proposal(1, true, "all"), answer;
+	struct ow_message bye = {.type = OW_MESSAGE_BYE, .lane = 1, .interval = OW_MESSAGE_INTERVAL_MAX};
+	m.open.length_ns = OW_MESSAGE_LENGTH_MAX_NS;
+	m.open.t0_ns += m.open.length_ns - m.open.t0_ns % m.open.length_ns;
+	if (!client_enter(&client, t, "rome") || !client_say(&client, &m) ||
+	    !client_hear_type(&client, PATIENCE_MS, OW_MESSAGE_OPENED, &answer))
+		return false;
+	bool good = client_say(&client, &bye) && answer_ms(&client) >= 0;
+	bye.interval = 0;
+	client_say(&client, &bye);
+	client_close(&client);
+	return good;
+}
+
+/* Text that would turn a line of the log around, or end it: bytes that the codec does not write. */
+static bool say_odd(struct client *client, const struct ow_message *m)
+{
+	static const char *const odd[] = {"\xe2\x80\xae", "\xe2\x80\xa8", "\xe2\x81\xa6", "\xe2\x80\x8b"};
+	bool sent = true;
+	for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+		size_t size;
+		uint8_t *frame = client_encode(m, &size), *at = memmem(frame, size, "XXX", 3);
+		if (at)
+			memcpy(at, odd[i], 3);
+		sent = sent && client_frame(client, frame, size);
+		free(frame);
+	}
+	return sent;
+}
+
+static bool odd_text(const struct target *t)
+{
+	struct client client;
+	struct ow_message m = proposal(1, true, "XXX"), answer;
+	struct ow_message bye = {.type = OW_MESSAGE_BYE, .text = {"good XXX bye"}};
+	if (!client_enter(&client, t, "rome"))
+		return false;
+	bool good = say_odd(&client, &m) && answer_ms(&client) >= 0;
+	snprintf(m.open.class_name, sizeof m.open.class_name, "all");
+	snprintf(m.open.filter, sizeof m.open.filter, "host XXX");
+	good = good && say_odd(&client, &m) && say_odd(&client, &bye) && answer_ms(&client) >= 0;
+	/* That may not end it. */
+	good = good && !client_hear_type(&client, 300, OW_MESSAGE_BYE, &answer);
+	client_close(&client);
+	return good;
+}
+
+/* Connects again and again, each time as another process with another clock, and leaves with other words. */
+static bool restless(const struct target *t)
+{
+	unsigned entered = 0;
+	for (unsigned i = 0; i < 100; i++) {
+		struct client client;
+		struct ow_message m = proposal(1, i % 2, "all"), bye = {.type = OW_MESSAGE_BYE};
+		struct ow_message hello = {.type = OW_MESSAGE_HELLO,
+		                           .hello = {.version_min = 1,
+		                                     .version_max = 1,
+		                                     .epoch = i,
+		                                     .now_ns = i % 3 ? now_ns() + i * OW_NS_PER_S : i}};
+		snprintf(hello.hello.point, sizeof hello.hello.point, "rome");
+		snprintf(hello.hello.software, sizeof hello.hello.software, "hostile %u", i);
+		snprintf(bye.text.text, sizeof bye.text.text, "reason %u", i);
+		client_connect(&client, t);
+		entered += client_shake(&client, t, "rome", TLS1_3_VERSION) && client_say(&client, &hello) &&
+		           client_say(&client, &m) && client_say(&client, &bye);
+		client_close(&client);
+	}
+	printf("  %u of 100 connections\n", entered);
+	return entered > 0;
 }
 
 static bool many_lanes(const struct target *t)
@@ -406,6 +581,12 @@ const struct attack lies[] = {
 	{"foreign-segment", foreign_segment},
 	{"far-start", far_start},
 	{"odd-filter", odd_filter},
+	{"slow-filter", slow_filter},
+	{"many-filters", many_filters},
+	{"new-names", new_names},
+	{"far-bye", far_bye},
+	{"odd-text", odd_text},
+	{"restless", restless},
 	{"many-lanes", many_lanes},
 	{"bad-fields", bad_fields},
 	{"endless-cells", endless_cells},

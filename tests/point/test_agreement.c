@@ -2,11 +2,14 @@
 /* What two points agree on: proposals against configurations, the start, and the memory of lanes. */
 #include "point/agreement.h"
 
+#include "base/random.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #define LONDON "point: london\npsk: p\ninterfaces: [{name: lo}]\nsegments:\n  - name: x\n    peer: paris\n"
@@ -84,7 +87,6 @@ static void refuses(void **state)
 		{"    identity: nat\n", "    identity: ip\n", "identity is ip here and nat there"},
 		{"", "    inner: true\n", "inner is true here and false there"},
 		{"", "    classes: [{name: web}]\n", "no class 'all' here"},
-		{"    classes: [{name: web, filter: tcp prt 4}]\n", "", "filter 'tcp prt 4': "},
 		{"", "    connect: b:1\n", "both points connect"},
 	};
 	struct ow_agreed agreed;
@@ -199,16 +201,85 @@ static void filters(void **state)
 		"host 10.0.0.1.example.com",
 		"ip6 host fe80::1%eth0",
 		"host \xc3\xa4.example",
+		"tcp prt 4",
 	};
 	struct ow_error err;
+	unsigned instructions;
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-		if (ow_agree_filter(good[i], &err) < 0)
+		if (ow_agree_filter(good[i], &instructions, &err) < 0)
 			fail_msg("%s: %s", good[i], err.text);
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		if (ow_agree_filter(bad[i], &err) != -EINVAL)
+		if (ow_agree_filter(bad[i], &instructions, &err) != -EINVAL)
 			fail_msg("%s: accepted", bad[i]);
 	}
+}
+
+static int64_t work_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static void add_term(char *text, size_t size, const char *joint, const char *term)
+{
+	if (strlen(text) + strlen(joint) + strlen(term) >= size)
+		return;
+	strcat(text, *text ? joint : "");
+	strcat(text, term);
+}
+
+/*
+ * Filters of 2 kB that would take libpcap seconds are refused before it sees them; and none of any terms that are
+ * accepted takes long. What counts as long is not a matter of milliseconds here: the machine may be slow, and cubed
+ * costs show as seconds.
+ */
+static void filters_cost_little(void **state)
+{
+	(void)state;
+	static const char *const costly[] = {"portrange 1-%u", "port %u", "not port %u", "(port %u or 7)",
+	                                     "host 10.0.0.%u"};
+	static const char *const any[] = {"port %u",        "portrange 1-%u",
+	                                  "host 10.0.0.%u", "tcp[%u]=tcp[3]",
+	                                  "vlan",           "net 10.%u.0.0/16",
+	                                  "not port %u",    "len>%u",
+	                                  "(port %u or 9)", "ip6",
+	                                  "ip[%u]&7!=0",    "udp",
+	                                  "pppoes",         "proto %u",
+	                                  "less %u"};
+	static const char *const joint[] = {"||", "&&", " or ", " and not "};
+	struct ow_error err;
+	unsigned instructions, accepted = 0;
+	char text[OW_MESSAGE_FILTER], term[64];
+	for (size_t k = 0; k < sizeof costly / sizeof *costly; k++) {
+		text[0] = 0;
+		for (unsigned i = 1; strlen(text) + 40 < sizeof text; i++) {
+			snprintf(term, sizeof term, costly[k], i % 250);
+			add_term(text, sizeof text, "||", term);
+		}
+		int64_t begin = work_ns();
+		assert_int_equal(ow_agree_filter(text, &instructions, &err), -EINVAL);
+		assert_non_null(strstr(err.text, " terms, at most 128"));
+		assert_true(work_ns() - begin < INT64_C(500000000));
+	}
+	struct ow_random random;
+	ow_random_seed(&random, 12);
+	for (int run = 0; run < 300; run++) {
+		text[0] = 0;
+		size_t kind = ow_random_below(&random, 15), other = ow_random_below(&random, 15);
+		unsigned terms = 1 + (unsigned)ow_random_below(&random, 60);
+		for (unsigned i = 0; i < terms; i++) {
+			snprintf(term, sizeof term, any[i % 2 ? kind : other],
+			         1 + (unsigned)ow_random_below(&random, 250));
+			add_term(text, sizeof text, joint[ow_random_below(&random, 4)], term);
+		}
+		int64_t begin = work_ns();
+		accepted += ow_agree_filter(text, &instructions, &err) == 0;
+		if (work_ns() - begin > INT64_C(2000000000))
+			fail_msg("seed 12, run %d: '%s' takes %.1f s", run, text, (double)(work_ns() - begin) / 1e9);
+	}
+	assert_in_range(accepted, 50, 299);
 }
 
 int main(void)
@@ -216,6 +287,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(accepts),
 		cmocka_unit_test(filters),
+		cmocka_unit_test(filters_cost_little),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(starts_in_the_future_of_both),
 		cmocka_unit_test(knows_clocks_that_are_apart),

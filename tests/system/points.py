@@ -67,6 +67,10 @@ class Point:
         self.close()
         return [r for r in lines if "summary" not in r], [r["summary"] for r in lines if "summary" in r]
 
+    def output_size(self):
+        """Bytes of results so far."""
+        return os.fstat(self.output.fileno()).st_size
+
     def close(self):
         if self.process.poll() is None:
             self.process.kill()

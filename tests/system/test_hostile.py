@@ -80,6 +80,13 @@ def sanitized():
         return b"__asan_init" in f.read()
 
 
+def cpu_seconds(pid):
+    """Seconds of processor time."""
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Watch(threading.Thread):
     """The most memory and descriptors that a process has had."""
 
@@ -106,7 +113,9 @@ class Watch(threading.Thread):
 
 class Hostile(test_point_live.Live):
     def attack(self, *names, port=8620):
-        return subprocess.Popen([HOSTILE, self.folder, "10.9.0.2", str(port), *names], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = subprocess.Popen([HOSTILE, self.folder, "10.9.0.2", str(port), *names], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(process.kill)
+        return process
 
     def finish(self, process):
         said, _ = process.communicate(timeout=240)
@@ -127,10 +136,13 @@ class Hostile(test_point_live.Live):
         """Datagrams both ways, until stopped."""
         count = RATE * 300
         words = [sys.executable, "-c", test_point_live.SENDER]
-        return [
+        senders = [
             subprocess.Popen([*words, "10.9.0.2", "7000", str(count), str(RATE)]),
             subprocess.Popen([*self.far.enter(), *words, "10.9.0.1", "7000", str(count), str(RATE)]),
         ]
+        for sender in senders:
+            self.addCleanup(sender.kill)
+        return senders
 
     def metrics(self):
         code = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:9620/metrics', timeout=20).read().decode())"
@@ -190,6 +202,56 @@ class Hostile(test_point_live.Live):
         if not sanitized():
             self.assertLess(watch.memory - watch.first, 96 << 20)
 
+    def test_costly_peer(self):
+        """What a peer with a good certificate chooses (filters, names, times, words) costs the others nothing, and nothing of it stays when the peer has gone."""
+        london, paris = self.prepare()
+        time.sleep(1.2)  # t0 has come
+        senders = self.send()
+        watch = Watch(paris.process.pid)
+        for attack in ("slow-filter", "far-bye", "odd-text", "restless", "many-filters", "new-names"):
+            self.finish(self.attack(attack))
+        # It has gone. What is left of it are some lanes that are unknown.
+        time.sleep(1)
+        begin = time.monotonic()
+        busy, rows = cpu_seconds(paris.process.pid), paris.output_size()
+        time.sleep(3)
+        seconds = time.monotonic() - begin
+        busy, rows = (cpu_seconds(paris.process.pid) - busy) / seconds, (paris.output_size() - rows) / seconds
+        watch.running = False
+        for sender in senders:
+            sender.terminate()
+            sender.wait()
+        time.sleep(1.2)
+        page = self.metrics()
+        london.stop()
+        here, _ = london.end()
+        begin = time.monotonic()
+        paris.stop()
+        there, _ = paris.end()
+        took = time.monotonic() - begin
+        self.assertEqual((london.code, paris.code), (0, 0), paris.log)
+        self.check_honest(here)
+        self.check_honest(there)
+        print(f"afterwards {100 * busy:.0f} % of a processor, {rows / 1e6:.2f} MB of results a second; ends after {took:.1f} s; at most {watch.memory >> 20} MiB", file=sys.stderr)
+        for pattern in (
+            r"rome: segment 'theirs' class 'all' refused: filter 'portrange .*': \d+ terms, at most 128",
+            r"rome: not understood: message BYE: interval \d+ is far in the future",
+            r"rome: not understood: message OPEN: class is not printable UTF-8",
+            r"rome: what is refused from now on is only counted",
+        ):
+            self.assertRegex(paris.log, pattern)
+        self.assertNotRegex(paris.log, "[\u0080-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+        self.assertLess(paris.log.count("\n"), 400, paris.log)
+        # Lanes of the honest segment have their metrics, whatever rome's take.
+        for way in ("london", "paris"):
+            self.assertRegex(page, rf'oneway_packets_sent_total{{segment="honest",class="data",from="{way}",')
+        # A gap of some lanes of at most 4000 results a second, 1.5 kB each.
+        self.assertLess(rows, 12e6)
+        if not sanitized():
+            self.assertLess(busy, 0.9)
+            self.assertLess(took, 8)
+            self.assertLess(watch.memory - watch.first, 96 << 20)
+
     def test_psk(self):
         """A key that is another one is refused; the right one is let in."""
         self.prepare()
@@ -206,4 +268,4 @@ if __name__ == "__main__":
         sys.exit(77)
     if os.environ.get("OW_INSIDE") != "1":
         os.execvpe("unshare", ["unshare", "--net", sys.executable, *sys.argv], {**os.environ, "OW_INSIDE": "1"})
-    unittest.main(argv=[sys.argv[0], *(sys.argv[1:] or ["Hostile.test_attacks", "Hostile.test_psk"])])
+    unittest.main(argv=[sys.argv[0], *(sys.argv[1:] or ["Hostile.test_attacks", "Hostile.test_costly_peer", "Hostile.test_psk"])])
