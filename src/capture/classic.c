@@ -10,6 +10,9 @@
  *
  * so that reads stay aligned in memory as in the file and only the cut record is copied.
  *
+ * Files are concatenated (cat a.pcap b.pcap): where a record should begin, another file header may stand. It is told
+ * from a record by its magic and version, and the walk goes on as that file says.
+ *
  * Sub-seconds of a second or more (as some damaged or hand-made files have) are carried, as tcpdump does; unsigned
  * 32-bit fields cannot overflow OW_CAPTURE_TIME_MAX_NS. A captured length over the wire length raises the latter.
  */
@@ -31,8 +34,10 @@ struct classic {
 	const uint8_t *next; /* first byte not handed out; in the buffer, or in the file in memory (info->mapped) */
 	const uint8_t *end;  /* of the valid bytes */
 	uint64_t offset;     /* of next in the unpacked file */
+	/* As the last file header says: */
 	bool swapped;
 	int64_t tick_ns;
+	uint16_t linktype;
 };
 
 static inline uint32_t load32(const uint8_t *p, bool swapped)
@@ -40,19 +45,39 @@ static inline uint32_t load32(const uint8_t *p, bool swapped)
 	return swapped ? ow_load_be32(p) : ow_load_le32(p);
 }
 
-/* Hands out whole records of the buffer; stops before one that is incomplete or absurd. */
+/* Whether these 4 bytes behind a magic are version 2.0 to 2.4, in either byte order. A record has its sub-seconds
+ * there.
+ */
+static inline bool is_version(const uint8_t *p)
+{
+	uint32_t v = ow_load_le32(p);
+	return (v & ~0x00070000u) == 0x00000002 || (v & ~0x07000000u) == 0x00000200;
+}
+
+/* What kind of file begins at p, where a record of at least OW_PCAP_RECORD_BYTES is expected. */
+static enum ow_file_kind begins_file(const uint8_t *p)
+{
+	enum ow_file_kind kind = ow_file_kind(p, OW_PCAP_RECORD_BYTES);
+	bool sure = kind == OW_FILE_KIND_PCAPNG ? ow_load_le32(p + 8) == 0x1a2b3c4d || ow_load_be32(p + 8) == 0x1a2b3c4d
+	                                        : is_version(p + 4);
+	return sure ? kind : OW_FILE_KIND_NONE;
+}
+
+/* Hands out whole records of the buffer; stops before one that is incomplete or absurd, or another file header. */
 static inline __attribute__((always_inline)) size_t walk_buffer(struct classic *c, bool swapped,
                                                                 struct ow_frame *frames, size_t max)
 {
 	const uint8_t *p = c->next, *end = c->end;
 	uint64_t number = c->walk.number;
 	int64_t tick_ns = c->tick_ns;
-	uint16_t linktype = c->walk.info->linktype;
+	uint16_t linktype = c->linktype;
 	size_t n = 0;
 
 	while (n < max && (size_t)(end - p) >= OW_PCAP_RECORD_BYTES) {
 		uint32_t caplen = load32(p + 8, swapped), len = load32(p + 12, swapped);
 		if (caplen > OW_CAPTURE_CAPLEN_MAX || (size_t)(end - p) - OW_PCAP_RECORD_BYTES < caplen)
+			break;
+		if (__builtin_expect(is_version(p + 4), 0) && begins_file(p) != OW_FILE_KIND_NONE)
 			break;
 		number++;
 		frames[n++] = (struct ow_frame){
@@ -71,11 +96,24 @@ static inline __attribute__((always_inline)) size_t walk_buffer(struct classic *
 	return n;
 }
 
+/* A file header at the start, or where a record could be. */
+static void take_header(struct classic *c, const uint8_t *head)
+{
+	uint32_t magic = ow_load_le32(head);
+
+	c->swapped = magic != 0xa1b2c3d4 && magic != 0xa1b23c4d;
+	c->tick_ns = load32(head, c->swapped) == 0xa1b23c4d ? 1 : OW_NS_PER_US;
+	c->linktype = (uint16_t)load32(head + 20, c->swapped); /* the upper half has the FCS length and flags */
+	if (c->tick_ns > c->walk.info->resolution_ns)
+		c->walk.info->resolution_ns = c->tick_ns;
+}
+
 /* All of the file that can be had at once, behind its header. */
-static void start(struct classic *c)
+static void start(struct classic *c, const uint8_t *head)
 {
 	size_t size;
 
+	take_header(c, head);
 	c->next = c->end = c->buffer + SPARE_BYTES;
 	c->offset = OW_PCAP_HEADER_BYTES;
 	c->walk.info->mapped = ow_source_map(c->walk.source, &c->next, &size);
@@ -129,6 +167,27 @@ static void note_end(struct classic *c)
 		             name, number, offset, OW_PCAP_RECORD_BYTES, left);
 }
 
+/*
+ * Another file begins at next. Returns 1 if the walk goes on with it, 0 if too little of its header is there, or an
+ * error where the files are of different formats.
+ */
+static int next_file(struct classic *c, enum ow_file_kind kind, struct ow_error *err)
+{
+	if (kind != OW_FILE_KIND_CLASSIC)
+		return ow_error_set(err, ENOTSUP,
+		                    "%s: another capture file, in another format (%s), begins at offset %llu: split it "
+		                    "there, and convert the parts to one format",
+		                    ow_source_name(c->walk.source),
+		                    kind == OW_FILE_KIND_PCAPNG ? "pcapng" : "a variant of pcap",
+		                    (unsigned long long)c->offset);
+	if (c->end - c->next < OW_PCAP_HEADER_BYTES)
+		return 0;
+	take_header(c, c->next);
+	c->next += OW_PCAP_HEADER_BYTES;
+	c->offset += OW_PCAP_HEADER_BYTES;
+	return 1;
+}
+
 static int classic_read(struct ow_walk *walk, struct ow_frame *frames, size_t max, struct ow_error *err)
 {
 	struct classic *c = (struct classic *)walk;
@@ -143,8 +202,14 @@ static int classic_read(struct ow_walk *walk, struct ow_frame *frames, size_t ma
 		size_t n = c->swapped ? walk_buffer(c, true, frames, max) : walk_buffer(c, false, frames, max);
 		if (n)
 			return (int)n;
-		bool absurd = (size_t)(c->end - c->next) >= OW_PCAP_RECORD_BYTES &&
-		              load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX;
+		bool headed = c->end - c->next >= OW_PCAP_RECORD_BYTES;
+		enum ow_file_kind kind = headed ? begins_file(c->next) : OW_FILE_KIND_NONE;
+		if (kind != OW_FILE_KIND_NONE && (r = next_file(c, kind, err)) < 0)
+			return r;
+		if (r == 1)
+			continue;
+		bool absurd =
+			headed && kind == OW_FILE_KIND_NONE && load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX;
 		if (!absurd) {
 			r = refill(c, &got, err);
 			if (r < 0)
@@ -166,7 +231,7 @@ static int classic_rewind(struct ow_walk *walk, struct ow_error *err)
 
 	if (r < 0)
 		return r;
-	start(c);
+	start(c, head);
 	return 0;
 }
 
@@ -189,7 +254,6 @@ int ow_walk_classic(struct ow_source *source, const uint8_t *head, struct ow_rea
 {
 	struct classic *c = calloc(1, sizeof *c);
 	uint8_t *buffer = aligned_alloc(PAGE_BYTES, SPARE_BYTES + FILL_BYTES);
-	uint32_t magic = ow_load_le32(head);
 
 	if (!c || !buffer) {
 		free(c);
@@ -198,13 +262,10 @@ int ow_walk_classic(struct ow_source *source, const uint8_t *head, struct ow_rea
 	}
 	c->walk = (struct ow_walk){.ops = &classic_ops, .source = source, .info = info};
 	c->buffer = buffer;
-	start(c);
-	c->swapped = magic != 0xa1b2c3d4 && magic != 0xa1b23c4d;
-	c->tick_ns = load32(head, c->swapped) == 0xa1b23c4d ? 1 : OW_NS_PER_US;
+	start(c, head);
 	info->format = "pcap";
-	info->resolution_ns = c->tick_ns;
 	info->snaplen = load32(head + 16, c->swapped);
-	info->linktype = (uint16_t)load32(head + 20, c->swapped); /* the upper half has the FCS length and flags */
+	info->linktype = c->linktype;
 	*ret_walk = &c->walk;
 	return 0;
 }

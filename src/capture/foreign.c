@@ -33,6 +33,7 @@ struct foreign {
 	int trouble_code;
 	size_t feed_next, feed_end;
 	uint64_t consumed; /* bytes that libpcap has taken */
+	bool joined;       /* a file header stands where a record or a block should be */
 	char stdio[STDIO_BYTES];
 	uint8_t feed[FEED_BYTES];
 	uint8_t arena[ARENA_BYTES];
@@ -85,6 +86,17 @@ static int refuse(const struct foreign *f, struct ow_error *err)
 	if (f->follow.mixed_order)
 		return ow_error_set(err, ENOTSUP,
 		                    "%s: sections of different byte order; convert it: tshark -r FILE -w OUT", name);
+	if (f->joined && f->pcapng)
+		return ow_error_set(
+			err, ENOTSUP,
+			"%s: another capture file, in another format (pcap), begins at offset %llu: split it "
+			"there, and convert the parts to one format",
+			name, (unsigned long long)f->follow.block_offset);
+	if (f->joined)
+		return ow_error_set(err, ENOTSUP,
+		                    "%s: another capture file begins behind record %llu: split it there, and convert "
+		                    "the parts: tshark -r FILE -w OUT",
+		                    name, (unsigned long long)f->walk.number);
 	if (f->follow.too_fine)
 		return ow_error_set(err, ENOTSUP,
 		                    "%s: time resolution finer than 2^-34 s cannot be read; convert it: "
@@ -104,6 +116,7 @@ static int start(struct foreign *f, struct ow_error *err)
 	f->stopped = 0;
 	f->feed_next = f->feed_end = 0;
 	f->consumed = 0;
+	f->joined = false;
 	f->trouble_code = 0;
 	ow_follow_reset(&f->follow);
 	file = fopencookie(f, "rb", io);
@@ -165,6 +178,21 @@ static int note_end(struct foreign *f, struct ow_error *err)
 	return 0;
 }
 
+/* Whether what libpcap has read, or chokes on, is a file header: of a pcap variant that looks like an empty record. */
+static bool is_joined(const struct foreign *f, int state)
+{
+	uint8_t seconds[4];
+
+	if (f->pcapng) {
+		enum ow_file_kind kind = ow_file_kind(f->follow.kept, 8);
+		return state == PCAP_ERROR && (kind == OW_FILE_KIND_CLASSIC || kind == OW_FILE_KIND_VARIANT);
+	}
+	if (state != 1 || f->header->caplen != 0 || f->header->len != 0)
+		return false;
+	memcpy(seconds, &(uint32_t){(uint32_t)f->header->ts.tv_sec}, sizeof seconds);
+	return ow_file_kind(seconds, sizeof seconds) != OW_FILE_KIND_NONE;
+}
+
 /*
  * One packet. Both libpcap and the follower must then stand at the same end of a block; that they do not, or that
  * the follower has seen what libpcap reads wrong, counts as an error of libpcap's.
@@ -173,6 +201,9 @@ static int next(struct foreign *f)
 {
 	int state = pcap_next_ex(f->pcap, &f->header, &f->data);
 
+	f->joined = is_joined(f, state);
+	if (f->joined)
+		return PCAP_ERROR;
 	if (state != 1)
 		return state;
 	if (f->pcapng && (f->follow.lost || f->follow.pos || f->follow.mixed_order || f->follow.too_fine))

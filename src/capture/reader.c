@@ -16,19 +16,13 @@ struct ow_reader {
 	bool ended;
 };
 
-enum kind { KIND_NONE, KIND_CLASSIC, KIND_FOREIGN };
-
-/*
- * Our own walk takes version 2.4 in micro- and nanoseconds; older versions (whose lengths may be swapped) and the
- * magics of patched tcpdumps (Kuznetzov's, FMESQUITA's, NAVTEL's) go to libpcap, as does pcapng.
- */
-static enum kind recognise(const uint8_t *head, size_t size)
+enum ow_file_kind ow_file_kind(const uint8_t *head, size_t size)
 {
 	static const uint32_t classic[] = {0xa1b2c3d4, 0xa1b23c4d};
 	static const uint32_t patched[] = {0xa1b2cd34, 0xa1b234cd, 0xa12b3c4d};
 
 	if (size < 4)
-		return KIND_NONE;
+		return OW_FILE_KIND_NONE;
 	for (int swapped = 0; swapped < 2; swapped++) {
 		uint32_t magic = swapped ? ow_load_be32(head) : ow_load_le32(head);
 		for (size_t i = 0; i < sizeof classic / sizeof *classic; i++) {
@@ -36,15 +30,15 @@ static enum kind recognise(const uint8_t *head, size_t size)
 				continue;
 			/* two 16-bit fields read as one: 2 and 4 in the file's order */
 			if (size < 8 || ow_load_le32(head + 4) == (swapped ? 0x04000200 : 0x00040002))
-				return KIND_CLASSIC;
-			return KIND_FOREIGN;
+				return OW_FILE_KIND_CLASSIC;
+			return OW_FILE_KIND_VARIANT;
 		}
 		for (size_t i = 0; i < sizeof patched / sizeof *patched; i++) {
 			if (magic == patched[i])
-				return KIND_FOREIGN;
+				return OW_FILE_KIND_VARIANT;
 		}
 	}
-	return ow_load_le32(head) == 0x0a0d0d0a ? KIND_FOREIGN : KIND_NONE;
+	return ow_load_le32(head) == 0x0a0d0d0a ? OW_FILE_KIND_PCAPNG : OW_FILE_KIND_NONE;
 }
 
 static int refuse(const struct ow_source *source, const uint8_t *head, size_t size, struct ow_error *err)
@@ -69,15 +63,16 @@ static int start_walk(struct ow_reader *r, struct ow_error *err)
 
 	if (result < 0)
 		return result;
-	switch (recognise(head, got)) {
-	case KIND_CLASSIC:
+	switch (ow_file_kind(head, got)) {
+	case OW_FILE_KIND_CLASSIC:
 		if (got < sizeof head && ow_source_damage(r->source))
 			return refuse(r->source, head, got, err);
 		if (got < sizeof head)
 			return ow_error_set(err, EINVAL, "%s: cut off in the file header (%zu of %zu bytes)",
 			                    ow_source_name(r->source), got, sizeof head);
 		return ow_walk_classic(r->source, head, &r->info, &r->walk, err);
-	case KIND_FOREIGN:
+	case OW_FILE_KIND_VARIANT:
+	case OW_FILE_KIND_PCAPNG:
 		result = ow_source_rewind(r->source, err);
 		return result < 0 ? result : ow_walk_foreign(r->source, &r->info, &r->walk, err);
 	default:

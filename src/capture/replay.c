@@ -3,6 +3,8 @@
  * A capture file as a live source: its frames come when their time has come, counted from the first one, or as fast as
  * they are read. The file's clock starts when it is opened.
  *
+ * Frames without a time (0) are left out.
+ *
  * Files do not say which way a frame went, and nothing in them says how a superframe was cut: it is one packet here.
  */
 #include "base/clock.h"
@@ -33,16 +35,19 @@ struct replay {
 /* Whether there is a frame; reads on when the batch is used up, which makes its frames invalid. */
 static int look_ahead(struct replay *r, struct ow_error *err)
 {
-	if (r->next < r->count || r->ended)
-		return r->next < r->count;
-	r->next = 0;
-	r->count = 0;
-	int n = ow_reader_read(r->reader, r->batch, BATCH, err);
-	if (n < 0)
-		return n;
-	r->count = n;
-	r->ended = n == 0;
-	return n > 0;
+	while (r->next == r->count && !r->ended) {
+		r->next = r->count = 0;
+		int n = ow_reader_read(r->reader, r->batch, BATCH, err);
+		if (n < 0)
+			return n;
+		r->ended = n == 0;
+		/* A frame without a time (0) is due at none. */
+		for (int i = 0; i < n; i++) {
+			if (r->batch[i].time_ns != 0)
+				r->batch[r->count++] = r->batch[i];
+		}
+	}
+	return r->next < r->count;
 }
 
 /* How far the replay is; any thread may ask. */

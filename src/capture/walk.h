@@ -40,6 +40,14 @@ struct ow_walk_ops {
  */
 #define OW_CAPTURE_TIME_MAX_NS (INT64_C(1) << 62)
 
+/*
+ * What kind of capture file begins with these bytes. Our own walk takes version 2.4 in micro- and nanoseconds; older
+ * versions (whose lengths may be swapped) and the magics of patched tcpdumps (Kuznetzov's, FMESQUITA's, NAVTEL's) go to
+ * libpcap, as does pcapng.
+ */
+enum ow_file_kind { OW_FILE_KIND_NONE, OW_FILE_KIND_CLASSIC, OW_FILE_KIND_VARIANT, OW_FILE_KIND_PCAPNG };
+enum ow_file_kind ow_file_kind(const uint8_t *head, size_t size);
+
 /* Classic pcap of version 2.4 by our own walk. head holds the file's first OW_PCAP_HEADER_BYTES. */
 int ow_walk_classic(struct ow_source *source, const uint8_t *head, struct ow_reader_info *info,
                     struct ow_walk **ret_walk, struct ow_error *err);

@@ -286,7 +286,7 @@ static int measure(struct ow_both *both, struct ow_show *show, int signals, stru
 	struct signalfd_siginfo signal;
 	bool asked = false;
 	for (;;) {
-		if (poll(fds, 2, OW_BOTH_WORK_MS) < 0 && errno != EINTR)
+		if (poll(fds, 2, ow_both_timeout_ms(both)) < 0 && errno != EINTR)
 			return ow_error_set(err, errno, "cannot wait: %s", strerror(errno));
 		if (fds[1].revents & POLLIN && read(signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
 			if (asked)
@@ -419,6 +419,16 @@ static void greet(const struct arguments *args)
 	        args->run_ns || args->count ? "" : " Ctrl-C ends it.");
 }
 
+static void warn_untimed(const struct arguments *args, const struct ow_both *both)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned long long count = ow_both_untimed(both, i);
+		if (count)
+			fprintf(stderr, "oneway live: warning: %s: %llu packet%s left out: no timestamp (0)\n",
+			        i ? args->to : args->from, count, count == 1 ? " is" : "s are");
+	}
+}
+
 static int run(struct arguments *args)
 {
 	struct ow_error err = {"no reason given"};
@@ -432,6 +442,7 @@ static int run(struct arguments *args)
 		r = open_both(args, show, &both, &err);
 	if (r == 0) {
 		greet(args);
+		warn_untimed(args, both);
 		r = measure(both, show, signals, &err);
 		if (r >= 0 && ow_both_is_blind(both, &err))
 			r = -ENODEV;

@@ -168,20 +168,19 @@ int ow_baseline_probes(const struct ow_fates *fates, size_t memory, uint64_t see
 		return r;
 	struct ow_random random;
 	ow_random_seed(&random, seed);
-	double from = 0, span = 0;
-	if (fates->count) {
-		from = (double)fates->sent[0].time_ns;
-		span = (double)(fates->sent[fates->count - 1].time_ns - fates->sent[0].time_ns);
-	}
-	/* Gaps of a Poisson process; of probes that meet the same packet only the first counts. */
-	double gap = probes ? span / (double)probes : 0, due = from - gap * log1p(-ow_random_unit(&random));
+	int64_t from = fates->count ? fates->sent[0].time_ns : 0;
+	double span = fates->count ? (double)(fates->sent[fates->count - 1].time_ns - from) : 0;
+	/*
+	 * Gaps of a Poisson process, from the first packet on; of probes that meet the same packet only the first
+	 * counts. The process has no memory: the next probe behind a packet comes a gap after it.
+	 */
+	double gap = probes ? span / (double)probes : 0, due = -gap * log1p(-ow_random_unit(&random));
 	for (size_t i = 0; i < fates->count && gap > 0; i++) {
-		double at = (double)fates->sent[i].time_ns;
+		double at = (double)(fates->sent[i].time_ns - from);
 		if (at < due)
 			continue;
 		look(&looked, fates->delay_ns[i]);
-		while (due <= at)
-			due -= gap * log1p(-ow_random_unit(&random));
+		due = at - gap * log1p(-ow_random_unit(&random));
 	}
 	uint64_t sent = looked.trials;
 	conclude(&looked, fates, NAN, ret_estimate);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Intervals compared in one call: signals and full pipes are looked at in between. */
+#define WORK_INTERVALS 256u
 /* After it was stopped, packets under way are waited for this long, */
 #define GRACE_NS (200 * OW_NS_PER_MS)
 /* and for a recorder that does not go on so much longer. */
@@ -226,10 +228,10 @@ static int finish(struct ow_both *both)
 	return 1;
 }
 
-/* Compares all intervals that are complete. 1 when that was the end. */
+/* Compares intervals that are complete, up to WORK_INTERVALS. 1 when that was the end. */
 static int compare_intervals(struct ow_both *both)
 {
-	while (is_due(both)) {
+	for (unsigned n = 0; n < WORK_INTERVALS && is_due(both); n++) {
 		int64_t start_ns = ow_both_start_of(both, both->next), end_ns = start_ns + both->options.length_ns;
 		/* The ledgers give a page up when its interval has ended; the last one ends now. */
 		int64_t passed_ns = end_ns > both->stop_ns || both->stopped ? INT64_MAX : both->passed_ns;
@@ -307,6 +309,11 @@ bool ow_both_is_blind(const struct ow_both *both, struct ow_error *err)
 	return true;
 }
 
+int ow_both_timeout_ms(const struct ow_both *both)
+{
+	return is_due(both) ? 0 : OW_BOTH_WORK_MS;
+}
+
 int ow_both_work(struct ow_both *both, struct ow_error *err)
 {
 	struct ow_chunk *chunks = NULL;
@@ -345,7 +352,9 @@ void ow_both_stop(struct ow_both *both)
 {
 	if (both->stopped)
 		return;
-	int64_t now_ns = both->files ? both->passed_ns : ow_recorder_now_ns(both->recorder);
+	/* Of files, what has been compared: they may be far ahead. */
+	int64_t now_ns = both->files ? ow_both_least(both->passed_ns, ow_both_start_of(both, both->next))
+	                             : ow_recorder_now_ns(both->recorder);
 	both->stopped = true;
 	both->since_ns = ow_clock_steady_ns();
 	both->end_ns = ow_both_least(both->end_ns, now_ns);
@@ -367,6 +376,11 @@ void ow_both_total(const struct ow_both *both, size_t lane, struct ow_live_resul
 	memcpy(ret_total->class_name, names->class_name, sizeof ret_total->class_name);
 	memcpy(ret_total->from, names->from, sizeof ret_total->from);
 	memcpy(ret_total->to, names->to, sizeof ret_total->to);
+}
+
+uint64_t ow_both_untimed(const struct ow_both *both, unsigned source)
+{
+	return both->untimed[source];
 }
 
 void ow_both_counts(const struct ow_both *both, unsigned source, struct ow_recorder_counts *ret_counts)

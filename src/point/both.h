@@ -49,9 +49,10 @@ struct ow_both;
 int ow_both_create(const struct ow_both_options *options, struct ow_both **ret_both, struct ow_error *err);
 void ow_both_free(struct ow_both *both);
 
-/* Readable when there is work. Even if it is not, ow_both_work wants to be called every OW_BOTH_WORK_MS. */
+/* Readable when there is work. Even if it is not, ow_both_work wants to be called after ow_both_timeout_ms. */
 int ow_both_fd(const struct ow_both *both);
 #define OW_BOTH_WORK_MS 50
+int ow_both_timeout_ms(const struct ow_both *both);
 /* Takes what there is and tells the sink. 0; 1 at the end, when everything is final; a negative errno when a source
  * failed, with err: everything is final then, too. An interface that goes away is waited for; its intervals are
  * unknown. */
@@ -63,7 +64,8 @@ void ow_both_stop(struct ow_both *both);
 /* Lanes: for each class forward, then backward. */
 size_t ow_both_lanes(const struct ow_both *both);
 void ow_both_total(const struct ow_both *both, size_t lane, struct ow_live_result *ret_total);
-/* Of each source: 0 = from, 1 = to. */
+/* Of each source: 0 = from, 1 = to. Frames of a file without a time (0) are left out. */
+uint64_t ow_both_untimed(const struct ow_both *both, unsigned source);
 void ow_both_counts(const struct ow_both *both, unsigned source, struct ow_recorder_counts *ret_counts);
 /* Whether neither interface is there now; err says why. */
 bool ow_both_is_blind(const struct ow_both *both, struct ow_error *err);

@@ -13,26 +13,47 @@
 /* Intervals that may be open: the recorder lags by less than this, files by a few intervals. */
 #define OPEN_NS  (2 * OW_NS_PER_S)
 #define OPEN_MIN 64
+/* Of files: more results than anybody wants, such as a wrong time makes. 11 days of seconds. */
+#define INTERVALS_MAX 1000000
 /* Fewer packets a page are no measurement. */
 #define STAMPS_MIN 4096
+
+/* A wrong time in a file must not become results of years without packets. span: of the file with the longer gap. */
+static int check_intervals(const struct ow_both *both, int64_t start_ns, const char *path, const struct ow_span *span,
+                           struct ow_error *err)
+{
+	int64_t count = (both->end_ns - start_ns) / both->options.length_ns;
+	char gap[OW_DURATION_TEXT];
+	if (count < INTERVALS_MAX || (both->options.intervals && both->options.intervals < INTERVALS_MAX))
+		return 0;
+	ow_duration_text((double)span->gap_ns, gap);
+	return ow_error_set(err, ERANGE,
+	                    "more than %d intervals: choose a longer interval, or take out what has a wrong time "
+	                    "(%.200s: packet %llu is %s later than the one before)",
+	                    INTERVALS_MAX, path, (unsigned long long)span->gap_number, gap);
+}
 
 /* Of files: where both have begun, and where the first of them ends. */
 static int plan_files(struct ow_both *both, int64_t *ret_start_ns, struct ow_error *err)
 {
 	const char *from = both->options.from.live.name, *to = both->options.to.live.name;
 	struct ow_span a = {0}, b = {0};
-	int r = ow_span_of_file(from, &a, err);
+	int64_t wait_ns = both->options.wait_ns;
+	int r = ow_span_of_file(from, wait_ns, &a, err);
 	if (r == 0)
-		r = ow_span_of_file(to, &b, err);
+		r = ow_span_of_file(to, wait_ns, &b, err);
 	if (r < 0)
 		return r;
+	both->untimed[OW_BOTH_FROM] = a.untimed;
+	both->untimed[OW_BOTH_TO] = b.untimed;
 	*ret_start_ns = a.first_ns > b.first_ns ? a.first_ns : b.first_ns;
 	both->over_ns[OW_BOTH_FROM] = a.last_ns + 1;
 	both->over_ns[OW_BOTH_TO] = b.last_ns + 1;
 	both->end_ns = ow_both_least(a.last_ns, b.last_ns) + 1;
 	if (*ret_start_ns >= both->end_ns)
 		return ow_error_set(err, EINVAL, "%.200s and %.200s were not taken at the same time", from, to);
-	return 0;
+	return check_intervals(both, *ret_start_ns, a.gap_ns > b.gap_ns ? from : to, a.gap_ns > b.gap_ns ? &a : &b,
+	                       err);
 }
 
 /* When to begin, how much earlier to record, and where to end. */

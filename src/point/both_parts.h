@@ -40,18 +40,19 @@ struct ow_both {
 	uint32_t owners;
 	bool files;
 	struct ow_steps steps;
-	int64_t t0_ns;                  /* of interval 0, by the clock as it is now */
-	int64_t base;                   /* the interval with which the ledgers begin: 0, or since the clock was set */
-	int64_t lead;                   /* intervals before the first that counts */
-	int64_t next;                   /* the interval that is compared next */
-	int64_t split;                  /* 1 when an interval was split where the run ends: later ones count on */
-	int64_t end_ns;                 /* nothing that was sent from here on counts, */
-	int64_t stop_ns;                /* and from here on nothing is looked at; INT64_MAX = open */
-	int64_t over_ns[OW_BOTH_SIDES]; /* where a file ends: nothing is seen from here on; INT64_MAX = open */
-	bool stopped;                   /* in the middle of things */
-	int64_t since_ns;               /* when, by the steady clock */
-	int64_t passed_ns;              /* up to where the recorder is complete */
-	struct ow_live_result *held;    /* results of the end, to be told in the order of their intervals */
+	int64_t t0_ns;                   /* of interval 0, by the clock as it is now */
+	int64_t base;                    /* the interval with which the ledgers begin: 0, or since the clock was set */
+	int64_t lead;                    /* intervals before the first that counts */
+	int64_t next;                    /* the interval that is compared next */
+	int64_t split;                   /* 1 when an interval was split where the run ends: later ones count on */
+	int64_t end_ns;                  /* nothing that was sent from here on counts, */
+	int64_t stop_ns;                 /* and from here on nothing is looked at; INT64_MAX = open */
+	uint64_t untimed[OW_BOTH_SIDES]; /* frames of a file without a time */
+	int64_t over_ns[OW_BOTH_SIDES];  /* where a file ends: nothing is seen from here on; INT64_MAX = open */
+	bool stopped;                    /* in the middle of things */
+	int64_t since_ns;                /* when, by the steady clock */
+	int64_t passed_ns;               /* up to where the recorder is complete */
+	struct ow_live_result *held;     /* results of the end, to be told in the order of their intervals */
 	size_t helds, held_room;
 	bool holding;
 	struct ow_outage outage[OW_BOTH_SIDES]; /* the last one */

@@ -7,6 +7,7 @@
 #include "point/match.h"
 
 #include "point/plan.h"
+#include "point/span.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -537,6 +538,40 @@ static int refuse_no_matches(struct ow_match *m, struct ow_error *err)
 	                    m->report.capture[OW_SIDE_A].path, m->report.capture[OW_SIDE_B].path, text);
 }
 
+/* Looks through a capture. */
+static int check_order(struct ow_reader *reader, int64_t window_ns, struct ow_error *err)
+{
+	struct ow_frame frame[OW_TAP_BATCH];
+	struct ow_order order;
+	int n, r = ow_reader_rewind(reader, err);
+	if (r < 0)
+		return r;
+	ow_order_init(&order, window_ns);
+	while ((n = ow_reader_read(reader, frame, OW_TAP_BATCH, err)) > 0) {
+		for (int i = 0; i < n; i++)
+			ow_order_add(&order, &frame[i]);
+	}
+	return n < 0 ? n : ow_order_check(&order, ow_reader_info(reader)->path, err);
+}
+
+/* Captures that are not in the order of time are refused. If they have nothing in common, that may be the reason. */
+static int check_orders(struct ow_match *m, int result, struct ow_error *err)
+{
+	int64_t window_ns = m->pass.plan.window_ns ? m->pass.plan.window_ns : 2 * OW_NS_PER_S;
+	if (result < 0 && result != -ENOMSG)
+		return result;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		const struct ow_tap *tap = &m->pass.tap[side];
+		struct ow_error why;
+		if (result == 0 && tap->facts.behind_most_ns <= window_ns)
+			continue;
+		int r = check_order(tap->reader, window_ns, &why);
+		if (r < 0)
+			return ow_error_set(err, -r, "%s", why.text);
+	}
+	return result;
+}
+
 static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow_error *err)
 {
 	/* Who writes a capture must not know by what it is hashed: he could make all packets meet in one place. */
@@ -552,6 +587,7 @@ static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow
 	int r = ow_plan_make(&m->planner, m->pass.tap, &m->pass.plan, err);
 	if (r == 0)
 		r = run_until_settled(m, err);
+	r = check_orders(m, r, err);
 	if (r == 0)
 		r = find_holes(m, err);
 	if (r == 0)
@@ -560,7 +596,7 @@ static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow
 		return r;
 	fill_report(m);
 	if (!m->report.direction[OW_A_TO_B].matched && !m->report.direction[OW_B_TO_A].matched)
-		return refuse_no_matches(m, err);
+		return check_orders(m, refuse_no_matches(m, err), err);
 	return ow_match_warn(m);
 }
 

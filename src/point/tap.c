@@ -76,6 +76,8 @@ static __attribute__((noinline)) int64_t odd_time(struct ow_tap *s, const struct
 		f->backwards++;
 		if (s->previous_ns - t > f->backwards_most_ns)
 			f->backwards_most_ns = s->previous_ns - t;
+		if (f->last_ns - t > f->behind_most_ns)
+			f->behind_most_ns = f->last_ns - t;
 	} else {
 		ow_silences_note(&f->silences, f->last_ns, t);
 	}

@@ -26,8 +26,9 @@ struct ow_tap_facts {
 	int64_t first_ns, last_ns; /* earliest and latest time (0 = untimed frames left out) */
 	uint64_t backwards;        /* frames earlier than the one before */
 	int64_t backwards_most_ns;
-	uint64_t untimed;     /* frames with a time of 0 */
-	uint32_t longest_tcp; /* longest TCP packet: more than the wire's MTU means superframes */
+	int64_t behind_most_ns; /* how much a frame was earlier than the latest one in front of it */
+	uint64_t untimed;       /* frames with a time of 0 */
+	uint32_t longest_tcp;   /* longest TCP packet: more than the wire's MTU means superframes */
 	uint32_t longest_udp;
 	uint64_t fragments;
 	uint32_t longest_fragment; /* of IPv4 */

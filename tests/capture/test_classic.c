@@ -76,6 +76,80 @@ static void test_cut_everywhere(void **state)
 	free(c);
 }
 
+/* cat a.pcap b.pcap: the second file may have another byte order, resolution and link type. */
+static void test_concatenated(void **state)
+{
+	static const uint32_t magics[] = {0xa1b2c3d4, 0xa1b23c4d};
+
+	for (int bits = 0; bits < 16; bits++) {
+		struct craft *c = craft_new(bits & 1);
+		int64_t second_tick_ns = bits & 8 ? 1 : 1000;
+		craft_pcap(c, magics[bits >> 2 & 1], 65535, 1);
+		craft_record(c, 5, 7, 20, 20);
+		craft_record(c, 6, 0x00040002, 20, 20); /* sub-seconds that look like a version */
+		c->big_endian = bits & 2;
+		craft_pcap(c, magics[bits >> 3], 96, 101);
+		craft_record(c, 7, 9, 30, 40);
+		craft_pcap(c, magics[bits >> 3], 96, 101); /* an empty file between two */
+		craft_pcap(c, magics[bits >> 3], 96, 101);
+		craft_record(c, 8, 0, 30, 40);
+		struct outcome o = read_craft(*state, c);
+		assert_int_equal(o.result, 0);
+		assert_false(o.damaged);
+		assert_int_equal(o.n, 4);
+		assert_int_equal(o.info.linktype, 1);
+		assert_int_equal(o.info.resolution_ns, (bits & 12) == 12 ? 1 : 1000);
+		assert_int_equal(o.frames[0].linktype, 1);
+		assert_int_equal(o.frames[2].linktype, 101);
+		assert_int_equal(o.frames[2].time_ns, 7 * OW_NS_PER_S + 9 * second_tick_ns);
+		assert_int_equal(o.frames[3].number, 4);
+		/* The second header is cut. */
+		o = read_bytes(*state, c->bytes, 24 + 2 * 36 + 20);
+		assert_int_equal(o.n, 2);
+		assert_true(o.damaged);
+		free(c);
+	}
+}
+
+/* In front of, and behind, a file of another format. */
+static void test_mixed_formats(void **state)
+{
+	struct craft *c = craft_new(false);
+	craft_pcap(c, 0xa1b2c3d4, 65535, 1);
+	craft_record(c, 5, 7, 20, 20);
+	size_t first = c->size;
+	craft_section(c);
+	craft_interface(c, 1, 65535, -1);
+	craft_packet(c, 0, 9000000, 20, 20);
+	size_t section = c->size;
+	struct outcome o = read_craft(*state, c);
+	assert_int_equal(o.result, -ENOTSUP);
+	assert_non_null(strstr(o.text, "pcapng"));
+	assert_non_null(strstr(o.text, "at offset 60"));
+	craft_pcap(c, 0xa1b2c3d4, 65535, 1);
+	craft_record(c, 5, 7, 20, 20);
+	o = read_bytes(*state, c->bytes + first, c->size - first);
+	char offset[40];
+	snprintf(offset, sizeof offset, "at offset %zu", section - first);
+	assert_int_equal(o.result, -ENOTSUP);
+	assert_non_null(strstr(o.text, offset));
+	free(c);
+	/* Kuznetzov's: records with 8 bytes more. */
+	c = craft_new(false);
+	for (int i = 0; i < 2; i++) {
+		craft_pcap(c, 0xa1b2cd34, 65535, 1);
+		craft_32(c, 5);
+		craft_32(c, 7);
+		craft_32(c, 20);
+		craft_32(c, 20);
+		craft_fill(c, 0, 8 + 20);
+	}
+	o = read_craft(*state, c);
+	assert_int_equal(o.result, -ENOTSUP);
+	assert_non_null(strstr(o.text, "behind record 1"));
+	free(c);
+}
+
 static void test_messages(void **state)
 {
 	struct craft *c = craft_new(true);
@@ -157,6 +231,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_fields, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_cut_everywhere, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_concatenated, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_mixed_formats, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_messages, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_long_records, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_many_small_records, scratch_setup, scratch_teardown),

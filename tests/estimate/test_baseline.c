@@ -84,6 +84,25 @@ static void test_sampled(void **state)
 	coverage(ow_baseline_sampled);
 }
 
+/* Times of a capture need not be in order: a packet of another century between others of one moment. */
+static void test_probes_of_any_time(void **state)
+{
+	(void)state;
+	enum { COUNT = 300 };
+	struct ow_stamp sent[COUNT];
+	int64_t delay_ns[COUNT];
+	for (int i = 0; i < COUNT; i++) {
+		sent[i] = (struct ow_stamp){(uint64_t)i, INT64_C(1700000000000000000) + i * 3};
+		delay_ns[i] = 1000 + i;
+	}
+	sent[COUNT / 2].time_ns = INT64_C(4000000000000000000);
+	struct ow_fates odd = {.sent = sent, .delay_ns = delay_ns, .count = COUNT, .received = COUNT};
+	struct ow_estimate e;
+	struct ow_baseline_cost cost;
+	assert_int_equal(ow_baseline_probes(&odd, 1 << 20, 1, &e, &cost), 0);
+	assert_true(e.mean_ns.value > 1000 && e.mean_ns.value < 1000 + COUNT);
+}
+
 static void test_probes(void **state)
 {
 	(void)state;
@@ -129,7 +148,8 @@ static void test_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_direct_is_exact), cmocka_unit_test(test_sampled), cmocka_unit_test(test_probes),
+		cmocka_unit_test(test_direct_is_exact), cmocka_unit_test(test_sampled),
+		cmocka_unit_test(test_probes),          cmocka_unit_test(test_probes_of_any_time),
 		cmocka_unit_test(test_copies),          cmocka_unit_test(test_empty),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -296,6 +296,67 @@ class OfFiles(command.Case):
         self.assertGreater(both.count("~"), 3)
         self.assertEqual(text.count("~"), 0)
 
+    def times(self, path, change):
+        """Gives records other times: change(number, seconds, fraction) of each."""
+        with open(path, "rb") as f:
+            data = bytearray(f.read())
+        at, number = 24, 0
+        while at < len(data):
+            seconds, fraction, size, _ = struct.unpack_from("<IIII", data, at)
+            struct.pack_into("<II", data, at, *change(number, seconds, fraction))
+            at, number = at + 16 + size, number + 1
+        with open(path, "wb") as f:
+            f.write(data)
+
+    def test_frames_without_a_time(self):
+        """They are left out, and said so: results do not begin in 1970."""
+        self.simulate("--rate", 1000, packets=3000)
+        for path in (self.a, self.b):
+            self.times(path, lambda i, s, f: (0, 0) if i in (0, 1500) else (s, f))
+        done = self.live("--json", "--forward", "ip or ip6")
+        self.assertLess(done.stdout.count("\n"), 20)
+        self.assertIn("2 packets are left out: no timestamp (0)", done.stderr)
+
+    def test_years_without_packets(self):
+        """One wrong time must not make a result of each second since."""
+        self.simulate("--rate", 1000, packets=3000)
+        for path in (self.a, self.b):
+            self.times(path, lambda i, s, f: (1000, 0) if i == 0 else (s, f))
+        done = self.live("--json", "--forward", "ip or ip6", code=1)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("more than 1000000 intervals", done.stderr)
+        self.assertIn("packet 2 is", done.stderr)
+        self.live("--json", "--forward", "ip or ip6", "--count", 10)
+
+    def test_a_signal_ends_it(self):
+        """Also while there are a million results without a packet to tell."""
+        self.simulate("--rate", 1000, packets=3000)
+        for path in (self.a, self.b):
+            self.times(path, lambda i, s, f: (s - 900000, 0) if i == 0 else (s, f))
+        run = subprocess.Popen([command.PROGRAM, "live", "--from", self.a, "--to", self.b, "--speed", "0", "--json", "--forward", "ip or ip6"],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        for _ in range(100):
+            self.assertTrue(run.stdout.readline())
+        run.terminate()
+        told = run.stdout.read().count(b"\n")
+        self.assertEqual(run.wait(timeout=PATIENCE), 0)
+        run.stdout.close()
+        self.assertLess(told, 400000)
+
+    def test_order_of_time(self):
+        """Files joined in the wrong order are refused; a few wrong times are not."""
+        self.simulate("--rate", 1000, packets=10000)
+        self.times(self.a, lambda i, s, f: (s - 100, f) if i >= 5000 else (s, f))
+        for args in (("match", self.a, self.b), ("compare", self.a, self.b), ("live", "--from", self.a, "--to", self.b, "--forward", "ip or ip6", "--speed", "0")):
+            done = command.oneway(*args)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("not in the order of time", done.stderr)
+            self.assertIn("packet 5001", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+        self.simulate("--rate", 1000, packets=10000)
+        self.times(self.a, lambda i, s, f: (s + 100, f) if i % 1000 == 500 else (s, f))
+        self.assertIn("backwards", self.match())
+
     def test_thresholds(self):
         self.simulate("--loss", 0.05)
         way = ("--forward", "ip or ip6")
