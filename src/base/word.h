@@ -2,6 +2,14 @@
 #ifndef OW_BASE_WORD_H
 #define OW_BASE_WORD_H
 
+#include <stdint.h>
+
+/* 1 packet, 2 packets: the form that goes with the count. */
+static inline const char *ow_plural(uint64_t count, const char *one, const char *many)
+{
+	return count == 1 ? one : many;
+}
+
 /* The number of letters to change, add or leave out between two words. */
 unsigned ow_word_distance(const char *a, const char *b);
 /* Words at most this far apart may be a slip of the fingers. */

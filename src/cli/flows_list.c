@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway flows list FILE: what a file of epochs holds. */
+#include "base/word.h"
 #include "cli/flows.h"
 
 #include "base/time.h"
@@ -96,7 +97,7 @@ static void print_text(const struct ow_epochs *epochs, bool each)
 		ow_duration_text((double)info->interval_ns, length);
 		printf(" of %s", length);
 	}
-	printf(", %s packets", ow_words_count(total.packets, text));
+	printf(", %s %s", ow_words_count(total.packets, text), ow_plural(total.packets, "packet", "packets"));
 	printf(", %s bytes\n", ow_words_count(total.bytes, text));
 	if (ow_epochs_count(epochs)) {
 		ow_duration_text((double)(total.end_ns - total.begin_ns), length);

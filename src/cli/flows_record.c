@@ -375,9 +375,10 @@ static void note_warnings(struct record *rec)
 		ow_error_set(next++, EINTR, "interrupted: the rest of the capture was not read");
 	if (counts->below_limit)
 		ow_error_set(next++, EINVAL,
-		             "%s packets were captured too short for an id of %u bytes: use a smaller --id-bytes at "
+		             "%s %s captured too short for an id of %u bytes: use a smaller --id-bytes at "
 		             "all points",
-		             ow_words_count(counts->below_limit, number), rec->info.id_bytes);
+		             ow_words_count(counts->below_limit, number),
+		             ow_plural(counts->below_limit, "packet was", "packets were"), rec->info.id_bytes);
 	if (counts->longest_tcp > WIRE_MAX)
 		ow_error_set(
 			next++, EINVAL,
@@ -385,11 +386,11 @@ static void note_warnings(struct record *rec)
 			"--segment-size cuts them as the wire did (an MTU of 1500 bytes with TCP timestamps: 1448)",
 			counts->longest_tcp);
 	if (counts->untimed)
-		ow_error_set(next++, EINVAL, "%s frames without a time were left out",
-		             ow_words_count(counts->untimed, number));
+		ow_error_set(next++, EINVAL, "%s %s without a time left out", ow_words_count(counts->untimed, number),
+		             ow_plural(counts->untimed, "frame", "frames"));
 	if (rec->uncounted)
-		ow_error_set(next++, ENOSPC, "%s packets of flows beyond --flows-max were not counted",
-		             ow_words_count(rec->uncounted, number));
+		ow_error_set(next++, ENOSPC, "%s %s of flows beyond --flows-max not counted",
+		             ow_words_count(rec->uncounted, number), ow_plural(rec->uncounted, "packet", "packets"));
 	rec->warnings = (unsigned)(next - rec->warning);
 }
 
@@ -415,7 +416,8 @@ static void print_text(const struct record *rec)
 	if (rec->info.counts)
 		printf(", %s%s", rec->epochs > 1 ? "at most " : "", ow_words_count(rec->flows_most, a));
 	printf("%s\n", rec->info.counts && rec->epochs > 1 ? " in an epoch" : "");
-	printf("packets     %s of %s frames", ow_words_count(rec->packets, a), ow_words_count(counts->frames, b));
+	printf("packets     %s of %s %s", ow_words_count(rec->packets, a), ow_words_count(counts->frames, b),
+	       ow_plural(counts->frames, "frame", "frames"));
 	if (counts->pieces)
 		printf(" (%s cut from superframes)", ow_words_count(counts->pieces, a));
 	if (counts->filtered)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the lab prints: a row for each interval and direction, measured beside true, the summary, and the picture. */
+#include "base/word.h"
 #include "base/time.h"
 #include "cli/lab.h"
 #include "cli/terminal.h"
@@ -249,7 +250,7 @@ void ow_lab_show_start(struct ow_lab_show *show, int64_t start_ns)
 		fprintf(show->out, "%s UDP packets a second%s", ow_words_count((uint64_t)options->rate_pps, rate),
 		        streams ? " and " : "");
 	if (streams)
-		fprintf(show->out, "%" PRIu64 " TCP stream%s", streams, streams == 1 ? "" : "s");
+		fprintf(show->out, "%" PRIu64 " TCP stream%s", streams, ow_plural(streams, "", "s"));
 	fprintf(show->out, " for %s. Rows follow when they are final, %s after their interval.\n\n",
 	        duration((double)options->length_ns, length), duration((double)options->wait_ns, wait));
 	fflush(show->out);
@@ -375,19 +376,20 @@ static void put_faults(const struct ow_lab_show *show, const struct ow_lab_end *
 	uint64_t rings = show->sum[0].ring_drops + show->sum[1].ring_drops;
 	uint64_t unknown = show->sum[0].unknown + show->sum[1].unknown;
 	if (missed)
-		fprintf(out, "The wire missed %s frames itself: this machine is too slow for the traffic.\n",
-		        ow_words_count(missed, a));
+		fprintf(out, "The wire missed %s %s itself: this machine is too slow for the traffic.\n",
+		        ow_words_count(missed, a), ow_plural(missed, "frame", "frames"));
 	if (end->kernel_drops)
-		fprintf(out,
-		        "The kernel dropped %s frames beside the wire: this machine is too slow for the traffic.\n",
-		        ow_words_count(end->kernel_drops, a));
+		fprintf(out, "The kernel dropped %s %s beside the wire: this machine is too slow for the traffic.\n",
+		        ow_words_count(end->kernel_drops, a), ow_plural(end->kernel_drops, "frame", "frames"));
 	if (end->capture_drops)
-		fprintf(out, "The captures lack %s frames that tcpdump did not take in time.\n",
-		        ow_words_count(end->capture_drops, a));
+		fprintf(out, "The captures lack %s %s that tcpdump did not take in time.\n",
+		        ow_words_count(end->capture_drops, a), ow_plural(end->capture_drops, "frame", "frames"));
 	if (rings)
-		fprintf(out, "The points' own rings lost %s frames.\n", ow_words_count(rings, a));
+		fprintf(out, "The points' own rings lost %s %s.\n", ow_words_count(rings, a),
+		        ow_plural(rings, "frame", "frames"));
 	if (unknown)
-		fprintf(out, "%s results are unknown.\n", ow_words_count(unknown, a));
+		fprintf(out, "%s %s unknown.\n", ow_words_count(unknown, a),
+		        ow_plural(unknown, "result is", "results are"));
 }
 
 static void put_summary(struct ow_lab_show *show, const struct ow_lab_end *end)

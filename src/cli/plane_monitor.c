@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway plane monitor: the station that turns results of segments into those of paths and says what is wrong. */
+#include "base/word.h"
 #include "cli/plane_monitor.h"
 #include "base/clock.h"
 #include "base/time.h"
@@ -296,10 +297,11 @@ static int finish(struct job *job)
 	struct ow_monitor_count counts;
 	if (job->homeless)
 		fprintf(stderr,
-		        "oneway plane monitor: warning: %llu results belong to no place, the first of segment %s; "
+		        "oneway plane monitor: warning: %llu %s to no place, the first of segment %s; "
 		        "'places' of "
 		        "the station says where they belong\n",
-		        (unsigned long long)job->homeless, job->homeless_name);
+		        (unsigned long long)job->homeless, ow_plural(job->homeless, "result belongs", "results belong"),
+		        job->homeless_name);
 	if (!job->results)
 		return ow_error_set(job->err, ENODATA, "no results (final ones) in what was given");
 	if (job->args->json || job->args->quiet || job->judged_ns == INT64_MIN)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway plane plan: in which order routers are best upgraded. */
+#include "base/word.h"
 #include "plane/plan.h"
 #include "cli/captures.h"
 #include "cli/cli.h"
@@ -145,8 +146,9 @@ static void put_text(const struct job *job)
 	char hops[OW_WORDS], paths[OW_WORDS], name[OW_TOPOLOGY_NAME_MAX + 1];
 	int width = ow_terminal_width(stdout);
 	size_t room = width > 80 ? 40 : 26;
-	printf("%u routers, %u directed links, planner %s\n\n", ow_topology_nodes(job->topology),
-	       ow_topology_links(job->topology), planner_names[job->plan[0].planner]);
+	printf("%u %s, %u directed %s, planner %s\n\n", ow_topology_nodes(job->topology),
+	       ow_plural(ow_topology_nodes(job->topology), "router", "routers"), ow_topology_links(job->topology),
+	       ow_plural(ow_topology_links(job->topology), "link", "links"), planner_names[job->plan[0].planner]);
 	printf("%8s %-*s %11s %12s %6s %4s %4s\n", "upgraded", (int)room, "router", "paths", "probe hops", "mean",
 	       "min", "max");
 	for (uint32_t i = 0; i < job->plan[0].count; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway plane probe: sparse probes to reflectors, where nothing passive can see. */
+#include "base/word.h"
 #include "base/time.h"
 #include "cli/cli.h"
 #include "cli/guard.h"
@@ -315,16 +316,20 @@ static void put_session_text(const struct job *job, unsigned i, const struct ow_
 	char name[OW_ADDRESS_TEXT], gap[OW_DURATION_TEXT], most[OW_DURATION_TEXT];
 	const uint64_t *v = n->verdict;
 	ow_words_clean(job->target[i].address, false, name, sizeof name);
-	printf("\n--- reflector %s ---\n%" PRIu64 " probes sent, %" PRIu64 " replies: %" PRIu64 " answers, %" PRIu64
-	       " duplicates, %" PRIu64 " late\n",
-	       name, n->sent, n->replies, v[OW_PROBES_ANSWER], v[OW_PROBES_DUPLICATE], v[OW_PROBES_LATE]);
+	printf("\n--- reflector %s ---\n%" PRIu64 " %s sent, %" PRIu64 " %s: %" PRIu64 " %s, %" PRIu64 " %s, %" PRIu64
+	       " late\n",
+	       name, n->sent, ow_plural(n->sent, "probe", "probes"), n->replies,
+	       ow_plural(n->replies, "reply", "replies"), v[OW_PROBES_ANSWER],
+	       ow_plural(v[OW_PROBES_ANSWER], "answer", "answers"), v[OW_PROBES_DUPLICATE],
+	       ow_plural(v[OW_PROBES_DUPLICATE], "duplicate", "duplicates"), v[OW_PROBES_LATE]);
 	if (v[OW_PROBES_UNASKED] || n->malformed || n->refused || n->untimed)
 		printf("not used: %" PRIu64 " unasked, %" PRIu64 " malformed, %" PRIu64 " with another key, %" PRIu64
 		       " without times\n",
 		       v[OW_PROBES_UNASKED], n->malformed, n->refused, n->untimed);
 	if (n->failed || n->unreachable)
-		printf("%" PRIu64 " probes could not be sent, %" PRIu64 " times unreachable\n", n->failed,
-		       n->unreachable);
+		printf("%" PRIu64 " %s could not be sent, %" PRIu64 " %s unreachable\n", n->failed,
+		       ow_plural(n->failed, "probe", "probes"), n->unreachable,
+		       ow_plural(n->unreachable, "time", "times"));
 	if (n->ttl_there && n->ttl_back)
 		printf("hops by TTL: %u there, %u back\n", n->hops_there, n->hops_back);
 	if (n->gaps) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway plane reflect: answers probes. */
+#include "base/word.h"
 #include "base/time.h"
 #include "cli/cli.h"
 #include "cli/options.h"
@@ -84,7 +85,8 @@ static void put_json(const struct ow_reflector_counts *n)
 static void put_text(const struct ow_reflector_counts *n)
 {
 	char mean[OW_DURATION_TEXT], most[OW_DURATION_TEXT];
-	printf("%" PRIu64 " probes, %" PRIu64 " answered\n", n->received, n->answered);
+	printf("%" PRIu64 " %s, %" PRIu64 " answered\n", n->received, ow_plural(n->received, "probe", "probes"),
+	       n->answered);
 	const struct {
 		uint64_t count;
 		const char *why;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway plane sets: what each node of the network must watch. */
+#include "base/word.h"
 #include "plane/sets.h"
 #include "base/clock.h"
 #include "base/time.h"
@@ -111,9 +112,11 @@ static void put_text(const struct job *job, const struct ow_spf *spf, const stru
 	char text[OW_TOPOLOGY_NAME_MAX + 1];
 	struct ow_paths_measure measure;
 	ow_paths_measure(segments, &measure);
-	printf("%s, %s: %" PRIu64 " segments, %" PRIu64 " probe hops\n",
+	printf("%s, %s: %" PRIu64 " %s, %" PRIu64 " probe %s\n",
 	       clean(ow_topology_name(job->topology, spf->source), text),
-	       job->is_mrouter[spf->source] ? "m-router" : "m-server", measure.paths, measure.probe_hops);
+	       job->is_mrouter[spf->source] ? "m-router" : "m-server", measure.paths,
+	       ow_plural(measure.paths, "segment", "segments"), measure.probe_hops,
+	       ow_plural(measure.probe_hops, "hop", "hops"));
 	if (job->args->tree)
 		put_tree(job, spf);
 	for (uint32_t i = 0; i < ow_paths_count(segments); i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the station says: lines when something changes, a table at the end, JSON. */
+#include "base/word.h"
 #include "base/time.h"
 #include "cli/plane_monitor.h"
 #include "cli/terminal.h"
@@ -22,7 +23,7 @@ static void put_finding(FILE *out, const struct ow_finding *finding)
 	fprintf(out, "            %s since %s (", name, ow_words_local(finding->since_ns, "%H:%M:%S", time));
 	if (isfinite(finding->z))
 		fprintf(out, "%.1f sigma, ", finding->z);
-	fprintf(out, "%u interval%s%s)\n", finding->intervals, finding->intervals == 1 ? "" : "s",
+	fprintf(out, "%u interval%s%s)\n", finding->intervals, ow_plural(finding->intervals, "", "s"),
 	        finding->active ? ", by probes" : "");
 	if (finding->delay) {
 		ow_duration_text(finding->usual_ns, usual);
@@ -97,8 +98,8 @@ void ow_plane_show_table(FILE *out, const struct ow_verdict *verdict, uint32_t c
 	fprintf(out, "\n%-*s  %-7s %10s %13s %10s %8s\n", width, "path", "state", "mean", "95 %", "stddev", "loss");
 	for (uint32_t i = 0; i < count; i++)
 		put_row(out, &verdict[i], width);
-	fprintf(out, "%u places: %u with a new result, %u learning, %u changed\n", counts->places, counts->fresh,
-	        counts->learning, counts->changed);
+	fprintf(out, "%u %s: %u with a new result, %u learning, %u changed\n", counts->places,
+	        ow_plural(counts->places, "place", "places"), counts->fresh, counts->learning, counts->changed);
 }
 
 /* -- JSON -------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A point at work: results to standard output, SQLite and Prometheus, events to standard error, its state to systemd.
  */
+#include "base/word.h"
 #include "cli/point.h"
 
 #include "base/time.h"
@@ -105,8 +106,9 @@ static void end_store(struct output *out)
 	ow_keeper_state(out->keeper, &state);
 	if (state.waiting || state.lost) {
 		struct ow_error line;
-		ow_error_set(&line, EIO, "store: %zu results could not be written, %ju intervals were lost before",
-		             state.waiting, (uintmax_t)state.lost);
+		ow_error_set(&line, EIO, "store: %zu %s could not be written, %ju %s lost before", state.waiting,
+		             ow_plural(state.waiting, "result", "results"), (uintmax_t)state.lost,
+		             ow_plural(state.lost, "interval was", "intervals were"));
 		log_event(out, OW_EVENT_ERROR, line.text);
 	}
 	ow_keeper_free(out->keeper);
@@ -208,8 +210,8 @@ static void tell_state(struct output *out, int64_t now_ns)
 	struct ow_daemon_status status;
 	char line[120];
 	ow_daemon_status(out->daemon, &status);
-	snprintf(line, sizeof line, "%u of %u peers connected, %u lanes measured", status.connected, status.peers,
-	         status.lanes);
+	snprintf(line, sizeof line, "%u of %u %s connected, %u %s measured", status.connected, status.peers,
+	         ow_plural(status.peers, "peer", "peers"), status.lanes, ow_plural(status.lanes, "lane", "lanes"));
 	ow_service_status(&out->service, status.stopping ? "stopping" : line);
 	ow_journal_tick(out->journal, now_ns);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway point --check-config: a configuration as it was understood. */
+#include "base/word.h"
 #include "cli/point.h"
 
 #include "base/time.h"
@@ -74,7 +75,7 @@ void ow_point_show(const struct ow_config *c)
 			printf("file       %s: %s, replayed at speed %g", in->name, in->file, in->speed);
 		else
 			printf("interface  %s: %ju thread%s%s", in->name, (uintmax_t)in->threads,
-			       in->threads == 1 ? "" : "s", in->hardware_stamps ? ", its own timestamps" : "");
+			       ow_plural(in->threads, "", "s"), in->hardware_stamps ? ", its own timestamps" : "");
 		printf("%s%s\n", in->filter ? ", only " : "", in->filter ? in->filter : "");
 	}
 	for (unsigned i = 0; i < c->segment_count; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Live measurement between two interfaces of one host: both.h says how it is put together. */
+#include "base/word.h"
 #include "point/both_parts.h"
 
 #include "point/join.h"
@@ -42,8 +43,8 @@ void ow_both_complete(struct ow_both *both, struct ow_both_lane *lane, struct ow
 	}
 	if (misplaced) {
 		r->status = OW_LIVE_PARTIAL;
-		snprintf(r->cause, sizeof r->cause, "%llu packets out of time: was the clock set?",
-		         (unsigned long long)misplaced);
+		snprintf(r->cause, sizeof r->cause, "%llu %s out of time: was the clock set?",
+		         (unsigned long long)misplaced, ow_plural(misplaced, "packet", "packets"));
 	}
 	if (!both->files)
 		r->cost.ready_ns = ow_recorder_now_ns(both->recorder) - (r->start_ns + r->length_ns);

@@ -13,6 +13,7 @@
 #define GOOD_NS   OW_NS_PER_MS
 #define USABLE_NS (10 * OW_NS_PER_MS)
 /* Oscillators of computers are off by up to 100 ppm; what is beyond is a correction in progress, or a wrong clock. */
+#define RATE_NONE_PPM  0.005
 #define RATE_USUAL_PPM 200
 #define RATE_MAX_PPM   500
 
@@ -147,15 +148,21 @@ static void judge_rate(struct ow_findings *findings, const struct ow_clock_facts
 	if (facts->error)
 		return;
 	struct ow_finding *f = ow_findings_add(findings, HOST, "clock_rate");
-	if (ppm <= RATE_USUAL_PPM) {
-		ow_found(f, OW_VERDICT_OK, "corrected by %+.3f ppm", facts->rate_ppm);
-		ow_means(f, "Usual for an oscillator.");
+	if (ppm < RATE_NONE_PPM) {
+		ow_found(f, OW_VERDICT_OK, "not corrected");
+		ow_means(f,
+		         facts->kernel.synchronised
+		                 ? "The time daemon found no error of the rate yet, or the machine below corrects it."
+		                 : "Nobody steers the clock: it runs as its oscillator does.");
+	} else if (ppm <= RATE_USUAL_PPM) {
+		ow_found(f, OW_VERDICT_OK, "corrected by %+.2f ppm", facts->rate_ppm);
+		ow_means(f, "Usual: oscillators of computers are off by tens of ppm.");
 	} else if (ppm < RATE_MAX_PPM) {
-		ow_found(f, OW_VERDICT_NOTE, "corrected by %+.3f ppm", facts->rate_ppm);
+		ow_found(f, OW_VERDICT_NOTE, "corrected by %+.2f ppm", facts->rate_ppm);
 		ow_means(f, "More than most oscillators need: the clock source may be badly calibrated.");
 		ow_fix(f, "dmesg | grep -i -e tsc -e clocksource");
 	} else {
-		ow_found(f, OW_VERDICT_WARNING, "corrected by %+.3f ppm", facts->rate_ppm);
+		ow_found(f, OW_VERDICT_WARNING, "corrected by %+.2f ppm", facts->rate_ppm);
 		ow_means(f,
 		         "The clock is being moved, or is at the limit of what can be corrected: delays drift by up to "
 		         "%.3g us each second.",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an interface is, whether it is the right place to measure at, and whether packets pass it unseen. */
+#include "base/word.h"
 #include "point/checkup.h"
 
 #include <net/if_arp.h>
@@ -241,8 +242,8 @@ static void judge_queues(struct ow_findings *findings, const struct ow_link_fact
 	bool balanced = clock->programs & OW_PROGRAM_IRQBALANCE;
 	bool crowded = l->irqs > 1 && l->irq_cpus == 1 && host->cpus > 1 && l->queues > 1;
 	ow_found(f, crowded ? OW_VERDICT_NOTE : OW_VERDICT_OK, "%u queue%s, %u interrupt%s on %u CPU%s%s", l->queues,
-	         l->queues == 1 ? "" : "s", l->irqs, l->irqs == 1 ? "" : "s", l->irq_cpus, l->irq_cpus == 1 ? "" : "s",
-	         balanced ? ", irqbalance runs" : "");
+	         ow_plural(l->queues, "", "s"), l->irqs, ow_plural(l->irqs, "", "s"), l->irq_cpus,
+	         ow_plural(l->irq_cpus, "", "s"), balanced ? ", irqbalance runs" : "");
 	if (crowded) {
 		ow_means(f, "One CPU takes all packets from the card: at high rates stamps come late and packets are "
 		            "missed.");

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a trial capture showed, and what a configuration names: store, peers, certificate. */
+#include "base/word.h"
 #include "base/time.h"
 #include "point/checkup.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define POINT "point"
@@ -116,7 +118,8 @@ void ow_judge_setup(struct ow_findings *findings, const struct ow_setup_facts *s
 	struct ow_finding *f = ow_findings_add(findings, POINT, "configuration");
 	if (s->code == 0) {
 		ow_found(f, OW_VERDICT_OK, "%s: point %s, %u interface%s, %u segment%s", s->path, s->point,
-		         s->interfaces, s->interfaces == 1 ? "" : "s", s->segments, s->segments == 1 ? "" : "s");
+		         s->interfaces, ow_plural(s->interfaces, "", "s"), s->segments,
+		         ow_plural(s->segments, "", "s"));
 		ow_means(f, "Read and understood; the files that it names are there.");
 	} else if (s->denied) {
 		ow_found(f, OW_VERDICT_NOTE, "%s", s->error);
@@ -165,14 +168,19 @@ void ow_judge_peer(struct ow_findings *findings, const struct ow_peer_facts *p)
 {
 	struct ow_finding *f = ow_findings_add(findings, POINT, "peer");
 	char took[OW_DURATION_TEXT];
-	ow_duration_text((double)p->took_ns, took);
+	/* How long within a millisecond says something about this host only. */
+	int64_t took_ms = p->took_ns / OW_NS_PER_MS;
+	if (took_ms < 1)
+		snprintf(took, sizeof took, "less than 1 ms");
+	else
+		ow_duration_text((double)(took_ms * OW_NS_PER_MS), took);
 	if (p->error[0]) {
 		ow_found(f, OW_VERDICT_PROBLEM, "%s: %s", p->peer, p->error);
 		ow_means(f, "Nothing is measured with it until it can be reached; the point keeps trying.");
 		ow_fix(f, "# there: oneway point runs and listens? on the way: a firewall?");
 	} else {
 		ow_found(f, p->took_ns > CONNECT_GOOD_NS ? OW_VERDICT_WARNING : OW_VERDICT_OK,
-		         "%s: %s answers, after %s", p->peer, p->address, took);
+		         "%s: %s accepts connections, in %s", p->peer, p->address, took);
 		ow_means(f,
 		         "A TCP connection can be made; whether it is the right point, TLS tells when they measure.");
 		if (p->took_ns > CONNECT_GOOD_NS)

@@ -2,6 +2,7 @@
 /* The result of an interval, provisional or final: counts, delays of late packets brought in, loss, and causes in
  * words.
  */
+#include "base/word.h"
 #include "point/settle_parts.h"
 
 #include "estimate/sample.h"
@@ -89,13 +90,13 @@ void ow_settle_explain_drops(struct ow_live_result *result)
 {
 	char text[OW_LIVE_CAUSE];
 	if (result->ring_drops_from) {
-		snprintf(text, sizeof text, "%s missed %" PRIu64 " frames (ring full): extra packets may be its",
-		         result->from, result->ring_drops_from);
+		snprintf(text, sizeof text, "%s missed %" PRIu64 " %s (ring full): extra packets may be its",
+		         result->from, result->ring_drops_from, ow_plural(result->ring_drops_from, "frame", "frames"));
 		ow_settle_add_cause(result, text);
 	}
 	if (result->ring_drops_to) {
-		snprintf(text, sizeof text, "%s missed %" PRIu64 " frames (ring full)", result->to,
-		         result->ring_drops_to);
+		snprintf(text, sizeof text, "%s missed %" PRIu64 " %s (ring full)", result->to, result->ring_drops_to,
+		         ow_plural(result->ring_drops_to, "frame", "frames"));
 		ow_settle_add_cause(result, text);
 	}
 }
@@ -108,16 +109,17 @@ void ow_settle_explain_undecided(const struct ow_settle *settle, struct ow_live_
 	char text[OW_LIVE_CAUSE];
 	if (!result->pending)
 		return;
+	const char *packets = ow_plural(result->pending, "packet", "packets");
 	if (settle->doubt == OW_DOUBT_ENDED)
-		snprintf(text, sizeof text, "%" PRIu64 " packets undecided: the run ended before they could arrive",
-		         result->pending);
+		snprintf(text, sizeof text, "%" PRIu64 " %s undecided: the run ended before they could arrive",
+		         result->pending, packets);
 	else if (settle->doubt == OW_DOUBT_BEGUN)
 		snprintf(text, sizeof text,
-		         "%" PRIu64 " packets undecided: by the clocks they may have arrived before the run",
-		         result->pending);
+		         "%" PRIu64 " %s undecided: by the clocks they may have arrived before the run",
+		         result->pending, packets);
 	else
-		snprintf(text, sizeof text, "%" PRIu64 " packets undecided: interval %" PRId64 " %s", result->pending,
-		         settle->doubted, why[settle->doubt]);
+		snprintf(text, sizeof text, "%" PRIu64 " %s undecided: interval %" PRId64 " %s", result->pending,
+		         packets, settle->doubted, why[settle->doubt]);
 	ow_settle_add_cause(result, text);
 }
 

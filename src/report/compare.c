@@ -4,6 +4,7 @@
  * of the 95 % interval relative to the estimate, so that one sees whether a method knows how wrong it is; the second
  * what it costs. What a method cannot tell is a dash, with its reason below.
  */
+#include "base/word.h"
 #include "report/compare.h"
 
 #include "base/time.h"
@@ -249,8 +250,8 @@ static void put_exact(FILE *out, const struct ow_comparison *c)
 		ow_duration_text(x->delay.stddev_ns, text[1]);
 		ow_duration_text(x->delay.quantile_ns[OW_Q50], text[2]);
 		ow_duration_text(x->delay.quantile_ns[OW_Q99], text[3]);
-		fprintf(out, "delay of %s packets: mean %s, stddev %s, p50 %s, p99 %s\n", samples, text[0], text[1],
-		        text[2], text[3]);
+		fprintf(out, "delay of %s %s: mean %s, stddev %s, p50 %s, p99 %s\n", samples,
+		        ow_plural(x->delay.samples, "packet", "packets"), text[0], text[1], text[2], text[3]);
 	}
 	fprintf(out, "%s for each synopsis, seed %" PRIu64 "\n\n", memory, c->seed);
 }

@@ -4,6 +4,7 @@
  * number has its 95 % interval beside it. Where a line cannot hold the numbers and the flow, the flow gets a line of
  * its own, uncut: it can be copied to --flow.
  */
+#include "base/word.h"
 #include "report/flow_answers.h"
 
 #include "base/time.h"
@@ -46,11 +47,11 @@ static void put_point(const struct style *s, const struct ow_flow_answers *a, un
 	ow_words_time(point->begin_ns, "%Y-%m-%d %H:%M:%S", begin);
 	ow_duration_text((double)point->end_ns - (double)point->begin_ns, span);
 	fprintf(s->out, "   %s %s from %s UTC, %s\n", ow_words_count(point->epochs, epochs),
-	        point->epochs == 1 ? "epoch" : "epochs", begin, span);
+	        ow_plural(point->epochs, "epoch", "epochs"), begin, span);
 	put_bits(counters, point->counter_bits);
 	put_bits(counts, point->count_bits);
-	fprintf(s->out, "   %s packets; a packet takes %s bits in counters", ow_words_count(point->packets, packets),
-	        counters);
+	fprintf(s->out, "   %s %s; a packet takes %s bits in counters", ow_words_count(point->packets, packets),
+	        ow_plural(point->packets, "packet", "packets"), counters);
 	if (point->counted)
 		fprintf(s->out, ", %s in flow counts", counts);
 	fputc('\n', s->out);
@@ -67,7 +68,8 @@ static void put_summary(const struct style *s, const struct ow_flow_answers *a)
 	ow_words_wrap(s->out, text, LABEL, s->width);
 	if (a->never_arrived) {
 		put_label(s, "");
-		fprintf(s->out, "%s more were never received\n", ow_words_count(a->never_arrived, count));
+		fprintf(s->out, "%s more %s never received\n", ow_words_count(a->never_arrived, count),
+		        ow_plural(a->never_arrived, "was", "were"));
 	}
 	for (unsigned i = 0; i < a->legs; i++) {
 		const struct ow_flow_leg *leg = &a->leg[i];
@@ -174,7 +176,7 @@ static void put_reasons(const struct style *s, const char *what, const struct re
 	char count[OW_WORDS], text[300];
 	for (unsigned i = 0; i < r->reasons; i++) {
 		snprintf(text, sizeof text, "of %s %s: %s", ow_words_count(r->count[i], count),
-		         r->count[i] == 1 ? "flow" : "flows", r->text[i]);
+		         ow_plural(r->count[i], "flow", "flows"), r->text[i]);
 		put_label(s, i ? "" : what);
 		ow_words_wrap(s->out, text, LABEL, s->width);
 	}
@@ -246,7 +248,7 @@ static void put_flows(const struct style *s, const struct ow_flow_answers *a, co
 		snprintf(least, sizeof least, " of at least %" PRIu64 " packets", rows->least);
 	if (rows->rows == rows->eligible)
 		fprintf(s->out, "\n%s%s %s%s, the slowest first%s\n", s->bold, count,
-		        rows->eligible == 1 ? "flow" : "flows", least, s->plain);
+		        ow_plural(rows->eligible, "flow", "flows"), least, s->plain);
 	else
 		fprintf(s->out, "\n%sthe slowest%s%s of %s flows%s%s\n", s->bold, rows->rows == 1 ? "" : " ",
 		        rows->rows == 1 ? "" : shown, count, least, s->plain);

@@ -3,6 +3,7 @@
  * Live results as lines for people, and the summary of a run in the spirit of owping's. A line has as many columns as
  * the terminal has room for: the share that was lost and the mean delay are always there.
  */
+#include "base/word.h"
 #include "report/live.h"
 
 #include "base/time.h"
@@ -273,7 +274,7 @@ static void put_sums(FILE *out, const struct ow_live_result *r)
 	        ow_words_count(r->received, received), ow_words_count(r->lost, lost));
 	if (decided)
 		fprintf(out, " (%s)", ow_words_share(r->lost, decided, share));
-	fprintf(out, ", %s duplicate%s\n", ow_words_count(r->duplicated, copies), r->duplicated == 1 ? "" : "s");
+	fprintf(out, ", %s duplicate%s\n", ow_words_count(r->duplicated, copies), ow_plural(r->duplicated, "", "s"));
 	if (r->pending)
 		fprintf(out, "%s undecided: %s\n", ow_words_count(r->pending, sent),
 		        r->active ? "which way they were lost is not known, or they were under way"
@@ -340,7 +341,8 @@ static void put_order(FILE *out, const struct ow_live_result *r)
 	else
 		fputs("no reordering\n", out);
 	if (r->ambiguous)
-		fprintf(out, "%s identical packets, whose delay is uncertain\n", ow_words_count(r->ambiguous, count));
+		fprintf(out, "%s identical %s, whose delay is uncertain\n", ow_words_count(r->ambiguous, count),
+		        ow_plural(r->ambiguous, "packet", "packets"));
 }
 
 /* The smallest delay that is known, or NULL. */
@@ -403,7 +405,8 @@ static void put_trust(FILE *out, const struct ow_live_result *r)
 		fprintf(out, "the points' own rings lost frames: %s sending, %s receiving\n",
 		        ow_words_count(r->ring_drops_from, from), ow_words_count(r->ring_drops_to, to));
 	if (r->unreadable)
-		fprintf(out, "%s frames could not be identified\n", ow_words_count(r->unreadable, from));
+		fprintf(out, "%s %s could not be identified\n", ow_words_count(r->unreadable, from),
+		        ow_plural(r->unreadable, "frame", "frames"));
 }
 
 void ow_live_summary(FILE *out, const struct ow_live_result *r)
@@ -412,8 +415,8 @@ void ow_live_summary(FILE *out, const struct ow_live_result *r)
 	ow_live_lane(r, 72, false, lane);
 	ow_duration_text((double)r->length_ns, length);
 	fprintf(out, "--- %s ---\n", lane);
-	fprintf(out, "%" PRId64 " interval%s, %s from %s UTC\n", r->interval, r->interval == 1 ? "" : "s", length,
-	        ow_words_time(r->start_ns, "%Y-%m-%d %H:%M:%S", start));
+	fprintf(out, "%" PRId64 " interval%s, %s from %s UTC\n", r->interval, ow_plural((uint64_t)r->interval, "", "s"),
+	        length, ow_words_time(r->start_ns, "%Y-%m-%d %H:%M:%S", start));
 	if (r->status != OW_LIVE_MEASURED) {
 		fputs(r->status == OW_LIVE_PARTIAL ? "partial: " : "no result: ", out);
 		put_cause(out, "", *r->cause ? r->cause : "no cause known", OW_LIVE_CAUSE);

@@ -3,6 +3,7 @@
  * Exact results flow by flow. The text shows the slowest and the lossiest flows; where a line cannot hold the numbers
  * and the flow, the flow gets a line of its own, uncut: people copy it to other commands.
  */
+#include "base/word.h"
 #include "report/match_flows.h"
 
 #include "base/time.h"
@@ -148,10 +149,10 @@ static void put_direction(FILE *out, const struct view *view)
 	const char *title = direction_title[view->from->direction];
 	ow_words_count(all, count);
 	if (view->least > 1)
-		snprintf(of, sizeof of, "%s %s of at least %" PRIu64 " packets", count, all == 1 ? "flow" : "flows",
+		snprintf(of, sizeof of, "%s %s of at least %" PRIu64 " packets", count, ow_plural(all, "flow", "flows"),
 		         view->least);
 	else
-		snprintf(of, sizeof of, "%s %s", count, all == 1 ? "flow" : "flows");
+		snprintf(of, sizeof of, "%s %s", count, ow_plural(all, "flow", "flows"));
 	size_t slow = find_slowest(view);
 	if (slow) {
 		fprintf(out, "\n%s%s, the slowest of %s%s\n", view->bold, title, of, view->plain);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of stored results as text and as JSON. */
+#include "base/word.h"
 #include "report/stored_sum.h"
 
 #include "base/time.h"
@@ -55,7 +56,7 @@ static void put_intervals(FILE *out, const struct ow_stored_sum *sum)
 {
 	char count[OW_WORDS], share[OW_WORDS], from[OW_WORDS], to[OW_WORDS], zone[OW_WORDS];
 	fprintf(out, "%s interval%s from %s to %s %s\n", ow_words_count(sum->intervals, count),
-	        sum->intervals == 1 ? "" : "s", ow_words_local(sum->start_ns, "%Y-%m-%d %T", from),
+	        ow_plural(sum->intervals, "", "s"), ow_words_local(sum->start_ns, "%Y-%m-%d %T", from),
 	        ow_words_local(sum->end_ns, "%Y-%m-%d %T", to), ow_words_local(sum->end_ns, "%Z", zone));
 	fprintf(out, "%s measured (%s)", ow_words_count(sum->measured, count),
 	        ow_words_percent(ow_stored_sum_availability(sum), share));
@@ -91,8 +92,9 @@ static void put_counts(FILE *out, const struct ow_stored_sum *sum)
 	if (sum->reordered != OW_LIVE_NOT_COUNTED && sum->reordered)
 		fprintf(out, "%s reordered\n", ow_words_count(sum->reordered, a));
 	if (sum->sampled)
-		fprintf(out, "sampled in %s intervals: counts are those of the samples, of %s packets\n",
-		        ow_words_count(sum->sampled, a), ow_words_count(sum->total_sent, b));
+		fprintf(out, "sampled in %s %s: counts are those of the samples, of %s %s\n",
+		        ow_words_count(sum->sampled, a), ow_plural(sum->sampled, "interval", "intervals"),
+		        ow_words_count(sum->total_sent, b), ow_plural(sum->total_sent, "packet", "packets"));
 	if (sum->ring_drops_from || sum->ring_drops_to)
 		fprintf(out, "the points' own rings lost frames: %s sending, %s receiving\n",
 		        ow_words_count(sum->ring_drops_from, a), ow_words_count(sum->ring_drops_to, b));
@@ -128,8 +130,9 @@ static void put_rest(FILE *out, const struct ow_stored_sum *sum)
 	if (sum->clock_error_ns > 0)
 		fprintf(out, "clock error: at most %s in each delay\n", duration((double)sum->clock_error_ns, error));
 	if (sum->clock_unknown)
-		fprintf(out, "clock error unknown in %s intervals: a clock was not synchronised\n",
-		        ow_words_count(sum->clock_unknown, count));
+		fprintf(out, "clock error unknown in %s %s: a clock was not synchronised\n",
+		        ow_words_count(sum->clock_unknown, count),
+		        ow_plural(sum->clock_unknown, "interval", "intervals"));
 	struct ow_clock_words words;
 	ow_clock_words(sum->mean.count ? sum->mean.low : NAN, sum->weight > 0 ? ow_stored_sum_mean(sum) : NAN,
 	               sum->clock_error_ns < 0 ? NAN : (double)sum->clock_error_ns, NULL, &words);

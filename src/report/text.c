@@ -4,6 +4,7 @@
  * the packets and the delay with the number of samples it rests on, and last what to be careful about.
  * Counters that are always there keep their line also when 0, so that two runs can be compared line by line.
  */
+#include "base/word.h"
 #include "report/report.h"
 
 #include "base/time.h"
@@ -69,9 +70,10 @@ static void put_captures(const struct style *style, const struct ow_match_report
 		const char *path = report->capture[side].path;
 		put_clean(style->out, path, strlen(path));
 		fputs("\n  ", style->out);
+		const char *unit = ow_plural(report->capture[side].packets, " packet  ", " packets ");
 		for (int i = 0; i < COLUMNS; i++)
 			fprintf(style->out, " %*s%s", i == COLUMN_LINK ? -(int)width[i] : (int)width[i], text[side][i],
-			        i == COLUMN_PACKETS ? " packets " : " ");
+			        i == COLUMN_PACKETS ? unit : " ");
 		ow_duration_text((double)report->capture[side].resolution_ns, resolution);
 		fprintf(style->out, " %s%s\n", resolution, style->width >= WIDTH_WIDE ? " resolution" : "");
 	}
@@ -197,7 +199,7 @@ static void put_delay(const struct style *style, const struct ow_result *result)
 		{"mean", "stddev", delay->mean_ns, delay->stddev_ns},
 	};
 	fprintf(style->out, "  delay of %s %s\n", ow_words_count(delay->samples, count),
-	        delay->samples == 1 ? "packet" : "packets");
+	        ow_plural(delay->samples, "packet", "packets"));
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		ow_duration_text(rows[i].left_ns, left);
 		ow_duration_text(rows[i].right_ns, right);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parameters of a recording from what people state: colate_plan.h. */
+#include "base/word.h"
 #include "synopsis/colate_plan.h"
 
 #include <errno.h>
@@ -104,7 +105,7 @@ static int layer_text(const struct ow_colate_layer *layer, char *text, size_t si
 		snprintf(bits, sizeof bits, "%u + %u + %u", layer->bits, layer->check_bits, layer->count_bits);
 	if (layer->form == OW_COLATE_BANKS)
 		return snprintf(text, size, "%u bank%s of %u counters, %s bits", layer->spread,
-		                layer->spread == 1 ? "" : "s", layer->counters / layer->spread, bits);
+		                ow_plural(layer->spread, "", "s"), layer->counters / layer->spread, bits);
 	return snprintf(text, size, "%u counters, %u a flow (%s), %s bits", layer->counters, layer->spread,
 	                ow_colate_form_name(layer->form), bits);
 }

@@ -107,7 +107,7 @@ static void test_unknown(void **state)
 		r = history.final;
 		assert_true(history.finals == 1 && r->lost == 1 && r->pending == 1);
 		assert_int_equal(r->status, OW_LIVE_PARTIAL);
-		assert_string_equal(r->cause, "1 packets undecided: interval 1 is unknown");
+		assert_string_equal(r->cause, "1 packet undecided: interval 1 is unknown");
 		assert_true(close_to(r->loss_ratio.value, 1 / 4.) && close_to(r->coverage, 4 / 5.));
 		assert_int_equal(ow_settle_finish(history.settle), 0);
 		if (!gap) {

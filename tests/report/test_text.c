@@ -228,7 +228,7 @@ static void plain_result(void **state)
 	};
 	char *text = render(&report, 80, false);
 	assert_string_equal(text, "A  a?[2J.pcap\n"
-	                          "   1 packets  0 ns  - pps  EN10MB  1 ns resolution\n"
+	                          "   1 packet   0 ns  - pps  EN10MB  1 ns resolution\n"
 	                          "B  b.pcap\n"
 	                          "   0 packets  0 ns  - pps  RAW     1 us resolution\n"
 	                          "\n"
