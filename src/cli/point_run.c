@@ -51,7 +51,7 @@ static void on_result(void *arg, const struct ow_live_result *result)
 	struct output *out = arg;
 	if (out->kind == OW_OUTPUT_JSON)
 		ow_live_json(stdout, result);
-	else if (out->kind == OW_OUTPUT_TEXT && (result->final || out->provisional))
+	else if (out->kind == OW_OUTPUT_TEXT && (result->final || result->waiting || out->provisional))
 		ow_live_text(&out->text, result);
 	if (out->keeper)
 		ow_keeper_add(out->keeper, result);

@@ -38,7 +38,7 @@ static void show_segment(const struct ow_config *c, const struct ow_config_segme
 		       s->inner ? ", inside tunnels" : "");
 	for (unsigned i = 0; i < s->class_count; i++)
 		printf("  class %s: %s\n", s->classes[i].name,
-		       s->classes[i].filter ? s->classes[i].filter : "all IP packets");
+		       s->classes[i].filter ? s->classes[i].filter : "all IP packets but the points' session");
 }
 
 static void show_store(const struct ow_config *c)

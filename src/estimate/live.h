@@ -49,8 +49,9 @@ struct ow_live_result {
 	enum ow_live_status status;
 	char cause[OW_LIVE_CAUSE];
 	bool final;
-	bool exact;  /* every packet was compared one by one: all delays are exact */
-	bool active; /* the packets were probes of ours, not the network's traffic */
+	bool waiting; /* unknown only for now: the other point has not answered yet */
+	bool exact;   /* every packet was compared one by one: all delays are exact */
+	bool active;  /* the packets were probes of ours, not the network's traffic */
 
 	uint64_t sent, received;
 	uint64_t matched, late, late_received, lost, pending, extra;

@@ -224,13 +224,26 @@ static enum ow_heading heading_of(const struct ow_config_segment *segment, bool 
 	return sending == segment->away ? OW_HEADING_IN : OW_HEADING_OUT;
 }
 
+int ow_daemon_lane_session(const struct ow_daemon_lane *lane, char *text, size_t size)
+{
+	const struct ow_daemon_link *link = lane->peer->link;
+	*text = 0;
+	/* The proposer's filter decides, so that both points do the same. */
+	if (lane->open.filter[0] || !link || lane->daemon->files)
+		return 0;
+	return ow_session_filter(ow_session_fd(link->session), link->accepted, lane->filter, text, size);
+}
+
 static int start_recording(struct ow_daemon_lane *lane, struct ow_error *err)
 {
+	int r = ow_daemon_lane_session(lane, lane->session_filter, sizeof lane->session_filter);
+	if (r < 0)
+		return ow_error_set(err, -r, "cannot leave the session out: %s", strerror(-r));
 	struct ow_lane_options options = {
 		.identity = lane->identity,
 		.sources = lane->segment->interfaces,
 		.heading = heading_of(lane->segment, lane->sending),
-		.filter = lane->filter,
+		.filter = lane->session_filter[0] ? lane->session_filter : lane->filter,
 		.way = lane->segment->to_peer,
 		.way_not = !lane->sending,
 		.t0_ns = lane->open.t0_ns,

@@ -39,6 +39,7 @@ int ow_daemon_link_open(struct ow_daemon *daemon, struct ow_daemon_peer *peer, i
 		*link = (struct ow_daemon_link){.daemon = daemon,
 		                                .keys = daemon->keys,
 		                                .peer = peer,
+		                                .accepted = !peer,
 		                                .session = session,
 		                                .since_ns = now,
 		                                .heard_ns = now};

@@ -9,6 +9,7 @@
 #include "point/daemon.h"
 #include "point/exchange.h"
 #include "point/ledger.h"
+#include "point/session_filter.h"
 #include "wire/dial.h"
 #include "wire/session.h"
 
@@ -87,6 +88,7 @@ struct ow_daemon_link {
 	int64_t asked_ns;    /* steady: of the PING that waits for an answer, else 0 */
 	uint64_t unread_end; /* bytes sent when what waited at unread_ns (steady) has been read */
 	int64_t unread_ns;
+	bool accepted;     /* the peer has connected to us */
 	bool ready;        /* both HELLOs are through */
 	bool closing;      /* what is queued goes out, then it is over */
 	int64_t closed_ns; /* steady: since when; 0 = not yet */
@@ -139,6 +141,8 @@ struct ow_daemon_lane {
 	unsigned instructions;                   /* of a filter in `open` */
 	int64_t agreed_ns;                       /* steady */
 	unsigned late_answers;                   /* OPENEDs with a t0 that had passed */
+	/* The same without the points' session, where that is left out; else "". */
+	char session_filter[OW_MESSAGE_FILTER + OW_SESSION_FILTER];
 	bool sending;
 	uint32_t wire; /* its number in messages */
 	enum ow_daemon_lane_state state;
@@ -309,6 +313,8 @@ struct ow_daemon_lane *ow_daemon_lane_of_wire(struct ow_daemon_peer *peer, uint3
 /* NULL: no memory, or too many. */
 struct ow_daemon_lane *ow_daemon_lane_add(struct ow_daemon_peer *peer, const struct ow_config_segment *segment,
                                           const struct ow_message_open *open, uint32_t wire, bool sending);
+/* The filter without the points' session, if the class has none; "" = as it is. */
+int ow_daemon_lane_session(const struct ow_daemon_lane *lane, char *text, size_t size);
 /* Recorder, books and exchange, as `open` says. On failure the caller removes the lane. */
 int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err);
 /* Nothing more is recorded. */

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct ow_daemon_lane *lane_of_recorded(struct ow_daemon *d, uint32_t recorded)
 {
@@ -125,6 +126,16 @@ void ow_daemon_lane_break(struct ow_daemon_lane *lane, const char *why)
 	finish_lane(lane);
 }
 
+/* The session of a lane that leaves it out has another address now. */
+static void break_if_moved(struct ow_daemon_lane *lane)
+{
+	char filter[sizeof lane->session_filter];
+	if (!lane->session_filter[0] || lane->until != INT64_MAX)
+		return;
+	if (ow_daemon_lane_session(lane, filter, sizeof filter) < 0 || strcmp(filter, lane->session_filter) != 0)
+		ow_daemon_lane_break(lane, "the points' session has another address");
+}
+
 void ow_daemon_lanes_connected(struct ow_daemon_peer *peer)
 {
 	struct ow_daemon *d = peer->daemon;
@@ -133,6 +144,7 @@ void ow_daemon_lanes_connected(struct ow_daemon_peer *peer)
 		if (lane->peer != peer || !lane->exchange)
 			continue;
 		ow_exchange_connected(lane->exchange, ow_daemon_lane_now_ns(lane));
+		break_if_moved(lane);
 		if (lane->until != INT64_MAX)
 			announce_end(lane, lane->why);
 	}

@@ -369,6 +369,7 @@ static void notice(struct ow_exchange *x, struct ow_slot *slot)
 	struct ow_live_result r;
 	ow_exchange_blank(x, slot->interval, &r);
 	r.status = OW_LIVE_UNKNOWN;
+	r.waiting = true;
 	snprintf(r.cause, sizeof r.cause, "no answer from %s yet", ow_exchange_peer(x));
 	slot->noticed = true;
 	x->sinks.result(x->sinks.arg, &r);

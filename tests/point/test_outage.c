@@ -68,7 +68,8 @@ static void on_result(void *arg, const struct ow_live_result *r)
 	assert_int_equal(r->sent, r->matched + r->late + r->lost + r->pending);
 	assert_int_equal(r->received, r->matched + r->late_received + r->extra);
 	assert_false(last->final);
-	w->noticed[end->side] += strstr(r->cause, "yet") != NULL;
+	assert_int_equal(r->waiting, strstr(r->cause, "yet") != NULL);
+	w->noticed[end->side] += r->waiting;
 	*last = *r;
 }
 

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_SESSION_FILTER_H
+#define OW_POINT_SESSION_FILTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * The points' own session is not traffic that anybody wants to measure, and its packets depend on the measurement. A
+ * class without a filter leaves it out: TCP of the address and port on which one of the two points listens. The other
+ * end of the connection is not part of it, so that it also holds for the handshake of the next one.
+ *
+ * Each point sees the session with addresses of its own, if there is a NAT in between.
+ */
+#define OW_SESSION_FILTER 128 /* bytes that it adds to a filter */
+
+/*
+ * fd: the connection; accepted: this point listens. filter: of the class, NULL = all IP packets. text: becomes the
+ * filter without the session. 0, or a negative errno, also if it does not fit.
+ */
+int ow_session_filter(int fd, bool accepted, const char *filter, char *text, size_t size);
+
+#endif
