@@ -87,6 +87,8 @@ class Capture:
             before = last.get(key)
             if before and self.joins(before, sighting):
                 before[1].append(unit)
+                if unit.direction != self.side:  # a superframe that is received is complete with its last segment
+                    before[0] = sighting[0]
             else:
                 last[key] = sighting
                 out.append(sighting)
@@ -98,7 +100,7 @@ class Capture:
     def joins(self, before, sighting):
         units, unit = before[1], sighting[1][0]
         first, last, p = units[0], units[-1].packet, unit.packet
-        if unit.direction != first.direction or sighting[0] - before[0] > 300 * US or unit in units:
+        if unit.direction != first.direction or sighting[0] - before[0] > 100 * US or unit in units:
             return False
         if sum(len(u.packet.payload) for u in units) + len(p.payload) > LONGEST_SUPERFRAME:
             return False
@@ -139,12 +141,11 @@ class Capture:
             if self.mirror and self.rng.random() < self.mirror:
                 times.append(t + self.mirror_delay + self.rng.randrange(3 * US))
             for when in times:
-                stamp = self.stamp(when)
-                if self.disorder and self.rng.random() < self.disorder:
-                    stamp -= self.rng.randrange(20 * US) // self.tick * self.tick
+                stamped = when - (self.rng.randrange(20 * US) if self.disorder and self.rng.random() < self.disorder else 0)
+                stamp = self.stamp(stamped)
                 frames.append((when, stamp, frame))
                 for unit in units:
-                    (unit.near if unit.direction == self.side else unit.far).append((stamp, when))
+                    (unit.near if unit.direction == self.side else unit.far).append((stamp, stamped))
         frames.sort(key=lambda f: f[0])
         self.first, self.last = (frames[0][0], frames[-1][0]) if frames else (0, 0)
         return [(stamp, frame[: self.snaplen], len(frame)) for _, stamp, frame in frames]

@@ -126,7 +126,7 @@ def burst_loss(case, rng):
     case.path().burst_loss = (rng.choice([0.002, 0.01]), rng.choice([0.05, 0.2]), rng.choice([0.7, 1.0]))
 
 
-@perturbation("outage", "no packet", "nothing")
+@perturbation("outage", "hole", "cover", "interrupt", "gap", "at all")
 def outage(case, rng):
     """Nothing arrives for some time, in one direction or in both; the captures go on."""
     at = case.start + int(rng.uniform(0.2, 0.7) * case.seconds * S)
@@ -163,7 +163,7 @@ def satellite(case, rng):
         path.base = rng.choice([270, 600]) * MS
 
 
-@perturbation("drift", "step", "rout")
+@perturbation("drift", "step", "route")
 def route_change(case, rng):
     path = case.path()
     path.steps = [(case.start + int(rng.uniform(0.2, 0.8) * case.seconds * S), int(rng.uniform(0.5, 5) * MS))]
@@ -186,30 +186,30 @@ def nat(case, rng):
     case.net.nat = True
 
 
-@perturbation("identification", "rewrit", "chang")
+@perturbation("identification", "rewrit")
 def new_ident(case, rng):
     case.net.new_ident = True
 
 
-@perturbation("sequence", "number", "rewrit", "chang")
+@perturbation("sequence", "number", "rewrit")
 def new_numbers(case, rng):
     case.net.new_numbers = True
     case.apps = (case.apps or []) + ["web", "bulk"]
 
 
-@perturbation("option", "rewrit", "chang")
+@perturbation("option", "rewrit")
 def strip_options(case, rng):
     case.net.strip_options = True
     case.apps = (case.apps or []) + ["web", "bulk"]
 
 
-@perturbation("option", "rewrit", "chang")
+@perturbation("option", "rewrit")
 def clamp(case, rng):
     case.net.clamp = True
     case.apps = (case.apps or []) + ["web"]
 
 
-@perturbation("option", "rewrit", "chang")
+@perturbation("option", "rewrit")
 def ip_options(case, rng):
     case.net.options_added = rng.choice([0.3, 1.0])
 
@@ -238,7 +238,7 @@ def tunnel(case, rng):
     capture.link = 1
 
 
-@perturbation("flows of which", "does not pass", "show")
+@perturbation()
 def around(case, rng):
     """One direction of some flows takes another way."""
     case.net.around, case.net.around_share = {rng.randrange(2)}, 0.5
@@ -253,13 +253,13 @@ def snaplen(case, rng):
         capture.snaplen = rng.choice([60, 68, 96, 128, 256])
 
 
-@perturbation("clock", "offset", "later at")
+@perturbation("clock", "offset", "later at", "direction")
 def offset(case, rng):
     case.captures[B].offset = int(rng.choice([-1, 1]) * 10 ** rng.uniform(5, 10.5))
     case.auto = True
 
 
-@perturbation("clock", "offset", "later at")
+@perturbation("clock", "offset", "later at", "direction")
 def zone(case, rng):
     """Another time zone, TAI, GPS."""
     case.captures[B].offset = rng.choice([-1, 1]) * rng.choice([37 * S, 18 * S, 3600 * S, 7200 * S])
@@ -270,17 +270,17 @@ def drift(case, rng):
     case.captures[B].drift = rng.choice([-1, 1]) * rng.choice([5e-6, 2e-5, 1e-4])
 
 
-@perturbation("outside", "cover", "start")
+@perturbation()
 def late(case, rng):
     case.side().late = int(rng.uniform(0.05, 0.5) * case.seconds * S)
 
 
-@perturbation("outside", "cover", "end")
+@perturbation()
 def early(case, rng):
     case.side().early = int(rng.uniform(0.05, 0.5) * case.seconds * S)
 
 
-@perturbation("no packet", "nothing", "hole", "cover", "interrupt", "gap", "no frame")
+@perturbation("hole", "cover", "interrupt", "gap", "no frame", "at all")
 def hole(case, rng):
     at = case.start + int(rng.uniform(0.1, 0.7) * case.seconds * S)
     case.side().holes = [(at, at + int(rng.uniform(0.08, 0.25) * case.seconds * S))]
@@ -300,7 +300,7 @@ def mirror(case, rng):
     capture.mirror_delay = rng.choice([1, 5, 50]) * US
 
 
-@perturbation("backwards", "order")
+@perturbation()
 def disorder(case, rng):
     case.side().disorder = rng.choice([0.005, 0.1])
 
@@ -318,7 +318,7 @@ def superframes(case, rng):
     case.apps = (case.apps or []) + ["bulk"] + rng.choice([[], ["quic"]])
 
 
-@perturbation("checksum")
+@perturbation()
 def offload(case, rng):
     case.net.offload = True
 

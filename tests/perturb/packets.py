@@ -84,14 +84,14 @@ def pieces_of(p, mtu):
     """The offsets of the fragments in which a link of this MTU carries the packet: [(start, end, more)]."""
     length = len(transport(p))
     room = (mtu - header_length(p)) // 8 * 8
-    if len(p.src) == 16 or p.df or p.offset or p.more or header_length(p) + length <= mtu:
+    if len(p.src) == 16 or p.df or header_length(p) + length <= mtu:
         return None
-    return [(at, min(at + room, length), at + room < length) for at in range(0, length, room)]
+    return [(at, min(at + room, length), p.more or at + room < length) for at in range(0, length, room)]
 
 
 def fragment_of(p, piece):
     start, end, more = piece
-    return ip_header(p, end - start, start, more) + transport(p)[start:end]
+    return ip_header(p, end - start, p.offset + start, more) + transport(p)[start:end]
 
 
 def address(text):

@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cases import PERTURBATIONS, Case  # noqa: E402
 from judge import WAYS, Judge, names_cause, said_of  # noqa: E402
 from known import ANY, KNOWN  # noqa: E402
+from metamorphic import check  # noqa: E402
 
 
 def run(program, paths, options):
@@ -52,6 +53,11 @@ class Verdict:
                 return reason
         return None
 
+    def show_line(self, minor, excused):
+        told = self.faults + (self.minor if minor else []) + (self.excused if excused else [])
+        if told:
+            print(f"{self.case.seed} {'+'.join(self.case.names)} {' '.join(self.options)}: " + "; ".join(f"{k}: {t}" for k, t in told))
+
     def show(self, program, forced):
         command = f"tests/perturb/perturb.py {program} --seed {self.case.seed}" + (f" --with {','.join(self.case.names)}" if forced else "")
         print(f"seed {self.case.seed}: {' + '.join(self.case.names) or 'nothing perturbed'}; traffic: {', '.join(self.case.kinds)}")
@@ -70,7 +76,12 @@ class Verdict:
         print(f"  {command} --keep DIR")
 
 
-def try_case(program, case, folder):
+def answer(program, paths):
+    done = run(program, paths, [])
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def try_case(program, case, folder, changes):
     verdicts = []
     paths = case.write(folder)
     for options in ways_to_ask(case):
@@ -80,7 +91,10 @@ def try_case(program, case, folder):
             verdicts.append(Verdict(case, options, faults=[("timeout", "no answer within 60 s")]))
             continue
         if done.returncode == 0:
-            verdicts.append(Verdict(case, options, Judge(case, json.loads(done.stdout), options)))
+            judge = Judge(case, json.loads(done.stdout), options)
+            if changes and not options:
+                judge.faults += check(case, folder, lambda paths: answer(program, paths), judge.result)
+            verdicts.append(Verdict(case, options, judge))
         elif done.returncode == 1 and done.stderr.count("\n") == 1:
             common = sum(1 for u in case.net.units if u.near and u.far)
             minor = [("refused", f"{common} packets in common: {done.stderr.strip()}")] if common > 10 and not names_cause(case, done.stderr) else []
@@ -100,6 +114,7 @@ def main():
     parser.add_argument("--with", dest="names", help="perturbations instead of those of the seed: nat,loss; none: -")
     parser.add_argument("--minor", action="store_true", help="tell of answers that are refused or leave much out, too")
     parser.add_argument("--excused", action="store_true", help="tell of wrong results that name the cause, too")
+    parser.add_argument("--changes", type=int, default=10, metavar="N", help="change the captures of every N-th case in ways that must make no difference")
     parser.add_argument("--quiet", action="store_true", help="one line a fault")
     args = parser.parse_args()
     names = None if args.names is None else [n for n in args.names.split(",") if n in PERTURBATIONS]
@@ -112,7 +127,7 @@ def main():
     kinds = collections.Counter()
     for seed in seeds:
         case = Case(seed, names)
-        for verdict in try_case(args.program, case, folder):
+        for verdict in try_case(args.program, case, folder, seed % args.changes == 0):
             results += 1
             excused.update({k for k, _ in verdict.excused})
             minor.update({k for k, _ in verdict.minor})
@@ -122,8 +137,8 @@ def main():
             if verdict.faults:
                 failed += 1
                 kinds.update({k for k, _ in verdict.faults})
-            if args.quiet and verdict.faults:
-                print(f"{seed} {'+'.join(case.names)} {' '.join(verdict.options)}: " + "; ".join(f"{k}: {t}" for k, t in verdict.faults))
+            if args.quiet:
+                verdict.show_line(args.minor, args.excused)
             elif verdict.faults or args.seed is not None or args.minor and verdict.minor or args.excused and verdict.excused:
                 verdict.show(args.program, names is not None)
         if not args.keep:

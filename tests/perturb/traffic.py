@@ -43,6 +43,8 @@ class Traffic:
         self.net, self.rng, self.duration = network, rng, duration
         self.hosts = [[Host(rng, side, i) for i in range(rng.randrange(1, 4))] for side in (A, B)]
         self.six = six
+        # Hosts fill the smallest MTU of the path, less what routers add.
+        self.room = (network.mtu or 1500) - (4 if network.options_added else 0)
         self.at = rng.randrange(len(POOL))
 
     def payload(self, length):
@@ -121,7 +123,7 @@ class Traffic:
 
     def quic(self, start, seconds):
         client, server = self.pair()
-        port, size = client.next_port(), self.rng.choice([1200, 1252, 1350])
+        port, size = client.next_port(), min(self.rng.choice([1200, 1252, 1350]), self.room - 48)
         t = start
         while t < start + seconds * S:
             count = self.rng.randrange(1, 12)
@@ -174,7 +176,7 @@ class Traffic:
     def esp(self, start, count, period):
         one, two = self.pair()
         for i in range(count):
-            data = struct.pack("!II", 0x1001, i + 1) + self.payload(self.rng.randrange(60, 1300))
+            data = struct.pack("!II", 0x1001, i + 1) + self.payload(self.rng.randrange(60, 500))
             p = self.packet(one, two, ESP, data, df=False)
             self.send(one, two, start + i * period, p)
 
@@ -236,7 +238,7 @@ class Connection:
         self.acked = [0, 0]
         self.amount, self.turns, self.pause, self.keepalive = (up, down), turns, pause, keepalive
         self.stamps = self.rng.random() < 0.7
-        self.mss = 1448 if self.stamps else 1460
+        self.mss = traffic.room - (60 if traffic.six else 40) - (12 if self.stamps else 0)
         self.rtt = 4 * MS
         self.unacked = [0, 0]
         self.opened = False
