@@ -155,7 +155,6 @@ struct decision {
 	struct ow_directions *d;
 	const struct ow_flow_table *const *keys;
 	struct groups pairs, hosts;
-	uint8_t only; /* the one direction in which anything matched, or UNKNOWN */
 	double loss[OW_DIRECTIONS];
 	double absent[OW_DIRECTIONS]; /* share of large flows that never matched: they take another way */
 };
@@ -301,7 +300,6 @@ static void decide_doubtful_pairs(struct decision *c)
 
 static void decide_matched_flows(struct decision *c)
 {
-	double matched[OW_DIRECTIONS] = {0};
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		for (uint32_t i = 0; i < c->d->flows[side]; i++) {
 			struct ow_flow_evidence *e = &c->d->flow[side][i];
@@ -311,10 +309,8 @@ static void decide_matched_flows(struct decision *c)
 			if (!e->matched || !key)
 				continue;
 			e->direction = pair_of(&c->pairs, key)->direction[orientation(key)];
-			matched[e->direction] += (double)e->matched;
 		}
 	}
-	c->only = matched[OW_A_TO_B] == 0 ? OW_B_TO_A : matched[OW_B_TO_A] == 0 ? OW_A_TO_B : UNKNOWN;
 }
 
 /* Addresses that no router forwards: such packets may well be seen at one point only. */
@@ -354,8 +350,6 @@ static uint8_t expected_direction(struct decision *c, unsigned side, const struc
 		                                       : opposite(pair->direction[!o]);
 	if (stays_on_link(key) || answered_here(c, side, key))
 		return UNKNOWN;
-	if (side_of(c, key->src, key->version) < 0 && side_of(c, key->dst, key->version) < 0)
-		return c->only;
 	return way_by_sides(c, key);
 }
 

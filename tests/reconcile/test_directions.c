@@ -271,14 +271,14 @@ static void flows_of_one_packet_can_be_lost(void **state)
 		assert_way(w, OW_SIDE_A, host(a, 0, i), 1, host(b, 1, i), 80, OW_A_TO_B);
 }
 
-/* What nothing is known of goes the only way there is, or none. */
-static void strangers_take_the_only_way(void **state)
+/* Hosts of which nothing is known may be anywhere: their packets are not lost, even if all traffic goes one way. */
+static void strangers_are_unclassified(void **state)
 {
 	struct world *w = *state;
 	matched(w, "10.0.0.1", 1, "20.0.0.1", 80, 100, 20 * US);
 	unmatched(w, OW_SIDE_A, "30.0.0.1", 1, "40.0.0.1", 80, 1);
 	decide(w, false);
-	assert_way(w, OW_SIDE_A, "30.0.0.1", 1, "40.0.0.1", 80, OW_A_TO_B);
+	assert_way(w, OW_SIDE_A, "30.0.0.1", 1, "40.0.0.1", 80, OW_DIRECTIONS);
 	matched(w, "20.0.0.1", 80, "10.0.0.1", 1, 100, -20 * US);
 	decide(w, false);
 	assert_way(w, OW_SIDE_A, "30.0.0.1", 1, "40.0.0.1", 80, OW_DIRECTIONS);
@@ -338,7 +338,7 @@ int main(void)
 		CASE(what_stays_on_the_link_is_no_loss),
 		CASE(flows_on_another_path_are_not_lost),
 		CASE(flows_of_one_packet_can_be_lost),
-		CASE(strangers_take_the_only_way),
+		CASE(strangers_are_unclassified),
 		CASE(one_direction_leaves_no_question),
 		CASE(miscounted_matches_are_told_and_a_restart_keeps_decisions),
 		CASE(many_flows),
