@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define SNAPLEN_DEFAULT 262144U /* tcpdump's */
 #define INTERFACES_MAX  65536U  /* of a file that we write: a slip, not a wish */
@@ -148,6 +149,25 @@ static int settle_options(struct ow_writer *w, const char *path, struct ow_error
 	if (n < 0 || n > (o->tsresol & TSRESOL_BINARY ? BINARY_MAX : DECIMAL_MAX))
 		return ow_error_set(err, EINVAL, "%s: a time resolution byte of %d is not possible", path, o->tsresol);
 	return 0;
+}
+
+/* Takes the suffix off the name, which has *length characters. */
+static bool ends_with(const char *name, const char *suffix, size_t *length)
+{
+	size_t n = strlen(suffix);
+
+	if (*length < n || strncasecmp(name + *length - n, suffix, n) != 0)
+		return false;
+	*length -= n;
+	return true;
+}
+
+void ow_writer_options_of_name(const char *path, enum ow_file_format *ret_format, bool *ret_gzip)
+{
+	size_t length = strlen(path);
+
+	*ret_gzip = ends_with(path, ".gz", &length);
+	*ret_format = ends_with(path, ".pcapng", &length) ? OW_FILE_PCAPNG : OW_FILE_PCAP;
 }
 
 int ow_writer_open(const char *path, const struct ow_writer_options *options, struct ow_writer **ret_writer,

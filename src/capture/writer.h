@@ -24,6 +24,9 @@ struct ow_writer_options {
 	int64_t tsoffset_s;  /* if_tsoffset, seconds; stored times are relative to it */
 };
 
+/* What the name asks for: .gz compresses; .pcapng (or .pcapng.gz) is that format, any other name pcap. */
+void ow_writer_options_of_name(const char *path, enum ow_file_format *ret_format, bool *ret_gzip);
+
 int ow_writer_open(const char *path, const struct ow_writer_options *options, struct ow_writer **ret_writer,
                    struct ow_error *err);
 /* Writes one frame; caplen beyond the snaplen is cut. linktype and number of the frame are ignored. */

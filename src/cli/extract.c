@@ -140,7 +140,8 @@ int ow_extract(const char *path, const char *const source_path[OW_SIDES], const 
 	int r = 0;
 	for (int side = 0; side < OW_SIDES && r == 0; side++)
 		r = open_source(&source[side], source_path[side], &chosen[side], err);
-	struct ow_writer_options options = {.format = OW_FILE_PCAP, .nanoseconds = true};
+	struct ow_writer_options options = {.nanoseconds = true};
+	ow_writer_options_of_name(path, &options.format, &options.gzip);
 	if (r == 0)
 		r = first_linktype(source, &options.linktype, err);
 	if (r == 0)

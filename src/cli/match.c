@@ -95,9 +95,10 @@ static const struct ow_option options[] = {
 	{"key", 0, "KEY", set_key, FIELD(key),
          "What makes a flow: five-tuple (default), addresses, or prefix:24,48 for the networks of IPv4 and IPv6 "
          "addresses."},
-	{"lost", 0, "FILE", ow_option_output, FIELD(lost), "The lost packets, as a capture."},
+	{"lost", 0, "FILE", ow_option_output, FIELD(lost),
+         "The lost packets, as a capture: pcapng if the name ends so, else pcap; .gz compresses."},
 	{"extra", 0, "FILE", ow_option_output, FIELD(extra),
-         "The packets that came without being sent, and duplicates, as a capture."},
+         "The packets that came without being sent, and duplicates, likewise."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
          "Delay and loss over time and the distribution, as .svg or .png (needs gnuplot)."},
 	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},

@@ -382,26 +382,18 @@ static void help(void)
 	      stdout);
 }
 
-static bool ends_with(const char *text, const char *end, size_t *length)
-{
-	size_t n = strlen(end);
-	if (*length < n || strncmp(text + *length - n, end, n) != 0)
-		return false;
-	*length -= n;
-	return true;
-}
-
 /* The file's name chooses what was not chosen otherwise. */
 static void choose_format(struct arguments *args, enum ow_side i)
 {
 	struct ow_sim_side *side = &args->sim.side[i];
 	if (!side->path)
 		return;
-	size_t length = strlen(side->path);
-	if (ends_with(side->path, ".gz", &length))
-		side->gzip = true;
-	if (!args->format_given[i] && ends_with(side->path, ".pcapng", &length))
-		side->format = OW_FILE_PCAPNG;
+	enum ow_file_format format;
+	bool gzip;
+	ow_writer_options_of_name(side->path, &format, &gzip);
+	side->gzip |= gzip;
+	if (!args->format_given[i])
+		side->format = format;
 }
 
 struct progress {

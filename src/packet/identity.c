@@ -17,8 +17,8 @@
  *
  * hash_limit: the id is that of the packet with all bytes from this offset (counted from the IP header) on taken as
  * zero, while lengths are those of the whole packet. So a truncated and a whole capture of one packet agree as long
- * as both hold the bytes in front of the limit. Both sides normally carry the same IPv4 options and extension headers;
- * where one side lacks them, a limit that cuts the packet covers different bytes and the ids differ.
+ * as both hold the bytes in front of the limit. What may be added on the way (IPv4 options, IPv6 hop-by-hop and routing
+ * headers) does not count against it.
  */
 #include "packet/identity.h"
 #include "base/hash.h"
@@ -119,14 +119,21 @@ static inline uint32_t within(const struct extent *e, uint32_t offset, uint32_t 
 	return e->limit > offset ? min_u32(e->limit - offset, len) : 0;
 }
 
+/* How many bytes from the IP header on are looked at, of a packet with so many bytes that may be added on the way. */
+static inline uint32_t limit_of(const struct ow_identity *identity, const struct ow_packet *packet, uint32_t added)
+{
+	return min_u32(identity->hash_limit, packet->ip_len - added) + added;
+}
+
 /* The part of every packet without extension headers. */
 static inline struct extent extent_plain(const struct ow_identity *identity, const struct ow_packet *packet)
 {
 	const uint8_t *ip = packet->ip;
 	bool v4 = packet->version == 4;
+	uint32_t header = v4 ? (ip[0] & 15u) * 4 : 40;
 	struct extent e = {
-		.limit = min_u32(identity->hash_limit, packet->ip_len),
-		.l4 = v4 ? (ip[0] & 15u) * 4 : 40,
+		.limit = limit_of(identity, packet, v4 ? header - 20 : 0),
+		.l4 = header,
 		.proto = v4 ? ip[9] : ip[6],
 	};
 	e.length = packet->ip_len - e.l4;
@@ -143,6 +150,8 @@ static void extent_behind(const struct ow_identity *identity, const struct ow_pa
 	struct ow_extensions ext;
 	if (!ow_extensions_walk(ip, packet->end, e->l4, e->proto, &ext))
 		return;
+	if (packet->version == 6)
+		e->limit = limit_of(identity, packet, ext.stable - 40);
 	e->l4 = ext.l4;
 	e->length = packet->ip_len - ext.stable;
 	e->proto = ext.stable_proto;
@@ -537,5 +546,12 @@ int ow_identity_of_frame(const struct ow_identity *identity, const struct ow_fra
 
 uint32_t ow_identity_available(const struct ow_packet *packet)
 {
-	return packet->truncated ? (uint32_t)(packet->end - packet->ip) : UINT32_MAX;
+	const uint8_t *ip = packet->ip;
+	struct ow_extensions ext;
+	uint32_t captured = (uint32_t)(packet->end - ip), added = packet->version == 4 ? (ip[0] & 15u) * 4 - 20 : 0;
+	if (!packet->truncated)
+		return UINT32_MAX;
+	if (packet->version == 6 && has_extensions(packet) && ow_extensions_walk(ip, packet->end, 40, ip[6], &ext))
+		added = ext.stable - 40;
+	return captured > added ? captured - added : 0;
 }

@@ -134,11 +134,10 @@ static void patch(const struct ow_live_frame *frame, struct cut *cut, uint32_t i
 static void put_payload(const struct ow_identity *identity, struct cut *cut, uint32_t from, uint32_t len)
 {
 	uint32_t there = cut->captured > from ? cut->captured - from : 0;
-	uint32_t counts = identity->hash_limit > cut->headers ? identity->hash_limit - cut->headers : 0;
 	if (there > len)
 		there = len;
-	if (there > counts)
-		there = counts;
+	if (there > identity->hash_limit)
+		there = identity->hash_limit;
 	memcpy(cut->bytes + cut->headers, cut->payload + from, there);
 	cut->packet.end = cut->bytes + cut->headers + there;
 	cut->packet.truncated = there < len;

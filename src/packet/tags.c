@@ -21,6 +21,26 @@ static enum ow_layer tag(struct ow_walk *w, uint32_t n)
 	return OW_LAYER_TYPE;
 }
 
+/*
+ * Arista's header with the time at which a switch saw the frame: subtype 2 (1 = time), time scale 1, format and
+ * hardware 1 (upper half: 1 = 64 bits, 2 = 48 bits), time 8 or 6, ethertype 2
+ */
+static enum ow_layer arista(struct ow_walk *w)
+{
+	if (!ow_walk_has(w, 4))
+		return OW_LAYER_SHORT;
+	if (ow_load_be16(w->p) != 1)
+		return OW_LAYER_NOT_IP;
+	switch (w->p[3] >> 4) {
+	case 1:
+		return tag(w, 4 + 8 + 2);
+	case 2:
+		return tag(w, 4 + 6 + 2);
+	default:
+		return OW_LAYER_NOT_IP;
+	}
+}
+
 enum ow_layer ow_walk_type(struct ow_walk *w)
 {
 	switch (w->type) {
@@ -39,6 +59,8 @@ enum ow_layer ow_walk_type(struct ow_walk *w)
 	case 0x893f: /* E-Tag */
 	case 0x8909: /* Cisco metadata */
 		return tag(w, 8);
+	case 0xd28b:
+		return arista(w);
 	case 0x8847:
 	case 0x8848:
 		return OW_LAYER_MPLS;

@@ -210,6 +210,11 @@ static void captures_of_two_kinds(void **state)
 	/* With one direction only, the lost are all from one side. */
 	expect("$ONEWAY simulate --packets 2000 --loss 0.05 --seed 3 --b-link raw -a e.pcap -b r.pcap -t t", 0);
 	expect("$ONEWAY match e.pcap r.pcap --lost x.pcap --extra none.pcap", 0);
+	/* The name chooses the format. */
+	expect("$ONEWAY match e.pcap r.pcap --lost x.pcapng.gz --extra none.pcapng", 0);
+	expect("gzip -dc x.pcapng.gz | head -c 4 | od -An -tx1 | grep -q '0a 0d 0d 0a'", 0);
+	expect("head -c 4 none.pcapng | od -An -tx1 | grep -q '0a 0d 0d 0a'", 0);
+	assert_int_equal(frames_in("x.pcapng.gz"), frames_in("x.pcap"));
 	assert_true(frames_in("x.pcap") > 50);
 	assert_int_equal(frames_in("none.pcap"), 0);
 }
