@@ -45,6 +45,10 @@ void ow_duration_text(double ns, char text[OW_DURATION_TEXT])
 {
 	double size = fabs(ns), value = ns;
 	const char *unit = "ns";
+	if (isnan(ns)) {
+		snprintf(text, OW_DURATION_TEXT, "unknown");
+		return;
+	}
 	if (size >= 999.95e6) {
 		value = ns / 1e9;
 		unit = "s";

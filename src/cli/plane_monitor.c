@@ -56,7 +56,8 @@ static void help(void)
 	      "measured inside, and the paths that matter; RESULTS are stores of points and\n"
 	      "files of JSON lines (- is standard input). Paths are composed from their\n"
 	      "segments; when one breaks its target the segments that have changed are named,\n"
-	      "since when, and by how much. Exit code 3: a path broke its target.\n"
+	      "since when, and by how much. Exit code 3: a path broke its target; 1: none of\n"
+	      "the paths could be judged.\n"
 	      "\n",
 	      stdout);
 	ow_options_help(stdout, options);
@@ -91,7 +92,8 @@ struct job {
 	char homeless_name[OW_LIVE_NAME];
 	enum ow_path_state *state; /* of each target, as told last */
 	uint32_t *told;            /* findings told last */
-	bool broke;
+	bool broke;                /* a path was beyond its target at some time */
+	bool told_any;             /* of some path something could be said at some time */
 	int64_t judged_ns;
 	struct ow_error *err;
 };
@@ -176,6 +178,7 @@ static int judge(struct job *job, int64_t now_ns)
 		return r;
 	for (uint32_t i = 0; i < count; i++) {
 		job->broke |= verdict[i].state == OW_PATH_BROKEN;
+		job->told_any |= verdict[i].state != OW_PATH_UNKNOWN;
 		bool is_news = verdict[i].state != job->state[i] || verdict[i].findings > job->told[i];
 		/* At first nothing is known of any path: that is no news. */
 		bool silent = verdict[i].state == OW_PATH_UNKNOWN && job->judged_ns == INT64_MIN;
@@ -304,14 +307,18 @@ static int finish(struct job *job)
 		        job->homeless_name);
 	if (!job->results)
 		return ow_error_set(job->err, ENODATA, "no results (final ones) in what was given");
-	if (job->args->json || job->args->quiet || job->judged_ns == INT64_MIN)
-		return 0;
+	if (job->judged_ns == INT64_MIN)
+		return ow_error_set(job->err, ENODATA, "none of the results belongs to a place of the station");
 	int r = ow_monitor_judge(job->monitor, job->judged_ns, &verdict, &count, job->err);
 	if (r < 0)
 		return r;
 	ow_monitor_count(job->monitor, job->judged_ns, &counts);
-	ow_plane_show_table(stdout, verdict, count, &counts);
-	return 0;
+	if (!job->args->json && !job->args->quiet)
+		ow_plane_show_table(stdout, verdict, count, &counts);
+	return job->told_any ? 0
+	                     : ow_error_set(job->err, ENODATA,
+	                                    "no path could be judged at any time, the first because: %.300s",
+	                                    verdict[0].cause);
 }
 
 static void job_done(struct job *job)

@@ -29,7 +29,8 @@ static void put_finding(FILE *out, const struct ow_finding *finding)
 		ow_duration_text(finding->usual_ns, usual);
 		ow_duration_text(finding->spread_ns, spread);
 		ow_duration_text(finding->now_ns, now);
-		fprintf(out, "              delay usually %s +- %s, now %s\n", usual, spread, now);
+		fprintf(out, "              delay usually %s +- %s, now %s\n", usual, spread,
+		        isfinite(finding->now_ns) ? now : "none: no packet arrives");
 	}
 	if (finding->loss)
 		fprintf(out, "              loss usually %s, now %s\n", ow_words_percent(finding->usual_loss, before),
@@ -98,6 +99,15 @@ void ow_plane_show_table(FILE *out, const struct ow_verdict *verdict, uint32_t c
 	fprintf(out, "\n%-*s  %-7s %10s %13s %10s %8s\n", width, "path", "state", "mean", "95 %", "stddev", "loss");
 	for (uint32_t i = 0; i < count; i++)
 		put_row(out, &verdict[i], width);
+	/* The others have said why when it happened. */
+	for (uint32_t i = 0; i < count; i++) {
+		char cause[sizeof(verdict->cause)];
+		if (verdict[i].state != OW_PATH_UNKNOWN)
+			continue;
+		ow_words_clean(verdict[i].cause, !ow_terminal_utf8(), cause, sizeof(cause));
+		put_path(out, &verdict[i]);
+		fprintf(out, ": unknown: %s\n", cause);
+	}
 	fprintf(out, "%u %s: %u with a new result, %u learning, %u changed\n", counts->places,
 	        ow_plural(counts->places, "place", "places"), counts->fresh, counts->learning, counts->changed);
 }

@@ -122,7 +122,7 @@ static int by_excess(const void *pa, const void *pb)
 static void put_part(const struct part *part, int width)
 {
 	char before[OW_DURATION_TEXT] = "-", after[OW_DURATION_TEXT] = "-", excess[OW_DURATION_TEXT] = "-";
-	char loss_before[OW_WORDS] = "-", loss_after[OW_WORDS] = "-", name[OW_PLACE_TEXT];
+	char loss_before[OW_WORDS] = "-", loss_after[OW_WORDS] = "-", sigmas[OW_WORDS] = "-", name[OW_PLACE_TEXT];
 	const struct ow_era_change *change = &part->change;
 	ow_words_clean(part->name, !ow_terminal_utf8(), name, sizeof(name));
 	ow_words_cut(name, (size_t)width);
@@ -137,9 +137,22 @@ static void put_part(const struct part *part, int width)
 		ow_words_percent(change->loss_after, loss_after);
 	}
 	bool slow = change->delay_z > SIGNIFICANT, lossy = change->loss_z > SIGNIFICANT;
-	printf("%c %s%*s %10s %10s %10s %7.1f %7s %7s\n", slow || lossy ? '*' : ' ', name,
-	       width - (int)ow_words_columns(name), "", before, after, excess,
-	       isfinite(change->delay_z) ? change->delay_z : 0, loss_before, loss_after);
+	if (isfinite(change->delay_z))
+		snprintf(sigmas, sizeof(sigmas), "%.1f", change->delay_z);
+	printf("%c %s%*s %10s %10s %10s %7s %7s %7s\n", slow || lossy ? '*' : ' ', name,
+	       width - (int)ow_words_columns(name), "", before, after, excess, sigmas, loss_before, loss_after);
+}
+
+/* Parts that have results both before and after. */
+static uint32_t compared(const struct asked *asked)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < asked->parts; i++) {
+		const struct part *part = &asked->part[i];
+		count += (part->before.intervals > 0 && part->after.intervals > 0) ||
+		         (isfinite(part->change.loss_before) && isfinite(part->change.loss_after));
+	}
+	return count;
 }
 
 static void put_conclusion(const struct asked *asked, const struct ow_composed composed[2])
@@ -176,8 +189,12 @@ static void put_conclusion(const struct asked *asked, const struct ow_composed c
 			any = true;
 		}
 	}
+	uint32_t known_parts = compared(asked), unknown = asked->parts - known_parts;
 	if (!any)
-		puts("No part of it is worse than before beyond chance.");
+		printf("%s is worse than before beyond chance.\n", unknown ? "No part with results" : "No part of it");
+	if (unknown)
+		printf("Of %u of its %u parts nothing can be said: they have no results before, or none after.\n",
+		       unknown, asked->parts);
 }
 
 static void put_text(const struct asked *asked, const struct ow_composed composed[2])
@@ -285,7 +302,12 @@ int ow_plane_why(const struct ow_station *station, char *const *paths, int count
 		for (asked.when = 0; asked.when < 2; asked.when++)
 			ow_compose(&asked.route, find, &asked, &composed[asked.when]);
 		qsort(asked.part, asked.parts, sizeof(*asked.part), by_excess);
-		if (json)
+		if (!compared(&asked))
+			r = ow_error_set(
+				err, ENODATA,
+				"no part of %.100s to %.100s has results both in the hour before --since and after it",
+				why->from, why->to);
+		else if (json)
 			put_json(&asked, composed);
 		else
 			put_text(&asked, composed);

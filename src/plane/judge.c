@@ -30,17 +30,30 @@ static const struct ow_sample *last_of(void *arg, const struct ow_way *way, cons
 	return ow_monitor_is_fresh(finder->monitor, found, finder->now_ns) ? &found->watch.last : NULL;
 }
 
-static struct ow_finding finding_of(const struct ow_monitor *monitor, const struct place *place, double share)
+/* What is asked of the places of a path: a path that loses too much is not explained by a delay. */
+struct asked {
+	bool delay, loss;
+};
+static const struct asked both = {true, true};
+
+static bool has_changed(const struct place *place, struct asked asked)
+{
+	return (asked.delay && place->watch.delay.changed) || (asked.loss && place->watch.loss.changed);
+}
+
+static struct ow_finding finding_of(const struct ow_monitor *monitor, const struct place *place, struct asked asked,
+                                    double share)
 {
 	const struct ow_watch *watch = &place->watch;
 	const struct ow_sample *last = &watch->last;
-	const struct ow_watch_level *level = watch->delay.changed ? &watch->delay : &watch->loss;
-	if (watch->delay.changed && watch->loss.changed && watch->loss.sum > watch->delay.sum)
+	bool delay = asked.delay && watch->delay.changed, loss = asked.loss && watch->loss.changed;
+	const struct ow_watch_level *level = delay ? &watch->delay : &watch->loss;
+	if (delay && loss && watch->loss.sum > watch->delay.sum)
 		level = &watch->loss;
 	struct ow_finding finding = {.place = place->name,
 	                             .share = share,
-	                             .delay = watch->delay.changed,
-	                             .loss = watch->loss.changed,
+	                             .delay = delay,
+	                             .loss = loss,
 	                             .now_ns = last->has_delay ? last->mean_ns : NAN,
 	                             .now_loss = last->sent ? (double)last->lost / (double)last->sent : NAN,
 	                             .z = level == &watch->delay ? watch->delay_z : watch->loss_z,
@@ -76,22 +89,21 @@ static int by_weight(const void *pa, const void *pb)
 }
 
 /* The changed places of a path, each once, with the share of all ways that pass it. */
-static uint32_t findings_of(const struct ow_monitor *monitor, struct path *path, int64_t now_ns)
+static uint32_t findings_of(const struct ow_monitor *monitor, struct path *path, struct asked asked, int64_t now_ns)
 {
 	uint32_t count = 0, at = 0;
 	for (uint32_t w = 0; w < path->route.ways; w++) {
 		for (uint32_t i = 0; i < path->route.way[w].places; i++, at++) {
 			const struct place *place = ow_monitor_place_of(path, at);
 			uint32_t n = 0;
-			if (!(place->watch.delay.changed || place->watch.loss.changed) ||
-			    !ow_monitor_is_fresh(monitor, place, now_ns))
+			if (!has_changed(place, asked) || !ow_monitor_is_fresh(monitor, place, now_ns))
 				continue;
 			while (n < count && path->finding[n].place != place->name)
 				n++;
 			if (n < count)
 				path->finding[n].share += path->route.way[w].share;
 			else
-				path->finding[count++] = finding_of(monitor, place, path->route.way[w].share);
+				path->finding[count++] = finding_of(monitor, place, asked, path->route.way[w].share);
 		}
 	}
 	if (count)
@@ -100,44 +112,84 @@ static uint32_t findings_of(const struct ow_monitor *monitor, struct path *path,
 }
 
 /* What is to be said of a target that is broken while no part has changed: is one on the way to it? */
-static const char *without_findings(const struct ow_monitor *monitor, const struct path *path)
+static const char *without_findings(const struct ow_monitor *monitor, const struct path *path, struct asked asked)
 {
 	for (uint32_t i = 0; i < path->places; i++) {
 		const struct ow_watch *watch = &ow_monitor_place_of(path, i)->watch;
-		if (fmax(watch->delay.sum, watch->loss.sum) > monitor->threshold / 4)
+		if (fmax(asked.delay ? watch->delay.sum : 0, asked.loss ? watch->loss.sum : 0) > monitor->threshold / 4)
 			return "; no part of it has changed for certain yet";
 	}
 	return "; but no part of it has changed: it is as usual";
 }
 
-static void judge_target(const struct ow_monitor *monitor, const struct path *path, struct ow_verdict *verdict)
+/* Which limits a path is beyond. */
+static struct asked broken_by(const struct ow_target *target, const struct ow_composed *composed)
 {
-	const struct ow_target *target = &path->target;
-	const struct ow_composed *composed = &verdict->composed;
-	bool limited = !isnan(target->max_mean_ns) || !isnan(target->max_loss);
-	const char *more = verdict->findings ? "" : without_findings(monitor, path);
-	char now[OW_DURATION_TEXT], limit[OW_DURATION_TEXT];
 	/* A path with gaps can still be known to be too slow. */
 	double mean = composed->mean_ns.status == OW_VALUE_NONE ? composed->known_mean_ns : composed->mean_ns.value;
-	if (!isnan(target->max_mean_ns) && mean > target->max_mean_ns) {
-		ow_duration_text(mean, now);
+	return (struct asked){
+		.delay = !isnan(target->max_mean_ns) && mean > target->max_mean_ns,
+		.loss = composed->loss_ratio.status != OW_VALUE_NONE && composed->loss_ratio.value > target->max_loss,
+	};
+}
+
+/* What the parts of a path are asked for: why it is beyond its limit, or what its limits are about. */
+static struct asked asked_of(const struct ow_target *target, struct asked broken)
+{
+	if (broken.delay || broken.loss)
+		return broken;
+	if (isnan(target->max_mean_ns) && isnan(target->max_loss))
+		return both;
+	return (struct asked){!isnan(target->max_mean_ns), !isnan(target->max_loss)};
+}
+
+static void say_broken(const struct ow_target *target, struct asked broken, const char *more,
+                       struct ow_verdict *verdict)
+{
+	const struct ow_composed *composed = &verdict->composed;
+	char now[OW_DURATION_TEXT], limit[OW_DURATION_TEXT], slow[100] = "", lossy[100] = "";
+	if (broken.delay) {
+		bool known = composed->mean_ns.status != OW_VALUE_NONE;
+		ow_duration_text(known ? composed->mean_ns.value : composed->known_mean_ns, now);
 		ow_duration_text(target->max_mean_ns, limit);
-		verdict->state = OW_PATH_BROKEN;
-		snprintf(verdict->cause, sizeof(verdict->cause), "%s%s, above its target of %s%s",
-		         composed->missing ? "at least " : "", now, limit, more);
-	} else if (composed->loss_ratio.status != OW_VALUE_NONE && composed->loss_ratio.value > target->max_loss) {
-		verdict->state = OW_PATH_BROKEN;
-		snprintf(verdict->cause, sizeof(verdict->cause), "loses %.3g %%, above its target of %.3g %%%s",
-		         composed->loss_ratio.value * 100, target->max_loss * 100, more);
+		snprintf(slow, sizeof(slow), "%s%s, above its target of %s", known ? "" : "at least ", now, limit);
+	}
+	if (broken.loss)
+		snprintf(lossy, sizeof(lossy), "loses %.3g %%, above its target of %.3g %%",
+		         composed->loss_ratio.value * 100, target->max_loss * 100);
+	verdict->state = OW_PATH_BROKEN;
+	snprintf(verdict->cause, sizeof(verdict->cause), "%s%s%s%s", slow, *slow && *lossy ? ", and " : "", lossy,
+	         more);
+}
+
+/* A part without a result, or with one that has no delay as nothing got through. */
+static void say_missing(const struct ow_monitor *monitor, const struct path *path, int64_t now_ns,
+                        struct ow_verdict *verdict)
+{
+	const struct ow_composed *composed = &verdict->composed;
+	const struct ow_way *way = &path->route.way[composed->missing_way];
+	const struct place *place = place_of(path, way, &way->place[composed->missing_place]);
+	const struct ow_sample *last = &place->watch.last;
+	bool all_lost =
+		ow_monitor_is_fresh(monitor, place, now_ns) && last->has_loss && last->sent && last->lost == last->sent;
+	verdict->state = OW_PATH_UNKNOWN;
+	snprintf(verdict->cause, sizeof(verdict->cause), "no %s of %.200s%s%s", all_lost ? "delay" : "result",
+	         place->name, all_lost ? " (all its packets are lost)" : "",
+	         composed->missing > 1 ? " and others" : "");
+}
+
+static void judge_target(const struct ow_monitor *monitor, const struct path *path, struct asked broken, int64_t now_ns,
+                         struct ow_verdict *verdict)
+{
+	const struct ow_target *target = &path->target;
+	bool limited = !isnan(target->max_mean_ns) || !isnan(target->max_loss);
+	if (broken.delay || broken.loss) {
+		say_broken(target, broken, verdict->findings ? "" : without_findings(monitor, path, broken), verdict);
 	} else if (!limited && verdict->findings) {
 		verdict->state = OW_PATH_BROKEN;
 		snprintf(verdict->cause, sizeof(verdict->cause), "worse than usual");
-	} else if (composed->missing) {
-		const struct ow_way *way = &path->route.way[composed->missing_way];
-		verdict->state = OW_PATH_UNKNOWN;
-		snprintf(verdict->cause, sizeof(verdict->cause), "no result of %.200s%s",
-		         place_of(path, way, &way->place[composed->missing_place])->name,
-		         composed->missing > 1 ? " and others" : "");
+	} else if (verdict->composed.missing) {
+		say_missing(monitor, path, now_ns, verdict);
 	} else {
 		verdict->state = OW_PATH_OK;
 		verdict->cause[0] = 0;
@@ -145,15 +197,19 @@ static void judge_target(const struct ow_monitor *monitor, const struct path *pa
 }
 
 /*
- * Between the two ends of a microsecond that a router takes more there may be many sigmas, and no user who notices.
- * Where nobody said what is too slow, only what adds to the path counts.
+ * Between the two ends of a microsecond that a router takes more there may be many sigmas, and no user who notices:
+ * only what adds to the path counts. Unless that is all there is, and the path is too slow.
  */
-static void leave_out_trifles(const struct ow_monitor *monitor, struct path *path, struct ow_verdict *verdict)
+static void leave_out_trifles(const struct ow_monitor *monitor, struct path *path, struct asked broken,
+                              struct ow_verdict *verdict)
 {
 	double least = monitor->options.worth * verdict->composed.known_mean_ns;
 	uint32_t kept = 0;
-	if (!isnan(path->target.max_mean_ns) || !isnan(path->target.max_loss))
+	for (uint32_t i = 0; i < verdict->findings; i++)
+		kept += path->finding[i].loss || weight(&path->finding[i]) >= least;
+	if (!kept && broken.delay)
 		return;
+	kept = 0;
 	for (uint32_t i = 0; i < verdict->findings; i++)
 		if (path->finding[i].loss || weight(&path->finding[i]) >= least)
 			path->finding[kept++] = path->finding[i];
@@ -190,11 +246,12 @@ int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow
 		}
 		struct finder finder = {monitor, path, now_ns};
 		ow_compose(&path->route, last_of, &finder, &verdict->composed);
-		verdict->findings = findings_of(monitor, path, now_ns);
+		struct asked broken = broken_by(&path->target, &verdict->composed);
+		verdict->findings = findings_of(monitor, path, asked_of(&path->target, broken), now_ns);
 		verdict->finding = path->finding;
-		leave_out_trifles(monitor, path, verdict);
+		leave_out_trifles(monitor, path, broken, verdict);
 		mark_named(path, verdict);
-		judge_target(monitor, path, verdict);
+		judge_target(monitor, path, broken, now_ns, verdict);
 	}
 	*ret_verdicts = monitor->verdict;
 	*ret_count = monitor->paths;
@@ -211,9 +268,8 @@ int ow_monitor_changed(struct ow_monitor *monitor, int64_t now_ns, const struct 
 	monitor->changed = changed;
 	for (uint32_t i = 0; i < monitor->places; i++) {
 		const struct place *place = monitor->place[i];
-		if ((place->watch.delay.changed || place->watch.loss.changed) &&
-		    ow_monitor_is_fresh(monitor, place, now_ns))
-			changed[count++] = finding_of(monitor, place, 0);
+		if (has_changed(place, both) && ow_monitor_is_fresh(monitor, place, now_ns))
+			changed[count++] = finding_of(monitor, place, both, 0);
 	}
 	if (count)
 		qsort(changed, count, sizeof(*changed), by_strength);

@@ -51,7 +51,9 @@ const char *ow_words_percent(double ratio, char text[OW_WORDS])
 {
 	double percent = 100 * ratio;
 	int decimals = percent >= 99.95 ? 0 : percent >= 9.995 ? 1 : percent >= 0.9995 ? 2 : 3;
-	if (percent <= 0)
+	if (isnan(ratio))
+		snprintf(text, OW_WORDS, "unknown");
+	else if (percent <= 0)
 		snprintf(text, OW_WORDS, "0%%");
 	else if (percent < 0.001)
 		snprintf(text, OW_WORDS, "<.001%%");

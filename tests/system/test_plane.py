@@ -252,11 +252,54 @@ class Monitor(Plane):
         self.fails("no results", "monitor", self.station, self.write("empty", ""))
         self.fails("no results", "monitor", self.station, self.write("other", '{"some": "thing"}\n'))
         self.fails("status", "monitor", self.station, self.write("odd", '{"segment": "A>F", "start_ns": 1, "length_ns": 1, "status": "fine"}\n'))
-        done = self.run_plane("monitor", self.station, self.write("homeless", result("A>F", 0, 1e6, segment="london-paris") + "\n"))
-        self.assertIn("belong to no place, the first of segment london-paris", done.stderr)
+        homeless = self.write("homeless", result("A>F", 0, 1e6, segment="london-paris") + "\n")
+        done = self.run_plane("monitor", self.station, homeless, code=1)
+        self.assertIn("1 result belongs to no place, the first of segment london-paris", done.stderr)
+        self.assertIn("none of the results belongs to a place of the station", done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_no_path_can_be_judged(self):
+        elsewhere = self.write("elsewhere", "\n".join(result("E>D", i, 1e6) for i in range(30)))
+        for more in ([], ["--quiet"], ["--json"]):
+            done = self.run_plane("monitor", self.station, elsewhere, *more, code=1)
+            self.assertRegex(done.stderr, "no path could be judged at any time, the first because: no result of A>F")
+            self.assertNotIn("nan", done.stdout)
+        self.assertIn("A to D: unknown: no result of A>F", self.run_plane("monitor", self.station, elsewhere, code=1).stdout)
+
+    def test_a_delay_does_not_explain_losses(self):
+        """F>C becomes 4 us slower, for certain; C>D loses packets; the target is one of loss."""
+        station = self.write("s.yaml", STATION.replace("mean: 8ms, loss: 0.1%", "loss: 0.1%"))
+        lines = [
+            result(place, i, usual + i % 3 * 100 + (4e3 if i >= 40 and place == "F>C" else 0), lost=20 if i >= 40 and place == "C>D" else 0)
+            for i in range(60)
+            for place, usual in USUAL.items()
+        ]
+        path = self.last(self.write("r", "\n".join(lines)), code=3, station=station)["paths"][0]
+        self.assertEqual([(f["place"], f["delay"], f["loss"]) for f in path["responsible"]], [("C>D", False, True)])
+        self.assertIn("loses", path["cause"])
+        # A loss that is as ever: nobody is blamed.
+        lines = [
+            result(place, i, usual + i % 3 * 100 + (4e3 if i >= 40 and place == "F>C" else 0), lost=20 if place == "C>D" else 0)
+            for i in range(60)
+            for place, usual in USUAL.items()
+        ]
+        path = self.last(self.write("r", "\n".join(lines)), code=3, station=station)["paths"][0]
+        self.assertEqual(path["responsible"], [])
+        self.assertIn("as usual", path["cause"])
+
+    def test_all_is_lost(self):
+        """No packet, no delay: that is said without a number that is none."""
+        lines = [
+            result(place, i, usual + i % 3 * 100, **({"lost": 1000, "samples": 0, "delay_ns": None} if i >= 40 and place == "F>C" else {}))
+            for i in range(60)
+            for place, usual in USUAL.items()
+        ]
+        done = self.run_plane("monitor", self.station, self.write("r", "\n".join(lines)), code=3)
+        self.assertNotIn("nan", done.stdout)
+        self.assertIn("loses 50 %, above its target of 0.1 %", done.stdout)
 
     def test_round_trips_are_no_places(self):
-        lines = [result("A>F", 0, 2e6), result("A>F", 0, 4e6, **{"to": "A", "class": "round-trip", "active": True})]
+        lines = [result(place, 0, 2e6) for place in USUAL] + [result("A>F", 0, 4e6, **{"to": "A", "class": "round-trip", "active": True})]
         self.assertEqual(self.run_plane("monitor", self.station, self.write("probes", "\n".join(lines))).stderr, "")
 
     def test_provisional_results_do_not_count(self):
@@ -293,7 +336,15 @@ class Why(Plane):
         self.assertIn("No part of it is worse than before beyond chance", self.why(self.results()))
 
     def test_without_some_results(self):
-        self.assertIn("cannot be composed", self.why(self.results(without=["A>F"])))
+        text = self.why(self.results(without=["A>F"]))
+        self.assertIn("cannot be composed", text)
+        self.assertIn("No part with results is worse than before beyond chance.", text)
+        self.assertIn("Of 1 of its 7 parts nothing can be said", text)
+
+    def test_without_any_result(self):
+        for more in ([], ["--json"]):
+            self.fails("no part of A to D has results both in the hour before --since and after it", "monitor", self.station,
+                       "--why", "A,D", "--since", "2026-11-15 12:00Z", self.results(), *more)
 
     def test_bad_input(self):
         self.fails("--why needs two routers", "monitor", self.station, "--why", "A,D", self.results())
