@@ -132,6 +132,15 @@ void ow_exporter_peer(struct ow_exporter *e, const char *peer, bool connected)
 	pthread_mutex_unlock(&e->lock);
 }
 
+void ow_exporter_certificate(struct ow_exporter *e, int64_t expiry_s)
+{
+	if (!e)
+		return;
+	pthread_mutex_lock(&e->lock);
+	ow_metrics_certificate(e->metrics, expiry_s);
+	pthread_mutex_unlock(&e->lock);
+}
+
 void ow_exporter_store(struct ow_exporter *e, uint64_t lost, uint64_t waiting)
 {
 	if (!e)

@@ -19,6 +19,7 @@ const char *ow_exporter_address(const struct ow_exporter *exporter);
 void ow_exporter_result(struct ow_exporter *exporter, const struct ow_live_result *result);
 void ow_exporter_peer(struct ow_exporter *exporter, const char *peer, bool connected);
 void ow_exporter_refused(struct ow_exporter *exporter, enum ow_refused what, const char *peer);
+void ow_exporter_certificate(struct ow_exporter *exporter, int64_t expiry_s);
 void ow_exporter_store(struct ow_exporter *exporter, uint64_t lost, uint64_t waiting);
 
 #endif

@@ -213,6 +213,7 @@ static void tell_state(struct output *out, int64_t now_ns)
 	snprintf(line, sizeof line, "%u of %u %s connected, %u %s measured", status.connected, status.peers,
 	         ow_plural(status.peers, "peer", "peers"), status.lanes, ow_plural(status.lanes, "lane", "lanes"));
 	ow_service_status(&out->service, status.stopping ? "stopping" : line);
+	ow_exporter_certificate(out->exporter, status.certificate_expiry_s);
 	ow_journal_tick(out->journal, now_ns);
 }
 

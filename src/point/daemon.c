@@ -351,6 +351,7 @@ static int on_event(struct ow_daemon *d, void *tag, struct ow_error *err)
 		ow_daemon_lanes_tick(d);
 		ow_daemon_gaps_tick(d);
 		ow_daemon_reload_tick(d);
+		ow_daemon_trust_tick(d, ow_clock_steady_ns());
 		if (d->options.tick)
 			d->options.tick(d->options.tick_arg);
 		return record(d, err);
@@ -406,6 +407,7 @@ int ow_daemon_run(struct ow_daemon *d, struct ow_error *err)
 void ow_daemon_status(const struct ow_daemon *d, struct ow_daemon_status *ret_status)
 {
 	*ret_status = (struct ow_daemon_status){.peers = d->peer_count, .stopping = d->stopping};
+	ret_status->certificate_expiry_s = d->keys->tls ? ow_tls_expiry_s(d->keys->tls) : INT64_MAX;
 	for (unsigned i = 0; i < d->peer_count; i++)
 		ret_status->connected += d->peers[i]->link && d->peers[i]->link->ready;
 	for (unsigned i = 0; i < d->lane_count; i++)

@@ -78,14 +78,16 @@ int ow_daemon_run(struct ow_daemon *daemon, struct ow_error *err);
 
 /*
  * Takes up another configuration while it runs (not from within a sink): lanes of segments that are the same go on,
- * those of others end with their interval, and what is new is agreed on. Keys are read again, for new connections. On
- * failure everything stays as it was, and err says why. The one before is not used any more.
+ * those of others end with their interval, and what is new is agreed on. Keys are read again, and connections whose
+ * peers they do not accept end. On failure everything stays as it was, and err says why. The one before is not used any
+ * more.
  */
 int ow_daemon_reload(struct ow_daemon *daemon, const struct ow_config *config, struct ow_error *err);
 
 struct ow_daemon_status {
 	unsigned peers, connected, lanes; /* lanes: those that are measured */
 	bool stopping;
+	int64_t certificate_expiry_s; /* since 1970; INT64_MAX = there is none */
 };
 void ow_daemon_status(const struct ow_daemon *daemon, struct ow_daemon_status *ret_status);
 

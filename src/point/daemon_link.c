@@ -42,6 +42,7 @@ int ow_daemon_link_open(struct ow_daemon *daemon, struct ow_daemon_peer *peer, i
 		                                .accepted = !peer,
 		                                .session = session,
 		                                .since_ns = now,
+		                                .checked_ns = now,
 		                                .heard_ns = now};
 		snprintf(link->address, sizeof link->address, "%s", peer && !*address ? peer->connect : address);
 		r = ow_daemon_link_watch(link, EPOLL_CTL_ADD);

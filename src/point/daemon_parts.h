@@ -17,7 +17,8 @@
  * The daemon's parts, for its own files: daemon.c (loop, sources, end), daemon_link.c (connections),
  * daemon_stranger.c (those whose name is not proved yet), daemon_peer.c (what is said on them), daemon_agree.c,
  * daemon_lane.c and daemon_record.c (lanes), daemon_clock.c (a clock that is set), daemon_gap.c (intervals without a
- * lane), daemon_limit.c (what peers may cost), daemon_reload.c (another configuration).
+ * lane), daemon_limit.c (what peers may cost), daemon_trust.c (certificates that expire), daemon_reload.c (another
+ * configuration).
  */
 
 /* Connections whose peer has not proved its name yet. */
@@ -43,6 +44,11 @@
 #define OW_PROPOSE_NS INT64_C(30000000000)
 /* A connection that lasted so long was a good one: the next attempt comes soon. */
 #define OW_GOOD_NS INT64_C(1000000000)
+/* A peer's certificate is looked at again so often: it may have expired. */
+#define OW_RECHECK_NS INT64_C(10000000000)
+/* This point's own: from so many days before it expires it is said, and how often. */
+#define OW_EXPIRY_DAYS    30
+#define OW_EXPIRY_SAID_NS (24 * 3600 * INT64_C(1000000000))
 /* Nothing heard for so long: ask; for so long: the connection is dead. */
 #define OW_PING_NS INT64_C(3000000000)
 #define OW_DEAD_NS INT64_C(12000000000)
@@ -70,7 +76,8 @@
 
 struct ow_daemon_peer;
 
-/* Keys and certificates. After a reload connections go on with those that they were made with. */
+/* Keys and certificates. After a reload a connection goes on with those that it was made with if the new ones would
+ * accept its peer, too. */
 struct ow_daemon_keys {
 	struct ow_tls *tls;
 	unsigned users;
@@ -85,6 +92,7 @@ struct ow_daemon_link {
 	uint32_t events;     /* that epoll knows */
 	int64_t since_ns;    /* steady */
 	int64_t heard_ns;    /* steady: the last time that anything came */
+	int64_t checked_ns;  /* steady: when the peer's certificate was last looked at */
 	int64_t asked_ns;    /* steady: of the PING that waits for an answer, else 0 */
 	uint64_t unread_end; /* bytes sent when what waited at unread_ns (steady) has been read */
 	int64_t unread_ns;
@@ -215,6 +223,7 @@ struct ow_daemon {
 	int64_t started_ns;   /* steady */
 	bool stopping, at_once;
 	int64_t deadline_ns; /* steady: of stopping */
+	int64_t expiry_ns;   /* steady: when it is said next that the certificate expires; 0 = at once */
 	bool has_results;    /* since the last flush */
 };
 
@@ -285,6 +294,12 @@ void ow_daemon_link_bye(struct ow_daemon_link *link, const char *why);
 /* Connects where it is time to, asks silent peers, sends what waits, buries the dead. */
 void ow_daemon_links_tend(struct ow_daemon *daemon, int64_t steady_ns);
 void ow_daemon_links_free(struct ow_daemon *daemon);
+
+/* Ends the connections whose peers these keys do not accept (daemon_trust.c). */
+void ow_daemon_links_check(struct ow_daemon *daemon);
+/* The same of the one that was not looked at for longest, if it is time to; and whether this point's own certificate is
+ * about to expire. */
+void ow_daemon_trust_tick(struct ow_daemon *daemon, int64_t steady_ns);
 
 /* The socket's events of a link, as epoll shall know them. */
 int ow_daemon_link_watch(struct ow_daemon_link *link, int operation);

@@ -179,7 +179,9 @@ int ow_daemon_reload(struct ow_daemon *d, const struct ow_config *next, struct o
 	}
 	ow_daemon_keys_release(d->keys);
 	d->keys = keys;
+	d->expiry_ns = 0;
 	apply(d, next, connects);
+	ow_daemon_links_check(d);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <string.h>
+#include <time.h>
 
 /* false if it is no name of a point; then it is not shown to people either. */
 static bool name_text(const ASN1_STRING *string, char ret_name[OW_POINT_NAME])
@@ -72,6 +73,17 @@ static void date_text(const ASN1_TIME *time, char text[32])
 	text[0] = '\0';
 	if (ASN1_TIME_to_tm(time, &tm) == 1)
 		strftime(text, 32, "%Y-%m-%d %H:%M UTC", &tm);
+}
+
+int64_t ow_certificate_expiry_s(const STACK_OF(X509) * chain)
+{
+	int64_t first = INT64_MAX;
+	for (int i = 0; i < sk_X509_num(chain); i++) {
+		struct tm tm;
+		if (ASN1_TIME_to_tm(X509_get0_notAfter(sk_X509_value(chain, i)), &tm) == 1 && timegm(&tm) < first)
+			first = timegm(&tm);
+	}
+	return first;
 }
 
 int ow_certificate_wrong(X509_STORE_CTX *verify, const char *whose, struct ow_error *err)

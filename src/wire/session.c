@@ -362,6 +362,21 @@ const char *ow_session_peer(const struct ow_session *session)
 	return proved ? session->handshake.peer : NULL;
 }
 
+int ow_session_check(const struct ow_session *session, const struct ow_tls *tls, struct ow_error *err)
+{
+	const struct ow_handshake *h = &session->handshake;
+	const struct ow_tls *then = h->tls;
+	if (session->phase != OPEN)
+		return 0;
+	if (!tls || !tls->psk != !then->psk)
+		return ow_error_set(err, EACCES, "points prove their names in another way by now");
+	if (!tls->psk)
+		return ow_tls_check_peer(tls, session->ssl, h->server, h->peer, err);
+	if (tls->psk_size == then->psk_size && CRYPTO_memcmp(tls->psk, then->psk, tls->psk_size) == 0)
+		return 0;
+	return ow_error_set(err, EACCES, "the pre-shared key is another one by now");
+}
+
 void ow_session_set_limit(struct ow_session *session, size_t bytes)
 {
 	if (bytes > session->in.limit)

@@ -26,6 +26,8 @@ struct ow_tls_options {
 };
 int ow_tls_create(const struct ow_tls_options *options, struct ow_tls **ret_tls, struct ow_error *err);
 void ow_tls_free(struct ow_tls *tls); /* after its sessions */
+/* When this point's certificate, or a CA above it, expires: seconds since 1970. INT64_MAX with a pre-shared key. */
+int64_t ow_tls_expiry_s(const struct ow_tls *tls);
 
 /*
  * Writes ca.pem and ca.key, and NAME.pem and NAME.key for each point, into `folder`, which is made if it is not there.
@@ -87,6 +89,10 @@ int ow_session_drive(struct ow_session *session, struct ow_error *err);
 /* The name that the peer has proved; NULL until the handshake is done. The connecting side may know it a moment before
  * the other side has accepted this point's name: a refusal then follows. */
 const char *ow_session_peer(const struct ow_session *session);
+
+/* Whether the peer that has proved its name would be accepted with these keys (as they are by now, or others) at this
+ * time: by its certificate, or by the key. 0; -EACCES with a line; -ENOMEM. */
+int ow_session_check(const struct ow_session *session, const struct ow_tls *tls, struct ow_error *err);
 
 /* Raises the largest frame that is accepted; at first OW_SESSION_FIRST_MAX, at most OW_WIRE_FRAME_MAX. */
 void ow_session_set_limit(struct ow_session *session, size_t bytes);

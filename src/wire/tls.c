@@ -21,10 +21,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PSK_BYTES_MIN   16
-#define KEY_FILE_MAX    65536               /* any key is smaller; a limit so that a wrong path cannot eat the memory */
-#define REKEY           (UINT64_C(1) << 20) /* far below the 2^24.5 records of RFC 8446, 5.5 */
-#define CHAIN_BYTES_MAX 32768               /* of a peer's certificates: two of RSA-4096 are 4 KiB */
+#define PSK_BYTES_MIN       16
+#define KEY_FILE_MAX        65536 /* any key is smaller; a limit so that a wrong path cannot eat the memory */
+#define REKEY               (UINT64_C(1) << 20) /* far below the 2^24.5 records of RFC 8446, 5.5 */
+#define SECURITY_BITS_LEVEL 2                   /* 112 bits, whatever the system says */
+#define CHAIN_BYTES_MAX     32768               /* of a peer's certificates: two of RSA-4096 are 4 KiB */
 
 /* SHA-256 as the hash of the key exchange, RFC 8446's default for external keys, which `openssl s_client -psk` uses. */
 #define PSK_SUITES "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
@@ -115,7 +116,8 @@ static int load_key(SSL_CTX *context, const char *path, struct ow_error *err)
 }
 
 /* What a peer would find wrong with our certificate is better said at the start. */
-static int check_own(SSL_CTX *context, const struct ow_tls_options *options, struct ow_error *err)
+static int check_own(SSL_CTX *context, const struct ow_tls_options *options, int64_t *ret_expiry_s,
+                     struct ow_error *err)
 {
 	X509 *own = SSL_CTX_get0_certificate(context);
 	STACK_OF(X509) *chain = NULL;
@@ -133,19 +135,22 @@ static int check_own(SSL_CTX *context, const struct ow_tls_options *options, str
 		r = ow_error_set(err, ENOMEM, "out of memory");
 	else if (X509_verify_cert(verify) != 1)
 		r = ow_certificate_wrong(verify, whose, err);
+	else
+		*ret_expiry_s = ow_certificate_expiry_s(X509_STORE_CTX_get0_chain(verify));
 	X509_STORE_CTX_free(verify);
 	ERR_clear_error();
 	return r;
 }
 
-static int load_certificates(SSL_CTX *context, const struct ow_tls_options *options, struct ow_error *err)
+static int load_certificates(struct ow_tls *tls, const struct ow_tls_options *options, struct ow_error *err)
 {
+	SSL_CTX *context = tls->context;
 	if (SSL_CTX_use_certificate_chain_file(context, options->certificate) != 1)
 		return ow_error_set(err, EINVAL, "certificate %s: cannot be used (%s)", options->certificate, reason());
 	if (SSL_CTX_load_verify_file(context, options->ca) != 1)
 		return ow_error_set(err, EINVAL, "ca %s: no certificates to be read (%s)", options->ca, reason());
 	int r = load_key(context, options->key, err);
-	return r < 0 ? r : check_own(context, options, err);
+	return r < 0 ? r : check_own(context, options, &tls->expiry_s, err);
 }
 
 static int hex_digit(int c)
@@ -322,7 +327,7 @@ static int create_context(struct ow_tls *tls, struct ow_error *err)
 		return ow_error_set(err, ENOMEM, "OpenSSL: %s", reason());
 	SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
 	                                     SSL_OP_CIPHER_SERVER_PREFERENCE);
-	SSL_CTX_set_security_level(context, 2); /* 112 bits, whatever the system says */
+	SSL_CTX_set_security_level(context, SECURITY_BITS_LEVEL);
 	SSL_CTX_set_num_tickets(context, 0);
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_max_cert_list(context, CHAIN_BYTES_MAX);
@@ -359,18 +364,48 @@ int ow_tls_create(const struct ow_tls_options *options, struct ow_tls **ret_tls,
 	if (!tls)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	tls->rekey = REKEY;
+	tls->expiry_s = INT64_MAX;
 	if (options->name)
 		snprintf(tls->name, sizeof tls->name, "%s", options->name);
 	ERR_clear_error();
 	r = create_context(tls, err);
 	if (r == 0)
-		r = options->psk_file ? use_psk(tls, options, err) : load_certificates(tls->context, options, err);
+		r = options->psk_file ? use_psk(tls, options, err) : load_certificates(tls, options, err);
 	if (r < 0) {
 		ow_tls_free(tls);
 		return r;
 	}
 	*ret_tls = tls;
 	return 0;
+}
+
+int64_t ow_tls_expiry_s(const struct ow_tls *tls)
+{
+	return tls->expiry_s;
+}
+
+int ow_tls_check_peer(const struct ow_tls *tls, SSL *ssl, bool server, const char *name, struct ow_error *err)
+{
+	X509 *leaf = SSL_get0_peer_certificate(ssl);
+	X509_STORE_CTX *verify = X509_STORE_CTX_new();
+	int r = 0;
+	if (!leaf)
+		r = ow_error_set(err, EACCES, "the peer has shown no certificate");
+	else if (!verify ||
+	         X509_STORE_CTX_init(verify, SSL_CTX_get_cert_store(tls->context), leaf,
+	                             SSL_get_peer_cert_chain(ssl)) != 1 ||
+	         X509_STORE_CTX_set_default(verify, server ? "ssl_client" : "ssl_server") != 1)
+		r = ow_error_set(err, ENOMEM, "out of memory");
+	if (r == 0) {
+		X509_VERIFY_PARAM_set_auth_level(X509_STORE_CTX_get0_param(verify), SECURITY_BITS_LEVEL);
+		if (X509_verify_cert(verify) != 1)
+			r = ow_certificate_wrong(verify, "the peer's certificate", err);
+		else if (!ow_certificate_is_for(leaf, name))
+			r = ow_error_set(err, EACCES, "the peer's certificate is not for '%s'", name);
+	}
+	X509_STORE_CTX_free(verify);
+	ERR_clear_error();
+	return r;
 }
 
 void ow_tls_free(struct ow_tls *tls)

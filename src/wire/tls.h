@@ -14,6 +14,7 @@ struct ow_tls {
 	size_t psk_size;
 	char name[OW_POINT_NAME];
 	uint64_t rekey; /* records under one key; tests want fewer */
+	int64_t expiry_s;
 };
 
 /* Of a session during its handshake. */
@@ -45,6 +46,10 @@ int ow_tls_why(const struct ow_handshake *handshake, const struct ow_transport *
 int ow_certificate_name(const X509 *certificate, char ret_name[OW_POINT_NAME], struct ow_error *err);
 /* Does it carry this name? */
 bool ow_certificate_is_for(const X509 *certificate, const char *name);
+/* When the first of a chain expires, in seconds since 1970. */
+int64_t ow_certificate_expiry_s(const STACK_OF(X509) * chain);
+/* Checks a peer's certificate anew. server: this point was connected to. */
+int ow_tls_check_peer(const struct ow_tls *tls, SSL *ssl, bool server, const char *name, struct ow_error *err);
 /* Words for why X509_verify_cert failed. whose: "the peer's certificate", or that of a file. */
 int ow_certificate_wrong(X509_STORE_CTX *verify, const char *whose, struct ow_error *err);
 
