@@ -39,6 +39,8 @@ int ow_metrics_create(const char *point, struct ow_metrics **ret_metrics)
 	if (!metrics)
 		return -ENOMEM;
 	escape(point, metrics->point, sizeof metrics->point);
+	snprintf(metrics->name, sizeof metrics->name, "%s", point);
+	metrics->certificate_expiry_s = INT64_MAX;
 	*ret_metrics = metrics;
 	return 0;
 }
@@ -56,16 +58,89 @@ void ow_metrics_free(struct ow_metrics *metrics)
 
 /* Lanes. */
 
+static void add(uint64_t *sum, uint64_t more)
+{
+	if (__builtin_add_overflow(*sum, more, sum))
+		*sum = UINT64_MAX;
+}
+
 static bool is_lane_of(const struct ow_live_result *a, const struct ow_live_result *b)
 {
 	return strcmp(a->segment, b->segment) == 0 && strcmp(a->class_name, b->class_name) == 0 &&
 	       strcmp(a->from, b->from) == 0 && strcmp(a->to, b->to) == 0;
 }
 
-static struct ow_metrics_lane *add_lane(struct ow_metrics *metrics, const struct ow_live_result *result)
+static struct ow_metrics_peer *peer_of(struct ow_metrics *metrics, const char *name)
+{
+	for (unsigned i = 0; i < metrics->peers; i++) {
+		if (strcmp(metrics->peer[i]->name, name) == 0)
+			return metrics->peer[i];
+	}
+	struct ow_metrics_peer *peer = metrics->peers < OW_METRICS_PEERS ? calloc(1, sizeof *peer) : NULL;
+	if (!peer)
+		return &metrics->others;
+	snprintf(peer->name, sizeof peer->name, "%s", name);
+	escape(name, peer->label, sizeof peer->label);
+	metrics->peer[metrics->peers++] = peer;
+	return peer;
+}
+
+/* The peer at the other end of a lane. */
+static struct ow_metrics_peer *peer_of_lane(struct ow_metrics *metrics, const struct ow_live_result *r)
+{
+	return peer_of(metrics, strcmp(r->from, metrics->name) == 0 ? r->to : r->from);
+}
+
+static const struct ow_metrics_peer *largest_peer(const struct ow_metrics *metrics)
+{
+	const struct ow_metrics_peer *largest = &metrics->others;
+	for (unsigned i = 0; i < metrics->peers; i++) {
+		if (metrics->peer[i]->lanes > largest->lanes)
+			largest = metrics->peer[i];
+	}
+	return largest;
+}
+
+/* The lane with a peer that has been silent for longest; metrics->lanes if there is none. */
+static unsigned quietest(const struct ow_metrics *metrics, const struct ow_metrics_peer *peer)
+{
+	unsigned found = metrics->lanes;
+	for (unsigned i = 0; i < metrics->lanes; i++) {
+		if (metrics->lane[i]->peer == peer &&
+		    (found == metrics->lanes || metrics->lane[i]->heard_ns < metrics->lane[found]->heard_ns))
+			found = i;
+	}
+	return found;
+}
+
+/*
+ * All places are taken, and peers choose names of classes. A peer that has fewer lanes than another one takes a place
+ * of that; who has most takes one of its own lanes that are over. Otherwise there is no place.
+ */
+static bool make_room(struct ow_metrics *metrics, const struct ow_metrics_peer *peer, int64_t steady_ns)
+{
+	const struct ow_metrics_peer *largest = largest_peer(metrics);
+	bool is_poorer = peer->lanes + 1 < largest->lanes;
+	unsigned out = quietest(metrics, is_poorer ? largest : peer);
+	if (out == metrics->lanes || (!is_poorer && steady_ns - metrics->lane[out]->heard_ns < OW_METRICS_OVER_NS))
+		return false;
+	metrics->lane[out]->peer->lanes--;
+	free(metrics->lane[out]);
+	metrics->lane[out] = metrics->lane[--metrics->lanes];
+	add(&metrics->dropped, 1);
+	return true;
+}
+
+static struct ow_metrics_lane *add_lane(struct ow_metrics *metrics, const struct ow_live_result *result,
+                                        int64_t steady_ns)
 {
 	char segment[2 * OW_LIVE_NAME], class_name[2 * OW_LIVE_NAME];
-	struct ow_metrics_lane *lane = metrics->lanes < OW_METRICS_LANES ? calloc(1, sizeof *lane) : NULL;
+	struct ow_metrics_peer *peer = peer_of_lane(metrics, result);
+	if (metrics->lanes == OW_METRICS_LANES && !make_room(metrics, peer, steady_ns)) {
+		add(&peer->left_out, 1);
+		return NULL;
+	}
+	struct ow_metrics_lane *lane = calloc(1, sizeof *lane);
 	if (!lane)
 		return NULL;
 	escape(result->segment, segment, sizeof segment);
@@ -76,26 +151,23 @@ static struct ow_metrics_lane *add_lane(struct ow_metrics *metrics, const struct
 	         class_name, lane->from, lane->to);
 	lane->last = *result;
 	lane->measured_end_ns = lane->ready_ns = lane->fresh_ns = INT64_MIN;
+	lane->peer = peer;
+	peer->lanes++;
 	metrics->lane[metrics->lanes++] = lane;
 	return lane;
 }
 
-static struct ow_metrics_lane *lane_of(struct ow_metrics *metrics, const struct ow_live_result *result)
+static struct ow_metrics_lane *lane_of(struct ow_metrics *metrics, const struct ow_live_result *result,
+                                       int64_t steady_ns)
 {
 	for (unsigned i = 0; i < metrics->lanes; i++) {
 		if (is_lane_of(&metrics->lane[i]->last, result))
 			return metrics->lane[i];
 	}
-	return add_lane(metrics, result);
+	return add_lane(metrics, result, steady_ns);
 }
 
 /* Results. */
-
-static void add(uint64_t *sum, uint64_t more)
-{
-	if (__builtin_add_overflow(*sum, more, sum))
-		*sum = UINT64_MAX;
-}
 
 static void add_ns(uint64_t *sum, int64_t ns)
 {
@@ -171,11 +243,10 @@ static void add_final(struct ow_metrics_lane *lane, const struct ow_live_result 
 
 void ow_metrics_add(struct ow_metrics *metrics, const struct ow_live_result *result, int64_t steady_ns)
 {
-	struct ow_metrics_lane *lane = lane_of(metrics, result);
-	if (!lane) {
-		add(&metrics->left_out, 1);
+	struct ow_metrics_lane *lane = lane_of(metrics, result, steady_ns);
+	if (!lane)
 		return;
-	}
+	lane->heard_ns = steady_ns;
 	if (result->status != OW_LIVE_UNKNOWN) {
 		lane->fresh_ns = steady_ns;
 		if (!result->final)
@@ -189,26 +260,9 @@ void ow_metrics_add(struct ow_metrics *metrics, const struct ow_live_result *res
 
 /* The rest. */
 
-static struct ow_metrics_peer *peer_of(struct ow_metrics *metrics, const char *name)
-{
-	for (unsigned i = 0; i < metrics->peers; i++) {
-		if (strcmp(metrics->peer[i]->name, name) == 0)
-			return metrics->peer[i];
-	}
-	struct ow_metrics_peer *peer = metrics->peers < OW_METRICS_PEERS ? calloc(1, sizeof *peer) : NULL;
-	if (!peer)
-		return NULL;
-	snprintf(peer->name, sizeof peer->name, "%s", name);
-	escape(name, peer->label, sizeof peer->label);
-	metrics->peer[metrics->peers++] = peer;
-	return peer;
-}
-
 void ow_metrics_peer(struct ow_metrics *metrics, const char *name, bool connected)
 {
 	struct ow_metrics_peer *peer = peer_of(metrics, name);
-	if (!peer)
-		return;
 	add(&peer->connections, connected && !peer->connected);
 	peer->connected = connected;
 }
@@ -220,15 +274,18 @@ void ow_metrics_refused(struct ow_metrics *metrics, enum ow_metrics_refused why)
 
 void ow_metrics_message(struct ow_metrics *metrics, const char *name)
 {
-	struct ow_metrics_peer *peer = peer_of(metrics, name);
-	if (peer)
-		add(&peer->messages_refused, 1);
+	add(&peer_of(metrics, name)->messages_refused, 1);
 }
 
 void ow_metrics_store(struct ow_metrics *metrics, uint64_t lost, uint64_t waiting)
 {
 	metrics->store_lost = larger(metrics->store_lost, lost);
 	metrics->store_waiting = waiting;
+}
+
+void ow_metrics_certificate(struct ow_metrics *metrics, int64_t expiry_s)
+{
+	metrics->certificate_expiry_s = expiry_s;
 }
 
 bool ow_metrics_healthy(const struct ow_metrics *metrics, int64_t steady_ns, char why[OW_METRICS_WHY])

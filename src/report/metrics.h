@@ -11,9 +11,14 @@
  */
 struct ow_metrics;
 
-/* Lanes and peers beyond these are not kept, and counted: their names come from peers, too. */
-#define OW_METRICS_LANES 1024
-#define OW_METRICS_PEERS 256
+/*
+ * Lanes and peers beyond these are not kept, and counted: their names come from peers, too. When all places are taken a
+ * lane of a peer that has few takes the place of one of the peer that has most, so that no peer can fill them all; or
+ * of a lane with the same peer of which nothing was heard for OW_METRICS_OVER_NS.
+ */
+#define OW_METRICS_LANES   1024
+#define OW_METRICS_OVER_NS INT64_C(300000000000)
+#define OW_METRICS_PEERS   256
 
 /* point: name of this point. */
 int ow_metrics_create(const char *point, struct ow_metrics **ret_metrics);
@@ -36,6 +41,9 @@ void ow_metrics_refused(struct ow_metrics *metrics, enum ow_metrics_refused why)
 void ow_metrics_message(struct ow_metrics *metrics, const char *peer);
 /* The store by now: intervals that it could not keep, and results that wait for it. */
 void ow_metrics_store(struct ow_metrics *metrics, uint64_t lost, uint64_t waiting);
+
+/* When this point's certificate expires, in seconds since 1970; INT64_MAX = it has none. */
+void ow_metrics_certificate(struct ow_metrics *metrics, int64_t expiry_s);
 
 /* Whether a result with numbers has come lately (within three intervals and OW_METRICS_GRACE_NS). why: one line. */
 #define OW_METRICS_GRACE_NS INT64_C(10000000000)

@@ -29,7 +29,17 @@ enum { OW_STAGE_TRANSMIT, OW_STAGE_DECODE, OW_STAGE_MISSING, OW_STAGE_ERASE, OW_
 /* Four names and what is around them; every byte of a name may need a second one. */
 #define OW_METRICS_LABELS (8 * OW_LIVE_NAME + 64)
 
+struct ow_metrics_peer {
+	char name[OW_LIVE_NAME];
+	char label[2 * OW_LIVE_NAME];
+	bool connected;
+	uint64_t connections, messages_refused;
+	unsigned lanes;
+	uint64_t left_out; /* results of lanes that are not kept */
+};
+
 struct ow_metrics_lane {
+	struct ow_metrics_peer *peer;
 	char labels[OW_METRICS_LABELS];                    /* segment="...",class="...",from="...",to="..." */
 	char from[2 * OW_LIVE_NAME], to[2 * OW_LIVE_NAME]; /* escaped */
 	uint64_t count[OW_COUNTS];
@@ -43,25 +53,22 @@ struct ow_metrics_lane {
 	int64_t measured_end_ns; /* of the last final interval with numbers; INT64_MIN = none yet */
 	int64_t ready_ns;        /* of the last provisional result; INT64_MIN = none yet */
 	int64_t fresh_ns;        /* steady: when the last numbers came; INT64_MIN = never */
+	int64_t heard_ns;        /* steady: when the last result came, with numbers or without */
 	bool has_last;
 	struct ow_live_result last; /* final; with it the lane is found */
 };
 
-struct ow_metrics_peer {
-	char name[OW_LIVE_NAME];
-	char label[2 * OW_LIVE_NAME];
-	bool connected;
-	uint64_t connections, messages_refused;
-};
-
 struct ow_metrics {
 	char point[2 * OW_LIVE_NAME]; /* escaped */
+	char name[OW_LIVE_NAME];      /* the same as it is */
 	struct ow_metrics_lane *lane[OW_METRICS_LANES];
 	unsigned lanes;
 	struct ow_metrics_peer *peer[OW_METRICS_PEERS];
 	unsigned peers;
-	uint64_t left_out; /* results of lanes that are not kept */
+	struct ow_metrics_peer others; /* for all that are not kept */
+	uint64_t dropped;              /* lanes that made room for others */
 	uint64_t store_lost, store_waiting;
+	int64_t certificate_expiry_s;         /* INT64_MAX = none */
 	uint64_t refused[OW_METRICS_REFUSED]; /* connections */
 };
 

@@ -355,8 +355,21 @@ static void put_point(const struct page *page)
 	put_head(page, "oneway_store_waiting", "gauge", "Results that wait to be stored.");
 	fprintf(page->out, "oneway_store_waiting %" PRIu64 "\n", m->store_waiting);
 	put_head(page, "oneway_metrics_left_out_total", "counter",
-	         "Results that are not in these metrics, because there are too many lanes.");
-	fprintf(page->out, "oneway_metrics_left_out_total %" PRIu64 "\n", m->left_out);
+	         "Results that are not in these metrics, because there are too many lanes, by the peer that has them.");
+	for (unsigned i = 0; i < m->peers; i++)
+		fprintf(page->out, "oneway_metrics_left_out_total{peer=\"%s\"} %" PRIu64 "\n", m->peer[i]->label,
+		        m->peer[i]->left_out);
+	if (m->others.left_out)
+		fprintf(page->out, "oneway_metrics_left_out_total{peer=\"\"} %" PRIu64 "\n", m->others.left_out);
+	put_head(
+		page, "oneway_metrics_lanes_dropped_total", "counter",
+		"Lanes that are not in these metrics any more: they made room for those of other peers, or were over.");
+	fprintf(page->out, "oneway_metrics_lanes_dropped_total %" PRIu64 "\n", m->dropped);
+	if (m->certificate_expiry_s == INT64_MAX)
+		return;
+	put_head(page, "oneway_certificate_expiry_timestamp_seconds", "gauge",
+	         "When the certificate of this point, or a CA above it, expires, since 1970.");
+	fprintf(page->out, "oneway_certificate_expiry_timestamp_seconds %" PRId64 "\n", m->certificate_expiry_s);
 }
 
 static void put_process(const struct page *page, const struct ow_metrics_process *p)

@@ -396,11 +396,70 @@ static void lanes_are_bounded(void **state)
 		snprintf(name, sizeof name, "peer-%d", i);
 		ow_metrics_peer(m, name, true);
 	}
-	is(m, "oneway_metrics_left_out_total", 10);
+	is(m, "oneway_metrics_left_out_total{peer=\"paris\"}", 10);
 	char *text = render(m, OW_METRICS_TEXT);
 	assert_non_null(strstr(text, "\"class-1023\""));
 	assert_null(strstr(text, "\"class-1024\""));
 	assert_null(strstr(text, "\"peer-256\""));
+	free(text);
+	ow_metrics_free(m);
+}
+
+static void add_lane(struct ow_metrics *m, const char *peer, int number, int64_t steady_ns)
+{
+	struct ow_live_result r = sample_live(0);
+	snprintf(r.class_name, sizeof r.class_name, "%s-%d", peer, number);
+	snprintf(number % 2 ? r.to : r.from, sizeof r.to, "%s", peer);
+	snprintf(number % 2 ? r.from : r.to, sizeof r.to, "london");
+	ow_metrics_add(m, &r, steady_ns);
+}
+
+/* A peer that makes up names takes its own places only; places of lanes that are over are used again. */
+static void no_peer_takes_all(void **state)
+{
+	(void)state;
+	struct ow_metrics *m = create();
+	char *text;
+	for (int i = 0; i < 3 * OW_METRICS_LANES; i++)
+		add_lane(m, "rome", i, S);
+	is(m, "oneway_metrics_left_out_total{peer=\"rome\"}", 2 * OW_METRICS_LANES);
+	for (int i = 0; i < 100; i++)
+		add_lane(m, "paris", i, 2 * S);
+	for (int i = 0; i < 100; i++)
+		add_lane(m, "rome", 10000 + i, 3 * S);
+	text = render(m, OW_METRICS_TEXT);
+	assert_non_null(strstr(text, "\"paris-0\""));
+	assert_non_null(strstr(text, "\"paris-99\""));
+	assert_null(strstr(text, "\"rome-10000\""));
+	free(text);
+	is(m, "oneway_metrics_lanes_dropped_total", 100);
+	is(m, "oneway_metrics_left_out_total{peer=\"paris\"}", 0);
+	is(m, "oneway_metrics_left_out_total{peer=\"rome\"}", 2 * OW_METRICS_LANES + 100);
+	/* Later: a class with another name. Lanes that have gone on stay. */
+	add_lane(m, "rome", 500, S + OW_METRICS_OVER_NS);
+	add_lane(m, "rome", 20000, S + OW_METRICS_OVER_NS);
+	text = render(m, OW_METRICS_TEXT);
+	assert_non_null(strstr(text, "\"rome-20000\""));
+	assert_non_null(strstr(text, "\"rome-500\""));
+	free(text);
+	/* Many peers, all places taken: each has its part. */
+	for (int peer = 0; peer < 50; peer++) {
+		char name[20];
+		snprintf(name, sizeof name, "p%d", peer);
+		for (int i = 0; i < 30; i++)
+			add_lane(m, name, i, 2 * S + OW_METRICS_OVER_NS);
+	}
+	text = render(m, OW_METRICS_TEXT);
+	for (int peer = 0; peer < 50; peer++) {
+		char name[100];
+		unsigned lanes = 0;
+		for (int i = 0; i < 30; i++) {
+			snprintf(name, sizeof name,
+			         "oneway_packets_lost_total{segment=\"london-paris\",class=\"p%d-%d\"", peer, i);
+			lanes += strstr(text, name) != NULL;
+		}
+		assert_in_range(lanes, OW_METRICS_LANES / 52 - 1, 30);
+	}
 	free(text);
 	ow_metrics_free(m);
 }
@@ -466,6 +525,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(both_formats),
 		cmocka_unit_test(peers_and_store),
 		cmocka_unit_test(lanes_are_bounded),
+		cmocka_unit_test(no_peer_takes_all),
 		cmocka_unit_test(health),
 		cmocka_unit_test(accept_header),
 	};
