@@ -107,8 +107,12 @@ struct ow_match_report {
 	bool tcp_numbers; /* likewise TCP sequence numbers, acknowledgements and options */
 	enum ow_clock_method clock;
 	int64_t offset_ns; /* what was added to B's timestamps */
-	double drift_ppb;  /* what B's clock gains on A's, corrected for with an estimated clock; 0 = none seen */
-	int64_t window_ns; /* the waiting time used */
+	/* Offsets with which no packet arrives before it was sent: from low (INT64_MIN: no bound) to high (INT64_MAX).
+	 * low > high: there is none. Packets that are like others say nothing of it. */
+	int64_t offset_low_ns, offset_high_ns;
+	int64_t offset_error_ns; /* an estimated offset is off by this at most; -1: not known */
+	double drift_ppb;        /* what B's clock gains on A's, corrected for with an estimated clock; 0 = none seen */
+	int64_t window_ns;       /* the waiting time used */
 	struct ow_result direction[OW_DIRECTIONS];
 	bool has_direction[OW_DIRECTIONS];  /* B to A: false when no packet went that way */
 	uint64_t unclassified[OW_SIDES];    /* packets of flows that never matched: not counted as lost */

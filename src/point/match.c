@@ -17,6 +17,11 @@
 #define PASSES_MAX      10    /* each pass settles one question; there are not that many */
 #define SUPERFRAME_FROM 1501u /* a longer TCP packet may be a superframe (or a jumbo frame: then nothing is gained) */
 #define IPV4_HEADER     20u
+#define TAIL_SAMPLES    100  /* delays that a tail is judged by */
+#define TAIL_CLEAR      3    /* so many times as long as the other one */
+#define LOSS_PACKETS    10   /* packets that one point shows and the other does not, .. */
+#define LOSS_CLEAR      10   /* .. so many times as many as the other way round */
+#define SIGNS_MIXED     0.01 /* share of packets whose delay has another sign than most: clocks cannot tell directions */
 #define FRAGMENT_LEAST  68u  /* bytes that every link takes */
 #define SEGMENTS_GAIN   1.01 /* cutting superframes must match this many times as many bytes */
 
@@ -63,15 +68,24 @@ static bool limit_too_high(const struct ow_pass *p)
 	       least_available(p) < p->plan.identity.hash_limit;
 }
 
-/* Half the difference of the two minimum delays, or the minimum of the only direction, moves to 0. */
+bool ow_match_floor(const struct ow_pass *p, enum ow_direction direction, int64_t *ret_ns)
+{
+	const struct ow_floor *floor = &p->floor[direction];
+	struct ow_delay delay;
+	bool unlike = p->floor[OW_A_TO_B].samples || p->floor[OW_B_TO_A].samples;
+	ow_delays_summary(p->tally[direction].delays, &delay);
+	if (unlike ? !floor->samples : !delay.samples)
+		return false;
+	*ret_ns = unlike ? ow_floor_find(floor, (int64_t)delay.quantile_ns[OW_Q50]) : delay.min_ns;
+	return true;
+}
+
+/* Half the difference of the two least delays, or the least of the only direction, moves to 0. */
 static int64_t clock_correction(const struct ow_pass *p)
 {
-	struct ow_delay ab, ba;
-	ow_delays_summary(p->tally[OW_A_TO_B].delays, &ab);
-	ow_delays_summary(p->tally[OW_B_TO_A].delays, &ba);
-	if (ab.samples && ba.samples)
-		return (ba.min_ns - ab.min_ns) / 2;
-	return ab.samples ? -ab.min_ns : ba.samples ? ba.min_ns : 0;
+	int64_t ab = 0, ba = 0;
+	bool has_ab = ow_match_floor(p, OW_A_TO_B, &ab), has_ba = ow_match_floor(p, OW_B_TO_A, &ba);
+	return has_ab && has_ba ? (ba - ab) / 2 : has_ab ? -ab : has_ba ? ba : 0;
 }
 
 /* A drift makes the shift change with B's time. What the samples showed is made exact by the fastest packets. */
@@ -440,6 +454,125 @@ static int find_holes(struct ow_match *m, struct ow_error *err)
 	return r;
 }
 
+/* -- the direction of traffic that goes one way ------------------------------------------------------------------- */
+
+/* B's time minus A's over all samples, in the common time base. */
+static void extremes(const struct ow_pass *p, int64_t *ret_least, int64_t *ret_most)
+{
+	struct ow_delay ab, ba;
+	ow_delays_summary(p->tally[OW_A_TO_B].delays, &ab);
+	ow_delays_summary(p->tally[OW_B_TO_A].delays, &ba);
+	int64_t least = INT64_MAX, most = INT64_MIN, correct = p->plan.shift_ns - p->plan.offset_ns;
+	if (ab.samples) {
+		least = ab.min_ns;
+		most = ab.max_ns;
+	}
+	if (ba.samples && -ba.max_ns < least)
+		least = -ba.max_ns;
+	if (ba.samples && -ba.min_ns > most)
+		most = -ba.min_ns;
+	*ret_least = least + correct;
+	*ret_most = most + correct;
+}
+
+/* Queues make packets slower, never faster: the longer tail of the delays is above the median, not below it. */
+static bool way_of_tail(const struct ow_pass *p, enum ow_direction *ret_way)
+{
+	enum ow_direction d = p->tally[OW_A_TO_B].matched >= p->tally[OW_B_TO_A].matched ? OW_A_TO_B : OW_B_TO_A;
+	struct ow_delay delay;
+	ow_delays_summary(p->tally[d].delays, &delay);
+	if (delay.samples < TAIL_SAMPLES)
+		return false;
+	double above = delay.quantile_ns[OW_Q99] - delay.quantile_ns[OW_Q50];
+	double below = delay.quantile_ns[OW_Q50] - ow_delays_quantile(p->tally[d].delays, 0.01);
+	if (above > TAIL_CLEAR * below)
+		*ret_way = d;
+	else if (below > TAIL_CLEAR * above)
+		*ret_way = !d;
+	else
+		return false;
+	return true;
+}
+
+/* Packets are lost between the points, not made: the point that shows more of them is the sending one. */
+static bool way_of_loss(const struct ow_direction_evidence *e, enum ow_direction *ret_way)
+{
+	uint64_t a = e->only[OW_SIDE_A], b = e->only[OW_SIDE_B];
+	*ret_way = a > b ? OW_A_TO_B : OW_B_TO_A;
+	return (a > b ? a : b) >= LOSS_PACKETS && (a > b ? a : b) > LOSS_CLEAR * (a > b ? b : a);
+}
+
+/*
+ * Which way the packets go, where they go one way only and the clocks are not known to be right. The clocks tell if all
+ * packets agree, unless they tell B to A and the losses A to B. Returns false if there is nothing to change.
+ */
+static bool choose_way(const struct ow_match *m, const struct ow_direction_evidence *e, enum ow_direction *ret_way,
+                       enum ow_way_reason *ret_why)
+{
+	const struct ow_plan *plan = &m->pass.plan;
+	uint64_t matched = e->way[OW_A_TO_B] + e->way[OW_B_TO_A];
+	bool estimated = plan->rule == OW_ONE_WAY, agree = (double)e->against <= SIGNS_MIXED * (double)matched;
+	bool two_ways = e->way[OW_A_TO_B] && e->way[OW_B_TO_A];
+	enum ow_direction by_clocks = e->way[OW_A_TO_B] >= e->way[OW_B_TO_A] ? OW_A_TO_B : OW_B_TO_A;
+	*ret_way = OW_A_TO_B;
+	*ret_why = OW_WAY_ASSUMED;
+	if (!estimated && agree && two_ways)
+		return false; /* between some hosts this way, between others that */
+	if (ow_plan_hops(&m->planner, ret_way))
+		*ret_why = OW_WAY_HOPS;
+	else if (way_of_loss(e, ret_way) && (estimated || !agree || *ret_way == OW_A_TO_B))
+		*ret_why = OW_WAY_LOST;
+	else if (!estimated && agree)
+		return false;
+	else if (way_of_tail(&m->pass, ret_way))
+		*ret_why = OW_WAY_TAIL;
+	else
+		*ret_way = OW_A_TO_B;
+	return *ret_way != (estimated ? plan->way : by_clocks) || (!estimated && !agree);
+}
+
+/* In the common time base no packet arrives before it was sent. */
+static void go_one_way(struct ow_pass *p, enum ow_direction way, bool estimated)
+{
+	int64_t least, most;
+	extremes(p, &least, &most);
+	if (way == OW_A_TO_B && (least < 0 || estimated))
+		p->plan.shift_ns -= least;
+	if (way == OW_B_TO_A && (most > 0 || estimated))
+		p->plan.shift_ns -= most;
+	if (estimated)
+		p->plan.offset_ns = p->plan.shift_ns;
+	p->plan.rule = OW_ONE_WAY;
+	p->plan.way = way;
+	p->plan.expects[OW_A_TO_B] = p->plan.expects[OW_B_TO_A] = false;
+	p->gaps[OW_SIDE_A] = p->gaps[OW_SIDE_B] = 0;
+	ow_directions_forget(p->directions);
+}
+
+static int settle_direction(struct ow_match *m, struct ow_error *err)
+{
+	struct ow_pass *p = &m->pass;
+	const struct ow_flow_table *const keys[OW_SIDES] = {p->tap[OW_SIDE_A].flows, p->tap[OW_SIDE_B].flows};
+	struct ow_direction_evidence evidence;
+	enum ow_direction way;
+	enum ow_way_reason why;
+	if (p->plan.rule == OW_ALL_FORWARD || p->plan.untimed || m->options.clock == OW_CLOCK_GIVEN || !matched(p))
+		return 0;
+	if (ow_directions_weigh(p->directions, keys, &evidence) < 0)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	if (evidence.both)
+		return 0;
+	bool change = choose_way(m, &evidence, &way, &why);
+	if (p->plan.rule == OW_ONE_WAY || change)
+		p->plan.why = why;
+	if (!change)
+		return 0;
+	go_one_way(p, way, m->options.clock == OW_CLOCK_ESTIMATED);
+	m->clock_settled = m->drift_settled = false;
+	int r = settle(m, err);
+	return r < 0 ? r : find_holes(m, err);
+}
+
 /* When the first packet passed either point, of those that have a time. */
 static int64_t first_time(const struct ow_pass *p)
 {
@@ -471,6 +604,24 @@ static int tell_events(struct ow_match *m, struct ow_error *err)
 }
 
 /* -- the report --------------------------------------------------------------------------------------------------- */
+
+/* What offset the packets allow: no delay is negative. Timestamps are cut to their resolution. */
+static void fill_clock(struct ow_match *m)
+{
+	struct ow_match_report *report = &m->report;
+	const struct ow_pass *p = &m->pass;
+	bool unlike = p->floor[OW_A_TO_B].samples || p->floor[OW_B_TO_A].samples;
+	int64_t ab, ba, tick_a = report->capture[OW_SIDE_A].resolution_ns,
+			tick_b = report->capture[OW_SIDE_B].resolution_ns;
+	int64_t tick = tick_a > tick_b ? tick_a : tick_b;
+	bool has_ab = unlike && ow_match_floor(p, OW_A_TO_B, &ab), has_ba = unlike && ow_match_floor(p, OW_B_TO_A, &ba);
+	report->offset_low_ns = has_ab ? report->offset_ns - ab - tick : INT64_MIN;
+	report->offset_high_ns = has_ba ? report->offset_ns + ba + tick : INT64_MAX;
+	report->offset_error_ns = -1;
+	if (m->options.clock == OW_CLOCK_ESTIMATED && has_ab && has_ba &&
+	    report->offset_low_ns <= report->offset_high_ns)
+		report->offset_error_ns = (ab > ba ? ab : ba) + tick;
+}
 
 static void fill_holes(struct ow_match *m, enum ow_side side)
 {
@@ -518,6 +669,7 @@ static void fill_report(struct ow_match *m)
 	report->offset_ns = p->plan.offset_ns;
 	report->drift_ppb = -p->plan.drift * 1e9;
 	report->window_ns = p->plan.window_ns;
+	fill_clock(m);
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		ow_tally_result(&p->tally[d], &report->direction[d]);
 		report->has_direction[d] = report->direction[d].sent + report->direction[d].received > 0;
@@ -590,6 +742,8 @@ static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow
 	r = check_orders(m, r, err);
 	if (r == 0)
 		r = find_holes(m, err);
+	if (r == 0)
+		r = settle_direction(m, err);
 	if (r == 0)
 		r = tell_events(m, err);
 	if (r < 0)

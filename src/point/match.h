@@ -29,6 +29,10 @@ uint64_t ow_match_doubled(struct ow_match *match, enum ow_side side, enum ow_dir
 /* Does a capture show most packets twice, or copies further apart than those that are left out already? */
 bool ow_match_shows_twice(struct ow_match *match, enum ow_side side);
 
+/* The least delay of a direction: of packets that no other is like, without outliers; if all are like others, of those.
+ * False without any. */
+bool ow_match_floor(const struct ow_pass *pass, enum ow_direction direction, int64_t *ret_ns);
+
 /* Adds to the report what may spoil the result, or what the reader should know of it. 0 or -ENOMEM. */
 int ow_match_warn(struct ow_match *match);
 

@@ -95,6 +95,8 @@ static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_d
 		ow_tally_sample(&p->tally[direction], delay, packets);
 	if (!ambiguous)
 		ow_skew_add(&p->skew, direction, a_ns, delay);
+	if (!ambiguous && !pair->repeated)
+		ow_floor_add(&p->floor[direction], delay);
 	if (p->intervals)
 		fail(p, ow_intervals_delay(p->intervals, direction, direction == OW_A_TO_B ? a_ns : b_ns, delay,
 		                           packets, ambiguous));
@@ -104,10 +106,12 @@ static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_d
 
 static enum ow_direction current_direction(const struct ow_pass *p, const struct ow_flow_evidence *e)
 {
-	if (p->plan.rule != OW_BY_VOTES)
+	if (p->plan.rule == OW_ALL_FORWARD)
 		return OW_A_TO_B;
 	if (e->decided && e->direction != OW_DIRECTIONS)
 		return (enum ow_direction)e->direction;
+	if (p->plan.rule == OW_ONE_WAY)
+		return p->plan.way;
 	return e->votes < 0 ? OW_B_TO_A : OW_A_TO_B;
 }
 
@@ -171,6 +175,7 @@ static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 		int64_t delay = shown_time(p, OW_SIDE_B, b_ns) - a_ns;
 		ow_tally_sample(tally, back ? -delay : delay, 1);
 		ow_skew_add(&p->skew, direction, a_ns, back ? -delay : delay);
+		ow_floor_add(&p->floor[direction], back ? -delay : delay);
 	}
 }
 
@@ -456,8 +461,10 @@ static void reset(struct ow_pass *p)
 		ow_directions_forget(p->directions);
 	p->numbered_by = *now;
 	ow_directions_restart(p->directions);
-	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		ow_tally_reset(&p->tally[d]);
+		ow_floor_init(&p->floor[d]);
+	}
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		p->first_ns[side] = p->last_ns[side] = 0;
 		p->ended[side] = false;
@@ -542,7 +549,7 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 		ow_matcher_finish(matcher);
 		ow_tally_flush(&pass->tally[OW_A_TO_B]);
 		ow_tally_flush(&pass->tally[OW_B_TO_A]);
-		pass->miscounted = ow_directions_decide(pass->directions, keys, pass->plan.rule);
+		pass->miscounted = ow_directions_decide(pass->directions, keys, pass->plan.rule, pass->plan.way);
 		r = pass->miscounted < 0 ? (int)pass->miscounted : 0;
 	}
 	if (r == 0) {

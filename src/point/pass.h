@@ -2,6 +2,7 @@
 #ifndef OW_POINT_PASS_H
 #define OW_POINT_PASS_H
 
+#include "estimate/floor.h"
 #include "estimate/skew.h"
 #include "estimate/intervals.h"
 #include "estimate/tally.h"
@@ -15,6 +16,14 @@
  * on the way (directions, truncation, superframes) may make the caller start another pass with a better plan.
  */
 
+/* Why all packets are taken to go one way, where no pair of hosts shows both directions. */
+enum ow_way_reason {
+	OW_WAY_ASSUMED, /* nothing tells; A to B */
+	OW_WAY_HOPS,    /* routers took from the TTL */
+	OW_WAY_LOST,    /* packets are missing at one end, not at the other */
+	OW_WAY_TAIL,    /* delays vary upwards, not downwards */
+};
+
 struct ow_plan {
 	struct ow_identity identity;
 	int64_t shift_ns;      /* added to B's times to bring both into one time base: order, window, directions */
@@ -22,7 +31,9 @@ struct ow_plan {
 	double drift;
 	int64_t offset_ns; /* added to B's times in results; mostly the same */
 	int64_t window_ns;
-	enum ow_direction_rule rule; /* forward: the caller says so, or the clocks are estimated from one direction */
+	enum ow_direction_rule rule; /* forward: the caller says so; one way: see ow_way_reason */
+	enum ow_direction way;       /* of OW_ONE_WAY */
+	enum ow_way_reason why;
 	bool untimed; /* a capture has no times: order is all there is, and nothing is outside the common time */
 	bool expects[OW_DIRECTIONS]; /* the usual delays of this direction are known beforehand */
 	int64_t low_ns[OW_DIRECTIONS], high_ns[OW_DIRECTIONS]; /* likewise, in the common time base */
@@ -66,6 +77,7 @@ struct ow_pass {
 
 	struct ow_pieces pieces;
 	struct ow_skew skew;
+	struct ow_floor floor[OW_DIRECTIONS]; /* of packets that no other is like */
 
 	/* Results of the pass. */
 	uint64_t unclassified[OW_SIDES], outside[OW_SIDES];

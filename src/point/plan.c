@@ -13,6 +13,7 @@
 #define CLEARLY_MORE    1.2  /* another identity must find this many times as much */
 #define CLEARLY_FRAMES  4    /* and this many packets more */
 #define TAI_MINUS_UTC_S 37
+#define HOPS_CLEAR      20    /* so many times as many packets had a lower TTL at one point as at the other */
 #define MTU_USUAL       1500u /* Ethernet */
 
 static bool allowed(const struct ow_match_options *o, enum ow_variant v)
@@ -148,12 +149,24 @@ static void choose(struct ow_planner *p)
 /* -- clocks ------------------------------------------------------------------------------------------------------- */
 
 /* The shift that makes the fastest packets of both directions equally fast, or those of the only one take no time. */
-static int64_t estimated_shift(const struct ow_common *c)
+static int64_t estimated_shift(const struct ow_common *c, enum ow_direction way)
 {
 	if (!c->both_directions)
-		return -c->min_ns;
+		return way == OW_A_TO_B ? -c->min_ns : -c->max_ns;
 	/* Halves first: the sum may overflow. */
 	return -(c->low_ns[0] / 2 + c->high_ns[1] / 2);
+}
+
+bool ow_plan_hops(const struct ow_planner *p, enum ow_direction *ret_way)
+{
+	const size_t *lower = p->common[p->variant].lower_ttl;
+	if (lower[OW_A_TO_B] > HOPS_CLEAR * lower[OW_B_TO_A])
+		*ret_way = OW_A_TO_B;
+	else if (lower[OW_B_TO_A] > HOPS_CLEAR * lower[OW_A_TO_B])
+		*ret_way = OW_B_TO_A;
+	else
+		return false;
+	return true;
 }
 
 /* Do the clocks, shifted so, let both directions take time? */
@@ -169,14 +182,17 @@ static void set_clock(const struct ow_planner *p, struct ow_plan *plan)
 	plan->shift_ns = plan->offset_ns;
 	plan->rule = p->options->one_direction ? OW_ALL_FORWARD : OW_BY_VOTES;
 	if (p->options->clock == OW_CLOCK_ESTIMATED && c->unique) {
-		plan->offset_ns = plan->shift_ns = estimated_shift(c);
+		if (!c->both_directions && plan->rule == OW_BY_VOTES) {
+			plan->rule = OW_ONE_WAY; /* with the least delay set to 0, signs would tell nothing */
+			if (ow_plan_hops(p, &plan->way))
+				plan->why = OW_WAY_HOPS;
+		}
+		plan->offset_ns = plan->shift_ns = estimated_shift(c, plan->way);
 		plan->drift = -c->drift;
 		plan->drift_from_ns = c->drift_from_ns;
-		if (!c->both_directions && plan->rule == OW_BY_VOTES)
-			plan->rule = OW_MATCHED_FORWARD; /* with the least delay set to 0, signs would tell nothing */
 	} else if (c->unique && !causal(c, plan->shift_ns)) {
-		plan->shift_ns =
-			estimated_shift(c); /* to tell the directions apart; results keep the clocks as they are */
+		plan->shift_ns = estimated_shift(
+			c, OW_A_TO_B); /* to tell the directions apart; results keep the clocks as they are */
 	}
 }
 

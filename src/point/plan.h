@@ -34,6 +34,9 @@ struct ow_planner {
 int ow_plan_make(struct ow_planner *planner, struct ow_tap tap[OW_SIDES], struct ow_plan *ret_plan,
                  struct ow_error *err);
 
+/* Do routers show which way the sampled packets went? Their TTL is lower at the end. */
+bool ow_plan_hops(const struct ow_planner *planner, enum ow_direction *ret_way);
+
 /* Why the captures have nothing in common: -ENOMSG. */
 int ow_plan_refuse(const struct ow_planner *planner, struct ow_tap tap[OW_SIDES], struct ow_error *err);
 

@@ -192,7 +192,7 @@ static void offer_packet(struct surveyor *s, enum ow_variant variant, const stru
 	if (!ow_sample_wants(sample, id.id))
 		return;
 	struct ow_flow_key key;
-	struct ow_sampled sampled = {.id = id.id, .time_ns = time_ns};
+	struct ow_sampled sampled = {.id = id.id, .time_ns = time_ns, .ttl = packet->ip[packet->version == 4 ? 8 : 7]};
 	ow_flow_key_of_packet(packet, &key);
 	name_hosts(&key, &sampled);
 	ow_sample_add(sample, &sampled);

@@ -104,6 +104,11 @@ static int64_t coarsest_ns(const struct ow_match *m)
 	return a > b ? a : b;
 }
 
+static const char *way_name(unsigned direction)
+{
+	return direction == OW_A_TO_B ? "A to B" : "B to A";
+}
+
 /* No delay at all does not happen between two points. */
 static int warn_same(struct ow_match *m)
 {
@@ -121,7 +126,7 @@ static int warn_same(struct ow_match *m)
 static int warn_clock(struct ow_match *m, unsigned d)
 {
 	const struct ow_delay *delay = &m->report.direction[d].delay;
-	const char *way = d == OW_A_TO_B ? "A to B" : "B to A";
+	const char *way = way_name(d);
 	char text[OW_DURATION_TEXT];
 	if (!delay->samples)
 		return 0;
@@ -146,19 +151,97 @@ static int warn_clock(struct ow_match *m, unsigned d)
 	return 0;
 }
 
-/* One direction only, and it is the other one: nothing but the clocks says so. */
+/* One direction only, and nothing but the clocks says which. */
 static int warn_backward(struct ow_match *m)
 {
 	const struct ow_result *back = &m->report.direction[OW_B_TO_A];
-	if (m->options.clock == OW_CLOCK_ESTIMATED || m->report.direction[OW_A_TO_B].matched || !back->delay.samples)
+	if (m->options.clock == OW_CLOCK_ESTIMATED || m->pass.plan.rule != OW_BY_VOTES ||
+	    m->report.direction[OW_A_TO_B].matched || !back->delay.samples)
 		return 0;
 	char text[OW_DURATION_TEXT];
 	ow_duration_text((double)back->delay.max_ns, text);
+	return warn(m,
+	            "%s later at A: the traffic goes from B to A, or it goes from A to B (--one-direction) "
+	            "and the clock of B is behind by more than %s",
+	            back->delay.min_ns >= 0 ? "every packet is" : "most packets are", text);
+}
+
+/* All packets go one way, and the clocks did not decide which. */
+static int warn_way(struct ow_match *m)
+{
+	const struct ow_plan *plan = &m->pass.plan;
+	static const char *const reason[] = {
+		[OW_WAY_ASSUMED] = "nothing shows which, so this is assumed",
+		[OW_WAY_HOPS] = "because their TTL is lower there",
+		[OW_WAY_LOST] = "because packets are missing there that the other capture shows, and hardly any the "
+				"other way round",
+		[OW_WAY_TAIL] = "because this way round queues make packets slower, and the other way round faster",
+	};
+	if (plan->rule != OW_ONE_WAY)
+		return 0;
+	return warn(m, "all packets go one way and the clocks do not tell which; taken to go %s, %s%s",
+	            way_name(plan->way), reason[plan->why],
+	            m->options.clock == OW_CLOCK_NONE ? "; --offset 0 trusts the clocks" : "");
+}
+
+/* No offset lets the fastest packets of both directions take time. */
+static int warn_no_fit(struct ow_match *m)
+{
+	const struct ow_match_report *report = &m->report;
+	char text[OW_DURATION_TEXT];
+	if (report->offset_low_ns <= report->offset_high_ns)
+		return 0;
+	ow_duration_text((double)report->offset_high_ns - (double)report->offset_low_ns, text);
 	return warn(
 		m,
-		"every packet is later at A: the traffic goes from B to A, or it goes from A to B (--one-direction) "
-		"and the clock of B is behind by more than %s",
+		"the fastest packets of both directions together take %s: no clock offset fits; a clock was set or "
+		"drifts, timestamps are taken late, or packets are matched wrongly: delays are off by more than half "
+		"of that",
 		text);
+}
+
+/* Faster than the estimated offset allows. */
+static int warn_outliers(struct ow_match *m, unsigned d)
+{
+	const struct ow_match_report *report = &m->report;
+	const struct ow_delay *delay = &report->direction[d].delay;
+	char text[OW_DURATION_TEXT];
+	if (m->options.clock != OW_CLOCK_ESTIMATED || !delay->samples || delay->min_ns > -coarsest_ns(m) ||
+	    report->offset_low_ns > report->offset_high_ns)
+		return 0;
+	ow_duration_text((double)delay->min_ns, text);
+	return warn(m,
+	            "%s: minimum delay %s: a few packets are faster than the clock offset of all others allows; "
+	            "they are stamped or matched wrongly, and the minimum is not meaningful",
+	            way_name(d), text);
+}
+
+static int warn_estimate(struct ow_match *m)
+{
+	const struct ow_match_report *report = &m->report;
+	char text[OW_DURATION_TEXT];
+	if (m->options.clock != OW_CLOCK_ESTIMATED)
+		return 0;
+	if (!m->pass.floor[OW_A_TO_B].samples && !m->pass.floor[OW_B_TO_A].samples) {
+		ow_duration_text((double)m->planner.common[m->planner.variant].repeats_ns, text);
+		return warn(
+			m,
+			"the clock offset is estimated from packets that are all alike, sent about every %s: offset "
+			"and delays are known only up to multiples of that",
+			text);
+	}
+	if (report->offset_low_ns > report->offset_high_ns)
+		return 0;
+	if (report->offset_error_ns >= 0) {
+		ow_duration_text((double)report->offset_error_ns, text);
+		return warn(
+			m,
+			"the clock offset is estimated: the middle of what the two directions allow; each delay may be "
+			"off by up to %s, which is half of the least round trip",
+			text);
+	}
+	return warn(m, "the clock offset is estimated from one direction: its minimum delay is set to 0 and only the "
+	               "variation of the delay is meaningful");
 }
 
 static int warn_drift(struct ow_match *m)
@@ -176,18 +259,6 @@ static int warn_drift(struct ow_match *m)
 	            "the clocks seem to drift apart: that of B %s %.3f ppm, %s over the capture; --offset auto "
 	            "corrects for it",
 	            ppb > 0 ? "gains" : "loses", fabs(ppb) / 1e3, text);
-}
-
-static int warn_estimate(struct ow_match *m)
-{
-	if (m->options.clock != OW_CLOCK_ESTIMATED)
-		return 0;
-	bool both = m->report.direction[OW_A_TO_B].delay.samples && m->report.direction[OW_B_TO_A].delay.samples;
-	return both ? warn(m, "the clock offset is estimated: half the difference of the two minimum delays; as far as "
-	                      "these differ, "
-	                      "delays are off by half of that")
-	            : warn(m, "the clock offset is estimated from one direction, taken to be A to B: the minimum "
-	                      "delay is set to 0 and only the variation of the delay is meaningful");
 }
 
 /* Unclassified flows of a side: all of them, and those that the other side knows by name, though not one packet
@@ -319,7 +390,7 @@ static int warn_ambiguous(struct ow_match *m, unsigned d)
 		m,
 		"%s: %llu of %llu matches are of identical packets that cannot be told apart; the delays are those of "
 		"the other %llu, and may not be typical",
-		d == OW_A_TO_B ? "A to B" : "B to A", (unsigned long long)r->ambiguous, (unsigned long long)r->matched,
+		way_name(d), (unsigned long long)r->ambiguous, (unsigned long long)r->matched,
 		(unsigned long long)r->delay.samples);
 }
 
@@ -388,14 +459,13 @@ static int warn_unsent(struct ow_match *m, unsigned d)
 		            "%s: %llu packets arrived that %s does not show: that capture dropped packets, or traffic "
 		            "joins "
 		            "between the points",
-		            d == OW_A_TO_B ? "A to B" : "B to A", (unsigned long long)unsent, name(from));
+		            way_name(d), (unsigned long long)unsent, name(from));
 	return warn(
 		m,
 		"%s: %llu packets arrived that %s does not show, and %llu that it shows did not arrive: the captures "
 		"dropped packets (tcpdump says how many), or something on the way changes some; the loss may not be "
 		"that of the network",
-		d == OW_A_TO_B ? "A to B" : "B to A", (unsigned long long)unsent, name(from),
-		(unsigned long long)r->lost);
+		way_name(d), (unsigned long long)unsent, name(from), (unsigned long long)r->lost);
 }
 
 int ow_match_warn(struct ow_match *m)
@@ -412,6 +482,12 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_same(m);
 	if (r == 0)
 		r = warn_backward(m);
+	if (r == 0)
+		r = warn_way(m);
+	if (r == 0)
+		r = warn_no_fit(m);
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
+		r = warn_outliers(m, d);
 	if (r == 0)
 		r = warn_estimate(m);
 	if (r == 0)

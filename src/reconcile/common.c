@@ -88,16 +88,39 @@ static size_t run_length(const struct ow_sample *s, size_t i)
 	return n;
 }
 
-/* Fills diff with the packets whose id is unique on both sides; returns the number of packets in common. */
-static size_t intersect(const struct ow_sample *a, const struct ow_sample *b, struct difference *diff,
-                        size_t *ret_unique)
+/* Mean time between packets that are alike: n of them. */
+static int64_t spacing(const struct ow_sampled *packet, size_t n)
 {
-	size_t common = 0, unique = 0;
+	int64_t first = packet[0].time_ns, last = first;
+	for (size_t i = 1; i < n; i++) {
+		first = packet[i].time_ns < first ? packet[i].time_ns : first;
+		last = packet[i].time_ns > last ? packet[i].time_ns : last;
+	}
+	return n > 1 ? (last - first) / (int64_t)(n - 1) : 0;
+}
+
+static void compare_ttl(const struct ow_sampled *a, const struct ow_sampled *b, struct ow_common *c)
+{
+	c->lower_ttl[0] += b->ttl < a->ttl;
+	c->lower_ttl[1] += a->ttl < b->ttl;
+}
+
+/* Fills diff with the packets whose id is unique on both sides. */
+static void intersect(const struct ow_sample *a, const struct ow_sample *b, struct difference *diff,
+                      struct ow_common *c)
+{
+	size_t common = 0, unique = 0, most = 1;
 	for (size_t i = 0, j = 0; i < a->packets && j < b->packets;) {
 		size_t n = run_length(a, i), m = run_length(b, j);
 		uint64_t ida = a->packet[i].id, idb = b->packet[j].id;
 		if (ida == idb) {
 			common += n < m ? n : m;
+			if (n > most) {
+				most = n;
+				c->repeats_ns = spacing(&a->packet[i], n);
+			}
+			if (n == 1 && m == 1)
+				compare_ttl(&a->packet[i], &b->packet[j], c);
 			if (n == 1 && m == 1)
 				diff[unique++] = (struct difference){b->packet[j].time_ns - a->packet[i].time_ns,
 				                                     b->packet[j].time_ns, a->packet[i].hosts,
@@ -106,8 +129,8 @@ static size_t intersect(const struct ow_sample *a, const struct ow_sample *b, st
 		i += ida <= idb ? n : 0;
 		j += idb <= ida ? m : 0;
 	}
-	*ret_unique = unique;
-	return common;
+	c->unique = unique;
+	c->common = common;
 }
 
 /*
@@ -219,7 +242,7 @@ int ow_common_find(struct ow_sample *a, struct ow_sample *b, bool drifting, stru
 	if (!diff)
 		return -ENOMEM;
 	struct ow_common c = {0};
-	c.common = intersect(a, b, diff, &c.unique);
+	intersect(a, b, diff, &c);
 	c.share = least ? (double)c.common / (double)least : 0;
 	c.packets = (double)c.common / ((double)below / (double)UINT64_MAX);
 	time_differences(diff, c.unique, drifting, &c);

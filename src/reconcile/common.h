@@ -17,6 +17,7 @@ struct ow_sampled {
 	int64_t time_ns;
 	uint64_t hosts; /* hash of the unordered pair of addresses */
 	bool reverse;   /* which of the two directions between them */
+	uint8_t ttl;    /* or hop limit; 0 for what has none */
 };
 
 #define OW_SAMPLE_MAX 65536u
@@ -44,6 +45,8 @@ struct ow_common {
 	size_t common;        /* packets in common in the samples */
 	size_t unique;        /* ids that occur exactly once on each side: what follows rests on these */
 	bool both_directions; /* some pair of hosts shows both directions */
+	size_t lower_ttl[2];  /* unique ids that routers took more from when B saw them, and when A did */
+	int64_t repeats_ns;   /* mean time between the packets that are most often alike, at A; 0 = none are */
 	/* Quantiles of B's time minus A's, over unique ids; by direction where both are seen, else all in a_to_b. */
 	int64_t low_ns[2], median_ns[2], high_ns[2]; /* 2 %, 50 %, 98 %; [0] A to B, [1] B to A */
 	int64_t min_ns, max_ns;                      /* over all */

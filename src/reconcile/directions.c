@@ -193,18 +193,12 @@ static bool points_clearly(const struct group *p, unsigned o)
 	return fabsf(p->votes[o]) >= CLEAR_VOTES || (fabsf(mean) > CLEAR_NS && mean * p->votes[o] > 0);
 }
 
-static void decide_pair(struct group *p, enum ow_direction_rule rule)
+static void decide_pair(struct group *p, enum ow_direction_rule rule, enum ow_direction way)
 {
-	if (rule == OW_MATCHED_FORWARD) {
-		p->direction[0] = p->matched[0] > 0 ? OW_A_TO_B : UNKNOWN;
-		p->direction[1] = p->matched[1] > 0 ? OW_A_TO_B : UNKNOWN;
-		p->clear = true;
-		return;
-	}
-	p->clear = points_clearly(p, 0) || points_clearly(p, 1);
+	p->clear = rule == OW_ONE_WAY || points_clearly(p, 0) || points_clearly(p, 1);
 	for (unsigned o = 0; o < 2; o++) {
 		if (p->matched[o] > 0)
-			p->direction[o] = by_votes(p->votes[o]);
+			p->direction[o] = rule == OW_ONE_WAY ? way : by_votes(p->votes[o]);
 	}
 	if (p->direction[0] == UNKNOWN || p->direction[1] == UNKNOWN || p->direction[0] != p->direction[1])
 		return;
@@ -411,6 +405,39 @@ static int64_t miscounted(const struct ow_directions *d)
 	return wrong;
 }
 
+static void weigh_flows(const struct ow_directions *d, struct ow_direction_evidence *ret)
+{
+	for (uint32_t i = 0; i < d->flows[OW_SIDE_A]; i++) {
+		const struct ow_flow_evidence *e = &d->flow[OW_SIDE_A][i];
+		uint64_t clear = (uint64_t)(e->votes < 0 ? -e->votes : e->votes);
+		ret->way[by_votes((double)e->votes)] += e->matched;
+		ret->against += (e->matched - clear) / 2;
+	}
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < d->flows[side]; i++) {
+			const struct ow_flow_evidence *e = &d->flow[side][i];
+			if (e->matched && e->unmatched > e->copies)
+				ret->only[side] += e->unmatched - e->copies;
+		}
+	}
+}
+
+int ow_directions_weigh(struct ow_directions *directions, const struct ow_flow_table *const keys[OW_SIDES],
+                        struct ow_direction_evidence *ret_evidence)
+{
+	struct decision c = {.d = directions, .keys = keys};
+	c.pairs.secret = ow_flow_table_secret(keys[OW_SIDE_A]);
+	*ret_evidence = (struct ow_direction_evidence){0};
+	if (groups_grow(&c.pairs) < 0)
+		return -ENOMEM;
+	gather_pairs(&c);
+	for (uint32_t i = 0; i < c.pairs.slots; i++)
+		ret_evidence->both |= c.pairs.slot[i].matched[0] > 0 && c.pairs.slot[i].matched[1] > 0;
+	weigh_flows(directions, ret_evidence);
+	free(c.pairs.slot);
+	return c.pairs.failed ? -ENOMEM : 0;
+}
+
 static int64_t decide_all_forward(struct ow_directions *d)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
@@ -423,7 +450,7 @@ static int64_t decide_all_forward(struct ow_directions *d)
 }
 
 int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_flow_table *const keys[OW_SIDES],
-                             enum ow_direction_rule rule)
+                             enum ow_direction_rule rule, enum ow_direction way)
 {
 	if (rule == OW_ALL_FORWARD)
 		return decide_all_forward(directions);
@@ -434,7 +461,7 @@ int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_f
 		gather_pairs(&c);
 		for (uint32_t i = 0; i < c.pairs.slots; i++) {
 			if (c.pairs.slot[i].key)
-				decide_pair(&c.pairs.slot[i], rule);
+				decide_pair(&c.pairs.slot[i], rule, way);
 		}
 		place_flows(&c, true);
 		decide_doubtful_pairs(&c);

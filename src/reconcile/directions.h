@@ -70,17 +70,30 @@ void ow_directions_restart(struct ow_directions *directions);
 void ow_directions_forget(struct ow_directions *directions);
 
 enum ow_direction_rule {
-	OW_BY_VOTES,        /* as described above */
-	OW_MATCHED_FORWARD, /* what matched goes A to B, whatever the signs of the delays; the rest as described above
-	                     */
-	OW_ALL_FORWARD,     /* everything goes A to B: nothing is unclassified */
+	OW_BY_VOTES, /* as described above */
+	/* What matched goes one way, whatever the signs of the delays, unless a pair of hosts shows both directions;
+	 * the rest as described above. */
+	OW_ONE_WAY,
+	OW_ALL_FORWARD, /* everything goes A to B: nothing is unclassified */
 };
 
+/* What speaks for either direction when no pair of hosts shows both. */
+struct ow_direction_evidence {
+	bool both;                   /* a pair of hosts shows both: nothing of the rest is needed */
+	uint64_t way[OW_DIRECTIONS]; /* packets of flows that mostly went this way, by the clocks */
+	uint64_t against;            /* packets that went the other way than most of their flow, by the clocks */
+	uint64_t only[OW_SIDES];     /* packets of flows with matches that only this side shows, without copies */
+};
+
+int ow_directions_weigh(struct ow_directions *directions, const struct ow_flow_table *const keys[OW_SIDES],
+                        struct ow_direction_evidence *ret_evidence);
+
 /*
- * Decides the direction of every flow. keys: the flow tables of both sides. Returns the number of matched packets that
- * were counted for a direction other than the final one (0 = the counts stand, else match again), or a negative errno.
+ * Decides the direction of every flow. way: of OW_ONE_WAY. keys: the flow tables of both sides. Returns the number of
+ * matched packets that were counted for a direction other than the final one (0 = the counts stand, else match again),
+ * or a negative errno.
  */
 int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_flow_table *const keys[OW_SIDES],
-                             enum ow_direction_rule rule);
+                             enum ow_direction_rule rule, enum ow_direction way);
 
 #endif

@@ -33,7 +33,8 @@ static void settle(struct ow_matcher *m, uint32_t q)
 	for (uint32_t a = queue->pending, b, next; a != OW_NOBODY; a = next) {
 		b = m->waiting.entry[a].next;
 		next = m->waiting.entry[b].next;
-		struct ow_pair pair = {.record = {&m->waiting.entry[a].record, &m->waiting.entry[b].record}};
+		struct ow_pair pair = {.record = {&m->waiting.entry[a].record, &m->waiting.entry[b].record},
+		                       .repeated = !queue->doubtful};
 		enum ow_direction way = ow_matching_way(m, &pair);
 		if (certainty == OW_CERTAIN && (queue->doubtful || sparse(m, way)))
 			ow_matching_learn(m, &pair, way);
@@ -124,6 +125,7 @@ int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const st
 	struct ow_pair pair = ow_matching_pair(side, record, &other);
 	enum ow_direction way = ow_matching_way(m, &pair);
 	pair.alike = choice.feasible != 1;
+	pair.repeated = true;
 	bool skipped = choice.feasible && choice.before != OW_NOBODY;
 	if (m->waiting.queue[q].head[!side] == choice.entry && m->waiting.entry[choice.entry].next == OW_NOBODY)
 		m->alone[way]++;

@@ -21,7 +21,8 @@ struct ow_matcher;
 struct ow_pair {
 	/* Valid during the call; with len set to the common piece where it is a train's. */
 	const struct ow_record *record[OW_SIDES];
-	bool alike; /* others just like it could have been meant: its place among the sent packets says nothing */
+	bool alike;    /* others just like it could have been meant: its place among the sent packets says nothing */
+	bool repeated; /* others just like it are about: it says nothing of the clocks */
 };
 
 enum ow_certainty {

@@ -211,6 +211,30 @@ static void put_intervals(FILE *out, const struct ow_match_report *report)
 	fputs("\n  ]", out);
 }
 
+static void put_bound(FILE *out, int64_t ns, int64_t none)
+{
+	if (ns == none)
+		fputs("null", out);
+	else
+		fprintf(out, "%" PRId64, ns);
+}
+
+static void put_offset_bounds(FILE *out, const struct ow_match_report *report)
+{
+	fputs(", \"error_ns\": ", out);
+	put_bound(out, report->offset_error_ns, -1);
+	fputs(", \"bounds_ns\": ", out);
+	if (report->offset_low_ns > report->offset_high_ns) {
+		fputs("null", out);
+		return;
+	}
+	fputc('[', out);
+	put_bound(out, report->offset_low_ns, INT64_MIN);
+	fputs(", ", out);
+	put_bound(out, report->offset_high_ns, INT64_MAX);
+	fputc(']', out);
+}
+
 static void put_holes(FILE *out, const struct ow_match_report *report)
 {
 	ow_report_json_name(out, 2, "holes", false);
@@ -244,7 +268,9 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report, const
 	ow_report_json_name(out, 2, "clock", false);
 	fprintf(out, "{\"offset_ns\": %" PRId64 ", \"drift_ppb\": ", report->offset_ns);
 	ow_report_json_number(out, report->drift_ppb);
-	fprintf(out, ", \"method\": \"%s\"}", clock_name[report->clock]);
+	fprintf(out, ", \"method\": \"%s\"", clock_name[report->clock]);
+	put_offset_bounds(out, report);
+	fputc('}', out);
 	ow_report_json_name(out, 2, "window_ns", false);
 	fprintf(out, "%" PRId64, report->window_ns);
 	put_result(out, 2, "a_to_b", &report->direction[OW_A_TO_B], true);

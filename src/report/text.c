@@ -115,27 +115,33 @@ static void exact_duration(int64_t ns, char text[OW_DURATION_TEXT])
 		snprintf(text, OW_DURATION_TEXT, "%" PRIu64 " %s", size / tick, unit);
 }
 
+static const char *how_estimated(const struct ow_match_report *report)
+{
+	bool low = report->offset_low_ns != INT64_MIN, high = report->offset_high_ns != INT64_MAX;
+	if (!low && !high)
+		return "estimated from packets that are alike: up to multiples of their period";
+	if (!low || !high)
+		return "so that the minimum delay is 0: only variation counts";
+	return report->offset_low_ns > report->offset_high_ns ? "estimated from both directions, though no offset fits"
+	                                                      : "estimated from both directions";
+}
+
 static void put_clock(const struct style *style, const struct ow_match_report *report)
 {
-	static const char *const how[] = {
-		"both trusted as they are",
-		"as given",
-		"estimated from both directions",
-		"so that the minimum delay is 0: only variation counts",
-	};
-	char text[300], offset[OW_DURATION_TEXT], drift[60] = "";
-	bool both = report->has_direction[OW_A_TO_B] && report->has_direction[OW_B_TO_A];
+	char text[300], offset[OW_DURATION_TEXT], error[OW_DURATION_TEXT + 4] = "", drift[60] = "";
+	bool estimated = report->clock == OW_CLOCK_ESTIMATED;
 	exact_duration(report->offset_ns, offset);
 	if (report->drift_ppb != 0)
 		snprintf(drift, sizeof drift, ", its drift of %.4g ppm removed", report->drift_ppb / 1000);
+	if (estimated && report->offset_error_ns >= 0) {
+		memcpy(error, " +- ", 4);
+		ow_duration_text((double)report->offset_error_ns, error + 4);
+	}
 	if (report->clock == OW_CLOCK_NONE)
-		snprintf(text, sizeof text, "%s", how[0]);
+		snprintf(text, sizeof text, "both trusted as they are");
 	else
-		snprintf(text, sizeof text, "B set %s %s%s, %s", offset, report->offset_ns < 0 ? "earlier" : "later",
-		         drift,
-		         how[report->clock == OW_CLOCK_GIVEN ? 1
-		             : both                          ? 2
-		                                             : 3]);
+		snprintf(text, sizeof text, "B set %s %s%s%s, %s", offset, report->offset_ns < 0 ? "earlier" : "later",
+		         error, drift, estimated ? how_estimated(report) : "as given");
 	put_wrapped(style, "", "clocks", text, 11);
 	ow_duration_text((double)report->window_ns, offset);
 	snprintf(text, sizeof text, "%s, then a packet counts as lost", offset);

@@ -28,7 +28,9 @@ void pair_done(struct pair_maker *p)
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		unlink(p->path[side]);
 		free(p->frame[side]);
+		p->frame[side] = NULL;
 	}
+	p->match = NULL;
 }
 
 static void add(struct pair_maker *p, unsigned side, int64_t time_ns, const uint8_t ip[36], unsigned hops)

@@ -75,7 +75,7 @@ static void unmatched(struct world *w, enum ow_side side, const char *src, uint1
 static int64_t decide(struct world *w, bool one_direction)
 {
 	const struct ow_flow_table *const keys[OW_SIDES] = {w->table[OW_SIDE_A], w->table[OW_SIDE_B]};
-	return ow_directions_decide(w->directions, keys, one_direction ? OW_ALL_FORWARD : OW_BY_VOTES);
+	return ow_directions_decide(w->directions, keys, one_direction ? OW_ALL_FORWARD : OW_BY_VOTES, OW_A_TO_B);
 }
 
 #define assert_way(w, side, src, sport, dst, dport, way) \

@@ -58,6 +58,11 @@ static void names_of_the_design(void **state)
 	assert_string_equal(method, "estimated");
 	assert_int_equal(integer(root, "window_ns"), 1000000000);
 	assert_int_equal(integer(json_object_get(root, "clock"), "drift_ppb"), 0);
+	assert_int_equal(integer(json_object_get(root, "clock"), "error_ns"), 120000);
+	const json_t *bounds = json_object_get(json_object_get(root, "clock"), "bounds_ns");
+	assert_int_equal(json_integer_value(json_array_get(bounds, 0)), INT64_C(-37000120000));
+	assert_int_equal(json_integer_value(json_array_get(bounds, 1)), INT64_C(-36999880000));
+	assert_int_equal(json_array_size(json_object_get(root, "holes")), 0);
 
 	assert_int_equal(integer(a_to_b, "sent"), 1000000);
 	assert_int_equal(integer(a_to_b, "received"), 998915);

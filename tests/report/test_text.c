@@ -13,7 +13,7 @@ static const char at_80_columns[] = "A  captures/upstream.pcap\n"
 				    "\n"
 				    "identity   ip: what routers leave unchanged, from the IP header on; superframes\n"
 				    "           cut into segments\n"
-				    "clocks     B set 37 s earlier, estimated from both directions\n"
+				    "clocks     B set 37 s earlier +- 120 us, estimated from both directions\n"
 				    "waiting    1 s, then a packet counts as lost\n"
 				    "\n"
 				    "A to B\n"
@@ -68,7 +68,7 @@ static const char at_60_columns[] = "A  captures/upstream.pcap\n"
 				    "\n"
 				    "identity   ip: what routers leave unchanged, from the IP\n"
 				    "           header on; superframes cut into segments\n"
-				    "clocks     B set 37 s earlier, estimated from both\n"
+				    "clocks     B set 37 s earlier +- 120 us, estimated from both\n"
 				    "           directions\n"
 				    "waiting    1 s, then a packet counts as lost\n"
 				    "\n"
@@ -196,8 +196,8 @@ static void clock_drift(void **state)
 	report.drift_ppb = -5020;
 	char *text = render(&report, 100, false);
 	assert_non_null(strstr(text,
-	                       "clocks     B set 37 s earlier, its drift of -5.02 ppm removed, estimated from both "
-	                       "directions\n"));
+	                       "clocks     B set 37 s earlier +- 120 us, its drift of -5.02 ppm removed, estimated "
+	                       "from both"));
 	free(text);
 	report.clock = OW_CLOCK_GIVEN;
 	report.drift_ppb = 0;
@@ -222,6 +222,9 @@ static void plain_result(void **state)
 		.tcp_numbers = true,
 		.clock = OW_CLOCK_ESTIMATED,
 		.offset_ns = 1500,
+		.offset_low_ns = 1500,
+		.offset_high_ns = INT64_MAX,
+		.offset_error_ns = -1,
 		.window_ns = 250000000,
 		.has_direction = {true, false},
 		.direction = {{.exact = true}},
