@@ -44,10 +44,10 @@ int ow_show_create(const struct ow_show_options *options, struct ow_show **ret_s
 	if (!show)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	show->options = *options;
-	bool colour = !options->no_color && ow_terminal_colour(stdout), terminal = isatty(STDOUT_FILENO);
+	bool colour = !options->no_color && ow_terminal_colour(stdout);
 	show->text = (struct ow_live_text){.out = stdout, .colour = colour};
 	int r = 0;
-	if (terminal && !options->json && !options->lines) {
+	if (ow_terminal_moves(stdout) && !options->json && !options->lines) {
 		r = ow_live_table_create(stdout, &show->table);
 		if (r < 0)
 			ow_error_set(err, -r, "out of memory");

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/model_options.h"
 #include "cli/options.h"
+#include "cli/terminal.h"
 #include "cli/output.h"
 #include "sim/check.h"
 #include "sim/sim.h"
@@ -15,8 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 struct arguments {
 	struct ow_sim_options sim;
@@ -396,38 +395,21 @@ static void choose_format(struct arguments *args, enum ow_side i)
 		side->format = format;
 }
 
-struct progress {
-	struct timespec start;
-	bool shown;
-};
-
-#define PROGRESS_AFTER_S 2
-
 static void show_progress(void *arg, double done)
 {
-	struct progress *progress = arg;
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (now.tv_sec - progress->start.tv_sec < PROGRESS_AFTER_S)
-		return;
-	fprintf(stderr, "\rsimulating %3.0f %%", 100 * done);
-	fflush(stderr);
-	progress->shown = true;
+	ow_progress_show(arg, done);
 }
 
 static int run(struct arguments *args)
 {
-	struct progress progress = {.shown = false};
-	clock_gettime(CLOCK_MONOTONIC, &progress.start);
-	if (isatty(STDERR_FILENO)) {
-		args->sim.on_progress = show_progress;
-		args->sim.arg = &progress;
-	}
+	struct ow_progress progress;
+	ow_progress_init(&progress, "simulating");
+	args->sim.on_progress = show_progress;
+	args->sim.arg = &progress;
 	struct ow_sim_truth truth;
 	struct ow_error err;
 	int r = ow_sim_run(&args->sim, &truth, &err);
-	if (progress.shown)
-		fputs("\r\033[K", stderr);
+	ow_progress_done(&progress);
 	if (r >= 0 && args->truth)
 		r = ow_sim_truth_write(args->truth, &truth, &err);
 	if (r >= 0 && args->json && !(args->truth && strcmp(args->truth, "-") == 0))

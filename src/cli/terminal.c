@@ -24,10 +24,16 @@ int ow_terminal_width(FILE *stream)
 	return size.ws_col < WIDTH_MAX ? size.ws_col : WIDTH_MAX;
 }
 
+bool ow_terminal_moves(FILE *stream)
+{
+	const char *term = getenv("TERM");
+	return isatty(fileno(stream)) && term && *term && strcmp(term, "dumb") != 0;
+}
+
 bool ow_terminal_colour(FILE *stream)
 {
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-	return isatty(fileno(stream)) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+	const char *no_color = getenv("NO_COLOR");
+	return ow_terminal_moves(stream) && !(no_color && *no_color);
 }
 
 bool ow_terminal_utf8(void)
@@ -53,7 +59,7 @@ void ow_progress_init(struct ow_progress *progress, const char *what)
 	*progress = (struct ow_progress){.what = what, .start_ns = now_ns()};
 	/* Without a terminal the first line is never due. */
 	progress->last_ns =
-		isatty(STDERR_FILENO) ? progress->start_ns + PROGRESS_AFTER_NS - PROGRESS_EVERY_NS : INT64_MAX;
+		ow_terminal_moves(stderr) ? progress->start_ns + PROGRESS_AFTER_NS - PROGRESS_EVERY_NS : INT64_MAX;
 }
 
 void ow_progress_show(struct ow_progress *progress, double done)

@@ -11,6 +11,9 @@ int ow_terminal_width(FILE *stream);
 /* Whether to colour: only on a terminal, never with NO_COLOR or TERM=dumb. */
 bool ow_terminal_colour(FILE *stream);
 
+/* Whether the cursor can be moved: only on a terminal that says what it is, never with TERM=dumb. */
+bool ow_terminal_moves(FILE *stream);
+
 /* Whether the locale's characters are UTF-8, by LC_ALL, LC_CTYPE and LANG. */
 bool ow_terminal_utf8(void);
 

@@ -16,9 +16,11 @@
 #include <oneway/oneway.h>
 #include <string.h>
 
-#define WIDTH_MIN 80
-/* From here on the median has columns, too. */
-#define WIDTH_WIDE 96
+/* Columns of the tables: of their first part, and of each value; below this the table of costs is a short one. */
+#define WIDTH_FIRST 19
+#define WIDTH_VALUE 15
+#define WIDTH_COSTS 80
+#define WIDTH_ALL   1000
 /* Exact quantiles are within this part of themselves. */
 #define CELL   24
 #define REASON 200
@@ -36,19 +38,21 @@ struct column {
 
 #define COLUMNS 5
 
-static int columns_of(const struct ow_comparison *c, const struct ow_compare_row *row, bool wide,
+/* As many as fit: the median last, and before it the others from the right. */
+static int columns_of(const struct ow_comparison *c, const struct ow_compare_row *row, int width,
                       struct column ret_column[COLUMNS])
 {
+	int most = (width - WIDTH_FIRST) / WIDTH_VALUE;
 	const struct ow_result *exact = c->exact;
 	const struct ow_estimate *e = &row->estimate;
 	int n = 0;
 	ret_column[n++] = (struct column){"mean", &e->mean_ns, exact->delay.mean_ns};
 	ret_column[n++] = (struct column){"stddev", &e->stddev_ns, exact->delay.stddev_ns};
 	ret_column[n++] = (struct column){"loss", &e->loss_ratio, (double)exact->lost / (double)exact->sent};
-	if (wide)
+	if (most >= COLUMNS)
 		ret_column[n++] = (struct column){"p50", &e->quantile_ns[OW_Q50], exact->delay.quantile_ns[OW_Q50]};
 	ret_column[n++] = (struct column){"p99", &e->quantile_ns[OW_Q99], exact->delay.quantile_ns[OW_Q99]};
-	return n;
+	return most < 1 ? 1 : most < n ? most : n;
 }
 
 /* Two significant digits at least, never in exponent form below 10000 %. */
@@ -63,8 +67,8 @@ static void percent_text(double ratio, bool sign, char text[CELL])
 		snprintf(text, CELL, sign ? "%+.0e%%" : "%.0e%%", percent);
 		return;
 	}
-	int decimals = size >= 9.95 ? 0 : size >= 0.995 ? 1 : size >= 0.0995 ? 2 : size >= 0.00995 ? 3 : 4;
-	if (size < 0.00005)
+	int decimals = size >= 9.95 ? 0 : size >= 0.995 ? 1 : size >= 0.0995 ? 2 : 3;
+	if (size < 0.0005)
 		snprintf(text, CELL, "0%%");
 	else
 		snprintf(text, CELL, sign ? "%+.*f%%" : "%.*f%%", decimals, percent);
@@ -107,18 +111,18 @@ static void put_value(FILE *out, const struct column *column, bool colour)
 		snprintf(half, sizeof half, "exact");
 	}
 	snprintf(both, sizeof both, "%s%s", half, misses ? "!" : " ");
-	fprintf(out, " %8s %s%6s%s", error, misses && colour ? "\033[31m" : "", both,
+	fprintf(out, " %7s %s%6s%s", error, misses && colour ? "\033[31m" : "", both,
 	        misses && colour ? "\033[0m" : "");
 }
 
-static void put_errors(FILE *out, const struct ow_comparison *c, bool wide, bool colour)
+static void put_errors(FILE *out, const struct ow_comparison *c, int width, bool colour)
 {
 	struct column column[COLUMNS];
-	int columns = columns_of(c, &c->row[0], wide, column);
-	fputs("Error against the exact value, and half of the 95 % interval (! if that misses it)\n\n", out);
+	int columns = columns_of(c, &c->row[0], width, column);
+	fputs("Error against the exact value, half of the 95 % interval (! if that misses it)\n\n", out);
 	fprintf(out, "%-9s %9s", "", "samples");
 	for (int i = 0; i < columns; i++)
-		fprintf(out, " %8s %6s", column[i].title, "+-95% ");
+		fprintf(out, " %7s %6s", column[i].title, "+-95% ");
 	fputc('\n', out);
 	for (size_t k = 0; k < c->rows; k++) {
 		const struct ow_compare_row *row = &c->row[k];
@@ -130,7 +134,7 @@ static void put_errors(FILE *out, const struct ow_comparison *c, bool wide, bool
 			continue;
 		}
 		fprintf(out, "%9s", samples);
-		columns_of(c, row, wide, column);
+		columns_of(c, row, width, column);
 		for (int i = 0; i < columns; i++)
 			put_value(out, &column[i], colour);
 		fputc('\n', out);
@@ -139,8 +143,12 @@ static void put_errors(FILE *out, const struct ow_comparison *c, bool wide, bool
 
 static void put_costs(FILE *out, const struct ow_comparison *c, int width)
 {
-	fprintf(out, "\n%-9s %9s %9s %9s %8s %9s  %s\n", "", "memory", "cache", "on wire", "insert", "decode",
-	        "parameters");
+	bool narrow = width < WIDTH_COSTS;
+	if (narrow)
+		fprintf(out, "\n%-9s %9s %9s\n", "", "memory", "on wire");
+	else
+		fprintf(out, "\n%-9s %9s %9s %9s %8s %9s  %s\n", "", "memory", "cache", "on wire", "insert", "decode",
+		        "parameters");
 	for (size_t k = 0; k < c->rows; k++) {
 		const struct ow_compare_row *row = &c->row[k];
 		if (*row->failure)
@@ -156,6 +164,10 @@ static void put_costs(FILE *out, const struct ow_comparison *c, int width)
 			snprintf(insert, sizeof insert, "%.1f ns", row->insert_ns);
 		if (!isnan(row->decode_us))
 			ow_duration_text(row->decode_us * 1e3, decode);
+		if (narrow) {
+			fprintf(out, "%-9s %9s %9s\n", row->name, memory, wire);
+			continue;
+		}
 		fprintf(out, "%-9s %9s %9s %9s %8s %9s  %.*s\n", row->name, memory, cache, wire, insert, decode,
 		        width - 60, row->params);
 	}
@@ -168,7 +180,7 @@ static void put_costs(FILE *out, const struct ow_comparison *c, int width)
 static void reason_text(const struct ow_comparison *c, const struct ow_compare_row *row, int first, char text[REASON])
 {
 	struct column column[COLUMNS];
-	int columns = columns_of(c, row, true, column), length = 0;
+	int columns = columns_of(c, row, WIDTH_ALL, column), length = 0;
 	text[0] = 0;
 	const char *reason = first < columns ? column[first].value->reason : NULL;
 	if (*row->failure || !reason || column[first].value->status != OW_VALUE_NONE)
@@ -258,9 +270,8 @@ static void put_exact(FILE *out, const struct ow_comparison *c)
 
 void ow_report_compare_text(FILE *out, const struct ow_comparison *comparison, int width, bool colour)
 {
-	width = width < WIDTH_MIN ? WIDTH_MIN : width;
 	put_exact(out, comparison);
-	put_errors(out, comparison, width >= WIDTH_WIDE, colour);
+	put_errors(out, comparison, width, colour);
 	put_costs(out, comparison, width);
 	put_reasons(out, comparison);
 	for (size_t i = 0; i < comparison->match->warnings; i++)

@@ -81,7 +81,7 @@ class Screen:
 class Terminal:
     """A program on a terminal. Standard input, output and error are its, but for those that options of Popen say."""
 
-    def __init__(self, *args, columns=80, rows=24, env=None, prefix=(), **options):
+    def __init__(self, *args, columns=80, rows=24, env=None, prefix=(), program=(command.PROGRAM,), **options):
         self.master, far_end = os.openpty()
         self.resize(columns, rows, tell=False)
         environment = {**os.environ, "TERM": "xterm", **(env or {})}
@@ -89,8 +89,12 @@ class Terminal:
             del environment[name]
         streams = {name: options.pop(name, far_end) for name in ("stdin", "stdout", "stderr")}
         self.process = subprocess.Popen(
-            [*prefix, command.PROGRAM, *map(str, args)], env=environment, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(far_end, termios.TIOCSCTTY, 0), **streams, **options
+            [*prefix, *program, *map(str, args)],
+            env=environment,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(far_end, termios.TIOCSCTTY, 0),
+            **streams,
+            **options,
         )
         os.close(far_end)
         self.written = ""
