@@ -4,6 +4,7 @@
 #include "cli/point.h"
 
 #include "base/time.h"
+#include "point/agreement.h"
 
 #include <stdio.h>
 
@@ -60,7 +61,10 @@ void ow_point_show(const struct ow_config *c)
 		printf("psk        %s\n", c->psk);
 	else
 		printf("keys       certificate %s, key %s, ca %s\n", c->certificate, c->key, c->ca);
-	printf("memory     %.4g MiB\n", (double)c->memory / (1 << 20));
+	unsigned lanes;
+	uint64_t needed = ow_agree_needed(c, &lanes);
+	printf("memory     %.4g MiB; %u lanes need at least %.4g MiB\n", (double)c->memory / (1 << 20), lanes,
+	       (double)needed / (1 << 20));
 	if (c->store)
 		show_store(c);
 	if (c->metrics)

@@ -165,8 +165,37 @@ size_t ow_agree_stamps(uint64_t bytes, const struct ow_retention *retention)
 	return stamps < OW_STAMPS_LEAST ? 0 : stamps;
 }
 
-uint64_t ow_agree_share(uint64_t left, unsigned expected, bool open_ended)
+uint64_t ow_agree_least(const struct ow_retention *retention)
+{
+	return (uint64_t)OW_STAMPS_LEAST * OW_STAMP_BYTES * (retention->pages_max + 2);
+}
+
+uint64_t ow_agree_needed(const struct ow_config *config, unsigned *ret_lanes)
+{
+	uint64_t needed = 0;
+	double speed = 1;
+	*ret_lanes = 0;
+	for (unsigned i = 0; i < config->interface_count; i++) {
+		if (config->interfaces[i].file && config->interfaces[i].speed > speed)
+			speed = config->interfaces[i].speed;
+	}
+	for (unsigned i = 0; i < config->segment_count; i++) {
+		const struct ow_config_segment *s = &config->segments[i];
+		struct ow_retention retention;
+		unsigned lanes = 2 * (s->class_count ? s->class_count : 1);
+		ow_agree_retention(s->interval_ns, 0, speed, &retention);
+		needed += lanes * ow_agree_least(&retention);
+		*ret_lanes += lanes;
+	}
+	return needed;
+}
+
+uint64_t ow_agree_share(uint64_t left, unsigned expected, bool open_ended, uint64_t own, uint64_t others)
 {
 	unsigned parts = expected + open_ended;
-	return left / (parts ? parts : 1);
+	uint64_t equal = left / (parts ? parts : 1);
+	if (left < others || left - others < own)
+		return equal; /* not enough for all: who comes first is served */
+	uint64_t most = left - others;
+	return equal < own ? own : equal < most ? equal : most;
 }

@@ -80,12 +80,19 @@ struct ow_retention {
 void ow_agree_retention(int64_t length_ns, int64_t skew_ns, double speed, struct ow_retention *ret_retention);
 /* Packets that a page may hold, for a lane that has so many bytes; 0 if those are not enough for a measurement. */
 size_t ow_agree_stamps(uint64_t bytes, const struct ow_retention *retention);
+/* Bytes that a lane needs at least. */
+uint64_t ow_agree_least(const struct ow_retention *retention);
+/* The same of all lanes that a configuration is sure to have: where a peer chooses the classes, one of them, with the
+ * interval that is written or the default. */
+uint64_t ow_agree_needed(const struct ow_config *config, unsigned *ret_lanes);
 /* Bytes of the pages that wait. */
 uint64_t ow_agree_retained(uint64_t bytes, const struct ow_retention *retention);
 /*
  * A new lane's part of what is left of the budget, when so many lanes are still to come (itself included). open_ended:
- * a peer may ask for more; one part stays for those, so that the budget holds whatever it asks for.
+ * a peer may ask for more; one part stays for those, so that the budget holds whatever it asks for. own, others: what
+ * this lane needs at least, and all others that are to come. It gets that, if it can be had, also where others, with
+ * longer intervals, need less than an equal part.
  */
-uint64_t ow_agree_share(uint64_t left, unsigned expected, bool open_ended);
+uint64_t ow_agree_share(uint64_t left, unsigned expected, bool open_ended, uint64_t own, uint64_t others);
 
 #endif

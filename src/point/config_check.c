@@ -4,6 +4,7 @@
 
 #include "base/time.h"
 #include "packet/packet_filter.h"
+#include "point/agreement.h"
 #include "point/privileges.h"
 #include "reconcile/carry.h"
 
@@ -166,6 +167,12 @@ int ow_config_check_segments(const struct ow_config *c, struct ow_error *err)
 	if (lanes > OW_LANES_MAX)
 		return ow_error_set(err, EINVAL, "%s: %u classes in two directions, at most %d are possible", c->path,
 		                    lanes / 2, OW_LANES_MAX / 2);
+	uint64_t needed = ow_agree_needed(c, &lanes);
+	if (needed > c->memory)
+		return ow_error_set(err, EINVAL,
+		                    "%s: memory: %.4g MiB, but %u lanes (each class in two directions) need at least "
+		                    "%.4g MiB; with longer intervals they need less",
+		                    c->path, (double)c->memory / (1 << 20), lanes, (double)needed / (1 << 20));
 	return 0;
 }
 

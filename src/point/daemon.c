@@ -383,9 +383,19 @@ static int check_interfaces(const struct ow_daemon *d, struct ow_error *err)
 	return ow_error_set(err, ENODEV, "no interface is left");
 }
 
+static void log_memory(struct ow_daemon *d)
+{
+	unsigned lanes;
+	uint64_t needed = ow_agree_needed(d->config, &lanes);
+	if (lanes)
+		ow_daemon_log(d, OW_EVENT_INFO, "memory: %u lanes share %.4g MiB and need at least %.4g MiB", lanes,
+		              (double)d->config->memory / (1 << 20), (double)needed / (1 << 20));
+}
+
 int ow_daemon_run(struct ow_daemon *d, struct ow_error *err)
 {
 	int r = 0;
+	log_memory(d);
 	d->started_ns = ow_clock_steady_ns();
 	ow_daemon_clock_tick(d);
 	ow_daemon_clock_look(d);

@@ -320,6 +320,47 @@ static uint64_t limit_share(const struct ow_daemon_lane *lane, uint64_t bytes)
 	return bytes < most ? bytes : most;
 }
 
+/* What a lane of a segment needs at least; of one that is not there yet as the configuration has it. */
+static uint64_t least_of(const struct ow_daemon *d, int64_t length_ns)
+{
+	struct ow_retention retention;
+	ow_agree_retention(length_ns, 0, d->speed, &retention);
+	return ow_agree_least(&retention);
+}
+
+/* What all lanes that have no memory yet need at least, besides this one. */
+static uint64_t others_need(const struct ow_daemon *d, const struct ow_daemon_lane *lane)
+{
+	uint64_t needed = 0;
+	for (unsigned i = 0; i < d->config->segment_count; i++) {
+		const struct ow_config_segment *s = &d->config->segments[i];
+		unsigned planned = 2 * (s->class_count ? s->class_count : 1), there = 0;
+		for (unsigned k = 0; k < d->lane_count; k++) {
+			const struct ow_daemon_lane *other = d->lanes[k];
+			there += other->segment == s;
+			if (other->segment == s && other != lane && other->granted == 0)
+				needed += least_of(d, other->open.length_ns);
+		}
+		if (there < planned)
+			needed += (planned - there) * least_of(d, s->interval_ns);
+	}
+	return needed;
+}
+
+static int no_memory(const struct ow_daemon_lane *lane, uint64_t bytes, uint64_t least, struct ow_error *err)
+{
+	const struct ow_daemon *d = lane->daemon;
+	char length[OW_DURATION_TEXT];
+	unsigned lanes;
+	double mib = 1 << 20, needed = (double)ow_agree_needed(d->config, &lanes) / mib;
+	ow_duration_text((double)lane->open.length_ns, length);
+	return ow_error_set(err, ENOMEM,
+	                    "intervals of %s need %.2f MiB a lane, %.2f MiB are left for it: 'memory' is %.4g MiB, and "
+	                    "%u lanes of the configuration need %.4g MiB",
+	                    length, (double)least / mib, (double)bytes / mib, (double)d->config->memory / mib, lanes,
+	                    needed);
+}
+
 /* Memory of the budget, and the books. */
 static int start_books(struct ow_daemon_lane *lane, const struct ow_retention *retention, size_t *ret_stamps,
                        struct ow_error *err)
@@ -327,10 +368,11 @@ static int start_books(struct ow_daemon_lane *lane, const struct ow_retention *r
 	struct ow_daemon *d = lane->daemon;
 	bool open_ended;
 	unsigned expected = expected_lanes(d, &open_ended);
-	uint64_t bytes = limit_share(lane, ow_agree_share(d->memory_left, expected, open_ended));
+	uint64_t least = ow_agree_least(retention), others = others_need(d, lane);
+	uint64_t bytes = limit_share(lane, ow_agree_share(d->memory_left, expected, open_ended, least, others));
 	*ret_stamps = ow_agree_stamps(bytes, retention);
 	if (*ret_stamps == 0)
-		return ow_error_set(err, ENOMEM, "the memory budget is used up by %u lanes", d->lane_count - 1);
+		return no_memory(lane, bytes, least, err);
 	struct ow_ledger_options options = {.identity = lane->identity,
 	                                    .t0_ns = lane->open.t0_ns,
 	                                    .length_ns = lane->open.length_ns,

@@ -157,17 +157,24 @@ static void keeps_the_budget(void **state)
 	const uint64_t memory = 1 << 28;
 	uint64_t left = memory;
 	for (unsigned expected = 8; expected > 0; expected--) {
-		uint64_t share = ow_agree_share(left, expected, false);
+		uint64_t share = ow_agree_share(left, expected, false, 0, 0);
 		assert_true(share <= memory / 8 + 8 && share + 8 >= memory / 8);
 		left -= share;
 	}
 	left = memory;
 	for (int i = 0; i < 100; i++) {
-		uint64_t share = ow_agree_share(left, 1, true);
+		uint64_t share = ow_agree_share(left, 1, true, 0, 0);
 		assert_true(share <= (left + 1) / 2);
 		left -= share;
 	}
+	/* A lane that needs more than an equal part gets it; what the others need stays. */
+	assert_int_equal(ow_agree_share(1000, 4, false, 100, 300), 250);
+	assert_int_equal(ow_agree_share(1000, 4, false, 600, 300), 600);
+	assert_int_equal(ow_agree_share(1000, 4, false, 100, 900), 100);
+	assert_int_equal(ow_agree_share(1000, 4, false, 100, 950), 250); /* not enough for all */
 	ow_agree_retention(1000000000, 0, 1, &r);
+	assert_true(ow_agree_stamps(ow_agree_least(&r), &r) == OW_STAMPS_LEAST);
+	assert_int_equal(ow_agree_stamps(ow_agree_least(&r) - 1, &r), 0);
 	assert_int_equal(ow_agree_stamps(1000, &r), 0);
 	assert_true(ow_agree_stamps(memory / 2, &r) * OW_STAMP_BYTES * (r.pages_max + 2) <= memory / 2);
 }
@@ -212,6 +219,32 @@ static void filters(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		if (ow_agree_filter(bad[i], &instructions, &err) != -EINVAL)
 			fail_msg("%s: accepted", bad[i]);
+	}
+}
+
+/* A budget in which nothing could be measured is refused with the figure. */
+static void says_what_memory_is_needed(void **state)
+{
+	(void)state;
+	static char text[64000];
+	struct ow_config *config;
+	struct ow_error err;
+	for (int enough = 0; enough < 2; enough++) {
+		size_t used = (size_t)snprintf(text, sizeof text,
+		                               "point: paris\npsk: p\nlisten: ':8620'\nmemory: %s\n"
+		                               "interfaces: [{name: lo}]\nsegments:\n",
+		                               enough ? "900MiB" : "256MiB");
+		for (int i = 0; i < 200; i++)
+			used += (size_t)snprintf(text + used, sizeof text - used,
+			                         "  - {name: s%d, peer: p%d, interval: 100ms}\n", i, i);
+		int r = ow_config_parse("t.yaml", text, used, &config, &err);
+		assert_int_equal(r, enough ? 0 : -EINVAL);
+		if (r == 0)
+			ow_config_free(config);
+		else
+			assert_string_equal(
+				err.text, "t.yaml: memory: 256 MiB, but 400 lanes (each class in two directions) need "
+					  "at least 828.1 MiB; with longer intervals they need less");
 	}
 }
 
@@ -292,6 +325,7 @@ int main(void)
 		cmocka_unit_test(starts_in_the_future_of_both),
 		cmocka_unit_test(knows_clocks_that_are_apart),
 		cmocka_unit_test(keeps_the_budget),
+		cmocka_unit_test(says_what_memory_is_needed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
