@@ -38,6 +38,35 @@ void ow_daemon_log(struct ow_daemon *daemon, enum ow_event level, const char *fo
 	daemon->options.log(daemon->options.log_arg, level, line);
 }
 
+/* Whether a line about a peer may be said. */
+static bool take_line(struct ow_daemon_peer *peer)
+{
+	int64_t now = ow_clock_steady_ns(), earned = (now - peer->lines_ns) / OW_LINE_NS;
+	if (peer->lines_ns == 0 || earned >= peer->lines) {
+		peer->lines = 0;
+		peer->lines_ns = now;
+	} else {
+		peer->lines -= (unsigned)earned;
+		peer->lines_ns += earned * OW_LINE_NS;
+	}
+	return peer->lines < OW_LINES_MAX;
+}
+
+void ow_daemon_peer_log(struct ow_daemon_peer *peer, enum ow_event level, const char *format, ...)
+{
+	char line[LOG_LINE];
+	va_list args;
+	if (!take_line(peer))
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	ow_daemon_log(peer->daemon, level, "%s: %s", peer->name, line);
+	if (++peer->lines == OW_LINES_MAX)
+		ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: from now on not all that it does is said",
+		              peer->name);
+}
+
 void ow_daemon_complain(struct ow_daemon_peer *peer, const char *format, ...)
 {
 	char line[LOG_LINE];

@@ -167,7 +167,7 @@ void ow_daemon_lane_refused(struct ow_daemon_peer *peer, uint32_t wire, const ch
 	if (!lane)
 		return;
 	ow_daemon_lane_text(lane, name);
-	ow_daemon_log(lane->daemon, OW_EVENT_WARNING, "%s: refuses %s: %s", peer->name, name, why);
+	ow_daemon_peer_log(peer, OW_EVENT_WARNING, "refuses %s: %s", name, why);
 	if (lane->state == OW_LANE_PROPOSED)
 		lane->state = OW_LANE_REFUSED;
 	else

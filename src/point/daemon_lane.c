@@ -86,10 +86,10 @@ static void log_agreed(const struct ow_daemon_lane *lane, size_t stamps)
 	ow_duration_text((double)lane->open.length_ns, length);
 	if (gmtime_r(&start, &tm))
 		strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
-	ow_daemon_log(lane->daemon, OW_EVENT_INFO,
-	              "%s: agreed on %s: intervals of %s from %s.%03dZ, %s, up to %zu packets each", lane->peer->name,
-	              name, length, when, (int)(lane->open.t0_ns % OW_NS_PER_S / OW_NS_PER_MS),
-	              lane->open.method == OW_MESSAGE_RDA ? "rda" : "fold", stamps);
+	ow_daemon_peer_log(lane->peer, OW_EVENT_INFO,
+	                   "agreed on %s: intervals of %s from %s.%03dZ, %s, up to %zu packets each", name, length,
+	                   when, (int)(lane->open.t0_ns % OW_NS_PER_S / OW_NS_PER_MS),
+	                   lane->open.method == OW_MESSAGE_RDA ? "rda" : "fold", stamps);
 }
 
 /* The run of a lane is over: its sum. */

@@ -93,7 +93,7 @@ static void log_failure(struct ow_daemon_peer *peer, const char *why)
 	if (strncmp(peer->last_failure, why, sizeof peer->last_failure - 1) == 0)
 		return;
 	snprintf(peer->last_failure, sizeof peer->last_failure, "%.*s", (int)sizeof peer->last_failure - 1, why);
-	ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: cannot connect: %s", peer->name, why);
+	ow_daemon_peer_log(peer, OW_EVENT_WARNING, "cannot connect: %s", why);
 }
 
 void ow_daemon_link_drop(struct ow_daemon_link *link, const char *why)
@@ -109,7 +109,7 @@ void ow_daemon_link_drop(struct ow_daemon_link *link, const char *why)
 		if (link->code == -EPROTO && !link->broken)
 			ow_daemon_refused(daemon, OW_REFUSED_MESSAGE, peer->name);
 		if (link->ready && !link->closing)
-			ow_daemon_log(daemon, OW_EVENT_NOTICE, "%s: connection lost: %s", peer->name, why);
+			ow_daemon_peer_log(peer, OW_EVENT_NOTICE, "connection lost: %s", why);
 		else if (!link->closing)
 			log_failure(peer, why);
 		peer->link = NULL;

@@ -70,6 +70,9 @@
 /* Lines about what a peer says, and in how long: it chooses the words, so that no log would take them for the same. */
 #define OW_COMPLAINTS_MAX 16
 #define OW_COMPLAINTS_NS  INT64_C(60000000000)
+/* Other lines about a peer: so many at a time (it may have as many lanes), and one more in this time. */
+#define OW_LINES_MAX 1024
+#define OW_LINE_NS   INT64_C(1000000000)
 
 /* Peers, with those that a reload has taken away and that are not gone yet. */
 #define OW_PEERS_MAX (2 * OW_CONFIG_SEGMENTS_MAX)
@@ -123,6 +126,8 @@ struct ow_daemon_peer {
 	int64_t anew_ns;       /* steady: the clock was set; when to connect anew at the latest. 0 = it was not */
 	unsigned complaints;   /* lines about it, */
 	int64_t complained_ns; /* steady: since then */
+	unsigned lines;        /* that were said beyond one a second */
+	int64_t lines_ns;      /* steady: as of then; 0 = none yet */
 	int64_t spent_ns, spent_at_ns; /* time that its lanes took to start, beyond its share, at this steady time */
 	uint64_t epoch;
 	uint32_t wire_max;    /* the highest lane that was ever proposed between us */
@@ -233,6 +238,9 @@ void ow_daemon_log(struct ow_daemon *daemon, enum ow_event level, const char *fo
 void ow_daemon_tell_peer(struct ow_daemon *daemon, const char *peer, bool connected);
 /* Counts what was refused; peer may be NULL. */
 void ow_daemon_refused(struct ow_daemon *daemon, enum ow_refused what, const char *peer);
+/* What a peer does: "PEER: ...", unless it does so much that nobody could read it. */
+void ow_daemon_peer_log(struct ow_daemon_peer *peer, enum ow_event level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* A message of a peer is refused: counted, and said, unless too much has been said about it lately. */
 void ow_daemon_complain(struct ow_daemon_peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int ow_daemon_keys_create(const struct ow_config *config, struct ow_daemon_keys **ret_keys, struct ow_error *err);

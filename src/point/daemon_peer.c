@@ -75,8 +75,8 @@ static void log_connected(const struct ow_daemon_link *link, const struct ow_mes
 	char apart[OW_DURATION_TEXT];
 	ow_duration_text(fabs((double)link->peer->ahead_ns), apart);
 	/* As far as one message can tell: its way is in it. */
-	ow_daemon_log(link->daemon, OW_EVENT_INFO, "%s: connected%s, %s, %s, clocks about %s apart", link->peer->name,
-	              again ? " again" : "", link->address, hello->software, apart);
+	ow_daemon_peer_log(link->peer, OW_EVENT_INFO, "connected%s, %s, %s, clocks about %s apart",
+	                   again ? " again" : "", link->address, hello->software, apart);
 }
 
 /* Why not, or NULL. */
@@ -109,7 +109,7 @@ static void refuse_clock(struct ow_daemon_link *link)
 	char apart[OW_DURATION_TEXT], why[OW_DURATION_TEXT + 64];
 	ow_duration_text(fabs((double)link->peer->ahead_ns), apart);
 	snprintf(why, sizeof why, "the clocks are %s apart, more than half an interval", apart);
-	ow_daemon_log(link->daemon, OW_EVENT_WARNING, "%s: refused: %s", link->peer->name, why);
+	ow_daemon_peer_log(link->peer, OW_EVENT_WARNING, "refused: %s", why);
 	ow_daemon_gaps_explain(link->peer, why);
 	ow_daemon_link_bye(link, why);
 }
@@ -168,9 +168,9 @@ static void on_bye(struct ow_daemon_link *link, const char *why)
 	struct ow_daemon_peer *peer = link->peer;
 	char cause[OW_LIVE_CAUSE];
 	if (link->ready)
-		ow_daemon_log(link->daemon, OW_EVENT_NOTICE, "%s: has left: %s", peer->name, why);
+		ow_daemon_peer_log(peer, OW_EVENT_NOTICE, "has left: %s", why);
 	else
-		ow_daemon_log(link->daemon, OW_EVENT_WARNING, "%s: refuses us: %s", peer->name, why);
+		ow_daemon_peer_log(peer, OW_EVENT_WARNING, "refuses us: %s", why);
 	ow_daemon_lanes_end(peer, "has left");
 	snprintf(cause, sizeof cause, "%s %s: %.80s", peer->name, link->ready ? "has left" : "refuses us", why);
 	ow_daemon_gaps_explain(peer, cause);
@@ -187,7 +187,7 @@ static void on_nonsense(struct ow_daemon_link *link, const char *why)
 	else
 		ow_daemon_refused(link->daemon, OW_REFUSED_MESSAGE, link->peer->name);
 	if (link->nonsense > OW_NONSENSE_MAX) {
-		ow_daemon_log(link->daemon, OW_EVENT_WARNING, "%s: too much that is not understood", link->peer->name);
+		ow_daemon_peer_log(link->peer, OW_EVENT_WARNING, "too much that is not understood");
 		ow_daemon_link_bye(link, "too much that is not understood");
 	}
 }

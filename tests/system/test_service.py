@@ -52,7 +52,7 @@ class Service(points.Case):
                 heard.append(manager.recv(4096).decode())
                 if heard[-1] == "WATCHDOG=1":
                     beats.append(time.monotonic())
-            self.assertIn("STATUS=0 of 1 peers connected, 0 lanes measured", heard)
+            self.assertIn("STATUS=0 of 1 peer connected, 0 lanes measured", heard)
             self.assertGreater(beats[-1] - beats[0], 0.3, "more often than half of 0.4 s")
             point.stop()
             while heard[-1] != "STOPPING=1":
