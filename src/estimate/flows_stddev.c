@@ -19,10 +19,12 @@
 #include <stdlib.h>
 
 #define ROUNDS 15
-/* Fewer (effective) observations leave the deviation within a factor of 2 to 3. */
-#define OBSERVATIONS_MIN 4.0
-/* Of the squares of a flow's counters, at most this share may come from the error of its mean. */
-#define MEAN_SHARE 0.1
+/* With fewer (effective) observations the flow is not most of its counters, and what the others add is uncertain. */
+#define OBSERVATIONS_MIN 8.0
+/* Of the squares of a flow's counters, at most this share may come from errors of means. These are taken to be so many
+ * times as large as their intervals say: where a mean is far off, the flow looks like one whose packets deviate. */
+#define MEAN_SHARE  0.25
+#define MEAN_ERRORS 2
 /* So many observations weighs what flows are like on the whole: enough to keep flows without any where they are. */
 #define COMMON_WEIGHT 0.25
 
@@ -31,10 +33,12 @@ struct spread {
 	const struct ow_flow_mean *mean;
 	uint32_t layers[OW_COLATE_LAYERS_MAX], count; /* of COLATE's form */
 	size_t first[OW_COLATE_LAYERS_MAX], rows;
-	double *load, *center; /* of each row: expected packets; their mean delay, then E_c^2 */
-	double *noise, *total; /* N_c; s_c */
-	double *var;           /* sigma_f^2 */
-	double common;         /* sigma^2 / theta^2 of all flows */
+	double *load, *center;                   /* of each row: expected packets; their mean delay, then E_c^2 */
+	double *noise, *total;                   /* N_c; s_c */
+	double *doubt;                           /* of each row: what errors of means may have added to E_c^2 */
+	const struct ow_flow_estimate *estimate; /* with the intervals of the means */
+	double *var;                             /* sigma_f^2 */
+	double common;                           /* sigma^2 / theta^2 of all flows */
 };
 
 static double per_counter(const struct spread *s, uint32_t number, size_t f)
@@ -76,6 +80,17 @@ static void add_noise(struct spread *s, size_t f, size_t row, double n, void *da
 	s->noise[row] += n * apart * apart + n * n * s->mean[f].var;
 }
 
+/* An error of a mean is in all of the flow's counters alike: it does not average out. */
+static void add_doubt(struct spread *s, size_t f, size_t row, double n, void *data)
+{
+	const struct ow_value *mean = &s->estimate[f].mean_ns;
+	double off = mean->status == OW_VALUE_EXACT       ? 0
+	             : mean->status == OW_VALUE_ESTIMATED ? fmax(mean->high - mean->value, mean->value - mean->low)
+	                                                  : OW_ONE_PEAK_95 * sqrt(s->mean[f].var);
+	(void)data;
+	s->doubt[row] += (n + n * n) * MEAN_ERRORS * MEAN_ERRORS * off * off;
+}
+
 static double own_part(const struct spread *s, size_t f, double n)
 {
 	return n * fmax(1 - n / s->data->flow[f].packets, 0);
@@ -88,7 +103,7 @@ static void add_total(struct spread *s, size_t f, size_t row, double n, void *da
 }
 
 struct heard {
-	double up, down, observations, packets, counters;
+	double up, down, doubt, observations;
 };
 
 static void hear(struct spread *s, size_t f, size_t row, double n, void *data)
@@ -99,9 +114,8 @@ static void hear(struct spread *s, size_t f, size_t row, double n, void *data)
 		return;
 	heard->up += own * s->center[row] / s->total[row];
 	heard->down += own;
+	heard->doubt += own * s->doubt[row] / s->total[row];
 	heard->observations += own * own;
-	heard->packets += n;
-	heard->counters++;
 }
 
 /* The number next to `expected` that is `count` modulo 2^bits. */
@@ -180,12 +194,13 @@ static struct ow_value value_of(struct spread *s, size_t f)
 	each_counter(s, f, hear, &heard);
 	if (!(heard.observations >= OBSERVATIONS_MIN))
 		return ow_value_none("other flows' noise swamps it, or its counters lost packets");
-	/* An error of the mean is in all of the flow's counters alike, so that it does not average out. */
-	if (s->mean[f].var * heard.packets > MEAN_SHARE * s->var[f] * heard.counters)
-		return ow_value_none("its mean is not known well enough");
-	double n = heard.observations;
-	return (struct ow_value){OW_VALUE_ESTIMATED, sqrt(s->var[f]), sqrt(s->var[f] * n / chi2_of(n, OW_NORMAL_975)),
-	                         sqrt(s->var[f] * n / chi2_of(n, -OW_NORMAL_975)), NULL};
+	double of_means = s->var[f] * heard.doubt / heard.down;
+	if (!(of_means <= MEAN_SHARE * s->var[f]))
+		return ow_value_none("its mean is not known well enough, or those of flows that share its counters");
+	/* Delays are not normal: the quantiles are wider than those of chi-squared. */
+	double n = heard.observations, low = s->var[f] * n / chi2_of(n, OW_ONE_PEAK_95) - of_means;
+	return (struct ow_value){OW_VALUE_ESTIMATED, sqrt(s->var[f]), sqrt(fmax(low, 0)),
+	                         sqrt(s->var[f] * n / fmax(chi2_of(n, -OW_ONE_PEAK_95), 0) + of_means), NULL};
 }
 
 static int allocate(struct spread *s)
@@ -194,13 +209,14 @@ static int allocate(struct spread *s)
 	s->center = calloc(s->rows + 1, sizeof *s->center);
 	s->noise = calloc(s->rows + 1, sizeof *s->noise);
 	s->total = calloc(s->rows + 1, sizeof *s->total);
+	s->doubt = calloc(s->rows + 1, sizeof *s->doubt);
 	s->var = calloc(s->data->flows + 1, sizeof *s->var);
-	return s->load && s->center && s->noise && s->total && s->var ? 0 : -ENOMEM;
+	return s->load && s->center && s->noise && s->total && s->doubt && s->var ? 0 : -ENOMEM;
 }
 
 int ow_flows_stddev(const struct ow_flows *flows, const struct ow_flow_mean *mean, struct ow_flow_estimate *ret)
 {
-	struct spread s = {.data = flows, .mean = mean};
+	struct spread s = {.data = flows, .mean = mean, .estimate = ret};
 	bool counted = true;
 	for (uint32_t l = 0; l < flows->params.layers; l++) {
 		const struct ow_flows_layer *layer = &flows->layer[l];
@@ -221,6 +237,8 @@ int ow_flows_stddev(const struct ow_flows *flows, const struct ow_flow_mean *mea
 			s.center[c] /= s.load[c] > 0 ? s.load[c] : 1;
 		for (size_t f = 0; f < flows->flows; f++)
 			each_counter(&s, f, add_noise, &counted);
+		for (size_t f = 0; f < flows->flows; f++)
+			each_counter(&s, f, add_doubt, NULL);
 		take_out_means(&s);
 		fit(&s);
 		for (size_t f = 0; f < flows->flows; f++)
@@ -230,6 +248,7 @@ int ow_flows_stddev(const struct ow_flows *flows, const struct ow_flow_mean *mea
 	free(s.center);
 	free(s.noise);
 	free(s.total);
+	free(s.doubt);
 	free(s.var);
 	return r;
 }

@@ -17,8 +17,7 @@ struct ow_monitor;
 
 struct ow_monitor_options {
 	double false_alarms; /* intervals between two false alarms of the whole network; 1000 if 0 */
-	double worth;        /* of a path without limits: a slower place is worth a word if it adds this share of the
-	                        path's delay; 0.02 if 0 */
+	double worth;        /* a slower place is worth a word if it adds this share of the path's delay; 0.02 if 0 */
 	int64_t stale_ns;    /* results older than this before the interval say nothing of it; 10 s if 0 */
 	int64_t hold_ns;     /* how long the places of old paths stay; 60 s if 0 */
 };
