@@ -300,10 +300,11 @@ static inline struct ow_packet_id train_of(const struct ow_identity *identity, c
 	};
 }
 
-/* A packet that may be in one piece at one point and in several at the other. */
+/* A packet that may be in one piece at one point and in several at the other. With DF hardly anybody cuts it. */
 static inline bool is_cut(const struct ow_identity *identity, const struct ow_packet *packet)
 {
-	return identity->cut_from && packet->version == 4 && (packet->fragment || packet->ip_len > identity->cut_from);
+	bool may_be = packet->ip_len > identity->cut_from && (identity->cut_df || !(packet->ip[6] & 0x40));
+	return identity->cut_from && packet->version == 4 && (packet->fragment || may_be);
 }
 
 /* The id of its datagram. */

@@ -18,6 +18,7 @@ struct ow_identity {
 	bool any_ip_id;      /* the IPv4 identification stays out, where something on the way rewrites it */
 	bool any_tcp;        /* TCP sequence numbers, acknowledgements and options likewise; not with segments */
 	uint32_t cut_from;   /* IPv4 fragments, and packets longer than this, are pieces of a datagram; 0 = none are */
+	bool cut_df;         /* also packets with DF, which some routers ignore */
 	uint32_t hash_limit; /* bytes from the IP header (or frame start) on that enter the id; UINT32_MAX = all */
 	uint8_t secret[192]; /* XXH3 secret, from ow_identity_seed */
 	uint64_t key;        /* likewise */

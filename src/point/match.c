@@ -24,6 +24,10 @@
 #define SIGNS_MIXED     0.01 /* share of packets whose delay has another sign than most: clocks cannot tell directions */
 #define FRAGMENT_LEAST  68u  /* bytes that every link takes */
 #define SEGMENTS_GAIN   1.01 /* cutting superframes must match this many times as many bytes */
+/* TCP that is rewritten: packets that only one side shows, at both sides; leaving its options and numbers out helps. */
+#define REWRITTEN_LEAST 10u
+#define REWRITTEN_SHARE 0.005 /* of the matches */
+#define REWRITTEN_GAIN  1.25  /* so many times fewer must stay alone */
 
 void ow_match_defaults(struct ow_match_options *ret_options)
 {
@@ -225,6 +229,52 @@ static int try_inner(struct ow_match *m, struct ow_error *err)
 	return r < 0 ? ow_error_set(err, -r, "out of memory") : settle(m, err);
 }
 
+/* -- TCP that is rewritten ------------------------------------------------------------------------------------------
+ */
+
+/*
+ * Something on the way takes options off some TCP packets, or numbers them anew: most packets match as they are, so
+ * that the plan did not ask for it, and the others count as lost and as extra.
+ */
+static bool tcp_rewriting_likely(const struct ow_match *m)
+{
+	const struct ow_pass *p = &m->pass;
+	const uint64_t *alone = p->unmatched_frames;
+	uint64_t both = alone[OW_SIDE_A] < alone[OW_SIDE_B] ? alone[OW_SIDE_A] : alone[OW_SIDE_B];
+	return (m->planner.variant == OW_VARIANT_IP || m->planner.variant == OW_VARIANT_NAT) &&
+	       !p->plan.identity.segments && !p->plan.identity.cut_from && p->tap[OW_SIDE_A].facts.longest_tcp &&
+	       p->tap[OW_SIDE_B].facts.longest_tcp && both >= REWRITTEN_LEAST &&
+	       (double)both > REWRITTEN_SHARE * (double)matched(p);
+}
+
+static int change_tcp(struct ow_match *m, enum ow_variant variant, uint32_t limit, struct ow_error *err)
+{
+	int r = change_variant(m, variant, false);
+	if (r < 0)
+		return ow_error_set(err, -r, "out of memory");
+	ow_plan_limit(&m->planner, &m->pass.plan, limit);
+	return settle(m, err);
+}
+
+static uint64_t ambiguous(const struct ow_pass *p)
+{
+	return p->tally[OW_A_TO_B].ambiguous + p->tally[OW_B_TO_A].ambiguous;
+}
+
+static int try_any_tcp(struct ow_match *m, struct ow_error *err)
+{
+	struct ow_pass *p = &m->pass;
+	enum ow_variant variant = m->planner.variant;
+	uint32_t limit = p->plan.identity.hash_limit;
+	uint64_t before = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
+	uint64_t unsure = ambiguous(p);
+	int r = change_tcp(m, variant == OW_VARIANT_IP ? OW_VARIANT_IP_ANY_TCP : OW_VARIANT_NAT_ANY_TCP, limit, err);
+	uint64_t after = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
+	if (r < 0 || ((double)before > REWRITTEN_GAIN * (double)after && ambiguous(p) <= unsure + (before - after) / 8))
+		return r;
+	return change_tcp(m, variant, limit, err);
+}
+
 /* -- fragments ---------------------------------------------------------------------------------------------------- */
 
 /* The longest fragment, at the point where it is shorter. */
@@ -250,11 +300,20 @@ static int try_fragments(struct ow_match *m, struct ow_error *err)
 	uint64_t before = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
 	p->plan.identity.cut_from = fragment_length(p);
 	p->pieces.fragment = (p->plan.identity.cut_from - IPV4_HEADER) & ~7u;
+	/* Without the packets that have DF, then with them: some routers ignore it. */
 	int r = run(m, err);
 	uint64_t after = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
-	if (r < 0 || (double)before > SEGMENTS_GAIN * (double)after)
+	bool gained = (double)before > SEGMENTS_GAIN * (double)after;
+	if (r < 0 || after == 0)
 		return r;
-	p->plan.identity.cut_from = p->pieces.fragment = 0;
+	p->plan.identity.cut_df = true;
+	r = run(m, err);
+	uint64_t with_df = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
+	if (r < 0 || (double)(gained ? after : before) > SEGMENTS_GAIN * (double)with_df)
+		return r;
+	p->plan.identity.cut_df = false;
+	if (!gained)
+		p->plan.identity.cut_from = p->pieces.fragment = 0;
 	return run(m, err);
 }
 
@@ -366,6 +425,8 @@ static int run_until_settled(struct ow_match *m, struct ow_error *err)
 	}
 	if (r == 0 && udp_superframes_likely(m))
 		r = try_datagrams(m, err);
+	if (r == 0 && tcp_rewriting_likely(m))
+		r = try_any_tcp(m, err);
 	if (r == 0 && fragments_likely(m))
 		r = try_fragments(m, err);
 	if (r == 0)

@@ -457,7 +457,7 @@ static void reset(struct ow_pass *p)
 {
 	const struct ow_identity *now = &p->plan.identity, *then = &p->numbered_by;
 	if (now->level != then->level || now->inner != then->inner || now->segments != then->segments ||
-	    now->hash_limit != then->hash_limit || now->cut_from != then->cut_from)
+	    now->hash_limit != then->hash_limit || now->cut_from != then->cut_from || now->cut_df != then->cut_df)
 		ow_directions_forget(p->directions);
 	p->numbered_by = *now;
 	ow_directions_restart(p->directions);

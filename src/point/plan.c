@@ -319,6 +319,7 @@ void ow_plan_limit(struct ow_planner *planner, struct ow_plan *plan, uint32_t li
 		.any_ip_id = ow_variant_any_ip_id(planner->variant),
 		.any_tcp = ow_variant_any_tcp(planner->variant),
 		.cut_from = plan->identity.cut_from,
+		.cut_df = plan->identity.cut_df,
 		.hash_limit = limit < OW_PLAN_LIMIT_FLOOR ? OW_PLAN_LIMIT_FLOOR : limit,
 	};
 	ow_identity_seed(&plan->identity, planner->seed);
