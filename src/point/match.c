@@ -92,6 +92,17 @@ static int64_t clock_correction(const struct ow_pass *p)
 	return has_ab && has_ba ? (ba - ab) / 2 : has_ab ? -ab : has_ba ? ba : 0;
 }
 
+static void correct_clock(struct ow_plan *plan, int64_t correction)
+{
+	plan->shift_ns += correction;
+	plan->offset_ns = plan->shift_ns;
+	/* The delays that are expected are those of the clocks. */
+	plan->low_ns[OW_A_TO_B] += correction;
+	plan->high_ns[OW_A_TO_B] += correction;
+	plan->low_ns[OW_B_TO_A] -= correction;
+	plan->high_ns[OW_B_TO_A] -= correction;
+}
+
 /* A drift makes the shift change with B's time. What the samples showed is made exact by the fastest packets. */
 static bool correct_drift(struct ow_match *m)
 {
@@ -169,8 +180,7 @@ static bool improve(struct ow_match *m)
 	if (m->options.clock == OW_CLOCK_ESTIMATED && !m->clock_settled) {
 		int64_t correction = clock_correction(p);
 		m->clock_settled = true;
-		p->plan.shift_ns += correction;
-		p->plan.offset_ns = p->plan.shift_ns;
+		correct_clock(&p->plan, correction);
 		return correction != 0;
 	}
 	return false;

@@ -274,41 +274,40 @@ static bool beyond_reach(const struct ow_pass *p, enum ow_side side, int64_t t)
 	return t < p->first_ns[!side] - window || (p->ended[!side] && t > p->last_ns[!side] + window);
 }
 
-/*
- * The silence of the other capture into which this packet may have fallen there, or NULL. With the usual delays, so
- * that a single slow packet does not make it longer than it is.
- */
-static struct ow_gap *gap_of(struct ow_pass *p, enum ow_side side, int64_t t, uint8_t direction)
+/* When the other point saw this packet, or would have, with the usual delays: so that a single slow packet does not
+ * make a silence longer than it is. */
+static struct ow_silence seen_there(const struct ow_pass *p, enum ow_side side, int64_t t, uint8_t direction)
 {
-	int64_t early = t, late = t;
-	if (direction != OW_DIRECTIONS && p->usual[direction].known) {
-		const struct ow_reach *reach = &p->usual[direction];
-		bool sent = side == sender((enum ow_direction)direction);
-		early += sent ? reach->least_ns : -reach->most_ns;
-		late += sent ? reach->most_ns : -reach->least_ns;
-	}
-	for (unsigned i = 0; i < p->gaps[!side]; i++) {
-		struct ow_gap *gap = &p->gap[!side][i];
-		if (late > gap->silence.from_ns && early < gap->silence.to_ns)
-			return gap;
-	}
-	return NULL;
+	if (direction == OW_DIRECTIONS || !p->usual[direction].known)
+		return (struct ow_silence){t, t};
+	const struct ow_reach *reach = &p->usual[direction];
+	if (side == sender((enum ow_direction)direction))
+		return (struct ow_silence){t + reach->least_ns, t + reach->most_ns};
+	return (struct ow_silence){t - reach->most_ns, t - reach->least_ns};
 }
 
-/* Notes that a packet is missing in a silence of the other capture. True: that is why it does not count. */
+/*
+ * Is a packet missing because the other capture has a hole? Those that can only have fallen into a silence are evidence
+ * that it is one.
+ */
 static bool falls_silent(struct ow_pass *p, enum ow_side side, const struct ow_record *record, bool copy,
                          uint8_t direction, uint32_t packets)
 {
-	struct ow_gap *gap = record->untimed ? NULL : gap_of(p, side, record->time_ns, direction);
-	if (!gap)
-		return false;
-	if (direction != OW_DIRECTIONS && !copy)
-		ow_missed_note(side == sender((enum ow_direction)direction) ? &gap->to : &gap->from, record->time_ns,
-		               packets);
-	if (gap->verdict < OW_HOLE_OR_OUTAGE)
-		return false;
-	gap->packets += packets;
-	return true;
+	struct ow_silence there = seen_there(p, side, record->time_ns, direction);
+	for (unsigned i = 0; i < p->gaps[!side] && !record->untimed; i++) {
+		struct ow_gap *gap = &p->gap[!side][i];
+		if (there.to_ns <= gap->silence.from_ns || there.from_ns >= gap->silence.to_ns)
+			continue;
+		bool within = there.from_ns > gap->silence.from_ns && there.to_ns < gap->silence.to_ns;
+		if (direction != OW_DIRECTIONS && !copy && within)
+			ow_missed_note(side == sender((enum ow_direction)direction) ? &gap->to : &gap->from,
+			               record->time_ns, packets);
+		if (gap->verdict >= OW_HOLE_OR_OUTAGE) {
+			gap->packets += packets;
+			return true;
+		}
+	}
+	return false;
 }
 
 static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *record, bool copy)

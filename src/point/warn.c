@@ -3,6 +3,7 @@
  * by. */
 #include "point/match.h"
 
+#include "base/word.h"
 #include "estimate/clock_words.h"
 #include <errno.h>
 #include <math.h>
@@ -63,16 +64,16 @@ static int warn_capture(struct ow_match *m, unsigned side)
 	uint64_t dropped = ow_reader_info(tap->reader)->dropped;
 	if (r == 0 && dropped)
 		r = warn(m,
-		         "%s: the capture dropped %llu packets, as it says itself: those count as lost, or as extra at "
+		         "%s: the capture dropped %llu %s, as it says itself: those count as lost, or as extra at "
 		         "the other "
 		         "point",
-		         name(side), (unsigned long long)dropped);
+		         name(side), (unsigned long long)dropped, ow_plural(dropped, "packet", "packets"));
 	if (r == 0 && f->untimed == f->packets)
 		r = warn(m, "%s: has no timestamps (all are 0): packets are matched, delays cannot be told",
 		         name(side));
 	else if (r == 0 && f->untimed)
-		r = warn(m, "%s: %llu packets have no timestamp (0) and give no delay", name(side),
-		         (unsigned long long)f->untimed);
+		r = warn(m, "%s: %llu %s no timestamp (0) and no delay", name(side), (unsigned long long)f->untimed,
+		         ow_plural(f->untimed, "packet has", "packets have"));
 	if (r == 0 && f->backwards) {
 		ow_duration_text((double)f->backwards_most_ns, text);
 		r = warn(m, "%s: timestamps go backwards %llu time%s, by up to %s", name(side),
@@ -86,12 +87,12 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		         "copies within %s are left out; --dedup off leaves them in",
 		         name(side), (unsigned long long)f->copies, text);
 	} else if (r == 0 && f->copies) {
-		r = warn(m, "%s: %llu packets are copies that the capture had shown before; left out", name(side),
-		         (unsigned long long)f->copies);
+		r = warn(m, "%s: %llu %s of what the capture had shown before; left out", name(side),
+		         (unsigned long long)f->copies, ow_plural(f->copies, "packet is a copy", "packets are copies"));
 	}
 	if (r == 0 && f->below_limit)
-		r = warn(m, "%s: %llu packets are truncated too far to be identified", name(side),
-		         (unsigned long long)f->below_limit);
+		r = warn(m, "%s: %llu %s truncated too far to be identified", name(side),
+		         (unsigned long long)f->below_limit, ow_plural(f->below_limit, "packet is", "packets are"));
 	if (r == 0 && f->bad_link)
 		r = warn(m, "%s: %llu frames of a link type that cannot be taken apart (try --level frame)", name(side),
 		         (unsigned long long)f->bad_link);
@@ -308,15 +309,16 @@ static int warn_unclassified(struct ow_match *m, unsigned side)
 		ow_flow_key_text(key, flow);
 	if (seen)
 		return warn(m,
-		            "%llu packets of %s belong to flows that %s saw too, such as %s, but none of their packets "
+		            "%llu %s of %s belong to flows that %s saw too, such as %s, but none of their packets "
 		            "is the same there: something on the way rewrites them, or cuts UDP superframes; not "
 		            "counted as lost",
-		            (unsigned long long)s.seen, name(side), name(!side), flow);
+		            (unsigned long long)s.seen, ow_plural(s.seen, "packet", "packets"), name(side), name(!side),
+		            flow);
 	return warn(m,
-	            "%llu packets of %s belong to flows of which %s saw no packet, such as %s: traffic that does not "
+	            "%llu %s of %s belong to flows of which %s saw no packet, such as %s: traffic that does not "
 	            "pass both "
 	            "points, or is lost entirely; not counted as lost",
-	            (unsigned long long)n, name(side), name(!side), flow);
+	            (unsigned long long)n, ow_plural(n, "packet", "packets"), name(side), name(!side), flow);
 }
 
 /* Over the cap of the flow table whole networks are one flow, of which some may pass both points and some not. */

@@ -280,8 +280,8 @@ static void put_sums(FILE *out, const struct ow_live_result *r)
 		        r->active ? "which way they were lost is not known, or they were under way"
 		                  : "may have arrived after the end");
 	if (r->extra > r->duplicated)
-		fprintf(out, "%s arrived that %s not sent\n", ow_words_count(r->extra - r->duplicated, sent),
-		        r->extra - r->duplicated == 1 ? "was" : "were");
+		fprintf(out, "%s arrived that the sending point did not show\n",
+		        ow_words_count(r->extra - r->duplicated, sent));
 	if (r->late)
 		fprintf(out, "%s late: arrived in a later interval\n", ow_words_count(r->late, sent));
 }

@@ -88,7 +88,8 @@ static void put_counts(FILE *out, const struct ow_stored_sum *sum)
 	if (sum->pending)
 		fprintf(out, "%s undecided\n", ow_words_count(sum->pending, a));
 	if (sum->extra > sum->duplicated)
-		fprintf(out, "%s arrived that were not sent\n", ow_words_count(sum->extra - sum->duplicated, a));
+		fprintf(out, "%s arrived that the sending point did not show\n",
+		        ow_words_count(sum->extra - sum->duplicated, a));
 	if (sum->reordered != OW_LIVE_NOT_COUNTED && sum->reordered)
 		fprintf(out, "%s reordered\n", ow_words_count(sum->reordered, a));
 	if (sum->sampled)

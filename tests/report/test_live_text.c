@@ -190,7 +190,7 @@ static const char of_a_run[] =
 "--- voice london>paris ---\n"
 "60 intervals, 60 s from 2023-11-14 22:13:20.250 UTC\n"
 "6,000,000 sent, 5,984,405 received, 15,600 lost (0.260 %), 3 duplicates\n"
-"2 arrived that were not sent\n"
+"2 arrived that the sending point did not show\n"
 "one-way delay min/median/max = -3.400 us / 50 us / 900 us\n"
 "one-way delay mean/stddev = 50.12 us / 1.234 us, exact\n"
 "one-way jitter = 2 us (P95-P50)\n"
@@ -240,7 +240,7 @@ static void summary_of_a_run(void **state)
 	r.extra = 2;
 	text = summary(&r);
 	assert_non_null(strstr(text, "one-way delay quantiles unknown: the other point has them\n"));
-	assert_non_null(strstr(text, ", 1 duplicate\n1 arrived that was not sent\n"));
+	assert_non_null(strstr(text, ", 1 duplicate\n1 arrived that the sending point did not show\n"));
 	free(text);
 
 	r.clock_from = r.clock_to = (struct ow_clock_state){true, 0};
