@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/terminal.h"
 #include "report/epochs.h"
 #include "report/report.h"
 #include "report/words.h"
@@ -16,6 +17,9 @@
 #include <string.h>
 
 #define COMMAND "flows list"
+
+/* Columns of what stands before a line's text. */
+#define LABEL 12
 
 struct arguments {
 	bool epochs, json, help, version;
@@ -87,7 +91,8 @@ static void print_text(const struct ow_epochs *epochs, bool each)
 	char recording[OW_COLATE_TEXT], key[OW_FLOW_SELECT_TEXT], length[OW_DURATION_TEXT], text[OW_WORDS];
 	ow_colate_params_text(&info->params, recording);
 	ow_flow_select_text(&info->select, key);
-	printf("recording   %s\n", recording);
+	fputs("recording   ", stdout);
+	ow_words_wrap(stdout, recording, LABEL, ow_terminal_width(stdout));
 	printf("flows       by %s, %s\n", key, info->counts ? "counted" : "not counted");
 	printf("packets     by level %s%s%s, %u bytes of each, seed %" PRIu64 "\n", level_name(info->level),
 	       info->inner ? ", inside tunnels" : "", info->any_ip_id ? ", any IP id" : "", info->id_bytes,

@@ -29,6 +29,9 @@
 #define WIRE_MAX 1500 /* IP packets that are longer were not on most wires */
 #define WARNINGS 8
 
+/* Columns of what stands before a line's text. */
+#define LABEL 12
+
 struct arguments {
 	const char *out, *filter;
 	bool append, no_counts, inner, any_ip_id, json, quiet, help, version;
@@ -411,7 +414,8 @@ static void print_text(const struct record *rec)
 	ow_colate_params_text(&rec->info.params, recording);
 	ow_flow_select_text(&rec->info.select, key);
 	ow_duration_text((double)(rec->last_ns - rec->first_ns), length);
-	printf("recording   %s\n", recording);
+	fputs("recording   ", stdout);
+	ow_words_wrap(stdout, recording, LABEL, ow_terminal_width(stdout));
 	printf("flows       by %s", key);
 	if (rec->info.counts)
 		printf(", %s%s", rec->epochs > 1 ? "at most " : "", ow_words_count(rec->flows_most, a));

@@ -242,8 +242,9 @@ static void put_reasons(FILE *out, const struct ow_comparison *c)
 	}
 }
 
-static void put_exact(FILE *out, const struct ow_comparison *c)
+static void put_exact(FILE *out, const struct ow_comparison *c, int width)
 {
+	char line[300];
 	const struct ow_result *x = c->exact;
 	char sent[OW_WORDS], matched[OW_WORDS], lost[OW_WORDS], extra[OW_WORDS], samples[OW_WORDS], memory[CELL],
 		ratio[CELL];
@@ -262,15 +263,16 @@ static void put_exact(FILE *out, const struct ow_comparison *c)
 		ow_duration_text(x->delay.stddev_ns, text[1]);
 		ow_duration_text(x->delay.quantile_ns[OW_Q50], text[2]);
 		ow_duration_text(x->delay.quantile_ns[OW_Q99], text[3]);
-		fprintf(out, "delay of %s %s: mean %s, stddev %s, p50 %s, p99 %s\n", samples,
-		        ow_plural(x->delay.samples, "packet", "packets"), text[0], text[1], text[2], text[3]);
+		snprintf(line, sizeof line, "delay of %s %s: mean %s, stddev %s, p50 %s, p99 %s", samples,
+		         ow_plural(x->delay.samples, "packet", "packets"), text[0], text[1], text[2], text[3]);
+		ow_words_wrap(out, line, 0, width);
 	}
 	fprintf(out, "%s for each synopsis, seed %" PRIu64 "\n\n", memory, c->seed);
 }
 
 void ow_report_compare_text(FILE *out, const struct ow_comparison *comparison, int width, bool colour)
 {
-	put_exact(out, comparison);
+	put_exact(out, comparison, width);
 	put_errors(out, comparison, width, colour);
 	put_costs(out, comparison, width);
 	put_reasons(out, comparison);

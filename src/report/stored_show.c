@@ -114,7 +114,7 @@ static void put_delays(FILE *out, const struct ow_stored_sum *sum)
 	if (sum->min_ns.count && sum->min_ns.count == with_numbers && sum->max_ns.count == with_numbers)
 		fprintf(out, "one-way delay min/max = %s / %s\n", duration(sum->min_ns.low, a),
 		        duration(sum->max_ns.high, b));
-	fprintf(out, "means of intervals: best %s at %s, worst %s at %s\n", duration(sum->mean.low, a),
+	fprintf(out, "means of intervals: %s at %s to %s at %s\n", duration(sum->mean.low, a),
 	        ow_words_local(sum->mean.low_ns, "%m-%d %T", low), duration(sum->mean.high, b),
 	        ow_words_local(sum->mean.high_ns, "%m-%d %T", high));
 	if (sum->p99_ns.count)
