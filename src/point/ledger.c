@@ -386,8 +386,8 @@ void ow_ledger_outage(struct ow_ledger *ledger, const struct ow_outage *outage)
 		from_ns = kept->from_ns < from_ns ? kept->from_ns : from_ns;
 		until_ns = kept->until_ns > until_ns ? kept->until_ns : until_ns;
 	}
-	/* The first of several causes. */
-	if (!ledger->blind)
+	/* The first of several interfaces, and what is known of it by now. */
+	if (!ledger->blind || strncmp(kept->cause, outage->cause, strcspn(kept->cause, " ") + 1) == 0)
 		*kept = *outage;
 	kept->from_ns = from_ns;
 	kept->until_ns = until_ns;

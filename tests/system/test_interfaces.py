@@ -203,7 +203,7 @@ class OfLive(Case):
             self.ip("link", "del", "r2")
 
         rows, _, begin, _ = self.measure(change, code=1)
-        self.assertRegex(self.errors, r"^oneway live: no interface is left: r1 was removed, r2 was removed\n$")
+        self.assertRegex(self.errors, r"(?m)^oneway live: no interface is left: r1 was removed, r2 was removed$")
         after = [r for r in rows if r["start_ns"] >= begin]
         self.assertGreater(len(after), 3)
         self.assertTrue(all(r["status"] == "unknown" and "was removed" in r["cause"] for r in after))
