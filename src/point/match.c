@@ -329,10 +329,14 @@ static int try_fragments(struct ow_match *m, struct ow_error *err)
 
 /* -- captures that show packets twice ----------------------------------------------------------------------------- */
 
-/* Copies are mostly a few microseconds apart, but a queue may stand between the two interfaces of a router. */
+/*
+ * Copies are mostly a few microseconds apart, but a queue may stand between the two interfaces of a router. The
+ * shortest time that leaves few copies is taken: hosts repeat packets, too, such as acknowledgements.
+ */
 static int leave_copies_out(struct ow_match *m, struct ow_error *err)
 {
-	static const int64_t within_ns[] = {OW_NS_PER_MS, 10 * OW_NS_PER_MS, 100 * OW_NS_PER_MS};
+	static const int64_t within_ns[] = {10 * OW_NS_PER_US, 100 * OW_NS_PER_US, OW_NS_PER_MS, 10 * OW_NS_PER_MS,
+	                                    100 * OW_NS_PER_MS};
 	for (size_t i = 0; i < sizeof within_ns / sizeof *within_ns && m->options.dedup_ns == 0; i++) {
 		bool twice = false;
 		for (unsigned side = 0; side < OW_SIDES; side++) {

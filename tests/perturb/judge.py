@@ -12,7 +12,7 @@ from cases import PERTURBATIONS
 WAYS = ("a_to_b", "b_to_a")
 IDENTICAL = "identical|repeat|ambiguous|period"
 # Warnings that say how the result was made, and excuse nothing.
-INFORMATION = r"offset is estimated: half|were cut into the segments of the wire|those\s+of the fragments|corrected for that|flows of which"
+INFORMATION = r"offset is estimated(:| from one direction)|were cut into the segments of the wire|those\s+of the fragments|corrected for that|flows of which"
 QUANTILE_ERROR = 0.001  # what the documentation promises
 
 
