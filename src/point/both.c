@@ -102,11 +102,27 @@ static int compare_split(struct ow_both *both, struct ow_both_lane *lane, struct
 	return r;
 }
 
+/*
+ * A tag that only one interface shows (a trunk and an access port): the filter takes packets at one of them and cannot
+ * take them at the other. They are not lost. Once it has taken packets at both, none at one of them is loss.
+ */
+static void look_at_filter(struct ow_both_lane *lane, struct ow_page *a, struct ow_page *b)
+{
+	if (!lane->link_filter || lane->met || (!a->total_packets && !b->total_packets))
+		return;
+	lane->met = a->total_packets && b->total_packets;
+	struct ow_page *empty = a->total_packets ? b : a;
+	if (!lane->met && !empty->blind[0])
+		snprintf(empty->blind, sizeof empty->blind, "the filter takes no packet at %.24s: is it tagged alike?",
+		         a->total_packets ? lane->names.to : lane->names.from);
+}
+
 static int compare_pages(struct ow_both *both, struct ow_both_lane *lane, struct ow_page *a, struct ow_page *b)
 {
 	unsigned shift = a->sample_shift > b->sample_shift ? a->sample_shift : b->sample_shift;
 	ow_page_resample(a, &both->options.identity, shift);
 	ow_page_resample(b, &both->options.identity, shift);
+	look_at_filter(lane, a, b);
 	int64_t stop_ns = stop_of(both, lane);
 	if (a->start_ns + a->length_ns > stop_ns) {
 		ow_page_cut(a, stop_ns);

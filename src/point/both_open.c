@@ -2,6 +2,7 @@
 /* Setting up a measurement between two interfaces of one host: its time, its lanes and their books. */
 #include "point/both_parts.h"
 
+#include "capture/filter.h"
 #include "point/span.h"
 #include <errno.h>
 #include <stdio.h>
@@ -153,6 +154,7 @@ static int add_lane(struct ow_both *both, size_t index, struct ow_error *err)
 	snprintf(lane->names.class_name, sizeof lane->names.class_name, "%s", class->name);
 	snprintf(lane->names.from, sizeof lane->names.from, "%s", backward ? to : from);
 	snprintf(lane->names.to, sizeof lane->names.to, "%s", backward ? from : to);
+	lane->link_filter = class->filter && ow_filter_names_link(class->filter);
 	int r = ow_settle_create((uint32_t)horizon_of(o), ow_both_on_result, both, &lane->settle);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot keep late packets: %s", strerror(-r));

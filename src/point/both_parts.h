@@ -29,6 +29,8 @@ struct ow_both_lane {
 	struct ow_both_book book[2];
 	struct ow_settle *settle;
 	struct ow_page *before; /* what arrived in the interval before */
+	bool link_filter;       /* the filter of the class names the link layer, */
+	bool met;               /* and has taken packets at both interfaces */
 };
 
 struct ow_both {

@@ -343,6 +343,27 @@ class OfFiles(command.Case):
         run.stdout.close()
         self.assertLess(told, 400000)
 
+    def test_filters_and_tags(self):
+        """A filter takes the same packets at both ends, or the result says that it cannot."""
+        for at_b, filters in ((("--b-encap", "vlan:5"), ("udp", "vlan 5 and udp")), ((), ("udp",))):
+            self.simulate("--rate", 1000, "--loss", 0.05, "--a-encap", "vlan:5", *at_b)
+            sent = set()
+            for filter_ in filters:
+                total = self.lines("--forward", "ip or ip6", "--class", "x=" + filter_)[-1]["summary"]
+                self.assertGreater(total["matched"], 500)
+                self.assertLess(total["lost"], 0.1 * total["sent"])
+                sent.add(total["sent"])
+            self.assertEqual(len(sent), 1)
+        # B has no tags: its packets are there, and not lost.
+        done = self.live("--json", "--forward", "ip or ip6", "--class", "x=vlan 5 and udp", code=1)
+        results = [r for r in map(json.loads, done.stdout.splitlines()) if "summary" not in r]
+        unknown = [r for r in results if r["status"] == "unknown"]
+        self.assertGreater(len(unknown), 3)
+        for result in unknown:
+            self.assertIn("the filter takes no packet at b.pcap", result["cause"])
+        for result in results:
+            self.assertFalse(result["lost"])
+
     def test_order_of_time(self):
         """Files joined in the wrong order are refused; a few wrong times are not."""
         self.simulate("--rate", 1000, packets=10000)
