@@ -333,6 +333,13 @@ static bool may_be_cut(const struct ow_planner *p)
 	       (a > MTU_USUAL || b > MTU_USUAL) && p->limit[p->variant] == UINT32_MAX;
 }
 
+/* Could fragments, of which one side shows more, be the packets of the other? */
+static bool may_be_fragments(const struct ow_planner *p)
+{
+	const struct ow_outlook *a = &p->outlook[OW_SIDE_A], *b = &p->outlook[OW_SIDE_B];
+	return p->options->level != OW_LEVEL_FRAME && a->fragments != b->fragments;
+}
+
 int ow_plan_make(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_plan *ret_plan, struct ow_error *err)
 {
 	struct ow_plan plan = {.identity.segments = p->options->segments == OW_ON};
@@ -358,7 +365,7 @@ int ow_plan_make(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_pl
 	}
 	const struct ow_common *c = &p->common[p->variant];
 	p->strangers = c->packets == 0;
-	if (p->strangers && !may_be_cut(p))
+	if (p->strangers && !may_be_cut(p) && !may_be_fragments(p))
 		return ow_plan_refuse(p, tap, err);
 	plan.untimed = p->outlook[OW_SIDE_A].untimed || p->outlook[OW_SIDE_B].untimed;
 	set_clock(p, &plan);

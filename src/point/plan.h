@@ -17,8 +17,8 @@ struct ow_planner {
 	uint64_t seed;
 	bool whole;                                    /* the common part below is of the whole captures */
 	int64_t first_ns[OW_SIDES], last_ns[OW_SIDES]; /* of the whole captures, when `whole` */
-	bool strangers;                                /* the samples have nothing in common; UDP superframes may */
-	enum ow_variant variant;                       /* the chosen identity */
+	bool strangers;          /* the samples have nothing in common; UDP superframes or fragments may */
+	enum ow_variant variant; /* the chosen identity */
 	struct ow_common common[OW_VARIANTS];
 };
 

@@ -102,6 +102,7 @@ static void look_at(struct ow_outlook *o, const struct ow_frame *frame, uint32_t
 		if (ow_packet_decode(frame, inner, &packet) != OW_DECODE_IP)
 			continue;
 		o->ip += !inner;
+		o->fragments += !inner && packet.fragment && packet.version == 4;
 		uint32_t *longest = packet.proto == PROTO_UDP ? &o->longest_udp : &o->longest_tcp;
 		if ((packet.proto == PROTO_UDP || packet.proto == PROTO_TCP) && !packet.fragment &&
 		    packet.ip_len > *longest)

@@ -46,6 +46,7 @@ struct ow_outlook {
 	uint64_t ip, frames;         /* of the frames looked at */
 	uint32_t longest_udp;        /* bytes of the longest UDP packet in one piece */
 	uint32_t longest_tcp;
+	uint64_t fragments; /* of IPv4 */
 	uint64_t cut_short; /* IP packets with fewer bytes than identify them */
 };
 
