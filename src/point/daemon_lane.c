@@ -3,6 +3,7 @@
 #include "point/daemon_parts.h"
 
 #include "base/time.h"
+#include "capture/filter.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -204,6 +205,7 @@ static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention
 		.buckets = o->buckets,
 		.sample = o->sample,
 		.synopses_max = SYNOPSES_LEAST,
+		.link_filter = (lane->filter && ow_filter_names_link(lane->filter)) || ow_filter_names_link(o->filter),
 	};
 	uint64_t part = lane->daemon->config->memory / (ow_daemon_lanes_wanted(lane->daemon->config) + 1);
 	if (part > options.synopses_max)

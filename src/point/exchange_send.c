@@ -272,11 +272,29 @@ int ow_sender_ask(struct ow_exchange *x, struct ow_slot *slot, enum ow_stage sta
 	return 0;
 }
 
+/*
+ * A tag that only one point sees (a trunk and an access port): the filter takes packets there, and cannot take them at
+ * the other one. They are not lost. Once it has taken packets at both points, none at one of them is loss.
+ */
+static bool filter_fits(struct ow_exchange *x, const struct ow_slot *slot)
+{
+	bool here = slot->page->total_packets > 0, there = slot->theirs.total_packets > 0;
+	x->met |= here && there;
+	return !x->options.link_filter || x->met || here == there;
+}
+
 static int start(struct ow_exchange *x, struct ow_slot *slot)
 {
 	if (slot->page->blind[0]) {
 		char cause[OW_LIVE_CAUSE];
 		snprintf(cause, sizeof cause, "%s: %s", x->options.from, slot->page->blind);
+		give_up(x, slot, cause);
+		return 0;
+	}
+	if (!filter_fits(x, slot)) {
+		char cause[OW_LIVE_CAUSE];
+		snprintf(cause, sizeof cause, "the filter takes no packet at %.24s: is it tagged alike?",
+		         slot->page->total_packets ? x->options.to : x->options.from);
 		give_up(x, slot, cause);
 		return 0;
 	}

@@ -104,6 +104,7 @@ struct ow_exchange {
 
 	/* The sending point. */
 	int64_t ahead_ns; /* the other's clock, at least */
+	bool met;         /* a filter that names the link layer has taken packets at both points */
 	struct ow_settle *settle;
 	int64_t next_settled; /* intervals before this one are behind us */
 	struct ow_slot *settling;

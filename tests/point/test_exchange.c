@@ -332,6 +332,35 @@ static void test_ring_drops(void **state)
 	}
 }
 
+/* A filter that names the link layer and takes no packet at one point: as far as anybody knows it cannot. */
+static void test_link_filter(void **state)
+{
+	(void)state;
+	static const double loss[] = {1, 0.1};
+	for (int i = 0; i < 4; i++) {
+		struct duet d;
+		struct ow_exchange_options options = i % 2 ? rda : fold;
+		struct traffic t = {.packets = 500,
+		                    .intervals = 4,
+		                    .length_ns = SECOND,
+		                    .delay_ns = 1000,
+		                    .loss = loss[i / 2],
+		                    .seed = 8};
+		options.link_filter = true;
+		duet_run(&d, &t, &good_line, &options);
+		for (unsigned k = 0; k < 2 * t.intervals; k++) {
+			const struct ow_live_result *r = &d.got[k % 2].final[k / 2];
+			assert_true(d.got[k % 2].has_final[k / 2]);
+			assert_int_equal(r->status == OW_LIVE_UNKNOWN, i < 2);
+			if (i < 2)
+				assert_string_equal(r->cause, "the filter takes no packet at b: is it tagged alike?");
+		}
+		if (i == 2)
+			check_truth(&d);
+		duet_done(&d);
+	}
+}
+
 /* Whatever happens to frames: a final result is right, or says that it is not whole. */
 static void test_bad_lines(void **state)
 {
@@ -680,14 +709,15 @@ static void test_rda(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_losses),     cmocka_unit_test(test_over_boundaries),
-		cmocka_unit_test(test_duplicates), cmocka_unit_test(test_identical),
-		cmocka_unit_test(test_extremes),   cmocka_unit_test(test_shifts),
-		cmocka_unit_test(test_calm),       cmocka_unit_test(test_ring_drops),
-		cmocka_unit_test(test_bad_lines),  cmocka_unit_test(test_reconnect),
-		cmocka_unit_test(test_long_line),  cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_large),      cmocka_unit_test(test_cost),
-		cmocka_unit_test(test_rda),        cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_losses),      cmocka_unit_test(test_over_boundaries),
+		cmocka_unit_test(test_duplicates),  cmocka_unit_test(test_identical),
+		cmocka_unit_test(test_extremes),    cmocka_unit_test(test_shifts),
+		cmocka_unit_test(test_calm),        cmocka_unit_test(test_ring_drops),
+		cmocka_unit_test(test_bad_lines),   cmocka_unit_test(test_reconnect),
+		cmocka_unit_test(test_long_line),   cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_large),       cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_rda),         cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_link_filter),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
