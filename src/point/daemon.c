@@ -409,7 +409,12 @@ static int check_interfaces(const struct ow_daemon *d, struct ow_error *err)
 	unsigned count = d->config->interface_count;
 	if (count == 0 || d->away != (uint32_t)((UINT64_C(1) << count) - 1))
 		return 0;
-	return ow_error_set(err, ENODEV, "no interface is left");
+	char causes[4 * OW_OUTAGE_CAUSE] = "";
+	size_t used = 0;
+	for (unsigned i = 0; i < count && used < sizeof causes; i++)
+		used += (size_t)snprintf(causes + used, sizeof causes - used, "%s%s", i ? ", " : "",
+		                         d->outage[i].cause);
+	return ow_error_set(err, ENODEV, "no interface is left: %s", causes);
 }
 
 static void log_memory(struct ow_daemon *d)

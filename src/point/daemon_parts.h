@@ -218,9 +218,10 @@ struct ow_daemon {
 	unsigned gaps, gap_room;
 	uint32_t last_wire;
 	uint64_t memory_left;
-	bool files;    /* the sources are files */
-	uint32_t away; /* bit i: interface i is not there now */
-	double speed;  /* of the clock */
+	bool files;                              /* the sources are files */
+	uint32_t away;                           /* bit i: interface i is not there now, */
+	struct ow_outage outage[OW_SOURCES_MAX]; /* since then, for this cause */
+	double speed;                            /* of the clock */
 	int64_t passed_ns;
 	int64_t ended_ns;     /* steady: when all files had ended; 0 = not yet */
 	int64_t ended_now_ns; /* their clock then */

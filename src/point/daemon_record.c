@@ -2,6 +2,8 @@
 /* What the recorder brings goes into the books of the lanes, closed pages to their exchanges; and how lanes end. */
 #include "point/daemon_parts.h"
 
+#include "base/time.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,17 +43,26 @@ static void charge_drops(struct ow_daemon *d)
 	}
 }
 
-/* An interface has gone away, or has come back. */
+/* An interface has gone away, has come back, or is away for another cause: replaced by one that cannot be read. */
 static void log_outage(struct ow_daemon *d, uint32_t source, const struct ow_outage *outage)
 {
 	uint32_t bit = UINT32_C(1) << source;
-	if (!(d->away & bit))
-		ow_daemon_log(d, OW_EVENT_WARNING, "%s: what it should see is unknown until it is back", outage->cause);
+	struct ow_outage *first = d->outage + source;
+	char lasted[OW_DURATION_TEXT];
+	bool known = d->away & bit;
+	if (!known || (!outage->over && strcmp(first->cause, outage->cause) != 0))
+		ow_daemon_log(d, OW_EVENT_WARNING, "%s: what it should see is unknown meanwhile", outage->cause);
+	int64_t from_ns = known ? first->from_ns : outage->from_ns;
+	*first = *outage;
+	first->from_ns = from_ns;
 	d->away |= bit;
 	if (!outage->over)
 		return;
 	d->away &= ~bit;
-	ow_daemon_log(d, OW_EVENT_NOTICE, "%s is back", d->config->interfaces[source].name);
+	/* A warning that repeats is not said each time: this line has all of it. */
+	ow_duration_text((double)(outage->until_ns - from_ns), lasted);
+	ow_daemon_log(d, OW_EVENT_NOTICE, "%s is back, %s for %s", d->config->interfaces[source].name,
+	              outage->cause + strcspn(outage->cause, " ") + 1, lasted);
 }
 
 /* Lanes with a source that was away do not know what passed. */

@@ -40,6 +40,7 @@ struct ow_ledger {
 	struct ow_drops drops;                  /* of intervals that are not closed yet */
 	bool blind;                             /* in a part of them, */
 	struct ow_outage outage;                /* this one */
+	char cause[OW_OUTAGE_CAUSE];            /* of it, as told last */
 	size_t expected;                        /* stamps of a page, by the last one */
 	struct ow_copies spare;                 /* of the last page: fresh memory costs more than clearing this */
 	struct ow_stamp piece[OW_CHUNK_STAMPS]; /* what is added at a time */
@@ -386,23 +387,26 @@ void ow_ledger_outage(struct ow_ledger *ledger, const struct ow_outage *outage)
 		from_ns = kept->from_ns < from_ns ? kept->from_ns : from_ns;
 		until_ns = kept->until_ns > until_ns ? kept->until_ns : until_ns;
 	}
-	/* The first of several interfaces, and what is known of it by now. */
-	if (!ledger->blind || strncmp(kept->cause, outage->cause, strcspn(kept->cause, " ") + 1) == 0)
+	/* The first of several causes in an interval; the next interval has the last one. */
+	if (!ledger->blind)
 		*kept = *outage;
 	kept->from_ns = from_ns;
 	kept->until_ns = until_ns;
+	memcpy(ledger->cause, outage->cause, sizeof ledger->cause);
 	ledger->blind = true;
 }
 
 /* Of the interval that is closed. */
 static void mark_blind(struct ow_ledger *ledger, struct ow_page *page)
 {
-	const struct ow_outage *outage = &ledger->outage;
+	struct ow_outage *outage = &ledger->outage;
 	int64_t end_ns = page->start_ns + page->length_ns;
 	if (!ledger->blind)
 		return;
 	if (outage->from_ns < end_ns && outage->until_ns > page->start_ns)
 		memcpy(page->blind, outage->cause, sizeof page->blind);
+	if (end_ns > outage->from_ns)
+		memcpy(outage->cause, ledger->cause, sizeof outage->cause);
 	ledger->blind = outage->until_ns > end_ns;
 }
 

@@ -433,8 +433,9 @@ static void test_outage(void **state)
 	ow_ledger_outage(ledger, &outage);
 	outage = (struct ow_outage){5000 + 4 * LENGTH, 5000 + 6 * LENGTH, false, "eth0 was down"};
 	ow_ledger_outage(ledger, &outage);
-	for (int i = 3; i < 6; i++)
-		expect_blind(ledger, i, "eth1 was removed");
+	expect_blind(ledger, 3, "eth1 was removed");
+	for (int i = 4; i < 6; i++)
+		expect_blind(ledger, i, "eth0 was down");
 	expect_blind(ledger, 6, "");
 	/* At the end of everything, too; without end. */
 	outage = (struct ow_outage){5000 + 8 * LENGTH, INT64_MAX, false, "eth0 was down"};

@@ -332,7 +332,7 @@ class OfPoints(Case):
 
         told, results, _, begin, _ = self.measure(change)
         self.assertEqual(told["paris"].code, 1)
-        self.assertIn("oneway point: no interface is left", told["paris"].log)
+        self.assertIn("oneway point: no interface is left: wire0 was removed, spare0 was removed", told["paris"].log)
         self.assertEqual(told["london"].code, 0, told["london"].log)
         for rows in results.values():
             after = [r for r in rows if r["final"] and r["start_ns"] >= begin]
@@ -341,6 +341,27 @@ class OfPoints(Case):
                 self.assertEqual(r["status"], "unknown", r)
                 # At the very end the other point has left.
                 self.assertRegex(r["cause"], "was removed|stopped|left|ends")
+
+    def test_another_kind(self):
+        """The cause is what keeps it away now, not what did at first."""
+        other = "wire0 was replaced by an interface of another kind"
+
+        def change():
+            self.link(self.pair.paris, "del", "wire0")
+            time.sleep(0.3)
+            self.pair.run(self.pair.paris, "ip", "tuntap", "add", "wire0", "mode", "tun")
+            self.link(self.pair.paris, "set", "wire0", "up")
+            time.sleep(1)
+            self.link(self.pair.paris, "del", "wire0")
+            self.pair.wire("wire0", "10.9.0.")
+
+        told, results, _, begin, end = self.measure(change)
+        self.assertIn(f"warning: {other}", told["paris"].log)
+        self.assertRegex(told["paris"].log, r"wire0 is back, was \w+ for 1\.\d+ s")
+        for rows in results.values():
+            causes = [r["cause"] for r in rows if r["final"] and r["status"] == "unknown" and begin < r["start_ns"] < end]
+            self.assertIn(f"paris: {other}", causes)
+            self.assertTrue(all(r["status"] != "unknown" for r in rows if r["final"] and r["start_ns"] > end + BUSY))
 
     def test_own_session(self):
         """Nothing goes over the wire but their session: the class without a filter has no packet, others have it."""
