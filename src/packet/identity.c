@@ -125,6 +125,12 @@ static inline uint32_t limit_of(const struct ow_identity *identity, const struct
 	return min_u32(identity->hash_limit, packet->ip_len - added) + added;
 }
 
+/* Captured bytes of IPv4 options: the capture may have cut the packet within them. */
+static inline uint32_t options_of(const struct ow_packet *packet)
+{
+	return min_u32((packet->ip[0] & 15u) * 4, (uint32_t)(packet->end - packet->ip)) - 20;
+}
+
 /* The part of every packet without extension headers. */
 static inline struct extent extent_plain(const struct ow_identity *identity, const struct ow_packet *packet)
 {
@@ -132,7 +138,7 @@ static inline struct extent extent_plain(const struct ow_identity *identity, con
 	bool v4 = packet->version == 4;
 	uint32_t header = v4 ? (ip[0] & 15u) * 4 : 40;
 	struct extent e = {
-		.limit = limit_of(identity, packet, v4 ? header - 20 : 0),
+		.limit = limit_of(identity, packet, v4 ? options_of(packet) : 0),
 		.l4 = header,
 		.proto = v4 ? ip[9] : ip[6],
 	};
@@ -549,10 +555,10 @@ uint32_t ow_identity_available(const struct ow_packet *packet)
 {
 	const uint8_t *ip = packet->ip;
 	struct ow_extensions ext;
-	uint32_t captured = (uint32_t)(packet->end - ip), added = packet->version == 4 ? (ip[0] & 15u) * 4 - 20 : 0;
+	uint32_t captured = (uint32_t)(packet->end - ip), added = packet->version == 4 ? options_of(packet) : 0;
 	if (!packet->truncated)
 		return UINT32_MAX;
 	if (packet->version == 6 && has_extensions(packet) && ow_extensions_walk(ip, packet->end, 40, ip[6], &ext))
 		added = ext.stable - 40;
-	return captured > added ? captured - added : 0;
+	return captured - added;
 }

@@ -427,6 +427,18 @@ static void ipv4_options_do_not_matter(void **state)
 	finish_ip(&with, IP);
 	assert_true(ip_id(&b) == ip_id(&with));
 	expect_same_at_limits(&b, &with, 4);
+	/* Cut within its options it still has the id of what is left: its fixed header. */
+	for (uint32_t caplen = IP + 20; caplen < IP + 24; caplen++) {
+		struct ow_identity identity = identity_at(OW_LEVEL_IP, false, 20);
+		struct ow_packet_id whole, cut;
+		assert_int_equal(id_of(&identity, &b, 1, b.len, &whole), 0);
+		assert_int_equal(id_of(&identity, &with, 1, caplen, &cut), 0);
+		assert_true(whole.id == cut.id);
+		struct ow_frame frame = {.data = with.data, .caplen = caplen, .len = with.len, .linktype = 1};
+		struct ow_packet packet;
+		assert_int_equal(ow_packet_decode(&frame, false, &packet), OW_DECODE_IP);
+		assert_int_equal(ow_identity_available(&packet), 20);
+	}
 }
 
 /* An IPv6 packet with these extension headers, the first of type `first`, in front of UDP. */

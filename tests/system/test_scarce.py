@@ -111,7 +111,7 @@ class Scarce(command.Case):
         with open(self.path("network.intra"), "w") as f:
             f.writelines(f"{a} {b} {cost}\n{b} {a} {cost}\n" for (a, b), cost in links.items())
         with open(self.path("station.yaml"), "w") as f:
-            f.write("network: network.intra\nm_routers: [C, F]\ntargets: [{from: A, to: D}]\n")
+            f.write("network: network.intra\nm_routers: [C, F]\ntargets: [{from: A, to: F}]\n")
         with open(self.path("results.jsonl"), "w") as f:
             f.writelines(json.dumps({"segment": "A>F", "from": "A", "to": "F", "start_ns": i * 10**9, "length_ns": 10**9, "final": True, "status": "measured",
                                      "sent": 10, "lost": 0, "samples": 10, "loss_ratio": 0, "delay_ns": {"mean": 1000, "stddev": 10}}) + "\n" for i in range(3))
