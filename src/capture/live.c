@@ -97,6 +97,11 @@ uint16_t ow_live_linktype(const struct ow_live *live)
 	return live->linktype;
 }
 
+bool ow_live_tells_heading(const struct ow_live *live)
+{
+	return live->tells_heading;
+}
+
 /* Empties the event descriptor, which an interrupt may fill a moment after its flag was seen. */
 static void drain(struct ow_live *live)
 {

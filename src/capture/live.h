@@ -83,6 +83,9 @@ bool ow_live_is_file(const char *name);
 const char *ow_live_kind_name(const struct ow_live *live);
 uint16_t ow_live_linktype(const struct ow_live *live);
 
+/* Whether its frames tell where they went: neither those of files do, nor those of most links through libpcap. */
+bool ow_live_tells_heading(const struct ow_live *live);
+
 /*
  * Up to `room` frames, valid until the next call; waits up to timeout_ms for the first. Returns how many, 0 when the
  * time is over, -ENODATA at the end of a file, -EINTR after ow_live_interrupt, else -errno (interface gone: -ENODEV).

@@ -21,7 +21,8 @@ struct ow_live {
 	const struct ow_live_ops *ops;
 	char *name; /* of the interface or file, for messages */
 	uint16_t linktype;
-	int event_fd; /* readable after an interrupt */
+	bool tells_heading; /* see ow_live_tells_heading */
+	int event_fd;       /* readable after an interrupt */
 	atomic_bool interrupted;
 	int64_t passed_ns; /* see ow_live_passed_ns */
 	struct ow_live_counts counts;

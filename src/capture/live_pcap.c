@@ -24,6 +24,9 @@
 /* Errors of libpcap in a row, while the interface is up. */
 #define FAILURES_MAX 100
 
+#define LINKTYPE_LINUX_SLL  113
+#define LINKTYPE_LINUX_SLL2 276
+
 _Static_assert(ARENA_BYTES >= OW_LIVE_SNAPLEN_MAX, "the longest frame fits");
 
 struct fallback {
@@ -40,6 +43,12 @@ struct fallback {
 	uint32_t drops_seen; /* libpcap's counter, which wraps */
 	uint8_t arena[ARENA_BYTES];
 };
+
+/* Cooked links carry the kernel's packet type. */
+static bool is_cooked(uint16_t linktype)
+{
+	return linktype == LINKTYPE_LINUX_SLL || linktype == LINKTYPE_LINUX_SLL2;
+}
 
 static int refuse(const struct fallback *f, int status, struct ow_error *err)
 {
@@ -75,15 +84,15 @@ static int start(struct fallback *f, const struct ow_live_options *options, stru
 	if (f->fd < 0 || pcap_setnonblock(f->pcap, 1, text) < 0)
 		return ow_error_set(err, ENOTSUP, "%s: libpcap cannot be waited for here", f->live.name);
 	f->live.linktype = ow_linktype_of_dlt(pcap_datalink(f->pcap));
+	f->live.tells_heading = is_cooked(f->live.linktype);
 	f->ifindex = (int)if_nametoindex(f->live.name);
 	return 0;
 }
 
-/* Cooked links carry the kernel's packet type. */
 static enum ow_heading heading_of(const struct ow_frame *frame)
 {
-	uint32_t offset = frame->linktype == 113 ? 1 : 10;
-	if ((frame->linktype != 113 && frame->linktype != 276) || frame->caplen <= offset)
+	uint32_t offset = frame->linktype == LINKTYPE_LINUX_SLL ? 1 : 10;
+	if (!is_cooked(frame->linktype) || frame->caplen <= offset)
 		return OW_HEADING_UNKNOWN;
 	return frame->data[offset] == 4 ? OW_HEADING_OUT : OW_HEADING_IN;
 }

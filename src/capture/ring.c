@@ -135,6 +135,7 @@ static int look_up(struct ring *ring, struct ow_error *err)
 		return ow_error_set(err, -r, "%s: the ring does not know link layer %u", name,
 		                    request.ifr_hwaddr.sa_family);
 	ring->live.linktype = (uint16_t)r;
+	ring->live.tells_heading = true;
 	return 0;
 }
 

@@ -190,6 +190,9 @@ int ow_both_create(const struct ow_both_options *options, struct ow_both **ret_b
 	struct ow_source_options sources[OW_BOTH_SIDES] = {[OW_BOTH_FROM] = options->from, [OW_BOTH_TO] = options->to};
 	if (r == 0)
 		r = ow_recorder_open(sources, OW_BOTH_SIDES, &both->recorder, err);
+	const char *name = r == 0 && !options->forward ? ow_recorder_undirected(both->recorder, UINT32_MAX) : NULL;
+	if (name)
+		r = ow_error_set(err, EINVAL, "%s does not tell which way packets go: give --forward FILTER", name);
 	if (r == 0)
 		r = plan_time(both, err);
 	for (size_t i = 0; r == 0 && i < both->lanes; i++)

@@ -239,6 +239,19 @@ static int check_store(const struct ow_config *c, struct ow_error *err)
 	return 0;
 }
 
+/* Captures do not tell which way packets go. */
+static int check_direction(const struct ow_config *c, const struct ow_config_segment *s, struct ow_error *err)
+{
+	for (unsigned i = 0; i < c->interface_count && !s->to_peer; i++) {
+		if (c->interfaces[i].file && s->interfaces >> i & 1)
+			return ow_error_set(
+				err, EINVAL,
+				"%s:%u: segment '%s': file '%s' does not tell which way packets go: give to_peer",
+				c->path, s->line, s->name, c->interfaces[i].name);
+	}
+	return 0;
+}
+
 int ow_config_check_filters(const struct ow_config *c, struct ow_error *err)
 {
 	int r = 0;
@@ -247,7 +260,9 @@ int ow_config_check_filters(const struct ow_config *c, struct ow_error *err)
 		                 err);
 	for (unsigned i = 0; r == 0 && i < c->segment_count; i++) {
 		const struct ow_config_segment *s = &c->segments[i];
-		r = check_filter(c, s->line, "to_peer of segment", s->name, s->to_peer, err);
+		r = check_direction(c, s, err);
+		if (r == 0)
+			r = check_filter(c, s->line, "to_peer of segment", s->name, s->to_peer, err);
 		for (unsigned k = 0; r == 0 && k < s->class_count; k++)
 			r = check_filter(c, s->classes[k].line, "class", s->classes[k].name, s->classes[k].filter, err);
 	}

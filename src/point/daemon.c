@@ -135,6 +135,20 @@ static int add_flows(struct ow_daemon *d, struct ow_error *err)
 	return r;
 }
 
+/* What to_peer is for. Without, no packet of such an interface would be of any lane. */
+static int check_directions(const struct ow_daemon *d, struct ow_error *err)
+{
+	for (unsigned i = 0; i < d->config->segment_count; i++) {
+		const struct ow_config_segment *s = &d->config->segments[i];
+		const char *name = s->to_peer ? NULL : ow_recorder_undirected(d->recorder, s->interfaces);
+		if (name)
+			return ow_error_set(err, EINVAL,
+			                    "%s:%u: segment '%s': %s does not tell which way packets go: give to_peer",
+			                    d->config->path, s->line, s->name, name);
+	}
+	return 0;
+}
+
 static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 {
 	struct ow_source_options sources[OW_SOURCES_MAX];
@@ -155,6 +169,8 @@ static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 			d->speed = in->speed;
 	}
 	int r = ow_recorder_open(sources, c->interface_count, &d->recorder, err);
+	if (r == 0)
+		r = check_directions(d, err);
 	if (r == 0)
 		r = add_flows(d, err);
 	if (r == 0 && d->options.opened)

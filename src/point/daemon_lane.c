@@ -241,6 +241,10 @@ static int start_recording(struct ow_daemon_lane *lane, struct ow_error *err)
 	int r = ow_daemon_lane_session(lane, lane->session_filter, sizeof lane->session_filter);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot leave the session out: %s", strerror(-r));
+	/* A segment that came with a reload. */
+	const char *name = ow_recorder_undirected(lane->daemon->recorder, lane->segment->interfaces);
+	if (name && !lane->segment->to_peer)
+		return ow_error_set(err, EINVAL, "%s does not tell which way packets go: give to_peer", name);
 	struct ow_lane_options options = {
 		.identity = lane->identity,
 		.sources = lane->segment->interfaces,

@@ -167,8 +167,22 @@ int ow_recorder_open(const struct ow_source_options *sources, unsigned count, st
 	return 0;
 }
 
+const char *ow_recorder_undirected(const struct ow_recorder *recorder, uint32_t sources)
+{
+	for (unsigned i = 0; i < recorder->members; i++) {
+		const struct ow_recorder_member *member = recorder->member[i];
+		if (sources >> member->source & 1 && !ow_live_tells_heading(member->live))
+			return recorder->name[member->source];
+	}
+	return NULL;
+}
+
 int ow_recorder_add_tap(struct ow_recorder *recorder, const struct ow_flow_tap_options *options, struct ow_error *err)
 {
+	const char *name = ow_recorder_undirected(recorder, options->sources);
+	if (name && options->stamper.heading != OW_HEADING_UNKNOWN)
+		return ow_error_set(err, EINVAL, "%s does not tell which way packets go: give a filter, not 'heading'",
+		                    name);
 	for (unsigned i = 0; i < recorder->members; i++) {
 		struct ow_recorder_member *member = recorder->member[i];
 		if (!(options->sources >> member->source & 1))

@@ -98,6 +98,8 @@ int ow_recorder_create(const struct ow_source_options *sources, unsigned count, 
 /* Stops the threads. Chunks that were not taken are freed. */
 void ow_recorder_free(struct ow_recorder *recorder);
 
+/* The first of these sources that does not tell where its frames went (see ow_lane_options.heading), or NULL. */
+const char *ow_recorder_undirected(const struct ow_recorder *recorder, uint32_t sources);
 /* A lane gets a number that is not used again. It has every frame that was stamped after this call. An error names the
  * filter that is wrong. */
 int ow_recorder_add_lane(struct ow_recorder *recorder, const struct ow_lane_options *options, uint32_t *ret_lane,

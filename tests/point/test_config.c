@@ -309,6 +309,9 @@ static void checks_the_host(void **state)
 	check_fails(&h, "store: r.db\n" TOP SEG, NULL);
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{name: nothere0}]\n" SEG, ":3: interface 'nothere0' is not on");
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{file: no.pcap}]\n" SEG, "no.pcap: No such file");
+	/* Any file will do. */
+	check_fails(&h, "point: a\npsk: p\ninterfaces: [{file: p}]\n" SEG, ":5: segment 'x': file 'p' does not tell");
+	check_fails(&h, "point: a\npsk: p\ninterfaces: [{file: p}]\n" SEG "    to_peer: ip\n", NULL);
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{file: .}]\n" SEG, "is a folder");
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{name: lo, filter: 'x y z'}]\n" SEG, "interface 'lo': filter");
 	check_fails(&h, "point: a\npsk: q\ninterfaces: [{name: lo}]\n" SEG, "psk: ");

@@ -49,6 +49,17 @@ while True:
 """
 
 
+# An interface t0 of a link layer for which libpcap is needed: SLIP.
+TUN_SLIP = """
+import fcntl, os, struct, time
+tun = os.open("/dev/net/tun", os.O_RDWR)
+fcntl.ioctl(tun, 0x400454CA, struct.pack("16sH", b"t0", 0x1001))
+fcntl.ioctl(tun, 0x400454CD, 256)
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
 class Case(command.Case):
     def setUp(self):
         super().setUp()
@@ -196,6 +207,31 @@ class OfLive(Case):
         rows, arrived, begin, end = self.measure(change)
         self.assertEqual(self.check(rows, arrived, begin, end, "none"), [])
         self.assertEqual(sum(r["lost"] for r in rows), 0)
+
+    def test_no_directions(self):
+        """An interface that does not tell which way packets go would show none of them: that is an error."""
+        n, words = self.network, "t0 does not tell which way packets go: give "
+        tun = n.start(n.router, sys.executable, "-c", TUN_SLIP, stdout=subprocess.PIPE, text=True)
+        self.children.append(tun)
+        self.addCleanup(tun.stdout.close)
+        if tun.stdout.readline() != "ready\n":
+            self.skipTest("no TUN devices")
+        self.ip("link", "set", "t0", "up")
+        with open(self.path("a.yaml"), "w") as f:
+            f.write("point: a\npsk: lab.psk\nlisten: 0.0.0.0:0\ninterfaces: [{name: t0}]\nsegments: [{name: x, peer: b}]\n")
+        command.oneway("point", "keygen", "--psk", self.path("lab.psk"))
+        flows = "point: a\ninterfaces: [{name: t0}]\nflows: [{file: f.epochs, heading: in}]\n"
+        with open(self.path("f.yaml"), "w") as f:
+            f.write(flows)
+        for expected, args in (
+            (words + "--forward", ["live", "--from", "t0", "--to", "r2", "--seconds", "1"]),
+            ("segment 'x': " + words + "to_peer", ["point", "-c", self.path("a.yaml"), "--seconds", "1"]),
+            (words + "a filter, not 'heading'", ["point", "-c", self.path("f.yaml"), "--seconds", "1"]),
+        ):
+            done = n.start(n.router, command.PROGRAM, *args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            _, errors = done.communicate(timeout=points.PATIENCE)
+            self.assertEqual(done.returncode, 1, errors)
+            self.assertIn(expected, errors)
 
     def test_all_gone(self):
         def change():
