@@ -2,7 +2,7 @@
 #include "point/coverage.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
 #define FROM_LEAST      5                   /* packets that came from here: fewer may be stray */
 #define TO_LEAST        10                  /* packets that were sent here: fewer are a burst of losses */
@@ -21,24 +21,72 @@ static int64_t length(const struct ow_silence *s)
 	return s->to_ns - s->from_ns;
 }
 
-static unsigned shortest(const struct ow_silences *s)
+static bool shorter(const struct ow_silences *s, unsigned a, unsigned b)
 {
-	unsigned least = 0;
-	for (unsigned i = 1; i < s->count; i++) {
-		if (length(&s->silence[i]) < length(&s->silence[least]))
-			least = i;
+	return length(&s->silence[a]) < length(&s->silence[b]);
+}
+
+static void swap(struct ow_silences *s, unsigned a, unsigned b)
+{
+	struct ow_silence kept = s->silence[a];
+	s->silence[a] = s->silence[b];
+	s->silence[b] = kept;
+}
+
+static void sift_up(struct ow_silences *s, unsigned i)
+{
+	for (; i && shorter(s, i, (i - 1) / 2); i = (i - 1) / 2)
+		swap(s, i, (i - 1) / 2);
+}
+
+static void sift_down(struct ow_silences *s)
+{
+	for (unsigned i = 0, child; (child = 2 * i + 1) < s->count; i = child) {
+		if (child + 1 < s->count && shorter(s, child + 1, child))
+			child++;
+		if (!shorter(s, child, i))
+			return;
+		swap(s, i, child);
 	}
-	return least;
 }
 
 void ow_silences_note(struct ow_silences *s, int64_t from_ns, int64_t to_ns)
 {
 	if (to_ns - from_ns <= s->least_ns)
 		return;
-	unsigned i = s->count < OW_SILENCES_MAX ? s->count++ : shortest(s);
-	s->silence[i] = (struct ow_silence){from_ns, to_ns};
+	if (s->count < OW_SILENCES_MAX) {
+		s->silence[s->count] = (struct ow_silence){from_ns, to_ns};
+		sift_up(s, s->count++);
+	} else {
+		s->silence[0] = (struct ow_silence){from_ns, to_ns};
+		sift_down(s);
+	}
 	if (s->count == OW_SILENCES_MAX)
-		s->least_ns = length(&s->silence[shortest(s)]);
+		s->least_ns = length(&s->silence[0]);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct ow_silence *x = a, *y = b;
+	return (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+void ow_silences_sort(struct ow_silences *s)
+{
+	qsort(s->silence, s->count, sizeof *s->silence, by_time);
+}
+
+unsigned ow_gaps_after(const struct ow_gap *gap, unsigned count, int64_t time_ns)
+{
+	unsigned low = 0, high = count;
+	while (low < high) {
+		unsigned middle = low + (high - low) / 2;
+		if (gap[middle].silence.to_ns > time_ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
 }
 
 void ow_missed_note(struct ow_missed *m, int64_t time_ns, uint32_t packets)

@@ -12,21 +12,23 @@
 
 /* A silence: no frame of any kind from from_ns to to_ns. Shorter ones than this are never holes. */
 #define OW_SILENCE_LEAST_NS INT64_C(100000000)
-#define OW_SILENCES_MAX     32
+#define OW_SILENCES_MAX     4096 /* of a capture: as of one that is restarted every 20 s for a day */
 
 struct ow_silence {
 	int64_t from_ns, to_ns;
 };
 
-/* The longest silences of a capture. */
+/* The longest silences of a capture. They do not overlap. */
 struct ow_silences {
-	struct ow_silence silence[OW_SILENCES_MAX];
-	unsigned count;
 	int64_t least_ns; /* those that are not longer are not kept */
+	unsigned count;
+	struct ow_silence silence[OW_SILENCES_MAX]; /* a heap, the shortest one first */
 };
 
 void ow_silences_init(struct ow_silences *silences);
 void ow_silences_note(struct ow_silences *silences, int64_t from_ns, int64_t to_ns);
+/* Into the order of time, when all are noted. */
+void ow_silences_sort(struct ow_silences *silences);
 
 /* Packets of the other capture whose counterpart fell into a silence. */
 struct ow_missed {
@@ -49,6 +51,9 @@ struct ow_gap {
 	enum ow_hole_verdict verdict;
 	uint64_t packets; /* that do not count, because of it */
 };
+
+/* The first of these gaps, which are in the order of time, that ends after time_ns; count if there is none. */
+unsigned ow_gaps_after(const struct ow_gap *gap, unsigned count, int64_t time_ns);
 
 void ow_missed_note(struct ow_missed *missed, int64_t time_ns, uint32_t packets);
 

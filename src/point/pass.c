@@ -294,10 +294,11 @@ static bool falls_silent(struct ow_pass *p, enum ow_side side, const struct ow_r
                          uint8_t direction, uint32_t packets)
 {
 	struct ow_silence there = seen_there(p, side, record->time_ns, direction);
-	for (unsigned i = 0; i < p->gaps[!side] && !record->untimed; i++) {
+	unsigned first = ow_gaps_after(p->gap[!side], p->gaps[!side], there.from_ns);
+	for (unsigned i = first; i < p->gaps[!side] && !record->untimed; i++) {
 		struct ow_gap *gap = &p->gap[!side][i];
-		if (there.to_ns <= gap->silence.from_ns || there.from_ns >= gap->silence.to_ns)
-			continue;
+		if (there.to_ns <= gap->silence.from_ns)
+			break;
 		bool within = there.from_ns > gap->silence.from_ns && there.to_ns < gap->silence.to_ns;
 		if (direction != OW_DIRECTIONS && !copy && within)
 			ow_missed_note(side == sender((enum ow_direction)direction) ? &gap->to : &gap->from,

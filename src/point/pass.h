@@ -67,8 +67,8 @@ struct ow_pass {
 	 * so far. */
 	int64_t first_ns[OW_SIDES], last_ns[OW_SIDES];
 	bool ended[OW_SIDES];
-	/* Silences of a capture between its first and its last frame, under suspicion: the caller fills them in, the
-	 * pass counts. */
+	/* Silences of a capture between its first and its last frame, under suspicion: the caller fills them in, in
+	 * the order of time; the pass counts. */
 	struct ow_gap gap[OW_SIDES][OW_SILENCES_MAX];
 	unsigned gaps[OW_SIDES];
 	struct ow_reach usual[OW_DIRECTIONS]; /* delays of the pass before, without the rare ones */

@@ -439,12 +439,28 @@ static int warn_hole(struct ow_match *m, unsigned side, const struct ow_gap *gap
 static int warn_holes(struct ow_match *m, unsigned side)
 {
 	const struct ow_pass *p = &m->pass;
+	unsigned gaps = p->gaps[side];
+	unsigned long long lost = 0, outside = 0; /* packets of the gaps that are not named */
 	int r = 0;
-	for (unsigned i = 0; i < p->gaps[side] && i < HOLES_NAMED && r == 0; i++)
-		r = warn_hole(m, side, &p->gap[side][i]);
-	if (r == 0 && p->gaps[side] > HOLES_NAMED)
-		r = warn(m, "%s shows no packet at all for a while %u more times (--json lists them)", name(side),
-		         p->gaps[side] - HOLES_NAMED);
+	for (unsigned i = 0; i < gaps && r == 0; i++) {
+		const struct ow_gap *gap = &p->gap[side][i];
+		if (i < HOLES_NAMED)
+			r = warn_hole(m, side, gap);
+		else if (gap->verdict == OW_HOLE_SHORT)
+			lost += gap->to.packets;
+		else
+			outside += gap->packets;
+	}
+	if (r == 0 && gaps > HOLES_NAMED)
+		r = warn(m,
+		         "%s shows no packet at all for a while %u more times: %llu packets of %s do not count as lost "
+		         "for this reason (--json lists when), %llu count as lost",
+		         name(side), gaps - HOLES_NAMED, outside, name(!side), lost);
+	if (r == 0 && p->tap[side].facts.silences.count == OW_SILENCES_MAX && gaps > OW_SILENCES_MAX / 2)
+		r = warn(m,
+		         "%s shows no packet for a while more than %d times; only the longest times were looked at, "
+		         "packets of %s in the others may falsely count as lost",
+		         name(side), OW_SILENCES_MAX, name(!side));
 	return r;
 }
 

@@ -33,20 +33,37 @@ static void the_longest_silences_are_kept(void **state)
 {
 	(void)state;
 	struct ow_silences s;
-	int64_t t = 0;
+	int64_t t = 0, previous_ns = INT64_MIN;
 	ow_silences_init(&s);
 	ow_silences_note(&s, 0, OW_SILENCE_LEAST_NS);
 	assert_int_equal(s.count, 0);
 	for (int i = 1; i <= 3 * OW_SILENCES_MAX; i++) {
-		int64_t length = OW_SILENCE_LEAST_NS + (i * 37 % 97) * MS; /* each is different: 97 is prime */
+		/* Each is different: 12289 is prime, and 1 more than 3 * OW_SILENCES_MAX. */
+		int64_t length = OW_SILENCE_LEAST_NS + (i * INT64_C(3701) % 12289) * MS;
 		ow_silences_note(&s, t, t + length);
 		t += length + S;
 	}
 	assert_int_equal(s.count, OW_SILENCES_MAX);
-	/* 1..96 in another order: the longest 32 are 65..96. */
-	for (unsigned i = 0; i < s.count; i++)
-		assert_in_range(s.silence[i].to_ns - s.silence[i].from_ns, OW_SILENCE_LEAST_NS + 65 * MS,
-		                OW_SILENCE_LEAST_NS + 96 * MS);
+	/* 1..12288 in another order: the longest third is 8193..12288. */
+	ow_silences_sort(&s);
+	for (unsigned i = 0; i < s.count; i++) {
+		assert_in_range(s.silence[i].to_ns - s.silence[i].from_ns, OW_SILENCE_LEAST_NS + 8193 * MS,
+		                OW_SILENCE_LEAST_NS + 12288 * MS);
+		assert_true(s.silence[i].from_ns >= previous_ns);
+		previous_ns = s.silence[i].to_ns;
+	}
+}
+
+static void gaps_are_found_by_time(void **state)
+{
+	(void)state;
+	const struct ow_gap gap[] = {{.silence = {10, 20}}, {.silence = {30, 40}}, {.silence = {50, 60}}};
+	assert_int_equal(ow_gaps_after(gap, 3, 0), 0);
+	assert_int_equal(ow_gaps_after(gap, 3, 19), 0);
+	assert_int_equal(ow_gaps_after(gap, 3, 20), 1);
+	assert_int_equal(ow_gaps_after(gap, 3, 59), 2);
+	assert_int_equal(ow_gaps_after(gap, 3, 60), 3);
+	assert_int_equal(ow_gaps_after(gap, 0, 0), 0);
 }
 
 static void verdicts(void **state)
@@ -136,6 +153,33 @@ static void a_hole_at_a_of_traffic_one_way(void **state)
 	a_hole(OW_SIDE_A, false);
 }
 
+/* B's capture stops for 2 s again and again: 5 * count seconds, 50 packets a second. */
+static const struct ow_match_report *many_holes(unsigned count)
+{
+	for (unsigned i = 0; i < count * 250; i++)
+		pair_send(&pair, OW_A_TO_B, i * 20 * MS, 20 * MS, i % 250 >= 100 && i % 250 < 200);
+	return pair_match(&pair, NULL);
+}
+
+static void holes_again_and_again(void **state)
+{
+	(void)state;
+	const struct ow_match_report *report = many_holes(300);
+	assert_int_equal(report->holes, 300);
+	assert_int_equal(report->direction[OW_A_TO_B].lost, 0);
+	assert_int_equal(report->outside_overlap[OW_SIDE_A], 300 * 100);
+	assert_true(pair_warns(report, "296 more times: 29600 packets of A do not count as lost"));
+	assert_false(pair_warns(report, "only the longest times"));
+}
+
+static void more_holes_than_are_looked_at(void **state)
+{
+	(void)state;
+	const struct ow_match_report *report = many_holes(OW_SILENCES_MAX + 10);
+	assert_int_equal(report->direction[OW_A_TO_B].lost, 10 * 100);
+	assert_true(pair_warns(report, "only the longest times were looked at"));
+}
+
 /* The clocks are apart by hours, and drift: holes are where they are. */
 static void a_hole_and_a_clock(void **state)
 {
@@ -190,19 +234,30 @@ static void a_pause_after_a_burst_of_losses(void **state)
 	assert_int_equal(report->holes, 0);
 }
 
-/* Slow traffic of which every other packet is lost has many silences, and no hole. */
-static void heavy_loss(void **state)
+/* Slow traffic of which many packets are lost has many silences, and no hole. */
+static void heavy_loss_of(double loss)
 {
-	(void)state;
 	uint64_t lost = 0;
 	for (unsigned i = 0; i < 2000; i++) {
-		bool gone = i > 0 && i < 1999 && pair_chance(&pair, 0.5);
+		bool gone = i > 0 && i < 1999 && pair_chance(&pair, loss);
 		pair_send(&pair, OW_A_TO_B, i * 150 * MS, 20 * MS, gone);
 		lost += gone;
 	}
 	const struct ow_match_report *report = pair_match(&pair, NULL);
 	assert_int_equal(report->direction[OW_A_TO_B].lost, lost);
 	assert_int_equal(report->holes, 0);
+}
+
+static void heavy_loss(void **state)
+{
+	(void)state;
+	heavy_loss_of(0.5);
+}
+
+static void heaviest_loss(void **state)
+{
+	(void)state;
+	heavy_loss_of(0.95);
 }
 
 /* Delays of 13 to 45 ms, independent: packets overtake each other. B's capture ends, or starts, within the traffic. */
@@ -264,16 +319,20 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_longest_silences_are_kept),
+		cmocka_unit_test(gaps_are_found_by_time),
 		cmocka_unit_test(verdicts),
 		CASE(a_hole_at_b),
 		CASE(a_hole_at_a),
 		CASE(a_hole_at_b_of_traffic_one_way),
 		CASE(a_hole_at_a_of_traffic_one_way),
+		CASE(holes_again_and_again),
+		CASE(more_holes_than_are_looked_at),
 		CASE(a_hole_and_a_clock),
 		CASE(an_outage_of_one_direction),
 		CASE(a_short_outage),
 		CASE(a_pause_after_a_burst_of_losses),
 		CASE(heavy_loss),
+		CASE(heaviest_loss),
 		CASE(an_early_end),
 		CASE(an_early_end_with_loss),
 		CASE(a_late_start),
