@@ -289,13 +289,14 @@ static void put_cell(struct line *line, int column, const char *text)
 	put_format(line, " %*s", (int)columns[column].width, text);
 }
 
+/* NAN: not known. */
 static void put_rates(struct line *line, const struct layout *layout, double packets, double bits)
 {
 	char text[OW_WORDS];
 	if (layout->shown & 1u << PACKETS)
-		put_cell(line, PACKETS, ow_words_rate(packets, "pps", text));
+		put_cell(line, PACKETS, isnan(packets) ? "-" : ow_words_rate(packets, "pps", text));
 	if (layout->shown & 1u << BITS)
-		put_cell(line, BITS, ow_words_rate(bits, "b/s", text));
+		put_cell(line, BITS, isnan(bits) ? "-" : ow_words_rate(bits, "b/s", text));
 }
 
 /* Of sampled packets the totals are known nevertheless. */
@@ -370,22 +371,26 @@ static void put_lane(struct line *line, const struct ow_live_table *table, const
 		put_status(line, r, layout->status + 1, !table->utf8);
 }
 
+/* Of the lanes that have a result; marked where some have none. */
 static void put_total(struct line *line, const struct ow_live_table *table, const struct layout *layout)
 {
 	double packets = 0, bits = 0;
 	uint64_t sent = 0, lost = 0;
+	size_t known = 0;
 	for (size_t i = 0; i < table->lanes; i++) {
 		const struct lane *lane = &table->lane[i];
-		if (lane->newest.status != OW_LIVE_UNKNOWN) {
-			packets += (double)all_sent(&lane->newest) / seconds_of(&lane->newest);
-			bits += 8 * (double)lane->newest.bytes / seconds_of(&lane->newest);
-		}
+		if (lane->newest.status == OW_LIVE_UNKNOWN)
+			continue;
+		known++;
+		packets += (double)all_sent(&lane->newest) / seconds_of(&lane->newest);
+		bits += 8 * (double)lane->newest.bytes / seconds_of(&lane->newest);
 		sent += lane->is_settled ? lane->settled.sent : 0;
 		lost += lane->is_settled ? lane->settled.lost : 0;
 	}
 	put_bytes(line, table->colour ? "\033[1m" : "");
-	put_padded(line, "total", layout->lane + 2);
-	put_rates(line, layout, packets, bits);
+	put_padded(line, "total", layout->lane);
+	put_text(line, known == 0 ? " ?" : known < table->lanes ? " !" : "  ");
+	put_rates(line, layout, known ? packets : NAN, known ? bits : NAN);
 	put_loss(line, layout, lost, sent, false);
 	put_bytes(line, table->colour ? "\033[0m" : "");
 }

@@ -209,6 +209,14 @@ static void unknown_lane(void **state)
 	draw(s, 80, 24);
 	assert_non_null(strstr(s->terminal.line[1], "? no result: paris does not answer "));
 	assert_null(strstr(s->terminal.line[1], "kpps"));
+	/* The total does not know either; with another lane it knows a part. */
+	assert_non_null(strstr(s->terminal.line[2], "total"));
+	assert_non_null(strstr(s->terminal.line[2], " ?          -          -       -"));
+	r = sample_live(4);
+	snprintf(r.class_name, sizeof r.class_name, "video");
+	ow_live_table_add(s->table, &r);
+	draw(s, 80, 24);
+	assert_non_null(strstr(s->terminal.line[3], " ! 100.0 kpps 400.0 Mb/s  0.260%"));
 	end(s);
 }
 
