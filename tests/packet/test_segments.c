@@ -67,7 +67,10 @@ static void add(struct ids *ids, const struct ow_live_frame *frame, bool inner)
 	for (unsigned kind = 0; kind < KINDS; kind++) {
 		struct ow_identity identity;
 		make_identity(kind, inner, &identity);
-		assert_int_equal(ow_segments_of_frame(&identity, frame, &segments), 0);
+		int r = ow_segments_of_frame(&identity, frame, &segments);
+		if (r == -ENOMSG)
+			return; /* ARP: the filter of a ring leaves to its caller what is no plain IP packet */
+		assert_int_equal(r, 0);
 		assert_true(ids->count + segments.count <= IDS_MAX);
 		memcpy(ids->id[kind] + ids->count, segments.id, segments.count * sizeof *segments.id);
 	}

@@ -344,6 +344,7 @@ static struct ow_metrics *everything(void)
 	ow_metrics_peer(m, "paris", true);
 	ow_metrics_peer(m, "oslo", false);
 	ow_metrics_store(m, 4, 1);
+	ow_metrics_certificate(m, 1900000000);
 	return m;
 }
 
@@ -377,6 +378,9 @@ static void peers_and_store(void **state)
 		is(m, "oneway_session_connections_total{peer=\"paris\"}", i);
 		ow_metrics_peer(m, "paris", false);
 	}
+	is_absent(m, "oneway_certificate_expiry_timestamp_seconds");
+	ow_metrics_certificate(m, 1900000000);
+	is(m, "oneway_certificate_expiry_timestamp_seconds", 1900000000);
 	ow_metrics_store(m, 5, 9);
 	ow_metrics_store(m, 2, 3);
 	is(m, "oneway_store_lost_total", 5);
