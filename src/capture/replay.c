@@ -46,6 +46,9 @@ static int look_ahead(struct replay *r, struct ow_error *err)
 			if (r->batch[i].time_ns != 0)
 				r->batch[r->count++] = r->batch[i];
 		}
+		/* There may be gigabytes of them. */
+		if (n && r->count == 0 && (n = ow_live_wait(&r->live, -1, 0)) < 0)
+			return n;
 	}
 	return r->next < r->count;
 }

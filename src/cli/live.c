@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct classes {
@@ -32,7 +33,8 @@ struct arguments {
 	const char *from, *to, *filter, *forward;
 	struct classes classes;
 	enum ow_level level;
-	bool files; /* from and to are capture files */
+	bool files;  /* from and to are capture files */
+	int signals; /* a descriptor, when the sources are open */
 	bool inner, hardware_stamps, no_sandbox;
 	const char *user;
 	int64_t interval_ns, wait_ns, run_ns;
@@ -170,6 +172,12 @@ static void help(void)
 	      stdout);
 }
 
+static bool is_regular(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) < 0 || S_ISREG(st.st_mode); /* opening it says what is wrong */
+}
+
 static int check_points(struct arguments *args, struct ow_error *err)
 {
 	if (!args->from || !args->to)
@@ -181,6 +189,10 @@ static int check_points(struct arguments *args, struct ow_error *err)
 		return ow_error_set(err, EINVAL, "%.200s is a capture file, %.200s is not",
 		                    from ? args->from : args->to, from ? args->to : args->from);
 	args->files = from;
+	/* A file is read twice: for the time that it covers, then for its packets. */
+	if (from && (!is_regular(args->from) || !is_regular(args->to)))
+		return ow_error_set(err, EINVAL, "%.200s is a pipe or a device, not a file: write it to a file first",
+		                    is_regular(args->from) ? args->to : args->from);
 	if (from && !args->forward)
 		return ow_error_set(err, EINVAL,
 		                    "capture files do not tell directions: give --forward FILTER ('ip or ip6' if all "
@@ -193,6 +205,7 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	*args = (struct arguments){.level = OW_LEVEL_IP,
 	                           .interval_ns = OW_CONFIG_INTERVAL_NS,
 	                           .speed = 1,
+	                           .signals = -1,
 	                           .max_loss = 2,
 	                           .max_p99_ns = INT64_MAX};
 	int operands = ow_options_parse(options, argc, argv, args, err);
@@ -234,15 +247,33 @@ static const char *point_name(const char *name)
 	return slash ? slash + 1 : name;
 }
 
-/* Nothing is said about it, as long as all is well or as it was asked for. */
+/* From here on signals are read from args->signals. Threads are started after this, and inherit that they are blocked.
+ */
+static int open_signals(struct arguments *args, struct ow_error *err)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	args->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return args->signals < 0 ? ow_error_set(err, errno, "cannot wait for signals: %s", strerror(errno)) : 0;
+}
+
+/*
+ * The sources are open, which can take long with files: until now a signal ends the program at once. Nothing is said
+ * about the sandbox, as long as all is well or as it was asked for.
+ */
 static int confine(void *arg, struct ow_error *err)
 {
-	const struct arguments *args = arg;
+	struct arguments *args = arg;
 	const struct ow_guard guard = {.sandbox = args->no_sandbox ? OW_SANDBOX_OFF : OW_SANDBOX_ON,
 	                               .write = {args->show.store}};
 	char text[OW_CONFINE_TEXT];
 	bool whole;
-	int r = ow_guard_close(&guard, text, &whole, err);
+	int r = open_signals(args, err);
+	if (r == 0)
+		r = ow_guard_close(&guard, text, &whole, err);
 	if (r == 0 && !whole)
 		fprintf(stderr, "oneway live: %s\n", text);
 	return r;
@@ -395,19 +426,6 @@ static int sum_up(const struct arguments *args, const struct ow_both *both, stru
 	return code;
 }
 
-/* Blocked before threads start: they inherit it, and this one alone gets the signals. */
-static int open_signals(struct ow_error *err)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of writing */
-	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd < 0 ? ow_error_set(err, errno, "cannot wait for signals: %s", strerror(errno)) : fd;
-}
-
 /* The first result takes an interval and more: somebody who waits for it shall know that it works. */
 static void greet(const struct arguments *args)
 {
@@ -434,8 +452,9 @@ static int run(struct arguments *args)
 	struct ow_error err = {"no reason given"};
 	struct ow_show *show = NULL;
 	struct ow_both *both = NULL;
-	int signals = open_signals(&err), code = OW_EXIT_FAILED;
-	int r = signals < 0 ? signals : ow_privileges_reduce(args->user, args->hardware_stamps, &err);
+	int code = OW_EXIT_FAILED;
+	signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of writing */
+	int r = ow_privileges_reduce(args->user, args->hardware_stamps, &err);
 	if (r == 0)
 		r = ow_show_create(&args->show, &show, &err);
 	if (r == 0)
@@ -443,7 +462,7 @@ static int run(struct arguments *args)
 	if (r == 0) {
 		greet(args);
 		warn_untimed(args, both);
-		r = measure(both, show, signals, &err);
+		r = measure(both, show, args->signals, &err);
 		if (r >= 0 && ow_both_is_blind(both, &err))
 			r = -ENODEV;
 		code = sum_up(args, both, show, r >= 0);
@@ -452,8 +471,8 @@ static int run(struct arguments *args)
 		code = ow_cli_failed("live", &err);
 	ow_both_free(both);
 	ow_show_free(show);
-	if (signals >= 0)
-		close(signals);
+	if (args->signals >= 0)
+		close(args->signals);
 	return code;
 }
 

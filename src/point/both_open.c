@@ -27,11 +27,12 @@ static int check_intervals(const struct ow_both *both, int64_t start_ns, const c
 	char gap[OW_DURATION_TEXT];
 	if (count < INTERVALS_MAX || (both->options.intervals && both->options.intervals < INTERVALS_MAX))
 		return 0;
-	ow_duration_text((double)span->gap_ns, gap);
+	ow_duration_text((double)llabs(span->gap_ns), gap);
 	return ow_error_set(err, ERANGE,
 	                    "more than %d intervals: choose a longer interval, or take out what has a wrong time "
-	                    "(%.200s: packet %llu is %s later than the one before)",
-	                    INTERVALS_MAX, path, (unsigned long long)span->gap_number, gap);
+	                    "(%.200s: packet %llu is %s %s than the one before)",
+	                    INTERVALS_MAX, path, (unsigned long long)span->gap_number, gap,
+	                    span->gap_ns < 0 ? "earlier" : "later");
 }
 
 /* Of files: where both have begun, and where the first of them ends. */
@@ -53,8 +54,8 @@ static int plan_files(struct ow_both *both, int64_t *ret_start_ns, struct ow_err
 	both->end_ns = ow_both_least(a.last_ns, b.last_ns) + 1;
 	if (*ret_start_ns >= both->end_ns)
 		return ow_error_set(err, EINVAL, "%.200s and %.200s were not taken at the same time", from, to);
-	return check_intervals(both, *ret_start_ns, a.gap_ns > b.gap_ns ? from : to, a.gap_ns > b.gap_ns ? &a : &b,
-	                       err);
+	bool first = llabs(a.gap_ns) > llabs(b.gap_ns);
+	return check_intervals(both, *ret_start_ns, first ? from : to, first ? &a : &b, err);
 }
 
 /* When to begin, how much earlier to record, and where to end. */

@@ -6,6 +6,7 @@
 #include "capture/reader.h"
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define BATCH     256
@@ -73,7 +74,7 @@ static void add_frame(struct ow_span *span, const struct ow_frame *frame, int64_
 		span->untimed++;
 		return;
 	}
-	if (*previous_ns != INT64_MIN && time_ns - *previous_ns > span->gap_ns) {
+	if (*previous_ns != INT64_MIN && llabs(time_ns - *previous_ns) > llabs(span->gap_ns)) {
 		span->gap_ns = time_ns - *previous_ns;
 		span->gap_number = frame->number;
 	}

@@ -11,7 +11,7 @@
 struct ow_span {
 	int64_t first_ns, last_ns;
 	uint64_t untimed;
-	int64_t gap_ns;      /* the longest time between two frames that follow each other, */
+	int64_t gap_ns;      /* the longest time between two frames that follow each other; negative if back, */
 	uint64_t gap_number; /* and the number of the second one */
 };
 

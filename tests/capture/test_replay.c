@@ -152,6 +152,25 @@ static void interrupt_ends_a_read(void **state)
 	ow_live_close(live);
 }
 
+/* A file with gigabytes of frames without a time: zeros are such, and take no place on disk. */
+static void interrupt_ends_a_search(void **state)
+{
+	struct craft *craft = craft_new(false);
+	craft_pcap(craft, 0xa1b2c3d4, 65535, 1);
+	craft_record(craft, FIRST_S, 0, 60, 60);
+	const char *path = scratch_save(*state, "zeros.pcap", craft->bytes, craft->size);
+	free(craft);
+	assert_int_equal(truncate(path, (off_t)1 << 38), 0);
+	struct ow_live *live = open_file(&(struct ow_live_options){.name = path, .speed = 0});
+	struct ow_live_frame frame;
+	pthread_t thread;
+	assert_int_equal(ow_live_read(live, -1, &frame, 1, NULL), 1);
+	assert_int_equal(pthread_create(&thread, NULL, interrupt_soon, live), 0);
+	assert_int_equal(ow_live_read(live, -1, &frame, 1, NULL), -EINTR);
+	pthread_join(thread, NULL);
+	ow_live_close(live);
+}
+
 static void bad_files_are_told(void **state)
 {
 	struct ow_live *live;
@@ -181,9 +200,8 @@ static void bad_files_are_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_SCRATCH(all_frames_at_any_speed),
-		WITH_SCRATCH(watermark_follows_the_replay),
-		WITH_SCRATCH(interrupt_ends_a_read),
+		WITH_SCRATCH(all_frames_at_any_speed), WITH_SCRATCH(watermark_follows_the_replay),
+		WITH_SCRATCH(interrupt_ends_a_read),   WITH_SCRATCH(interrupt_ends_a_search),
 		WITH_SCRATCH(bad_files_are_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

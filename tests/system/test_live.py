@@ -432,8 +432,28 @@ class OfFiles(command.Case):
         process.stdout.close()
         self.assertIn("--- all a.pcap>b.pcap ---", text)
 
+    def test_signal_while_files_are_looked_at(self):
+        """A file of 256 GB, of frames without a time: a signal ends the search for its end."""
+        self.simulate()
+        os.truncate(self.a, 1 << 38)
+        process = subprocess.Popen([command.PROGRAM, "live", "--from", self.a, "--to", self.b, "--forward", "ip or ip6"])
+        time.sleep(0.5)
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGTERM)
+        try:
+            self.assertEqual(process.wait(timeout=PATIENCE), -signal.SIGTERM)
+        finally:
+            process.kill()
+
 
 class Refused(command.Case):
+    def test_pipes(self):
+        """Files are read twice."""
+        self.simulate()
+        os.mkfifo(self.path("pipe"))
+        for ends in ("--from", self.a, "--to", self.path("pipe")), ("--to", self.a, "--from", self.path("pipe")):
+            self.assert_refused(command.oneway("live", *ends, "--forward", "ip or ip6", timeout=PATIENCE), 2, "pipe")
+
     def test_usage(self):
         live = lambda *args: command.oneway("live", *args)
         self.assert_refused(live(), 2, "--from and --to")
