@@ -29,6 +29,11 @@ int ow_cli_simulate(int argc, char **argv);
 
 /* Was --help or --version asked for? Then it is printed, and nothing else is to be done. */
 bool ow_cli_answered(bool help, bool version, void (*print_help)(void));
+/*
+ * A line to standard error. Names of files, classes and interfaces in it cannot control the terminal: what is not
+ * printable becomes '?'.
+ */
+__attribute__((format(printf, 1, 2))) void ow_cli_say(const char *format, ...);
 /* Prints "oneway COMMAND: TEXT" to standard error and returns the exit code for it. */
 int ow_cli_failed(const char *command, const struct ow_error *err);
 /* The same, pointing to --help. */

@@ -297,15 +297,15 @@ static int check_threshold(const struct arguments *args, const struct ow_flow_an
 			break;
 	}
 	if (!known) {
-		fprintf(stderr, "oneway " COMMAND ": no estimate to hold against --max-mean %s\n", limit);
+		ow_cli_say("oneway " COMMAND ": no estimate to hold against --max-mean %s", limit);
 		return OW_EXIT_CROSSED;
 	}
 	if (!worst)
 		return OW_EXIT_OK;
 	ow_flow_select_key_text(&a->select, &worst->key, name);
 	ow_duration_text(ow_flow_answer_whole(a, worst)->mean_ns.value, mean);
-	fprintf(stderr, "oneway " COMMAND ": %zu %s above --max-mean %s; the slowest, %s, with %s\n", above,
-	        above == 1 ? "flow is" : "flows are", limit, name, mean);
+	ow_cli_say("oneway " COMMAND ": %zu %s above --max-mean %s; the slowest, %s, with %s", above,
+	           above == 1 ? "flow is" : "flows are", limit, name, mean);
 	return OW_EXIT_CROSSED;
 }
 

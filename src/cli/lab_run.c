@@ -203,7 +203,7 @@ static int bury(struct ow_lab *lab, enum ow_lab_child child, int status, struct 
 	if (client || server) {
 		bool missing = WIFEXITED(status) && WEXITSTATUS(status) == EXEC_FAILED;
 		if (missing && !lab->no_iperf)
-			fprintf(stderr, "oneway lab: no TCP: iperf3 is not installed (Debian package iperf3)\n");
+			ow_cli_say("oneway lab: no TCP: iperf3 is not installed (Debian package iperf3)");
 		lab->no_iperf |= missing;
 		/* A wire that loses much can break even its handshake: again. */
 		if (client && lab->phase == RUNNING && !lab->no_iperf)
@@ -261,7 +261,7 @@ static int on_deadline(struct ow_lab *lab, struct ow_error *err)
 		close_points(lab);
 		return 0;
 	case CLOSING:
-		fprintf(stderr, "oneway lab: the points did not end in time; some results are missing\n");
+		ow_cli_say("oneway lab: the points did not end in time; some results are missing");
 		end_relay(lab);
 		return 0;
 	default:

@@ -275,7 +275,7 @@ static int confine(void *arg, struct ow_error *err)
 	if (r == 0)
 		r = ow_guard_close(&guard, text, &whole, err);
 	if (r == 0 && !whole)
-		fprintf(stderr, "oneway live: %s\n", text);
+		ow_cli_say("oneway live: %s", text);
 	return r;
 }
 
@@ -340,8 +340,8 @@ static int check_total(const struct arguments *args, const struct ow_live_result
 {
 	int code = OW_EXIT_OK;
 	if (total->loss_ratio.status != OW_VALUE_NONE && total->loss_ratio.value > args->max_loss) {
-		fprintf(stderr, "oneway live: %s to %s, %s: loss of %.4g %% is above --max-loss %.4g %%\n", total->from,
-		        total->to, total->class_name, 100 * total->loss_ratio.value, 100 * args->max_loss);
+		ow_cli_say("oneway live: %s to %s, %s: loss of %.4g %% is above --max-loss %.4g %%", total->from,
+		           total->to, total->class_name, 100 * total->loss_ratio.value, 100 * args->max_loss);
 		code = OW_EXIT_CROSSED;
 	}
 	if (args->max_p99_ns == INT64_MAX)
@@ -352,13 +352,13 @@ static int check_total(const struct arguments *args, const struct ow_live_result
 	ow_duration_text((double)args->max_p99_ns, limit);
 	if (p99->status == OW_VALUE_NONE) {
 		/* Unknown is not good: a gate that waits for this answer must not open. */
-		fprintf(stderr, "oneway live: %s to %s, %s: no delay to hold against --max-delay-p99 %s\n", total->from,
-		        total->to, total->class_name, limit);
+		ow_cli_say("oneway live: %s to %s, %s: no delay to hold against --max-delay-p99 %s", total->from,
+		           total->to, total->class_name, limit);
 		return OW_EXIT_CROSSED;
 	}
 	if (p99->value > (double)args->max_p99_ns) {
-		fprintf(stderr, "oneway live: %s to %s, %s: p99 delay of %s is above --max-delay-p99 %s\n", total->from,
-		        total->to, total->class_name, text, limit);
+		ow_cli_say("oneway live: %s to %s, %s: p99 delay of %s is above --max-delay-p99 %s", total->from,
+		           total->to, total->class_name, text, limit);
 		return OW_EXIT_CROSSED;
 	}
 	return code;
@@ -371,16 +371,16 @@ static int explain_nothing(const struct arguments *args, const struct ow_both *b
 	ow_both_counts(both, 0, &from);
 	ow_both_counts(both, 1, &to);
 	if (!sent && !received)
-		fprintf(stderr, "oneway live: no packets to compare: %s had %llu frames, %s had %llu%s\n", args->from,
-		        (unsigned long long)from.frames, args->to, (unsigned long long)to.frames,
-		        args->classes.count || args->filter || args->forward ? "; do the filters fit?" : "");
+		ow_cli_say("oneway live: no packets to compare: %s had %llu frames, %s had %llu%s", args->from,
+		           (unsigned long long)from.frames, args->to, (unsigned long long)to.frames,
+		           args->classes.count || args->filter || args->forward ? "; do the filters fit?" : "");
 	else if (!sent || !received)
-		fprintf(stderr, "oneway live: no packet passed both %s and %s: %llu came in, %llu went out\n",
-		        args->from, args->to, (unsigned long long)sent, (unsigned long long)received);
+		ow_cli_say("oneway live: no packet passed both %s and %s: %llu came in, %llu went out", args->from,
+		           args->to, (unsigned long long)sent, (unsigned long long)received);
 	else
-		fprintf(stderr, "oneway live: none of %llu packets that came in and %llu that went out is the same%s\n",
-		        (unsigned long long)sent, (unsigned long long)received,
-		        args->level == OW_LEVEL_IP ? ": try --identity nat, or --inner for tunnels" : "");
+		ow_cli_say("oneway live: none of %llu packets that came in and %llu that went out is the same%s",
+		           (unsigned long long)sent, (unsigned long long)received,
+		           args->level == OW_LEVEL_IP ? ": try --identity nat, or --inner for tunnels" : "");
 	return OW_EXIT_FAILED;
 }
 
@@ -397,7 +397,7 @@ static void tell_empty(const struct arguments *args, const struct ow_both *both)
 				packets += total.total_sent + total.total_received;
 		}
 		if (!packets)
-			fprintf(stderr, "oneway live: no packet was of class '%s'\n", name);
+			ow_cli_say("oneway live: no packet was of class '%s'", name);
 	}
 }
 
@@ -433,8 +433,8 @@ static void greet(const struct arguments *args)
 	if (!isatty(STDERR_FILENO) || args->files)
 		return;
 	ow_duration_text((double)args->interval_ns, interval);
-	fprintf(stderr, "Measuring between %s and %s, a result every %s.%s\n", args->from, args->to, interval,
-	        args->run_ns || args->count ? "" : " Ctrl-C ends it.");
+	ow_cli_say("Measuring between %s and %s, a result every %s.%s", args->from, args->to, interval,
+	           args->run_ns || args->count ? "" : " Ctrl-C ends it.");
 }
 
 static void warn_untimed(const struct arguments *args, const struct ow_both *both)
@@ -442,8 +442,8 @@ static void warn_untimed(const struct arguments *args, const struct ow_both *bot
 	for (unsigned i = 0; i < 2; i++) {
 		unsigned long long count = ow_both_untimed(both, i);
 		if (count)
-			fprintf(stderr, "oneway live: warning: %s: %llu packet%s left out: no timestamp (0)\n",
-			        i ? args->to : args->from, count, count == 1 ? " is" : "s are");
+			ow_cli_say("oneway live: warning: %s: %llu packet%s left out: no timestamp (0)",
+			           i ? args->to : args->from, count, count == 1 ? " is" : "s are");
 	}
 }
 

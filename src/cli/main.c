@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program: a table of commands. Each has its own file and its own --help. */
+#include "base/utf8.h"
 #include "capture/mapping.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 
 #include <errno.h>
 #include <oneway/oneway.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#define LINE_MAX_BYTES 9000 /* of a message with two paths of 4096 bytes; a longer one is cut */
 
 static const struct command {
 	const char *name, *job;
@@ -55,15 +59,26 @@ bool ow_cli_answered(bool help_wanted, bool version_wanted, void (*print_help)(v
 	return help_wanted || version_wanted;
 }
 
+void ow_cli_say(const char *format, ...)
+{
+	char line[LINE_MAX_BYTES];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	ow_utf8_clean(line);
+	fprintf(stderr, "%s\n", line);
+}
+
 int ow_cli_failed(const char *command, const struct ow_error *err)
 {
-	fprintf(stderr, "oneway %s: %s\n", command, err->text);
+	ow_cli_say("oneway %s: %s", command, err->text);
 	return OW_EXIT_FAILED;
 }
 
 int ow_cli_misused(const char *command, const struct ow_error *err)
 {
-	fprintf(stderr, "oneway %s: %s (see 'oneway %s --help')\n", command, err->text, command);
+	ow_cli_say("oneway %s: %s (see 'oneway %s --help')", command, err->text, command);
 	return OW_EXIT_USAGE;
 }
 
@@ -83,9 +98,9 @@ static int unknown(const char *word)
 		ow_word_offer(&guess, c->name);
 	const char *kind = *word == '-' ? "option" : "command";
 	if (guess.best)
-		fprintf(stderr, "oneway: unknown %s '%.60s', did you mean '%s'?\n", kind, word, guess.best);
+		ow_cli_say("oneway: unknown %s '%.60s', did you mean '%s'?", kind, word, guess.best);
 	else
-		fprintf(stderr, "oneway: unknown %s '%.60s' (see 'oneway --help')\n", kind, word);
+		ow_cli_say("oneway: unknown %s '%.60s' (see 'oneway --help')", kind, word);
 	return OW_EXIT_USAGE;
 }
 
@@ -131,7 +146,7 @@ int main(int argc, char **argv)
 	int code = run(argc, argv);
 	/* A result that did not reach its file is a failure, whatever the command thought. */
 	if (fflush(stdout) != 0 || ferror(stdout)) {
-		fprintf(stderr, "oneway: standard output: %s\n", strerror(errno));
+		ow_cli_say("oneway: standard output: %s", strerror(errno));
 		return OW_EXIT_FAILED;
 	}
 	return code;

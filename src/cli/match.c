@@ -347,8 +347,8 @@ static int check_thresholds(const struct arguments *args, const struct ow_match_
 		if (!report->has_direction[d])
 			continue;
 		if (result->sent && (double)result->lost / (double)result->sent > args->max_loss) {
-			fprintf(stderr, "oneway match: %s: loss of %.4g %% is above --max-loss %.4g %%\n", title[d],
-			        100 * (double)result->lost / (double)result->sent, 100 * args->max_loss);
+			ow_cli_say("oneway match: %s: loss of %.4g %% is above --max-loss %.4g %%", title[d],
+			           100 * (double)result->lost / (double)result->sent, 100 * args->max_loss);
 			code = OW_EXIT_CROSSED;
 		}
 		if (args->max_p99_ns == INT64_MAX)
@@ -358,12 +358,12 @@ static int check_thresholds(const struct arguments *args, const struct ow_match_
 		ow_duration_text((double)args->max_p99_ns, limit);
 		if (!result->delay.samples) {
 			/* Unknown is not good: a gate that waits for this answer must not open. */
-			fprintf(stderr, "oneway match: %s: no delay sample to hold against --max-delay-p99 %s\n",
-			        title[d], limit);
+			ow_cli_say("oneway match: %s: no delay sample to hold against --max-delay-p99 %s", title[d],
+			           limit);
 			code = OW_EXIT_CROSSED;
 		} else if (result->delay.quantile_ns[OW_Q99] > (double)args->max_p99_ns) {
-			fprintf(stderr, "oneway match: %s: p99 delay of %s is above --max-delay-p99 %s\n", title[d],
-			        p99, limit);
+			ow_cli_say("oneway match: %s: p99 delay of %s is above --max-delay-p99 %s", title[d], p99,
+			           limit);
 			code = OW_EXIT_CROSSED;
 		}
 	}

@@ -150,9 +150,8 @@ int ow_plane_warn_parts(const char *command, const struct ow_topology *topology)
 	if (ow_topology_parts(topology, NULL, &parts_found) < 0)
 		return -ENOMEM;
 	if (parts_found > 1)
-		fprintf(stderr,
-		        "oneway %s: warning: the network falls into %u parts; routers of different parts have no "
-		        "path\n",
-		        command, parts_found);
+		ow_cli_say("oneway %s: warning: the network falls into %u parts; routers of different parts have no "
+		           "path",
+		           command, parts_found);
 	return 0;
 }

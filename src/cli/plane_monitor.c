@@ -255,7 +255,7 @@ static void refresh(struct job *job)
 	job->refreshed_ns = now_ns;
 	job->err = &err;
 	if (read_network(job) < 0)
-		fprintf(stderr, "oneway plane monitor: warning: %s; going on with the network as it was\n", err.text);
+		ow_cli_say("oneway plane monitor: warning: %s; going on with the network as it was", err.text);
 	job->err = err_then;
 }
 
@@ -299,12 +299,11 @@ static int finish(struct job *job)
 	uint32_t count;
 	struct ow_monitor_count counts;
 	if (job->homeless)
-		fprintf(stderr,
-		        "oneway plane monitor: warning: %llu %s to no place, the first of segment %s; "
-		        "'places' of "
-		        "the station says where they belong\n",
-		        (unsigned long long)job->homeless, ow_plural(job->homeless, "result belongs", "results belong"),
-		        job->homeless_name);
+		ow_cli_say("oneway plane monitor: warning: %llu %s to no place, the first of segment %s; "
+		           "'places' of "
+		           "the station says where they belong",
+		           (unsigned long long)job->homeless,
+		           ow_plural(job->homeless, "result belongs", "results belong"), job->homeless_name);
 	if (!job->results)
 		return ow_error_set(job->err, ENODATA, "no results (final ones) in what was given");
 	if (job->judged_ns == INT64_MIN)

@@ -350,8 +350,8 @@ static int explain_silence(const struct job *job, unsigned i, const struct ow_pr
 	                  : n->failed      ? "probes could not be sent"
 	                  : n->replies     ? "replies are not those of a reflector"
 	                                   : "is there a reflector, has it this key, does a firewall let UDP pass?";
-	fprintf(stderr, "oneway plane probe: %s: none of %" PRIu64 " probes was answered: %s\n", job->target[i].address,
-	        n->sent, why);
+	ow_cli_say("oneway plane probe: %s: none of %" PRIu64 " probes was answered: %s", job->target[i].address,
+	           n->sent, why);
 	return OW_EXIT_FAILED;
 }
 

@@ -157,7 +157,7 @@ static void greet(const struct ow_reflector *reflector)
 {
 	char text[OW_REFLECTOR_TEXT];
 	ow_reflector_text(reflector, text);
-	fprintf(stderr, "oneway plane reflect: listens at %s\n", text);
+	ow_cli_say("oneway plane reflect: listens at %s", text);
 }
 
 static int run(const struct arguments *args)

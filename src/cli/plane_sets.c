@@ -268,7 +268,7 @@ static int refresh(struct job *job, struct ow_turnover *turnover, struct ow_erro
 	struct ow_topology *topology;
 	bool *is_mrouter;
 	if (ow_plane_network(job->station, &topology, &is_mrouter, err) < 0) {
-		fprintf(stderr, "oneway plane sets: warning: %s; going on with the network as it was\n", err->text);
+		ow_cli_say("oneway plane sets: warning: %s; going on with the network as it was", err->text);
 		return 0;
 	}
 	bool is_same = ow_topology_same(job->topology, topology);

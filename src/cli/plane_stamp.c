@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys, signals and the sandbox of probes and reflectors. */
+#include "cli/cli.h"
 #include "cli/plane_stamp.h"
 
 #include <errno.h>
@@ -44,6 +45,6 @@ int ow_stamp_confine(const char *command, const struct ow_guard *guard, struct o
 	bool whole;
 	int r = ow_guard_close(guard, text, &whole, err);
 	if (r == 0 && !whole)
-		fprintf(stderr, "oneway %s: %s\n", command, text);
+		ow_cli_say("oneway %s: %s", command, text);
 	return r;
 }

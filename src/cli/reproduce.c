@@ -225,7 +225,7 @@ static int draw(struct job *job, const struct ow_figure_run *run, const char *pa
 	int r = ow_figure_write_plot(run, path, err);
 	if (r == -ENOENT) {
 		/* The numbers are what was asked for: say it once and go on. */
-		fprintf(stderr, "oneway reproduce: warning: %s\n", err->text);
+		ow_cli_say("oneway reproduce: warning: %s", err->text);
 		job->no_gnuplot = true;
 		return 0;
 	}

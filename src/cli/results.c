@@ -341,11 +341,10 @@ static bool crossed_loss(const char *lane, const struct ow_stored_sum *sum, doub
 	if (limit > 1 || loss <= limit)
 		return false;
 	if (loss > limit)
-		fprintf(stderr, "oneway results: %s: loss of %.4g %% is above --max-loss %.4g %%\n", lane, 100 * loss,
-		        100 * limit);
+		ow_cli_say("oneway results: %s: loss of %.4g %% is above --max-loss %.4g %%", lane, 100 * loss,
+		           100 * limit);
 	else /* Unknown is not good: a gate that waits for this answer must not open. */
-		fprintf(stderr, "oneway results: %s: no packet to hold against --max-loss %.4g %%\n", lane,
-		        100 * limit);
+		ow_cli_say("oneway results: %s: no packet to hold against --max-loss %.4g %%", lane, 100 * limit);
 	return true;
 }
 
@@ -357,13 +356,12 @@ static bool crossed_p99(const char *lane, const struct ow_stored_sum *sum, int64
 	ow_duration_text((double)limit_ns, limit);
 	if (sum->p99_ns.count) {
 		ow_duration_text(sum->p99_ns.high, p99);
-		fprintf(stderr,
-		        "oneway results: %s: p99 delay of %" PRIu64 " of %" PRIu64
-		        " intervals is above --max-delay-p99 %s, worst %s at %s\n",
-		        lane, sum->above_p99, sum->p99_ns.count, limit, p99,
-		        ow_words_local(sum->p99_ns.high_ns, "%Y-%m-%d %T", at));
+		ow_cli_say("oneway results: %s: p99 delay of %" PRIu64 " of %" PRIu64
+		           " intervals is above --max-delay-p99 %s, worst %s at %s",
+		           lane, sum->above_p99, sum->p99_ns.count, limit, p99,
+		           ow_words_local(sum->p99_ns.high_ns, "%Y-%m-%d %T", at));
 	} else {
-		fprintf(stderr, "oneway results: %s: no delay to hold against --max-delay-p99 %s\n", lane, limit);
+		ow_cli_say("oneway results: %s: no delay to hold against --max-delay-p99 %s", lane, limit);
 	}
 	return true;
 }
@@ -402,7 +400,7 @@ static int put_all(struct ow_stored *stored, const struct arguments *args, struc
 	if (r < 0)
 		return r;
 	if (ow_stored_caveat(stored, &caveat))
-		fprintf(stderr, "oneway results: %s\n", caveat.text);
+		ow_cli_say("oneway results: %s", caveat.text);
 	if (args->csv)
 		r = put_csv(stored, args, err);
 	if (r == 0 && args->plot)

@@ -32,6 +32,34 @@ class Usage(Case):
         self.assertRegex(oneway("--version").stdout, r"\d+\.\d+\.\d+")
 
 
+class Terminals(Case):
+    """Words and names of files on a terminal: what is in them is shown, not obeyed."""
+
+    NAME = "x\x1b[31m\x07\u202e\u2028\n.pcap"
+
+    def assert_harmless(self, done):
+        text = done.stdout + done.stderr
+        for character in "\x1b\x07\u202e\u2028":
+            self.assertNotIn(character, text)
+        self.assertIn("?[31m???", text)
+
+    def test_words(self):
+        for args in ([self.NAME], ["help", self.NAME], ["flows", self.NAME], ["match", "--" + self.NAME], ["match", self.NAME]):
+            self.assert_harmless(oneway(*args, *(["b"] if args[0] == "match" else [])))
+
+    def test_names(self):
+        self.simulate()
+        a, b = self.path("a" + self.NAME), self.path("b" + self.NAME)
+        for path, name in (self.a, a), (self.b, b):
+            with open(path, "rb") as source, open(name, "wb") as out:
+                out.write(source.read() + bytes(16))  # a frame without a time
+        self.assert_harmless(oneway("match", a, b))
+        self.assert_harmless(oneway("match", a, b, "--csv", self.path(self.NAME) + "/x.csv"))
+        live = oneway("live", "--from", a, "--to", b, "--forward", "ip or ip6", "--speed", 0)
+        self.assertIn("left out: no timestamp", live.stderr)
+        self.assert_harmless(live)
+
+
 def commands():
     """Every command and part of one, as lists of words, by what --help lists."""
     found = [[]]
