@@ -35,10 +35,11 @@ struct ow_walk_ops {
 #define OW_CAPTURE_CAPLEN_MAX (1U << 20)
 
 /*
- * Times are kept within +-2^62 ns (to the year 2116), so that no difference of two overflows. All that a classic
+ * Times are less than 2^62 ns from 1970 (to the year 2116), so that no difference of two overflows. All that a classic
  * file can say is within.
  */
-#define OW_CAPTURE_TIME_MAX_NS (INT64_C(1) << 62)
+#define OW_CAPTURE_TIME_MAX_NS ((INT64_C(1) << 62) - 1)
+_Static_assert(OW_CAPTURE_TIME_MAX_NS - -OW_CAPTURE_TIME_MAX_NS > 0, "a difference of times overflows");
 
 /*
  * What kind of capture file begins with these bytes. Our own walk takes version 2.4 in micro- and nanoseconds; older

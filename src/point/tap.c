@@ -8,7 +8,7 @@
 #define PROTO_UDP 17
 
 /* Times further than this from the epoch (146 years) could overflow when clocks are shifted. */
-#define TIME_MAX_NS (INT64_C(1) << 62)
+#define TIME_MAX_NS ((INT64_C(1) << 62) - 1)
 
 int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, uint64_t seed, struct ow_error *err)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TIME_MAX    (INT64_C(1) << 62) /* as of frames */
+#define TIME_MAX    ((INT64_C(1) << 62) - 1) /* as of frames */
 #define PACKETS_MAX (UINT64_C(1) << 56)
 
 int ow_epoch_info_check(const struct ow_epoch_info *info, struct ow_error *err)

@@ -22,10 +22,10 @@
 
 #define HEADER      25
 #define ROW_MAX     (128 + 10 * OW_COLATE_LAYERS_MAX)
-#define ROW_MIN     3                  /* what is there, packets, tick */
-#define TICKS       16384              /* two bytes of a number */
-#define TIME_MAX    (INT64_C(1) << 62) /* as of frames */
-#define SHIFT_MAX   50                 /* so that all of these times are less than TICKS apart */
+#define ROW_MIN     3                        /* what is there, packets, tick */
+#define TICKS       16384                    /* two bytes of a number */
+#define TIME_MAX    ((INT64_C(1) << 62) - 1) /* as of frames */
+#define SHIFT_MAX   50                       /* so that all of these times are less than TICKS apart */
 #define PACKETS_MAX (UINT64_C(1) << 56)
 
 enum { SAME_SRC = 4, SAME_DST = 8, PROTO_SHIFT = 4, PORTS_SHIFT = 6 };
