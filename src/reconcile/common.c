@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COPIES_MAX        64                      /* of an id, in a sample that is full */
+#define MAKE_ROOM         (OW_SAMPLE_MAX / 4 * 3) /* with more packets than this, a full sample is thinned */
 #define DRIFT_STRETCHES   32
 #define DRIFT_SAMPLES     4    /* of each stretch, at least */
 #define DRIFT_MOST        5e-4 /* quartz is better than 500 ppm */
@@ -26,6 +28,28 @@ void ow_sample_done(struct ow_sample *sample)
 	sample->packet = NULL;
 }
 
+/* By id, identical packets by time. */
+static int by_id(const void *x, const void *y)
+{
+	const struct ow_sampled *a = x, *b = y;
+	if (a->id != b->id)
+		return a->id < b->id ? -1 : 1;
+	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+}
+
+/* A flood of identical packets must not take the places of others. */
+static void limit_copies(struct ow_sample *s)
+{
+	size_t kept = 0, copies = 0;
+	qsort(s->packet, s->packets, sizeof *s->packet, by_id);
+	for (size_t i = 0; i < s->packets; i++) {
+		copies = kept && s->packet[kept - 1].id == s->packet[i].id ? copies + 1 : 1;
+		if (copies <= COPIES_MAX)
+			s->packet[kept++] = s->packet[i];
+	}
+	s->packets = kept;
+}
+
 static void thin(struct ow_sample *s, uint64_t below)
 {
 	size_t kept = 0;
@@ -41,17 +65,13 @@ void ow_sample_add(struct ow_sample *s, const struct ow_sampled *packet)
 {
 	if (packet->id >= s->below)
 		return;
-	/* The same id over and over can make thinning futile; then the rest of it is left out. */
-	while (s->packets == OW_SAMPLE_MAX && s->below > 1)
-		thin(s, s->below / 2);
-	if (packet->id < s->below && s->packets < OW_SAMPLE_MAX)
+	if (s->packets == OW_SAMPLE_MAX) {
+		limit_copies(s);
+		while (s->packets > MAKE_ROOM)
+			thin(s, s->below / 2);
+	}
+	if (packet->id < s->below)
 		s->packet[s->packets++] = *packet;
-}
-
-static int by_id(const void *x, const void *y)
-{
-	const struct ow_sampled *a = x, *b = y;
-	return a->id < b->id ? -1 : a->id > b->id;
 }
 
 /* B's time minus A's of one packet. */
@@ -88,15 +108,11 @@ static size_t run_length(const struct ow_sample *s, size_t i)
 	return n;
 }
 
-/* Mean time between packets that are alike: n of them. */
+/* Mean time between packets that are alike: n of them, in the order of time; the first ones, which no limit took. */
 static int64_t spacing(const struct ow_sampled *packet, size_t n)
 {
-	int64_t first = packet[0].time_ns, last = first;
-	for (size_t i = 1; i < n; i++) {
-		first = packet[i].time_ns < first ? packet[i].time_ns : first;
-		last = packet[i].time_ns > last ? packet[i].time_ns : last;
-	}
-	return n > 1 ? (last - first) / (int64_t)(n - 1) : 0;
+	n = n < COPIES_MAX ? n : COPIES_MAX;
+	return n > 1 ? (packet[n - 1].time_ns - packet[0].time_ns) / (int64_t)(n - 1) : 0;
 }
 
 static void compare_ttl(const struct ow_sampled *a, const struct ow_sampled *b, struct ow_common *c)

@@ -156,6 +156,22 @@ static void the_same_packet_over_and_over(void **state)
 	struct ow_common c = find(s);
 	assert_int_equal(c.unique, 0);
 	assert_true(s->a.packets <= OW_SAMPLE_MAX);
+	assert_true(c.share == 1 && c.common > 0);
+	assert_int_equal(c.repeats_ns, 1);
+}
+
+/* Floods of identical packets take no places of others: all of those are found. */
+static void floods(void **state)
+{
+	struct samples *s = *state;
+	for (uint64_t i = 0; i < 400000; i++) {
+		uint64_t id = i % 10 ? i % 5 : i + 10;
+		offer(&s->a, id, (int64_t)i, 1, false);
+		offer(&s->b, id, (int64_t)i + 77, 1, false);
+	}
+	struct ow_common c = find(s);
+	assert_int_equal(c.unique, 40000);
+	assert_true(c.min_ns == 77 && c.max_ns == 77);
 }
 
 int main(void)
@@ -168,6 +184,7 @@ int main(void)
 		CASE(two_directions),
 		CASE(large_captures_keep_the_same_packets),
 		CASE(the_same_packet_over_and_over),
+		CASE(floods),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
