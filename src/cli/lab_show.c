@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 /* Without a terminal there is no reason to leave columns out. */
+#define WIDTH_CELLS   66 /* from here on the numbers of the run have room between them */
 #define WIDTH_FILE    100
 #define HEADING_EVERY 24
 /* Results whose ready times are kept for the median; more than a day of seconds. */
@@ -67,7 +68,7 @@ int ow_lab_show_create(const struct ow_lab_options *options, FILE *out, struct o
 	show->out = out;
 	show->ready_ns = ready_ns;
 	show->colour = ow_terminal_colour(out);
-	show->width = isatty(fileno(out)) ? (unsigned)ow_terminal_width(out) : WIDTH_FILE;
+	show->width = ow_terminal_is(out) ? (unsigned)ow_terminal_width(out) : WIDTH_FILE;
 	if (ow_lab_plot_create(&show->plot) < 0) {
 		ow_lab_show_free(show);
 		return -ENOMEM;
@@ -312,7 +313,13 @@ static void ready_times(struct ow_lab_show *show, double *ret_median, double *re
 	*ret_max = show->ready_ns[show->readies - 1];
 }
 
-static void put_counts(FILE *out, const struct ow_result *measured, const struct ow_result *truth)
+/* Columns of a number in the table of the run. */
+static int cell_of(const struct ow_lab_show *show)
+{
+	return show->width < WIDTH_CELLS ? 10 : 14;
+}
+
+static void put_counts(const struct ow_lab_show *show, const struct ow_result *measured, const struct ow_result *truth)
 {
 	const struct {
 		const char *name;
@@ -325,11 +332,12 @@ static void put_counts(FILE *out, const struct ow_result *measured, const struct
 	};
 	char a[OW_WORDS], b[OW_WORDS];
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		fprintf(out, "  %-12s %14s %14s   %s\n", rows[i].name, ow_words_count(rows[i].measured, a),
-		        ow_words_count(rows[i].truth, b), rows[i].measured == rows[i].truth ? "=" : "DIFFERS");
+		fprintf(show->out, "  %-12s %*s %*s   %s\n", rows[i].name, cell_of(show),
+		        ow_words_count(rows[i].measured, a), cell_of(show), ow_words_count(rows[i].truth, b),
+		        rows[i].measured == rows[i].truth ? "=" : "DIFFERS");
 }
 
-static void put_delays(FILE *out, const struct ow_delay *measured, const struct ow_delay *truth)
+static void put_delays(const struct ow_lab_show *show, const struct ow_delay *measured, const struct ow_delay *truth)
 {
 	const struct {
 		const char *name;
@@ -346,8 +354,9 @@ static void put_delays(FILE *out, const struct ow_delay *measured, const struct 
 		if (!isfinite(rows[i].measured))
 			continue;
 		double off = rows[i].measured - rows[i].truth;
-		fprintf(out, "  %-12s %14s %14s   %s, %+.3f %%\n", rows[i].name, duration(rows[i].measured, a),
-		        duration(rows[i].truth, b), difference(off, c), 100 * off / rows[i].truth);
+		fprintf(show->out, "  %-12s %*s %*s   %s, %+.3f %%\n", rows[i].name, cell_of(show),
+		        duration(rows[i].measured, a), cell_of(show), duration(rows[i].truth, b), difference(off, c),
+		        100 * off / rows[i].truth);
 	}
 }
 
@@ -400,13 +409,14 @@ static void put_summary(struct ow_lab_show *show, const struct ow_lab_end *end)
 		total_of(show, end, i, &total);
 		if (!truth->sent && !total.sent)
 			continue;
-		fprintf(show->out, "\n%-14s %14s %14s   error\n", way_words[i], "measured", "truth");
-		put_counts(show->out, &total, truth);
+		fprintf(show->out, "\n%-14s %*s %*s   error\n", way_words[i], cell_of(show), "measured", cell_of(show),
+		        "truth");
+		put_counts(show, &total, truth);
 		if (total.delay.samples && truth->delay.samples)
-			put_delays(show->out, &total.delay, &truth->delay);
+			put_delays(show, &total.delay, &truth->delay);
 	}
 	if (!show->options->plot)
-		ow_lab_plot_sparks(show->plot, show->out, show->width, isatty(fileno(show->out)) && ow_terminal_utf8());
+		ow_lab_plot_sparks(show->plot, show->out, show->width, ow_terminal_is(show->out) && ow_terminal_utf8());
 	put_cost(show);
 	put_faults(show, end);
 }

@@ -4,6 +4,7 @@
 #include "capture/mapping.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/wrap.h"
 
 #include <errno.h>
 #include <oneway/oneway.h>
@@ -127,7 +128,7 @@ static int run(int argc, char **argv)
 		help(stderr);
 		return OW_EXIT_USAGE;
 	}
-	if (strcmp(argv[1], "help") == 0 && argc > 2)
+	if (strcmp(argv[1], "help") == 0 && argc > 2 && strcmp(argv[2], "help") != 0)
 		return help_of(argc - 2, argv + 2);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
 		help(stdout);
@@ -143,6 +144,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	ow_mapping_allow();
+	ow_wrap_streams();
 	int code = run(argc, argv);
 	/* A result that did not reach its file is a failure, whatever the command thought. */
 	if (fflush(stdout) != 0 || ferror(stdout)) {

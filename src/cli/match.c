@@ -98,7 +98,7 @@ static const struct ow_option options[] = {
 	{"lost", 0, "FILE", ow_option_output, FIELD(lost),
          "The lost packets, as a capture: pcapng if the name ends so, else pcap; .gz compresses."},
 	{"extra", 0, "FILE", ow_option_output, FIELD(extra),
-         "The packets that came without being sent, and duplicates, likewise."},
+         "The packets that are not in the sender's capture, and duplicates, likewise."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
          "Delay and loss over time and the distribution, as .svg or .png (needs gnuplot)."},
 	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
@@ -332,7 +332,7 @@ static void print_report(const struct collector *c, const struct arguments *args
 		ow_report_match_json(out, report, args->flows ? &c->flows : NULL);
 		return;
 	}
-	ow_report_match_text(out, report, isatty(fileno(out)) ? width : 0, colour);
+	ow_report_match_text(out, report, ow_terminal_is(out) ? width : 0, colour);
 	if (args->flows)
 		ow_report_match_flows_text(out, &c->flows, args->top ? args->top : TOP_DEFAULT, args->least, width,
 		                           colour);

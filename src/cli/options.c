@@ -4,6 +4,8 @@
 
 #include "base/size.h"
 #include "base/time.h"
+#include "cli/terminal.h"
+#include "report/words.h"
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -12,6 +14,8 @@
 
 #define HELP_WIDTH  80
 #define HELP_COLUMN 26
+/* Where options and their texts do not fit side by side. */
+#define HELP_COLUMN_NARROW 10
 
 static bool is_end(const struct ow_option *option)
 {
@@ -104,27 +108,13 @@ int ow_options_parse(const struct ow_option *table, int argc, char **argv, void 
 	return operands;
 }
 
-/* Breaks the sentence into lines that begin at HELP_COLUMN; the cursor is there already. */
-static void put_sentence(FILE *out, const char *text)
-{
-	const size_t room = HELP_WIDTH - HELP_COLUMN;
-	while (*text) {
-		size_t length = strlen(text);
-		if (length > room) {
-			length = room;
-			while (length > 1 && text[length] != ' ')
-				length--;
-		}
-		fprintf(out, "%.*s\n", (int)length, text);
-		text += length;
-		text += strspn(text, " ");
-		if (*text)
-			fprintf(out, "%*s", HELP_COLUMN, "");
-	}
-}
-
 void ow_options_help(FILE *out, const struct ow_option *table)
 {
+	int width = ow_terminal_width(out), column = HELP_COLUMN;
+	if (width > HELP_WIDTH)
+		width = HELP_WIDTH;
+	if (width < 2 * HELP_COLUMN)
+		column = HELP_COLUMN_NARROW;
 	for (; !is_end(table); table++) {
 		if (!table->name) {
 			fprintf(out, "\n%s\n", table->help);
@@ -135,11 +125,11 @@ void ow_options_help(FILE *out, const struct ow_option *table)
 			snprintf(letter, sizeof letter, "-%c, ", table->letter);
 		int used = fprintf(out, "  %s--%s%s%s", letter, table->name, table->argument ? " " : "",
 		                   table->argument ? table->argument : "");
-		if (used > HELP_COLUMN - 2)
-			fprintf(out, "\n%*s", HELP_COLUMN, "");
+		if (used > column - 2)
+			fprintf(out, "\n%*s", column, "");
 		else
-			fprintf(out, "%*s", HELP_COLUMN - used, "");
-		put_sentence(out, table->help);
+			fprintf(out, "%*s", column - used, "");
+		ow_words_wrap(out, table->help, column, width);
 	}
 }
 

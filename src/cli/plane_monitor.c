@@ -57,8 +57,7 @@ static void help(void)
 	      "files of JSON lines (- is standard input). Paths are composed from their\n"
 	      "segments; when one breaks its target the segments that have changed are named,\n"
 	      "since when, and by how much. Exit code 3: a path broke its target; 1: none of\n"
-	      "the paths could be judged.\n"
-	      "\n",
+	      "the paths could be judged.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"

@@ -70,8 +70,7 @@ static void help(void)
 	      "probed over all its shortest paths; a router that is measured inside cuts the\n"
 	      "paths through it. Printed for each step: the paths that are left to probe, the\n"
 	      "hops that their probes take together, and the hops of a path (mean, least,\n"
-	      "most): how closely a fault can be located.\n"
-	      "\n",
+	      "most): how closely a fault can be located.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
@@ -141,11 +140,14 @@ static void put_router(const struct ow_topology *topology, uint32_t router, bool
 	ow_words_cut(text, columns);
 }
 
+/* Columns of a row without the name of the router. */
+#define NUMBERS 51
+
 static void put_text(const struct job *job)
 {
 	char hops[OW_WORDS], paths[OW_WORDS], name[OW_TOPOLOGY_NAME_MAX + 1];
 	int width = ow_terminal_width(stdout);
-	size_t room = width > 80 ? 40 : 26;
+	size_t room = width > 80 ? 40 : width >= 26 + NUMBERS ? 26 : width >= 8 + NUMBERS ? (size_t)width - NUMBERS : 8;
 	printf("%u %s, %u directed %s, planner %s\n\n", ow_topology_nodes(job->topology),
 	       ow_plural(ow_topology_nodes(job->topology), "router", "routers"), ow_topology_links(job->topology),
 	       ow_plural(ow_topology_links(job->topology), "link", "links"), planner_names[job->plan[0].planner]);

@@ -56,8 +56,7 @@ static void help(void)
 	fputs("usage: oneway plane sets TOPOLOGY|--station FILE [OPTION]...\n"
 	      "\n"
 	      "What each node must watch (its m-set): its shortest paths, all of equal cost, up\n"
-	      "to the first router that is measured inside, or to their ends.\n"
-	      "\n",
+	      "to the first router that is measured inside, or to their ends.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"

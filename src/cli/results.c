@@ -94,8 +94,7 @@ static void help(void)
 	      "\n"
 	      "What a point has stored (store: in its configuration, or oneway live --store):\n"
 	      "lists it, finds the worst intervals, adds it up, draws it. The point may be\n"
-	      "running.\n"
-	      "\n",
+	      "running.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"

@@ -360,8 +360,7 @@ static void help(void)
 {
 	fputs("oneway simulate: writes captures of two points, and the truth about them\n"
 	      "\n"
-	      "usage: oneway simulate [OPTION]... -a A.pcap -b B.pcap --truth T.json\n"
-	      "\n",
+	      "usage: oneway simulate [OPTION]... -a A.pcap -b B.pcap --truth T.json\n",
 	      stdout);
 	ow_options_help(stdout, table);
 	fputs("\n"

@@ -16,10 +16,21 @@
 #define PROGRESS_AFTER_NS (2 * OW_NS_PER_S)
 #define PROGRESS_EVERY_NS (OW_NS_PER_S / 5)
 
+/* Also of the streams of cli/wrap.h. */
+static int descriptor_of(FILE *stream)
+{
+	return stream == stdout ? STDOUT_FILENO : stream == stderr ? STDERR_FILENO : fileno(stream);
+}
+
+bool ow_terminal_is(FILE *stream)
+{
+	return isatty(descriptor_of(stream));
+}
+
 int ow_terminal_width(FILE *stream)
 {
 	struct winsize size;
-	if (!isatty(fileno(stream)) || ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || !size.ws_col)
+	if (!ow_terminal_is(stream) || ioctl(descriptor_of(stream), TIOCGWINSZ, &size) != 0 || !size.ws_col)
 		return WIDTH_DEFAULT;
 	return size.ws_col < WIDTH_MAX ? size.ws_col : WIDTH_MAX;
 }
@@ -27,7 +38,7 @@ int ow_terminal_width(FILE *stream)
 bool ow_terminal_moves(FILE *stream)
 {
 	const char *term = getenv("TERM");
-	return isatty(fileno(stream)) && term && *term && strcmp(term, "dumb") != 0;
+	return ow_terminal_is(stream) && term && *term && strcmp(term, "dumb") != 0;
 }
 
 bool ow_terminal_colour(FILE *stream)

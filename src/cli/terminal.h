@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+bool ow_terminal_is(FILE *stream);
 /* Columns to use on the stream: its terminal's, within what is comfortable to read; 80 when it is no terminal. */
 int ow_terminal_width(FILE *stream);
 /* Whether to colour: only on a terminal, never with NO_COLOR or TERM=dumb. */

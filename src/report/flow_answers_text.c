@@ -13,8 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-#define WIDTH_MIN   60
-#define NUMBERS     66 /* columns of the numbers of a row */
+#define WIDTH_MIN   30
+#define NUMBERS     66 /* columns of the numbers of a row; where there are fewer, the standard deviation is left out */
 #define REASONS_MAX 8
 #define LABEL       11
 
@@ -114,8 +114,10 @@ static void put_numbers(const struct style *s, const struct ow_flow_answers *a, 
 	char packets[OW_WORDS];
 	value_text(&e->mean_ns, mean, mean_error);
 	value_text(&e->stddev_ns, sd, sd_error);
-	fprintf(s->out, "  %10s %10s %10s %10s %9s ", mean, mean_error, sd, sd_error,
-	        ow_words_short(flow->packets, 9, packets));
+	fprintf(s->out, "  %10s %10s ", mean, mean_error);
+	if (s->width >= NUMBERS)
+		fprintf(s->out, "%10s %10s ", sd, sd_error);
+	fprintf(s->out, "%9s ", ow_words_short(flow->packets, 9, packets));
 	const char *by = ow_flow_estimator_name(e->estimator);
 	if (a->legs > 1)
 		fprintf(s->out, "%-8s %c-%c\n", by, 'A' + (int)a->leg[leg].from, 'A' + (int)a->leg[leg].to);
@@ -134,8 +136,10 @@ static void put_table(const struct style *s, const struct ow_flow_answers *a, co
 		longest = strlen(name) > longest ? strlen(name) : longest;
 	}
 	bool one_line = a->legs == 1 && NUMBERS + longest <= (size_t)s->width;
-	fprintf(s->out, "  %10s %10s %10s %10s %9s %s\n", "mean", "+-", "stddev", "+-", "packets",
-	        one_line ? "by       flow" : "by");
+	fprintf(s->out, "  %10s %10s ", "mean", "+-");
+	if (s->width >= NUMBERS)
+		fprintf(s->out, "%10s %10s ", "stddev", "+-");
+	fprintf(s->out, "%9s %s\n", "packets", one_line ? "by       flow" : "by");
 	for (size_t i = 0; i < rows->rows; i++) {
 		ow_flow_select_key_text(&a->select, &rows->row[i]->key, name);
 		ow_words_clean(name, false, clean, sizeof clean);

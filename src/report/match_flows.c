@@ -16,8 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WIDTH_MIN 60
-#define NUMBERS   64 /* columns of the numbers of a row */
+#define NUMBERS 64 /* columns of the numbers of a row; where there are fewer, two of the delays are left out */
 
 static const char *const direction_title[] = {"A to B", "B to A"};
 static const char *const direction_name[] = {"a_to_b", "b_to_a"};
@@ -62,7 +61,13 @@ void ow_match_flows_done(struct ow_match_flows *flows)
 
 /* -- text --------------------------------------------------------------------------------------------------------- */
 
-static void put_row(FILE *out, const struct ow_match_flows *flows, const struct ow_flow_result *flow, bool one_line)
+/* How a table is shown: with the name in the row or above it, with all numbers or fewer. */
+struct shape {
+	bool one_line, all;
+};
+
+static void put_row(FILE *out, const struct ow_match_flows *flows, const struct ow_flow_result *flow,
+                    const struct shape *shape)
 {
 	char name[OW_FLOW_SELECTED_TEXT], sent[OW_WORDS], lost[OW_WORDS];
 	char mean[OW_DURATION_TEXT] = "-", stddev[OW_DURATION_TEXT] = "-";
@@ -74,10 +79,15 @@ static void put_row(FILE *out, const struct ow_match_flows *flows, const struct 
 		ow_duration_text((double)flow->min_ns, min);
 		ow_duration_text((double)flow->max_ns, max);
 	}
-	if (!one_line)
+	if (!shape->one_line)
 		fprintf(out, "  %s\n", name);
-	fprintf(out, "  %10s %10s %10s %10s %9s %8s%s%s\n", mean, stddev, min, max, ow_words_short(flow->sent, 9, sent),
-	        ow_words_short(flow->lost, 8, lost), one_line ? "  " : "", one_line ? name : "");
+	fprintf(out, "  %10s ", mean);
+	if (shape->all)
+		fprintf(out, "%10s %10s ", stddev, min);
+	fprintf(out, shape->all ? "%10s %9s %8s" : "%10s %7s %6s", max,
+	        ow_words_short(flow->sent, shape->all ? 9 : 7, sent),
+	        ow_words_short(flow->lost, shape->all ? 8 : 6, lost));
+	fprintf(out, "%s%s\n", shape->one_line ? "  " : "", shape->one_line ? name : "");
 }
 
 static void put_table(FILE *out, const struct ow_match_flows *flows, const struct ow_flow_result *const *row,
@@ -89,11 +99,14 @@ static void put_table(FILE *out, const struct ow_match_flows *flows, const struc
 		ow_flow_select_key_text(&flows->select, &row[i]->key, name);
 		longest = strlen(name) > longest ? strlen(name) : longest;
 	}
-	bool one_line = NUMBERS + 2 + longest <= (size_t)width;
-	fprintf(out, "  %10s %10s %10s %10s %9s %8s%s\n", "mean", "stddev", "min", "max", "sent", "lost",
-	        one_line ? "  flow" : "");
+	struct shape shape = {NUMBERS + 2 + longest <= (size_t)width, width >= NUMBERS};
+	fprintf(out, "  %10s ", "mean");
+	if (shape.all)
+		fprintf(out, "%10s %10s ", "stddev", "min");
+	fprintf(out, shape.all ? "%10s %9s %8s" : "%10s %7s %6s", "max", "sent", "lost");
+	fputs(shape.one_line ? "  flow\n" : "\n", out);
 	for (size_t i = 0; i < rows; i++)
-		put_row(out, flows, row[i], one_line);
+		put_row(out, flows, row[i], &shape);
 }
 
 /* The flows of a direction, and which of them are shown how. */
@@ -175,7 +188,7 @@ void ow_report_match_flows_text(FILE *out, const struct ow_match_flows *flows, s
 	                    .to = flows->flow,
 	                    .top = top < flows->flows ? top : flows->flows,
 	                    .least = least,
-	                    .width = width < WIDTH_MIN ? WIDTH_MIN : width,
+	                    .width = width,
 	                    .bold = colour ? "\033[1m" : "",
 	                    .plain = colour ? "\033[0m" : ""};
 	view.row = calloc(view.top + 1, sizeof(const struct ow_flow_result *));

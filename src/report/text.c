@@ -13,10 +13,13 @@
 #include <limits.h>
 #include <string.h>
 
-#define WIDTH_MIN  60
+#define WIDTH_MIN  30
 #define WIDTH_FILE 80 /* where there is no terminal */
 /* From here on the table of intervals has all its columns. */
 #define WIDTH_WIDE 78
+/* Below these, a row of the delays has one value, and one of an interval the least that is useful. */
+#define WIDTH_DELAYS    46
+#define WIDTH_INTERVALS 58
 
 struct style {
 	FILE *out;
@@ -206,10 +209,12 @@ static void put_delay(const struct style *style, const struct ow_result *result)
 	};
 	fprintf(style->out, "  delay of %s %s\n", ow_words_count(delay->samples, count),
 	        ow_plural(delay->samples, "packet", "packets"));
+	bool narrow = style->width < WIDTH_DELAYS;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		ow_duration_text(rows[i].left_ns, left);
 		ow_duration_text(rows[i].right_ns, right);
-		fprintf(style->out, "    %-8s %10s    %-7s %10s\n", rows[i].left, left, rows[i].right, right);
+		fprintf(style->out, "    %-8s %10s%s", rows[i].left, left, narrow ? "\n" : "");
+		fprintf(style->out, "    %-*s %10s\n", narrow ? 8 : 7, rows[i].right, right);
 	}
 	ow_duration_text(delay->quantile_ns[OW_Q95] - delay->quantile_ns[OW_Q50], left);
 	fprintf(style->out, "    %-8s %10s    P95-P50\n", "jitter", left);
@@ -227,12 +232,17 @@ static void put_interval(const struct style *style, int64_t start_ns, const stru
 		ow_duration_text(result->delay.quantile_ns[OW_Q99], p99);
 		ow_duration_text((double)result->delay.max_ns, max);
 	}
-	fprintf(style->out, "  %-12s %11s %s%9s%s", start, ow_words_count(result->sent, sent),
-	        result->lost ? style->red : "", ow_words_count(result->lost, lost), result->lost ? style->plain : "");
+	fprintf(style->out, "  %-12s", start);
+	if (style->width >= WIDTH_INTERVALS)
+		fprintf(style->out, " %11s", ow_words_count(result->sent, sent));
+	fprintf(style->out, " %s%9s%s", result->lost ? style->red : "", ow_words_count(result->lost, lost),
+	        result->lost ? style->plain : "");
 	if (style->width >= WIDTH_WIDE)
 		fprintf(style->out, " %9s %10s %10s %10s\n", share, median, p99, max);
-	else
+	else if (style->width >= WIDTH_INTERVALS)
 		fprintf(style->out, " %10s %10s\n", median, p99);
+	else
+		fprintf(style->out, " %10s\n", p99);
 }
 
 static void put_intervals(const struct style *style, const struct ow_match_report *report, int direction)
@@ -241,11 +251,14 @@ static void put_intervals(const struct style *style, const struct ow_match_repor
 	ow_words_time(report->interval[0].start_ns, "%Y-%m-%d", day);
 	fprintf(style->out, "\n%s%s, interval by interval from %s (UTC)%s\n", style->bold, direction_title[direction],
 	        day, style->plain);
-	fprintf(style->out, "  %-12s %11s %9s", "start", "sent", "lost");
+	fprintf(style->out, style->width >= WIDTH_INTERVALS ? "  %-12s %11s %9s" : "  %-12s %.0s%9s", "start", "sent",
+	        "lost");
 	if (style->width >= WIDTH_WIDE)
 		fprintf(style->out, " %9s %10s %10s %10s\n", "loss", "median", "p99", "max");
-	else
+	else if (style->width >= WIDTH_INTERVALS)
 		fprintf(style->out, " %10s %10s\n", "median", "p99");
+	else
+		fprintf(style->out, " %10s\n", "p99");
 	for (size_t i = 0; i < report->intervals; i++)
 		put_interval(style, report->interval[i].start_ns, &report->interval[i].direction[direction]);
 }

@@ -189,20 +189,55 @@ void ow_words_csv(FILE *out, const char *text)
 	fputc('"', out);
 }
 
+size_t ow_words_colour(const char *text, size_t length)
+{
+	size_t i = 2;
+	if (length < 3 || text[0] != '\033' || text[1] != '[')
+		return 0;
+	while (i < length && ((text[i] >= '0' && text[i] <= '9') || text[i] == ';'))
+		i++;
+	return i < length && text[i] == 'm' ? i + 1 : 0;
+}
+
+/* Whether a number ends before the space at text[i], and its unit, a percent sign or up to three letters, is behind. */
+static bool before_unit(const char *text, size_t length, size_t i)
+{
+	size_t end = i + 1;
+	if (i == 0 || text[i - 1] < '0' || text[i - 1] > '9')
+		return false;
+	while (end < length && (text[end] == '%' || ((text[end] | 0x20) >= 'a' && (text[end] | 0x20) <= 'z')))
+		end++;
+	return end > i + 1 && end <= i + 4;
+}
+
+size_t ow_words_break(const char *text, size_t length, size_t room)
+{
+	size_t best = 0, columns = 0;
+	for (size_t i = 0; i < length;) {
+		size_t colour = ow_words_colour(text + i, length - i);
+		if (colour) {
+			i += colour;
+			continue;
+		}
+		if (text[i] == ' ' && (i == 0 || text[i - 1] != ' ') && !before_unit(text, length, i))
+			best = i;
+		columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+		if (columns > room)
+			return best;
+		i++;
+	}
+	return length;
+}
+
 void ow_words_wrap(FILE *out, const char *text, int hang, int width)
 {
 	size_t room = width > hang ? (size_t)(width - hang) : 1;
 	for (;;) {
 		text += strspn(text, " ");
-		size_t length = strlen(text);
-		if (length > room) {
-			length = room;
-			while (length && text[length] != ' ')
-				length--;
-			/* A word longer than a line (a path) stays in one piece: it can then be copied. */
-			if (!length)
-				length = strcspn(text, " ");
-		}
+		size_t length = ow_words_break(text, strlen(text), room);
+		/* A word longer than a line (a path) stays in one piece: it can then be copied. */
+		if (!length)
+			length = strcspn(text, " ");
 		for (size_t i = 0; i < length; i++)
 			fputc((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i], out);
 		fputc('\n', out);

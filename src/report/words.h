@@ -35,6 +35,11 @@ void ow_words_cut(char *clean, size_t columns);
 /* Columns that clean text takes. */
 size_t ow_words_columns(const char *clean);
 
+/* Bytes of the sequence that sets a colour at the start of text; 0 if there is none. */
+size_t ow_words_colour(const char *text, size_t length);
+/* How many of the `length` bytes of text go on a line of `room` columns: all, or those before a space, but not before
+ * the unit of a number ("1.5 ms"). 0 if no space is so near. Colours take no columns. */
+size_t ow_words_break(const char *text, size_t length, size_t room);
 /* The text and the end of its line, broken at spaces to `width` columns, of which `hang` are taken: further lines begin
  * with as many spaces. Control characters become '?'. */
 void ow_words_wrap(FILE *out, const char *text, int hang, int width);

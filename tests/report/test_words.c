@@ -146,6 +146,7 @@ static void some_csv(FILE *out)
 static void some_lines(FILE *out)
 {
 	ow_words_wrap(out, "one two three /a/path/that/is/longer/than/a/line four\tfive", 4, 16);
+	ow_words_wrap(out, "took 12.5 ms or 30 \xc2\xb5s, \033[1mbold words\033[0m", 2, 12);
 }
 
 static void test_output(void **state)
@@ -153,7 +154,8 @@ static void test_output(void **state)
 	(void)state;
 	assert_string_equal(printed(some_csv), "plain;;\"a,b\";\"say \"\"x\"\"\";\"two\nlines\";;");
 	assert_string_equal(printed(some_lines), "one two\n    three\n    /a/path/that/is/longer/than/a/line\n"
-	                                         "    four?five\n");
+	                                         "    four?five\n"
+	                                         "took\n  12.5 ms or\n  30 \xc2\xb5s,\n  ?[1mbold words?[0m\n");
 }
 
 static void test_fit(void **state)
