@@ -5,9 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 
-/* A sender that stamps a packet after it has left is late by less than this: an interrupt, a busy core. */
-#define LATE_STAMP_NS 100e3
-
 /* What was known of the clocks. */
 static void known_text(double least_ns, double error_ns, char *text, size_t size)
 {
@@ -40,5 +37,5 @@ void ow_clock_words(double least_ns, double mean_ns, double error_ns, const char
 	snprintf(w->negative, sizeof w->negative,
 	         "negative delay: the clocks are apart by at least %s%s%.64s%s%s%s (oneway doctor)", least,
 	         behind ? " (" : "", behind ? behind : "", behind ? " is behind)" : "", known,
-	         -least_ns < LATE_STAMP_NS ? ", or the sender's stamps are late" : "");
+	         -least_ns < OW_LATE_STAMP_NS ? ", or the sender's stamps are late" : "");
 }

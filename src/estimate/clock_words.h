@@ -2,6 +2,9 @@
 #ifndef OW_ESTIMATE_CLOCK_WORDS_H
 #define OW_ESTIMATE_CLOCK_WORDS_H
 
+/* A sender that stamps a packet after it has left is late by less than this: an interrupt, a busy core. */
+#define OW_LATE_STAMP_NS 100000
+
 /*
  * What the clocks mean for a delay, in the same words wherever one is shown: a clock error that is larger than the
  * delay, and a delay that is negative, which no network makes.

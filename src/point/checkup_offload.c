@@ -130,7 +130,7 @@ static void judge_harmless(struct ow_findings *findings, const struct ow_link_fa
 		return;
 	f = ow_findings_add(findings, l->name, "damaged_frames");
 	ow_found(f, OW_VERDICT_WARNING, "the card hands over damaged frames (rx-all)");
-	ow_means(f, "Each counts as a packet that was never sent.");
+	ow_means(f, "Each counts as extra: a packet that the sending point did not see.");
 	ow_fix(f, "ethtool -K %s rx-all off", l->name);
 }
 

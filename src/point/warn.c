@@ -140,11 +140,14 @@ static int warn_clock(struct ow_match *m, unsigned d)
 		            way, text, tick);
 	}
 	if (delay->min_ns < 0 && m->options.clock != OW_CLOCK_ESTIMATED) {
-		struct ow_clock_words words;
-		/* Files say nothing of their clocks. */
-		ow_clock_words((double)delay->min_ns, NAN, NAN, d == OW_A_TO_B ? "B" : "A", &words);
-		return warn(m, "%s: minimum delay %s is impossible: %s; --offset auto estimates the difference", way,
-		            text, words.negative);
+		/* Files say nothing of the error of their clocks. */
+		char apart[OW_DURATION_TEXT];
+		ow_duration_text(-(double)delay->min_ns, apart);
+		return warn(m,
+		            "%s: minimum delay %s is impossible: the clocks are apart by at least %s (%s is behind)%s; "
+		            "--offset auto estimates the difference",
+		            way, text, apart, d == OW_A_TO_B ? "B" : "A",
+		            -delay->min_ns < OW_LATE_STAMP_NS ? ", or the sender's stamps are late" : "");
 	}
 	if (delay->min_ns > SLOW_FLOOR_NS && m->options.clock != OW_CLOCK_ESTIMATED)
 		return warn(m, "%s: minimum delay %s is rather a difference of the clocks; --offset auto estimates it",

@@ -68,7 +68,7 @@ static const char *cause_of(const struct ow_absent *absent, int64_t start_ns, in
 		return "the result could not be stored";
 	if (start_ns < absent->since_ns)
 		return "this point was not running, or was killed before it stored the result";
-	return "the points had no agreement then, or a clock has jumped";
+	return "nothing was measured then: no agreement between the points, a start, or a clock that was set";
 }
 
 static int fill(struct ow_absent *absent, int64_t lane, int64_t start_ns, int64_t length_ns, int64_t interval,

@@ -50,7 +50,7 @@ void ow_report_json_number(FILE *out, double value)
 		return;
 	}
 	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(text, sizeof text, "%.*g", digits, value);
+		snprintf(text, sizeof text, "%.*g", digits, value == 0 ? 0 : value); /* no -0 */
 		if (strtod(text, NULL) == value)
 			break;
 	}

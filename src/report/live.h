@@ -30,6 +30,7 @@ struct ow_live_text {
 	unsigned lines;            /* since the last heading */
 	char cause[OW_LIVE_CAUSE]; /* of a partial result, said last */
 	char day[16];              /* of the last line */
+	unsigned lane, shown;      /* columns of the longest lane so far; those of the last heading */
 };
 void ow_live_text(struct ow_live_text *text, const struct ow_live_result *result);
 /* The summary of a run: several lines, as of owping. Clock errors of 0 on both sides stand for one and the same clock.

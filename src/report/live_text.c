@@ -42,7 +42,8 @@ struct layout {
 	size_t cause; /* columns for the cause of an interval without numbers */
 };
 
-static struct layout layout_of(unsigned width)
+/* longest: columns that lanes want. Loss and mean come before them, the other numbers behind. */
+static struct layout layout_of(unsigned width, unsigned longest)
 {
 	struct layout layout = {.time = 12, .lane = LANE_FILE, .shown = (1u << COLUMNS) - 1, .cause = OW_LIVE_CAUSE};
 	if (!width)
@@ -53,10 +54,13 @@ static struct layout layout_of(unsigned width)
 		 least = width < WIDTH_MS     ? LANE_MIN
 	                 : width < WIDTH_WIDE ? LANE_USUAL
 	                                      : LANE_WIDE,
-		 lane = 1 + least;
+		 needed = fixed + 2 + columns[LOSS].width + columns[MEAN].width, lane = 0;
 	/* The narrowest line has time, loss and mean, and no lane if that does not fit. */
-	if (width < fixed + lane + 2 + columns[LOSS].width + columns[MEAN].width)
-		lane = 0;
+	if (width >= needed + 1 + least) {
+		unsigned most = width - needed - 1 < LANE_WIDE ? width - needed - 1 : LANE_WIDE;
+		least = longest <= least ? least : longest < most ? longest : most;
+		lane = 1 + least;
+	}
 	layout.shown = ow_words_fit(columns, COLUMNS, width > fixed + lane ? width - fixed - lane : 0, &used);
 	unsigned rest = width > fixed + lane + used ? width - fixed - lane - used : 0;
 	layout.lane = !lane ? 0 : rest > LANE_MAX - least ? LANE_MAX : least + rest;
@@ -233,8 +237,15 @@ static void put_cause(FILE *out, const char *before, const char *cause, size_t r
 
 void ow_live_text(struct ow_live_text *text, const struct ow_live_result *r)
 {
-	struct layout layout = layout_of(text->width);
-	char day[OW_WORDS];
+	char day[OW_WORDS], lane[OW_LIVE_LANE];
+	unsigned wanted = (unsigned)ow_live_lane(r, OW_LIVE_LANE, false, lane);
+	if (wanted > text->lane)
+		text->lane = wanted;
+	struct layout layout = layout_of(text->width, text->lane);
+	/* A longer name has other columns beside it. */
+	if (text->width && text->shown != layout.shown && text->lines)
+		text->lines = 0;
+	text->shown = layout.shown;
 	if (text->local && strncmp(ow_words_local(r->start_ns, "%Y-%m-%d", day), text->day, sizeof text->day) != 0) {
 		snprintf(text->day, sizeof text->day, "%.15s", day);
 		fprintf(text->out, "%s\n", text->day);
@@ -269,7 +280,9 @@ void ow_live_text(struct ow_live_text *text, const struct ow_live_result *r)
 static void put_sums(FILE *out, const struct ow_live_result *r)
 {
 	char sent[OW_WORDS], received[OW_WORDS], lost[OW_WORDS], copies[OW_WORDS], share[OW_WORDS];
+	char from[OW_LIVE_NAME];
 	uint64_t decided = r->sent - r->pending;
+	ow_words_clean(r->from, false, from, sizeof from);
 	fprintf(out, "%s sent, %s received, %s lost", ow_words_count(r->sent, sent),
 	        ow_words_count(r->received, received), ow_words_count(r->lost, lost));
 	if (decided)
@@ -280,8 +293,7 @@ static void put_sums(FILE *out, const struct ow_live_result *r)
 		        r->active ? "which way they were lost is not known, or they were under way"
 		                  : "may have arrived after the end");
 	if (r->extra > r->duplicated)
-		fprintf(out, "%s arrived that the sending point did not show\n",
-		        ow_words_count(r->extra - r->duplicated, sent));
+		fprintf(out, "%s extra: not seen at %s\n", ow_words_count(r->extra - r->duplicated, sent), from);
 	if (r->late)
 		fprintf(out, "%s late: arrived in a later interval\n", ow_words_count(r->late, sent));
 }
@@ -302,7 +314,7 @@ static const char *way_of(const struct ow_live_result *r)
 
 static void put_delays(FILE *out, const struct ow_live_result *r)
 {
-	char text[3][OW_DURATION_TEXT], bound[OW_DURATION_TEXT];
+	char text[3][OW_DURATION_TEXT], bound[OW_DURATION_TEXT], samples[OW_WORDS];
 	const struct ow_value *q = r->quantile_ns;
 	if (r->mean_ns.status == OW_VALUE_NONE) {
 		fprintf(out, "no delay: %s\n", r->mean_ns.reason ? r->mean_ns.reason : "nothing arrived");
@@ -321,9 +333,10 @@ static void put_delays(FILE *out, const struct ow_live_result *r)
 	fprintf(out, "%s delay mean/stddev = %s / %s", way_of(r), value_text(&r->mean_ns, text[0]),
 	        value_text(&r->stddev_ns, text[1]));
 	if (r->mean_ns.status == OW_VALUE_EXACT)
-		fputs(", exact\n", out);
+		fputs(", exact", out);
 	else
-		fprintf(out, ", mean within +- %s (95 %%)\n", bound);
+		fprintf(out, ", mean within +- %s (95 %%)", bound);
+	fprintf(out, ", of %s %s\n", ow_words_count(r->samples, samples), ow_plural(r->samples, "packet", "packets"));
 	if (q[OW_Q50].status != OW_VALUE_NONE && q[OW_Q95].status != OW_VALUE_NONE) {
 		ow_duration_text(q[OW_Q95].value - q[OW_Q50].value, text[0]);
 		fprintf(out, "%s jitter = %s (P95-P50)\n", way_of(r), text[0]);

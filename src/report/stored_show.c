@@ -80,15 +80,15 @@ static void put_counts(FILE *out, const struct ow_stored_sum *sum)
 	double loss = ow_stored_sum_loss(sum);
 	if (isfinite(loss))
 		ow_words_percent(loss, share);
-	fprintf(out, "%s sent, %s received, %s lost (%s), %s duplicates\n", ow_words_count(sum->sent, a),
+	fprintf(out, "%s sent, %s received, %s lost (%s), %s duplicate%s\n", ow_words_count(sum->sent, a),
 	        ow_words_count(sum->received, b), ow_words_count(sum->lost, c), share,
-	        ow_words_count(sum->duplicated, d));
+	        ow_words_count(sum->duplicated, d), ow_plural(sum->duplicated, "", "s"));
 	if (sum->late)
 		fprintf(out, "%s late: arrived in a later interval\n", ow_words_count(sum->late, a));
 	if (sum->pending)
 		fprintf(out, "%s undecided\n", ow_words_count(sum->pending, a));
 	if (sum->extra > sum->duplicated)
-		fprintf(out, "%s arrived that the sending point did not show\n",
+		fprintf(out, "%s extra: not seen at the sending point\n",
 		        ow_words_count(sum->extra - sum->duplicated, a));
 	if (sum->reordered != OW_LIVE_NOT_COUNTED && sum->reordered)
 		fprintf(out, "%s reordered\n", ow_words_count(sum->reordered, a));
@@ -108,8 +108,9 @@ static void put_delays(FILE *out, const struct ow_stored_sum *sum)
 		fputs("no delay is known\n", out);
 		return;
 	}
-	fprintf(out, "one-way delay mean/stddev = %s / %s of all packets\n", duration(ow_stored_sum_mean(sum), a),
-	        duration(ow_stored_sum_stddev(sum), b));
+	fprintf(out, "one-way delay mean/stddev = %s / %s of %s %s\n", duration(ow_stored_sum_mean(sum), a),
+	        duration(ow_stored_sum_stddev(sum), b), ow_words_count(sum->samples, low),
+	        ow_plural(sum->samples, "packet", "packets"));
 	const uint64_t with_numbers = sum->measured + sum->partial;
 	if (sum->min_ns.count && sum->min_ns.count == with_numbers && sum->max_ns.count == with_numbers)
 		fprintf(out, "one-way delay min/max = %s / %s\n", duration(sum->min_ns.low, a),
@@ -286,6 +287,7 @@ static void json_counts(FILE *out, const struct ow_stored_sum *sum)
 		{"extra", sum->extra},
 		{"duplicated", sum->duplicated},
 		{"ambiguous", sum->ambiguous},
+		{"samples", sum->samples},
 		{"reordered", sum->reordered},
 		{"bytes", sum->bytes},
 		{"total_sent", sum->total_sent},

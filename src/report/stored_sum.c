@@ -231,10 +231,11 @@ static void add_delays(struct pass *p, struct ow_stored_sum *sum, sqlite3_stmt *
 	double mean, stddev = 0, value, scale = ldexp(1, (int)(count_at(row, SHIFT) & 63));
 	/* Packets whose delay is known; a method that samples has fewer delays than its numbers stand for. */
 	uint64_t there = count_at(row, MATCHED) + count_at(row, LATE), doubtful = count_at(row, AMBIGUOUS);
-	double weight = there > doubtful ? (double)(there - doubtful) : (double)count_at(row, SAMPLES);
-	if (real_at(row, MEAN, &mean) && weight > 0) {
+	uint64_t samples = there > doubtful ? there - doubtful : count_at(row, SAMPLES);
+	if (real_at(row, MEAN, &mean) && samples > 0) {
 		real_at(row, STDDEV, &stddev);
-		pool(sum, weight * scale, mean, stddev);
+		pool(sum, (double)samples * scale, mean, stddev);
+		sum->samples += samples;
 		note_extreme(&sum->mean, mean, start_ns);
 	}
 	if (real_at(row, MIN, &value))

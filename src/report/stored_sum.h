@@ -30,6 +30,7 @@ struct ow_stored_sum {
 	uint64_t sent, received, matched, late, late_received, lost, pending, extra, duplicated, ambiguous, bytes;
 	uint64_t reordered; /* OW_LIVE_NOT_COUNTED if it was not everywhere */
 	uint64_t total_sent, total_received, ring_drops_from, ring_drops_to, unreadable;
+	uint64_t samples;             /* packets whose delay is in the mean */
 	double decided, decided_lost; /* weighed by what a packet of a sample stands for */
 	double weight, mean_ns, m2;   /* packets with a delay, their mean, sum of squared deviations */
 	struct ow_stored_extreme min_ns, max_ns, mean, p99_ns, loss;

@@ -52,7 +52,7 @@ static void causes(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM result WHERE final AND sent IS NULL AND status = 'unknown'"), 29);
 	assert_int_equal(ask("SELECT count(*) FROM result WHERE cause LIKE 'this point was not running%'"), 9);
 	assert_int_equal(ask("SELECT count(*) FROM result WHERE cause LIKE '%could not be stored'"), 3);
-	assert_int_equal(ask("SELECT count(*) FROM result WHERE cause LIKE 'the points had no agreement%'"), 17);
+	assert_int_equal(ask("SELECT count(*) FROM result WHERE cause LIKE 'nothing was measured then%'"), 17);
 	assert_int_equal(ask("SELECT min(interval = (start_ns - 1700000000250000000) / 1000000000) FROM result"), 1);
 }
 

@@ -33,13 +33,13 @@ static char *summary(const struct ow_live_result *total)
 
 /* clang-format off */
 static const char at_80_columns[] =
-"UTC           lane              sent    lost     loss   late      mean       p99\n"
-"22:13:20.250~ v*e l*n>pa*s   100,000   0-300 <=0.300%      0  50.12 us     53 us\n"
-"22:13:20.250  v*e l*n>pa*s   100,000     260   0.260%     40  50.12 us     53 us\n"
-"22:13:21.250? v*e l*n>pa*s no result: paris does not answer\n"
-"22:13:22.250! v*e l*n>pa*s   100,000     260   0.260%     40  50.12 us     53 us\n"
+"UTC           lane                     sent    lost     loss      mean       p99\n"
+"22:13:20.250~ voice london>paris    100,000   0-300 <=0.300%  50.12 us     53 us\n"
+"22:13:20.250  voice london>paris    100,000     260   0.260%  50.12 us     53 us\n"
+"22:13:21.250? voice london>paris  no result: paris does not answer\n"
+"22:13:22.250! voice london>paris    100,000     260   0.260%  50.12 us     53 us\n"
 "  ! the ring of paris lost 7 frames\n"
-"22:13:23.250! v*e l*n>pa*s   100,000     260   0.260%     40  50.12 us     53 us\n";
+"22:13:23.250! voice london>paris    100,000     260   0.260%  50.12 us     53 us\n";
 /* clang-format on */
 
 static void narrow_and_wide(void **state)
@@ -69,15 +69,21 @@ static void fits_everywhere(void **state)
 	memset(list[3].cause, 'c', OW_LIVE_CAUSE - 1);
 	for (unsigned width = 28; width <= 200; width++) {
 		char *text = lines(width, false, list, 4);
-		size_t heading = strcspn(text, "\n"), n = 0;
-		for (const char *line = text; *line; line += strcspn(line, "\n") + 1, n++) {
+		size_t heading = 0, n = 0;
+		for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
 			size_t length = strcspn(line, "\n");
-			if (length > width || (n < 4 && length != heading))
+			/* The longer lane of the third has a heading of its own, if it leaves room for fewer columns.
+			 */
+			bool begins = strncmp(line, "UTC", 3) == 0;
+			if (begins)
+				heading = length;
+			if (length > width || (n < 3 && length != heading))
 				print_error("width %u:\n%s", width, text);
 			assert_true(length <= width);
-			assert_true(n == 4 || length == heading);
+			assert_true(n == 3 || length == heading);
+			n += !begins;
 		}
-		assert_int_equal(n, 5);
+		assert_int_equal(n, 4);
 		free(text);
 	}
 }
@@ -190,9 +196,9 @@ static const char of_a_run[] =
 "--- voice london>paris ---\n"
 "60 intervals, 60 s from 2023-11-14 22:13:20.250 UTC\n"
 "6,000,000 sent, 5,984,405 received, 15,600 lost (0.260 %), 3 duplicates\n"
-"2 arrived that the sending point did not show\n"
+"2 extra: not seen at london\n"
 "one-way delay min/median/max = -3.400 us / 50 us / 900 us\n"
-"one-way delay mean/stddev = 50.12 us / 1.234 us, exact\n"
+"one-way delay mean/stddev = 50.12 us / 1.234 us, exact, of 2,048 packets\n"
 "one-way jitter = 2 us (P95-P50)\n"
 "12 reordered (0.000201 %)\n"
 "12 identical packets, whose delay is uncertain\n"
@@ -240,7 +246,7 @@ static void summary_of_a_run(void **state)
 	r.extra = 2;
 	text = summary(&r);
 	assert_non_null(strstr(text, "one-way delay quantiles unknown: the other point has them\n"));
-	assert_non_null(strstr(text, ", 1 duplicate\n1 arrived that the sending point did not show\n"));
+	assert_non_null(strstr(text, ", 1 duplicate\n1 extra: not seen at london\n"));
 	free(text);
 
 	r.clock_from = r.clock_to = (struct ow_clock_state){true, 0};
