@@ -15,24 +15,9 @@
 #define FRAME_PX  130 /* title and axis */
 #define LETTER_PX 7.5 /* of a label, on average */
 
-struct unit {
-	const char *name;
-	double ns;
-};
-
-static struct unit unit_for(double ns)
-{
-	static const struct unit units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}};
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-		if (ns >= units[i].ns)
-			return units[i];
-	}
-	return (struct unit){"ns", 1};
-}
-
 /* Columns: mean, low, high, row from below, label. */
 static size_t put_data(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_rows *rows,
-                       const struct unit *unit, size_t *ret_longest)
+                       const struct ow_gnuplot_unit *unit, size_t *ret_longest)
 {
 	size_t shown = 0;
 	fputs("$flows << EOD\n", out);
@@ -64,7 +49,7 @@ int ow_report_flow_answers_plot(const struct ow_flow_answers *answers, const str
 	if (r < 0)
 		return r;
 	const struct ow_value *first = rows->rows ? &ow_flow_answer_whole(answers, rows->row[0])->mean_ns : NULL;
-	struct unit unit = unit_for(first && first->status != OW_VALUE_NONE ? fabs(first->value) : 1);
+	struct ow_gnuplot_unit unit = ow_gnuplot_unit(first && first->status != OW_VALUE_NONE ? fabs(first->value) : 1);
 	size_t longest = 0, shown = put_data(out, answers, rows, &unit, &longest);
 	if (!shown) {
 		fclose(out);

@@ -105,6 +105,16 @@ bool ow_gnuplot_is_png(const char *path)
 	return has_ending(path, ".png");
 }
 
+struct ow_gnuplot_unit ow_gnuplot_unit(double ns)
+{
+	static const struct ow_gnuplot_unit units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}};
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+		if (ns >= units[i].ns)
+			return units[i];
+	}
+	return (struct ow_gnuplot_unit){"ns", 1};
+}
+
 int ow_gnuplot_begin(const char *path, FILE **ret_script, struct ow_error *err)
 {
 	int fd = memfd_create("script", MFD_CLOEXEC);

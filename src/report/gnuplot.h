@@ -10,6 +10,13 @@
 bool ow_gnuplot_is_svg(const char *path);
 bool ow_gnuplot_is_png(const char *path);
 
+/* The unit of time in which delays of up to `ns` have few digits. */
+struct ow_gnuplot_unit {
+	const char *name;
+	double ns;
+};
+struct ow_gnuplot_unit ow_gnuplot_unit(double ns);
+
 /* An empty script, to be written and closed by the caller. path: of the picture, for the error. */
 int ow_gnuplot_begin(const char *path, FILE **ret_script, struct ow_error *err);
 /* The text in single quotes, where nothing but the quote has a meaning to gnuplot. */

@@ -134,15 +134,9 @@ struct axis {
 
 static void choose_unit(struct axis *axis, double size_ns)
 {
-	static const struct {
-		const char *name;
-		double ns;
-	} units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
-	size_t i = 0;
-	while (i < 3 && size_ns < units[i].ns)
-		i++;
-	axis->unit = units[i].name;
-	axis->unit_ns = units[i].ns;
+	struct ow_gnuplot_unit unit = ow_gnuplot_unit(size_ns);
+	axis->unit = unit.name;
+	axis->unit_ns = unit.ns;
 }
 
 /* For the delays of a track, which are less its origin. */

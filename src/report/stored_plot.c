@@ -78,10 +78,32 @@ static void put_time(FILE *out, const struct picture *p, int64_t ns)
 	fprintf(out, " %.3f", (double)ns / 1e9 + (double)p->shift_s);
 }
 
-/* Columns: middle, begin, end of the bin, mean, highest p99 (ms), loss (%), share of measured, partial, unknown. */
+static double p99_of(const struct ow_stored_sum *sum)
+{
+	return sum->p99_ns.count ? sum->p99_ns.high : NAN;
+}
+
+/* The highest of a lane's numbers; NAN if it has none, of which gnuplot would draw nothing at all. */
+static double highest(const struct picture *p, unsigned k, double (*number)(const struct ow_stored_sum *))
+{
+	double most = NAN;
+	for (size_t i = 0; i < p->sums->count; i++)
+		if (p->sums->sum[i].lane == p->lane[k])
+			most = fmax(most, number(&p->sums->sum[i]));
+	return most;
+}
+
+/* The unit of a lane's delays. */
+static struct ow_gnuplot_unit unit_of(const struct picture *p, unsigned k)
+{
+	return ow_gnuplot_unit(fmax(highest(p, k, ow_stored_sum_mean), highest(p, k, p99_of)));
+}
+
+/* Columns: middle, begin, end of the bin, mean, highest p99, loss (%), share of measured, partial, unknown. */
 static void put_data(FILE *out, const struct picture *p, unsigned k)
 {
 	int64_t end = INT64_MIN;
+	struct ow_gnuplot_unit unit = unit_of(p, k);
 	fprintf(out, "$lane%u << EOD\n", k);
 	for (size_t i = 0; i < p->sums->count; i++) {
 		const struct ow_stored_sum *sum = &p->sums->sum[i];
@@ -96,8 +118,8 @@ static void put_data(FILE *out, const struct picture *p, unsigned k)
 		put_time(out, p, sum->first_ns / 2 + sum->last_ns / 2);
 		put_time(out, p, sum->first_ns);
 		put_time(out, p, sum->last_ns);
-		put_number(out, ow_stored_sum_mean(sum) / 1e6);
-		put_number(out, sum->p99_ns.count ? sum->p99_ns.high / 1e6 : NAN);
+		put_number(out, ow_stored_sum_mean(sum) / unit.ns);
+		put_number(out, p99_of(sum) / unit.ns);
 		put_number(out, 100 * ow_stored_sum_loss(sum));
 		put_number(out, (double)sum->measured / all);
 		put_number(out, (double)sum->partial / all);
@@ -178,16 +200,6 @@ static void put_legend(FILE *out)
 	fputc('\n', out);
 }
 
-/* The highest of a lane's numbers; NAN if it has none, of which gnuplot would draw nothing at all. */
-static double highest(const struct picture *p, unsigned k, double (*number)(const struct ow_stored_sum *))
-{
-	double most = NAN;
-	for (size_t i = 0; i < p->sums->count; i++)
-		if (p->sums->sum[i].lane == p->lane[k])
-			most = fmax(most, number(&p->sums->sum[i]));
-	return most;
-}
-
 /* A round step of which `most` has one to four. */
 static double step_of(double most)
 {
@@ -212,9 +224,10 @@ static void put_delay(FILE *out, const struct picture *p, unsigned k, int top)
 	fputs("set label 2 ", out);
 	put_name(out, p, k);
 	fprintf(out, " at graph 0, screen %.6f left offset 0,0.7\n", 1 - (double)top / height_px(p));
-	fputs("set format x ''; set ylabel 'delay, ms'; set yrange [*:*]; set ytics nomirror autofreq\n"
-	      "set grid back lt 1 lc rgb '#e4e4e4' lw 1; set style fill solid 1 noborder\n",
-	      out);
+	fprintf(out,
+	        "set format x ''; set ylabel 'delay, %s'; set yrange [*:*]; set ytics nomirror autofreq\n"
+	        "set grid back lt 1 lc rgb '#e4e4e4' lw 1; set style fill solid 1 noborder\n",
+	        unit_of(p, k).name);
 	if (isnan(highest(p, k, ow_stored_sum_mean))) {
 		put_nothing(out, "no delays");
 		return;
