@@ -88,6 +88,19 @@ class Commands(command.Case):
                     if "NO_COLOR" in env:
                         self.assertNotRegex(terminal.written, r"\033\[[0-9;]*[0-9]m")
 
+    def test_words_stay_whole(self):
+        """What is on a narrow terminal is what is in a file, but for spaces and line breaks: no word is cut."""
+        for args, code in ((("match", "--help"), 0), (("--help",), 0), (("match", "nothing.pcap", "a b c d e f g.pcap"), 1)):
+            for columns in (60, 40):
+                with self.subTest(args=args, columns=columns):
+                    done, terminal = run(*args, columns=columns)
+                    self.assertEqual(done, code)
+                    plain = command.oneway(*args)
+                    self.assertEqual(terminal.written.split(), (plain.stdout + plain.stderr).split())
+                    for line in terminal.written.splitlines():
+                        if not line.startswith("  oneway "):
+                            self.assertLessEqual(len(line), columns, line)
+
     def test_compare_fits(self):
         done, terminal = run("compare", self.a, self.b, columns=80)
         self.assertEqual(done, 0)
