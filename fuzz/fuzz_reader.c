@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a capture file: opens, reads all frames and touches their bytes, and does it again after a rewind, which
- * must give the same number. fuzz/reader-corpus makes the seeds.
+ * Any bytes as a capture file: opens it, reads all frames and touches their bytes, and does it again after a rewind,
+ * which must give the same number. The same bytes twice are two files in one, with twice as many frames. What is
+ * written of the frames is read again as it was. fuzz/reader-corpus makes the seeds.
  */
 #include "capture/reader.h"
+#include "capture/walk.h"
+#include "capture/writer.h"
+#include "scratch.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,49 +19,115 @@ static void check(int good)
 		abort();
 }
 
-static uint64_t read_frames(struct ow_reader *reader)
+/*
+ * Reads all and returns the number of frames; *ret_whole: to the end of the file. Frames also go to the writer, where
+ * there is one, but for times that it cannot hold.
+ */
+static uint64_t read_frames(struct ow_reader *reader, struct ow_writer *writer, uint64_t *ret_written, bool *ret_whole)
 {
 	struct ow_frame frames[32];
 	struct ow_error err;
-	uint64_t n = 0;
+	uint64_t n = 0, written = 0;
 	volatile uint8_t touched = 0;
 	int got;
 
 	while ((got = ow_reader_read(reader, frames, 32, &err)) > 0) {
 		for (int i = 0; i < got; i++) {
 			check(frames[i].caplen <= frames[i].len && frames[i].number == ++n);
+			check(frames[i].time_ns <= OW_CAPTURE_TIME_MAX_NS);
+			check(frames[i].time_ns >= -OW_CAPTURE_TIME_MAX_NS);
 			for (uint32_t k = 0; k < frames[i].caplen; k++)
 				touched ^= frames[i].data[k];
+			written += writer && ow_writer_write(writer, &frames[i], &err) == 0;
 		}
 	}
+	*ret_written = written;
+	*ret_whole = got == 0 && !ow_reader_damage(reader);
+	(void)touched;
 	return n;
+}
+
+static bool same(const struct ow_frame *a, const struct ow_frame *b, uint32_t snaplen)
+{
+	uint32_t caplen = a->caplen < snaplen ? a->caplen : snaplen;
+	return a->time_ns == b->time_ns && b->caplen == caplen && a->len == b->len &&
+	       (caplen == 0 || memcmp(a->data, b->data, caplen) == 0);
+}
+
+/* The frames of path go into a new file, which is then read beside it. */
+static void round_trip(const char *path, struct ow_writer_options options)
+{
+	struct ow_reader *reader, *again;
+	struct ow_writer *writer;
+	struct ow_error err;
+	struct ow_frame a, b;
+	struct scratch copy;
+	uint64_t written, found = 0;
+	bool whole;
+
+	scratch_open(&copy);
+	check(ow_reader_open(path, &reader, &err) == 0);
+	options.nanoseconds = true;
+	options.snaplen = 64;
+	check(ow_writer_open(copy.path, &options, &writer, &err) == 0);
+	read_frames(reader, writer, &written, &whole);
+	check(ow_writer_close(writer, &err) == 0);
+	check(ow_reader_open(copy.path, &again, &err) == 0);
+	int r = ow_reader_rewind(reader, &err);
+	while (ow_reader_read(again, &b, 1, &err) == 1) {
+		found++;
+		do
+			check(r == 0 && ow_reader_read(reader, &a, 1, &err) == 1);
+		while (!same(&a, &b, options.snaplen));
+	}
+	check(found == written && !ow_reader_damage(again));
+	ow_reader_close(again);
+	ow_reader_close(reader);
+	scratch_close(&copy);
+}
+
+/* Two classic files in one, the first of which is whole. */
+static void twice(const uint8_t *data, size_t size, uint64_t frames)
+{
+	struct ow_reader *reader;
+	struct ow_error err;
+	struct scratch file;
+	uint64_t written;
+	bool whole;
+
+	scratch_open(&file);
+	scratch_add(&file, data, size);
+	scratch_add(&file, data, size);
+	check(ow_reader_open(file.path, &reader, &err) == 0);
+	check(read_frames(reader, NULL, &written, &whole) == 2 * frames && whole);
+	ow_reader_close(reader);
+	scratch_close(&file);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ow_reader *reader;
 	struct ow_error err;
-	char path[64];
-	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	struct scratch file;
+	uint64_t written;
+	bool whole, again;
 
-	check(fd >= 0);
-	for (size_t i = 0; i < size;) {
-		ssize_t w = write(fd, data + i, size - i);
-		check(w > 0);
-		i += (size_t)w;
-	}
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	if (ow_reader_open(path, &reader, &err) == 0) {
-		uint64_t n = read_frames(reader);
-		int damaged = ow_reader_damage(reader) != NULL;
+	scratch_open(&file);
+	scratch_add(&file, data, size);
+	if (ow_reader_open(file.path, &reader, &err) == 0) {
+		uint64_t n = read_frames(reader, NULL, &written, &whole);
 		check(ow_reader_position(reader) <= ow_reader_info(reader)->size_bytes);
 		check(ow_reader_info(reader)->resolution_ns >= 1);
 		if (ow_reader_rewind(reader, &err) == 0) {
-			check(read_frames(reader) == n);
-			check((ow_reader_damage(reader) != NULL) == damaged);
+			check(read_frames(reader, NULL, &written, &again) == n);
+			check(whole == again);
 		}
 		ow_reader_close(reader);
+		round_trip(file.path, (struct ow_writer_options){.format = OW_FILE_PCAPNG, .big_endian = n % 2});
+		round_trip(file.path, (struct ow_writer_options){.format = OW_FILE_PCAP, .big_endian = n % 2});
+		if (whole && ow_file_kind(data, size) == OW_FILE_KIND_CLASSIC)
+			twice(data, size, n);
 	}
-	close(fd);
+	scratch_close(&file);
 	return 0;
 }

@@ -152,6 +152,10 @@ static void note_end(struct classic *c)
 
 	if (packed)
 		ow_error_set(&c->walk.damage, EINVAL, "%s: %s, after %llu whole records", name, packed, number - 1);
+	else if (left >= OW_PCAP_RECORD_BYTES && begins_file(c->next) != OW_FILE_KIND_NONE)
+		ow_error_set(&c->walk.damage, EINVAL,
+		             "%s: cut off in the header of another file at offset %llu (%d bytes, %zu present)", name,
+		             offset, OW_PCAP_HEADER_BYTES, left);
 	else if (left >= OW_PCAP_RECORD_BYTES && load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX)
 		ow_error_set(
 			&c->walk.damage, EINVAL,

@@ -107,6 +107,7 @@ static void test_concatenated(void **state)
 		o = read_bytes(*state, c->bytes, 24 + 2 * 36 + 20);
 		assert_int_equal(o.n, 2);
 		assert_true(o.damaged);
+		assert_non_null(strstr(o.text, "in the header of another file at offset 96 (24 bytes, 20 present)"));
 		free(c);
 	}
 }
