@@ -7,6 +7,7 @@
 #include "capture/source.h"
 
 #include "capture/mapping.h"
+#include "capture/walk.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -89,7 +90,13 @@ static int temporary_file(const char *dir)
 	return fd;
 }
 
-/* Replaces the fd, which cannot seek, by a temporary file with all that comes out of it. */
+/* No capture, packed or not: the rest, which may have no end, is not needed to say so. */
+static bool is_foreign(const uint8_t *head, size_t size)
+{
+	return size >= 4 && !(head[0] == 0x1f && head[1] == 0x8b) && ow_file_kind(head, size) == OW_FILE_KIND_NONE;
+}
+
+/* Replaces the fd, which cannot seek, by a temporary file with all that comes out of it, if it begins as a capture. */
 static int spool(struct ow_source *s, struct ow_error *err)
 {
 	const char *dir = getenv("TMPDIR");
@@ -119,6 +126,8 @@ static int spool(struct ow_source *s, struct ow_error *err)
 			break;
 		}
 		s->size += (uint64_t)got;
+		if (s->size == (uint64_t)got && is_foreign(buffer, (size_t)got))
+			break;
 	}
 	free(buffer);
 	close(s->fd);

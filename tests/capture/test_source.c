@@ -268,6 +268,15 @@ static void test_spool_elsewhere(void **state)
 	free(c);
 }
 
+/* What does not begin as a capture is not copied to its end, which may not come. */
+static void test_endless(void **state)
+{
+	(void)state;
+	struct outcome o = read_all("/dev/zero");
+	assert_int_equal(o.opened, -EINVAL);
+	assert_string_equal(o.text, "/dev/zero: not a capture file (starts with 00 00 00 00)");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +288,7 @@ int main(void)
 		cmocka_unit_test(test_pipe),
 		cmocka_unit_test_setup_teardown(test_standard_input, scratch_setup, scratch_teardown),
 		cmocka_unit_test(test_spool_elsewhere),
+		cmocka_unit_test(test_endless),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
