@@ -39,14 +39,17 @@ struct ow_flow_key {
 struct ow_packet_event {
 	enum ow_fate fate;
 	enum ow_direction direction; /* meaningless for UNCLASSIFIED */
-	bool ambiguous;
-	enum ow_side side;         /* the side that saw it, where only one did */
-	uint64_t number[OW_SIDES]; /* 1-based record number in each file, 0 = not there */
-	int64_t time_ns[OW_SIDES]; /* after clock correction; meaningful where number is not 0 */
-	uint32_t packets;          /* wire packets this event stands for (superframes: more than 1) */
-	uint32_t bytes;            /* IP (or frame) length of the piece */
+	bool ambiguous;              /* matched, but identical packets make the delay uncertain */
+	enum ow_side side;           /* the side that saw it, where only one did */
+	uint64_t number[OW_SIDES];   /* 1-based record number in each file, 0 = not there */
+	int64_t time_ns[OW_SIDES];   /* after clock correction; meaningful where number is not 0 */
+	uint32_t packets;            /* wire packets this event stands for (superframes: more than 1) */
+	uint32_t bytes;              /* IP (or frame) length of the piece */
 	const struct ow_flow_key *flow;
-	uint64_t id; /* keyed hash of what makes it the same packet at both points; identical ones share it */
+	uint64_t id;    /* keyed hash of what makes it the same packet at both points; identical ones share it */
+	bool estimated; /* ambiguous, and the delay is an estimate: it may be shorter by less_ns, or longer by more_ns
+	                 */
+	int64_t less_ns, more_ns;
 };
 
 struct ow_match_options {

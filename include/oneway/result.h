@@ -10,6 +10,13 @@ enum ow_quantile { OW_Q50, OW_Q90, OW_Q95, OW_Q99, OW_Q999, OW_QUANTILES };
 extern const double ow_quantile_level[OW_QUANTILES];
 extern const char *const ow_quantile_name[OW_QUANTILES]; /* "0.5", "0.9", ... as in JSON */
 
+/* The statistics of the delay if every uncertain delay were the shortest, or the longest, that is plausible. */
+struct ow_delay_bound {
+	double mean_ns;
+	int64_t min_ns, max_ns;
+	double quantile_ns[OW_QUANTILES];
+};
+
 /* One-way delay (RFC 7679), conditional on arrival. Nothing but `samples` is meaningful when it is 0. */
 struct ow_delay {
 	uint64_t samples;                 /* packets whose delay entered the numbers below */
@@ -18,6 +25,11 @@ struct ow_delay {
 	int64_t min_ns;                   /* exact */
 	int64_t max_ns;                   /* exact */
 	double quantile_ns[OW_QUANTILES]; /* RFC 2330: smallest x with F(x) >= q; within 0.1 % */
+	/* Identical packets: samples that are estimates. Whichever plausible delays they really had, mean, minimum,
+	 * maximum and quantiles are between those of low and high, which are meaningful when uncertain is not 0. */
+	uint64_t uncertain;
+	struct ow_delay_bound low, high;
+	int64_t period_ns; /* uncertain delays are wrong by multiples of this, if at all; 0 = by anything */
 };
 
 /*
@@ -31,8 +43,10 @@ struct ow_result {
 	uint64_t lost;       /* sent, never received within the waiting time */
 	uint64_t extra;      /* received, not in the sender's capture; includes duplicated */
 	uint64_t duplicated; /* further copies of a matched packet (RFC 5560) */
-	uint64_t ambiguous;  /* matched, but identical packets make the delay uncertain: not a delay sample */
-	uint64_t reordered;  /* arrived after a packet that was sent later (RFC 4737 type-P-reordered) */
+	/* Matched, but identical packets make the delay uncertain: delay.uncertain of them are samples, with bounds;
+	 * the others are no samples. */
+	uint64_t ambiguous;
+	uint64_t reordered; /* arrived after a packet that was sent later (RFC 4737 type-P-reordered) */
 	struct ow_delay delay;
 	bool exact; /* every packet was compared; false for a synopsis estimate */
 };

@@ -92,10 +92,9 @@ static uint32_t number_of(struct ow_flow_tally *tally, struct way *way, const st
 static void count_matched(struct sums *flow, const struct ow_packet_event *event)
 {
 	flow->matched += event->packets;
-	if (event->ambiguous) {
-		flow->ambiguous += event->packets;
+	flow->ambiguous += event->ambiguous ? event->packets : 0;
+	if (event->ambiguous && !event->estimated)
 		return;
-	}
 	/* Stamps from a file may be anything: wrap rather than overflow. */
 	int64_t later = (int64_t)((uint64_t)event->time_ns[OW_SIDE_B] - (uint64_t)event->time_ns[OW_SIDE_A]);
 	if (event->packets)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "estimate/intervals.h"
 
-#include "estimate/delay.h"
+#include "estimate/tally.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +11,8 @@ struct open_interval {
 	struct ow_interval result;
 	int64_t *delay[OW_DIRECTIONS];
 	uint32_t count[OW_DIRECTIONS], room[OW_DIRECTIONS];
+	struct ow_interval_delay *uncertain[OW_DIRECTIONS];
+	uint32_t uncertains[OW_DIRECTIONS], uncertain_room[OW_DIRECTIONS];
 };
 
 struct ow_intervals {
@@ -19,6 +21,7 @@ struct ow_intervals {
 	struct ow_interval *finished;
 	size_t intervals, room, closed; /* intervals before `closed` hold no delays any more */
 	struct ow_delays *delays;       /* one accumulator serves all intervals in turn */
+	struct ow_delays *uncertain[OW_UNCERTAINS];
 };
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -45,12 +48,16 @@ void ow_intervals_free(struct ow_intervals *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->intervals; i++) {
-		free(s->interval[i].delay[OW_A_TO_B]);
-		free(s->interval[i].delay[OW_B_TO_A]);
+		for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+			free(s->interval[i].delay[d]);
+			free(s->interval[i].uncertain[d]);
+		}
 	}
 	free(s->interval);
 	free(s->finished);
 	ow_delays_free(s->delays);
+	for (int i = 0; i < OW_UNCERTAINS; i++)
+		ow_delays_free(s->uncertain[i]);
 	free(s);
 }
 
@@ -76,19 +83,45 @@ static int grow(struct ow_intervals *s, size_t count)
 	return 0;
 }
 
-static void sum_up(struct ow_intervals *s, struct open_interval *o)
+/* The uncertain delays of an interval, in s->uncertain. */
+static int gather_uncertain(struct ow_intervals *s, const struct open_interval *o, unsigned d)
 {
+	for (int i = 0; i < OW_UNCERTAINS; i++) {
+		if (!s->uncertain[i] && ow_delays_create(&s->uncertain[i]) < 0)
+			return -ENOMEM;
+		ow_delays_reset(s->uncertain[i]);
+	}
+	for (uint32_t i = 0; i < o->uncertains[d]; i++) {
+		const struct ow_interval_delay *delay = &o->uncertain[d][i];
+		ow_delays_add(s->uncertain[OW_UNCERTAIN_ESTIMATE], delay->delay_ns, 1);
+		ow_delays_add(s->uncertain[OW_UNCERTAIN_LEAST], delay->delay_ns - delay->less_ns, 1);
+		ow_delays_add(s->uncertain[OW_UNCERTAIN_MOST], delay->delay_ns + delay->more_ns, 1);
+	}
+	return 0;
+}
+
+static int sum_up(struct ow_intervals *s, struct open_interval *o)
+{
+	static struct ow_delays *const none[OW_UNCERTAINS];
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
-		if (!o->count[d])
+		if (!o->count[d] && !o->uncertains[d])
 			continue;
 		ow_delays_reset(s->delays);
 		for (uint32_t i = 0; i < o->count[d]; i++)
 			ow_delays_add(s->delays, o->delay[d][i], 1);
-		ow_delays_summary(s->delays, &o->result.direction[d].delay);
+		int r = o->uncertains[d] ? gather_uncertain(s, o, d) : 0;
+		if (r == 0)
+			r = ow_delays_bounded(s->delays, o->uncertains[d] ? s->uncertain : none,
+			                      &o->result.direction[d].delay);
+		if (r < 0)
+			return r;
 		free(o->delay[d]);
+		free(o->uncertain[d]);
 		o->delay[d] = NULL;
-		o->count[d] = o->room[d] = 0;
+		o->uncertain[d] = NULL;
+		o->count[d] = o->room[d] = o->uncertains[d] = o->uncertain_room[d] = 0;
 	}
+	return 0;
 }
 
 static int find(struct ow_intervals *s, int64_t time_ns, struct open_interval **ret)
@@ -102,10 +135,10 @@ static int find(struct ow_intervals *s, int64_t time_ns, struct open_interval **
 	if (r < 0)
 		return r;
 	*ret = &s->interval[i];
-	/* Nothing for an interval comes later than the waiting time; twice that leaves room for disorder. */
-	while (s->closed < (size_t)i && (i - (int64_t)s->closed - 1) > 2 * s->window_ns / s->length_ns)
-		sum_up(s, &s->interval[s->closed++]);
-	return 0;
+	/* Identical packets are told after up to three waiting times; one more leaves room for disorder. */
+	while (s->closed < (size_t)i && r == 0 && (i - (int64_t)s->closed - 1) > 4 * (s->window_ns / s->length_ns + 1))
+		r = sum_up(s, &s->interval[s->closed++]);
+	return r;
 }
 
 static int add_delay(struct open_interval *o, unsigned d, int64_t delay_ns)
@@ -137,20 +170,33 @@ int ow_intervals_match(struct ow_intervals *intervals, enum ow_direction directi
 	return 0;
 }
 
-int ow_intervals_delay(struct ow_intervals *intervals, enum ow_direction direction, int64_t sent_ns, int64_t delay_ns,
-                       uint32_t packets, bool ambiguous)
+static int add_uncertain(struct open_interval *o, unsigned d, const struct ow_interval_delay *delay)
+{
+	if (o->uncertains[d] == o->uncertain_room[d]) {
+		uint32_t room = o->uncertain_room[d] ? o->uncertain_room[d] * 2 : 64;
+		struct ow_interval_delay *grown = realloc(o->uncertain[d], room * sizeof *grown);
+		if (!grown)
+			return -ENOMEM;
+		o->uncertain[d] = grown;
+		o->uncertain_room[d] = room;
+	}
+	o->uncertain[d][o->uncertains[d]++] = *delay;
+	return 0;
+}
+
+int ow_intervals_delay(struct ow_intervals *intervals, enum ow_direction direction, int64_t sent_ns,
+                       const struct ow_interval_delay *delay, uint32_t packets)
 {
 	struct open_interval *o;
 	int r = find(intervals, sent_ns, &o);
 	if (r < 0)
 		return r;
 	/* Identical packets that were told apart only after their interval was summed up bring no sample. */
-	if (ambiguous || (size_t)(o - intervals->interval) < intervals->closed) {
-		o->result.direction[direction].ambiguous += packets;
-		return 0;
-	}
-	for (uint32_t i = 0; i < packets && r == 0; i++)
-		r = add_delay(o, direction, delay_ns);
+	bool known = delay && (size_t)(o - intervals->interval) >= intervals->closed;
+	bool uncertain = !known || delay->less_ns || delay->more_ns;
+	o->result.direction[direction].ambiguous += uncertain ? packets : 0;
+	for (uint32_t i = 0; known && i < packets && r == 0; i++)
+		r = uncertain ? add_uncertain(o, direction, delay) : add_delay(o, direction, delay->delay_ns);
 	return r;
 }
 
@@ -194,7 +240,9 @@ int ow_intervals_finish(struct ow_intervals *s, const struct ow_interval **ret_i
 	while (lead < s->intervals && empty(&s->interval[lead].result))
 		lead++;
 	for (size_t i = lead; i < s->intervals; i++) {
-		sum_up(s, &s->interval[i]);
+		int r = sum_up(s, &s->interval[i]);
+		if (r < 0)
+			return r;
 		s->finished[i - lead] = s->interval[i].result;
 	}
 	*ret_interval = s->finished;

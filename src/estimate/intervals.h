@@ -19,9 +19,13 @@ void ow_intervals_free(struct ow_intervals *intervals);
 /* Each returns 0, -ENOMEM, or -ERANGE when there would be more than OW_INTERVALS_MAX intervals. */
 int ow_intervals_match(struct ow_intervals *intervals, enum ow_direction direction, int64_t sent_ns, uint32_t packets,
                        bool reordered);
-/* The delay of packets that were counted as matched: a sample, or ambiguous. */
-int ow_intervals_delay(struct ow_intervals *intervals, enum ow_direction direction, int64_t sent_ns, int64_t delay_ns,
-                       uint32_t packets, bool ambiguous);
+/* A delay, which may be shorter by less_ns or longer by more_ns. */
+struct ow_interval_delay {
+	int64_t delay_ns, less_ns, more_ns;
+};
+/* The delay of packets that were counted as matched; NULL: it is not known. */
+int ow_intervals_delay(struct ow_intervals *intervals, enum ow_direction direction, int64_t sent_ns,
+                       const struct ow_interval_delay *delay, uint32_t packets);
 int ow_intervals_lost(struct ow_intervals *intervals, enum ow_direction direction, int64_t sent_ns, uint32_t packets);
 int ow_intervals_extra(struct ow_intervals *intervals, enum ow_direction direction, int64_t received_ns,
                        uint32_t packets, bool duplicated);

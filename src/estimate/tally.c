@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "estimate/tally.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PERIOD_TOLERANCE 50 /* steps are the same that differ by less than one in so many */
 
 static void start(struct ow_tally *tally, struct ow_delays *delays)
 {
@@ -24,12 +29,19 @@ void ow_tally_done(struct ow_tally *tally)
 {
 	ow_delays_free(tally->delays);
 	tally->delays = NULL;
+	for (int i = 0; i < OW_UNCERTAINS; i++) {
+		ow_delays_free(tally->uncertain[i]);
+		tally->uncertain[i] = NULL;
+	}
 }
 
 void ow_tally_reset(struct ow_tally *tally)
 {
-	ow_delays_reset(tally->delays);
-	start(tally, tally->delays);
+	struct ow_delays *delays = tally->delays;
+	tally->delays = NULL;
+	ow_tally_done(tally);
+	ow_delays_reset(delays);
+	start(tally, delays);
 }
 
 void ow_tally_flush(struct ow_tally *tally)
@@ -38,7 +50,83 @@ void ow_tally_flush(struct ow_tally *tally)
 	tally->samples = 0;
 }
 
-void ow_tally_result(const struct ow_tally *t, struct ow_result *ret_result)
+/* Delays that are open by whole periods differ by the same step. Keeps the most frequent (Boyer and Moore). */
+static void note_period(struct ow_tally *t, int64_t step_ns, uint32_t packets)
+{
+	bool same = llabs(step_ns - t->period_ns) <= t->period_ns / PERIOD_TOLERANCE;
+	if (t->period_votes <= 0 && !same) {
+		t->period_ns = step_ns;
+		t->period_votes = t->period_samples = 0;
+		same = true;
+	}
+	t->period_votes += same ? (int64_t)packets : -(int64_t)packets;
+	t->period_samples += same ? packets : 0;
+}
+
+int ow_tally_uncertain(struct ow_tally *t, int64_t delay_ns, int64_t less_ns, int64_t more_ns, int64_t step_ns,
+                       uint32_t packets)
+{
+	for (int i = 0; i < OW_UNCERTAINS; i++) {
+		if (!t->uncertain[i] && ow_delays_create(&t->uncertain[i]) < 0)
+			return -ENOMEM;
+	}
+	ow_delays_add(t->uncertain[OW_UNCERTAIN_ESTIMATE], delay_ns, packets);
+	ow_delays_add(t->uncertain[OW_UNCERTAIN_LEAST], delay_ns - less_ns, packets);
+	ow_delays_add(t->uncertain[OW_UNCERTAIN_MOST], delay_ns + more_ns, packets);
+	note_period(t, step_ns, packets);
+	t->ambiguous += packets;
+	return 0;
+}
+
+int ow_tally_delays(const struct ow_tally *t, struct ow_delays **ret_delays)
+{
+	int r = ow_delays_create(ret_delays);
+	if (r < 0)
+		return r;
+	ow_delays_merge(*ret_delays, t->delays);
+	if (t->uncertain[OW_UNCERTAIN_ESTIMATE])
+		ow_delays_merge(*ret_delays, t->uncertain[OW_UNCERTAIN_ESTIMATE]);
+	return 0;
+}
+
+static void bound_of(const struct ow_delay *delay, struct ow_delay_bound *ret)
+{
+	*ret = (struct ow_delay_bound){delay->mean_ns, delay->min_ns, delay->max_ns, {0}};
+	memcpy(ret->quantile_ns, delay->quantile_ns, sizeof ret->quantile_ns);
+}
+
+int ow_delays_bounded(const struct ow_delays *certain, struct ow_delays *const uncertain[OW_UNCERTAINS],
+                      struct ow_delay *ret_delay)
+{
+	if (!uncertain[OW_UNCERTAIN_MOST]) {
+		ow_delays_summary(certain, ret_delay);
+		return 0;
+	}
+	struct ow_delays *all;
+	struct ow_delay delay[OW_UNCERTAINS];
+	if (ow_delays_create(&all) < 0)
+		return -ENOMEM;
+	for (int i = 0; i < OW_UNCERTAINS; i++) {
+		ow_delays_reset(all);
+		ow_delays_merge(all, certain);
+		ow_delays_merge(all, uncertain[i]);
+		ow_delays_summary(all, &delay[i]);
+	}
+	ow_delays_free(all);
+	*ret_delay = delay[OW_UNCERTAIN_ESTIMATE];
+	ret_delay->uncertain = ow_delays_samples(uncertain[OW_UNCERTAIN_ESTIMATE]);
+	bound_of(&delay[OW_UNCERTAIN_LEAST], &ret_delay->low);
+	bound_of(&delay[OW_UNCERTAIN_MOST], &ret_delay->high);
+	return 0;
+}
+
+void ow_tally_summary(const struct ow_tally *t, struct ow_delay *ret_delay)
+{
+	if (ow_delays_bounded(t->delays, t->uncertain, ret_delay) < 0)
+		*ret_delay = (struct ow_delay){0};
+}
+
+int ow_tally_result(const struct ow_tally *t, struct ow_result *ret_result)
 {
 	*ret_result = (struct ow_result){
 		.sent = t->matched + t->lost,
@@ -51,5 +139,8 @@ void ow_tally_result(const struct ow_tally *t, struct ow_result *ret_result)
 		.reordered = t->reordered,
 		.exact = true,
 	};
-	ow_delays_summary(t->delays, &ret_result->delay);
+	int r = ow_delays_bounded(t->delays, t->uncertain, &ret_result->delay);
+	if (r == 0 && 10 * t->period_samples > 9 * ret_result->delay.uncertain)
+		ret_result->delay.period_ns = t->period_ns;
+	return r;
 }

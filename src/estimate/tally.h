@@ -6,6 +6,12 @@
 
 #define OW_TALLY_BUFFER 256
 
+enum ow_uncertain { OW_UNCERTAIN_ESTIMATE, OW_UNCERTAIN_LEAST, OW_UNCERTAIN_MOST, OW_UNCERTAINS };
+
+/* Sums up delays of which some are uncertain (uncertain[] may be all NULL), with bounds. 0 or -ENOMEM. */
+int ow_delays_bounded(const struct ow_delays *certain, struct ow_delays *const uncertain[OW_UNCERTAINS],
+                      struct ow_delay *ret_delay);
+
 /* Counts what becomes of the packets of one direction, and makes the result of it. */
 struct ow_tally {
 	uint64_t matched, lost, extra, duplicated, ambiguous, reordered;
@@ -13,6 +19,12 @@ struct ow_tally {
 	int64_t first_sent_ns, last_sent_ns;         /* of matched packets; INT64_MAX and INT64_MIN before the first */
 	int64_t first_received_ns, last_received_ns; /* likewise */
 	struct ow_delays *delays;
+	/* Of uncertain delays: the estimates, the shortest and the longest; NULL while there are none. */
+	struct ow_delays *uncertain[OW_UNCERTAINS];
+	int64_t period_ns; /* most uncertain delays are open by multiples of this: a candidate, and the votes for it */
+	int64_t period_votes;
+	uint64_t period_samples;
+	int64_t reorder_ns; /* the longest time by which a packet that was sent later arrived before another */
 	int64_t sample[OW_TALLY_BUFFER]; /* delays on their way to `delays`; ow_tally_flush brings the last ones there
 	                                  */
 	unsigned samples;
@@ -37,6 +49,8 @@ static inline void ow_tally_match(struct ow_tally *t, uint64_t number, int64_t s
 		return;
 	/* RFC 4737 section 3.3: reordered when a packet that was sent later has arrived before. */
 	bool late = number < t->newest_sent;
+	int64_t overtaken_ns = late ? t->last_sent_ns - sent_ns : 0;
+	t->reorder_ns = overtaken_ns > t->reorder_ns ? overtaken_ns : t->reorder_ns;
 	t->reordered += late ? packets : 0;
 	t->newest_sent = late ? t->newest_sent : number;
 }
@@ -53,7 +67,19 @@ static inline void ow_tally_sample(struct ow_tally *t, int64_t delay_ns, uint32_
 	}
 }
 
-/* The counts and delays as a result, after ow_tally_flush. */
-void ow_tally_result(const struct ow_tally *tally, struct ow_result *ret_result);
+/*
+ * An uncertain delay, which may be shorter by less_ns or longer by more_ns; step_ns: the distance of the nearest other
+ * delay that is plausible. Counts as ambiguous. Returns 0 or -ENOMEM.
+ */
+int ow_tally_uncertain(struct ow_tally *tally, int64_t delay_ns, int64_t less_ns, int64_t more_ns, int64_t step_ns,
+                       uint32_t packets);
+
+/* The delays summed up, with bounds; as if there were none when out of memory. */
+void ow_tally_summary(const struct ow_tally *tally, struct ow_delay *ret_delay);
+/* All delays, the uncertain ones as estimated; the caller frees them. 0 or -ENOMEM. */
+int ow_tally_delays(const struct ow_tally *tally, struct ow_delays **ret_delays);
+
+/* The counts and delays as a result, after ow_tally_flush. 0 or -ENOMEM. */
+int ow_tally_result(const struct ow_tally *tally, struct ow_result *ret_result);
 
 #endif

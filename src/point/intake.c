@@ -46,6 +46,7 @@ static int refill(struct ow_pass *p, struct ow_matcher *matcher, struct intake *
 	if (!p->records[side]) {
 		int64_t first_ns = batch->record[0].time_ns;
 		p->first_ns[side] = batch->first_ns < first_ns ? batch->first_ns : first_ns;
+		ow_matcher_start(matcher, side, p->first_ns[side]);
 	}
 	if (!p->records[side] || batch->last_ns > p->last_ns[side])
 		p->last_ns[side] = batch->last_ns;

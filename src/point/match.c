@@ -77,7 +77,7 @@ bool ow_match_floor(const struct ow_pass *p, enum ow_direction direction, int64_
 	const struct ow_floor *floor = &p->floor[direction];
 	struct ow_delay delay;
 	bool unlike = p->floor[OW_A_TO_B].samples || p->floor[OW_B_TO_A].samples;
-	ow_delays_summary(p->tally[direction].delays, &delay);
+	ow_tally_summary(&p->tally[direction], &delay);
 	if (unlike ? !floor->samples : !delay.samples)
 		return false;
 	*ret_ns = unlike ? ow_floor_find(floor, (int64_t)delay.quantile_ns[OW_Q50]) : delay.min_ns;
@@ -161,6 +161,19 @@ static int try_segments(struct ow_match *m, struct ow_error *err)
 	return run(m, err);
 }
 
+/* Paths that let packets overtake each other leave more open which of identical packets is which. */
+static bool learn_reordering(struct ow_pass *p)
+{
+	bool more = false;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		if (!p->repeats[d] || p->tally[d].reorder_ns <= p->plan.reorder_ns[d])
+			continue;
+		p->plan.reorder_ns[d] = p->tally[d].reorder_ns;
+		more = true;
+	}
+	return more;
+}
+
 /* One change to the plan after a pass: true if another pass is needed. */
 static bool improve(struct ow_match *m)
 {
@@ -170,7 +183,7 @@ static bool improve(struct ow_match *m)
 		ow_plan_limit(&m->planner, &p->plan, least_available(p));
 		return true;
 	}
-	if (p->miscounted)
+	if (p->miscounted || learn_reordering(p))
 		return true;
 	if (m->options.clock == OW_CLOCK_ESTIMATED && !m->drift_settled) {
 		m->drift_settled = true;
@@ -551,8 +564,8 @@ static int find_holes(struct ow_match *m, struct ow_error *err)
 static void extremes(const struct ow_pass *p, int64_t *ret_least, int64_t *ret_most)
 {
 	struct ow_delay ab, ba;
-	ow_delays_summary(p->tally[OW_A_TO_B].delays, &ab);
-	ow_delays_summary(p->tally[OW_B_TO_A].delays, &ba);
+	ow_tally_summary(&p->tally[OW_A_TO_B], &ab);
+	ow_tally_summary(&p->tally[OW_B_TO_A], &ba);
 	int64_t least = INT64_MAX, most = INT64_MIN, correct = p->plan.shift_ns - p->plan.offset_ns;
 	if (ab.samples) {
 		least = ab.min_ns;
@@ -570,12 +583,16 @@ static void extremes(const struct ow_pass *p, int64_t *ret_least, int64_t *ret_m
 static bool way_of_tail(const struct ow_pass *p, enum ow_direction *ret_way)
 {
 	enum ow_direction d = p->tally[OW_A_TO_B].matched >= p->tally[OW_B_TO_A].matched ? OW_A_TO_B : OW_B_TO_A;
-	struct ow_delay delay;
-	ow_delays_summary(p->tally[d].delays, &delay);
-	if (delay.samples < TAIL_SAMPLES)
+	struct ow_delays *delays;
+	if (ow_tally_delays(&p->tally[d], &delays) < 0)
 		return false;
-	double above = delay.quantile_ns[OW_Q99] - delay.quantile_ns[OW_Q50];
-	double below = delay.quantile_ns[OW_Q50] - ow_delays_quantile(p->tally[d].delays, 0.01);
+	bool few = ow_delays_samples(delays) < TAIL_SAMPLES;
+	double median = few ? 0 : ow_delays_quantile(delays, 0.5);
+	double above = few ? 0 : ow_delays_quantile(delays, 0.99) - median;
+	double below = few ? 0 : median - ow_delays_quantile(delays, 0.01);
+	ow_delays_free(delays);
+	if (few)
+		return false;
 	if (above > TAIL_CLEAR * below)
 		*ret_way = d;
 	else if (below > TAIL_CLEAR * above)
@@ -731,7 +748,7 @@ static void fill_holes(struct ow_match *m, enum ow_side side)
 	}
 }
 
-static void fill_report(struct ow_match *m)
+static int fill_report(struct ow_match *m)
 {
 	struct ow_match_report *report = &m->report;
 	struct ow_pass *p = &m->pass;
@@ -762,13 +779,15 @@ static void fill_report(struct ow_match *m)
 	report->window_ns = p->plan.window_ns;
 	fill_clock(m);
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
-		ow_tally_result(&p->tally[d], &report->direction[d]);
+		if (ow_tally_result(&p->tally[d], &report->direction[d]) < 0)
+			return -ENOMEM;
 		report->has_direction[d] = report->direction[d].sent + report->direction[d].received > 0;
 	}
 	report->has_direction[OW_A_TO_B] = true;
 	for (unsigned side = 0; side < OW_SIDES; side++)
 		fill_holes(m, side);
 	report->hole = m->hole;
+	return 0;
 }
 
 static int refuse_no_matches(struct ow_match *m, struct ow_error *err)
@@ -797,6 +816,9 @@ static int check_order(struct ow_reader *reader, int64_t window_ns, struct ow_er
 	return n < 0 ? n : ow_order_check(&order, ow_reader_info(reader)->path, err);
 }
 
+/* A capture is in disorder if one timestamp in so many goes backwards, and some by more than the waiting time. */
+#define DISORDER 8
+
 /* Captures that are not in the order of time are refused. If they have nothing in common, that may be the reason. */
 static int check_orders(struct ow_match *m, int result, struct ow_error *err)
 {
@@ -811,6 +833,12 @@ static int check_orders(struct ow_match *m, int result, struct ow_error *err)
 		int r = check_order(tap->reader, window_ns, &why);
 		if (r < 0)
 			return ow_error_set(err, -r, "%s", why.text);
+		if (result == 0 && tap->facts.backwards * DISORDER >= tap->facts.packets)
+			return ow_error_set(err, EINVAL,
+			                    "%.200s: not in the order of time: timestamps go backwards %llu times: "
+			                    "sort it first (reordercap FILE OUT)",
+			                    ow_reader_info(tap->reader)->path,
+			                    (unsigned long long)tap->facts.backwards);
 	}
 	return result;
 }
@@ -839,7 +867,9 @@ static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow
 		r = tell_events(m, err);
 	if (r < 0)
 		return r;
-	fill_report(m);
+	r = fill_report(m);
+	if (r < 0)
+		return ow_error_set(err, ENOMEM, "out of memory");
 	if (!m->report.direction[OW_A_TO_B].matched && !m->report.direction[OW_B_TO_A].matched)
 		return check_orders(m, refuse_no_matches(m, err), err);
 	return ow_match_warn(m);

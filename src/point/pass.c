@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FEW_VOTES          3
 #define THREADS_FROM_BYTES 4000000 /* of both captures: below, threads cost more than they bring */
 #define LOST_RATHER        10      /* a packet is lost if that is so many times likelier than its delay */
 #define RARE_DELAY         0.001   /* share of delays, at either end, that are not usual */
@@ -65,11 +66,16 @@ static uint64_t piece_id(const struct ow_record *record)
 	return record->len ? ow_mix64(record->id ^ ow_mix64((uint64_t)record->seq << 32 | record->len)) : record->id;
 }
 
-static void tell_pair(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction, bool ambiguous,
-                      uint32_t packets)
+static void tell_pair(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction,
+                      enum ow_certainty certainty, uint32_t packets)
 {
-	struct ow_packet_event event = {
-		.fate = OW_FATE_MATCHED, .direction = direction, .ambiguous = ambiguous, .packets = packets};
+	struct ow_packet_event event = {.fate = OW_FATE_MATCHED,
+	                                .direction = direction,
+	                                .ambiguous = certainty != OW_CERTAIN,
+	                                .estimated = certainty == OW_UNCERTAIN,
+	                                .less_ns = certainty == OW_UNCERTAIN ? pair->less_ns : 0,
+	                                .more_ns = certainty == OW_UNCERTAIN ? pair->more_ns : 0,
+	                                .packets = packets};
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		event.number[side] = pair->record[side]->number;
 		event.time_ns[side] = shown_time(p, side, pair->record[side]->time_ns);
@@ -81,27 +87,38 @@ static void tell_pair(struct ow_pass *p, const struct ow_pair *pair, enum ow_dir
 	tell(p, &event);
 }
 
-/* The delay of a pair is known now: a sample, or ambiguous. */
-static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction, bool ambiguous)
+/* The delay of a pair is known now: a sample, an estimate with bounds, or nothing. */
+static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction,
+                        enum ow_certainty certainty)
 {
 	const struct ow_record *a = pair->record[OW_SIDE_A], *b = pair->record[OW_SIDE_B];
+	struct ow_tally *tally = &p->tally[direction];
 	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
-	ambiguous |= a->untimed | b->untimed;
+	if (a->untimed | b->untimed)
+		certainty = OW_AMBIGUOUS;
 	int64_t a_ns = a->time_ns, b_ns = shown_time(p, OW_SIDE_B, b->time_ns);
 	int64_t delay = direction == OW_A_TO_B ? b_ns - a_ns : a_ns - b_ns;
-	if (ambiguous)
-		p->tally[direction].ambiguous += packets;
+	if (certainty == OW_AMBIGUOUS)
+		tally->ambiguous += packets;
+	else if (certainty == OW_UNCERTAIN)
+		fail(p, ow_tally_uncertain(tally, delay, pair->less_ns, pair->more_ns, pair->step_ns, packets));
 	else
-		ow_tally_sample(&p->tally[direction], delay, packets);
-	if (!ambiguous)
+		ow_tally_sample(tally, delay, packets);
+	if (certainty == OW_CERTAIN)
 		ow_skew_add(&p->skew, direction, a_ns, delay);
-	if (!ambiguous && !pair->repeated)
+	if (certainty == OW_CERTAIN && !pair->repeated)
 		ow_floor_add(&p->floor[direction], delay);
-	if (p->intervals)
-		fail(p, ow_intervals_delay(p->intervals, direction, direction == OW_A_TO_B ? a_ns : b_ns, delay,
-		                           packets, ambiguous));
+	if (p->intervals) {
+		const struct ow_interval_delay known = {
+			.delay_ns = delay,
+			.less_ns = certainty == OW_UNCERTAIN ? pair->less_ns : 0,
+			.more_ns = certainty == OW_UNCERTAIN ? pair->more_ns : 0,
+		};
+		fail(p, ow_intervals_delay(p->intervals, direction, direction == OW_A_TO_B ? a_ns : b_ns,
+		                           certainty == OW_AMBIGUOUS ? NULL : &known, packets));
+	}
 	if (p->events)
-		tell_pair(p, pair, direction, ambiguous, packets);
+		tell_pair(p, pair, direction, certainty, packets);
 }
 
 static enum ow_direction current_direction(const struct ow_pass *p, const struct ow_flow_evidence *e)
@@ -133,6 +150,7 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	ea->counted[direction] += packets;
 	const struct ow_record *sent = pair->record[sender(direction)], *received = pair->record[!sender(direction)];
 	uint64_t reordered = p->tally[direction].reordered;
+	p->repeats[direction] += pair->alike ? packets : 0;
 	ow_tally_match(&p->tally[direction], pair->alike ? OW_TALLY_UNPLACED : sent->number, sent->time_ns,
 	               received->time_ns, packets);
 	if (a->len)
@@ -141,7 +159,7 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		fail(p, ow_intervals_match(p->intervals, direction, shown_time(p, sender(direction), sent->time_ns),
 		                           packets, p->tally[direction].reordered > reordered));
 	if (certainty != OW_UNSETTLED)
-		count_delay(p, pair, direction, certainty == OW_AMBIGUOUS);
+		count_delay(p, pair, direction, certainty);
 }
 
 /* The same for many at a time, in a pass without intervals and events. */
@@ -184,14 +202,17 @@ static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	struct ow_pass *p = arg;
 	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, OW_SIDE_A, pair->record[OW_SIDE_A]->flow);
 	if (e)
-		count_delay(p, pair, current_direction(p, e), certainty == OW_AMBIGUOUS);
+		count_delay(p, pair, current_direction(p, e), certainty);
 }
 
 static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flow)
 {
 	struct ow_pass *p = arg;
 	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, flow);
-	return !e || (!e->votes && !e->decided) ? OW_DIRECTIONS : current_direction(p, e);
+	if (p->plan.rule != OW_BY_VOTES)
+		return OW_A_TO_B;
+	/* One or two votes may be those of identical packets that met by chance. */
+	return !e || (llabs(e->votes) < FEW_VOTES && !e->decided) ? OW_DIRECTIONS : current_direction(p, e);
 }
 
 static void add_edge(struct ow_pass *p, enum ow_side side, const struct ow_record *record, bool copy)
@@ -348,20 +369,26 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 /* -- the ends of the captures ------------------------------------------------------------------------------------- */
 
 /* The delays of a direction, in the common time base, without this share of the fastest and of the slowest. */
-static struct ow_reach reach_of(const struct ow_pass *p, enum ow_direction direction, double share)
+static struct ow_reach reach_of(struct ow_pass *p, enum ow_direction direction, double share)
 {
-	const struct ow_delays *delays = p->tally[direction].delays;
+	struct ow_delays *delays = NULL;
 	struct ow_delay delay;
-	ow_delays_summary(delays, &delay);
-	if (!delay.samples)
+	if (ow_tally_delays(&p->tally[direction], &delays) < 0) {
+		fail(p, -ENOMEM);
 		return (struct ow_reach){0};
+	}
+	ow_delays_summary(delays, &delay);
 	int64_t correct = p->plan.shift_ns - p->plan.offset_ns;
 	if (direction == OW_B_TO_A)
 		correct = -correct;
 	bool all = share * (double)delay.samples < 1;
-	int64_t least = all ? delay.min_ns : (int64_t)ow_delays_quantile(delays, share);
-	int64_t most = all ? delay.max_ns : (int64_t)ow_delays_quantile(delays, 1 - share);
-	return (struct ow_reach){least + correct, most + correct, true};
+	struct ow_reach reach = {.known = delay.samples > 0};
+	if (reach.known) {
+		reach.least_ns = (all ? delay.min_ns : (int64_t)ow_delays_quantile(delays, share)) + correct;
+		reach.most_ns = (all ? delay.max_ns : (int64_t)ow_delays_quantile(delays, 1 - share)) + correct;
+	}
+	ow_delays_free(delays);
+	return reach;
 }
 
 /* What is known of a direction when a packet near the ends of the captures is judged. */
@@ -387,7 +414,7 @@ static uint64_t certainly_lost(const struct ow_pass *p, enum ow_direction direct
 	return lost;
 }
 
-static struct end_rule end_rule_of(const struct ow_pass *p, enum ow_direction direction)
+static struct end_rule end_rule_of(struct ow_pass *p, enum ow_direction direction)
 {
 	const struct ow_tally *t = &p->tally[direction];
 	struct end_rule rule = {.all = reach_of(p, direction, 0)};
@@ -465,6 +492,7 @@ static void reset(struct ow_pass *p)
 		ow_tally_reset(&p->tally[d]);
 		ow_floor_init(&p->floor[d]);
 	}
+	p->repeats[OW_A_TO_B] = p->repeats[OW_B_TO_A] = 0;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		p->first_ns[side] = p->last_ns[side] = 0;
 		p->ended[side] = false;
@@ -537,6 +565,10 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 		if (pass->plan.expects[d])
 			ow_matcher_expect(matcher, d, pass->plan.low_ns[d], pass->plan.high_ns[d]);
 	}
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
+		ow_matcher_reorders(matcher, d, pass->plan.reorder_ns[d]);
+	if (r == 0 && pass->plan.rule != OW_BY_VOTES)
+		ow_matcher_one_way(matcher);
 	if (r == 0)
 		r = start_feeds(pass, feed, err);
 	struct ow_crew *crew = r == 0 ? ow_crew_start(feed, crew_size(pass)) : NULL;
@@ -545,8 +577,9 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 	ow_crew_leave(crew);
 	for (unsigned side = 0; side < OW_SIDES; side++)
 		ow_feed_stop(feed[side]);
+	if (r == 0)
+		r = ow_matcher_finish(matcher);
 	if (r == 0) {
-		ow_matcher_finish(matcher);
 		ow_tally_flush(&pass->tally[OW_A_TO_B]);
 		ow_tally_flush(&pass->tally[OW_B_TO_A]);
 		pass->miscounted = ow_directions_decide(pass->directions, keys, pass->plan.rule, pass->plan.way);
@@ -559,6 +592,8 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 			pass->usual[d] = reach_of(pass, d, RARE_DELAY);
 		r = pass->failed;
 	}
+	for (unsigned d = 0; d < OW_DIRECTIONS && matcher; d++)
+		pass->crowded[d] = ow_matcher_crowded(matcher, d);
 	ow_matcher_free(matcher);
 	if (r == -ENOMEM)
 		ow_error_set(err, ENOMEM, "out of memory");

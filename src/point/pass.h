@@ -37,6 +37,7 @@ struct ow_plan {
 	bool untimed; /* a capture has no times: order is all there is, and nothing is outside the common time */
 	bool expects[OW_DIRECTIONS]; /* the usual delays of this direction are known beforehand */
 	int64_t low_ns[OW_DIRECTIONS], high_ns[OW_DIRECTIONS]; /* likewise, in the common time base */
+	int64_t reorder_ns[OW_DIRECTIONS]; /* packets overtake those that were sent this much earlier */
 };
 
 /* An unmatched packet near the start or the end of the other capture: the directions decide what it means. */
@@ -83,6 +84,8 @@ struct ow_pass {
 	uint64_t unclassified[OW_SIDES], outside[OW_SIDES];
 	uint64_t records[OW_SIDES];
 	uint64_t position[OW_SIDES];         /* bytes read of each file, for progress */
+	uint64_t repeats[OW_DIRECTIONS];     /* matched packets of which there are identical ones */
+	uint64_t crowded[OW_DIRECTIONS];     /* see ow_matcher_crowded */
 	uint64_t unmatched_frames[OW_SIDES]; /* records, or pieces of them, that found no counterpart */
 	int64_t miscounted;                  /* packets counted for the wrong direction: another pass is needed */
 	void (*progress)(void *arg);

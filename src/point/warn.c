@@ -389,14 +389,27 @@ static int warn_doubled(struct ow_match *m, unsigned side)
 static int warn_ambiguous(struct ow_match *m, unsigned d)
 {
 	const struct ow_result *r = &m->report.direction[d];
-	if ((double)r->ambiguous <= MANY_AMBIGUOUS * (double)r->matched || m->pass.plan.untimed)
+	const char *way = way_name(d);
+	uint64_t unknown = r->ambiguous - r->delay.uncertain;
+	if (m->pass.crowded[d]) {
+		int e = warn(m,
+		             "%s: %llu packets are among so many identical ones that their delays are only known to be "
+		             "shorter than the waiting time",
+		             way, (unsigned long long)m->pass.crowded[d]);
+		if (e < 0)
+			return e;
+	}
+	if (r->delay.uncertain && 2 * r->delay.uncertain > r->delay.samples)
+		return warn(m, "%s: %llu of %llu delays are those of identical packets and only known within bounds%s",
+		            way, (unsigned long long)r->delay.uncertain, (unsigned long long)r->delay.samples,
+		            r->delay.period_ns ? ", up to multiples of the period at which they are sent" : "");
+	if ((double)unknown <= MANY_AMBIGUOUS * (double)r->matched || m->pass.plan.untimed)
 		return 0;
 	return warn(
 		m,
 		"%s: %llu of %llu matches are of identical packets that cannot be told apart; the delays are those of "
 		"the other %llu, and may not be typical",
-		way_name(d), (unsigned long long)r->ambiguous, (unsigned long long)r->matched,
-		(unsigned long long)r->delay.samples);
+		way, (unsigned long long)unknown, (unsigned long long)r->matched, (unsigned long long)r->delay.samples);
 }
 
 /* Superframes that are told from others by what something on the way rewrites. */

@@ -1,221 +1,674 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Identical packets: n-th with n-th inside the window (design section 5, formulas 3.5). The range of plausible delays
- * narrows the choice, so that one lost poll does not shift all later ones by a period. Where several were plausible,
- * the pairs stay unsettled until the queue is empty: then the copy counts agreed, or did not.
+ * Identical packets. The copies of one packet that come within the waiting time of each other are a group: they wait
+ * in the queue of their id until no further copy can change what became of the oldest, then they are aligned (align.h)
+ * and the oldest are told. What the younger ones add to the alignment is carried over.
  *
- * A unique packet with an implausible delay is doubtful: its pair stays unsettled for a window, to see whether there
- * are others of its kind.
+ * A unique packet with an implausible delay is counted at once as matched, and waits as a group of two, to see whether
+ * there are others of its kind; so do the first pairs of the captures, because the counterpart of a copy that was sent
+ * before a capture started looks like that of the next copy.
  */
+#include "reconcile/align.h"
 #include "reconcile/matching.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
-#define PENDING_MAX      262144u /* unsettled pairs of one id (38 MB); with more they are ambiguous */
-#define WALK_MAX         256u    /* candidates looked at for one record */
-#define CLOCK_STEP_SHARE 20      /* one packet in so many too early: the clocks, not identical packets, are to blame */
-#define SPARSE_SHARE     4       /* so many identical packets alone on their way for one that was not */
+#define ROWS_MAX         4096u /* arrivals that are aligned at a time */
+#define ROWS_TRIED       512u  /* arrivals by which the direction is found */
+#define ROWS_KNOWN       1024u /* with more arrivals the usual change of the delay is that of the last alignment */
+#define ROWS_EARLY       (2 * ROWS_MAX) /* arrivals that wait, from which on the oldest are told before their time */
+#define CLOCK_STEP_SHARE 20  /* one packet in so many too early: the clocks, not identical packets, are to blame */
+#define DIRECTION_FROM   32u /* copies at each side that suffice to tell their direction */
+#define MORE_PAIRS       1.3 /* more than a loss of 20 % takes away */
+#define FIT_CLEAR        3.0 /* the product of mean delay and mean change is clearly less */
+#define SKEW_CLEAR       0.1 /* of the usual change of the delay */
+#define SIGMA_RUNS       4   /* most alignments to find the usual change of the delay, .. */
+#define SIGMA_ENOUGH     0.1 /* .. until it stays the same within this share */
+#define SIGMA_LEAST_NS   1000.0
+#define UNKNOWN          INT64_MAX /* delays that are not known at all */
+#define LOSS_COST_LEAST  2.0       /* -log of the loss ratio */
+#define LOSS_COST_MOST   7.0
 
-/*
- * Do identical packets tell how long packets take? Those that are certain are mostly the fast ones when several are
- * on their way at a time; then a range learned from them would exclude the slow ones for good.
- */
-static bool sparse(const struct ow_matcher *m, enum ow_direction way)
-{
-	return m->alone[way] > SPARSE_SHARE * m->crowded[way];
-}
-
-static void settle(struct ow_matcher *m, uint32_t q)
-{
-	struct ow_waiting_queue *queue = &m->waiting.queue[q];
-	enum ow_certainty certainty = queue->differs ? OW_AMBIGUOUS : OW_CERTAIN;
-	for (uint32_t a = queue->pending, b, next; a != OW_NOBODY; a = next) {
-		b = m->waiting.entry[a].next;
-		next = m->waiting.entry[b].next;
-		struct ow_pair pair = {.record = {&m->waiting.entry[a].record, &m->waiting.entry[b].record},
-		                       .repeated = !queue->doubtful};
-		enum ow_direction way = ow_matching_way(m, &pair);
-		if (certainty == OW_CERTAIN && (queue->doubtful || sparse(m, way)))
-			ow_matching_learn(m, &pair, way);
-		ow_matching_calls(m)->settled(m->calls.arg, &pair, certainty);
-		ow_waiting_release(&m->waiting, a);
-		ow_waiting_release(&m->waiting, b);
-	}
-	queue->pending = queue->pending_tail = OW_NOBODY;
-	queue->pendings = 0;
-}
-
-static int add_pending(struct ow_matcher *m, uint32_t q, const struct ow_pair *pair)
-{
-	uint32_t a = ow_waiting_new(&m->waiting), b = a == OW_NOBODY ? OW_NOBODY : ow_waiting_new(&m->waiting);
-	if (b == OW_NOBODY)
-		return -ENOMEM;
-	struct ow_waiting_queue *queue = &m->waiting.queue[q];
-	m->waiting.entry[a].record = *pair->record[OW_SIDE_A];
-	m->waiting.entry[b].record = *pair->record[OW_SIDE_B];
-	m->waiting.entry[a].next = b;
-	m->waiting.entry[b].next = OW_NOBODY;
-	if (queue->pending_tail == OW_NOBODY)
-		queue->pending = a;
-	else
-		m->waiting.entry[queue->pending_tail].next = a;
-	queue->pending_tail = b;
-	if (++queue->pendings >= PENDING_MAX) {
-		queue->differs = true; /* for all we know */
-		settle(m, q);
-	}
-	return 0;
-}
-
-void ow_matching_leave(struct ow_matcher *m, uint32_t q)
-{
-	if (m->waiting.queue[q].head[OW_SIDE_A] != OW_NOBODY || m->waiting.queue[q].head[OW_SIDE_B] != OW_NOBODY)
-		return;
-	settle(m, q);
-	ow_waiting_release_queue(&m->waiting, q);
-}
-
-struct choice {
-	uint32_t entry, before; /* the one to match, or OW_NOBODY */
-	uint32_t feasible;      /* how many were feasible */
+/* What an alignment works on. */
+struct ow_group_scratch {
+	int64_t *time_ns[OW_SIDES];
+	uint32_t *entry[OW_SIDES];
+	uint32_t count[OW_SIDES], room[OW_SIDES];
+	struct ow_align_arrival arrival[ROWS_MAX];
+	double delay[ROWS_MAX];
 };
 
-/* Among the identical packets that wait on the other side: the oldest feasible one, else the youngest of those
- * that waited too long. */
-static struct choice choose(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q)
+/* -- when to look at a group -------------------------------------------------------------------------------------- */
+
+static void note_first_due(struct ow_matcher *m)
 {
-	struct choice best = {OW_NOBODY, OW_NOBODY, 0}, fallback = {OW_NOBODY, OW_NOBODY, 0};
-	uint32_t before = OW_NOBODY, walked = 0;
-	for (uint32_t i = m->waiting.queue[q].head[!side]; i != OW_NOBODY && walked < WALK_MAX; walked++) {
-		struct ow_pair pair = ow_matching_pair(side, record, &m->waiting.entry[i].record);
-		enum ow_verdict verdict = ow_matching_judge(m, &pair, ow_matching_way(m, &pair));
-		if (verdict == OW_FEASIBLE && best.feasible++ == 0) {
-			best.entry = i;
-			best.before = before;
-		}
-		if (verdict == OW_TOO_LATE)
-			fallback = (struct choice){i, before, 0};
-		before = i;
-		i = m->waiting.entry[i].next;
-	}
-	return best.feasible ? best : fallback;
+	m->due_ns = m->dues ? m->due[m->due_first].time_ns : INT64_MAX;
 }
 
-/* Identical packets that are too late for any that may still come only lengthen the walk. */
-static void drop_hopeless(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q)
+/* The queue is looked at one waiting time from now. */
+static int add_due(struct ow_matcher *m, uint64_t id, int64_t now_ns)
 {
-	uint32_t i = m->waiting.queue[q].head[!side];
-	while (i != OW_NOBODY && m->waiting.entry[i].next != OW_NOBODY) {
-		struct ow_pair pair = ow_matching_pair(side, record, &m->waiting.entry[i].record);
-		uint32_t next = m->waiting.entry[i].next;
-		if (ow_matching_judge(m, &pair, ow_matching_way(m, &pair)) != OW_TOO_LATE)
-			return;
-		ow_matching_give_up(m, i);
-		i = next;
-	}
-}
-
-int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q)
-{
-	struct choice choice = choose(m, side, record, q);
-	if (choice.entry == OW_NOBODY)
-		return ow_matching_wait(m, side, record, q);
-	struct ow_record other = m->waiting.entry[choice.entry].record;
-	struct ow_pair pair = ow_matching_pair(side, record, &other);
-	enum ow_direction way = ow_matching_way(m, &pair);
-	pair.alike = choice.feasible != 1;
-	pair.repeated = true;
-	bool skipped = choice.feasible && choice.before != OW_NOBODY;
-	if (m->waiting.queue[q].head[!side] == choice.entry && m->waiting.entry[choice.entry].next == OW_NOBODY)
-		m->alone[way]++;
-	else
-		m->crowded[way]++;
-	ow_matching_take(m, choice.entry);
-	m->waiting.queue[q].met = true;
-	ow_recent_add(m->recent, record->id, record->time_ns);
-	int r = 0;
-	if (choice.feasible == 1) {
-		if (sparse(m, way))
-			ow_matching_learn(m, &pair, way);
-		ow_matching_calls(m)->matched(m->calls.arg, &pair, OW_CERTAIN);
-	} else if (choice.feasible == 0) {
-		ow_matching_calls(m)->matched(m->calls.arg, &pair, OW_AMBIGUOUS);
-	} else {
-		ow_matching_calls(m)->matched(m->calls.arg, &pair, OW_UNSETTLED);
-		r = add_pending(m, q, &pair);
-	}
-	if (skipped)
-		drop_hopeless(m, side, record, q);
-	/* drop_hopeless keeps at least one entry, so the queue is still ours. */
-	ow_matching_leave(m, q);
-	return r;
-}
-
-static void note_oldest_doubt(struct ow_matcher *m)
-{
-	m->doubt_until_ns = m->doubts ? ow_matching_until(m, m->doubt[m->doubt_first].time_ns) : INT64_MAX;
-}
-
-static int add_doubt(struct ow_matcher *m, uint64_t id, int64_t time_ns)
-{
-	if (m->doubts == m->doubt_room) {
-		uint32_t room = m->doubt_room ? m->doubt_room * 2 : 64;
-		struct ow_doubt *grown = malloc(room * sizeof *grown);
+	if (m->dues == m->due_room) {
+		uint32_t room = m->due_room ? m->due_room * 2 : 64;
+		struct ow_due *grown = malloc(room * sizeof *grown);
 		if (!grown)
 			return -ENOMEM;
-		for (uint32_t i = 0; i < m->doubts; i++)
-			grown[i] = m->doubt[(m->doubt_first + i) & (m->doubt_room - 1)];
-		free(m->doubt);
-		m->doubt = grown;
-		m->doubt_room = room;
-		m->doubt_first = 0;
+		for (uint32_t i = 0; i < m->dues; i++)
+			grown[i] = m->due[(m->due_first + i) & (m->due_room - 1)];
+		free(m->due);
+		m->due = grown;
+		m->due_room = room;
+		m->due_first = 0;
 	}
-	m->doubt[(m->doubt_first + m->doubts++) & (m->doubt_room - 1)] = (struct ow_doubt){id, time_ns};
-	note_oldest_doubt(m);
+	m->due[(m->due_first + m->dues++) & (m->due_room - 1)] = (struct ow_due){id, ow_matching_until(m, now_ns)};
+	note_first_due(m);
 	return 0;
+}
+
+/* -- telling ------------------------------------------------------------------------------------------------------ */
+
+/* Takes a copy out of its queue. */
+static void take_out(struct ow_matcher *m, uint32_t i)
+{
+	ow_waiting_dequeue(&m->waiting, i);
+	ow_waiting_release(&m->waiting, i);
+	m->waiting.count--;
+}
+
+static void tell_pair(struct ow_matcher *m, uint32_t q, const struct ow_pair *pair, enum ow_certainty certainty)
+{
+	struct ow_waiting_queue *queue = &m->waiting.queue[q];
+	queue->met = true;
+	ow_recent_add(m->recent, pair->record[OW_SIDE_A]->id, pair->record[OW_SIDE_A]->time_ns);
+	if (queue->told) {
+		queue->told--;
+		ow_matching_calls(m)->settled(m->calls.arg, pair, certainty);
+	} else {
+		ow_matching_calls(m)->matched(m->calls.arg, pair, certainty);
+	}
+}
+
+static void tell_single(struct ow_matcher *m, uint32_t i, bool copy)
+{
+	const struct ow_waiter *e = &m->waiting.entry[i];
+	ow_matching_calls(m)->unmatched(m->calls.arg, (enum ow_side)e->side, &e->record, copy);
+	take_out(m, i);
 }
 
 /*
  * Received long before it was sent, when hardly any other was: not the same packet. When many are, the clock was
  * stepped; when by less than packets usually take, timestamps are inaccurate.
  */
-static bool acausal(struct ow_matcher *m, uint32_t q)
+static bool acausal(const struct ow_matcher *m, const struct ow_pair *pair, enum ow_direction way)
 {
-	uint32_t a = m->waiting.queue[q].pending;
-	if (a == OW_NOBODY)
-		return false;
-	struct ow_pair pair = {
-		.record = {&m->waiting.entry[a].record, &m->waiting.entry[m->waiting.entry[a].next].record}};
+	int64_t d = way == OW_A_TO_B ? ow_matching_delay(pair) : -ow_matching_delay(pair);
+	return m->plausible[way].known && d < -m->plausible[way].high_ns &&
+	       m->early[way] * CLOCK_STEP_SHARE < m->plausible[way].samples;
+}
+
+/* Nothing like the two packets that met came: they are the same one, whatever the delay. */
+static void tell_only_pair(struct ow_matcher *m, uint32_t q)
+{
+	struct ow_waiting_queue *queue = &m->waiting.queue[q];
+	uint32_t a = queue->head[OW_SIDE_A], b = queue->head[OW_SIDE_B];
+	struct ow_pair pair = {.record = {&m->waiting.entry[a].record, &m->waiting.entry[b].record}};
 	enum ow_direction way = ow_matching_way(m, &pair);
-	int64_t d = way == OW_A_TO_B ? ow_matching_delay(&pair) : -ow_matching_delay(&pair);
-	return d < -m->plausible[way].high_ns && m->early[way] * CLOCK_STEP_SHARE < m->plausible[way].samples;
+	bool impossible = acausal(m, &pair, way);
+	if (!impossible)
+		ow_matching_learn(m, &pair, way);
+	pair.alike = impossible;
+	tell_pair(m, q, &pair, impossible ? OW_AMBIGUOUS : OW_CERTAIN);
+	take_out(m, a);
+	take_out(m, b);
 }
 
-/* The window has passed and nothing like it was seen: an unusual delay, but a delay. */
-void ow_matching_dispel_oldest_doubt(struct ow_matcher *m)
+/* -- aligning ----------------------------------------------------------------------------------------------------- */
+
+static enum ow_side sender(enum ow_direction way)
 {
-	uint32_t q = ow_waiting_find(&m->waiting, m->doubt[m->doubt_first].id);
-	m->doubt_first = (m->doubt_first + 1) & (m->doubt_room - 1);
-	m->doubts--;
-	note_oldest_doubt(m);
-	if (q == OW_NOBODY)
+	return way == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+}
+
+/* The way that the flow of the oldest goes, as far as it is known. */
+static enum ow_direction known_way(struct ow_matcher *m, uint32_t q)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		uint32_t i = m->waiting.queue[q].head[side];
+		if (i == OW_NOBODY)
+			continue;
+		enum ow_direction way =
+			ow_matching_calls(m)->direction(m->calls.arg, side, m->waiting.entry[i].record.flow);
+		if (way != OW_DIRECTIONS)
+			return way;
+	}
+	return OW_DIRECTIONS;
+}
+
+static int add_time(struct ow_group_scratch *x, unsigned side, uint32_t entry, int64_t time_ns)
+{
+	if (x->count[side] == x->room[side]) {
+		uint32_t room = x->room[side] ? x->room[side] * 2 : 1024;
+		int64_t *times = realloc(x->time_ns[side], room * sizeof *times);
+		if (times)
+			x->time_ns[side] = times;
+		uint32_t *entries = times ? realloc(x->entry[side], room * sizeof *entries) : NULL;
+		if (!entries)
+			return -ENOMEM;
+		x->entry[side] = entries;
+		x->room[side] = room;
+	}
+	/* Captures may be in disorder. */
+	if (x->count[side] && x->time_ns[side][x->count[side] - 1] > time_ns)
+		time_ns = x->time_ns[side][x->count[side] - 1];
+	x->time_ns[side][x->count[side]] = time_ns;
+	x->entry[side][x->count[side]++] = entry;
+	return 0;
+}
+
+/* The oldest arrivals, and the packets that they may be. True in *ret_all: no copy is left out. */
+static int collect(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint32_t rows, bool *ret_all)
+{
+	struct ow_group_scratch *x = m->scratch;
+	const struct ow_waiting *w = &m->waiting;
+	enum ow_side from = sender(way);
+	int r = 0;
+	x->count[OW_SIDE_A] = x->count[OW_SIDE_B] = 0;
+	uint32_t i = w->queue[q].head[!from];
+	for (; i != OW_NOBODY && x->count[!from] < rows && r == 0; i = w->entry[i].next)
+		r = add_time(x, !from, i, w->entry[i].record.time_ns);
+	*ret_all = i == OW_NOBODY;
+	int64_t last_ns = *ret_all ? INT64_MAX : ow_matching_until(m, x->time_ns[!from][rows - 1]);
+	i = w->queue[q].head[from];
+	for (; i != OW_NOBODY && w->entry[i].record.time_ns <= last_ns && r == 0; i = w->entry[i].next)
+		r = add_time(x, from, i, w->entry[i].record.time_ns);
+	*ret_all &= i == OW_NOBODY;
+	return r;
+}
+
+/* -log of the share of packets that have no arrival, of those that were sent until the last arrival. */
+static double loss_cost(const struct ow_group_scratch *x, enum ow_side from)
+{
+	uint32_t sents = x->count[from], receiveds = x->count[!from];
+	while (sents && receiveds && x->time_ns[from][sents - 1] > x->time_ns[!from][receiveds - 1])
+		sents--;
+	double lost = sents > receiveds ? (double)(sents - receiveds) / sents : 0;
+	double cost = lost > 0 ? -log(lost) : INFINITY;
+	return cost < LOSS_COST_LEAST ? LOSS_COST_LEAST : cost > LOSS_COST_MOST ? LOSS_COST_MOST : cost;
+}
+
+/* The usual change of the delay, before the group itself has told it. */
+static double first_sigma(const struct ow_matcher *m, enum ow_direction way)
+{
+	const struct ow_group_scratch *x = m->scratch;
+	enum ow_side to = !sender(way);
+	uint32_t n = x->count[to];
+	if (n <= 4 && m->sigma_ns[way] > 0)
+		return m->sigma_ns[way];
+	const struct ow_plausible *p = &m->plausible[way];
+	double sigma = n > 1 ? (double)((__int128)x->time_ns[to][n - 1] - x->time_ns[to][0]) / (n - 1) : 1e6;
+	if (n <= 4 && p->known && (double)(p->high_ns - p->low_ns) / 4 < sigma)
+		sigma = (double)(p->high_ns - p->low_ns) / 4;
+	return sigma > SIGMA_LEAST_NS ? sigma : SIGMA_LEAST_NS;
+}
+
+static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direction way, bool ends)
+{
+	const struct ow_plausible *p = &m->plausible[way];
+	const struct ow_group_scratch *x = m->scratch;
+	enum ow_side from = sender(way);
+	bool single = x->count[from] == 1;
+	return (struct ow_align_model){
+		.window_ns = m->window_ns,
+		.sigma_ns = first_sigma(m, way),
+		.loss = loss_cost(x, from),
+		.ranged = p->known,
+		.low_ns = p->low_ns,
+		.high_ns = p->high_ns,
+		.causal = !m->one_way,
+		.reorder_ns = m->reorder_ns[way],
+		/* A single packet says nothing of others before the captures started. */
+		.sent_from_ns = single ? INT64_MIN : m->start_ns[from],
+		.sent_to_ns = m->ended[from] ? m->last_ns[from] : INT64_MAX,
+		.received_from_ns = single ? INT64_MIN : m->start_ns[!from],
+		.received_to_ns = m->ended[!from] ? m->last_ns[!from] : INT64_MAX,
+		.ends = ends,
+	};
+}
+
+/* Aligns what was collected. The result tells the usual change of the delay, by which it is done again. */
+static int align(struct ow_matcher *m, uint32_t q, enum ow_direction way, bool ends, bool *ret_crowded)
+{
+	struct ow_group_scratch *x = m->scratch;
+	enum ow_side from = sender(way);
+	struct ow_align_model model = model_of(m, way, ends);
+	bool known = x->count[!from] >= ROWS_KNOWN && m->sigma_ns[way] > 0;
+	if (known)
+		model.sigma_ns = m->sigma_ns[way];
+	for (int run = 0; !known; run++) {
+		int r = ow_align(m->aligner, &model, m->waiting.queue[q].carry, x->time_ns[from], x->count[from],
+		                 x->time_ns[!from], x->count[!from], NULL, ret_crowded);
+		if (r < 0)
+			return r;
+		double sigma = ow_align_sigma(m->aligner), before = model.sigma_ns;
+		if (sigma < 0)
+			break;
+		model.sigma_ns = m->sigma_ns[way] = sigma > SIGMA_LEAST_NS ? sigma : SIGMA_LEAST_NS;
+		if (run == SIGMA_RUNS || fabs(model.sigma_ns - before) <= SIGMA_ENOUGH * before)
+			break;
+	}
+	int r = ow_align(m->aligner, &model, m->waiting.queue[q].carry, x->time_ns[from], x->count[from],
+	                 x->time_ns[!from], x->count[!from], x->arrival, ret_crowded);
+	double sigma = r == 0 ? ow_align_sigma(m->aligner) : -1;
+	if (known && sigma >= 0)
+		m->sigma_ns[way] = fmax(sigma, SIGMA_LEAST_NS);
+	return r;
+}
+
+/* How well an alignment fits. */
+struct fit {
+	uint32_t pairs;
+	double change_ns, delay_ns; /* means: of the delay's change between neighbours, and of its size */
+	double skew_ns;             /* mean minus median */
+};
+
+static int by_size(const void *x, const void *y)
+{
+	double a = *(const double *)x, b = *(const double *)y;
+	return a < b ? -1 : a > b;
+}
+
+static struct fit fit_of(const struct ow_matcher *m, enum ow_direction way)
+{
+	const struct ow_group_scratch *x = m->scratch;
+	enum ow_side from = sender(way);
+	double *delay = m->scratch->delay, sum = 0;
+	struct fit fit = {.change_ns = fmax(ow_align_sigma(m->aligner), SIGMA_LEAST_NS)};
+	for (uint32_t j = 0; j < x->count[!from]; j++) {
+		uint32_t sent = x->arrival[j].sent;
+		if (sent == OW_ALIGN_NONE || x->arrival[j].forced)
+			continue;
+		delay[fit.pairs] = (double)((__int128)x->time_ns[!from][j] - x->time_ns[from][sent]);
+		sum += delay[fit.pairs];
+		fit.delay_ns += fabs(delay[fit.pairs++]);
+	}
+	if (!fit.pairs)
+		return fit;
+	fit.delay_ns /= fit.pairs;
+	qsort(delay, fit.pairs, sizeof *delay, by_size);
+	fit.skew_ns = sum / fit.pairs - delay[fit.pairs / 2];
+	return fit;
+}
+
+/*
+ * Many more pairs fit better. Else much steadier and shorter delays. Else queues make packets slower, never faster: the
+ * mean is above the median, the wrong way it is below.
+ */
+static bool fits_better(const struct fit *a, const struct fit *b)
+{
+	if (MORE_PAIRS * a->pairs < b->pairs || MORE_PAIRS * b->pairs < a->pairs)
+		return a->pairs > b->pairs;
+	double mine = a->change_ns * a->delay_ns, other = b->change_ns * b->delay_ns;
+	bool close = mine < FIT_CLEAR * other && other < FIT_CLEAR * mine;
+	if (close && a->skew_ns > SKEW_CLEAR * a->change_ns && b->skew_ns < -SKEW_CLEAR * b->change_ns)
+		return true;
+	if (close && b->skew_ns > SKEW_CLEAR * b->change_ns && a->skew_ns < -SKEW_CLEAR * a->change_ns)
+		return false;
+	return mine < other;
+}
+
+/* The direction is not known: the one with the better alignment. */
+static int try_both_ways(struct ow_matcher *m, uint32_t q, enum ow_direction *ret_way)
+{
+	struct fit fit[OW_DIRECTIONS];
+	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
+		bool all, crowded;
+		int r = collect(m, q, way, ROWS_TRIED, &all);
+		if (r == 0)
+			r = align(m, q, way, false, &crowded);
+		if (r < 0)
+			return r;
+		fit[way] = fit_of(m, way);
+	}
+	*ret_way = fits_better(&fit[OW_B_TO_A], &fit[OW_A_TO_B]) ? OW_B_TO_A : OW_A_TO_B;
+	return 0;
+}
+
+/* -- what is decided ---------------------------------------------------------------------------------------------- */
+
+static void tell_arrival(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint32_t j, bool crowded)
+{
+	const struct ow_group_scratch *x = m->scratch;
+	enum ow_side from = sender(way);
+	const struct ow_align_arrival *arrival = &x->arrival[j];
+	uint32_t to_entry = x->entry[!from][j], from_entry = x->entry[from][arrival->sent];
+	struct ow_pair pair =
+		ow_matching_pair(from, &m->waiting.entry[from_entry].record, &m->waiting.entry[to_entry].record);
+	bool uncertain = arrival->less_ns > 0 || arrival->more_ns > 0;
+	enum ow_certainty certainty = arrival->less_ns == UNKNOWN ? OW_AMBIGUOUS
+	                              : uncertain                 ? OW_UNCERTAIN
+	                                                          : OW_CERTAIN;
+	pair.alike = pair.repeated = true;
+	if (certainty == OW_UNCERTAIN) {
+		pair.less_ns = arrival->less_ns;
+		pair.more_ns = arrival->more_ns;
+		pair.step_ns = arrival->step_ns;
+	}
+	m->crowded[way] += crowded;
+	tell_pair(m, q, &pair, certainty);
+	take_out(m, from_entry);
+	take_out(m, to_entry);
+}
+
+/* Is a packet without arrival a further copy that its own point shows: much closer to another than they usually are? */
+static bool shown_twice(const struct ow_group_scratch *x, enum ow_side from, uint32_t i)
+{
+	const int64_t *t = x->time_ns[from];
+	uint32_t n = x->count[from];
+	if (n <= 3)
+		return true;
+	int64_t usual = (int64_t)(((__int128)t[n - 1] - t[0]) / (n - 1)), gap = INT64_MAX;
+	if (i > 0)
+		gap = t[i] - t[i - 1];
+	if (i + 1 < n && t[i + 1] - t[i] < gap)
+		gap = t[i + 1] - t[i];
+	return gap < usual / 4;
+}
+
+static void tell_sent(struct ow_matcher *m, uint32_t q, enum ow_side from, uint32_t index)
+{
+	uint32_t i = m->scratch->entry[from][index];
+	bool copy = m->waiting.entry[i].copy || m->waiting.queue[q].met;
+	tell_single(m, i, copy && shown_twice(m->scratch, from, index));
+}
+
+/* Tells the first `receiveds` arrivals, and the first `sents` packets. */
+static void tell_decided(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint32_t sents, uint32_t receiveds,
+                         bool crowded)
+{
+	const struct ow_group_scratch *x = m->scratch;
+	enum ow_side from = sender(way);
+	uint32_t next = 0;
+	for (uint32_t j = 0; j < receiveds; j++)
+		m->waiting.queue[q].met |= x->arrival[j].sent != OW_ALIGN_NONE;
+	for (uint32_t j = 0; j < receiveds; j++) {
+		uint32_t sent = x->arrival[j].sent;
+		if (sent == OW_ALIGN_NONE) {
+			uint32_t i = x->entry[!from][j];
+			tell_single(m, i, x->arrival[j].copy || (m->waiting.entry[i].copy && !m->waiting.queue[q].met));
+			continue;
+		}
+		while (next < sent)
+			tell_sent(m, q, from, next++);
+		next++;
+		tell_arrival(m, q, way, j, crowded);
+	}
+	while (next < sents)
+		tell_sent(m, q, from, next++);
+}
+
+/* How many packets are decided when the first `receiveds` arrivals are: up to the last of theirs, and those after it
+ * that waited in vain. */
+static uint32_t decided_sents(const struct ow_group_scratch *x, enum ow_side from, uint32_t receiveds, int64_t until_ns)
+{
+	uint32_t sents = 0, next = UINT32_MAX;
+	for (uint32_t j = 0; j < x->count[!from]; j++) {
+		uint32_t sent = x->arrival[j].sent;
+		if (sent == OW_ALIGN_NONE)
+			continue;
+		if (j < receiveds)
+			sents = sent + 1;
+		else if (sent < next)
+			next = sent;
+	}
+	while (sents < x->count[from] && sents < next && x->time_ns[from][sents] < until_ns)
+		sents++;
+	return sents;
+}
+
+/*
+ * Pairs that were counted as matched before they were aligned must stay pairs. Where the alignment has fewer, the n-th
+ * is matched with the n-th, and the delays are not known. False: there are too few copies yet.
+ */
+static bool keep_word(const struct ow_matcher *m, uint32_t q, uint32_t sents, uint32_t receiveds)
+{
+	struct ow_group_scratch *x = m->scratch;
+	uint32_t pairs = 0, most = sents < receiveds ? sents : receiveds;
+	for (uint32_t j = 0; j < receiveds; j++)
+		pairs += x->arrival[j].sent != OW_ALIGN_NONE;
+	if (m->waiting.queue[q].told <= pairs)
+		return true;
+	for (uint32_t j = 0; j < receiveds; j++)
+		x->arrival[j] = (struct ow_align_arrival){.sent = j < most ? j : OW_ALIGN_NONE, .less_ns = UNKNOWN};
+	return m->waiting.queue[q].told <= most;
+}
+
+static bool is_empty(const struct ow_matcher *m, uint32_t q)
+{
+	const struct ow_waiting_queue *queue = &m->waiting.queue[q];
+	return queue->head[OW_SIDE_A] == OW_NOBODY && queue->head[OW_SIDE_B] == OW_NOBODY;
+}
+
+void ow_matching_leave(struct ow_matcher *m, uint32_t q)
+{
+	if (!is_empty(m, q))
 		return;
-	m->waiting.queue[q].differs |= acausal(m, q);
-	ow_matching_leave(m, q);
+	ow_align_carry_free(m->waiting.queue[q].carry);
+	ow_waiting_release_queue(&m->waiting, q);
 }
 
-/* Matches a unique packet whose delay is implausible; its queue stays to see whether there are more of its kind. */
-int ow_matching_push_doubtful(struct ow_matcher *m, const struct ow_pair *pair, uint32_t q, enum ow_direction way)
+/*
+ * Aligns a group and tells what came before until_ns; or, when `early`, the older three quarters of the arrivals.
+ * Returns 1 when there is more to tell, 0 when not, or -ENOMEM.
+ */
+static int decide(struct ow_matcher *m, uint32_t q, int64_t until_ns, bool early)
 {
-	struct ow_record a = *pair->record[OW_SIDE_A], b = *pair->record[OW_SIDE_B];
-	const struct ow_pair kept = {.record = {&a, &b}}; /* one of them is the waiter's, which goes now */
-	m->early[way] += ow_matching_judge(m, pair, way) == OW_TOO_EARLY;
-	m->waiting.queue[q].repeats = m->waiting.queue[q].doubtful = true;
-	uint32_t waits = m->waiting.queue[q].head[OW_SIDE_A];
-	ow_matching_take(m, waits != OW_NOBODY ? waits : m->waiting.queue[q].head[OW_SIDE_B]);
-	ow_recent_add(m->recent, a.id, a.time_ns);
-	ow_matching_calls(m)->matched(m->calls.arg, &kept, OW_UNSETTLED);
-	int r = add_pending(m, q, &kept);
-	return r < 0 ? r : add_doubt(m, a.id, a.time_ns > b.time_ns ? a.time_ns : b.time_ns);
+	struct ow_waiting_queue *queue = &m->waiting.queue[q];
+	struct ow_group_scratch *x = m->scratch;
+	enum ow_direction way = (enum ow_direction)queue->way;
+	bool all, crowded;
+	int r = collect(m, q, way, ROWS_MAX, &all);
+	if (r < 0)
+		return r;
+	enum ow_side from = sender(way);
+	uint32_t rows = x->count[!from], sents = x->count[from];
+	bool ends = all && !early && (!rows || x->time_ns[!from][rows - 1] < until_ns) &&
+	            (!sents || x->time_ns[from][sents - 1] < until_ns);
+	r = align(m, q, way, ends, &crowded);
+	if (r < 0)
+		return r;
+	uint32_t told = 0;
+	while (told < rows && (ends || early || x->time_ns[!from][told] < until_ns))
+		told++;
+	if (early || (!all && told == rows))
+		told = rows - rows / 4;
+	if (!ends)
+		sents = decided_sents(x, from, told, until_ns);
+	if ((!told && !sents) || !keep_word(m, q, sents, told))
+		return 0;
+	if (!ends) {
+		r = ow_align_decide(m->aligner, sents, told, &m->waiting.queue[q].carry);
+		if (r < 0)
+			return r;
+	}
+	tell_decided(m, q, way, sents, told, crowded);
+	return !ends && !early && told > 0 && !all;
+}
+
+/*
+ * Before the direction is known: copies that nobody at the other side can be are told. True when those that are left
+ * suffice to find the direction, or have to.
+ */
+static bool tell_lonely(struct ow_matcher *m, uint32_t q, int64_t until_ns)
+{
+	const struct ow_waiting *w = &m->waiting;
+	bool young = false;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		uint32_t other = w->queue[q].head[!side];
+		int64_t from_ns = other == OW_NOBODY ? INT64_MAX : w->entry[other].record.time_ns;
+		for (uint32_t i = w->queue[q].head[side], next; i != OW_NOBODY; i = next) {
+			int64_t time_ns = w->entry[i].record.time_ns;
+			next = w->entry[i].next;
+			if (time_ns >= until_ns || ow_matching_until(m, time_ns) >= from_ns)
+				break;
+			if (!w->queue[q].told)
+				tell_single(m, i, w->entry[i].copy);
+		}
+		uint32_t last = w->queue[q].tail[side];
+		young |= last != OW_NOBODY && w->entry[last].record.time_ns >= until_ns;
+	}
+	return !young ||
+	       (w->queue[q].waits[OW_SIDE_A] >= DIRECTION_FROM && w->queue[q].waits[OW_SIDE_B] >= DIRECTION_FROM);
+}
+
+static int process(struct ow_matcher *m, uint32_t q, int64_t until_ns, bool early)
+{
+	struct ow_waiting_queue *queue = &m->waiting.queue[q];
+	if (!early && queue->told && queue->waits[OW_SIDE_A] == 1 && queue->waits[OW_SIDE_B] == 1 && !queue->carry &&
+	    m->waiting.entry[queue->head[OW_SIDE_A]].record.time_ns < until_ns &&
+	    m->waiting.entry[queue->head[OW_SIDE_B]].record.time_ns < until_ns) {
+		tell_only_pair(m, q);
+		return 0;
+	}
+	if (queue->way == OW_DIRECTIONS)
+		queue->way = (uint8_t)known_way(m, q);
+	int r = 0;
+	if (queue->way == OW_DIRECTIONS) {
+		enum ow_direction way = OW_A_TO_B;
+		if (!tell_lonely(m, q, until_ns) || is_empty(m, q))
+			return 0;
+		r = try_both_ways(m, q, &way);
+		m->waiting.queue[q].way = (uint8_t)way;
+	}
+	if (r == 0)
+		r = 1;
+	while (r > 0)
+		r = decide(m, q, until_ns, early);
+	return r;
+}
+
+/* -- what comes --------------------------------------------------------------------------------------------------- */
+
+/* Puts a record into the queue of its id. */
+static int add_copy(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q, bool copy)
+{
+	uint32_t i = ow_waiting_new(&m->waiting);
+	if (i == OW_NOBODY)
+		return -ENOMEM;
+	struct ow_waiter *e = &m->waiting.entry[i];
+	e->record = *record;
+	e->side = (uint8_t)side;
+	e->copy = copy;
+	ow_waiting_enqueue(&m->waiting, q, i);
+	if (++m->waiting.count > m->waiting.peak)
+		m->waiting.peak = m->waiting.count;
+	return 0;
+}
+
+/* Makes room to align groups. */
+static int make_scratch(struct ow_matcher *m)
+{
+	if (!m->scratch)
+		m->scratch = calloc(1, sizeof *m->scratch);
+	if (!m->scratch)
+		return -ENOMEM;
+	return m->aligner ? 0 : ow_aligner_create(&m->aligner);
+}
+
+/* The queue of an id, or a new one. OW_NOBODY when out of memory. */
+static uint32_t group_of(struct ow_matcher *m, uint64_t id, int64_t now_ns)
+{
+	uint32_t q = ow_waiting_find(&m->waiting, id);
+	if (q != OW_NOBODY)
+		return q;
+	if (make_scratch(m) < 0 || add_due(m, id, now_ns) < 0)
+		return OW_NOBODY;
+	return ow_waiting_new_queue(&m->waiting, id);
+}
+
+/* Packets of both directions may be alike where addresses do not count: each has a queue of its own. */
+static uint64_t group_id(struct ow_matcher *m, enum ow_side side, const struct ow_record *record)
+{
+	uint32_t q = ow_waiting_find(&m->waiting, record->id);
+	if (q == OW_NOBODY || m->waiting.queue[q].way == OW_DIRECTIONS)
+		return record->id;
+	enum ow_direction way = ow_matching_calls(m)->direction(m->calls.arg, side, record->flow);
+	return way == OW_DIRECTIONS || way == m->waiting.queue[q].way ? record->id : ow_mix64(~record->id);
+}
+
+/* The first of their kind at either side are counted at once as a pair, if they may be; which they are is told later.
+ */
+static void tell_unsettled(struct ow_matcher *m, uint32_t q)
+{
+	struct ow_waiting_queue *queue = &m->waiting.queue[q];
+	const struct ow_waiter *a = &m->waiting.entry[queue->head[OW_SIDE_A]],
+			       *b = &m->waiting.entry[queue->head[OW_SIDE_B]];
+	struct ow_pair pair = {.record = {&a->record, &b->record}};
+	if ((a->copy || b->copy) && ow_matching_judge(m, &pair, ow_matching_way(m, &pair)) != OW_FEASIBLE)
+		return;
+	queue->told++;
+	ow_recent_add(m->recent, pair.record[OW_SIDE_A]->id, pair.record[OW_SIDE_A]->time_ns);
+	ow_matching_calls(m)->matched(m->calls.arg, &pair, OW_UNSETTLED);
+}
+
+int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t *link)
+{
+	bool copy = ow_recent_has(m->recent, record->id, record->time_ns, m->window_ns);
+	uint32_t q = group_of(m, group_id(m, side, record), record->time_ns);
+	if (q == OW_NOBODY)
+		return -ENOMEM;
+	if (*link != OW_NOBODY) { /* it was alone until now */
+		uint32_t i = *link;
+		*link = m->waiting.entry[i].next;
+		ow_waiting_stop(&m->waiting, i);
+		m->waiting.count++;
+		ow_waiting_enqueue(&m->waiting, q, i);
+	}
+	int r = add_copy(m, side, record, q, copy);
+	if (r < 0)
+		return r;
+	struct ow_waiting_queue *queue = &m->waiting.queue[q];
+	if (queue->waits[OW_SIDE_A] == 1 && queue->waits[OW_SIDE_B] == 1 && !queue->carry && !queue->told)
+		tell_unsettled(m, q);
+	bool early = queue->way != OW_DIRECTIONS && queue->waits[!sender((enum ow_direction)queue->way)] >= ROWS_EARLY;
+	return early && !m->one_way ? process(m, q, record->time_ns, true) : 0;
+}
+
+int ow_matching_look(struct ow_matcher *m, int64_t now_ns)
+{
+	int64_t until_ns = now_ns == INT64_MAX ? INT64_MAX : now_ns - m->window_ns;
+	int r = 0;
+	while (m->dues && (m->due_ns < now_ns || now_ns == INT64_MAX) && r == 0) {
+		uint64_t id = m->due[m->due_first].id;
+		m->due_first = (m->due_first + 1) & (m->due_room - 1);
+		m->dues--;
+		note_first_due(m);
+		uint32_t q = ow_waiting_find(&m->waiting, id);
+		if (q == OW_NOBODY)
+			continue;
+		r = process(m, q, until_ns, false);
+		if (r == 0 && !is_empty(m, q))
+			r = add_due(m, id, now_ns);
+		else if (r == 0)
+			ow_matching_leave(m, q);
+	}
+	return r;
+}
+
+void ow_matching_free_groups(struct ow_matcher *m)
+{
+	for (uint32_t b = 0; b < m->waiting.heads; b++) {
+		for (uint32_t q = m->waiting.head[b]; q != OW_NOBODY; q = m->waiting.queue[q].hash_next)
+			ow_align_carry_free(m->waiting.queue[q].carry);
+	}
+	if (m->scratch) {
+		for (unsigned side = 0; side < OW_SIDES; side++) {
+			free(m->scratch->time_ns[side]);
+			free(m->scratch->entry[side]);
+		}
+	}
+	free(m->scratch);
+	ow_aligner_free(m->aligner);
+	free(m->due);
 }

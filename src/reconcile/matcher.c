@@ -10,7 +10,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Nothing like it is about: off it goes. */
+#define HELD_MAX            65536u             /* pairs at the start that are held back */
+#define HOLD_WINDOW_MOST_NS (INT64_C(1) << 60) /* a longer waiting time: there are no times */
+
+/* No identical packet waits. */
 static void give_up_alone(struct ow_matcher *m, uint32_t i)
 {
 	struct ow_waiter *e = &m->waiting.entry[i];
@@ -30,9 +33,7 @@ void ow_matching_give_up(struct ow_matcher *m, uint32_t i)
 	}
 	ow_waiting_stop(&m->waiting, i);
 	ow_waiting_dequeue(&m->waiting, i);
-	m->waiting.queue[q].differs = true;
-	bool copy = e->copy || (m->waiting.queue[q].met && !e->record.len);
-	ow_matching_calls(m)->unmatched(m->calls.arg, (enum ow_side)e->side, &e->record, copy);
+	ow_matching_calls(m)->unmatched(m->calls.arg, (enum ow_side)e->side, &e->record, e->copy);
 	ow_waiting_release(&m->waiting, i);
 	ow_matching_leave(m, q);
 }
@@ -73,7 +74,6 @@ static inline __attribute__((always_inline)) int wait_alone(struct ow_matcher *m
 int ow_matching_wait(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q)
 {
 	bool copy = ow_recent_has(m->recent, ow_matching_copy_id(record), record->time_ns, m->window_ns);
-	bool repeats = (copy || q != OW_NOBODY) && !record->len;
 	if (record->len && !m->waiting.node && ow_train_index_room(&m->waiting, m->waiting.entries) < 0)
 		return -ENOMEM;
 	uint32_t i = new_waiter(m, side, record, copy);
@@ -85,7 +85,6 @@ int ow_matching_wait(struct ow_matcher *m, enum ow_side side, const struct ow_re
 		ow_waiting_release(&m->waiting, i);
 		return -ENOMEM;
 	}
-	m->waiting.queue[q].repeats |= repeats;
 	ow_waiting_enqueue(&m->waiting, q, i);
 	ow_waiting_start(&m->waiting, i);
 	return 0;
@@ -98,7 +97,10 @@ int ow_matcher_create(int64_t window_ns, const struct ow_matcher_calls *calls, s
 		return -ENOMEM;
 	m->calls = *calls;
 	m->window_ns = window_ns;
-	m->doubt_until_ns = INT64_MAX;
+	m->due_ns = INT64_MAX;
+	m->hold_until_ns = INT64_MIN;
+	m->start_ns[OW_SIDE_A] = m->start_ns[OW_SIDE_B] = INT64_MIN;
+	m->last_ns[OW_SIDE_A] = m->last_ns[OW_SIDE_B] = INT64_MIN;
 	ow_plausible_init(&m->plausible[OW_A_TO_B]);
 	ow_plausible_init(&m->plausible[OW_B_TO_A]);
 	m->recent = ow_recent_create();
@@ -115,8 +117,8 @@ void ow_matcher_free(struct ow_matcher *matcher)
 	if (!matcher)
 		return;
 	ow_recent_free(matcher->recent);
+	ow_matching_free_groups(matcher);
 	ow_waiting_done(&matcher->waiting);
-	free(matcher->doubt);
 	free(matcher);
 }
 
@@ -128,6 +130,32 @@ void ow_matcher_expect(struct ow_matcher *matcher, enum ow_direction direction, 
 	}
 }
 
+void ow_matcher_start(struct ow_matcher *m, enum ow_side side, int64_t first_ns)
+{
+	m->start_ns[side] = first_ns;
+	if (m->start_ns[!side] == INT64_MIN || m->window_ns > HOLD_WINDOW_MOST_NS)
+		return;
+	int64_t later = first_ns > m->start_ns[!side] ? first_ns : m->start_ns[!side], longest = 0;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		if (m->plausible[d].known && m->plausible[d].high_ns > longest)
+			longest = m->plausible[d].high_ns;
+	}
+	if (!longest || longest > m->window_ns)
+		longest = m->window_ns;
+	if (__builtin_add_overflow(later, longest, &m->hold_until_ns))
+		m->hold_until_ns = INT64_MIN;
+}
+
+void ow_matcher_one_way(struct ow_matcher *m)
+{
+	m->one_way = true;
+}
+
+void ow_matcher_reorders(struct ow_matcher *m, enum ow_direction direction, int64_t reorder_ns)
+{
+	m->reorder_ns[direction] = reorder_ns;
+}
+
 /* Two unique packets with an unusual delay, or before it is known what is usual. */
 static __attribute__((noinline)) int meet_oddly(struct ow_matcher *m, enum ow_side side, const struct ow_pair *pair,
                                                 uint32_t *link)
@@ -136,9 +164,12 @@ static __attribute__((noinline)) int meet_oddly(struct ow_matcher *m, enum ow_si
 	enum ow_direction way = ow_matching_delay(pair) >= 0 ? OW_A_TO_B : OW_B_TO_A;
 	if (!m->plausible[way].known)
 		way = ow_matching_way(m, pair);
-	if (m->plausible[way].known && ow_matching_judge(m, pair, way) != OW_FEASIBLE) {
-		uint32_t q = ow_waiting_accompany(&m->waiting, link);
-		return q == OW_NOBODY ? -ENOMEM : ow_matching_push_doubtful(m, pair, q, ow_matching_way(m, pair));
+	bool implausible = m->plausible[way].known && ow_matching_judge(m, pair, way) != OW_FEASIBLE;
+	if (implausible || pair->record[side]->time_ns < m->hold_until_ns) {
+		m->early[way] += implausible && ow_matching_judge(m, pair, way) == OW_TOO_EARLY;
+		if (!implausible && ++m->held >= HELD_MAX)
+			m->hold_until_ns = INT64_MIN;
+		return ow_matching_push_identical(m, side, pair->record[side], link);
 	}
 	ow_matching_learn(m, pair, way);
 	ow_matching_calls(m)->matched(m->calls.arg, pair, OW_CERTAIN);
@@ -159,7 +190,8 @@ static inline __attribute__((always_inline)) int meet(struct ow_matcher *m, enum
 	/* The sign of the delay mostly tells its direction; asking for that of its flow costs more. */
 	struct ow_plausible *plausible = &m->plausible[delay >= 0 ? OW_A_TO_B : OW_B_TO_A];
 	int64_t size = delay >= 0 ? delay : -delay;
-	if (!m->calls.met || !plausible->known || size < plausible->low_ns || size > plausible->high_ns) {
+	if (!m->calls.met || !plausible->known || size < plausible->low_ns || size > plausible->high_ns ||
+	    record->time_ns < m->hold_until_ns) {
 		struct ow_pair pair = ow_matching_pair(side, record, other);
 		return meet_oddly(m, side, &pair, link);
 	}
@@ -185,26 +217,18 @@ static inline __attribute__((always_inline)) int meet(struct ow_matcher *m, enum
 static __attribute__((noinline)) int push_queued(struct ow_matcher *m, enum ow_side side,
                                                  const struct ow_record *record, uint32_t *link)
 {
+	if (!record->len)
+		return ow_matching_push_identical(m, side, record, link);
 	bool alone = *link != OW_NOBODY;
 	uint32_t q = alone ? ow_waiting_accompany(&m->waiting, link) : ow_waiting_find(&m->waiting, record->id);
-	if (alone && q == OW_NOBODY)
-		return -ENOMEM;
-	if (record->len)
-		return ow_matching_push_piece(m, side, record, q);
-	if (q == OW_NOBODY)
-		return ow_matching_wait(m, side, record, q);
-	struct ow_waiting_queue *queue = &m->waiting.queue[q];
-	if (queue->head[OW_SIDE_A] == OW_NOBODY && queue->head[OW_SIDE_B] == OW_NOBODY)
-		queue->differs = true; /* a doubtful pair, and here is another of its kind */
-	return ow_matching_push_identical(m, side, record, q);
+	return alone && q == OW_NOBODY ? -ENOMEM : ow_matching_push_piece(m, side, record, q);
 }
 
-static __attribute__((noinline)) void expire(struct ow_matcher *m, enum ow_side side, int64_t now_ns, int64_t other_ns)
+static __attribute__((noinline)) int expire(struct ow_matcher *m, enum ow_side side, int64_t now_ns, int64_t other_ns)
 {
 	expire_side(m, side, other_ns);
 	expire_side(m, !side, now_ns);
-	while (m->doubt_until_ns < now_ns)
-		ow_matching_dispel_oldest_doubt(m);
+	return ow_matching_look(m, now_ns);
 }
 
 /* In line for either side by itself: which one comes is all chance, what follows then mostly is not. */
@@ -212,8 +236,11 @@ static inline __attribute__((always_inline)) int push(struct ow_matcher *m, enum
                                                       const struct ow_record *record, int64_t other_ns)
 {
 	const struct ow_waiting *w = &m->waiting;
-	if (w->until_ns[side] < other_ns || w->until_ns[!side] < record->time_ns || m->doubt_until_ns < record->time_ns)
-		expire(m, side, record->time_ns, other_ns);
+	if (w->until_ns[side] < other_ns || w->until_ns[!side] < record->time_ns || m->due_ns < record->time_ns) {
+		int r = expire(m, side, record->time_ns, other_ns);
+		if (r < 0)
+			return r;
+	}
 	uint32_t *link = ow_waiting_alone(w, record->id);
 	if (*link != OW_NOBODY && w->entry[*link].side != side && !record->len)
 		return meet(m, side, record, link);
@@ -223,8 +250,15 @@ static inline __attribute__((always_inline)) int push(struct ow_matcher *m, enum
 	return wait_alone(m, side, record);
 }
 
+static void note_last(struct ow_matcher *m, enum ow_side side, int64_t time_ns)
+{
+	m->last_ns[side] = time_ns > m->last_ns[side] ? time_ns : m->last_ns[side];
+}
+
 int ow_matcher_push(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, int64_t other_ns)
 {
+	note_last(m, side, record->time_ns);
+	m->ended[!side] = other_ns == INT64_MAX;
 	return side == OW_SIDE_A ? push(m, OW_SIDE_A, record, other_ns) : push(m, OW_SIDE_B, record, other_ns);
 }
 
@@ -233,6 +267,8 @@ int ow_matcher_merge(struct ow_matcher *m, struct ow_stream stream[OW_SIDES])
 	struct ow_stream a = stream[OW_SIDE_A], b = stream[OW_SIDE_B];
 	int64_t a_ns = *a.order_ns, b_ns = *b.order_ns;
 	int r = 0;
+	m->ended[OW_SIDE_A] = a_ns == INT64_MAX;
+	m->ended[OW_SIDE_B] = b_ns == INT64_MAX;
 	bool more = true;
 	while (more && r == 0) {
 		if (a_ns <= b_ns) {
@@ -245,6 +281,10 @@ int ow_matcher_merge(struct ow_matcher *m, struct ow_stream stream[OW_SIDES])
 			more = b.next < b.end;
 		}
 	}
+	if (a.next > stream[OW_SIDE_A].next)
+		note_last(m, OW_SIDE_A, a.next[-1].time_ns);
+	if (b.next > stream[OW_SIDE_B].next)
+		note_last(m, OW_SIDE_B, b.next[-1].time_ns);
 	stream[OW_SIDE_A] = a;
 	stream[OW_SIDE_B] = b;
 	return r;
@@ -266,18 +306,24 @@ void ow_matcher_prefetch_waiters(const struct ow_matcher *m, const struct ow_rec
 	}
 }
 
-void ow_matcher_finish(struct ow_matcher *m)
+int ow_matcher_finish(struct ow_matcher *m)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		while (ow_waiting_oldest(&m->waiting, side) != side)
 			ow_matching_give_up(m, ow_waiting_oldest(&m->waiting, side));
 	}
-	while (m->doubts)
-		ow_matching_dispel_oldest_doubt(m);
+	m->ended[OW_SIDE_A] = m->ended[OW_SIDE_B] = true;
+	int r = ow_matching_look(m, INT64_MAX);
 	ow_matching_tell_met(m);
+	return r;
 }
 
 uint64_t ow_matcher_peak(const struct ow_matcher *m)
 {
 	return m->waiting.peak;
+}
+
+uint64_t ow_matcher_crowded(const struct ow_matcher *m, enum ow_direction direction)
+{
+	return m->crowded[direction];
 }

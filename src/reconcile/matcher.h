@@ -9,9 +9,8 @@
 /*
  * Matches two streams of packet records that come in time order, holding only what still waits for its counterpart.
  *
- * A packet whose id is unique in the window meets its counterpart and leaves. Identical packets queue per id: the
- * n-th is matched with the n-th, among those whose delay is plausible given the delays of unequivocal matches. When
- * several assignments were plausible and the numbers of copies turned out to differ, the matches are flagged ambiguous.
+ * A packet whose id is unique in the window meets its counterpart and leaves. Identical packets wait until no further
+ * copy can come between them, and are aligned (align.h): each pair is certain, or its delay has bounds.
  * Pieces of trains (len > 0) are matched by overlapping byte ranges, so that a superframe meets its segments.
  *
  * Times are in the common time base: the caller has added the clock shift to B's.
@@ -23,11 +22,14 @@ struct ow_pair {
 	const struct ow_record *record[OW_SIDES];
 	bool alike;    /* others just like it could have been meant: its place among the sent packets says nothing */
 	bool repeated; /* others just like it are about: it says nothing of the clocks */
+	int64_t less_ns, more_ns; /* uncertain: the delay may be shorter, or longer, by so much */
+	int64_t step_ns; /* uncertain: the plausible delays next to each other are so far apart; 0 = not known */
 };
 
 enum ow_certainty {
 	OW_CERTAIN,   /* the delay of this pair is a sample */
-	OW_AMBIGUOUS, /* identical packets: it is not */
+	OW_UNCERTAIN, /* identical packets: it is an estimate, with bounds */
+	OW_AMBIGUOUS, /* identical packets: it is not known */
 	OW_UNSETTLED, /* to be told by `settled` */
 };
 
@@ -44,7 +46,7 @@ struct ow_matcher_calls {
 	/* Certain pairs in the usual case, many at a time: late, but before any other call. NULL: by `matched`. */
 	void (*met)(void *arg, const struct ow_meeting *meeting, size_t count);
 	void (*matched)(void *arg, const struct ow_pair *pair, enum ow_certainty certainty);
-	/* An unsettled pair became certain or ambiguous. */
+	/* One of the unsettled pairs of this id is known now. Its records may be others than were told. */
 	void (*settled)(void *arg, const struct ow_pair *pair, enum ow_certainty certainty);
 	/* A record that found no counterpart. copy: its id matched shortly before. */
 	void (*unmatched)(void *arg, enum ow_side side, const struct ow_record *record, bool copy);
@@ -58,6 +60,13 @@ void ow_matcher_free(struct ow_matcher *matcher);
 
 /* Tells beforehand which delays are usual in a direction, from low to high. */
 void ow_matcher_expect(struct ow_matcher *matcher, enum ow_direction direction, int64_t low_ns, int64_t high_ns);
+
+/* Tells when a capture started: of identical packets, those before may be the counterparts. Before the first push. */
+void ow_matcher_start(struct ow_matcher *matcher, enum ow_side side, int64_t first_ns);
+/* All packets go one way, whatever the clocks say. */
+void ow_matcher_one_way(struct ow_matcher *matcher);
+/* Packets of this direction overtake those that were sent up to reorder_ns earlier. */
+void ow_matcher_reorders(struct ow_matcher *matcher, enum ow_direction direction, int64_t reorder_ns);
 
 /*
  * Takes the next record of one side. other_ns: the time of the next record of the other side that is still to come
@@ -78,8 +87,11 @@ int ow_matcher_merge(struct ow_matcher *matcher, struct ow_stream stream[OW_SIDE
  * hold. */
 void ow_matcher_prefetch(const struct ow_matcher *matcher, const struct ow_record *record, size_t count);
 void ow_matcher_prefetch_waiters(const struct ow_matcher *matcher, const struct ow_record *record, size_t count);
-/* Both streams have ended: everything that waits is unmatched. */
-void ow_matcher_finish(struct ow_matcher *matcher);
+/* Both streams have ended: everything that waits is settled, or unmatched. Returns 0 or -ENOMEM. */
+int ow_matcher_finish(struct ow_matcher *matcher);
+/* Pairs of identical packets of which more copies were in flight than can be compared: their bounds may be too narrow.
+ */
+uint64_t ow_matcher_crowded(const struct ow_matcher *matcher, enum ow_direction direction);
 /* Most records that waited at one time. */
 uint64_t ow_matcher_peak(const struct ow_matcher *matcher);
 

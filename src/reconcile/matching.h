@@ -3,6 +3,7 @@
 #define OW_RECONCILE_MATCHING_H
 
 #include "base/hash.h"
+#include "reconcile/align.h"
 #include "reconcile/matcher.h"
 #include "reconcile/plausible.h"
 #include "reconcile/recent.h"
@@ -10,8 +11,8 @@
 
 /* Internal to the matcher: what matcher.c (unique packets), identical.c and trains.c share. */
 
-/* A pair whose delay is implausible: if its id shows up again within the window, it was another packet. */
-struct ow_doubt {
+/* The queue of this id is looked at when the time comes. */
+struct ow_due {
 	uint64_t id;
 	int64_t time_ns;
 };
@@ -25,11 +26,21 @@ struct ow_matcher {
 	struct ow_plausible plausible[OW_DIRECTIONS];
 	struct ow_recent *recent;
 	uint64_t early[OW_DIRECTIONS]; /* unique packets that came too early to be plausible */
-	/* Identical packets that were matched when no other, and when several of their kind were on their way. */
-	uint64_t alone[OW_DIRECTIONS], crowded[OW_DIRECTIONS];
-	struct ow_doubt *doubt; /* a ring of doubts, oldest first */
-	uint32_t doubts, doubt_first, doubt_room;
-	int64_t doubt_until_ns; /* after this time the oldest doubt is dispelled; INT64_MAX when there is none */
+	/* Until then a pair may be two copies of one packet, of which each capture misses one. */
+	int64_t start_ns[OW_SIDES], hold_until_ns;
+	uint32_t held;
+	int64_t last_ns[OW_SIDES]; /* of the records that came */
+	bool ended[OW_SIDES];      /* no more come */
+	/* Identical packets. */
+	struct ow_aligner *aligner;
+	struct ow_group_scratch *scratch;
+	double sigma_ns[OW_DIRECTIONS]; /* usual change of the delay between neighbours; 0 = not known */
+	int64_t reorder_ns[OW_DIRECTIONS];
+	bool one_way;                    /* delays may be below 0 */
+	uint64_t crowded[OW_DIRECTIONS]; /* pairs of which more copies were in flight than can be compared */
+	struct ow_due *due;              /* a ring, in the order of time */
+	uint32_t dues, due_first, due_room;
+	int64_t due_ns; /* of the first; INT64_MAX when there is none */
 	struct ow_meeting met[OW_MATCHING_MET];
 	unsigned mets; /* still to be told */
 };
@@ -113,11 +124,12 @@ int ow_matching_wait(struct ow_matcher *m, enum ow_side side, const struct ow_re
 /* matcher.c: the oldest waits no longer: unmatched. */
 void ow_matching_give_up(struct ow_matcher *m, uint32_t i);
 
-/* identical.c: a record whose id is not unique; a unique one with an implausible delay; the end of a queue. */
-int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q);
-int ow_matching_push_doubtful(struct ow_matcher *m, const struct ow_pair *pair, uint32_t q, enum ow_direction way);
+/* identical.c: a record whose id is not unique, or that waits to see whether it is; the queues whose time has come; the
+ * end of a queue; memory. */
+int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t *link);
+int ow_matching_look(struct ow_matcher *m, int64_t now_ns);
 void ow_matching_leave(struct ow_matcher *m, uint32_t q);
-void ow_matching_dispel_oldest_doubt(struct ow_matcher *m);
+void ow_matching_free_groups(struct ow_matcher *m);
 
 /* trains.c: a piece of a train. */
 int ow_matching_push_piece(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q);

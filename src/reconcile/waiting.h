@@ -8,10 +8,10 @@
 
 /*
  * Internal to the matcher: the records that wait for their counterpart, in the waiting list of their side, oldest
- * first. Most are alone of their kind: they hang in a hash table by id. Where identical packets, pieces of trains or
- * doubtful pairs are about, the id has a queue, in a table of its own, in which they wait oldest first. Everything is
- * an index into growing arrays, so that a million waiting packets cost 110 MB and none cost nothing. In line: this is
- * the hot path.
+ * first. Most are alone of their kind: they hang in a hash table by id. Identical packets, pieces of trains and
+ * doubtful pairs have a queue for their id, in a table of its own, in which they wait oldest first. Everything is an
+ * index into growing arrays, so that a million waiting packets cost 110 MB and none cost nothing. In line: this is the
+ * hot path.
  */
 #define OW_NOBODY UINT32_MAX
 /* Hash buckets for each that waits: lost packets wait long, and nobody should have to walk past them. */
@@ -20,7 +20,7 @@
 struct ow_waiter {
 	struct ow_record record;
 	uint32_t queue;        /* of its id, or OW_NOBODY: it is alone */
-	uint32_t next;         /* in the queue (or hash bucket, or pending list, or free list) */
+	uint32_t next;         /* in the queue (or hash bucket, or free list) */
 	uint32_t newer, older; /* in the waiting list of its side */
 	uint32_t before;       /* in the queue; OW_NOBODY for its head */
 	uint8_t side;
@@ -30,14 +30,14 @@ struct ow_waiter {
 struct ow_waiting_queue {
 	uint64_t id;
 	uint32_t hash_next;
-	uint32_t head[OW_SIDES], tail[OW_SIDES];  /* waiting, oldest first */
-	uint32_t waits[OW_SIDES];                 /* how many */
-	uint32_t root[OW_SIDES];                  /* those that are pieces of a train, by sequence number */
-	uint32_t pending, pending_tail, pendings; /* unsettled pairs: waiters of A and B by turns */
-	bool repeats;                             /* identical packets are about: check plausibility */
-	bool differs;                             /* the copy counts differ */
-	bool met;                                 /* one of them matched: those that stay behind are copies of it */
-	bool doubtful;                            /* a unique packet whose delay was implausible */
+	uint32_t head[OW_SIDES], tail[OW_SIDES]; /* waiting, oldest first */
+	uint32_t waits[OW_SIDES];                /* how many */
+	uint32_t root[OW_SIDES];                 /* those that are pieces of a train, by sequence number */
+	bool met;                                /* one of them matched: those that stay behind are copies of it */
+	/* Of identical packets, which wait in no list but this queue: */
+	uint32_t told;                /* pairs that were counted before it was known which they are */
+	uint8_t way;                  /* enum ow_direction, or OW_DIRECTIONS: not known yet */
+	struct ow_align_carry *carry; /* of those that are decided */
 };
 
 struct ow_waiting {
@@ -102,8 +102,7 @@ static inline uint32_t ow_waiting_new_queue(struct ow_waiting *w, uint64_t id)
 		.head = {OW_NOBODY, OW_NOBODY},
 		.tail = {OW_NOBODY, OW_NOBODY},
 		.root = {OW_NOBODY, OW_NOBODY},
-		.pending = OW_NOBODY,
-		.pending_tail = OW_NOBODY,
+		.way = OW_DIRECTIONS,
 	};
 	*bucket = q;
 	return q;

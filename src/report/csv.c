@@ -11,7 +11,7 @@
 static const char *const fate_name[] = {"matched", "lost", "extra", "duplicated", "unclassified", "outside"};
 static const char *const direction_name[] = {"a_to_b", "b_to_a"};
 
-/* Longest row: 10 numbers of up to 20 digits, two IPv6 addresses, names, commas: below 400 bytes. */
+/* Longest row: 12 numbers of up to 20 digits, two IPv6 addresses, names, commas: below 400 bytes. */
 #define ROW_MAX 512
 
 static char *put_text(char *p, const char *text)
@@ -94,7 +94,7 @@ void ow_report_csv_header(FILE *out)
 {
 	fputs("fate,direction,ambiguous,number_a,number_b,time_a_ns,time_b_ns,delay_ns,packets,bytes,protocol,src,"
 	      "sport,"
-	      "dst,dport\n",
+	      "dst,dport,delay_least_ns,delay_most_ns\n",
 	      out);
 }
 
@@ -118,19 +118,25 @@ void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event)
 			p = put_signed(p, event->time_ns[side]);
 	}
 	*p++ = ',';
-	/* An uncertain delay is no delay: whoever wants it can subtract the times. */
-	if (event->fate == OW_FATE_MATCHED && !event->ambiguous) {
-		int64_t later = event->time_ns[event->direction == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A];
-		int64_t sooner = event->time_ns[event->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B];
-		/* Stamps from a file may be anything: wrap rather than overflow. */
-		p = put_signed(p, (int64_t)((uint64_t)later - (uint64_t)sooner));
-	}
+	bool known = event->fate == OW_FATE_MATCHED && (!event->ambiguous || event->estimated);
+	int64_t later = event->time_ns[event->direction == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A];
+	int64_t sooner = event->time_ns[event->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B];
+	/* Stamps from a file may be anything: wrap rather than overflow. */
+	int64_t delay = (int64_t)((uint64_t)later - (uint64_t)sooner);
+	if (known)
+		p = put_signed(p, delay);
 	*p++ = ',';
 	p = put_number(p, event->packets);
 	*p++ = ',';
 	p = put_number(p, event->bytes);
 	*p++ = ',';
 	p = event->flow ? put_flow(p, event->flow) : put_text(p, ",,,,");
+	*p++ = ',';
+	if (known)
+		p = put_signed(p, (int64_t)((uint64_t)delay - (uint64_t)event->less_ns));
+	*p++ = ',';
+	if (known)
+		p = put_signed(p, (int64_t)((uint64_t)delay + (uint64_t)event->more_ns));
 	*p++ = '\n';
 	fwrite(row, 1, (size_t)(p - row), out);
 }

@@ -119,6 +119,36 @@ static void put_close(FILE *out, int indent)
 	fputc('}', out);
 }
 
+static void put_range(FILE *out, const char *name, double low, double high, bool first)
+{
+	ow_report_json_name(out, -1, name, first);
+	fputc('[', out);
+	ow_report_json_number(out, low);
+	fputs(", ", out);
+	ow_report_json_number(out, high);
+	fputc(']', out);
+}
+
+/* Between what the numbers are, because identical packets leave some delays open. */
+static void put_bounds(FILE *out, const struct ow_delay *delay, int indent)
+{
+	const struct ow_delay_bound *low = &delay->low, *high = &delay->high;
+	ow_report_json_name(out, indent, "uncertain", false);
+	fprintf(out, "%" PRIu64, delay->uncertain);
+	ow_report_json_name(out, indent, "period", false);
+	delay->period_ns ? fprintf(out, "%" PRId64, delay->period_ns) : fputs("null", out);
+	ow_report_json_name(out, indent, "bounds", false);
+	fputc('{', out);
+	put_range(out, "mean", low->mean_ns, high->mean_ns, true);
+	put_range(out, "min", (double)low->min_ns, (double)high->min_ns, false);
+	put_range(out, "max", (double)low->max_ns, (double)high->max_ns, false);
+	ow_report_json_name(out, -1, "quantiles", false);
+	fputc('{', out);
+	for (int i = 0; i < OW_QUANTILES; i++)
+		put_range(out, ow_quantile_name[i], low->quantile_ns[i], high->quantile_ns[i], i == 0);
+	fputs("}}", out);
+}
+
 static void put_delay(FILE *out, const struct ow_delay *delay, int indent)
 {
 	bool known = delay->samples > 0;
@@ -133,6 +163,8 @@ static void put_delay(FILE *out, const struct ow_delay *delay, int indent)
 	known ? fprintf(out, "%" PRId64, delay->max_ns) : fputs("null", out);
 	ow_report_json_name(out, deeper(indent), "quantiles", false);
 	ow_report_json_quantiles(out, known ? delay->quantile_ns : NULL);
+	if (delay->uncertain)
+		put_bounds(out, delay, deeper(indent));
 	put_close(out, indent);
 }
 

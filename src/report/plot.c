@@ -112,7 +112,7 @@ int ow_plot_add(struct ow_plot *plot, const struct ow_packet_event *event)
 	int64_t sent_ns = event->time_ns[sender];
 	if (event->fate == OW_FATE_LOST)
 		return ow_timeline_add_lost(track->timeline, sent_ns, event->packets);
-	if (event->ambiguous)
+	if (event->ambiguous && !event->estimated)
 		return ow_timeline_add_unmeasured(track->timeline, sent_ns, event->packets);
 	int64_t delay_ns = (int64_t)((uint64_t)event->time_ns[!sender] - (uint64_t)sent_ns);
 	return add_sample(track, sent_ns, delay_ns, event->packets);

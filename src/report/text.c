@@ -181,12 +181,42 @@ static void put_counters(const struct style *style, const struct ow_match_report
 		snprintf(note, sizeof note, "not in %s's capture%s", direction == OW_A_TO_B ? "A" : "B",
 		         result->duplicated ? ", with duplicates" : "");
 	put_counter(style, "extra", result->extra, width, note);
-	put_counter(style, "ambiguous", result->ambiguous, width,
-	            result->ambiguous ? "delay uncertain, not taken" : "");
+	*note = 0;
+	if (result->ambiguous)
+		snprintf(note, sizeof note, "%s, %s", ow_words_share(result->ambiguous, result->matched, share),
+		         result->delay.uncertain ? "delay within bounds" : "delay not known");
+	put_counter(style, "ambiguous", result->ambiguous, width, note);
 	*note = 0;
 	if (result->reordered && result->received)
 		snprintf(note, sizeof note, "%s", ow_words_share(result->reordered, result->received, share));
 	put_counter(style, "reordered", result->reordered, width, note);
+}
+
+static void put_bound(const struct style *style, const char *name, double low_ns, double high_ns)
+{
+	char low[OW_DURATION_TEXT], high[OW_DURATION_TEXT];
+	ow_duration_text(low_ns, low);
+	ow_duration_text(high_ns, high);
+	fprintf(style->out, "    %-8s %10s to %s\n", name, low, high);
+}
+
+/* Identical packets leave some delays open: between what the numbers are, whichever is which. */
+static void put_bounds(const struct style *style, const struct ow_delay *delay)
+{
+	char count[OW_WORDS], share[OW_WORDS], period[OW_DURATION_TEXT], text[200];
+	if (!delay->uncertain)
+		return;
+	ow_duration_text((double)delay->period_ns, period);
+	snprintf(text, sizeof text,
+	         "%s of these delays (%s) are estimates, because identical packets follow each other%s%s",
+	         ow_words_count(delay->uncertain, count), ow_words_share(delay->uncertain, delay->samples, share),
+	         delay->period_ns ? "; they may be off by multiples of " : "", delay->period_ns ? period : "");
+	put_wrapped(style, "", "  bounds", text, 12);
+	put_bound(style, "mean", delay->low.mean_ns, delay->high.mean_ns);
+	put_bound(style, "median", delay->low.quantile_ns[OW_Q50], delay->high.quantile_ns[OW_Q50]);
+	put_bound(style, "p99", delay->low.quantile_ns[OW_Q99], delay->high.quantile_ns[OW_Q99]);
+	put_bound(style, "p99.9", delay->low.quantile_ns[OW_Q999], delay->high.quantile_ns[OW_Q999]);
+	put_bound(style, "max", (double)delay->low.max_ns, (double)delay->high.max_ns);
 }
 
 static void put_delay(const struct style *style, const struct ow_result *result)
@@ -194,8 +224,7 @@ static void put_delay(const struct style *style, const struct ow_result *result)
 	const struct ow_delay *delay = &result->delay;
 	char count[OW_WORDS], left[OW_DURATION_TEXT], right[OW_DURATION_TEXT];
 	if (!delay->samples) {
-		fprintf(style->out, "  delay       no sample%s\n",
-		        result->matched ? ": every matched packet is ambiguous" : "");
+		fprintf(style->out, "  delay       no sample%s\n", result->matched ? ": no delay is known" : "");
 		return;
 	}
 	const struct {
@@ -218,6 +247,7 @@ static void put_delay(const struct style *style, const struct ow_result *result)
 	}
 	ow_duration_text(delay->quantile_ns[OW_Q95] - delay->quantile_ns[OW_Q50], left);
 	fprintf(style->out, "    %-8s %10s    P95-P50\n", "jitter", left);
+	put_bounds(style, delay);
 }
 
 static void put_interval(const struct style *style, int64_t start_ns, const struct ow_result *result)

@@ -29,7 +29,7 @@ static size_t finish(struct ow_intervals *s, const struct ow_interval **ret)
 static void packet(struct ow_intervals *s, enum ow_direction way, int64_t sent_ns, int64_t delay_ns)
 {
 	assert_int_equal(ow_intervals_match(s, way, sent_ns, 1, false), 0);
-	assert_int_equal(ow_intervals_delay(s, way, sent_ns, delay_ns, 1, false), 0);
+	assert_int_equal(ow_intervals_delay(s, way, sent_ns, &(struct ow_interval_delay){.delay_ns = delay_ns}, 1), 0);
 }
 
 static void no_packets_no_intervals(void **state)
@@ -85,8 +85,8 @@ static void the_fates_land_where_they_belong(void **state)
 	const struct ow_interval *interval;
 	struct ow_intervals *s = create(100, 1000, 0);
 	assert_int_equal(ow_intervals_match(s, OW_A_TO_B, 50, 3, true), 0);
-	assert_int_equal(ow_intervals_delay(s, OW_A_TO_B, 50, 7, 2, false), 0);
-	assert_int_equal(ow_intervals_delay(s, OW_A_TO_B, 50, 7, 1, true), 0);
+	assert_int_equal(ow_intervals_delay(s, OW_A_TO_B, 50, &(struct ow_interval_delay){.delay_ns = 7}, 2), 0);
+	assert_int_equal(ow_intervals_delay(s, OW_A_TO_B, 50, NULL, 1), 0);
 	assert_int_equal(ow_intervals_lost(s, OW_A_TO_B, 60, 4), 0);
 	assert_int_equal(ow_intervals_extra(s, OW_A_TO_B, 150, 5, false), 0);
 	assert_int_equal(ow_intervals_extra(s, OW_A_TO_B, 150, 6, true), 0);
@@ -134,7 +134,9 @@ static void intervals_add_up(void **state)
 			int64_t delay = (int64_t)ow_random_below(&random, 1000);
 			bool late = ow_random_below(&random, 10) == 0;
 			assert_int_equal(ow_intervals_match(s, OW_B_TO_A, sent, 1, late), 0);
-			assert_int_equal(ow_intervals_delay(s, OW_B_TO_A, sent, delay, 1, false), 0);
+			assert_int_equal(ow_intervals_delay(s, OW_B_TO_A, sent,
+			                                    &(struct ow_interval_delay){.delay_ns = delay}, 1),
+			                 0);
 			sum += (double)delay;
 			matched++;
 			reordered += late;

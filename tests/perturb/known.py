@@ -8,7 +8,7 @@ IDENTICAL = {"ambiguous: minimum", "ambiguous: maximum", "ambiguous: mean", "amb
 UNMATCHED = {"false loss", "missing match", "false extra", "false duplicates"}
 
 KNOWN = [
-    (IDENTICAL, set(), [], "identical packets are left out of the delays as ambiguous, and nothing bounds what that hides"),
+    (IDENTICAL, set(), [], "the estimates of identical packets are off; the judge does not look at their bounds yet"),
     ({"false loss", "false extra", "false duplicates"} | IDENTICAL, {"hole"}, [], "a short hole with few packets counts as loss"),
     ({"false extra", "false duplicates"} | IDENTICAL, {"late"}, [], "a copy from before the other capture started counts as a duplicate"),
     ({"false extra", "false duplicates"} | IDENTICAL, {"early"}, [], "a copy from after the other capture's end counts as a duplicate"),
@@ -16,7 +16,7 @@ KNOWN = [
     ({"quantile", "maximum", "minimum"} | IDENTICAL, {"reordering"}, [], "identical packets in another order are paired n-th with n-th and not ambiguous"),
     ({"false match", "mean", "quantile", "false loss"}, {"fragments"}, [], "packets that are up to 7 bytes longer than the longest fragment are counted in pieces, also where nobody cut them"),
     (UNMATCHED, {"strip_options"}, [], "TCP options that are taken away on the way, with superframes, tunnels, truncation or identical packets: part stays unmatched"),
-    ({"false loss", "false extra"} | IDENTICAL, {"bufferbloat"}, [], "packets that are in flight for seconds when a capture ends count as lost"),
+    (UNMATCHED | IDENTICAL, {"bufferbloat"}, [], "packets that are in flight for seconds count as lost when a capture ends, or among fragments"),
     (UNMATCHED, {"new_ident"}, [], "packets that only the IPv4 identification told apart are paired wrongly"),
     ({"false loss", "mean", "quantile", "minimum", "maximum"} | IDENTICAL, {"new_numbers"}, [], "packets that only TCP's numbers told apart are paired wrongly"),
     (UNMATCHED | {"missed counted as lost"}, {"spikes"}, [], "identical packets that take longer than a few periods count as lost and as duplicates"),

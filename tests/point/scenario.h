@@ -28,8 +28,6 @@ int scenario_match(struct scenario *s);
 void scenario_run(struct scenario *s);
 /* The result is the truth: all counts, minimum, maximum, mean, standard deviation, quantiles; nothing left over. */
 void scenario_check(const struct scenario *s);
-/* All counts but reordering are the truth; at least a tenth of the matches, and less than all, are ambiguous. */
-void scenario_check_ambiguous(const struct scenario *s);
 void scenario_check_counts(const struct ow_result *result, const struct ow_result *truth, bool order);
 void scenario_check_delays(const struct ow_delay *result, const struct ow_delay *truth);
 /* init, run, check, done. change: what is special about it. */

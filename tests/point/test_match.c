@@ -302,15 +302,54 @@ static void a_crowd(struct scenario *s)
 	s->sim.in_order = true;
 }
 
-/* Polls that are further apart than packets take: exact, with any loss. So is any crowd of which none is lost. */
-static void case_5_identical_packets_that_can_be_told_apart(void **state)
+/* The numbers are between the bounds. */
+static void check_bounds(const struct ow_delay *r, const struct ow_delay *t)
 {
-	(void)state;
-	scenario_exact("polls", polls);
-	scenario_exact("a crowd in order", a_crowd);
+	assert_true(r->uncertain > 0);
+	assert_true(r->low.mean_ns <= t->mean_ns + 1 && r->high.mean_ns >= t->mean_ns - 1);
+	assert_true(r->low.min_ns <= t->min_ns && r->high.min_ns >= t->min_ns);
+	assert_true(r->low.max_ns <= t->max_ns && r->high.max_ns >= t->max_ns);
+	for (unsigned q = 0; q < OW_QUANTILES; q++)
+		assert_true(r->low.quantile_ns[q] <= 1.01 * t->quantile_ns[q] &&
+		            r->high.quantile_ns[q] >= 0.99 * t->quantile_ns[q]);
 }
 
-/* Losses among many identical packets: what cannot be told is ambiguous, and the samples are those of the others. */
+/*
+ * Polls that are further apart than packets take, with any loss: all are told apart, and the delays are right. But the
+ * captures start with the first poll of each, so that all may have taken whole periods longer, and this is said.
+ */
+static void case_5_polls(void **state)
+{
+	(void)state;
+	struct scenario s;
+	scenario_init(&s, "polls");
+	polls(&s);
+	scenario_run(&s);
+	const struct ow_result *r = &s.report->direction[OW_A_TO_B], *t = &s.truth.direction[OW_A_TO_B];
+	scenario_check_counts(r, t, false);
+	scenario_check_delays(&r->delay, &t->delay);
+	check_bounds(&r->delay, &t->delay);
+	assert_in_range(r->delay.period_ns, 9 * MS, 11 * MS);
+	scenario_done(&s);
+}
+
+/* Losses and delays that vary as much as packets are apart: the bounds hold the truth. */
+static void case_5_a_crowd(void **state)
+{
+	(void)state;
+	struct scenario s;
+	scenario_init(&s, "a crowd in order");
+	a_crowd(&s);
+	scenario_run(&s);
+	const struct ow_result *r = &s.report->direction[OW_A_TO_B], *t = &s.truth.direction[OW_A_TO_B];
+	/* Some that were held up and arrive with the next look like its copies: one in a thousand at most. */
+	assert_in_range(r->matched, t->matched - t->matched / 1000, t->matched);
+	assert_in_range(r->duplicated, 0, t->matched / 1000);
+	check_bounds(&r->delay, &t->delay);
+	scenario_done(&s);
+}
+
+/* Losses among many identical packets that overtake each other: the bounds hold the truth. */
 static void case_5_identical_packets_in_doubt(void **state)
 {
 	(void)state;
@@ -319,10 +358,10 @@ static void case_5_identical_packets_in_doubt(void **state)
 	s.sim.identical = 0.3;
 	s.sim.loss.ratio = 0.02;
 	scenario_run(&s);
-	scenario_check_ambiguous(&s);
-	const struct ow_delay *r = &s.report->direction[OW_A_TO_B].delay, *t = &s.truth.direction[OW_A_TO_B].delay;
-	/* Of the same distribution: within 5 standard errors. */
-	assert_true(fabs(r->mean_ns - t->mean_ns) < 5 * t->stddev_ns / sqrt((double)r->samples));
+	const struct ow_result *r = &s.report->direction[OW_A_TO_B], *t = &s.truth.direction[OW_A_TO_B];
+	assert_in_range(r->matched, t->matched - t->matched / 1000, t->matched);
+	assert_true(r->ambiguous > r->matched / 10 && r->ambiguous < r->matched);
+	check_bounds(&r->delay, &t->delay);
 	scenario_done(&s);
 }
 
@@ -700,7 +739,8 @@ int main(void)
 		CASE(case_4_snaplens),
 		CASE(case_4_a_file_cut_in_a_record),
 		CASE(case_5_loss_reordering_duplicates_retransmissions),
-		CASE(case_5_identical_packets_that_can_be_told_apart),
+		CASE(case_5_polls),
+		CASE(case_5_a_crowd),
 		CASE(case_5_identical_packets_in_doubt),
 		CASE(case_6_superframes),
 		CASE(case_6_superframes_of_all_sizes),

@@ -187,7 +187,8 @@ static void polls_are_no_mirror(void **state)
 	const struct ow_match_report *report = report_of(path[OW_SIDE_A], path[OW_SIDE_B]);
 	const struct ow_result *r = &report->direction[OW_A_TO_B];
 	assert_int_equal(r->matched, 900);
-	assert_int_equal(r->lost, 100);
+	/* Which is the last that was lost is not certain: the very last may be outside. */
+	assert_in_range(r->lost, 99, 100);
 	assert_true(r->ambiguous > 0);
 	assert_int_equal(r->reordered, 0);
 	assert_false(warns(report, "more than once"));

@@ -26,6 +26,10 @@ static void note_pair(struct stage *s, const struct ow_pair *pair, enum ow_certa
 	a->partner = (uint32_t)pair->record[OW_SIDE_B]->number - 1;
 	b->partner = (uint32_t)pair->record[OW_SIDE_A]->number - 1;
 	a->certainty = b->certainty = certainty;
+	a->less_ns = b->less_ns = pair->less_ns;
+	a->more_ns = b->more_ns = pair->more_ns;
+	assert_true(pair->less_ns >= 0 && pair->more_ns >= 0);
+	assert_int_equal(certainty == OW_UNCERTAIN, pair->less_ns > 0 || pair->more_ns > 0);
 }
 
 static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
@@ -36,7 +40,7 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	assert_int_equal(pair->record[OW_SIDE_A]->seq, pair->record[OW_SIDE_B]->seq);
 	s->pairs++;
 	s->open += certainty == OW_UNSETTLED;
-	if (!s->pieces)
+	if (!s->pieces && certainty != OW_UNSETTLED)
 		note_pair(s, pair, certainty);
 	if (s->on_pair)
 		s->on_pair(s, pair, certainty);
@@ -64,17 +68,11 @@ static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
 {
 	struct stage *s = arg;
-	struct stage_record *a = entry_of(s, OW_SIDE_A, pair->record[OW_SIDE_A]);
-	struct stage_record *b = entry_of(s, OW_SIDE_B, pair->record[OW_SIDE_B]);
 	assert_int_not_equal(certainty, OW_UNSETTLED);
 	assert_true(s->open > 0);
 	s->open--;
 	assert_false(s->pieces); /* trains settle at once */
-	assert_int_equal(a->certainty, OW_UNSETTLED);
-	assert_int_equal(a->partner, pair->record[OW_SIDE_B]->number - 1);
-	assert_int_equal(b->partner, pair->record[OW_SIDE_A]->number - 1);
-	a->certainty = b->certainty = certainty;
-	a->settled = b->settled = true;
+	note_pair(s, pair, certainty);
 }
 
 static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *record, bool copy)
@@ -164,7 +162,7 @@ void stage_play(struct stage *s, int64_t end_ns)
 
 void stage_finish(struct stage *s)
 {
-	ow_matcher_finish(s->matcher);
+	assert_int_equal(ow_matcher_finish(s->matcher), 0);
 }
 
 void stage_check(const struct stage *s)

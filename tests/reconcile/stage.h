@@ -20,8 +20,8 @@ struct stage_record {
 	enum stage_end end;
 	uint32_t partner; /* index on the other side, when matched */
 	enum ow_certainty certainty;
+	int64_t less_ns, more_ns; /* of the pair */
 	bool copy;
-	bool settled;
 };
 
 struct stage {

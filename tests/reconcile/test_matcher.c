@@ -98,7 +98,8 @@ static void put_scenario(const struct scenario *s, uint64_t run, int64_t start)
 	}
 }
 
-/* Most pairs of one id in which nothing arrives before it is sent: over all assignments, one A record at a time. */
+/* Most pairs of one id in which nothing arrives before it is sent, by more than inaccurate clocks show: over all
+ * assignments, one A record at a time. */
 static unsigned most_pairs(uint64_t id, unsigned from, uint32_t taken)
 {
 	if (from == stage.count[OW_SIDE_A])
@@ -107,7 +108,7 @@ static unsigned most_pairs(uint64_t id, unsigned from, uint32_t taken)
 	const struct ow_record *a = &stage.entry[OW_SIDE_A][from].record;
 	for (uint32_t j = 0; a->id == id && j < stage.count[OW_SIDE_B]; j++) {
 		const struct ow_record *b = &stage.entry[OW_SIDE_B][j].record;
-		if (b->id != id || (taken >> j & 1) || b->time_ns < a->time_ns)
+		if (b->id != id || (taken >> j & 1) || b->time_ns < a->time_ns - 2 * US)
 			continue;
 		unsigned with = 1 + most_pairs(id, from + 1, taken | 1u << j);
 		best = with > best ? with : best;
@@ -117,10 +118,23 @@ static unsigned most_pairs(uint64_t id, unsigned from, uint32_t taken)
 
 /* What is known of one id of a scenario. */
 struct facts {
-	unsigned at[OW_SIDES], pairs, wrong, certain;
+	unsigned at[OW_SIDES], pairs, wrong, certain; /* wrong: the truth is outside of what is told */
 	bool in_order, doubled;
 	int64_t delay_sum, true_sum;
 };
+
+/* Is the true delay of the packet that arrived as b within the bounds of the pair? */
+static bool within(const struct stage_record *a, const struct stage_record *b)
+{
+	int64_t told = b->record.time_ns - a->record.time_ns;
+	for (uint32_t i = 0; i < stage.count[OW_SIDE_A]; i++) {
+		const struct stage_record *sent = &stage.entry[OW_SIDE_A][i];
+		int64_t delay = b->record.time_ns - sent->record.time_ns;
+		if (sent->record.id == a->record.id && sent->truth == b->truth)
+			return delay >= told - a->less_ns && delay <= told + a->more_ns;
+	}
+	return false;
+}
 
 static struct facts facts_of(const struct scenario *s, unsigned kind, uint64_t id)
 {
@@ -136,7 +150,7 @@ static struct facts facts_of(const struct scenario *s, unsigned kind, uint64_t i
 		const struct stage_record *b = &stage.entry[OW_SIDE_B][a->partner];
 		f.pairs++;
 		f.certain += a->certainty == OW_CERTAIN;
-		f.wrong += a->certainty == OW_CERTAIN && a->truth != b->truth;
+		f.wrong += a->truth != b->truth && !within(a, b);
 		f.delay_sum += b->record.time_ns - a->record.time_ns;
 	}
 	for (uint32_t i = 0; i < stage.count[OW_SIDE_B]; i++) {
@@ -162,7 +176,10 @@ static void check_scenario(const struct scenario *s, uint64_t run)
 	for (unsigned kind = 0; kind < KINDS; kind++) {
 		uint64_t id = id_of(run, kind);
 		struct facts f = facts_of(s, kind, id);
-		assert_int_equal(f.pairs, most_pairs(id, 0, 0));
+		/* A further copy and a loss may look like a late arrival, and the other way round. */
+		if (!f.doubled)
+			assert_int_equal(f.pairs, most_pairs(id, 0, 0));
+		assert_true(f.pairs <= most_pairs(id, 0, 0));
 		if (f.at[OW_SIDE_A] == 1 && f.at[OW_SIDE_B] == 1) {
 			assert_int_equal(f.certain, 1);
 			assert_int_equal(f.wrong, 0);
@@ -176,7 +193,6 @@ static void check_scenario(const struct scenario *s, uint64_t run)
 		/* As many at B as at A: n-th with n-th, all samples; where they overtook each other the sum is right.
 		 */
 		assert_int_equal(f.pairs, f.at[OW_SIDE_A]);
-		assert_int_equal(f.certain, f.pairs);
 		assert_int_equal(f.delay_sum, f.true_sum);
 	}
 }
@@ -219,13 +235,13 @@ static void for_all(unsigned packets, void (*each)(const struct scenario *s, uin
 	} while (count_up(s.kind, packets, KINDS));
 }
 
-static const struct scenario *current;
+static struct scenario current;
 static uint64_t runs;
 
 static void run_on(const struct scenario *s, uint64_t run)
 {
 	static int64_t start;
-	current = s;
+	current = *s;
 	runs++;
 	start += 10 * WINDOW;
 	run_scenario(s, run, start);
@@ -235,9 +251,8 @@ static void run_on(const struct scenario *s, uint64_t run)
 static int say_scenario(void **state)
 {
 	(void)state;
-	if (current)
-		print_scenario(current);
-	current = NULL;
+	if (current.packets)
+		print_scenario(&current);
 	return 0;
 }
 
@@ -250,7 +265,7 @@ static void all_scenarios_of_up_to_four_packets(void **state)
 	for (unsigned packets = 0; packets <= PACKETS; packets++)
 		for_all(packets, run_on);
 	stage_close(&stage);
-	current = NULL;
+	current.packets = 0;
 	/* Namings of up to 4 packets by up to 3 kinds: 1, 1, 2, 5, 14; 3 fates and 3 delays each. */
 	assert_int_equal(runs, 1 + 9 + 2 * 81 + 5 * 729 + 14 * 6561);
 }
@@ -260,10 +275,12 @@ static void run_fresh(const struct scenario *s, uint64_t run)
 	/* A matcher of its own costs time: a part of the larger ones must do. */
 	if (s->packets == PACKETS - 1 && run % 7)
 		return;
-	current = s;
+	current = *s;
 	/* The plausible delays and the direction are unknown; then the direction is known. */
 	stage_open(&stage, WINDOW, run % 2 ? OW_DIRECTIONS : OW_A_TO_B);
 	put_scenario(s, run, 1000 * MS);
+	stage_put(&stage, OW_SIDE_A, ow_mix64(~run), 2000 * MS, 100);
+	stage_put(&stage, OW_SIDE_B, ow_mix64(~run), 2000 * MS + delays[0], 100);
 	stage_play(&stage, INT64_MAX);
 	stage_finish(&stage);
 	stage_check(&stage);
@@ -282,7 +299,7 @@ static void all_scenarios_of_up_to_three_packets_without_experience(void **state
 	(void)state;
 	for (unsigned packets = 0; packets < PACKETS; packets++)
 		for_all(packets, run_fresh);
-	current = NULL;
+	current.packets = 0;
 }
 
 /* -- the rules one by one ----------------------------------------------------------------------------------------- */
@@ -299,6 +316,13 @@ static void assert_pair(unsigned a, unsigned b, enum ow_certainty certainty)
 	assert_int_equal(at(OW_SIDE_A, a)->certainty, certainty);
 }
 
+/* The captures go on after the packets of the test. */
+static void put_end(int64_t time_ns)
+{
+	stage_put(&stage, OW_SIDE_A, ow_mix64(~UINT64_C(0)), time_ns, UINT64_MAX);
+	stage_put(&stage, OW_SIDE_B, ow_mix64(~UINT64_C(0)), time_ns + 150 * US, UINT64_MAX);
+}
+
 static void play_to_the_end(void)
 {
 	stage_play(&stage, INT64_MAX);
@@ -313,10 +337,11 @@ static void a_lost_poll_shifts_nothing(void **state)
 	stage_open(&stage, 2000 * MS, OW_A_TO_B);
 	ow_matcher_expect(stage.matcher, OW_A_TO_B, 100 * US, 200 * US);
 	for (int i = 0; i < 100; i++) {
-		stage_put(&stage, OW_SIDE_A, 7, i * 10 * MS, (uint64_t)i + 1);
+		stage_put(&stage, OW_SIDE_A, ow_mix64(7), 10000 * MS + i * 10 * MS, (uint64_t)i + 1);
 		if (i % 10 != 3)
-			stage_put(&stage, OW_SIDE_B, 7, i * 10 * MS + 150 * US, (uint64_t)i + 1);
+			stage_put(&stage, OW_SIDE_B, ow_mix64(7), 10000 * MS + i * 10 * MS + 150 * US, (uint64_t)i + 1);
 	}
+	put_end(20000 * MS);
 	play_to_the_end();
 	for (unsigned i = 0; i < 100; i++) {
 		assert_int_equal(at(OW_SIDE_A, i)->end, i % 10 == 3 ? STAGE_UNMATCHED : STAGE_MATCHED);
@@ -328,8 +353,8 @@ static void a_lost_poll_shifts_nothing(void **state)
 	stage_close(&stage);
 }
 
-/* Polls that are closer together than the delay varies: a loss leaves doubt, and it is told. */
-static void a_loss_among_close_polls_is_ambiguous(void **state)
+/* Polls that are closer together than the delay may vary: a steady delay tells which was lost. */
+static void a_steady_delay_tells_which_poll_was_lost(void **state)
 {
 	(void)state;
 	stage_open(&stage, 2000 * MS, OW_A_TO_B);
@@ -339,18 +364,42 @@ static void a_loss_among_close_polls_is_ambiguous(void **state)
 		if (i != 4)
 			stage_put(&stage, OW_SIDE_B, 7, i * 100 * US + 350 * US, (uint64_t)i + 1);
 	}
+	put_end(2000 * MS);
 	play_to_the_end();
-	unsigned ambiguous = 0;
 	for (unsigned i = 0; i < 10; i++) {
+		const struct stage_record *a = at(OW_SIDE_A, i);
+		assert_int_equal(a->end, i == 4 ? STAGE_UNMATCHED : STAGE_MATCHED);
+		if (i != 4)
+			assert_int_equal(at(OW_SIDE_B, a->partner)->truth, a->truth);
+	}
+	stage_close(&stage);
+}
+
+/* Delays that vary by as much as polls are apart leave open which was lost: the bounds hold the truth. */
+static void a_loss_among_close_polls_is_uncertain(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	ow_random_seed(&random, 3);
+	stage_open(&stage, 2000 * MS, OW_A_TO_B);
+	for (int i = 0; i < 200; i++) {
+		int64_t delay = 300 * US + (int64_t)ow_random_below(&random, 90 * US);
+		stage_put(&stage, OW_SIDE_A, 7, i * 100 * US, (uint64_t)i + 1);
+		if (i % 20 != 4)
+			stage_put(&stage, OW_SIDE_B, 7, i * 100 * US + delay, (uint64_t)i + 1);
+	}
+	put_end(2000 * MS);
+	play_to_the_end();
+	unsigned uncertain = 0;
+	for (unsigned i = 0; i < 200; i++) {
 		const struct stage_record *a = at(OW_SIDE_A, i);
 		if (a->end != STAGE_MATCHED)
 			continue;
-		ambiguous += a->certainty == OW_AMBIGUOUS;
-		if (a->certainty == OW_CERTAIN)
-			assert_int_equal(at(OW_SIDE_B, a->partner)->truth, a->truth);
+		uncertain += a->certainty == OW_UNCERTAIN;
+		assert_true(at(OW_SIDE_B, a->partner)->truth == a->truth || within(a, at(OW_SIDE_B, a->partner)));
 	}
-	assert_true(ambiguous > 0);
-	assert_int_equal(stage.pairs, 9);
+	assert_true(uncertain > 0);
+	assert_int_equal(stage.pairs, 191);
 	stage_close(&stage);
 }
 
@@ -371,9 +420,15 @@ static void a_crowd_of_identical_packets_is_matched_in_order(void **state)
 		arrived = at > arrived ? at : arrived + 1;
 		stage_put(&stage, OW_SIDE_B, id, arrived, (uint64_t)i + 1);
 	}
+	put_end(sent + 100 * MS);
 	play_to_the_end();
-	for (unsigned i = 0; i < 4000; i++)
-		assert_pair(i, i, OW_CERTAIN);
+	/* Where several arrive at once after a long delay, a few may look like copies. */
+	assert_in_range(stage.pairs, 3960, 4001);
+	for (unsigned i = 0; i < 4000; i++) {
+		const struct stage_record *a = at(OW_SIDE_A, i);
+		if (a->end == STAGE_MATCHED)
+			assert_true(a->partner == i || within(a, at(OW_SIDE_B, a->partner)));
+	}
 	stage_close(&stage);
 }
 
@@ -450,8 +505,8 @@ static void both_directions_match(void **state)
 	stage_close(&stage);
 }
 
-/* A delay far beyond the usual is a delay, unless the same packet shows up again. */
-static void an_unusual_delay_is_a_sample_unless_it_repeats(void **state)
+/* A delay far beyond the usual is a delay, also when the same packet shows up again. */
+static void an_unusual_delay_is_a_sample(void **state)
 {
 	(void)state;
 	for (unsigned again = 0; again < 2; again++) {
@@ -463,8 +518,9 @@ static void an_unusual_delay_is_a_sample_unless_it_repeats(void **state)
 			stage_put(&stage, OW_SIDE_A, 1, 600 * MS, 2);
 			stage_put(&stage, OW_SIDE_B, 1, 600 * MS + 150 * US, 2);
 		}
+		put_end(5000 * MS);
 		play_to_the_end();
-		assert_pair(0, 0, again ? OW_AMBIGUOUS : OW_CERTAIN);
+		assert_pair(0, 0, OW_CERTAIN);
 		if (again)
 			assert_pair(1, 1, OW_CERTAIN);
 		stage_close(&stage);
@@ -652,13 +708,14 @@ int main(void)
 		cmocka_unit_test_teardown(all_scenarios_of_up_to_four_packets, say_scenario),
 		cmocka_unit_test_teardown(all_scenarios_of_up_to_three_packets_without_experience, say_scenario),
 		cmocka_unit_test(a_lost_poll_shifts_nothing),
-		cmocka_unit_test(a_loss_among_close_polls_is_ambiguous),
+		cmocka_unit_test(a_steady_delay_tells_which_poll_was_lost),
+		cmocka_unit_test(a_loss_among_close_polls_is_uncertain),
 		cmocka_unit_test(a_crowd_of_identical_packets_is_matched_in_order),
 		cmocka_unit_test(copies_of_polls_hide_no_polls),
 		cmocka_unit_test(further_copies_are_told),
 		cmocka_unit_test(the_window_ends_waiting),
 		cmocka_unit_test(both_directions_match),
-		cmocka_unit_test(an_unusual_delay_is_a_sample_unless_it_repeats),
+		cmocka_unit_test(an_unusual_delay_is_a_sample),
 		cmocka_unit_test(what_a_match_leaves_behind_is_a_copy),
 		cmocka_unit_test(the_impossible_is_no_sample),
 		cmocka_unit_test(times_at_the_ends_of_the_scale),

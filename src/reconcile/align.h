@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_RECONCILE_ALIGN_H
+#define OW_RECONCILE_ALIGN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Which of the identical packets that arrived is which of those that were sent? Takes the sending times and the arrival
+ * times of the copies of one packet, each in order, and finds the order-preserving assignment that costs least: a lost
+ * packet, an arrival that is no first arrival, and a change of the delay from one packet to the next have their price.
+ * For each pair it tells between which delays the assignments lie that are about as plausible.
+ */
+
+/* What is known of the path and of the captures. Delay = arrival time minus sending time. */
+struct ow_align_model {
+	int64_t window_ns; /* longest delay; below 0 likewise */
+	double sigma_ns;   /* usual change of the delay between neighbours */
+	double loss;       /* price of a lost packet: -log of the loss ratio */
+	bool ranged;       /* the usual delays of other packets are known: low_ns to high_ns */
+	int64_t low_ns, high_ns;
+	bool causal;        /* delays below 0 are odd */
+	int64_t reorder_ns; /* packets that were sent this much later may have arrived before */
+	/* What the captures cover; INT64_MIN and INT64_MAX: more than these packets. */
+	int64_t sent_from_ns, sent_to_ns, received_from_ns, received_to_ns;
+	bool ends; /* no further copy follows */
+};
+
+#define OW_ALIGN_NONE UINT32_MAX
+#define OW_ALIGN_KEPT 3 /* arrivals before an undecided one that its delay is compared with */
+
+/* What is carried over when a part of the copies has been decided. */
+struct ow_align_carry;
+
+/* The result for one arrival. */
+struct ow_align_arrival {
+	uint32_t sent;            /* index of the packet, or OW_ALIGN_NONE */
+	bool forced;              /* a pair only because both were left: it says nothing of the path */
+	bool copy;                /* no packet, and so close behind the arrival before that it may be a copy of it */
+	int64_t less_ns, more_ns; /* by so much its delay may be shorter, or longer */
+	int64_t step_ns;          /* where several assignments are plausible: how far apart the nearest two are */
+};
+
+struct ow_aligner;
+
+int ow_aligner_create(struct ow_aligner **ret_aligner);
+void ow_aligner_free(struct ow_aligner *aligner);
+
+/*
+ * Aligns `sents` sending times and `receiveds` arrival times, both ascending. *carry: from the decided copies before
+ * these, or NULL. ret_arrival has room for `receiveds`; NULL: only ow_align_sigma is wanted. Returns 0 or -ENOMEM.
+ * crowded is set when more copies were in flight than are compared.
+ */
+int ow_align(struct ow_aligner *aligner, const struct ow_align_model *model, const struct ow_align_carry *carry,
+             const int64_t *sent_ns, uint32_t sents, const int64_t *received_ns, uint32_t receiveds,
+             struct ow_align_arrival *ret_arrival, bool *ret_crowded);
+
+/*
+ * After ow_align: the first `sents` and `receiveds` of it are decided. Replaces *carry by what the next call needs.
+ */
+int ow_align_decide(struct ow_aligner *aligner, uint32_t sents, uint32_t receiveds, struct ow_align_carry **carry);
+void ow_align_carry_free(struct ow_align_carry *carry);
+
+/* The usual change of the delay in the last result; below 0 if it has too few pairs. */
+double ow_align_sigma(const struct ow_aligner *aligner);
+
+#endif
