@@ -816,9 +816,6 @@ static int check_order(struct ow_reader *reader, int64_t window_ns, struct ow_er
 	return n < 0 ? n : ow_order_check(&order, ow_reader_info(reader)->path, err);
 }
 
-/* A capture is in disorder if one timestamp in so many goes backwards, and some by more than the waiting time. */
-#define DISORDER 8
-
 /* Captures that are not in the order of time are refused. If they have nothing in common, that may be the reason. */
 static int check_orders(struct ow_match *m, int result, struct ow_error *err)
 {
@@ -833,12 +830,6 @@ static int check_orders(struct ow_match *m, int result, struct ow_error *err)
 		int r = check_order(tap->reader, window_ns, &why);
 		if (r < 0)
 			return ow_error_set(err, -r, "%s", why.text);
-		if (result == 0 && tap->facts.backwards * DISORDER >= tap->facts.packets)
-			return ow_error_set(err, EINVAL,
-			                    "%.200s: not in the order of time: timestamps go backwards %llu times: "
-			                    "sort it first (reordercap FILE OUT)",
-			                    ow_reader_info(tap->reader)->path,
-			                    (unsigned long long)tap->facts.backwards);
 	}
 	return result;
 }

@@ -637,7 +637,9 @@ int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const st
 
 int ow_matching_look(struct ow_matcher *m, int64_t now_ns)
 {
-	int64_t until_ns = now_ns == INT64_MAX ? INT64_MAX : now_ns - m->window_ns;
+	int64_t until_ns;
+	if (now_ns == INT64_MAX || __builtin_sub_overflow(now_ns, m->window_ns, &until_ns))
+		until_ns = now_ns == INT64_MAX ? INT64_MAX : INT64_MIN;
 	int r = 0;
 	while (m->dues && (m->due_ns < now_ns || now_ns == INT64_MAX) && r == 0) {
 		uint64_t id = m->due[m->due_first].id;

@@ -228,7 +228,8 @@ static __attribute__((noinline)) int expire(struct ow_matcher *m, enum ow_side s
 {
 	expire_side(m, side, other_ns);
 	expire_side(m, !side, now_ns);
-	return ow_matching_look(m, now_ns);
+	/* Where times are in disorder, one side may be far ahead. */
+	return ow_matching_look(m, now_ns < other_ns ? now_ns : other_ns);
 }
 
 /* In line for either side by itself: which one comes is all chance, what follows then mostly is not. */
