@@ -13,9 +13,12 @@
 #include <string.h>
 #include <time.h>
 
-#define SLOW_FLOOR_NS     (500 * OW_NS_PER_MS) /* a minimum delay above this is rather a clock error */
-#define MANY_COPIES       0.05                 /* share of copies that is worth a word */
-#define MTU_USUAL         1500
+#define SLOW_FLOOR_NS  (500 * OW_NS_PER_MS) /* a minimum delay above this is rather a clock error */
+#define MANY_COPIES    0.05                 /* share of copies that is worth a word */
+#define MTU_USUAL      1500
+#define CHANCE_SAMPLES 8 /* delays from which on their spread says something, .. */
+#define CHANCE_SPREAD \
+	0.15 /* .. and standard deviation as a share of all that is possible: at random it is 0.29 or more */
 #define MANY_AMBIGUOUS    0.1
 #define MANY_UNCLASSIFIED 0.01
 #define MANY_UNSENT       0.01  /* share that arrived without having been sent, .. */
@@ -412,6 +415,30 @@ static int warn_ambiguous(struct ow_match *m, unsigned d)
 		way, (unsigned long long)unknown, (unsigned long long)r->matched, (unsigned long long)r->delay.samples);
 }
 
+/*
+ * Identical packets of different traffic meet by chance: then their delays are spread over all of the time that the
+ * captures, or the waiting time, allow.
+ */
+static int warn_chance(struct ow_match *m, unsigned d)
+{
+	const struct ow_result *r = &m->report.direction[d];
+	int64_t span = m->report.window_ns;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		int64_t length = m->report.capture[side].last_ns - m->report.capture[side].first_ns;
+		span = length < span ? length : span;
+	}
+	if (r->delay.samples < CHANCE_SAMPLES || 2 * m->pass.repeats[d] < r->matched || m->pass.plan.untimed ||
+	    r->delay.stddev_ns < CHANCE_SPREAD * (double)span)
+		return 0;
+	char text[OW_DURATION_TEXT];
+	ow_duration_text(r->delay.stddev_ns, text);
+	return warn(
+		m,
+		"%s: nearly all packets in common are identical ones, and their delays vary by %s, as if they met by "
+		"chance: these may be different packets that look alike, and the result means nothing then",
+		way_name(d), text);
+}
+
 /* Superframes that are told from others by what something on the way rewrites. */
 static int warn_uncut(struct ow_match *m)
 {
@@ -511,6 +538,8 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_clock(m, d);
 		if (r == 0)
 			r = warn_ambiguous(m, d);
+		if (r == 0)
+			r = warn_chance(m, d);
 	}
 	if (r == 0)
 		r = warn_same(m);

@@ -25,6 +25,7 @@
 #define JUMP        10.0 /* most that a change of the delay costs */
 #define PLAUSIBLE   16.0 /* an assignment that costs this much more than the best is not plausible */
 #define UNUSUAL     0.3  /* a delay outside of the usual ones */
+#define FASTER      4.0  /* a delay that is shorter than the usual ones */
 #define FAR         2.0  /* a delay more than FAR_TIMES as long, and FAR_NS longer, than the usual ones */
 #define FAR_TIMES   8
 #define FAR_NS      1e6
@@ -232,16 +233,17 @@ static double delay_of(const struct view *v, uint32_t i, uint32_t j)
 /* What a state costs by itself. */
 static double own(const struct ow_align_model *model, const struct view *v, double turned_delay)
 {
-	double d = turned_delay * v->sign, cost = 0;
-	if (model->ranged && (d < (double)model->low_ns || d > (double)model->high_ns))
+	double d = turned_delay * v->sign, cost = 0, least = model->ranged ? (double)model->least_ns : 0;
+	if (model->ranged && d > (double)model->high_ns)
 		cost += d > FAR_TIMES * (double)model->high_ns + FAR_NS ? FAR : UNUSUAL;
+	else if (model->ranged && least > 0 && d < least)
+		cost += FASTER;
 	if (model->causal && d < -SLACK_NS)
 		cost += ACAUSAL;
 	if (v->shortest > 0 && !model->ranged && d < -SLACK_NS)
 		cost += NEGATIVE;
 	/* Grows slowly: a long delay is preferred to a loss. */
-	return v->shortest > 0 ? cost + log1p(v->shortest * fabs(d - (model->ranged ? (double)model->low_ns : 0))) / 2
-	                       : cost;
+	return v->shortest > 0 ? cost + log1p(v->shortest * fabs(d - least)) / 2 : cost;
 }
 
 /* An arrival from before or after the sender's capture. Where delays may be below 0, it is as likely as a pair. */

@@ -15,13 +15,14 @@
 
 /* What is known of the path and of the captures. Delay = arrival time minus sending time. */
 struct ow_align_model {
-	int64_t window_ns; /* longest delay; below 0 likewise */
-	double sigma_ns;   /* usual change of the delay between neighbours */
-	double loss;       /* price of a lost packet: -log of the loss ratio */
-	bool ranged;       /* the usual delays of other packets are known: low_ns to high_ns */
-	int64_t low_ns, high_ns;
-	bool causal;        /* delays below 0 are odd */
-	int64_t reorder_ns; /* packets that were sent this much later may have arrived before */
+	int64_t window_ns;       /* longest delay; below 0 likewise */
+	double sigma_ns;         /* usual change of the delay between neighbours */
+	double loss;             /* price of a lost packet: -log of the loss ratio */
+	bool ranged;             /* the usual delays of other packets are known: */
+	int64_t least_ns;        /* hardly any is shorter; 0 or below = not known */
+	int64_t low_ns, high_ns; /* nearly all are within these, generously */
+	bool causal;             /* delays below 0 are odd */
+	int64_t reorder_ns;      /* packets that were sent this much later may have arrived before */
 	/* What the captures cover; INT64_MIN and INT64_MAX: more than these packets. */
 	int64_t sent_from_ns, sent_to_ns, received_from_ns, received_to_ns;
 	bool ends; /* no further copy follows */

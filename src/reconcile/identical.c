@@ -224,6 +224,7 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 		.sigma_ns = first_sigma(m, way),
 		.loss = loss_cost(x, from),
 		.ranged = p->known,
+		.least_ns = p->least_ns,
 		.low_ns = p->low_ns,
 		.high_ns = p->high_ns,
 		.causal = !m->one_way,

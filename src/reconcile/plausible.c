@@ -25,7 +25,8 @@ void ow_plausible_update(struct ow_plausible *p)
 	sum = 0;
 	while (high > 0 && (sum += p->count[high]) <= above)
 		high--;
-	p->low_ns = bucket_start(low) / 2 - SLACK_NS;
+	p->least_ns = bucket_start(low);
+	p->low_ns = p->least_ns / 2 - SLACK_NS;
 	p->high_ns = bucket_start(high + 1) * 2 + SLACK_NS;
 	p->known = true;
 	p->next_update = p->samples + (p->samples < UPDATE_AT_MOST ? p->samples : UPDATE_AT_MOST);

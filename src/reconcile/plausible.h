@@ -15,6 +15,7 @@ struct ow_plausible {
 	uint64_t count[OW_PLAUSIBLE_BUCKETS];
 	uint64_t samples, next_update;
 	int64_t low_ns, high_ns; /* meaningful when known */
+	int64_t least_ns;        /* the 0.1 % quantile, rounded down */
 	bool known;
 };
 

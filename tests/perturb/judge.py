@@ -168,26 +168,26 @@ class Judge:
         left_out = max(0, n - way["samples"])
         also = IDENTICAL if way["ambiguous"] else ""
         kind = "ambiguous: " if way["ambiguous"] else ""
-        if delay["min"] < true[0] - tolerance:
-            self.fault(kind + "minimum", f"{name}: min {delay['min']}, truth {true[0]}", also)
-        if delay["max"] > true[-1] + tolerance:
-            self.fault(kind + "maximum", f"{name}: max {delay['max']}, truth {true[-1]}", also)
-        ambiguous_only = way["matched"] >= n
-        if ambiguous_only:
-            if delay["min"] > true[0] + tolerance:
-                self.fault(kind + "minimum", f"{name}: min {delay['min']}, truth {true[0]}", also)
-            if delay["max"] < true[-1] - tolerance:
-                self.fault(kind + "maximum", f"{name}: max {delay['max']}, truth {true[-1]}", also)
+        bounds = delay.get("bounds") or {}
+
+        def check(what, value, bound, low, high):
+            """The value, or the bounds that are stated for it, and the true range have to meet."""
+            least, most = bound or (value, value)
+            if least > high or most < low:
+                self.fault(kind + what.split()[0], f"{name}: {what} {value} ({least}..{most}), truth {low:.0f}..{high:.0f}", also)
+
+        all_there = way["matched"] >= n
+        far = float("inf")
+        check("minimum", delay["min"], bounds.get("min"), true[0] - tolerance, true[0] + tolerance if all_there else far)
+        check("maximum", delay["max"], bounds.get("max"), true[-1] - tolerance if all_there else -far, true[-1] + tolerance)
         mean = sum(true) / n
-        allowed = tolerance + 1 + (0 if ambiguous_only else left_out / n * (true[-1] - true[0]))
-        if abs(delay["mean"] - mean) > allowed:
-            self.fault(kind + "mean", f"{name}: mean {delay['mean']:.0f}, truth {mean:.0f}, allowed {allowed:.0f}", also)
+        allowed = tolerance + 1 + (0 if all_there else left_out / n * (true[-1] - true[0]))
+        check("mean", delay["mean"], bounds.get("mean"), mean - allowed, mean + allowed)
         share = left_out / n
         for q, value in delay["quantiles"].items():
             low, high = quantile(true, float(q) - share - 0.5 / n), quantile(true, float(q) + share + 0.5 / n)
             margin = tolerance + QUANTILE_ERROR * abs(value) + 1
-            if not low - margin <= value <= high + margin:
-                self.fault(kind + "quantile", f"{name}: p{q} {value}, truth {low}..{high}", also)
+            check(f"quantile {q}", value, bounds.get("quantiles", {}).get(q), low - margin, high + margin)
 
     def estimated_clock(self):
         """--offset auto. Both ways: half the difference of the minima, as stated. One way: the minimum becomes 0."""

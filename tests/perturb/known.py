@@ -8,7 +8,6 @@ IDENTICAL = {"ambiguous: minimum", "ambiguous: maximum", "ambiguous: mean", "amb
 UNMATCHED = {"false loss", "missing match", "false extra", "false duplicates"}
 
 KNOWN = [
-    (IDENTICAL, set(), [], "the estimates of identical packets are off; the judge does not look at their bounds yet"),
     ({"false loss", "false extra", "false duplicates"} | IDENTICAL, {"hole"}, [], "a short hole with few packets counts as loss"),
     ({"false extra", "false duplicates"} | IDENTICAL, {"late"}, [], "a copy from before the other capture started counts as a duplicate"),
     ({"false extra", "false duplicates"} | IDENTICAL, {"early"}, [], "a copy from after the other capture's end counts as a duplicate"),
