@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define WRAP (INT64_C(1) << 32)
+#define WRAP        (INT64_C(1) << 32)
+#define VISITS_MOST 256u /* nodes that a search among copies looks at */
 
 int ow_train_index_room(struct ow_waiting *w, uint32_t entries)
 {
@@ -150,18 +151,28 @@ struct search {
 	int64_t from, to;
 	uint32_t best;
 	uint64_t bytes;
+	struct ow_time_span *span;
+	const struct ow_time_span *within; /* only pieces of this time, or NULL: all */
+	unsigned visits;
 };
+
+static bool is_within(const struct search *s, uint32_t t)
+{
+	int64_t time_ns = s->waiting->entry[t].record.time_ns;
+	return !s->within || (time_ns >= s->within->from_ns && time_ns <= s->within->to_ns);
+}
 
 /* The older half first: then the other one can mostly be left out. */
 static void seek_oldest(struct search *s, uint32_t t)
 {
 	struct ow_waiting *w = s->waiting;
 	if (t == OW_NOBODY || (int64_t)w->node[t].reach <= s->from ||
-	    (s->best != OW_NOBODY && !ow_train_index_older(w, w->node[t].oldest, s->best)))
+	    (s->best != OW_NOBODY && !ow_train_index_older(w, w->node[t].oldest, s->best)) ||
+	    (s->within && ++s->visits > VISITS_MOST))
 		return;
 	w->looked++;
 	struct ow_range common;
-	if ((s->best == OW_NOBODY || ow_train_index_older(w, t, s->best)) &&
+	if ((s->best == OW_NOBODY || ow_train_index_older(w, t, s->best)) && is_within(s, t) &&
 	    ow_range_overlap(s->range, range_of(w, t), &common))
 		s->best = t;
 	uint32_t left = w->node[t].left, right = w->entry[t].record.seq < s->to ? w->node[t].right : OW_NOBODY;
@@ -185,6 +196,22 @@ static void sum_bytes(struct search *s, uint32_t t)
 		sum_bytes(s, w->node[t].right);
 }
 
+static void widen_span(struct search *s, uint32_t t)
+{
+	struct ow_waiting *w = s->waiting;
+	if (t == OW_NOBODY || (int64_t)w->node[t].reach <= s->from || ++s->visits > VISITS_MOST)
+		return;
+	struct ow_range common;
+	int64_t time_ns = w->entry[t].record.time_ns;
+	if (ow_range_overlap(s->range, range_of(w, t), &common)) {
+		s->span->from_ns = time_ns < s->span->from_ns ? time_ns : s->span->from_ns;
+		s->span->to_ns = time_ns > s->span->to_ns ? time_ns : s->span->to_ns;
+	}
+	widen_span(s, w->node[t].left);
+	if (w->entry[t].record.seq < s->to)
+		widen_span(s, w->node[t].right);
+}
+
 /* Where the range or a piece wraps, they may meet a turn further on or back. */
 static void search_around(struct search *s, uint32_t root, void (*search)(struct search *s, uint32_t t))
 {
@@ -204,9 +231,26 @@ uint32_t ow_train_index_oldest(struct ow_waiting *w, uint32_t root, struct ow_ra
 	return s.best;
 }
 
+uint32_t ow_train_index_oldest_within(struct ow_waiting *w, uint32_t root, struct ow_range range,
+                                      const struct ow_time_span *within)
+{
+	struct search s = {.waiting = w, .range = range, .best = OW_NOBODY, .within = within};
+	if (range.len)
+		search_around(&s, root, seek_oldest);
+	return s.best;
+}
+
 bool ow_train_index_crowded(struct ow_waiting *w, uint32_t root, struct ow_range range)
 {
 	struct search s = {.waiting = w, .range = range, .best = OW_NOBODY};
 	search_around(&s, root, sum_bytes);
 	return s.bytes > range.len;
+}
+
+bool ow_train_index_span(struct ow_waiting *w, uint32_t root, struct ow_range range, struct ow_time_span *ret_span)
+{
+	*ret_span = (struct ow_time_span){INT64_MAX, INT64_MIN};
+	struct search s = {.waiting = w, .range = range, .best = OW_NOBODY, .span = ret_span};
+	search_around(&s, root, widen_span);
+	return s.visits <= VISITS_MOST;
 }

@@ -25,6 +25,10 @@ struct ow_range {
 	uint32_t seq, len;
 };
 
+struct ow_time_span {
+	int64_t from_ns, to_ns;
+};
+
 /* The common bytes of two ranges; false if there are none. */
 static inline bool ow_range_overlap(struct ow_range a, struct ow_range b, struct ow_range *ret_common)
 {
@@ -48,7 +52,13 @@ void ow_train_index_remove(struct ow_waiting *waiting, uint32_t i);
 bool ow_train_index_older(const struct ow_waiting *waiting, uint32_t i, uint32_t j);
 /* The one below this root that waited longest of those that have some of these bytes, or OW_NOBODY. */
 uint32_t ow_train_index_oldest(struct ow_waiting *waiting, uint32_t root, struct ow_range range);
+/* The same of those with a time within these. If there are very many copies it may be a younger one, or OW_NOBODY. */
+uint32_t ow_train_index_oldest_within(struct ow_waiting *waiting, uint32_t root, struct ow_range range,
+                                      const struct ow_time_span *within);
 /* Do more bytes wait than there are in this range, counting each as often as it waits? */
 bool ow_train_index_crowded(struct ow_waiting *waiting, uint32_t root, struct ow_range range);
+/* The earliest and the latest time of those that have some of these bytes. False: there are too many to look at all. */
+bool ow_train_index_span(struct ow_waiting *waiting, uint32_t root, struct ow_range range,
+                         struct ow_time_span *ret_span);
 
 #endif

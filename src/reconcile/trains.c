@@ -81,9 +81,12 @@ struct rest {
 	uint32_t meets; /* or OW_NOBODY */
 };
 
-static struct rest new_rest(struct ow_matcher *m, uint32_t root, struct ow_range range)
+/* usual: when those were sent, or arrived, that come into question; NULL when no byte waits twice. */
+static struct rest new_rest(struct ow_matcher *m, uint32_t root, struct ow_range range,
+                            const struct ow_time_span *usual)
 {
-	return (struct rest){range, ow_train_index_oldest(&m->waiting, root, range)};
+	uint32_t meets = usual ? ow_train_index_oldest_within(&m->waiting, root, range, usual) : OW_NOBODY;
+	return (struct rest){range, meets != OW_NOBODY ? meets : ow_train_index_oldest(&m->waiting, root, range)};
 }
 
 /* The rest that meets the one that waited longest, or NULL when none meets any. */
@@ -97,17 +100,65 @@ static struct rest *next_to_meet(const struct ow_matcher *m, struct rest *rest, 
 	return next;
 }
 
+/* Does the side that waits send this pair, and the other one receive it? */
+static bool waits_sent(struct ow_matcher *m, enum ow_side side, const struct ow_pair *pair)
+{
+	return (ow_matching_way(m, pair) == OW_A_TO_B) == (side == OW_SIDE_B);
+}
+
+static int64_t later(int64_t time_ns, int64_t by_ns)
+{
+	int64_t sum;
+	return __builtin_add_overflow(time_ns, by_ns, &sum) ? by_ns < 0 ? INT64_MIN : INT64_MAX : sum;
+}
+
+/* The times of waiting pieces that give this record a usual delay. */
+static struct ow_time_span usual_times(struct ow_matcher *m, enum ow_side side, const struct ow_record *record,
+                                       uint32_t q)
+{
+	struct ow_pair pair = ow_matching_pair(side, record, &m->waiting.entry[m->waiting.queue[q].head[!side]].record);
+	const struct ow_plausible *p = &m->plausible[ow_matching_way(m, &pair)];
+	if (!p->known)
+		return (struct ow_time_span){INT64_MIN, INT64_MAX};
+	if (waits_sent(m, side, &pair))
+		return (struct ow_time_span){later(record->time_ns, -p->high_ns), later(record->time_ns, -p->low_ns)};
+	return (struct ow_time_span){later(record->time_ns, p->low_ns), later(record->time_ns, p->high_ns)};
+}
+
+/*
+ * The bytes wait more than once, sent again perhaps. One is matched, but it may be another one that arrived: the delay
+ * may be that of any of them.
+ */
+static void bound_piece(struct ow_matcher *m, enum ow_side side, uint32_t q, uint32_t i, struct ow_range common,
+                        struct ow_pair *pair)
+{
+	const struct ow_waiting_queue *queue = &m->waiting.queue[q];
+	struct ow_time_span span;
+	if (!ow_train_index_span(&m->waiting, queue->root[!side], common, &span))
+		span = (struct ow_time_span){m->waiting.entry[queue->head[!side]].record.time_ns,
+		                             m->waiting.entry[queue->tail[!side]].record.time_ns};
+	int64_t time_ns = m->waiting.entry[i].record.time_ns;
+	int64_t earlier_ns = time_ns - span.from_ns, later_ns = span.to_ns - time_ns;
+	/* An earlier sending time is a longer delay; an earlier arrival time a shorter one. */
+	bool sent = waits_sent(m, side, pair);
+	pair->less_ns = sent ? later_ns : earlier_ns;
+	pair->more_ns = sent ? earlier_ns : later_ns;
+}
+
 /* Tells the pair of the common bytes of a record and of waiter i. */
-static void tell_piece(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t i,
-                       struct ow_range common, enum ow_certainty certainty)
+static void tell_piece(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q, uint32_t i,
+                       struct ow_range common, bool crowded)
 {
 	struct ow_record mine = piece(record, common), theirs = piece(&m->waiting.entry[i].record, common);
 	struct ow_pair pair = ow_matching_pair(side, &mine, &theirs);
-	pair.alike = certainty == OW_AMBIGUOUS;
+	if (crowded)
+		bound_piece(m, side, q, i, common, &pair);
+	bool certain = pair.less_ns == 0 && pair.more_ns == 0;
+	pair.alike = !certain;
 	ow_recent_add(m->recent, ow_matching_copy_id(&mine), mine.time_ns);
-	if (certainty == OW_CERTAIN)
+	if (certain)
 		ow_matching_learn(m, &pair, ow_matching_delay(&pair) >= 0 ? OW_A_TO_B : OW_B_TO_A);
-	ow_matching_calls(m)->matched(m->calls.arg, &pair, certainty);
+	ow_matching_calls(m)->matched(m->calls.arg, &pair, certain ? OW_CERTAIN : OW_UNCERTAIN);
 }
 
 /* Matches the record with what waits, oldest first; leaves what remains in rest[], returns how many, or -ENOMEM. */
@@ -116,17 +167,19 @@ static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow
 {
 	struct ow_range all = {record->seq, record->len};
 	const uint32_t *root = &m->waiting.queue[q].root[!side];
-	enum ow_certainty certainty = ow_train_index_crowded(&m->waiting, *root, all) ? OW_AMBIGUOUS : OW_CERTAIN;
+	bool crowded = ow_train_index_crowded(&m->waiting, *root, all);
+	const struct ow_time_span times = crowded ? usual_times(m, side, record, q) : (struct ow_time_span){0};
+	const struct ow_time_span *usual = crowded ? &times : NULL;
 	/* Without TCP timestamps a connection is one train: what was lost is not to meet what is sent again later. */
 	if (m->waiting.queue[q].waits[!side] > WAIT_LONG)
 		drop_hopeless(m, side, record, q);
 	int rests = 1;
-	rest[0] = new_rest(m, *root, all);
+	rest[0] = new_rest(m, *root, all, usual);
 	for (struct rest *r; rests < (int)PIECES_MAX && (r = next_to_meet(m, rest, rests)) != NULL;) {
 		uint32_t i = r->meets;
 		struct ow_range other = {m->waiting.entry[i].record.seq, m->waiting.entry[i].record.len}, common, after;
 		ow_range_overlap(r->range, other, &common); /* they do: that is how it was found */
-		tell_piece(m, side, record, i, common, certainty);
+		tell_piece(m, side, record, q, i, common, crowded);
 		subtract(&r->range, common, &after);
 		if (!r->range.len)
 			r->range = after; /* in its place: segments in order take no room */
@@ -136,7 +189,7 @@ static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow
 			return -ENOMEM;
 		for (r = rest; r < rest + rests; r++) {
 			if (r->meets == i)
-				*r = new_rest(m, *root, r->range);
+				*r = new_rest(m, *root, r->range, usual);
 		}
 	}
 	return rests;

@@ -31,7 +31,7 @@ static struct tale {
 } tale[OW_SIDES][BYTES];
 static uint32_t base;
 static uint32_t pairs_of_bytes;
-static bool repeats; /* some bytes are in several records: what shares a record with them is ambiguous, too */
+static bool repeats; /* some bytes are in several records: what shares a record with them may be uncertain, too */
 
 static void for_bytes(enum ow_side side, const struct ow_record *r,
                       void (*each)(struct tale *t, const struct ow_record *r))
@@ -205,20 +205,73 @@ static void one_frame_of_many_segments(void **state)
 	}
 }
 
-/* The same bytes wait twice when their copy arrives: whose delay it is cannot be told. */
-static void bytes_that_wait_twice_are_ambiguous(void **state)
+/* Of the last pair. */
+static int64_t told_delay, told_less, told_more;
+
+static void note_bounds(struct stage *s, const struct ow_pair *pair, enum ow_certainty certainty)
+{
+	on_pair(s, pair, certainty);
+	told_delay = pair->record[OW_SIDE_B]->time_ns - pair->record[OW_SIDE_A]->time_ns;
+	told_less = pair->less_ns;
+	told_more = pair->more_ns;
+	assert_int_equal(certainty, told_less || told_more ? OW_UNCERTAIN : OW_CERTAIN);
+}
+
+/* The same bytes wait twice when their copy arrives: the delay may be that of either. */
+static void bytes_that_wait_twice_have_bounds(void **state)
 {
 	(void)state;
 	open_train(0);
+	stage.on_pair = note_bounds;
 	put_piece(OW_SIDE_A, 0, 1000, 0);
 	put_piece(OW_SIDE_A, 0, 1000, 10 * US);
-	put_piece(OW_SIDE_B, 0, 1000, 20 * US);
+	put_piece(OW_SIDE_B, 0, 1000, 25 * US);
 	stage_play(&stage, INT64_MAX);
 	stage_finish(&stage);
 	assert_int_equal(pairs_of_bytes, 1000);
 	assert_int_equal(tale[OW_SIDE_A][0].matched, 1);
 	assert_int_equal(tale[OW_SIDE_A][0].unmatched, 1);
-	assert_false(tale[OW_SIDE_A][0].certain);
+	assert_int_equal(told_delay - told_less, 15 * US);
+	assert_int_equal(told_delay + told_more, 25 * US);
+	stage_close(&stage);
+}
+
+/* A superframe of which one segment was lost and sent again: only the segment is uncertain, and the usual delay is the
+ * estimate. */
+static void a_segment_sent_again(void **state)
+{
+	(void)state;
+	open_train(0);
+	stage.on_pair = note_bounds;
+	ow_matcher_expect(stage.matcher, OW_A_TO_B, MS, 2 * MS);
+	put_piece(OW_SIDE_A, 0, 3000, 0);
+	put_piece(OW_SIDE_B, 0, 1000, MS);
+	put_piece(OW_SIDE_A, 1000, 1000, 200 * MS);
+	put_piece(OW_SIDE_B, 1000, 1000, 201 * MS);
+	stage_play(&stage, INT64_MAX);
+	stage_finish(&stage);
+	assert_int_equal(pairs_of_bytes, 2000);
+	assert_true(tale[OW_SIDE_A][0].certain);
+	assert_int_equal(told_delay, MS);
+	assert_int_equal(told_less, 0);
+	assert_int_equal(told_more, 200 * MS);
+	stage_close(&stage);
+}
+
+/* More copies wait than are looked at one by one: the bounds are those of all that wait. */
+static void bytes_that_wait_very_often(void **state)
+{
+	(void)state;
+	open_train(0);
+	stage.on_pair = note_bounds;
+	for (int i = 0; i < 1000; i++)
+		put_piece(OW_SIDE_A, 0, 1000, i * US);
+	put_piece(OW_SIDE_B, 0, 1000, 2000 * US);
+	stage_play(&stage, INT64_MAX);
+	stage_finish(&stage);
+	assert_int_equal(pairs_of_bytes, 1000);
+	assert_int_equal(told_delay - told_less, 1001 * US);
+	assert_int_equal(told_delay + told_more, 2000 * US);
 	stage_close(&stage);
 }
 
@@ -290,7 +343,9 @@ int main(void)
 		cmocka_unit_test_teardown(random_tilings, say_seed),
 		cmocka_unit_test_teardown(random_pieces_in_any_order, say_seed),
 		cmocka_unit_test(one_frame_of_many_segments),
-		cmocka_unit_test(bytes_that_wait_twice_are_ambiguous),
+		cmocka_unit_test(bytes_that_wait_twice_have_bounds),
+		cmocka_unit_test(a_segment_sent_again),
+		cmocka_unit_test(bytes_that_wait_very_often),
 		cmocka_unit_test(pieces_that_never_meet_cost_little),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
