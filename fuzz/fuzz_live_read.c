@@ -4,6 +4,7 @@
  * is the same when it is written and read again.
  */
 #include "report/live.h"
+#include "report/live_json.h"
 #include "report/live_read.h"
 
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/time.h"
 #include "report/live.h"
+#include "report/live_json.h"
 #include "report/store.h"
 #include "report/stored_sum.h"
 

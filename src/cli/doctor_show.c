@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "cli/doctor.h"
 #include "report/json.h"
-#include "report/report.h"
 #include "report/words.h"
 
 #include <inttypes.h>

@@ -8,7 +8,7 @@
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "report/epochs.h"
-#include "report/report.h"
+#include "report/json.h"
 #include "report/words.h"
 #include "synopsis/colate_plan.h"
 #include <errno.h>

@@ -14,7 +14,7 @@
 #include "point/flow_recorder.h"
 #include "point/flow_stamper.h"
 #include "report/epochs.h"
-#include "report/report.h"
+#include "report/json.h"
 #include "report/words.h"
 #include "synopsis/colate_plan.h"
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "cli/terminal.h"
 #include "estimate/colate_size.h"
 #include "point/flow_measure.h"
-#include "report/report.h"
+#include "report/json.h"
 #include "report/words.h"
 #include "synopsis/colate_plan.h"
 #include <errno.h>

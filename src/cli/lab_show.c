@@ -5,7 +5,7 @@
 #include "cli/lab.h"
 #include "cli/terminal.h"
 #include "estimate/live.h"
-#include "report/report.h"
+#include "report/json.h"
 #include "report/words.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include "cli/plane.h"
 #include "cli/terminal.h"
 #include "report/chart.h"
-#include "report/report.h"
+#include "report/json.h"
 #include "report/words.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 #include "cli/show.h"
 #include "point/clocks.h"
 #include "point/prober.h"
-#include "report/report.h"
+#include "report/json.h"
 #include "report/words.h"
 
 #include <errno.h>

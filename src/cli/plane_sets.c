@@ -9,7 +9,7 @@
 #include "cli/options.h"
 #include "cli/plane.h"
 #include "cli/plane_network.h"
-#include "report/report.h"
+#include "report/json.h"
 #include "plane/turnover.h"
 #include "report/words.h"
 #include "cli/terminal.h"

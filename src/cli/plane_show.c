@@ -5,7 +5,6 @@
 #include "cli/plane_monitor.h"
 #include "cli/terminal.h"
 #include "report/json.h"
-#include "report/report.h"
 #include "report/words.h"
 
 #include <inttypes.h>

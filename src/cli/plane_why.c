@@ -7,7 +7,6 @@
 #include "cli/terminal.h"
 #include "plane/era.h"
 #include "report/json.h"
-#include "report/report.h"
 #include "report/words.h"
 
 #include <errno.h>

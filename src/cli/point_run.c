@@ -14,6 +14,7 @@
 #include "point/daemon.h"
 #include "report/keeper.h"
 #include "report/live.h"
+#include "report/live_json.h"
 
 #include <errno.h>
 #include <signal.h>

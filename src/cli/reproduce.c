@@ -3,7 +3,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
-#include "report/report.h"
+#include "report/json.h"
 #include "sim/figure.h"
 
 #include <errno.h>

@@ -9,6 +9,7 @@
 #include "cli/terminal.h"
 #include "cli/when.h"
 #include "report/live.h"
+#include "report/live_json.h"
 #include "report/stored.h"
 #include "report/stored_sum.h"
 #include "report/words.h"

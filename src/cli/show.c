@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "cli/terminal.h"
 #include "report/live.h"
+#include "report/live_json.h"
 #include "report/store.h"
 #include <errno.h>
 #include <stdio.h>

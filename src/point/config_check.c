@@ -4,7 +4,7 @@
 
 #include "base/time.h"
 #include "packet/packet_filter.h"
-#include "point/agreement.h"
+#include "point/memory_budget.h"
 #include "point/privileges.h"
 #include "reconcile/carry.h"
 

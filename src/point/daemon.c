@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "point/daemon_parts.h"
 #include "point/flow_tap.h"
+#include "point/memory_budget.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -10,6 +10,7 @@
 #include "point/exchange.h"
 #include "point/ledger.h"
 #include "point/session_filter.h"
+#include "point/memory_budget.h"
 #include "wire/dial.h"
 #include "wire/session.h"
 

@@ -3,6 +3,7 @@
 #include "point/daemon_parts.h"
 
 #include "base/time.h"
+#include "wire/coder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +105,7 @@ static void announce_end(struct ow_daemon_lane *lane, const char *why)
 	struct ow_message message = {
 		.type = OW_MESSAGE_BYE, .lane = lane->wire, .interval = lane->until < 0 ? 0 : lane->until + 1};
 	snprintf(message.text.text, sizeof message.text.text, "%s", why);
-	ow_message_cut(message.text.text);
+	ow_coder_cut(message.text.text);
 	if (lane->peer->link && lane->peer->link->ready)
 		ow_daemon_link_send(lane->peer->link, &message);
 }

@@ -3,6 +3,7 @@
 #include "point/exchange.h"
 
 #include "point/exchange_slot.h"
+#include "wire/coder.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -134,7 +135,7 @@ void ow_exchange_say_none(struct ow_exchange *x, int64_t interval, const char *r
 {
 	struct ow_message m = {.type = OW_MESSAGE_NONE, .lane = x->options.lane, .interval = interval};
 	snprintf(m.text.text, sizeof m.text.text, "%s", reason);
-	ow_message_cut(m.text.text);
+	ow_coder_cut(m.text.text);
 	(void)ow_exchange_say(x, NULL, &m, false);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Live results as messages, and back. */
 #include "point/exchange_slot.h"
+#include "wire/coder.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -112,7 +113,7 @@ void ow_result_to_message(const struct ow_live_result *r, uint64_t differences, 
 	snprintf(m.cause, sizeof m.cause, "%s", r->cause);
 	snprintf(m.synopsis, sizeof m.synopsis, "%s", r->synopsis);
 	/* A name in another script may have been cut within a character. */
-	ow_message_cut(m.cause);
+	ow_coder_cut(m.cause);
 	if (!m.cause[0] && m.status != OW_MESSAGE_MEASURED)
 		snprintf(m.cause, sizeof m.cause, "not known");
 	*ret_message = m;

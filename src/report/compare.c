@@ -9,7 +9,6 @@
 
 #include "base/time.h"
 #include "report/json.h"
-#include "report/report.h"
 #include "report/words.h"
 #include <inttypes.h>
 #include <math.h>

@@ -4,7 +4,6 @@
 
 #include "report/flow_name.h"
 #include "report/json.h"
-#include "report/report.h"
 #include "report/words.h"
 #include <inttypes.h>
 #include <math.h>

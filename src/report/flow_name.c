@@ -2,7 +2,7 @@
 /* Flow keys for machines: the same fields in the results of every command. */
 #include "report/flow_name.h"
 
-#include "report/report.h"
+#include "report/json.h"
 #include "report/words.h"
 #include <arpa/inet.h>
 

@@ -3,9 +3,21 @@
 #define OW_REPORT_JSON_H
 
 #include "estimate/estimate.h"
+#include <oneway/match.h>
 #include <stdio.h>
 
-/* The pieces that all JSON of ours is made of; ow_report_json_string and _number are in report.h. */
+/* The pieces that all JSON of ours is made of. */
+
+/* The text as a JSON string, with its quotes. */
+void ow_report_json_string(FILE *out, const char *text);
+/* The shortest notation that reads back as this number; null if it is none. */
+void ow_report_json_number(FILE *out, double value);
+
+/* The RESULT object alone, for simulate's truth and others. indent = spaces before each line after the first;
+ * negative = all on one line. */
+void ow_report_result_json(FILE *out, const struct ow_result *result, int indent);
+/* Its members without the braces; first = no comma before the first one. */
+void ow_report_json_members(FILE *out, const struct ow_result *result, int indent, bool first);
 
 /* Begins a member of an object: comma, and on a line of its own unless indent is negative. */
 void ow_report_json_name(FILE *out, int indent, const char *name, bool first);

@@ -5,10 +5,10 @@
  * "not_estimated".
  */
 #include "report/live.h"
+#include "report/live_json.h"
 
 #include "estimate/clock_words.h"
 #include "report/json.h"
-#include "report/report.h"
 #include <inttypes.h>
 #include <math.h>
 

@@ -2,7 +2,7 @@
 /* Lines of JSON results, read back. */
 #include "report/live_read.h"
 #include "report/json_read.h"
-#include "report/live.h"
+#include "report/live_json.h"
 
 #include <errno.h>
 #include <math.h>

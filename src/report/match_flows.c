@@ -8,7 +8,7 @@
 
 #include "base/time.h"
 #include "report/flow_name.h"
-#include "report/report.h"
+#include "report/json.h"
 #include "report/words.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -14,14 +14,6 @@ struct ow_match_flows; /* report/match_flows.h */
 void ow_report_match_text(FILE *out, const struct ow_match_report *report, int width, bool colour);
 /* One JSON object as in the design document. flows: NULL = not wanted. */
 void ow_report_match_json(FILE *out, const struct ow_match_report *report, const struct ow_match_flows *flows);
-/* The RESULT object alone, for simulate's truth and others. indent = spaces before each line after the first;
- * negative = all on one line. */
-void ow_report_result_json(FILE *out, const struct ow_result *result, int indent);
-
-/* The text as a JSON string, with its quotes. */
-void ow_report_json_string(FILE *out, const char *text);
-/* The shortest notation that reads back as this number; null if it is none. */
-void ow_report_json_number(FILE *out, double value);
 
 /* One CSV row a packet. */
 void ow_report_csv_header(FILE *out);

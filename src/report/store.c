@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "report/database.h"
 #include "report/absent.h"
-#include "report/live.h"
+#include "report/live_json.h"
 #include <assert.h>
 #include <errno.h>
 #include <math.h>

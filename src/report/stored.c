@@ -6,7 +6,7 @@
 #include "report/stored.h"
 
 #include "base/word.h"
-#include "report/live.h"
+#include "report/live_json.h"
 #include "report/stored_file.h"
 #include "report/words.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A row of the store as the result that it was. What is NULL there is unknown, not 0, wherever a result can say so. */
-#include "report/live.h"
+#include "report/live_json.h"
 #include "report/stored_file.h"
 
 #include <math.h>

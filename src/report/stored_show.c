@@ -7,7 +7,7 @@
 #include "estimate/clock_words.h"
 #include "report/json.h"
 #include "report/live.h"
-#include "report/report.h"
+#include "report/live_json.h"
 #include "report/words.h"
 #include <inttypes.h>
 #include <math.h>

@@ -3,7 +3,6 @@
 #include "report/stored_sum.h"
 
 #include "base/time.h"
-#include "report/live.h"
 #include "report/stored_file.h"
 #include <ctype.h>
 #include <errno.h>

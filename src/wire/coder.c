@@ -3,7 +3,6 @@
 #include "wire/coder.h"
 
 #include "base/utf8.h"
-#include "wire/message.h"
 
 #include <errno.h>
 #include <math.h>
@@ -120,7 +119,7 @@ static size_t character(const char *text, size_t left)
 	return bytes && ow_utf8_printable(code) ? bytes : 0;
 }
 
-void ow_message_cut(char *text)
+void ow_coder_cut(char *text)
 {
 	size_t length = strlen(text), at = 0;
 	for (size_t step; at < length && (step = character(text + at, length - at)); at += step)

@@ -50,4 +50,7 @@ void ow_coder_time(struct ow_coder *coder, const char *field, int64_t *time_ns);
 		(variable) = byte_;                                  \
 	} while (0)
 
+/* Cuts a text before what a message may not hold: half a character at its end, say. */
+void ow_coder_cut(char *text);
+
 #endif

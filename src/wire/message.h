@@ -236,8 +236,6 @@ void ow_message_done(struct ow_message *message);
 /* The lane of a frame, to find out whose it is without decoding; -EPROTO. */
 int ow_message_peek(const uint8_t *frame, size_t size, enum ow_message_type *ret_type, uint32_t *ret_lane,
                     struct ow_error *err);
-/* Cuts a text before what a message may not hold: half a character at its end, say. */
-void ow_message_cut(char *text);
 /* "SYNOPSIS"; "?" for others. */
 const char *ow_message_name(enum ow_message_type type);
 

@@ -4,7 +4,7 @@
 
 #include "base/random.h"
 #include "estimate/live.h"
-#include "report/live.h"
+#include "report/live_json.h"
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Live results as JSON lines, read back by jansson. */
 #include "live_sample.h"
-#include "report/live.h"
+#include "report/live_json.h"
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>

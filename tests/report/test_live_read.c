@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results as lines of JSON, there and back. */
 #include "report/live_read.h"
-#include "report/live.h"
+#include "report/live_json.h"
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

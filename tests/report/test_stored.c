@@ -2,7 +2,7 @@
 /* What comes out of a store is what went in; sums against sums of all packets; plans of the queries. */
 #include "live_sample.h"
 #include "base/random.h"
-#include "report/live.h"
+#include "report/live_json.h"
 #include "report/stored.h"
 #include "report/stored_sum.h"
 #include <errno.h>

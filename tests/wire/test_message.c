@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The codec: golden bytes of the documentation, round trips, and everything that must be refused. */
+#include "wire/coder.h"
 #include "base/random.h"
 #include "examples.h"
 
@@ -253,7 +254,7 @@ static void test_cut_text(void **state)
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		char text[16];
 		snprintf(text, sizeof text, "%s", texts[i][0]);
-		ow_message_cut(text);
+		ow_coder_cut(text);
 		assert_string_equal(text, texts[i][1]);
 	}
 }
