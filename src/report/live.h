@@ -26,10 +26,6 @@ void ow_live_text(struct ow_live_text *text, const struct ow_live_result *result
  */
 void ow_live_summary(FILE *out, const struct ow_live_result *total);
 
-/* What the clocks mean for the delays of a result. to: the receiving point, as it may be shown. */
-struct ow_clock_words;
-void ow_live_clock_words(const struct ow_live_result *result, const char *to, struct ow_clock_words *ret_words);
-
 #define OW_LIVE_LANE 200
 /* The lane as "segment/class from>to" in at most `columns` columns; the segment is left out where it only repeats the
  * points, class "all" where it does not fit. Returns the columns it takes. */

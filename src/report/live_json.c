@@ -4,11 +4,11 @@
  * without result, what the method does not count, and numbers that cannot be estimated, whose reasons stand in
  * "not_estimated".
  */
-#include "report/live.h"
 #include "report/live_json.h"
 
 #include "estimate/clock_words.h"
 #include "report/json.h"
+#include "report/live_clock.h"
 #include <inttypes.h>
 #include <math.h>
 
