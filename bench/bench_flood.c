@@ -7,9 +7,9 @@
  * costs the table of copies where its seed is the one in use.
  */
 #include "base/clock.h"
-#include "flood.h"
-#include "point/ledger.h"
-#include "point/pairing.h"
+#include "../tests/match/flood.h"
+#include "record/interval_log.h"
+#include "point/id_pairing.h"
 #include "reconcile/fold_peel.h"
 #include "synopsis/fold.h"
 

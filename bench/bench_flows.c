@@ -7,7 +7,7 @@
  * checked; a wrong one ends the program with 1, a slow one does not.
  */
 #include "base/random.h"
-#include "report/epochs.h"
+#include "flows/epochs.h"
 #include "synopsis/colate_plan.h"
 #include <math.h>
 #include <stdio.h>

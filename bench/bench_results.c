@@ -6,8 +6,8 @@
  */
 #include "base/clock.h"
 #include "base/hash.h"
-#include "report/stored_sum.h"
-#include "report/store.h"
+#include "store/stored_sum.h"
+#include "store/store.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

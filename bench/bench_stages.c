@@ -5,11 +5,11 @@
  * it libpcap's own walk of the same file. Prints the best and the median round in ns a packet. The file should be in
  * the page cache, which the first round sees to.
  */
-#include "capture/mapping.h"
-#include "capture/reader.h"
+#include "capture/file/mapping.h"
+#include "capture/file/reader.h"
 #include "estimate/delay.h"
 #include "packet/identity.h"
-#include "point/tap.h"
+#include "match/record_reader.h"
 #include <inttypes.h>
 #include <pcap/pcap.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * final, a transaction an interval as a point makes them. Prints results a second and bytes a row, checked by a count.
  */
 #include "base/clock.h"
-#include "report/store.h"
+#include "store/store.h"
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "packet/idbatch.h"
 #include "reconcile/fold_peel.h"
-#include "reconcile/names.h"
+#include "reconcile/key_list.h"
 #include "reconcile/rda_peel.h"
 #include "synopsis/bottomk.h"
 #include "synopsis/fold.h"

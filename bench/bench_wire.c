@@ -6,7 +6,7 @@
  * against the truth; an interval that RDA could not decode completely is marked with a star.
  */
 #include "base/random.h"
-#include "point/exchange.h"
+#include "exchange/exchange.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "base/random.h"
 #include "synopsis/colate_plan.h"
-#include "wire/epoch.h"
+#include "flows/epoch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

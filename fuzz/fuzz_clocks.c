@@ -6,7 +6,7 @@
  */
 #include "base/bytes.h"
 #include "base/time.h"
-#include "point/clocks.h"
+#include "doctor/chrony.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

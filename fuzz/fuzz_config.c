@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as the configuration of a point: refused with a line that says why, or all that a daemon relies on holds.
  */
-#include "point/config.h"
-#include "wire/session.h"
+#include "config/config.h"
+#include "exchange/session.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as packet counts in CSV: refused with a line that names the file, or counts that add up. */
-#include "report/counts_csv.h"
+#include "flows/counts_csv.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * encode to something that decodes to the same; what does not must say why. fuzz/epoch_corpus.c makes the seeds.
  */
 #include "base/bytes.h"
-#include "wire/epoch.h"
+#include "flows/epoch.h"
 
 #include <stdlib.h>
 #include <string.h>

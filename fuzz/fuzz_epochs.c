@@ -5,7 +5,7 @@
  * liar. What opens can be summed up or says why not.
  */
 #include "base/bytes.h"
-#include "report/epochs_parts.h"
+#include "flows/epochs_private.h"
 #include "scratch.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
  * must be those that a plain walk over the whole finds, and memory must follow what has arrived.
  */
 #include "base/bytes.h"
-#include "wire/frames.h"
+#include "exchange/frames.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
  */
 #include "cli/exporter.h"
 #include "report/metrics.h"
-#include "wire/session.h"
+#include "exchange/session.h"
 
 #include <errno.h>
 #include <poll.h>

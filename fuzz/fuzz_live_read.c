@@ -3,9 +3,9 @@
  * Any bytes as a line of JSON: no result, refused with a reason, or a result that can be shown in every form and that
  * is the same when it is written and read again.
  */
-#include "report/live.h"
-#include "report/live_json.h"
-#include "report/live_read.h"
+#include "report/interval_render.h"
+#include "result/result_json.h"
+#include "result/result_read.h"
 
 #include <stdlib.h>
 #include <string.h>

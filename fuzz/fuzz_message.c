@@ -3,7 +3,7 @@
  * Any bytes as a frame: what decodes must encode to the same bytes, and what does not must say why. fuzz/wire_corpus.c
  * makes the seeds.
  */
-#include "wire/message.h"
+#include "exchange/message.h"
 
 #include <stdlib.h>
 #include <string.h>

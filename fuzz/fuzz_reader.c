@@ -4,9 +4,9 @@
  * which must give the same number. The same bytes twice are two files in one, with twice as many frames. What is
  * written of the frames is read again as it was. fuzz/reader-corpus makes the seeds.
  */
-#include "capture/reader.h"
-#include "capture/walk.h"
-#include "capture/writer.h"
+#include "capture/file/reader.h"
+#include "capture/file/capture_format.h"
+#include "capture/file/writer.h"
 #include "scratch.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
  * key, 2 with an HMAC that is right, so that what is behind it is reached. A reply is as long as its request and reads
  * back; what is behind the base differs in flags and HMACs only.
  */
-#include "wire/stamp.h"
+#include "active/stamp.h"
 
 #include <errno.h>
 #include <stdlib.h>

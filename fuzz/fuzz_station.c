@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as the configuration of a monitoring station: refused with a line that names the file, or all there. */
-#include "cli/station.h"
+#include "config/config_station.h"
 #include "scratch.h"
 
 #include <string.h>

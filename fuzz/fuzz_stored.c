@@ -7,10 +7,10 @@
  */
 #include "base/bytes.h"
 #include "base/time.h"
-#include "report/live.h"
-#include "report/live_json.h"
-#include "report/store.h"
-#include "report/stored_sum.h"
+#include "report/interval_render.h"
+#include "result/result_json.h"
+#include "store/store.h"
+#include "store/stored_sum.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>

@@ -9,7 +9,7 @@
 #include "estimate/estimate.h"
 #include "estimate/fold_estimate.h"
 #include "reconcile/fold_peel.h"
-#include "reconcile/names.h"
+#include "reconcile/key_list.h"
 #include "synopsis/fold.h"
 
 #include <math.h>

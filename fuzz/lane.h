@@ -2,7 +2,7 @@
 #ifndef FUZZ_LANE_H
 #define FUZZ_LANE_H
 
-#include "point/exchange.h"
+#include "exchange/exchange.h"
 #include <stdlib.h>
 
 /* A small lane for fuzz_exchange and its seeds: pages of a few packets, the same every time. */

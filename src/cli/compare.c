@@ -5,9 +5,9 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
-#include "point/compare.h"
+#include "papers/compare.h"
 #include "report/chart.h"
-#include "report/compare.h"
+#include "papers/compare_text.h"
 
 #include <errno.h>
 #include <oneway/oneway.h>

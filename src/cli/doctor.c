@@ -6,8 +6,8 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
-#include "point/clocks.h"
-#include "point/probe.h"
+#include "doctor/chrony.h"
+#include "doctor/host_facts.h"
 
 #include <errno.h>
 #include <oneway/oneway.h>

@@ -2,7 +2,7 @@
 #ifndef OW_CLI_DOCTOR_H
 #define OW_CLI_DOCTOR_H
 
-#include "point/checkup.h"
+#include "doctor/host_judge.h"
 #include <stdio.h>
 
 /* What oneway doctor has to say. */

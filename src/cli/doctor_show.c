@@ -2,8 +2,8 @@
 /* Findings as text that fits the terminal, and as JSON. */
 #include "base/clock.h"
 #include "cli/doctor.h"
-#include "report/json.h"
-#include "report/words.h"
+#include "result/json.h"
+#include "base/format.h"
 
 #include <inttypes.h>
 #include <oneway/oneway.h>

@@ -3,8 +3,8 @@
 #include "cli/extract.h"
 #include "cli/output.h"
 
-#include "capture/reader.h"
-#include "capture/writer.h"
+#include "capture/file/reader.h"
+#include "capture/file/writer.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,9 +7,9 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
-#include "report/epochs.h"
-#include "report/json.h"
-#include "report/words.h"
+#include "flows/epochs.h"
+#include "result/json.h"
+#include "base/format.h"
 #include "synopsis/colate_plan.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include "cli/captures.h"
 #include "cli/cli.h"
 #include "cli/flows.h"
-#include "cli/flows_ask.h"
+#include "flows/flow_query.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/terminal.h"

@@ -6,10 +6,10 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
-#include "estimate/colate_size.h"
-#include "point/flow_measure.h"
-#include "report/json.h"
-#include "report/words.h"
+#include "flows/colate_size.h"
+#include "flows/flow_measure.h"
+#include "result/json.h"
+#include "base/format.h"
 #include "synopsis/colate_plan.h"
 #include <errno.h>
 #include <inttypes.h>

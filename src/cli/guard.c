@@ -2,7 +2,7 @@
 /* Folders for the sandbox, and both steps of giving up. */
 #include "cli/guard.h"
 
-#include "point/privileges.h"
+#include "sandbox/privileges.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef OW_CLI_GUARD_H
 #define OW_CLI_GUARD_H
 
-#include "point/confine.h"
+#include "sandbox/confine.h"
 
 /*
  * The end of a capturing command's privileges, when its sockets are open and its threads not yet started: no

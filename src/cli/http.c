@@ -2,7 +2,7 @@
 /* Pages over HTTP. libmicrohttpd parses and sends in a thread of its own; here are its limits and who gets what. */
 #include "cli/http.h"
 
-#include "wire/session.h"
+#include "exchange/session.h"
 #include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>

@@ -2,7 +2,7 @@
 /* oneway point keygen: certificates for points, or a pre-shared key. */
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "wire/session.h"
+#include "exchange/session.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -19,7 +19,7 @@
 #define SECONDS_MAX 86400
 #define STREAMS_MAX 128 /* iperf3's own limit */
 #define RATE_MAX    5e6
-/* Of the points (point/recorder.h); below 10 ms the machinery around it is most of what one sees. */
+/* Of the points (record/recorder.h); below 10 ms the machinery around it is most of what one sees. */
 #define INTERVAL_MIN_NS (10 * OW_NS_PER_MS)
 #define INTERVAL_MAX_NS (300 * OW_NS_PER_S)
 #define HOLD_NS         (2 * OW_NS_PER_MS)

@@ -2,7 +2,7 @@
 #ifndef OW_CLI_LAB_H
 #define OW_CLI_LAB_H
 
-#include "sim/relay.h"
+#include "lab/relay.h"
 #include <stdio.h>
 
 /* What `oneway lab` does, and its parts: lab.c (options), lab_run.c and lab_start.c (processes),

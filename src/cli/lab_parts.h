@@ -3,7 +3,7 @@
 #define OW_CLI_LAB_PARTS_H
 
 #include "cli/lab.h"
-#include "sim/labnet.h"
+#include "lab/labnet.h"
 
 /* The lab at work, for its own files: lab_run.c (phases, what comes back), lab_start.c (children). */
 

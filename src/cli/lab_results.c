@@ -2,8 +2,8 @@
 /* Lines of a point are read, and each interval's result waits for the truth about it. */
 #include "base/time.h"
 #include "cli/lab.h"
-#include "estimate/live.h"
-#include "report/json_read.h"
+#include "result/interval_result.h"
+#include "result/json_read.h"
 
 #include <errno.h>
 #include <math.h>

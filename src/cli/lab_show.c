@@ -4,9 +4,9 @@
 #include "base/time.h"
 #include "cli/lab.h"
 #include "cli/terminal.h"
-#include "estimate/live.h"
-#include "report/json.h"
-#include "report/words.h"
+#include "result/interval_result.h"
+#include "result/json.h"
+#include "base/format.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -7,10 +7,10 @@
 #include "cli/show.h"
 
 #include "base/time.h"
-#include "point/both.h"
-#include "point/config.h"
-#include "point/privileges.h"
-#include "reconcile/carry.h"
+#include "point/local_pair.h"
+#include "config/config.h"
+#include "sandbox/privileges.h"
+#include "reconcile/late_packets.h"
 #include <errno.h>
 #include <oneway/oneway.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program: a table of commands. Each has its own file and its own --help. */
 #include "base/utf8.h"
-#include "capture/mapping.h"
+#include "capture/file/mapping.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/wrap.h"

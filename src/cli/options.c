@@ -5,7 +5,7 @@
 #include "base/size.h"
 #include "base/time.h"
 #include "cli/terminal.h"
-#include "report/words.h"
+#include "base/format.h"
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 #include "base/word.h"
 #include "cli/cli.h"
 #include "cli/parts.h"
-#include "report/words.h"
+#include "base/format.h"
 
 #include <errno.h>
 #include <stdio.h>

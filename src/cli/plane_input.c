@@ -2,8 +2,8 @@
 /* Results of points from stores and lines of JSON, once or as they come. */
 #include "cli/plane_input.h"
 #include "base/time.h"
-#include "report/live_read.h"
-#include "report/stored.h"
+#include "result/result_read.h"
+#include "store/stored.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef OW_CLI_PLANE_INPUT_H
 #define OW_CLI_PLANE_INPUT_H
 
-#include "estimate/live.h"
+#include "result/interval_result.h"
 #include <oneway/error.h>
 #include <stdbool.h>
 

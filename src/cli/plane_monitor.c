@@ -11,7 +11,7 @@
 #include "cli/plane_input.h"
 #include "cli/plane_network.h"
 #include "cli/when.h"
-#include "report/words.h"
+#include "base/format.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef OW_CLI_PLANE_MONITOR_H
 #define OW_CLI_PLANE_MONITOR_H
 
-#include "cli/station.h"
+#include "config/config_station.h"
 #include <stdio.h>
 
 /* The monitor's words: text for people, lines of JSON for machines. */

@@ -2,7 +2,7 @@
 #ifndef OW_CLI_PLANE_NETWORK_H
 #define OW_CLI_PLANE_NETWORK_H
 
-#include "cli/station.h"
+#include "config/config_station.h"
 
 /* The network that the station's configuration names: a file, or what FRR knows now. Routers have their names,
  * m-routers are marked (one for each router; to be freed). An m-router that the network does not have is an error. */

@@ -9,8 +9,8 @@
 #include "cli/plane.h"
 #include "cli/terminal.h"
 #include "report/chart.h"
-#include "report/json.h"
-#include "report/words.h"
+#include "result/json.h"
+#include "base/format.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -9,10 +9,10 @@
 #include "cli/plane.h"
 #include "cli/plane_stamp.h"
 #include "cli/show.h"
-#include "point/clocks.h"
-#include "point/prober.h"
-#include "report/json.h"
-#include "report/words.h"
+#include "doctor/chrony.h"
+#include "active/prober.h"
+#include "result/json.h"
+#include "base/format.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -6,8 +6,8 @@
 #include "cli/options.h"
 #include "cli/plane.h"
 #include "cli/plane_stamp.h"
-#include "point/clocks.h"
-#include "point/reflector.h"
+#include "doctor/chrony.h"
+#include "active/reflector.h"
 
 #include <errno.h>
 #include <inttypes.h>

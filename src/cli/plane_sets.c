@@ -9,9 +9,9 @@
 #include "cli/options.h"
 #include "cli/plane.h"
 #include "cli/plane_network.h"
-#include "report/json.h"
+#include "result/json.h"
 #include "plane/turnover.h"
-#include "report/words.h"
+#include "base/format.h"
 #include "cli/terminal.h"
 
 #include <errno.h>

@@ -4,8 +4,8 @@
 #include "base/time.h"
 #include "cli/plane_monitor.h"
 #include "cli/terminal.h"
-#include "report/json.h"
-#include "report/words.h"
+#include "result/json.h"
+#include "base/format.h"
 
 #include <inttypes.h>
 #include <math.h>

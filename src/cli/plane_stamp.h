@@ -3,8 +3,8 @@
 #define OW_CLI_PLANE_STAMP_H
 
 #include "cli/guard.h"
-#include "wire/session.h"
-#include "wire/stamp.h"
+#include "exchange/session.h"
+#include "active/stamp.h"
 
 /* What `oneway plane probe` and `oneway plane reflect` share. */
 

@@ -6,8 +6,8 @@
 #include "cli/plane_network.h"
 #include "cli/terminal.h"
 #include "plane/era.h"
-#include "report/json.h"
-#include "report/words.h"
+#include "result/json.h"
+#include "base/format.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,8 +3,8 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/point.h"
-#include "point/privileges.h"
-#include "wire/session.h"
+#include "sandbox/privileges.h"
+#include "exchange/session.h"
 
 #include <errno.h>
 #include <oneway/oneway.h>

@@ -2,7 +2,7 @@
 #ifndef OW_CLI_POINT_H
 #define OW_CLI_POINT_H
 
-#include "point/config.h"
+#include "config/config.h"
 
 /* Prints what was understood of a configuration. */
 void ow_point_show(const struct ow_config *config);

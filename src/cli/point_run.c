@@ -6,15 +6,15 @@
 
 #include "base/time.h"
 #include "cli/exporter.h"
-#include "cli/flow_keeper.h"
+#include "point/epoch_writer.h"
 #include "cli/guard.h"
 #include "cli/journal.h"
 #include "cli/service.h"
 #include "cli/terminal.h"
 #include "point/daemon.h"
-#include "report/keeper.h"
-#include "report/live.h"
-#include "report/live_json.h"
+#include "store/store_writer.h"
+#include "report/interval_render.h"
+#include "result/result_json.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -5,7 +5,7 @@
 
 #include "base/time.h"
 #include "point/agreement.h"
-#include "point/memory_budget.h"
+#include "config/memory_budget.h"
 
 #include <stdio.h>
 

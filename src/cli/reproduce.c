@@ -3,8 +3,8 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
-#include "report/json.h"
-#include "sim/figure.h"
+#include "result/json.h"
+#include "papers/figure.h"
 
 #include <errno.h>
 #include <oneway/oneway.h>

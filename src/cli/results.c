@@ -8,11 +8,11 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/when.h"
-#include "report/live.h"
-#include "report/live_json.h"
-#include "report/stored.h"
-#include "report/stored_sum.h"
-#include "report/words.h"
+#include "report/interval_render.h"
+#include "result/result_json.h"
+#include "store/stored.h"
+#include "store/stored_sum.h"
+#include "base/format.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,9 +4,9 @@
 
 #include "base/hash.h"
 #include "cli/terminal.h"
-#include "report/live.h"
-#include "report/live_json.h"
-#include "report/store.h"
+#include "report/interval_render.h"
+#include "result/result_json.h"
+#include "store/store.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef OW_CLI_SHOW_H
 #define OW_CLI_SHOW_H
 
-#include "estimate/live.h"
+#include "result/interval_result.h"
 #include <oneway/error.h>
 
 /* Where live results go: a table on a terminal, lines, JSON; and a store beside. */

@@ -2,7 +2,7 @@
 /* Breaks lines at spaces where the terminal would break them in the middle of a word. */
 #include "cli/wrap.h"
 
-#include "report/words.h"
+#include "base/format.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

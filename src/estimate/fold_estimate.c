@@ -4,7 +4,7 @@
 
 #include "estimate/fold_steps.h"
 #include "reconcile/keyset.h"
-#include "reconcile/names.h"
+#include "reconcile/key_list.h"
 #include <errno.h>
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 
 /*
  * Comparing by fold, step by step, as the sending point does it (fold_estimate.h has the messages): the offline
- * estimator takes the steps with both points' data at hand, a live point (point/exchange.h) as the messages come.
+ * estimator takes the steps with both points' data at hand, a live point (exchange/exchange.h) as the messages come.
  *
  *   push     B's fold against A's own of the same cells: peel
  *   more     the second fold that A needs, if that was not complete

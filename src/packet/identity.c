@@ -24,7 +24,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "packet/hash_long.h"
-#include "packet/walk.h"
+#include "packet/decode_cursor.h"
 #include <errno.h>
 
 #define XXH_INLINE_ALL

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Link types (LINKTYPE_ values, https://www.tcpdump.org/linktypes.html): from the start of a frame to its first layer.
  */
-#include "packet/walk.h"
+#include "packet/decode_cursor.h"
 
 #define NFLOG_ATTRIBUTES_MAX 64
 #define PKTAP_HEADER_MAX     4096

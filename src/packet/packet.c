@@ -7,7 +7,7 @@
  * sending host shows before segmentation offload, and stands for the rest of the frame.
  */
 #include "packet/packet.h"
-#include "packet/walk.h"
+#include "packet/decode_cursor.h"
 
 #define IPV4_MIN    20u
 #define IPV6_HEADER 40u

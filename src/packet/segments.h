@@ -2,7 +2,7 @@
 #ifndef OW_PACKET_SEGMENTS_H
 #define OW_PACKET_SEGMENTS_H
 
-#include "capture/live.h"
+#include "capture/iface/iface.h"
 #include "packet/identity.h"
 
 /*

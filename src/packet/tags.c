@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The layers between the link and IP: Ethernet and its tags, LLC, PPP, MPLS, NSH. */
-#include "packet/walk.h"
+#include "packet/decode_cursor.h"
 
 enum ow_layer ow_walk_ethernet(struct ow_walk *w)
 {

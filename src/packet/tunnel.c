@@ -3,7 +3,7 @@
  * Tunnels: what a transport header says about a packet inside. A port number alone proves little, so the tunnel's own
  * header must look right too; if it does not, the packet is an ordinary one.
  */
-#include "packet/walk.h"
+#include "packet/decode_cursor.h"
 
 #define GTP_EXTENSIONS_MAX 8
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 802.11 data frames, and the headers that capture programs put in front of them (radiotap, Prism, AVS, PPI). */
-#include "packet/walk.h"
+#include "packet/decode_cursor.h"
 
 #define RADIOTAP_WORDS_MAX 32
 #define RADIOTAP_FLAG_FCS  0x10

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts: is a path within its target, and if not, which of its places have changed. */
 #include "base/time.h"
-#include "plane/monitor_parts.h"
+#include "plane/monitor_private.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * Closer than a place: a segment of several hops has changed, but so have others over one of its hops, and none over
  * the other hops. Each hop votes: changed places over it against places over it that have not changed.
  */
-#include "plane/monitor_parts.h"
+#include "plane/monitor_private.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* The station's memory: places by name, paths with targets, and verdicts. */
 #include "plane/monitor.h"
 #include "base/time.h"
-#include "plane/monitor_parts.h"
+#include "plane/monitor_private.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #ifndef OW_POINT_AGREEMENT_H
 #define OW_POINT_AGREEMENT_H
 
-#include "point/config.h"
-#include "wire/message.h"
+#include "config/config.h"
+#include "exchange/message.h"
 
 /*
  * What two points agree on before they measure, and whether this point can: pure decisions, without sockets or clocks.

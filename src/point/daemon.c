@@ -6,9 +6,9 @@
 #include "point/daemon.h"
 
 #include "base/time.h"
-#include "point/daemon_parts.h"
-#include "point/flow_tap.h"
-#include "point/memory_budget.h"
+#include "point/daemon_private.h"
+#include "flows/flow_thread.h"
+#include "config/memory_budget.h"
 
 #include <errno.h>
 #include <netdb.h>

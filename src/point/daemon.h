@@ -2,7 +2,7 @@
 #ifndef OW_POINT_DAEMON_H
 #define OW_POINT_DAEMON_H
 
-#include "point/config.h"
+#include "config/config.h"
 
 /*
  * A measurement point at work: captures, holds sessions with its peers, agrees with them on lanes, exchanges pages and

@@ -3,7 +3,7 @@
  * How lanes are agreed on: the point that connects proposes them, the other one holds them against its configuration.
  * What was agreed on holds as long as both processes live, also without a connection: pages wait for it.
  */
-#include "point/daemon_parts.h"
+#include "point/daemon_private.h"
 
 #include <errno.h>
 #include <stdio.h>

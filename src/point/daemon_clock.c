@@ -11,7 +11,7 @@
  * A step is looked for after packets were taken and before anything is done with them (base/steps.h); daemon, exchange
  * and agreement are told times of the steady clock, to which the step is added then and not before.
  */
-#include "point/daemon_parts.h"
+#include "point/daemon_private.h"
 
 #include "base/time.h"
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * restarted, a clock was set), and the next one has not begun yet. Each gets a result all the same: unknown, with the
  * cause.
  */
-#include "point/daemon_parts.h"
+#include "point/daemon_private.h"
 
 #include "base/time.h"
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a lane: what it needs to run, where what it says goes, and its end. */
-#include "point/daemon_parts.h"
-#include "point/memory_budget.h"
+#include "point/daemon_private.h"
+#include "config/memory_budget.h"
 
 #include "base/time.h"
 #include "capture/filter.h"

@@ -3,7 +3,7 @@
  * What the classes that a peer chooses may cost this point: lanes, results a second, instructions for each packet, and
  * time of the one thread that serves all peers. Where the configuration names the classes there is nothing to limit.
  */
-#include "point/daemon_parts.h"
+#include "point/daemon_private.h"
 
 #include "base/time.h"
 #include <errno.h>

@@ -4,7 +4,7 @@
  * link is freed in one place only, ow_daemon_link_drop, and never while its frames are being handled: it is marked
  * broken then.
  */
-#include "point/daemon_parts.h"
+#include "point/daemon_private.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -4,7 +4,7 @@
  * daemon_lane.c. An epoch names a process: after a lost connection the same epoch means that both still have the lanes
  * they agreed on, another one that the peer has started anew.
  */
-#include "point/daemon_parts.h"
+#include "point/daemon_private.h"
 
 #include "base/time.h"
 

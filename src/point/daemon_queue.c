@@ -4,7 +4,7 @@
  * long. After an outage all pages that were kept are sent at once, 16 of the 40 bytes that a packet has in the budget:
  * so much may wait however slow the connection is. What comes on top has OW_UNREAD_NS to go.
  */
-#include "point/daemon_parts.h"
+#include "point/daemon_private.h"
 
 #include <stdio.h>
 

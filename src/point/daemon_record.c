@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the recorder brings goes into the books of the lanes, closed pages to their exchanges; and how lanes end. */
-#include "point/daemon_parts.h"
+#include "point/daemon_private.h"
 
 #include "base/time.h"
-#include "wire/coder.h"
+#include "base/coder.h"
 
 #include <stdio.h>
 #include <stdlib.h>

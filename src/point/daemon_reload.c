@@ -5,7 +5,7 @@
  * point that connects proposes it. The other one cannot, and drops the connection: the peer comes back with proposals,
  * and lanes that go on do not notice.
  */
-#include "point/daemon_parts.h"
+#include "point/daemon_private.h"
 
 #include <errno.h>
 #include <stdlib.h>

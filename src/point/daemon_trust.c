@@ -3,7 +3,7 @@
  * Whom this point trusts, while a connection lasts: certificates expire, and a reload may bring another CA or key. A
  * peer that could not connect any more does not stay connected either.
  */
-#include "point/daemon_parts.h"
+#include "point/daemon_private.h"
 
 #include "base/time.h"
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #define OW_RECONCILE_WAITING_H
 
 #include "packet/record.h"
-#include "reconcile/train_index.h"
+#include "reconcile/byte_range_index.h"
 #include <oneway/match.h>
 
 /*

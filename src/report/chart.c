@@ -7,7 +7,7 @@
 
 #include "report/gnuplot.h"
 #include "report/plot.h"
-#include "report/words.h"
+#include "base/format.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers of all flows as JSON and CSV. */
-#include "report/flow_answers.h"
+#include "flows/flow_answers.h"
 
 #include "report/flow_name.h"
-#include "report/json.h"
-#include "report/words.h"
+#include "result/json.h"
+#include "base/format.h"
 #include <inttypes.h>
 #include <math.h>
 #include <oneway/oneway.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The slowest flows as a picture: a line each, mean and 95 % interval. */
-#include "report/flow_answers.h"
+#include "flows/flow_answers.h"
 
 #include "report/gnuplot.h"
 #include "report/plot.h"
-#include "report/words.h"
+#include "base/format.h"
 #include <errno.h>
 #include <math.h>
 #include <string.h>

@@ -5,10 +5,10 @@
  * its own, uncut: it can be copied to --flow.
  */
 #include "base/word.h"
-#include "report/flow_answers.h"
+#include "flows/flow_answers.h"
 
 #include "base/time.h"
-#include "report/words.h"
+#include "base/format.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

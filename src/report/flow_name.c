@@ -2,8 +2,8 @@
 /* Flow keys for machines: the same fields in the results of every command. */
 #include "report/flow_name.h"
 
-#include "report/json.h"
-#include "report/words.h"
+#include "result/json.h"
+#include "base/format.h"
 #include <arpa/inet.h>
 
 /* An IPv6 address and the length of a prefix. */

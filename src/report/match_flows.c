@@ -8,8 +8,8 @@
 
 #include "base/time.h"
 #include "report/flow_name.h"
-#include "report/json.h"
-#include "report/words.h"
+#include "result/json.h"
+#include "base/format.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

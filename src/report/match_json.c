@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `oneway match --json` prints. The names are those of docs/json.md. */
-#include "report/json.h"
+#include "result/json.h"
 #include "report/match_flows.h"
 #include "report/report.h"
 

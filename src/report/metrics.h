@@ -2,7 +2,7 @@
 #ifndef OW_REPORT_METRICS_H
 #define OW_REPORT_METRICS_H
 
-#include "estimate/live.h"
+#include "result/interval_result.h"
 #include <stdio.h>
 
 /*

@@ -5,7 +5,7 @@
  */
 #include "report/metrics.h"
 
-#include "report/live_json.h"
+#include "result/result_json.h"
 #include "report/metrics_parts.h"
 #include <inttypes.h>
 #include <math.h>

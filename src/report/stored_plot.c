@@ -6,9 +6,9 @@
  * stored, nothing is drawn.
  */
 #include "report/gnuplot.h"
-#include "report/live.h"
-#include "report/stored_sum.h"
-#include "report/words.h"
+#include "report/interval_render.h"
+#include "store/stored_sum.h"
+#include "base/format.h"
 
 #include <errno.h>
 #include <math.h>

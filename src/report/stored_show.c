@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of stored results as text and as JSON. */
 #include "base/word.h"
-#include "report/stored_sum.h"
+#include "store/stored_sum.h"
 
 #include "base/time.h"
 #include "estimate/clock_words.h"
-#include "report/json.h"
-#include "report/live.h"
-#include "report/live_json.h"
-#include "report/words.h"
+#include "result/json.h"
+#include "report/interval_render.h"
+#include "result/result_json.h"
+#include "base/format.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

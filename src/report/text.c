@@ -8,7 +8,7 @@
 #include "report/report.h"
 
 #include "base/time.h"
-#include "report/words.h"
+#include "base/format.h"
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>

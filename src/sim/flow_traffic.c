@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 #include "base/time.h"
-#include "capture/reader.h"
+#include "capture/file/reader.h"
 #include "packet/flow.h"
 #include "sim/models.h"
 #include "sim/sort.h"

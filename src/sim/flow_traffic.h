@@ -6,7 +6,7 @@
 
 /*
  * The packets of many flows in memory, without bytes: made with heavy-tailed sizes, or those of a real capture. What
- * becomes of them on a path is sim/flow_stream.h.
+ * becomes of them on a path is papers/flow_stream.h.
  */
 struct ow_flow_packet {
 	int64_t time_ns;

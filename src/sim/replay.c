@@ -3,7 +3,7 @@
 #include "sim/replay.h"
 #include "base/hash.h"
 #include "base/time.h"
-#include "capture/reader.h"
+#include "capture/file/reader.h"
 #include "packet/flow.h"
 #include "packet/packet.h"
 #include "sim/view.h"

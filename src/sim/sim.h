@@ -2,7 +2,7 @@
 #ifndef OW_SIM_SIM_H
 #define OW_SIM_SIM_H
 
-#include "capture/writer.h"
+#include "capture/file/writer.h"
 #include <oneway/error.h>
 #include <oneway/match.h>
 #include <stdbool.h>

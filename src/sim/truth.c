@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The truth as JSON: a RESULT for A to B with further members. */
-#include "report/json.h"
+#include "result/json.h"
 #include "sim/sim.h"
 
 #include <errno.h>

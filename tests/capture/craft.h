@@ -2,7 +2,7 @@
 #ifndef OW_TESTS_CAPTURE_CRAFT_H
 #define OW_TESTS_CAPTURE_CRAFT_H
 
-#include "capture/reader.h"
+#include "capture/file/reader.h"
 #include "scratch.h"
 
 /* Capture files put together byte by byte, good and bad, and what the reader makes of them. */

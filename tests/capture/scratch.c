@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scratch.h"
 
-#include "capture/mapping.h"
+#include "capture/file/mapping.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 #include "craft.h"
 
 #include "base/time.h"
-#include "capture/walk.h"
+#include "capture/file/capture_format.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

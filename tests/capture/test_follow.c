@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "capture/follow.h"
+#include "capture/file/follow.h"
 #include "craft.h"
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #include "craft.h"
 
 #include "base/time.h"
-#include "capture/follow.h"
-#include "capture/walk.h"
+#include "capture/file/follow.h"
+#include "capture/file/capture_format.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /* Files in memory: what they hold, files that are cut or grow while they are read, bus errors of others. */
 #include "craft.h"
 
-#include "capture/mapping.h"
-#include "capture/source.h"
+#include "capture/file/mapping.h"
+#include "capture/file/source.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 /* A capture file as a live source: all frames, in their own time, with a watermark that keeps its word. */
 #include "base/clock.h"
 #include "base/time.h"
-#include "capture/live.h"
+#include "capture/iface/iface.h"
 #include "craft.h"
 #include <errno.h>
 #include <pthread.h>

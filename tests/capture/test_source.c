@@ -2,7 +2,7 @@
 /* gzip in all its shapes and damages; pipes and standard input, which can be read twice all the same. */
 #include "craft.h"
 
-#include "capture/source.h"
+#include "capture/file/source.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

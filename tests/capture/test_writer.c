@@ -2,8 +2,8 @@
 /* Round trips over every format, byte order, resolution and packing; reproducible bytes; what cannot be written. */
 #include "base/random.h"
 #include "base/time.h"
-#include "capture/reader.h"
-#include "capture/writer.h"
+#include "capture/file/reader.h"
+#include "capture/file/writer.h"
 #include "scratch.h"
 #include <errno.h>
 #include <sys/stat.h>

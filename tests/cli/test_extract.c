@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/random.h"
-#include "capture/reader.h"
-#include "capture/writer.h"
+#include "capture/file/reader.h"
+#include "capture/file/writer.h"
 #include "cli/extract.h"
 #include <errno.h>
 #include <setjmp.h>

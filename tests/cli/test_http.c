@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The small web server: its pages, what it refuses, and that nobody can keep others out. */
 #include "cli/http.h"
-#include "wire/session.h"
+#include "exchange/session.h"
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arguments of `oneway point keygen`; the keys themselves are tested in tests/wire. */
 #include "cli/cli.h"
-#include "wire/session.h"
+#include "exchange/session.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

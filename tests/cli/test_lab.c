@@ -3,8 +3,8 @@
 #include "cli/lab.h"
 
 #include "base/random.h"
-#include "estimate/live.h"
-#include "report/live_json.h"
+#include "result/interval_result.h"
+#include "result/result_json.h"
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

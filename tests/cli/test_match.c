@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program as people run it: arguments, outputs, exit codes. The program's path comes in ONEWAY. */
-#include "capture/reader.h"
+#include "capture/file/reader.h"
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>

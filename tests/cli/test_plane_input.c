@@ -2,7 +2,7 @@
 /* Results as the station takes them: lines and stores, once and as they come. */
 #include "cli/plane_input.h"
 #include "base/time.h"
-#include "report/store.h"
+#include "store/store.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

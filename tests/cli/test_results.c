@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway results as people run it. The program's path comes in ONEWAY. */
-#include "../report/live_sample.h"
-#include "report/store.h"
+#include "../result/interval_sample.h"
+#include "store/store.h"
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FineComb against the truth of streams with loss and drift over the boundaries, and the coverage of its intervals. */
 #include "estimate/finecomb_estimate.h"
-#include "sim/stream.h"
+#include "papers/stream.h"
 #include "synopsis/copies.h"
 #include "synopsis/finecomb.h"
 #include <math.h>

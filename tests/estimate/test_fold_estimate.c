@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The default method from two streams to numbers: exactness, coverage, bytes, and what happens when it cannot do it. */
 #include "estimate/fold_estimate.h"
-#include "sim/stream.h"
+#include "papers/stream.h"
 #include "synopsis/copies.h"
 #include "synopsis/fold.h"
 #include <errno.h>

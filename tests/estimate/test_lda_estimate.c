@@ -2,7 +2,7 @@
 /* Papers' examples, every pattern of loss at tiny sizes, and whether intervals hold what they promise. */
 #include "estimate/lda_estimate.h"
 #include "estimate/moments_estimate.h"
-#include "sim/stream.h"
+#include "papers/stream.h"
 #include "synopsis/lda.h"
 #include <math.h>
 #include <setjmp.h>

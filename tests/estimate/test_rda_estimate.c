@@ -2,7 +2,7 @@
 /* RDA and sRDA: the paper's examples, exactness when all is decoded, and whether intervals hold what they promise. */
 #include "base/random.h"
 #include "estimate/rda_estimate.h"
-#include "sim/stream.h"
+#include "papers/stream.h"
 #include "synopsis/copies.h"
 #include "synopsis/minhash.h"
 #include "synopsis/rda.h"

@@ -2,7 +2,7 @@
 #ifndef OW_TESTS_HOSTILE_CLIENT_H
 #define OW_TESTS_HOSTILE_CLIENT_H
 
-#include "wire/message.h"
+#include "exchange/message.h"
 
 #include <openssl/ssl.h>
 

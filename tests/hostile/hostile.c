@@ -9,7 +9,7 @@
 #include "lies.h"
 
 #include "base/bytes.h"
-#include "mint.h"
+#include "../exchange/mint.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Real and hostile captures (OW_TRACES): whatever they hold, decoding stays inside the frame; two points agree. */
-#include "capture/reader.h"
+#include "capture/file/reader.h"
 #include "packet/flow.h"
 #include "packet/identity.h"
 #include <dirent.h>

@@ -2,7 +2,7 @@
 #ifndef OW_TESTS_POINT_HISTORY_H
 #define OW_TESTS_POINT_HISTORY_H
 
-#include "point/join.h"
+#include "point/page_match.h"
 
 /* Plays what two points saw to ledgers, join and settle, interval by interval, and keeps all results. */
 struct history {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What two points agree on: proposals against configurations, the start, and the memory of lanes. */
 #include "point/agreement.h"
-#include "point/memory_budget.h"
+#include "config/memory_budget.h"
 
 #include "base/random.h"
 

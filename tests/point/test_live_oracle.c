@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "point/exchange.h"
-#include "point/join.h"
+#include "exchange/exchange.h"
+#include "point/page_match.h"
 #include "world.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  */
 #include "base/random.h"
 #include "base/time.h"
-#include "point/exchange.h"
+#include "exchange/exchange.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

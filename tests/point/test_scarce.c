@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "point/ledger.h"
-#include "point/scribe.h"
+#include "record/interval_log.h"
+#include "record/lane_recorder.h"
 #include "scarce.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define TEST_POINT_WORLD_H
 
 #include "base/random.h"
-#include "point/ledger.h"
+#include "record/interval_log.h"
 #include <stdio.h>
 
 /*

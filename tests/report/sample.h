@@ -2,7 +2,7 @@
 #ifndef TESTS_REPORT_SAMPLE_H
 #define TESTS_REPORT_SAMPLE_H
 
-#include "report/json.h"
+#include "result/json.h"
 #include "report/report.h"
 #include <stdlib.h>
 

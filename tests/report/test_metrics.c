@@ -3,7 +3,7 @@
  * Metrics for Prometheus. With an argument (text or open) prints a page with everything in it, for other tests to
  * check.
  */
-#include "live_sample.h"
+#include "../result/interval_sample.h"
 #include "report/metrics.h"
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pair.h"
 #include "base/bytes.h"
-#include "capture/reader.h"
+#include "capture/file/reader.h"
 #include "sim/build.h"
 
 #include <math.h>

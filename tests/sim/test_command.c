@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway simulate as people run it: files, the truth as JSON, errors and exit codes. The program's path is in ONEWAY.
  */
-#include "capture/reader.h"
+#include "capture/file/reader.h"
 
 #include <jansson.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Traffic from capture files. */
-#include "capture/reader.h"
+#include "capture/file/reader.h"
 #include "packet/packet.h"
 #include "sim/sim.h"
 

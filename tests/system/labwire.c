@@ -16,8 +16,8 @@
  */
 #include "base/time.h"
 #include "sim/generator.h"
-#include "sim/labnet.h"
-#include "sim/relay.h"
+#include "lab/labnet.h"
+#include "lab/relay.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

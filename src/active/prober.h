@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_ACTIVE_PROBER_H
+#define OW_ACTIVE_PROBER_H
+
+#include "active/probes.h"
+#include "active/stamp_socket.h"
+#include "active/stamp.h"
+
+/*
+ * A sender of STAMP: probes to several reflectors, Poisson-spaced, so that what they meet is what the network does at
+ * any time (RFC 7312, RFC 2330 section 11.1), and results of each (active/probes.h). One thread, driven by its file
+ * descriptor.
+ */
+struct ow_prober;
+
+#define OW_PROBER_TARGETS_MAX 256
+#define OW_PROBER_RATE_MAX    1000.0  /* probes a second to one reflector */
+#define OW_PROBER_TOTAL_MAX   10000.0 /* to all */
+#define OW_PROBER_RATE_MIN    (1.0 / 3600)
+#define OW_PROBER_LENGTH_MAX  (300 * INT64_C(1000000000))
+#define OW_PROBER_WAIT_MAX    (60 * INT64_C(1000000000))
+
+struct ow_prober_target {
+	const char *address; /* "host", "host:port" */
+	const char *segment, *class_name, *from, *to;
+};
+
+struct ow_prober_options {
+	const struct ow_prober_target *target;
+	unsigned targets;
+	double rate_pps;                    /* to each */
+	int64_t length_ns, wait_ns, run_ns; /* run_ns: 0 = until told */
+	const struct ow_stamp_key *key;
+	size_t size; /* octets of UDP; 0 = the base */
+	uint8_t dscp;
+	bool ptp;
+	int family; /* AF_UNSPEC, AF_INET6 */
+	const char *hardware;
+	uint64_t seed; /* of spacing and session identifiers */
+	ow_probes_sink sink;
+	void *arg;
+};
+
+/* Of one reflector. replies = answers + duplicates + late + unasked + malformed + refused. */
+struct ow_prober_counts {
+	uint64_t sent, failed; /* failed: the kernel would not; it was not sent */
+	uint64_t replies, verdict[OW_PROBES_VERDICTS];
+	uint64_t malformed, refused; /* too short; HMAC of another key */
+	uint64_t unreachable;        /* ICMP says so */
+	uint64_t untimed;            /* replies whose times are none */
+	/* T1: by the card, the kernel, or taken before sending; T4 by the card or the kernel. */
+	uint64_t sent_by_card, sent_by_kernel, received_by_card, received_by_kernel;
+	uint64_t gaps; /* T1 in the packet to the kernel's stamp */
+	int64_t gap_sum_ns, gap_max_ns;
+	unsigned hops_there, hops_back; /* by the last reply's TTLs, if they began at 255 */
+	bool ttl_there, ttl_back;       /* known */
+};
+
+/* Looks names up, which can wait, and opens all sockets. */
+int ow_prober_create(const struct ow_prober_options *options, struct ow_prober **ret_prober, struct ow_error *err);
+void ow_prober_free(struct ow_prober *prober);
+int ow_prober_fd(const struct ow_prober *prober);
+/* This host's clock; to be told once in a while. */
+void ow_prober_clock(struct ow_prober *prober, const struct ow_clock_state *clock);
+/* Sends what is due, takes what came. 1: the run is over, all results are told. */
+int ow_prober_work(struct ow_prober *prober, struct ow_error *err);
+/* No more probes; what is under way is waited for. Again: not any more. */
+void ow_prober_stop(struct ow_prober *prober);
+
+void ow_prober_total(const struct ow_prober *prober, unsigned target, enum ow_probes_lane lane,
+                     struct ow_live_result *ret_total);
+void ow_prober_counts(const struct ow_prober *prober, unsigned target, struct ow_prober_counts *ret_counts);
+
+#endif

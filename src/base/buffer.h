@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_BASE_BUFFER_H
+#define OW_BASE_BUFFER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes that are added at the end and taken from the front. All zero is empty. */
+struct ow_buffer {
+	uint8_t *data;
+	size_t start, end, capacity;
+};
+
+void ow_buffer_done(struct ow_buffer *buffer);
+
+static inline size_t ow_buffer_size(const struct ow_buffer *buffer)
+{
+	return buffer->end - buffer->start;
+}
+
+/* Room for `bytes` more at data + end. At most doubles what is there (or 16 KiB), unless `bytes` need more. -ENOMEM. */
+int ow_buffer_reserve(struct ow_buffer *buffer, size_t bytes);
+/* Takes from the front. An empty buffer gives large memory back. */
+void ow_buffer_take(struct ow_buffer *buffer, size_t bytes);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_BASE_CODER_H
+#define OW_BASE_CODER_H
+
+#include <oneway/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Each message is described once, field by field, for both ways: the coder measures, writes or reads, and every field
+ * has the range that it must have, whichever way it goes. After the first field that is wrong nothing happens any more;
+ * the error names message and field.
+ */
+struct ow_coder {
+	enum { OW_CODER_MEASURES, OW_CODER_WRITES, OW_CODER_READS } does;
+	uint8_t *to;
+	const uint8_t *from;
+	size_t at, size;
+	const char *message; /* for errors */
+	struct ow_error *err;
+	int failed; /* negative errno */
+};
+
+/* Says what is wrong with the field, unless something was wrong before. */
+void ow_coder_fail(struct ow_coder *coder, const char *field, const char *wrong);
+
+/* An integer of so many bytes, `least` .. `most`. */
+void ow_coder_uint(struct ow_coder *coder, const char *field, unsigned bytes, uint64_t *value, uint64_t least,
+                   uint64_t most);
+void ow_coder_int(struct ow_coder *coder, const char *field, int64_t *value, int64_t least, int64_t most);
+void ow_coder_u8(struct ow_coder *coder, const char *field, uint8_t *value, uint8_t least, uint8_t most);
+void ow_coder_u32(struct ow_coder *coder, const char *field, uint32_t *value, uint32_t least, uint32_t most);
+void ow_coder_bool(struct ow_coder *coder, const char *field, bool *value);
+/* Any number but NaN. */
+void ow_coder_double(struct ow_coder *coder, const char *field, double *value);
+void ow_coder_zeros(struct ow_coder *coder, unsigned bytes);
+/* Length (2), then bytes of printable UTF-8. size: of the array, with the end. */
+void ow_coder_text(struct ow_coder *coder, const char *field, char *text, size_t size, bool may_be_empty);
+/* Bytes as they are; read ones point into the frame. */
+void ow_coder_bytes(struct ow_coder *coder, const char *field, const uint8_t **bytes, size_t size);
+/* 7 bits a byte, the lowest first, the top bit set on all but the last, zigzag; no more bytes than needed. */
+void ow_coder_time(struct ow_coder *coder, const char *field, int64_t *time_ns);
+
+/* An enum as one byte below `count`. */
+#define OW_CODER_ENUM(coder, field, variable, least, count)          \
+	do {                                                         \
+		uint8_t byte_ = (uint8_t)(variable);                 \
+		ow_coder_u8(coder, field, &byte_, least, (count)-1); \
+		(variable) = byte_;                                  \
+	} while (0)
+
+/* Cuts a text before what a message may not hold: half a character at its end, say. */
+void ow_coder_cut(char *text);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers, times and names as people read them, for all reports. */
+#include "base/format.h"
+
+#include "base/time.h"
+#include "base/utf8.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+const char *ow_words_count(uint64_t count, char text[OW_WORDS])
+{
+	char digits[24];
+	int n = snprintf(digits, sizeof digits, "%" PRIu64, count), k = 0;
+	for (int i = 0; i < n; i++) {
+		if (i && (n - i) % 3 == 0)
+			text[k++] = ',';
+		text[k++] = digits[i];
+	}
+	text[k] = 0;
+	return text;
+}
+
+const char *ow_words_short(uint64_t count, int places, char text[OW_WORDS])
+{
+	static const char unit[] = {0, 'k', 'M', 'G', 'T', 'P', 'E'};
+	if ((int)strlen(ow_words_count(count, text)) <= places)
+		return text;
+	if (snprintf(text, OW_WORDS, "%" PRIu64, count) <= places)
+		return text;
+	double value = (double)count;
+	int i = 0;
+	for (; i < (int)sizeof unit - 1 && value >= 999.5; i++)
+		value /= 1000;
+	snprintf(text, OW_WORDS, "%.*f%c", value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, value, unit[i]);
+	return text;
+}
+
+const char *ow_words_share(uint64_t part, uint64_t whole, char text[OW_WORDS])
+{
+	double percent = 100 * (double)part / (double)whole;
+	int decimals = percent > 0 ? 2 - (int)floor(log10(percent)) : 0;
+	decimals = decimals < 0 ? 0 : decimals > 9 ? 9 : decimals;
+	snprintf(text, OW_WORDS, "%.*f %%", part == whole ? 0 : decimals, percent);
+	return text;
+}
+
+const char *ow_words_percent(double ratio, char text[OW_WORDS])
+{
+	double percent = 100 * ratio;
+	int decimals = percent >= 99.95 ? 0 : percent >= 9.995 ? 1 : percent >= 0.9995 ? 2 : 3;
+	if (isnan(ratio))
+		snprintf(text, OW_WORDS, "unknown");
+	else if (percent <= 0)
+		snprintf(text, OW_WORDS, "0%%");
+	else if (percent < 0.001)
+		snprintf(text, OW_WORDS, "<.001%%");
+	/* Not every packet, so not 100 %. */
+	else if (percent < 100 && percent >= 99.95)
+		snprintf(text, OW_WORDS, ">99.9%%");
+	else
+		snprintf(text, OW_WORDS, "%.*f%%", decimals, percent);
+	return text;
+}
+
+const char *ow_words_rate(double rate, const char *unit, char text[OW_WORDS])
+{
+	static const char *const prefix[] = {"", "k", "M", "G", "T"};
+	int i = 0;
+	for (; i < 4 && rate >= 999.95; i++)
+		rate /= 1000;
+	snprintf(text, OW_WORDS, "%.*f %s%s", rate >= 100 ? 1 : rate >= 10 ? 2 : 3, rate, prefix[i], unit);
+	return text;
+}
+
+static const char *time_words(int64_t ns, const char *format, bool local, char text[OW_WORDS])
+{
+	/* Any time: the first second of all, in ns, is none that an int64_t has. */
+	int64_t rest = ns % OW_NS_PER_S, second = ns / OW_NS_PER_S - (rest < 0);
+	int ms = (int)((rest < 0 ? rest + OW_NS_PER_S : rest) / OW_NS_PER_MS);
+	time_t time = (time_t)second;
+	struct tm tm = {0};
+	if (local)
+		localtime_r(&time, &tm);
+	else
+		gmtime_r(&time, &tm);
+	size_t length = strftime(text, OW_WORDS - 8, format, &tm);
+	snprintf(text + length, OW_WORDS - length, strchr(format, 'S') ? ".%03d" : "", ms);
+	return text;
+}
+
+const char *ow_words_time(int64_t ns, const char *format, char text[OW_WORDS])
+{
+	return time_words(ns, format, false, text);
+}
+
+const char *ow_words_local(int64_t ns, const char *format, char text[OW_WORDS])
+{
+	return time_words(ns, format, true, text);
+}
+
+size_t ow_words_clean(const char *text, bool ascii, char *ret_clean, size_t size)
+{
+	size_t columns = 0, used = 0;
+	for (const char *p = text; *p; columns++) {
+		uint32_t code;
+		size_t length = ow_utf8_next(p, &code);
+		bool keep = length && ow_utf8_printable(code) && !(ascii && length > 1);
+		size_t take = keep ? length : 1;
+		if (used + take >= size)
+			break;
+		if (keep)
+			memcpy(ret_clean + used, p, take);
+		else
+			ret_clean[used] = '?';
+		used += take;
+		p += length ? length : 1;
+	}
+	ret_clean[used] = 0;
+	return columns;
+}
+
+size_t ow_words_columns(const char *clean)
+{
+	size_t columns = 0;
+	for (; *clean; clean++)
+		columns += ((unsigned char)*clean & 0xc0) != 0x80;
+	return columns;
+}
+
+/* Byte at which column n of clean text begins. */
+static size_t byte_of(const char *clean, size_t n)
+{
+	size_t i = 0;
+	for (; clean[i]; i++) {
+		if (((unsigned char)clean[i] & 0xc0) != 0x80 && n-- == 0)
+			break;
+	}
+	return i;
+}
+
+void ow_words_cut(char *clean, size_t columns)
+{
+	size_t all = ow_words_columns(clean);
+	if (all <= columns)
+		return;
+	if (columns < 2) {
+		clean[byte_of(clean, columns)] = 0;
+		return;
+	}
+	size_t tail = (columns - 1) / 2, head = columns - 1 - tail;
+	size_t from = byte_of(clean, all - tail), to = byte_of(clean, head);
+	clean[to] = '*';
+	memmove(clean + to + 1, clean + from, strlen(clean + from) + 1);
+}
+
+unsigned ow_words_fit(const struct ow_words_column *column, unsigned count, unsigned width, unsigned *ret_used)
+{
+	unsigned shown = 0, used = 0;
+	for (unsigned rank = 0; rank < count; rank++) {
+		for (unsigned i = 0; i < count; i++) {
+			if (column[i].rank != rank)
+				continue;
+			if (used + 1 + column[i].width > width)
+				goto full;
+			used += 1 + column[i].width;
+			shown |= 1u << i;
+		}
+	}
+full:
+	*ret_used = used;
+	return shown;
+}
+
+void ow_words_csv(FILE *out, const char *text)
+{
+	if (!text || !strpbrk(text, ",\"\r\n")) {
+		fputs(text ? text : "", out);
+		return;
+	}
+	fputc('"', out);
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', out);
+		fputc(*text, out);
+	}
+	fputc('"', out);
+}
+
+size_t ow_words_colour(const char *text, size_t length)
+{
+	size_t i = 2;
+	if (length < 3 || text[0] != '\033' || text[1] != '[')
+		return 0;
+	while (i < length && ((text[i] >= '0' && text[i] <= '9') || text[i] == ';'))
+		i++;
+	return i < length && text[i] == 'm' ? i + 1 : 0;
+}
+
+/* Whether a number ends before the space at text[i], and its unit, a percent sign or up to three letters, is behind. */
+static bool before_unit(const char *text, size_t length, size_t i)
+{
+	size_t end = i + 1;
+	if (i == 0 || text[i - 1] < '0' || text[i - 1] > '9')
+		return false;
+	while (end < length && (text[end] == '%' || ((text[end] | 0x20) >= 'a' && (text[end] | 0x20) <= 'z')))
+		end++;
+	return end > i + 1 && end <= i + 4;
+}
+
+size_t ow_words_break(const char *text, size_t length, size_t room)
+{
+	size_t best = 0, columns = 0;
+	for (size_t i = 0; i < length;) {
+		size_t colour = ow_words_colour(text + i, length - i);
+		if (colour) {
+			i += colour;
+			continue;
+		}
+		if (text[i] == ' ' && (i == 0 || text[i - 1] != ' ') && !before_unit(text, length, i))
+			best = i;
+		columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+		if (columns > room)
+			return best;
+		i++;
+	}
+	return length;
+}
+
+void ow_words_wrap(FILE *out, const char *text, int hang, int width)
+{
+	size_t room = width > hang ? (size_t)(width - hang) : 1;
+	for (;;) {
+		text += strspn(text, " ");
+		size_t length = ow_words_break(text, strlen(text), room);
+		/* A word longer than a line (a path) stays in one piece: it can then be copied. */
+		if (!length)
+			length = strcspn(text, " ");
+		for (size_t i = 0; i < length; i++)
+			fputc((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i], out);
+		fputc('\n', out);
+		text += length;
+		text += strspn(text, " ");
+		if (!*text)
+			return;
+		fprintf(out, "%*s", hang, "");
+	}
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Classic pcap: a 24-byte file header, then records of a 16-byte header (seconds, sub-seconds, bytes captured, bytes on
+ * the wire; all 32 bits in the byte order of the magic) and the captured bytes.
+ *
+ * The walk hands out pointers into the file as it lies in memory, where it can be mapped; so a frame costs a few loads.
+ * What cannot be mapped is read into a buffer, laid out as
+ *
+ *     [ room for a record cut by the end of the last fill | one fill of the file, page-aligned ]
+ *
+ * so that reads stay aligned in memory as in the file and only the cut record is copied.
+ *
+ * Files are concatenated (cat a.pcap b.pcap): where a record should begin, another file header may stand. It is told
+ * from a record by its magic and version, and the walk goes on as that file says.
+ *
+ * Sub-seconds of a second or more (as some damaged or hand-made files have) are carried, as tcpdump does; unsigned
+ * 32-bit fields cannot overflow OW_CAPTURE_TIME_MAX_NS. A captured length over the wire length raises the latter.
+ */
+#include "capture/file/capture_format.h"
+
+#include "base/bytes.h"
+#include "base/time.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#define FILL_BYTES  ((size_t)256 << 10) /* of the file at a time: stays in the second-level cache */
+#define PAGE_BYTES  4096U
+#define SPARE_BYTES (OW_CAPTURE_CAPLEN_MAX + PAGE_BYTES) /* holds any cut record: more than the cap and its header */
+
+struct classic {
+	struct ow_walk walk;
+	uint8_t *buffer;     /* SPARE_BYTES + FILL_BYTES */
+	const uint8_t *next; /* first byte not handed out; in the buffer, or in the file in memory (info->mapped) */
+	const uint8_t *end;  /* of the valid bytes */
+	uint64_t offset;     /* of next in the unpacked file */
+	/* As the last file header says: */
+	bool swapped;
+	int64_t tick_ns;
+	uint16_t linktype;
+};
+
+static inline uint32_t load32(const uint8_t *p, bool swapped)
+{
+	return swapped ? ow_load_be32(p) : ow_load_le32(p);
+}
+
+/* Whether these 4 bytes behind a magic are version 2.0 to 2.4, in either byte order. A record has its sub-seconds
+ * there.
+ */
+static inline bool is_version(const uint8_t *p)
+{
+	uint32_t v = ow_load_le32(p);
+	return (v & ~0x00070000u) == 0x00000002 || (v & ~0x07000000u) == 0x00000200;
+}
+
+/* What kind of file begins at p, where a record of at least OW_PCAP_RECORD_BYTES is expected. */
+static enum ow_file_kind begins_file(const uint8_t *p)
+{
+	enum ow_file_kind kind = ow_file_kind(p, OW_PCAP_RECORD_BYTES);
+	bool sure = kind == OW_FILE_KIND_PCAPNG ? ow_load_le32(p + 8) == 0x1a2b3c4d || ow_load_be32(p + 8) == 0x1a2b3c4d
+	                                        : is_version(p + 4);
+	return sure ? kind : OW_FILE_KIND_NONE;
+}
+
+/* Hands out whole records of the buffer; stops before one that is incomplete or absurd, or another file header. */
+static inline __attribute__((always_inline)) size_t walk_buffer(struct classic *c, bool swapped,
+                                                                struct ow_frame *frames, size_t max)
+{
+	const uint8_t *p = c->next, *end = c->end;
+	uint64_t number = c->walk.number;
+	int64_t tick_ns = c->tick_ns;
+	uint16_t linktype = c->linktype;
+	size_t n = 0;
+
+	while (n < max && (size_t)(end - p) >= OW_PCAP_RECORD_BYTES) {
+		uint32_t caplen = load32(p + 8, swapped), len = load32(p + 12, swapped);
+		if (caplen > OW_CAPTURE_CAPLEN_MAX || (size_t)(end - p) - OW_PCAP_RECORD_BYTES < caplen)
+			break;
+		if (__builtin_expect(is_version(p + 4), 0) && begins_file(p) != OW_FILE_KIND_NONE)
+			break;
+		number++;
+		frames[n++] = (struct ow_frame){
+			.time_ns = load32(p, swapped) * OW_NS_PER_S + load32(p + 4, swapped) * tick_ns,
+			.data = p + OW_PCAP_RECORD_BYTES,
+			.caplen = caplen,
+			.len = len < caplen ? caplen : len,
+			.number = number,
+			.linktype = linktype,
+		};
+		p += OW_PCAP_RECORD_BYTES + caplen;
+	}
+	c->offset += (uint64_t)(p - c->next);
+	c->next = p;
+	c->walk.number = number;
+	return n;
+}
+
+/* A file header at the start, or where a record could be. */
+static void take_header(struct classic *c, const uint8_t *head)
+{
+	uint32_t magic = ow_load_le32(head);
+
+	c->swapped = magic != 0xa1b2c3d4 && magic != 0xa1b23c4d;
+	c->tick_ns = load32(head, c->swapped) == 0xa1b23c4d ? 1 : OW_NS_PER_US;
+	c->linktype = (uint16_t)load32(head + 20, c->swapped); /* the upper half has the FCS length and flags */
+	if (c->tick_ns > c->walk.info->resolution_ns)
+		c->walk.info->resolution_ns = c->tick_ns;
+}
+
+/* All of the file that can be had at once, behind its header. */
+static void start(struct classic *c, const uint8_t *head)
+{
+	size_t size;
+
+	take_header(c, head);
+	c->next = c->end = c->buffer + SPARE_BYTES;
+	c->offset = OW_PCAP_HEADER_BYTES;
+	c->walk.info->mapped = ow_source_map(c->walk.source, &c->next, &size);
+	if (c->walk.info->mapped)
+		c->end = c->next + size;
+}
+
+/* Moves the cut record before the fill area and fills that. At the end of the source *ret_got is 0. */
+static int refill(struct classic *c, size_t *ret_got, struct ow_error *err)
+{
+	size_t left = (size_t)(c->end - c->next);
+	uint8_t *fill = c->buffer + SPARE_BYTES;
+	int r;
+
+	memmove(fill - left, c->next, left);
+	if (c->walk.info->mapped) {
+		r = ow_source_pass(c->walk.source, c->end, err);
+		if (r < 0)
+			return r;
+	}
+	c->next = fill - left;
+	c->end = fill;
+	c->walk.info->mapped = false;
+	r = ow_source_read(c->walk.source, fill, FILL_BYTES, ret_got, err);
+	if (r == 0)
+		c->end += *ret_got;
+	return r;
+}
+
+/* The record at next is absurd or incomplete, or the source ended before its time: says why. */
+static void note_end(struct classic *c)
+{
+	const char *name = ow_source_name(c->walk.source), *packed = ow_source_damage(c->walk.source);
+	unsigned long long number = c->walk.number + 1, offset = c->offset;
+	size_t left = (size_t)(c->end - c->next);
+
+	if (packed)
+		ow_error_set(&c->walk.damage, EINVAL, "%s: %s, after %llu whole records", name, packed, number - 1);
+	else if (left >= OW_PCAP_RECORD_BYTES && begins_file(c->next) != OW_FILE_KIND_NONE)
+		ow_error_set(&c->walk.damage, EINVAL,
+		             "%s: cut off in the header of another file at offset %llu (%d bytes, %zu present)", name,
+		             offset, OW_PCAP_HEADER_BYTES, left);
+	else if (left >= OW_PCAP_RECORD_BYTES && load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX)
+		ow_error_set(
+			&c->walk.damage, EINVAL,
+			"%s: damaged at record %llu at offset %llu (a record of %u bytes; at most %u are believed)",
+			name, number, offset, load32(c->next + 8, c->swapped), OW_CAPTURE_CAPLEN_MAX);
+	else if (left >= OW_PCAP_RECORD_BYTES)
+		ow_error_set(&c->walk.damage, EINVAL,
+		             "%s: cut off in record %llu at offset %llu (a record of %zu bytes, %zu present)", name,
+		             number, offset, OW_PCAP_RECORD_BYTES + (size_t)load32(c->next + 8, c->swapped), left);
+	else if (left)
+		ow_error_set(&c->walk.damage, EINVAL,
+		             "%s: cut off in record %llu at offset %llu (a record header of %d bytes, %zu present)",
+		             name, number, offset, OW_PCAP_RECORD_BYTES, left);
+}
+
+/*
+ * Another file begins at next. Returns 1 if the walk goes on with it, 0 if too little of its header is there, or an
+ * error where the files are of different formats.
+ */
+static int next_file(struct classic *c, enum ow_file_kind kind, struct ow_error *err)
+{
+	if (kind != OW_FILE_KIND_CLASSIC)
+		return ow_error_set(err, ENOTSUP,
+		                    "%s: another capture file, in another format (%s), begins at offset %llu: split it "
+		                    "there, and convert the parts to one format",
+		                    ow_source_name(c->walk.source),
+		                    kind == OW_FILE_KIND_PCAPNG ? "pcapng" : "a variant of pcap",
+		                    (unsigned long long)c->offset);
+	if (c->end - c->next < OW_PCAP_HEADER_BYTES)
+		return 0;
+	take_header(c, c->next);
+	c->next += OW_PCAP_HEADER_BYTES;
+	c->offset += OW_PCAP_HEADER_BYTES;
+	return 1;
+}
+
+static int classic_read(struct ow_walk *walk, struct ow_frame *frames, size_t max, struct ow_error *err)
+{
+	struct classic *c = (struct classic *)walk;
+
+	if (max > INT_MAX)
+		max = INT_MAX;
+	for (;;) {
+		size_t got = 0;
+		int r = c->walk.info->mapped ? ow_source_pass(c->walk.source, c->next, err) : 0;
+		if (r < 0)
+			return r;
+		size_t n = c->swapped ? walk_buffer(c, true, frames, max) : walk_buffer(c, false, frames, max);
+		if (n)
+			return (int)n;
+		bool headed = c->end - c->next >= OW_PCAP_RECORD_BYTES;
+		enum ow_file_kind kind = headed ? begins_file(c->next) : OW_FILE_KIND_NONE;
+		if (kind != OW_FILE_KIND_NONE && (r = next_file(c, kind, err)) < 0)
+			return r;
+		if (r == 1)
+			continue;
+		bool absurd =
+			headed && kind == OW_FILE_KIND_NONE && load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX;
+		if (!absurd) {
+			r = refill(c, &got, err);
+			if (r < 0)
+				return r;
+		}
+		if (got == 0) {
+			note_end(c);
+			return 0;
+		}
+	}
+}
+
+static int classic_rewind(struct ow_walk *walk, struct ow_error *err)
+{
+	struct classic *c = (struct classic *)walk;
+	uint8_t head[OW_PCAP_HEADER_BYTES];
+	size_t got;
+	int r = ow_source_read(walk->source, head, sizeof head, &got, err);
+
+	if (r < 0)
+		return r;
+	start(c, head);
+	return 0;
+}
+
+static void classic_free(struct ow_walk *walk)
+{
+	struct classic *c = (struct classic *)walk;
+
+	free(c->buffer);
+	free(c);
+}
+
+static const struct ow_walk_ops classic_ops = {
+	.read = classic_read,
+	.rewind = classic_rewind,
+	.free = classic_free,
+};
+
+int ow_walk_classic(struct ow_source *source, const uint8_t *head, struct ow_reader_info *info,
+                    struct ow_walk **ret_walk, struct ow_error *err)
+{
+	struct classic *c = calloc(1, sizeof *c);
+	uint8_t *buffer = aligned_alloc(PAGE_BYTES, SPARE_BYTES + FILL_BYTES);
+
+	if (!c || !buffer) {
+		free(c);
+		free(buffer);
+		return ow_error_set(err, ENOMEM, "%s: out of memory", ow_source_name(source));
+	}
+	c->walk = (struct ow_walk){.ops = &classic_ops, .source = source, .info = info};
+	c->buffer = buffer;
+	start(c, head);
+	info->format = "pcap";
+	info->snaplen = load32(head + 16, c->swapped);
+	info->linktype = c->linktype;
+	*ret_walk = &c->walk;
+	return 0;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follows the blocks of a pcapng stream that comes in pieces of any size. */
+#include "capture/file/follow.h"
+
+#include "base/bytes.h"
+#include "base/time.h"
+#include <stdlib.h>
+
+#define HEAD_BYTES       12U /* of every block: type, length, and the byte-order magic or interface or second length */
+#define BLOCK_SECTION    0x0a0d0d0aU
+#define BLOCK_INTERFACE  1U
+#define BLOCK_PACKET     2U /* obsolete */
+#define BLOCK_SIMPLE     3U
+#define BLOCK_STATISTICS 5U
+#define BLOCK_ENHANCED   6U
+#define ORDER_MAGIC      0x1a2b3c4dU
+#define INTERFACE_BYTES  16U /* before the options */
+#define STATISTICS_BYTES 20U
+#define OPTION_IFDROP    5U /* dropped by the interface or the capturing program, .. */
+#define OPTION_OSDROP    7U /* .. and by the system: some programs put the same into both */
+#define LINKTYPE_AT      8U
+#define SNAPLEN_AT       12U
+#define OPTION_TSRESOL   9U
+#define TSRESOL_DEFAULT  6U
+/* libpcap multiplies the part of a second by 10^9 in 64 bits: 2^n * 10^9 must stay below 2^64. */
+#define BINARY_MAX 34U
+/* LINKTYPE_EBHSCR for all that libpcap sees: it maps to itself, gets no treatment, and may have frames of 8 MiB. */
+#define LINKTYPE_NEUTRAL 279U
+
+static uint32_t load32(const struct ow_follow *f, const uint8_t *p)
+{
+	return f->big_endian ? ow_load_be32(p) : ow_load_le32(p);
+}
+
+static uint16_t load16(const struct ow_follow *f, const uint8_t *p)
+{
+	return f->big_endian ? ow_load_be16(p) : (uint16_t)(p[0] | p[1] << 8);
+}
+
+/* The if_tsresol byte: 10^-n seconds, or 2^-n with the top bit. In whole nanoseconds, at least 1. */
+static int64_t tsresol_ns(uint8_t tsresol)
+{
+	unsigned n = tsresol & 0x7f;
+	int64_t ns = OW_NS_PER_S;
+
+	if (tsresol & 0x80)
+		return n < 30 ? ns >> n : 1;
+	for (unsigned i = 0; i < n && ns > 1; i++)
+		ns /= 10;
+	return ns;
+}
+
+static uint8_t find_tsresol(const struct ow_follow *f, size_t size)
+{
+	size_t at = INTERFACE_BYTES;
+
+	while (at + 4 <= size) {
+		uint16_t code = load16(f, f->kept + at);
+		size_t length = load16(f, f->kept + at + 2);
+		if (code == 0 || size - at - 4 < length)
+			break;
+		if (code == OPTION_TSRESOL && length == 1)
+			return f->kept[at + 4];
+		at += 4 + (length + 3) / 4 * 4;
+	}
+	return TSRESOL_DEFAULT;
+}
+
+/* Grows by doubling, so that a block of 20 bytes costs little. */
+static bool add_linktype(struct ow_follow *f, uint16_t linktype)
+{
+	size_t n = f->n_linktypes;
+
+	if (n == OW_FOLLOW_INTERFACES_MAX)
+		return false;
+	if ((n & (n - 1)) == 0) {
+		uint16_t *grown = realloc(f->linktypes, (n ? 2 * n : 1) * sizeof *grown);
+		if (!grown)
+			return false;
+		f->linktypes = grown;
+	}
+	f->linktypes[f->n_linktypes++] = linktype;
+	return true;
+}
+
+static void end_interface(struct ow_follow *f)
+{
+	size_t size = f->length < sizeof f->kept ? f->length - 4 : sizeof f->kept;
+	uint16_t linktype = load16(f, f->kept + LINKTYPE_AT);
+	uint8_t tsresol;
+	int64_t ns;
+
+	if (size < INTERFACE_BYTES || !add_linktype(f, linktype)) {
+		f->lost = true;
+		return;
+	}
+	tsresol = find_tsresol(f, size);
+	ns = tsresol_ns(tsresol);
+	if (f->interfaces++ == 0) {
+		f->linktype = linktype;
+		f->snaplen = load32(f, f->kept + SNAPLEN_AT);
+	}
+	if (tsresol & 0x80 && (tsresol & 0x7f) > BINARY_MAX)
+		f->too_fine = true;
+	if (ns > f->resolution_ns)
+		f->resolution_ns = ns;
+}
+
+static uint64_t load64(const struct ow_follow *f, const uint8_t *p)
+{
+	uint64_t first = load32(f, p), second = load32(f, p + 4);
+	return f->big_endian ? first << 32 | second : second << 32 | first;
+}
+
+static void end_statistics(struct ow_follow *f)
+{
+	size_t size = f->length < sizeof f->kept ? f->length - 4 : sizeof f->kept, at = STATISTICS_BYTES;
+	uint64_t dropped = 0;
+
+	while (at + 4 <= size) {
+		uint16_t code = load16(f, f->kept + at);
+		size_t length = load16(f, f->kept + at + 2);
+		if (code == 0 || size - at - 4 < length)
+			break;
+		if ((code == OPTION_IFDROP || code == OPTION_OSDROP) && length == 8 &&
+		    load64(f, f->kept + at + 4) > dropped)
+			dropped = load64(f, f->kept + at + 4);
+		at += 4 + (length + 3) / 4 * 4;
+	}
+	f->dropped = dropped > UINT64_MAX - f->dropped ? UINT64_MAX : f->dropped + dropped;
+}
+
+static void begin_section(struct ow_follow *f)
+{
+	bool big_endian = ow_load_be32(f->kept + 8) == ORDER_MAGIC;
+
+	f->lost = !big_endian && ow_load_le32(f->kept + 8) != ORDER_MAGIC;
+	if (f->sections++ && big_endian != f->big_endian && !f->lost)
+		f->mixed_order = true;
+	f->big_endian = big_endian;
+	f->n_linktypes = 0;
+	free(f->linktypes);
+	f->linktypes = NULL;
+}
+
+/* The first HEAD_BYTES are known. */
+static void begin_block(struct ow_follow *f)
+{
+	uint32_t type = load32(f, f->kept), interface = 0;
+
+	if (type == BLOCK_SECTION)
+		begin_section(f);
+	f->length = load32(f, f->kept + 4);
+	if (f->length < HEAD_BYTES || f->length % 4)
+		f->lost = true;
+	if (type == BLOCK_ENHANCED)
+		interface = load32(f, f->kept + 8);
+	if (type == BLOCK_PACKET)
+		interface = load16(f, f->kept + 8);
+	if ((type == BLOCK_ENHANCED || type == BLOCK_PACKET || type == BLOCK_SIMPLE) && interface < f->n_linktypes)
+		f->packet_linktype = f->linktypes[interface]; /* libpcap refuses an interface that there is not */
+}
+
+/* Only after the first 8 bytes. */
+static bool is_interface(const struct ow_follow *f)
+{
+	return load32(f, f->kept) == BLOCK_INTERFACE;
+}
+
+static bool is_statistics(const struct ow_follow *f)
+{
+	return load32(f, f->kept) == BLOCK_STATISTICS;
+}
+
+/* How many bytes of the current block to keep, as far as that is known. */
+static uint64_t keep_size(const struct ow_follow *f)
+{
+	if (f->pos < HEAD_BYTES)
+		return HEAD_BYTES;
+	if (!is_interface(f) && !is_statistics(f))
+		return 0;
+	return f->length < sizeof f->kept ? f->length : sizeof f->kept;
+}
+
+/* What libpcap shall see of the byte at pos of an interface description. */
+static uint8_t neutral(const struct ow_follow *f, uint8_t byte)
+{
+	switch (f->pos) {
+	case LINKTYPE_AT:
+		return f->big_endian ? LINKTYPE_NEUTRAL >> 8 : LINKTYPE_NEUTRAL & 0xff;
+	case LINKTYPE_AT + 1:
+		return f->big_endian ? LINKTYPE_NEUTRAL & 0xff : LINKTYPE_NEUTRAL >> 8;
+	case SNAPLEN_AT:
+	case SNAPLEN_AT + 1:
+	case SNAPLEN_AT + 2:
+	case SNAPLEN_AT + 3:
+		return 0;
+	default:
+		return byte;
+	}
+}
+
+void ow_follow_reset(struct ow_follow *f)
+{
+	free(f->linktypes);
+	*f = (struct ow_follow){0};
+}
+
+/* Takes some of the bytes that are kept: mostly a head at once, else one by one. Returns how many. */
+static size_t take(struct ow_follow *f, uint8_t *bytes, size_t size)
+{
+	size_t n = 1;
+
+	if (f->pos == 0)
+		f->block_offset = f->offset;
+	if (f->pos == 0 && size >= HEAD_BYTES && load32(f, bytes) != BLOCK_INTERFACE) {
+		n = HEAD_BYTES;
+		memcpy(f->kept, bytes, HEAD_BYTES);
+	} else {
+		f->kept[f->pos] = *bytes;
+		if (f->pos >= LINKTYPE_AT && is_interface(f))
+			*bytes = neutral(f, *bytes);
+	}
+	f->pos += n;
+	if (f->pos == HEAD_BYTES)
+		begin_block(f);
+	return n;
+}
+
+size_t ow_follow_feed(struct ow_follow *f, uint8_t *bytes, size_t size)
+{
+	size_t i = 0;
+
+	while (i < size && !f->lost) {
+		uint64_t n;
+		if (f->pos < keep_size(f)) {
+			n = take(f, bytes + i, size - i);
+		} else {
+			n = f->length - f->pos < size - i ? f->length - f->pos : size - i;
+			f->pos += n;
+		}
+		f->offset += n;
+		i += n;
+		if (f->pos >= HEAD_BYTES && f->pos == f->length) {
+			if (is_interface(f))
+				end_interface(f);
+			if (is_statistics(f))
+				end_statistics(f);
+			f->pos = 0;
+			return i;
+		}
+	}
+	return size;
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes of a file in memory, by pread(2) straight into the caller's buffer (no shared file position), or through zlib.
+ * Damaged gzip data is not an error here: what was unpacked before it is handed out, then the stream ends and
+ * ow_source_damage() tells.
+ */
+#include "capture/file/source.h"
+
+#include "capture/file/mapping.h"
+#include "capture/file/capture_format.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define PACKED_BYTES   (64U << 10)  /* of packed input at a time: small against the 3 ns a byte of inflate */
+#define SPOOL_BYTES    (256U << 10) /* copied at a time from a pipe; a pipe holds 64 KB unless enlarged */
+#define READ_MAX_BYTES (1U << 30)   /* read(2) takes at most 2 GB less a page at a time */
+
+struct ow_source {
+	char *name;
+	int fd;
+	uint64_t base;   /* where the stream starts in fd: standard input may be a file that was read before */
+	uint64_t offset; /* of the next byte to read, from base */
+	uint64_t size;
+	bool compressed;
+	struct ow_mapping *mapping; /* size bytes from base on; NULL if none was asked for */
+	uint64_t passed;            /* of these, done with */
+	bool cut;                   /* the file became shorter */
+	/* the rest for gzip only */
+	bool inflating; /* z is initialised */
+	bool done;
+	z_stream z;
+	uint8_t *packed;
+	char damage[160];
+};
+
+static int read_at(struct ow_source *s, void *buffer, size_t size, size_t *ret_got, struct ow_error *err)
+{
+	size_t got = 0;
+
+	while (got < size) {
+		size_t want = size - got < READ_MAX_BYTES ? size - got : READ_MAX_BYTES;
+		ssize_t r = pread(s->fd, (uint8_t *)buffer + got, want, (off_t)(s->base + s->offset));
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return ow_error_set(err, errno, "%s: cannot read: %s", s->name, strerror(errno));
+		if (r == 0)
+			break;
+		got += (size_t)r;
+		s->offset += (uint64_t)r;
+	}
+	*ret_got = got;
+	return 0;
+}
+
+static int write_all(int fd, const uint8_t *p, size_t size)
+{
+	while (size) {
+		ssize_t w = write(fd, p, size);
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w < 0)
+			return -errno;
+		p += w;
+		size -= (size_t)w;
+	}
+	return 0;
+}
+
+/* An unlinked file; the fallback is for file systems without O_TMPFILE. */
+static int temporary_file(const char *dir)
+{
+	char path[4096];
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		return fd;
+	if (snprintf(path, sizeof path, "%s/oneway-XXXXXX", dir) >= (int)sizeof path)
+		return -ENAMETOOLONG;
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	unlink(path);
+	return fd;
+}
+
+/* No capture, packed or not: the rest, which may have no end, is not needed to say so. */
+static bool is_foreign(const uint8_t *head, size_t size)
+{
+	return size >= 4 && !(head[0] == 0x1f && head[1] == 0x8b) && ow_file_kind(head, size) == OW_FILE_KIND_NONE;
+}
+
+/* Replaces the fd, which cannot seek, by a temporary file with all that comes out of it, if it begins as a capture. */
+static int spool(struct ow_source *s, struct ow_error *err)
+{
+	const char *dir = getenv("TMPDIR");
+	uint8_t *buffer = malloc(SPOOL_BYTES);
+	int fd, r = 0;
+
+	if (!buffer)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", s->name);
+	dir = dir && *dir ? dir : "/tmp";
+	fd = temporary_file(dir);
+	if (fd < 0) {
+		free(buffer);
+		return ow_error_set(err, -fd, "%s: cannot make a temporary file in %s: %s", s->name, dir,
+		                    strerror(-fd));
+	}
+	for (;;) {
+		ssize_t got = read(s->fd, buffer, SPOOL_BYTES);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			r = ow_error_set(err, errno, "%s: cannot read: %s", s->name, strerror(errno));
+		if (got <= 0)
+			break;
+		r = write_all(fd, buffer, (size_t)got);
+		if (r < 0) {
+			ow_error_set(err, -r, "%s: cannot spool to %s: %s", s->name, dir, strerror(-r));
+			break;
+		}
+		s->size += (uint64_t)got;
+		if (s->size == (uint64_t)got && is_foreign(buffer, (size_t)got))
+			break;
+	}
+	free(buffer);
+	close(s->fd);
+	s->fd = fd;
+	return r;
+}
+
+static int open_file(struct ow_source *s, const char *path, struct ow_error *err)
+{
+	struct stat st;
+	off_t here;
+
+	s->fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
+	                          : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (s->fd < 0 || fstat(s->fd, &st) < 0)
+		return ow_error_set(err, errno, "%s: cannot open: %s", s->name, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return ow_error_set(err, EISDIR, "%s: is a directory, not a capture file", s->name);
+	if (!S_ISREG(st.st_mode))
+		return spool(s, err);
+	here = lseek(s->fd, 0, SEEK_CUR);
+	s->base = here > 0 ? (uint64_t)here : 0;
+	s->size = (uint64_t)st.st_size > s->base ? (uint64_t)st.st_size - s->base : 0;
+	posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* only advice: the result does not matter */
+	return 0;
+}
+
+static int start_gzip(struct ow_source *s, struct ow_error *err)
+{
+	uint8_t magic[2];
+	size_t got;
+	int r = read_at(s, magic, sizeof magic, &got, err);
+
+	if (r < 0)
+		return r;
+	s->offset = 0;
+	if (got < sizeof magic || magic[0] != 0x1f || magic[1] != 0x8b)
+		return 0;
+	s->compressed = true;
+	s->packed = malloc(PACKED_BYTES);
+	/* 16: a gzip header is required */
+	if (!s->packed || inflateInit2(&s->z, 15 + 16) != Z_OK)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", s->name);
+	s->inflating = true;
+	return 0;
+}
+
+int ow_source_open(const char *path, struct ow_source **ret_source, struct ow_error *err)
+{
+	struct ow_source *s = calloc(1, sizeof *s);
+	int r;
+
+	if (!s)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
+	s->fd = -1;
+	s->name = strdup(strcmp(path, "-") ? path : "standard input");
+	r = s->name ? open_file(s, path, err) : ow_error_set(err, ENOMEM, "%s: out of memory", path);
+	if (r == 0)
+		r = start_gzip(s, err);
+	if (r < 0) {
+		ow_source_close(s);
+		return r;
+	}
+	*ret_source = s;
+	return 0;
+}
+
+void ow_source_close(struct ow_source *s)
+{
+	if (!s)
+		return;
+	if (s->inflating)
+		inflateEnd(&s->z);
+	ow_mapping_close(s->mapping);
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s->packed);
+	free(s->name);
+	free(s);
+}
+
+static void note_damage(struct ow_source *s, const char *what)
+{
+	snprintf(s->damage, sizeof s->damage, "gzip data %s at offset %llu", what,
+	         (unsigned long long)ow_source_position(s));
+	s->done = true;
+}
+
+/* More packed input behind what is left; false at the end of the file. */
+static int more_packed(struct ow_source *s, struct ow_error *err)
+{
+	size_t got = 0;
+	int r;
+
+	if (s->z.avail_in)
+		memmove(s->packed, s->z.next_in, s->z.avail_in);
+	r = read_at(s, s->packed + s->z.avail_in, PACKED_BYTES - s->z.avail_in, &got, err);
+	if (r < 0)
+		return r;
+	s->z.next_in = s->packed;
+	s->z.avail_in += (uInt)got;
+	return got > 0;
+}
+
+/* After a member: another one, nothing, or zeros that tape blocks leave; anything else is damage. */
+static int next_member(struct ow_source *s, struct ow_error *err)
+{
+	for (;;) {
+		while (s->z.avail_in && *s->z.next_in == 0) {
+			s->z.next_in++;
+			s->z.avail_in--;
+		}
+		if (s->z.avail_in >= 2)
+			break;
+		int r = more_packed(s, err);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			break;
+	}
+	if (s->z.avail_in == 0)
+		s->done = true;
+	else if (s->z.avail_in < 2 || s->z.next_in[0] != 0x1f || s->z.next_in[1] != 0x8b)
+		note_damage(s, "followed by other data");
+	else
+		inflateReset(&s->z);
+	return 0;
+}
+
+static int inflate_some(struct ow_source *s, struct ow_error *err)
+{
+	int r, state;
+
+	if (s->z.avail_in == 0) {
+		r = more_packed(s, err);
+		if (r < 0)
+			return r;
+		if (r == 0) {
+			note_damage(s, "cut off");
+			return 0;
+		}
+	}
+	state = inflate(&s->z, Z_NO_FLUSH);
+	if (state == Z_STREAM_END)
+		return next_member(s, err);
+	if (state == Z_MEM_ERROR)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", s->name);
+	if (state != Z_OK && state != Z_BUF_ERROR)
+		note_damage(s, "damaged");
+	return 0;
+}
+
+int ow_source_read(struct ow_source *s, void *buffer, size_t size, size_t *ret_got, struct ow_error *err)
+{
+	if (!s->compressed)
+		return read_at(s, buffer, size, ret_got, err);
+	if (size > READ_MAX_BYTES)
+		size = READ_MAX_BYTES;
+	s->z.next_out = buffer;
+	s->z.avail_out = (uInt)size;
+	while (s->z.avail_out && !s->done) {
+		int r = inflate_some(s, err);
+		if (r < 0)
+			return r;
+	}
+	*ret_got = size - s->z.avail_out;
+	return 0;
+}
+
+bool ow_source_map(struct ow_source *s, const uint8_t **ret_bytes, size_t *ret_size)
+{
+	if (!s->mapping && !s->compressed)
+		s->mapping = ow_mapping_open(s->fd, s->base, s->size);
+	if (!s->mapping || s->offset > s->size)
+		return false;
+	*ret_bytes = ow_mapping_bytes(s->mapping) + s->offset;
+	*ret_size = (size_t)(s->size - s->offset);
+	s->passed = s->offset;
+	s->offset = s->size;
+	return true;
+}
+
+int ow_source_pass(struct ow_source *s, const uint8_t *place, struct ow_error *err)
+{
+	uint64_t passed = (uint64_t)(place - ow_mapping_bytes(s->mapping));
+	struct stat st;
+	/* The rest of the last page reads as zeros: only the size tells, at the end. */
+	s->cut |= passed == s->size && (fstat(s->fd, &st) < 0 || (uint64_t)st.st_size < s->base + s->size);
+	if (s->cut || ow_mapping_broken(s->mapping))
+		return ow_error_set(err, EIO, "%s: was cut, or could not be read, while it was being read", s->name);
+	s->passed = passed;
+	ow_mapping_pass(s->mapping, place);
+	return 0;
+}
+
+int ow_source_rewind(struct ow_source *s, struct ow_error *err)
+{
+	s->offset = 0;
+	if (s->mapping)
+		ow_mapping_rewind(s->mapping);
+	s->damage[0] = 0;
+	s->done = false;
+	if (!s->compressed)
+		return 0;
+	s->z.avail_in = 0;
+	if (inflateReset(&s->z) != Z_OK)
+		return ow_error_set(err, EIO, "%s: cannot rewind gzip data", s->name);
+	return 0;
+}
+
+const char *ow_source_name(const struct ow_source *s)
+{
+	return s->name;
+}
+
+bool ow_source_compressed(const struct ow_source *s)
+{
+	return s->compressed;
+}
+
+uint64_t ow_source_size(const struct ow_source *s)
+{
+	return s->size;
+}
+
+uint64_t ow_source_position(const struct ow_source *s)
+{
+	if (s->mapping && s->offset == s->size)
+		return s->passed;
+	return s->offset - (s->compressed ? s->z.avail_in : 0);
+}
+
+const char *ow_source_damage(const struct ow_source *s)
+{
+	return s->damage[0] ? s->damage : NULL;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Live sources: which kind a name asks for, and what all kinds have in common. */
+#include "capture/iface/iface.h"
+
+#include "base/clock.h"
+#include "base/time.h"
+#include "capture/iface/iface_ops.h"
+#include <errno.h>
+#include <net/if.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int ow_live_init(struct ow_live *live, const struct ow_live_ops *ops, const char *name, struct ow_error *err)
+{
+	live->ops = ops;
+	live->passed_ns = INT64_MIN;
+	live->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (live->event_fd < 0)
+		return ow_error_set(err, errno, "%s: cannot make an event descriptor: %s", name, strerror(errno));
+	live->name = strdup(name);
+	return live->name ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", name);
+}
+
+void ow_live_done(struct ow_live *live)
+{
+	if (live->event_fd >= 0)
+		close(live->event_fd);
+	free(live->name);
+}
+
+bool ow_live_is_file(const char *name)
+{
+	struct stat st;
+	if (strchr(name, '/'))
+		return true;
+	if (if_nametoindex(name))
+		return false;
+	return strcmp(name, "-") == 0 || (stat(name, &st) == 0 && !S_ISDIR(st.st_mode));
+}
+
+static int open_auto(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+{
+	int r;
+	if (ow_live_is_file(options->name))
+		return ow_live_open_file(options, ret_live, err);
+	if (!if_nametoindex(options->name))
+		return ow_error_set(err, ENODEV, "%s: no such interface or file", options->name);
+	r = ow_live_open_ring(options, ret_live, err);
+	if (r == -ENOTSUP) /* no such ring here, or a link layer that it cannot take */
+		r = ow_live_open_libpcap(options, ret_live, err);
+	return r;
+}
+
+static int open_kind(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+{
+	switch (options->kind) {
+	case OW_LIVE_RING:
+		return ow_live_open_ring(options, ret_live, err);
+	case OW_LIVE_LIBPCAP:
+		return ow_live_open_libpcap(options, ret_live, err);
+	case OW_LIVE_FILE:
+		return ow_live_open_file(options, ret_live, err);
+	default:
+		return open_auto(options, ret_live, err);
+	}
+}
+
+int ow_live_open(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+{
+	if (options->snaplen > OW_LIVE_SNAPLEN_MAX)
+		return ow_error_set(err, EINVAL, "%s: snapshot length %u is above %u", options->name, options->snaplen,
+		                    OW_LIVE_SNAPLEN_MAX);
+	int r = open_kind(options, ret_live, err);
+	if (r == 0)
+		(*ret_live)->wait = options->wait;
+	return r;
+}
+
+void ow_live_close(struct ow_live *live)
+{
+	if (live)
+		live->ops->free(live);
+}
+
+const char *ow_live_kind_name(const struct ow_live *live)
+{
+	return live->ops->name;
+}
+
+uint16_t ow_live_linktype(const struct ow_live *live)
+{
+	return live->linktype;
+}
+
+bool ow_live_tells_heading(const struct ow_live *live)
+{
+	return live->tells_heading;
+}
+
+/* Empties the event descriptor, which an interrupt may fill a moment after its flag was seen. */
+static void drain(struct ow_live *live)
+{
+	uint64_t value;
+	while (read(live->event_fd, &value, sizeof value) < 0 && errno == EINTR)
+		;
+}
+
+/* True if there was an interrupt; it is then used up. */
+static bool was_interrupted(struct ow_live *live)
+{
+	if (!atomic_load_explicit(&live->interrupted, memory_order_relaxed))
+		return false;
+	atomic_store(&live->interrupted, false);
+	drain(live);
+	return true;
+}
+
+int ow_live_read(struct ow_live *live, int timeout_ms, struct ow_live_frame *frames, size_t room, struct ow_error *err)
+{
+	if (was_interrupted(live))
+		return -EINTR;
+	return room ? live->ops->read(live, timeout_ms, frames, room, err) : 0;
+}
+
+void ow_live_interrupt(struct ow_live *live)
+{
+	static const uint64_t one = 1;
+	int saved = errno;
+	atomic_store(&live->interrupted, true);
+	/* It fails only where the counter is full: readable as well. */
+	if (write(live->event_fd, &one, sizeof one) < 0)
+		errno = saved;
+}
+
+int64_t ow_live_deadline(int timeout_ms)
+{
+	return timeout_ms < 0 ? INT64_MAX : ow_clock_steady_ns() + timeout_ms * OW_NS_PER_MS;
+}
+
+int ow_live_wait(struct ow_live *live, int fd, int64_t until_ns)
+{
+	struct pollfd fds[2] = {{.fd = live->event_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+	for (;;) {
+		int64_t left_ns = until_ns == INT64_MAX ? INT64_MAX : until_ns - ow_clock_steady_ns();
+		struct timespec left = {.tv_sec = left_ns / OW_NS_PER_S, .tv_nsec = left_ns % OW_NS_PER_S};
+		if (left_ns < 0)
+			left = (struct timespec){0};
+		int n = ppoll(fds, 2, &left, NULL);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (was_interrupted(live))
+			return -EINTR;
+		if (n > 0 && fds[1].revents)
+			return fds[1].revents;
+		if (n == 0 || left_ns <= 0)
+			return 0;
+		if (n > 0)
+			drain(live);
+	}
+}
+
+int64_t ow_live_now_ns(const struct ow_live *live)
+{
+	return live->ops->now_ns ? live->ops->now_ns(live) : ow_clock_real_ns();
+}
+
+int64_t ow_live_passed_ns(const struct ow_live *live)
+{
+	return live->passed_ns;
+}
+
+void ow_live_pass(struct ow_live *live, int64_t time_ns)
+{
+	if (time_ns > live->passed_ns)
+		live->passed_ns = time_ns;
+}
+
+/* Stamps of a card have a clock of their own, which may be ahead of ours for good. */
+static bool stamps_are_ours(const struct ow_live *live)
+{
+	return live->counts.stamped[OW_STAMPED_BY_NIC] == 0;
+}
+
+bool ow_live_set_back(struct ow_live *live, int64_t now_ns, int64_t *latest_ns)
+{
+	bool ahead = *latest_ns > now_ns + OW_LIVE_SLACK_NS || live->passed_ns > now_ns;
+	if (!ahead || !stamps_are_ours(live))
+		return false;
+	*latest_ns = live->passed_ns = INT64_MIN;
+	return true;
+}
+
+int ow_live_leave_out(struct ow_live *live, struct ow_live_frame *frames, int count)
+{
+	int64_t limit_ns = ow_clock_real_ns() + OW_LIVE_SLACK_NS;
+	int kept = 0;
+	for (int i = 0; i < count; i++) {
+		frames[kept] = frames[i];
+		kept += frames[i].frame.time_ns <= limit_ns || frames[i].stamped_by == OW_STAMPED_BY_NIC;
+	}
+	live->counts.dropped += (uint64_t)(count - kept);
+	return kept;
+}
+
+/* Between the flag that an interface is up and its first frame in our socket, at most. */
+#define BACK_NS (10 * OW_NS_PER_MS)
+
+void ow_live_lose(struct ow_live *live, const char *why)
+{
+	if (!live->outage)
+		live->outage_ns = live->passed_ns == INT64_MIN ? ow_clock_real_ns() : live->passed_ns;
+	live->outage = live->away = true;
+	live->why = why;
+}
+
+void ow_live_regain(struct ow_live *live)
+{
+	live->away = false;
+	live->back_ns = ow_clock_real_ns() + BACK_NS;
+}
+
+bool ow_live_outage(struct ow_live *live, struct ow_outage *ret_outage)
+{
+	if (!live->outage)
+		return false;
+	int64_t now_ns = ow_clock_real_ns();
+	struct ow_outage outage = {
+		.from_ns = live->outage_ns, .until_ns = live->away ? now_ns : live->back_ns, .over = !live->away};
+	/* The clock was set back. */
+	if (outage.from_ns > outage.until_ns)
+		outage.from_ns = outage.until_ns;
+	snprintf(outage.cause, sizeof outage.cause, "%.16s %s", live->name, live->why);
+	live->outage = live->away;
+	live->outage_ns = live->passed_ns < now_ns && live->passed_ns != INT64_MIN ? live->passed_ns : now_ns;
+	*ret_outage = outage;
+	return true;
+}
+
+void ow_live_counts(struct ow_live *live, struct ow_live_counts *ret_counts)
+{
+	if (live->ops->count)
+		live->ops->count(live);
+	*ret_counts = live->counts;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A capture file as a live source: its frames come when their time has come, counted from the first one, or as fast as
+ * they are read. The file's clock starts when it is opened.
+ *
+ * Frames without a time (0) are left out.
+ *
+ * Files do not say which way a frame went, and nothing in them says how a superframe was cut: it is one packet here.
+ */
+#include "base/clock.h"
+#include "base/time.h"
+#include "capture/iface/iface_ops.h"
+#include "capture/file/reader.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH 256
+/* Frames are due to this precision: one wait for all frames of a millisecond, not one for each. */
+#define TICK_NS   OW_NS_PER_MS
+#define SPEED_MAX 1e9
+
+struct replay {
+	struct ow_live live;
+	struct ow_reader *reader;
+	struct ow_frame batch[BATCH];
+	int next, count; /* of the batch */
+	bool ended;
+	uint32_t snaplen;
+	double speed;
+	int64_t first_ns, start_ns; /* stamp of the first frame; steady time when it was due */
+	_Atomic int64_t latest_ns;  /* stamp of the frames returned */
+};
+
+/* Whether there is a frame; reads on when the batch is used up, which makes its frames invalid. */
+static int look_ahead(struct replay *r, struct ow_error *err)
+{
+	while (r->next == r->count && !r->ended) {
+		r->next = r->count = 0;
+		int n = ow_reader_read(r->reader, r->batch, BATCH, err);
+		if (n < 0)
+			return n;
+		r->ended = n == 0;
+		/* A frame without a time (0) is due at none. */
+		for (int i = 0; i < n; i++) {
+			if (r->batch[i].time_ns != 0)
+				r->batch[r->count++] = r->batch[i];
+		}
+		/* There may be gigabytes of them. */
+		if (n && r->count == 0 && (n = ow_live_wait(&r->live, -1, 0)) < 0)
+			return n;
+	}
+	return r->next < r->count;
+}
+
+/* How far the replay is; any thread may ask. */
+static int64_t replay_now(const struct ow_live *live)
+{
+	const struct replay *r = (const struct replay *)live;
+	if (r->speed == 0)
+		return r->latest_ns;
+	double passed = (double)(ow_clock_steady_ns() - r->start_ns) * r->speed;
+	return passed < (double)(INT64_MAX / 4) ? r->first_ns + (int64_t)passed : INT64_MAX / 2;
+}
+
+/* The steady time at which a frame of this stamp is due. */
+static int64_t due_ns(const struct replay *r, int64_t stamp_ns)
+{
+	double wait = (double)(stamp_ns - r->first_ns) / r->speed;
+	return wait < (double)(INT64_MAX / 4) ? r->start_ns + (int64_t)wait : INT64_MAX / 2;
+}
+
+/* Frames of the batch that are due. */
+static int take(struct replay *r, struct ow_live_frame *frames, size_t room)
+{
+	int64_t now = r->speed == 0 ? INT64_MAX : replay_now(&r->live), latest = r->latest_ns;
+	int n = 0;
+	while ((size_t)n < room && r->next < r->count && r->batch[r->next].time_ns <= now) {
+		const struct ow_frame *frame = &r->batch[r->next++];
+		if (frame->time_ns > latest)
+			latest = frame->time_ns;
+		frames[n] = (struct ow_live_frame){.frame = *frame, .stamped_by = OW_STAMPED_BY_FILE};
+		frames[n].frame.number = ++r->live.counts.frames;
+		if (r->snaplen && frames[n].frame.caplen > r->snaplen)
+			frames[n].frame.caplen = r->snaplen;
+		n++;
+	}
+	r->live.counts.stamped[OW_STAMPED_BY_FILE] += (uint64_t)n;
+	r->latest_ns = latest;
+	if (latest != INT64_MIN)
+		ow_live_pass(&r->live, latest - OW_LIVE_SLACK_NS);
+	return n;
+}
+
+/* At the end, err is empty, or says that the file ends early. */
+static int end(struct replay *r, struct ow_error *err)
+{
+	const char *damage = ow_reader_damage(r->reader);
+	r->live.passed_ns = INT64_MAX;
+	return ow_error_set(err, ENODATA, "%s", damage ? damage : "");
+}
+
+static int replay_read(struct ow_live *live, int timeout_ms, struct ow_live_frame *frames, size_t room,
+                       struct ow_error *err)
+{
+	struct replay *r = (struct replay *)live;
+	int64_t until = ow_live_deadline(timeout_ms);
+	for (;;) {
+		int result = look_ahead(r, err);
+		if (result < 0)
+			return result;
+		if (result == 0)
+			return end(r, err);
+		result = take(r, frames, room);
+		if (result > 0)
+			return result;
+		int64_t now = replay_now(live), stamp = r->batch[r->next].time_ns, due = due_ns(r, stamp);
+		ow_live_pass(live, (now < stamp ? now : stamp) - OW_LIVE_SLACK_NS);
+		if (ow_clock_steady_ns() >= until)
+			return 0;
+		int64_t tick = ow_clock_steady_ns() + TICK_NS;
+		due = due > tick ? due : tick;
+		result = ow_live_wait(live, -1, due < until ? due : until);
+		if (result < 0)
+			return result;
+	}
+}
+
+static void replay_free(struct ow_live *live)
+{
+	struct replay *r = (struct replay *)live;
+	ow_reader_close(r->reader);
+	ow_live_done(live);
+	free(r);
+}
+
+static int start(struct replay *r, const struct ow_live_options *options, struct ow_error *err)
+{
+	if (!(options->speed >= 0 && options->speed <= SPEED_MAX))
+		return ow_error_set(err, EINVAL, "%s: speed %g is not 0 .. %g", options->name, options->speed,
+		                    SPEED_MAX);
+	r->speed = options->speed;
+	r->snaplen = options->snaplen;
+	int result = ow_reader_open(options->name, &r->reader, err);
+	if (result < 0)
+		return result;
+	r->live.linktype = ow_reader_info(r->reader)->linktype;
+	result = look_ahead(r, err);
+	if (result < 0)
+		return result;
+	r->first_ns = r->count ? r->batch[0].time_ns : 0;
+	r->latest_ns = r->count ? r->first_ns : INT64_MIN;
+	r->start_ns = ow_clock_steady_ns();
+	return 0;
+}
+
+int ow_live_open_file(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+{
+	static const struct ow_live_ops ops = {
+		.name = "file",
+		.read = replay_read,
+		.now_ns = replay_now,
+		.free = replay_free,
+	};
+	struct replay *r = calloc(1, sizeof *r);
+	if (!r)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", options->name);
+	int result = ow_live_init(&r->live, &ops, options->name, err);
+	if (result == 0)
+		result = start(r, options, err);
+	if (result < 0) {
+		replay_free(&r->live);
+		return result;
+	}
+	*ret_live = &r->live;
+	return 0;
+}

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames of an interface through a TPACKET_V3 ring: blocks of memory that the kernel fills and we read in place. The
+ * kernel hands a block over when it is full, or OW_LIVE_BLOCK_MS after its first frame; we hand it back when its frames
+ * have been used, at the next call. In a block, each frame has
+ *
+ *     struct tpacket3_hdr | struct sockaddr_ll | gap | struct virtio_net_hdr | frame
+ *
+ * where the header's tp_mac leads to the frame, sockaddr_ll names the direction, and the virtio header lies right in
+ * front of the frame and tells superframes.
+ *
+ * - The filter is attached before the socket is bound, so no other frame gets in.
+ * - SO_TIMESTAMPNS makes the kernel stamp each packet once, early, instead of once in each packet socket: all of them
+ *   on this host (tcpdump's too) then show the same time for it.
+ * - A VLAN tag that the kernel or the card has taken out of the frame is put back, so that frames are as on the wire.
+ * - Kernels before 6.2 cannot describe UDP superframes (UDP_SEGMENT) in a virtio header, and none can those of SCTP:
+ *   they drop them and count them as dropped. The slot stays in the block, without the status bit of a frame.
+ * - On the loopback interface each packet passes twice: out, then in.
+ */
+#include "base/clock.h"
+#include "base/time.h"
+#include "capture/filter.h"
+#include "capture/ip_id.h"
+#include "capture/iface/iface_ops.h"
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_packet.h>
+#include <linux/net_tstamp.h>
+#include <linux/sockios.h>
+#include <linux/virtio_net.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LINKTYPE_ETHERNET 1
+#define LINKTYPE_RAW      101
+
+/* Not in the kernel headers of Debian 12: */
+#define GSO_UDP_L4     5
+#define ARPHRD_RAW_IP  519
+#define ARPHRD_IP6_GRE 823
+
+#define VLAN_TAG_BYTES     4
+#define ETHERNET_ADDRESSES 12
+
+/* A block takes the longest superframe, and many of them make a ring, so that few bytes wait to be handed back. */
+#define BLOCK_BYTES_MAX (1u << 20)
+#define BLOCK_BYTES_MIN (128u << 10)
+#define BLOCKS_MIN      4u
+#define RING_BYTES_MAX  ((size_t)2 << 30)
+#define FRAME_BYTES     2048u /* the kernel wants a number, and does not use it in this version of rings */
+struct ring {
+	struct ow_live live;
+	int fd;
+	unsigned ifindex;
+	uint8_t *memory;
+	uint32_t block_bytes, blocks;
+	uint32_t block;              /* the block to read next, or that is being read */
+	uint32_t left;               /* frames of it that have not been returned */
+	const uint8_t *next;         /* the first of them */
+	struct tpacket_hdr_v1 *held; /* a block all of whose frames have been returned: the last of them still in use */
+	int64_t latest_ns;           /* stamp of the frames returned */
+	struct ow_ip_ids ip_ids;
+};
+
+static int fail(const char *name, const char *what, struct ow_error *err)
+{
+	int code = errno;
+	if (code == EPERM || code == EACCES)
+		return ow_error_set(err, code, "%s: capturing needs root or CAP_NET_RAW", name);
+	return ow_error_set(err, code, "%s: %s: %s", name, what, strerror(code));
+}
+
+static int set(int fd, int option, int value)
+{
+	return setsockopt(fd, SOL_PACKET, option, &value, sizeof value);
+}
+
+/* The LINKTYPE_ of an interface of this ARPHRD_ type; -ENOTSUP for those that libpcap has to take. */
+static int linktype_of(unsigned hardware)
+{
+	switch (hardware) {
+	case ARPHRD_ETHER:
+	case ARPHRD_LOOPBACK:
+		return LINKTYPE_ETHERNET;
+	case ARPHRD_NONE: /* tun, wireguard */
+	case ARPHRD_PPP:  /* the kernel shows what is inside */
+	case ARPHRD_RAW_IP:
+	case ARPHRD_TUNNEL:
+	case ARPHRD_TUNNEL6:
+	case ARPHRD_SIT:
+	case ARPHRD_IPGRE:
+	case ARPHRD_IP6_GRE:
+		return LINKTYPE_RAW;
+	default:
+		return -ENOTSUP;
+	}
+}
+
+/* The interface that has our name now; 0 = none. By a socket that is there: a confined process gets no other. */
+static unsigned find_index(const struct ring *ring)
+{
+	const char *name = ring->live.name;
+	struct ifreq request = {0};
+	if (strlen(name) >= sizeof request.ifr_name)
+		return 0;
+	memcpy(request.ifr_name, name, strlen(name));
+	return ioctl(ring->fd, SIOCGIFINDEX, &request) < 0 ? 0 : (unsigned)request.ifr_ifindex;
+}
+
+static int look_up(struct ring *ring, struct ow_error *err)
+{
+	const char *name = ring->live.name;
+	struct ifreq request = {0};
+	int r;
+	ring->ifindex = find_index(ring);
+	if (ring->ifindex == 0)
+		return ow_error_set(err, ENODEV, "%s: no such interface", name);
+	memcpy(request.ifr_name, name, strlen(name));
+	if (ioctl(ring->fd, SIOCGIFFLAGS, &request) < 0)
+		return fail(name, "SIOCGIFFLAGS", err);
+	if (!(request.ifr_flags & IFF_UP))
+		return ow_error_set(err, ENETDOWN, "%s: the interface is down", name);
+	if (ioctl(ring->fd, SIOCGIFHWADDR, &request) < 0)
+		return fail(name, "SIOCGIFHWADDR", err);
+	r = linktype_of(request.ifr_hwaddr.sa_family);
+	if (r < 0)
+		return ow_error_set(err, -r, "%s: the ring does not know link layer %u", name,
+		                    request.ifr_hwaddr.sa_family);
+	ring->live.linktype = (uint16_t)r;
+	ring->live.tells_heading = true;
+	return 0;
+}
+
+/* Hardware stamps are asked for, and no more: each frame says whether it has one. */
+static int set_stamps(struct ring *ring, bool hardware, struct ow_error *err)
+{
+	int on = 1, flags = SOF_TIMESTAMPING_SOFTWARE;
+	if (setsockopt(ring->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) < 0)
+		return fail(ring->live.name, "SO_TIMESTAMPNS", err);
+	if (hardware) {
+		struct hwtstamp_config config = {.tx_type = HWTSTAMP_TX_OFF, .rx_filter = HWTSTAMP_FILTER_ALL};
+		struct ifreq request = {.ifr_data = (char *)&config};
+		memcpy(request.ifr_name, ring->live.name, strlen(ring->live.name));
+		/* A card that cannot, or that others have set up already, stamps as it does. */
+		if (ioctl(ring->fd, SIOCSHWTSTAMP, &request) < 0)
+			errno = 0;
+		flags |= SOF_TIMESTAMPING_RAW_HARDWARE;
+	}
+	return set(ring->fd, PACKET_TIMESTAMP, flags) < 0 ? fail(ring->live.name, "PACKET_TIMESTAMP", err) : 0;
+}
+
+static int attach(struct ring *ring, struct sock_filter *code, unsigned length, struct ow_error *err)
+{
+	struct sock_fprog program = {.len = (unsigned short)length, .filter = code};
+	if (length > BPF_MAXINSNS)
+		return ow_error_set(err, E2BIG, "%s: the filter has %u instructions; the kernel takes %d",
+		                    ring->live.name, length, BPF_MAXINSNS);
+	if (setsockopt(ring->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) < 0)
+		return fail(ring->live.name, "filter", err);
+	return 0;
+}
+
+static int attach_filter(struct ring *ring, const struct ow_live_options *options, struct ow_error *err)
+{
+	struct bpf_program program;
+	uint32_t snaplen = options->snaplen ? options->snaplen : OW_LIVE_SNAPLEN_MAX;
+	_Static_assert(sizeof(struct sock_filter) == sizeof(struct bpf_insn),
+	               "libpcap's instructions are the kernel's");
+	int r = ow_filter_compile_kernel(ring->live.name, ring->live.linktype, snaplen, options->filter, &program, err);
+	if (r < 0)
+		return r;
+	r = attach(ring, (struct sock_filter *)program.bf_insns, program.bf_len, err);
+	pcap_freecode(&program);
+	return r;
+}
+
+static int make_ring(struct ring *ring, size_t bytes, struct ow_error *err)
+{
+	const char *name = ring->live.name;
+	if (bytes == 0)
+		bytes = OW_LIVE_RING_BYTES;
+	if (bytes > RING_BYTES_MAX)
+		return ow_error_set(err, EINVAL, "%s: a ring has at most %zu MiB", name, RING_BYTES_MAX >> 20);
+	ring->block_bytes = BLOCK_BYTES_MAX;
+	while (ring->block_bytes > BLOCK_BYTES_MIN && bytes / ring->block_bytes < 16 * BLOCKS_MIN)
+		ring->block_bytes /= 2;
+	ring->blocks = (uint32_t)(bytes / ring->block_bytes);
+	if (ring->blocks < BLOCKS_MIN)
+		ring->blocks = BLOCKS_MIN;
+	struct tpacket_req3 request = {
+		.tp_block_size = ring->block_bytes,
+		.tp_block_nr = ring->blocks,
+		.tp_frame_size = FRAME_BYTES,
+		.tp_frame_nr = ring->block_bytes / FRAME_BYTES * ring->blocks,
+		.tp_retire_blk_tov = OW_LIVE_BLOCK_MS,
+	};
+	size_t size = (size_t)ring->block_bytes * ring->blocks;
+	if (setsockopt(ring->fd, SOL_PACKET, PACKET_RX_RING, &request, sizeof request) < 0)
+		return fail(name, "cannot make the ring", err);
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring->fd, 0);
+	if (memory == MAP_FAILED)
+		return fail(name, "cannot map the ring", err);
+	ring->memory = memory;
+	return 0;
+}
+
+/* As tcpdump does; an interface that cannot be promiscuous shows what it has. */
+static void set_promiscuous(struct ring *ring, bool on)
+{
+	struct packet_mreq promiscuous = {.mr_ifindex = (int)ring->ifindex, .mr_type = PACKET_MR_PROMISC};
+	int option = on ? PACKET_ADD_MEMBERSHIP : PACKET_DROP_MEMBERSHIP;
+	if (setsockopt(ring->fd, SOL_PACKET, option, &promiscuous, sizeof promiscuous) < 0)
+		errno = 0;
+}
+
+/* From here on frames come. */
+static int bind_to(struct ring *ring, struct ow_error *err)
+{
+	struct sockaddr_ll address = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(ETH_P_ALL),
+		.sll_ifindex = (int)ring->ifindex,
+	};
+	if (bind(ring->fd, (struct sockaddr *)&address, sizeof address) < 0)
+		return fail(ring->live.name, "bind", err);
+	set_promiscuous(ring, true);
+	return 0;
+}
+
+/* Several sources: none may get frames before it has joined the others, or these frames would be counted twice. */
+static int bind_to_group(struct ring *ring, const struct ow_live_options *options, struct ow_error *err)
+{
+	struct sock_filter nothing[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+	int r = attach(ring, nothing, 1, err);
+	if (r == 0)
+		r = bind_to(ring, err);
+	if (r < 0)
+		return r;
+	/* By flow, both directions of a connection alike. */
+	if (set(ring->fd, PACKET_FANOUT, options->fanout | PACKET_FANOUT_HASH << 16) < 0)
+		return fail(ring->live.name, "fanout", err);
+	return attach_filter(ring, options, err);
+}
+
+static int start(struct ring *ring, const struct ow_live_options *options, struct ow_error *err)
+{
+	int r;
+	ring->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); /* protocol 0: nothing is captured until bind */
+	if (ring->fd < 0)
+		return fail(ring->live.name, "socket", err);
+	r = look_up(ring, err);
+	if (r < 0)
+		return r;
+	if (set(ring->fd, PACKET_VERSION, TPACKET_V3) < 0 || set(ring->fd, PACKET_VNET_HDR, 1) < 0)
+		return ow_error_set(err, ENOTSUP, "%s: the kernel has no TPACKET_V3 ring with virtio headers: %s",
+		                    ring->live.name, strerror(errno));
+	r = set_stamps(ring, options->hardware_stamps, err);
+	if (r == 0)
+		r = make_ring(ring, options->ring_bytes, err);
+	if (r == 0 && options->fanout)
+		return bind_to_group(ring, options, err);
+	if (r == 0)
+		r = attach_filter(ring, options, err);
+	return r < 0 ? r : bind_to(ring, err);
+}
+
+static struct tpacket_hdr_v1 *block_header(const struct ring *ring, uint32_t block)
+{
+	uint8_t *start = ring->memory + (size_t)block * ring->block_bytes;
+	return &((struct tpacket_block_desc *)start)->hdr.bh1;
+}
+
+static void give_back(struct ring *ring)
+{
+	if (ring->held)
+		__atomic_store_n(&ring->held->block_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+	ring->held = NULL;
+}
+
+static enum ow_gso gso_of(uint8_t type)
+{
+	switch (type & ~VIRTIO_NET_HDR_GSO_ECN) {
+	case VIRTIO_NET_HDR_GSO_TCPV4:
+		return OW_GSO_TCP4;
+	case VIRTIO_NET_HDR_GSO_TCPV6:
+		return OW_GSO_TCP6;
+	case GSO_UDP_L4:
+		return OW_GSO_UDP;
+	default:
+		return OW_GSO_NONE;
+	}
+}
+
+/* net: offset of the network header, as the kernel sees it. */
+static void fill_gso(struct ring *ring, uint32_t net, struct ow_live_frame *frame)
+{
+	const struct ow_frame *f = &frame->frame;
+	struct virtio_net_hdr header;
+	memcpy(&header, f->data - sizeof header, sizeof header);
+	if (header.gso_size == 0 || gso_of(header.gso_type) == OW_GSO_NONE)
+		return;
+	frame->gso = gso_of(header.gso_type);
+	frame->gso_size = header.gso_size;
+	/* Set with each CWR of classic ECN, of which segments repeat none. */
+	frame->cwr_on_all = !(header.gso_type & VIRTIO_NET_HDR_GSO_ECN);
+	if (frame->gso == OW_GSO_TCP4 && f->caplen > net)
+		frame->fixed_ip_id = ow_ip_id_fixed(&ring->ip_ids, f->data + net, f->caplen - net, frame->heading);
+}
+
+/*
+ * Moves the addresses forward, over the virtio header, which has been read, to make room for the tag behind them. Older
+ * kernels do not tell its type: that of a customer's tag.
+ */
+static void put_tag_back(const struct tpacket3_hdr *header, struct ow_frame *frame)
+{
+	_Static_assert(sizeof(struct virtio_net_hdr) >= VLAN_TAG_BYTES, "there is room in front of the frame");
+	bool typed = header->tp_status & TP_STATUS_VLAN_TPID_VALID;
+	uint16_t type = htons(typed ? header->hv1.tp_vlan_tpid : ETH_P_8021Q),
+		 tag = htons((uint16_t)header->hv1.tp_vlan_tci);
+	uint8_t *from = (uint8_t *)(uintptr_t)frame->data, *to = from - VLAN_TAG_BYTES;
+	memmove(to, from, ETHERNET_ADDRESSES);
+	memcpy(to + ETHERNET_ADDRESSES, &type, sizeof type);
+	memcpy(to + ETHERNET_ADDRESSES + sizeof type, &tag, sizeof tag);
+	frame->data = to;
+	frame->caplen += VLAN_TAG_BYTES;
+	frame->len += VLAN_TAG_BYTES;
+}
+
+/* False for a slot that the kernel gave up. */
+static inline bool fill(struct ring *ring, const uint8_t *slot, struct ow_live_frame *frame)
+{
+	const struct tpacket3_hdr *header = (const struct tpacket3_hdr *)slot;
+	const struct sockaddr_ll *from = (const struct sockaddr_ll *)(slot + TPACKET_ALIGN(sizeof *header));
+	struct ow_live *live = &ring->live;
+	if (!(header->tp_status & TP_STATUS_USER))
+		return false;
+	*frame = (struct ow_live_frame){
+		.frame =
+			{
+				.time_ns = ow_clock_stamp_ns(header->tp_sec * OW_NS_PER_S + header->tp_nsec),
+				.data = slot + header->tp_mac,
+				.caplen = header->tp_snaplen,
+				.len = header->tp_len,
+				.number = ++live->counts.frames,
+				.linktype = live->linktype,
+			},
+		.heading = from->sll_pkttype == PACKET_OUTGOING ? OW_HEADING_OUT : OW_HEADING_IN,
+		.stamped_by = header->tp_status & TP_STATUS_TS_RAW_HARDWARE ? OW_STAMPED_BY_NIC : OW_STAMPED_BY_KERNEL,
+	};
+	live->counts.stamped[frame->stamped_by]++;
+	if (header->tp_snaplen)
+		fill_gso(ring, (uint32_t)(header->tp_net - header->tp_mac), frame);
+	if (header->tp_status & TP_STATUS_VLAN_VALID && header->tp_snaplen >= ETHERNET_ADDRESSES &&
+	    live->linktype == LINKTYPE_ETHERNET)
+		put_tag_back(header, &frame->frame);
+	return true;
+}
+
+/* Frames of the block that we own. now_ns: from before the kernel handed it over, or a moment later. */
+static int take(struct ring *ring, struct ow_live_frame *frames, size_t room, int64_t now_ns)
+{
+	int n = 0;
+	while (ring->left && (size_t)n < room) {
+		const uint8_t *slot = ring->next;
+		ring->next = slot + ((const struct tpacket3_hdr *)slot)->tp_next_offset;
+		__builtin_prefetch(ring->next);
+		__builtin_prefetch(ring->next + 64);
+		ring->left--;
+		if (!fill(ring, slot, &frames[n]))
+			continue;
+		if (frames[n].frame.time_ns > ring->latest_ns)
+			ring->latest_ns = frames[n].frame.time_ns;
+		n++;
+	}
+	if (ring->left == 0) {
+		ring->held = block_header(ring, ring->block);
+		ring->block = (ring->block + 1) % ring->blocks;
+	}
+	bool ahead = ring->latest_ns > now_ns + OW_LIVE_SLACK_NS;
+	if (ahead)
+		n = ow_live_leave_out(&ring->live, frames, n);
+	if (n > 0 && !(ahead && ow_live_set_back(&ring->live, ow_clock_real_ns(), &ring->latest_ns)))
+		ow_live_pass(&ring->live, ring->latest_ns - OW_LIVE_SLACK_NS);
+	return n;
+}
+
+/* Whether the kernel has handed over the block that is to be read next; then it is ours. */
+static bool next_block(struct ring *ring)
+{
+	const struct tpacket_hdr_v1 *header = block_header(ring, ring->block);
+	if (!(__atomic_load_n(&header->block_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
+		return false;
+	ring->left = header->num_pkts;
+	ring->next = (const uint8_t *)header - offsetof(struct tpacket_block_desc, hdr) + header->offset_to_first_pkt;
+	return true;
+}
+
+/* The block that the kernel is filling has no frame yet. */
+static bool nothing_waits(const struct ring *ring)
+{
+	const struct tpacket_hdr_v1 *header = block_header(ring, ring->block);
+	return __atomic_load_n(&header->num_pkts, __ATOMIC_ACQUIRE) == 0;
+}
+
+/* -- an interface that comes and goes ------------------------------------------------------------------------------ */
+
+/*
+ * What the kernel does: when an interface goes down its sockets get ENETDOWN, once, and frames again when it is up.
+ * When it is removed, or goes to another namespace, its sockets are bound to nothing for good. One that is made anew
+ * has another index, and a socket can be bound to it without any privilege.
+ */
+
+/* The interface that the socket is bound to; 0 = none. */
+static unsigned bound_index(const struct ring *ring)
+{
+	struct sockaddr_ll address = {0};
+	socklen_t size = sizeof address;
+	if (getsockname(ring->fd, (struct sockaddr *)&address, &size) < 0 || address.sll_ifindex <= 0)
+		return 0;
+	return (unsigned)address.sll_ifindex;
+}
+
+/* Binds the socket to another interface. A socket that shares its frames with others cannot be bound again. */
+static int bind_again(struct ring *ring, unsigned ifindex)
+{
+	if (bound_index(ring))
+		set_promiscuous(ring, false);
+	ring->ifindex = ifindex;
+	return bind_to(ring, NULL);
+}
+
+/* What keeps frames of this interface from coming, or NULL. */
+static const char *find_obstacle(struct ring *ring, unsigned ifindex)
+{
+	struct ifreq request = {.ifr_ifindex = (int)ifindex};
+	if (ifindex == 0 || ioctl(ring->fd, SIOCGIFNAME, &request) < 0)
+		return "was removed";
+	if (ioctl(ring->fd, SIOCGIFHWADDR, &request) < 0)
+		return "was down"; /* it has another name since a moment ago */
+	if (linktype_of(request.ifr_hwaddr.sa_family) != ring->live.linktype)
+		return "was replaced by an interface of another kind";
+	if (ifindex != bound_index(ring) && bind_again(ring, ifindex) < 0)
+		return "was replaced, and cannot be opened again without a restart";
+	/* The name is in the request. */
+	return ioctl(ring->fd, SIOCGIFFLAGS, &request) == 0 && request.ifr_flags & IFF_UP ? NULL : "was down";
+}
+
+/*
+ * Looks whether the interface is there: to be called after frames were taken or found missing, and before the time
+ * passes that they stand for. An interface that was renamed is still the same, unless another one has its name.
+ */
+static int check_interface(struct ring *ring, struct ow_error *err)
+{
+	struct ow_live *live = &ring->live;
+	int code = 0;
+	socklen_t size = sizeof code;
+	if (getsockopt(ring->fd, SOL_SOCKET, SO_ERROR, &code, &size) < 0)
+		code = errno;
+	if (code != 0 && code != ENETDOWN)
+		return ow_error_set(err, code, "%s: %s", live->name, strerror(code));
+	unsigned named = find_index(ring), ifindex = named ? named : bound_index(ring);
+	if (!live->away && code == 0 && (named == 0 || named == ring->ifindex))
+		return 0;
+	const char *cause = code == 0 ? "was replaced" : "was down", *obstacle = find_obstacle(ring, ifindex);
+	if (obstacle || !live->away)
+		ow_live_lose(live, obstacle ? obstacle : cause);
+	if (!obstacle)
+		ow_live_regain(live);
+	return 0;
+}
+
+/* -- reading ------------------------------------------------------------------------------------------------------- */
+
+/* Frames of blocks that are ours, if there are any. */
+static int take_ready(struct ring *ring, struct ow_live_frame *frames, size_t room, int64_t now_ns,
+                      struct ow_error *err)
+{
+	int n = 0;
+	while (n == 0) {
+		bool begun = ring->left > 0;
+		if (!begun && !next_block(ring))
+			break;
+		give_back(ring);
+		int r = begun ? 0 : check_interface(ring, err);
+		if (r < 0)
+			return r;
+		n = take(ring, frames, room, now_ns);
+	}
+	return n;
+}
+
+/* Nothing is left to read: has the time passed, or the interface? */
+static int pass_silence(struct ring *ring, int64_t now_ns, struct ow_error *err)
+{
+	int r = check_interface(ring, err);
+	if (r < 0 || !nothing_waits(ring))
+		return r;
+	ow_live_pass(&ring->live, now_ns - OW_LIVE_SLACK_NS);
+	if (ring->live.away && !ring->live.wait)
+		return ow_error_set(err, ENODEV, "%s: the interface %s", ring->live.name, ring->live.why);
+	return 0;
+}
+
+static int ring_read(struct ow_live *live, int timeout_ms, struct ow_live_frame *frames, size_t room,
+                     struct ow_error *err)
+{
+	struct ring *ring = (struct ring *)live;
+	int64_t until = ow_live_deadline(timeout_ms);
+	bool over = false;
+	give_back(ring);
+	for (;;) {
+		int64_t now = ow_clock_real_ns(); /* before the look at the ring */
+		ow_live_set_back(live, now, &ring->latest_ns);
+		int r = take_ready(ring, frames, room, now, err);
+		if (r != 0)
+			return r;
+		give_back(ring);
+		r = pass_silence(ring, now, err);
+		if (r < 0 || over)
+			return r;
+		int64_t look = live->away ? ow_live_deadline(OW_LIVE_BLOCK_MS) : until;
+		r = ow_live_wait(live, ring->fd, look < until ? look : until);
+		over = r == 0 && ow_clock_steady_ns() >= until;
+		if (r < 0)
+			return r;
+	}
+}
+
+static void ring_count(struct ow_live *live)
+{
+	struct ring *ring = (struct ring *)live;
+	struct tpacket_stats_v3 stats; /* since the last time */
+	socklen_t size = sizeof stats;
+	if (getsockopt(ring->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
+		live->counts.dropped += stats.tp_drops;
+}
+
+static void ring_free(struct ow_live *live)
+{
+	struct ring *ring = (struct ring *)live;
+	if (ring->memory)
+		munmap(ring->memory, (size_t)ring->block_bytes * ring->blocks);
+	if (ring->fd >= 0)
+		close(ring->fd);
+	ow_live_done(live);
+	free(ring);
+}
+
+int ow_live_open_ring(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+{
+	static const struct ow_live_ops ops = {
+		.name = "ring",
+		.read = ring_read,
+		.count = ring_count,
+		.free = ring_free,
+	};
+	struct ring *ring = calloc(1, sizeof *ring);
+	if (!ring)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", options->name);
+	ring->fd = -1;
+	ring->latest_ns = INT64_MIN;
+	int r = ow_live_init(&ring->live, &ops, options->name, err);
+	if (r == 0)
+		r = start(ring, options, err);
+	if (r < 0) {
+		ring_free(&ring->live);
+		return r;
+	}
+	*ret_live = &ring->live;
+	return 0;
+}

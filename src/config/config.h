@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CONFIG_CONFIG_H
+#define OW_CONFIG_CONFIG_H
+
+#include "result/interval_result.h"
+#include "config/config_flows.h"
+#include "sandbox/confine.h"
+#include "exchange/exchange.h"
+#include "record/recorder.h"
+#include <oneway/match.h>
+
+/*
+ * The configuration of a point (docs/config.md): what it watches, with whom it compares, how. Read strictly: an unknown
+ * key is an error that names file and line, and the key that was probably meant.
+ */
+#define OW_CONFIG_MEMORY       (UINT64_C(256) << 20)
+#define OW_CONFIG_MEMORY_MIN   (UINT64_C(1) << 20)
+#define OW_CONFIG_MEMORY_MAX   (UINT64_C(1) << 40)
+#define OW_CONFIG_STORE_MIN    (UINT64_C(1) << 20)
+#define OW_CONFIG_STORE_MAX    (UINT64_C(1) << 46)
+#define OW_CONFIG_STORE        (UINT64_C(1) << 30)
+#define OW_CONFIG_RETENTION_NS (INT64_C(90) * 86400 * 1000000000)
+#define OW_CONFIG_RING_MIN     (UINT64_C(1) << 20)
+#define OW_CONFIG_RING_MAX     (UINT64_C(4) << 30)
+#define OW_CONFIG_THREADS_MAX  64
+#define OW_CONFIG_SPEED_MAX    1000.0
+#define OW_CONFIG_INTERVAL_NS  INT64_C(1000000000)
+#define OW_CONFIG_WAIT_NS      INT64_C(2000000000)
+#define OW_CONFIG_SEGMENTS_MAX 256
+#define OW_CONFIG_CLASSES_MAX  64 /* of a segment */
+#define OW_CONFIG_ADDRESS_MAX  256
+#define OW_CONFIG_FILTER_MAX   1024
+
+enum ow_config_output { OW_OUTPUT_TEXT, OW_OUTPUT_JSON, OW_OUTPUT_NONE };
+
+struct ow_config_interface {
+	const char *name; /* by which segments call it; without a file, that of the interface */
+	const char *file; /* a capture that is replayed; NULL = an interface */
+	double speed;
+	uint64_t threads, ring_bytes; /* ring_bytes 0 = default */
+	bool hardware_stamps;
+	const char *filter;
+	unsigned line;
+};
+
+struct ow_config_class {
+	const char *name, *filter; /* filter NULL = all IP packets */
+	unsigned line;
+};
+
+/* What a segment states of its own; the point that connects states all, if need be by default. */
+enum ow_stated {
+	OW_STATED_INTERVAL = 1,
+	OW_STATED_WAIT = 2,
+	OW_STATED_METHOD = 4,
+	OW_STATED_IDENTITY = 8,
+	OW_STATED_INNER = 16,
+	OW_STATED_CLASSES = 32,
+	OW_STATED_ALL = 63,
+};
+
+struct ow_config_segment {
+	const char *name, *peer;
+	const char *connect; /* NULL = the peer connects */
+	uint32_t interfaces; /* bit i: interface i */
+	bool away;           /* what comes in here goes to the peer */
+	const char *to_peer; /* filter for what goes to the peer; NULL = the kernel's direction tells */
+	unsigned stated;     /* enum ow_stated */
+	int64_t interval_ns, wait_ns;
+	enum ow_method method;
+	enum ow_level level;
+	bool inner;
+	struct ow_config_class *classes;
+	unsigned class_count;
+	unsigned line;
+};
+
+struct ow_config {
+	char *path; /* of the file */
+	char point[OW_LIVE_NAME];
+	const char *listen;
+	const char *certificate, *key, *ca, *psk;
+	uint64_t memory;
+	const char *store;
+	int64_t retention_ns; /* of the store; 0 = for ever */
+	uint64_t store_max;   /* bytes; 0 = no limit */
+	const char *metrics;  /* "host:port" of the page for Prometheus; NULL = none */
+	enum ow_config_output output;
+	const char *user; /* that it runs as when root starts it; NULL = as it is */
+	enum ow_sandbox sandbox;
+	struct ow_config_interface *interfaces;
+	unsigned interface_count;
+	struct ow_config_segment *segments;
+	unsigned segment_count;
+	struct ow_config_flows *flows; /* recordings of flows */
+	unsigned flows_count;
+	struct ow_yaml *tree; /* owns the texts */
+};
+
+/* Paths in the configuration are relative to its folder. Nothing but the configuration itself is looked at. */
+int ow_config_load(const char *path, struct ow_config **ret_config, struct ow_error *err);
+/* The same from memory; path is for errors and relative paths. */
+int ow_config_parse(const char *path, const char *bytes, size_t size, struct ow_config **ret_config,
+                    struct ow_error *err);
+void ow_config_free(struct ow_config *config);
+
+/* Whether this host has what it names: files, interfaces; a key that others may read is refused; filters compile. */
+int ow_config_check(const struct ow_config *config, struct ow_error *err);
+
+/* The part of it that needs nothing but the configuration: whether filters compile. */
+int ow_config_check_filters(const struct ow_config *config, struct ow_error *err);
+
+/* A running point can take up other segments, keys and limits of the store. -EBUSY, with a line that names the key, if
+ * anything else differs. */
+int ow_config_check_change(const struct ow_config *now, const struct ow_config *next, struct ow_error *err);
+/* Whether they are measured alike. Where the peer is does not matter. */
+bool ow_config_same_segment(const struct ow_config_segment *a, const struct ow_config_segment *b);
+
+/* Whether pcap-filter(7) has such an expression. *err gets the reason alone. */
+int ow_config_filter(const char *filter, struct ow_error *err);
+
+/* Names of points, segments and classes: printable, no space, no slash, below OW_LIVE_NAME bytes. */
+int ow_name_check(const char *name, struct ow_error *err);
+/* Intervals that a packet may be late by. */
+uint32_t ow_config_horizon(int64_t wait_ns, int64_t interval_ns);
+
+#endif

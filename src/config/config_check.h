@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CONFIG_CONFIG_CHECK_H
+#define OW_CONFIG_CONFIG_CHECK_H
+
+#include "config/config.h"
+
+/* What the entries of a configuration must agree on. For config/config.c. */
+
+/* Everything but the segments. */
+int ow_config_check_top(const struct ow_config *config, bool has_segments, bool has_flows, struct ow_error *err);
+int ow_config_check_segments(const struct ow_config *config, struct ow_error *err);
+
+#endif

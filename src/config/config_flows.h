@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CONFIG_CONFIG_FLOWS_H
+#define OW_CONFIG_CONFIG_FLOWS_H
+
+#include "capture/iface/iface.h"
+#include "synopsis/colate_plan.h"
+#include "flows/epoch.h"
+
+/* A recording of flows that a point keeps (docs/config.md): which packets, and how. */
+struct ow_config_class;
+
+#define OW_CONFIG_FLOWS_MAX         8 /* recordings */
+#define OW_CONFIG_FLOWS_INTERVAL_NS INT64_C(60000000000)
+#define OW_CONFIG_FLOWS_COUNTED     (1u << 20) /* flows of an epoch, by default: 100 MB */
+
+struct ow_config_flows {
+	const char *file;
+	uint32_t interfaces; /* bit i: interface i */
+	enum ow_heading heading;
+	const char *filter; /* NULL = all */
+	struct ow_config_class *classes;
+	unsigned class_count;
+	enum ow_colate_form form;
+	uint64_t stddev, stddev_spread, counters, spread, vectors, bits, check_bits, count_bits, seed, id_bytes,
+		flows_max;
+	struct ow_epoch_info info; /* complete after ow_config_flows_complete */
+	unsigned line;
+};
+
+void ow_config_flows_defaults(struct ow_config_flows *ret_flows);
+/* The value of one of the keys that are a word or a number. *why gets the reason alone. */
+int ow_config_flows_set(struct ow_config_flows *flows, const char *key, const char *text, struct ow_error *why);
+/* What the values must agree on; fills info. */
+int ow_config_flows_complete(struct ow_config_flows *flows, struct ow_error *why);
+/* Recorded alike? */
+bool ow_config_flows_same(const struct ow_config_flows *a, const struct ow_config_flows *b);
+
+#endif

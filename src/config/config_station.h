@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_CONFIG_CONFIG_STATION_H
+#define OW_CONFIG_CONFIG_STATION_H
+
+#include "result/interval_result.h"
+#include "plane/monitor.h"
+
+/* The configuration of the monitoring station (docs/plane.md): the network, what is measured where, what is asked of
+ * it. */
+
+/* Which place a result belongs to. NULL matches all. */
+struct ow_station_place {
+	char *segment, *class_name, *from, *to;
+	char *place;
+};
+
+struct ow_station {
+	char *network;      /* a file, relative to the configuration's folder; NULL: */
+	char *vtysh;        /* ask FRR with this program and the socket folder below */
+	char *vtysh_socket; /* or NULL */
+	int64_t refresh_ns; /* how often the network is read again */
+	int64_t default_cost;
+	char **mrouter;
+	unsigned mrouters;
+	struct ow_station_place *place;
+	unsigned places;
+	struct ow_target *target; /* texts are owned */
+	unsigned targets;
+	char **router_id, **router_name; /* names for routers' ids (FRR knows only ids) */
+	unsigned routers;
+	struct ow_monitor_options options;
+};
+
+int ow_station_read(const char *path, struct ow_station **ret_station, struct ow_error *err);
+void ow_station_free(struct ow_station *station);
+
+/* Round trips of probes are of two ways, and so of no place. */
+bool ow_station_is_round_trip(const struct ow_live_result *result);
+/*
+ * The name of the place that a result is about: as the configuration says; else its segment's name, if that is the name
+ * of a place and the result's ends are those of the place, turned around for the direction from its end to its start.
+ * Classes other than "all" are appended: "F>C/voice". false: it belongs to none.
+ */
+bool ow_station_place(const struct ow_station *station, const struct ow_live_result *result,
+                      char ret_place[OW_PLACE_TEXT]);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_DOCTOR_CHRONY_H
+#define OW_DOCTOR_CHRONY_H
+
+#include "base/clock.h"
+
+#include <stdint.h>
+
+/*
+ * How well this host's clock is known, from who knows best: chronyd if it runs here, otherwise the kernel.
+ *
+ * The kernel's bound (base/clock.h) grows by 500 ppm, 32 ms a minute, until the daemon sets it again; chronyd's grows
+ * by the error that it found in the clock's frequency. The bound is that of chronyc(1): |offset| + root dispersion +
+ * root delay / 2, against the top of the NTP tree. ptp4l and phc2sys tell the kernel only.
+ *
+ * Nothing blocks: a question is a datagram to chronyd's port on this host, and an answer is taken when it is there. One
+ * thread only.
+ */
+struct ow_clocks;
+
+#define OW_CLOCKS_CHRONY_PORT 323 /* "cmdport" of chrony.conf */
+
+/* -ENOMEM. Without a socket the kernel is asked. */
+int ow_clocks_create(uint16_t chrony_port, struct ow_clocks **ret_clocks);
+void ow_clocks_free(struct ow_clocks *clocks);
+
+/* Asks every 10 s, takes the answer. To be called once a second or more often; now_ns is ow_clock_steady_ns. */
+void ow_clocks_tick(struct ow_clocks *clocks, int64_t now_ns);
+/* As of now. */
+void ow_clocks_state(const struct ow_clocks *clocks, int64_t now_ns, struct ow_clock_state *ret_state);
+/* Who is believed: "chrony" or "kernel". */
+const char *ow_clocks_source(const struct ow_clocks *clocks, int64_t now_ns);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of findings of a check-up. */
+#include "doctor/diagnoses.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void ow_findings_done(struct ow_findings *findings)
+{
+	free(findings->list);
+	*findings = (struct ow_findings){0};
+}
+
+size_t ow_findings_count(const struct ow_findings *findings, enum ow_verdict verdict)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < findings->count; i++)
+		n += findings->list[i].verdict == verdict;
+	return n;
+}
+
+/* NULL: no memory. */
+static struct ow_finding *next(struct ow_findings *findings)
+{
+	if (findings->count == findings->room) {
+		size_t room = findings->room ? 2 * findings->room : 32;
+		struct ow_finding *list = reallocarray(findings->list, room, sizeof *list);
+		if (!list)
+			return NULL;
+		findings->list = list;
+		findings->room = room;
+	}
+	return &findings->list[findings->count++];
+}
+
+struct ow_finding *ow_findings_add(struct ow_findings *findings, const char *about, const char *name)
+{
+	struct ow_finding *f = next(findings);
+	if (!f) {
+		findings->error = -ENOMEM;
+		f = &findings->spare;
+	}
+	*f = (struct ow_finding){.name = name};
+	snprintf(f->about, sizeof f->about, "%s", about);
+	return f;
+}
+
+void ow_found(struct ow_finding *f, enum ow_verdict verdict, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	f->verdict = verdict;
+	vsnprintf(f->found, sizeof f->found, format, args);
+	va_end(args);
+}
+
+void ow_means(struct ow_finding *f, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(f->means, sizeof f->means, format, args);
+	va_end(args);
+}
+
+void ow_fix(struct ow_finding *f, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(f->fix, sizeof f->fix, format, args);
+	va_end(args);
+}

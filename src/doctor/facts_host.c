@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Facts of this host: kernel, capabilities, memory, processors, limits. */
+#include "doctor/host_facts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define PATH     4096
+#define CPUS_MAX 8192
+/* cgroup v1 says "no limit" by a number that no machine has. */
+#define LIMIT_MAX ((int64_t)1 << 60)
+/* Descriptors: standard streams, store, signals, libraries; of a capture; of a peer. */
+#define FILES_BASE    32
+#define FILES_CAPTURE 4
+#define FILES_PEER    3
+
+static void read_kernel(struct ow_host_facts *facts)
+{
+	struct utsname name;
+	if (uname(&name) < 0)
+		return;
+	snprintf(facts->kernel, sizeof facts->kernel, "%.*s", (int)sizeof facts->kernel - 1, name.release);
+	/* NOLINTNEXTLINE(cert-err34-c): two small numbers of the kernel's; what does not fit stays 0 */
+	if (sscanf(name.release, "%5u.%5u", &facts->kernel_major, &facts->kernel_minor) != 2)
+		facts->kernel_major = facts->kernel_minor = 0;
+}
+
+static void read_capabilities(struct ow_host_facts *facts)
+{
+	char line[256];
+	uint64_t effective = 0;
+	FILE *status = fopen("/proc/self/status", "re");
+	while (status && fgets(line, sizeof line, status)) {
+		if (strncmp(line, "CapEff:", 7) == 0)
+			effective = strtoull(line + 7, NULL, 16);
+	}
+	if (status)
+		fclose(status);
+	facts->net_raw = effective >> CAP_NET_RAW & 1;
+	facts->net_admin = effective >> CAP_NET_ADMIN & 1;
+	/* Protocol 0: it gets no packet. In a container the capability alone does not tell. */
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	facts->packet_error = fd < 0 ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+}
+
+static int64_t read_number(const char *path)
+{
+	char line[64], *end;
+	if (ow_probe_line(path, line, sizeof line) < 0)
+		return -1;
+	if (strcmp(line, "max") == 0)
+		return INT64_MAX;
+	errno = 0;
+	int64_t value = strtoll(line, &end, 10);
+	return end == line || errno || value < 0 ? -1 : value > LIMIT_MAX ? INT64_MAX : value;
+}
+
+/* "max 100000" or "50000 100000": CPUs, 0 = no limit. */
+static double read_quota(const char *path)
+{
+	char line[64], *end;
+	if (ow_probe_line(path, line, sizeof line) < 0 || strncmp(line, "max", 3) == 0)
+		return 0;
+	double quota = strtod(line, &end), period = strtod(end, NULL);
+	return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+/* The limits of a cgroup and of those above it. */
+static void read_cgroup(struct ow_host_facts *facts, const char *root, char *group, const char *memory, const char *cpu)
+{
+	char path[2 * PATH];
+	for (;;) {
+		snprintf(path, sizeof path, "%s%s/%s", root, group, memory);
+		int64_t limit = read_number(path);
+		if (limit >= 0 && (facts->memory_limit < 0 || limit < facts->memory_limit))
+			facts->memory_limit = limit;
+		snprintf(path, sizeof path, "%s%s/%s", root, group, cpu);
+		double quota = read_quota(path);
+		if (quota > 0 && (facts->cpu_quota == 0 || quota < facts->cpu_quota))
+			facts->cpu_quota = quota;
+		char *slash = strrchr(group, '/');
+		if (!slash)
+			return;
+		*slash = '\0';
+	}
+}
+
+/* Lines "0::/GROUP" of version 2, "4:memory:/GROUP" of version 1. */
+static void read_cgroups(struct ow_host_facts *facts)
+{
+	char line[PATH];
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	facts->memory_limit = -1;
+	while (file && fgets(line, sizeof line, file)) {
+		line[strcspn(line, "\n")] = '\0';
+		char *group = strstr(line, ":/");
+		if (!group)
+			continue;
+		group++;
+		if (strncmp(line, "0::", 3) == 0)
+			read_cgroup(facts, "/sys/fs/cgroup", group, "memory.max", "cpu.max");
+		else if (strstr(line, ":memory:"))
+			read_cgroup(facts, "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes", "cpu.max");
+	}
+	if (file) {
+		fclose(file);
+		/* The topmost group of version 2 has no such file: no limit. */
+		if (facts->memory_limit < 0)
+			facts->memory_limit = INT64_MAX;
+	}
+}
+
+static void read_memory(struct ow_host_facts *facts)
+{
+	char line[256];
+	FILE *file = fopen("/proc/meminfo", "re");
+	facts->memory_available = -1;
+	while (file && fgets(line, sizeof line, file)) {
+		if (strncmp(line, "MemAvailable:", 13) == 0)
+			facts->memory_available = strtoll(line + 13, NULL, 10) * 1024;
+	}
+	if (file)
+		fclose(file);
+	read_cgroups(facts);
+}
+
+static void read_cpus(struct ow_host_facts *facts)
+{
+	cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
+	size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
+	if (set && sched_getaffinity(0, size, set) == 0)
+		facts->cpus = (unsigned)CPU_COUNT_S(size, set);
+	CPU_FREE(set);
+	if (ow_probe_line("/sys/devices/system/cpu/isolated", facts->isolated, sizeof facts->isolated) < 0)
+		facts->isolated[0] = '\0';
+	if (ow_probe_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", facts->governor,
+	                  sizeof facts->governor) < 0)
+		facts->governor[0] = '\0';
+}
+
+/* A line a CPU, hexadecimal; the second number are packets that found the queue full. */
+static void read_backlog(struct ow_host_facts *facts)
+{
+	char line[512];
+	FILE *file = fopen("/proc/net/softnet_stat", "re");
+	facts->backlog_dropped = file ? 0 : -1;
+	while (file && fgets(line, sizeof line, file)) {
+		char *end;
+		(void)strtoull(line, &end, 16);
+		facts->backlog_dropped += (int64_t)(strtoull(end, NULL, 16) & INT64_MAX);
+	}
+	if (file)
+		fclose(file);
+	int64_t early = read_number("/proc/sys/net/core/netdev_tstamp_prequeue");
+	facts->stamp_early = early < 0 ? -1 : early != 0;
+}
+
+static void read_wishes(const struct ow_config *config, struct ow_host_facts *facts)
+{
+	facts->wanted_memory = config ? config->memory : OW_CONFIG_MEMORY;
+	facts->wanted_ring = config ? 0 : OW_LIVE_RING_BYTES;
+	facts->wanted_threads = config ? 0 : 1;
+	facts->wanted_files = FILES_BASE + FILES_CAPTURE;
+	for (unsigned i = 0; config && i < config->interface_count; i++) {
+		const struct ow_config_interface *in = &config->interfaces[i];
+		uint64_t ring = in->ring_bytes ? in->ring_bytes : OW_LIVE_RING_BYTES;
+		facts->wanted_files += in->threads * FILES_CAPTURE;
+		facts->wants_net_admin |= in->hardware_stamps;
+		if (in->file)
+			continue;
+		facts->wanted_threads += (unsigned)in->threads;
+		facts->wanted_ring += in->threads * ring;
+	}
+	if (config)
+		facts->wanted_files += FILES_PEER * (uint64_t)config->segment_count;
+}
+
+void ow_probe_host(const struct ow_config *config, struct ow_host_facts *ret_facts)
+{
+	struct rlimit files;
+	*ret_facts = (struct ow_host_facts){0};
+	read_kernel(ret_facts);
+	read_capabilities(ret_facts);
+	read_memory(ret_facts);
+	read_cpus(ret_facts);
+	read_backlog(ret_facts);
+	read_wishes(config, ret_facts);
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+		ret_facts->files = files.rlim_cur == RLIM_INFINITY ? UINT64_MAX : files.rlim_cur;
+}

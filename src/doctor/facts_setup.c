@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Facts of what a configuration names: store, addresses, certificate, peers. */
+#include "base/time.h"
+#include "doctor/host_facts.h"
+#include "exchange/session.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define PATH      4097
+#define ROW_BYTES 450 /* of a result in the store (docs/store.md) */
+
+static void folder_of(const char *path, char folder[PATH])
+{
+	const char *slash = strrchr(path, '/');
+	snprintf(folder, PATH, ".");
+	if (slash)
+		snprintf(folder, PATH, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
+
+void ow_probe_store(const struct ow_config *config, struct ow_store_facts *ret_facts)
+{
+	struct statvfs disk;
+	char folder[PATH];
+	*ret_facts = (struct ow_store_facts){.path = config->store};
+	folder_of(config->store, folder);
+	/* SQLite writes beside the file, too. */
+	if ((access(config->store, W_OK) < 0 && errno != ENOENT) || access(folder, W_OK) < 0 ||
+	    statvfs(folder, &disk) < 0) {
+		ret_facts->error = errno;
+		return;
+	}
+	ret_facts->free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+	double rows = 0;
+	for (unsigned i = 0; i < config->segment_count; i++) {
+		const struct ow_config_segment *s = &config->segments[i];
+		int64_t interval = s->interval_ns > 0 ? s->interval_ns : OW_CONFIG_INTERVAL_NS;
+		rows += 2.0 * (s->class_count ? s->class_count : 1) * 86400 * (double)OW_NS_PER_S / (double)interval;
+	}
+	ret_facts->day_bytes = (uint64_t)(rows * ROW_BYTES);
+}
+
+void ow_probe_listen(const char *address, struct ow_listen_facts *ret_facts)
+{
+	struct ow_error err;
+	int fd;
+	*ret_facts = (struct ow_listen_facts){.address = address};
+	int r = ow_listen(address, &fd, &err);
+	if (r == 0) {
+		close(fd);
+		return;
+	}
+	ret_facts->code = -r;
+	snprintf(ret_facts->error, sizeof ret_facts->error, "%.*s", (int)sizeof ret_facts->error - 1, err.text);
+}
+
+static double days_to(const ASN1_TIME *time)
+{
+	int days = 0, seconds = 0;
+	if (!ASN1_TIME_diff(&days, &seconds, NULL, time))
+		return 0;
+	return days + seconds / 86400.0;
+}
+
+void ow_probe_certificate(const char *path, struct ow_certificate_facts *ret_facts)
+{
+	*ret_facts = (struct ow_certificate_facts){.path = path};
+	FILE *file = fopen(path, "re");
+	if (!file) {
+		snprintf(ret_facts->error, sizeof ret_facts->error, "%s", strerror(errno));
+		return;
+	}
+	X509 *certificate = PEM_read_X509(file, NULL, NULL, NULL);
+	fclose(file);
+	if (certificate) {
+		ret_facts->days_left = days_to(X509_get0_notAfter(certificate));
+		ret_facts->days_until = days_to(X509_get0_notBefore(certificate));
+		X509_free(certificate);
+	} else {
+		snprintf(ret_facts->error, sizeof ret_facts->error, "is no certificate");
+		ERR_clear_error();
+	}
+}
+
+/* What became of a connection. */
+static void settle(struct ow_peer_facts *peer, int fd)
+{
+	int code = 0;
+	socklen_t size = sizeof code;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size) < 0)
+		code = errno;
+	if (code)
+		snprintf(peer->error, sizeof peer->error, "%.150s: %s", peer->address, strerror(code));
+}
+
+static void wait_for(struct ow_peer_facts *peers, struct pollfd *fds, size_t count, size_t waiting, int64_t start)
+{
+	while (waiting > 0) {
+		int64_t left = start + OW_PROBE_CONNECT_NS - ow_clock_steady_ns();
+		int n = left > 0 ? poll(fds, count, (int)(left / OW_NS_PER_MS) + 1) : 0;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		for (size_t i = 0; i < count; i++) {
+			if (fds[i].fd < 0 || !fds[i].revents)
+				continue;
+			peers[i].took_ns = ow_clock_steady_ns() - start;
+			settle(&peers[i], fds[i].fd);
+			close(fds[i].fd);
+			fds[i].fd = -1;
+			waiting--;
+		}
+	}
+}
+
+void ow_probe_peers(struct ow_peer_facts *peers, size_t count)
+{
+	struct pollfd *fds = calloc(count ? count : 1, sizeof *fds);
+	size_t waiting = 0;
+	struct ow_error err;
+	for (size_t i = 0; i < count; i++) {
+		int fd = -1;
+		int r = fds ? ow_connect(peers[i].address, &fd, &err) : ow_error_set(&err, ENOMEM, "not enough memory");
+		if (r < 0)
+			snprintf(peers[i].error, sizeof peers[i].error, "%.*s", (int)sizeof peers[i].error - 1,
+			         err.text);
+		if (fds)
+			fds[i] = (struct pollfd){.fd = r < 0 ? -1 : fd, .events = POLLOUT};
+		waiting += r == 0;
+	}
+	if (!fds)
+		return;
+	wait_for(peers, fds, count, waiting, ow_clock_steady_ns());
+	for (size_t i = 0; i < count; i++) {
+		if (fds[i].fd < 0)
+			continue;
+		snprintf(peers[i].error, sizeof peers[i].error, "%.150s: no answer in %.2g s", peers[i].address,
+		         (double)OW_PROBE_CONNECT_NS / 1e9);
+		close(fds[i].fd);
+	}
+	free(fds);
+}

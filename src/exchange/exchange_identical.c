@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Identical packets over the ends of intervals. While a packet of some name waits for its arrival, packets of that name
+ * that both points have in a later interval need not be the same ones: first arrives what was sent first. So as many of
+ * them as wait are late, and as many of the last ones that were sent here wait in their place. Which arrival was whose
+ * is not known without all times, how many there were is.
+ */
+#include "exchange/exchange_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Packets of this interval whose name waits: sorted by name, then by time. */
+struct waited {
+	struct ow_stamp *stamp;
+	size_t count, room;
+};
+
+static int by_name_and_time(const void *a, const void *b)
+{
+	const struct ow_stamp *x = a, *y = b;
+	if (x->id != y->id)
+		return x->id > y->id ? 1 : -1;
+	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+static int add(struct waited *list, uint64_t name, int64_t time_ns)
+{
+	if (list->count == list->room) {
+		size_t room = list->room ? 2 * list->room : 64;
+		struct ow_stamp *grown = realloc(list->stamp, room * sizeof *grown);
+		if (!grown)
+			return -ENOMEM;
+		list->stamp = grown;
+		list->room = room;
+	}
+	list->stamp[list->count++] = (struct ow_stamp){name, time_ns};
+	return 0;
+}
+
+bool ow_sender_waits(const struct ow_exchange *x, uint64_t name)
+{
+	bool missed = ow_keyset_has(&x->missing[0], name) || ow_keyset_has(&x->missing[1], name) || x->missing_unknown;
+	return missed && ow_settle_waits(x->settle, name) > 0;
+}
+
+static int collect(const struct ow_exchange *x, const struct ow_slot *slot, struct waited *waited)
+{
+	const struct ow_page *page = slot->page;
+	int r = 0;
+	for (size_t i = 0; i < page->count && r == 0; i++) {
+		uint64_t name = ow_sender_name(x, slot, page->stamp[i].id);
+		if (ow_sender_waits(x, name))
+			r = add(waited, name, page->stamp[i].time_ns);
+	}
+	if (r == 0 && waited->count)
+		qsort(waited->stamp, waited->count, sizeof *waited->stamp, by_name_and_time);
+	return r;
+}
+
+/* Those of one name in a sorted list, from *at on. */
+static size_t count_name(const struct ow_stamp *stamp, size_t count, size_t at, uint64_t name)
+{
+	size_t n = 0;
+	while (at + n < count && stamp[at + n].id == name)
+		n++;
+	return n;
+}
+
+/* Copies what is of names before this one. */
+static void copy_before(const struct ow_stamp *from, size_t count, size_t *at, bool all, uint64_t name,
+                        struct ow_stamp *to, size_t *tos)
+{
+	for (; *at < count && (all || from[*at].id < name); ++*at)
+		to[(*tos)++] = from[*at];
+}
+
+struct lists {
+	struct ow_stamp *a, *b;
+	size_t as, bs, at_a, at_b;
+	size_t moved, doubtful;
+};
+
+/* One name: `sent` packets of it here, in order. */
+static void regroup_name(const struct ow_exchange *x, const struct ow_outcome *o, const struct ow_stamp *sent,
+                         size_t count, struct lists *l)
+{
+	uint64_t name = sent->id;
+	copy_before(o->only_a, o->only_as, &l->at_a, false, name, l->a, &l->as);
+	copy_before(o->only_b, o->only_bs, &l->at_b, false, name, l->b, &l->bs);
+	size_t only_a = count_name(o->only_a, o->only_as, l->at_a, name);
+	size_t only_b = count_name(o->only_b, o->only_bs, l->at_b, name);
+	size_t pairs = count - only_a, waits = ow_settle_waits(x->settle, name);
+	size_t late = waits < pairs + only_b ? waits : pairs + only_b, moved = late > only_b ? late - only_b : 0;
+	for (size_t i = count - only_a - moved; i < count; i++)
+		l->a[l->as++] = sent[i];
+	for (size_t i = 0; i < moved; i++)
+		l->b[l->bs++] = (struct ow_stamp){name, OW_SETTLE_NO_TIME};
+	for (size_t i = 0; i < only_b; i++)
+		l->b[l->bs++] = (struct ow_stamp){name, pairs ? OW_SETTLE_NO_TIME : o->only_b[l->at_b + i].time_ns};
+	l->at_a += only_a;
+	l->at_b += only_b;
+	l->moved += moved;
+	l->doubtful += pairs;
+}
+
+static int regroup(const struct ow_exchange *x, struct ow_outcome *o, const struct waited *w, struct lists *l)
+{
+	l->a = malloc((o->only_as + w->count + 1) * sizeof *l->a);
+	l->b = malloc((o->only_bs + w->count + 1) * sizeof *l->b);
+	if (!l->a || !l->b)
+		return -ENOMEM;
+	if (o->only_as)
+		qsort(o->only_a, o->only_as, sizeof *o->only_a, by_name_and_time);
+	if (o->only_bs)
+		qsort(o->only_b, o->only_bs, sizeof *o->only_b, by_name_and_time);
+	for (size_t i = 0, count; i < w->count; i += count) {
+		count = count_name(w->stamp, w->count, i, w->stamp[i].id);
+		regroup_name(x, o, w->stamp + i, count, l);
+	}
+	copy_before(o->only_a, o->only_as, &l->at_a, true, 0, l->a, &l->as);
+	copy_before(o->only_b, o->only_bs, &l->at_b, true, 0, l->b, &l->bs);
+	return 0;
+}
+
+int ow_sender_regroup(const struct ow_exchange *x, struct ow_slot *slot)
+{
+	struct ow_outcome *o = &slot->outcome;
+	struct ow_live_result *result = &o->result;
+	struct waited waited = {0};
+	struct lists lists = {0};
+	/* A fold has left out all that are in doubt. */
+	bool fold = x->options.method == OW_METHOD_FOLD;
+	if (!ow_settle_waiting(x->settle) || (fold && !result->ambiguous))
+		return 0;
+	int r = collect(x, slot, &waited);
+	if (r == 0 && waited.count)
+		r = regroup(x, o, &waited, &lists);
+	if (r < 0 || !lists.doubtful) {
+		free(lists.a);
+		free(lists.b);
+	} else {
+		free(o->only_a);
+		free(o->only_b);
+		o->only_a = lists.a;
+		o->only_b = lists.b;
+		o->only_as = lists.as;
+		o->only_bs = lists.bs;
+		result->matched -= lists.moved;
+		result->ambiguous -= lists.moved < result->ambiguous ? lists.moved : result->ambiguous;
+		if (!fold) {
+			result->status = OW_LIVE_PARTIAL;
+			snprintf(result->cause, sizeof result->cause,
+			         "%zu packets are identical to earlier ones that still waited: their delays are "
+			         "doubtful",
+			         lists.doubtful);
+		}
+	}
+	free(waited.stamp);
+	return r;
+}

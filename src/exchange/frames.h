@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_EXCHANGE_FRAMES_H
+#define OW_EXCHANGE_FRAMES_H
+
+#include "base/buffer.h"
+
+#include <oneway/error.h>
+#include <stdbool.h>
+
+/*
+ * A stream of bytes cut into frames: length of what follows (4 bytes, little-endian, 1 .. limit), then that many bytes.
+ * Memory follows what has arrived, never what a length promises. All zero but the limit is empty.
+ */
+#define OW_FRAME_LENGTH 4
+
+struct ow_frames {
+	struct ow_buffer buffer;
+	size_t limit;
+	size_t given; /* the frame that the caller looks at: taken by the next call */
+};
+
+void ow_frames_done(struct ow_frames *frames);
+
+/* Where the next bytes go, and how many fit (at least 1). -ENOMEM. */
+int ow_frames_room(struct ow_frames *frames, uint8_t **ret_room, size_t *ret_size);
+/* So many bytes were put there. */
+void ow_frames_add(struct ow_frames *frames, size_t size);
+
+/* 1 and the next complete frame, valid until the next call of anything; 0 if it has not arrived; -EPROTO if its length
+ * is none. */
+int ow_frames_next(struct ow_frames *frames, const uint8_t **ret_frame, size_t *ret_size, struct ow_error *err);
+/* The same without taking the frame that was given last: -EPROTO as soon as a length is wrong, 1, or 0. */
+int ow_frames_check(const struct ow_frames *frames, struct ow_error *err);
+/* A frame has begun and is not complete. */
+bool ow_frames_partial(const struct ow_frames *frames);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_EXCHANGE_MESSAGE_H
+#define OW_EXCHANGE_MESSAGE_H
+
+#include "base/clock.h"
+#include <oneway/error.h>
+#include <oneway/result.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The messages between two points, to bytes and back. docs/protocol.md has every byte. Everything is little-endian. A
+ * frame is: length of what follows (4), type (1), version (1), flags (2, zero), lane (4), interval (8), body.
+ * The codec knows neither sockets nor TLS (exchange/session.h does), and its frames begin after the length.
+ *
+ * Who says what, for a lane (a class in one direction of a segment): the receiving point pushes a SYNOPSIS at the end
+ * of an interval; the sending point compares, ASKs for another one if needed, and sends NAMES: packets to leave out and
+ * packets whose times it wants; the receiving point answers with TIMES; the sending point computes and returns RESULT.
+ */
+#define OW_WIRE_VERSION   1
+#define OW_WIRE_HEADER    20
+#define OW_WIRE_FRAME_MAX (66u << 20) /* a synopsis of the largest size and its header */
+/* Of a frame without its length. */
+#define OW_MESSAGE_HEADER (OW_WIRE_HEADER - 4)
+
+enum ow_message_type {
+	OW_MESSAGE_HELLO = 1, /* who I am: point, epoch, clock, what I offer */
+	OW_MESSAGE_OPEN,      /* proposes a lane: segment, class, parameters, t0, length, seed */
+	OW_MESSAGE_OPENED,    /* accepted */
+	OW_MESSAGE_REFUSED,   /* with the reason */
+	OW_MESSAGE_SYNOPSIS,  /* counts of an interval, and an encoded synopsis */
+	OW_MESSAGE_ASK,       /* for a (further) synopsis with parameters */
+	OW_MESSAGE_NAMES,
+	OW_MESSAGE_TIMES,
+	OW_MESSAGE_RESULT,
+	OW_MESSAGE_NONE, /* I cannot serve that interval, because */
+	OW_MESSAGE_PING,
+	OW_MESSAGE_BYE, /* the connection ends; with a lane: the lane ends before this interval */
+	OW_MESSAGE_TYPES
+};
+
+/* What a peer can say at most. Texts: bytes with the end. */
+#define OW_MESSAGE_NAME          64
+#define OW_MESSAGE_TEXT          160 /* reasons */
+#define OW_MESSAGE_FILTER        2048
+#define OW_MESSAGE_SYNOPSIS_MAX  ((64u << 20) + 64)  /* bytes of an encoded synopsis */
+#define OW_MESSAGE_PACKETS_MAX   (UINT64_C(1) << 44) /* of an interval */
+#define OW_MESSAGE_BYTES_MAX     (UINT64_C(1) << 60)
+#define OW_MESSAGE_INTERVAL_MAX  (INT64_C(1) << 44)
+#define OW_MESSAGE_SHIFT_MAX     40
+#define OW_MESSAGE_HORIZON_MAX   1024
+#define OW_MESSAGE_BUCKETS_MAX   65536u
+#define OW_MESSAGE_SAMPLE_MAX    (1u << 20)
+#define OW_MESSAGE_CELLS_MAX     ((64u << 20) / 20)
+#define OW_MESSAGE_NAMED_MAX     (1u << 21)       /* packets of a NAMES or TIMES */
+#define OW_MESSAGE_LENGTH_MIN_NS INT64_C(1000000) /* of an interval: as record/recorder.h */
+#define OW_MESSAGE_LENGTH_MAX_NS INT64_C(300000000000)
+
+struct ow_message_hello {
+	uint8_t version_min, version_max; /* of this protocol, that this point speaks */
+	char point[OW_MESSAGE_NAME];
+	uint64_t epoch; /* random, of this process: tells a restart from a lost connection */
+	int64_t now_ns; /* the real time as this message was written */
+	struct ow_clock_state clock;
+	char software[OW_MESSAGE_NAME];
+};
+
+/* What a lane is compared by. */
+enum ow_message_method { OW_MESSAGE_FOLD, OW_MESSAGE_RDA, OW_MESSAGE_METHODS };
+/* As enum ow_level of the public header, the two that make sense between points. */
+enum ow_message_level { OW_MESSAGE_LEVEL_IP = 1, OW_MESSAGE_LEVEL_NAT = 2 };
+
+struct ow_message_open {
+	char segment[OW_MESSAGE_NAME], class_name[OW_MESSAGE_NAME];
+	char filter[OW_MESSAGE_FILTER]; /* pcap-filter(7); empty = all IP packets */
+	bool sends;                     /* the packets go from the proposer to the other point, else towards it */
+	enum ow_message_method method;
+	enum ow_message_level level;
+	bool inner;
+	uint32_t hash_limit;
+	uint64_t identity_seed, synopsis_seed;
+	int64_t t0_ns, length_ns, wait_ns;
+	uint32_t horizon, buckets, sample;
+	uint8_t sample_shift;
+};
+
+struct ow_message_opened {
+	int64_t now_ns;
+	int64_t t0_ns; /* that of OPEN plus a whole number of intervals: in the future of both clocks */
+};
+
+struct ow_message_text {
+	char text[OW_MESSAGE_TEXT];
+};
+
+/* What a SYNOPSIS or an ASK is about. */
+enum ow_message_part {
+	OW_MESSAGE_PUSHED, /* the synopsis that comes unasked (fold), or nothing but the counts (rda) */
+	OW_MESSAGE_AGAIN,  /* the same, of the packets that a larger shift leaves */
+	OW_MESSAGE_SECOND, /* a second fold with permuted cells */
+	OW_MESSAGE_MINHASH,
+	OW_MESSAGE_TABLE, /* an RDA */
+	OW_MESSAGE_PARTS
+};
+
+struct ow_message_synopsis {
+	enum ow_message_part part;
+	uint8_t sample_shift;
+	struct ow_clock_state clock;         /* at the end of the interval */
+	uint64_t packets;                    /* in the page: of the sample */
+	uint64_t total_packets, total_bytes; /* with those outside the sample */
+	uint64_t ring_drops, unreadable;     /* frames */
+	int64_t oldest;                      /* the oldest interval that this point still has the packets of */
+	int64_t settled;                     /* it has the final results of all intervals before this one */
+	int64_t sent_ns, work_ns;            /* real time as it was sent, time it took to make */
+	const uint8_t *synopsis;             /* encoded (synopsis/synopsis.h); points into the frame */
+	uint32_t synopsis_size;              /* 0 = none */
+};
+
+struct ow_message_ask {
+	enum ow_message_part part; /* not PUSHED */
+	uint8_t sample_shift;      /* AGAIN: at least this one; of other parts 0 */
+	uint8_t order;             /* SECOND: 1 .. 255 */
+	uint8_t banks;             /* TABLE: 1 .. 8 */
+	uint32_t cells;            /* SECOND, TABLE: of a bank; MINHASH: slots */
+};
+
+/* What TIMES shall hold besides the times of the named packets. */
+enum ow_message_sums {
+	OW_MESSAGE_NO_SUMS,
+	OW_MESSAGE_SUMS,  /* a sum of times a bucket, times of a sample: both points have the same packets */
+	OW_MESSAGE_CLEAN, /* count, digest and sum a bucket, ranks and times of a sample: they do not */
+	OW_MESSAGE_SUMS_KINDS
+};
+
+struct ow_message_names {
+	enum ow_message_sums sums;
+	bool wide;        /* the lists are of ids, 8 bytes each, in rising order; else of keys (reconcile/key_list.h) */
+	uint32_t buckets; /* 0 = all times (SUMS) */
+	uint32_t sample;  /* packets */
+	double differences; /* CLEAN: about so many packets are still unknown to be at one point only */
+	/* Packets to leave out whose times are wanted, and packets to leave out without. Point into the frame. */
+	const uint8_t *wanted, *others;
+	uint32_t wanted_size, others_size;
+};
+
+/* A named packet that is a further copy. */
+struct ow_message_copy {
+	uint32_t index; /* among the wanted packets */
+	uint64_t base;  /* key (or id, if wide) of the packet that it is a copy of */
+};
+
+struct ow_message_bucket {
+	uint64_t time, digest;
+	uint32_t packets;
+};
+
+struct ow_message_times {
+	enum ow_message_sums sums;
+	uint8_t sample_shift;  /* of the page: still that of the synopsis, or the answer is of other packets */
+	uint32_t unknown;      /* names that this point has no packet of; if there are any, nothing follows */
+	uint64_t kept, digest; /* packets that were not left out; sum of their digests */
+	/* Arrays: the encoder's own; after decoding ow_message_done frees them. */
+	const int64_t *time_ns; /* of the wanted packets, in the order of their names */
+	const struct ow_message_copy *copy;
+	const struct ow_message_bucket *bucket; /* SUMS: time only */
+	const int64_t *sample_ns;               /* SUMS: in the order of ranks, the largest first */
+	uint32_t times, copies, buckets, samples;
+	const uint8_t *synopsis; /* CLEAN: a bottomk sample; points into the frame */
+	uint32_t synopsis_size;
+};
+
+/* As struct ow_value. */
+enum ow_message_value_status { OW_MESSAGE_VALUE_NONE, OW_MESSAGE_ESTIMATED, OW_MESSAGE_EXACT };
+struct ow_message_value {
+	enum ow_message_value_status status;
+	double value, low, high;
+	char reason[OW_MESSAGE_TEXT]; /* if NONE */
+};
+
+enum ow_message_result_status { OW_MESSAGE_MEASURED, OW_MESSAGE_PARTIAL, OW_MESSAGE_UNKNOWN };
+
+/* As struct ow_live_result (result/interval_result.h), without the names that both points know. */
+struct ow_message_result {
+	enum ow_message_result_status status;
+	bool final, exact;
+	uint8_t sample_shift;
+	uint64_t differences; /* packets at one point only, in this interval: the next fold is sized by it */
+	uint64_t sent, received, matched, late, late_received, lost, pending, extra;
+	uint64_t duplicated, ambiguous;
+	uint64_t reordered; /* UINT64_MAX = not counted */
+	uint64_t bytes, total_sent, total_received;
+	double coverage;
+	uint64_t ring_drops_from, ring_drops_to, unreadable, samples;
+	struct ow_message_value mean_ns, stddev_ns, min_ns, max_ns, loss_ratio, quantile_ns[OW_QUANTILES];
+	struct ow_clock_state clock_from, clock_to;
+	char cause[OW_MESSAGE_TEXT], synopsis[80];
+	uint64_t cost_bytes;
+	uint32_t round_trips;
+	int64_t transmit_ns, decode_ns, missing_ns, erase_ns, compute_ns, ready_ns;
+};
+
+struct ow_message_ping {
+	uint64_t token;
+	bool answer; /* to a PING with this token; else an answer is wanted */
+};
+
+struct ow_message {
+	enum ow_message_type type;
+	uint32_t lane;    /* 0 in HELLO, PING, and the BYE of a connection */
+	int64_t interval; /* 0 unless it is about one */
+	union {
+		struct ow_message_hello hello;
+		struct ow_message_open open;
+		struct ow_message_opened opened;
+		struct ow_message_text text; /* REFUSED, NONE, BYE: the reason */
+		struct ow_message_synopsis synopsis;
+		struct ow_message_ask ask;
+		struct ow_message_names names;
+		struct ow_message_times times;
+		struct ow_message_result result;
+		struct ow_message_ping ping;
+	};
+};
+
+/* *ret_frame is to be freed. -EINVAL when the message breaks the rules that decoding checks, -EMSGSIZE, -ENOMEM. */
+int ow_message_encode(const struct ow_message *message, uint8_t **ret_frame, size_t *ret_size, struct ow_error *err);
+/*
+ * -EPROTO with a line that names message and field: anything out of range, missing, or beyond the end. -ENOMEM. The
+ * message may point into the frame and own memory: ow_message_done.
+ */
+int ow_message_decode(const uint8_t *frame, size_t size, struct ow_message *ret_message, struct ow_error *err);
+void ow_message_done(struct ow_message *message);
+
+/* The lane of a frame, to find out whose it is without decoding; -EPROTO. */
+int ow_message_peek(const uint8_t *frame, size_t size, enum ow_message_type *ret_type, uint32_t *ret_lane,
+                    struct ow_error *err);
+/* "SYNOPSIS"; "?" for others. */
+const char *ow_message_name(enum ow_message_type type);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The messages of an interval, field by field; docs/protocol.md draws them. */
+#include "exchange/message_lane.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Durations: what a clock that jumps makes of them included. */
+#define DURATION_NS_MAX INT64_MAX
+
+static void code_packets(struct ow_coder *c, const char *field, uint64_t *packets)
+{
+	ow_coder_uint(c, field, 8, packets, 0, OW_MESSAGE_PACKETS_MAX);
+}
+
+void ow_code_clock(struct ow_coder *c, struct ow_clock_state *clock)
+{
+	ow_coder_bool(c, "clock", &clock->synchronised);
+	ow_coder_int(c, "clock error", &clock->error_ns, 0, INT64_MAX);
+}
+
+void ow_code_synopsis(struct ow_coder *c, struct ow_message_synopsis *m)
+{
+	OW_CODER_ENUM(c, "part", m->part, 0, OW_MESSAGE_PARTS);
+	ow_coder_u8(c, "shift", &m->sample_shift, 0, OW_MESSAGE_SHIFT_MAX);
+	ow_coder_zeros(c, 2);
+	ow_coder_u32(c, "size of the synopsis", &m->synopsis_size, 0, OW_MESSAGE_SYNOPSIS_MAX);
+	code_packets(c, "packets", &m->packets);
+	code_packets(c, "total of packets", &m->total_packets);
+	ow_coder_uint(c, "total of bytes", 8, &m->total_bytes, 0, OW_MESSAGE_BYTES_MAX);
+	code_packets(c, "ring drops", &m->ring_drops);
+	code_packets(c, "unreadable frames", &m->unreadable);
+	ow_coder_int(c, "oldest interval", &m->oldest, 0, OW_MESSAGE_INTERVAL_MAX);
+	ow_coder_int(c, "settled intervals", &m->settled, 0, OW_MESSAGE_INTERVAL_MAX);
+	ow_coder_int(c, "time", &m->sent_ns, 0, INT64_MAX);
+	ow_coder_int(c, "duration", &m->work_ns, 0, DURATION_NS_MAX);
+	ow_code_clock(c, &m->clock);
+	if (m->packets > m->total_packets)
+		ow_coder_fail(c, "packets", "are more than their total");
+	ow_coder_bytes(c, "synopsis", &m->synopsis, m->synopsis_size);
+}
+
+void ow_code_ask(struct ow_coder *c, struct ow_message_ask *m)
+{
+	OW_CODER_ENUM(c, "part", m->part, OW_MESSAGE_AGAIN, OW_MESSAGE_PARTS);
+	bool again = m->part == OW_MESSAGE_AGAIN, second = m->part == OW_MESSAGE_SECOND;
+	bool table = m->part == OW_MESSAGE_TABLE;
+	ow_coder_u8(c, "shift", &m->sample_shift, 0, again ? OW_MESSAGE_SHIFT_MAX : 0);
+	ow_coder_u8(c, "order", &m->order, second, second ? 255 : 0);
+	ow_coder_u8(c, "banks", &m->banks, table, table ? 8 : 0);
+	ow_coder_u32(c, "cells", &m->cells, !again, again ? 0 : OW_MESSAGE_CELLS_MAX);
+}
+
+void ow_code_names(struct ow_coder *c, struct ow_message_names *m)
+{
+	OW_CODER_ENUM(c, "sums", m->sums, 0, OW_MESSAGE_SUMS_KINDS);
+	ow_coder_bool(c, "width", &m->wide);
+	ow_coder_zeros(c, 2);
+	ow_coder_u32(c, "buckets", &m->buckets, m->sums == OW_MESSAGE_CLEAN,
+	             m->sums == OW_MESSAGE_NO_SUMS ? 0 : OW_MESSAGE_BUCKETS_MAX);
+	ow_coder_u32(c, "sample", &m->sample, m->sums == OW_MESSAGE_CLEAN,
+	             m->sums == OW_MESSAGE_NO_SUMS ? 0 : OW_MESSAGE_SAMPLE_MAX);
+	ow_coder_double(c, "differences", &m->differences);
+	if (m->differences < 0 || m->differences > (double)OW_MESSAGE_PACKETS_MAX)
+		ow_coder_fail(c, "differences", "are out of range");
+	ow_coder_u32(c, "size of wanted names", &m->wanted_size, 0, 8 * OW_MESSAGE_NAMED_MAX);
+	ow_coder_u32(c, "size of other names", &m->others_size, 0, 8 * OW_MESSAGE_NAMED_MAX);
+	if (m->wide && (m->wanted_size % 8 || m->others_size % 8))
+		ow_coder_fail(c, "size of ids", "is not a multiple of 8");
+	ow_coder_bytes(c, "wanted names", &m->wanted, m->wanted_size);
+	ow_coder_bytes(c, "other names", &m->others, m->others_size);
+}
+
+/* Memory for what is to be read. Each element takes at least `least` bytes of the frame, so a lie is no large one. */
+static void *room(struct ow_coder *c, const char *field, size_t count, size_t least, size_t element)
+{
+	if (c->failed || !count)
+		return NULL;
+	if (count > (c->size - c->at) / least) {
+		ow_coder_fail(c, field, "are beyond the end");
+		return NULL;
+	}
+	void *array = calloc(count, element);
+	if (!array)
+		c->failed = ow_error_set(c->err, ENOMEM, "out of memory");
+	return array;
+}
+
+static void code_time_list(struct ow_coder *c, const char *field, const int64_t **time_ns, uint32_t count)
+{
+	int64_t *dest = NULL;
+	if (c->does == OW_CODER_READS) {
+		*time_ns = dest = room(c, field, count, 1, sizeof *dest);
+		if (!dest)
+			return;
+	}
+	for (uint32_t i = 0; i < count && !c->failed; i++) {
+		int64_t value = dest ? 0 : (*time_ns)[i];
+		ow_coder_time(c, field, &value);
+		if (dest)
+			dest[i] = value;
+	}
+}
+
+static void code_copies(struct ow_coder *c, struct ow_message_times *m)
+{
+	struct ow_message_copy *dest = NULL;
+	if (c->does == OW_CODER_READS) {
+		m->copy = dest = room(c, "copies", m->copies, 12, sizeof *dest);
+		if (!dest)
+			return;
+	}
+	uint64_t least = 0;
+	for (uint32_t i = 0; i < m->copies && !c->failed; i++) {
+		struct ow_message_copy copy = m->copy[i];
+		/* In rising order, each once. */
+		uint64_t index = copy.index;
+		ow_coder_uint(c, "copy", 4, &index, least, m->times ? m->times - 1 : 0);
+		ow_coder_uint(c, "base of a copy", 8, &copy.base, 0, UINT64_MAX);
+		least = index + 1;
+		if (dest)
+			dest[i] = (struct ow_message_copy){(uint32_t)index, copy.base};
+	}
+}
+
+static void code_buckets(struct ow_coder *c, struct ow_message_times *m)
+{
+	struct ow_message_bucket *dest = NULL;
+	bool clean = m->sums == OW_MESSAGE_CLEAN;
+	if (c->does == OW_CODER_READS) {
+		m->bucket = dest = room(c, "buckets", m->buckets, clean ? 20 : 8, sizeof *dest);
+		if (!dest)
+			return;
+	}
+	for (uint32_t i = 0; i < m->buckets && !c->failed; i++) {
+		struct ow_message_bucket bucket = m->bucket[i];
+		ow_coder_uint(c, "sum of a bucket", 8, &bucket.time, 0, UINT64_MAX);
+		if (clean) {
+			ow_coder_uint(c, "digest of a bucket", 8, &bucket.digest, 0, UINT64_MAX);
+			ow_coder_u32(c, "packets of a bucket", &bucket.packets, 0, UINT32_MAX);
+		}
+		if (dest)
+			dest[i] = bucket;
+	}
+}
+
+void ow_code_times(struct ow_coder *c, struct ow_message_times *m)
+{
+	OW_CODER_ENUM(c, "sums", m->sums, 0, OW_MESSAGE_SUMS_KINDS);
+	ow_coder_u8(c, "shift", &m->sample_shift, 0, OW_MESSAGE_SHIFT_MAX);
+	ow_coder_zeros(c, 2);
+	ow_coder_u32(c, "unknown names", &m->unknown, 0, 2 * OW_MESSAGE_NAMED_MAX);
+	code_packets(c, "packets kept", &m->kept);
+	ow_coder_uint(c, "digest", 8, &m->digest, 0, UINT64_MAX);
+	bool sums = m->sums == OW_MESSAGE_SUMS && !m->unknown, clean = m->sums == OW_MESSAGE_CLEAN && !m->unknown;
+	ow_coder_u32(c, "times", &m->times, 0, m->unknown ? 0 : OW_MESSAGE_NAMED_MAX);
+	ow_coder_u32(c, "copies", &m->copies, 0, m->times);
+	ow_coder_u32(c, "buckets", &m->buckets, 0, sums || clean ? OW_MESSAGE_BUCKETS_MAX : 0);
+	ow_coder_u32(c, "sample", &m->samples, 0, sums ? OW_MESSAGE_SAMPLE_MAX + OW_MESSAGE_BUCKETS_MAX * 2 : 0);
+	ow_coder_u32(c, "size of the synopsis", &m->synopsis_size, 0, clean ? OW_MESSAGE_SYNOPSIS_MAX : 0);
+	if (c->failed)
+		return;
+	code_time_list(c, "times", &m->time_ns, m->times);
+	code_copies(c, m);
+	code_buckets(c, m);
+	code_time_list(c, "sample", &m->sample_ns, m->samples);
+	ow_coder_bytes(c, "synopsis", &m->synopsis, m->synopsis_size);
+}
+
+static void code_value(struct ow_coder *c, const char *field, struct ow_message_value *v)
+{
+	OW_CODER_ENUM(c, field, v->status, 0, OW_MESSAGE_EXACT + 1);
+	if (c->failed)
+		return;
+	if (v->status == OW_MESSAGE_VALUE_NONE) {
+		ow_coder_text(c, field, v->reason, sizeof v->reason, true);
+		return;
+	}
+	ow_coder_double(c, field, &v->value);
+	if (v->status == OW_MESSAGE_EXACT) {
+		v->low = v->high = v->value;
+	} else {
+		ow_coder_double(c, field, &v->low);
+		ow_coder_double(c, field, &v->high);
+	}
+	if (!c->failed && !(isfinite(v->value) && v->low <= v->value && v->value <= v->high))
+		ow_coder_fail(c, field, "is not within its interval");
+}
+
+static void code_counts(struct ow_coder *c, struct ow_message_result *m)
+{
+	code_packets(c, "differences", &m->differences);
+	code_packets(c, "sent", &m->sent);
+	code_packets(c, "received", &m->received);
+	code_packets(c, "matched", &m->matched);
+	code_packets(c, "late", &m->late);
+	code_packets(c, "late received", &m->late_received);
+	code_packets(c, "lost", &m->lost);
+	code_packets(c, "pending", &m->pending);
+	code_packets(c, "extra", &m->extra);
+	code_packets(c, "duplicated", &m->duplicated);
+	code_packets(c, "ambiguous", &m->ambiguous);
+	ow_coder_uint(c, "reordered", 8, &m->reordered, 0, UINT64_MAX);
+	if (!c->failed && m->reordered > OW_MESSAGE_PACKETS_MAX && m->reordered != UINT64_MAX)
+		ow_coder_fail(c, "reordered", "is out of range");
+	ow_coder_uint(c, "bytes", 8, &m->bytes, 0, OW_MESSAGE_BYTES_MAX);
+	code_packets(c, "total sent", &m->total_sent);
+	code_packets(c, "total received", &m->total_received);
+	code_packets(c, "ring drops of the sender", &m->ring_drops_from);
+	code_packets(c, "ring drops of the receiver", &m->ring_drops_to);
+	code_packets(c, "unreadable frames", &m->unreadable);
+	code_packets(c, "samples", &m->samples);
+}
+
+static void code_cost(struct ow_coder *c, struct ow_message_result *m)
+{
+	ow_coder_uint(c, "bytes of messages", 8, &m->cost_bytes, 0, OW_MESSAGE_BYTES_MAX);
+	ow_coder_u32(c, "round trips", &m->round_trips, 0, UINT32_MAX);
+	ow_coder_int(c, "transmit", &m->transmit_ns, INT64_MIN, DURATION_NS_MAX);
+	ow_coder_int(c, "decode", &m->decode_ns, INT64_MIN, DURATION_NS_MAX);
+	ow_coder_int(c, "missing", &m->missing_ns, INT64_MIN, DURATION_NS_MAX);
+	ow_coder_int(c, "erase", &m->erase_ns, INT64_MIN, DURATION_NS_MAX);
+	ow_coder_int(c, "compute", &m->compute_ns, INT64_MIN, DURATION_NS_MAX);
+	ow_coder_int(c, "ready", &m->ready_ns, INT64_MIN, DURATION_NS_MAX);
+}
+
+/* Whatever the status: packets are conserved, and no part is more than the whole. */
+static void check_counts(struct ow_coder *c, const struct ow_message_result *m)
+{
+	if (c->failed)
+		return;
+	if (m->sent != m->matched + m->late + m->lost + m->pending)
+		ow_coder_fail(c, "sent", "is not matched + late + lost + pending");
+	else if (m->received != m->matched + m->late_received + m->extra)
+		ow_coder_fail(c, "received", "is not matched + late + extra");
+	else if (m->final && m->pending && m->status == OW_MESSAGE_MEASURED)
+		ow_coder_fail(c, "pending", "is not 0 though the result is final");
+	else if (m->duplicated > m->extra)
+		ow_coder_fail(c, "duplicated", "is more than extra");
+	else if (m->ambiguous > m->matched + m->late)
+		ow_coder_fail(c, "ambiguous", "is more than matched + late");
+	else if (!(m->coverage >= 0 && m->coverage <= 1))
+		ow_coder_fail(c, "coverage", "is not between 0 and 1");
+}
+
+void ow_code_result(struct ow_coder *c, struct ow_message_result *m)
+{
+	OW_CODER_ENUM(c, "status", m->status, 0, OW_MESSAGE_UNKNOWN + 1);
+	ow_coder_bool(c, "final", &m->final);
+	ow_coder_bool(c, "exact", &m->exact);
+	ow_coder_u8(c, "shift", &m->sample_shift, 0, OW_MESSAGE_SHIFT_MAX);
+	code_counts(c, m);
+	ow_coder_double(c, "coverage", &m->coverage);
+	ow_code_clock(c, &m->clock_from);
+	ow_code_clock(c, &m->clock_to);
+	code_cost(c, m);
+	check_counts(c, m);
+	code_value(c, "mean", &m->mean_ns);
+	code_value(c, "standard deviation", &m->stddev_ns);
+	code_value(c, "minimum", &m->min_ns);
+	code_value(c, "maximum", &m->max_ns);
+	code_value(c, "loss ratio", &m->loss_ratio);
+	for (int q = 0; q < OW_QUANTILES; q++)
+		code_value(c, "quantile", &m->quantile_ns[q]);
+	/* What is not whole says why. */
+	ow_coder_text(c, "cause", m->cause, sizeof m->cause, m->status == OW_MESSAGE_MEASURED);
+	ow_coder_text(c, "synopsis", m->synopsis, sizeof m->synopsis, true);
+}

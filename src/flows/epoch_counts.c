@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flow counts as bytes: flows in the order of their keys, each as what differs from the one before. Their hash is not
+ * kept, it comes from the key. Times are kept in ticks of a 16384th of the epoch at most, rounded outwards.
+ *
+ *    0  flows (8), packets of flows that found no room (8), first time (8), ticks are 2^this ns (1)
+ *   25  each flow: what is there (1): bits 0-1 0 no IP, 1 IPv4, 2 IPv6; 2 source as before; 3 destination as before;
+ *                  4-5 protocol 0 as before, 1 TCP, 2 UDP, 3 follows; 6-7 ports 0 none, 1 both, 2 source (destination
+ *                  as before), 3 destination (source as before)
+ *       source: IPv4 the difference (number), else equal bytes in front (1) and the rest
+ *       destination: IPv4 after an equal source the difference (number), else 4 bytes; others as the source
+ *       ethertype (2) of no IP; protocol (1); source port (2), destination port (2)
+ *       packets - 1 (number), tick of the first (number), with more than one packet ticks to the last (number)
+ *       packets in each layer that takes a share (number)
+ * Numbers have 7 bits a byte, the lowest first, the top bit set on all but the last.
+ */
+#include "base/bytes.h"
+#include "flows/epoch_private.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEADER      25
+#define ROW_MAX     (128 + 10 * OW_COLATE_LAYERS_MAX)
+#define ROW_MIN     3                        /* what is there, packets, tick */
+#define TICKS       16384                    /* two bytes of a number */
+#define TIME_MAX    ((INT64_C(1) << 62) - 1) /* as of frames */
+#define SHIFT_MAX   50                       /* so that all of these times are less than TICKS apart */
+#define PACKETS_MAX (UINT64_C(1) << 56)
+
+enum { SAME_SRC = 4, SAME_DST = 8, PROTO_SHIFT = 4, PORTS_SHIFT = 6 };
+enum proto { PROTO_SAME, PROTO_TCP, PROTO_UDP, PROTO_FOLLOWS };
+enum ports { PORTS_NONE, PORTS_BOTH, PORTS_SOURCE, PORTS_DESTINATION };
+enum version { NO_IP, IPV4, IPV6 };
+
+struct sorted {
+	struct ow_flow_key key;
+	uint32_t index;
+};
+
+static int by_key(const void *x, const void *y)
+{
+	const struct ow_flow_key *a = x, *b = y; /* the first member */
+	int order = (int)a->version - b->version;
+	order = order ? order : memcmp(a->src, b->src, sizeof a->src);
+	order = order ? order : memcmp(a->dst, b->dst, sizeof a->dst);
+	order = order ? order : (int)a->proto - b->proto;
+	order = order ? order : (int)a->dport - b->dport;
+	order = order ? order : (int)a->sport - b->sport;
+	return order ? order : (int)a->ethertype - b->ethertype;
+}
+
+/* -- writing -------------------------------------------------------------------------------------------------------
+ */
+
+static uint8_t *put_number(uint8_t *to, uint64_t value)
+{
+	for (; value > 0x7f; value >>= 7)
+		*to++ = (uint8_t)(value | 0x80);
+	*to++ = (uint8_t)value;
+	return to;
+}
+
+static uint8_t *put_front(uint8_t *to, const uint8_t address[16], const uint8_t before[16])
+{
+	size_t equal = 0;
+	while (equal < 15 && address[equal] == before[equal])
+		equal++;
+	*to++ = (uint8_t)equal;
+	memcpy(to, address + equal, 16 - equal);
+	return to + 16 - equal;
+}
+
+static uint8_t *put_addresses(uint8_t *to, uint8_t there, const struct ow_flow_key *key,
+                              const struct ow_flow_key *before)
+{
+	bool v4 = (there & 3) == IPV4;
+	if (!(there & SAME_SRC))
+		to = v4 ? put_number(to, ow_load_be32(key->src) - ow_load_be32(before->src))
+		        : put_front(to, key->src, before->src);
+	if (there & SAME_DST)
+		return to;
+	if (!v4)
+		return put_front(to, key->dst, before->dst);
+	if (there & SAME_SRC)
+		return put_number(to, ow_load_be32(key->dst) - ow_load_be32(before->dst));
+	memcpy(to, key->dst, 4);
+	return to + 4;
+}
+
+static uint8_t *put_key(uint8_t *to, const struct ow_flow_key *key, const struct ow_flow_key *before)
+{
+	enum version version = key->version == 4 ? IPV4 : key->version == 6 ? IPV6 : NO_IP;
+	enum proto proto = key->proto == before->proto ? PROTO_SAME
+	                   : key->proto == 6           ? PROTO_TCP
+	                   : key->proto == 17          ? PROTO_UDP
+	                                               : PROTO_FOLLOWS;
+	enum ports ports = !key->sport && !key->dport    ? PORTS_NONE
+	                   : key->dport == before->dport ? PORTS_SOURCE
+	                   : key->sport == before->sport ? PORTS_DESTINATION
+	                                                 : PORTS_BOTH;
+	uint8_t there = (uint8_t)(version | proto << PROTO_SHIFT | ports << PORTS_SHIFT);
+	if (memcmp(key->src, before->src, sizeof key->src) == 0)
+		there |= SAME_SRC;
+	if (memcmp(key->dst, before->dst, sizeof key->dst) == 0)
+		there |= SAME_DST;
+	*to++ = there;
+	to = put_addresses(to, there, key, before);
+	if (version == NO_IP) {
+		ow_store_be16(to, key->ethertype);
+		to += 2;
+	}
+	if (proto == PROTO_FOLLOWS)
+		*to++ = key->proto;
+	if (ports == PORTS_BOTH || ports == PORTS_SOURCE) {
+		ow_store_be16(to, key->sport);
+		to += 2;
+	}
+	if (ports == PORTS_BOTH || ports == PORTS_DESTINATION) {
+		ow_store_be16(to, key->dport);
+		to += 2;
+	}
+	return to;
+}
+
+struct ticks {
+	int64_t first_ns;
+	uint8_t shift;
+};
+
+static struct ticks ticks_of(const struct ow_flow_counts *counts)
+{
+	int64_t first = INT64_MAX, last = INT64_MIN;
+	for (size_t i = 0; i < ow_flow_counts_flows(counts); i++) {
+		struct ow_flow_count count;
+		ow_flow_counts_get(counts, i, &count);
+		first = count.first_ns < first ? count.first_ns : first;
+		last = count.last_ns > last ? count.last_ns : last;
+	}
+	struct ticks ticks = {.first_ns = first <= last ? first : 0};
+	while (first <= last && ((uint64_t)last - (uint64_t)first) >> ticks.shift >= TICKS)
+		ticks.shift++;
+	return ticks;
+}
+
+static uint8_t *put_flow(uint8_t *to, const struct ow_flow_counts *counts, size_t i, const struct ticks *ticks,
+                         const struct ow_flow_key *before)
+{
+	struct ow_flow_count count;
+	ow_flow_counts_get(counts, i, &count);
+	uint64_t first = ((uint64_t)count.first_ns - (uint64_t)ticks->first_ns) >> ticks->shift;
+	uint64_t last = ((uint64_t)count.last_ns - (uint64_t)ticks->first_ns) >> ticks->shift;
+	to = put_key(to, &count.key, before);
+	to = put_number(to, count.packets - 1);
+	to = put_number(to, first);
+	if (count.packets > 1)
+		to = put_number(to, last - first);
+	const uint64_t *in_partial = ow_flow_counts_in_partials(counts, i);
+	for (uint32_t k = 0; k < ow_flow_counts_partials(counts); k++)
+		to = put_number(to, in_partial[k]);
+	return to;
+}
+
+int ow_epoch_put_counts(struct ow_buffer *buffer, const struct ow_flow_counts *counts)
+{
+	size_t flows = ow_flow_counts_flows(counts);
+	struct sorted *sorted = malloc((flows ? flows : 1) * sizeof *sorted);
+	int r = sorted ? ow_buffer_reserve(buffer, HEADER) : -ENOMEM;
+	if (r < 0)
+		goto out;
+	for (size_t i = 0; i < flows; i++) {
+		struct ow_flow_count count;
+		ow_flow_counts_get(counts, i, &count);
+		sorted[i] = (struct sorted){count.key, (uint32_t)i};
+	}
+	qsort(sorted, flows, sizeof *sorted, by_key);
+	struct ticks ticks = ticks_of(counts);
+	uint8_t *to = buffer->data + buffer->end;
+	ow_store_le64(to, flows);
+	ow_store_le64(to + 8, ow_flow_counts_uncounted(counts));
+	ow_store_le64(to + 16, (uint64_t)ticks.first_ns);
+	to[24] = ticks.shift;
+	buffer->end += HEADER;
+	static const struct ow_flow_key none;
+	const struct ow_flow_key *before = &none;
+	for (size_t i = 0; i < flows && r == 0; i++) {
+		r = ow_buffer_reserve(buffer, ROW_MAX);
+		if (r < 0)
+			break;
+		/* Keys of another version have nothing to differ from. */
+		before = before->version == sorted[i].key.version ? before : &none;
+		to = put_flow(buffer->data + buffer->end, counts, sorted[i].index, &ticks, before);
+		buffer->end = (size_t)(to - buffer->data);
+		before = &sorted[i].key;
+	}
+out:
+	free(sorted);
+	return r < 0 ? -ENOMEM : 0;
+}
+
+/* -- reading -------------------------------------------------------------------------------------------------------
+ */
+
+/* After something that is wrong or not there, `failed`, and zeros. */
+struct reader {
+	const uint8_t *at, *end;
+	bool failed;
+};
+
+static const uint8_t *take(struct reader *reader, size_t bytes)
+{
+	static const uint8_t zeros[16];
+	if (reader->failed || bytes > (size_t)(reader->end - reader->at)) {
+		reader->failed = true;
+		return zeros;
+	}
+	reader->at += bytes;
+	return reader->at - bytes;
+}
+
+static uint64_t take_number(struct reader *reader)
+{
+	uint64_t value = 0;
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		uint8_t byte = *take(reader, 1);
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80)) {
+			reader->failed |= shift == 63 && byte > 1;
+			return value;
+		}
+	}
+	reader->failed = true;
+	return 0;
+}
+
+static void take_front(struct reader *reader, const uint8_t before[16], uint8_t ret_address[16])
+{
+	uint8_t equal = *take(reader, 1);
+	reader->failed |= equal > 15;
+	equal &= 15;
+	memcpy(ret_address, before, equal);
+	memcpy(ret_address + equal, take(reader, 16u - equal), 16u - equal);
+}
+
+static void take_addresses(struct reader *reader, uint8_t there, const struct ow_flow_key *before,
+                           struct ow_flow_key *key)
+{
+	bool v4 = (there & 3) == IPV4;
+	if (there & SAME_SRC)
+		memcpy(key->src, before->src, sizeof key->src);
+	else if (v4)
+		ow_store_be32(key->src, ow_load_be32(before->src) + (uint32_t)take_number(reader));
+	else
+		take_front(reader, before->src, key->src);
+	if (there & SAME_DST)
+		memcpy(key->dst, before->dst, sizeof key->dst);
+	else if (v4 && there & SAME_SRC)
+		ow_store_be32(key->dst, ow_load_be32(before->dst) + (uint32_t)take_number(reader));
+	else if (v4)
+		memcpy(key->dst, take(reader, 4), 4);
+	else
+		take_front(reader, before->dst, key->dst);
+}
+
+static uint8_t take_proto(struct reader *reader, uint8_t there, uint8_t before)
+{
+	switch (there >> PROTO_SHIFT & 3) {
+	case PROTO_TCP:
+		return 6;
+	case PROTO_UDP:
+		return 17;
+	case PROTO_FOLLOWS:
+		return *take(reader, 1);
+	default:
+		return before;
+	}
+}
+
+static void take_key(struct reader *reader, const struct ow_flow_key *last, struct ow_flow_key *key)
+{
+	static const uint8_t versions[] = {0, 4, 6, 0};
+	static const struct ow_flow_key none;
+	uint8_t there = *take(reader, 1), version = versions[there & 3];
+	reader->failed |= (there & 3) > IPV6;
+	const struct ow_flow_key *before = last->version == version ? last : &none;
+	*key = (struct ow_flow_key){.version = version};
+	take_addresses(reader, there, before, key);
+	if (!version)
+		key->ethertype = ow_load_be16(take(reader, 2));
+	key->proto = take_proto(reader, there, before->proto);
+	enum ports ports = there >> PORTS_SHIFT;
+	if (ports == PORTS_NONE)
+		return;
+	key->sport = ports == PORTS_DESTINATION ? before->sport : ow_load_be16(take(reader, 2));
+	key->dport = ports == PORTS_SOURCE ? before->dport : ow_load_be16(take(reader, 2));
+}
+
+static int64_t time_of(const struct ticks *ticks, uint64_t tick)
+{
+	__int128 time = ticks->first_ns + ((__int128)tick << ticks->shift);
+	return time > TIME_MAX ? TIME_MAX : (int64_t)time;
+}
+
+static void take_flow(struct reader *reader, const struct ticks *ticks, uint32_t partials, struct ow_flow_count *count,
+                      uint64_t in_partial[OW_COLATE_LAYERS_MAX])
+{
+	const struct ow_flow_key last = count->key;
+	take_key(reader, &last, &count->key);
+	/* In order after the one before, if there is one, and so each only once. */
+	reader->failed |= count->packets && by_key(&last, &count->key) >= 0;
+	count->packets = take_number(reader);
+	reader->failed |= count->packets >= PACKETS_MAX;
+	count->packets++;
+	uint64_t first = take_number(reader), more = count->packets > 1 ? take_number(reader) : 0;
+	if (first >= TICKS || more >= TICKS)
+		reader->failed = true;
+	if (reader->failed)
+		return;
+	count->first_ns = time_of(ticks, first);
+	count->last_ns = time_of(ticks, first + more + 1) - 1;
+	count->last_ns = count->last_ns < count->first_ns ? count->first_ns : count->last_ns;
+	for (uint32_t k = 0; k < partials; k++)
+		in_partial[k] = take_number(reader);
+}
+
+int ow_epoch_take_counts(const uint8_t **at, const uint8_t *end, uint64_t seed, struct ow_flow_counts *sum,
+                         struct ow_error *err)
+{
+	struct reader reader = {.at = *at, .end = end};
+	const uint8_t *header = *at;
+	if (end - header < HEADER)
+		return ow_error_set(err, EPROTO, "epoch: flow counts are beyond the end");
+	uint64_t flows = ow_load_le64(header);
+	struct ticks ticks = {.first_ns = (int64_t)ow_load_le64(header + 16), .shift = header[24]};
+	reader.at += HEADER;
+	if (flows > OW_FLOW_COUNTS_MAX || flows > (uint64_t)(end - reader.at) / ROW_MIN)
+		return ow_error_set(err, EPROTO, "epoch: %llu flows are more than the bytes for them",
+		                    (unsigned long long)flows);
+	if (ticks.shift > SHIFT_MAX || ticks.first_ns > TIME_MAX || ticks.first_ns < -TIME_MAX)
+		return ow_error_set(err, EPROTO, "epoch: times of flows are out of range");
+	struct ow_flow_count count = {0};
+	uint64_t in_partial[OW_COLATE_LAYERS_MAX];
+	for (uint64_t i = 0; i < flows; i++) {
+		take_flow(&reader, &ticks, ow_flow_counts_partials(sum), &count, in_partial);
+		if (reader.failed)
+			return ow_error_set(err, EPROTO, "epoch: flow %llu of %llu is damaged",
+			                    (unsigned long long)i + 1, (unsigned long long)flows);
+		count.flow = ow_flow_hash(seed, &count.key);
+		int r = ow_flow_counts_put(sum, &count, in_partial);
+		if (r < 0)
+			return ow_error_set(err, -r, "epoch: no room for the counts of %llu flows",
+			                    (unsigned long long)ow_flow_counts_flows(sum));
+	}
+	ow_flow_counts_add_uncounted(sum, ow_load_le64(header + 8));
+	*at = reader.at;
+	return 0;
+}

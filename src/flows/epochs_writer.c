@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing a file of epochs: each frame goes out in one piece behind the last whole one and to disk, then comes the
+ * next. Sums are made of what is in the file, so that nothing but its index has to be remembered, also from one run to
+ * the next.
+ */
+#include "flows/epochs.h"
+
+#include "flows/epochs_private.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct ow_epochs_writer {
+	struct ow_epochs *index; /* owns the file */
+};
+
+static int write_at(int fd, uint64_t offset, const uint8_t *bytes, size_t size)
+{
+	while (size) {
+		ssize_t put = pwrite(fd, bytes, size, (off_t)offset);
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return put < 0 ? -errno : -EIO;
+		bytes += put;
+		offset += (uint64_t)put;
+		size -= (size_t)put;
+	}
+	return 0;
+}
+
+/* Header and bytes at the end of the file, on disk. On failure what was written is cut off again. */
+static int write_frame(int fd, uint64_t end, struct ow_epochs_frame *frame, const uint8_t *bytes, size_t size)
+{
+	uint8_t *all = malloc(OW_EPOCHS_HEADER + size);
+	if (!all)
+		return -ENOMEM;
+	frame->offset = end + OW_EPOCHS_HEADER;
+	frame->size = size;
+	frame->check = ow_epochs_check(bytes, size);
+	ow_epochs_frame_put(frame, all);
+	memcpy(all + OW_EPOCHS_HEADER, bytes, size);
+	int r = write_at(fd, end, all, OW_EPOCHS_HEADER + size);
+	if (r == 0 && fdatasync(fd) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)!ftruncate(fd, (off_t)end); /* if that fails too, the checks tell */
+	free(all);
+	return r;
+}
+
+static int write_info(const char *path, int fd, const struct ow_epoch_info *info, struct ow_error *err)
+{
+	struct ow_epochs_frame frame = {.kind = OW_EPOCHS_INFO};
+	uint8_t *bytes = NULL;
+	size_t size;
+	int r = ow_epoch_info_check(info, err);
+	if (r < 0)
+		return r;
+	r = ow_epoch_info_encode(info, &bytes, &size);
+	if (r == 0)
+		r = ftruncate(fd, 0) < 0 ? -errno : write_frame(fd, 0, &frame, bytes, size);
+	free(bytes);
+	return r < 0 ? ow_error_set(err, -r, "%.200s: %s", path, strerror(-r)) : 0;
+}
+
+static int append_frame(struct ow_epochs *index, struct ow_epochs_frame *frame, const struct ow_epoch *epoch,
+                        struct ow_epoch_cost *ret_cost)
+{
+	uint8_t *bytes = NULL;
+	size_t size;
+	frame->begin_ns = epoch->begin_ns;
+	frame->end_ns = epoch->end_ns;
+	frame->packets = ow_colate_packets(epoch->colate);
+	frame->epochs = epoch->epochs;
+	struct ow_epoch_cost cost = {0};
+	int r = ow_epoch_encode(epoch, &bytes, &size, &cost);
+	frame->count_bytes = (uint32_t)cost.count_bytes;
+	if (ret_cost)
+		*ret_cost = cost;
+	if (r == 0 && size > OW_EPOCH_BYTES_MAX)
+		r = -EFBIG;
+	if (r == 0)
+		r = write_frame(index->fd, index->end, frame, bytes, size);
+	if (r == 0)
+		r = ow_epochs_note(index, frame);
+	free(bytes);
+	return r;
+}
+
+/* The frames that the next sum of this level is made of, or NULL: not all are there, or it is there already. */
+static const struct ow_epochs_frame *parts_of_sum(const struct ow_epochs *index, unsigned level)
+{
+	const struct ow_epochs_frame *below = level ? index->sum[level - 1] : index->epoch;
+	size_t count = level ? index->sums[level - 1] : index->epochs, span = 1;
+	for (unsigned i = 0; i <= level; i++)
+		span *= OW_EPOCHS_GROUP;
+	if (!index->epochs || index->epochs % span || count < OW_EPOCHS_GROUP)
+		return NULL;
+	size_t from = index->epochs - span;
+	const struct ow_epochs_frame *part = below + count - OW_EPOCHS_GROUP;
+	for (size_t i = 0; i < OW_EPOCHS_GROUP; i++) {
+		if (part[i].from != from + i * (span / OW_EPOCHS_GROUP))
+			return NULL;
+	}
+	size_t sums = index->sums[level];
+	return sums && index->sum[level][sums - 1].from == from ? NULL : part;
+}
+
+/* A sum only saves time: where it cannot be made, the file is as good without. */
+static void write_sum(struct ow_epochs *index, unsigned level)
+{
+	const struct ow_epochs_frame *part = parts_of_sum(index, level);
+	struct ow_epochs_frame frame = {.kind = OW_EPOCHS_SUM, .level = (uint8_t)(level + 1)};
+	struct ow_epoch sum;
+	if (!part || ow_epoch_init(&index->info, false, &sum, NULL) < 0)
+		return;
+	frame.from = part->from;
+	int r = index->info.counts ? ow_flow_counts_create(&index->info.params, OW_EPOCHS_SUM_FLOWS, &sum.counts) : 0;
+	for (size_t i = 0; r == 0 && i < OW_EPOCHS_GROUP; i++)
+		r = ow_epochs_frame_add(index, &part[i], &sum, NULL);
+	if (r == 0)
+		append_frame(index, &frame, &sum, NULL);
+	ow_epoch_done(&sum);
+}
+
+static void write_sums(struct ow_epochs *index)
+{
+	for (unsigned level = 0; level < OW_EPOCHS_LEVELS; level++)
+		write_sum(index, level);
+}
+
+/* An index of the open file, that begins with this description: as it is, or made so. */
+static int prepare(const char *path, int fd, const struct ow_epoch_info *info, bool append,
+                   struct ow_epochs **ret_index, struct ow_error *err)
+{
+	struct stat status;
+	struct ow_error what;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return ow_error_set(err, EBUSY, "%.200s: %s", path,
+		                    errno == EWOULDBLOCK ? "another process writes it" : strerror(errno));
+	if (fstat(fd, &status) < 0)
+		return ow_error_set(err, errno, "%.200s: %s", path, strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		return ow_error_set(err, EINVAL, "%.200s: not a regular file", path);
+	bool fresh = !append || !status.st_size;
+	int r = fresh ? write_info(path, fd, info, err) : 0;
+	if (r == 0)
+		r = ow_epochs_index(path, fd, ret_index, err);
+	if (r < 0 || fresh)
+		return r;
+	struct ow_epochs *index = *ret_index;
+	r = ow_epoch_info_comparable(&index->info, info, &what);
+	if (r == 0 && index->info.counts != info->counts)
+		r = ow_error_set(&what, EINVAL, "flow counts are kept in one only");
+	if (r < 0)
+		ow_error_set(err, EINVAL, "%.200s: is of another recording: %.200s", path, what.text);
+	else if (*index->damage.text && ftruncate(fd, (off_t)index->end) < 0)
+		r = ow_error_set(err, errno, "%.200s: %s", path, strerror(errno));
+	if (r < 0) {
+		index->fd = -1; /* the caller's */
+		ow_epochs_close(index);
+	}
+	return r;
+}
+
+int ow_epochs_create(const char *path, const struct ow_epoch_info *info, bool append,
+                     struct ow_epochs_writer **ret_writer, struct ow_error *err)
+{
+	struct ow_epochs_writer *writer = calloc(1, sizeof *writer);
+	if (!writer)
+		return ow_error_set(err, ENOMEM, "%.200s: not enough memory", path);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+	int r = fd < 0 ? ow_error_set(err, errno, "%.200s: %s", path, strerror(errno)) : 0;
+	if (r == 0)
+		r = prepare(path, fd, info, append, &writer->index, err);
+	if (r < 0) {
+		if (fd >= 0)
+			close(fd);
+		free(writer);
+		return r;
+	}
+	write_sums(writer->index); /* one that a crash kept from being written */
+	*ret_writer = writer;
+	return 0;
+}
+
+int ow_epochs_append(struct ow_epochs_writer *writer, const struct ow_epoch *epoch, struct ow_epoch_cost *ret_cost,
+                     struct ow_error *err)
+{
+	struct ow_epochs *index = writer->index;
+	struct ow_epochs_frame frame = {.kind = OW_EPOCHS_EPOCH, .from = index->epochs};
+	int r = append_frame(index, &frame, epoch, ret_cost);
+	if (r < 0)
+		return ow_error_set(err, -r, "%.200s: %s", index->path, strerror(-r));
+	write_sums(index);
+	return 0;
+}
+
+void ow_epochs_writer_free(struct ow_epochs_writer *writer)
+{
+	if (!writer)
+		return;
+	ow_epochs_close(writer->index);
+	free(writer);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers of all flows: their order, and what to be careful about. */
+#include "flows/flow_answers.h"
+
+#include "base/format.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Counts that differ by more than this share from the packets recorded are worth a word. */
+#define COUNTS_TOLERANCE 0.001
+/* Below this share of clean counters, too. */
+#define CLEAN_FEW 0.5
+
+void ow_flow_answers_done(struct ow_flow_answers *answers)
+{
+	free(answers->flow);
+	free(answers->estimates);
+	*answers = (struct ow_flow_answers){0};
+}
+
+static int slower_first(const void *a, const void *b, void *arg)
+{
+	const struct ow_flow_answers *answers = arg;
+	const struct ow_flow_answer *x = a, *y = b;
+	const struct ow_value *mx = &ow_flow_answer_whole(answers, x)->mean_ns;
+	const struct ow_value *my = &ow_flow_answer_whole(answers, y)->mean_ns;
+	bool nx = mx->status == OW_VALUE_NONE, ny = my->status == OW_VALUE_NONE;
+	if (nx != ny)
+		return nx ? 1 : -1;
+	if (!nx && mx->value != my->value)
+		return mx->value > my->value ? -1 : 1;
+	if (x->packets != y->packets)
+		return x->packets > y->packets ? -1 : 1;
+	return memcmp(&x->key, &y->key, sizeof x->key);
+}
+
+void ow_flow_answers_sort(struct ow_flow_answers *answers)
+{
+	qsort_r(answers->flow, answers->flows, sizeof *answers->flow, slower_first, answers);
+}
+
+static bool warn_damage(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
+{
+	if (!a->point[i].damage)
+		return false;
+	snprintf(line, OW_FLOW_WARNING, "%.280s", a->point[i].damage);
+	return true;
+}
+
+static bool warn_uncounted(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
+{
+	char count[OW_WORDS];
+	if (!a->point[i].uncounted || a->counts)
+		return false;
+	snprintf(line, OW_FLOW_WARNING,
+	         "%.150s: %s packets of flows beyond the recording's limit were not counted; they disturb the others",
+	         a->point[i].path, ow_words_count(a->point[i].uncounted, count));
+	return true;
+}
+
+static bool warn_clean(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
+{
+	const struct ow_flow_leg *leg = &a->leg[i];
+	char share[OW_WORDS];
+	if (!leg->counters || (double)leg->clean >= CLEAN_FEW * (double)leg->counters)
+		return false;
+	snprintf(line, OW_FLOW_WARNING,
+	         "only %s of the counters hold the same packets at %.80s and %.80s: packets were lost, or one point "
+	         "also "
+	         "sees other traffic (record with --filter; --vectors helps against loss)",
+	         ow_words_share(leg->clean, leg->counters, share), a->point[leg->from].path, a->point[leg->to].path);
+	return true;
+}
+
+static bool warn_counts(const struct ow_flow_answers *a, char line[OW_FLOW_WARNING])
+{
+	const struct ow_flow_point *last = &a->point[a->points - 1];
+	char counted[OW_WORDS], recorded[OW_WORDS];
+	double off = fabs(a->counted_packets - (double)last->packets);
+	if (!a->counts || off <= COUNTS_TOLERANCE * (double)last->packets)
+		return false;
+	snprintf(line, OW_FLOW_WARNING,
+	         "%.120s counts %s packets, %.100s has recorded %s: as far as they are not the same packets, estimates "
+	         "are "
+	         "wrong",
+	         a->counts, ow_words_count(ow_packets_of(a->counted_packets), counted), last->path,
+	         ow_words_count(last->packets, recorded));
+	return true;
+}
+
+static bool warn_backwards(const struct ow_flow_answers *a, char line[OW_FLOW_WARNING])
+{
+	char count[OW_WORDS];
+	if (!a->backwards)
+		return false;
+	snprintf(line, OW_FLOW_WARNING,
+	         "%s %s at %.120s before %.120s: %s the other way (record one direction with --filter), or the clocks "
+	         "are "
+	         "apart (--offset)",
+	         ow_words_count(a->backwards, count), a->backwards == 1 ? "flow was" : "flows were",
+	         a->point[a->points - 1].path, a->point[0].path, a->backwards == 1 ? "it goes" : "they go");
+	return true;
+}
+
+bool ow_flow_answers_warning(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
+{
+	for (unsigned k = 0; k < a->points; k++) {
+		if (warn_damage(a, k, line) && i-- == 0)
+			return true;
+		if (warn_uncounted(a, k, line) && i-- == 0)
+			return true;
+	}
+	for (unsigned k = 0; k < a->legs; k++) {
+		if (warn_clean(a, k, line) && i-- == 0)
+			return true;
+	}
+	if (warn_backwards(a, line) && i-- == 0)
+		return true;
+	return warn_counts(a, line) && i == 0;
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From recordings to answers: sums of the epochs of each point, loads from flow counts, differences and estimates of
+ * each leg, put together by flow.
+ */
+#include "flows/flow_query.h"
+
+#include "base/time.h"
+#include "flows/counts_csv.h"
+#include "flows/epochs.h"
+#include "base/format.h"
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Counts from elsewhere may be off by this share of the packets: their points are elsewhere, too. */
+#define COUNTS_OFF_MAX 0.05
+
+struct file {
+	struct ow_epochs *epochs;
+	struct ow_epoch sum;
+	bool summed;
+};
+
+struct ow_flows_files {
+	struct file file[OW_FLOW_POINTS_MAX];
+	unsigned files;
+	struct ow_flow_counts *counts; /* from CSV; NULL = none */
+};
+
+void ow_flows_files_free(struct ow_flows_files *files)
+{
+	if (!files)
+		return;
+	for (unsigned i = 0; i < files->files; i++) {
+		if (files->file[i].summed)
+			ow_epoch_done(&files->file[i].sum);
+		ow_epochs_close(files->file[i].epochs);
+	}
+	ow_flow_counts_free(files->counts);
+	free(files);
+}
+
+const struct ow_flow_select *ow_flows_files_select(const struct ow_flows_files *files)
+{
+	return &ow_epochs_info(files->file[0].epochs)->select;
+}
+
+uint64_t ow_flows_files_packets(const struct ow_flows_files *files, unsigned point, const struct ow_flow_key *key)
+{
+	const struct ow_flow_counts *counts = files->file[point].sum.counts;
+	struct ow_flow_count count;
+	if (!counts)
+		return 0;
+	uint64_t seed = ow_epochs_info(files->file[point].epochs)->params.seed;
+	ptrdiff_t i = ow_flow_counts_find(counts, ow_flow_hash(seed, key));
+	if (i < 0)
+		return 0;
+	ow_flow_counts_get(counts, (size_t)i, &count);
+	return count.packets;
+}
+
+/* -- reading ------------------------------------------------------------------------------------------------------ */
+
+/* What the epochs that were used cost in the file. */
+static void fill_cost(const struct ow_flows_question *q, const struct file *file, struct ow_flow_point *point)
+{
+	double counters = 0, counts = 0, packets = 0;
+	for (size_t i = 0; i < ow_epochs_count(file->epochs); i++) {
+		struct ow_epochs_span span = ow_epochs_span(file->epochs, i);
+		if (span.end_ns <= q->since_ns || span.begin_ns >= q->until_ns)
+			continue;
+		counters += (double)(span.bytes - span.count_bytes);
+		counts += (double)span.count_bytes;
+		packets += (double)span.packets;
+	}
+	point->counter_bits = packets > 0 ? 8 * counters / packets : NAN;
+	point->count_bits = packets > 0 && point->counted ? 8 * counts / packets : NAN;
+}
+
+static int read_point(const struct ow_flows_question *q, struct ow_flows_files *files, unsigned i,
+                      struct ow_flow_point *point, struct ow_error *err)
+{
+	struct file *file = &files->file[i];
+	int r = ow_epochs_open(q->path[i], &file->epochs, err);
+	if (r < 0)
+		return r;
+	files->files++;
+	if (i > 0)
+		r = ow_epochs_comparable(files->file[0].epochs, file->epochs, err);
+	if (r == 0)
+		r = ow_epochs_sum(file->epochs, q->since_ns, q->until_ns, true, &file->sum, err);
+	if (r < 0)
+		return r;
+	file->summed = true;
+	if (!file->sum.epochs || !ow_colate_packets(file->sum.colate))
+		return ow_error_set(err, ENODATA, "%.200s: %s", q->path[i],
+		                    ow_epochs_count(file->epochs) ? "no packet of the time that was asked for"
+		                                                  : "has no epoch yet");
+	*point = (struct ow_flow_point){
+		.path = q->path[i],
+		.damage = ow_epochs_damage(file->epochs),
+		.epochs = file->sum.epochs,
+		.begin_ns = file->sum.begin_ns,
+		.end_ns = file->sum.end_ns,
+		.packets = ow_colate_packets(file->sum.colate),
+		.counted = file->sum.counts != NULL,
+	};
+	if (file->sum.counts) {
+		point->flows = ow_flow_counts_flows(file->sum.counts);
+		point->uncounted = ow_flow_counts_uncounted(file->sum.counts);
+	}
+	fill_cost(q, file, point);
+	return 0;
+}
+
+static bool has_banks(const struct ow_flows_files *files)
+{
+	const struct ow_colate_params *params = &ow_epochs_info(files->file[0].epochs)->params;
+	for (uint32_t i = 0; i < params->layers; i++) {
+		if (params->layer[i].form == OW_COLATE_BANKS)
+			return true;
+	}
+	return false;
+}
+
+static int read_counts(const struct ow_flows_question *q, struct ow_flows_files *files, struct ow_error *err)
+{
+	const struct ow_epoch_info *info = ow_epochs_info(files->file[0].epochs);
+	bool is_stdin = strcmp(q->counts, "-") == 0;
+	FILE *in = is_stdin ? stdin : fopen(q->counts, "re");
+	if (!in)
+		return ow_error_set(err, errno, "%.200s: %s", q->counts, strerror(errno));
+	int r = ow_counts_csv_read(in, q->counts, &info->select, info->params.seed, &files->counts, err);
+	if (!is_stdin)
+		fclose(in);
+	return r;
+}
+
+/*
+ * Do the counts account for every packet that was recorded? What they leave out is noise that all banks together would
+ * blow up where they solve for flows exactly: one bank at a time takes it as it is. Far off, they are of other packets.
+ */
+static int check_counts(const struct ow_flows_question *q, const struct ow_flows_files *files,
+                        const struct ow_flow_answers *a, enum ow_flow_estimator *estimator, struct ow_error *err)
+{
+	const struct ow_flow_point *last = &a->point[a->points - 1];
+	double recorded = (double)last->packets, counted = (double)ow_flow_counts_packets(files->counts);
+	if (fabs(counted - recorded) > COUNTS_OFF_MAX * recorded)
+		return ow_error_set(
+			err, EINVAL,
+			"%.150s counts %.0f packets, but %.150s has recorded %.0f: these are not the same packets",
+			q->counts, counted, last->path, recorded);
+	if (counted != recorded && *estimator == OW_FLOWS_AUTO && has_banks(files))
+		*estimator = OW_FLOWS_BLUP;
+	return 0;
+}
+
+static int check_time(const struct ow_flow_answers *a, struct ow_error *err)
+{
+	const struct ow_flow_point *x = &a->point[0];
+	char from[OW_WORDS], to[OW_WORDS];
+	for (unsigned i = 1; i < a->points; i++) {
+		const struct ow_flow_point *y = &a->point[i];
+		if (x->begin_ns < y->end_ns && y->begin_ns < x->end_ns)
+			continue;
+		const struct ow_flow_point *early = x->begin_ns < y->begin_ns ? x : y, *late = early == x ? y : x;
+		ow_words_time(early->end_ns, "%Y-%m-%d %H:%M:%S", from);
+		ow_words_time(late->begin_ns, "%Y-%m-%d %H:%M:%S", to);
+		return ow_error_set(err, ENOMSG,
+		                    "nothing in common: %.120s ends at %s UTC, %.120s begins only at %s UTC",
+		                    early->path, from, late->path, to);
+	}
+	return 0;
+}
+
+/* -- one leg ------------------------------------------------------------------------------------------------------ */
+
+/* The flows of a leg and what is estimated of them, in the order of `counts`. */
+struct leg {
+	const struct ow_flow_counts *counts; /* p_f */
+	const struct ow_flow_counts *sender; /* what the first point counted; NULL = not known */
+	struct ow_flow_load *load;
+	struct ow_flow_estimate *estimate;
+	size_t flows;
+};
+
+static void leg_done(struct leg *leg)
+{
+	free(leg->load);
+	free(leg->estimate);
+	*leg = (struct leg){0};
+}
+
+/* p_f is that of the packets received; where a flow's counters are clean, as many were sent. */
+static int choose_counts(const struct ow_flows_files *files, unsigned from, unsigned to, struct leg *leg,
+                         const struct ow_flow_answers *a, struct ow_error *err)
+{
+	const struct ow_flow_counts *sender = files->file[from].sum.counts, *receiver = files->file[to].sum.counts;
+	if (files->counts) {
+		leg->counts = files->counts;
+		leg->sender = sender && receiver ? sender : NULL;
+		return 0;
+	}
+	leg->counts = receiver ? receiver : sender;
+	leg->sender = sender;
+	if (!leg->counts)
+		return ow_error_set(
+			err, EINVAL,
+			"neither %.120s nor %.120s has flow counts: --counts FILE has to give the packets of "
+			"each flow",
+			a->point[from].path, a->point[to].path);
+	return 0;
+}
+
+static void fill_load(const struct leg *leg, const struct ow_colate_params *params, bool external, size_t i,
+                      struct ow_flow_load *load)
+{
+	struct ow_flow_count count, sent;
+	ow_flow_counts_get(leg->counts, i, &count);
+	*load = (struct ow_flow_load){
+		.flow = count.flow,
+		.packets = (double)count.packets,
+		.first_ns = count.first_ns,
+		.last_ns = count.last_ns,
+	};
+	for (uint32_t k = 0; k < params->layers; k++) {
+		bool all = params->layer[k].first == 0 && params->layer[k].last == OW_COLATE_SHARE;
+		load->in_layer[k] = all        ? load->packets
+		                    : external ? -1
+		                               : (double)ow_flow_counts_in_layer(leg->counts, i, k);
+	}
+	ptrdiff_t at = leg->sender ? ow_flow_counts_find(leg->sender, count.flow) : -1;
+	if (at < 0)
+		return;
+	ow_flow_counts_get(leg->sender, (size_t)at, &sent);
+	load->whole = sent.packets == count.packets;
+	load->first_ns = sent.first_ns < load->first_ns ? sent.first_ns : load->first_ns;
+	load->last_ns = sent.last_ns > load->last_ns ? sent.last_ns : load->last_ns;
+}
+
+static int fill_loads(struct leg *leg, const struct ow_colate_params *params, bool external)
+{
+	double sum = 0;
+	leg->flows = ow_flow_counts_flows(leg->counts);
+	leg->load = calloc(leg->flows + 1, sizeof *leg->load);
+	leg->estimate = calloc(leg->flows + 1, sizeof *leg->estimate);
+	if (!leg->load || !leg->estimate)
+		return -ENOMEM;
+	for (size_t i = 0; i < leg->flows; i++) {
+		fill_load(leg, params, external, i, &leg->load[i]);
+		sum += leg->load[i].packets;
+	}
+	/* Each packet that was counted is in one flow. (Sums of integers below 2^53 are exact.) */
+	assert(sum > 0x1p53 || sum == (double)ow_flow_counts_packets(leg->counts));
+	return 0;
+}
+
+/* Counters that hold packets, and those of them that hold the same at both points. */
+static void count_clean(const struct ow_colate *a, const struct ow_colate *b, const struct ow_flows *flows,
+                        struct ow_flow_leg *ret_leg)
+{
+	for (uint32_t k = 0; k < flows->params.layers; k++) {
+		const uint64_t *x = ow_colate_counters(a, k), *y = ow_colate_counters(b, k);
+		const bool *clean = flows->layer[k].clean;
+		for (uint32_t j = 0; j < flows->layer[k].layer.counters; j++) {
+			bool used = x[j] || y[j];
+			ret_leg->counters += used;
+			ret_leg->clean += used && clean[j];
+		}
+	}
+}
+
+static int estimate_leg(const struct ow_flows_options *options, const struct ow_flows_files *files,
+                        struct ow_flow_answers *a, struct ow_flow_leg *ret_leg, struct leg *leg, struct ow_error *err)
+{
+	const struct ow_colate *from = files->file[ret_leg->from].sum.colate, *to = files->file[ret_leg->to].sum.colate;
+	struct ow_flows flows = {0};
+	int r = choose_counts(files, ret_leg->from, ret_leg->to, leg, a, err);
+	if (r == 0)
+		r = ow_flows_difference(from, to, &flows, err);
+	if (r < 0)
+		return r;
+	count_clean(from, to, &flows, ret_leg);
+	if (!ret_leg->clean)
+		r = ow_error_set(err, ENOMSG,
+		                 "nothing can be estimated: none of the %llu counters has the same packets at %.120s "
+		                 "and %.120s: each lost "
+		                 "a packet, or these are recordings of different traffic",
+		                 (unsigned long long)ret_leg->counters, a->point[ret_leg->from].path,
+		                 a->point[ret_leg->to].path);
+	else if (fill_loads(leg, &flows.params, files->counts != NULL) < 0)
+		r = ow_error_set(err, ENOMEM, "not enough memory for %zu flows", leg->flows);
+	if (r == 0) {
+		flows.flow = leg->load;
+		flows.flows = leg->flows;
+		r = ow_flows_estimate(&flows, options, leg->estimate, err);
+	}
+	ow_flows_done(&flows);
+	return r;
+}
+
+/* -- answers ------------------------------------------------------------------------------------------------------ */
+
+static void shift(struct ow_value *value, double offset_ns)
+{
+	value->value += offset_ns;
+	value->low += offset_ns;
+	value->high += offset_ns;
+}
+
+/* The estimate of a flow over a leg, by its hash: a flow may have been seen by some points only. */
+static struct ow_flow_estimate estimate_of(const struct leg *leg, uint64_t flow)
+{
+	ptrdiff_t i = ow_flow_counts_find(leg->counts, flow);
+	if (i >= 0)
+		return leg->estimate[i];
+	struct ow_value none = ow_value_none("no packet of the flow was counted here");
+	return (struct ow_flow_estimate){.mean_ns = none, .stddev_ns = none};
+}
+
+/* Puts the legs together: the flows are those that the last leg counts. */
+static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, const struct leg *leg)
+{
+	const struct leg *whole = &leg[a->legs - 1];
+	a->flow = calloc(whole->flows + 1, sizeof *a->flow);
+	a->estimates = calloc((whole->flows + 1) * a->legs, sizeof *a->estimates);
+	if (!a->flow || !a->estimates)
+		return -ENOMEM;
+	a->flows = whole->flows;
+	for (size_t i = 0; i < a->flows; i++) {
+		struct ow_flow_estimate *estimate = &a->estimates[i * a->legs];
+		struct ow_flow_count count, sent;
+		ow_flow_counts_get(whole->counts, i, &count);
+		for (unsigned k = 0; k + 1 < a->legs; k++)
+			estimate[k] = estimate_of(&leg[k], count.flow);
+		estimate[a->legs - 1] = whole->estimate[i];
+		if (q->offset_ns && estimate[a->legs - 1].mean_ns.status != OW_VALUE_NONE)
+			shift(&estimate[a->legs - 1].mean_ns, (double)q->offset_ns);
+		ptrdiff_t at = whole->sender ? ow_flow_counts_find(whole->sender, count.flow) : -1;
+		if (at >= 0)
+			ow_flow_counts_get(whole->sender, (size_t)at, &sent);
+		a->flow[i] = (struct ow_flow_answer){
+			.key = count.key,
+			.packets = count.packets,
+			.sent = at >= 0         ? sent.packets
+		                : whole->sender ? 0
+		                                : UINT64_MAX,
+			.estimate = estimate,
+		};
+		const struct ow_value *mean = &estimate[a->legs - 1].mean_ns;
+		a->estimated += mean->status != OW_VALUE_NONE;
+		/* COLATE as published says as much of flows that are merely noisy. */
+		a->backwards += mean->status != OW_VALUE_NONE && mean->high < 0 &&
+		                estimate[a->legs - 1].estimator != OW_FLOWS_COLATE;
+		a->counted_packets += (double)count.packets;
+	}
+	return 0;
+}
+
+/* Flows of the first point that the last one never saw, and whether they have any in common. */
+static int check_common(struct ow_flow_answers *a, const struct leg *whole, struct ow_error *err)
+{
+	size_t flows = whole->sender ? ow_flow_counts_flows(whole->sender) : 0;
+	const char *x = a->point[0].path, *y = a->counts ? a->counts : a->point[a->points - 1].path;
+	for (size_t i = 0; i < flows; i++) {
+		struct ow_flow_count count;
+		ow_flow_counts_get(whole->sender, i, &count);
+		a->never_arrived += ow_flow_counts_find(whole->counts, count.flow) < 0;
+	}
+	if (flows && a->never_arrived == flows)
+		return ow_error_set(err, ENOMSG, "nothing in common: none of the %zu flows of %.120s is in %.120s",
+		                    flows, x, y);
+	return 0;
+}
+
+/* Packets cannot arrive before they are sent. */
+static int check_order(const struct ow_flow_answers *a, struct ow_error *err)
+{
+	double sum = 0, packets = 0;
+	char text[OW_DURATION_TEXT];
+	for (size_t i = 0; i < a->flows; i++) {
+		const struct ow_value *mean = &ow_flow_answer_whole(a, &a->flow[i])->mean_ns;
+		if (mean->status == OW_VALUE_NONE)
+			continue;
+		sum += mean->value * (double)a->flow[i].packets;
+		packets += (double)a->flow[i].packets;
+	}
+	if (!(sum < 0))
+		return 0;
+	ow_duration_text(-sum / packets, text);
+	return ow_error_set(
+		err, EINVAL,
+		"packets were at %.120s %s before %.120s on average: --from and --to are swapped, or the clocks "
+		"are apart (--offset)",
+		a->point[a->points - 1].path, text, a->point[0].path);
+}
+
+static void set_legs(struct ow_flow_answers *a)
+{
+	for (unsigned i = 0; i + 1 < a->points; i++)
+		a->leg[a->legs++] = (struct ow_flow_leg){.from = i, .to = i + 1};
+	if (a->points > 2)
+		a->leg[a->legs++] = (struct ow_flow_leg){.from = 0, .to = a->points - 1};
+}
+
+static int ask(const struct ow_flows_question *q, struct ow_flows_files *files, struct ow_flow_answers *a,
+               struct ow_error *err)
+{
+	struct leg leg[OW_FLOW_LEGS_MAX] = {0};
+	struct ow_flows_options estimate = q->estimate;
+	int r = 0;
+	for (; r == 0 && a->points < q->points; a->points++)
+		r = read_point(q, files, a->points, &a->point[a->points], err);
+	if (r == 0)
+		r = check_time(a, err);
+	if (r == 0 && q->counts)
+		r = read_counts(q, files, err);
+	if (r == 0 && q->counts)
+		r = check_counts(q, files, a, &estimate.estimator, err);
+	if (r < 0)
+		return r;
+	a->select = ow_epochs_info(files->file[0].epochs)->select;
+	set_legs(a);
+	for (unsigned i = 0; r == 0 && i < a->legs; i++)
+		r = estimate_leg(&estimate, files, a, &a->leg[i], &leg[i], err);
+	if (r == 0)
+		r = check_common(a, &leg[a->legs - 1], err);
+	if (r == 0 && gather(q, a, leg) < 0)
+		r = ow_error_set(err, ENOMEM, "not enough memory for the answers");
+	if (r == 0)
+		r = check_order(a, err);
+	for (unsigned i = 0; i < a->legs; i++)
+		leg_done(&leg[i]);
+	return r;
+}
+
+int ow_flows_ask(const struct ow_flows_question *question, struct ow_flow_answers *ret_answers,
+                 struct ow_flows_files **ret_files, struct ow_error *err)
+{
+	struct ow_flow_answers answers = {.counts = question->counts, .offset_ns = question->offset_ns};
+	struct ow_flows_files *files = calloc(1, sizeof *files);
+	if (!files)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	int r = ask(question, files, &answers, err);
+	if (r < 0) {
+		ow_flow_answers_done(&answers);
+		ow_flows_files_free(files);
+		return r;
+	}
+	ow_flow_answers_sort(&answers);
+	*ret_answers = answers;
+	*ret_files = files;
+	return 0;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where epochs end: flow_recorder.h. */
+#include "flows/flow_recorder.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct ow_flow_recorder {
+	struct ow_flow_recorder_options options;
+	struct ow_epoch epoch;
+	int64_t begin_ns, end_ns; /* the interval at hand, once there is a packet */
+};
+
+static int make_epoch(struct ow_flow_recorder *recorder, struct ow_error *err)
+{
+	const struct ow_epoch_info *info = &recorder->options.info;
+	int r = ow_epoch_init(info, false, &recorder->epoch, err);
+	if (r == 0 && info->counts &&
+	    ow_flow_counts_create(&info->params, recorder->options.flows_max, &recorder->epoch.counts) < 0) {
+		ow_epoch_done(&recorder->epoch);
+		return ow_error_set(err, ENOMEM, "not enough memory to count flows");
+	}
+	recorder->epoch.epochs = 1;
+	return r;
+}
+
+int ow_flow_recorder_create(const struct ow_flow_recorder_options *options, struct ow_flow_recorder **ret_recorder,
+                            struct ow_error *err)
+{
+	int r = ow_epoch_info_check(&options->info, err);
+	if (r < 0)
+		return r;
+	struct ow_flow_recorder *recorder = calloc(1, sizeof *recorder);
+	if (!recorder)
+		return ow_error_set(err, ENOMEM, "not enough memory to record flows");
+	recorder->options = *options;
+	r = make_epoch(recorder, err);
+	if (r < 0) {
+		ow_flow_recorder_free(recorder);
+		return r;
+	}
+	*ret_recorder = recorder;
+	return 0;
+}
+
+void ow_flow_recorder_free(struct ow_flow_recorder *recorder)
+{
+	if (!recorder)
+		return;
+	ow_epoch_done(&recorder->epoch);
+	free(recorder);
+}
+
+int ow_flow_recorder_cut(struct ow_flow_recorder *recorder, struct ow_error *err)
+{
+	struct ow_epoch *epoch = &recorder->epoch;
+	if (!epoch->colate || !ow_colate_packets(epoch->colate))
+		return 0;
+	bool by_time = recorder->options.info.interval_ns != 0;
+	epoch->begin_ns = by_time ? recorder->begin_ns : ow_colate_first_ns(epoch->colate);
+	epoch->end_ns = by_time ? recorder->end_ns : ow_colate_last_ns(epoch->colate) + 1;
+	int r = recorder->options.on_epoch(recorder->options.arg, epoch, err);
+	if (epoch->colate)
+		ow_colate_reset(epoch->colate);
+	if (epoch->counts)
+		ow_flow_counts_reset(epoch->counts);
+	return r;
+}
+
+static void begin_interval(struct ow_flow_recorder *recorder, int64_t time_ns)
+{
+	int64_t length = recorder->options.info.interval_ns, rest = time_ns % length;
+	recorder->begin_ns = time_ns - rest - (rest < 0 ? length : 0);
+	recorder->end_ns = recorder->begin_ns + length;
+}
+
+/* Of the interval at hand, or late for it; one that is very early or late shows that the clock was set. */
+static bool belongs(const struct ow_flow_recorder *recorder, int64_t time_ns)
+{
+	return time_ns < recorder->end_ns && time_ns >= recorder->begin_ns - recorder->options.info.interval_ns;
+}
+
+static int add(struct ow_flow_recorder *recorder, const struct ow_flow_stamp *stamps,
+               const struct ow_flow_key *const *keys, size_t count, struct ow_error *err)
+{
+	struct ow_epoch *epoch = &recorder->epoch;
+	ow_colate_add(epoch->colate, stamps, count);
+	if (epoch->counts)
+		ow_flow_counts_add(epoch->counts, stamps, keys, count);
+	if (recorder->options.threshold && ow_colate_time_sum(epoch->colate) >= recorder->options.threshold)
+		return ow_flow_recorder_cut(recorder, err);
+	return 0;
+}
+
+int ow_flow_recorder_add(struct ow_flow_recorder *recorder, const struct ow_flow_stamp *stamps,
+                         const struct ow_flow_key *const *keys, size_t count, struct ow_error *err)
+{
+	while (count) {
+		size_t some = 0;
+		if (!recorder->epoch.colate) {
+			int r = make_epoch(recorder, err);
+			if (r < 0)
+				return r;
+		}
+		if (!recorder->options.info.interval_ns)
+			return add(recorder, stamps, keys, count, err);
+		if (!ow_colate_packets(recorder->epoch.colate) && !belongs(recorder, stamps[0].time_ns))
+			begin_interval(recorder, stamps[0].time_ns);
+		while (some < count && belongs(recorder, stamps[some].time_ns))
+			some++;
+		int r = some ? add(recorder, stamps, keys, some, err) : ow_flow_recorder_cut(recorder, err);
+		if (r < 0)
+			return r;
+		stamps += some;
+		keys += some;
+		count -= some;
+	}
+	return 0;
+}
+
+int ow_flow_recorder_pass(struct ow_flow_recorder *recorder, int64_t passed_ns, struct ow_error *err)
+{
+	if (!recorder->options.info.interval_ns || passed_ns < recorder->end_ns)
+		return 0;
+	return ow_flow_recorder_cut(recorder, err);
+}

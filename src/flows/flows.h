@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_FLOWS_FLOWS_H
+#define OW_FLOWS_FLOWS_H
+
+#include "estimate/estimate.h"
+#include "synopsis/colate.h"
+
+/*
+ * Per-flow delay from the counters of two points (COLATE section 4; formulas 3.8). Everything rests on the differences
+ * of counters, B - A; flows and their packet counts come from elsewhere (our flow counts, NetFlow, CSV).
+ */
+
+/* The same layer at both points. */
+struct ow_flows_layer {
+	struct ow_colate_layer layer;
+	double *delay_ns; /* layer.counters: sum of delays (signed layers: of sign * delay) in this counter */
+	bool *clean; /* both points put the same packets there, as far as the check tells; else delay_ns is garbage */
+	uint32_t *counts;    /* of B, modulo 2^count_bits; NULL without */
+	uint64_t packets[2]; /* at A, at B */
+};
+
+/* A flow that the points saw. */
+struct ow_flow_load {
+	uint64_t flow;                         /* hash, as recorded */
+	double packets;                        /* p_f, of those received */
+	double in_layer[OW_COLATE_LAYERS_MAX]; /* of these, packets in the layer's share; < 0 = not known (then the
+	                                          share of packets is taken, with its binomial error) */
+	int64_t first_ns, last_ns; /* of its packets, at either point; first > last = not known. Flows that shared a
+	                              queue at the same time are expected to have waited alike. */
+	bool whole; /* both points counted the same number: no packet of it was lost or came from elsewhere */
+};
+
+struct ow_flows {
+	struct ow_colate_params params;
+	struct ow_flows_layer layer[OW_COLATE_LAYERS_MAX];
+	struct ow_flow_load *flow;
+	size_t flows;
+};
+
+/* The difference of two recordings of the same packets; flow and flows are left to the caller (NULL, 0).
+ * -EINVAL unless comparable. */
+int ow_flows_difference(const struct ow_colate *a, const struct ow_colate *b, struct ow_flows *ret_flows,
+                        struct ow_error *err);
+/* Frees the layers' arrays, not `flow`. */
+void ow_flows_done(struct ow_flows *flows);
+
+enum ow_flow_estimator {
+	OW_FLOWS_AUTO,   /* the best that the recording allows */
+	OW_FLOWS_COLATE, /* theorems 2 to 4 */
+	OW_FLOWS_BLUP,   /* one bank at a time */
+	OW_FLOWS_BANKS,  /* all banks together, conjugate gradients */
+};
+/* "colate", "blup", "banks+cg" */
+const char *ow_flow_estimator_name(enum ow_flow_estimator estimator);
+
+struct ow_flow_estimate {
+	double packets;
+	struct ow_value mean_ns, stddev_ns; /* NONE with a reason where noise swamps it */
+	enum ow_flow_estimator estimator;
+};
+
+struct ow_flows_options {
+	enum ow_flow_estimator estimator;
+	uint32_t repetitions; /* virtual repetitions of Theorem 4; 0 = the closed form that they converge to */
+	uint64_t seed;        /* of the repetitions */
+};
+
+/*
+ * Everything that is assumed of flows (their mean over time, how far they deviate) is fitted to the counters. Means are
+ * EXACT where the counters determine them; NONE where no counter of the flow is clean, where too few are clean to tell
+ * how flows differ, and where they say nothing and the interval would be wider than the value. Intervals hold in at
+ * least 95 % of cases (tests/estimate/test_flows_coverage.c). Standard deviations need, beside the banks, a layer of
+ * form OW_COLATE_HASHED, best with count_bits: 8 do for counters whose packets are foreseen to within 128.
+ */
+/* An estimate for each flow of flows->flow, in its order. -ENOMEM; -EINVAL when the estimator and the recording's form
+ * do not go together. */
+int ow_flows_estimate(const struct ow_flows *flows, const struct ow_flows_options *options,
+                      struct ow_flow_estimate *ret_estimates, struct ow_error *err);
+
+#endif

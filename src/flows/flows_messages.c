@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages between flows and counters. A flow tells each of its counters what its other counters know of it (mean and
+ * variance); a counter tells each of its flows what is left when the others' means are taken out. On random banks this
+ * settles within some twenty rounds where conjugate gradients take thousands of steps: a counter that an elephant
+ * dominates in every bank leaves B B' ill-conditioned, but is a short way in the graph.
+ */
+#include "flows/flows_solver.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Rounds at most, and at least: variances need some to reach the neighbours' neighbours. */
+#define ROUNDS_MAX 60
+#define ROUNDS_MIN 6
+/* Settled: the means move by less than this many of their own standard deviations (root mean square). */
+#define SETTLED       1e-3
+#define SETTLED_ROUGH 3e-2
+/* A counter knows nothing better than this share of what the flow puts into it: rounding. */
+#define PRECISION 1e-12
+
+struct message {
+	double mean, var;
+};
+
+struct row {
+	double rest; /* r_c less all means told to it */
+	double var;  /* noise and all variances told to it */
+};
+
+static void collect(const struct ow_flow_solver *s, const struct message *message, struct row *row)
+{
+	for (size_t c = 0; c < s->system->rows; c++)
+		row[c] = (struct row){s->r[c], s->noise[c]};
+	for (size_t i = 0; i < s->entries; i++) {
+		struct row *to = &row[s->system->entry[i].row];
+		to->rest -= s->b[i] * message[i].mean;
+		to->var += s->b[i] * s->b[i] * message[i].var;
+	}
+}
+
+/* A flow listens to its counters and answers them at once. Returns how far its mean moved, in variances. */
+static double visit(struct ow_flow_solver *s, size_t flow, struct message *message, struct row *row)
+{
+	/* What each counter knows: precision and precision times mean. */
+	struct ow_flow_word {
+		double precision, pull;
+	} word[OW_COLATE_LAYERS_MAX * OW_COLATE_SPREAD_MAX];
+	uint32_t slots = s->system->slots;
+	const struct ow_flow_entry *entry = ow_flow_entries(s->system, flow);
+	const double *b = &s->b[flow * slots];
+	message += flow * slots;
+	double precision = 1, pull = 0;
+	for (uint32_t j = 0; j < slots; j++) {
+		const struct row *from = &row[entry[j].row];
+		double own = b[j] * b[j];
+		if (!(own > 0)) {
+			word[j] = (struct ow_flow_word){0};
+			continue;
+		}
+		double others = fmax(from->var - own * message[j].var, PRECISION * own);
+		word[j].precision = own / others;
+		word[j].pull = b[j] * (from->rest + b[j] * message[j].mean) / others;
+		precision += word[j].precision;
+		pull += word[j].pull;
+	}
+	double moved = pull / precision - s->x[flow];
+	s->x[flow] = pull / precision;
+	s->var[flow] = 1 / precision;
+	for (uint32_t j = 0; j < slots; j++) {
+		double known = fmax(precision - word[j].precision, 1);
+		struct message told = {(pull - word[j].pull) / known, 1 / known};
+		struct row *to = &row[entry[j].row];
+		to->rest -= b[j] * (told.mean - message[j].mean);
+		to->var += b[j] * b[j] * (told.var - message[j].var);
+		message[j] = told;
+	}
+	return moved * moved * precision;
+}
+
+int ow_flow_messages(struct ow_flow_solver *s)
+{
+	const struct ow_flow_system *system = s->system;
+	struct message *message = calloc(s->entries + 1, sizeof *message);
+	struct row *row = calloc(system->rows + 1, sizeof *row);
+	int round = 0, r = -ENOMEM;
+	if (!message || !row)
+		goto out;
+	for (size_t i = 0; i < s->entries; i++)
+		message[i].var = 1;
+	double settled_at = s->rough ? SETTLED_ROUGH : SETTLED;
+	double moved = INFINITY, limit = settled_at * settled_at * (double)system->flows;
+	while (round < ROUNDS_MAX && (moved > limit || round < ROUNDS_MIN)) {
+		/* Anew in each round: what is added and taken away leaves rounding errors. */
+		collect(s, message, row);
+		moved = 0;
+		for (size_t i = 0; i < system->flows; i++)
+			moved += visit(s, s->order[i], message, row);
+		round++;
+	}
+	collect(s, message, row);
+	/* Not yet settled, y still tells a consistent x = B' y; when all runs away, nothing does. */
+	bool near = moved <= (double)system->flows, settled = moved <= limit;
+	for (size_t c = 0; c < system->rows; c++)
+		s->y[c] = near && row[c].var > 0 ? row[c].rest / row[c].var : 0;
+	for (size_t f = 0; !settled && f < system->flows; f++) {
+		s->x[f] = 0;
+		for (size_t i = f * system->slots; i < (f + 1) * system->slots; i++)
+			s->x[f] += s->b[i] * s->y[system->entry[i].row];
+	}
+	r = 0;
+out:
+	free(message);
+	free(row);
+	return r;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_LAB_RELAY_PORT_H
+#define OW_LAB_RELAY_PORT_H
+
+#include "sim/offload.h"
+#include <oneway/error.h>
+#include <stdbool.h>
+
+/* One interface of the relay: a packet socket that receives frames with their offload facts and kernel stamps. */
+#define OW_RELAY_BATCH 32
+
+struct ow_relay_port {
+	int fd;
+	uint64_t missed;  /* frames that the socket had no room for, as far as asked */
+	struct received { /* one frame of the last batch */
+		struct virtio_net_hdr header;
+		uint32_t len;
+		int64_t time_ns;
+		uint8_t *frame; /* OW_OFFLOAD_FRAME_MAX bytes */
+	} received[OW_RELAY_BATCH];
+	uint8_t *storage;
+};
+
+int ow_relay_port_open(struct ow_relay_port *port, const char *interface, struct ow_error *err);
+void ow_relay_port_close(struct ow_relay_port *port);
+/* Up to OW_RELAY_BATCH frames that wait, into port->received. Their number, 0 = none, or a negative errno. */
+int ow_relay_port_receive(struct ow_relay_port *port);
+/* Sends a frame of the wire, in two pieces. 0 or a negative errno. */
+int ow_relay_port_send(struct ow_relay_port *port, const uint8_t *head, size_t head_len, const uint8_t *body,
+                       size_t body_len);
+/* Brings `missed` up to date. */
+void ow_relay_port_count(struct ow_relay_port *port);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "match/coverage.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define FROM_LEAST      5                   /* packets that came from here: fewer may be stray */
+#define TO_LEAST        10                  /* packets that were sent here: fewer are a burst of losses */
+#define OUTAGE_LEAST_NS INT64_C(1000000000) /* missing for as long as this: no burst of losses of a working path */
+#define RATIO_FLOOR     1e-4                /* loss is never taken to be rarer than this */
+#define CHANCE_MOST     1e-9 /* that as many packets in a row are missing somewhere, if each is by itself */
+
+void ow_silences_init(struct ow_silences *silences)
+{
+	silences->count = 0;
+	silences->least_ns = OW_SILENCE_LEAST_NS;
+}
+
+static int64_t length(const struct ow_silence *s)
+{
+	return s->to_ns - s->from_ns;
+}
+
+static bool shorter(const struct ow_silences *s, unsigned a, unsigned b)
+{
+	return length(&s->silence[a]) < length(&s->silence[b]);
+}
+
+static void swap(struct ow_silences *s, unsigned a, unsigned b)
+{
+	struct ow_silence kept = s->silence[a];
+	s->silence[a] = s->silence[b];
+	s->silence[b] = kept;
+}
+
+static void sift_up(struct ow_silences *s, unsigned i)
+{
+	for (; i && shorter(s, i, (i - 1) / 2); i = (i - 1) / 2)
+		swap(s, i, (i - 1) / 2);
+}
+
+static void sift_down(struct ow_silences *s)
+{
+	for (unsigned i = 0, child; (child = 2 * i + 1) < s->count; i = child) {
+		if (child + 1 < s->count && shorter(s, child + 1, child))
+			child++;
+		if (!shorter(s, child, i))
+			return;
+		swap(s, i, child);
+	}
+}
+
+void ow_silences_note(struct ow_silences *s, int64_t from_ns, int64_t to_ns)
+{
+	if (to_ns - from_ns <= s->least_ns)
+		return;
+	if (s->count < OW_SILENCES_MAX) {
+		s->silence[s->count] = (struct ow_silence){from_ns, to_ns};
+		sift_up(s, s->count++);
+	} else {
+		s->silence[0] = (struct ow_silence){from_ns, to_ns};
+		sift_down(s);
+	}
+	if (s->count == OW_SILENCES_MAX)
+		s->least_ns = length(&s->silence[0]);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct ow_silence *x = a, *y = b;
+	return (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+void ow_silences_sort(struct ow_silences *s)
+{
+	qsort(s->silence, s->count, sizeof *s->silence, by_time);
+}
+
+unsigned ow_gaps_after(const struct ow_gap *gap, unsigned count, int64_t time_ns)
+{
+	unsigned low = 0, high = count;
+	while (low < high) {
+		unsigned middle = low + (high - low) / 2;
+		if (gap[middle].silence.to_ns > time_ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+void ow_missed_note(struct ow_missed *m, int64_t time_ns, uint32_t packets)
+{
+	if (!m->packets || time_ns < m->first_ns)
+		m->first_ns = time_ns;
+	if (!m->packets || time_ns > m->last_ns)
+		m->last_ns = time_ns;
+	m->packets += packets;
+}
+
+/* Could so many packets in a row be missing by chance, at any of all places? */
+static bool by_chance(uint64_t in_a_row, double ratio, uint64_t packets)
+{
+	return log((double)packets + 1) + (double)in_a_row * log(fmax(ratio, RATIO_FLOOR)) > log(CHANCE_MOST);
+}
+
+enum ow_hole_verdict ow_gap_judge(const struct ow_gap *gap, double extra_ratio, double loss_ratio, uint64_t packets)
+{
+	const struct ow_missed *from = &gap->from, *to = &gap->to;
+	if (from->packets >= FROM_LEAST && from->last_ns - from->first_ns >= OW_SILENCE_LEAST_NS / 2 &&
+	    !by_chance(from->packets, extra_ratio, packets))
+		return OW_HOLE;
+	if (to->packets < TO_LEAST || by_chance(to->packets, loss_ratio, packets))
+		return OW_NO_HOLE;
+	int64_t lasts_ns = to->last_ns - to->first_ns;
+	return lasts_ns >= OUTAGE_LEAST_NS           ? OW_HOLE_OR_OUTAGE
+	       : lasts_ns >= OW_SILENCE_LEAST_NS / 2 ? OW_HOLE_SHORT
+	                                             : OW_NO_HOLE;
+}

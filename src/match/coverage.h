@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_MATCH_COVERAGE_H
+#define OW_MATCH_COVERAGE_H
+
+#include <oneway/match.h>
+
+/*
+ * Which time a capture covers between its first and its last frame. A capture that was restarted, whose ring was full
+ * or of which a file is missing has a hole: it shows nothing at all, while the other capture shows packets that passed
+ * here. Those are not lost; they are outside the time that both captures cover.
+ */
+
+/* A silence: no frame of any kind from from_ns to to_ns. Shorter ones than this are never holes. */
+#define OW_SILENCE_LEAST_NS INT64_C(100000000)
+#define OW_SILENCES_MAX     4096 /* of a capture: as of one that is restarted every 20 s for a day */
+
+struct ow_silence {
+	int64_t from_ns, to_ns;
+};
+
+/* The longest silences of a capture. They do not overlap. */
+struct ow_silences {
+	int64_t least_ns; /* those that are not longer are not kept */
+	unsigned count;
+	struct ow_silence silence[OW_SILENCES_MAX]; /* a heap, the shortest one first */
+};
+
+void ow_silences_init(struct ow_silences *silences);
+void ow_silences_note(struct ow_silences *silences, int64_t from_ns, int64_t to_ns);
+/* Into the order of time, when all are noted. */
+void ow_silences_sort(struct ow_silences *silences);
+
+/* Packets of the other capture whose counterpart fell into a silence. */
+struct ow_missed {
+	uint64_t packets;
+	int64_t first_ns, last_ns; /* when the other capture saw them */
+};
+
+enum ow_hole_verdict {
+	OW_NO_HOLE,
+	OW_HOLE_SHORT, /* everything that was sent here is missing, but not for long: lost, and worth a word */
+	/* Likewise for longer: a hole, or an outage of all that this capture sees. Nothing tells them apart. */
+	OW_HOLE_OR_OUTAGE,
+	OW_HOLE, /* packets that came from here arrived meanwhile: the capture missed them */
+};
+
+/* A silence that may be a hole, in the common time base. */
+struct ow_gap {
+	struct ow_silence silence;
+	struct ow_missed from, to; /* came from here and arrived; were sent here and are missing */
+	enum ow_hole_verdict verdict;
+	uint64_t packets; /* that do not count, because of it */
+};
+
+/* The first of these gaps, which are in the order of time, that ends after time_ns; count if there is none. */
+unsigned ow_gaps_after(const struct ow_gap *gap, unsigned count, int64_t time_ns);
+
+void ow_missed_note(struct ow_missed *missed, int64_t time_ns, uint32_t packets);
+
+/*
+ * Is this silence a hole? extra_ratio: the share of packets from here that this capture does not show, elsewhere;
+ * loss_ratio: the share of packets sent here that are missing, elsewhere; packets: all of the other capture.
+ */
+enum ow_hole_verdict ow_gap_judge(const struct ow_gap *gap, double extra_ratio, double loss_ratio, uint64_t packets);
+
+#endif

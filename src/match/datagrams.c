@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The datagrams of a capture are kept as a Bloom filter of their ids, and counted by length. A filter that lies now and
+ * then does no harm: it only chooses among sizes, by most pieces found. Full beyond use, at some 100 million
+ * datagrams, it lets the size win that carries most bytes.
+ */
+#include "match/datagrams.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FILTER_BITS   (UINT64_C(1) << 26) /* 8 MB; 10 million datagrams: 7 % of other ids seem to be there */
+#define LENGTHS       65536u
+#define HEADERS       28u   /* IPv4 and UDP */
+#define PLAIN_PAYLOAD 1472u /* fills a usual Ethernet frame */
+#define JUMBO_LEAST   (8900u - HEADERS)
+#define JUMBO_MOST    (9216u - HEADERS)
+
+struct ow_datagrams {
+	uint32_t longest;
+	uint32_t count[LENGTHS]; /* by bytes of payload */
+	uint64_t filter[FILTER_BITS / 64];
+};
+
+struct ow_datagrams *ow_datagrams_create(void)
+{
+	return calloc(1, sizeof(struct ow_datagrams));
+}
+
+void ow_datagrams_free(struct ow_datagrams *datagrams)
+{
+	free(datagrams);
+}
+
+void ow_datagrams_reset(struct ow_datagrams *datagrams)
+{
+	memset(datagrams, 0, sizeof *datagrams);
+}
+
+/* The i-th of two bits: ids are hashes already. */
+static uint64_t bit_at(uint64_t id, unsigned i)
+{
+	return (i ? id >> 32 : id) & (FILTER_BITS - 1);
+}
+
+void ow_datagrams_note(struct ow_datagrams *datagrams, uint64_t id, uint32_t len)
+{
+	for (unsigned i = 0; i < 2; i++)
+		datagrams->filter[bit_at(id, i) / 64] |= UINT64_C(1) << bit_at(id, i) % 64;
+	if (len >= LENGTHS)
+		return;
+	datagrams->count[len]++;
+	if (len > datagrams->longest)
+		datagrams->longest = len;
+}
+
+static bool has(const struct ow_datagrams *d, uint64_t id)
+{
+	return d->filter[bit_at(id, 0) / 64] >> bit_at(id, 0) % 64 &
+	       d->filter[bit_at(id, 1) / 64] >> bit_at(id, 1) % 64 & 1;
+}
+
+/* The longest datagram of a capture that shows no superframes; else what Ethernet usually takes. */
+static uint32_t wire_limit(const struct ow_datagrams *a, const struct ow_datagrams *b)
+{
+	uint32_t least = a->longest < b->longest ? a->longest : b->longest;
+	return least <= PLAIN_PAYLOAD || (least >= JUMBO_LEAST && least <= JUMBO_MOST) ? least : PLAIN_PAYLOAD;
+}
+
+/*
+ * Both captures count, so that both are cut alike where both show superframes only. Full datagrams carry nearly all
+ * bytes of a bulk transfer, whatever the number of short ones.
+ */
+void ow_cutter_init(struct ow_cutter *cutter, const struct ow_datagrams *here, const struct ow_datagrams *there)
+{
+	uint64_t weight[OW_CUTTER_SIZES] = {0};
+	*cutter = (struct ow_cutter){.there = there, .limit = wire_limit(here, there)};
+	for (uint32_t len = 1; len <= cutter->limit; len++) {
+		uint64_t bytes = ((uint64_t)here->count[len] + there->count[len]) * len;
+		unsigned i = cutter->sizes;
+		if (!bytes || (i == OW_CUTTER_SIZES && bytes <= weight[i - 1]))
+			continue;
+		if (i == OW_CUTTER_SIZES)
+			i--;
+		else
+			cutter->sizes++;
+		for (; i > 0 && weight[i - 1] < bytes; i--) {
+			weight[i] = weight[i - 1];
+			cutter->size[i] = cutter->size[i - 1];
+		}
+		weight[i] = bytes;
+		cutter->size[i] = len;
+	}
+}
+
+/* Cuts to this size, and counts the pieces that the other capture has. */
+static unsigned cut_to(const struct ow_cutter *c, const struct ow_identity *identity,
+                       const struct ow_datagram *datagram, uint32_t size, struct ow_cut *ret_cut)
+{
+	unsigned found = 0;
+	ret_cut->len = datagram->len;
+	ret_cut->size = size;
+	ret_cut->count = 0;
+	for (uint32_t at = 0; at < datagram->len; at += size) {
+		uint32_t len = datagram->len - at < size ? datagram->len - at : size;
+		uint64_t id = ow_identity_of_part(identity, datagram, at, len);
+		found += has(c->there, id);
+		ret_cut->id[ret_cut->count++] = id;
+	}
+	return found;
+}
+
+void ow_cutter_cut(struct ow_cutter *cutter, const struct ow_identity *identity, const struct ow_datagram *datagram,
+                   struct ow_cut *ret_cut)
+{
+	uint64_t whole = ow_identity_of_part(identity, datagram, 0, datagram->len);
+	bool super = datagram->len > cutter->limit;
+	uint32_t best = 0;
+	unsigned most = 0;
+	if (!cutter->there || (datagram->len <= cutter->there->longest && has(cutter->there, whole)))
+		goto uncut;
+	for (unsigned i = 0; i < cutter->sizes; i++) {
+		unsigned which = (cutter->first + i) % cutter->sizes;
+		uint32_t size = cutter->size[which];
+		if (size >= datagram->len || (datagram->len - 1) / size >= OW_CUTS_MAX)
+			continue;
+		unsigned found = cut_to(cutter, identity, datagram, size, ret_cut);
+		if (2 * found >= ret_cut->count) {
+			cutter->first = which;
+			return;
+		}
+		if (!best || found > most) {
+			best = size;
+			most = found;
+		}
+	}
+	/* All or most of it is lost, or the other capture shows superframes, too. */
+	if (super && best) {
+		cut_to(cutter, identity, datagram, best, ret_cut);
+		return;
+	}
+uncut:
+	ret_cut->count = 1;
+	ret_cut->len = ret_cut->size = datagram->len;
+	ret_cut->id[0] = whole;
+}

@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "match/match_pass.h"
+
+#include "base/hash.h"
+#include "match/merge.h"
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FEW_VOTES          3
+#define THREADS_FROM_BYTES 4000000 /* of both captures: below, threads cost more than they bring */
+#define LOST_RATHER        10      /* a packet is lost if that is so many times likelier than its delay */
+#define RARE_DELAY         0.001   /* share of delays, at either end, that are not usual */
+
+int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options)
+{
+	memset(pass, 0, sizeof *pass);
+	pass->options = options;
+	if (ow_directions_create(&pass->directions) < 0 || ow_tally_init(&pass->tally[OW_A_TO_B]) < 0 ||
+	    ow_tally_init(&pass->tally[OW_B_TO_A]) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+void ow_pass_done(struct ow_pass *pass)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++)
+		ow_tap_close(&pass->tap[side]);
+	ow_pieces_done(&pass->pieces);
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
+		ow_tally_done(&pass->tally[d]);
+	ow_directions_free(pass->directions);
+	free(pass->edge);
+}
+
+/* -- counting ----------------------------------------------------------------------------------------------------- */
+
+static void fail(struct ow_pass *p, int r)
+{
+	if (r < 0 && !p->failed)
+		p->failed = r;
+}
+
+/* B's times as results show them. */
+static int64_t shown_time(const struct ow_pass *p, enum ow_side side, int64_t time_ns)
+{
+	return side == OW_SIDE_B ? time_ns + (p->plan.offset_ns - p->plan.shift_ns) : time_ns;
+}
+
+/* Sender's and receiver's side of a direction. */
+static enum ow_side sender(enum ow_direction direction)
+{
+	return direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+}
+
+static void tell(struct ow_pass *p, const struct ow_packet_event *event)
+{
+	if (p->events && !p->failed)
+		fail(p, p->options->on_packet(p->options->arg, event));
+}
+
+/* A piece of a train has the train's id: its place within it makes the difference. */
+static uint64_t piece_id(const struct ow_record *record)
+{
+	return record->len ? ow_mix64(record->id ^ ow_mix64((uint64_t)record->seq << 32 | record->len)) : record->id;
+}
+
+static void tell_pair(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction,
+                      enum ow_certainty certainty, uint32_t packets)
+{
+	struct ow_packet_event event = {.fate = OW_FATE_MATCHED,
+	                                .direction = direction,
+	                                .ambiguous = certainty != OW_CERTAIN,
+	                                .estimated = certainty == OW_UNCERTAIN,
+	                                .less_ns = certainty == OW_UNCERTAIN ? pair->less_ns : 0,
+	                                .more_ns = certainty == OW_UNCERTAIN ? pair->more_ns : 0,
+	                                .packets = packets};
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		event.number[side] = pair->record[side]->number;
+		event.time_ns[side] = shown_time(p, side, pair->record[side]->time_ns);
+	}
+	event.side = sender(direction);
+	event.bytes = pair->record[event.side]->bytes;
+	event.flow = ow_flow_table_key(p->tap[event.side].flows, pair->record[event.side]->flow);
+	event.id = piece_id(pair->record[OW_SIDE_A]);
+	tell(p, &event);
+}
+
+/* The delay of a pair is known now: a sample, an estimate with bounds, or nothing. */
+static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction,
+                        enum ow_certainty certainty)
+{
+	const struct ow_record *a = pair->record[OW_SIDE_A], *b = pair->record[OW_SIDE_B];
+	struct ow_tally *tally = &p->tally[direction];
+	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
+	if (a->untimed | b->untimed)
+		certainty = OW_AMBIGUOUS;
+	int64_t a_ns = a->time_ns, b_ns = shown_time(p, OW_SIDE_B, b->time_ns);
+	int64_t delay = direction == OW_A_TO_B ? b_ns - a_ns : a_ns - b_ns;
+	if (certainty == OW_AMBIGUOUS)
+		tally->ambiguous += packets;
+	else if (certainty == OW_UNCERTAIN)
+		fail(p, ow_tally_uncertain(tally, delay, pair->less_ns, pair->more_ns, pair->step_ns, packets));
+	else
+		ow_tally_sample(tally, delay, packets);
+	if (certainty == OW_CERTAIN)
+		ow_skew_add(&p->skew, direction, a_ns, delay);
+	if (certainty == OW_CERTAIN && !pair->repeated)
+		ow_floor_add(&p->floor[direction], delay);
+	if (p->intervals) {
+		const struct ow_interval_delay known = {
+			.delay_ns = delay,
+			.less_ns = certainty == OW_UNCERTAIN ? pair->less_ns : 0,
+			.more_ns = certainty == OW_UNCERTAIN ? pair->more_ns : 0,
+		};
+		fail(p, ow_intervals_delay(p->intervals, direction, direction == OW_A_TO_B ? a_ns : b_ns,
+		                           certainty == OW_AMBIGUOUS ? NULL : &known, packets));
+	}
+	if (p->events)
+		tell_pair(p, pair, direction, certainty, packets);
+}
+
+static enum ow_direction current_direction(const struct ow_pass *p, const struct ow_flow_evidence *e)
+{
+	if (p->plan.rule == OW_ALL_FORWARD)
+		return OW_A_TO_B;
+	if (e->decided && e->direction != OW_DIRECTIONS)
+		return (enum ow_direction)e->direction;
+	if (p->plan.rule == OW_ONE_WAY)
+		return p->plan.way;
+	return e->votes < 0 ? OW_B_TO_A : OW_A_TO_B;
+}
+
+static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
+{
+	struct ow_pass *p = arg;
+	const struct ow_record *a = pair->record[OW_SIDE_A], *b = pair->record[OW_SIDE_B];
+	struct ow_flow_evidence *ea = ow_directions_flow(p->directions, OW_SIDE_A, a->flow);
+	struct ow_flow_evidence *eb = ow_directions_flow(p->directions, OW_SIDE_B, b->flow);
+	if (!ea || !eb) {
+		fail(p, -ENOMEM);
+		return;
+	}
+	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
+	int64_t later_ns = a->untimed || b->untimed ? 0 : b->time_ns - a->time_ns; /* without times no vote */
+	ow_flow_evidence_vote(ea, later_ns, packets);
+	ow_flow_evidence_vote(eb, later_ns, packets);
+	enum ow_direction direction = current_direction(p, ea);
+	ea->counted[direction] += packets;
+	const struct ow_record *sent = pair->record[sender(direction)], *received = pair->record[!sender(direction)];
+	uint64_t reordered = p->tally[direction].reordered;
+	p->repeats[direction] += pair->alike ? packets : 0;
+	ow_tally_match(&p->tally[direction], pair->alike ? OW_TALLY_UNPLACED : sent->number, sent->time_ns,
+	               received->time_ns, packets);
+	if (a->len)
+		fail(p, ow_pieces_note_pair(&p->pieces, pair));
+	if (p->intervals)
+		fail(p, ow_intervals_match(p->intervals, direction, shown_time(p, sender(direction), sent->time_ns),
+		                           packets, p->tally[direction].reordered > reordered));
+	if (certainty != OW_UNSETTLED)
+		count_delay(p, pair, direction, certainty);
+}
+
+/* The same for many at a time, in a pass without intervals and events. */
+static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
+{
+	struct ow_pass *p = arg;
+	for (const struct ow_meeting *m = meeting; m < meeting + count; m++) {
+		ow_directions_prefetch(p->directions, OW_SIDE_A, m->flow[OW_SIDE_A]);
+		ow_directions_prefetch(p->directions, OW_SIDE_B, m->flow[OW_SIDE_B]);
+	}
+	for (const struct ow_meeting *m = meeting; m < meeting + count; m++) {
+		struct ow_flow_evidence *ea = ow_directions_flow(p->directions, OW_SIDE_A, m->flow[OW_SIDE_A]);
+		struct ow_flow_evidence *eb = ow_directions_flow(p->directions, OW_SIDE_B, m->flow[OW_SIDE_B]);
+		if (!ea || !eb) {
+			fail(p, -ENOMEM);
+			return;
+		}
+		int64_t a_ns = m->time_ns[OW_SIDE_A], b_ns = m->time_ns[OW_SIDE_B];
+		int64_t later_ns = m->untimed ? 0 : b_ns - a_ns;
+		ow_flow_evidence_vote(ea, later_ns, 1);
+		ow_flow_evidence_vote(eb, later_ns, 1);
+		enum ow_direction direction = current_direction(p, ea);
+		bool back = direction == OW_B_TO_A;
+		struct ow_tally *tally = &p->tally[direction];
+		ea->counted[direction]++;
+		ow_tally_match(tally, m->number[back], m->time_ns[back], m->time_ns[!back], 1);
+		if (m->untimed) {
+			tally->ambiguous++;
+			continue;
+		}
+		int64_t delay = shown_time(p, OW_SIDE_B, b_ns) - a_ns;
+		ow_tally_sample(tally, back ? -delay : delay, 1);
+		ow_skew_add(&p->skew, direction, a_ns, back ? -delay : delay);
+		ow_floor_add(&p->floor[direction], back ? -delay : delay);
+	}
+}
+
+static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
+{
+	struct ow_pass *p = arg;
+	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, OW_SIDE_A, pair->record[OW_SIDE_A]->flow);
+	if (e)
+		count_delay(p, pair, current_direction(p, e), certainty);
+}
+
+static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flow)
+{
+	struct ow_pass *p = arg;
+	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, flow);
+	if (p->plan.rule != OW_BY_VOTES)
+		return OW_A_TO_B;
+	/* One or two votes may be those of identical packets that met by chance. */
+	return !e || (llabs(e->votes) < FEW_VOTES && !e->decided) ? OW_DIRECTIONS : current_direction(p, e);
+}
+
+static void add_edge(struct ow_pass *p, enum ow_side side, const struct ow_record *record, bool copy)
+{
+	if (p->edges == p->edge_room) {
+		size_t room = p->edge_room ? p->edge_room * 2 : 1024;
+		struct ow_edge *grown = realloc(p->edge, room * sizeof *grown);
+		if (!grown) {
+			fail(p, -ENOMEM);
+			return;
+		}
+		p->edge = grown;
+		p->edge_room = room;
+	}
+	p->edge[p->edges++] = (struct ow_edge){*record, side, copy};
+}
+
+/* What a packet that one side saw means, given the direction of its flow. */
+static enum ow_fate fate_of(const struct ow_flow_evidence *e, enum ow_side side, bool copy)
+{
+	if (e->direction == OW_DIRECTIONS)
+		return OW_FATE_UNCLASSIFIED;
+	if (side == sender((enum ow_direction)e->direction))
+		return OW_FATE_LOST;
+	return copy ? OW_FATE_DUPLICATED : OW_FATE_EXTRA;
+}
+
+static void count_single(struct ow_pass *p, enum ow_side side, enum ow_fate fate, uint8_t direction, uint64_t packets)
+{
+	switch (fate) {
+	case OW_FATE_LOST:
+		p->tally[direction].lost += packets;
+		break;
+	case OW_FATE_DUPLICATED:
+		p->tally[direction].duplicated += packets;
+		p->tally[direction].extra += packets;
+		break;
+	case OW_FATE_EXTRA:
+		p->tally[direction].extra += packets;
+		break;
+	case OW_FATE_OUTSIDE:
+		p->outside[side] += packets;
+		break;
+	default:
+		p->unclassified[side] += packets;
+	}
+}
+
+/* Intervals and events of a packet that one side saw, when its fate is final. */
+static void tell_single(struct ow_pass *p, enum ow_side side, const struct ow_record *record, enum ow_fate fate,
+                        uint8_t direction)
+{
+	uint32_t packets = ow_pieces_packets(&p->pieces, side, record);
+	int64_t time_ns = shown_time(p, side, record->time_ns);
+	if (p->intervals && fate == OW_FATE_LOST)
+		fail(p, ow_intervals_lost(p->intervals, direction, time_ns, packets));
+	if (p->intervals && (fate == OW_FATE_EXTRA || fate == OW_FATE_DUPLICATED))
+		fail(p, ow_intervals_extra(p->intervals, direction, time_ns, packets, fate == OW_FATE_DUPLICATED));
+	if (!p->events)
+		return;
+	struct ow_packet_event event = {.fate = fate,
+	                                .direction = direction,
+	                                .side = side,
+	                                .packets = packets,
+	                                .bytes = record->bytes,
+	                                .flow = ow_flow_table_key(p->tap[side].flows, record->flow),
+	                                .id = piece_id(record)};
+	event.number[side] = record->number;
+	event.time_ns[side] = time_ns;
+	tell(p, &event);
+}
+
+/* No delay within the waiting time leads from here into the other capture: outside the overlap, whatever the direction.
+ */
+static bool beyond_reach(const struct ow_pass *p, enum ow_side side, int64_t t)
+{
+	int64_t window = p->plan.window_ns;
+	if (p->plan.untimed)
+		return false;
+	return t < p->first_ns[!side] - window || (p->ended[!side] && t > p->last_ns[!side] + window);
+}
+
+/* When the other point saw this packet, or would have, with the usual delays: so that a single slow packet does not
+ * make a silence longer than it is. */
+static struct ow_silence seen_there(const struct ow_pass *p, enum ow_side side, int64_t t, uint8_t direction)
+{
+	if (direction == OW_DIRECTIONS || !p->usual[direction].known)
+		return (struct ow_silence){t, t};
+	const struct ow_reach *reach = &p->usual[direction];
+	if (side == sender((enum ow_direction)direction))
+		return (struct ow_silence){t + reach->least_ns, t + reach->most_ns};
+	return (struct ow_silence){t - reach->most_ns, t - reach->least_ns};
+}
+
+/*
+ * Is a packet missing because the other capture has a hole? Those that can only have fallen into a silence are evidence
+ * that it is one.
+ */
+static bool falls_silent(struct ow_pass *p, enum ow_side side, const struct ow_record *record, bool copy,
+                         uint8_t direction, uint32_t packets)
+{
+	struct ow_silence there = seen_there(p, side, record->time_ns, direction);
+	unsigned first = ow_gaps_after(p->gap[!side], p->gaps[!side], there.from_ns);
+	for (unsigned i = first; i < p->gaps[!side] && !record->untimed; i++) {
+		struct ow_gap *gap = &p->gap[!side][i];
+		if (there.to_ns <= gap->silence.from_ns)
+			break;
+		bool within = there.from_ns > gap->silence.from_ns && there.to_ns < gap->silence.to_ns;
+		if (direction != OW_DIRECTIONS && !copy && within)
+			ow_missed_note(side == sender((enum ow_direction)direction) ? &gap->to : &gap->from,
+			               record->time_ns, packets);
+		if (gap->verdict >= OW_HOLE_OR_OUTAGE) {
+			gap->packets += packets;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *record, bool copy)
+{
+	struct ow_pass *p = arg;
+	struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, record->flow);
+	if (!e) {
+		fail(p, -ENOMEM);
+		return;
+	}
+	uint32_t packets = ow_pieces_packets(&p->pieces, side, record);
+	int64_t t = record->time_ns, first = p->first_ns[!side];
+	p->unmatched_frames[side]++;
+	e->copies += copy ? packets : 0;
+	if (p->gaps[!side] && falls_silent(p, side, record, copy, e->direction, packets)) {
+		p->outside[side] += packets;
+		tell_single(p, side, record, OW_FATE_OUTSIDE, e->direction);
+		return;
+	}
+	if (t >= first && (!p->ended[!side] || t <= p->last_ns[!side]))
+		e->unmatched += packets;
+	if (beyond_reach(p, side, t)) {
+		p->outside[side] += packets;
+		tell_single(p, side, record, OW_FATE_OUTSIDE, OW_DIRECTIONS);
+		return;
+	}
+	if (t < first + p->plan.window_ns || p->ended[!side]) {
+		add_edge(p, side, record, copy);
+		return;
+	}
+	e->missing += packets;
+	e->missing_copies += copy ? packets : 0;
+	if (p->intervals || p->events)
+		tell_single(p, side, record, fate_of(e, side, copy), e->direction);
+}
+
+/* -- the ends of the captures ------------------------------------------------------------------------------------- */
+
+/* The delays of a direction, in the common time base, without this share of the fastest and of the slowest. */
+static struct ow_reach reach_of(struct ow_pass *p, enum ow_direction direction, double share)
+{
+	struct ow_delays *delays = NULL;
+	struct ow_delay delay;
+	if (ow_tally_delays(&p->tally[direction], &delays) < 0) {
+		fail(p, -ENOMEM);
+		return (struct ow_reach){0};
+	}
+	ow_delays_summary(delays, &delay);
+	int64_t correct = p->plan.shift_ns - p->plan.offset_ns;
+	if (direction == OW_B_TO_A)
+		correct = -correct;
+	bool all = share * (double)delay.samples < 1;
+	struct ow_reach reach = {.known = delay.samples > 0};
+	if (reach.known) {
+		reach.least_ns = (all ? delay.min_ns : (int64_t)ow_delays_quantile(delays, share)) + correct;
+		reach.most_ns = (all ? delay.max_ns : (int64_t)ow_delays_quantile(delays, 1 - share)) + correct;
+	}
+	ow_delays_free(delays);
+	return reach;
+}
+
+/* What is known of a direction when a packet near the ends of the captures is judged. */
+struct end_rule {
+	struct ow_reach all;      /* every delay */
+	struct ow_reach probable; /* without those that are rarer than losses */
+	bool overtakes;           /* packets overtake each other more often than they are lost */
+};
+
+/* Packets of a direction that are lost for certain: whatever their delay, the other capture covers their arrival. */
+static uint64_t certainly_lost(const struct ow_pass *p, enum ow_direction direction, const struct ow_reach *all)
+{
+	enum ow_side side = sender(direction);
+	uint64_t lost = p->tally[direction].lost;
+	for (size_t i = 0; i < p->edges; i++) {
+		const struct ow_edge *edge = &p->edge[i];
+		int64_t t = edge->record.time_ns;
+		if (edge->side == side && t + all->least_ns >= p->first_ns[!side] &&
+		    t + all->most_ns <= p->last_ns[!side] &&
+		    ow_directions_flow(p->directions, side, edge->record.flow)->direction == direction)
+			lost += ow_pieces_packets(&p->pieces, side, &edge->record);
+	}
+	return lost;
+}
+
+static struct end_rule end_rule_of(struct ow_pass *p, enum ow_direction direction)
+{
+	const struct ow_tally *t = &p->tally[direction];
+	struct end_rule rule = {.all = reach_of(p, direction, 0)};
+	uint64_t lost = t->matched ? certainly_lost(p, direction, &rule.all) : 0;
+	double rare = lost ? (double)lost / (double)(lost + t->matched) / LOST_RATHER : 0;
+	rule.probable = reach_of(p, direction, rare);
+	rule.overtakes = (double)t->reordered > rare * (double)t->matched;
+	return rule;
+}
+
+/*
+ * Would the other capture have shown this packet, had it not been lost? It arrives at t + delay. If that may be before
+ * the other capture's start or after its end, its absence says nothing, unless a loss is by far likelier than such a
+ * delay, or packets keep their order and one that was sent later arrived before the end. A received packet that may
+ * have been sent before the other capture's start, or after its end, says nothing either; a further copy does.
+ */
+static bool outside_overlap(const struct ow_pass *p, const struct ow_edge *edge, uint8_t direction,
+                            const struct end_rule *rule)
+{
+	if (p->plan.untimed)
+		return false;
+	int64_t t = edge->record.time_ns, first = p->first_ns[!edge->side], last = p->last_ns[!edge->side];
+	const struct ow_tally *tally = direction == OW_DIRECTIONS ? NULL : &p->tally[direction];
+	if (!tally || !tally->matched)
+		return t < first || t > last;
+	if (edge->side == sender((enum ow_direction)direction))
+		return t + rule->probable.least_ns < first ||
+		       (t + rule->probable.most_ns > last && (t > tally->last_sent_ns || rule->overtakes));
+	return !edge->copy && (t - rule->all.least_ns > last || t - rule->all.most_ns < first);
+}
+
+static void resolve_edges(struct ow_pass *p)
+{
+	/* [OW_DIRECTIONS]: no direction, not used. */
+	const struct end_rule rule[] = {end_rule_of(p, OW_A_TO_B), end_rule_of(p, OW_B_TO_A), {.overtakes = false}};
+	for (size_t i = 0; i < p->edges; i++) {
+		struct ow_edge *edge = &p->edge[i];
+		const struct ow_flow_evidence *e = ow_directions_flow(p->directions, edge->side, edge->record.flow);
+		enum ow_fate fate = outside_overlap(p, edge, e->direction, &rule[e->direction])
+		                            ? OW_FATE_OUTSIDE
+		                            : fate_of(e, edge->side, edge->copy);
+		count_single(p, edge->side, fate, e->direction,
+		             ow_pieces_packets(&p->pieces, edge->side, &edge->record));
+		tell_single(p, edge->side, &edge->record, fate, e->direction);
+	}
+}
+
+static void resolve_missing(struct ow_pass *p)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		uint32_t flows = ow_flow_table_count(p->tap[side].flows);
+		for (uint32_t i = 0; i < flows; i++) {
+			const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, i);
+			if (!e) {
+				fail(p, -ENOMEM);
+				return;
+			}
+			count_single(p, side, fate_of(e, side, false), e->direction, e->missing - e->missing_copies);
+			count_single(p, side, fate_of(e, side, true), e->direction, e->missing_copies);
+		}
+	}
+}
+
+/* -- the pass ----------------------------------------------------------------------------------------------------- */
+
+static void reset(struct ow_pass *p)
+{
+	const struct ow_identity *now = &p->plan.identity, *then = &p->numbered_by;
+	if (now->level != then->level || now->inner != then->inner || now->segments != then->segments ||
+	    now->hash_limit != then->hash_limit || now->cut_from != then->cut_from || now->cut_df != then->cut_df)
+		ow_directions_forget(p->directions);
+	p->numbered_by = *now;
+	ow_directions_restart(p->directions);
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		ow_tally_reset(&p->tally[d]);
+		ow_floor_init(&p->floor[d]);
+	}
+	p->repeats[OW_A_TO_B] = p->repeats[OW_B_TO_A] = 0;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		p->first_ns[side] = p->last_ns[side] = 0;
+		p->ended[side] = false;
+		p->unclassified[side] = p->outside[side] = p->records[side] = p->unmatched_frames[side] = 0;
+	}
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (unsigned i = 0; i < p->gaps[side]; i++)
+			p->gap[side][i] =
+				(struct ow_gap){.silence = p->gap[side][i].silence, .verdict = p->gap[side][i].verdict};
+	}
+	ow_pieces_restart(&p->pieces);
+	ow_skew_init(&p->skew);
+	p->edges = 0;
+	p->failed = 0;
+}
+
+/* Those that this process may use: fewer than the machine has under taskset or in a container. */
+static int cores(void)
+{
+	cpu_set_t set;
+	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/* Threads beside this one. */
+static unsigned crew_size(const struct ow_pass *p)
+{
+	uint64_t bytes = ow_reader_info(p->tap[OW_SIDE_A].reader)->size_bytes +
+	                 ow_reader_info(p->tap[OW_SIDE_B].reader)->size_bytes;
+	/* Events name flows while the flow tables still grow. */
+	if (p->events)
+		return 0;
+	if (p->options->threads)
+		return p->options->threads - 1;
+	return bytes < THREADS_FROM_BYTES ? 0 : (unsigned)(cores() - 1);
+}
+
+struct ow_time_base ow_pass_time_base(const struct ow_pass *p, enum ow_side side)
+{
+	if (side == OW_SIDE_A)
+		return (struct ow_time_base){0};
+	return (struct ow_time_base){p->plan.shift_ns, p->plan.drift_from_ns, p->plan.drift};
+}
+
+static int start_feeds(struct ow_pass *p, struct ow_feed *feed[OW_SIDES], struct ow_error *err)
+{
+	struct ow_time_base base[OW_SIDES] = {ow_pass_time_base(p, OW_SIDE_A), ow_pass_time_base(p, OW_SIDE_B)};
+	int r = 0;
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
+		r = ow_tap_start(&p->tap[side], &p->plan.identity, err);
+	}
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
+		r = ow_feed_start(&p->tap[side], &base[side], &feed[side]);
+	return r;
+}
+
+int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
+{
+	const struct ow_matcher_calls calls = {.met = pass->events || pass->intervals ? NULL : on_met,
+	                                       .matched = on_matched,
+	                                       .settled = on_settled,
+	                                       .unmatched = on_unmatched,
+	                                       .direction = on_direction,
+	                                       .arg = pass};
+	const struct ow_flow_table *const keys[OW_SIDES] = {pass->tap[OW_SIDE_A].flows, pass->tap[OW_SIDE_B].flows};
+	struct ow_matcher *matcher = NULL;
+	struct ow_feed *feed[OW_SIDES] = {NULL, NULL};
+	reset(pass);
+	int r = ow_matcher_create(pass->plan.window_ns, &calls, &matcher);
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
+		if (pass->plan.expects[d])
+			ow_matcher_expect(matcher, d, pass->plan.low_ns[d], pass->plan.high_ns[d]);
+	}
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
+		ow_matcher_reorders(matcher, d, pass->plan.reorder_ns[d]);
+	if (r == 0 && pass->plan.rule != OW_BY_VOTES)
+		ow_matcher_one_way(matcher);
+	if (r == 0)
+		r = start_feeds(pass, feed, err);
+	struct ow_crew *crew = r == 0 ? ow_crew_start(feed, crew_size(pass)) : NULL;
+	if (r == 0)
+		r = ow_intake_run(pass, matcher, feed, err);
+	ow_crew_leave(crew);
+	for (unsigned side = 0; side < OW_SIDES; side++)
+		ow_feed_stop(feed[side]);
+	if (r == 0)
+		r = ow_matcher_finish(matcher);
+	if (r == 0) {
+		ow_tally_flush(&pass->tally[OW_A_TO_B]);
+		ow_tally_flush(&pass->tally[OW_B_TO_A]);
+		pass->miscounted = ow_directions_decide(pass->directions, keys, pass->plan.rule, pass->plan.way);
+		r = pass->miscounted < 0 ? (int)pass->miscounted : 0;
+	}
+	if (r == 0) {
+		resolve_missing(pass);
+		resolve_edges(pass);
+		for (unsigned d = 0; d < OW_DIRECTIONS; d++)
+			pass->usual[d] = reach_of(pass, d, RARE_DELAY);
+		r = pass->failed;
+	}
+	for (unsigned d = 0; d < OW_DIRECTIONS && matcher; d++)
+		pass->crowded[d] = ow_matcher_crowded(matcher, d);
+	ow_matcher_free(matcher);
+	if (r == -ENOMEM)
+		ow_error_set(err, ENOMEM, "out of memory");
+	return r;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_MATCH_MATCH_PASS_H
+#define OW_MATCH_MATCH_PASS_H
+
+#include "estimate/floor.h"
+#include "estimate/skew.h"
+#include "estimate/intervals.h"
+#include "estimate/tally.h"
+#include "match/record_batches.h"
+#include "match/tcp_segments.h"
+#include "reconcile/directions.h"
+#include "reconcile/matcher.h"
+
+/*
+ * One pass over two captures: records are merged in time order, matched, and counted by direction. What is learned
+ * on the way (directions, truncation, superframes) may make the caller start another pass with a better plan.
+ */
+
+/* Why all packets are taken to go one way, where no pair of hosts shows both directions. */
+enum ow_way_reason {
+	OW_WAY_ASSUMED, /* nothing tells; A to B */
+	OW_WAY_HOPS,    /* routers took from the TTL */
+	OW_WAY_LOST,    /* packets are missing at one end, not at the other */
+	OW_WAY_TAIL,    /* delays vary upwards, not downwards */
+};
+
+struct ow_plan {
+	struct ow_identity identity;
+	int64_t shift_ns;      /* added to B's times to bring both into one time base: order, window, directions */
+	int64_t drift_from_ns; /* B's time at which the shift holds; it changes by drift nanoseconds in a nanosecond */
+	double drift;
+	int64_t offset_ns; /* added to B's times in results; mostly the same */
+	int64_t window_ns;
+	enum ow_direction_rule rule; /* forward: the caller says so; one way: see ow_way_reason */
+	enum ow_direction way;       /* of OW_ONE_WAY */
+	enum ow_way_reason why;
+	bool untimed; /* a capture has no times: order is all there is, and nothing is outside the common time */
+	bool expects[OW_DIRECTIONS]; /* the usual delays of this direction are known beforehand */
+	int64_t low_ns[OW_DIRECTIONS], high_ns[OW_DIRECTIONS]; /* likewise, in the common time base */
+	int64_t reorder_ns[OW_DIRECTIONS]; /* packets overtake those that were sent this much earlier */
+};
+
+/* An unmatched packet near the start or the end of the other capture: the directions decide what it means. */
+struct ow_edge {
+	struct ow_record record;
+	enum ow_side side;
+	bool copy;
+};
+
+/* The least and the greatest delay of a direction, in the common time base. */
+struct ow_reach {
+	int64_t least_ns, most_ns;
+	bool known;
+};
+
+struct ow_pass {
+	const struct ow_match_options *options;
+	struct ow_tap tap[OW_SIDES];
+	struct ow_plan plan;
+	struct ow_directions *directions;
+	struct ow_identity numbered_by; /* the identity by which the directions' flows were numbered */
+	struct ow_tally tally[OW_DIRECTIONS];
+	struct ow_intervals *intervals; /* NULL when not wanted in this pass */
+	bool events;                    /* tell on_packet in this pass */
+	int failed;                     /* negative errno from a callback */
+
+	/* What the capture covers, by any frame of it, in the common time base: from its first batch, to what was taken
+	 * so far. */
+	int64_t first_ns[OW_SIDES], last_ns[OW_SIDES];
+	bool ended[OW_SIDES];
+	/* Silences of a capture between its first and its last frame, under suspicion: the caller fills them in, in
+	 * the order of time; the pass counts. */
+	struct ow_gap gap[OW_SIDES][OW_SILENCES_MAX];
+	unsigned gaps[OW_SIDES];
+	struct ow_reach usual[OW_DIRECTIONS]; /* delays of the pass before, without the rare ones */
+	struct ow_edge *edge;
+	size_t edges, edge_room;
+
+	struct ow_pieces pieces;
+	struct ow_skew skew;
+	struct ow_floor floor[OW_DIRECTIONS]; /* of packets that no other is like */
+
+	/* Results of the pass. */
+	uint64_t unclassified[OW_SIDES], outside[OW_SIDES];
+	uint64_t records[OW_SIDES];
+	uint64_t position[OW_SIDES];         /* bytes read of each file, for progress */
+	uint64_t repeats[OW_DIRECTIONS];     /* matched packets of which there are identical ones */
+	uint64_t crowded[OW_DIRECTIONS];     /* see ow_matcher_crowded */
+	uint64_t unmatched_frames[OW_SIDES]; /* records, or pieces of them, that found no counterpart */
+	int64_t miscounted;                  /* packets counted for the wrong direction: another pass is needed */
+	void (*progress)(void *arg);
+	void *progress_arg;
+};
+
+int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options);
+void ow_pass_done(struct ow_pass *pass);
+
+/* How the times of a side become common ones, by the plan. */
+struct ow_time_base ow_pass_time_base(const struct ow_pass *pass, enum ow_side side);
+
+/* Runs the pass by pass->plan. The sources are open. */
+int ow_pass_run(struct ow_pass *pass, struct ow_error *err);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "match/merge.h"
+
+#define BLOCK          16   /* records of a side that are merged until the next ones are loaded ahead */
+#define PROGRESS_EVERY 4096 /* blocks between two calls of progress */
+
+/* Where merging stands. */
+struct intake {
+	struct ow_feed *const *feed;           /* of each side */
+	const struct ow_batch *next[OW_SIDES]; /* the batch after this one */
+	const struct ow_record *end[OW_SIDES]; /* of the batch */
+	struct ow_stream block[OW_SIDES];      /* the records to come, up to BLOCK of the batch */
+};
+
+/* The next batch. The one behind it is taken, too: what its first records need is asked for now. */
+static int next_batch(struct ow_matcher *matcher, struct intake *in, enum ow_side side,
+                      const struct ow_batch **ret_batch, struct ow_error *err)
+{
+	int r = 0;
+	*ret_batch = in->next[side];
+	if (in->next[side])
+		r = ow_feed_next(in->feed[side], &in->next[side], err);
+	const struct ow_batch *next = in->next[side];
+	if (r == 0 && next)
+		ow_matcher_prefetch(matcher, next->record, next->count < BLOCK ? (size_t)next->count : BLOCK);
+	return r;
+}
+
+static int refill(struct ow_pass *p, struct ow_matcher *matcher, struct intake *in, enum ow_side side,
+                  struct ow_error *err)
+{
+	static const int64_t never = INT64_MAX;
+	const struct ow_batch *batch = NULL;
+	int r = next_batch(matcher, in, side, &batch, err);
+	p->ended[side] = !batch;
+	in->block[side] = (struct ow_stream){.order_ns = &never};
+	in->end[side] = NULL;
+	if (!batch) {
+		int64_t last_ns = p->records[side] && r >= 0 ? ow_feed_last_ns(in->feed[side]) : INT64_MIN;
+		if (last_ns > p->last_ns[side])
+			p->last_ns[side] = last_ns;
+		return r;
+	}
+	in->block[side] = (struct ow_stream){batch->record, batch->record, batch->order_ns};
+	in->end[side] = batch->record + batch->count;
+	if (!p->records[side]) {
+		int64_t first_ns = batch->record[0].time_ns;
+		p->first_ns[side] = batch->first_ns < first_ns ? batch->first_ns : first_ns;
+		ow_matcher_start(matcher, side, p->first_ns[side]);
+	}
+	if (!p->records[side] || batch->last_ns > p->last_ns[side])
+		p->last_ns[side] = batch->last_ns;
+	p->records[side] += (uint64_t)batch->count;
+	p->position[side] = batch->position;
+	for (int i = 0; i < batch->count && p->plan.identity.segments; i++) {
+		if (batch->record[i].len)
+			r = ow_pieces_note(&p->pieces, side, &batch->record[i]);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* The next block of records: what they need was asked for one block ago, what the block after them needs is now. */
+static void next_block(struct ow_matcher *matcher, struct intake *in, enum ow_side side)
+{
+	const struct ow_record *r = in->block[side].next, *batch_end = in->end[side];
+	const struct ow_record *end = batch_end - r > BLOCK ? r + BLOCK : batch_end;
+	const struct ow_record *after = batch_end - end > BLOCK ? end + BLOCK : batch_end;
+	in->block[side].end = end;
+	ow_matcher_prefetch_waiters(matcher, r, (size_t)(end - r));
+	ow_matcher_prefetch(matcher, end, (size_t)(after - end));
+}
+
+int ow_intake_run(struct ow_pass *p, struct ow_matcher *matcher, struct ow_feed *const feed[OW_SIDES],
+                  struct ow_error *err)
+{
+	struct intake intake = {.feed = feed}, *in = &intake;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		int r = ow_feed_next(feed[side], &in->next[side], err);
+		if (r < 0)
+			return r;
+	}
+	for (unsigned blocks = 0; !p->failed; blocks++) {
+		for (unsigned side = 0; side < OW_SIDES; side++) {
+			int r = in->block[side].next == in->end[side] && !p->ended[side]
+			                ? refill(p, matcher, in, side, err)
+			                : 0;
+			if (r < 0)
+				return r;
+			if (in->block[side].next == in->block[side].end)
+				next_block(matcher, in, side);
+		}
+		if (p->progress && blocks % PROGRESS_EVERY == 0)
+			p->progress(p->progress_arg);
+		if (p->ended[OW_SIDE_A] && p->ended[OW_SIDE_B])
+			break;
+		int r = ow_matcher_merge(matcher, in->block);
+		if (r < 0)
+			return r;
+	}
+	return p->failed;
+}

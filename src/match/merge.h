@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_MATCH_MERGE_H
+#define OW_MATCH_MERGE_H
+
+#include "match/match_pass.h"
+
+/*
+ * Internal to the pass: takes the records of both feeds to the matcher, by time and block by block, so that what the
+ * records of the next block need is loaded while those of this one are matched. Keeps the pass's times, counts and
+ * progress of either side. Returns 0 or a negative errno, of which one from a callback is in pass->failed.
+ */
+int ow_intake_run(struct ow_pass *pass, struct ow_matcher *matcher, struct ow_feed *const feed[OW_SIDES],
+                  struct ow_error *err);
+
+#endif

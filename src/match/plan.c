@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "match/plan.h"
+
+#include "base/hash.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GLANCE_FRAMES   4096 /* frames of each capture that a glance takes */
+#define GLANCE_ENOUGH   0.6  /* share in common with which a glance is content */
+#define CLEARLY_MORE    1.2  /* another identity must find this many times as much */
+#define CLEARLY_FRAMES  4    /* and this many packets more */
+#define TAI_MINUS_UTC_S 37
+#define HOPS_CLEAR      20    /* so many times as many packets had a lower TTL at one point as at the other */
+#define MTU_USUAL       1500u /* Ethernet */
+
+static bool allowed(const struct ow_match_options *o, enum ow_variant v)
+{
+	if (o->level != OW_LEVEL_AUTO && o->level != ow_variant_level(v))
+		return false;
+	if (ow_variant_any_tcp(v) && o->segments == OW_ON)
+		return false; /* their segments are told by their numbers */
+	if (v == OW_VARIANT_FRAME)
+		return o->inner != OW_ON || o->level == OW_LEVEL_FRAME;
+	return o->inner == OW_AUTO || (o->inner == OW_ON) == ow_variant_inner(v);
+}
+
+static int64_t given_shift(const struct ow_match_options *o)
+{
+	return o->clock == OW_CLOCK_GIVEN ? o->offset_ns : 0;
+}
+
+static int take_outlooks(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_error *err)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		int r = ow_outlook_take(tap[side].reader, &p->outlook[side], err);
+		if (r < 0)
+			return r;
+		const struct ow_reader_info *info = ow_reader_info(tap[side].reader);
+		if (p->outlook[side].empty) {
+			const char *damage = ow_reader_damage(tap[side].reader);
+			return ow_error_set(err, ENOMSG, "%s: no packets%s%s", info->path, damage ? ": " : "",
+			                    damage ? damage : "");
+		}
+	}
+	for (unsigned v = 0; v < OW_VARIANTS; v++) {
+		uint32_t a = p->outlook[OW_SIDE_A].limit[v], b = p->outlook[OW_SIDE_B].limit[v];
+		p->limit[v] = a < b ? a : b;
+	}
+	return 0;
+}
+
+/*
+ * Most of both captures is no IP, and comparing frames byte by byte would not lose what it makes of superframes. Else
+ * traffic of the link, such as ARP, does not decide how IP packets are matched.
+ */
+static bool mostly_frames(const struct ow_planner *p)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		const struct ow_outlook *o = &p->outlook[side];
+		if (2 * o->ip > o->frames || o->longest_tcp > MTU_USUAL || o->longest_udp > MTU_USUAL)
+			return false;
+	}
+	return true;
+}
+
+/* Compares samples of both captures under these identities. */
+static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole, enum ow_selection which,
+                   struct ow_error *err)
+{
+	struct ow_survey survey[OW_SIDES];
+	int64_t shift = given_shift(p->options);
+	int64_t from = p->outlook[OW_SIDE_A].first_ns, from_b = p->outlook[OW_SIDE_B].first_ns + shift;
+	if (from_b > from)
+		from = from_b;
+	int r = ow_survey_init(&survey[OW_SIDE_A]);
+	if (r < 0)
+		return r;
+	r = ow_survey_init(&survey[OW_SIDE_B]);
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
+		int64_t start = whole ? INT64_MIN : side == OW_SIDE_B ? from - shift : from;
+		r = ow_survey_read(&survey[side], tap[side].reader, p->limit, which, start,
+		                   whole ? UINT64_MAX : GLANCE_FRAMES, p->seed, err);
+		p->first_ns[side] = survey[side].first_ns;
+		p->last_ns[side] = survey[side].last_ns;
+	}
+	for (unsigned v = 0; v < OW_VARIANTS && r == 0; v++) {
+		if (!ow_variant_among(v, which))
+			continue;
+		r = ow_common_find(&survey[OW_SIDE_A].sample[v], &survey[OW_SIDE_B].sample[v],
+		                   p->options->clock == OW_CLOCK_ESTIMATED, &p->common[v]);
+	}
+	p->whole = whole;
+	ow_survey_done(&survey[OW_SIDE_A]);
+	ow_survey_done(&survey[OW_SIDE_B]);
+	return r;
+}
+
+/* A glance at the captures: mostly the preferred identity finds enough, and the others need no look. */
+static int glance(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_error *err)
+{
+	if (allowed(p->options, OW_VARIANT_IP) && !mostly_frames(p)) {
+		int r = compare(p, tap, false, OW_SELECT_FIRST, err);
+		if (r < 0 || p->common[OW_VARIANT_IP].share >= GLANCE_ENOUGH)
+			return r;
+	}
+	return compare(p, tap, false, OW_SELECT_USUAL, err);
+}
+
+/* Clearly more; or anything where the other finds nothing, but as a last resort only if it is not an odd packet. */
+static bool finds_more(const struct ow_common *c, const struct ow_common *than, bool loose)
+{
+	if (than->packets > 0 || (loose && c->share < GLANCE_ENOUGH))
+		return c->packets > CLEARLY_MORE * than->packets + CLEARLY_FRAMES;
+	return c->packets > 0;
+}
+
+/*
+ * Without identification or numbers, packets of different traffic may be alike: a poll, an empty answer. Those that
+ * there is one of are the same; more of them only if nearly the whole capture is found again.
+ */
+static struct ow_common believed(const struct ow_common *c)
+{
+	struct ow_common only = *c;
+	if (c->common && c->share < GLANCE_ENOUGH)
+		only.packets *= (double)c->unique / (double)c->common;
+	return only;
+}
+
+/* Starts with the first identity that is allowed and steps down only for clearly more. */
+static void choose(struct ow_planner *p)
+{
+	int best = -1;
+	for (int v = 0; v < OW_VARIANTS; v++) {
+		if (!allowed(p->options, v))
+			continue;
+		if (v == OW_VARIANT_FRAME && best >= 0 && p->common[best].packets > 0 && !mostly_frames(p))
+			continue;
+		bool loose = ow_variant_loose(v);
+		struct ow_common c = loose ? believed(&p->common[v]) : p->common[v];
+		if (best < 0 || finds_more(&c, &p->common[best], loose))
+			best = v;
+	}
+	p->variant = best < 0 ? OW_VARIANT_IP : (enum ow_variant)best;
+}
+
+/* -- clocks ------------------------------------------------------------------------------------------------------- */
+
+/* The shift that makes the fastest packets of both directions equally fast, or those of the only one take no time. */
+static int64_t estimated_shift(const struct ow_common *c, enum ow_direction way)
+{
+	if (!c->both_directions)
+		return way == OW_A_TO_B ? -c->min_ns : -c->max_ns;
+	/* Halves first: the sum may overflow. */
+	return -(c->low_ns[0] / 2 + c->high_ns[1] / 2);
+}
+
+bool ow_plan_hops(const struct ow_planner *p, enum ow_direction *ret_way)
+{
+	const size_t *lower = p->common[p->variant].lower_ttl;
+	if (lower[OW_A_TO_B] > HOPS_CLEAR * lower[OW_B_TO_A])
+		*ret_way = OW_A_TO_B;
+	else if (lower[OW_B_TO_A] > HOPS_CLEAR * lower[OW_A_TO_B])
+		*ret_way = OW_B_TO_A;
+	else
+		return false;
+	return true;
+}
+
+/* Do the clocks, shifted so, let both directions take time? */
+static bool causal(const struct ow_common *c, int64_t shift)
+{
+	return !c->both_directions || (c->low_ns[0] + shift >= 0 && c->high_ns[1] + shift <= 0);
+}
+
+static void set_clock(const struct ow_planner *p, struct ow_plan *plan)
+{
+	const struct ow_common *c = &p->common[p->variant];
+	plan->offset_ns = given_shift(p->options);
+	plan->shift_ns = plan->offset_ns;
+	plan->rule = p->options->one_direction ? OW_ALL_FORWARD : OW_BY_VOTES;
+	if (p->options->clock == OW_CLOCK_ESTIMATED && c->unique) {
+		if (!c->both_directions && plan->rule == OW_BY_VOTES) {
+			plan->rule = OW_ONE_WAY; /* with the least delay set to 0, signs would tell nothing */
+			if (ow_plan_hops(p, &plan->way))
+				plan->why = OW_WAY_HOPS;
+		}
+		plan->offset_ns = plan->shift_ns = estimated_shift(c, plan->way);
+		plan->drift = -c->drift;
+		plan->drift_from_ns = c->drift_from_ns;
+	} else if (c->unique && !causal(c, plan->shift_ns)) {
+		plan->shift_ns = estimated_shift(
+			c, OW_A_TO_B); /* to tell the directions apart; results keep the clocks as they are */
+	}
+}
+
+/* The usual delays, from packets that are unique in both samples: they tell identical packets apart from the start. */
+static void set_expectation(const struct ow_planner *p, struct ow_plan *plan)
+{
+	const struct ow_common *c = &p->common[p->variant];
+	if (!c->unique)
+		return;
+	int64_t low = c->low_ns[0] + plan->shift_ns, high = c->high_ns[0] + plan->shift_ns;
+	if (!c->both_directions && high < 0) {
+		plan->expects[OW_B_TO_A] = true;
+		plan->low_ns[OW_B_TO_A] = -high;
+		plan->high_ns[OW_B_TO_A] = -low;
+	} else if (c->both_directions || low >= 0) {
+		plan->expects[OW_A_TO_B] = true;
+		plan->low_ns[OW_A_TO_B] = low;
+		plan->high_ns[OW_A_TO_B] = high;
+	}
+	if (c->both_directions) {
+		plan->expects[OW_B_TO_A] = true;
+		plan->low_ns[OW_B_TO_A] = -(c->high_ns[1] + plan->shift_ns);
+		plan->high_ns[OW_B_TO_A] = -(c->low_ns[1] + plan->shift_ns);
+	}
+}
+
+/* -- the waiting time --------------------------------------------------------------------------------------------- */
+
+static void set_window(const struct ow_planner *p, struct ow_plan *plan)
+{
+	const struct ow_common *c = &p->common[p->variant];
+	plan->window_ns = p->options->window_ns;
+	if (plan->window_ns > 0)
+		return;
+	plan->window_ns = OW_WINDOW_DEFAULT_NS;
+	int64_t spread = c->high_ns[0] - c->low_ns[0], back = c->high_ns[1] - c->low_ns[1];
+	spread = back > spread ? back : spread;
+	if (spread > plan->window_ns / 4)
+		plan->window_ns = spread < OW_WINDOW_STRETCH_NS / 4 ? 4 * spread : OW_WINDOW_STRETCH_NS;
+	/* Without times only the order is left: nothing expires. */
+	if (plan->untimed)
+		plan->window_ns = INT64_C(1) << 61;
+}
+
+/* -- refusals ----------------------------------------------------------------------------------------------------- */
+
+static int refuse_clock(const struct ow_planner *p, const struct ow_common *c, int64_t shift, struct ow_error *err)
+{
+	int64_t off = c->median_ns[0] + shift;
+	char text[OW_DURATION_TEXT];
+	ow_duration_text((double)(off < 0 ? -off : off), text);
+	bool tai = llabs(llabs(off) - TAI_MINUS_UTC_S * OW_NS_PER_S) < OW_NS_PER_S;
+	return ow_error_set(err, ENOMSG,
+	                    "the captures share packets, but the clock of B is %s %s A's%s: use --offset auto%s%s",
+	                    text, off > 0 ? "ahead of" : "behind", tai ? " (TAI against UTC?)" : "",
+	                    p->options->clock == OW_CLOCK_GIVEN ? ", or another --offset" : "",
+	                    llabs(off) < OW_WINDOW_STRETCH_NS ? ", or --window if packets take that long" : "");
+}
+
+int ow_plan_refuse(const struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_error *err)
+{
+	const char *a = ow_reader_info(tap[OW_SIDE_A].reader)->path, *b = ow_reader_info(tap[OW_SIDE_B].reader)->path;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		if (p->options->level != OW_LEVEL_FRAME && p->common[OW_VARIANT_FRAME].packets == 0 &&
+		    !p->outlook[side].ip)
+			return ow_error_set(
+				err, ENOMSG,
+				"nothing in common: %s holds no IP packets among its first %llu (link type %s), and no "
+				"frame "
+				"is in %s byte by byte (a VLAN tag, a trailer or an FCS in one capture only?)",
+				side ? b : a, (unsigned long long)p->outlook[side].frames,
+				ow_linktype_name(ow_reader_info(tap[side].reader)->linktype), side ? a : b);
+	}
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		if (p->outlook[side].ip && p->outlook[side].cut_short == p->outlook[side].ip)
+			return ow_error_set(
+				err, ENOMSG,
+				"nothing in common: the packets of %s are cut off before what identifies them "
+				"(capture 96 bytes or more of each: tcpdump -s 96)",
+				side ? b : a);
+	}
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		uint32_t here = p->outlook[side].longest_udp, there = p->outlook[!side].longest_udp;
+		if (here > MTU_USUAL && there && there <= MTU_USUAL)
+			return ow_error_set(
+				err, ENOMSG,
+				"nothing in common: %s shows UDP packets of up to %u bytes, %s of %u: superframes that "
+				"cannot be cut (turn UDP segmentation offload off, or capture on the wire)",
+				side ? b : a, here, side ? a : b, there);
+	}
+	int64_t shift = given_shift(p->options), gap = p->first_ns[OW_SIDE_B] + shift - p->last_ns[OW_SIDE_A];
+	int64_t gap_back = p->first_ns[OW_SIDE_A] - (p->last_ns[OW_SIDE_B] + shift);
+	if (gap > 0 || gap_back > 0) {
+		char text[OW_DURATION_TEXT];
+		ow_duration_text((double)(gap > 0 ? gap : gap_back), text);
+		return ow_error_set(err, ENOMSG,
+		                    "nothing in common: no packet of %s is in %s, and %s starts %s after %s ends", a, b,
+		                    gap > 0 ? "B" : "A", text, gap > 0 ? "A" : "B");
+	}
+	bool fixed = p->options->level != OW_LEVEL_AUTO || p->options->inner != OW_AUTO;
+	return ow_error_set(err, ENOMSG, "nothing in common: no packet of %s is in %s%s", a, b,
+	                    fixed ? " by this identity (try --level auto --inner auto)"
+	                          : " by any identity (different traffic, encryption, or a proxy)");
+}
+
+/* Packets that match but lie further apart than the waiting time: the clocks, or the given offset, are wrong. */
+static bool out_of_reach(const struct ow_common *c, const struct ow_plan *plan)
+{
+	int64_t near = llabs(c->low_ns[0] + plan->shift_ns) < llabs(c->high_ns[0] + plan->shift_ns)
+	                       ? llabs(c->low_ns[0] + plan->shift_ns)
+	                       : llabs(c->high_ns[0] + plan->shift_ns);
+	bool straddles = c->low_ns[0] + plan->shift_ns < 0 && c->high_ns[0] + plan->shift_ns > 0;
+	return !straddles && near > plan->window_ns;
+}
+
+/* -- the plan ----------------------------------------------------------------------------------------------------- */
+
+void ow_plan_limit(struct ow_planner *planner, struct ow_plan *plan, uint32_t limit)
+{
+	plan->identity = (struct ow_identity){
+		.level = ow_variant_level(planner->variant),
+		.inner = ow_variant_inner(planner->variant),
+		.segments = plan->identity.segments && !ow_variant_any_tcp(planner->variant),
+		.any_ip_id = ow_variant_any_ip_id(planner->variant),
+		.any_tcp = ow_variant_any_tcp(planner->variant),
+		.cut_from = plan->identity.cut_from,
+		.cut_df = plan->identity.cut_df,
+		.hash_limit = limit < OW_PLAN_LIMIT_FLOOR ? OW_PLAN_LIMIT_FLOOR : limit,
+	};
+	ow_identity_seed(&plan->identity, planner->seed);
+}
+
+/* Could cutting UDP superframes find what the samples do not? */
+static bool may_be_cut(const struct ow_planner *p)
+{
+	uint32_t a = p->outlook[OW_SIDE_A].longest_udp, b = p->outlook[OW_SIDE_B].longest_udp;
+	return p->options->segments != OW_OFF && p->options->level != OW_LEVEL_FRAME && a && b &&
+	       (a > MTU_USUAL || b > MTU_USUAL) && p->limit[p->variant] == UINT32_MAX;
+}
+
+/* Could fragments, of which one side shows more, be the packets of the other? */
+static bool may_be_fragments(const struct ow_planner *p)
+{
+	const struct ow_outlook *a = &p->outlook[OW_SIDE_A], *b = &p->outlook[OW_SIDE_B];
+	return p->options->level != OW_LEVEL_FRAME && a->fragments != b->fragments;
+}
+
+int ow_plan_make(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_plan *ret_plan, struct ow_error *err)
+{
+	struct ow_plan plan = {.identity.segments = p->options->segments == OW_ON};
+	int r = take_outlooks(p, tap, err);
+	if (r == 0)
+		r = glance(p, tap, err);
+	if (r < 0)
+		return r;
+	choose(p);
+	/* A drift shows only over the whole captures. */
+	if (p->options->clock == OW_CLOCK_ESTIMATED || p->common[p->variant].share < GLANCE_ENOUGH ||
+	    (p->variant != OW_VARIANT_IP && p->options->level == OW_LEVEL_AUTO)) {
+		r = compare(p, tap, true, OW_SELECT_USUAL, err);
+		if (r < 0)
+			return r;
+		choose(p);
+	}
+	if (p->whole && p->common[p->variant].share < GLANCE_ENOUGH && p->options->level != OW_LEVEL_FRAME) {
+		r = compare(p, tap, true, OW_SELECT_LOOSE, err);
+		if (r < 0)
+			return r;
+		choose(p);
+	}
+	const struct ow_common *c = &p->common[p->variant];
+	p->strangers = c->packets == 0;
+	if (p->strangers && !may_be_cut(p) && !may_be_fragments(p))
+		return ow_plan_refuse(p, tap, err);
+	plan.untimed = p->outlook[OW_SIDE_A].untimed || p->outlook[OW_SIDE_B].untimed;
+	set_clock(p, &plan);
+	set_expectation(p, &plan);
+	set_window(p, &plan);
+	if (c->unique && !plan.untimed && out_of_reach(c, &plan))
+		return refuse_clock(p, c, plan.shift_ns, err);
+	/* The results keep the clocks: a shift for telling directions apart must not hide that they are apart. */
+	if (c->unique && c->both_directions && llabs(plan.shift_ns - plan.offset_ns) > plan.window_ns)
+		return refuse_clock(p, c, plan.offset_ns, err);
+	ow_plan_limit(p, &plan, p->limit[p->variant]);
+	*ret_plan = plan;
+	return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_MATCH_PLAN_H
+#define OW_MATCH_PLAN_H
+
+#include "match/match_pass.h"
+#include "match/survey.h"
+
+/*
+ * Finds out how two captures are to be matched: identity, bytes that enter it, clock shift, waiting time. A glance at
+ * the start of the common time mostly suffices; where it finds too little in common, samples of the whole captures
+ * tell.
+ */
+struct ow_planner {
+	const struct ow_match_options *options;
+	struct ow_outlook outlook[OW_SIDES];
+	uint32_t limit[OW_VARIANTS];
+	uint64_t seed;
+	bool whole;                                    /* the common part below is of the whole captures */
+	int64_t first_ns[OW_SIDES], last_ns[OW_SIDES]; /* of the whole captures, when `whole` */
+	bool strangers;          /* the samples have nothing in common; UDP superframes or fragments may */
+	enum ow_variant variant; /* the chosen identity */
+	struct ow_common common[OW_VARIANTS];
+};
+
+/* Bytes below which an id means nothing: packets truncated further are skipped. */
+#define OW_PLAN_LIMIT_FLOOR 40u
+
+/* The waiting time when none is given, and how far it is stretched when the samples show longer delays. */
+#define OW_WINDOW_DEFAULT_NS INT64_C(2000000000)
+#define OW_WINDOW_STRETCH_NS INT64_C(60000000000)
+
+/* Looks at both captures (which are rewound) and makes the plan. -ENOMSG with the reason when they cannot be matched.
+ */
+int ow_plan_make(struct ow_planner *planner, struct ow_tap tap[OW_SIDES], struct ow_plan *ret_plan,
+                 struct ow_error *err);
+
+/* Do routers show which way the sampled packets went? Their TTL is lower at the end. */
+bool ow_plan_hops(const struct ow_planner *planner, enum ow_direction *ret_way);
+
+/* Why the captures have nothing in common: -ENOMSG. */
+int ow_plan_refuse(const struct ow_planner *planner, struct ow_tap tap[OW_SIDES], struct ow_error *err);
+
+/* The identity of the plan with this many bytes of each packet, when some are truncated further than was known. */
+void ow_plan_limit(struct ow_planner *planner, struct ow_plan *plan, uint32_t limit);
+
+#endif

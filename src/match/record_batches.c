@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "match/record_batches.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STORE  16 /* batches with a crew: enough to even out, small enough to stay in the cache (15 KB each) */
+#define ALONE  3  /* without: the consumer holds on to the two that it took last */
+#define YIELDS 50 /* until a batch that somebody makes is waited for asleep: about as long as making takes */
+
+struct ow_feed {
+	struct ow_tap *tap;
+	struct ow_time_base base;
+	struct ow_crew *crew;   /* NULL when there is none */
+	unsigned store;         /* batches that are in use */
+	pthread_mutex_t making; /* held by who makes a batch: it has the tap, `ended` and `error` */
+	bool ended;             /* a batch with count <= 0 ends the stream */
+	struct ow_error error;  /* of the last batch */
+	atomic_uint made, taken;
+	struct ow_batch batch[STORE];
+};
+
+struct ow_crew {
+	struct ow_feed *feed[OW_SIDES];
+	pthread_t thread[OW_CREW_MAX];
+	unsigned threads;
+	/* Those that have nothing to do sleep: */
+	pthread_mutex_t lock;
+	pthread_cond_t wanted;
+	atomic_uint asleep;
+	atomic_bool leave;
+};
+
+int64_t ow_time_base_common(const struct ow_time_base *base, int64_t t)
+{
+	if (base->drift != 0)
+		t += llrint(base->drift * (double)(t - base->drift_from_ns));
+	return t + base->shift_ns;
+}
+
+static void put_in_order(struct ow_batch *batch, const struct ow_time_base *base)
+{
+	int64_t least = INT64_MAX - 1, most = INT64_MIN; /* INT64_MAX is the end */
+	for (int i = batch->count; i-- > 0;) {
+		int64_t t = batch->record[i].time_ns = ow_time_base_common(base, batch->record[i].time_ns);
+		most = t > most ? t : most;
+		least = t < least ? t : least;
+		batch->order_ns[i] = least;
+	}
+	batch->last_ns = most;
+	batch->order_ns[batch->count > 0 ? batch->count : 0] = INT64_MAX;
+}
+
+static bool has_time(const struct ow_feed *feed)
+{
+	return feed->tap->facts.packets > feed->tap->facts.untimed;
+}
+
+static void make(struct ow_feed *feed, struct ow_batch *batch)
+{
+	batch->count = ow_tap_read(feed->tap, batch->record, &feed->error);
+	batch->position = ow_reader_position(feed->tap->reader);
+	batch->first_ns = has_time(feed) ? ow_time_base_common(&feed->base, feed->tap->facts.first_ns) : INT64_MAX;
+	put_in_order(batch, &feed->base);
+}
+
+static unsigned in_store(struct ow_feed *feed)
+{
+	return atomic_load(&feed->made) - atomic_load(&feed->taken);
+}
+
+/* The next batch, if there is room for it. Under `making`. */
+static bool make_next(struct ow_feed *feed)
+{
+	unsigned made = atomic_load(&feed->made);
+	if (feed->ended || in_store(feed) > feed->store - ALONE)
+		return false;
+	struct ow_batch *batch = &feed->batch[made % feed->store];
+	make(feed, batch);
+	feed->ended = batch->count <= 0;
+	atomic_store(&feed->made, made + 1);
+	return true;
+}
+
+int ow_feed_start(struct ow_tap *tap, const struct ow_time_base *base, struct ow_feed **ret_feed)
+{
+	struct ow_feed *feed = malloc(sizeof *feed);
+	if (!feed)
+		return -ENOMEM;
+	memset(feed, 0, offsetof(struct ow_feed, batch));
+	feed->tap = tap;
+	feed->base = *base;
+	feed->store = ALONE;
+	pthread_mutex_init(&feed->making, NULL);
+	*ret_feed = feed;
+	return 0;
+}
+
+/* Makes the batch that is wanted, unless somebody is about to have made it. */
+static void want(struct ow_feed *feed)
+{
+	int r = pthread_mutex_trylock(&feed->making);
+	for (unsigned i = 0; r != 0 && i < YIELDS && !in_store(feed); i++) {
+		sched_yield();
+		r = pthread_mutex_trylock(&feed->making);
+	}
+	if (r != 0 && in_store(feed))
+		return;
+	if (r != 0)
+		pthread_mutex_lock(&feed->making);
+	if (!in_store(feed))
+		make_next(feed);
+	pthread_mutex_unlock(&feed->making);
+}
+
+static const struct ow_batch *take(struct ow_feed *feed)
+{
+	while (!in_store(feed))
+		want(feed);
+	unsigned taken = atomic_load(&feed->taken);
+	const struct ow_batch *batch = &feed->batch[taken % feed->store];
+	if (batch->count <= 0)
+		return batch; /* the end stays to be taken again */
+	atomic_store(&feed->taken, taken + 1);
+	struct ow_crew *crew = feed->crew;
+	if (crew && atomic_load(&crew->asleep) && in_store(feed) <= feed->store / 2) {
+		pthread_mutex_lock(&crew->lock);
+		pthread_cond_broadcast(&crew->wanted);
+		pthread_mutex_unlock(&crew->lock);
+	}
+	return batch;
+}
+
+int ow_feed_next(struct ow_feed *feed, const struct ow_batch **ret_batch, struct ow_error *err)
+{
+	const struct ow_batch *batch = take(feed);
+	*ret_batch = batch->count > 0 ? batch : NULL;
+	if (batch->count < 0 && err)
+		*err = feed->error;
+	return batch->count < 0 ? batch->count : 0;
+}
+
+int64_t ow_feed_last_ns(const struct ow_feed *feed)
+{
+	return has_time(feed) ? ow_time_base_common(&feed->base, feed->tap->facts.last_ns) : INT64_MIN;
+}
+
+void ow_feed_stop(struct ow_feed *feed)
+{
+	if (!feed)
+		return;
+	pthread_mutex_destroy(&feed->making);
+	free(feed);
+}
+
+/* -- the crew ----------------------------------------------------------------------------------------------------- */
+
+enum job { JOB_DONE, JOB_TAKEN, JOB_NONE };
+
+static enum job work_for(struct ow_feed *feed)
+{
+	if (pthread_mutex_trylock(&feed->making) != 0)
+		return JOB_TAKEN;
+	bool made = make_next(feed);
+	pthread_mutex_unlock(&feed->making);
+	return made ? JOB_DONE : JOB_NONE;
+}
+
+/* For the feed that has least in store, or for the other one. */
+static enum job work(struct ow_crew *crew)
+{
+	unsigned side = in_store(crew->feed[OW_SIDE_B]) < in_store(crew->feed[OW_SIDE_A]);
+	enum job first = work_for(crew->feed[side]);
+	if (first == JOB_DONE)
+		return first;
+	enum job second = work_for(crew->feed[!side]);
+	return second == JOB_NONE ? first : second;
+}
+
+/* The store is full: until half of it is gone. */
+static void sleep_until_wanted(struct ow_crew *crew)
+{
+	pthread_mutex_lock(&crew->lock);
+	atomic_fetch_add(&crew->asleep, 1);
+	/* Who takes a batch now either sees that somebody sleeps, or has taken it before this. */
+	if (!atomic_load(&crew->leave) && work(crew) == JOB_NONE)
+		pthread_cond_wait(&crew->wanted, &crew->lock);
+	atomic_fetch_sub(&crew->asleep, 1);
+	pthread_mutex_unlock(&crew->lock);
+}
+
+static void *run(void *arg)
+{
+	struct ow_crew *crew = arg;
+	while (!atomic_load(&crew->leave)) {
+		enum job job = work(crew);
+		if (job == JOB_NONE)
+			sleep_until_wanted(crew);
+		else if (job == JOB_TAKEN)
+			sched_yield();
+	}
+	return NULL;
+}
+
+struct ow_crew *ow_crew_start(struct ow_feed *const feed[OW_SIDES], unsigned threads)
+{
+	struct ow_crew *crew = threads ? calloc(1, sizeof *crew) : NULL;
+	if (!crew)
+		return NULL;
+	pthread_mutex_init(&crew->lock, NULL);
+	pthread_cond_init(&crew->wanted, NULL);
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		crew->feed[side] = feed[side];
+		feed[side]->crew = crew;
+		feed[side]->store = STORE;
+	}
+	while (crew->threads < threads && crew->threads < OW_CREW_MAX &&
+	       pthread_create(&crew->thread[crew->threads], NULL, run, crew) == 0)
+		crew->threads++;
+	return crew;
+}
+
+void ow_crew_leave(struct ow_crew *crew)
+{
+	if (!crew)
+		return;
+	atomic_store(&crew->leave, true);
+	pthread_mutex_lock(&crew->lock);
+	pthread_cond_broadcast(&crew->wanted);
+	pthread_mutex_unlock(&crew->lock);
+	for (unsigned i = 0; i < crew->threads; i++)
+		pthread_join(crew->thread[i], NULL);
+	for (unsigned side = 0; side < OW_SIDES; side++)
+		crew->feed[side]->crew = NULL;
+	pthread_cond_destroy(&crew->wanted);
+	pthread_mutex_destroy(&crew->lock);
+	free(crew);
+}

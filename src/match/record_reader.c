@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "match/record_reader.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define PROTO_TCP 6
+#define PROTO_UDP 17
+
+/* Times further than this from the epoch (146 years) could overflow when clocks are shifted. */
+#define TIME_MAX_NS ((INT64_C(1) << 62) - 1)
+
+int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, uint64_t seed, struct ow_error *err)
+{
+	memset(tap, 0, sizeof *tap);
+	int r = ow_reader_open(path, &tap->reader, err);
+	if (r < 0)
+		return r;
+	r = ow_flow_table_create(seed, &tap->flows);
+	if (r == 0 && dedup_ns > 0)
+		r = ow_tap_dedup(tap, dedup_ns);
+	if (r < 0) {
+		ow_tap_close(tap);
+		return ow_error_set(err, -r, "%s: %s", path, strerror(-r));
+	}
+	return 0;
+}
+
+int ow_tap_dedup(struct ow_tap *tap, int64_t within_ns)
+{
+	if (!tap->dedup && !(tap->dedup = ow_dedup_create()))
+		return -ENOMEM;
+	tap->dedup_ns = within_ns;
+	return 0;
+}
+
+void ow_tap_close(struct ow_tap *tap)
+{
+	ow_reader_close(tap->reader);
+	ow_flow_table_free(tap->flows);
+	ow_dedup_free(tap->dedup);
+	memset(tap, 0, sizeof *tap);
+}
+
+int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct ow_error *err)
+{
+	tap->identity = *identity;
+	tap->frames = tap->next = 0;
+	tap->cut.count = 1;
+	tap->cutter.first = 0;
+	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments && !identity->any_ip_id &&
+	                 !identity->any_tcp && !identity->cut_from && !tap->notes && !tap->cutter.there;
+	tap->facts = (struct ow_tap_facts){.least_available = UINT32_MAX};
+	ow_silences_init(&tap->facts.silences);
+	tap->previous_ns = 0;
+	ow_flow_table_reset(tap->flows);
+	if (tap->dedup)
+		ow_dedup_reset(tap->dedup);
+	return ow_reader_rewind(tap->reader, err);
+}
+
+/* Keeps the time facts and gives the time that the frame is filed under. */
+static __attribute__((noinline)) int64_t odd_time(struct ow_tap *s, const struct ow_frame *frame, bool *ret_untimed)
+{
+	struct ow_tap_facts *f = &s->facts;
+	int64_t t = frame->time_ns;
+	*ret_untimed = t == 0;
+	if (t == 0) {
+		f->untimed++;
+		return s->previous_ns;
+	}
+	t = t > TIME_MAX_NS ? TIME_MAX_NS : t < -TIME_MAX_NS ? -TIME_MAX_NS : t;
+	if (f->packets - f->untimed == 1) {
+		f->first_ns = f->last_ns = t;
+	} else if (t < s->previous_ns) {
+		f->backwards++;
+		if (s->previous_ns - t > f->backwards_most_ns)
+			f->backwards_most_ns = s->previous_ns - t;
+		if (f->last_ns - t > f->behind_most_ns)
+			f->behind_most_ns = f->last_ns - t;
+	} else {
+		ow_silences_note(&f->silences, f->last_ns, t);
+	}
+	if (t < f->first_ns)
+		f->first_ns = t;
+	if (t > f->last_ns)
+		f->last_ns = t;
+	s->previous_ns = t;
+	return t;
+}
+
+/* Likewise; nearly all frames come soon after the one before. */
+static inline int64_t frame_time(struct ow_tap *s, const struct ow_frame *frame, bool *ret_untimed)
+{
+	int64_t t = frame->time_ns;
+	s->facts.packets++;
+	if (s->previous_ns <= 0 || t < s->previous_ns || t > TIME_MAX_NS ||
+	    t - s->previous_ns > s->facts.silences.least_ns)
+		return odd_time(s, frame, ret_untimed);
+	*ret_untimed = false;
+	s->facts.last_ns = t > s->facts.last_ns ? t : s->facts.last_ns;
+	s->previous_ns = t;
+	return t;
+}
+
+static void note_length(struct ow_tap_facts *f, uint8_t proto, uint32_t ip_len)
+{
+	uint32_t *longest = proto == PROTO_TCP ? &f->longest_tcp : &f->longest_udp;
+	if ((proto == PROTO_TCP || proto == PROTO_UDP) && ip_len > *longest)
+		*longest = ip_len;
+}
+
+/* A UDP datagram that is noted, or cut if it is a superframe. */
+static bool identify_datagram(struct ow_tap *s, const struct ow_packet *packet, struct ow_packet_id *ret_id)
+{
+	struct ow_datagram datagram;
+	if ((!s->notes && !s->cutter.there) || !ow_identity_datagram(&s->identity, packet, &datagram))
+		return false;
+	*ret_id = (struct ow_packet_id){.id = ow_identity_of_part(&s->identity, &datagram, 0, datagram.len)};
+	if (s->notes)
+		ow_datagrams_note(s->notes, ret_id->id, datagram.len);
+	else
+		ow_cutter_cut(&s->cutter, &s->identity, &datagram, &s->cut);
+	return true;
+}
+
+static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, struct ow_record *record)
+{
+	struct ow_tap_facts *f = &s->facts;
+	if (packet->has_tunnel && !packet->tunnels && packet->ip_len > f->longest_tunnel)
+		f->longest_tunnel = packet->ip_len;
+	f->fragments += packet->fragment;
+	if (packet->fragment && packet->version == 4 && packet->ip_len > f->longest_fragment)
+		f->longest_fragment = packet->ip_len;
+	if (!packet->fragment)
+		note_length(f, packet->proto, packet->ip_len);
+	if (packet->truncated && !packet->overlong) {
+		uint32_t available = ow_identity_available(packet);
+		if (available < f->least_available)
+			f->least_available = available;
+	}
+	struct ow_packet_id id;
+	s->cut.count = 1;
+	if (!identify_datagram(s, packet, &id) && ow_identity_of_packet(&s->identity, packet, &id) < 0) {
+		f->below_limit++;
+		return -ENODATA;
+	}
+	struct ow_flow_key key;
+	ow_flow_key_of_packet(packet, &key);
+	record->id = id.id;
+	record->seq = id.seq;
+	record->len = id.len;
+	record->flow = ow_flow_table_number(s->flows, &key);
+	record->bytes = packet->ip_len;
+	return 0;
+}
+
+static int identify_frame(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
+{
+	struct ow_packet_id id;
+	if (frame->caplen < frame->len && frame->caplen < s->facts.least_available)
+		s->facts.least_available = frame->caplen;
+	if (ow_identity_of_frame(&s->identity, frame, &id) < 0) {
+		s->facts.below_limit++;
+		return -ENODATA;
+	}
+	struct ow_flow_key key;
+	ow_flow_key_of_frame(frame, &key);
+	record->id = id.id;
+	record->seq = record->len = 0;
+	record->flow = ow_flow_table_number(s->flows, &key);
+	record->bytes = frame->len;
+	return 0;
+}
+
+/* Lengths of plain packets; without branches, for they come as they like. */
+static void note_plains(struct ow_tap_facts *f, const struct ow_plain *plain, size_t count)
+{
+	uint32_t tcp = f->longest_tcp, udp = f->longest_udp, least = f->least_available;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t len = plain[i].ip_len, as_tcp = len * (plain[i].proto == PROTO_TCP), as_udp = len - as_tcp;
+		uint32_t available = plain[i].captured < len ? plain[i].captured : UINT32_MAX;
+		tcp = as_tcp > tcp ? as_tcp : tcp;
+		udp = as_udp > udp ? as_udp : udp;
+		least = available < least ? available : least;
+	}
+	f->longest_tcp = tcp;
+	f->longest_udp = udp;
+	f->least_available = least;
+}
+
+static inline void make_plain_record(struct ow_tap *s, const struct ow_frame *frame, const struct ow_plain *plain,
+                                     uint32_t flow, struct ow_record *record)
+{
+	record->time_ns = frame_time(s, frame, &record->untimed);
+	record->number = frame->number;
+	record->id = plain->id;
+	record->seq = record->len = 0;
+	record->flow = flow;
+	record->bytes = plain->ip_len;
+}
+
+/* The short way for nearly all packets, many at a time. Returns how many of the frames are plain. */
+static int take_plains(struct ow_tap *s, const struct ow_frame *frame, int count, struct ow_record *record,
+                       int *ret_records)
+{
+	uint32_t flow[OW_TAP_FRAMES];
+	size_t plains =
+		s->has_plain ? ow_identity_of_plains(&s->identity, frame, (size_t)count, s->ahead, s->plain) : 0;
+	int records = 0;
+	ow_flow_table_number_plain(s->flows, s->plain, plains, flow);
+	note_plains(&s->facts, s->plain, plains);
+	for (size_t i = 0; i < plains; i++) {
+		make_plain_record(s, &frame[i], &s->plain[i], flow[i], &record[records]);
+		bool copy = s->dedup && ow_dedup_seen(s->dedup, &record[records], s->dedup_ns);
+		s->facts.copies += copy;
+		records += !copy;
+	}
+	*ret_records = records;
+	return (int)plains;
+}
+
+static int make_record(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
+{
+	if (s->identity.level == OW_LEVEL_FRAME)
+		return identify_frame(s, frame, record);
+	struct ow_packet packet;
+	switch (ow_packet_decode(frame, s->identity.inner, &packet)) {
+	case OW_DECODE_IP:
+		return identify_packet(s, &packet, record);
+	case OW_DECODE_NOT_IP:
+		s->facts.not_ip++;
+		return -ENODATA;
+	case OW_DECODE_SHORT:
+		s->facts.too_short++;
+		return -ENODATA;
+	default:
+		s->facts.bad_link++;
+		return -ENODATA;
+	}
+}
+
+/* The record of a superframe becomes those of its pieces. */
+static int spread(const struct ow_cut *cut, struct ow_record *record)
+{
+	const struct ow_record whole = *record;
+	uint32_t left = cut->len, headers = whole.bytes - cut->len;
+	for (unsigned i = 0; i < cut->count; i++) {
+		uint32_t len = left < cut->size ? left : cut->size;
+		record[i] = whole;
+		record[i].id = cut->id[i];
+		record[i].bytes = headers + len;
+		left -= len;
+	}
+	return (int)cut->count;
+}
+
+/* A frame's records: one, or those of its pieces; none if it has no identity or the capture has shown it already. */
+static int take_frame(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
+{
+	record->time_ns = frame_time(s, frame, &record->untimed);
+	record->number = frame->number;
+	if (make_record(s, frame, record) < 0)
+		return 0;
+	if (!s->dedup || !ow_dedup_seen(s->dedup, record, s->dedup_ns))
+		return s->cut.count == 1 ? 1 : spread(&s->cut, record);
+	s->facts.copies++;
+	return 0;
+}
+
+static int read_frames(struct ow_tap *tap, struct ow_error *err)
+{
+	int frames = ow_reader_read(tap->reader, tap->frame, OW_TAP_FRAMES, err);
+	bool mapped = frames > 0 && ow_reader_info(tap->reader)->mapped;
+	tap->frames = frames > 0 ? frames : 0;
+	tap->next = 0;
+	tap->ahead = mapped ? (size_t)(tap->frame[frames - 1].data - tap->frame[0].data) : 0;
+	return frames;
+}
+
+int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struct ow_error *err)
+{
+	int records = 0, most = OW_TAP_BATCH - (tap->cutter.there ? (int)OW_CUTS_MAX : 1);
+	while (records <= most) {
+		int more = tap->next == tap->frames ? read_frames(tap, err) : 1;
+		if (more < 0)
+			return more;
+		if (more == 0)
+			break;
+		int i = tap->next, room = OW_TAP_BATCH - records, left = tap->frames - i;
+		int plains = take_plains(tap, &tap->frame[i], left < room ? left : room, &record[records], &more);
+		tap->facts.mixed_links |= tap->frame[i].linktype != tap->frame[0].linktype;
+		records += more;
+		tap->next += plains;
+		if (plains)
+			continue;
+		if (tap->ahead)
+			ow_frame_load_ahead(&tap->frame[i], tap->ahead);
+		records += take_frame(tap, &tap->frame[i], &record[records]);
+		tap->next++;
+	}
+	return records;
+}
+
+uint64_t ow_tap_skipped(const struct ow_tap_facts *facts)
+{
+	return facts->copies + facts->not_ip + facts->too_short + facts->bad_link + facts->below_limit;
+}

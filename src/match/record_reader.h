@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_MATCH_RECORD_READER_H
+#define OW_MATCH_RECORD_READER_H
+
+#include "capture/file/reader.h"
+#include "packet/flow.h"
+#include "packet/identity.h"
+#include "packet/record.h"
+#include "match/coverage.h"
+#include "match/datagrams.h"
+#include "match/duplicate_filter.h"
+
+/* One point's packets from a capture file: frames become records, and what cannot become one is counted. */
+
+#define OW_TAP_BATCH  256
+#define OW_TAP_FRAMES 64 /* read at a time: what they hold stays in the first-level cache */
+
+/* What one pass over the file showed. */
+struct ow_tap_facts {
+	uint64_t packets;                     /* frames */
+	uint64_t copies;                      /* frames left out because the capture had shown them already */
+	uint64_t not_ip, too_short, bad_link; /* frames without an identity, by reason */
+	uint64_t below_limit;                 /* truncated below the bytes that the id takes */
+	uint32_t least_available;  /* fewest bytes that a truncated packet had for its id; UINT32_MAX if none was
+	                              truncated */
+	int64_t first_ns, last_ns; /* earliest and latest time (0 = untimed frames left out) */
+	uint64_t backwards;        /* frames earlier than the one before */
+	int64_t backwards_most_ns;
+	int64_t behind_most_ns; /* how much a frame was earlier than the latest one in front of it */
+	uint64_t untimed;       /* frames with a time of 0 */
+	uint32_t longest_tcp;   /* longest TCP packet: more than the wire's MTU means superframes */
+	uint32_t longest_udp;
+	uint64_t fragments;
+	uint32_t longest_fragment; /* of IPv4 */
+	uint32_t longest_tunnel;   /* longest packet that holds another one, not entered */
+	bool mixed_links;
+	struct ow_silences silences;
+};
+
+struct ow_tap {
+	struct ow_reader *reader;
+	struct ow_identity identity;
+	struct ow_flow_table *flows;
+	struct ow_tap_facts facts;
+	int64_t previous_ns;
+	int64_t dedup_ns; /* copies within this time are left out, if there is a dedup */
+	struct ow_dedup *dedup;
+	struct ow_datagrams *notes; /* UDP datagrams are noted here; NULL = they are not */
+	struct ow_cutter cutter;    /* UDP superframes are cut by this, if it cuts */
+	struct ow_cut cut;          /* of the packet that is being taken */
+	bool has_plain;             /* plain packets may take the short way */
+	struct ow_plain plain[OW_TAP_FRAMES];
+	size_t ahead;     /* how far behind them lie the next ones, in a file in memory; 0 = they do not */
+	int frames, next; /* frames read, of which the first ones have been taken */
+	struct ow_frame frame[OW_TAP_FRAMES];
+};
+
+/* dedup_ns: copies within this time are left out; 0 or less = they stay. */
+int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, uint64_t seed, struct ow_error *err);
+/* From the next start on, further copies within this time are left out. 0 or -ENOMEM. */
+int ow_tap_dedup(struct ow_tap *tap, int64_t within_ns);
+void ow_tap_close(struct ow_tap *tap);
+/* Back to the start, with this identity, and with notes and cutter as the caller set them. Flows are numbered anew:
+ * with the same identity as before, in the same way. */
+int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct ow_error *err);
+/* The next records, at least one unless the file is at its end (0). Negative errno on failure. */
+int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struct ow_error *err);
+/* Frames that became no record. */
+uint64_t ow_tap_skipped(const struct ow_tap_facts *facts);
+
+#endif

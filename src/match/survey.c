@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "match/survey.h"
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "packet/flow.h"
+#include "packet/packet.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define BATCH             256
+#define OUTLOOK_FRAMES    2000
+#define SNAPLEN_UNLIMITED 65535u /* tools write this or more when they do not cut */
+#define PROTO_TCP         6
+#define PROTO_UDP         17
+#define LIMIT_LEAST       40u /* an IPv6 header; an IPv4 and a TCP header: less identifies nothing */
+
+static const struct {
+	enum ow_level level;
+	bool inner, any_ip_id, any_tcp;
+} variants[OW_VARIANTS] = {
+	[OW_VARIANT_IP] = {OW_LEVEL_IP, false, false, false},
+	[OW_VARIANT_IP_INNER] = {OW_LEVEL_IP, true, false, false},
+	[OW_VARIANT_NAT] = {OW_LEVEL_NAT, false, false, false},
+	[OW_VARIANT_NAT_INNER] = {OW_LEVEL_NAT, true, false, false},
+	[OW_VARIANT_FRAME] = {OW_LEVEL_FRAME, false, false, false},
+	[OW_VARIANT_IP_ANY_ID] = {OW_LEVEL_IP, false, true, false},
+	[OW_VARIANT_IP_INNER_ANY_ID] = {OW_LEVEL_IP, true, true, false},
+	[OW_VARIANT_NAT_ANY_ID] = {OW_LEVEL_NAT, false, true, false},
+	[OW_VARIANT_NAT_INNER_ANY_ID] = {OW_LEVEL_NAT, true, true, false},
+	[OW_VARIANT_IP_ANY_TCP] = {OW_LEVEL_IP, false, false, true},
+	[OW_VARIANT_NAT_ANY_TCP] = {OW_LEVEL_NAT, false, false, true},
+};
+
+enum ow_level ow_variant_level(enum ow_variant variant)
+{
+	return variants[variant].level;
+}
+
+bool ow_variant_inner(enum ow_variant variant)
+{
+	return variants[variant].inner;
+}
+
+bool ow_variant_any_ip_id(enum ow_variant variant)
+{
+	return variants[variant].any_ip_id;
+}
+
+bool ow_variant_any_tcp(enum ow_variant variant)
+{
+	return variants[variant].any_tcp;
+}
+
+bool ow_variant_loose(enum ow_variant variant)
+{
+	return variants[variant].any_ip_id || variants[variant].any_tcp;
+}
+
+bool ow_variant_among(enum ow_variant variant, enum ow_selection which)
+{
+	if (which == OW_SELECT_FIRST)
+		return variant == OW_VARIANT_IP;
+	return ow_variant_loose(variant) == (which == OW_SELECT_LOOSE);
+}
+
+enum ow_variant ow_variant_entered(enum ow_variant variant)
+{
+	switch (variant) {
+	case OW_VARIANT_IP:
+		return OW_VARIANT_IP_INNER;
+	case OW_VARIANT_NAT:
+		return OW_VARIANT_NAT_INNER;
+	case OW_VARIANT_IP_ANY_ID:
+		return OW_VARIANT_IP_INNER_ANY_ID;
+	case OW_VARIANT_NAT_ANY_ID:
+		return OW_VARIANT_NAT_INNER_ANY_ID;
+	default:
+		return variant;
+	}
+}
+
+static void lower(uint32_t *limit, uint32_t value)
+{
+	if (value < LIMIT_LEAST)
+		value = LIMIT_LEAST;
+	if (value < *limit)
+		*limit = value;
+}
+
+/* What the snaplen leaves of a packet that begins at this offset of its frame, were it long enough. */
+static void look_at(struct ow_outlook *o, const struct ow_frame *frame, uint32_t snaplen)
+{
+	bool cuts = snaplen > 0 && snaplen < SNAPLEN_UNLIMITED;
+	if (cuts || frame->caplen < frame->len)
+		lower(&o->limit[OW_VARIANT_FRAME], cuts && snaplen < frame->caplen ? snaplen
+		                                   : frame->caplen < frame->len    ? frame->caplen
+		                                                                   : snaplen);
+	for (int inner = 0; inner < 2; inner++) {
+		struct ow_packet packet;
+		if (ow_packet_decode(frame, inner, &packet) != OW_DECODE_IP)
+			continue;
+		o->ip += !inner;
+		o->fragments += !inner && packet.fragment && packet.version == 4;
+		uint32_t *longest = packet.proto == PROTO_UDP ? &o->longest_udp : &o->longest_tcp;
+		if ((packet.proto == PROTO_UDP || packet.proto == PROTO_TCP) && !packet.fragment &&
+		    packet.ip_len > *longest)
+			*longest = packet.ip_len;
+		o->cut_short +=
+			!inner && packet.truncated && !packet.overlong && ow_identity_available(&packet) < LIMIT_LEAST;
+		uint32_t offset = (uint32_t)(packet.ip - frame->data), limit = UINT32_MAX;
+		if (cuts)
+			lower(&limit, snaplen > offset ? snaplen - offset : 0);
+		if (packet.truncated && !packet.overlong)
+			lower(&limit, ow_identity_available(&packet));
+		lower(&o->limit[inner ? OW_VARIANT_IP_INNER : OW_VARIANT_IP], limit);
+	}
+}
+
+int ow_outlook_take(struct ow_reader *reader, struct ow_outlook *ret_outlook, struct ow_error *err)
+{
+	struct ow_outlook o = {.empty = true, .untimed = true};
+	struct ow_frame frame[BATCH];
+	uint32_t snaplen = ow_reader_info(reader)->snaplen;
+	memset(o.limit, 0xff, sizeof o.limit);
+	while (o.frames < OUTLOOK_FRAMES) {
+		int n = ow_reader_read(reader, frame, BATCH, err);
+		if (n < 0)
+			return n;
+		if (n == 0)
+			break;
+		for (int i = 0; i < n; i++) {
+			if (frame[i].time_ns != 0 && o.untimed)
+				o.first_ns = frame[i].time_ns;
+			o.untimed &= frame[i].time_ns == 0;
+			look_at(&o, &frame[i], snaplen);
+		}
+		o.frames += (uint64_t)n;
+		o.empty = false;
+	}
+	for (unsigned v = 0; v < OW_VARIANTS; v++) {
+		if (v != OW_VARIANT_FRAME)
+			o.limit[v] = o.limit[variants[v].inner ? OW_VARIANT_IP_INNER : OW_VARIANT_IP];
+	}
+	*ret_outlook = o;
+	return 0;
+}
+
+int ow_survey_init(struct ow_survey *survey)
+{
+	memset(survey, 0, sizeof *survey);
+	for (unsigned v = 0; v < OW_VARIANTS; v++) {
+		if (ow_sample_init(&survey->sample[v]) < 0) {
+			ow_survey_done(survey);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+void ow_survey_done(struct ow_survey *survey)
+{
+	for (unsigned v = 0; v < OW_VARIANTS; v++)
+		ow_sample_done(&survey->sample[v]);
+}
+
+static uint64_t address_hash(const uint8_t address[16])
+{
+	return ow_mix64(ow_load_le64(address) ^ ow_mix64(ow_load_le64(address + 8) + 1));
+}
+
+static void name_hosts(const struct ow_flow_key *key, struct ow_sampled *packet)
+{
+	uint64_t from = address_hash(key->src), to = address_hash(key->dst);
+	packet->hosts = from ^ to;
+	packet->reverse = from > to;
+}
+
+struct surveyor {
+	struct ow_survey *survey;
+	struct ow_identity identity[OW_VARIANTS];
+	enum ow_selection which;
+};
+
+static void offer_packet(struct surveyor *s, enum ow_variant variant, const struct ow_packet *packet, int64_t time_ns)
+{
+	struct ow_sample *sample = &s->survey->sample[variant];
+	struct ow_packet_id id;
+	if (ow_identity_of_packet(&s->identity[variant], packet, &id) < 0)
+		return;
+	sample->offered++;
+	if (!ow_sample_wants(sample, id.id))
+		return;
+	struct ow_flow_key key;
+	struct ow_sampled sampled = {.id = id.id, .time_ns = time_ns, .ttl = packet->ip[packet->version == 4 ? 8 : 7]};
+	ow_flow_key_of_packet(packet, &key);
+	name_hosts(&key, &sampled);
+	ow_sample_add(sample, &sampled);
+}
+
+static void offer_frame(struct surveyor *s, const struct ow_frame *frame)
+{
+	struct ow_sample *sample = &s->survey->sample[OW_VARIANT_FRAME];
+	struct ow_packet_id id;
+	if (ow_identity_of_frame(&s->identity[OW_VARIANT_FRAME], frame, &id) < 0)
+		return;
+	sample->offered++;
+	if (!ow_sample_wants(sample, id.id))
+		return;
+	struct ow_flow_key key;
+	struct ow_sampled sampled = {.id = id.id, .time_ns = frame->time_ns};
+	ow_flow_key_of_frame(frame, &key);
+	name_hosts(&key, &sampled);
+	ow_sample_add(sample, &sampled);
+}
+
+/* Without their numbers, TCP segments without data are alike, also those of other connections. */
+static bool has_substance(const struct ow_packet *packet)
+{
+	const uint8_t *l4 = packet->l4;
+	return packet->proto != PROTO_TCP || packet->fragment ||
+	       (l4 && packet->end - l4 > 12 && packet->l4_len > (l4[12] >> 4) * 4u);
+}
+
+static void offer(struct surveyor *s, const struct ow_frame *frame)
+{
+	struct ow_packet packet;
+	bool any = s->which == OW_SELECT_LOOSE;
+	if (s->which == OW_SELECT_FIRST) {
+		if (ow_packet_decode(frame, false, &packet) == OW_DECODE_IP)
+			offer_packet(s, OW_VARIANT_IP, &packet, frame->time_ns);
+		return;
+	}
+	if (ow_packet_decode(frame, false, &packet) == OW_DECODE_IP) {
+		offer_packet(s, any ? OW_VARIANT_IP_ANY_ID : OW_VARIANT_IP, &packet, frame->time_ns);
+		offer_packet(s, any ? OW_VARIANT_NAT_ANY_ID : OW_VARIANT_NAT, &packet, frame->time_ns);
+		if (any && has_substance(&packet)) {
+			offer_packet(s, OW_VARIANT_IP_ANY_TCP, &packet, frame->time_ns);
+			offer_packet(s, OW_VARIANT_NAT_ANY_TCP, &packet, frame->time_ns);
+		}
+	}
+	if (ow_packet_decode(frame, true, &packet) == OW_DECODE_IP) {
+		offer_packet(s, any ? OW_VARIANT_IP_INNER_ANY_ID : OW_VARIANT_IP_INNER, &packet, frame->time_ns);
+		offer_packet(s, any ? OW_VARIANT_NAT_INNER_ANY_ID : OW_VARIANT_NAT_INNER, &packet, frame->time_ns);
+	}
+	if (!any)
+		offer_frame(s, frame);
+}
+
+int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS],
+                   enum ow_selection which, int64_t from_ns, uint64_t max_frames, uint64_t seed, struct ow_error *err)
+{
+	struct surveyor s = {.survey = survey, .which = which};
+	struct ow_frame frame[BATCH];
+	for (unsigned v = 0; v < OW_VARIANTS; v++) {
+		s.identity[v] = (struct ow_identity){.level = variants[v].level,
+		                                     .inner = variants[v].inner,
+		                                     .any_ip_id = variants[v].any_ip_id,
+		                                     .any_tcp = variants[v].any_tcp,
+		                                     .hash_limit = limit[v]};
+		ow_identity_seed(&s.identity[v], seed);
+	}
+	int r = ow_reader_rewind(reader, err);
+	for (uint64_t taken = 0; r == 0 && taken < max_frames;) {
+		int n = ow_reader_read(reader, frame, BATCH, err);
+		if (n <= 0)
+			return n;
+		for (int i = 0; i < n && taken < max_frames; i++) {
+			if (frame[i].time_ns < from_ns)
+				continue;
+			if (!survey->first_ns)
+				survey->first_ns = frame[i].time_ns;
+			survey->last_ns = frame[i].time_ns;
+			offer(&s, &frame[i]);
+			taken++;
+		}
+	}
+	return r;
+}

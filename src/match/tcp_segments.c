@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "match/tcp_segments.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLAIN_MTU   1500u /* Ethernet */
+#define PLAIN_LEAST 1000u /* a wire whose longest packets are shorter is not believed in */
+#define JUMBOS_MANY 8     /* so many of one length do not come from superframes that happen to end there */
+
+struct ow_flow_pieces {
+	uint32_t longest; /* bytes of data in one packet of this pass */
+	uint32_t headers; /* bytes of IP and TCP headers */
+	uint32_t peer;    /* flow number on the other side, plus 1; 0 = none */
+	uint32_t wire;    /* data bytes of a wire segment, from an earlier pass; 0 = unknown */
+};
+
+void ow_pieces_done(struct ow_pieces *pieces)
+{
+	free(pieces->flow[OW_SIDE_A]);
+	free(pieces->flow[OW_SIDE_B]);
+	memset(pieces, 0, sizeof *pieces);
+}
+
+void ow_pieces_restart(struct ow_pieces *pieces)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < pieces->room[side]; i++)
+			pieces->flow[side][i] = (struct ow_flow_pieces){.wire = pieces->flow[side][i].wire};
+	}
+	pieces->longest_plain = 0;
+	memset(pieces->jumbos, 0, sizeof pieces->jumbos);
+}
+
+static struct ow_flow_pieces *flow_at(struct ow_pieces *p, enum ow_side side, uint32_t flow)
+{
+	if (flow >= p->room[side]) {
+		uint32_t room = p->room[side] ? p->room[side] : 64;
+		while (room <= flow)
+			room *= 2;
+		struct ow_flow_pieces *grown = realloc(p->flow[side], room * sizeof *grown);
+		if (!grown)
+			return NULL;
+		memset(grown + p->room[side], 0, (room - p->room[side]) * sizeof *grown);
+		p->flow[side] = grown;
+		p->room[side] = room;
+	}
+	return &p->flow[side][flow];
+}
+
+static bool fills_jumbo(uint32_t packet)
+{
+	return packet >= OW_JUMBO_LEAST && packet <= OW_JUMBO_MOST;
+}
+
+int ow_pieces_note(struct ow_pieces *pieces, enum ow_side side, const struct ow_record *record)
+{
+	struct ow_flow_pieces *f = flow_at(pieces, side, record->flow);
+	if (!f)
+		return -ENOMEM;
+	if (record->len > f->longest)
+		f->longest = record->len;
+	if (record->bytes <= PLAIN_MTU && record->bytes > pieces->longest_plain)
+		pieces->longest_plain = record->bytes;
+	if (fills_jumbo(record->bytes))
+		pieces->jumbos[record->bytes - OW_JUMBO_LEAST]++;
+	f->headers = record->bytes - record->len;
+	return 0;
+}
+
+int ow_pieces_note_pair(struct ow_pieces *pieces, const struct ow_pair *pair)
+{
+	struct ow_flow_pieces *a = flow_at(pieces, OW_SIDE_A, pair->record[OW_SIDE_A]->flow);
+	struct ow_flow_pieces *b = flow_at(pieces, OW_SIDE_B, pair->record[OW_SIDE_B]->flow);
+	if (!a || !b)
+		return -ENOMEM;
+	a->peer = pair->record[OW_SIDE_B]->flow + 1;
+	b->peer = pair->record[OW_SIDE_A]->flow + 1;
+	return 0;
+}
+
+/* The most frequent length that fills a jumbo frame, or 0 if none is frequent. */
+static uint32_t usual_jumbo(const struct ow_pieces *p)
+{
+	uint32_t most = 0;
+	for (uint32_t i = 1; i <= OW_JUMBO_MOST - OW_JUMBO_LEAST; i++) {
+		if (p->jumbos[i] > p->jumbos[most])
+			most = i;
+	}
+	return p->jumbos[most] >= JUMBOS_MANY ? OW_JUMBO_LEAST + most : 0;
+}
+
+/* Does a capture with this longest TCP packet show packets as a wire carries them? */
+static bool shows_wire(uint32_t longest)
+{
+	return longest <= PLAIN_MTU || fills_jumbo(longest);
+}
+
+/*
+ * The data of a full segment on the wire: the longest of the flow in a capture that shows no superframes. Where both
+ * do, the longest packet that can have been on a wire is taken for a full one.
+ */
+static uint32_t wire_data(const struct ow_pieces *p, const uint32_t longest[OW_SIDES], unsigned side, uint32_t flow)
+{
+	const struct ow_flow_pieces *f = &p->flow[side][flow];
+	if (shows_wire(longest[!side]) && f->peer && f->peer <= p->room[!side])
+		return p->flow[!side][f->peer - 1].longest;
+	if (shows_wire(longest[side]) || f->longest + f->headers <= PLAIN_MTU)
+		return f->longest;
+	uint32_t packet = usual_jumbo(p);
+	if (!packet)
+		packet = p->longest_plain >= PLAIN_LEAST ? p->longest_plain : PLAIN_MTU;
+	return packet > f->headers ? packet - f->headers : 1;
+}
+
+void ow_pieces_learn(struct ow_pieces *pieces, const uint32_t longest[OW_SIDES])
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		for (uint32_t i = 0; i < pieces->room[side]; i++) {
+			if (pieces->flow[side][i].longest)
+				pieces->flow[side][i].wire = wire_data(pieces, longest, side, i);
+		}
+	}
+}
+
+uint32_t ow_pieces_packets(const struct ow_pieces *pieces, enum ow_side side, const struct ow_record *record)
+{
+	if (pieces->fragment && record->len)
+		return (record->len + pieces->fragment - 1) / pieces->fragment;
+	if (!record->len || record->flow >= pieces->room[side])
+		return 1;
+	uint32_t wire = pieces->flow[side][record->flow].wire;
+	return wire ? (record->len + wire - 1) / wire : 1;
+}

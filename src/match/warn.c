@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a careful colleague would say beside the numbers: damage, clocks, timestamps, truncation, traffic that passes
+ * by. */
+#include "match/match.h"
+
+#include "base/word.h"
+#include "estimate/clock_words.h"
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SLOW_FLOOR_NS  (500 * OW_NS_PER_MS) /* a minimum delay above this is rather a clock error */
+#define MANY_COPIES    0.05                 /* share of copies that is worth a word */
+#define MTU_USUAL      1500
+#define CHANCE_SAMPLES 8 /* delays from which on their spread says something, .. */
+#define CHANCE_SPREAD \
+	0.15 /* .. and standard deviation as a share of all that is possible: at random it is 0.29 or more */
+#define MANY_AMBIGUOUS    0.1
+#define MANY_UNCLASSIFIED 0.01
+#define MANY_UNSENT       0.01  /* share that arrived without having been sent, .. */
+#define FEW_UNSENT        5     /* .. and as many packets */
+#define HOLES_NAMED       4     /* of a capture, one by one */
+#define MANY_FRAGMENTS    0.001 /* share of fragments that came into being on the way */
+
+static int warn(struct ow_match *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int warn(struct ow_match *m, const char *format, ...)
+{
+	if (m->warnings == OW_MATCH_WARNINGS)
+		return 0;
+	va_list args;
+	va_start(args, format);
+	int n = vasprintf(&m->warning[m->warnings], format, args);
+	va_end(args);
+	if (n < 0)
+		return -ENOMEM;
+	m->warnings++;
+	return 0;
+}
+
+static const char *name(unsigned side)
+{
+	return side == OW_SIDE_A ? "A" : "B";
+}
+
+/* The reader's own words begin with the path. */
+static int warn_damage(struct ow_match *m, unsigned side)
+{
+	const char *damage = ow_reader_damage(m->pass.tap[side].reader), *path = m->report.capture[side].path;
+	size_t length = strlen(path);
+	if (!damage)
+		return 0;
+	return strncmp(damage, path, length) == 0 ? warn(m, "%s%s", name(side), damage + length)
+	                                          : warn(m, "%s: %s", name(side), damage);
+}
+
+static int warn_capture(struct ow_match *m, unsigned side)
+{
+	const struct ow_tap *tap = &m->pass.tap[side];
+	const struct ow_tap_facts *f = &tap->facts;
+	char text[OW_DURATION_TEXT];
+	int r = warn_damage(m, side);
+	uint64_t dropped = ow_reader_info(tap->reader)->dropped;
+	if (r == 0 && dropped)
+		r = warn(m,
+		         "%s: the capture dropped %llu %s, as it says itself: those count as lost, or as extra at "
+		         "the other "
+		         "point",
+		         name(side), (unsigned long long)dropped, ow_plural(dropped, "packet", "packets"));
+	if (r == 0 && f->untimed == f->packets)
+		r = warn(m, "%s: has no timestamps (all are 0): packets are matched, delays cannot be told",
+		         name(side));
+	else if (r == 0 && f->untimed)
+		r = warn(m, "%s: %llu %s no timestamp (0) and no delay", name(side), (unsigned long long)f->untimed,
+		         ow_plural(f->untimed, "packet has", "packets have"));
+	if (r == 0 && f->backwards) {
+		ow_duration_text((double)f->backwards_most_ns, text);
+		r = warn(m, "%s: timestamps go backwards %llu time%s, by up to %s", name(side),
+		         (unsigned long long)f->backwards, f->backwards == 1 ? "" : "s", text);
+	}
+	if (r == 0 && f->copies && !m->options.dedup_ns) {
+		ow_duration_text((double)tap->dedup_ns, text);
+		r = warn(m,
+		         "%s shows packets more than once (a mirror port, a bridge, all interfaces at once?): %llu "
+		         "further "
+		         "copies within %s are left out; --dedup off leaves them in",
+		         name(side), (unsigned long long)f->copies, text);
+	} else if (r == 0 && f->copies) {
+		r = warn(m, "%s: %llu %s of what the capture had shown before; left out", name(side),
+		         (unsigned long long)f->copies, ow_plural(f->copies, "packet is a copy", "packets are copies"));
+	}
+	if (r == 0 && f->below_limit)
+		r = warn(m, "%s: %llu %s truncated too far to be identified", name(side),
+		         (unsigned long long)f->below_limit, ow_plural(f->below_limit, "packet is", "packets are"));
+	if (r == 0 && f->bad_link)
+		r = warn(m, "%s: %llu frames of a link type that cannot be taken apart (try --level frame)", name(side),
+		         (unsigned long long)f->bad_link);
+	return r;
+}
+
+static int64_t coarsest_ns(const struct ow_match *m)
+{
+	int64_t a = m->report.capture[OW_SIDE_A].resolution_ns, b = m->report.capture[OW_SIDE_B].resolution_ns;
+	return a > b ? a : b;
+}
+
+static const char *way_name(unsigned direction)
+{
+	return direction == OW_A_TO_B ? "A to B" : "B to A";
+}
+
+/* No delay at all does not happen between two points. */
+static int warn_same(struct ow_match *m)
+{
+	uint64_t samples = 0;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		const struct ow_delay *delay = &m->report.direction[d].delay;
+		if (delay->samples && (delay->min_ns != 0 || delay->max_ns != 0))
+			return 0;
+		samples += delay->samples;
+	}
+	return samples ? warn(m, "every delay is 0: are these two copies of one capture? The directions cannot be told")
+	               : 0;
+}
+
+static int warn_clock(struct ow_match *m, unsigned d)
+{
+	const struct ow_delay *delay = &m->report.direction[d].delay;
+	const char *way = way_name(d);
+	char text[OW_DURATION_TEXT];
+	if (!delay->samples)
+		return 0;
+	ow_duration_text((double)delay->min_ns, text);
+	int64_t resolution = coarsest_ns(m);
+	if (delay->min_ns < 0 && delay->min_ns > -resolution) {
+		char tick[OW_DURATION_TEXT];
+		ow_duration_text((double)resolution, tick);
+		return warn(m, "%s: minimum delay %s: some delays are shorter than the %s that the timestamps resolve",
+		            way, text, tick);
+	}
+	if (delay->min_ns < 0 && m->options.clock != OW_CLOCK_ESTIMATED) {
+		/* Files say nothing of the error of their clocks. */
+		char apart[OW_DURATION_TEXT];
+		ow_duration_text(-(double)delay->min_ns, apart);
+		return warn(m,
+		            "%s: minimum delay %s is impossible: the clocks are apart by at least %s (%s is behind)%s; "
+		            "--offset auto estimates the difference",
+		            way, text, apart, d == OW_A_TO_B ? "B" : "A",
+		            -delay->min_ns < OW_LATE_STAMP_NS ? ", or the sender's stamps are late" : "");
+	}
+	if (delay->min_ns > SLOW_FLOOR_NS && m->options.clock != OW_CLOCK_ESTIMATED)
+		return warn(m, "%s: minimum delay %s is rather a difference of the clocks; --offset auto estimates it",
+		            way, text);
+	return 0;
+}
+
+/* One direction only, and nothing but the clocks says which. */
+static int warn_backward(struct ow_match *m)
+{
+	const struct ow_result *back = &m->report.direction[OW_B_TO_A];
+	if (m->options.clock == OW_CLOCK_ESTIMATED || m->pass.plan.rule != OW_BY_VOTES ||
+	    m->report.direction[OW_A_TO_B].matched || !back->delay.samples)
+		return 0;
+	char text[OW_DURATION_TEXT];
+	ow_duration_text((double)back->delay.max_ns, text);
+	return warn(m,
+	            "%s later at A: the traffic goes from B to A, or it goes from A to B (--one-direction) "
+	            "and the clock of B is behind by more than %s",
+	            back->delay.min_ns >= 0 ? "every packet is" : "most packets are", text);
+}
+
+/* All packets go one way, and the clocks did not decide which. */
+static int warn_way(struct ow_match *m)
+{
+	const struct ow_plan *plan = &m->pass.plan;
+	static const char *const reason[] = {
+		[OW_WAY_ASSUMED] = "nothing shows which, so this is assumed",
+		[OW_WAY_HOPS] = "because their TTL is lower there",
+		[OW_WAY_LOST] = "because packets are missing there that the other capture shows, and hardly any the "
+				"other way round",
+		[OW_WAY_TAIL] = "because this way round queues make packets slower, and the other way round faster",
+	};
+	if (plan->rule != OW_ONE_WAY)
+		return 0;
+	return warn(m, "all packets go one way and the clocks do not tell which; taken to go %s, %s%s",
+	            way_name(plan->way), reason[plan->why],
+	            m->options.clock == OW_CLOCK_NONE ? "; --offset 0 trusts the clocks" : "");
+}
+
+/* No offset lets the fastest packets of both directions take time. */
+static int warn_no_fit(struct ow_match *m)
+{
+	const struct ow_match_report *report = &m->report;
+	char text[OW_DURATION_TEXT];
+	if (report->offset_low_ns <= report->offset_high_ns)
+		return 0;
+	ow_duration_text((double)report->offset_high_ns - (double)report->offset_low_ns, text);
+	return warn(
+		m,
+		"the fastest packets of both directions together take %s: no clock offset fits; a clock was set or "
+		"drifts, timestamps are taken late, or packets are matched wrongly: delays are off by more than half "
+		"of that",
+		text);
+}
+
+/* Faster than the estimated offset allows. */
+static int warn_outliers(struct ow_match *m, unsigned d)
+{
+	const struct ow_match_report *report = &m->report;
+	const struct ow_delay *delay = &report->direction[d].delay;
+	char text[OW_DURATION_TEXT];
+	if (m->options.clock != OW_CLOCK_ESTIMATED || !delay->samples || delay->min_ns > -coarsest_ns(m) ||
+	    report->offset_low_ns > report->offset_high_ns)
+		return 0;
+	ow_duration_text((double)delay->min_ns, text);
+	return warn(m,
+	            "%s: minimum delay %s: a few packets are faster than the clock offset of all others allows; "
+	            "they are stamped or matched wrongly, and the minimum is not meaningful",
+	            way_name(d), text);
+}
+
+static int warn_estimate(struct ow_match *m)
+{
+	const struct ow_match_report *report = &m->report;
+	char text[OW_DURATION_TEXT];
+	if (m->options.clock != OW_CLOCK_ESTIMATED)
+		return 0;
+	if (!m->pass.floor[OW_A_TO_B].samples && !m->pass.floor[OW_B_TO_A].samples) {
+		ow_duration_text((double)m->planner.common[m->planner.variant].repeats_ns, text);
+		return warn(
+			m,
+			"the clock offset is estimated from packets that are all alike, sent about every %s: offset "
+			"and delays are known only up to multiples of that",
+			text);
+	}
+	if (report->offset_low_ns > report->offset_high_ns)
+		return 0;
+	if (report->offset_error_ns >= 0) {
+		ow_duration_text((double)report->offset_error_ns, text);
+		return warn(
+			m,
+			"the clock offset is estimated: the middle of what the two directions allow; each delay may be "
+			"off by up to %s, which is half of the least round trip",
+			text);
+	}
+	return warn(m, "the clock offset is estimated from one direction: its minimum delay is set to 0 and only the "
+	               "variation of the delay is meaningful");
+}
+
+static int warn_drift(struct ow_match *m)
+{
+	double ppb = 0;
+	const struct ow_capture_info *b = &m->report.capture[OW_SIDE_B];
+	if (m->pass.plan.drift != 0)
+		return warn(m, "the clock of B gains %.3f ppm on A's; delays are corrected for that",
+		            m->report.drift_ppb / 1e3);
+	if (!ow_skew_estimate(&m->pass.skew, &ppb))
+		return 0;
+	char text[OW_DURATION_TEXT];
+	ow_duration_text(fabs(ppb) * (double)(b->last_ns - b->first_ns) / 1e9, text);
+	return warn(m,
+	            "the clocks seem to drift apart: that of B %s %.3f ppm, %s over the capture; --offset auto "
+	            "corrects for it",
+	            ppb > 0 ? "gains" : "loses", fabs(ppb) / 1e3, text);
+}
+
+/* Unclassified flows of a side: all of them, and those that the other side knows by name, though not one packet
+ * matched. */
+struct strangers {
+	uint64_t seen;
+	uint64_t most, most_seen;
+	uint32_t example, example_seen; /* the largest */
+};
+
+static struct strangers find_strangers(struct ow_match *m, unsigned side)
+{
+	const struct ow_pass *p = &m->pass;
+	struct strangers s = {0};
+	uint32_t flows = ow_flow_table_count(p->tap[side].flows);
+	for (uint32_t i = 0; i < flows; i++) {
+		const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, i);
+		const struct ow_flow_key *key = ow_flow_table_key(p->tap[side].flows, i);
+		if (!e || e->direction != OW_DIRECTIONS || !e->unmatched)
+			continue;
+		if (e->unmatched > s.most) {
+			s.most = e->unmatched;
+			s.example = i;
+		}
+		if (!key || ow_flow_table_find(p->tap[!side].flows, key) == UINT32_MAX)
+			continue;
+		s.seen += e->unmatched;
+		if (e->unmatched > s.most_seen) {
+			s.most_seen = e->unmatched;
+			s.example_seen = i;
+		}
+	}
+	return s;
+}
+
+static int warn_unclassified(struct ow_match *m, unsigned side)
+{
+	const struct ow_pass *p = &m->pass;
+	uint64_t n = p->unclassified[side];
+	if ((double)n <= MANY_UNCLASSIFIED * (double)p->records[side])
+		return 0;
+	struct strangers s = find_strangers(m, side);
+	bool seen = (double)s.seen > MANY_UNCLASSIFIED * (double)p->records[side];
+	char flow[OW_FLOW_TEXT] = "?";
+	const struct ow_flow_key *key = ow_flow_table_key(p->tap[side].flows, seen ? s.example_seen : s.example);
+	if (key)
+		ow_flow_key_text(key, flow);
+	if (seen)
+		return warn(m,
+		            "%llu %s of %s belong to flows that %s saw too, such as %s, but none of their packets "
+		            "is the same there: something on the way rewrites them, or cuts UDP superframes; not "
+		            "counted as lost",
+		            (unsigned long long)s.seen, ow_plural(s.seen, "packet", "packets"), name(side), name(!side),
+		            flow);
+	return warn(m,
+	            "%llu %s of %s belong to flows of which %s saw no packet, such as %s: traffic that does not "
+	            "pass both "
+	            "points, or is lost entirely; not counted as lost",
+	            (unsigned long long)n, ow_plural(n, "packet", "packets"), name(side), name(!side), flow);
+}
+
+/* Over the cap of the flow table whole networks are one flow, of which some may pass both points and some not. */
+static int warn_coarse(struct ow_match *m)
+{
+	if (!ow_flow_table_is_coarse(m->pass.tap[OW_SIDE_A].flows) &&
+	    !ow_flow_table_is_coarse(m->pass.tap[OW_SIDE_B].flows))
+		return 0;
+	return warn(m,
+	            "more than %u flows: in further ones, traffic that does not pass both points is told from lost "
+	            "packets by networks only",
+	            OW_FLOWS_MAX - OW_FLOWS_COARSE);
+}
+
+/* Whole packets at the sender, fragments at the receiver. (A capture that shows packets twice shows fragments twice.)
+ */
+static int warn_fragmented(struct ow_match *m)
+{
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		const struct ow_result *r = &m->report.direction[d];
+		unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+		uint64_t here = m->pass.tap[from].facts.fragments, there = m->pass.tap[!from].facts.fragments;
+		uint64_t more = there > here ? there - here : 0;
+		if (m->pass.tap[!from].facts.copies || ow_match_doubled(m, !from, d) || m->pass.plan.identity.cut_from)
+			continue;
+		if (r->lost && r->extra > r->duplicated && (double)more > MANY_FRAGMENTS * (double)r->received)
+			return warn(m,
+			            "%s shows %llu fragments, %s %llu: packets are cut on the way, and count as lost "
+			            "and their fragments as extra",
+			            name(!from), (unsigned long long)there, name(from), (unsigned long long)here);
+	}
+	return 0;
+}
+
+/* UDP superframes that are truncated, or that cutting did not help. */
+static int warn_udp_superframes(struct ow_match *m)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		uint32_t here = m->pass.tap[side].facts.longest_udp, there = m->pass.tap[!side].facts.longest_udp;
+		if (!m->cuts_datagrams && here > MTU_USUAL && here > there && m->pass.unmatched_frames[side] &&
+		    m->pass.unmatched_frames[!side])
+			return warn(m,
+			            "%s shows UDP packets of up to %u bytes, %s of %u at most: superframes of UDP "
+			            "segmentation offload "
+			            "(as QUIC uses) are not cut, and count as lost and extra",
+			            name(side), here, name(!side), there);
+	}
+	return 0;
+}
+
+static int warn_doubled(struct ow_match *m, unsigned side)
+{
+	unsigned sends = side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
+	uint64_t lost = ow_match_doubled(m, side, sends), duplicates = ow_match_doubled(m, side, !sends);
+	uint64_t shown = m->report.direction[sends].sent + m->report.direction[!sends].received;
+	if ((double)(lost + duplicates) <= MANY_COPIES * (double)shown)
+		return 0;
+	return warn(
+		m,
+		"%s shows packets more than once (a mirror port, a bridge, all interfaces at once?): further "
+		"copies, of which %llu count as lost and %llu as duplicates; --dedup 1ms leaves copies within 1 ms out",
+		name(side), (unsigned long long)lost, (unsigned long long)duplicates);
+}
+
+static int warn_ambiguous(struct ow_match *m, unsigned d)
+{
+	const struct ow_result *r = &m->report.direction[d];
+	const char *way = way_name(d);
+	uint64_t unknown = r->ambiguous - r->delay.uncertain;
+	if (m->pass.crowded[d]) {
+		int e = warn(m,
+		             "%s: %llu packets are among so many identical ones that their delays are only known to be "
+		             "shorter than the waiting time",
+		             way, (unsigned long long)m->pass.crowded[d]);
+		if (e < 0)
+			return e;
+	}
+	if (r->delay.uncertain && 2 * r->delay.uncertain > r->delay.samples)
+		return warn(m, "%s: %llu of %llu delays are those of identical packets and only known within bounds%s",
+		            way, (unsigned long long)r->delay.uncertain, (unsigned long long)r->delay.samples,
+		            r->delay.period_ns ? ", up to multiples of the period at which they are sent" : "");
+	if ((double)unknown <= MANY_AMBIGUOUS * (double)r->matched || m->pass.plan.untimed)
+		return 0;
+	return warn(
+		m,
+		"%s: %llu of %llu matches are of identical packets that cannot be told apart; the delays are those of "
+		"the other %llu, and may not be typical",
+		way, (unsigned long long)unknown, (unsigned long long)r->matched, (unsigned long long)r->delay.samples);
+}
+
+/*
+ * Identical packets of different traffic meet by chance: then their delays are spread over all of the time that the
+ * captures, or the waiting time, allow.
+ */
+static int warn_chance(struct ow_match *m, unsigned d)
+{
+	const struct ow_result *r = &m->report.direction[d];
+	int64_t span = m->report.window_ns;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		int64_t length = m->report.capture[side].last_ns - m->report.capture[side].first_ns;
+		span = length < span ? length : span;
+	}
+	if (r->delay.samples < CHANCE_SAMPLES || 2 * m->pass.repeats[d] < r->matched || m->pass.plan.untimed ||
+	    r->delay.stddev_ns < CHANCE_SPREAD * (double)span)
+		return 0;
+	char text[OW_DURATION_TEXT];
+	ow_duration_text(r->delay.stddev_ns, text);
+	return warn(
+		m,
+		"%s: nearly all packets in common are identical ones, and their delays vary by %s, as if they met by "
+		"chance: these may be different packets that look alike, and the result means nothing then",
+		way_name(d), text);
+}
+
+/* Superframes that are told from others by what something on the way rewrites. */
+static int warn_uncut(struct ow_match *m)
+{
+	const struct ow_pass *p = &m->pass;
+	for (unsigned side = 0; side < OW_SIDES && p->plan.identity.any_tcp; side++) {
+		uint32_t here = p->tap[side].facts.longest_tcp;
+		if (here > MTU_USUAL && p->unmatched_frames[side] && p->unmatched_frames[!side])
+			return warn(m,
+			            "%s shows TCP packets of up to %u bytes: superframes, which cannot be cut where "
+			            "TCP's numbers "
+			            "are rewritten on the way, and count as lost and extra (turn off TSO, GSO and GRO: "
+			            "ethtool -K)",
+			            name(side), here);
+	}
+	return 0;
+}
+
+static int warn_hole(struct ow_match *m, unsigned side, const struct ow_gap *gap)
+{
+	char when[40], length[OW_DURATION_TEXT];
+	int64_t from_ns = gap->silence.from_ns;
+	if (side == OW_SIDE_B)
+		from_ns += m->pass.plan.offset_ns - m->pass.plan.shift_ns;
+	time_t seconds = (time_t)(from_ns / OW_NS_PER_S);
+	struct tm utc;
+	size_t end = gmtime_r(&seconds, &utc) ? strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &utc) : 0;
+	snprintf(when + end, sizeof when - end, ".%03d UTC", (int)(from_ns % OW_NS_PER_S / OW_NS_PER_MS));
+	ow_duration_text((double)(gap->silence.to_ns - gap->silence.from_ns), length);
+	if (gap->verdict == OW_HOLE_SHORT)
+		return warn(m,
+		            "%s shows no packet at all for %s from %s, while %s shows %llu packets that should have "
+		            "arrived: they count as lost, but its capture may have stalled",
+		            name(side), length, when, name(!side), (unsigned long long)gap->to.packets);
+	return warn(m, "%s shows no packet at all for %s from %s, while %s shows %llu: %s; they do not count as lost",
+	            name(side), length, when, name(!side), (unsigned long long)gap->packets,
+	            gap->verdict == OW_HOLE ? "its capture did not run, or dropped everything"
+	                                    : "its capture did not run, or everything that it sees was cut off, which "
+	                                      "cannot be told apart");
+}
+
+static int warn_holes(struct ow_match *m, unsigned side)
+{
+	const struct ow_pass *p = &m->pass;
+	unsigned gaps = p->gaps[side];
+	unsigned long long lost = 0, outside = 0; /* packets of the gaps that are not named */
+	int r = 0;
+	for (unsigned i = 0; i < gaps && r == 0; i++) {
+		const struct ow_gap *gap = &p->gap[side][i];
+		if (i < HOLES_NAMED)
+			r = warn_hole(m, side, gap);
+		else if (gap->verdict == OW_HOLE_SHORT)
+			lost += gap->to.packets;
+		else
+			outside += gap->packets;
+	}
+	if (r == 0 && gaps > HOLES_NAMED)
+		r = warn(m,
+		         "%s shows no packet at all for a while %u more times: %llu packets of %s do not count as lost "
+		         "for this reason (--json lists when), %llu count as lost",
+		         name(side), gaps - HOLES_NAMED, outside, name(!side), lost);
+	if (r == 0 && p->tap[side].facts.silences.count == OW_SILENCES_MAX && gaps > OW_SILENCES_MAX / 2)
+		r = warn(m,
+		         "%s shows no packet for a while more than %d times; only the longest times were looked at, "
+		         "packets of %s in the others may falsely count as lost",
+		         name(side), OW_SILENCES_MAX, name(!side));
+	return r;
+}
+
+/* What arrived without having been sent, and is not explained by anything said above. */
+static int warn_unsent(struct ow_match *m, unsigned d)
+{
+	const struct ow_result *r = &m->report.direction[d];
+	unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+	uint64_t unsent = r->extra - r->duplicated;
+	if (unsent < FEW_UNSENT || (double)unsent <= MANY_UNSENT * (double)r->received)
+		return 0;
+	if ((double)r->lost <= MANY_UNSENT * (double)r->sent)
+		return warn(m,
+		            "%s: %llu packets arrived that %s does not show: that capture dropped packets, or traffic "
+		            "joins "
+		            "between the points",
+		            way_name(d), (unsigned long long)unsent, name(from));
+	return warn(
+		m,
+		"%s: %llu packets arrived that %s does not show, and %llu that it shows did not arrive: the captures "
+		"dropped packets (tcpdump says how many), or something on the way changes some; the loss may not be "
+		"that of the network",
+		way_name(d), (unsigned long long)unsent, name(from), (unsigned long long)r->lost);
+}
+
+int ow_match_warn(struct ow_match *m)
+{
+	int r = 0;
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
+		r = warn_capture(m, side);
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
+		r = warn_clock(m, d);
+		if (r == 0)
+			r = warn_ambiguous(m, d);
+		if (r == 0)
+			r = warn_chance(m, d);
+	}
+	if (r == 0)
+		r = warn_same(m);
+	if (r == 0)
+		r = warn_backward(m);
+	if (r == 0)
+		r = warn_way(m);
+	if (r == 0)
+		r = warn_no_fit(m);
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
+		r = warn_outliers(m, d);
+	if (r == 0)
+		r = warn_estimate(m);
+	if (r == 0)
+		r = warn_drift(m);
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
+		r = warn_unclassified(m, side);
+	if (r == 0)
+		r = warn_coarse(m);
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
+		r = warn_holes(m, side);
+	size_t before = m->warnings;
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
+		r = warn_doubled(m, side);
+	if (r == 0)
+		r = warn_fragmented(m);
+	if (r == 0)
+		r = warn_udp_superframes(m);
+	if (r == 0)
+		r = warn_uncut(m);
+	bool explained = m->warnings > before;
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0 && !explained; d++)
+		r = warn_unsent(m, d);
+	if (r == 0 && m->pass.plan.identity.cut_from)
+		r = warn(m,
+		         "packets of more than %u bytes are cut on the way, or put together: counts and delays are "
+		         "those "
+		         "of the fragments",
+		         m->pass.plan.identity.cut_from);
+	if (r == 0 && m->report.segments)
+		r = warn(m, "superframes (TSO, GSO, GRO) were cut into the segments of the wire; all segments of one "
+		            "carry its time");
+	m->report.warning = (const char *const *)m->warning;
+	m->report.warnings = m->warnings;
+	return r;
+}

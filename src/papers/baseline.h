@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_PAPERS_BASELINE_H
+#define OW_PAPERS_BASELINE_H
+
+#include "estimate/estimate.h"
+
+/*
+ * What synopses are compared with: the ways to measure without them. All work on the packets of an interval as both
+ * points saw them, with different ids for different packets (synopsis/copies.h).
+ */
+
+/* What became of the packets of A. */
+struct ow_fates {
+	const struct ow_stamp *sent;
+	size_t count;
+	int64_t *delay_ns; /* of each; or one of the fates below */
+	uint64_t received; /* at B, with those that A did not show */
+};
+#define OW_FATE_NONE      INT64_MIN       /* it did not arrive */
+#define OW_FATE_AMBIGUOUS (INT64_MIN + 1) /* A sent copies, and B saw another number of them */
+
+/* `a` must stay. 0 or -ENOMEM. */
+int ow_fates_find(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, struct ow_fates *ret_fates);
+void ow_fates_done(struct ow_fates *fates);
+
+/* What a baseline costs. */
+struct ow_baseline_cost {
+	size_t memory_bytes;
+	uint64_t wire_bytes;
+	char params[80];
+};
+
+/* A record as it is kept and sent: id and time. */
+#define OW_BASELINE_RECORD 16
+/* A probe on the wire: headers and a time stamp (FineComb 5.3: "at least 64 bytes"). */
+#define OW_BASELINE_PROBE 64
+
+/* All records are kept and sent to the other point, whatever the memory. Exact, but for copies. */
+int ow_baseline_direct(const struct ow_fates *fates, size_t memory, uint64_t seed, struct ow_estimate *ret_estimate,
+                       struct ow_baseline_cost *ret_cost);
+/* Records of packets that both points choose by the same keyed hash of their id, as many as fit into the memory. */
+int ow_baseline_sampled(const struct ow_fates *fates, size_t memory, uint64_t seed, struct ow_estimate *ret_estimate,
+                        struct ow_baseline_cost *ret_cost);
+/*
+ * Active probes at the times of a Poisson process, as many as make up `memory` bytes on the wire. A probe meets what
+ * the next packet of the traffic met. Probes cannot tell how many packets were lost without the number that was sent:
+ * it is taken to be known.
+ */
+int ow_baseline_probes(const struct ow_fates *fates, size_t memory, uint64_t seed, struct ow_estimate *ret_estimate,
+                       struct ow_baseline_cost *ret_cost);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_PAPERS_COMPARE_H
+#define OW_PAPERS_COMPARE_H
+
+#include "papers/trial.h"
+
+/*
+ * All methods on two capture files of the same traffic, beside the exact answer. The packets are those that
+ * ow_match_files counts for the direction: sent and received within the time that both captures cover, of flows that go
+ * this way. The whole capture is one interval.
+ */
+struct ow_compare_options {
+	struct ow_match_options match; /* on_packet must be free */
+	enum ow_direction direction;
+	size_t memory; /* bytes that each structure may take */
+	uint64_t seed;
+};
+
+struct ow_compare;
+
+/* -EINVAL when nothing went in this direction; else as ow_match_files. */
+int ow_compare_open(const char *path_a, const char *path_b, const struct ow_compare_options *options,
+                    struct ow_compare **ret_compare, struct ow_error *err);
+void ow_compare_free(struct ow_compare *compare);
+
+/* Tries all methods. The result belongs to compare. 0 or -ENOMEM. on_progress of the options is told from here, too. */
+int ow_compare_run(struct ow_compare *compare, const struct ow_comparison **ret_comparison);
+
+#define OW_SWEEP_SEEDS 5
+
+/* The error of a method's mean at some memory, relative to the truth: root mean square over the seeds, and their range.
+ */
+struct ow_sweep_point {
+	const char *name;
+	double wire_bytes, error, low, high;
+};
+
+/* Returns 0, or a negative errno that ends the sweep. */
+typedef int ow_compare_point(void *arg, const struct ow_sweep_point *point);
+
+/* All methods, from a sixteenth of the memory to sixteen times as much, a point at a time. */
+int ow_compare_sweep(struct ow_compare *compare, ow_compare_point *tell, void *arg);
+
+#endif

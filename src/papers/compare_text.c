@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The comparison of methods for people and machines. The first table has errors relative to the exact value beside half
+ * of the 95 % interval relative to the estimate, so that one sees whether a method knows how wrong it is; the second
+ * what it costs. What a method cannot tell is a dash, with its reason below.
+ */
+#include "base/word.h"
+#include "papers/compare_text.h"
+
+#include "base/time.h"
+#include "result/json.h"
+#include "base/format.h"
+#include <inttypes.h>
+#include <math.h>
+#include <oneway/oneway.h>
+#include <string.h>
+
+/* Columns of the tables: of their first part, and of each value; below this the table of costs is a short one. */
+#define WIDTH_FIRST 19
+#define WIDTH_VALUE 15
+#define WIDTH_COSTS 80
+#define WIDTH_ALL   1000
+/* Exact quantiles are within this part of themselves. */
+#define CELL   24
+#define REASON 200
+
+static const char *const direction_title[] = {"A to B", "B to A"};
+
+/* -- text --------------------------------------------------------------------------------------------------------- */
+
+/* The columns of a row: value, truth. */
+struct column {
+	const char *title;
+	const struct ow_value *value;
+	double truth;
+};
+
+#define COLUMNS 5
+
+/* As many as fit: the median last, and before it the others from the right. */
+static int columns_of(const struct ow_comparison *c, const struct ow_compare_row *row, int width,
+                      struct column ret_column[COLUMNS])
+{
+	int most = (width - WIDTH_FIRST) / WIDTH_VALUE;
+	const struct ow_result *exact = c->exact;
+	const struct ow_estimate *e = &row->estimate;
+	int n = 0;
+	ret_column[n++] = (struct column){"mean", &e->mean_ns, exact->delay.mean_ns};
+	ret_column[n++] = (struct column){"stddev", &e->stddev_ns, exact->delay.stddev_ns};
+	ret_column[n++] = (struct column){"loss", &e->loss_ratio, (double)exact->lost / (double)exact->sent};
+	if (most >= COLUMNS)
+		ret_column[n++] = (struct column){"p50", &e->quantile_ns[OW_Q50], exact->delay.quantile_ns[OW_Q50]};
+	ret_column[n++] = (struct column){"p99", &e->quantile_ns[OW_Q99], exact->delay.quantile_ns[OW_Q99]};
+	return most < 1 ? 1 : most < n ? most : n;
+}
+
+/* Two significant digits at least, never in exponent form below 10000 %. */
+static void percent_text(double ratio, bool sign, char text[CELL])
+{
+	double percent = 100 * ratio, size = fabs(percent);
+	if (!isfinite(percent)) {
+		snprintf(text, CELL, "%s", isnan(percent) ? "-" : "inf");
+		return;
+	}
+	if (size >= 9999.5) {
+		snprintf(text, CELL, sign ? "%+.0e%%" : "%.0e%%", percent);
+		return;
+	}
+	int decimals = size >= 9.95 ? 0 : size >= 0.995 ? 1 : size >= 0.0995 ? 2 : 3;
+	if (size < 0.0005)
+		snprintf(text, CELL, "0%%");
+	else
+		snprintf(text, CELL, sign ? "%+.*f%%" : "%.*f%%", decimals, percent);
+}
+
+static void bytes_text(double bytes, char text[CELL])
+{
+	static const char *const unit[] = {"B", "KiB", "MiB", "GiB"};
+	int i = 0;
+	for (; i < 3 && bytes >= 1023.5; i++)
+		bytes /= 1024;
+	snprintf(text, CELL, "%.*f %s",
+	         bytes == floor(bytes) || bytes >= 100 ? 0
+	         : bytes >= 10                         ? 1
+	                                               : 2,
+	         bytes, unit[i]);
+}
+
+/* Half of an interval, in the five places of its column. */
+static void half_text(double ratio, char text[CELL])
+{
+	if (ratio > 0 && ratio < 0.00005)
+		snprintf(text, CELL, "<.01%%");
+	else if (ratio < 0.000995)
+		snprintf(text, CELL, "%.2f%%", 100 * ratio);
+	else
+		percent_text(ratio, false, text);
+}
+
+static void put_value(FILE *out, const struct column *column, bool colour)
+{
+	char error[CELL], half[CELL] = "", both[CELL + 2];
+	const struct ow_value *v = column->value;
+	bool misses = v->status != OW_VALUE_NONE && !ow_compare_covers(v, column->truth);
+	percent_text(ow_compare_error(v, column->truth), true, error);
+	if (v->status == OW_VALUE_ESTIMATED) {
+		double width = fmax(v->high - v->value, v->value - v->low);
+		half_text(v->value != 0 ? width / fabs(v->value) : width > 0 ? INFINITY : 0, half);
+	} else if (v->status == OW_VALUE_EXACT) {
+		snprintf(half, sizeof half, "exact");
+	}
+	snprintf(both, sizeof both, "%s%s", half, misses ? "!" : " ");
+	fprintf(out, " %7s %s%6s%s", error, misses && colour ? "\033[31m" : "", both,
+	        misses && colour ? "\033[0m" : "");
+}
+
+static void put_errors(FILE *out, const struct ow_comparison *c, int width, bool colour)
+{
+	struct column column[COLUMNS];
+	int columns = columns_of(c, &c->row[0], width, column);
+	fputs("Error against the exact value, half of the 95 % interval (! if that misses it)\n\n", out);
+	fprintf(out, "%-9s %9s", "", "samples");
+	for (int i = 0; i < columns; i++)
+		fprintf(out, " %7s %6s", column[i].title, "+-95% ");
+	fputc('\n', out);
+	for (size_t k = 0; k < c->rows; k++) {
+		const struct ow_compare_row *row = &c->row[k];
+		char samples[OW_WORDS];
+		ow_words_count(row->estimate.useful, samples);
+		fprintf(out, "%-9s ", row->name);
+		if (*row->failure) {
+			fprintf(out, "%9s\n", "-");
+			continue;
+		}
+		fprintf(out, "%9s", samples);
+		columns_of(c, row, width, column);
+		for (int i = 0; i < columns; i++)
+			put_value(out, &column[i], colour);
+		fputc('\n', out);
+	}
+}
+
+static void put_costs(FILE *out, const struct ow_comparison *c, int width)
+{
+	bool narrow = width < WIDTH_COSTS;
+	if (narrow)
+		fprintf(out, "\n%-9s %9s %9s\n", "", "memory", "on wire");
+	else
+		fprintf(out, "\n%-9s %9s %9s %9s %8s %9s  %s\n", "", "memory", "cache", "on wire", "insert", "decode",
+		        "parameters");
+	for (size_t k = 0; k < c->rows; k++) {
+		const struct ow_compare_row *row = &c->row[k];
+		if (*row->failure)
+			continue;
+		char memory[CELL] = "-", cache[CELL] = "-", wire[CELL], insert[OW_DURATION_TEXT] = "-",
+		     decode[OW_DURATION_TEXT] = "-";
+		if (row->memory_bytes)
+			bytes_text((double)row->memory_bytes, memory);
+		if (row->cache_bytes)
+			bytes_text((double)row->cache_bytes, cache);
+		bytes_text((double)row->wire_bytes, wire);
+		if (!isnan(row->insert_ns))
+			snprintf(insert, sizeof insert, "%.1f ns", row->insert_ns);
+		if (!isnan(row->decode_us))
+			ow_duration_text(row->decode_us * 1e3, decode);
+		if (narrow) {
+			fprintf(out, "%-9s %9s %9s\n", row->name, memory, wire);
+			continue;
+		}
+		fprintf(out, "%-9s %9s %9s %9s %8s %9s  %.*s\n", row->name, memory, cache, wire, insert, decode,
+		        width - 60, row->params);
+	}
+}
+
+/*
+ * "no p50, p99: the reason": what the row does not know for the same reason as its column `first`, which is the first
+ * such. Empty if there is nothing to say at this column.
+ */
+static void reason_text(const struct ow_comparison *c, const struct ow_compare_row *row, int first, char text[REASON])
+{
+	struct column column[COLUMNS];
+	int columns = columns_of(c, row, WIDTH_ALL, column), length = 0;
+	text[0] = 0;
+	const char *reason = first < columns ? column[first].value->reason : NULL;
+	if (*row->failure || !reason || column[first].value->status != OW_VALUE_NONE)
+		return;
+	for (int i = 0; i < columns; i++) {
+		const struct ow_value *value = column[i].value;
+		if (value->status != OW_VALUE_NONE || strcmp(value->reason, reason) != 0)
+			continue;
+		if (i < first) {
+			text[0] = 0;
+			return;
+		}
+		length += snprintf(text + length, REASON - (size_t)length, "%s%s", length ? ", " : "no ",
+		                   column[i].title);
+	}
+	snprintf(text + length, REASON - (size_t)length, ": %s", reason);
+}
+
+/* Whether an earlier row (or an earlier column of it) has said the same. */
+static bool is_said(const struct ow_comparison *c, size_t row, const char *text)
+{
+	char other[REASON];
+	for (size_t k = 0; k < row; k++) {
+		for (int i = 0; i < COLUMNS; i++) {
+			reason_text(c, &c->row[k], i, other);
+			if (strcmp(text, other) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static void put_reason(FILE *out, const struct ow_comparison *c, size_t row, const char *text)
+{
+	char other[REASON];
+	fputs(c->row[row].name, out);
+	for (size_t k = row + 1; k < c->rows; k++) {
+		for (int i = 0; i < COLUMNS; i++) {
+			reason_text(c, &c->row[k], i, other);
+			if (strcmp(text, other) == 0)
+				fprintf(out, ", %s", c->row[k].name);
+		}
+	}
+	fprintf(out, ": %s\n", text);
+}
+
+static void put_reasons(FILE *out, const struct ow_comparison *c)
+{
+	char text[REASON];
+	fputc('\n', out);
+	for (size_t k = 0; k < c->rows; k++) {
+		if (*c->row[k].failure)
+			fprintf(out, "%s: not tried: %s\n", c->row[k].name, c->row[k].failure);
+		for (int i = 0; i < COLUMNS; i++) {
+			reason_text(c, &c->row[k], i, text);
+			if (*text && !is_said(c, k, text))
+				put_reason(out, c, k, text);
+		}
+	}
+}
+
+static void put_exact(FILE *out, const struct ow_comparison *c, int width)
+{
+	char line[300];
+	const struct ow_result *x = c->exact;
+	char sent[OW_WORDS], matched[OW_WORDS], lost[OW_WORDS], extra[OW_WORDS], samples[OW_WORDS], memory[CELL],
+		ratio[CELL];
+	char text[4][OW_DURATION_TEXT];
+	ow_words_count(x->sent, sent);
+	ow_words_count(x->matched, matched);
+	ow_words_count(x->lost, lost);
+	ow_words_count(x->extra, extra);
+	ow_words_count(x->delay.samples, samples);
+	percent_text((double)x->lost / (double)x->sent, false, ratio);
+	bytes_text((double)c->memory_bytes, memory);
+	fprintf(out, "%s: %s sent, %s matched, %s lost (%s), %s extra\n", direction_title[c->direction], sent, matched,
+	        lost, ratio, extra);
+	if (x->delay.samples) {
+		ow_duration_text(x->delay.mean_ns, text[0]);
+		ow_duration_text(x->delay.stddev_ns, text[1]);
+		ow_duration_text(x->delay.quantile_ns[OW_Q50], text[2]);
+		ow_duration_text(x->delay.quantile_ns[OW_Q99], text[3]);
+		snprintf(line, sizeof line, "delay of %s %s: mean %s, stddev %s, p50 %s, p99 %s", samples,
+		         ow_plural(x->delay.samples, "packet", "packets"), text[0], text[1], text[2], text[3]);
+		ow_words_wrap(out, line, 0, width);
+	}
+	fprintf(out, "%s for each synopsis, seed %" PRIu64 "\n\n", memory, c->seed);
+}
+
+void ow_report_compare_text(FILE *out, const struct ow_comparison *comparison, int width, bool colour)
+{
+	put_exact(out, comparison, width);
+	put_errors(out, comparison, width, colour);
+	put_costs(out, comparison, width);
+	put_reasons(out, comparison);
+	for (size_t i = 0; i < comparison->match->warnings; i++)
+		fprintf(out, "warning: %s\n", comparison->match->warning[i]);
+}
+
+/* -- JSON --------------------------------------------------------------------------------------------------------- */
+
+static void put_number(FILE *out, const char *name, double value)
+{
+	fprintf(out, ", \"%s\": ", name);
+	ow_report_json_number(out, value);
+}
+
+static void put_interval(FILE *out, const char *name, const struct ow_value *value, bool first)
+{
+	ow_report_json_name(out, -1, name, first);
+	ow_report_json_bounds(out, value);
+}
+
+static void put_intervals(FILE *out, const struct ow_estimate *e)
+{
+	fputs(",\n      \"ci95\": {", out);
+	put_interval(out, "mean", &e->mean_ns, true);
+	put_interval(out, "stddev", &e->stddev_ns, false);
+	put_interval(out, "loss", &e->loss_ratio, false);
+	put_interval(out, "lost", &e->lost, false);
+	put_interval(out, "extra", &e->extra, false);
+	fputs(",\n        \"quantiles\": {", out);
+	for (int i = 0; i < OW_QUANTILES; i++)
+		put_interval(out, ow_quantile_name[i], &e->quantile_ns[i], i == 0);
+	fputs("}}", out);
+}
+
+static void put_missing(FILE *out, const struct ow_estimate *e)
+{
+	const struct {
+		const char *name;
+		const struct ow_value *value;
+	} list[] = {{"mean", &e->mean_ns},
+	            {"stddev", &e->stddev_ns},
+	            {"loss", &e->loss_ratio},
+	            {"extra", &e->extra},
+	            {"quantiles", &e->quantile_ns[0]}};
+	const char *join = "";
+	fputs(",\n      \"not_estimated\": {", out);
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+		if (list[i].value->status != OW_VALUE_NONE)
+			continue;
+		fprintf(out, "%s\"%s\": ", join, list[i].name);
+		ow_report_json_string(out, list[i].value->reason);
+		join = ", ";
+	}
+	fputc('}', out);
+}
+
+static void put_result(FILE *out, const struct ow_comparison *c, const struct ow_estimate *e)
+{
+	const struct ow_result *x = c->exact;
+	bool exact = e->mean_ns.status == OW_VALUE_EXACT && e->lost.status == OW_VALUE_EXACT;
+	fprintf(out, ",\n      \"sent\": %" PRIu64 ", \"received\": %" PRIu64, x->sent, x->received);
+	put_number(out, "matched", (double)x->sent - ow_report_json_known(&e->lost));
+	put_number(out, "lost", ow_report_json_known(&e->lost));
+	put_number(out, "extra", ow_report_json_known(&e->extra));
+	fputs(", \"duplicated\": null, \"ambiguous\": null, \"reordered\": null", out);
+	fprintf(out, ", \"samples\": %" PRIu64, e->useful);
+	put_number(out, "loss_ratio", ow_report_json_known(&e->loss_ratio));
+	fputs(",\n      \"delay_ns\": {\"mean\": ", out);
+	ow_report_json_number(out, ow_report_json_known(&e->mean_ns));
+	put_number(out, "stddev", ow_report_json_known(&e->stddev_ns));
+	fputs(", \"min\": null, \"max\": null, \"quantiles\": {", out);
+	for (int i = 0; i < OW_QUANTILES; i++) {
+		fprintf(out, "%s\"%s\": ", i ? ", " : "", ow_quantile_name[i]);
+		ow_report_json_number(out, ow_report_json_known(&e->quantile_ns[i]));
+	}
+	fprintf(out, "}}, \"exact\": %s, \"complete\": %s", exact ? "true" : "false", e->complete ? "true" : "false");
+}
+
+static void put_relative(FILE *out, const struct ow_comparison *c, const struct ow_estimate *e)
+{
+	const struct ow_result *x = c->exact;
+	fputs(",\n      \"relative_error\": {\"mean\": ", out);
+	ow_report_json_number(out, fabs(ow_compare_error(&e->mean_ns, x->delay.mean_ns)));
+	put_number(out, "stddev", fabs(ow_compare_error(&e->stddev_ns, x->delay.stddev_ns)));
+	put_number(out, "loss", fabs(ow_compare_error(&e->loss_ratio, (double)x->lost / (double)x->sent)));
+	fputs(", \"quantiles\": {", out);
+	for (int i = 0; i < OW_QUANTILES; i++) {
+		fprintf(out, "%s\"%s\": ", i ? ", " : "", ow_quantile_name[i]);
+		ow_report_json_number(out, fabs(ow_compare_error(&e->quantile_ns[i], x->delay.quantile_ns[i])));
+	}
+	fputs("}}", out);
+}
+
+static void put_row(FILE *out, const struct ow_comparison *c, const struct ow_compare_row *row)
+{
+	fputs("    { \"name\": ", out);
+	ow_report_json_string(out, row->name);
+	fprintf(out, ", \"kind\": \"%s\", \"params\": ", row->baseline ? "baseline" : "synopsis");
+	ow_report_json_string(out, row->params);
+	if (*row->failure) {
+		fputs(", \"failure\": ", out);
+		ow_report_json_string(out, row->failure);
+	}
+	fprintf(out, ",\n      \"memory_bytes\": %zu, \"cache_bytes\": %" PRIu64 ", \"wire_bytes\": %" PRIu64,
+	        row->memory_bytes, row->cache_bytes, row->wire_bytes);
+	fprintf(out, ", \"round_trips\": %" PRIu64, row->estimate.round_trips);
+	put_number(out, "insert_ns", row->insert_ns);
+	put_number(out, "decode_us", row->decode_us);
+	put_result(out, c, &row->estimate);
+	put_relative(out, c, &row->estimate);
+	put_intervals(out, &row->estimate);
+	put_missing(out, &row->estimate);
+	fputs(" }", out);
+}
+
+void ow_report_compare_json(FILE *out, const struct ow_comparison *comparison)
+{
+	const struct ow_match_report *match = comparison->match;
+	fprintf(out,
+	        "{\n  \"tool\": \"oneway\", \"version\": \"%s\", \"command\": \"compare\",\n  \"inputs\": {\"a\": ",
+	        ow_version());
+	ow_report_json_string(out, match->capture[OW_SIDE_A].path);
+	fputs(", \"b\": ", out);
+	ow_report_json_string(out, match->capture[OW_SIDE_B].path);
+	fprintf(out, "},\n  \"direction\": \"%s\", \"memory_bytes\": %zu, \"seed\": %" PRIu64 ",\n  \"exact\": ",
+	        comparison->direction == OW_A_TO_B ? "a_to_b" : "b_to_a", comparison->memory_bytes, comparison->seed);
+	ow_report_result_json(out, comparison->exact, 2);
+	fputs(",\n  \"synopses\": [", out);
+	for (size_t i = 0; i < comparison->rows; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		put_row(out, comparison, &comparison->row[i]);
+	}
+	fputs("\n  ],\n  \"warnings\": [", out);
+	for (size_t i = 0; i < match->warnings; i++) {
+		fputs(i ? ", " : "", out);
+		ow_report_json_string(out, match->warning[i]);
+	}
+	fputs("]\n}\n", out);
+}

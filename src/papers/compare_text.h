@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_PAPERS_COMPARE_TEXT_H
+#define OW_PAPERS_COMPARE_TEXT_H
+
+#include "papers/comparison.h"
+#include <stdio.h>
+
+/* A table for people: errors and their intervals, then what each method costs. */
+void ow_report_compare_text(FILE *out, const struct ow_comparison *comparison, int width, bool colour);
+/* One JSON object as in the design document. */
+void ow_report_compare_json(FILE *out, const struct ow_comparison *comparison);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frame of the figures: collects points and claims of a run, and writes them. */
+#include "papers/figure.h"
+
+#include "report/chart.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One line for each paper: its array of figures. */
+const struct ow_figure *const ow_figure_sets[] = {
+	ow_figures_lda, ow_figures_finecomb, ow_figures_rda, ow_figures_colate, ow_figures_mplane, NULL,
+};
+
+struct ow_figure_run {
+	const struct ow_figure *figure;
+	struct ow_figure_options options;
+	struct ow_chart chart;
+	struct ow_figure_claim *claim;
+	size_t claims;
+};
+
+uint64_t ow_figure_seed(const struct ow_figure_run *run)
+{
+	return run->options.seed;
+}
+
+bool ow_figure_quick(const struct ow_figure_run *run)
+{
+	return run->options.quick;
+}
+
+const char *ow_figure_traces(const struct ow_figure_run *run)
+{
+	return run->options.traces;
+}
+
+const char *ow_figure_topologies(const struct ow_figure_run *run)
+{
+	return run->options.topologies;
+}
+
+int ow_figure_point(struct ow_figure_run *run, const char *series, double x, double y, double low, double high)
+{
+	return ow_chart_add(&run->chart, series, x, y, low, high);
+}
+
+int ow_figure_claim(struct ow_figure_run *run, const char *paper, const char *ours, bool agrees)
+{
+	struct ow_figure_claim *claim = reallocarray(run->claim, run->claims + 1, sizeof *claim);
+	if (!claim)
+		return -ENOMEM;
+	run->claim = claim;
+	claim += run->claims;
+	*claim = (struct ow_figure_claim){strdup(paper), strdup(ours), agrees};
+	if (!claim->paper || !claim->ours) {
+		free(claim->paper);
+		free(claim->ours);
+		return -ENOMEM;
+	}
+	run->claims++;
+	return 0;
+}
+
+void ow_figure_progress(struct ow_figure_run *run, double done)
+{
+	if (run->options.on_progress)
+		run->options.on_progress(run->options.arg, done);
+}
+
+int ow_figure_compute(const struct ow_figure *figure, const struct ow_figure_options *options,
+                      struct ow_figure_run **ret_run, struct ow_error *err)
+{
+	struct ow_figure_run *run = calloc(1, sizeof *run);
+	if (!run)
+		return ow_error_set(err, ENOMEM, "%s: not enough memory", figure->name);
+	run->figure = figure;
+	run->options = *options;
+	run->chart = (struct ow_chart){.title = figure->title,
+	                               .x_label = figure->x_label,
+	                               .y_label = figure->y_label,
+	                               .log_x = figure->log_x,
+	                               .log_y = figure->log_y};
+	struct ow_error reason = {"no reason given"};
+	int r = figure->run(run, &reason);
+	if (r < 0) {
+		ow_figure_free(run);
+		return ow_error_set(err, -r, "%s: %.400s", figure->name,
+		                    r == -ENOMEM ? "not enough memory" : reason.text);
+	}
+	*ret_run = run;
+	return 0;
+}
+
+void ow_figure_free(struct ow_figure_run *run)
+{
+	if (!run)
+		return;
+	ow_chart_done(&run->chart);
+	for (size_t i = 0; i < run->claims; i++) {
+		free(run->claim[i].paper);
+		free(run->claim[i].ours);
+	}
+	free(run->claim);
+	free(run);
+}
+
+const struct ow_figure_claim *ow_figure_claims(const struct ow_figure_run *run, size_t *ret_count)
+{
+	*ret_count = run->claims;
+	return run->claim;
+}
+
+size_t ow_figure_points(const struct ow_figure_run *run)
+{
+	return run->chart.points;
+}
+
+int ow_figure_write_csv(const struct ow_figure_run *run, const char *path, struct ow_error *err)
+{
+	FILE *out = fopen(path, "we");
+	if (!out)
+		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
+	ow_chart_csv(out, &run->chart);
+	bool failed = ferror(out);
+	if (fclose(out) != 0 || failed) {
+		int code = errno ? errno : EIO;
+		unlink(path);
+		return ow_error_set(err, code, "%s: %s", path, strerror(code));
+	}
+	return 0;
+}
+
+int ow_figure_write_plot(const struct ow_figure_run *run, const char *path, struct ow_error *err)
+{
+	return ow_chart_draw(&run->chart, path, err);
+}

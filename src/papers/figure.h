@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_PAPERS_FIGURE_H
+#define OW_PAPERS_FIGURE_H
+
+#include <oneway/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Figures and tables of the papers, recomputed. A figure is a function that produces points of named series and
+ * statements of the paper beside our numbers; the frame writes CSV and a plot, prints the statements, shows progress.
+ */
+struct ow_figure_run; /* one run of a figure */
+
+struct ow_figure {
+	const char *name; /* "lda-4a", "finecomb-5", "rda-6", "rda-s3" (supplement), "rda-table-1" */
+	const char *title;
+	const char *x_label, *y_label;
+	bool log_x, log_y; /* as in the paper */
+	int (*run)(struct ow_figure_run *run, struct ow_error *err);
+};
+
+/* The figures of each paper, ended by one without a name. */
+extern const struct ow_figure ow_figures_lda[], ow_figures_finecomb[], ow_figures_rda[], ow_figures_colate[],
+	ow_figures_mplane[];
+
+/* All figures that there are: those of each paper, one array after the other; ended by NULL. */
+extern const struct ow_figure *const ow_figure_sets[];
+
+/* For the run functions. Seeds: figure seed + a counter of its own, so that each point can be repeated alone. */
+uint64_t ow_figure_seed(const struct ow_figure_run *run);
+/* Fewer runs a point and smaller streams: seconds instead of minutes. */
+bool ow_figure_quick(const struct ow_figure_run *run);
+/* A folder of captures for figures that take real traffic where there is some; NULL = none. */
+const char *ow_figure_traces(const struct ow_figure_run *run);
+/* A folder of Rocketfuel's maps, rocketfuel-AS.weights.intra; NULL = none. */
+const char *ow_figure_topologies(const struct ow_figure_run *run);
+/* A point of a series: value and its spread over the runs (low = high = y if there is none). */
+int ow_figure_point(struct ow_figure_run *run, const char *series, double x, double y, double low, double high);
+/* A statement of the paper beside our number, and whether the two agree (as formulas.md says it should). */
+int ow_figure_claim(struct ow_figure_run *run, const char *paper, const char *ours, bool agrees);
+/* Share of the work done, 0..1. */
+void ow_figure_progress(struct ow_figure_run *run, double done);
+
+/* -- the frame: for the command ----------------------------------------------------------------------------------- */
+
+struct ow_figure_options {
+	bool quick;
+	uint64_t seed;
+	/* Called now and then with the share done, 0..1; NULL = not wanted. */
+	void (*on_progress)(void *arg, double done);
+	void *arg;
+	const char *traces;     /* folder of captures, or NULL */
+	const char *topologies; /* folder of maps, or NULL */
+};
+
+struct ow_figure_claim {
+	char *paper, *ours;
+	bool agrees;
+};
+
+/* Computes the figure. On failure *ret_run stays as it was. */
+int ow_figure_compute(const struct ow_figure *figure, const struct ow_figure_options *options,
+                      struct ow_figure_run **ret_run, struct ow_error *err);
+void ow_figure_free(struct ow_figure_run *run);
+const struct ow_figure_claim *ow_figure_claims(const struct ow_figure_run *run, size_t *ret_count);
+size_t ow_figure_points(const struct ow_figure_run *run);
+
+/* series,x,y,low,high: a row a point. On failure nothing stays at path. */
+int ow_figure_write_csv(const struct ow_figure_run *run, const char *path, struct ow_error *err);
+/* Draws with gnuplot, as .svg or .png; -ENOENT when it is not installed. On failure nothing stays at path. */
+int ow_figure_write_plot(const struct ow_figure_run *run, const char *path, struct ow_error *err);
+
+#endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recordings of a stream at two points, estimates of all flows and their errors. */
+#include "papers/figures_colate.h"
+
+#include "base/hash.h"
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define BITS       48
+#define CHECK_BITS 16
+#define FEW        30 /* flows of the wanted size that make a CDF */
+
+const char *const ow_colate_method_name[OW_COLATE_METHODS] = {"as published", "hashed j", "banks+cg",
+                                                              "banks+cg, as many counters"};
+
+double ow_colate_method_counters(enum ow_colate_method method, double per_flow)
+{
+	if (!ow_colate_is_ours(method))
+		return per_flow;
+	return method == OW_COLATE_BANKS_CG ? OW_COLATE_OURS : fmin(per_flow, OW_COLATE_PER_FLOW);
+}
+
+enum ow_flow_estimator ow_colate_method_estimator(enum ow_colate_method method)
+{
+	return ow_colate_is_ours(method) ? OW_FLOWS_BANKS : OW_FLOWS_COLATE;
+}
+
+struct ow_colate_params ow_colate_recording(enum ow_colate_method method, double per_flow, size_t flows, uint64_t seed)
+{
+	static const enum ow_colate_form form[OW_COLATE_METHODS] = {OW_COLATE_RANDOM, OW_COLATE_HASHED, OW_COLATE_BANKS,
+	                                                            OW_COLATE_BANKS};
+	bool banks = ow_colate_is_ours(method);
+	uint32_t spread = banks ? OW_COLATE_BANKS : OW_COLATE_SPREAD;
+	uint32_t counters = (uint32_t)fmin(fmax(per_flow * (double)flows, 2 * spread), OW_COLATE_COUNTERS_MAX - spread);
+	if (banks)
+		counters = (counters + spread - 1) / spread * spread;
+	return (struct ow_colate_params){.layer = {{.form = form[method],
+	                                            .counters = counters,
+	                                            .spread = spread,
+	                                            .bits = banks ? BITS : 64,
+	                                            .check_bits = banks ? CHECK_BITS : 0,
+	                                            .first = 0,
+	                                            .last = OW_COLATE_SHARE}},
+	                                 .layers = 1,
+	                                 .unit_ns = 1,
+	                                 .seed = seed};
+}
+
+/* -- loads -------------------------------------------------------------------------------------------------------- */
+
+int ow_colate_index_make(const struct ow_flow_truth *truth, size_t flows, struct ow_colate_index *ret_index)
+{
+	struct ow_colate_index index = {.truth = truth};
+	while ((size_t)1 << index.bits < 2 * flows + 1)
+		index.bits++;
+	index.place = malloc(sizeof *index.place << index.bits);
+	if (!index.place)
+		return -ENOMEM;
+	size_t mask = ((size_t)1 << index.bits) - 1;
+	for (size_t i = 0; i <= mask; i++)
+		index.place[i] = UINT32_MAX;
+	for (size_t f = 0; f < flows; f++) {
+		size_t at = ow_mix64(truth[f].flow) & mask;
+		while (index.place[at] != UINT32_MAX)
+			at = (at + 1) & mask;
+		index.place[at] = (uint32_t)f;
+	}
+	*ret_index = index;
+	return 0;
+}
+
+void ow_colate_index_done(struct ow_colate_index *index)
+{
+	free(index->place);
+	index->place = NULL;
+}
+
+size_t ow_colate_index_find(const struct ow_colate_index *index, uint64_t flow)
+{
+	size_t mask = ((size_t)1 << index->bits) - 1;
+	for (size_t at = ow_mix64(flow) & mask;; at = (at + 1) & mask) {
+		uint32_t f = index->place[at];
+		if (f == UINT32_MAX)
+			return SIZE_MAX;
+		if (index->truth[f].flow == flow)
+			return f;
+	}
+}
+
+static bool is_whole(const struct ow_colate_layer *layer)
+{
+	return layer->first == 0 && layer->last == OW_COLATE_SHARE;
+}
+
+/* Packets that were received of each layer's share, as flow counts have them. loads: one for each flow of truth. */
+static int count_shares(const struct ow_flow_stream *stream, const struct ow_colate_params *params,
+                        struct ow_flow_load *loads)
+{
+	bool parts = false;
+	for (uint32_t l = 0; l < params->layers; l++) {
+		parts |= !is_whole(&params->layer[l]);
+		for (size_t f = 0; f < stream->flows; f++)
+			loads[f].in_layer[l] = is_whole(&params->layer[l]) ? loads[f].packets : 0;
+	}
+	if (!parts)
+		return 0;
+	struct ow_colate_index index;
+	int r = ow_colate_index_make(stream->flow, stream->flows, &index);
+	for (size_t i = 0; r == 0 && i < stream->bs; i++) {
+		size_t f = ow_colate_index_find(&index, stream->b[i].flow);
+		uint32_t place = ow_colate_place(ow_colate_packet_hash(params->seed, stream->b[i].id));
+		for (uint32_t l = 0; l < params->layers; l++) {
+			const struct ow_colate_layer *layer = &params->layer[l];
+			loads[f].in_layer[l] += !is_whole(layer) && place >= layer->first && place < layer->last;
+		}
+	}
+	if (r == 0)
+		ow_colate_index_done(&index);
+	return r;
+}
+
+/* Loads of all flows of truth, in their order. */
+static struct ow_flow_load *make_loads(const struct ow_flow_truth *truth, size_t flows)
+{
+	struct ow_flow_load *loads = calloc(flows + 1, sizeof *loads);
+	for (size_t f = 0; loads && f < flows; f++) {
+		loads[f] = (struct ow_flow_load){.flow = truth[f].flow,
+		                                 .packets = (double)truth[f].received,
+		                                 .first_ns = truth[f].first_ns,
+		                                 .last_ns = truth[f].last_ns,
+		                                 .whole = truth[f].sent == truth[f].received};
+		for (int i = 0; i < OW_COLATE_LAYERS_MAX; i++)
+			loads[f].in_layer[i] = i ? -1 : loads[f].packets;
+	}
+	return loads;
+}
+
+int ow_colate_estimate(struct ow_flows *flows, const struct ow_flow_truth *truth, size_t count,
+                       const struct ow_flows_options *options, struct ow_flow_estimate *ret_estimates,
+                       struct ow_error *err)
+{
+	flows->flow = make_loads(truth, count);
+	flows->flows = count;
+	int r = flows->flow ? ow_flows_estimate(flows, options, ret_estimates, err)
+	                    : ow_error_set(err, ENOMEM, "not enough memory for %zu flows", count);
+	free(flows->flow);
+	flows->flow = NULL;
+	flows->flows = 0;
+	return r;
+}
+
+int ow_colate_measure(const struct ow_flow_stream *stream, const struct ow_colate_params *params,
+                      const struct ow_flows_options *options, struct ow_flow_estimate *ret_estimates,
+                      struct ow_error *err)
+{
+	struct ow_colate *a = NULL, *b = NULL;
+	struct ow_flows flows = {0};
+	int r = ow_colate_create(params, &a, err);
+	if (r == 0)
+		r = ow_colate_create(params, &b, err);
+	if (r == 0) {
+		ow_colate_add(a, stream->a, stream->as);
+		ow_colate_add(b, stream->b, stream->bs);
+		r = ow_flows_difference(a, b, &flows, err);
+	}
+	ow_colate_free(a);
+	ow_colate_free(b);
+	if (r == 0) {
+		flows.flow = make_loads(stream->flow, stream->flows);
+		flows.flows = stream->flows;
+		if (!flows.flow || count_shares(stream, params, flows.flow) < 0)
+			r = ow_error_set(err, ENOMEM, "not enough memory for %zu flows", stream->flows);
+		else
+			r = ow_flows_estimate(&flows, options, ret_estimates, err);
+		free(flows.flow);
+		ow_flows_done(&flows);
+	}
+	return r;
+}
+
+int ow_colate_method_errors(const struct ow_flow_stream *stream, const struct ow_colate_params *params,
+                            const struct ow_flows_options *options, uint64_t least, uint64_t most,
+                            struct ow_colate_errors *errors, struct ow_error *err)
+{
+	struct ow_flow_estimate *estimates = calloc(stream->flows, sizeof *estimates);
+	int r = estimates ? ow_colate_measure(stream, params, options, estimates, err) : -ENOMEM;
+	if (r == 0)
+		r = ow_colate_errors_mean(errors, stream->flow, estimates, stream->flows, least, most);
+	free(estimates);
+	return r;
+}
+
+void ow_colate_say(struct ow_colate_text *text, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	size_t room = sizeof text->word - text->length;
+	int length = vsnprintf(text->word + text->length, room, format, args);
+	va_end(args);
+	if (length > 0)
+		text->length += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+/* -- errors ------------------------------------------------------------------------------------------------------- */
+
+void ow_colate_errors_done(struct ow_colate_errors *errors)
+{
+	free(errors->error);
+	*errors = (struct ow_colate_errors){0};
+}
+
+int ow_colate_errors_add(struct ow_colate_errors *errors, double error)
+{
+	if (errors->count == errors->room) {
+		size_t room = errors->room ? 2 * errors->room : 1024;
+		double *more = reallocarray(errors->error, room, sizeof *more);
+		if (!more)
+			return -ENOMEM;
+		errors->error = more;
+		errors->room = room;
+	}
+	errors->error[errors->count++] = isnan(error) ? INFINITY : error;
+	errors->sorted = false;
+	return 0;
+}
+
+static int add_value(struct ow_colate_errors *errors, const struct ow_value *value, double truth)
+{
+	if (!(truth > 0))
+		return 0;
+	return ow_colate_errors_add(errors,
+	                            value->status == OW_VALUE_NONE ? INFINITY : fabs(value->value - truth) / truth);
+}
+
+int ow_colate_errors_mean(struct ow_colate_errors *errors, const struct ow_flow_truth *truth,
+                          const struct ow_flow_estimate *estimates, size_t flows, uint64_t least, uint64_t most)
+{
+	int r = 0;
+	for (size_t f = 0; f < flows && r == 0; f++) {
+		if (truth[f].received >= least && truth[f].received < most)
+			r = add_value(errors, &estimates[f].mean_ns, truth[f].mean_ns);
+	}
+	return r;
+}
+
+int ow_colate_errors_stddev(struct ow_colate_errors *errors, const struct ow_flow_truth *truth,
+                            const struct ow_flow_estimate *estimates, size_t flows, uint64_t least, uint64_t most)
+{
+	int r = 0;
+	for (size_t f = 0; f < flows && r == 0; f++) {
+		if (truth[f].received >= least && truth[f].received < most)
+			r = add_value(errors, &estimates[f].stddev_ns, truth[f].stddev_ns);
+	}
+	return r;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static void sort(struct ow_colate_errors *errors)
+{
+	if (!errors->sorted && errors->count)
+		qsort(errors->error, errors->count, sizeof *errors->error, by_size);
+	errors->sorted = true;
+}
+
+double ow_colate_errors_within(struct ow_colate_errors *errors, double error)
+{
+	sort(errors);
+	size_t low = 0, high = errors->count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (errors->error[middle] <= error)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return errors->count ? (double)low / (double)errors->count : 0;
+}
+
+double ow_colate_errors_quantile(struct ow_colate_errors *errors, double share)
+{
+	sort(errors);
+	if (!errors->count)
+		return NAN;
+	size_t at = (size_t)(share * (double)errors->count);
+	return errors->error[at < errors->count ? at : errors->count - 1];
+}
+
+int ow_colate_errors_points(struct ow_figure_run *run, const char *series, struct ow_colate_errors *errors)
+{
+	int r = 0;
+	for (int i = -50; i <= 40 && r == 0 && errors->count; i++) {
+		double x = pow(10, i / 10.), share = ow_colate_errors_within(errors, x);
+		r = ow_figure_point(run, series, x, share, share, share);
+	}
+	return r;
+}
+
+uint64_t ow_colate_least(const struct ow_flow_truth *truth, size_t flows)
+{
+	size_t large = 0;
+	for (size_t f = 0; f < flows; f++)
+		large += truth[f].received >= OW_COLATE_LEAST;
+	return large >= FEW ? OW_COLATE_LEAST : 1;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_PAPERS_SPREAD_H
+#define OW_PAPERS_SPREAD_H
+
+#include "papers/figure.h"
+#include <math.h>
+
+/* Average and scatter of a number over the runs of a figure's point. */
+struct ow_spread {
+	double count, sum, squares, most;
+};
+
+static inline void ow_spread_add(struct ow_spread *s, double x)
+{
+	s->count++;
+	s->sum += x;
+	s->squares += x * x;
+	s->most = s->count == 1 || x > s->most ? x : s->most;
+}
+
+static inline double ow_spread_mean(const struct ow_spread *s)
+{
+	return s->count > 0 ? s->sum / s->count : 0;
+}
+
+/* Standard error of the average. */
+static inline double ow_spread_error(const struct ow_spread *s)
+{
+	double mean = ow_spread_mean(s);
+	return s->count > 1 ? sqrt(fmax(0, s->squares / s->count - mean * mean) / (s->count - 1)) : 0;
+}
+
+/* A paper's "less than bound", as far as the runs can tell: the average less twice its standard error. */
+static inline bool ow_spread_below(const struct ow_spread *s, double bound)
+{
+	return s->count > 0 && ow_spread_mean(s) - 2 * ow_spread_error(s) <= bound;
+}
+
+/* The average as a point with its standard error; nothing where no run gave a number. */
+static inline int ow_spread_point(struct ow_figure_run *run, const char *series, double x, const struct ow_spread *s)
+{
+	double mean = ow_spread_mean(s), error = ow_spread_error(s);
+	return s->count > 0 ? ow_figure_point(run, series, x, mean, fmax(0, mean - error), mean + error) : 0;
+}
+
+#endif

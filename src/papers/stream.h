@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_PAPERS_STREAM_H
+#define OW_PAPERS_STREAM_H
+
+#include "synopsis/synopsis.h"
+#include <oneway/error.h>
+
+/*
+ * One interval of packets as two points stamp them, in memory and without bytes: what synopses are tried on. The same
+ * parameters and seed give the same packets.
+ */
+struct ow_stream_params {
+	uint64_t packets;    /* sent within the interval */
+	int64_t interval_ns; /* packets are sent uniformly over it */
+	const char *delay;   /* as `oneway simulate --delay` takes it, e.g. "weibull:10us,0.6" */
+	double loss;         /* uniform, or in episodes: */
+	double episode;      /* mean packets of a loss episode, 0 = uniform (LDA IV-C) */
+	/*
+	 * FineComb's reordering, in packets: pre-start, post-start, pre-end, post-end (section 3.1 of the paper):
+	 * packets of the neighbouring intervals that B counts in this one, and packets of this one that B counts in the
+	 * neighbours.
+	 */
+	uint64_t reorder[4];
+	uint64_t margin;         /* packets of each neighbouring interval that `before` and `after` show besides */
+	double duplicate;        /* share of packets that arrive twice */
+	int64_t clock_offset_ns; /* B's clock is ahead by this */
+	bool no_delays;          /* leave `delay` out: faster where quantiles are not wanted */
+	uint64_t seed;
+};
+
+struct ow_stream_truth {
+	uint64_t sent, received; /* stamps at A, at B */
+	uint64_t common;         /* ids at both */
+	uint64_t lost;           /* at A only: lost, or counted by B in another interval */
+	uint64_t extra;          /* at B only */
+	/* Of the delay as the clocks show it, over the common packets (population). A copy's delay does not count. */
+	double mean_ns, stddev_ns;
+};
+
+struct ow_stream {
+	/* In order of time at that point; at B, packets of the neighbouring intervals first (pre-start), last
+	 * (post-end). */
+	struct ow_stamp *a, *b;
+	size_t as, bs;
+	/*
+	 * What B saw next to the interval, in order of arrival: `margin` packets of the neighbouring interval, and next
+	 * to the boundary the packets of this interval that arrived there: post-start at the end of before, pre-end at
+	 * the start of after. A stash takes the last of before and the first of after.
+	 */
+	struct ow_stamp *before, *after;
+	size_t befores, afters;
+	struct ow_stream_truth truth;
+	int64_t *delay; /* of the common packets, sorted: for exact quantiles */
+};
+
+/* -EINVAL for parameters out of range, -ENOMEM. A delay by a queue is refused: it has no packets' sizes to work with.
+ */
+int ow_stream_make(const struct ow_stream_params *params, struct ow_stream *ret_stream, struct ow_error *err);
+void ow_stream_done(struct ow_stream *stream);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_PAPERS_TRIAL_H
+#define OW_PAPERS_TRIAL_H
+
+#include "papers/baseline.h"
+#include "papers/comparison.h"
+
+/* Every method there is, tried on the packets of an interval as both points saw them. */
+
+/* What both points saw. Times relative to the start of the interval, different ids for different packets
+ * (synopsis/copies.h). */
+struct ow_sight {
+	struct ow_stamp *a, *b; /* at the sending point, at the receiving one */
+	size_t as, bs;
+	struct ow_sizing sizing;
+	struct ow_fates fates;
+};
+void ow_sight_done(struct ow_sight *traffic);
+
+/* The number of methods. */
+size_t ow_trial_methods(void);
+const char *ow_trial_name(size_t method);
+/*
+ * Sizes the method's structure for so many bytes, inserts, encodes, decodes, estimates. What goes wrong with the method
+ * is told in the row (failure). timed: measure times, by repeating.
+ */
+void ow_trial_run(size_t method, const struct ow_sight *traffic, size_t memory, uint64_t seed, bool timed,
+                  struct ow_compare_row *ret_row);
+
+#endif

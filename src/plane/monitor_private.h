@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_PLANE_MONITOR_PRIVATE_H
+#define OW_PLANE_MONITOR_PRIVATE_H
+
+#include "plane/monitor.h"
+
+/* What the files of the monitor share. */
+
+struct place {
+	struct ow_watch watch;
+	bool seen;             /* has had a result */
+	bool named;            /* changed, and in the last verdict on a path */
+	uint32_t on_paths;     /* how often it is on the paths of targets */
+	int64_t held_until_ns; /* of a path that is no more; 0 = never was */
+	char name[];
+};
+
+struct path {
+	struct ow_target target;
+	struct ow_route route;
+	bool found;
+	char cause[320];      /* why it was not */
+	struct place **place; /* of all ways, one after the other */
+	struct place **plain; /* the same of all classes together; NULL if the target has no class */
+	uint32_t places;
+	struct ow_finding *finding; /* room for all places */
+};
+
+struct ow_monitor {
+	struct ow_monitor_options options;
+	double threshold;
+	struct place **place;
+	uint32_t places;
+	uint32_t *slot; /* hash of names: number + 1 */
+	uint32_t slots;
+	struct path *path;
+	uint32_t paths;
+	struct ow_verdict *verdict;
+	struct ow_finding *changed;
+};
+
+/* The place of this name, entering it if new. */
+int ow_monitor_place(struct ow_monitor *monitor, const char *name, struct place **ret_place, struct ow_error *err);
+/* The i-th place of the path: that of its class once it has had a result. */
+struct place *ow_monitor_place_of(const struct path *path, uint32_t i);
+/* Has it a result that says something of the interval that starts at now_ns? */
+bool ow_monitor_is_fresh(const struct ow_monitor *monitor, const struct place *place, int64_t now_ns);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_ID_PAIRING_H
+#define OW_POINT_ID_PAIRING_H
+
+#include "synopsis/synopsis.h"
+
+/* Which packets of two lists are the same. Ids are unique within each list; both have fewer than 2^32 - 1 packets. */
+#define OW_PAIRING_NONE UINT32_MAX
+
+/* of_b[j]: the place in a of the packet b[j], or NONE. of_a likewise. 0 or -ENOMEM. */
+int ow_pairing(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, uint32_t *of_a,
+               uint32_t *of_b);
+
+#endif

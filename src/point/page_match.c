@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pages of both points side by side. Packets that are unlike all others meet by their id (point/id_pairing.c).
+ * Identical ones, which the copies of the pages and what still waits name, are taken apart again and paired by the
+ * order in which they were sent and arrived.
+ */
+#include "point/page_match.h"
+
+#include "point/id_pairing.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AHEAD 12 /* look-ups between fetching a slot and using it */
+
+/* Names of identical packets, and the group (base id) that each belongs to. */
+struct name {
+	uint64_t id;
+	uint32_t group; /* from 1; 0 = free slot */
+};
+
+struct names {
+	struct name *slot;
+	size_t room, used; /* room is a power of two, at least twice what is used */
+	uint64_t *base;    /* of each group */
+	uint32_t groups, group_room;
+};
+
+/* The packets of the groups at one point: those of group g are place[start[g]] .. place[start[g + 1] - 1]. */
+struct members {
+	uint32_t *place;
+	uint32_t *start;
+};
+
+struct join {
+	const struct ow_page *a, *b;
+	const struct ow_join_past *past;
+	uint32_t *of_a, *of_b;
+	uint8_t *doubtful; /* of the packets at B: paired, or late, but with a delay that is not certain */
+	struct names names;
+	struct members at_a, at_b;
+	uint64_t duplicated;
+};
+
+static struct name *look(const struct names *names, uint64_t id)
+{
+	size_t at = id & (names->room - 1);
+	while (names->slot[at].group && names->slot[at].id != id)
+		at = (at + 1) & (names->room - 1);
+	return names->slot + at;
+}
+
+/* Room for so many names in all, at most half full. */
+static int reserve(struct names *names, size_t count)
+{
+	size_t room = names->room ? names->room : 256;
+	if (names->room && 2 * count <= names->room)
+		return 0;
+	while (room < 2 * count)
+		room *= 2;
+	struct names larger = {.slot = calloc(room, sizeof *larger.slot), .room = room};
+	if (!larger.slot)
+		return -ENOMEM;
+	for (size_t i = 0; i < names->room; i++) {
+		if (names->slot[i].group)
+			*look(&larger, names->slot[i].id) = names->slot[i];
+	}
+	free(names->slot);
+	names->slot = larger.slot;
+	names->room = room;
+	return 0;
+}
+
+static int new_group(struct names *names, uint64_t base)
+{
+	if (names->groups == names->group_room) {
+		uint32_t room = names->group_room ? 2 * names->group_room : 64;
+		uint64_t *more = realloc(names->base, room * sizeof *more);
+		if (!more)
+			return -ENOMEM;
+		names->base = more;
+		names->group_room = room;
+	}
+	names->base[names->groups++] = base;
+	return 0;
+}
+
+/* Adds a name of the packets with this base id; the base is a name, too. */
+static int add_name(struct names *names, uint64_t id, uint64_t base)
+{
+	int r = reserve(names, names->used + 2);
+	if (r < 0)
+		return r;
+	struct name *first = look(names, base);
+	if (!first->group) {
+		r = new_group(names, base);
+		if (r < 0)
+			return r;
+		*first = (struct name){base, names->groups};
+		names->used++;
+	}
+	struct name *slot = look(names, id);
+	if (!slot->group) {
+		*slot = (struct name){id, first->group};
+		names->used++;
+	}
+	return 0;
+}
+
+/* The names that must not simply meet: copies at either point, and packets like some that still wait. */
+static int collect_names(struct join *join)
+{
+	const struct ow_page *pages[] = {join->a, join->b};
+	size_t copies = join->a->copies + join->b->copies;
+	int r = copies ? reserve(&join->names, copies) : 0;
+	for (int side = 0; side < 2; side++) {
+		for (size_t i = 0; r == 0 && i < pages[side]->copies; i++)
+			r = add_name(&join->names, pages[side]->copy[i].id, pages[side]->copy[i].base_id);
+	}
+	if (!join->past->settle || !ow_settle_waiting(join->past->settle))
+		return r;
+	for (size_t j = 0; r == 0 && j < join->b->count; j++) {
+		uint64_t id = join->b->stamp[j].id;
+		if (join->of_b[j] != OW_PAIRING_NONE && ow_settle_waits(join->past->settle, id))
+			r = add_name(&join->names, id, id);
+	}
+	return r;
+}
+
+/* Finds the packets of the groups in a page, in its order. */
+static int find_members(const struct names *names, const struct ow_page *page, struct members *members)
+{
+	uint32_t total = 0, *group = malloc((page->count + 1) * sizeof *group);
+	uint32_t *start = members->start = calloc(names->groups + (size_t)2, sizeof *start);
+	if (!group || !start) {
+		free(group);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < page->count; i++) {
+		/* Few packets or nearly all are in groups: either way the look-ups miss the cache one after the other.
+		 */
+		if (i + AHEAD < page->count)
+			__builtin_prefetch(names->slot + (page->stamp[i + AHEAD].id & (names->room - 1)));
+		group[i] = look(names, page->stamp[i].id)->group;
+		start[group[i]]++;
+	}
+	/* start[0] counted the packets of no group. */
+	for (uint32_t g = 1; g <= names->groups; g++) {
+		uint32_t count = start[g];
+		start[g] = total;
+		total += count;
+	}
+	members->place = malloc((total + (size_t)1) * sizeof *members->place);
+	for (size_t i = 0; members->place && i < page->count; i++) {
+		if (group[i])
+			members->place[start[group[i]]++] = (uint32_t)i;
+	}
+	free(group);
+	/* Each start now is where its group ends, and so where the next one starts. */
+	start[0] = 0;
+	return members->place ? 0 : -ENOMEM;
+}
+
+/* Group g of the names, g from 0. */
+static const uint32_t *group_of(const struct members *members, uint32_t g, size_t *ret_count)
+{
+	*ret_count = 0;
+	if (!members->start)
+		return NULL;
+	uint32_t from = members->start[g];
+	*ret_count = members->start[g + 1] - from;
+	return members->place + from;
+}
+
+/* The n-th sent is the n-th that arrived, after those that wait. */
+static void pair_group(struct join *join, uint32_t g)
+{
+	size_t as, bs, waiting = 0;
+	const uint32_t *a = group_of(&join->at_a, g, &as), *b = group_of(&join->at_b, g, &bs);
+	if (join->past->settle)
+		waiting = ow_settle_waits(join->past->settle, join->names.base[g]);
+	for (size_t i = 0; i < as; i++)
+		join->of_a[a[i]] = OW_PAIRING_NONE;
+	for (size_t j = 0; j < bs; j++)
+		join->of_b[b[j]] = OW_PAIRING_NONE;
+	size_t late = waiting < bs ? waiting : bs, left = bs - late, pairs = as < left ? as : left;
+	for (size_t i = 0; i < pairs; i++) {
+		uint32_t from = a[i], to = b[late + i];
+		join->of_a[from] = to;
+		join->of_b[to] = from;
+		bool next_is_later = i + 1 == as || join->a->stamp[a[i + 1]].time_ns > join->b->stamp[to].time_ns;
+		join->doubtful[to] = !next_is_later && waiting + as != bs;
+	}
+	/* Late, or one of those that were sent just now? */
+	for (size_t j = 0; j < late && as > 0 && waiting + as != bs; j++)
+		join->doubtful[b[j]] = join->a->stamp[a[0]].time_ns <= join->b->stamp[b[j]].time_ns;
+	if (as + waiting > 0)
+		join->duplicated += left - pairs;
+}
+
+static int pair_identical(struct join *join)
+{
+	int r = collect_names(join);
+	if (r < 0 || !join->names.groups)
+		return r;
+	r = find_members(&join->names, join->a, &join->at_a);
+	if (r == 0)
+		r = find_members(&join->names, join->b, &join->at_b);
+	for (uint32_t g = 0; r == 0 && g < join->names.groups; g++)
+		pair_group(join, g);
+	return r;
+}
+
+/* The id of the packet itself, whichever copy it is. */
+static uint64_t base_of(const struct names *names, uint64_t id)
+{
+	uint32_t group = names->groups ? look(names, id)->group : 0;
+	return group ? names->base[group - 1] : id;
+}
+
+static void list_only_a(const struct join *join, struct ow_stamp *only_a)
+{
+	for (size_t i = 0, n = 0; i < join->a->count; i++) {
+		if (join->of_a[i] == OW_PAIRING_NONE)
+			only_a[n++] = (struct ow_stamp){base_of(&join->names, join->a->stamp[i].id),
+			                                join->a->stamp[i].time_ns};
+	}
+}
+
+/* In the order of arrival: delays, what only B has, and who was overtaken. */
+static void list_arrivals(const struct join *join, struct ow_settle_input *in, struct ow_joined *joined)
+{
+	const struct ow_stamp *a = join->a->stamp, *b = join->b->stamp;
+	int64_t newest_ns = INT64_MIN;
+	size_t delays = 0, only_bs = 0, newest = 0;
+	uint64_t reordered = 0, ambiguous = 0;
+	for (size_t j = 0; j < join->b->count; j++) {
+		uint32_t i = join->of_b[j];
+		if (i == OW_PAIRING_NONE) {
+			joined->only_b[only_bs] = (struct ow_stamp){
+				base_of(&join->names, b[j].id), join->doubtful[j] ? OW_SETTLE_NO_TIME : b[j].time_ns};
+			joined->newest_ns[only_bs++] = newest_ns;
+			continue;
+		}
+		if (join->doubtful[j]) {
+			ambiguous++;
+			continue;
+		}
+		joined->delay_ns[delays++] = b[j].time_ns - a[i].time_ns;
+		/* RFC 4737, 3.3: sent earlier than one that has arrived before. The packets of a superframe have one
+		 * time: then by place. */
+		if (a[i].time_ns < newest_ns || (i < newest && a[i].time_ns == newest_ns)) {
+			reordered++;
+		} else {
+			newest_ns = a[i].time_ns;
+			newest = i;
+		}
+	}
+	in->delays = delays;
+	in->only_bs = only_bs;
+	in->newest_at_end_ns = newest_ns;
+	in->result.reordered = reordered;
+	in->result.ambiguous = ambiguous;
+}
+
+static int make_lists(const struct join *join, struct ow_settle_input *in, struct ow_joined *joined)
+{
+	size_t only_as = 0, only_bs = 0;
+	for (size_t i = 0; i < join->a->count; i++)
+		only_as += join->of_a[i] == OW_PAIRING_NONE;
+	for (size_t j = 0; j < join->b->count; j++)
+		only_bs += join->of_b[j] == OW_PAIRING_NONE;
+	size_t matched = join->a->count - only_as;
+	assert(matched == join->b->count - only_bs);
+	joined->only_a = malloc((only_as + 1) * sizeof *joined->only_a);
+	joined->only_b = malloc((only_bs + 1) * sizeof *joined->only_b);
+	joined->newest_ns = malloc((only_bs + 1) * sizeof *joined->newest_ns);
+	joined->delay_ns = malloc((matched + 1) * sizeof *joined->delay_ns);
+	if (!joined->only_a || !joined->only_b || !joined->newest_ns || !joined->delay_ns)
+		return -ENOMEM;
+	list_only_a(join, joined->only_a);
+	list_arrivals(join, in, joined);
+	in->only_as = only_as;
+	in->only_a = joined->only_a;
+	in->only_b = joined->only_b;
+	in->newest_ns = joined->newest_ns;
+	in->delay_ns = joined->delay_ns;
+	in->result.matched = matched;
+	in->result.duplicated = join->duplicated;
+	return 0;
+}
+
+static int by_id(const void *x, const void *y)
+{
+	uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
+	return (a > b) - (a < b);
+}
+
+/* Packets without a counterpart in this interval, of which nothing waits either. Some of them may repeat earlier ones.
+ */
+static size_t list_strangers(const struct join *join, const struct ow_settle_input *in, uint64_t *id)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < in->only_bs; i++) {
+		size_t as = 0;
+		uint64_t base = in->only_b[i].id;
+		uint32_t group = join->names.groups ? look(&join->names, base)->group : 0;
+		if (group)
+			group_of(&join->at_a, group - 1, &as);
+		if (!as && !(join->past->settle && ow_settle_waits(join->past->settle, base)))
+			id[count++] = base;
+	}
+	qsort(id, count, sizeof *id, by_id);
+	return count;
+}
+
+/* Counts those that had arrived in the last interval already: duplicates over its end. */
+static int count_repeated(const struct join *join, const struct ow_settle_input *in, uint64_t *ret_repeated)
+{
+	static const unsigned bits = 16;
+	const struct ow_page *before = join->past->b;
+	*ret_repeated = 0;
+	if (!before || !before->count || !in->only_bs)
+		return 0;
+	uint64_t *id = malloc(in->only_bs * sizeof *id), *sieve = calloc((1u << bits) / 64, sizeof *sieve);
+	size_t count = id && sieve ? list_strangers(join, in, id) : 0;
+	for (size_t i = 0; i < count; i++)
+		sieve[id[i] >> (64 - bits) >> 6] |= UINT64_C(1) << (id[i] >> (64 - bits) & 63);
+	for (size_t i = 0; count && i < before->count; i++) {
+		uint64_t name = before->stamp[i].id;
+		if (!(sieve[name >> (64 - bits) >> 6] >> (name >> (64 - bits) & 63) & 1))
+			continue;
+		uint64_t *found = bsearch(&name, id, count, sizeof *id, by_id);
+		for (uint64_t *other = found; other && other > id && other[-1] == name; other--)
+			found = other - 1;
+		for (; found && found < id + count && *found == name; found++)
+			++*ret_repeated;
+	}
+	int r = id && sieve ? 0 : -ENOMEM;
+	free(id);
+	free(sieve);
+	return r;
+}
+
+static void describe(const struct ow_page *a, const struct ow_page *b, struct ow_live_result *r)
+{
+	r->interval = a->interval;
+	r->start_ns = a->start_ns;
+	r->length_ns = a->length_ns;
+	r->sent = a->count;
+	r->received = b->count;
+	r->bytes = a->total_bytes;
+	r->sample_shift = a->sample_shift;
+	r->exact = a->sample_shift == 0;
+	r->total_sent = a->total_packets;
+	r->total_received = b->total_packets;
+	r->ring_drops_from = a->ring_drops;
+	r->ring_drops_to = b->ring_drops;
+	r->unreadable = a->unreadable + b->unreadable;
+	memcpy(r->synopsis, "exact", sizeof "exact");
+}
+
+int ow_join_pages(const struct ow_page *a, const struct ow_page *b, const struct ow_join_past *past,
+                  struct ow_settle_input *ret_input, struct ow_joined *ret_joined)
+{
+	struct join join = {.a = a, .b = b, .past = past};
+	struct ow_settle_input in = {0};
+	struct ow_joined joined = {0};
+	assert(a->interval == b->interval && a->sample_shift == b->sample_shift);
+	join.of_a = malloc((a->count + 1) * sizeof *join.of_a);
+	join.of_b = malloc((b->count + 1) * sizeof *join.of_b);
+	join.doubtful = calloc(b->count + 1, 1);
+	int r = join.of_a && join.of_b && join.doubtful ? 0 : -ENOMEM;
+	if (r == 0)
+		r = ow_pairing(a->stamp, a->count, b->stamp, b->count, join.of_a, join.of_b);
+	if (r == 0)
+		r = pair_identical(&join);
+	if (r == 0) {
+		describe(a, b, &in.result);
+		r = make_lists(&join, &in, &joined);
+	}
+	uint64_t repeated = 0;
+	if (r == 0)
+		r = count_repeated(&join, &in, &repeated);
+	in.result.duplicated += repeated;
+	free(join.of_a);
+	free(join.of_b);
+	free(join.doubtful);
+	free(join.names.slot);
+	free(join.names.base);
+	free(join.at_a.place);
+	free(join.at_a.start);
+	free(join.at_b.place);
+	free(join.at_b.start);
+	if (r < 0) {
+		ow_joined_done(&joined);
+		return r;
+	}
+	*ret_input = in;
+	*ret_joined = joined;
+	return 0;
+}
+
+void ow_joined_done(struct ow_joined *joined)
+{
+	free(joined->only_a);
+	free(joined->only_b);
+	free(joined->delay_ns);
+	free(joined->newest_ns);
+	*joined = (struct ow_joined){0};
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_PAGE_MATCH_H
+#define OW_POINT_PAGE_MATCH_H
+
+#include "record/interval_log.h"
+#include "result/interval_results.h"
+
+/*
+ * Both points on this host: compares the pages of an interval packet by packet. Everything is exact: loss, all delays,
+ * reordering (RFC 4737), duplicates (a packet sent once and received more often keeps the delay of its first arrival,
+ * RFC 5560).
+ *
+ * Identical packets: the n-th that was sent is the n-th that arrived, beginning with those that still wait from earlier
+ * intervals. Where another number arrived than was sent, the delay of a pair is ambiguous if the next one had been sent
+ * before this one arrived, so that it could have been that.
+ */
+
+/* What the two pages share. The arrays belong to it. */
+struct ow_joined {
+	struct ow_stamp *only_a, *only_b; /* by base id */
+	int64_t *delay_ns, *newest_ns;
+};
+
+/* What earlier intervals left. */
+struct ow_join_past {
+	const struct ow_settle *settle; /* what waits there; NULL = nothing does */
+	const struct ow_page *b;        /* what arrived in the last interval, to know its duplicates by; or NULL */
+};
+
+/*
+ * Fills counts, totals, drops, delays and lists of *ret_input and clears the rest; names, clocks and cost are the
+ * caller's. The pages must be of the same interval and have the same shift. 0 or -ENOMEM.
+ */
+int ow_join_pages(const struct ow_page *a, const struct ow_page *b, const struct ow_join_past *past,
+                  struct ow_settle_input *ret_input, struct ow_joined *ret_joined);
+void ow_joined_done(struct ow_joined *joined);
+
+#endif

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Late packets are told from lost ones. Waiting packets are in a table by id (open addressing, linear probing, deletion
+ * by moving up), identical ones in a line, so that a packet costs one look; each open interval also has the list of
+ * what it sent, to find those that waited too long. A second table holds the last interval's packets that nobody had
+ * sent, in case they came early.
+ */
+#include "reconcile/late_packets.h"
+
+#include "base/hash.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct waiting {
+	uint64_t id;
+	int64_t time_ns; /* absolute */
+	uint64_t number; /* of its interval, counted from 1 */
+};
+
+/* Identical packets wait in line, the first one sent in front. */
+struct node {
+	struct waiting packet;
+	uint32_t next; /* index of the next one in line, or of the next free node, plus 1; 0 = none */
+};
+
+struct line {
+	uint64_t id;
+	uint32_t first, last; /* indices of nodes, plus 1; first 0 = free slot */
+	uint32_t count;
+};
+
+struct table {
+	struct line *slot;
+	size_t room, lines; /* room is a power of two, or 0 */
+	struct node *node;
+	size_t nodes, used; /* there are; hold a packet */
+	uint32_t free;      /* the first free node, plus 1 */
+};
+
+struct open_interval {
+	struct ow_carry_account account;
+	uint64_t *id; /* of the packets that waited at its end */
+	size_t ids;
+};
+
+struct ow_carry {
+	uint32_t horizon;
+	uint64_t first, next;       /* numbers of the oldest open interval and of the one to come */
+	struct open_interval *open; /* ring of horizon + 1, by number */
+	struct ow_carry_account total;
+	struct table sent;    /* wait for their arrival */
+	struct table arrived; /* in the newest interval, and nobody had sent them */
+	struct ow_carry_calls calls;
+};
+
+int ow_carry_create(uint32_t horizon, struct ow_carry **ret_carry)
+{
+	if (horizon < 1 || horizon > OW_CARRY_HORIZON_MAX)
+		return -EINVAL;
+	struct ow_carry *carry = calloc(1, sizeof *carry);
+	if (!carry)
+		return -ENOMEM;
+	carry->horizon = horizon;
+	carry->first = carry->next = 1;
+	carry->open = calloc((size_t)horizon + 1, sizeof *carry->open);
+	if (!carry->open) {
+		free(carry);
+		return -ENOMEM;
+	}
+	*ret_carry = carry;
+	return 0;
+}
+
+static void table_done(struct table *table)
+{
+	free(table->slot);
+	free(table->node);
+}
+
+void ow_carry_free(struct ow_carry *carry)
+{
+	if (!carry)
+		return;
+	for (uint32_t i = 0; i <= carry->horizon; i++)
+		free(carry->open[i].id);
+	free(carry->open);
+	table_done(&carry->sent);
+	table_done(&carry->arrived);
+	free(carry);
+}
+
+void ow_carry_listen(struct ow_carry *carry, const struct ow_carry_calls *calls)
+{
+	carry->calls = *calls;
+}
+
+static struct open_interval *open_of(struct ow_carry *carry, uint64_t number)
+{
+	return carry->open + number % (carry->horizon + 1);
+}
+
+static size_t home(const struct table *table, uint64_t id)
+{
+	return ow_mix64(id) & (table->room - 1);
+}
+
+/* The line of this id, or the free slot where it belongs. */
+static struct line *look(const struct table *table, uint64_t id)
+{
+	size_t at = home(table, id);
+	while (table->slot[at].first && table->slot[at].id != id)
+		at = (at + 1) & (table->room - 1);
+	return &table->slot[at];
+}
+
+static struct line *line_of(const struct table *table, uint64_t id)
+{
+	struct line *line = table->used ? look(table, id) : NULL;
+	return line && line->first ? line : NULL;
+}
+
+/* Puts a packet in its line; there is room. */
+static void insert(struct table *table, struct waiting packet)
+{
+	uint32_t index = table->free;
+	struct node *node = &table->node[index - 1];
+	table->free = node->next;
+	*node = (struct node){packet, 0};
+	table->used++;
+	struct line *line = look(table, packet.id);
+	if (!line->first) {
+		*line = (struct line){packet.id, index, index, 1};
+		table->lines++;
+		return;
+	}
+	line->count++;
+	if (table->node[line->last - 1].packet.time_ns <= packet.time_ns) {
+		table->node[line->last - 1].next = index;
+		line->last = index;
+		return;
+	}
+	/* Rare: lists come in the order of time. */
+	uint32_t *at = &line->first;
+	while (table->node[*at - 1].packet.time_ns <= packet.time_ns)
+		at = &table->node[*at - 1].next;
+	node->next = *at;
+	*at = index;
+}
+
+static int grow_slots(struct table *table, size_t need)
+{
+	struct table larger = {.room = table->room ? table->room : 64};
+	while (larger.room < 2 * need)
+		larger.room *= 2;
+	if (larger.room == table->room)
+		return 0;
+	larger.slot = calloc(larger.room, sizeof *larger.slot);
+	if (!larger.slot)
+		return -ENOMEM;
+	for (size_t i = 0; i < table->room; i++) {
+		if (table->slot[i].first)
+			*look(&larger, table->slot[i].id) = table->slot[i];
+	}
+	free(table->slot);
+	table->slot = larger.slot;
+	table->room = larger.room;
+	return 0;
+}
+
+static int grow_nodes(struct table *table, size_t need)
+{
+	if (need <= table->nodes)
+		return 0;
+	size_t nodes = need > 2 * table->nodes ? need : 2 * table->nodes;
+	struct node *node = realloc(table->node, nodes * sizeof *node);
+	if (!node)
+		return -ENOMEM;
+	table->node = node;
+	for (size_t i = nodes; i-- > table->nodes;) {
+		node[i].next = table->free;
+		table->free = (uint32_t)i + 1;
+	}
+	table->nodes = nodes;
+	return 0;
+}
+
+/* Room for `more` packets, slots at most half full. */
+static int reserve(struct table *table, size_t more)
+{
+	size_t need = table->used + more;
+	if (need > OW_CARRY_PENDING_MAX)
+		return -ENOSPC;
+	int r = grow_slots(table, table->lines + more);
+	return r < 0 ? r : grow_nodes(table, need);
+}
+
+size_t ow_carry_waits(const struct ow_carry *carry, uint64_t id)
+{
+	const struct line *line = line_of(&carry->sent, id);
+	return line ? line->count : 0;
+}
+
+size_t ow_carry_waiting(const struct ow_carry *carry)
+{
+	return carry->sent.used;
+}
+
+/* Frees a slot; later ones of the same run move up so that no search stops early. */
+static void remove_line(struct table *table, struct line *line)
+{
+	size_t mask = table->room - 1, at = (size_t)(line - table->slot);
+	for (size_t next = (at + 1) & mask; table->slot[next].first; next = (next + 1) & mask) {
+		size_t wish = home(table, table->slot[next].id);
+		if (((next - wish) & mask) >= ((next - at) & mask)) {
+			table->slot[at] = table->slot[next];
+			at = next;
+		}
+	}
+	table->slot[at] = (struct line){0};
+	table->lines--;
+}
+
+static const struct waiting *front(const struct table *table, const struct line *line)
+{
+	return &table->node[line->first - 1].packet;
+}
+
+/* Takes the packet in front out of its line, which may be gone afterwards. */
+static struct waiting take(struct table *table, struct line *line)
+{
+	uint32_t index = line->first;
+	struct node *node = &table->node[index - 1];
+	struct waiting packet = node->packet;
+	line->first = node->next;
+	line->count--;
+	node->next = table->free;
+	table->free = index;
+	table->used--;
+	if (!line->count)
+		remove_line(table, line);
+	return packet;
+}
+
+/* The oldest open interval can no longer change: what still waits of it is lost, unless nobody can say. */
+static void settle(struct ow_carry *carry, struct ow_carry_account *ret_settled)
+{
+	struct open_interval *open = open_of(carry, carry->first);
+	const struct ow_carry_calls *calls = &carry->calls;
+	uint64_t undecided = 0;
+	for (size_t i = 0; i < open->ids; i++) {
+		struct line *line = line_of(&carry->sent, open->id[i]);
+		if (!line || front(&carry->sent, line)->number != carry->first)
+			continue;
+		struct waiting packet = take(&carry->sent, line);
+		if (calls->undecided && calls->undecided(calls->arg, packet.time_ns)) {
+			undecided++;
+			continue;
+		}
+		open->account.pending--;
+		open->account.lost++;
+		carry->total.pending--;
+		carry->total.lost++;
+	}
+	assert(open->account.pending == undecided);
+	if (ret_settled)
+		*ret_settled = open->account;
+	free(open->id);
+	*open = (struct open_interval){0};
+	carry->first++;
+}
+
+/* A packet of one interval is in another one, which had counted it as extra. */
+static void meet(struct ow_carry *carry, struct ow_carry_late *late, struct ow_carry_account *sender,
+                 struct ow_carry_account *receiver)
+{
+	sender->late++;
+	sender->pending--;
+	sender->late_delay_ns += (double)late->delay_ns;
+	receiver->extra--;
+	receiver->late_received++;
+	carry->total.late++;
+	carry->total.late_received++;
+	carry->total.pending--;
+	carry->total.extra--;
+	carry->total.late_delay_ns += (double)late->delay_ns;
+	if (carry->calls.late)
+		carry->calls.late(carry->calls.arg, late);
+}
+
+static int64_t difference(int64_t later_ns, int64_t earlier_ns)
+{
+	return (int64_t)((uint64_t)later_ns - (uint64_t)earlier_ns);
+}
+
+/* A packet that only B has: late if it waits. A packet cannot be late for the interval in which it was sent. */
+static bool came_late(struct ow_carry *carry, uint64_t number, size_t place, const struct waiting *arrived, bool timed)
+{
+	struct line *line = line_of(&carry->sent, arrived->id);
+	if (!line || front(&carry->sent, line)->number >= number)
+		return false;
+	const struct waiting w = take(&carry->sent, line);
+	line = line_of(&carry->sent, arrived->id);
+	struct ow_carry_late late = {
+		.id = arrived->id,
+		.age = number - w.number,
+		.place = place,
+		.sent_ns = w.time_ns,
+		.delay_ns = timed ? difference(arrived->time_ns, w.time_ns) : 0,
+		.alike = !timed || (line && front(&carry->sent, line)->time_ns <= arrived->time_ns),
+	};
+	meet(carry, &late, &open_of(carry, w.number)->account, &open_of(carry, number)->account);
+	return true;
+}
+
+/* A packet that only A has: its arrival may have been counted in the interval before. True if so. */
+static bool came_early(struct ow_carry *carry, uint64_t number, const struct waiting *w, int64_t early_ns)
+{
+	struct line *line = line_of(&carry->arrived, w->id);
+	if (!line)
+		return false;
+	int64_t delay = difference(front(&carry->arrived, line)->time_ns, w->time_ns);
+	if (delay > 0 || delay < -early_ns)
+		return false;
+	take(&carry->arrived, line);
+	struct ow_carry_late late = {.id = w->id, .arrived = 1, .sent_ns = w->time_ns, .delay_ns = delay};
+	meet(carry, &late, &open_of(carry, number)->account, &open_of(carry, number - 1)->account);
+	return true;
+}
+
+static void check(const struct ow_carry_account *account)
+{
+	assert(account->sent == account->matched + account->late + account->lost + account->pending);
+	assert(account->received == account->matched + account->late_received + account->extra);
+}
+
+static void check_all(struct ow_carry *carry)
+{
+	for (uint64_t n = carry->first; n < carry->next; n++)
+		check(&open_of(carry, n)->account);
+	check(&carry->total);
+}
+
+/* The interval as it is by itself. */
+static void begin(struct ow_carry *carry, const struct ow_carry_interval *in, uint64_t *ids)
+{
+	struct ow_carry_account mine = {
+		.sent = in->sent,
+		.received = in->received,
+		.matched = in->sent - in->only_as,
+		.pending = in->only_as,
+		.extra = in->only_bs,
+	};
+	carry->total.sent += mine.sent;
+	carry->total.received += mine.received;
+	carry->total.matched += mine.matched;
+	carry->total.pending += mine.pending;
+	carry->total.extra += mine.extra;
+	*open_of(carry, carry->next++) = (struct open_interval){mine, ids, 0};
+}
+
+static int64_t absolute(const struct ow_carry_interval *in, const struct ow_stamp *stamp)
+{
+	return (int64_t)((uint64_t)in->start_ns + (uint64_t)stamp->time_ns);
+}
+
+static void clear(struct table *table)
+{
+	if (!table->used)
+		return;
+	memset(table->slot, 0, table->room * sizeof *table->slot);
+	table->used = table->lines = table->free = 0;
+	for (size_t i = table->nodes; i-- > 0;) {
+		table->node[i].next = table->free;
+		table->free = (uint32_t)i + 1;
+	}
+}
+
+int ow_carry_step(struct ow_carry *carry, const struct ow_carry_interval *in, struct ow_carry_account *ret_settled)
+{
+	if (in->sent < in->only_as || in->received < in->only_bs ||
+	    in->sent - in->only_as != in->received - in->only_bs)
+		return -EINVAL;
+	uint64_t *ids = malloc((in->only_as + 1) * sizeof *ids);
+	if (!ids)
+		return -ENOMEM;
+	int r = reserve(&carry->sent, in->only_as);
+	if (r == 0 && in->early_ns > 0)
+		r = reserve(&carry->arrived, in->only_bs);
+	if (r < 0) {
+		free(ids);
+		return r;
+	}
+	uint64_t number = carry->next;
+	begin(carry, in, ids);
+	struct open_interval *mine = open_of(carry, number);
+	for (size_t i = 0; i < in->only_as; i++) {
+		struct waiting waiting = {in->only_a[i].id, absolute(in, in->only_a + i), number};
+		if (came_early(carry, number, &waiting, in->early_ns))
+			continue;
+		insert(&carry->sent, waiting);
+		mine->id[mine->ids++] = waiting.id;
+	}
+	clear(&carry->arrived);
+	for (size_t i = 0; i < in->only_bs; i++) {
+		struct waiting waiting = {in->only_b[i].id, absolute(in, in->only_b + i), number};
+		bool timed = in->only_b[i].time_ns != OW_CARRY_NO_TIME;
+		if (!came_late(carry, number, i, &waiting, timed) && in->early_ns > 0 && timed)
+			insert(&carry->arrived, waiting);
+	}
+	bool settled = number - carry->first == carry->horizon;
+	if (settled)
+		settle(carry, ret_settled);
+	check_all(carry);
+	return settled;
+}
+
+int ow_carry_flush(struct ow_carry *carry, struct ow_carry_account *ret_settled)
+{
+	if (carry->first == carry->next)
+		return 0;
+	clear(&carry->arrived);
+	settle(carry, ret_settled);
+	return 1;
+}
+
+void ow_carry_totals(const struct ow_carry *carry, struct ow_carry_account *ret_account)
+{
+	*ret_account = carry->total;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reconcile/sample_overlap.h"
+
+#include "base/line.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COPIES_MAX        64                      /* of an id, in a sample that is full */
+#define MAKE_ROOM         (OW_SAMPLE_MAX / 4 * 3) /* with more packets than this, a full sample is thinned */
+#define DRIFT_STRETCHES   32
+#define DRIFT_SAMPLES     4    /* of each stretch, at least */
+#define DRIFT_MOST        5e-4 /* quartz is better than 500 ppm */
+#define DRIFT_UNEXPLAINED 0.05 /* spread of the medians around the line, as a share of its rise */
+
+int ow_sample_init(struct ow_sample *sample)
+{
+	*sample = (struct ow_sample){.below = UINT64_MAX};
+	sample->packet = malloc(OW_SAMPLE_MAX * sizeof *sample->packet);
+	return sample->packet ? 0 : -ENOMEM;
+}
+
+void ow_sample_done(struct ow_sample *sample)
+{
+	free(sample->packet);
+	sample->packet = NULL;
+}
+
+/* By id, identical packets by time. */
+static int by_id(const void *x, const void *y)
+{
+	const struct ow_sampled *a = x, *b = y;
+	if (a->id != b->id)
+		return a->id < b->id ? -1 : 1;
+	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+}
+
+/* A flood of identical packets must not take the places of others. */
+static void limit_copies(struct ow_sample *s)
+{
+	size_t kept = 0, copies = 0;
+	qsort(s->packet, s->packets, sizeof *s->packet, by_id);
+	for (size_t i = 0; i < s->packets; i++) {
+		copies = kept && s->packet[kept - 1].id == s->packet[i].id ? copies + 1 : 1;
+		if (copies <= COPIES_MAX)
+			s->packet[kept++] = s->packet[i];
+	}
+	s->packets = kept;
+}
+
+static void thin(struct ow_sample *s, uint64_t below)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < s->packets; i++) {
+		if (s->packet[i].id < below)
+			s->packet[kept++] = s->packet[i];
+	}
+	s->packets = kept;
+	s->below = below;
+}
+
+void ow_sample_add(struct ow_sample *s, const struct ow_sampled *packet)
+{
+	if (packet->id >= s->below)
+		return;
+	if (s->packets == OW_SAMPLE_MAX) {
+		limit_copies(s);
+		while (s->packets > MAKE_ROOM)
+			thin(s, s->below / 2);
+	}
+	if (packet->id < s->below)
+		s->packet[s->packets++] = *packet;
+}
+
+/* B's time minus A's of one packet. */
+struct difference {
+	int64_t ns;
+	int64_t b_ns; /* B's time */
+	uint64_t hosts;
+	bool reverse, b_to_a;
+};
+
+static int by_hosts(const void *x, const void *y)
+{
+	const struct difference *a = x, *b = y;
+	if (a->hosts != b->hosts)
+		return a->hosts < b->hosts ? -1 : 1;
+	if (a->reverse != b->reverse)
+		return a->reverse ? 1 : -1;
+	return a->ns < b->ns ? -1 : a->ns > b->ns;
+}
+
+static int by_direction(const void *x, const void *y)
+{
+	const struct difference *a = x, *b = y;
+	if (a->b_to_a != b->b_to_a)
+		return a->b_to_a ? 1 : -1;
+	return a->ns < b->ns ? -1 : a->ns > b->ns;
+}
+
+static size_t run_length(const struct ow_sample *s, size_t i)
+{
+	size_t n = 1;
+	while (i + n < s->packets && s->packet[i + n].id == s->packet[i].id)
+		n++;
+	return n;
+}
+
+/* Mean time between packets that are alike: n of them, in the order of time; the first ones, which no limit took. */
+static int64_t spacing(const struct ow_sampled *packet, size_t n)
+{
+	n = n < COPIES_MAX ? n : COPIES_MAX;
+	return n > 1 ? (packet[n - 1].time_ns - packet[0].time_ns) / (int64_t)(n - 1) : 0;
+}
+
+static void compare_ttl(const struct ow_sampled *a, const struct ow_sampled *b, struct ow_common *c)
+{
+	c->lower_ttl[0] += b->ttl < a->ttl;
+	c->lower_ttl[1] += a->ttl < b->ttl;
+}
+
+/* Fills diff with the packets whose id is unique on both sides. */
+static void intersect(const struct ow_sample *a, const struct ow_sample *b, struct difference *diff,
+                      struct ow_common *c)
+{
+	size_t common = 0, unique = 0, most = 1;
+	for (size_t i = 0, j = 0; i < a->packets && j < b->packets;) {
+		size_t n = run_length(a, i), m = run_length(b, j);
+		uint64_t ida = a->packet[i].id, idb = b->packet[j].id;
+		if (ida == idb) {
+			common += n < m ? n : m;
+			if (n > most) {
+				most = n;
+				c->repeats_ns = spacing(&a->packet[i], n);
+			}
+			if (n == 1 && m == 1)
+				compare_ttl(&a->packet[i], &b->packet[j], c);
+			if (n == 1 && m == 1)
+				diff[unique++] = (struct difference){b->packet[j].time_ns - a->packet[i].time_ns,
+				                                     b->packet[j].time_ns, a->packet[i].hosts,
+				                                     a->packet[i].reverse, false};
+		}
+		i += ida <= idb ? n : 0;
+		j += idb <= ida ? m : 0;
+	}
+	c->unique = unique;
+	c->common = common;
+}
+
+/*
+ * Between two hosts the way that is later at B is A to B, whatever the clocks say: D1 + offset > -D2 + offset.
+ * Hosts that are seen in one direction only stay A to B here, and are left out where others show both.
+ */
+static size_t split_directions(struct difference *diff, size_t n, bool *ret_both)
+{
+	qsort(diff, n, sizeof *diff, by_hosts);
+	size_t kept = 0;
+	for (size_t i = 0; i < n;) {
+		size_t forward = i, end;
+		while (forward < n && diff[forward].hosts == diff[i].hosts && !diff[forward].reverse)
+			forward++;
+		for (end = forward; end < n && diff[end].hosts == diff[i].hosts; end++)
+			;
+		if (forward > i && end > forward) {
+			int64_t mid_forward = diff[(i + forward) / 2].ns, mid_reverse = diff[(forward + end) / 2].ns;
+			for (size_t k = i; k < end; k++) {
+				diff[k].b_to_a = (k < forward) == (mid_forward < mid_reverse);
+				struct difference d = diff[k];
+				diff[k] = diff[kept];
+				diff[kept++] = d;
+			}
+		}
+		i = end;
+	}
+	*ret_both = kept > 0;
+	return kept ? kept : n;
+}
+
+static int by_time(const void *x, const void *y)
+{
+	const struct difference *a = x, *b = y;
+	return a->b_ns < b->b_ns ? -1 : a->b_ns > b->b_ns;
+}
+
+static int by_size(const void *x, const void *y)
+{
+	const struct difference *a = x, *b = y;
+	return a->ns < b->ns ? -1 : a->ns > b->ns;
+}
+
+/*
+ * The medians of stretches of time lie on a line when the clocks drift by much more than packets take, whatever their
+ * directions (which a drift makes hard to tell). Smaller drifts do no harm here.
+ */
+static void find_drift(struct difference *diff, size_t n, struct ow_common *c)
+{
+	double x[DRIFT_STRETCHES], y[DRIFT_STRETCHES], slope, spread;
+	if (n < DRIFT_STRETCHES * DRIFT_SAMPLES)
+		return;
+	qsort(diff, n, sizeof *diff, by_time);
+	c->drift_from_ns = diff[0].b_ns;
+	for (size_t i = 0; i < DRIFT_STRETCHES; i++) {
+		size_t first = i * n / DRIFT_STRETCHES, end = (i + 1) * n / DRIFT_STRETCHES;
+		x[i] = (double)(diff[(first + end) / 2].b_ns - c->drift_from_ns);
+		if (i && x[i] <= x[i - 1])
+			return;
+		qsort(diff + first, end - first, sizeof *diff, by_size);
+		y[i] = (double)(diff[(first + end) / 2].ns - diff[0].ns);
+	}
+	ow_line_fit(x, y, DRIFT_STRETCHES, &slope, &spread);
+	if (fabs(slope) > DRIFT_MOST || spread > DRIFT_UNEXPLAINED * fabs(slope) * (x[DRIFT_STRETCHES - 1] - x[0]))
+		return;
+	c->drift = slope;
+	for (size_t i = 0; i < n; i++)
+		diff[i].ns -= llrint(slope * (double)(diff[i].b_ns - c->drift_from_ns));
+}
+
+static void quantiles(const struct difference *diff, size_t n, unsigned direction, struct ow_common *c)
+{
+	if (!n)
+		return;
+	c->low_ns[direction] = diff[n / 50].ns;
+	c->median_ns[direction] = diff[n / 2].ns;
+	c->high_ns[direction] = diff[n - 1 - n / 50].ns;
+}
+
+static void time_differences(struct difference *diff, size_t n, bool drifting, struct ow_common *c)
+{
+	if (!n)
+		return;
+	if (drifting)
+		find_drift(diff, n, c);
+	c->min_ns = c->max_ns = diff[0].ns;
+	for (size_t i = 1; i < n; i++) {
+		c->min_ns = diff[i].ns < c->min_ns ? diff[i].ns : c->min_ns;
+		c->max_ns = diff[i].ns > c->max_ns ? diff[i].ns : c->max_ns;
+	}
+	n = split_directions(diff, n, &c->both_directions);
+	qsort(diff, n, sizeof *diff, by_direction);
+	size_t forward = 0;
+	while (forward < n && !diff[forward].b_to_a)
+		forward++;
+	quantiles(diff, forward, 0, c);
+	quantiles(diff + forward, n - forward, 1, c);
+}
+
+int ow_common_find(struct ow_sample *a, struct ow_sample *b, bool drifting, struct ow_common *ret_common)
+{
+	uint64_t below = a->below < b->below ? a->below : b->below;
+	thin(a, below);
+	thin(b, below);
+	qsort(a->packet, a->packets, sizeof *a->packet, by_id);
+	qsort(b->packet, b->packets, sizeof *b->packet, by_id);
+	size_t least = a->packets < b->packets ? a->packets : b->packets;
+	struct difference *diff = malloc((least + 1) * sizeof *diff);
+	if (!diff)
+		return -ENOMEM;
+	struct ow_common c = {0};
+	intersect(a, b, diff, &c);
+	c.share = least ? (double)c.common / (double)least : 0;
+	c.packets = (double)c.common / ((double)below / (double)UINT64_MAX);
+	time_differences(diff, c.unique, drifting, &c);
+	free(diff);
+	*ret_common = c;
+	return 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_RECONCILE_SAMPLE_OVERLAP_H
+#define OW_RECONCILE_SAMPLE_OVERLAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * What two captures have in common, from samples of their packets: how many, and what that says of the clocks.
+ * A sample keeps the packets with the smallest ids, so that two samples of the same traffic hold the same packets
+ * (hash-based selection, RFC 5475), whenever and in whatever order they passed.
+ */
+
+struct ow_sampled {
+	uint64_t id;
+	int64_t time_ns;
+	uint64_t hosts; /* hash of the unordered pair of addresses */
+	bool reverse;   /* which of the two directions between them */
+	uint8_t ttl;    /* or hop limit; 0 for what has none */
+};
+
+#define OW_SAMPLE_MAX 65536u
+
+struct ow_sample {
+	struct ow_sampled *packet;
+	size_t packets;
+	uint64_t below;   /* ids below this are in the sample; UINT64_MAX: all */
+	uint64_t offered; /* packets that were offered to the sample */
+};
+
+int ow_sample_init(struct ow_sample *sample);
+void ow_sample_done(struct ow_sample *sample);
+/* Would a packet of this id be kept? (Asking first saves making the rest of it.) */
+static inline bool ow_sample_wants(const struct ow_sample *sample, uint64_t id)
+{
+	return id < sample->below;
+}
+void ow_sample_add(struct ow_sample *sample, const struct ow_sampled *packet);
+
+/* The comparison of two samples (which it sorts and thins to the smaller id range). */
+struct ow_common {
+	double share;         /* packets in common / packets of the smaller sample, 0..1 */
+	double packets;       /* estimate of the number in common over all that was offered */
+	size_t common;        /* packets in common in the samples */
+	size_t unique;        /* ids that occur exactly once on each side: what follows rests on these */
+	bool both_directions; /* some pair of hosts shows both directions */
+	size_t lower_ttl[2];  /* unique ids that routers took more from when B saw them, and when A did */
+	int64_t repeats_ns;   /* mean time between the packets that are most often alike, at A; 0 = none are */
+	/* Quantiles of B's time minus A's, over unique ids; by direction where both are seen, else all in a_to_b. */
+	int64_t low_ns[2], median_ns[2], high_ns[2]; /* 2 %, 50 %, 98 %; [0] A to B, [1] B to A */
+	int64_t min_ns, max_ns;                      /* over all */
+	/* What B's clock gains on A's in a nanosecond, if that is plain to see; all of the above is for B's clock
+	 * corrected by it from drift_from_ns (B's time) on. */
+	double drift;
+	int64_t drift_from_ns;
+};
+
+/* drifting: look for a drift of the clocks, and take it out. */
+int ow_common_find(struct ow_sample *a, struct ow_sample *b, bool drifting, struct ow_common *ret_common);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_RECORD_LANES_H
+#define OW_RECORD_LANES_H
+
+#include "packet/packet_filter.h"
+#include "record/recorder.h"
+#include <stdatomic.h>
+
+/*
+ * The lanes of a recorder. One thread changes them; each change makes a new table, which is never changed again. The
+ * threads that record take up the newest table now and then, and tell which one they use; older ones are then freed.
+ */
+
+/* A filter as each source runs it; lanes with the same filter share it. */
+struct ow_lane_filter {
+	struct ow_lane_filter *next;
+	char *text;
+	uint32_t sources; /* those it is compiled for */
+	unsigned users;
+	struct ow_packet_filter *code; /* by number of the source */
+	unsigned count;                /* of sources */
+};
+
+struct ow_lane {
+	uint32_t number;
+	unsigned users; /* tables that have it */
+	bool gone;      /* removed; only the controlling thread looks */
+	struct ow_identity identity;
+	uint32_t sources;
+	enum ow_heading heading;
+	struct ow_lane_filter *filter, *way; /* NULL = none */
+	bool way_not;
+	int64_t t0_ns, length_ns;
+};
+
+#define OW_NO_FILTER UINT32_MAX
+
+struct ow_lane_entry {
+	struct ow_lane *lane;
+	unsigned sample_shift;
+	uint32_t identity;    /* which of the table's */
+	uint32_t filter, way; /* which of the table's, or OW_NO_FILTER */
+};
+
+struct ow_table_filter {
+	const struct ow_packet_filter *code; /* by number of the source */
+};
+
+struct ow_lane_table {
+	struct ow_lane_table *older;
+	uint64_t generation;
+	struct ow_identity *identity; /* those of the lanes, each once */
+	uint32_t identities;
+	struct ow_table_filter *filter; /* likewise */
+	uint32_t filters;
+	uint32_t count;
+	struct ow_lane_entry entry[]; /* by number of the lane */
+};
+
+struct ow_lanes {
+	const uint16_t *linktype; /* of the sources; the caller's */
+	const char *const *name;
+	unsigned sources;
+	uint32_t numbers; /* given so far */
+	struct ow_lane_filter *filter;
+	_Atomic(struct ow_lane_table *) newest;
+};
+
+/* Starts with a table without lanes. 0 or -ENOMEM. */
+int ow_lanes_init(struct ow_lanes *lanes, const uint16_t *linktype, const char *const *name, unsigned sources);
+/* No thread uses any table any more. */
+void ow_lanes_done(struct ow_lanes *lanes);
+
+/* As ow_recorder_add_lane and so on; by the controlling thread. */
+int ow_lanes_add(struct ow_lanes *lanes, const struct ow_lane_options *options, uint32_t *ret_lane,
+                 struct ow_error *err);
+int ow_lanes_remove(struct ow_lanes *lanes, uint32_t lane);
+int ow_lanes_set_shift(struct ow_lanes *lanes, uint32_t lane, unsigned sample_shift);
+/* Whether there is such a lane; by the controlling thread. */
+bool ow_lanes_has(const struct ow_lanes *lanes, uint32_t lane);
+/* Frees the tables that are older than the oldest one in use. */
+void ow_lanes_reclaim(struct ow_lanes *lanes, uint64_t oldest_used);
+
+#endif

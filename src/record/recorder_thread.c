@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A recorder's thread: reads a source, gives its frames to a scribe (scribe.c) and to recordings of flows, and hands
+ * chunks on: a list under a mutex, which it locks once for many chunks, and an event descriptor.
+ *
+ * A thread that is not kept up with waits: the ring of its interface fills, and the kernel counts what it drops. Files
+ * wait for their reader early, and so for each other: few intervals are open at a time however fast they are read.
+ */
+#include "record/recorder_private.h"
+
+#include "base/clock.h"
+#include "base/time.h"
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* Results must come soon after the end of an interval: how long a thread waits for a frame before it looks at the time.
+ */
+#define WAIT_MS          OW_LIVE_BLOCK_MS
+#define STAMPS_MAX       (UINT64_C(4) << 20) /* that wait to be taken: 64 MB */
+#define REPLAY_INTERVALS 4                   /* by which a file may be ahead of what its reader knows */
+#define REPLAY_LEAD_NS   OW_NS_PER_S         /* the same without lanes */
+
+/* -- handing on ---------------------------------------------------------------------------------------------------- */
+
+void ow_recorder_signal(struct ow_recorder *recorder)
+{
+	static const uint64_t one = 1;
+	/* It fails only where the counter is full: readable as well. */
+	while (write(recorder->event_fd, &one, sizeof one) < 0 && errno == EINTR)
+		;
+}
+
+static uint64_t stamps_of(const struct ow_chunk *chunk)
+{
+	uint64_t stamps = 0;
+	for (; chunk; chunk = chunk->next)
+		stamps += chunk->count + 1; /* an empty one takes memory as well */
+	return stamps;
+}
+
+/*
+ * Is a file further than the reader knows by too much? The one that is last goes on as soon as it has been heard, so
+ * that files in one recorder stay together, too.
+ */
+static bool ahead(const struct ow_recorder_member *member)
+{
+	int64_t heard_ns = member->recorder->heard_ns;
+	return member->passed_ns != INT64_MAX && heard_ns < INT64_MAX / 2 &&
+	       member->passed_ns > heard_ns + member->lead_ns;
+}
+
+static bool must_wait(const struct ow_recorder_member *member)
+{
+	const struct ow_recorder *recorder = member->recorder;
+	if (atomic_load_explicit(&recorder->stop, memory_order_relaxed))
+		return false;
+	if (member->file && (!recorder->started || ahead(member)))
+		return true;
+	return recorder->stamps > STAMPS_MAX;
+}
+
+/* Hands on what the scribe has put aside; then the time up to which that is all; wakes the reader if there is news. */
+static void hand_on(struct ow_recorder_member *member, int64_t passed_ns, bool news)
+{
+	struct ow_recorder *recorder = member->recorder;
+	struct ow_chunk *last, *first = ow_scribe_take(member->scribe, &last);
+	uint64_t stamps = stamps_of(first);
+	bool wake = false;
+	member->told_ns = passed_ns;
+	pthread_mutex_lock(&recorder->lock);
+	if (first) {
+		*recorder->end = first;
+		recorder->end = &last->next;
+		recorder->stamps += stamps;
+	}
+	/* What a thread says that does not know yet that the clock was set is of the time before. */
+	bool known = member->epoch == atomic_load_explicit(&recorder->epoch, memory_order_relaxed);
+	if (passed_ns > member->passed_ns && (known || passed_ns == INT64_MAX))
+		member->passed_ns = passed_ns;
+	if (first || news || must_wait(member)) {
+		wake = !recorder->signalled;
+		recorder->signalled = true;
+	}
+	pthread_mutex_unlock(&recorder->lock);
+	if (wake)
+		ow_recorder_signal(recorder);
+	pthread_mutex_lock(&recorder->lock);
+	while (must_wait(member))
+		pthread_cond_wait(&recorder->taken, &recorder->lock);
+	pthread_mutex_unlock(&recorder->lock);
+}
+
+void ow_drops_join(struct ow_drops *sum, const struct ow_drops *more)
+{
+	if (more->frames == 0)
+		return;
+	if (sum->frames == 0 || more->from_ns < sum->from_ns)
+		sum->from_ns = more->from_ns;
+	if (sum->frames == 0 || more->until_ns > sum->until_ns)
+		sum->until_ns = more->until_ns;
+	sum->frames += more->frames;
+}
+
+void ow_outage_join(struct ow_outage *sum, const struct ow_outage *more)
+{
+	struct ow_outage first = *sum;
+	*sum = *more;
+	sum->from_ns = first.from_ns < more->from_ns ? first.from_ns : more->from_ns;
+	sum->until_ns = first.until_ns > more->until_ns ? first.until_ns : more->until_ns;
+}
+
+/* Before anybody hears of the time that has passed. */
+static void note_outage(struct ow_recorder_member *member, const struct ow_outage *outage)
+{
+	pthread_mutex_lock(&member->recorder->lock);
+	if (member->was_away)
+		ow_outage_join(&member->outage, outage);
+	else
+		member->outage = *outage;
+	member->was_away = true;
+	pthread_mutex_unlock(&member->recorder->lock);
+}
+
+/*
+ * When they were dropped: by the kernel after it was last asked and until now, which may be long after the frames that
+ * are being read; for want of memory among those that were read since then.
+ */
+static void note_drops(struct ow_recorder_member *member, uint64_t dropped, int64_t began_ns, int64_t passed_ns)
+{
+	int64_t now_ns = ow_live_now_ns(member->live);
+	struct ow_drops drops = {
+		.frames = dropped - member->counted, .from_ns = member->counted_ns, .until_ns = now_ns};
+	if (member->sure_ns < drops.from_ns)
+		drops.from_ns = member->sure_ns;
+	/* The clock was set back. */
+	if (drops.from_ns > now_ns)
+		drops.from_ns = now_ns;
+	member->counted = dropped;
+	member->counted_ns = began_ns;
+	member->sure_ns = passed_ns;
+	if (drops.frames == 0)
+		return;
+	pthread_mutex_lock(&member->recorder->lock);
+	ow_drops_join(&member->drops, &drops);
+	pthread_mutex_unlock(&member->recorder->lock);
+}
+
+/* passed_ns: all frames before are with the scribe, which of a file is not all that was read. */
+static void tell_counts(struct ow_recorder_member *member, int64_t passed_ns)
+{
+	struct ow_live_counts live;
+	const struct ow_scribe_counts *scribe = ow_scribe_counts(member->scribe);
+	int64_t began_ns = ow_live_now_ns(member->live);
+	ow_live_counts(member->live, &live);
+	note_drops(member, live.dropped + scribe->lost, began_ns, passed_ns);
+	atomic_store_explicit(&member->frames, live.frames - member->filtered, memory_order_relaxed);
+	atomic_store_explicit(&member->dropped, live.dropped + scribe->lost, memory_order_relaxed);
+	for (int i = 0; i < OW_STAMPERS; i++)
+		atomic_store_explicit(&member->stamped[i], live.stamped[i], memory_order_relaxed);
+	atomic_store_explicit(&member->not_ip, scribe->not_ip, memory_order_relaxed);
+	atomic_store_explicit(&member->unclaimed, scribe->unclaimed, memory_order_relaxed);
+}
+
+/* All frames before passed_ns are with the scribe: hands on what is complete, or has waited for long. */
+static void advance(struct ow_recorder_member *member, int64_t passed_ns)
+{
+	bool ended = passed_ns >= member->boundary_ns;
+	int64_t now_ns = ow_clock_steady_ns();
+	bool due = now_ns - member->handed_ns >= OW_CHUNK_MS * OW_NS_PER_MS;
+	if (!ended && !due && !member->file && !ow_scribe_ready(member->scribe))
+		return;
+	if (ended)
+		ow_scribe_finish(member->scribe, passed_ns);
+	if (due) {
+		ow_scribe_finish(member->scribe, INT64_MAX);
+		member->handed_ns = now_ns;
+	}
+	/* With what there was no memory for just now: before anybody hears that the interval is complete. */
+	if (due || ended)
+		tell_counts(member, passed_ns);
+	if (ended)
+		member->boundary_ns = ow_scribe_boundary(member->scribe, passed_ns);
+	hand_on(member, passed_ns, ended);
+}
+
+/* -- reading ------------------------------------------------------------------------------------------------------- */
+
+/* frames: that were read and not recorded yet. */
+static void take_up_lanes(struct ow_recorder_member *member, unsigned frames)
+{
+	struct ow_recorder *recorder = member->recorder;
+	const struct ow_lane_table *table = atomic_load_explicit(&recorder->lanes.newest, memory_order_acquire);
+	if (table->generation == member->generation)
+		return;
+	if (ow_scribe_take_up(member->scribe, table) < 0) {
+		/* Out of memory: the one before, and again with the next frames. New lanes miss these. */
+		ow_scribe_miss(member->scribe, frames);
+		tell_counts(member, member->sure_ns);
+		return;
+	}
+	member->generation = table->generation;
+	member->boundary_ns = ow_scribe_boundary(member->scribe, member->told_ns);
+	member->lead_ns = table->count ? REPLAY_INTERVALS * OW_INTERVAL_MAX_NS : REPLAY_LEAD_NS;
+	for (uint32_t i = 0; i < table->count; i++) {
+		int64_t lead_ns = REPLAY_INTERVALS * table->entry[i].lane->length_ns;
+		member->lead_ns = lead_ns < member->lead_ns ? lead_ns : member->lead_ns;
+	}
+	atomic_store_explicit(&member->using, table->generation, memory_order_release);
+}
+
+/*
+ * Frames of a file, which may span many intervals: as soon as no frame before the end of an interval is left, the
+ * reader hears of it.
+ */
+static void record_file(struct ow_recorder_member *member, unsigned count, int64_t passed_ns)
+{
+	int64_t earliest_ns[OW_RECORDER_BATCH];
+	for (unsigned i = count; i-- > 0;) {
+		int64_t time_ns = member->frame[i].frame.time_ns;
+		earliest_ns[i] = time_ns < passed_ns ? time_ns : passed_ns;
+		passed_ns = earliest_ns[i];
+	}
+	unsigned from = 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (earliest_ns[i] < member->boundary_ns)
+			continue;
+		ow_scribe_frames(member->scribe, &member->frame[from], i - from);
+		from = i;
+		advance(member, earliest_ns[i]);
+	}
+	ow_scribe_frames(member->scribe, &member->frame[from], count - from);
+}
+
+/* The source has ended, or failed. */
+static void finish(struct ow_recorder_member *member, int result, const struct ow_error *err)
+{
+	struct ow_recorder *recorder = member->recorder;
+	ow_scribe_finish(member->scribe, INT64_MAX);
+	tell_counts(member, ow_live_passed_ns(member->live));
+	struct ow_outage outage = {.from_ns = member->told_ns, .until_ns = INT64_MAX};
+	snprintf(outage.cause, sizeof outage.cause, "%.48s %s", recorder->name[member->source],
+	         result == -ENODATA ? "has ended" : "cannot be read any more");
+	note_outage(member, &outage);
+	pthread_mutex_lock(&recorder->lock);
+	member->ended = true;
+	/* A file that ends early says so at its end. */
+	if (result != -ENODATA || err->text[0]) {
+		member->failed = result == -ENODATA ? -EIO : result;
+		member->err = *err;
+	}
+	pthread_mutex_unlock(&recorder->lock);
+	hand_on(member, INT64_MAX, true);
+}
+
+/* Before reading: then what is read is of the clock as it was set, or says that it is older. */
+static void note_epoch(struct ow_recorder_member *member)
+{
+	uint64_t epoch = atomic_load_explicit(&member->recorder->epoch, memory_order_acquire);
+	if (epoch == member->epoch)
+		return;
+	member->epoch = epoch;
+	member->told_ns = INT64_MIN;
+	member->boundary_ns = ow_scribe_boundary(member->scribe, INT64_MIN);
+}
+
+static void record_flows(struct ow_recorder_member *member, size_t count, int64_t passed_ns)
+{
+	for (unsigned i = 0; i < member->taps; i++) {
+		ow_flow_tap_frames(member->tap[i], member->frame, count);
+		ow_flow_tap_pass(member->tap[i], passed_ns);
+	}
+}
+
+/* Of the frames that were read, those of the source's filter. Returns how many. */
+static int filter_frames(struct ow_recorder_member *member, int count)
+{
+	int kept = 0;
+	if (!member->filter.program.bf_insns)
+		return count;
+	for (int i = 0; i < count; i++) {
+		if (!ow_packet_filter_takes(&member->filter, &member->frame[i].frame))
+			continue;
+		if (kept < i)
+			member->frame[kept] = member->frame[i];
+		kept++;
+	}
+	member->filtered += (uint64_t)(count > kept ? count - kept : 0);
+	return kept;
+}
+
+void *ow_recorder_run(void *arg)
+{
+	struct ow_recorder_member *member = arg;
+	struct ow_recorder *recorder = member->recorder;
+	struct ow_error err = {{0}};
+	struct ow_outage outage;
+	pthread_mutex_lock(&recorder->lock);
+	while (must_wait(member))
+		pthread_cond_wait(&recorder->taken, &recorder->lock);
+	pthread_mutex_unlock(&recorder->lock);
+	member->handed_ns = ow_clock_steady_ns();
+	while (!atomic_load_explicit(&recorder->stop, memory_order_relaxed)) {
+		note_epoch(member);
+		int n = ow_live_read(member->live, WAIT_MS, member->frame, OW_RECORDER_BATCH, &err);
+		if (ow_live_outage(member->live, &outage))
+			note_outage(member, &outage);
+		if (n > 0)
+			n = filter_frames(member, n);
+		/* After reading: a lane that was there before a frame was stamped does not miss it. */
+		take_up_lanes(member, n > 0 ? (unsigned)n : 0);
+		/* Lanes that came with another clock have none of what was read before. */
+		if (n == -EINTR ||
+		    (n >= 0 && member->epoch != atomic_load_explicit(&recorder->epoch, memory_order_acquire)))
+			continue;
+		if (n < 0) {
+			finish(member, n, &err);
+			break;
+		}
+		int64_t passed_ns = ow_live_passed_ns(member->live);
+		record_flows(member, (size_t)n, passed_ns);
+		if (member->file)
+			record_file(member, (unsigned)n, passed_ns);
+		else
+			ow_scribe_frames(member->scribe, member->frame, (size_t)n);
+		advance(member, passed_ns);
+	}
+	record_flows(member, 0, INT64_MAX);
+	/* Here, because the tables that it knows may go now. */
+	ow_scribe_free(member->scribe);
+	member->scribe = NULL;
+	atomic_store_explicit(&member->using, UINT64_MAX, memory_order_release);
+	return NULL;
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of all lanes that is redrawn in place. Each line is erased before it is written anew, so that nothing
+ * flickers; a resized terminal has broken the old lines anew, so the cursor goes up by what they take now.
+ */
+#include "report/interval_render.h"
+
+#include "base/time.h"
+#include "base/utf8.h"
+#include "base/format.h"
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HISTORY   64 /* intervals a lane: as wide as a sparkline gets */
+#define LANES_MAX 4096
+#define LANE_MIN  10
+#define LANE_GOOD 16
+#define LANE_MAX  36
+#define SPARK_MIN 8
+#define STATUS    8
+/* Terminals wider or higher than this do not exist. */
+#define SCREEN_MAX 1000
+/* Of one line: four bytes a column, and escapes. */
+#define LINE_BYTES (4 * SCREEN_MAX + 200)
+
+enum { PACKETS, BITS, LOSS, MEAN, P99, COLUMNS };
+
+static const struct ow_words_column columns[COLUMNS] = {
+	[PACKETS] = {"packets", 10, 3}, [BITS] = {"traffic", 10, 4}, [LOSS] = {"loss", 7, 0},
+	[MEAN] = {"mean", 9, 1},        [P99] = {"p99", 9, 2},
+};
+
+struct lane {
+	struct ow_live_result newest;
+	struct ow_live_result settled; /* the newest final one */
+	bool is_settled;
+	double mean_ns[HISTORY]; /* by interval, modulo; NAN: none */
+};
+
+struct ow_live_table {
+	FILE *out;
+	bool utf8, colour;
+	struct lane *lane;
+	size_t lanes, room;
+	size_t next; /* where the lane of the next result probably is */
+	/* Columns of the lines that stand on the screen. */
+	unsigned drawn[SCREEN_MAX];
+	unsigned lines;
+};
+
+int ow_live_table_create(FILE *out, struct ow_live_table **ret_table)
+{
+	struct ow_live_table *table = calloc(1, sizeof *table);
+	if (!table)
+		return -ENOMEM;
+	table->out = out;
+	*ret_table = table;
+	return 0;
+}
+
+void ow_live_table_free(struct ow_live_table *table)
+{
+	if (!table)
+		return;
+	free(table->lane);
+	free(table);
+}
+
+void ow_live_table_style(struct ow_live_table *table, bool utf8, bool colour)
+{
+	table->utf8 = utf8;
+	table->colour = colour;
+}
+
+/* -- lanes -------------------------------------------------------------------------------------------------------- */
+
+static bool is_lane(const struct lane *lane, const struct ow_live_result *r)
+{
+	return strcmp(lane->newest.from, r->from) == 0 && strcmp(lane->newest.to, r->to) == 0 &&
+	       strcmp(lane->newest.class_name, r->class_name) == 0 && strcmp(lane->newest.segment, r->segment) == 0;
+}
+
+/* Results come in the same order of lanes again and again. */
+static struct lane *find_lane(struct ow_live_table *table, const struct ow_live_result *r)
+{
+	for (size_t i = 0; i < table->lanes; i++) {
+		size_t k = (table->next + i) % table->lanes;
+		if (is_lane(&table->lane[k], r)) {
+			table->next = k + 1;
+			return &table->lane[k];
+		}
+	}
+	return NULL;
+}
+
+static struct lane *new_lane(struct ow_live_table *table, const struct ow_live_result *r)
+{
+	if (table->lanes == LANES_MAX)
+		return NULL;
+	if (table->lanes == table->room) {
+		size_t room = table->room ? 2 * table->room : 8;
+		struct lane *lane = reallocarray(table->lane, room, sizeof *lane);
+		if (!lane)
+			return NULL;
+		table->lane = lane;
+		table->room = room;
+	}
+	struct lane *lane = &table->lane[table->lanes++];
+	*lane = (struct lane){.newest = *r};
+	for (int i = 0; i < HISTORY; i++)
+		lane->mean_ns[i] = NAN;
+	return lane;
+}
+
+static size_t slot_of(int64_t interval)
+{
+	return (uint64_t)interval % HISTORY;
+}
+
+int ow_live_table_add(struct ow_live_table *table, const struct ow_live_result *r)
+{
+	struct lane *lane = find_lane(table, r);
+	if (!lane && !(lane = new_lane(table, r)))
+		return -ENOMEM;
+	/* Numbers that begin anew are those of a new session. */
+	int64_t last = lane->newest.interval;
+	bool known = r->status != OW_LIVE_UNKNOWN && r->mean_ns.status != OW_VALUE_NONE;
+	if (r->interval < last && (uint64_t)last - (uint64_t)r->interval >= HISTORY) {
+		for (int i = 0; i < HISTORY; i++)
+			lane->mean_ns[i] = NAN;
+		lane->newest = *r;
+	} else if (r->interval >= last) {
+		uint64_t ahead = (uint64_t)r->interval - (uint64_t)last;
+		for (uint64_t i = 1; i <= ahead && i <= HISTORY; i++)
+			lane->mean_ns[slot_of((int64_t)((uint64_t)last + i))] = NAN;
+		lane->newest = *r;
+	}
+	lane->mean_ns[slot_of(r->interval)] = known ? r->mean_ns.value : NAN;
+	if (r->final && r->status != OW_LIVE_UNKNOWN) {
+		lane->settled = *r;
+		lane->is_settled = true;
+	}
+	return 0;
+}
+
+/* -- lines -------------------------------------------------------------------------------------------------------- */
+
+/* A line under construction; columns are counted, escapes are not. */
+struct line {
+	char text[LINE_BYTES];
+	size_t used;
+	unsigned columns, width;
+};
+
+static void put_bytes(struct line *line, const char *text)
+{
+	size_t length = strlen(text);
+	if (length < sizeof line->text - line->used) {
+		memcpy(line->text + line->used, text, length + 1);
+		line->used += length;
+	}
+}
+
+/* Clean text, cut at the width of the terminal. */
+static void put_text(struct line *line, const char *text)
+{
+	while (*text && line->columns < line->width) {
+		uint32_t code;
+		size_t length = ow_utf8_next(text, &code);
+		char one[8] = "";
+		memcpy(one, text, length ? length : 1);
+		put_bytes(line, one);
+		text += length ? length : 1;
+		line->columns++;
+	}
+}
+
+__attribute__((format(printf, 2, 3))) static void put_format(struct line *line, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	put_text(line, text);
+}
+
+static void put_padded(struct line *line, const char *text, size_t room)
+{
+	put_text(line, text);
+	for (size_t i = ow_words_columns(text); i < room; i++)
+		put_text(line, " ");
+}
+
+/* How a line is divided: lane, numbers, sparkline, status. */
+struct layout {
+	unsigned lane, shown, spark, status;
+};
+
+static struct layout layout_of(const struct ow_live_table *table, unsigned width)
+{
+	unsigned used, longest = LANE_MIN;
+	char name[OW_LIVE_LANE];
+	for (size_t i = 0; i < table->lanes; i++) {
+		size_t length = ow_live_lane(&table->lane[i].newest, LANE_MAX, !table->utf8, name);
+		longest = length > longest ? (unsigned)length : longest;
+	}
+	struct layout layout = {.lane = LANE_MIN};
+	/* The mark behind the lane and a space cost two columns. */
+	unsigned rest = width > LANE_MIN + 2 ? width - LANE_MIN - 2 : 0;
+	layout.shown = ow_words_fit(columns, COLUMNS, rest, &used);
+	rest -= used;
+	/* Names that can be read go before a picture, long ones after it. */
+	unsigned wanted = longest < LANE_GOOD ? longest : LANE_GOOD;
+	unsigned more = rest < wanted - LANE_MIN ? rest : wanted - LANE_MIN;
+	layout.lane += more;
+	rest -= more;
+	if (rest > SPARK_MIN) {
+		layout.spark = SPARK_MIN;
+		rest -= SPARK_MIN + 1;
+	}
+	more = rest < longest - layout.lane ? rest : longest - layout.lane;
+	layout.lane += more;
+	rest -= more;
+	if (rest > STATUS) {
+		layout.status = STATUS;
+		rest -= STATUS + 1;
+	}
+	if (layout.spark) {
+		more = rest < HISTORY - SPARK_MIN ? rest : HISTORY - SPARK_MIN;
+		/* A third of what is left is for what is wrong, if anything is. */
+		more = layout.status ? more * 2 / 3 : more;
+		layout.spark += more;
+		layout.status += layout.status ? rest - more : 0;
+	}
+	return layout;
+}
+
+static void put_spark(struct line *line, const struct lane *lane, const struct layout *layout, bool utf8)
+{
+	static const char *const block[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	static const char *const plain[] = {"_", ".", "-", "=", "+", "*", "#", "@"};
+	double low = INFINITY, high = -INFINITY;
+	uint64_t last = (uint64_t)lane->newest.interval;
+	for (unsigned i = 0; i < layout->spark; i++) {
+		double mean = lane->mean_ns[slot_of((int64_t)(last - i))];
+		if (!isnan(mean)) {
+			low = fmin(low, mean);
+			high = fmax(high, mean);
+		}
+	}
+	put_text(line, " ");
+	for (unsigned i = layout->spark; i-- > 0;) {
+		double mean = lane->mean_ns[slot_of((int64_t)(last - i))];
+		/* Half a nanosecond of change is none: no mountains from nothing. */
+		double part = high - low > 0.5 ? (mean - low) / (high - low) : 0.4;
+		put_text(line, isnan(mean) ? " " : (utf8 ? block : plain)[(int)fmin(8 * part, 7)]);
+	}
+}
+
+/* In at most `room` columns, a space in front of it. */
+static void put_status(struct line *line, const struct ow_live_result *r, unsigned room, bool ascii)
+{
+	char text[OW_LIVE_CAUSE + 20] = "", clean[OW_LIVE_CAUSE + 20];
+	if (r->status == OW_LIVE_UNKNOWN)
+		snprintf(text, sizeof text, "no result: %s", r->cause);
+	else if (r->status == OW_LIVE_PARTIAL)
+		snprintf(text, sizeof text, "partial: %s", r->cause);
+	else
+		snprintf(text, sizeof text, r->exact ? "exact" : "measured");
+	ow_words_clean(text, ascii, clean, sizeof clean);
+	unsigned width = line->width;
+	line->width = line->columns + room < width ? line->columns + room : width;
+	put_text(line, " ");
+	put_text(line, clean);
+	line->width = width;
+}
+
+static double seconds_of(const struct ow_live_result *r)
+{
+	return r->length_ns > 0 ? (double)r->length_ns / 1e9 : 1;
+}
+
+static void put_cell(struct line *line, int column, const char *text)
+{
+	put_format(line, " %*s", (int)columns[column].width, text);
+}
+
+/* NAN: not known. */
+static void put_rates(struct line *line, const struct layout *layout, double packets, double bits)
+{
+	char text[OW_WORDS];
+	if (layout->shown & 1u << PACKETS)
+		put_cell(line, PACKETS, isnan(packets) ? "-" : ow_words_rate(packets, "pps", text));
+	if (layout->shown & 1u << BITS)
+		put_cell(line, BITS, isnan(bits) ? "-" : ow_words_rate(bits, "b/s", text));
+}
+
+/* Of sampled packets the totals are known nevertheless. */
+static uint64_t all_sent(const struct ow_live_result *r)
+{
+	return r->total_sent > r->sent ? r->total_sent : r->sent;
+}
+
+static void put_loss(struct line *line, const struct layout *layout, uint64_t lost, uint64_t sent, bool colour)
+{
+	char text[OW_WORDS] = "-";
+	if (!(layout->shown & 1u << LOSS))
+		return;
+	if (sent)
+		ow_words_percent((double)lost / (double)sent, text);
+	put_bytes(line, colour && lost ? "\033[31m" : "");
+	put_cell(line, LOSS, text);
+	put_bytes(line, colour && lost ? "\033[0m" : "");
+}
+
+static void put_delay(struct line *line, const struct layout *layout, int column, const struct ow_value *value)
+{
+	char text[OW_DURATION_TEXT] = "-";
+	if (!(layout->shown & 1u << column))
+		return;
+	if (value->status != OW_VALUE_NONE && isfinite(value->value))
+		ow_duration_text(value->value, text);
+	put_cell(line, column, text);
+}
+
+static void put_numbers(struct line *line, const struct ow_live_table *table, const struct lane *lane,
+                        const struct layout *layout)
+{
+	const struct ow_live_result *r = &lane->newest;
+	put_rates(line, layout, (double)all_sent(r) / seconds_of(r), 8 * (double)r->bytes / seconds_of(r));
+	put_loss(line, layout, lane->settled.lost, lane->is_settled ? lane->settled.sent : 0, table->colour);
+	put_delay(line, layout, MEAN, &r->mean_ns);
+	put_delay(line, layout, P99, &r->quantile_ns[OW_Q99]);
+}
+
+/* Why there are no numbers, where they would be. */
+static void put_excuse(struct line *line, const struct ow_live_table *table, const struct ow_live_result *r,
+                       const struct layout *layout)
+{
+	unsigned room = 0;
+	for (int i = 0; i < COLUMNS; i++)
+		room += layout->shown & 1u << i ? 1 + columns[i].width : 0;
+	unsigned end = line->columns + room;
+	put_status(line, r, room, !table->utf8);
+	while (line->columns < end && line->columns < line->width)
+		put_text(line, " ");
+}
+
+static void put_lane(struct line *line, const struct ow_live_table *table, const struct lane *lane,
+                     const struct layout *layout)
+{
+	const struct ow_live_result *r = &lane->newest;
+	char name[OW_LIVE_LANE];
+	bool known = r->status != OW_LIVE_UNKNOWN;
+	ow_live_lane(r, layout->lane, !table->utf8, name);
+	put_padded(line, name, layout->lane);
+	put_bytes(line, table->colour && r->status != OW_LIVE_MEASURED ? "\033[31m" : "");
+	put_text(line, !known ? " ?" : r->status == OW_LIVE_PARTIAL ? " !" : "  ");
+	put_bytes(line, table->colour && r->status != OW_LIVE_MEASURED ? "\033[0m" : "");
+	if (known)
+		put_numbers(line, table, lane, layout);
+	else
+		put_excuse(line, table, r, layout);
+	if (layout->spark)
+		put_spark(line, lane, layout, table->utf8);
+	if (layout->status && known)
+		put_status(line, r, layout->status + 1, !table->utf8);
+}
+
+/* Of the lanes that have a result; marked where some have none. */
+static void put_total(struct line *line, const struct ow_live_table *table, const struct layout *layout)
+{
+	double packets = 0, bits = 0;
+	uint64_t sent = 0, lost = 0;
+	size_t known = 0;
+	for (size_t i = 0; i < table->lanes; i++) {
+		const struct lane *lane = &table->lane[i];
+		if (lane->newest.status == OW_LIVE_UNKNOWN)
+			continue;
+		known++;
+		packets += (double)all_sent(&lane->newest) / seconds_of(&lane->newest);
+		bits += 8 * (double)lane->newest.bytes / seconds_of(&lane->newest);
+		sent += lane->is_settled ? lane->settled.sent : 0;
+		lost += lane->is_settled ? lane->settled.lost : 0;
+	}
+	put_bytes(line, table->colour ? "\033[1m" : "");
+	put_padded(line, "total", layout->lane);
+	put_text(line, known == 0 ? " ?" : known < table->lanes ? " !" : "  ");
+	put_rates(line, layout, known ? packets : NAN, known ? bits : NAN);
+	put_loss(line, layout, lost, sent, false);
+	put_bytes(line, table->colour ? "\033[0m" : "");
+}
+
+static void put_heading(struct line *line, const struct ow_live_table *table, const struct layout *layout)
+{
+	char time[OW_WORDS], utc[OW_WORDS + 4];
+	const struct ow_live_result *r = &table->lane[0].newest;
+	for (size_t i = 1; i < table->lanes; i++)
+		r = table->lane[i].newest.start_ns > r->start_ns ? &table->lane[i].newest : r;
+	put_bytes(line, table->colour ? "\033[1m" : "");
+	ow_words_time(r->start_ns, "%H:%M:%S", time);
+	snprintf(utc, sizeof utc, "%s UTC", time);
+	put_padded(line, layout->lane + 2 >= strlen(utc) ? utc : time, layout->lane + 2);
+	for (int i = 0; i < COLUMNS; i++) {
+		if (layout->shown & 1u << i)
+			put_cell(line, i, columns[i].title);
+	}
+	if (layout->spark)
+		put_format(line, " %-*s", (int)layout->spark, "mean");
+	if (layout->status)
+		put_text(line, " status");
+	put_bytes(line, table->colour ? "\033[0m" : "");
+}
+
+/* -- screen ------------------------------------------------------------------------------------------------------- */
+
+/* Back to the first line of the last drawing, also if the terminal has become narrower since. */
+static void go_up(struct ow_live_table *table, unsigned width, unsigned height)
+{
+	unsigned rows = 0;
+	for (unsigned i = 0; i < table->lines; i++)
+		rows += table->drawn[i] > width ? (table->drawn[i] + width - 1) / width : 1;
+	rows = rows < height ? rows : height - 1;
+	if (rows)
+		fprintf(table->out, "\033[%uF", rows);
+	table->lines = 0;
+}
+
+static void put_line(struct ow_live_table *table, const struct line *line)
+{
+	fprintf(table->out, "\033[2K%s\n", line->text);
+	table->drawn[table->lines++] = line->columns;
+}
+
+void ow_live_table_draw(struct ow_live_table *table, unsigned width, unsigned height)
+{
+	struct line line;
+	width = width < 1 ? 1 : width < SCREEN_MAX ? width : SCREEN_MAX;
+	height = height < 2 ? 2 : height < SCREEN_MAX ? height : SCREEN_MAX;
+	go_up(table, width, height);
+	if (!table->lanes)
+		return;
+	struct layout layout = layout_of(table, width);
+	/* The cursor stands below the table: it needs a line of its own. */
+	size_t room = height - 1, frame = room >= 4 ? 2 : 0, rows = table->lanes;
+	if (rows > room - frame)
+		rows = room - frame > 1 ? room - frame - 1 : room - frame;
+	if (frame) {
+		line = (struct line){.width = width};
+		put_heading(&line, table, &layout);
+		put_line(table, &line);
+	}
+	for (size_t i = 0; i < rows; i++) {
+		line = (struct line){.width = width};
+		put_lane(&line, table, &table->lane[i], &layout);
+		put_line(table, &line);
+	}
+	if (rows < table->lanes && rows + frame < room) {
+		line = (struct line){.width = width};
+		put_format(&line, "... and %zu more", table->lanes - rows);
+		put_line(table, &line);
+	}
+	if (frame) {
+		line = (struct line){.width = width};
+		put_total(&line, table, &layout);
+		put_line(table, &line);
+	}
+	fputs("\033[J", table->out);
+	fflush(table->out);
+}

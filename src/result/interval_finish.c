@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The result of an interval, provisional or final: counts, delays of late packets brought in, loss, and causes in
+ * words.
+ */
+#include "base/word.h"
+#include "result/interval_results_private.h"
+
+#include "estimate/sample.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Mean, standard deviation and quantiles of the packets sent in the interval, as far as they have arrived. */
+static void fill_delays(struct ow_settle *settle, const struct ow_settle_open *open, struct ow_live_result *result)
+{
+	uint64_t known = ow_delays_samples(open->delays);
+	if (open->full && known && !result->sample_shift) {
+		ow_settle_exact(open->delays, result);
+		result->samples = ow_delays_samples(open->delays);
+		return;
+	}
+	result->min_ns = result->max_ns =
+		ow_value_none(known && open->full ? "packets were sampled" : "not all delays are known");
+	if (!open->full && !known)
+		return; /* as it came */
+	ow_pool_reset(settle->scratch);
+	if (open->full) {
+		ow_pool_add_delays(settle->scratch, open->delays, exp2(result->sample_shift));
+		result->samples = known;
+	} else {
+		struct ow_pool_group matched = {(double)(result->matched - open->result.ambiguous),
+		                                open->result.mean_ns, open->result.stddev_ns, open->sample,
+		                                open->samples};
+		ow_pool_add(settle->scratch, &matched);
+		ow_pool_add_delays(settle->scratch, open->delays, 1);
+		result->samples = open->result.samples + known;
+	}
+	ow_pool_values(settle->scratch, &result->mean_ns, &result->stddev_ns, result->quantile_ns);
+}
+
+static void add_slot(void *arg, double delay_ns, uint64_t samples)
+{
+	ow_buckets_add(arg, delay_ns, samples);
+}
+
+static void fill_buckets(const struct ow_settle_open *open, struct ow_live_result *result)
+{
+	uint64_t matched = open->full ? 0 : open->result.matched - open->result.ambiguous;
+	/* Late ones alone would tell of long delays only. */
+	if (matched && !open->samples)
+		return;
+	ow_delays_each(open->delays, add_slot, result->delay_bucket);
+	ow_buckets_sample(result->delay_bucket, open->sample, open->samples, matched);
+}
+
+static void fill_loss(struct ow_live_result *result)
+{
+	uint64_t decided = result->sent - result->pending;
+	struct ow_estimate estimate;
+	result->coverage = result->status == OW_LIVE_UNKNOWN ? 0 : 1;
+	if (result->total_sent || result->sent) {
+		double all = fmax((double)result->total_sent, (double)result->sent);
+		result->coverage = (double)decided / all;
+	}
+	if (!decided) {
+		result->loss_ratio = ow_value_none("the fate of no packet is known");
+	} else if (!result->sample_shift) {
+		result->loss_ratio = ow_value_exact((double)result->lost / (double)decided);
+	} else {
+		ow_sample_loss(result->lost, decided, fmax((double)result->total_sent, (double)decided), NAN,
+		               &estimate);
+		result->loss_ratio = estimate.loss_ratio;
+	}
+}
+
+void ow_settle_add_cause(struct ow_live_result *result, const char *text)
+{
+	size_t used = strnlen(result->cause, sizeof result->cause - 1);
+	int n = snprintf(result->cause + used, sizeof result->cause - used, "%s%s", used ? "; " : "", text);
+	/* Cut short, it still says that there is more. */
+	if (n >= (int)(sizeof result->cause - used))
+		memcpy(result->cause + sizeof result->cause - 4, "...", 4);
+	if (result->status == OW_LIVE_MEASURED)
+		result->status = OW_LIVE_PARTIAL;
+}
+
+void ow_settle_explain_drops(struct ow_live_result *result)
+{
+	char text[OW_LIVE_CAUSE];
+	if (result->ring_drops_from) {
+		snprintf(text, sizeof text, "%s missed %" PRIu64 " %s (ring full): extra packets may be its",
+		         result->from, result->ring_drops_from, ow_plural(result->ring_drops_from, "frame", "frames"));
+		ow_settle_add_cause(result, text);
+	}
+	if (result->ring_drops_to) {
+		snprintf(text, sizeof text, "%s missed %" PRIu64 " %s (ring full)", result->to, result->ring_drops_to,
+		         ow_plural(result->ring_drops_to, "frame", "frames"));
+		ow_settle_add_cause(result, text);
+	}
+}
+
+void ow_settle_explain_undecided(const struct ow_settle *settle, struct ow_live_result *result)
+{
+	static const char *const why[] = {[OW_DOUBT_UNKNOWN] = "is unknown",
+	                                  [OW_DOUBT_DROPS] = "missed frames at the receiving point",
+	                                  [OW_DOUBT_SAMPLED] = "has a smaller sample"};
+	char text[OW_LIVE_CAUSE];
+	if (!result->pending)
+		return;
+	const char *packets = ow_plural(result->pending, "packet", "packets");
+	if (settle->doubt == OW_DOUBT_ENDED)
+		snprintf(text, sizeof text, "%" PRIu64 " %s undecided: the run ended before they could arrive",
+		         result->pending, packets);
+	else if (settle->doubt == OW_DOUBT_BEGUN)
+		snprintf(text, sizeof text,
+		         "%" PRIu64 " %s undecided: by the clocks they may have arrived before the run",
+		         result->pending, packets);
+	else
+		snprintf(text, sizeof text, "%" PRIu64 " %s undecided: interval %" PRId64 " %s", result->pending,
+		         packets, settle->doubted, why[settle->doubt]);
+	ow_settle_add_cause(result, text);
+}
+
+static void check(const struct ow_live_result *r)
+{
+	assert(r->sent == r->matched + r->late + r->lost + r->pending);
+	assert(r->received == r->matched + r->late_received + r->extra);
+	assert(r->duplicated <= r->extra && r->ambiguous <= r->matched + r->late);
+}
+
+void ow_settle_make_result(struct ow_settle *settle, const struct ow_settle_open *open,
+                           const struct ow_carry_account *account, struct ow_live_result *ret_result)
+{
+	struct ow_live_result *r = ret_result;
+	*r = open->result;
+	r->final = account != NULL;
+	r->late = open->late;
+	r->late_received = open->late_received;
+	r->lost = account ? account->lost : 0;
+	r->pending = r->sent - r->matched - r->late - r->lost;
+	r->extra = r->received - r->matched - r->late_received;
+	if (account)
+		assert(r->late_received == account->late_received && r->extra == account->extra);
+	if (r->duplicated > r->extra)
+		r->duplicated = r->extra;
+	/* Not extra, as far as anybody knows: what the unknown interval sent arrives somewhere. Copies are known. */
+	uint64_t strange = r->extra - r->duplicated, unplaced = open->unplaced < strange ? open->unplaced : strange;
+	r->late_received += unplaced;
+	r->extra -= unplaced;
+	r->ambiguous += open->alike;
+	if (r->reordered != OW_LIVE_NOT_COUNTED)
+		r->reordered += open->reordered;
+	if (account) {
+		assert(r->late == account->late && r->pending == account->pending);
+	}
+	if (!open->unknown) {
+		fill_delays(settle, open, r);
+		if (r->final)
+			fill_buckets(open, r);
+	}
+	fill_loss(r);
+	check(r);
+}

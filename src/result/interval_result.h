@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_RESULT_INTERVAL_RESULT_H
+#define OW_RESULT_INTERVAL_RESULT_H
+
+#include "base/clock.h"
+#include "estimate/buckets.h"
+#include "estimate/estimate.h"
+
+/*
+ * What a live measurement says of one interval of one lane: the packets of one class that go one way over one segment.
+ *
+ *     sent = matched + late + lost + pending        received = matched + late_received + extra
+ *
+ * always. An interval is reported twice: soon after its end, with what may still arrive in `pending`; and when the
+ * waiting time is over, final, with pending = 0 if it is measured (what stays undecided has a cause). late: arrived,
+ * but in a later interval of the receiver; late_received: arrived here, sent in an earlier interval, or, where that one
+ * is unknown, perhaps so. duplicated <= extra, ambiguous <= matched + late.
+ *
+ * Delays are those of the packets sent in the interval: of matched, and with final also of late ones.
+ */
+#define OW_LIVE_NAME  64 /* names of points, segments and classes, with the end */
+#define OW_LIVE_CAUSE 160
+
+enum ow_live_status {
+	OW_LIVE_MEASURED, /* every packet that both points should have seen was compared */
+	OW_LIVE_PARTIAL,  /* numbers of a part; `cause` says which or why */
+	OW_LIVE_UNKNOWN,  /* no numbers; `cause` says why */
+};
+
+/* What the result cost. Durations are the stages of figure 12 of the RDA paper. */
+struct ow_live_cost {
+	uint64_t bytes; /* of messages, both ways, headers included */
+	unsigned round_trips;
+	int64_t transmit_ns; /* from asking (or the end of the interval) until the synopsis is here, without waiting */
+	int64_t decode_ns;   /* differences read from it */
+	int64_t missing_ns;  /* times that the other point has, asked for and received */
+	int64_t erase_ns;    /* differences taken out */
+	int64_t compute_ns;  /* numbers */
+	int64_t ready_ns;    /* from the end of the interval to this result, by this point's clock */
+};
+
+#define OW_LIVE_NOT_COUNTED UINT64_MAX
+
+struct ow_live_result {
+	char segment[OW_LIVE_NAME], class_name[OW_LIVE_NAME];
+	char from[OW_LIVE_NAME], to[OW_LIVE_NAME]; /* points */
+	int64_t interval;                          /* its number */
+	int64_t start_ns, length_ns;
+	enum ow_live_status status;
+	char cause[OW_LIVE_CAUSE];
+	bool final;
+	bool waiting; /* unknown only for now: the other point has not answered yet */
+	bool exact;   /* every packet was compared one by one: all delays are exact */
+	bool active;  /* the packets were probes of ours, not the network's traffic */
+
+	uint64_t sent, received;
+	uint64_t matched, late, late_received, lost, pending, extra;
+	uint64_t duplicated, ambiguous;
+	uint64_t reordered; /* OW_LIVE_NOT_COUNTED where the method does not see order */
+	uint64_t bytes;     /* of the packets sent, IP packets, all of them */
+
+	/* Beyond the memory budget, or where asked for, packets are sampled by id: the counts above are those of the
+	 * sample. */
+	unsigned sample_shift;                   /* one packet in 2^shift; 0 = all */
+	uint64_t total_sent, total_received;     /* with those outside the sample */
+	double coverage;                         /* share of the packets sent whose fate is known, 0..1 */
+	uint64_t ring_drops_from, ring_drops_to; /* frames that the points' own rings lost in the interval */
+	uint64_t unreadable;                     /* frames of IP packets that could not be identified (truncated) */
+
+	uint64_t samples;                   /* delays that the numbers below rest on */
+	struct ow_value mean_ns, stddev_ns; /* population */
+	struct ow_value min_ns, max_ns;     /* NONE unless exact; then of all */
+	struct ow_value quantile_ns[OW_QUANTILES];
+	struct ow_value loss_ratio; /* of the packets whose fate is decided: lost / (sent - pending) */
+	/* Of a final result, at the point that has single delays (the sending one): its packets by delay. Else all 0.
+	 */
+	uint64_t delay_bucket[OW_BUCKETS + 1];
+
+	struct ow_clock_state clock_from, clock_to;
+	char synopsis[80]; /* "fold 4 x 1024", "rda 2 x 200 as published", "exact" */
+	struct ow_live_cost cost;
+};
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_RESULT_RUN_TOTAL_H
+#define OW_RESULT_RUN_TOTAL_H
+
+#include "estimate/delay.h"
+#include "result/interval_result.h"
+
+/* The final results of a run as one: the summing half of point/settle. */
+struct ow_settle_total;
+
+int ow_settle_total_create(struct ow_settle_total **ret_total);
+void ow_settle_total_free(struct ow_settle_total *total);
+
+/*
+ * first: the interval as its comparison told it, with the delays of the packets that arrived in time; final: with
+ * everything. known: delays of all its packets; or, where first has a mean of its own and a sample, of the late ones.
+ */
+void ow_settle_total_add(struct ow_settle_total *total, const struct ow_live_result *first,
+                         const struct ow_live_result *final, bool full, const int64_t *sample, size_t samples,
+                         const struct ow_delays *known);
+/* Intervals that nobody told of. */
+void ow_settle_total_gap(struct ow_settle_total *total, uint64_t intervals);
+void ow_settle_total_result(const struct ow_settle_total *total, struct ow_live_result *ret_result);
+
+/* All delays are known: mean, standard deviation, extremes and quantiles of the result. */
+void ow_settle_exact(const struct ow_delays *delays, struct ow_live_result *result);
+
+#endif

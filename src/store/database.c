@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file of a store. The schema carries its own explanations: `.schema` in the sqlite3 shell shows them. Writing goes
+ * through a write-ahead log, so that people can query while a point writes, and with synchronous = NORMAL: after a
+ * power failure the last moments may be missing, but the file is whole; killed processes lose nothing committed.
+ */
+#include "store/database.h"
+
+#include "base/clock.h"
+#include <errno.h>
+#include <oneway/oneway.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define APPLICATION_ID 0x6f776179 /* "oway", in the header of the file */
+/* How long another program may keep us waiting: longer than a batch takes, shorter than people wait. */
+#define BUSY_MS 2000
+/* On a file system smaller than this (bytes) the log goes into the file after so many pages, 256 KiB, instead of 4 MiB.
+ * A log that takes all the space that there is can never do so again, and nothing more could be written, for ever. */
+#define SMALL_DISK      (64u << 20)
+#define SMALL_LOG_PAGES "64"
+/* The log is cut to this size when all of it is in the file: a burst does not keep its space for ever. */
+#define LOG_BYTES "4194304"
+
+static const char schema[] =
+	"CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;\n"
+	"CREATE TABLE lane ( -- the packets of one class that go one way over one segment\n"
+	"  id INTEGER PRIMARY KEY,\n"
+	"  segment TEXT NOT NULL, class TEXT NOT NULL, from_point TEXT NOT NULL, to_point TEXT NOT NULL,\n"
+	"  UNIQUE (segment, class, from_point, to_point));\n"
+	"CREATE TABLE result ( -- one row a lane and interval; NULL is what is not known\n"
+	"  lane INTEGER NOT NULL REFERENCES lane,\n"
+	"  start_ns INTEGER NOT NULL, length_ns INTEGER NOT NULL, -- since 1970-01-01 UTC\n"
+	"  interval INTEGER NOT NULL,\n"
+	"  final INTEGER NOT NULL, -- 0: what is pending may still arrive\n"
+	"  exact INTEGER NOT NULL, -- 1: every packet was compared one by one\n"
+	"  status TEXT NOT NULL, cause TEXT, -- measured, partial, unknown, and why\n"
+	"  -- sent = matched + late + lost + pending, received = matched + late_received + extra\n"
+	"  sent INTEGER, received INTEGER, matched INTEGER, late INTEGER, late_received INTEGER, lost INTEGER,\n"
+	"  pending INTEGER, extra INTEGER, duplicated INTEGER, ambiguous INTEGER, reordered INTEGER, bytes INTEGER,\n"
+	"  sample_shift INTEGER NOT NULL, -- counts are those of one packet in 2^shift\n"
+	"  total_sent INTEGER, total_received INTEGER, coverage REAL,\n"
+	"  ring_drops_from INTEGER, ring_drops_to INTEGER, unreadable INTEGER,\n"
+	"  samples INTEGER, -- delays that the numbers rest on; _low.._high holds the truth in 95 % of cases\n"
+	"  mean_ns REAL, mean_low_ns REAL, mean_high_ns REAL,\n"
+	"  stddev_ns REAL, stddev_low_ns REAL, stddev_high_ns REAL,\n"
+	"  min_ns REAL, max_ns REAL,\n"
+	"  p50_ns REAL, p50_low_ns REAL, p50_high_ns REAL,\n"
+	"  p90_ns REAL, p90_low_ns REAL, p90_high_ns REAL,\n"
+	"  p95_ns REAL, p95_low_ns REAL, p95_high_ns REAL,\n"
+	"  p99_ns REAL, p99_low_ns REAL, p99_high_ns REAL,\n"
+	"  p999_ns REAL, p999_low_ns REAL, p999_high_ns REAL,\n"
+	"  loss_ratio REAL, loss_low REAL, loss_high REAL,\n"
+	"  not_estimated TEXT, -- JSON: the reasons by name\n"
+	"  clock_error_from_ns INTEGER, clock_error_to_ns INTEGER, -- NULL: not synchronised\n"
+	"  synopsis TEXT, cost_bytes INTEGER, round_trips INTEGER,\n"
+	"  transmit_ns INTEGER, decode_ns INTEGER, missing_ns INTEGER, erase_ns INTEGER, compute_ns INTEGER,\n"
+	"  ready_ns INTEGER, -- from the end of the interval to the result\n"
+	"  active INTEGER NOT NULL DEFAULT 0, -- 1: of probes, not of the network's traffic\n"
+	"  UNIQUE (lane, start_ns));\n"
+	"CREATE INDEX result_time ON result (start_ns, lane);\n"
+	"CREATE VIEW results AS SELECT -- for people: names, readable times, percent and microseconds\n"
+	"  strftime('%Y-%m-%d %H:%M:%S', start_ns / 1000000000, 'unixepoch')\n"
+	"    || printf('.%03d', start_ns / 1000000 % 1000) AS time,\n"
+	"  segment, class, from_point, to_point, 100 * loss_ratio AS loss_percent,\n"
+	"  mean_ns / 1e3 AS mean_us, stddev_ns / 1e3 AS stddev_us, p50_ns / 1e3 AS p50_us, p99_ns / 1e3 AS p99_us,\n"
+	"  result.* FROM result JOIN lane ON lane.id = result.lane;\n";
+
+/* What leads from schema n + 1 to n + 2. Each runs within the transaction that also sets the version. */
+static const char *const migrations[] = {
+	/* 2: time ranges of chosen lanes need the index alone */
+	"DROP INDEX IF EXISTS result_start; CREATE INDEX IF NOT EXISTS result_time ON result (start_ns, lane);",
+	/* 3: results of probes */
+	"ALTER TABLE result ADD COLUMN active INTEGER NOT NULL DEFAULT 0;",
+};
+#define SCHEMA_VERSION ((int)(sizeof migrations / sizeof *migrations) + 1)
+
+/* -- errors ------------------------------------------------------------------------------------------------------- */
+
+int ow_database_fail(const struct ow_database *database, struct ow_error *err)
+{
+	const char *path = database->path;
+	int os = sqlite3_system_errno(database->db);
+	switch (sqlite3_errcode(database->db) & 0xff) {
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return ow_error_set(err, EBUSY, "%s: locked by another program", path);
+	case SQLITE_READONLY:
+		return ow_error_set(err, EROFS, "%s: cannot be written, it or its directory is read-only", path);
+	case SQLITE_PERM:
+	case SQLITE_CANTOPEN:
+		/* The store is there, but its log is not and cannot be made. */
+		if (os == ENOENT && sqlite3_db_readonly(database->db, "main") == 1)
+			return ow_error_set(err, EROFS, "%s: cannot be written, it or its directory is read-only",
+			                    path);
+		os = os ? os : EIO;
+		return ow_error_set(err, os, "%s: cannot be opened: %s", path, strerror(os));
+	case SQLITE_NOTADB:
+		return ow_error_set(err, EINVAL, "%s: not an SQLite database", path);
+	case SQLITE_CORRUPT:
+		return ow_error_set(err, EUCLEAN, "%s: damaged; move it away and a new one will be made", path);
+	case SQLITE_FULL:
+		return ow_error_set(err, ENOSPC, "%s: no space left", path);
+	case SQLITE_CONSTRAINT:
+		return ow_error_set(err, EBADMSG, "%s: refused: %s", path, sqlite3_errmsg(database->db));
+	case SQLITE_NOMEM:
+		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
+	case SQLITE_IOERR:
+		/* Some writes of a full disk come as this one. */
+		if (os == ENOSPC || os == EDQUOT)
+			return ow_error_set(err, ENOSPC, "%s: no space left", path);
+		return ow_error_set(err, EIO, "%s: %s", path, os ? strerror(os) : sqlite3_errmsg(database->db));
+	default:
+		return ow_error_set(err, EIO, "%s: %s", path, sqlite3_errmsg(database->db));
+	}
+}
+
+int ow_database_run(const struct ow_database *database, const char *sql, struct ow_error *err)
+{
+	int r = 0;
+	if (sqlite3_exec(database->db, sql, NULL, NULL, NULL) != SQLITE_OK) {
+		r = ow_database_fail(database, err);
+		if (!sqlite3_get_autocommit(database->db))
+			sqlite3_exec(database->db, "ROLLBACK", NULL, NULL, NULL);
+	}
+	return r;
+}
+
+int ow_database_prepare(const struct ow_database *database, const char *sql, sqlite3_stmt **ret_statement,
+                        struct ow_error *err)
+{
+	int code = sqlite3_prepare_v3(database->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_statement, NULL);
+	return code == SQLITE_OK ? 0 : ow_database_fail(database, err);
+}
+
+int ow_database_ask(const struct ow_database *database, const char *sql, int64_t *ret_value, struct ow_error *err)
+{
+	sqlite3_stmt *statement;
+	int r = ow_database_prepare(database, sql, &statement, err);
+	if (r < 0)
+		return r;
+	if (sqlite3_step(statement) == SQLITE_ROW)
+		*ret_value = sqlite3_column_int64(statement, 0);
+	else
+		r = ow_database_fail(database, err);
+	sqlite3_finalize(statement);
+	return r;
+}
+
+/* -- opening ------------------------------------------------------------------------------------------------------ */
+
+/* The version of the schema; 0: empty, to become ours; negative errno: neither. */
+static int recognise(const struct ow_database *d, struct ow_error *err)
+{
+	int64_t application = 0, version = 0, objects = 0;
+	int r;
+	if ((r = ow_database_ask(d, "SELECT count(*) FROM sqlite_schema", &objects, err)) < 0 ||
+	    (r = ow_database_ask(d, "PRAGMA application_id", &application, err)) < 0 ||
+	    (r = ow_database_ask(d, "PRAGMA user_version", &version, err)) < 0)
+		return r;
+	if (application == 0 && version == 0 && objects == 0)
+		return 0;
+	if (application != APPLICATION_ID)
+		return ow_error_set(err, EINVAL, "%s: a database of another program, not a store of oneway", d->path);
+	if (version > SCHEMA_VERSION)
+		return ow_error_set(err, ENOTSUP,
+		                    "%s: written by a newer version of oneway (schema %lld, this one knows %d)",
+		                    d->path, (long long)version, SCHEMA_VERSION);
+	if (version < 1)
+		return ow_error_set(err, EUCLEAN, "%s: damaged: schema %lld", d->path, (long long)version);
+	return (int)version;
+}
+
+static int make_schema(const struct ow_database *d, struct ow_error *err)
+{
+	char sql[200];
+	snprintf(sql, sizeof sql,
+	         "INSERT INTO meta VALUES ('created_ns', %lld), ('created_by', 'oneway %s');"
+	         "PRAGMA application_id = %d",
+	         (long long)ow_clock_real_ns(), ow_version(), APPLICATION_ID);
+	int r = ow_database_run(d, schema, err);
+	return r < 0 ? r : ow_database_run(d, sql, err);
+}
+
+static bool is_small(const char *path)
+{
+	struct statvfs info;
+	return statvfs(path, &info) == 0 && (uint64_t)info.f_blocks * info.f_frsize < SMALL_DISK;
+}
+
+/* To the schema of today, all or nothing. */
+static int bring_up(const struct ow_database *d, struct ow_error *err)
+{
+	char sql[60];
+	int r = ow_database_run(d, "BEGIN IMMEDIATE", err);
+	if (r < 0)
+		return r;
+	/* Another program may have been faster. */
+	int version = recognise(d, err);
+	if (version < 0) {
+		sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL);
+		return version;
+	}
+	if (version == 0)
+		r = make_schema(d, err);
+	/* From version 1 to 2, from 2 to 3, ... */
+	for (size_t done = (size_t)version; version > 0 && r == 0 && done < (size_t)SCHEMA_VERSION; done++)
+		r = ow_database_run(d, migrations[done - 1], err);
+	snprintf(sql, sizeof sql, "PRAGMA user_version = %d; COMMIT", SCHEMA_VERSION);
+	return r < 0 ? r : ow_database_run(d, sql, err);
+}
+
+static int begin(const struct ow_database *d, struct ow_error *err)
+{
+	/* Nothing is written before it is known that the file is ours. */
+	int version = recognise(d, err), r;
+	if (version < 0)
+		return version;
+	if (sqlite3_db_readonly(d->db, "main") == 1)
+		return ow_error_set(err, EROFS, "%s: cannot be written, it or its directory is read-only", d->path);
+	/* Whether pages can be given back is decided before there are any. */
+	if (version == 0 && (r = ow_database_run(d, "PRAGMA auto_vacuum = INCREMENTAL", err)) < 0)
+		return r;
+	/* A confined point can make no files but those beside the store, so temporary ones are in memory. Where a log
+	 * is not possible (some network file systems) the mode stays as it was: slower, not wrong. */
+	if ((r = ow_database_run(d,
+	                         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
+	                         "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = " LOG_BYTES,
+	                         err)) < 0)
+		return r;
+	if (is_small(d->path) && (r = ow_database_run(d, "PRAGMA wal_autocheckpoint = " SMALL_LOG_PAGES, err)) < 0)
+		return r;
+	return version < SCHEMA_VERSION ? bring_up(d, err) : 0;
+}
+
+static int open_file(const char *path, const char *name, int flags, struct ow_database *d, struct ow_error *err)
+{
+	d->path = strdup(path);
+	if (!d->path)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
+	if (sqlite3_open_v2(name, &d->db, flags, NULL) != SQLITE_OK)
+		return d->db ? ow_database_fail(d, err) : ow_error_set(err, ENOMEM, "%s: out of memory", path);
+	sqlite3_busy_timeout(d->db, BUSY_MS);
+	return 0;
+}
+
+int ow_database_open(const char *path, struct ow_database *ret_database, struct ow_error *err)
+{
+	struct ow_database d = {0};
+	int r = open_file(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &d, err);
+	if (r == 0)
+		r = begin(&d, err);
+	if (r < 0)
+		ow_database_close(&d);
+	else
+		*ret_database = d;
+	return r;
+}
+
+static int look_at(const char *path, const char *name, int flags, struct ow_database *d, struct ow_error *err)
+{
+	int r = open_file(path, name, SQLITE_OPEN_READONLY | flags, d, err);
+	int version = r < 0 ? r : recognise(d, err);
+	if (version == 0)
+		r = ow_error_set(err, ENODATA, "%s: empty, not a store of oneway", path);
+	else if (version < 0)
+		r = version;
+	if (r < 0)
+		ow_database_close(d);
+	return r;
+}
+
+/* file: with every byte that has a meaning in it escaped. NULL: no memory */
+static char *immutable_name(const char *path)
+{
+	char *name = NULL;
+	size_t size;
+	FILE *out = open_memstream(&name, &size);
+	if (!out)
+		return NULL;
+	fputs("file:", out);
+	for (const unsigned char *p = (const unsigned char *)path; *p; p++)
+		fprintf(out, strchr("%?#", *p) ? "%%%02x" : "%c", *p);
+	fputs("?immutable=1", out);
+	if (fclose(out) == 0)
+		return name;
+	free(name);
+	return NULL;
+}
+
+/* Whether no file can be made beside it. */
+static bool folder_is_closed(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+	bool closed = folder && access(folder, W_OK) != 0;
+	free(folder);
+	return closed;
+}
+
+/* Whether results wait in the log. */
+static bool has_log(const char *path)
+{
+	char *name;
+	struct stat info;
+	if (asprintf(&name, "%s-wal", path) < 0)
+		return false;
+	bool yes = stat(name, &info) == 0 && info.st_size > 0;
+	free(name);
+	return yes;
+}
+
+int ow_database_look(const char *path, struct ow_database *ret_database, struct ow_error *err)
+{
+	struct ow_database d = {0};
+	struct stat info;
+	if (stat(path, &info) != 0)
+		return ow_error_set(err, errno, "%s: %s", path, errno == ENOENT ? "no such store" : strerror(errno));
+	int r = look_at(path, path, 0, &d, err);
+	/* The log needs files beside the store. Where they cannot be made nobody writes either, and it is read alone.
+	 */
+	if ((r == -EROFS || r == -EACCES || r == -EPERM || r == -ENOENT || r == -EIO) && folder_is_closed(path)) {
+		char *name = immutable_name(path);
+		r = name ? look_at(path, name, SQLITE_OPEN_URI, &d, err)
+		         : ow_error_set(err, ENOMEM, "%s: out of memory", path);
+		free(name);
+		d.without_log = r == 0 && has_log(path);
+	}
+	if (r == 0)
+		*ret_database = d;
+	return r;
+}
+
+void ow_database_close(struct ow_database *database)
+{
+	sqlite3_close(database->db);
+	free(database->path);
+	*database = (struct ow_database){0};
+}

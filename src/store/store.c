@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes live results into SQLite, several in a transaction, and deletes what is too old or too much, a little at a
+ * time. The file itself and its schema are in database.c.
+ */
+#include "store/store.h"
+
+#include "base/clock.h"
+#include "store/database.h"
+#include "store/store_gaps.h"
+#include "result/result_json.h"
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <oneway/oneway.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COLUMNS   67
+#define LANES_MAX 65536
+/* Of the statement that writes a result: every column is named twice. */
+#define SQL_MAX 8192
+/* Deleted in one transaction: some milliseconds, during which nobody else writes. */
+#define TRIM_ROWS 500
+/* Given back to the file system at a time. */
+#define TRIM_PAGES 256
+/* Free pages are used again; only if they are more than this share of the file it becomes shorter. */
+#define FREE_SHARE 8
+
+struct lane {
+	char segment[OW_LIVE_NAME], class_name[OW_LIVE_NAME], from[OW_LIVE_NAME], to[OW_LIVE_NAME];
+	int64_t id;
+	int64_t end_ns; /* of its last interval; INT64_MIN = it has none */
+};
+
+struct ow_store {
+	struct ow_database file;
+	struct ow_absent absent;
+	sqlite3_stmt *find_lane, *add_lane, *add_result, *trim;
+	struct lane *lane; /* those met so far */
+	size_t lanes, room, next;
+	unsigned waiting; /* results in the open transaction */
+	uint64_t lost;
+};
+
+/* -- errors ------------------------------------------------------------------------------------------------------- */
+
+/* After a failure nothing of the batch is there: also lanes that it introduced are not. */
+static int give_up(struct ow_store *store, struct ow_error *err)
+{
+	int r = ow_database_fail(&store->file, err);
+	if (!sqlite3_get_autocommit(store->file.db))
+		sqlite3_exec(store->file.db, "ROLLBACK", NULL, NULL, NULL);
+	store->lost += store->waiting;
+	store->waiting = 0;
+	store->lanes = 0;
+	return r;
+}
+
+static int prepare(struct ow_store *store, const char *sql, sqlite3_stmt **ret_statement, struct ow_error *err)
+{
+	return ow_database_prepare(&store->file, sql, ret_statement, err);
+}
+
+/* -- opening ------------------------------------------------------------------------------------------------------ */
+
+/* INSERT ... ON CONFLICT: a final result replaces any other, a provisional one only a provisional one. After a clock
+ * was set back times come again: what is unknown then does not replace what was known. The columns are those that the
+ * table has. */
+static int prepare_result(struct ow_store *store, struct ow_error *err)
+{
+	sqlite3_stmt *names;
+	char values[3 * COLUMNS], sql[SQL_MAX];
+	int r = prepare(store, "SELECT * FROM result LIMIT 0", &names, err);
+	if (r < 0)
+		return r;
+	int count = sqlite3_column_count(names);
+	if (count != COLUMNS) {
+		r = ow_error_set(err, EUCLEAN, "%s: damaged: table result has %d columns instead of %d",
+		                 store->file.path, count, COLUMNS);
+		goto out;
+	}
+	for (int i = 0; i < COLUMNS; i++)
+		memcpy(values + 2 * i, i ? ",?" : " ?", 3);
+	int used = snprintf(sql, sizeof sql,
+	                    "INSERT INTO result VALUES (%s) ON CONFLICT (lane, start_ns) DO UPDATE SET", values);
+	for (int i = 0; i < COLUMNS && used < SQL_MAX; i++) {
+		const char *name = sqlite3_column_name(names, i);
+		used += snprintf(sql + used, (size_t)(SQL_MAX - used), "%s \"%s\" = excluded.\"%s\"", i ? "," : "",
+		                 name, name);
+	}
+	if (used < SQL_MAX)
+		used += snprintf(sql + used, (size_t)(SQL_MAX - used),
+		                 " WHERE excluded.final >= result.final AND (result.final = 0 OR"
+		                 " excluded.status <> 'unknown' OR result.status = 'unknown')");
+	r = used < SQL_MAX ? prepare(store, sql, &store->add_result, err)
+	                   : ow_error_set(err, EUCLEAN, "%s: damaged: names of columns", store->file.path);
+out:
+	sqlite3_finalize(names);
+	return r;
+}
+
+static int begin(struct ow_store *store, struct ow_error *err)
+{
+	char sql[120];
+	int r;
+	/* Also the trial that the file can be written. */
+	snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO meta VALUES ('opened_ns', %lld), ('opened_by', 'oneway %s')",
+	         (long long)ow_clock_real_ns(), ow_version());
+	if ((r = ow_database_run(&store->file, sql, err)) < 0 ||
+	    (r = prepare(store,
+	                 "SELECT id FROM lane WHERE segment = ? AND class = ? AND from_point = ? AND to_point = ?",
+	                 &store->find_lane, err)) < 0 ||
+	    (r = prepare(store, "INSERT INTO lane (segment, class, from_point, to_point) VALUES (?, ?, ?, ?)",
+	                 &store->add_lane, err)) < 0 ||
+	    (r = prepare(store,
+	                 "DELETE FROM result WHERE rowid IN (SELECT rowid FROM result WHERE start_ns < ?"
+	                 " ORDER BY start_ns LIMIT ?)",
+	                 &store->trim, err)) < 0 ||
+	    (r = ow_absent_init(&store->absent, &store->file, err)) < 0 ||
+	    (r = ow_absent_settle(&store->file, err)) < 0)
+		return r;
+	return prepare_result(store, err);
+}
+
+int ow_store_open(const char *path, struct ow_store **ret_store, struct ow_error *err)
+{
+	struct ow_store *store = calloc(1, sizeof *store);
+	if (!store)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
+	int r = ow_database_open(path, &store->file, err);
+	if (r == 0)
+		r = begin(store, err);
+	if (r < 0) {
+		ow_store_close(store);
+		return r;
+	}
+	*ret_store = store;
+	return 0;
+}
+
+void ow_store_busy(struct ow_store *store, int ms)
+{
+	sqlite3_busy_timeout(store->file.db, ms);
+}
+
+void ow_store_since(struct ow_store *store, int64_t since_ns)
+{
+	store->absent.since_ns = since_ns;
+}
+
+void ow_store_missed(struct ow_store *store, int64_t from_ns, int64_t until_ns)
+{
+	store->absent.lost_ns = from_ns;
+	store->absent.lost_last_ns = until_ns;
+}
+
+void ow_store_close(struct ow_store *store)
+{
+	if (!store)
+		return;
+	ow_store_commit(store, NULL);
+	sqlite3_finalize(store->find_lane);
+	sqlite3_finalize(store->add_lane);
+	sqlite3_finalize(store->add_result);
+	sqlite3_finalize(store->trim);
+	ow_absent_done(&store->absent);
+	ow_database_close(&store->file);
+	free(store->lane);
+	free(store);
+}
+
+/* -- lanes -------------------------------------------------------------------------------------------------------- */
+
+static bool is_lane(const struct lane *lane, const struct ow_live_result *r)
+{
+	return strcmp(lane->from, r->from) == 0 && strcmp(lane->to, r->to) == 0 &&
+	       strcmp(lane->class_name, r->class_name) == 0 && strcmp(lane->segment, r->segment) == 0;
+}
+
+static int step_lane(sqlite3_stmt *statement, const struct ow_live_result *r)
+{
+	const char *name[] = {r->segment, r->class_name, r->from, r->to};
+	sqlite3_reset(statement);
+	for (int i = 0; i < 4; i++)
+		sqlite3_bind_text(statement, i + 1, name[i], -1, SQLITE_STATIC);
+	return sqlite3_step(statement);
+}
+
+/* A lane that is not kept is looked up again: slower, not wrong. */
+static struct lane *keep_lane(struct ow_store *store, const struct lane *lane)
+{
+	if (store->lanes == LANES_MAX)
+		return NULL;
+	if (store->lanes == store->room) {
+		size_t room = store->room ? 2 * store->room : 8;
+		struct lane *grown = reallocarray(store->lane, room, sizeof *grown);
+		if (!grown)
+			return NULL;
+		store->lane = grown;
+		store->room = room;
+	}
+	store->lane[store->lanes] = *lane;
+	return &store->lane[store->lanes++];
+}
+
+/* From the file; it is added if it is not there. */
+static int look_up_lane(struct ow_store *store, const struct ow_live_result *r, struct lane *ret_lane,
+                        struct ow_error *err)
+{
+	struct lane lane = {.end_ns = INT64_MIN};
+	int code = step_lane(store->find_lane, r), result = 0;
+	if (code == SQLITE_ROW)
+		lane.id = sqlite3_column_int64(store->find_lane, 0);
+	else if (code == SQLITE_DONE && (code = step_lane(store->add_lane, r)) == SQLITE_DONE)
+		lane.id = sqlite3_last_insert_rowid(store->file.db);
+	else
+		result = ow_database_fail(&store->file, err);
+	sqlite3_reset(store->find_lane);
+	sqlite3_reset(store->add_lane);
+	if (result == 0 && code == SQLITE_ROW)
+		result = ow_absent_last(&store->absent, lane.id, &lane.end_ns, err);
+	if (result < 0)
+		return result;
+	memcpy(lane.segment, r->segment, sizeof lane.segment);
+	memcpy(lane.class_name, r->class_name, sizeof lane.class_name);
+	memcpy(lane.from, r->from, sizeof lane.from);
+	memcpy(lane.to, r->to, sizeof lane.to);
+	*ret_lane = lane;
+	return 0;
+}
+
+/* *ret_lane is within the store, or *spare. */
+static int find_lane(struct ow_store *store, const struct ow_live_result *r, struct lane *spare, struct lane **ret_lane,
+                     struct ow_error *err)
+{
+	/* Results come in the same order of lanes again and again. */
+	for (size_t i = 0; i < store->lanes; i++) {
+		size_t k = (store->next + i) % store->lanes;
+		if (is_lane(&store->lane[k], r)) {
+			store->next = k + 1;
+			*ret_lane = &store->lane[k];
+			return 0;
+		}
+	}
+	int result = look_up_lane(store, r, spare, err);
+	if (result < 0)
+		return result;
+	struct lane *kept = keep_lane(store, spare);
+	*ret_lane = kept ? kept : spare;
+	return 0;
+}
+
+/* The lane of a result; what is missing before it is filled in. */
+static int lane_id(struct ow_store *store, const struct ow_live_result *r, int64_t *ret_id, struct ow_error *err)
+{
+	struct lane spare, *lane;
+	int result = find_lane(store, r, &spare, &lane, err);
+	if (result == 0 && lane->end_ns != INT64_MIN && r->start_ns > lane->end_ns)
+		result = ow_absent_fill(&store->absent, lane->id, lane->end_ns, r, err);
+	if (result < 0)
+		return result;
+	if (r->start_ns + r->length_ns > lane->end_ns)
+		lane->end_ns = r->start_ns + r->length_ns;
+	*ret_id = lane->id;
+	return 0;
+}
+
+/* -- results ------------------------------------------------------------------------------------------------------ */
+
+/* Binds one value after the other, in the order of the columns. */
+struct binder {
+	sqlite3_stmt *statement;
+	int at;
+	bool known; /* false: counts and numbers are NULL */
+};
+
+static void bind_integer(struct binder *b, int64_t value)
+{
+	sqlite3_bind_int64(b->statement, ++b->at, value);
+}
+
+static void bind_count(struct binder *b, uint64_t count)
+{
+	if (!b->known || count == OW_LIVE_NOT_COUNTED)
+		sqlite3_bind_null(b->statement, ++b->at);
+	else
+		bind_integer(b, count > INT64_MAX ? INT64_MAX : (int64_t)count);
+}
+
+static void bind_real(struct binder *b, double value)
+{
+	if (b->known && isfinite(value))
+		sqlite3_bind_double(b->statement, ++b->at, value);
+	else
+		sqlite3_bind_null(b->statement, ++b->at);
+}
+
+static void bind_text(struct binder *b, const char *text)
+{
+	if (*text)
+		sqlite3_bind_text(b->statement, ++b->at, text, -1, SQLITE_TRANSIENT);
+	else
+		sqlite3_bind_null(b->statement, ++b->at);
+}
+
+static void bind_value(struct binder *b, const struct ow_value *value, bool bounds)
+{
+	bool none = value->status == OW_VALUE_NONE;
+	bind_real(b, none ? NAN : value->value);
+	if (bounds) {
+		bind_real(b, none ? NAN : value->low);
+		bind_real(b, none ? NAN : value->high);
+	}
+}
+
+static void bind_counts(struct binder *b, const struct ow_live_result *r)
+{
+	const uint64_t counts[] = {r->sent,    r->received, r->matched,    r->late,      r->late_received, r->lost,
+	                           r->pending, r->extra,    r->duplicated, r->ambiguous, r->reordered,     r->bytes};
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+		bind_count(b, counts[i]);
+	bind_integer(b, r->sample_shift);
+	bind_count(b, r->total_sent);
+	bind_count(b, r->total_received);
+	bind_real(b, r->coverage);
+	bind_count(b, r->ring_drops_from);
+	bind_count(b, r->ring_drops_to);
+	bind_count(b, r->unreadable);
+	bind_count(b, r->samples);
+}
+
+static void bind_delays(struct binder *b, const struct ow_live_result *r)
+{
+	bind_value(b, &r->mean_ns, true);
+	bind_value(b, &r->stddev_ns, true);
+	bind_value(b, &r->min_ns, false);
+	bind_value(b, &r->max_ns, false);
+	for (int i = 0; i < OW_QUANTILES; i++)
+		bind_value(b, &r->quantile_ns[i], true);
+	bind_value(b, &r->loss_ratio, true);
+	char reasons[2048] = "";
+	FILE *out = fmemopen(reasons, sizeof reasons, "w");
+	if (out) {
+		ow_live_json_reasons(out, r);
+		/* What does not fit would be no JSON. */
+		if (fclose(out) != 0 || strcmp(reasons, "{}") == 0)
+			*reasons = 0;
+	}
+	bind_text(b, reasons);
+}
+
+static void bind_clock(struct binder *b, const struct ow_clock_state *clock)
+{
+	bool known = clock->synchronised && clock->error_ns != OW_CLOCK_UNKNOWN;
+	bind_count(b, known && clock->error_ns >= 0 ? (uint64_t)clock->error_ns : OW_LIVE_NOT_COUNTED);
+}
+
+static void bind_result(sqlite3_stmt *statement, int64_t lane, const struct ow_live_result *r)
+{
+	struct binder b = {statement, 0, r->status != OW_LIVE_UNKNOWN};
+	bind_integer(&b, lane);
+	bind_integer(&b, r->start_ns);
+	bind_integer(&b, r->length_ns);
+	bind_integer(&b, r->interval);
+	bind_integer(&b, r->final);
+	bind_integer(&b, r->exact);
+	bind_text(&b, ow_live_status_name[r->status]);
+	bind_text(&b, r->cause);
+	bind_counts(&b, r);
+	bind_delays(&b, r);
+	bind_clock(&b, &r->clock_from);
+	bind_clock(&b, &r->clock_to);
+	bind_text(&b, r->synopsis);
+	const struct ow_live_cost *cost = &r->cost;
+	bind_count(&b, cost->bytes);
+	bind_count(&b, cost->round_trips);
+	const int64_t stages[] = {cost->transmit_ns, cost->decode_ns,  cost->missing_ns,
+	                          cost->erase_ns,    cost->compute_ns, cost->ready_ns};
+	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+		b.known ? bind_integer(&b, stages[i]) : bind_real(&b, NAN);
+	bind_integer(&b, r->active);
+	assert(b.at == COLUMNS);
+}
+
+int ow_store_add(struct ow_store *store, const struct ow_live_result *result, struct ow_error *err)
+{
+	int64_t lane = 0;
+	bool first = !store->waiting;
+	int r = 0;
+	store->waiting++;
+	if (first && sqlite3_exec(store->file.db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+		return give_up(store, err);
+	if ((r = lane_id(store, result, &lane, err)) < 0) {
+		give_up(store, NULL);
+		return r;
+	}
+	bind_result(store->add_result, lane, result);
+	if (sqlite3_step(store->add_result) != SQLITE_DONE)
+		r = ow_database_fail(&store->file, err);
+	sqlite3_reset(store->add_result);
+	if (r < 0) {
+		give_up(store, NULL);
+		return r;
+	}
+	return store->waiting >= OW_STORE_BATCH ? ow_store_commit(store, err) : 0;
+}
+
+int ow_store_commit(struct ow_store *store, struct ow_error *err)
+{
+	if (!store->waiting)
+		return 0;
+	if (sqlite3_exec(store->file.db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+		return give_up(store, err);
+	store->waiting = 0;
+	return 0;
+}
+
+int ow_store_relieve(struct ow_store *store)
+{
+	return store->waiting ? -EBUSY : ow_database_run(&store->file, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
+}
+
+uint64_t ow_store_lost(const struct ow_store *store)
+{
+	return store->lost;
+}
+
+int ow_store_count(struct ow_store *store, const char *key, uint64_t more, struct ow_error *err)
+{
+	char sql[200];
+	int r = ow_store_commit(store, err);
+	sqlite3_snprintf(
+		sizeof sql, sql,
+		"INSERT INTO meta VALUES (%Q, %lld) ON CONFLICT (key) DO UPDATE SET value = value + excluded.value",
+		key, (long long)more);
+	return r < 0 ? r : ow_database_run(&store->file, sql, err);
+}
+
+/* -- what is old -------------------------------------------------------------------------------------------------- */
+
+struct size {
+	int64_t page, pages, free;
+};
+
+static int size_of(const struct ow_store *store, struct size *ret_size, struct ow_error *err)
+{
+	int r = ow_database_ask(&store->file, "PRAGMA page_size", &ret_size->page, err);
+	if (r == 0)
+		r = ow_database_ask(&store->file, "PRAGMA page_count", &ret_size->pages, err);
+	return r < 0 ? r : ow_database_ask(&store->file, "PRAGMA freelist_count", &ret_size->free, err);
+}
+
+/* Deletes the oldest before this time. Returns how many, or a negative errno. */
+static int delete_some(struct ow_store *store, int64_t before_ns, struct ow_error *err)
+{
+	sqlite3_bind_int64(store->trim, 1, before_ns);
+	sqlite3_bind_int64(store->trim, 2, TRIM_ROWS);
+	int r = sqlite3_step(store->trim) == SQLITE_DONE ? sqlite3_changes(store->file.db)
+	                                                 : ow_database_fail(&store->file, err);
+	sqlite3_reset(store->trim);
+	return r;
+}
+
+int ow_store_trim(struct ow_store *store, const struct ow_store_limits *limits, int64_t now_ns, struct ow_error *err)
+{
+	struct size size;
+	int r = ow_store_commit(store, err);
+	if (r < 0 || (r = size_of(store, &size, err)) < 0)
+		return r;
+	int64_t most =
+		limits->max_bytes && limits->max_bytes < INT64_MAX ? (int64_t)limits->max_bytes / size.page : INT64_MAX;
+	int deleted = 0;
+	if (size.pages - size.free > most)
+		deleted = delete_some(store, INT64_MAX, err);
+	else if (limits->retention_ns && now_ns > INT64_MIN + limits->retention_ns)
+		deleted = delete_some(store, now_ns - limits->retention_ns, err);
+	if (deleted < 0)
+		return deleted;
+	if (size.free > TRIM_PAGES && (size.free > size.pages / FREE_SHARE || size.pages > most)) {
+		char sql[60];
+		snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%d)", TRIM_PAGES);
+		struct size after;
+		if ((r = ow_database_run(&store->file, sql, err)) < 0 || (r = size_of(store, &after, err)) < 0)
+			return r;
+		/* A file of an early version cannot give pages back. */
+		return deleted > 0 || after.pages < size.pages;
+	}
+	return deleted > 0;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Intervals that nobody told of become rows of their own: a store has no holes that could be taken for "nothing wrong".
+ */
+#include "store/store_gaps.h"
+
+#include "base/clock.h"
+#include <errno.h>
+
+/* Rows of a lane that may be provisional: those that wait for late packets (1024 intervals at most), or for a peer. */
+#define PROVISIONAL_ROWS "20000"
+
+int ow_absent_init(struct ow_absent *absent, const struct ow_database *file, struct ow_error *err)
+{
+	*absent = (struct ow_absent){.file = file, .since_ns = ow_clock_real_ns()};
+	int r = ow_database_prepare(file,
+	                            "SELECT start_ns + length_ns FROM result WHERE lane = ?"
+	                            " ORDER BY start_ns DESC LIMIT 1",
+	                            &absent->last, err);
+	if (r == 0)
+		r = ow_database_prepare(
+			file,
+			"INSERT OR IGNORE INTO result (lane, start_ns, length_ns, interval, final,"
+			" exact, status, cause, sample_shift, active) VALUES (?, ?, ?, ?, 1, 0, 'unknown', ?6, 0, ?5)",
+			&absent->fill, err);
+	return r;
+}
+
+void ow_absent_done(struct ow_absent *absent)
+{
+	sqlite3_finalize(absent->last);
+	sqlite3_finalize(absent->fill);
+}
+
+int ow_absent_settle(const struct ow_database *file, struct ow_error *err)
+{
+	return ow_database_run(
+		file,
+		"UPDATE result SET final = 1,"
+		" status = CASE WHEN status = 'measured' AND pending > 0 THEN 'partial' ELSE status END,"
+		" cause = CASE WHEN status <> 'unknown' AND pending > 0 THEN coalesce(cause || '; ', '') || pending ||"
+		" ' packets undecided: the point was killed before they could arrive' ELSE cause END"
+		" WHERE final = 0 AND rowid IN (SELECT r.rowid FROM lane l JOIN result r ON r.lane = l.id AND "
+		"r.start_ns >="
+		" (SELECT start_ns - " PROVISIONAL_ROWS " * length_ns FROM result WHERE lane = l.id"
+		" ORDER BY start_ns DESC LIMIT 1))",
+		err);
+}
+
+int ow_absent_last(struct ow_absent *absent, int64_t lane, int64_t *ret_end_ns, struct ow_error *err)
+{
+	int r = 0;
+	sqlite3_bind_int64(absent->last, 1, lane);
+	int code = sqlite3_step(absent->last);
+	if (code == SQLITE_ROW)
+		*ret_end_ns =
+			sqlite3_column_int64(absent->last, 0) < 0 ? INT64_MIN : sqlite3_column_int64(absent->last, 0);
+	else if (code == SQLITE_DONE)
+		*ret_end_ns = INT64_MIN;
+	else
+		r = ow_database_fail(absent->file, err);
+	sqlite3_reset(absent->last);
+	return r;
+}
+
+static const char *cause_of(const struct ow_absent *absent, int64_t start_ns, int64_t length_ns)
+{
+	if (start_ns < absent->lost_last_ns && start_ns + length_ns > absent->lost_ns)
+		return "the result could not be stored";
+	if (start_ns < absent->since_ns)
+		return "this point was not running, or was killed before it stored the result";
+	return "nothing was measured then: no agreement between the points, a start, or a clock that was set";
+}
+
+static int fill(struct ow_absent *absent, int64_t lane, int64_t start_ns, int64_t length_ns, int64_t interval,
+                bool active, struct ow_error *err)
+{
+	const int64_t values[] = {lane, start_ns, length_ns, interval, active};
+	for (int i = 0; i < 5; i++)
+		sqlite3_bind_int64(absent->fill, i + 1, values[i]);
+	sqlite3_bind_text(absent->fill, 6, cause_of(absent, start_ns, length_ns), -1, SQLITE_STATIC);
+	int r = sqlite3_step(absent->fill) == SQLITE_DONE ? 0 : ow_database_fail(absent->file, err);
+	sqlite3_reset(absent->fill);
+	/* A row that the file does not take stays missing; those after it must not suffer. */
+	return r == -EBADMSG ? 0 : r;
+}
+
+int ow_absent_fill(struct ow_absent *absent, int64_t lane, int64_t end_ns, const struct ow_live_result *next,
+                   struct ow_error *err)
+{
+	if (next->length_ns <= 0 || next->start_ns <= end_ns)
+		return 0;
+	int64_t gap_ns = next->start_ns - end_ns, rows = gap_ns / next->length_ns, rest_ns = gap_ns % next->length_ns;
+	int r = 0;
+	if (rows > OW_ABSENT_ROWS)
+		rows = OW_ABSENT_ROWS;
+	else if (rest_ns > 0) /* intervals were of another length */
+		r = fill(absent, lane, end_ns, rest_ns, next->interval - rows - 1, next->active, err);
+	for (int64_t i = rows; r == 0 && i > 0; i--)
+		r = fill(absent, lane, next->start_ns - i * next->length_ns, next->length_ns, next->interval - i,
+		         next->active, err);
+	return r;
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Queries of a store. A day among months must be found at once, so every query is a range of the time index, or of the
+ * lane's own if only one is asked for; test_stored.c holds the query plans against that.
+ */
+#include "store/stored.h"
+
+#include "base/word.h"
+#include "result/result_json.h"
+#include "store/stored_file.h"
+#include "base/format.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Results that are read before any of them is handed on. */
+#define PORTION   256
+#define LANES_MAX 65536
+
+const char *const ow_stored_by_name[] = {"loss", "p99", "mean"};
+
+/* -- opening ------------------------------------------------------------------------------------------------------ */
+
+static void take_name(sqlite3_stmt *statement, int column, char name[OW_LIVE_NAME])
+{
+	const char *text = (const char *)sqlite3_column_text(statement, column);
+	snprintf(name, OW_LIVE_NAME, "%s", text ? text : "");
+}
+
+static int read_lanes(struct ow_stored *stored, struct ow_error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	int code = SQLITE_ROW, r = ow_database_prepare(&stored->file,
+	                                               "SELECT id, segment, class, from_point, to_point FROM lane "
+	                                               "ORDER BY id",
+	                                               &statement, err);
+	if (r < 0)
+		return r;
+	while (stored->lanes < LANES_MAX && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+		/* In powers of two. */
+		if ((stored->lanes & (stored->lanes + 1)) == 0) {
+			struct ow_stored_lane *lane =
+				reallocarray(stored->lane, 2 * stored->lanes + 2, sizeof *stored->lane);
+			if (!lane) {
+				r = ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+				break;
+			}
+			stored->lane = lane;
+		}
+		struct ow_stored_lane *lane = &stored->lane[stored->lanes++];
+		lane->id = sqlite3_column_int64(statement, 0);
+		take_name(statement, 1, lane->segment);
+		take_name(statement, 2, lane->class_name);
+		take_name(statement, 3, lane->from);
+		take_name(statement, 4, lane->to);
+		lane->chosen = true;
+	}
+	if (r == 0 && code != SQLITE_ROW && code != SQLITE_DONE)
+		r = ow_database_fail(&stored->file, err);
+	stored->chosen = stored->lanes;
+	sqlite3_finalize(statement);
+	return r;
+}
+
+int ow_stored_open(const char *path, struct ow_stored **ret_stored, struct ow_error *err)
+{
+	struct ow_stored *stored = calloc(1, sizeof *stored);
+	if (!stored)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
+	stored->filter = (struct ow_stored_filter){.since_ns = INT64_MIN, .until_ns = INT64_MAX};
+	int r = ow_database_look(path, &stored->file, err);
+	int64_t columns = 0;
+	if (r == 0)
+		r = ow_database_ask(&stored->file,
+		                    "SELECT count(*) FROM pragma_table_info('result') WHERE name = 'active'", &columns,
+		                    err);
+	stored->has_active = columns > 0;
+	if (r == 0)
+		r = read_lanes(stored, err);
+	if (r < 0)
+		ow_stored_close(stored);
+	else
+		*ret_stored = stored;
+	return r;
+}
+
+void ow_stored_close(struct ow_stored *stored)
+{
+	if (!stored)
+		return;
+	sqlite3_finalize(stored->reasons);
+	free(stored->reasons_text);
+	ow_database_close(&stored->file);
+	free(stored->lane);
+	free(stored);
+}
+
+bool ow_stored_caveat(const struct ow_stored *stored, struct ow_error *ret_text)
+{
+	int64_t lost = 0;
+	if (stored->file.without_log) {
+		ow_error_set(ret_text, EROFS, "%s: the newest results are in its log, which cannot be read here",
+		             stored->file.path);
+		return true;
+	}
+	if (ow_database_ask(&stored->file, "SELECT ifnull(max(value), 0) FROM meta WHERE key = 'not_stored'", &lost,
+	                    NULL) < 0 ||
+	    lost <= 0)
+		return false;
+	ow_error_set(ret_text, ENOSPC, "%s: %" PRId64 " intervals were measured but could not be stored",
+	             stored->file.path, lost);
+	return true;
+}
+
+const struct ow_stored_lane *ow_stored_lanes(const struct ow_stored *stored, size_t *ret_count)
+{
+	*ret_count = stored->lanes;
+	return stored->lane;
+}
+
+const struct ow_stored_lane *ow_stored_lane(const struct ow_stored *stored, int64_t id)
+{
+	size_t low = 0, high = stored->lanes;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (stored->lane[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < stored->lanes && stored->lane[low].id == id ? &stored->lane[low] : NULL;
+}
+
+/* -- choosing ----------------------------------------------------------------------------------------------------- */
+
+enum { SEGMENT, CLASS, FROM, TO, NAMES };
+static const char *const kind_name[NAMES] = {"segment", "class", "point as sender", "point as receiver"};
+
+static const char *name_of(const struct ow_stored_lane *lane, int kind)
+{
+	const char *name[NAMES] = {lane->segment, lane->class_name, lane->from, lane->to};
+	return name[kind];
+}
+
+/* "no segment 'x'; did you mean ..." or which ones there are. */
+static int no_such(const struct ow_stored *stored, int kind, const char *asked, struct ow_error *err)
+{
+	char list[300] = "";
+	struct ow_word_guess guess = {.written = asked};
+	size_t used = 0;
+	for (size_t i = 0; i < stored->lanes; i++) {
+		const char *name = name_of(&stored->lane[i], kind);
+		bool told = false;
+		for (size_t k = 0; k < i && !told; k++)
+			told = strcmp(name, name_of(&stored->lane[k], kind)) == 0;
+		if (told)
+			continue;
+		ow_word_offer(&guess, name);
+		if (used < sizeof list)
+			used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", name);
+	}
+	if (guess.best)
+		return ow_error_set(err, ENOENT, "%.100s: no %s '%.64s', did you mean '%s'?", stored->file.path,
+		                    kind_name[kind], asked, guess.best);
+	return ow_error_set(err, ENOENT, "%.100s: no %s '%.64s', there is: %s%s", stored->file.path, kind_name[kind],
+	                    asked, *list ? list : "nothing", used >= sizeof list ? "..." : "");
+}
+
+int ow_stored_choose(struct ow_stored *stored, const struct ow_stored_filter *filter, struct ow_error *err)
+{
+	const char *asked[NAMES] = {filter->segment, filter->class_name, filter->from, filter->to};
+	size_t chosen = 0;
+	for (int kind = 0; kind < NAMES; kind++) {
+		bool found = !asked[kind];
+		for (size_t i = 0; i < stored->lanes && !found; i++)
+			found = strcmp(asked[kind], name_of(&stored->lane[i], kind)) == 0;
+		if (!found)
+			return no_such(stored, kind, asked[kind], err);
+	}
+	for (size_t i = 0; i < stored->lanes; i++) {
+		bool fits = true;
+		for (int kind = 0; kind < NAMES; kind++)
+			fits &= !asked[kind] || strcmp(asked[kind], name_of(&stored->lane[i], kind)) == 0;
+		stored->lane[i].chosen = fits;
+		chosen += fits;
+	}
+	stored->chosen = chosen;
+	stored->filter = *filter;
+	return chosen || !stored->lanes
+	               ? 0
+	               : ow_error_set(err, ENOENT, "%s: no results of these names together", stored->file.path);
+}
+
+/* The condition on lanes: nothing for all of them. A + keeps SQLite from taking the lane's index for several. */
+static void put_lanes(FILE *out, const struct ow_stored *stored)
+{
+	const char *join = "";
+	if (stored->chosen == stored->lanes && stored->lanes > 1)
+		return;
+	fputs(stored->chosen == 1 ? " AND lane = " : " AND +lane IN (", out);
+	for (size_t i = 0; i < stored->lanes; i++) {
+		if (!stored->lane[i].chosen)
+			continue;
+		fprintf(out, "%s%" PRId64, join, stored->lane[i].id);
+		join = ", ";
+	}
+	if (stored->chosen != 1)
+		fputc(')', out);
+}
+
+char *ow_stored_query(const struct ow_stored *stored, const char *columns, const char *tail)
+{
+	char *sql = NULL;
+	size_t size;
+	FILE *out = open_memstream(&sql, &size);
+	if (!out)
+		return NULL;
+	fprintf(out, "SELECT %s FROM result WHERE start_ns >= ?1 AND start_ns < ?2", columns);
+	put_lanes(out, stored);
+	if (stored->filter.final)
+		fputs(" AND final", out);
+	const char *join = " AND status IN (";
+	for (int i = 0; stored->filter.statuses && i <= OW_LIVE_UNKNOWN; i++) {
+		if (!(stored->filter.statuses >> i & 1))
+			continue;
+		fprintf(out, "%s'%s'", join, ow_live_status_name[i]);
+		join = ", ";
+	}
+	fprintf(out, "%s %s", stored->filter.statuses ? ")" : "", tail);
+	if (fclose(out) == 0)
+		return sql;
+	free(sql);
+	return NULL;
+}
+
+int ow_stored_prepare(const struct ow_stored *stored, const char *columns, const char *tail,
+                      sqlite3_stmt **ret_statement, struct ow_error *err)
+{
+	char *sql = ow_stored_query(stored, columns, tail);
+	if (!sql)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+	int r = ow_database_prepare(&stored->file, sql, ret_statement, err);
+	free(sql);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(*ret_statement, 1, stored->filter.since_ns);
+	sqlite3_bind_int64(*ret_statement, 2, stored->filter.until_ns);
+	return 0;
+}
+
+int ow_stored_span(struct ow_stored *stored, int64_t *ret_first_ns, int64_t *ret_last_ns, struct ow_error *err)
+{
+	struct ow_stored_filter keep = stored->filter;
+	static const char *const tails[] = {"ORDER BY start_ns LIMIT 1", "ORDER BY start_ns DESC LIMIT 1"};
+	int64_t value[2];
+	int r = 0;
+	stored->filter.statuses = 0;
+	stored->filter.final = false;
+	stored->filter.since_ns = INT64_MIN;
+	stored->filter.until_ns = INT64_MAX;
+	for (int i = 0; r == 0 && i < 2; i++) {
+		sqlite3_stmt *statement = NULL;
+		r = ow_stored_prepare(stored, "start_ns", tails[i], &statement, err);
+		if (r < 0)
+			break;
+		int code = sqlite3_step(statement);
+		value[i] = sqlite3_column_int64(statement, 0);
+		if (code == SQLITE_DONE)
+			r = ow_error_set(err, ENODATA, "%s: no results are stored", stored->file.path);
+		else if (code != SQLITE_ROW)
+			r = ow_database_fail(&stored->file, err);
+		sqlite3_finalize(statement);
+	}
+	stored->filter = keep;
+	if (r == 0) {
+		*ret_first_ns = value[0];
+		*ret_last_ns = value[1];
+	}
+	return r;
+}
+
+/* -- listing ------------------------------------------------------------------------------------------------------ */
+
+/* Behind the last one that was read: ?3 is its start, ?4 its lane. */
+#define NEXT "AND (start_ns, lane) > (?3, ?4) ORDER BY start_ns, lane LIMIT 256"
+
+struct key {
+	int64_t start_ns, lane;
+};
+
+/* Just before the newest `limit` of what was chosen. */
+static int begin_at(struct ow_stored *stored, uint64_t limit, struct key *ret_key, struct ow_error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	*ret_key = (struct key){INT64_MIN, INT64_MIN};
+	if (!limit || limit > INT64_MAX)
+		return 0;
+	int r = ow_stored_prepare(stored, "start_ns, lane", "ORDER BY start_ns DESC, lane DESC LIMIT 1 OFFSET ?3",
+	                          &statement, err);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(statement, 3, (int64_t)limit - 1);
+	int code = sqlite3_step(statement);
+	int64_t lane = sqlite3_column_int64(statement, 1);
+	if (code == SQLITE_ROW)
+		*ret_key = (struct key){sqlite3_column_int64(statement, 0), lane > INT64_MIN ? lane - 1 : lane};
+	else if (code != SQLITE_DONE)
+		r = ow_database_fail(&stored->file, err);
+	sqlite3_finalize(statement);
+	return r;
+}
+
+/* Also the start of the range moves on, so that what was read is not passed again. */
+static void bind_key(const struct ow_stored *stored, sqlite3_stmt *statement, const struct key *key)
+{
+	int64_t since = stored->filter.since_ns;
+	sqlite3_bind_int64(statement, 1, key->start_ns > since ? key->start_ns : since);
+	sqlite3_bind_int64(statement, 3, key->start_ns);
+	sqlite3_bind_int64(statement, 4, key->lane);
+}
+
+/* Reads the next portion behind *key. Returns how many, or a negative errno. */
+static int read_portion(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_stored_row *row, struct key *key,
+                        struct ow_error *err)
+{
+	int count = 0, code = SQLITE_DONE;
+	bind_key(stored, statement, key);
+	while (count < PORTION && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+		ow_stored_row(stored, statement, &row[count++]);
+		*key = (struct key){sqlite3_column_int64(statement, 1), sqlite3_column_int64(statement, 0)};
+	}
+	int r = code == SQLITE_DONE || code == SQLITE_ROW ? count : ow_database_fail(&stored->file, err);
+	sqlite3_reset(statement);
+	return r;
+}
+
+int ow_stored_list(struct ow_stored *stored, uint64_t limit, ow_stored_each *each, void *arg, struct ow_error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	struct key key = {0};
+	struct ow_stored_row *row = reallocarray(NULL, PORTION, sizeof *row);
+	int r = row ? begin_at(stored, limit, &key, err)
+	            : ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+	if (r == 0)
+		r = ow_stored_prepare(stored, ow_stored_row_columns(stored), NEXT, &statement, err);
+	int count = PORTION;
+	while (r == 0 && count == PORTION) {
+		count = read_portion(stored, statement, row, &key, err);
+		r = count < 0 ? count : 0;
+		for (int i = 0; r == 0 && i < count; i++)
+			r = each(arg, &row[i].result);
+	}
+	sqlite3_finalize(statement);
+	free(row);
+	return r;
+}
+
+static const char *const worst_tail[] = {
+	"AND loss_ratio IS NOT NULL ORDER BY loss_ratio DESC, start_ns, lane LIMIT ?3",
+	"AND p99_ns IS NOT NULL ORDER BY p99_ns DESC, start_ns, lane LIMIT ?3",
+	"AND mean_ns IS NOT NULL ORDER BY mean_ns DESC, start_ns, lane LIMIT ?3",
+};
+
+int ow_stored_worst(struct ow_stored *stored, enum ow_stored_by by, uint64_t count, ow_stored_each *each, void *arg,
+                    struct ow_error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	struct ow_stored_row row;
+	int code = SQLITE_DONE,
+	    r = ow_stored_prepare(stored, ow_stored_row_columns(stored), worst_tail[by], &statement, err);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(statement, 3, count < INT64_MAX ? (int64_t)count : INT64_MAX);
+	while (r == 0 && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+		ow_stored_row(stored, statement, &row);
+		r = each(arg, &row.result);
+	}
+	if (r == 0 && code != SQLITE_DONE)
+		r = ow_database_fail(&stored->file, err);
+	sqlite3_finalize(statement);
+	return r;
+}
+
+/* -- CSV ---------------------------------------------------------------------------------------------------------- */
+
+static void put_lane_cells(FILE *out, const struct ow_stored_lane *lane)
+{
+	for (int kind = 0; kind < NAMES; kind++) {
+		ow_words_csv(out, lane ? name_of(lane, kind) : "");
+		fputc(',', out);
+	}
+}
+
+/* Rows of the next portion, into memory. Returns how many, or a negative errno. */
+static int csv_portion(struct ow_stored *stored, sqlite3_stmt *statement, struct key *key, FILE *out,
+                       struct ow_error *err)
+{
+	int count = 0, code = SQLITE_DONE, columns = sqlite3_column_count(statement);
+	bind_key(stored, statement, key);
+	while (count < PORTION && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+		*key = (struct key){sqlite3_column_int64(statement, 1), sqlite3_column_int64(statement, 0)};
+		put_lane_cells(out, ow_stored_lane(stored, key->lane));
+		for (int i = 1; i < columns; i++) {
+			if (i > 1)
+				fputc(',', out);
+			ow_words_csv(out, (const char *)sqlite3_column_text(statement, i));
+		}
+		fputc('\n', out);
+		count++;
+	}
+	int r = code == SQLITE_DONE || code == SQLITE_ROW ? count : ow_database_fail(&stored->file, err);
+	sqlite3_reset(statement);
+	return r;
+}
+
+static void put_csv_heading(FILE *out, sqlite3_stmt *statement)
+{
+	fputs("segment,class,from_point,to_point", out);
+	for (int i = 1; i < sqlite3_column_count(statement); i++)
+		fprintf(out, ",%s", sqlite3_column_name(statement, i));
+	fputc('\n', out);
+}
+
+int ow_stored_csv(struct ow_stored *stored, uint64_t limit, FILE *out, uint64_t *ret_rows, struct ow_error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	struct key key = {0};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *memory = open_memstream(&text, &size);
+	int count = PORTION, r = memory ? begin_at(stored, limit, &key, err)
+	                                : ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+	if (r == 0 && (r = ow_stored_prepare(stored, "*", NEXT, &statement, err)) == 0)
+		put_csv_heading(out, statement);
+	*ret_rows = 0;
+	while (r == 0 && count == PORTION) {
+		rewind(memory);
+		count = csv_portion(stored, statement, &key, memory, err);
+		r = count < 0 ? count : 0;
+		long length = ftell(memory);
+		if (fflush(memory) != 0)
+			r = ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+		if (r == 0)
+			fwrite(text, 1, (size_t)length, out);
+		*ret_rows += r == 0 ? (uint64_t)count : 0;
+	}
+	sqlite3_finalize(statement);
+	if (memory)
+		fclose(memory);
+	free(text);
+	return r;
+}
+
+char *ow_stored_sql(const struct ow_stored *stored, int which)
+{
+	switch (which) {
+	case 0:
+		return ow_stored_query(stored, ow_stored_row_columns(stored), NEXT);
+	case 1:
+		return ow_stored_query(stored, ow_stored_row_columns(stored), worst_tail[OW_STORED_LOSS]);
+	case 2:
+		return ow_stored_query(stored, "*", NEXT);
+	default:
+		return ow_stored_query(stored, ow_stored_sum_columns, "ORDER BY start_ns, lane");
+	}
+}

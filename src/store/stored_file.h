@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_STORE_STORED_FILE_H
+#define OW_STORE_STORED_FILE_H
+
+#include "store/database.h"
+#include "store/stored.h"
+
+/* For the files stored*.c only. */
+#define OW_STORED_REASONS 6
+#define OW_STORED_REASON  120
+struct ow_stored {
+	struct ow_database file;
+	struct ow_stored_lane *lane; /* by id */
+	size_t lanes, chosen;
+	bool has_active; /* the column */
+	struct ow_stored_filter filter;
+	/* The reasons of the last row: most have the same. */
+	sqlite3_stmt *reasons;
+	char *reasons_text;
+	char reason[OW_STORED_REASONS][OW_STORED_REASON];
+};
+
+/* Lane by its number, or NULL. */
+const struct ow_stored_lane *ow_stored_lane(const struct ow_stored *stored, int64_t id);
+
+/*
+ * "SELECT columns FROM result WHERE what was chosen" and then `tail`. Parameters ?1 and ?2 are since and until. The
+ * time index is used for several lanes, that of the lane for a single one. The caller frees it; NULL: no memory.
+ */
+char *ow_stored_query(const struct ow_stored *stored, const char *columns, const char *tail);
+int ow_stored_prepare(const struct ow_stored *stored, const char *columns, const char *tail,
+                      sqlite3_stmt **ret_statement, struct ow_error *err);
+
+/* Of a result that was read: the reasons point into it. */
+struct ow_stored_row {
+	struct ow_live_result result;
+	char reason[OW_STORED_REASONS][OW_STORED_REASON];
+};
+/* The columns that ow_stored_row takes, in its order. */
+const char *ow_stored_row_columns(const struct ow_stored *stored);
+void ow_stored_row(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_stored_row *ret_row);
+
+extern const char ow_stored_sum_columns[];
+
+#endif

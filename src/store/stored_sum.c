@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adds stored results up, in one pass over them in the order of time. */
+#include "store/stored_sum.h"
+
+#include "base/time.h"
+#include "store/stored_file.h"
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Hours of ten years, or an hour's worth of lanes: beyond, nobody reads it. */
+#define SUMS_MAX (1u << 20)
+/* A pause longer than this is no row of missing intervals, but another run. */
+#define MISSING_MAX UINT64_C(1000000000)
+
+enum column {
+	LANE,
+	START,
+	LENGTH,
+	FINAL,
+	STATUS,
+	CAUSE,
+	SENT,
+	RECEIVED,
+	MATCHED,
+	LATE,
+	LATE_RECEIVED,
+	LOST,
+	PENDING,
+	EXTRA,
+	DUPLICATED,
+	AMBIGUOUS,
+	REORDERED,
+	BYTES,
+	SHIFT,
+	TOTAL_SENT,
+	TOTAL_RECEIVED,
+	DROPS_FROM,
+	DROPS_TO,
+	UNREADABLE,
+	SAMPLES,
+	MEAN,
+	STDDEV,
+	MIN,
+	MAX,
+	P99,
+	LOSS,
+	CLOCK_FROM,
+	CLOCK_TO,
+};
+const char ow_stored_sum_columns[] =
+	"lane, start_ns, length_ns, final, status, cause, sent, received, matched, late, late_received, lost, pending, "
+	"extra, duplicated, ambiguous, reordered, bytes, sample_shift, total_sent, total_received, ring_drops_from, "
+	"ring_drops_to, unreadable, samples, mean_ns, stddev_ns, min_ns, max_ns, p99_ns, loss_ratio, "
+	"clock_error_from_ns, "
+	"clock_error_to_ns";
+
+/* A pass over the results. */
+struct pass {
+	struct ow_stored *stored;
+	struct ow_stored_sum_options options;
+	struct ow_stored_sums *sums;
+	size_t *current;          /* sum of each lane, SIZE_MAX: none yet */
+	int64_t *end;             /* of each lane's last interval */
+	int64_t from_ns, till_ns; /* the hour or day that was asked for last */
+	bool gaps;                /* what is not there is missing, not left out by the filter */
+};
+
+/* -- groups ------------------------------------------------------------------------------------------------------- */
+
+static int64_t second_of(int64_t ns)
+{
+	return ns / OW_NS_PER_S - (ns % OW_NS_PER_S < 0);
+}
+
+static int64_t ns_of(int64_t second)
+{
+	return second > INT64_MAX / OW_NS_PER_S   ? INT64_MAX
+	       : second < INT64_MIN / OW_NS_PER_S ? INT64_MIN
+	                                          : second * OW_NS_PER_S;
+}
+
+/* Anybody may have written the file: its times may be at the ends of what there is. */
+static int64_t later(int64_t ns, int64_t by_ns)
+{
+	int64_t sum;
+	return __builtin_add_overflow(ns, by_ns, &sum) ? by_ns < 0 ? INT64_MIN : INT64_MAX : sum;
+}
+
+/* The local day of a time: days of 23 and of 25 hours exist. */
+static void find_day(struct pass *p, int64_t ns)
+{
+	time_t second = (time_t)second_of(ns);
+	struct tm tm;
+	if (!localtime_r(&second, &tm)) {
+		p->from_ns = ns;
+		p->till_ns = later(ns, 1);
+		return;
+	}
+	tm.tm_sec = tm.tm_min = tm.tm_hour = 0;
+	tm.tm_isdst = -1;
+	struct tm next = tm;
+	next.tm_mday++;
+	p->from_ns = ns_of((int64_t)mktime(&tm));
+	p->till_ns = ns_of((int64_t)mktime(&next));
+}
+
+static void find_hour(struct pass *p, int64_t ns)
+{
+	time_t second = (time_t)second_of(ns);
+	struct tm tm = {0};
+	localtime_r(&second, &tm);
+	int64_t into = (second + tm.tm_gmtoff) % 3600;
+	p->from_ns = ns_of(second - (into < 0 ? into + 3600 : into));
+	p->till_ns = later(p->from_ns, 3600 * OW_NS_PER_S);
+}
+
+static void find_bin(struct pass *p, int64_t ns)
+{
+	int64_t width = p->options.bin_ns, into = ns % width;
+	p->from_ns = later(ns, -(into < 0 ? into + width : into));
+	p->till_ns = later(p->from_ns, width);
+}
+
+/* The part of time that this one is in. */
+static void find_part(struct pass *p, int64_t ns)
+{
+	if (ns >= p->from_ns && ns < p->till_ns)
+		return;
+	if (p->options.group == OW_STORED_DAY)
+		find_day(p, ns);
+	else if (p->options.group == OW_STORED_HOUR)
+		find_hour(p, ns);
+	else
+		find_bin(p, ns);
+}
+
+static int add_sum(struct pass *p, size_t lane, struct ow_error *err)
+{
+	struct ow_stored_sums *sums = p->sums;
+	if (sums->count == SUMS_MAX)
+		return ow_error_set(err, E2BIG, "too many groups; ask for a shorter time or fewer lanes");
+	if (sums->count == sums->room) {
+		size_t room = sums->room ? 2 * sums->room : 16;
+		struct ow_stored_sum *sum = reallocarray(sums->sum, room, sizeof *sum);
+		if (!sum)
+			return ow_error_set(err, ENOMEM, "not enough memory for %zu groups", room);
+		sums->sum = sum;
+		sums->room = room;
+	}
+	sums->sum[sums->count] = (struct ow_stored_sum){.lane = lane, .clock_error_ns = -1};
+	p->current[lane] = sums->count++;
+	return 0;
+}
+
+/* The lanes of a segment share a sum. */
+static size_t segment_sum(const struct pass *p, size_t lane)
+{
+	const struct ow_stored *stored = p->stored;
+	for (size_t i = 0; i < stored->lanes; i++) {
+		if (p->current[i] != SIZE_MAX && strcmp(stored->lane[i].segment, stored->lane[lane].segment) == 0)
+			return p->current[i];
+	}
+	return SIZE_MAX;
+}
+
+/* The sum that an interval of the lane belongs to. */
+static int find_sum(struct pass *p, size_t lane, int64_t start_ns, struct ow_stored_sum **ret_sum, struct ow_error *err)
+{
+	size_t *current = &p->current[lane];
+	bool timed = p->options.group >= OW_STORED_HOUR;
+	if (timed)
+		find_part(p, start_ns);
+	if (*current == SIZE_MAX && p->options.group == OW_STORED_SEGMENT)
+		*current = segment_sum(p, lane);
+	if (*current == SIZE_MAX || (timed && p->sums->sum[*current].start_ns != p->from_ns)) {
+		int r = add_sum(p, lane, err);
+		if (r < 0)
+			return r;
+		p->sums->sum[*current].start_ns = timed ? p->from_ns : start_ns;
+		p->sums->sum[*current].end_ns = timed ? p->till_ns : start_ns;
+	}
+	*ret_sum = &p->sums->sum[*current];
+	return 0;
+}
+
+/* -- adding ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t count_at(sqlite3_stmt *row, enum column column)
+{
+	int64_t value = sqlite3_column_int64(row, column);
+	return value > 0 ? (uint64_t)value : 0;
+}
+
+static bool real_at(sqlite3_stmt *row, enum column column, double *ret_value)
+{
+	if (sqlite3_column_type(row, column) == SQLITE_NULL)
+		return false;
+	*ret_value = sqlite3_column_double(row, column);
+	return true;
+}
+
+static void note_extreme(struct ow_stored_extreme *e, double value, int64_t start_ns)
+{
+	if (!e->count || value < e->low) {
+		e->low = value;
+		e->low_ns = start_ns;
+	}
+	if (!e->count || value > e->high) {
+		e->high = value;
+		e->high_ns = start_ns;
+	}
+	e->count++;
+}
+
+/* Two sets of delays become one: Chan, Golub and LeVeque's update, exact but for rounding. */
+static void pool(struct ow_stored_sum *sum, double weight, double mean, double stddev)
+{
+	double both = sum->weight + weight, apart = mean - sum->mean_ns;
+	sum->m2 += weight * stddev * stddev + apart * apart * (sum->weight / both) * weight;
+	sum->mean_ns += apart * (weight / both);
+	sum->weight = both;
+}
+
+static void add_delays(struct pass *p, struct ow_stored_sum *sum, sqlite3_stmt *row, int64_t start_ns)
+{
+	double mean, stddev = 0, value, scale = ldexp(1, (int)(count_at(row, SHIFT) & 63));
+	/* Packets whose delay is known; a method that samples has fewer delays than its numbers stand for. */
+	uint64_t there = count_at(row, MATCHED) + count_at(row, LATE), doubtful = count_at(row, AMBIGUOUS);
+	uint64_t samples = there > doubtful ? there - doubtful : count_at(row, SAMPLES);
+	if (real_at(row, MEAN, &mean) && samples > 0) {
+		real_at(row, STDDEV, &stddev);
+		pool(sum, (double)samples * scale, mean, stddev);
+		sum->samples += samples;
+		note_extreme(&sum->mean, mean, start_ns);
+	}
+	if (real_at(row, MIN, &value))
+		note_extreme(&sum->min_ns, value, start_ns);
+	if (real_at(row, MAX, &value))
+		note_extreme(&sum->max_ns, value, start_ns);
+	if (real_at(row, P99, &value)) {
+		note_extreme(&sum->p99_ns, value, start_ns);
+		sum->above_p99 += value > (double)p->options.p99_limit_ns;
+	}
+	if (real_at(row, LOSS, &value))
+		note_extreme(&sum->loss, value, start_ns);
+	uint64_t sent = count_at(row, SENT), pending = count_at(row, PENDING);
+	sum->decided += scale * (sent > pending ? (double)(sent - pending) : 0);
+	sum->decided_lost += scale * (double)count_at(row, LOST);
+}
+
+static void add_clocks(struct ow_stored_sum *sum, sqlite3_stmt *row)
+{
+	double from, to;
+	if (!real_at(row, CLOCK_FROM, &from) || !real_at(row, CLOCK_TO, &to))
+		sum->clock_unknown++;
+	else if (from + to >= 0 && from + to < 0x1p62 && (int64_t)(from + to) > sum->clock_error_ns)
+		sum->clock_error_ns = (int64_t)(from + to);
+}
+
+static void add_counts(struct ow_stored_sum *sum, sqlite3_stmt *row)
+{
+	const struct {
+		uint64_t *count;
+		enum column column;
+	} counts[] = {
+		{&sum->sent, SENT},
+		{&sum->received, RECEIVED},
+		{&sum->matched, MATCHED},
+		{&sum->late, LATE},
+		{&sum->late_received, LATE_RECEIVED},
+		{&sum->lost, LOST},
+		{&sum->pending, PENDING},
+		{&sum->extra, EXTRA},
+		{&sum->duplicated, DUPLICATED},
+		{&sum->ambiguous, AMBIGUOUS},
+		{&sum->bytes, BYTES},
+		{&sum->total_sent, TOTAL_SENT},
+		{&sum->total_received, TOTAL_RECEIVED},
+		{&sum->ring_drops_from, DROPS_FROM},
+		{&sum->ring_drops_to, DROPS_TO},
+		{&sum->unreadable, UNREADABLE},
+	};
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+		*counts[i].count += count_at(row, counts[i].column);
+	if (sqlite3_column_type(row, REORDERED) == SQLITE_NULL || sum->reordered == OW_LIVE_NOT_COUNTED)
+		sum->reordered = OW_LIVE_NOT_COUNTED;
+	else
+		sum->reordered += count_at(row, REORDERED);
+	sum->sampled += count_at(row, SHIFT) > 0;
+}
+
+static enum ow_live_status status_at(sqlite3_stmt *row)
+{
+	const char *name = (const char *)sqlite3_column_text(row, STATUS);
+	return !name                           ? OW_LIVE_UNKNOWN
+	       : strcmp(name, "measured") == 0 ? OW_LIVE_MEASURED
+	       : strcmp(name, "partial") == 0  ? OW_LIVE_PARTIAL
+	                                       : OW_LIVE_UNKNOWN;
+}
+
+/* Causes differ by their numbers. */
+static void without_numbers(const char *text, char ret_text[OW_LIVE_CAUSE])
+{
+	size_t used = 0;
+	for (; *text && used < OW_LIVE_CAUSE - 1; text++) {
+		bool digit = isdigit((unsigned char)*text);
+		if (!digit)
+			ret_text[used++] = *text;
+		else if (!used || ret_text[used - 1] != 'N')
+			ret_text[used++] = 'N';
+	}
+	ret_text[used] = 0;
+}
+
+static void add_cause(struct ow_stored_sums *sums, enum ow_live_status status, const char *text, int64_t start_ns)
+{
+	char cause[OW_LIVE_CAUSE];
+	size_t i = 0;
+	without_numbers(text && *text ? text : "no cause known", cause);
+	while (i < sums->causes && (sums->cause[i].status != status || strcmp(sums->cause[i].text, cause) != 0))
+		i++;
+	struct ow_stored_cause *c = &sums->cause[i < OW_STORED_CAUSES ? i : OW_STORED_CAUSES];
+	if (i == sums->causes && i <= OW_STORED_CAUSES) {
+		sums->causes++;
+		*c = (struct ow_stored_cause){.status = status, .first_ns = start_ns};
+		snprintf(c->text, sizeof c->text, "%s", i < OW_STORED_CAUSES ? cause : "other causes");
+	}
+	c->intervals++;
+	c->last_ns = start_ns;
+}
+
+/* Intervals that should be between the lane's last one and this one, each to the sum whose time it is of. */
+static void add_missing(struct pass *p, struct ow_stored_sum *before, struct ow_stored_sum *sum, int64_t end_ns,
+                        int64_t start_ns, int64_t length_ns)
+{
+	if (!p->gaps || length_ns <= 0 || end_ns >= start_ns)
+		return;
+	uint64_t missing = ((uint64_t)start_ns - (uint64_t)end_ns) / (uint64_t)length_ns;
+	if (missing > MISSING_MAX)
+		return;
+	if (before == sum) {
+		sum->missing += missing;
+		return;
+	}
+	/* What lies in hours without any result is nobody's. */
+	if (before->end_ns > end_ns)
+		before->missing += (uint64_t)(before->end_ns - end_ns) / (uint64_t)length_ns;
+	if (start_ns > sum->start_ns)
+		sum->missing += (uint64_t)(start_ns - sum->start_ns) / (uint64_t)length_ns;
+}
+
+static int add_row(struct pass *p, sqlite3_stmt *row, struct ow_error *err)
+{
+	const struct ow_stored_lane *found = ow_stored_lane(p->stored, sqlite3_column_int64(row, LANE));
+	int64_t start = sqlite3_column_int64(row, START), length = sqlite3_column_int64(row, LENGTH);
+	/* A lane that came after the list of lanes was read. */
+	if (!found)
+		return 0;
+	size_t lane = (size_t)(found - p->stored->lane), before = p->current[lane];
+	struct ow_stored_sum *sum;
+	int r = find_sum(p, lane, start, &sum, err);
+	if (r < 0)
+		return r;
+	if (before != SIZE_MAX && p->end[lane] != INT64_MIN)
+		add_missing(p, &p->sums->sum[before], sum, p->end[lane], start, length);
+	p->end[lane] = length > 0 && start < INT64_MAX - length ? start + length : start;
+	if (p->options.group < OW_STORED_HOUR && p->end[lane] > sum->end_ns)
+		sum->end_ns = p->end[lane];
+	sum->first_ns = sum->intervals ? sum->first_ns : start;
+	sum->last_ns = sum->intervals && sum->last_ns > p->end[lane] ? sum->last_ns : p->end[lane];
+	p->sums->intervals++;
+	sum->intervals++;
+	sum->provisional += !sqlite3_column_int(row, FINAL);
+	enum ow_live_status status = status_at(row);
+	if (status != OW_LIVE_MEASURED)
+		add_cause(p->sums, status, (const char *)sqlite3_column_text(row, CAUSE), start);
+	if (status == OW_LIVE_UNKNOWN) {
+		sum->unknown++;
+		return 0;
+	}
+	*(status == OW_LIVE_PARTIAL ? &sum->partial : &sum->measured) += 1;
+	add_counts(sum, row);
+	add_delays(p, sum, row, start);
+	add_clocks(sum, row);
+	return 0;
+}
+
+static int run(struct pass *p, struct ow_error *err)
+{
+	sqlite3_stmt *statement;
+	size_t lanes = p->stored->lanes;
+	p->current = reallocarray(NULL, lanes + 1, sizeof *p->current);
+	p->end = reallocarray(NULL, lanes + 1, sizeof *p->end);
+	if (!p->current || !p->end)
+		return ow_error_set(err, ENOMEM, "not enough memory for %zu lanes", lanes);
+	for (size_t i = 0; i < lanes; i++) {
+		p->current[i] = SIZE_MAX;
+		p->end[i] = INT64_MIN;
+	}
+	int code = SQLITE_DONE,
+	    r = ow_stored_prepare(p->stored, ow_stored_sum_columns, "ORDER BY start_ns, lane", &statement, err);
+	if (r < 0)
+		return r;
+	while (r == 0 && (code = sqlite3_step(statement)) == SQLITE_ROW)
+		r = add_row(p, statement, err);
+	if (r == 0 && code != SQLITE_DONE)
+		r = ow_database_fail(&p->stored->file, err);
+	sqlite3_finalize(statement);
+	return r;
+}
+
+int ow_stored_summarise(struct ow_stored *stored, const struct ow_stored_sum_options *options,
+                        struct ow_stored_sums *ret_sums, struct ow_error *err)
+{
+	struct ow_stored_sums sums = {0};
+	struct pass p = {.stored = stored, .options = *options, .sums = &sums, .gaps = !stored->filter.statuses};
+	if (options->group == OW_STORED_BIN && options->bin_ns <= 0)
+		return ow_error_set(err, EINVAL, "bins need a width");
+	int r = run(&p, err);
+	free(p.current);
+	free(p.end);
+	if (r < 0)
+		ow_stored_sums_done(&sums);
+	else
+		*ret_sums = sums;
+	return r;
+}
+
+void ow_stored_sums_done(struct ow_stored_sums *sums)
+{
+	free(sums->sum);
+	*sums = (struct ow_stored_sums){0};
+}
+
+/* -- what follows from them --------------------------------------------------------------------------------------- */
+
+double ow_stored_sum_loss(const struct ow_stored_sum *sum)
+{
+	return sum->decided > 0 ? sum->decided_lost / sum->decided : NAN;
+}
+
+double ow_stored_sum_mean(const struct ow_stored_sum *sum)
+{
+	return sum->weight > 0 ? sum->mean_ns : NAN;
+}
+
+double ow_stored_sum_stddev(const struct ow_stored_sum *sum)
+{
+	return sum->weight > 0 ? sqrt(sum->m2 / sum->weight) : NAN;
+}
+
+double ow_stored_sum_availability(const struct ow_stored_sum *sum)
+{
+	double all = (double)sum->intervals + (double)sum->missing;
+	return all > 0 ? (double)sum->measured / all : NAN;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_STORE_STORED_SUM_H
+#define OW_STORE_STORED_SUM_H
+
+#include "store/stored.h"
+
+/*
+ * Stored results added up. Counts add up; means are weighed by the packets that each stands for; the standard deviation
+ * is that of all packets, pooled from those of the intervals. Quantiles cannot be added up: there is the range of the
+ * intervals' own ones.
+ */
+
+/* The extreme of a number and the interval that has it. count 0: there is none. */
+struct ow_stored_extreme {
+	uint64_t count; /* intervals in which it is known */
+	double low, high;
+	int64_t low_ns, high_ns; /* their starts */
+};
+
+struct ow_stored_sum {
+	size_t lane;               /* its place among ow_stored_lanes, of a segment the first one */
+	int64_t start_ns;          /* of the hour, day or bin; of all else the first interval */
+	int64_t end_ns;            /* likewise; of all else the end of the last interval */
+	int64_t first_ns, last_ns; /* from where its first interval begins to where the last of them ends */
+	uint64_t intervals;        /* in the store: measured + partial + unknown */
+	uint64_t measured, partial, unknown;
+	uint64_t provisional; /* of these, not final */
+	uint64_t missing;     /* not in the store, between others that are */
+	uint64_t sampled;     /* of these, with counts of a sample */
+	uint64_t sent, received, matched, late, late_received, lost, pending, extra, duplicated, ambiguous, bytes;
+	uint64_t reordered; /* OW_LIVE_NOT_COUNTED if it was not everywhere */
+	uint64_t total_sent, total_received, ring_drops_from, ring_drops_to, unreadable;
+	uint64_t samples;             /* packets whose delay is in the mean */
+	double decided, decided_lost; /* weighed by what a packet of a sample stands for */
+	double weight, mean_ns, m2;   /* packets with a delay, their mean, sum of squared deviations */
+	struct ow_stored_extreme min_ns, max_ns, mean, p99_ns, loss;
+	uint64_t above_p99; /* intervals whose p99 is above the limit that was asked for */
+	uint64_t clock_unknown;
+	int64_t clock_error_ns; /* the worst sum of both clocks' bounds; -1: none known */
+};
+
+/* Intervals without full result, by what they say; runs of digits are N. */
+#define OW_STORED_CAUSES 64
+struct ow_stored_cause {
+	char text[OW_LIVE_CAUSE];
+	enum ow_live_status status;
+	uint64_t intervals;
+	int64_t first_ns, last_ns;
+};
+
+enum ow_stored_group { OW_STORED_LANE, OW_STORED_SEGMENT, OW_STORED_HOUR, OW_STORED_DAY, OW_STORED_BIN };
+
+struct ow_stored_sums {
+	struct ow_stored_sum *sum; /* in the order of time, then of their first result */
+	size_t count, room;
+	struct ow_stored_cause cause[OW_STORED_CAUSES + 1]; /* the last: all others */
+	size_t causes;
+	uint64_t intervals;
+};
+
+struct ow_stored_sum_options {
+	enum ow_stored_group group;
+	int64_t bin_ns;       /* OW_STORED_BIN */
+	int64_t p99_limit_ns; /* for above_p99 */
+};
+
+/* Hours and days are those of the local time zone. */
+int ow_stored_summarise(struct ow_stored *stored, const struct ow_stored_sum_options *options,
+                        struct ow_stored_sums *ret_sums, struct ow_error *err);
+void ow_stored_sums_done(struct ow_stored_sums *sums);
+
+/* lost of those whose fate is decided; NaN: none is. */
+double ow_stored_sum_loss(const struct ow_stored_sum *sum);
+/* NaN: no delay is known. */
+double ow_stored_sum_mean(const struct ow_stored_sum *sum);
+double ow_stored_sum_stddev(const struct ow_stored_sum *sum);
+/* Measured intervals as a share of all, those that are missing included. NaN: there are none. */
+double ow_stored_sum_availability(const struct ow_stored_sum *sum);
+
+/* For people and machines: one block for a lane or segment, one line for an hour or day. width: columns, 0 = any. */
+struct ow_stored_show {
+	FILE *out;
+	unsigned width;
+	bool colour;
+};
+void ow_stored_show(const struct ow_stored_show *show, const struct ow_stored *stored,
+                    const struct ow_stored_sums *sums, enum ow_stored_group group);
+void ow_stored_json(FILE *out, const struct ow_stored *stored, const struct ow_stored_sums *sums,
+                    enum ow_stored_group group);
+/* Delay and loss over time as a picture; sums are those of bins. */
+int ow_stored_plot(const char *path, const struct ow_stored *stored, const struct ow_stored_sums *sums,
+                   struct ow_error *err);
+#define OW_STORED_PLOT_LANES 12
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TEST_WIRE_EXAMPLES_H
+#define TEST_WIRE_EXAMPLES_H
+
+#include "exchange/message.h"
+#include <string.h>
+
+/* One message of each type with fixed contents: docs/protocol.md shows their bytes. */
+static const int64_t example_times[] = {5, -1, 1000000};
+static const struct ow_message_copy example_copies[] = {{2, 0x123456789abc}};
+static const struct ow_message_bucket example_sums[] = {{.time = 300}, {.time = UINT64_MAX}};
+static const struct ow_message_bucket example_clean[] = {{300, 7, 2}};
+static const int64_t example_sample[] = {100, 200};
+
+static inline struct ow_message_value example_exact(double value)
+{
+	return (struct ow_message_value){OW_MESSAGE_EXACT, value, value, value, ""};
+}
+
+static inline struct ow_message_result example_result(void)
+{
+	struct ow_message_result r = {
+		.status = OW_MESSAGE_MEASURED,
+		.final = true,
+		.differences = 3,
+		.sent = 10,
+		.received = 9,
+		.matched = 8,
+		.late = 1,
+		.lost = 1,
+		.extra = 1,
+		.duplicated = 1,
+		.reordered = UINT64_MAX,
+		.bytes = 5000,
+		.total_sent = 10,
+		.total_received = 9,
+		.coverage = 1,
+		.samples = 9,
+		.mean_ns = example_exact(1500),
+		.stddev_ns = {OW_MESSAGE_ESTIMATED, 20, 18, 22, ""},
+		.loss_ratio = example_exact(0.125),
+		.clock_from = {true, 250},
+		.clock_to = {false, INT64_MAX},
+		.synopsis = "fold 4 x 40",
+		.cost_bytes = 2048,
+		.round_trips = 1,
+		.transmit_ns = 1,
+		.decode_ns = 2,
+		.missing_ns = 3,
+		.erase_ns = 4,
+		.compute_ns = 5,
+		.ready_ns = 6,
+	};
+	strncpy(r.min_ns.reason, "sample", sizeof r.min_ns.reason - 1);
+	strncpy(r.max_ns.reason, "sample", sizeof r.max_ns.reason - 1);
+	for (int q = 0; q < OW_QUANTILES; q++)
+		r.quantile_ns[q] = example_exact(1400 + 10 * q);
+	return r;
+}
+
+#define EXAMPLES 13
+static inline struct ow_message example(unsigned number)
+{
+	struct ow_message m = {.lane = 7, .interval = 3};
+	switch (number) {
+	case 0:
+		m = (struct ow_message){.type = OW_MESSAGE_HELLO};
+		m.hello = (struct ow_message_hello){
+			1, 1, "london", 0x0123456789abcdef, 1700000000000000000, {true, 250000}, "oneway 0.1.0"};
+		break;
+	case 1:
+		m = (struct ow_message){.type = OW_MESSAGE_OPEN, .lane = 7};
+		m.open = (struct ow_message_open){
+			.segment = "london-paris",
+			.class_name = "web",
+			.filter = "tcp port 443",
+			.sends = true,
+			.method = OW_MESSAGE_FOLD,
+			.level = OW_MESSAGE_LEVEL_IP,
+			.hash_limit = UINT32_MAX,
+			.identity_seed = 1,
+			.synopsis_seed = 2,
+			.t0_ns = 1700000002000000000,
+			.length_ns = 1000000000,
+			.wait_ns = 2000000000,
+			.horizon = 2,
+			.buckets = 1024,
+			.sample = 1000,
+		};
+		break;
+	case 2:
+		m = (struct ow_message){.type = OW_MESSAGE_OPENED, .lane = 7};
+		m.opened = (struct ow_message_opened){1700000000100000000, 1700000002000000000};
+		break;
+	case 3:
+		m = (struct ow_message){.type = OW_MESSAGE_REFUSED, .lane = 7};
+		m.text = (struct ow_message_text){"no segment london-paris"};
+		break;
+	case 4:
+		m.type = OW_MESSAGE_SYNOPSIS;
+		m.synopsis = (struct ow_message_synopsis){
+			.part = OW_MESSAGE_PUSHED,
+			.sample_shift = 1,
+			.clock = {true, 300},
+			.packets = 9,
+			.total_packets = 20,
+			.total_bytes = 10000,
+			.ring_drops = 1,
+			.unreadable = 2,
+			.oldest = 2,
+			.settled = 1,
+			.sent_ns = 1700000006000000000,
+			.work_ns = 90000,
+			.synopsis = (const uint8_t *)"OWS",
+			.synopsis_size = 3,
+		};
+		break;
+	case 5:
+		m.type = OW_MESSAGE_ASK;
+		m.ask = (struct ow_message_ask){.part = OW_MESSAGE_SECOND, .order = 1, .cells = 100};
+		break;
+	case 6:
+		m.type = OW_MESSAGE_NAMES;
+		m.names = (struct ow_message_names){
+			.sums = OW_MESSAGE_SUMS,
+			.wide = true,
+			.buckets = 2,
+			.sample = 2,
+			.wanted = (const uint8_t *)"\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0",
+			.wanted_size = 24,
+			.others = (const uint8_t *)"\4\0\0\0\0\0\0\0",
+			.others_size = 8,
+		};
+		break;
+	case 7:
+		m.type = OW_MESSAGE_TIMES;
+		m.times = (struct ow_message_times){
+			.sums = OW_MESSAGE_SUMS,
+			.sample_shift = 1,
+			.kept = 5,
+			.digest = 0x1122334455667788,
+			.time_ns = example_times,
+			.copy = example_copies,
+			.bucket = example_sums,
+			.sample_ns = example_sample,
+			.times = 3,
+			.copies = 1,
+			.buckets = 2,
+			.samples = 2,
+		};
+		break;
+	case 8:
+		m.type = OW_MESSAGE_TIMES;
+		m.times = (struct ow_message_times){
+			.sums = OW_MESSAGE_CLEAN,
+			.kept = 5,
+			.bucket = example_clean,
+			.buckets = 1,
+			.synopsis = (const uint8_t *)"OWS",
+			.synopsis_size = 3,
+		};
+		break;
+	case 9:
+		m.type = OW_MESSAGE_RESULT;
+		m.result = example_result();
+		break;
+	case 10:
+		m.type = OW_MESSAGE_NONE;
+		m.text = (struct ow_message_text){"not recorded"};
+		break;
+	case 11:
+		m = (struct ow_message){.type = OW_MESSAGE_PING};
+		m.ping = (struct ow_message_ping){42, true};
+		break;
+	default:
+		m = (struct ow_message){.type = OW_MESSAGE_BYE};
+		m.text = (struct ow_message_text){"stopping"};
+		break;
+	}
+	return m;
+}
+
+#endif

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages side by side: every count and delay against the truth, for unique and identical packets, over boundaries. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "history.h"
+#include "point/id_pairing.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static bool close_to(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * fmax(1, fabs(b));
+}
+
+/* Both lists in order, one missing at each point; then the same shuffled: the walk and the table must agree. */
+static void test_pairing(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	ow_random_seed(&random, 21);
+	enum { N = 5000 };
+	static struct ow_stamp a[N], b[N];
+	static uint32_t of_a[N], of_b[N];
+	for (int run = 0; run < 60; run++) {
+		size_t as = 0, bs = 0;
+		double loss = run % 4 == 0 ? 0 : run % 4 == 1 ? 0.01 : run % 4 == 2 ? 0.3 : 0.97;
+		for (uint64_t i = 1; i <= N; i++) {
+			bool burst = run % 5 == 4 && i > 1000 && i < 3000;
+			if (ow_random_unit(&random) >= loss)
+				a[as++].id = ow_mix64(i);
+			if (ow_random_unit(&random) >= loss && !burst)
+				b[bs++].id = ow_mix64(i);
+		}
+		size_t swaps = run < 20 ? 0 : run < 40 ? 50 : 10 * N;
+		for (size_t i = 0; i < swaps && bs > 1; i++) {
+			size_t x = ow_random_below(&random, bs), y = ow_random_below(&random, bs);
+			struct ow_stamp t = b[x];
+			b[x] = b[y];
+			b[y] = t;
+		}
+		assert_int_equal(ow_pairing(a, as, b, bs, of_a, of_b), 0);
+		for (size_t j = 0; j < bs; j++) {
+			if (of_b[j] != OW_PAIRING_NONE)
+				assert_true(a[of_b[j]].id == b[j].id && of_a[of_b[j]] == j);
+		}
+		/* Nothing is overlooked: what has no counterpart is really not there. */
+		size_t paired_a = 0, paired_b = 0, common = 0;
+		for (size_t i = 0; i < as; i++)
+			paired_a += of_a[i] != OW_PAIRING_NONE;
+		for (size_t j = 0; j < bs; j++)
+			paired_b += of_b[j] != OW_PAIRING_NONE;
+		for (size_t i = 0; run % 10 < 5 && i < as; i++) {
+			for (size_t j = 0; j < bs; j++)
+				common += a[i].id == b[j].id;
+		}
+		assert_int_equal(paired_a, paired_b);
+		if (run % 10 < 5)
+			assert_int_equal(paired_a, common);
+	}
+}
+
+struct packet {
+	int64_t sent, received; /* -1 = lost */
+};
+
+/* RFC 4737 by its definition, over the whole run. */
+static uint64_t reordered_of(const struct packet *p, size_t n, const size_t *by_arrival)
+{
+	uint64_t count = 0;
+	int64_t newest = -1;
+	for (size_t k = 0; k < n; k++) {
+		const struct packet *q = p + by_arrival[k];
+		if (q->sent < newest)
+			count++;
+		else
+			newest = q->sent;
+	}
+	return count;
+}
+
+static const struct packet *sorting;
+static int by_received(const void *x, const void *y)
+{
+	int64_t a = sorting[*(const size_t *)x].received, b = sorting[*(const size_t *)y].received;
+	return (a > b) - (a < b);
+}
+
+/* An interval's numbers are those of the packets that it sent. */
+static void check_interval(const struct ow_live_result *r, int64_t interval, int64_t length, const struct packet *p,
+                           size_t n)
+{
+	uint64_t sent = 0, matched = 0, late = 0, lost = 0;
+	double sum = 0, square = 0, low = INFINITY, high = -INFINITY;
+	for (size_t i = 0; i < n; i++) {
+		if (p[i].sent / length != interval)
+			continue;
+		sent++;
+		lost += p[i].received < 0;
+		if (p[i].received < 0)
+			continue;
+		matched += p[i].received / length == interval;
+		late += p[i].received / length != interval;
+		double d = (double)(p[i].received - p[i].sent);
+		sum += d;
+		square += d * d;
+		low = fmin(low, d);
+		high = fmax(high, d);
+	}
+	assert_int_equal(r->interval, interval);
+	assert_true(r->final && r->status == OW_LIVE_MEASURED);
+	assert_true(r->sent == sent && r->matched == matched && r->late == late && r->lost == lost);
+	assert_true(r->pending == 0 && r->extra == 0 && r->ambiguous == 0 && r->samples == sent - lost);
+	if (!r->samples) {
+		assert_int_equal(r->mean_ns.status, OW_VALUE_NONE);
+		return;
+	}
+	double count = (double)r->samples, mu = sum / count;
+	assert_int_equal(r->mean_ns.status, OW_VALUE_EXACT);
+	assert_true(close_to(r->mean_ns.value, mu));
+	assert_true(fabs(r->stddev_ns.value - sqrt(fmax(0, square / count - mu * mu))) < 1e-3);
+	assert_true(r->min_ns.value == low && r->max_ns.value == high);
+	assert_true(close_to(r->loss_ratio.value, (double)lost / (double)sent));
+}
+
+/* Distinct packets with loss and long delays. */
+static void test_truth(void **state)
+{
+	(void)state;
+	enum { N = 4000, LENGTH = 1000, INTERVALS = 24 };
+	struct ow_random random;
+	ow_random_seed(&random, 22);
+	for (int run = 0; run < 40; run++) {
+		static struct packet p[N];
+		static struct ow_stamp a[N], b[N];
+		static size_t order[N];
+		size_t bs = 0, n = 100 + ow_random_below(&random, N - 100);
+		double loss = run % 3 == 0 ? 0 : 0.1, mean = run % 2 ? 40 : 700;
+		const uint32_t horizon = 3;
+		for (size_t i = 0; i < n; i++) {
+			int64_t delay = 1 + (int64_t)(-mean * log(1 - ow_random_unit(&random)));
+			delay = delay < 3 * LENGTH ? delay : 3 * LENGTH;
+			p[i].sent = (int64_t)(i * 20 * LENGTH / n);
+			p[i].received = ow_random_unit(&random) < loss ? -1 : p[i].sent + delay;
+			a[i] = (struct ow_stamp){ow_mix64(i + 1), p[i].sent};
+			if (p[i].received >= 0)
+				order[bs++] = i;
+		}
+		sorting = p;
+		qsort(order, bs, sizeof *order, by_received);
+		for (size_t k = 0; k < bs; k++)
+			b[k] = (struct ow_stamp){a[order[k]].id, p[order[k]].received};
+		struct history history;
+		history_play(&history, a, n, b, bs, LENGTH, INTERVALS, horizon);
+		assert_int_equal(ow_settle_finish(history.settle), 0);
+		assert_int_equal(history.finals, INTERVALS);
+		uint64_t reordered = 0;
+		for (int64_t k = 0; k < INTERVALS; k++) {
+			check_interval(history.final + k, k, LENGTH, p, n);
+			reordered += history.final[k].reordered;
+		}
+		struct ow_live_result total;
+		ow_settle_total(history.settle, &total);
+		assert_true(total.sent == n && total.received == bs && total.lost == n - bs && total.matched == bs &&
+		            total.extra == 0);
+		assert_int_equal(reordered, reordered_of(p, bs, order));
+		assert_int_equal(total.reordered, reordered);
+		assert_true(total.exact && total.mean_ns.status == OW_VALUE_EXACT && total.interval == INTERVALS);
+		history_done(&history);
+	}
+}
+
+/*
+ * Every history of up to three identical packets: sent at any of six times, lost or delayed by up to three, in
+ * intervals of two. Losses are exact, nothing is extra, and delays that are not called ambiguous are true.
+ */
+static void play_identical(const int64_t sent[3], const int64_t delay[3], size_t n)
+{
+	enum { LENGTH = 2, INTERVALS = 8 };
+	struct ow_stamp a[3], b[3];
+	size_t bs = 0;
+	double sum = 0;
+	for (size_t i = 0; i < n; i++) {
+		a[i] = (struct ow_stamp){77, sent[i]};
+		if (delay[i] < 0)
+			continue;
+		b[bs++] = (struct ow_stamp){77, sent[i] + delay[i]};
+		sum += (double)delay[i];
+	}
+	history_sort(b, bs);
+	struct history history;
+	struct ow_live_result total;
+	history_play(&history, a, n, b, bs, LENGTH, INTERVALS, 2);
+	assert_int_equal(ow_settle_finish(history.settle), 0);
+	ow_settle_total(history.settle, &total);
+	assert_true(total.sent == n && total.received == bs && total.matched == bs && total.lost == n - bs);
+	assert_true(total.extra == 0 && total.pending == 0 && total.duplicated == 0);
+	assert_int_equal(total.samples + total.ambiguous, bs);
+	if (total.samples == bs && bs)
+		assert_true(close_to(total.mean_ns.value, sum / (double)bs));
+	history_done(&history);
+}
+
+static void test_identical(void **state)
+{
+	(void)state;
+	for (size_t n = 1; n <= 3; n++) {
+		for (int code = 0; code < (n == 1 ? 30 : n == 2 ? 900 : 27000); code++) {
+			int64_t sent[3], delay[3];
+			bool ordered = true;
+			for (size_t i = 0, rest = (size_t)code; i < n; i++, rest /= 30) {
+				sent[i] = (int64_t)(rest % 6);
+				delay[i] = (int64_t)(rest / 6 % 5) - 1;
+				ordered &= i == 0 || sent[i] >= sent[i - 1];
+			}
+			if (ordered)
+				play_identical(sent, delay, n);
+		}
+	}
+}
+
+/* Keep-alives, one every 100 ms, that cross the ends of intervals: certain, because each arrives before the next. */
+static void test_keepalives(void **state)
+{
+	(void)state;
+	enum { N = 100 };
+	struct ow_stamp a[N], b[N];
+	for (int i = 0; i < N; i++) {
+		a[i] = (struct ow_stamp){5, i * 100 + 95};
+		b[i] = (struct ow_stamp){5, i * 100 + 95 + 10};
+	}
+	struct history history;
+	struct ow_live_result total;
+	history_play(&history, a, N, b, N, 1000, 12, 2);
+	assert_int_equal(ow_settle_finish(history.settle), 0);
+	ow_settle_total(history.settle, &total);
+	assert_true(total.matched == N && total.lost == 0 && total.extra == 0 && total.ambiguous == 0);
+	assert_true(total.mean_ns.value == 10 && total.max_ns.value == 10 && total.reordered == 0);
+	assert_int_equal(history.final[3].late, 1);
+	history_done(&history);
+}
+
+/* RFC 5560: a packet that arrives three times has the delay of its first arrival, also over a boundary. */
+static void test_duplicates(void **state)
+{
+	(void)state;
+	const struct ow_stamp a[] = {{1, 10}, {2, 20}, {3, 95}};
+	const struct ow_stamp b[] = {{1, 15}, {2, 22}, {1, 40}, {3, 101}, {3, 102}, {2, 103}, {9, 104}, {3, 201}};
+	struct history history;
+	struct ow_live_result total;
+	history_play(&history, a, 3, b, 8, 100, 4, 2);
+	assert_int_equal(ow_settle_finish(history.settle), 0);
+	ow_settle_total(history.settle, &total);
+	assert_true(total.sent == 3 && total.received == 8 && total.matched == 3 && total.extra == 5);
+	assert_int_equal(total.ambiguous, 0);
+	assert_int_equal(total.duplicated, 4);
+	assert_true(close_to(total.mean_ns.value, (5 + 2 + 6) / 3.));
+	history_done(&history);
+}
+
+/* Two identical ones sent, one arrived when both had been sent: whose delay it is cannot be told. */
+static void test_ambiguous(void **state)
+{
+	(void)state;
+	const struct ow_stamp a[] = {{1, 10}, {1, 20}, {2, 30}}, b[] = {{1, 25}, {2, 33}};
+	struct history history;
+	history_play(&history, a, 3, b, 2, 100, 3, 1);
+	const struct ow_live_result *r = history.final;
+	assert_true(r->matched == 2 && r->lost == 1 && r->ambiguous == 1 && r->samples == 1 && r->mean_ns.value == 3);
+	history_done(&history);
+}
+
+/* Random traffic with everything at once: whatever happens, packets are conserved (asserted in the sink). */
+static void test_conservation(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	ow_random_seed(&random, 23);
+	enum { N = 400 };
+	static struct ow_stamp a[N], b[2 * N];
+	for (int run = 0; run < 300; run++) {
+		size_t as = 1 + ow_random_below(&random, N - 1), bs = 0;
+		uint64_t names = 1 + ow_random_below(&random, run % 2 ? 10 : 2 * N);
+		for (size_t i = 0; i < as; i++) {
+			a[i] = (struct ow_stamp){ow_mix64(1 + ow_random_below(&random, names)),
+			                         (int64_t)ow_random_below(&random, 900)};
+			for (unsigned copies = (unsigned)ow_random_below(&random, 3); copies; copies--)
+				b[bs++] = (struct ow_stamp){a[i].id,
+				                            a[i].time_ns + (int64_t)ow_random_below(&random, 250)};
+		}
+		history_sort(a, as);
+		history_sort(b, bs);
+		struct history history;
+		struct ow_live_result total;
+		history_play(&history, a, as, b, bs, 100, 12, 1 + (uint32_t)ow_random_below(&random, 3));
+		assert_int_equal(ow_settle_finish(history.settle), 0);
+		ow_settle_total(history.settle, &total);
+		assert_true(history.firsts == 12 && history.finals == 12);
+		assert_true(total.sent == as && total.received == bs);
+		assert_true(total.sent == total.matched + total.lost + total.pending);
+		history_done(&history);
+	}
+}
+
+static struct ow_page make_page(size_t count, uint64_t skip, uint64_t seed, bool shuffle, int64_t shift_ns)
+{
+	struct ow_page page = {.length_ns = 1000000000, .stamp = malloc((count + 1) * sizeof *page.stamp)};
+	struct ow_random random;
+	ow_random_seed(&random, seed);
+	for (uint64_t i = 1; i <= count; i++) {
+		if (skip && i % skip == 0)
+			continue;
+		page.stamp[page.count++] = (struct ow_stamp){ow_mix64(i), (int64_t)i * 900 + shift_ns};
+	}
+	for (size_t i = page.count - 1; shuffle && i > 0; i--) {
+		size_t j = ow_random_below(&random, i + 1);
+		uint64_t id = page.stamp[i].id;
+		page.stamp[i].id = page.stamp[j].id;
+		page.stamp[j].id = id;
+	}
+	page.total_packets = page.count;
+	return page;
+}
+
+/* CPU time, whatever else the machine does. */
+static int64_t cpu_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* How long a million packets take; printed, not judged. */
+static void test_speed(void **state)
+{
+	(void)state;
+	const size_t n = 1000000;
+	for (int shuffle = 0; shuffle < 2; shuffle++) {
+		struct ow_page a = make_page(n, 0, 1, false, 0), b = make_page(n, 100, 2, shuffle, 50000);
+		struct ow_settle_input input;
+		struct ow_joined joined;
+		struct history history;
+		history_open(&history, 2, 4);
+		int64_t before = cpu_ns();
+		assert_int_equal(ow_join_pages(&a, &b, &(struct ow_join_past){history.settle, NULL}, &input, &joined),
+		                 0);
+		int64_t between = cpu_ns();
+		assert_int_equal(ow_settle_step(history.settle, &input), 0);
+		int64_t after = cpu_ns();
+		printf("%zu packets, 1 %% lost, %s: join %.1f ms, settle %.1f ms\n", n,
+		       shuffle ? "in no order" : "in order", (double)(between - before) / 1e6,
+		       (double)(after - between) / 1e6);
+		assert_int_equal(history.first[0].matched, n - n / 100);
+		ow_joined_done(&joined);
+		free(a.stamp);
+		free(b.stamp);
+		history_done(&history);
+	}
+}
+
+/* A flood of packets of which nearly all are copies of others. */
+static void test_flood(void **state)
+{
+	(void)state;
+	enum { N = 300000, NAMES = 20000 };
+	struct ow_stamp *a = malloc(N * sizeof *a), *b = malloc(N * sizeof *b);
+	size_t bs = 0;
+	for (int i = 0; i < N; i++) {
+		a[i] = (struct ow_stamp){ow_mix64(1 + (uint64_t)i % NAMES), (int64_t)i * 3000};
+		if (i % 100)
+			b[bs++] = (struct ow_stamp){a[i].id, a[i].time_ns + 2000};
+	}
+	struct history history;
+	int64_t before = cpu_ns();
+	history_play(&history, a, N, b, bs, 1000000000, 2, 1);
+	printf("%d packets of %d names: %.1f ms with the ledgers\n", N, NAMES, (double)(cpu_ns() - before) / 1e6);
+	/* Each arrives long before the next one like it is sent: where one is lost, that is not clear any more. */
+	const struct ow_live_result *r = history.final;
+	assert_true(r->sent == N && r->matched == bs && r->lost + r->pending == N - bs);
+	history_done(&history);
+	free(a);
+	free(b);
+}
+
+/* One is lost, the next two are not: the second arrival may be either's, and so may the first. */
+static void test_late_or_next(void **state)
+{
+	(void)state;
+	static const struct ow_stamp a[] = {{7, 50}, {7, 110}, {7, 150}}, b[] = {{7, 111}, {7, 151}};
+	struct history h;
+	history_play(&h, a, 3, b, 2, 100, 4, 2);
+	assert_int_equal(ow_settle_finish(h.settle), 0);
+	assert_int_equal(h.final[0].late, 1);
+	assert_int_equal(h.final[0].ambiguous, 1);
+	assert_int_equal(h.final[0].mean_ns.status, OW_VALUE_NONE);
+	assert_int_equal(h.final[0].lost + h.final[1].lost, 1);
+	history_done(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pairing),      cmocka_unit_test(test_truth),
+		cmocka_unit_test(test_identical),    cmocka_unit_test(test_keepalives),
+		cmocka_unit_test(test_duplicates),   cmocka_unit_test(test_ambiguous),
+		cmocka_unit_test(test_conservation), cmocka_unit_test(test_speed),
+		cmocka_unit_test(test_flood),        cmocka_unit_test(test_late_or_next),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What two samples have in common: counts, clocks and directions, against what was put into them. */
+#include "base/hash.h"
+#include "base/random.h"
+#include "reconcile/sample_overlap.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#define US INT64_C(1000)
+#define S  INT64_C(1000000000)
+
+struct samples {
+	struct ow_sample a, b;
+};
+
+static int setup(void **state)
+{
+	static struct samples samples;
+	*state = &samples;
+	return ow_sample_init(&samples.a) < 0 || ow_sample_init(&samples.b) < 0 ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	struct samples *s = *state;
+	ow_sample_done(&s->a);
+	ow_sample_done(&s->b);
+	return 0;
+}
+
+static void offer(struct ow_sample *sample, uint64_t i, int64_t time_ns, uint64_t hosts, bool reverse)
+{
+	struct ow_sampled packet = {.id = ow_mix64(i + 1), .time_ns = time_ns, .hosts = hosts, .reverse = reverse};
+	sample->offered++;
+	bool wants = ow_sample_wants(sample, packet.id);
+	size_t before = sample->packets;
+	ow_sample_add(sample, &packet);
+	if (!wants)
+		assert_int_equal(sample->packets, before);
+}
+
+static struct ow_common find(struct samples *s)
+{
+	struct ow_common c;
+	assert_int_equal(ow_common_find(&s->a, &s->b, false, &c), 0);
+	return c;
+}
+
+static void nothing_in_common(void **state)
+{
+	struct samples *s = *state;
+	struct ow_common c = find(s);
+	assert_true(c.share == 0 && c.packets == 0 && c.unique == 0);
+	for (uint64_t i = 0; i < 1000; i++) {
+		offer(&s->a, i, 0, 1, false);
+		offer(&s->b, i + 1000, 0, 1, false);
+	}
+	c = find(s);
+	assert_true(c.share == 0 && c.packets == 0 && c.unique == 0);
+}
+
+static void one_direction(void **state)
+{
+	struct samples *s = *state;
+	for (uint64_t i = 0; i < 10000; i++) {
+		int64_t t = (int64_t)i * 10 * US;
+		offer(&s->a, i, t, 1 + i % 7, false);
+		if (i % 10)
+			offer(&s->b, i, t + 37 * S + (int64_t)i, 1 + i % 7, false);
+	}
+	struct ow_common c = find(s);
+	assert_int_equal(c.unique, 9000);
+	assert_true(c.share == 1 && fabs(c.packets - 9000) < 1e-6);
+	assert_false(c.both_directions);
+	assert_int_equal(c.min_ns, 37 * S + 1);
+	assert_int_equal(c.max_ns, 37 * S + 9999);
+	/* 2 %, 50 % and 98 % of 1 .. 9999, less the tens. */
+	assert_true(llabs(c.low_ns[0] - (37 * S + 200)) < 20);
+	assert_true(llabs(c.median_ns[0] - (37 * S + 5000)) < 20);
+	assert_true(llabs(c.high_ns[0] - (37 * S + 9800)) < 20);
+}
+
+/* Repeating ids are common as often as both have them, but say nothing of the clocks. */
+static void repeating_ids(void **state)
+{
+	struct samples *s = *state;
+	for (int64_t i = 0; i < 50; i++)
+		offer(&s->a, 1, i * S, 1, false);
+	for (int64_t i = 0; i < 30; i++)
+		offer(&s->b, 1, i * S + 5, 1, false);
+	offer(&s->a, 2, 7, 1, false);
+	offer(&s->b, 2, 9, 1, false);
+	struct ow_common c = find(s);
+	assert_int_equal(c.unique, 1);
+	assert_true(fabs(c.packets - 31) < 1e-9 && fabs(c.share - 1) < 1e-9);
+	assert_true(c.min_ns == 2 && c.max_ns == 2 && c.median_ns[0] == 2);
+}
+
+/* Whatever the clocks say, the way that is later at B is A to B, for every pair of hosts. */
+static void two_directions(void **state)
+{
+	static const int64_t offsets[] = {0, 300, 37 * S, -3600 * S};
+	for (unsigned k = 0; k < sizeof offsets / sizeof *offsets; k++) {
+		struct samples *s = *state;
+		s->a.packets = s->b.packets = 0;
+		for (uint64_t i = 0; i < 4000; i++) {
+			uint64_t hosts = 1 + i % 10;
+			bool to_b = i % 3, reverse = to_b == (hosts % 2 == 0); /* how the names sort has no meaning */
+			int64_t t = (int64_t)i * US, delay = to_b ? 20 * US : 50 * US;
+			offer(&s->a, i, to_b ? t : t + delay, hosts, reverse);
+			offer(&s->b, i, (to_b ? t + delay : t) + offsets[k], hosts, reverse);
+		}
+		for (uint64_t i = 0; i < 100; i++) { /* a pair with one way only is left out */
+			offer(&s->a, i + 10000, 0, 99, false);
+			offer(&s->b, i + 10000, 5 * S, 99, false);
+		}
+		struct ow_common c = find(s);
+		assert_true(c.both_directions);
+		assert_int_equal(c.unique, 4100);
+		assert_int_equal(c.median_ns[0], 20 * US + offsets[k]);
+		assert_int_equal(c.median_ns[1], -50 * US + offsets[k]);
+		assert_int_equal(c.low_ns[0], 20 * US + offsets[k]);
+		assert_int_equal(c.high_ns[1], -50 * US + offsets[k]);
+	}
+}
+
+/* More packets than a sample holds: both keep the same ones, and the estimate is within 5 standard deviations. */
+static void large_captures_keep_the_same_packets(void **state)
+{
+	struct samples *s = *state;
+	const uint64_t packets = 500000, apart = 100000;
+	for (uint64_t i = 0; i < packets; i++)
+		offer(&s->a, i, (int64_t)i, 1, false);
+	for (uint64_t i = apart; i < packets + apart; i++)
+		offer(&s->b, i, (int64_t)i + 77, 1, false);
+	assert_true(s->a.packets <= OW_SAMPLE_MAX && s->a.packets >= OW_SAMPLE_MAX / 2);
+	struct ow_common c = find(s);
+	double p = (double)s->a.below / (double)UINT64_MAX, n = (double)(packets - apart);
+	assert_true(fabs(c.packets - n) < 5 * sqrt(n * (1 - p) / p));
+	assert_true(fabs(c.share - 0.8) < 5 * sqrt(0.16 / (p * (double)packets)));
+	assert_true(c.min_ns == 77 && c.max_ns == 77);
+}
+
+/* A capture of one packet over and over must not make the sample spin. */
+static void the_same_packet_over_and_over(void **state)
+{
+	struct samples *s = *state;
+	for (uint64_t i = 0; i < 300000; i++) {
+		offer(&s->a, 5, (int64_t)i, 1, false);
+		offer(&s->b, 5, (int64_t)i, 1, false);
+	}
+	struct ow_common c = find(s);
+	assert_int_equal(c.unique, 0);
+	assert_true(s->a.packets <= OW_SAMPLE_MAX);
+	assert_true(c.share == 1 && c.common > 0);
+	assert_int_equal(c.repeats_ns, 1);
+}
+
+/* Floods of identical packets take no places of others: all of those are found. */
+static void floods(void **state)
+{
+	struct samples *s = *state;
+	for (uint64_t i = 0; i < 400000; i++) {
+		uint64_t id = i % 10 ? i % 5 : i + 10;
+		offer(&s->a, id, (int64_t)i, 1, false);
+		offer(&s->b, id, (int64_t)i + 77, 1, false);
+	}
+	struct ow_common c = find(s);
+	assert_int_equal(c.unique, 40000);
+	assert_true(c.min_ns == 77 && c.max_ns == 77);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(nothing_in_common),
+		CASE(one_direction),
+		CASE(repeating_ids),
+		CASE(two_directions),
+		CASE(large_captures_keep_the_same_packets),
+		CASE(the_same_packet_over_and_over),
+		CASE(floods),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines and summary as people see them, at every width. */
+#include "base/utf8.h"
+#include "../result/interval_sample.h"
+#include "report/interval_render.h"
+#include "base/format.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static char *lines(unsigned width, bool colour, const struct ow_live_result *result, size_t count)
+{
+	char *text;
+	size_t length;
+	struct ow_live_text to = {.out = open_memstream(&text, &length), .width = width, .colour = colour};
+	for (size_t i = 0; i < count; i++)
+		ow_live_text(&to, &result[i]);
+	fclose(to.out);
+	return text;
+}
+
+static char *summary(const struct ow_live_result *total)
+{
+	char *text;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+	ow_live_summary(out, total);
+	fclose(out);
+	return text;
+}
+
+/* clang-format off */
+static const char at_80_columns[] =
+"UTC           lane                     sent    lost     loss      mean       p99\n"
+"22:13:20.250~ voice london>paris    100,000   0-300 <=0.300%  50.12 us     53 us\n"
+"22:13:20.250  voice london>paris    100,000     260   0.260%  50.12 us     53 us\n"
+"22:13:21.250? voice london>paris  no result: paris does not answer\n"
+"22:13:22.250! voice london>paris    100,000     260   0.260%  50.12 us     53 us\n"
+"  ! the ring of paris lost 7 frames\n"
+"22:13:23.250! voice london>paris    100,000     260   0.260%  50.12 us     53 us\n";
+/* clang-format on */
+
+static void narrow_and_wide(void **state)
+{
+	(void)state;
+	struct ow_live_result list[] = {sample_provisional(0), sample_live(0), sample_unknown(1), sample_live(2),
+	                                sample_live(3)};
+	for (int i = 3; i < 5; i++) {
+		list[i].status = OW_LIVE_PARTIAL;
+		snprintf(list[i].cause, sizeof list[i].cause, "the ring of paris lost 7 frames");
+	}
+	char *text = lines(80, false, list, 5);
+	assert_string_equal(text, at_80_columns);
+	free(text);
+}
+
+/* No line is wider than the terminal, and lines of numbers are all equally wide. */
+static void fits_everywhere(void **state)
+{
+	(void)state;
+	struct ow_live_result list[] = {sample_provisional(0), sample_live(0), sample_live(1), sample_unknown(2)};
+	memset(list[2].from, 'x', OW_LIVE_NAME - 1);
+	memset(list[2].segment, 's', OW_LIVE_NAME - 1);
+	list[2].sent = list[2].lost = UINT64_MAX;
+	list[2].late = list[2].pending = UINT64_MAX / 2;
+	list[2].mean_ns = sample_value(OW_VALUE_ESTIMATED, -999.94e9, 1);
+	memset(list[3].cause, 'c', OW_LIVE_CAUSE - 1);
+	for (unsigned width = 28; width <= 200; width++) {
+		char *text = lines(width, false, list, 4);
+		size_t heading = 0, n = 0;
+		for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+			size_t length = strcspn(line, "\n");
+			/* The longer lane of the third has a heading of its own, if it leaves room for fewer columns.
+			 */
+			bool begins = strncmp(line, "UTC", 3) == 0;
+			if (begins)
+				heading = length;
+			if (length > width || (n < 3 && length != heading))
+				print_error("width %u:\n%s", width, text);
+			assert_true(length <= width);
+			assert_true(n == 3 || length == heading);
+			n += !begins;
+		}
+		assert_int_equal(n, 4);
+		free(text);
+	}
+}
+
+/* A file has no width: nothing is left out, and a cause stands in its line. */
+static void without_terminal(void **state)
+{
+	(void)state;
+	struct ow_live_result r = sample_live(0);
+	r.status = OW_LIVE_PARTIAL;
+	snprintf(r.cause, sizeof r.cause, "sampled");
+	memset(r.class_name, 'k', OW_LIVE_NAME - 1);
+	char *text = lines(0, false, &r, 1);
+	assert_non_null(strstr(text, r.class_name));
+	assert_non_null(strstr(text, "pending"));
+	assert_non_null(strstr(text, "! sampled\n"));
+	free(text);
+}
+
+static void heading_again(void **state)
+{
+	(void)state;
+	struct ow_live_result list[60];
+	for (int i = 0; i < 60; i++)
+		list[i] = sample_live(i);
+	char *text = lines(80, false, list, 60);
+	unsigned headings = 0, since = 0;
+	for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+		bool heading = strncmp(line, "UTC", 3) == 0;
+		headings += heading;
+		since = heading ? 0 : since + 1;
+		assert_true(since < 23);
+	}
+	assert_int_equal(headings, 3);
+	free(text);
+}
+
+static void colour_only_adds(void **state)
+{
+	(void)state;
+	struct ow_live_result list[] = {sample_provisional(0), sample_live(0), sample_unknown(1)};
+	char *plain = lines(80, false, list, 3), *text = lines(80, true, list, 3), *to = text;
+	assert_non_null(strstr(text, "\033[31m"));
+	for (const char *from = text; *from; from++) {
+		if (*from == '\033')
+			from += strcspn(from, "m");
+		else
+			*to++ = *from;
+	}
+	*to = 0;
+	assert_string_equal(text, plain);
+	assert_null(strchr(plain, '\033'));
+	free(plain);
+	free(text);
+}
+
+/* Names are somebody else's bytes. */
+static void terminal_obeys_nothing(void **state)
+{
+	(void)state;
+	struct ow_live_result r = sample_unknown(0);
+	snprintf(r.segment, sizeof r.segment,
+	         "\033[2J\xc2\x9b"
+	         "2J");
+	snprintf(r.class_name, sizeof r.class_name, "\xff\xc3\xbc\x7f");
+	snprintf(r.cause, sizeof r.cause, "a\033]0;b\a\nc");
+	char *text = lines(0, false, &r, 1);
+	assert_non_null(strstr(text, "?[2J?2J/?\xc3\xbc? london>paris"));
+	assert_non_null(strstr(text, "no result: a?]0;b??c\n"));
+	assert_null(strchr(text, '\033'));
+	free(text);
+}
+
+static void lane_names(void **state)
+{
+	(void)state;
+	char text[OW_LIVE_LANE];
+	struct ow_live_result r = sample_live(0);
+	snprintf(r.segment, sizeof r.segment, "core");
+	ow_live_lane(&r, 100, false, text);
+	assert_string_equal(text, "core/voice london>paris");
+	snprintf(r.segment, sizeof r.segment, "paris-london"); /* says nothing new */
+	ow_live_lane(&r, 100, false, text);
+	assert_string_equal(text, "voice london>paris");
+	snprintf(r.class_name, sizeof r.class_name, "all");
+	ow_live_lane(&r, 100, false, text);
+	assert_string_equal(text, "all london>paris");
+	ow_live_lane(&r, 12, false, text);
+	assert_string_equal(text, "london>paris");
+	/* Ends tell names apart more often than beginnings do. */
+	snprintf(r.from, sizeof r.from, "interface-1");
+	snprintf(r.to, sizeof r.to, "interface-2");
+	ow_live_lane(&r, 16, false, text);
+	assert_non_null(strchr(text, '1'));
+	assert_non_null(strchr(text, '2'));
+	snprintf(r.from, sizeof r.from, "d\xc3\xbcsseldorf");
+	for (size_t room = 0; room < 40; room++) {
+		size_t used = ow_live_lane(&r, room, false, text);
+		assert_true(used <= room && used == ow_words_columns(text));
+		uint32_t code;
+		for (const char *p = text; *p; p += ow_utf8_next(p, &code))
+			assert_true(ow_utf8_next(p, &code) > 0);
+	}
+	ow_live_lane(&r, 60, true, text);
+	assert_non_null(strstr(text, "d?sseldorf"));
+}
+
+/* clang-format off */
+static const char of_a_run[] =
+"--- voice london>paris ---\n"
+"60 intervals, 60 s from 2023-11-14 22:13:20.250 UTC\n"
+"6,000,000 sent, 5,984,405 received, 15,600 lost (0.260 %), 3 duplicates\n"
+"2 extra: not seen at london\n"
+"one-way delay min/median/max = -3.400 us / 50 us / 900 us\n"
+"one-way delay mean/stddev = 50.12 us / 1.234 us, exact, of 2,048 packets\n"
+"one-way jitter = 2 us (P95-P50)\n"
+"12 reordered (0.000201 %)\n"
+"12 identical packets, whose delay is uncertain\n"
+"coverage 99.5% of the packets, sampled 1 in 4 of 24,000,000\n"
+"the points' own rings lost frames: 0 sending, 7 receiving\n"
+"clock error: at most 13 us in each delay\n"
+"negative delay: the clocks are apart by at least 3.400 us (paris is behind), within the 13 us that they admit, or the sender's stamps are late (oneway doctor)\n";
+/* clang-format on */
+
+static void summary_of_a_run(void **state)
+{
+	(void)state;
+	struct ow_live_result r = sample_live(0);
+	r.interval = 60;
+	r.length_ns = INT64_C(60000000000);
+	r.sent = 6000000;
+	r.lost = 15600;
+	r.late = r.late_received = 0;
+	r.matched = r.sent - r.lost;
+	r.received = r.matched + r.extra;
+	r.reordered = 12;
+	r.min_ns = sample_value(OW_VALUE_EXACT, -3400, 0);
+	r.max_ns = sample_value(OW_VALUE_EXACT, 900000, 0);
+	r.sample_shift = 2;
+	r.total_sent = 24000000;
+	r.coverage = 0.995;
+	r.clock_to = (struct ow_clock_state){true, 9000};
+	char *text = summary(&r);
+	assert_string_equal(text, of_a_run);
+	free(text);
+
+	r.min_ns = sample_none("no minimum");
+	r.clock_to = (struct ow_clock_state){false, OW_CLOCK_UNKNOWN};
+	r.mean_ns = sample_value(OW_VALUE_ESTIMATED, 50123, 70);
+	text = summary(&r);
+	assert_non_null(strstr(text, "median/p99/p99.9 = 50 us / 53 us / 54 us\n"));
+	assert_non_null(strstr(text, "mean within +- 70 ns (95 %)"));
+	assert_non_null(strstr(text, "clock of paris is not synchronised"));
+	assert_null(strstr(text, "negative"));
+	free(text);
+
+	for (int i = 0; i < OW_QUANTILES; i++)
+		r.quantile_ns[i] = sample_none("the other point has them");
+	r.duplicated = 1;
+	r.extra = 2;
+	text = summary(&r);
+	assert_non_null(strstr(text, "one-way delay quantiles unknown: the other point has them\n"));
+	assert_non_null(strstr(text, ", 1 duplicate\n1 extra: not seen at london\n"));
+	free(text);
+
+	r.clock_from = r.clock_to = (struct ow_clock_state){true, 0};
+	r.mean_ns = sample_none("nothing arrived");
+	text = summary(&r);
+	assert_non_null(strstr(text, "no delay: nothing arrived\n"));
+	assert_non_null(strstr(text, "the same clock"));
+	free(text);
+
+	r = sample_unknown(0);
+	text = summary(&r);
+	assert_non_null(strstr(text, "no result: paris does not answer\n"));
+	assert_null(strstr(text, "sent"));
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(narrow_and_wide),  cmocka_unit_test(fits_everywhere),
+		cmocka_unit_test(without_terminal), cmocka_unit_test(heading_again),
+		cmocka_unit_test(colour_only_adds), cmocka_unit_test(terminal_obeys_nothing),
+		cmocka_unit_test(lane_names),       cmocka_unit_test(summary_of_a_run),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

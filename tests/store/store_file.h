@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_REPORT_STORE_FILE_H
+#define TESTS_REPORT_STORE_FILE_H
+
+#include "store/store.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A store in a folder of the test's own. Include cmocka.h before. */
+static char store_folder[] = "/tmp/oneway-store-XXXXXX";
+static char store_path[64];
+
+static inline int store_make(void)
+{
+	if (!mkdtemp(store_folder))
+		return -1;
+	snprintf(store_path, sizeof store_path, "%s/results.db", store_folder);
+	return 0;
+}
+
+/* No store. For cmocka_unit_test_setup. */
+static inline int store_fresh(void **state)
+{
+	(void)state;
+	static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
+	for (int i = 0; i < 4; i++) {
+		char name[80];
+		snprintf(name, sizeof name, "%s%s", store_path, ends[i]);
+		unlink(name);
+	}
+	return 0;
+}
+
+static inline void store_done(void)
+{
+	store_fresh(NULL);
+	rmdir(store_folder);
+}
+
+static inline struct ow_store *store_open(void)
+{
+	struct ow_store *store = NULL;
+	struct ow_error err = {""};
+	if (ow_store_open(store_path, &store, &err) < 0)
+		fail_msg("%s", err.text);
+	return store;
+}
+
+static inline void store_add(struct ow_store *store, const struct ow_live_result *result)
+{
+	struct ow_error err = {""};
+	if (ow_store_add(store, result, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+#endif
