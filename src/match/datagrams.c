@@ -6,6 +6,8 @@
  */
 #include "match/datagrams.h"
 
+#include "base/bloom.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,16 +39,9 @@ void ow_datagrams_reset(struct ow_datagrams *datagrams)
 	memset(datagrams, 0, sizeof *datagrams);
 }
 
-/* The i-th of two bits: ids are hashes already. */
-static uint64_t bit_at(uint64_t id, unsigned i)
-{
-	return (i ? id >> 32 : id) & (FILTER_BITS - 1);
-}
-
 void ow_datagrams_note(struct ow_datagrams *datagrams, uint64_t id, uint32_t len)
 {
-	for (unsigned i = 0; i < 2; i++)
-		datagrams->filter[bit_at(id, i) / 64] |= UINT64_C(1) << bit_at(id, i) % 64;
+	ow_bloom_add(datagrams->filter, FILTER_BITS, id);
 	if (len >= LENGTHS)
 		return;
 	datagrams->count[len]++;
@@ -56,8 +51,7 @@ void ow_datagrams_note(struct ow_datagrams *datagrams, uint64_t id, uint32_t len
 
 static bool has(const struct ow_datagrams *d, uint64_t id)
 {
-	return d->filter[bit_at(id, 0) / 64] >> bit_at(id, 0) % 64 &
-	       d->filter[bit_at(id, 1) / 64] >> bit_at(id, 1) % 64 & 1;
+	return ow_bloom_has(d->filter, FILTER_BITS, id);
 }
 
 /* The longest datagram of a capture that shows no superframes; else what Ethernet usually takes. */

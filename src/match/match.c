@@ -16,13 +16,11 @@
 
 #define PASSES_MAX      10    /* each pass settles one question; there are not that many */
 #define SUPERFRAME_FROM 1501u /* a longer TCP packet may be a superframe (or a jumbo frame: then nothing is gained) */
-#define IPV4_HEADER     20u
-#define TAIL_SAMPLES    100  /* delays that a tail is judged by */
-#define TAIL_CLEAR      3    /* so many times as long as the other one */
-#define LOSS_PACKETS    10   /* packets that one point shows and the other does not, .. */
-#define LOSS_CLEAR      10   /* .. so many times as many as the other way round */
+#define TAIL_SAMPLES    100   /* delays that a tail is judged by */
+#define TAIL_CLEAR      3     /* so many times as long as the other one */
+#define LOSS_PACKETS    10    /* packets that one point shows and the other does not, .. */
+#define LOSS_CLEAR      10    /* .. so many times as many as the other way round */
 #define SIGNS_MIXED     0.01 /* share of packets whose delay has another sign than most: clocks cannot tell directions */
-#define FRAGMENT_LEAST  68u  /* bytes that every link takes */
 #define SEGMENTS_GAIN   1.01 /* cutting superframes must match this many times as many bytes */
 /* TCP that is rewritten: packets that only one side shows, at both sides; leaving its options and numbers out helps. */
 #define REWRITTEN_LEAST 10u
@@ -229,6 +227,7 @@ static int change_variant(struct ow_match *m, enum ow_variant variant, bool segm
 	ow_pieces_done(&m->pass.pieces);
 	m->planner.variant = variant;
 	m->pass.plan.identity.segments = segments;
+	m->pass.plan.identity.cut = NULL;
 	m->limit_settled = false;
 	ow_plan_limit(&m->planner, &m->pass.plan, m->planner.limit[variant]);
 	return ow_directions_create(&m->pass.directions);
@@ -265,7 +264,7 @@ static bool tcp_rewriting_likely(const struct ow_match *m)
 	const uint64_t *alone = p->unmatched_frames;
 	uint64_t both = alone[OW_SIDE_A] < alone[OW_SIDE_B] ? alone[OW_SIDE_A] : alone[OW_SIDE_B];
 	return (m->planner.variant == OW_VARIANT_IP || m->planner.variant == OW_VARIANT_NAT) &&
-	       !p->plan.identity.segments && !p->plan.identity.cut_from && p->tap[OW_SIDE_A].facts.longest_tcp &&
+	       !p->plan.identity.segments && !p->plan.identity.cut && p->tap[OW_SIDE_A].facts.longest_tcp &&
 	       p->tap[OW_SIDE_B].facts.longest_tcp && both >= REWRITTEN_LEAST &&
 	       (double)both > REWRITTEN_SHARE * (double)matched(p);
 }
@@ -300,43 +299,45 @@ static int try_any_tcp(struct ow_match *m, struct ow_error *err)
 
 /* -- fragments ---------------------------------------------------------------------------------------------------- */
 
-/* The longest fragment, at the point where it is shorter. */
-static uint32_t fragment_length(const struct ow_pass *p)
-{
-	uint32_t a = p->tap[OW_SIDE_A].facts.longest_fragment, b = p->tap[OW_SIDE_B].facts.longest_fragment;
-	return a && (a < b || !b) ? a : b;
-}
-
-/* One point shows more fragments than the other, and both show packets that the other does not. */
+/* There are fragments, and both points show packets that the other does not. */
 static bool fragments_likely(const struct ow_match *m)
 {
 	const struct ow_pass *p = &m->pass;
-	uint64_t a = p->tap[OW_SIDE_A].facts.fragments, b = p->tap[OW_SIDE_B].facts.fragments;
-	return a != b && fragment_length(p) >= FRAGMENT_LEAST && !p->plan.identity.segments &&
-	       !p->plan.identity.any_ip_id && p->unmatched_frames[OW_SIDE_A] && p->unmatched_frames[OW_SIDE_B];
+	return (p->tap[OW_SIDE_A].facts.fragments || p->tap[OW_SIDE_B].facts.fragments) &&
+	       p->unmatched_frames[OW_SIDE_A] && p->unmatched_frames[OW_SIDE_B];
 }
 
-/* Matches packets with their fragments. What is longer than the longest of these may have been cut. */
+/*
+ * A datagram of which a point shows fragments goes by its name at both points, where it may be in one piece or in
+ * others. All other packets keep their ids. A filter that is full names more datagrams so than necessary, at both
+ * points: that costs certainty only where a host uses an identification again within the waiting time.
+ */
+static int name_fragmented(struct ow_match *m)
+{
+	struct ow_pass *p = &m->pass;
+	if (!m->cut && !(m->cut = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *m->cut)))
+		return -ENOMEM;
+	for (size_t i = 0; i < OW_IDENTITY_CUT_BITS / 64; i++)
+		m->cut[i] = p->tap[OW_SIDE_A].fragmented[i] | p->tap[OW_SIDE_B].fragmented[i];
+	p->plan.identity.cut = m->cut;
+	return 0;
+}
+
+/* Matches packets with their fragments. */
 static int try_fragments(struct ow_match *m, struct ow_error *err)
 {
 	struct ow_pass *p = &m->pass;
 	uint64_t before = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
-	p->plan.identity.cut_from = fragment_length(p);
-	p->pieces.fragment = (p->plan.identity.cut_from - IPV4_HEADER) & ~7u;
-	/* Without the packets that have DF, then with them: some routers ignore it. */
+	if (name_fragmented(m) < 0)
+		return ow_error_set(err, ENOMEM, "out of memory");
 	int r = run(m, err);
 	uint64_t after = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
-	bool gained = (double)before > SEGMENTS_GAIN * (double)after;
-	if (r < 0 || after == 0)
+	if (r < 0)
 		return r;
-	p->plan.identity.cut_df = true;
-	r = run(m, err);
-	uint64_t with_df = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
-	if (r < 0 || (double)(gained ? after : before) > SEGMENTS_GAIN * (double)with_df)
-		return r;
-	p->plan.identity.cut_df = false;
-	if (!gained)
-		p->plan.identity.cut_from = p->pieces.fragment = 0;
+	if (after < before)
+		ow_pieces_learn_cuts(&p->pieces);
+	else
+		p->plan.identity.cut = NULL;
 	return run(m, err);
 }
 
@@ -772,7 +773,7 @@ static int fill_report(struct ow_match *m)
 	report->ip_id = !p->plan.identity.any_ip_id;
 	report->tcp_numbers = !p->plan.identity.any_tcp;
 	report->segments = p->plan.identity.segments || m->cuts_datagrams;
-	report->fragments = p->plan.identity.cut_from > 0;
+	report->fragments = p->plan.identity.cut != NULL;
 	report->clock = m->options.clock;
 	report->offset_ns = p->plan.offset_ns;
 	report->drift_ppb = -p->plan.drift * 1e9;
@@ -900,6 +901,7 @@ void ow_match_free(struct ow_match *match)
 		return;
 	ow_pass_done(&match->pass);
 	ow_intervals_free(match->intervals);
+	free(match->cut);
 	for (unsigned side = 0; side < OW_SIDES; side++)
 		ow_datagrams_free(match->datagrams[side]);
 	for (size_t i = 0; i < match->warnings; i++)

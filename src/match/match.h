@@ -14,6 +14,7 @@ struct ow_match {
 	struct ow_pass pass;
 	struct ow_intervals *intervals;
 	struct ow_datagrams *datagrams[OW_SIDES]; /* NULL until UDP superframes are looked for */
+	uint64_t *cut;                            /* of the identity; NULL until fragments are looked for */
 	bool cuts_datagrams;                      /* UDP superframes are cut */
 	unsigned passes;
 	bool limit_settled, drift_settled, clock_settled;

@@ -153,7 +153,9 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	p->repeats[direction] += pair->alike ? packets : 0;
 	ow_tally_match(&p->tally[direction], pair->alike ? OW_TALLY_UNPLACED : sent->number, sent->time_ns,
 	               received->time_ns, packets);
-	if (a->len)
+	if (p->plan.identity.cut)
+		ow_pieces_note_cut(&p->pieces, direction, pair);
+	if (a->len && !(a->part & OW_PART_NAMED))
 		fail(p, ow_pieces_note_pair(&p->pieces, pair));
 	if (p->intervals)
 		fail(p, ow_intervals_match(p->intervals, direction, shown_time(p, sender(direction), sent->time_ns),
@@ -162,7 +164,7 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		count_delay(p, pair, direction, certainty);
 }
 
-/* The same for many at a time, in a pass without intervals and events. */
+/* The same for many at a time, in a pass without intervals, events and fragments. */
 static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 {
 	struct ow_pass *p = arg;
@@ -215,6 +217,16 @@ static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flo
 	return !e || (llabs(e->votes) < FEW_VOTES && !e->decided) ? OW_DIRECTIONS : current_direction(p, e);
 }
 
+/* Packets of the wire that a record stands for which only one side shows. */
+static uint32_t packets_of_single(const struct ow_pass *p, enum ow_side side, const struct ow_record *record,
+                                  uint8_t direction)
+{
+	enum ow_direction way = direction < OW_DIRECTIONS ? (enum ow_direction)direction
+	                        : side == OW_SIDE_A       ? OW_A_TO_B
+	                                                  : OW_B_TO_A;
+	return ow_pieces_single(&p->pieces, side, way, record);
+}
+
 static void add_edge(struct ow_pass *p, enum ow_side side, const struct ow_record *record, bool copy)
 {
 	if (p->edges == p->edge_room) {
@@ -265,7 +277,7 @@ static void count_single(struct ow_pass *p, enum ow_side side, enum ow_fate fate
 static void tell_single(struct ow_pass *p, enum ow_side side, const struct ow_record *record, enum ow_fate fate,
                         uint8_t direction)
 {
-	uint32_t packets = ow_pieces_packets(&p->pieces, side, record);
+	uint32_t packets = packets_of_single(p, side, record, direction);
 	int64_t time_ns = shown_time(p, side, record->time_ns);
 	if (p->intervals && fate == OW_FATE_LOST)
 		fail(p, ow_intervals_lost(p->intervals, direction, time_ns, packets));
@@ -340,9 +352,10 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 		fail(p, -ENOMEM);
 		return;
 	}
-	uint32_t packets = ow_pieces_packets(&p->pieces, side, record);
+	uint32_t packets = packets_of_single(p, side, record, e->direction);
 	int64_t t = record->time_ns, first = p->first_ns[!side];
 	p->unmatched_frames[side]++;
+	p->unmatched_fragments[side] += record->part & OW_PART_FRAGMENT && !copy;
 	e->copies += copy ? packets : 0;
 	if (p->gaps[!side] && falls_silent(p, side, record, copy, e->direction, packets)) {
 		p->outside[side] += packets;
@@ -352,7 +365,7 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 	if (t >= first && (!p->ended[!side] || t <= p->last_ns[!side]))
 		e->unmatched += packets;
 	if (beyond_reach(p, side, t)) {
-		p->outside[side] += packets;
+		p->outside[side] += packets_of_single(p, side, record, OW_DIRECTIONS);
 		tell_single(p, side, record, OW_FATE_OUTSIDE, OW_DIRECTIONS);
 		return;
 	}
@@ -409,7 +422,7 @@ static uint64_t certainly_lost(const struct ow_pass *p, enum ow_direction direct
 		if (edge->side == side && t + all->least_ns >= p->first_ns[!side] &&
 		    t + all->most_ns <= p->last_ns[!side] &&
 		    ow_directions_flow(p->directions, side, edge->record.flow)->direction == direction)
-			lost += ow_pieces_packets(&p->pieces, side, &edge->record);
+			lost += packets_of_single(p, side, &edge->record, direction);
 	}
 	return lost;
 }
@@ -457,7 +470,7 @@ static void resolve_edges(struct ow_pass *p)
 		                            ? OW_FATE_OUTSIDE
 		                            : fate_of(e, edge->side, edge->copy);
 		count_single(p, edge->side, fate, e->direction,
-		             ow_pieces_packets(&p->pieces, edge->side, &edge->record));
+		             packets_of_single(p, edge->side, &edge->record, e->direction));
 		tell_single(p, edge->side, &edge->record, fate, e->direction);
 	}
 }
@@ -484,7 +497,7 @@ static void reset(struct ow_pass *p)
 {
 	const struct ow_identity *now = &p->plan.identity, *then = &p->numbered_by;
 	if (now->level != then->level || now->inner != then->inner || now->segments != then->segments ||
-	    now->hash_limit != then->hash_limit || now->cut_from != then->cut_from || now->cut_df != then->cut_df)
+	    now->hash_limit != then->hash_limit || now->cut != then->cut)
 		ow_directions_forget(p->directions);
 	p->numbered_by = *now;
 	ow_directions_restart(p->directions);
@@ -497,6 +510,7 @@ static void reset(struct ow_pass *p)
 		p->first_ns[side] = p->last_ns[side] = 0;
 		p->ended[side] = false;
 		p->unclassified[side] = p->outside[side] = p->records[side] = p->unmatched_frames[side] = 0;
+		p->unmatched_fragments[side] = 0;
 	}
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		for (unsigned i = 0; i < p->gaps[side]; i++)
@@ -550,7 +564,8 @@ static int start_feeds(struct ow_pass *p, struct ow_feed *feed[OW_SIDES], struct
 
 int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 {
-	const struct ow_matcher_calls calls = {.met = pass->events || pass->intervals ? NULL : on_met,
+	bool usual_only = !pass->events && !pass->intervals && !pass->plan.identity.cut;
+	const struct ow_matcher_calls calls = {.met = usual_only ? on_met : NULL,
 	                                       .matched = on_matched,
 	                                       .settled = on_settled,
 	                                       .unmatched = on_unmatched,

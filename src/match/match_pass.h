@@ -83,11 +83,12 @@ struct ow_pass {
 	/* Results of the pass. */
 	uint64_t unclassified[OW_SIDES], outside[OW_SIDES];
 	uint64_t records[OW_SIDES];
-	uint64_t position[OW_SIDES];         /* bytes read of each file, for progress */
-	uint64_t repeats[OW_DIRECTIONS];     /* matched packets of which there are identical ones */
-	uint64_t crowded[OW_DIRECTIONS];     /* see ow_matcher_crowded */
-	uint64_t unmatched_frames[OW_SIDES]; /* records, or pieces of them, that found no counterpart */
-	int64_t miscounted;                  /* packets counted for the wrong direction: another pass is needed */
+	uint64_t position[OW_SIDES];            /* bytes read of each file, for progress */
+	uint64_t repeats[OW_DIRECTIONS];        /* matched packets of which there are identical ones */
+	uint64_t crowded[OW_DIRECTIONS];        /* see ow_matcher_crowded */
+	uint64_t unmatched_frames[OW_SIDES];    /* records, or pieces of them, that found no counterpart */
+	uint64_t unmatched_fragments[OW_SIDES]; /* of these, fragments that are no copies */
+	int64_t miscounted;                     /* packets counted for the wrong direction: another pass is needed */
 	void (*progress)(void *arg);
 	void *progress_arg;
 };

@@ -318,8 +318,7 @@ void ow_plan_limit(struct ow_planner *planner, struct ow_plan *plan, uint32_t li
 		.segments = plan->identity.segments && !ow_variant_any_tcp(planner->variant),
 		.any_ip_id = ow_variant_any_ip_id(planner->variant),
 		.any_tcp = ow_variant_any_tcp(planner->variant),
-		.cut_from = plan->identity.cut_from,
-		.cut_df = plan->identity.cut_df,
+		.cut = plan->identity.cut,
 		.hash_limit = limit < OW_PLAN_LIMIT_FLOOR ? OW_PLAN_LIMIT_FLOOR : limit,
 	};
 	ow_identity_seed(&plan->identity, planner->seed);
@@ -333,11 +332,11 @@ static bool may_be_cut(const struct ow_planner *p)
 	       (a > MTU_USUAL || b > MTU_USUAL) && p->limit[p->variant] == UINT32_MAX;
 }
 
-/* Could fragments, of which one side shows more, be the packets of the other? */
+/* Could fragments of one side be the packets of the other? */
 static bool may_be_fragments(const struct ow_planner *p)
 {
 	const struct ow_outlook *a = &p->outlook[OW_SIDE_A], *b = &p->outlook[OW_SIDE_B];
-	return p->options->level != OW_LEVEL_FRAME && a->fragments != b->fragments;
+	return p->options->level != OW_LEVEL_FRAME && (a->fragments || b->fragments);
 }
 
 int ow_plan_make(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_plan *ret_plan, struct ow_error *err)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "match/record_reader.h"
 
+#include "base/bloom.h"
+
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PROTO_TCP 6
@@ -16,7 +19,8 @@ int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, uint64_t
 	int r = ow_reader_open(path, &tap->reader, err);
 	if (r < 0)
 		return r;
-	r = ow_flow_table_create(seed, &tap->flows);
+	tap->fragmented = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *tap->fragmented);
+	r = tap->fragmented ? ow_flow_table_create(seed, &tap->flows) : -ENOMEM;
 	if (r == 0 && dedup_ns > 0)
 		r = ow_tap_dedup(tap, dedup_ns);
 	if (r < 0) {
@@ -39,6 +43,7 @@ void ow_tap_close(struct ow_tap *tap)
 	ow_reader_close(tap->reader);
 	ow_flow_table_free(tap->flows);
 	ow_dedup_free(tap->dedup);
+	free(tap->fragmented);
 	memset(tap, 0, sizeof *tap);
 }
 
@@ -49,7 +54,9 @@ int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct 
 	tap->cut.count = 1;
 	tap->cutter.first = 0;
 	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments && !identity->any_ip_id &&
-	                 !identity->any_tcp && !identity->cut_from && !tap->notes && !tap->cutter.there;
+	                 !identity->any_tcp && !identity->cut && !tap->notes && !tap->cutter.there;
+	if (tap->facts.fragments)
+		memset(tap->fragmented, 0, OW_IDENTITY_CUT_BITS / 8);
 	tap->facts = (struct ow_tap_facts){.least_available = UINT32_MAX};
 	ow_silences_init(&tap->facts.silences);
 	tap->previous_ns = 0;
@@ -124,15 +131,30 @@ static bool identify_datagram(struct ow_tap *s, const struct ow_packet *packet, 
 	return true;
 }
 
+/* Notes the datagram of a fragment. */
+static void note_fragment(struct ow_tap *s, const struct ow_packet *packet)
+{
+	uint64_t name;
+	s->facts.fragments++;
+	if (ow_identity_of_fragment(&s->identity, packet, &name))
+		ow_bloom_add(s->fragmented, OW_IDENTITY_CUT_BITS, name);
+}
+
+static uint8_t part_of(const struct ow_packet *packet, const struct ow_packet_id *id)
+{
+	bool may_cut = packet->version == 4 && !(packet->ip[6] & 0x40);
+	return (uint8_t)((id->datagram ? OW_PART_NAMED : 0) | (packet->fragment ? OW_PART_FRAGMENT : 0) |
+	                 (may_cut ? OW_PART_MAY_CUT : 0));
+}
+
 static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, struct ow_record *record)
 {
 	struct ow_tap_facts *f = &s->facts;
 	if (packet->has_tunnel && !packet->tunnels && packet->ip_len > f->longest_tunnel)
 		f->longest_tunnel = packet->ip_len;
-	f->fragments += packet->fragment;
-	if (packet->fragment && packet->version == 4 && packet->ip_len > f->longest_fragment)
-		f->longest_fragment = packet->ip_len;
-	if (!packet->fragment)
+	if (packet->fragment)
+		note_fragment(s, packet);
+	else
 		note_length(f, packet->proto, packet->ip_len);
 	if (packet->truncated && !packet->overlong) {
 		uint32_t available = ow_identity_available(packet);
@@ -150,6 +172,7 @@ static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, str
 	record->id = id.id;
 	record->seq = id.seq;
 	record->len = id.len;
+	record->part = part_of(packet, &id);
 	record->flow = ow_flow_table_number(s->flows, &key);
 	record->bytes = packet->ip_len;
 	return 0;
@@ -168,6 +191,7 @@ static int identify_frame(struct ow_tap *s, const struct ow_frame *frame, struct
 	ow_flow_key_of_frame(frame, &key);
 	record->id = id.id;
 	record->seq = record->len = 0;
+	record->part = 0;
 	record->flow = ow_flow_table_number(s->flows, &key);
 	record->bytes = frame->len;
 	return 0;
@@ -196,6 +220,7 @@ static inline void make_plain_record(struct ow_tap *s, const struct ow_frame *fr
 	record->number = frame->number;
 	record->id = plain->id;
 	record->seq = record->len = 0;
+	record->part = 0;
 	record->flow = flow;
 	record->bytes = plain->ip_len;
 }

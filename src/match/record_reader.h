@@ -31,8 +31,7 @@ struct ow_tap_facts {
 	uint32_t longest_tcp;   /* longest TCP packet: more than the wire's MTU means superframes */
 	uint32_t longest_udp;
 	uint64_t fragments;
-	uint32_t longest_fragment; /* of IPv4 */
-	uint32_t longest_tunnel;   /* longest packet that holds another one, not entered */
+	uint32_t longest_tunnel; /* longest packet that holds another one, not entered */
 	bool mixed_links;
 	struct ow_silences silences;
 };
@@ -45,6 +44,7 @@ struct ow_tap {
 	int64_t previous_ns;
 	int64_t dedup_ns; /* copies within this time are left out, if there is a dedup */
 	struct ow_dedup *dedup;
+	uint64_t *fragmented;       /* a Bloom filter of the datagrams of which there are fragments */
 	struct ow_datagrams *notes; /* UDP datagrams are noted here; NULL = they are not */
 	struct ow_cutter cutter;    /* UDP superframes are cut by this, if it cuts */
 	struct ow_cut cut;          /* of the packet that is being taken */

@@ -7,7 +7,8 @@
 
 #define PLAIN_MTU   1500u /* Ethernet */
 #define PLAIN_LEAST 1000u /* a wire whose longest packets are shorter is not believed in */
-#define JUMBOS_MANY 8     /* so many of one length do not come from superframes that happen to end there */
+#define IPV4_HEADER 20u
+#define JUMBOS_MANY 8 /* so many of one length do not come from superframes that happen to end there */
 
 struct ow_flow_pieces {
 	uint32_t longest; /* bytes of data in one packet of this pass */
@@ -29,6 +30,8 @@ void ow_pieces_restart(struct ow_pieces *pieces)
 		for (uint32_t i = 0; i < pieces->room[side]; i++)
 			pieces->flow[side][i] = (struct ow_flow_pieces){.wire = pieces->flow[side][i].wire};
 	}
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
+		pieces->cuts[d] = (struct ow_cuts){.data = pieces->cuts[d].data, .mtu = pieces->cuts[d].mtu};
 	pieces->longest_plain = 0;
 	memset(pieces->jumbos, 0, sizeof pieces->jumbos);
 }
@@ -126,10 +129,47 @@ void ow_pieces_learn(struct ow_pieces *pieces, const uint32_t longest[OW_SIDES])
 
 uint32_t ow_pieces_packets(const struct ow_pieces *pieces, enum ow_side side, const struct ow_record *record)
 {
-	if (pieces->fragment && record->len)
-		return (record->len + pieces->fragment - 1) / pieces->fragment;
-	if (!record->len || record->flow >= pieces->room[side])
+	if (!record->len || record->part & OW_PART_NAMED || record->flow >= pieces->room[side])
 		return 1;
 	uint32_t wire = pieces->flow[side][record->flow].wire;
 	return wire ? (record->len + wire - 1) / wire : 1;
+}
+
+/* -- fragments ---------------------------------------------------------------------------------------------------- */
+
+void ow_pieces_note_cut(struct ow_pieces *pieces, enum ow_direction direction, const struct ow_pair *pair)
+{
+	const struct ow_record *a = pair->record[OW_SIDE_A];
+	struct ow_cuts *cuts = &pieces->cuts[direction];
+	bool fragment = (a->part | pair->record[OW_SIDE_B]->part) & OW_PART_FRAGMENT;
+	if (fragment && a->len > cuts->longest)
+		cuts->longest = a->len;
+	if (!fragment && a->bytes < 65536)
+		cuts->whole[a->bytes / 64] |= UINT64_C(1) << a->bytes % 64;
+}
+
+/* Full fragments carry a multiple of 8 bytes: the MTU is up to 7 bytes more than their length. */
+void ow_pieces_learn_cuts(struct ow_pieces *pieces)
+{
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		struct ow_cuts *c = &pieces->cuts[d];
+		c->data = c->longest & ~7u;
+		c->mtu = c->data + IPV4_HEADER;
+		for (uint32_t mtu = c->mtu + 1; mtu < c->data + IPV4_HEADER + 8 && mtu < 65536; mtu++) {
+			if (c->whole[mtu / 64] >> mtu % 64 & 1)
+				c->mtu = mtu;
+		}
+	}
+}
+
+uint32_t ow_pieces_single(const struct ow_pieces *pieces, enum ow_side side, enum ow_direction direction,
+                          const struct ow_record *record)
+{
+	const struct ow_cuts *cuts = &pieces->cuts[direction];
+	bool train = record->len && !(record->part & OW_PART_NAMED);
+	bool may_cut = record->part & (OW_PART_NAMED | OW_PART_MAY_CUT);
+	if (train || !may_cut || !cuts->data || record->bytes <= cuts->mtu)
+		return ow_pieces_packets(pieces, side, record);
+	uint32_t data = record->len ? record->len : record->bytes - IPV4_HEADER;
+	return (data + cuts->data - 1) / cuts->data;
 }

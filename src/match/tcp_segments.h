@@ -16,10 +16,18 @@
 
 struct ow_flow_pieces;
 
+/* How packets of one direction are cut into fragments. */
+struct ow_cuts {
+	uint32_t longest;           /* most bytes of data in a fragment of this pass */
+	uint64_t whole[65536 / 64]; /* a bit for each length of a packet of this pass that was not cut */
+	uint32_t data;              /* bytes of data in a full fragment, from an earlier pass; 0 = nothing is cut */
+	uint32_t mtu;               /* longest packet that is not cut, likewise */
+};
+
 struct ow_pieces {
 	struct ow_flow_pieces *flow[OW_SIDES];
 	uint32_t room[OW_SIDES];
-	uint32_t fragment;                                   /* bytes of data in a full fragment; 0 = not in use */
+	struct ow_cuts cuts[OW_DIRECTIONS];
 	uint32_t longest_plain;                              /* longest TCP packet that fits a usual Ethernet frame */
 	uint32_t jumbos[OW_JUMBO_MOST - OW_JUMBO_LEAST + 1]; /* TCP packets that fill a jumbo frame, by length */
 };
@@ -33,7 +41,16 @@ int ow_pieces_note_pair(struct ow_pieces *pieces, const struct ow_pair *pair);
 /* After a pass: learns the wire's segment size of every flow. longest: the longest TCP packet of each capture. */
 void ow_pieces_learn(struct ow_pieces *pieces, const uint32_t longest[OW_SIDES]);
 
-/* How many packets of the wire this record or piece stands for. */
+/* A packet, or a part of one, that matched: what is cut in this direction and what is not. */
+void ow_pieces_note_cut(struct ow_pieces *pieces, enum ow_direction direction, const struct ow_pair *pair);
+/* After a pass: learns the MTU of both directions. */
+void ow_pieces_learn_cuts(struct ow_pieces *pieces);
+
+/* How many packets of the wire a record or piece that matched stands for. What both points show in one piece, whole or
+ * as a fragment, is one. */
 uint32_t ow_pieces_packets(const struct ow_pieces *pieces, enum ow_side side, const struct ow_record *record);
+/* Likewise for one that only this side shows. What is longer than the MTU is as many as it would have been cut into. */
+uint32_t ow_pieces_single(const struct ow_pieces *pieces, enum ow_side side, enum ow_direction direction,
+                          const struct ow_record *record);
 
 #endif

@@ -339,21 +339,19 @@ static int warn_coarse(struct ow_match *m)
 	            OW_FLOWS_MAX - OW_FLOWS_COARSE);
 }
 
-/* Whole packets at the sender, fragments at the receiver. (A capture that shows packets twice shows fragments twice.)
- */
+/* Fragments that are in no packet of the other point: cut, or put together, and changed beside that. */
 static int warn_fragmented(struct ow_match *m)
 {
+	const struct ow_pass *p = &m->pass;
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		const struct ow_result *r = &m->report.direction[d];
 		unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
-		uint64_t here = m->pass.tap[from].facts.fragments, there = m->pass.tap[!from].facts.fragments;
-		uint64_t more = there > here ? there - here : 0;
-		if (m->pass.tap[!from].facts.copies || ow_match_doubled(m, !from, d) || m->pass.plan.identity.cut_from)
-			continue;
-		if (r->lost && r->extra > r->duplicated && (double)more > MANY_FRAGMENTS * (double)r->received)
+		uint64_t here = p->tap[from].facts.fragments, there = p->tap[!from].facts.fragments;
+		uint64_t alone = here > there ? p->unmatched_fragments[from] : p->unmatched_fragments[!from];
+		if (r->lost && r->extra > r->duplicated && (double)alone > MANY_FRAGMENTS * (double)r->received)
 			return warn(m,
-			            "%s shows %llu fragments, %s %llu: packets are cut on the way, and count as lost "
-			            "and their fragments as extra",
+			            "%s shows %llu fragments, %s %llu: packets are cut on the way or put together, and "
+			            "those whose parts do not match count as lost and as extra",
 			            name(!from), (unsigned long long)there, name(from), (unsigned long long)here);
 	}
 	return 0;
@@ -573,12 +571,10 @@ int ow_match_warn(struct ow_match *m)
 	bool explained = m->warnings > before;
 	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0 && !explained; d++)
 		r = warn_unsent(m, d);
-	if (r == 0 && m->pass.plan.identity.cut_from)
+	if (r == 0 && m->report.fragments)
 		r = warn(m,
-		         "packets of more than %u bytes are cut on the way, or put together: counts and delays are "
-		         "those "
-		         "of the fragments",
-		         m->pass.plan.identity.cut_from);
+		         "some packets are cut into fragments on the way, or put together: counts and delays are those "
+		         "of the fragments");
 	if (r == 0 && m->report.segments)
 		r = warn(m, "superframes (TSO, GSO, GRO) were cut into the segments of the wire; all segments of one "
 		            "carry its time");

@@ -106,6 +106,7 @@ struct ow_extensions {
 	uint32_t l4;          /* offset of what follows the last extension header */
 	uint8_t proto;        /* and its next-header value */
 	bool fragment, later; /* has a fragment header; with an offset other than 0 (then l4 is inside the payload) */
+	uint32_t fragment_at; /* offset of the fragment header */
 	bool routed;          /* a routing header has segments left */
 	uint32_t final;       /* offset of the final destination in that header, 0 if it does not say */
 };

@@ -38,6 +38,7 @@ bool ow_extensions_walk(const uint8_t *ip, const uint8_t *end, uint32_t offset, 
 		}
 		if (proto == 44) {
 			ret_ext->fragment = true;
+			ret_ext->fragment_at = offset;
 			ret_ext->later = ow_load_be16(header + 2) >= 8;
 		}
 		proto = header[0];

@@ -21,6 +21,7 @@
  * headers) does not count against it.
  */
 #include "packet/identity.h"
+#include "base/bloom.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "packet/hash_long.h"
@@ -64,6 +65,7 @@ struct extent {
 	uint64_t address, between; /* addresses; fragment header, AH and the like */
 	uint32_t length;           /* bytes on the wire behind what may change */
 	uint8_t proto;             /* of the first of them */
+	uint32_t fragment_at;      /* offset of an IPv6 fragment header, or 0 */
 };
 
 void ow_identity_seed(struct ow_identity *identity, uint64_t seed)
@@ -159,6 +161,7 @@ static void extent_behind(const struct ow_identity *identity, const struct ow_pa
 	if (packet->version == 6)
 		e->limit = limit_of(identity, packet, ext.stable - 40);
 	e->l4 = ext.l4;
+	e->fragment_at = ext.fragment_at;
 	e->length = packet->ip_len - ext.stable;
 	e->proto = ext.stable_proto;
 	if (ext.l4 > ext.stable) /* none left is as none there */
@@ -306,25 +309,38 @@ static inline struct ow_packet_id train_of(const struct ow_identity *identity, c
 	};
 }
 
-/* A packet that may be in one piece at one point and in several at the other. With DF hardly anybody cuts it. */
-static inline bool is_cut(const struct ow_identity *identity, const struct ow_packet *packet)
+/* Its datagram: who it is, and which bytes of it this packet carries. IPv6 names datagrams in fragments only. */
+static bool datagram_of(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e,
+                        struct ow_packet_id *ret_id)
 {
-	bool may_be = packet->ip_len > identity->cut_from && (identity->cut_df || !(packet->ip[6] & 0x40));
-	return identity->cut_from && packet->version == 4 && (packet->fragment || may_be);
+	const uint8_t *header = packet->version == 4 ? packet->ip : packet->ip + e->fragment_at;
+	uint64_t name, at, data;
+	if (packet->version == 4) {
+		name = (uint64_t)header[9] << 32 | ow_load_be16(header + 4);
+		at = (ow_load_be16(header + 6) & 0x1fffu) * 8;
+		data = (header[0] & 15u) * 4;
+	} else if (e->fragment_at) {
+		name = UINT64_C(1) << 40 | (uint64_t)header[0] << 32 | ow_load_be32(header + 4);
+		at = ow_load_be16(header + 2) & 0xfff8u;
+		data = e->fragment_at + 8;
+	} else {
+		return false;
+	}
+	*ret_id = (struct ow_packet_id){
+		.id = ow_mum64(e->address ^ secret(identity, 7), name ^ identity->key),
+		.seq = (uint32_t)at,
+		.len = packet->ip_len - (uint32_t)data,
+		.datagram = true,
+	};
+	return true;
 }
 
-/* The id of its datagram. */
-static struct ow_packet_id datagram_of(const struct ow_identity *identity, const struct ow_packet *packet,
-                                       const struct extent *e)
+/* A packet of a datagram that at least one point shows in fragments. */
+static inline bool is_cut(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e,
+                          struct ow_packet_id *ret_id)
 {
-	const uint8_t *ip = packet->ip;
-	uint32_t header = (ip[0] & 15u) * 4;
-	uint64_t name = (uint64_t)ip[9] << 16 | ow_load_be16(ip + 4);
-	return (struct ow_packet_id){
-		.id = ow_mum64(e->address ^ secret(identity, 7), name ^ identity->key),
-		.seq = (ow_load_be16(ip + 6) & 0x1fffu) * 8,
-		.len = packet->ip_len - header,
-	};
+	return identity->cut && datagram_of(identity, packet, e, ret_id) &&
+	       ow_bloom_has(identity->cut, OW_IDENTITY_CUT_BITS, ret_id->id);
 }
 
 /* From the parts: the transport's words, and the bytes behind them of which `have` from the transport header on count.
@@ -388,10 +404,8 @@ static inline uint64_t id_of(const struct ow_identity *identity, const struct ow
 static inline int identify(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e,
                            struct ow_packet_id *ret_id)
 {
-	if (is_cut(identity, packet)) {
-		*ret_id = datagram_of(identity, packet, e);
+	if (is_cut(identity, packet, e, ret_id))
 		return 0;
-	}
 	if (identity->segments && is_data(packet, e)) {
 		*ret_id = train_of(identity, packet, e);
 		return 0;
@@ -425,6 +439,18 @@ int ow_identity_of_packet(const struct ow_identity *identity, const struct ow_pa
 		return identify_behind(identity, packet, ret_id);
 	struct extent e = extent_plain(identity, packet);
 	return identify(identity, packet, &e, ret_id);
+}
+
+bool ow_identity_of_fragment(const struct ow_identity *identity, const struct ow_packet *packet, uint64_t *ret_name)
+{
+	struct ow_packet_id id;
+	struct extent e = extent_plain(identity, packet);
+	if (has_extensions(packet))
+		extent_behind(identity, packet, &e);
+	if (!packet->fragment || !datagram_of(identity, packet, &e, &id))
+		return false;
+	*ret_name = id.id;
+	return true;
 }
 
 bool ow_identity_datagram(const struct ow_identity *identity, const struct ow_packet *packet,

@@ -17,8 +17,8 @@ struct ow_identity {
 	bool segments;       /* TCP data: the id names the train, sequence and length name the piece (see below) */
 	bool any_ip_id;      /* the IPv4 identification stays out, where something on the way rewrites it */
 	bool any_tcp;        /* TCP sequence numbers, acknowledgements and options likewise; not with segments */
-	uint32_t cut_from;   /* IPv4 fragments, and packets longer than this, are pieces of a datagram; 0 = none are */
-	bool cut_df;         /* also packets with DF, which some routers ignore */
+	const uint64_t
+		*cut; /* a Bloom filter of the datagrams that a point shows in fragments; NULL = none (see below) */
 	uint32_t hash_limit; /* bytes from the IP header (or frame start) on that enter the id; UINT32_MAX = all */
 	uint8_t secret[192]; /* XXH3 secret, from ow_identity_seed */
 	uint64_t key;        /* likewise */
@@ -30,14 +30,17 @@ void ow_identity_seed(struct ow_identity *identity, uint64_t seed);
 /*
  * The identity of a packet. In segments mode a TCP segment with payload gets the id of its train (addresses, ports,
  * acknowledgement number and options: what TSO and GRO keep equal over the segments of a superframe), and
- * bytes seq .. seq+len of it; any other packet has len = 0 and an id of its own. Likewise with cut_from: the id names
- * the datagram (addresses, protocol, identification), which may have been one packet at one point and some at the
- * other.
+ * bytes seq .. seq+len of it; any other packet has len = 0 and an id of its own. Likewise with `cut`: the packets
+ * of a datagram of which at least one point shows fragments get the name of the datagram (addresses, protocol,
+ * identification) as id, and bytes seq .. seq+len of it, whether they are fragments or all of it.
  */
 struct ow_packet_id {
 	uint64_t id;
 	uint32_t seq, len;
+	bool datagram; /* the id is the name of a datagram */
 };
+
+#define OW_IDENTITY_CUT_BITS (UINT64_C(1) << 23) /* of the filter: 1 MB; full at a million datagrams, see match.c */
 
 /* Returns 0, or -ENODATA when the capture holds too little of the packet for this identity (truncated below
  * hash_limit). */
@@ -77,6 +80,8 @@ bool ow_identity_datagram(const struct ow_identity *identity, const struct ow_pa
                           struct ow_datagram *ret_datagram);
 uint64_t ow_identity_of_part(const struct ow_identity *identity, const struct ow_datagram *datagram, uint32_t from,
                              uint32_t len);
+/* The name of the datagram of which this packet is a fragment; false for what is no fragment. */
+bool ow_identity_of_fragment(const struct ow_identity *identity, const struct ow_packet *packet, uint64_t *ret_name);
 /* Level frame. Return values as for packets. */
 int ow_identity_of_frame(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_packet_id *ret_id);
 

@@ -9,10 +9,12 @@
 #include "capture/file/reader.h"
 #include "capture/file/writer.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #define BATCH     64
@@ -265,26 +267,26 @@ static void copies_are_left_out(void **state)
 
 /* -- fragments ---------------------------------------------------------------------------------------------------- */
 
-#define FRAGMENT 1376u /* bytes of data: an MTU of 1400 */
-
+static uint32_t mtu = 1400;
 static uint64_t cuts; /* fragments beyond the first, of all packets */
 
-/* A link with a smaller MTU. */
+/* A link with a smaller MTU; what arrives in fragments is cut again. */
 static void fragment(struct ow_writer *writer, struct ow_frame *frame, uint8_t *bytes)
 {
-	static uint8_t part[ETHERNET + 20 + FRAGMENT];
+	static uint8_t part[ETHERNET + 1500];
 	uint8_t *ip = bytes + ETHERNET;
-	uint32_t data = ow_load_be16(ip + 2) - 20u;
-	if (ip[0] != 0x45 || data <= FRAGMENT) {
+	uint32_t total = ow_load_be16(ip + 2), data = total - 20u, room = (mtu - 20) & ~7u;
+	uint16_t at = ow_load_be16(ip + 6) & 0x1fff, more = ow_load_be16(ip + 6) & 0x2000;
+	if (ip[0] != 0x45 || total <= mtu) {
 		put(writer, frame);
 		return;
 	}
-	for (uint32_t from = 0; from < data; from += FRAGMENT) {
-		uint32_t len = data - from < FRAGMENT ? data - from : FRAGMENT;
+	for (uint32_t from = 0; from < data; from += room) {
+		uint32_t len = data - from < room ? data - from : room;
 		memcpy(part, bytes, ETHERNET + 20);
 		memcpy(part + ETHERNET + 20, ip + 20 + from, len);
 		ow_store_be16(part + ETHERNET + 2, (uint16_t)(20 + len));
-		ow_store_be16(part + ETHERNET + 6, (uint16_t)((from + len < data ? 0x2000 : 0) | from / 8));
+		ow_store_be16(part + ETHERNET + 6, (uint16_t)((from + len < data ? 0x2000 : more) | (at + from / 8)));
 		frame->data = part;
 		frame->len = frame->caplen = ETHERNET + 20 + len;
 		put(writer, frame);
@@ -317,7 +319,7 @@ static void fragmented(const char *name, enum ow_side side, bool nat, double los
 		assert_int_equal(r->matched, t->matched + cuts);
 	if (loss == 0)
 		assert_int_equal(r->lost, 0);
-	assert_true(scenario_warns(s.report, "packets of more than 1396 bytes are cut on the way"));
+	assert_true(scenario_warns(s.report, "packets are cut into fragments on the way"));
 	scenario_done(&s);
 }
 
@@ -354,6 +356,66 @@ static void nothing_but_fragments(void **state)
 	scenario_done(&s);
 }
 
+/*
+ * Every length up to the MTU, which is up to 7 bytes more than that of full fragments, is one packet. Of the packets
+ * that are lost, those that are longer than any that arrived whole are as many as they would have been cut into.
+ */
+static void only_what_is_cut_is_counted_in_parts(void **state)
+{
+	(void)state;
+	for (mtu = 1397; mtu <= 1403; mtu += 3) {
+		struct scenario s;
+		scenario_init(&s, "packets as long as the MTU");
+		s.sim.size = (struct ow_sim_size){.kind = OW_SIM_SIZE_UNIFORM, .min = 1380, .max = 1420};
+		s.sim.tcp = 0;
+		s.sim.loss.ratio = 0.02;
+		scenario_simulate(&s);
+		cuts = 0;
+		rewrite(&s, OW_SIDE_B, fragment);
+		match(&s);
+		const struct ow_result *r = &s.report->direction[OW_A_TO_B], *t = &s.truth.direction[OW_A_TO_B];
+		assert_int_equal(r->matched, t->matched + cuts);
+		assert_int_equal(r->ambiguous, 0);
+		assert_int_equal(r->extra, 0);
+		/* Lengths are uniform: the share of the lost ones that would have been cut is that of all. */
+		double cut = (double)cuts / (double)t->matched, lost = (double)t->lost;
+		assert_true(fabs((double)r->lost - lost * (1 + cut)) < 4 * sqrt(lost * cut * (1 - cut)) + 2);
+		scenario_done(&s);
+	}
+	mtu = 1400;
+}
+
+/* Both points show fragments, those of B smaller ones: as many packets as the parts that both have in common. */
+static void fragments_are_cut_again(void **state)
+{
+	(void)state;
+	struct scenario s;
+	scenario_init(&s, "fragments are cut again");
+	s.sim.size = (struct ow_sim_size){.kind = OW_SIM_SIZE_UNIFORM, .min = 1200, .max = 1480};
+	s.sim.tcp = 0;
+	scenario_simulate(&s);
+	rewrite(&s, OW_SIDE_A, fragment);
+	cuts = 0;
+	rewrite(&s, OW_SIDE_B, fragment);
+	uint64_t first = cuts;
+	mtu = 800;
+	char path[64];
+	(void)snprintf(path, sizeof path, "%s", scenario_path("once.pcap"));
+	assert_int_equal(rename(s.sim.side[OW_SIDE_B].path, path), 0);
+	s.sim.side[OW_SIDE_B].path = path;
+	cuts = 0;
+	rewrite(&s, OW_SIDE_B, fragment);
+	mtu = 1400;
+	match(&s);
+	const struct ow_result *r = &s.report->direction[OW_A_TO_B], *t = &s.truth.direction[OW_A_TO_B];
+	assert_true(s.report->fragments && cuts > 0 && first > 0);
+	assert_int_equal(r->matched, t->matched + first + cuts);
+	assert_int_equal(r->extra, 0);
+	assert_int_equal(r->ambiguous, 0);
+	unlink(path);
+	scenario_done(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -364,6 +426,8 @@ int main(void)
 		cmocka_unit_test_teardown(copies_are_left_out, scenario_say),
 		cmocka_unit_test_teardown(packets_meet_their_fragments, scenario_say),
 		cmocka_unit_test_teardown(nothing_but_fragments, scenario_say),
+		cmocka_unit_test_teardown(only_what_is_cut_is_counted_in_parts, scenario_say),
+		cmocka_unit_test_teardown(fragments_are_cut_again, scenario_say),
 	};
 	return cmocka_run_group_tests(tests, scenario_setup, scenario_teardown);
 }

@@ -227,7 +227,7 @@ static void everything_is_later_at_a(void **state)
 	assert_true(warns(report, "every packet is later at A"));
 }
 
-/* Every second packet is cut in two on the way. */
+/* Every second packet is cut in two on the way, and gets another identification: its parts cannot be told. */
 static void fragmented_on_the_way(void **state)
 {
 	(void)state;
@@ -243,7 +243,7 @@ static void fragmented_on_the_way(void **state)
 			                  0,
 			                  0,
 			                  half ? 28 : 40,
-			                  0,
+			                  1,
 			                  (uint8_t)i,
 			                  half ? 0 : 0x20,
 			                  half ? 2 : 0,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/bloom.h"
 #include "base/random.h"
 #include "build.h"
 #include "packet/identity.h"
@@ -8,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #define SEED 11
@@ -313,33 +315,70 @@ static void tcp_numbers_do_not_matter(void **state)
 	}
 }
 
-/* Packets that may be cut: named by their datagram, whatever they hold, with their place in it. */
+/* The fragments of a datagram, and all of it, are named by it, whatever they hold, once it is known to be cut. */
 static void pieces_of_a_datagram(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < KINDS; k++) {
 		struct ow_identity identity = identity_at(OW_LEVEL_IP, false, UINT32_MAX);
+		static uint64_t cut[OW_IDENTITY_CUT_BITS / 64];
 		struct ow_packet_id whole, part;
+		struct ow_packet packet;
 		struct build b = {0};
+		uint64_t name;
+		memset(cut, 0, sizeof cut);
 		kinds[k].make(&b);
 		uint8_t *ip = b.data + IP;
 		if (ip[0] != 0x45 || ow_load_be16(ip + 6) & 0x3fff)
 			continue;
 		uint32_t len = ow_load_be16(ip + 2);
-		identity.cut_from = len;
+		struct ow_frame frame = {.data = b.data, .caplen = b.len, .len = b.len, .linktype = 1};
+		assert_int_equal(ow_packet_decode(&frame, false, &packet), OW_DECODE_IP);
+		assert_false(ow_identity_of_fragment(&identity, &packet, &name));
+		identity.cut = cut;
 		assert_int_equal(id_of(&identity, &b, 1, b.len, &whole), 0);
-		assert_int_equal(whole.len, 0); /* short enough */
-		identity.cut_from = len - 1;
-		assert_int_equal(id_of(&identity, &b, 1, b.len, &whole), 0);
-		assert_true(whole.seq == 0 && whole.len == len - 20);
+		assert_true(whole.len == 0 && !whole.datagram); /* nobody cut it */
 		ow_store_be16(ip + 6, 3);
+		assert_int_equal(ow_packet_decode(&frame, false, &packet), OW_DECODE_IP);
+		assert_true(ow_identity_of_fragment(&identity, &packet, &name));
+		ow_bloom_add(cut, OW_IDENTITY_CUT_BITS, name);
 		b.data[b.len - 1] ^= 1;
 		assert_int_equal(id_of(&identity, &b, 1, b.len, &part), 0);
-		assert_true(part.id == whole.id && part.seq == 24 && part.len == len - 20);
+		assert_true(part.datagram && part.id == name && part.seq == 24 && part.len == len - 20);
+		for (unsigned df = 0; df < 2; df++) { /* some routers ignore it */
+			ow_store_be16(ip + 6, df ? 0x4000 : 0);
+			assert_int_equal(id_of(&identity, &b, 1, b.len, &whole), 0);
+			assert_true(whole.id == name && whole.seq == 0 && whole.len == len - 20);
+		}
 		ow_store_be16(ip + 4, (uint16_t)(ow_load_be16(ip + 4) + 1));
 		assert_int_equal(id_of(&identity, &b, 1, b.len, &part), 0);
-		assert_true(part.id != whole.id);
+		assert_true(part.id != name && part.len == 0);
 	}
+}
+
+/* IPv6: what a host sends in fragments may be cut otherwise behind a firewall that put it together. */
+static void pieces_of_a_datagram_v6(void **state)
+{
+	(void)state;
+	struct ow_identity identity = identity_at(OW_LEVEL_IP, false, UINT32_MAX);
+	static uint64_t cut[OW_IDENTITY_CUT_BITS / 64];
+	uint8_t bytes[40 + 8 + 64] = {0x60, [6] = 44, [7] = 64, [8] = 0x20, [24] = 0x20, [40] = 17};
+	struct ow_frame frame = {.data = bytes, .caplen = sizeof bytes, .len = sizeof bytes, .linktype = 101};
+	struct ow_packet packet;
+	struct ow_packet_id id;
+	uint64_t name, other;
+	ow_store_be16(bytes + 4, sizeof bytes - 40);
+	ow_store_be16(bytes + 42, 1232 | 1);
+	bytes[47] = 7;
+	assert_int_equal(ow_packet_decode(&frame, false, &packet), OW_DECODE_IP);
+	assert_true(ow_identity_of_fragment(&identity, &packet, &name));
+	ow_bloom_add(cut, OW_IDENTITY_CUT_BITS, name);
+	identity.cut = cut;
+	assert_int_equal(ow_identity_of_packet(&identity, &packet, &id), 0);
+	assert_true(id.datagram && id.id == name && id.seq == 1232 && id.len == 64);
+	bytes[47] = 8;
+	assert_true(ow_identity_of_fragment(&identity, &packet, &other));
+	assert_true(other != name);
 }
 
 static void padding_and_link_do_not_matter(void **state)
@@ -849,6 +888,7 @@ int main(void)
 		cmocka_unit_test(identification_does_not_matter),
 		cmocka_unit_test(tcp_numbers_do_not_matter),
 		cmocka_unit_test(pieces_of_a_datagram),
+		cmocka_unit_test(pieces_of_a_datagram_v6),
 		cmocka_unit_test(padding_and_link_do_not_matter),
 		cmocka_unit_test(offload_length_does_not_matter),
 		cmocka_unit_test(syn_without_its_options),

@@ -13,7 +13,6 @@ KNOWN = [
     ({"false extra", "false duplicates"} | IDENTICAL, {"early"}, [], "a copy from after the other capture's end counts as a duplicate"),
     ({"false loss", "false extra", "missing match", "mean"} | IDENTICAL, {"mirror"}, [], "a mirror port that repeats only some packets makes the copies count as lost"),
     ({"quantile", "maximum", "minimum"} | IDENTICAL, {"reordering"}, [], "identical packets in another order are paired n-th with n-th and not ambiguous"),
-    ({"false match", "mean", "quantile", "false loss"}, {"fragments"}, [], "packets that are up to 7 bytes longer than the longest fragment are counted in pieces, also where nobody cut them"),
     (UNMATCHED, {"strip_options"}, [], "TCP options that are taken away on the way, with superframes, tunnels, truncation or identical packets: part stays unmatched"),
     (UNMATCHED | IDENTICAL, {"bufferbloat"}, [], "packets that are in flight for seconds count as lost when a capture ends, or among fragments"),
     (UNMATCHED, {"new_ident"}, [], "packets that only the IPv4 identification told apart are paired wrongly"),
