@@ -34,7 +34,7 @@
 #define FRAME_BYTES 500 /* of the search */
 #define ROUNDS      3
 #define STEPS       5 /* of the bisection: to 3 % of the highest rate */
-#define RING_BYTES  OW_LIVE_RING_BYTES
+#define RING_BYTES  OW_IFACE_RING_BYTES
 #define STAMPS      (1u << 20) /* of id and time; then from the beginning again */
 #define START_US    100000
 #define SETTLE_US   150000 /* for what is on its way when the sender stops */
@@ -194,11 +194,11 @@ struct note {
 };
 
 /* The work of a live point on its frames. Returns when told to and nothing comes any more. */
-static uint64_t capture(struct ow_live *live)
+static uint64_t capture(struct ow_iface *live)
 {
 	static struct ow_segments segments;
 	struct ow_identity identity = {.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX};
-	struct ow_live_frame frames[ROOM];
+	struct ow_iface_frame frames[ROOM];
 	struct ow_error err;
 	struct note *notes = malloc(STAMPS * sizeof *notes);
 	uint64_t packets = 0;
@@ -206,7 +206,7 @@ static uint64_t capture(struct ow_live *live)
 		memset(notes, 0, STAMPS * sizeof *notes);
 	ow_identity_seed(&identity, 1);
 	for (;;) {
-		int n = ow_live_read(live, 50, frames, ROOM, &err);
+		int n = ow_iface_read(live, 50, frames, ROOM, &err);
 		if (n < 0 || !notes) {
 			fprintf(stderr, "bench_capture: %s\n", notes ? err.text : "out of memory");
 			_exit(1);
@@ -226,21 +226,21 @@ static uint64_t capture(struct ow_live *live)
 
 static void run_ours(int out)
 {
-	struct ow_live_options options = {.kind = OW_LIVE_RING, .name = "v1", .ring_bytes = RING_BYTES};
-	struct ow_live *live;
-	struct ow_live_counts counts;
+	struct ow_iface_options options = {.kind = OW_IFACE_RING, .name = "v1", .ring_bytes = RING_BYTES};
+	struct ow_iface *live;
+	struct ow_iface_counts counts;
 	struct ow_error err;
 	signal(SIGINT, note_stop);
-	if (ow_live_open(&options, &live, &err) < 0) {
+	if (ow_iface_open(&options, &live, &err) < 0) {
 		fprintf(stderr, "bench_capture: %s\n", err.text);
 		_exit(1);
 	}
 	dprintf(out, "listening\n");
 	uint64_t packets = capture(live);
-	ow_live_counts(live, &counts);
+	ow_iface_counts(live, &counts);
 	dprintf(out, "%llu packets captured\n%llu packets dropped by kernel\n", (unsigned long long)packets,
 	        (unsigned long long)counts.dropped);
-	ow_live_close(live);
+	ow_iface_close(live);
 	_exit(0);
 }
 

@@ -35,16 +35,16 @@ static _Noreturn void fail(const char *what)
 }
 
 /* A page of the packets of a kind; one in `leave` stays out, 0 = none. */
-static struct ow_page *make_page(enum kind kind, const struct ow_identity *identity, unsigned leave)
+static struct ow_interval_packets *make_page(enum kind kind, const struct ow_identity *identity, unsigned leave)
 {
 	static struct {
 		struct ow_chunk chunk;
-		struct ow_stamp stamp[4096];
+		struct ow_sighting stamp[4096];
 	} c;
-	struct ow_ledger_options options = {
+	struct ow_interval_log_options options = {
 		.identity = *identity, .length_ns = LENGTH_NS, .stamps_max = 4 * PACKETS, .open_max = 4};
-	struct ow_ledger *ledger;
-	if (ow_ledger_create(&options, &ledger) < 0)
+	struct ow_interval_log *ledger;
+	if (ow_interval_log_create(&options, &ledger) < 0)
 		fail("memory");
 	for (size_t i = 0; i < PACKETS;) {
 		memset(&c.chunk, 0, sizeof c.chunk);
@@ -52,20 +52,20 @@ static struct ow_page *make_page(enum kind kind, const struct ow_identity *ident
 			if (leave && i % leave == 0)
 				continue;
 			c.chunk.stamp[c.chunk.count++] =
-				(struct ow_stamp){flood_id(identity, number[kind][i]), (int64_t)i * 1000};
+				(struct ow_sighting){flood_id(identity, number[kind][i]), (int64_t)i * 1000};
 		}
 		c.chunk.packets = c.chunk.count;
-		if (ow_ledger_add(ledger, &c.chunk) < 0)
+		if (ow_interval_log_add(ledger, &c.chunk) < 0)
 			fail("memory");
 	}
-	struct ow_page *page = ow_ledger_next(ledger, LENGTH_NS);
-	ow_ledger_free(ledger);
+	struct ow_interval_packets *page = ow_interval_log_next(ledger, LENGTH_NS);
+	ow_interval_log_free(ledger);
 	if (!page)
 		fail("no page");
 	return page;
 }
 
-static void check_pairs(const struct ow_page *a, const struct ow_page *b)
+static void check_pairs(const struct ow_interval_packets *a, const struct ow_interval_packets *b)
 {
 	uint32_t *of_a = malloc((a->count + 1) * sizeof *of_a), *of_b = malloc((b->count + 1) * sizeof *of_b);
 	size_t pairs = 0;
@@ -79,7 +79,7 @@ static void check_pairs(const struct ow_page *a, const struct ow_page *b)
 	free(of_b);
 }
 
-static void check_fold(const struct ow_page *a, const struct ow_page *b)
+static void check_fold(const struct ow_interval_packets *a, const struct ow_interval_packets *b)
 {
 	struct ow_fold_params params = {OW_FOLD_BANKS_MAX, ow_fold_cells_for(OW_FOLD_BANKS_MAX, 2.0 * PACKETS / LOST),
 	                                0, false};
@@ -109,12 +109,12 @@ static int64_t spent_ns(void)
 static double run(enum kind kind, const struct ow_identity *identity)
 {
 	int64_t begin = spent_ns();
-	struct ow_page *a = make_page(kind, identity, 0), *b = make_page(kind, identity, LOST);
+	struct ow_interval_packets *a = make_page(kind, identity, 0), *b = make_page(kind, identity, LOST);
 	check_pairs(a, b);
 	check_fold(a, b);
 	double ns = (double)(spent_ns() - begin) / PACKETS;
-	ow_page_free(a);
-	ow_page_free(b);
+	ow_interval_packets_free(a);
+	ow_interval_packets_free(b);
 	return ns;
 }
 
@@ -127,13 +127,13 @@ static int by_size(const void *a, const void *b)
 /* Slots of the table of copies that are looked at for a packet. */
 static double probes(enum kind kind, const struct ow_identity *identity)
 {
-	static struct ow_stamp stamp[PACKETS];
+	static struct ow_sighting stamp[PACKETS];
 	struct ow_copies copies;
 	ow_copies_init(&copies);
 	if (ow_copies_reserve(&copies, PACKETS) < 0)
 		fail("memory");
 	for (size_t i = 0; i < PACKETS; i++)
-		stamp[i] = (struct ow_stamp){flood_id(identity, number[kind][i]), 0};
+		stamp[i] = (struct ow_sighting){flood_id(identity, number[kind][i]), 0};
 	ow_copies_name(&copies, stamp, PACKETS);
 	double each = (double)flood_probes(&copies) / PACKETS;
 	ow_copies_done(&copies);

@@ -19,27 +19,27 @@
 #define DAY   86400
 #define START (INT64_C(1790000000) * 1000000000)
 
-static struct ow_live_result result_of(int lane, int64_t interval)
+static struct ow_interval_result result_of(int lane, int64_t interval)
 {
 	uint64_t dice = ow_mix64((uint64_t)interval * LANES + (uint64_t)lane);
-	struct ow_live_result r = {.segment = "london-paris",
-	                           .interval = interval,
-	                           .start_ns = START + interval * INT64_C(1000000000),
-	                           .length_ns = 1000000000,
-	                           .final = true,
-	                           .sent = 10000 + dice % 1000,
-	                           .lost = dice % 97 == 0 ? dice % 50 : 0,
-	                           .coverage = 1,
-	                           .reordered = OW_LIVE_NOT_COUNTED,
-	                           .min_ns = {.reason = "a sample of delays has no minimum"},
-	                           .max_ns = {.reason = "a sample of delays has no maximum"},
-	                           .synopsis = "fold 4 x 1024"};
+	struct ow_interval_result r = {.segment = "london-paris",
+	                               .interval = interval,
+	                               .start_ns = START + interval * INT64_C(1000000000),
+	                               .length_ns = 1000000000,
+	                               .final = true,
+	                               .sent = 10000 + dice % 1000,
+	                               .lost = dice % 97 == 0 ? dice % 50 : 0,
+	                               .coverage = 1,
+	                               .reordered = OW_RESULT_NOT_COUNTED,
+	                               .min_ns = {.reason = "a sample of delays has no minimum"},
+	                               .max_ns = {.reason = "a sample of delays has no maximum"},
+	                               .synopsis = "fold 4 x 1024"};
 	double mean = 4e6 + (double)(dice % 1000000);
 	snprintf(r.class_name, sizeof r.class_name, "%s", lane & 1 ? "voice" : "all");
 	snprintf(r.from, sizeof r.from, "%s", lane & 2 ? "paris" : "london");
 	snprintf(r.to, sizeof r.to, "%s", lane & 2 ? "london" : "paris");
 	if (dice % 5003 == 0) {
-		r.status = OW_LIVE_UNKNOWN;
+		r.status = OW_RESULT_UNKNOWN;
 		r.sent = r.lost = 0;
 		snprintf(r.cause, sizeof r.cause, "paris does not answer");
 		return r;
@@ -65,7 +65,7 @@ static int fill(const char *path, int64_t intervals, struct ow_error *err)
 	int64_t start = ow_clock_steady_ns();
 	for (int64_t i = 0; r == 0 && i < intervals; i++) {
 		for (int lane = 0; r == 0 && lane < LANES; lane++) {
-			struct ow_live_result result = result_of(lane, i);
+			struct ow_interval_result result = result_of(lane, i);
 			r = ow_store_add(store, &result, err);
 		}
 	}
@@ -76,7 +76,7 @@ static int fill(const char *path, int64_t intervals, struct ow_error *err)
 	return r;
 }
 
-static int count(void *arg, const struct ow_live_result *result)
+static int count(void *arg, const struct ow_interval_result *result)
 {
 	*(uint64_t *)arg += result->sent;
 	return 0;

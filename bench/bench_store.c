@@ -11,23 +11,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct ow_live_result result_of(int lane, int64_t interval, bool final)
+static struct ow_interval_result result_of(int lane, int64_t interval, bool final)
 {
-	struct ow_live_result r = {.segment = "london-paris",
-	                           .from = "london",
-	                           .to = "paris",
-	                           .interval = interval,
-	                           .start_ns = INT64_C(1700000000000000000) + interval * INT64_C(1000000000),
-	                           .length_ns = 1000000000,
-	                           .final = final,
-	                           .sent = 100000,
-	                           .matched = 99900,
-	                           .received = 99900,
-	                           .coverage = 1,
-	                           .reordered = OW_LIVE_NOT_COUNTED,
-	                           .min_ns = {.reason = "a sample of delays has no minimum"},
-	                           .max_ns = {.reason = "a sample of delays has no maximum"},
-	                           .synopsis = "fold 4 x 1024"};
+	struct ow_interval_result r = {.segment = "london-paris",
+	                               .from = "london",
+	                               .to = "paris",
+	                               .interval = interval,
+	                               .start_ns = INT64_C(1700000000000000000) + interval * INT64_C(1000000000),
+	                               .length_ns = 1000000000,
+	                               .final = final,
+	                               .sent = 100000,
+	                               .matched = 99900,
+	                               .received = 99900,
+	                               .coverage = 1,
+	                               .reordered = OW_RESULT_NOT_COUNTED,
+	                               .min_ns = {.reason = "a sample of delays has no minimum"},
+	                               .max_ns = {.reason = "a sample of delays has no maximum"},
+	                               .synopsis = "fold 4 x 1024"};
 	struct ow_value value = {OW_VALUE_ESTIMATED, 50123.4567, 50120.1, 50130.9, NULL};
 	snprintf(r.class_name, sizeof r.class_name, "class %d", lane);
 	r.lost = final ? 100 : 0;
@@ -44,7 +44,8 @@ static int add_all(struct ow_store *store, int lanes, int64_t intervals, struct 
 	int r;
 	for (int64_t i = 0; i < intervals; i++) {
 		for (int lane = 0; lane < lanes; lane++) {
-			struct ow_live_result soon = result_of(lane, i, false), later = result_of(lane, i - 2, true);
+			struct ow_interval_result soon = result_of(lane, i, false),
+						  later = result_of(lane, i - 2, true);
 			if ((r = ow_store_add(store, &soon, err)) < 0 ||
 			    (i >= 2 && (r = ow_store_add(store, &later, err)) < 0))
 				return r;

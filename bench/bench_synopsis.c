@@ -30,7 +30,7 @@
 
 static unsigned rounds = 9;
 static uint64_t seed = 1;
-static struct ow_stamp *stamps; /* PACKETS of them */
+static struct ow_sighting *stamps; /* PACKETS of them */
 
 static double now_ns(void)
 {
@@ -93,7 +93,7 @@ static void insert(struct work *work)
 /* The headers over and over again, as they stay in the cache. */
 static void identify(struct work *work)
 {
-	struct ow_stamp batch[BATCH];
+	struct ow_sighting batch[BATCH];
 	for (size_t i = 0; i < BATCH; i++)
 		batch[i].time_ns = (int64_t)i * 1000;
 	for (uint64_t i = 0; i < work->packets; i += BATCH) {
@@ -302,7 +302,7 @@ static void reconcile_fold(const struct ow_synopsis *ams, size_t d, size_t extra
 		wrong("complete, but not all differences");
 	if (diff.bs)
 		qsort(diff.only_b, diff.bs, sizeof *diff.only_b, by_key);
-	tally->bytes += (double)(OW_SYNOPSIS_HEADER + ow_names_size(diff.only_b, diff.bs));
+	tally->bytes += (double)(OW_SYNOPSIS_HEADER + ow_key_list_size(diff.only_b, diff.bs));
 	tally->runs++;
 	ow_fold_difference_done(&diff);
 	ow_synopsis_free(first);
@@ -396,7 +396,7 @@ int main(int argc, char **argv)
 		return 1;
 	ow_random_seed(&random, seed);
 	for (size_t i = 0; i < PACKETS; i++)
-		stamps[i] = (struct ow_stamp){ow_random_u64(&random), (int64_t)i * 1000};
+		stamps[i] = (struct ow_sighting){ow_random_u64(&random), (int64_t)i * 1000};
 	printf("%s %s, seed %llu, %u rounds: best, median\n\n", machine.machine, machine.release,
 	       (unsigned long long)seed, rounds);
 	bench_headers();

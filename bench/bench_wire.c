@@ -34,7 +34,7 @@ struct duet {
 	struct ow_exchange *x[2];
 	struct frame frame[FRAMES];
 	size_t first, last;
-	struct ow_live_result counted, final[INTERVALS];
+	struct ow_interval_result counted, final[INTERVALS];
 };
 
 struct end {
@@ -48,7 +48,7 @@ struct load {
 };
 
 struct packets {
-	struct ow_stamp *stamp[2][INTERVALS];
+	struct ow_sighting *stamp[2][INTERVALS];
 	size_t count[2][INTERVALS];
 	uint64_t lost[INTERVALS];
 };
@@ -72,7 +72,7 @@ static void on_send(void *arg, const uint8_t *bytes, size_t size)
 	memcpy(f->bytes, bytes, size);
 }
 
-static void on_result(void *arg, const struct ow_live_result *result)
+static void on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct end *end = arg;
 	if (end->side == 0 && result->final)
@@ -94,7 +94,7 @@ static void add(struct packets *p, int side, int64_t time_ns, uint64_t id)
 {
 	int64_t i = time_ns / SECOND;
 	if (i < INTERVALS)
-		p->stamp[side][i][p->count[side][i]++] = (struct ow_stamp){id, time_ns % SECOND};
+		p->stamp[side][i][p->count[side][i]++] = (struct ow_sighting){id, time_ns % SECOND};
 }
 
 static void make_packets(const struct load *load, struct packets *p)
@@ -120,9 +120,9 @@ static void make_packets(const struct load *load, struct packets *p)
 	}
 }
 
-static struct ow_page *make_page(struct packets *p, int side, int64_t interval)
+static struct ow_interval_packets *make_page(struct packets *p, int side, int64_t interval)
 {
-	struct ow_page *page = calloc(1, sizeof *page);
+	struct ow_interval_packets *page = calloc(1, sizeof *page);
 	if (!page)
 		die("out of memory");
 	page->interval = interval;
@@ -134,7 +134,7 @@ static struct ow_page *make_page(struct packets *p, int side, int64_t interval)
 	return page;
 }
 
-static void run(const struct load *load, enum ow_method method, struct ow_live_result *ret_result)
+static void run(const struct load *load, enum ow_method method, struct ow_interval_result *ret_result)
 {
 	struct duet duet = {0};
 	struct packets packets;
@@ -169,10 +169,10 @@ static void run(const struct load *load, enum ow_method method, struct ow_live_r
 	}
 	ow_exchange_free(duet.x[0]);
 	ow_exchange_free(duet.x[1]);
-	const struct ow_live_result *r = &duet.final[COUNTED];
-	if (r->status == OW_LIVE_UNKNOWN || r->sent != load->packets)
+	const struct ow_interval_result *r = &duet.final[COUNTED];
+	if (r->status == OW_RESULT_UNKNOWN || r->sent != load->packets)
 		die("the interval was not measured");
-	if (r->status == OW_LIVE_MEASURED && r->lost != packets.lost[COUNTED])
+	if (r->status == OW_RESULT_MEASURED && r->lost != packets.lost[COUNTED])
 		die("the measured loss is not the truth");
 	*ret_result = *r;
 }
@@ -194,12 +194,12 @@ int main(void)
 	for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
 		for (size_t k = 0; k < sizeof losses / sizeof *losses; k++) {
 			struct load load = {rates[i], losses[k]};
-			struct ow_live_result fold, rda;
+			struct ow_interval_result fold, rda;
 			run(&load, OW_METHOD_FOLD, &fold);
 			run(&load, OW_METHOD_RDA, &rda);
 			printf("%9llu %6.2f%%", (unsigned long long)load.packets, 100 * load.loss);
-			print_share(fold.cost.bytes, load.packets, fold.status != OW_LIVE_MEASURED);
-			print_share(rda.cost.bytes, load.packets, rda.status != OW_LIVE_MEASURED);
+			print_share(fold.cost.bytes, load.packets, fold.status != OW_RESULT_MEASURED);
+			print_share(rda.cost.bytes, load.packets, rda.status != OW_RESULT_MEASURED);
 			print_share(fold.received * RECORD, load.packets, false);
 			printf("  %7.2f %7.2f %7.2f\n", (double)fold.cost.decode_ns / 1e6,
 			       (double)fold.cost.erase_ns / 1e6, (double)fold.cost.compute_ns / 1e6);

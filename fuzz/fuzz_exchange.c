@@ -25,14 +25,14 @@ static void on_send(void *arg, const uint8_t *frame, size_t size)
 	ow_message_done(&message);
 }
 
-static void on_result(void *arg, const struct ow_live_result *r)
+static void on_result(void *arg, const struct ow_interval_result *r)
 {
 	(void)arg;
 	check(r->sent == r->matched + r->late + r->lost + r->pending);
 	check(r->received == r->matched + r->late_received + r->extra);
 	check(r->duplicated <= r->extra && r->ambiguous <= r->matched + r->late);
 	check(r->coverage >= 0 && r->coverage <= 1);
-	check(r->status == OW_LIVE_MEASURED || r->cause[0]);
+	check(r->status == OW_RESULT_MEASURED || r->cause[0]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t at = 1;
 	for (unsigned step = 0; at < size || interval < LANE_INTERVALS; step++) {
 		if (interval < LANE_INTERVALS && (step % 4 == 0 || at >= size)) {
-			struct ow_page *page = lane_page(interval++, sending, data[0] >> 2 & 3);
+			struct ow_interval_packets *page = lane_page(interval++, sending, data[0] >> 2 & 3);
 			check(ow_exchange_page(exchange, page, &clock, now) == 0);
 			now += LANE_LENGTH / 8;
 		}
@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; i < 8; i++)
 		ow_exchange_tick(exchange, now += 2 * LANE_LENGTH);
 	check(ow_exchange_done(exchange));
-	struct ow_live_result total;
+	struct ow_interval_result total;
 	ow_exchange_total(exchange, &total);
 	ow_exchange_free(exchange);
 	return 0;

@@ -18,43 +18,43 @@ static void check(int good)
 		abort();
 }
 
-static char *shown(const struct ow_live_result *result, size_t *ret_size)
+static char *shown(const struct ow_interval_result *result, size_t *ret_size)
 {
 	char *text = NULL;
 	FILE *out = open_memstream(&text, ret_size);
 	check(out != NULL);
-	ow_live_json(out, result);
+	ow_result_json(out, result);
 	check(fclose(out) == 0);
 	return text;
 }
 
-static void check_text(const struct ow_live_result *result)
+static void check_text(const struct ow_interval_result *result)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 	check(out != NULL);
-	struct ow_live_text list = {.out = out};
-	ow_live_text(&list, result);
+	struct ow_render_text list = {.out = out};
+	ow_render_text(&list, result);
 	check(fclose(out) == 0);
 	free(text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct ow_live_result result, again;
+	static struct ow_interval_result result, again;
 	struct ow_error err = {""};
-	int r = ow_live_json_read((const char *)data, size, &result, &err);
+	int r = ow_result_json_read((const char *)data, size, &result, &err);
 	check(r == 0 || r == 1 || err.text[0]);
 	if (r != 1)
 		return 0;
-	check(result.length_ns > 0 && result.status <= OW_LIVE_UNKNOWN);
+	check(result.length_ns > 0 && result.status <= OW_RESULT_UNKNOWN);
 	check_text(&result);
 	size_t length;
 	char *line = shown(&result, &length);
 	/* Control characters of names grow sixfold. */
-	if (length <= OW_LIVE_LINE_MAX) {
-		check(ow_live_json_read(line, length, &again, &err) == 1);
+	if (length <= OW_RESULT_LINE_MAX) {
+		check(ow_result_json_read(line, length, &again, &err) == 1);
 		check(again.start_ns == result.start_ns && again.length_ns == result.length_ns);
 		check(again.status == result.status && again.final == result.final);
 		check(strcmp(again.segment, result.segment) == 0 && strcmp(again.to, result.to) == 0);

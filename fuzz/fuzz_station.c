@@ -26,7 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(strncmp(err.text, file.path, strlen(file.path)) == 0);
 		return 0;
 	}
-	static const struct ow_live_result result = {.segment = "A>B", .class_name = "voice", .from = "A", .to = "B"};
+	static const struct ow_interval_result result = {
+		.segment = "A>B", .class_name = "voice", .from = "A", .to = "B"};
 	char place[OW_PLACE_TEXT];
 	if (ow_station_place(station, &result, place))
 		check(memchr(place, 0, sizeof place) != NULL);

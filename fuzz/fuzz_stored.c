@@ -61,14 +61,14 @@ static void make_store(void)
 	atexit(remove_folder);
 	check(ow_store_open(path, &store, &err) == 0);
 	for (int i = 0; i < ROWS; i++) {
-		static struct ow_live_result r;
-		r = (struct ow_live_result){.segment = "a-b", .class_name = "all", .from = "a", .to = "b"};
+		static struct ow_interval_result r;
+		r = (struct ow_interval_result){.segment = "a-b", .class_name = "all", .from = "a", .to = "b"};
 		snprintf(r.class_name, sizeof r.class_name, "%s", i % 2 ? "voice" : "all");
 		r.interval = i;
 		r.start_ns = INT64_C(1700000000) * OW_NS_PER_S + i * OW_NS_PER_S;
 		r.length_ns = OW_NS_PER_S;
 		r.final = true;
-		r.status = i == 4 ? OW_LIVE_UNKNOWN : OW_LIVE_MEASURED;
+		r.status = i == 4 ? OW_RESULT_UNKNOWN : OW_RESULT_MEASURED;
 		r.sent = r.received = r.matched = r.samples = i == 4 ? 0 : 100;
 		r.mean_ns = r.stddev_ns = r.min_ns = r.max_ns = r.loss_ratio = ow_value_exact(1000);
 		check(ow_store_add(store, &r, &err) == 0);
@@ -175,17 +175,17 @@ static void change_store(const uint8_t *data, size_t size)
 
 struct shown {
 	FILE *out;
-	struct ow_live_text text;
+	struct ow_render_text text;
 	unsigned count;
 };
 
-static int show(void *arg, const struct ow_live_result *result)
+static int show(void *arg, const struct ow_interval_result *result)
 {
 	struct shown *s = arg;
 	s->count++;
-	check(result->status <= OW_LIVE_UNKNOWN && result->sample_shift <= 63);
-	ow_live_json(s->out, result);
-	ow_live_text(&s->text, result);
+	check(result->status <= OW_RESULT_UNKNOWN && result->sample_shift <= 63);
+	ow_result_json(s->out, result);
+	ow_render_text(&s->text, result);
 	return 0;
 }
 
@@ -216,7 +216,7 @@ static void look(struct ow_stored *stored)
 	struct ow_error err = {""};
 	struct shown s = {.out = open_memstream(&text, &size)};
 	check(s.out != NULL);
-	s.text = (struct ow_live_text){.out = s.out, .width = 80, .local = true};
+	s.text = (struct ow_render_text){.out = s.out, .width = 80, .local = true};
 	ow_stored_caveat(stored, &err);
 	ow_stored_span(stored, &first, &last, &err);
 	check(ow_stored_list(stored, 0, show, &s, &err) == 0 || err.text[0]);

@@ -74,11 +74,11 @@ static void check_round_trip(const struct ow_synopsis *synopsis, const uint8_t *
 /* With and without caches; the peer's counts need not fit its synopsis. */
 static void estimate(const struct ow_synopsis *mine, const struct ow_synopsis *theirs)
 {
-	struct ow_stamp cache[CACHED];
+	struct ow_sighting cache[CACHED];
 	struct ow_estimate e;
 	struct ow_error err;
 	for (uint64_t i = 0; i < CACHED; i++)
-		cache[i] = (struct ow_stamp){ow_mix64(i + 1), (int64_t)i * 1000};
+		cache[i] = (struct ow_sighting){ow_mix64(i + 1), (int64_t)i * 1000};
 	struct ow_view a = {mine, CACHED, cache, CACHED}, b = {theirs, CACHED - 3, cache + 3, CACHED - 3};
 	for (int cached = 1; cached >= 0; cached--) {
 		if (ow_estimate(&a, &b, &e, &err) == 0)
@@ -136,13 +136,13 @@ static void use_names(const uint8_t *data, size_t size)
 	uint64_t *keys = NULL;
 	size_t count = 0;
 	struct ow_error err = {""};
-	if (ow_names_decode(data, size, &keys, &count, &err) < 0) {
+	if (ow_key_list_decode(data, size, &keys, &count, &err) < 0) {
 		check(err.text[0] && !keys);
 		return;
 	}
 	uint8_t *again = malloc(size);
-	check(again && ow_names_size(keys, count) == size);
-	ow_names_encode(keys, count, again);
+	check(again && ow_key_list_size(keys, count) == size);
+	ow_key_list_encode(keys, count, again);
 	check(memcmp(data, again, size) == 0);
 	free(again);
 	free(keys);

@@ -34,7 +34,7 @@ static inline struct ow_exchange_options lane_options(bool sending, enum ow_meth
 
 /* Each 9th packet is lost, each 13th arrives in the next interval, each 17th twice; some are identical. Of the last
  * interval most are lost: more than the fold is made for. */
-static inline size_t lane_stamps(int64_t interval, bool at_a, struct ow_stamp *stamps)
+static inline size_t lane_stamps(int64_t interval, bool at_a, struct ow_sighting *stamps)
 {
 	size_t count = 0;
 	for (uint64_t i = 0; i < LANE_PACKETS; i++) {
@@ -43,21 +43,21 @@ static inline size_t lane_stamps(int64_t interval, bool at_a, struct ow_stamp *s
 		bool late = number % 13 == 1;
 		bool lost = number % 9 == 0 || (interval == LANE_INTERVALS - 1 && number % 5);
 		if (at_a || (!lost && !late))
-			stamps[count++] = (struct ow_stamp){id, (int64_t)i * 1000 + !at_a * 777};
+			stamps[count++] = (struct ow_sighting){id, (int64_t)i * 1000 + !at_a * 777};
 		if (!at_a && number % 17 == 3)
-			stamps[count++] = (struct ow_stamp){id, (int64_t)i * 1000 + 900};
+			stamps[count++] = (struct ow_sighting){id, (int64_t)i * 1000 + 900};
 		uint64_t before = number - LANE_PACKETS;
 		if (!at_a && interval && before % 13 == 1 && before % 9)
-			stamps[count++] =
-				(struct ow_stamp){ow_mix64(before % 23 == 5 ? 5 : before + 100), (int64_t)i * 1000 + 5};
+			stamps[count++] = (struct ow_sighting){ow_mix64(before % 23 == 5 ? 5 : before + 100),
+			                                       (int64_t)i * 1000 + 5};
 	}
 	return count;
 }
 
-static inline struct ow_page *lane_page(int64_t interval, bool at_a, unsigned shift)
+static inline struct ow_interval_packets *lane_page(int64_t interval, bool at_a, unsigned shift)
 {
-	struct ow_page *page = calloc(1, sizeof *page);
-	struct ow_stamp *stamps = calloc(3 * LANE_PACKETS, sizeof *stamps);
+	struct ow_interval_packets *page = calloc(1, sizeof *page);
+	struct ow_sighting *stamps = calloc(3 * LANE_PACKETS, sizeof *stamps);
 	struct ow_copies copies;
 	ow_copies_init(&copies);
 	if (!page || !stamps || ow_copies_reserve(&copies, 3 * LANE_PACKETS) < 0)
@@ -77,7 +77,7 @@ static inline struct ow_page *lane_page(int64_t interval, bool at_a, unsigned sh
 	ow_copies_done(&copies);
 	if (shift) {
 		struct ow_identity identity = {0};
-		ow_page_resample(page, &identity, shift);
+		ow_interval_packets_resample(page, &identity, shift);
 	}
 	return page;
 }

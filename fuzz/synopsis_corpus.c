@@ -61,14 +61,14 @@ int main(int argc, char **argv)
 {
 	static const size_t memory[] = {64, 400, 8500};
 	struct ow_sizing sizing = {PACKETS, 0.1, 0.02};
-	struct ow_stamp stamps[PACKETS];
+	struct ow_sighting stamps[PACKETS];
 	int r = 0;
 	if (argc != 2) {
 		fprintf(stderr, "usage: synopsis_corpus DIRECTORY\n");
 		return 2;
 	}
 	for (uint64_t i = 0; i < PACKETS; i++)
-		stamps[i] = (struct ow_stamp){ow_mix64(i + 1), (int64_t)i * 1000};
+		stamps[i] = (struct ow_sighting){ow_mix64(i + 1), (int64_t)i * 1000};
 	for (size_t i = 0; i < sizeof structures / sizeof *structures && r == 0; i++) {
 		for (size_t k = 0; k < sizeof memory / sizeof *memory && r == 0; k++) {
 			struct ow_synopsis *synopsis;

@@ -61,7 +61,7 @@ static void on_send(void *arg, const uint8_t *frame, size_t size)
 	h->size += 2 + size;
 }
 
-static void on_result(void *arg, const struct ow_live_result *result)
+static void on_result(void *arg, const struct ow_interval_result *result)
 {
 	(void)arg;
 	(void)result;

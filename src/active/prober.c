@@ -122,7 +122,7 @@ static int open_session(struct ow_prober *p, unsigned i, struct ow_error *err)
 	r = ow_probes_create(&po, &s->probes);
 	if (r == -ENAMETOOLONG)
 		return ow_error_set(err, EINVAL, "%.80s: names have at most %d bytes", target->segment,
-		                    OW_LIVE_NAME - 1);
+		                    OW_RESULT_NAME - 1);
 	s->echo = calloc(s->echoes, sizeof *s->echo);
 	if (r < 0 || !s->echo)
 		return ow_error_set(err, ENOMEM, "out of memory");
@@ -470,7 +470,7 @@ int ow_prober_work(struct ow_prober *prober, struct ow_error *err)
 }
 
 void ow_prober_total(const struct ow_prober *prober, unsigned target, enum ow_probes_lane lane,
-                     struct ow_live_result *ret_total)
+                     struct ow_interval_result *ret_total)
 {
 	ow_probes_total(prober->session[target].probes, lane, ret_total);
 }

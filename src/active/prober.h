@@ -68,7 +68,7 @@ int ow_prober_work(struct ow_prober *prober, struct ow_error *err);
 void ow_prober_stop(struct ow_prober *prober);
 
 void ow_prober_total(const struct ow_prober *prober, unsigned target, enum ow_probes_lane lane,
-                     struct ow_live_result *ret_total);
+                     struct ow_interval_result *ret_total);
 void ow_prober_counts(const struct ow_prober *prober, unsigned target, struct ow_prober_counts *ret_counts);
 
 #endif

@@ -11,16 +11,16 @@
 /* A reflector's number that is so far from the last one is that of a reflector that began anew. */
 #define RENUMBERED (1 << 16)
 
-static bool copy_name(char to[OW_LIVE_NAME], const char *from)
+static bool copy_name(char to[OW_RESULT_NAME], const char *from)
 {
-	return (size_t)snprintf(to, OW_LIVE_NAME, "%s", from) < OW_LIVE_NAME;
+	return (size_t)snprintf(to, OW_RESULT_NAME, "%s", from) < OW_RESULT_NAME;
 }
 
 static int name_all(struct ow_probes *p, const struct ow_probes_options *o)
 {
-	char round[2 * OW_LIVE_NAME];
+	char round[2 * OW_RESULT_NAME];
 	bool all = strcmp(o->class_name, "all") == 0;
-	snprintf(round, sizeof round, "%.*s%s" OW_PROBES_ROUND_NAME, all ? 0 : OW_LIVE_NAME, o->class_name,
+	snprintf(round, sizeof round, "%.*s%s" OW_PROBES_ROUND_NAME, all ? 0 : OW_RESULT_NAME, o->class_name,
 	         all ? "" : "/");
 	snprintf(p->method, sizeof p->method, "%s", o->method);
 	bool fits = copy_name(p->segment, o->segment) && copy_name(p->class_name, o->class_name) &&

@@ -30,7 +30,7 @@ enum ow_probes_lane { OW_PROBES_THERE, OW_PROBES_BACK, OW_PROBES_ROUND, OW_PROBE
 #define OW_PROBES_OPEN_MAX   4096         /* intervals that are not final */
 #define OW_PROBES_ROUND_NAME "round-trip" /* class of the round trips */
 
-typedef void (*ow_probes_sink)(void *arg, const struct ow_live_result *result);
+typedef void (*ow_probes_sink)(void *arg, const struct ow_interval_result *result);
 
 struct ow_probes_options {
 	const char *segment, *class_name, *from, *to;
@@ -78,6 +78,6 @@ void ow_probes_work(struct ow_probes *probes, int64_t now_ns, const struct ow_cl
 void ow_probes_close(struct ow_probes *probes, int64_t now_ns, const struct ow_clock_state *near, const char *why);
 
 /* The run so far. */
-void ow_probes_total(const struct ow_probes *probes, enum ow_probes_lane lane, struct ow_live_result *ret_total);
+void ow_probes_total(const struct ow_probes *probes, enum ow_probes_lane lane, struct ow_interval_result *ret_total);
 
 #endif

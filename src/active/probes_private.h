@@ -43,7 +43,7 @@ struct ow_probes_fate {
 };
 
 struct ow_probes_sum {
-	struct ow_live_result counts;
+	struct ow_interval_result counts;
 	struct ow_delays *delays;
 	uint64_t intervals, partial;
 	uint64_t under_way, doubtful; /* probes */
@@ -51,8 +51,8 @@ struct ow_probes_sum {
 
 struct ow_probes {
 	struct ow_probes_options options;
-	char segment[OW_LIVE_NAME], class_name[OW_LIVE_NAME], round_name[OW_LIVE_NAME];
-	char from[OW_LIVE_NAME], to[OW_LIVE_NAME], method[32];
+	char segment[OW_RESULT_NAME], class_name[OW_RESULT_NAME], round_name[OW_RESULT_NAME];
+	char from[OW_RESULT_NAME], to[OW_RESULT_NAME], method[32];
 
 	struct ow_probes_slot *slot; /* of probe n: n % window */
 	uint32_t window;             /* a power of two */

@@ -25,7 +25,7 @@ static void keep_bounded(struct ow_value quantile[OW_QUANTILES])
 	}
 }
 
-static void no_delays(struct ow_live_result *r)
+static void no_delays(struct ow_interval_result *r)
 {
 	r->mean_ns = r->stddev_ns = r->min_ns = r->max_ns = ow_value_none(no_answer);
 	for (int i = 0; i < OW_QUANTILES; i++)
@@ -33,7 +33,7 @@ static void no_delays(struct ow_live_result *r)
 }
 
 /* delay: gets sorted. */
-static void fill_delays(struct ow_live_result *r, int64_t *delay, size_t count)
+static void fill_delays(struct ow_interval_result *r, int64_t *delay, size_t count)
 {
 	struct ow_estimate estimate;
 	r->samples = count;
@@ -63,7 +63,7 @@ static struct ow_value share_of(uint64_t lost, uint64_t trials)
 
 /* trials: packets of which enough time has passed; doubtful: those of them whose way of loss is not known, which may
  * all be lost here, or none. */
-static void fill_loss(struct ow_live_result *r, uint64_t trials, uint64_t doubtful, bool stateless)
+static void fill_loss(struct ow_interval_result *r, uint64_t trials, uint64_t doubtful, bool stateless)
 {
 	r->loss_ratio = ow_value_none("no probe was sent");
 	r->coverage = trials ? (double)(trials - doubtful) / (double)trials : 1;
@@ -82,7 +82,7 @@ static void fill_loss(struct ow_live_result *r, uint64_t trials, uint64_t doubtf
 
 /* Packets whose fate is in doubt are pending there, and may not even have been sent back. */
 static void lane_loss(const struct ow_probes *p, enum ow_probes_lane lane, uint64_t under_way, uint64_t doubtful,
-                      struct ow_live_result *r)
+                      struct ow_interval_result *r)
 {
 	uint64_t trials = lane == OW_PROBES_BACK ? r->sent + doubtful : r->sent - under_way;
 	fill_loss(r, trials, lane == OW_PROBES_ROUND ? 0 : doubtful, p->told && !p->stateful);
@@ -91,7 +91,7 @@ static void lane_loss(const struct ow_probes *p, enum ow_probes_lane lane, uint6
 /* -- an interval -------------------------------------------------------------------------------------------------- */
 
 static void fill_counts(const struct ow_probes *p, const struct ow_probes_interval *in,
-                        const struct ow_probes_fate *fate, enum ow_probes_lane lane, struct ow_live_result *r)
+                        const struct ow_probes_fate *fate, enum ow_probes_lane lane, struct ow_interval_result *r)
 {
 	uint64_t copies_there = p->stateful ? in->duplicated[OW_PROBES_THERE] : 0;
 	uint64_t copies = in->duplicated[OW_PROBES_ROUND];
@@ -101,7 +101,7 @@ static void fill_counts(const struct ow_probes *p, const struct ow_probes_interv
 		r->lost = fate->lost_there;
 		r->pending = fate->undecided;
 		r->duplicated = r->extra = copies_there;
-		r->reordered = p->stateful ? fate->reordered_there : OW_LIVE_NOT_COUNTED;
+		r->reordered = p->stateful ? fate->reordered_there : OW_RESULT_NOT_COUNTED;
 		r->bytes = r->cost.bytes = in->bytes;
 		break;
 	case OW_PROBES_BACK:
@@ -110,7 +110,7 @@ static void fill_counts(const struct ow_probes *p, const struct ow_probes_interv
 		r->lost = fate->lost_back;
 		r->duplicated = r->extra = copies - copies_there;
 		r->late_received = in->late;
-		r->reordered = p->stateful ? in->reordered[OW_PROBES_BACK] : OW_LIVE_NOT_COUNTED;
+		r->reordered = p->stateful ? in->reordered[OW_PROBES_BACK] : OW_RESULT_NOT_COUNTED;
 		r->bytes = r->cost.bytes = in->reply_bytes;
 		break;
 	default:
@@ -130,7 +130,7 @@ static void fill_counts(const struct ow_probes *p, const struct ow_probes_interv
 	r->total_received = r->received;
 }
 
-static void fill_names(const struct ow_probes *p, enum ow_probes_lane lane, struct ow_live_result *r)
+static void fill_names(const struct ow_probes *p, enum ow_probes_lane lane, struct ow_interval_result *r)
 {
 	bool back = lane == OW_PROBES_BACK, round = lane == OW_PROBES_ROUND;
 	memcpy(r->segment, p->segment, sizeof r->segment);
@@ -145,7 +145,7 @@ static void fill_names(const struct ow_probes *p, enum ow_probes_lane lane, stru
 }
 
 static void fill_clocks(const struct ow_probes_interval *in, enum ow_probes_lane lane,
-                        const struct ow_clock_state *near, struct ow_live_result *r)
+                        const struct ow_clock_state *near, struct ow_interval_result *r)
 {
 	struct ow_clock_state far = {false, OW_CLOCK_UNKNOWN}, same = {true, 0};
 	if (in->heard)
@@ -156,16 +156,16 @@ static void fill_clocks(const struct ow_probes_interval *in, enum ow_probes_lane
 
 /* Of a direction: also probes whose way of loss is not known, which are not packets of the way back. */
 static void fill_status(const struct ow_probes *p, const struct ow_probes_fate *fate, enum ow_probes_lane lane,
-                        const char *cut, struct ow_live_result *r)
+                        const char *cut, struct ow_interval_result *r)
 {
 	uint64_t doubtful = fate->undecided - fate->under_way;
-	r->status = OW_LIVE_MEASURED;
+	r->status = OW_RESULT_MEASURED;
 	if (fate->under_way && cut) {
-		r->status = OW_LIVE_PARTIAL;
+		r->status = OW_RESULT_PARTIAL;
 		snprintf(r->cause, sizeof r->cause, "%s: %" PRIu64 " probes may still have been answered", cut,
 		         fate->under_way);
 	} else if (doubtful && lane != OW_PROBES_ROUND) {
-		r->status = OW_LIVE_PARTIAL;
+		r->status = OW_RESULT_PARTIAL;
 		snprintf(r->cause, sizeof r->cause, "%" PRIu64 " of %" PRIu64 " probes were lost on an unknown way: %s",
 		         doubtful, fate->sent,
 		         !fate->answered           ? "none was answered"
@@ -194,15 +194,16 @@ static void worse(struct ow_clock_state *sum, const struct ow_clock_state *clock
 		sum->error_ns = clock->error_ns;
 }
 
-static void add_to_sum(struct ow_probes_sum *sum, const struct ow_live_result *r, const int64_t *delay, size_t count)
+static void add_to_sum(struct ow_probes_sum *sum, const struct ow_interval_result *r, const int64_t *delay,
+                       size_t count)
 {
-	struct ow_live_result *t = &sum->counts;
+	struct ow_interval_result *t = &sum->counts;
 	if (!sum->intervals++) {
 		t->start_ns = r->start_ns;
 		t->clock_from = r->clock_from;
 		t->clock_to = r->clock_to;
 	}
-	sum->partial += r->status == OW_LIVE_PARTIAL;
+	sum->partial += r->status == OW_RESULT_PARTIAL;
 	t->length_ns = r->start_ns + r->length_ns - t->start_ns;
 	/* Where nobody answered, nobody said how good its clock is. */
 	if (r->samples) {
@@ -219,11 +220,11 @@ static void add_to_sum(struct ow_probes_sum *sum, const struct ow_live_result *r
 	t->received += r->received;
 	t->bytes += r->bytes;
 	t->cost.bytes += r->cost.bytes;
-	t->reordered = r->reordered == OW_LIVE_NOT_COUNTED ? OW_LIVE_NOT_COUNTED : t->reordered + r->reordered;
+	t->reordered = r->reordered == OW_RESULT_NOT_COUNTED ? OW_RESULT_NOT_COUNTED : t->reordered + r->reordered;
 	ow_delays_add_many(sum->delays, delay, count);
 }
 
-static void total_quantiles(const struct ow_delays *delays, struct ow_live_result *r)
+static void total_quantiles(const struct ow_delays *delays, struct ow_interval_result *r)
 {
 	double n = (double)ow_delays_samples(delays), low, high;
 	for (int i = 0; i < OW_QUANTILES; i++) {
@@ -237,7 +238,7 @@ static void total_quantiles(const struct ow_delays *delays, struct ow_live_resul
 	}
 }
 
-static void total_delays(const struct ow_delays *delays, struct ow_live_result *r)
+static void total_delays(const struct ow_delays *delays, struct ow_interval_result *r)
 {
 	struct ow_delay d;
 	r->samples = ow_delays_samples(delays);
@@ -253,10 +254,10 @@ static void total_delays(const struct ow_delays *delays, struct ow_live_result *
 	total_quantiles(delays, r);
 }
 
-void ow_probes_total(const struct ow_probes *p, enum ow_probes_lane lane, struct ow_live_result *ret_total)
+void ow_probes_total(const struct ow_probes *p, enum ow_probes_lane lane, struct ow_interval_result *ret_total)
 {
 	const struct ow_probes_sum *sum = &p->sum[lane];
-	struct ow_live_result *r = ret_total;
+	struct ow_interval_result *r = ret_total;
 	*r = sum->counts;
 	fill_names(p, lane, r);
 	r->interval = (int64_t)sum->intervals;
@@ -264,7 +265,7 @@ void ow_probes_total(const struct ow_probes *p, enum ow_probes_lane lane, struct
 	r->total_received = r->received;
 	total_delays(sum->delays, r);
 	lane_loss(p, lane, sum->under_way, sum->doubtful, r);
-	r->status = sum->partial ? OW_LIVE_PARTIAL : OW_LIVE_MEASURED;
+	r->status = sum->partial ? OW_RESULT_PARTIAL : OW_RESULT_MEASURED;
 	if (sum->partial)
 		snprintf(r->cause, sizeof r->cause, "of %" PRIu64 " intervals %" PRIu64 " partial", sum->intervals,
 		         sum->partial);
@@ -275,7 +276,7 @@ void ow_probes_report(struct ow_probes *p, uint64_t end, int64_t length_ns, cons
 {
 	const struct ow_probes_interval *in = ow_probes_interval(p, 0);
 	for (int lane = 0; lane < OW_PROBES_LANES; lane++) {
-		struct ow_live_result r = {.interval = p->number, .start_ns = in->start_ns, .length_ns = length_ns};
+		struct ow_interval_result r = {.interval = p->number, .start_ns = in->start_ns, .length_ns = length_ns};
 		fill_names(p, lane, &r);
 		fill_counts(p, in, fate, lane, &r);
 		fill_clocks(in, lane, near, &r);

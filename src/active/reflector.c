@@ -30,7 +30,7 @@ struct ow_reflector {
 	uint8_t *secret;
 	int epoll, fd[SOCKETS];
 	unsigned sockets;
-	struct ow_visitors *session, *source;
+	struct ow_client_table *session, *source;
 	double tokens; /* of all */
 	int64_t tokens_ns;
 	struct ow_clock_state clock;
@@ -94,8 +94,8 @@ int ow_reflector_create(const struct ow_reflector_options *options, struct ow_re
 	f->epoll = epoll_create1(EPOLL_CLOEXEC);
 	int r = f->epoll < 0 ? ow_error_set(err, errno, "epoll: %s", strerror(errno)) : 0;
 	if (r == 0 &&
-	    (copy_key(f, options->key) < 0 || ow_visitors_create(PLACES, IDLE_NS, options->seed, &f->session) < 0 ||
-	     ow_visitors_create(PLACES, IDLE_NS, ~options->seed, &f->source) < 0))
+	    (copy_key(f, options->key) < 0 || ow_client_table_create(PLACES, IDLE_NS, options->seed, &f->session) < 0 ||
+	     ow_client_table_create(PLACES, IDLE_NS, ~options->seed, &f->source) < 0))
 		r = ow_error_set(err, ENOMEM, "out of memory");
 	if (r == 0)
 		r = open_sockets(f, err);
@@ -119,8 +119,8 @@ void ow_reflector_free(struct ow_reflector *reflector)
 		close(reflector->fd[i]);
 	if (reflector->epoll >= 0)
 		close(reflector->epoll);
-	ow_visitors_free(reflector->session);
-	ow_visitors_free(reflector->source);
+	ow_client_table_free(reflector->session);
+	ow_client_table_free(reflector->source);
 	if (reflector->secret)
 		explicit_bzero(reflector->secret, reflector->key.size);
 	free(reflector->secret);
@@ -186,8 +186,8 @@ static bool take_token(double *tokens, int64_t *last_ns, int64_t now_ns, double 
 static bool admit(struct ow_reflector *f, const struct sockaddr_storage *peer, int64_t now_ns)
 {
 	uint8_t key[20];
-	ow_visitor_source(peer, key);
-	struct ow_visitor *v = ow_visitors_find(f->source, key, now_ns, f->options.source_pps);
+	ow_client_source(peer, key);
+	struct ow_client *v = ow_client_table_find(f->source, key, now_ns, f->options.source_pps);
 	if (!v) {
 		f->counts.crowded++;
 		return false;
@@ -207,8 +207,8 @@ static bool count_reply(struct ow_reflector *f, const struct sockaddr_storage *p
 	*ret_number = probe->sequence;
 	if (f->options.stateless)
 		return true;
-	ow_visitor_session(peer, probe->session, key);
-	struct ow_visitor *v = ow_visitors_find(f->session, key, now_ns, 0);
+	ow_client_session(peer, probe->session, key);
+	struct ow_client *v = ow_client_table_find(f->session, key, now_ns, 0);
 	if (!v) {
 		f->counts.crowded++;
 		return false;

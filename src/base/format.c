@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-const char *ow_words_count(uint64_t count, char text[OW_WORDS])
+const char *ow_format_count(uint64_t count, char text[OW_FORMAT])
 {
 	char digits[24];
 	int n = snprintf(digits, sizeof digits, "%" PRIu64, count), k = 0;
@@ -23,59 +23,59 @@ const char *ow_words_count(uint64_t count, char text[OW_WORDS])
 	return text;
 }
 
-const char *ow_words_short(uint64_t count, int places, char text[OW_WORDS])
+const char *ow_format_short(uint64_t count, int places, char text[OW_FORMAT])
 {
 	static const char unit[] = {0, 'k', 'M', 'G', 'T', 'P', 'E'};
-	if ((int)strlen(ow_words_count(count, text)) <= places)
+	if ((int)strlen(ow_format_count(count, text)) <= places)
 		return text;
-	if (snprintf(text, OW_WORDS, "%" PRIu64, count) <= places)
+	if (snprintf(text, OW_FORMAT, "%" PRIu64, count) <= places)
 		return text;
 	double value = (double)count;
 	int i = 0;
 	for (; i < (int)sizeof unit - 1 && value >= 999.5; i++)
 		value /= 1000;
-	snprintf(text, OW_WORDS, "%.*f%c", value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, value, unit[i]);
+	snprintf(text, OW_FORMAT, "%.*f%c", value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, value, unit[i]);
 	return text;
 }
 
-const char *ow_words_share(uint64_t part, uint64_t whole, char text[OW_WORDS])
+const char *ow_format_share(uint64_t part, uint64_t whole, char text[OW_FORMAT])
 {
 	double percent = 100 * (double)part / (double)whole;
 	int decimals = percent > 0 ? 2 - (int)floor(log10(percent)) : 0;
 	decimals = decimals < 0 ? 0 : decimals > 9 ? 9 : decimals;
-	snprintf(text, OW_WORDS, "%.*f %%", part == whole ? 0 : decimals, percent);
+	snprintf(text, OW_FORMAT, "%.*f %%", part == whole ? 0 : decimals, percent);
 	return text;
 }
 
-const char *ow_words_percent(double ratio, char text[OW_WORDS])
+const char *ow_format_percent(double ratio, char text[OW_FORMAT])
 {
 	double percent = 100 * ratio;
 	int decimals = percent >= 99.95 ? 0 : percent >= 9.995 ? 1 : percent >= 0.9995 ? 2 : 3;
 	if (isnan(ratio))
-		snprintf(text, OW_WORDS, "unknown");
+		snprintf(text, OW_FORMAT, "unknown");
 	else if (percent <= 0)
-		snprintf(text, OW_WORDS, "0%%");
+		snprintf(text, OW_FORMAT, "0%%");
 	else if (percent < 0.001)
-		snprintf(text, OW_WORDS, "<.001%%");
+		snprintf(text, OW_FORMAT, "<.001%%");
 	/* Not every packet, so not 100 %. */
 	else if (percent < 100 && percent >= 99.95)
-		snprintf(text, OW_WORDS, ">99.9%%");
+		snprintf(text, OW_FORMAT, ">99.9%%");
 	else
-		snprintf(text, OW_WORDS, "%.*f%%", decimals, percent);
+		snprintf(text, OW_FORMAT, "%.*f%%", decimals, percent);
 	return text;
 }
 
-const char *ow_words_rate(double rate, const char *unit, char text[OW_WORDS])
+const char *ow_format_rate(double rate, const char *unit, char text[OW_FORMAT])
 {
 	static const char *const prefix[] = {"", "k", "M", "G", "T"};
 	int i = 0;
 	for (; i < 4 && rate >= 999.95; i++)
 		rate /= 1000;
-	snprintf(text, OW_WORDS, "%.*f %s%s", rate >= 100 ? 1 : rate >= 10 ? 2 : 3, rate, prefix[i], unit);
+	snprintf(text, OW_FORMAT, "%.*f %s%s", rate >= 100 ? 1 : rate >= 10 ? 2 : 3, rate, prefix[i], unit);
 	return text;
 }
 
-static const char *time_words(int64_t ns, const char *format, bool local, char text[OW_WORDS])
+static const char *time_words(int64_t ns, const char *format, bool local, char text[OW_FORMAT])
 {
 	/* Any time: the first second of all, in ns, is none that an int64_t has. */
 	int64_t rest = ns % OW_NS_PER_S, second = ns / OW_NS_PER_S - (rest < 0);
@@ -86,22 +86,22 @@ static const char *time_words(int64_t ns, const char *format, bool local, char t
 		localtime_r(&time, &tm);
 	else
 		gmtime_r(&time, &tm);
-	size_t length = strftime(text, OW_WORDS - 8, format, &tm);
-	snprintf(text + length, OW_WORDS - length, strchr(format, 'S') ? ".%03d" : "", ms);
+	size_t length = strftime(text, OW_FORMAT - 8, format, &tm);
+	snprintf(text + length, OW_FORMAT - length, strchr(format, 'S') ? ".%03d" : "", ms);
 	return text;
 }
 
-const char *ow_words_time(int64_t ns, const char *format, char text[OW_WORDS])
+const char *ow_format_time(int64_t ns, const char *format, char text[OW_FORMAT])
 {
 	return time_words(ns, format, false, text);
 }
 
-const char *ow_words_local(int64_t ns, const char *format, char text[OW_WORDS])
+const char *ow_format_local(int64_t ns, const char *format, char text[OW_FORMAT])
 {
 	return time_words(ns, format, true, text);
 }
 
-size_t ow_words_clean(const char *text, bool ascii, char *ret_clean, size_t size)
+size_t ow_format_clean(const char *text, bool ascii, char *ret_clean, size_t size)
 {
 	size_t columns = 0, used = 0;
 	for (const char *p = text; *p; columns++) {
@@ -122,7 +122,7 @@ size_t ow_words_clean(const char *text, bool ascii, char *ret_clean, size_t size
 	return columns;
 }
 
-size_t ow_words_columns(const char *clean)
+size_t ow_format_columns(const char *clean)
 {
 	size_t columns = 0;
 	for (; *clean; clean++)
@@ -141,9 +141,9 @@ static size_t byte_of(const char *clean, size_t n)
 	return i;
 }
 
-void ow_words_cut(char *clean, size_t columns)
+void ow_format_cut(char *clean, size_t columns)
 {
-	size_t all = ow_words_columns(clean);
+	size_t all = ow_format_columns(clean);
 	if (all <= columns)
 		return;
 	if (columns < 2) {
@@ -156,7 +156,7 @@ void ow_words_cut(char *clean, size_t columns)
 	memmove(clean + to + 1, clean + from, strlen(clean + from) + 1);
 }
 
-unsigned ow_words_fit(const struct ow_words_column *column, unsigned count, unsigned width, unsigned *ret_used)
+unsigned ow_format_fit(const struct ow_format_column *column, unsigned count, unsigned width, unsigned *ret_used)
 {
 	unsigned shown = 0, used = 0;
 	for (unsigned rank = 0; rank < count; rank++) {
@@ -174,7 +174,7 @@ full:
 	return shown;
 }
 
-void ow_words_csv(FILE *out, const char *text)
+void ow_format_csv(FILE *out, const char *text)
 {
 	if (!text || !strpbrk(text, ",\"\r\n")) {
 		fputs(text ? text : "", out);
@@ -189,7 +189,7 @@ void ow_words_csv(FILE *out, const char *text)
 	fputc('"', out);
 }
 
-size_t ow_words_colour(const char *text, size_t length)
+size_t ow_format_colour(const char *text, size_t length)
 {
 	size_t i = 2;
 	if (length < 3 || text[0] != '\033' || text[1] != '[')
@@ -210,11 +210,11 @@ static bool before_unit(const char *text, size_t length, size_t i)
 	return end > i + 1 && end <= i + 4;
 }
 
-size_t ow_words_break(const char *text, size_t length, size_t room)
+size_t ow_format_break(const char *text, size_t length, size_t room)
 {
 	size_t best = 0, columns = 0;
 	for (size_t i = 0; i < length;) {
-		size_t colour = ow_words_colour(text + i, length - i);
+		size_t colour = ow_format_colour(text + i, length - i);
 		if (colour) {
 			i += colour;
 			continue;
@@ -229,12 +229,12 @@ size_t ow_words_break(const char *text, size_t length, size_t room)
 	return length;
 }
 
-void ow_words_wrap(FILE *out, const char *text, int hang, int width)
+void ow_format_wrap(FILE *out, const char *text, int hang, int width)
 {
 	size_t room = width > hang ? (size_t)(width - hang) : 1;
 	for (;;) {
 		text += strspn(text, " ");
-		size_t length = ow_words_break(text, strlen(text), room);
+		size_t length = ow_format_break(text, strlen(text), room);
 		/* A word longer than a line (a path) stays in one piece: it can then be copied. */
 		if (!length)
 			length = strcspn(text, " ");

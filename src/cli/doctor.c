@@ -71,7 +71,7 @@ struct visit {
 	size_t link_count;
 	struct ow_clock_facts clock;
 	struct ow_host_facts host;
-	struct ow_findings findings;
+	struct ow_diagnoses findings;
 };
 
 static struct ow_link_facts *find(const struct visit *v, const char *name)
@@ -129,15 +129,15 @@ static void visit_link(struct visit *v, struct ow_link_facts *link)
 	size_t first = v->findings.count;
 	if (link->detailed)
 		return; /* named twice */
-	ow_probe_link(link);
+	ow_facts_link(link);
 	ow_judge_link(&v->findings, link, &v->host, &v->clock);
 	if (v->args->try) {
 		struct ow_trial_facts trial;
-		ow_probe_trial(link, OW_PROBE_TRIAL_NS, &trial);
+		ow_facts_trial(link, OW_PROBE_TRIAL_NS, &trial);
 		ow_judge_trial(&v->findings, link, &trial);
 	}
 	for (size_t i = first; i < v->findings.count && !safe(link->name); i++) {
-		struct ow_finding *f = &v->findings.list[i];
+		struct ow_diagnosis *f = &v->findings.list[i];
 		if (f->fix[0])
 			ow_fix(f, "# commands are left out: this name means something to a shell");
 	}
@@ -166,7 +166,7 @@ static void visit_peers(struct visit *v)
 		if (!known)
 			peers[count++] = (struct ow_peer_facts){.peer = s->peer, .address = s->connect};
 	}
-	ow_probe_peers(peers, count);
+	ow_facts_peers(peers, count);
 	for (size_t i = 0; i < count; i++)
 		ow_judge_peer(&v->findings, &peers[i]);
 	free(peers);
@@ -187,17 +187,17 @@ static void visit_point(struct visit *v)
 	ow_judge_setup(&v->findings, &setup);
 	if (c->certificate) {
 		struct ow_certificate_facts certificate;
-		ow_probe_certificate(c->certificate, &certificate);
+		ow_facts_certificate(c->certificate, &certificate);
 		ow_judge_certificate(&v->findings, &certificate);
 	}
 	if (c->store) {
 		struct ow_store_facts store;
-		ow_probe_store(c, &store);
+		ow_facts_store(c, &store);
 		ow_judge_store(&v->findings, &store);
 	}
 	if (c->listen) {
 		struct ow_listen_facts listen;
-		ow_probe_listen(c->listen, &listen);
+		ow_facts_listen(c->listen, &listen);
 		ow_judge_listen(&v->findings, &listen);
 	}
 	visit_peers(v);
@@ -241,20 +241,20 @@ static int show(struct visit *v, bool list)
 	/* What a driver says of an interface that is only listed. */
 	for (size_t i = 0; i < v->link_count && (v->args->json || (list && i < OW_DOCTOR_LINKS)); i++) {
 		if (!v->links[i].detailed)
-			ow_probe_link(&v->links[i]);
+			ow_facts_link(&v->links[i]);
 	}
 	if (v->args->json)
 		ow_doctor_json(stdout, &report);
 	else
 		ow_doctor_text(stdout, &report, &style);
-	return ow_findings_count(&v->findings, OW_VERDICT_PROBLEM) ? OW_EXIT_CROSSED : OW_EXIT_OK;
+	return ow_diagnoses_count(&v->findings, OW_VERDICT_PROBLEM) ? OW_EXIT_CROSSED : OW_EXIT_OK;
 }
 
 static int prepare(struct visit *v, int operands, char **names, struct ow_error *err)
 {
 	int r = v->args->config ? ow_config_load(v->args->config, &v->config, err) : 0;
 	if (r == 0)
-		r = ow_probe_links(&v->links, &v->link_count, err);
+		r = ow_facts_links(&v->links, &v->link_count, err);
 	for (int i = 0; r == 0 && i < operands; i++) {
 		char near[256];
 		if (find(v, names[i]))
@@ -271,8 +271,8 @@ static int examine(struct visit *v, int operands, char **names)
 	int r = prepare(v, operands, names, &err);
 	if (r < 0)
 		return ow_cli_failed(COMMAND, &err);
-	ow_probe_clock(OW_CLOCKS_CHRONY_PORT, &v->clock);
-	ow_probe_host(v->config, &v->host);
+	ow_facts_clock(OW_CLOCKS_CHRONY_PORT, &v->clock);
+	ow_facts_host(v->config, &v->host);
 	ow_judge_clock(&v->findings, &v->clock);
 	ow_judge_host(&v->findings, &v->host);
 	if (v->config) {
@@ -306,7 +306,7 @@ int ow_cli_doctor(int argc, char **argv)
 		return OW_EXIT_OK;
 	struct visit visit = {.args = &args};
 	int code = examine(&visit, operands, argv + 1);
-	ow_findings_done(&visit.findings);
+	ow_diagnoses_done(&visit.findings);
 	free(visit.links);
 	ow_config_free(visit.config);
 	return code;

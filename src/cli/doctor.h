@@ -9,7 +9,7 @@
 struct ow_doctor_report {
 	const char *host;  /* its name */
 	const char *point; /* of the configuration; NULL = none was given */
-	const struct ow_findings *findings;
+	const struct ow_diagnoses *findings;
 	const struct ow_link_facts *links; /* all interfaces */
 	size_t link_count;
 	bool list; /* text: list them */

@@ -31,12 +31,12 @@ struct writer {
 static void put_words(struct writer *w, const char *text)
 {
 	char clean[1024];
-	ow_words_clean(text, false, clean, sizeof clean);
+	ow_format_clean(text, false, clean, sizeof clean);
 	for (const char *p = clean; *p;) {
 		char word[sizeof clean];
 		size_t length = strcspn(p, " ");
 		snprintf(word, sizeof word, "%.*s", (int)length, p);
-		int columns = (int)ow_words_columns(word);
+		int columns = (int)ow_format_columns(word);
 		if (w->column > w->indent && w->column + 1 + columns > w->width) {
 			fputc('\n', w->out);
 			w->column = 0;
@@ -61,7 +61,7 @@ static void end_line(struct writer *w)
 /* In one line, however long: it is to be copied. Advice is for reading. */
 static void put_fix(struct writer *w, const char *fix)
 {
-	char clean[OW_FINDING_FIX + 1];
+	char clean[OW_DIAGNOSIS_FIX + 1];
 	bool advice = strncmp(fix, "# ", 2) == 0;
 	if (fix[0] == '\0')
 		return;
@@ -71,11 +71,11 @@ static void put_fix(struct writer *w, const char *fix)
 		end_line(w);
 		return;
 	}
-	ow_words_clean(fix, false, clean, sizeof clean);
+	ow_format_clean(fix, false, clean, sizeof clean);
 	fprintf(w->out, "%*sfix: %s\n", w->indent, "", clean);
 }
 
-static void put_head(struct writer *w, const struct ow_finding *f, bool narrow)
+static void put_head(struct writer *w, const struct ow_diagnosis *f, bool narrow)
 {
 	const char *verdict = verdict_text[f->verdict];
 	char name[32];
@@ -91,7 +91,7 @@ static void put_head(struct writer *w, const struct ow_finding *f, bool narrow)
 		w->column += fprintf(w->out, "%*s%-*s ", VERDICT_WIDTH - (int)strlen(verdict), "", NAME_WIDTH, name);
 }
 
-static void put_finding(FILE *out, const struct ow_finding *f, const struct ow_doctor_style *style)
+static void put_finding(FILE *out, const struct ow_diagnosis *f, const struct ow_doctor_style *style)
 {
 	bool narrow = style->width < TEXT_COLUMN + TEXT_WIDTH;
 	struct writer w = {
@@ -123,10 +123,10 @@ static void put_links(FILE *out, const struct ow_doctor_report *report)
 	fputs("\nInterfaces ('oneway doctor NAME' looks at one)\n", out);
 	for (size_t i = 0; i < report->link_count && i < OW_DOCTOR_LINKS; i++) {
 		const struct ow_link_facts *l = &report->links[i];
-		char name[IF_NAMESIZE * 4], speed[OW_WORDS] = "";
-		ow_words_clean(l->name, true, name, sizeof name);
+		char name[IF_NAMESIZE * 4], speed[OW_FORMAT] = "";
+		ow_format_clean(l->name, true, name, sizeof name);
 		if (l->speed_mbps > 0)
-			ow_words_rate((double)l->speed_mbps * 1e6, "b/s", speed);
+			ow_format_rate((double)l->speed_mbps * 1e6, "b/s", speed);
 		fprintf(out, "  %-15s %-10s %-*s%s%s\n", name, state_of(l), *speed ? 12 : 0, kind_of(l),
 		        *speed ? " " : "", speed);
 	}
@@ -139,16 +139,16 @@ static void put_title(FILE *out, const struct ow_doctor_report *report, const ch
 	char clean[128];
 	const char *kind = strcmp(about, "host") == 0 ? "Host" : strcmp(about, "point") == 0 ? "Point" : "Interface";
 	const char *name = *kind == 'H' ? report->host : *kind == 'P' ? report->point : about;
-	ow_words_clean(name ? name : "", false, clean, sizeof clean);
+	ow_format_clean(name ? name : "", false, clean, sizeof clean);
 	fprintf(out, "%s%s %s\n", first ? "" : "\n", kind, clean);
 }
 
-static void put_summary(FILE *out, const struct ow_findings *findings)
+static void put_summary(FILE *out, const struct ow_diagnoses *findings)
 {
 	static const char *const many[] = {"", "notes", "warnings", "problems"};
 	const char *join = "\n";
 	for (int v = OW_VERDICT_PROBLEM; v > OW_VERDICT_OK; v--) {
-		size_t n = ow_findings_count(findings, (enum ow_verdict)v);
+		size_t n = ow_diagnoses_count(findings, (enum ow_diagnosis_verdict)v);
 		if (n == 0 && v != OW_VERDICT_PROBLEM)
 			continue;
 		if (n == 0)
@@ -164,7 +164,7 @@ void ow_doctor_text(FILE *out, const struct ow_doctor_report *report, const stru
 {
 	const char *about = "";
 	for (size_t i = 0; i < report->findings->count; i++) {
-		const struct ow_finding *f = &report->findings->list[i];
+		const struct ow_diagnosis *f = &report->findings->list[i];
 		if (style->quiet && f->verdict < OW_VERDICT_WARNING)
 			continue;
 		if (strcmp(f->about, about) != 0)
@@ -186,7 +186,7 @@ static void put_member(FILE *out, const char *name, const char *text, bool first
 		fputs("null", out);
 }
 
-static void put_json_finding(FILE *out, const struct ow_finding *f)
+static void put_json_finding(FILE *out, const struct ow_diagnosis *f)
 {
 	fputs("    {", out);
 	put_member(out, "about", f->about, true);
@@ -213,7 +213,7 @@ static void put_json_link(FILE *out, const struct ow_link_facts *l)
 
 void ow_doctor_json(FILE *out, const struct ow_doctor_report *report)
 {
-	const struct ow_findings *findings = report->findings;
+	const struct ow_diagnoses *findings = report->findings;
 	fputs("{\n  ", out);
 	put_member(out, "oneway", ow_version(), true);
 	put_member(out, "host", report->host, false);
@@ -229,6 +229,6 @@ void ow_doctor_json(FILE *out, const struct ow_doctor_report *report)
 		put_json_link(out, &report->links[i]);
 	}
 	fprintf(out, "\n  ],\n  \"problems\": %zu, \"warnings\": %zu, \"notes\": %zu\n}\n",
-	        ow_findings_count(findings, OW_VERDICT_PROBLEM), ow_findings_count(findings, OW_VERDICT_WARNING),
-	        ow_findings_count(findings, OW_VERDICT_NOTE));
+	        ow_diagnoses_count(findings, OW_VERDICT_PROBLEM), ow_diagnoses_count(findings, OW_VERDICT_WARNING),
+	        ow_diagnoses_count(findings, OW_VERDICT_NOTE));
 }

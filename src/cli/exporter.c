@@ -114,7 +114,7 @@ const char *ow_exporter_address(const struct ow_exporter *e)
 	return e ? ow_http_address(e->http) : NULL;
 }
 
-void ow_exporter_result(struct ow_exporter *e, const struct ow_live_result *result)
+void ow_exporter_result(struct ow_exporter *e, const struct ow_interval_result *result)
 {
 	if (!e)
 		return;

@@ -16,7 +16,7 @@ void ow_exporter_free(struct ow_exporter *exporter);
 /* "127.0.0.1:9620" */
 const char *ow_exporter_address(const struct ow_exporter *exporter);
 
-void ow_exporter_result(struct ow_exporter *exporter, const struct ow_live_result *result);
+void ow_exporter_result(struct ow_exporter *exporter, const struct ow_interval_result *result);
 void ow_exporter_peer(struct ow_exporter *exporter, const char *peer, bool connected);
 void ow_exporter_refused(struct ow_exporter *exporter, enum ow_refused what, const char *peer);
 void ow_exporter_certificate(struct ow_exporter *exporter, int64_t expiry_s);

@@ -72,10 +72,10 @@ static void print_epochs(const struct ow_epochs *epochs)
 	printf("\n%-27s %12s %14s %14s\n", "begin (UTC)", "length", "packets", "bytes");
 	for (size_t i = 0; i < ow_epochs_count(epochs); i++) {
 		struct ow_epochs_span span = ow_epochs_span(epochs, i);
-		char time[OW_WORDS], length[OW_DURATION_TEXT], packets[OW_WORDS], bytes[OW_WORDS];
+		char time[OW_FORMAT], length[OW_DURATION_TEXT], packets[OW_FORMAT], bytes[OW_FORMAT];
 		ow_duration_text((double)(span.end_ns - span.begin_ns), length);
-		printf("%-27s %12s %14s %14s\n", ow_words_time(span.begin_ns, "%Y-%m-%d %H:%M:%S", time), length,
-		       ow_words_count(span.packets, packets), ow_words_count(span.bytes, bytes));
+		printf("%-27s %12s %14s %14s\n", ow_format_time(span.begin_ns, "%Y-%m-%d %H:%M:%S", time), length,
+		       ow_format_count(span.packets, packets), ow_format_count(span.bytes, bytes));
 	}
 }
 
@@ -88,25 +88,25 @@ static void print_text(const struct ow_epochs *epochs, bool each)
 {
 	const struct ow_epoch_info *info = ow_epochs_info(epochs);
 	struct total total = add_up(epochs);
-	char recording[OW_COLATE_TEXT], key[OW_FLOW_SELECT_TEXT], length[OW_DURATION_TEXT], text[OW_WORDS];
+	char recording[OW_COLATE_TEXT], key[OW_FLOW_SELECT_TEXT], length[OW_DURATION_TEXT], text[OW_FORMAT];
 	ow_colate_params_text(&info->params, recording);
 	ow_flow_select_text(&info->select, key);
 	fputs("recording   ", stdout);
-	ow_words_wrap(stdout, recording, LABEL, ow_terminal_width(stdout));
+	ow_format_wrap(stdout, recording, LABEL, ow_terminal_width(stdout));
 	printf("flows       by %s, %s\n", key, info->counts ? "counted" : "not counted");
 	printf("packets     by level %s%s%s, %u bytes of each, seed %" PRIu64 "\n", level_name(info->level),
 	       info->inner ? ", inside tunnels" : "", info->any_ip_id ? ", any IP id" : "", info->id_bytes,
 	       info->params.seed);
-	printf("epochs      %s", ow_words_count(ow_epochs_count(epochs), text));
+	printf("epochs      %s", ow_format_count(ow_epochs_count(epochs), text));
 	if (info->interval_ns) {
 		ow_duration_text((double)info->interval_ns, length);
 		printf(" of %s", length);
 	}
-	printf(", %s %s", ow_words_count(total.packets, text), ow_plural(total.packets, "packet", "packets"));
-	printf(", %s bytes\n", ow_words_count(total.bytes, text));
+	printf(", %s %s", ow_format_count(total.packets, text), ow_plural(total.packets, "packet", "packets"));
+	printf(", %s bytes\n", ow_format_count(total.bytes, text));
 	if (ow_epochs_count(epochs)) {
 		ow_duration_text((double)(total.end_ns - total.begin_ns), length);
-		printf("time        %s UTC, %s\n", ow_words_time(total.begin_ns, "%Y-%m-%d %H:%M:%S", text), length);
+		printf("time        %s UTC, %s\n", ow_format_time(total.begin_ns, "%Y-%m-%d %H:%M:%S", text), length);
 	}
 	if (each && ow_epochs_count(epochs))
 		print_epochs(epochs);

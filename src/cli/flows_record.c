@@ -371,7 +371,7 @@ static void note_warnings(struct record *rec)
 {
 	const struct ow_flow_stamper_counts *counts = ow_flow_stamper_counts(rec->stamper);
 	struct ow_error *next = rec->warning;
-	char number[OW_WORDS];
+	char number[OW_FORMAT];
 	if (ow_reader_damage(rec->reader))
 		ow_error_set(next++, EIO, "%s", ow_reader_damage(rec->reader));
 	if (ow_interrupted)
@@ -380,7 +380,7 @@ static void note_warnings(struct record *rec)
 		ow_error_set(next++, EINVAL,
 		             "%s %s captured too short for an id of %u bytes: use a smaller --id-bytes at "
 		             "all points",
-		             ow_words_count(counts->below_limit, number),
+		             ow_format_count(counts->below_limit, number),
 		             ow_plural(counts->below_limit, "packet was", "packets were"), rec->info.id_bytes);
 	if (counts->longest_tcp > WIRE_MAX)
 		ow_error_set(
@@ -389,11 +389,11 @@ static void note_warnings(struct record *rec)
 			"--segment-size cuts them as the wire did (an MTU of 1500 bytes with TCP timestamps: 1448)",
 			counts->longest_tcp);
 	if (counts->untimed)
-		ow_error_set(next++, EINVAL, "%s %s without a time left out", ow_words_count(counts->untimed, number),
+		ow_error_set(next++, EINVAL, "%s %s without a time left out", ow_format_count(counts->untimed, number),
 		             ow_plural(counts->untimed, "frame", "frames"));
 	if (rec->uncounted)
 		ow_error_set(next++, ENOSPC, "%s %s of flows beyond --flows-max not counted",
-		             ow_words_count(rec->uncounted, number), ow_plural(rec->uncounted, "packet", "packets"));
+		             ow_format_count(rec->uncounted, number), ow_plural(rec->uncounted, "packet", "packets"));
 	rec->warnings = (unsigned)(next - rec->warning);
 }
 
@@ -410,36 +410,36 @@ static uint64_t skipped(const struct ow_flow_stamper_counts *counts)
 static void print_text(const struct record *rec)
 {
 	const struct ow_flow_stamper_counts *counts = ow_flow_stamper_counts(rec->stamper);
-	char a[OW_WORDS], b[OW_WORDS], recording[OW_COLATE_TEXT], key[OW_FLOW_SELECT_TEXT], length[OW_DURATION_TEXT];
+	char a[OW_FORMAT], b[OW_FORMAT], recording[OW_COLATE_TEXT], key[OW_FLOW_SELECT_TEXT], length[OW_DURATION_TEXT];
 	ow_colate_params_text(&rec->info.params, recording);
 	ow_flow_select_text(&rec->info.select, key);
 	ow_duration_text((double)(rec->last_ns - rec->first_ns), length);
 	fputs("recording   ", stdout);
-	ow_words_wrap(stdout, recording, LABEL, ow_terminal_width(stdout));
+	ow_format_wrap(stdout, recording, LABEL, ow_terminal_width(stdout));
 	printf("flows       by %s", key);
 	if (rec->info.counts)
-		printf(", %s%s", rec->epochs > 1 ? "at most " : "", ow_words_count(rec->flows_most, a));
+		printf(", %s%s", rec->epochs > 1 ? "at most " : "", ow_format_count(rec->flows_most, a));
 	printf("%s\n", rec->info.counts && rec->epochs > 1 ? " in an epoch" : "");
-	printf("packets     %s of %s %s", ow_words_count(rec->packets, a), ow_words_count(counts->frames, b),
+	printf("packets     %s of %s %s", ow_format_count(rec->packets, a), ow_format_count(counts->frames, b),
 	       ow_plural(counts->frames, "frame", "frames"));
 	if (counts->pieces)
-		printf(" (%s cut from superframes)", ow_words_count(counts->pieces, a));
+		printf(" (%s cut from superframes)", ow_format_count(counts->pieces, a));
 	if (counts->filtered)
-		printf(", %s filtered", ow_words_count(counts->filtered, a));
+		printf(", %s filtered", ow_format_count(counts->filtered, a));
 	if (counts->unclassed)
-		printf(", %s in no class", ow_words_count(counts->unclassed, a));
+		printf(", %s in no class", ow_format_count(counts->unclassed, a));
 	if (skipped(counts))
-		printf(", %s skipped", ow_words_count(skipped(counts), a));
+		printf(", %s skipped", ow_format_count(skipped(counts), a));
 	printf("\n");
 	if (rec->packets) {
-		printf("time        %s UTC, %s\n", ow_words_time(rec->first_ns, "%Y-%m-%d %H:%M:%S", a), length);
-		printf("epochs      %s\n", ow_words_count(rec->epochs, a));
+		printf("time        %s UTC, %s\n", ow_format_time(rec->first_ns, "%Y-%m-%d %H:%M:%S", a), length);
+		printf("epochs      %s\n", ow_format_count(rec->epochs, a));
 		printf("counters    %.3g bit/packet (%s bytes)\n", per_packet(rec, rec->counter_bytes),
-		       ow_words_count(rec->counter_bytes, a));
+		       ow_format_count(rec->counter_bytes, a));
 	}
 	if (rec->packets && rec->info.counts)
 		printf("flow counts %.3g bit/packet (%s bytes)\n", per_packet(rec, rec->count_bytes),
-		       ow_words_count(rec->count_bytes, a));
+		       ow_format_count(rec->count_bytes, a));
 	for (unsigned i = 0; i < rec->warnings; i++)
 		printf("warning: %s\n", rec->warning[i].text);
 }

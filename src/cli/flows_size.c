@@ -180,19 +180,19 @@ static double epoch_length(const struct ow_colate_size *size, double rate)
 static void print_text(const struct arguments *args, const struct ow_colate_need *need,
                        const struct ow_flow_measure *found, const struct ow_colate_size *size, double rate)
 {
-	char a[OW_WORDS], b[OW_WORDS], c[OW_WORDS], length[OW_DURATION_TEXT];
+	char a[OW_FORMAT], b[OW_FORMAT], c[OW_FORMAT], length[OW_DURATION_TEXT];
 	if (args->measure) {
 		printf("measured    %s packets, %s flows, %s with at least %" PRIu64 " packets\n",
-		       ow_words_count(found->packets, a), ow_words_count(found->flows, b),
-		       ow_words_count(found->large, c), args->packets_min);
+		       ow_format_count(found->packets, a), ow_format_count(found->flows, b),
+		       ow_format_count(found->large, c), args->packets_min);
 		if (args->path_b && found->compared)
 			printf("ratio       median %.4g, 5 %% quantile %.4g, of %s flows at both points\n",
-			       found->ratio_median, found->ratio_low, ow_words_count(found->compared, a));
+			       found->ratio_median, found->ratio_low, ow_format_count(found->compared, a));
 	}
 	printf("need        alpha %.4g, beta %.4g, t_min %.4g, t_max %.4g, ratio %.4g\n", need->alpha, need->beta,
 	       need->t_min, need->t_max, need->ratio);
 	printf("equations   n %.6g, m %.4g, b %.4g, T %.4g\n", size->n, size->m, size->b, size->T);
-	printf("counters    %s of %u bits, %u a flow\n", ow_words_count(size->counters, a), size->bits, size->spread);
+	printf("counters    %s of %u bits, %u a flow\n", ow_format_count(size->counters, a), size->bits, size->spread);
 	printf("threshold   %.4g\n", size->threshold);
 	if (rate > 0) {
 		double units = epoch_length(size, rate);

@@ -29,7 +29,7 @@ struct kind {
 
 struct ow_journal {
 	FILE *out;
-	char point[OW_LIVE_NAME];
+	char point[OW_RESULT_NAME];
 	bool journald;
 	struct kind kind[OW_JOURNAL_KINDS];
 	uint64_t flooded; /* warnings for which there was no room */

@@ -83,7 +83,7 @@ static void read_result(const json_t *object, struct ow_lab_measured *measured)
 	result->ambiguous = ow_json_count(object, "ambiguous");
 	/* null: the method does not see order */
 	result->reordered = json_is_integer(json_object_get(object, "reordered")) ? ow_json_count(object, "reordered")
-	                                                                          : OW_LIVE_NOT_COUNTED;
+	                                                                          : OW_RESULT_NOT_COUNTED;
 	result->received = result->matched + result->extra;
 	result->exact = json_is_true(json_object_get(object, "exact"));
 	measured->pending = ow_json_count(object, "pending");

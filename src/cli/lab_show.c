@@ -24,7 +24,7 @@
 #define READY_MAX 100000
 
 enum { SENT, LOST, LOST_TRUE, MEAN, MEAN_ERROR, P99, P99_ERROR, COST, READY, BYTES, COLUMNS };
-static const struct ow_words_column columns[COLUMNS] = {
+static const struct ow_format_column columns[COLUMNS] = {
 	[SENT] = {"sent", 8, 1},       [LOST] = {"lost", 6, 0},        [LOST_TRUE] = {"truth", 6, 2},
 	[MEAN] = {"mean", 8, 3},       [MEAN_ERROR] = {"error", 7, 4}, [P99] = {"p99", 8, 5},
 	[P99_ERROR] = {"error", 7, 6}, [COST] = {"cost", 6, 7},        [READY] = {"ready", 6, 8},
@@ -87,7 +87,7 @@ void ow_lab_show_free(struct ow_lab_show *show)
 }
 
 /* "+120 ns" in at most seven columns. */
-static const char *difference(double ns, char text[OW_WORDS])
+static const char *difference(double ns, char text[OW_FORMAT])
 {
 	static const struct {
 		double unit;
@@ -95,23 +95,23 @@ static const char *difference(double ns, char text[OW_WORDS])
 	} units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
 	size_t i = 0;
 	if (!isfinite(ns)) {
-		snprintf(text, OW_WORDS, "-");
+		snprintf(text, OW_FORMAT, "-");
 		return text;
 	}
 	while (i < 3 && fabs(ns) < units[i].unit * 0.9995)
 		i++;
 	double value = ns / units[i].unit;
 	int places = units[i].unit == 1 || fabs(value) >= 99.95 ? 0 : 1;
-	snprintf(text, OW_WORDS, "%+.*f%s", places, value, units[i].name);
+	snprintf(text, OW_FORMAT, "%+.*f%s", places, value, units[i].name);
 	return text;
 }
 
-static const char *duration(double ns, char text[OW_WORDS])
+static const char *duration(double ns, char text[OW_FORMAT])
 {
 	if (isfinite(ns))
 		ow_duration_text(ns, text);
 	else
-		snprintf(text, OW_WORDS, "-");
+		snprintf(text, OW_FORMAT, "-");
 	return text;
 }
 
@@ -148,8 +148,8 @@ static void add(struct sum *sum, const struct ow_lab_row *row)
 	sum->result.extra += result->extra;
 	sum->result.duplicated += result->duplicated;
 	sum->result.ambiguous += result->ambiguous;
-	if (result->reordered == OW_LIVE_NOT_COUNTED || sum->result.reordered == OW_LIVE_NOT_COUNTED)
-		sum->result.reordered = OW_LIVE_NOT_COUNTED;
+	if (result->reordered == OW_RESULT_NOT_COUNTED || sum->result.reordered == OW_RESULT_NOT_COUNTED)
+		sum->result.reordered = OW_RESULT_NOT_COUNTED;
 	else
 		sum->result.reordered += result->reordered;
 	sum->pending += row->measured->pending;
@@ -193,33 +193,33 @@ static void put_heading(struct ow_lab_show *show, unsigned shown)
 	fprintf(show->out, "%s\n", show->colour ? "\033[0m" : "");
 }
 
-static void fill_cells(const struct ow_lab_row *row, char cell[COLUMNS][OW_WORDS])
+static void fill_cells(const struct ow_lab_row *row, char cell[COLUMNS][OW_FORMAT])
 {
 	const struct ow_lab_measured *m = row->measured;
 	const struct ow_wiretruth_report *truth = row->truth;
 	for (unsigned i = 0; i < COLUMNS; i++)
-		snprintf(cell[i], OW_WORDS, "-");
+		snprintf(cell[i], OW_FORMAT, "-");
 	if (truth)
-		ow_words_short(truth->result.lost, 6, cell[LOST_TRUE]);
+		ow_format_short(truth->result.lost, 6, cell[LOST_TRUE]);
 	if (m->unknown)
 		return;
-	ow_words_short(m->result.sent, 8, cell[SENT]);
-	ow_words_short(m->result.lost, 6, cell[LOST]);
+	ow_format_short(m->result.sent, 8, cell[SENT]);
+	ow_format_short(m->result.lost, 6, cell[LOST]);
 	duration(mean_of(m), cell[MEAN]);
 	difference(mean_of(m) - true_mean(truth), cell[MEAN_ERROR]);
 	duration(p99_of(m), cell[P99]);
 	difference(p99_of(m) - true_p99(truth), cell[P99_ERROR]);
-	ow_words_short(m->cost.bytes, 7, cell[BYTES]);
+	ow_format_short(m->cost.bytes, 7, cell[BYTES]);
 	if (m->bytes)
-		ow_words_percent((double)m->cost.bytes / (double)m->bytes, cell[COST]);
+		ow_format_percent((double)m->cost.bytes / (double)m->bytes, cell[COST]);
 	if (isfinite(row->first_ready_ns))
-		snprintf(cell[READY], OW_WORDS, "%.0f ms", row->first_ready_ns / 1e6);
+		snprintf(cell[READY], OW_FORMAT, "%.0f ms", row->first_ready_ns / 1e6);
 }
 
 static void put_row(struct ow_lab_show *show, const struct ow_lab_row *row)
 {
-	char cell[COLUMNS][OW_WORDS];
-	unsigned used, shown = ow_words_fit(columns, COLUMNS, show->width - FRONT, &used);
+	char cell[COLUMNS][OW_FORMAT];
+	unsigned used, shown = ow_format_fit(columns, COLUMNS, show->width - FRONT, &used);
 	put_heading(show, shown);
 	fill_cells(row, cell);
 	/* Seconds since the traffic's first whole interval; fractions only where the intervals have them. */
@@ -242,13 +242,13 @@ void ow_lab_show_start(struct ow_lab_show *show, int64_t start_ns)
 {
 	const struct ow_lab_options *options = show->options;
 	uint64_t streams = options->tcp + options->tcp_reverse;
-	char rate[OW_WORDS], length[OW_WORDS], wait[OW_WORDS];
+	char rate[OW_FORMAT], length[OW_FORMAT], wait[OW_FORMAT];
 	show->start_ns = start_ns;
 	if (options->json)
 		return;
 	fputs("Traffic: ", show->out);
 	if (options->rate_pps > 0)
-		fprintf(show->out, "%s UDP packets a second%s", ow_words_count((uint64_t)options->rate_pps, rate),
+		fprintf(show->out, "%s UDP packets a second%s", ow_format_count((uint64_t)options->rate_pps, rate),
 		        streams ? " and " : "");
 	if (streams)
 		fprintf(show->out, "%" PRIu64 " TCP stream%s", streams, ow_plural(streams, "", "s"));
@@ -330,10 +330,10 @@ static void put_counts(const struct ow_lab_show *show, const struct ow_result *m
 		{"lost", measured->lost, truth->lost},
 		{"extra", measured->extra, truth->extra},
 	};
-	char a[OW_WORDS], b[OW_WORDS];
+	char a[OW_FORMAT], b[OW_FORMAT];
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		fprintf(show->out, "  %-12s %*s %*s   %s\n", rows[i].name, cell_of(show),
-		        ow_words_count(rows[i].measured, a), cell_of(show), ow_words_count(rows[i].truth, b),
+		        ow_format_count(rows[i].measured, a), cell_of(show), ow_format_count(rows[i].truth, b),
 		        rows[i].measured == rows[i].truth ? "=" : "DIFFERS");
 }
 
@@ -349,7 +349,7 @@ static void put_delays(const struct ow_lab_show *show, const struct ow_delay *me
 		{"p99", measured->quantile_ns[OW_Q99], truth->quantile_ns[OW_Q99]},
 		{"p99.9", measured->quantile_ns[OW_Q999], truth->quantile_ns[OW_Q999]},
 	};
-	char a[OW_WORDS], b[OW_WORDS], c[OW_WORDS];
+	char a[OW_FORMAT], b[OW_FORMAT], c[OW_FORMAT];
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		if (!isfinite(rows[i].measured))
 			continue;
@@ -366,11 +366,11 @@ static void put_cost(struct ow_lab_show *show)
 	uint64_t bytes = show->sum[0].bytes + show->sum[1].bytes;
 	uint64_t traffic = show->sum[0].traffic_bytes + show->sum[1].traffic_bytes;
 	double median, longest;
-	char a[OW_WORDS], b[OW_WORDS], c[OW_WORDS];
+	char a[OW_FORMAT], b[OW_FORMAT], c[OW_FORMAT];
 	if (traffic)
 		fprintf(out, "\nThe points exchanged %s bytes, %s of the %s bytes of traffic.\n",
-		        ow_words_count(bytes, a), ow_words_percent((double)bytes / (double)traffic, b),
-		        ow_words_count(traffic, c));
+		        ow_format_count(bytes, a), ow_format_percent((double)bytes / (double)traffic, b),
+		        ow_format_count(traffic, c));
 	ready_times(show, &median, &longest);
 	if (isfinite(median))
 		fprintf(out, "Results came %s after the end of their interval (median; longest %s).\n",
@@ -380,24 +380,24 @@ static void put_cost(struct ow_lab_show *show)
 static void put_faults(const struct ow_lab_show *show, const struct ow_lab_end *end)
 {
 	FILE *out = show->out;
-	char a[OW_WORDS];
+	char a[OW_FORMAT];
 	uint64_t missed = end->total[0].missed + end->total[1].missed;
 	uint64_t rings = show->sum[0].ring_drops + show->sum[1].ring_drops;
 	uint64_t unknown = show->sum[0].unknown + show->sum[1].unknown;
 	if (missed)
 		fprintf(out, "The wire missed %s %s itself: this machine is too slow for the traffic.\n",
-		        ow_words_count(missed, a), ow_plural(missed, "frame", "frames"));
+		        ow_format_count(missed, a), ow_plural(missed, "frame", "frames"));
 	if (end->kernel_drops)
 		fprintf(out, "The kernel dropped %s %s beside the wire: this machine is too slow for the traffic.\n",
-		        ow_words_count(end->kernel_drops, a), ow_plural(end->kernel_drops, "frame", "frames"));
+		        ow_format_count(end->kernel_drops, a), ow_plural(end->kernel_drops, "frame", "frames"));
 	if (end->capture_drops)
 		fprintf(out, "The captures lack %s %s that tcpdump did not take in time.\n",
-		        ow_words_count(end->capture_drops, a), ow_plural(end->capture_drops, "frame", "frames"));
+		        ow_format_count(end->capture_drops, a), ow_plural(end->capture_drops, "frame", "frames"));
 	if (rings)
-		fprintf(out, "The points' own rings lost %s %s.\n", ow_words_count(rings, a),
+		fprintf(out, "The points' own rings lost %s %s.\n", ow_format_count(rings, a),
 		        ow_plural(rings, "frame", "frames"));
 	if (unknown)
-		fprintf(out, "%s %s unknown.\n", ow_words_count(unknown, a),
+		fprintf(out, "%s %s unknown.\n", ow_format_count(unknown, a),
 		        ow_plural(unknown, "result is", "results are"));
 }
 

@@ -25,8 +25,8 @@
 
 struct classes {
 	size_t count;
-	struct ow_both_class class[OW_CONFIG_CLASSES_MAX];
-	char name[OW_CONFIG_CLASSES_MAX][OW_LIVE_NAME];
+	struct ow_local_pair_class class[OW_CONFIG_CLASSES_MAX];
+	char name[OW_CONFIG_CLASSES_MAX][OW_RESULT_NAME];
 };
 
 struct arguments {
@@ -56,8 +56,8 @@ static int set_class(void *field, const char *value, struct ow_error *err)
 	if (classes->count == OW_CONFIG_CLASSES_MAX)
 		return ow_error_set(err, EINVAL, "there can be %d classes", OW_CONFIG_CLASSES_MAX);
 	size_t i = classes->count, length = (size_t)(end - value);
-	if (length >= OW_LIVE_NAME)
-		return ow_error_set(err, EINVAL, "the name of a class has at most %d bytes", OW_LIVE_NAME - 1);
+	if (length >= OW_RESULT_NAME)
+		return ow_error_set(err, EINVAL, "the name of a class has at most %d bytes", OW_RESULT_NAME - 1);
 	memcpy(classes->name[i], value, length);
 	classes->name[i][length] = 0;
 	int r = ow_name_check(classes->name[i], err);
@@ -67,7 +67,7 @@ static int set_class(void *field, const char *value, struct ow_error *err)
 		if (strcmp(classes->name[k], classes->name[i]) == 0)
 			return ow_error_set(err, EINVAL, "class '%s' is there twice", classes->name[i]);
 	}
-	classes->class[i] = (struct ow_both_class){classes->name[i], end + 1};
+	classes->class[i] = (struct ow_local_pair_class){classes->name[i], end + 1};
 	classes->count++;
 	return 0;
 }
@@ -182,7 +182,7 @@ static int check_points(struct arguments *args, struct ow_error *err)
 {
 	if (!args->from || !args->to)
 		return ow_error_set(err, EINVAL, "needs --from and --to");
-	bool from = ow_live_is_file(args->from), to = ow_live_is_file(args->to);
+	bool from = ow_iface_is_file(args->from), to = ow_iface_is_file(args->to);
 	if (strcmp(args->from, args->to) == 0 || (from && to && ow_same_file(args->from, args->to)))
 		return ow_error_set(err, EINVAL, "--from and --to are both %.200s", args->from);
 	if (from != to)
@@ -217,11 +217,11 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 		return ow_error_set(err, EINVAL, "--seconds and --count say the same thing");
 	if (args->interval_ns < OW_INTERVAL_MIN_NS || args->interval_ns > OW_INTERVAL_MAX_NS)
 		return ow_error_set(err, EINVAL, "--interval: 1ms to 5min");
-	int64_t longest_ns = OW_BOTH_WAIT_MAX * args->interval_ns;
+	int64_t longest_ns = OW_LOCAL_PAIR_WAIT_MAX * args->interval_ns;
 	if (!args->wait_ns)
 		args->wait_ns = OW_CONFIG_WAIT_NS < longest_ns ? OW_CONFIG_WAIT_NS : longest_ns;
 	if (args->wait_ns > longest_ns)
-		return ow_error_set(err, EINVAL, "--wait: at most %d intervals", OW_BOTH_WAIT_MAX);
+		return ow_error_set(err, EINVAL, "--wait: at most %d intervals", OW_LOCAL_PAIR_WAIT_MAX);
 	if (args->threads > OW_CONFIG_THREADS_MAX)
 		return ow_error_set(err, EINVAL, "--threads: at most %d", OW_CONFIG_THREADS_MAX);
 	return check_points(args, err);
@@ -230,7 +230,7 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 static struct ow_source_options source_of(const struct arguments *args, const char *name)
 {
 	return (struct ow_source_options){
-		.live = {.kind = args->files ? OW_LIVE_FILE : OW_LIVE_AUTO,
+		.live = {.kind = args->files ? OW_IFACE_FILE : OW_IFACE_AUTO,
 	                 .name = name,
 	                 .filter = args->filter,
 	                 .ring_bytes = args->ring,
@@ -279,13 +279,14 @@ static int confine(void *arg, struct ow_error *err)
 	return r;
 }
 
-static int open_both(struct arguments *args, struct ow_show *show, struct ow_both **ret_both, struct ow_error *err)
+static int open_both(struct arguments *args, struct ow_show *show, struct ow_local_pair **ret_both,
+                     struct ow_error *err)
 {
-	static const struct ow_both_class all = {"all", NULL};
+	static const struct ow_local_pair_class all = {"all", NULL};
 	uint64_t seed;
 	if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
 		return ow_error_set(err, errno, "cannot get random numbers: %s", strerror(errno));
-	struct ow_both_options o = {
+	struct ow_local_pair_options o = {
 		.from = source_of(args, args->from),
 		.to = source_of(args, args->to),
 		.from_name = point_name(args->from),
@@ -307,25 +308,25 @@ static int open_both(struct arguments *args, struct ow_show *show, struct ow_bot
 		o.intervals = (uint64_t)((args->run_ns - 1) / args->interval_ns) + 1;
 	snprintf(o.segment, sizeof o.segment, "%.31s-%.31s", o.from_name, o.to_name);
 	ow_identity_seed(&o.identity, seed);
-	return ow_both_create(&o, ret_both, err);
+	return ow_local_pair_create(&o, ret_both, err);
 }
 
 /* Until the end, or a signal: the first one asks for the end, the second one is the end. */
-static int measure(struct ow_both *both, struct ow_show *show, int signals, struct ow_error *err)
+static int measure(struct ow_local_pair *both, struct ow_show *show, int signals, struct ow_error *err)
 {
-	struct pollfd fds[] = {{.fd = ow_both_fd(both), .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+	struct pollfd fds[] = {{.fd = ow_local_pair_fd(both), .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 	struct signalfd_siginfo signal;
 	bool asked = false;
 	for (;;) {
-		if (poll(fds, 2, ow_both_timeout_ms(both)) < 0 && errno != EINTR)
+		if (poll(fds, 2, ow_local_pair_timeout_ms(both)) < 0 && errno != EINTR)
 			return ow_error_set(err, errno, "cannot wait: %s", strerror(errno));
 		if (fds[1].revents & POLLIN && read(signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
 			if (asked)
 				return ow_error_set(err, EINTR, "interrupted");
 			asked = true;
-			ow_both_stop(both);
+			ow_local_pair_stop(both);
 		}
-		int r = ow_both_work(both, err);
+		int r = ow_local_pair_work(both, err);
 		struct ow_error reason;
 		if (ow_show_flush(show, &reason) < 0 && r >= 0) {
 			*err = reason;
@@ -336,7 +337,7 @@ static int measure(struct ow_both *both, struct ow_show *show, int signals, stru
 	}
 }
 
-static int check_total(const struct arguments *args, const struct ow_live_result *total)
+static int check_total(const struct arguments *args, const struct ow_interval_result *total)
 {
 	int code = OW_EXIT_OK;
 	if (total->loss_ratio.status != OW_VALUE_NONE && total->loss_ratio.value > args->max_loss) {
@@ -365,11 +366,12 @@ static int check_total(const struct arguments *args, const struct ow_live_result
 }
 
 /* No match is not a result but a mistake, and which one it probably is can be said. */
-static int explain_nothing(const struct arguments *args, const struct ow_both *both, uint64_t sent, uint64_t received)
+static int explain_nothing(const struct arguments *args, const struct ow_local_pair *both, uint64_t sent,
+                           uint64_t received)
 {
 	struct ow_recorder_counts from, to;
-	ow_both_counts(both, 0, &from);
-	ow_both_counts(both, 1, &to);
+	ow_local_pair_counts(both, 0, &from);
+	ow_local_pair_counts(both, 1, &to);
 	if (!sent && !received)
 		ow_cli_say("oneway live: no packets to compare: %s had %llu frames, %s had %llu%s", args->from,
 		           (unsigned long long)from.frames, args->to, (unsigned long long)to.frames,
@@ -385,14 +387,14 @@ static int explain_nothing(const struct arguments *args, const struct ow_both *b
 }
 
 /* A filter with a mistake in it finds nothing, and nothing is what its summary would say. */
-static void tell_empty(const struct arguments *args, const struct ow_both *both)
+static void tell_empty(const struct arguments *args, const struct ow_local_pair *both)
 {
 	for (size_t c = 0; c < args->classes.count; c++) {
 		const char *name = args->classes.class[c].name;
 		uint64_t packets = 0;
-		for (size_t i = 0; i < ow_both_lanes(both); i++) {
-			struct ow_live_result total;
-			ow_both_total(both, i, &total);
+		for (size_t i = 0; i < ow_local_pair_lanes(both); i++) {
+			struct ow_interval_result total;
+			ow_local_pair_total(both, i, &total);
 			if (strcmp(total.class_name, name) == 0)
 				packets += total.total_sent + total.total_received;
 		}
@@ -402,17 +404,17 @@ static void tell_empty(const struct arguments *args, const struct ow_both *both)
 }
 
 /* whole: it came to its end; otherwise the error says what there is to say. */
-static int sum_up(const struct arguments *args, const struct ow_both *both, struct ow_show *show, bool whole)
+static int sum_up(const struct arguments *args, const struct ow_local_pair *both, struct ow_show *show, bool whole)
 {
 	int code = OW_EXIT_OK;
 	uint64_t matched = 0, sent = 0, received = 0;
-	for (size_t i = 0; i < ow_both_lanes(both); i++) {
-		struct ow_live_result total;
-		ow_both_total(both, i, &total);
+	for (size_t i = 0; i < ow_local_pair_lanes(both); i++) {
+		struct ow_interval_result total;
+		ow_local_pair_total(both, i, &total);
 		matched += total.matched;
 		sent += total.sent;
 		received += total.received;
-		if (total.sent || total.received || total.status != OW_LIVE_MEASURED)
+		if (total.sent || total.received || total.status != OW_RESULT_MEASURED)
 			ow_show_summary(show, &total);
 		if (total.sent && check_total(args, &total) != OW_EXIT_OK)
 			code = OW_EXIT_CROSSED;
@@ -437,10 +439,10 @@ static void greet(const struct arguments *args)
 	           args->run_ns || args->count ? "" : " Ctrl-C ends it.");
 }
 
-static void warn_untimed(const struct arguments *args, const struct ow_both *both)
+static void warn_untimed(const struct arguments *args, const struct ow_local_pair *both)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		unsigned long long count = ow_both_untimed(both, i);
+		unsigned long long count = ow_local_pair_untimed(both, i);
 		if (count)
 			ow_cli_say("oneway live: warning: %s: %llu packet%s left out: no timestamp (0)",
 			           i ? args->to : args->from, count, count == 1 ? " is" : "s are");
@@ -451,7 +453,7 @@ static int run(struct arguments *args)
 {
 	struct ow_error err = {"no reason given"};
 	struct ow_show *show = NULL;
-	struct ow_both *both = NULL;
+	struct ow_local_pair *both = NULL;
 	int code = OW_EXIT_FAILED;
 	signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of writing */
 	int r = ow_privileges_reduce(args->user, args->hardware_stamps, &err);
@@ -463,13 +465,13 @@ static int run(struct arguments *args)
 		greet(args);
 		warn_untimed(args, both);
 		r = measure(both, show, args->signals, &err);
-		if (r >= 0 && ow_both_is_blind(both, &err))
+		if (r >= 0 && ow_local_pair_is_blind(both, &err))
 			r = -ENODEV;
 		code = sum_up(args, both, show, r >= 0);
 	}
 	if (r < 0)
 		code = ow_cli_failed("live", &err);
-	ow_both_free(both);
+	ow_local_pair_free(both);
 	ow_show_free(show);
 	if (args->signals >= 0)
 		close(args->signals);

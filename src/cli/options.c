@@ -129,7 +129,7 @@ void ow_options_help(FILE *out, const struct ow_option *table)
 			fprintf(out, "\n%*s", column, "");
 		else
 			fprintf(out, "%*s", column - used, "");
-		ow_words_wrap(out, table->help, column, width);
+		ow_format_wrap(out, table->help, column, width);
 	}
 }
 

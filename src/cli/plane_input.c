@@ -49,7 +49,7 @@ static int open_source(struct source *source, const char *path, int64_t since_ns
 		source->fd = -1;
 		return ow_stored_open(path, &source->stored, err);
 	}
-	source->line = malloc(OW_LIVE_LINE_MAX + 1);
+	source->line = malloc(OW_RESULT_LINE_MAX + 1);
 	return source->line ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", path);
 }
 
@@ -92,12 +92,12 @@ void ow_plane_input_close(struct ow_plane_input *input)
 static int hand_on(struct source *source, const char *line, size_t length, ow_plane_sink *sink, void *arg,
                    struct ow_error *err)
 {
-	struct ow_live_result result;
+	struct ow_interval_result result;
 	struct ow_error why;
 	source->number++;
 	if (length == 0)
 		return 0;
-	int r = ow_live_json_read(line, length, &result, &why);
+	int r = ow_result_json_read(line, length, &result, &why);
 	if (r < 0)
 		return ow_error_set(err, EINVAL, "%s:%u: %.300s", source->path, source->number, why.text);
 	return r && result.final && result.start_ns >= source->since_ns ? sink(arg, &result) : 0;
@@ -117,9 +117,9 @@ static int whole_lines(struct source *source, bool at_end, ow_plane_sink *sink, 
 	}
 	source->length = (size_t)(end - start);
 	memmove(source->line, start, source->length);
-	if (r == 0 && source->length > OW_LIVE_LINE_MAX)
+	if (r == 0 && source->length > OW_RESULT_LINE_MAX)
 		return ow_error_set(err, EINVAL, "%s:%u: a line of more than %u bytes", source->path,
-		                    source->number + 1, OW_LIVE_LINE_MAX);
+		                    source->number + 1, OW_RESULT_LINE_MAX);
 	return r;
 }
 
@@ -130,7 +130,7 @@ static int poll_lines(struct source *source, bool follow, ow_plane_sink *sink, v
 		struct pollfd ready = {.fd = source->fd, .events = POLLIN};
 		if (follow && poll(&ready, 1, 0) == 0)
 			return 0;
-		ssize_t n = read(source->fd, source->line + source->length, OW_LIVE_LINE_MAX + 1 - source->length);
+		ssize_t n = read(source->fd, source->line + source->length, OW_RESULT_LINE_MAX + 1 - source->length);
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			return 0;
 		if (n < 0)
@@ -159,7 +159,7 @@ struct relay {
 	int64_t last_ns;
 };
 
-static int each(void *arg, const struct ow_live_result *result)
+static int each(void *arg, const struct ow_interval_result *result)
 {
 	struct relay *relay = arg;
 	if (result->start_ns > relay->last_ns)

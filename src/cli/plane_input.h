@@ -12,7 +12,7 @@
  */
 struct ow_plane_input;
 
-typedef int ow_plane_sink(void *arg, const struct ow_live_result *result);
+typedef int ow_plane_sink(void *arg, const struct ow_interval_result *result);
 
 int ow_plane_input_open(char *const *paths, int count, bool follow, int64_t since_ns, struct ow_plane_input **ret_input,
                         struct ow_error *err);

@@ -73,7 +73,7 @@ static void help(void)
 /* A result that waits for its interval to be judged. */
 struct waiting {
 	char *place;
-	struct ow_sample sample;
+	struct ow_watch_sample sample;
 	int64_t came_ns; /* steady */
 };
 
@@ -88,7 +88,7 @@ struct job {
 	struct waiting *waiting;
 	size_t waits, room;
 	uint64_t results, homeless; /* without a place */
-	char homeless_name[OW_LIVE_NAME];
+	char homeless_name[OW_RESULT_NAME];
 	enum ow_path_state *state; /* of each target, as told last */
 	uint32_t *told;            /* findings told last */
 	bool broke;                /* a path was beyond its target at some time */
@@ -97,13 +97,13 @@ struct job {
 	struct ow_error *err;
 };
 
-void ow_plane_sample(const struct ow_live_result *result, struct ow_sample *ret_sample)
+void ow_plane_sample(const struct ow_interval_result *result, struct ow_watch_sample *ret_sample)
 {
-	bool known = result->status != OW_LIVE_UNKNOWN;
+	bool known = result->status != OW_RESULT_UNKNOWN;
 	int64_t from = result->clock_from.error_ns, to = result->clock_to.error_ns;
 	bool clocks = from != OW_CLOCK_UNKNOWN && to != OW_CLOCK_UNKNOWN;
 	const struct ow_value *mean = &result->mean_ns, *stddev = &result->stddev_ns;
-	*ret_sample = (struct ow_sample){
+	*ret_sample = (struct ow_watch_sample){
 		.start_ns = result->start_ns,
 		.length_ns = result->length_ns,
 		.has_delay = known && mean->status != OW_VALUE_NONE && result->samples,
@@ -120,7 +120,7 @@ void ow_plane_sample(const struct ow_live_result *result, struct ow_sample *ret_
 	};
 }
 
-static int on_result(void *arg, const struct ow_live_result *result)
+static int on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct job *job = arg;
 	char place[OW_PLACE_TEXT];
@@ -203,7 +203,7 @@ static int advance(struct job *job, bool all)
 	qsort(job->waiting, job->waits, sizeof(*job->waiting), by_start);
 	int64_t newest_ns = job->waiting[job->waits - 1].sample.start_ns, now_ns = ow_clock_steady_ns();
 	while (r == 0 && done < job->waits) {
-		const struct ow_sample *first = &job->waiting[done].sample;
+		const struct ow_watch_sample *first = &job->waiting[done].sample;
 		int64_t start_ns = first->start_ns, came_ns = job->waiting[done].came_ns;
 		if (!all && newest_ns - start_ns < 2 * first->length_ns && now_ns - came_ns < PATIENCE_NS)
 			break;
@@ -227,7 +227,7 @@ static int read_network(struct job *job)
 {
 	struct ow_topology *topology;
 	bool *is_mrouter;
-	char changes[400], time[OW_WORDS];
+	char changes[400], time[OW_FORMAT];
 	int r = ow_plane_network(job->station, &topology, &is_mrouter, job->err);
 	if (r < 0)
 		return r;
@@ -235,7 +235,7 @@ static int read_network(struct job *job)
 	if (changed)
 		r = ow_monitor_set_network(job->monitor, topology, is_mrouter, ow_clock_real_ns(), job->err);
 	if (changed && job->topology && !job->args->json)
-		printf("%s  the network has changed: %s\n", ow_words_local(ow_clock_real_ns(), "%H:%M:%S", time),
+		printf("%s  the network has changed: %s\n", ow_format_local(ow_clock_real_ns(), "%H:%M:%S", time),
 		       changes);
 	ow_topology_free(job->topology);
 	free(job->is_mrouter);

@@ -8,7 +8,7 @@
 /* The monitor's words: text for people, lines of JSON for machines. */
 
 /* What a live result says, as the station takes it. */
-void ow_plane_sample(const struct ow_live_result *result, struct ow_sample *ret_sample);
+void ow_plane_sample(const struct ow_interval_result *result, struct ow_watch_sample *ret_sample);
 
 /* A path that broke its target, came back, or cannot be judged any more: a line, and one for each finding. */
 void ow_plane_show_verdict(FILE *out, int64_t now_ns, const struct ow_verdict *verdict, const char *hops);

@@ -136,8 +136,8 @@ static void put_router(const struct ow_topology *topology, uint32_t router, bool
 		snprintf(text, size, "-");
 		return;
 	}
-	ow_words_clean(ow_topology_name(topology, router), ascii, text, size);
-	ow_words_cut(text, columns);
+	ow_format_clean(ow_topology_name(topology, router), ascii, text, size);
+	ow_format_cut(text, columns);
 }
 
 /* Columns of a row without the name of the router. */
@@ -145,7 +145,7 @@ static void put_router(const struct ow_topology *topology, uint32_t router, bool
 
 static void put_text(const struct job *job)
 {
-	char hops[OW_WORDS], paths[OW_WORDS], name[OW_TOPOLOGY_NAME_MAX + 1];
+	char hops[OW_FORMAT], paths[OW_FORMAT], name[OW_TOPOLOGY_NAME_MAX + 1];
 	int width = ow_terminal_width(stdout);
 	size_t room = width > 80 ? 40 : width >= 26 + NUMBERS ? 26 : width >= 8 + NUMBERS ? (size_t)width - NUMBERS : 8;
 	printf("%u %s, %u directed %s, planner %s\n\n", ow_topology_nodes(job->topology),
@@ -156,8 +156,8 @@ static void put_text(const struct job *job)
 	for (uint32_t i = 0; i < job->plan[0].count; i++) {
 		const struct ow_plan_step *step = &job->plan[0].steps[i];
 		put_router(job->topology, step->router, !ow_terminal_utf8(), room, name, sizeof(name));
-		printf("%8u %s%*s %11s %12s %6.2f %4u %4u\n", i, name, (int)(room - ow_words_columns(name)), "",
-		       ow_words_count(step->measure.paths, paths), ow_words_count(step->measure.probe_hops, hops),
+		printf("%8u %s%*s %11s %12s %6.2f %4u %4u\n", i, name, (int)(room - ow_format_columns(name)), "",
+		       ow_format_count(step->measure.paths, paths), ow_format_count(step->measure.probe_hops, hops),
 		       step->measure.mean, step->measure.min, step->measure.max);
 	}
 }
@@ -195,8 +195,9 @@ static int put_csv(const struct job *job, struct ow_error *err)
 		for (uint32_t i = 0; i < job->plan[p].count; i++) {
 			const struct ow_plan_step *step = &job->plan[p].steps[i];
 			fprintf(output.stream, "%s,%u,", planner_names[job->plan[p].planner], i);
-			ow_words_csv(output.stream,
-			             step->router == UINT32_MAX ? NULL : ow_topology_name(job->topology, step->router));
+			ow_format_csv(output.stream, step->router == UINT32_MAX
+			                                     ? NULL
+			                                     : ow_topology_name(job->topology, step->router));
 			fprintf(output.stream, ",%" PRIu64 ",%" PRIu64 ",%.6f,%u,%u\n", step->measure.paths,
 			        step->measure.probe_hops, step->measure.mean, step->measure.min, step->measure.max);
 		}

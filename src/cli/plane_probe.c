@@ -140,14 +140,14 @@ static void help(void)
 /* -- names -------------------------------------------------------------------------------------------------------- */
 
 struct names {
-	char segment[OW_LIVE_NAME], from[OW_LIVE_NAME], to[OW_LIVE_NAME];
+	char segment[OW_RESULT_NAME], from[OW_RESULT_NAME], to[OW_RESULT_NAME];
 };
 
-static int put_name(char name[OW_LIVE_NAME], const char *text, size_t length, struct ow_error *err)
+static int put_name(char name[OW_RESULT_NAME], const char *text, size_t length, struct ow_error *err)
 {
-	if (!length || length >= OW_LIVE_NAME)
+	if (!length || length >= OW_RESULT_NAME)
 		return ow_error_set(err, EINVAL, "'%.*s': names have 1 to %d bytes", length > 80 ? 80 : (int)length,
-		                    text, OW_LIVE_NAME - 1);
+		                    text, OW_RESULT_NAME - 1);
 	memcpy(name, text, length);
 	name[length] = '\0';
 	return 0;
@@ -157,7 +157,7 @@ static int put_name(char name[OW_LIVE_NAME], const char *text, size_t length, st
 static int name_ends(const struct arguments *args, const char *segment, const char *address, struct names *names,
                      struct ow_error *err)
 {
-	char host[OW_LIVE_NAME] = "here";
+	char host[OW_RESULT_NAME] = "here";
 	const char *first = segment ? strchr(segment, '>') : NULL, *last = segment ? strrchr(segment, '>') : NULL;
 	if (gethostname(host, sizeof host) < 0 || !*host)
 		snprintf(host, sizeof host, "here");
@@ -173,7 +173,7 @@ static int name_target(const struct arguments *args, const char *operand, struct
                        struct ow_prober_target *target, struct ow_error *err)
 {
 	const char *equal = strrchr(operand, '=');
-	char own[OW_LIVE_NAME];
+	char own[OW_RESULT_NAME];
 	const char *segment = args->segment;
 	if (equal && args->segment)
 		return ow_error_set(err, EINVAL, "'%.80s': has a name, and --segment is another", operand);
@@ -315,7 +315,7 @@ static void put_session_text(const struct job *job, unsigned i, const struct ow_
 {
 	char name[OW_ADDRESS_TEXT], gap[OW_DURATION_TEXT], most[OW_DURATION_TEXT];
 	const uint64_t *v = n->verdict;
-	ow_words_clean(job->target[i].address, false, name, sizeof name);
+	ow_format_clean(job->target[i].address, false, name, sizeof name);
 	printf("\n--- reflector %s ---\n%" PRIu64 " %s sent, %" PRIu64 " %s: %" PRIu64 " %s, %" PRIu64 " %s, %" PRIu64
 	       " late\n",
 	       name, n->sent, ow_plural(n->sent, "probe", "probes"), n->replies,
@@ -360,7 +360,7 @@ static int sum_up(const struct job *job)
 	int code = OW_EXIT_OK;
 	for (unsigned i = 0; i < job->targets; i++) {
 		struct ow_prober_counts counts;
-		struct ow_live_result total;
+		struct ow_interval_result total;
 		ow_prober_counts(job->prober, i, &counts);
 		for (int lane = 0; lane < OW_PROBES_LANES; lane++) {
 			ow_prober_total(job->prober, i, (enum ow_probes_lane)lane, &total);

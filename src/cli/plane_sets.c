@@ -80,7 +80,7 @@ struct job {
 
 static const char *clean(const char *name, char text[OW_TOPOLOGY_NAME_MAX + 1])
 {
-	ow_words_clean(name, !ow_terminal_utf8(), text, OW_TOPOLOGY_NAME_MAX + 1);
+	ow_format_clean(name, !ow_terminal_utf8(), text, OW_TOPOLOGY_NAME_MAX + 1);
 	return text;
 }
 
@@ -233,15 +233,15 @@ static void tell(void *arg, enum ow_turnover_event event, const char *segment)
 {
 	static const char *const words[] = {"new", "old", "back", "gone"};
 	const struct job *job = arg;
-	char text[OW_PLACE_TEXT], time[OW_WORDS];
+	char text[OW_PLACE_TEXT], time[OW_FORMAT];
 	int64_t now_ns = ow_clock_real_ns();
 	if (job->args->json) {
 		printf("{\"time_ns\": %" PRId64 ", \"event\": \"%s\", \"segment\": ", now_ns, words[event]);
 		ow_report_json_string(stdout, segment);
 		puts("}");
 	} else {
-		ow_words_clean(segment, !ow_terminal_utf8(), text, sizeof(text));
-		printf("%s  %c %s\n", ow_words_local(now_ns, "%H:%M:%S", time), "+-^x"[event], text);
+		ow_format_clean(segment, !ow_terminal_utf8(), text, sizeof(text));
+		printf("%s  %c %s\n", ow_format_local(now_ns, "%H:%M:%S", time), "+-^x"[event], text);
 	}
 }
 

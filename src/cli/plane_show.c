@@ -15,11 +15,11 @@ static const char *const state_name[] = {"ok", "broken", "unknown"};
 
 static void put_finding(FILE *out, const struct ow_finding *finding)
 {
-	char usual[OW_DURATION_TEXT], spread[OW_DURATION_TEXT], now[OW_DURATION_TEXT], time[OW_WORDS],
+	char usual[OW_DURATION_TEXT], spread[OW_DURATION_TEXT], now[OW_DURATION_TEXT], time[OW_FORMAT],
 		name[OW_PLACE_TEXT];
-	char before[OW_WORDS], after[OW_WORDS];
-	ow_words_clean(finding->place, !ow_terminal_utf8(), name, sizeof(name));
-	fprintf(out, "            %s since %s (", name, ow_words_local(finding->since_ns, "%H:%M:%S", time));
+	char before[OW_FORMAT], after[OW_FORMAT];
+	ow_format_clean(finding->place, !ow_terminal_utf8(), name, sizeof(name));
+	fprintf(out, "            %s since %s (", name, ow_format_local(finding->since_ns, "%H:%M:%S", time));
 	if (isfinite(finding->z))
 		fprintf(out, "%.1f sigma, ", finding->z);
 	fprintf(out, "%u interval%s%s)\n", finding->intervals, ow_plural(finding->intervals, "", "s"),
@@ -32,28 +32,28 @@ static void put_finding(FILE *out, const struct ow_finding *finding)
 		        isfinite(finding->now_ns) ? now : "none: no packet arrives");
 	}
 	if (finding->loss)
-		fprintf(out, "              loss usually %s, now %s\n", ow_words_percent(finding->usual_loss, before),
-		        ow_words_percent(finding->now_loss, after));
+		fprintf(out, "              loss usually %s, now %s\n", ow_format_percent(finding->usual_loss, before),
+		        ow_format_percent(finding->now_loss, after));
 }
 
 static void put_path(FILE *out, const struct ow_verdict *verdict)
 {
-	char name[OW_WORDS * 4];
-	ow_words_clean(verdict->target->name, !ow_terminal_utf8(), name, sizeof(name));
+	char name[OW_FORMAT * 4];
+	ow_format_clean(verdict->target->name, !ow_terminal_utf8(), name, sizeof(name));
 	fputs(name, out);
 }
 
 void ow_plane_show_verdict(FILE *out, int64_t now_ns, const struct ow_verdict *verdict, const char *hops)
 {
-	char time[OW_WORDS], mean[OW_DURATION_TEXT], cause[sizeof(verdict->cause)];
-	fprintf(out, "%s  ", ow_words_local(now_ns, "%H:%M:%S", time));
+	char time[OW_FORMAT], mean[OW_DURATION_TEXT], cause[sizeof(verdict->cause)];
+	fprintf(out, "%s  ", ow_format_local(now_ns, "%H:%M:%S", time));
 	put_path(out, verdict);
 	if (verdict->state == OW_PATH_OK) {
 		ow_duration_text(verdict->composed.mean_ns.value, mean);
 		fprintf(out, ": ok, %s on average%s\n", mean,
 		        verdict->findings ? "; but a part of it has changed" : "");
 	} else {
-		ow_words_clean(verdict->cause, !ow_terminal_utf8(), cause, sizeof(cause));
+		ow_format_clean(verdict->cause, !ow_terminal_utf8(), cause, sizeof(cause));
 		/* What is added to the cause has a line of its own. */
 		char *more = strstr(cause, "; ");
 		if (more)
@@ -67,7 +67,7 @@ void ow_plane_show_verdict(FILE *out, int64_t now_ns, const struct ow_verdict *v
 	/* Closer than the places themselves, where that is more than the same word. */
 	if (verdict->findings && *hops && strcmp(hops, verdict->finding[0].place) != 0) {
 		char clean[512];
-		ow_words_clean(hops, !ow_terminal_utf8(), clean, sizeof(clean));
+		ow_format_clean(hops, !ow_terminal_utf8(), clean, sizeof(clean));
 		fprintf(out, "            all that has changed is explained by %s\n", clean);
 	}
 }
@@ -76,17 +76,17 @@ static void put_row(FILE *out, const struct ow_verdict *verdict, int width)
 {
 	const struct ow_composed *composed = &verdict->composed;
 	char mean[OW_DURATION_TEXT] = "-", half[OW_DURATION_TEXT] = "", stddev[OW_DURATION_TEXT] = "-";
-	char loss[OW_WORDS] = "-", name[OW_WORDS * 4];
+	char loss[OW_FORMAT] = "-", name[OW_FORMAT * 4];
 	if (composed->mean_ns.status != OW_VALUE_NONE) {
 		ow_duration_text(composed->mean_ns.value, mean);
 		ow_duration_text((composed->mean_ns.high - composed->mean_ns.low) / 2, half);
 		ow_duration_text(composed->stddev_ns.value, stddev);
 	}
 	if (composed->loss_ratio.status != OW_VALUE_NONE)
-		ow_words_percent(composed->loss_ratio.value, loss);
-	ow_words_clean(verdict->target->name, !ow_terminal_utf8(), name, sizeof(name));
-	ow_words_cut(name, (size_t)width);
-	fprintf(out, "%s%*s  %-7s %10s %s%-10s %10s %8s\n", name, width - (int)ow_words_columns(name), "",
+		ow_format_percent(composed->loss_ratio.value, loss);
+	ow_format_clean(verdict->target->name, !ow_terminal_utf8(), name, sizeof(name));
+	ow_format_cut(name, (size_t)width);
+	fprintf(out, "%s%*s  %-7s %10s %s%-10s %10s %8s\n", name, width - (int)ow_format_columns(name), "",
 	        state_name[verdict->state], mean, *half ? "+- " : "   ", half, stddev, loss);
 }
 
@@ -103,7 +103,7 @@ void ow_plane_show_table(FILE *out, const struct ow_verdict *verdict, uint32_t c
 		char cause[sizeof(verdict->cause)];
 		if (verdict[i].state != OW_PATH_UNKNOWN)
 			continue;
-		ow_words_clean(verdict[i].cause, !ow_terminal_utf8(), cause, sizeof(cause));
+		ow_format_clean(verdict[i].cause, !ow_terminal_utf8(), cause, sizeof(cause));
 		put_path(out, &verdict[i]);
 		fprintf(out, ": unknown: %s\n", cause);
 	}

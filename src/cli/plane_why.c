@@ -25,7 +25,7 @@ struct part {
 	char name[OW_PLACE_TEXT];
 	double share; /* of the path's packets */
 	struct ow_era before, after;
-	struct ow_sample sample[2];
+	struct ow_watch_sample sample[2];
 	struct ow_era_change change;
 };
 
@@ -55,11 +55,11 @@ static void strip_class(const struct asked *asked, char *place)
 		*slash = 0;
 }
 
-static int on_result(void *arg, const struct ow_live_result *result)
+static int on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct asked *asked = arg;
 	char name[OW_PLACE_TEXT];
-	struct ow_sample sample;
+	struct ow_watch_sample sample;
 	if (result->start_ns >= asked->why->until_ns || ow_station_is_round_trip(result) ||
 	    !ow_station_place(asked->station, result, name))
 		return 0;
@@ -97,13 +97,13 @@ static int find_parts(struct asked *asked, struct ow_error *err)
 	return 0;
 }
 
-static const struct ow_sample *find(void *arg, const struct ow_way *way, const struct ow_place *place)
+static const struct ow_watch_sample *find(void *arg, const struct ow_way *way, const struct ow_place *place)
 {
 	struct asked *asked = arg;
 	char name[OW_PLACE_TEXT];
 	if (!ow_place_text(asked->topology, way, place, name))
 		return NULL;
-	const struct ow_sample *sample = &part_of(asked, name)->sample[asked->when];
+	const struct ow_watch_sample *sample = &part_of(asked, name)->sample[asked->when];
 	return sample->has_delay || sample->has_loss ? sample : NULL;
 }
 
@@ -121,10 +121,10 @@ static int by_excess(const void *pa, const void *pb)
 static void put_part(const struct part *part, int width)
 {
 	char before[OW_DURATION_TEXT] = "-", after[OW_DURATION_TEXT] = "-", excess[OW_DURATION_TEXT] = "-";
-	char loss_before[OW_WORDS] = "-", loss_after[OW_WORDS] = "-", sigmas[OW_WORDS] = "-", name[OW_PLACE_TEXT];
+	char loss_before[OW_FORMAT] = "-", loss_after[OW_FORMAT] = "-", sigmas[OW_FORMAT] = "-", name[OW_PLACE_TEXT];
 	const struct ow_era_change *change = &part->change;
-	ow_words_clean(part->name, !ow_terminal_utf8(), name, sizeof(name));
-	ow_words_cut(name, (size_t)width);
+	ow_format_clean(part->name, !ow_terminal_utf8(), name, sizeof(name));
+	ow_format_cut(name, (size_t)width);
 	if (part->before.intervals > 0)
 		ow_duration_text(part->before.mean, before);
 	if (part->after.intervals > 0)
@@ -132,14 +132,14 @@ static void put_part(const struct part *part, int width)
 	if (isfinite(change->excess_ns))
 		ow_duration_text(change->excess_ns, excess);
 	if (isfinite(change->loss_before)) {
-		ow_words_percent(change->loss_before, loss_before);
-		ow_words_percent(change->loss_after, loss_after);
+		ow_format_percent(change->loss_before, loss_before);
+		ow_format_percent(change->loss_after, loss_after);
 	}
 	bool slow = change->delay_z > SIGNIFICANT, lossy = change->loss_z > SIGNIFICANT;
 	if (isfinite(change->delay_z))
 		snprintf(sigmas, sizeof(sigmas), "%.1f", change->delay_z);
 	printf("%c %s%*s %10s %10s %10s %7s %7s %7s\n", slow || lossy ? '*' : ' ', name,
-	       width - (int)ow_words_columns(name), "", before, after, excess, sigmas, loss_before, loss_after);
+	       width - (int)ow_format_columns(name), "", before, after, excess, sigmas, loss_before, loss_after);
 }
 
 /* Parts that have results both before and after. */
@@ -172,7 +172,7 @@ static void put_conclusion(const struct asked *asked, const struct ow_composed c
 	for (uint32_t i = 0; i < asked->parts; i++) {
 		const struct part *part = &asked->part[i];
 		char name[OW_PLACE_TEXT];
-		ow_words_clean(part->name, !ow_terminal_utf8(), name, sizeof(name));
+		ow_format_clean(part->name, !ow_terminal_utf8(), name, sizeof(name));
 		if (part->change.delay_z > SIGNIFICANT) {
 			ow_duration_text(part->change.excess_ns, more);
 			printf("%s is slower by %s", name, more);
@@ -198,12 +198,12 @@ static void put_conclusion(const struct asked *asked, const struct ow_composed c
 
 static void put_text(const struct asked *asked, const struct ow_composed composed[2])
 {
-	char time[OW_WORDS];
+	char time[OW_FORMAT];
 	int width = ow_terminal_width(stdout) - 60;
 	width = width < 18 ? 18 : width > 40 ? 40 : width;
 	printf("%s to %s%s%s since %s, against the hour before\n\n", asked->why->from, asked->why->to,
 	       asked->why->class_name ? ", " : "", asked->why->class_name ? asked->why->class_name : "",
-	       ow_words_local(asked->why->since_ns, "%Y-%m-%d %H:%M:%S", time));
+	       ow_format_local(asked->why->since_ns, "%Y-%m-%d %H:%M:%S", time));
 	printf("  %-*s %10s %10s %10s %7s %7s %7s\n", width, "part", "before", "after", "excess", "sigmas", "loss",
 	       "after");
 	for (uint32_t i = 0; i < asked->parts; i++)

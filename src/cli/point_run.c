@@ -29,9 +29,9 @@
 struct output {
 	enum ow_config_output kind;
 	bool provisional;
-	struct ow_live_text text;
-	struct ow_keeper *keeper;
-	struct ow_flow_keeper *flows;
+	struct ow_render_text text;
+	struct ow_store_writer *keeper;
+	struct ow_epoch_writer *flows;
 	struct ow_exporter *exporter;
 	struct ow_journal *journal;
 	struct ow_service service;
@@ -47,28 +47,28 @@ static void log_event(void *arg, enum ow_event level, const char *line)
 	ow_journal_line(out->journal, level, line, ow_clock_steady_ns());
 }
 
-static void on_result(void *arg, const struct ow_live_result *result)
+static void on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct output *out = arg;
 	if (out->kind == OW_OUTPUT_JSON)
-		ow_live_json(stdout, result);
+		ow_result_json(stdout, result);
 	else if (out->kind == OW_OUTPUT_TEXT && (result->final || result->waiting || out->provisional))
-		ow_live_text(&out->text, result);
+		ow_render_text(&out->text, result);
 	if (out->keeper)
-		ow_keeper_add(out->keeper, result);
+		ow_store_writer_add(out->keeper, result);
 	ow_exporter_result(out->exporter, result);
 }
 
-static void on_total(void *arg, const struct ow_live_result *total)
+static void on_total(void *arg, const struct ow_interval_result *total)
 {
 	struct output *out = arg;
 	if (out->kind == OW_OUTPUT_JSON) {
 		fputs("{\"summary\": ", stdout);
-		ow_live_json_object(stdout, total);
+		ow_result_json_object(stdout, total);
 		fputs("}\n", stdout);
 	} else if (out->kind == OW_OUTPUT_TEXT) {
 		putchar('\n');
-		ow_live_summary(stdout, total);
+		ow_render_summary(stdout, total);
 		/* What comes after it begins with a heading. */
 		out->text.lines = 0;
 	}
@@ -78,33 +78,33 @@ static void on_total(void *arg, const struct ow_live_result *total)
 static void log_store(struct output *out)
 {
 	struct ow_error line;
-	while (ow_keeper_news(out->keeper, &line))
+	while (ow_store_writer_news(out->keeper, &line))
 		log_event(out, OW_EVENT_WARNING, line.text);
 }
 
 static void on_flush(void *arg)
 {
 	struct output *out = arg;
-	struct ow_keeper_state state;
+	struct ow_store_writer_state state;
 	fflush(stdout);
 	if (!out->keeper)
 		return;
-	ow_keeper_commit(out->keeper);
+	ow_store_writer_commit(out->keeper);
 	log_store(out);
-	ow_keeper_state(out->keeper, &state);
+	ow_store_writer_state(out->keeper, &state);
 	ow_exporter_store(out->exporter, state.lost, state.waiting);
 }
 
 /* What is still to be written is written; what cannot be is said. */
 static void end_store(struct output *out)
 {
-	struct ow_keeper_state state;
+	struct ow_store_writer_state state;
 	if (!out->keeper)
 		return;
-	ow_keeper_commit(out->keeper);
-	ow_keeper_stop(out->keeper);
+	ow_store_writer_commit(out->keeper);
+	ow_store_writer_stop(out->keeper);
 	log_store(out);
-	ow_keeper_state(out->keeper, &state);
+	ow_store_writer_state(out->keeper, &state);
 	if (state.waiting || state.lost) {
 		struct ow_error line;
 		ow_error_set(&line, EIO, "store: %zu %s could not be written, %ju %s lost before", state.waiting,
@@ -112,26 +112,26 @@ static void end_store(struct output *out)
 		             ow_plural(state.lost, "interval was", "intervals were"));
 		log_event(out, OW_EVENT_ERROR, line.text);
 	}
-	ow_keeper_free(out->keeper);
+	ow_store_writer_free(out->keeper);
 }
 
 /* Epochs of recorded flows; by the threads that record. */
 static void on_epoch(void *arg, unsigned recording, struct ow_epoch *epoch)
 {
 	struct output *out = arg;
-	ow_flow_keeper_add(out->flows, recording, epoch);
+	ow_epoch_writer_add(out->flows, recording, epoch);
 }
 
 static void on_lost(void *arg, unsigned recording, uint64_t packets)
 {
 	struct output *out = arg;
-	ow_flow_keeper_lost(out->flows, recording, packets);
+	ow_epoch_writer_lost(out->flows, recording, packets);
 }
 
 static void log_flows(struct output *out)
 {
 	struct ow_error line;
-	while (out->flows && ow_flow_keeper_news(out->flows, &line))
+	while (out->flows && ow_epoch_writer_news(out->flows, &line))
 		log_event(out, OW_EVENT_WARNING, line.text);
 }
 
@@ -139,9 +139,9 @@ static void end_flows(struct output *out)
 {
 	if (!out->flows)
 		return;
-	ow_flow_keeper_stop(out->flows);
+	ow_epoch_writer_stop(out->flows);
 	log_flows(out);
-	ow_flow_keeper_free(out->flows);
+	ow_epoch_writer_free(out->flows);
 }
 
 static void on_peer(void *arg, const char *peer, bool connected)
@@ -197,11 +197,11 @@ static int confine(void *arg, struct ow_error *err)
 	snprintf(line, sizeof line, "no privileges from here on; %s", text);
 	log_event(out, whole && c->sandbox == OW_SANDBOX_ON ? OW_EVENT_INFO : OW_EVENT_WARNING, line);
 	/* Here, because both start threads. */
-	struct ow_keeper_options keep = {.path = c->store, .limits = {c->retention_ns, c->store_max}};
+	struct ow_store_writer_options keep = {.path = c->store, .limits = {c->retention_ns, c->store_max}};
 	if (c->store)
-		r = ow_keeper_create(&keep, &out->keeper, err);
+		r = ow_store_writer_create(&keep, &out->keeper, err);
 	if (r == 0 && c->flows_count)
-		r = ow_flow_keeper_create(c, &out->flows, err);
+		r = ow_epoch_writer_create(c, &out->flows, err);
 	return r < 0 ? r : start_exporter(out, err);
 }
 
@@ -232,7 +232,7 @@ static int read_again(struct output *out, struct ow_error *err)
 	ow_config_free(*out->config);
 	*out->config = next;
 	if (out->keeper)
-		ow_keeper_limit(out->keeper, &(struct ow_store_limits){next->retention_ns, next->store_max});
+		ow_store_writer_limit(out->keeper, &(struct ow_store_limits){next->retention_ns, next->store_max});
 	return 0;
 }
 
@@ -300,9 +300,9 @@ static int run_daemon(struct output *out, int64_t run_ns, struct ow_error *err)
 int ow_point_run(const struct ow_point_run *how, struct ow_config **config, struct ow_error *err)
 {
 	struct output out = {.kind = how->output, .provisional = how->provisional, .config = config, .reload_fd = -1};
-	out.text = (struct ow_live_text){.out = stdout,
-	                                 .width = isatty(STDOUT_FILENO) ? (unsigned)ow_terminal_width(stdout) : 0,
-	                                 .colour = !how->no_color && ow_terminal_colour(stdout)};
+	out.text = (struct ow_render_text){.out = stdout,
+	                                   .width = isatty(STDOUT_FILENO) ? (unsigned)ow_terminal_width(stdout) : 0,
+	                                   .colour = !how->no_color && ow_terminal_colour(stdout)};
 	int r = ow_journal_create(stderr, (*config)->point, ow_journal_is_stream(STDERR_FILENO), &out.journal);
 	if (r < 0)
 		return ow_error_set(err, -r, "not enough memory");

@@ -42,7 +42,7 @@ struct arguments {
 static int set_status(void *field, const char *value, struct ow_error *err)
 {
 	size_t i = 0;
-	int r = ow_option_choice(ow_live_status_name, 3, value, &i, err);
+	int r = ow_option_choice(ow_result_status_name, 3, value, &i, err);
 	if (r == 0)
 		*(unsigned *)field |= 1u << i;
 	return r;
@@ -210,19 +210,19 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 /* -- output ------------------------------------------------------------------------------------------------------- */
 
 struct list {
-	struct ow_live_text text;
+	struct ow_render_text text;
 	bool json;
 	uint64_t count;
 };
 
-static int on_result(void *arg, const struct ow_live_result *result)
+static int on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct list *list = arg;
 	list->count++;
 	if (list->json)
-		ow_live_json(stdout, result);
+		ow_result_json(stdout, result);
 	else
-		ow_live_text(&list->text, result);
+		ow_render_text(&list->text, result);
 	/* Whoever closed the other end of a pipe does not want the rest. */
 	return ferror(stdout) ? -EPIPE : 0;
 }
@@ -231,14 +231,14 @@ static int on_result(void *arg, const struct ow_live_result *result)
 static int nothing(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
 {
 	int64_t first, last;
-	char from[OW_WORDS], to[OW_WORDS], zone[OW_WORDS];
+	char from[OW_FORMAT], to[OW_FORMAT], zone[OW_FORMAT];
 	int r = ow_stored_span(stored, &first, &last, err);
 	if (r < 0)
 		return r;
-	ow_words_local(first, "%Y-%m-%d %T", from);
-	ow_words_local(last, "%Y-%m-%d %T", to);
+	ow_format_local(first, "%Y-%m-%d %T", from);
+	ow_format_local(last, "%Y-%m-%d %T", to);
 	return ow_error_set(err, ENODATA, "%.200s: no such results; there are some from %s to %s %s", args->store, from,
-	                    to, ow_words_local(last, "%Z", zone));
+	                    to, ow_format_local(last, "%Z", zone));
 }
 
 static unsigned width(void)
@@ -302,15 +302,15 @@ static int put_csv(struct ow_stored *stored, const struct arguments *args, struc
 }
 
 /* The newest one: its interval is as long as any. */
-static int note_last(void *arg, const struct ow_live_result *result)
+static int note_last(void *arg, const struct ow_interval_result *result)
 {
-	*(struct ow_live_result *)arg = *result;
+	*(struct ow_interval_result *)arg = *result;
 	return 0;
 }
 
 static int put_plot(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
 {
-	struct ow_live_result newest = {.length_ns = 0};
+	struct ow_interval_result newest = {.length_ns = 0};
 	int64_t first, last;
 	int r = ow_stored_span(stored, &first, &last, err);
 	if (r == 0)
@@ -350,7 +350,7 @@ static bool crossed_loss(const char *lane, const struct ow_stored_sum *sum, doub
 
 static bool crossed_p99(const char *lane, const struct ow_stored_sum *sum, int64_t limit_ns)
 {
-	char p99[OW_DURATION_TEXT], limit[OW_DURATION_TEXT], at[OW_WORDS];
+	char p99[OW_DURATION_TEXT], limit[OW_DURATION_TEXT], at[OW_FORMAT];
 	if (limit_ns == INT64_MAX || (sum->p99_ns.count && !sum->above_p99))
 		return false;
 	ow_duration_text((double)limit_ns, limit);
@@ -359,7 +359,7 @@ static bool crossed_p99(const char *lane, const struct ow_stored_sum *sum, int64
 		ow_cli_say("oneway results: %s: p99 delay of %" PRIu64 " of %" PRIu64
 		           " intervals is above --max-delay-p99 %s, worst %s at %s",
 		           lane, sum->above_p99, sum->p99_ns.count, limit, p99,
-		           ow_words_local(sum->p99_ns.high_ns, "%Y-%m-%d %T", at));
+		           ow_format_local(sum->p99_ns.high_ns, "%Y-%m-%d %T", at));
 	} else {
 		ow_cli_say("oneway results: %s: no delay to hold against --max-delay-p99 %s", lane, limit);
 	}
@@ -381,9 +381,9 @@ static int check_thresholds(struct ow_stored *stored, const struct arguments *ar
 	bool crossed = false;
 	for (size_t i = 0; i < sums.count; i++) {
 		const struct ow_stored_lane *l = &lane[sums.sum[i].lane];
-		char name[4 * OW_LIVE_NAME], clean[4 * OW_LIVE_NAME];
+		char name[4 * OW_RESULT_NAME], clean[4 * OW_RESULT_NAME];
 		snprintf(name, sizeof name, "%s/%s %s>%s", l->segment, l->class_name, l->from, l->to);
-		ow_words_clean(name, false, clean, sizeof clean);
+		ow_format_clean(name, false, clean, sizeof clean);
 		crossed |= crossed_loss(clean, &sums.sum[i], args->max_loss);
 		crossed |= crossed_p99(clean, &sums.sum[i], args->max_p99_ns);
 	}

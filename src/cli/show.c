@@ -21,8 +21,8 @@
 
 struct ow_show {
 	struct ow_show_options options;
-	struct ow_live_text text;
-	struct ow_live_table *table;
+	struct ow_render_text text;
+	struct ow_render_table *table;
 	struct ow_store *store;
 	uint64_t busy[LANES_MAX];
 	size_t busies;
@@ -46,14 +46,14 @@ int ow_show_create(const struct ow_show_options *options, struct ow_show **ret_s
 		return ow_error_set(err, ENOMEM, "out of memory");
 	show->options = *options;
 	bool colour = !options->no_color && ow_terminal_colour(stdout);
-	show->text = (struct ow_live_text){.out = stdout, .colour = colour};
+	show->text = (struct ow_render_text){.out = stdout, .colour = colour};
 	int r = 0;
 	if (ow_terminal_moves(stdout) && !options->json && !options->lines) {
-		r = ow_live_table_create(stdout, &show->table);
+		r = ow_render_table_create(stdout, &show->table);
 		if (r < 0)
 			ow_error_set(err, -r, "out of memory");
 		else
-			ow_live_table_style(show->table, ow_terminal_utf8(), colour);
+			ow_render_table_style(show->table, ow_terminal_utf8(), colour);
 	}
 	if (r == 0 && options->store)
 		r = ow_store_open(options->store, &show->store, err);
@@ -69,12 +69,12 @@ void ow_show_free(struct ow_show *show)
 {
 	if (!show)
 		return;
-	ow_live_table_free(show->table);
+	ow_render_table_free(show->table);
 	ow_store_close(show->store);
 	free(show);
 }
 
-static uint64_t lane_hash(const struct ow_live_result *r)
+static uint64_t lane_hash(const struct ow_interval_result *r)
 {
 	uint64_t hash = 0;
 	const char *const names[] = {r->segment, r->class_name, r->from, r->to};
@@ -87,21 +87,21 @@ static uint64_t lane_hash(const struct ow_live_result *r)
 }
 
 /* A lane without a packet so far: most often a direction in which nothing goes. Lines of it would be noise. */
-static bool never_used(struct ow_show *show, const struct ow_live_result *r)
+static bool never_used(struct ow_show *show, const struct ow_interval_result *r)
 {
 	uint64_t hash = lane_hash(r);
 	for (size_t i = 0; i < show->busies; i++) {
 		if (show->busy[i] == hash)
 			return false;
 	}
-	if (!r->total_sent && !r->total_received && r->status == OW_LIVE_MEASURED)
+	if (!r->total_sent && !r->total_received && r->status == OW_RESULT_MEASURED)
 		return show->busies < LANES_MAX;
 	if (show->busies < LANES_MAX)
 		show->busy[show->busies++] = hash;
 	return false;
 }
 
-void ow_show_result(void *arg, const struct ow_live_result *result)
+void ow_show_result(void *arg, const struct ow_interval_result *result)
 {
 	struct ow_show *show = arg;
 	unsigned height;
@@ -109,15 +109,15 @@ void ow_show_result(void *arg, const struct ow_live_result *result)
 	if (show->store && !show->failed)
 		show->failed = ow_store_add(show->store, result, &show->err);
 	if (show->options.json) {
-		ow_live_json(stdout, result);
+		ow_result_json(stdout, result);
 	} else if (never_used(show, result)) {
 		return;
 	} else if (show->table) {
-		ow_live_table_add(show->table, result); /* without memory for it, a lane is missing on the screen */
+		ow_render_table_add(show->table, result); /* without memory for it, a lane is missing on the screen */
 	} else if (result->final || show->options.provisional) {
 		if (isatty(STDOUT_FILENO))
 			terminal_size(&show->text.width, &height);
-		ow_live_text(&show->text, result);
+		ow_render_text(&show->text, result);
 	}
 }
 
@@ -126,7 +126,7 @@ int ow_show_flush(struct ow_show *show, struct ow_error *err)
 	unsigned width, height;
 	if (show->news && show->table) {
 		terminal_size(&width, &height);
-		ow_live_table_draw(show->table, width, height);
+		ow_render_table_draw(show->table, width, height);
 	}
 	if (show->news && show->store && !show->failed)
 		show->failed = ow_store_commit(show->store, &show->err);
@@ -138,14 +138,14 @@ int ow_show_flush(struct ow_show *show, struct ow_error *err)
 	return show->failed;
 }
 
-void ow_show_summary(struct ow_show *show, const struct ow_live_result *total)
+void ow_show_summary(struct ow_show *show, const struct ow_interval_result *total)
 {
 	if (show->options.json) {
 		fputs("{\"summary\": ", stdout);
-		ow_live_json_object(stdout, total);
+		ow_result_json_object(stdout, total);
 		fputs("}\n", stdout);
 		return;
 	}
 	putchar('\n');
-	ow_live_summary(stdout, total);
+	ow_render_summary(stdout, total);
 }

@@ -19,10 +19,10 @@ struct ow_show_options {
 int ow_show_create(const struct ow_show_options *options, struct ow_show **ret_show, struct ow_error *err);
 void ow_show_free(struct ow_show *show);
 /* Is a struct ow_show *: fits as sink of results. */
-void ow_show_result(void *arg, const struct ow_live_result *result);
+void ow_show_result(void *arg, const struct ow_interval_result *result);
 /* After some results: brings them to the screen and the disk. An error that it finds stays. */
 int ow_show_flush(struct ow_show *show, struct ow_error *err);
 /* At the end, for each lane. */
-void ow_show_summary(struct ow_show *show, const struct ow_live_result *total);
+void ow_show_summary(struct ow_show *show, const struct ow_interval_result *total);
 
 #endif

@@ -58,7 +58,7 @@ static size_t hang_of(const char *line, size_t length, size_t width)
 			return column + gap;
 		if (gap && !column)
 			indent = gap;
-		colour = ow_words_colour(line + i, length - i);
+		colour = ow_format_colour(line + i, length - i);
 		i += gap ? gap : colour ? colour : 1;
 		column += gap ? gap : !colour;
 	}
@@ -69,7 +69,8 @@ size_t ow_wrap_line(FILE *out, const char *line, size_t length, size_t column, s
 {
 	size_t hang = hang_of(line, length, width), at = 0;
 	while (!stays_whole(line, length)) {
-		size_t room = width > column ? width - column : 0, taken = ow_words_break(line + at, length - at, room);
+		size_t room = width > column ? width - column : 0,
+		       taken = ow_format_break(line + at, length - at, room);
 		if (taken == length - at)
 			break;
 		size_t word = first_word(line + at, length - at);

@@ -77,7 +77,7 @@ struct ow_config_segment {
 
 struct ow_config {
 	char *path; /* of the file */
-	char point[OW_LIVE_NAME];
+	char point[OW_RESULT_NAME];
 	const char *listen;
 	const char *certificate, *key, *ca, *psk;
 	uint64_t memory;
@@ -119,7 +119,7 @@ bool ow_config_same_segment(const struct ow_config_segment *a, const struct ow_c
 /* Whether pcap-filter(7) has such an expression. *err gets the reason alone. */
 int ow_config_filter(const char *filter, struct ow_error *err);
 
-/* Names of points, segments and classes: printable, no space, no slash, below OW_LIVE_NAME bytes. */
+/* Names of points, segments and classes: printable, no space, no slash, below OW_RESULT_NAME bytes. */
 int ow_name_check(const char *name, struct ow_error *err);
 /* Intervals that a packet may be late by. */
 uint32_t ow_config_horizon(int64_t wait_ns, int64_t interval_ns);

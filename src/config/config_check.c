@@ -19,8 +19,8 @@
 
 int ow_name_check(const char *name, struct ow_error *err)
 {
-	if (strlen(name) >= OW_LIVE_NAME)
-		return ow_error_set(err, EINVAL, "'%.20s...' is longer than %d characters", name, OW_LIVE_NAME - 1);
+	if (strlen(name) >= OW_RESULT_NAME)
+		return ow_error_set(err, EINVAL, "'%.20s...' is longer than %d characters", name, OW_RESULT_NAME - 1);
 	for (const char *c = name; *c; c++) {
 		if (*c <= ' ' || *c >= 0x7f || *c == '/')
 			return ow_error_set(err, EINVAL, "'%.60s' has a space, slash or unprintable character", name);
@@ -114,9 +114,9 @@ static int check_wait(const struct ow_config *c, const struct ow_config_segment 
 	uint32_t horizon = ow_config_horizon(s->wait_ns, s->interval_ns);
 	/* Where the peer states one of them they are compared when they are agreed on. */
 	bool both = (s->stated & OW_STATED_WAIT) && (s->stated & OW_STATED_INTERVAL);
-	if (both && horizon > OW_CARRY_HORIZON_MAX)
+	if (both && horizon > OW_LATE_PACKETS_HORIZON_MAX)
 		return ow_error_set(err, EINVAL, "%s:%u: segment '%s': wait is %u intervals, at most %d are possible",
-		                    c->path, s->line, s->name, horizon, OW_CARRY_HORIZON_MAX);
+		                    c->path, s->line, s->name, horizon, OW_LATE_PACKETS_HORIZON_MAX);
 	return 0;
 }
 

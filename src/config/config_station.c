@@ -362,7 +362,7 @@ static bool ends(const char *name, const char *router)
 }
 
 /* Both directions of a segment bear its name, and perhaps more: results count only where their ends are the place's. */
-static bool by_its_name(const struct ow_live_result *result, char ret_place[OW_PLACE_TEXT])
+static bool by_its_name(const struct ow_interval_result *result, char ret_place[OW_PLACE_TEXT])
 {
 	const char *name = result->segment, *from = result->from, *to = result->to, *bracket = strchr(name, '[');
 	if (!bracket && begins(name, to) && ends(name, from))
@@ -371,19 +371,19 @@ static bool by_its_name(const struct ow_live_result *result, char ret_place[OW_P
 		snprintf(ret_place, OW_PLACE_TEXT, "%s", name);
 		return begins(name, from) && ends(name, to);
 	}
-	char there[2 * OW_LIVE_NAME + 3], back[2 * OW_LIVE_NAME + 3];
+	char there[2 * OW_RESULT_NAME + 3], back[2 * OW_RESULT_NAME + 3];
 	snprintf(there, sizeof(there), "[%s>%s]", from, to);
 	snprintf(back, sizeof(back), "[%s>%s]", to, from);
 	snprintf(ret_place, OW_PLACE_TEXT, "%.*s%s", (int)(bracket - name), name, there);
 	return strcmp(bracket, there) == 0 || strcmp(bracket, back) == 0;
 }
 
-bool ow_station_is_round_trip(const struct ow_live_result *result)
+bool ow_station_is_round_trip(const struct ow_interval_result *result)
 {
 	return result->active && strcmp(result->from, result->to) == 0;
 }
 
-bool ow_station_place(const struct ow_station *station, const struct ow_live_result *result,
+bool ow_station_place(const struct ow_station *station, const struct ow_interval_result *result,
                       char ret_place[OW_PLACE_TEXT])
 {
 	bool found = false;

@@ -35,13 +35,13 @@ int ow_station_read(const char *path, struct ow_station **ret_station, struct ow
 void ow_station_free(struct ow_station *station);
 
 /* Round trips of probes are of two ways, and so of no place. */
-bool ow_station_is_round_trip(const struct ow_live_result *result);
+bool ow_station_is_round_trip(const struct ow_interval_result *result);
 /*
  * The name of the place that a result is about: as the configuration says; else its segment's name, if that is the name
  * of a place and the result's ends are those of the place, turned around for the direction from its end to its start.
  * Classes other than "all" are appended: "F>C/voice". false: it belongs to none.
  */
-bool ow_station_place(const struct ow_station *station, const struct ow_live_result *result,
+bool ow_station_place(const struct ow_station *station, const struct ow_interval_result *result,
                       char ret_place[OW_PLACE_TEXT]);
 
 #endif

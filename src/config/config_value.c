@@ -93,7 +93,7 @@ int ow_config_read_point(struct ow_config_reader *r, struct ow_yaml *node, void 
 	const char *name;
 	int code = ow_config_read_peer(r, node, &name);
 	if (code == 0)
-		snprintf(field, OW_LIVE_NAME, "%s", node->text);
+		snprintf(field, OW_RESULT_NAME, "%s", node->text);
 	return code;
 }
 

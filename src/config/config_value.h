@@ -36,7 +36,7 @@ int ow_config_check_text(struct ow_config_reader *r, const struct ow_yaml *node)
 /* const char *, which the tree owns */
 ow_config_read ow_config_read_text, ow_config_read_name, ow_config_read_peer, ow_config_read_path,
 	ow_config_read_filter, ow_config_read_address, ow_config_read_connect, ow_config_read_metrics;
-/* char[OW_LIVE_NAME] */
+/* char[OW_RESULT_NAME] */
 ow_config_read ow_config_read_point;
 /* bool; facing: away? */
 ow_config_read ow_config_read_bool, ow_config_read_facing;

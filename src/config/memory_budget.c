@@ -32,13 +32,13 @@ uint64_t ow_agree_retained(uint64_t bytes, const struct ow_retention *retention)
 size_t ow_agree_stamps(uint64_t bytes, const struct ow_retention *retention)
 {
 	/* Two pages are being written at a time; the others of open_max are for clocks that jump. */
-	uint64_t stamps = bytes / OW_STAMP_BYTES / (retention->pages_max + 2);
-	return stamps < OW_STAMPS_LEAST ? 0 : stamps;
+	uint64_t stamps = bytes / OW_SIGHTING_BYTES / (retention->pages_max + 2);
+	return stamps < OW_SIGHTINGS_LEAST ? 0 : stamps;
 }
 
 uint64_t ow_agree_least(const struct ow_retention *retention)
 {
-	return (uint64_t)OW_STAMPS_LEAST * OW_STAMP_BYTES * (retention->pages_max + 2);
+	return (uint64_t)OW_SIGHTINGS_LEAST * OW_SIGHTING_BYTES * (retention->pages_max + 2);
 }
 
 uint64_t ow_agree_needed(const struct ow_config *config, unsigned *ret_lanes)

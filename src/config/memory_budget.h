@@ -7,18 +7,18 @@
 /*
  * The memory budget. A lane keeps the pages that wait for the peer: those of OW_RETAIN_NS, and as many more as the two
  * clocks are apart, however large they are; and more than that as long as they fit into the lane's part of the budget.
- * OW_STAMP_BYTES are all that a packet takes while its page is being written and compared: 16 for id and time, as much
- * for telling copies apart, and half of it for the synopsis.
+ * OW_SIGHTING_BYTES are all that a packet takes while its page is being written and compared: 16 for id and time, as
+ * much for telling copies apart, and half of it for the synopsis.
  */
 #define OW_RETAIN_NS INT64_C(5000000000)
 /* Threads that are not let run for so long still find a page for what the ring has kept. */
 #define OW_HELD_UP_NS INT64_C(20000000000)
 /* A peer that is connected and does not answer: longer than it takes to find out that it is not (OW_DEAD_NS). */
-#define OW_PATIENCE_NS  INT64_C(20000000000)
-#define OW_RETAIN_MIN   4
-#define OW_RETAIN_MAX   256
-#define OW_STAMP_BYTES  40
-#define OW_STAMPS_LEAST 1024 /* a page smaller than this measures nothing */
+#define OW_PATIENCE_NS     INT64_C(20000000000)
+#define OW_RETAIN_MIN      4
+#define OW_RETAIN_MAX      256
+#define OW_SIGHTING_BYTES  40
+#define OW_SIGHTINGS_LEAST 1024 /* a page smaller than this measures nothing */
 
 struct ow_retention {
 	unsigned pages_max;  /* that wait for the peer */

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void ow_findings_done(struct ow_findings *findings)
+void ow_diagnoses_done(struct ow_diagnoses *findings)
 {
 	free(findings->list);
-	*findings = (struct ow_findings){0};
+	*findings = (struct ow_diagnoses){0};
 }
 
-size_t ow_findings_count(const struct ow_findings *findings, enum ow_verdict verdict)
+size_t ow_diagnoses_count(const struct ow_diagnoses *findings, enum ow_diagnosis_verdict verdict)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < findings->count; i++)
@@ -22,11 +22,11 @@ size_t ow_findings_count(const struct ow_findings *findings, enum ow_verdict ver
 }
 
 /* NULL: no memory. */
-static struct ow_finding *next(struct ow_findings *findings)
+static struct ow_diagnosis *next(struct ow_diagnoses *findings)
 {
 	if (findings->count == findings->room) {
 		size_t room = findings->room ? 2 * findings->room : 32;
-		struct ow_finding *list = reallocarray(findings->list, room, sizeof *list);
+		struct ow_diagnosis *list = reallocarray(findings->list, room, sizeof *list);
 		if (!list)
 			return NULL;
 		findings->list = list;
@@ -35,19 +35,19 @@ static struct ow_finding *next(struct ow_findings *findings)
 	return &findings->list[findings->count++];
 }
 
-struct ow_finding *ow_findings_add(struct ow_findings *findings, const char *about, const char *name)
+struct ow_diagnosis *ow_diagnoses_add(struct ow_diagnoses *findings, const char *about, const char *name)
 {
-	struct ow_finding *f = next(findings);
+	struct ow_diagnosis *f = next(findings);
 	if (!f) {
 		findings->error = -ENOMEM;
 		f = &findings->spare;
 	}
-	*f = (struct ow_finding){.name = name};
+	*f = (struct ow_diagnosis){.name = name};
 	snprintf(f->about, sizeof f->about, "%s", about);
 	return f;
 }
 
-void ow_found(struct ow_finding *f, enum ow_verdict verdict, const char *format, ...)
+void ow_found(struct ow_diagnosis *f, enum ow_diagnosis_verdict verdict, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -56,7 +56,7 @@ void ow_found(struct ow_finding *f, enum ow_verdict verdict, const char *format,
 	va_end(args);
 }
 
-void ow_means(struct ow_finding *f, const char *format, ...)
+void ow_means(struct ow_diagnosis *f, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -64,7 +64,7 @@ void ow_means(struct ow_finding *f, const char *format, ...)
 	va_end(args);
 }
 
-void ow_fix(struct ow_finding *f, const char *format, ...)
+void ow_fix(struct ow_diagnosis *f, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);

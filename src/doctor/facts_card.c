@@ -197,7 +197,7 @@ static bool in_sys(const struct ow_link_facts *l)
 {
 	char path[PATH], line[64];
 	snprintf(path, sizeof path, "/sys/class/net/%s/ifindex", l->name);
-	return ow_probe_line(path, line, sizeof line) == 0 && strtoul(line, NULL, 10) == l->index;
+	return ow_facts_line(path, line, sizeof line) == 0 && strtoul(line, NULL, 10) == l->index;
 }
 
 static unsigned count_entries(const char *path, const char *prefix)
@@ -216,7 +216,7 @@ static int cpu_of(const char *irq)
 {
 	char path[PATH], line[64];
 	snprintf(path, sizeof path, "/proc/irq/%.20s/effective_affinity_list", irq);
-	if (ow_probe_line(path, line, sizeof line) < 0 || !isdigit((unsigned char)line[0]))
+	if (ow_facts_line(path, line, sizeof line) < 0 || !isdigit((unsigned char)line[0]))
 		return -1;
 	long cpu = strtol(line, NULL, 10);
 	return cpu < CPUS_MAX ? (int)cpu : -1;
@@ -247,7 +247,7 @@ static void read_interrupts(struct ow_link_facts *l)
 		closedir(folder);
 }
 
-void ow_probe_link(struct ow_link_facts *link)
+void ow_facts_link(struct ow_link_facts *link)
 {
 	struct card card = {.fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), .link = link};
 	link->detailed = true;

@@ -19,7 +19,7 @@
 #define CLOCKSOURCE    "/sys/devices/system/clocksource/clocksource0/"
 #define USUAL_TICK_US  10000 /* length of 10 ms */
 
-int ow_probe_line(const char *path, char *ret_line, size_t size)
+int ow_facts_line(const char *path, char *ret_line, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -94,28 +94,28 @@ static void find_programs(struct ow_clock_facts *facts)
 {
 	char path[300], comm[32];
 	DIR *proc = opendir("/proc");
-	facts->programs_hidden = !proc || ow_probe_line("/proc/1/comm", comm, sizeof comm) < 0;
+	facts->programs_hidden = !proc || ow_facts_line("/proc/1/comm", comm, sizeof comm) < 0;
 	if (!proc)
 		return;
 	for (struct dirent *entry; (entry = readdir(proc));) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		snprintf(path, sizeof path, "/proc/%s/comm", entry->d_name);
-		if (ow_probe_line(path, comm, sizeof comm) == 0)
+		if (ow_facts_line(path, comm, sizeof comm) == 0)
 			facts->programs |= program_of(comm);
 	}
 	closedir(proc);
 }
 
-void ow_probe_clock(uint16_t chrony_port, struct ow_clock_facts *ret_facts)
+void ow_facts_clock(uint16_t chrony_port, struct ow_clock_facts *ret_facts)
 {
 	*ret_facts = (struct ow_clock_facts){0};
 	ask_kernel(ret_facts);
 	ask_chrony(chrony_port, ret_facts);
 	find_programs(ret_facts);
-	if (ow_probe_line(CLOCKSOURCE "current_clocksource", ret_facts->source, sizeof ret_facts->source) < 0)
+	if (ow_facts_line(CLOCKSOURCE "current_clocksource", ret_facts->source, sizeof ret_facts->source) < 0)
 		ret_facts->source[0] = '\0';
-	if (ow_probe_line(CLOCKSOURCE "available_clocksource", ret_facts->alternatives,
+	if (ow_facts_line(CLOCKSOURCE "available_clocksource", ret_facts->alternatives,
 	                  sizeof ret_facts->alternatives) < 0)
 		ret_facts->alternatives[0] = '\0';
 }

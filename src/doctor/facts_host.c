@@ -57,7 +57,7 @@ static void read_capabilities(struct ow_host_facts *facts)
 static int64_t read_number(const char *path)
 {
 	char line[64], *end;
-	if (ow_probe_line(path, line, sizeof line) < 0)
+	if (ow_facts_line(path, line, sizeof line) < 0)
 		return -1;
 	if (strcmp(line, "max") == 0)
 		return INT64_MAX;
@@ -70,7 +70,7 @@ static int64_t read_number(const char *path)
 static double read_quota(const char *path)
 {
 	char line[64], *end;
-	if (ow_probe_line(path, line, sizeof line) < 0 || strncmp(line, "max", 3) == 0)
+	if (ow_facts_line(path, line, sizeof line) < 0 || strncmp(line, "max", 3) == 0)
 		return 0;
 	double quota = strtod(line, &end), period = strtod(end, NULL);
 	return quota > 0 && period > 0 ? quota / period : 0;
@@ -142,9 +142,9 @@ static void read_cpus(struct ow_host_facts *facts)
 	if (set && sched_getaffinity(0, size, set) == 0)
 		facts->cpus = (unsigned)CPU_COUNT_S(size, set);
 	CPU_FREE(set);
-	if (ow_probe_line("/sys/devices/system/cpu/isolated", facts->isolated, sizeof facts->isolated) < 0)
+	if (ow_facts_line("/sys/devices/system/cpu/isolated", facts->isolated, sizeof facts->isolated) < 0)
 		facts->isolated[0] = '\0';
-	if (ow_probe_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", facts->governor,
+	if (ow_facts_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", facts->governor,
 	                  sizeof facts->governor) < 0)
 		facts->governor[0] = '\0';
 }
@@ -169,12 +169,12 @@ static void read_backlog(struct ow_host_facts *facts)
 static void read_wishes(const struct ow_config *config, struct ow_host_facts *facts)
 {
 	facts->wanted_memory = config ? config->memory : OW_CONFIG_MEMORY;
-	facts->wanted_ring = config ? 0 : OW_LIVE_RING_BYTES;
+	facts->wanted_ring = config ? 0 : OW_IFACE_RING_BYTES;
 	facts->wanted_threads = config ? 0 : 1;
 	facts->wanted_files = FILES_BASE + FILES_CAPTURE;
 	for (unsigned i = 0; config && i < config->interface_count; i++) {
 		const struct ow_config_interface *in = &config->interfaces[i];
-		uint64_t ring = in->ring_bytes ? in->ring_bytes : OW_LIVE_RING_BYTES;
+		uint64_t ring = in->ring_bytes ? in->ring_bytes : OW_IFACE_RING_BYTES;
 		facts->wanted_files += in->threads * FILES_CAPTURE;
 		facts->wants_net_admin |= in->hardware_stamps;
 		if (in->file)
@@ -186,7 +186,7 @@ static void read_wishes(const struct ow_config *config, struct ow_host_facts *fa
 		facts->wanted_files += FILES_PEER * (uint64_t)config->segment_count;
 }
 
-void ow_probe_host(const struct ow_config *config, struct ow_host_facts *ret_facts)
+void ow_facts_host(const struct ow_config *config, struct ow_host_facts *ret_facts)
 {
 	struct rlimit files;
 	*ret_facts = (struct ow_host_facts){0};

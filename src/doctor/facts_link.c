@@ -209,7 +209,7 @@ static void name_relations(struct links *links)
 	}
 }
 
-int ow_probe_links(struct ow_link_facts **ret_links, size_t *ret_count, struct ow_error *err)
+int ow_facts_links(struct ow_link_facts **ret_links, size_t *ret_count, struct ow_error *err)
 {
 	struct links links = {0};
 	int r = 1, fd = ask(err);

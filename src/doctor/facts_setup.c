@@ -27,7 +27,7 @@ static void folder_of(const char *path, char folder[PATH])
 		snprintf(folder, PATH, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-void ow_probe_store(const struct ow_config *config, struct ow_store_facts *ret_facts)
+void ow_facts_store(const struct ow_config *config, struct ow_store_facts *ret_facts)
 {
 	struct statvfs disk;
 	char folder[PATH];
@@ -49,7 +49,7 @@ void ow_probe_store(const struct ow_config *config, struct ow_store_facts *ret_f
 	ret_facts->day_bytes = (uint64_t)(rows * ROW_BYTES);
 }
 
-void ow_probe_listen(const char *address, struct ow_listen_facts *ret_facts)
+void ow_facts_listen(const char *address, struct ow_listen_facts *ret_facts)
 {
 	struct ow_error err;
 	int fd;
@@ -71,7 +71,7 @@ static double days_to(const ASN1_TIME *time)
 	return days + seconds / 86400.0;
 }
 
-void ow_probe_certificate(const char *path, struct ow_certificate_facts *ret_facts)
+void ow_facts_certificate(const char *path, struct ow_certificate_facts *ret_facts)
 {
 	*ret_facts = (struct ow_certificate_facts){.path = path};
 	FILE *file = fopen(path, "re");
@@ -123,7 +123,7 @@ static void wait_for(struct ow_peer_facts *peers, struct pollfd *fds, size_t cou
 	}
 }
 
-void ow_probe_peers(struct ow_peer_facts *peers, size_t count)
+void ow_facts_peers(struct ow_peer_facts *peers, size_t count)
 {
 	struct pollfd *fds = calloc(count ? count : 1, sizeof *fds);
 	size_t waiting = 0;

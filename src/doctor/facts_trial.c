@@ -16,7 +16,7 @@ static int64_t amount(int64_t value)
 }
 
 struct trial {
-	struct ow_live_frame frames[FRAMES];
+	struct ow_iface_frame frames[FRAMES];
 	struct ow_segments segments;
 	struct ow_identity identity;
 };
@@ -24,7 +24,7 @@ struct trial {
 static void count_frames(struct trial *trial, struct ow_trial_facts *t, int n, int64_t now_ns)
 {
 	for (int i = 0; i < n; i++) {
-		const struct ow_live_frame *f = &trial->frames[i];
+		const struct ow_iface_frame *f = &trial->frames[i];
 		int64_t ahead = f->frame.time_ns - now_ns;
 		t->in += f->heading == OW_HEADING_IN;
 		t->out += f->heading == OW_HEADING_OUT;
@@ -38,7 +38,7 @@ static void count_frames(struct trial *trial, struct ow_trial_facts *t, int n, i
 	}
 }
 
-static int capture(struct ow_live *live, int64_t for_ns, struct ow_trial_facts *t, struct ow_error *err)
+static int capture(struct ow_iface *live, int64_t for_ns, struct ow_trial_facts *t, struct ow_error *err)
 {
 	struct trial *trial = calloc(1, sizeof *trial);
 	int64_t start = ow_clock_steady_ns(), now = start;
@@ -50,13 +50,13 @@ static int capture(struct ow_live *live, int64_t for_ns, struct ow_trial_facts *
 	ow_identity_seed(&trial->identity, 0);
 	while (r >= 0 && now - start < for_ns) {
 		int64_t left_ms = (for_ns - (now - start)) / OW_NS_PER_MS + 1;
-		r = ow_live_read(live, (int)left_ms, trial->frames, FRAMES, err);
+		r = ow_iface_read(live, (int)left_ms, trial->frames, FRAMES, err);
 		if (r > 0)
-			count_frames(trial, t, r, ow_live_now_ns(live));
+			count_frames(trial, t, r, ow_iface_now_ns(live));
 		now = ow_clock_steady_ns();
 	}
 	t->seconds = (double)(now - start) / 1e9;
-	ow_live_counts(live, &t->counts);
+	ow_iface_counts(live, &t->counts);
 	free(trial);
 	return r < 0 ? r : 0;
 }
@@ -67,7 +67,7 @@ static struct ow_link_counters look(unsigned index)
 	struct ow_link_counters counters = {0};
 	struct ow_link_facts *links;
 	size_t count;
-	if (ow_probe_links(&links, &count, NULL) < 0)
+	if (ow_facts_links(&links, &count, NULL) < 0)
 		return counters;
 	for (size_t i = 0; i < count; i++) {
 		if (links[i].index == index)
@@ -82,24 +82,24 @@ static uint64_t rise(uint64_t after, uint64_t before)
 	return after > before ? after - before : 0;
 }
 
-void ow_probe_trial(const struct ow_link_facts *link, int64_t for_ns, struct ow_trial_facts *ret_facts)
+void ow_facts_trial(const struct ow_link_facts *link, int64_t for_ns, struct ow_trial_facts *ret_facts)
 {
 	struct ow_trial_facts *t = ret_facts;
-	struct ow_live_options options = {
-		.kind = OW_LIVE_RING, .name = link->name, .hardware_stamps = link->wants_hardware};
-	struct ow_live *live;
+	struct ow_iface_options options = {
+		.kind = OW_IFACE_RING, .name = link->name, .hardware_stamps = link->wants_hardware};
+	struct ow_iface *live;
 	struct ow_error err = {""};
 	*t = (struct ow_trial_facts){0};
 	struct ow_link_counters before = look(link->index);
-	int r = ow_live_open(&options, &live, &err);
+	int r = ow_iface_open(&options, &live, &err);
 	if (r == -ENOTSUP) {
-		options.kind = OW_LIVE_LIBPCAP;
-		r = ow_live_open(&options, &live, &err);
+		options.kind = OW_IFACE_LIBPCAP;
+		r = ow_iface_open(&options, &live, &err);
 	}
 	if (r == 0) {
-		snprintf(t->kind, sizeof t->kind, "%s", ow_live_kind_name(live));
+		snprintf(t->kind, sizeof t->kind, "%s", ow_iface_kind_name(live));
 		r = capture(live, for_ns, t, &err);
-		ow_live_close(live);
+		ow_iface_close(live);
 	}
 	struct ow_link_counters after = look(link->index);
 	t->counters = (struct ow_link_counters){

@@ -11,29 +11,29 @@
  */
 
 /* Waits up to a quarter of a second for chronyd, of which chrony_port is the command port. */
-void ow_probe_clock(uint16_t chrony_port, struct ow_clock_facts *ret_facts);
+void ow_facts_clock(uint16_t chrony_port, struct ow_clock_facts *ret_facts);
 
 /* config: what it needs is wanted; NULL = what a point takes by default. */
-void ow_probe_host(const struct ow_config *config, struct ow_host_facts *ret_facts);
+void ow_facts_host(const struct ow_config *config, struct ow_host_facts *ret_facts);
 
 /* All interfaces of this network namespace, by index; without details. To be freed with free(). */
-int ow_probe_links(struct ow_link_facts **ret_links, size_t *ret_count, struct ow_error *err);
+int ow_facts_links(struct ow_link_facts **ret_links, size_t *ret_count, struct ow_error *err);
 /* The rest of the facts of one. */
-void ow_probe_link(struct ow_link_facts *link);
+void ow_facts_link(struct ow_link_facts *link);
 
 /* Captures for this time. */
 #define OW_PROBE_TRIAL_NS INT64_C(1000000000)
-void ow_probe_trial(const struct ow_link_facts *link, int64_t for_ns, struct ow_trial_facts *ret_facts);
+void ow_facts_trial(const struct ow_link_facts *link, int64_t for_ns, struct ow_trial_facts *ret_facts);
 
 /* The store of a configuration that has one. */
-void ow_probe_store(const struct ow_config *config, struct ow_store_facts *ret_facts);
-void ow_probe_listen(const char *address, struct ow_listen_facts *ret_facts);
-void ow_probe_certificate(const char *path, struct ow_certificate_facts *ret_facts);
+void ow_facts_store(const struct ow_config *config, struct ow_store_facts *ret_facts);
+void ow_facts_listen(const char *address, struct ow_listen_facts *ret_facts);
+void ow_facts_certificate(const char *path, struct ow_certificate_facts *ret_facts);
 /* Connects to all of them at once; peer and address are given. */
 #define OW_PROBE_CONNECT_NS INT64_C(2000000000)
-void ow_probe_peers(struct ow_peer_facts *peers, size_t count);
+void ow_facts_peers(struct ow_peer_facts *peers, size_t count);
 
 /* One line of a file, without its end, cut to what fits. -errno. */
-int ow_probe_line(const char *path, char *ret_line, size_t size);
+int ow_facts_line(const char *path, char *ret_line, size_t size);
 
 #endif

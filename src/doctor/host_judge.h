@@ -39,7 +39,7 @@ struct ow_clock_facts {
 	char source[32];       /* clock source; "" = not known */
 	char alternatives[96]; /* all of them */
 };
-void ow_judge_clock(struct ow_findings *findings, const struct ow_clock_facts *facts);
+void ow_judge_clock(struct ow_diagnoses *findings, const struct ow_clock_facts *facts);
 #define OW_TAI_UTC_S 37 /* since 2017 */
 
 struct ow_host_facts {
@@ -58,7 +58,7 @@ struct ow_host_facts {
 	int64_t backlog_dropped;                /* packets, since boot, all interfaces; -1 = not known */
 	int stamp_early;                        /* net.core.netdev_tstamp_prequeue; -1 = not known */
 };
-void ow_judge_host(struct ow_findings *findings, const struct ow_host_facts *facts);
+void ow_judge_host(struct ow_diagnoses *findings, const struct ow_host_facts *facts);
 
 enum ow_feature {
 	OW_FEATURE_TSO4,
@@ -115,11 +115,11 @@ struct ow_link_facts {
 };
 /* What it is and at which level to measure, link, drops, queues; offloads; timestamps. kernel as in the host's facts.
  */
-void ow_judge_link(struct ow_findings *findings, const struct ow_link_facts *facts, const struct ow_host_facts *host,
+void ow_judge_link(struct ow_diagnoses *findings, const struct ow_link_facts *facts, const struct ow_host_facts *host,
                    const struct ow_clock_facts *clock);
-void ow_judge_offloads(struct ow_findings *findings, const struct ow_link_facts *facts,
+void ow_judge_offloads(struct ow_diagnoses *findings, const struct ow_link_facts *facts,
                        const struct ow_host_facts *host);
-void ow_judge_stamps(struct ow_findings *findings, const struct ow_link_facts *facts,
+void ow_judge_stamps(struct ow_diagnoses *findings, const struct ow_link_facts *facts,
                      const struct ow_clock_facts *clock);
 
 /* A short capture. */
@@ -128,14 +128,15 @@ struct ow_trial_facts {
 	int code; /* errno of the error; 0 = it ran */
 	char kind[16];
 	double seconds;
-	struct ow_live_counts counts;
+	struct ow_iface_counts counts;
 	uint64_t in, out, superframes;    /* frames */
 	uint64_t packets;                 /* of IP on the wire, superframes cut */
 	uint64_t uncut;                   /* superframes that stay one packet */
 	int64_t stamp_ahead_ns;           /* of this host's clock: of the frame that was furthest, by its amount */
 	struct ow_link_counters counters; /* how far these went up meanwhile */
 };
-void ow_judge_trial(struct ow_findings *findings, const struct ow_link_facts *link, const struct ow_trial_facts *facts);
+void ow_judge_trial(struct ow_diagnoses *findings, const struct ow_link_facts *link,
+                    const struct ow_trial_facts *facts);
 
 /* A configuration, and what it names. */
 struct ow_setup_facts {
@@ -145,30 +146,30 @@ struct ow_setup_facts {
 	bool denied;
 	char error[256];
 };
-void ow_judge_setup(struct ow_findings *findings, const struct ow_setup_facts *facts);
+void ow_judge_setup(struct ow_diagnoses *findings, const struct ow_setup_facts *facts);
 /* An interface that the configuration names and this host does not have. */
-void ow_judge_absent(struct ow_findings *findings, const char *name, const char *near);
+void ow_judge_absent(struct ow_diagnoses *findings, const char *name, const char *near);
 
 struct ow_store_facts {
 	const char *path;
 	int error;
 	uint64_t free_bytes, day_bytes; /* what a day of results takes */
 };
-void ow_judge_store(struct ow_findings *findings, const struct ow_store_facts *facts);
+void ow_judge_store(struct ow_diagnoses *findings, const struct ow_store_facts *facts);
 
 struct ow_peer_facts {
 	const char *peer, *address;
 	char error[256]; /* "" = it answers */
 	int64_t took_ns; /* to connect */
 };
-void ow_judge_peer(struct ow_findings *findings, const struct ow_peer_facts *facts);
+void ow_judge_peer(struct ow_diagnoses *findings, const struct ow_peer_facts *facts);
 
 struct ow_listen_facts {
 	const char *address;
 	int code; /* errno; 0 = it is free */
 	char error[256];
 };
-void ow_judge_listen(struct ow_findings *findings, const struct ow_listen_facts *facts);
+void ow_judge_listen(struct ow_diagnoses *findings, const struct ow_listen_facts *facts);
 
 struct ow_certificate_facts {
 	const char *path;
@@ -176,6 +177,6 @@ struct ow_certificate_facts {
 	double days_left;  /* below 0: over */
 	double days_until; /* above 0: not valid yet */
 };
-void ow_judge_certificate(struct ow_findings *findings, const struct ow_certificate_facts *facts);
+void ow_judge_certificate(struct ow_diagnoses *findings, const struct ow_certificate_facts *facts);
 
 #endif

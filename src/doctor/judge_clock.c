@@ -43,7 +43,7 @@ static void list(unsigned programs, char *text, size_t size)
 	}
 }
 
-static void fix_unsynchronised(struct ow_finding *f, const struct ow_clock_facts *facts)
+static void fix_unsynchronised(struct ow_diagnosis *f, const struct ow_clock_facts *facts)
 {
 	for (size_t i = 0; i < DAEMONS; i++) {
 		if (facts->programs & daemons[i].program) {
@@ -54,15 +54,15 @@ static void fix_unsynchronised(struct ow_finding *f, const struct ow_clock_facts
 	ow_fix(f, "apt install chrony");
 }
 
-static void judge_synchronised(struct ow_finding *f, const struct ow_clock_facts *facts,
+static void judge_synchronised(struct ow_diagnosis *f, const struct ow_clock_facts *facts,
                                const struct ow_clock_state *state)
 {
 	char error[OW_DURATION_TEXT], estimated[OW_DURATION_TEXT];
 	ow_duration_text((double)state->error_ns, error);
 	ow_duration_text((double)facts->estimated_ns, estimated);
-	enum ow_verdict verdict = state->error_ns <= GOOD_NS     ? OW_VERDICT_OK
-	                          : state->error_ns <= USABLE_NS ? OW_VERDICT_NOTE
-	                                                         : OW_VERDICT_WARNING;
+	enum ow_diagnosis_verdict verdict = state->error_ns <= GOOD_NS     ? OW_VERDICT_OK
+	                                    : state->error_ns <= USABLE_NS ? OW_VERDICT_NOTE
+	                                                                   : OW_VERDICT_WARNING;
 	if (!facts->chrony)
 		ow_found(f, verdict, "synchronised; error at most %s, about %s, says the kernel", error, estimated);
 	else
@@ -78,9 +78,9 @@ static void judge_synchronised(struct ow_finding *f, const struct ow_clock_facts
 		fix_unsynchronised(f, facts);
 }
 
-static void judge_error(struct ow_findings *findings, const struct ow_clock_facts *facts)
+static void judge_error(struct ow_diagnoses *findings, const struct ow_clock_facts *facts)
 {
-	struct ow_finding *f = ow_findings_add(findings, HOST, "clock");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "clock");
 	const struct ow_clock_state *state = facts->chrony ? &facts->chrony_state : &facts->kernel;
 	if (facts->error && !facts->chrony) {
 		ow_found(f, OW_VERDICT_NOTE, "cannot be read: adjtimex: %s", strerror(facts->error));
@@ -96,16 +96,16 @@ static void judge_error(struct ow_findings *findings, const struct ow_clock_fact
 	}
 }
 
-static void judge_many(struct ow_finding *f, const char *names)
+static void judge_many(struct ow_diagnosis *f, const char *names)
 {
 	ow_found(f, OW_VERDICT_WARNING, "%s: several set the clock", names);
 	ow_means(f, "If they do not know of each other they pull the clock to and fro, and delays with it.");
 	ow_fix(f, "systemctl disable --now UNIT  # of all but one");
 }
 
-static void judge_daemon(struct ow_findings *findings, const struct ow_clock_facts *facts)
+static void judge_daemon(struct ow_diagnoses *findings, const struct ow_clock_facts *facts)
 {
-	struct ow_finding *f = ow_findings_add(findings, HOST, "time_daemon");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "time_daemon");
 	unsigned setting = facts->programs & SYSTEM_CLOCK;
 	char names[96];
 	list(facts->programs, names, sizeof names);
@@ -142,12 +142,12 @@ static void judge_daemon(struct ow_findings *findings, const struct ow_clock_fac
 	}
 }
 
-static void judge_rate(struct ow_findings *findings, const struct ow_clock_facts *facts)
+static void judge_rate(struct ow_diagnoses *findings, const struct ow_clock_facts *facts)
 {
 	double ppm = fabs(facts->rate_ppm);
 	if (facts->error)
 		return;
-	struct ow_finding *f = ow_findings_add(findings, HOST, "clock_rate");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "clock_rate");
 	if (ppm < RATE_NONE_PPM) {
 		ow_found(f, OW_VERDICT_OK, "not corrected");
 		ow_means(f,
@@ -171,11 +171,11 @@ static void judge_rate(struct ow_findings *findings, const struct ow_clock_facts
 	}
 }
 
-static void judge_leap(struct ow_findings *findings, const struct ow_clock_facts *facts)
+static void judge_leap(struct ow_diagnoses *findings, const struct ow_clock_facts *facts)
 {
 	if (facts->error || facts->leap == 0)
 		return;
-	struct ow_finding *f = ow_findings_add(findings, HOST, "leap_second");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "leap_second");
 	ow_found(f, OW_VERDICT_WARNING, "one is %s at the end of this UTC day",
 	         facts->leap > 0 ? "inserted" : "deleted");
 	ow_means(f, "The clock steps by a second then, or is slewed for hours: delays of that time are off, unless "
@@ -183,18 +183,18 @@ static void judge_leap(struct ow_findings *findings, const struct ow_clock_facts
 	ow_fix(f, "# the same 'leapsecmode' in chrony.conf of all points");
 }
 
-static void judge_tai(struct ow_findings *findings, const struct ow_clock_facts *facts)
+static void judge_tai(struct ow_diagnoses *findings, const struct ow_clock_facts *facts)
 {
 	bool ptp = facts->programs & (OW_PROGRAM_PTP4L | OW_PROGRAM_PHC2SYS | OW_PROGRAM_TS2PHC);
 	if (facts->error)
 		return;
-	struct ow_finding *f = ow_findings_add(findings, HOST, "tai_offset");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "tai_offset");
 	if (facts->tai_s == OW_TAI_UTC_S) {
 		ow_found(f, OW_VERDICT_OK, "%d s", facts->tai_s);
 		ow_means(f, "TAI, which PTP uses, and UTC, which the kernel stamps with, can be told apart.");
 		return;
 	}
-	enum ow_verdict bad = ptp ? OW_VERDICT_WARNING : OW_VERDICT_NOTE;
+	enum ow_diagnosis_verdict bad = ptp ? OW_VERDICT_WARNING : OW_VERDICT_NOTE;
 	if (facts->tai_s == 0)
 		ow_found(f, bad, "not set: TAI is taken to be UTC");
 	else
@@ -225,14 +225,14 @@ static bool has_word(const char *text, const char *word)
 	return false;
 }
 
-static void judge_source(struct ow_findings *findings, const struct ow_clock_facts *facts)
+static void judge_source(struct ow_diagnoses *findings, const struct ow_clock_facts *facts)
 {
 	/* Read in tens of nanoseconds, without leaving the process. */
 	static const char *const fast[] = {
 		"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "timebase", "riscv_clocksource",
 		NULL};
 	static const char *const slow[] = {"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit", NULL};
-	struct ow_finding *f = ow_findings_add(findings, HOST, "clock_source");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "clock_source");
 	if (facts->source[0] == '\0') {
 		ow_found(f, OW_VERDICT_NOTE, "cannot be read");
 		ow_means(f, "Slow clock sources cost time with every packet; whether this one is, is not known.");
@@ -253,7 +253,7 @@ static void judge_source(struct ow_findings *findings, const struct ow_clock_fac
 	}
 }
 
-void ow_judge_clock(struct ow_findings *findings, const struct ow_clock_facts *facts)
+void ow_judge_clock(struct ow_diagnoses *findings, const struct ow_clock_facts *facts)
 {
 	judge_error(findings, facts);
 	judge_daemon(findings, facts);

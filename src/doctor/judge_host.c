@@ -17,9 +17,9 @@ static bool before(const struct ow_host_facts *facts, unsigned major, unsigned m
 	return facts->kernel_major < major || (facts->kernel_major == major && facts->kernel_minor < minor);
 }
 
-static void judge_kernel(struct ow_findings *findings, const struct ow_host_facts *facts)
+static void judge_kernel(struct ow_diagnoses *findings, const struct ow_host_facts *facts)
 {
-	struct ow_finding *f = ow_findings_add(findings, HOST, "kernel");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "kernel");
 	if (facts->kernel_major == 0) {
 		ow_found(f, OW_VERDICT_NOTE, "version not known: '%.40s'", facts->kernel);
 		ow_means(f, "Live capture needs Linux 4.6, and 6.2 for UDP superframes.");
@@ -38,9 +38,9 @@ static void judge_kernel(struct ow_findings *findings, const struct ow_host_fact
 	}
 }
 
-static void judge_capture(struct ow_findings *findings, const struct ow_host_facts *facts)
+static void judge_capture(struct ow_diagnoses *findings, const struct ow_host_facts *facts)
 {
-	struct ow_finding *f = ow_findings_add(findings, HOST, "privileges");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "privileges");
 	bool denied = facts->packet_error == EPERM || facts->packet_error == EACCES;
 	if (facts->packet_error && !denied) {
 		ow_found(f, OW_VERDICT_PROBLEM, "no packet sockets: %s", strerror(facts->packet_error));
@@ -63,9 +63,9 @@ static void judge_capture(struct ow_findings *findings, const struct ow_host_fac
 	}
 }
 
-static void judge_memory(struct ow_findings *findings, const struct ow_host_facts *facts)
+static void judge_memory(struct ow_diagnoses *findings, const struct ow_host_facts *facts)
 {
-	struct ow_finding *f = ow_findings_add(findings, HOST, "memory");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "memory");
 	double wanted = (double)(facts->wanted_memory + facts->wanted_ring);
 	bool limited = facts->memory_limit >= 0 && facts->memory_limit != INT64_MAX;
 	/* The kernel does not charge rings to the cgroup. */
@@ -96,9 +96,9 @@ static void judge_memory(struct ow_findings *findings, const struct ow_host_fact
 	}
 }
 
-static void judge_cpus(struct ow_findings *findings, const struct ow_host_facts *facts)
+static void judge_cpus(struct ow_diagnoses *findings, const struct ow_host_facts *facts)
 {
-	struct ow_finding *f = ow_findings_add(findings, HOST, "cpus");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "cpus");
 	bool quota = facts->cpu_quota > 0;
 	if (facts->cpus == 0) {
 		ow_found(f, OW_VERDICT_NOTE, "cannot be read");
@@ -129,11 +129,11 @@ static void judge_cpus(struct ow_findings *findings, const struct ow_host_facts 
 	}
 }
 
-static void judge_power(struct ow_findings *findings, const struct ow_host_facts *facts)
+static void judge_power(struct ow_diagnoses *findings, const struct ow_host_facts *facts)
 {
 	if (facts->governor[0] == '\0')
 		return;
-	struct ow_finding *f = ow_findings_add(findings, HOST, "cpu_power");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "cpu_power");
 	if (strcmp(facts->governor, "powersave") == 0) {
 		ow_found(f, OW_VERDICT_NOTE, "governor powersave");
 		ow_means(f, "A CPU that wakes up slowly stamps late, by tens of microseconds when there is little "
@@ -145,9 +145,9 @@ static void judge_power(struct ow_findings *findings, const struct ow_host_facts
 	}
 }
 
-static void judge_files(struct ow_findings *findings, const struct ow_host_facts *facts)
+static void judge_files(struct ow_diagnoses *findings, const struct ow_host_facts *facts)
 {
-	struct ow_finding *f = ow_findings_add(findings, HOST, "open_files");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "open_files");
 	uint64_t wanted = facts->wanted_files > FILES_GOOD ? facts->wanted_files : FILES_GOOD;
 	if (facts->files == 0) {
 		ow_found(f, OW_VERDICT_NOTE, "limit cannot be read");
@@ -167,9 +167,9 @@ static void judge_files(struct ow_findings *findings, const struct ow_host_facts
 	}
 }
 
-static void judge_backlog(struct ow_findings *findings, const struct ow_host_facts *facts)
+static void judge_backlog(struct ow_diagnoses *findings, const struct ow_host_facts *facts)
 {
-	struct ow_finding *f = ow_findings_add(findings, HOST, "backlog");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "backlog");
 	if (facts->backlog_dropped < 0) {
 		ow_found(f, OW_VERDICT_NOTE, "drops cannot be read");
 		ow_means(f, "Whether CPUs were too slow to take packets from the cards is not known.");
@@ -184,13 +184,13 @@ static void judge_backlog(struct ow_findings *findings, const struct ow_host_fac
 	}
 	if (facts->stamp_early != 0)
 		return;
-	f = ow_findings_add(findings, HOST, "stamp_order");
+	f = ow_diagnoses_add(findings, HOST, "stamp_order");
 	ow_found(f, OW_VERDICT_NOTE, "packets are stamped after they have been handed to another CPU");
 	ow_means(f, "With RPS, waiting in that queue counts as delay of the network.");
 	ow_fix(f, "sysctl -w net.core.netdev_tstamp_prequeue=1");
 }
 
-void ow_judge_host(struct ow_findings *findings, const struct ow_host_facts *facts)
+void ow_judge_host(struct ow_diagnoses *findings, const struct ow_host_facts *facts)
 {
 	judge_kernel(findings, facts);
 	judge_capture(findings, facts);

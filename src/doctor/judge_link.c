@@ -31,7 +31,7 @@ static bool is_tunnel(const char *kind)
 }
 
 /* Interfaces that are made of others, or of nothing. False: nothing is to be said. */
-static bool judge_kind(struct ow_finding *f, const struct ow_link_facts *l)
+static bool judge_kind(struct ow_diagnosis *f, const struct ow_link_facts *l)
 {
 	if (l->loopback) {
 		ow_found(f, OW_VERDICT_NOTE, "loopback");
@@ -70,16 +70,16 @@ static bool judge_kind(struct ow_finding *f, const struct ow_link_facts *l)
 	return true;
 }
 
-static void judge_level(struct ow_findings *findings, const struct ow_link_facts *l)
+static void judge_level(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
-	struct ow_finding *f = ow_findings_add(findings, l->name, "interface");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "interface");
 	if (!judge_kind(f, l)) {
 		ow_found(f, OW_VERDICT_OK, "%s%s", l->driver[0] ? "a card, driver " : "a card", l->driver);
 		ow_means(f, "Sees all packets of this link.");
 	}
 	if (l->master[0] == '\0')
 		return;
-	f = ow_findings_add(findings, l->name, "member");
+	f = ow_diagnoses_add(findings, l->name, "member");
 	if (is(l->master_kind, "bond") || is(l->master_kind, "team")) {
 		ow_found(f, OW_VERDICT_WARNING, "member of the %s %s", l->master_kind, l->master);
 		ow_means(f, "Sees its share of the packets only; the rest would count as lost or extra.");
@@ -90,7 +90,7 @@ static void judge_level(struct ow_findings *findings, const struct ow_link_facts
 	}
 }
 
-static void judge_link_layer(struct ow_findings *findings, const struct ow_link_facts *l)
+static void judge_link_layer(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
 	static const unsigned known[] = {ARPHRD_ETHER,  ARPHRD_LOOPBACK, ARPHRD_NONE, ARPHRD_PPP,   ARPHRD_RAW_IP,
 	                                 ARPHRD_TUNNEL, ARPHRD_TUNNEL6,  ARPHRD_SIT,  ARPHRD_IPGRE, 823 /* IP6GRE */};
@@ -98,15 +98,15 @@ static void judge_link_layer(struct ow_findings *findings, const struct ow_link_
 		if (l->hardware == known[i])
 			return;
 	}
-	struct ow_finding *f = ow_findings_add(findings, l->name, "link_layer");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "link_layer");
 	ow_found(f, OW_VERDICT_WARNING, "number %u: read through libpcap", l->hardware);
 	ow_means(f, "That tells neither the direction nor superframes: 'to_peer' must tell the direction.");
 	ow_fix(f, "# 'to_peer: FILTER' in the configuration, and offloads off");
 }
 
-static void judge_state(struct ow_findings *findings, const struct ow_link_facts *l)
+static void judge_state(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
-	struct ow_finding *f = ow_findings_add(findings, l->name, "link");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "link");
 	if (!l->up) {
 		ow_found(f, OW_VERDICT_PROBLEM, "down");
 		ow_means(f, "Nothing passes; a capture does not start.");
@@ -133,9 +133,9 @@ static void judge_state(struct ow_findings *findings, const struct ow_link_facts
 	ow_means(f, "Packets can pass.");
 }
 
-static void judge_mtu(struct ow_findings *findings, const struct ow_link_facts *l)
+static void judge_mtu(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
-	struct ow_finding *f = ow_findings_add(findings, l->name, "mtu");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "mtu");
 	if (l->mtu < MTU_SMALL) {
 		ow_found(f, OW_VERDICT_WARNING, "%u", l->mtu);
 		ow_means(f, "Packets are cut into fragments here. A packet that the other point sees whole does not "
@@ -151,28 +151,28 @@ static void judge_mtu(struct ow_findings *findings, const struct ow_link_facts *
 	                 : "Packets match unless they are fragmented between the points.");
 }
 
-static void judge_promiscuous(struct ow_findings *findings, const struct ow_link_facts *l)
+static void judge_promiscuous(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
-	struct ow_finding *f = ow_findings_add(findings, l->name, "promiscuous");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "promiscuous");
 	ow_found(f, OW_VERDICT_OK, l->promiscuous ? "on: a capture runs, or a bridge has it" : "off");
 	ow_means(f, "Need not be set: a capture turns it on while it runs.");
 }
 
-static void judge_xdp(struct ow_findings *findings, const struct ow_link_facts *l)
+static void judge_xdp(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
 	if (!l->xdp)
 		return;
-	struct ow_finding *f = ow_findings_add(findings, l->name, "xdp");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "xdp");
 	ow_found(f, OW_VERDICT_WARNING, "a program is attached");
 	ow_means(f, "Packets that it drops or redirects are never seen here, and count as lost.");
 	ow_fix(f, "bpftool net show dev %s; ip link set %s xdp off", l->name, l->name);
 }
 
-static void judge_ring(struct ow_findings *findings, const struct ow_link_facts *l)
+static void judge_ring(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
 	if (l->ring_error || l->ring_in_max == 0)
 		return; /* made by software: there is none */
-	struct ow_finding *f = ow_findings_add(findings, l->name, "card_ring");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "card_ring");
 	bool small = l->ring_in < l->ring_in_max;
 	ow_found(f,
 	         small && l->counters.missed ? OW_VERDICT_WARNING
@@ -185,10 +185,10 @@ static void judge_ring(struct ow_findings *findings, const struct ow_link_facts 
 		ow_fix(f, "ethtool -G %s rx %u", l->name, l->ring_in_max);
 }
 
-static void judge_drops_in(struct ow_findings *findings, const struct ow_link_facts *l)
+static void judge_drops_in(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
 	const struct ow_link_counters *c = &l->counters;
-	struct ow_finding *f = ow_findings_add(findings, l->name, "drops_in");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "drops_in");
 	if (c->missed) {
 		bool matters = (double)c->missed >= MISSED_MATTERS * (double)(c->in + c->missed);
 		ow_found(f, matters ? OW_VERDICT_WARNING : OW_VERDICT_NOTE, "the card missed %ju of %ju packets",
@@ -217,10 +217,10 @@ static void judge_drops_in(struct ow_findings *findings, const struct ow_link_fa
 	}
 }
 
-static void judge_drops_out(struct ow_findings *findings, const struct ow_link_facts *l)
+static void judge_drops_out(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
 	const struct ow_link_counters *c = &l->counters;
-	struct ow_finding *f = ow_findings_add(findings, l->name, "drops_out");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "drops_out");
 	if (c->out_dropped || c->out_errors) {
 		ow_found(f, OW_VERDICT_WARNING, "%ju dropped, %ju failed of %ju packets", (uintmax_t)c->out_dropped,
 		         (uintmax_t)c->out_errors, (uintmax_t)c->out);
@@ -233,12 +233,12 @@ static void judge_drops_out(struct ow_findings *findings, const struct ow_link_f
 	}
 }
 
-static void judge_queues(struct ow_findings *findings, const struct ow_link_facts *l, const struct ow_host_facts *host,
+static void judge_queues(struct ow_diagnoses *findings, const struct ow_link_facts *l, const struct ow_host_facts *host,
                          const struct ow_clock_facts *clock)
 {
 	if (l->queues == 0 || l->irqs == 0)
 		return;
-	struct ow_finding *f = ow_findings_add(findings, l->name, "interrupts");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "interrupts");
 	bool balanced = clock->programs & OW_PROGRAM_IRQBALANCE;
 	bool crowded = l->irqs > 1 && l->irq_cpus == 1 && host->cpus > 1 && l->queues > 1;
 	ow_found(f, crowded ? OW_VERDICT_NOTE : OW_VERDICT_OK, "%u queue%s, %u interrupt%s on %u CPU%s%s", l->queues,
@@ -253,7 +253,7 @@ static void judge_queues(struct ow_findings *findings, const struct ow_link_fact
 	}
 }
 
-void ow_judge_link(struct ow_findings *findings, const struct ow_link_facts *facts, const struct ow_host_facts *host,
+void ow_judge_link(struct ow_diagnoses *findings, const struct ow_link_facts *facts, const struct ow_host_facts *host,
                    const struct ow_clock_facts *clock)
 {
 	judge_level(findings, facts);

@@ -30,11 +30,11 @@ static void spread(const struct ow_link_facts *l, char *text, size_t size)
 	snprintf(text, size, ", up to %s off", time);
 }
 
-static void judge_sending(struct ow_findings *findings, const struct ow_link_facts *l)
+static void judge_sending(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
 	const bool *on = l->feature;
 	bool tso = on[OW_FEATURE_TSO4] || on[OW_FEATURE_TSO6];
-	struct ow_finding *f = ow_findings_add(findings, l->name, "segmentation");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "segmentation");
 	char off[48];
 	spread(l, off, sizeof off);
 	if (!tso && !on[OW_FEATURE_UDP_SEGMENTS]) {
@@ -53,10 +53,10 @@ static void judge_sending(struct ow_findings *findings, const struct ow_link_fac
 	       on[OW_FEATURE_UDP_SEGMENTS] ? " tx-udp-segmentation off" : "");
 }
 
-static void judge_receiving(struct ow_findings *findings, const struct ow_link_facts *l)
+static void judge_receiving(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
 	bool soft = l->feature[OW_FEATURE_GRO], hard = l->feature[OW_FEATURE_GRO_HW];
-	struct ow_finding *f = ow_findings_add(findings, l->name, "gro");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "gro");
 	char off[48];
 	spread(l, off, sizeof off);
 	if (!soft && !hard) {
@@ -73,9 +73,9 @@ static void judge_receiving(struct ow_findings *findings, const struct ow_link_f
 	       hard && l->changeable[OW_FEATURE_GRO_HW] ? " rx-gro-hw off" : "");
 }
 
-static void judge_lro(struct ow_findings *findings, const struct ow_link_facts *l)
+static void judge_lro(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
-	struct ow_finding *f = ow_findings_add(findings, l->name, "lro");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "lro");
 	if (!l->feature[OW_FEATURE_LRO]) {
 		ow_found(f, OW_VERDICT_OK, "off");
 		ow_means(f, "The card does not rewrite packets.");
@@ -90,12 +90,13 @@ static void judge_lro(struct ow_findings *findings, const struct ow_link_facts *
 		ow_fix(f, "# this driver cannot turn it off: watch another interface");
 }
 
-static void judge_unusual(struct ow_findings *findings, const struct ow_link_facts *l, const struct ow_host_facts *host)
+static void judge_unusual(struct ow_diagnoses *findings, const struct ow_link_facts *l,
+                          const struct ow_host_facts *host)
 {
 	bool old =
 		host->kernel_major && (host->kernel_major < 6 || (host->kernel_major == 6 && host->kernel_minor < 2));
 	const bool *on = l->feature;
-	struct ow_finding *f = ow_findings_add(findings, l->name, "udp_superframes");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "udp_superframes");
 	bool joins = on[OW_FEATURE_UDP_GRO] || on[OW_FEATURE_GRO_LIST];
 	if (old && (on[OW_FEATURE_UDP_SEGMENTS] || joins)) {
 		ow_found(f, OW_VERDICT_WARNING, "possible, with Linux %u.%u", host->kernel_major, host->kernel_minor);
@@ -118,26 +119,26 @@ static void judge_unusual(struct ow_findings *findings, const struct ow_link_fac
 	}
 }
 
-static void judge_harmless(struct ow_findings *findings, const struct ow_link_facts *l)
+static void judge_harmless(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
-	struct ow_finding *f = ow_findings_add(findings, l->name, "vlan_tags");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "vlan_tags");
 	ow_found(f, OW_VERDICT_OK, l->feature[OW_FEATURE_VLAN] ? "taken out by the card" : "left in the frame");
 	ow_means(f, "No packet's identity contains them, and filters see frames as on the wire.");
-	f = ow_findings_add(findings, l->name, "checksums");
+	f = ow_diagnoses_add(findings, l->name, "checksums");
 	ow_found(f, OW_VERDICT_OK, "%s by the card", l->feature[OW_FEATURE_RX_CHECKSUM] ? "checked" : "not checked");
 	ow_means(f, "No packet's identity contains them: offload does no harm.");
 	if (!l->feature[OW_FEATURE_RX_ALL])
 		return;
-	f = ow_findings_add(findings, l->name, "damaged_frames");
+	f = ow_diagnoses_add(findings, l->name, "damaged_frames");
 	ow_found(f, OW_VERDICT_WARNING, "the card hands over damaged frames (rx-all)");
 	ow_means(f, "Each counts as extra: a packet that the sending point did not see.");
 	ow_fix(f, "ethtool -K %s rx-all off", l->name);
 }
 
-void ow_judge_offloads(struct ow_findings *findings, const struct ow_link_facts *l, const struct ow_host_facts *host)
+void ow_judge_offloads(struct ow_diagnoses *findings, const struct ow_link_facts *l, const struct ow_host_facts *host)
 {
 	if (l->feature_error) {
-		struct ow_finding *f = ow_findings_add(findings, l->name, "offloads");
+		struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "offloads");
 		ow_found(f, OW_VERDICT_NOTE, "cannot be read: %s", strerror(l->feature_error));
 		ow_means(f, "Whether the card rewrites packets (LRO) is not known.");
 		ow_fix(f, "ethtool -k %s", l->name);
@@ -150,7 +151,7 @@ void ow_judge_offloads(struct ow_findings *findings, const struct ow_link_facts 
 	judge_harmless(findings, l);
 }
 
-static void judge_ability(struct ow_finding *f, const struct ow_link_facts *l)
+static void judge_ability(struct ow_diagnosis *f, const struct ow_link_facts *l)
 {
 	bool all = l->stamp_filters & 1u << HWTSTAMP_FILTER_ALL;
 	bool hardware = (l->stamp_flags & SOF_TIMESTAMPING_RX_HARDWARE) && l->phc >= 0;
@@ -178,7 +179,7 @@ static void judge_ability(struct ow_finding *f, const struct ow_link_facts *l)
 }
 
 /* What ptp4l keeps, nobody else may set. */
-static void fix_phc(struct ow_finding *f, const struct ow_link_facts *l, const struct ow_clock_facts *clock)
+static void fix_phc(struct ow_diagnosis *f, const struct ow_link_facts *l, const struct ow_clock_facts *clock)
 {
 	if (clock->programs & OW_PROGRAM_PTP4L)
 		ow_fix(f, "# 'hardware_timestamps: false': ptp4l keeps the card's clock as it is");
@@ -186,13 +187,13 @@ static void fix_phc(struct ow_finding *f, const struct ow_link_facts *l, const s
 		ow_fix(f, "phc2sys -s CLOCK_REALTIME -c %s -O 0", l->name);
 }
 
-static void judge_phc(struct ow_findings *findings, const struct ow_link_facts *l, const struct ow_clock_facts *clock)
+static void judge_phc(struct ow_diagnoses *findings, const struct ow_link_facts *l, const struct ow_clock_facts *clock)
 {
 	char ahead[OW_DURATION_TEXT];
 	if (l->stamp_error || l->phc < 0)
 		return;
-	struct ow_finding *f = ow_findings_add(findings, l->name, "card_clock");
-	enum ow_verdict bad = l->wants_hardware ? OW_VERDICT_PROBLEM : OW_VERDICT_NOTE;
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "card_clock");
+	enum ow_diagnosis_verdict bad = l->wants_hardware ? OW_VERDICT_PROBLEM : OW_VERDICT_NOTE;
 	ow_duration_text((double)l->phc_ahead_ns, ahead);
 	int64_t from_tai = l->phc_ahead_ns - OW_TAI_UTC_S * OW_NS_PER_S;
 	if (l->phc_error) {
@@ -217,11 +218,11 @@ static void judge_phc(struct ow_findings *findings, const struct ow_link_facts *
 	}
 }
 
-static void judge_coalescing(struct ow_findings *findings, const struct ow_link_facts *l)
+static void judge_coalescing(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
 	if (l->coalesce_error)
 		return; /* made by software: there is none */
-	struct ow_finding *f = ow_findings_add(findings, l->name, "coalescing");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "coalescing");
 	if (l->coalesce_us == 0 && !l->coalesce_adaptive) {
 		ow_found(f, OW_VERDICT_OK, "off");
 		ow_means(f, "The card tells of a packet at once.");
@@ -238,12 +239,12 @@ static void judge_coalescing(struct ow_findings *findings, const struct ow_link_
 	ow_fix(f, "ethtool -C %s%s rx-usecs 0  # costs CPU", l->name, l->coalesce_adaptive ? " adaptive-rx off" : "");
 }
 
-void ow_judge_stamps(struct ow_findings *findings, const struct ow_link_facts *l, const struct ow_clock_facts *clock)
+void ow_judge_stamps(struct ow_diagnoses *findings, const struct ow_link_facts *l, const struct ow_clock_facts *clock)
 {
-	judge_ability(ow_findings_add(findings, l->name, "timestamps"), l);
+	judge_ability(ow_diagnoses_add(findings, l->name, "timestamps"), l);
 	judge_phc(findings, l, clock);
 	if (l->wants_hardware && l->phc >= 0 && !(clock->programs & (OW_PROGRAM_PHC2SYS | OW_PROGRAM_TS2PHC))) {
-		struct ow_finding *f = ow_findings_add(findings, l->name, "card_clock_daemon");
+		struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "card_clock_daemon");
 		ow_found(f, OW_VERDICT_WARNING, "no phc2sys");
 		ow_means(f, "Nothing keeps the card's clock and the host's together: chronyd alone does not.");
 		ow_fix(f, "phc2sys -s CLOCK_REALTIME -c %s -O 0", l->name);

@@ -21,9 +21,9 @@
 /* Stamps of a clock that is not the host's. */
 #define STAMP_STRANGE_NS (500 * OW_NS_PER_MS)
 
-static void judge_run(struct ow_finding *f, const struct ow_trial_facts *t)
+static void judge_run(struct ow_diagnosis *f, const struct ow_trial_facts *t)
 {
-	const struct ow_live_counts *c = &t->counts;
+	const struct ow_iface_counts *c = &t->counts;
 	double share = c->frames ? 100 * (double)t->superframes / (double)c->frames : 0;
 	if (c->frames == 0 && c->dropped == 0) {
 		ow_found(f, OW_VERDICT_NOTE, "%s: no frame in %.2g s", t->kind, t->seconds);
@@ -39,13 +39,13 @@ static void judge_run(struct ow_finding *f, const struct ow_trial_facts *t)
 		ow_means(f, "Read through libpcap: direction and superframes are not known here.");
 }
 
-static void judge_stampers(struct ow_findings *findings, const struct ow_link_facts *l, const struct ow_trial_facts *t)
+static void judge_stampers(struct ow_diagnoses *findings, const struct ow_link_facts *l, const struct ow_trial_facts *t)
 {
 	uint64_t card = t->counts.stamped[OW_STAMPED_BY_NIC], kernel = t->counts.stamped[OW_STAMPED_BY_KERNEL];
 	char ahead[OW_DURATION_TEXT];
 	if (card + kernel == 0)
 		return;
-	struct ow_finding *f = ow_findings_add(findings, l->name, "trial_stamps");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "trial_stamps");
 	ow_duration_text((double)t->stamp_ahead_ns, ahead);
 	if (t->stamp_ahead_ns > STAMP_STRANGE_NS || t->stamp_ahead_ns < -STAMP_STRANGE_NS) {
 		ow_found(f, OW_VERDICT_PROBLEM, "%s ahead of the host's clock", ahead);
@@ -63,10 +63,10 @@ static void judge_stampers(struct ow_findings *findings, const struct ow_link_fa
 	}
 }
 
-static void judge_trial_drops(struct ow_findings *findings, const struct ow_link_facts *l,
+static void judge_trial_drops(struct ow_diagnoses *findings, const struct ow_link_facts *l,
                               const struct ow_trial_facts *t)
 {
-	struct ow_finding *f = ow_findings_add(findings, l->name, "trial_drops");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "trial_drops");
 	if (t->counts.dropped) {
 		ow_found(f, OW_VERDICT_PROBLEM, "the ring dropped %ju of %ju frames", (uintmax_t)t->counts.dropped,
 		         (uintmax_t)(t->counts.frames + t->counts.dropped));
@@ -87,9 +87,9 @@ static void judge_trial_drops(struct ow_findings *findings, const struct ow_link
 	}
 }
 
-void ow_judge_trial(struct ow_findings *findings, const struct ow_link_facts *l, const struct ow_trial_facts *t)
+void ow_judge_trial(struct ow_diagnoses *findings, const struct ow_link_facts *l, const struct ow_trial_facts *t)
 {
-	struct ow_finding *f = ow_findings_add(findings, l->name, "trial");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "trial");
 	if (t->code) {
 		bool denied = t->code == EPERM || t->code == EACCES;
 		ow_found(f, denied ? OW_VERDICT_NOTE : OW_VERDICT_PROBLEM, "%s", t->error);
@@ -104,7 +104,7 @@ void ow_judge_trial(struct ow_findings *findings, const struct ow_link_facts *l,
 	}
 	judge_run(f, t);
 	if (t->uncut) {
-		f = ow_findings_add(findings, l->name, "trial_tunnels");
+		f = ow_diagnoses_add(findings, l->name, "trial_tunnels");
 		ow_found(f, OW_VERDICT_WARNING, "%ju superframes of tunnels", (uintmax_t)t->uncut);
 		ow_means(f, "They cannot be cut from outside: each counts as a packet that was lost.");
 		ow_fix(f, "# 'inner: true' in the configuration, or the tunnel's offloads off");
@@ -113,9 +113,9 @@ void ow_judge_trial(struct ow_findings *findings, const struct ow_link_facts *l,
 	judge_trial_drops(findings, l, t);
 }
 
-void ow_judge_setup(struct ow_findings *findings, const struct ow_setup_facts *s)
+void ow_judge_setup(struct ow_diagnoses *findings, const struct ow_setup_facts *s)
 {
-	struct ow_finding *f = ow_findings_add(findings, POINT, "configuration");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, POINT, "configuration");
 	if (s->code == 0) {
 		ow_found(f, OW_VERDICT_OK, "%s: point %s, %u interface%s, %u segment%s", s->path, s->point,
 		         s->interfaces, ow_plural(s->interfaces, "", "s"), s->segments,
@@ -132,17 +132,17 @@ void ow_judge_setup(struct ow_findings *findings, const struct ow_setup_facts *s
 	}
 }
 
-void ow_judge_absent(struct ow_findings *findings, const char *name, const char *near)
+void ow_judge_absent(struct ow_diagnoses *findings, const char *name, const char *near)
 {
-	struct ow_finding *f = ow_findings_add(findings, name, "interface");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, name, "interface");
 	ow_found(f, OW_VERDICT_PROBLEM, "not on this host%s", near);
 	ow_means(f, "Nothing can be captured there; the point does not start.");
 	ow_fix(f, "# 'name:' of the interface in the configuration");
 }
 
-void ow_judge_store(struct ow_findings *findings, const struct ow_store_facts *s)
+void ow_judge_store(struct ow_diagnoses *findings, const struct ow_store_facts *s)
 {
-	struct ow_finding *f = ow_findings_add(findings, POINT, "store");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, POINT, "store");
 	double days = s->day_bytes ? (double)s->free_bytes / (double)s->day_bytes : 1e9;
 	if (s->error) {
 		bool denied = s->error == EACCES;
@@ -164,9 +164,9 @@ void ow_judge_store(struct ow_findings *findings, const struct ow_store_facts *s
 		ow_fix(f, "df -h %s  # more room, a longer 'interval:', fewer classes", s->path);
 }
 
-void ow_judge_peer(struct ow_findings *findings, const struct ow_peer_facts *p)
+void ow_judge_peer(struct ow_diagnoses *findings, const struct ow_peer_facts *p)
 {
-	struct ow_finding *f = ow_findings_add(findings, POINT, "peer");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, POINT, "peer");
 	char took[OW_DURATION_TEXT];
 	/* How long within a millisecond says something about this host only. */
 	int64_t took_ms = p->took_ns / OW_NS_PER_MS;
@@ -188,9 +188,9 @@ void ow_judge_peer(struct ow_findings *findings, const struct ow_peer_facts *p)
 	}
 }
 
-void ow_judge_listen(struct ow_findings *findings, const struct ow_listen_facts *l)
+void ow_judge_listen(struct ow_diagnoses *findings, const struct ow_listen_facts *l)
 {
-	struct ow_finding *f = ow_findings_add(findings, POINT, "listen");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, POINT, "listen");
 	if (l->code == EADDRINUSE) {
 		ow_found(f, OW_VERDICT_NOTE, "%s: somebody listens there already", l->address);
 		ow_means(f, "The point itself, if it runs. Otherwise it cannot start.");
@@ -205,9 +205,9 @@ void ow_judge_listen(struct ow_findings *findings, const struct ow_listen_facts 
 	}
 }
 
-void ow_judge_certificate(struct ow_findings *findings, const struct ow_certificate_facts *c)
+void ow_judge_certificate(struct ow_diagnoses *findings, const struct ow_certificate_facts *c)
 {
-	struct ow_finding *f = ow_findings_add(findings, POINT, "certificate");
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, POINT, "certificate");
 	const char *renew = "oneway point keygen --folder DIR NAME  # where ca.key is";
 	if (c->error[0]) {
 		ow_found(f, OW_VERDICT_PROBLEM, "%s: %s", c->path, c->error);

@@ -40,7 +40,7 @@ struct ow_estimate {
 struct ow_view {
 	const struct ow_synopsis *synopsis;
 	uint64_t packets;
-	const struct ow_stamp *cache;
+	const struct ow_sighting *cache;
 	size_t cached;
 };
 

@@ -16,7 +16,7 @@ struct run {
 	struct ow_fold_steps steps;
 	struct ow_estimate estimate;
 	struct ow_fold_cost cost;
-	struct ow_stamp *left_b; /* B's packets that A has too, as far as is known */
+	struct ow_sighting *left_b; /* B's packets that A has too, as far as is known */
 	size_t bs;
 };
 
@@ -83,8 +83,8 @@ static int leave_out(struct run *run)
 		run->bs += !ow_keyset_has(&set, ow_fold_key(secret, run->b->cache[i].id));
 	}
 	ow_keyset_done(&set);
-	run->cost.names = OW_SYNOPSIS_HEADER + ow_names_size(s->wanted, s->wanteds) +
-	                  (s->otherss ? ow_names_size(s->others, s->otherss) : 0);
+	run->cost.names = OW_SYNOPSIS_HEADER + ow_key_list_size(s->wanted, s->wanteds) +
+	                  (s->otherss ? ow_key_list_size(s->others, s->otherss) : 0);
 	return r;
 }
 

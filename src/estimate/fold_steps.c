@@ -15,7 +15,7 @@
 /* Without counters, and nothing peeled, the difference may be anything: a second fold of so many times the first. */
 #define BLIND 8
 
-int ow_fold_steps_fold(const struct ow_synopsis *table, const struct ow_stamp *cache, size_t cached,
+int ow_fold_steps_fold(const struct ow_synopsis *table, const struct ow_sighting *cache, size_t cached,
                        const struct ow_fold_params *params, uint64_t seed, struct ow_synopsis **ret_fold)
 {
 	if (table) {
@@ -142,11 +142,11 @@ bool ow_fold_steps_complete(const struct ow_fold_steps *s)
 
 /* -- leaving out -------------------------------------------------------------------------------------------------- */
 
-static int add_only(struct ow_fold_steps *s, size_t *room, const struct ow_stamp *stamp)
+static int add_only(struct ow_fold_steps *s, size_t *room, const struct ow_sighting *stamp)
 {
 	if (s->onlys == *room) {
 		size_t more = *room ? 2 * *room : s->diff.as + 16;
-		struct ow_stamp *grown = realloc(s->only, more * sizeof *grown);
+		struct ow_sighting *grown = realloc(s->only, more * sizeof *grown);
 		if (!grown)
 			return -ENOMEM;
 		s->only = grown;
@@ -174,13 +174,13 @@ static int part(struct ow_fold_steps *s, const struct ow_fold_secret *secret, co
 	return r;
 }
 
-static uint64_t key_after(const struct ow_fold_secret *secret, const struct ow_stamp *stamp)
+static uint64_t key_after(const struct ow_fold_secret *secret, const struct ow_sighting *stamp)
 {
 	return ow_fold_key(secret, ow_copy_next(stamp->id));
 }
 
 static bool is_ambiguous(const struct ow_fold_steps *s, const struct ow_fold_secret *secret,
-                         const struct ow_keyset *set, const struct ow_stamp *stamp)
+                         const struct ow_keyset *set, const struct ow_sighting *stamp)
 {
 	return ow_keyset_has(set, key_after(secret, stamp)) || (s->doubt && s->doubt(s->arg, stamp->id));
 }
@@ -240,7 +240,7 @@ static int leave_out_copies(struct ow_fold_steps *s, const struct ow_fold_secret
 		/* From the last to the first: a copy comes after those before it, so one pass follows a chain to its
 		 * start. */
 		for (size_t i = count; i-- > 0;) {
-			struct ow_stamp stamp = s->left[i];
+			struct ow_sighting stamp = s->left[i];
 			bool out = is_ambiguous(s, secret, set, &stamp);
 			uint64_t key = out ? ow_fold_key(secret, stamp.id) : 0;
 			if (out && !ow_keyset_has(once, key)) {

@@ -19,7 +19,7 @@ struct ow_fold_steps {
 	/* What A has: to be filled in before the first step. The table may be NULL, or already folded: then folds are
 	 * made from the cache. */
 	const struct ow_synopsis *table;
-	const struct ow_stamp *cache;
+	const struct ow_sighting *cache;
 	size_t cached;
 	uint64_t packets;
 	/* May be NULL: is the packet one of identical ones of which it is not known which arrived? */
@@ -35,9 +35,9 @@ struct ow_fold_steps {
 	double differences, deviation; /* by the counters; NAN without. Known from `more` on. */
 
 	/* After erase. */
-	struct ow_stamp *left; /* A's packets that B has too, as far as is known */
+	struct ow_sighting *left; /* A's packets that B has too, as far as is known */
 	size_t lefts;
-	struct ow_stamp *only; /* A's packets that B does not have */
+	struct ow_sighting *only; /* A's packets that B does not have */
 	size_t onlys;
 	/* Keys, sorted: packets that only B has; those that B shall leave out besides. */
 	uint64_t *wanted, *others;
@@ -64,7 +64,7 @@ double ow_fold_steps_rest(const struct ow_fold_steps *steps);
 void ow_fold_steps_done(struct ow_fold_steps *steps);
 
 /* A fold of a point: from its table if that is unfolded or of these cells, else from its cache; -ENODATA. */
-int ow_fold_steps_fold(const struct ow_synopsis *table, const struct ow_stamp *cache, size_t cached,
+int ow_fold_steps_fold(const struct ow_synopsis *table, const struct ow_sighting *cache, size_t cached,
                        const struct ow_fold_params *params, uint64_t seed, struct ow_synopsis **ret_fold);
 
 #endif

@@ -46,7 +46,7 @@ static struct places make_places(uint64_t seed, const struct ow_reconciled_plan 
 	return places;
 }
 
-static void fill(const struct places *places, const struct ow_stamp *stamps, size_t count,
+static void fill(const struct places *places, const struct ow_sighting *stamps, size_t count,
                  struct ow_reconciled_part *part)
 {
 	uint64_t all = 0;
@@ -74,7 +74,7 @@ static uint64_t time_bytes(int64_t time_ns)
 	return x ? (70 - (uint64_t)__builtin_clzll(x)) / 7 : 1;
 }
 
-static int make_sample(const struct ow_stamp *stamps, size_t count, uint32_t k, uint64_t seed,
+static int make_sample(const struct ow_sighting *stamps, size_t count, uint32_t k, uint64_t seed,
                        struct ow_synopsis **ret_sample)
 {
 	struct ow_synopsis *sample = NULL;
@@ -117,7 +117,7 @@ void ow_reconciled_plan(size_t count, const struct ow_reconciled_options *option
 	*ret_plan = plan;
 }
 
-int ow_reconciled_take(const struct ow_stamp *stamps, size_t count, uint64_t seed,
+int ow_reconciled_take(const struct ow_sighting *stamps, size_t count, uint64_t seed,
                        const struct ow_reconciled_plan *plan, struct ow_reconciled_part *ret_part)
 {
 	struct ow_reconciled_part part = {.buckets = plan->buckets};
@@ -266,7 +266,7 @@ int ow_reconciled_compare(const struct ow_reconciled_plan *plan, const struct ow
 	return 0;
 }
 
-int ow_reconciled_delays(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs,
+int ow_reconciled_delays(const struct ow_sighting *a, size_t as, const struct ow_sighting *b, size_t bs,
                          const struct ow_reconciled_plan *plan, uint64_t common, uint64_t seed,
                          struct ow_estimate *estimate)
 {

@@ -52,7 +52,7 @@ struct ow_reconciled_part {
 };
 
 /* 0 or -ENOMEM. */
-int ow_reconciled_take(const struct ow_stamp *stamps, size_t count, uint64_t seed,
+int ow_reconciled_take(const struct ow_sighting *stamps, size_t count, uint64_t seed,
                        const struct ow_reconciled_plan *plan, struct ow_reconciled_part *ret_part);
 void ow_reconciled_part_done(struct ow_reconciled_part *part);
 /* Bytes that the part takes, without any header. */
@@ -75,7 +75,7 @@ int ow_reconciled_compare(const struct ow_reconciled_plan *plan, const struct ow
                           struct ow_reconciled_delay *ret_delay);
 
 /* All steps for two points in one place, whatever the plan; adds to more_bytes. 0, -EBADMSG, -ENOMEM. */
-int ow_reconciled_delays(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs,
+int ow_reconciled_delays(const struct ow_sighting *a, size_t as, const struct ow_sighting *b, size_t bs,
                          const struct ow_reconciled_plan *plan, uint64_t common, uint64_t seed,
                          struct ow_estimate *estimate);
 

@@ -11,16 +11,16 @@
 
 #define WAYS 8
 
-struct ow_visitors {
-	struct ow_visitor *place;
+struct ow_client_table {
+	struct ow_client *place;
 	size_t places;
 	int64_t idle_ns;
 	uint64_t seed;
 };
 
-int ow_visitors_create(size_t places, int64_t idle_ns, uint64_t seed, struct ow_visitors **ret_visitors)
+int ow_client_table_create(size_t places, int64_t idle_ns, uint64_t seed, struct ow_client_table **ret_visitors)
 {
-	struct ow_visitors *v = calloc(1, sizeof *v);
+	struct ow_client_table *v = calloc(1, sizeof *v);
 	if (!v || !(v->place = calloc(places, sizeof *v->place))) {
 		free(v);
 		return -ENOMEM;
@@ -32,7 +32,7 @@ int ow_visitors_create(size_t places, int64_t idle_ns, uint64_t seed, struct ow_
 	return 0;
 }
 
-void ow_visitors_free(struct ow_visitors *visitors)
+void ow_client_table_free(struct ow_client_table *visitors)
 {
 	if (!visitors)
 		return;
@@ -47,10 +47,11 @@ static uint64_t hash_of(uint64_t seed, const uint8_t key[20])
 	return ow_mix64(hash ^ ow_load_le32(key + 16) ^ seed << 1);
 }
 
-struct ow_visitor *ow_visitors_find(struct ow_visitors *visitors, const uint8_t key[20], int64_t now_ns, double tokens)
+struct ow_client *ow_client_table_find(struct ow_client_table *visitors, const uint8_t key[20], int64_t now_ns,
+                                       double tokens)
 {
 	size_t sets = visitors->places / WAYS;
-	struct ow_visitor *set = visitors->place + (hash_of(visitors->seed, key) & (sets - 1)) * WAYS, *oldest = set;
+	struct ow_client *set = visitors->place + (hash_of(visitors->seed, key) & (sets - 1)) * WAYS, *oldest = set;
 	for (int i = 0; i < WAYS; i++) {
 		if (set[i].used && memcmp(set[i].key, key, sizeof set[i].key) == 0)
 			return &set[i];
@@ -59,7 +60,7 @@ struct ow_visitor *ow_visitors_find(struct ow_visitors *visitors, const uint8_t 
 	}
 	if (oldest->used && now_ns - oldest->last_ns < visitors->idle_ns)
 		return NULL;
-	*oldest = (struct ow_visitor){.used = true, .last_ns = now_ns, .tokens = tokens};
+	*oldest = (struct ow_client){.used = true, .last_ns = now_ns, .tokens = tokens};
 	memcpy(oldest->key, key, sizeof oldest->key);
 	return oldest;
 }
@@ -82,7 +83,7 @@ static void put_address(const struct sockaddr_storage *peer, uint8_t key[20], ui
 	}
 }
 
-void ow_visitor_session(const struct sockaddr_storage *peer, uint16_t session, uint8_t ret_key[20])
+void ow_client_session(const struct sockaddr_storage *peer, uint16_t session, uint8_t ret_key[20])
 {
 	uint16_t port;
 	put_address(peer, ret_key, &port);
@@ -90,7 +91,7 @@ void ow_visitor_session(const struct sockaddr_storage *peer, uint16_t session, u
 	ow_store_be16(ret_key + 18, session);
 }
 
-void ow_visitor_source(const struct sockaddr_storage *peer, uint8_t ret_key[20])
+void ow_client_source(const struct sockaddr_storage *peer, uint8_t ret_key[20])
 {
 	uint16_t port;
 	put_address(peer, ret_key, &port);

@@ -12,9 +12,9 @@
  * and a keyed hash, so that nobody can choose his place. A place is taken from another only when that one has been
  * silent for long enough: a flood of new ones cannot push out those that are here.
  */
-struct ow_visitors;
+struct ow_client_table;
 
-struct ow_visitor {
+struct ow_client {
 	uint8_t key[20]; /* address (16), port (2), session (2) */
 	bool used;
 	int64_t last_ns;
@@ -23,13 +23,14 @@ struct ow_visitor {
 };
 
 /* places: a power of two, at least 8. */
-int ow_visitors_create(size_t places, int64_t idle_ns, uint64_t seed, struct ow_visitors **ret_visitors);
-void ow_visitors_free(struct ow_visitors *visitors);
+int ow_client_table_create(size_t places, int64_t idle_ns, uint64_t seed, struct ow_client_table **ret_visitors);
+void ow_client_table_free(struct ow_client_table *visitors);
 /* The one with this key; a new one has number 0, tokens `tokens`. NULL: no place. */
-struct ow_visitor *ow_visitors_find(struct ow_visitors *visitors, const uint8_t key[20], int64_t now_ns, double tokens);
+struct ow_client *ow_client_table_find(struct ow_client_table *visitors, const uint8_t key[20], int64_t now_ns,
+                                       double tokens);
 
 /* Keys. A whole IPv6 /64 is one source: who has one has all its addresses. */
-void ow_visitor_session(const struct sockaddr_storage *peer, uint16_t session, uint8_t ret_key[20]);
-void ow_visitor_source(const struct sockaddr_storage *peer, uint8_t ret_key[20]);
+void ow_client_session(const struct sockaddr_storage *peer, uint16_t session, uint8_t ret_key[20]);
+void ow_client_source(const struct sockaddr_storage *peer, uint8_t ret_key[20]);
 
 #endif

@@ -26,14 +26,14 @@ const char *ow_exchange_peer(const struct ow_exchange *x)
 	return x->options.sending ? x->options.to : x->options.from;
 }
 
-void ow_exchange_blank(const struct ow_exchange *x, int64_t interval, struct ow_live_result *ret_result)
+void ow_exchange_blank(const struct ow_exchange *x, int64_t interval, struct ow_interval_result *ret_result)
 {
 	const struct ow_exchange_options *o = &x->options;
-	struct ow_live_result r = {
+	struct ow_interval_result r = {
 		.interval = interval,
 		.start_ns = ow_exchange_start(x, interval),
 		.length_ns = o->length_ns,
-		.reordered = OW_LIVE_NOT_COUNTED,
+		.reordered = OW_RESULT_NOT_COUNTED,
 		.clock_from = {false, OW_CLOCK_UNKNOWN},
 		.clock_to = {false, OW_CLOCK_UNKNOWN},
 	};
@@ -83,7 +83,7 @@ struct ow_slot *ow_slot_add(struct ow_exchange *x, int64_t interval)
 
 static void free_slot(struct ow_slot *slot)
 {
-	ow_page_free(slot->page);
+	ow_interval_packets_free(slot->page);
 	ow_synopsis_free(slot->synopsis);
 	ow_fold_steps_done(&slot->steps);
 	ow_rda_peel_done(&slot->peel);
@@ -219,7 +219,7 @@ static void give_up(struct ow_exchange *x, struct ow_slot *slot, const char *cau
 
 static size_t bytes_of(const struct ow_slot *slot)
 {
-	const struct ow_page *page = slot->page;
+	const struct ow_interval_packets *page = slot->page;
 	if (!page)
 		return sizeof *slot;
 	return sizeof *slot + sizeof *page + page->count * sizeof *page->stamp + page->copies * sizeof *page->copy;
@@ -246,7 +246,7 @@ static struct ow_slot *too_many(const struct ow_exchange *x, size_t *ret_pages)
 
 static void keep_within(struct ow_exchange *x)
 {
-	char cause[OW_LIVE_CAUSE];
+	char cause[OW_RESULT_CAUSE];
 	size_t pages;
 	for (struct ow_slot *oldest; (oldest = too_many(x, &pages));) {
 		if (x->connected)
@@ -272,7 +272,8 @@ static void enter(struct ow_exchange *x, int64_t now_ns)
 	x->entered_ns = ow_clock_steady_ns();
 }
 
-int ow_exchange_page(struct ow_exchange *x, struct ow_page *page, const struct ow_clock_state *clock, int64_t now_ns)
+int ow_exchange_page(struct ow_exchange *x, struct ow_interval_packets *page, const struct ow_clock_state *clock,
+                     int64_t now_ns)
 {
 	enter(x, now_ns);
 	struct ow_slot *slot = NULL;
@@ -283,7 +284,7 @@ int ow_exchange_page(struct ow_exchange *x, struct ow_page *page, const struct o
 	if (fits && !slot)
 		slot = ow_slot_add(x, page->interval);
 	if (!slot) {
-		ow_page_free(page);
+		ow_interval_packets_free(page);
 		return fits ? -ENOMEM : -EINVAL;
 	}
 	slot->page = page;
@@ -367,9 +368,9 @@ static struct ow_slot *overdue(const struct ow_exchange *x, bool at_all)
 /* Whoever looks at results during an outage sees that there is one; results that follow replace this. */
 static void notice(struct ow_exchange *x, struct ow_slot *slot)
 {
-	struct ow_live_result r;
+	struct ow_interval_result r;
 	ow_exchange_blank(x, slot->interval, &r);
-	r.status = OW_LIVE_UNKNOWN;
+	r.status = OW_RESULT_UNKNOWN;
 	r.waiting = true;
 	snprintf(r.cause, sizeof r.cause, "no answer from %s yet", ow_exchange_peer(x));
 	slot->noticed = true;
@@ -389,7 +390,7 @@ static void notice_waiting(struct ow_exchange *x)
 void ow_exchange_tick(struct ow_exchange *x, int64_t now_ns)
 {
 	enter(x, now_ns);
-	char cause[OW_LIVE_CAUSE];
+	char cause[OW_RESULT_CAUSE];
 	snprintf(cause, sizeof cause, "no answer from %s", ow_exchange_peer(x));
 	for (struct ow_slot *slot; (slot = overdue(x, false));)
 		give_up(x, slot, cause);
@@ -426,13 +427,13 @@ int64_t ow_exchange_ahead_ns(const struct ow_exchange *x)
 	return x->ahead_ns;
 }
 
-void ow_exchange_total(const struct ow_exchange *x, struct ow_live_result *ret_total)
+void ow_exchange_total(const struct ow_exchange *x, struct ow_interval_result *ret_total)
 {
-	struct ow_live_result total, blank;
+	struct ow_interval_result total, blank;
 	if (x->options.sending)
-		ow_settle_total(x->settle, &total);
+		ow_run_total(x->settle, &total);
 	else
-		ow_settle_total_result(x->total, &total);
+		ow_run_total_result(x->total, &total);
 	ow_exchange_blank(x, 0, &blank);
 	memcpy(total.segment, blank.segment, sizeof total.segment);
 	memcpy(total.class_name, blank.class_name, sizeof total.class_name);

@@ -24,7 +24,7 @@ struct ow_exchange_options {
 	uint32_t lane; /* its number in the messages */
 	bool sending;  /* this point is where the packets come from: it decodes and computes */
 	enum ow_method method;
-	char segment[OW_LIVE_NAME], class_name[OW_LIVE_NAME], from[OW_LIVE_NAME], to[OW_LIVE_NAME];
+	char segment[OW_RESULT_NAME], class_name[OW_RESULT_NAME], from[OW_RESULT_NAME], to[OW_RESULT_NAME];
 	struct ow_identity identity;
 	uint64_t seed; /* of the synopses */
 	int64_t t0_ns, length_ns;
@@ -41,7 +41,7 @@ struct ow_exchange_sinks {
 	/* A frame for the peer, without the length in front. */
 	void (*send)(void *arg, const uint8_t *frame, size_t size);
 	/* Both points get every result: the sending one computes it, the receiving one is told. */
-	void (*result)(void *arg, const struct ow_live_result *result);
+	void (*result)(void *arg, const struct ow_interval_result *result);
 	/* The peer samples more coarsely, or perhaps no longer: record with this shift from now on. */
 	void (*shift)(void *arg, unsigned sample_shift);
 	void *arg;
@@ -55,7 +55,7 @@ void ow_exchange_free(struct ow_exchange *exchange);
 
 /* The next closed page of the lane; it is the exchange's from now on. clock: this host's, at the end of the interval.
  */
-int ow_exchange_page(struct ow_exchange *exchange, struct ow_page *page, const struct ow_clock_state *clock,
+int ow_exchange_page(struct ow_exchange *exchange, struct ow_interval_packets *page, const struct ow_clock_state *clock,
                      int64_t now_ns);
 /* A frame of this lane. -EPROTO when it cannot be understood or does not fit: err says why, nothing has changed. */
 int ow_exchange_frame(struct ow_exchange *exchange, const uint8_t *frame, size_t size, int64_t now_ns,
@@ -84,6 +84,6 @@ bool ow_exchange_done(const struct ow_exchange *exchange);
 int64_t ow_exchange_ahead_ns(const struct ow_exchange *exchange);
 
 /* The run as one result. */
-void ow_exchange_total(const struct ow_exchange *exchange, struct ow_live_result *ret_total);
+void ow_exchange_total(const struct ow_exchange *exchange, struct ow_interval_result *ret_total);
 
 #endif

@@ -34,15 +34,15 @@ struct doubts {
 };
 
 /* The name that settle and the other point know a packet by: the key of the first of its copies. */
-static uint64_t name_of(const struct ow_fold_secret *secret, const struct ow_page *page, uint64_t id)
+static uint64_t name_of(const struct ow_fold_secret *secret, const struct ow_interval_packets *page, uint64_t id)
 {
-	const struct ow_copy *copy = page->copies ? ow_page_copy(page, id) : NULL;
+	const struct ow_copy *copy = page->copies ? ow_interval_packets_copy(page, id) : NULL;
 	return ow_fold_key(secret, copy ? copy->base_id : id);
 }
 
 uint64_t ow_sender_name(const struct ow_exchange *x, const struct ow_slot *slot, uint64_t id)
 {
-	const struct ow_copy *copy = slot->page->copies ? ow_page_copy(slot->page, id) : NULL;
+	const struct ow_copy *copy = slot->page->copies ? ow_interval_packets_copy(slot->page, id) : NULL;
 	uint64_t base = copy ? copy->base_id : id;
 	return x->options.method == OW_METHOD_FOLD ? ow_fold_key(&ow_fold_of(slot->steps.first)->secret, base) : base;
 }
@@ -70,7 +70,7 @@ static int erase(struct ow_exchange *x, struct ow_slot *slot)
 	int64_t begin = ow_clock_steady_ns();
 	struct doubts doubts = {.x = x, .slot = slot, .secret = &ow_fold_of(slot->steps.first)->secret};
 	int r = note_earlier(&doubts);
-	if (r == 0 && (doubts.earlier.used || ow_settle_waiting(x->settle))) {
+	if (r == 0 && (doubts.earlier.used || ow_interval_results_waiting(x->settle))) {
 		slot->steps.doubt = in_doubt;
 		slot->steps.arg = &doubts;
 	}
@@ -92,11 +92,11 @@ static int encode_names(const uint64_t *keys, size_t count, uint8_t **ret_bytes,
 	*ret_size = 0;
 	if (!count)
 		return 0;
-	size_t size = ow_names_size(keys, count);
+	size_t size = ow_key_list_size(keys, count);
 	uint8_t *bytes = malloc(size);
 	if (!bytes)
 		return -ENOMEM;
-	ow_names_encode(keys, count, bytes);
+	ow_key_list_encode(keys, count, bytes);
 	*ret_bytes = bytes;
 	*ret_size = (uint32_t)size;
 	return 0;
@@ -154,8 +154,8 @@ int ow_sender_fold_name(struct ow_exchange *x, struct ow_slot *slot)
 	if (r < 0)
 		return r;
 	/* Keys of packets that this point does not have, or has twice. */
-	if (s->onlys != s->diff.as || s->wanteds != s->diff.bs || s->wanteds > OW_NAMES_MAX ||
-	    s->otherss > OW_NAMES_MAX)
+	if (s->onlys != s->diff.as || s->wanteds != s->diff.bs || s->wanteds > OW_KEY_LIST_MAX ||
+	    s->otherss > OW_KEY_LIST_MAX)
 		return say_clean(x, slot);
 	ow_reconciled_plan(s->lefts, &x->reconciled, &slot->plan);
 	/* Nothing in common, nothing to be asked for. */
@@ -166,7 +166,7 @@ int ow_sender_fold_name(struct ow_exchange *x, struct ow_slot *slot)
 
 int ow_sender_fold_start(struct ow_exchange *x, struct ow_slot *slot)
 {
-	static const struct ow_stamp nothing;
+	static const struct ow_sighting nothing;
 	struct ow_fold_steps *s = &slot->steps;
 	int64_t begin = ow_clock_steady_ns();
 	ow_fold_steps_done(s);
@@ -221,7 +221,7 @@ int ow_sender_fold_synopsis(struct ow_exchange *x, struct ow_slot *slot, const s
 /* What a packet of the other point is called: its base key comes along if it is a copy. */
 static int by_time(const void *a, const void *b)
 {
-	const struct ow_stamp *x = a, *y = b;
+	const struct ow_sighting *x = a, *y = b;
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
@@ -236,9 +236,9 @@ static int list_differences(struct ow_slot *slot, const struct ow_message_times 
 	if (!o->only_a || !o->only_b)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->onlys; i++)
-		o->only_a[i] = (struct ow_stamp){name_of(secret, slot->page, s->only[i].id), s->only[i].time_ns};
+		o->only_a[i] = (struct ow_sighting){name_of(secret, slot->page, s->only[i].id), s->only[i].time_ns};
 	for (size_t i = 0; i < s->wanteds; i++)
-		o->only_b[i] = (struct ow_stamp){s->wanted[i], times->time_ns[i]};
+		o->only_b[i] = (struct ow_sighting){s->wanted[i], times->time_ns[i]};
 	for (uint32_t i = 0; i < times->copies; i++)
 		o->only_b[times->copy[i].index].id = times->copy[i].base;
 	qsort(o->only_b, s->wanteds, sizeof *o->only_b, by_time);
@@ -312,10 +312,10 @@ static int compare_complete(struct ow_exchange *x, struct ow_slot *slot, const s
 	if (r < 0)
 		return r;
 	slot->cost.compute_ns += ow_clock_steady_ns() - begin;
-	struct ow_live_result *result = &slot->outcome.result;
+	struct ow_interval_result *result = &slot->outcome.result;
 	ow_sender_result(x, slot, result);
 	ow_sender_numbers(&estimate, result);
-	result->status = OW_LIVE_MEASURED;
+	result->status = OW_RESULT_MEASURED;
 	result->matched = result->sent - s->onlys;
 	result->ambiguous = s->ambiguous;
 	result->duplicated = s->duplicated;
@@ -347,7 +347,7 @@ static int compare_clean(struct ow_exchange *x, struct ow_slot *slot, const stru
 	if (r < 0)
 		return r == -EBADMSG ? -EPROTO : r;
 	slot->cost.compute_ns += ow_clock_steady_ns() - begin;
-	char cause[OW_LIVE_CAUSE];
+	char cause[OW_RESULT_CAUSE];
 	if (isnan(s->differences))
 		snprintf(cause, sizeof cause, "the points differ by more packets than can be told apart");
 	else

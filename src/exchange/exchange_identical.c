@@ -13,13 +13,13 @@
 
 /* Packets of this interval whose name waits: sorted by name, then by time. */
 struct waited {
-	struct ow_stamp *stamp;
+	struct ow_sighting *stamp;
 	size_t count, room;
 };
 
 static int by_name_and_time(const void *a, const void *b)
 {
-	const struct ow_stamp *x = a, *y = b;
+	const struct ow_sighting *x = a, *y = b;
 	if (x->id != y->id)
 		return x->id > y->id ? 1 : -1;
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
@@ -29,25 +29,25 @@ static int add(struct waited *list, uint64_t name, int64_t time_ns)
 {
 	if (list->count == list->room) {
 		size_t room = list->room ? 2 * list->room : 64;
-		struct ow_stamp *grown = realloc(list->stamp, room * sizeof *grown);
+		struct ow_sighting *grown = realloc(list->stamp, room * sizeof *grown);
 		if (!grown)
 			return -ENOMEM;
 		list->stamp = grown;
 		list->room = room;
 	}
-	list->stamp[list->count++] = (struct ow_stamp){name, time_ns};
+	list->stamp[list->count++] = (struct ow_sighting){name, time_ns};
 	return 0;
 }
 
 bool ow_sender_waits(const struct ow_exchange *x, uint64_t name)
 {
 	bool missed = ow_keyset_has(&x->missing[0], name) || ow_keyset_has(&x->missing[1], name) || x->missing_unknown;
-	return missed && ow_settle_waits(x->settle, name) > 0;
+	return missed && ow_interval_results_waits(x->settle, name) > 0;
 }
 
 static int collect(const struct ow_exchange *x, const struct ow_slot *slot, struct waited *waited)
 {
-	const struct ow_page *page = slot->page;
+	const struct ow_interval_packets *page = slot->page;
 	int r = 0;
 	for (size_t i = 0; i < page->count && r == 0; i++) {
 		uint64_t name = ow_sender_name(x, slot, page->stamp[i].id);
@@ -60,7 +60,7 @@ static int collect(const struct ow_exchange *x, const struct ow_slot *slot, stru
 }
 
 /* Those of one name in a sorted list, from *at on. */
-static size_t count_name(const struct ow_stamp *stamp, size_t count, size_t at, uint64_t name)
+static size_t count_name(const struct ow_sighting *stamp, size_t count, size_t at, uint64_t name)
 {
 	size_t n = 0;
 	while (at + n < count && stamp[at + n].id == name)
@@ -69,21 +69,21 @@ static size_t count_name(const struct ow_stamp *stamp, size_t count, size_t at, 
 }
 
 /* Copies what is of names before this one. */
-static void copy_before(const struct ow_stamp *from, size_t count, size_t *at, bool all, uint64_t name,
-                        struct ow_stamp *to, size_t *tos)
+static void copy_before(const struct ow_sighting *from, size_t count, size_t *at, bool all, uint64_t name,
+                        struct ow_sighting *to, size_t *tos)
 {
 	for (; *at < count && (all || from[*at].id < name); ++*at)
 		to[(*tos)++] = from[*at];
 }
 
 struct lists {
-	struct ow_stamp *a, *b;
+	struct ow_sighting *a, *b;
 	size_t as, bs, at_a, at_b;
 	size_t moved, doubtful;
 };
 
 /* One name: `sent` packets of it here, in order. */
-static void regroup_name(const struct ow_exchange *x, const struct ow_outcome *o, const struct ow_stamp *sent,
+static void regroup_name(const struct ow_exchange *x, const struct ow_outcome *o, const struct ow_sighting *sent,
                          size_t count, struct lists *l)
 {
 	uint64_t name = sent->id;
@@ -91,14 +91,15 @@ static void regroup_name(const struct ow_exchange *x, const struct ow_outcome *o
 	copy_before(o->only_b, o->only_bs, &l->at_b, false, name, l->b, &l->bs);
 	size_t only_a = count_name(o->only_a, o->only_as, l->at_a, name);
 	size_t only_b = count_name(o->only_b, o->only_bs, l->at_b, name);
-	size_t pairs = count - only_a, waits = ow_settle_waits(x->settle, name);
+	size_t pairs = count - only_a, waits = ow_interval_results_waits(x->settle, name);
 	size_t late = waits < pairs + only_b ? waits : pairs + only_b, moved = late > only_b ? late - only_b : 0;
 	for (size_t i = count - only_a - moved; i < count; i++)
 		l->a[l->as++] = sent[i];
 	for (size_t i = 0; i < moved; i++)
-		l->b[l->bs++] = (struct ow_stamp){name, OW_SETTLE_NO_TIME};
+		l->b[l->bs++] = (struct ow_sighting){name, OW_INTERVAL_RESULTS_NO_TIME};
 	for (size_t i = 0; i < only_b; i++)
-		l->b[l->bs++] = (struct ow_stamp){name, pairs ? OW_SETTLE_NO_TIME : o->only_b[l->at_b + i].time_ns};
+		l->b[l->bs++] = (struct ow_sighting){name, pairs ? OW_INTERVAL_RESULTS_NO_TIME
+		                                                 : o->only_b[l->at_b + i].time_ns};
 	l->at_a += only_a;
 	l->at_b += only_b;
 	l->moved += moved;
@@ -127,12 +128,12 @@ static int regroup(const struct ow_exchange *x, struct ow_outcome *o, const stru
 int ow_sender_regroup(const struct ow_exchange *x, struct ow_slot *slot)
 {
 	struct ow_outcome *o = &slot->outcome;
-	struct ow_live_result *result = &o->result;
+	struct ow_interval_result *result = &o->result;
 	struct waited waited = {0};
 	struct lists lists = {0};
 	/* A fold has left out all that are in doubt. */
 	bool fold = x->options.method == OW_METHOD_FOLD;
-	if (!ow_settle_waiting(x->settle) || (fold && !result->ambiguous))
+	if (!ow_interval_results_waiting(x->settle) || (fold && !result->ambiguous))
 		return 0;
 	int r = collect(x, slot, &waited);
 	if (r == 0 && waited.count)
@@ -150,7 +151,7 @@ int ow_sender_regroup(const struct ow_exchange *x, struct ow_slot *slot)
 		result->matched -= lists.moved;
 		result->ambiguous -= lists.moved < result->ambiguous ? lists.moved : result->ambiguous;
 		if (!fold) {
-			result->status = OW_LIVE_PARTIAL;
+			result->status = OW_RESULT_PARTIAL;
 			snprintf(result->cause, sizeof result->cause,
 			         "%zu packets are identical to earlier ones that still waited: their delays are "
 			         "doubtful",

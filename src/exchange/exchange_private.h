@@ -36,8 +36,8 @@ enum ow_stage {
 
 /* What the sending point found. */
 struct ow_outcome {
-	struct ow_live_result result;
-	struct ow_stamp *only_a, *only_b; /* named as settle wants it */
+	struct ow_interval_result result;
+	struct ow_sighting *only_a, *only_b; /* named as settle wants it */
 	size_t only_as, only_bs;
 	struct ow_reconciled_delay delay;
 	uint64_t differences;
@@ -46,7 +46,7 @@ struct ow_outcome {
 
 struct ow_slot {
 	int64_t interval;
-	struct ow_page *page; /* NULL: not closed yet, or no longer needed */
+	struct ow_interval_packets *page; /* NULL: not closed yet, or no longer needed */
 	struct ow_clock_state clock;
 	int64_t since_ns; /* when it began to wait */
 	bool noticed;     /* it was told that there is no answer yet */
@@ -66,7 +66,7 @@ struct ow_slot {
 	uint8_t *request; /* the last one, to be sent again */
 	size_t request_size;
 	int64_t requested_ns; /* steady */
-	struct ow_live_cost cost;
+	struct ow_result_cost cost;
 	struct ow_outcome outcome;
 
 	/* The receiving point. */
@@ -75,7 +75,7 @@ struct ow_slot {
 	uint64_t seen, seen_total; /* packets of its page, at most, and with those outside the sample */
 	bool under_way;            /* pushed on this connection */
 	bool told, told_final, emitted;
-	struct ow_live_result provisional, final;
+	struct ow_interval_result provisional, final;
 };
 
 /* A result as it was sent, until the other point has confirmed it. */
@@ -105,7 +105,7 @@ struct ow_exchange {
 	/* The sending point. */
 	int64_t ahead_ns; /* the other's clock, at least */
 	bool met;         /* a filter that names the link layer has taken packets at both points */
-	struct ow_settle *settle;
+	struct ow_interval_results *settle;
 	int64_t next_settled; /* intervals before this one are behind us */
 	struct ow_slot *settling;
 	/* Names of packets that settle was given as missing: of the latest intervals, at least as many as the horizon,
@@ -120,7 +120,7 @@ struct ow_exchange {
 	double expected;     /* differences of an interval; NAN = none known yet */
 	int64_t asked_until; /* the other asked for intervals up to this one; -1 = none */
 	int64_t next_final;  /* all before have their final results */
-	struct ow_settle_total *total;
+	struct ow_run_total *total;
 	struct ow_delays *no_delays;
 };
 
@@ -140,7 +140,7 @@ void ow_exchange_raise_shift(struct ow_exchange *x, unsigned shift, int64_t inte
 /* Name of the other point. */
 const char *ow_exchange_peer(const struct ow_exchange *x);
 /* A result with all that is known before any comparison. */
-void ow_exchange_blank(const struct ow_exchange *x, int64_t interval, struct ow_live_result *ret_result);
+void ow_exchange_blank(const struct ow_exchange *x, int64_t interval, struct ow_interval_result *ret_result);
 int64_t ow_exchange_start(const struct ow_exchange *x, int64_t interval);
 
 /* exchange_send.c */
@@ -154,11 +154,11 @@ void ow_sender_finish(struct ow_exchange *x);
 int ow_sender_create(struct ow_exchange *x);
 void ow_sender_free(struct ow_exchange *x);
 /* The counts of both points and the cost so far. */
-void ow_sender_result(const struct ow_exchange *x, const struct ow_slot *slot, struct ow_live_result *ret_result);
+void ow_sender_result(const struct ow_exchange *x, const struct ow_slot *slot, struct ow_interval_result *ret_result);
 /* Asks for something; the slot waits in `stage` for the answer. */
 int ow_sender_ask(struct ow_exchange *x, struct ow_slot *slot, enum ow_stage stage, struct ow_message *message);
 /* Puts the numbers of an estimate into a result. */
-void ow_sender_numbers(const struct ow_estimate *estimate, struct ow_live_result *result);
+void ow_sender_numbers(const struct ow_estimate *estimate, struct ow_interval_result *result);
 /* The interval is compared, but not packet by packet: a result that stands by itself. */
 void ow_sender_estimated(struct ow_exchange *x, struct ow_slot *slot, const struct ow_estimate *estimate,
                          const char *cause);
@@ -198,9 +198,9 @@ void ow_receiver_connected(struct ow_exchange *x);
 void ow_receiver_finish(struct ow_exchange *x);
 
 /* exchange_result.c */
-void ow_result_to_message(const struct ow_live_result *result, uint64_t differences,
+void ow_result_to_message(const struct ow_interval_result *result, uint64_t differences,
                           struct ow_message_result *ret_message);
 /* The names, interval and times of *result are the caller's. */
-void ow_result_from_message(const struct ow_message_result *message, struct ow_live_result *result);
+void ow_result_from_message(const struct ow_message_result *message, struct ow_interval_result *result);
 
 #endif

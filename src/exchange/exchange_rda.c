@@ -88,7 +88,7 @@ static int compare(struct ow_exchange *x, struct ow_slot *slot, const struct ow_
 
 static int take_table(struct ow_exchange *x, struct ow_slot *slot)
 {
-	const struct ow_page *page = slot->page;
+	const struct ow_interval_packets *page = slot->page;
 	int64_t begin = ow_clock_steady_ns();
 	slot->table->ops->add(slot->table, page->stamp, page->count);
 	int r = ow_rda_peel(slot->table, slot->other_table, &as_published.peel, &slot->peel);
@@ -133,9 +133,9 @@ int ow_sender_rda_synopsis(struct ow_exchange *x, struct ow_slot *slot, const st
 /* -- numbers ------------------------------------------------------------------------------------------------------ */
 
 /* Packets by base id, as settle wants them. */
-static uint64_t base_of(const struct ow_page *page, uint64_t id)
+static uint64_t base_of(const struct ow_interval_packets *page, uint64_t id)
 {
-	const struct ow_copy *copy = page->copies ? ow_page_copy(page, id) : NULL;
+	const struct ow_copy *copy = page->copies ? ow_interval_packets_copy(page, id) : NULL;
 	return copy ? copy->base_id : id;
 }
 
@@ -151,13 +151,13 @@ static int list_only_a(struct ow_slot *slot)
 		r = ow_keyset_add(&lost, slot->peel.lost[i]);
 	o->only_as = 0;
 	for (size_t i = 0; i < slot->page->count && r == 0; i++) {
-		const struct ow_stamp *stamp = slot->page->stamp + i;
+		const struct ow_sighting *stamp = slot->page->stamp + i;
 		if (!ow_keyset_has(&lost, stamp->id))
 			continue;
 		if (o->only_as == slot->peel.losts)
 			r = -EBADMSG;
 		else
-			o->only_a[o->only_as++] = (struct ow_stamp){base_of(slot->page, stamp->id), stamp->time_ns};
+			o->only_a[o->only_as++] = (struct ow_sighting){base_of(slot->page, stamp->id), stamp->time_ns};
 	}
 	ow_keyset_done(&lost);
 	/* Ids that were never sent, or twice the same. */
@@ -166,7 +166,7 @@ static int list_only_a(struct ow_slot *slot)
 
 static int by_time(const void *a, const void *b)
 {
-	const struct ow_stamp *x = a, *y = b;
+	const struct ow_sighting *x = a, *y = b;
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
@@ -187,7 +187,7 @@ static int list_only_b(struct ow_slot *slot, const struct ow_message_times *time
 		uint64_t base = copied ? times->copy[copy].base : slot->asked[i];
 		copy += copied;
 		if (ow_keyset_has(&extra, slot->asked[i]))
-			o->only_b[o->only_bs++] = (struct ow_stamp){base, times->time_ns[i]};
+			o->only_b[o->only_bs++] = (struct ow_sighting){base, times->time_ns[i]};
 	}
 	ow_keyset_done(&extra);
 	if (r == 0 && o->only_bs)
@@ -217,12 +217,12 @@ static int count_duplicated(const struct ow_slot *slot, const struct ow_message_
 
 static int estimate(struct ow_slot *slot, const struct ow_message_times *times, struct ow_estimate *ret_estimate)
 {
-	const struct ow_page *page = slot->page;
-	struct ow_stamp *cache = malloc((slot->askeds + 1) * sizeof *cache);
+	const struct ow_interval_packets *page = slot->page;
+	struct ow_sighting *cache = malloc((slot->askeds + 1) * sizeof *cache);
 	if (!cache)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < times->times; i++)
-		cache[i] = (struct ow_stamp){slot->asked[i], times->time_ns[i]};
+		cache[i] = (struct ow_sighting){slot->asked[i], times->time_ns[i]};
 	struct ow_view a = {slot->table, page->count, page->stamp, page->count};
 	struct ow_view b = {slot->other_table, slot->theirs.packets, cache, times->times};
 	int r = ow_rda_estimate_with(&a, &b, &as_published, ret_estimate);
@@ -233,7 +233,7 @@ static int estimate(struct ow_slot *slot, const struct ow_message_times *times, 
 static int finish(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_times *times,
                   const struct ow_estimate *e)
 {
-	struct ow_live_result *result = &slot->outcome.result;
+	struct ow_interval_result *result = &slot->outcome.result;
 	uint64_t duplicated = 0;
 	int r = list_only_a(slot);
 	if (r == 0)
@@ -244,7 +244,7 @@ static int finish(struct ow_exchange *x, struct ow_slot *slot, const struct ow_m
 		return r;
 	ow_sender_result(x, slot, result);
 	ow_sender_numbers(e, result);
-	result->status = OW_LIVE_MEASURED;
+	result->status = OW_RESULT_MEASURED;
 	result->matched = result->sent - slot->outcome.only_as;
 	result->ambiguous = result->matched > e->useful ? result->matched - e->useful : 0;
 	result->duplicated = duplicated;
@@ -259,7 +259,7 @@ static int compare(struct ow_exchange *x, struct ow_slot *slot, const struct ow_
 	const struct ow_rda_peel *peel = &slot->peel;
 	int64_t begin = ow_clock_steady_ns();
 	struct ow_estimate e;
-	char cause[OW_LIVE_CAUSE];
+	char cause[OW_RESULT_CAUSE];
 	int r = estimate(slot, times, &e);
 	if (r < 0)
 		return r;

@@ -30,7 +30,7 @@
 
 /* -- synopses ----------------------------------------------------------------------------------------------------- */
 
-static double expected(const struct ow_exchange *x, const struct ow_page *page)
+static double expected(const struct ow_exchange *x, const struct ow_interval_packets *page)
 {
 	double d = isnan(x->expected) ? (double)page->count / GUESS : x->expected;
 	return d + MARGIN * sqrt(d) + LEAST;
@@ -75,7 +75,7 @@ static int64_t oldest(const struct ow_exchange *x)
 static int say_synopsis(struct ow_exchange *x, struct ow_slot *slot, enum ow_message_part part,
                         struct ow_synopsis *synopsis, int64_t begin_ns)
 {
-	const struct ow_page *page = slot->page;
+	const struct ow_interval_packets *page = slot->page;
 	struct ow_message m = {.type = OW_MESSAGE_SYNOPSIS, .lane = x->options.lane, .interval = slot->interval};
 	size_t size = synopsis ? ow_synopsis_encoded_size(synopsis) : 0;
 	uint8_t *bytes = size <= OW_MESSAGE_SYNOPSIS_MAX ? malloc(size + 1) : NULL;
@@ -187,7 +187,7 @@ static int on_ask(struct ow_exchange *x, struct ow_slot *slot, const struct ow_m
 		slot->answers += ANSWERS_MAX / 8;
 	if (ask->part == OW_MESSAGE_AGAIN) {
 		if (ask->sample_shift > slot->page->sample_shift) {
-			ow_page_resample(slot->page, &x->options.identity, ask->sample_shift);
+			ow_interval_packets_resample(slot->page, &x->options.identity, ask->sample_shift);
 			ow_exchange_raise_shift(x, ask->sample_shift, slot->interval);
 		}
 		return push(x, slot, OW_MESSAGE_AGAIN);
@@ -217,7 +217,7 @@ struct found {
 	struct ow_message_copy *copy;
 	uint32_t copies;
 	size_t hits;
-	struct ow_stamp *kept;
+	struct ow_sighting *kept;
 	size_t kepts;
 	bool twice; /* two packets of one name */
 };
@@ -230,7 +230,7 @@ static int read_list(const uint8_t *bytes, uint32_t size, bool wide, uint64_t **
 	if (!size)
 		return 0;
 	if (!wide) {
-		int r = ow_names_decode(bytes, size, ret_keys, ret_count, err);
+		int r = ow_key_list_decode(bytes, size, ret_keys, ret_count, err);
 		if (r < 0)
 			return r == -ENOMEM ? r : -EPROTO;
 	} else {
@@ -294,8 +294,8 @@ static size_t place_of(const uint64_t *keys, size_t count, uint64_t key)
 	return low < count && keys[low] == key ? low : SIZE_MAX;
 }
 
-static void take_named(const struct lists *lists, const struct ow_page *page, const struct ow_stamp *stamp,
-                       uint64_t name, struct found *found)
+static void take_named(const struct lists *lists, const struct ow_interval_packets *page,
+                       const struct ow_sighting *stamp, uint64_t name, struct found *found)
 {
 	size_t place = place_of(lists->wanted, lists->wanteds, name);
 	found->hits++;
@@ -304,7 +304,7 @@ static void take_named(const struct lists *lists, const struct ow_page *page, co
 	found->twice |= found->there[place];
 	found->there[place] = true;
 	found->time_ns[place] = stamp->time_ns;
-	const struct ow_copy *copy = page->copies ? ow_page_copy(page, stamp->id) : NULL;
+	const struct ow_copy *copy = page->copies ? ow_interval_packets_copy(page, stamp->id) : NULL;
 	if (copy && found->copies < lists->wanteds)
 		found->copy[found->copies++] = (struct ow_message_copy){(uint32_t)place, name_of(lists, copy->base_id)};
 }
@@ -324,7 +324,7 @@ static void found_done(struct found *found)
 }
 
 /* Parts the page into named packets and those that stay. */
-static int part(const struct lists *lists, const struct ow_page *page, struct found *found)
+static int part(const struct lists *lists, const struct ow_interval_packets *page, struct found *found)
 {
 	found->time_ns = calloc(lists->wanteds + 1, sizeof *found->time_ns);
 	found->there = calloc(lists->wanteds + 1, sizeof *found->there);
@@ -425,16 +425,16 @@ static int on_names(struct ow_exchange *x, struct ow_slot *slot, const struct ow
 
 static void drop_page(struct ow_slot *slot)
 {
-	ow_page_free(slot->page);
+	ow_interval_packets_free(slot->page);
 	slot->page = NULL;
 }
 
-static void total_add(struct ow_exchange *x, const struct ow_live_result *result)
+static void total_add(struct ow_exchange *x, const struct ow_interval_result *result)
 {
 	/* The mean is that of late packets, too: here they count as if they had been in time. */
-	struct ow_live_result first = *result;
+	struct ow_interval_result first = *result;
 	first.matched += first.late;
-	ow_settle_total_add(x->total, &first, result, false, NULL, 0, x->no_delays);
+	ow_run_total_add(x->total, &first, result, false, NULL, 0, x->no_delays);
 }
 
 /* Hands on what has come, in order. */
@@ -456,15 +456,15 @@ void ow_receiver_emit(struct ow_exchange *x)
 
 void ow_receiver_unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cause)
 {
-	struct ow_live_result *r = &slot->final;
+	struct ow_interval_result *r = &slot->final;
 	if (slot->told) {
 		/* What is pending stays so. */
 		*r = slot->provisional;
-		if (r->status == OW_LIVE_MEASURED && r->pending)
-			r->status = OW_LIVE_PARTIAL;
+		if (r->status == OW_RESULT_MEASURED && r->pending)
+			r->status = OW_RESULT_PARTIAL;
 	} else {
 		ow_exchange_blank(x, slot->interval, r);
-		r->status = OW_LIVE_UNKNOWN;
+		r->status = OW_RESULT_UNKNOWN;
 		r->clock_to = slot->clock;
 	}
 	r->final = true;
@@ -474,7 +474,7 @@ void ow_receiver_unknown(struct ow_exchange *x, struct ow_slot *slot, const char
 		r->unreadable = slot->page->unreadable;
 		r->sample_shift = slot->page->sample_shift;
 	}
-	if (r->status != OW_LIVE_MEASURED)
+	if (r->status != OW_RESULT_MEASURED)
 		snprintf(r->cause, sizeof r->cause, "%s", cause);
 	slot->told_final = true;
 	drop_page(slot);
@@ -484,7 +484,7 @@ void ow_receiver_unknown(struct ow_exchange *x, struct ow_slot *slot, const char
 static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_result *m,
                      struct ow_error *err)
 {
-	struct ow_live_result *r = m->final ? &slot->final : &slot->provisional;
+	struct ow_interval_result *r = m->final ? &slot->final : &slot->provisional;
 	if (slot->told_final || (slot->told && !m->final))
 		return 0;
 	/* What arrived here nobody knows better. */
@@ -546,7 +546,7 @@ int ow_receiver_frame(struct ow_exchange *x, const struct ow_message *message, s
 		return slot ? on_result(x, slot, &message->result, err) : 0;
 	case OW_MESSAGE_NONE:
 		if (here) {
-			char cause[OW_LIVE_CAUSE];
+			char cause[OW_RESULT_CAUSE];
 			snprintf(cause, sizeof cause, "%s: %.100s", ow_exchange_peer(x), message->text.text);
 			ow_receiver_unknown(x, slot, cause);
 		}
@@ -561,13 +561,13 @@ int ow_receiver_frame(struct ow_exchange *x, const struct ow_message *message, s
 
 int ow_receiver_create(struct ow_exchange *x)
 {
-	int r = ow_settle_total_create(&x->total);
+	int r = ow_run_total_create(&x->total);
 	return r < 0 ? r : ow_delays_create(&x->no_delays);
 }
 
 void ow_receiver_free(struct ow_exchange *x)
 {
-	ow_settle_total_free(x->total);
+	ow_run_total_free(x->total);
 	ow_delays_free(x->no_delays);
 }
 

@@ -65,7 +65,8 @@ static void value_from(const struct ow_message_value *value, struct ow_value *re
 		*ret_value = (struct ow_value){.reason = reason_of(value->reason)};
 }
 
-void ow_result_to_message(const struct ow_live_result *r, uint64_t differences, struct ow_message_result *ret_message)
+void ow_result_to_message(const struct ow_interval_result *r, uint64_t differences,
+                          struct ow_message_result *ret_message)
 {
 	struct ow_message_result m = {
 		.status = (enum ow_message_result_status)r->status,
@@ -119,9 +120,9 @@ void ow_result_to_message(const struct ow_live_result *r, uint64_t differences, 
 	*ret_message = m;
 }
 
-void ow_result_from_message(const struct ow_message_result *m, struct ow_live_result *r)
+void ow_result_from_message(const struct ow_message_result *m, struct ow_interval_result *r)
 {
-	r->status = (enum ow_live_status)m->status;
+	r->status = (enum ow_result_status)m->status;
 	r->final = m->final;
 	r->exact = m->exact;
 	r->sample_shift = m->sample_shift;
@@ -153,8 +154,8 @@ void ow_result_from_message(const struct ow_message_result *m, struct ow_live_re
 		value_from(&m->quantile_ns[q], &r->quantile_ns[q]);
 	r->clock_from = m->clock_from;
 	r->clock_to = m->clock_to;
-	r->cost = (struct ow_live_cost){m->cost_bytes, m->round_trips, m->transmit_ns, m->decode_ns,
-	                                m->missing_ns, m->erase_ns,    m->compute_ns,  m->ready_ns};
+	r->cost = (struct ow_result_cost){m->cost_bytes, m->round_trips, m->transmit_ns, m->decode_ns,
+	                                  m->missing_ns, m->erase_ns,    m->compute_ns,  m->ready_ns};
 	snprintf(r->cause, sizeof r->cause, "%s", m->cause);
 	snprintf(r->synopsis, sizeof r->synopsis, "%s", m->synopsis);
 }

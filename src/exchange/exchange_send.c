@@ -67,7 +67,7 @@ static size_t tells_max(const struct ow_exchange *x)
 	return 2 * (ahead + x->options.horizon + 2);
 }
 
-static void tell(struct ow_exchange *x, struct ow_live_result *result, uint64_t differences)
+static void tell(struct ow_exchange *x, struct ow_interval_result *result, uint64_t differences)
 {
 	struct ow_message m = {.type = OW_MESSAGE_RESULT, .lane = x->options.lane, .interval = result->interval};
 	uint8_t *frame;
@@ -84,13 +84,13 @@ static void tell(struct ow_exchange *x, struct ow_live_result *result, uint64_t 
 	x->sinks.send(x->sinks.arg, frame, size);
 	if (x->tells == tells_max(x))
 		forget_one(x);
-	x->tell[x->tells++] = (struct ow_told){result->interval, result->status == OW_LIVE_UNKNOWN, frame, size};
+	x->tell[x->tells++] = (struct ow_told){result->interval, result->status == OW_RESULT_UNKNOWN, frame, size};
 }
 
-static void on_result(void *arg, const struct ow_live_result *settled)
+static void on_result(void *arg, const struct ow_interval_result *settled)
 {
 	struct ow_exchange *x = arg;
-	struct ow_live_result result = *settled;
+	struct ow_interval_result result = *settled;
 	uint64_t differences = 0;
 	if (x->settling && x->settling->interval == result.interval)
 		differences = x->settling->outcome.differences;
@@ -98,9 +98,9 @@ static void on_result(void *arg, const struct ow_live_result *settled)
 	x->sinks.result(x->sinks.arg, &result);
 }
 
-void ow_sender_result(const struct ow_exchange *x, const struct ow_slot *slot, struct ow_live_result *ret_result)
+void ow_sender_result(const struct ow_exchange *x, const struct ow_slot *slot, struct ow_interval_result *ret_result)
 {
-	struct ow_live_result *r = ret_result;
+	struct ow_interval_result *r = ret_result;
 	ow_exchange_blank(x, slot->interval, r);
 	r->cost = slot->cost;
 	/* With the work since this call began. */
@@ -130,7 +130,7 @@ static bool made_up(const struct ow_value *mean_ns, int64_t length_ns)
 	return mean_ns->status != OW_VALUE_NONE && !(fabs(mean_ns->value) <= (double)length_ns);
 }
 
-void ow_sender_numbers(const struct ow_estimate *estimate, struct ow_live_result *result)
+void ow_sender_numbers(const struct ow_estimate *estimate, struct ow_interval_result *result)
 {
 	if (made_up(&estimate->mean_ns, result->length_ns)) {
 		const struct ow_value none = {.reason = "the other point's times are impossible"};
@@ -152,7 +152,7 @@ void ow_sender_estimated(struct ow_exchange *x, struct ow_slot *slot, const stru
                          const char *cause)
 {
 	struct ow_outcome *o = &slot->outcome;
-	struct ow_live_result *r = &o->result;
+	struct ow_interval_result *r = &o->result;
 	ow_sender_result(x, slot, r);
 	ow_sender_numbers(estimate, r);
 	uint64_t least = r->sent > r->received ? r->sent - r->received : 0, lost = least;
@@ -168,7 +168,7 @@ void ow_sender_estimated(struct ow_exchange *x, struct ow_slot *slot, const stru
 	r->min_ns = r->max_ns = (struct ow_value){.reason = "not all delays are known"};
 	double total = fmax((double)r->total_sent, (double)r->sent);
 	r->coverage = total > 0 ? fmin(1, (double)r->samples / total) : 0;
-	r->status = OW_LIVE_PARTIAL;
+	r->status = OW_RESULT_PARTIAL;
 	snprintf(r->cause, sizeof r->cause, "%s", cause);
 	o->differences = r->lost + r->extra;
 	o->estimated = true;
@@ -197,7 +197,7 @@ static void settle_slot(struct ow_exchange *x, struct ow_slot *slot)
 	x->settling = slot;
 	/* The other point may have declined before the page was closed. */
 	if (slot->stage == OW_STAGE_UNKNOWN) {
-		char cause[OW_LIVE_CAUSE];
+		char cause[OW_RESULT_CAUSE];
 		memcpy(cause, o->result.cause, sizeof cause);
 		ow_sender_result(x, slot, &o->result);
 		memcpy(o->result.cause, cause, sizeof cause);
@@ -206,7 +206,7 @@ static void settle_slot(struct ow_exchange *x, struct ow_slot *slot)
 	if (compared)
 		r = ow_sender_regroup(x, slot);
 	if (compared && r == 0) {
-		struct ow_settle_input input = {
+		struct ow_interval_results_input input = {
 			.result = o->result,
 			.only_a = o->only_a,
 			.only_b = o->only_b,
@@ -215,15 +215,15 @@ static void settle_slot(struct ow_exchange *x, struct ow_slot *slot)
 			.delay_ns = o->delay.ns,
 			.delays = o->delay.count,
 		};
-		r = ow_settle_step(x->settle, &input);
+		r = ow_interval_results_step(x->settle, &input);
 	}
 	if (r < 0)
 		snprintf(o->result.cause, sizeof o->result.cause, "%s",
 		         r == -ENOMEM ? "out of memory" : "the counts contradict each other");
 	if (o->estimated)
-		r = ow_settle_estimated(x->settle, &o->result);
+		r = ow_interval_results_estimated(x->settle, &o->result);
 	if (r < 0 || slot->stage == OW_STAGE_UNKNOWN)
-		(void)ow_settle_unknown(x->settle, &o->result, false);
+		(void)ow_interval_results_unknown(x->settle, &o->result, false);
 	note_missing(x, o);
 	x->settling = NULL;
 	x->next_settled = slot->interval + 1;
@@ -239,7 +239,7 @@ static void settle_ready(struct ow_exchange *x)
 	}
 	if (x->finished && !x->slots && !x->final) {
 		x->final = true;
-		(void)ow_settle_finish(x->settle);
+		(void)ow_interval_results_finish(x->settle);
 	}
 }
 
@@ -286,13 +286,13 @@ static bool filter_fits(struct ow_exchange *x, const struct ow_slot *slot)
 static int start(struct ow_exchange *x, struct ow_slot *slot)
 {
 	if (slot->page->blind[0]) {
-		char cause[OW_LIVE_CAUSE];
+		char cause[OW_RESULT_CAUSE];
 		snprintf(cause, sizeof cause, "%s: %s", x->options.from, slot->page->blind);
 		give_up(x, slot, cause);
 		return 0;
 	}
 	if (!filter_fits(x, slot)) {
-		char cause[OW_LIVE_CAUSE];
+		char cause[OW_RESULT_CAUSE];
 		snprintf(cause, sizeof cause, "the filter takes no packet at %.24s: is it tagged alike?",
 		         slot->page->total_packets ? x->options.to : x->options.from);
 		give_up(x, slot, cause);
@@ -305,7 +305,7 @@ static int start(struct ow_exchange *x, struct ow_slot *slot)
 		return ow_sender_ask(x, slot, OW_STAGE_AGAIN, &m);
 	}
 	if (theirs > mine) {
-		ow_page_resample(slot->page, &x->options.identity, theirs);
+		ow_interval_packets_resample(slot->page, &x->options.identity, theirs);
 		ow_exchange_raise_shift(x, theirs, slot->interval);
 	}
 	return x->options.method == OW_METHOD_FOLD ? ow_sender_fold_start(x, slot) : ow_sender_rda_start(x, slot);
@@ -506,7 +506,7 @@ int ow_sender_frame(struct ow_exchange *x, const struct ow_message *message, siz
 		/* The other point may close its interval first. */
 		slot = slot_for(x, message->interval);
 		if (slot && slot->stage < OW_STAGE_READY) {
-			char cause[OW_LIVE_CAUSE];
+			char cause[OW_RESULT_CAUSE];
 			snprintf(cause, sizeof cause, "%s: %.90s", ow_exchange_peer(x), message->text.text);
 			ow_sender_unknown(x, slot, cause);
 		}
@@ -521,7 +521,7 @@ int ow_sender_frame(struct ow_exchange *x, const struct ow_message *message, siz
 
 int ow_sender_create(struct ow_exchange *x)
 {
-	int r = ow_settle_create(x->options.horizon, on_result, x, &x->settle);
+	int r = ow_interval_results_create(x->options.horizon, on_result, x, &x->settle);
 	if (r < 0)
 		return r;
 	x->tell = calloc(tells_max(x), sizeof *x->tell);
@@ -534,7 +534,7 @@ void ow_sender_free(struct ow_exchange *x)
 	free(x->tell);
 	ow_keyset_done(&x->missing[0]);
 	ow_keyset_done(&x->missing[1]);
-	ow_settle_free(x->settle);
+	ow_interval_results_free(x->settle);
 }
 
 /* Did the other point's synopsis get lost, or will there be none? */

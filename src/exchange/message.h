@@ -181,7 +181,7 @@ struct ow_message_value {
 
 enum ow_message_result_status { OW_MESSAGE_MEASURED, OW_MESSAGE_PARTIAL, OW_MESSAGE_UNKNOWN };
 
-/* As struct ow_live_result (result/interval_result.h), without the names that both points know. */
+/* As struct ow_interval_result (result/interval_result.h), without the names that both points know. */
 struct ow_message_result {
 	enum ow_message_result_status status;
 	bool final, exact;

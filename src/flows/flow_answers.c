@@ -50,33 +50,33 @@ static bool warn_damage(const struct ow_flow_answers *a, unsigned i, char line[O
 
 static bool warn_uncounted(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
 {
-	char count[OW_WORDS];
+	char count[OW_FORMAT];
 	if (!a->point[i].uncounted || a->counts)
 		return false;
 	snprintf(line, OW_FLOW_WARNING,
 	         "%.150s: %s packets of flows beyond the recording's limit were not counted; they disturb the others",
-	         a->point[i].path, ow_words_count(a->point[i].uncounted, count));
+	         a->point[i].path, ow_format_count(a->point[i].uncounted, count));
 	return true;
 }
 
 static bool warn_clean(const struct ow_flow_answers *a, unsigned i, char line[OW_FLOW_WARNING])
 {
 	const struct ow_flow_leg *leg = &a->leg[i];
-	char share[OW_WORDS];
+	char share[OW_FORMAT];
 	if (!leg->counters || (double)leg->clean >= CLEAN_FEW * (double)leg->counters)
 		return false;
 	snprintf(line, OW_FLOW_WARNING,
 	         "only %s of the counters hold the same packets at %.80s and %.80s: packets were lost, or one point "
 	         "also "
 	         "sees other traffic (record with --filter; --vectors helps against loss)",
-	         ow_words_share(leg->clean, leg->counters, share), a->point[leg->from].path, a->point[leg->to].path);
+	         ow_format_share(leg->clean, leg->counters, share), a->point[leg->from].path, a->point[leg->to].path);
 	return true;
 }
 
 static bool warn_counts(const struct ow_flow_answers *a, char line[OW_FLOW_WARNING])
 {
 	const struct ow_flow_point *last = &a->point[a->points - 1];
-	char counted[OW_WORDS], recorded[OW_WORDS];
+	char counted[OW_FORMAT], recorded[OW_FORMAT];
 	double off = fabs(a->counted_packets - (double)last->packets);
 	if (!a->counts || off <= COUNTS_TOLERANCE * (double)last->packets)
 		return false;
@@ -84,21 +84,21 @@ static bool warn_counts(const struct ow_flow_answers *a, char line[OW_FLOW_WARNI
 	         "%.120s counts %s packets, %.100s has recorded %s: as far as they are not the same packets, estimates "
 	         "are "
 	         "wrong",
-	         a->counts, ow_words_count(ow_packets_of(a->counted_packets), counted), last->path,
-	         ow_words_count(last->packets, recorded));
+	         a->counts, ow_format_count(ow_packets_of(a->counted_packets), counted), last->path,
+	         ow_format_count(last->packets, recorded));
 	return true;
 }
 
 static bool warn_backwards(const struct ow_flow_answers *a, char line[OW_FLOW_WARNING])
 {
-	char count[OW_WORDS];
+	char count[OW_FORMAT];
 	if (!a->backwards)
 		return false;
 	snprintf(line, OW_FLOW_WARNING,
 	         "%s %s at %.120s before %.120s: %s the other way (record one direction with --filter), or the clocks "
 	         "are "
 	         "apart (--offset)",
-	         ow_words_count(a->backwards, count), a->backwards == 1 ? "flow was" : "flows were",
+	         ow_format_count(a->backwards, count), a->backwards == 1 ? "flow was" : "flows were",
 	         a->point[a->points - 1].path, a->point[0].path, a->backwards == 1 ? "it goes" : "they go");
 	return true;
 }

@@ -161,14 +161,14 @@ static int check_counts(const struct ow_flows_question *q, const struct ow_flows
 static int check_time(const struct ow_flow_answers *a, struct ow_error *err)
 {
 	const struct ow_flow_point *x = &a->point[0];
-	char from[OW_WORDS], to[OW_WORDS];
+	char from[OW_FORMAT], to[OW_FORMAT];
 	for (unsigned i = 1; i < a->points; i++) {
 		const struct ow_flow_point *y = &a->point[i];
 		if (x->begin_ns < y->end_ns && y->begin_ns < x->end_ns)
 			continue;
 		const struct ow_flow_point *early = x->begin_ns < y->begin_ns ? x : y, *late = early == x ? y : x;
-		ow_words_time(early->end_ns, "%Y-%m-%d %H:%M:%S", from);
-		ow_words_time(late->begin_ns, "%Y-%m-%d %H:%M:%S", to);
+		ow_format_time(early->end_ns, "%Y-%m-%d %H:%M:%S", from);
+		ow_format_time(late->begin_ns, "%Y-%m-%d %H:%M:%S", to);
 		return ow_error_set(err, ENOMSG,
 		                    "nothing in common: %.120s ends at %s UTC, %.120s begins only at %s UTC",
 		                    early->path, from, late->path, to);

@@ -41,11 +41,11 @@ struct ow_flow_stamper {
 	struct ow_flow_stamper_counts counts;
 	struct ow_plain plain[OW_FLOW_STAMPS];
 	struct ow_segments segments;
-	const struct ow_frame *frame;     /* that are loaded, and not taken yet */
-	const struct ow_live_frame *live; /* the same ones, if they are live */
+	const struct ow_frame *frame;      /* that are loaded, and not taken yet */
+	const struct ow_iface_frame *live; /* the same ones, if they are live */
 	size_t left;
 	struct ow_frame passed[OW_FLOW_STAMPS]; /* the filter */
-	struct ow_live_frame passed_live[OW_FLOW_STAMPS];
+	struct ow_iface_frame passed_live[OW_FLOW_STAMPS];
 	size_t stamps;
 	struct ow_flow_stamp stamp[ROOM];
 	const struct ow_flow_key *key[ROOM];
@@ -174,7 +174,7 @@ static inline void stamp(struct ow_flow_stamper *stamper, const struct known *kn
 static int take_plains(struct ow_flow_stamper *stamper, const struct ow_frame *frame, size_t count)
 {
 	uint32_t number[OW_FLOW_STAMPS], limit = stamper->segment_bytes ? stamper->segment_bytes + 40 : UINT32_MAX;
-	const struct ow_live_frame *live = stamper->live;
+	const struct ow_iface_frame *live = stamper->live;
 	size_t plains =
 		stamper->has_plain ? ow_identity_of_plains(&stamper->identity, frame, count, 0, stamper->plain) : 0;
 	for (size_t i = 0; i < plains; i++) {
@@ -238,7 +238,7 @@ static int take_whole_frame(struct ow_flow_stamper *stamper, const struct ow_fra
 
 /* Frames of files do not say how they were cut; a TCP packet with too much payload is taken for a superframe. */
 static void guess_cut(const struct ow_flow_stamper *stamper, const struct ow_packet *packet,
-                      struct ow_live_frame *frame)
+                      struct ow_iface_frame *frame)
 {
 	if (!stamper->segment_bytes || frame->gso != OW_GSO_NONE || packet->proto != 6 || packet->fragment ||
 	    !packet->l4 || packet->end - packet->l4 < 20 || packet->l4_len < 20)
@@ -250,7 +250,7 @@ static void guess_cut(const struct ow_flow_stamper *stamper, const struct ow_pac
 	frame->gso_size = (uint16_t)stamper->segment_bytes;
 }
 
-static int take_packet(struct ow_flow_stamper *stamper, struct ow_live_frame *frame, const struct ow_packet *packet)
+static int take_packet(struct ow_flow_stamper *stamper, struct ow_iface_frame *frame, const struct ow_packet *packet)
 {
 	struct ow_flow_key key;
 	const struct known *known = NULL;
@@ -275,7 +275,7 @@ static int take_packet(struct ow_flow_stamper *stamper, struct ow_live_frame *fr
 }
 
 /* The long way, which any frame can take. */
-static int take_frame(struct ow_flow_stamper *stamper, struct ow_live_frame *frame)
+static int take_frame(struct ow_flow_stamper *stamper, struct ow_iface_frame *frame)
 {
 	struct ow_packet packet;
 	if (!frame->frame.time_ns) {
@@ -324,7 +324,7 @@ int ow_flow_stamper_load(struct ow_flow_stamper *stamper, const struct ow_frame 
 	return 0;
 }
 
-int ow_flow_stamper_load_live(struct ow_flow_stamper *stamper, const struct ow_live_frame *frames, size_t count,
+int ow_flow_stamper_load_live(struct ow_flow_stamper *stamper, const struct ow_iface_frame *frames, size_t count,
                               struct ow_error *err)
 {
 	size_t passed = 0;
@@ -351,7 +351,7 @@ static int take_some(struct ow_flow_stamper *stamper, struct ow_error *err)
 {
 	int taken = take_plains(stamper, stamper->frame, stamper->left), r = taken < 0 ? taken : 0;
 	if (taken == 0) {
-		struct ow_live_frame frame = {.frame = *stamper->frame};
+		struct ow_iface_frame frame = {.frame = *stamper->frame};
 		if (stamper->live)
 			frame = *stamper->live;
 		taken = 1;

@@ -45,7 +45,7 @@ int ow_flow_stamper_prepare(struct ow_flow_stamper *stamper, uint16_t linktype, 
  * type. */
 int ow_flow_stamper_load(struct ow_flow_stamper *stamper, const struct ow_frame *frames, size_t count,
                          struct ow_error *err);
-int ow_flow_stamper_load_live(struct ow_flow_stamper *stamper, const struct ow_live_frame *frames, size_t count,
+int ow_flow_stamper_load_live(struct ow_flow_stamper *stamper, const struct ow_iface_frame *frames, size_t count,
                               struct ow_error *err);
 /* The next stamps of what was loaded; none (count 0) when all are taken. Valid until the next call. -ENOMEM. */
 struct ow_flow_stamps {

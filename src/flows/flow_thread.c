@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct ow_flow_tap {
-	struct ow_flow_tap_options options;
+struct ow_flow_thread {
+	struct ow_flow_thread_options options;
 	struct ow_epoch_info info;
 	struct ow_flow_stamper *stamper;
 	struct ow_flow_recorder *recorder;
@@ -14,16 +14,16 @@ struct ow_flow_tap {
 
 static int hand_out(void *arg, struct ow_epoch *epoch, struct ow_error *err)
 {
-	struct ow_flow_tap *tap = arg;
+	struct ow_flow_thread *tap = arg;
 	(void)err;
 	tap->options.on_epoch(tap->options.arg, epoch);
 	return 0;
 }
 
-int ow_flow_tap_create(const char *name, uint16_t linktype, const struct ow_flow_tap_options *options,
-                       struct ow_flow_tap **ret_tap, struct ow_error *err)
+int ow_flow_thread_create(const char *name, uint16_t linktype, const struct ow_flow_thread_options *options,
+                          struct ow_flow_thread **ret_tap, struct ow_error *err)
 {
-	struct ow_flow_tap *tap = calloc(1, sizeof *tap);
+	struct ow_flow_thread *tap = calloc(1, sizeof *tap);
 	if (!tap)
 		return ow_error_set(err, ENOMEM, "%.200s: not enough memory to record flows", name);
 	tap->options = *options;
@@ -36,13 +36,13 @@ int ow_flow_tap_create(const char *name, uint16_t linktype, const struct ow_flow
 	if (r == 0)
 		r = ow_flow_recorder_create(&recorder, &tap->recorder, err);
 	if (r < 0)
-		ow_flow_tap_free(tap);
+		ow_flow_thread_free(tap);
 	else
 		*ret_tap = tap;
 	return r;
 }
 
-void ow_flow_tap_free(struct ow_flow_tap *tap)
+void ow_flow_thread_free(struct ow_flow_thread *tap)
 {
 	if (!tap)
 		return;
@@ -51,7 +51,7 @@ void ow_flow_tap_free(struct ow_flow_tap *tap)
 	free(tap);
 }
 
-void ow_flow_tap_frames(struct ow_flow_tap *tap, const struct ow_live_frame *frames, size_t count)
+void ow_flow_thread_frames(struct ow_flow_thread *tap, const struct ow_iface_frame *frames, size_t count)
 {
 	while (count) {
 		size_t some = count < OW_FLOW_STAMPS ? count : OW_FLOW_STAMPS;
@@ -69,7 +69,7 @@ void ow_flow_tap_frames(struct ow_flow_tap *tap, const struct ow_live_frame *fra
 	}
 }
 
-void ow_flow_tap_pass(struct ow_flow_tap *tap, int64_t passed_ns)
+void ow_flow_thread_pass(struct ow_flow_thread *tap, int64_t passed_ns)
 {
 	if (passed_ns == INT64_MAX)
 		ow_flow_recorder_cut(tap->recorder, NULL);

@@ -89,8 +89,8 @@ static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole
 	for (unsigned v = 0; v < OW_VARIANTS && r == 0; v++) {
 		if (!ow_variant_among(v, which))
 			continue;
-		r = ow_common_find(&survey[OW_SIDE_A].sample[v], &survey[OW_SIDE_B].sample[v],
-		                   p->options->clock == OW_CLOCK_ESTIMATED, &p->common[v]);
+		r = ow_sample_overlap_find(&survey[OW_SIDE_A].sample[v], &survey[OW_SIDE_B].sample[v],
+		                           p->options->clock == OW_CLOCK_ESTIMATED, &p->common[v]);
 	}
 	p->whole = whole;
 	ow_survey_done(&survey[OW_SIDE_A]);
@@ -110,7 +110,7 @@ static int glance(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_e
 }
 
 /* Clearly more; or anything where the other finds nothing, but as a last resort only if it is not an odd packet. */
-static bool finds_more(const struct ow_common *c, const struct ow_common *than, bool loose)
+static bool finds_more(const struct ow_sample_overlap *c, const struct ow_sample_overlap *than, bool loose)
 {
 	if (than->packets > 0 || (loose && c->share < GLANCE_ENOUGH))
 		return c->packets > CLEARLY_MORE * than->packets + CLEARLY_FRAMES;
@@ -121,9 +121,9 @@ static bool finds_more(const struct ow_common *c, const struct ow_common *than, 
  * Without identification or numbers, packets of different traffic may be alike: a poll, an empty answer. Those that
  * there is one of are the same; more of them only if nearly the whole capture is found again.
  */
-static struct ow_common believed(const struct ow_common *c)
+static struct ow_sample_overlap believed(const struct ow_sample_overlap *c)
 {
-	struct ow_common only = *c;
+	struct ow_sample_overlap only = *c;
 	if (c->common && c->share < GLANCE_ENOUGH)
 		only.packets *= (double)c->unique / (double)c->common;
 	return only;
@@ -139,7 +139,7 @@ static void choose(struct ow_planner *p)
 		if (v == OW_VARIANT_FRAME && best >= 0 && p->common[best].packets > 0 && !mostly_frames(p))
 			continue;
 		bool loose = ow_variant_loose(v);
-		struct ow_common c = loose ? believed(&p->common[v]) : p->common[v];
+		struct ow_sample_overlap c = loose ? believed(&p->common[v]) : p->common[v];
 		if (best < 0 || finds_more(&c, &p->common[best], loose))
 			best = v;
 	}
@@ -149,7 +149,7 @@ static void choose(struct ow_planner *p)
 /* -- clocks ------------------------------------------------------------------------------------------------------- */
 
 /* The shift that makes the fastest packets of both directions equally fast, or those of the only one take no time. */
-static int64_t estimated_shift(const struct ow_common *c, enum ow_direction way)
+static int64_t estimated_shift(const struct ow_sample_overlap *c, enum ow_direction way)
 {
 	if (!c->both_directions)
 		return way == OW_A_TO_B ? -c->min_ns : -c->max_ns;
@@ -170,14 +170,14 @@ bool ow_plan_hops(const struct ow_planner *p, enum ow_direction *ret_way)
 }
 
 /* Do the clocks, shifted so, let both directions take time? */
-static bool causal(const struct ow_common *c, int64_t shift)
+static bool causal(const struct ow_sample_overlap *c, int64_t shift)
 {
 	return !c->both_directions || (c->low_ns[0] + shift >= 0 && c->high_ns[1] + shift <= 0);
 }
 
 static void set_clock(const struct ow_planner *p, struct ow_plan *plan)
 {
-	const struct ow_common *c = &p->common[p->variant];
+	const struct ow_sample_overlap *c = &p->common[p->variant];
 	plan->offset_ns = given_shift(p->options);
 	plan->shift_ns = plan->offset_ns;
 	plan->rule = p->options->one_direction ? OW_ALL_FORWARD : OW_BY_VOTES;
@@ -199,7 +199,7 @@ static void set_clock(const struct ow_planner *p, struct ow_plan *plan)
 /* The usual delays, from packets that are unique in both samples: they tell identical packets apart from the start. */
 static void set_expectation(const struct ow_planner *p, struct ow_plan *plan)
 {
-	const struct ow_common *c = &p->common[p->variant];
+	const struct ow_sample_overlap *c = &p->common[p->variant];
 	if (!c->unique)
 		return;
 	int64_t low = c->low_ns[0] + plan->shift_ns, high = c->high_ns[0] + plan->shift_ns;
@@ -223,7 +223,7 @@ static void set_expectation(const struct ow_planner *p, struct ow_plan *plan)
 
 static void set_window(const struct ow_planner *p, struct ow_plan *plan)
 {
-	const struct ow_common *c = &p->common[p->variant];
+	const struct ow_sample_overlap *c = &p->common[p->variant];
 	plan->window_ns = p->options->window_ns;
 	if (plan->window_ns > 0)
 		return;
@@ -239,7 +239,8 @@ static void set_window(const struct ow_planner *p, struct ow_plan *plan)
 
 /* -- refusals ----------------------------------------------------------------------------------------------------- */
 
-static int refuse_clock(const struct ow_planner *p, const struct ow_common *c, int64_t shift, struct ow_error *err)
+static int refuse_clock(const struct ow_planner *p, const struct ow_sample_overlap *c, int64_t shift,
+                        struct ow_error *err)
 {
 	int64_t off = c->median_ns[0] + shift;
 	char text[OW_DURATION_TEXT];
@@ -299,7 +300,7 @@ int ow_plan_refuse(const struct ow_planner *p, struct ow_tap tap[OW_SIDES], stru
 }
 
 /* Packets that match but lie further apart than the waiting time: the clocks, or the given offset, are wrong. */
-static bool out_of_reach(const struct ow_common *c, const struct ow_plan *plan)
+static bool out_of_reach(const struct ow_sample_overlap *c, const struct ow_plan *plan)
 {
 	int64_t near = llabs(c->low_ns[0] + plan->shift_ns) < llabs(c->high_ns[0] + plan->shift_ns)
 	                       ? llabs(c->low_ns[0] + plan->shift_ns)
@@ -362,7 +363,7 @@ int ow_plan_make(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_pl
 			return r;
 		choose(p);
 	}
-	const struct ow_common *c = &p->common[p->variant];
+	const struct ow_sample_overlap *c = &p->common[p->variant];
 	p->strangers = c->packets == 0;
 	if (p->strangers && !may_be_cut(p) && !may_be_fragments(p))
 		return ow_plan_refuse(p, tap, err);

@@ -19,7 +19,7 @@ struct ow_planner {
 	int64_t first_ns[OW_SIDES], last_ns[OW_SIDES]; /* of the whole captures, when `whole` */
 	bool strangers;          /* the samples have nothing in common; UDP superframes or fragments may */
 	enum ow_variant variant; /* the chosen identity */
-	struct ow_common common[OW_VARIANTS];
+	struct ow_sample_overlap common[OW_VARIANTS];
 };
 
 /* Bytes below which an id means nothing: packets truncated further are skipped. */

@@ -35,7 +35,7 @@ enum ow_layer {
 };
 
 /* The bytes p .. end are captured; the wire had `wire` bytes from p on, never fewer than are captured. */
-struct ow_walk {
+struct ow_decode_cursor {
 	const uint8_t *p, *end;
 	uint32_t wire;
 	uint16_t type;
@@ -43,49 +43,49 @@ struct ow_walk {
 	struct ow_packet *packet;
 };
 
-static inline bool ow_walk_has(const struct ow_walk *w, size_t n)
+static inline bool ow_decode_cursor_has(const struct ow_decode_cursor *w, size_t n)
 {
 	return (size_t)(w->end - w->p) >= n;
 }
 
 /* The caller has checked that n bytes are captured. */
-static inline void ow_walk_skip(struct ow_walk *w, uint32_t n)
+static inline void ow_decode_cursor_skip(struct ow_decode_cursor *w, uint32_t n)
 {
 	w->p += n;
 	w->wire -= n;
 }
 
 /* Passes over n bytes to the given layer, or ends the walk when they are not captured. */
-static inline enum ow_layer ow_walk_over(struct ow_walk *w, uint32_t n, enum ow_layer next)
+static inline enum ow_layer ow_decode_cursor_over(struct ow_decode_cursor *w, uint32_t n, enum ow_layer next)
 {
-	if (!ow_walk_has(w, n))
+	if (!ow_decode_cursor_has(w, n))
 		return OW_LAYER_SHORT;
-	ow_walk_skip(w, n);
+	ow_decode_cursor_skip(w, n);
 	return next;
 }
 
 /* link.c: the first layer of a frame of this LINKTYPE_. */
-enum ow_layer ow_walk_link(struct ow_walk *w, uint32_t linktype);
+enum ow_layer ow_decode_cursor_link(struct ow_decode_cursor *w, uint32_t linktype);
 /* wifi.c: 802.11 with or without a header of its own in front. */
-enum ow_layer ow_walk_wifi(struct ow_walk *w);
-enum ow_layer ow_walk_radiotap(struct ow_walk *w);
-enum ow_layer ow_walk_prism(struct ow_walk *w);
-enum ow_layer ow_walk_ppi(struct ow_walk *w);
+enum ow_layer ow_decode_cursor_wifi(struct ow_decode_cursor *w);
+enum ow_layer ow_decode_cursor_radiotap(struct ow_decode_cursor *w);
+enum ow_layer ow_decode_cursor_prism(struct ow_decode_cursor *w);
+enum ow_layer ow_decode_cursor_ppi(struct ow_decode_cursor *w);
 /* tags.c: one layer between the link and IP. */
-enum ow_layer ow_walk_ethernet(struct ow_walk *w);
-enum ow_layer ow_walk_type(struct ow_walk *w);
-enum ow_layer ow_walk_llc(struct ow_walk *w);
-enum ow_layer ow_walk_ppp(struct ow_walk *w);
-enum ow_layer ow_walk_mpls(struct ow_walk *w);
-enum ow_layer ow_walk_nsh(struct ow_walk *w);
+enum ow_layer ow_decode_cursor_ethernet(struct ow_decode_cursor *w);
+enum ow_layer ow_decode_cursor_type(struct ow_decode_cursor *w);
+enum ow_layer ow_decode_cursor_llc(struct ow_decode_cursor *w);
+enum ow_layer ow_decode_cursor_ppp(struct ow_decode_cursor *w);
+enum ow_layer ow_decode_cursor_mpls(struct ow_decode_cursor *w);
+enum ow_layer ow_decode_cursor_nsh(struct ow_decode_cursor *w);
 /*
  * tunnel.c: with the cursor at the transport header of a whole (not fragmented) packet of walk.packet->proto. Returns
  * the layer inside with the cursor there, NONE when this is no tunnel, SHORT when too little is captured to tell.
  */
-enum ow_layer ow_walk_tunnel(struct ow_walk *w);
+enum ow_layer ow_decode_cursor_tunnel(struct ow_decode_cursor *w);
 
 /* The tunnel port of the UDP header at p, or 0. Branch-free: this is on the way of every UDP packet. */
-static inline uint16_t ow_walk_tunnel_port(const uint8_t *p)
+static inline uint16_t ow_decode_cursor_tunnel_port(const uint8_t *p)
 {
 	static const uint16_t known[8] = {1701, 2152, 3544, 4789, 4790, 6081, 6635, 8472};
 	uint16_t source = ow_load_be16(p), port = ow_load_be16(p + 2), hit = 0;

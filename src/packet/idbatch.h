@@ -24,7 +24,8 @@ struct ow_idbatch {
  */
 int ow_idbatch_init(struct ow_idbatch *idbatch, size_t bytes, const uint8_t *mask, uint64_t seed);
 
-/* headers: count of them, `stride` bytes apart. ids: one in every `step` words (2 fills struct ow_stamp in place). */
+/* headers: count of them, `stride` bytes apart. ids: one in every `step` words (2 fills struct ow_sighting in place).
+ */
 void ow_idbatch(const struct ow_idbatch *idbatch, const uint8_t *headers, size_t stride, size_t count, uint64_t *ids,
                 size_t step);
 

@@ -505,7 +505,7 @@ static inline bool is_special(const uint8_t *l4)
 		UINT64_C(1) << (0xc1 - 192) | UINT64_C(1) << (0xd8 - 192) | UINT64_C(1) << (0xeb - 192),
 	};
 	uint64_t hit = low_bytes[l4[3] >> 6] >> (l4[3] & 63) | low_bytes[l4[1] >> 6] >> (l4[1] & 63);
-	return hit & 1 && (ow_walk_tunnel_port(l4) || is_ptp(l4));
+	return hit & 1 && (ow_decode_cursor_tunnel_port(l4) || is_ptp(l4));
 }
 
 static inline bool identify_plain(const struct ow_identity *identity, const struct ow_frame *frame,

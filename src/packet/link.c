@@ -15,14 +15,14 @@ static uint16_t load_le16(const uint8_t *p)
  * BSD loopback: the address family in either byte order. AF_INET6 is 10 on Linux, 23 on Windows, 24, 26, 28 or 30
  * elsewhere.
  */
-static enum ow_layer loopback(struct ow_walk *w)
+static enum ow_layer loopback(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 4))
+	if (!ow_decode_cursor_has(w, 4))
 		return OW_LAYER_SHORT;
 	uint32_t family = ow_load_le32(w->p);
 	if (family > 0xffff)
 		family = ow_load_be32(w->p);
-	ow_walk_skip(w, 4);
+	ow_decode_cursor_skip(w, 4);
 	switch (family) {
 	case 2:
 	case 10:
@@ -38,18 +38,18 @@ static enum ow_layer loopback(struct ow_walk *w)
 }
 
 /* What the protocol field of a Linux cooked header means depends on the kind of device. */
-static enum ow_layer cooked(struct ow_walk *w, uint16_t device, uint16_t protocol)
+static enum ow_layer cooked(struct ow_decode_cursor *w, uint16_t device, uint16_t protocol)
 {
 	switch (device) {
 	case 770: /* frame relay */
 	case 824: /* netlink */
 		return OW_LAYER_NOT_IP;
 	case 801:
-		return ow_walk_wifi(w);
+		return ow_decode_cursor_wifi(w);
 	case 802:
-		return ow_walk_prism(w);
+		return ow_decode_cursor_prism(w);
 	case 803:
-		return ow_walk_radiotap(w);
+		return ow_decode_cursor_radiotap(w);
 	default:
 		break;
 	}
@@ -62,114 +62,114 @@ static enum ow_layer cooked(struct ow_walk *w, uint16_t device, uint16_t protoco
 }
 
 /* direction 2, device type 2, address length 2, address 8, protocol 2 */
-static enum ow_layer cooked1(struct ow_walk *w)
+static enum ow_layer cooked1(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 16))
+	if (!ow_decode_cursor_has(w, 16))
 		return OW_LAYER_SHORT;
 	uint16_t device = ow_load_be16(w->p + 2), protocol = ow_load_be16(w->p + 14);
-	ow_walk_skip(w, 16);
+	ow_decode_cursor_skip(w, 16);
 	return cooked(w, device, protocol);
 }
 
 /* protocol 2, 0 2, interface 4, device type 2, direction 1, address length 1, address 8 */
-static enum ow_layer cooked2(struct ow_walk *w)
+static enum ow_layer cooked2(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 20))
+	if (!ow_decode_cursor_has(w, 20))
 		return OW_LAYER_SHORT;
 	uint16_t device = ow_load_be16(w->p + 8), protocol = ow_load_be16(w->p);
-	ow_walk_skip(w, 20);
+	ow_decode_cursor_skip(w, 20);
 	return cooked(w, device, protocol);
 }
 
 /* address, control, ethertype (Cisco HDLC) */
-static enum ow_layer hdlc(struct ow_walk *w)
+static enum ow_layer hdlc(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 4))
+	if (!ow_decode_cursor_has(w, 4))
 		return OW_LAYER_SHORT;
 	w->type = ow_load_be16(w->p + 2);
-	ow_walk_skip(w, 4);
+	ow_decode_cursor_skip(w, 4);
 	return w->type <= 1500 ? OW_LAYER_NOT_IP : OW_LAYER_TYPE;
 }
 
 /* PPP in HDLC-like framing; some systems write Cisco HDLC under the same number. */
-static enum ow_layer ppp_hdlc(struct ow_walk *w)
+static enum ow_layer ppp_hdlc(struct ow_decode_cursor *w)
 {
-	if (ow_walk_has(w, 2) && (w->p[0] == 0x0f || w->p[0] == 0x8f) && w->p[1] == 0)
+	if (ow_decode_cursor_has(w, 2) && (w->p[0] == 0x0f || w->p[0] == 0x8f) && w->p[1] == 0)
 		return hdlc(w);
 	return OW_LAYER_PPP;
 }
 
 /* family 1, version 1, resource 2, attributes {length 2, type 2, value, padding to 4} in the host's byte order */
-static enum ow_layer nflog(struct ow_walk *w)
+static enum ow_layer nflog(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 8))
+	if (!ow_decode_cursor_has(w, 8))
 		return OW_LAYER_SHORT;
 	bool ip = w->p[0] == 2 || w->p[0] == 10;
 	uint16_t protocol = 0;
-	ow_walk_skip(w, 4);
+	ow_decode_cursor_skip(w, 4);
 	/* A length that reads over 255 in little-endian with a type to match is a small one in big-endian. */
 	bool big = w->p[2] == 0 && w->p[3] != 0;
 	for (unsigned n = 0; n < NFLOG_ATTRIBUTES_MAX; n++) {
-		if (!ow_walk_has(w, 4))
+		if (!ow_decode_cursor_has(w, 4))
 			return OW_LAYER_SHORT;
 		uint32_t len = big ? ow_load_be16(w->p) : load_le16(w->p);
 		uint32_t type = (big ? ow_load_be16(w->p + 2) : load_le16(w->p + 2)) & 0x7fff;
-		if (type == 1 && ow_walk_has(w, 6)) /* packet header: begins with the ethertype */
+		if (type == 1 && ow_decode_cursor_has(w, 6)) /* packet header: begins with the ethertype */
 			protocol = ow_load_be16(w->p + 4);
 		if (type == 9) { /* the packet */
-			ow_walk_skip(w, 4);
+			ow_decode_cursor_skip(w, 4);
 			w->type = protocol;
 			return ip ? OW_LAYER_IP : protocol > 1500 ? OW_LAYER_TYPE : OW_LAYER_NOT_IP;
 		}
 		len = (len + 3) & ~3u;
-		if (len < 4 || !ow_walk_has(w, len))
+		if (len < 4 || !ow_decode_cursor_has(w, len))
 			return OW_LAYER_SHORT;
-		ow_walk_skip(w, len);
+		ow_decode_cursor_skip(w, len);
 	}
 	return OW_LAYER_SHORT;
 }
 
 /* Token Ring: access 1, control 1, addresses, [routing information if the source says so], LLC */
-static enum ow_layer token_ring(struct ow_walk *w)
+static enum ow_layer token_ring(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 16))
+	if (!ow_decode_cursor_has(w, 16))
 		return OW_LAYER_SHORT;
 	if ((w->p[1] & 0xc0) != 0x40)
 		return OW_LAYER_NOT_IP;
 	uint32_t n = 14;
 	if (w->p[8] & 0x80)
 		n += w->p[14] & 31u;
-	return ow_walk_over(w, n, OW_LAYER_LLC);
+	return ow_decode_cursor_over(w, n, OW_LAYER_LLC);
 }
 
-static enum ow_layer fddi(struct ow_walk *w)
+static enum ow_layer fddi(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 13))
+	if (!ow_decode_cursor_has(w, 13))
 		return OW_LAYER_SHORT;
 	if ((w->p[0] & 0xf0) != 0x50) /* LLC frames */
 		return OW_LAYER_NOT_IP;
-	return ow_walk_over(w, 13, OW_LAYER_LLC);
+	return ow_decode_cursor_over(w, 13, OW_LAYER_LLC);
 }
 
 /* time 8, type 1, flags 1, record length 2, losses 2, wire length 2, [extension headers 8 each] */
-static enum ow_layer erf_record(struct ow_walk *w)
+static enum ow_layer erf_record(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 16))
+	if (!ow_decode_cursor_has(w, 16))
 		return OW_LAYER_SHORT;
 	uint8_t type = w->p[8], more = type;
-	ow_walk_skip(w, 16);
+	ow_decode_cursor_skip(w, 16);
 	for (unsigned n = 0; more & 0x80; n++) {
-		if (n == OW_LAYERS_MAX || !ow_walk_has(w, 8))
+		if (n == OW_LAYERS_MAX || !ow_decode_cursor_has(w, 8))
 			return OW_LAYER_SHORT;
 		more = w->p[0];
-		ow_walk_skip(w, 8);
+		ow_decode_cursor_skip(w, 8);
 	}
 	switch (type & 0x7f) {
 	case 2: /* Ethernet in four colours, behind an offset and a pad byte */
 	case 11:
 	case 16:
 	case 20:
-		return ow_walk_over(w, 2, OW_LAYER_ETHERNET);
+		return ow_decode_cursor_over(w, 2, OW_LAYER_ETHERNET);
 	case 22:
 	case 23:
 		return OW_LAYER_IP;
@@ -179,57 +179,57 @@ static enum ow_layer erf_record(struct ow_walk *w)
 }
 
 /* IP over InfiniBand: 40 bytes of addresses, ethertype 2, 0 2 */
-static enum ow_layer infiniband(struct ow_walk *w)
+static enum ow_layer infiniband(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 44))
+	if (!ow_decode_cursor_has(w, 44))
 		return OW_LAYER_SHORT;
 	w->type = ow_load_be16(w->p + 40);
-	ow_walk_skip(w, 44);
+	ow_decode_cursor_skip(w, 44);
 	return w->type <= 1500 ? OW_LAYER_NOT_IP : OW_LAYER_TYPE;
 }
 
 /* Frame relay (RFC 2427): address 2, control 03, [pad 0], what follows 1 */
-static enum ow_layer frame_relay(struct ow_walk *w)
+static enum ow_layer frame_relay(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 5))
+	if (!ow_decode_cursor_has(w, 5))
 		return OW_LAYER_SHORT;
 	if ((w->p[0] & 1) || !(w->p[1] & 1) || w->p[2] != 0x03)
 		return OW_LAYER_NOT_IP;
-	ow_walk_skip(w, w->p[3] == 0 ? 4 : 3);
+	ow_decode_cursor_skip(w, w->p[3] == 0 ? 4 : 3);
 	uint8_t next = w->p[0];
-	ow_walk_skip(w, 1);
+	ow_decode_cursor_skip(w, 1);
 	if (next == 0xcc || next == 0x8e)
 		return OW_LAYER_IP;
 	if (next != 0x80) /* SNAP: OUI 3, ethertype 2 */
 		return OW_LAYER_NOT_IP;
-	if (!ow_walk_has(w, 5))
+	if (!ow_decode_cursor_has(w, 5))
 		return OW_LAYER_SHORT;
 	w->type = ow_load_be16(w->p + 3);
 	if (w->p[0] | w->p[1] | w->p[2] || w->type <= 1500)
 		return OW_LAYER_NOT_IP;
-	ow_walk_skip(w, 5);
+	ow_decode_cursor_skip(w, 5);
 	return OW_LAYER_TYPE;
 }
 
 /* Ethernet whose switch tag of n bytes stands between addresses and type. */
-static enum ow_layer switch_tag(struct ow_walk *w, uint32_t n)
+static enum ow_layer switch_tag(struct ow_decode_cursor *w, uint32_t n)
 {
-	if (!ow_walk_has(w, 14 + n))
+	if (!ow_decode_cursor_has(w, 14 + n))
 		return OW_LAYER_SHORT;
 	w->type = ow_load_be16(w->p + 12 + n);
-	ow_walk_skip(w, 14 + n);
+	ow_decode_cursor_skip(w, 14 + n);
 	return OW_LAYER_TYPE;
 }
 
 /* The packet filter's log: length 1 (to be rounded up to 4), family 1, ... */
-static enum ow_layer pflog(struct ow_walk *w)
+static enum ow_layer pflog(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 1))
+	if (!ow_decode_cursor_has(w, 1))
 		return OW_LAYER_SHORT;
-	return ow_walk_over(w, (w->p[0] + 3u) & ~3u, OW_LAYER_IP);
+	return ow_decode_cursor_over(w, (w->p[0] + 3u) & ~3u, OW_LAYER_IP);
 }
 
-static enum ow_layer link_layer(struct ow_walk *w, uint32_t linktype)
+static enum ow_layer link_layer(struct ow_decode_cursor *w, uint32_t linktype)
 {
 	switch (linktype) {
 	case 1:
@@ -252,22 +252,22 @@ static enum ow_layer link_layer(struct ow_walk *w, uint32_t linktype)
 	case 50:
 		return ppp_hdlc(w);
 	case 51: /* PPPoE without its Ethernet header */
-		return ow_walk_over(w, 6, OW_LAYER_PPP);
+		return ow_decode_cursor_over(w, 6, OW_LAYER_PPP);
 	case 166: /* pppd: a direction in place of the address */
-		return ow_walk_over(w, 2, OW_LAYER_PPP);
+		return ow_decode_cursor_over(w, 2, OW_LAYER_PPP);
 	case 204: /* a direction byte before the frame */
-		return ow_walk_over(w, 1, OW_LAYER_PPP);
+		return ow_decode_cursor_over(w, 1, OW_LAYER_PPP);
 	case 104:
 		return hdlc(w);
 	case 105:
-		return ow_walk_wifi(w);
+		return ow_decode_cursor_wifi(w);
 	case 127:
-		return ow_walk_radiotap(w);
+		return ow_decode_cursor_radiotap(w);
 	case 119:
 	case 163:
-		return ow_walk_prism(w);
+		return ow_decode_cursor_prism(w);
 	case 192:
-		return ow_walk_ppi(w);
+		return ow_decode_cursor_ppi(w);
 	case 239:
 		return nflog(w);
 	case 6:
@@ -282,7 +282,7 @@ static enum ow_layer link_layer(struct ow_walk *w, uint32_t linktype)
 	case 242:
 		return infiniband(w);
 	case 109: /* OpenBSD enc: family 4, SPI 4, flags 4 */
-		return ow_walk_over(w, 12, OW_LAYER_IP);
+		return ow_decode_cursor_over(w, 12, OW_LAYER_IP);
 	case 117:
 		return pflog(w);
 	case 197:
@@ -290,10 +290,10 @@ static enum ow_layer link_layer(struct ow_walk *w, uint32_t linktype)
 	case 219:
 		return OW_LAYER_MPLS;
 	case 226: /* Solaris ipnet */
-		return ow_walk_over(w, 24, OW_LAYER_IP);
+		return ow_decode_cursor_over(w, 24, OW_LAYER_IP);
 	case 240: /* netANALYZER: a header of 4 bytes */
 	case 282: /* Broadcom switch tag in front of the frame */
-		return ow_walk_over(w, 4, OW_LAYER_ETHERNET);
+		return ow_decode_cursor_over(w, 4, OW_LAYER_ETHERNET);
 	case 281: /* Broadcom and Marvell switch tags inside it */
 	case 284:
 		return switch_tag(w, 4);
@@ -305,20 +305,20 @@ static enum ow_layer link_layer(struct ow_walk *w, uint32_t linktype)
 }
 
 /* Apple's header: length 4, what follows 4 (1 = a packet), its DLT_ value 4, ... */
-static enum ow_layer pktap(struct ow_walk *w)
+static enum ow_layer pktap(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 12))
+	if (!ow_decode_cursor_has(w, 12))
 		return OW_LAYER_SHORT;
 	uint32_t len = ow_load_le32(w->p), next = ow_load_le32(w->p + 4), linktype = ow_load_le32(w->p + 8);
 	if (next != 1)
 		return OW_LAYER_NOT_IP;
-	if (len < 12 || len > PKTAP_HEADER_MAX || !ow_walk_has(w, len))
+	if (len < 12 || len > PKTAP_HEADER_MAX || !ow_decode_cursor_has(w, len))
 		return OW_LAYER_SHORT;
-	ow_walk_skip(w, len);
+	ow_decode_cursor_skip(w, len);
 	return link_layer(w, linktype);
 }
 
-enum ow_layer ow_walk_link(struct ow_walk *w, uint32_t linktype)
+enum ow_layer ow_decode_cursor_link(struct ow_decode_cursor *w, uint32_t linktype)
 {
 	return linktype == 258 || linktype == 149 ? pktap(w) : link_layer(w, linktype);
 }

@@ -126,17 +126,17 @@ static inline bool ends_here(const struct ow_packet *packet)
 		return true;
 	if (packet->proto != 17 || !packet->l4 || packet->end - packet->l4 < 4)
 		return false;
-	return !ow_walk_tunnel_port(packet->l4);
+	return !ow_decode_cursor_tunnel_port(packet->l4);
 }
 
 /* Looks for a tunnel in the packet just parsed, and names the layer inside when it is to be entered. */
-static enum ow_layer find_tunnel(struct ow_walk *w)
+static enum ow_layer find_tunnel(struct ow_decode_cursor *w)
 {
 	struct ow_packet *packet = w->packet;
 	w->p = packet->l4 ? packet->l4 : packet->end;
 	w->end = packet->end;
 	w->wire = packet->l4_len;
-	enum ow_layer next = ow_walk_tunnel(w);
+	enum ow_layer next = ow_decode_cursor_tunnel(w);
 	if (next == OW_LAYER_NONE)
 		return OW_LAYER_FOUND;
 	if (next == OW_LAYER_SHORT)
@@ -148,30 +148,30 @@ static enum ow_layer find_tunnel(struct ow_walk *w)
 	return next;
 }
 
-static enum ow_layer walk_ip(struct ow_walk *w)
+static enum ow_layer walk_ip(struct ow_decode_cursor *w)
 {
 	if (!parse_ip(w->p, w->end, w->wire, w->packet))
 		return OW_LAYER_SHORT;
 	return ends_here(w->packet) ? OW_LAYER_FOUND : find_tunnel(w);
 }
 
-static enum ow_layer step(struct ow_walk *w, enum ow_layer layer)
+static enum ow_layer step(struct ow_decode_cursor *w, enum ow_layer layer)
 {
 	switch (layer) {
 	case OW_LAYER_ETHERNET:
-		return ow_walk_ethernet(w);
+		return ow_decode_cursor_ethernet(w);
 	case OW_LAYER_TYPE:
-		return ow_walk_type(w);
+		return ow_decode_cursor_type(w);
 	case OW_LAYER_IP:
 		return walk_ip(w);
 	case OW_LAYER_LLC:
-		return ow_walk_llc(w);
+		return ow_decode_cursor_llc(w);
 	case OW_LAYER_PPP:
-		return ow_walk_ppp(w);
+		return ow_decode_cursor_ppp(w);
 	case OW_LAYER_MPLS:
-		return ow_walk_mpls(w);
+		return ow_decode_cursor_mpls(w);
 	case OW_LAYER_NSH:
-		return ow_walk_nsh(w);
+		return ow_decode_cursor_nsh(w);
 	default:
 		return layer;
 	}
@@ -195,14 +195,14 @@ static __attribute__((noinline)) enum ow_decode walk(const struct ow_frame *fram
 {
 	static const uint8_t nothing[1];
 	const uint8_t *data = frame->caplen ? frame->data : nothing;
-	struct ow_walk w = {
+	struct ow_decode_cursor w = {
 		.p = data,
 		.end = data + frame->caplen,
 		.wire = frame->len > frame->caplen ? frame->len : frame->caplen,
 		.inner = inner,
 		.packet = packet,
 	};
-	enum ow_layer layer = ow_walk_link(&w, frame->linktype);
+	enum ow_layer layer = ow_decode_cursor_link(&w, frame->linktype);
 	for (unsigned n = 0; n < OW_LAYERS_MAX && layer < OW_LAYER_FOUND; n++)
 		layer = step(&w, layer);
 	return outcome(layer);

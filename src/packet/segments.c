@@ -106,7 +106,7 @@ static bool prepare(const struct ow_packet *packet, struct cut *cut)
 }
 
 /* Headers of the segment with `len` bytes from `from` on, which is number i. */
-static void patch(const struct ow_live_frame *frame, struct cut *cut, uint32_t i, uint32_t from, uint32_t len)
+static void patch(const struct ow_iface_frame *frame, struct cut *cut, uint32_t i, uint32_t from, uint32_t len)
 {
 	uint8_t *ip = cut->bytes, *l4 = ip + cut->l4, flags = cut->flags;
 	uint32_t ip_len = cut->headers + len;
@@ -143,7 +143,7 @@ static void put_payload(const struct ow_identity *identity, struct cut *cut, uin
 	cut->packet.truncated = there < len;
 }
 
-static int cut_up(const struct ow_identity *identity, const struct ow_live_frame *frame, struct cut *cut,
+static int cut_up(const struct ow_identity *identity, const struct ow_iface_frame *frame, struct cut *cut,
                   struct ow_segments *ret_segments)
 {
 	uint32_t step = frame->gso_size, count = (cut->total + step - 1) / step;
@@ -163,7 +163,7 @@ static int cut_up(const struct ow_identity *identity, const struct ow_live_frame
 }
 
 static __attribute__((noinline)) int of_superframe(const struct ow_identity *identity,
-                                                   const struct ow_live_frame *frame, const struct ow_packet *packet,
+                                                   const struct ow_iface_frame *frame, const struct ow_packet *packet,
                                                    struct ow_segments *ret_segments)
 {
 	struct cut cut;
@@ -178,7 +178,7 @@ static __attribute__((noinline)) int of_superframe(const struct ow_identity *ide
 	return cut_up(identity, frame, &cut, ret_segments);
 }
 
-static __attribute__((noinline)) int of_any(const struct ow_identity *identity, const struct ow_live_frame *frame,
+static __attribute__((noinline)) int of_any(const struct ow_identity *identity, const struct ow_iface_frame *frame,
                                             struct ow_segments *ret_segments)
 {
 	struct ow_packet packet;
@@ -195,7 +195,7 @@ static __attribute__((noinline)) int of_any(const struct ow_identity *identity, 
 	return one(identity, &packet, ret_segments);
 }
 
-int ow_segments_of_frame(const struct ow_identity *identity, const struct ow_live_frame *frame,
+int ow_segments_of_frame(const struct ow_identity *identity, const struct ow_iface_frame *frame,
                          struct ow_segments *ret_segments)
 {
 	struct ow_plain plain;

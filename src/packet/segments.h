@@ -24,7 +24,7 @@ struct ow_segments {
  * identity: level ip or nat (not frame), without segments mode. 0; -ENODATA for truncated below hash_limit; -ENOMSG for
  * a frame without IP packet.
  */
-int ow_segments_of_frame(const struct ow_identity *identity, const struct ow_live_frame *frame,
+int ow_segments_of_frame(const struct ow_identity *identity, const struct ow_iface_frame *frame,
                          struct ow_segments *ret_segments);
 
 #endif

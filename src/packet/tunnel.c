@@ -8,34 +8,34 @@
 #define GTP_EXTENSIONS_MAX 8
 
 /* Too few bytes for a tunnel header: cut by the capture, or no tunnel after all. */
-static enum ow_layer too_few(const struct ow_walk *w)
+static enum ow_layer too_few(const struct ow_decode_cursor *w)
 {
 	return w->packet->truncated ? OW_LAYER_SHORT : OW_LAYER_NONE;
 }
 
 /* An IP packet of this version (0: any) n bytes on. */
-static enum ow_layer ip_after(struct ow_walk *w, uint32_t n, unsigned version)
+static enum ow_layer ip_after(struct ow_decode_cursor *w, uint32_t n, unsigned version)
 {
-	if (!ow_walk_has(w, n + 1))
+	if (!ow_decode_cursor_has(w, n + 1))
 		return too_few(w);
 	unsigned nibble = w->p[n] >> 4;
 	if ((nibble != 4 && nibble != 6) || (version && nibble != version))
 		return OW_LAYER_NONE;
-	ow_walk_skip(w, n);
+	ow_decode_cursor_skip(w, n);
 	return OW_LAYER_IP;
 }
 
 /* Another layer n bytes on. */
-static enum ow_layer layer_after(struct ow_walk *w, uint32_t n, enum ow_layer next)
+static enum ow_layer layer_after(struct ow_decode_cursor *w, uint32_t n, enum ow_layer next)
 {
-	if (!ow_walk_has(w, n))
+	if (!ow_decode_cursor_has(w, n))
 		return too_few(w);
-	ow_walk_skip(w, n);
+	ow_decode_cursor_skip(w, n);
 	return next;
 }
 
 /* The payload of GRE, Geneve and the like, named by an ethertype. */
-static enum ow_layer type_after(struct ow_walk *w, uint32_t n, uint16_t type)
+static enum ow_layer type_after(struct ow_decode_cursor *w, uint32_t n, uint16_t type)
 {
 	switch (type) {
 	case 0x0800:
@@ -56,24 +56,24 @@ static enum ow_layer type_after(struct ow_walk *w, uint32_t n, uint16_t type)
 }
 
 /* ERSPAN III: 12 bytes and, if the last bit says so, 8 of platform data. */
-static enum ow_layer erspan3_after(struct ow_walk *w, uint32_t n)
+static enum ow_layer erspan3_after(struct ow_decode_cursor *w, uint32_t n)
 {
-	if (!ow_walk_has(w, n + 12))
+	if (!ow_decode_cursor_has(w, n + 12))
 		return too_few(w);
 	return layer_after(w, n + (w->p[n + 11] & 1 ? 20 : 12), OW_LAYER_ETHERNET);
 }
 
 /* WCCP: a redirect header of 4 bytes in version 2, none in version 1. */
-static enum ow_layer wccp_after(struct ow_walk *w, uint32_t n)
+static enum ow_layer wccp_after(struct ow_decode_cursor *w, uint32_t n)
 {
 	enum ow_layer next = ip_after(w, n, 4);
 	return next == OW_LAYER_NONE ? ip_after(w, n + 4, 4) : next;
 }
 
 /* flags 2, protocol 2, [checksum 4], [key 4], [sequence 4]; version 1 (PPTP): key always, [sequence 4], [ack 4] */
-static enum ow_layer gre(struct ow_walk *w)
+static enum ow_layer gre(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 4))
+	if (!ow_decode_cursor_has(w, 4))
 		return too_few(w);
 	uint16_t flags = ow_load_be16(w->p), type = ow_load_be16(w->p + 2);
 	bool sequence = flags & 0x1000;
@@ -98,9 +98,9 @@ static enum ow_layer gre(struct ow_walk *w)
 }
 
 /* flags 1 (I = 8), 3, VNI 3, 0 */
-static enum ow_layer vxlan(struct ow_walk *w)
+static enum ow_layer vxlan(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 8))
+	if (!ow_decode_cursor_has(w, 8))
 		return too_few(w);
 	if (!(w->p[0] & 8))
 		return OW_LAYER_NONE;
@@ -108,9 +108,9 @@ static enum ow_layer vxlan(struct ow_walk *w)
 }
 
 /* VXLAN where byte 3 names the payload; some senders forget the flag (P = 4) that says so. */
-static enum ow_layer vxlan_gpe(struct ow_walk *w)
+static enum ow_layer vxlan_gpe(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 8))
+	if (!ow_decode_cursor_has(w, 8))
 		return too_few(w);
 	if (!(w->p[0] & 0x0c))
 		return OW_LAYER_NONE;
@@ -133,9 +133,9 @@ static enum ow_layer vxlan_gpe(struct ow_walk *w)
 }
 
 /* version 2 bits, option words 6 bits, flags 1, protocol 2, VNI 3, 0, options */
-static enum ow_layer geneve(struct ow_walk *w)
+static enum ow_layer geneve(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 8))
+	if (!ow_decode_cursor_has(w, 8))
 		return too_few(w);
 	if (w->p[0] >> 6 != 0 || w->p[7] != 0)
 		return OW_LAYER_NONE;
@@ -143,27 +143,27 @@ static enum ow_layer geneve(struct ow_walk *w)
 }
 
 /* flags 1, type 1, length 2, TEID 4, [sequence 2, N-PDU 1, next extension 1]; only user data (type 255) is a tunnel */
-static enum ow_layer gtp(struct ow_walk *w)
+static enum ow_layer gtp(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 8))
+	if (!ow_decode_cursor_has(w, 8))
 		return too_few(w);
 	if ((w->p[0] & 0xf0) != 0x30 || w->p[1] != 255)
 		return OW_LAYER_NONE;
 	if (!(w->p[0] & 7))
 		return ip_after(w, 8, 0);
-	if (!ow_walk_has(w, 12))
+	if (!ow_decode_cursor_has(w, 12))
 		return too_few(w);
 	uint32_t n = 12;
 	uint8_t next = w->p[0] & 4 ? w->p[11] : 0;
 	for (unsigned i = 0; next != 0; i++) {
 		if (i == GTP_EXTENSIONS_MAX)
 			return OW_LAYER_NONE;
-		if (!ow_walk_has(w, n + 1))
+		if (!ow_decode_cursor_has(w, n + 1))
 			return too_few(w);
 		uint32_t len = w->p[n] * 4u;
 		if (len == 0)
 			return OW_LAYER_NONE;
-		if (!ow_walk_has(w, n + len))
+		if (!ow_decode_cursor_has(w, n + len))
 			return too_few(w);
 		n += len;
 		next = w->p[n - 1];
@@ -172,18 +172,18 @@ static enum ow_layer gtp(struct ow_walk *w)
 }
 
 /* Optional authentication (0001) and origin (0000) headers, then IPv6, which must fit what is left. */
-static enum ow_layer teredo(struct ow_walk *w)
+static enum ow_layer teredo(struct ow_decode_cursor *w)
 {
 	uint32_t n = 0;
-	if (!ow_walk_has(w, 4))
+	if (!ow_decode_cursor_has(w, 4))
 		return too_few(w);
 	if (ow_load_be16(w->p) == 1)
 		n = 13u + w->p[2] + w->p[3];
-	if (!ow_walk_has(w, n + 2))
+	if (!ow_decode_cursor_has(w, n + 2))
 		return too_few(w);
 	if (ow_load_be16(w->p + n) == 0)
 		n += 8;
-	if (!ow_walk_has(w, n + 6))
+	if (!ow_decode_cursor_has(w, n + 6))
 		return too_few(w);
 	if (w->p[n] >> 4 != 6 || 40u + ow_load_be16(w->p + n + 4) > w->wire - n)
 		return OW_LAYER_NONE;
@@ -191,28 +191,28 @@ static enum ow_layer teredo(struct ow_walk *w)
 }
 
 /* L2TPv2 data: flags and version 2, [length 2], tunnel 2, session 2, [Ns 2, Nr 2], [offset 2, padding] */
-static enum ow_layer l2tp(struct ow_walk *w)
+static enum ow_layer l2tp(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 2))
+	if (!ow_decode_cursor_has(w, 2))
 		return too_few(w);
 	uint16_t flags = ow_load_be16(w->p);
 	if (flags & 0x8000 || (flags & 0x000f) != 2)
 		return OW_LAYER_NONE;
 	uint32_t n = 6 + (flags & 0x4000 ? 2 : 0) + (flags & 0x0800 ? 4 : 0);
 	if (flags & 0x0200) {
-		if (!ow_walk_has(w, n + 2))
+		if (!ow_decode_cursor_has(w, n + 2))
 			return too_few(w);
 		n += 2 + ow_load_be16(w->p + n);
 	}
 	return layer_after(w, n, OW_LAYER_PPP);
 }
 
-static enum ow_layer udp(struct ow_walk *w)
+static enum ow_layer udp(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 4))
+	if (!ow_decode_cursor_has(w, 4))
 		return OW_LAYER_NONE;
-	uint16_t port = ow_walk_tunnel_port(w->p);
-	enum ow_layer (*parse)(struct ow_walk *);
+	uint16_t port = ow_decode_cursor_tunnel_port(w->p);
+	enum ow_layer (*parse)(struct ow_decode_cursor *);
 	switch (port) {
 	case 1701:
 		parse = l2tp;
@@ -238,13 +238,13 @@ static enum ow_layer udp(struct ow_walk *w)
 	default:
 		return OW_LAYER_NONE;
 	}
-	if (!ow_walk_has(w, 8))
+	if (!ow_decode_cursor_has(w, 8))
 		return too_few(w);
-	ow_walk_skip(w, 8);
+	ow_decode_cursor_skip(w, 8);
 	return parse(w);
 }
 
-enum ow_layer ow_walk_tunnel(struct ow_walk *w)
+enum ow_layer ow_decode_cursor_tunnel(struct ow_decode_cursor *w)
 {
 	switch (w->packet->proto) {
 	case 17:
@@ -256,7 +256,7 @@ enum ow_layer ow_walk_tunnel(struct ow_walk *w)
 	case 47:
 		return gre(w);
 	case 97: /* EtherIP: version 3 */
-		if (!ow_walk_has(w, 2))
+		if (!ow_decode_cursor_has(w, 2))
 			return too_few(w);
 		return w->p[0] >> 4 == 3 ? layer_after(w, 2, OW_LAYER_ETHERNET) : OW_LAYER_NONE;
 	case 137:

@@ -14,9 +14,9 @@ static uint16_t load_le16(const uint8_t *p)
 }
 
 /* control 2, duration 2, address 6, address 6, address 6, sequence 2, [address 6], [QoS 2], [HT control 4] */
-static enum ow_layer wifi(struct ow_walk *w, bool padded)
+static enum ow_layer wifi(struct ow_decode_cursor *w, bool padded)
 {
-	if (!ow_walk_has(w, 24))
+	if (!ow_decode_cursor_has(w, 24))
 		return OW_LAYER_SHORT;
 	uint8_t control = w->p[0], flags = w->p[1];
 	/* Only data, with a body, in the clear, and not a later fragment. */
@@ -25,7 +25,7 @@ static enum ow_layer wifi(struct ow_walk *w, bool padded)
 	uint32_t n = (flags & 3) == 3 ? 30 : 24;
 	bool amsdu = false;
 	if (control & 0x80) {
-		if (!ow_walk_has(w, n + 2))
+		if (!ow_decode_cursor_has(w, n + 2))
 			return OW_LAYER_SHORT;
 		amsdu = w->p[n] & 0x80;
 		n += 2 + (flags & 0x80 ? 4 : 0);
@@ -34,10 +34,10 @@ static enum ow_layer wifi(struct ow_walk *w, bool padded)
 		n = (n + 3) & ~3u;
 	if (amsdu) /* the first of several packets: addresses and length of the subframe */
 		n += 14;
-	return ow_walk_over(w, n, OW_LAYER_LLC);
+	return ow_decode_cursor_over(w, n, OW_LAYER_LLC);
 }
 
-enum ow_layer ow_walk_wifi(struct ow_walk *w)
+enum ow_layer ow_decode_cursor_wifi(struct ow_decode_cursor *w)
 {
 	return wifi(w, false);
 }
@@ -57,7 +57,7 @@ static uint8_t radiotap_flags(const uint8_t *p, uint32_t len)
 	return first & 2 && at < len ? p[at] : 0;
 }
 
-static void drop_fcs(struct ow_walk *w)
+static void drop_fcs(struct ow_decode_cursor *w)
 {
 	if (w->wire < 4)
 		return;
@@ -67,42 +67,42 @@ static void drop_fcs(struct ow_walk *w)
 }
 
 /* version 0, pad, length 2, present 4 or more, fields */
-enum ow_layer ow_walk_radiotap(struct ow_walk *w)
+enum ow_layer ow_decode_cursor_radiotap(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 8))
+	if (!ow_decode_cursor_has(w, 8))
 		return OW_LAYER_SHORT;
 	uint32_t len = load_le16(w->p + 2);
-	if (w->p[0] != 0 || len < 8 || !ow_walk_has(w, len))
+	if (w->p[0] != 0 || len < 8 || !ow_decode_cursor_has(w, len))
 		return OW_LAYER_SHORT;
 	uint8_t flags = radiotap_flags(w->p, len);
-	ow_walk_skip(w, len);
+	ow_decode_cursor_skip(w, len);
 	if (flags & RADIOTAP_FLAG_FCS)
 		drop_fcs(w);
 	return wifi(w, flags & RADIOTAP_FLAG_PAD);
 }
 
 /* A Prism header has a fixed size; the same link type is used with AVS headers, which have a magic and a length. */
-enum ow_layer ow_walk_prism(struct ow_walk *w)
+enum ow_layer ow_decode_cursor_prism(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 8))
+	if (!ow_decode_cursor_has(w, 8))
 		return OW_LAYER_SHORT;
 	uint32_t len = PRISM_HEADER;
 	if ((ow_load_be32(w->p) & 0xfffffff0u) == (AVS_MAGIC & 0xfffffff0u))
 		len = ow_load_be32(w->p + 4);
-	if (len < 8 || !ow_walk_has(w, len))
+	if (len < 8 || !ow_decode_cursor_has(w, len))
 		return OW_LAYER_SHORT;
-	ow_walk_skip(w, len);
+	ow_decode_cursor_skip(w, len);
 	return wifi(w, false);
 }
 
 /* version 1, flags 1, length 2, link type 4, fields {type 2, length 2, value}; 802.11 common fields (2) have flags at 8
  */
-enum ow_layer ow_walk_ppi(struct ow_walk *w)
+enum ow_layer ow_decode_cursor_ppi(struct ow_decode_cursor *w)
 {
-	if (!ow_walk_has(w, 8))
+	if (!ow_decode_cursor_has(w, 8))
 		return OW_LAYER_SHORT;
 	uint32_t len = load_le16(w->p + 2), linktype = ow_load_le32(w->p + 4), at = 8;
-	if (len < 8 || !ow_walk_has(w, len))
+	if (len < 8 || !ow_decode_cursor_has(w, len))
 		return OW_LAYER_SHORT;
 	bool fcs = false;
 	while (at + 4 <= len) {
@@ -111,7 +111,7 @@ enum ow_layer ow_walk_ppi(struct ow_walk *w)
 			fcs = w->p[at + 12] & 1;
 		at += 4 + size;
 	}
-	ow_walk_skip(w, len);
+	ow_decode_cursor_skip(w, len);
 	if (fcs)
 		drop_fcs(w);
 	if (linktype == 105)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 /* Places in a list by id, with open addressing; ids are uniform, so their bits are the hash. 0 = free. */
-static uint32_t *index_of(const struct ow_stamp *b, size_t bs, size_t *ret_room)
+static uint32_t *index_of(const struct ow_sighting *b, size_t bs, size_t *ret_room)
 {
 	size_t room = 16;
 	while (room / 4 * 3 < bs)
@@ -29,7 +29,7 @@ static uint32_t *index_of(const struct ow_stamp *b, size_t bs, size_t *ret_room)
 }
 
 /* Place plus one of an id in the list that the index is of, or 0. */
-static uint32_t find(const uint32_t *index, size_t room, const struct ow_stamp *stamps, uint64_t id)
+static uint32_t find(const uint32_t *index, size_t room, const struct ow_sighting *stamps, uint64_t id)
 {
 	size_t at = id >> 11 & (room - 1);
 	while (index[at] && stamps[index[at] - 1].id != id)
@@ -37,7 +37,8 @@ static uint32_t find(const uint32_t *index, size_t room, const struct ow_stamp *
 	return index[at];
 }
 
-int ow_fates_find(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, struct ow_fates *ret_fates)
+int ow_fates_find(const struct ow_sighting *a, size_t as, const struct ow_sighting *b, size_t bs,
+                  struct ow_fates *ret_fates)
 {
 	size_t room_a, room_b;
 	uint32_t *index_a = index_of(a, as, &room_a), *index_b = index_of(b, bs, &room_b);

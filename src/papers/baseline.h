@@ -11,7 +11,7 @@
 
 /* What became of the packets of A. */
 struct ow_fates {
-	const struct ow_stamp *sent;
+	const struct ow_sighting *sent;
 	size_t count;
 	int64_t *delay_ns; /* of each; or one of the fates below */
 	uint64_t received; /* at B, with those that A did not show */
@@ -20,7 +20,8 @@ struct ow_fates {
 #define OW_FATE_AMBIGUOUS (INT64_MIN + 1) /* A sent copies, and B saw another number of them */
 
 /* `a` must stay. 0 or -ENOMEM. */
-int ow_fates_find(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, struct ow_fates *ret_fates);
+int ow_fates_find(const struct ow_sighting *a, size_t as, const struct ow_sighting *b, size_t bs,
+                  struct ow_fates *ret_fates);
 void ow_fates_done(struct ow_fates *fates);
 
 /* What a baseline costs. */

@@ -15,7 +15,7 @@
 /* A packet at one point, and the number of its record: the order in which the point saw it. */
 struct numbered {
 	uint64_t number;
-	struct ow_stamp stamp;
+	struct ow_sighting stamp;
 };
 
 struct list {
@@ -33,7 +33,7 @@ struct ow_compare {
 
 /* -- collecting --------------------------------------------------------------------------------------------------- */
 
-static int list_add(struct list *list, struct ow_stamp stamp, uint64_t number)
+static int list_add(struct list *list, struct ow_sighting stamp, uint64_t number)
 {
 	if (list->count == list->room) {
 		size_t room = list->room ? 2 * list->room : 4096;
@@ -59,7 +59,7 @@ static int collect(struct list *list, const struct ow_packet_event *event, enum 
 	int r = 0;
 	for (uint32_t i = 0; i < event->packets && r == 0; i++) {
 		uint64_t id = i ? ow_mix64(event->id + i) : event->id;
-		r = list_add(list, (struct ow_stamp){id, event->time_ns[side]}, event->number[side]);
+		r = list_add(list, (struct ow_sighting){id, event->time_ns[side]}, event->number[side]);
 	}
 	return r;
 }
@@ -97,16 +97,16 @@ static int by_number(const void *a, const void *b)
 }
 
 /* In the order of the capture, as the point saw them, and with copies told apart. Empties the list. */
-static int put_in_order(struct list *list, int64_t start_ns, struct ow_stamp **ret_stamps, size_t *ret_count)
+static int put_in_order(struct list *list, int64_t start_ns, struct ow_sighting **ret_stamps, size_t *ret_count)
 {
 	size_t count = list->count;
-	struct ow_stamp *stamps = malloc((count + 1) * sizeof *stamps);
+	struct ow_sighting *stamps = malloc((count + 1) * sizeof *stamps);
 	if (!stamps)
 		return -ENOMEM;
 	if (count)
 		qsort(list->item, count, sizeof *list->item, by_number);
 	for (size_t i = 0; i < count; i++)
-		stamps[i] = (struct ow_stamp){list->item[i].stamp.id, list->item[i].stamp.time_ns - start_ns};
+		stamps[i] = (struct ow_sighting){list->item[i].stamp.id, list->item[i].stamp.time_ns - start_ns};
 	list_done(list);
 	*ret_stamps = stamps;
 	*ret_count = count;

@@ -125,8 +125,8 @@ static void put_errors(FILE *out, const struct ow_comparison *c, int width, bool
 	fputc('\n', out);
 	for (size_t k = 0; k < c->rows; k++) {
 		const struct ow_compare_row *row = &c->row[k];
-		char samples[OW_WORDS];
-		ow_words_count(row->estimate.useful, samples);
+		char samples[OW_FORMAT];
+		ow_format_count(row->estimate.useful, samples);
 		fprintf(out, "%-9s ", row->name);
 		if (*row->failure) {
 			fprintf(out, "%9s\n", "-");
@@ -245,14 +245,14 @@ static void put_exact(FILE *out, const struct ow_comparison *c, int width)
 {
 	char line[300];
 	const struct ow_result *x = c->exact;
-	char sent[OW_WORDS], matched[OW_WORDS], lost[OW_WORDS], extra[OW_WORDS], samples[OW_WORDS], memory[CELL],
+	char sent[OW_FORMAT], matched[OW_FORMAT], lost[OW_FORMAT], extra[OW_FORMAT], samples[OW_FORMAT], memory[CELL],
 		ratio[CELL];
 	char text[4][OW_DURATION_TEXT];
-	ow_words_count(x->sent, sent);
-	ow_words_count(x->matched, matched);
-	ow_words_count(x->lost, lost);
-	ow_words_count(x->extra, extra);
-	ow_words_count(x->delay.samples, samples);
+	ow_format_count(x->sent, sent);
+	ow_format_count(x->matched, matched);
+	ow_format_count(x->lost, lost);
+	ow_format_count(x->extra, extra);
+	ow_format_count(x->delay.samples, samples);
 	percent_text((double)x->lost / (double)x->sent, false, ratio);
 	bytes_text((double)c->memory_bytes, memory);
 	fprintf(out, "%s: %s sent, %s matched, %s lost (%s), %s extra\n", direction_title[c->direction], sent, matched,
@@ -264,7 +264,7 @@ static void put_exact(FILE *out, const struct ow_comparison *c, int width)
 		ow_duration_text(x->delay.quantile_ns[OW_Q99], text[3]);
 		snprintf(line, sizeof line, "delay of %s %s: mean %s, stddev %s, p50 %s, p99 %s", samples,
 		         ow_plural(x->delay.samples, "packet", "packets"), text[0], text[1], text[2], text[3]);
-		ow_words_wrap(out, line, 0, width);
+		ow_format_wrap(out, line, 0, width);
 	}
 	fprintf(out, "%s for each synopsis, seed %" PRIu64 "\n\n", memory, c->seed);
 }

@@ -352,7 +352,7 @@ static int time_recovery(uint32_t stash, uint64_t seed, double *ret_ms, struct o
 		r = ow_finecomb_create(&params, seed, &b, err);
 	double least = INFINITY;
 	for (uint64_t i = 0; i < stash && !r; i++) {
-		struct ow_stamp s = {ow_mix64(seed + i), (int64_t)i};
+		struct ow_sighting s = {ow_mix64(seed + i), (int64_t)i};
 		if (i < stash / 4)
 			ow_finecomb_before(b, &s, 1);
 		else if (i < stash / 4 * 3)

@@ -134,7 +134,7 @@ static int rig_make(struct rig *rig, unsigned kinds, unsigned runs, double beta,
 	return r;
 }
 
-static void rig_sent(void *arg, const struct ow_stamp *stamps, size_t count)
+static void rig_sent(void *arg, const struct ow_sighting *stamps, size_t count)
 {
 	struct rig *rig = arg;
 	rig->sent += count;
@@ -143,7 +143,7 @@ static void rig_sent(void *arg, const struct ow_stamp *stamps, size_t count)
 			rig->group[k].a[i]->ops->add(rig->group[k].a[i], stamps, count);
 }
 
-static void rig_received(void *arg, const struct ow_stamp *stamps, size_t count)
+static void rig_received(void *arg, const struct ow_sighting *stamps, size_t count)
 {
 	struct rig *rig = arg;
 	rig->received += count;

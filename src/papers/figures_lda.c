@@ -84,14 +84,14 @@ static int watchers_make(struct watchers *w, const struct ow_lda_params *params,
 	return 0;
 }
 
-static void sent(void *arg, const struct ow_stamp *stamps, size_t count)
+static void sent(void *arg, const struct ow_sighting *stamps, size_t count)
 {
 	struct watchers *w = arg;
 	for (unsigned i = 0; i < w->runs; i++)
 		ow_lda_ops.add(&w->a[i]->base, stamps, count);
 }
 
-static void received(void *arg, const struct ow_stamp *stamps, size_t count)
+static void received(void *arg, const struct ow_sighting *stamps, size_t count)
 {
 	struct watchers *w = arg;
 	for (unsigned i = 0; i < w->runs; i++)

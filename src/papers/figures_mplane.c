@@ -166,14 +166,14 @@ static uint32_t first_below(const struct study *study, double hops)
 
 static int claim_sprint_hops(struct ow_figure_run *run, const struct study *study)
 {
-	char ours[200], a[OW_WORDS], b[OW_WORDS];
+	char ours[200], a[OW_FORMAT], b[OW_FORMAT];
 	uint32_t upgrades = 45;
 	double none = hops_of(&study->paper[0]), with = hops_of(&study->paper[upgrades]);
-	snprintf(ours, sizeof ours, "%s", ow_words_count((uint64_t)none, a));
+	snprintf(ours, sizeof ours, "%s", ow_format_count((uint64_t)none, a));
 	int r = ow_figure_claim(run, "about a million probe hops with none upgraded", ours, fabs(none / 1e6 - 1) < 0.1);
 	snprintf(ours, sizeof ours, "Algorithm 1 %s, %.0f-fold fewer; beam %s; at most 10,000 with %u",
-	         ow_words_count((uint64_t)with, a), none / with,
-	         ow_words_count((uint64_t)hops_of(&study->beam[upgrades]), b), first_below(study, 1e4));
+	         ow_format_count((uint64_t)with, a), none / with,
+	         ow_format_count((uint64_t)hops_of(&study->beam[upgrades]), b), first_below(study, 1e4));
 	if (r == 0)
 		r = ow_figure_claim(run, "about 10,000 with 45 of 315: two orders of magnitude", ours,
 		                    with <= 1e4 && none / with >= 100);

@@ -43,7 +43,7 @@ static int decode_once(const struct ow_rda_params *params, size_t differences, b
                        struct decoding *d)
 {
 	struct ow_synopsis *a = NULL, *b = NULL;
-	struct ow_stamp *p = malloc((differences + 1) * sizeof *p);
+	struct ow_sighting *p = malloc((differences + 1) * sizeof *p);
 	struct ow_random random;
 	ow_random_seed(&random, seed);
 	int r = p ? ow_rda_create(params, seed, &a) : -ENOMEM;
@@ -51,7 +51,7 @@ static int decode_once(const struct ow_rda_params *params, size_t differences, b
 		r = ow_rda_create(params, seed, &b);
 	if (!r) {
 		for (size_t i = 0; i < differences; i++)
-			p[i] = (struct ow_stamp){ow_random_u64(&random), (int64_t)i};
+			p[i] = (struct ow_sighting){ow_random_u64(&random), (int64_t)i};
 		size_t lost = differences / 2;
 		ow_rda_ops.add(a, p, lost);
 		ow_rda_ops.add(b, p + lost, differences - lost);
@@ -413,10 +413,10 @@ static int size_once(size_t n, size_t d, uint64_t seed, struct ow_spread *minhas
 	ow_random_seed(&random, seed);
 	/* First what is lost, then what is common, then what is extra. */
 	for (size_t first = 0, lost = d / 2, end = n + d - d / 2; first < end && !r; first += BLOCK) {
-		struct ow_stamp a[BLOCK], b[BLOCK];
+		struct ow_sighting a[BLOCK], b[BLOCK];
 		size_t as = 0, bs = 0;
 		for (size_t i = first; i < end && i < first + BLOCK; i++) {
-			struct ow_stamp p = {ow_random_u64(&random), 0};
+			struct ow_sighting p = {ow_random_u64(&random), 0};
 			if (i < n)
 				a[as++] = p;
 			if (i >= lost)

@@ -61,13 +61,13 @@ static int two_lda(uint32_t buckets, double lost, uint64_t seed, struct two *two
 }
 
 /* Adds the packets whose hash is below the share p. */
-static uint64_t add_share(struct ow_synopsis *s, const struct ow_stamp *p, size_t count, double share, uint64_t seed)
+static uint64_t add_share(struct ow_synopsis *s, const struct ow_sighting *p, size_t count, double share, uint64_t seed)
 {
 	if (share >= 1) {
 		s->ops->add(s, p, count);
 		return count;
 	}
-	struct ow_stamp block[BLOCK];
+	struct ow_sighting block[BLOCK];
 	size_t in = 0;
 	uint64_t limit = (uint64_t)(share * 0x1p32), key = ow_mix64(seed), all = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -85,20 +85,20 @@ static uint64_t add_share(struct ow_synopsis *s, const struct ow_stamp *p, size_
 }
 
 /* B's packets without those that A did not send: they stand first and last. */
-static void common_of(const struct ow_stream_params *params, const struct ow_stream *stream,
-                      const struct ow_stamp **ret_b, size_t *ret_bs)
+static void common_of(const struct ow_stream_params *params, const struct ow_made_stream *stream,
+                      const struct ow_sighting **ret_b, size_t *ret_bs)
 {
 	*ret_b = stream->b + params->reorder[0];
 	*ret_bs = stream->bs - params->reorder[0] - params->reorder[3];
 }
 
 /* What a method of `buckets` makes of the stream. */
-static int measure(enum method method, const struct ow_stream_params *params, const struct ow_stream *stream,
+static int measure(enum method method, const struct ow_stream_params *params, const struct ow_made_stream *stream,
                    uint32_t buckets, uint64_t seed, struct ow_estimate *ret_estimate)
 {
 	struct two two = {0};
 	double lost = (double)stream->truth.lost;
-	const struct ow_stamp *b = stream->b;
+	const struct ow_sighting *b = stream->b;
 	size_t bs = stream->bs;
 	double share = 1;
 	int r;
@@ -136,7 +136,7 @@ struct errors {
 	struct ow_spread mean, stddev, useful; /* of each method; relative, relative, % */
 };
 
-static void note(struct errors *e, const struct ow_stream *stream, const struct ow_estimate *estimate)
+static void note(struct errors *e, const struct ow_made_stream *stream, const struct ow_estimate *estimate)
 {
 	const struct ow_stream_truth *t = &stream->truth;
 	if (estimate->mean_ns.status != OW_VALUE_NONE) {
@@ -150,7 +150,7 @@ static void note(struct errors *e, const struct ow_stream *stream, const struct 
 
 /* The stream of a run: a second without delays. */
 static int make_stream(const struct ow_stream_params *params, unsigned run, struct ow_stream_params *ret_mine,
-                       struct ow_stream *ret_stream, struct ow_error *err)
+                       struct ow_made_stream *ret_stream, struct ow_error *err)
 {
 	*ret_mine = *params;
 	ret_mine->seed = ow_mix64(params->seed + run);
@@ -168,7 +168,7 @@ static int try_methods(const struct ow_stream_params *params, uint32_t buckets, 
 	int r = 0;
 	for (unsigned i = 0; i < runs && !r; i++) {
 		struct ow_stream_params mine;
-		struct ow_stream stream;
+		struct ow_made_stream stream;
 		r = make_stream(params, i, &mine, &stream, err);
 		if (r < 0)
 			break;
@@ -287,7 +287,7 @@ static int truly_useful(const struct ow_stream_params *params, unsigned runs, st
 	int r = 0;
 	for (unsigned i = 0; i < runs && !r; i++) {
 		struct ow_stream_params mine;
-		struct ow_stream stream;
+		struct ow_made_stream stream;
 		r = make_stream(params, i, &mine, &stream, err);
 		if (r < 0)
 			break;
@@ -427,7 +427,7 @@ struct recognised {
 	struct ow_spread lost, extra;         /* of these packets, named by RDA */
 };
 
-static int recognise(const struct ow_stream *stream, uint64_t seed, struct recognised *found)
+static int recognise(const struct ow_made_stream *stream, uint64_t seed, struct recognised *found)
 {
 	uint32_t buckets = (uint32_t)(4 * (stream->truth.lost + stream->truth.extra));
 	struct two one = {0}, four = {0};
@@ -482,7 +482,7 @@ int ow_figure_rda_table_1(struct ow_figure_run *run, struct ow_error *err)
 		                                  .no_delays = true,
 		                                  .seed = ow_figure_seed(run) + i};
 		params.reorder[0] = params.reorder[3] = params.packets / 200;
-		struct ow_stream stream;
+		struct ow_made_stream stream;
 		r = ow_stream_make(&params, &stream, err);
 		if (r < 0)
 			break;

@@ -115,7 +115,7 @@ int ow_figure_rda_10(struct ow_figure_run *run, struct ow_error *err)
 		if (r == 0)
 			r = point(run, "standard deviation, true", -1, i, truth->stddev_ns / 1e6);
 		for (int m = 0; m < METHODS && r == 0; m++) {
-			const struct ow_live_result *result = &live[m].result[i];
+			const struct ow_interval_result *result = &live[m].result[i];
 			if (result->mean_ns.status != OW_VALUE_NONE)
 				r = point(run, "average", m, i, result->mean_ns.value / 1e6);
 			if (r == 0 && result->stddev_ns.status != OW_VALUE_NONE)
@@ -155,7 +155,7 @@ int ow_figure_rda_11(struct ow_figure_run *run, struct ow_error *err)
 	for (unsigned i = 0; i < live[0].intervals && r == 0; i++) {
 		for (int m = 0; m < METHODS && r == 0; m++) {
 			const struct ow_liverun_truth *truth = &live[m].truth[i];
-			const struct ow_live_result *result = &live[m].result[i];
+			const struct ow_interval_result *result = &live[m].result[i];
 			losses[m] += result->lost == truth->lost;
 			if (result->mean_ns.status != OW_VALUE_NONE) {
 				double error = error_of(&result->mean_ns, truth->mean_ns);
@@ -194,7 +194,7 @@ enum { TRANSMIT, DECODE, MISSING, ERASE, COMPUTE, STAGES };
 static const char *const stage_name[STAGES] = {"transmit", "+ decode", "+ missing", "+ erase", "+ compute"};
 
 /* Sums over the stages so far, in ms. */
-static void stack_of(const struct ow_live_cost *cost, double ret_stack[STAGES])
+static void stack_of(const struct ow_result_cost *cost, double ret_stack[STAGES])
 {
 	const int64_t stage[STAGES] = {cost->transmit_ns, cost->decode_ns, cost->missing_ns, cost->erase_ns,
 	                               cost->compute_ns};
@@ -252,7 +252,7 @@ int ow_figure_rda_13(struct ow_figure_run *run, struct ow_error *err)
 		high = fmax(high, load);
 		r = point(run, "load, Mbit/s", -1, i, load);
 		for (int m = 0; m < METHODS && r == 0; m++) {
-			const struct ow_live_result *result = &live[m].result[i];
+			const struct ow_interval_result *result = &live[m].result[i];
 			double ready = (double)result->cost.ready_ns / 1e6;
 			note(&all[m], ready);
 			ow_spread_add(&bytes[m], 100 * (double)result->cost.bytes / (double)result->bytes);

@@ -67,7 +67,7 @@ static int make_rdas(uint32_t buckets, uint64_t seed, struct ow_synopsis **ret_a
 	if (r == 0)
 		r = ow_rda_create(&params, RDA_SEED, &b);
 	for (uint64_t i = 0; i < 5 * (uint64_t)buckets && r == 0; i++) {
-		struct ow_stamp p = {ow_random_u64(&random), (int64_t)(i * 1000)};
+		struct ow_sighting p = {ow_random_u64(&random), (int64_t)(i * 1000)};
 		a->ops->add(a, &p, 1);
 		p.time_ns += 50000 + (int64_t)(ow_random_u64(&random) % 100000);
 		b->ops->add(b, &p, 1);

@@ -39,7 +39,7 @@
 
 /* The packets that a point sees in an interval, with times since its start. */
 struct seen {
-	struct ow_stamp *stamp;
+	struct ow_sighting *stamp;
 	size_t count, room;
 };
 
@@ -52,19 +52,19 @@ static int see(struct seen *seen, uint64_t id, int64_t time_ns)
 {
 	if (seen->count == seen->room) {
 		size_t room = seen->room ? 2 * seen->room : 65536;
-		struct ow_stamp *stamp = reallocarray(seen->stamp, room, sizeof *stamp);
+		struct ow_sighting *stamp = reallocarray(seen->stamp, room, sizeof *stamp);
 		if (!stamp)
 			return -ENOMEM;
 		seen->stamp = stamp;
 		seen->room = room;
 	}
-	seen->stamp[seen->count++] = (struct ow_stamp){id, time_ns};
+	seen->stamp[seen->count++] = (struct ow_sighting){id, time_ns};
 	return 0;
 }
 
 static int by_time(const void *a, const void *b)
 {
-	const struct ow_stamp *x = a, *y = b;
+	const struct ow_sighting *x = a, *y = b;
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
@@ -130,9 +130,9 @@ struct run;
 struct side {
 	struct run *run;
 	struct ow_session *session;
-	struct ow_ledger *ledger;
+	struct ow_interval_log *ledger;
 	struct ow_exchange *exchange;
-	struct ow_page *page; /* of the interval that is up */
+	struct ow_interval_packets *page; /* of the interval that is up */
 	int code;
 	struct ow_error err;
 };
@@ -166,14 +166,14 @@ static void on_send(void *arg, const uint8_t *frame, size_t size)
 		side->code = ow_error_set(&side->err, -r, "a message of %zu bytes could not be sent", size);
 }
 
-static void on_result(void *arg, const struct ow_live_result *result)
+static void on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct side *side = arg;
 	struct run *run = side->run;
 	if (side != &run->side[0] || result->interval < 0 || result->interval >= run->intervals)
 		return;
-	struct ow_live_result *keep = &run->to->result[result->interval];
-	struct ow_live_cost first = keep->cost;
+	struct ow_interval_result *keep = &run->to->result[result->interval];
+	struct ow_result_cost first = keep->cost;
 	*keep = *result;
 	/* Until here, and not until the last message came. */
 	keep->cost.ready_ns = now_of(run) - result->start_ns - result->length_ns;
@@ -221,7 +221,7 @@ static void measure(struct side *side)
 {
 	static const struct ow_clock_state clock = {true, 0};
 	struct run *run = side->run;
-	struct ow_page *page = side->page;
+	struct ow_interval_packets *page = side->page;
 	side->page = NULL;
 	if (side->code == 0)
 		side->code = ow_exchange_page(side->exchange, page, &clock, now_of(run));
@@ -257,11 +257,11 @@ static int make_page(struct side *side, const struct seen *seen, unsigned interv
 		                           .packets = count,
 		                           .bytes = count * PACKET_BYTES};
 		memcpy(chunk->stamp, seen->stamp + first, count * sizeof *seen->stamp);
-		r = ow_ledger_add(side->ledger, chunk);
+		r = ow_interval_log_add(side->ledger, chunk);
 	}
 	free(chunk);
 	if (r == 0)
-		side->page = ow_ledger_next(side->ledger, side->run->t0_ns + (int64_t)(interval + 1) * LENGTH_NS);
+		side->page = ow_interval_log_next(side->ledger, side->run->t0_ns + (int64_t)(interval + 1) * LENGTH_NS);
 	return r < 0 ? r : side->page ? 0 : -ENOMEM;
 }
 
@@ -283,19 +283,19 @@ static int side_create(struct run *run, int which)
 	                                      .patience_ns = PATIENCE_NS,
 	                                      .pages_max = 4};
 	ow_identity_seed(&options.identity, run->options->seed);
-	struct ow_ledger_options ledger = {options.identity, run->t0_ns, LENGTH_NS, STAMPS_MAX, 4};
+	struct ow_interval_log_options ledger = {options.identity, run->t0_ns, LENGTH_NS, STAMPS_MAX, 4};
 	struct ow_exchange_sinks sinks = {on_send, on_result, on_shift, side};
 	side->run = run;
 	side->session = run->pair.session[which];
-	int r = ow_ledger_create(&ledger, &side->ledger);
+	int r = ow_interval_log_create(&ledger, &side->ledger);
 	return r < 0 ? r : ow_exchange_create(&options, &sinks, &side->exchange);
 }
 
 static void side_done(struct side *side)
 {
-	ow_page_free(side->page);
+	ow_interval_packets_free(side->page);
 	ow_exchange_free(side->exchange);
-	ow_ledger_free(side->ledger);
+	ow_interval_log_free(side->ledger);
 }
 
 /* -- the run ------------------------------------------------------------------------------------------------------ */
@@ -336,11 +336,11 @@ static int all_intervals(struct run *run, struct traffic *traffic)
 static int check(const struct run *run, struct ow_error *err)
 {
 	for (unsigned i = 0; i < run->options->intervals; i++) {
-		const struct ow_live_result *r = &run->to->result[i];
+		const struct ow_interval_result *r = &run->to->result[i];
 		const struct ow_liverun_truth *t = &run->to->truth[i];
 		if (!(run->known[i] & 2))
 			return ow_error_set(err, EDOM, "interval %u has no final result", i);
-		if (r->status == OW_LIVE_UNKNOWN)
+		if (r->status == OW_RESULT_UNKNOWN)
 			return ow_error_set(err, EDOM, "interval %u has no numbers: %s", i, r->cause);
 		if (r->sent != t->sent || r->sent != r->matched + r->late + r->lost + r->pending)
 			return ow_error_set(err, EDOM,

@@ -31,7 +31,7 @@ struct ow_liverun_options {
 /* Arrays of `intervals`. */
 struct ow_liverun {
 	struct ow_liverun_truth *truth;
-	struct ow_live_result *result; /* the final ones; their cost is that of the first */
+	struct ow_interval_result *result; /* the final ones; their cost is that of the first */
 	unsigned intervals;
 };
 

@@ -25,7 +25,7 @@ struct maker {
 	struct ow_sim_delay delay;
 	struct ow_sampler *sampler; /* one for each path */
 	struct ow_random random;
-	struct ow_stream *out;
+	struct ow_made_stream *out;
 	double gap_ns;
 	double sum, sum2; /* of the common packets' delays less the first one */
 	int64_t origin_ns;
@@ -43,10 +43,10 @@ static int64_t next_delay(struct maker *m)
 }
 
 /* The stamp at A of the i-th packet of the interval; of a neighbour, i is below 0 or beyond the last. */
-static struct ow_stamp next_stamp(struct maker *m, int64_t i)
+static struct ow_sighting next_stamp(struct maker *m, int64_t i)
 {
 	int64_t time_ns = (int64_t)floor(((double)i + ow_random_unit(&m->random)) * m->gap_ns);
-	return (struct ow_stamp){ow_random_u64(&m->random), time_ns};
+	return (struct ow_sighting){ow_random_u64(&m->random), time_ns};
 }
 
 static void count_common(struct maker *m, int64_t delay_ns)
@@ -62,19 +62,19 @@ static void count_common(struct maker *m, int64_t delay_ns)
 	truth->common++;
 }
 
-static void put(struct ow_stamp *list, size_t *count, struct ow_stamp stamp, int64_t delay_ns)
+static void put(struct ow_sighting *list, size_t *count, struct ow_sighting stamp, int64_t delay_ns)
 {
-	list[(*count)++] = (struct ow_stamp){stamp.id, stamp.time_ns + delay_ns};
+	list[(*count)++] = (struct ow_sighting){stamp.id, stamp.time_ns + delay_ns};
 }
 
 /* Packets of a neighbouring interval: [first, end) of those, `here` of them (the nearest) are counted in this one. */
 static void make_neighbour(struct maker *m, int64_t first, int64_t end, enum drift drift)
 {
-	struct ow_stream *out = m->out;
+	struct ow_made_stream *out = m->out;
 	int64_t here = (int64_t)m->params->reorder[drift];
 	for (int64_t i = first; i < end; i++) {
 		bool in = drift == PRE_START ? i >= end - here : i < first + here;
-		struct ow_stamp stamp = next_stamp(m, i);
+		struct ow_sighting stamp = next_stamp(m, i);
 		int64_t delay_ns = next_delay(m);
 		if (in)
 			put(out->b, &out->bs, stamp, delay_ns);
@@ -88,11 +88,11 @@ static void make_neighbour(struct maker *m, int64_t first, int64_t end, enum dri
 static void make_interval(struct maker *m)
 {
 	const struct ow_stream_params *p = m->params;
-	struct ow_stream *out = m->out;
+	struct ow_made_stream *out = m->out;
 	struct ow_loss loss;
 	ow_loss_init(&loss, &(struct ow_sim_loss){p->loss, p->episode}, &m->random);
 	for (uint64_t i = 0; i < p->packets; i++) {
-		struct ow_stamp stamp = next_stamp(m, (int64_t)i);
+		struct ow_sighting stamp = next_stamp(m, (int64_t)i);
 		out->a[out->as++] = stamp;
 		if (ow_loss_next(&loss, &m->random))
 			continue;
@@ -112,9 +112,9 @@ static void make_interval(struct maker *m)
 
 /* -- sorting ------------------------------------------------------------------------------------------------------ */
 
-static void sort_stamps(struct ow_stamp *list, void *spare, size_t count)
+static void sort_stamps(struct ow_sighting *list, void *spare, size_t count)
 {
-	ow_sort_items(list, spare, count, sizeof *list, offsetof(struct ow_stamp, time_ns));
+	ow_sort_items(list, spare, count, sizeof *list, offsetof(struct ow_sighting, time_ns));
 }
 
 static void sort_delays(int64_t *list, void *spare, size_t count)
@@ -147,10 +147,10 @@ static int check(const struct ow_stream_params *p, const struct ow_sim_delay *de
 	return 0;
 }
 
-static int allocate(struct maker *m, struct ow_stamp **ret_spare)
+static int allocate(struct maker *m, struct ow_sighting **ret_spare)
 {
 	const struct ow_stream_params *p = m->params;
-	struct ow_stream *out = m->out;
+	struct ow_made_stream *out = m->out;
 	size_t most = p->packets * (p->duplicate > 0 ? 2 : 1);
 	most += p->reorder[PRE_START] + p->reorder[POST_END];
 	out->a = malloc(p->packets * sizeof *out->a);
@@ -178,10 +178,10 @@ static void settle_truth(struct maker *m)
 	}
 }
 
-static void make(struct maker *m, struct ow_stamp *spare)
+static void make(struct maker *m, struct ow_sighting *spare)
 {
 	const struct ow_stream_params *p = m->params;
-	struct ow_stream *out = m->out;
+	struct ow_made_stream *out = m->out;
 	int64_t pre = (int64_t)(p->margin + p->reorder[PRE_START]), post = (int64_t)(p->margin + p->reorder[POST_END]);
 	make_neighbour(m, -pre, 0, PRE_START);
 	size_t first = out->bs;
@@ -193,16 +193,16 @@ static void make(struct maker *m, struct ow_stamp *spare)
 		sort_delays(out->delay, spare, out->truth.common);
 }
 
-int ow_stream_make(const struct ow_stream_params *params, struct ow_stream *ret_stream, struct ow_error *err)
+int ow_stream_make(const struct ow_stream_params *params, struct ow_made_stream *ret_stream, struct ow_error *err)
 {
-	struct ow_stream out = {0};
+	struct ow_made_stream out = {0};
 	struct maker m = {.params = params, .out = &out};
 	int r = ow_sim_delay_parse(params->delay, &m.delay, err);
 	if (r == 0)
 		r = check(params, &m.delay, err);
 	if (r < 0)
 		return r;
-	struct ow_stamp *spare = NULL;
+	struct ow_sighting *spare = NULL;
 	r = allocate(&m, &spare);
 	if (r == 0) {
 		for (unsigned i = 0; i < m.delay.paths; i++)
@@ -221,12 +221,12 @@ int ow_stream_make(const struct ow_stream_params *params, struct ow_stream *ret_
 	return r;
 }
 
-void ow_stream_done(struct ow_stream *stream)
+void ow_stream_done(struct ow_made_stream *stream)
 {
 	free(stream->a);
 	free(stream->b);
 	free(stream->before);
 	free(stream->after);
 	free(stream->delay);
-	*stream = (struct ow_stream){0};
+	*stream = (struct ow_made_stream){0};
 }

@@ -37,17 +37,17 @@ struct ow_stream_truth {
 	double mean_ns, stddev_ns;
 };
 
-struct ow_stream {
+struct ow_made_stream {
 	/* In order of time at that point; at B, packets of the neighbouring intervals first (pre-start), last
 	 * (post-end). */
-	struct ow_stamp *a, *b;
+	struct ow_sighting *a, *b;
 	size_t as, bs;
 	/*
 	 * What B saw next to the interval, in order of arrival: `margin` packets of the neighbouring interval, and next
 	 * to the boundary the packets of this interval that arrived there: post-start at the end of before, pre-end at
 	 * the start of after. A stash takes the last of before and the first of after.
 	 */
-	struct ow_stamp *before, *after;
+	struct ow_sighting *before, *after;
 	size_t befores, afters;
 	struct ow_stream_truth truth;
 	int64_t *delay; /* of the common packets, sorted: for exact quantiles */
@@ -55,7 +55,7 @@ struct ow_stream {
 
 /* -EINVAL for parameters out of range, -ENOMEM. A delay by a queue is refused: it has no packets' sizes to work with.
  */
-int ow_stream_make(const struct ow_stream_params *params, struct ow_stream *ret_stream, struct ow_error *err);
-void ow_stream_done(struct ow_stream *stream);
+int ow_stream_make(const struct ow_stream_params *params, struct ow_made_stream *ret_stream, struct ow_error *err);
+void ow_stream_done(struct ow_made_stream *stream);
 
 #endif

@@ -40,14 +40,14 @@ void ow_trace_done(struct ow_trace *trace)
 static void drift_in(const struct ow_trace *t, uint64_t count, bool end, struct ow_random *random,
                      const struct ow_trace_watcher *w)
 {
-	struct ow_stamp b[BLOCK];
+	struct ow_sighting b[BLOCK];
 	int64_t last = (int64_t)t->packets * t->gap_ns;
 	for (uint64_t first = 0; first < count; first += BLOCK) {
 		size_t bs = count - first < BLOCK ? (size_t)(count - first) : BLOCK;
 		for (size_t i = 0; i < bs; i++) {
 			int64_t delay = ow_sampler_next(&t->sampler, random);
-			b[i] = (struct ow_stamp){ow_mix64((t->seed ^ NEIGHBOUR) + 2 * (first + i) + end),
-			                         (end ? last : 0) + delay};
+			b[i] = (struct ow_sighting){ow_mix64((t->seed ^ NEIGHBOUR) + 2 * (first + i) + end),
+			                            (end ? last : 0) + delay};
 		}
 		w->received(w->arg, b, bs);
 	}
@@ -75,19 +75,19 @@ static bool next_lost(struct passing *p)
 }
 
 /* One block of packets; returns how many are in b. */
-static size_t impose(struct passing *s, size_t first, size_t count, struct ow_stamp *a, struct ow_stamp *b)
+static size_t impose(struct passing *s, size_t first, size_t count, struct ow_sighting *a, struct ow_sighting *b)
 {
 	const struct ow_trace *t = s->trace;
 	size_t bs = 0;
 	for (size_t i = 0; i < count; i++) {
 		int32_t delay = t->delay_ns[first + i];
-		a[i] = (struct ow_stamp){ow_mix64(t->seed + first + i), (int64_t)(first + i) * t->gap_ns};
+		a[i] = (struct ow_sighting){ow_mix64(t->seed + first + i), (int64_t)(first + i) * t->gap_ns};
 		bool lost = next_lost(s);
 		if (s->missing)
 			s->missing[first + i] = lost;
 		if (lost)
 			continue;
-		b[bs++] = (struct ow_stamp){a[i].id, a[i].time_ns + delay};
+		b[bs++] = (struct ow_sighting){a[i].id, a[i].time_ns + delay};
 		s->sum += delay;
 		s->squares += (double)delay * delay;
 	}
@@ -98,7 +98,7 @@ static size_t impose(struct passing *s, size_t first, size_t count, struct ow_st
 void ow_trace_pass(const struct ow_trace *trace, const struct ow_trace_faults *faults, uint64_t seed,
                    const struct ow_trace_watcher *watcher, struct ow_trace_truth *ret_truth)
 {
-	struct ow_stamp a[BLOCK], b[BLOCK];
+	struct ow_sighting a[BLOCK], b[BLOCK];
 	struct passing p = {.trace = trace,
 	                    .counted = faults->lost > 0,
 	                    .lose = faults->lost,

@@ -22,10 +22,10 @@
 #include <string.h>
 #include <time.h>
 
-#define BATCH       256                     /* packets of one add, as a tap delivers them */
-#define REPEAT_MAX  20                      /* repetitions of what is timed, */
-#define REPEAT_NS   (50 * OW_NS_PER_MS)     /* or until so much time is spent */
-#define RECORD_SIZE sizeof(struct ow_stamp) /* of a cache */
+#define BATCH       256                        /* packets of one add, as a tap delivers them */
+#define REPEAT_MAX  20                         /* repetitions of what is timed, */
+#define REPEAT_NS   (50 * OW_NS_PER_MS)        /* or until so much time is spent */
+#define RECORD_SIZE sizeof(struct ow_sighting) /* of a cache */
 
 static int lda_plus(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate)
 {
@@ -134,7 +134,7 @@ struct trial {
 	struct ow_error err;
 };
 
-static void insert(struct ow_synopsis *synopsis, const struct ow_stamp *stamps, size_t count)
+static void insert(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
 {
 	for (size_t i = 0; i < count; i += BATCH)
 		synopsis->ops->add(synopsis, stamps + i, count - i < BATCH ? count - i : BATCH);

@@ -10,7 +10,7 @@
 /* What both points saw. Times relative to the start of the interval, different ids for different packets
  * (synopsis/copies.h). */
 struct ow_sight {
-	struct ow_stamp *a, *b; /* at the sending point, at the receiving one */
+	struct ow_sighting *a, *b; /* at the sending point, at the receiving one */
 	size_t as, bs;
 	struct ow_sizing sizing;
 	struct ow_fates fates;

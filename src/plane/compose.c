@@ -12,7 +12,7 @@ struct part {
 };
 
 /* The variance of the loss ratio of n packets of which some were lost; with none lost that of half a packet. */
-static double loss_variance(const struct ow_sample *sample)
+static double loss_variance(const struct ow_watch_sample *sample)
 {
 	double n = (double)sample->sent, p = ((double)sample->lost + 0.5) / (n + 1);
 	return p * (1 - p) / (n + 1);
@@ -23,7 +23,7 @@ static struct part along(const struct ow_way *way, uint32_t number, ow_compose_f
 {
 	struct part part = {.through = 1, .has_delay = true, .has_loss = true};
 	for (uint32_t i = 0; i < way->places; i++) {
-		const struct ow_sample *sample = find(arg, way, &way->place[i]);
+		const struct ow_watch_sample *sample = find(arg, way, &way->place[i]);
 		composed->places++;
 		if (!sample || !sample->has_delay || !sample->has_loss || !sample->sent) {
 			if (composed->missing++ == 0) {

@@ -25,7 +25,8 @@ struct ow_composed {
 };
 
 /* The last interval of a place, or NULL. */
-typedef const struct ow_sample *ow_compose_find(void *arg, const struct ow_way *way, const struct ow_place *place);
+typedef const struct ow_watch_sample *ow_compose_find(void *arg, const struct ow_way *way,
+                                                      const struct ow_place *place);
 void ow_compose(const struct ow_route *route, ow_compose_find *find, void *arg, struct ow_composed *ret_composed);
 
 #endif

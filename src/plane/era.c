@@ -6,7 +6,7 @@
 /* Means are no better than this, also where all intervals say the same. */
 #define GRAIN_NS 1.0
 
-void ow_era_add(struct ow_era *era, const struct ow_sample *sample)
+void ow_era_add(struct ow_era *era, const struct ow_watch_sample *sample)
 {
 	if (sample->has_delay && isfinite(sample->mean_ns)) {
 		double step = sample->mean_ns - era->mean;
@@ -30,19 +30,19 @@ static double error2_of(const struct ow_era *era)
 	return era->intervals > 1 ? era->squares / (era->intervals - 1) / era->intervals : 0;
 }
 
-void ow_era_sample(const struct ow_era *era, struct ow_sample *ret_sample)
+void ow_era_sample(const struct ow_era *era, struct ow_watch_sample *ret_sample)
 {
 	double n = era->intervals, between = n > 1 ? era->squares / (n - 1) : 0;
-	*ret_sample = (struct ow_sample){.has_delay = n > 0,
-	                                 .has_loss = era->sent > 0,
-	                                 .mean_ns = era->mean,
-	                                 .stddev_ns = n > 0 ? sqrt(era->variances / n + between) : 0,
-	                                 .mean_error_ns = sqrt(error2_of(era)),
-	                                 .clock_error_ns = isinf(era->clock_error_ns) ? NAN : era->clock_error_ns,
-	                                 .samples = (uint64_t)n,
-	                                 .sent = (uint64_t)era->sent,
-	                                 .lost = (uint64_t)era->lost,
-	                                 .active = era->active};
+	*ret_sample = (struct ow_watch_sample){.has_delay = n > 0,
+	                                       .has_loss = era->sent > 0,
+	                                       .mean_ns = era->mean,
+	                                       .stddev_ns = n > 0 ? sqrt(era->variances / n + between) : 0,
+	                                       .mean_error_ns = sqrt(error2_of(era)),
+	                                       .clock_error_ns = isinf(era->clock_error_ns) ? NAN : era->clock_error_ns,
+	                                       .samples = (uint64_t)n,
+	                                       .sent = (uint64_t)era->sent,
+	                                       .lost = (uint64_t)era->lost,
+	                                       .active = era->active};
 }
 
 void ow_era_compare(const struct ow_era *before, const struct ow_era *after, struct ow_era_change *ret_change)

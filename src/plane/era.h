@@ -14,9 +14,9 @@ struct ow_era {
 	bool active;
 };
 
-void ow_era_add(struct ow_era *era, const struct ow_sample *sample);
+void ow_era_add(struct ow_era *era, const struct ow_watch_sample *sample);
 /* The era as one interval: mean with its error by the spread of intervals, loss of all packets. */
-void ow_era_sample(const struct ow_era *era, struct ow_sample *ret_sample);
+void ow_era_sample(const struct ow_era *era, struct ow_watch_sample *ret_sample);
 
 struct ow_era_change {
 	double excess_ns, excess_error_ns; /* of the mean delay, and its standard error; NAN where one era has none */

@@ -23,7 +23,7 @@ static struct place *place_of(const struct path *path, const struct ow_way *way,
 	return ow_monitor_place_of(path, before + (uint32_t)(place - way->place));
 }
 
-static const struct ow_sample *last_of(void *arg, const struct ow_way *way, const struct ow_place *place)
+static const struct ow_watch_sample *last_of(void *arg, const struct ow_way *way, const struct ow_place *place)
 {
 	struct finder *finder = arg;
 	struct place *found = place_of(finder->path, way, place);
@@ -45,7 +45,7 @@ static struct ow_finding finding_of(const struct ow_monitor *monitor, const stru
                                     double share)
 {
 	const struct ow_watch *watch = &place->watch;
-	const struct ow_sample *last = &watch->last;
+	const struct ow_watch_sample *last = &watch->last;
 	bool delay = asked.delay && watch->delay.changed, loss = asked.loss && watch->loss.changed;
 	const struct ow_watch_level *level = delay ? &watch->delay : &watch->loss;
 	if (delay && loss && watch->loss.sum > watch->delay.sum)
@@ -169,7 +169,7 @@ static void say_missing(const struct ow_monitor *monitor, const struct path *pat
 	const struct ow_composed *composed = &verdict->composed;
 	const struct ow_way *way = &path->route.way[composed->missing_way];
 	const struct place *place = place_of(path, way, &way->place[composed->missing_place]);
-	const struct ow_sample *last = &place->watch.last;
+	const struct ow_watch_sample *last = &place->watch.last;
 	bool all_lost =
 		ow_monitor_is_fresh(monitor, place, now_ns) && last->has_loss && last->sent && last->lost == last->sent;
 	verdict->state = OW_PATH_UNKNOWN;

@@ -121,7 +121,8 @@ int ow_monitor_place(struct ow_monitor *monitor, const char *name, struct place 
 	return 0;
 }
 
-int ow_monitor_add(struct ow_monitor *monitor, const char *name, const struct ow_sample *sample, struct ow_error *err)
+int ow_monitor_add(struct ow_monitor *monitor, const char *name, const struct ow_watch_sample *sample,
+                   struct ow_error *err)
 {
 	struct place *place;
 	int r = ow_monitor_place(monitor, name, &place, err);
@@ -136,7 +137,7 @@ int ow_monitor_add(struct ow_monitor *monitor, const char *name, const struct ow
 
 bool ow_monitor_is_fresh(const struct ow_monitor *monitor, const struct place *place, int64_t now_ns)
 {
-	const struct ow_sample *last = &place->watch.last;
+	const struct ow_watch_sample *last = &place->watch.last;
 	return place->seen && last->start_ns <= now_ns && now_ns - last->start_ns <= monitor->options.stale_ns;
 }
 

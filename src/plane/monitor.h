@@ -44,7 +44,8 @@ int ow_monitor_add_target(struct ow_monitor *monitor, const struct ow_target *ta
 int ow_monitor_set_network(struct ow_monitor *monitor, const struct ow_topology *topology, const bool *is_mrouter,
                            int64_t now_ns, struct ow_error *err);
 /* One interval of one place. Older than the last of it: ignored. -E2BIG beyond OW_MONITOR_PLACES_MAX names. */
-int ow_monitor_add(struct ow_monitor *monitor, const char *place, const struct ow_sample *sample, struct ow_error *err);
+int ow_monitor_add(struct ow_monitor *monitor, const char *place, const struct ow_watch_sample *sample,
+                   struct ow_error *err);
 
 /* -- what is wrong ----------------------------------------------------------------------------------------------------
  */

@@ -117,7 +117,7 @@ bool ow_watch_usual_loss(const struct ow_watch *watch, double *ret_ratio)
 	return true;
 }
 
-static void add_delay(struct ow_watch *watch, const struct ow_sample *sample, double threshold)
+static void add_delay(struct ow_watch *watch, const struct ow_watch_sample *sample, double threshold)
 {
 	double mean, spread;
 	if (!ow_watch_usual(watch, &mean, &spread)) {
@@ -132,7 +132,7 @@ static void add_delay(struct ow_watch *watch, const struct ow_sample *sample, do
 		remember(&watch->delay, sample->mean_ns);
 }
 
-static void remember_loss(struct ow_watch *watch, const struct ow_sample *sample, double z)
+static void remember_loss(struct ow_watch *watch, const struct ow_watch_sample *sample, double z)
 {
 	double keep = 1 - 1 / LOSS_MEMORY;
 	remember(&watch->loss, z);
@@ -140,7 +140,7 @@ static void remember_loss(struct ow_watch *watch, const struct ow_sample *sample
 	watch->loss_lost = watch->loss_lost * keep + (double)sample->lost;
 }
 
-static void add_loss(struct ow_watch *watch, const struct ow_sample *sample, double threshold)
+static void add_loss(struct ow_watch *watch, const struct ow_watch_sample *sample, double threshold)
 {
 	double ratio, mean, spread;
 	if (!ow_watch_usual_loss(watch, &ratio)) {
@@ -158,7 +158,7 @@ static void add_loss(struct ow_watch *watch, const struct ow_sample *sample, dou
 		watch->loss_sent = watch->loss_lost = 0;
 }
 
-void ow_watch_add(struct ow_watch *watch, const struct ow_sample *sample, double threshold)
+void ow_watch_add(struct ow_watch *watch, const struct ow_watch_sample *sample, double threshold)
 {
 	watch->delay_z = watch->loss_z = NAN;
 	if (sample->has_delay && isfinite(sample->mean_ns))

@@ -22,7 +22,7 @@
 #define OW_WATCH_DRIFT   1.5 /* k */
 
 /* What one interval says of a segment. */
-struct ow_sample {
+struct ow_watch_sample {
 	int64_t start_ns, length_ns;
 	bool has_delay, has_loss;
 	double mean_ns, stddev_ns;
@@ -45,7 +45,7 @@ struct ow_watch_level {
 struct ow_watch {
 	struct ow_watch_level delay, loss;
 	double loss_sent, loss_lost; /* of the usual intervals, fading */
-	struct ow_sample last;
+	struct ow_watch_sample last;
 	double delay_z, loss_z; /* of the last interval; NAN while learning or without a number */
 };
 
@@ -58,7 +58,7 @@ double ow_watch_threshold(double segments, double intervals);
 
 void ow_watch_init(struct ow_watch *watch);
 /* Takes an interval. Without delay or loss that level stays as it is. */
-void ow_watch_add(struct ow_watch *watch, const struct ow_sample *sample, double threshold);
+void ow_watch_add(struct ow_watch *watch, const struct ow_watch_sample *sample, double threshold);
 /* The usual mean delay and its standard deviation over intervals; false while learning. */
 bool ow_watch_usual(const struct ow_watch *watch, double *ret_mean_ns, double *ret_spread_ns);
 /* The usual loss ratio; false while learning. */

@@ -121,7 +121,7 @@ static int add_flows(struct ow_daemon *d, struct ow_error *err)
 	for (unsigned i = 0; r == 0 && i < d->config->flows_count; i++) {
 		const struct ow_config_flows *flows = &d->config->flows[i];
 		d->flows[i] = (struct ow_daemon_flows){&d->options.flows, i};
-		struct ow_flow_tap_options options = {
+		struct ow_flow_thread_options options = {
 			.sources = flows->interfaces,
 			.stamper = {.info = &flows->info, .filter = flows->filter, .heading = flows->heading},
 			.flows_max = flows->flows_max,
@@ -157,7 +157,7 @@ static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 	for (unsigned i = 0; i < c->interface_count; i++) {
 		const struct ow_config_interface *in = &c->interfaces[i];
 		sources[i] = (struct ow_source_options){
-			.live = {.kind = in->file ? OW_LIVE_FILE : OW_LIVE_AUTO,
+			.live = {.kind = in->file ? OW_IFACE_FILE : OW_IFACE_AUTO,
 		                 .name = in->file ? in->file : in->name,
 		                 .filter = in->filter,
 		                 .ring_bytes = in->ring_bytes,

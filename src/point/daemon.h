@@ -24,9 +24,9 @@ enum ow_refused {
 /* Where results go. */
 struct ow_result_sink {
 	/* Each result: first provisional, then final, of every lane of this point. */
-	void (*result)(void *arg, const struct ow_live_result *result);
+	void (*result)(void *arg, const struct ow_interval_result *result);
 	/* The sum of a lane when it ends: at the end of the run, or when a peer has restarted. */
-	void (*total)(void *arg, const struct ow_live_result *total);
+	void (*total)(void *arg, const struct ow_interval_result *total);
 	/* After the last of several results at a time: a good moment to flush. */
 	void (*flush)(void *arg);
 	void *arg;

@@ -45,7 +45,7 @@ static void begin_anew(struct ow_daemon_peer *peer)
 static void part(struct ow_daemon_peer *peer, int64_t ahead_ns)
 {
 	struct ow_daemon *d = peer->daemon;
-	char apart[OW_DURATION_TEXT], cause[OW_LIVE_CAUSE];
+	char apart[OW_DURATION_TEXT], cause[OW_RESULT_CAUSE];
 	ow_duration_text((double)ahead_ns, apart);
 	snprintf(cause, sizeof cause, "the clock of %s is ahead by %s, more than half an interval", peer->name, apart);
 	ow_daemon_log(d, OW_EVENT_WARNING, "%s: %s", peer->name, cause);
@@ -72,7 +72,7 @@ static void compare(struct ow_daemon *d)
 
 static void on_step(struct ow_daemon *d, int64_t step_ns)
 {
-	char size[OW_STEP_TEXT], cause[OW_LIVE_CAUSE];
+	char size[OW_STEP_TEXT], cause[OW_RESULT_CAUSE];
 	int64_t now_ns = ow_daemon_now_ns(d);
 	ow_step_text(step_ns, size);
 	snprintf(cause, sizeof cause, "clock stepped by %s at %s", size, d->config->point);

@@ -30,13 +30,13 @@ static void remove_gap(struct ow_daemon *d, unsigned i)
 static void tell(struct ow_daemon *d, struct ow_daemon_gap *gap)
 {
 	const struct ow_value none = {.reason = "the interval is unknown"};
-	struct ow_live_result r = {
+	struct ow_interval_result r = {
 		.interval = gap->interval++,
 		.start_ns = gap->start_ns,
 		.length_ns = gap->length_ns,
-		.status = OW_LIVE_UNKNOWN,
+		.status = OW_RESULT_UNKNOWN,
 		.final = true,
-		.reordered = OW_LIVE_NOT_COUNTED,
+		.reordered = OW_RESULT_NOT_COUNTED,
 		.clock_from = {false, OW_CLOCK_UNKNOWN},
 		.clock_to = {false, OW_CLOCK_UNKNOWN},
 	};

@@ -28,7 +28,7 @@ void ow_daemon_lane_deafen(struct ow_daemon_lane *lane)
 	if (!lane->ledger)
 		return;
 	ow_recorder_remove_lane(lane->daemon->recorder, lane->recorded);
-	ow_ledger_free(lane->ledger);
+	ow_interval_log_free(lane->ledger);
 	lane->ledger = NULL;
 }
 
@@ -97,7 +97,7 @@ static void log_agreed(const struct ow_daemon_lane *lane, size_t stamps)
 /* The run of a lane is over: its sum. */
 void ow_daemon_lane_total(struct ow_daemon_lane *lane)
 {
-	struct ow_live_result total;
+	struct ow_interval_result total;
 	if (!lane->exchange || lane->next == 0)
 		return;
 	ow_exchange_total(lane->exchange, &total);
@@ -120,7 +120,7 @@ void ow_daemon_lane_end(struct ow_daemon_lane *lane, const char *cause)
 void ow_daemon_lanes_end(struct ow_daemon_peer *peer, const char *how)
 {
 	struct ow_daemon *d = peer->daemon;
-	char cause[OW_LIVE_NAME + 32];
+	char cause[OW_RESULT_NAME + 32];
 	snprintf(cause, sizeof cause, "%s %s", peer->name, how);
 	for (unsigned i = d->lane_count; i-- > 0;) {
 		if (d->lanes[i]->peer == peer)
@@ -147,10 +147,10 @@ static void send_frame(void *arg, const uint8_t *frame, size_t size)
 /* So many on both sides and none the same: that is no network but a mistake, which can be said. */
 #define STRANGE_MIN 20
 
-static void judge(struct ow_daemon_lane *lane, const struct ow_live_result *r)
+static void judge(struct ow_daemon_lane *lane, const struct ow_interval_result *r)
 {
 	char name[OW_LANE_TEXT];
-	if (lane->judged || !r->final || r->status == OW_LIVE_UNKNOWN)
+	if (lane->judged || !r->final || r->status == OW_RESULT_UNKNOWN)
 		return;
 	bool strange = r->sent >= STRANGE_MIN && r->received >= STRANGE_MIN;
 	lane->judged = strange || r->matched + r->late > 0;
@@ -165,7 +165,7 @@ static void judge(struct ow_daemon_lane *lane, const struct ow_live_result *r)
 	                      : ": is there a NAT (identity: nat), a tunnel (inner: true)?");
 }
 
-static void on_result(void *arg, const struct ow_live_result *result)
+static void on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct ow_daemon_lane *lane = arg;
 	judge(lane, result);
@@ -380,12 +380,12 @@ static int start_books(struct ow_daemon_lane *lane, const struct ow_retention *r
 	*ret_stamps = ow_agree_stamps(bytes, retention);
 	if (*ret_stamps == 0)
 		return no_memory(lane, bytes, least, err);
-	struct ow_ledger_options options = {.identity = lane->identity,
-	                                    .t0_ns = lane->open.t0_ns,
-	                                    .length_ns = lane->open.length_ns,
-	                                    .stamps_max = *ret_stamps,
-	                                    .open_max = retention->open_max};
-	int r = ow_ledger_create(&options, &lane->ledger);
+	struct ow_interval_log_options options = {.identity = lane->identity,
+	                                          .t0_ns = lane->open.t0_ns,
+	                                          .length_ns = lane->open.length_ns,
+	                                          .stamps_max = *ret_stamps,
+	                                          .open_max = retention->open_max};
+	int r = ow_interval_log_create(&options, &lane->ledger);
 	if (r < 0)
 		return ow_error_set(err, -r, "%s", strerror(-r));
 	lane->granted = bytes;
@@ -411,7 +411,7 @@ int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err)
 		return r;
 	r = start_recording(lane, err);
 	if (r < 0) {
-		ow_ledger_free(lane->ledger);
+		ow_interval_log_free(lane->ledger);
 		lane->ledger = NULL;
 		return r;
 	}
@@ -429,7 +429,7 @@ void ow_daemon_lane_shrink(struct ow_daemon_lane *lane, uint64_t bytes)
 	size_t stamps = ow_agree_stamps(bytes, &retention);
 	if (!lane->ledger || stamps == 0 || bytes >= lane->granted)
 		return;
-	ow_ledger_set_max(lane->ledger, stamps);
+	ow_interval_log_set_max(lane->ledger, stamps);
 	ow_exchange_retain(lane->exchange, ow_agree_retained(bytes, &retention));
 	lane->daemon->memory_left += lane->granted - bytes;
 	lane->granted = bytes;

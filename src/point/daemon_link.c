@@ -321,7 +321,7 @@ void ow_daemon_links_free(struct ow_daemon *daemon)
 			ow_daemon_link_drop(daemon->peers[i]->link, "the end");
 		}
 	}
-	for (unsigned i = 0; i < OW_STRANGERS_MAX; i++) {
+	for (unsigned i = 0; i < OW_UNAUTHENTICATED_MAX; i++) {
 		if (daemon->strangers[i]) {
 			daemon->strangers[i]->closing = true;
 			ow_daemon_link_drop(daemon->strangers[i], "the end");

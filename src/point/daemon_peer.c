@@ -166,7 +166,7 @@ static void on_ping(struct ow_daemon_link *link, const struct ow_message_ping *p
 static void on_bye(struct ow_daemon_link *link, const char *why)
 {
 	struct ow_daemon_peer *peer = link->peer;
-	char cause[OW_LIVE_CAUSE];
+	char cause[OW_RESULT_CAUSE];
 	if (link->ready)
 		ow_daemon_peer_log(peer, OW_EVENT_NOTICE, "has left: %s", why);
 	else

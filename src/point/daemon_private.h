@@ -23,12 +23,12 @@
  */
 
 /* Connections whose peer has not proved its name yet. */
-#define OW_STRANGERS_MAX 64
+#define OW_UNAUTHENTICATED_MAX 64
 /* That are accepted at a time, before others have their turn. */
 #define OW_ACCEPTS_MAX 32
 /* One part in so many of the time goes to strangers at most; with a reserve, so that a few come in at once. */
-#define OW_STRANGERS_SHARE      4
-#define OW_STRANGERS_RESERVE_NS INT64_C(50000000)
+#define OW_UNAUTHENTICATED_SHARE      4
+#define OW_UNAUTHENTICATED_RESERVE_NS INT64_C(50000000)
 /* So long may a peer's messages be handled in a row: those of others wait. */
 #define OW_SLICE_NS INT64_C(5000000)
 /* From the connection to HELLO; and for the last words of a connection that ends. */
@@ -163,7 +163,7 @@ struct ow_daemon_lane {
 	uint32_t recorded; /* its number at the recorder */
 	struct ow_identity identity;
 	uint64_t granted; /* bytes of the budget */
-	struct ow_ledger *ledger;
+	struct ow_interval_log *ledger;
 	struct ow_exchange *exchange;
 	int64_t next;              /* interval whose page comes next */
 	int64_t until;             /* last interval of the run; INT64_MAX = none yet */
@@ -175,7 +175,7 @@ struct ow_daemon_lane {
 /* A lane that has ended before its time, until another one takes its place: its intervals are unknown. */
 struct ow_daemon_gap {
 	struct ow_daemon_peer *peer;
-	char segment[OW_LIVE_NAME], class_name[OW_LIVE_NAME];
+	char segment[OW_RESULT_NAME], class_name[OW_RESULT_NAME];
 	bool sending;
 	int64_t interval; /* number of the next one, */
 	int64_t start_ns; /* where it starts, */
@@ -183,8 +183,8 @@ struct ow_daemon_gap {
 	int64_t told_ns;  /* and where the last one ended that was told */
 	int64_t since_ns; /* steady: when it began */
 	int64_t asked_ns; /* steady: when the peer last proposed a lane that would end it; before all times = never */
-	char cause[OW_LIVE_CAUSE];
-	char then[OW_LIVE_CAUSE]; /* of the intervals after the next one; "" = the same */
+	char cause[OW_RESULT_CAUSE];
+	char then[OW_RESULT_CAUSE]; /* of the intervals after the next one; "" = the same */
 };
 
 /* A recording of flows, as its threads know it. */
@@ -209,7 +209,7 @@ struct ow_daemon {
 	struct ow_random jitter;
 	struct ow_daemon_peer *peers[OW_PEERS_MAX];
 	unsigned peer_count;
-	struct ow_daemon_link *strangers[OW_STRANGERS_MAX];
+	struct ow_daemon_link *strangers[OW_UNAUTHENTICATED_MAX];
 	int64_t strangers_ns, strangers_at_ns; /* time spent on them beyond their share, at this steady time */
 	bool deaf;                             /* to strangers: their share is used up */
 	bool hurry;                            /* a link's turn was over: it goes on at once */
@@ -353,7 +353,7 @@ void ow_daemon_lane_end(struct ow_daemon_lane *lane, const char *cause);
 void ow_daemon_lanes_end(struct ow_daemon_peer *peer, const char *how);
 void ow_daemon_lanes_free(struct ow_daemon *daemon);
 /* "x/all to paris" */
-#define OW_LANE_TEXT (3 * OW_LIVE_NAME + 16)
+#define OW_LANE_TEXT (3 * OW_RESULT_NAME + 16)
 void ow_daemon_lane_text(const struct ow_daemon_lane *lane, char text[OW_LANE_TEXT]);
 
 /* Lanes: agreement. */

@@ -24,7 +24,7 @@ static void take_chunk(struct ow_daemon *d, const struct ow_chunk *chunk)
 	if (!lane)
 		return;
 	/* Without memory the page samples; it says so itself. */
-	(void)ow_ledger_add(lane->ledger, chunk);
+	(void)ow_interval_log_add(lane->ledger, chunk);
 	int64_t start = lane->open.t0_ns + chunk->interval * lane->open.length_ns;
 	if (chunk->count > 0 && start + chunk->stamp[chunk->count - 1].time_ns > d->latest_ns)
 		d->latest_ns = start + chunk->stamp[chunk->count - 1].time_ns;
@@ -39,7 +39,7 @@ static void charge_drops(struct ow_daemon *d)
 		for (unsigned i = 0; drops.frames > 0 && i < d->lane_count; i++) {
 			struct ow_daemon_lane *lane = d->lanes[i];
 			if (lane->ledger && lane->sources >> s & 1)
-				ow_ledger_drops(lane->ledger, &drops);
+				ow_interval_log_drops(lane->ledger, &drops);
 		}
 	}
 }
@@ -78,7 +78,7 @@ static void charge_outages(struct ow_daemon *d)
 		for (unsigned i = 0; i < d->lane_count; i++) {
 			struct ow_daemon_lane *lane = d->lanes[i];
 			if (lane->ledger && lane->sources >> s & 1)
-				ow_ledger_outage(lane->ledger, &outage);
+				ow_interval_log_outage(lane->ledger, &outage);
 		}
 	}
 }
@@ -175,13 +175,13 @@ void ow_daemon_lanes_disconnected(struct ow_daemon_peer *peer)
 static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
 {
 	struct ow_daemon *d = lane->daemon;
-	struct ow_page *page;
+	struct ow_interval_packets *page;
 	if (passed_ns == INT64_MAX)
 		passed_ns = lane->open.t0_ns + (lane->until + 1) * lane->open.length_ns;
-	while (lane->ledger && lane->next <= lane->until && (page = ow_ledger_next(lane->ledger, passed_ns))) {
+	while (lane->ledger && lane->next <= lane->until && (page = ow_interval_log_next(lane->ledger, passed_ns))) {
 		lane->next = page->interval + 1;
 		if (page->interval > lane->until)
-			ow_page_free(page);
+			ow_interval_packets_free(page);
 		else /* it takes the page, also when it fails: then the interval is unknown */
 			(void)ow_exchange_page(lane->exchange, page, &d->clock, ow_daemon_lane_now_ns(lane));
 	}

@@ -12,7 +12,7 @@
 static void check_link(struct ow_daemon_link *link, int64_t steady_ns)
 {
 	struct ow_error why;
-	char cause[OW_LIVE_CAUSE];
+	char cause[OW_RESULT_CAUSE];
 	struct ow_daemon_peer *peer = link->peer;
 	link->checked_ns = steady_ns;
 	if (link->closing || link->broken || ow_session_check(link->session, link->daemon->keys->tls, &why) == 0)

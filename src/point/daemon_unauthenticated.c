@@ -11,7 +11,7 @@
 
 void ow_daemon_stranger_forget(struct ow_daemon_link *link)
 {
-	for (unsigned i = 0; i < OW_STRANGERS_MAX; i++) {
+	for (unsigned i = 0; i < OW_UNAUTHENTICATED_MAX; i++) {
 		if (link->daemon->strangers[i] == link)
 			link->daemon->strangers[i] = NULL;
 	}
@@ -41,9 +41,9 @@ static struct ow_daemon_link *crowd(const struct ow_daemon *d)
 {
 	struct ow_daemon_link *worst = NULL;
 	unsigned most = 0;
-	for (unsigned i = 0; i < OW_STRANGERS_MAX; i++) {
+	for (unsigned i = 0; i < OW_UNAUTHENTICATED_MAX; i++) {
 		unsigned here = 0;
-		for (unsigned k = 0; k < OW_STRANGERS_MAX; k++)
+		for (unsigned k = 0; k < OW_UNAUTHENTICATED_MAX; k++)
 			here += same_host(d->strangers[i], d->strangers[k]);
 		if (here > most || (here == most && worst && d->strangers[i]->since_ns < worst->since_ns)) {
 			most = here;
@@ -55,7 +55,7 @@ static struct ow_daemon_link *crowd(const struct ow_daemon *d)
 
 static struct ow_daemon_link **free_place(struct ow_daemon *d)
 {
-	for (unsigned i = 0; i < OW_STRANGERS_MAX; i++) {
+	for (unsigned i = 0; i < OW_UNAUTHENTICATED_MAX; i++) {
 		if (!d->strangers[i])
 			return &d->strangers[i];
 	}
@@ -83,7 +83,7 @@ static void listen_to_strangers(struct ow_daemon *d, bool listens)
 	d->deaf = !listens;
 	if (d->listen_fd >= 0)
 		(void)epoll_ctl(d->epoll_fd, EPOLL_CTL_MOD, d->listen_fd, &event);
-	for (unsigned i = 0; i < OW_STRANGERS_MAX; i++) {
+	for (unsigned i = 0; i < OW_UNAUTHENTICATED_MAX; i++) {
 		if (d->strangers[i])
 			(void)ow_daemon_link_watch(d->strangers[i], EPOLL_CTL_MOD);
 	}
@@ -91,12 +91,12 @@ static void listen_to_strangers(struct ow_daemon *d, bool listens)
 
 void ow_daemon_strangers_spend(struct ow_daemon *d, int64_t steady_ns, int64_t spent_ns)
 {
-	int64_t earned = (steady_ns - d->strangers_at_ns) / OW_STRANGERS_SHARE;
+	int64_t earned = (steady_ns - d->strangers_at_ns) / OW_UNAUTHENTICATED_SHARE;
 	d->strangers_at_ns = steady_ns;
 	d->strangers_ns = (d->strangers_ns > earned ? d->strangers_ns - earned : 0) + spent_ns;
-	if (!d->deaf && d->strangers_ns > OW_STRANGERS_RESERVE_NS)
+	if (!d->deaf && d->strangers_ns > OW_UNAUTHENTICATED_RESERVE_NS)
 		listen_to_strangers(d, false);
-	else if (d->deaf && d->strangers_ns <= OW_STRANGERS_RESERVE_NS / 2)
+	else if (d->deaf && d->strangers_ns <= OW_UNAUTHENTICATED_RESERVE_NS / 2)
 		listen_to_strangers(d, true);
 }
 
@@ -104,7 +104,7 @@ void ow_daemon_strangers_tend(struct ow_daemon *d, int64_t steady_ns)
 {
 	if (d->deaf)
 		ow_daemon_strangers_spend(d, steady_ns, 0);
-	for (unsigned i = 0; i < OW_STRANGERS_MAX; i++) {
+	for (unsigned i = 0; i < OW_UNAUTHENTICATED_MAX; i++) {
 		struct ow_daemon_link *link = d->strangers[i];
 		if (!link)
 			continue;

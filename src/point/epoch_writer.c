@@ -25,7 +25,7 @@ struct recording {
 	struct ow_error news;               /* empty = none */
 };
 
-struct ow_flow_keeper {
+struct ow_epoch_writer {
 	unsigned recordings;
 	char *files[OW_CONFIG_FLOWS_MAX]; /* copies: the configuration may be read again */
 	pthread_t thread;
@@ -46,7 +46,7 @@ static void waiting_free(struct waiting *waiting)
 }
 
 /* Says that a file fails once, and once that it works again. */
-static void note_result(struct ow_flow_keeper *keeper, unsigned number, int r, const struct ow_error *err)
+static void note_result(struct ow_epoch_writer *keeper, unsigned number, int r, const struct ow_error *err)
 {
 	struct recording *recording = &keeper->recording[number];
 	if ((r < 0) == recording->failing)
@@ -60,7 +60,7 @@ static void note_result(struct ow_flow_keeper *keeper, unsigned number, int r, c
 	pthread_mutex_unlock(&keeper->lock);
 }
 
-static int write_first(struct ow_flow_keeper *keeper, struct waiting *waiting)
+static int write_first(struct ow_epoch_writer *keeper, struct waiting *waiting)
 {
 	struct ow_error err = {""};
 	int r = ow_epochs_append(keeper->recording[waiting->recording].writer, &waiting->epoch, NULL, &err);
@@ -69,7 +69,7 @@ static int write_first(struct ow_flow_keeper *keeper, struct waiting *waiting)
 }
 
 /* Waits for something to write; after a failure for a while. NULL = the end. */
-static struct waiting *wait_for_one(struct ow_flow_keeper *keeper, bool failed)
+static struct waiting *wait_for_one(struct ow_epoch_writer *keeper, bool failed)
 {
 	struct timespec until;
 	clock_gettime(CLOCK_REALTIME, &until);
@@ -86,7 +86,7 @@ static struct waiting *wait_for_one(struct ow_flow_keeper *keeper, bool failed)
 
 static void *work(void *arg)
 {
-	struct ow_flow_keeper *keeper = arg;
+	struct ow_epoch_writer *keeper = arg;
 	bool failed = false;
 	pthread_mutex_lock(&keeper->lock);
 	for (struct waiting *waiting; (waiting = wait_for_one(keeper, failed));) {
@@ -105,7 +105,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static int open_recording(struct ow_flow_keeper *keeper, const struct ow_config_flows *flows, struct ow_error *err)
+static int open_recording(struct ow_epoch_writer *keeper, const struct ow_config_flows *flows, struct ow_error *err)
 {
 	unsigned i = keeper->recordings;
 	keeper->files[i] = strdup(flows->file);
@@ -115,9 +115,9 @@ static int open_recording(struct ow_flow_keeper *keeper, const struct ow_config_
 	return ow_epochs_create(flows->file, &flows->info, true, &keeper->recording[i].writer, err);
 }
 
-int ow_flow_keeper_create(const struct ow_config *config, struct ow_flow_keeper **ret_keeper, struct ow_error *err)
+int ow_epoch_writer_create(const struct ow_config *config, struct ow_epoch_writer **ret_keeper, struct ow_error *err)
 {
-	struct ow_flow_keeper *keeper = calloc(1, sizeof *keeper);
+	struct ow_epoch_writer *keeper = calloc(1, sizeof *keeper);
 	if (!keeper)
 		return ow_error_set(err, ENOMEM, "not enough memory to record flows");
 	pthread_mutex_init(&keeper->lock, NULL);
@@ -133,13 +133,13 @@ int ow_flow_keeper_create(const struct ow_config *config, struct ow_flow_keeper 
 			r = ow_error_set(err, r, "cannot start a thread: %s", strerror(r));
 	}
 	if (r < 0)
-		ow_flow_keeper_free(keeper);
+		ow_epoch_writer_free(keeper);
 	else
 		*ret_keeper = keeper;
 	return r;
 }
 
-void ow_flow_keeper_add(struct ow_flow_keeper *keeper, unsigned recording, struct ow_epoch *epoch)
+void ow_epoch_writer_add(struct ow_epoch_writer *keeper, unsigned recording, struct ow_epoch *epoch)
 {
 	struct waiting *waiting = calloc(1, sizeof *waiting);
 	pthread_mutex_lock(&keeper->lock);
@@ -160,14 +160,14 @@ void ow_flow_keeper_add(struct ow_flow_keeper *keeper, unsigned recording, struc
 	free(waiting);
 }
 
-void ow_flow_keeper_lost(struct ow_flow_keeper *keeper, unsigned recording, uint64_t packets)
+void ow_epoch_writer_lost(struct ow_epoch_writer *keeper, unsigned recording, uint64_t packets)
 {
 	pthread_mutex_lock(&keeper->lock);
 	keeper->recording[recording].lost_packets += packets;
 	pthread_mutex_unlock(&keeper->lock);
 }
 
-bool ow_flow_keeper_news(struct ow_flow_keeper *keeper, struct ow_error *ret_line)
+bool ow_epoch_writer_news(struct ow_epoch_writer *keeper, struct ow_error *ret_line)
 {
 	bool news = false;
 	pthread_mutex_lock(&keeper->lock);
@@ -193,7 +193,7 @@ bool ow_flow_keeper_news(struct ow_flow_keeper *keeper, struct ow_error *ret_lin
 	return news;
 }
 
-void ow_flow_keeper_stop(struct ow_flow_keeper *keeper)
+void ow_epoch_writer_stop(struct ow_epoch_writer *keeper)
 {
 	if (!keeper->runs)
 		return;
@@ -207,11 +207,11 @@ void ow_flow_keeper_stop(struct ow_flow_keeper *keeper)
 		keeper->recording[waiting->recording].lost_epochs++;
 }
 
-void ow_flow_keeper_free(struct ow_flow_keeper *keeper)
+void ow_epoch_writer_free(struct ow_epoch_writer *keeper)
 {
 	if (!keeper)
 		return;
-	ow_flow_keeper_stop(keeper);
+	ow_epoch_writer_stop(keeper);
 	for (struct waiting *waiting = keeper->first, *next; waiting; waiting = next) {
 		next = waiting->next;
 		waiting_free(waiting);

@@ -21,7 +21,7 @@ struct slot {
 	uint32_t place; /* in a, from 1; 0 = free */
 };
 
-static size_t look(const struct ow_stamp *a, size_t from, size_t to, uint64_t id)
+static size_t look(const struct ow_sighting *a, size_t from, size_t to, uint64_t id)
 {
 	while (from < to && a[from].id != id)
 		from++;
@@ -33,7 +33,7 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-static void walk(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, uint32_t *of_a,
+static void walk(const struct ow_sighting *a, size_t as, const struct ow_sighting *b, size_t bs, uint32_t *of_a,
                  uint32_t *of_b)
 {
 	size_t next = 0, misses = 0, resync = RESYNC_AFTER;
@@ -66,7 +66,8 @@ static void insert(struct slot *table, size_t mask, uint64_t id, uint32_t place)
 	table[at] = (struct slot){(uint32_t)(id >> 32), place + 1};
 }
 
-static uint32_t find(const struct slot *table, size_t mask, const struct ow_stamp *a, const uint32_t *of_a, uint64_t id)
+static uint32_t find(const struct slot *table, size_t mask, const struct ow_sighting *a, const uint32_t *of_a,
+                     uint64_t id)
 {
 	for (size_t at = id & mask; table[at].place; at = (at + 1) & mask) {
 		uint32_t place = table[at].place - 1;
@@ -77,7 +78,7 @@ static uint32_t find(const struct slot *table, size_t mask, const struct ow_stam
 }
 
 /* The next places of a list that have no counterpart yet, up to BATCH of them, their slots on the way to the cache. */
-static unsigned gather(const struct ow_stamp *stamps, size_t count, const uint32_t *of, const struct slot *table,
+static unsigned gather(const struct ow_sighting *stamps, size_t count, const uint32_t *of, const struct slot *table,
                        size_t mask, size_t *from, uint32_t place[BATCH])
 {
 	unsigned n = 0;
@@ -90,7 +91,8 @@ static unsigned gather(const struct ow_stamp *stamps, size_t count, const uint32
 	return n;
 }
 
-int ow_pairing(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, uint32_t *of_a, uint32_t *of_b)
+int ow_pairing(const struct ow_sighting *a, size_t as, const struct ow_sighting *b, size_t bs, uint32_t *of_a,
+               uint32_t *of_b)
 {
 	size_t rest_a = 0, rest_b = 0, room = 16, from = 0;
 	uint32_t place[BATCH];

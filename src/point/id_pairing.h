@@ -8,7 +8,7 @@
 #define OW_PAIRING_NONE UINT32_MAX
 
 /* of_b[j]: the place in a of the packet b[j], or NONE. of_a likewise. 0 or -ENOMEM. */
-int ow_pairing(const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs, uint32_t *of_a,
+int ow_pairing(const struct ow_sighting *a, size_t as, const struct ow_sighting *b, size_t bs, uint32_t *of_a,
                uint32_t *of_b);
 
 #endif

@@ -20,12 +20,12 @@
 /* -- intervals ----------------------------------------------------------------------------------------------------- */
 
 /* From here on nothing of a lane is looked at: a file that has ended cannot show who arrives. */
-static int64_t stop_of(const struct ow_both *both, const struct ow_both_lane *lane)
+static int64_t stop_of(const struct ow_local_pair *both, const struct ow_local_pair_lane *lane)
 {
-	return ow_both_least(both->stop_ns, both->over_ns[lane->book[OW_BOTH_RECEIVER].source]);
+	return ow_local_pair_least(both->stop_ns, both->over_ns[lane->book[OW_LOCAL_PAIR_RECEIVER].source]);
 }
 
-void ow_both_complete(struct ow_both *both, struct ow_both_lane *lane, struct ow_live_result *r)
+void ow_local_pair_complete(struct ow_local_pair *both, struct ow_local_pair_lane *lane, struct ow_interval_result *r)
 {
 	memcpy(r->segment, lane->names.segment, sizeof r->segment);
 	memcpy(r->class_name, lane->names.class_name, sizeof r->class_name);
@@ -36,13 +36,13 @@ void ow_both_complete(struct ow_both *both, struct ow_both_lane *lane, struct ow
 		both->files ? (struct ow_clock_state){false, OW_CLOCK_UNKNOWN} : (struct ow_clock_state){true, 0};
 	uint64_t misplaced = 0;
 	for (int side = 0; side < 2; side++) {
-		struct ow_both_book *book = lane->book + side;
-		uint64_t all = ow_ledger_misplaced(book->ledger);
+		struct ow_local_pair_book *book = lane->book + side;
+		uint64_t all = ow_interval_log_misplaced(book->ledger);
 		misplaced += all - book->misplaced;
 		book->misplaced = all;
 	}
 	if (misplaced) {
-		r->status = OW_LIVE_PARTIAL;
+		r->status = OW_RESULT_PARTIAL;
 		snprintf(r->cause, sizeof r->cause, "%llu %s out of time: was the clock set?",
 		         (unsigned long long)misplaced, ow_plural(misplaced, "packet", "packets"));
 	}
@@ -51,54 +51,57 @@ void ow_both_complete(struct ow_both *both, struct ow_both_lane *lane, struct ow
 }
 
 /* An interface was away: what it did not see is not lost. */
-static int skip(struct ow_both *both, struct ow_both_lane *lane, const struct ow_page *a, const struct ow_page *b,
-                bool quiet)
+static int skip(struct ow_local_pair *both, struct ow_local_pair_lane *lane, const struct ow_interval_packets *a,
+                const struct ow_interval_packets *b, bool quiet)
 {
-	struct ow_live_result result = {.interval = a->interval - both->lead,
-	                                .start_ns = a->start_ns,
-	                                .length_ns = a->length_ns,
-	                                .total_sent = a->total_packets,
-	                                .total_received = b->total_packets,
-	                                .bytes = a->total_bytes};
-	ow_both_complete(both, lane, &result);
+	struct ow_interval_result result = {.interval = a->interval - both->lead,
+	                                    .start_ns = a->start_ns,
+	                                    .length_ns = a->length_ns,
+	                                    .total_sent = a->total_packets,
+	                                    .total_received = b->total_packets,
+	                                    .bytes = a->total_bytes};
+	ow_local_pair_complete(both, lane, &result);
 	snprintf(result.cause, sizeof result.cause, "%s%s%s", a->blind, a->blind[0] && b->blind[0] ? "; " : "",
 	         b->blind);
-	return ow_settle_unknown(lane->settle, &result, quiet);
+	return ow_interval_results_unknown(lane->settle, &result, quiet);
 }
 
-static int compare(struct ow_both *both, struct ow_both_lane *lane, const struct ow_page *a, const struct ow_page *b)
+static int compare(struct ow_local_pair *both, struct ow_local_pair_lane *lane, const struct ow_interval_packets *a,
+                   const struct ow_interval_packets *b)
 {
-	struct ow_settle_input input;
+	struct ow_interval_results_input input;
 	bool quiet = a->interval < both->lead || a->start_ns >= both->end_ns;
 	if (a->blind[0] || b->blind[0])
 		return skip(both, lane, a, b, quiet);
 	struct ow_joined joined;
 	int64_t before_ns = ow_clock_steady_ns();
-	int r = ow_join_pages(a, b, &(struct ow_join_past){lane->settle, lane->before}, &input, &joined);
+	int r = ow_page_match_pair(a, b, &(struct ow_page_match_past){lane->settle, lane->before}, &input, &joined);
 	if (r < 0)
 		return r;
-	ow_both_complete(both, lane, &input.result);
+	ow_local_pair_complete(both, lane, &input.result);
 	input.quiet = quiet;
 	input.result.interval = a->interval - both->lead;
 	input.result.cost.compute_ns = ow_clock_steady_ns() - before_ns;
-	r = ow_settle_step(lane->settle, &input);
+	r = ow_interval_results_step(lane->settle, &input);
 	ow_joined_done(&joined);
 	return r;
 }
 
 /* The run ends in the middle of the interval: the rest is there for packets that are under way. */
-static int compare_split(struct ow_both *both, struct ow_both_lane *lane, struct ow_page *a, struct ow_page *b)
+static int compare_split(struct ow_local_pair *both, struct ow_local_pair_lane *lane, struct ow_interval_packets *a,
+                         struct ow_interval_packets *b)
 {
-	struct ow_page *rest_a = ow_page_rest(a, both->end_ns), *rest_b = ow_page_rest(b, both->end_ns);
+	struct ow_interval_packets *rest_a = ow_interval_packets_rest(a, both->end_ns),
+				   *rest_b = ow_interval_packets_rest(b, both->end_ns);
 	int r = rest_a && rest_b ? 0 : -ENOMEM;
-	ow_page_cut(a, both->end_ns);
-	ow_page_cut(b, both->end_ns);
+	ow_interval_packets_cut(a, both->end_ns);
+	ow_interval_packets_cut(b, both->end_ns);
 	if (r == 0)
 		r = compare(both, lane, a, b);
 	if (r == 0)
 		r = compare(both, lane, rest_a, rest_b);
-	ow_page_free(rest_a);
-	ow_page_free(rest_b);
+	ow_interval_packets_free(rest_a);
+	ow_interval_packets_free(rest_b);
 	return r;
 }
 
@@ -106,27 +109,29 @@ static int compare_split(struct ow_both *both, struct ow_both_lane *lane, struct
  * A tag that only one interface shows (a trunk and an access port): the filter takes packets at one of them and cannot
  * take them at the other. They are not lost. Once it has taken packets at both, none at one of them is loss.
  */
-static void look_at_filter(struct ow_both_lane *lane, struct ow_page *a, struct ow_page *b)
+static void look_at_filter(struct ow_local_pair_lane *lane, struct ow_interval_packets *a,
+                           struct ow_interval_packets *b)
 {
 	if (!lane->link_filter || lane->met || (!a->total_packets && !b->total_packets))
 		return;
 	lane->met = a->total_packets && b->total_packets;
-	struct ow_page *empty = a->total_packets ? b : a;
+	struct ow_interval_packets *empty = a->total_packets ? b : a;
 	if (!lane->met && !empty->blind[0])
 		snprintf(empty->blind, sizeof empty->blind, "the filter takes no packet at %.24s: is it tagged alike?",
 		         a->total_packets ? lane->names.to : lane->names.from);
 }
 
-static int compare_pages(struct ow_both *both, struct ow_both_lane *lane, struct ow_page *a, struct ow_page *b)
+static int compare_pages(struct ow_local_pair *both, struct ow_local_pair_lane *lane, struct ow_interval_packets *a,
+                         struct ow_interval_packets *b)
 {
 	unsigned shift = a->sample_shift > b->sample_shift ? a->sample_shift : b->sample_shift;
-	ow_page_resample(a, &both->options.identity, shift);
-	ow_page_resample(b, &both->options.identity, shift);
+	ow_interval_packets_resample(a, &both->options.identity, shift);
+	ow_interval_packets_resample(b, &both->options.identity, shift);
 	look_at_filter(lane, a, b);
 	int64_t stop_ns = stop_of(both, lane);
 	if (a->start_ns + a->length_ns > stop_ns) {
-		ow_page_cut(a, stop_ns);
-		ow_page_cut(b, stop_ns);
+		ow_interval_packets_cut(a, stop_ns);
+		ow_interval_packets_cut(b, stop_ns);
 	}
 	a->interval += both->split;
 	b->interval += both->split;
@@ -135,22 +140,24 @@ static int compare_pages(struct ow_both *both, struct ow_both_lane *lane, struct
 	return compare(both, lane, a, b);
 }
 
-static struct ow_page *next_page(const struct ow_both *both, struct ow_ledger *ledger, int64_t passed_ns)
+static struct ow_interval_packets *next_page(const struct ow_local_pair *both, struct ow_interval_log *ledger,
+                                             int64_t passed_ns)
 {
-	struct ow_page *page = ow_ledger_next(ledger, passed_ns);
+	struct ow_interval_packets *page = ow_interval_log_next(ledger, passed_ns);
 	if (page)
 		page->interval += both->base;
 	return page;
 }
 
 /* The page of an interval; an empty one where the ledger has none. NULL without memory. */
-static struct ow_page *take_page(struct ow_both *both, struct ow_both_book *book, int64_t interval, int64_t passed_ns)
+static struct ow_interval_packets *take_page(struct ow_local_pair *both, struct ow_local_pair_book *book,
+                                             int64_t interval, int64_t passed_ns)
 {
 	if (!book->page)
 		book->page = next_page(both, book->ledger, passed_ns);
-	struct ow_page *page = book->page;
+	struct ow_interval_packets *page = book->page;
 	while (page && page->interval < interval) {
-		ow_page_free(page);
+		ow_interval_packets_free(page);
 		page = next_page(both, book->ledger, passed_ns);
 	}
 	book->page = page;
@@ -159,53 +166,53 @@ static struct ow_page *take_page(struct ow_both *both, struct ow_both_book *book
 		return page;
 	}
 	/* What there is no memory for is not empty: all of it would seem lost. */
-	if (!page && ow_ledger_due(book->ledger, passed_ns))
+	if (!page && ow_interval_log_due(book->ledger, passed_ns))
 		return NULL;
 	page = calloc(1, sizeof *page);
 	if (page) {
 		page->interval = interval;
-		page->start_ns = ow_both_start_of(both, interval);
+		page->start_ns = ow_local_pair_start_of(both, interval);
 		page->length_ns = both->options.length_ns;
 	}
 	return page;
 }
 
-static int compare_interval(struct ow_both *both, struct ow_both_lane *lane, int64_t passed_ns)
+static int compare_interval(struct ow_local_pair *both, struct ow_local_pair_lane *lane, int64_t passed_ns)
 {
-	struct ow_page *a = take_page(both, lane->book + OW_BOTH_SENDER, both->next, passed_ns);
-	struct ow_page *b = take_page(both, lane->book + OW_BOTH_RECEIVER, both->next, passed_ns);
+	struct ow_interval_packets *a = take_page(both, lane->book + OW_LOCAL_PAIR_SENDER, both->next, passed_ns);
+	struct ow_interval_packets *b = take_page(both, lane->book + OW_LOCAL_PAIR_RECEIVER, both->next, passed_ns);
 	int r = a && b ? compare_pages(both, lane, a, b) : -ENOMEM;
-	ow_page_free(a);
-	ow_page_free(lane->before);
+	ow_interval_packets_free(a);
+	ow_interval_packets_free(lane->before);
 	lane->before = b;
 	return r;
 }
 
-static bool something_waits(const struct ow_both *both)
+static bool something_waits(const struct ow_local_pair *both)
 {
 	for (size_t i = 0; i < both->lanes; i++) {
-		if (ow_settle_waiting(both->lane[i].settle))
+		if (ow_interval_results_waiting(both->lane[i].settle))
 			return true;
 	}
 	return false;
 }
 
 /* Is the next interval complete, or as complete as it will be? */
-static bool is_due(const struct ow_both *both)
+static bool is_due(const struct ow_local_pair *both)
 {
-	int64_t end_ns = ow_both_least(ow_both_start_of(both, both->next + 1), both->stop_ns);
+	int64_t end_ns = ow_local_pair_least(ow_local_pair_start_of(both, both->next + 1), both->stop_ns);
 	return both->passed_ns >= end_ns ||
 	       (both->stopped && ow_clock_steady_ns() - both->since_ns > GRACE_NS + PATIENCE_NS);
 }
 
 /* A lane tells of several intervals at a time, at the end of many: in the order of the intervals, if there is memory.
  */
-void ow_both_on_result(void *arg, const struct ow_live_result *result)
+void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result)
 {
-	struct ow_both *both = arg;
+	struct ow_local_pair *both = arg;
 	if (both->holding && both->helds == both->held_room) {
 		size_t room = both->held_room ? 2 * both->held_room : 64;
-		struct ow_live_result *more = realloc(both->held, room * sizeof *more);
+		struct ow_interval_result *more = realloc(both->held, room * sizeof *more);
 		if (more) {
 			both->held = more;
 			both->held_room = room;
@@ -217,13 +224,13 @@ void ow_both_on_result(void *arg, const struct ow_live_result *result)
 		both->options.sink(both->options.arg, result);
 }
 
-void ow_both_release(struct ow_both *both)
+void ow_local_pair_release(struct ow_local_pair *both)
 {
 	both->holding = false;
 	for (size_t told = 0; told < both->helds;) {
 		int64_t interval = INT64_MAX;
 		for (size_t i = 0; i < both->helds; i++)
-			interval = ow_both_least(interval, both->held[i].interval);
+			interval = ow_local_pair_least(interval, both->held[i].interval);
 		for (size_t i = 0; i < both->helds; i++) {
 			if (both->held[i].interval != interval)
 				continue;
@@ -235,21 +242,22 @@ void ow_both_release(struct ow_both *both)
 	both->helds = 0;
 }
 
-static int finish(struct ow_both *both)
+static int finish(struct ow_local_pair *both)
 {
 	both->holding = true;
 	for (size_t i = 0; i < both->lanes; i++)
-		ow_settle_finish(both->lane[i].settle);
-	ow_both_release(both);
+		ow_interval_results_finish(both->lane[i].settle);
+	ow_local_pair_release(both);
 	both->done = true;
 	return 1;
 }
 
 /* Compares intervals that are complete, up to WORK_INTERVALS. 1 when that was the end. */
-static int compare_intervals(struct ow_both *both)
+static int compare_intervals(struct ow_local_pair *both)
 {
 	for (unsigned n = 0; n < WORK_INTERVALS && is_due(both); n++) {
-		int64_t start_ns = ow_both_start_of(both, both->next), end_ns = start_ns + both->options.length_ns;
+		int64_t start_ns = ow_local_pair_start_of(both, both->next),
+			end_ns = start_ns + both->options.length_ns;
 		/* The ledgers give a page up when its interval has ended; the last one ends now. */
 		int64_t passed_ns = end_ns > both->stop_ns || both->stopped ? INT64_MAX : both->passed_ns;
 		int r = 0;
@@ -258,7 +266,7 @@ static int compare_intervals(struct ow_both *both)
 			if (start_ns < stop_of(both, both->lane + i))
 				r = compare_interval(both, both->lane + i, passed_ns);
 		}
-		ow_both_release(both);
+		ow_local_pair_release(both);
 		if (r < 0)
 			return r;
 		both->next++;
@@ -271,67 +279,67 @@ static int compare_intervals(struct ow_both *both)
 
 /* -- work ---------------------------------------------------------------------------------------------------------- */
 
-int ow_both_fd(const struct ow_both *both)
+int ow_local_pair_fd(const struct ow_local_pair *both)
 {
 	return ow_recorder_fd(both->recorder);
 }
 
-static void enter_chunks(struct ow_both *both, struct ow_chunk *chunk)
+static void enter_chunks(struct ow_local_pair *both, struct ow_chunk *chunk)
 {
 	for (struct ow_chunk *next; chunk; chunk = next) {
 		next = chunk->next;
 		uint32_t owner = chunk->lane < both->owners ? both->owner[chunk->lane] : UINT32_MAX;
 		/* Without memory the page is sampled, and says so. */
 		if (owner != UINT32_MAX)
-			ow_ledger_add(both->lane[owner / 2].book[owner % 2].ledger, chunk);
+			ow_interval_log_add(both->lane[owner / 2].book[owner % 2].ledger, chunk);
 		free(chunk);
 	}
 }
 
 /* Frames that a ring lost could have been of any lane. */
-static void enter_drops(struct ow_both *both)
+static void enter_drops(struct ow_local_pair *both)
 {
-	for (unsigned source = 0; source < OW_BOTH_SIDES; source++) {
+	for (unsigned source = 0; source < OW_LOCAL_PAIR_SIDES; source++) {
 		struct ow_drops drops;
 		ow_recorder_drops(both->recorder, source, &drops);
 		for (size_t i = 0; drops.frames && i < 2 * both->lanes; i++) {
-			struct ow_both_book *book = both->lane[i / 2].book + i % 2;
+			struct ow_local_pair_book *book = both->lane[i / 2].book + i % 2;
 			if (book->source == source)
-				ow_ledger_drops(book->ledger, &drops);
+				ow_interval_log_drops(book->ledger, &drops);
 		}
 	}
 }
 
 /* Where files end is known from the start. */
-static void enter_outages(struct ow_both *both)
+static void enter_outages(struct ow_local_pair *both)
 {
-	for (unsigned source = 0; source < OW_BOTH_SIDES && !both->files; source++) {
+	for (unsigned source = 0; source < OW_LOCAL_PAIR_SIDES && !both->files; source++) {
 		struct ow_outage *outage = both->outage + source;
 		if (!ow_recorder_outage(both->recorder, source, outage))
 			continue;
 		for (size_t i = 0; i < 2 * both->lanes; i++) {
-			struct ow_both_book *book = both->lane[i / 2].book + i % 2;
+			struct ow_local_pair_book *book = both->lane[i / 2].book + i % 2;
 			if (book->source == source)
-				ow_ledger_outage(book->ledger, outage);
+				ow_interval_log_outage(book->ledger, outage);
 		}
 	}
 }
 
-bool ow_both_is_blind(const struct ow_both *both, struct ow_error *err)
+bool ow_local_pair_is_blind(const struct ow_local_pair *both, struct ow_error *err)
 {
-	const struct ow_outage *from = both->outage + OW_BOTH_FROM, *to = both->outage + OW_BOTH_TO;
+	const struct ow_outage *from = both->outage + OW_LOCAL_PAIR_FROM, *to = both->outage + OW_LOCAL_PAIR_TO;
 	if (both->files || from->over || to->over)
 		return false;
 	ow_error_set(err, ENODEV, "no interface is left: %s, %s", from->cause, to->cause);
 	return true;
 }
 
-int ow_both_timeout_ms(const struct ow_both *both)
+int ow_local_pair_timeout_ms(const struct ow_local_pair *both)
 {
-	return is_due(both) ? 0 : OW_BOTH_WORK_MS;
+	return is_due(both) ? 0 : OW_LOCAL_PAIR_WORK_MS;
 }
 
-int ow_both_work(struct ow_both *both, struct ow_error *err)
+int ow_local_pair_work(struct ow_local_pair *both, struct ow_error *err)
 {
 	struct ow_chunk *chunks = NULL;
 	struct ow_error reason = {"no reason given"};
@@ -339,7 +347,7 @@ int ow_both_work(struct ow_both *both, struct ow_error *err)
 		return 1;
 	int r = ow_recorder_take(both->recorder, &chunks, &both->passed_ns, &reason);
 	/* Before anything is done with what was taken. */
-	int stepped = ow_both_look_at_clock(both, err);
+	int stepped = ow_local_pair_look_at_clock(both, err);
 	enter_drops(both);
 	enter_outages(both);
 	enter_chunks(both, chunks);
@@ -349,7 +357,7 @@ int ow_both_work(struct ow_both *both, struct ow_error *err)
 		/* The other interface alone says nothing: what was seen until now is the result. Where a damaged file
 		 * ends is known. */
 		if (!both->files)
-			ow_both_stop(both);
+			ow_local_pair_stop(both);
 	}
 	if (stepped < 0)
 		return stepped;
@@ -365,42 +373,42 @@ int ow_both_work(struct ow_both *both, struct ow_error *err)
 	return r;
 }
 
-void ow_both_stop(struct ow_both *both)
+void ow_local_pair_stop(struct ow_local_pair *both)
 {
 	if (both->stopped)
 		return;
 	/* Of files, what has been compared: they may be far ahead. */
-	int64_t now_ns = both->files ? ow_both_least(both->passed_ns, ow_both_start_of(both, both->next))
+	int64_t now_ns = both->files ? ow_local_pair_least(both->passed_ns, ow_local_pair_start_of(both, both->next))
 	                             : ow_recorder_now_ns(both->recorder);
 	both->stopped = true;
 	both->since_ns = ow_clock_steady_ns();
-	both->end_ns = ow_both_least(both->end_ns, now_ns);
-	both->stop_ns = ow_both_least(both->stop_ns,
-	                              now_ns + (both->files ? 0 : ow_both_least(GRACE_NS, both->options.wait_ns)));
+	both->end_ns = ow_local_pair_least(both->end_ns, now_ns);
+	both->stop_ns = ow_local_pair_least(
+		both->stop_ns, now_ns + (both->files ? 0 : ow_local_pair_least(GRACE_NS, both->options.wait_ns)));
 }
 
-size_t ow_both_lanes(const struct ow_both *both)
+size_t ow_local_pair_lanes(const struct ow_local_pair *both)
 {
 	return both->lanes;
 }
 
-void ow_both_total(const struct ow_both *both, size_t lane, struct ow_live_result *ret_total)
+void ow_local_pair_total(const struct ow_local_pair *both, size_t lane, struct ow_interval_result *ret_total)
 {
 	assert(lane < both->lanes);
-	ow_settle_total(both->lane[lane].settle, ret_total);
-	const struct ow_live_result *names = &both->lane[lane].names;
+	ow_run_total(both->lane[lane].settle, ret_total);
+	const struct ow_interval_result *names = &both->lane[lane].names;
 	memcpy(ret_total->segment, names->segment, sizeof ret_total->segment);
 	memcpy(ret_total->class_name, names->class_name, sizeof ret_total->class_name);
 	memcpy(ret_total->from, names->from, sizeof ret_total->from);
 	memcpy(ret_total->to, names->to, sizeof ret_total->to);
 }
 
-uint64_t ow_both_untimed(const struct ow_both *both, unsigned source)
+uint64_t ow_local_pair_untimed(const struct ow_local_pair *both, unsigned source)
 {
 	return both->untimed[source];
 }
 
-void ow_both_counts(const struct ow_both *both, unsigned source, struct ow_recorder_counts *ret_counts)
+void ow_local_pair_counts(const struct ow_local_pair *both, unsigned source, struct ow_recorder_counts *ret_counts)
 {
 	ow_recorder_counts(both->recorder, source, ret_counts);
 }

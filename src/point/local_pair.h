@@ -15,59 +15,61 @@
  * begun. A short time before the first and, where something still waits, after the last one is recorded as well, so
  * that packets under way at the ends are neither lost nor extra.
  */
-struct ow_both_class {
+struct ow_local_pair_class {
 	const char *name;
 	const char *filter; /* pcap-filter(7); NULL = all IP packets */
 };
 
-struct ow_both_options {
+struct ow_local_pair_options {
 	struct ow_source_options from, to;
 	const char *from_name, *to_name; /* of the points, in the results */
-	char segment[OW_LIVE_NAME];
+	char segment[OW_RESULT_NAME];
 	struct ow_identity identity;
 	const char
 		*forward; /* a filter for what goes from `from` to `to`, for taps and files; NULL = the kernel tells */
-	const struct ow_both_class *classes; /* must stay until the end, as all texts */
+	const struct ow_local_pair_class *classes; /* must stay until the end, as all texts */
 	size_t class_count;
 	int64_t length_ns, wait_ns;
 	uint64_t intervals; /* to measure; 0 = until stopped, or the end of the files */
-	uint64_t memory;    /* bytes for the packets of all lanes; 0 = OW_BOTH_MEMORY */
+	uint64_t memory;    /* bytes for the packets of all lanes; 0 = OW_LOCAL_PAIR_MEMORY */
 	/* When all that is needed is open, and no thread has started; NULL = nothing to do. */
 	int (*opened)(void *arg, struct ow_error *err);
 	void *opened_arg;
-	ow_settle_sink sink; /* all results, provisional and final, from within ow_both_work */
+	ow_interval_results_sink sink; /* all results, provisional and final, from within ow_local_pair_work */
 	void *arg;
 };
 
-#define OW_BOTH_MEMORY (UINT64_C(512) << 20)
+#define OW_LOCAL_PAIR_MEMORY (UINT64_C(512) << 20)
 /* Intervals of the waiting time; one more is needed where a file ends within an interval. */
-#define OW_BOTH_WAIT_MAX (OW_CARRY_HORIZON_MAX - 1)
+#define OW_LOCAL_PAIR_WAIT_MAX (OW_LATE_PACKETS_HORIZON_MAX - 1)
 
-struct ow_both;
+struct ow_local_pair;
 
 /* -EINVAL for what cannot be measured, or what opening says; err has one line. */
-int ow_both_create(const struct ow_both_options *options, struct ow_both **ret_both, struct ow_error *err);
-void ow_both_free(struct ow_both *both);
+int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_local_pair **ret_both,
+                         struct ow_error *err);
+void ow_local_pair_free(struct ow_local_pair *both);
 
-/* Readable when there is work. Even if it is not, ow_both_work wants to be called after ow_both_timeout_ms. */
-int ow_both_fd(const struct ow_both *both);
-#define OW_BOTH_WORK_MS 50
-int ow_both_timeout_ms(const struct ow_both *both);
+/* Readable when there is work. Even if it is not, ow_local_pair_work wants to be called after ow_local_pair_timeout_ms.
+ */
+int ow_local_pair_fd(const struct ow_local_pair *both);
+#define OW_LOCAL_PAIR_WORK_MS 50
+int ow_local_pair_timeout_ms(const struct ow_local_pair *both);
 /* Takes what there is and tells the sink. 0; 1 at the end, when everything is final; a negative errno when a source
  * failed, with err: everything is final then, too. An interface that goes away is waited for; its intervals are
  * unknown. */
-int ow_both_work(struct ow_both *both, struct ow_error *err);
+int ow_local_pair_work(struct ow_local_pair *both, struct ow_error *err);
 /* No more than what was sent until now: the interval under way becomes the last one. The end follows soon, from
- * ow_both_work. */
-void ow_both_stop(struct ow_both *both);
+ * ow_local_pair_work. */
+void ow_local_pair_stop(struct ow_local_pair *both);
 
 /* Lanes: for each class forward, then backward. */
-size_t ow_both_lanes(const struct ow_both *both);
-void ow_both_total(const struct ow_both *both, size_t lane, struct ow_live_result *ret_total);
+size_t ow_local_pair_lanes(const struct ow_local_pair *both);
+void ow_local_pair_total(const struct ow_local_pair *both, size_t lane, struct ow_interval_result *ret_total);
 /* Of each source: 0 = from, 1 = to. Frames of a file without a time (0) are left out. */
-uint64_t ow_both_untimed(const struct ow_both *both, unsigned source);
-void ow_both_counts(const struct ow_both *both, unsigned source, struct ow_recorder_counts *ret_counts);
+uint64_t ow_local_pair_untimed(const struct ow_local_pair *both, unsigned source);
+void ow_local_pair_counts(const struct ow_local_pair *both, unsigned source, struct ow_recorder_counts *ret_counts);
 /* Whether neither interface is there now; err says why. */
-bool ow_both_is_blind(const struct ow_both *both, struct ow_error *err);
+bool ow_local_pair_is_blind(const struct ow_local_pair *both, struct ow_error *err);
 
 #endif

@@ -20,8 +20,8 @@
 #define STAMPS_MIN 4096
 
 /* A wrong time in a file must not become results of years without packets. span: of the file with the longer gap. */
-static int check_intervals(const struct ow_both *both, int64_t start_ns, const char *path, const struct ow_span *span,
-                           struct ow_error *err)
+static int check_intervals(const struct ow_local_pair *both, int64_t start_ns, const char *path,
+                           const struct ow_span *span, struct ow_error *err)
 {
 	int64_t count = (both->end_ns - start_ns) / both->options.length_ns;
 	char gap[OW_DURATION_TEXT];
@@ -36,7 +36,7 @@ static int check_intervals(const struct ow_both *both, int64_t start_ns, const c
 }
 
 /* Of files: where both have begun, and where the first of them ends. */
-static int plan_files(struct ow_both *both, int64_t *ret_start_ns, struct ow_error *err)
+static int plan_files(struct ow_local_pair *both, int64_t *ret_start_ns, struct ow_error *err)
 {
 	const char *from = both->options.from.live.name, *to = both->options.to.live.name;
 	struct ow_span a = {0}, b = {0};
@@ -46,12 +46,12 @@ static int plan_files(struct ow_both *both, int64_t *ret_start_ns, struct ow_err
 		r = ow_span_of_file(to, wait_ns, &b, err);
 	if (r < 0)
 		return r;
-	both->untimed[OW_BOTH_FROM] = a.untimed;
-	both->untimed[OW_BOTH_TO] = b.untimed;
+	both->untimed[OW_LOCAL_PAIR_FROM] = a.untimed;
+	both->untimed[OW_LOCAL_PAIR_TO] = b.untimed;
 	*ret_start_ns = a.first_ns > b.first_ns ? a.first_ns : b.first_ns;
-	both->over_ns[OW_BOTH_FROM] = a.last_ns + 1;
-	both->over_ns[OW_BOTH_TO] = b.last_ns + 1;
-	both->end_ns = ow_both_least(a.last_ns, b.last_ns) + 1;
+	both->over_ns[OW_LOCAL_PAIR_FROM] = a.last_ns + 1;
+	both->over_ns[OW_LOCAL_PAIR_TO] = b.last_ns + 1;
+	both->end_ns = ow_local_pair_least(a.last_ns, b.last_ns) + 1;
 	if (*ret_start_ns >= both->end_ns)
 		return ow_error_set(err, EINVAL, "%.200s and %.200s were not taken at the same time", from, to);
 	bool first = llabs(a.gap_ns) > llabs(b.gap_ns);
@@ -59,59 +59,60 @@ static int plan_files(struct ow_both *both, int64_t *ret_start_ns, struct ow_err
 }
 
 /* When to begin, how much earlier to record, and where to end. */
-static int plan_time(struct ow_both *both, struct ow_error *err)
+static int plan_time(struct ow_local_pair *both, struct ow_error *err)
 {
-	const struct ow_both_options *o = &both->options;
-	int64_t lead_ns = ow_both_least(o->wait_ns, LEAD_NS), start_ns;
+	const struct ow_local_pair_options *o = &both->options;
+	int64_t lead_ns = ow_local_pair_least(o->wait_ns, LEAD_NS), start_ns;
 	both->lead = (lead_ns + o->length_ns - 1) / o->length_ns;
-	both->end_ns = both->stop_ns = both->over_ns[OW_BOTH_FROM] = both->over_ns[OW_BOTH_TO] = INT64_MAX;
+	both->end_ns = both->stop_ns = both->over_ns[OW_LOCAL_PAIR_FROM] = both->over_ns[OW_LOCAL_PAIR_TO] = INT64_MAX;
 	if (both->files) {
 		int r = plan_files(both, &start_ns, err);
 		if (r < 0)
 			return r;
 	} else {
-		int64_t step_ns = ow_both_least(o->length_ns, OW_NS_PER_S);
-		start_ns = ow_both_floor(ow_recorder_now_ns(both->recorder) + OW_BOTH_SETUP_NS + lead_ns, step_ns) +
+		int64_t step_ns = ow_local_pair_least(o->length_ns, OW_NS_PER_S);
+		start_ns = ow_local_pair_floor(ow_recorder_now_ns(both->recorder) + OW_LOCAL_PAIR_SETUP_NS + lead_ns,
+		                               step_ns) +
 		           step_ns;
 	}
 	both->t0_ns = start_ns - both->lead * o->length_ns;
 	if (o->intervals && o->intervals < (uint64_t)((INT64_MAX - start_ns) / o->length_ns))
-		both->end_ns = ow_both_least(both->end_ns, start_ns + (int64_t)o->intervals * o->length_ns);
+		both->end_ns = ow_local_pair_least(both->end_ns, start_ns + (int64_t)o->intervals * o->length_ns);
 	if (both->end_ns < INT64_MAX - o->wait_ns)
 		both->stop_ns = both->end_ns + o->wait_ns;
 	return 0;
 }
 
-static int add_book(struct ow_both *both, size_t lane, int side, const char *filter, bool backward,
+static int add_book(struct ow_local_pair *both, size_t lane, int side, const char *filter, bool backward,
                     struct ow_error *err)
 {
-	const struct ow_both_options *o = &both->options;
-	struct ow_both_book *book = both->lane[lane].book + side;
+	const struct ow_local_pair_options *o = &both->options;
+	struct ow_local_pair_book *book = both->lane[lane].book + side;
 	/* Forward it comes in at `from` and goes out at `to`; backward the other way round. */
-	book->source = (side == OW_BOTH_SENDER) != backward ? OW_BOTH_FROM : OW_BOTH_TO;
+	book->source = (side == OW_LOCAL_PAIR_SENDER) != backward ? OW_LOCAL_PAIR_FROM : OW_LOCAL_PAIR_TO;
 	struct ow_lane_options lane_options = {
 		.identity = o->identity,
 		.sources = 1u << book->source,
-		.heading = o->forward               ? OW_HEADING_UNKNOWN
-	                   : side == OW_BOTH_SENDER ? OW_HEADING_IN
-	                                            : OW_HEADING_OUT,
+		.heading = o->forward                     ? OW_HEADING_UNKNOWN
+	                   : side == OW_LOCAL_PAIR_SENDER ? OW_HEADING_IN
+	                                                  : OW_HEADING_OUT,
 		.filter = filter,
 		.way = o->forward,
 		.way_not = backward,
 		.t0_ns = both->t0_ns + both->base * o->length_ns,
 		.length_ns = o->length_ns,
 	};
-	uint64_t memory = o->memory ? o->memory : OW_BOTH_MEMORY;
+	uint64_t memory = o->memory ? o->memory : OW_LOCAL_PAIR_MEMORY;
 	/* Two pages a ledger: one is filled while the other is compared. */
-	uint64_t stamps = memory / (2 * 2 * both->lanes * sizeof(struct ow_stamp)), open = OPEN_NS / o->length_ns;
-	struct ow_ledger_options ledger_options = {
+	uint64_t stamps = memory / (2 * 2 * both->lanes * sizeof(struct ow_sighting)), open = OPEN_NS / o->length_ns;
+	struct ow_interval_log_options ledger_options = {
 		.identity = o->identity,
 		.t0_ns = lane_options.t0_ns,
 		.length_ns = o->length_ns,
 		.stamps_max = stamps > STAMPS_MIN ? stamps : STAMPS_MIN,
 		.open_max = open > OPEN_MIN ? open : OPEN_MIN,
 	};
-	int r = ow_ledger_create(&ledger_options, &book->ledger);
+	int r = ow_interval_log_create(&ledger_options, &book->ledger);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot keep books of packets: %s", strerror(-r));
 	r = ow_recorder_add_lane(both->recorder, &lane_options, &book->lane, err);
@@ -131,66 +132,68 @@ static int add_book(struct ow_both *both, size_t lane, int side, const char *fil
 
 /* Intervals that a packet is waited for. Files end anywhere, and an interval that is split there is two. Interfaces do,
  * too, when somebody stops the run; but results of every interval would be late because of the last one. */
-static int64_t horizon_of(const struct ow_both_options *options)
+static int64_t horizon_of(const struct ow_local_pair_options *options)
 {
 	return (options->wait_ns + options->length_ns - 1) / options->length_ns +
-	       (options->from.live.kind == OW_LIVE_FILE);
+	       (options->from.live.kind == OW_IFACE_FILE);
 }
 
-int ow_both_add_books(struct ow_both *both, size_t index, struct ow_error *err)
+int ow_local_pair_add_books(struct ow_local_pair *both, size_t index, struct ow_error *err)
 {
 	const char *filter = both->options.classes[index / 2].filter;
-	int r = add_book(both, index, OW_BOTH_SENDER, filter, index % 2, err);
-	return r < 0 ? r : add_book(both, index, OW_BOTH_RECEIVER, filter, index % 2, err);
+	int r = add_book(both, index, OW_LOCAL_PAIR_SENDER, filter, index % 2, err);
+	return r < 0 ? r : add_book(both, index, OW_LOCAL_PAIR_RECEIVER, filter, index % 2, err);
 }
 
-static int add_lane(struct ow_both *both, size_t index, struct ow_error *err)
+static int add_lane(struct ow_local_pair *both, size_t index, struct ow_error *err)
 {
-	const struct ow_both_options *o = &both->options;
-	const struct ow_both_class *class = o->classes + index / 2;
+	const struct ow_local_pair_options *o = &both->options;
+	const struct ow_local_pair_class *class = o->classes + index / 2;
 	bool backward = index % 2;
-	struct ow_both_lane *lane = both->lane + index;
+	struct ow_local_pair_lane *lane = both->lane + index;
 	const char *from = o->from_name, *to = o->to_name;
 	snprintf(lane->names.segment, sizeof lane->names.segment, "%s", o->segment);
 	snprintf(lane->names.class_name, sizeof lane->names.class_name, "%s", class->name);
 	snprintf(lane->names.from, sizeof lane->names.from, "%s", backward ? to : from);
 	snprintf(lane->names.to, sizeof lane->names.to, "%s", backward ? from : to);
 	lane->link_filter = class->filter && ow_filter_names_link(class->filter);
-	int r = ow_settle_create((uint32_t)horizon_of(o), ow_both_on_result, both, &lane->settle);
+	int r = ow_interval_results_create((uint32_t)horizon_of(o), ow_local_pair_on_result, both, &lane->settle);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot keep late packets: %s", strerror(-r));
-	return ow_both_add_books(both, index, err);
+	return ow_local_pair_add_books(both, index, err);
 }
 
-static int check(const struct ow_both_options *o, struct ow_error *err)
+static int check(const struct ow_local_pair_options *o, struct ow_error *err)
 {
 	if (o->length_ns < OW_INTERVAL_MIN_NS || o->length_ns > OW_INTERVAL_MAX_NS)
 		return ow_error_set(err, EINVAL, "an interval has 1ms to 5min");
-	if (o->wait_ns < 1 || (o->wait_ns - 1) / o->length_ns >= OW_BOTH_WAIT_MAX)
-		return ow_error_set(err, EINVAL, "the waiting time is at most %d intervals", OW_BOTH_WAIT_MAX);
+	if (o->wait_ns < 1 || (o->wait_ns - 1) / o->length_ns >= OW_LOCAL_PAIR_WAIT_MAX)
+		return ow_error_set(err, EINVAL, "the waiting time is at most %d intervals", OW_LOCAL_PAIR_WAIT_MAX);
 	if (!o->class_count || 4 * o->class_count > OW_LANES_MAX)
 		return ow_error_set(err, EINVAL, "there can be 1 to %d classes", OW_LANES_MAX / 4);
 	return 0;
 }
 
-int ow_both_create(const struct ow_both_options *options, struct ow_both **ret_both, struct ow_error *err)
+int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_local_pair **ret_both,
+                         struct ow_error *err)
 {
 	int r = check(options, err);
 	if (r < 0)
 		return r;
-	struct ow_both *both = calloc(1, sizeof *both);
+	struct ow_local_pair *both = calloc(1, sizeof *both);
 	if (!both)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	both->options = *options;
-	both->files = options->from.live.kind == OW_LIVE_FILE;
+	both->files = options->from.live.kind == OW_IFACE_FILE;
 	both->lanes = 2 * options->class_count;
 	both->passed_ns = INT64_MIN;
-	both->outage[OW_BOTH_FROM].over = both->outage[OW_BOTH_TO].over = true;
+	both->outage[OW_LOCAL_PAIR_FROM].over = both->outage[OW_LOCAL_PAIR_TO].over = true;
 	both->lane = calloc(both->lanes + 1, sizeof *both->lane);
 	r = both->lane ? 0 : ow_error_set(err, ENOMEM, "out of memory");
-	struct ow_source_options sources[OW_BOTH_SIDES] = {[OW_BOTH_FROM] = options->from, [OW_BOTH_TO] = options->to};
+	struct ow_source_options sources[OW_LOCAL_PAIR_SIDES] = {
+		[OW_LOCAL_PAIR_FROM] = options->from, [OW_LOCAL_PAIR_TO] = options->to};
 	if (r == 0)
-		r = ow_recorder_open(sources, OW_BOTH_SIDES, &both->recorder, err);
+		r = ow_recorder_open(sources, OW_LOCAL_PAIR_SIDES, &both->recorder, err);
 	const char *name = r == 0 && !options->forward ? ow_recorder_undirected(both->recorder, UINT32_MAX) : NULL;
 	if (name)
 		r = ow_error_set(err, EINVAL, "%s does not tell which way packets go: give --forward FILTER", name);
@@ -203,25 +206,25 @@ int ow_both_create(const struct ow_both_options *options, struct ow_both **ret_b
 	if (r == 0)
 		r = ow_recorder_start(both->recorder, err);
 	if (r < 0) {
-		ow_both_free(both);
+		ow_local_pair_free(both);
 		return r;
 	}
 	*ret_both = both;
 	return 0;
 }
 
-void ow_both_free(struct ow_both *both)
+void ow_local_pair_free(struct ow_local_pair *both)
 {
 	if (!both)
 		return;
 	ow_recorder_free(both->recorder);
 	for (size_t i = 0; both->lane && i < both->lanes; i++) {
 		for (int side = 0; side < 2; side++) {
-			ow_page_free(both->lane[i].book[side].page);
-			ow_ledger_free(both->lane[i].book[side].ledger);
+			ow_interval_packets_free(both->lane[i].book[side].page);
+			ow_interval_log_free(both->lane[i].book[side].ledger);
 		}
-		ow_settle_free(both->lane[i].settle);
-		ow_page_free(both->lane[i].before);
+		ow_interval_results_free(both->lane[i].settle);
+		ow_interval_packets_free(both->lane[i].before);
 	}
 	free(both->lane);
 	free(both->owner);

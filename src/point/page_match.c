@@ -34,8 +34,8 @@ struct members {
 };
 
 struct join {
-	const struct ow_page *a, *b;
-	const struct ow_join_past *past;
+	const struct ow_interval_packets *a, *b;
+	const struct ow_page_match_past *past;
 	uint32_t *of_a, *of_b;
 	uint8_t *doubtful; /* of the packets at B: paired, or late, but with a delay that is not certain */
 	struct names names;
@@ -111,25 +111,25 @@ static int add_name(struct names *names, uint64_t id, uint64_t base)
 /* The names that must not simply meet: copies at either point, and packets like some that still wait. */
 static int collect_names(struct join *join)
 {
-	const struct ow_page *pages[] = {join->a, join->b};
+	const struct ow_interval_packets *pages[] = {join->a, join->b};
 	size_t copies = join->a->copies + join->b->copies;
 	int r = copies ? reserve(&join->names, copies) : 0;
 	for (int side = 0; side < 2; side++) {
 		for (size_t i = 0; r == 0 && i < pages[side]->copies; i++)
 			r = add_name(&join->names, pages[side]->copy[i].id, pages[side]->copy[i].base_id);
 	}
-	if (!join->past->settle || !ow_settle_waiting(join->past->settle))
+	if (!join->past->settle || !ow_interval_results_waiting(join->past->settle))
 		return r;
 	for (size_t j = 0; r == 0 && j < join->b->count; j++) {
 		uint64_t id = join->b->stamp[j].id;
-		if (join->of_b[j] != OW_PAIRING_NONE && ow_settle_waits(join->past->settle, id))
+		if (join->of_b[j] != OW_PAIRING_NONE && ow_interval_results_waits(join->past->settle, id))
 			r = add_name(&join->names, id, id);
 	}
 	return r;
 }
 
 /* Finds the packets of the groups in a page, in its order. */
-static int find_members(const struct names *names, const struct ow_page *page, struct members *members)
+static int find_members(const struct names *names, const struct ow_interval_packets *page, struct members *members)
 {
 	uint32_t total = 0, *group = malloc((page->count + 1) * sizeof *group);
 	uint32_t *start = members->start = calloc(names->groups + (size_t)2, sizeof *start);
@@ -179,7 +179,7 @@ static void pair_group(struct join *join, uint32_t g)
 	size_t as, bs, waiting = 0;
 	const uint32_t *a = group_of(&join->at_a, g, &as), *b = group_of(&join->at_b, g, &bs);
 	if (join->past->settle)
-		waiting = ow_settle_waits(join->past->settle, join->names.base[g]);
+		waiting = ow_interval_results_waits(join->past->settle, join->names.base[g]);
 	for (size_t i = 0; i < as; i++)
 		join->of_a[a[i]] = OW_PAIRING_NONE;
 	for (size_t j = 0; j < bs; j++)
@@ -219,27 +219,28 @@ static uint64_t base_of(const struct names *names, uint64_t id)
 	return group ? names->base[group - 1] : id;
 }
 
-static void list_only_a(const struct join *join, struct ow_stamp *only_a)
+static void list_only_a(const struct join *join, struct ow_sighting *only_a)
 {
 	for (size_t i = 0, n = 0; i < join->a->count; i++) {
 		if (join->of_a[i] == OW_PAIRING_NONE)
-			only_a[n++] = (struct ow_stamp){base_of(&join->names, join->a->stamp[i].id),
-			                                join->a->stamp[i].time_ns};
+			only_a[n++] = (struct ow_sighting){base_of(&join->names, join->a->stamp[i].id),
+			                                   join->a->stamp[i].time_ns};
 	}
 }
 
 /* In the order of arrival: delays, what only B has, and who was overtaken. */
-static void list_arrivals(const struct join *join, struct ow_settle_input *in, struct ow_joined *joined)
+static void list_arrivals(const struct join *join, struct ow_interval_results_input *in, struct ow_joined *joined)
 {
-	const struct ow_stamp *a = join->a->stamp, *b = join->b->stamp;
+	const struct ow_sighting *a = join->a->stamp, *b = join->b->stamp;
 	int64_t newest_ns = INT64_MIN;
 	size_t delays = 0, only_bs = 0, newest = 0;
 	uint64_t reordered = 0, ambiguous = 0;
 	for (size_t j = 0; j < join->b->count; j++) {
 		uint32_t i = join->of_b[j];
 		if (i == OW_PAIRING_NONE) {
-			joined->only_b[only_bs] = (struct ow_stamp){
-				base_of(&join->names, b[j].id), join->doubtful[j] ? OW_SETTLE_NO_TIME : b[j].time_ns};
+			joined->only_b[only_bs] =
+				(struct ow_sighting){base_of(&join->names, b[j].id),
+			                             join->doubtful[j] ? OW_INTERVAL_RESULTS_NO_TIME : b[j].time_ns};
 			joined->newest_ns[only_bs++] = newest_ns;
 			continue;
 		}
@@ -264,7 +265,7 @@ static void list_arrivals(const struct join *join, struct ow_settle_input *in, s
 	in->result.ambiguous = ambiguous;
 }
 
-static int make_lists(const struct join *join, struct ow_settle_input *in, struct ow_joined *joined)
+static int make_lists(const struct join *join, struct ow_interval_results_input *in, struct ow_joined *joined)
 {
 	size_t only_as = 0, only_bs = 0;
 	for (size_t i = 0; i < join->a->count; i++)
@@ -299,7 +300,7 @@ static int by_id(const void *x, const void *y)
 
 /* Packets without a counterpart in this interval, of which nothing waits either. Some of them may repeat earlier ones.
  */
-static size_t list_strangers(const struct join *join, const struct ow_settle_input *in, uint64_t *id)
+static size_t list_strangers(const struct join *join, const struct ow_interval_results_input *in, uint64_t *id)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < in->only_bs; i++) {
@@ -308,7 +309,7 @@ static size_t list_strangers(const struct join *join, const struct ow_settle_inp
 		uint32_t group = join->names.groups ? look(&join->names, base)->group : 0;
 		if (group)
 			group_of(&join->at_a, group - 1, &as);
-		if (!as && !(join->past->settle && ow_settle_waits(join->past->settle, base)))
+		if (!as && !(join->past->settle && ow_interval_results_waits(join->past->settle, base)))
 			id[count++] = base;
 	}
 	qsort(id, count, sizeof *id, by_id);
@@ -316,10 +317,10 @@ static size_t list_strangers(const struct join *join, const struct ow_settle_inp
 }
 
 /* Counts those that had arrived in the last interval already: duplicates over its end. */
-static int count_repeated(const struct join *join, const struct ow_settle_input *in, uint64_t *ret_repeated)
+static int count_repeated(const struct join *join, const struct ow_interval_results_input *in, uint64_t *ret_repeated)
 {
 	static const unsigned bits = 16;
-	const struct ow_page *before = join->past->b;
+	const struct ow_interval_packets *before = join->past->b;
 	*ret_repeated = 0;
 	if (!before || !before->count || !in->only_bs)
 		return 0;
@@ -343,7 +344,8 @@ static int count_repeated(const struct join *join, const struct ow_settle_input 
 	return r;
 }
 
-static void describe(const struct ow_page *a, const struct ow_page *b, struct ow_live_result *r)
+static void describe(const struct ow_interval_packets *a, const struct ow_interval_packets *b,
+                     struct ow_interval_result *r)
 {
 	r->interval = a->interval;
 	r->start_ns = a->start_ns;
@@ -361,11 +363,12 @@ static void describe(const struct ow_page *a, const struct ow_page *b, struct ow
 	memcpy(r->synopsis, "exact", sizeof "exact");
 }
 
-int ow_join_pages(const struct ow_page *a, const struct ow_page *b, const struct ow_join_past *past,
-                  struct ow_settle_input *ret_input, struct ow_joined *ret_joined)
+int ow_page_match_pair(const struct ow_interval_packets *a, const struct ow_interval_packets *b,
+                       const struct ow_page_match_past *past, struct ow_interval_results_input *ret_input,
+                       struct ow_joined *ret_joined)
 {
 	struct join join = {.a = a, .b = b, .past = past};
-	struct ow_settle_input in = {0};
+	struct ow_interval_results_input in = {0};
 	struct ow_joined joined = {0};
 	assert(a->interval == b->interval && a->sample_shift == b->sample_shift);
 	join.of_a = malloc((a->count + 1) * sizeof *join.of_a);

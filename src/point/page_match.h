@@ -17,22 +17,23 @@
 
 /* What the two pages share. The arrays belong to it. */
 struct ow_joined {
-	struct ow_stamp *only_a, *only_b; /* by base id */
+	struct ow_sighting *only_a, *only_b; /* by base id */
 	int64_t *delay_ns, *newest_ns;
 };
 
 /* What earlier intervals left. */
-struct ow_join_past {
-	const struct ow_settle *settle; /* what waits there; NULL = nothing does */
-	const struct ow_page *b;        /* what arrived in the last interval, to know its duplicates by; or NULL */
+struct ow_page_match_past {
+	const struct ow_interval_results *settle; /* what waits there; NULL = nothing does */
+	const struct ow_interval_packets *b; /* what arrived in the last interval, to know its duplicates by; or NULL */
 };
 
 /*
  * Fills counts, totals, drops, delays and lists of *ret_input and clears the rest; names, clocks and cost are the
  * caller's. The pages must be of the same interval and have the same shift. 0 or -ENOMEM.
  */
-int ow_join_pages(const struct ow_page *a, const struct ow_page *b, const struct ow_join_past *past,
-                  struct ow_settle_input *ret_input, struct ow_joined *ret_joined);
+int ow_page_match_pair(const struct ow_interval_packets *a, const struct ow_interval_packets *b,
+                       const struct ow_page_match_past *past, struct ow_interval_results_input *ret_input,
+                       struct ow_joined *ret_joined);
 void ow_joined_done(struct ow_joined *joined);
 
 #endif

@@ -21,7 +21,7 @@ static unsigned low_bits(size_t count)
 	return count && low ? low - 1 : 0;
 }
 
-size_t ow_names_size(const uint64_t *keys, size_t count)
+size_t ow_key_list_size(const uint64_t *keys, size_t count)
 {
 	unsigned low = low_bits(count);
 	uint64_t before = 0, bits = 0;
@@ -32,11 +32,11 @@ size_t ow_names_size(const uint64_t *keys, size_t count)
 	return PARAMS_BYTES + (bits + 7) / 8;
 }
 
-void ow_names_encode(const uint64_t *keys, size_t count, uint8_t *bytes)
+void ow_key_list_encode(const uint64_t *keys, size_t count, uint8_t *bytes)
 {
 	unsigned low = low_bits(count);
 	uint64_t before = 0, at = 0;
-	memset(bytes, 0, ow_names_size(keys, count));
+	memset(bytes, 0, ow_key_list_size(keys, count));
 	ow_store_le32(bytes, (uint32_t)count);
 	bytes[4] = (uint8_t)low;
 	bytes += PARAMS_BYTES;
@@ -73,7 +73,7 @@ static uint64_t read_keys(const uint8_t *bytes, uint64_t bits, unsigned low, uin
 	return at;
 }
 
-int ow_names_decode(const uint8_t *bytes, size_t size, uint64_t **ret_keys, size_t *ret_count, struct ow_error *err)
+int ow_key_list_decode(const uint8_t *bytes, size_t size, uint64_t **ret_keys, size_t *ret_count, struct ow_error *err)
 {
 	if (size < PARAMS_BYTES)
 		return ow_error_set(err, EINVAL, "names: %zu bytes are less than their header", size);
@@ -81,7 +81,7 @@ int ow_names_decode(const uint8_t *bytes, size_t size, uint64_t **ret_keys, size
 	uint64_t bits = (uint64_t)(size - PARAMS_BYTES) * 8, *keys = NULL, at = 0;
 	if (bytes[4] != low_bits(count) || bytes[5] || bytes[6] || bytes[7])
 		return ow_error_set(err, EINVAL, "names: %u low bits for %u keys", bytes[4], count);
-	if (count > OW_NAMES_MAX || count > bits)
+	if (count > OW_KEY_LIST_MAX || count > bits)
 		return ow_error_set(err, EINVAL, "names: %u keys in %zu bytes", count, size);
 	if (count) {
 		keys = malloc(count * sizeof *keys);

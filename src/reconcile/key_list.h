@@ -15,12 +15,12 @@
  *                  8  for each key: distance from the one before >> low as ones, a zero, the low bits; the lowest bit
  *                     of a byte first, filled with zeros
  */
-#define OW_NAMES_MAX (1u << 21)
+#define OW_KEY_LIST_MAX (1u << 21)
 
-/* Bytes that the list takes. Keys: sorted, below 2^48, at most OW_NAMES_MAX. */
-size_t ow_names_size(const uint64_t *keys, size_t count);
-void ow_names_encode(const uint64_t *keys, size_t count, uint8_t *bytes);
+/* Bytes that the list takes. Keys: sorted, below 2^48, at most OW_KEY_LIST_MAX. */
+size_t ow_key_list_size(const uint64_t *keys, size_t count);
+void ow_key_list_encode(const uint64_t *keys, size_t count, uint8_t *bytes);
 /* *ret_keys is to be freed; NULL if there are none. -EINVAL names what is wrong, -ENOMEM. */
-int ow_names_decode(const uint8_t *bytes, size_t size, uint64_t **ret_keys, size_t *ret_count, struct ow_error *err);
+int ow_key_list_decode(const uint8_t *bytes, size_t size, uint64_t **ret_keys, size_t *ret_count, struct ow_error *err);
 
 #endif

@@ -40,26 +40,26 @@ struct table {
 };
 
 struct open_interval {
-	struct ow_carry_account account;
+	struct ow_late_packets_account account;
 	uint64_t *id; /* of the packets that waited at its end */
 	size_t ids;
 };
 
-struct ow_carry {
+struct ow_late_packets {
 	uint32_t horizon;
 	uint64_t first, next;       /* numbers of the oldest open interval and of the one to come */
 	struct open_interval *open; /* ring of horizon + 1, by number */
-	struct ow_carry_account total;
+	struct ow_late_packets_account total;
 	struct table sent;    /* wait for their arrival */
 	struct table arrived; /* in the newest interval, and nobody had sent them */
-	struct ow_carry_calls calls;
+	struct ow_late_packets_calls calls;
 };
 
-int ow_carry_create(uint32_t horizon, struct ow_carry **ret_carry)
+int ow_late_packets_create(uint32_t horizon, struct ow_late_packets **ret_carry)
 {
-	if (horizon < 1 || horizon > OW_CARRY_HORIZON_MAX)
+	if (horizon < 1 || horizon > OW_LATE_PACKETS_HORIZON_MAX)
 		return -EINVAL;
-	struct ow_carry *carry = calloc(1, sizeof *carry);
+	struct ow_late_packets *carry = calloc(1, sizeof *carry);
 	if (!carry)
 		return -ENOMEM;
 	carry->horizon = horizon;
@@ -79,7 +79,7 @@ static void table_done(struct table *table)
 	free(table->node);
 }
 
-void ow_carry_free(struct ow_carry *carry)
+void ow_late_packets_free(struct ow_late_packets *carry)
 {
 	if (!carry)
 		return;
@@ -91,12 +91,12 @@ void ow_carry_free(struct ow_carry *carry)
 	free(carry);
 }
 
-void ow_carry_listen(struct ow_carry *carry, const struct ow_carry_calls *calls)
+void ow_late_packets_listen(struct ow_late_packets *carry, const struct ow_late_packets_calls *calls)
 {
 	carry->calls = *calls;
 }
 
-static struct open_interval *open_of(struct ow_carry *carry, uint64_t number)
+static struct open_interval *open_of(struct ow_late_packets *carry, uint64_t number)
 {
 	return carry->open + number % (carry->horizon + 1);
 }
@@ -190,19 +190,19 @@ static int grow_nodes(struct table *table, size_t need)
 static int reserve(struct table *table, size_t more)
 {
 	size_t need = table->used + more;
-	if (need > OW_CARRY_PENDING_MAX)
+	if (need > OW_LATE_PACKETS_PENDING_MAX)
 		return -ENOSPC;
 	int r = grow_slots(table, table->lines + more);
 	return r < 0 ? r : grow_nodes(table, need);
 }
 
-size_t ow_carry_waits(const struct ow_carry *carry, uint64_t id)
+size_t ow_late_packets_waits(const struct ow_late_packets *carry, uint64_t id)
 {
 	const struct line *line = line_of(&carry->sent, id);
 	return line ? line->count : 0;
 }
 
-size_t ow_carry_waiting(const struct ow_carry *carry)
+size_t ow_late_packets_waiting(const struct ow_late_packets *carry)
 {
 	return carry->sent.used;
 }
@@ -244,10 +244,10 @@ static struct waiting take(struct table *table, struct line *line)
 }
 
 /* The oldest open interval can no longer change: what still waits of it is lost, unless nobody can say. */
-static void settle(struct ow_carry *carry, struct ow_carry_account *ret_settled)
+static void settle(struct ow_late_packets *carry, struct ow_late_packets_account *ret_settled)
 {
 	struct open_interval *open = open_of(carry, carry->first);
-	const struct ow_carry_calls *calls = &carry->calls;
+	const struct ow_late_packets_calls *calls = &carry->calls;
 	uint64_t undecided = 0;
 	for (size_t i = 0; i < open->ids; i++) {
 		struct line *line = line_of(&carry->sent, open->id[i]);
@@ -272,8 +272,8 @@ static void settle(struct ow_carry *carry, struct ow_carry_account *ret_settled)
 }
 
 /* A packet of one interval is in another one, which had counted it as extra. */
-static void meet(struct ow_carry *carry, struct ow_carry_late *late, struct ow_carry_account *sender,
-                 struct ow_carry_account *receiver)
+static void meet(struct ow_late_packets *carry, struct ow_late_packets_late *late,
+                 struct ow_late_packets_account *sender, struct ow_late_packets_account *receiver)
 {
 	sender->late++;
 	sender->pending--;
@@ -295,14 +295,15 @@ static int64_t difference(int64_t later_ns, int64_t earlier_ns)
 }
 
 /* A packet that only B has: late if it waits. A packet cannot be late for the interval in which it was sent. */
-static bool came_late(struct ow_carry *carry, uint64_t number, size_t place, const struct waiting *arrived, bool timed)
+static bool came_late(struct ow_late_packets *carry, uint64_t number, size_t place, const struct waiting *arrived,
+                      bool timed)
 {
 	struct line *line = line_of(&carry->sent, arrived->id);
 	if (!line || front(&carry->sent, line)->number >= number)
 		return false;
 	const struct waiting w = take(&carry->sent, line);
 	line = line_of(&carry->sent, arrived->id);
-	struct ow_carry_late late = {
+	struct ow_late_packets_late late = {
 		.id = arrived->id,
 		.age = number - w.number,
 		.place = place,
@@ -315,7 +316,7 @@ static bool came_late(struct ow_carry *carry, uint64_t number, size_t place, con
 }
 
 /* A packet that only A has: its arrival may have been counted in the interval before. True if so. */
-static bool came_early(struct ow_carry *carry, uint64_t number, const struct waiting *w, int64_t early_ns)
+static bool came_early(struct ow_late_packets *carry, uint64_t number, const struct waiting *w, int64_t early_ns)
 {
 	struct line *line = line_of(&carry->arrived, w->id);
 	if (!line)
@@ -324,18 +325,18 @@ static bool came_early(struct ow_carry *carry, uint64_t number, const struct wai
 	if (delay > 0 || delay < -early_ns)
 		return false;
 	take(&carry->arrived, line);
-	struct ow_carry_late late = {.id = w->id, .arrived = 1, .sent_ns = w->time_ns, .delay_ns = delay};
+	struct ow_late_packets_late late = {.id = w->id, .arrived = 1, .sent_ns = w->time_ns, .delay_ns = delay};
 	meet(carry, &late, &open_of(carry, number)->account, &open_of(carry, number - 1)->account);
 	return true;
 }
 
-static void check(const struct ow_carry_account *account)
+static void check(const struct ow_late_packets_account *account)
 {
 	assert(account->sent == account->matched + account->late + account->lost + account->pending);
 	assert(account->received == account->matched + account->late_received + account->extra);
 }
 
-static void check_all(struct ow_carry *carry)
+static void check_all(struct ow_late_packets *carry)
 {
 	for (uint64_t n = carry->first; n < carry->next; n++)
 		check(&open_of(carry, n)->account);
@@ -343,9 +344,9 @@ static void check_all(struct ow_carry *carry)
 }
 
 /* The interval as it is by itself. */
-static void begin(struct ow_carry *carry, const struct ow_carry_interval *in, uint64_t *ids)
+static void begin(struct ow_late_packets *carry, const struct ow_late_packets_interval *in, uint64_t *ids)
 {
-	struct ow_carry_account mine = {
+	struct ow_late_packets_account mine = {
 		.sent = in->sent,
 		.received = in->received,
 		.matched = in->sent - in->only_as,
@@ -360,7 +361,7 @@ static void begin(struct ow_carry *carry, const struct ow_carry_interval *in, ui
 	*open_of(carry, carry->next++) = (struct open_interval){mine, ids, 0};
 }
 
-static int64_t absolute(const struct ow_carry_interval *in, const struct ow_stamp *stamp)
+static int64_t absolute(const struct ow_late_packets_interval *in, const struct ow_sighting *stamp)
 {
 	return (int64_t)((uint64_t)in->start_ns + (uint64_t)stamp->time_ns);
 }
@@ -377,7 +378,8 @@ static void clear(struct table *table)
 	}
 }
 
-int ow_carry_step(struct ow_carry *carry, const struct ow_carry_interval *in, struct ow_carry_account *ret_settled)
+int ow_late_packets_step(struct ow_late_packets *carry, const struct ow_late_packets_interval *in,
+                         struct ow_late_packets_account *ret_settled)
 {
 	if (in->sent < in->only_as || in->received < in->only_bs ||
 	    in->sent - in->only_as != in->received - in->only_bs)
@@ -405,7 +407,7 @@ int ow_carry_step(struct ow_carry *carry, const struct ow_carry_interval *in, st
 	clear(&carry->arrived);
 	for (size_t i = 0; i < in->only_bs; i++) {
 		struct waiting waiting = {in->only_b[i].id, absolute(in, in->only_b + i), number};
-		bool timed = in->only_b[i].time_ns != OW_CARRY_NO_TIME;
+		bool timed = in->only_b[i].time_ns != OW_LATE_PACKETS_NO_TIME;
 		if (!came_late(carry, number, i, &waiting, timed) && in->early_ns > 0 && timed)
 			insert(&carry->arrived, waiting);
 	}
@@ -416,7 +418,7 @@ int ow_carry_step(struct ow_carry *carry, const struct ow_carry_interval *in, st
 	return settled;
 }
 
-int ow_carry_flush(struct ow_carry *carry, struct ow_carry_account *ret_settled)
+int ow_late_packets_flush(struct ow_late_packets *carry, struct ow_late_packets_account *ret_settled)
 {
 	if (carry->first == carry->next)
 		return 0;
@@ -425,7 +427,7 @@ int ow_carry_flush(struct ow_carry *carry, struct ow_carry_account *ret_settled)
 	return 1;
 }
 
-void ow_carry_totals(const struct ow_carry *carry, struct ow_carry_account *ret_account)
+void ow_late_packets_totals(const struct ow_late_packets *carry, struct ow_late_packets_account *ret_account)
 {
 	*ret_account = carry->total;
 }

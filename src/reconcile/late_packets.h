@@ -21,25 +21,25 @@
  */
 
 /* Intervals that a packet can be late by. */
-#define OW_CARRY_HORIZON_MAX 1024
+#define OW_LATE_PACKETS_HORIZON_MAX 1024
 /* Packets that can wait; beyond, -ENOSPC: an interval with so many differences says that something else is wrong. */
-#define OW_CARRY_PENDING_MAX (16u << 20)
+#define OW_LATE_PACKETS_PENDING_MAX (16u << 20)
 
 /* Of only_b: when it arrived is not known. What meets it is late, but by how much cannot be told. */
-#define OW_CARRY_NO_TIME INT64_MIN
+#define OW_LATE_PACKETS_NO_TIME INT64_MIN
 
-struct ow_carry;
+struct ow_late_packets;
 
 /* What one interval brings. Times are since its start, as in the synopses. */
-struct ow_carry_interval {
+struct ow_late_packets_interval {
 	int64_t start_ns;
 	uint64_t sent, received; /* packets at A, at B; sent - only_a = received - only_b = matched */
-	const struct ow_stamp *only_a, *only_b;
+	const struct ow_sighting *only_a, *only_b;
 	size_t only_as, only_bs;
 	int64_t early_ns; /* a packet may arrive in the interval before its own, up to this much before it was sent */
 };
 
-struct ow_carry_account {
+struct ow_late_packets_account {
 	uint64_t sent, received, matched;
 	uint64_t late;          /* of the packets sent: arrived in a later interval */
 	uint64_t late_received; /* of the packets received: sent in an earlier interval; in the totals the same as late
@@ -50,7 +50,7 @@ struct ow_carry_account {
 };
 
 /* A packet of an earlier interval has arrived. */
-struct ow_carry_late {
+struct ow_late_packets_late {
 	uint64_t id;
 	uint64_t age;     /* the interval that sent it, counted back from the newest; 0 = arrived early */
 	uint64_t arrived; /* likewise the one that has it: 0, or 1 = arrived early */
@@ -60,36 +60,37 @@ struct ow_carry_late {
 	bool alike; /* another packet of this id had been sent when it arrived: whose delay it is cannot be told */
 };
 
-/* What goes on inside, told from within ow_carry_step and ow_carry_flush. Either may be NULL. */
-struct ow_carry_calls {
-	void (*late)(void *arg, const struct ow_carry_late *late);
+/* What goes on inside, told from within ow_late_packets_step and ow_late_packets_flush. Either may be NULL. */
+struct ow_late_packets_calls {
+	void (*late)(void *arg, const struct ow_late_packets_late *late);
 	/* The waiting time of a packet is over. True: nobody can say whether it is lost, it stays pending for ever. */
 	bool (*undecided)(void *arg, int64_t sent_ns);
 	void *arg;
 };
 
-/* horizon: intervals after its own in which a packet may still arrive, 1 .. OW_CARRY_HORIZON_MAX. -EINVAL, -ENOMEM. */
-int ow_carry_create(uint32_t horizon, struct ow_carry **ret_carry);
-void ow_carry_free(struct ow_carry *carry);
-void ow_carry_listen(struct ow_carry *carry, const struct ow_carry_calls *calls);
+/* horizon: intervals after its own in which a packet may still arrive, 1 .. OW_LATE_PACKETS_HORIZON_MAX. -EINVAL,
+ * -ENOMEM. */
+int ow_late_packets_create(uint32_t horizon, struct ow_late_packets **ret_carry);
+void ow_late_packets_free(struct ow_late_packets *carry);
+void ow_late_packets_listen(struct ow_late_packets *carry, const struct ow_late_packets_calls *calls);
 
 /*
  * The next interval. If ret_settled is not NULL it gets the account of the interval that can no longer change,
  * `horizon` before this one; returns 1 then, 0 if there is none yet. -EINVAL if the counts contradict each other,
  * -ENOSPC, -ENOMEM: nothing has changed then.
  */
-int ow_carry_step(struct ow_carry *carry, const struct ow_carry_interval *interval,
-                  struct ow_carry_account *ret_settled);
+int ow_late_packets_step(struct ow_late_packets *carry, const struct ow_late_packets_interval *interval,
+                         struct ow_late_packets_account *ret_settled);
 
 /* No more packets will come: takes the oldest interval that is still open, what waits in it is lost (unless the calls
  * say otherwise). 1, or 0 if none. */
-int ow_carry_flush(struct ow_carry *carry, struct ow_carry_account *ret_settled);
+int ow_late_packets_flush(struct ow_late_packets *carry, struct ow_late_packets_account *ret_settled);
 
 /* How many packets of this id wait; and of all ids. */
-size_t ow_carry_waits(const struct ow_carry *carry, uint64_t id);
-size_t ow_carry_waiting(const struct ow_carry *carry);
+size_t ow_late_packets_waits(const struct ow_late_packets *carry, uint64_t id);
+size_t ow_late_packets_waiting(const struct ow_late_packets *carry);
 
 /* Over all intervals so far. */
-void ow_carry_totals(const struct ow_carry *carry, struct ow_carry_account *ret_account);
+void ow_late_packets_totals(const struct ow_late_packets *carry, struct ow_late_packets_account *ret_account);
 
 #endif

@@ -42,7 +42,7 @@ void ow_rda_peel_done(struct ow_rda_peel *peel);
  * those whose id is in `ids` (as the cells hold them). Of several packets with one id the last goes: the first copies
  * are what the other point has too. Returns in ret_erased how many were found.
  */
-int ow_rda_erase(struct ow_synopsis *synopsis, const uint64_t *ids, size_t count, const struct ow_stamp *cache,
+int ow_rda_erase(struct ow_synopsis *synopsis, const uint64_t *ids, size_t count, const struct ow_sighting *cache,
                  size_t cached, size_t *ret_erased);
 
 /* A synopsis of the same contents. */

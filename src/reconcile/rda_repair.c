@@ -39,7 +39,7 @@ static int wanted_init(struct wanted *wanted, const uint64_t *ids, size_t count)
 	return 0;
 }
 
-int ow_rda_erase(struct ow_synopsis *synopsis, const uint64_t *ids, size_t count, const struct ow_stamp *cache,
+int ow_rda_erase(struct ow_synopsis *synopsis, const uint64_t *ids, size_t count, const struct ow_sighting *cache,
                  size_t cached, size_t *ret_erased)
 {
 	size_t erased = 0;

@@ -115,7 +115,7 @@ static int64_t spacing(const struct ow_sampled *packet, size_t n)
 	return n > 1 ? (packet[n - 1].time_ns - packet[0].time_ns) / (int64_t)(n - 1) : 0;
 }
 
-static void compare_ttl(const struct ow_sampled *a, const struct ow_sampled *b, struct ow_common *c)
+static void compare_ttl(const struct ow_sampled *a, const struct ow_sampled *b, struct ow_sample_overlap *c)
 {
 	c->lower_ttl[0] += b->ttl < a->ttl;
 	c->lower_ttl[1] += a->ttl < b->ttl;
@@ -123,7 +123,7 @@ static void compare_ttl(const struct ow_sampled *a, const struct ow_sampled *b, 
 
 /* Fills diff with the packets whose id is unique on both sides. */
 static void intersect(const struct ow_sample *a, const struct ow_sample *b, struct difference *diff,
-                      struct ow_common *c)
+                      struct ow_sample_overlap *c)
 {
 	size_t common = 0, unique = 0, most = 1;
 	for (size_t i = 0, j = 0; i < a->packets && j < b->packets;) {
@@ -194,7 +194,7 @@ static int by_size(const void *x, const void *y)
  * The medians of stretches of time lie on a line when the clocks drift by much more than packets take, whatever their
  * directions (which a drift makes hard to tell). Smaller drifts do no harm here.
  */
-static void find_drift(struct difference *diff, size_t n, struct ow_common *c)
+static void find_drift(struct difference *diff, size_t n, struct ow_sample_overlap *c)
 {
 	double x[DRIFT_STRETCHES], y[DRIFT_STRETCHES], slope, spread;
 	if (n < DRIFT_STRETCHES * DRIFT_SAMPLES)
@@ -217,7 +217,7 @@ static void find_drift(struct difference *diff, size_t n, struct ow_common *c)
 		diff[i].ns -= llrint(slope * (double)(diff[i].b_ns - c->drift_from_ns));
 }
 
-static void quantiles(const struct difference *diff, size_t n, unsigned direction, struct ow_common *c)
+static void quantiles(const struct difference *diff, size_t n, unsigned direction, struct ow_sample_overlap *c)
 {
 	if (!n)
 		return;
@@ -226,7 +226,7 @@ static void quantiles(const struct difference *diff, size_t n, unsigned directio
 	c->high_ns[direction] = diff[n - 1 - n / 50].ns;
 }
 
-static void time_differences(struct difference *diff, size_t n, bool drifting, struct ow_common *c)
+static void time_differences(struct difference *diff, size_t n, bool drifting, struct ow_sample_overlap *c)
 {
 	if (!n)
 		return;
@@ -246,7 +246,8 @@ static void time_differences(struct difference *diff, size_t n, bool drifting, s
 	quantiles(diff + forward, n - forward, 1, c);
 }
 
-int ow_common_find(struct ow_sample *a, struct ow_sample *b, bool drifting, struct ow_common *ret_common)
+int ow_sample_overlap_find(struct ow_sample *a, struct ow_sample *b, bool drifting,
+                           struct ow_sample_overlap *ret_common)
 {
 	uint64_t below = a->below < b->below ? a->below : b->below;
 	thin(a, below);
@@ -257,7 +258,7 @@ int ow_common_find(struct ow_sample *a, struct ow_sample *b, bool drifting, stru
 	struct difference *diff = malloc((least + 1) * sizeof *diff);
 	if (!diff)
 		return -ENOMEM;
-	struct ow_common c = {0};
+	struct ow_sample_overlap c = {0};
 	intersect(a, b, diff, &c);
 	c.share = least ? (double)c.common / (double)least : 0;
 	c.packets = (double)c.common / ((double)below / (double)UINT64_MAX);

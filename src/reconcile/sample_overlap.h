@@ -39,7 +39,7 @@ static inline bool ow_sample_wants(const struct ow_sample *sample, uint64_t id)
 void ow_sample_add(struct ow_sample *sample, const struct ow_sampled *packet);
 
 /* The comparison of two samples (which it sorts and thins to the smaller id range). */
-struct ow_common {
+struct ow_sample_overlap {
 	double share;         /* packets in common / packets of the smaller sample, 0..1 */
 	double packets;       /* estimate of the number in common over all that was offered */
 	size_t common;        /* packets in common in the samples */
@@ -57,6 +57,7 @@ struct ow_common {
 };
 
 /* drifting: look for a drift of the clocks, and take it out. */
-int ow_common_find(struct ow_sample *a, struct ow_sample *b, bool drifting, struct ow_common *ret_common);
+int ow_sample_overlap_find(struct ow_sample *a, struct ow_sample *b, bool drifting,
+                           struct ow_sample_overlap *ret_common);
 
 #endif

@@ -16,41 +16,41 @@
 
 #define OW_SHIFT_MAX 64 /* no packet is left */
 /* Stamps that may be moved to merge a chunk into its page: 1 MB, some 100 us. */
-#define OW_LEDGER_OVERLAP 65536u
+#define OW_INTERVAL_LOG_OVERLAP 65536u
 /* Empty pages in a row. If more intervals than this pass without a packet, the clock has jumped (or nobody cared for so
  * long), and their pages are left out. */
-#define OW_LEDGER_EMPTY_MAX 1024
-#define OW_LEDGER_OPEN_MAX  65536u
-#define OW_LEDGER_BLIND_NS  INT64_C(60000000000) /* a reader that is held up for longer is not thought of */
+#define OW_INTERVAL_LOG_EMPTY_MAX 1024
+#define OW_INTERVAL_LOG_OPEN_MAX  65536u
+#define OW_INTERVAL_LOG_BLIND_NS  INT64_C(60000000000) /* a reader that is held up for longer is not thought of */
 
 struct open_page {
 	bool used;
 	bool disordered; /* to be sorted when it is closed */
-	struct ow_page page;
+	struct ow_interval_packets page;
 	size_t room; /* of page.stamp */
 	struct ow_copies copies;
 };
 
-struct ow_ledger {
-	struct ow_ledger_options options;
+struct ow_interval_log {
+	struct ow_interval_log_options options;
 	struct open_page *open; /* interval i at i % open_max, for first .. first + open_max - 1 */
 	int64_t first;          /* the next page to be closed */
 	size_t used;            /* open pages */
 	uint64_t misplaced;
-	struct ow_drops drops;                  /* of intervals that are not closed yet */
-	bool blind;                             /* in a part of them, */
-	struct ow_outage outage;                /* this one */
-	char cause[OW_OUTAGE_CAUSE];            /* of it, as told last */
-	size_t expected;                        /* stamps of a page, by the last one */
-	struct ow_copies spare;                 /* of the last page: fresh memory costs more than clearing this */
-	struct ow_stamp piece[OW_CHUNK_STAMPS]; /* what is added at a time */
+	struct ow_drops drops;                     /* of intervals that are not closed yet */
+	bool blind;                                /* in a part of them, */
+	struct ow_outage outage;                   /* this one */
+	char cause[OW_OUTAGE_CAUSE];               /* of it, as told last */
+	size_t expected;                           /* stamps of a page, by the last one */
+	struct ow_copies spare;                    /* of the last page: fresh memory costs more than clearing this */
+	struct ow_sighting piece[OW_CHUNK_STAMPS]; /* what is added at a time */
 };
 
-int ow_ledger_create(const struct ow_ledger_options *options, struct ow_ledger **ret_ledger)
+int ow_interval_log_create(const struct ow_interval_log_options *options, struct ow_interval_log **ret_ledger)
 {
-	if (options->length_ns <= 0 || options->open_max == 0 || options->open_max > OW_LEDGER_OPEN_MAX)
+	if (options->length_ns <= 0 || options->open_max == 0 || options->open_max > OW_INTERVAL_LOG_OPEN_MAX)
 		return -EINVAL;
-	struct ow_ledger *ledger = calloc(1, sizeof *ledger);
+	struct ow_interval_log *ledger = calloc(1, sizeof *ledger);
 	if (!ledger)
 		return -ENOMEM;
 	ledger->options = *options;
@@ -63,7 +63,7 @@ int ow_ledger_create(const struct ow_ledger_options *options, struct ow_ledger *
 	return 0;
 }
 
-void ow_ledger_set_max(struct ow_ledger *ledger, size_t stamps_max)
+void ow_interval_log_set_max(struct ow_interval_log *ledger, size_t stamps_max)
 {
 	ledger->options.stamps_max = stamps_max;
 }
@@ -75,7 +75,7 @@ static void close_page(struct open_page *open)
 	*open = (struct open_page){0};
 }
 
-void ow_ledger_free(struct ow_ledger *ledger)
+void ow_interval_log_free(struct ow_interval_log *ledger)
 {
 	if (!ledger)
 		return;
@@ -86,7 +86,7 @@ void ow_ledger_free(struct ow_ledger *ledger)
 	free(ledger);
 }
 
-void ow_page_free(struct ow_page *page)
+void ow_interval_packets_free(struct ow_interval_packets *page)
 {
 	if (!page)
 		return;
@@ -95,18 +95,18 @@ void ow_page_free(struct ow_page *page)
 	free(page);
 }
 
-static struct open_page *slot_of(struct ow_ledger *ledger, int64_t interval)
+static struct open_page *slot_of(struct ow_interval_log *ledger, int64_t interval)
 {
 	return &ledger->open[(uint64_t)interval % ledger->options.open_max];
 }
 
-static bool within(const struct ow_ledger *ledger, int64_t interval)
+static bool within(const struct ow_interval_log *ledger, int64_t interval)
 {
 	return interval >= ledger->first && (uint64_t)(interval - ledger->first) < ledger->options.open_max;
 }
 
 /* The page of an interval within the window. */
-static struct open_page *open_page(struct ow_ledger *ledger, int64_t interval)
+static struct open_page *open_page(struct ow_interval_log *ledger, int64_t interval)
 {
 	struct open_page *open = slot_of(ledger, interval);
 	if (!open->used) {
@@ -137,7 +137,7 @@ static bool keeps(const void *arg, uint64_t base_id)
 }
 
 /* Copies the chosen ones of packets that have no names yet; in place is fine. */
-static size_t choose(const struct sample *sample, const struct ow_stamp *from, size_t count, struct ow_stamp *to)
+static size_t choose(const struct sample *sample, const struct ow_sighting *from, size_t count, struct ow_sighting *to)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -158,7 +158,7 @@ static unsigned sieve_bit(uint64_t id)
  * Thins out named packets. Copies go with the packet that they are copies of; they must be sorted. A sieve spares most
  * packets the search among them.
  */
-static size_t choose_named(const struct sample *sample, struct ow_stamp *stamp, size_t count,
+static size_t choose_named(const struct sample *sample, struct ow_sighting *stamp, size_t count,
                            const struct ow_copy *copy, size_t copies)
 {
 	uint64_t sieve[OW_SIEVE_WORDS] = {0};
@@ -178,7 +178,7 @@ static size_t choose_named(const struct sample *sample, struct ow_stamp *stamp, 
 }
 
 /* Reduces an open page to the sample of a larger shift. */
-static void thin(const struct ow_ledger *ledger, struct open_page *open, unsigned shift)
+static void thin(const struct ow_interval_log *ledger, struct open_page *open, unsigned shift)
 {
 	struct sample sample = {&ledger->options.identity, shift};
 	ow_copies_sort(open->copies.copy, open->copies.copies);
@@ -188,7 +188,8 @@ static void thin(const struct ow_ledger *ledger, struct open_page *open, unsigne
 	open->page.sample_shift = shift;
 }
 
-void ow_page_resample(struct ow_page *page, const struct ow_identity *identity, unsigned sample_shift)
+void ow_interval_packets_resample(struct ow_interval_packets *page, const struct ow_identity *identity,
+                                  unsigned sample_shift)
 {
 	if (sample_shift <= page->sample_shift)
 		return;
@@ -203,13 +204,13 @@ void ow_page_resample(struct ow_page *page, const struct ow_identity *identity, 
 	page->sample_shift = sample.shift;
 }
 
-const struct ow_copy *ow_page_copy(const struct ow_page *page, uint64_t id)
+const struct ow_copy *ow_interval_packets_copy(const struct ow_interval_packets *page, uint64_t id)
 {
 	return ow_copies_find(page->copy, page->copies, id);
 }
 
 /* Names of copies that are gone do no harm. */
-void ow_page_cut(struct ow_page *page, int64_t end_ns)
+void ow_interval_packets_cut(struct ow_interval_packets *page, int64_t end_ns)
 {
 	size_t kept = 0, before = page->count;
 	for (size_t i = 0; i < page->count; i++) {
@@ -225,9 +226,9 @@ void ow_page_cut(struct ow_page *page, int64_t end_ns)
 	}
 }
 
-struct ow_page *ow_page_rest(const struct ow_page *page, int64_t from_ns)
+struct ow_interval_packets *ow_interval_packets_rest(const struct ow_interval_packets *page, int64_t from_ns)
 {
-	struct ow_page *rest = malloc(sizeof *rest);
+	struct ow_interval_packets *rest = malloc(sizeof *rest);
 	if (!rest)
 		return NULL;
 	*rest = *page;
@@ -238,7 +239,7 @@ struct ow_page *ow_page_rest(const struct ow_page *page, int64_t from_ns)
 	rest->copy = malloc((page->copies + 1) * sizeof *rest->copy);
 	rest->count = 0;
 	if (!rest->stamp || !rest->copy) {
-		ow_page_free(rest);
+		ow_interval_packets_free(rest);
 		return NULL;
 	}
 	if (page->copies)
@@ -247,7 +248,7 @@ struct ow_page *ow_page_rest(const struct ow_page *page, int64_t from_ns)
 	for (size_t i = 0; i < page->count; i++) {
 		if (page->stamp[i].time_ns >= shift_ns)
 			rest->stamp[rest->count++] =
-				(struct ow_stamp){page->stamp[i].id, page->stamp[i].time_ns - shift_ns};
+				(struct ow_sighting){page->stamp[i].id, page->stamp[i].time_ns - shift_ns};
 	}
 	return rest;
 }
@@ -255,7 +256,7 @@ struct ow_page *ow_page_rest(const struct ow_page *page, int64_t from_ns)
 /* Adding. */
 
 /* 0; -ENOSPC when the page is full; -ENOMEM. */
-static int make_room(struct ow_ledger *ledger, struct open_page *open, size_t count)
+static int make_room(struct ow_interval_log *ledger, struct open_page *open, size_t count)
 {
 	size_t want = open->page.count + count, max = ledger->options.stamps_max;
 	if (want > max)
@@ -265,7 +266,7 @@ static int make_room(struct ow_ledger *ledger, struct open_page *open, size_t co
 	if (want > open->room) {
 		size_t room = open->room ? open->room * 2 : ledger->expected;
 		room = room < want ? want : room > max ? max : room;
-		struct ow_stamp *stamp = realloc(open->page.stamp, room * sizeof *stamp);
+		struct ow_sighting *stamp = realloc(open->page.stamp, room * sizeof *stamp);
 		if (!stamp)
 			return -ENOMEM;
 		open->page.stamp = stamp;
@@ -275,11 +276,11 @@ static int make_room(struct ow_ledger *ledger, struct open_page *open, size_t co
 }
 
 /* Into the end of the page, by time; each of the two keeps its own order. There is room. */
-static void merge(struct open_page *open, const struct ow_stamp *piece, size_t count)
+static void merge(struct open_page *open, const struct ow_sighting *piece, size_t count)
 {
-	struct ow_stamp *stamp = open->page.stamp;
+	struct ow_sighting *stamp = open->page.stamp;
 	size_t a = open->page.count, to = a + count, b = count;
-	size_t least = a > OW_LEDGER_OVERLAP ? a - OW_LEDGER_OVERLAP : 0;
+	size_t least = a > OW_INTERVAL_LOG_OVERLAP ? a - OW_INTERVAL_LOG_OVERLAP : 0;
 	open->page.count = to;
 	if (least > 0 && stamp[least - 1].time_ns > piece[0].time_ns) {
 		open->disordered = true;
@@ -291,7 +292,7 @@ static void merge(struct open_page *open, const struct ow_stamp *piece, size_t c
 }
 
 /* The first `count` of ledger->piece, which are of the page's sample. The page halves itself until there is room. */
-static int add_piece(struct ow_ledger *ledger, struct open_page *open, size_t count)
+static int add_piece(struct ow_interval_log *ledger, struct open_page *open, size_t count)
 {
 	int r, failed = 0;
 	while (count > 0 && (r = make_room(ledger, open, count)) < 0) {
@@ -310,14 +311,14 @@ static int add_piece(struct ow_ledger *ledger, struct open_page *open, size_t co
 	return failed;
 }
 
-int ow_ledger_add(struct ow_ledger *ledger, const struct ow_chunk *chunk)
+int ow_interval_log_add(struct ow_interval_log *ledger, const struct ow_chunk *chunk)
 {
 	if (!within(ledger, chunk->interval)) {
 		int64_t start_ns = ledger->options.t0_ns + chunk->interval * ledger->options.length_ns;
 		struct ow_drops drops = {chunk->packets, start_ns, start_ns + ledger->options.length_ns - 1};
 		ledger->misplaced += chunk->packets;
 		/* Its interval must not look complete. */
-		ow_ledger_drops(ledger, &drops);
+		ow_interval_log_drops(ledger, &drops);
 		return 0;
 	}
 	struct open_page *open = open_page(ledger, chunk->interval);
@@ -338,9 +339,9 @@ int ow_ledger_add(struct ow_ledger *ledger, const struct ow_chunk *chunk)
 }
 
 /* Pages may not be open as far as that yet: the reader is late, or there would have been no drops. */
-void ow_ledger_drops(struct ow_ledger *ledger, const struct ow_drops *drops)
+void ow_interval_log_drops(struct ow_interval_log *ledger, const struct ow_drops *drops)
 {
-	const struct ow_ledger_options *o = &ledger->options;
+	const struct ow_interval_log_options *o = &ledger->options;
 	struct ow_drops more = *drops, *kept = &ledger->drops;
 	int64_t start_ns = o->t0_ns + ledger->first * o->length_ns;
 	if (more.frames == 0 || more.until_ns < o->t0_ns)
@@ -354,13 +355,13 @@ void ow_ledger_drops(struct ow_ledger *ledger, const struct ow_drops *drops)
 		more.until_ns = kept->until_ns > more.until_ns ? kept->until_ns : more.until_ns;
 	}
 	/* Longer only when a clock jumps. */
-	if (more.until_ns - more.from_ns > OW_LEDGER_BLIND_NS)
-		more.until_ns = more.from_ns + OW_LEDGER_BLIND_NS;
+	if (more.until_ns - more.from_ns > OW_INTERVAL_LOG_BLIND_NS)
+		more.until_ns = more.from_ns + OW_INTERVAL_LOG_BLIND_NS;
 	*kept = more;
 }
 
 /* Drops of an interval that is closed. */
-static uint64_t drops_until(struct ow_ledger *ledger, int64_t end_ns)
+static uint64_t drops_until(struct ow_interval_log *ledger, int64_t end_ns)
 {
 	struct ow_drops *drops = &ledger->drops;
 	uint64_t share = drops->frames;
@@ -379,7 +380,7 @@ static uint64_t drops_until(struct ow_ledger *ledger, int64_t end_ns)
 	return share;
 }
 
-void ow_ledger_outage(struct ow_ledger *ledger, const struct ow_outage *outage)
+void ow_interval_log_outage(struct ow_interval_log *ledger, const struct ow_outage *outage)
 {
 	struct ow_outage *kept = &ledger->outage;
 	int64_t from_ns = outage->from_ns, until_ns = outage->until_ns;
@@ -397,7 +398,7 @@ void ow_ledger_outage(struct ow_ledger *ledger, const struct ow_outage *outage)
 }
 
 /* Of the interval that is closed. */
-static void mark_blind(struct ow_ledger *ledger, struct ow_page *page)
+static void mark_blind(struct ow_interval_log *ledger, struct ow_interval_packets *page)
 {
 	struct ow_outage *outage = &ledger->outage;
 	int64_t end_ns = page->start_ns + page->length_ns;
@@ -410,7 +411,7 @@ static void mark_blind(struct ow_ledger *ledger, struct ow_page *page)
 	ledger->blind = outage->until_ns > end_ns;
 }
 
-uint64_t ow_ledger_misplaced(const struct ow_ledger *ledger)
+uint64_t ow_interval_log_misplaced(const struct ow_interval_log *ledger)
 {
 	return ledger->misplaced;
 }
@@ -418,7 +419,7 @@ uint64_t ow_ledger_misplaced(const struct ow_ledger *ledger)
 /* Closing. */
 
 /* Merges neighbouring runs of `width` from a into b. */
-static void merge_runs(const struct ow_stamp *a, struct ow_stamp *b, size_t count, size_t width)
+static void merge_runs(const struct ow_sighting *a, struct ow_sighting *b, size_t count, size_t width)
 {
 	for (size_t from = 0; from < count; from += 2 * width) {
 		size_t middle = count - from < width ? count : from + width;
@@ -432,12 +433,12 @@ static void merge_runs(const struct ow_stamp *a, struct ow_stamp *b, size_t coun
 static void sort_page(struct open_page *open)
 {
 	size_t count = open->page.count;
-	struct ow_stamp *from = open->page.stamp, *to = malloc((count ? count : 1) * sizeof *to);
+	struct ow_sighting *from = open->page.stamp, *to = malloc((count ? count : 1) * sizeof *to);
 	if (!to)
 		return;
 	for (size_t width = 1; width < count; width *= 2) {
 		merge_runs(from, to, count, width);
-		struct ow_stamp *swap = from;
+		struct ow_sighting *swap = from;
 		from = to;
 		to = swap;
 	}
@@ -446,7 +447,7 @@ static void sort_page(struct open_page *open)
 }
 
 /* Keeps the table of ids for the next page, unless it is far too large for such pages. */
-static void keep_spare(struct ow_ledger *ledger, struct open_page *open)
+static void keep_spare(struct ow_interval_log *ledger, struct open_page *open)
 {
 	if (open->copies.bits == 0 || open->copies.used < ((size_t)1 << open->copies.bits) / 16)
 		return;
@@ -458,11 +459,11 @@ static void keep_spare(struct ow_ledger *ledger, struct open_page *open)
 /* A page without the memory that it took to make it. */
 static void finish(struct open_page *open)
 {
-	struct ow_page *page = &open->page;
+	struct ow_interval_packets *page = &open->page;
 	if (open->disordered)
 		sort_page(open);
 	if (page->count < open->room) {
-		struct ow_stamp *less = realloc(page->stamp, (page->count ? page->count : 1) * sizeof *less);
+		struct ow_sighting *less = realloc(page->stamp, (page->count ? page->count : 1) * sizeof *less);
 		if (less)
 			page->stamp = less;
 	}
@@ -477,27 +478,27 @@ static void finish(struct open_page *open)
 }
 
 /* Intervals that have ended by then. */
-static int64_t ended_by(const struct ow_ledger *ledger, int64_t passed_ns)
+static int64_t ended_by(const struct ow_interval_log *ledger, int64_t passed_ns)
 {
 	if (passed_ns == INT64_MAX)
 		return ledger->used || ledger->drops.frames || ledger->blind ? INT64_MAX : ledger->first;
 	return passed_ns < ledger->options.t0_ns ? 0 : (passed_ns - ledger->options.t0_ns) / ledger->options.length_ns;
 }
 
-bool ow_ledger_due(struct ow_ledger *ledger, int64_t passed_ns)
+bool ow_interval_log_due(struct ow_interval_log *ledger, int64_t passed_ns)
 {
 	int64_t ended = ended_by(ledger, passed_ns);
 	if (ledger->used == 0 && !ledger->blind && passed_ns != INT64_MAX &&
-	    ended - ledger->first > OW_LEDGER_EMPTY_MAX)
+	    ended - ledger->first > OW_INTERVAL_LOG_EMPTY_MAX)
 		ledger->first = ended;
 	return ended > ledger->first;
 }
 
-struct ow_page *ow_ledger_next(struct ow_ledger *ledger, int64_t passed_ns)
+struct ow_interval_packets *ow_interval_log_next(struct ow_interval_log *ledger, int64_t passed_ns)
 {
-	if (!ow_ledger_due(ledger, passed_ns))
+	if (!ow_interval_log_due(ledger, passed_ns))
 		return NULL;
-	struct ow_page *page = malloc(sizeof *page);
+	struct ow_interval_packets *page = malloc(sizeof *page);
 	if (!page)
 		return NULL;
 	struct open_page *open = slot_of(ledger, ledger->first);

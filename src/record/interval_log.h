@@ -14,20 +14,20 @@
  * (sample_shift); total_packets still counts all.
  */
 
-struct ow_page {
+struct ow_interval_packets {
 	int64_t interval;
 	int64_t start_ns, length_ns;
 	unsigned sample_shift;
 	uint64_t total_packets, total_bytes, unreadable;
 	uint64_t ring_drops;
 	char blind[OW_OUTAGE_CAUSE]; /* why packets of a part of the interval may be missing; "" = they are not */
-	struct ow_stamp *stamp;      /* in the order of arrival, times since start_ns */
+	struct ow_sighting *stamp;   /* in the order of arrival, times since start_ns */
 	size_t count;
 	struct ow_copy *copy; /* sorted by id */
 	size_t copies;
 };
 
-struct ow_ledger_options {
+struct ow_interval_log_options {
 	struct ow_identity identity; /* for ow_sample_rank */
 	int64_t t0_ns, length_ns;
 	size_t stamps_max; /* of a page */
@@ -36,21 +36,21 @@ struct ow_ledger_options {
 	size_t open_max;
 };
 
-struct ow_ledger;
+struct ow_interval_log;
 
-int ow_ledger_create(const struct ow_ledger_options *options, struct ow_ledger **ret_ledger);
-void ow_ledger_free(struct ow_ledger *ledger);
+int ow_interval_log_create(const struct ow_interval_log_options *options, struct ow_interval_log **ret_ledger);
+void ow_interval_log_free(struct ow_interval_log *ledger);
 
 /* Another size of pages from now on. */
-void ow_ledger_set_max(struct ow_ledger *ledger, size_t stamps_max);
+void ow_interval_log_set_max(struct ow_interval_log *ledger, size_t stamps_max);
 
 /* Does not keep the chunk. -ENOMEM: the packets are counted, the page says so by its shift. */
-int ow_ledger_add(struct ow_ledger *ledger, const struct ow_chunk *chunk);
+int ow_interval_log_add(struct ow_interval_log *ledger, const struct ow_chunk *chunk);
 /* Ring drops since the last call. Every interval that they may have been in gets its share, and at least one. */
-void ow_ledger_drops(struct ow_ledger *ledger, const struct ow_drops *drops);
+void ow_interval_log_drops(struct ow_interval_log *ledger, const struct ow_drops *drops);
 
 /* Packets of this time may be missing: pages of it say so. */
-void ow_ledger_outage(struct ow_ledger *ledger, const struct ow_outage *outage);
+void ow_interval_log_outage(struct ow_interval_log *ledger, const struct ow_outage *outage);
 
 /*
  * The oldest page whose interval ended at or before passed_ns, in order and without gaps from the first interval that
@@ -58,22 +58,23 @@ void ow_ledger_outage(struct ow_ledger *ledger, const struct ow_outage *outage);
  * than 1024 intervals without a packet leaves pages out); NULL if there is none. With passed_ns
  * INT64_MAX (end of all files) it goes up to the last interval that has packets. The page is the caller's.
  */
-struct ow_page *ow_ledger_next(struct ow_ledger *ledger, int64_t passed_ns);
-/* Is there one? When ow_ledger_next has none nevertheless, there was no memory; the page is still there. */
-bool ow_ledger_due(struct ow_ledger *ledger, int64_t passed_ns);
-void ow_page_free(struct ow_page *page);
+struct ow_interval_packets *ow_interval_log_next(struct ow_interval_log *ledger, int64_t passed_ns);
+/* Is there one? When ow_interval_log_next has none nevertheless, there was no memory; the page is still there. */
+bool ow_interval_log_due(struct ow_interval_log *ledger, int64_t passed_ns);
+void ow_interval_packets_free(struct ow_interval_packets *page);
 
 /* Reduces a page to a larger shift, as the other point has it. */
-void ow_page_resample(struct ow_page *page, const struct ow_identity *identity, unsigned sample_shift);
+void ow_interval_packets_resample(struct ow_interval_packets *page, const struct ow_identity *identity,
+                                  unsigned sample_shift);
 /* Leaves out what was seen from end_ns on, which is within the page; totals in proportion. */
-void ow_page_cut(struct ow_page *page, int64_t end_ns);
+void ow_interval_packets_cut(struct ow_interval_packets *page, int64_t end_ns);
 /* What was seen from some time within the page on, as the page of the interval after it. NULL without memory. */
-struct ow_page *ow_page_rest(const struct ow_page *page, int64_t from_ns);
+struct ow_interval_packets *ow_interval_packets_rest(const struct ow_interval_packets *page, int64_t from_ns);
 /* The copy that goes by this id, or NULL: then it is the first, or the only one. */
-const struct ow_copy *ow_page_copy(const struct ow_page *page, uint64_t id);
+const struct ow_copy *ow_interval_packets_copy(const struct ow_interval_packets *page, uint64_t id);
 
 /* Packets that came for an interval whose page was closed or too far away: a clock that jumped, or a reader that was
  * held up for long. They count as dropped, too. */
-uint64_t ow_ledger_misplaced(const struct ow_ledger *ledger);
+uint64_t ow_interval_log_misplaced(const struct ow_interval_log *ledger);
 
 #endif

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OW_HEADINGS     3
-#define OW_CHUNK_LEAST  64 /* stamps that a new chunk has room for */
-#define OW_SCRIBE_AHEAD 4  /* frames whose headers are fetched ahead */
+#define OW_HEADINGS            3
+#define OW_CHUNK_LEAST         64 /* stamps that a new chunk has room for */
+#define OW_LANE_RECORDER_AHEAD 4  /* frames whose headers are fetched ahead */
 
 struct open_chunk { /* of one interval */
 	int64_t start_ns;
@@ -56,18 +56,18 @@ struct view { /* what goes with a table */
 	struct ids *ids;         /* by identity */
 };
 
-struct ow_scribe {
+struct ow_lane_recorder {
 	unsigned source;
 	uint64_t frame; /* counts the frames, as the key of verdicts and ids */
 	struct view view;
 	struct ow_chunk *first, **end; /* put aside */
 	struct ow_chunk *last;
-	struct ow_scribe_counts counts;
+	struct ow_lane_recorder_counts counts;
 };
 
-int ow_scribe_create(unsigned source, struct ow_scribe **ret_scribe)
+int ow_lane_recorder_create(unsigned source, struct ow_lane_recorder **ret_scribe)
 {
-	struct ow_scribe *scribe = calloc(1, sizeof *scribe);
+	struct ow_lane_recorder *scribe = calloc(1, sizeof *scribe);
 	if (!scribe)
 		return -ENOMEM;
 	scribe->source = source;
@@ -85,7 +85,7 @@ static void view_free(struct view *view)
 	free(view->ids);
 }
 
-void ow_scribe_free(struct ow_scribe *scribe)
+void ow_lane_recorder_free(struct ow_lane_recorder *scribe)
 {
 	if (!scribe)
 		return;
@@ -103,7 +103,7 @@ void ow_scribe_free(struct ow_scribe *scribe)
 
 /* Chunks. */
 
-static void put_aside(struct ow_scribe *scribe, struct slot *slot, struct open_chunk *open)
+static void put_aside(struct ow_lane_recorder *scribe, struct slot *slot, struct open_chunk *open)
 {
 	struct ow_chunk *chunk = open->chunk;
 	if (!chunk)
@@ -122,7 +122,7 @@ static void put_aside(struct ow_scribe *scribe, struct slot *slot, struct open_c
 }
 
 /* The open chunk for this interval; there is room for a stamp. NULL when out of memory. */
-static __attribute__((noinline)) struct ow_chunk *make_room(struct ow_scribe *scribe, struct slot *slot,
+static __attribute__((noinline)) struct ow_chunk *make_room(struct ow_lane_recorder *scribe, struct slot *slot,
                                                             struct open_chunk *open)
 {
 	if (open->chunk && open->room >= OW_CHUNK_STAMPS)
@@ -144,7 +144,8 @@ static __attribute__((noinline)) struct ow_chunk *make_room(struct ow_scribe *sc
 }
 
 /* The interval of this time becomes the one in use; the older one makes way. time_ns >= t0_ns. */
-static __attribute__((noinline)) struct open_chunk *turn(struct ow_scribe *scribe, struct slot *slot, int64_t time_ns)
+static __attribute__((noinline)) struct open_chunk *turn(struct ow_lane_recorder *scribe, struct slot *slot,
+                                                         int64_t time_ns)
 {
 	slot->now ^= 1;
 	struct open_chunk *open = &slot->open[slot->now], *other = &slot->open[slot->now ^ 1];
@@ -161,7 +162,7 @@ static __attribute__((noinline)) struct open_chunk *turn(struct ow_scribe *scrib
 }
 
 /* The packets of a frame into the chunk of a lane. */
-static inline void note(struct ow_scribe *scribe, struct slot *slot, int64_t time_ns, const struct ids *ids)
+static inline void note(struct ow_lane_recorder *scribe, struct slot *slot, int64_t time_ns, const struct ids *ids)
 {
 	struct open_chunk *open = &slot->open[slot->now];
 	if (time_ns < slot->t0_ns)
@@ -187,13 +188,13 @@ static inline void note(struct ow_scribe *scribe, struct slot *slot, int64_t tim
 		chunk->bytes += ids->segments.bytes[i];
 		if (slot->sample_shift && !ow_sampled(ow_sample_rank(identity, id), slot->sample_shift))
 			continue;
-		chunk->stamp[chunk->count++] = (struct ow_stamp){id, time_ns - open->start_ns};
+		chunk->stamp[chunk->count++] = (struct ow_sighting){id, time_ns - open->start_ns};
 	}
 }
 
 /* Frames. */
 
-static bool passes(struct ow_scribe *scribe, uint32_t filter, const struct ow_frame *frame)
+static bool passes(struct ow_lane_recorder *scribe, uint32_t filter, const struct ow_frame *frame)
 {
 	struct verdict *verdict = &scribe->view.verdict[filter];
 	if (verdict->frame != scribe->frame) {
@@ -204,14 +205,14 @@ static bool passes(struct ow_scribe *scribe, uint32_t filter, const struct ow_fr
 	return verdict->takes;
 }
 
-static bool wanted(struct ow_scribe *scribe, const struct slot *slot, const struct ow_frame *frame)
+static bool wanted(struct ow_lane_recorder *scribe, const struct slot *slot, const struct ow_frame *frame)
 {
 	if (slot->filter != OW_NO_FILTER && !passes(scribe, slot->filter, frame))
 		return false;
 	return slot->way == OW_NO_FILTER || passes(scribe, slot->way, frame) != slot->way_not;
 }
 
-static const struct ids *ids_of(struct ow_scribe *scribe, uint32_t identity, const struct ow_live_frame *frame)
+static const struct ids *ids_of(struct ow_lane_recorder *scribe, uint32_t identity, const struct ow_iface_frame *frame)
 {
 	struct ids *ids = &scribe->view.ids[identity];
 	if (ids->frame != scribe->frame) {
@@ -222,7 +223,7 @@ static const struct ids *ids_of(struct ow_scribe *scribe, uint32_t identity, con
 }
 
 /* No lane wants it: is it an IP packet at all? */
-static void count_unclaimed(struct ow_scribe *scribe, const struct ow_frame *frame)
+static void count_unclaimed(struct ow_lane_recorder *scribe, const struct ow_frame *frame)
 {
 	struct ow_packet packet;
 	if (ow_packet_decode(frame, false, &packet) == OW_DECODE_IP)
@@ -231,13 +232,13 @@ static void count_unclaimed(struct ow_scribe *scribe, const struct ow_frame *fra
 		scribe->counts.not_ip++;
 }
 
-void ow_scribe_frames(struct ow_scribe *scribe, const struct ow_live_frame *frames, size_t count)
+void ow_lane_recorder_frames(struct ow_lane_recorder *scribe, const struct ow_iface_frame *frames, size_t count)
 {
 	for (size_t n = 0; n < count; n++) {
-		const struct ow_live_frame *frame = &frames[n];
-		if (n + OW_SCRIBE_AHEAD < count) {
-			__builtin_prefetch(frame[OW_SCRIBE_AHEAD].frame.data);
-			__builtin_prefetch(frame[OW_SCRIBE_AHEAD].frame.data + 64);
+		const struct ow_iface_frame *frame = &frames[n];
+		if (n + OW_LANE_RECORDER_AHEAD < count) {
+			__builtin_prefetch(frame[OW_LANE_RECORDER_AHEAD].frame.data);
+			__builtin_prefetch(frame[OW_LANE_RECORDER_AHEAD].frame.data + 64);
 		}
 		scribe->frame++;
 		bool claimed = false;
@@ -258,7 +259,7 @@ void ow_scribe_frames(struct ow_scribe *scribe, const struct ow_live_frame *fram
 	}
 }
 
-void ow_scribe_finish(struct ow_scribe *scribe, int64_t passed_ns)
+void ow_lane_recorder_finish(struct ow_lane_recorder *scribe, int64_t passed_ns)
 {
 	for (uint32_t i = 0; scribe->view.table && i < scribe->view.table->count; i++) {
 		struct slot *slot = &scribe->view.slot[i];
@@ -273,12 +274,12 @@ void ow_scribe_finish(struct ow_scribe *scribe, int64_t passed_ns)
 	}
 }
 
-bool ow_scribe_ready(const struct ow_scribe *scribe)
+bool ow_lane_recorder_ready(const struct ow_lane_recorder *scribe)
 {
 	return scribe->first != NULL;
 }
 
-struct ow_chunk *ow_scribe_take(struct ow_scribe *scribe, struct ow_chunk **ret_last)
+struct ow_chunk *ow_lane_recorder_take(struct ow_lane_recorder *scribe, struct ow_chunk **ret_last)
 {
 	struct ow_chunk *first = scribe->first;
 	*ret_last = scribe->last;
@@ -287,7 +288,7 @@ struct ow_chunk *ow_scribe_take(struct ow_scribe *scribe, struct ow_chunk **ret_
 	return first;
 }
 
-int64_t ow_scribe_boundary(const struct ow_scribe *scribe, int64_t time_ns)
+int64_t ow_lane_recorder_boundary(const struct ow_lane_recorder *scribe, int64_t time_ns)
 {
 	int64_t boundary = INT64_MAX;
 	for (uint32_t i = 0; scribe->view.table && i < scribe->view.table->count; i++) {
@@ -300,12 +301,12 @@ int64_t ow_scribe_boundary(const struct ow_scribe *scribe, int64_t time_ns)
 	return boundary;
 }
 
-void ow_scribe_miss(struct ow_scribe *scribe, uint64_t packets)
+void ow_lane_recorder_miss(struct ow_lane_recorder *scribe, uint64_t packets)
 {
 	scribe->counts.lost += packets;
 }
 
-const struct ow_scribe_counts *ow_scribe_counts(const struct ow_scribe *scribe)
+const struct ow_lane_recorder_counts *ow_lane_recorder_counts(const struct ow_lane_recorder *scribe)
 {
 	return &scribe->counts;
 }
@@ -345,7 +346,7 @@ static int view_make(const struct ow_lane_table *table, unsigned source, struct 
 	return 0;
 }
 
-int ow_scribe_take_up(struct ow_scribe *scribe, const struct ow_lane_table *table)
+int ow_lane_recorder_take_up(struct ow_lane_recorder *scribe, const struct ow_lane_table *table)
 {
 	struct view view, *old = &scribe->view;
 	if (table == old->table)

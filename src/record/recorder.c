@@ -17,11 +17,11 @@ static void member_free(struct ow_recorder_member *member)
 {
 	if (!member)
 		return;
-	ow_scribe_free(member->scribe);
+	ow_lane_recorder_free(member->scribe);
 	for (unsigned i = 0; i < member->taps; i++)
-		ow_flow_tap_free(member->tap[i]);
+		ow_flow_thread_free(member->tap[i]);
 	ow_packet_filter_done(&member->filter);
-	ow_live_close(member->live);
+	ow_iface_close(member->live);
 	free(member);
 }
 
@@ -36,7 +36,7 @@ void ow_recorder_free(struct ow_recorder *recorder)
 	for (unsigned i = 0; i < recorder->members; i++) {
 		if (!recorder->member[i]->runs)
 			continue;
-		ow_live_interrupt(recorder->member[i]->live);
+		ow_iface_interrupt(recorder->member[i]->live);
 		pthread_join(recorder->member[i]->thread, NULL);
 	}
 	for (unsigned i = 0; i < recorder->members; i++)
@@ -56,17 +56,17 @@ void ow_recorder_free(struct ow_recorder *recorder)
 }
 
 /* Opens one more thread's share of a source. */
-static int add_member(struct ow_recorder *recorder, const struct ow_live_options *options, unsigned source,
+static int add_member(struct ow_recorder *recorder, const struct ow_iface_options *options, unsigned source,
                       struct ow_error *err)
 {
 	struct ow_recorder_member *member = calloc(1, sizeof *member);
 	if (!member)
 		return -ENOMEM;
-	int r = ow_live_open(options, &member->live, err);
+	int r = ow_iface_open(options, &member->live, err);
 	if (r == 0)
-		r = ow_scribe_create(source, &member->scribe);
+		r = ow_lane_recorder_create(source, &member->scribe);
 	if (r == 0 && options->filter)
-		r = ow_packet_filter_compile(options->name, ow_live_linktype(member->live), options->filter,
+		r = ow_packet_filter_compile(options->name, ow_iface_linktype(member->live), options->filter,
 		                             &member->filter, err);
 	if (r < 0) {
 		member_free(member);
@@ -74,12 +74,12 @@ static int add_member(struct ow_recorder *recorder, const struct ow_live_options
 	}
 	member->recorder = recorder;
 	member->source = source;
-	member->file = strcmp(ow_live_kind_name(member->live), "file") == 0;
+	member->file = strcmp(ow_iface_kind_name(member->live), "file") == 0;
 	member->generation = UINT64_MAX;
 	member->boundary_ns = INT64_MAX;
 	member->passed_ns = member->told_ns = INT64_MIN;
 	/* Lanes come later. */
-	member->counted_ns = member->sure_ns = ow_live_now_ns(member->live);
+	member->counted_ns = member->sure_ns = ow_iface_now_ns(member->live);
 	recorder->member[recorder->members++] = member;
 	return 0;
 }
@@ -98,7 +98,7 @@ static uint16_t fanout_number(void)
 static int add_source(struct ow_recorder *recorder, const struct ow_source_options *options, struct ow_error *err)
 {
 	unsigned source = recorder->sources, threads = options->threads ? options->threads : 1;
-	struct ow_live_options live = options->live;
+	struct ow_iface_options live = options->live;
 	live.wait = true;
 	if (threads > OW_RECORDER_THREADS_MAX)
 		return ow_error_set(err, EINVAL, "%s: %u threads are more than %u", live.name, threads,
@@ -116,7 +116,7 @@ static int add_source(struct ow_recorder *recorder, const struct ow_source_optio
 		if (recorder->member[recorder->members - 1]->file)
 			break;
 	}
-	recorder->linktype[source] = ow_live_linktype(recorder->member[recorder->members - 1]->live);
+	recorder->linktype[source] = ow_iface_linktype(recorder->member[recorder->members - 1]->live);
 	return 0;
 }
 
@@ -171,13 +171,14 @@ const char *ow_recorder_undirected(const struct ow_recorder *recorder, uint32_t 
 {
 	for (unsigned i = 0; i < recorder->members; i++) {
 		const struct ow_recorder_member *member = recorder->member[i];
-		if (sources >> member->source & 1 && !ow_live_tells_heading(member->live))
+		if (sources >> member->source & 1 && !ow_iface_tells_heading(member->live))
 			return recorder->name[member->source];
 	}
 	return NULL;
 }
 
-int ow_recorder_add_tap(struct ow_recorder *recorder, const struct ow_flow_tap_options *options, struct ow_error *err)
+int ow_recorder_add_tap(struct ow_recorder *recorder, const struct ow_flow_thread_options *options,
+                        struct ow_error *err)
 {
 	const char *name = ow_recorder_undirected(recorder, options->sources);
 	if (name && options->stamper.heading != OW_HEADING_UNKNOWN)
@@ -189,8 +190,8 @@ int ow_recorder_add_tap(struct ow_recorder *recorder, const struct ow_flow_tap_o
 			continue;
 		if (member->taps == OW_RECORDER_TAPS_MAX)
 			return ow_error_set(err, EINVAL, "more than %d recordings of flows", OW_RECORDER_TAPS_MAX);
-		int r = ow_flow_tap_create(recorder->name[member->source], recorder->linktype[member->source], options,
-		                           &member->tap[member->taps], err);
+		int r = ow_flow_thread_create(recorder->name[member->source], recorder->linktype[member->source],
+		                              options, &member->tap[member->taps], err);
 		if (r < 0)
 			return r;
 		member->taps++;
@@ -337,7 +338,7 @@ int64_t ow_recorder_now_ns(const struct ow_recorder *recorder)
 {
 	int64_t now_ns = INT64_MAX;
 	for (unsigned i = 0; i < recorder->members; i++) {
-		int64_t its_ns = ow_live_now_ns(recorder->member[i]->live);
+		int64_t its_ns = ow_iface_now_ns(recorder->member[i]->live);
 		now_ns = its_ns < now_ns ? its_ns : now_ns;
 	}
 	return now_ns;

@@ -23,7 +23,7 @@
  */
 
 struct ow_source_options {
-	struct ow_live_options live;
+	struct ow_iface_options live;
 	unsigned threads; /* 0 = 1; more share the frames of an interface by flow; files have one */
 };
 
@@ -60,11 +60,11 @@ struct ow_chunk {
 	uint32_t lane;
 	uint32_t count; /* of stamps */
 	int64_t interval;
-	uint64_t packets;        /* of the wire, with those outside the sample */
-	uint64_t bytes;          /* of their IP packets */
-	uint64_t unreadable;     /* frames of the lane without an id, and superframes that could not be cut */
-	unsigned sample_shift;   /* by which the stamps were chosen */
-	struct ow_stamp stamp[]; /* times since the start of the interval */
+	uint64_t packets;           /* of the wire, with those outside the sample */
+	uint64_t bytes;             /* of their IP packets */
+	uint64_t unreadable;        /* frames of the lane without an id, and superframes that could not be cut */
+	unsigned sample_shift;      /* by which the stamps were chosen */
+	struct ow_sighting stamp[]; /* times since the start of the interval */
 };
 /* A thread hands a chunk on when it holds this many, and otherwise after this time. */
 #define OW_CHUNK_STAMPS 4096
@@ -82,14 +82,15 @@ struct ow_drops {
 };
 
 struct ow_recorder;
-struct ow_flow_tap_options;
+struct ow_flow_thread_options;
 #define OW_RECORDER_TAPS_MAX 8
 
 /* Opens the sources. -EINVAL, or what opening a source says, with its name. */
 int ow_recorder_open(const struct ow_source_options *sources, unsigned count, struct ow_recorder **ret_recorder,
                      struct ow_error *err);
 /* Before the start: the frames of some sources also go to a recording of flows (flows/flow_thread.h). */
-int ow_recorder_add_tap(struct ow_recorder *recorder, const struct ow_flow_tap_options *options, struct ow_error *err);
+int ow_recorder_add_tap(struct ow_recorder *recorder, const struct ow_flow_thread_options *options,
+                        struct ow_error *err);
 /* Starts the threads: what a process gives up between opening and this they do not have either. */
 int ow_recorder_start(struct ow_recorder *recorder, struct ow_error *err);
 /* Both. */

@@ -19,16 +19,16 @@ struct ow_recorder_member { /* one thread */
 	struct ow_recorder *recorder;
 	unsigned source;
 	bool file;
-	struct ow_live *live;
+	struct ow_iface *live;
 	pthread_t thread;
 	bool runs;
-	struct ow_live_frame frame[OW_RECORDER_BATCH];
+	struct ow_iface_frame frame[OW_RECORDER_BATCH];
 	struct ow_packet_filter filter; /* of the source; zeros = none */
 
 	/* The thread's own. */
 	uint64_t filtered; /* frames that the filter did not take */
-	struct ow_scribe *scribe;
-	struct ow_flow_tap *tap[OW_RECORDER_TAPS_MAX];
+	struct ow_lane_recorder *scribe;
+	struct ow_flow_thread *tap[OW_RECORDER_TAPS_MAX];
 	unsigned taps;
 	uint64_t generation;
 	uint64_t epoch;      /* of the clock when the frames at hand were read, or an earlier one */

@@ -16,7 +16,7 @@
 
 /* Results must come soon after the end of an interval: how long a thread waits for a frame before it looks at the time.
  */
-#define WAIT_MS          OW_LIVE_BLOCK_MS
+#define WAIT_MS          OW_IFACE_BLOCK_MS
 #define STAMPS_MAX       (UINT64_C(4) << 20) /* that wait to be taken: 64 MB */
 #define REPLAY_INTERVALS 4                   /* by which a file may be ahead of what its reader knows */
 #define REPLAY_LEAD_NS   OW_NS_PER_S         /* the same without lanes */
@@ -64,7 +64,7 @@ static bool must_wait(const struct ow_recorder_member *member)
 static void hand_on(struct ow_recorder_member *member, int64_t passed_ns, bool news)
 {
 	struct ow_recorder *recorder = member->recorder;
-	struct ow_chunk *last, *first = ow_scribe_take(member->scribe, &last);
+	struct ow_chunk *last, *first = ow_lane_recorder_take(member->scribe, &last);
 	uint64_t stamps = stamps_of(first);
 	bool wake = false;
 	member->told_ns = passed_ns;
@@ -128,7 +128,7 @@ static void note_outage(struct ow_recorder_member *member, const struct ow_outag
  */
 static void note_drops(struct ow_recorder_member *member, uint64_t dropped, int64_t began_ns, int64_t passed_ns)
 {
-	int64_t now_ns = ow_live_now_ns(member->live);
+	int64_t now_ns = ow_iface_now_ns(member->live);
 	struct ow_drops drops = {
 		.frames = dropped - member->counted, .from_ns = member->counted_ns, .until_ns = now_ns};
 	if (member->sure_ns < drops.from_ns)
@@ -149,10 +149,10 @@ static void note_drops(struct ow_recorder_member *member, uint64_t dropped, int6
 /* passed_ns: all frames before are with the scribe, which of a file is not all that was read. */
 static void tell_counts(struct ow_recorder_member *member, int64_t passed_ns)
 {
-	struct ow_live_counts live;
-	const struct ow_scribe_counts *scribe = ow_scribe_counts(member->scribe);
-	int64_t began_ns = ow_live_now_ns(member->live);
-	ow_live_counts(member->live, &live);
+	struct ow_iface_counts live;
+	const struct ow_lane_recorder_counts *scribe = ow_lane_recorder_counts(member->scribe);
+	int64_t began_ns = ow_iface_now_ns(member->live);
+	ow_iface_counts(member->live, &live);
 	note_drops(member, live.dropped + scribe->lost, began_ns, passed_ns);
 	atomic_store_explicit(&member->frames, live.frames - member->filtered, memory_order_relaxed);
 	atomic_store_explicit(&member->dropped, live.dropped + scribe->lost, memory_order_relaxed);
@@ -168,19 +168,19 @@ static void advance(struct ow_recorder_member *member, int64_t passed_ns)
 	bool ended = passed_ns >= member->boundary_ns;
 	int64_t now_ns = ow_clock_steady_ns();
 	bool due = now_ns - member->handed_ns >= OW_CHUNK_MS * OW_NS_PER_MS;
-	if (!ended && !due && !member->file && !ow_scribe_ready(member->scribe))
+	if (!ended && !due && !member->file && !ow_lane_recorder_ready(member->scribe))
 		return;
 	if (ended)
-		ow_scribe_finish(member->scribe, passed_ns);
+		ow_lane_recorder_finish(member->scribe, passed_ns);
 	if (due) {
-		ow_scribe_finish(member->scribe, INT64_MAX);
+		ow_lane_recorder_finish(member->scribe, INT64_MAX);
 		member->handed_ns = now_ns;
 	}
 	/* With what there was no memory for just now: before anybody hears that the interval is complete. */
 	if (due || ended)
 		tell_counts(member, passed_ns);
 	if (ended)
-		member->boundary_ns = ow_scribe_boundary(member->scribe, passed_ns);
+		member->boundary_ns = ow_lane_recorder_boundary(member->scribe, passed_ns);
 	hand_on(member, passed_ns, ended);
 }
 
@@ -193,14 +193,14 @@ static void take_up_lanes(struct ow_recorder_member *member, unsigned frames)
 	const struct ow_lane_table *table = atomic_load_explicit(&recorder->lanes.newest, memory_order_acquire);
 	if (table->generation == member->generation)
 		return;
-	if (ow_scribe_take_up(member->scribe, table) < 0) {
+	if (ow_lane_recorder_take_up(member->scribe, table) < 0) {
 		/* Out of memory: the one before, and again with the next frames. New lanes miss these. */
-		ow_scribe_miss(member->scribe, frames);
+		ow_lane_recorder_miss(member->scribe, frames);
 		tell_counts(member, member->sure_ns);
 		return;
 	}
 	member->generation = table->generation;
-	member->boundary_ns = ow_scribe_boundary(member->scribe, member->told_ns);
+	member->boundary_ns = ow_lane_recorder_boundary(member->scribe, member->told_ns);
 	member->lead_ns = table->count ? REPLAY_INTERVALS * OW_INTERVAL_MAX_NS : REPLAY_LEAD_NS;
 	for (uint32_t i = 0; i < table->count; i++) {
 		int64_t lead_ns = REPLAY_INTERVALS * table->entry[i].lane->length_ns;
@@ -225,19 +225,19 @@ static void record_file(struct ow_recorder_member *member, unsigned count, int64
 	for (unsigned i = 0; i < count; i++) {
 		if (earliest_ns[i] < member->boundary_ns)
 			continue;
-		ow_scribe_frames(member->scribe, &member->frame[from], i - from);
+		ow_lane_recorder_frames(member->scribe, &member->frame[from], i - from);
 		from = i;
 		advance(member, earliest_ns[i]);
 	}
-	ow_scribe_frames(member->scribe, &member->frame[from], count - from);
+	ow_lane_recorder_frames(member->scribe, &member->frame[from], count - from);
 }
 
 /* The source has ended, or failed. */
 static void finish(struct ow_recorder_member *member, int result, const struct ow_error *err)
 {
 	struct ow_recorder *recorder = member->recorder;
-	ow_scribe_finish(member->scribe, INT64_MAX);
-	tell_counts(member, ow_live_passed_ns(member->live));
+	ow_lane_recorder_finish(member->scribe, INT64_MAX);
+	tell_counts(member, ow_iface_passed_ns(member->live));
 	struct ow_outage outage = {.from_ns = member->told_ns, .until_ns = INT64_MAX};
 	snprintf(outage.cause, sizeof outage.cause, "%.48s %s", recorder->name[member->source],
 	         result == -ENODATA ? "has ended" : "cannot be read any more");
@@ -261,14 +261,14 @@ static void note_epoch(struct ow_recorder_member *member)
 		return;
 	member->epoch = epoch;
 	member->told_ns = INT64_MIN;
-	member->boundary_ns = ow_scribe_boundary(member->scribe, INT64_MIN);
+	member->boundary_ns = ow_lane_recorder_boundary(member->scribe, INT64_MIN);
 }
 
 static void record_flows(struct ow_recorder_member *member, size_t count, int64_t passed_ns)
 {
 	for (unsigned i = 0; i < member->taps; i++) {
-		ow_flow_tap_frames(member->tap[i], member->frame, count);
-		ow_flow_tap_pass(member->tap[i], passed_ns);
+		ow_flow_thread_frames(member->tap[i], member->frame, count);
+		ow_flow_thread_pass(member->tap[i], passed_ns);
 	}
 }
 
@@ -302,8 +302,8 @@ void *ow_recorder_run(void *arg)
 	member->handed_ns = ow_clock_steady_ns();
 	while (!atomic_load_explicit(&recorder->stop, memory_order_relaxed)) {
 		note_epoch(member);
-		int n = ow_live_read(member->live, WAIT_MS, member->frame, OW_RECORDER_BATCH, &err);
-		if (ow_live_outage(member->live, &outage))
+		int n = ow_iface_read(member->live, WAIT_MS, member->frame, OW_RECORDER_BATCH, &err);
+		if (ow_iface_outage(member->live, &outage))
 			note_outage(member, &outage);
 		if (n > 0)
 			n = filter_frames(member, n);
@@ -317,17 +317,17 @@ void *ow_recorder_run(void *arg)
 			finish(member, n, &err);
 			break;
 		}
-		int64_t passed_ns = ow_live_passed_ns(member->live);
+		int64_t passed_ns = ow_iface_passed_ns(member->live);
 		record_flows(member, (size_t)n, passed_ns);
 		if (member->file)
 			record_file(member, (unsigned)n, passed_ns);
 		else
-			ow_scribe_frames(member->scribe, member->frame, (size_t)n);
+			ow_lane_recorder_frames(member->scribe, member->frame, (size_t)n);
 		advance(member, passed_ns);
 	}
 	record_flows(member, 0, INT64_MAX);
 	/* Here, because the tables that it knows may go now. */
-	ow_scribe_free(member->scribe);
+	ow_lane_recorder_free(member->scribe);
 	member->scribe = NULL;
 	atomic_store_explicit(&member->using, UINT64_MAX, memory_order_release);
 	return NULL;

@@ -75,7 +75,7 @@ void ow_chart_csv(FILE *out, const struct ow_chart *chart)
 	fputs("series,x,y,low,high\n", out);
 	for (size_t i = 0; i < chart->points; i++) {
 		const struct ow_chart_point *p = &chart->point[i];
-		ow_words_csv(out, chart->name[p->series]);
+		ow_format_csv(out, chart->name[p->series]);
 		fprintf(out, ",%.10g,%.10g,%.10g,%.10g\n", p->x, p->y, p->low, p->high);
 	}
 }

@@ -141,16 +141,16 @@ void ow_report_flow_answers_csv(FILE *out, const struct ow_flow_answers *answers
 			const struct ow_value *none = e->mean_ns.status == OW_VALUE_NONE ? &e->mean_ns : &e->stddev_ns;
 			ow_flow_name_csv(out, &answers->select, &flow->key);
 			fputc(',', out);
-			ow_words_csv(out, answers->point[answers->leg[k].from].path);
+			ow_format_csv(out, answers->point[answers->leg[k].from].path);
 			fputc(',', out);
-			ow_words_csv(out, answers->point[answers->leg[k].to].path);
+			ow_format_csv(out, answers->point[answers->leg[k].to].path);
 			fprintf(out, ",%" PRIu64 ",", flow->packets);
 			if (flow->sent != UINT64_MAX)
 				fprintf(out, "%" PRIu64, flow->sent);
 			put_csv_value(out, &e->mean_ns);
 			put_csv_value(out, &e->stddev_ns);
 			fprintf(out, ",%s,", ow_flow_estimator_name(e->estimator));
-			ow_words_csv(out, none->status == OW_VALUE_NONE ? none->reason : NULL);
+			ow_format_csv(out, none->status == OW_VALUE_NONE ? none->reason : NULL);
 			fputc('\n', out);
 		}
 	}

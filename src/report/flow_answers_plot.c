@@ -27,7 +27,7 @@ static size_t put_data(FILE *out, const struct ow_flow_answers *answers, const s
 		if (mean->status == OW_VALUE_NONE || !isfinite(mean->low) || !isfinite(mean->high))
 			continue;
 		ow_flow_select_key_text(&answers->select, &rows->row[i]->key, name);
-		size_t columns = ow_words_clean(name, false, clean, sizeof clean);
+		size_t columns = ow_format_clean(name, false, clean, sizeof clean);
 		*ret_longest = columns > *ret_longest ? columns : *ret_longest;
 		/* Names of classes may hold quotes, which end a label. */
 		for (char *p = clean; (p = strchr(p, '"')); p++)

@@ -29,28 +29,28 @@ static void put_label(const struct style *s, const char *label)
 	fprintf(s->out, "%-*s", LABEL, label);
 }
 
-static void put_bits(char text[OW_WORDS], double bits)
+static void put_bits(char text[OW_FORMAT], double bits)
 {
 	if (isfinite(bits))
-		snprintf(text, OW_WORDS, "%.*f", bits >= 9.995 ? 1 : bits >= 0.9995 ? 2 : 3, bits);
+		snprintf(text, OW_FORMAT, "%.*f", bits >= 9.995 ? 1 : bits >= 0.9995 ? 2 : 3, bits);
 	else
-		snprintf(text, OW_WORDS, "-");
+		snprintf(text, OW_FORMAT, "-");
 }
 
 static void put_point(const struct style *s, const struct ow_flow_answers *a, unsigned i)
 {
 	const struct ow_flow_point *point = &a->point[i];
-	char clean[300], epochs[OW_WORDS], packets[OW_WORDS], begin[OW_WORDS], span[OW_DURATION_TEXT];
-	char counters[OW_WORDS], counts[OW_WORDS];
-	ow_words_clean(point->path, false, clean, sizeof clean);
+	char clean[300], epochs[OW_FORMAT], packets[OW_FORMAT], begin[OW_FORMAT], span[OW_DURATION_TEXT];
+	char counters[OW_FORMAT], counts[OW_FORMAT];
+	ow_format_clean(point->path, false, clean, sizeof clean);
 	fprintf(s->out, "%s%c%s  %s\n", s->bold, 'A' + (int)i, s->plain, clean);
-	ow_words_time(point->begin_ns, "%Y-%m-%d %H:%M:%S", begin);
+	ow_format_time(point->begin_ns, "%Y-%m-%d %H:%M:%S", begin);
 	ow_duration_text((double)point->end_ns - (double)point->begin_ns, span);
-	fprintf(s->out, "   %s %s from %s UTC, %s\n", ow_words_count(point->epochs, epochs),
+	fprintf(s->out, "   %s %s from %s UTC, %s\n", ow_format_count(point->epochs, epochs),
 	        ow_plural(point->epochs, "epoch", "epochs"), begin, span);
 	put_bits(counters, point->counter_bits);
 	put_bits(counts, point->count_bits);
-	fprintf(s->out, "   %s %s; a packet takes %s bits in counters", ow_words_count(point->packets, packets),
+	fprintf(s->out, "   %s %s; a packet takes %s bits in counters", ow_format_count(point->packets, packets),
 	        ow_plural(point->packets, "packet", "packets"), counters);
 	if (point->counted)
 		fprintf(s->out, ", %s in flow counts", counts);
@@ -59,16 +59,16 @@ static void put_point(const struct style *s, const struct ow_flow_answers *a, un
 
 static void put_summary(const struct style *s, const struct ow_flow_answers *a)
 {
-	char count[OW_WORDS], other[OW_WORDS], share[OW_WORDS], text[400];
+	char count[OW_FORMAT], other[OW_FORMAT], share[OW_FORMAT], text[400];
 	fputc('\n', s->out);
 	put_label(s, "flows");
 	snprintf(text, sizeof text, "%s, %s of them with an estimate; packet counts from %.200s",
-	         ow_words_count(a->flows, count), ow_words_count(a->estimated, other),
+	         ow_format_count(a->flows, count), ow_format_count(a->estimated, other),
 	         a->counts ? a->counts : "the recordings");
-	ow_words_wrap(s->out, text, LABEL, s->width);
+	ow_format_wrap(s->out, text, LABEL, s->width);
 	if (a->never_arrived) {
 		put_label(s, "");
-		fprintf(s->out, "%s more %s never received\n", ow_words_count(a->never_arrived, count),
+		fprintf(s->out, "%s more %s never received\n", ow_format_count(a->never_arrived, count),
 		        ow_plural(a->never_arrived, "was", "were"));
 	}
 	for (unsigned i = 0; i < a->legs; i++) {
@@ -76,10 +76,10 @@ static void put_summary(const struct style *s, const struct ow_flow_answers *a)
 		put_label(s, i ? "" : "counters");
 		if (a->legs > 1)
 			fprintf(s->out, "%c to %c: ", 'A' + (int)leg->from, 'A' + (int)leg->to);
-		fprintf(s->out, "%s used, %s clean (%s), %s unclean\n", ow_words_count(leg->counters, count),
-		        ow_words_count(leg->clean, other),
-		        leg->counters ? ow_words_share(leg->clean, leg->counters, share) : "-",
-		        ow_words_count(leg->counters - leg->clean, text));
+		fprintf(s->out, "%s used, %s clean (%s), %s unclean\n", ow_format_count(leg->counters, count),
+		        ow_format_count(leg->clean, other),
+		        leg->counters ? ow_format_share(leg->clean, leg->counters, share) : "-",
+		        ow_format_count(leg->counters - leg->clean, text));
 	}
 	if (a->offset_ns) {
 		char offset[OW_DURATION_TEXT];
@@ -111,13 +111,13 @@ static void put_numbers(const struct style *s, const struct ow_flow_answers *a, 
 {
 	const struct ow_flow_estimate *e = &flow->estimate[leg];
 	char mean[OW_DURATION_TEXT], mean_error[OW_DURATION_TEXT], sd[OW_DURATION_TEXT], sd_error[OW_DURATION_TEXT];
-	char packets[OW_WORDS];
+	char packets[OW_FORMAT];
 	value_text(&e->mean_ns, mean, mean_error);
 	value_text(&e->stddev_ns, sd, sd_error);
 	fprintf(s->out, "  %10s %10s ", mean, mean_error);
 	if (s->width >= NUMBERS)
 		fprintf(s->out, "%10s %10s ", sd, sd_error);
-	fprintf(s->out, "%9s ", ow_words_short(flow->packets, 9, packets));
+	fprintf(s->out, "%9s ", ow_format_short(flow->packets, 9, packets));
 	const char *by = ow_flow_estimator_name(e->estimator);
 	if (a->legs > 1)
 		fprintf(s->out, "%-8s %c-%c\n", by, 'A' + (int)a->leg[leg].from, 'A' + (int)a->leg[leg].to);
@@ -142,7 +142,7 @@ static void put_table(const struct style *s, const struct ow_flow_answers *a, co
 	fprintf(s->out, "%9s %s\n", "packets", one_line ? "by       flow" : "by");
 	for (size_t i = 0; i < rows->rows; i++) {
 		ow_flow_select_key_text(&a->select, &rows->row[i]->key, name);
-		ow_words_clean(name, false, clean, sizeof clean);
+		ow_format_clean(name, false, clean, sizeof clean);
 		if (!one_line)
 			fprintf(s->out, "  %s\n", clean);
 		for (unsigned leg = 0; leg < a->legs; leg++)
@@ -177,12 +177,12 @@ static void count_reason(struct reasons *r, const struct ow_value *value)
 
 static void put_reasons(const struct style *s, const char *what, const struct reasons *r)
 {
-	char count[OW_WORDS], text[300];
+	char count[OW_FORMAT], text[300];
 	for (unsigned i = 0; i < r->reasons; i++) {
-		snprintf(text, sizeof text, "of %s %s: %s", ow_words_count(r->count[i], count),
+		snprintf(text, sizeof text, "of %s %s: %s", ow_format_count(r->count[i], count),
 		         ow_plural(r->count[i], "flow", "flows"), r->text[i]);
 		put_label(s, i ? "" : what);
-		ow_words_wrap(s->out, text, LABEL, s->width);
+		ow_format_wrap(s->out, text, LABEL, s->width);
 	}
 }
 
@@ -218,20 +218,20 @@ static void put_value(const struct style *s, const char *label, const struct ow_
 		         isfinite(value->high) ? high : "unknown", by);
 	}
 	put_label(s, label);
-	ow_words_wrap(s->out, line, LABEL, s->width);
+	ow_format_wrap(s->out, line, LABEL, s->width);
 }
 
 /* One flow that was asked for, in words. */
 static void put_one(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_answer *flow)
 {
-	char name[OW_FLOW_SELECTED_TEXT], clean[OW_FLOW_SELECTED_TEXT], packets[OW_WORDS], sent[OW_WORDS];
+	char name[OW_FLOW_SELECTED_TEXT], clean[OW_FLOW_SELECTED_TEXT], packets[OW_FORMAT], sent[OW_FORMAT];
 	ow_flow_select_key_text(&a->select, &flow->key, name);
-	ow_words_clean(name, false, clean, sizeof clean);
+	ow_format_clean(name, false, clean, sizeof clean);
 	fprintf(s->out, "\n%s%s%s\n", s->bold, clean, s->plain);
 	put_label(s, "packets");
-	fprintf(s->out, "%s received", ow_words_count(flow->packets, packets));
+	fprintf(s->out, "%s received", ow_format_count(flow->packets, packets));
 	if (flow->sent != UINT64_MAX)
-		fprintf(s->out, ", %s sent", ow_words_count(flow->sent, sent));
+		fprintf(s->out, ", %s sent", ow_format_count(flow->sent, sent));
 	fputc('\n', s->out);
 	for (unsigned leg = 0; leg < a->legs; leg++) {
 		const struct ow_flow_estimate *e = &flow->estimate[leg];
@@ -245,9 +245,9 @@ static void put_one(const struct style *s, const struct ow_flow_answers *a, cons
 
 static void put_flows(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_rows *rows)
 {
-	char shown[OW_WORDS], count[OW_WORDS], least[80] = "";
-	ow_words_count(rows->rows, shown);
-	ow_words_count(rows->eligible, count);
+	char shown[OW_FORMAT], count[OW_FORMAT], least[80] = "";
+	ow_format_count(rows->rows, shown);
+	ow_format_count(rows->eligible, count);
 	if (rows->least > 1)
 		snprintf(least, sizeof least, " of at least %" PRIu64 " packets", rows->least);
 	if (rows->rows == rows->eligible)
@@ -280,6 +280,6 @@ void ow_report_flow_answers_text(FILE *out, const struct ow_flow_answers *a, con
 		put_flows(&s, a, rows);
 	for (unsigned i = 0; ow_flow_answers_warning(a, i, line); i++) {
 		fprintf(out, "%s%swarning: %s", i ? "" : "\n", s.red, s.plain);
-		ow_words_wrap(out, line, 9, s.width);
+		ow_format_wrap(out, line, 9, s.width);
 	}
 }

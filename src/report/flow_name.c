@@ -64,7 +64,7 @@ void ow_flow_name_csv(FILE *out, const struct ow_flow_select *select, const stru
 {
 	char src[ADDRESS_TEXT], dst[ADDRESS_TEXT];
 	if (is_class(select)) {
-		ow_words_csv(out, class_name(select, key));
+		ow_format_csv(out, class_name(select, key));
 		fputs(",,,,", out);
 		return;
 	}

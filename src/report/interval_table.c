@@ -28,19 +28,19 @@
 
 enum { PACKETS, BITS, LOSS, MEAN, P99, COLUMNS };
 
-static const struct ow_words_column columns[COLUMNS] = {
+static const struct ow_format_column columns[COLUMNS] = {
 	[PACKETS] = {"packets", 10, 3}, [BITS] = {"traffic", 10, 4}, [LOSS] = {"loss", 7, 0},
 	[MEAN] = {"mean", 9, 1},        [P99] = {"p99", 9, 2},
 };
 
 struct lane {
-	struct ow_live_result newest;
-	struct ow_live_result settled; /* the newest final one */
+	struct ow_interval_result newest;
+	struct ow_interval_result settled; /* the newest final one */
 	bool is_settled;
 	double mean_ns[HISTORY]; /* by interval, modulo; NAN: none */
 };
 
-struct ow_live_table {
+struct ow_render_table {
 	FILE *out;
 	bool utf8, colour;
 	struct lane *lane;
@@ -51,9 +51,9 @@ struct ow_live_table {
 	unsigned lines;
 };
 
-int ow_live_table_create(FILE *out, struct ow_live_table **ret_table)
+int ow_render_table_create(FILE *out, struct ow_render_table **ret_table)
 {
-	struct ow_live_table *table = calloc(1, sizeof *table);
+	struct ow_render_table *table = calloc(1, sizeof *table);
 	if (!table)
 		return -ENOMEM;
 	table->out = out;
@@ -61,7 +61,7 @@ int ow_live_table_create(FILE *out, struct ow_live_table **ret_table)
 	return 0;
 }
 
-void ow_live_table_free(struct ow_live_table *table)
+void ow_render_table_free(struct ow_render_table *table)
 {
 	if (!table)
 		return;
@@ -69,7 +69,7 @@ void ow_live_table_free(struct ow_live_table *table)
 	free(table);
 }
 
-void ow_live_table_style(struct ow_live_table *table, bool utf8, bool colour)
+void ow_render_table_style(struct ow_render_table *table, bool utf8, bool colour)
 {
 	table->utf8 = utf8;
 	table->colour = colour;
@@ -77,14 +77,14 @@ void ow_live_table_style(struct ow_live_table *table, bool utf8, bool colour)
 
 /* -- lanes -------------------------------------------------------------------------------------------------------- */
 
-static bool is_lane(const struct lane *lane, const struct ow_live_result *r)
+static bool is_lane(const struct lane *lane, const struct ow_interval_result *r)
 {
 	return strcmp(lane->newest.from, r->from) == 0 && strcmp(lane->newest.to, r->to) == 0 &&
 	       strcmp(lane->newest.class_name, r->class_name) == 0 && strcmp(lane->newest.segment, r->segment) == 0;
 }
 
 /* Results come in the same order of lanes again and again. */
-static struct lane *find_lane(struct ow_live_table *table, const struct ow_live_result *r)
+static struct lane *find_lane(struct ow_render_table *table, const struct ow_interval_result *r)
 {
 	for (size_t i = 0; i < table->lanes; i++) {
 		size_t k = (table->next + i) % table->lanes;
@@ -96,7 +96,7 @@ static struct lane *find_lane(struct ow_live_table *table, const struct ow_live_
 	return NULL;
 }
 
-static struct lane *new_lane(struct ow_live_table *table, const struct ow_live_result *r)
+static struct lane *new_lane(struct ow_render_table *table, const struct ow_interval_result *r)
 {
 	if (table->lanes == LANES_MAX)
 		return NULL;
@@ -120,14 +120,14 @@ static size_t slot_of(int64_t interval)
 	return (uint64_t)interval % HISTORY;
 }
 
-int ow_live_table_add(struct ow_live_table *table, const struct ow_live_result *r)
+int ow_render_table_add(struct ow_render_table *table, const struct ow_interval_result *r)
 {
 	struct lane *lane = find_lane(table, r);
 	if (!lane && !(lane = new_lane(table, r)))
 		return -ENOMEM;
 	/* Numbers that begin anew are those of a new session. */
 	int64_t last = lane->newest.interval;
-	bool known = r->status != OW_LIVE_UNKNOWN && r->mean_ns.status != OW_VALUE_NONE;
+	bool known = r->status != OW_RESULT_UNKNOWN && r->mean_ns.status != OW_VALUE_NONE;
 	if (r->interval < last && (uint64_t)last - (uint64_t)r->interval >= HISTORY) {
 		for (int i = 0; i < HISTORY; i++)
 			lane->mean_ns[i] = NAN;
@@ -139,7 +139,7 @@ int ow_live_table_add(struct ow_live_table *table, const struct ow_live_result *
 		lane->newest = *r;
 	}
 	lane->mean_ns[slot_of(r->interval)] = known ? r->mean_ns.value : NAN;
-	if (r->final && r->status != OW_LIVE_UNKNOWN) {
+	if (r->final && r->status != OW_RESULT_UNKNOWN) {
 		lane->settled = *r;
 		lane->is_settled = true;
 	}
@@ -191,7 +191,7 @@ __attribute__((format(printf, 2, 3))) static void put_format(struct line *line, 
 static void put_padded(struct line *line, const char *text, size_t room)
 {
 	put_text(line, text);
-	for (size_t i = ow_words_columns(text); i < room; i++)
+	for (size_t i = ow_format_columns(text); i < room; i++)
 		put_text(line, " ");
 }
 
@@ -200,18 +200,18 @@ struct layout {
 	unsigned lane, shown, spark, status;
 };
 
-static struct layout layout_of(const struct ow_live_table *table, unsigned width)
+static struct layout layout_of(const struct ow_render_table *table, unsigned width)
 {
 	unsigned used, longest = LANE_MIN;
-	char name[OW_LIVE_LANE];
+	char name[OW_RENDER_LANE];
 	for (size_t i = 0; i < table->lanes; i++) {
-		size_t length = ow_live_lane(&table->lane[i].newest, LANE_MAX, !table->utf8, name);
+		size_t length = ow_render_lane(&table->lane[i].newest, LANE_MAX, !table->utf8, name);
 		longest = length > longest ? (unsigned)length : longest;
 	}
 	struct layout layout = {.lane = LANE_MIN};
 	/* The mark behind the lane and a space cost two columns. */
 	unsigned rest = width > LANE_MIN + 2 ? width - LANE_MIN - 2 : 0;
-	layout.shown = ow_words_fit(columns, COLUMNS, rest, &used);
+	layout.shown = ow_format_fit(columns, COLUMNS, rest, &used);
 	rest -= used;
 	/* Names that can be read go before a picture, long ones after it. */
 	unsigned wanted = longest < LANE_GOOD ? longest : LANE_GOOD;
@@ -262,16 +262,16 @@ static void put_spark(struct line *line, const struct lane *lane, const struct l
 }
 
 /* In at most `room` columns, a space in front of it. */
-static void put_status(struct line *line, const struct ow_live_result *r, unsigned room, bool ascii)
+static void put_status(struct line *line, const struct ow_interval_result *r, unsigned room, bool ascii)
 {
-	char text[OW_LIVE_CAUSE + 20] = "", clean[OW_LIVE_CAUSE + 20];
-	if (r->status == OW_LIVE_UNKNOWN)
+	char text[OW_RESULT_CAUSE + 20] = "", clean[OW_RESULT_CAUSE + 20];
+	if (r->status == OW_RESULT_UNKNOWN)
 		snprintf(text, sizeof text, "no result: %s", r->cause);
-	else if (r->status == OW_LIVE_PARTIAL)
+	else if (r->status == OW_RESULT_PARTIAL)
 		snprintf(text, sizeof text, "partial: %s", r->cause);
 	else
 		snprintf(text, sizeof text, r->exact ? "exact" : "measured");
-	ow_words_clean(text, ascii, clean, sizeof clean);
+	ow_format_clean(text, ascii, clean, sizeof clean);
 	unsigned width = line->width;
 	line->width = line->columns + room < width ? line->columns + room : width;
 	put_text(line, " ");
@@ -279,7 +279,7 @@ static void put_status(struct line *line, const struct ow_live_result *r, unsign
 	line->width = width;
 }
 
-static double seconds_of(const struct ow_live_result *r)
+static double seconds_of(const struct ow_interval_result *r)
 {
 	return r->length_ns > 0 ? (double)r->length_ns / 1e9 : 1;
 }
@@ -292,26 +292,26 @@ static void put_cell(struct line *line, int column, const char *text)
 /* NAN: not known. */
 static void put_rates(struct line *line, const struct layout *layout, double packets, double bits)
 {
-	char text[OW_WORDS];
+	char text[OW_FORMAT];
 	if (layout->shown & 1u << PACKETS)
-		put_cell(line, PACKETS, isnan(packets) ? "-" : ow_words_rate(packets, "pps", text));
+		put_cell(line, PACKETS, isnan(packets) ? "-" : ow_format_rate(packets, "pps", text));
 	if (layout->shown & 1u << BITS)
-		put_cell(line, BITS, isnan(bits) ? "-" : ow_words_rate(bits, "b/s", text));
+		put_cell(line, BITS, isnan(bits) ? "-" : ow_format_rate(bits, "b/s", text));
 }
 
 /* Of sampled packets the totals are known nevertheless. */
-static uint64_t all_sent(const struct ow_live_result *r)
+static uint64_t all_sent(const struct ow_interval_result *r)
 {
 	return r->total_sent > r->sent ? r->total_sent : r->sent;
 }
 
 static void put_loss(struct line *line, const struct layout *layout, uint64_t lost, uint64_t sent, bool colour)
 {
-	char text[OW_WORDS] = "-";
+	char text[OW_FORMAT] = "-";
 	if (!(layout->shown & 1u << LOSS))
 		return;
 	if (sent)
-		ow_words_percent((double)lost / (double)sent, text);
+		ow_format_percent((double)lost / (double)sent, text);
 	put_bytes(line, colour && lost ? "\033[31m" : "");
 	put_cell(line, LOSS, text);
 	put_bytes(line, colour && lost ? "\033[0m" : "");
@@ -327,10 +327,10 @@ static void put_delay(struct line *line, const struct layout *layout, int column
 	put_cell(line, column, text);
 }
 
-static void put_numbers(struct line *line, const struct ow_live_table *table, const struct lane *lane,
+static void put_numbers(struct line *line, const struct ow_render_table *table, const struct lane *lane,
                         const struct layout *layout)
 {
-	const struct ow_live_result *r = &lane->newest;
+	const struct ow_interval_result *r = &lane->newest;
 	put_rates(line, layout, (double)all_sent(r) / seconds_of(r), 8 * (double)r->bytes / seconds_of(r));
 	put_loss(line, layout, lane->settled.lost, lane->is_settled ? lane->settled.sent : 0, table->colour);
 	put_delay(line, layout, MEAN, &r->mean_ns);
@@ -338,7 +338,7 @@ static void put_numbers(struct line *line, const struct ow_live_table *table, co
 }
 
 /* Why there are no numbers, where they would be. */
-static void put_excuse(struct line *line, const struct ow_live_table *table, const struct ow_live_result *r,
+static void put_excuse(struct line *line, const struct ow_render_table *table, const struct ow_interval_result *r,
                        const struct layout *layout)
 {
 	unsigned room = 0;
@@ -350,17 +350,17 @@ static void put_excuse(struct line *line, const struct ow_live_table *table, con
 		put_text(line, " ");
 }
 
-static void put_lane(struct line *line, const struct ow_live_table *table, const struct lane *lane,
+static void put_lane(struct line *line, const struct ow_render_table *table, const struct lane *lane,
                      const struct layout *layout)
 {
-	const struct ow_live_result *r = &lane->newest;
-	char name[OW_LIVE_LANE];
-	bool known = r->status != OW_LIVE_UNKNOWN;
-	ow_live_lane(r, layout->lane, !table->utf8, name);
+	const struct ow_interval_result *r = &lane->newest;
+	char name[OW_RENDER_LANE];
+	bool known = r->status != OW_RESULT_UNKNOWN;
+	ow_render_lane(r, layout->lane, !table->utf8, name);
 	put_padded(line, name, layout->lane);
-	put_bytes(line, table->colour && r->status != OW_LIVE_MEASURED ? "\033[31m" : "");
-	put_text(line, !known ? " ?" : r->status == OW_LIVE_PARTIAL ? " !" : "  ");
-	put_bytes(line, table->colour && r->status != OW_LIVE_MEASURED ? "\033[0m" : "");
+	put_bytes(line, table->colour && r->status != OW_RESULT_MEASURED ? "\033[31m" : "");
+	put_text(line, !known ? " ?" : r->status == OW_RESULT_PARTIAL ? " !" : "  ");
+	put_bytes(line, table->colour && r->status != OW_RESULT_MEASURED ? "\033[0m" : "");
 	if (known)
 		put_numbers(line, table, lane, layout);
 	else
@@ -372,14 +372,14 @@ static void put_lane(struct line *line, const struct ow_live_table *table, const
 }
 
 /* Of the lanes that have a result; marked where some have none. */
-static void put_total(struct line *line, const struct ow_live_table *table, const struct layout *layout)
+static void put_total(struct line *line, const struct ow_render_table *table, const struct layout *layout)
 {
 	double packets = 0, bits = 0;
 	uint64_t sent = 0, lost = 0;
 	size_t known = 0;
 	for (size_t i = 0; i < table->lanes; i++) {
 		const struct lane *lane = &table->lane[i];
-		if (lane->newest.status == OW_LIVE_UNKNOWN)
+		if (lane->newest.status == OW_RESULT_UNKNOWN)
 			continue;
 		known++;
 		packets += (double)all_sent(&lane->newest) / seconds_of(&lane->newest);
@@ -395,14 +395,14 @@ static void put_total(struct line *line, const struct ow_live_table *table, cons
 	put_bytes(line, table->colour ? "\033[0m" : "");
 }
 
-static void put_heading(struct line *line, const struct ow_live_table *table, const struct layout *layout)
+static void put_heading(struct line *line, const struct ow_render_table *table, const struct layout *layout)
 {
-	char time[OW_WORDS], utc[OW_WORDS + 4];
-	const struct ow_live_result *r = &table->lane[0].newest;
+	char time[OW_FORMAT], utc[OW_FORMAT + 4];
+	const struct ow_interval_result *r = &table->lane[0].newest;
 	for (size_t i = 1; i < table->lanes; i++)
 		r = table->lane[i].newest.start_ns > r->start_ns ? &table->lane[i].newest : r;
 	put_bytes(line, table->colour ? "\033[1m" : "");
-	ow_words_time(r->start_ns, "%H:%M:%S", time);
+	ow_format_time(r->start_ns, "%H:%M:%S", time);
 	snprintf(utc, sizeof utc, "%s UTC", time);
 	put_padded(line, layout->lane + 2 >= strlen(utc) ? utc : time, layout->lane + 2);
 	for (int i = 0; i < COLUMNS; i++) {
@@ -419,7 +419,7 @@ static void put_heading(struct line *line, const struct ow_live_table *table, co
 /* -- screen ------------------------------------------------------------------------------------------------------- */
 
 /* Back to the first line of the last drawing, also if the terminal has become narrower since. */
-static void go_up(struct ow_live_table *table, unsigned width, unsigned height)
+static void go_up(struct ow_render_table *table, unsigned width, unsigned height)
 {
 	unsigned rows = 0;
 	for (unsigned i = 0; i < table->lines; i++)
@@ -430,13 +430,13 @@ static void go_up(struct ow_live_table *table, unsigned width, unsigned height)
 	table->lines = 0;
 }
 
-static void put_line(struct ow_live_table *table, const struct line *line)
+static void put_line(struct ow_render_table *table, const struct line *line)
 {
 	fprintf(table->out, "\033[2K%s\n", line->text);
 	table->drawn[table->lines++] = line->columns;
 }
 
-void ow_live_table_draw(struct ow_live_table *table, unsigned width, unsigned height)
+void ow_render_table_draw(struct ow_render_table *table, unsigned width, unsigned height)
 {
 	struct line line;
 	width = width < 1 ? 1 : width < SCREEN_MAX ? width : SCREEN_MAX;

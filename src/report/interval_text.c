@@ -31,7 +31,7 @@
 
 enum { SENT, LOST, LOSS, LATE, PENDING, MEAN, BOUND, P50, P99, MAX, COLUMNS };
 
-static const struct ow_words_column columns[COLUMNS] = {
+static const struct ow_format_column columns[COLUMNS] = {
 	[SENT] = {"sent", 9, 2},       [LOST] = {"lost", 7, 4}, [LOSS] = {"loss", 8, 0},   [LATE] = {"late", 6, 5},
 	[PENDING] = {"pending", 7, 9}, [MEAN] = {"mean", 9, 1}, [BOUND] = {"+-95%", 9, 8}, [P50] = {"p50", 9, 6},
 	[P99] = {"p99", 9, 3},         [MAX] = {"max", 9, 7},
@@ -46,7 +46,7 @@ struct layout {
 /* longest: columns that lanes want. Loss and mean come before them, the other numbers behind. */
 static struct layout layout_of(unsigned width, unsigned longest)
 {
-	struct layout layout = {.time = 12, .lane = LANE_FILE, .shown = (1u << COLUMNS) - 1, .cause = OW_LIVE_CAUSE};
+	struct layout layout = {.time = 12, .lane = LANE_FILE, .shown = (1u << COLUMNS) - 1, .cause = OW_RESULT_CAUSE};
 	if (!width)
 		return layout;
 	unsigned used;
@@ -62,7 +62,7 @@ static struct layout layout_of(unsigned width, unsigned longest)
 		least = longest <= least ? least : longest < most ? longest : most;
 		lane = 1 + least;
 	}
-	layout.shown = ow_words_fit(columns, COLUMNS, width > fixed + lane ? width - fixed - lane : 0, &used);
+	layout.shown = ow_format_fit(columns, COLUMNS, width > fixed + lane ? width - fixed - lane : 0, &used);
 	unsigned rest = width > fixed + lane + used ? width - fixed - lane - used : 0;
 	layout.lane = !lane ? 0 : rest > LANE_MAX - least ? LANE_MAX : least + rest;
 	unsigned head = fixed + (lane ? 1 + layout.lane : 0) + 1;
@@ -71,20 +71,20 @@ static struct layout layout_of(unsigned width, unsigned longest)
 }
 
 /* Joins the parts that are there. */
-static size_t join_lane(char part[4][OW_LIVE_NAME], char text[OW_LIVE_LANE])
+static size_t join_lane(char part[4][OW_RESULT_NAME], char text[OW_RENDER_LANE])
 {
-	int length = snprintf(text, OW_LIVE_LANE, "%s%s%s%s", part[0], *part[0] && *part[1] ? "/" : "", part[1],
+	int length = snprintf(text, OW_RENDER_LANE, "%s%s%s%s", part[0], *part[0] && *part[1] ? "/" : "", part[1],
 	                      *part[0] || *part[1] ? " " : "");
-	snprintf(text + length, OW_LIVE_LANE - (size_t)length, "%s>%s", part[2], part[3]);
-	return ow_words_columns(text);
+	snprintf(text + length, OW_RENDER_LANE - (size_t)length, "%s>%s", part[2], part[3]);
+	return ow_format_columns(text);
 }
 
-size_t ow_live_lane(const struct ow_live_result *result, size_t room, bool ascii, char text[OW_LIVE_LANE])
+size_t ow_render_lane(const struct ow_interval_result *result, size_t room, bool ascii, char text[OW_RENDER_LANE])
 {
-	char part[4][OW_LIVE_NAME], repeated[2][2 * OW_LIVE_NAME];
+	char part[4][OW_RESULT_NAME], repeated[2][2 * OW_RESULT_NAME];
 	const char *name[4] = {result->segment, result->class_name, result->from, result->to};
 	for (int i = 0; i < 4; i++)
-		ow_words_clean(name[i], ascii, part[i], sizeof part[i]);
+		ow_format_clean(name[i], ascii, part[i], sizeof part[i]);
 	snprintf(repeated[0], sizeof repeated[0], "%s-%s", part[2], part[3]);
 	snprintf(repeated[1], sizeof repeated[1], "%s-%s", part[3], part[2]);
 	if (strcmp(part[0], repeated[0]) == 0 || strcmp(part[0], repeated[1]) == 0)
@@ -98,21 +98,21 @@ size_t ow_live_lane(const struct ow_live_result *result, size_t room, bool ascii
 	while (used > room) {
 		int longest = 0;
 		for (int i = 1; i < 4; i++) {
-			if (ow_words_columns(part[i]) > ow_words_columns(part[longest]))
+			if (ow_format_columns(part[i]) > ow_format_columns(part[longest]))
 				longest = i;
 		}
-		size_t have = ow_words_columns(part[longest]), less = have > 3 ? have - 1 : have > 1 ? 1 : 0;
+		size_t have = ow_format_columns(part[longest]), less = have > 3 ? have - 1 : have > 1 ? 1 : 0;
 		if (!have)
 			break;
-		ow_words_clean(name[longest], ascii, part[longest], sizeof part[longest]);
-		ow_words_cut(part[longest], less);
+		ow_format_clean(name[longest], ascii, part[longest], sizeof part[longest]);
+		ow_format_cut(part[longest], less);
 		used = join_lane(part, text);
 	}
 	if (used > room)
-		ow_words_cut(text, room);
-	else if (result->active && used + strlen(PROBES) <= room && strlen(text) + strlen(PROBES) < OW_LIVE_LANE)
+		ow_format_cut(text, room);
+	else if (result->active && used + strlen(PROBES) <= room && strlen(text) + strlen(PROBES) < OW_RENDER_LANE)
 		memcpy(text + strlen(text), PROBES, sizeof PROBES);
-	return ow_words_columns(text);
+	return ow_format_columns(text);
 }
 
 static void duration_cell(const struct ow_value *value, char cell[CELL])
@@ -137,33 +137,33 @@ static void bound_text(const struct ow_value *value, char text[OW_DURATION_TEXT]
 		ow_duration_text(half, text);
 }
 
-static void lost_cell(const struct ow_live_result *r, char cell[CELL])
+static void lost_cell(const struct ow_interval_result *r, char cell[CELL])
 {
-	char low[OW_WORDS], high[OW_WORDS];
+	char low[OW_FORMAT], high[OW_FORMAT];
 	if (!r->pending)
-		snprintf(cell, CELL, "%s", ow_words_short(r->lost, (int)columns[LOST].width, low));
+		snprintf(cell, CELL, "%s", ow_format_short(r->lost, (int)columns[LOST].width, low));
 	else if (snprintf(cell, CELL, "%" PRIu64 "-%" PRIu64, r->lost, r->lost + r->pending) > (int)columns[LOST].width)
-		snprintf(cell, CELL, "<=%s", ow_words_short(r->lost + r->pending, 5, high));
+		snprintf(cell, CELL, "<=%s", ow_format_short(r->lost + r->pending, 5, high));
 }
 
-static void loss_cell(const struct ow_live_result *r, char cell[CELL])
+static void loss_cell(const struct ow_interval_result *r, char cell[CELL])
 {
-	char text[OW_WORDS];
+	char text[OW_FORMAT];
 	if (r->sent && r->pending)
-		snprintf(cell, CELL, "<=%s", ow_words_percent((double)(r->lost + r->pending) / (double)r->sent, text));
+		snprintf(cell, CELL, "<=%s", ow_format_percent((double)(r->lost + r->pending) / (double)r->sent, text));
 	else if (r->loss_ratio.status != OW_VALUE_NONE && isfinite(r->loss_ratio.value))
-		snprintf(cell, CELL, "%s", ow_words_percent(r->loss_ratio.value, text));
+		snprintf(cell, CELL, "%s", ow_format_percent(r->loss_ratio.value, text));
 	else
 		snprintf(cell, CELL, "-");
 }
 
 static void count_cell(uint64_t count, int column, char cell[CELL])
 {
-	char text[OW_WORDS];
-	snprintf(cell, CELL, "%s", ow_words_short(count, (int)columns[column].width, text));
+	char text[OW_FORMAT];
+	snprintf(cell, CELL, "%s", ow_format_short(count, (int)columns[column].width, text));
 }
 
-static void cells_of(const struct ow_live_result *r, char cell[COLUMNS][CELL])
+static void cells_of(const struct ow_interval_result *r, char cell[COLUMNS][CELL])
 {
 	char bound[OW_DURATION_TEXT];
 	count_cell(r->sent, SENT, cell[SENT]);
@@ -179,11 +179,12 @@ static void cells_of(const struct ow_live_result *r, char cell[COLUMNS][CELL])
 	duration_cell(&r->max_ns, cell[MAX]);
 }
 
-static void put_heading(const struct ow_live_text *text, const struct ow_live_result *r, const struct layout *layout)
+static void put_heading(const struct ow_render_text *text, const struct ow_interval_result *r,
+                        const struct layout *layout)
 {
-	char zone[OW_WORDS] = "UTC";
+	char zone[OW_FORMAT] = "UTC";
 	if (text->local)
-		ow_words_local(r->start_ns, "%Z", zone);
+		ow_format_local(r->start_ns, "%Z", zone);
 	fprintf(text->out, "%s%-*.*s ", text->colour ? "\033[1m" : "", (int)layout->time, (int)layout->time, zone);
 	if (layout->lane)
 		fprintf(text->out, " %-*s", (int)layout->lane, "lane");
@@ -195,24 +196,25 @@ static void put_heading(const struct ow_live_text *text, const struct ow_live_re
 }
 
 /* Time, mark and lane. */
-static void put_head(const struct ow_live_text *text, const struct ow_live_result *r, const struct layout *layout)
+static void put_head(const struct ow_render_text *text, const struct ow_interval_result *r, const struct layout *layout)
 {
-	char start[OW_WORDS], lane[OW_LIVE_LANE];
-	char mark = r->status == OW_LIVE_UNKNOWN ? '?' : r->status == OW_LIVE_PARTIAL ? '!' : r->final ? ' ' : '~';
-	bool red = text->colour && r->status != OW_LIVE_MEASURED;
+	char start[OW_FORMAT], lane[OW_RENDER_LANE];
+	char mark = r->status == OW_RESULT_UNKNOWN ? '?' : r->status == OW_RESULT_PARTIAL ? '!' : r->final ? ' ' : '~';
+	bool red = text->colour && r->status != OW_RESULT_MEASURED;
 	if (text->local)
-		ow_words_local(r->start_ns, "%H:%M:%S", start);
+		ow_format_local(r->start_ns, "%H:%M:%S", start);
 	else
-		ow_words_time(r->start_ns, "%H:%M:%S", start);
+		ow_format_time(r->start_ns, "%H:%M:%S", start);
 	fprintf(text->out, "%.*s%s%c%s", (int)layout->time, start, red ? "\033[31m" : "", mark, red ? "\033[0m" : "");
 	if (!layout->lane)
 		return;
 	/* Without a terminal there is no limit: a long name moves its own line. */
-	size_t used = ow_live_lane(r, text->width ? layout->lane : OW_LIVE_LANE, false, lane);
+	size_t used = ow_render_lane(r, text->width ? layout->lane : OW_RENDER_LANE, false, lane);
 	fprintf(text->out, " %s%*s", lane, used < layout->lane ? (int)(layout->lane - used) : 0, "");
 }
 
-static void put_numbers(const struct ow_live_text *text, const struct ow_live_result *r, const struct layout *layout)
+static void put_numbers(const struct ow_render_text *text, const struct ow_interval_result *r,
+                        const struct layout *layout)
 {
 	char cell[COLUMNS][CELL];
 	cells_of(r, cell);
@@ -227,19 +229,19 @@ static void put_numbers(const struct ow_live_text *text, const struct ow_live_re
 /* Cut at its end: what matters stands first. */
 static void put_cause(FILE *out, const char *before, const char *cause, size_t room)
 {
-	char line[OW_LIVE_CAUSE + 32], clean[OW_LIVE_CAUSE + 32];
+	char line[OW_RESULT_CAUSE + 32], clean[OW_RESULT_CAUSE + 32];
 	snprintf(line, sizeof line, "%s%s", before, cause);
-	ow_words_clean(line, false, clean, sizeof clean);
+	ow_format_clean(line, false, clean, sizeof clean);
 	size_t end = 0, column = 0;
 	while (clean[end] && (column < room || ((unsigned char)clean[end] & 0xc0) == 0x80))
 		column += ((unsigned char)clean[end++] & 0xc0) != 0x80;
 	fprintf(out, "%.*s", (int)end, clean);
 }
 
-void ow_live_text(struct ow_live_text *text, const struct ow_live_result *r)
+void ow_render_text(struct ow_render_text *text, const struct ow_interval_result *r)
 {
-	char day[OW_WORDS], lane[OW_LIVE_LANE];
-	unsigned wanted = (unsigned)ow_live_lane(r, OW_LIVE_LANE, false, lane);
+	char day[OW_FORMAT], lane[OW_RENDER_LANE];
+	unsigned wanted = (unsigned)ow_render_lane(r, OW_RENDER_LANE, false, lane);
 	if (wanted > text->lane)
 		text->lane = wanted;
 	struct layout layout = layout_of(text->width, text->lane);
@@ -247,7 +249,7 @@ void ow_live_text(struct ow_live_text *text, const struct ow_live_result *r)
 	if (text->width && text->shown != layout.shown && text->lines)
 		text->lines = 0;
 	text->shown = layout.shown;
-	if (text->local && strncmp(ow_words_local(r->start_ns, "%Y-%m-%d", day), text->day, sizeof text->day) != 0) {
+	if (text->local && strncmp(ow_format_local(r->start_ns, "%Y-%m-%d", day), text->day, sizeof text->day) != 0) {
 		snprintf(text->day, sizeof text->day, "%.15s", day);
 		fprintf(text->out, "%s\n", text->day);
 		text->lines += text->lines % HEADING_EVERY != 0;
@@ -257,7 +259,7 @@ void ow_live_text(struct ow_live_text *text, const struct ow_live_result *r)
 		*text->cause = 0;
 	}
 	put_head(text, r, &layout);
-	if (r->status == OW_LIVE_UNKNOWN) {
+	if (r->status == OW_RESULT_UNKNOWN) {
 		fputc(' ', text->out);
 		put_cause(text->out, "no result: ", *r->cause ? r->cause : "no cause known", layout.cause);
 		fputc('\n', text->out);
@@ -266,7 +268,7 @@ void ow_live_text(struct ow_live_text *text, const struct ow_live_result *r)
 	put_numbers(text, r, &layout);
 	/* What is partial for the same cause again and again is told once a screen. */
 	bool told = strcmp(text->cause, r->cause) == 0;
-	if (r->status == OW_LIVE_PARTIAL && *r->cause && (!text->width || !told)) {
+	if (r->status == OW_RESULT_PARTIAL && *r->cause && (!text->width || !told)) {
 		fputs(text->width ? "\n" : "  ", text->out);
 		put_cause(text->out, text->width ? "  ! " : "! ", r->cause,
 		          text->width ? text->width : sizeof r->cause);
@@ -278,25 +280,25 @@ void ow_live_text(struct ow_live_text *text, const struct ow_live_result *r)
 
 /* -- summary ------------------------------------------------------------------------------------------------------ */
 
-static void put_sums(FILE *out, const struct ow_live_result *r)
+static void put_sums(FILE *out, const struct ow_interval_result *r)
 {
-	char sent[OW_WORDS], received[OW_WORDS], lost[OW_WORDS], copies[OW_WORDS], share[OW_WORDS];
-	char from[OW_LIVE_NAME];
+	char sent[OW_FORMAT], received[OW_FORMAT], lost[OW_FORMAT], copies[OW_FORMAT], share[OW_FORMAT];
+	char from[OW_RESULT_NAME];
 	uint64_t decided = r->sent - r->pending;
-	ow_words_clean(r->from, false, from, sizeof from);
-	fprintf(out, "%s sent, %s received, %s lost", ow_words_count(r->sent, sent),
-	        ow_words_count(r->received, received), ow_words_count(r->lost, lost));
+	ow_format_clean(r->from, false, from, sizeof from);
+	fprintf(out, "%s sent, %s received, %s lost", ow_format_count(r->sent, sent),
+	        ow_format_count(r->received, received), ow_format_count(r->lost, lost));
 	if (decided)
-		fprintf(out, " (%s)", ow_words_share(r->lost, decided, share));
-	fprintf(out, ", %s duplicate%s\n", ow_words_count(r->duplicated, copies), ow_plural(r->duplicated, "", "s"));
+		fprintf(out, " (%s)", ow_format_share(r->lost, decided, share));
+	fprintf(out, ", %s duplicate%s\n", ow_format_count(r->duplicated, copies), ow_plural(r->duplicated, "", "s"));
 	if (r->pending)
-		fprintf(out, "%s undecided: %s\n", ow_words_count(r->pending, sent),
+		fprintf(out, "%s undecided: %s\n", ow_format_count(r->pending, sent),
 		        r->active ? "which way they were lost is not known, or they were under way"
 		                  : "may have arrived after the end");
 	if (r->extra > r->duplicated)
-		fprintf(out, "%s extra: not seen at %s\n", ow_words_count(r->extra - r->duplicated, sent), from);
+		fprintf(out, "%s extra: not seen at %s\n", ow_format_count(r->extra - r->duplicated, sent), from);
 	if (r->late)
-		fprintf(out, "%s late: arrived in a later interval\n", ow_words_count(r->late, sent));
+		fprintf(out, "%s late: arrived in a later interval\n", ow_format_count(r->late, sent));
 }
 
 static const char *value_text(const struct ow_value *value, char text[OW_DURATION_TEXT])
@@ -308,14 +310,14 @@ static const char *value_text(const struct ow_value *value, char text[OW_DURATIO
 }
 
 /* What comes back to where it was sent from has made both ways. */
-static const char *way_of(const struct ow_live_result *r)
+static const char *way_of(const struct ow_interval_result *r)
 {
 	return r->active && strcmp(r->from, r->to) == 0 ? "round-trip" : "one-way";
 }
 
-static void put_delays(FILE *out, const struct ow_live_result *r)
+static void put_delays(FILE *out, const struct ow_interval_result *r)
 {
-	char text[3][OW_DURATION_TEXT], bound[OW_DURATION_TEXT], samples[OW_WORDS];
+	char text[3][OW_DURATION_TEXT], bound[OW_DURATION_TEXT], samples[OW_FORMAT];
 	const struct ow_value *q = r->quantile_ns;
 	if (r->mean_ns.status == OW_VALUE_NONE) {
 		fprintf(out, "no delay: %s\n", r->mean_ns.reason ? r->mean_ns.reason : "nothing arrived");
@@ -337,34 +339,34 @@ static void put_delays(FILE *out, const struct ow_live_result *r)
 		fputs(", exact", out);
 	else
 		fprintf(out, ", mean within +- %s (95 %%)", bound);
-	fprintf(out, ", of %s %s\n", ow_words_count(r->samples, samples), ow_plural(r->samples, "packet", "packets"));
+	fprintf(out, ", of %s %s\n", ow_format_count(r->samples, samples), ow_plural(r->samples, "packet", "packets"));
 	if (q[OW_Q50].status != OW_VALUE_NONE && q[OW_Q95].status != OW_VALUE_NONE) {
 		ow_duration_text(q[OW_Q95].value - q[OW_Q50].value, text[0]);
 		fprintf(out, "%s jitter = %s (P95-P50)\n", way_of(r), text[0]);
 	}
 }
 
-static void put_order(FILE *out, const struct ow_live_result *r)
+static void put_order(FILE *out, const struct ow_interval_result *r)
 {
-	char count[OW_WORDS], share[OW_WORDS];
-	if (r->reordered == OW_LIVE_NOT_COUNTED)
+	char count[OW_FORMAT], share[OW_FORMAT];
+	if (r->reordered == OW_RESULT_NOT_COUNTED)
 		fputs("reordering not counted: the method does not see order\n", out);
 	else if (r->reordered && r->received)
-		fprintf(out, "%s reordered (%s)\n", ow_words_count(r->reordered, count),
-		        ow_words_share(r->reordered, r->received, share));
+		fprintf(out, "%s reordered (%s)\n", ow_format_count(r->reordered, count),
+		        ow_format_share(r->reordered, r->received, share));
 	else
 		fputs("no reordering\n", out);
 	if (r->ambiguous)
-		fprintf(out, "%s identical %s, whose delay is uncertain\n", ow_words_count(r->ambiguous, count),
+		fprintf(out, "%s identical %s, whose delay is uncertain\n", ow_format_count(r->ambiguous, count),
 		        ow_plural(r->ambiguous, "packet", "packets"));
 }
 
-static void put_clocks(FILE *out, const struct ow_live_result *r)
+static void put_clocks(FILE *out, const struct ow_interval_result *r)
 {
-	char text[OW_DURATION_TEXT], from[OW_LIVE_NAME], to[OW_LIVE_NAME];
+	char text[OW_DURATION_TEXT], from[OW_RESULT_NAME], to[OW_RESULT_NAME];
 	const struct ow_clock_state *a = &r->clock_from, *b = &r->clock_to;
-	ow_words_clean(r->from, false, from, sizeof from);
-	ow_words_clean(r->to, false, to, sizeof to);
+	ow_format_clean(r->from, false, from, sizeof from);
+	ow_format_clean(r->to, false, to, sizeof to);
 	bool known_a = a->synchronised && a->error_ns != OW_CLOCK_UNKNOWN,
 	     known_b = b->synchronised && b->error_ns != OW_CLOCK_UNKNOWN;
 	if (known_a && known_b) {
@@ -379,44 +381,44 @@ static void put_clocks(FILE *out, const struct ow_live_result *r)
 		fprintf(out, "clock error unknown: the clock of %s is not synchronised\n", known_a ? to : from);
 	}
 	struct ow_clock_words words;
-	ow_live_clock_words(r, to, &words);
+	ow_result_clock_words(r, to, &words);
 	if (*words.beyond)
 		fprintf(out, "%s\n", words.beyond);
 	if (*words.negative)
 		fprintf(out, "%s\n", words.negative);
 }
 
-static void put_trust(FILE *out, const struct ow_live_result *r)
+static void put_trust(FILE *out, const struct ow_interval_result *r)
 {
-	char from[OW_WORDS], to[OW_WORDS];
+	char from[OW_FORMAT], to[OW_FORMAT];
 	fprintf(out, "coverage %s of the packets",
-	        r->coverage >= 1 ? "100%" : ow_words_percent(fmax(r->coverage, 0), from));
+	        r->coverage >= 1 ? "100%" : ow_format_percent(fmax(r->coverage, 0), from));
 	if (r->sample_shift)
 		fprintf(out, ", sampled 1 in %.0f of %s", ldexp(1, (int)r->sample_shift),
-		        ow_words_count(r->total_sent, to));
+		        ow_format_count(r->total_sent, to));
 	fputc('\n', out);
 	if (r->ring_drops_from || r->ring_drops_to)
 		fprintf(out, "the points' own rings lost frames: %s sending, %s receiving\n",
-		        ow_words_count(r->ring_drops_from, from), ow_words_count(r->ring_drops_to, to));
+		        ow_format_count(r->ring_drops_from, from), ow_format_count(r->ring_drops_to, to));
 	if (r->unreadable)
-		fprintf(out, "%s %s could not be identified\n", ow_words_count(r->unreadable, from),
+		fprintf(out, "%s %s could not be identified\n", ow_format_count(r->unreadable, from),
 		        ow_plural(r->unreadable, "frame", "frames"));
 }
 
-void ow_live_summary(FILE *out, const struct ow_live_result *r)
+void ow_render_summary(FILE *out, const struct ow_interval_result *r)
 {
-	char lane[OW_LIVE_LANE], length[OW_DURATION_TEXT], start[OW_WORDS];
-	ow_live_lane(r, 72, false, lane);
+	char lane[OW_RENDER_LANE], length[OW_DURATION_TEXT], start[OW_FORMAT];
+	ow_render_lane(r, 72, false, lane);
 	ow_duration_text((double)r->length_ns, length);
 	fprintf(out, "--- %s ---\n", lane);
 	fprintf(out, "%" PRId64 " interval%s, %s from %s UTC\n", r->interval, ow_plural((uint64_t)r->interval, "", "s"),
-	        length, ow_words_time(r->start_ns, "%Y-%m-%d %H:%M:%S", start));
-	if (r->status != OW_LIVE_MEASURED) {
-		fputs(r->status == OW_LIVE_PARTIAL ? "partial: " : "no result: ", out);
-		put_cause(out, "", *r->cause ? r->cause : "no cause known", OW_LIVE_CAUSE);
+	        length, ow_format_time(r->start_ns, "%Y-%m-%d %H:%M:%S", start));
+	if (r->status != OW_RESULT_MEASURED) {
+		fputs(r->status == OW_RESULT_PARTIAL ? "partial: " : "no result: ", out);
+		put_cause(out, "", *r->cause ? r->cause : "no cause known", OW_RESULT_CAUSE);
 		fputc('\n', out);
 	}
-	if (r->status == OW_LIVE_UNKNOWN)
+	if (r->status == OW_RESULT_UNKNOWN)
 		return;
 	if (r->active)
 		fputs("active: probes of ours, not the network's traffic\n", out);

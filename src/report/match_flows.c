@@ -69,7 +69,7 @@ struct shape {
 static void put_row(FILE *out, const struct ow_match_flows *flows, const struct ow_flow_result *flow,
                     const struct shape *shape)
 {
-	char name[OW_FLOW_SELECTED_TEXT], sent[OW_WORDS], lost[OW_WORDS];
+	char name[OW_FLOW_SELECTED_TEXT], sent[OW_FORMAT], lost[OW_FORMAT];
 	char mean[OW_DURATION_TEXT] = "-", stddev[OW_DURATION_TEXT] = "-";
 	char min[OW_DURATION_TEXT] = "-", max[OW_DURATION_TEXT] = "-";
 	ow_flow_select_key_text(&flows->select, &flow->key, name);
@@ -85,8 +85,8 @@ static void put_row(FILE *out, const struct ow_match_flows *flows, const struct 
 	if (shape->all)
 		fprintf(out, "%10s %10s ", stddev, min);
 	fprintf(out, shape->all ? "%10s %9s %8s" : "%10s %7s %6s", max,
-	        ow_words_short(flow->sent, shape->all ? 9 : 7, sent),
-	        ow_words_short(flow->lost, shape->all ? 8 : 6, lost));
+	        ow_format_short(flow->sent, shape->all ? 9 : 7, sent),
+	        ow_format_short(flow->lost, shape->all ? 8 : 6, lost));
 	fprintf(out, "%s%s\n", shape->one_line ? "  " : "", shape->one_line ? name : "");
 }
 
@@ -155,12 +155,12 @@ static size_t find_lossiest(const struct view *view)
 
 static void put_direction(FILE *out, const struct view *view)
 {
-	char count[OW_WORDS], of[2 * OW_WORDS + 40];
+	char count[OW_FORMAT], of[2 * OW_FORMAT + 40];
 	size_t all = 0;
 	for (const struct ow_flow_result *flow = view->from; flow < view->to; flow++)
 		all += flow->received >= view->least;
 	const char *title = direction_title[view->from->direction];
-	ow_words_count(all, count);
+	ow_format_count(all, count);
 	if (view->least > 1)
 		snprintf(of, sizeof of, "%s %s of at least %" PRIu64 " packets", count, ow_plural(all, "flow", "flows"),
 		         view->least);

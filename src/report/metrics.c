@@ -64,7 +64,7 @@ static void add(uint64_t *sum, uint64_t more)
 		*sum = UINT64_MAX;
 }
 
-static bool is_lane_of(const struct ow_live_result *a, const struct ow_live_result *b)
+static bool is_lane_of(const struct ow_interval_result *a, const struct ow_interval_result *b)
 {
 	return strcmp(a->segment, b->segment) == 0 && strcmp(a->class_name, b->class_name) == 0 &&
 	       strcmp(a->from, b->from) == 0 && strcmp(a->to, b->to) == 0;
@@ -86,7 +86,7 @@ static struct ow_metrics_peer *peer_of(struct ow_metrics *metrics, const char *n
 }
 
 /* The peer at the other end of a lane. */
-static struct ow_metrics_peer *peer_of_lane(struct ow_metrics *metrics, const struct ow_live_result *r)
+static struct ow_metrics_peer *peer_of_lane(struct ow_metrics *metrics, const struct ow_interval_result *r)
 {
 	return peer_of(metrics, strcmp(r->from, metrics->name) == 0 ? r->to : r->from);
 }
@@ -131,10 +131,10 @@ static bool make_room(struct ow_metrics *metrics, const struct ow_metrics_peer *
 	return true;
 }
 
-static struct ow_metrics_lane *add_lane(struct ow_metrics *metrics, const struct ow_live_result *result,
+static struct ow_metrics_lane *add_lane(struct ow_metrics *metrics, const struct ow_interval_result *result,
                                         int64_t steady_ns)
 {
-	char segment[2 * OW_LIVE_NAME], class_name[2 * OW_LIVE_NAME];
+	char segment[2 * OW_RESULT_NAME], class_name[2 * OW_RESULT_NAME];
 	struct ow_metrics_peer *peer = peer_of_lane(metrics, result);
 	if (metrics->lanes == OW_METRICS_LANES && !make_room(metrics, peer, steady_ns)) {
 		add(&peer->left_out, 1);
@@ -157,7 +157,7 @@ static struct ow_metrics_lane *add_lane(struct ow_metrics *metrics, const struct
 	return lane;
 }
 
-static struct ow_metrics_lane *lane_of(struct ow_metrics *metrics, const struct ow_live_result *result,
+static struct ow_metrics_lane *lane_of(struct ow_metrics *metrics, const struct ow_interval_result *result,
                                        int64_t steady_ns)
 {
 	for (unsigned i = 0; i < metrics->lanes; i++) {
@@ -179,7 +179,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static void add_counts(struct ow_metrics_lane *lane, const struct ow_live_result *r)
+static void add_counts(struct ow_metrics_lane *lane, const struct ow_interval_result *r)
 {
 	uint64_t *count = lane->count;
 	add(&count[OW_COUNT_SENT], larger(r->total_sent, r->sent));
@@ -192,13 +192,13 @@ static void add_counts(struct ow_metrics_lane *lane, const struct ow_live_result
 	add(&count[OW_COUNT_DUPLICATED], r->duplicated);
 	add(&count[OW_COUNT_AMBIGUOUS], r->ambiguous);
 	add(&count[OW_COUNT_BYTES], r->bytes);
-	if (r->reordered != OW_LIVE_NOT_COUNTED) {
+	if (r->reordered != OW_RESULT_NOT_COUNTED) {
 		add(&count[OW_COUNT_REORDERED], r->reordered);
 		lane->reordered = true;
 	}
 }
 
-static void add_cost(struct ow_metrics_lane *lane, const struct ow_live_cost *cost)
+static void add_cost(struct ow_metrics_lane *lane, const struct ow_result_cost *cost)
 {
 	add(&lane->count[OW_COUNT_PROTOCOL_BYTES], cost->bytes);
 	add(&lane->count[OW_COUNT_ROUND_TRIPS], cost->round_trips);
@@ -209,7 +209,7 @@ static void add_cost(struct ow_metrics_lane *lane, const struct ow_live_cost *co
 	add_ns(&lane->stage_ns[OW_STAGE_COMPUTE], cost->compute_ns);
 }
 
-static void add_delays(struct ow_metrics_lane *lane, const struct ow_live_result *r)
+static void add_delays(struct ow_metrics_lane *lane, const struct ow_interval_result *r)
 {
 	uint64_t packets = 0;
 	for (unsigned b = 0; b <= OW_BUCKETS; b++)
@@ -224,7 +224,7 @@ static void add_delays(struct ow_metrics_lane *lane, const struct ow_live_result
 	lane->has_buckets = true;
 }
 
-static void add_final(struct ow_metrics_lane *lane, const struct ow_live_result *r)
+static void add_final(struct ow_metrics_lane *lane, const struct ow_interval_result *r)
 {
 	add(&lane->intervals[r->status], 1);
 	add(&lane->ring_drops[0], r->ring_drops_from);
@@ -233,7 +233,7 @@ static void add_final(struct ow_metrics_lane *lane, const struct ow_live_result 
 	add_cost(lane, &r->cost);
 	lane->last = *r;
 	lane->has_last = true;
-	if (r->status == OW_LIVE_UNKNOWN)
+	if (r->status == OW_RESULT_UNKNOWN)
 		return;
 	add_counts(lane, r);
 	add_delays(lane, r);
@@ -241,13 +241,13 @@ static void add_final(struct ow_metrics_lane *lane, const struct ow_live_result 
 		lane->measured_end_ns = r->start_ns + r->length_ns;
 }
 
-void ow_metrics_add(struct ow_metrics *metrics, const struct ow_live_result *result, int64_t steady_ns)
+void ow_metrics_add(struct ow_metrics *metrics, const struct ow_interval_result *result, int64_t steady_ns)
 {
 	struct ow_metrics_lane *lane = lane_of(metrics, result, steady_ns);
 	if (!lane)
 		return;
 	lane->heard_ns = steady_ns;
-	if (result->status != OW_LIVE_UNKNOWN) {
+	if (result->status != OW_RESULT_UNKNOWN) {
 		lane->fresh_ns = steady_ns;
 		if (!result->final)
 			lane->ready_ns = result->cost.ready_ns;

@@ -25,7 +25,7 @@ int ow_metrics_create(const char *point, struct ow_metrics **ret_metrics);
 void ow_metrics_free(struct ow_metrics *metrics);
 
 /* A result, provisional or final. steady_ns: when it came. */
-void ow_metrics_add(struct ow_metrics *metrics, const struct ow_live_result *result, int64_t steady_ns);
+void ow_metrics_add(struct ow_metrics *metrics, const struct ow_interval_result *result, int64_t steady_ns);
 /* A peer that there is, or whose connection has come or gone. */
 void ow_metrics_peer(struct ow_metrics *metrics, const char *peer, bool connected);
 /* A connection that was refused, by why, or a message of a peer. */

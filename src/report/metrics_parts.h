@@ -27,11 +27,11 @@ enum {
 enum { OW_STAGE_TRANSMIT, OW_STAGE_DECODE, OW_STAGE_MISSING, OW_STAGE_ERASE, OW_STAGE_COMPUTE, OW_STAGES };
 
 /* Four names and what is around them; every byte of a name may need a second one. */
-#define OW_METRICS_LABELS (8 * OW_LIVE_NAME + 64)
+#define OW_METRICS_LABELS (8 * OW_RESULT_NAME + 64)
 
 struct ow_metrics_peer {
-	char name[OW_LIVE_NAME];
-	char label[2 * OW_LIVE_NAME];
+	char name[OW_RESULT_NAME];
+	char label[2 * OW_RESULT_NAME];
 	bool connected;
 	uint64_t connections, messages_refused;
 	unsigned lanes;
@@ -40,11 +40,11 @@ struct ow_metrics_peer {
 
 struct ow_metrics_lane {
 	struct ow_metrics_peer *peer;
-	char labels[OW_METRICS_LABELS];                    /* segment="...",class="...",from="...",to="..." */
-	char from[2 * OW_LIVE_NAME], to[2 * OW_LIVE_NAME]; /* escaped */
+	char labels[OW_METRICS_LABELS];                        /* segment="...",class="...",from="...",to="..." */
+	char from[2 * OW_RESULT_NAME], to[2 * OW_RESULT_NAME]; /* escaped */
 	uint64_t count[OW_COUNTS];
 	bool reordered;         /* has been counted */
-	uint64_t intervals[3];  /* by enum ow_live_status */
+	uint64_t intervals[3];  /* by enum ow_result_status */
 	uint64_t ring_drops[2]; /* from, to */
 	uint64_t stage_ns[OW_STAGES];
 	bool has_buckets;
@@ -55,12 +55,12 @@ struct ow_metrics_lane {
 	int64_t fresh_ns;        /* steady: when the last numbers came; INT64_MIN = never */
 	int64_t heard_ns;        /* steady: when the last result came, with numbers or without */
 	bool has_last;
-	struct ow_live_result last; /* final; with it the lane is found */
+	struct ow_interval_result last; /* final; with it the lane is found */
 };
 
 struct ow_metrics {
-	char point[2 * OW_LIVE_NAME]; /* escaped */
-	char name[OW_LIVE_NAME];      /* the same as it is */
+	char point[2 * OW_RESULT_NAME]; /* escaped */
+	char name[OW_RESULT_NAME];      /* the same as it is */
 	struct ow_metrics_lane *lane[OW_METRICS_LANES];
 	unsigned lanes;
 	struct ow_metrics_peer *peer[OW_METRICS_PEERS];

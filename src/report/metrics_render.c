@@ -101,7 +101,7 @@ static void put_intervals(const struct page *page)
 		const struct ow_metrics_lane *lane = page->metrics->lane[i];
 		for (unsigned s = 0; s < 3; s++)
 			fprintf(page->out, "%s{%s,status=\"%s\"} %" PRIu64 "\n", name, lane->labels,
-			        ow_live_status_name[s], lane->intervals[s]);
+			        ow_result_status_name[s], lane->intervals[s]);
 	}
 }
 
@@ -182,49 +182,49 @@ static double known(const struct ow_value *value)
 	return value->status == OW_VALUE_NONE ? NAN : value->value;
 }
 
-static double mean(const struct ow_live_result *r)
+static double mean(const struct ow_interval_result *r)
 {
 	return known(&r->mean_ns) / 1e9;
 }
 
-static double stddev(const struct ow_live_result *r)
+static double stddev(const struct ow_interval_result *r)
 {
 	return known(&r->stddev_ns) / 1e9;
 }
 
-static double least(const struct ow_live_result *r)
+static double least(const struct ow_interval_result *r)
 {
 	return known(&r->min_ns) / 1e9;
 }
 
-static double most(const struct ow_live_result *r)
+static double most(const struct ow_interval_result *r)
 {
 	return known(&r->max_ns) / 1e9;
 }
 
-static double samples(const struct ow_live_result *r)
+static double samples(const struct ow_interval_result *r)
 {
 	return (double)r->samples;
 }
 
-static double loss(const struct ow_live_result *r)
+static double loss(const struct ow_interval_result *r)
 {
 	return known(&r->loss_ratio);
 }
 
-static double sampled(const struct ow_live_result *r)
+static double sampled(const struct ow_interval_result *r)
 {
 	return ldexp(1, -(int)r->sample_shift);
 }
 
-static double coverage(const struct ow_live_result *r)
+static double coverage(const struct ow_interval_result *r)
 {
 	return r->coverage;
 }
 
 static const struct {
 	const char *name, *help;
-	double (*of)(const struct ow_live_result *result);
+	double (*of)(const struct ow_interval_result *result);
 } gauges[] = {
 	{"oneway_delay_mean_seconds", "Mean one-way delay of the last final interval.", mean},
 	{"oneway_delay_stddev_seconds", "Standard deviation of the one-way delay in the last final interval.", stddev},
@@ -239,9 +239,9 @@ static const struct {
 };
 
 /* The last final result, if it has numbers. */
-static const struct ow_live_result *last_of(const struct ow_metrics_lane *lane)
+static const struct ow_interval_result *last_of(const struct ow_metrics_lane *lane)
 {
-	return lane->has_last && lane->last.status != OW_LIVE_UNKNOWN ? &lane->last : NULL;
+	return lane->has_last && lane->last.status != OW_RESULT_UNKNOWN ? &lane->last : NULL;
 }
 
 static void put_gauges(const struct page *page)
@@ -249,7 +249,7 @@ static void put_gauges(const struct page *page)
 	for (size_t g = 0; g < sizeof gauges / sizeof *gauges; g++) {
 		put_head(page, gauges[g].name, "gauge", gauges[g].help);
 		for (unsigned i = 0; i < page->metrics->lanes; i++) {
-			const struct ow_live_result *last = last_of(page->metrics->lane[i]);
+			const struct ow_interval_result *last = last_of(page->metrics->lane[i]);
 			double value = last ? gauges[g].of(last) : NAN;
 			if (!isnan(value))
 				fprintf(page->out, "%s{%s} %.12g\n", gauges[g].name, page->metrics->lane[i]->labels,
@@ -263,7 +263,7 @@ static void put_quantiles(const struct page *page)
 	static const char name[] = "oneway_delay_quantile_seconds";
 	put_head(page, name, "gauge", "Quantiles q of the one-way delay in the last final interval.");
 	for (unsigned i = 0; i < page->metrics->lanes; i++) {
-		const struct ow_live_result *last = last_of(page->metrics->lane[i]);
+		const struct ow_interval_result *last = last_of(page->metrics->lane[i]);
 		for (int q = 0; last && q < OW_QUANTILES; q++) {
 			double value = known(&last->quantile_ns[q]);
 			if (!isnan(value))
@@ -283,7 +283,7 @@ static void put_clocks(const struct page *page)
 		               : "The kernel's bound on the error of the point's clock; absent if it is not "
 		                 "synchronised.");
 		for (unsigned k = 0; k < 2 * m->lanes; k++) {
-			const struct ow_live_result *last = last_of(m->lane[k / 2]);
+			const struct ow_interval_result *last = last_of(m->lane[k / 2]);
 			const struct ow_clock_state *clock = !last ? NULL : k % 2 ? &last->clock_to : &last->clock_from;
 			if (!clock || (!which && clock->error_ns == OW_CLOCK_UNKNOWN))
 				continue;

@@ -43,7 +43,7 @@ struct picture {
 	size_t lane[OW_STORED_PLOT_LANES];
 	unsigned lanes;
 	int64_t shift_s; /* of local time; gnuplot knows UTC alone */
-	char zone[OW_WORDS];
+	char zone[OW_FORMAT];
 };
 
 static int find_lanes(struct picture *p, const char *path, struct ow_error *err)
@@ -133,13 +133,13 @@ static void put_name(FILE *out, const struct picture *p, unsigned k)
 {
 	size_t lanes;
 	const struct ow_stored_lane *lane = ow_stored_lanes(p->stored, &lanes) + p->lane[k];
-	struct ow_live_result names = {0};
-	char name[OW_LIVE_LANE];
+	struct ow_interval_result names = {0};
+	char name[OW_RENDER_LANE];
 	memcpy(names.segment, lane->segment, sizeof names.segment);
 	memcpy(names.class_name, lane->class_name, sizeof names.class_name);
 	memcpy(names.from, lane->from, sizeof names.from);
 	memcpy(names.to, lane->to, sizeof names.to);
-	ow_live_lane(&names, NAME, false, name);
+	ow_render_lane(&names, NAME, false, name);
 	ow_gnuplot_quote(out, name);
 }
 
@@ -150,7 +150,7 @@ static int height_px(const struct picture *p)
 
 static void put_frame(FILE *out, const struct picture *p, bool svg)
 {
-	char from[OW_WORDS], to[OW_WORDS];
+	char from[OW_FORMAT], to[OW_FORMAT];
 	int64_t first = INT64_MAX, last = INT64_MIN;
 	for (size_t i = 0; i < p->sums->count; i++) {
 		first = p->sums->sum[i].first_ns < first ? p->sums->sum[i].first_ns : first;
@@ -163,9 +163,9 @@ static void put_frame(FILE *out, const struct picture *p, bool svg)
 	        1 - (double)RIGHT_PX / WIDTH_PX);
 	fprintf(out, "set xrange [%.3f:%.3f]; set xtics time\n", (double)first / 1e9 + (double)p->shift_s,
 	        (double)last / 1e9 + (double)p->shift_s);
-	char title[2 * OW_WORDS + 60];
+	char title[2 * OW_FORMAT + 60];
 	snprintf(title, sizeof title, "One-way delay and loss, %s to %s %s",
-	         ow_words_local(first, "%Y-%m-%d %H:%M", from), ow_words_local(last, "%Y-%m-%d %H:%M", to), p->zone);
+	         ow_format_local(first, "%Y-%m-%d %H:%M", from), ow_format_local(last, "%Y-%m-%d %H:%M", to), p->zone);
 	fputs("set label 1 ", out);
 	ow_gnuplot_quote(out, title);
 	fprintf(out, " at screen 0.5, screen %.6f center\n", 1 - TITLE_PX / 2.0 / height_px(p));
@@ -295,7 +295,7 @@ int ow_stored_plot(const char *path, const struct ow_stored *stored, const struc
 	struct tm tm = {0};
 	localtime_r(&start, &tm);
 	p.shift_s = tm.tm_gmtoff;
-	ow_words_local(sums->sum[0].start_ns, "%Z", p.zone);
+	ow_format_local(sums->sum[0].start_ns, "%Z", p.zone);
 	for (unsigned k = 0; k < p.lanes; k++)
 		put_data(script, &p, k);
 	put_frame(script, &p, ow_gnuplot_is_svg(path));

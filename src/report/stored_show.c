@@ -24,21 +24,21 @@
 
 /* What the sum is about. */
 static size_t title_of(const struct ow_stored *stored, const struct ow_stored_sum *sum, enum ow_stored_group group,
-                       size_t columns, char text[OW_LIVE_LANE])
+                       size_t columns, char text[OW_RENDER_LANE])
 {
 	size_t lanes;
 	const struct ow_stored_lane *lane = ow_stored_lanes(stored, &lanes) + sum->lane;
-	struct ow_live_result names = {0};
+	struct ow_interval_result names = {0};
 	if (group == OW_STORED_SEGMENT) {
-		ow_words_clean(lane->segment, false, text, OW_LIVE_LANE);
-		ow_words_cut(text, columns);
-		return ow_words_columns(text);
+		ow_format_clean(lane->segment, false, text, OW_RENDER_LANE);
+		ow_format_cut(text, columns);
+		return ow_format_columns(text);
 	}
 	memcpy(names.segment, lane->segment, sizeof names.segment);
 	memcpy(names.class_name, lane->class_name, sizeof names.class_name);
 	memcpy(names.from, lane->from, sizeof names.from);
 	memcpy(names.to, lane->to, sizeof names.to);
-	return ow_live_lane(&names, columns, false, text);
+	return ow_render_lane(&names, columns, false, text);
 }
 
 static const char *duration(double ns, char text[OW_DURATION_TEXT])
@@ -54,12 +54,12 @@ static const char *duration(double ns, char text[OW_DURATION_TEXT])
 
 static void put_intervals(FILE *out, const struct ow_stored_sum *sum)
 {
-	char count[OW_WORDS], share[OW_WORDS], from[OW_WORDS], to[OW_WORDS], zone[OW_WORDS];
-	fprintf(out, "%s interval%s from %s to %s %s\n", ow_words_count(sum->intervals, count),
-	        ow_plural(sum->intervals, "", "s"), ow_words_local(sum->start_ns, "%Y-%m-%d %T", from),
-	        ow_words_local(sum->end_ns, "%Y-%m-%d %T", to), ow_words_local(sum->end_ns, "%Z", zone));
-	fprintf(out, "%s measured (%s)", ow_words_count(sum->measured, count),
-	        ow_words_percent(ow_stored_sum_availability(sum), share));
+	char count[OW_FORMAT], share[OW_FORMAT], from[OW_FORMAT], to[OW_FORMAT], zone[OW_FORMAT];
+	fprintf(out, "%s interval%s from %s to %s %s\n", ow_format_count(sum->intervals, count),
+	        ow_plural(sum->intervals, "", "s"), ow_format_local(sum->start_ns, "%Y-%m-%d %T", from),
+	        ow_format_local(sum->end_ns, "%Y-%m-%d %T", to), ow_format_local(sum->end_ns, "%Z", zone));
+	fprintf(out, "%s measured (%s)", ow_format_count(sum->measured, count),
+	        ow_format_percent(ow_stored_sum_availability(sum), share));
 	const struct {
 		uint64_t count;
 		const char *name;
@@ -69,71 +69,71 @@ static void put_intervals(FILE *out, const struct ow_stored_sum *sum)
 	              {sum->provisional, "not final yet"}};
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
 		if (others[i].count)
-			fprintf(out, ", %s %s", ow_words_count(others[i].count, count), others[i].name);
+			fprintf(out, ", %s %s", ow_format_count(others[i].count, count), others[i].name);
 	}
 	fputc('\n', out);
 }
 
 static void put_counts(FILE *out, const struct ow_stored_sum *sum)
 {
-	char a[OW_WORDS], b[OW_WORDS], c[OW_WORDS], d[OW_WORDS], share[OW_WORDS] = "-";
+	char a[OW_FORMAT], b[OW_FORMAT], c[OW_FORMAT], d[OW_FORMAT], share[OW_FORMAT] = "-";
 	double loss = ow_stored_sum_loss(sum);
 	if (isfinite(loss))
-		ow_words_percent(loss, share);
-	fprintf(out, "%s sent, %s received, %s lost (%s), %s duplicate%s\n", ow_words_count(sum->sent, a),
-	        ow_words_count(sum->received, b), ow_words_count(sum->lost, c), share,
-	        ow_words_count(sum->duplicated, d), ow_plural(sum->duplicated, "", "s"));
+		ow_format_percent(loss, share);
+	fprintf(out, "%s sent, %s received, %s lost (%s), %s duplicate%s\n", ow_format_count(sum->sent, a),
+	        ow_format_count(sum->received, b), ow_format_count(sum->lost, c), share,
+	        ow_format_count(sum->duplicated, d), ow_plural(sum->duplicated, "", "s"));
 	if (sum->late)
-		fprintf(out, "%s late: arrived in a later interval\n", ow_words_count(sum->late, a));
+		fprintf(out, "%s late: arrived in a later interval\n", ow_format_count(sum->late, a));
 	if (sum->pending)
-		fprintf(out, "%s undecided\n", ow_words_count(sum->pending, a));
+		fprintf(out, "%s undecided\n", ow_format_count(sum->pending, a));
 	if (sum->extra > sum->duplicated)
 		fprintf(out, "%s extra: not seen at the sending point\n",
-		        ow_words_count(sum->extra - sum->duplicated, a));
-	if (sum->reordered != OW_LIVE_NOT_COUNTED && sum->reordered)
-		fprintf(out, "%s reordered\n", ow_words_count(sum->reordered, a));
+		        ow_format_count(sum->extra - sum->duplicated, a));
+	if (sum->reordered != OW_RESULT_NOT_COUNTED && sum->reordered)
+		fprintf(out, "%s reordered\n", ow_format_count(sum->reordered, a));
 	if (sum->sampled)
 		fprintf(out, "sampled in %s %s: counts are those of the samples, of %s %s\n",
-		        ow_words_count(sum->sampled, a), ow_plural(sum->sampled, "interval", "intervals"),
-		        ow_words_count(sum->total_sent, b), ow_plural(sum->total_sent, "packet", "packets"));
+		        ow_format_count(sum->sampled, a), ow_plural(sum->sampled, "interval", "intervals"),
+		        ow_format_count(sum->total_sent, b), ow_plural(sum->total_sent, "packet", "packets"));
 	if (sum->ring_drops_from || sum->ring_drops_to)
 		fprintf(out, "the points' own rings lost frames: %s sending, %s receiving\n",
-		        ow_words_count(sum->ring_drops_from, a), ow_words_count(sum->ring_drops_to, b));
+		        ow_format_count(sum->ring_drops_from, a), ow_format_count(sum->ring_drops_to, b));
 }
 
 static void put_delays(FILE *out, const struct ow_stored_sum *sum)
 {
-	char a[OW_DURATION_TEXT], b[OW_DURATION_TEXT], low[OW_WORDS], high[OW_WORDS];
+	char a[OW_DURATION_TEXT], b[OW_DURATION_TEXT], low[OW_FORMAT], high[OW_FORMAT];
 	if (!(sum->weight > 0)) {
 		fputs("no delay is known\n", out);
 		return;
 	}
 	fprintf(out, "one-way delay mean/stddev = %s / %s of %s %s\n", duration(ow_stored_sum_mean(sum), a),
-	        duration(ow_stored_sum_stddev(sum), b), ow_words_count(sum->samples, low),
+	        duration(ow_stored_sum_stddev(sum), b), ow_format_count(sum->samples, low),
 	        ow_plural(sum->samples, "packet", "packets"));
 	const uint64_t with_numbers = sum->measured + sum->partial;
 	if (sum->min_ns.count && sum->min_ns.count == with_numbers && sum->max_ns.count == with_numbers)
 		fprintf(out, "one-way delay min/max = %s / %s\n", duration(sum->min_ns.low, a),
 		        duration(sum->max_ns.high, b));
 	fprintf(out, "means of intervals: %s at %s to %s at %s\n", duration(sum->mean.low, a),
-	        ow_words_local(sum->mean.low_ns, "%m-%d %T", low), duration(sum->mean.high, b),
-	        ow_words_local(sum->mean.high_ns, "%m-%d %T", high));
+	        ow_format_local(sum->mean.low_ns, "%m-%d %T", low), duration(sum->mean.high, b),
+	        ow_format_local(sum->mean.high_ns, "%m-%d %T", high));
 	if (sum->p99_ns.count)
 		fprintf(out, "p99 of intervals: %s to %s, worst at %s\n", duration(sum->p99_ns.low, a),
-		        duration(sum->p99_ns.high, b), ow_words_local(sum->p99_ns.high_ns, "%m-%d %T", high));
+		        duration(sum->p99_ns.high, b), ow_format_local(sum->p99_ns.high_ns, "%m-%d %T", high));
 }
 
 static void put_rest(FILE *out, const struct ow_stored_sum *sum)
 {
-	char share[OW_WORDS], at[OW_WORDS], error[OW_DURATION_TEXT], count[OW_WORDS];
+	char share[OW_FORMAT], at[OW_FORMAT], error[OW_DURATION_TEXT], count[OW_FORMAT];
 	if (sum->loss.count && sum->loss.high > 0)
-		fprintf(out, "worst loss of an interval: %s at %s\n", ow_words_percent(sum->loss.high, share),
-		        ow_words_local(sum->loss.high_ns, "%m-%d %T", at));
+		fprintf(out, "worst loss of an interval: %s at %s\n", ow_format_percent(sum->loss.high, share),
+		        ow_format_local(sum->loss.high_ns, "%m-%d %T", at));
 	if (sum->clock_error_ns > 0)
 		fprintf(out, "clock error: at most %s in each delay\n", duration((double)sum->clock_error_ns, error));
 	if (sum->clock_unknown)
 		fprintf(out, "clock error unknown in %s %s: a clock was not synchronised\n",
-		        ow_words_count(sum->clock_unknown, count),
+		        ow_format_count(sum->clock_unknown, count),
 		        ow_plural(sum->clock_unknown, "interval", "intervals"));
 	struct ow_clock_words words;
 	ow_clock_words(sum->mean.count ? sum->mean.low : NAN, sum->weight > 0 ? ow_stored_sum_mean(sum) : NAN,
@@ -147,7 +147,7 @@ static void put_rest(FILE *out, const struct ow_stored_sum *sum)
 static void put_blocks(const struct ow_stored_show *show, const struct ow_stored *stored,
                        const struct ow_stored_sums *sums, enum ow_stored_group group)
 {
-	char title[OW_LIVE_LANE];
+	char title[OW_RENDER_LANE];
 	for (size_t i = 0; i < sums->count; i++) {
 		const struct ow_stored_sum *sum = &sums->sum[i];
 		title_of(stored, sum, group, show->width > 20 ? show->width - 8 : 72, title);
@@ -167,7 +167,7 @@ static void put_blocks(const struct ow_stored_show *show, const struct ow_stored
 
 enum { AVAILABLE, SENT, LOST, LOSS, MEAN, STDDEV, P99_LOW, P99_HIGH, COLUMNS };
 
-static const struct ow_words_column columns[COLUMNS] = {
+static const struct ow_format_column columns[COLUMNS] = {
 	[AVAILABLE] = {"avail", 6, 3},  [SENT] = {"sent", 9, 4},       [LOST] = {"lost", 7, 5},
 	[LOSS] = {"loss", 6, 0},        [MEAN] = {"mean", 9, 1},       [STDDEV] = {"stddev", 9, 6},
 	[P99_LOW] = {"p99 from", 9, 7}, [P99_HIGH] = {"p99 to", 9, 2},
@@ -175,14 +175,14 @@ static const struct ow_words_column columns[COLUMNS] = {
 
 static void cells_of(const struct ow_stored_sum *sum, char cell[COLUMNS][CELL])
 {
-	char text[OW_WORDS], time[OW_DURATION_TEXT];
+	char text[OW_FORMAT], time[OW_DURATION_TEXT];
 	double share = ow_stored_sum_availability(sum), loss = ow_stored_sum_loss(sum);
 	const double delays[] = {ow_stored_sum_mean(sum), ow_stored_sum_stddev(sum),
 	                         sum->p99_ns.count ? sum->p99_ns.low : NAN, sum->p99_ns.count ? sum->p99_ns.high : NAN};
-	snprintf(cell[AVAILABLE], CELL, "%s", isfinite(share) ? ow_words_percent(share, text) : "-");
-	snprintf(cell[SENT], CELL, "%s", ow_words_short(sum->sent, (int)columns[SENT].width, text));
-	snprintf(cell[LOST], CELL, "%s", ow_words_short(sum->lost, (int)columns[LOST].width, text));
-	snprintf(cell[LOSS], CELL, "%s", isfinite(loss) ? ow_words_percent(loss, text) : "-");
+	snprintf(cell[AVAILABLE], CELL, "%s", isfinite(share) ? ow_format_percent(share, text) : "-");
+	snprintf(cell[SENT], CELL, "%s", ow_format_short(sum->sent, (int)columns[SENT].width, text));
+	snprintf(cell[LOST], CELL, "%s", ow_format_short(sum->lost, (int)columns[LOST].width, text));
+	snprintf(cell[LOSS], CELL, "%s", isfinite(loss) ? ow_format_percent(loss, text) : "-");
 	for (int i = 0; i < 4; i++)
 		snprintf(cell[MEAN + i], CELL, "%s", duration(delays[i], time));
 }
@@ -193,24 +193,24 @@ static void put_table(const struct ow_stored_show *show, const struct ow_stored 
 	const char *format = group == OW_STORED_DAY ? "%Y-%m-%d" : "%Y-%m-%d %H:%M";
 	unsigned width = show->width ? show->width : WIDTH_FILE, time = group == OW_STORED_DAY ? 10 : 16, used;
 	unsigned head = time + 1 + LANE_MIN,
-		 shown = ow_words_fit(columns, COLUMNS, width > head ? width - head : 0, &used);
+		 shown = ow_format_fit(columns, COLUMNS, width > head ? width - head : 0, &used);
 	unsigned room = width > time + 1 + used ? width - time - 1 - used : 0;
 	unsigned wide = !show->width ? LANE_FILE : room > LANE_MAX ? LANE_MAX : room;
-	char text[OW_LIVE_LANE], cell[COLUMNS][CELL], when[OW_WORDS], zone[OW_WORDS];
+	char text[OW_RENDER_LANE], cell[COLUMNS][CELL], when[OW_FORMAT], zone[OW_FORMAT];
 	for (size_t i = 0; i < sums->count; i++) {
 		const struct ow_stored_sum *sum = &sums->sum[i];
 		if (i == 0) {
 			fprintf(show->out, "%s%-*s %-*s", show->colour ? "\033[1m" : "", (int)time,
-			        ow_words_local(sum->start_ns, "%Z", zone), (int)wide, wide >= 4 ? "lane" : "");
+			        ow_format_local(sum->start_ns, "%Z", zone), (int)wide, wide >= 4 ? "lane" : "");
 			for (int k = 0; k < COLUMNS; k++) {
 				if (shown >> k & 1)
 					fprintf(show->out, " %*s", (int)columns[k].width, columns[k].title);
 			}
 			fprintf(show->out, "%s\n", show->colour ? "\033[0m" : "");
 		}
-		size_t taken = title_of(stored, sum, group, show->width ? wide : OW_LIVE_LANE - 1, text);
+		size_t taken = title_of(stored, sum, group, show->width ? wide : OW_RENDER_LANE - 1, text);
 		cells_of(sum, cell);
-		fprintf(show->out, "%s %s%*s", ow_words_local(sum->start_ns, format, when), text,
+		fprintf(show->out, "%s %s%*s", ow_format_local(sum->start_ns, format, when), text,
 		        taken < wide ? (int)(wide - taken) : 0, "");
 		for (int k = 0; k < COLUMNS; k++) {
 			bool red = show->colour && (k == LOST || k == LOSS) && sum->lost;
@@ -226,16 +226,16 @@ static void put_table(const struct ow_stored_show *show, const struct ow_stored 
 
 static void put_causes(const struct ow_stored_show *show, const struct ow_stored_sums *sums)
 {
-	char count[OW_WORDS], first[OW_WORDS], last[OW_WORDS], clean[OW_LIVE_CAUSE];
+	char count[OW_FORMAT], first[OW_FORMAT], last[OW_FORMAT], clean[OW_RESULT_CAUSE];
 	if (sums->causes)
 		fputs("\nnot or not fully measured:\n", show->out);
 	for (size_t i = 0; i < sums->causes; i++) {
 		const struct ow_stored_cause *c = &sums->cause[i];
-		ow_words_clean(c->text, false, clean, sizeof clean);
-		fprintf(show->out, "  %s %s: %s, %s", ow_words_count(c->intervals, count),
-		        ow_live_status_name[c->status], clean, ow_words_local(c->first_ns, "%m-%d %T", first));
+		ow_format_clean(c->text, false, clean, sizeof clean);
+		fprintf(show->out, "  %s %s: %s, %s", ow_format_count(c->intervals, count),
+		        ow_result_status_name[c->status], clean, ow_format_local(c->first_ns, "%m-%d %T", first));
 		if (c->intervals > 1)
-			fprintf(show->out, " to %s", ow_words_local(c->last_ns, "%m-%d %T", last));
+			fprintf(show->out, " to %s", ow_format_local(c->last_ns, "%m-%d %T", last));
 		fputc('\n', show->out);
 	}
 }
@@ -299,7 +299,7 @@ static void json_counts(FILE *out, const struct ow_stored_sum *sum)
 	};
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
 		ow_report_json_name(out, -1, counts[i].name, false);
-		if (counts[i].count == OW_LIVE_NOT_COUNTED)
+		if (counts[i].count == OW_RESULT_NOT_COUNTED)
 			fputs("null", out);
 		else
 			fprintf(out, "%" PRIu64, counts[i].count);
@@ -368,7 +368,7 @@ void ow_stored_json(FILE *out, const struct ow_stored *stored, const struct ow_s
 		fputs("{\"cause\": ", out);
 		ow_report_json_string(out, c->text);
 		ow_report_json_name(out, -1, "status", false);
-		ow_report_json_string(out, ow_live_status_name[c->status]);
+		ow_report_json_string(out, ow_result_status_name[c->status]);
 		json_integer(out, "intervals", (int64_t)c->intervals);
 		json_integer(out, "first_ns", c->first_ns);
 		json_integer(out, "last_ns", c->last_ns);

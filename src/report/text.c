@@ -40,22 +40,22 @@ static void put_clean(FILE *out, const char *text, size_t length)
 static void put_wrapped(const struct style *style, const char *colour, const char *label, const char *text, int hang)
 {
 	fprintf(style->out, "%s%-*s%s", colour, hang, label, *colour ? style->plain : "");
-	ow_words_wrap(style->out, text, hang, style->width);
+	ow_format_wrap(style->out, text, hang, style->width);
 }
 
 /* The facts of one capture as text, and the width that each needs. */
 enum { COLUMN_PACKETS, COLUMN_SPAN, COLUMN_RATE, COLUMN_LINK, COLUMNS };
 
-static void capture_columns(const struct ow_capture_info *info, char text[COLUMNS][OW_WORDS], size_t width[COLUMNS])
+static void capture_columns(const struct ow_capture_info *info, char text[COLUMNS][OW_FORMAT], size_t width[COLUMNS])
 {
 	double ns = info->packets ? (double)info->last_ns - (double)info->first_ns : 0;
-	ow_words_count(info->packets, text[COLUMN_PACKETS]);
+	ow_format_count(info->packets, text[COLUMN_PACKETS]);
 	ow_duration_text(ns, text[COLUMN_SPAN]);
 	if (info->packets > 1 && ns > 0)
-		ow_words_rate((double)(info->packets - 1) / (ns / 1e9), "pps", text[COLUMN_RATE]);
+		ow_format_rate((double)(info->packets - 1) / (ns / 1e9), "pps", text[COLUMN_RATE]);
 	else
-		snprintf(text[COLUMN_RATE], OW_WORDS, "- pps");
-	snprintf(text[COLUMN_LINK], OW_WORDS, "%s", info->linktype);
+		snprintf(text[COLUMN_RATE], OW_FORMAT, "- pps");
+	snprintf(text[COLUMN_LINK], OW_FORMAT, "%s", info->linktype);
 	for (int i = 0; i < COLUMNS; i++) {
 		size_t length = strlen(text[i]);
 		width[i] = length > width[i] ? length : width[i];
@@ -64,7 +64,7 @@ static void capture_columns(const struct ow_capture_info *info, char text[COLUMN
 
 static void put_captures(const struct style *style, const struct ow_match_report *report)
 {
-	char text[OW_SIDES][COLUMNS][OW_WORDS], resolution[OW_DURATION_TEXT];
+	char text[OW_SIDES][COLUMNS][OW_FORMAT], resolution[OW_DURATION_TEXT];
 	size_t width[COLUMNS] = {0};
 	for (int side = 0; side < OW_SIDES; side++)
 		capture_columns(&report->capture[side], text[side], width);
@@ -153,24 +153,24 @@ static void put_clock(const struct style *style, const struct ow_match_report *r
 
 static void put_counter(const struct style *style, const char *name, uint64_t count, int width, const char *note)
 {
-	char text[OW_WORDS];
+	char text[OW_FORMAT];
 	bool red = strcmp(name, "lost") == 0 && count > 0;
-	fprintf(style->out, "%s  %-11s %*s%s%s%s\n", red ? style->red : "", name, width, ow_words_count(count, text),
+	fprintf(style->out, "%s  %-11s %*s%s%s%s\n", red ? style->red : "", name, width, ow_format_count(count, text),
 	        *note ? "  " : "", note, red ? style->plain : "");
 }
 
 static void put_counters(const struct style *style, const struct ow_match_report *report, int direction)
 {
 	const struct ow_result *result = &report->direction[direction];
-	char text[OW_WORDS], share[OW_WORDS], window[OW_DURATION_TEXT], note[120] = "";
+	char text[OW_FORMAT], share[OW_FORMAT], window[OW_DURATION_TEXT], note[120] = "";
 	uint64_t most = result->sent > result->received ? result->sent : result->received;
-	int width = (int)strlen(ow_words_count(most, text));
+	int width = (int)strlen(ow_format_count(most, text));
 	put_counter(style, "sent", result->sent, width, "");
 	put_counter(style, "received", result->received, width, "");
 	ow_duration_text((double)report->window_ns, window);
 	if (result->lost)
-		snprintf(note, sizeof note, "%s, not seen within %s", ow_words_share(result->lost, result->sent, share),
-		         window);
+		snprintf(note, sizeof note, "%s, not seen within %s",
+		         ow_format_share(result->lost, result->sent, share), window);
 	else if (result->sent)
 		snprintf(note, sizeof note, "0 %%");
 	put_counter(style, "lost", result->lost, width, note);
@@ -183,12 +183,12 @@ static void put_counters(const struct style *style, const struct ow_match_report
 	put_counter(style, "extra", result->extra, width, note);
 	*note = 0;
 	if (result->ambiguous)
-		snprintf(note, sizeof note, "%s, %s", ow_words_share(result->ambiguous, result->matched, share),
+		snprintf(note, sizeof note, "%s, %s", ow_format_share(result->ambiguous, result->matched, share),
 		         result->delay.uncertain ? "delay within bounds" : "delay not known");
 	put_counter(style, "ambiguous", result->ambiguous, width, note);
 	*note = 0;
 	if (result->reordered && result->received)
-		snprintf(note, sizeof note, "%s", ow_words_share(result->reordered, result->received, share));
+		snprintf(note, sizeof note, "%s", ow_format_share(result->reordered, result->received, share));
 	put_counter(style, "reordered", result->reordered, width, note);
 }
 
@@ -203,13 +203,13 @@ static void put_bound(const struct style *style, const char *name, double low_ns
 /* Identical packets leave some delays open: between what the numbers are, whichever is which. */
 static void put_bounds(const struct style *style, const struct ow_delay *delay)
 {
-	char count[OW_WORDS], share[OW_WORDS], period[OW_DURATION_TEXT], text[200];
+	char count[OW_FORMAT], share[OW_FORMAT], period[OW_DURATION_TEXT], text[200];
 	if (!delay->uncertain)
 		return;
 	ow_duration_text((double)delay->period_ns, period);
 	snprintf(text, sizeof text,
 	         "%s of these delays (%s) are estimates, because identical packets follow each other%s%s",
-	         ow_words_count(delay->uncertain, count), ow_words_share(delay->uncertain, delay->samples, share),
+	         ow_format_count(delay->uncertain, count), ow_format_share(delay->uncertain, delay->samples, share),
 	         delay->period_ns ? "; they may be off by multiples of " : "", delay->period_ns ? period : "");
 	put_wrapped(style, "", "  bounds", text, 12);
 	put_bound(style, "mean", delay->low.mean_ns, delay->high.mean_ns);
@@ -222,7 +222,7 @@ static void put_bounds(const struct style *style, const struct ow_delay *delay)
 static void put_delay(const struct style *style, const struct ow_result *result)
 {
 	const struct ow_delay *delay = &result->delay;
-	char count[OW_WORDS], left[OW_DURATION_TEXT], right[OW_DURATION_TEXT];
+	char count[OW_FORMAT], left[OW_DURATION_TEXT], right[OW_DURATION_TEXT];
 	if (!delay->samples) {
 		fprintf(style->out, "  delay       no sample%s\n", result->matched ? ": no delay is known" : "");
 		return;
@@ -236,7 +236,7 @@ static void put_delay(const struct style *style, const struct ow_result *result)
 		{"max", "p99.9", (double)delay->max_ns, delay->quantile_ns[OW_Q999]},
 		{"mean", "stddev", delay->mean_ns, delay->stddev_ns},
 	};
-	fprintf(style->out, "  delay of %s %s\n", ow_words_count(delay->samples, count),
+	fprintf(style->out, "  delay of %s %s\n", ow_format_count(delay->samples, count),
 	        ow_plural(delay->samples, "packet", "packets"));
 	bool narrow = style->width < WIDTH_DELAYS;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -252,11 +252,11 @@ static void put_delay(const struct style *style, const struct ow_result *result)
 
 static void put_interval(const struct style *style, int64_t start_ns, const struct ow_result *result)
 {
-	char start[OW_WORDS], sent[OW_WORDS], lost[OW_WORDS], share[OW_WORDS] = "-";
+	char start[OW_FORMAT], sent[OW_FORMAT], lost[OW_FORMAT], share[OW_FORMAT] = "-";
 	char median[OW_DURATION_TEXT] = "-", p99[OW_DURATION_TEXT] = "-", max[OW_DURATION_TEXT] = "-";
-	ow_words_time(start_ns, "%H:%M:%S", start);
+	ow_format_time(start_ns, "%H:%M:%S", start);
 	if (result->sent)
-		ow_words_share(result->lost, result->sent, share);
+		ow_format_share(result->lost, result->sent, share);
 	if (result->delay.samples) {
 		ow_duration_text(result->delay.quantile_ns[OW_Q50], median);
 		ow_duration_text(result->delay.quantile_ns[OW_Q99], p99);
@@ -264,8 +264,8 @@ static void put_interval(const struct style *style, int64_t start_ns, const stru
 	}
 	fprintf(style->out, "  %-12s", start);
 	if (style->width >= WIDTH_INTERVALS)
-		fprintf(style->out, " %11s", ow_words_count(result->sent, sent));
-	fprintf(style->out, " %s%9s%s", result->lost ? style->red : "", ow_words_count(result->lost, lost),
+		fprintf(style->out, " %11s", ow_format_count(result->sent, sent));
+	fprintf(style->out, " %s%9s%s", result->lost ? style->red : "", ow_format_count(result->lost, lost),
 	        result->lost ? style->plain : "");
 	if (style->width >= WIDTH_WIDE)
 		fprintf(style->out, " %9s %10s %10s %10s\n", share, median, p99, max);
@@ -277,8 +277,8 @@ static void put_interval(const struct style *style, int64_t start_ns, const stru
 
 static void put_intervals(const struct style *style, const struct ow_match_report *report, int direction)
 {
-	char day[OW_WORDS];
-	ow_words_time(report->interval[0].start_ns, "%Y-%m-%d", day);
+	char day[OW_FORMAT];
+	ow_format_time(report->interval[0].start_ns, "%Y-%m-%d", day);
 	fprintf(style->out, "\n%s%s, interval by interval from %s (UTC)%s\n", style->bold, direction_title[direction],
 	        day, style->plain);
 	fprintf(style->out, style->width >= WIDTH_INTERVALS ? "  %-12s %11s %9s" : "  %-12s %.0s%9s", "start", "sent",
@@ -296,11 +296,11 @@ static void put_intervals(const struct style *style, const struct ow_match_repor
 /* Packets that entered no result; silent when there are none. */
 static void put_aside(const struct style *style, const char *name, const uint64_t count[OW_SIDES], const char *meaning)
 {
-	char text[200], a[OW_WORDS], b[OW_WORDS];
+	char text[200], a[OW_FORMAT], b[OW_FORMAT];
 	if (!count[OW_SIDE_A] && !count[OW_SIDE_B])
 		return;
-	snprintf(text, sizeof text, "%s at A, %s at B: %s", ow_words_count(count[OW_SIDE_A], a),
-	         ow_words_count(count[OW_SIDE_B], b), meaning);
+	snprintf(text, sizeof text, "%s at A, %s at B: %s", ow_format_count(count[OW_SIDE_A], a),
+	         ow_format_count(count[OW_SIDE_B], b), meaning);
 	put_wrapped(style, "", name, text, 16);
 }
 

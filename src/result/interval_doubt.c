@@ -10,14 +10,14 @@
 /* Drops of a ring are counted up to this much after they happened, so perhaps in the next interval. */
 #define DROPS_LAG_NS INT64_C(50000000)
 
-void ow_settle_raise_ahead(struct ow_settle *settle, int64_t delay_ns)
+void ow_interval_results_raise_ahead(struct ow_interval_results *settle, int64_t delay_ns)
 {
 	int64_t ahead = delay_ns < 0 ? 2 * -(delay_ns > -INT64_MAX / 4 ? delay_ns : -INT64_MAX / 4) : 0;
 	if (ahead > settle->ahead_ns)
 		settle->ahead_ns = ahead;
 }
 
-void ow_settle_learn_shown(struct ow_settle *settle, const struct ow_settle_input *in)
+void ow_interval_results_learn_shown(struct ow_interval_results *settle, const struct ow_interval_results_input *in)
 {
 	int64_t least = 0;
 	size_t negative = 0;
@@ -33,23 +33,23 @@ void ow_settle_learn_shown(struct ow_settle *settle, const struct ow_settle_inpu
 	settle->shown_ns = shown > settle->shown_ns ? shown : settle->shown_ns;
 }
 
-void ow_settle_raise_reach(struct ow_settle *settle, int64_t delay_ns)
+void ow_interval_results_raise_reach(struct ow_interval_results *settle, int64_t delay_ns)
 {
 	int64_t size = delay_ns < 0 ? -(delay_ns + 1) : delay_ns;
 	int64_t reach = size > INT64_MAX / 4 ? INT64_MAX / 2 : 2 * size;
 	if (reach > settle->reach_ns)
 		settle->reach_ns = reach;
-	ow_settle_raise_ahead(settle, delay_ns);
+	ow_interval_results_raise_ahead(settle, delay_ns);
 }
 
-bool ow_settle_is_unplaced(const struct ow_settle *settle, const struct ow_stamp *arrival)
+bool ow_interval_results_is_unplaced(const struct ow_interval_results *settle, const struct ow_sighting *arrival)
 {
 	return settle->unplaced_ns > 0 &&
-	       (arrival->time_ns == OW_SETTLE_NO_TIME || arrival->time_ns < settle->unplaced_ns);
+	       (arrival->time_ns == OW_INTERVAL_RESULTS_NO_TIME || arrival->time_ns < settle->unplaced_ns);
 }
 
 /* Why a packet of the oldest interval may not have been seen though it arrived in this one. */
-static enum ow_doubt doubt_of(const struct ow_settle_open *open, const struct ow_settle_open *own)
+static enum ow_doubt doubt_of(const struct ow_interval_results_open *open, const struct ow_interval_results_open *own)
 {
 	return open->unknown                                          ? OW_DOUBT_UNKNOWN
 	       : open->result.ring_drops_to                           ? OW_DOUBT_DROPS
@@ -57,7 +57,7 @@ static enum ow_doubt doubt_of(const struct ow_settle_open *open, const struct ow
 	                                                              : OW_DOUBT_NONE;
 }
 
-int64_t ow_settle_early(const struct ow_settle *settle, const struct ow_live_result *r)
+int64_t ow_interval_results_early(const struct ow_interval_results *settle, const struct ow_interval_result *r)
 {
 	int64_t most = r->length_ns / 2, early = EARLY_UNKNOWN_NS;
 	if (r->clock_from.error_ns < most && r->clock_to.error_ns < most)
@@ -69,25 +69,25 @@ int64_t ow_settle_early(const struct ow_settle *settle, const struct ow_live_res
 }
 
 /* Could it have arrived before its own interval, the oldest one, where nobody looked? */
-static bool missed_before(const struct ow_settle *settle, int64_t sent_ns)
+static bool missed_before(const struct ow_interval_results *settle, int64_t sent_ns)
 {
-	const struct ow_live_result *own = &ow_settle_open_of(settle, settle->first)->result;
-	int64_t early = ow_settle_early(settle, own);
+	const struct ow_interval_result *own = &ow_interval_results_open_of(settle, settle->first)->result;
+	int64_t early = ow_interval_results_early(settle, own);
 	/* Where no packet has ever arrived, they do not arrive. */
 	if (settle->ahead_ns < early && (settle->ahead_ns >= 0 || settle->before == OW_DOUBT_BEGUN))
 		early = settle->ahead_ns;
 	return sent_ns - own->start_ns < early;
 }
 
-bool ow_settle_on_undecided(void *arg, int64_t sent_ns)
+bool ow_interval_results_on_undecided(void *arg, int64_t sent_ns)
 {
-	struct ow_settle *settle = arg;
-	const struct ow_settle_open *own = ow_settle_open_of(settle, settle->first);
+	struct ow_interval_results *settle = arg;
+	const struct ow_interval_results_open *own = ow_interval_results_open_of(settle, settle->first);
 	int64_t wait = (int64_t)settle->horizon * own->result.length_ns;
 	int64_t last_ns = sent_ns + (settle->reach_ns >= 0 && settle->reach_ns < wait ? settle->reach_ns : wait);
 	for (uint64_t n = settle->first; settle->blind + settle->coarser && n < settle->next; n++) {
-		const struct ow_settle_open *open = ow_settle_open_of(settle, n);
-		const struct ow_live_result *r = &open->result;
+		const struct ow_interval_results_open *open = ow_interval_results_open_of(settle, n);
+		const struct ow_interval_result *r = &open->result;
 		enum ow_doubt doubt = doubt_of(open, own);
 		int64_t start_ns = r->start_ns - (doubt == OW_DOUBT_DROPS ? DROPS_LAG_NS : 0);
 		if (!doubt || last_ns < start_ns || sent_ns >= r->start_ns + r->length_ns)
@@ -111,14 +111,15 @@ bool ow_settle_on_undecided(void *arg, int64_t sent_ns)
 	return true;
 }
 
-int64_t ow_settle_unplaced_until(const struct ow_settle *settle, const struct ow_live_result *next)
+int64_t ow_interval_results_unplaced_until(const struct ow_interval_results *settle,
+                                           const struct ow_interval_result *next)
 {
 	int64_t wait = (int64_t)settle->horizon * next->length_ns;
 	int64_t reach = settle->reach_ns >= 0 && settle->reach_ns < wait ? settle->reach_ns : wait;
 	/* After a gap the last one stands for all that nobody told of. */
 	int64_t end_ns = next->start_ns;
 	for (uint64_t n = settle->next; n-- > settle->first; end_ns -= next->length_ns) {
-		if (ow_settle_open_of(settle, n)->unknown)
+		if (ow_interval_results_open_of(settle, n)->unknown)
 			return end_ns + reach > next->start_ns ? end_ns + reach - next->start_ns : 0;
 	}
 	return 0;

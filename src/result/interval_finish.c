@@ -13,11 +13,12 @@
 #include <string.h>
 
 /* Mean, standard deviation and quantiles of the packets sent in the interval, as far as they have arrived. */
-static void fill_delays(struct ow_settle *settle, const struct ow_settle_open *open, struct ow_live_result *result)
+static void fill_delays(struct ow_interval_results *settle, const struct ow_interval_results_open *open,
+                        struct ow_interval_result *result)
 {
 	uint64_t known = ow_delays_samples(open->delays);
 	if (open->full && known && !result->sample_shift) {
-		ow_settle_exact(open->delays, result);
+		ow_interval_results_exact(open->delays, result);
 		result->samples = ow_delays_samples(open->delays);
 		return;
 	}
@@ -45,7 +46,7 @@ static void add_slot(void *arg, double delay_ns, uint64_t samples)
 	ow_buckets_add(arg, delay_ns, samples);
 }
 
-static void fill_buckets(const struct ow_settle_open *open, struct ow_live_result *result)
+static void fill_buckets(const struct ow_interval_results_open *open, struct ow_interval_result *result)
 {
 	uint64_t matched = open->full ? 0 : open->result.matched - open->result.ambiguous;
 	/* Late ones alone would tell of long delays only. */
@@ -55,11 +56,11 @@ static void fill_buckets(const struct ow_settle_open *open, struct ow_live_resul
 	ow_buckets_sample(result->delay_bucket, open->sample, open->samples, matched);
 }
 
-static void fill_loss(struct ow_live_result *result)
+static void fill_loss(struct ow_interval_result *result)
 {
 	uint64_t decided = result->sent - result->pending;
 	struct ow_estimate estimate;
-	result->coverage = result->status == OW_LIVE_UNKNOWN ? 0 : 1;
+	result->coverage = result->status == OW_RESULT_UNKNOWN ? 0 : 1;
 	if (result->total_sent || result->sent) {
 		double all = fmax((double)result->total_sent, (double)result->sent);
 		result->coverage = (double)decided / all;
@@ -75,38 +76,38 @@ static void fill_loss(struct ow_live_result *result)
 	}
 }
 
-void ow_settle_add_cause(struct ow_live_result *result, const char *text)
+void ow_interval_results_add_cause(struct ow_interval_result *result, const char *text)
 {
 	size_t used = strnlen(result->cause, sizeof result->cause - 1);
 	int n = snprintf(result->cause + used, sizeof result->cause - used, "%s%s", used ? "; " : "", text);
 	/* Cut short, it still says that there is more. */
 	if (n >= (int)(sizeof result->cause - used))
 		memcpy(result->cause + sizeof result->cause - 4, "...", 4);
-	if (result->status == OW_LIVE_MEASURED)
-		result->status = OW_LIVE_PARTIAL;
+	if (result->status == OW_RESULT_MEASURED)
+		result->status = OW_RESULT_PARTIAL;
 }
 
-void ow_settle_explain_drops(struct ow_live_result *result)
+void ow_interval_results_explain_drops(struct ow_interval_result *result)
 {
-	char text[OW_LIVE_CAUSE];
+	char text[OW_RESULT_CAUSE];
 	if (result->ring_drops_from) {
 		snprintf(text, sizeof text, "%s missed %" PRIu64 " %s (ring full): extra packets may be its",
 		         result->from, result->ring_drops_from, ow_plural(result->ring_drops_from, "frame", "frames"));
-		ow_settle_add_cause(result, text);
+		ow_interval_results_add_cause(result, text);
 	}
 	if (result->ring_drops_to) {
 		snprintf(text, sizeof text, "%s missed %" PRIu64 " %s (ring full)", result->to, result->ring_drops_to,
 		         ow_plural(result->ring_drops_to, "frame", "frames"));
-		ow_settle_add_cause(result, text);
+		ow_interval_results_add_cause(result, text);
 	}
 }
 
-void ow_settle_explain_undecided(const struct ow_settle *settle, struct ow_live_result *result)
+void ow_interval_results_explain_undecided(const struct ow_interval_results *settle, struct ow_interval_result *result)
 {
 	static const char *const why[] = {[OW_DOUBT_UNKNOWN] = "is unknown",
 	                                  [OW_DOUBT_DROPS] = "missed frames at the receiving point",
 	                                  [OW_DOUBT_SAMPLED] = "has a smaller sample"};
-	char text[OW_LIVE_CAUSE];
+	char text[OW_RESULT_CAUSE];
 	if (!result->pending)
 		return;
 	const char *packets = ow_plural(result->pending, "packet", "packets");
@@ -120,20 +121,21 @@ void ow_settle_explain_undecided(const struct ow_settle *settle, struct ow_live_
 	else
 		snprintf(text, sizeof text, "%" PRIu64 " %s undecided: interval %" PRId64 " %s", result->pending,
 		         packets, settle->doubted, why[settle->doubt]);
-	ow_settle_add_cause(result, text);
+	ow_interval_results_add_cause(result, text);
 }
 
-static void check(const struct ow_live_result *r)
+static void check(const struct ow_interval_result *r)
 {
 	assert(r->sent == r->matched + r->late + r->lost + r->pending);
 	assert(r->received == r->matched + r->late_received + r->extra);
 	assert(r->duplicated <= r->extra && r->ambiguous <= r->matched + r->late);
 }
 
-void ow_settle_make_result(struct ow_settle *settle, const struct ow_settle_open *open,
-                           const struct ow_carry_account *account, struct ow_live_result *ret_result)
+void ow_interval_results_make_result(struct ow_interval_results *settle, const struct ow_interval_results_open *open,
+                                     const struct ow_late_packets_account *account,
+                                     struct ow_interval_result *ret_result)
 {
-	struct ow_live_result *r = ret_result;
+	struct ow_interval_result *r = ret_result;
 	*r = open->result;
 	r->final = account != NULL;
 	r->late = open->late;
@@ -150,7 +152,7 @@ void ow_settle_make_result(struct ow_settle *settle, const struct ow_settle_open
 	r->late_received += unplaced;
 	r->extra -= unplaced;
 	r->ambiguous += open->alike;
-	if (r->reordered != OW_LIVE_NOT_COUNTED)
+	if (r->reordered != OW_RESULT_NOT_COUNTED)
 		r->reordered += open->reordered;
 	if (account) {
 		assert(r->late == account->late && r->pending == account->pending);

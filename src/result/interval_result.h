@@ -18,17 +18,17 @@
  *
  * Delays are those of the packets sent in the interval: of matched, and with final also of late ones.
  */
-#define OW_LIVE_NAME  64 /* names of points, segments and classes, with the end */
-#define OW_LIVE_CAUSE 160
+#define OW_RESULT_NAME  64 /* names of points, segments and classes, with the end */
+#define OW_RESULT_CAUSE 160
 
-enum ow_live_status {
-	OW_LIVE_MEASURED, /* every packet that both points should have seen was compared */
-	OW_LIVE_PARTIAL,  /* numbers of a part; `cause` says which or why */
-	OW_LIVE_UNKNOWN,  /* no numbers; `cause` says why */
+enum ow_result_status {
+	OW_RESULT_MEASURED, /* every packet that both points should have seen was compared */
+	OW_RESULT_PARTIAL,  /* numbers of a part; `cause` says which or why */
+	OW_RESULT_UNKNOWN,  /* no numbers; `cause` says why */
 };
 
 /* What the result cost. Durations are the stages of figure 12 of the RDA paper. */
-struct ow_live_cost {
+struct ow_result_cost {
 	uint64_t bytes; /* of messages, both ways, headers included */
 	unsigned round_trips;
 	int64_t transmit_ns; /* from asking (or the end of the interval) until the synopsis is here, without waiting */
@@ -39,15 +39,15 @@ struct ow_live_cost {
 	int64_t ready_ns;    /* from the end of the interval to this result, by this point's clock */
 };
 
-#define OW_LIVE_NOT_COUNTED UINT64_MAX
+#define OW_RESULT_NOT_COUNTED UINT64_MAX
 
-struct ow_live_result {
-	char segment[OW_LIVE_NAME], class_name[OW_LIVE_NAME];
-	char from[OW_LIVE_NAME], to[OW_LIVE_NAME]; /* points */
-	int64_t interval;                          /* its number */
+struct ow_interval_result {
+	char segment[OW_RESULT_NAME], class_name[OW_RESULT_NAME];
+	char from[OW_RESULT_NAME], to[OW_RESULT_NAME]; /* points */
+	int64_t interval;                              /* its number */
 	int64_t start_ns, length_ns;
-	enum ow_live_status status;
-	char cause[OW_LIVE_CAUSE];
+	enum ow_result_status status;
+	char cause[OW_RESULT_CAUSE];
 	bool final;
 	bool waiting; /* unknown only for now: the other point has not answered yet */
 	bool exact;   /* every packet was compared one by one: all delays are exact */
@@ -56,7 +56,7 @@ struct ow_live_result {
 	uint64_t sent, received;
 	uint64_t matched, late, late_received, lost, pending, extra;
 	uint64_t duplicated, ambiguous;
-	uint64_t reordered; /* OW_LIVE_NOT_COUNTED where the method does not see order */
+	uint64_t reordered; /* OW_RESULT_NOT_COUNTED where the method does not see order */
 	uint64_t bytes;     /* of the packets sent, IP packets, all of them */
 
 	/* Beyond the memory budget, or where asked for, packets are sampled by id: the counts above are those of the
@@ -78,7 +78,7 @@ struct ow_live_result {
 
 	struct ow_clock_state clock_from, clock_to;
 	char synopsis[80]; /* "fold 4 x 1024", "rda 2 x 200 as published", "exact" */
-	struct ow_live_cost cost;
+	struct ow_result_cost cost;
 };
 
 #endif

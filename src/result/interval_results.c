@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static_assert(OW_SETTLE_NO_TIME == OW_CARRY_NO_TIME, "handed on"); /* NOLINT(misc-redundant-expression) */
+static_assert(OW_INTERVAL_RESULTS_NO_TIME == OW_LATE_PACKETS_NO_TIME,
+              "handed on"); /* NOLINT(misc-redundant-expression) */
 
 static int64_t later(int64_t a, int64_t b)
 {
@@ -22,23 +23,23 @@ static int64_t later(int64_t a, int64_t b)
 }
 
 /* A packet found its arrival in another interval. */
-static void on_late(void *arg, const struct ow_carry_late *late)
+static void on_late(void *arg, const struct ow_late_packets_late *late)
 {
-	struct ow_settle *settle = arg;
+	struct ow_interval_results *settle = arg;
 	uint64_t newest = settle->next - 1;
-	struct ow_settle_open *sender = ow_settle_open_of(settle, newest - late->age);
+	struct ow_interval_results_open *sender = ow_interval_results_open_of(settle, newest - late->age);
 	sender->late++;
-	struct ow_settle_open *receiver = ow_settle_open_of(settle, newest - late->arrived);
+	struct ow_interval_results_open *receiver = ow_interval_results_open_of(settle, newest - late->arrived);
 	receiver->late_received++;
-	if (!late->arrived && ow_settle_is_unplaced(settle, settle->input->only_b + late->place))
+	if (!late->arrived && ow_interval_results_is_unplaced(settle, settle->input->only_b + late->place))
 		receiver->unplaced--;
 	if (late->alike) {
 		sender->alike++;
 		return;
 	}
 	ow_delays_add(sender->delays, late->delay_ns, 1);
-	ow_settle_raise_reach(settle, late->delay_ns);
-	const struct ow_settle_input *in = settle->input;
+	ow_interval_results_raise_reach(settle, late->delay_ns);
+	const struct ow_interval_results_input *in = settle->input;
 	if (late->arrived || !in->newest_ns)
 		return;
 	if (in->newest_ns[late->place] != INT64_MIN)
@@ -47,39 +48,41 @@ static void on_late(void *arg, const struct ow_carry_late *late)
 	settle->newest_ns = later(settle->newest_ns, late->sent_ns);
 }
 
-int ow_settle_create(uint32_t horizon, ow_settle_sink sink, void *arg, struct ow_settle **ret_settle)
+int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, void *arg,
+                               struct ow_interval_results **ret_settle)
 {
-	struct ow_settle *settle = calloc(1, sizeof *settle);
+	struct ow_interval_results *settle = calloc(1, sizeof *settle);
 	if (!settle)
 		return -ENOMEM;
-	*settle = (struct ow_settle){.horizon = horizon,
-	                             .sink = sink,
-	                             .arg = arg,
-	                             .first = 1,
-	                             .next = 1,
-	                             .newest_ns = INT64_MIN,
-	                             .reach_ns = -1,
-	                             .ahead_ns = -1,
-	                             .before = OW_DOUBT_BEGUN};
-	int r = ow_carry_create(horizon, &settle->carry);
+	*settle = (struct ow_interval_results){.horizon = horizon,
+	                                       .sink = sink,
+	                                       .arg = arg,
+	                                       .first = 1,
+	                                       .next = 1,
+	                                       .newest_ns = INT64_MIN,
+	                                       .reach_ns = -1,
+	                                       .ahead_ns = -1,
+	                                       .before = OW_DOUBT_BEGUN};
+	int r = ow_late_packets_create(horizon, &settle->carry);
 	if (r == 0)
 		r = ow_pool_create(&settle->scratch);
 	if (r == 0)
-		r = ow_settle_total_create(&settle->total);
+		r = ow_run_total_create(&settle->total);
 	if (r == 0) {
 		settle->open = calloc((size_t)horizon + 1, sizeof *settle->open);
 		r = settle->open ? 0 : -ENOMEM;
 	}
 	if (r < 0) {
-		ow_settle_free(settle);
+		ow_interval_results_free(settle);
 		return r;
 	}
-	ow_carry_listen(settle->carry, &(struct ow_carry_calls){on_late, ow_settle_on_undecided, settle});
+	ow_late_packets_listen(settle->carry,
+	                       &(struct ow_late_packets_calls){on_late, ow_interval_results_on_undecided, settle});
 	*ret_settle = settle;
 	return 0;
 }
 
-void ow_settle_free(struct ow_settle *settle)
+void ow_interval_results_free(struct ow_interval_results *settle)
 {
 	if (!settle)
 		return;
@@ -89,57 +92,60 @@ void ow_settle_free(struct ow_settle *settle)
 		ow_delays_free(settle->open[i].delays);
 	}
 	free(settle->open);
-	ow_carry_free(settle->carry);
+	ow_late_packets_free(settle->carry);
 	ow_pool_free(settle->scratch);
-	ow_settle_total_free(settle->total);
+	ow_run_total_free(settle->total);
 	free(settle);
 }
 
-size_t ow_settle_waits(const struct ow_settle *settle, uint64_t name)
+size_t ow_interval_results_waits(const struct ow_interval_results *settle, uint64_t name)
 {
-	return ow_carry_waits(settle->carry, name);
+	return ow_late_packets_waits(settle->carry, name);
 }
 
-size_t ow_settle_waiting(const struct ow_settle *settle)
+size_t ow_interval_results_waiting(const struct ow_interval_results *settle)
 {
-	return ow_carry_waiting(settle->carry);
+	return ow_late_packets_waiting(settle->carry);
 }
 
 /* An estimate as it is: the mean is that of late packets, too. */
-static void tell_estimate(struct ow_settle *settle, const struct ow_settle_open *open, bool final)
+static void tell_estimate(struct ow_interval_results *settle, const struct ow_interval_results_open *open, bool final)
 {
-	struct ow_live_result result = *open->estimate;
+	struct ow_interval_result result = *open->estimate;
 	result.final = final;
 	if (final)
-		ow_settle_total_add(settle->total, &result, &result, false, NULL, 0, open->delays);
+		ow_run_total_add(settle->total, &result, &result, false, NULL, 0, open->delays);
 	settle->sink(settle->arg, &result);
 }
 
-static void close_oldest(struct ow_settle *settle, const struct ow_carry_account *account)
+static void close_oldest(struct ow_interval_results *settle, const struct ow_late_packets_account *account)
 {
-	struct ow_settle_open *open = ow_settle_open_of(settle, settle->first++);
-	struct ow_live_result result;
+	struct ow_interval_results_open *open = ow_interval_results_open_of(settle, settle->first++);
+	struct ow_interval_result result;
 	if (open->estimate) {
 		tell_estimate(settle, open, true);
 	} else if (!open->quiet) {
-		ow_settle_make_result(settle, open, account, &result);
-		ow_settle_explain_undecided(settle, &result);
-		ow_settle_total_add(settle->total, &open->result, &result, open->full, open->sample, open->samples,
-		                    open->delays);
+		ow_interval_results_make_result(settle, open, account, &result);
+		ow_interval_results_explain_undecided(settle, &result);
+		ow_run_total_add(settle->total, &open->result, &result, open->full, open->sample, open->samples,
+		                 open->delays);
 		settle->sink(settle->arg, &result);
 	}
-	settle->blind -= ow_settle_is_blind(open);
+	settle->blind -= ow_interval_results_is_blind(open);
 	settle->coarser -= open->coarser;
 	settle->before_shift = open->result.sample_shift;
-	settle->before = open->unknown ? OW_DOUBT_UNKNOWN : ow_settle_is_blind(open) ? OW_DOUBT_DROPS : OW_DOUBT_NONE;
+	settle->before = open->unknown                        ? OW_DOUBT_UNKNOWN
+	                 : ow_interval_results_is_blind(open) ? OW_DOUBT_DROPS
+	                                                      : OW_DOUBT_NONE;
 	free(open->sample);
 	free(open->estimate);
 	struct ow_delays *delays = open->delays;
 	ow_delays_reset(delays);
-	*open = (struct ow_settle_open){.delays = delays};
+	*open = (struct ow_interval_results_open){.delays = delays};
 }
 
-static void keep_delays(struct ow_settle *settle, struct ow_settle_open *open, const struct ow_settle_input *in)
+static void keep_delays(struct ow_interval_results *settle, struct ow_interval_results_open *open,
+                        const struct ow_interval_results_input *in)
 {
 	int64_t least = 0, most = 0;
 	for (size_t i = 0; i < in->delays; i++) {
@@ -147,19 +153,19 @@ static void keep_delays(struct ow_settle *settle, struct ow_settle_open *open, c
 		most = in->delay_ns[i] > most ? in->delay_ns[i] : most;
 	}
 	if (in->delays) {
-		ow_settle_raise_reach(settle, least);
-		ow_settle_raise_reach(settle, most);
+		ow_interval_results_raise_reach(settle, least);
+		ow_interval_results_raise_reach(settle, most);
 	} else if (in->result.mean_ns.status != OW_VALUE_NONE) {
-		const struct ow_live_result *r = &in->result;
+		const struct ow_interval_result *r = &in->result;
 		double spread = r->stddev_ns.status == OW_VALUE_NONE ? 0 : r->stddev_ns.value;
-		ow_settle_raise_ahead(settle, (int64_t)fmin(fmax(r->mean_ns.value - 3 * spread, -1e18), 0));
+		ow_interval_results_raise_ahead(settle, (int64_t)fmin(fmax(r->mean_ns.value - 3 * spread, -1e18), 0));
 	}
 	if (open->full)
 		ow_delays_add_many(open->delays, in->delay_ns, in->delays);
 }
 
 /* The slot of the ring as the next interval comes. On failure it stays as it is. */
-static int occupy(struct ow_settle_open *open, const struct ow_settle_input *in)
+static int occupy(struct ow_interval_results_open *open, const struct ow_interval_results_input *in)
 {
 	bool full = in->delays == in->result.matched - in->result.ambiguous;
 	int64_t *sample = NULL;
@@ -171,7 +177,7 @@ static int occupy(struct ow_settle_open *open, const struct ow_settle_input *in)
 			return -ENOMEM;
 		memcpy(sample, in->delay_ns, in->delays * sizeof *sample);
 	}
-	*open = (struct ow_settle_open){
+	*open = (struct ow_interval_results_open){
 		.result = in->result,
 		.quiet = in->quiet,
 		.full = full,
@@ -186,27 +192,29 @@ static int occupy(struct ow_settle_open *open, const struct ow_settle_input *in)
 }
 
 /* Lets the packets of the next interval meet those that wait. 1: the oldest one is settled, by its account. */
-static int carry_on(struct ow_settle *settle, struct ow_settle_open *open, const struct ow_settle_input *in,
-                    struct ow_carry_account *ret_account)
+static int carry_on(struct ow_interval_results *settle, struct ow_interval_results_open *open,
+                    const struct ow_interval_results_input *in, struct ow_late_packets_account *ret_account)
 {
-	struct ow_carry_interval interval = {
-		in->result.start_ns, in->result.sent, in->result.received, in->only_a,
-		in->only_b,          in->only_as,     in->only_bs,         ow_settle_early(settle, &in->result)};
-	settle->unplaced_ns = ow_settle_unplaced_until(settle, &in->result);
+	struct ow_late_packets_interval interval = {
+		in->result.start_ns, in->result.sent,
+		in->result.received, in->only_a,
+		in->only_b,          in->only_as,
+		in->only_bs,         ow_interval_results_early(settle, &in->result)};
+	settle->unplaced_ns = ow_interval_results_unplaced_until(settle, &in->result);
 	for (size_t i = 0; settle->unplaced_ns && i < in->only_bs; i++)
-		open->unplaced += ow_settle_is_unplaced(settle, in->only_b + i);
+		open->unplaced += ow_interval_results_is_unplaced(settle, in->only_b + i);
 	settle->next++;
 	open->coarser = settle->started && in->result.sample_shift > settle->last_shift;
-	settle->blind += ow_settle_is_blind(open);
+	settle->blind += ow_interval_results_is_blind(open);
 	settle->coarser += open->coarser;
 	settle->input = in;
 	settle->doubt = OW_DOUBT_NONE;
 	settle->end_ns = in->result.start_ns + in->result.length_ns;
-	int r = ow_carry_step(settle->carry, &interval, ret_account);
+	int r = ow_late_packets_step(settle->carry, &interval, ret_account);
 	settle->input = NULL;
 	if (r < 0) {
 		settle->next--;
-		settle->blind -= ow_settle_is_blind(open);
+		settle->blind -= ow_interval_results_is_blind(open);
 		settle->coarser -= open->coarser;
 	}
 	return r;
@@ -214,20 +222,20 @@ static int carry_on(struct ow_settle *settle, struct ow_settle_open *open, const
 
 /* Takes the next interval in, closes the oldest one if its time is over, and tells of both. estimate: becomes its own,
  * or NULL. */
-static int step(struct ow_settle *settle, const struct ow_settle_input *in, bool unknown,
-                struct ow_live_result *estimate)
+static int step(struct ow_interval_results *settle, const struct ow_interval_results_input *in, bool unknown,
+                struct ow_interval_result *estimate)
 {
-	struct ow_settle_open *open = ow_settle_open_of(settle, settle->next);
-	struct ow_carry_account account;
+	struct ow_interval_results_open *open = ow_interval_results_open_of(settle, settle->next);
+	struct ow_late_packets_account account;
 	int r = occupy(open, in);
 	if (r < 0)
 		return r;
 	open->unknown = unknown;
-	ow_settle_learn_shown(settle, in);
+	ow_interval_results_learn_shown(settle, in);
 	r = carry_on(settle, open, in, &account);
 	if (r < 0) {
 		free(open->sample);
-		*open = (struct ow_settle_open){.delays = open->delays};
+		*open = (struct ow_interval_results_open){.delays = open->delays};
 		return r;
 	}
 	open->estimate = estimate;
@@ -242,19 +250,19 @@ static int step(struct ow_settle *settle, const struct ow_settle_input *in, bool
 	if (open->estimate) {
 		tell_estimate(settle, open, false);
 	} else if (!in->quiet) {
-		struct ow_live_result result;
-		ow_settle_make_result(settle, open, NULL, &result);
+		struct ow_interval_result result;
+		ow_interval_results_make_result(settle, open, NULL, &result);
 		settle->sink(settle->arg, &result);
 	}
 	return 0;
 }
 
-static void make_unknown(struct ow_settle_input *input)
+static void make_unknown(struct ow_interval_results_input *input)
 {
-	struct ow_live_result *r = &input->result;
-	r->status = OW_LIVE_UNKNOWN;
+	struct ow_interval_result *r = &input->result;
+	r->status = OW_RESULT_UNKNOWN;
 	r->sent = r->received = r->matched = r->duplicated = r->ambiguous = r->samples = 0;
-	r->reordered = OW_LIVE_NOT_COUNTED;
+	r->reordered = OW_RESULT_NOT_COUNTED;
 	r->exact = false;
 	r->mean_ns = r->stddev_ns = r->min_ns = r->max_ns = ow_value_none("the interval is unknown");
 	for (int i = 0; i < OW_QUANTILES; i++)
@@ -264,7 +272,7 @@ static void make_unknown(struct ow_settle_input *input)
 }
 
 /* Intervals of which nobody told: as many as something can still wait for. */
-static int bridge(struct ow_settle *settle, const struct ow_live_result *next)
+static int bridge(struct ow_interval_results *settle, const struct ow_interval_result *next)
 {
 	if (!settle->started)
 		return 0;
@@ -273,7 +281,7 @@ static int bridge(struct ow_settle *settle, const struct ow_live_result *next)
 	uint64_t missing = (uint64_t)next->interval - (uint64_t)settle->last_interval - 1;
 	uint64_t steps = missing <= settle->horizon ? missing : settle->horizon + UINT64_C(1);
 	for (uint64_t i = 0; i < steps; i++) {
-		struct ow_settle_input gap = {.result = *next, .quiet = true};
+		struct ow_interval_results_input gap = {.result = *next, .quiet = true};
 		gap.result.interval = settle->last_interval + 1;
 		gap.result.start_ns = settle->end_ns;
 		make_unknown(&gap);
@@ -281,31 +289,31 @@ static int bridge(struct ow_settle *settle, const struct ow_live_result *next)
 		if (r < 0)
 			return r;
 	}
-	ow_settle_total_gap(settle->total, missing);
+	ow_run_total_gap(settle->total, missing);
 	return 0;
 }
 
-int ow_settle_step(struct ow_settle *settle, const struct ow_settle_input *input)
+int ow_interval_results_step(struct ow_interval_results *settle, const struct ow_interval_results_input *input)
 {
-	struct ow_settle_input in = *input;
+	struct ow_interval_results_input in = *input;
 	if (in.result.ambiguous > in.result.matched || in.delays > in.result.matched - in.result.ambiguous)
 		return -EINVAL;
 	int r = bridge(settle, &in.result);
 	if (r < 0)
 		return r;
-	ow_settle_explain_drops(&in.result);
+	ow_interval_results_explain_drops(&in.result);
 	r = step(settle, &in, false, NULL);
 	if (r != -ENOSPC)
 		return r;
-	char text[OW_LIVE_CAUSE];
-	snprintf(text, sizeof text, "more than %u packets are at one point only", OW_CARRY_PENDING_MAX);
-	ow_settle_add_cause(&in.result, text);
-	return ow_settle_unknown(settle, &in.result, in.quiet);
+	char text[OW_RESULT_CAUSE];
+	snprintf(text, sizeof text, "more than %u packets are at one point only", OW_LATE_PACKETS_PENDING_MAX);
+	ow_interval_results_add_cause(&in.result, text);
+	return ow_interval_results_unknown(settle, &in.result, in.quiet);
 }
 
-int ow_settle_unknown(struct ow_settle *settle, const struct ow_live_result *result, bool quiet)
+int ow_interval_results_unknown(struct ow_interval_results *settle, const struct ow_interval_result *result, bool quiet)
 {
-	struct ow_settle_input in = {.result = *result, .quiet = quiet};
+	struct ow_interval_results_input in = {.result = *result, .quiet = quiet};
 	int r = bridge(settle, result);
 	if (r < 0)
 		return r;
@@ -313,13 +321,13 @@ int ow_settle_unknown(struct ow_settle *settle, const struct ow_live_result *res
 	return step(settle, &in, true, NULL);
 }
 
-int ow_settle_estimated(struct ow_settle *settle, const struct ow_live_result *result)
+int ow_interval_results_estimated(struct ow_interval_results *settle, const struct ow_interval_result *result)
 {
-	struct ow_settle_input in = {.result = *result};
+	struct ow_interval_results_input in = {.result = *result};
 	int r = bridge(settle, result);
 	if (r < 0)
 		return r;
-	struct ow_live_result *estimate = malloc(sizeof *estimate);
+	struct ow_interval_result *estimate = malloc(sizeof *estimate);
 	if (!estimate)
 		return -ENOMEM;
 	*estimate = *result;
@@ -330,11 +338,11 @@ int ow_settle_estimated(struct ow_settle *settle, const struct ow_live_result *r
 	return r;
 }
 
-int ow_settle_finish(struct ow_settle *settle)
+int ow_interval_results_finish(struct ow_interval_results *settle)
 {
-	struct ow_carry_account account;
+	struct ow_late_packets_account account;
 	settle->doubt = OW_DOUBT_NONE;
-	while (ow_carry_flush(settle->carry, &account) == 1) {
+	while (ow_late_packets_flush(settle->carry, &account) == 1) {
 		close_oldest(settle, &account);
 		settle->doubt = OW_DOUBT_NONE;
 	}
@@ -343,7 +351,7 @@ int ow_settle_finish(struct ow_settle *settle)
 	return 0;
 }
 
-void ow_settle_total(const struct ow_settle *settle, struct ow_live_result *ret_total)
+void ow_run_total(const struct ow_interval_results *settle, struct ow_interval_result *ret_total)
 {
-	ow_settle_total_result(settle->total, ret_total);
+	ow_run_total_result(settle->total, ret_total);
 }

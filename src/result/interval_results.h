@@ -24,16 +24,16 @@
  * it counts as late_received.
  *
  * Identical packets over boundaries: while a packet of some name waits, a packet of that name in a later interval may
- * be either. Before pairing, ask ow_settle_waits: if w of a name wait and the receiver has q of it, the first min(w, q)
- * belong into only_b, the rest pairs. If that cannot be done (times unknown), count the pairs of this name as
+ * be either. Before pairing, ask ow_interval_results_waits: if w of a name wait and the receiver has q of it, the first
+ * min(w, q) belong into only_b, the rest pairs. If that cannot be done (times unknown), count the pairs of this name as
  * ambiguous.
  */
 
 /* Of a packet in only_b: its delay, if it is late, cannot be told. */
-#define OW_SETTLE_NO_TIME INT64_MIN
+#define OW_INTERVAL_RESULTS_NO_TIME INT64_MIN
 
 /* What became known of one interval. Arrays stay the caller's. */
-struct ow_settle_input {
+struct ow_interval_results_input {
 	/*
 	 * Names, status, counts, totals, drops, clocks, cost and synopsis are filled in by the caller; also mean,
 	 * stddev and quantiles over the matched packets (samples of them), and duplicated, ambiguous, reordered. sent,
@@ -41,9 +41,9 @@ struct ow_settle_input {
 	 * late, late_received, lost, pending, extra, loss_ratio, coverage, final, and brings the delays of late packets
 	 * in; where all delays are given, mean, stddev, min, max and quantiles are its work altogether.
 	 */
-	struct ow_live_result result;
+	struct ow_interval_result result;
 	/* Name, time since the start of the interval at that point; only_b in the order of arrival. */
-	const struct ow_stamp *only_a, *only_b;
+	const struct ow_sighting *only_a, *only_b;
 	size_t only_as, only_bs;
 	/* The delays of matched packets: all of them but the ambiguous (delays = matched - ambiguous), or a uniform
 	 * sample of which each stands for as many packets. Sorted or not. */
@@ -58,34 +58,36 @@ struct ow_settle_input {
 	bool quiet;
 };
 
-struct ow_settle;
+struct ow_interval_results;
 
-typedef void (*ow_settle_sink)(void *arg, const struct ow_live_result *result);
+typedef void (*ow_interval_results_sink)(void *arg, const struct ow_interval_result *result);
 
-/* horizon: 1 .. OW_CARRY_HORIZON_MAX. sink is called from within the functions below. */
-int ow_settle_create(uint32_t horizon, ow_settle_sink sink, void *arg, struct ow_settle **ret_settle);
-void ow_settle_free(struct ow_settle *settle);
+/* horizon: 1 .. OW_LATE_PACKETS_HORIZON_MAX. sink is called from within the functions below. */
+int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, void *arg,
+                               struct ow_interval_results **ret_settle);
+void ow_interval_results_free(struct ow_interval_results *settle);
 
 /*
  * The next interval: number one more than the last, or, after a gap, larger; packets that waited for an interval in the
  * gap stay undecided and become part of `cause`. The sink gets what has become final, then the provisional result.
- * Where too many packets differ to remember (OW_CARRY_PENDING_MAX) the interval is unknown. -EINVAL when the counts
- * contradict each other, -ENOMEM: nothing has changed.
+ * Where too many packets differ to remember (OW_LATE_PACKETS_PENDING_MAX) the interval is unknown. -EINVAL when the
+ * counts contradict each other, -ENOMEM: nothing has changed.
  */
-int ow_settle_step(struct ow_settle *settle, const struct ow_settle_input *input);
+int ow_interval_results_step(struct ow_interval_results *settle, const struct ow_interval_results_input *input);
 /* An interval without comparison: a result of status UNKNOWN with the cause that it carries, of which all counts but
- * the totals become 0; provisional and final as any other. quiet as above. Returns as ow_settle_step. */
-int ow_settle_unknown(struct ow_settle *settle, const struct ow_live_result *result, bool quiet);
+ * the totals become 0; provisional and final as any other. quiet as above. Returns as ow_interval_results_step. */
+int ow_interval_results_unknown(struct ow_interval_results *settle, const struct ow_interval_result *result,
+                                bool quiet);
 /* An interval whose packets were not told apart, but counted: the result stands as it is, provisional, final and in the
- * total. To the packets of other intervals it is unknown. Returns as ow_settle_step. */
-int ow_settle_estimated(struct ow_settle *settle, const struct ow_live_result *result);
+ * total. To the packets of other intervals it is unknown. Returns as ow_interval_results_step. */
+int ow_interval_results_estimated(struct ow_interval_results *settle, const struct ow_interval_result *result);
 /* No more intervals: all that are open become final. What could still have arrived stays pending. If more come after
  * all (the clock was set), nothing of those before is looked for in them. */
-int ow_settle_finish(struct ow_settle *settle);
+int ow_interval_results_finish(struct ow_interval_results *settle);
 
 /* How many packets of this name wait for their arrival; and of all names. */
-size_t ow_settle_waits(const struct ow_settle *settle, uint64_t name);
-size_t ow_settle_waiting(const struct ow_settle *settle);
+size_t ow_interval_results_waits(const struct ow_interval_results *settle, uint64_t name);
+size_t ow_interval_results_waiting(const struct ow_interval_results *settle);
 
 /*
  * Everything so far as one result (the summary at the end of a run): counts and delays of all final intervals, interval
@@ -94,6 +96,6 @@ size_t ow_settle_waiting(const struct ow_settle *settle);
  * are sums, durations means over the intervals. With different sample shifts, counts are plain sums, and ratios and
  * delays weigh each packet by those it stands for.
  */
-void ow_settle_total(const struct ow_settle *settle, struct ow_live_result *ret_total);
+void ow_run_total(const struct ow_interval_results *settle, struct ow_interval_result *ret_total);
 
 #endif

@@ -13,9 +13,9 @@
 /* Why a packet stays undecided. */
 enum ow_doubt { OW_DOUBT_NONE, OW_DOUBT_UNKNOWN, OW_DOUBT_DROPS, OW_DOUBT_SAMPLED, OW_DOUBT_BEGUN, OW_DOUBT_ENDED };
 
-struct ow_settle_open {
-	struct ow_live_result result;
-	struct ow_live_result *estimate; /* stands instead of it; or NULL */
+struct ow_interval_results_open {
+	struct ow_interval_result result;
+	struct ow_interval_result *estimate; /* stands instead of it; or NULL */
 	bool quiet, unknown;
 	bool full;       /* all delays are in the histogram; else the late ones, and */
 	int64_t *sample; /* a sample of the others */
@@ -28,37 +28,38 @@ struct ow_settle_open {
 	uint64_t reordered; /* late, and sent before packets that had arrived */
 };
 
-struct ow_settle {
+struct ow_interval_results {
 	uint32_t horizon;
-	ow_settle_sink sink;
+	ow_interval_results_sink sink;
 	void *arg;
-	struct ow_carry *carry;
-	struct ow_settle_open *open; /* ring of horizon + 1, by number */
-	uint64_t first, next;        /* numbers as carry counts them: from 1, without gaps */
+	struct ow_late_packets *carry;
+	struct ow_interval_results_open *open; /* ring of horizon + 1, by number */
+	uint64_t first, next;                  /* numbers as carry counts them: from 1, without gaps */
 	bool started;
-	int64_t last_interval, end_ns;       /* of the newest */
-	uint64_t blind;                      /* open intervals that may have missed arrivals, */
-	uint64_t coarser;                    /* and those with a larger shift than the one before */
-	unsigned last_shift, before_shift;   /* of the newest interval, of the last that was closed */
-	int64_t newest_ns;                   /* sending time of the latest packet that has arrived; INT64_MIN = none */
-	int64_t reach_ns;                    /* within this a packet should arrive; -1 = not known yet */
-	int64_t ahead_ns;                    /* so much before it was sent a packet may arrive; -1 = not known yet */
-	int64_t shown_ns;                    /* the same where packets contradict the clocks; else 0 */
-	enum ow_doubt before;                /* why arrivals may have been missed before the oldest open interval */
-	const struct ow_settle_input *input; /* during a step */
+	int64_t last_interval, end_ns;     /* of the newest */
+	uint64_t blind;                    /* open intervals that may have missed arrivals, */
+	uint64_t coarser;                  /* and those with a larger shift than the one before */
+	unsigned last_shift, before_shift; /* of the newest interval, of the last that was closed */
+	int64_t newest_ns;                 /* sending time of the latest packet that has arrived; INT64_MIN = none */
+	int64_t reach_ns;                  /* within this a packet should arrive; -1 = not known yet */
+	int64_t ahead_ns;                  /* so much before it was sent a packet may arrive; -1 = not known yet */
+	int64_t shown_ns;                  /* the same where packets contradict the clocks; else 0 */
+	enum ow_doubt before;              /* why arrivals may have been missed before the oldest open interval */
+	const struct ow_interval_results_input *input; /* during a step */
 	int64_t unplaced_ns; /* then: what arrived until now may be of an unknown interval; since its start */
 	enum ow_doubt doubt; /* why packets of the interval that is settled right now stay undecided, */
 	int64_t doubted;     /* and the interval that is to blame */
 	struct ow_pool *scratch;
-	struct ow_settle_total *total;
+	struct ow_run_total *total;
 };
 
-static inline struct ow_settle_open *ow_settle_open_of(const struct ow_settle *settle, uint64_t number)
+static inline struct ow_interval_results_open *ow_interval_results_open_of(const struct ow_interval_results *settle,
+                                                                           uint64_t number)
 {
 	return settle->open + number % (settle->horizon + 1);
 }
 
-static inline bool ow_settle_is_blind(const struct ow_settle_open *open)
+static inline bool ow_interval_results_is_blind(const struct ow_interval_results_open *open)
 {
 	return open->unknown || open->result.ring_drops_to;
 }
@@ -66,32 +67,34 @@ static inline bool ow_settle_is_blind(const struct ow_settle_open *open)
 /* -- settle_doubt.c */
 
 /* A packet with such a delay was seen: others may take as long, and twice that; or be so early. */
-void ow_settle_raise_reach(struct ow_settle *settle, int64_t delay_ns);
-void ow_settle_raise_ahead(struct ow_settle *settle, int64_t delay_ns);
+void ow_interval_results_raise_reach(struct ow_interval_results *settle, int64_t delay_ns);
+void ow_interval_results_raise_ahead(struct ow_interval_results *settle, int64_t delay_ns);
 /*
  * Clocks that are apart by more than they say: then many delays are negative. A quarter of them, as a few also come
  * from identical packets that were taken for each other.
  */
-void ow_settle_learn_shown(struct ow_settle *settle, const struct ow_settle_input *in);
+void ow_interval_results_learn_shown(struct ow_interval_results *settle, const struct ow_interval_results_input *in);
 /* How much the clocks can make a packet arrive before it was sent: what they say of themselves, and where packets show
  * more, that. */
-int64_t ow_settle_early(const struct ow_settle *settle, const struct ow_live_result *r);
+int64_t ow_interval_results_early(const struct ow_interval_results *settle, const struct ow_interval_result *r);
 /* Should the packet of the oldest interval have arrived where nobody looked? A call of reconcile/carry. */
-bool ow_settle_on_undecided(void *arg, int64_t sent_ns);
+bool ow_interval_results_on_undecided(void *arg, int64_t sent_ns);
 /* Until when, since its start, an interval receives what an unknown one before it has sent; 0 = none is. */
-int64_t ow_settle_unplaced_until(const struct ow_settle *settle, const struct ow_live_result *next);
+int64_t ow_interval_results_unplaced_until(const struct ow_interval_results *settle,
+                                           const struct ow_interval_result *next);
 /* May it have been sent in an interval before this one that is unknown? */
-bool ow_settle_is_unplaced(const struct ow_settle *settle, const struct ow_stamp *arrival);
+bool ow_interval_results_is_unplaced(const struct ow_interval_results *settle, const struct ow_sighting *arrival);
 
 /* -- settle_result.c */
 
 /* The result of an interval as it stands. What waits is pending unless account says otherwise (NULL = nothing yet). */
-void ow_settle_make_result(struct ow_settle *settle, const struct ow_settle_open *open,
-                           const struct ow_carry_account *account, struct ow_live_result *ret_result);
+void ow_interval_results_make_result(struct ow_interval_results *settle, const struct ow_interval_results_open *open,
+                                     const struct ow_late_packets_account *account,
+                                     struct ow_interval_result *ret_result);
 /* A measured result becomes a partial one. */
-void ow_settle_add_cause(struct ow_live_result *result, const char *text);
-void ow_settle_explain_drops(struct ow_live_result *result);
+void ow_interval_results_add_cause(struct ow_interval_result *result, const char *text);
+void ow_interval_results_explain_drops(struct ow_interval_result *result);
 /* Of the interval that is settled right now. */
-void ow_settle_explain_undecided(const struct ow_settle *settle, struct ow_live_result *result);
+void ow_interval_results_explain_undecided(const struct ow_interval_results *settle, struct ow_interval_result *result);
 
 #endif

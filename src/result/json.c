@@ -95,7 +95,7 @@ void ow_report_json_quantiles(FILE *out, const double quantile_ns[OW_QUANTILES])
 static void put_count(FILE *out, int indent, const char *name, uint64_t count, bool first)
 {
 	ow_report_json_name(out, indent, name, first);
-	if (count == OW_LIVE_NOT_COUNTED)
+	if (count == OW_RESULT_NOT_COUNTED)
 		fputs("null", out);
 	else
 		fprintf(out, "%" PRIu64, count);

@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* The smallest delay that is known, or NULL. */
-static const struct ow_value *smallest(const struct ow_live_result *r)
+static const struct ow_value *smallest(const struct ow_interval_result *r)
 {
 	if (r->min_ns.status != OW_VALUE_NONE)
 		return &r->min_ns;
@@ -13,7 +13,7 @@ static const struct ow_value *smallest(const struct ow_live_result *r)
 	return r->mean_ns.status != OW_VALUE_NONE ? &r->mean_ns : NULL;
 }
 
-void ow_live_clock_words(const struct ow_live_result *r, const char *to, struct ow_clock_words *ret_words)
+void ow_result_clock_words(const struct ow_interval_result *r, const char *to, struct ow_clock_words *ret_words)
 {
 	const struct ow_clock_state *a = &r->clock_from, *b = &r->clock_to;
 	const struct ow_value *least = smallest(r);

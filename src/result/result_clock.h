@@ -6,6 +6,6 @@
 #include "result/interval_result.h"
 
 /* What the clocks mean for the delays of a result. to: the receiving point, as it may be shown. */
-void ow_live_clock_words(const struct ow_live_result *result, const char *to, struct ow_clock_words *ret_words);
+void ow_result_clock_words(const struct ow_interval_result *result, const char *to, struct ow_clock_words *ret_words);
 
 #endif

@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-const char *const ow_live_status_name[] = {"measured", "partial", "unknown"};
+const char *const ow_result_status_name[] = {"measured", "partial", "unknown"};
 
 static void put_name(FILE *out, const char *name)
 {
@@ -40,7 +40,7 @@ static void put_integer(FILE *out, const char *name, int64_t value)
 static void put_count(FILE *out, const char *name, uint64_t count)
 {
 	put_name(out, name);
-	if (count == OW_LIVE_NOT_COUNTED)
+	if (count == OW_RESULT_NOT_COUNTED)
 		fputs("null", out);
 	else
 		fprintf(out, "%" PRIu64, count);
@@ -52,7 +52,7 @@ static void put_flag(FILE *out, const char *name, bool flag)
 	fputs(flag ? "true" : "false", out);
 }
 
-static void put_counts(FILE *out, const struct ow_live_result *r)
+static void put_counts(FILE *out, const struct ow_interval_result *r)
 {
 	const struct {
 		const char *name;
@@ -72,12 +72,12 @@ static void put_counts(FILE *out, const struct ow_live_result *r)
 		{"samples", r->samples},
 		{"bytes", r->bytes},
 	};
-	bool known = r->status != OW_LIVE_UNKNOWN;
+	bool known = r->status != OW_RESULT_UNKNOWN;
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-		put_count(out, counts[i].name, known ? counts[i].value : OW_LIVE_NOT_COUNTED);
+		put_count(out, counts[i].name, known ? counts[i].value : OW_RESULT_NOT_COUNTED);
 }
 
-static void put_delay(FILE *out, const struct ow_live_result *r)
+static void put_delay(FILE *out, const struct ow_interval_result *r)
 {
 	double quantile[OW_QUANTILES];
 	for (int i = 0; i < OW_QUANTILES; i++)
@@ -95,7 +95,7 @@ static void put_delay(FILE *out, const struct ow_live_result *r)
 	put_number(out, "jitter_ns", quantile[OW_Q95] - quantile[OW_Q50]);
 }
 
-static void put_bounds(FILE *out, const struct ow_live_result *r)
+static void put_bounds(FILE *out, const struct ow_interval_result *r)
 {
 	put_name(out, "ci95");
 	fputs("{\"mean\": ", out);
@@ -113,7 +113,7 @@ static void put_bounds(FILE *out, const struct ow_live_result *r)
 	fputs("}}", out);
 }
 
-void ow_live_json_reasons(FILE *out, const struct ow_live_result *r)
+void ow_result_json_reasons(FILE *out, const struct ow_interval_result *r)
 {
 	const struct {
 		const char *name;
@@ -145,10 +145,10 @@ static void put_clock(FILE *out, const char *name, const struct ow_clock_state *
 }
 
 /* What the clocks make of the delays. */
-static void put_warnings(FILE *out, const struct ow_live_result *r)
+static void put_warnings(FILE *out, const struct ow_interval_result *r)
 {
 	struct ow_clock_words words;
-	ow_live_clock_words(r, r->to, &words);
+	ow_result_clock_words(r, r->to, &words);
 	put_name(out, "warnings");
 	fputc('[', out);
 	if (*words.beyond)
@@ -160,7 +160,7 @@ static void put_warnings(FILE *out, const struct ow_live_result *r)
 	fputc(']', out);
 }
 
-static void put_cost(FILE *out, const struct ow_live_cost *cost)
+static void put_cost(FILE *out, const struct ow_result_cost *cost)
 {
 	const struct {
 		const char *name;
@@ -176,7 +176,7 @@ static void put_cost(FILE *out, const struct ow_live_cost *cost)
 	fputc('}', out);
 }
 
-static void put_sampling(FILE *out, const struct ow_live_result *r)
+static void put_sampling(FILE *out, const struct ow_interval_result *r)
 {
 	put_name(out, "sample");
 	fputs("{\"rate\": ", out);
@@ -191,7 +191,7 @@ static void put_sampling(FILE *out, const struct ow_live_result *r)
 	put_count(out, "unreadable", r->unreadable);
 }
 
-void ow_live_json_object(FILE *out, const struct ow_live_result *r)
+void ow_result_json_object(FILE *out, const struct ow_interval_result *r)
 {
 	fputs("{\"segment\": ", out);
 	ow_report_json_string(out, r->segment);
@@ -202,14 +202,14 @@ void ow_live_json_object(FILE *out, const struct ow_live_result *r)
 	put_integer(out, "start_ns", r->start_ns);
 	put_integer(out, "length_ns", r->length_ns);
 	put_flag(out, "final", r->final);
-	put_string(out, "status", ow_live_status_name[r->status]);
+	put_string(out, "status", ow_result_status_name[r->status]);
 	if (*r->cause)
 		put_string(out, "cause", r->cause);
 	put_counts(out, r);
 	put_delay(out, r);
 	put_bounds(out, r);
 	put_name(out, "not_estimated");
-	ow_live_json_reasons(out, r);
+	ow_result_json_reasons(out, r);
 	put_flag(out, "exact", r->exact);
 	if (r->active)
 		put_flag(out, "active", true);
@@ -225,8 +225,8 @@ void ow_live_json_object(FILE *out, const struct ow_live_result *r)
 	fputc('}', out);
 }
 
-void ow_live_json(FILE *out, const struct ow_live_result *result)
+void ow_result_json(FILE *out, const struct ow_interval_result *result)
 {
-	ow_live_json_object(out, result);
+	ow_result_json_object(out, result);
 	fputc('\n', out);
 }

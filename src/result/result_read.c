@@ -34,7 +34,7 @@ static struct ow_value value_of(double value, const json_t *bounds, const char *
 	return (struct ow_value){least == most ? OW_VALUE_EXACT : OW_VALUE_ESTIMATED, value, least, most, NULL};
 }
 
-static void read_numbers(const json_t *object, struct ow_live_result *result)
+static void read_numbers(const json_t *object, struct ow_interval_result *result)
 {
 	const json_t *delay = json_object_get(object, "delay_ns"), *bounds = json_object_get(object, "ci95");
 	result->sent = ow_json_count(object, "sent");
@@ -64,22 +64,22 @@ static struct ow_clock_state clock_of(const json_t *object, const char *name)
 	                               json_is_integer(error) ? json_integer_value(error) : OW_CLOCK_UNKNOWN};
 }
 
-static int read_status(const json_t *object, struct ow_live_result *result, struct ow_error *err)
+static int read_status(const json_t *object, struct ow_interval_result *result, struct ow_error *err)
 {
 	const char *status = json_string_value(json_object_get(object, "status"));
-	for (int i = OW_LIVE_MEASURED; status && i <= OW_LIVE_UNKNOWN; i++) {
-		if (strcmp(status, ow_live_status_name[i]) == 0) {
-			result->status = (enum ow_live_status)i;
+	for (int i = OW_RESULT_MEASURED; status && i <= OW_RESULT_UNKNOWN; i++) {
+		if (strcmp(status, ow_result_status_name[i]) == 0) {
+			result->status = (enum ow_result_status)i;
 			return 0;
 		}
 	}
 	return ow_error_set(err, EINVAL, "status is not measured, partial or unknown");
 }
 
-static int read_result(const json_t *object, struct ow_live_result *result, struct ow_error *err)
+static int read_result(const json_t *object, struct ow_interval_result *result, struct ow_error *err)
 {
 	const json_t *start = json_object_get(object, "start_ns"), *length = json_object_get(object, "length_ns");
-	*result = (struct ow_live_result){.reordered = OW_LIVE_NOT_COUNTED};
+	*result = (struct ow_interval_result){.reordered = OW_RESULT_NOT_COUNTED};
 	if (!json_is_integer(start) || !json_is_integer(length) || json_integer_value(length) <= 0)
 		return ow_error_set(err, EINVAL, "start_ns and length_ns must be whole numbers, length_ns above 0");
 	result->start_ns = json_integer_value(start);
@@ -103,11 +103,11 @@ static int read_result(const json_t *object, struct ow_live_result *result, stru
 	return r;
 }
 
-int ow_live_json_read(const char *line, size_t length, struct ow_live_result *ret_result, struct ow_error *err)
+int ow_result_json_read(const char *line, size_t length, struct ow_interval_result *ret_result, struct ow_error *err)
 {
 	json_error_t why;
-	if (length > OW_LIVE_LINE_MAX)
-		return ow_error_set(err, EINVAL, "a line of more than %u bytes", OW_LIVE_LINE_MAX);
+	if (length > OW_RESULT_LINE_MAX)
+		return ow_error_set(err, EINVAL, "a line of more than %u bytes", OW_RESULT_LINE_MAX);
 	json_t *root = json_loadb(line, length, 0, &why);
 	if (!root)
 		return ow_error_set(err, EINVAL, "not JSON: %.200s", why.text);

@@ -6,11 +6,11 @@
 #include <oneway/error.h>
 
 /*
- * A line of JSON that ow_live_json wrote (or another program, with the same names), read back: names, times, status,
+ * A line of JSON that ow_result_json wrote (or another program, with the same names), read back: names, times, status,
  * counts, mean, standard deviation and loss with their intervals, clocks. What a line does not have is 0 or NONE.
  * Returns 1; 0 for a line that is JSON but no result (a log, a summary); -EINVAL with what is wrong with it.
  */
-int ow_live_json_read(const char *line, size_t length, struct ow_live_result *ret_result, struct ow_error *err);
-#define OW_LIVE_LINE_MAX (1u << 16)
+int ow_result_json_read(const char *line, size_t length, struct ow_interval_result *ret_result, struct ow_error *err);
+#define OW_RESULT_LINE_MAX (1u << 16)
 
 #endif

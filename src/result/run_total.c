@@ -17,8 +17,8 @@
 
 #define SHIFTS 64
 
-struct ow_settle_total {
-	struct ow_live_result sum;
+struct ow_run_total {
+	struct ow_interval_result sum;
 	uint64_t intervals, missing, unknown, partial;
 	uint64_t synopses;    /* intervals that cost something */
 	double lost, decided; /* weighed by the packets that each stands for */
@@ -28,21 +28,21 @@ struct ow_settle_total {
 	struct ow_pool *scratch;
 };
 
-int ow_settle_total_create(struct ow_settle_total **ret_total)
+int ow_run_total_create(struct ow_run_total **ret_total)
 {
-	struct ow_settle_total *total = calloc(1, sizeof *total);
+	struct ow_run_total *total = calloc(1, sizeof *total);
 	if (!total)
 		return -ENOMEM;
 	if (ow_pool_create(&total->estimated) < 0 || ow_pool_create(&total->scratch) < 0 ||
 	    ow_delays_create(&total->known[0]) < 0) {
-		ow_settle_total_free(total);
+		ow_run_total_free(total);
 		return -ENOMEM;
 	}
 	*ret_total = total;
 	return 0;
 }
 
-void ow_settle_total_free(struct ow_settle_total *total)
+void ow_run_total_free(struct ow_run_total *total)
 {
 	if (!total)
 		return;
@@ -53,12 +53,12 @@ void ow_settle_total_free(struct ow_settle_total *total)
 	free(total);
 }
 
-void ow_settle_total_gap(struct ow_settle_total *total, uint64_t intervals)
+void ow_run_total_gap(struct ow_run_total *total, uint64_t intervals)
 {
 	total->missing += intervals;
 }
 
-static void add_known(struct ow_settle_total *total, unsigned shift, const struct ow_delays *known)
+static void add_known(struct ow_run_total *total, unsigned shift, const struct ow_delays *known)
 {
 	struct ow_delays **slot = total->known + (shift < SHIFTS ? shift : SHIFTS - 1);
 	if (!ow_delays_samples(known))
@@ -76,7 +76,7 @@ static void add_ns(int64_t *sum_ns, int64_t ns)
 	*sum_ns = (int64_t)((uint64_t)*sum_ns + (uint64_t)ns);
 }
 
-static void add_cost(struct ow_live_cost *sum, const struct ow_live_cost *cost)
+static void add_cost(struct ow_result_cost *sum, const struct ow_result_cost *cost)
 {
 	sum->bytes += cost->bytes;
 	sum->round_trips += cost->round_trips;
@@ -95,7 +95,7 @@ static void worse_clock(struct ow_clock_state *sum, const struct ow_clock_state 
 		sum->error_ns = clock->error_ns;
 }
 
-static void add_counts(struct ow_live_result *sum, const struct ow_live_result *r)
+static void add_counts(struct ow_interval_result *sum, const struct ow_interval_result *r)
 {
 	sum->sent += r->sent;
 	sum->matched += r->matched + r->late;
@@ -105,8 +105,8 @@ static void add_counts(struct ow_live_result *sum, const struct ow_live_result *
 	sum->received = sum->matched + sum->extra;
 	sum->duplicated += r->duplicated;
 	sum->ambiguous += r->ambiguous;
-	if (r->reordered == OW_LIVE_NOT_COUNTED || sum->reordered == OW_LIVE_NOT_COUNTED)
-		sum->reordered = OW_LIVE_NOT_COUNTED;
+	if (r->reordered == OW_RESULT_NOT_COUNTED || sum->reordered == OW_RESULT_NOT_COUNTED)
+		sum->reordered = OW_RESULT_NOT_COUNTED;
 	else
 		sum->reordered += r->reordered;
 	sum->bytes += r->bytes;
@@ -121,7 +121,7 @@ static void add_counts(struct ow_live_result *sum, const struct ow_live_result *
 		sum->sample_shift = r->sample_shift;
 }
 
-static void begin(struct ow_live_result *sum, const struct ow_live_result *r)
+static void begin(struct ow_interval_result *sum, const struct ow_interval_result *r)
 {
 	memcpy(sum->segment, r->segment, sizeof sum->segment);
 	memcpy(sum->class_name, r->class_name, sizeof sum->class_name);
@@ -133,18 +133,18 @@ static void begin(struct ow_live_result *sum, const struct ow_live_result *r)
 	sum->clock_to = r->clock_to;
 }
 
-void ow_settle_total_add(struct ow_settle_total *total, const struct ow_live_result *first,
-                         const struct ow_live_result *final, bool full, const int64_t *sample, size_t samples,
-                         const struct ow_delays *known)
+void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_result *first,
+                      const struct ow_interval_result *final, bool full, const int64_t *sample, size_t samples,
+                      const struct ow_delays *known)
 {
-	struct ow_live_result *sum = &total->sum;
+	struct ow_interval_result *sum = &total->sum;
 	if (!total->intervals++)
 		begin(sum, final);
 	sum->length_ns = final->start_ns + final->length_ns - sum->start_ns;
 	worse_clock(&sum->clock_from, &final->clock_from);
 	worse_clock(&sum->clock_to, &final->clock_to);
-	total->partial += final->status == OW_LIVE_PARTIAL;
-	if (final->status == OW_LIVE_UNKNOWN) {
+	total->partial += final->status == OW_RESULT_PARTIAL;
+	if (final->status == OW_RESULT_UNKNOWN) {
 		total->unknown++;
 		sum->total_sent += final->total_sent;
 		sum->total_received += final->total_received;
@@ -166,7 +166,7 @@ void ow_settle_total_add(struct ow_settle_total *total, const struct ow_live_res
 	ow_pool_add(total->estimated, &group);
 }
 
-void ow_settle_exact(const struct ow_delays *delays, struct ow_live_result *result)
+void ow_interval_results_exact(const struct ow_delays *delays, struct ow_interval_result *result)
 {
 	struct ow_delay d;
 	ow_delays_summary(delays, &d);
@@ -178,7 +178,7 @@ void ow_settle_exact(const struct ow_delays *delays, struct ow_live_result *resu
 		result->quantile_ns[i] = ow_value_exact(d.quantile_ns[i]);
 }
 
-static void fill_delays(const struct ow_settle_total *total, struct ow_live_result *result)
+static void fill_delays(const struct ow_run_total *total, struct ow_interval_result *result)
 {
 	bool all = ow_pool_packets(total->estimated) == 0;
 	for (int i = 1; i < SHIFTS; i++)
@@ -192,10 +192,10 @@ static void fill_delays(const struct ow_settle_total *total, struct ow_live_resu
 	result->min_ns = result->max_ns = ow_value_none("not all delays are known");
 	if (!all || !ow_delays_samples(total->known[0]))
 		return;
-	ow_settle_exact(total->known[0], result);
+	ow_interval_results_exact(total->known[0], result);
 }
 
-static void fill_loss(const struct ow_settle_total *total, struct ow_live_result *result)
+static void fill_loss(const struct ow_run_total *total, struct ow_interval_result *result)
 {
 	double all = fmax((double)result->total_sent, (double)result->sent);
 	result->coverage = all > 0 ? total->covered / all : total->unknown + total->missing ? 0 : 1;
@@ -213,14 +213,14 @@ static void fill_loss(const struct ow_settle_total *total, struct ow_live_result
 	}
 }
 
-static void explain(const struct ow_settle_total *total, struct ow_live_result *result)
+static void explain(const struct ow_run_total *total, struct ow_interval_result *result)
 {
 	uint64_t blind = total->unknown + total->missing;
 	if (total->unknown == total->intervals) {
-		result->status = OW_LIVE_UNKNOWN;
+		result->status = OW_RESULT_UNKNOWN;
 		snprintf(result->cause, sizeof result->cause, "no interval could be compared");
 	} else if (blind || total->partial) {
-		result->status = OW_LIVE_PARTIAL;
+		result->status = OW_RESULT_PARTIAL;
 		uint64_t all = total->intervals + total->missing;
 		if (blind && total->partial)
 			snprintf(result->cause, sizeof result->cause,
@@ -232,9 +232,9 @@ static void explain(const struct ow_settle_total *total, struct ow_live_result *
 	}
 }
 
-void ow_settle_total_result(const struct ow_settle_total *total, struct ow_live_result *ret_result)
+void ow_run_total_result(const struct ow_run_total *total, struct ow_interval_result *ret_result)
 {
-	struct ow_live_result *r = ret_result;
+	struct ow_interval_result *r = ret_result;
 	*r = total->sum;
 	r->final = true;
 	r->interval = (int64_t)total->intervals;

@@ -26,7 +26,7 @@ struct ow_point_side {
 	enum ow_side number;
 	struct ow_wire_pool *pool;
 	struct ow_account *account;
-	struct ow_view *view;
+	struct ow_sim_view *view;
 	struct ow_writer *writer;
 	struct ow_random random;
 	struct ow_wire_heap arrivals;

@@ -57,7 +57,7 @@ struct ow_traffic {
 	uint8_t payload[POOL_BYTES];
 };
 
-void ow_stream_seed(struct ow_random *random, uint64_t seed, enum ow_stream stream)
+void ow_stream_seed(struct ow_random *random, uint64_t seed, enum ow_random_stream stream)
 {
 	ow_random_seed(random, ow_mix64(seed + UINT64_C(0x9e3779b97f4a7c15) * ((uint64_t)stream + 1)));
 }

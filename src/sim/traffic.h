@@ -7,7 +7,7 @@
 #include "sim/wire.h"
 
 /* The independent random streams of a run: changing one model leaves what the others draw alone. */
-enum ow_stream {
+enum ow_random_stream {
 	OW_STREAM_TIME,
 	OW_STREAM_TRAFFIC,
 	OW_STREAM_PAYLOAD,
@@ -16,7 +16,7 @@ enum ow_stream {
 	OW_STREAM_STAMP_A,
 	OW_STREAM_STAMP_B
 };
-void ow_stream_seed(struct ow_random *random, uint64_t seed, enum ow_stream stream);
+void ow_stream_seed(struct ow_random *random, uint64_t seed, enum ow_random_stream stream);
 
 /* When packets are sent: ns after the start, in order. A copy of it runs ahead of it. */
 struct ow_gaps {

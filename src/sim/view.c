@@ -24,7 +24,7 @@
 /* Shorter Ethernet frames are padded, without the checksum that captures do not show. */
 #define ETHERNET_MIN 60
 
-struct ow_view {
+struct ow_sim_view {
 	const struct ow_sim_options *options;
 	const struct ow_sim_side *side;
 	bool is_b;
@@ -40,9 +40,9 @@ struct frame {
 	bool far;     /* MACs of the other side of a router */
 };
 
-int ow_view_create(const struct ow_sim_options *options, enum ow_side side, struct ow_view **ret_view)
+int ow_view_create(const struct ow_sim_options *options, enum ow_side side, struct ow_sim_view **ret_view)
 {
-	struct ow_view *view = calloc(1, sizeof *view);
+	struct ow_sim_view *view = calloc(1, sizeof *view);
 	if (!view)
 		return -ENOMEM;
 	view->options = options;
@@ -52,7 +52,7 @@ int ow_view_create(const struct ow_sim_options *options, enum ow_side side, stru
 	return 0;
 }
 
-void ow_view_free(struct ow_view *view)
+void ow_view_free(struct ow_sim_view *view)
 {
 	free(view);
 }
@@ -72,7 +72,7 @@ static void push_ethernet(struct frame *frame)
 }
 
 /* Between the tunnel's ends 192.0.2.1 (at A) and 192.0.2.2. */
-static void push_ip4(struct ow_view *view, struct frame *frame, uint8_t proto)
+static void push_ip4(struct ow_sim_view *view, struct frame *frame, uint8_t proto)
 {
 	uint8_t *p = push(frame, 20);
 	size_t len = (size_t)(frame->end - frame->start);
@@ -89,7 +89,7 @@ static void push_ip4(struct ow_view *view, struct frame *frame, uint8_t proto)
 }
 
 /* UDP without a checksum, as tunnels send it. */
-static void push_udp(struct ow_view *view, struct frame *frame, uint16_t port)
+static void push_udp(struct ow_sim_view *view, struct frame *frame, uint16_t port)
 {
 	uint8_t *p = push(frame, 8);
 	size_t len = (size_t)(frame->end - frame->start);
@@ -133,7 +133,7 @@ static void push_pppoe(struct frame *frame, uint32_t session)
 }
 
 /* VXLAN and Geneve: an inner Ethernet header, 8 bytes, UDP. */
-static void push_overlay(struct ow_view *view, struct frame *frame, const struct ow_sim_encap *encap)
+static void push_overlay(struct ow_sim_view *view, struct frame *frame, const struct ow_sim_encap *encap)
 {
 	bool geneve = encap->kind == OW_SIM_GENEVE;
 	push_ethernet(frame);
@@ -143,7 +143,7 @@ static void push_overlay(struct ow_view *view, struct frame *frame, const struct
 	push_udp(view, frame, geneve ? 6081 : 4789);
 }
 
-static void push_gtpu(struct ow_view *view, struct frame *frame, uint32_t teid)
+static void push_gtpu(struct ow_sim_view *view, struct frame *frame, uint32_t teid)
 {
 	size_t len = (size_t)(frame->end - frame->start);
 	uint8_t *p = push(frame, 8);
@@ -154,7 +154,7 @@ static void push_gtpu(struct ow_view *view, struct frame *frame, uint32_t teid)
 	push_udp(view, frame, 2152);
 }
 
-static void push_encap(struct ow_view *view, struct frame *frame, const struct ow_sim_encap *encap)
+static void push_encap(struct ow_sim_view *view, struct frame *frame, const struct ow_sim_encap *encap)
 {
 	switch (encap->kind) {
 	case OW_SIM_VLAN:
@@ -224,7 +224,7 @@ static void push_radiotap(struct frame *frame, uint16_t sequence)
 	ow_store_be16(p + 38, frame->type);
 }
 
-static void push_link(struct ow_view *view, struct frame *frame, bool received, uint64_t number)
+static void push_link(struct ow_sim_view *view, struct frame *frame, bool received, uint64_t number)
 {
 	switch (view->side->link) {
 	case OW_SIM_LINK_AUTO:
@@ -301,7 +301,8 @@ static uint8_t *gather(const struct ow_wire *first, uint8_t *at)
 	return p;
 }
 
-static void rewrite(const struct ow_view *view, const struct ow_wire *wire, const struct frame *frame, bool received)
+static void rewrite(const struct ow_sim_view *view, const struct ow_wire *wire, const struct frame *frame,
+                    bool received)
 {
 	const struct ow_sim_options *options = view->options;
 	struct ow_rewrite packet = {frame->start, (size_t)(frame->end - frame->start), wire->l4, wire->proto};
@@ -317,7 +318,7 @@ static void rewrite(const struct ow_view *view, const struct ow_wire *wire, cons
 		ow_rewrite_ce(&packet);
 }
 
-void ow_view_frame(struct ow_view *view, const struct ow_wire *wire, bool received, const uint8_t **ret_data,
+void ow_view_frame(struct ow_sim_view *view, const struct ow_wire *wire, bool received, const uint8_t **ret_data,
                    uint32_t *ret_len)
 {
 	struct frame frame = {.start = view->buffer + HEADROOM,

@@ -12,15 +12,15 @@
 /* The most bytes of a packet or superframe. */
 #define OW_VIEW_MAX (512 * 1024)
 
-struct ow_view;
-int ow_view_create(const struct ow_sim_options *options, enum ow_side side, struct ow_view **ret_view);
-void ow_view_free(struct ow_view *view);
+struct ow_sim_view;
+int ow_view_create(const struct ow_sim_options *options, enum ow_side side, struct ow_sim_view **ret_view);
+void ow_view_free(struct ow_sim_view *view);
 
 /*
  * The frame of a packet, or of the superframe that begins with it. received: it has come over the path. Valid until the
  * next call. *ret_len is the number of bytes at *ret_data; wire->missing more were on the wire.
  */
-void ow_view_frame(struct ow_view *view, const struct ow_wire *wire, bool received, const uint8_t **ret_data,
+void ow_view_frame(struct ow_sim_view *view, const struct ow_wire *wire, bool received, const uint8_t **ret_data,
                    uint32_t *ret_len);
 
 uint16_t ow_link_linktype(enum ow_sim_link link);

@@ -29,14 +29,14 @@
 #define FREE_SHARE 8
 
 struct lane {
-	char segment[OW_LIVE_NAME], class_name[OW_LIVE_NAME], from[OW_LIVE_NAME], to[OW_LIVE_NAME];
+	char segment[OW_RESULT_NAME], class_name[OW_RESULT_NAME], from[OW_RESULT_NAME], to[OW_RESULT_NAME];
 	int64_t id;
 	int64_t end_ns; /* of its last interval; INT64_MIN = it has none */
 };
 
 struct ow_store {
 	struct ow_database file;
-	struct ow_absent absent;
+	struct ow_store_gaps absent;
 	sqlite3_stmt *find_lane, *add_lane, *add_result, *trim;
 	struct lane *lane; /* those met so far */
 	size_t lanes, room, next;
@@ -118,8 +118,8 @@ static int begin(struct ow_store *store, struct ow_error *err)
 	                 "DELETE FROM result WHERE rowid IN (SELECT rowid FROM result WHERE start_ns < ?"
 	                 " ORDER BY start_ns LIMIT ?)",
 	                 &store->trim, err)) < 0 ||
-	    (r = ow_absent_init(&store->absent, &store->file, err)) < 0 ||
-	    (r = ow_absent_settle(&store->file, err)) < 0)
+	    (r = ow_store_gaps_init(&store->absent, &store->file, err)) < 0 ||
+	    (r = ow_store_gaps_settle(&store->file, err)) < 0)
 		return r;
 	return prepare_result(store, err);
 }
@@ -165,7 +165,7 @@ void ow_store_close(struct ow_store *store)
 	sqlite3_finalize(store->add_lane);
 	sqlite3_finalize(store->add_result);
 	sqlite3_finalize(store->trim);
-	ow_absent_done(&store->absent);
+	ow_store_gaps_done(&store->absent);
 	ow_database_close(&store->file);
 	free(store->lane);
 	free(store);
@@ -173,13 +173,13 @@ void ow_store_close(struct ow_store *store)
 
 /* -- lanes -------------------------------------------------------------------------------------------------------- */
 
-static bool is_lane(const struct lane *lane, const struct ow_live_result *r)
+static bool is_lane(const struct lane *lane, const struct ow_interval_result *r)
 {
 	return strcmp(lane->from, r->from) == 0 && strcmp(lane->to, r->to) == 0 &&
 	       strcmp(lane->class_name, r->class_name) == 0 && strcmp(lane->segment, r->segment) == 0;
 }
 
-static int step_lane(sqlite3_stmt *statement, const struct ow_live_result *r)
+static int step_lane(sqlite3_stmt *statement, const struct ow_interval_result *r)
 {
 	const char *name[] = {r->segment, r->class_name, r->from, r->to};
 	sqlite3_reset(statement);
@@ -206,7 +206,7 @@ static struct lane *keep_lane(struct ow_store *store, const struct lane *lane)
 }
 
 /* From the file; it is added if it is not there. */
-static int look_up_lane(struct ow_store *store, const struct ow_live_result *r, struct lane *ret_lane,
+static int look_up_lane(struct ow_store *store, const struct ow_interval_result *r, struct lane *ret_lane,
                         struct ow_error *err)
 {
 	struct lane lane = {.end_ns = INT64_MIN};
@@ -220,7 +220,7 @@ static int look_up_lane(struct ow_store *store, const struct ow_live_result *r, 
 	sqlite3_reset(store->find_lane);
 	sqlite3_reset(store->add_lane);
 	if (result == 0 && code == SQLITE_ROW)
-		result = ow_absent_last(&store->absent, lane.id, &lane.end_ns, err);
+		result = ow_store_gaps_last(&store->absent, lane.id, &lane.end_ns, err);
 	if (result < 0)
 		return result;
 	memcpy(lane.segment, r->segment, sizeof lane.segment);
@@ -232,8 +232,8 @@ static int look_up_lane(struct ow_store *store, const struct ow_live_result *r, 
 }
 
 /* *ret_lane is within the store, or *spare. */
-static int find_lane(struct ow_store *store, const struct ow_live_result *r, struct lane *spare, struct lane **ret_lane,
-                     struct ow_error *err)
+static int find_lane(struct ow_store *store, const struct ow_interval_result *r, struct lane *spare,
+                     struct lane **ret_lane, struct ow_error *err)
 {
 	/* Results come in the same order of lanes again and again. */
 	for (size_t i = 0; i < store->lanes; i++) {
@@ -253,12 +253,12 @@ static int find_lane(struct ow_store *store, const struct ow_live_result *r, str
 }
 
 /* The lane of a result; what is missing before it is filled in. */
-static int lane_id(struct ow_store *store, const struct ow_live_result *r, int64_t *ret_id, struct ow_error *err)
+static int lane_id(struct ow_store *store, const struct ow_interval_result *r, int64_t *ret_id, struct ow_error *err)
 {
 	struct lane spare, *lane;
 	int result = find_lane(store, r, &spare, &lane, err);
 	if (result == 0 && lane->end_ns != INT64_MIN && r->start_ns > lane->end_ns)
-		result = ow_absent_fill(&store->absent, lane->id, lane->end_ns, r, err);
+		result = ow_store_gaps_fill(&store->absent, lane->id, lane->end_ns, r, err);
 	if (result < 0)
 		return result;
 	if (r->start_ns + r->length_ns > lane->end_ns)
@@ -283,7 +283,7 @@ static void bind_integer(struct binder *b, int64_t value)
 
 static void bind_count(struct binder *b, uint64_t count)
 {
-	if (!b->known || count == OW_LIVE_NOT_COUNTED)
+	if (!b->known || count == OW_RESULT_NOT_COUNTED)
 		sqlite3_bind_null(b->statement, ++b->at);
 	else
 		bind_integer(b, count > INT64_MAX ? INT64_MAX : (int64_t)count);
@@ -315,7 +315,7 @@ static void bind_value(struct binder *b, const struct ow_value *value, bool boun
 	}
 }
 
-static void bind_counts(struct binder *b, const struct ow_live_result *r)
+static void bind_counts(struct binder *b, const struct ow_interval_result *r)
 {
 	const uint64_t counts[] = {r->sent,    r->received, r->matched,    r->late,      r->late_received, r->lost,
 	                           r->pending, r->extra,    r->duplicated, r->ambiguous, r->reordered,     r->bytes};
@@ -331,7 +331,7 @@ static void bind_counts(struct binder *b, const struct ow_live_result *r)
 	bind_count(b, r->samples);
 }
 
-static void bind_delays(struct binder *b, const struct ow_live_result *r)
+static void bind_delays(struct binder *b, const struct ow_interval_result *r)
 {
 	bind_value(b, &r->mean_ns, true);
 	bind_value(b, &r->stddev_ns, true);
@@ -343,7 +343,7 @@ static void bind_delays(struct binder *b, const struct ow_live_result *r)
 	char reasons[2048] = "";
 	FILE *out = fmemopen(reasons, sizeof reasons, "w");
 	if (out) {
-		ow_live_json_reasons(out, r);
+		ow_result_json_reasons(out, r);
 		/* What does not fit would be no JSON. */
 		if (fclose(out) != 0 || strcmp(reasons, "{}") == 0)
 			*reasons = 0;
@@ -354,26 +354,26 @@ static void bind_delays(struct binder *b, const struct ow_live_result *r)
 static void bind_clock(struct binder *b, const struct ow_clock_state *clock)
 {
 	bool known = clock->synchronised && clock->error_ns != OW_CLOCK_UNKNOWN;
-	bind_count(b, known && clock->error_ns >= 0 ? (uint64_t)clock->error_ns : OW_LIVE_NOT_COUNTED);
+	bind_count(b, known && clock->error_ns >= 0 ? (uint64_t)clock->error_ns : OW_RESULT_NOT_COUNTED);
 }
 
-static void bind_result(sqlite3_stmt *statement, int64_t lane, const struct ow_live_result *r)
+static void bind_result(sqlite3_stmt *statement, int64_t lane, const struct ow_interval_result *r)
 {
-	struct binder b = {statement, 0, r->status != OW_LIVE_UNKNOWN};
+	struct binder b = {statement, 0, r->status != OW_RESULT_UNKNOWN};
 	bind_integer(&b, lane);
 	bind_integer(&b, r->start_ns);
 	bind_integer(&b, r->length_ns);
 	bind_integer(&b, r->interval);
 	bind_integer(&b, r->final);
 	bind_integer(&b, r->exact);
-	bind_text(&b, ow_live_status_name[r->status]);
+	bind_text(&b, ow_result_status_name[r->status]);
 	bind_text(&b, r->cause);
 	bind_counts(&b, r);
 	bind_delays(&b, r);
 	bind_clock(&b, &r->clock_from);
 	bind_clock(&b, &r->clock_to);
 	bind_text(&b, r->synopsis);
-	const struct ow_live_cost *cost = &r->cost;
+	const struct ow_result_cost *cost = &r->cost;
 	bind_count(&b, cost->bytes);
 	bind_count(&b, cost->round_trips);
 	const int64_t stages[] = {cost->transmit_ns, cost->decode_ns,  cost->missing_ns,
@@ -384,7 +384,7 @@ static void bind_result(sqlite3_stmt *statement, int64_t lane, const struct ow_l
 	assert(b.at == COLUMNS);
 }
 
-int ow_store_add(struct ow_store *store, const struct ow_live_result *result, struct ow_error *err)
+int ow_store_add(struct ow_store *store, const struct ow_interval_result *result, struct ow_error *err)
 {
 	int64_t lane = 0;
 	bool first = !store->waiting;

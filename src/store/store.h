@@ -22,7 +22,7 @@ void ow_store_since(struct ow_store *store, int64_t since_ns);
 void ow_store_missed(struct ow_store *store, int64_t from_ns, int64_t until_ns);
 /* In a transaction that is committed by ow_store_commit, or by itself after OW_STORE_BATCH results. On failure all
  * results since the last commit are not stored; the next one begins anew. */
-int ow_store_add(struct ow_store *store, const struct ow_live_result *result, struct ow_error *err);
+int ow_store_add(struct ow_store *store, const struct ow_interval_result *result, struct ow_error *err);
 int ow_store_commit(struct ow_store *store, struct ow_error *err);
 #define OW_STORE_BATCH 1000
 /* Results that were given to ow_store_add and are not in the store, because they or their batch failed. */

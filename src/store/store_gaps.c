@@ -9,9 +9,9 @@
 /* Rows of a lane that may be provisional: those that wait for late packets (1024 intervals at most), or for a peer. */
 #define PROVISIONAL_ROWS "20000"
 
-int ow_absent_init(struct ow_absent *absent, const struct ow_database *file, struct ow_error *err)
+int ow_store_gaps_init(struct ow_store_gaps *absent, const struct ow_database *file, struct ow_error *err)
 {
-	*absent = (struct ow_absent){.file = file, .since_ns = ow_clock_real_ns()};
+	*absent = (struct ow_store_gaps){.file = file, .since_ns = ow_clock_real_ns()};
 	int r = ow_database_prepare(file,
 	                            "SELECT start_ns + length_ns FROM result WHERE lane = ?"
 	                            " ORDER BY start_ns DESC LIMIT 1",
@@ -25,13 +25,13 @@ int ow_absent_init(struct ow_absent *absent, const struct ow_database *file, str
 	return r;
 }
 
-void ow_absent_done(struct ow_absent *absent)
+void ow_store_gaps_done(struct ow_store_gaps *absent)
 {
 	sqlite3_finalize(absent->last);
 	sqlite3_finalize(absent->fill);
 }
 
-int ow_absent_settle(const struct ow_database *file, struct ow_error *err)
+int ow_store_gaps_settle(const struct ow_database *file, struct ow_error *err)
 {
 	return ow_database_run(
 		file,
@@ -46,7 +46,7 @@ int ow_absent_settle(const struct ow_database *file, struct ow_error *err)
 		err);
 }
 
-int ow_absent_last(struct ow_absent *absent, int64_t lane, int64_t *ret_end_ns, struct ow_error *err)
+int ow_store_gaps_last(struct ow_store_gaps *absent, int64_t lane, int64_t *ret_end_ns, struct ow_error *err)
 {
 	int r = 0;
 	sqlite3_bind_int64(absent->last, 1, lane);
@@ -62,7 +62,7 @@ int ow_absent_last(struct ow_absent *absent, int64_t lane, int64_t *ret_end_ns, 
 	return r;
 }
 
-static const char *cause_of(const struct ow_absent *absent, int64_t start_ns, int64_t length_ns)
+static const char *cause_of(const struct ow_store_gaps *absent, int64_t start_ns, int64_t length_ns)
 {
 	if (start_ns < absent->lost_last_ns && start_ns + length_ns > absent->lost_ns)
 		return "the result could not be stored";
@@ -71,7 +71,7 @@ static const char *cause_of(const struct ow_absent *absent, int64_t start_ns, in
 	return "nothing was measured then: no agreement between the points, a start, or a clock that was set";
 }
 
-static int fill(struct ow_absent *absent, int64_t lane, int64_t start_ns, int64_t length_ns, int64_t interval,
+static int fill(struct ow_store_gaps *absent, int64_t lane, int64_t start_ns, int64_t length_ns, int64_t interval,
                 bool active, struct ow_error *err)
 {
 	const int64_t values[] = {lane, start_ns, length_ns, interval, active};
@@ -84,15 +84,15 @@ static int fill(struct ow_absent *absent, int64_t lane, int64_t start_ns, int64_
 	return r == -EBADMSG ? 0 : r;
 }
 
-int ow_absent_fill(struct ow_absent *absent, int64_t lane, int64_t end_ns, const struct ow_live_result *next,
-                   struct ow_error *err)
+int ow_store_gaps_fill(struct ow_store_gaps *absent, int64_t lane, int64_t end_ns,
+                       const struct ow_interval_result *next, struct ow_error *err)
 {
 	if (next->length_ns <= 0 || next->start_ns <= end_ns)
 		return 0;
 	int64_t gap_ns = next->start_ns - end_ns, rows = gap_ns / next->length_ns, rest_ns = gap_ns % next->length_ns;
 	int r = 0;
-	if (rows > OW_ABSENT_ROWS)
-		rows = OW_ABSENT_ROWS;
+	if (rows > OW_STORE_GAPS_ROWS)
+		rows = OW_STORE_GAPS_ROWS;
 	else if (rest_ns > 0) /* intervals were of another length */
 		r = fill(absent, lane, end_ns, rest_ns, next->interval - rows - 1, next->active, err);
 	for (int64_t i = rows; r == 0 && i > 0; i--)

@@ -10,7 +10,7 @@
  * (the point was not running, nothing was agreed on, the disk was full) become rows of status unknown, with the cause,
  * as soon as a later result of the lane comes.
  */
-struct ow_absent {
+struct ow_store_gaps {
 	const struct ow_database *file;
 	sqlite3_stmt *last, *fill;
 	int64_t since_ns;              /* before, nothing ran here */
@@ -18,18 +18,18 @@ struct ow_absent {
 };
 
 /* Of a gap with more intervals only the last ones become rows: a day of seconds. */
-#define OW_ABSENT_ROWS 100000
+#define OW_STORE_GAPS_ROWS 100000
 
-int ow_absent_init(struct ow_absent *absent, const struct ow_database *file, struct ow_error *err);
-void ow_absent_done(struct ow_absent *absent);
+int ow_store_gaps_init(struct ow_store_gaps *absent, const struct ow_database *file, struct ow_error *err);
+void ow_store_gaps_done(struct ow_store_gaps *absent);
 
 /* A process that was killed has left provisional results: they become final, partial where packets are undecided. */
-int ow_absent_settle(const struct ow_database *file, struct ow_error *err);
+int ow_store_gaps_settle(const struct ow_database *file, struct ow_error *err);
 
 /* The end of the lane's last interval, INT64_MIN = none. */
-int ow_absent_last(struct ow_absent *absent, int64_t lane, int64_t *ret_end_ns, struct ow_error *err);
+int ow_store_gaps_last(struct ow_store_gaps *absent, int64_t lane, int64_t *ret_end_ns, struct ow_error *err);
 /* Fills in what is missing between end_ns and the start of an interval. */
-int ow_absent_fill(struct ow_absent *absent, int64_t lane, int64_t end_ns, const struct ow_live_result *next,
-                   struct ow_error *err);
+int ow_store_gaps_fill(struct ow_store_gaps *absent, int64_t lane, int64_t end_ns,
+                       const struct ow_interval_result *next, struct ow_error *err);
 
 #endif

@@ -35,7 +35,7 @@
 #define BELIEVE_NS (24 * 3600 * OW_NS_PER_S)
 #define NEWS       4
 
-struct ow_keeper {
+struct ow_store_writer {
 	char *path;
 	size_t most;
 	pthread_t thread;
@@ -44,18 +44,18 @@ struct ow_keeper {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	/* Under the lock: */
-	struct ow_live_result *queue; /* a ring */
+	struct ow_interval_result *queue; /* a ring */
 	size_t head, count, room;
 	struct ow_store_limits limits;
 	bool stop, commit;
-	struct ow_keeper_state state;
+	struct ow_store_writer_state state;
 	int64_t lost_ns, lost_last_ns; /* in this time results were lost; equal = none */
 	struct ow_error news[NEWS];
 	unsigned news_count;
 
 	/* The thread's own: */
 	struct ow_store *store; /* NULL: to be opened */
-	struct ow_live_result *batch;
+	struct ow_interval_result *batch;
 	size_t batched;
 	dev_t device; /* of the file as it was opened */
 	ino_t inode;
@@ -76,7 +76,7 @@ static int64_t steady(void)
 
 /* -- news --------------------------------------------------------------------------------------------------------- */
 
-static void tell(struct ow_keeper *k, const struct ow_error *line)
+static void tell(struct ow_store_writer *k, const struct ow_error *line)
 {
 	pthread_mutex_lock(&k->lock);
 	if (k->news_count < NEWS)
@@ -84,7 +84,7 @@ static void tell(struct ow_keeper *k, const struct ow_error *line)
 	pthread_mutex_unlock(&k->lock);
 }
 
-bool ow_keeper_news(struct ow_keeper *k, struct ow_error *ret_line)
+bool ow_store_writer_news(struct ow_store_writer *k, struct ow_error *ret_line)
 {
 	pthread_mutex_lock(&k->lock);
 	bool any = k->news_count > 0;
@@ -96,7 +96,7 @@ bool ow_keeper_news(struct ow_keeper *k, struct ow_error *ret_line)
 	return any;
 }
 
-void ow_keeper_state(struct ow_keeper *k, struct ow_keeper_state *ret_state)
+void ow_store_writer_state(struct ow_store_writer *k, struct ow_store_writer_state *ret_state)
 {
 	pthread_mutex_lock(&k->lock);
 	*ret_state = k->state;
@@ -104,7 +104,7 @@ void ow_keeper_state(struct ow_keeper *k, struct ow_keeper_state *ret_state)
 	pthread_mutex_unlock(&k->lock);
 }
 
-static void publish(struct ow_keeper *k, size_t stored, bool failing)
+static void publish(struct ow_store_writer *k, size_t stored, bool failing)
 {
 	pthread_mutex_lock(&k->lock);
 	k->state.stored += stored;
@@ -114,13 +114,13 @@ static void publish(struct ow_keeper *k, size_t stored, bool failing)
 }
 
 /* The place in the ring after this one. */
-static size_t next_place(const struct ow_keeper *k, size_t place)
+static size_t next_place(const struct ow_store_writer *k, size_t place)
 {
 	return place + 1 < k->room ? place + 1 : 0;
 }
 
 /* It will be missing in the store, which says why. Under the lock. */
-static void lose(struct ow_keeper *k, const struct ow_live_result *result)
+static void lose(struct ow_store_writer *k, const struct ow_interval_result *result)
 {
 	int64_t from_ns = result->start_ns, until_ns = result->start_ns + result->length_ns;
 	if (!result->final)
@@ -131,14 +131,14 @@ static void lose(struct ow_keeper *k, const struct ow_live_result *result)
 	k->lost_last_ns = none || until_ns > k->lost_last_ns ? until_ns : k->lost_last_ns;
 }
 
-static uint64_t lost_so_far(struct ow_keeper *k)
+static uint64_t lost_so_far(struct ow_store_writer *k)
 {
-	struct ow_keeper_state state;
-	ow_keeper_state(k, &state);
+	struct ow_store_writer_state state;
+	ow_store_writer_state(k, &state);
 	return state.lost;
 }
 
-static void failed(struct ow_keeper *k, int code, const struct ow_error *why, int64_t now)
+static void failed(struct ow_store_writer *k, int code, const struct ow_error *why, int64_t now)
 {
 	struct ow_error line;
 	if (!k->was_failing) {
@@ -163,7 +163,7 @@ static void failed(struct ow_keeper *k, int code, const struct ow_error *why, in
 	}
 }
 
-static void worked(struct ow_keeper *k, int64_t now)
+static void worked(struct ow_store_writer *k, int64_t now)
 {
 	struct ow_error line;
 	char since[OW_DURATION_TEXT];
@@ -182,7 +182,7 @@ static void worked(struct ow_keeper *k, int64_t now)
 
 /* -- the file ----------------------------------------------------------------------------------------------------- */
 
-static int open_store(struct ow_keeper *k, struct ow_error *err)
+static int open_store(struct ow_store_writer *k, struct ow_error *err)
 {
 	struct stat info;
 	int r = ow_store_open(k->path, &k->store, err);
@@ -199,7 +199,7 @@ static int open_store(struct ow_keeper *k, struct ow_error *err)
 }
 
 /* A file that was removed or replaced would take results along into nowhere. */
-static void look_after_file(struct ow_keeper *k, int64_t now)
+static void look_after_file(struct ow_store_writer *k, int64_t now)
 {
 	struct stat info;
 	struct ow_error line;
@@ -215,7 +215,7 @@ static void look_after_file(struct ow_keeper *k, int64_t now)
 }
 
 /* Adds the batch and commits it. *ret_bad: the result that the store refuses, if the code is -EBADMSG. */
-static int write_batch(struct ow_keeper *k, size_t *ret_bad, struct ow_error *err)
+static int write_batch(struct ow_store_writer *k, size_t *ret_bad, struct ow_error *err)
 {
 	int r = 0;
 	pthread_mutex_lock(&k->lock);
@@ -229,7 +229,7 @@ static int write_batch(struct ow_keeper *k, size_t *ret_bad, struct ow_error *er
 }
 
 /* Writes the batch. A result that can never be written must not keep the others back. */
-static int put_batch(struct ow_keeper *k, struct ow_error *err)
+static int put_batch(struct ow_store_writer *k, struct ow_error *err)
 {
 	size_t bad = 0;
 	bool relieved = false;
@@ -257,7 +257,7 @@ static int put_batch(struct ow_keeper *k, struct ow_error *err)
 }
 
 /* The time for deleting: it runs no faster than a steady clock, or a clock that jumps ahead would delete everything. */
-static int64_t trusted_now(struct ow_keeper *k, int64_t now)
+static int64_t trusted_now(struct ow_store_writer *k, int64_t now)
 {
 	int64_t real = ow_clock_real_ns(), expected = k->real_ns + (now - k->steady_ns);
 	if (real <= expected + JUMP_NS)
@@ -272,7 +272,7 @@ static int64_t trusted_now(struct ow_keeper *k, int64_t now)
 	return real;
 }
 
-static void trim(struct ow_keeper *k, int64_t now)
+static void trim(struct ow_store_writer *k, int64_t now)
 {
 	struct ow_error err;
 	pthread_mutex_lock(&k->lock);
@@ -293,7 +293,7 @@ static void trim(struct ow_keeper *k, int64_t now)
 /* -- the thread --------------------------------------------------------------------------------------------------- */
 
 /* Moves what waits into the batch, as far as it has room. Returns whether there is something to write. */
-static bool fill_batch(struct ow_keeper *k)
+static bool fill_batch(struct ow_store_writer *k)
 {
 	pthread_mutex_lock(&k->lock);
 	while (k->count && k->batched < BATCH) {
@@ -312,7 +312,7 @@ static bool fill_batch(struct ow_keeper *k)
 }
 
 /* Sleeps until there is something to do. Returns whether the end has come. */
-static bool wait_for_work(struct ow_keeper *k)
+static bool wait_for_work(struct ow_store_writer *k)
 {
 	pthread_mutex_lock(&k->lock);
 	for (;;) {
@@ -334,7 +334,7 @@ static bool wait_for_work(struct ow_keeper *k)
 	return stop;
 }
 
-static void work(struct ow_keeper *k, bool last)
+static void work(struct ow_store_writer *k, bool last)
 {
 	struct ow_error err;
 	int64_t now = steady();
@@ -355,7 +355,7 @@ static void work(struct ow_keeper *k, bool last)
 
 static void *run(void *arg)
 {
-	struct ow_keeper *k = arg;
+	struct ow_store_writer *k = arg;
 	while (!wait_for_work(k))
 		work(k, false);
 	work(k, true);
@@ -364,7 +364,7 @@ static void *run(void *arg)
 
 /* -- the caller's side -------------------------------------------------------------------------------------------- */
 
-static int start(struct ow_keeper *k)
+static int start(struct ow_store_writer *k)
 {
 	sigset_t all, old;
 	sigfillset(&all);
@@ -383,14 +383,15 @@ static bool is_permanent(int code)
 	       code == -EACCES || code == -EPERM;
 }
 
-int ow_keeper_create(const struct ow_keeper_options *options, struct ow_keeper **ret_keeper, struct ow_error *err)
+int ow_store_writer_create(const struct ow_store_writer_options *options, struct ow_store_writer **ret_keeper,
+                           struct ow_error *err)
 {
-	struct ow_keeper *k = calloc(1, sizeof *k);
+	struct ow_store_writer *k = calloc(1, sizeof *k);
 	if (!k)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", options->path);
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_cond_init(&k->wake, NULL);
-	k->most = options->waiting_max ? options->waiting_max : OW_KEEPER_WAITING;
+	k->most = options->waiting_max ? options->waiting_max : OW_STORE_WRITER_WAITING;
 	k->limits = options->limits;
 	k->created_ns = k->real_ns = ow_clock_real_ns();
 	k->steady_ns = steady();
@@ -408,13 +409,13 @@ int ow_keeper_create(const struct ow_keeper_options *options, struct ow_keeper *
 	if (r == 0 && (r = start(k)) < 0)
 		ow_error_set(err, -r, "%s: %s", options->path, strerror(-r));
 	if (r < 0)
-		ow_keeper_free(k);
+		ow_store_writer_free(k);
 	else
 		*ret_keeper = k;
 	return r;
 }
 
-void ow_keeper_stop(struct ow_keeper *k)
+void ow_store_writer_stop(struct ow_store_writer *k)
 {
 	if (!k->running)
 		return;
@@ -426,11 +427,11 @@ void ow_keeper_stop(struct ow_keeper *k)
 	k->running = false;
 }
 
-void ow_keeper_free(struct ow_keeper *k)
+void ow_store_writer_free(struct ow_store_writer *k)
 {
 	if (!k)
 		return;
-	ow_keeper_stop(k);
+	ow_store_writer_stop(k);
 	ow_store_close(k->store);
 	pthread_cond_destroy(&k->wake);
 	pthread_mutex_destroy(&k->lock);
@@ -441,14 +442,14 @@ void ow_keeper_free(struct ow_keeper *k)
 }
 
 /* Room for one more, also by giving up the oldest. */
-static bool make_room(struct ow_keeper *k)
+static bool make_room(struct ow_store_writer *k)
 {
 	if (k->count < k->room)
 		return true;
 	if (k->room < k->most) {
 		size_t room = k->room ? 2 * k->room : 64;
 		room = room < k->most ? room : k->most;
-		struct ow_live_result *queue = reallocarray(NULL, room, sizeof *queue);
+		struct ow_interval_result *queue = reallocarray(NULL, room, sizeof *queue);
 		if (queue) {
 			for (size_t i = 0, from = k->head; i < k->count; i++, from = next_place(k, from))
 				queue[i] = k->queue[from];
@@ -467,7 +468,7 @@ static bool make_room(struct ow_keeper *k)
 	return true;
 }
 
-void ow_keeper_add(struct ow_keeper *k, const struct ow_live_result *result)
+void ow_store_writer_add(struct ow_store_writer *k, const struct ow_interval_result *result)
 {
 	pthread_mutex_lock(&k->lock);
 	if (make_room(k))
@@ -479,7 +480,7 @@ void ow_keeper_add(struct ow_keeper *k, const struct ow_live_result *result)
 	pthread_mutex_unlock(&k->lock);
 }
 
-void ow_keeper_commit(struct ow_keeper *k)
+void ow_store_writer_commit(struct ow_store_writer *k)
 {
 	pthread_mutex_lock(&k->lock);
 	if (k->count) {
@@ -489,7 +490,7 @@ void ow_keeper_commit(struct ow_keeper *k)
 	pthread_mutex_unlock(&k->lock);
 }
 
-void ow_keeper_limit(struct ow_keeper *k, const struct ow_store_limits *limits)
+void ow_store_writer_limit(struct ow_store_writer *k, const struct ow_store_limits *limits)
 {
 	pthread_mutex_lock(&k->lock);
 	k->limits = *limits;

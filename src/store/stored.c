@@ -22,10 +22,10 @@ const char *const ow_stored_by_name[] = {"loss", "p99", "mean"};
 
 /* -- opening ------------------------------------------------------------------------------------------------------ */
 
-static void take_name(sqlite3_stmt *statement, int column, char name[OW_LIVE_NAME])
+static void take_name(sqlite3_stmt *statement, int column, char name[OW_RESULT_NAME])
 {
 	const char *text = (const char *)sqlite3_column_text(statement, column);
-	snprintf(name, OW_LIVE_NAME, "%s", text ? text : "");
+	snprintf(name, OW_RESULT_NAME, "%s", text ? text : "");
 }
 
 static int read_lanes(struct ow_stored *stored, struct ow_error *err)
@@ -221,10 +221,10 @@ char *ow_stored_query(const struct ow_stored *stored, const char *columns, const
 	if (stored->filter.final)
 		fputs(" AND final", out);
 	const char *join = " AND status IN (";
-	for (int i = 0; stored->filter.statuses && i <= OW_LIVE_UNKNOWN; i++) {
+	for (int i = 0; stored->filter.statuses && i <= OW_RESULT_UNKNOWN; i++) {
 		if (!(stored->filter.statuses >> i & 1))
 			continue;
-		fprintf(out, "%s'%s'", join, ow_live_status_name[i]);
+		fprintf(out, "%s'%s'", join, ow_result_status_name[i]);
 		join = ", ";
 	}
 	fprintf(out, "%s %s", stored->filter.statuses ? ")" : "", tail);
@@ -387,7 +387,7 @@ int ow_stored_worst(struct ow_stored *stored, enum ow_stored_by by, uint64_t cou
 static void put_lane_cells(FILE *out, const struct ow_stored_lane *lane)
 {
 	for (int kind = 0; kind < NAMES; kind++) {
-		ow_words_csv(out, lane ? name_of(lane, kind) : "");
+		ow_format_csv(out, lane ? name_of(lane, kind) : "");
 		fputc(',', out);
 	}
 }
@@ -404,7 +404,7 @@ static int csv_portion(struct ow_stored *stored, sqlite3_stmt *statement, struct
 		for (int i = 1; i < columns; i++) {
 			if (i > 1)
 				fputc(',', out);
-			ow_words_csv(out, (const char *)sqlite3_column_text(statement, i));
+			ow_format_csv(out, (const char *)sqlite3_column_text(statement, i));
 		}
 		fputc('\n', out);
 		count++;

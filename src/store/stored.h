@@ -13,7 +13,7 @@
 struct ow_stored;
 
 struct ow_stored_lane {
-	char segment[OW_LIVE_NAME], class_name[OW_LIVE_NAME], from[OW_LIVE_NAME], to[OW_LIVE_NAME];
+	char segment[OW_RESULT_NAME], class_name[OW_RESULT_NAME], from[OW_RESULT_NAME], to[OW_RESULT_NAME];
 	int64_t id;
 	bool chosen;
 };
@@ -21,7 +21,7 @@ struct ow_stored_lane {
 struct ow_stored_filter {
 	const char *segment, *class_name, *from, *to; /* NULL = all */
 	int64_t since_ns, until_ns;                   /* starts in since <= start < until */
-	unsigned statuses;                            /* a bit for each enum ow_live_status; 0 = all */
+	unsigned statuses;                            /* a bit for each enum ow_result_status; 0 = all */
 	bool final;                                   /* no provisional ones */
 };
 
@@ -37,7 +37,7 @@ const struct ow_stored_lane *ow_stored_lanes(const struct ow_stored *stored, siz
 int ow_stored_span(struct ow_stored *stored, int64_t *ret_first_ns, int64_t *ret_last_ns, struct ow_error *err);
 
 /* Nonzero ends the listing, and is returned. */
-typedef int ow_stored_each(void *arg, const struct ow_live_result *result);
+typedef int ow_stored_each(void *arg, const struct ow_interval_result *result);
 /* In the order of time and lane; with a limit (0 = none) the newest so many. */
 int ow_stored_list(struct ow_stored *stored, uint64_t limit, ow_stored_each *each, void *arg, struct ow_error *err);
 

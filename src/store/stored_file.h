@@ -33,7 +33,7 @@ int ow_stored_prepare(const struct ow_stored *stored, const char *columns, const
 
 /* Of a result that was read: the reasons point into it. */
 struct ow_stored_row {
-	struct ow_live_result result;
+	struct ow_interval_result result;
 	char reason[OW_STORED_REASONS][OW_STORED_REASON];
 };
 /* The columns that ow_stored_row takes, in its order. */

@@ -74,24 +74,24 @@ static struct ow_value take_value(struct taker *t, bool bounds)
 	return v;
 }
 
-static enum ow_live_status take_status(struct taker *t)
+static enum ow_result_status take_status(struct taker *t)
 {
 	char name[16];
 	take_text(t, name, sizeof name);
-	for (int i = OW_LIVE_MEASURED; i < OW_LIVE_UNKNOWN; i++) {
-		if (strcmp(name, ow_live_status_name[i]) == 0)
-			return (enum ow_live_status)i;
+	for (int i = OW_RESULT_MEASURED; i < OW_RESULT_UNKNOWN; i++) {
+		if (strcmp(name, ow_result_status_name[i]) == 0)
+			return (enum ow_result_status)i;
 	}
-	return OW_LIVE_UNKNOWN;
+	return OW_RESULT_UNKNOWN;
 }
 
-static void take_counts(struct taker *t, struct ow_live_result *r)
+static void take_counts(struct taker *t, struct ow_interval_result *r)
 {
 	uint64_t *counts[] = {&r->sent, &r->received, &r->matched, &r->late,       &r->late_received,
 	                      &r->lost, &r->pending,  &r->extra,   &r->duplicated, &r->ambiguous};
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
 		*counts[i] = take_count(t, 0);
-	r->reordered = take_count(t, OW_LIVE_NOT_COUNTED);
+	r->reordered = take_count(t, OW_RESULT_NOT_COUNTED);
 	r->bytes = take_count(t, 0);
 	uint64_t shift = take_count(t, 0);
 	r->sample_shift = shift < 63 ? (unsigned)shift : 63;
@@ -111,7 +111,7 @@ static void take_clock(struct taker *t, struct ow_clock_state *clock)
 	*clock = (struct ow_clock_state){error < (uint64_t)OW_CLOCK_UNKNOWN, (int64_t)error};
 }
 
-static void take_cost(struct taker *t, struct ow_live_cost *cost)
+static void take_cost(struct taker *t, struct ow_result_cost *cost)
 {
 	cost->bytes = take_count(t, 0);
 	cost->round_trips = (unsigned)take_count(t, 0);
@@ -142,7 +142,7 @@ static void read_reasons(struct ow_stored *stored, const char *json)
 
 static void take_reasons(struct ow_stored *stored, struct taker *t, struct ow_stored_row *row)
 {
-	struct ow_live_result *r = &row->result;
+	struct ow_interval_result *r = &row->result;
 	struct ow_value *values[OW_STORED_REASONS] = {&r->mean_ns, &r->stddev_ns,      &r->min_ns,
 	                                              &r->max_ns,  &r->quantile_ns[0], &r->loss_ratio};
 	const char *json = (const char *)sqlite3_column_text(t->statement, t->at++);
@@ -161,7 +161,7 @@ static void take_reasons(struct ow_stored *stored, struct taker *t, struct ow_st
 void ow_stored_row(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_stored_row *row)
 {
 	struct taker t = {statement, 0};
-	struct ow_live_result *r = &row->result;
+	struct ow_interval_result *r = &row->result;
 	memset(r, 0, sizeof *r);
 	const struct ow_stored_lane *lane = ow_stored_lane(stored, take_integer(&t));
 	if (lane) {

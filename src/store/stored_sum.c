@@ -286,27 +286,27 @@ static void add_counts(struct ow_stored_sum *sum, sqlite3_stmt *row)
 	};
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
 		*counts[i].count += count_at(row, counts[i].column);
-	if (sqlite3_column_type(row, REORDERED) == SQLITE_NULL || sum->reordered == OW_LIVE_NOT_COUNTED)
-		sum->reordered = OW_LIVE_NOT_COUNTED;
+	if (sqlite3_column_type(row, REORDERED) == SQLITE_NULL || sum->reordered == OW_RESULT_NOT_COUNTED)
+		sum->reordered = OW_RESULT_NOT_COUNTED;
 	else
 		sum->reordered += count_at(row, REORDERED);
 	sum->sampled += count_at(row, SHIFT) > 0;
 }
 
-static enum ow_live_status status_at(sqlite3_stmt *row)
+static enum ow_result_status status_at(sqlite3_stmt *row)
 {
 	const char *name = (const char *)sqlite3_column_text(row, STATUS);
-	return !name                           ? OW_LIVE_UNKNOWN
-	       : strcmp(name, "measured") == 0 ? OW_LIVE_MEASURED
-	       : strcmp(name, "partial") == 0  ? OW_LIVE_PARTIAL
-	                                       : OW_LIVE_UNKNOWN;
+	return !name                           ? OW_RESULT_UNKNOWN
+	       : strcmp(name, "measured") == 0 ? OW_RESULT_MEASURED
+	       : strcmp(name, "partial") == 0  ? OW_RESULT_PARTIAL
+	                                       : OW_RESULT_UNKNOWN;
 }
 
 /* Causes differ by their numbers. */
-static void without_numbers(const char *text, char ret_text[OW_LIVE_CAUSE])
+static void without_numbers(const char *text, char ret_text[OW_RESULT_CAUSE])
 {
 	size_t used = 0;
-	for (; *text && used < OW_LIVE_CAUSE - 1; text++) {
+	for (; *text && used < OW_RESULT_CAUSE - 1; text++) {
 		bool digit = isdigit((unsigned char)*text);
 		if (!digit)
 			ret_text[used++] = *text;
@@ -316,9 +316,9 @@ static void without_numbers(const char *text, char ret_text[OW_LIVE_CAUSE])
 	ret_text[used] = 0;
 }
 
-static void add_cause(struct ow_stored_sums *sums, enum ow_live_status status, const char *text, int64_t start_ns)
+static void add_cause(struct ow_stored_sums *sums, enum ow_result_status status, const char *text, int64_t start_ns)
 {
-	char cause[OW_LIVE_CAUSE];
+	char cause[OW_RESULT_CAUSE];
 	size_t i = 0;
 	without_numbers(text && *text ? text : "no cause known", cause);
 	while (i < sums->causes && (sums->cause[i].status != status || strcmp(sums->cause[i].text, cause) != 0))
@@ -375,14 +375,14 @@ static int add_row(struct pass *p, sqlite3_stmt *row, struct ow_error *err)
 	p->sums->intervals++;
 	sum->intervals++;
 	sum->provisional += !sqlite3_column_int(row, FINAL);
-	enum ow_live_status status = status_at(row);
-	if (status != OW_LIVE_MEASURED)
+	enum ow_result_status status = status_at(row);
+	if (status != OW_RESULT_MEASURED)
 		add_cause(p->sums, status, (const char *)sqlite3_column_text(row, CAUSE), start);
-	if (status == OW_LIVE_UNKNOWN) {
+	if (status == OW_RESULT_UNKNOWN) {
 		sum->unknown++;
 		return 0;
 	}
-	*(status == OW_LIVE_PARTIAL ? &sum->partial : &sum->measured) += 1;
+	*(status == OW_RESULT_PARTIAL ? &sum->partial : &sum->measured) += 1;
 	add_counts(sum, row);
 	add_delays(p, sum, row, start);
 	add_clocks(sum, row);

@@ -28,7 +28,7 @@ struct ow_stored_sum {
 	uint64_t missing;     /* not in the store, between others that are */
 	uint64_t sampled;     /* of these, with counts of a sample */
 	uint64_t sent, received, matched, late, late_received, lost, pending, extra, duplicated, ambiguous, bytes;
-	uint64_t reordered; /* OW_LIVE_NOT_COUNTED if it was not everywhere */
+	uint64_t reordered; /* OW_RESULT_NOT_COUNTED if it was not everywhere */
 	uint64_t total_sent, total_received, ring_drops_from, ring_drops_to, unreadable;
 	uint64_t samples;             /* packets whose delay is in the mean */
 	double decided, decided_lost; /* weighed by what a packet of a sample stands for */
@@ -42,8 +42,8 @@ struct ow_stored_sum {
 /* Intervals without full result, by what they say; runs of digits are N. */
 #define OW_STORED_CAUSES 64
 struct ow_stored_cause {
-	char text[OW_LIVE_CAUSE];
-	enum ow_live_status status;
+	char text[OW_RESULT_CAUSE];
+	enum ow_result_status status;
 	uint64_t intervals;
 	int64_t first_ns, last_ns;
 };

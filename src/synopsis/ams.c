@@ -90,7 +90,7 @@ static size_t memory(const struct ow_synopsis *synopsis)
 }
 
 /* sign: 1 adds, -1 takes out. The counter is in the low bits of the hash, its sign in the highest. */
-static inline void update(struct ow_ams *ams, const struct ow_stamp *stamps, size_t count, uint32_t sign)
+static inline void update(struct ow_ams *ams, const struct ow_sighting *stamps, size_t count, uint32_t sign)
 {
 	const uint64_t key_xor = ams->key_xor, key_mul = ams->key_mul;
 	const uint32_t mask = ams->counters - 1;
@@ -102,12 +102,12 @@ static inline void update(struct ow_ams *ams, const struct ow_stamp *stamps, siz
 	}
 }
 
-static void add(struct ow_synopsis *synopsis, const struct ow_stamp *stamps, size_t count)
+static void add(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
 {
 	update(ams_of(synopsis), stamps, count, 1);
 }
 
-static void take_out(struct ow_synopsis *synopsis, const struct ow_stamp *stamps, size_t count)
+static void take_out(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
 {
 	update(ams_of(synopsis), stamps, count, UINT32_MAX);
 }

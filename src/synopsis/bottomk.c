@@ -124,7 +124,7 @@ static inline void add_entry(struct ow_bottomk *bottomk, struct ow_bottomk_entry
 	bottomk->sorted = false;
 }
 
-static void add(struct ow_synopsis *synopsis, const struct ow_stamp *stamps, size_t count)
+static void add(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
 {
 	struct ow_bottomk *bottomk = bottomk_of(synopsis);
 	const uint64_t key = bottomk->key;

@@ -157,7 +157,7 @@ static uint64_t name_copy(struct ow_copies *copies, uint64_t base_id)
 	return copy.id;
 }
 
-void ow_copies_name(struct ow_copies *copies, struct ow_stamp *stamps, size_t count)
+void ow_copies_name(struct ow_copies *copies, struct ow_sighting *stamps, size_t count)
 {
 	uint64_t *slot = copies->slot;
 	unsigned bits = copies->bits;
@@ -262,7 +262,7 @@ const struct ow_copy *ow_copies_find(const struct ow_copy *copy, size_t count, u
 	return count ? bsearch(&key, copy, count, sizeof *copy, by_name) : NULL;
 }
 
-int ow_copies_rename(struct ow_stamp *stamps, size_t count)
+int ow_copies_rename(struct ow_sighting *stamps, size_t count)
 {
 	struct ow_copies copies;
 	ow_copies_init(&copies);

@@ -19,7 +19,7 @@ static inline uint64_t ow_copy_next(uint64_t id)
 
 /* In place, in the order of the list. 0 or -ENOMEM, then some may be renamed; needs up to 22 bytes a packet for the
  * time of the call, and 50 more for each copy. */
-int ow_copies_rename(struct ow_stamp *stamps, size_t count);
+int ow_copies_rename(struct ow_sighting *stamps, size_t count);
 
 /* A further copy of an identical packet. */
 struct ow_copy {
@@ -50,7 +50,7 @@ int ow_copies_reserve(struct ow_copies *copies, size_t count);
 /* About so many packets will come: spares the table from growing. Without memory, it grows later. */
 void ow_copies_expect(struct ow_copies *copies, size_t count);
 /* Renames in place; there must be room. */
-void ow_copies_name(struct ow_copies *copies, struct ow_stamp *stamps, size_t count);
+void ow_copies_name(struct ow_copies *copies, struct ow_sighting *stamps, size_t count);
 /* Forgets the packets that are not to be kept, and their copies. The copies that remain stay in order. */
 typedef bool (*ow_copies_choice)(const void *arg, uint64_t base_id);
 void ow_copies_keep(struct ow_copies *copies, ow_copies_choice keep, const void *arg);

@@ -128,7 +128,7 @@ struct picked {
 };
 
 /* As the LDA: the upper half of a hash samples, the lower half chooses the row. Returns how many packets are taken. */
-static inline size_t pick(const struct ow_finecomb *f, const struct ow_stamp *stamps, size_t count, struct picked *p)
+static inline size_t pick(const struct ow_finecomb *f, const struct ow_sighting *stamps, size_t count, struct picked *p)
 {
 	uint64_t hash[BATCH + 1];
 	uint8_t which[BATCH + 1];
@@ -143,7 +143,7 @@ static inline size_t pick(const struct ow_finecomb *f, const struct ow_stamp *st
 		uint32_t bank = 0;
 		for (uint32_t k = 1; k < f->params.banks; k++)
 			bank += (uint32_t)(hash[i] >> 32) <= f->params.bank[k].limit;
-		const struct ow_stamp *s = &stamps[which[i]];
+		const struct ow_sighting *s = &stamps[which[i]];
 		uint32_t row = (uint32_t)((uint64_t)(uint32_t)hash[i] * f->params.bank[bank].buckets >> 32);
 		p->entry[i] = (struct ow_finecomb_entry){(uint64_t)s->time_ns, ow_mix64(s->id ^ f->key[2]),
 		                                         f->first[bank] + row};
@@ -182,7 +182,7 @@ static inline void update(struct ow_finecomb *f, const struct picked *p, size_t 
 	}
 }
 
-static void finecomb_add(struct ow_synopsis *s, const struct ow_stamp *stamps, size_t count)
+static void finecomb_add(struct ow_synopsis *s, const struct ow_sighting *stamps, size_t count)
 {
 	struct ow_finecomb *f = finecomb_of(s);
 	struct picked p;
@@ -224,7 +224,7 @@ static void forget(struct ow_finecomb_stash *s, const struct ow_finecomb_entry *
 		s->head = 0;
 }
 
-static void finecomb_remove(struct ow_synopsis *s, const struct ow_stamp *stamps, size_t count)
+static void finecomb_remove(struct ow_synopsis *s, const struct ow_sighting *stamps, size_t count)
 {
 	struct ow_finecomb *f = finecomb_of(s);
 	struct picked p;
@@ -239,7 +239,7 @@ static void finecomb_remove(struct ow_synopsis *s, const struct ow_stamp *stamps
 	}
 }
 
-static void beside(struct ow_finecomb *f, const struct ow_stamp *stamps, size_t count, enum ow_finecomb_side side,
+static void beside(struct ow_finecomb *f, const struct ow_sighting *stamps, size_t count, enum ow_finecomb_side side,
                    void (*keep)(struct ow_finecomb_stash *, const struct ow_finecomb_entry *))
 {
 	struct picked p;
@@ -253,12 +253,12 @@ static void beside(struct ow_finecomb *f, const struct ow_stamp *stamps, size_t 
 	}
 }
 
-void ow_finecomb_before(struct ow_finecomb *finecomb, const struct ow_stamp *stamps, size_t count)
+void ow_finecomb_before(struct ow_finecomb *finecomb, const struct ow_sighting *stamps, size_t count)
 {
 	beside(finecomb, stamps, count, OW_STASH_PRE_START, keep_last);
 }
 
-void ow_finecomb_after(struct ow_finecomb *finecomb, const struct ow_stamp *stamps, size_t count)
+void ow_finecomb_after(struct ow_finecomb *finecomb, const struct ow_sighting *stamps, size_t count)
 {
 	beside(finecomb, stamps, count, OW_STASH_POST_END, keep_first);
 }

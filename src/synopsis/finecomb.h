@@ -102,8 +102,8 @@ void ow_finecomb_send_only(struct ow_finecomb *finecomb);
  * after it. Times as ever, from the start of the interval. Packets of the interval itself are stashed by `add`, which
  * therefore wants them in order of arrival, too (the buckets do not mind).
  */
-void ow_finecomb_before(struct ow_finecomb *finecomb, const struct ow_stamp *stamps, size_t count);
-void ow_finecomb_after(struct ow_finecomb *finecomb, const struct ow_stamp *stamps, size_t count);
+void ow_finecomb_before(struct ow_finecomb *finecomb, const struct ow_sighting *stamps, size_t count);
+void ow_finecomb_after(struct ow_finecomb *finecomb, const struct ow_sighting *stamps, size_t count);
 
 /* The i-th entry of a stash, 0 the oldest. */
 static inline const struct ow_finecomb_entry *ow_finecomb_entry(const struct ow_finecomb_stash *stash, uint32_t i)

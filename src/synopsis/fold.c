@@ -197,7 +197,7 @@ struct pending {
 };
 
 /* banks and plain (unfolded, order 0) are constants where it matters: the loops unroll. */
-static inline __attribute__((always_inline)) void update_batch(struct ow_fold *fold, const struct ow_stamp *stamps,
+static inline __attribute__((always_inline)) void update_batch(struct ow_fold *fold, const struct ow_sighting *stamps,
                                                                size_t count, bool add, unsigned banks, bool plain)
 {
 	const struct ow_fold_secret secret = fold->secret;
@@ -221,7 +221,7 @@ static inline __attribute__((always_inline)) void update_batch(struct ow_fold *f
 	}
 }
 
-static void update(struct ow_fold *fold, const struct ow_stamp *stamps, size_t count, bool add)
+static void update(struct ow_fold *fold, const struct ow_sighting *stamps, size_t count, bool add)
 {
 	bool plain = fold->params.cells == OW_FOLD_CELLS && fold->params.order == 0;
 	for (size_t n; count; stamps += n, count -= n) {
@@ -235,7 +235,7 @@ static void update(struct ow_fold *fold, const struct ow_stamp *stamps, size_t c
 	}
 }
 
-static void add(struct ow_synopsis *synopsis, const struct ow_stamp *stamps, size_t count)
+static void add(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
 {
 	struct ow_fold *fold = fold_of(synopsis);
 	update(fold, stamps, count, true);
@@ -243,7 +243,7 @@ static void add(struct ow_synopsis *synopsis, const struct ow_stamp *stamps, siz
 		fold->ams->ops->add(fold->ams, stamps, count);
 }
 
-static void take_out(struct ow_synopsis *synopsis, const struct ow_stamp *stamps, size_t count)
+static void take_out(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
 {
 	struct ow_fold *fold = fold_of(synopsis);
 	update(fold, stamps, count, false);

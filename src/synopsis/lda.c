@@ -96,7 +96,7 @@ static size_t lda_memory(const struct ow_synopsis *s)
  * multiplication will do. Packets that no bank takes are dropped without a branch, since it would be mispredicted for
  * every other packet at p = 1/2.
  */
-static inline size_t sample(const struct ow_lda *lda, const struct ow_stamp *stamps, size_t count,
+static inline size_t sample(const struct ow_lda *lda, const struct ow_sighting *stamps, size_t count,
                             uint64_t hash[BATCH + 1], uint8_t which[BATCH + 1])
 {
 	uint64_t key = lda->key[0], multiplier = lda->key[1];
@@ -120,7 +120,7 @@ static inline uint32_t bucket_of(const struct ow_lda *lda, uint64_t hash)
 	return lda->first[bank] + (uint32_t)((uint64_t)(uint32_t)hash * lda->params.bank[bank].buckets >> 32);
 }
 
-static inline void update(struct ow_lda *lda, const struct ow_stamp *stamps, size_t count, uint64_t sign)
+static inline void update(struct ow_lda *lda, const struct ow_sighting *stamps, size_t count, uint64_t sign)
 {
 	uint64_t hash[BATCH + 1];
 	uint8_t which[BATCH + 1];
@@ -146,12 +146,12 @@ static inline void update(struct ow_lda *lda, const struct ow_stamp *stamps, siz
 	}
 }
 
-static void lda_add(struct ow_synopsis *s, const struct ow_stamp *stamps, size_t count)
+static void lda_add(struct ow_synopsis *s, const struct ow_sighting *stamps, size_t count)
 {
 	update(lda_of(s), stamps, count, 1);
 }
 
-static void lda_remove(struct ow_synopsis *s, const struct ow_stamp *stamps, size_t count)
+static void lda_remove(struct ow_synopsis *s, const struct ow_sighting *stamps, size_t count)
 {
 	update(lda_of(s), stamps, count, UINT64_MAX);
 }

@@ -53,7 +53,7 @@ static size_t minhash_memory(const struct ow_synopsis *synopsis)
 	return ((const struct ow_minhash *)synopsis)->slots * sizeof(uint64_t);
 }
 
-static void minhash_add(struct ow_synopsis *synopsis, const struct ow_stamp *stamps, size_t count)
+static void minhash_add(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
 {
 	struct ow_minhash *minhash = (struct ow_minhash *)synopsis;
 	for (size_t i = 0; i < count; i++) {

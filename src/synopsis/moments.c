@@ -76,7 +76,7 @@ static inline uint32_t bucket_of(const struct ow_moments *m, uint64_t id)
 	return (uint32_t)((ow_mix64(id ^ m->key) >> 32) * m->buckets >> 32);
 }
 
-static inline void update(struct ow_moments *m, const struct ow_stamp *stamps, size_t count, uint64_t sign)
+static inline void update(struct ow_moments *m, const struct ow_sighting *stamps, size_t count, uint64_t sign)
 {
 	uint32_t index[BATCH];
 	bool prefetch = moments_memory(&m->base) > PREFETCH_BYTES;
@@ -93,12 +93,12 @@ static inline void update(struct ow_moments *m, const struct ow_stamp *stamps, s
 	}
 }
 
-static void moments_add(struct ow_synopsis *s, const struct ow_stamp *stamps, size_t count)
+static void moments_add(struct ow_synopsis *s, const struct ow_sighting *stamps, size_t count)
 {
 	update(moments_of(s), stamps, count, 1);
 }
 
-static void moments_remove(struct ow_synopsis *s, const struct ow_stamp *stamps, size_t count)
+static void moments_remove(struct ow_synopsis *s, const struct ow_sighting *stamps, size_t count)
 {
 	update(moments_of(s), stamps, count, UINT64_MAX);
 }
@@ -181,7 +181,8 @@ const struct ow_synopsis_ops ow_moments_ops = {
 	.describe = moments_describe,
 };
 
-void ow_moments_count(const struct ow_moments *moments, const struct ow_stamp *stamps, size_t count, uint32_t *counts)
+void ow_moments_count(const struct ow_moments *moments, const struct ow_sighting *stamps, size_t count,
+                      uint32_t *counts)
 {
 	for (size_t i = 0; i < count; i++)
 		counts[bucket_of(moments, stamps[i].id)]++;

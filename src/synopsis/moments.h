@@ -39,7 +39,8 @@ int ow_moments_create_for(size_t memory, const struct ow_sizing *sizing, uint64_
                           struct ow_synopsis **ret_synopsis);
 
 /* Adds each packet to the count of its bucket; times do not matter. counts: as many as there are buckets. */
-void ow_moments_count(const struct ow_moments *moments, const struct ow_stamp *stamps, size_t count, uint32_t *counts);
+void ow_moments_count(const struct ow_moments *moments, const struct ow_sighting *stamps, size_t count,
+                      uint32_t *counts);
 
 /* Buckets that give the standard deviation within `error` (relative) in 95 % of cases: 1.96 / sqrt(2 B) = error. */
 uint32_t ow_moments_buckets(double error);

@@ -122,8 +122,8 @@ static inline __attribute__((always_inline)) void update(struct ow_rda_cell *cel
 }
 
 /* sign: 1 adds, -1 takes out. Compiled for each number of banks, so that the inner loops are straight code. */
-static inline __attribute__((always_inline)) void put(struct ow_rda *rda, const struct ow_stamp *stamps, size_t count,
-                                                      int64_t sign, uint32_t banks, bool checked)
+static inline __attribute__((always_inline)) void put(struct ow_rda *rda, const struct ow_sighting *stamps,
+                                                      size_t count, int64_t sign, uint32_t banks, bool checked)
 {
 	uint32_t one = (uint32_t)sign;
 	if (rda_memory(&rda->base) <= IN_CACHE) {
@@ -152,7 +152,7 @@ static inline __attribute__((always_inline)) void put(struct ow_rda *rda, const 
 	}
 }
 
-static void put_any(struct ow_rda *rda, const struct ow_stamp *stamps, size_t count, int64_t sign)
+static void put_any(struct ow_rda *rda, const struct ow_sighting *stamps, size_t count, int64_t sign)
 {
 	if (rda->params.checked && rda->params.banks == 2)
 		put(rda, stamps, count, sign, 2, true);
@@ -166,12 +166,12 @@ static void put_any(struct ow_rda *rda, const struct ow_stamp *stamps, size_t co
 		put(rda, stamps, count, sign, rda->params.banks, rda->params.checked);
 }
 
-static void rda_add(struct ow_synopsis *synopsis, const struct ow_stamp *stamps, size_t count)
+static void rda_add(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
 {
 	put_any((struct ow_rda *)synopsis, stamps, count, 1);
 }
 
-static void rda_remove(struct ow_synopsis *synopsis, const struct ow_stamp *stamps, size_t count)
+static void rda_remove(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
 {
 	put_any((struct ow_rda *)synopsis, stamps, count, -1);
 }

@@ -68,7 +68,7 @@ static void update(struct ow_srda_cell *cell, uint64_t id, uint32_t idsh, uint64
 	cell->count += one;
 }
 
-static void put(struct ow_srda *srda, const struct ow_stamp *stamps, size_t count, int64_t sign)
+static void put(struct ow_srda *srda, const struct ow_sighting *stamps, size_t count, int64_t sign)
 {
 	for (size_t i = 0; i < count; i++) {
 		uint32_t place[OW_SRDA_HASHES_MAX], idsh = ow_srda_hash(srda, stamps[i].id);
@@ -79,12 +79,12 @@ static void put(struct ow_srda *srda, const struct ow_stamp *stamps, size_t coun
 	}
 }
 
-static void srda_add(struct ow_synopsis *synopsis, const struct ow_stamp *stamps, size_t count)
+static void srda_add(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
 {
 	put((struct ow_srda *)synopsis, stamps, count, 1);
 }
 
-static void srda_remove(struct ow_synopsis *synopsis, const struct ow_stamp *stamps, size_t count)
+static void srda_remove(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
 {
 	put((struct ow_srda *)synopsis, stamps, count, -1);
 }

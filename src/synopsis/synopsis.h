@@ -17,7 +17,7 @@
  */
 
 /* A packet as a synopsis sees it. The id is keyed and uniformly distributed (packet/identity). */
-struct ow_stamp {
+struct ow_sighting {
 	uint64_t id;
 	int64_t time_ns;
 };
@@ -56,9 +56,9 @@ struct ow_synopsis_ops {
 	/* Bytes of memory of the structure (a router's SRAM), without this header. */
 	size_t (*memory)(const struct ow_synopsis *synopsis);
 	/* In batches: no allocation, lock or system call. */
-	void (*add)(struct ow_synopsis *synopsis, const struct ow_stamp *stamps, size_t count);
+	void (*add)(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count);
 	/* Takes packets out again that were added. NULL where the structure cannot (bottomk, minhash). */
-	void (*remove)(struct ow_synopsis *synopsis, const struct ow_stamp *stamps, size_t count);
+	void (*remove)(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count);
 	/* this += other: several queues, ports or machines of one point. */
 	int (*merge)(struct ow_synopsis *synopsis, const struct ow_synopsis *other);
 	/* this -= other: what the two points do not share. NULL where it has no meaning. */

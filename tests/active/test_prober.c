@@ -31,7 +31,7 @@ struct seen {
 	uint64_t sent[3], lost[3], matched[3];
 };
 
-static void keep(void *arg, const struct ow_live_result *r)
+static void keep(void *arg, const struct ow_interval_result *r)
 {
 	struct seen *seen = arg;
 	unsigned lane = seen->results++ % 3;
@@ -107,7 +107,7 @@ static void check_session(const struct ow_prober *p, unsigned i, const struct ow
 {
 	struct ow_prober_counts n;
 	struct ow_reflector_counts m;
-	struct ow_live_result total;
+	struct ow_interval_result total;
 	ow_prober_counts(p, i, &n);
 	ow_reflector_counts(f, &m);
 	/* 5 standard deviations of a Poisson process; on a loaded machine it sends less. */
@@ -118,7 +118,7 @@ static void check_session(const struct ow_prober *p, unsigned i, const struct ow
 	assert_true(n.received_by_kernel == n.sent && n.sent_by_kernel == n.sent && m.gaps > 0);
 	for (int lane = 0; lane < OW_PROBES_LANES; lane++) {
 		ow_prober_total(p, i, lane, &total);
-		assert_true(total.sent == n.sent && total.samples == n.sent && total.status == OW_LIVE_MEASURED);
+		assert_true(total.sent == n.sent && total.samples == n.sent && total.status == OW_RESULT_MEASURED);
 		assert_true(total.mean_ns.value > 0 && total.mean_ns.value < 1e9);
 		assert_true(total.clock_to.synchronised);
 		assert_non_null(strstr(total.synopsis, stateless ? "stateless" : "stateful"));

@@ -34,13 +34,13 @@ struct world {
 	uint32_t first_number; /* of the reflector */
 
 	struct ow_probes *probes;
-	struct ow_live_result result[RESULTS];
+	struct ow_interval_result result[RESULTS];
 	size_t results;
 	/* The truth, by interval of sending. */
 	uint64_t sent, lost[2], copied[2], verdict[OW_PROBES_VERDICTS];
 };
 
-static void keep(void *arg, const struct ow_live_result *r)
+static void keep(void *arg, const struct ow_interval_result *r)
 {
 	struct world *w = arg;
 	assert_true(w->results < RESULTS);
@@ -175,9 +175,9 @@ static void done(struct world *w)
 	ow_probes_free(w->probes);
 }
 
-static struct ow_live_result sum_of(const struct world *w, int lane)
+static struct ow_interval_result sum_of(const struct world *w, int lane)
 {
-	struct ow_live_result sum = {0};
+	struct ow_interval_result sum = {0};
 	for (size_t i = (size_t)lane; i < w->results; i += OW_PROBES_LANES) {
 		sum.sent += w->result[i].sent;
 		sum.lost += w->result[i].lost;
@@ -201,9 +201,9 @@ static void test_quiet(void **state)
 	const double expected[] = {THERE_NS + OFFSET, BACK_NS - OFFSET, THERE_NS + BACK_NS};
 	const char *const from[] = {"a", "b", "a"}, *const to[] = {"b", "a", "a"};
 	for (int lane = 0; lane < OW_PROBES_LANES; lane++) {
-		struct ow_live_result total, sum = sum_of(&w, lane);
+		struct ow_interval_result total, sum = sum_of(&w, lane);
 		ow_probes_total(w.probes, lane, &total);
-		assert_true(total.status == OW_LIVE_MEASURED && total.samples == w.sent && total.sent == w.sent);
+		assert_true(total.status == OW_RESULT_MEASURED && total.samples == w.sent && total.sent == w.sent);
 		assert_true(sum.sent == w.sent && sum.matched == w.sent && !sum.lost && !sum.pending && !sum.extra);
 		assert_true(fabs(total.mean_ns.value - expected[lane]) < 1 && total.stddev_ns.value < 1);
 		assert_true(total.reordered == 0 && total.coverage == 1);
@@ -213,14 +213,14 @@ static void test_quiet(void **state)
 		/* Wilson: 0 of n, at most z^2 / (n + z^2). */
 		assert_true(total.loss_ratio.value == 0 && total.loss_ratio.high < 3.85 / (double)w.sent);
 	}
-	const struct ow_live_result *there = &w.result[0], *back = &w.result[1], *round = &w.result[2];
+	const struct ow_interval_result *there = &w.result[0], *back = &w.result[1], *round = &w.result[2];
 	assert_true(there->clock_from.error_ns == 1000 && there->clock_to.error_ns == 2000);
 	assert_true(back->clock_from.error_ns == 2000 && back->clock_to.error_ns == 1000);
 	assert_true(round->clock_from.error_ns == 0 && round->clock_to.error_ns == 0);
 	assert_string_equal(there->synopsis, "STAMP probes, stateful reflector");
 	/* Intervals follow each other without holes. */
 	for (size_t i = OW_PROBES_LANES; i < w.results; i++) {
-		const struct ow_live_result *a = &w.result[i - OW_PROBES_LANES], *b = &w.result[i];
+		const struct ow_interval_result *a = &w.result[i - OW_PROBES_LANES], *b = &w.result[i];
 		assert_true(b->start_ns == a->start_ns + a->length_ns && b->interval == a->interval + 1);
 	}
 	done(&w);
@@ -234,8 +234,8 @@ static void test_both_ways(void **state)
 	w = (struct world){.rate = 50, .seconds = 200, .loss = {0.05, 0.02}};
 	begin(&w, OW_NS_PER_S, 2 * OW_NS_PER_S, 1000);
 	run(&w);
-	struct ow_live_result there = sum_of(&w, OW_PROBES_THERE), back = sum_of(&w, OW_PROBES_BACK),
-			      round = sum_of(&w, OW_PROBES_ROUND);
+	struct ow_interval_result there = sum_of(&w, OW_PROBES_THERE), back = sum_of(&w, OW_PROBES_BACK),
+				  round = sum_of(&w, OW_PROBES_ROUND);
 	assert_true(there.sent == w.sent && round.sent == w.sent && round.lost == w.lost[0] + w.lost[1]);
 	assert_true(there.lost <= w.lost[0] && w.lost[0] <= there.lost + there.pending);
 	assert_true(back.lost <= w.lost[1] && w.lost[1] <= back.lost + there.pending);
@@ -244,7 +244,7 @@ static void test_both_ways(void **state)
 	assert_true((double)there.pending < 0.01 * (double)(w.lost[0] + w.lost[1]) + 6);
 	print_message("seed %d: %llu sent, %llu + %llu lost, %llu undecided\n", SEED, (unsigned long long)w.sent,
 	              (unsigned long long)there.lost, (unsigned long long)back.lost, (unsigned long long)there.pending);
-	struct ow_live_result total;
+	struct ow_interval_result total;
 	ow_probes_total(w.probes, OW_PROBES_THERE, &total);
 	/* 5 standard deviations of a binomial. */
 	assert_true(fabs(total.loss_ratio.value - 0.05) < 5 * sqrt(0.05 * 0.95 / (double)w.sent));
@@ -260,16 +260,16 @@ static void test_stateless(void **state)
 	w = (struct world){.rate = 50, .seconds = 20, .loss = {0.05, 0.02}, .stateless = true};
 	begin(&w, OW_NS_PER_S, 2 * OW_NS_PER_S, 1000);
 	run(&w);
-	struct ow_live_result there = sum_of(&w, OW_PROBES_THERE), round = sum_of(&w, OW_PROBES_ROUND), total;
+	struct ow_interval_result there = sum_of(&w, OW_PROBES_THERE), round = sum_of(&w, OW_PROBES_ROUND), total;
 	assert_true(there.lost == 0 && there.pending == w.lost[0] + w.lost[1]);
 	assert_true(round.lost == w.lost[0] + w.lost[1] && round.pending == 0);
 	for (int lane = OW_PROBES_THERE; lane <= OW_PROBES_BACK; lane++) {
 		ow_probes_total(w.probes, lane, &total);
-		assert_true(total.loss_ratio.status == OW_VALUE_NONE && total.status == OW_LIVE_PARTIAL);
-		assert_true(total.reordered == OW_LIVE_NOT_COUNTED && total.mean_ns.status == OW_VALUE_ESTIMATED);
+		assert_true(total.loss_ratio.status == OW_VALUE_NONE && total.status == OW_RESULT_PARTIAL);
+		assert_true(total.reordered == OW_RESULT_NOT_COUNTED && total.mean_ns.status == OW_VALUE_ESTIMATED);
 	}
 	ow_probes_total(w.probes, OW_PROBES_ROUND, &total);
-	assert_true(total.loss_ratio.status == OW_VALUE_ESTIMATED && total.status == OW_LIVE_MEASURED);
+	assert_true(total.loss_ratio.status == OW_VALUE_ESTIMATED && total.status == OW_RESULT_MEASURED);
 	done(&w);
 }
 
@@ -285,7 +285,7 @@ static void test_disorder(void **state)
 	                   .first_number = UINT32_MAX - 2000};
 	begin(&w, OW_NS_PER_S, OW_NS_PER_S, 1000);
 	run(&w);
-	struct ow_live_result there = sum_of(&w, OW_PROBES_THERE), back = sum_of(&w, OW_PROBES_BACK), total;
+	struct ow_interval_result there = sum_of(&w, OW_PROBES_THERE), back = sum_of(&w, OW_PROBES_BACK), total;
 	assert_true(there.lost == 0 && there.pending == 0 && back.lost == 0);
 	assert_true(there.extra == w.copied[0] && back.extra == w.copied[1]);
 	assert_true(back.sent == w.sent + w.copied[0]);
@@ -311,8 +311,8 @@ static void test_everything(void **state)
 	                   .jitter_ns = 15 * OW_NS_PER_MS};
 	begin(&w, OW_NS_PER_S, OW_NS_PER_S, 1000);
 	run(&w);
-	struct ow_live_result there = sum_of(&w, OW_PROBES_THERE), back = sum_of(&w, OW_PROBES_BACK),
-			      round = sum_of(&w, OW_PROBES_ROUND);
+	struct ow_interval_result there = sum_of(&w, OW_PROBES_THERE), back = sum_of(&w, OW_PROBES_BACK),
+				  round = sum_of(&w, OW_PROBES_ROUND);
 	assert_true(there.sent == w.sent && there.lost + there.pending + back.lost == round.lost);
 	assert_true(there.matched == round.matched + back.lost);
 	done(&w);
@@ -394,7 +394,7 @@ static void test_hostile(void **state)
 	for (int i = 0; i < OW_PROBES_VERDICTS; i++)
 		assert_true(verdict[i] > 0);
 	ow_probes_close(w.probes, now_ns, &near, "the run ended");
-	struct ow_live_result total;
+	struct ow_interval_result total;
 	ow_probes_total(w.probes, OW_PROBES_ROUND, &total);
 	assert_true(total.sent == sent && total.late_received == verdict[OW_PROBES_LATE]);
 	/* A round trip is never below 0. */
@@ -412,12 +412,12 @@ static void test_close(void **state)
 	for (int i = 0; i < 8; i++)
 		ow_probes_sent(w.probes, T0 + i * 500 * OW_NS_PER_MS, 72);
 	ow_probes_close(w.probes, T0 + 3600 * OW_NS_PER_MS, &near, "the clock was set");
-	struct ow_live_result round = sum_of(&w, OW_PROBES_ROUND), there = sum_of(&w, OW_PROBES_THERE);
+	struct ow_interval_result round = sum_of(&w, OW_PROBES_ROUND), there = sum_of(&w, OW_PROBES_THERE);
 	/* Sent at 0, 0.5, 1 and 1.5 s: 2 s have passed. */
 	assert_true(round.sent == 8 && round.lost == 4 && round.pending == 4);
 	assert_true(there.pending == 8);
-	const struct ow_live_result *last = &w.result[w.results - 1];
-	assert_true(last->status == OW_LIVE_PARTIAL && last->length_ns == 600 * OW_NS_PER_MS);
+	const struct ow_interval_result *last = &w.result[w.results - 1];
+	assert_true(last->status == OW_RESULT_PARTIAL && last->length_ns == 600 * OW_NS_PER_MS);
 	assert_string_equal(last->cause, "the clock was set: 2 probes may still have been answered");
 	/* What comes now is late, and measuring goes on at another time. */
 	struct ow_probes_reply reply = {.sequence = 8, .t4_ns = T0, .far = far};
@@ -460,7 +460,7 @@ static void test_options(void **state)
 	assert_int_equal(ow_probes_create(&o, &probes), 0);
 	for (int i = 0; ow_probes_room(probes) == 0; i++)
 		ow_probes_sent(probes, T0 + i, 72);
-	struct ow_live_result total;
+	struct ow_interval_result total;
 	ow_probes_total(probes, OW_PROBES_ROUND, &total);
 	assert_string_equal(total.class_name, "voice/round-trip");
 	ow_probes_free(probes);

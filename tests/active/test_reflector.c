@@ -202,11 +202,11 @@ static void test_sources(void **state)
 	inet_pton(AF_INET6, "2001:db8:1:2:ffff::9", &six.sin6_addr);
 	six.sin6_port = 2;
 	memcpy(&b, &six, sizeof six);
-	ow_visitor_source(&a, one);
-	ow_visitor_source(&b, other);
+	ow_client_source(&a, one);
+	ow_client_source(&b, other);
 	assert_memory_equal(one, other, sizeof one); /* the same /64 */
-	ow_visitor_session(&a, 1, one);
-	ow_visitor_session(&b, 1, other);
+	ow_client_session(&a, 1, one);
+	ow_client_session(&b, 1, other);
 	assert_memory_not_equal(one, other, sizeof one);
 }
 

@@ -15,35 +15,35 @@
 static void test_numbers(void **state)
 {
 	(void)state;
-	char text[OW_WORDS];
-	assert_string_equal(ow_words_count(0, text), "0");
-	assert_string_equal(ow_words_count(999, text), "999");
-	assert_string_equal(ow_words_count(1000, text), "1,000");
-	assert_string_equal(ow_words_count(UINT64_MAX, text), "18,446,744,073,709,551,615");
-	assert_string_equal(ow_words_short(12345, 6, text), "12,345");
-	assert_string_equal(ow_words_short(12345, 5, text), "12345");
-	assert_string_equal(ow_words_short(1234567, 6, text), "1.23M");
-	assert_string_equal(ow_words_short(999949, 5, text), "1.00M");
-	assert_string_equal(ow_words_short(UINT64_MAX, 5, text), "18.4E");
-	assert_string_equal(ow_words_share(1, 3, text), "33.3 %");
-	assert_string_equal(ow_words_share(0, 3, text), "0 %");
-	assert_string_equal(ow_words_share(3, 3, text), "100 %");
-	assert_string_equal(ow_words_share(1, 1000000000, text), "0.000000100 %");
-	assert_string_equal(ow_words_rate(999.94, "pps", text), "999.9 pps");
-	assert_string_equal(ow_words_rate(999.96, "pps", text), "1.000 kpps");
+	char text[OW_FORMAT];
+	assert_string_equal(ow_format_count(0, text), "0");
+	assert_string_equal(ow_format_count(999, text), "999");
+	assert_string_equal(ow_format_count(1000, text), "1,000");
+	assert_string_equal(ow_format_count(UINT64_MAX, text), "18,446,744,073,709,551,615");
+	assert_string_equal(ow_format_short(12345, 6, text), "12,345");
+	assert_string_equal(ow_format_short(12345, 5, text), "12345");
+	assert_string_equal(ow_format_short(1234567, 6, text), "1.23M");
+	assert_string_equal(ow_format_short(999949, 5, text), "1.00M");
+	assert_string_equal(ow_format_short(UINT64_MAX, 5, text), "18.4E");
+	assert_string_equal(ow_format_share(1, 3, text), "33.3 %");
+	assert_string_equal(ow_format_share(0, 3, text), "0 %");
+	assert_string_equal(ow_format_share(3, 3, text), "100 %");
+	assert_string_equal(ow_format_share(1, 1000000000, text), "0.000000100 %");
+	assert_string_equal(ow_format_rate(999.94, "pps", text), "999.9 pps");
+	assert_string_equal(ow_format_rate(999.96, "pps", text), "1.000 kpps");
 }
 
 /* At most six columns; 0 % is no loss at all, and 100 % is all. */
 static void test_percent(void **state)
 {
 	(void)state;
-	char text[OW_WORDS];
-	assert_string_equal(ow_words_percent(0, text), "0%");
-	assert_string_equal(ow_words_percent(1, text), "100%");
-	assert_string_equal(ow_words_percent(1e-9, text), "<.001%");
-	assert_string_equal(ow_words_percent(0.99999, text), ">99.9%");
+	char text[OW_FORMAT];
+	assert_string_equal(ow_format_percent(0, text), "0%");
+	assert_string_equal(ow_format_percent(1, text), "100%");
+	assert_string_equal(ow_format_percent(1e-9, text), "<.001%");
+	assert_string_equal(ow_format_percent(0.99999, text), ">99.9%");
 	for (double ratio = 1e-7; ratio < 1; ratio *= 1.01) {
-		size_t length = strlen(ow_words_percent(ratio, text));
+		size_t length = strlen(ow_format_percent(ratio, text));
 		if (length > 6)
 			fail_msg("%g: %s", ratio, text);
 		assert_string_not_equal(text, "100%");
@@ -54,13 +54,13 @@ static void test_percent(void **state)
 static void test_times(void **state)
 {
 	(void)state;
-	char text[OW_WORDS];
-	assert_string_equal(ow_words_time(INT64_C(1700000000123999999), "%F %T", text), "2023-11-14 22:13:20");
-	assert_string_equal(ow_words_time(INT64_C(1700000000123999999), "%H:%M:%S", text), "22:13:20.123");
-	assert_string_equal(ow_words_time(-1, "%H:%M:%S", text), "23:59:59.999");
+	char text[OW_FORMAT];
+	assert_string_equal(ow_format_time(INT64_C(1700000000123999999), "%F %T", text), "2023-11-14 22:13:20");
+	assert_string_equal(ow_format_time(INT64_C(1700000000123999999), "%H:%M:%S", text), "22:13:20.123");
+	assert_string_equal(ow_format_time(-1, "%H:%M:%S", text), "23:59:59.999");
 	/* Any time has a text that fits. */
-	assert_true(strlen(ow_words_time(INT64_MIN, "%F %H:%M:%S", text)) < OW_WORDS);
-	assert_true(strlen(ow_words_local(INT64_MAX, "%F %H:%M:%S %Z", text)) < OW_WORDS);
+	assert_true(strlen(ow_format_time(INT64_MIN, "%F %H:%M:%S", text)) < OW_FORMAT);
+	assert_true(strlen(ow_format_local(INT64_MAX, "%F %H:%M:%S %Z", text)) < OW_FORMAT);
 }
 
 static void test_clean(void **state)
@@ -86,12 +86,12 @@ static void test_clean(void **state)
 	};
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		char clean[40];
-		assert_int_equal(ow_words_clean(row[i].text, row[i].ascii, clean, sizeof clean), row[i].columns);
+		assert_int_equal(ow_format_clean(row[i].text, row[i].ascii, clean, sizeof clean), row[i].columns);
 		assert_string_equal(clean, row[i].clean);
-		assert_int_equal(ow_words_columns(clean), row[i].columns);
+		assert_int_equal(ow_format_columns(clean), row[i].columns);
 	}
 	char small[4];
-	assert_int_equal(ow_words_clean("ab\xc3\xa9", false, small, sizeof small), 2);
+	assert_int_equal(ow_format_clean("ab\xc3\xa9", false, small, sizeof small), 2);
 	assert_string_equal(small, "ab"); /* no half of a character */
 }
 
@@ -107,13 +107,13 @@ static void test_any_bytes(void **state)
 		for (size_t i = 0; i < length; i++)
 			text[i] = (char)(1 + ow_random_below(&random, 255));
 		text[length] = 0;
-		size_t columns = ow_words_clean(text, false, clean, sizeof clean);
-		assert_int_equal(ow_words_columns(clean), columns);
+		size_t columns = ow_format_clean(text, false, clean, sizeof clean);
+		assert_int_equal(ow_format_columns(clean), columns);
 		size_t most = ow_random_below(&random, 12);
-		ow_words_cut(clean, most);
-		assert_true(ow_words_columns(clean) <= most);
+		ow_format_cut(clean, most);
+		assert_true(ow_format_columns(clean) <= most);
 		if (columns >= most)
-			assert_int_equal(ow_words_columns(clean), most);
+			assert_int_equal(ow_format_columns(clean), most);
 		uint32_t code;
 		for (const char *p = clean; *p; p += ow_utf8_next(p, &code)) {
 			if (!ow_utf8_next(p, &code) || !ow_utf8_printable(code))
@@ -138,15 +138,15 @@ static void some_csv(FILE *out)
 {
 	static const char *const field[] = {"plain", NULL, "a,b", "say \"x\"", "two\nlines", ""};
 	for (size_t i = 0; i < sizeof field / sizeof *field; i++) {
-		ow_words_csv(out, field[i]);
+		ow_format_csv(out, field[i]);
 		fputc(';', out);
 	}
 }
 
 static void some_lines(FILE *out)
 {
-	ow_words_wrap(out, "one two three /a/path/that/is/longer/than/a/line four\tfive", 4, 16);
-	ow_words_wrap(out, "took 12.5 ms or 30 \xc2\xb5s, \033[1mbold words\033[0m", 2, 12);
+	ow_format_wrap(out, "one two three /a/path/that/is/longer/than/a/line four\tfive", 4, 16);
+	ow_format_wrap(out, "took 12.5 ms or 30 \xc2\xb5s, \033[1mbold words\033[0m", 2, 12);
 }
 
 static void test_output(void **state)
@@ -161,14 +161,14 @@ static void test_output(void **state)
 static void test_fit(void **state)
 {
 	(void)state;
-	static const struct ow_words_column column[] = {{"a", 4, 1}, {"b", 6, 0}, {"c", 2, 2}};
+	static const struct ow_format_column column[] = {{"a", 4, 1}, {"b", 6, 0}, {"c", 2, 2}};
 	unsigned used;
-	assert_int_equal(ow_words_fit(column, 3, 80, &used), 7);
+	assert_int_equal(ow_format_fit(column, 3, 80, &used), 7);
 	assert_int_equal(used, 15);
-	assert_int_equal(ow_words_fit(column, 3, 14, &used), 3); /* by rank: c goes first, */
+	assert_int_equal(ow_format_fit(column, 3, 14, &used), 3); /* by rank: c goes first, */
 	assert_int_equal(used, 12);
-	assert_int_equal(ow_words_fit(column, 3, 11, &used), 2); /* then a, and c though it would fit */
-	assert_int_equal(ow_words_fit(column, 3, 6, &used), 0);
+	assert_int_equal(ow_format_fit(column, 3, 11, &used), 2); /* then a, and c though it would fit */
+	assert_int_equal(ow_format_fit(column, 3, 6, &used), 0);
 	assert_int_equal(used, 0);
 }
 

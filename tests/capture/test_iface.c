@@ -26,18 +26,18 @@
 #define PATIENCE_S 20 /* for what takes milliseconds on an idle machine */
 #define SLACK_NS   (2 * OW_NS_PER_MS)
 
-static struct ow_live *open_live(const struct ow_live_options *options)
+static struct ow_iface *open_live(const struct ow_iface_options *options)
 {
-	struct ow_live *live = NULL;
+	struct ow_iface *live = NULL;
 	struct ow_error err = {""};
-	if (ow_live_open(options, &live, &err) < 0)
+	if (ow_iface_open(options, &live, &err) < 0)
 		fail_msg("%s", err.text);
 	return live;
 }
 
-static struct ow_live *open_on(const char *interface, enum ow_live_kind kind)
+static struct ow_iface *open_on(const char *interface, enum ow_iface_kind kind)
 {
-	return open_live(&(struct ow_live_options){.kind = kind, .name = interface, .ring_bytes = 8 << 20});
+	return open_live(&(struct ow_iface_options){.kind = kind, .name = interface, .ring_bytes = 8 << 20});
 }
 
 /* What a source has shown, frame by frame. */
@@ -48,7 +48,7 @@ struct seen {
 	uint32_t limit;
 };
 
-static void see(struct seen *seen, const struct ow_live_frame *f, enum ow_heading heading)
+static void see(struct seen *seen, const struct ow_iface_frame *f, enum ow_heading heading)
 {
 	uint8_t expected[2048];
 	const struct ow_frame *frame = &f->frame;
@@ -73,20 +73,20 @@ static struct seen seen_new(uint32_t limit)
 }
 
 /* Reads until `frames` were seen, or nothing came for a while. */
-static void read_until(struct ow_live *live, uint32_t frames, enum ow_heading heading, struct seen *seen)
+static void read_until(struct ow_iface *live, uint32_t frames, enum ow_heading heading, struct seen *seen)
 {
-	struct ow_live_frame batch[ROOM];
+	struct ow_iface_frame batch[ROOM];
 	struct ow_error err = {""};
 	int64_t until = ow_clock_steady_ns() + PATIENCE_S * OW_NS_PER_S;
 	while (seen->frames < frames && ow_clock_steady_ns() < until) {
-		int n = ow_live_read(live, 50, batch, 1 + seen->frames % ROOM, &err);
+		int n = ow_iface_read(live, 50, batch, 1 + seen->frames % ROOM, &err);
 		if (n < 0)
 			fail_msg("%d %s", n, err.text);
 		for (int i = 0; i < n; i++)
 			see(seen, &batch[i], heading);
-		assert_true(ow_live_passed_ns(live) >= seen->passed_ns);
-		seen->passed_ns = ow_live_passed_ns(live);
-		assert_true(seen->passed_ns <= ow_live_now_ns(live));
+		assert_true(ow_iface_passed_ns(live) >= seen->passed_ns);
+		seen->passed_ns = ow_iface_passed_ns(live);
+		assert_true(seen->passed_ns <= ow_iface_now_ns(live));
 	}
 	assert_int_equal(seen->frames, frames);
 }
@@ -107,10 +107,10 @@ static void expect_each(struct seen *seen, uint8_t times)
 	free(seen->times);
 }
 
-static void expect_counts(struct ow_live *live, uint64_t frames, uint64_t dropped)
+static void expect_counts(struct ow_iface *live, uint64_t frames, uint64_t dropped)
 {
-	struct ow_live_counts counts;
-	ow_live_counts(live, &counts);
+	struct ow_iface_counts counts;
+	ow_iface_counts(live, &counts);
 	assert_int_equal(counts.frames, frames);
 	assert_int_equal(counts.dropped, dropped);
 	assert_int_equal(counts.stamped[OW_STAMPED_BY_KERNEL], frames);
@@ -130,12 +130,12 @@ static int veth_teardown(void **state)
 	return 0;
 }
 
-static void exactly_what_was_sent(enum ow_live_kind kind, const char *name, enum ow_heading out, enum ow_heading in)
+static void exactly_what_was_sent(enum ow_iface_kind kind, const char *name, enum ow_heading out, enum ow_heading in)
 {
-	struct ow_live *v0 = open_on("v0", kind), *v1 = open_on("v1", kind);
+	struct ow_iface *v0 = open_on("v0", kind), *v1 = open_on("v1", kind);
 	struct seen at0 = seen_new(3000), at1 = seen_new(3000);
-	assert_string_equal(ow_live_kind_name(v0), name);
-	assert_int_equal(ow_live_linktype(v0), 1);
+	assert_string_equal(ow_iface_kind_name(v0), name);
+	assert_int_equal(ow_iface_linktype(v0), 1);
 	int64_t before = ow_clock_real_ns();
 	for (uint32_t i = 0; i < 3000; i += 500) {
 		send_frames("v0", i, 500, 1);
@@ -155,26 +155,26 @@ static void exactly_what_was_sent(enum ow_live_kind kind, const char *name, enum
 	expect_each(&at1, 1);
 	expect_counts(v0, 3100, 0);
 	expect_counts(v1, 3100, 0);
-	ow_live_close(v0);
-	ow_live_close(v1);
+	ow_iface_close(v0);
+	ow_iface_close(v1);
 }
 
 static void ring_shows_exactly_what_was_sent(void **state)
 {
 	(void)state;
-	exactly_what_was_sent(OW_LIVE_RING, "ring", OW_HEADING_OUT, OW_HEADING_IN);
+	exactly_what_was_sent(OW_IFACE_RING, "ring", OW_HEADING_OUT, OW_HEADING_IN);
 }
 
 static void auto_is_the_ring(void **state)
 {
 	(void)state;
-	exactly_what_was_sent(OW_LIVE_AUTO, "ring", OW_HEADING_OUT, OW_HEADING_IN);
+	exactly_what_was_sent(OW_IFACE_AUTO, "ring", OW_HEADING_OUT, OW_HEADING_IN);
 }
 
 static void libpcap_shows_exactly_what_was_sent(void **state)
 {
 	(void)state;
-	exactly_what_was_sent(OW_LIVE_LIBPCAP, "libpcap", OW_HEADING_UNKNOWN, OW_HEADING_UNKNOWN);
+	exactly_what_was_sent(OW_IFACE_LIBPCAP, "libpcap", OW_HEADING_UNKNOWN, OW_HEADING_UNKNOWN);
 }
 
 /* A plain packet socket with stamps, as any program could have it. */
@@ -213,12 +213,12 @@ static int64_t other_stamp(int fd, uint32_t *ret_number)
 	return 0;
 }
 
-static void collect_stamps(struct ow_live *live, int64_t *stamps, uint32_t count)
+static void collect_stamps(struct ow_iface *live, int64_t *stamps, uint32_t count)
 {
-	struct ow_live_frame batch[ROOM];
+	struct ow_iface_frame batch[ROOM];
 	int64_t until = ow_clock_steady_ns() + PATIENCE_S * OW_NS_PER_S;
 	for (uint32_t seen = 0; seen < count && ow_clock_steady_ns() < until;) {
-		int n = ow_live_read(live, 50, batch, ROOM, NULL);
+		int n = ow_iface_read(live, 50, batch, ROOM, NULL);
 		assert_true(n >= 0);
 		for (int i = 0; i < n; i++, seen++)
 			stamps[ow_load_be32(batch[i].frame.data + NETNS_PAYLOAD)] = batch[i].frame.time_ns;
@@ -233,8 +233,8 @@ static void stamps_are_those_of_other_sockets(void **state)
 	for (int side = 0; side < 2; side++) {
 		const char *interface = side ? "v1" : "v0";
 		int64_t ring[COUNT] = {0}, pcap[COUNT] = {0}, second[COUNT] = {0};
-		struct ow_live *a = open_on(interface, OW_LIVE_RING), *b = open_on(interface, OW_LIVE_LIBPCAP);
-		struct ow_live *c = open_on(interface, OW_LIVE_RING);
+		struct ow_iface *a = open_on(interface, OW_IFACE_RING), *b = open_on(interface, OW_IFACE_LIBPCAP);
+		struct ow_iface *c = open_on(interface, OW_IFACE_RING);
 		int other = other_socket(interface);
 		usleep(50000); /* the kernel switches its stamps on a moment later */
 		send_frames("v0", 0, COUNT, 1);
@@ -250,9 +250,9 @@ static void stamps_are_those_of_other_sockets(void **state)
 			assert_true(pcap[number] == stamp);
 		}
 		close(other);
-		ow_live_close(a);
-		ow_live_close(b);
-		ow_live_close(c);
+		ow_iface_close(a);
+		ow_iface_close(b);
+		ow_iface_close(c);
 	}
 }
 
@@ -261,33 +261,33 @@ static void drops_are_counted(void **state)
 {
 	(void)state;
 	enum { SENT = 3000 };
-	struct ow_live *live =
-		open_live(&(struct ow_live_options){.kind = OW_LIVE_RING, .name = "v1", .ring_bytes = 1, .snaplen = 0});
+	struct ow_iface *live = open_live(
+		&(struct ow_iface_options){.kind = OW_IFACE_RING, .name = "v1", .ring_bytes = 1, .snaplen = 0});
 	struct seen seen = seen_new(SENT + 100);
-	struct ow_live_counts counts, again;
+	struct ow_iface_counts counts, again;
 	send_frames("v0", 0, SENT, 1);
 	usleep(100000);
-	ow_live_counts(live, &counts);
+	ow_iface_counts(live, &counts);
 	assert_true(counts.dropped > 0 && counts.dropped < SENT);
 	read_until(live, (uint32_t)(SENT - counts.dropped), OW_HEADING_IN, &seen);
 	/* It goes on afterwards, and the count stays. */
 	send_frames("v0", SENT, 100, 1);
 	read_until(live, (uint32_t)(SENT + 100 - counts.dropped), OW_HEADING_IN, &seen);
-	ow_live_counts(live, &again);
+	ow_iface_counts(live, &again);
 	assert_int_equal(again.dropped, counts.dropped);
 	assert_int_equal(again.frames + again.dropped, SENT + 100);
 	print_message("%d frames into a ring of 512 KiB: %llu dropped\n", SENT, (unsigned long long)counts.dropped);
 	free(seen.times);
-	ow_live_close(live);
+	ow_iface_close(live);
 }
 
 static void fanout_shares_the_frames(void **state)
 {
 	(void)state;
 	enum { SENT = 2000 };
-	struct ow_live *live[2];
-	struct ow_live_options options = {
-		.kind = OW_LIVE_RING, .name = "v1", .ring_bytes = 8 << 20, .fanout = 77, .filter = "udp"};
+	struct ow_iface *live[2];
+	struct ow_iface_options options = {
+		.kind = OW_IFACE_RING, .name = "v1", .ring_bytes = 8 << 20, .fanout = 77, .filter = "udp"};
 	struct seen seen[2] = {seen_new(SENT), seen_new(SENT)};
 	for (int i = 0; i < 2; i++)
 		live[i] = open_live(&options);
@@ -295,8 +295,8 @@ static void fanout_shares_the_frames(void **state)
 	int64_t until = ow_clock_steady_ns() + PATIENCE_S * OW_NS_PER_S;
 	while (seen[0].frames + seen[1].frames < SENT && ow_clock_steady_ns() < until) {
 		for (int i = 0; i < 2; i++) {
-			struct ow_live_frame batch[ROOM];
-			int n = ow_live_read(live[i], 20, batch, ROOM, NULL);
+			struct ow_iface_frame batch[ROOM];
+			int n = ow_iface_read(live[i], 20, batch, ROOM, NULL);
 			assert_true(n >= 0);
 			for (int k = 0; k < n; k++)
 				see(&seen[i], &batch[k], OW_HEADING_IN);
@@ -309,23 +309,23 @@ static void fanout_shares_the_frames(void **state)
 	}
 	for (int i = 0; i < 2; i++) {
 		expect_counts(live[i], seen[i].frames, 0);
-		ow_live_close(live[i]);
+		ow_iface_close(live[i]);
 		free(seen[i].times);
 	}
 }
 
-static void filter_and_snaplen(enum ow_live_kind kind, const char *filter)
+static void filter_and_snaplen(enum ow_iface_kind kind, const char *filter)
 {
-	struct ow_live_options options = {
+	struct ow_iface_options options = {
 		.kind = kind, .name = "v1", .ring_bytes = 8 << 20, .snaplen = 60, .filter = filter};
 	uint32_t first = filter ? 3 : 0, step = filter ? 16 : 1, count = filter ? 50 : 800;
-	struct ow_live *live = open_live(&options);
-	struct ow_live_frame batch[ROOM];
+	struct ow_iface *live = open_live(&options);
+	struct ow_iface_frame batch[ROOM];
 	uint32_t seen = 0;
 	send_frames("v0", 0, 800, 16); /* from ports 1024 .. 1039 */
 	int64_t until = ow_clock_steady_ns() + PATIENCE_S * OW_NS_PER_S;
 	while (seen < count && ow_clock_steady_ns() < until) {
-		int n = ow_live_read(live, 20, batch, ROOM, NULL);
+		int n = ow_iface_read(live, 20, batch, ROOM, NULL);
 		assert_true(n >= 0);
 		for (int i = 0; i < n; i++, seen++) {
 			const struct ow_frame *frame = &batch[i].frame;
@@ -335,16 +335,16 @@ static void filter_and_snaplen(enum ow_live_kind kind, const char *filter)
 		}
 	}
 	assert_int_equal(seen, count);
-	assert_int_equal(ow_live_read(live, 20, batch, ROOM, NULL), 0);
-	ow_live_close(live);
+	assert_int_equal(ow_iface_read(live, 20, batch, ROOM, NULL), 0);
+	ow_iface_close(live);
 }
 
 static void filters_and_snapshot_length(void **state)
 {
 	(void)state;
-	filter_and_snaplen(OW_LIVE_RING, "udp src port 1027");
+	filter_and_snaplen(OW_IFACE_RING, "udp src port 1027");
 	/* libpcap shows all frames. */
-	filter_and_snaplen(OW_LIVE_LIBPCAP, NULL);
+	filter_and_snaplen(OW_IFACE_LIBPCAP, NULL);
 }
 
 /* Tags in front of the packets that are sent: none, one, none but a priority, a provider's and a customer's, three. */
@@ -380,9 +380,9 @@ static void send_tagged(void)
 }
 
 /* What a source with this filter shows, filtered again, are the frames that were sent and that the filter takes. */
-static void expect_tagged(struct ow_live *live, const struct ow_packet_filter *filter)
+static void expect_tagged(struct ow_iface *live, const struct ow_packet_filter *filter)
 {
-	struct ow_live_frame got;
+	struct ow_iface_frame got;
 	int taken = 0;
 	for (int i = 0; i < TAGGINGS; i++) {
 		uint8_t bytes[TAGGED_BYTES];
@@ -391,13 +391,13 @@ static void expect_tagged(struct ow_live *live, const struct ow_packet_filter *f
 		if (!ow_packet_filter_takes(filter, &sent))
 			continue;
 		do
-			assert_int_equal(ow_live_read(live, PATIENCE_S * 1000, &got, 1, NULL), 1);
+			assert_int_equal(ow_iface_read(live, PATIENCE_S * 1000, &got, 1, NULL), 1);
 		while (!ow_packet_filter_takes(filter, &got.frame));
 		assert_int_equal(got.frame.len, sent.len);
 		assert_memory_equal(got.frame.data, bytes, sent.len);
 		taken++;
 	}
-	while (ow_live_read(live, 20, &got, 1, NULL) > 0)
+	while (ow_iface_read(live, 20, &got, 1, NULL) > 0)
 		assert_false(ow_packet_filter_takes(filter, &got.frame));
 	assert_true(taken > 0);
 }
@@ -412,20 +412,20 @@ static void filters_see_the_wire(void **state)
 		"not tcp", "vlan", "not udp and vlan 5", "ether[12:2] = 0x8100",      "not arp",  "udp and not vlan",
 	};
 	for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
-		struct ow_live *live[4];
+		struct ow_iface *live[4];
 		struct ow_packet_filter filter;
 		assert_int_equal(ow_packet_filter_compile("test", 1, filters[i], &filter, NULL), 0);
 		for (int k = 0; k < 4; k++) {
-			struct ow_live_options options = {.kind = k / 2 ? OW_LIVE_LIBPCAP : OW_LIVE_RING,
-			                                  .name = k % 2 ? "v1" : "v0",
-			                                  .ring_bytes = 1 << 20,
-			                                  .filter = filters[i]};
+			struct ow_iface_options options = {.kind = k / 2 ? OW_IFACE_LIBPCAP : OW_IFACE_RING,
+			                                   .name = k % 2 ? "v1" : "v0",
+			                                   .ring_bytes = 1 << 20,
+			                                   .filter = filters[i]};
 			live[k] = open_live(&options);
 		}
 		send_tagged();
 		for (int k = 0; k < 4; k++) {
 			expect_tagged(live[k], &filter);
-			ow_live_close(live[k]);
+			ow_iface_close(live[k]);
 		}
 		ow_packet_filter_done(&filter);
 	}
@@ -434,29 +434,29 @@ static void filters_see_the_wire(void **state)
 static void *interrupt_soon(void *live)
 {
 	usleep(20000);
-	ow_live_interrupt(live);
+	ow_iface_interrupt(live);
 	return NULL;
 }
 
 static void interrupt_ends_a_read(void **state)
 {
 	(void)state;
-	for (enum ow_live_kind kind = OW_LIVE_RING; kind <= OW_LIVE_LIBPCAP; kind++) {
-		struct ow_live *live = open_on("v1", kind);
-		struct ow_live_frame frame;
+	for (enum ow_iface_kind kind = OW_IFACE_RING; kind <= OW_IFACE_LIBPCAP; kind++) {
+		struct ow_iface *live = open_on("v1", kind);
+		struct ow_iface_frame frame;
 		struct ow_error err;
 		pthread_t thread;
 		assert_int_equal(pthread_create(&thread, NULL, interrupt_soon, live), 0);
-		assert_int_equal(ow_live_read(live, -1, &frame, 1, &err), -EINTR);
+		assert_int_equal(ow_iface_read(live, -1, &frame, 1, &err), -EINTR);
 		pthread_join(thread, NULL);
 		/* Each ends one read, also one that comes later; then reading goes on. */
-		ow_live_interrupt(live);
-		ow_live_interrupt(live);
-		assert_int_equal(ow_live_read(live, -1, &frame, 1, &err), -EINTR);
-		assert_int_equal(ow_live_read(live, 10, &frame, 1, &err), 0);
+		ow_iface_interrupt(live);
+		ow_iface_interrupt(live);
+		assert_int_equal(ow_iface_read(live, -1, &frame, 1, &err), -EINTR);
+		assert_int_equal(ow_iface_read(live, 10, &frame, 1, &err), 0);
 		send_frames("v0", 0, 1, 1);
-		assert_int_equal(ow_live_read(live, PATIENCE_S * 1000, &frame, 1, &err), 1);
-		ow_live_close(live);
+		assert_int_equal(ow_iface_read(live, PATIENCE_S * 1000, &frame, 1, &err), 1);
+		ow_iface_close(live);
 	}
 }
 
@@ -464,54 +464,54 @@ static void interrupt_ends_a_read(void **state)
 static void watermark_follows_the_clock(void **state)
 {
 	(void)state;
-	for (enum ow_live_kind kind = OW_LIVE_RING; kind <= OW_LIVE_LIBPCAP; kind++) {
-		struct ow_live *live = open_on("v1", kind);
-		struct ow_live_frame batch[ROOM];
+	for (enum ow_iface_kind kind = OW_IFACE_RING; kind <= OW_IFACE_LIBPCAP; kind++) {
+		struct ow_iface *live = open_on("v1", kind);
+		struct ow_iface_frame batch[ROOM];
 		/* libpcap does not show whether it holds frames back. */
-		int64_t lag_ns = SLACK_NS + (kind == OW_LIVE_RING ? 0 : 4 * OW_LIVE_BLOCK_MS * OW_NS_PER_MS);
+		int64_t lag_ns = SLACK_NS + (kind == OW_IFACE_RING ? 0 : 4 * OW_IFACE_BLOCK_MS * OW_NS_PER_MS);
 		for (int i = 0; i < 40; i++) {
-			int64_t start = ow_live_now_ns(live);
-			assert_int_equal(ow_live_read(live, 2, batch, ROOM, NULL), 0);
-			assert_true(ow_live_passed_ns(live) <= ow_live_now_ns(live));
-			assert_true(ow_live_passed_ns(live) >= start - lag_ns);
+			int64_t start = ow_iface_now_ns(live);
+			assert_int_equal(ow_iface_read(live, 2, batch, ROOM, NULL), 0);
+			assert_true(ow_iface_passed_ns(live) <= ow_iface_now_ns(live));
+			assert_true(ow_iface_passed_ns(live) >= start - lag_ns);
 			send_frames("v0", 0, 1, 1);
-			int n = ow_live_read(live, 0, batch, ROOM, NULL);
-			int64_t passed = ow_live_passed_ns(live);
+			int n = ow_iface_read(live, 0, batch, ROOM, NULL);
+			int64_t passed = ow_iface_passed_ns(live);
 			if (n == 0)
-				n = ow_live_read(live, PATIENCE_S * 1000, batch, ROOM, NULL);
+				n = ow_iface_read(live, PATIENCE_S * 1000, batch, ROOM, NULL);
 			assert_int_equal(n, 1);
 			assert_true(batch[0].frame.time_ns >= passed);
 		}
-		ow_live_close(live);
+		ow_iface_close(live);
 	}
 }
 
-static void end_of_an_interface(enum ow_live_kind kind, const char *command)
+static void end_of_an_interface(enum ow_iface_kind kind, const char *command)
 {
-	struct ow_live *live = open_on("v1", kind);
+	struct ow_iface *live = open_on("v1", kind);
 	struct seen seen = seen_new(20);
-	struct ow_live_frame batch[ROOM];
+	struct ow_iface_frame batch[ROOM];
 	struct ow_error err = {""};
 	int n;
 	send_frames("v0", 0, 20, 1);
 	usleep(50000); /* ten times as long as a ring may hold frames back */
 	netns_run("%s", command);
-	while ((n = ow_live_read(live, PATIENCE_S * 1000, batch, ROOM, &err)) > 0) {
+	while ((n = ow_iface_read(live, PATIENCE_S * 1000, batch, ROOM, &err)) > 0) {
 		for (int i = 0; i < n; i++)
-			see(&seen, &batch[i], kind == OW_LIVE_RING ? OW_HEADING_IN : OW_HEADING_UNKNOWN);
+			see(&seen, &batch[i], kind == OW_IFACE_RING ? OW_HEADING_IN : OW_HEADING_UNKNOWN);
 	}
 	if (n != -ENODEV)
 		fail_msg("%s, kind %d: %d %s", command, kind, n, err.text);
 	assert_non_null(strstr(err.text, "v1: "));
 	assert_int_equal(seen.frames, 20); /* what had come is not lost */
 	free(seen.times);
-	ow_live_close(live);
+	ow_iface_close(live);
 }
 
 static void interfaces_end(void **state)
 {
 	(void)state;
-	for (enum ow_live_kind kind = OW_LIVE_RING; kind <= OW_LIVE_LIBPCAP; kind++) {
+	for (enum ow_iface_kind kind = OW_IFACE_RING; kind <= OW_IFACE_LIBPCAP; kind++) {
 		end_of_an_interface(kind, "ip link set v1 down");
 		netns_run("ip link set v1 up");
 		end_of_an_interface(kind, "ip link del v0");
@@ -519,11 +519,11 @@ static void interfaces_end(void **state)
 	}
 }
 
-static int expect_error(const struct ow_live_options *options, const char *part)
+static int expect_error(const struct ow_iface_options *options, const char *part)
 {
-	struct ow_live *live;
+	struct ow_iface *live;
 	struct ow_error err = {""};
-	int r = ow_live_open(options, &live, &err);
+	int r = ow_iface_open(options, &live, &err);
 	if (!strstr(err.text, part) || !strstr(err.text, options->name))
 		fail_msg("%s lacks \"%s\"", err.text, part);
 	return r;
@@ -532,13 +532,13 @@ static int expect_error(const struct ow_live_options *options, const char *part)
 static void errors_name_the_interface(void **state)
 {
 	(void)state;
-	for (enum ow_live_kind kind = OW_LIVE_AUTO; kind <= OW_LIVE_LIBPCAP; kind++) {
-		struct ow_live_options options = {.kind = kind, .name = "none0"};
+	for (enum ow_iface_kind kind = OW_IFACE_AUTO; kind <= OW_IFACE_LIBPCAP; kind++) {
+		struct ow_iface_options options = {.kind = kind, .name = "none0"};
 		assert_int_equal(expect_error(&options, "no such interface"), -ENODEV);
 		options.name = "an-interface-of-a-long-name";
 		assert_int_equal(expect_error(&options, "no such interface"), -ENODEV);
-		options = (struct ow_live_options){.kind = kind, .name = "v0", .filter = "udp prot 7"};
-		if (kind != OW_LIVE_LIBPCAP)
+		options = (struct ow_iface_options){.kind = kind, .name = "v0", .filter = "udp prot 7"};
+		if (kind != OW_IFACE_LIBPCAP)
 			assert_int_equal(expect_error(&options, "udp prot 7"), -EINVAL);
 		netns_run("ip link set v0 down");
 		options.filter = NULL;
@@ -551,20 +551,20 @@ static void errors_name_the_interface(void **state)
 static void loopback_shows_packets_twice(void **state)
 {
 	(void)state;
-	struct ow_live *live = open_on("lo", OW_LIVE_RING);
-	struct ow_live_frame batch[2];
+	struct ow_iface *live = open_on("lo", OW_IFACE_RING);
+	struct ow_iface_frame batch[2];
 	unsigned heading[3] = {0};
 	send_frames("lo", 0, 1, 1);
 	for (int seen = 0; seen < 2;) {
-		int n = ow_live_read(live, PATIENCE_S * 1000, batch, 2, NULL);
+		int n = ow_iface_read(live, PATIENCE_S * 1000, batch, 2, NULL);
 		assert_true(n > 0);
 		for (int i = 0; i < n; i++, seen++)
 			heading[batch[i].heading]++;
 	}
-	assert_int_equal(ow_live_linktype(live), 1);
+	assert_int_equal(ow_iface_linktype(live), 1);
 	assert_int_equal(heading[OW_HEADING_OUT], 1);
 	assert_int_equal(heading[OW_HEADING_IN], 1);
-	ow_live_close(live);
+	ow_iface_close(live);
 }
 
 /* Tunnels have no link layer: frames begin with IP. */
@@ -578,11 +578,11 @@ static void tunnels_show_ip(void **state)
 		return;
 	}
 	netns_run("ip link set tun0 up");
-	struct ow_live_options options = {.kind = OW_LIVE_RING, .name = "tun0", .filter = "udp port 7"};
-	struct ow_live *live = open_live(&options);
+	struct ow_iface_options options = {.kind = OW_IFACE_RING, .name = "tun0", .filter = "udp port 7"};
+	struct ow_iface *live = open_live(&options);
 	uint8_t bytes[200];
-	struct ow_live_frame frame;
-	assert_int_equal(ow_live_linktype(live), 101);
+	struct ow_iface_frame frame;
+	assert_int_equal(ow_iface_linktype(live), 101);
 	for (uint32_t i = 0; i < 10; i++) {
 		netns_frame(bytes, sizeof bytes, i, 1);
 		if (i % 2) {
@@ -592,28 +592,28 @@ static void tunnels_show_ip(void **state)
 			netns_send(sender, bytes + 14, sizeof bytes - 14);
 			close(sender);
 		}
-		assert_int_equal(ow_live_read(live, PATIENCE_S * 1000, &frame, 1, NULL), 1);
+		assert_int_equal(ow_iface_read(live, PATIENCE_S * 1000, &frame, 1, NULL), 1);
 		assert_int_equal(frame.frame.len, sizeof bytes - 14);
 		assert_memory_equal(frame.frame.data, bytes + 14, frame.frame.caplen);
 		assert_int_equal(frame.heading, i % 2 ? OW_HEADING_IN : OW_HEADING_OUT);
 		assert_int_equal(frame.frame.linktype, 101);
 	}
 	close(tun);
-	ow_live_close(live);
+	ow_iface_close(live);
 }
 
 /* Asked for stamps that the interface does not have: frames say who stamped them. */
 static void hardware_stamps_are_not_assumed(void **state)
 {
 	(void)state;
-	struct ow_live_options options = {.kind = OW_LIVE_RING, .name = "v1", .hardware_stamps = true};
-	struct ow_live *live = open_live(&options);
+	struct ow_iface_options options = {.kind = OW_IFACE_RING, .name = "v1", .hardware_stamps = true};
+	struct ow_iface *live = open_live(&options);
 	struct seen seen = seen_new(10);
 	send_frames("v0", 0, 10, 1);
 	read_until(live, 10, OW_HEADING_IN, &seen);
 	expect_each(&seen, 1);
 	expect_counts(live, 10, 0);
-	ow_live_close(live);
+	ow_iface_close(live);
 }
 
 #define ON_VETH(test) cmocka_unit_test_setup_teardown(test, veth_setup, veth_teardown)

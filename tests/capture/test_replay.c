@@ -31,25 +31,25 @@ static const char *save(struct scratch *scratch, uint32_t frames)
 	return path;
 }
 
-static struct ow_live *open_file(const struct ow_live_options *options)
+static struct ow_iface *open_file(const struct ow_iface_options *options)
 {
-	struct ow_live *live = NULL;
+	struct ow_iface *live = NULL;
 	struct ow_error err = {""};
-	if (ow_live_open(options, &live, &err) < 0)
+	if (ow_iface_open(options, &live, &err) < 0)
 		fail_msg("%s", err.text);
 	return live;
 }
 
 /* Reads all; returns the number of frames. No frame comes before its time, none below the watermark. */
-static uint32_t read_all_of(struct ow_live *live, double speed, uint32_t caplen_max)
+static uint32_t read_all_of(struct ow_iface *live, double speed, uint32_t caplen_max)
 {
-	struct ow_live_frame batch[16];
+	struct ow_iface_frame batch[16];
 	struct ow_error err = {""};
 	int64_t passed = INT64_MIN;
 	uint32_t seen = 0;
 	int n;
-	while ((n = ow_live_read(live, 5, batch, 16, &err)) >= 0) {
-		int64_t now = ow_live_now_ns(live);
+	while ((n = ow_iface_read(live, 5, batch, 16, &err)) >= 0) {
+		int64_t now = ow_iface_now_ns(live);
 		for (int i = 0; i < n; i++, seen++) {
 			const struct ow_frame *frame = &batch[i].frame;
 			assert_true(frame->time_ns == FIRST_S * OW_NS_PER_S + stamp_us(seen) * OW_NS_PER_US);
@@ -62,14 +62,14 @@ static uint32_t read_all_of(struct ow_live *live, double speed, uint32_t caplen_
 			assert_true(frame->time_ns >= passed);
 			assert_true(speed == 0 || frame->time_ns <= now);
 		}
-		assert_true(ow_live_passed_ns(live) >= passed);
-		passed = ow_live_passed_ns(live);
-		assert_true(passed <= ow_live_now_ns(live));
+		assert_true(ow_iface_passed_ns(live) >= passed);
+		passed = ow_iface_passed_ns(live);
+		assert_true(passed <= ow_iface_now_ns(live));
 	}
 	assert_int_equal(n, -ENODATA);
 	assert_string_equal(err.text, "");
-	assert_true(ow_live_passed_ns(live) == INT64_MAX);
-	assert_int_equal(ow_live_read(live, 5, batch, 16, &err), -ENODATA);
+	assert_true(ow_iface_passed_ns(live) == INT64_MAX);
+	assert_int_equal(ow_iface_read(live, 5, batch, 16, &err), -ENODATA);
 	return seen;
 }
 
@@ -78,25 +78,25 @@ static void all_frames_at_any_speed(void **state)
 	static const double speeds[] = {0, 1, 8};
 	const char *path = save(*state, FRAMES);
 	for (int i = 0; i < 3; i++) {
-		struct ow_live_options options = {
-			.kind = i ? OW_LIVE_AUTO : OW_LIVE_FILE, .name = path, .speed = speeds[i], .snaplen = 80};
-		struct ow_live *live = open_file(&options);
-		struct ow_live_counts counts;
+		struct ow_iface_options options = {
+			.kind = i ? OW_IFACE_AUTO : OW_IFACE_FILE, .name = path, .speed = speeds[i], .snaplen = 80};
+		struct ow_iface *live = open_file(&options);
+		struct ow_iface_counts counts;
 		int64_t start = ow_clock_steady_ns();
-		assert_string_equal(ow_live_kind_name(live), "file");
-		assert_int_equal(ow_live_linktype(live), 1);
+		assert_string_equal(ow_iface_kind_name(live), "file");
+		assert_int_equal(ow_iface_linktype(live), 1);
 		assert_int_equal(read_all_of(live, speeds[i], 80), FRAMES);
 		int64_t took = ow_clock_steady_ns() - start;
 		double whole = (double)((FRAMES - 2) * STEP_US * OW_NS_PER_US);
 		/* Not earlier than it may; how much later depends on the machine. */
 		if (speeds[i] > 0)
 			assert_true((double)took >= whole / speeds[i] - 1e6);
-		ow_live_counts(live, &counts);
+		ow_iface_counts(live, &counts);
 		assert_int_equal(counts.frames, FRAMES);
 		assert_int_equal(counts.dropped, 0);
 		assert_int_equal(counts.stamped[OW_STAMPED_BY_FILE], FRAMES);
 		print_message("speed %g: %.3f s of %.3f s\n", speeds[i], (double)took / 1e9, whole / 1e9);
-		ow_live_close(live);
+		ow_iface_close(live);
 	}
 }
 
@@ -109,28 +109,28 @@ static void watermark_follows_the_replay(void **state)
 	craft_record(craft, FIRST_S, 200000, 60, 60);
 	const char *path = scratch_save(*state, "gap.pcap", craft->bytes, craft->size);
 	free(craft);
-	struct ow_live *live = open_file(&(struct ow_live_options){.kind = OW_LIVE_FILE, .name = path, .speed = 1});
-	struct ow_live_frame frame;
+	struct ow_iface *live = open_file(&(struct ow_iface_options){.kind = OW_IFACE_FILE, .name = path, .speed = 1});
+	struct ow_iface_frame frame;
 	int64_t second = FIRST_S * OW_NS_PER_S + 200 * OW_NS_PER_MS;
-	assert_int_equal(ow_live_read(live, 1000, &frame, 1, NULL), 1);
+	assert_int_equal(ow_iface_read(live, 1000, &frame, 1, NULL), 1);
 	for (;;) {
-		int64_t start = ow_live_now_ns(live);
-		int n = ow_live_read(live, 3, &frame, 1, NULL);
+		int64_t start = ow_iface_now_ns(live);
+		int n = ow_iface_read(live, 3, &frame, 1, NULL);
 		if (n == 1)
 			break;
 		assert_int_equal(n, 0);
 		int64_t lowest = start < second ? start : second;
-		assert_true(ow_live_passed_ns(live) >= lowest - SLACK_NS);
-		assert_true(ow_live_passed_ns(live) <= second);
+		assert_true(ow_iface_passed_ns(live) >= lowest - SLACK_NS);
+		assert_true(ow_iface_passed_ns(live) <= second);
 	}
 	assert_true(frame.frame.time_ns == second);
-	ow_live_close(live);
+	ow_iface_close(live);
 }
 
 static void *interrupt_soon(void *live)
 {
 	usleep(20000);
-	ow_live_interrupt(live);
+	ow_iface_interrupt(live);
 	return NULL;
 }
 
@@ -142,14 +142,14 @@ static void interrupt_ends_a_read(void **state)
 	craft_record(craft, FIRST_S + 100000, 0, 60, 60);
 	const char *path = scratch_save(*state, "long.pcap", craft->bytes, craft->size);
 	free(craft);
-	struct ow_live *live = open_file(&(struct ow_live_options){.name = path, .speed = 1});
-	struct ow_live_frame frame;
+	struct ow_iface *live = open_file(&(struct ow_iface_options){.name = path, .speed = 1});
+	struct ow_iface_frame frame;
 	pthread_t thread;
-	assert_int_equal(ow_live_read(live, -1, &frame, 1, NULL), 1);
+	assert_int_equal(ow_iface_read(live, -1, &frame, 1, NULL), 1);
 	assert_int_equal(pthread_create(&thread, NULL, interrupt_soon, live), 0);
-	assert_int_equal(ow_live_read(live, -1, &frame, 1, NULL), -EINTR);
+	assert_int_equal(ow_iface_read(live, -1, &frame, 1, NULL), -EINTR);
 	pthread_join(thread, NULL);
-	ow_live_close(live);
+	ow_iface_close(live);
 }
 
 /* A file with gigabytes of frames without a time: zeros are such, and take no place on disk. */
@@ -161,38 +161,38 @@ static void interrupt_ends_a_search(void **state)
 	const char *path = scratch_save(*state, "zeros.pcap", craft->bytes, craft->size);
 	free(craft);
 	assert_int_equal(truncate(path, (off_t)1 << 38), 0);
-	struct ow_live *live = open_file(&(struct ow_live_options){.name = path, .speed = 0});
-	struct ow_live_frame frame;
+	struct ow_iface *live = open_file(&(struct ow_iface_options){.name = path, .speed = 0});
+	struct ow_iface_frame frame;
 	pthread_t thread;
-	assert_int_equal(ow_live_read(live, -1, &frame, 1, NULL), 1);
+	assert_int_equal(ow_iface_read(live, -1, &frame, 1, NULL), 1);
 	assert_int_equal(pthread_create(&thread, NULL, interrupt_soon, live), 0);
-	assert_int_equal(ow_live_read(live, -1, &frame, 1, NULL), -EINTR);
+	assert_int_equal(ow_iface_read(live, -1, &frame, 1, NULL), -EINTR);
 	pthread_join(thread, NULL);
-	ow_live_close(live);
+	ow_iface_close(live);
 }
 
 static void bad_files_are_told(void **state)
 {
-	struct ow_live *live;
+	struct ow_iface *live;
 	struct ow_error err = {""};
-	struct ow_live_options options = {.kind = OW_LIVE_FILE, .name = scratch_path(*state, "none.pcap")};
-	struct ow_live_frame frame;
-	assert_int_equal(ow_live_open(&options, &live, &err), -ENOENT);
+	struct ow_iface_options options = {.kind = OW_IFACE_FILE, .name = scratch_path(*state, "none.pcap")};
+	struct ow_iface_frame frame;
+	assert_int_equal(ow_iface_open(&options, &live, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "none.pcap"));
 	options.name = scratch_save(*state, "text.pcap", "no capture", 10);
-	assert_int_equal(ow_live_open(&options, &live, &err), -EINVAL);
+	assert_int_equal(ow_iface_open(&options, &live, &err), -EINVAL);
 	options.name = save(*state, 3);
 	options.speed = -1;
-	assert_int_equal(ow_live_open(&options, &live, &err), -EINVAL);
+	assert_int_equal(ow_iface_open(&options, &live, &err), -EINVAL);
 	/* Cut in a record: the whole ones come, and the end says why it is the end. */
 	options.speed = 0;
 	assert_int_equal(truncate(options.name, 24 + 2 * 16 + 60 + 61 + 5), 0);
 	live = open_file(&options);
-	assert_int_equal(ow_live_read(live, 0, &frame, 1, &err), 1);
-	assert_int_equal(ow_live_read(live, 0, &frame, 1, &err), 1);
-	assert_int_equal(ow_live_read(live, 0, &frame, 1, &err), -ENODATA);
+	assert_int_equal(ow_iface_read(live, 0, &frame, 1, &err), 1);
+	assert_int_equal(ow_iface_read(live, 0, &frame, 1, &err), 1);
+	assert_int_equal(ow_iface_read(live, 0, &frame, 1, &err), -ENODATA);
 	assert_non_null(strstr(err.text, "replay.pcap"));
-	ow_live_close(live);
+	ow_iface_close(live);
 }
 
 #define WITH_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_setup, scratch_teardown)

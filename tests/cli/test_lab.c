@@ -18,7 +18,7 @@
 #define FIRST     INT64_C(1700000000)
 
 /* A result as a point writes it, by the code that a point uses. */
-static char *line_of(const struct ow_live_result *result, bool total)
+static char *line_of(const struct ow_interval_result *result, bool total)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -26,33 +26,33 @@ static char *line_of(const struct ow_live_result *result, bool total)
 	assert_non_null(out);
 	if (total)
 		fputs("{\"summary\": ", out);
-	ow_live_json_object(out, result);
+	ow_result_json_object(out, result);
 	if (total)
 		fputs("}", out);
 	assert_int_equal(fclose(out), 0);
 	return text;
 }
 
-static struct ow_live_result result_of(int64_t i, bool back, bool final)
+static struct ow_interval_result result_of(int64_t i, bool back, bool final)
 {
-	struct ow_live_result result = {.segment = "wire",
-	                                .class_name = "all",
-	                                .interval = i,
-	                                .start_ns = (FIRST + i) * LENGTH_NS,
-	                                .length_ns = LENGTH_NS,
-	                                .final = final,
-	                                .sent = 1000,
-	                                .matched = 980,
-	                                .late = final ? 8 : 0,
-	                                .lost = final ? 12 : 0,
-	                                .pending = final ? 0 : 20,
-	                                .late_received = 5,
-	                                .extra = 3,
-	                                .duplicated = 2,
-	                                .received = 988,
-	                                .bytes = 500000,
-	                                .samples = 988,
-	                                .coverage = 1};
+	struct ow_interval_result result = {.segment = "wire",
+	                                    .class_name = "all",
+	                                    .interval = i,
+	                                    .start_ns = (FIRST + i) * LENGTH_NS,
+	                                    .length_ns = LENGTH_NS,
+	                                    .final = final,
+	                                    .sent = 1000,
+	                                    .matched = 980,
+	                                    .late = final ? 8 : 0,
+	                                    .lost = final ? 12 : 0,
+	                                    .pending = final ? 0 : 20,
+	                                    .late_received = 5,
+	                                    .extra = 3,
+	                                    .duplicated = 2,
+	                                    .received = 988,
+	                                    .bytes = 500000,
+	                                    .samples = 988,
+	                                    .coverage = 1};
 	snprintf(result.from, sizeof result.from, back ? "b" : "a");
 	snprintf(result.to, sizeof result.to, back ? "a" : "b");
 	snprintf(result.synopsis, sizeof result.synopsis, "fold 4 x 64");
@@ -66,7 +66,7 @@ static struct ow_live_result result_of(int64_t i, bool back, bool final)
 static void reads_lines(void **state)
 {
 	(void)state;
-	struct ow_live_result result = result_of(7, true, true);
+	struct ow_interval_result result = result_of(7, true, true);
 	struct ow_lab_measured measured;
 	struct ow_error err;
 	for (int total = 0; total < 2; total++) {
@@ -123,7 +123,7 @@ static void on_row(void *arg, const struct ow_lab_row *row)
 
 static void measure(struct ow_lab_results *results, int64_t i, int way, bool final)
 {
-	struct ow_live_result result = result_of(i, way, final);
+	struct ow_interval_result result = result_of(i, way, final);
 	struct ow_lab_measured measured;
 	struct ow_error err;
 	char *line = line_of(&result, false);

@@ -71,7 +71,7 @@ struct seen {
 	int stop_at; /* 0 = never */
 };
 
-static int on_result(void *arg, const struct ow_live_result *result)
+static int on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct seen *seen = arg;
 	assert_string_equal(result->segment, "F>C");
@@ -177,16 +177,16 @@ static void store_results(const char *path, int from, int until)
 	if (ow_store_open(path, &store, &err) < 0)
 		fail_msg("%s", err.text);
 	for (int i = from; i < until; i++) {
-		struct ow_live_result result = {.segment = "F>C",
-		                                .class_name = "all",
-		                                .from = "F",
-		                                .to = "C",
-		                                .interval = i,
-		                                .start_ns = START + i * OW_NS_PER_S,
-		                                .length_ns = OW_NS_PER_S,
-		                                .status = OW_LIVE_MEASURED,
-		                                .final = true,
-		                                .coverage = 1};
+		struct ow_interval_result result = {.segment = "F>C",
+		                                    .class_name = "all",
+		                                    .from = "F",
+		                                    .to = "C",
+		                                    .interval = i,
+		                                    .start_ns = START + i * OW_NS_PER_S,
+		                                    .length_ns = OW_NS_PER_S,
+		                                    .status = OW_RESULT_MEASURED,
+		                                    .final = true,
+		                                    .coverage = 1};
 		result.mean_ns = result.stddev_ns = result.loss_ratio = ow_value_exact(0);
 		result.min_ns = result.max_ns = ow_value_exact(0);
 		for (int q = 0; q < OW_QUANTILES; q++)

@@ -54,8 +54,8 @@ static void fill(void)
 	struct ow_store *store;
 	assert_int_equal(ow_store_open("r.db", &store, NULL), 0);
 	for (int64_t i = 0; i < 600; i++) {
-		struct ow_live_result r = i >= 300 && i < 360 ? sample_unknown(i) : sample_live(i);
-		if (r.status == OW_LIVE_MEASURED && i == 400) {
+		struct ow_interval_result r = i >= 300 && i < 360 ? sample_unknown(i) : sample_live(i);
+		if (r.status == OW_RESULT_MEASURED && i == 400) {
 			r.lost = 5000;
 			r.matched = r.sent - r.late - r.lost;
 			r.received = r.matched + r.late_received + r.extra;

@@ -114,7 +114,7 @@ static void wrong(void **state)
 static bool place_of(const struct ow_station *station, const char *segment, const char *class_name, const char *from,
                      const char *to, char place[OW_PLACE_TEXT])
 {
-	struct ow_live_result result = {0};
+	struct ow_interval_result result = {0};
 	snprintf(result.segment, sizeof(result.segment), "%s", segment);
 	snprintf(result.class_name, sizeof(result.class_name), "%s", class_name);
 	snprintf(result.from, sizeof(result.from), "%s", from);

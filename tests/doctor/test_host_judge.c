@@ -76,21 +76,21 @@ static struct ow_link_facts good_link(void)
 	};
 }
 
-static void print(const struct ow_findings *findings)
+static void print(const struct ow_diagnoses *findings)
 {
 	for (size_t i = 0; i < findings->count; i++) {
-		const struct ow_finding *f = &findings->list[i];
+		const struct ow_diagnosis *f = &findings->list[i];
 		print_message("%s %s %s: %s | %s | %s\n", f->about, f->name, verdicts[f->verdict], f->found, f->means,
 		              f->fix);
 	}
 }
 
 /* What holds for each of them. */
-static void check_all(const struct ow_findings *findings)
+static void check_all(const struct ow_diagnoses *findings)
 {
 	assert_int_equal(findings->error, 0);
 	for (size_t i = 0; i < findings->count; i++) {
-		const struct ow_finding *f = &findings->list[i];
+		const struct ow_diagnosis *f = &findings->list[i];
 		/* Said, and not cut. */
 		assert_in_range(strlen(f->found), 1, sizeof f->found - 2);
 		assert_in_range(strlen(f->means), 1, sizeof f->means - 2);
@@ -104,7 +104,7 @@ static void check_all(const struct ow_findings *findings)
 	}
 }
 
-static const struct ow_finding *find(const struct ow_findings *findings, const char *name)
+static const struct ow_diagnosis *find(const struct ow_diagnoses *findings, const char *name)
 {
 	for (size_t i = 0; i < findings->count; i++) {
 		if (strcmp(findings->list[i].name, name) == 0)
@@ -114,24 +114,24 @@ static const struct ow_finding *find(const struct ow_findings *findings, const c
 }
 
 /* The finding has this verdict, what was found contains `found`, and the fix `fix` (NULL: there is none). */
-static void expect(struct ow_findings *findings, const char *name, enum ow_verdict verdict, const char *found,
-                   const char *fix)
+static void expect(struct ow_diagnoses *findings, const char *name, enum ow_diagnosis_verdict verdict,
+                   const char *found, const char *fix)
 {
-	const struct ow_finding *f = find(findings, name);
+	const struct ow_diagnosis *f = find(findings, name);
 	check_all(findings);
 	if (!f || f->verdict != verdict || !strstr(f->found, found) ||
 	    (fix ? !strstr(f->fix, fix) : f->fix[0] != '\0')) {
 		print(findings);
 		fail_msg("%s: expected %s '%s', fix '%s'", name, verdicts[verdict], found, fix ? fix : "");
 	}
-	ow_findings_done(findings);
+	ow_diagnoses_done(findings);
 }
 
-static void expect_none(struct ow_findings *findings, const char *name)
+static void expect_none(struct ow_diagnoses *findings, const char *name)
 {
 	check_all(findings);
 	assert_null(find(findings, name));
-	ow_findings_done(findings);
+	ow_diagnoses_done(findings);
 }
 
 #define OK      OW_VERDICT_OK
@@ -139,33 +139,33 @@ static void expect_none(struct ow_findings *findings, const char *name)
 #define WARNING OW_VERDICT_WARNING
 #define PROBLEM OW_VERDICT_PROBLEM
 
-static void clock_is(const struct ow_clock_facts *facts, const char *name, enum ow_verdict verdict, const char *found,
-                     const char *fix)
+static void clock_is(const struct ow_clock_facts *facts, const char *name, enum ow_diagnosis_verdict verdict,
+                     const char *found, const char *fix)
 {
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	ow_judge_clock(&findings, facts);
 	expect(&findings, name, verdict, found, fix);
 }
 
-static void host_is(const struct ow_host_facts *facts, const char *name, enum ow_verdict verdict, const char *found,
-                    const char *fix)
+static void host_is(const struct ow_host_facts *facts, const char *name, enum ow_diagnosis_verdict verdict,
+                    const char *found, const char *fix)
 {
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	ow_judge_host(&findings, facts);
 	expect(&findings, name, verdict, found, fix);
 }
 
-static void judge_link(struct ow_findings *findings, const struct ow_link_facts *link)
+static void judge_link(struct ow_diagnoses *findings, const struct ow_link_facts *link)
 {
 	struct ow_host_facts host = good_host();
 	struct ow_clock_facts clock = good_clock();
 	ow_judge_link(findings, link, &host, &clock);
 }
 
-static void link_is(const struct ow_link_facts *link, const char *name, enum ow_verdict verdict, const char *found,
-                    const char *fix)
+static void link_is(const struct ow_link_facts *link, const char *name, enum ow_diagnosis_verdict verdict,
+                    const char *found, const char *fix)
 {
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	judge_link(&findings, link);
 	expect(&findings, name, verdict, found, fix);
 }
@@ -173,7 +173,7 @@ static void link_is(const struct ow_link_facts *link, const char *name, enum ow_
 static void test_nothing_wrong(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_clock_facts clock = good_clock();
 	struct ow_host_facts host = good_host();
 	struct ow_link_facts link = good_link();
@@ -181,11 +181,11 @@ static void test_nothing_wrong(void **state)
 	ow_judge_host(&findings, &host);
 	ow_judge_link(&findings, &link, &host, &clock);
 	check_all(&findings);
-	if (ow_findings_count(&findings, OK) != findings.count)
+	if (ow_diagnoses_count(&findings, OK) != findings.count)
 		print(&findings);
-	assert_int_equal(ow_findings_count(&findings, OK), findings.count);
+	assert_int_equal(ow_diagnoses_count(&findings, OK), findings.count);
 	assert_true(findings.count > 20);
-	ow_findings_done(&findings);
+	ow_diagnoses_done(&findings);
 }
 
 static void test_clock_error(void **state)
@@ -246,7 +246,7 @@ static void test_time_daemon(void **state)
 static void test_rate_and_leap(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_clock_facts c = good_clock();
 	clock_is(&c, "clock_rate", OK, "-12.50 ppm", NULL);
 	c.rate_ppm = 0;
@@ -352,7 +352,7 @@ static void test_memory(void **state)
 static void test_cpus(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_host_facts h = good_host();
 	host_is(&h, "cpus", OK, "4", NULL);
 	snprintf(h.isolated, sizeof h.isolated, "2-3");
@@ -378,7 +378,7 @@ static void test_cpus(void **state)
 static void test_limits_and_backlog(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_host_facts h = good_host();
 	host_is(&h, "open_files", OK, "1024", NULL);
 	h.files = 255;
@@ -404,7 +404,7 @@ static void test_kinds(void **state)
 	(void)state;
 	static const struct {
 		const char *kind;
-		enum ow_verdict verdict;
+		enum ow_diagnosis_verdict verdict;
 		const char *found, *fix;
 	} kinds[] = {
 		{"", OK, "driver igb", NULL},
@@ -434,7 +434,7 @@ static void test_kinds(void **state)
 static void test_members(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_link_facts l = good_link();
 	judge_link(&findings, &l);
 	expect_none(&findings, "member");
@@ -450,7 +450,7 @@ static void test_members(void **state)
 static void test_link_state(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_link_facts l = good_link();
 	link_is(&l, "link", OK, "10000 Mb/s, full duplex", NULL);
 	l.full_duplex = 0;
@@ -495,7 +495,7 @@ static void test_mtu(void **state)
 static void test_ring_and_drops(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_link_facts l = good_link();
 	link_is(&l, "card_ring", OK, "4096 packets in", NULL);
 	l.ring_in = 256;
@@ -526,7 +526,7 @@ static void test_ring_and_drops(void **state)
 static void test_interrupts(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_host_facts host = good_host();
 	struct ow_clock_facts clock = good_clock();
 	struct ow_link_facts l = good_link();
@@ -546,7 +546,7 @@ static void test_interrupts(void **state)
 static void test_offloads(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_link_facts l = good_link();
 	link_is(&l, "lro", OK, "off", NULL);
 	l.feature[OW_FEATURE_LRO] = true;
@@ -570,7 +570,7 @@ static void test_offloads(void **state)
 	/* 65,536 bytes at 10 Gb/s. */
 	judge_link(&findings, &l);
 	assert_non_null(strstr(find(&findings, "gro")->means, "52.43 us"));
-	ow_findings_done(&findings);
+	ow_diagnoses_done(&findings);
 
 	link_is(&l, "vlan_tags", OK, "left in", NULL);
 	l.feature[OW_FEATURE_VLAN] = true;
@@ -587,7 +587,7 @@ static void test_offloads(void **state)
 static void test_udp_superframes(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_host_facts old = good_host();
 	struct ow_link_facts l = good_link();
 	old.kernel_minor = 1;
@@ -630,7 +630,7 @@ static void test_stamps(void **state)
 static void test_card_clock(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_host_facts host = good_host();
 	struct ow_clock_facts clock = good_clock();
 	struct ow_link_facts l = good_link();
@@ -660,7 +660,7 @@ static void test_card_clock(void **state)
 static void test_coalescing(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_link_facts l = good_link();
 	link_is(&l, "coalescing", OK, "off", NULL);
 	l.coalesce_us = 50;
@@ -673,9 +673,9 @@ static void test_coalescing(void **state)
 }
 
 static void trial_is(const struct ow_link_facts *link, const struct ow_trial_facts *trial, const char *name,
-                     enum ow_verdict verdict, const char *found, const char *fix)
+                     enum ow_diagnosis_verdict verdict, const char *found, const char *fix)
 {
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	ow_judge_trial(&findings, link, trial);
 	expect(&findings, name, verdict, found, fix);
 }
@@ -691,7 +691,7 @@ static void test_trial(void **state)
 	t.out = 70;
 	t.superframes = 25;
 	t.packets = 325;
-	t.counts = (struct ow_live_counts){.frames = 100, .stamped = {[OW_STAMPED_BY_KERNEL] = 100}};
+	t.counts = (struct ow_iface_counts){.frames = 100, .stamped = {[OW_STAMPED_BY_KERNEL] = 100}};
 	trial_is(&l, &t, "trial", OK, "30 frames in, 70 out in 1 s; 325 packets/s; superframes 25 %", NULL);
 	trial_is(&l, &t, "trial_stamps", OK, "100 by the kernel, 0 by the card", NULL);
 	l.wants_hardware = true;
@@ -713,17 +713,17 @@ static void test_trial(void **state)
 	t = (struct ow_trial_facts){.code = EPERM, .error = "eth7: capturing needs root or CAP_NET_RAW"};
 	trial_is(&l, &t, "trial", NOTE, "needs root", "sudo oneway doctor --try eth7");
 	t = (struct ow_trial_facts){.code = ENETDOWN, .error = "eth7: the interface is down"};
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	ow_judge_trial(&findings, &l, &t);
 	assert_int_equal(findings.count, 1);
 	assert_int_equal(findings.list[0].verdict, PROBLEM);
-	ow_findings_done(&findings);
+	ow_diagnoses_done(&findings);
 }
 
 static void test_setup(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_setup_facts s = {.path = "x.yaml", .point = "london", .interfaces = 1, .segments = 2};
 	ow_judge_setup(&findings, &s);
 	expect(&findings, "configuration", OK, "point london, 1 interface, 2 segments", NULL);
@@ -741,7 +741,7 @@ static void test_setup(void **state)
 static void test_store(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_store_facts s = {.path = "r.db", .free_bytes = UINT64_C(800) << 20, .day_bytes = 100u << 20};
 	ow_judge_store(&findings, &s);
 	expect(&findings, "store", OK, "800 MiB free, a day takes 100 MiB: room for 8 days", NULL);
@@ -762,7 +762,7 @@ static void test_store(void **state)
 static void test_peers(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_peer_facts p = {.peer = "paris", .address = "192.0.2.7:8620", .took_ns = 20 * OW_NS_PER_MS};
 	ow_judge_peer(&findings, &p);
 	expect(&findings, "peer", OK, "192.0.2.7:8620 accepts connections, in 20 ms", NULL);
@@ -791,7 +791,7 @@ static void test_peers(void **state)
 static void test_certificate(void **state)
 {
 	(void)state;
-	struct ow_findings findings = {0};
+	struct ow_diagnoses findings = {0};
 	struct ow_certificate_facts c = {.path = "c.pem", .days_left = 400, .days_until = -1};
 	ow_judge_certificate(&findings, &c);
 	expect(&findings, "certificate", OK, "valid for 400 days", NULL);

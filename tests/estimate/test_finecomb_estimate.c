@@ -57,7 +57,7 @@ static struct measured measure(const struct scene *s, uint64_t seed, const struc
 	                             .margin = MARGIN,
 	                             .no_delays = true,
 	                             .seed = seed};
-	struct ow_stream stream;
+	struct ow_made_stream stream;
 	struct ow_finecomb_params params;
 	struct ow_finecomb *a, *b;
 	struct measured m;
@@ -193,7 +193,7 @@ static void test_odd(void **state)
 static void test_copies(void **state)
 {
 	(void)state;
-	struct ow_stream s;
+	struct ow_made_stream s;
 	struct ow_stream_params params = {.packets = 20000,
 	                                  .interval_ns = 1000000000,
 	                                  .delay = "weibull:10us,0.6",

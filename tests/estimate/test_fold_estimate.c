@@ -30,7 +30,7 @@ struct outcome {
 };
 
 static struct ow_synopsis *make(uint32_t cells, bool estimator, uint64_t seed, double expected,
-                                const struct ow_stamp *stamps, size_t count)
+                                const struct ow_sighting *stamps, size_t count)
 {
 	struct ow_synopsis *fold;
 	assert_int_equal(ow_fold_create(&(struct ow_fold_params){4, cells, 0, estimator}, seed, &fold), 0);
@@ -39,8 +39,8 @@ static struct ow_synopsis *make(uint32_t cells, bool estimator, uint64_t seed, d
 	return fold;
 }
 
-static struct outcome run(const struct ow_stream *s, uint32_t cells, bool estimator, double expected, uint64_t seed,
-                          const struct ow_reconciled_options *options)
+static struct outcome run(const struct ow_made_stream *s, uint32_t cells, bool estimator, double expected,
+                          uint64_t seed, const struct ow_reconciled_options *options)
 {
 	struct outcome o;
 	struct ow_synopsis *a = make(cells, estimator, seed, expected, s->a, s->as),
@@ -55,9 +55,9 @@ static struct outcome run(const struct ow_stream *s, uint32_t cells, bool estima
 	return o;
 }
 
-static struct ow_stream stream(uint64_t packets, double loss, uint64_t reorder, uint64_t seed, int64_t offset_ns)
+static struct ow_made_stream stream(uint64_t packets, double loss, uint64_t reorder, uint64_t seed, int64_t offset_ns)
 {
-	struct ow_stream s;
+	struct ow_made_stream s;
 	struct ow_error err;
 	struct ow_stream_params params = {.packets = packets,
 	                                  .interval_ns = 1000000000,
@@ -103,7 +103,8 @@ static void exact(void **state)
 		{1, 3000, 3000, 0, 0},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct ow_stream s = stream(cases[i].packets, cases[i].loss, cases[i].reorder, i, cases[i].offset_ns);
+		struct ow_made_stream s =
+			stream(cases[i].packets, cases[i].loss, cases[i].reorder, i, cases[i].offset_ns);
 		struct outcome o = run(&s, OW_FOLD_CELLS, true, cases[i].expected, i, &defaults);
 		uint64_t d = s.truth.lost + s.truth.extra;
 		if (s.truth.common)
@@ -127,7 +128,7 @@ static void few_packets_are_exact(void **state)
 {
 	(void)state;
 	for (uint64_t packets = 1; packets < 2500; packets = packets * 3 + 1) {
-		struct ow_stream s = stream(packets, 0.02, 0, packets, 0);
+		struct ow_made_stream s = stream(packets, 0.02, 0, packets, 0);
 		struct outcome o = run(&s, OW_FOLD_CELLS, true, 100, 1, &defaults);
 		const struct ow_estimate *e = &o.estimate;
 		if (s.truth.common) {
@@ -154,7 +155,7 @@ static bool holds(const struct ow_value *value, double truth)
 	return value->status != OW_VALUE_NONE && value->low <= truth && truth <= value->high;
 }
 
-static void count_held(struct held *held, const struct ow_estimate *e, const struct ow_stream *s)
+static void count_held(struct held *held, const struct ow_estimate *e, const struct ow_made_stream *s)
 {
 	held->runs++;
 	held->stddev += holds(&e->stddev_ns, s->truth.stddev_ns);
@@ -185,7 +186,7 @@ static void coverage_complete(void **state)
 	for (size_t k = 0; k < 3; k++) {
 		struct held held = {0};
 		for (uint64_t seed = 0; seed < RUNS; seed++) {
-			struct ow_stream s = stream(cases[k].packets, 0.002, 3, 1000 * k + seed, 0);
+			struct ow_made_stream s = stream(cases[k].packets, 0.002, 3, 1000 * k + seed, 0);
 			struct outcome o = run(&s, 200, true, 0, seed, &cases[k].options);
 			assert_true(o.estimate.complete && o.estimate.stddev_ns.status == OW_VALUE_ESTIMATED);
 			check_exact(&o, &s.truth);
@@ -206,7 +207,7 @@ static void coverage_unreconciled(void **state)
 	struct held held = {0};
 	const struct ow_reconciled_options options = {500, 400};
 	for (uint64_t seed = 0; seed < RUNS; seed++) {
-		struct ow_stream s = stream(20000, 0.05, 10, 77 + seed, 0);
+		struct ow_made_stream s = stream(20000, 0.05, 10, 77 + seed, 0);
 		struct ow_estimate e;
 		ow_estimate_none(&e, "");
 		double d = (double)(s.truth.lost + s.truth.extra);
@@ -228,7 +229,7 @@ static void coverage_incomplete(void **state)
 	struct held held = {0};
 	const struct ow_reconciled_options options = {500, 400};
 	for (uint64_t seed = 0; seed < RUNS; seed++) {
-		struct ow_stream s = stream(20000, 0.05, 0, seed, 0);
+		struct ow_made_stream s = stream(20000, 0.05, 0, seed, 0);
 		struct ow_synopsis *a = make(40, true, seed, 0, s.a, s.as), *b = make(40, true, seed, 0, s.b, s.bs);
 		struct ow_view va = {a, s.as, s.a, s.as}, vb = {b, s.bs, s.b, s.bs};
 		struct ow_estimate e;
@@ -236,7 +237,7 @@ static void coverage_incomplete(void **state)
 		for (int i = 0; i < 3; i++)
 			a->ops->add(a, s.a, 1);
 		va.packets += 3;
-		struct ow_stamp *more = malloc((s.as + 3) * sizeof *more);
+		struct ow_sighting *more = malloc((s.as + 3) * sizeof *more);
 		memcpy(more, s.a, s.as * sizeof *more);
 		for (int i = 0; i < 3; i++)
 			more[s.as + (size_t)i] = s.a[0];
@@ -263,7 +264,7 @@ static void coverage_incomplete(void **state)
 static void too_large(void **state)
 {
 	(void)state;
-	struct ow_stream s = stream(600000, 0.6, 0, 3, 0);
+	struct ow_made_stream s = stream(600000, 0.6, 0, 3, 0);
 	struct outcome o = run(&s, OW_FOLD_CELLS, true, 1e5, 4, &defaults);
 	assert_false(o.estimate.complete);
 	double lost = (double)s.truth.lost;
@@ -282,7 +283,7 @@ static void copies(void **state)
 {
 	(void)state;
 	for (int named = 0; named < 2; named++) {
-		struct ow_stream s;
+		struct ow_made_stream s;
 		struct ow_stream_params params = {.packets = 5000,
 		                                  .interval_ns = 1000000000,
 		                                  .delay = "constant:1ms",
@@ -306,11 +307,11 @@ static void copies(void **state)
 		ow_stream_done(&s);
 	}
 	/* Five copies at A, three at B: all eight are ambiguous. And two at A, none at B: lost. */
-	struct ow_stamp a[] = {{1, 0}, {1, 1}, {1, 2}, {1, 3}, {1, 4}, {2, 0}, {2, 0}, {3, 0}, {4, 0}},
-			b[] = {{1, 10}, {1, 11}, {1, 12}, {3, 7}, {4, 9}};
+	struct ow_sighting a[] = {{1, 0}, {1, 1}, {1, 2}, {1, 3}, {1, 4}, {2, 0}, {2, 0}, {3, 0}, {4, 0}},
+			   b[] = {{1, 10}, {1, 11}, {1, 12}, {3, 7}, {4, 9}};
 	ow_copies_rename(a, 9);
 	ow_copies_rename(b, 5);
-	struct ow_stream s = {.a = a, .b = b, .as = 9, .bs = 5};
+	struct ow_made_stream s = {.a = a, .b = b, .as = 9, .bs = 5};
 	struct outcome o = run(&s, OW_FOLD_CELLS, true, 10, 8, &defaults);
 	assert_true(o.estimate.complete && o.estimate.lost.value == 4 && o.estimate.extra.value == 0);
 	assert_true(o.cost.ambiguous == 3 && o.estimate.useful == 2 && near(o.estimate.mean_ns.value, 8));
@@ -322,13 +323,13 @@ static void many_copies(void **state)
 {
 	(void)state;
 	enum { COPIES = 50000 };
-	struct ow_stamp *a = calloc(COPIES, sizeof *a), *b = calloc(COPIES, sizeof *b);
+	struct ow_sighting *a = calloc(COPIES, sizeof *a), *b = calloc(COPIES, sizeof *b);
 	assert_true(a && b);
 	for (int i = 0; i < COPIES; i++)
-		a[i] = b[i] = (struct ow_stamp){i % 10 ? 5 : (uint64_t)i << 32, i};
+		a[i] = b[i] = (struct ow_sighting){i % 10 ? 5 : (uint64_t)i << 32, i};
 	ow_copies_rename(a, COPIES);
 	ow_copies_rename(b, COPIES - 1);
-	struct ow_stream s = {.a = a, .b = b, .as = COPIES, .bs = COPIES - 1};
+	struct ow_made_stream s = {.a = a, .b = b, .as = COPIES, .bs = COPIES - 1};
 	clock_t start = clock();
 	struct outcome o = run(&s, OW_FOLD_CELLS, true, 10, 8, &defaults);
 	assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 5);
@@ -343,7 +344,7 @@ static void many_copies(void **state)
 static void decoded(void **state)
 {
 	(void)state;
-	struct ow_stream s = stream(20000, 0.01, 20, 6, 0);
+	struct ow_made_stream s = stream(20000, 0.01, 20, 6, 0);
 	for (int small = 0; small < 2; small++) {
 		struct ow_synopsis *a = make(small ? 300 : OW_FOLD_CELLS, true, 5, 0, s.a, s.as),
 				   *b = make(small ? 300 : OW_FOLD_CELLS, true, 5, 100, s.b, s.bs), *peer;
@@ -382,7 +383,7 @@ static void bytes(void **state)
 	             {1000000, 250, 5e-4},
 	             {1000000, 2500, 5e-3}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct ow_stream s = stream(cases[i].packets, cases[i].loss, cases[i].reorder, 50 + i, 0);
+		struct ow_made_stream s = stream(cases[i].packets, cases[i].loss, cases[i].reorder, 50 + i, 0);
 		double d = (double)(s.truth.lost + s.truth.extra);
 		struct outcome o = run(&s, OW_FOLD_CELLS, true, d, 50 + i, &defaults);
 		double cost = (double)(o.cost.push + o.cost.top_up + o.cost.names);

@@ -87,9 +87,9 @@ static void test_all_losses(void **state)
 {
 	(void)state;
 	enum { N = 10 };
-	struct ow_stamp sent[N], one[N];
+	struct ow_sighting sent[N], one[N];
 	for (int i = 0; i < N; i++)
-		sent[i] = (struct ow_stamp){(uint64_t)i + 1, 1000 * i};
+		sent[i] = (struct ow_sighting){(uint64_t)i + 1, 1000 * i};
 	for (uint32_t m = 1; m <= 5; m++) {
 		const struct ow_lda_params params = {1, {{m, UINT32_MAX}}};
 		uint32_t where[N] = {0};
@@ -108,7 +108,7 @@ static void test_all_losses(void **state)
 				if (lost >> i & 1)
 					spoilt |= 1u << where[i];
 				else
-					one[received++] = (struct ow_stamp){sent[i].id, sent[i].time_ns + 7 * i * i};
+					one[received++] = (struct ow_sighting){sent[i].id, sent[i].time_ns + 7 * i * i};
 			}
 			a->base.ops->add(&a->base, sent, N);
 			b->base.ops->add(&b->base, one, received);
@@ -140,7 +140,7 @@ static void test_offset(void **state)
 	for (int k = 0; k < 2; k++) {
 		struct ow_lda *a = make(&params, 3), *b = make(&params, 3);
 		for (uint64_t i = 0; i < 5000; i++) {
-			struct ow_stamp s = {i, (int64_t)i * 1000}, r = {i, (int64_t)(i * 1000 + i % 97) + k * hour};
+			struct ow_sighting s = {i, (int64_t)i * 1000}, r = {i, (int64_t)(i * 1000 + i % 97) + k * hour};
 			a->base.ops->add(&a->base, &s, 1);
 			b->base.ops->add(&b->base, &r, 1);
 		}
@@ -183,7 +183,7 @@ static void run(const struct coverage *c, uint64_t seed, struct tally *t)
 	                             .reorder = {c->pre_start, 0, 0, 0},
 	                             .no_delays = true,
 	                             .seed = seed};
-	struct ow_stream s;
+	struct ow_made_stream s;
 	struct ow_lda_params params;
 	assert_int_equal(ow_stream_make(&p, &s, NULL), 0);
 	assert_int_equal(ow_lda_tune((double)c->packets, c->buckets, c->tuned, c->banks, OW_LDA_ALPHA, &params, NULL),
@@ -269,7 +269,7 @@ static void test_moments(void **state)
 		                             .delay = "weibull:10us,0.6",
 		                             .no_delays = true,
 		                             .seed = r};
-		struct ow_stream s;
+		struct ow_made_stream s;
 		struct ow_moments *a, *b;
 		struct ow_estimate e;
 		assert_int_equal(ow_stream_make(&p, &s, NULL), 0);

@@ -90,7 +90,7 @@ static int by_value(const void *a, const void *b)
 static void coverage(void **state)
 {
 	(void)state;
-	static struct ow_stamp a[POPULATION], b[POPULATION];
+	static struct ow_sighting a[POPULATION], b[POPULATION];
 	static int64_t delay[POPULATION];
 	static const uint32_t sizes[] = {500, 5000};
 	struct ow_random random;
@@ -102,8 +102,8 @@ static void coverage(void **state)
 		for (size_t i = 0; i < POPULATION; i++) {
 			uint64_t id = ow_random_u64(&random);
 			delay[i] = (int64_t)(1e4 * pow(-log1p(-ow_random_unit(&random)), 1 / 0.6));
-			a[i] = (struct ow_stamp){id, (int64_t)(50 * i)};
-			b[i] = (struct ow_stamp){id, a[i].time_ns + delay[i]};
+			a[i] = (struct ow_sighting){id, (int64_t)(50 * i)};
+			b[i] = (struct ow_sighting){id, a[i].time_ns + delay[i]};
 			sum += (double)delay[i];
 		}
 		qsort(delay, POPULATION, sizeof *delay, by_value);
@@ -148,8 +148,8 @@ static void coverage(void **state)
 static void small_samples(void **state)
 {
 	(void)state;
-	static const struct ow_stamp a[] = {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {5, 1}, {6, 0}, {6, 1}},
-				     b[] = {{1, 10}, {2, 20}, {5, 10}, {5, 12}, {6, 30}, {7, 1}};
+	static const struct ow_sighting a[] = {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {5, 1}, {6, 0}, {6, 1}},
+					b[] = {{1, 10}, {2, 20}, {5, 10}, {5, 12}, {6, 30}, {7, 1}};
 	struct ow_synopsis *x, *y;
 	struct ow_estimate e;
 	assert_int_equal(ow_bottomk_create(20, 1, &x), 0);
@@ -181,14 +181,14 @@ static void losses(void **state)
 {
 	(void)state;
 	enum { OF_A = 5000, MISSING = 300, TRIES = 200 };
-	static struct ow_stamp stamps[OF_A + MISSING];
+	static struct ow_sighting stamps[OF_A + MISSING];
 	for (int extra = 0; extra <= MISSING; extra += MISSING / 3) {
 		double sum = 0, held = 0;
 		for (uint64_t run = 0; run < TRIES; run++) {
 			struct ow_synopsis *x, *y;
 			struct ow_estimate e;
 			for (uint64_t i = 0; i < OF_A + MISSING; i++)
-				stamps[i] = (struct ow_stamp){ow_mix64(i + (run << 32) + 1), (int64_t)i};
+				stamps[i] = (struct ow_sighting){ow_mix64(i + (run << 32) + 1), (int64_t)i};
 			assert_int_equal(ow_bottomk_create(500, run, &x), 0);
 			assert_int_equal(ow_bottomk_create(500, run, &y), 0);
 			x->ops->add(x, stamps, OF_A);

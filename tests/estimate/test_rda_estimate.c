@@ -44,7 +44,7 @@ static struct pair make_srda(uint32_t hashes, uint32_t cells, uint64_t seed)
 	return p;
 }
 
-static struct ow_estimate estimate(struct pair p, const struct ow_stamp *a, size_t as, const struct ow_stamp *b,
+static struct ow_estimate estimate(struct pair p, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
                                    size_t bs, bool cached, bool published)
 {
 	p.a->ops->add(p.a, a, as);
@@ -67,10 +67,10 @@ static void done(struct pair p)
 static void test_figure_2(void **state)
 {
 	(void)state;
-	const struct ow_stamp a[] = {{1u << 16, 70},  {2u << 16, 150}, {3u << 16, 200},
-	                             {4u << 16, 250}, {5u << 16, 310}, {6u << 16, 330}};
-	const struct ow_stamp b[] = {{1u << 16, 110}, {2u << 16, 260}, {3u << 16, 310},
-	                             {4u << 16, 390}, {6u << 16, 450}, {9u << 16, 760}};
+	const struct ow_sighting a[] = {{1u << 16, 70},  {2u << 16, 150}, {3u << 16, 200},
+	                                {4u << 16, 250}, {5u << 16, 310}, {6u << 16, 330}};
+	const struct ow_sighting b[] = {{1u << 16, 110}, {2u << 16, 260}, {3u << 16, 310},
+	                                {4u << 16, 390}, {6u << 16, 450}, {9u << 16, 760}};
 	double all = 0, sent = 0;
 	for (int i = 0; i < 6; i++) {
 		all += (double)b[i].time_ns;
@@ -112,8 +112,8 @@ static void test_figures_3_and_4(void **state)
 	uint64_t p1 = id_for(p.a, 0, 1, 1000), p2 = id_for(p.a, 3, 4, 2000), p3 = id_for(p.a, 0, 2, 3000);
 	uint64_t p4 = id_for(p.a, 2, 3, 4000), p5 = id_for(p.a, 1, 3, 5000), p6 = id_for(p.a, 1, 4, 6000);
 	uint64_t p9 = id_for(p.a, 3, 4, 9000);
-	const struct ow_stamp a[] = {{p1, 70}, {p2, 150}, {p3, 200}, {p4, 250}, {p5, 310}, {p6, 330}};
-	const struct ow_stamp b[] = {{p1, 110}, {p2, 260}, {p4, 390}, {p6, 450}, {p9, 760}};
+	const struct ow_sighting a[] = {{p1, 70}, {p2, 150}, {p3, 200}, {p4, 250}, {p5, 310}, {p6, 330}};
+	const struct ow_sighting b[] = {{p1, 110}, {p2, 260}, {p4, 390}, {p6, 450}, {p9, 760}};
 	struct ow_estimate e = estimate(p, a, 6, b, 5, true, false);
 	struct ow_rda_peel peel;
 	assert_int_equal(ow_rda_peel(p.a, p.b, NULL, &peel), 0);
@@ -132,7 +132,7 @@ static void test_figures_3_and_4(void **state)
 	done(p);
 }
 
-static void exact_of(const struct ow_stamp *a, const struct ow_stamp *b, const unsigned *state, unsigned n,
+static void exact_of(const struct ow_sighting *a, const struct ow_sighting *b, const unsigned *state, unsigned n,
                      double *mean, unsigned *common)
 {
 	double sum = 0;
@@ -152,16 +152,16 @@ static void test_exhaustive(void **state)
 	(void)state;
 	enum { N = 6, WAYS = 729 };
 	for (int shape = 0; shape < 4; shape++) {
-		struct ow_stamp at_a[N], at_b[N];
+		struct ow_sighting at_a[N], at_b[N];
 		struct ow_random random;
 		ow_random_seed(&random, 5);
 		for (unsigned i = 0; i < N; i++) {
-			at_a[i] = (struct ow_stamp){ow_random_u64(&random), (int64_t)ow_random_below(&random, 1000)};
-			at_b[i] =
-				(struct ow_stamp){at_a[i].id, at_a[i].time_ns + (int64_t)ow_random_below(&random, 100)};
+			at_a[i] = (struct ow_sighting){ow_random_u64(&random), (int64_t)ow_random_below(&random, 1000)};
+			at_b[i] = (struct ow_sighting){at_a[i].id,
+			                               at_a[i].time_ns + (int64_t)ow_random_below(&random, 100)};
 		}
 		for (unsigned way = 0; way < WAYS; way++) {
-			struct ow_stamp a[N], b[N];
+			struct ow_sighting a[N], b[N];
 			unsigned what[N], lost = 0, extra = 0, common;
 			size_t as = 0, bs = 0;
 			for (unsigned i = 0, w = way; i < N; i++, w /= 3) {
@@ -261,7 +261,7 @@ static struct coverage cover(const struct scenario *sc, uint64_t seed)
 		params.interval_ns = 1000000000;
 		params.no_delays = true;
 		params.seed = seed + run;
-		struct ow_stream stream;
+		struct ow_made_stream stream;
 		assert_int_equal(ow_stream_make(&params, &stream, NULL), 0);
 		struct pair p = sc->srda ? make_srda(sc->k, sc->cells, run) : make_rda(sc->k, sc->cells / sc->k, run);
 		struct ow_estimate e = estimate(p, stream.a, stream.as, stream.b, stream.bs, sc->cached, false);
@@ -310,7 +310,7 @@ static void test_clock_offset(void **state)
 			                                  .clock_offset_ns = offset * 1000000,
 			                                  .no_delays = true,
 			                                  .seed = 6};
-			struct ow_stream stream;
+			struct ow_made_stream stream;
 			assert_int_equal(ow_stream_make(&params, &stream, NULL), 0);
 			struct pair p = make_rda(2, 1000, 1);
 			struct ow_estimate e = estimate(p, stream.a, stream.as, stream.b, stream.bs, true, published);
@@ -329,7 +329,7 @@ static void test_clock_offset(void **state)
 static void test_no_estimate(void **state)
 {
 	(void)state;
-	struct ow_stamp one[] = {{UINT64_C(1) << 40, 5}}, two[] = {{UINT64_C(1) << 40, 25}};
+	struct ow_sighting one[] = {{UINT64_C(1) << 40, 5}}, two[] = {{UINT64_C(1) << 40, 25}};
 	for (int kind = 0; kind < 2; kind++) {
 		struct pair p = kind ? make_srda(2, 9, 1) : make_rda(2, 9, 1);
 		struct ow_estimate e = estimate(p, NULL, 0, NULL, 0, true, false);
@@ -359,8 +359,8 @@ static void test_no_estimate(void **state)
 static void test_copy(void **state)
 {
 	(void)state;
-	struct ow_stamp a[] = {{UINT64_C(7) << 50, 10}, {UINT64_C(8) << 50, 20}};
-	struct ow_stamp b[] = {{UINT64_C(7) << 50, 15}, {UINT64_C(8) << 50, 29}, {UINT64_C(7) << 50, 900}};
+	struct ow_sighting a[] = {{UINT64_C(7) << 50, 10}, {UINT64_C(8) << 50, 20}};
+	struct ow_sighting b[] = {{UINT64_C(7) << 50, 15}, {UINT64_C(8) << 50, 29}, {UINT64_C(7) << 50, 900}};
 	struct pair p = make_rda(3, 9, 2);
 	struct ow_estimate e = estimate(p, a, 2, b, 3, true, false);
 	assert_true(e.complete && e.mean_ns.value == 7 && e.extra.value == 1 && e.lost.value == 0);
@@ -372,8 +372,8 @@ static void test_ambiguous(void **state)
 {
 	(void)state;
 	for (int srda = 0; srda < 2; srda++) {
-		struct ow_stamp a[] = {{7, 0}, {8, 0}, {7, 10}, {7, 20}, {9, 30}, {10, 40}},
-				b[] = {{8, 3}, {7, 12}, {7, 22}, {9, 34}, {10, 45}};
+		struct ow_sighting a[] = {{7, 0}, {8, 0}, {7, 10}, {7, 20}, {9, 30}, {10, 40}},
+				   b[] = {{8, 3}, {7, 12}, {7, 22}, {9, 34}, {10, 45}};
 		for (int i = 0; i < 6; i++)
 			a[i].id = ow_mix64(a[i].id);
 		for (int i = 0; i < 5; i++)
@@ -412,9 +412,9 @@ static void test_garbage(void **state)
 		size_t bytes = p.b->ops->memory(p.b);
 		uint8_t *at =
 			run % 2 ? (uint8_t *)((struct ow_srda *)p.b)->cell : (uint8_t *)((struct ow_rda *)p.b)->cell;
-		struct ow_stamp packets[40];
+		struct ow_sighting packets[40];
 		for (int i = 0; i < 40; i++)
-			packets[i] = (struct ow_stamp){ow_random_u64(&random), (int64_t)ow_random_u64(&random)};
+			packets[i] = (struct ow_sighting){ow_random_u64(&random), (int64_t)ow_random_u64(&random)};
 		p.a->ops->add(p.a, packets, 40);
 		p.b->ops->add(p.b, packets, 40);
 		for (size_t i = 0; i < bytes; i++) {
@@ -441,14 +441,14 @@ static void test_minhash(void **state)
 {
 	(void)state;
 	const size_t n = 20000;
-	struct ow_stamp *p = malloc(2 * n * sizeof *p);
+	struct ow_sighting *p = malloc(2 * n * sizeof *p);
 	for (size_t differences = 0; differences <= n; differences = differences ? differences * 10 : 20) {
 		unsigned covered = 0, runs = 100;
 		for (unsigned run = 0; run < runs; run++) {
 			struct ow_random random;
 			ow_random_seed(&random, differences + run);
 			for (size_t i = 0; i < n + differences; i++)
-				p[i] = (struct ow_stamp){ow_random_u64(&random), 0};
+				p[i] = (struct ow_sighting){ow_random_u64(&random), 0};
 			struct ow_synopsis *a, *b;
 			assert_int_equal(ow_minhash_create(1024, run, &a), 0);
 			assert_int_equal(ow_minhash_create(1024, run, &b), 0);

@@ -117,20 +117,20 @@ static void check_value(const struct ow_value *v)
 }
 
 /* The point that has the delays has all of them in the end, or those that a sample stands for. */
-static void check_buckets(const struct ow_live_result *r, bool sending)
+static void check_buckets(const struct ow_interval_result *r, bool sending)
 {
 	uint64_t packets = 0;
 	for (unsigned b = 0; b <= OW_BUCKETS; b++)
 		packets += r->delay_bucket[b];
 	bool known = sending && r->final && r->quantile_ns[0].status != OW_VALUE_NONE;
 	/* Numbers of a part may be estimates without single delays. */
-	if (known && (packets || r->status == OW_LIVE_MEASURED))
+	if (known && (packets || r->status == OW_RESULT_MEASURED))
 		assert_int_equal(packets, r->matched + r->late - r->ambiguous);
 	else
 		assert_int_equal(packets, 0);
 }
 
-static void on_result(void *arg, const struct ow_live_result *r)
+static void on_result(void *arg, const struct ow_interval_result *r)
 {
 	struct end *end = arg;
 	struct duet *duet = end->wire->duet;
@@ -139,7 +139,7 @@ static void on_result(void *arg, const struct ow_live_result *r)
 	assert_int_equal(r->received, r->matched + r->late_received + r->extra);
 	assert_true(r->duplicated <= r->extra && r->ambiguous <= r->matched + r->late);
 	assert_true(r->coverage >= 0 && r->coverage <= 1);
-	assert_true(r->status == OW_LIVE_MEASURED || r->cause[0]);
+	assert_true(r->status == OW_RESULT_MEASURED || r->cause[0]);
 	assert_string_equal(r->from, "a");
 	assert_string_equal(r->to, "b");
 	assert_int_equal(r->start_ns, T0 + r->interval * duet->traffic.length_ns);
@@ -240,8 +240,9 @@ static void make_packets(struct duet *duet, struct packet *p[2], size_t count[2]
 }
 
 /* The packets up to the end of the interval go through the ledger; its page. */
-static struct ow_page *make_page(struct duet *duet, struct ow_ledger *ledger, const struct packet *p, size_t count,
-                                 size_t *at, int64_t interval, int side, const struct ow_identity *identity)
+static struct ow_interval_packets *make_page(struct duet *duet, struct ow_interval_log *ledger, const struct packet *p,
+                                             size_t count, size_t *at, int64_t interval, int side,
+                                             const struct ow_identity *identity)
 {
 	int64_t length = duet->traffic.length_ns, end = (interval + 1) * length;
 	unsigned shift =
@@ -255,14 +256,14 @@ static struct ow_page *make_page(struct duet *duet, struct ow_ledger *ledger, co
 			chunk->bytes += 500;
 			if (ow_sampled(ow_sample_rank(identity, p[*at].id), shift))
 				chunk->stamp[chunk->count++] =
-					(struct ow_stamp){p[*at].id, p[*at].time_ns - interval * length};
+					(struct ow_sighting){p[*at].id, p[*at].time_ns - interval * length};
 		}
-		assert_int_equal(ow_ledger_add(ledger, chunk), 0);
+		assert_int_equal(ow_interval_log_add(ledger, chunk), 0);
 		free(chunk);
 	}
 	struct ow_drops drops = {duet->traffic.drops[side], T0 + interval * length, T0 + interval * length};
-	ow_ledger_drops(ledger, &drops);
-	struct ow_page *page = ow_ledger_next(ledger, T0 + end);
+	ow_interval_log_drops(ledger, &drops);
+	struct ow_interval_packets *page = ow_interval_log_next(ledger, T0 + end);
 	assert_non_null(page);
 	assert_int_equal(page->interval, interval);
 	return page;
@@ -280,7 +281,7 @@ static void open_outcomes(struct outcomes *got, unsigned intervals)
 }
 
 static void open_points(struct duet *duet, const struct ow_exchange_options *options, struct end end[2],
-                        struct ow_ledger *ledger[2], struct ow_exchange_options *o)
+                        struct ow_interval_log *ledger[2], struct ow_exchange_options *o)
 {
 	*o = *options;
 	o->lane = 9;
@@ -302,8 +303,8 @@ static void open_points(struct duet *duet, const struct ow_exchange_options *opt
 		o->sending = side == 0;
 		struct ow_exchange_sinks sinks = {on_send, on_result, on_shift, &end[side]};
 		assert_int_equal(ow_exchange_create(o, &sinks, &duet->x[side]), 0);
-		struct ow_ledger_options books = {o->identity, T0, o->length_ns, most ? most : SIZE_MAX / 64, 4};
-		assert_int_equal(ow_ledger_create(&books, &ledger[side]), 0);
+		struct ow_interval_log_options books = {o->identity, T0, o->length_ns, most ? most : SIZE_MAX / 64, 4};
+		assert_int_equal(ow_interval_log_create(&books, &ledger[side]), 0);
 		open_outcomes(&duet->got[side], duet->intervals);
 	}
 }
@@ -334,7 +335,7 @@ void duet_run(struct duet *duet, const struct traffic *traffic, const struct lin
 	wire->duet = duet;
 	ow_random_seed(&wire->random, traffic->seed + 2);
 	struct end end[2] = {{wire, 0}, {wire, 1}};
-	struct ow_ledger *ledger[2];
+	struct ow_interval_log *ledger[2];
 	struct ow_exchange_options o;
 	struct packet *p[2];
 	size_t count[2], at[2] = {0, 0};
@@ -349,7 +350,7 @@ void duet_run(struct duet *duet, const struct traffic *traffic, const struct lin
 		/* Now one, now the other is first. */
 		for (int k = 0; k < 2; k++) {
 			int side = (int)((i + k) & 1);
-			struct ow_page *page =
+			struct ow_interval_packets *page =
 				make_page(duet, ledger[side], p[side], count[side], &at[side], i, side, &o.identity);
 			wire->now_ns = now;
 			assert_int_equal(ow_exchange_page(duet->x[side], page, &clock, now + 1000), 0);
@@ -370,7 +371,7 @@ void duet_run(struct duet *duet, const struct traffic *traffic, const struct lin
 		assert_true(ow_exchange_done(duet->x[side]));
 		ow_exchange_total(duet->x[side], &duet->total[side]);
 		ow_exchange_free(duet->x[side]);
-		ow_ledger_free(ledger[side]);
+		ow_interval_log_free(ledger[side]);
 		free(p[side]);
 	}
 	drop_all(wire);

@@ -43,7 +43,7 @@ struct truth {
 };
 
 struct outcomes {
-	struct ow_live_result *provisional, *final; /* by interval */
+	struct ow_interval_result *provisional, *final; /* by interval */
 	bool *has_provisional, *has_final;
 	unsigned results;
 	int64_t last_final;
@@ -58,7 +58,7 @@ struct duet {
 	struct truth *truth;
 	unsigned intervals; /* that can have results */
 	uint64_t bytes, frames, refused;
-	struct ow_live_result total[2];
+	struct ow_interval_result total[2];
 	struct ow_identity identity;
 };
 

@@ -33,7 +33,7 @@ static void check_same_value(const struct ow_value *a, const struct ow_value *b)
 		assert_true(a->value == b->value && a->low == b->low && a->high == b->high);
 }
 
-static void check_same_result(const struct ow_live_result *a, const struct ow_live_result *b)
+static void check_same_result(const struct ow_interval_result *a, const struct ow_interval_result *b)
 {
 	assert_string_equal(a->segment, b->segment);
 	assert_string_equal(a->class_name, b->class_name);
@@ -42,7 +42,8 @@ static void check_same_result(const struct ow_live_result *a, const struct ow_li
 	assert_true(a->status == b->status && a->final == b->final && a->exact == b->exact);
 	/* From the counts to the samples, all are numbers of the same size. */
 	assert_memory_equal(&a->sent, &b->sent,
-	                    offsetof(struct ow_live_result, sample_shift) - offsetof(struct ow_live_result, sent));
+	                    offsetof(struct ow_interval_result, sample_shift) -
+	                            offsetof(struct ow_interval_result, sent));
 	assert_true(a->sample_shift == b->sample_shift && a->coverage == b->coverage && a->samples == b->samples);
 	assert_true(a->total_sent == b->total_sent && a->total_received == b->total_received);
 	check_same_value(&a->mean_ns, &b->mean_ns);
@@ -62,8 +63,8 @@ static void check_same(const struct duet *d)
 {
 	for (unsigned i = 0; i < d->intervals; i++) {
 		for (int final = 0; final < 2; final++) {
-			const struct ow_live_result *a = final ? d->got[0].final : d->got[0].provisional,
-						    *b = final ? d->got[1].final : d->got[1].provisional;
+			const struct ow_interval_result *a = final ? d->got[0].final : d->got[0].provisional,
+							*b = final ? d->got[1].final : d->got[1].provisional;
 			const bool *has_a = final ? d->got[0].has_final : d->got[0].has_provisional,
 				   *has_b = final ? d->got[1].has_final : d->got[1].has_provisional;
 			assert_true(has_a[i] && has_b[i]);
@@ -76,9 +77,9 @@ static void check_same(const struct duet *d)
 static void check_truth(const struct duet *d)
 {
 	for (unsigned i = 0; i < d->intervals; i++) {
-		const struct ow_live_result *r = &d->got[0].final[i];
+		const struct ow_interval_result *r = &d->got[0].final[i];
 		const struct truth *t = &d->truth[i];
-		if (r->status != OW_LIVE_MEASURED)
+		if (r->status != OW_RESULT_MEASURED)
 			fail_msg("interval %u: %s", i, r->cause);
 		assert_int_equal(r->sent, t->sent);
 		assert_int_equal(r->lost, t->lost);
@@ -194,8 +195,8 @@ static void test_identical(void **state)
 		check_same(&d);
 		uint64_t lost = 0, sent = 0, truth = 0;
 		for (unsigned i = 0; i < d.intervals; i++) {
-			const struct ow_live_result *r = &d.got[0].final[i];
-			assert_int_equal(r->status, OW_LIVE_MEASURED);
+			const struct ow_interval_result *r = &d.got[0].final[i];
+			assert_int_equal(r->status, OW_RESULT_MEASURED);
 			lost += r->lost;
 			sent += r->sent;
 			truth += d.truth[i].lost;
@@ -248,8 +249,8 @@ static void test_shifts(void **state)
 		duet_run(&d, &t, &good_line, &fold);
 		check_same(&d);
 		for (unsigned i = 0; i < t.intervals; i++) {
-			const struct ow_live_result *r = &d.got[0].final[i];
-			assert_int_equal(r->status, OW_LIVE_MEASURED);
+			const struct ow_interval_result *r = &d.got[0].final[i];
+			assert_int_equal(r->status, OW_RESULT_MEASURED);
 			assert_true(r->sample_shift >= cases[k].least && r->sample_shift < SHIFTS);
 			assert_int_equal(r->total_sent, t.packets);
 			assert_int_equal(r->sent, d.truth[i].sent_at[r->sample_shift]);
@@ -287,8 +288,8 @@ static void test_calm(void **state)
 		check_same(&d);
 		unsigned sampled = 0;
 		for (unsigned i = 0; i < t.intervals; i++) {
-			const struct ow_live_result *r = &d.got[0].final[i];
-			assert_int_equal(r->status, OW_LIVE_MEASURED);
+			const struct ow_interval_result *r = &d.got[0].final[i];
+			assert_int_equal(r->status, OW_RESULT_MEASURED);
 			assert_int_equal(r->total_sent, d.truth[i].sent);
 			assert_int_equal(r->sent, d.truth[i].sent_at[r->sample_shift]);
 			assert_int_equal(r->lost, d.truth[i].lost_at[r->sample_shift]);
@@ -297,7 +298,7 @@ static void test_calm(void **state)
 			else
 				sampled += r->sample_shift > 0;
 		}
-		const struct ow_live_result *last = &d.got[0].final[t.intervals - 1];
+		const struct ow_interval_result *last = &d.got[0].final[t.intervals - 1];
 		assert_int_equal(last->sample_shift, 0);
 		assert_true(sampled <= 2 * 44);
 		assert_int_equal(d.got[0].shift + d.got[1].shift, 0);
@@ -321,8 +322,8 @@ static void test_ring_drops(void **state)
 		duet_run(&d, &t, &good_line, &fold);
 		check_same(&d);
 		for (unsigned i = 0; i < t.intervals; i++) {
-			const struct ow_live_result *r = &d.got[0].final[i];
-			assert_int_equal(r->status, OW_LIVE_PARTIAL);
+			const struct ow_interval_result *r = &d.got[0].final[i];
+			assert_int_equal(r->status, OW_RESULT_PARTIAL);
 			assert_non_null(strstr(r->cause, side ? "b missed 7" : "a missed 7"));
 			assert_int_equal(side ? r->ring_drops_to : r->ring_drops_from, 7);
 			assert_int_equal(r->lost, side ? 0 : d.truth[i].lost);
@@ -349,9 +350,9 @@ static void test_link_filter(void **state)
 		options.link_filter = true;
 		duet_run(&d, &t, &good_line, &options);
 		for (unsigned k = 0; k < 2 * t.intervals; k++) {
-			const struct ow_live_result *r = &d.got[k % 2].final[k / 2];
+			const struct ow_interval_result *r = &d.got[k % 2].final[k / 2];
 			assert_true(d.got[k % 2].has_final[k / 2]);
-			assert_int_equal(r->status == OW_LIVE_UNKNOWN, i < 2);
+			assert_int_equal(r->status == OW_RESULT_UNKNOWN, i < 2);
 			if (i < 2)
 				assert_string_equal(r->cause, "the filter takes no packet at b: is it tagged alike?");
 		}
@@ -386,11 +387,11 @@ static void test_bad_lines(void **state)
 		duet_run(&d, &t, &lines[run % 5], run % 7 == 6 ? &rda : &fold);
 		for (int side = 0; side < 2; side++) {
 			for (unsigned i = 0; i < d.intervals; i++) {
-				const struct ow_live_result *r = &d.got[side].final[i];
+				const struct ow_interval_result *r = &d.got[side].final[i];
 				assert_true(d.got[side].has_final[i]);
 				all++;
 				/* A damaged shift is a request to sample: the result says that it is of a sample. */
-				if (r->status != OW_LIVE_MEASURED || r->sample_shift)
+				if (r->status != OW_RESULT_MEASURED || r->sample_shift)
 					continue;
 				measured++;
 				if (r->lost != d.truth[i].lost || r->sent != d.truth[i].sent)
@@ -423,10 +424,10 @@ static void test_reconnect(void **state)
 		duet_run(&d, &t, &line, method ? &rda : &fold);
 		check_same(&d);
 		for (unsigned i = 0; i < d.intervals; i++) {
-			const struct ow_live_result *r = &d.got[0].final[i];
-			if (method == 0 || r->status == OW_LIVE_MEASURED)
+			const struct ow_interval_result *r = &d.got[0].final[i];
+			if (method == 0 || r->status == OW_RESULT_MEASURED)
 				assert_int_equal(r->lost, d.truth[i].lost);
-			assert_true(method == 1 || r->status == OW_LIVE_MEASURED);
+			assert_true(method == 1 || r->status == OW_RESULT_MEASURED);
 		}
 		duet_done(&d);
 	}
@@ -455,9 +456,9 @@ static void test_long_line(void **state)
 /* More differences than the largest fold holds. */
 static void check_same_total(const struct duet *d)
 {
-	const struct ow_live_result *a = &d->total[0], *b = &d->total[1];
+	const struct ow_interval_result *a = &d->total[0], *b = &d->total[1];
 	assert_memory_equal(&a->sent, &b->sent,
-	                    offsetof(struct ow_live_result, reordered) - offsetof(struct ow_live_result, sent));
+	                    offsetof(struct ow_interval_result, reordered) - offsetof(struct ow_interval_result, sent));
 	assert_string_equal(a->cause, b->cause);
 	assert_true(a->status == b->status && a->total_sent == b->total_sent && a->samples == b->samples);
 }
@@ -475,10 +476,10 @@ static void test_too_many(void **state)
 	                    .seed = 8};
 	duet_run(&d, &t, &good_line, &fold);
 	check_same(&d);
-	const struct ow_live_result *r = &d.got[0].final[0];
+	const struct ow_interval_result *r = &d.got[0].final[0];
 	const struct truth *truth = d.truth;
 	double arrived = (double)(truth->sent - truth->lost), ratio = (double)truth->lost / (double)truth->sent;
-	assert_int_equal(r->status, OW_LIVE_PARTIAL);
+	assert_int_equal(r->status, OW_RESULT_PARTIAL);
 	assert_non_null(strstr(r->cause, "cannot be told apart"));
 	assert_int_equal(r->loss_ratio.status, OW_VALUE_ESTIMATED);
 	assert_true(r->loss_ratio.low <= ratio + 0.002 && r->loss_ratio.high >= ratio - 0.002);
@@ -486,7 +487,7 @@ static void test_too_many(void **state)
 	assert_true(fabs(r->mean_ns.value - truth->delay_sum / arrived) < 2 * (r->mean_ns.high - r->mean_ns.low));
 	assert_int_equal(r->sent, truth->sent);
 	/* The next intervals are what they are, and the run is the sum of all at both points. */
-	assert_int_equal(d.got[0].final[3].status, OW_LIVE_MEASURED);
+	assert_int_equal(d.got[0].final[3].status, OW_RESULT_MEASURED);
 	check_same_total(&d);
 	assert_int_equal(d.total[0].sent, truth->sent);
 	duet_done(&d);
@@ -506,7 +507,7 @@ static void test_large(void **state)
 	duet_run(&d, &t, &good_line, &fold);
 	check_truth(&d);
 	check_same(&d);
-	const struct ow_live_cost *c = &d.got[0].final[1].cost;
+	const struct ow_result_cost *c = &d.got[0].final[1].cost;
 	printf("1e6 packets, 1 %% lost: %llu bytes, decode %.1f ms, erase %.1f ms, compute %.1f ms\n",
 	       (unsigned long long)c->bytes, (double)c->decode_ns / 1e6, (double)c->erase_ns / 1e6,
 	       (double)c->compute_ns / 1e6);
@@ -529,7 +530,7 @@ static void test_cost(void **state)
 	check_truth(&d);
 	uint64_t sum = 0;
 	for (unsigned i = 0; i < d.intervals; i++) {
-		const struct ow_live_cost *c = &d.got[0].final[i].cost;
+		const struct ow_result_cost *c = &d.got[0].final[i].cost;
 		sum += c->bytes;
 		if (i >= t.intervals)
 			continue;
@@ -689,10 +690,10 @@ static void test_rda(void **state)
 		/* An interval that is only estimated has its part in the sum, too. */
 		assert_int_equal(d.total[0].sent, t.packets * t.intervals);
 		for (unsigned i = 0; i < t.intervals; i++) {
-			const struct ow_live_result *r = &d.got[0].final[i];
+			const struct ow_interval_result *r = &d.got[0].final[i];
 			assert_int_equal(strncmp(r->synopsis, "rda 2 x ", 8), 0);
 			all++;
-			if (r->status != OW_LIVE_MEASURED)
+			if (r->status != OW_RESULT_MEASURED)
 				continue;
 			measured++;
 			assert_int_equal(r->lost, d.truth[i].lost);

@@ -121,7 +121,7 @@ static void test_threshold(void **state)
 /* An IPv4 TCP packet in Ethernet, with this port and payload. */
 static uint8_t bytes[4000];
 
-static struct ow_live_frame make_frame(uint16_t port, uint32_t payload)
+static struct ow_iface_frame make_frame(uint16_t port, uint32_t payload)
 {
 	static const uint8_t head[] = {0, 1,  2,  3, 4,  5, 6, 7, 8,  9, 10,   11,   8,  0, 0x45, 0, 0, 0,
 	                               0, 7,  64, 0, 64, 6, 0, 0, 10, 0, 0,    1,    10, 0, 0,    2, 0, 0,
@@ -136,11 +136,11 @@ static struct ow_live_frame make_frame(uint16_t port, uint32_t payload)
 	at[34] = (uint8_t)(port >> 8);
 	at[35] = (uint8_t)port;
 	uint32_t size = (uint32_t)sizeof head + payload;
-	return (struct ow_live_frame){.frame = {BEGIN, at, size, size, 1, 1}, .heading = OW_HEADING_IN};
+	return (struct ow_iface_frame){.frame = {BEGIN, at, size, size, 1, 1}, .heading = OW_HEADING_IN};
 }
 
-static size_t stamps_of(const struct ow_flow_stamper_options *options, const struct ow_live_frame *frames, size_t count,
-                        struct ow_flow_stamper_counts *ret_counts)
+static size_t stamps_of(const struct ow_flow_stamper_options *options, const struct ow_iface_frame *frames,
+                        size_t count, struct ow_flow_stamper_counts *ret_counts)
 {
 	struct ow_flow_stamper *stamper;
 	struct ow_flow_stamps stamps;
@@ -165,7 +165,7 @@ static void test_stamper(void **state)
 	struct ow_epoch_info info = make_info(0);
 	struct ow_flow_stamper_options options = {.info = &info};
 	struct ow_flow_stamper_counts counts;
-	struct ow_live_frame frame[3] = {make_frame(1000, 10), make_frame(1001, 1000), make_frame(1000, 20)};
+	struct ow_iface_frame frame[3] = {make_frame(1000, 10), make_frame(1001, 1000), make_frame(1000, 20)};
 	frame[2].heading = OW_HEADING_OUT;
 	assert_int_equal(stamps_of(&options, frame, 3, &counts), 3);
 	options.heading = OW_HEADING_OUT;

@@ -341,7 +341,7 @@ static struct ow_message synopsis(int64_t interval, uint32_t cells, uint8_t **re
 	if (ow_fold_create(&params, SEED, &fold) < 0)
 		abort();
 	for (uint32_t i = 0; i < cells; i++) {
-		struct ow_stamp stamp = {state = ow_mix64(state), (int64_t)(i % LENGTH_NS)};
+		struct ow_sighting stamp = {state = ow_mix64(state), (int64_t)(i % LENGTH_NS)};
 		fold->ops->add(fold, &stamp, 1);
 	}
 	size_t size = ow_synopsis_encoded_size(fold);

@@ -35,9 +35,9 @@ static uint64_t probes(const uint64_t *number, uint64_t seed)
 {
 	struct ow_identity identity = flood_identity(seed);
 	struct ow_copies copies;
-	static struct ow_stamp stamp[PACKETS];
+	static struct ow_sighting stamp[PACKETS];
 	for (size_t i = 0; i < PACKETS; i++)
-		stamp[i] = (struct ow_stamp){flood_id(&identity, number[i]), 0};
+		stamp[i] = (struct ow_sighting){flood_id(&identity, number[i]), 0};
 	ow_copies_init(&copies);
 	assert_int_equal(ow_copies_reserve(&copies, PACKETS), 0);
 	ow_copies_name(&copies, stamp, PACKETS);
@@ -92,11 +92,11 @@ static void same_packet(void **state)
 	(void)state;
 	enum { COPIES = 1000000, STEP = 4096 };
 	struct ow_copies copies;
-	struct ow_stamp *stamp = malloc(COPIES * sizeof *stamp);
+	struct ow_sighting *stamp = malloc(COPIES * sizeof *stamp);
 	uint64_t *name = malloc(COPIES * sizeof *name);
 	assert_true(stamp && name);
 	for (size_t i = 0; i < COPIES; i++)
-		stamp[i] = (struct ow_stamp){ow_mix64(7), (int64_t)i};
+		stamp[i] = (struct ow_sighting){ow_mix64(7), (int64_t)i};
 	ow_copies_init(&copies);
 	for (size_t i = 0; i < COPIES; i += STEP) {
 		size_t count = COPIES - i < STEP ? COPIES - i : STEP;

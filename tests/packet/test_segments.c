@@ -61,7 +61,7 @@ static void make_identity(unsigned kind, bool inner, struct ow_identity *ret_ide
 	ow_identity_seed(ret_identity, SEED);
 }
 
-static void add(struct ids *ids, const struct ow_live_frame *frame, bool inner)
+static void add(struct ids *ids, const struct ow_iface_frame *frame, bool inner)
 {
 	static struct ow_segments segments;
 	for (unsigned kind = 0; kind < KINDS; kind++) {
@@ -124,25 +124,25 @@ static void expect_same(struct ids *a, struct ids *b)
 	}
 }
 
-static struct ow_live *open_in(int namespace, const char *interface, const char *filter)
+static struct ow_iface *open_in(int namespace, const char *interface, const char *filter)
 {
-	struct ow_live_options options = {.kind = OW_LIVE_RING, .name = interface, .filter = filter};
-	struct ow_live *live = NULL;
+	struct ow_iface_options options = {.kind = OW_IFACE_RING, .name = interface, .filter = filter};
+	struct ow_iface *live = NULL;
 	struct ow_error err = {""};
 	assert_int_equal(setns(namespace, CLONE_NEWNET), 0);
-	if (ow_live_open(&options, &live, &err) < 0)
+	if (ow_iface_open(&options, &live, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(setns(first, CLONE_NEWNET), 0);
 	return live;
 }
 
 /* What is there. heading: only that. */
-static void collect(struct ow_live *live, enum ow_heading heading, bool inner, int timeout_ms, struct ids *ids)
+static void collect(struct ow_iface *live, enum ow_heading heading, bool inner, int timeout_ms, struct ids *ids)
 {
-	struct ow_live_frame frames[64];
+	struct ow_iface_frame frames[64];
 	struct ow_error err = {""};
 	int n;
-	while ((n = ow_live_read(live, timeout_ms, frames, 64, &err)) > 0) {
+	while ((n = ow_iface_read(live, timeout_ms, frames, 64, &err)) > 0) {
 		for (int i = 0; i < n; i++) {
 			if (frames[i].heading == heading)
 				add(ids, &frames[i], inner);
@@ -151,16 +151,16 @@ static void collect(struct ow_live *live, enum ow_heading heading, bool inner, i
 	assert_int_equal(n, 0);
 }
 
-static void expect_no_drops(struct ow_live *live)
+static void expect_no_drops(struct ow_iface *live)
 {
-	struct ow_live_counts counts;
-	ow_live_counts(live, &counts);
+	struct ow_iface_counts counts;
+	ow_iface_counts(live, &counts);
 	assert_int_equal(counts.dropped, 0);
 }
 
 /* Both ends of the path while something is sent over it. */
 struct watch {
-	struct ow_live *at_s0, *at_r0, *at_d0;
+	struct ow_iface *at_s0, *at_r0, *at_d0;
 	struct ids s0, r0, d0;
 	bool inner;
 };
@@ -201,9 +201,9 @@ static void watch_end(struct watch *w, const char *what)
 	ids_done(&w->s0);
 	ids_done(&w->r0);
 	ids_done(&w->d0);
-	ow_live_close(w->at_s0);
-	ow_live_close(w->at_r0);
-	ow_live_close(w->at_d0);
+	ow_iface_close(w->at_s0);
+	ow_iface_close(w->at_r0);
+	ow_iface_close(w->at_d0);
 }
 
 struct address {
@@ -431,7 +431,7 @@ static void joined_packets(void **state)
 		print_message("no GRO on veth here: not tested\n");
 		return;
 	}
-	struct ow_live *at_g0 = open_in(first, "g0", "tcp"), *at_g1 = open_in(first, "g1", "tcp");
+	struct ow_iface *at_g0 = open_in(first, "g0", "tcp"), *at_g1 = open_in(first, "g1", "tcp");
 	struct ids g0 = ids_new(), g1 = ids_new();
 	struct build b;
 	int sender = netns_sender("g0");
@@ -468,8 +468,8 @@ static void joined_packets(void **state)
 	close(sender);
 	ids_done(&g0);
 	ids_done(&g1);
-	ow_live_close(at_g0);
-	ow_live_close(at_g1);
+	ow_iface_close(at_g0);
+	ow_iface_close(at_g1);
 }
 
 /* A superframe from its first packet: the kernel sends what a virtio header describes. */
@@ -556,7 +556,7 @@ static void what_cannot_be_cut(void **state)
 	tcp(&b, 0x10, 1);
 	payload(&b, 3000);
 	finish_ip(&b, ip);
-	struct ow_live_frame frame = {.frame = frame_of(&b, 1), .gso = OW_GSO_TCP4, .gso_size = 1000};
+	struct ow_iface_frame frame = {.frame = frame_of(&b, 1), .gso = OW_GSO_TCP4, .gso_size = 1000};
 	assert_int_equal(ow_segments_of_frame(&identity, &frame, &segments), 0);
 	assert_true(segments.count == 3 && !segments.uncut);
 	assert_int_equal(segments.bytes[0] + segments.bytes[1] + segments.bytes[2], 3000 + 3 * 40);
@@ -617,7 +617,7 @@ static void any_bytes(void **state)
 		uint32_t caplen = ow_random_below(&random, 4) ? b.len : (uint32_t)ow_random_below(&random, b.len);
 		uint8_t *bytes = malloc(caplen ? caplen : 1);
 		memcpy(bytes, b.data, caplen);
-		struct ow_live_frame frame = {
+		struct ow_iface_frame frame = {
 			.frame = {.data = bytes, .caplen = caplen, .len = b.len, .linktype = 1},
 			.gso = (enum ow_gso)ow_random_below(&random, 4),
 			.gso_size = (uint16_t)ow_random_below(&random, 100),

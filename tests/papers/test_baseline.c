@@ -11,7 +11,7 @@
 #include "synopsis/copies.h"
 #include <math.h>
 
-static struct ow_stream stream;
+static struct ow_made_stream stream;
 static struct ow_fates fates;
 
 static int setup(void **state)
@@ -89,10 +89,10 @@ static void test_probes_of_any_time(void **state)
 {
 	(void)state;
 	enum { COUNT = 300 };
-	struct ow_stamp sent[COUNT];
+	struct ow_sighting sent[COUNT];
 	int64_t delay_ns[COUNT];
 	for (int i = 0; i < COUNT; i++) {
-		sent[i] = (struct ow_stamp){(uint64_t)i, INT64_C(1700000000000000000) + i * 3};
+		sent[i] = (struct ow_sighting){(uint64_t)i, INT64_C(1700000000000000000) + i * 3};
 		delay_ns[i] = 1000 + i;
 	}
 	sent[COUNT / 2].time_ns = INT64_C(4000000000000000000);
@@ -113,8 +113,8 @@ static void test_probes(void **state)
 static void test_copies(void **state)
 {
 	(void)state;
-	struct ow_stamp a[] = {{7, 0}, {8, 0}, {7, 10}, {7, 20}, {9, 30}, {9, 40}},
-			b[] = {{8, 3}, {7, 12}, {7, 22}, {8, 25}, {9, 34}, {9, 45}};
+	struct ow_sighting a[] = {{7, 0}, {8, 0}, {7, 10}, {7, 20}, {9, 30}, {9, 40}},
+			   b[] = {{8, 3}, {7, 12}, {7, 22}, {8, 25}, {9, 34}, {9, 45}};
 	struct ow_fates copies;
 	struct ow_estimate e;
 	struct ow_baseline_cost cost;

@@ -14,13 +14,13 @@
 
 static int by_id(const void *a, const void *b)
 {
-	const struct ow_stamp *x = a, *y = b;
+	const struct ow_sighting *x = a, *y = b;
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-static struct ow_stamp *sorted(const struct ow_stamp *list, size_t count)
+static struct ow_sighting *sorted(const struct ow_sighting *list, size_t count)
 {
-	struct ow_stamp *copy = malloc(count * sizeof *copy + 1);
+	struct ow_sighting *copy = malloc(count * sizeof *copy + 1);
 	assert_non_null(copy);
 	memcpy(copy, list, count * sizeof *copy);
 	qsort(copy, count, sizeof *copy, by_id);
@@ -28,9 +28,9 @@ static struct ow_stamp *sorted(const struct ow_stamp *list, size_t count)
 }
 
 /* Recounts everything from the stamps. */
-static void check_truth(const struct ow_stream *s)
+static void check_truth(const struct ow_made_stream *s)
 {
-	struct ow_stamp *a = sorted(s->a, s->as), *b = sorted(s->b, s->bs);
+	struct ow_sighting *a = sorted(s->a, s->as), *b = sorted(s->b, s->bs);
 	uint64_t common = 0;
 	double sum = 0, sum2 = 0;
 	size_t j = 0;
@@ -59,15 +59,15 @@ static void check_truth(const struct ow_stream *s)
 	free(b);
 }
 
-static void check_order(const struct ow_stamp *list, size_t count)
+static void check_order(const struct ow_sighting *list, size_t count)
 {
 	for (size_t i = 1; i < count; i++)
 		assert_true(list[i - 1].time_ns <= list[i].time_ns);
 }
 
-static struct ow_stream make(const struct ow_stream_params *params)
+static struct ow_made_stream make(const struct ow_stream_params *params)
 {
-	struct ow_stream stream;
+	struct ow_made_stream stream;
 	struct ow_error err;
 	assert_int_equal(ow_stream_make(params, &stream, &err), 0);
 	return stream;
@@ -78,7 +78,7 @@ static void test_plain(void **state)
 	(void)state;
 	struct ow_stream_params p = {
 		.packets = 100000, .interval_ns = 1000000000, .delay = "weibull:10us,0.6", .loss = 0.02, .seed = 7};
-	struct ow_stream s = make(&p), t = make(&p);
+	struct ow_made_stream s = make(&p), t = make(&p);
 	check_truth(&s);
 	check_order(s.a, s.as);
 	check_order(s.b, s.bs);
@@ -108,11 +108,11 @@ static void test_delays_follow_the_model(void **state)
 		{"paths:0.75,constant:50us;0.25,constant:90us", 60000, 17320.5, 0.01},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct ow_stream s = make(&(struct ow_stream_params){.packets = 500000,
-		                                                     .interval_ns = 1000000000,
-		                                                     .delay = cases[i].delay,
-		                                                     .seed = 3 + i,
-		                                                     .no_delays = true});
+		struct ow_made_stream s = make(&(struct ow_stream_params){.packets = 500000,
+		                                                          .interval_ns = 1000000000,
+		                                                          .delay = cases[i].delay,
+		                                                          .seed = 3 + i,
+		                                                          .no_delays = true});
 		double error = 5 * cases[i].stddev / sqrt((double)s.truth.common);
 		assert_true(fabs(s.truth.mean_ns - cases[i].mean) <= error + 1e-9);
 		assert_true(fabs(s.truth.stddev_ns - cases[i].stddev) <= cases[i].tolerance * cases[i].stddev);
@@ -130,7 +130,7 @@ static void test_reordering(void **state)
 	                             .reorder = {11, 12, 13, 14},
 	                             .margin = 40,
 	                             .seed = 9};
-	struct ow_stream s = make(&p);
+	struct ow_made_stream s = make(&p);
 	check_truth(&s);
 	assert_int_equal(s.truth.lost, 12 + 13);
 	assert_int_equal(s.truth.extra, 11 + 14);
@@ -157,7 +157,7 @@ static void test_copies_and_clock(void **state)
 	                             .duplicate = 0.1,
 	                             .clock_offset_ns = -250000,
 	                             .seed = 5};
-	struct ow_stream s = make(&p);
+	struct ow_made_stream s = make(&p);
 	check_truth(&s);
 	assert_int_equal(s.truth.common, 50000);
 	assert_true(fabs((double)s.truth.extra - 5000) < 5 * sqrt(4500));
@@ -172,12 +172,12 @@ static void test_copies_and_clock(void **state)
 static void test_episodes(void **state)
 {
 	(void)state;
-	struct ow_stream s = make(&(struct ow_stream_params){.packets = 1000000,
-	                                                     .interval_ns = 1000000000,
-	                                                     .delay = "constant:1us",
-	                                                     .loss = 0.1,
-	                                                     .episode = 100,
-	                                                     .seed = 4});
+	struct ow_made_stream s = make(&(struct ow_stream_params){.packets = 1000000,
+	                                                          .interval_ns = 1000000000,
+	                                                          .delay = "constant:1us",
+	                                                          .loss = 0.1,
+	                                                          .episode = 100,
+	                                                          .seed = 4});
 	/* 1000 episodes of mean 100 with exponential lengths and gaps: the share varies by about 4 %. */
 	assert_true(fabs((double)s.truth.lost - 1e5) < 2e4);
 	ow_stream_done(&s);
@@ -199,7 +199,7 @@ static void test_refuses(void **state)
 	p[6].duplicate = NAN;
 	p[7].margin = 11;
 	for (int i = 0; i < 8; i++) {
-		struct ow_stream s;
+		struct ow_made_stream s;
 		struct ow_error err;
 		assert_int_equal(ow_stream_make(&p[i], &s, &err), -EINVAL);
 	}

@@ -136,15 +136,15 @@ static void interval(struct network *network, const struct part *faulty, double 
 	for (uint32_t i = 0; i < network->parts; i++) {
 		const struct part *part = &network->part[i];
 		double shift = part == faulty ? sigmas : 0;
-		struct ow_sample sample = {.start_ns = network->now_ns,
-		                           .length_ns = S,
-		                           .has_delay = true,
-		                           .has_loss = true,
-		                           .mean_ns = part->usual_ns +
-		                                      part->spread_ns * (normal(&network->random) + shift),
-		                           .stddev_ns = part->spread_ns,
-		                           .samples = 1000,
-		                           .sent = 1000};
+		struct ow_watch_sample sample = {.start_ns = network->now_ns,
+		                                 .length_ns = S,
+		                                 .has_delay = true,
+		                                 .has_loss = true,
+		                                 .mean_ns = part->usual_ns +
+		                                            part->spread_ns * (normal(&network->random) + shift),
+		                                 .stddev_ns = part->spread_ns,
+		                                 .samples = 1000,
+		                                 .sent = 1000};
 		assert_int_equal(ow_monitor_add(network->monitor, part->name, &sample, NULL), 0);
 	}
 }
@@ -247,12 +247,12 @@ static void intervals(struct small *small, int n, const char *slow, const char *
 	while (n-- > 0) {
 		small->now_ns += S;
 		for (int i = 0; i < 7; i++) {
-			struct ow_sample sample = {.start_ns = small->now_ns,
-			                           .length_ns = S,
-			                           .has_delay = true,
-			                           .has_loss = true,
-			                           .mean_ns = 1e5 + 1e3 * normal(&small->random),
-			                           .sent = 1000};
+			struct ow_watch_sample sample = {.start_ns = small->now_ns,
+			                                 .length_ns = S,
+			                                 .has_delay = true,
+			                                 .has_loss = true,
+			                                 .mean_ns = 1e5 + 1e3 * normal(&small->random),
+			                                 .sent = 1000};
 			sample.mean_ns += slow && strcmp(slow, places[i]) == 0 ? 1e6 : 0;
 			sample.lost = lossy && strcmp(lossy, places[i]) == 0 ? 100 : 0;
 			if (!silent || strcmp(silent, places[i]) != 0)
@@ -369,7 +369,7 @@ static void located(void **state)
 	assert_int_equal(ow_monitor_create(&(struct ow_monitor_options){0}, &monitor), 0);
 	for (int t = 1; t <= 60; t++) {
 		for (int i = 0; i < 5; i++) {
-			struct ow_sample sample = {
+			struct ow_watch_sample sample = {
 				.start_ns = t * S, .has_delay = true, .mean_ns = 1e5 + (t * 7 + i * 3) % 11};
 			sample.mean_ns += t > 50 && i < 2 ? 1e3 : 0;
 			assert_int_equal(ow_monitor_add(monitor, name[i], &sample, NULL), 0);

@@ -77,11 +77,11 @@ static void shares(void **state)
 /* Samples by place: a number that its name gives. */
 struct samples {
 	struct ow_topology *topology;
-	struct ow_sample sample[8];
+	struct ow_watch_sample sample[8];
 	const char *name[8];
 };
 
-static const struct ow_sample *find(void *arg, const struct ow_way *way, const struct ow_place *place)
+static const struct ow_watch_sample *find(void *arg, const struct ow_way *way, const struct ow_place *place)
 {
 	struct samples *samples = arg;
 	char text[OW_PLACE_TEXT];
@@ -102,14 +102,14 @@ static void composed_as_sent(void **state)
 	struct samples samples = {.topology = network_parse(figure_7)};
 	for (int i = 0; i < 7; i++) {
 		samples.name[i] = names[i];
-		samples.sample[i] = (struct ow_sample){.has_delay = true,
-		                                       .has_loss = true,
-		                                       .mean_ns = usual[i],
-		                                       .stddev_ns = usual[i],
-		                                       .mean_error_ns = 1,
-		                                       .clock_error_ns = 3,
-		                                       .sent = 1000000,
-		                                       .lost = (uint64_t)(loss[i] * 1e6)};
+		samples.sample[i] = (struct ow_watch_sample){.has_delay = true,
+		                                             .has_loss = true,
+		                                             .mean_ns = usual[i],
+		                                             .stddev_ns = usual[i],
+		                                             .mean_error_ns = 1,
+		                                             .clock_error_ns = 3,
+		                                             .sent = 1000000,
+		                                             .lost = (uint64_t)(loss[i] * 1e6)};
 	}
 	bool is_mrouter[6] = {false};
 	is_mrouter[ow_topology_find(samples.topology, "C")] = is_mrouter[ow_topology_find(samples.topology, "F")] =
@@ -129,7 +129,7 @@ static void composed_as_sent(void **state)
 		double delay = 0;
 		bool is_lost = false;
 		for (uint32_t p = 0; p < way->places; p++) {
-			const struct ow_sample *sample = find(&samples, way, &way->place[p]);
+			const struct ow_watch_sample *sample = find(&samples, way, &way->place[p]);
 			delay -= sample->mean_ns * log(1 - ow_random_unit(&random));
 			is_lost |= ow_random_unit(&random) < (double)sample->lost / 1e6;
 		}

@@ -14,18 +14,18 @@ static double normal(struct ow_random *random)
 	return sqrt(-2 * log(1 - ow_random_unit(random))) * cos(2 * M_PI * ow_random_unit(random));
 }
 
-static struct ow_sample sample(struct ow_random *random, int interval, double shift, double loss)
+static struct ow_watch_sample sample(struct ow_random *random, int interval, double shift, double loss)
 {
 	uint64_t lost = 0;
 	for (int i = 0; i < 200; i++)
 		lost += ow_random_unit(random) < loss;
-	return (struct ow_sample){.start_ns = interval,
-	                          .has_delay = true,
-	                          .has_loss = true,
-	                          .mean_ns = 1e6 + 1e4 * (normal(random) + shift),
-	                          .stddev_ns = 1e5,
-	                          .sent = 200,
-	                          .lost = lost};
+	return (struct ow_watch_sample){.start_ns = interval,
+	                                .has_delay = true,
+	                                .has_loss = true,
+	                                .mean_ns = 1e6 + 1e4 * (normal(random) + shift),
+	                                .stddev_ns = 1e5,
+	                                .sent = 200,
+	                                .lost = lost};
 }
 
 /*
@@ -45,12 +45,12 @@ static void three_sigma(void **state)
 		ow_watch_init(&watch[i]);
 		for (int t = 0; t < INTERVALS; t++) {
 			bool before = watch[i].delay.changed || watch[i].loss.changed;
-			struct ow_sample one = sample(&random, t, 0, 0.01);
+			struct ow_watch_sample one = sample(&random, t, 0, 0.01);
 			ow_watch_add(&watch[i], &one, threshold);
 			false_alarms += !before && (watch[i].delay.changed || watch[i].loss.changed);
 		}
 		for (int t = INTERVALS; t < INTERVALS + FAULT && !watch[i].delay.changed; t++) {
-			struct ow_sample one = sample(&random, t, 3, 0.01);
+			struct ow_watch_sample one = sample(&random, t, 3, 0.01);
 			ow_watch_add(&watch[i], &one, threshold);
 		}
 		/* Since when: within a few intervals of the truth. */
@@ -71,7 +71,7 @@ static void loss_comes_and_goes(void **state)
 	double threshold = ow_watch_threshold(1, 1e6), ratio;
 	ow_watch_init(&watch);
 	for (int t = 0; t < 200; t++) {
-		struct ow_sample one = sample(&random, t, 0, t >= 100 && t < 110 ? 0.2 : 0);
+		struct ow_watch_sample one = sample(&random, t, 0, t >= 100 && t < 110 ? 0.2 : 0);
 		ow_watch_add(&watch, &one, threshold);
 		assert_false(watch.delay.changed);
 		if (t < 100 || t >= 150)
@@ -94,14 +94,14 @@ static void the_new_usual(void **state)
 	double threshold = ow_watch_threshold(1, 1e6), mean, spread;
 	ow_watch_init(&watch);
 	for (int t = 0; t < 600; t++) {
-		struct ow_sample one = sample(&random, t, t >= 100 ? 100 : 0, 0);
+		struct ow_watch_sample one = sample(&random, t, t >= 100 ? 100 : 0, 0);
 		one.has_delay = t % 7 != 0;
 		ow_watch_add(&watch, &one, threshold);
 		assert_true(t % 7 == 0 || t < 110 || t > 240 || watch.delay.changed);
 	}
 	assert_false(watch.delay.changed);
 	assert_true(ow_watch_usual(&watch, &mean, &spread) && fabs(mean - 2e6) < 5e4);
-	struct ow_sample wild = {.has_delay = true, .mean_ns = INFINITY};
+	struct ow_watch_sample wild = {.has_delay = true, .mean_ns = INFINITY};
 	ow_watch_add(&watch, &wild, threshold);
 	assert_false(watch.delay.changed);
 }

@@ -6,18 +6,18 @@
 
 /* Plays what two points saw to ledgers, join and settle, interval by interval, and keeps all results. */
 struct history {
-	struct ow_settle *settle;
-	struct ow_live_result *first, *final; /* by interval */
+	struct ow_interval_results *settle;
+	struct ow_interval_result *first, *final; /* by interval */
 	size_t firsts, finals;
 };
 
 /* a, b: absolute times from 0, in order. Intervals of length_ns, as many as `intervals`, begin at 0. */
-void history_play(struct history *history, const struct ow_stamp *a, size_t as, const struct ow_stamp *b, size_t bs,
-                  int64_t length_ns, size_t intervals, uint32_t horizon);
+void history_play(struct history *history, const struct ow_sighting *a, size_t as, const struct ow_sighting *b,
+                  size_t bs, int64_t length_ns, size_t intervals, uint32_t horizon);
 void history_done(struct history *history);
 
 /* The same stamps in the order of their times. */
-void history_sort(struct ow_stamp *stamp, size_t count);
+void history_sort(struct ow_sighting *stamp, size_t count);
 /* Only the sink, for tests of settle alone. */
 void history_open(struct history *history, uint32_t horizon, size_t intervals);
 

@@ -174,10 +174,10 @@ static void keeps_the_budget(void **state)
 	assert_int_equal(ow_agree_share(1000, 4, false, 100, 900), 100);
 	assert_int_equal(ow_agree_share(1000, 4, false, 100, 950), 250); /* not enough for all */
 	ow_agree_retention(1000000000, 0, 1, &r);
-	assert_true(ow_agree_stamps(ow_agree_least(&r), &r) == OW_STAMPS_LEAST);
+	assert_true(ow_agree_stamps(ow_agree_least(&r), &r) == OW_SIGHTINGS_LEAST);
 	assert_int_equal(ow_agree_stamps(ow_agree_least(&r) - 1, &r), 0);
 	assert_int_equal(ow_agree_stamps(1000, &r), 0);
-	assert_true(ow_agree_stamps(memory / 2, &r) * OW_STAMP_BYTES * (r.pages_max + 2) <= memory / 2);
+	assert_true(ow_agree_stamps(memory / 2, &r) * OW_SIGHTING_BYTES * (r.pages_max + 2) <= memory / 2);
 }
 
 /* A peer's filter must not make this point ask a resolver, nor cost a packet too much. */

@@ -27,7 +27,7 @@ struct run {
 	bool verbose, protocol, trouble; /* messages get lost */
 	enum ow_method method;
 	int64_t early_ns; /* how much both clocks together admit */
-	struct ow_live_result *final[2];
+	struct ow_interval_result *final[2];
 	int64_t finals[2], provisionals[2];
 	int64_t longest_ns; /* delay */
 	uint64_t lost;      /* summed over the final results */
@@ -42,7 +42,7 @@ static struct tally {
 	unsigned held, all;
 } stddevs, quantiles, means;
 
-static _Noreturn void wrong(const struct run *run, const struct ow_live_result *r, const char *text, double got,
+static _Noreturn void wrong(const struct run *run, const struct ow_interval_result *r, const char *text, double got,
                             double expected)
 {
 	world_print(&run->world.o, stderr);
@@ -65,13 +65,13 @@ static _Noreturn void wrong(const struct run *run, const struct ow_live_result *
 
 /* -- what holds always -------------------------------------------------------------------------------------------- */
 
-static void check_sound(const struct run *run, const struct ow_live_result *r)
+static void check_sound(const struct run *run, const struct ow_interval_result *r)
 {
 	EXPECT(run, r, r->sent, r->matched + r->late + r->lost + r->pending);
 	EXPECT(run, r, r->received, r->matched + r->late_received + r->extra);
 	EXPECT_TRUE(run, r, r->duplicated <= r->extra && r->ambiguous <= r->matched + r->late);
 	EXPECT_TRUE(run, r, r->coverage >= 0 && r->coverage <= 1);
-	EXPECT_TRUE(run, r, r->status == OW_LIVE_MEASURED || r->cause[0]);
+	EXPECT_TRUE(run, r, r->status == OW_RESULT_MEASURED || r->cause[0]);
 	EXPECT_TRUE(run, r, r->lost <= r->sent);
 	const struct ow_value *v[] = {&r->mean_ns, &r->stddev_ns, &r->min_ns, &r->max_ns, &r->loss_ratio};
 	for (int i = 0; i < 5 + OW_QUANTILES; i++) {
@@ -107,7 +107,7 @@ static bool ahead(const struct world *w)
 	return false;
 }
 
-static void check_value(const struct run *run, const struct ow_live_result *r, const char *name,
+static void check_value(const struct run *run, const struct ow_interval_result *r, const char *name,
                         const struct ow_value *v, double truth, double tolerance, struct tally *tally)
 {
 	if (v->status == OW_VALUE_NONE)
@@ -121,7 +121,7 @@ static void check_value(const struct run *run, const struct ow_live_result *r, c
 	tally->held += v->low - tolerance <= truth && truth <= v->high + tolerance;
 }
 
-static void check_quantiles(const struct run *run, const struct ow_live_result *r, const struct world_truth *t)
+static void check_quantiles(const struct run *run, const struct ow_interval_result *r, const struct world_truth *t)
 {
 	for (int q = 0; q < OW_QUANTILES; q++) {
 		size_t rank = (size_t)ceil(ow_quantile_level[q] * (double)t->delays - 1e-9);
@@ -130,7 +130,7 @@ static void check_quantiles(const struct run *run, const struct ow_live_result *
 	}
 }
 
-static void check_delays(const struct run *run, const struct ow_live_result *r, const struct world_truth *t)
+static void check_delays(const struct run *run, const struct ow_interval_result *r, const struct world_truth *t)
 {
 	EXPECT(run, r, r->matched + r->late, t->delays);
 	if (!t->delays)
@@ -145,7 +145,7 @@ static void check_delays(const struct run *run, const struct ow_live_result *r, 
 }
 
 /* Numbers of a sample are meant for all packets of the interval. */
-static void check_sampled(const struct run *run, const struct ow_live_result *r)
+static void check_sampled(const struct run *run, const struct ow_interval_result *r)
 {
 	struct world_truth t;
 	world_truth(&run->world, r->interval, 0, &t);
@@ -170,12 +170,12 @@ static bool blurred(const struct run *run, int64_t interval)
 	                                        o->drops[1] > 0 || run->protocol || run->samples || ahead(&run->world));
 }
 
-static bool is_estimate(const struct ow_live_result *r)
+static bool is_estimate(const struct ow_interval_result *r)
 {
 	return strstr(r->cause, "is an estimate") || strstr(r->cause, "than can be told apart");
 }
 
-static void check_final(struct run *run, const struct ow_live_result *r)
+static void check_final(struct run *run, const struct ow_interval_result *r)
 {
 	const struct world_options *o = &run->world.o;
 	struct world_truth t;
@@ -192,25 +192,25 @@ static void check_final(struct run *run, const struct ow_live_result *r)
 		       r->cause);
 	run->lost += r->lost;
 	run->guessed += is_estimate(r) ? r->lost : 0;
-	if (is_estimate(r) || r->status == OW_LIVE_UNKNOWN)
+	if (is_estimate(r) || r->status == OW_RESULT_UNKNOWN)
 		run->gap = r->interval;
-	run->unsure += r->status != OW_LIVE_MEASURED;
+	run->unsure += r->status != OW_RESULT_MEASURED;
 	bool rda = run->method == OW_METHOD_RDA && (strstr(r->cause, "is unknown") || strstr(r->cause, "doubtful") ||
 	                                            strstr(r->cause, "before the run"));
 	if (clean && !is_estimate(r) && !rda && !strstr(r->cause, "smaller sample"))
-		EXPECT(run, r, r->status, OW_LIVE_MEASURED);
-	if (r->status == OW_LIVE_UNKNOWN || is_estimate(r)) {
-		EXPECT_TRUE(run, r, r->status != OW_LIVE_UNKNOWN || r->sent + r->received == 0);
+		EXPECT(run, r, r->status, OW_RESULT_MEASURED);
+	if (r->status == OW_RESULT_UNKNOWN || is_estimate(r)) {
+		EXPECT_TRUE(run, r, r->status != OW_RESULT_UNKNOWN || r->sent + r->received == 0);
 		return;
 	}
 	world_truth(&run->world, r->interval, r->sample_shift, &t);
 	EXPECT(run, r, r->sent, t.sent);
 	EXPECT(run, r, r->received, t.received);
-	EXPECT_TRUE(run, r, r->status != OW_LIVE_MEASURED || !r->pending);
+	EXPECT_TRUE(run, r, r->status != OW_RESULT_MEASURED || !r->pending);
 	if (!blurred(run, r->interval)) {
 		if (!sudden(&run->world))
 			EXPECT_TRUE(run, r, r->lost <= t.lost);
-		if (r->status == OW_LIVE_MEASURED && !(sudden(&run->world) && o->under_way)) {
+		if (r->status == OW_RESULT_MEASURED && !(sudden(&run->world) && o->under_way)) {
 			EXPECT(run, r, r->lost, t.lost);
 			EXPECT(run, r, r->late, t.late);
 			/* What an interval sent that is not known may be any that arrives soon after. */
@@ -231,7 +231,7 @@ static void check_final(struct run *run, const struct ow_live_result *r)
 	world_truth_done(&t);
 }
 
-static void check_total(struct run *run, const struct ow_live_result *r)
+static void check_total(struct run *run, const struct ow_interval_result *r)
 {
 	struct world_truth t;
 	check_sound(run, r);
@@ -243,8 +243,8 @@ static void check_total(struct run *run, const struct ow_live_result *r)
 		       (unsigned long long)r->ambiguous, r->mean_ns.value, r->mean_ns.status, r->cause);
 	EXPECT(run, r, r->interval, (int64_t)run->world.intervals);
 	EXPECT_TRUE(run, r, r->lost == run->lost || r->lost == run->lost - run->guessed);
-	EXPECT(run, r, r->status == OW_LIVE_MEASURED, run->unsure == 0);
-	if (r->status != OW_LIVE_MEASURED || sudden(&run->world) || r->sample_shift ||
+	EXPECT(run, r, r->status == OW_RESULT_MEASURED, run->unsure == 0);
+	if (r->status != OW_RESULT_MEASURED || sudden(&run->world) || r->sample_shift ||
 	    (ahead(&run->world) && blurred(run, 0)))
 		return;
 	world_truth(&run->world, -1, 0, &t);
@@ -256,7 +256,7 @@ static void check_total(struct run *run, const struct ow_live_result *r)
 	world_truth_done(&t);
 }
 
-static void on_result(struct run *run, int side, const struct ow_live_result *r)
+static void on_result(struct run *run, int side, const struct ow_interval_result *r)
 {
 	check_sound(run, r);
 	if (!r->final) {
@@ -295,15 +295,17 @@ static struct ow_clock_state clock_of(const struct world_options *o)
 
 /* -- on one host -------------------------------------------------------------------------------------------------- */
 
-static void on_settled(void *arg, const struct ow_live_result *r)
+static void on_settled(void *arg, const struct ow_interval_result *r)
 {
 	on_result(arg, 0, r);
 }
 
-static struct ow_page *page_of(struct run *run, struct ow_ledger *ledger, int side, int64_t interval, unsigned shift)
+static struct ow_interval_packets *page_of(struct run *run, struct ow_interval_log *ledger, int side, int64_t interval,
+                                           unsigned shift)
 {
 	world_record(&run->world, ledger, side, interval, shift);
-	struct ow_page *page = ow_ledger_next(ledger, WORLD_T0 + (interval + 1) * run->world.o.length_ns);
+	struct ow_interval_packets *page =
+		ow_interval_log_next(ledger, WORLD_T0 + (interval + 1) * run->world.o.length_ns);
 	assert_non_null(page);
 	assert_int_equal(page->interval, interval);
 	return page;
@@ -312,40 +314,41 @@ static struct ow_page *page_of(struct run *run, struct ow_ledger *ledger, int si
 static void join_world(const struct world_options *o)
 {
 	struct run run;
-	struct ow_settle *settle;
-	struct ow_ledger *ledger[2];
-	struct ow_page *before = NULL;
+	struct ow_interval_results *settle;
+	struct ow_interval_log *ledger[2];
+	struct ow_interval_packets *before = NULL;
 	run_open(&run, o, "join");
 	run.samples = o->stamps_max[0] || o->stamps_max[1];
-	assert_int_equal(ow_settle_create(o->horizon, on_settled, &run, &settle), 0);
+	assert_int_equal(ow_interval_results_create(o->horizon, on_settled, &run, &settle), 0);
 	for (int side = 0; side < 2; side++)
 		ledger[side] = world_ledger(&run.world, side);
 	for (int64_t i = 0; i < run.world.intervals; i++) {
-		struct ow_settle_input input;
+		struct ow_interval_results_input input;
 		struct ow_joined joined;
-		struct ow_page *a = page_of(&run, ledger[0], 0, i, 0), *b = page_of(&run, ledger[1], 1, i, 0);
-		ow_page_resample(a, &run.world.identity, b->sample_shift);
-		ow_page_resample(b, &run.world.identity, a->sample_shift);
-		struct ow_join_past past = {settle, before};
-		assert_int_equal(ow_join_pages(a, b, &past, &input, &joined), 0);
+		struct ow_interval_packets *a = page_of(&run, ledger[0], 0, i, 0),
+					   *b = page_of(&run, ledger[1], 1, i, 0);
+		ow_interval_packets_resample(a, &run.world.identity, b->sample_shift);
+		ow_interval_packets_resample(b, &run.world.identity, a->sample_shift);
+		struct ow_page_match_past past = {settle, before};
+		assert_int_equal(ow_page_match_pair(a, b, &past, &input, &joined), 0);
 		input.result.clock_from = input.result.clock_to = clock_of(o);
 		input.result.from[0] = 'a';
 		input.result.to[0] = 'b';
-		assert_int_equal(ow_settle_step(settle, &input), 0);
+		assert_int_equal(ow_interval_results_step(settle, &input), 0);
 		ow_joined_done(&joined);
-		ow_page_free(a);
-		ow_page_free(before);
+		ow_interval_packets_free(a);
+		ow_interval_packets_free(before);
 		before = b;
 	}
-	ow_page_free(before);
-	assert_int_equal(ow_settle_finish(settle), 0);
+	ow_interval_packets_free(before);
+	assert_int_equal(ow_interval_results_finish(settle), 0);
 	assert_int_equal(run.finals[0], run.world.intervals);
-	struct ow_live_result total;
-	ow_settle_total(settle, &total);
+	struct ow_interval_result total;
+	ow_run_total(settle, &total);
 	check_total(&run, &total);
-	ow_settle_free(settle);
-	ow_ledger_free(ledger[0]);
-	ow_ledger_free(ledger[1]);
+	ow_interval_results_free(settle);
+	ow_interval_log_free(ledger[0]);
+	ow_interval_log_free(ledger[1]);
 	run_done(&run);
 }
 
@@ -382,7 +385,7 @@ static void on_send(void *arg, const uint8_t *frame, size_t size)
 	wire->flying[wire->count++] = (struct flying){bytes, size, !end->side};
 }
 
-static void on_exchanged(void *arg, const struct ow_live_result *r)
+static void on_exchanged(void *arg, const struct ow_interval_result *r)
 {
 	struct end *end = arg;
 	on_result(end->wire->run, end->side, r);
@@ -453,7 +456,7 @@ static void open_exchanges(struct wire *wire, struct end end[2], enum ow_method 
 	}
 }
 
-static void same_value(const struct run *run, const struct ow_live_result *r, const struct ow_value *a,
+static void same_value(const struct run *run, const struct ow_interval_result *r, const struct ow_value *a,
                        const struct ow_value *b)
 {
 	EXPECT(run, r, a->status, b->status);
@@ -465,8 +468,8 @@ static void same_value(const struct run *run, const struct ow_live_result *r, co
 static void check_same(const struct run *run)
 {
 	for (unsigned i = 0; i < run->world.intervals; i++) {
-		const struct ow_live_result *a = &run->final[0][i], *b = &run->final[1][i];
-		if (run->trouble && (a->status != OW_LIVE_MEASURED || b->status != OW_LIVE_MEASURED))
+		const struct ow_interval_result *a = &run->final[0][i], *b = &run->final[1][i];
+		if (run->trouble && (a->status != OW_RESULT_MEASURED || b->status != OW_RESULT_MEASURED))
 			continue;
 		EXPECT_TRUE(run, a,
 		            a->status == b->status && a->sent == b->sent && a->received == b->received &&
@@ -485,7 +488,7 @@ static void exchange_world(const struct world_options *o, enum ow_method method,
 	struct run run;
 	struct wire *wire = calloc(1, sizeof *wire);
 	struct end end[2];
-	struct ow_ledger *ledger[2];
+	struct ow_interval_log *ledger[2];
 	struct ow_random random;
 	run_open(&run, o, method == OW_METHOD_FOLD ? "fold" : "rda");
 	ow_random_seed(&random, o->seed + 3);
@@ -512,7 +515,8 @@ static void exchange_world(const struct world_options *o, enum ow_method method,
 			int64_t interval = side == leader ? i : i - lead;
 			if (interval < 0 || interval >= run.world.intervals)
 				continue;
-			struct ow_page *page = page_of(&run, ledger[side], side, interval, wire->shift[side]);
+			struct ow_interval_packets *page =
+				page_of(&run, ledger[side], side, interval, wire->shift[side]);
 			assert_int_equal(ow_exchange_page(wire->x[side], page, &clock, now), 0);
 			deliver(wire, ow_random_below(&random, 4), now);
 		}
@@ -530,14 +534,14 @@ static void exchange_world(const struct world_options *o, enum ow_method method,
 		for (int side = 0; side < 2; side++)
 			ow_exchange_tick(wire->x[side], now);
 	}
-	struct ow_live_result total[2];
+	struct ow_interval_result total[2];
 	for (int side = 0; side < 2; side++) {
 		assert_true(ow_exchange_done(wire->x[side]));
 		ow_exchange_total(wire->x[side], &total[side]);
 		check_sound(&run, &total[side]);
 		assert_int_equal(run.finals[side], run.world.intervals);
 		ow_exchange_free(wire->x[side]);
-		ow_ledger_free(ledger[side]);
+		ow_interval_log_free(ledger[side]);
 	}
 	check_same(&run);
 	check_total(&run, &total[0]);

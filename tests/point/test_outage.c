@@ -37,7 +37,7 @@ struct world {
 	int64_t interval, now_ns;
 	struct ow_random random;
 	uint64_t *lost; /* by interval */
-	struct ow_live_result *final[2];
+	struct ow_interval_result *final[2];
 	unsigned noticed[2]; /* results that say that there is no answer yet */
 };
 
@@ -60,11 +60,11 @@ static void on_send(void *arg, const uint8_t *bytes, size_t size)
 	w->most = w->count > w->most ? w->count : w->most;
 }
 
-static void on_result(void *arg, const struct ow_live_result *r)
+static void on_result(void *arg, const struct ow_interval_result *r)
 {
 	const struct end *end = arg;
 	struct world *w = end->world;
-	struct ow_live_result *last = &w->final[end->side][r->interval];
+	struct ow_interval_result *last = &w->final[end->side][r->interval];
 	assert_int_equal(r->sent, r->matched + r->late + r->lost + r->pending);
 	assert_int_equal(r->received, r->matched + r->late_received + r->extra);
 	assert_false(last->final);
@@ -86,9 +86,9 @@ static void deliver(struct world *w)
 	}
 }
 
-static struct ow_page *make_page(const struct world *w, int64_t length_ns)
+static struct ow_interval_packets *make_page(const struct world *w, int64_t length_ns)
 {
-	struct ow_page *page = calloc(1, sizeof *page);
+	struct ow_interval_packets *page = calloc(1, sizeof *page);
 	assert_non_null(page);
 	page->stamp = calloc(PACKETS, sizeof *page->stamp);
 	assert_non_null(page->stamp);
@@ -101,10 +101,10 @@ static struct ow_page *make_page(const struct world *w, int64_t length_ns)
 /* One interval passes: each packet has 1 ms of delay and stays within it. */
 static void pass(struct world *w, int64_t length_ns)
 {
-	struct ow_page *page[2] = {make_page(w, length_ns), make_page(w, length_ns)};
+	struct ow_interval_packets *page[2] = {make_page(w, length_ns), make_page(w, length_ns)};
 	const struct ow_clock_state clock = {true, 1000};
 	for (unsigned i = 0; i < PACKETS; i++) {
-		struct ow_stamp stamp = {ow_random_u64(&w->random), (int64_t)i * OW_NS_PER_US};
+		struct ow_sighting stamp = {ow_random_u64(&w->random), (int64_t)i * OW_NS_PER_US};
 		page[0]->stamp[page[0]->count++] = stamp;
 		stamp.time_ns += OW_NS_PER_MS;
 		if (ow_random_unit(&w->random) < LOSS)
@@ -208,17 +208,17 @@ static void run(const struct outage *o, unsigned ret_unknown[2], unsigned ret_no
 		ret_unknown[side] = 0;
 		ret_noticed[side] = w.noticed[side];
 		for (unsigned i = 0; i < intervals; i++) {
-			const struct ow_live_result *r = &w.final[side][i];
+			const struct ow_interval_result *r = &w.final[side][i];
 			assert_true(r->final);
-			if (r->status == OW_LIVE_UNKNOWN) {
+			if (r->status == OW_RESULT_UNKNOWN) {
 				assert_true(r->cause[0]);
 				ret_unknown[side]++;
 				continue;
 			}
 			assert_int_equal(r->sent, PACKETS);
 			/* Next to an unknown interval packets may be undecided. */
-			assert_true(r->lost == w.lost[i] || (r->status == OW_LIVE_PARTIAL && r->lost <= w.lost[i]));
-			assert_true(r->status == OW_LIVE_MEASURED || r->pending > 0);
+			assert_true(r->lost == w.lost[i] || (r->status == OW_RESULT_PARTIAL && r->lost <= w.lost[i]));
+			assert_true(r->status == OW_RESULT_MEASURED || r->pending > 0);
 		}
 	}
 	printf("seed %d: %u intervals of outage: %u and %u unknown, %u and %u noticed, %zu frames at a time\n", SEED,
@@ -297,10 +297,10 @@ static void test_blind(void **state)
 		}
 		finish(&w);
 		for (unsigned i = 0; i < 60; i++) {
-			const struct ow_live_result *r = &w.final[i / 30][i % 30];
+			const struct ow_interval_result *r = &w.final[i / 30][i % 30];
 			bool away = i % 30 >= 10 && i % 30 < 15;
 			assert_true(r->final);
-			assert_int_equal(r->status == OW_LIVE_UNKNOWN, away);
+			assert_int_equal(r->status == OW_RESULT_UNKNOWN, away);
 			if (away && strcmp(r->cause, causes[0]) != 0 && strcmp(r->cause, causes[1]) != 0)
 				fail_msg("%s", r->cause);
 			if (away && kind / 2 % 3 < 2)

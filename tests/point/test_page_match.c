@@ -28,7 +28,7 @@ static void test_pairing(void **state)
 	struct ow_random random;
 	ow_random_seed(&random, 21);
 	enum { N = 5000 };
-	static struct ow_stamp a[N], b[N];
+	static struct ow_sighting a[N], b[N];
 	static uint32_t of_a[N], of_b[N];
 	for (int run = 0; run < 60; run++) {
 		size_t as = 0, bs = 0;
@@ -43,7 +43,7 @@ static void test_pairing(void **state)
 		size_t swaps = run < 20 ? 0 : run < 40 ? 50 : 10 * N;
 		for (size_t i = 0; i < swaps && bs > 1; i++) {
 			size_t x = ow_random_below(&random, bs), y = ow_random_below(&random, bs);
-			struct ow_stamp t = b[x];
+			struct ow_sighting t = b[x];
 			b[x] = b[y];
 			b[y] = t;
 		}
@@ -95,7 +95,7 @@ static int by_received(const void *x, const void *y)
 }
 
 /* An interval's numbers are those of the packets that it sent. */
-static void check_interval(const struct ow_live_result *r, int64_t interval, int64_t length, const struct packet *p,
+static void check_interval(const struct ow_interval_result *r, int64_t interval, int64_t length, const struct packet *p,
                            size_t n)
 {
 	uint64_t sent = 0, matched = 0, late = 0, lost = 0;
@@ -116,7 +116,7 @@ static void check_interval(const struct ow_live_result *r, int64_t interval, int
 		high = fmax(high, d);
 	}
 	assert_int_equal(r->interval, interval);
-	assert_true(r->final && r->status == OW_LIVE_MEASURED);
+	assert_true(r->final && r->status == OW_RESULT_MEASURED);
 	assert_true(r->sent == sent && r->matched == matched && r->late == late && r->lost == lost);
 	assert_true(r->pending == 0 && r->extra == 0 && r->ambiguous == 0 && r->samples == sent - lost);
 	if (!r->samples) {
@@ -140,7 +140,7 @@ static void test_truth(void **state)
 	ow_random_seed(&random, 22);
 	for (int run = 0; run < 40; run++) {
 		static struct packet p[N];
-		static struct ow_stamp a[N], b[N];
+		static struct ow_sighting a[N], b[N];
 		static size_t order[N];
 		size_t bs = 0, n = 100 + ow_random_below(&random, N - 100);
 		double loss = run % 3 == 0 ? 0 : 0.1, mean = run % 2 ? 40 : 700;
@@ -150,25 +150,25 @@ static void test_truth(void **state)
 			delay = delay < 3 * LENGTH ? delay : 3 * LENGTH;
 			p[i].sent = (int64_t)(i * 20 * LENGTH / n);
 			p[i].received = ow_random_unit(&random) < loss ? -1 : p[i].sent + delay;
-			a[i] = (struct ow_stamp){ow_mix64(i + 1), p[i].sent};
+			a[i] = (struct ow_sighting){ow_mix64(i + 1), p[i].sent};
 			if (p[i].received >= 0)
 				order[bs++] = i;
 		}
 		sorting = p;
 		qsort(order, bs, sizeof *order, by_received);
 		for (size_t k = 0; k < bs; k++)
-			b[k] = (struct ow_stamp){a[order[k]].id, p[order[k]].received};
+			b[k] = (struct ow_sighting){a[order[k]].id, p[order[k]].received};
 		struct history history;
 		history_play(&history, a, n, b, bs, LENGTH, INTERVALS, horizon);
-		assert_int_equal(ow_settle_finish(history.settle), 0);
+		assert_int_equal(ow_interval_results_finish(history.settle), 0);
 		assert_int_equal(history.finals, INTERVALS);
 		uint64_t reordered = 0;
 		for (int64_t k = 0; k < INTERVALS; k++) {
 			check_interval(history.final + k, k, LENGTH, p, n);
 			reordered += history.final[k].reordered;
 		}
-		struct ow_live_result total;
-		ow_settle_total(history.settle, &total);
+		struct ow_interval_result total;
+		ow_run_total(history.settle, &total);
 		assert_true(total.sent == n && total.received == bs && total.lost == n - bs && total.matched == bs &&
 		            total.extra == 0);
 		assert_int_equal(reordered, reordered_of(p, bs, order));
@@ -185,22 +185,22 @@ static void test_truth(void **state)
 static void play_identical(const int64_t sent[3], const int64_t delay[3], size_t n)
 {
 	enum { LENGTH = 2, INTERVALS = 8 };
-	struct ow_stamp a[3], b[3];
+	struct ow_sighting a[3], b[3];
 	size_t bs = 0;
 	double sum = 0;
 	for (size_t i = 0; i < n; i++) {
-		a[i] = (struct ow_stamp){77, sent[i]};
+		a[i] = (struct ow_sighting){77, sent[i]};
 		if (delay[i] < 0)
 			continue;
-		b[bs++] = (struct ow_stamp){77, sent[i] + delay[i]};
+		b[bs++] = (struct ow_sighting){77, sent[i] + delay[i]};
 		sum += (double)delay[i];
 	}
 	history_sort(b, bs);
 	struct history history;
-	struct ow_live_result total;
+	struct ow_interval_result total;
 	history_play(&history, a, n, b, bs, LENGTH, INTERVALS, 2);
-	assert_int_equal(ow_settle_finish(history.settle), 0);
-	ow_settle_total(history.settle, &total);
+	assert_int_equal(ow_interval_results_finish(history.settle), 0);
+	ow_run_total(history.settle, &total);
 	assert_true(total.sent == n && total.received == bs && total.matched == bs && total.lost == n - bs);
 	assert_true(total.extra == 0 && total.pending == 0 && total.duplicated == 0);
 	assert_int_equal(total.samples + total.ambiguous, bs);
@@ -232,16 +232,16 @@ static void test_keepalives(void **state)
 {
 	(void)state;
 	enum { N = 100 };
-	struct ow_stamp a[N], b[N];
+	struct ow_sighting a[N], b[N];
 	for (int i = 0; i < N; i++) {
-		a[i] = (struct ow_stamp){5, i * 100 + 95};
-		b[i] = (struct ow_stamp){5, i * 100 + 95 + 10};
+		a[i] = (struct ow_sighting){5, i * 100 + 95};
+		b[i] = (struct ow_sighting){5, i * 100 + 95 + 10};
 	}
 	struct history history;
-	struct ow_live_result total;
+	struct ow_interval_result total;
 	history_play(&history, a, N, b, N, 1000, 12, 2);
-	assert_int_equal(ow_settle_finish(history.settle), 0);
-	ow_settle_total(history.settle, &total);
+	assert_int_equal(ow_interval_results_finish(history.settle), 0);
+	ow_run_total(history.settle, &total);
 	assert_true(total.matched == N && total.lost == 0 && total.extra == 0 && total.ambiguous == 0);
 	assert_true(total.mean_ns.value == 10 && total.max_ns.value == 10 && total.reordered == 0);
 	assert_int_equal(history.final[3].late, 1);
@@ -252,13 +252,13 @@ static void test_keepalives(void **state)
 static void test_duplicates(void **state)
 {
 	(void)state;
-	const struct ow_stamp a[] = {{1, 10}, {2, 20}, {3, 95}};
-	const struct ow_stamp b[] = {{1, 15}, {2, 22}, {1, 40}, {3, 101}, {3, 102}, {2, 103}, {9, 104}, {3, 201}};
+	const struct ow_sighting a[] = {{1, 10}, {2, 20}, {3, 95}};
+	const struct ow_sighting b[] = {{1, 15}, {2, 22}, {1, 40}, {3, 101}, {3, 102}, {2, 103}, {9, 104}, {3, 201}};
 	struct history history;
-	struct ow_live_result total;
+	struct ow_interval_result total;
 	history_play(&history, a, 3, b, 8, 100, 4, 2);
-	assert_int_equal(ow_settle_finish(history.settle), 0);
-	ow_settle_total(history.settle, &total);
+	assert_int_equal(ow_interval_results_finish(history.settle), 0);
+	ow_run_total(history.settle, &total);
 	assert_true(total.sent == 3 && total.received == 8 && total.matched == 3 && total.extra == 5);
 	assert_int_equal(total.ambiguous, 0);
 	assert_int_equal(total.duplicated, 4);
@@ -270,10 +270,10 @@ static void test_duplicates(void **state)
 static void test_ambiguous(void **state)
 {
 	(void)state;
-	const struct ow_stamp a[] = {{1, 10}, {1, 20}, {2, 30}}, b[] = {{1, 25}, {2, 33}};
+	const struct ow_sighting a[] = {{1, 10}, {1, 20}, {2, 30}}, b[] = {{1, 25}, {2, 33}};
 	struct history history;
 	history_play(&history, a, 3, b, 2, 100, 3, 1);
-	const struct ow_live_result *r = history.final;
+	const struct ow_interval_result *r = history.final;
 	assert_true(r->matched == 2 && r->lost == 1 && r->ambiguous == 1 && r->samples == 1 && r->mean_ns.value == 3);
 	history_done(&history);
 }
@@ -285,24 +285,24 @@ static void test_conservation(void **state)
 	struct ow_random random;
 	ow_random_seed(&random, 23);
 	enum { N = 400 };
-	static struct ow_stamp a[N], b[2 * N];
+	static struct ow_sighting a[N], b[2 * N];
 	for (int run = 0; run < 300; run++) {
 		size_t as = 1 + ow_random_below(&random, N - 1), bs = 0;
 		uint64_t names = 1 + ow_random_below(&random, run % 2 ? 10 : 2 * N);
 		for (size_t i = 0; i < as; i++) {
-			a[i] = (struct ow_stamp){ow_mix64(1 + ow_random_below(&random, names)),
-			                         (int64_t)ow_random_below(&random, 900)};
+			a[i] = (struct ow_sighting){ow_mix64(1 + ow_random_below(&random, names)),
+			                            (int64_t)ow_random_below(&random, 900)};
 			for (unsigned copies = (unsigned)ow_random_below(&random, 3); copies; copies--)
-				b[bs++] = (struct ow_stamp){a[i].id,
-				                            a[i].time_ns + (int64_t)ow_random_below(&random, 250)};
+				b[bs++] = (struct ow_sighting){a[i].id,
+				                               a[i].time_ns + (int64_t)ow_random_below(&random, 250)};
 		}
 		history_sort(a, as);
 		history_sort(b, bs);
 		struct history history;
-		struct ow_live_result total;
+		struct ow_interval_result total;
 		history_play(&history, a, as, b, bs, 100, 12, 1 + (uint32_t)ow_random_below(&random, 3));
-		assert_int_equal(ow_settle_finish(history.settle), 0);
-		ow_settle_total(history.settle, &total);
+		assert_int_equal(ow_interval_results_finish(history.settle), 0);
+		ow_run_total(history.settle, &total);
 		assert_true(history.firsts == 12 && history.finals == 12);
 		assert_true(total.sent == as && total.received == bs);
 		assert_true(total.sent == total.matched + total.lost + total.pending);
@@ -310,15 +310,15 @@ static void test_conservation(void **state)
 	}
 }
 
-static struct ow_page make_page(size_t count, uint64_t skip, uint64_t seed, bool shuffle, int64_t shift_ns)
+static struct ow_interval_packets make_page(size_t count, uint64_t skip, uint64_t seed, bool shuffle, int64_t shift_ns)
 {
-	struct ow_page page = {.length_ns = 1000000000, .stamp = malloc((count + 1) * sizeof *page.stamp)};
+	struct ow_interval_packets page = {.length_ns = 1000000000, .stamp = malloc((count + 1) * sizeof *page.stamp)};
 	struct ow_random random;
 	ow_random_seed(&random, seed);
 	for (uint64_t i = 1; i <= count; i++) {
 		if (skip && i % skip == 0)
 			continue;
-		page.stamp[page.count++] = (struct ow_stamp){ow_mix64(i), (int64_t)i * 900 + shift_ns};
+		page.stamp[page.count++] = (struct ow_sighting){ow_mix64(i), (int64_t)i * 900 + shift_ns};
 	}
 	for (size_t i = page.count - 1; shuffle && i > 0; i--) {
 		size_t j = ow_random_below(&random, i + 1);
@@ -344,16 +344,17 @@ static void test_speed(void **state)
 	(void)state;
 	const size_t n = 1000000;
 	for (int shuffle = 0; shuffle < 2; shuffle++) {
-		struct ow_page a = make_page(n, 0, 1, false, 0), b = make_page(n, 100, 2, shuffle, 50000);
-		struct ow_settle_input input;
+		struct ow_interval_packets a = make_page(n, 0, 1, false, 0), b = make_page(n, 100, 2, shuffle, 50000);
+		struct ow_interval_results_input input;
 		struct ow_joined joined;
 		struct history history;
 		history_open(&history, 2, 4);
 		int64_t before = cpu_ns();
-		assert_int_equal(ow_join_pages(&a, &b, &(struct ow_join_past){history.settle, NULL}, &input, &joined),
-		                 0);
+		assert_int_equal(
+			ow_page_match_pair(&a, &b, &(struct ow_page_match_past){history.settle, NULL}, &input, &joined),
+			0);
 		int64_t between = cpu_ns();
-		assert_int_equal(ow_settle_step(history.settle, &input), 0);
+		assert_int_equal(ow_interval_results_step(history.settle, &input), 0);
 		int64_t after = cpu_ns();
 		printf("%zu packets, 1 %% lost, %s: join %.1f ms, settle %.1f ms\n", n,
 		       shuffle ? "in no order" : "in order", (double)(between - before) / 1e6,
@@ -371,19 +372,19 @@ static void test_flood(void **state)
 {
 	(void)state;
 	enum { N = 300000, NAMES = 20000 };
-	struct ow_stamp *a = malloc(N * sizeof *a), *b = malloc(N * sizeof *b);
+	struct ow_sighting *a = malloc(N * sizeof *a), *b = malloc(N * sizeof *b);
 	size_t bs = 0;
 	for (int i = 0; i < N; i++) {
-		a[i] = (struct ow_stamp){ow_mix64(1 + (uint64_t)i % NAMES), (int64_t)i * 3000};
+		a[i] = (struct ow_sighting){ow_mix64(1 + (uint64_t)i % NAMES), (int64_t)i * 3000};
 		if (i % 100)
-			b[bs++] = (struct ow_stamp){a[i].id, a[i].time_ns + 2000};
+			b[bs++] = (struct ow_sighting){a[i].id, a[i].time_ns + 2000};
 	}
 	struct history history;
 	int64_t before = cpu_ns();
 	history_play(&history, a, N, b, bs, 1000000000, 2, 1);
 	printf("%d packets of %d names: %.1f ms with the ledgers\n", N, NAMES, (double)(cpu_ns() - before) / 1e6);
 	/* Each arrives long before the next one like it is sent: where one is lost, that is not clear any more. */
-	const struct ow_live_result *r = history.final;
+	const struct ow_interval_result *r = history.final;
 	assert_true(r->sent == N && r->matched == bs && r->lost + r->pending == N - bs);
 	history_done(&history);
 	free(a);
@@ -394,10 +395,10 @@ static void test_flood(void **state)
 static void test_late_or_next(void **state)
 {
 	(void)state;
-	static const struct ow_stamp a[] = {{7, 50}, {7, 110}, {7, 150}}, b[] = {{7, 111}, {7, 151}};
+	static const struct ow_sighting a[] = {{7, 50}, {7, 110}, {7, 150}}, b[] = {{7, 111}, {7, 151}};
 	struct history h;
 	history_play(&h, a, 3, b, 2, 100, 4, 2);
-	assert_int_equal(ow_settle_finish(h.settle), 0);
+	assert_int_equal(ow_interval_results_finish(h.settle), 0);
 	assert_int_equal(h.final[0].late, 1);
 	assert_int_equal(h.final[0].ambiguous, 1);
 	assert_int_equal(h.final[0].mean_ns.status, OW_VALUE_NONE);

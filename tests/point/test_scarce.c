@@ -22,34 +22,34 @@
 
 static struct ow_identity identity;
 
-static struct ow_stamp stamp[PACKETS];
-static struct ow_page *pages[3];
+static struct ow_sighting stamp[PACKETS];
+static struct ow_interval_packets *pages[3];
 
 /* A page after another, each of all packets. Returns the errors of adding. */
-static unsigned write_pages(struct ow_ledger *ledger)
+static unsigned write_pages(struct ow_interval_log *ledger)
 {
 	static struct {
 		struct ow_chunk chunk;
-		struct ow_stamp stamp[CHUNK];
+		struct ow_sighting stamp[CHUNK];
 	} c;
 	unsigned errors = 0;
 	for (int64_t interval = 0; interval < 3; interval++) {
 		for (size_t from = 0; from < PACKETS; from += CHUNK) {
 			c.chunk = (struct ow_chunk){.interval = interval, .count = CHUNK, .packets = CHUNK};
 			memcpy(c.chunk.stamp, stamp + from, CHUNK * sizeof *stamp);
-			int r = ow_ledger_add(ledger, &c.chunk);
+			int r = ow_interval_log_add(ledger, &c.chunk);
 			assert_true(r == 0 || r == -ENOMEM);
 			errors += r != 0;
 		}
-		pages[interval] = ow_ledger_next(ledger, 1000 * (interval + 1));
+		pages[interval] = ow_interval_log_next(ledger, 1000 * (interval + 1));
 	}
 	return errors;
 }
 
 /* Exactly the packets whose rank the shift keeps, in their order, with the names of copies. */
-static void check_page(const struct ow_page *page)
+static void check_page(const struct ow_interval_packets *page)
 {
-	static struct ow_stamp want[PACKETS];
+	static struct ow_sighting want[PACKETS];
 	size_t count = 0;
 	for (size_t i = 0; i < PACKETS; i++) {
 		if (ow_sampled(ow_sample_rank(&identity, stamp[i].id), page->sample_shift))
@@ -65,17 +65,17 @@ static void check_page(const struct ow_page *page)
 static void test_ledger(void **state)
 {
 	(void)state;
-	const struct ow_ledger_options options = {identity, 0, 1000, 1000000, 4};
+	const struct ow_interval_log_options options = {identity, 0, 1000, 1000000, 4};
 	struct ow_random random;
 	ow_random_seed(&random, 9);
 	for (size_t i = 0; i < PACKETS; i++)
-		stamp[i] =
-			(struct ow_stamp){ow_mix64(ow_random_below(&random, PACKETS)), (int64_t)(i * 1000 / PACKETS)};
+		stamp[i] = (struct ow_sighting){ow_mix64(ow_random_below(&random, PACKETS)),
+		                                (int64_t)(i * 1000 / PACKETS)};
 	unsigned runs = 0, halved = 0;
 	for (int forever = 0; forever < 2; forever++) {
 		for (size_t nth = 1, failures = 1; failures > 0; nth++, runs++) {
-			struct ow_ledger *ledger;
-			assert_int_equal(ow_ledger_create(&options, &ledger), 0);
+			struct ow_interval_log *ledger;
+			assert_int_equal(ow_interval_log_create(&options, &ledger), 0);
 			scarce_from(nth, forever);
 			unsigned errors = write_pages(ledger);
 			failures = scarce_failures();
@@ -83,7 +83,7 @@ static void test_ledger(void **state)
 			/* A page that could not be closed for lack of memory comes later. */
 			for (int i = 0; i < 3; i++) {
 				if (!pages[i])
-					pages[i] = ow_ledger_next(ledger, 3000);
+					pages[i] = ow_interval_log_next(ledger, 3000);
 			}
 			for (int i = 0; i < 3; i++) {
 				assert_non_null(pages[i]);
@@ -91,10 +91,10 @@ static void test_ledger(void **state)
 				halved += pages[i]->sample_shift > 0;
 				if (errors == 0)
 					assert_int_equal(pages[i]->sample_shift, 0);
-				ow_page_free(pages[i]);
+				ow_interval_packets_free(pages[i]);
 			}
-			assert_int_equal(ow_ledger_misplaced(ledger), 0);
-			ow_ledger_free(ledger);
+			assert_int_equal(ow_interval_log_misplaced(ledger), 0);
+			ow_interval_log_free(ledger);
 		}
 	}
 	print_message("%u runs, %u pages halved\n", runs, halved);
@@ -116,16 +116,16 @@ static void scribe_run(size_t nth, bool forever, size_t *ret_failures, uint64_t 
 {
 	enum { FRAMES = 6000 };
 	static uint8_t bytes[FRAMES][60];
-	static struct ow_live_frame frame[FRAMES];
+	static struct ow_iface_frame frame[FRAMES];
 	const uint16_t linktype = 1;
 	const char *const name = "frames";
 	struct ow_lanes lanes;
-	struct ow_scribe *scribe;
+	struct ow_lane_recorder *scribe;
 	struct ow_error err;
 	uint32_t lane[3] = {0}, got = 0;
 	assert_int_equal(ow_lanes_init(&lanes, &linktype, &name, 1), 0);
-	assert_int_equal(ow_scribe_create(0, &scribe), 0);
-	assert_int_equal(ow_scribe_take_up(scribe, lanes.newest), 0);
+	assert_int_equal(ow_lane_recorder_create(0, &scribe), 0);
+	assert_int_equal(ow_lane_recorder_take_up(scribe, lanes.newest), 0);
 	struct ow_lane_options options = {.identity = identity, .sources = 1, .length_ns = OW_INTERVAL_MIN_NS};
 	scarce_from(nth, forever);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -135,30 +135,30 @@ static void scribe_run(size_t nth, bool forever, size_t *ret_failures, uint64_t 
 		            r == -EINVAL); /* libpcap takes lack of memory for a wrong filter */
 		got += r == 0;
 	}
-	const struct ow_lane_table *table = ow_scribe_take_up(scribe, lanes.newest) == 0 ? lanes.newest : NULL;
+	const struct ow_lane_table *table = ow_lane_recorder_take_up(scribe, lanes.newest) == 0 ? lanes.newest : NULL;
 	for (uint32_t i = 0; i < FRAMES; i++) {
 		make_frame(bytes[i], i);
-		frame[i] = (struct ow_live_frame){
+		frame[i] = (struct ow_iface_frame){
 			.frame = {.time_ns = i * 400, .data = bytes[i], .caplen = 60, .len = 60, .linktype = 1}};
 	}
-	ow_scribe_frames(scribe, frame, FRAMES);
-	ow_scribe_finish(scribe, INT64_MAX);
+	ow_lane_recorder_frames(scribe, frame, FRAMES);
+	ow_lane_recorder_finish(scribe, INT64_MAX);
 	*ret_failures = scarce_failures();
 	scarce_from(0, false);
 	uint64_t packets = 0;
 	struct ow_chunk *last, *next;
-	for (struct ow_chunk *chunk = ow_scribe_take(scribe, &last); chunk; chunk = next) {
+	for (struct ow_chunk *chunk = ow_lane_recorder_take(scribe, &last); chunk; chunk = next) {
 		next = chunk->next;
 		packets += chunk->packets;
 		assert_int_equal(chunk->packets, chunk->count);
 		free(chunk);
 	}
-	const struct ow_scribe_counts *counts = ow_scribe_counts(scribe);
+	const struct ow_lane_recorder_counts *counts = ow_lane_recorder_counts(scribe);
 	uint64_t want = table ? (uint64_t)got * FRAMES : 0;
 	assert_int_equal(packets + counts->lost, want);
 	assert_int_equal(counts->unclaimed, want ? 0 : FRAMES);
 	*lost += counts->lost;
-	ow_scribe_free(scribe);
+	ow_lane_recorder_free(scribe);
 	ow_lanes_done(&lanes);
 }
 

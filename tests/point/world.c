@@ -268,23 +268,24 @@ void world_truth_done(struct world_truth *t)
 
 /* -- pages -------------------------------------------------------------------------------------------------------- */
 
-struct ow_ledger *world_ledger(const struct world *w, int side)
+struct ow_interval_log *world_ledger(const struct world *w, int side)
 {
-	struct ow_ledger *ledger;
+	struct ow_interval_log *ledger;
 	size_t most = w->o.stamps_max[side];
-	struct ow_ledger_options options = {w->identity, WORLD_T0, w->o.length_ns, most ? most : SIZE_MAX / 64, 8};
-	assert_int_equal(ow_ledger_create(&options, &ledger), 0);
+	struct ow_interval_log_options options = {w->identity, WORLD_T0, w->o.length_ns, most ? most : SIZE_MAX / 64,
+	                                          8};
+	assert_int_equal(ow_interval_log_create(&options, &ledger), 0);
 	return ledger;
 }
 
 static int by_arrival(const void *a, const void *b)
 {
-	const struct ow_stamp *x = a, *y = b;
+	const struct ow_sighting *x = a, *y = b;
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
 /* What a side sees in an interval, in order. */
-static size_t list_stamps(const struct world *w, int side, int64_t interval, struct ow_stamp *stamps)
+static size_t list_stamps(const struct world *w, int side, int64_t interval, struct ow_sighting *stamps)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < w->packets; i++) {
@@ -292,12 +293,12 @@ static size_t list_stamps(const struct world *w, int side, int64_t interval, str
 		int64_t at[3] = {p->sent_ns, p->arrived_ns, p->again_ns};
 		for (int k = side; k < (side ? 3 : 1); k++) {
 			if (p->seen[k] && world_interval(w, at[k]) == interval)
-				stamps[count++] = (struct ow_stamp){p->id, at[k] - interval * w->o.length_ns};
+				stamps[count++] = (struct ow_sighting){p->id, at[k] - interval * w->o.length_ns};
 		}
 	}
 	/* Stable: packets of one time stay in the order in which they were sent. */
 	for (size_t i = 1; i < count && side; i++) {
-		struct ow_stamp moved = stamps[i];
+		struct ow_sighting moved = stamps[i];
 		size_t to = i;
 		for (; to > 0 && by_arrival(&stamps[to - 1], &moved) > 0; to--)
 			stamps[to] = stamps[to - 1];
@@ -308,9 +309,9 @@ static size_t list_stamps(const struct world *w, int side, int64_t interval, str
 
 /* Threads share packets by id, so that identical ones stay in order; the chunks of threads come in any order. */
 #define THREADS 3
-void world_record(struct world *w, struct ow_ledger *ledger, int side, int64_t interval, unsigned shift)
+void world_record(struct world *w, struct ow_interval_log *ledger, int side, int64_t interval, unsigned shift)
 {
-	struct ow_stamp *stamps = malloc((2 * w->packets + 1) * sizeof *stamps);
+	struct ow_sighting *stamps = malloc((2 * w->packets + 1) * sizeof *stamps);
 	size_t count = list_stamps(w, side, interval, stamps), at[THREADS] = {0};
 	unsigned left = THREADS;
 	while (left && count) {
@@ -322,7 +323,7 @@ void world_record(struct world *w, struct ow_ledger *ledger, int side, int64_t i
 		chunk->interval = interval;
 		chunk->sample_shift = shift;
 		for (; at[thread] < count && chunk->count < most; at[thread]++) {
-			const struct ow_stamp *stamp = &stamps[at[thread]];
+			const struct ow_sighting *stamp = &stamps[at[thread]];
 			if (stamp->id % THREADS != thread)
 				continue;
 			chunk->packets++;
@@ -331,7 +332,7 @@ void world_record(struct world *w, struct ow_ledger *ledger, int side, int64_t i
 				chunk->stamp[chunk->count++] = *stamp;
 		}
 		if (chunk->packets)
-			assert_int_equal(ow_ledger_add(ledger, chunk), 0);
+			assert_int_equal(ow_interval_log_add(ledger, chunk), 0);
 		free(chunk);
 		left -= at[thread] == count;
 	}
@@ -339,5 +340,5 @@ void world_record(struct world *w, struct ow_ledger *ledger, int side, int64_t i
 	/* The first of the ones that the world counts stands for the event. */
 	int64_t start_ns = WORLD_T0 + interval * w->o.length_ns;
 	struct ow_drops drops = {w->dropped[side][interval], start_ns, start_ns};
-	ow_ledger_drops(ledger, &drops);
+	ow_interval_log_drops(ledger, &drops);
 }

@@ -77,7 +77,7 @@ void world_truth(const struct world *world, int64_t interval, unsigned shift, st
 void world_truth_done(struct world_truth *truth);
 
 /* The ledger of a side, and the pages of all intervals: as chunks of several threads in random order make them. */
-struct ow_ledger *world_ledger(const struct world *world, int side);
-void world_record(struct world *world, struct ow_ledger *ledger, int side, int64_t interval, unsigned shift);
+struct ow_interval_log *world_ledger(const struct world *world, int side);
+void world_record(struct world *world, struct ow_interval_log *ledger, int side, int64_t interval, unsigned shift);
 
 #endif

@@ -59,14 +59,14 @@ static void test_example(void **state)
 {
 	(void)state;
 	const struct ow_finecomb_params params = {1, {{1, UINT32_MAX, 2}}};
-	const struct ow_stamp ax = {1, 100}, ay = {2, 10}, bx = {1, 130}, by = {2, -5}, bz = {3, 2};
+	const struct ow_sighting ax = {1, 100}, ay = {2, 10}, bx = {1, 130}, by = {2, -5}, bz = {3, 2};
 	struct ow_finecomb *a, *b;
 	struct ow_recovery recovery;
 	assert_int_equal(ow_finecomb_create(&params, 1, &a, NULL), 0);
 	assert_int_equal(ow_finecomb_create(&params, 1, &b, NULL), 0);
-	a->base.ops->add(&a->base, (struct ow_stamp[]){ay, ax}, 2);
+	a->base.ops->add(&a->base, (struct ow_sighting[]){ay, ax}, 2);
 	ow_finecomb_before(b, &by, 1);
-	b->base.ops->add(&b->base, (struct ow_stamp[]){bz, bx}, 2);
+	b->base.ops->add(&b->base, (struct ow_sighting[]){bz, bx}, 2);
 	assert_int_equal(ow_finecomb_recover(a, b, false, &recovery), 0);
 	assert_true(!recovery.bucket[0].clean && recovery.bucket[0].difference == 0);
 	ow_recovery_done(&recovery);
@@ -75,7 +75,7 @@ static void test_example(void **state)
 	assert_true(recovery.bucket[0].back == 1 && recovery.bucket[0].out == 1);
 	ow_recovery_done(&recovery);
 	/* A lost packet: no repair. */
-	a->base.ops->add(&a->base, &(struct ow_stamp){9, 50}, 1);
+	a->base.ops->add(&a->base, &(struct ow_sighting){9, 50}, 1);
 	assert_int_equal(ow_finecomb_recover(a, b, true, &recovery), 0);
 	assert_true(!recovery.bucket[0].clean && recovery.bucket[0].difference == 1);
 	ow_recovery_done(&recovery);
@@ -97,15 +97,15 @@ static void test_all_drifts(void **state)
 			struct ow_finecomb *a, *b;
 			assert_int_equal(ow_finecomb_create(&params, 1, &a, NULL), 0);
 			assert_int_equal(ow_finecomb_create(&params, 1, &b, NULL), 0);
-			struct ow_stamp inside[N], outside[N];
+			struct ow_sighting inside[N], outside[N];
 			int64_t truth[3] = {0};
 			bool lost[3] = {false};
 			size_t in = 0, out = 0;
 			for (int i = 0, f = fates; i < N; i++, f /= 3) {
 				/* The first half belongs to this interval, the second to its neighbour. */
 				bool ours = i < N / 2;
-				struct ow_stamp sent = {(uint64_t)i + 10, ours ? 1000 * i : -1000 * i};
-				struct ow_stamp seen = {sent.id, sent.time_ns + 7 * i};
+				struct ow_sighting sent = {(uint64_t)i + 10, ours ? 1000 * i : -1000 * i};
+				struct ow_sighting seen = {sent.id, sent.time_ns + 7 * i};
 				struct ow_finecomb *probe;
 				assert_int_equal(ow_finecomb_create(&params, 1, &probe, NULL), 0);
 				probe->base.ops->add(&probe->base, &sent, 1);
@@ -171,7 +171,7 @@ static void test_large_stash(void **state)
 		assert_int_equal(ow_finecomb_create(&params, 1, &a, NULL), 0);
 		assert_int_equal(ow_finecomb_create(&params, 1, &b, NULL), 0);
 		for (int i = 0; i < 1000; i++) {
-			struct ow_stamp s = {ow_random_u64(&random), i};
+			struct ow_sighting s = {ow_random_u64(&random), i};
 			if (i < 250)
 				ow_finecomb_before(b, &s, 1);
 			else if (i < 750)

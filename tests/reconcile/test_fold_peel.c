@@ -12,14 +12,14 @@
 
 #define STAMPS 120000
 
-static struct ow_stamp stamps[STAMPS];
+static struct ow_sighting stamps[STAMPS];
 static struct ow_random random_ids;
 
 /* New ids: the first `count` stamps. */
 static void make_stamps(size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		stamps[i] = (struct ow_stamp){ow_random_u64(&random_ids), 0};
+		stamps[i] = (struct ow_sighting){ow_random_u64(&random_ids), 0};
 }
 
 static struct ow_synopsis *make(unsigned banks, uint32_t cells, unsigned order, uint64_t seed)
@@ -45,7 +45,8 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void check_keys(const struct ow_fold_secret *secret, uint64_t *keys, size_t count, const struct ow_stamp *truth)
+static void check_keys(const struct ow_fold_secret *secret, uint64_t *keys, size_t count,
+                       const struct ow_sighting *truth)
 {
 	uint64_t *expected = malloc((count + 1) * sizeof *expected);
 	for (size_t i = 0; i < count; i++)

@@ -16,34 +16,34 @@
 
 #define MS INT64_C(1000000)
 
-static int step(struct ow_carry *carry, int64_t start, uint64_t matched, const struct ow_stamp *a, size_t as,
-                const struct ow_stamp *b, size_t bs, struct ow_carry_account *settled)
+static int step(struct ow_late_packets *carry, int64_t start, uint64_t matched, const struct ow_sighting *a, size_t as,
+                const struct ow_sighting *b, size_t bs, struct ow_late_packets_account *settled)
 {
-	struct ow_carry_interval in = {start, matched + as, matched + bs, a, b, as, bs, 0};
-	return ow_carry_step(carry, &in, settled);
+	struct ow_late_packets_interval in = {start, matched + as, matched + bs, a, b, as, bs, 0};
+	return ow_late_packets_step(carry, &in, settled);
 }
 
 /* A packet sent at 90 of interval 1 arrives at 5 of interval 2; another never does; one comes from nowhere. */
 static void test_example(void **state)
 {
 	(void)state;
-	struct ow_carry *carry;
-	assert_int_equal(ow_carry_create(1, &carry), 0);
-	struct ow_carry_account one, all;
-	assert_int_equal(step(carry, 0, 10, (struct ow_stamp[]){{1, 90}, {2, 40}}, 2, NULL, 0, &one), 0);
-	ow_carry_totals(carry, &all);
+	struct ow_late_packets *carry;
+	assert_int_equal(ow_late_packets_create(1, &carry), 0);
+	struct ow_late_packets_account one, all;
+	assert_int_equal(step(carry, 0, 10, (struct ow_sighting[]){{1, 90}, {2, 40}}, 2, NULL, 0, &one), 0);
+	ow_late_packets_totals(carry, &all);
 	assert_true(all.sent == 12 && all.pending == 2 && all.lost == 0);
-	assert_int_equal(step(carry, 100, 20, NULL, 0, (struct ow_stamp[]){{1, 5}, {3, 6}}, 2, &one), 1);
+	assert_int_equal(step(carry, 100, 20, NULL, 0, (struct ow_sighting[]){{1, 5}, {3, 6}}, 2, &one), 1);
 	assert_true(one.sent == 12 && one.matched == 10 && one.late == 1 && one.lost == 1 && one.pending == 0 &&
 	            one.extra == 0);
 	assert_true(one.late_delay_ns == 15);
-	assert_int_equal(ow_carry_flush(carry, &one), 1);
+	assert_int_equal(ow_late_packets_flush(carry, &one), 1);
 	assert_true(one.sent == 20 && one.received == 22 && one.late_received == 1 && one.extra == 1 && one.lost == 0);
-	assert_int_equal(ow_carry_flush(carry, &one), 0);
-	ow_carry_totals(carry, &all);
+	assert_int_equal(ow_late_packets_flush(carry, &one), 0);
+	ow_late_packets_totals(carry, &all);
 	assert_true(all.sent == 32 && all.matched == 30 && all.late == 1 && all.lost == 1 && all.pending == 0 &&
 	            all.extra == 1);
-	ow_carry_free(carry);
+	ow_late_packets_free(carry);
 }
 
 /* A packet may be late by `horizon` intervals, not by one more. */
@@ -52,20 +52,20 @@ static void test_horizon(void **state)
 	(void)state;
 	for (uint32_t horizon = 1; horizon < 5; horizon++) {
 		for (uint32_t by = 1; by <= horizon + 1; by++) {
-			struct ow_carry *carry;
-			assert_int_equal(ow_carry_create(horizon, &carry), 0);
-			const struct ow_stamp packet = {42, 7};
-			struct ow_carry_account all, settled;
+			struct ow_late_packets *carry;
+			assert_int_equal(ow_late_packets_create(horizon, &carry), 0);
+			const struct ow_sighting packet = {42, 7};
+			struct ow_late_packets_account all, settled;
 			for (uint32_t i = 0; i <= horizon + 1; i++) {
 				int r = step(carry, 100 * i, 0, &packet, i == 0, &packet, i == by, &settled);
 				assert_int_equal(r, i >= horizon);
 			}
-			ow_carry_totals(carry, &all);
+			ow_late_packets_totals(carry, &all);
 			assert_true(all.late == (by <= horizon) && all.lost == (by > horizon) &&
 			            all.extra == (by > horizon));
 			if (by <= horizon)
 				assert_true(all.late_delay_ns == 100. * by);
-			ow_carry_free(carry);
+			ow_late_packets_free(carry);
 		}
 	}
 }
@@ -74,47 +74,47 @@ static void test_horizon(void **state)
 static void test_same_id(void **state)
 {
 	(void)state;
-	struct ow_carry *carry;
-	assert_int_equal(ow_carry_create(4, &carry), 0);
-	const struct ow_stamp twice[] = {{9, 0}, {9, 1}};
-	struct ow_carry_account all;
+	struct ow_late_packets *carry;
+	assert_int_equal(ow_late_packets_create(4, &carry), 0);
+	const struct ow_sighting twice[] = {{9, 0}, {9, 1}};
+	struct ow_late_packets_account all;
 	assert_int_equal(step(carry, 0, 0, twice, 2, NULL, 0, NULL), 0);
 	assert_int_equal(step(carry, 100, 0, twice, 1, NULL, 0, NULL), 0);
 	assert_int_equal(step(carry, 200, 0, NULL, 0, twice, 2, NULL), 0);
-	ow_carry_totals(carry, &all);
+	ow_late_packets_totals(carry, &all);
 	assert_true(all.late == 2 && all.pending == 1 && all.extra == 0);
 	assert_int_equal(step(carry, 300, 0, NULL, 0, twice, 2, NULL), 0);
-	ow_carry_totals(carry, &all);
+	ow_late_packets_totals(carry, &all);
 	assert_true(all.late == 3 && all.pending == 0 && all.extra == 1);
-	ow_carry_free(carry);
+	ow_late_packets_free(carry);
 }
 
 static void test_refused(void **state)
 {
 	(void)state;
-	struct ow_carry *carry = NULL;
-	assert_int_equal(ow_carry_create(0, &carry), -EINVAL);
-	assert_int_equal(ow_carry_create(OW_CARRY_HORIZON_MAX + 1, &carry), -EINVAL);
-	ow_carry_free(NULL);
-	assert_int_equal(ow_carry_create(1, &carry), 0);
-	struct ow_stamp p = {1, 1};
-	struct ow_carry_interval in = {0, 5, 5, &p, &p, 1, 0, 0};
-	assert_int_equal(ow_carry_step(carry, &in, NULL), -EINVAL); /* 4 matched at A, 5 at B */
-	in = (struct ow_carry_interval){0, 0, 5, &p, &p, 1, 0, 0};
-	assert_int_equal(ow_carry_step(carry, &in, NULL), -EINVAL);
-	struct ow_carry_account all;
-	ow_carry_totals(carry, &all);
+	struct ow_late_packets *carry = NULL;
+	assert_int_equal(ow_late_packets_create(0, &carry), -EINVAL);
+	assert_int_equal(ow_late_packets_create(OW_LATE_PACKETS_HORIZON_MAX + 1, &carry), -EINVAL);
+	ow_late_packets_free(NULL);
+	assert_int_equal(ow_late_packets_create(1, &carry), 0);
+	struct ow_sighting p = {1, 1};
+	struct ow_late_packets_interval in = {0, 5, 5, &p, &p, 1, 0, 0};
+	assert_int_equal(ow_late_packets_step(carry, &in, NULL), -EINVAL); /* 4 matched at A, 5 at B */
+	in = (struct ow_late_packets_interval){0, 0, 5, &p, &p, 1, 0, 0};
+	assert_int_equal(ow_late_packets_step(carry, &in, NULL), -EINVAL);
+	struct ow_late_packets_account all;
+	ow_late_packets_totals(carry, &all);
 	assert_true(all.sent == 0 && all.pending == 0);
-	ow_carry_free(carry);
+	ow_late_packets_free(carry);
 }
 
 struct told {
-	struct ow_carry_late late[8];
+	struct ow_late_packets_late late[8];
 	size_t lates;
 	int64_t doubt_from_ns; /* packets sent from here on stay undecided */
 };
 
-static void tell_late(void *arg, const struct ow_carry_late *late)
+static void tell_late(void *arg, const struct ow_late_packets_late *late)
 {
 	struct told *told = arg;
 	assert_true(told->lates < 8);
@@ -130,30 +130,32 @@ static bool tell_undecided(void *arg, int64_t sent_ns)
 static void test_told(void **state)
 {
 	(void)state;
-	struct ow_carry *carry;
-	struct ow_carry_account one, all;
+	struct ow_late_packets *carry;
+	struct ow_late_packets_account one, all;
 	struct told told = {.doubt_from_ns = 60};
-	assert_int_equal(ow_carry_create(2, &carry), 0);
-	ow_carry_listen(carry, &(struct ow_carry_calls){tell_late, tell_undecided, &told});
-	assert_int_equal(step(carry, 0, 1, (struct ow_stamp[]){{5, 10}, {5, 90}, {6, 50}, {7, 60}}, 4, NULL, 0, &one),
-	                 0);
-	assert_true(ow_carry_waits(carry, 5) == 2 && ow_carry_waits(carry, 8) == 0 && ow_carry_waiting(carry) == 4);
-	/* The first 5 that was sent is met first, but it could be the second. A third one is sent after it arrived. */
+	assert_int_equal(ow_late_packets_create(2, &carry), 0);
+	ow_late_packets_listen(carry, &(struct ow_late_packets_calls){tell_late, tell_undecided, &told});
 	assert_int_equal(
-		step(carry, 100, 0, (struct ow_stamp[]){{5, 50}}, 1, (struct ow_stamp[]){{9, 1}, {5, 20}}, 2, &one), 0);
+		step(carry, 0, 1, (struct ow_sighting[]){{5, 10}, {5, 90}, {6, 50}, {7, 60}}, 4, NULL, 0, &one), 0);
+	assert_true(ow_late_packets_waits(carry, 5) == 2 && ow_late_packets_waits(carry, 8) == 0 &&
+	            ow_late_packets_waiting(carry) == 4);
+	/* The first 5 that was sent is met first, but it could be the second. A third one is sent after it arrived. */
+	assert_int_equal(step(carry, 100, 0, (struct ow_sighting[]){{5, 50}}, 1,
+	                      (struct ow_sighting[]){{9, 1}, {5, 20}}, 2, &one),
+	                 0);
 	assert_true(told.lates == 1 && told.late[0].alike && told.late[0].age == 1 && told.late[0].place == 1 &&
 	            told.late[0].delay_ns == 110 && told.late[0].sent_ns == 10);
 	/* Of the two that wait now only one had been sent at 120, yet both at 210. */
-	assert_int_equal(step(carry, 200, 0, NULL, 0, (struct ow_stamp[]){{5, 10}}, 1, &one), 1);
+	assert_int_equal(step(carry, 200, 0, NULL, 0, (struct ow_sighting[]){{5, 10}}, 1, &one), 1);
 	assert_true(told.lates == 2 && told.late[1].alike && told.late[1].age == 2 && told.late[1].delay_ns == 120);
 	assert_true(one.late == 2 && one.lost == 1 && one.pending == 1);
-	assert_int_equal(step(carry, 300, 0, NULL, 0, (struct ow_stamp[]){{5, 10}}, 1, &one), 1);
+	assert_int_equal(step(carry, 300, 0, NULL, 0, (struct ow_sighting[]){{5, 10}}, 1, &one), 1);
 	assert_true(told.lates == 3 && !told.late[2].alike && told.late[2].delay_ns == 160);
-	while (ow_carry_flush(carry, NULL))
+	while (ow_late_packets_flush(carry, NULL))
 		;
-	ow_carry_totals(carry, &all);
+	ow_late_packets_totals(carry, &all);
 	assert_true(all.pending == 1 && all.lost == 1 && all.late == 3 && all.extra == 1);
-	ow_carry_free(carry);
+	ow_late_packets_free(carry);
 }
 
 /* Clocks that are apart: the arrival is an interval before the sending, by up to early_ns. */
@@ -161,26 +163,26 @@ static void test_early(void **state)
 {
 	(void)state;
 	for (int64_t early = 0; early < 30; early += 7) {
-		struct ow_carry *carry;
-		struct ow_carry_account one, all;
+		struct ow_late_packets *carry;
+		struct ow_late_packets_account one, all;
 		struct told told = {.doubt_from_ns = INT64_MAX};
-		assert_int_equal(ow_carry_create(1, &carry), 0);
-		ow_carry_listen(carry, &(struct ow_carry_calls){tell_late, NULL, &told});
-		struct ow_stamp b = {3, 95}, a = {3, 9};
-		struct ow_carry_interval in = {.received = 1, .only_b = &b, .only_bs = 1, .early_ns = early};
-		assert_int_equal(ow_carry_step(carry, &in, &one), 0);
-		in = (struct ow_carry_interval){
+		assert_int_equal(ow_late_packets_create(1, &carry), 0);
+		ow_late_packets_listen(carry, &(struct ow_late_packets_calls){tell_late, NULL, &told});
+		struct ow_sighting b = {3, 95}, a = {3, 9};
+		struct ow_late_packets_interval in = {.received = 1, .only_b = &b, .only_bs = 1, .early_ns = early};
+		assert_int_equal(ow_late_packets_step(carry, &in, &one), 0);
+		in = (struct ow_late_packets_interval){
 			.start_ns = 100, .sent = 1, .only_a = &a, .only_as = 1, .early_ns = early};
-		assert_int_equal(ow_carry_step(carry, &in, &one), 1);
+		assert_int_equal(ow_late_packets_step(carry, &in, &one), 1);
 		bool meets = early >= 14;
 		assert_true(one.extra == !meets && one.late_received == meets && told.lates == meets);
 		if (meets)
 			assert_true(told.late[0].age == 0 && told.late[0].arrived == 1 && told.late[0].delay_ns == -14);
-		assert_int_equal(ow_carry_flush(carry, &one), 1);
+		assert_int_equal(ow_late_packets_flush(carry, &one), 1);
 		assert_true(one.late == meets && one.lost == !meets);
-		ow_carry_totals(carry, &all);
+		ow_late_packets_totals(carry, &all);
 		assert_true(all.sent == 1 && all.received == 1 && all.late == meets && all.extra == !meets);
-		ow_carry_free(carry);
+		ow_late_packets_free(carry);
 	}
 }
 
@@ -204,7 +206,7 @@ static void test_late_is_not_lost(void **state)
 	(void)state;
 	enum { N = 1000000, INTERVALS = 101 };
 	struct packet *p = malloc(N * sizeof *p);
-	struct ow_stamp *only_a = malloc(N * sizeof *only_a), *only_b = malloc(N * sizeof *only_b);
+	struct ow_sighting *only_a = malloc(N * sizeof *only_a), *only_b = malloc(N * sizeof *only_b);
 	struct ow_random random;
 	ow_random_seed(&random, 11);
 	uint64_t lost = 0;
@@ -216,8 +218,8 @@ static void test_late_is_not_lost(void **state)
 		lost += drop;
 		delays += drop ? 0 : (double)delay;
 	}
-	struct ow_carry *carry;
-	assert_int_equal(ow_carry_create(2, &carry), 0);
+	struct ow_late_packets *carry;
+	assert_int_equal(ow_late_packets_create(2, &carry), 0);
 	uint64_t naive = 0;
 	/* By arrival, so that an interval's arrivals are together; the lost ones come first. */
 	qsort(p, N, sizeof *p, by_received);
@@ -234,28 +236,28 @@ static void test_late_is_not_lost(void **state)
 				matched_delays += (double)(q->received - q->sent);
 			} else {
 				only_b[bs++] =
-					(struct ow_stamp){ow_mix64((uint64_t)q->sent), q->received - k * 100 * MS};
+					(struct ow_sighting){ow_mix64((uint64_t)q->sent), q->received - k * 100 * MS};
 			}
 		}
 		for (size_t i = 0; i < N; i++) {
 			/* Only at A: sent here, received later or never. Most packets fail the first test. */
 			if (p[i].sent / (100 * MS) == k && (p[i].received < 0 || p[i].received / (100 * MS) != k))
 				only_a[as++] =
-					(struct ow_stamp){ow_mix64((uint64_t)p[i].sent), p[i].sent - k * 100 * MS};
+					(struct ow_sighting){ow_mix64((uint64_t)p[i].sent), p[i].sent - k * 100 * MS};
 		}
 		assert_int_equal(as, sent[k] - matched);
 		naive += as;
-		struct ow_carry_interval in = {k * 100 * MS, sent[k], received, only_a, only_b, as, bs, 0};
-		struct ow_carry_account settled;
-		int r = ow_carry_step(carry, &in, &settled);
+		struct ow_late_packets_interval in = {k * 100 * MS, sent[k], received, only_a, only_b, as, bs, 0};
+		struct ow_late_packets_account settled;
+		int r = ow_late_packets_step(carry, &in, &settled);
 		assert_true(r >= 0);
 		if (r)
 			assert_true(settled.pending == 0 && settled.extra == 0);
 	}
-	struct ow_carry_account all;
-	while (ow_carry_flush(carry, NULL))
+	struct ow_late_packets_account all;
+	while (ow_late_packets_flush(carry, NULL))
 		;
-	ow_carry_totals(carry, &all);
+	ow_late_packets_totals(carry, &all);
 	assert_true(all.sent == N && all.received == N - lost && all.lost == lost && all.extra == 0 &&
 	            all.pending == 0);
 	assert_true(all.matched + all.late == N - lost);
@@ -264,7 +266,7 @@ static void test_late_is_not_lost(void **state)
 	assert_true(fabs((matched_delays + all.late_delay_ns) / delays - 1) < 1e-9);
 	/* Without the late ones the mean is too low: long delays cross the end more often. */
 	assert_true(matched_delays / (double)all.matched < 0.995 * delays / (double)(N - lost));
-	ow_carry_free(carry);
+	ow_late_packets_free(carry);
 	free(sent);
 	free(p);
 	free(only_a);
@@ -290,25 +292,25 @@ static void test_random(void **state)
 			lost += !in_time;
 			extra += !in_time && arrives[i] < INTERVALS;
 		}
-		struct ow_carry *carry;
-		assert_int_equal(ow_carry_create(horizon, &carry), 0);
+		struct ow_late_packets *carry;
+		assert_int_equal(ow_late_packets_create(horizon, &carry), 0);
 		for (int k = 0; k < INTERVALS; k++) {
-			struct ow_stamp a[N], b[N];
+			struct ow_sighting a[N], b[N];
 			size_t as = 0, bs = 0;
 			for (int i = 0; i < N; i++) {
 				if (at[i] == k)
-					a[as++] = (struct ow_stamp){(uint64_t)i, 0};
+					a[as++] = (struct ow_sighting){(uint64_t)i, 0};
 				if (arrives[i] == k)
-					b[bs++] = (struct ow_stamp){(uint64_t)i, 0};
+					b[bs++] = (struct ow_sighting){(uint64_t)i, 0};
 			}
 			assert_true(step(carry, k, 5, a, as, b, bs, NULL) >= 0);
 		}
-		while (ow_carry_flush(carry, NULL))
+		while (ow_late_packets_flush(carry, NULL))
 			;
-		struct ow_carry_account all;
-		ow_carry_totals(carry, &all);
+		struct ow_late_packets_account all;
+		ow_late_packets_totals(carry, &all);
 		assert_true(all.late == late && all.lost == lost && all.extra == extra && all.pending == 0);
-		ow_carry_free(carry);
+		ow_late_packets_free(carry);
 	}
 }
 
@@ -318,23 +320,23 @@ static void test_flood(void **state)
 {
 	(void)state;
 	enum { N = 200000 };
-	static struct ow_stamp sent[N], arrived[N / 2];
-	struct ow_carry *carry;
-	struct ow_carry_account one, all;
+	static struct ow_sighting sent[N], arrived[N / 2];
+	struct ow_late_packets *carry;
+	struct ow_late_packets_account one, all;
 	for (size_t i = 0; i < N; i++)
-		sent[i] = (struct ow_stamp){77, (int64_t)i};
+		sent[i] = (struct ow_sighting){77, (int64_t)i};
 	for (size_t i = 0; i < N / 2; i++)
-		arrived[i] = (struct ow_stamp){77, i % 2 ? (int64_t)i : OW_CARRY_NO_TIME};
-	assert_int_equal(ow_carry_create(1, &carry), 0);
+		arrived[i] = (struct ow_sighting){77, i % 2 ? (int64_t)i : OW_LATE_PACKETS_NO_TIME};
+	assert_int_equal(ow_late_packets_create(1, &carry), 0);
 	assert_int_equal(step(carry, 0, 5, sent, N, NULL, 0, &one), 0);
-	assert_int_equal(ow_carry_waits(carry, 77), N);
+	assert_int_equal(ow_late_packets_waits(carry, 77), N);
 	assert_int_equal(step(carry, N, 0, NULL, 0, arrived, N / 2, &one), 1);
 	assert_int_equal(one.late, N / 2);
 	assert_int_equal(one.lost, N / 2);
-	assert_int_equal(ow_carry_waiting(carry), 0);
-	ow_carry_totals(carry, &all);
+	assert_int_equal(ow_late_packets_waiting(carry), 0);
+	ow_late_packets_totals(carry, &all);
 	assert_int_equal(all.sent, N + 5);
-	ow_carry_free(carry);
+	ow_late_packets_free(carry);
 }
 
 int main(void)

@@ -74,7 +74,7 @@ static unsigned decodable(uint32_t (*place)[OW_RDA_BANKS_MAX], uint32_t k, unsig
 	return differences & ~left;
 }
 
-static unsigned mask_of(const uint64_t *ids, size_t count, const struct ow_synopsis *s, const struct ow_stamp *p,
+static unsigned mask_of(const uint64_t *ids, size_t count, const struct ow_synopsis *s, const struct ow_sighting *p,
                         unsigned n)
 {
 	unsigned mask = 0;
@@ -97,13 +97,13 @@ static void test_exhaustive(void **state)
 	static const struct shape shapes[] = {{false, 1, 6}, {false, 2, 3}, {false, 2, 5}, {false, 3, 3}, {false, 4, 2},
 	                                      {false, 8, 3}, {true, 1, 7},  {true, 2, 6},  {true, 3, 8},  {true, 4, 9}};
 	for (size_t v = 0; v < sizeof shapes / sizeof *shapes; v++) {
-		struct ow_stamp p[N];
+		struct ow_sighting p[N];
 		uint32_t place[N][OW_RDA_BANKS_MAX];
 		struct ow_random random;
 		ow_random_seed(&random, SEED + v);
 		struct ow_synopsis *a = make(shapes[v], true, SEED), *b = make(shapes[v], true, SEED);
 		for (unsigned i = 0; i < N; i++) {
-			p[i] = (struct ow_stamp){ow_random_u64(&random), i};
+			p[i] = (struct ow_sighting){ow_random_u64(&random), i};
 			places(a, p[i].id, place[i]);
 		}
 		for (unsigned way = 0; way < WAYS; way++) {
@@ -142,7 +142,7 @@ static int by_id(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-static void assert_set(const struct ow_synopsis *s, uint64_t *found, size_t founds, const struct ow_stamp *p,
+static void assert_set(const struct ow_synopsis *s, uint64_t *found, size_t founds, const struct ow_sighting *p,
                        size_t count)
 {
 	assert_int_equal(founds, count);
@@ -156,14 +156,14 @@ static void assert_set(const struct ow_synopsis *s, uint64_t *found, size_t foun
 }
 
 /* Adds `common` packets to both, `lost` to A, `extra` to B, from one array in this order. */
-static struct ow_stamp *fill(struct ow_synopsis *a, struct ow_synopsis *b, size_t common, size_t lost, size_t extra,
-                             uint64_t seed)
+static struct ow_sighting *fill(struct ow_synopsis *a, struct ow_synopsis *b, size_t common, size_t lost, size_t extra,
+                                uint64_t seed)
 {
 	struct ow_random random;
 	ow_random_seed(&random, seed);
-	struct ow_stamp *p = malloc((common + lost + extra + 1) * sizeof *p);
+	struct ow_sighting *p = malloc((common + lost + extra + 1) * sizeof *p);
 	for (size_t i = 0; i < common + lost + extra; i++)
-		p[i] = (struct ow_stamp){ow_random_u64(&random), (int64_t)i};
+		p[i] = (struct ow_sighting){ow_random_u64(&random), (int64_t)i};
 	a->ops->add(a, p, common + lost);
 	b->ops->add(b, p, common);
 	b->ops->add(b, p + common + lost, extra);
@@ -182,7 +182,7 @@ static void test_oracle(void **state)
 			uint64_t seed = SEED * 1000 + run;
 			struct ow_synopsis *a = make(shapes[v], true, seed), *b = make(shapes[v], true, seed);
 			size_t losts = 400 * (run % 3) / 2, extras = 400 - losts;
-			struct ow_stamp *p = fill(a, b, 3000, losts, extras, seed);
+			struct ow_sighting *p = fill(a, b, 3000, losts, extras, seed);
 			struct ow_rda_peel peel;
 			assert_int_equal(ow_rda_peel(a, b, NULL, &peel), 0);
 			complete += peel.complete;
@@ -270,7 +270,7 @@ static void test_garbage(void **state)
 			shape.srda ? (uint8_t *)((struct ow_srda *)b)->cell : (uint8_t *)((struct ow_rda *)b)->cell;
 		/* Single packets, wrongly placed or doubled, are harder than noise. */
 		for (unsigned i = 0; i < 40; i++) {
-			struct ow_stamp p = {ow_random_below(&random, 8), 1};
+			struct ow_sighting p = {ow_random_below(&random, 8), 1};
 			b->ops->add(b, &p, 1);
 			if (run % 5 == 0)
 				cell[ow_random_below(&random, bytes)] ^= 1;
@@ -298,7 +298,7 @@ static void test_repair(void **state)
 		struct shape shape = {srda, 4, srda ? 400 : 100};
 		struct ow_synopsis *a = make(shape, true, 5), *b = make(shape, true, 5), *common = make(shape, true, 5),
 				   *copy;
-		struct ow_stamp *p = fill(a, b, 1000, 100, 100, 9);
+		struct ow_sighting *p = fill(a, b, 1000, 100, 100, 9);
 		common->ops->add(common, p, 1000);
 		struct ow_rda_peel peel;
 		assert_int_equal(ow_rda_peel(a, b, NULL, &peel), 0);

@@ -43,17 +43,17 @@ static void offer(struct ow_sample *sample, uint64_t i, int64_t time_ns, uint64_
 		assert_int_equal(sample->packets, before);
 }
 
-static struct ow_common find(struct samples *s)
+static struct ow_sample_overlap find(struct samples *s)
 {
-	struct ow_common c;
-	assert_int_equal(ow_common_find(&s->a, &s->b, false, &c), 0);
+	struct ow_sample_overlap c;
+	assert_int_equal(ow_sample_overlap_find(&s->a, &s->b, false, &c), 0);
 	return c;
 }
 
 static void nothing_in_common(void **state)
 {
 	struct samples *s = *state;
-	struct ow_common c = find(s);
+	struct ow_sample_overlap c = find(s);
 	assert_true(c.share == 0 && c.packets == 0 && c.unique == 0);
 	for (uint64_t i = 0; i < 1000; i++) {
 		offer(&s->a, i, 0, 1, false);
@@ -72,7 +72,7 @@ static void one_direction(void **state)
 		if (i % 10)
 			offer(&s->b, i, t + 37 * S + (int64_t)i, 1 + i % 7, false);
 	}
-	struct ow_common c = find(s);
+	struct ow_sample_overlap c = find(s);
 	assert_int_equal(c.unique, 9000);
 	assert_true(c.share == 1 && fabs(c.packets - 9000) < 1e-6);
 	assert_false(c.both_directions);
@@ -94,7 +94,7 @@ static void repeating_ids(void **state)
 		offer(&s->b, 1, i * S + 5, 1, false);
 	offer(&s->a, 2, 7, 1, false);
 	offer(&s->b, 2, 9, 1, false);
-	struct ow_common c = find(s);
+	struct ow_sample_overlap c = find(s);
 	assert_int_equal(c.unique, 1);
 	assert_true(fabs(c.packets - 31) < 1e-9 && fabs(c.share - 1) < 1e-9);
 	assert_true(c.min_ns == 2 && c.max_ns == 2 && c.median_ns[0] == 2);
@@ -118,7 +118,7 @@ static void two_directions(void **state)
 			offer(&s->a, i + 10000, 0, 99, false);
 			offer(&s->b, i + 10000, 5 * S, 99, false);
 		}
-		struct ow_common c = find(s);
+		struct ow_sample_overlap c = find(s);
 		assert_true(c.both_directions);
 		assert_int_equal(c.unique, 4100);
 		assert_int_equal(c.median_ns[0], 20 * US + offsets[k]);
@@ -138,7 +138,7 @@ static void large_captures_keep_the_same_packets(void **state)
 	for (uint64_t i = apart; i < packets + apart; i++)
 		offer(&s->b, i, (int64_t)i + 77, 1, false);
 	assert_true(s->a.packets <= OW_SAMPLE_MAX && s->a.packets >= OW_SAMPLE_MAX / 2);
-	struct ow_common c = find(s);
+	struct ow_sample_overlap c = find(s);
 	double p = (double)s->a.below / (double)UINT64_MAX, n = (double)(packets - apart);
 	assert_true(fabs(c.packets - n) < 5 * sqrt(n * (1 - p) / p));
 	assert_true(fabs(c.share - 0.8) < 5 * sqrt(0.16 / (p * (double)packets)));
@@ -153,7 +153,7 @@ static void the_same_packet_over_and_over(void **state)
 		offer(&s->a, 5, (int64_t)i, 1, false);
 		offer(&s->b, 5, (int64_t)i, 1, false);
 	}
-	struct ow_common c = find(s);
+	struct ow_sample_overlap c = find(s);
 	assert_int_equal(c.unique, 0);
 	assert_true(s->a.packets <= OW_SAMPLE_MAX);
 	assert_true(c.share == 1 && c.common > 0);
@@ -169,7 +169,7 @@ static void floods(void **state)
 		offer(&s->a, id, (int64_t)i, 1, false);
 		offer(&s->b, id, (int64_t)i + 77, 1, false);
 	}
-	struct ow_common c = find(s);
+	struct ow_sample_overlap c = find(s);
 	assert_int_equal(c.unique, 40000);
 	assert_true(c.min_ns == 77 && c.max_ns == 77);
 }

@@ -36,9 +36,9 @@ unsigned books_add(struct books *books, const struct ow_lane_options *options, s
 	*lane = (struct books_lane){0};
 	if (ow_recorder_add_lane(books->recorder, options, &lane->lane, &err) < 0)
 		fail_msg("%s", err.text);
-	struct ow_ledger_options ledger = {options->identity, options->t0_ns, options->length_ns, stamps_max,
-	                                   books->open_max};
-	assert_int_equal(ow_ledger_create(&ledger, &lane->ledger), 0);
+	struct ow_interval_log_options ledger = {options->identity, options->t0_ns, options->length_ns, stamps_max,
+	                                         books->open_max};
+	assert_int_equal(ow_interval_log_create(&ledger, &lane->ledger), 0);
 	return books->lanes++;
 }
 
@@ -62,17 +62,17 @@ static void add_chunk(struct books *books, const struct ow_chunk *chunk)
 	assert_true(chunk->interval >= 0);
 	lane->chunk_packets += chunk->packets;
 	lane->chunk_bytes += chunk->bytes;
-	assert_int_equal(ow_ledger_add(lane->ledger, chunk), 0);
+	assert_int_equal(ow_interval_log_add(lane->ledger, chunk), 0);
 }
 
-static void add_page(struct books_lane *lane, struct ow_page *page, int64_t passed_ns)
+static void add_page(struct books_lane *lane, struct ow_interval_packets *page, int64_t passed_ns)
 {
 	assert_int_equal(page->interval, lane->pages);
 	assert_true(page->start_ns + page->length_ns <= passed_ns);
 	assert_true(page->count <= page->total_packets);
 	for (size_t i = 0; i < page->count; i++)
 		assert_true(page->stamp[i].time_ns >= 0 && page->stamp[i].time_ns < page->length_ns);
-	lane->page = realloc(lane->page, (lane->pages + 1) * sizeof(struct ow_page *));
+	lane->page = realloc(lane->page, (lane->pages + 1) * sizeof(struct ow_interval_packets *));
 	assert_non_null(lane->page);
 	lane->page[lane->pages++] = page;
 	lane->packets += page->total_packets;
@@ -99,8 +99,8 @@ void books_step(struct books *books, int timeout_ms)
 		free(chunk);
 	}
 	for (unsigned i = 0; i < books->lanes; i++) {
-		struct ow_page *page;
-		while (!books->lane[i].removed && (page = ow_ledger_next(books->lane[i].ledger, passed_ns)))
+		struct ow_interval_packets *page;
+		while (!books->lane[i].removed && (page = ow_interval_log_next(books->lane[i].ledger, passed_ns)))
 			add_page(&books->lane[i], page, passed_ns);
 	}
 }
@@ -116,7 +116,7 @@ void books_run(struct books *books, int64_t until_ns)
 	for (unsigned i = 0; i < books->lanes && until_ns == INT64_MAX; i++) {
 		if (books->lane[i].removed)
 			continue;
-		assert_int_equal(ow_ledger_misplaced(books->lane[i].ledger), 0);
+		assert_int_equal(ow_interval_log_misplaced(books->lane[i].ledger), 0);
 		assert_int_equal(books->lane[i].packets, books->lane[i].chunk_packets);
 	}
 }
@@ -126,28 +126,28 @@ void books_close(struct books *books)
 	ow_recorder_free(books->recorder);
 	for (unsigned i = 0; i < books->lanes; i++) {
 		for (size_t k = 0; k < books->lane[i].pages; k++)
-			ow_page_free(books->lane[i].page[k]);
+			ow_interval_packets_free(books->lane[i].page[k]);
 		free(books->lane[i].page);
-		ow_ledger_free(books->lane[i].ledger);
+		ow_interval_log_free(books->lane[i].ledger);
 	}
 }
 
 static int by_id(const void *a, const void *b)
 {
-	const struct ow_stamp *x = a, *y = b;
+	const struct ow_sighting *x = a, *y = b;
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-struct ow_stamp *books_stamps(const struct books *books, unsigned index, size_t *ret_count)
+struct ow_sighting *books_stamps(const struct books *books, unsigned index, size_t *ret_count)
 {
 	const struct books_lane *lane = &books->lane[index];
-	struct ow_stamp *stamps = malloc((lane->stamps + 1) * sizeof *stamps);
+	struct ow_sighting *stamps = malloc((lane->stamps + 1) * sizeof *stamps);
 	size_t count = 0;
 	assert_non_null(stamps);
 	for (size_t i = 0; i < lane->pages; i++) {
 		for (size_t k = 0; k < lane->page[i]->count; k++) {
-			const struct ow_stamp *stamp = &lane->page[i]->stamp[k];
-			stamps[count++] = (struct ow_stamp){stamp->id, lane->page[i]->start_ns + stamp->time_ns};
+			const struct ow_sighting *stamp = &lane->page[i]->stamp[k];
+			stamps[count++] = (struct ow_sighting){stamp->id, lane->page[i]->start_ns + stamp->time_ns};
 		}
 	}
 	assert_int_equal(count, lane->stamps);

@@ -10,9 +10,9 @@
 struct books_lane {
 	uint32_t lane;
 	bool removed;
-	struct ow_ledger *ledger;
+	struct ow_interval_log *ledger;
 	uint64_t chunk_packets, chunk_bytes; /* what the chunks say */
-	struct ow_page **page;               /* closed so far, in order */
+	struct ow_interval_packets **page;   /* closed so far, in order */
 	size_t pages;
 	uint64_t packets, stamps, unreadable; /* what the pages say */
 };
@@ -40,7 +40,7 @@ void books_run(struct books *books, int64_t until_ns);
 void books_close(struct books *books);
 
 /* All stamps of a lane with absolute times, sorted by id; the caller frees them. */
-struct ow_stamp *books_stamps(const struct books *books, unsigned index, size_t *ret_count);
+struct ow_sighting *books_stamps(const struct books *books, unsigned index, size_t *ret_count);
 
 /* Level ip, whole packets, and a seed. */
 struct ow_identity books_identity(uint64_t seed);

@@ -22,9 +22,9 @@ static const char *const name = "frames";
 struct desk {
 	struct ow_identity identity;
 	struct ow_lanes lanes;
-	struct ow_scribe *scribe;
+	struct ow_lane_recorder *scribe;
 	uint8_t bytes[4096];
-	struct ow_live_frame frame;
+	struct ow_iface_frame frame;
 };
 
 static void desk_open(struct desk *desk)
@@ -32,7 +32,7 @@ static void desk_open(struct desk *desk)
 	*desk = (struct desk){.identity = {.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX}};
 	ow_identity_seed(&desk->identity, 4);
 	assert_int_equal(ow_lanes_init(&desk->lanes, &linktype, &name, 1), 0);
-	assert_int_equal(ow_scribe_create(0, &desk->scribe), 0);
+	assert_int_equal(ow_lane_recorder_create(0, &desk->scribe), 0);
 }
 
 static uint32_t add_lane(struct desk *desk, int64_t t0_ns, int64_t length_ns)
@@ -43,13 +43,13 @@ static uint32_t add_lane(struct desk *desk, int64_t t0_ns, int64_t length_ns)
 	uint32_t lane;
 	if (ow_lanes_add(&desk->lanes, &options, &lane, &err) < 0)
 		fail_msg("%s", err.text);
-	assert_int_equal(ow_scribe_take_up(desk->scribe, desk->lanes.newest), 0);
+	assert_int_equal(ow_lane_recorder_take_up(desk->scribe, desk->lanes.newest), 0);
 	return lane;
 }
 
 static void desk_close(struct desk *desk)
 {
-	ow_scribe_free(desk->scribe);
+	ow_lane_recorder_free(desk->scribe);
 	ow_lanes_done(&desk->lanes);
 }
 
@@ -65,7 +65,7 @@ static void write_frame(struct desk *desk, uint32_t number, uint32_t payload, in
 	ow_store_be16(desk->bytes + 18, (uint16_t)number);
 	ow_store_be32(desk->bytes + 38, number);
 	uint32_t len = 54 + payload;
-	desk->frame = (struct ow_live_frame){
+	desk->frame = (struct ow_iface_frame){
 		.frame = {.time_ns = time_ns, .data = desk->bytes, .caplen = len, .len = len, .linktype = linktype}};
 }
 
@@ -73,10 +73,10 @@ static void write_frame(struct desk *desk, uint32_t number, uint32_t payload, in
 static struct ow_chunk *take_all(struct desk *desk, int64_t passed_ns)
 {
 	struct ow_chunk *last;
-	ow_scribe_finish(desk->scribe, passed_ns);
-	struct ow_chunk *first = ow_scribe_take(desk->scribe, &last);
+	ow_lane_recorder_finish(desk->scribe, passed_ns);
+	struct ow_chunk *first = ow_lane_recorder_take(desk->scribe, &last);
 	assert_true(first ? last && !last->next : !last);
-	assert_false(ow_scribe_ready(desk->scribe));
+	assert_false(ow_lane_recorder_ready(desk->scribe));
 	return first;
 }
 
@@ -100,7 +100,7 @@ static void test_superframe(void **state)
 	desk.frame.gso_size = 1000;
 	assert_int_equal(ow_segments_of_frame(&desk.identity, &desk.frame, &segments), 0);
 	assert_int_equal(segments.count, 3);
-	ow_scribe_frames(desk.scribe, &desk.frame, 1);
+	ow_lane_recorder_frames(desk.scribe, &desk.frame, 1);
 	struct ow_chunk *chunk = take_all(&desk, INT64_MAX);
 	assert_int_equal(chunk->count, 3);
 	assert_int_equal(chunk->packets, 3);
@@ -114,7 +114,7 @@ static void test_superframe(void **state)
 
 	/* One that cannot be cut is a packet, and said to be doubtful. */
 	desk.frame.gso = OW_GSO_UDP;
-	ow_scribe_frames(desk.scribe, &desk.frame, 1);
+	ow_lane_recorder_frames(desk.scribe, &desk.frame, 1);
 	chunk = take_all(&desk, INT64_MAX);
 	assert_int_equal(chunk->packets, 1);
 	assert_int_equal(chunk->unreadable, 1);
@@ -138,7 +138,7 @@ static void test_boundaries(void **state)
 		int64_t time_ns = (int64_t)i * INTERVALS * LENGTH / FRAMES +
 		                  (int64_t)ow_random_below(&random, LENGTH / 4) - LENGTH / 8;
 		write_frame(&desk, i, 20, T0 + time_ns);
-		ow_scribe_frames(desk.scribe, &desk.frame, 1);
+		ow_lane_recorder_frames(desk.scribe, &desk.frame, 1);
 		if (time_ns >= 0)
 			want[time_ns / LENGTH]++;
 		else
@@ -159,7 +159,7 @@ static void test_boundaries(void **state)
 	/* A clock that is set back: the frames still are in their intervals. */
 	for (uint32_t i = 0; i < 100; i++) {
 		write_frame(&desk, i, 20, T0 + (i % 2 ? 19 : i % 4 ? 3 : 7) * LENGTH);
-		ow_scribe_frames(desk.scribe, &desk.frame, 1);
+		ow_lane_recorder_frames(desk.scribe, &desk.frame, 1);
 	}
 	memset(got, 0, sizeof got);
 	for (struct ow_chunk *chunk = take_all(&desk, INT64_MAX); chunk; chunk = drop(chunk))
@@ -176,14 +176,14 @@ static void test_ends(void **state)
 	(void)state;
 	static struct desk desk;
 	desk_open(&desk);
-	assert_int_equal(ow_scribe_boundary(desk.scribe, T0), INT64_MAX);
+	assert_int_equal(ow_lane_recorder_boundary(desk.scribe, T0), INT64_MAX);
 	uint32_t first = add_lane(&desk, T0, LENGTH), second = add_lane(&desk, T0 + 10, 3 * LENGTH);
-	assert_int_equal(ow_scribe_boundary(desk.scribe, INT64_MIN), T0 + LENGTH);
-	assert_int_equal(ow_scribe_boundary(desk.scribe, T0 + LENGTH - 1), T0 + LENGTH);
-	assert_int_equal(ow_scribe_boundary(desk.scribe, T0 + LENGTH), T0 + 2 * LENGTH);
-	assert_int_equal(ow_scribe_boundary(desk.scribe, T0 + 3 * LENGTH), T0 + 3 * LENGTH + 10);
+	assert_int_equal(ow_lane_recorder_boundary(desk.scribe, INT64_MIN), T0 + LENGTH);
+	assert_int_equal(ow_lane_recorder_boundary(desk.scribe, T0 + LENGTH - 1), T0 + LENGTH);
+	assert_int_equal(ow_lane_recorder_boundary(desk.scribe, T0 + LENGTH), T0 + 2 * LENGTH);
+	assert_int_equal(ow_lane_recorder_boundary(desk.scribe, T0 + 3 * LENGTH), T0 + 3 * LENGTH + 10);
 	write_frame(&desk, 1, 20, T0 + 500);
-	ow_scribe_frames(desk.scribe, &desk.frame, 1);
+	ow_lane_recorder_frames(desk.scribe, &desk.frame, 1);
 	assert_null(take_all(&desk, T0 + LENGTH - 1));
 	struct ow_chunk *chunk = take_all(&desk, T0 + LENGTH);
 	assert_int_equal(chunk->lane, first);
@@ -195,10 +195,10 @@ static void test_ends(void **state)
 
 	/* A full chunk is put aside at once. */
 	for (uint32_t i = 0; i < OW_CHUNK_STAMPS + 1; i++) {
-		assert_false(ow_scribe_ready(desk.scribe));
-		ow_scribe_frames(desk.scribe, &desk.frame, 1);
+		assert_false(ow_lane_recorder_ready(desk.scribe));
+		ow_lane_recorder_frames(desk.scribe, &desk.frame, 1);
 	}
-	assert_true(ow_scribe_ready(desk.scribe));
+	assert_true(ow_lane_recorder_ready(desk.scribe));
 	uint64_t packets[2] = {0};
 	for (chunk = take_all(&desk, INT64_MAX); chunk; chunk = drop(chunk))
 		packets[chunk->lane == second] += chunk->count;
@@ -219,11 +219,11 @@ static void test_tables(void **state)
 		assert_int_equal(ow_lanes_set_shift(&desk.lanes, stays, shift), 0);
 		if (shift == 2)
 			assert_int_equal(ow_lanes_remove(&desk.lanes, goes), 0);
-		assert_int_equal(ow_scribe_take_up(desk.scribe, desk.lanes.newest), 0);
+		assert_int_equal(ow_lane_recorder_take_up(desk.scribe, desk.lanes.newest), 0);
 		ow_lanes_reclaim(&desk.lanes, desk.lanes.newest->generation);
 		for (uint32_t i = 0; i < 1000; i++) {
 			write_frame(&desk, i, 20, T0 + i);
-			ow_scribe_frames(desk.scribe, &desk.frame, 1);
+			ow_lane_recorder_frames(desk.scribe, &desk.frame, 1);
 		}
 	}
 	assert_true(ow_lanes_has(&desk.lanes, stays) && !ow_lanes_has(&desk.lanes, goes));

@@ -25,7 +25,7 @@
 
 static struct ow_source_options file_source(const char *path, double speed)
 {
-	return (struct ow_source_options){.live = {.kind = OW_LIVE_FILE, .name = path, .speed = speed}};
+	return (struct ow_source_options){.live = {.kind = OW_IFACE_FILE, .name = path, .speed = speed}};
 }
 
 static int64_t start_of(const char *path)
@@ -59,7 +59,7 @@ static struct ow_lane_options lane_of(uint32_t sources, int64_t t0_ns, int64_t l
 static size_t common(const struct books *books, unsigned a, unsigned b, double *ret_mean)
 {
 	size_t as, bs, matched = 0;
-	struct ow_stamp *x = books_stamps(books, a, &as), *y = books_stamps(books, b, &bs);
+	struct ow_sighting *x = books_stamps(books, a, &as), *y = books_stamps(books, b, &bs);
 	double sum = 0;
 	for (size_t i = 0, k = 0; i < as && k < bs;) {
 		if (x[i].id == y[k].id) {
@@ -179,7 +179,7 @@ static void test_intervals(void **state)
 					assert_int_equal(packets[i], 0);
 					continue;
 				}
-				const struct ow_page *page = books.lane[k].page[i];
+				const struct ow_interval_packets *page = books.lane[k].page[i];
 				assert_int_equal(page->total_packets, packets[i]);
 				for (size_t p = 1; p < page->count; p++)
 					assert_true(page->stamp[p - 1].time_ns <= page->stamp[p].time_ns);
@@ -236,11 +236,11 @@ static void test_lanes(void **state)
 	size_t copies = 0;
 	/* A page in the sample is the whole one, resampled. */
 	for (size_t i = 0; i < books.lane[ALL].pages; i++) {
-		struct ow_page *whole = books.lane[ALL].page[i], *sample = books.lane[SAMPLE].page[i];
+		struct ow_interval_packets *whole = books.lane[ALL].page[i], *sample = books.lane[SAMPLE].page[i];
 		assert_int_equal(whole->sample_shift, 0);
 		assert_int_equal(sample->sample_shift, 2);
 		copies += whole->copies;
-		ow_page_resample(whole, &lane[ALL].identity, 2);
+		ow_interval_packets_resample(whole, &lane[ALL].identity, 2);
 		assert_int_equal(whole->count, sample->count);
 		assert_memory_equal(whole->stamp, sample->stamp, whole->count * sizeof *whole->stamp);
 		assert_int_equal(whole->copies, sample->copies);

@@ -92,14 +92,14 @@ static void test_fanout(void **state)
 	assert_int_equal(books.lane[none].packets, 0);
 	assert_int_equal(books.lane[flow].packets, SENT / FLOWS);
 	size_t outs, ins;
-	struct ow_stamp *a = books_stamps(&books, out, &outs), *b = books_stamps(&books, in, &ins);
+	struct ow_sighting *a = books_stamps(&books, out, &outs), *b = books_stamps(&books, in, &ins);
 	assert_int_equal(outs, SENT);
 	for (size_t i = 0; i < outs; i++) {
 		assert_true(a[i].id == b[i].id);
 		assert_true(b[i].time_ns >= a[i].time_ns);
 	}
 	for (size_t i = 0; i < books.lane[in].pages; i++) {
-		const struct ow_page *page = books.lane[in].page[i];
+		const struct ow_interval_packets *page = books.lane[in].page[i];
 		assert_int_equal(page->copies, 0);
 		for (size_t k = 1; k < page->count; k++)
 			assert_true(page->stamp[k - 1].time_ns <= page->stamp[k].time_ns);
@@ -152,7 +152,7 @@ static void test_added_in_traffic(void **state)
 	pthread_join(sender, NULL);
 	books_run(&books, ow_recorder_now_ns(books.recorder) + LENGTH);
 	size_t outs, ins;
-	struct ow_stamp *a = books_stamps(&books, out, &outs), *b = books_stamps(&books, in, &ins);
+	struct ow_sighting *a = books_stamps(&books, out, &outs), *b = books_stamps(&books, in, &ins);
 	/* A packet around t0 may have been sent before and received after. */
 	size_t early = 0, matched = 0;
 	for (size_t i = 0, k = 0; k < ins; k++) {

@@ -21,7 +21,7 @@ struct terminal {
 
 static unsigned rows_of(const struct terminal *t, unsigned i)
 {
-	size_t columns = ow_words_columns(t->line[i]);
+	size_t columns = ow_format_columns(t->line[i]);
 	return columns <= t->width ? 1 : (unsigned)((columns + t->width - 1) / t->width);
 }
 
@@ -66,7 +66,7 @@ static void obey(struct terminal *t, const char *text)
 }
 
 struct setup {
-	struct ow_live_table *table;
+	struct ow_render_table *table;
 	struct terminal terminal;
 	char *text;
 	size_t length;
@@ -79,24 +79,24 @@ static struct setup *begin(unsigned width)
 	struct setup *s = calloc(1, sizeof *s);
 	s->out = open_memstream(&s->text, &s->length);
 	s->terminal.width = width;
-	assert_int_equal(ow_live_table_create(s->out, &s->table), 0);
+	assert_int_equal(ow_render_table_create(s->out, &s->table), 0);
 	return s;
 }
 
 static void draw(struct setup *s, unsigned width, unsigned height)
 {
 	s->terminal.width = width;
-	ow_live_table_draw(s->table, width, height);
+	ow_render_table_draw(s->table, width, height);
 	obey(&s->terminal, s->text + s->seen);
 	s->seen = ftell(s->out);
 	for (unsigned i = 0; i < s->terminal.all; i++)
-		assert_true(ow_words_columns(s->terminal.line[i]) <= width);
+		assert_true(ow_format_columns(s->terminal.line[i]) <= width);
 	assert_true(s->terminal.all < height);
 }
 
 static void end(struct setup *s)
 {
-	ow_live_table_free(s->table);
+	ow_render_table_free(s->table);
 	fclose(s->out);
 	free(s->text);
 	free(s);
@@ -105,10 +105,10 @@ static void end(struct setup *s)
 static void add(struct setup *s, unsigned lanes, int64_t interval, bool final)
 {
 	for (unsigned i = 0; i < lanes; i++) {
-		struct ow_live_result r = final ? sample_live(interval) : sample_provisional(interval);
+		struct ow_interval_result r = final ? sample_live(interval) : sample_provisional(interval);
 		snprintf(r.class_name, sizeof r.class_name, "class-%u", i);
 		r.mean_ns = sample_value(OW_VALUE_EXACT, 50000 + 1000 * (double)((interval + i) % 8), 0);
-		assert_int_equal(ow_live_table_add(s->table, &r), 0);
+		assert_int_equal(ow_render_table_add(s->table, &r), 0);
 	}
 }
 
@@ -116,7 +116,7 @@ static void stays_in_place(void **state)
 {
 	(void)state;
 	struct setup *s = begin(100);
-	ow_live_table_style(s->table, true, true);
+	ow_render_table_style(s->table, true, true);
 	for (int64_t i = 0; i < 100; i++) {
 		add(s, 3, i, false);
 		if (i >= 2)
@@ -143,7 +143,7 @@ static void survives_resizing(void **state)
 	static const unsigned sizes[][2] = {{80, 24}, {40, 24}, {30, 20}, {200, 60}, {81, 30}, {20, 190},
 	                                    {1, 190}, {80, 24}, {20, 50}, {120, 9},  {79, 24}};
 	struct setup *s = begin(80);
-	ow_live_table_style(s->table, true, false);
+	ow_render_table_style(s->table, true, false);
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		add(s, 6, (int64_t)i, true);
 		draw(s, sizes[i][0], sizes[i][1]);
@@ -152,7 +152,7 @@ static void survives_resizing(void **state)
 	assert_int_equal(s->terminal.all, 8);
 	/* Lower than the table: what fits. */
 	for (unsigned height = 24; height-- > 2;) {
-		ow_live_table_draw(s->table, 79, height);
+		ow_render_table_draw(s->table, 79, height);
 		s->terminal = (struct terminal){.width = 79};
 		obey(&s->terminal, strchr(s->text + s->seen, 'F') + 1);
 		s->seen = ftell(s->out);
@@ -194,18 +194,18 @@ static void unknown_lane(void **state)
 {
 	(void)state;
 	struct setup *s = begin(80);
-	struct ow_live_result r = sample_live(0);
-	ow_live_table_add(s->table, &r);
+	struct ow_interval_result r = sample_live(0);
+	ow_render_table_add(s->table, &r);
 	r = sample_unknown(2);
-	ow_live_table_add(s->table, &r);
+	ow_render_table_add(s->table, &r);
 	r = sample_live(3);
-	r.status = OW_LIVE_PARTIAL;
-	ow_live_table_add(s->table, &r);
+	r.status = OW_RESULT_PARTIAL;
+	ow_render_table_add(s->table, &r);
 	draw(s, 80, 24);
 	assert_non_null(strstr(s->terminal.line[1], "voice london>paris !"));
 	assert_non_null(strstr(s->terminal.line[1], "=  ="));
 	r = sample_unknown(4);
-	ow_live_table_add(s->table, &r);
+	ow_render_table_add(s->table, &r);
 	draw(s, 80, 24);
 	assert_non_null(strstr(s->terminal.line[1], "? no result: paris does not answer "));
 	assert_null(strstr(s->terminal.line[1], "kpps"));
@@ -214,7 +214,7 @@ static void unknown_lane(void **state)
 	assert_non_null(strstr(s->terminal.line[2], " ?          -          -       -"));
 	r = sample_live(4);
 	snprintf(r.class_name, sizeof r.class_name, "video");
-	ow_live_table_add(s->table, &r);
+	ow_render_table_add(s->table, &r);
 	draw(s, 80, 24);
 	assert_non_null(strstr(s->terminal.line[3], " ! 100.0 kpps 400.0 Mb/s  0.260%"));
 	end(s);
@@ -229,11 +229,11 @@ static void new_session(void **state)
 	add(s, 1, 0, true);
 	draw(s, 80, 24);
 	assert_non_null(strstr(s->terminal.line[0], "22:13:20.250"));
-	struct ow_live_result r = sample_live(0);
+	struct ow_interval_result r = sample_live(0);
 	const int64_t extremes[] = {INT64_MAX, INT64_MIN, -1, 0};
 	for (size_t i = 0; i < sizeof extremes / sizeof *extremes; i++) {
 		r.interval = extremes[i];
-		assert_int_equal(ow_live_table_add(s->table, &r), 0);
+		assert_int_equal(ow_render_table_add(s->table, &r), 0);
 		draw(s, 80, 24);
 	}
 	end(s);

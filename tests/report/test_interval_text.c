@@ -10,23 +10,23 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char *lines(unsigned width, bool colour, const struct ow_live_result *result, size_t count)
+static char *lines(unsigned width, bool colour, const struct ow_interval_result *result, size_t count)
 {
 	char *text;
 	size_t length;
-	struct ow_live_text to = {.out = open_memstream(&text, &length), .width = width, .colour = colour};
+	struct ow_render_text to = {.out = open_memstream(&text, &length), .width = width, .colour = colour};
 	for (size_t i = 0; i < count; i++)
-		ow_live_text(&to, &result[i]);
+		ow_render_text(&to, &result[i]);
 	fclose(to.out);
 	return text;
 }
 
-static char *summary(const struct ow_live_result *total)
+static char *summary(const struct ow_interval_result *total)
 {
 	char *text;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
-	ow_live_summary(out, total);
+	ow_render_summary(out, total);
 	fclose(out);
 	return text;
 }
@@ -45,10 +45,10 @@ static const char at_80_columns[] =
 static void narrow_and_wide(void **state)
 {
 	(void)state;
-	struct ow_live_result list[] = {sample_provisional(0), sample_live(0), sample_unknown(1), sample_live(2),
-	                                sample_live(3)};
+	struct ow_interval_result list[] = {sample_provisional(0), sample_live(0), sample_unknown(1), sample_live(2),
+	                                    sample_live(3)};
 	for (int i = 3; i < 5; i++) {
-		list[i].status = OW_LIVE_PARTIAL;
+		list[i].status = OW_RESULT_PARTIAL;
 		snprintf(list[i].cause, sizeof list[i].cause, "the ring of paris lost 7 frames");
 	}
 	char *text = lines(80, false, list, 5);
@@ -60,13 +60,13 @@ static void narrow_and_wide(void **state)
 static void fits_everywhere(void **state)
 {
 	(void)state;
-	struct ow_live_result list[] = {sample_provisional(0), sample_live(0), sample_live(1), sample_unknown(2)};
-	memset(list[2].from, 'x', OW_LIVE_NAME - 1);
-	memset(list[2].segment, 's', OW_LIVE_NAME - 1);
+	struct ow_interval_result list[] = {sample_provisional(0), sample_live(0), sample_live(1), sample_unknown(2)};
+	memset(list[2].from, 'x', OW_RESULT_NAME - 1);
+	memset(list[2].segment, 's', OW_RESULT_NAME - 1);
 	list[2].sent = list[2].lost = UINT64_MAX;
 	list[2].late = list[2].pending = UINT64_MAX / 2;
 	list[2].mean_ns = sample_value(OW_VALUE_ESTIMATED, -999.94e9, 1);
-	memset(list[3].cause, 'c', OW_LIVE_CAUSE - 1);
+	memset(list[3].cause, 'c', OW_RESULT_CAUSE - 1);
 	for (unsigned width = 28; width <= 200; width++) {
 		char *text = lines(width, false, list, 4);
 		size_t heading = 0, n = 0;
@@ -92,10 +92,10 @@ static void fits_everywhere(void **state)
 static void without_terminal(void **state)
 {
 	(void)state;
-	struct ow_live_result r = sample_live(0);
-	r.status = OW_LIVE_PARTIAL;
+	struct ow_interval_result r = sample_live(0);
+	r.status = OW_RESULT_PARTIAL;
 	snprintf(r.cause, sizeof r.cause, "sampled");
-	memset(r.class_name, 'k', OW_LIVE_NAME - 1);
+	memset(r.class_name, 'k', OW_RESULT_NAME - 1);
 	char *text = lines(0, false, &r, 1);
 	assert_non_null(strstr(text, r.class_name));
 	assert_non_null(strstr(text, "pending"));
@@ -106,7 +106,7 @@ static void without_terminal(void **state)
 static void heading_again(void **state)
 {
 	(void)state;
-	struct ow_live_result list[60];
+	struct ow_interval_result list[60];
 	for (int i = 0; i < 60; i++)
 		list[i] = sample_live(i);
 	char *text = lines(80, false, list, 60);
@@ -124,7 +124,7 @@ static void heading_again(void **state)
 static void colour_only_adds(void **state)
 {
 	(void)state;
-	struct ow_live_result list[] = {sample_provisional(0), sample_live(0), sample_unknown(1)};
+	struct ow_interval_result list[] = {sample_provisional(0), sample_live(0), sample_unknown(1)};
 	char *plain = lines(80, false, list, 3), *text = lines(80, true, list, 3), *to = text;
 	assert_non_null(strstr(text, "\033[31m"));
 	for (const char *from = text; *from; from++) {
@@ -144,7 +144,7 @@ static void colour_only_adds(void **state)
 static void terminal_obeys_nothing(void **state)
 {
 	(void)state;
-	struct ow_live_result r = sample_unknown(0);
+	struct ow_interval_result r = sample_unknown(0);
 	snprintf(r.segment, sizeof r.segment,
 	         "\033[2J\xc2\x9b"
 	         "2J");
@@ -160,34 +160,34 @@ static void terminal_obeys_nothing(void **state)
 static void lane_names(void **state)
 {
 	(void)state;
-	char text[OW_LIVE_LANE];
-	struct ow_live_result r = sample_live(0);
+	char text[OW_RENDER_LANE];
+	struct ow_interval_result r = sample_live(0);
 	snprintf(r.segment, sizeof r.segment, "core");
-	ow_live_lane(&r, 100, false, text);
+	ow_render_lane(&r, 100, false, text);
 	assert_string_equal(text, "core/voice london>paris");
 	snprintf(r.segment, sizeof r.segment, "paris-london"); /* says nothing new */
-	ow_live_lane(&r, 100, false, text);
+	ow_render_lane(&r, 100, false, text);
 	assert_string_equal(text, "voice london>paris");
 	snprintf(r.class_name, sizeof r.class_name, "all");
-	ow_live_lane(&r, 100, false, text);
+	ow_render_lane(&r, 100, false, text);
 	assert_string_equal(text, "all london>paris");
-	ow_live_lane(&r, 12, false, text);
+	ow_render_lane(&r, 12, false, text);
 	assert_string_equal(text, "london>paris");
 	/* Ends tell names apart more often than beginnings do. */
 	snprintf(r.from, sizeof r.from, "interface-1");
 	snprintf(r.to, sizeof r.to, "interface-2");
-	ow_live_lane(&r, 16, false, text);
+	ow_render_lane(&r, 16, false, text);
 	assert_non_null(strchr(text, '1'));
 	assert_non_null(strchr(text, '2'));
 	snprintf(r.from, sizeof r.from, "d\xc3\xbcsseldorf");
 	for (size_t room = 0; room < 40; room++) {
-		size_t used = ow_live_lane(&r, room, false, text);
-		assert_true(used <= room && used == ow_words_columns(text));
+		size_t used = ow_render_lane(&r, room, false, text);
+		assert_true(used <= room && used == ow_format_columns(text));
 		uint32_t code;
 		for (const char *p = text; *p; p += ow_utf8_next(p, &code))
 			assert_true(ow_utf8_next(p, &code) > 0);
 	}
-	ow_live_lane(&r, 60, true, text);
+	ow_render_lane(&r, 60, true, text);
 	assert_non_null(strstr(text, "d?sseldorf"));
 }
 
@@ -211,7 +211,7 @@ static const char of_a_run[] =
 static void summary_of_a_run(void **state)
 {
 	(void)state;
-	struct ow_live_result r = sample_live(0);
+	struct ow_interval_result r = sample_live(0);
 	r.interval = 60;
 	r.length_ns = INT64_C(60000000000);
 	r.sent = 6000000;

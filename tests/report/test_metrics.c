@@ -36,9 +36,9 @@ static struct ow_metrics *create(void)
 }
 
 /* A final result as the sending point has it, with delays in two buckets. */
-static struct ow_live_result sent(int64_t interval)
+static struct ow_interval_result sent(int64_t interval)
 {
-	struct ow_live_result r = sample_live(interval);
+	struct ow_interval_result r = sample_live(interval);
 	r.delay_bucket[6] = 90000;
 	r.delay_bucket[7] = 9700;
 	r.delay_bucket[OW_BUCKETS] = 40;
@@ -77,7 +77,7 @@ static void numbers_of_a_lane(void **state)
 {
 	(void)state;
 	struct ow_metrics *m = create();
-	struct ow_live_result r = sent(0);
+	struct ow_interval_result r = sent(0);
 	r.unreadable = 3;
 	ow_metrics_add(m, &r, 0);
 	is(m, "oneway_packets_sent_total{" LANE "}", 100000);
@@ -124,7 +124,7 @@ static void histogram(void **state)
 {
 	(void)state;
 	struct ow_metrics *m = create();
-	struct ow_live_result r = sample_live(0);
+	struct ow_interval_result r = sample_live(0);
 	ow_metrics_add(m, &r, 0);
 	/* The receiving point has no delays. */
 	is_absent(m, "oneway_delay_seconds_count{" LANE "}");
@@ -155,7 +155,7 @@ static void counts_final_results_once(void **state)
 	(void)state;
 	struct ow_metrics *m = create();
 	for (int i = 0; i < 3; i++) {
-		struct ow_live_result r = sample_provisional(i);
+		struct ow_interval_result r = sample_provisional(i);
 		ow_metrics_add(m, &r, 0);
 		is(m, "oneway_packets_sent_total{" LANE "}", 100000 * i);
 		is(m, "oneway_result_ready_seconds{" LANE "}", 0.0016);
@@ -171,7 +171,7 @@ static void unknown_is_no_loss(void **state)
 {
 	(void)state;
 	struct ow_metrics *m = create();
-	struct ow_live_result r = sample_live(0);
+	struct ow_interval_result r = sample_live(0);
 	ow_metrics_add(m, &r, 0);
 	r = sample_unknown(1);
 	r.total_sent = 100000;
@@ -191,13 +191,13 @@ static void sampled_and_undecided(void **state)
 {
 	(void)state;
 	struct ow_metrics *m = create();
-	struct ow_live_result r = sample_live(0);
+	struct ow_interval_result r = sample_live(0);
 	r.sample_shift = 3;
 	r.total_sent = 800000;
 	r.total_received = 797000;
 	r.pending = 60;
 	r.lost = 200;
-	r.status = OW_LIVE_PARTIAL;
+	r.status = OW_RESULT_PARTIAL;
 	r.coverage = 0.125;
 	r.reordered = 11;
 	ow_metrics_add(m, &r, 0);
@@ -231,7 +231,7 @@ static void counters_never_go_back(void **state)
 	double before[sizeof names / sizeof *names] = {0};
 	struct ow_metrics *m = create();
 	for (int64_t i = 0; i < 6; i++) {
-		struct ow_live_result r = sent(i % 2 ? -i : i);
+		struct ow_interval_result r = sent(i % 2 ? -i : i);
 		if (i >= 2) {
 			r.sent = r.total_sent = r.bytes = r.lost = r.cost.bytes = r.ring_drops_from = UINT64_MAX - 5;
 			r.delay_bucket[3] = UINT64_MAX / 2;
@@ -255,7 +255,7 @@ static void labels_are_escaped(void **state)
 {
 	(void)state;
 	struct ow_metrics *m = create();
-	struct ow_live_result r = sample_live(0);
+	struct ow_interval_result r = sample_live(0);
 	snprintf(r.segment, sizeof r.segment, "a\"b\\c\nd");
 	snprintf(r.class_name, sizeof r.class_name, "caf\xc3\xa9 \xff\xc3");
 	memset(r.to, '"', sizeof r.to - 1);
@@ -331,7 +331,7 @@ static struct ow_metrics *everything(void)
 {
 	struct ow_metrics *m = create();
 	for (int64_t i = 0; i < 3; i++) {
-		struct ow_live_result r = sample_provisional(i);
+		struct ow_interval_result r = sample_provisional(i);
 		ow_metrics_add(m, &r, i * S);
 		r = sent(i);
 		r.reordered = 1;
@@ -394,7 +394,7 @@ static void lanes_are_bounded(void **state)
 	struct ow_metrics *m = create();
 	char name[40];
 	for (int i = 0; i < OW_METRICS_LANES + 10; i++) {
-		struct ow_live_result r = sample_live(0);
+		struct ow_interval_result r = sample_live(0);
 		snprintf(r.class_name, sizeof r.class_name, "class-%d", i);
 		ow_metrics_add(m, &r, 0);
 		snprintf(name, sizeof name, "peer-%d", i);
@@ -411,7 +411,7 @@ static void lanes_are_bounded(void **state)
 
 static void add_lane(struct ow_metrics *m, const char *peer, int number, int64_t steady_ns)
 {
-	struct ow_live_result r = sample_live(0);
+	struct ow_interval_result r = sample_live(0);
 	snprintf(r.class_name, sizeof r.class_name, "%s-%d", peer, number);
 	snprintf(number % 2 ? r.to : r.from, sizeof r.to, "%s", peer);
 	snprintf(number % 2 ? r.from : r.to, sizeof r.to, "london");
@@ -475,7 +475,7 @@ static void health(void **state)
 	char why[OW_METRICS_WHY];
 	assert_false(ow_metrics_healthy(m, 0, why));
 	assert_string_equal(why, "no interval has been measured yet");
-	struct ow_live_result r = sample_unknown(0);
+	struct ow_interval_result r = sample_unknown(0);
 	ow_metrics_add(m, &r, 0);
 	assert_false(ow_metrics_healthy(m, 0, why));
 	r = sample_provisional(1);

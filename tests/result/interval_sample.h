@@ -18,9 +18,9 @@ static inline struct ow_value sample_none(const char *reason)
 }
 
 /* A final result of interval i, by a synopsis: no minimum, no order. */
-static inline struct ow_live_result sample_live(int64_t interval)
+static inline struct ow_interval_result sample_live(int64_t interval)
 {
-	struct ow_live_result r = {
+	struct ow_interval_result r = {
 		.segment = "london-paris",
 		.class_name = "voice",
 		.from = "london",
@@ -38,7 +38,7 @@ static inline struct ow_live_result sample_live(int64_t interval)
 		.received = 99740,
 		.duplicated = 3,
 		.ambiguous = 12,
-		.reordered = OW_LIVE_NOT_COUNTED,
+		.reordered = OW_RESULT_NOT_COUNTED,
 		.bytes = 50000000,
 		.total_sent = 100000,
 		.total_received = 99740,
@@ -62,9 +62,9 @@ static inline struct ow_live_result sample_live(int64_t interval)
 }
 
 /* The same interval soon after its end. */
-static inline struct ow_live_result sample_provisional(int64_t interval)
+static inline struct ow_interval_result sample_provisional(int64_t interval)
 {
-	struct ow_live_result r = sample_live(interval);
+	struct ow_interval_result r = sample_live(interval);
 	r.final = false;
 	r.pending = r.lost + r.late;
 	r.lost = r.late = 0;
@@ -72,9 +72,9 @@ static inline struct ow_live_result sample_provisional(int64_t interval)
 	return r;
 }
 
-static inline struct ow_live_result sample_unknown(int64_t interval)
+static inline struct ow_interval_result sample_unknown(int64_t interval)
 {
-	struct ow_live_result r = {
+	struct ow_interval_result r = {
 		.segment = "london-paris",
 		.class_name = "voice",
 		.from = "london",
@@ -83,7 +83,7 @@ static inline struct ow_live_result sample_unknown(int64_t interval)
 		.start_ns = INT64_C(1700000000250000000) + interval * INT64_C(1000000000),
 		.length_ns = 1000000000,
 		.final = true,
-		.status = OW_LIVE_UNKNOWN,
+		.status = OW_RESULT_UNKNOWN,
 		.cause = "paris does not answer",
 	};
 	return r;

@@ -25,14 +25,15 @@ static bool close_to(double a, double b)
 }
 
 /* An interval of one host: `matched` packets that took 10 each, and the lists. */
-static int step(struct history *history, int64_t interval, uint64_t matched, const struct ow_stamp *a, size_t as,
-                const struct ow_stamp *b, size_t bs)
+static int step(struct history *history, int64_t interval, uint64_t matched, const struct ow_sighting *a, size_t as,
+                const struct ow_sighting *b, size_t bs)
 {
 	static const int64_t ten[] = {10, 10, 10, 10, 10, 10, 10, 10, 10, 10};
 	assert_true(matched <= 10);
-	struct ow_settle_input input = {.only_a = a, .only_b = b, .only_as = as, .only_bs = bs, .delay_ns = ten};
+	struct ow_interval_results_input input = {
+		.only_a = a, .only_b = b, .only_as = as, .only_bs = bs, .delay_ns = ten};
 	input.delays = matched;
-	input.result = (struct ow_live_result){
+	input.result = (struct ow_interval_result){
 		.from = "a",
 		.to = "b",
 		.interval = interval,
@@ -47,7 +48,7 @@ static int step(struct history *history, int64_t interval, uint64_t matched, con
 		.clock_from = {true, 0},
 		.clock_to = {true, 0},
 	};
-	return ow_settle_step(history->settle, &input);
+	return ow_interval_results_step(history->settle, &input);
 }
 
 /* One packet late, one lost: pending at first, decided in the end, and the late one's delay is in. */
@@ -56,28 +57,28 @@ static void test_example(void **state)
 	(void)state;
 	struct history history;
 	history_open(&history, 1, 10);
-	assert_int_equal(step(&history, 5, 3, (struct ow_stamp[]){{1, 990}, {2, 400}}, 2, NULL, 0), 0);
-	const struct ow_live_result *r = history.first;
+	assert_int_equal(step(&history, 5, 3, (struct ow_sighting[]){{1, 990}, {2, 400}}, 2, NULL, 0), 0);
+	const struct ow_interval_result *r = history.first;
 	assert_true(r->sent == 5 && r->pending == 2 && r->lost == 0 && !r->final && r->samples == 3);
 	assert_true(r->loss_ratio.status == OW_VALUE_EXACT && r->loss_ratio.value == 0 && r->mean_ns.value == 10);
 	assert_true(close_to(r->coverage, 0.6));
-	assert_int_equal(ow_settle_waits(history.settle, 1), 1);
-	assert_int_equal(ow_settle_waits(history.settle, 3), 0);
-	assert_int_equal(step(&history, 6, 1, NULL, 0, (struct ow_stamp[]){{1, 20}, {9, 30}}, 2), 0);
+	assert_int_equal(ow_interval_results_waits(history.settle, 1), 1);
+	assert_int_equal(ow_interval_results_waits(history.settle, 3), 0);
+	assert_int_equal(step(&history, 6, 1, NULL, 0, (struct ow_sighting[]){{1, 20}, {9, 30}}, 2), 0);
 	r = history.final;
 	assert_true(history.finals == 1 && r->interval == 5 && r->late == 1 && r->lost == 1 && r->pending == 0);
 	assert_true(r->samples == 4 && r->mean_ns.value == (3 * 10 + 30) / 4. && r->max_ns.value == 30);
-	assert_true(r->status == OW_LIVE_MEASURED && r->coverage == 1 && close_to(r->loss_ratio.value, 0.2));
+	assert_true(r->status == OW_RESULT_MEASURED && r->coverage == 1 && close_to(r->loss_ratio.value, 0.2));
 	assert_true(history.first[1].late_received == 1 && history.first[1].extra == 1);
-	assert_int_equal(ow_settle_waiting(history.settle), 0);
+	assert_int_equal(ow_interval_results_waiting(history.settle), 0);
 	/* Refused: an interval again, contradicting counts. Nothing changes. */
 	assert_int_equal(step(&history, 6, 1, NULL, 0, NULL, 0), -EINVAL);
-	struct ow_settle_input bad = {
+	struct ow_interval_results_input bad = {
 		.result = {.interval = 7, .sent = 3, .received = 2, .matched = 2, .length_ns = 1}};
-	assert_int_equal(ow_settle_step(history.settle, &bad), -EINVAL);
-	assert_int_equal(ow_settle_finish(history.settle), 0);
-	struct ow_live_result total;
-	ow_settle_total(history.settle, &total);
+	assert_int_equal(ow_interval_results_step(history.settle, &bad), -EINVAL);
+	assert_int_equal(ow_interval_results_finish(history.settle), 0);
+	struct ow_interval_result total;
+	ow_run_total(history.settle, &total);
 	assert_true(total.interval == 2 && total.start_ns == 5 * LENGTH && total.length_ns == 2 * LENGTH);
 	assert_true(total.sent == 6 && total.matched == 5 && total.lost == 1 && total.extra == 1);
 	assert_true(total.received == 6 && total.mean_ns.value == (4 * 10 + 30) / 5.);
@@ -93,34 +94,35 @@ static void test_unknown(void **state)
 		struct history history;
 		history_open(&history, 2, 10);
 		/* Delays of 10: the packet at 995 should have arrived in interval 1, the one at 100 in interval 0. */
-		assert_int_equal(step(&history, 0, 3, (struct ow_stamp[]){{1, 995}, {2, 100}}, 2, NULL, 0), 0);
-		struct ow_live_result unknown = {.interval = 1, .start_ns = LENGTH, .length_ns = LENGTH, .sent = 7};
+		assert_int_equal(step(&history, 0, 3, (struct ow_sighting[]){{1, 995}, {2, 100}}, 2, NULL, 0), 0);
+		struct ow_interval_result unknown = {.interval = 1, .start_ns = LENGTH, .length_ns = LENGTH, .sent = 7};
 		snprintf(unknown.cause, sizeof unknown.cause, "no answer");
 		if (!gap)
-			assert_int_equal(ow_settle_unknown(history.settle, &unknown, false), 0);
+			assert_int_equal(ow_interval_results_unknown(history.settle, &unknown, false), 0);
 		/* Up to 20 after the start they may come from interval 1. */
 		assert_int_equal(
-			step(&history, 2, 1, NULL, 0, (struct ow_stamp[]){{7, 3}, {8, 19}, {9, 20}, {10, 600}}, 4), 0);
-		const struct ow_live_result *r = history.first + history.firsts - 1;
+			step(&history, 2, 1, NULL, 0, (struct ow_sighting[]){{7, 3}, {8, 19}, {9, 20}, {10, 600}}, 4),
+			0);
+		const struct ow_interval_result *r = history.first + history.firsts - 1;
 		assert_true(r->interval == 2 && r->received == 5 && r->late_received == 2 && r->extra == 2);
-		assert_int_equal(r->status, OW_LIVE_MEASURED);
+		assert_int_equal(r->status, OW_RESULT_MEASURED);
 		r = history.final;
 		assert_true(history.finals == 1 && r->lost == 1 && r->pending == 1);
-		assert_int_equal(r->status, OW_LIVE_PARTIAL);
+		assert_int_equal(r->status, OW_RESULT_PARTIAL);
 		assert_string_equal(r->cause, "1 packet undecided: interval 1 is unknown");
 		assert_true(close_to(r->loss_ratio.value, 1 / 4.) && close_to(r->coverage, 4 / 5.));
-		assert_int_equal(ow_settle_finish(history.settle), 0);
+		assert_int_equal(ow_interval_results_finish(history.settle), 0);
 		if (!gap) {
 			r = history.final + 1;
-			assert_true(r->status == OW_LIVE_UNKNOWN && r->sent == 0 && r->coverage == 0);
+			assert_true(r->status == OW_RESULT_UNKNOWN && r->sent == 0 && r->coverage == 0);
 			assert_string_equal(r->cause, "no answer");
 		}
 		r = history.final + history.finals - 1;
 		assert_true(r->interval == 2 && r->late_received == 2 && r->extra == 2);
-		struct ow_live_result total;
-		ow_settle_total(history.settle, &total);
+		struct ow_interval_result total;
+		ow_run_total(history.settle, &total);
 		assert_true(total.sent == 6 && total.pending == 1 && total.lost == 1 && total.extra == 2 &&
-		            total.received == 6 && total.status == OW_LIVE_PARTIAL);
+		            total.received == 6 && total.status == OW_RESULT_PARTIAL);
 		assert_string_equal(total.cause, "of 3 intervals 1 unknown, 1 partial");
 		history_done(&history);
 	}
@@ -133,11 +135,11 @@ static void test_long_gap(void **state)
 	(void)state;
 	struct history history;
 	history_open(&history, 3, 10);
-	assert_int_equal(step(&history, 0, 1, (struct ow_stamp[]){{1, 5}}, 1, NULL, 0), 0);
-	assert_int_equal(step(&history, 100, 1, NULL, 0, (struct ow_stamp[]){{1, 5}}, 1), 0);
+	assert_int_equal(step(&history, 0, 1, (struct ow_sighting[]){{1, 5}}, 1, NULL, 0), 0);
+	assert_int_equal(step(&history, 100, 1, NULL, 0, (struct ow_sighting[]){{1, 5}}, 1), 0);
 	assert_true(history.finals == 1 && history.final[0].lost == 1 && history.first[1].late_received == 1);
-	struct ow_settle_input far = {.result = {.interval = INT64_C(1) << 62, .length_ns = LENGTH}};
-	assert_int_equal(ow_settle_step(history.settle, &far), 0);
+	struct ow_interval_results_input far = {.result = {.interval = INT64_C(1) << 62, .length_ns = LENGTH}};
+	assert_int_equal(ow_interval_results_step(history.settle, &far), 0);
 	assert_int_equal(history.firsts, 3);
 	history_done(&history);
 }
@@ -148,12 +150,12 @@ static void test_drops(void **state)
 	(void)state;
 	struct history history;
 	history_open(&history, 1, 10);
-	const struct ow_stamp a[] = {{1, 500}};
-	struct ow_settle_input in = {.only_a = a, .only_as = 1};
-	in.result = (struct ow_live_result){
+	const struct ow_sighting a[] = {{1, 500}};
+	struct ow_interval_results_input in = {.only_a = a, .only_as = 1};
+	in.result = (struct ow_interval_result){
 		.to = "b", .length_ns = LENGTH, .sent = 1, .total_sent = 1, .ring_drops_to = 4, .exact = true};
-	assert_int_equal(ow_settle_step(history.settle, &in), 0);
-	assert_int_equal(history.first[0].status, OW_LIVE_PARTIAL);
+	assert_int_equal(ow_interval_results_step(history.settle, &in), 0);
+	assert_int_equal(history.first[0].status, OW_RESULT_PARTIAL);
 	assert_string_equal(history.first[0].cause, "b missed 4 frames (ring full)");
 	assert_int_equal(step(&history, 1, 5, a, 1, NULL, 0), 0);
 	assert_true(history.final[0].lost == 0 && history.final[0].pending == 1);
@@ -170,9 +172,9 @@ static void test_finish(void **state)
 	struct history history;
 	history_open(&history, 4, 10);
 	assert_int_equal(step(&history, 0, 5, NULL, 0, NULL, 0), 0);
-	const struct ow_stamp a[] = {{1, 100}, {2, 979}, {3, 980}, {4, 999}};
+	const struct ow_sighting a[] = {{1, 100}, {2, 979}, {3, 980}, {4, 999}};
 	assert_int_equal(step(&history, 1, 5, a, 4, NULL, 0), 0);
-	assert_int_equal(ow_settle_finish(history.settle), 0);
+	assert_int_equal(ow_interval_results_finish(history.settle), 0);
 	assert_int_equal(history.finals, 2);
 	assert_true(history.final[1].lost == 2 && history.final[1].pending == 2);
 	assert_string_equal(history.final[1].cause, "2 packets undecided: the run ended before they could arrive");
@@ -185,19 +187,20 @@ static void test_quiet(void **state)
 	(void)state;
 	struct history history;
 	history_open(&history, 1, 10);
-	const struct ow_stamp early = {1, 990}, arrives = {1, 5}, last = {2, 995}, after = {2, 3};
-	struct ow_settle_input in = {.quiet = true, .only_a = &early, .only_as = 1};
-	in.result = (struct ow_live_result){.length_ns = LENGTH, .sent = 1};
-	assert_int_equal(ow_settle_step(history.settle, &in), 0);
+	const struct ow_sighting early = {1, 990}, arrives = {1, 5}, last = {2, 995}, after = {2, 3};
+	struct ow_interval_results_input in = {.quiet = true, .only_a = &early, .only_as = 1};
+	in.result = (struct ow_interval_result){.length_ns = LENGTH, .sent = 1};
+	assert_int_equal(ow_interval_results_step(history.settle, &in), 0);
 	assert_int_equal(step(&history, 1, 2, &last, 1, &arrives, 1), 0);
-	in = (struct ow_settle_input){.quiet = true, .only_b = &after, .only_bs = 1};
-	in.result = (struct ow_live_result){.interval = 2, .start_ns = 2 * LENGTH, .length_ns = LENGTH, .received = 1};
-	assert_int_equal(ow_settle_step(history.settle, &in), 0);
-	assert_int_equal(ow_settle_finish(history.settle), 0);
+	in = (struct ow_interval_results_input){.quiet = true, .only_b = &after, .only_bs = 1};
+	in.result =
+		(struct ow_interval_result){.interval = 2, .start_ns = 2 * LENGTH, .length_ns = LENGTH, .received = 1};
+	assert_int_equal(ow_interval_results_step(history.settle, &in), 0);
+	assert_int_equal(ow_interval_results_finish(history.settle), 0);
 	assert_true(history.firsts == 1 && history.finals == 1);
 	assert_true(history.final[0].late_received == 1 && history.final[0].late == 1 && history.final[0].extra == 0);
-	struct ow_live_result total;
-	ow_settle_total(history.settle, &total);
+	struct ow_interval_result total;
+	ow_run_total(history.settle, &total);
 	assert_true(total.interval == 1 && total.sent == 3 && total.received == 3 && total.matched == 3);
 	history_done(&history);
 }
@@ -209,17 +212,17 @@ static void test_early(void **state)
 	for (int wrong = 0; wrong < 2; wrong++) {
 		struct history history;
 		history_open(&history, 2, 10);
-		const struct ow_stamp b = {7, 990}, a = {7, wrong ? 200 : 5};
-		struct ow_settle_input in = {.only_b = &b, .only_bs = 1};
-		in.result = (struct ow_live_result){.length_ns = LENGTH, .received = 1};
+		const struct ow_sighting b = {7, 990}, a = {7, wrong ? 200 : 5};
+		struct ow_interval_results_input in = {.only_b = &b, .only_bs = 1};
+		in.result = (struct ow_interval_result){.length_ns = LENGTH, .received = 1};
 		in.result.clock_from.error_ns = in.result.clock_to.error_ns = 20;
-		assert_int_equal(ow_settle_step(history.settle, &in), 0);
-		in = (struct ow_settle_input){.only_a = &a, .only_as = 1, .result = in.result};
+		assert_int_equal(ow_interval_results_step(history.settle, &in), 0);
+		in = (struct ow_interval_results_input){.only_a = &a, .only_as = 1, .result = in.result};
 		in.result.interval = 1;
 		in.result.start_ns = LENGTH;
 		in.result.received = 0;
 		in.result.sent = 1;
-		assert_int_equal(ow_settle_step(history.settle, &in), 0);
+		assert_int_equal(ow_interval_results_step(history.settle, &in), 0);
 		assert_true(history.first[0].extra == 1 && history.first[1].late == !wrong);
 		assert_int_equal(step(&history, 2, 1, NULL, 0, NULL, 0), 0);
 		assert_int_equal(step(&history, 3, 1, NULL, 0, NULL, 0), 0);
@@ -252,7 +255,7 @@ static void test_sampled(void **state)
 	ow_random_seed(&random, 31);
 	static double x[M + LATE];
 	static int64_t sample[K];
-	static struct ow_stamp a[LATE], b[LATE];
+	static struct ow_sighting a[LATE], b[LATE];
 	int hits[OW_QUANTILES] = {0}, stddev_hits = 0;
 	for (int run = 0; run < RUNS; run++) {
 		double sum = 0, square = 0, all = 0, all_square = 0;
@@ -267,8 +270,8 @@ static void test_sampled(void **state)
 		}
 		for (int i = 0; i < LATE; i++) {
 			int64_t sent = 990000000 + i * 100, delay = 10000000 + (int64_t)(1e7 * ow_random_unit(&random));
-			a[i] = (struct ow_stamp){ow_mix64((uint64_t)i + 1), sent};
-			b[i] = (struct ow_stamp){a[i].id, sent + delay - 1000000000};
+			a[i] = (struct ow_sighting){ow_mix64((uint64_t)i + 1), sent};
+			b[i] = (struct ow_sighting){a[i].id, sent + delay - 1000000000};
 			x[M + i] = (double)delay;
 		}
 		for (int i = 0; i < M + LATE; i++) {
@@ -281,26 +284,26 @@ static void test_sampled(void **state)
 		                              cos(6.283185307179586 * ow_random_unit(&random));
 		struct history history;
 		history_open(&history, 1, 4);
-		struct ow_settle_input in = {.only_a = a, .only_as = LATE, .delay_ns = sample, .delays = K};
-		in.result = (struct ow_live_result){
+		struct ow_interval_results_input in = {.only_a = a, .only_as = LATE, .delay_ns = sample, .delays = K};
+		in.result = (struct ow_interval_result){
 			.length_ns = 1000000000,
 			.sent = M + LATE,
 			.received = M,
 			.matched = M,
 			.samples = M,
-			.reordered = OW_LIVE_NOT_COUNTED,
+			.reordered = OW_RESULT_NOT_COUNTED,
 			.mean_ns = {OW_VALUE_EXACT, mean, mean, mean, NULL},
 			.stddev_ns = {OW_VALUE_ESTIMATED, estimate, estimate - error, estimate + error, NULL},
 		};
 		in.result.quantile_ns[OW_Q50] = (struct ow_value){OW_VALUE_ESTIMATED, 2.4e6, 2e6, 3e6, NULL};
-		assert_int_equal(ow_settle_step(history.settle, &in), 0);
+		assert_int_equal(ow_interval_results_step(history.settle, &in), 0);
 		/* As it came, as long as nothing is late. */
 		assert_true(history.first[0].quantile_ns[OW_Q50].value == 2.4e6 && history.first[0].samples == M);
-		in = (struct ow_settle_input){.only_b = b, .only_bs = LATE};
-		in.result = (struct ow_live_result){
+		in = (struct ow_interval_results_input){.only_b = b, .only_bs = LATE};
+		in.result = (struct ow_interval_result){
 			.interval = 1, .start_ns = 1000000000, .length_ns = 1000000000, .received = LATE};
-		assert_int_equal(ow_settle_step(history.settle, &in), 0);
-		const struct ow_live_result *r = history.final;
+		assert_int_equal(ow_interval_results_step(history.settle, &in), 0);
+		const struct ow_interval_result *r = history.final;
 		assert_true(r->late == LATE && r->samples == M + LATE && r->min_ns.status == OW_VALUE_NONE);
 		assert_int_equal(r->mean_ns.status, OW_VALUE_EXACT);
 		assert_true(close_to(r->mean_ns.value, all / (M + LATE)));
@@ -315,9 +318,9 @@ static void test_sampled(void **state)
 			hits[q] += v->low * 0.9995 <= exact && exact <= v->high * 1.0005;
 		}
 		/* The run is this interval: the same numbers. */
-		struct ow_live_result total;
-		assert_int_equal(ow_settle_finish(history.settle), 0);
-		ow_settle_total(history.settle, &total);
+		struct ow_interval_result total;
+		assert_int_equal(ow_interval_results_finish(history.settle), 0);
+		ow_run_total(history.settle, &total);
 		assert_true(close_to(total.mean_ns.value, r->mean_ns.value) && total.matched == M + LATE);
 		assert_true(close_to(total.stddev_ns.value, r->stddev_ns.value));
 		history_done(&history);
@@ -336,7 +339,7 @@ static void test_shift(void **state)
 	ow_random_seed(&random, 32);
 	static int64_t delay[N];
 	static double x[N];
-	static struct ow_stamp a[N];
+	static struct ow_sighting a[N];
 	int mean_hits = 0, stddev_hits = 0, loss_hits = 0, hits[OW_QUANTILES] = {0};
 	for (int run = 0; run < RUNS; run++) {
 		size_t matched = 0, as = 0, n = 0;
@@ -348,7 +351,7 @@ static void test_shift(void **state)
 			double d = floor(1e6 + 1e6 * -log(1 - ow_random_unit(&random)));
 			lost += drop;
 			if (drop && chosen)
-				a[as++] = (struct ow_stamp){ow_mix64(i + 1), 0};
+				a[as++] = (struct ow_sighting){ow_mix64(i + 1), 0};
 			if (drop)
 				continue;
 			sum += d;
@@ -359,8 +362,9 @@ static void test_shift(void **state)
 		}
 		struct history history;
 		history_open(&history, 1, 4);
-		struct ow_settle_input in = {.only_a = a, .only_as = as, .delay_ns = delay, .delays = matched};
-		in.result = (struct ow_live_result){
+		struct ow_interval_results_input in = {
+			.only_a = a, .only_as = as, .delay_ns = delay, .delays = matched};
+		in.result = (struct ow_interval_result){
 			.length_ns = 1000000000,
 			.sent = matched + as,
 			.received = matched,
@@ -369,11 +373,11 @@ static void test_shift(void **state)
 			.total_sent = N,
 			.total_received = n,
 		};
-		assert_int_equal(ow_settle_step(history.settle, &in), 0);
-		assert_int_equal(ow_settle_finish(history.settle), 0);
-		struct ow_live_result r, total;
+		assert_int_equal(ow_interval_results_step(history.settle, &in), 0);
+		assert_int_equal(ow_interval_results_finish(history.settle), 0);
+		struct ow_interval_result r, total;
 		r = history.final[0];
-		ow_settle_total(history.settle, &total);
+		ow_run_total(history.settle, &total);
 		assert_true(r.sample_shift == SHIFT && r.lost == as && r.samples == matched);
 		assert_true(close_to(r.coverage, (double)(matched + as) / N));
 		assert_int_equal(r.mean_ns.status, OW_VALUE_ESTIMATED);
@@ -400,15 +404,15 @@ static void test_shift(void **state)
 static void test_too_many(void **state)
 {
 	(void)state;
-	size_t n = OW_CARRY_PENDING_MAX + (size_t)1;
-	struct ow_stamp *a = calloc(n, sizeof *a);
+	size_t n = OW_LATE_PACKETS_PENDING_MAX + (size_t)1;
+	struct ow_sighting *a = calloc(n, sizeof *a);
 	assert_non_null(a);
 	struct history history;
 	history_open(&history, 1, 4);
-	struct ow_settle_input in = {.only_a = a, .only_as = n};
-	in.result = (struct ow_live_result){.length_ns = LENGTH, .sent = n, .total_sent = n};
-	assert_int_equal(ow_settle_step(history.settle, &in), 0);
-	assert_true(history.first[0].status == OW_LIVE_UNKNOWN && history.first[0].sent == 0);
+	struct ow_interval_results_input in = {.only_a = a, .only_as = n};
+	in.result = (struct ow_interval_result){.length_ns = LENGTH, .sent = n, .total_sent = n};
+	assert_int_equal(ow_interval_results_step(history.settle, &in), 0);
+	assert_true(history.first[0].status == OW_RESULT_UNKNOWN && history.first[0].sent == 0);
 	assert_int_equal(history.first[0].total_sent, n);
 	assert_string_equal(history.first[0].cause, "more than 16777216 packets are at one point only");
 	history_done(&history);
@@ -418,14 +422,14 @@ static void test_too_many(void **state)
 static void test_create(void **state)
 {
 	(void)state;
-	struct ow_settle *settle = NULL;
-	assert_int_equal(ow_settle_create(0, NULL, NULL, &settle), -EINVAL);
-	assert_int_equal(ow_settle_create(OW_CARRY_HORIZON_MAX + 1, NULL, NULL, &settle), -EINVAL);
-	ow_settle_free(NULL);
+	struct ow_interval_results *settle = NULL;
+	assert_int_equal(ow_interval_results_create(0, NULL, NULL, &settle), -EINVAL);
+	assert_int_equal(ow_interval_results_create(OW_LATE_PACKETS_HORIZON_MAX + 1, NULL, NULL, &settle), -EINVAL);
+	ow_interval_results_free(NULL);
 	struct history history;
-	struct ow_live_result total;
+	struct ow_interval_result total;
 	history_open(&history, 1, 1);
-	ow_settle_total(history.settle, &total);
+	ow_run_total(history.settle, &total);
 	assert_true(total.interval == 0 && total.mean_ns.status == OW_VALUE_NONE);
 	history_done(&history);
 }

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <cmocka.h>
 
-static json_t *render(const struct ow_live_result *result)
+static json_t *render(const struct ow_interval_result *result)
 {
 	char *text;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
-	ow_live_json(out, result);
+	ow_result_json(out, result);
 	fclose(out);
 	assert_true(length && text[length - 1] == '\n');
 	assert_ptr_equal(strchr(text, '\n'), text + length - 1); /* one line */
@@ -58,7 +58,7 @@ static void is_text(json_t *object, const char *first, const char *second, const
 static void every_member(void **state)
 {
 	(void)state;
-	struct ow_live_result result = sample_live(17);
+	struct ow_interval_result result = sample_live(17);
 	json_t *root = render(&result);
 	is_text(root, "segment", NULL, "london-paris");
 	is_text(root, "class", NULL, "voice");
@@ -123,7 +123,7 @@ static void every_member(void **state)
 static void what_is_not_known_is_null(void **state)
 {
 	(void)state;
-	struct ow_live_result result = sample_live(0);
+	struct ow_interval_result result = sample_live(0);
 	json_t *root = render(&result);
 	assert_true(json_is_null(at(root, "reordered", NULL)));
 	assert_true(json_is_null(at(root, "delay_ns", "min")));
@@ -158,7 +158,7 @@ static void anything_is_valid(void **state)
 	(void)state;
 	static const double odd[] = {NAN, INFINITY, -INFINITY, 1e308, -0.0, 5e-324};
 	for (int byte = 1; byte < 256; byte++) {
-		struct ow_live_result r = sample_live(-byte);
+		struct ow_interval_result r = sample_live(-byte);
 		snprintf(r.segment, sizeof r.segment, "a%c\"b", byte);
 		snprintf(r.class_name, sizeof r.class_name, "%c", byte);
 		snprintf(r.from, sizeof r.from, "\\%c%c", byte, 0x80);
@@ -177,9 +177,9 @@ static void inside_another(void **state)
 	char *text;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
-	struct ow_live_result result = sample_live(1);
+	struct ow_interval_result result = sample_live(1);
 	fputs("{\"result\": ", out);
-	ow_live_json_object(out, &result);
+	ow_result_json_object(out, &result);
 	fputs("}", out);
 	fclose(out);
 	json_t *root = json_loadb(text, length, 0, NULL);

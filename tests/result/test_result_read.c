@@ -11,26 +11,26 @@
 #include <string.h>
 #include <cmocka.h>
 
-static struct ow_live_result some(void)
+static struct ow_interval_result some(void)
 {
-	struct ow_live_result result = {.segment = "F>C",
-	                                .class_name = "voice",
-	                                .from = "F",
-	                                .to = "C",
-	                                .interval = 7,
-	                                .start_ns = 1794736920000000000,
-	                                .length_ns = 1000000000,
-	                                .status = OW_LIVE_PARTIAL,
-	                                .cause = "ring",
-	                                .final = true,
-	                                .active = true,
-	                                .sent = 100,
-	                                .received = 97,
-	                                .matched = 96,
-	                                .late = 1,
-	                                .lost = 3,
-	                                .samples = 97,
-	                                .reordered = OW_LIVE_NOT_COUNTED};
+	struct ow_interval_result result = {.segment = "F>C",
+	                                    .class_name = "voice",
+	                                    .from = "F",
+	                                    .to = "C",
+	                                    .interval = 7,
+	                                    .start_ns = 1794736920000000000,
+	                                    .length_ns = 1000000000,
+	                                    .status = OW_RESULT_PARTIAL,
+	                                    .cause = "ring",
+	                                    .final = true,
+	                                    .active = true,
+	                                    .sent = 100,
+	                                    .received = 97,
+	                                    .matched = 96,
+	                                    .late = 1,
+	                                    .lost = 3,
+	                                    .samples = 97,
+	                                    .reordered = OW_RESULT_NOT_COUNTED};
 	result.mean_ns = (struct ow_value){OW_VALUE_ESTIMATED, 1000, 900, 1100, NULL};
 	result.stddev_ns = ow_value_exact(50);
 	result.loss_ratio = (struct ow_value){OW_VALUE_ESTIMATED, 0.03, 0.01, 0.08, NULL};
@@ -42,17 +42,17 @@ static struct ow_live_result some(void)
 static void there_and_back(void **state)
 {
 	(void)state;
-	struct ow_live_result wrote = some(), read;
+	struct ow_interval_result wrote = some(), read;
 	char *line = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&line, &size);
-	ow_live_json(out, &wrote);
+	ow_result_json(out, &wrote);
 	fclose(out);
-	assert_int_equal(ow_live_json_read(line, size, &read, NULL), 1);
+	assert_int_equal(ow_result_json_read(line, size, &read, NULL), 1);
 	assert_string_equal(read.segment, "F>C");
 	assert_string_equal(read.class_name, "voice");
 	assert_string_equal(read.cause, "ring");
-	assert_int_equal(read.status, OW_LIVE_PARTIAL);
+	assert_int_equal(read.status, OW_RESULT_PARTIAL);
 	assert_true(read.final && read.active && !read.exact);
 	assert_int_equal(read.start_ns, wrote.start_ns);
 	assert_int_equal(read.sent, 100);
@@ -81,10 +81,10 @@ static void others(void **state)
 		{"{\"result\": {\"segment\": \"a\", \"start_ns\": 1, \"length_ns\": 1, \"status\": \"unknown\"}}", 1},
 		{"{", -EINVAL},
 	};
-	struct ow_live_result result;
+	struct ow_interval_result result;
 	struct ow_error err;
 	for (size_t i = 0; i < sizeof(some_lines) / sizeof(*some_lines); i++)
-		assert_int_equal(ow_live_json_read(some_lines[i].line, strlen(some_lines[i].line), &result, &err),
+		assert_int_equal(ow_result_json_read(some_lines[i].line, strlen(some_lines[i].line), &result, &err),
 		                 some_lines[i].r);
 }
 

@@ -47,7 +47,7 @@ static inline struct ow_store *store_open(void)
 	return store;
 }
 
-static inline void store_add(struct ow_store *store, const struct ow_live_result *result)
+static inline void store_add(struct ow_store *store, const struct ow_interval_result *result)
 {
 	struct ow_error err = {""};
 	if (ow_store_add(store, result, &err) < 0)

@@ -116,7 +116,7 @@ static void every_column(void **state)
 {
 	(void)state;
 	struct ow_store *store = store_open();
-	struct ow_live_result r = sample_live(7);
+	struct ow_interval_result r = sample_live(7);
 	store_add(store, &r);
 	ow_store_close(store);
 	sqlite3 *db = look();
@@ -150,13 +150,13 @@ static void final_replaces_provisional(void **state)
 	(void)state;
 	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < 50; i++) {
-		struct ow_live_result soon = sample_provisional(i), later = sample_live(i);
+		struct ow_interval_result soon = sample_provisional(i), later = sample_live(i);
 		store_add(store, &soon);
 		store_add(store, &soon);
 		store_add(store, &later);
 		store_add(store, &soon); /* too late: nothing goes back */
 	}
-	struct ow_live_result lost = sample_unknown(50);
+	struct ow_interval_result lost = sample_unknown(50);
 	store_add(store, &lost);
 	assert_int_equal(ow_store_commit(store, NULL), 0);
 	assert_int_equal(ow_store_commit(store, NULL), 0); /* nothing to do */
@@ -179,7 +179,7 @@ static void lanes_stay(void **state)
 		struct ow_store *store = store_open();
 		for (int64_t i = 0; i < 10; i++) {
 			for (int lane = 0; lane < 20; lane++) {
-				struct ow_live_result r = sample_live(10 * run + i);
+				struct ow_interval_result r = sample_live(10 * run + i);
 				snprintf(r.class_name, sizeof r.class_name, "it's \"class\" %d", lane);
 				r.sent = r.lost = (uint64_t)lane;
 				store_add(store, &r);
@@ -201,7 +201,7 @@ static void batches(void **state)
 	struct ow_store *store = store_open();
 	sqlite3 *db = look();
 	for (int64_t i = 0; i < OW_STORE_BATCH + 1; i++) {
-		struct ow_live_result r = sample_live(i);
+		struct ow_interval_result r = sample_live(i);
 		store_add(store, &r);
 		if (i == OW_STORE_BATCH - 2)
 			assert_string_equal(query(db, "SELECT count(*) FROM result"), "0");
@@ -267,7 +267,7 @@ static void damaged(void **state)
 	(void)state;
 	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < 200; i++) {
-		struct ow_live_result r = sample_live(i);
+		struct ow_interval_result r = sample_live(i);
 		store_add(store, &r);
 	}
 	ow_store_close(store);
@@ -282,7 +282,7 @@ static void damaged(void **state)
 	struct ow_error err = {""};
 	store = NULL;
 	int r = ow_store_open(store_path, &store, &err);
-	struct ow_live_result result = sample_live(300);
+	struct ow_interval_result result = sample_live(300);
 	if (r == 0)
 		r = ow_store_add(store, &result, &err);
 	assert_int_equal(r, -EUCLEAN);
@@ -295,7 +295,7 @@ static void locked(void **state)
 {
 	(void)state;
 	struct ow_store *store = store_open();
-	struct ow_live_result r = sample_live(0);
+	struct ow_interval_result r = sample_live(0);
 	struct ow_error err = {""};
 	sqlite3 *db = look();
 	query(db, "BEGIN IMMEDIATE");
@@ -315,7 +315,7 @@ static void failed_batch(void **state)
 {
 	(void)state;
 	struct ow_store *store = store_open();
-	struct ow_live_result r = sample_live(0);
+	struct ow_interval_result r = sample_live(0);
 	struct ow_error err = {""};
 	sqlite3 *db = look();
 	query(db, "CREATE TRIGGER no BEFORE INSERT ON result WHEN new.interval = 13 BEGIN "
@@ -365,7 +365,7 @@ static void older_schema(void **state)
 {
 	(void)state;
 	struct ow_store *store = store_open();
-	struct ow_live_result r = sample_live(1);
+	struct ow_interval_result r = sample_live(1);
 	store_add(store, &r);
 	ow_store_close(store);
 	sqlite3 *db = look();
@@ -412,11 +412,11 @@ static void trimmed(void **state)
 	struct ow_store *store = store_open();
 	struct ow_error err = {""};
 	for (int64_t i = 0; i < 20000; i++) {
-		struct ow_live_result r = sample_live(i);
+		struct ow_interval_result r = sample_live(i);
 		store_add(store, &r);
 	}
 	assert_int_equal(ow_store_commit(store, NULL), 0);
-	struct ow_live_result r = sample_live(20000);
+	struct ow_interval_result r = sample_live(20000);
 	sqlite3 *db = look();
 	query(db, "PRAGMA wal_checkpoint(TRUNCATE)");
 	long before = file_bytes();
@@ -473,7 +473,7 @@ static void write_until_killed(int say, int64_t from)
 	struct ow_store_limits limits = {.retention_ns = 300 * INT64_C(1000000000)};
 	for (int64_t i = from;; i++) {
 		for (int lane = 0; lane < 3; lane++) {
-			struct ow_live_result r = sample_live(i);
+			struct ow_interval_result r = sample_live(i);
 			snprintf(r.class_name, sizeof r.class_name, "class %d", lane);
 			store_add(store, &r);
 		}
@@ -537,7 +537,7 @@ static void queries_of_the_manual(void **state)
 	(void)state;
 	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < 30; i++) {
-		struct ow_live_result r = i == 20 ? sample_unknown(i) : sample_live(i);
+		struct ow_interval_result r = i == 20 ? sample_unknown(i) : sample_live(i);
 		snprintf(r.class_name, sizeof r.class_name, "all");
 		store_add(store, &r);
 		memcpy(r.from, "paris", 6);

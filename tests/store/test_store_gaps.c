@@ -34,7 +34,7 @@ static void causes(void **state)
 {
 	(void)state;
 	struct ow_store *store = store_open();
-	struct ow_live_result r = sample_live(0);
+	struct ow_interval_result r = sample_live(0);
 	store_add(store, &r);
 	ow_store_close(store);
 	/* Another process, since interval 10; it could not store 20 to 22, and was without agreement until 30. */
@@ -61,7 +61,7 @@ static void other_length(void **state)
 {
 	(void)state;
 	struct ow_store *store = store_open();
-	struct ow_live_result r = sample_live(0);
+	struct ow_interval_result r = sample_live(0);
 	store_add(store, &r);
 	r = sample_live(10);
 	r.interval = 0;
@@ -81,13 +81,13 @@ static void too_long(void **state)
 {
 	(void)state;
 	struct ow_store *store = store_open();
-	struct ow_live_result r = sample_live(0);
+	struct ow_interval_result r = sample_live(0);
 	store_add(store, &r);
 	r = sample_live(INT64_C(10000000));
 	store_add(store, &r);
 	ow_store_close(store);
-	assert_int_equal(ask("SELECT count(*) FROM result"), OW_ABSENT_ROWS + 2);
-	assert_int_equal(ask("SELECT min(interval) FROM result WHERE interval > 0"), 10000000 - OW_ABSENT_ROWS);
+	assert_int_equal(ask("SELECT count(*) FROM result"), OW_STORE_GAPS_ROWS + 2);
+	assert_int_equal(ask("SELECT min(interval) FROM result WHERE interval > 0"), 10000000 - OW_STORE_GAPS_ROWS);
 }
 
 /* A batch that fails takes what it has filled in along. */
@@ -95,7 +95,7 @@ static void rolled_back(void **state)
 {
 	(void)state;
 	struct ow_store *store = store_open();
-	struct ow_live_result r = sample_live(0);
+	struct ow_interval_result r = sample_live(0);
 	store_add(store, &r);
 	assert_int_equal(ow_store_commit(store, NULL), 0);
 	struct ow_database file;
@@ -122,7 +122,7 @@ static void left_behind(void **state)
 {
 	(void)state;
 	struct ow_store *store = store_open();
-	struct ow_live_result r = sample_live(0);
+	struct ow_interval_result r = sample_live(0);
 	store_add(store, &r);
 	r = sample_provisional(1);
 	store_add(store, &r);
@@ -135,7 +135,7 @@ static void left_behind(void **state)
 	r.final = false;
 	store_add(store, &r);
 	r = sample_provisional(4);
-	r.status = OW_LIVE_PARTIAL;
+	r.status = OW_RESULT_PARTIAL;
 	snprintf(r.cause, sizeof r.cause, "a cause");
 	store_add(store, &r);
 	ow_store_close(store);

@@ -38,52 +38,52 @@ static int64_t ask(const char *sql)
 	return value;
 }
 
-static struct ow_keeper *keep(size_t waiting, int64_t retention_s)
+static struct ow_store_writer *keep(size_t waiting, int64_t retention_s)
 {
-	struct ow_keeper_options o = {.path = store_path,
-	                              .waiting_max = waiting,
-	                              .limits = {.retention_ns = retention_s * INT64_C(1000000000)}};
-	struct ow_keeper *keeper = NULL;
+	struct ow_store_writer_options o = {.path = store_path,
+	                                    .waiting_max = waiting,
+	                                    .limits = {.retention_ns = retention_s * INT64_C(1000000000)}};
+	struct ow_store_writer *keeper = NULL;
 	struct ow_error err = {""};
-	if (ow_keeper_create(&o, &keeper, &err) < 0)
+	if (ow_store_writer_create(&o, &keeper, &err) < 0)
 		fail_msg("%s", err.text);
 	return keeper;
 }
 
-static struct ow_keeper_state state_of(struct ow_keeper *keeper)
+static struct ow_store_writer_state state_of(struct ow_store_writer *keeper)
 {
-	struct ow_keeper_state state;
-	ow_keeper_state(keeper, &state);
+	struct ow_store_writer_state state;
+	ow_store_writer_state(keeper, &state);
 	return state;
 }
 
-static void expect_news(struct ow_keeper *keeper, const char *say)
+static void expect_news(struct ow_store_writer *keeper, const char *say)
 {
 	struct ow_error line = {""};
-	for (int i = 0; i < 3000 && !ow_keeper_news(keeper, &line); i++)
+	for (int i = 0; i < 3000 && !ow_store_writer_news(keeper, &line); i++)
 		usleep(10000);
 	if (!strstr(line.text, say) || !strstr(line.text, store_path))
 		fail_msg("'%s' does not say '%s'", line.text, say);
 }
 
-static void expect_no_news(struct ow_keeper *keeper)
+static void expect_no_news(struct ow_store_writer *keeper)
 {
 	struct ow_error line;
-	if (ow_keeper_news(keeper, &line))
+	if (ow_store_writer_news(keeper, &line))
 		fail_msg("%s", line.text);
 }
 
-static void add(struct ow_keeper *keeper, int64_t from, int64_t to)
+static void add(struct ow_store_writer *keeper, int64_t from, int64_t to)
 {
 	for (int64_t i = from; i < to; i++) {
-		struct ow_live_result soon = sample_provisional(i), later = sample_live(i);
-		ow_keeper_add(keeper, &soon);
-		ow_keeper_add(keeper, &later);
+		struct ow_interval_result soon = sample_provisional(i), later = sample_live(i);
+		ow_store_writer_add(keeper, &soon);
+		ow_store_writer_add(keeper, &later);
 	}
-	ow_keeper_commit(keeper);
+	ow_store_writer_commit(keeper);
 }
 
-static void wait_stored(struct ow_keeper *keeper, uint64_t stored)
+static void wait_stored(struct ow_store_writer *keeper, uint64_t stored)
 {
 	for (int i = 0; i < 3000 && state_of(keeper).stored < stored; i++)
 		usleep(10000);
@@ -93,23 +93,23 @@ static void wait_stored(struct ow_keeper *keeper, uint64_t stored)
 static void usual(void **state)
 {
 	(void)state;
-	struct ow_keeper *keeper = keep(0, 0);
+	struct ow_store_writer *keeper = keep(0, 0);
 	add(keeper, 0, 10);
 	wait_stored(keeper, 20);
 	assert_int_equal(ask("SELECT count(*) FROM result WHERE final"), 10);
 	/* Without being asked to, too. */
-	struct ow_live_result r = sample_live(10);
-	ow_keeper_add(keeper, &r);
+	struct ow_interval_result r = sample_live(10);
+	ow_store_writer_add(keeper, &r);
 	wait_stored(keeper, 21);
 	/* What is not written yet when it ends, is then. */
 	add(keeper, 11, 3000);
-	ow_keeper_stop(keeper);
+	ow_store_writer_stop(keeper);
 	assert_int_equal(state_of(keeper).waiting, 0);
 	assert_false(state_of(keeper).failing);
 	expect_no_news(keeper);
-	ow_keeper_free(keeper);
+	ow_store_writer_free(keeper);
 	assert_int_equal(ask("SELECT count(*) FROM result WHERE final"), 3000);
-	ow_keeper_free(NULL);
+	ow_store_writer_free(NULL);
 }
 
 /* What is old goes; a batch at a time, also while new ones come. */
@@ -117,28 +117,28 @@ static void retention(void **state)
 {
 	(void)state;
 	int64_t now = ow_clock_real_ns() / 1000000000, age = now - sample_live(0).start_ns / 1000000000;
-	struct ow_keeper *keeper = keep(0, 0);
+	struct ow_store_writer *keeper = keep(0, 0);
 	add(keeper, 0, 3000);
-	ow_keeper_stop(keeper);
-	ow_keeper_free(keeper);
+	ow_store_writer_stop(keeper);
+	ow_store_writer_free(keeper);
 	keeper = keep(0, age - 2000);
 	for (int i = 0; i < 3000 && ask("SELECT count(*) FROM result") > 1100; i++)
 		usleep(10000);
 	add(keeper, 3000, 3001);
-	ow_keeper_stop(keeper);
+	ow_store_writer_stop(keeper);
 	/* Some seconds may have passed since `now`. */
 	int64_t left = ask("SELECT count(*) FROM result");
 	assert_in_range(left, 800, 1001);
 	assert_int_equal(ask("SELECT max(interval) FROM result"), 3000);
 	assert_int_equal(ask("SELECT min(interval) FROM result"), 3001 - left);
-	ow_keeper_free(keeper);
+	ow_store_writer_free(keeper);
 }
 
 /* Another writer keeps its lock: nobody waits, and all is there afterwards. */
 static void locked(void **state)
 {
 	(void)state;
-	struct ow_keeper *keeper = keep(0, 0);
+	struct ow_store_writer *keeper = keep(0, 0);
 	sqlite3 *db;
 	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
@@ -151,7 +151,7 @@ static void locked(void **state)
 	expect_news(keeper, "written again after");
 	wait_stored(keeper, 400);
 	assert_int_equal(state_of(keeper).lost, 0);
-	ow_keeper_free(keeper);
+	ow_store_writer_free(keeper);
 	assert_int_equal(ask("SELECT count(*) FROM result WHERE final"), 200);
 }
 
@@ -159,7 +159,7 @@ static void locked(void **state)
 static void readers(void **state)
 {
 	(void)state;
-	struct ow_keeper *keeper = keep(0, 0);
+	struct ow_store_writer *keeper = keep(0, 0);
 	add(keeper, 0, 100);
 	wait_stored(keeper, 200);
 	sqlite3 *db;
@@ -176,14 +176,14 @@ static void readers(void **state)
 	sqlite3_finalize(statement);
 	sqlite3_close(db);
 	expect_no_news(keeper);
-	ow_keeper_free(keeper);
+	ow_store_writer_free(keeper);
 }
 
 /* One that the store refuses does not keep the others back. */
 static void refused(void **state)
 {
 	(void)state;
-	struct ow_keeper *keeper = keep(0, 0);
+	struct ow_store_writer *keeper = keep(0, 0);
 	sqlite3 *db;
 	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db,
@@ -195,7 +195,7 @@ static void refused(void **state)
 	add(keeper, 0, 100);
 	wait_stored(keeper, 198);
 	assert_int_equal(state_of(keeper).lost, 1);
-	ow_keeper_free(keeper);
+	ow_store_writer_free(keeper);
 	assert_int_equal(ask("SELECT count(*) FROM result WHERE final"), 99);
 	assert_int_equal(ask("SELECT value FROM meta WHERE key = 'not_stored'"), 1);
 }
@@ -203,7 +203,7 @@ static void refused(void **state)
 static void removed(void **state)
 {
 	(void)state;
-	struct ow_keeper *keeper = keep(0, 0);
+	struct ow_store_writer *keeper = keep(0, 0);
 	add(keeper, 0, 10);
 	wait_stored(keeper, 20);
 	assert_int_equal(unlink(store_path), 0);
@@ -211,7 +211,7 @@ static void removed(void **state)
 	add(keeper, 10, 15);
 	expect_news(keeper, "was removed or replaced; opened anew");
 	wait_stored(keeper, 30);
-	ow_keeper_free(keeper);
+	ow_store_writer_free(keeper);
 	assert_int_equal(ask("SELECT count(*) FROM result"), 5);
 }
 
@@ -219,10 +219,10 @@ static void removed(void **state)
 static void hopeless(void **state)
 {
 	(void)state;
-	struct ow_keeper_options o = {.path = "/nowhere/at/all.db"};
-	struct ow_keeper *keeper = NULL;
+	struct ow_store_writer_options o = {.path = "/nowhere/at/all.db"};
+	struct ow_store_writer *keeper = NULL;
 	struct ow_error err = {""};
-	assert_int_equal(ow_keeper_create(&o, &keeper, &err), -ENOENT);
+	assert_int_equal(ow_store_writer_create(&o, &keeper, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "/nowhere/at/all.db"));
 	FILE *file = fopen(store_path, "w");
 	fputs("This is a letter, and no database, however long it gets. It just goes on and on and on and on. It is "
@@ -230,7 +230,7 @@ static void hopeless(void **state)
 	      file);
 	fclose(file);
 	o.path = store_path;
-	assert_int_equal(ow_keeper_create(&o, &keeper, &err), -EINVAL);
+	assert_int_equal(ow_store_writer_create(&o, &keeper, &err), -EINVAL);
 	assert_null(keeper);
 }
 
@@ -251,7 +251,7 @@ static void full(void **state)
 	(void)state;
 	if (!mounts)
 		skip();
-	struct ow_keeper *keeper = keep(300, 0);
+	struct ow_store_writer *keeper = keep(300, 0);
 	add(keeper, 0, 20);
 	wait_stored(keeper, 40);
 	expect_no_news(keeper);
@@ -266,7 +266,7 @@ static void full(void **state)
 	/* More than can wait: the oldest make room and are counted; each result is either stored, waiting or lost. */
 	add(keeper, at, at + 1000);
 	expect_news(keeper, "older ones are lost from now on");
-	struct ow_keeper_state now = state_of(keeper);
+	struct ow_store_writer_state now = state_of(keeper);
 	assert_true(now.failing && now.lost > 500);
 	int64_t readable = ask("SELECT count(*) FROM result");
 	assert_true(readable >= 20);
@@ -278,7 +278,7 @@ static void full(void **state)
 		usleep(10000);
 	now = state_of(keeper);
 	assert_false(now.failing);
-	ow_keeper_free(keeper);
+	ow_store_writer_free(keeper);
 	/* Every interval is there; those that could not be stored say so, and are counted. */
 	assert_int_equal(ask("SELECT count(*) FROM result WHERE final"), at + 1000);
 	assert_int_equal(
@@ -297,13 +297,13 @@ static void full_at_start(void **state)
 	if (!mounts)
 		skip();
 	fill_disk();
-	struct ow_keeper *keeper = keep(0, 0);
+	struct ow_store_writer *keeper = keep(0, 0);
 	add(keeper, 0, 20);
 	expect_news(keeper, "; results wait in memory");
 	assert_int_equal(unlink(ballast), 0);
 	expect_news(keeper, "written again after");
 	wait_stored(keeper, 40);
-	ow_keeper_free(keeper);
+	ow_store_writer_free(keeper);
 	assert_int_equal(ask("SELECT count(*) FROM result WHERE final"), 20);
 }
 
@@ -312,15 +312,15 @@ static void read_only_disk(void **state)
 	(void)state;
 	if (!mounts)
 		skip();
-	ow_keeper_free(keep(0, 0));
+	ow_store_writer_free(keep(0, 0));
 	assert_int_equal(mount(NULL, store_folder, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
-	struct ow_keeper *keeper = keep(0, 0);
+	struct ow_store_writer *keeper = keep(0, 0);
 	add(keeper, 0, 20);
 	expect_news(keeper, "read-only");
 	assert_int_equal(mount(NULL, store_folder, NULL, MS_REMOUNT, "size=1m"), 0);
 	expect_news(keeper, "written again after");
 	wait_stored(keeper, 40);
-	ow_keeper_free(keeper);
+	ow_store_writer_free(keeper);
 	assert_int_equal(ask("SELECT count(*) FROM result WHERE final"), 20);
 }
 

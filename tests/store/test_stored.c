@@ -41,19 +41,19 @@ static void choose(struct ow_stored *stored, const struct ow_stored_filter *filt
 
 /* -- what went in ------------------------------------------------------------------------------------------------- */
 
-static char *json_of(const struct ow_live_result *r)
+static char *json_of(const struct ow_interval_result *r)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
-	ow_live_json(out, r);
+	ow_result_json(out, r);
 	fclose(out);
 	return text;
 }
 
-static int compare_json(void *arg, const struct ow_live_result *r)
+static int compare_json(void *arg, const struct ow_interval_result *r)
 {
-	const struct ow_live_result **want = arg;
+	const struct ow_interval_result **want = arg;
 	char *a = json_of((*want)++), *b = json_of(r);
 	assert_string_equal(b, a);
 	free(a);
@@ -64,12 +64,12 @@ static int compare_json(void *arg, const struct ow_live_result *r)
 static void round_trip(void **state)
 {
 	(void)state;
-	struct ow_live_result r[4] = {sample_live(1), sample_provisional(2), sample_unknown(3), sample_live(4)};
+	struct ow_interval_result r[4] = {sample_live(1), sample_provisional(2), sample_unknown(3), sample_live(4)};
 	r[3].exact = true;
 	r[3].reordered = 17;
 	r[3].min_ns = sample_value(OW_VALUE_EXACT, -12345.5, 0);
 	r[3].mean_ns = sample_none("fewer than two \"samples\"");
-	r[3].status = OW_LIVE_PARTIAL;
+	r[3].status = OW_RESULT_PARTIAL;
 	r[3].sample_shift = 3;
 	r[3].clock_to = (struct ow_clock_state){true, 0};
 	snprintf(r[3].cause, sizeof r[3].cause, "ring of paris lost 17 frames");
@@ -80,7 +80,7 @@ static void round_trip(void **state)
 		store_add(store, &r[i]);
 	ow_store_close(store);
 	struct ow_stored *stored = look();
-	const struct ow_live_result *want = r;
+	const struct ow_interval_result *want = r;
 	struct ow_error err;
 	assert_int_equal(ow_stored_list(stored, 0, compare_json, &want, &err), 0);
 	assert_ptr_equal(want, r + 4);
@@ -97,7 +97,7 @@ struct seen {
 };
 
 /* In order, each once. */
-static int see(void *arg, const struct ow_live_result *r)
+static int see(void *arg, const struct ow_interval_result *r)
 {
 	struct seen *seen = arg;
 	int lane = (*r->from == 'p') * 2 + (*r->class_name == 'v');
@@ -119,11 +119,11 @@ static struct seen list(struct ow_stored *stored, const struct ow_stored_filter 
 	return seen;
 }
 
-static struct ow_live_result of_lane(int64_t interval, int lane)
+static struct ow_interval_result of_lane(int64_t interval, int lane)
 {
-	struct ow_live_result r = interval % 10 == 3   ? sample_unknown(interval)
-	                          : interval % 10 == 7 ? sample_provisional(interval)
-	                                               : sample_live(interval);
+	struct ow_interval_result r = interval % 10 == 3   ? sample_unknown(interval)
+	                              : interval % 10 == 7 ? sample_provisional(interval)
+	                                                   : sample_live(interval);
 	snprintf(r.class_name, sizeof r.class_name, "%s", lane & 1 ? "voice" : "all");
 	snprintf(r.from, sizeof r.from, "%s", lane & 2 ? "paris" : "london");
 	snprintf(r.to, sizeof r.to, "%s", lane & 2 ? "london" : "paris");
@@ -135,7 +135,7 @@ static void fill(int64_t intervals)
 	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < intervals; i++) {
 		for (int lane = 0; lane < 4; lane++) {
-			struct ow_live_result r = of_lane(i, lane);
+			struct ow_interval_result r = of_lane(i, lane);
 			store_add(store, &r);
 		}
 	}
@@ -159,9 +159,9 @@ static void choosing(void **state)
 	assert_true(seen.count == 800 && seen.first == 100 && seen.last == 899);
 	f.final = true;
 	assert_int_equal(list(stored, &f, 0).count, 720);
-	f.statuses = 1u << OW_LIVE_UNKNOWN;
+	f.statuses = 1u << OW_RESULT_UNKNOWN;
 	assert_int_equal(list(stored, &f, 0).count, 80);
-	f.statuses |= 1u << OW_LIVE_MEASURED;
+	f.statuses |= 1u << OW_RESULT_MEASURED;
 	assert_int_equal(list(stored, &f, 0).count, 720);
 	/* The newest, also over the ends of portions and of intervals. */
 	static const uint64_t limits[] = {1, 2, 5, 255, 256, 257, 3999, 4000, 4001};
@@ -206,7 +206,7 @@ static void names(void **state)
 	ow_stored_close(stored);
 }
 
-static int note_loss(void *arg, const struct ow_live_result *r)
+static int note_loss(void *arg, const struct ow_interval_result *r)
 {
 	double *last = arg;
 	assert_true(r->loss_ratio.value <= *last);
@@ -219,7 +219,7 @@ static void worst(void **state)
 	(void)state;
 	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < 500; i++) {
-		struct ow_live_result r = sample_live(i);
+		struct ow_interval_result r = sample_live(i);
 		r.loss_ratio.value = r.loss_ratio.low = r.loss_ratio.high = (double)(i * 7919 % 500) / 500;
 		r.quantile_ns[OW_Q99].value = (double)i;
 		store_add(store, &r);
@@ -250,7 +250,7 @@ static void pooled(void **state)
 	double n = 0, sum = 0, squares = 0, low = INFINITY, high = -INFINITY;
 	uint64_t sent = 0, lost = 0;
 	for (int64_t i = 0; i < INTERVALS; i++) {
-		struct ow_live_result r = sample_live(i);
+		struct ow_interval_result r = sample_live(i);
 		uint64_t packets = 1 + ow_random_u64(&random) % 300;
 		double s = 0, q = 0, level = 1e6 * (double)(i % 7);
 		for (uint64_t k = 0; k < packets; k++) {
@@ -336,7 +336,7 @@ static void conserved(void **state)
 		assert_int_equal(all_of.missing, 0);
 		assert_int_equal(all_of.sent, UINT64_C(28800) * 100000);
 		assert_int_equal(sums.causes, 1);
-		assert_true(sums.cause[0].intervals == 3200 && sums.cause[0].status == OW_LIVE_UNKNOWN);
+		assert_true(sums.cause[0].intervals == 3200 && sums.cause[0].status == OW_RESULT_UNKNOWN);
 		assert_string_equal(sums.cause[0].text, "paris does not answer");
 		ow_stored_sums_done(&sums);
 	}
@@ -349,11 +349,11 @@ static void gaps(void **state)
 	(void)state;
 	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < 100; i++) {
-		struct ow_live_result r = sample_live(i < 50 ? i : i + 25);
+		struct ow_interval_result r = sample_live(i < 50 ? i : i + 25);
 		store_add(store, &r);
 	}
 	/* And one two hours later. */
-	struct ow_live_result r = sample_live(7325);
+	struct ow_interval_result r = sample_live(7325);
 	store_add(store, &r);
 	ow_store_close(store);
 	/* The store has filled the gaps; older versions did not, and very long ones are not filled. */
@@ -378,7 +378,7 @@ static void gaps(void **state)
 	ow_stored_sums_done(&sums);
 	/* What the filter left out is not missing. */
 	struct ow_stored_filter f = all;
-	f.statuses = 1u << OW_LIVE_MEASURED;
+	f.statuses = 1u << OW_RESULT_MEASURED;
 	choose(stored, &f);
 	o.group = OW_STORED_LANE;
 	assert_int_equal(ow_stored_summarise(stored, &o, &sums, NULL), 0);
@@ -395,7 +395,7 @@ static void lengths(void **state)
 	int64_t start = 0;
 	struct ow_store *store = store_open();
 	for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
-		struct ow_live_result r = sample_live((int64_t)i);
+		struct ow_interval_result r = sample_live((int64_t)i);
 		start = i ? start : r.start_ns;
 		r.start_ns = start;
 		r.length_ns = seconds[i] * INT64_C(1000000000);
@@ -428,7 +428,7 @@ static void time_zones(void **state)
 	const int64_t midnight = INT64_C(1792879200); /* 2026-10-25 00:00 in Berlin, summer time */
 	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < 3 * 24; i++) {
-		struct ow_live_result r = sample_live(i);
+		struct ow_interval_result r = sample_live(i);
 		r.start_ns = (midnight + (i - 24) * 3600 + 1) * 1000000000;
 		r.length_ns = INT64_C(3600) * 1000000000;
 		store_add(store, &r);
@@ -492,7 +492,7 @@ static void plans(void **state)
 	one.class_name = "voice";
 	one.from = "paris";
 	some.class_name = "voice";
-	status.statuses = 1u << OW_LIVE_UNKNOWN;
+	status.statuses = 1u << OW_RESULT_UNKNOWN;
 	status.final = true;
 	for (int which = 0; which < 4; which++) {
 		plan_of(stored, &all, which, "INDEX result_time (");
@@ -510,7 +510,7 @@ static void csv(void **state)
 	(void)state;
 	struct ow_store *store = store_open();
 	for (int64_t i = 0; i < 600; i++) {
-		struct ow_live_result r = sample_live(i);
+		struct ow_interval_result r = sample_live(i);
 		snprintf(r.class_name, sizeof r.class_name, "a,\"b\"");
 		store_add(store, &r);
 	}
@@ -593,7 +593,7 @@ static void while_writing(void **state)
 	struct ow_store *store = store_open();
 	struct ow_stored *stored = look();
 	struct seen seen = {0};
-	struct ow_live_result r = of_lane(1000, 0);
+	struct ow_interval_result r = of_lane(1000, 0);
 	store_add(store, &r); /* not committed */
 	assert_int_equal(ow_stored_list(stored, 0, see, &seen, NULL), 0);
 	assert_int_equal(seen.count, 4000);

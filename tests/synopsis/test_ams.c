@@ -12,14 +12,14 @@
 
 #define STAMPS 20000
 
-static struct ow_stamp stamps[STAMPS];
+static struct ow_sighting stamps[STAMPS];
 
 static void make_stamps(uint64_t seed)
 {
 	struct ow_random random;
 	ow_random_seed(&random, seed);
 	for (size_t i = 0; i < STAMPS; i++)
-		stamps[i] = (struct ow_stamp){ow_random_u64(&random), (int64_t)i};
+		stamps[i] = (struct ow_sighting){ow_random_u64(&random), (int64_t)i};
 }
 
 static struct ow_synopsis *make(uint32_t counters, uint64_t seed)
@@ -219,7 +219,7 @@ static void size_from_an_error(void **state)
 		assert_int_equal(ow_ams_create(counters, seed, &a), 0);
 		assert_int_equal(ow_ams_create(counters, seed, &b), 0);
 		for (int i = 0; i < 20000; i++) {
-			struct ow_stamp stamp = {.id = ow_random_u64(&random)};
+			struct ow_sighting stamp = {.id = ow_random_u64(&random)};
 			a->ops->add(a, &stamp, 1);
 		}
 		assert_int_equal(ow_ams_difference(a, b, &differences, &deviation), 0);

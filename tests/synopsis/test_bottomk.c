@@ -12,14 +12,14 @@
 
 #define STAMPS 3000
 
-static struct ow_stamp stamps[STAMPS];
+static struct ow_sighting stamps[STAMPS];
 
 static void make_stamps(uint64_t seed)
 {
 	struct ow_random random;
 	ow_random_seed(&random, seed);
 	for (size_t i = 0; i < STAMPS; i++)
-		stamps[i] = (struct ow_stamp){ow_random_u64(&random), (int64_t)ow_random_u64(&random) >> (i % 64)};
+		stamps[i] = (struct ow_sighting){ow_random_u64(&random), (int64_t)ow_random_u64(&random) >> (i % 64)};
 	stamps[1].id = stamps[2].id = stamps[0].id; /* copies */
 }
 

@@ -13,7 +13,8 @@
 static void test_names_copies(void **state)
 {
 	(void)state;
-	struct ow_stamp a[] = {{7, 1}, {9, 2}, {7, 3}, {7, 4}, {0, 5}, {0, 6}}, b[] = {{0, 1}, {7, 2}, {7, 3}, {9, 4}};
+	struct ow_sighting a[] = {{7, 1}, {9, 2}, {7, 3}, {7, 4}, {0, 5}, {0, 6}},
+			   b[] = {{0, 1}, {7, 2}, {7, 3}, {9, 4}};
 	assert_int_equal(ow_copies_rename(a, 6), 0);
 	assert_int_equal(ow_copies_rename(b, 4), 0);
 	assert_true(a[0].id == 7 && a[1].id == 9 && a[4].id == 0);
@@ -29,7 +30,7 @@ static void test_names_copies(void **state)
 
 static int by_id(const void *a, const void *b)
 {
-	const struct ow_stamp *x = a, *y = b;
+	const struct ow_sighting *x = a, *y = b;
 	return (x->id > y->id) - (x->id < y->id);
 }
 
@@ -38,13 +39,13 @@ static void test_many(void **state)
 {
 	(void)state;
 	enum { COUNT = 50000 };
-	static struct ow_stamp stamp[COUNT];
+	static struct ow_sighting stamp[COUNT];
 	const uint64_t kinds[] = {1, 2, 1000, UINT64_MAX};
 	for (int k = 0; k < 4; k++) {
 		struct ow_random random;
 		ow_random_seed(&random, 5);
 		for (int i = 0; i < COUNT; i++)
-			stamp[i] = (struct ow_stamp){ow_random_below(&random, kinds[k]) << 20, i};
+			stamp[i] = (struct ow_sighting){ow_random_below(&random, kinds[k]) << 20, i};
 		assert_int_equal(ow_copies_rename(stamp, COUNT), 0);
 		qsort(stamp, COUNT, sizeof *stamp, by_id);
 		for (int i = 1; i < COUNT; i++)
@@ -62,7 +63,7 @@ static void test_streaming(void **state)
 {
 	(void)state;
 	enum { COUNT = 20000 };
-	static struct ow_stamp stamp[COUNT], whole[COUNT];
+	static struct ow_sighting stamp[COUNT], whole[COUNT];
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct ow_random random;
 		ow_random_seed(&random, seed);

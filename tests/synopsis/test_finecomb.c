@@ -17,13 +17,13 @@ static const struct ow_finecomb_params three = {
 	3, {{64, UINT32_MAX, 7}, {33, UINT32_MAX >> 3, 0}, {9, UINT32_MAX >> 7, 3}}};
 
 /* In order of time. */
-static void make_stamps(uint64_t seed, struct ow_stamp *stamps, size_t count)
+static void make_stamps(uint64_t seed, struct ow_sighting *stamps, size_t count)
 {
 	struct ow_random random;
 	ow_random_seed(&random, seed);
 	for (size_t i = 0; i < count; i++)
-		stamps[i] =
-			(struct ow_stamp){ow_random_u64(&random), (int64_t)(1000 * i + ow_random_below(&random, 1000))};
+		stamps[i] = (struct ow_sighting){ow_random_u64(&random),
+		                                 (int64_t)(1000 * i + ow_random_below(&random, 1000))};
 }
 
 static struct ow_finecomb *make(const struct ow_finecomb_params *params, uint64_t seed)
@@ -58,7 +58,7 @@ static bool equal_stashes(const struct ow_finecomb *a, const struct ow_finecomb 
 static void test_add(void **state)
 {
 	(void)state;
-	static struct ow_stamp stamps[STAMPS];
+	static struct ow_sighting stamps[STAMPS];
 	make_stamps(1, stamps, STAMPS);
 	for (int k = 0; k < 2; k++) {
 		const struct ow_finecomb_params *params = k ? &three : &one;
@@ -89,7 +89,7 @@ static void test_add(void **state)
 static void test_stashes(void **state)
 {
 	(void)state;
-	static struct ow_stamp stamps[STAMPS];
+	static struct ow_sighting stamps[STAMPS];
 	make_stamps(2, stamps, STAMPS);
 	const struct ow_finecomb_params params = {1, {{50, UINT32_MAX, 5}}};
 	struct ow_finecomb *f = make(&params, 1);
@@ -120,7 +120,7 @@ static void test_stashes(void **state)
 static void test_merge(void **state)
 {
 	(void)state;
-	static struct ow_stamp stamps[STAMPS];
+	static struct ow_sighting stamps[STAMPS];
 	make_stamps(3, stamps, STAMPS);
 	struct ow_finecomb *all = make(&three, 3), *part[3];
 	for (int i = 0; i < 3; i++)
@@ -164,7 +164,7 @@ static void test_merge(void **state)
 static void test_bytes(void **state)
 {
 	(void)state;
-	static struct ow_stamp stamps[STAMPS];
+	static struct ow_sighting stamps[STAMPS];
 	make_stamps(4, stamps, STAMPS);
 	struct ow_finecomb *f = make(&three, 5);
 	ow_finecomb_before(f, stamps, 100);

@@ -11,14 +11,14 @@
 
 #define STAMPS 5000
 
-static struct ow_stamp stamps[STAMPS];
+static struct ow_sighting stamps[STAMPS];
 
 static void make_stamps(uint64_t seed)
 {
 	struct ow_random random;
 	ow_random_seed(&random, seed);
 	for (size_t i = 0; i < STAMPS; i++)
-		stamps[i] = (struct ow_stamp){ow_random_u64(&random), (int64_t)i};
+		stamps[i] = (struct ow_sighting){ow_random_u64(&random), (int64_t)i};
 }
 
 static struct ow_synopsis *make(unsigned banks, uint32_t cells, unsigned order, bool estimator, uint64_t seed)

@@ -15,12 +15,12 @@
 static const struct ow_lda_params one = {1, {{100, UINT32_MAX / 3}}};
 static const struct ow_lda_params three = {3, {{64, UINT32_MAX}, {33, UINT32_MAX >> 3}, {7, UINT32_MAX >> 7}}};
 
-static void make_stamps(uint64_t seed, struct ow_stamp *stamps, size_t count)
+static void make_stamps(uint64_t seed, struct ow_sighting *stamps, size_t count)
 {
 	struct ow_random random;
 	ow_random_seed(&random, seed);
 	for (size_t i = 0; i < count; i++)
-		stamps[i] = (struct ow_stamp){ow_random_u64(&random), (int64_t)ow_random_u64(&random) >> 20};
+		stamps[i] = (struct ow_sighting){ow_random_u64(&random), (int64_t)ow_random_u64(&random) >> 20};
 }
 
 static struct ow_lda *make(const struct ow_lda_params *params, uint64_t seed)
@@ -40,7 +40,7 @@ static bool equal(const struct ow_lda *a, const struct ow_lda *b)
 static void test_add(void **state)
 {
 	(void)state;
-	static struct ow_stamp stamps[STAMPS];
+	static struct ow_sighting stamps[STAMPS];
 	make_stamps(1, stamps, STAMPS);
 	for (int k = 0; k < 2; k++) {
 		struct ow_lda *all = make(k ? &three : &one, 7), *bits = make(k ? &three : &one, 7);
@@ -69,7 +69,7 @@ static void test_add(void **state)
 static void test_merge(void **state)
 {
 	(void)state;
-	static struct ow_stamp stamps[STAMPS];
+	static struct ow_sighting stamps[STAMPS];
 	make_stamps(2, stamps, STAMPS);
 	struct ow_lda *all = make(&three, 3), *part[3];
 	all->base.ops->add(&all->base, stamps, STAMPS);
@@ -106,7 +106,7 @@ static void test_merge(void **state)
 static void test_bytes(void **state)
 {
 	(void)state;
-	static struct ow_stamp stamps[STAMPS];
+	static struct ow_sighting stamps[STAMPS];
 	make_stamps(3, stamps, STAMPS);
 	struct ow_lda *lda = make(&three, 5);
 	lda->base.ops->add(&lda->base, stamps, STAMPS);
@@ -173,7 +173,7 @@ static void test_shares(void **state)
 
 	enum { N = 400000 };
 	struct ow_lda *lda = make(&zeros, 11);
-	struct ow_stamp stamp = {0, 1};
+	struct ow_sighting stamp = {0, 1};
 	for (uint64_t i = 0; i < N; i++) {
 		stamp.id = i; /* even plain numbers are spread */
 		lda->base.ops->add(&lda->base, &stamp, 1);

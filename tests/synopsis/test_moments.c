@@ -26,11 +26,11 @@ static bool equal(const struct ow_moments *a, const struct ow_moments *b)
 static void test_linear(void **state)
 {
 	(void)state;
-	static struct ow_stamp stamps[STAMPS];
+	static struct ow_sighting stamps[STAMPS];
 	struct ow_random random;
 	ow_random_seed(&random, 1);
 	for (size_t i = 0; i < STAMPS; i++)
-		stamps[i] = (struct ow_stamp){ow_random_u64(&random), (int64_t)ow_random_u64(&random)};
+		stamps[i] = (struct ow_sighting){ow_random_u64(&random), (int64_t)ow_random_u64(&random)};
 	struct ow_moments *all = make(101, 1), *left = make(101, 1), *right = make(101, 1), *empty = make(101, 1);
 	all->base.ops->add(&all->base, stamps, STAMPS);
 	left->base.ops->add(&left->base, stamps + 1000, STAMPS - 1000);
@@ -66,7 +66,7 @@ static void test_bytes(void **state)
 {
 	(void)state;
 	struct ow_moments *m = make(3, 9);
-	m->base.ops->add(&m->base, (struct ow_stamp[]){{1, 10}, {2, 20}, {3, -30}}, 3);
+	m->base.ops->add(&m->base, (struct ow_sighting[]){{1, 10}, {2, 20}, {3, -30}}, 3);
 	uint8_t bytes[OW_SYNOPSIS_HEADER + 16 + 3 * 8];
 	assert_int_equal(ow_synopsis_encoded_size(&m->base), sizeof bytes);
 	ow_synopsis_encode(&m->base, bytes);

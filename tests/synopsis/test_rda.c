@@ -73,12 +73,12 @@ static struct ow_synopsis *make(int shape)
 	}
 }
 
-static void packets(struct ow_stamp *stamps, size_t count, uint64_t seed)
+static void packets(struct ow_sighting *stamps, size_t count, uint64_t seed)
 {
 	struct ow_random random;
 	ow_random_seed(&random, seed);
 	for (size_t i = 0; i < count; i++)
-		stamps[i] = (struct ow_stamp){ow_random_u64(&random), (int64_t)ow_random_below(&random, 1000000000)};
+		stamps[i] = (struct ow_sighting){ow_random_u64(&random), (int64_t)ow_random_below(&random, 1000000000)};
 }
 
 static uint8_t *encode(const struct ow_synopsis *s, size_t *ret_size)
@@ -104,7 +104,7 @@ static void assert_same(const struct ow_synopsis *a, const struct ow_synopsis *b
 static void test_sums(void **state)
 {
 	(void)state;
-	struct ow_stamp p[PACKETS];
+	struct ow_sighting p[PACKETS];
 	packets(p, PACKETS, 1);
 	for (int shape = 0;; shape++) {
 		struct ow_synopsis *all = make(shape), *parts = make(shape), *more = make(shape), *none = make(shape);
@@ -139,7 +139,7 @@ static void test_sums(void **state)
 static void test_counts(void **state)
 {
 	(void)state;
-	struct ow_stamp p[PACKETS];
+	struct ow_sighting p[PACKETS];
 	packets(p, PACKETS, 2);
 	for (int shape = 0; shape <= 10; shape++) {
 		struct ow_synopsis *s = make(shape);
@@ -231,7 +231,7 @@ static void test_check(void **state)
 static void test_bytes(void **state)
 {
 	(void)state;
-	struct ow_stamp p[100];
+	struct ow_sighting p[100];
 	packets(p, 100, 5);
 	for (int shape = 0;; shape++) {
 		struct ow_synopsis *s = make(shape), *back;
@@ -272,7 +272,8 @@ static void test_golden(void **state)
 {
 	(void)state;
 	struct ow_synopsis *s = make_rda(1, 1, false);
-	s->ops->add(s, (struct ow_stamp[]){{UINT64_C(0x0102030405060708), 9}, {UINT64_C(0x0100000000000001), -10}}, 2);
+	s->ops->add(s, (struct ow_sighting[]){{UINT64_C(0x0102030405060708), 9}, {UINT64_C(0x0100000000000001), -10}},
+	            2);
 	static const uint8_t rda[] = {1, 0, 0,   0,   1,   0,   0,   0,   0x09, 7,   6, 5, 4, 3,
 	                              2, 0, 255, 255, 255, 255, 255, 255, 255,  255, 2, 0, 0, 0};
 	uint8_t bytes[64];
@@ -281,7 +282,7 @@ static void test_golden(void **state)
 	assert_memory_equal(bytes, rda, sizeof rda);
 	ow_synopsis_free(s);
 	s = make_srda(1, 1);
-	s->ops->add(s, (struct ow_stamp[]){{5, 9}}, 1);
+	s->ops->add(s, (struct ow_sighting[]){{5, 9}}, 1);
 	s->ops->encode(s, bytes);
 	static const uint8_t srda[] = {1, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0};
 	assert_int_equal(s->ops->encoded_size(s), sizeof srda + 8);
@@ -358,7 +359,7 @@ static void test_sizing(void **state)
 static void test_minhash(void **state)
 {
 	(void)state;
-	struct ow_stamp p[30000];
+	struct ow_sighting p[30000];
 	packets(p, 30000, 6);
 	struct ow_synopsis *a = make_minhash(1024), *b = make_minhash(1024), *c = make_minhash(1024);
 	a->ops->add(a, p, 20000);

@@ -9,20 +9,20 @@
  * The two ways of walking over the records of a capture, behind one interface for the reader. A walk starts at the
  * beginning of the source, fills what it learns into info, and does not own the source.
  */
-struct ow_walk {
-	const struct ow_walk_ops *ops;
+struct ow_file_cursor {
+	const struct ow_file_cursor_ops *ops;
 	struct ow_source *source;
 	struct ow_reader_info *info;
 	uint64_t number;        /* records handed out so far */
 	struct ow_error damage; /* why the walk ended early; empty if it did not */
 };
 
-struct ow_walk_ops {
+struct ow_file_cursor_ops {
 	/* As ow_reader_read(); max is not 0. Once it has returned 0 it is not called again before a rewind. */
-	int (*read)(struct ow_walk *walk, struct ow_frame *frames, size_t max, struct ow_error *err);
+	int (*read)(struct ow_file_cursor *walk, struct ow_frame *frames, size_t max, struct ow_error *err);
 	/* The source has been rewound. */
-	int (*rewind)(struct ow_walk *walk, struct ow_error *err);
-	void (*free)(struct ow_walk *walk);
+	int (*rewind)(struct ow_file_cursor *walk, struct ow_error *err);
+	void (*free)(struct ow_file_cursor *walk);
 };
 
 #define OW_PCAP_HEADER_BYTES 24
@@ -50,10 +50,10 @@ enum ow_file_kind { OW_FILE_KIND_NONE, OW_FILE_KIND_CLASSIC, OW_FILE_KIND_VARIAN
 enum ow_file_kind ow_file_kind(const uint8_t *head, size_t size);
 
 /* Classic pcap of version 2.4 by our own walk. head holds the file's first OW_PCAP_HEADER_BYTES. */
-int ow_walk_classic(struct ow_source *source, const uint8_t *head, struct ow_reader_info *info,
-                    struct ow_walk **ret_walk, struct ow_error *err);
+int ow_file_cursor_classic(struct ow_source *source, const uint8_t *head, struct ow_reader_info *info,
+                           struct ow_file_cursor **ret_walk, struct ow_error *err);
 /* Whatever else libpcap knows. */
-int ow_walk_foreign(struct ow_source *source, struct ow_reader_info *info, struct ow_walk **ret_walk,
-                    struct ow_error *err);
+int ow_file_cursor_foreign(struct ow_source *source, struct ow_reader_info *info, struct ow_file_cursor **ret_walk,
+                           struct ow_error *err);
 
 #endif

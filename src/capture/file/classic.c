@@ -29,7 +29,7 @@
 #define SPARE_BYTES (OW_CAPTURE_CAPLEN_MAX + PAGE_BYTES) /* holds any cut record: more than the cap and its header */
 
 struct classic {
-	struct ow_walk walk;
+	struct ow_file_cursor walk;
 	uint8_t *buffer;     /* SPARE_BYTES + FILL_BYTES */
 	const uint8_t *next; /* first byte not handed out; in the buffer, or in the file in memory (info->mapped) */
 	const uint8_t *end;  /* of the valid bytes */
@@ -192,7 +192,7 @@ static int next_file(struct classic *c, enum ow_file_kind kind, struct ow_error 
 	return 1;
 }
 
-static int classic_read(struct ow_walk *walk, struct ow_frame *frames, size_t max, struct ow_error *err)
+static int classic_read(struct ow_file_cursor *walk, struct ow_frame *frames, size_t max, struct ow_error *err)
 {
 	struct classic *c = (struct classic *)walk;
 
@@ -226,7 +226,7 @@ static int classic_read(struct ow_walk *walk, struct ow_frame *frames, size_t ma
 	}
 }
 
-static int classic_rewind(struct ow_walk *walk, struct ow_error *err)
+static int classic_rewind(struct ow_file_cursor *walk, struct ow_error *err)
 {
 	struct classic *c = (struct classic *)walk;
 	uint8_t head[OW_PCAP_HEADER_BYTES];
@@ -239,7 +239,7 @@ static int classic_rewind(struct ow_walk *walk, struct ow_error *err)
 	return 0;
 }
 
-static void classic_free(struct ow_walk *walk)
+static void classic_free(struct ow_file_cursor *walk)
 {
 	struct classic *c = (struct classic *)walk;
 
@@ -247,14 +247,14 @@ static void classic_free(struct ow_walk *walk)
 	free(c);
 }
 
-static const struct ow_walk_ops classic_ops = {
+static const struct ow_file_cursor_ops classic_ops = {
 	.read = classic_read,
 	.rewind = classic_rewind,
 	.free = classic_free,
 };
 
-int ow_walk_classic(struct ow_source *source, const uint8_t *head, struct ow_reader_info *info,
-                    struct ow_walk **ret_walk, struct ow_error *err)
+int ow_file_cursor_classic(struct ow_source *source, const uint8_t *head, struct ow_reader_info *info,
+                           struct ow_file_cursor **ret_walk, struct ow_error *err)
 {
 	struct classic *c = calloc(1, sizeof *c);
 	uint8_t *buffer = aligned_alloc(PAGE_BYTES, SPARE_BYTES + FILL_BYTES);
@@ -264,7 +264,7 @@ int ow_walk_classic(struct ow_source *source, const uint8_t *head, struct ow_rea
 		free(buffer);
 		return ow_error_set(err, ENOMEM, "%s: out of memory", ow_source_name(source));
 	}
-	c->walk = (struct ow_walk){.ops = &classic_ops, .source = source, .info = info};
+	c->walk = (struct ow_file_cursor){.ops = &classic_ops, .source = source, .info = info};
 	c->buffer = buffer;
 	start(c, head);
 	info->format = "pcap";

@@ -22,7 +22,7 @@
 #define ARENA_BYTES ((size_t)256 << 10) /* frames of a batch; a longer frame makes a batch of its own */
 
 struct foreign {
-	struct ow_walk walk;
+	struct ow_file_cursor walk;
 	pcap_t *pcap;
 	bool pcapng;
 	bool pending; /* header and data hold a frame that did not fit the last batch */
@@ -213,7 +213,7 @@ static int next(struct foreign *f)
 	return 1;
 }
 
-static int foreign_read(struct ow_walk *walk, struct ow_frame *frames, size_t max, struct ow_error *err)
+static int foreign_read(struct ow_file_cursor *walk, struct ow_frame *frames, size_t max, struct ow_error *err)
 {
 	struct foreign *f = (struct foreign *)walk;
 	size_t used = 0;
@@ -252,7 +252,7 @@ static int foreign_read(struct ow_walk *walk, struct ow_frame *frames, size_t ma
 	return n;
 }
 
-static int foreign_rewind(struct ow_walk *walk, struct ow_error *err)
+static int foreign_rewind(struct ow_file_cursor *walk, struct ow_error *err)
 {
 	struct foreign *f = (struct foreign *)walk;
 
@@ -262,7 +262,7 @@ static int foreign_rewind(struct ow_walk *walk, struct ow_error *err)
 	return start(f, err);
 }
 
-static void foreign_free(struct ow_walk *walk)
+static void foreign_free(struct ow_file_cursor *walk)
 {
 	struct foreign *f = (struct foreign *)walk;
 
@@ -272,7 +272,7 @@ static void foreign_free(struct ow_walk *walk)
 	free(f);
 }
 
-static const struct ow_walk_ops foreign_ops = {
+static const struct ow_file_cursor_ops foreign_ops = {
 	.read = foreign_read,
 	.rewind = foreign_rewind,
 	.free = foreign_free,
@@ -305,15 +305,15 @@ static int look_ahead(struct foreign *f, struct ow_error *err)
 	return ow_source_rewind(f->walk.source, err);
 }
 
-int ow_walk_foreign(struct ow_source *source, struct ow_reader_info *info, struct ow_walk **ret_walk,
-                    struct ow_error *err)
+int ow_file_cursor_foreign(struct ow_source *source, struct ow_reader_info *info, struct ow_file_cursor **ret_walk,
+                           struct ow_error *err)
 {
 	struct foreign *f = calloc(1, sizeof *f);
 	int r;
 
 	if (!f)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", ow_source_name(source));
-	f->walk = (struct ow_walk){.ops = &foreign_ops, .source = source, .info = info};
+	f->walk = (struct ow_file_cursor){.ops = &foreign_ops, .source = source, .info = info};
 	r = look_ahead(f, err);
 	if (r == 0)
 		r = start(f, err);

@@ -10,7 +10,7 @@
 
 struct ow_reader {
 	struct ow_source *source;
-	struct ow_walk *walk;
+	struct ow_file_cursor *walk;
 	struct ow_reader_info info;
 	char *path;
 	bool ended;
@@ -70,11 +70,11 @@ static int start_walk(struct ow_reader *r, struct ow_error *err)
 		if (got < sizeof head)
 			return ow_error_set(err, EINVAL, "%s: cut off in the file header (%zu of %zu bytes)",
 			                    ow_source_name(r->source), got, sizeof head);
-		return ow_walk_classic(r->source, head, &r->info, &r->walk, err);
+		return ow_file_cursor_classic(r->source, head, &r->info, &r->walk, err);
 	case OW_FILE_KIND_VARIANT:
 	case OW_FILE_KIND_PCAPNG:
 		result = ow_source_rewind(r->source, err);
-		return result < 0 ? result : ow_walk_foreign(r->source, &r->info, &r->walk, err);
+		return result < 0 ? result : ow_file_cursor_foreign(r->source, &r->info, &r->walk, err);
 	default:
 		return refuse(r->source, head, got, err);
 	}

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int ow_live_init(struct ow_live *live, const struct ow_live_ops *ops, const char *name, struct ow_error *err)
+int ow_iface_init(struct ow_iface *live, const struct ow_iface_ops *ops, const char *name, struct ow_error *err)
 {
 	live->ops = ops;
 	live->passed_ns = INT64_MIN;
@@ -26,14 +26,14 @@ int ow_live_init(struct ow_live *live, const struct ow_live_ops *ops, const char
 	return live->name ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", name);
 }
 
-void ow_live_done(struct ow_live *live)
+void ow_iface_done(struct ow_iface *live)
 {
 	if (live->event_fd >= 0)
 		close(live->event_fd);
 	free(live->name);
 }
 
-bool ow_live_is_file(const char *name)
+bool ow_iface_is_file(const char *name)
 {
 	struct stat st;
 	if (strchr(name, '/'))
@@ -43,67 +43,67 @@ bool ow_live_is_file(const char *name)
 	return strcmp(name, "-") == 0 || (stat(name, &st) == 0 && !S_ISDIR(st.st_mode));
 }
 
-static int open_auto(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+static int open_auto(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err)
 {
 	int r;
-	if (ow_live_is_file(options->name))
-		return ow_live_open_file(options, ret_live, err);
+	if (ow_iface_is_file(options->name))
+		return ow_iface_open_file(options, ret_live, err);
 	if (!if_nametoindex(options->name))
 		return ow_error_set(err, ENODEV, "%s: no such interface or file", options->name);
-	r = ow_live_open_ring(options, ret_live, err);
+	r = ow_iface_open_ring(options, ret_live, err);
 	if (r == -ENOTSUP) /* no such ring here, or a link layer that it cannot take */
-		r = ow_live_open_libpcap(options, ret_live, err);
+		r = ow_iface_open_libpcap(options, ret_live, err);
 	return r;
 }
 
-static int open_kind(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+static int open_kind(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err)
 {
 	switch (options->kind) {
-	case OW_LIVE_RING:
-		return ow_live_open_ring(options, ret_live, err);
-	case OW_LIVE_LIBPCAP:
-		return ow_live_open_libpcap(options, ret_live, err);
-	case OW_LIVE_FILE:
-		return ow_live_open_file(options, ret_live, err);
+	case OW_IFACE_RING:
+		return ow_iface_open_ring(options, ret_live, err);
+	case OW_IFACE_LIBPCAP:
+		return ow_iface_open_libpcap(options, ret_live, err);
+	case OW_IFACE_FILE:
+		return ow_iface_open_file(options, ret_live, err);
 	default:
 		return open_auto(options, ret_live, err);
 	}
 }
 
-int ow_live_open(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+int ow_iface_open(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err)
 {
-	if (options->snaplen > OW_LIVE_SNAPLEN_MAX)
+	if (options->snaplen > OW_IFACE_SNAPLEN_MAX)
 		return ow_error_set(err, EINVAL, "%s: snapshot length %u is above %u", options->name, options->snaplen,
-		                    OW_LIVE_SNAPLEN_MAX);
+		                    OW_IFACE_SNAPLEN_MAX);
 	int r = open_kind(options, ret_live, err);
 	if (r == 0)
 		(*ret_live)->wait = options->wait;
 	return r;
 }
 
-void ow_live_close(struct ow_live *live)
+void ow_iface_close(struct ow_iface *live)
 {
 	if (live)
 		live->ops->free(live);
 }
 
-const char *ow_live_kind_name(const struct ow_live *live)
+const char *ow_iface_kind_name(const struct ow_iface *live)
 {
 	return live->ops->name;
 }
 
-uint16_t ow_live_linktype(const struct ow_live *live)
+uint16_t ow_iface_linktype(const struct ow_iface *live)
 {
 	return live->linktype;
 }
 
-bool ow_live_tells_heading(const struct ow_live *live)
+bool ow_iface_tells_heading(const struct ow_iface *live)
 {
 	return live->tells_heading;
 }
 
 /* Empties the event descriptor, which an interrupt may fill a moment after its flag was seen. */
-static void drain(struct ow_live *live)
+static void drain(struct ow_iface *live)
 {
 	uint64_t value;
 	while (read(live->event_fd, &value, sizeof value) < 0 && errno == EINTR)
@@ -111,7 +111,7 @@ static void drain(struct ow_live *live)
 }
 
 /* True if there was an interrupt; it is then used up. */
-static bool was_interrupted(struct ow_live *live)
+static bool was_interrupted(struct ow_iface *live)
 {
 	if (!atomic_load_explicit(&live->interrupted, memory_order_relaxed))
 		return false;
@@ -120,14 +120,15 @@ static bool was_interrupted(struct ow_live *live)
 	return true;
 }
 
-int ow_live_read(struct ow_live *live, int timeout_ms, struct ow_live_frame *frames, size_t room, struct ow_error *err)
+int ow_iface_read(struct ow_iface *live, int timeout_ms, struct ow_iface_frame *frames, size_t room,
+                  struct ow_error *err)
 {
 	if (was_interrupted(live))
 		return -EINTR;
 	return room ? live->ops->read(live, timeout_ms, frames, room, err) : 0;
 }
 
-void ow_live_interrupt(struct ow_live *live)
+void ow_iface_interrupt(struct ow_iface *live)
 {
 	static const uint64_t one = 1;
 	int saved = errno;
@@ -137,12 +138,12 @@ void ow_live_interrupt(struct ow_live *live)
 		errno = saved;
 }
 
-int64_t ow_live_deadline(int timeout_ms)
+int64_t ow_iface_deadline(int timeout_ms)
 {
 	return timeout_ms < 0 ? INT64_MAX : ow_clock_steady_ns() + timeout_ms * OW_NS_PER_MS;
 }
 
-int ow_live_wait(struct ow_live *live, int fd, int64_t until_ns)
+int ow_iface_wait(struct ow_iface *live, int fd, int64_t until_ns)
 {
 	struct pollfd fds[2] = {{.fd = live->event_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
 	for (;;) {
@@ -164,40 +165,40 @@ int ow_live_wait(struct ow_live *live, int fd, int64_t until_ns)
 	}
 }
 
-int64_t ow_live_now_ns(const struct ow_live *live)
+int64_t ow_iface_now_ns(const struct ow_iface *live)
 {
 	return live->ops->now_ns ? live->ops->now_ns(live) : ow_clock_real_ns();
 }
 
-int64_t ow_live_passed_ns(const struct ow_live *live)
+int64_t ow_iface_passed_ns(const struct ow_iface *live)
 {
 	return live->passed_ns;
 }
 
-void ow_live_pass(struct ow_live *live, int64_t time_ns)
+void ow_iface_pass(struct ow_iface *live, int64_t time_ns)
 {
 	if (time_ns > live->passed_ns)
 		live->passed_ns = time_ns;
 }
 
 /* Stamps of a card have a clock of their own, which may be ahead of ours for good. */
-static bool stamps_are_ours(const struct ow_live *live)
+static bool stamps_are_ours(const struct ow_iface *live)
 {
 	return live->counts.stamped[OW_STAMPED_BY_NIC] == 0;
 }
 
-bool ow_live_set_back(struct ow_live *live, int64_t now_ns, int64_t *latest_ns)
+bool ow_iface_set_back(struct ow_iface *live, int64_t now_ns, int64_t *latest_ns)
 {
-	bool ahead = *latest_ns > now_ns + OW_LIVE_SLACK_NS || live->passed_ns > now_ns;
+	bool ahead = *latest_ns > now_ns + OW_IFACE_SLACK_NS || live->passed_ns > now_ns;
 	if (!ahead || !stamps_are_ours(live))
 		return false;
 	*latest_ns = live->passed_ns = INT64_MIN;
 	return true;
 }
 
-int ow_live_leave_out(struct ow_live *live, struct ow_live_frame *frames, int count)
+int ow_iface_leave_out(struct ow_iface *live, struct ow_iface_frame *frames, int count)
 {
-	int64_t limit_ns = ow_clock_real_ns() + OW_LIVE_SLACK_NS;
+	int64_t limit_ns = ow_clock_real_ns() + OW_IFACE_SLACK_NS;
 	int kept = 0;
 	for (int i = 0; i < count; i++) {
 		frames[kept] = frames[i];
@@ -210,7 +211,7 @@ int ow_live_leave_out(struct ow_live *live, struct ow_live_frame *frames, int co
 /* Between the flag that an interface is up and its first frame in our socket, at most. */
 #define BACK_NS (10 * OW_NS_PER_MS)
 
-void ow_live_lose(struct ow_live *live, const char *why)
+void ow_iface_lose(struct ow_iface *live, const char *why)
 {
 	if (!live->outage)
 		live->outage_ns = live->passed_ns == INT64_MIN ? ow_clock_real_ns() : live->passed_ns;
@@ -218,13 +219,13 @@ void ow_live_lose(struct ow_live *live, const char *why)
 	live->why = why;
 }
 
-void ow_live_regain(struct ow_live *live)
+void ow_iface_regain(struct ow_iface *live)
 {
 	live->away = false;
 	live->back_ns = ow_clock_real_ns() + BACK_NS;
 }
 
-bool ow_live_outage(struct ow_live *live, struct ow_outage *ret_outage)
+bool ow_iface_outage(struct ow_iface *live, struct ow_outage *ret_outage)
 {
 	if (!live->outage)
 		return false;
@@ -241,7 +242,7 @@ bool ow_live_outage(struct ow_live *live, struct ow_outage *ret_outage)
 	return true;
 }
 
-void ow_live_counts(struct ow_live *live, struct ow_live_counts *ret_counts)
+void ow_iface_counts(struct ow_iface *live, struct ow_iface_counts *ret_counts)
 {
 	if (live->ops->count)
 		live->ops->count(live);

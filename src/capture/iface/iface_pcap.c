@@ -18,7 +18,7 @@
 #define ARENA_BYTES ((size_t)1 << 20) /* frames of one call, the longest among them */
 #define BUFFER_MAX  ((size_t)1 << 30)
 /* How long libpcap may hold a frame back unseen: its timeout, which the kernel counts coarsely, and then some. */
-#define HOLD_BACK_NS (4 * OW_LIVE_BLOCK_MS * OW_NS_PER_MS + OW_LIVE_SLACK_NS)
+#define HOLD_BACK_NS (4 * OW_IFACE_BLOCK_MS * OW_NS_PER_MS + OW_IFACE_SLACK_NS)
 /* How often the state of a silent interface is looked at. */
 #define LOOK_MS 10
 /* Errors of libpcap in a row, while the interface is up. */
@@ -27,10 +27,10 @@
 #define LINKTYPE_LINUX_SLL  113
 #define LINKTYPE_LINUX_SLL2 276
 
-_Static_assert(ARENA_BYTES >= OW_LIVE_SNAPLEN_MAX, "the longest frame fits");
+_Static_assert(ARENA_BYTES >= OW_IFACE_SNAPLEN_MAX, "the longest frame fits");
 
 struct fallback {
-	struct ow_live live;
+	struct ow_iface live;
 	pcap_t *pcap;
 	int fd;
 	int ifindex;
@@ -65,16 +65,16 @@ static int refuse(const struct fallback *f, int status, struct ow_error *err)
 	}
 }
 
-static int start(struct fallback *f, const struct ow_live_options *options, struct ow_error *err)
+static int start(struct fallback *f, const struct ow_iface_options *options, struct ow_error *err)
 {
 	char text[PCAP_ERRBUF_SIZE] = "";
-	size_t bytes = options->ring_bytes ? options->ring_bytes : OW_LIVE_RING_BYTES;
+	size_t bytes = options->ring_bytes ? options->ring_bytes : OW_IFACE_RING_BYTES;
 	f->pcap = pcap_create(f->live.name, text);
 	if (!f->pcap)
 		return ow_error_set(err, ENODEV, "%s: libpcap: %s", f->live.name, text);
-	pcap_set_snaplen(f->pcap, (int)(options->snaplen ? options->snaplen : OW_LIVE_SNAPLEN_MAX));
+	pcap_set_snaplen(f->pcap, (int)(options->snaplen ? options->snaplen : OW_IFACE_SNAPLEN_MAX));
 	pcap_set_promisc(f->pcap, 1);
-	pcap_set_timeout(f->pcap, OW_LIVE_BLOCK_MS);
+	pcap_set_timeout(f->pcap, OW_IFACE_BLOCK_MS);
 	pcap_set_buffer_size(f->pcap, (int)(bytes < BUFFER_MAX ? bytes : BUFFER_MAX));
 	f->nano = pcap_set_tstamp_precision(f->pcap, PCAP_TSTAMP_PRECISION_NANO) == 0;
 	int r = pcap_activate(f->pcap);
@@ -97,11 +97,11 @@ static enum ow_heading heading_of(const struct ow_frame *frame)
 	return frame->data[offset] == 4 ? OW_HEADING_OUT : OW_HEADING_IN;
 }
 
-static void fill(struct fallback *f, const uint8_t *data, struct ow_live_frame *frame)
+static void fill(struct fallback *f, const uint8_t *data, struct ow_iface_frame *frame)
 {
-	struct ow_live *live = &f->live;
+	struct ow_iface *live = &f->live;
 	const struct pcap_pkthdr *header = f->header;
-	*frame = (struct ow_live_frame){
+	*frame = (struct ow_iface_frame){
 		.frame =
 			{
 				.time_ns = ow_clock_stamp_ns(header->ts.tv_sec * OW_NS_PER_S +
@@ -126,25 +126,25 @@ static void fill(struct fallback *f, const uint8_t *data, struct ow_live_frame *
  */
 static void check_interface(struct fallback *f)
 {
-	struct ow_live *live = &f->live;
+	struct ow_iface *live = &f->live;
 	struct ifreq request = {0};
 	size_t length = strlen(live->name);
 	if (length >= sizeof request.ifr_name)
 		return; /* no plain interface */
 	memcpy(request.ifr_name, live->name, length);
 	if (ioctl(f->fd, SIOCGIFINDEX, &request) < 0 || request.ifr_ifindex != f->ifindex) {
-		ow_live_lose(live, "was removed, and cannot be opened again without a restart");
+		ow_iface_lose(live, "was removed, and cannot be opened again without a restart");
 		return;
 	}
 	memcpy(request.ifr_name, live->name, length);
 	if (ioctl(f->fd, SIOCGIFFLAGS, &request) < 0 || !(request.ifr_flags & IFF_UP))
-		ow_live_lose(live, "was down");
+		ow_iface_lose(live, "was down");
 	else if (live->away)
-		ow_live_regain(live);
+		ow_iface_regain(live);
 }
 
 /* What libpcap has at once. ret_empty: that was all. */
-static int take(struct fallback *f, struct ow_live_frame *frames, size_t room, bool *ret_empty, struct ow_error *err)
+static int take(struct fallback *f, struct ow_iface_frame *frames, size_t room, bool *ret_empty, struct ow_error *err)
 {
 	size_t used = 0;
 	int n = 0;
@@ -166,10 +166,10 @@ static int take(struct fallback *f, struct ow_live_frame *frames, size_t room, b
 	int64_t now = n > 0 ? ow_clock_real_ns() : 0;
 	if (n > 0)
 		check_interface(f);
-	if (n > 0 && f->latest_ns > now + OW_LIVE_SLACK_NS)
-		n = ow_live_leave_out(&f->live, frames, n);
-	if (n > 0 && !ow_live_set_back(&f->live, now, &f->latest_ns))
-		ow_live_pass(&f->live, f->latest_ns - OW_LIVE_SLACK_NS);
+	if (n > 0 && f->latest_ns > now + OW_IFACE_SLACK_NS)
+		n = ow_iface_leave_out(&f->live, frames, n);
+	if (n > 0 && !ow_iface_set_back(&f->live, now, &f->latest_ns))
+		ow_iface_pass(&f->live, f->latest_ns - OW_IFACE_SLACK_NS);
 	return n;
 }
 
@@ -178,21 +178,21 @@ static int pass_silence(struct fallback *f, int64_t now_ns, bool empty, struct o
 {
 	check_interface(f);
 	if (empty || f->live.away)
-		ow_live_pass(&f->live, now_ns - HOLD_BACK_NS);
+		ow_iface_pass(&f->live, now_ns - HOLD_BACK_NS);
 	if (f->live.away && !f->live.wait)
 		return ow_error_set(err, ENODEV, "%s: the interface %s", f->live.name, f->live.why);
 	return 0;
 }
 
-static int fallback_read(struct ow_live *live, int timeout_ms, struct ow_live_frame *frames, size_t room,
+static int fallback_read(struct ow_iface *live, int timeout_ms, struct ow_iface_frame *frames, size_t room,
                          struct ow_error *err)
 {
 	struct fallback *f = (struct fallback *)live;
-	int64_t until = ow_live_deadline(timeout_ms);
+	int64_t until = ow_iface_deadline(timeout_ms);
 	for (bool over = false;;) {
-		int64_t now = ow_clock_real_ns(), look = ow_live_deadline(LOOK_MS);
+		int64_t now = ow_clock_real_ns(), look = ow_iface_deadline(LOOK_MS);
 		bool empty = true;
-		ow_live_set_back(live, now, &f->latest_ns);
+		ow_iface_set_back(live, now, &f->latest_ns);
 		int r = live->away ? 0 : take(f, frames, room, &empty, err);
 		if (r > 0)
 			return r;
@@ -201,18 +201,18 @@ static int fallback_read(struct ow_live *live, int timeout_ms, struct ow_live_fr
 			return r;
 		/* Mostly that the interface went down, which may be over. */
 		if (r < 0)
-			ow_live_lose(live, "was down");
+			ow_iface_lose(live, "was down");
 		r = pass_silence(f, now, empty, err);
 		if (r < 0 || over)
 			return r;
-		r = ow_live_wait(live, live->away ? -1 : f->fd, look < until ? look : until);
+		r = ow_iface_wait(live, live->away ? -1 : f->fd, look < until ? look : until);
 		over = r == 0 && ow_clock_steady_ns() >= until;
 		if (r < 0)
 			return r;
 	}
 }
 
-static void fallback_count(struct ow_live *live)
+static void fallback_count(struct ow_iface *live)
 {
 	struct fallback *f = (struct fallback *)live;
 	struct pcap_stat stats;
@@ -222,18 +222,18 @@ static void fallback_count(struct ow_live *live)
 	f->drops_seen = stats.ps_drop;
 }
 
-static void fallback_free(struct ow_live *live)
+static void fallback_free(struct ow_iface *live)
 {
 	struct fallback *f = (struct fallback *)live;
 	if (f->pcap)
 		pcap_close(f->pcap);
-	ow_live_done(live);
+	ow_iface_done(live);
 	free(f);
 }
 
-int ow_live_open_libpcap(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+int ow_iface_open_libpcap(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err)
 {
-	static const struct ow_live_ops ops = {
+	static const struct ow_iface_ops ops = {
 		.name = "libpcap",
 		.read = fallback_read,
 		.count = fallback_count,
@@ -246,7 +246,7 @@ int ow_live_open_libpcap(const struct ow_live_options *options, struct ow_live *
 	if (!f)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", options->name);
 	f->latest_ns = INT64_MIN;
-	int r = ow_live_init(&f->live, &ops, options->name, err);
+	int r = ow_iface_init(&f->live, &ops, options->name, err);
 	if (r == 0)
 		r = start(f, options, err);
 	if (r < 0) {

@@ -21,7 +21,7 @@
 #define SPEED_MAX 1e9
 
 struct replay {
-	struct ow_live live;
+	struct ow_iface live;
 	struct ow_reader *reader;
 	struct ow_frame batch[BATCH];
 	int next, count; /* of the batch */
@@ -47,14 +47,14 @@ static int look_ahead(struct replay *r, struct ow_error *err)
 				r->batch[r->count++] = r->batch[i];
 		}
 		/* There may be gigabytes of them. */
-		if (n && r->count == 0 && (n = ow_live_wait(&r->live, -1, 0)) < 0)
+		if (n && r->count == 0 && (n = ow_iface_wait(&r->live, -1, 0)) < 0)
 			return n;
 	}
 	return r->next < r->count;
 }
 
 /* How far the replay is; any thread may ask. */
-static int64_t replay_now(const struct ow_live *live)
+static int64_t replay_now(const struct ow_iface *live)
 {
 	const struct replay *r = (const struct replay *)live;
 	if (r->speed == 0)
@@ -71,7 +71,7 @@ static int64_t due_ns(const struct replay *r, int64_t stamp_ns)
 }
 
 /* Frames of the batch that are due. */
-static int take(struct replay *r, struct ow_live_frame *frames, size_t room)
+static int take(struct replay *r, struct ow_iface_frame *frames, size_t room)
 {
 	int64_t now = r->speed == 0 ? INT64_MAX : replay_now(&r->live), latest = r->latest_ns;
 	int n = 0;
@@ -79,7 +79,7 @@ static int take(struct replay *r, struct ow_live_frame *frames, size_t room)
 		const struct ow_frame *frame = &r->batch[r->next++];
 		if (frame->time_ns > latest)
 			latest = frame->time_ns;
-		frames[n] = (struct ow_live_frame){.frame = *frame, .stamped_by = OW_STAMPED_BY_FILE};
+		frames[n] = (struct ow_iface_frame){.frame = *frame, .stamped_by = OW_STAMPED_BY_FILE};
 		frames[n].frame.number = ++r->live.counts.frames;
 		if (r->snaplen && frames[n].frame.caplen > r->snaplen)
 			frames[n].frame.caplen = r->snaplen;
@@ -88,7 +88,7 @@ static int take(struct replay *r, struct ow_live_frame *frames, size_t room)
 	r->live.counts.stamped[OW_STAMPED_BY_FILE] += (uint64_t)n;
 	r->latest_ns = latest;
 	if (latest != INT64_MIN)
-		ow_live_pass(&r->live, latest - OW_LIVE_SLACK_NS);
+		ow_iface_pass(&r->live, latest - OW_IFACE_SLACK_NS);
 	return n;
 }
 
@@ -100,11 +100,11 @@ static int end(struct replay *r, struct ow_error *err)
 	return ow_error_set(err, ENODATA, "%s", damage ? damage : "");
 }
 
-static int replay_read(struct ow_live *live, int timeout_ms, struct ow_live_frame *frames, size_t room,
+static int replay_read(struct ow_iface *live, int timeout_ms, struct ow_iface_frame *frames, size_t room,
                        struct ow_error *err)
 {
 	struct replay *r = (struct replay *)live;
-	int64_t until = ow_live_deadline(timeout_ms);
+	int64_t until = ow_iface_deadline(timeout_ms);
 	for (;;) {
 		int result = look_ahead(r, err);
 		if (result < 0)
@@ -115,26 +115,26 @@ static int replay_read(struct ow_live *live, int timeout_ms, struct ow_live_fram
 		if (result > 0)
 			return result;
 		int64_t now = replay_now(live), stamp = r->batch[r->next].time_ns, due = due_ns(r, stamp);
-		ow_live_pass(live, (now < stamp ? now : stamp) - OW_LIVE_SLACK_NS);
+		ow_iface_pass(live, (now < stamp ? now : stamp) - OW_IFACE_SLACK_NS);
 		if (ow_clock_steady_ns() >= until)
 			return 0;
 		int64_t tick = ow_clock_steady_ns() + TICK_NS;
 		due = due > tick ? due : tick;
-		result = ow_live_wait(live, -1, due < until ? due : until);
+		result = ow_iface_wait(live, -1, due < until ? due : until);
 		if (result < 0)
 			return result;
 	}
 }
 
-static void replay_free(struct ow_live *live)
+static void replay_free(struct ow_iface *live)
 {
 	struct replay *r = (struct replay *)live;
 	ow_reader_close(r->reader);
-	ow_live_done(live);
+	ow_iface_done(live);
 	free(r);
 }
 
-static int start(struct replay *r, const struct ow_live_options *options, struct ow_error *err)
+static int start(struct replay *r, const struct ow_iface_options *options, struct ow_error *err)
 {
 	if (!(options->speed >= 0 && options->speed <= SPEED_MAX))
 		return ow_error_set(err, EINVAL, "%s: speed %g is not 0 .. %g", options->name, options->speed,
@@ -154,9 +154,9 @@ static int start(struct replay *r, const struct ow_live_options *options, struct
 	return 0;
 }
 
-int ow_live_open_file(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+int ow_iface_open_file(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err)
 {
-	static const struct ow_live_ops ops = {
+	static const struct ow_iface_ops ops = {
 		.name = "file",
 		.read = replay_read,
 		.now_ns = replay_now,
@@ -165,7 +165,7 @@ int ow_live_open_file(const struct ow_live_options *options, struct ow_live **re
 	struct replay *r = calloc(1, sizeof *r);
 	if (!r)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", options->name);
-	int result = ow_live_init(&r->live, &ops, options->name, err);
+	int result = ow_iface_init(&r->live, &ops, options->name, err);
 	if (result == 0)
 		result = start(r, options, err);
 	if (result < 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Frames of an interface through a TPACKET_V3 ring: blocks of memory that the kernel fills and we read in place. The
- * kernel hands a block over when it is full, or OW_LIVE_BLOCK_MS after its first frame; we hand it back when its frames
- * have been used, at the next call. In a block, each frame has
+ * kernel hands a block over when it is full, or OW_IFACE_BLOCK_MS after its first frame; we hand it back when its
+ * frames have been used, at the next call. In a block, each frame has
  *
  *     struct tpacket3_hdr | struct sockaddr_ll | gap | struct virtio_net_hdr | frame
  *
@@ -57,7 +57,7 @@
 #define RING_BYTES_MAX  ((size_t)2 << 30)
 #define FRAME_BYTES     2048u /* the kernel wants a number, and does not use it in this version of rings */
 struct ring {
-	struct ow_live live;
+	struct ow_iface live;
 	int fd;
 	unsigned ifindex;
 	uint8_t *memory;
@@ -168,10 +168,10 @@ static int attach(struct ring *ring, struct sock_filter *code, unsigned length, 
 	return 0;
 }
 
-static int attach_filter(struct ring *ring, const struct ow_live_options *options, struct ow_error *err)
+static int attach_filter(struct ring *ring, const struct ow_iface_options *options, struct ow_error *err)
 {
 	struct bpf_program program;
-	uint32_t snaplen = options->snaplen ? options->snaplen : OW_LIVE_SNAPLEN_MAX;
+	uint32_t snaplen = options->snaplen ? options->snaplen : OW_IFACE_SNAPLEN_MAX;
 	_Static_assert(sizeof(struct sock_filter) == sizeof(struct bpf_insn),
 	               "libpcap's instructions are the kernel's");
 	int r = ow_filter_compile_kernel(ring->live.name, ring->live.linktype, snaplen, options->filter, &program, err);
@@ -186,7 +186,7 @@ static int make_ring(struct ring *ring, size_t bytes, struct ow_error *err)
 {
 	const char *name = ring->live.name;
 	if (bytes == 0)
-		bytes = OW_LIVE_RING_BYTES;
+		bytes = OW_IFACE_RING_BYTES;
 	if (bytes > RING_BYTES_MAX)
 		return ow_error_set(err, EINVAL, "%s: a ring has at most %zu MiB", name, RING_BYTES_MAX >> 20);
 	ring->block_bytes = BLOCK_BYTES_MAX;
@@ -200,7 +200,7 @@ static int make_ring(struct ring *ring, size_t bytes, struct ow_error *err)
 		.tp_block_nr = ring->blocks,
 		.tp_frame_size = FRAME_BYTES,
 		.tp_frame_nr = ring->block_bytes / FRAME_BYTES * ring->blocks,
-		.tp_retire_blk_tov = OW_LIVE_BLOCK_MS,
+		.tp_retire_blk_tov = OW_IFACE_BLOCK_MS,
 	};
 	size_t size = (size_t)ring->block_bytes * ring->blocks;
 	if (setsockopt(ring->fd, SOL_PACKET, PACKET_RX_RING, &request, sizeof request) < 0)
@@ -236,7 +236,7 @@ static int bind_to(struct ring *ring, struct ow_error *err)
 }
 
 /* Several sources: none may get frames before it has joined the others, or these frames would be counted twice. */
-static int bind_to_group(struct ring *ring, const struct ow_live_options *options, struct ow_error *err)
+static int bind_to_group(struct ring *ring, const struct ow_iface_options *options, struct ow_error *err)
 {
 	struct sock_filter nothing[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
 	int r = attach(ring, nothing, 1, err);
@@ -250,7 +250,7 @@ static int bind_to_group(struct ring *ring, const struct ow_live_options *option
 	return attach_filter(ring, options, err);
 }
 
-static int start(struct ring *ring, const struct ow_live_options *options, struct ow_error *err)
+static int start(struct ring *ring, const struct ow_iface_options *options, struct ow_error *err)
 {
 	int r;
 	ring->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); /* protocol 0: nothing is captured until bind */
@@ -300,7 +300,7 @@ static enum ow_gso gso_of(uint8_t type)
 }
 
 /* net: offset of the network header, as the kernel sees it. */
-static void fill_gso(struct ring *ring, uint32_t net, struct ow_live_frame *frame)
+static void fill_gso(struct ring *ring, uint32_t net, struct ow_iface_frame *frame)
 {
 	const struct ow_frame *f = &frame->frame;
 	struct virtio_net_hdr header;
@@ -335,14 +335,14 @@ static void put_tag_back(const struct tpacket3_hdr *header, struct ow_frame *fra
 }
 
 /* False for a slot that the kernel gave up. */
-static inline bool fill(struct ring *ring, const uint8_t *slot, struct ow_live_frame *frame)
+static inline bool fill(struct ring *ring, const uint8_t *slot, struct ow_iface_frame *frame)
 {
 	const struct tpacket3_hdr *header = (const struct tpacket3_hdr *)slot;
 	const struct sockaddr_ll *from = (const struct sockaddr_ll *)(slot + TPACKET_ALIGN(sizeof *header));
-	struct ow_live *live = &ring->live;
+	struct ow_iface *live = &ring->live;
 	if (!(header->tp_status & TP_STATUS_USER))
 		return false;
-	*frame = (struct ow_live_frame){
+	*frame = (struct ow_iface_frame){
 		.frame =
 			{
 				.time_ns = ow_clock_stamp_ns(header->tp_sec * OW_NS_PER_S + header->tp_nsec),
@@ -365,7 +365,7 @@ static inline bool fill(struct ring *ring, const uint8_t *slot, struct ow_live_f
 }
 
 /* Frames of the block that we own. now_ns: from before the kernel handed it over, or a moment later. */
-static int take(struct ring *ring, struct ow_live_frame *frames, size_t room, int64_t now_ns)
+static int take(struct ring *ring, struct ow_iface_frame *frames, size_t room, int64_t now_ns)
 {
 	int n = 0;
 	while (ring->left && (size_t)n < room) {
@@ -384,11 +384,11 @@ static int take(struct ring *ring, struct ow_live_frame *frames, size_t room, in
 		ring->held = block_header(ring, ring->block);
 		ring->block = (ring->block + 1) % ring->blocks;
 	}
-	bool ahead = ring->latest_ns > now_ns + OW_LIVE_SLACK_NS;
+	bool ahead = ring->latest_ns > now_ns + OW_IFACE_SLACK_NS;
 	if (ahead)
-		n = ow_live_leave_out(&ring->live, frames, n);
-	if (n > 0 && !(ahead && ow_live_set_back(&ring->live, ow_clock_real_ns(), &ring->latest_ns)))
-		ow_live_pass(&ring->live, ring->latest_ns - OW_LIVE_SLACK_NS);
+		n = ow_iface_leave_out(&ring->live, frames, n);
+	if (n > 0 && !(ahead && ow_iface_set_back(&ring->live, ow_clock_real_ns(), &ring->latest_ns)))
+		ow_iface_pass(&ring->live, ring->latest_ns - OW_IFACE_SLACK_NS);
 	return n;
 }
 
@@ -459,7 +459,7 @@ static const char *find_obstacle(struct ring *ring, unsigned ifindex)
  */
 static int check_interface(struct ring *ring, struct ow_error *err)
 {
-	struct ow_live *live = &ring->live;
+	struct ow_iface *live = &ring->live;
 	int code = 0;
 	socklen_t size = sizeof code;
 	if (getsockopt(ring->fd, SOL_SOCKET, SO_ERROR, &code, &size) < 0)
@@ -471,16 +471,16 @@ static int check_interface(struct ring *ring, struct ow_error *err)
 		return 0;
 	const char *cause = code == 0 ? "was replaced" : "was down", *obstacle = find_obstacle(ring, ifindex);
 	if (obstacle || !live->away)
-		ow_live_lose(live, obstacle ? obstacle : cause);
+		ow_iface_lose(live, obstacle ? obstacle : cause);
 	if (!obstacle)
-		ow_live_regain(live);
+		ow_iface_regain(live);
 	return 0;
 }
 
 /* -- reading ------------------------------------------------------------------------------------------------------- */
 
 /* Frames of blocks that are ours, if there are any. */
-static int take_ready(struct ring *ring, struct ow_live_frame *frames, size_t room, int64_t now_ns,
+static int take_ready(struct ring *ring, struct ow_iface_frame *frames, size_t room, int64_t now_ns,
                       struct ow_error *err)
 {
 	int n = 0;
@@ -503,22 +503,22 @@ static int pass_silence(struct ring *ring, int64_t now_ns, struct ow_error *err)
 	int r = check_interface(ring, err);
 	if (r < 0 || !nothing_waits(ring))
 		return r;
-	ow_live_pass(&ring->live, now_ns - OW_LIVE_SLACK_NS);
+	ow_iface_pass(&ring->live, now_ns - OW_IFACE_SLACK_NS);
 	if (ring->live.away && !ring->live.wait)
 		return ow_error_set(err, ENODEV, "%s: the interface %s", ring->live.name, ring->live.why);
 	return 0;
 }
 
-static int ring_read(struct ow_live *live, int timeout_ms, struct ow_live_frame *frames, size_t room,
+static int ring_read(struct ow_iface *live, int timeout_ms, struct ow_iface_frame *frames, size_t room,
                      struct ow_error *err)
 {
 	struct ring *ring = (struct ring *)live;
-	int64_t until = ow_live_deadline(timeout_ms);
+	int64_t until = ow_iface_deadline(timeout_ms);
 	bool over = false;
 	give_back(ring);
 	for (;;) {
 		int64_t now = ow_clock_real_ns(); /* before the look at the ring */
-		ow_live_set_back(live, now, &ring->latest_ns);
+		ow_iface_set_back(live, now, &ring->latest_ns);
 		int r = take_ready(ring, frames, room, now, err);
 		if (r != 0)
 			return r;
@@ -526,15 +526,15 @@ static int ring_read(struct ow_live *live, int timeout_ms, struct ow_live_frame 
 		r = pass_silence(ring, now, err);
 		if (r < 0 || over)
 			return r;
-		int64_t look = live->away ? ow_live_deadline(OW_LIVE_BLOCK_MS) : until;
-		r = ow_live_wait(live, ring->fd, look < until ? look : until);
+		int64_t look = live->away ? ow_iface_deadline(OW_IFACE_BLOCK_MS) : until;
+		r = ow_iface_wait(live, ring->fd, look < until ? look : until);
 		over = r == 0 && ow_clock_steady_ns() >= until;
 		if (r < 0)
 			return r;
 	}
 }
 
-static void ring_count(struct ow_live *live)
+static void ring_count(struct ow_iface *live)
 {
 	struct ring *ring = (struct ring *)live;
 	struct tpacket_stats_v3 stats; /* since the last time */
@@ -543,20 +543,20 @@ static void ring_count(struct ow_live *live)
 		live->counts.dropped += stats.tp_drops;
 }
 
-static void ring_free(struct ow_live *live)
+static void ring_free(struct ow_iface *live)
 {
 	struct ring *ring = (struct ring *)live;
 	if (ring->memory)
 		munmap(ring->memory, (size_t)ring->block_bytes * ring->blocks);
 	if (ring->fd >= 0)
 		close(ring->fd);
-	ow_live_done(live);
+	ow_iface_done(live);
 	free(ring);
 }
 
-int ow_live_open_ring(const struct ow_live_options *options, struct ow_live **ret_live, struct ow_error *err)
+int ow_iface_open_ring(const struct ow_iface_options *options, struct ow_iface **ret_live, struct ow_error *err)
 {
-	static const struct ow_live_ops ops = {
+	static const struct ow_iface_ops ops = {
 		.name = "ring",
 		.read = ring_read,
 		.count = ring_count,
@@ -567,7 +567,7 @@ int ow_live_open_ring(const struct ow_live_options *options, struct ow_live **re
 		return ow_error_set(err, ENOMEM, "%s: out of memory", options->name);
 	ring->fd = -1;
 	ring->latest_ns = INT64_MIN;
-	int r = ow_live_init(&ring->live, &ops, options->name, err);
+	int r = ow_iface_init(&ring->live, &ops, options->name, err);
 	if (r == 0)
 		r = start(ring, options, err);
 	if (r < 0) {
