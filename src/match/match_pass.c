@@ -94,6 +94,7 @@ static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_d
 	const struct ow_record *a = pair->record[OW_SIDE_A], *b = pair->record[OW_SIDE_B];
 	struct ow_tally *tally = &p->tally[direction];
 	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
+	p->repeats[direction] += pair->alike ? packets : 0;
 	if (a->untimed | b->untimed)
 		certainty = OW_AMBIGUOUS;
 	int64_t a_ns = a->time_ns, b_ns = shown_time(p, OW_SIDE_B, b->time_ns);
@@ -150,7 +151,6 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	ea->counted[direction] += packets;
 	const struct ow_record *sent = pair->record[sender(direction)], *received = pair->record[!sender(direction)];
 	uint64_t reordered = p->tally[direction].reordered;
-	p->repeats[direction] += pair->alike ? packets : 0;
 	ow_tally_match(&p->tally[direction], pair->alike ? OW_TALLY_UNPLACED : sent->number, sent->time_ns,
 	               received->time_ns, packets);
 	if (p->plan.identity.cut)

@@ -395,8 +395,11 @@ static int warn_ambiguous(struct ow_match *m, unsigned d)
 	if (m->pass.crowded[d]) {
 		int e = warn(m,
 		             "%s: %llu packets are among so many identical ones that their delays are only known to be "
-		             "shorter than the waiting time",
-		             way, (unsigned long long)m->pass.crowded[d]);
+		             "shorter than the waiting time%s",
+		             way, (unsigned long long)m->pass.crowded[d],
+		             2 * m->pass.crowded[d] > r->matched
+		                     ? ", and nothing shows that they are the same packets at both points"
+		                     : "");
 		if (e < 0)
 			return e;
 	}

@@ -76,11 +76,14 @@ struct view {
 	double sign;                     /* of the delay */
 	bool starts;                     /* an assignment may start here */
 	double shortest;                 /* price of a nanosecond of delay */
+	double usual;                    /* the delay from which `shortest` counts */
 };
 
 /* The last arrivals that are decided, with the costs of their states, and the packets that these may be. */
 struct ow_align_carry {
 	int64_t base_ns;
+	double usual;
+	bool crowded;
 	uint32_t sents, receiveds; /* decided packets among them, which come first; arrivals */
 	double received[KEPT];
 	uint32_t chosen[KEPT]; /* the packet that the arrival is, or NONE */
@@ -105,6 +108,7 @@ struct ow_aligner {
 	uint32_t changes;
 	bool crowded;
 	uint32_t width; /* most states of a row */
+	double usual;   /* the delay that is preferred where nothing else decides */
 };
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
@@ -243,7 +247,7 @@ static double own(const struct ow_align_model *model, const struct view *v, doub
 	if (v->shortest > 0 && !model->ranged && d < -SLACK_NS)
 		cost += NEGATIVE;
 	/* Grows slowly: a long delay is preferred to a loss. */
-	return v->shortest > 0 ? cost + log1p(v->shortest * fabs(d - least)) / 2 : cost;
+	return v->shortest > 0 ? cost + log1p(v->shortest * fabs(d - v->usual)) / 2 : cost;
 }
 
 /* An arrival from before or after the sender's capture. Where delays may be below 0, it is as likely as a pair. */
@@ -352,6 +356,14 @@ static void from_far(const struct ow_aligner *a, struct run *run, const struct v
 	}
 }
 
+/* May an assignment start with this arrival? Those before it that were sent while the sender's capture ran are skipped.
+ */
+static bool may_start(const struct ow_aligner *a, const struct view *v, uint32_t j)
+{
+	return v->starts &&
+	       v->skip[j] - v->skip[below(v->received, j, v->sent_from + (double)a->model.window_ns)] < BEAM;
+}
+
 static int compute_row(struct ow_aligner *a, struct run *run, const struct view *v, uint32_t j, uint32_t low,
                        uint32_t count, bool traced, struct far_before *before)
 {
@@ -367,13 +379,16 @@ static int compute_row(struct ow_aligner *a, struct run *run, const struct view 
 			run->origin[row->at + k] = (struct origin){NONE, NONE};
 	}
 	for (uint32_t k = 1; k <= KEPT && k <= j; k++) {
+		if (v->skip[j] - v->skip[j - k + 1] > EXTRA)
+			break; /* those between are no copies */
 		if (run->row[j - k].count)
 			from_row(a, run, v, row, j, j - k);
 	}
 	from_far(a, run, v, row, j, before);
+	bool starts = may_start(a, v, j);
 	for (uint32_t i = low; i < low + count; i++) {
 		double *cost = &run->cost[row->at + (i - low)];
-		if (v->starts) {
+		if (starts) {
 			double start = lead(&a->model, v, i, j);
 			if (start < *cost) {
 				*cost = start;
@@ -394,20 +409,12 @@ static int compute_row(struct ow_aligner *a, struct run *run, const struct view 
 
 /* -- which packets an arrival may be ------------------------------------------------------------------------------ */
 
-/* How long an arrival may have taken at least, below 0 as far as clocks are inaccurate. */
-static double soonest(const struct ow_align_model *model)
-{
-	if (!model->causal)
-		return -(double)model->window_ns;
-	return model->ranged && model->low_ns < -SLACK_NS ? (double)model->low_ns : -SLACK_NS;
-}
-
 /* Those from whose sending it took a possible time. */
 static void possible(const struct ow_align_model *model, const struct view *v, uint32_t j, uint32_t *low,
                      uint32_t *high)
 {
 	*low = below(v->sent, v->sents, v->received[j] - (double)model->window_ns);
-	*high = below(v->sent, v->sents, nextafter(v->received[j] - soonest(model), INFINITY));
+	*high = below(v->sent, v->sents, nextafter(v->received[j] - (double)model->soonest_ns, INFINITY));
 }
 
 /* Keeps `width` of the packets from low to high, from `first` on as far as possible. */
@@ -506,15 +513,10 @@ static int run_plain(struct ow_aligner *a, const struct view *v)
 	struct run *run = &a->plain;
 	struct far_before before = {.cost = INFINITY};
 	uint32_t best = NONE;
-	double window = (double)a->model.window_ns;
 	for (uint32_t j = v->first; j < v->receiveds; j++) {
 		uint32_t low, high;
-		/* Arrivals that were surely sent while the sender's capture ran cannot all be extra. */
-		double surely = EXTRA * (j - below(v->received, j, v->sent_from + window));
-		struct view row_view = *v;
-		row_view.starts = v->starts && surely < BEAM;
-		choose_states(a, run, v, j, row_view.starts, best, &low, &high);
-		int r = compute_row(a, run, &row_view, j, low, high - low, false, &before);
+		choose_states(a, run, v, j, may_start(a, v, j), best, &low, &high);
+		int r = compute_row(a, run, v, j, low, high - low, false, &before);
 		if (r < 0)
 			return r;
 		uint32_t found = trim(run, j);
@@ -563,7 +565,22 @@ static bool crowd(const struct ow_aligner *a)
 {
 	double last = a->receiveds ? a->received[a->receiveds - 1] : 0;
 	uint32_t least = below(a->sent, a->sents, last - (double)a->model.window_ns);
-	return below(a->sent, a->sents, last - soonest(&a->model)) > least + WIDTH;
+	return below(a->sent, a->sents, last - (double)a->model.soonest_ns) > least + WIDTH;
+}
+
+/* Did both captures start at about the same time? Then the first arrival is the first packet. */
+static bool start_together(const struct ow_aligner *a)
+{
+	double apart = a->receiveds && a->sents ? a->received[0] - a->sent[0] : -1;
+	return apart >= 0 && apart < (double)a->model.window_ns / 2;
+}
+
+/* The delay that is preferred where the copies leave it open. */
+static double usual_delay(const struct ow_aligner *a)
+{
+	if (a->model.ranged)
+		return (double)a->model.least_ns;
+	return a->width == WIDTH_CROWD && start_together(a) ? a->received[0] - a->sent[0] : 0;
 }
 
 /* In a crowd, arrivals that are close together are no sign of copies. */
@@ -592,6 +609,7 @@ static int load(struct ow_aligner *a, const struct ow_align_carry *carry, const 
 	for (uint32_t j = 0; j < old_r; j++)
 		a->chosen[j] = carry->chosen[j];
 	a->width = crowd(a) ? WIDTH_CROWD : WIDTH;
+	a->usual = carry ? carry->usual : usual_delay(a);
 	a->skip[0] = 0;
 	for (uint32_t j = 0; j < a->receiveds; j++)
 		a->skip[j + 1] = a->skip[j] + (j ? price_of_skipping(a, a->received[j] - a->received[j - 1]) : EXTRA);
@@ -665,6 +683,23 @@ static double tail(const struct ow_aligner *a, uint32_t i, uint32_t j)
 	return model->loss * lost + a->skip[j + 1 + unsent] - a->skip[j + 1] + outside_cost(model) * (rest - unsent);
 }
 
+/* Not more than tail() of any state of this row: more arrivals are skipped the longer the delay is. */
+static double least_tail(const struct ow_aligner *a, const struct row *row, uint32_t j)
+{
+	uint32_t rest = a->receiveds - j - 1;
+	double d = a->received[j] - a->sent[row->low + row->count - 1];
+	uint32_t unsent = below(a->received + j + 1, rest, nextafter(offset(a, a->model.sent_to_ns) + d, INFINITY));
+	return a->skip[j + 1 + unsent] - a->skip[j + 1] + outside_cost(&a->model) * (rest - unsent);
+}
+
+static double least_of_row(const struct run *run, const struct row *row)
+{
+	double least = INFINITY;
+	for (uint32_t k = 0; k < row->count; k++)
+		least = run->cost[row->at + k] < least ? run->cost[row->at + k] : least;
+	return least;
+}
+
 /* Follows the cheapest assignment back from its end. */
 static void trace(struct ow_aligner *a)
 {
@@ -672,9 +707,13 @@ static void trace(struct ow_aligner *a)
 	double least = INFINITY;
 	struct origin at = {NONE, NONE};
 	for (uint32_t j = a->old_receiveds; j < a->receiveds; j++) {
-		const struct row *row = &run->row[j];
 		a->chosen[j] = NONE;
 		a->forced[j] = false;
+	}
+	for (uint32_t j = a->receiveds; j-- > a->old_receiveds;) {
+		const struct row *row = &run->row[j];
+		if (!row->count || least_of_row(run, row) + least_tail(a, row, j) >= least)
+			continue;
 		for (uint32_t k = 0; k < row->count; k++) {
 			double cost = run->cost[row->at + k] + tail(a, row->low + k, j);
 			if (cost < least) {
@@ -707,7 +746,7 @@ static void pair_left(struct ow_aligner *a)
 			continue;
 		while (next < a->chosen[end] && a->received[j] - a->sent[next] > (double)a->model.window_ns)
 			next++;
-		if (next == a->chosen[end] || a->received[j] - a->sent[next] < soonest(&a->model))
+		if (next == a->chosen[end] || a->received[j] - a->sent[next] < (double)a->model.soonest_ns)
 			continue;
 		a->forced[j] = true;
 		a->chosen[j] = next++;
@@ -773,11 +812,14 @@ static void sure_rows(const struct ow_aligner *a, const struct view *forth, doub
 	*last = a->receiveds;
 	for (uint32_t j = a->old_receiveds; j < a->receiveds; j++) {
 		const struct row *row = &a->plain.row[j], *turned = &a->back.row[a->receiveds - 1 - j];
-		for (uint32_t k = 0; k < row->count; k++) {
+		bool starts = may_start(a, forth, j) && turned->count == row->count;
+		bool ends = *last == a->receiveds && row->count &&
+		            least_of_row(&a->plain, row) + least_tail(a, row, j) <= limit;
+		for (uint32_t k = 0; k < row->count && (starts || ends); k++) {
 			uint32_t i = row->low + k;
-			if (*last == a->receiveds && a->plain.cost[row->at + k] + tail(a, i, j) <= limit)
+			if (ends && *last == a->receiveds && a->plain.cost[row->at + k] + tail(a, i, j) <= limit)
 				*last = j + 1;
-			if (forth->starts && turned->count == row->count &&
+			if (starts &&
 			    a->back.cost[turned->at + (turned->count - 1 - k)] + lead(&a->model, forth, i, j) <= limit)
 				*first = j;
 		}
@@ -838,13 +880,27 @@ static void judge(struct ow_aligner *a, const struct view *forth, struct ow_alig
 		widen_by_reordering(a, i, j, &least, &most);
 		if ((j < first_sure || j >= last_sure || a->forced[j]) && shortest < least)
 			least = shortest; /* perhaps it is none of these packets */
-		if (a->crowded) {
-			widen(&least, &most, soonest(&a->model));
-			widen(&least, &most, (double)a->model.window_ns);
-		}
 		out->less_ns = (int64_t)(d - least);
 		out->more_ns = (int64_t)(most - d);
 		out->sent = i - a->old_sents;
+	}
+}
+
+/* More copies than can be compared: every delay within the waiting time is plausible. */
+static void judge_crowd(const struct ow_aligner *a, struct ow_align_arrival *arrival)
+{
+	for (uint32_t j = a->old_receiveds; j < a->receiveds; j++) {
+		struct ow_align_arrival *out = &arrival[j - a->old_receiveds];
+		uint32_t i = a->chosen[j];
+		*out = (struct ow_align_arrival){.sent = i, .forced = a->forced[j]};
+		if (i == NONE)
+			continue;
+		double d = a->received[j] - a->sent[i], least = d, most = d;
+		widen(&least, &most, (double)a->model.soonest_ns);
+		widen(&least, &most, (double)a->model.window_ns);
+		out->sent = i - a->old_sents;
+		out->less_ns = (int64_t)(d - least);
+		out->more_ns = (int64_t)(most - d);
 	}
 }
 
@@ -867,7 +923,7 @@ int ow_align(struct ow_aligner *a, const struct ow_align_model *model, const str
              struct ow_align_arrival *arrival, bool *ret_crowded)
 {
 	a->model = *model;
-	a->crowded = false;
+	a->crowded = carry && carry->crowded;
 	int r = load(a, carry, sent_ns, sents, received_ns, receiveds);
 	if (r < 0)
 		return r;
@@ -882,7 +938,8 @@ int ow_align(struct ow_aligner *a, const struct ow_align_model *model, const str
 	                     offset(a, model->received_from_ns),
 	                     1,
 	                     !carry,
-	                     0};
+	                     0,
+	                     a->usual};
 	struct view turned = forth;
 	turned.sent = a->turned_sent;
 	turned.received = a->turned_received;
@@ -894,15 +951,23 @@ int ow_align(struct ow_aligner *a, const struct ow_align_model *model, const str
 	turned.sent_from = -offset(a, model->sent_to_ns);
 	turned.received_from = model->ends ? -offset(a, model->received_to_ns) : INFINITY;
 	struct view choosing = forth;
-	/* In a crowd the first is with the first: shorter delays say nothing. */
-	choosing.shortest = a->width == WIDTH ? SHORTEST / model->sigma_ns : 0;
+	choosing.shortest = SHORTEST / model->sigma_ns;
 	choosing.after = a->old_sents;
 	choosing.starts = true; /* unless one of the last arrivals is known */
 	for (uint32_t j = 0; j < a->old_receiveds; j++)
 		choosing.starts &= a->chosen[j] == NONE;
-	r = begin(a, &a->plain, carry, false);
-	if (r == 0)
-		r = run_plain(a, &forth);
+	if (!a->crowded) {
+		r = begin(a, &a->plain, carry, false);
+		if (r == 0)
+			r = run_plain(a, &forth);
+	}
+	if (r == 0 && a->crowded) {
+		/* Not all states are there: those that are follow the usual delay. */
+		forth.shortest = choosing.shortest;
+		r = begin(a, &a->plain, carry, false);
+		if (r == 0)
+			r = run_plain(a, &forth);
+	}
 	if (r == 0)
 		r = begin(a, &a->choice, carry, true);
 	if (r == 0)
@@ -914,13 +979,17 @@ int ow_align(struct ow_aligner *a, const struct ow_align_model *model, const str
 	pair_left(a);
 	if (!arrival)
 		return 0;
+	*ret_crowded = a->crowded;
+	if (a->crowded) {
+		judge_crowd(a, arrival);
+		return 0;
+	}
 	r = begin(a, &a->back, NULL, false);
 	if (r == 0)
 		r = run_like_plain(a, &a->back, &turned, true);
 	if (r < 0)
 		return r;
 	judge(a, &forth, arrival);
-	*ret_crowded = a->crowded;
 	return 0;
 }
 
@@ -942,6 +1011,8 @@ static int copy_carry(const struct ow_aligner *a, uint32_t first_row, uint32_t e
 	if (!next->cost || !next->sent)
 		return -ENOMEM;
 	next->base_ns = a->base_ns;
+	next->usual = a->usual;
+	next->crowded = a->crowded;
 	next->sents = (uint32_t)sents;
 	memcpy(next->sent, a->sent + first, sents * sizeof *next->sent);
 	size_t at = 0;

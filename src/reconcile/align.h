@@ -15,7 +15,8 @@
 
 /* What is known of the path and of the captures. Delay = arrival time minus sending time. */
 struct ow_align_model {
-	int64_t window_ns;       /* longest delay; below 0 likewise */
+	int64_t window_ns;       /* longest delay */
+	int64_t soonest_ns;      /* shortest delay: below 0 as far as clocks are inaccurate */
 	double sigma_ns;         /* usual change of the delay between neighbours */
 	double loss;             /* price of a lost packet: -log of the loss ratio */
 	bool ranged;             /* the usual delays of other packets are known: */

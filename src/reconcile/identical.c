@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #define ROWS_MAX         4096u /* arrivals that are aligned at a time */
+#define ROWS_YOUNG       512u  /* arrivals that are not told yet, but help to align those before them */
 #define ROWS_TRIED       512u  /* arrivals by which the direction is found */
 #define ROWS_KNOWN       1024u /* with more arrivals the usual change of the delay is that of the last alignment */
 #define ROWS_EARLY       (2 * ROWS_MAX) /* arrivals that wait, from which on the oldest are told before their time */
@@ -27,6 +28,7 @@
 #define SIGMA_RUNS       4   /* most alignments to find the usual change of the delay, .. */
 #define SIGMA_ENOUGH     0.1 /* .. until it stays the same within this share */
 #define SIGMA_LEAST_NS   1000.0
+#define SLACK_NS         2000      /* two ticks of a microsecond clock */
 #define UNKNOWN          INT64_MAX /* delays that are not known at all */
 #define LOSS_COST_LEAST  2.0       /* -log of the loss ratio */
 #define LOSS_COST_MOST   7.0
@@ -167,19 +169,37 @@ static int add_time(struct ow_group_scratch *x, unsigned side, uint32_t entry, i
 	return 0;
 }
 
-/* The oldest arrivals, and the packets that they may be. True in *ret_all: no copy is left out. */
-static int collect(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint32_t rows, bool *ret_all)
+/* The shortest delay that is possible. */
+static int64_t soonest(const struct ow_matcher *m, enum ow_direction way)
+{
+	const struct ow_plausible *p = &m->plausible[way];
+	if (m->one_way)
+		return -m->window_ns;
+	return p->known && p->low_ns < -SLACK_NS ? p->low_ns : -SLACK_NS;
+}
+
+/*
+ * The oldest arrivals, at most `rows`, of which ROWS_YOUNG came after until_ns, and the packets that they may be. True
+ * in *ret_all: no copy is left out.
+ */
+static int collect(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint32_t rows, int64_t until_ns,
+                   bool *ret_all)
 {
 	struct ow_group_scratch *x = m->scratch;
 	const struct ow_waiting *w = &m->waiting;
 	enum ow_side from = sender(way);
 	int r = 0;
 	x->count[OW_SIDE_A] = x->count[OW_SIDE_B] = 0;
-	uint32_t i = w->queue[q].head[!from];
-	for (; i != OW_NOBODY && x->count[!from] < rows && r == 0; i = w->entry[i].next)
+	uint32_t i = w->queue[q].head[!from], young = 0;
+	for (; i != OW_NOBODY && x->count[!from] < rows && young < ROWS_YOUNG && r == 0; i = w->entry[i].next) {
 		r = add_time(x, !from, i, w->entry[i].record.time_ns);
+		young += w->entry[i].record.time_ns >= until_ns;
+	}
 	*ret_all = i == OW_NOBODY;
-	int64_t last_ns = *ret_all ? INT64_MAX : ow_matching_until(m, x->time_ns[!from][rows - 1]);
+	int64_t last_ns = INT64_MAX;
+	if (r == 0 && !*ret_all &&
+	    __builtin_sub_overflow(x->time_ns[!from][x->count[!from] - 1], soonest(m, way), &last_ns))
+		last_ns = INT64_MAX;
 	i = w->queue[q].head[from];
 	for (; i != OW_NOBODY && w->entry[i].record.time_ns <= last_ns && r == 0; i = w->entry[i].next)
 		r = add_time(x, from, i, w->entry[i].record.time_ns);
@@ -221,6 +241,7 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 	bool single = x->count[from] == 1;
 	return (struct ow_align_model){
 		.window_ns = m->window_ns,
+		.soonest_ns = soonest(m, way),
 		.sigma_ns = first_sigma(m, way),
 		.loss = loss_cost(x, from),
 		.ranged = p->known,
@@ -325,7 +346,7 @@ static int try_both_ways(struct ow_matcher *m, uint32_t q, enum ow_direction *re
 	struct fit fit[OW_DIRECTIONS];
 	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
 		bool all, crowded;
-		int r = collect(m, q, way, ROWS_TRIED, &all);
+		int r = collect(m, q, way, ROWS_TRIED, INT64_MAX, &all);
 		if (r == 0)
 			r = align(m, q, way, false, &crowded);
 		if (r < 0)
@@ -469,7 +490,7 @@ static int decide(struct ow_matcher *m, uint32_t q, int64_t until_ns, bool early
 	struct ow_group_scratch *x = m->scratch;
 	enum ow_direction way = (enum ow_direction)queue->way;
 	bool all, crowded;
-	int r = collect(m, q, way, ROWS_MAX, &all);
+	int r = collect(m, q, way, ROWS_MAX, early ? INT64_MAX : until_ns, &all);
 	if (r < 0)
 		return r;
 	enum ow_side from = sender(way);
@@ -482,7 +503,8 @@ static int decide(struct ow_matcher *m, uint32_t q, int64_t until_ns, bool early
 	uint32_t told = 0;
 	while (told < rows && (ends || early || x->time_ns[!from][told] < until_ns))
 		told++;
-	if (early || (!all && told == rows))
+	bool more = !all && !early && told == rows;
+	if (early || more)
 		told = rows - rows / 4;
 	if (!ends)
 		sents = decided_sents(x, from, told, until_ns);
@@ -494,7 +516,7 @@ static int decide(struct ow_matcher *m, uint32_t q, int64_t until_ns, bool early
 			return r;
 	}
 	tell_decided(m, q, way, sents, told, crowded);
-	return !ends && !early && told > 0 && !all;
+	return more;
 }
 
 /*
@@ -632,7 +654,8 @@ int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const st
 	struct ow_waiting_queue *queue = &m->waiting.queue[q];
 	if (queue->waits[OW_SIDE_A] == 1 && queue->waits[OW_SIDE_B] == 1 && !queue->carry && !queue->told)
 		tell_unsettled(m, q);
-	bool early = queue->way != OW_DIRECTIONS && queue->waits[!sender((enum ow_direction)queue->way)] >= ROWS_EARLY;
+	bool early = queue->way == OW_DIRECTIONS ? queue->waits[side] == ROWS_EARLY && queue->waits[!side] >= ROWS_EARLY
+	                                         : queue->waits[!sender((enum ow_direction)queue->way)] >= ROWS_EARLY;
 	return early && !m->one_way ? process(m, q, record->time_ns, true) : 0;
 }
 

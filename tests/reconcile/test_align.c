@@ -122,6 +122,7 @@ static void align_all(const struct traffic *t, const struct copies *c, struct to
 			sents++;
 		struct ow_align_model model = {
 			.window_ns = 2000000000,
+			.soonest_ns = -2000,
 			.sigma_ns = period_of(c, j, count),
 			.loss = t->loss > 0 ? fmin(7, -log(t->loss)) : 7,
 			.causal = true,
@@ -238,6 +239,7 @@ static void a_period_stays_open(void **state)
 	for (int i = 0; i < N; i++)
 		received[i] = sent[i] + 30000000; /* longer than the period */
 	struct ow_align_model model = {.window_ns = 200000000,
+	                               .soonest_ns = -2000,
 	                               .sigma_ns = 1000,
 	                               .loss = 7,
 	                               .causal = true,
