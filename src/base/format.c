@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -73,6 +74,27 @@ const char *ow_format_rate(double rate, const char *unit, char text[OW_FORMAT])
 		rate /= 1000;
 	snprintf(text, OW_FORMAT, "%.*f %s%s", rate >= 100 ? 1 : rate >= 10 ? 2 : 3, rate, prefix[i], unit);
 	return text;
+}
+
+const char *ow_format_digits(double value, int digits, char text[OW_FORMAT])
+{
+	snprintf(text, OW_FORMAT, "%.*g", digits, value == 0 ? 0 : value); /* no -0 */
+	/* A host program may have set a locale with a decimal comma. */
+	char *comma = strchr(text, ',');
+	if (comma)
+		*comma = '.';
+	return text;
+}
+
+const char *ow_format_number(double value, char text[OW_FORMAT])
+{
+	int digits = 15;
+	for (; digits < 17; digits++) {
+		snprintf(text, OW_FORMAT, "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	return ow_format_digits(value, digits, text);
 }
 
 static const char *time_words(int64_t ns, const char *format, bool local, char text[OW_FORMAT])

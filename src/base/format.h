@@ -20,6 +20,10 @@ const char *ow_format_share(uint64_t part, uint64_t whole, char text[OW_FORMAT])
 const char *ow_format_percent(double ratio, char text[OW_FORMAT]);
 /* "12.34 kpps", "1.500 Mb/s": a thousand of `unit` is one k of it. */
 const char *ow_format_rate(double rate, const char *unit, char text[OW_FORMAT]);
+/* For machines: a finite number with the fewest digits that read back as the same one, never "-0". */
+const char *ow_format_number(double value, char text[OW_FORMAT]);
+/* The same rounded to 1 to 17 significant digits. */
+const char *ow_format_digits(double value, int digits, char text[OW_FORMAT]);
 /* A time by strftime in UTC; with milliseconds behind if the format has %S. */
 const char *ow_format_time(int64_t ns, const char *format, char text[OW_FORMAT]);
 /* The same in local time. */

@@ -37,14 +37,14 @@ static void read_delay(const json_t *object, struct ow_lab_measured *measured)
 	struct ow_delay *delay = &measured->result.delay;
 	const json_t *numbers = json_object_get(object, "delay_ns");
 	const json_t *quantiles = json_object_get(numbers, "quantiles");
-	double min = ow_json_number(numbers, "min"), max = ow_json_number(numbers, "max");
-	delay->samples = ow_json_count(object, "samples");
-	delay->mean_ns = ow_json_number(numbers, "mean");
-	delay->stddev_ns = ow_json_number(numbers, "stddev");
+	double min = ow_json_get_number(numbers, "min"), max = ow_json_get_number(numbers, "max");
+	delay->samples = ow_json_get_count(object, "samples");
+	delay->mean_ns = ow_json_get_number(numbers, "mean");
+	delay->stddev_ns = ow_json_get_number(numbers, "stddev");
 	delay->min_ns = isfinite(min) ? llrint(min) : INT64_MIN;
 	delay->max_ns = isfinite(max) ? llrint(max) : INT64_MIN;
 	for (int i = 0; i < OW_QUANTILES; i++)
-		delay->quantile_ns[i] = ow_json_number(quantiles, ow_quantile_name[i]);
+		delay->quantile_ns[i] = ow_json_get_number(quantiles, ow_quantile_name[i]);
 	measured->has_delay = delay->samples > 0 && isfinite(delay->mean_ns);
 }
 
@@ -52,13 +52,13 @@ static void read_cost(const json_t *object, struct ow_lab_cost *cost)
 {
 	const json_t *costs = json_object_get(object, "cost");
 	*cost = (struct ow_lab_cost){
-		.bytes = ow_json_count(costs, "bytes"),
-		.ready_ns = ow_json_number(costs, "ready_ns"),
-		.transmit_ns = ow_json_number(costs, "transmit_ns"),
-		.decode_ns = ow_json_number(costs, "decode_ns"),
-		.missing_ns = ow_json_number(costs, "missing_ns"),
-		.erase_ns = ow_json_number(costs, "erase_ns"),
-		.compute_ns = ow_json_number(costs, "compute_ns"),
+		.bytes = ow_json_get_count(costs, "bytes"),
+		.ready_ns = ow_json_get_number(costs, "ready_ns"),
+		.transmit_ns = ow_json_get_number(costs, "transmit_ns"),
+		.decode_ns = ow_json_get_number(costs, "decode_ns"),
+		.missing_ns = ow_json_get_number(costs, "missing_ns"),
+		.erase_ns = ow_json_get_number(costs, "erase_ns"),
+		.compute_ns = ow_json_get_number(costs, "compute_ns"),
 	};
 }
 
@@ -70,25 +70,26 @@ static void read_result(const json_t *object, struct ow_lab_measured *measured)
 	const char *status = json_string_value(json_object_get(object, "status"));
 	const char *cause = json_string_value(json_object_get(object, "cause"));
 	measured->direction = from && strcmp(from, "b") == 0 ? OW_B_TO_A : OW_A_TO_B;
-	measured->start_ns = (int64_t)ow_json_count(object, "start_ns");
+	measured->start_ns = (int64_t)ow_json_get_count(object, "start_ns");
 	measured->final = json_is_true(json_object_get(object, "final"));
 	measured->unknown = status && strcmp(status, "unknown") == 0;
 	snprintf(measured->cause, sizeof measured->cause, "%s", cause ? cause : "");
-	uint64_t late = ow_json_count(object, "late");
-	result->sent = ow_json_count(object, "sent");
-	result->matched = ow_json_count(object, "matched") + late;
-	result->lost = ow_json_count(object, "lost");
-	result->extra = ow_json_count(object, "extra");
-	result->duplicated = ow_json_count(object, "duplicated");
-	result->ambiguous = ow_json_count(object, "ambiguous");
+	uint64_t late = ow_json_get_count(object, "late");
+	result->sent = ow_json_get_count(object, "sent");
+	result->matched = ow_json_get_count(object, "matched") + late;
+	result->lost = ow_json_get_count(object, "lost");
+	result->extra = ow_json_get_count(object, "extra");
+	result->duplicated = ow_json_get_count(object, "duplicated");
+	result->ambiguous = ow_json_get_count(object, "ambiguous");
 	/* null: the method does not see order */
-	result->reordered = json_is_integer(json_object_get(object, "reordered")) ? ow_json_count(object, "reordered")
-	                                                                          : OW_RESULT_NOT_COUNTED;
+	result->reordered = json_is_integer(json_object_get(object, "reordered"))
+	                            ? ow_json_get_count(object, "reordered")
+	                            : OW_RESULT_NOT_COUNTED;
 	result->received = result->matched + result->extra;
 	result->exact = json_is_true(json_object_get(object, "exact"));
-	measured->pending = ow_json_count(object, "pending");
-	measured->bytes = ow_json_count(object, "bytes");
-	measured->ring_drops = ow_json_count(drops, "from") + ow_json_count(drops, "to");
+	measured->pending = ow_json_get_count(object, "pending");
+	measured->bytes = ow_json_get_count(object, "bytes");
+	measured->ring_drops = ow_json_get_count(drops, "from") + ow_json_get_count(drops, "to");
 	read_delay(object, measured);
 	read_cost(object, &measured->cost);
 }

@@ -39,21 +39,8 @@ void ow_report_json_string(FILE *out, const char *text)
 
 void ow_report_json_number(FILE *out, double value)
 {
-	char text[40];
-	if (!isfinite(value)) {
-		fputs("null", out);
-		return;
-	}
-	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(text, sizeof text, "%.*g", digits, value == 0 ? 0 : value); /* no -0 */
-		if (strtod(text, NULL) == value)
-			break;
-	}
-	/* A host program may have set a locale with a decimal comma. */
-	char *comma = strchr(text, ',');
-	if (comma)
-		*comma = '.';
-	fputs(text, out);
+	char text[OW_FORMAT];
+	fputs(isfinite(value) ? ow_format_number(value, text) : "null", out);
 }
 
 void ow_report_json_name(FILE *out, int indent, const char *name, bool first)

@@ -9,7 +9,7 @@
 /* Members of a JSON object that may be absent, or something else than they should be. */
 
 /* A whole number from 0 on; else 0. */
-static inline uint64_t ow_json_count(const json_t *object, const char *name)
+static inline uint64_t ow_json_get_count(const json_t *object, const char *name)
 {
 	const json_t *value = json_object_get(object, name);
 	json_int_t count = json_is_integer(value) ? json_integer_value(value) : 0;
@@ -17,7 +17,7 @@ static inline uint64_t ow_json_count(const json_t *object, const char *name)
 }
 
 /* Any number; else NAN. */
-static inline double ow_json_number(const json_t *object, const char *name)
+static inline double ow_json_get_number(const json_t *object, const char *name)
 {
 	const json_t *value = json_object_get(object, name);
 	return json_is_number(value) ? json_number_value(value) : NAN;

@@ -37,21 +37,21 @@ static struct ow_value value_of(double value, const json_t *bounds, const char *
 static void read_numbers(const json_t *object, struct ow_interval_result *result)
 {
 	const json_t *delay = json_object_get(object, "delay_ns"), *bounds = json_object_get(object, "ci95");
-	result->sent = ow_json_count(object, "sent");
-	result->received = ow_json_count(object, "received");
-	result->matched = ow_json_count(object, "matched");
-	result->late = ow_json_count(object, "late");
-	result->late_received = ow_json_count(object, "late_received");
-	result->lost = ow_json_count(object, "lost");
-	result->pending = ow_json_count(object, "pending");
-	result->extra = ow_json_count(object, "extra");
-	result->samples = ow_json_count(object, "samples");
-	result->bytes = ow_json_count(object, "bytes");
-	result->mean_ns = value_of(ow_json_number(delay, "mean"), bounds, "mean");
-	result->stddev_ns = value_of(ow_json_number(delay, "stddev"), bounds, "stddev");
-	result->loss_ratio = value_of(ow_json_number(object, "loss_ratio"), bounds, "loss_ratio");
-	result->min_ns = value_of(ow_json_number(delay, "min"), NULL, "");
-	result->max_ns = value_of(ow_json_number(delay, "max"), NULL, "");
+	result->sent = ow_json_get_count(object, "sent");
+	result->received = ow_json_get_count(object, "received");
+	result->matched = ow_json_get_count(object, "matched");
+	result->late = ow_json_get_count(object, "late");
+	result->late_received = ow_json_get_count(object, "late_received");
+	result->lost = ow_json_get_count(object, "lost");
+	result->pending = ow_json_get_count(object, "pending");
+	result->extra = ow_json_get_count(object, "extra");
+	result->samples = ow_json_get_count(object, "samples");
+	result->bytes = ow_json_get_count(object, "bytes");
+	result->mean_ns = value_of(ow_json_get_number(delay, "mean"), bounds, "mean");
+	result->stddev_ns = value_of(ow_json_get_number(delay, "stddev"), bounds, "stddev");
+	result->loss_ratio = value_of(ow_json_get_number(object, "loss_ratio"), bounds, "loss_ratio");
+	result->min_ns = value_of(ow_json_get_number(delay, "min"), NULL, "");
+	result->max_ns = value_of(ow_json_get_number(delay, "max"), NULL, "");
 	result->exact = json_is_true(json_object_get(object, "exact"));
 	result->active = json_is_true(json_object_get(object, "active"));
 }
