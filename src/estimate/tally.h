@@ -16,7 +16,8 @@ int ow_delays_bounded(const struct ow_delays *certain, struct ow_delays *const u
 struct ow_tally {
 	uint64_t matched, lost, extra, duplicated, ambiguous, reordered;
 	uint64_t newest_sent;                        /* highest number of a sent packet that has arrived */
-	int64_t first_sent_ns, last_sent_ns;         /* of matched packets; INT64_MAX and INT64_MIN before the first */
+	/* Of matched packets; INT64_MAX and INT64_MIN before the first. last_sent_ns: of those whose place is known. */
+	int64_t first_sent_ns, last_sent_ns;
 	int64_t first_received_ns, last_received_ns; /* likewise */
 	struct ow_delays *delays;
 	/* Of uncertain delays: the estimates, the shortest and the longest; NULL while there are none. */
@@ -41,12 +42,12 @@ static inline void ow_tally_match(struct ow_tally *t, uint64_t number, int64_t s
 {
 	/* No branches: where there is reordering, there is no telling. */
 	t->first_sent_ns = sent_ns < t->first_sent_ns ? sent_ns : t->first_sent_ns;
-	t->last_sent_ns = sent_ns > t->last_sent_ns ? sent_ns : t->last_sent_ns;
 	t->first_received_ns = received_ns < t->first_received_ns ? received_ns : t->first_received_ns;
 	t->last_received_ns = received_ns > t->last_received_ns ? received_ns : t->last_received_ns;
 	t->matched += packets;
 	if (number == OW_TALLY_UNPLACED)
 		return;
+	t->last_sent_ns = sent_ns > t->last_sent_ns ? sent_ns : t->last_sent_ns;
 	/* RFC 4737 section 3.3: reordered when a packet that was sent later has arrived before. */
 	bool late = number < t->newest_sent;
 	int64_t overtaken_ns = late ? t->last_sent_ns - sent_ns : 0;

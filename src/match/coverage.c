@@ -4,11 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define FROM_LEAST      5                   /* packets that came from here: fewer may be stray */
 #define TO_LEAST        10                  /* packets that were sent here: fewer are a burst of losses */
 #define OUTAGE_LEAST_NS INT64_C(1000000000) /* missing for as long as this: no burst of losses of a working path */
 #define RATIO_FLOOR     1e-4                /* loss is never taken to be rarer than this */
 #define CHANCE_MOST     1e-9 /* that as many packets in a row are missing somewhere, if each is by itself */
+#define CHANCE_SAID     1e-2 /* likewise: less is worth a word */
 
 void ow_silences_init(struct ow_silences *silences)
 {
@@ -98,19 +98,38 @@ void ow_missed_note(struct ow_missed *m, int64_t time_ns, uint32_t packets)
 	m->packets += packets;
 }
 
-/* Could so many packets in a row be missing by chance, at any of all places? */
-static bool by_chance(uint64_t in_a_row, double ratio, uint64_t packets)
+static double log_share(double ratio)
 {
-	return log((double)packets + 1) + (double)in_a_row * log(fmax(ratio, RATIO_FLOOR)) > log(CHANCE_MOST);
+	return log(fmax(ratio, RATIO_FLOOR));
+}
+
+/* Could so many packets in a row be missing by chance, at any of all places? here: logarithm of the chance that they
+ * are missing here. */
+static bool by_chance(double here, uint64_t packets, double most)
+{
+	return log((double)packets + 1) + here > log(most);
+}
+
+/* How long packets were missing, of either kind. */
+static int64_t missing_for(const struct ow_missed *from, const struct ow_missed *to)
+{
+	if (!from->packets || !to->packets)
+		return from->packets ? from->last_ns - from->first_ns : to->last_ns - to->first_ns;
+	return (from->last_ns > to->last_ns ? from->last_ns : to->last_ns) -
+	       (from->first_ns < to->first_ns ? from->first_ns : to->first_ns);
 }
 
 enum ow_hole_verdict ow_gap_judge(const struct ow_gap *gap, double extra_ratio, double loss_ratio, uint64_t packets)
 {
 	const struct ow_missed *from = &gap->from, *to = &gap->to;
-	if (from->packets >= FROM_LEAST && from->last_ns - from->first_ns >= OW_SILENCE_LEAST_NS / 2 &&
-	    !by_chance(from->packets, extra_ratio, packets))
+	double unsent = (double)from->packets * log_share(extra_ratio), lost = (double)to->packets * log_share(loss_ratio);
+	bool long_enough = missing_for(from, to) >= OW_SILENCE_LEAST_NS / 2;
+	/* Networks lose packets, but do not make them: one that came from here was missed. */
+	if (from->packets && long_enough && !by_chance(unsent + lost, packets, CHANCE_MOST))
 		return OW_HOLE;
-	if (to->packets < TO_LEAST || by_chance(to->packets, loss_ratio, packets))
+	if (from->packets && !by_chance(unsent + lost, packets, CHANCE_SAID))
+		return OW_HOLE_SHORT;
+	if (to->packets < TO_LEAST || by_chance(lost, packets, CHANCE_MOST))
 		return OW_NO_HOLE;
 	int64_t lasts_ns = to->last_ns - to->first_ns;
 	return lasts_ns >= OUTAGE_LEAST_NS           ? OW_HOLE_OR_OUTAGE

@@ -38,7 +38,9 @@ struct ow_missed {
 
 enum ow_hole_verdict {
 	OW_NO_HOLE,
-	OW_HOLE_SHORT, /* everything that was sent here is missing, but not for long: lost, and worth a word */
+	/* Everything that was sent here is missing, but not for long; or a packet or two that came from here: lost and
+	 * extra, and worth a word. */
+	OW_HOLE_SHORT,
 	/* Likewise for longer: a hole, or an outage of all that this capture sees. Nothing tells them apart. */
 	OW_HOLE_OR_OUTAGE,
 	OW_HOLE, /* packets that came from here arrived meanwhile: the capture missed them */

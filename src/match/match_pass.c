@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "match/merge.h"
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,9 @@ static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_d
 	struct ow_tally *tally = &p->tally[direction];
 	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
 	p->repeats[direction] += pair->alike ? packets : 0;
+	int64_t sent_ns = pair->record[sender(direction)]->time_ns - pair->more_ns;
+	if (pair->alike && sent_ns > p->alike_sent_ns[direction])
+		p->alike_sent_ns[direction] = sent_ns;
 	if (a->untimed | b->untimed)
 		certainty = OW_AMBIGUOUS;
 	int64_t a_ns = a->time_ns, b_ns = shown_time(p, OW_SIDE_B, b->time_ns);
@@ -409,9 +413,20 @@ struct end_rule {
 	struct ow_reach all;      /* every delay */
 	struct ow_reach probable; /* without those that are rarer than losses */
 	bool overtakes;           /* packets overtake each other more often than they are lost */
+	int64_t in_flight_ns;     /* packets after the last that arrived may be in flight for so long */
 };
 
-/* Packets of a direction that are lost for certain: whatever their delay, the other capture covers their arrival. */
+/* When the last packet was sent that surely arrived, less the disorder of the capture. */
+static int64_t last_arrived(const struct ow_pass *p, enum ow_direction direction)
+{
+	int64_t sent_ns = p->tally[direction].last_sent_ns, alike_ns = p->alike_sent_ns[direction], before_ns;
+	sent_ns = sent_ns > alike_ns ? sent_ns : alike_ns;
+	int64_t disorder_ns = p->tap[sender(direction)].facts.backwards_most_ns;
+	return __builtin_sub_overflow(sent_ns, disorder_ns, &before_ns) ? INT64_MIN : before_ns;
+}
+
+/* Packets of a direction that are lost for certain: whatever their delay, the other capture covers their arrival, and
+ * one that was sent later arrived. */
 static uint64_t certainly_lost(const struct ow_pass *p, enum ow_direction direction, const struct ow_reach *all)
 {
 	enum ow_side side = sender(direction);
@@ -420,29 +435,69 @@ static uint64_t certainly_lost(const struct ow_pass *p, enum ow_direction direct
 		const struct ow_edge *edge = &p->edge[i];
 		int64_t t = edge->record.time_ns;
 		if (edge->side == side && t + all->least_ns >= p->first_ns[!side] &&
-		    t + all->most_ns <= p->last_ns[!side] &&
+		    t + all->most_ns <= p->last_ns[!side] && t < last_arrived(p, direction) &&
 		    ow_directions_flow(p->directions, side, edge->record.flow)->direction == direction)
 			lost += packets_of_single(p, side, &edge->record, direction);
 	}
 	return lost;
 }
 
+/* Packets that were sent after the last one that arrived, or with the same timestamp. */
+static uint64_t sent_last(const struct ow_pass *p, enum ow_direction direction)
+{
+	enum ow_side side = sender(direction);
+	uint64_t last = 0;
+	for (size_t i = 0; i < p->edges; i++) {
+		const struct ow_edge *edge = &p->edge[i];
+		if (edge->side == side && edge->record.time_ns >= last_arrived(p, direction) &&
+		    ow_directions_flow(p->directions, side, edge->record.flow)->direction == direction)
+			last += packets_of_single(p, side, &edge->record, direction);
+	}
+	return last;
+}
+
+/*
+ * How long the packets that were sent last may be in flight when the other capture ends. One long delay holds up all of
+ * them, but each loss is one by itself: if many are missing, a delay is likely that is rarer than a loss. If a delay
+ * longer than all that were seen is likelier than the losses, it may be twice as far from the least.
+ */
+static int64_t longest_flight(struct ow_pass *p, enum ow_direction direction, const struct ow_reach *all, double loss)
+{
+	double samples = (double)p->tally[direction].matched;
+	double share = pow(loss, (double)sent_last(p, direction)) / LOST_RATHER;
+	return share * samples < 1 ? 2 * all->most_ns - all->least_ns : reach_of(p, direction, share).most_ns;
+}
+
 static struct end_rule end_rule_of(struct ow_pass *p, enum ow_direction direction)
 {
 	const struct ow_tally *t = &p->tally[direction];
 	struct end_rule rule = {.all = reach_of(p, direction, 0)};
-	uint64_t lost = t->matched ? certainly_lost(p, direction, &rule.all) : 0;
-	double rare = lost ? (double)lost / (double)(lost + t->matched) / LOST_RATHER : 0;
+	if (!t->matched || !rule.all.known)
+		return rule;
+	uint64_t lost = certainly_lost(p, direction, &rule.all);
+	double loss = (double)lost / (double)(lost + t->matched), rare = loss / LOST_RATHER;
 	rule.probable = reach_of(p, direction, rare);
 	rule.overtakes = (double)t->reordered > rare * (double)t->matched;
+	rule.in_flight_ns = longest_flight(p, direction, &rule.all, loss);
+	p->last_sent[direction] = (struct ow_last_sent){.longest_ns = rule.all.most_ns, .loss = loss};
 	return rule;
+}
+
+/* May a packet without counterpart still be in flight when the other capture ends? If packets keep their order, none
+ * is that was sent before one that arrived. */
+static bool in_flight(const struct ow_pass *p, enum ow_direction direction, const struct end_rule *rule, int64_t sent_ns,
+                      int64_t end_ns)
+{
+	if (sent_ns >= last_arrived(p, direction))
+		return sent_ns + rule->in_flight_ns > end_ns;
+	return rule->overtakes && sent_ns + rule->probable.most_ns > end_ns;
 }
 
 /*
  * Would the other capture have shown this packet, had it not been lost? It arrives at t + delay. If that may be before
  * the other capture's start or after its end, its absence says nothing, unless a loss is by far likelier than such a
- * delay, or packets keep their order and one that was sent later arrived before the end. A received packet that may
- * have been sent before the other capture's start, or after its end, says nothing either; a further copy does.
+ * delay. A received packet that may have been sent before the other capture's start, or after its end, says nothing
+ * either; a further copy does.
  */
 static bool outside_overlap(const struct ow_pass *p, const struct ow_edge *edge, uint8_t direction,
                             const struct end_rule *rule)
@@ -454,9 +509,20 @@ static bool outside_overlap(const struct ow_pass *p, const struct ow_edge *edge,
 	if (!tally || !tally->matched)
 		return t < first || t > last;
 	if (edge->side == sender((enum ow_direction)direction))
-		return t + rule->probable.least_ns < first ||
-		       (t + rule->probable.most_ns > last && (t > tally->last_sent_ns || rule->overtakes));
+		return t + rule->probable.least_ns < first || in_flight(p, (enum ow_direction)direction, rule, t, last);
 	return !edge->copy && (t - rule->all.least_ns > last || t - rule->all.most_ns < first);
+}
+
+static void note_last_sent(struct ow_pass *p, enum ow_direction direction, int64_t sent_ns, enum ow_fate fate,
+                           uint32_t packets)
+{
+	struct ow_last_sent *last = &p->last_sent[direction];
+	if (sent_ns < last_arrived(p, direction))
+		return;
+	int64_t before_end_ns = p->last_ns[!sender(direction)] - sent_ns;
+	last->before_end_ns = before_end_ns > last->before_end_ns ? before_end_ns : last->before_end_ns;
+	last->packets += packets;
+	last->lost += fate == OW_FATE_LOST ? packets : 0;
 }
 
 static void resolve_edges(struct ow_pass *p)
@@ -469,8 +535,10 @@ static void resolve_edges(struct ow_pass *p)
 		enum ow_fate fate = outside_overlap(p, edge, e->direction, &rule[e->direction])
 		                            ? OW_FATE_OUTSIDE
 		                            : fate_of(e, edge->side, edge->copy);
-		count_single(p, edge->side, fate, e->direction,
-		             packets_of_single(p, edge->side, &edge->record, e->direction));
+		uint32_t packets = packets_of_single(p, edge->side, &edge->record, e->direction);
+		count_single(p, edge->side, fate, e->direction, packets);
+		if (e->direction != OW_DIRECTIONS && edge->side == sender((enum ow_direction)e->direction))
+			note_last_sent(p, (enum ow_direction)e->direction, edge->record.time_ns, fate, packets);
 		tell_single(p, edge->side, &edge->record, fate, e->direction);
 	}
 }
@@ -506,6 +574,8 @@ static void reset(struct ow_pass *p)
 		ow_floor_init(&p->floor[d]);
 	}
 	p->repeats[OW_A_TO_B] = p->repeats[OW_B_TO_A] = 0;
+	p->alike_sent_ns[OW_A_TO_B] = p->alike_sent_ns[OW_B_TO_A] = INT64_MIN;
+	p->last_sent[OW_A_TO_B] = p->last_sent[OW_B_TO_A] = (struct ow_last_sent){0};
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		p->first_ns[side] = p->last_ns[side] = 0;
 		p->ended[side] = false;

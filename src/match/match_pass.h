@@ -53,6 +53,14 @@ struct ow_reach {
 	bool known;
 };
 
+/* Packets of a direction that were sent after the last one that arrived. */
+struct ow_last_sent {
+	uint64_t packets, lost; /* lost: those that count as lost, because they were sent long before the end */
+	int64_t before_end_ns;  /* the first of them was sent so long before the other capture's end */
+	int64_t longest_ns;     /* the longest delay that was seen */
+	double loss;            /* share of packets that are lost otherwise */
+};
+
 struct ow_pass {
 	const struct ow_match_options *options;
 	struct ow_tap tap[OW_SIDES];
@@ -73,6 +81,7 @@ struct ow_pass {
 	struct ow_gap gap[OW_SIDES][OW_SILENCES_MAX];
 	unsigned gaps[OW_SIDES];
 	struct ow_reach usual[OW_DIRECTIONS]; /* delays of the pass before, without the rare ones */
+	int64_t alike_sent_ns[OW_DIRECTIONS]; /* when the last of identical packets was sent that arrived */
 	struct ow_edge *edge;
 	size_t edges, edge_room;
 
@@ -88,6 +97,7 @@ struct ow_pass {
 	uint64_t crowded[OW_DIRECTIONS];        /* see ow_matcher_crowded */
 	uint64_t unmatched_frames[OW_SIDES];    /* records, or pieces of them, that found no counterpart */
 	uint64_t unmatched_fragments[OW_SIDES]; /* of these, fragments that are no copies */
+	struct ow_last_sent last_sent[OW_DIRECTIONS];
 	int64_t miscounted;                     /* packets counted for the wrong direction: another pass is needed */
 	void (*progress)(void *arg);
 	void *progress_arg;

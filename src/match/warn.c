@@ -22,8 +22,11 @@
 #define MANY_AMBIGUOUS    0.1
 #define MANY_UNCLASSIFIED 0.01
 #define MANY_UNSENT       0.01  /* share that arrived without having been sent, .. */
-#define FEW_UNSENT        5     /* .. and as many packets */
+#define FEW_UNSENT        3     /* .. and as many packets */
+#define MISSES_ALIKE      0.25  /* the share that is missing of what arrives here is at most four times as large */
+#define UNARRIVED_CHANCE  1e-3  /* the packets that were sent last are rather not lost each by itself */
 #define HOLES_NAMED       4     /* of a capture, one by one */
+#define FRAGMENTS_ALL     0.8   /* at least this share of what arrived without having been sent */
 #define MANY_FRAGMENTS    0.001 /* share of fragments that came into being on the way */
 
 static int warn(struct ow_match *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -348,7 +351,8 @@ static int warn_fragmented(struct ow_match *m)
 		unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
 		uint64_t here = p->tap[from].facts.fragments, there = p->tap[!from].facts.fragments;
 		uint64_t alone = here > there ? p->unmatched_fragments[from] : p->unmatched_fragments[!from];
-		if (r->lost && r->extra > r->duplicated && (double)alone > MANY_FRAGMENTS * (double)r->received)
+		if (r->lost && r->extra > r->duplicated && (double)alone > MANY_FRAGMENTS * (double)r->received &&
+		    (double)alone >= FRAGMENTS_ALL * (double)(r->extra - r->duplicated))
 			return warn(m,
 			            "%s shows %llu fragments, %s %llu: packets are cut on the way or put together, and "
 			            "those whose parts do not match count as lost and as extra",
@@ -468,11 +472,17 @@ static int warn_hole(struct ow_match *m, unsigned side, const struct ow_gap *gap
 	size_t end = gmtime_r(&seconds, &utc) ? strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &utc) : 0;
 	snprintf(when + end, sizeof when - end, ".%03d UTC", (int)(from_ns % OW_NS_PER_S / OW_NS_PER_MS));
 	ow_duration_text((double)(gap->silence.to_ns - gap->silence.from_ns), length);
+	unsigned long long from = gap->from.packets, to = gap->to.packets;
+	if (gap->verdict == OW_HOLE_SHORT && from)
+		return warn(m,
+		            "%s shows no packet at all for %s from %s, while %s shows %llu that came from there and %llu "
+		            "sent there: they count as extra and as lost, but its capture may have stalled",
+		            name(side), length, when, name(!side), from, to);
 	if (gap->verdict == OW_HOLE_SHORT)
 		return warn(m,
 		            "%s shows no packet at all for %s from %s, while %s shows %llu packets that should have "
 		            "arrived: they count as lost, but its capture may have stalled",
-		            name(side), length, when, name(!side), (unsigned long long)gap->to.packets);
+		            name(side), length, when, name(!side), to);
 	return warn(m, "%s shows no packet at all for %s from %s, while %s shows %llu: %s; they do not count as lost",
 	            name(side), length, when, name(!side), (unsigned long long)gap->packets,
 	            gap->verdict == OW_HOLE ? "its capture did not run, or dropped everything"
@@ -508,19 +518,43 @@ static int warn_holes(struct ow_match *m, unsigned side)
 	return r;
 }
 
+/* Nothing arrived of what was sent last, and losses by themselves do not explain it. */
+static int warn_last_sent(struct ow_match *m, unsigned d)
+{
+	const struct ow_last_sent *last = &m->pass.last_sent[d];
+	char before[OW_DURATION_TEXT], longest[OW_DURATION_TEXT];
+	if (!last->lost || pow(last->loss, (double)last->packets) > UNARRIVED_CHANCE)
+		return 0;
+	ow_duration_text((double)last->before_end_ns, before);
+	ow_duration_text((double)last->longest_ns, longest);
+	return warn(m,
+	            "%s: %llu %s sent in the last %s did not arrive until %s ended: the path is interrupted, or they "
+	            "are in flight for longer than any other, which took up to %s; %llu of them count as lost",
+	            way_name(d), (unsigned long long)last->packets, ow_plural(last->packets, "packet", "packets"),
+	            before, name(d == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A), longest, (unsigned long long)last->lost);
+}
+
+/* Does a capture miss about as many of the packets that it should have received as of those that it sent? */
+static bool misses_alike(const struct ow_match *m, unsigned d)
+{
+	const struct ow_result *r = &m->report.direction[d], *back = &m->report.direction[!d];
+	double unsent = (double)(r->extra - r->duplicated) * (double)back->sent;
+	return back->lost && unsent >= MISSES_ALIKE * (double)back->lost * (double)r->received;
+}
+
 /* What arrived without having been sent, and is not explained by anything said above. */
 static int warn_unsent(struct ow_match *m, unsigned d)
 {
 	const struct ow_result *r = &m->report.direction[d];
 	unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
 	uint64_t unsent = r->extra - r->duplicated;
-	if (unsent < FEW_UNSENT || (double)unsent <= MANY_UNSENT * (double)r->received)
+	bool many = (double)unsent > MANY_UNSENT * (double)r->received;
+	if (unsent < FEW_UNSENT || (!many && !misses_alike(m, d)))
 		return 0;
 	if ((double)r->lost <= MANY_UNSENT * (double)r->sent)
 		return warn(m,
-		            "%s: %llu packets arrived that %s does not show: that capture dropped packets, or traffic "
-		            "joins "
-		            "between the points",
+		            "%s: %llu packets arrived that %s does not show: that capture dropped packets, and those "
+		            "that it dropped of the other direction count as lost; or traffic joins between the points",
 		            way_name(d), (unsigned long long)unsent, name(from));
 	return warn(
 		m,
@@ -562,6 +596,8 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_coarse(m);
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
 		r = warn_holes(m, side);
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
+		r = warn_last_sent(m, d);
 	size_t before = m->warnings;
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
 		r = warn_doubled(m, side);

@@ -151,7 +151,7 @@ def spikes(case, rng):
         path.spikes = 0.005
 
 
-@perturbation()
+@perturbation("in flight")
 def bufferbloat(case, rng):
     path = case.path()
     path.queue = rng.choice([50, 200, 600]) * MS
