@@ -151,6 +151,10 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	int64_t later_ns = a->untimed || b->untimed ? 0 : b->time_ns - a->time_ns; /* without times no vote */
 	ow_flow_evidence_vote(ea, later_ns, packets);
 	ow_flow_evidence_vote(eb, later_ns, packets);
+	if (pair->repeated || certainty == OW_UNSETTLED) {
+		ow_flow_evidence_alike(ea, later_ns, packets);
+		ow_flow_evidence_alike(eb, later_ns, packets);
+	}
 	enum ow_direction direction = current_direction(p, ea);
 	ea->counted[direction] += packets;
 	const struct ow_record *sent = pair->record[sender(direction)], *received = pair->record[!sender(direction)];
@@ -206,9 +210,20 @@ static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
 {
 	struct ow_pass *p = arg;
-	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, OW_SIDE_A, pair->record[OW_SIDE_A]->flow);
-	if (e)
-		count_delay(p, pair, current_direction(p, e), certainty);
+	const struct ow_record *a = pair->record[OW_SIDE_A], *b = pair->record[OW_SIDE_B];
+	struct ow_flow_evidence *ea = ow_directions_flow(p->directions, OW_SIDE_A, a->flow);
+	struct ow_flow_evidence *eb = ow_directions_flow(p->directions, OW_SIDE_B, b->flow);
+	if (!ea || !eb) {
+		fail(p, -ENOMEM);
+		return;
+	}
+	if (!pair->repeated && !pair->alike) {
+		int64_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
+		int64_t later_ns = a->untimed || b->untimed ? 0 : b->time_ns - a->time_ns;
+		ow_flow_evidence_alike(ea, later_ns, -packets);
+		ow_flow_evidence_alike(eb, later_ns, -packets);
+	}
+	count_delay(p, pair, current_direction(p, ea), certainty);
 }
 
 static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flow)
@@ -217,8 +232,7 @@ static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flo
 	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, flow);
 	if (p->plan.rule != OW_BY_VOTES)
 		return OW_A_TO_B;
-	/* One or two votes may be those of identical packets that met by chance. */
-	return !e || (llabs(e->votes) < FEW_VOTES && !e->decided) ? OW_DIRECTIONS : current_direction(p, e);
+	return !e || (llabs(e->votes - e->alike_votes) < FEW_VOTES && !e->decided) ? OW_DIRECTIONS : current_direction(p, e);
 }
 
 /* Packets of the wire that a record stands for which only one side shows. */

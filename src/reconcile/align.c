@@ -25,8 +25,10 @@
 #define JUMP        10.0 /* most that a change of the delay costs */
 #define PLAUSIBLE   16.0 /* an assignment that costs this much more than the best is not plausible */
 #define UNUSUAL     0.3  /* a delay outside of the usual ones */
-#define FASTER      4.0  /* a delay that is shorter than the usual ones */
-#define FAR         2.0  /* a delay more than FAR_TIMES as long, and FAR_NS longer, than the usual ones */
+#define FASTER      4.0  /* a delay that is shorter than the least of the others by a part of it */
+#define FASTER_PART 64
+/* A delay more than FAR_TIMES as long, and FAR_NS longer, than the usual ones: as unlikely as it is long. */
+#define FAR         2.0
 #define FAR_TIMES   8
 #define FAR_NS      1e6
 #define ACAUSAL     9.0  /* a delay below 0 */
@@ -238,10 +240,11 @@ static double delay_of(const struct view *v, uint32_t i, uint32_t j)
 static double own(const struct ow_align_model *model, const struct view *v, double turned_delay)
 {
 	double d = turned_delay * v->sign, cost = 0, least = model->ranged ? (double)model->least_ns : 0;
+	double far = FAR_TIMES * (double)model->high_ns + FAR_NS;
 	if (model->ranged && d > (double)model->high_ns)
-		cost += d > FAR_TIMES * (double)model->high_ns + FAR_NS ? FAR : UNUSUAL;
+		cost += d > far ? FAR + log(d / far) : UNUSUAL;
 	else if (model->ranged && least > 0 && d < least)
-		cost += FASTER;
+		cost += FASTER * fmin(1, (least - d) / (least / FASTER_PART + SLACK_NS));
 	if (model->causal && d < -SLACK_NS)
 		cost += ACAUSAL;
 	if (v->shortest > 0 && !model->ranged && d < -SLACK_NS)

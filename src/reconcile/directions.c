@@ -74,7 +74,9 @@ void ow_directions_restart(struct ow_directions *directions)
 struct group {
 	uint64_t key;     /* hash; 0 = free */
 	float matched[2]; /* pairs: by orientation; hosts: matched packets that say it is on A's, on B's side */
-	float votes[2], delay_sum[2];
+	float votes[2], delay_sum[2]; /* pairs: of the unique packets, .. */
+	float unique[2];              /* .. of which there are so many; */
+	float alike_votes[2], alike_sum[2]; /* of identical ones */
 	uint8_t direction[2]; /* pairs: of either orientation */
 	bool clear;           /* pairs: their own packets say so without doubt */
 };
@@ -180,8 +182,11 @@ static void gather_pairs(struct decision *c)
 			struct group *pair = pair_of(&c->pairs, key);
 			unsigned o = orientation(key);
 			pair->matched[o] += (float)e->matched;
-			pair->votes[o] += (float)e->votes;
-			pair->delay_sum[o] += (float)e->delay_sum_ns;
+			pair->unique[o] += (float)(e->matched - e->alike);
+			pair->votes[o] += (float)(e->votes - e->alike_votes);
+			pair->delay_sum[o] += (float)(e->delay_sum_ns - e->alike_sum_ns);
+			pair->alike_votes[o] += (float)e->alike_votes;
+			pair->alike_sum[o] += (float)e->alike_sum_ns;
 		}
 	}
 }
@@ -189,29 +194,40 @@ static void gather_pairs(struct decision *c)
 /* Few packets, or delays of the size of the clocks' ticks, may point the wrong way. */
 static bool points_clearly(const struct group *p, unsigned o)
 {
-	float mean = p->matched[o] > 0 ? p->delay_sum[o] / p->matched[o] : 0;
+	float mean = p->unique[o] > 0 ? p->delay_sum[o] / p->unique[o] : 0;
 	return fabsf(p->votes[o]) >= CLEAR_VOTES || (fabsf(mean) > CLEAR_NS && mean * p->votes[o] > 0);
+}
+
+/* The way of one orientation by its own packets: the unique ones, if there are any. */
+static uint8_t own_way(const struct group *p, unsigned o)
+{
+	return p->matched[o] > 0 ? by_votes(p->unique[o] > 0 ? p->votes[o] : p->alike_votes[o]) : UNKNOWN;
+}
+
+static float mean_delay(const struct group *p, unsigned o)
+{
+	return p->unique[o] > 0 ? p->delay_sum[o] / p->unique[o] : p->alike_sum[o] / p->matched[o];
 }
 
 static void decide_pair(struct group *p, enum ow_direction_rule rule, enum ow_direction way)
 {
 	p->clear = rule == OW_ONE_WAY || points_clearly(p, 0) || points_clearly(p, 1);
-	for (unsigned o = 0; o < 2; o++) {
-		if (p->matched[o] > 0)
-			p->direction[o] = rule == OW_ONE_WAY ? way : by_votes(p->votes[o]);
-	}
+	for (unsigned o = 0; o < 2; o++)
+		p->direction[o] = p->matched[o] > 0 && rule == OW_ONE_WAY ? way : own_way(p, o);
 	if (p->direction[0] == UNKNOWN || p->direction[1] == UNKNOWN || p->direction[0] != p->direction[1])
 		return;
-	/* Both look alike because the clocks are apart: the direction that is later at B goes to B. */
-	float later = p->delay_sum[1] / p->matched[1] - p->delay_sum[0] / p->matched[0];
-	if (later != 0) {
-		p->direction[1] = later > 0 ? OW_A_TO_B : OW_B_TO_A;
-		p->direction[0] = opposite(p->direction[1]);
-	} else {
-		/* Delays of 0 both ways: the busier orientation is taken for A to B. */
-		p->direction[1] = p->matched[1] >= p->matched[0] ? OW_A_TO_B : OW_B_TO_A;
-		p->direction[0] = opposite(p->direction[1]);
+	/* Both look alike. If one is that of identical packets only, it goes the other way. */
+	if ((p->unique[0] > 0) != (p->unique[1] > 0)) {
+		unsigned o = p->unique[0] > 0;
+		p->direction[o] = opposite(p->direction[!o]);
+		return;
 	}
+	/* Else the clocks are apart: the direction that is later at B goes to B. */
+	float later = mean_delay(p, 1) - mean_delay(p, 0);
+	/* Delays of 0 both ways: the busier orientation is taken for A to B. */
+	bool to_b = later != 0 ? later > 0 : p->matched[1] >= p->matched[0];
+	p->direction[1] = to_b ? OW_A_TO_B : OW_B_TO_A;
+	p->direction[0] = opposite(p->direction[1]);
 }
 
 /* A network around an address: what is known of one host speaks for its neighbours. */

@@ -23,6 +23,10 @@ struct ow_flow_evidence {
 	uint64_t copies;        /* unmatched packets that repeat one that matched */
 	int64_t votes;          /* matches later at B minus matches later at A */
 	double delay_sum_ns;    /* B minus A, over the matches */
+	/* Of these, matches of identical packets: which is which, and so their votes, may follow from a wrong guess. */
+	uint64_t alike;
+	int64_t alike_votes;
+	double alike_sum_ns;
 	uint64_t counted[OW_DIRECTIONS]; /* matches that were counted for either direction */
 	uint8_t direction; /* enum ow_direction as decided, or OW_DIRECTIONS: not decided or unclassified */
 	bool decided;      /* the direction is final */
@@ -62,6 +66,14 @@ static inline void ow_flow_evidence_vote(struct ow_flow_evidence *evidence, int6
 	evidence->matched += packets;
 	evidence->votes += ((delay_ns > 0) - (delay_ns < 0)) * (int64_t)packets;
 	evidence->delay_sum_ns += (double)delay_ns * packets;
+}
+
+/* Notes that a match that was counted is one of identical packets; packets < 0: that it is not, after all. */
+static inline void ow_flow_evidence_alike(struct ow_flow_evidence *evidence, int64_t delay_ns, int64_t packets)
+{
+	evidence->alike += (uint64_t)packets;
+	evidence->alike_votes += ((delay_ns > 0) - (delay_ns < 0)) * packets;
+	evidence->alike_sum_ns += (double)delay_ns * (double)packets;
 }
 
 /* Forgets counts but keeps decided directions, for another pass over the same captures with the same flow numbers. */

@@ -25,8 +25,9 @@ void ow_plausible_update(struct ow_plausible *p)
 	sum = 0;
 	while (high > 0 && (sum += p->count[high]) <= above)
 		high--;
-	p->least_ns = bucket_start(low);
-	p->low_ns = p->least_ns / 2 - SLACK_NS;
+	int64_t start_ns = bucket_start(low);
+	p->least_ns = p->min_ns > start_ns ? p->min_ns : start_ns;
+	p->low_ns = start_ns / 2 - SLACK_NS;
 	p->high_ns = bucket_start(high + 1) * 2 + SLACK_NS;
 	p->known = true;
 	p->next_update = p->samples + (p->samples < UPDATE_AT_MOST ? p->samples : UPDATE_AT_MOST);
@@ -36,4 +37,5 @@ void ow_plausible_init(struct ow_plausible *plausible)
 {
 	memset(plausible, 0, sizeof *plausible);
 	plausible->next_update = FIRST_UPDATE;
+	plausible->min_ns = INT64_MAX;
 }

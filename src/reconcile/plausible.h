@@ -15,7 +15,8 @@ struct ow_plausible {
 	uint64_t count[OW_PLAUSIBLE_BUCKETS];
 	uint64_t samples, next_update;
 	int64_t low_ns, high_ns; /* meaningful when known */
-	int64_t least_ns;        /* the 0.1 % quantile, rounded down */
+	int64_t least_ns;        /* the least delay; if it is below the bucket of the 0.1 % quantile, the start of that */
+	int64_t min_ns;          /* of all samples */
 	bool known;
 };
 
@@ -34,6 +35,7 @@ static inline unsigned ow_plausible_bucket(int64_t delay_ns)
 static inline void ow_plausible_add(struct ow_plausible *plausible, int64_t delay_ns)
 {
 	plausible->count[ow_plausible_bucket(delay_ns)]++;
+	plausible->min_ns = delay_ns < plausible->min_ns ? delay_ns : plausible->min_ns;
 	if (++plausible->samples >= plausible->next_update)
 		ow_plausible_update(plausible);
 }
