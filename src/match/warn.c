@@ -351,6 +351,8 @@ static int warn_fragmented(struct ow_match *m)
 		unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
 		uint64_t here = p->tap[from].facts.fragments, there = p->tap[!from].facts.fragments;
 		uint64_t alone = here > there ? p->unmatched_fragments[from] : p->unmatched_fragments[!from];
+		uint64_t other = here > there ? p->unmatched_fragments[!from] : p->unmatched_fragments[from];
+		alone = alone > other ? alone - other : 0; /* captures that drop packets miss fragments at both points */
 		if (r->lost && r->extra > r->duplicated && (double)alone > MANY_FRAGMENTS * (double)r->received &&
 		    (double)alone >= FRAGMENTS_ALL * (double)(r->extra - r->duplicated))
 			return warn(m,
