@@ -15,7 +15,7 @@ int ow_delays_bounded(const struct ow_delays *certain, struct ow_delays *const u
 /* Counts what becomes of the packets of one direction, and makes the result of it. */
 struct ow_tally {
 	uint64_t matched, lost, extra, duplicated, ambiguous, reordered;
-	uint64_t newest_sent;                        /* highest number of a sent packet that has arrived */
+	uint64_t newest_sent; /* highest number of a sent packet that has arrived */
 	/* Of matched packets; INT64_MAX and INT64_MIN before the first. last_sent_ns: of those whose place is known. */
 	int64_t first_sent_ns, last_sent_ns;
 	int64_t first_received_ns, last_received_ns; /* likewise */

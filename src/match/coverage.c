@@ -122,7 +122,8 @@ static int64_t missing_for(const struct ow_missed *from, const struct ow_missed 
 enum ow_hole_verdict ow_gap_judge(const struct ow_gap *gap, double extra_ratio, double loss_ratio, uint64_t packets)
 {
 	const struct ow_missed *from = &gap->from, *to = &gap->to;
-	double unsent = (double)from->packets * log_share(extra_ratio), lost = (double)to->packets * log_share(loss_ratio);
+	double unsent = (double)from->packets * log_share(extra_ratio),
+	       lost = (double)to->packets * log_share(loss_ratio);
 	bool long_enough = missing_for(from, to) >= OW_SILENCE_LEAST_NS / 2;
 	/* Networks lose packets, but do not make them: one that came from here was missed. */
 	if (from->packets && long_enough && !by_chance(unsent + lost, packets, CHANCE_MOST))

@@ -232,7 +232,8 @@ static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flo
 	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, flow);
 	if (p->plan.rule != OW_BY_VOTES)
 		return OW_A_TO_B;
-	return !e || (llabs(e->votes - e->alike_votes) < FEW_VOTES && !e->decided) ? OW_DIRECTIONS : current_direction(p, e);
+	return !e || (llabs(e->votes - e->alike_votes) < FEW_VOTES && !e->decided) ? OW_DIRECTIONS
+	                                                                           : current_direction(p, e);
 }
 
 /* Packets of the wire that a record stands for which only one side shows. */
@@ -499,8 +500,8 @@ static struct end_rule end_rule_of(struct ow_pass *p, enum ow_direction directio
 
 /* May a packet without counterpart still be in flight when the other capture ends? If packets keep their order, none
  * is that was sent before one that arrived. */
-static bool in_flight(const struct ow_pass *p, enum ow_direction direction, const struct end_rule *rule, int64_t sent_ns,
-                      int64_t end_ns)
+static bool in_flight(const struct ow_pass *p, enum ow_direction direction, const struct end_rule *rule,
+                      int64_t sent_ns, int64_t end_ns)
 {
 	if (sent_ns >= last_arrived(p, direction))
 		return sent_ns + rule->in_flight_ns > end_ns;

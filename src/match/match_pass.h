@@ -98,7 +98,7 @@ struct ow_pass {
 	uint64_t unmatched_frames[OW_SIDES];    /* records, or pieces of them, that found no counterpart */
 	uint64_t unmatched_fragments[OW_SIDES]; /* of these, fragments that are no copies */
 	struct ow_last_sent last_sent[OW_DIRECTIONS];
-	int64_t miscounted;                     /* packets counted for the wrong direction: another pass is needed */
+	int64_t miscounted; /* packets counted for the wrong direction: another pass is needed */
 	void (*progress)(void *arg);
 	void *progress_arg;
 };

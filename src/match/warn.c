@@ -352,7 +352,8 @@ static int warn_fragmented(struct ow_match *m)
 		uint64_t here = p->tap[from].facts.fragments, there = p->tap[!from].facts.fragments;
 		uint64_t alone = here > there ? p->unmatched_fragments[from] : p->unmatched_fragments[!from];
 		uint64_t other = here > there ? p->unmatched_fragments[!from] : p->unmatched_fragments[from];
-		alone = alone > other ? alone - other : 0; /* captures that drop packets miss fragments at both points */
+		alone = alone > other ? alone - other
+		                      : 0; /* captures that drop packets miss fragments at both points */
 		if (r->lost && r->extra > r->duplicated && (double)alone > MANY_FRAGMENTS * (double)r->received &&
 		    (double)alone >= FRAGMENTS_ALL * (double)(r->extra - r->duplicated))
 			return warn(m,
@@ -476,10 +477,11 @@ static int warn_hole(struct ow_match *m, unsigned side, const struct ow_gap *gap
 	ow_duration_text((double)(gap->silence.to_ns - gap->silence.from_ns), length);
 	unsigned long long from = gap->from.packets, to = gap->to.packets;
 	if (gap->verdict == OW_HOLE_SHORT && from)
-		return warn(m,
-		            "%s shows no packet at all for %s from %s, while %s shows %llu that came from there and %llu "
-		            "sent there: they count as extra and as lost, but its capture may have stalled",
-		            name(side), length, when, name(!side), from, to);
+		return warn(
+			m,
+			"%s shows no packet at all for %s from %s, while %s shows %llu that came from there and %llu "
+			"sent there: they count as extra and as lost, but its capture may have stalled",
+			name(side), length, when, name(!side), from, to);
 	if (gap->verdict == OW_HOLE_SHORT)
 		return warn(m,
 		            "%s shows no packet at all for %s from %s, while %s shows %llu packets that should have "

@@ -74,11 +74,11 @@ void ow_directions_restart(struct ow_directions *directions)
 struct group {
 	uint64_t key;     /* hash; 0 = free */
 	float matched[2]; /* pairs: by orientation; hosts: matched packets that say it is on A's, on B's side */
-	float votes[2], delay_sum[2]; /* pairs: of the unique packets, .. */
-	float unique[2];              /* .. of which there are so many; */
+	float votes[2], delay_sum[2];       /* pairs: of the unique packets, .. */
+	float unique[2];                    /* .. of which there are so many; */
 	float alike_votes[2], alike_sum[2]; /* of identical ones */
-	uint8_t direction[2]; /* pairs: of either orientation */
-	bool clear;           /* pairs: their own packets say so without doubt */
+	uint8_t direction[2];               /* pairs: of either orientation */
+	bool clear;                         /* pairs: their own packets say so without doubt */
 };
 
 struct groups {

@@ -15,8 +15,8 @@ struct ow_plausible {
 	uint64_t count[OW_PLAUSIBLE_BUCKETS];
 	uint64_t samples, next_update;
 	int64_t low_ns, high_ns; /* meaningful when known */
-	int64_t least_ns;        /* the least delay; if it is below the bucket of the 0.1 % quantile, the start of that */
-	int64_t min_ns;          /* of all samples */
+	int64_t least_ns; /* the least delay; if it is below the bucket of the 0.1 % quantile, the start of that */
+	int64_t min_ns;   /* of all samples */
 	bool known;
 };
 
