@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "config/config.h"
 #include "flows/flow_recorder.h"
 #include "flows/flow_stamper.h"
 #include "flows/epochs.h"
@@ -182,28 +183,29 @@ static int within(const char *option, uint64_t value, uint64_t most, struct ow_e
 	return 0;
 }
 
-static int check_numbers(struct arguments *args, struct ow_error *err)
+/* The limits are those of a recording in a configuration. */
+static int check_numbers(const struct arguments *args, struct ow_error *err)
 {
 	const struct {
-		const char *option;
-		uint64_t value, most;
+		const char *option, *key;
+		uint64_t value;
 	} numbers[] = {
-		{"counters", args->counters, OW_COLATE_COUNTERS_MAX},
-		{args->plan.form == OW_COLATE_BANKS ? "banks" : "spread", args->spread, OW_COLATE_SPREAD_MAX},
-		{"vectors", args->vectors, OW_COLATE_LAYERS_MAX},
-		{"stddev", args->stddev, OW_COLATE_COUNTERS_MAX},
-		{"stddev-spread", args->stddev_spread, OW_COLATE_SPREAD_MAX},
-		{"bits", args->bits, 64},
-		{"check-bits", args->check_bits, 32},
-		{"count-bits", args->count_bits, 32},
-		{"id-bytes", args->id_bytes, UINT32_MAX},
-		{"segment-size", args->segment_bytes, UINT16_MAX},
-		{"flows-max", args->flows_max, OW_FLOW_COUNTS_MAX},
-		{"unit", (uint64_t)args->unit_ns, UINT32_MAX},
+		{"counters", "counters", args->counters},
+		{args->plan.form == OW_COLATE_BANKS ? "banks" : "spread", "spread", args->spread},
+		{"vectors", "vectors", args->vectors},
+		{"stddev", "stddev", args->stddev},
+		{"stddev-spread", "stddev_spread", args->stddev_spread},
+		{"bits", "bits", args->bits},
+		{"check-bits", "check_bits", args->check_bits},
+		{"count-bits", "count_bits", args->count_bits},
+		{"id-bytes", "id_bytes", args->id_bytes},
+		{"flows-max", "flows_max", args->flows_max},
 	};
-	int r = 0;
+	int r = within("segment-size", args->segment_bytes, UINT16_MAX, err);
+	if (r == 0)
+		r = within("unit", (uint64_t)args->unit_ns, UINT32_MAX, err);
 	for (size_t i = 0; r == 0 && i < sizeof numbers / sizeof *numbers; i++)
-		r = within(numbers[i].option, numbers[i].value, numbers[i].most, err);
+		r = within(numbers[i].option, numbers[i].value, ow_key_find(ow_flows_keys, numbers[i].key)->most, err);
 	return r;
 }
 

@@ -72,24 +72,37 @@ static int set_class(void *field, const char *value, struct ow_error *err)
 	return 0;
 }
 
+/* Values that a segment or an interface of a configuration has, too. */
 static int set_identity(void *field, const char *value, struct ow_error *err)
 {
-	static const char *const names[] = {"ip", "nat"};
-	size_t index;
-	int r = ow_option_choice(names, 2, value, &index, err);
-	if (r == 0)
-		*(enum ow_level *)field = index ? OW_LEVEL_NAT : OW_LEVEL_IP;
-	return r;
+	return ow_key_set(ow_key_find(ow_segment_keys, "identity"), value, field, err);
 }
 
+static int set_interval(void *field, const char *value, struct ow_error *err)
+{
+	return ow_key_set(ow_key_find(ow_segment_keys, "interval"), value, field, err);
+}
+
+static int set_wait(void *field, const char *value, struct ow_error *err)
+{
+	return ow_key_set(ow_key_find(ow_segment_keys, "wait"), value, field, err);
+}
+
+static int set_ring(void *field, const char *value, struct ow_error *err)
+{
+	return ow_key_set(ow_key_find(ow_interface_keys, "ring"), value, field, err);
+}
+
+static int set_threads(void *field, const char *value, struct ow_error *err)
+{
+	return ow_key_set(ow_key_find(ow_interface_keys, "threads"), value, field, err);
+}
+
+/* 0: as fast as it goes. */
 static int set_speed(void *field, const char *value, struct ow_error *err)
 {
-	char *end;
-	double speed = strtod(value, &end);
-	if (end == value || *end || !(speed >= 0 && speed <= OW_CONFIG_SPEED_MAX))
-		return ow_error_set(err, EINVAL, "'%.40s' is not a number of 0 to %g", value, OW_CONFIG_SPEED_MAX);
-	*(double *)field = speed;
-	return 0;
+	*(double *)field = 0;
+	return strcmp(value, "0") == 0 ? 0 : ow_key_set(ow_key_find(ow_interface_keys, "speed"), value, field, err);
 }
 
 #define FIELD(name) offsetof(struct arguments, name)
@@ -110,8 +123,8 @@ static const struct ow_option options[] = {
 	{"inner", 0, NULL, ow_option_flag, FIELD(inner), "Enter tunnels (GRE, VXLAN, Geneve, GTP-U, IP in IP)."},
 
 	{NULL, 0, NULL, NULL, 0, "Time:"},
-	{"interval", 0, "D", ow_option_positive_duration, FIELD(interval_ns), "Length of an interval (default 1s)."},
-	{"wait", 0, "D", ow_option_positive_duration, FIELD(wait_ns),
+	{"interval", 0, "D", set_interval, FIELD(interval_ns), "Length of an interval (default 1s)."},
+	{"wait", 0, "D", set_wait, FIELD(wait_ns),
          "Waiting time after which a packet is lost (default 2s): results are final after this."},
 	{"seconds", 0, "N", ow_option_seconds, FIELD(run_ns), "End after this time (default: with Ctrl-C)."},
 	{"count", 0, "N", ow_option_count, FIELD(count), "End after this many intervals."},
@@ -133,8 +146,8 @@ static const struct ow_option options[] = {
          "Highest acceptable 99th percentile of the delay."},
 
 	{NULL, 0, NULL, NULL, 0, "Capturing:"},
-	{"threads", 0, "N", ow_option_count, FIELD(threads), "Threads for each interface (default 1)."},
-	{"ring", 0, "SIZE", ow_option_size, FIELD(ring), "Memory of each thread's ring in the kernel (default 64MiB)."},
+	{"threads", 0, "N", set_threads, FIELD(threads), "Threads for each interface (default 1)."},
+	{"ring", 0, "SIZE", set_ring, FIELD(ring), "Memory of each thread's ring in the kernel (default 64MiB)."},
 	{"memory", 0, "SIZE", ow_option_size, FIELD(memory),
          "Memory for packets (default 512MiB); with more packets an interval, a sample of them is compared."},
 	{"hardware-timestamps", 0, NULL, ow_option_flag, FIELD(hardware_stamps),
@@ -202,12 +215,11 @@ static int check_points(struct arguments *args, struct ow_error *err)
 
 static int read_arguments(int argc, char **argv, struct arguments *args, struct ow_error *err)
 {
-	*args = (struct arguments){.level = OW_LEVEL_IP,
-	                           .interval_ns = OW_CONFIG_INTERVAL_NS,
-	                           .speed = 1,
-	                           .signals = -1,
-	                           .max_loss = 2,
-	                           .max_p99_ns = INT64_MAX};
+	*args = (struct arguments){
+		.level = OW_LEVEL_IP, .speed = 1, .signals = -1, .max_loss = 2, .max_p99_ns = INT64_MAX};
+	int64_t wait_ns;
+	ow_key_default(ow_segment_keys, "interval", &args->interval_ns);
+	ow_key_default(ow_segment_keys, "wait", &wait_ns);
 	int operands = ow_options_parse(options, argc, argv, args, err);
 	if (operands < 0 || args->help || args->version)
 		return operands < 0 ? operands : 0;
@@ -215,15 +227,11 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 		return ow_error_set(err, EINVAL, "what is '%.60s'? Interfaces are given by --from and --to", argv[1]);
 	if (args->count && args->run_ns)
 		return ow_error_set(err, EINVAL, "--seconds and --count say the same thing");
-	if (args->interval_ns < OW_INTERVAL_MIN_NS || args->interval_ns > OW_INTERVAL_MAX_NS)
-		return ow_error_set(err, EINVAL, "--interval: 1ms to 5min");
 	int64_t longest_ns = OW_LOCAL_PAIR_WAIT_MAX * args->interval_ns;
 	if (!args->wait_ns)
-		args->wait_ns = OW_CONFIG_WAIT_NS < longest_ns ? OW_CONFIG_WAIT_NS : longest_ns;
+		args->wait_ns = wait_ns < longest_ns ? wait_ns : longest_ns;
 	if (args->wait_ns > longest_ns)
 		return ow_error_set(err, EINVAL, "--wait: at most %d intervals", OW_LOCAL_PAIR_WAIT_MAX);
-	if (args->threads > OW_CONFIG_THREADS_MAX)
-		return ow_error_set(err, EINVAL, "--threads: at most %d", OW_CONFIG_THREADS_MAX);
 	return check_points(args, err);
 }
 

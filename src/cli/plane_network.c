@@ -56,10 +56,10 @@ static int start(const struct ow_station *station, pid_t *ret_pid, int *ret_fd)
 	int pair[2];
 	char *argv[6];
 	int n = 0;
-	argv[n++] = station->vtysh;
+	argv[n++] = (char *)station->vtysh;
 	if (station->vtysh_socket) {
 		argv[n++] = (char *)"--vty_socket";
-		argv[n++] = station->vtysh_socket;
+		argv[n++] = (char *)station->vtysh_socket;
 	}
 	argv[n++] = (char *)"-c";
 	argv[n++] = (char *)"show ip ospf database router json";

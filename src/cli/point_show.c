@@ -17,9 +17,9 @@ static void show_segment(const struct ow_config *c, const struct ow_config_segme
 	printf("segment    %s: peer %s, %s%s\n", s->name, s->peer, s->connect ? "connects to " : "is connected to",
 	       s->connect ? s->connect : "");
 	printf("  packets to %s: %s%s\n", s->peer,
-	       s->to_peer ? "those that match "
-	       : s->away  ? "those that come in"
-	                  : "those that go out",
+	       s->to_peer                    ? "those that match "
+	       : s->facing == OW_FACING_AWAY ? "those that come in"
+	                                     : "those that go out",
 	       s->to_peer ? s->to_peer : "");
 	fputs("  watches", stdout);
 	for (unsigned i = 0; i < c->interface_count; i++) {

@@ -1,124 +1,139 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a configuration: tables of keys, one for each kind of mapping, say how a value is read (config_value.c) and
- * where it goes. What entries must agree on among each other, and with this host, is in config_check.c.
+ * The tables of keys of a point's configuration, and what becomes of its lists. What entries must agree on among each
+ * other, and with this host, is in config_check.c.
  */
 #include "config/config.h"
 
+#include "base/time.h"
 #include "config/config_check.h"
-#include "config/config_value.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int check_sequence(struct ow_config_reader *r, const struct ow_yaml *node, unsigned max)
+#define MIB(n) ((uint64_t)(n) << 20)
+#define DAY_NS (UINT64_C(86400) * OW_NS_PER_S)
+
+static struct ow_config *config_of(const struct ow_key_reader *r)
 {
-	if (node->kind != OW_YAML_SEQUENCE || node->count == 0)
-		return ow_config_fail(r, node, "must be a list of at least one entry");
-	return node->count > max ? ow_config_fail(r, node, "has too many entries") : 0;
+	return r->context;
 }
 
-/* Errors within an entry say which one it is: by its name, if it has one, else by number. */
-static void enter(struct ow_config_reader *r, const char *kind, const struct ow_yaml *entry, const char *key,
-                  unsigned number)
-{
-	const struct ow_yaml *name = entry->kind == OW_YAML_MAPPING ? ow_yaml_entry(entry, key) : NULL;
-	if (name && name->kind == OW_YAML_TEXT)
-		snprintf(r->where, sizeof r->where, " of %s '%.60s'", kind, name->text);
-	else
-		snprintf(r->where, sizeof r->where, " of %s %u", kind, number);
-}
+/* -- interfaces ---------------------------------------------------------------------------------------------------- */
 
 #define INTERFACE(member) offsetof(struct ow_config_interface, member)
-static const struct ow_config_field interface_fields[] = {
-	{"name", ow_config_read_name, INTERFACE(name), 0},
-	{"file", ow_config_read_path, INTERFACE(file), 0},
-	{"speed", ow_config_read_speed, INTERFACE(speed), 0},
-	{"threads", ow_config_read_threads, INTERFACE(threads), 0},
-	{"ring", ow_config_read_ring, INTERFACE(ring_bytes), 0},
-	{"hardware_timestamps", ow_config_read_bool, INTERFACE(hardware_stamps), 0},
-	{"filter", ow_config_read_filter, INTERFACE(filter), 0},
+const struct ow_key ow_interface_keys[] = {
+	{.name = "name",
+         .type = OW_KEY_NAME,
+         .offset = INTERFACE(name),
+         .meaning = "of the interface; with `file`, a name for it"},
+	{.name = "file",
+         .type = OW_KEY_PATH,
+         .offset = INTERFACE(file),
+         .meaning = "a capture that is replayed as if it were an interface; without `name` it goes by the last part of "
+                    "its path"},
+	{.name = "speed",
+         .type = OW_KEY_REAL,
+         .offset = INTERFACE(speed),
+         .most = 1000,
+         .fallback = "1",
+         .meaning = "of the replay: 1 = in the capture's own time, 10 = ten times as fast, up to 1000"},
+	{.name = "threads",
+         .type = OW_KEY_COUNT,
+         .offset = INTERFACE(threads),
+         .least = 1,
+         .most = 64,
+         .fallback = "1",
+         .meaning = "that share the frames of the interface by flow, 1 to 64"},
+	{.name = "ring",
+         .type = OW_KEY_SIZE,
+         .offset = INTERFACE(ring_bytes),
+         .least = MIB(1),
+         .most = MIB(4096),
+         .fallback = "64MiB",
+         .meaning = "ring buffer of each thread, 1 MiB to 4 GiB"},
+	{.name = "hardware_timestamps",
+         .type = OW_KEY_BOOL,
+         .offset = INTERFACE(hardware_stamps),
+         .fallback = "false",
+         .meaning = "ask the interface for timestamps of its own"},
+	{.name = "filter",
+         .type = OW_KEY_FILTER,
+         .offset = INTERFACE(filter),
+         .fallback = NULL,
+         .meaning = "only these packets; a ring drops most others in the kernel"},
 	{0},
 };
 
 /* A file that has no name goes by the last part of its path. The tree owns it, as the key that no list entry has. */
-static int name_file(struct ow_config_reader *r, struct ow_yaml *entry, struct ow_config_interface *i)
+static int name_file(struct ow_key_reader *r, struct ow_yaml *entry, struct ow_config_interface *i)
 {
 	if (!i->file || i->name)
 		return 0;
 	const char *slash = strrchr(i->file, '/');
 	entry->key = strdup(slash ? slash + 1 : i->file);
 	i->name = entry->key;
-	return i->name ? 0 : ow_config_no_memory(r);
+	return i->name ? 0 : ow_key_no_memory(r);
 }
 
-static int read_interfaces(struct ow_config_reader *r, struct ow_yaml *node, void *field)
+static int read_interface(struct ow_key_reader *r, struct ow_yaml *entry, void *field)
 {
-	struct ow_config *c = r->config;
-	(void)field;
-	int code = check_sequence(r, node, OW_SOURCES_MAX);
-	if (code < 0)
-		return code;
-	c->interfaces = calloc(node->count, sizeof *c->interfaces);
-	if (!c->interfaces)
-		return ow_config_no_memory(r);
-	for (struct ow_yaml *entry = node->first; code == 0 && entry; entry = entry->next) {
-		struct ow_config_interface *i = &c->interfaces[c->interface_count++];
-		*i = (struct ow_config_interface){.speed = 1, .threads = 1, .line = entry->line};
-		enter(r, "interface", entry, ow_yaml_entry(entry, "name") ? "name" : "file", c->interface_count);
-		code = ow_config_read_mapping(r, entry, interface_fields, i, NULL);
-		if (code == 0)
-			code = name_file(r, entry, i);
-	}
-	if (code == 0)
-		r->where[0] = 0;
-	return code;
+	struct ow_config_interface *i = field;
+	i->line = entry->line;
+	ow_keys_enter(r, "interface", entry, ow_yaml_entry(entry, "name") ? "name" : "file");
+	int code = ow_keys_read(r, entry, ow_interface_keys, i, NULL);
+	if (code == 0 && !ow_yaml_entry(entry, "ring"))
+		i->ring_bytes = 0; /* that of the capture */
+	return code < 0 ? code : name_file(r, entry, i);
 }
+
+static int read_interfaces(struct ow_key_reader *r, struct ow_yaml *node, void *field)
+{
+	struct ow_config *c = config_of(r);
+	(void)field;
+	return ow_keys_read_list(r, node, OW_SOURCES_MAX, sizeof *c->interfaces, (void **)&c->interfaces,
+	                         &c->interface_count, read_interface);
+}
+
+/* -- classes ------------------------------------------------------------------------------------------------------- */
 
 #define CLASS(member) offsetof(struct ow_config_class, member)
-static const struct ow_config_field class_fields[] = {
-	{"name", ow_config_read_name, CLASS(name), 0},
-	{"filter", ow_config_read_filter, CLASS(filter), 0},
+const struct ow_key ow_class_keys[] = {
+	{.name = "name", .type = OW_KEY_NAME, .offset = CLASS(name), .meaning = "of the class"},
+	{.name = "filter", .type = OW_KEY_FILTER, .offset = CLASS(filter), .meaning = "the packets that belong to it"},
 	{0},
 };
 
-static int read_class_list(struct ow_config_reader *r, struct ow_yaml *node, struct ow_config_class **classes,
-                           unsigned *count)
+static int read_class(struct ow_key_reader *r, struct ow_yaml *entry, void *field)
 {
-	char outer[sizeof r->where];
-	int code = check_sequence(r, node, OW_CONFIG_CLASSES_MAX);
-	if (code < 0)
-		return code;
-	*classes = calloc(node->count, sizeof **classes);
-	if (!*classes)
-		return ow_config_no_memory(r);
-	memcpy(outer, r->where, sizeof outer);
-	for (struct ow_yaml *entry = node->first; entry; entry = entry->next) {
-		struct ow_config_class *class = &(*classes)[(*count)++];
-		class->line = entry->line;
-		enter(r, "class", entry, "name", *count);
-		code = ow_config_read_mapping(r, entry, class_fields, class, NULL);
-		if (code < 0)
-			return code;
-	}
-	memcpy(r->where, outer, sizeof outer);
-	return 0;
+	struct ow_config_class *class = field;
+	class->line = entry->line;
+	ow_keys_enter(r, "class", entry, "name");
+	return ow_keys_read(r, entry, ow_class_keys, class, NULL);
 }
 
-static int read_classes(struct ow_config_reader *r, struct ow_yaml *node, void *field)
+static int read_class_list(struct ow_key_reader *r, struct ow_yaml *node, struct ow_config_class **classes,
+                           unsigned *count)
+{
+	return ow_keys_read_list(r, node, OW_CONFIG_CLASSES_MAX, sizeof **classes, (void **)classes, count, read_class);
+}
+
+/* -- segments ------------------------------------------------------------------------------------------------------ */
+
+static int read_classes(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
 	struct ow_config_segment *s = field;
 	return read_class_list(r, node, &s->classes, &s->class_count);
 }
 
 /* Names of interfaces. They may come later in the file: looked up when all is read. */
-static int read_watched(struct ow_config_reader *r, struct ow_yaml *node, void *field)
+static int read_watched(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
-	int code = check_sequence(r, node, OW_SOURCES_MAX);
-	for (struct ow_yaml *entry = node->first; code == 0 && entry; entry = entry->next) {
-		code = ow_config_check_text(r, entry);
-	}
+	if (node->kind != OW_YAML_SEQUENCE || node->count == 0)
+		return ow_key_fail(r, node, "must be a list of at least one entry");
+	int code = node->count > OW_SOURCES_MAX ? ow_key_fail(r, node, "has too many entries") : 0;
+	for (struct ow_yaml *entry = node->first; code == 0 && entry; entry = entry->next)
+		code = ow_key_check_text(r, entry);
 	*(struct ow_yaml **)field = node;
 	return code;
 }
@@ -128,40 +143,110 @@ struct segment_target {
 	struct ow_yaml *watched;
 };
 
+static const struct ow_choice facings[] = {{"peer", OW_FACING_PEER}, {"away", OW_FACING_AWAY}, {0}};
+static const struct ow_choice methods[] = {{"fold", OW_METHOD_FOLD}, {"rda", OW_METHOD_RDA}, {0}};
+const struct ow_choice ow_config_levels[] = {{"ip", OW_LEVEL_IP}, {"nat", OW_LEVEL_NAT}, {0}};
+
 #define SEGMENT(member) offsetof(struct segment_target, segment.member)
-static const struct ow_config_field segment_fields[] = {
-	{"name", ow_config_read_name, SEGMENT(name), 0},
-	{"peer", ow_config_read_peer, SEGMENT(peer), 0},
-	{"connect", ow_config_read_connect, SEGMENT(connect), 0},
-	{"interfaces", read_watched, offsetof(struct segment_target, watched), 0},
-	{"facing", ow_config_read_facing, SEGMENT(away), 0},
-	{"to_peer", ow_config_read_filter, SEGMENT(to_peer), 0},
-	{"interval", ow_config_read_interval, SEGMENT(interval_ns), OW_STATED_INTERVAL},
-	{"wait", ow_config_read_wait, SEGMENT(wait_ns), OW_STATED_WAIT},
-	{"method", ow_config_read_method, SEGMENT(method), OW_STATED_METHOD},
-	{"identity", ow_config_read_level, SEGMENT(level), OW_STATED_IDENTITY},
-	{"inner", ow_config_read_bool, SEGMENT(inner), OW_STATED_INNER},
-	{"classes", read_classes, offsetof(struct segment_target, segment), OW_STATED_CLASSES},
+const struct ow_key ow_segment_keys[] = {
+	{.name = "name",
+         .type = OW_KEY_NAME,
+         .offset = SEGMENT(name),
+         .meaning = "of the segment; of the point at its other end"},
+	{.name = "peer", .type = OW_KEY_POINT, .offset = SEGMENT(peer)},
+	{.name = "connect",
+         .type = OW_KEY_PEER,
+         .offset = SEGMENT(connect),
+         .meaning = "`host:port` where the peer listens"},
+	{.name = "interfaces",
+         .type = OW_KEY_OTHER,
+         .read = read_watched,
+         .offset = offsetof(struct segment_target, watched),
+         .fallback = "all",
+         .meaning = "names of those whose packets belong to the segment"},
+	{.name = "facing",
+         .type = OW_KEY_CHOICE,
+         .choices = facings,
+         .offset = SEGMENT(facing),
+         .fallback = "peer",
+         .meaning = "`peer`: what goes out here goes to the peer, what comes in here comes from it; `away`: the other "
+                    "way round "
+                    "(the inner side of a router)"},
+	{.name = "to_peer",
+         .type = OW_KEY_FILTER,
+         .offset = SEGMENT(to_peer),
+         .meaning = "instead of `facing`, where the kernel does not know the direction (taps, files): a filter that "
+                    "matches what "
+                    "goes to the peer; all else comes from it"},
+	{.name = "interval",
+         .type = OW_KEY_DURATION,
+         .offset = SEGMENT(interval_ns),
+         .least = OW_INTERVAL_MIN_NS,
+         .most = OW_INTERVAL_MAX_NS,
+         .fallback = "1s",
+         .bit = OW_STATED_INTERVAL,
+         .meaning = "length of the measuring intervals, 1 ms to 5 min"},
+	{.name = "wait",
+         .type = OW_KEY_DURATION,
+         .offset = SEGMENT(wait_ns),
+         .least = OW_NS_PER_US,
+         .most = DAY_NS,
+         .fallback = "2s",
+         .bit = OW_STATED_WAIT,
+         .meaning =
+                 "a packet that has not arrived after this time is lost; rounded up to whole intervals, at most 1024"},
+	{.name = "method",
+         .type = OW_KEY_CHOICE,
+         .choices = methods,
+         .offset = SEGMENT(method),
+         .fallback = "fold",
+         .bit = OW_STATED_METHOD,
+         .meaning = "or `rda`, as published: no quantiles, and where its differences cannot be decoded the interval is "
+                    "partial "
+                    "and late packets are among the lost"},
+	{.name = "identity",
+         .type = OW_KEY_CHOICE,
+         .choices = ow_config_levels,
+         .offset = SEGMENT(level),
+         .fallback = "ip",
+         .bit = OW_STATED_IDENTITY,
+         .meaning = "or `nat`, where addresses or ports are translated between the points"},
+	{.name = "inner",
+         .type = OW_KEY_BOOL,
+         .offset = SEGMENT(inner),
+         .fallback = "false",
+         .bit = OW_STATED_INNER,
+         .meaning = "look into tunnels"},
+	{.name = "classes",
+         .type = OW_KEY_OTHER,
+         .read = read_classes,
+         .offset = offsetof(struct segment_target, segment),
+         .bit = OW_STATED_CLASSES,
+         .fallback = "one, `all`",
+         .meaning = "list of `name` and `filter`; without `filter` all IP packets but the TCP connection between the "
+                    "two points "
+                    "itself ([point.md](point.md#the-points-own-session)). Every class is measured on its own, in both "
+                    "directions; a packet may belong to several"},
 	{0},
 };
 
-static int find_interface(struct ow_config_reader *r, const struct ow_yaml *name, unsigned *ret_index)
+static int find_interface(struct ow_key_reader *r, const struct ow_yaml *name, unsigned *ret_index)
 {
-	const struct ow_config *c = r->config;
-	struct ow_error why;
+	const struct ow_config *c = config_of(r);
 	for (unsigned i = 0; i < c->interface_count; i++) {
 		if (strcmp(c->interfaces[i].name, name->text) == 0) {
 			*ret_index = i;
 			return 0;
 		}
 	}
-	ow_error_set(&why, EINVAL, "no interface '%.60s' among the interfaces of this point", name->text);
-	return ow_error_set(r->err, EINVAL, "%s:%u: interfaces%s: %.300s", c->path, name->line, r->where, why.text);
+	return ow_error_set(r->err, EINVAL,
+	                    "%s:%u: interfaces%s: no interface '%.60s' among the interfaces of this point", c->path,
+	                    name->line, r->where, name->text);
 }
 
-static int watch(struct ow_config_reader *r, const struct ow_yaml *watched, uint32_t *ret_interfaces)
+static int watch(struct ow_key_reader *r, const struct ow_yaml *watched, uint32_t *ret_interfaces)
 {
-	uint32_t all = (uint32_t)((UINT64_C(1) << r->config->interface_count) - 1), set = 0;
+	uint32_t all = (uint32_t)((UINT64_C(1) << config_of(r)->interface_count) - 1), set = 0;
 	for (const struct ow_yaml *name = watched ? watched->first : NULL; name; name = name->next) {
 		unsigned i = 0;
 		int code = find_interface(r, name, &i);
@@ -173,32 +258,15 @@ static int watch(struct ow_config_reader *r, const struct ow_yaml *watched, uint
 	return 0;
 }
 
-static int read_segment(struct ow_config_reader *r, struct ow_yaml *entry, struct ow_config_segment *ret_segment)
-{
-	struct segment_target t = {.segment = {.interval_ns = OW_CONFIG_INTERVAL_NS,
-	                                       .wait_ns = OW_CONFIG_WAIT_NS,
-	                                       .method = OW_METHOD_FOLD,
-	                                       .level = OW_LEVEL_IP,
-	                                       .line = entry->line}};
-	int code = ow_config_read_mapping(r, entry, segment_fields, &t, &t.segment.stated);
-	if (code == 0)
-		code = watch(r, t.watched, &t.segment.interfaces);
-	if (code == 0 && ow_yaml_entry(entry, "facing") && t.segment.to_peer)
-		code = ow_error_set(r->err, EINVAL, "%s:%u: facing%s: to_peer tells the direction already",
-		                    r->config->path, ow_yaml_entry(entry, "facing")->line, r->where);
-	*ret_segment = t.segment;
-	return code;
-}
-
 /* The point that connects states everything. */
-static int complete(struct ow_config_reader *r, struct ow_config_segment *s)
+static int complete(struct ow_key_reader *r, struct ow_config_segment *s)
 {
 	if (!s->connect)
 		return 0;
 	if (!(s->stated & OW_STATED_CLASSES)) {
 		s->classes = calloc(1, sizeof *s->classes);
 		if (!s->classes)
-			return ow_config_no_memory(r);
+			return ow_key_no_memory(r);
 		s->classes[0] = (struct ow_config_class){.name = "all", .line = s->line};
 		s->class_count = 1;
 	}
@@ -206,120 +274,181 @@ static int complete(struct ow_config_reader *r, struct ow_config_segment *s)
 	return 0;
 }
 
-static int read_segments(struct ow_config_reader *r, struct ow_yaml *node)
+static int read_segment(struct ow_key_reader *r, struct ow_yaml *entry, void *field)
 {
-	struct ow_config *c = r->config;
-	int code = check_sequence(r, node, OW_CONFIG_SEGMENTS_MAX);
-	if (code < 0)
-		return code;
-	c->segments = calloc(node->count, sizeof *c->segments);
-	if (!c->segments)
-		return ow_config_no_memory(r);
-	for (struct ow_yaml *entry = node->first; code == 0 && entry; entry = entry->next) {
-		struct ow_config_segment *s = &c->segments[c->segment_count++];
-		enter(r, "segment", entry, "name", c->segment_count);
-		code = read_segment(r, entry, s);
-		if (code == 0)
-			code = complete(r, s);
-	}
-	r->where[0] = 0;
+	struct segment_target t = {.segment = {.line = entry->line}};
+	ow_keys_enter(r, "segment", entry, "name");
+	int code = ow_keys_read(r, entry, ow_segment_keys, &t, &t.segment.stated);
+	if (code == 0)
+		code = watch(r, t.watched, &t.segment.interfaces);
+	if (code == 0 && ow_yaml_entry(entry, "facing") && t.segment.to_peer)
+		code = ow_key_fail(r, ow_yaml_entry(entry, "facing"), "to_peer tells the direction already");
+	if (code == 0)
+		code = complete(r, &t.segment);
+	*(struct ow_config_segment *)field = t.segment;
 	return code;
 }
 
-/* Recordings of flows. */
+/* -- recordings of flows ------------------------------------------------------------------------------------------- */
+
+static int read_flow_classes(struct ow_key_reader *r, struct ow_yaml *node, void *field)
+{
+	struct ow_config_flows *flows = field;
+	return read_class_list(r, node, &flows->classes, &flows->class_count);
+}
+
+static int read_form(struct ow_key_reader *r, struct ow_yaml *node, void *field)
+{
+	struct ow_error why;
+	int code = ow_key_check_text(r, node);
+	if (code == 0 && ow_colate_form_parse(node->text, field, &why) < 0)
+		code = ow_key_fail(r, node, why.text);
+	return code;
+}
+
+static int read_flow_key(struct ow_key_reader *r, struct ow_yaml *node, void *field)
+{
+	struct ow_error why;
+	int code = ow_key_check_text(r, node);
+	if (code == 0 && ow_flow_select_parse(node->text, field, &why) < 0)
+		code = ow_key_fail(r, node, why.text);
+	return code;
+}
+
+static const struct ow_choice headings[] = {
+	{"both", OW_HEADING_UNKNOWN}, {"in", OW_HEADING_IN}, {"out", OW_HEADING_OUT}, {0}};
 
 struct flows_target {
 	struct ow_config_flows flows;
 	struct ow_yaml *watched;
 };
 
-static int read_flow_classes(struct ow_config_reader *r, struct ow_yaml *node, void *field)
-{
-	struct ow_config_flows *flows = field;
-	return read_class_list(r, node, &flows->classes, &flows->class_count);
-}
-
-static int read_flow_value(struct ow_config_reader *r, struct ow_yaml *node, void *field)
-{
-	struct ow_error why;
-	int code = ow_config_check_text(r, node);
-	if (code == 0 && ow_config_flows_set(field, node->key, node->text, &why) < 0)
-		code = ow_config_fail(r, node, why.text);
-	return code;
-}
-
 #define FLOWS(member) offsetof(struct flows_target, flows.member)
-static const struct ow_config_field flows_fields[] = {
-	{"file", ow_config_read_path, FLOWS(file), 0},
-	{"interfaces", read_watched, offsetof(struct flows_target, watched), 0},
-	{"filter", ow_config_read_filter, FLOWS(filter), 0},
-	{"classes", read_flow_classes, offsetof(struct flows_target, flows), 0},
-	{"heading", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"key", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"identity", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"inner", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"id_bytes", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"interval", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"counters", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"form", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"banks", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"spread", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"bits", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"check_bits", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"count_bits", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"stddev", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"stddev_spread", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"vectors", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"seed", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"counts", read_flow_value, offsetof(struct flows_target, flows), 0},
-	{"flows_max", read_flow_value, offsetof(struct flows_target, flows), 0},
+#define NUMBER(text, member, low, high) \
+	.name = (text), .type = OW_KEY_COUNT, .offset = FLOWS(member), .least = (low), .most = (high)
+const struct ow_key ow_flows_keys[] = {
+	{.name = "file",
+         .type = OW_KEY_PATH,
+         .offset = FLOWS(file),
+         .meaning = "epochs are appended to it; a file of another recording is refused"},
+	{.name = "interfaces",
+         .type = OW_KEY_OTHER,
+         .read = read_watched,
+         .offset = offsetof(struct flows_target, watched),
+         .fallback = "all",
+         .meaning = "names of those whose packets are recorded"},
+	{.name = "heading",
+         .type = OW_KEY_CHOICE,
+         .choices = headings,
+         .offset = FLOWS(heading),
+         .fallback = "both",
+         .meaning = "`in`: what the interface receives; `out`: what it sends"},
+	{.name = "filter", .type = OW_KEY_FILTER, .offset = FLOWS(filter), .meaning = "only these packets"},
+	{.name = "interval",
+         .type = OW_KEY_DURATION,
+         .offset = FLOWS(info.interval_ns),
+         .least = OW_INTERVAL_MIN_NS,
+         .most = DAY_NS,
+         .fallback = "60s",
+         .meaning = "epochs end at multiples of this time, 1 ms to 1 d"},
+	{.name = "key",
+         .type = OW_KEY_OTHER,
+         .read = read_flow_key,
+         .offset = FLOWS(info.select),
+         .fallback = "`five-tuple`",
+         .meaning = "what a flow is: or `addresses`, `prefix:24,48` (bits of IPv4, IPv6), `class`"},
+	{.name = "classes",
+         .type = OW_KEY_OTHER,
+         .read = read_flow_classes,
+         .offset = offsetof(struct flows_target, flows),
+         .meaning = "with `key: class`, a list of `name` and `filter`; the first that matches counts, one without "
+                    "`filter` takes "
+                    "the rest"},
+	{NUMBER("counters", counters, 1, OW_COLATE_COUNTERS_MAX), .fallback = "65536",
+         .meaning = "in all banks together"},
+	{.name = "form",
+         .type = OW_KEY_OTHER,
+         .read = read_form,
+         .offset = FLOWS(form),
+         .fallback = "`banks`",
+         .meaning = "or `colate`, `colate-random`"},
+	{NUMBER("banks", spread, 1, OW_COLATE_SPREAD_MAX), .meaning = "3 banks; 20 counters a flow of the other forms"},
+	{NUMBER("spread", spread, 1, OW_COLATE_SPREAD_MAX)},
+	{NUMBER("bits", bits, 8, 64), .fallback = "48", .meaning = "of a counter, its check, its packet count"},
+	{NUMBER("check_bits", check_bits, 0, 32), .fallback = "16"},
+	{NUMBER("count_bits", count_bits, 0, 32), .fallback = "0"},
+	{NUMBER("vectors", vectors, 1, OW_COLATE_LAYERS_MAX), .fallback = "1",
+         .meaning = "that divide the packets among them"},
+	{NUMBER("stddev", stddev, 0, OW_COLATE_COUNTERS_MAX), .fallback = "0",
+         .meaning = "more counters, and how many of them a flow (by default 16), for the deviation within flows"},
+	{NUMBER("stddev_spread", stddev_spread, 1, OW_COLATE_SPREAD_MAX)},
+	{NUMBER("seed", seed, 0, UINT64_MAX), .fallback = "1", .meaning = "of all hashes"},
+	{.name = "identity",
+         .type = OW_KEY_CHOICE,
+         .choices = ow_config_levels,
+         .offset = FLOWS(info.level),
+         .fallback = "ip",
+         .meaning = "as of segments"},
+	{.name = "inner", .type = OW_KEY_BOOL, .offset = FLOWS(info.inner), .fallback = "false"},
+	{NUMBER("id_bytes", id_bytes, 1, UINT32_MAX), .fallback = "64",
+         .meaning = "bytes from the IP header on that tell packets apart"},
+	{.name = "counts",
+         .type = OW_KEY_BOOL,
+         .offset = FLOWS(info.counts),
+         .fallback = "true",
+         .meaning = "count the packets of each flow"},
+	{NUMBER("flows_max", flows_max, 1, OW_FLOW_COUNTS_MAX), .fallback = "1048576",
+         .meaning = "flows that are counted in an epoch, of each thread; about 100 bytes each"},
 	{0},
 };
 
-static int read_flows_entry(struct ow_config_reader *r, struct ow_yaml *entry, struct ow_config_flows *ret_flows)
+static int read_recording(struct ow_key_reader *r, struct ow_yaml *entry, void *field)
 {
-	struct flows_target t = {0};
+	const struct ow_config *c = config_of(r);
+	struct flows_target t = {.flows = {.form = OW_COLATE_BANKS, .line = entry->line}};
 	struct ow_error why;
-	ow_config_flows_defaults(&t.flows);
-	t.flows.line = entry->line;
-	int code = ow_config_read_mapping(r, entry, flows_fields, &t, NULL);
+	t.flows.info.select.by = OW_FLOW_BY_FIVE_TUPLE;
+	ow_keys_enter(r, "flows", entry, "file");
+	int code = ow_keys_read(r, entry, ow_flows_keys, &t, NULL);
 	if (code == 0)
 		code = watch(r, t.watched, &t.flows.interfaces);
 	if (code == 0 && ow_config_flows_complete(&t.flows, &why) < 0)
-		code = ow_config_fail(r, entry, why.text);
-	*ret_flows = t.flows;
+		code = ow_key_fail(r, entry, why.text);
+	*(struct ow_config_flows *)field = t.flows;
+	for (unsigned i = 0; code == 0 && i + 1 < c->flows_count; i++) {
+		if (strcmp(c->flows[i].file, t.flows.file) == 0)
+			code = ow_key_fail(r, entry, "another recording has this file already");
+	}
 	return code;
 }
 
-static int read_flows(struct ow_config_reader *r, struct ow_yaml *node)
+/* -- the point ----------------------------------------------------------------------------------------------------- */
+
+static int read_point(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
-	struct ow_config *c = r->config;
-	int code = check_sequence(r, node, OW_CONFIG_FLOWS_MAX);
-	if (code < 0)
-		return code;
-	c->flows = calloc(node->count, sizeof *c->flows);
-	if (!c->flows)
-		return ow_config_no_memory(r);
-	for (struct ow_yaml *entry = node->first; code == 0 && entry; entry = entry->next) {
-		struct ow_config_flows *flows = &c->flows[c->flows_count++];
-		enter(r, "flows", entry, "file", c->flows_count);
-		code = read_flows_entry(r, entry, flows);
-		for (unsigned i = 0; code == 0 && i + 1 < c->flows_count; i++) {
-			if (strcmp(c->flows[i].file, flows->file) == 0)
-				code = ow_config_fail(r, entry, "another recording has this file already");
-		}
-	}
-	r->where[0] = 0;
+	static const struct ow_key key = {.name = "point", .type = OW_KEY_POINT};
+	const char *name;
+	struct ow_error why;
+	int code = ow_key_check_text(r, node);
+	if (code == 0 && ow_key_set(&key, node->text, &name, &why) < 0)
+		return ow_key_fail(r, node, why.text);
+	if (code == 0)
+		snprintf(field, OW_RESULT_NAME, "%s", name);
 	return code;
 }
 
 /* They name interfaces, so they are read last. */
-static int keep_segments(struct ow_config_reader *r, struct ow_yaml *node, void *field)
+static int keep(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
 	(void)r;
 	*(struct ow_yaml **)field = node;
 	return 0;
 }
+
+static const struct ow_choice outputs[] = {
+	{"text", OW_OUTPUT_TEXT}, {"json", OW_OUTPUT_JSON}, {"none", OW_OUTPUT_NONE}, {0}};
+static const struct ow_choice sandboxes[] = {
+	{"true", OW_SANDBOX_ON}, {"false", OW_SANDBOX_OFF}, {"log", OW_SANDBOX_LOG}, {0}};
 
 struct config_target {
 	struct ow_config config;
@@ -327,40 +456,107 @@ struct config_target {
 };
 
 #define CONFIG(member) offsetof(struct config_target, config.member)
-static const struct ow_config_field config_fields[] = {
-	{"point", ow_config_read_point, CONFIG(point), 0},
-	{"listen", ow_config_read_address, CONFIG(listen), 0},
-	{"certificate", ow_config_read_path, CONFIG(certificate), 0},
-	{"key", ow_config_read_path, CONFIG(key), 0},
-	{"ca", ow_config_read_path, CONFIG(ca), 0},
-	{"psk", ow_config_read_path, CONFIG(psk), 0},
-	{"memory", ow_config_read_memory, CONFIG(memory), 0},
-	{"store", ow_config_read_path, CONFIG(store), 0},
-	{"retention", ow_config_read_retention, CONFIG(retention_ns), 0},
-	{"store_max", ow_config_read_store_max, CONFIG(store_max), 0},
-	{"metrics", ow_config_read_metrics, CONFIG(metrics), 0},
-	{"output", ow_config_read_output, CONFIG(output), 0},
-	{"user", ow_config_read_text, CONFIG(user), 0},
-	{"sandbox", ow_config_read_sandbox, CONFIG(sandbox), 0},
-	{"interfaces", read_interfaces, 0, 0},
-	{"segments", keep_segments, offsetof(struct config_target, segments), 0},
-	{"flows", keep_segments, offsetof(struct config_target, flows), 0},
+const struct ow_key ow_config_keys[] = {
+	{.name = "point",
+         .type = OW_KEY_OTHER,
+         .read = read_point,
+         .offset = CONFIG(point),
+         .meaning = "name of this point; with certificates it must be the name in the certificate"},
+	{.name = "listen",
+         .type = OW_KEY_ADDRESS,
+         .offset = CONFIG(listen),
+         .meaning = "`address:port` for peers that connect; `:8620` = all addresses, `[::1]:8620` = IPv6; port 0 = "
+                    "any, told in "
+                    "the log"},
+	{.name = "certificate", .type = OW_KEY_PATH, .offset = CONFIG(certificate), .meaning = "PEM files; all three"},
+	{.name = "key", .type = OW_KEY_PATH, .offset = CONFIG(key)},
+	{.name = "ca", .type = OW_KEY_PATH, .offset = CONFIG(ca)},
+	{.name = "psk",
+         .type = OW_KEY_PATH,
+         .offset = CONFIG(psk),
+         .meaning = "instead of certificates, for a lab: a file with a shared key of at least 32 hex digits"},
+	{.name = "memory",
+         .type = OW_KEY_SIZE,
+         .offset = CONFIG(memory),
+         .least = MIB(1),
+         .most = MIB(1 << 20),
+         .fallback = "256MiB",
+         .meaning = "for the packets of all lanes, 1 MiB to 1 TiB; see [point.md](point.md#memory)"},
+	{.name = "store",
+         .type = OW_KEY_PATH,
+         .offset = CONFIG(store),
+         .meaning = "results go into this SQLite file, too ([store.md](store.md))"},
+	{.name = "retention",
+         .type = OW_KEY_DURATION,
+         .offset = CONFIG(retention_ns),
+         .least = 60 * OW_NS_PER_S,
+         .most = 36500 * DAY_NS,
+         .or_zero = true,
+         .fallback = "90d",
+         .meaning = "older results are deleted from it; `0`: never"},
+	{.name = "store_max",
+         .type = OW_KEY_SIZE,
+         .offset = CONFIG(store_max),
+         .least = MIB(1),
+         .most = MIB(1 << 26),
+         .or_zero = true,
+         .fallback = "1GiB",
+         .meaning = "if it becomes larger the oldest results are deleted, 1 MiB to 64 TiB; `0`: no limit"},
+	{.name = "metrics",
+         .type = OW_KEY_HOST,
+         .offset = CONFIG(metrics),
+         .meaning = "`address:port` of a page for Prometheus, `/metrics` ([metrics.md](metrics.md)): `127.0.0.1:9620`; "
+                    "`0.0.0.0:9620` lets everybody read it; port 0 = any, told in the log"},
+	{.name = "output",
+         .type = OW_KEY_CHOICE,
+         .choices = outputs,
+         .offset = CONFIG(output),
+         .fallback = "text",
+         .meaning = "results on standard output: `text`, `json` (a line a result) or `none`; `--json`, `--text` and "
+                    "`--quiet` go "
+                    "before"},
+	{.name = "user",
+         .type = OW_KEY_TEXT,
+         .offset = CONFIG(user),
+         .meaning = "started by root, become this user (without further groups) before any file is opened but the "
+                    "configuration; "
+                    "keys must be readable and the store's folder writable for it"},
+	{.name = "sandbox",
+         .type = OW_KEY_CHOICE,
+         .choices = sandboxes,
+         .offset = CONFIG(sandbox),
+         .fallback = "true",
+         .meaning = "seccomp and landlock once everything is open; `false` = without; `log` = seccomp only logs what "
+                    "it would kill "
+                    "for: see [service.md](service.md#privileges)"},
+	{.name = "interfaces", .type = OW_KEY_OTHER, .read = read_interfaces, .meaning = "list of what is watched"},
+	{.name = "segments",
+         .type = OW_KEY_OTHER,
+         .read = keep,
+         .offset = offsetof(struct config_target, segments),
+         .meaning = "list of what is measured"},
+	{.name = "flows",
+         .type = OW_KEY_OTHER,
+         .read = keep,
+         .offset = offsetof(struct config_target, flows),
+         .meaning = "list of recordings for per-flow latency; with them `segments`, and keys, may be left out"},
 	{0},
 };
 
 static int read_config(struct config_target *t, struct ow_error *err)
 {
-	struct ow_config_reader r = {.config = &t->config, .err = err};
-	int code = ow_config_read_mapping(&r, t->config.tree, config_fields, t, NULL);
+	struct ow_config *c = &t->config;
+	struct ow_key_reader r = {.path = c->path, .context = c, .err = err};
+	int code = ow_keys_read(&r, c->tree, ow_config_keys, t, NULL);
 	if (code == 0)
-		code = ow_config_check_top(&t->config, t->segments != NULL, t->flows != NULL, err);
+		code = ow_config_check_top(c, t->segments != NULL, t->flows != NULL, err);
 	if (code == 0 && t->segments)
-		code = read_segments(&r, t->segments);
+		code = ow_keys_read_list(&r, t->segments, OW_CONFIG_SEGMENTS_MAX, sizeof *c->segments,
+		                         (void **)&c->segments, &c->segment_count, read_segment);
 	if (code == 0 && t->flows)
-		code = read_flows(&r, t->flows);
-	if (code == 0)
-		code = ow_config_check_segments(&t->config, err);
-	return code;
+		code = ow_keys_read_list(&r, t->flows, OW_CONFIG_FLOWS_MAX, sizeof *c->flows, (void **)&c->flows,
+		                         &c->flows_count, read_recording);
+	return code < 0 ? code : ow_config_check_segments(c, err);
 }
 
 static void done(struct ow_config *config)
@@ -379,9 +575,7 @@ static void done(struct ow_config *config)
 int ow_config_parse(const char *path, const char *bytes, size_t size, struct ow_config **ret_config,
                     struct ow_error *err)
 {
-	struct config_target t = {.config = {.memory = OW_CONFIG_MEMORY,
-	                                     .retention_ns = OW_CONFIG_RETENTION_NS,
-	                                     .store_max = OW_CONFIG_STORE}};
+	struct config_target t = {0};
 	int r = ow_yaml_parse(path, bytes, size, &t.config.tree, err);
 	if (r < 0)
 		return r;

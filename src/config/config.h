@@ -4,6 +4,7 @@
 
 #include "result/interval_result.h"
 #include "config/config_flows.h"
+#include "config/keys.h"
 #include "sandbox/confine.h"
 #include "exchange/exchange.h"
 #include "record/recorder.h"
@@ -13,23 +14,8 @@
  * The configuration of a point (docs/config.md): what it watches, with whom it compares, how. Read strictly: an unknown
  * key is an error that names file and line, and the key that was probably meant.
  */
-#define OW_CONFIG_MEMORY       (UINT64_C(256) << 20)
-#define OW_CONFIG_MEMORY_MIN   (UINT64_C(1) << 20)
-#define OW_CONFIG_MEMORY_MAX   (UINT64_C(1) << 40)
-#define OW_CONFIG_STORE_MIN    (UINT64_C(1) << 20)
-#define OW_CONFIG_STORE_MAX    (UINT64_C(1) << 46)
-#define OW_CONFIG_STORE        (UINT64_C(1) << 30)
-#define OW_CONFIG_RETENTION_NS (INT64_C(90) * 86400 * 1000000000)
-#define OW_CONFIG_RING_MIN     (UINT64_C(1) << 20)
-#define OW_CONFIG_RING_MAX     (UINT64_C(4) << 30)
-#define OW_CONFIG_THREADS_MAX  64
-#define OW_CONFIG_SPEED_MAX    1000.0
-#define OW_CONFIG_INTERVAL_NS  INT64_C(1000000000)
-#define OW_CONFIG_WAIT_NS      INT64_C(2000000000)
 #define OW_CONFIG_SEGMENTS_MAX 256
 #define OW_CONFIG_CLASSES_MAX  64 /* of a segment */
-#define OW_CONFIG_ADDRESS_MAX  256
-#define OW_CONFIG_FILTER_MAX   1024
 
 enum ow_config_output { OW_OUTPUT_TEXT, OW_OUTPUT_JSON, OW_OUTPUT_NONE };
 
@@ -59,11 +45,16 @@ enum ow_stated {
 	OW_STATED_ALL = 63,
 };
 
+enum ow_facing {
+	OW_FACING_PEER, /* what goes out here goes to the peer */
+	OW_FACING_AWAY, /* what comes in here goes to the peer */
+};
+
 struct ow_config_segment {
 	const char *name, *peer;
 	const char *connect; /* NULL = the peer connects */
 	uint32_t interfaces; /* bit i: interface i */
-	bool away;           /* what comes in here goes to the peer */
+	enum ow_facing facing;
 	const char *to_peer; /* filter for what goes to the peer; NULL = the kernel's direction tells */
 	unsigned stated;     /* enum ow_stated */
 	int64_t interval_ns, wait_ns;
@@ -97,6 +88,11 @@ struct ow_config {
 	struct ow_yaml *tree; /* owns the texts */
 };
 
+/* The keys of a configuration, of its entries in `interfaces`, `classes`, `segments` and `flows`, and of the command
+ * line. */
+extern const struct ow_choice ow_config_levels[];
+extern const struct ow_key ow_config_keys[], ow_interface_keys[], ow_class_keys[], ow_segment_keys[], ow_flows_keys[];
+
 /* Paths in the configuration are relative to its folder. Nothing but the configuration itself is looked at. */
 int ow_config_load(const char *path, struct ow_config **ret_config, struct ow_error *err);
 /* The same from memory; path is for errors and relative paths. */
@@ -119,8 +115,6 @@ bool ow_config_same_segment(const struct ow_config_segment *a, const struct ow_c
 /* Whether pcap-filter(7) has such an expression. *err gets the reason alone. */
 int ow_config_filter(const char *filter, struct ow_error *err);
 
-/* Names of points, segments and classes: printable, no space, no slash, below OW_RESULT_NAME bytes. */
-int ow_name_check(const char *name, struct ow_error *err);
 /* Intervals that a packet may be late by. */
 uint32_t ow_config_horizon(int64_t wait_ns, int64_t interval_ns);
 

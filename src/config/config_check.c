@@ -17,17 +17,6 @@
 
 #define LINKTYPE_ETHERNET 1
 
-int ow_name_check(const char *name, struct ow_error *err)
-{
-	if (strlen(name) >= OW_RESULT_NAME)
-		return ow_error_set(err, EINVAL, "'%.20s...' is longer than %d characters", name, OW_RESULT_NAME - 1);
-	for (const char *c = name; *c; c++) {
-		if (*c <= ' ' || *c >= 0x7f || *c == '/')
-			return ow_error_set(err, EINVAL, "'%.60s' has a space, slash or unprintable character", name);
-	}
-	return *name ? 0 : ow_error_set(err, EINVAL, "is empty");
-}
-
 uint32_t ow_config_horizon(int64_t wait_ns, int64_t interval_ns)
 {
 	int64_t intervals = wait_ns / interval_ns + (wait_ns % interval_ns != 0);

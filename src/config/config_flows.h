@@ -9,9 +9,7 @@
 /* A recording of flows that a point keeps (docs/config.md): which packets, and how. */
 struct ow_config_class;
 
-#define OW_CONFIG_FLOWS_MAX         8 /* recordings */
-#define OW_CONFIG_FLOWS_INTERVAL_NS INT64_C(60000000000)
-#define OW_CONFIG_FLOWS_COUNTED     (1u << 20) /* flows of an epoch, by default: 100 MB */
+#define OW_CONFIG_FLOWS_MAX 8 /* recordings */
 
 struct ow_config_flows {
 	const char *file;
@@ -27,9 +25,6 @@ struct ow_config_flows {
 	unsigned line;
 };
 
-void ow_config_flows_defaults(struct ow_config_flows *ret_flows);
-/* The value of one of the keys that are a word or a number. *why gets the reason alone. */
-int ow_config_flows_set(struct ow_config_flows *flows, const char *key, const char *text, struct ow_error *why);
 /* What the values must agree on; fills info. */
 int ow_config_flows_complete(struct ow_config_flows *flows, struct ow_error *why);
 /* Recorded alike? */

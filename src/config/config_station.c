@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The station's configuration: strict YAML, every error with its line. */
+/* The station's configuration, and which place a result belongs to. */
 #include "config/config_station.h"
 #include "base/time.h"
-#include "config/yaml.h"
+#include "config/keys.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,275 +10,251 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct reader {
-	const char *path;
-	struct ow_station *station;
-	struct ow_error *err;
+#define ENTRIES_MAX OW_YAML_ENTRIES_MAX
+#define LONG_NS     (UINT64_C(36500) * 86400 * OW_NS_PER_S)
+
+static struct ow_station *station_of(const struct ow_key_reader *r)
+{
+	return r->context;
+}
+
+/* -- places -------------------------------------------------------------------------------------------------------- */
+
+#define PLACE(member) offsetof(struct ow_station_place, member)
+const struct ow_key ow_place_keys[] = {
+	{.name = "segment",
+         .type = OW_KEY_TEXT,
+         .offset = PLACE(segment),
+         .meaning = "of the results that belong to the place"},
+	{.name = "class", .type = OW_KEY_TEXT, .offset = PLACE(class_name)},
+	{.name = "from", .type = OW_KEY_TEXT, .offset = PLACE(from)},
+	{.name = "to", .type = OW_KEY_TEXT, .offset = PLACE(to)},
+	{.name = "place", .type = OW_KEY_TEXT, .offset = PLACE(place), .needed = true, .meaning = "its name"},
+	{0},
 };
 
-static int wrong(const struct reader *reader, const struct ow_yaml *node, const char *what)
+static int read_place(struct ow_key_reader *r, struct ow_yaml *entry, void *item)
 {
-	return ow_error_set(reader->err, EINVAL, "%s:%u: %s: %s", reader->path, node->line,
-	                    node->key ? node->key : "entry", what);
+	ow_keys_enter(r, "place", entry, "place");
+	return ow_keys_read(r, entry, ow_place_keys, item, NULL);
 }
 
-static int nomem(const struct reader *reader)
+static int read_places(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
-	return ow_error_set(reader->err, ENOMEM, "%s: out of memory", reader->path);
+	struct ow_station *s = station_of(r);
+	(void)field;
+	return ow_keys_read_list(r, node, ENTRIES_MAX, sizeof *s->place, (void **)&s->place, &s->places, read_place);
 }
 
-static int read_text(const struct reader *reader, const struct ow_yaml *node, char **ret_text)
-{
-	if (node->kind != OW_YAML_TEXT || !*node->text)
-		return wrong(reader, node, "a text is expected");
-	*ret_text = strdup(node->text);
-	return *ret_text ? 0 : nomem(reader);
-}
+/* -- targets ------------------------------------------------------------------------------------------------------- */
 
-static int read_duration(const struct reader *reader, const struct ow_yaml *node, int64_t *ret_ns)
-{
-	struct ow_error why;
-	if (node->kind != OW_YAML_TEXT)
-		return wrong(reader, node, "a duration is expected, like 5ms");
-	if (ow_duration_parse(node->text, ret_ns, &why) < 0)
-		return wrong(reader, node, why.text);
-	return *ret_ns > 0 ? 0 : wrong(reader, node, "must be above 0");
-}
+struct target_values {
+	struct ow_target target;
+	int64_t mean_ns;
+};
 
-/* 0.01 or 1% */
-static int read_share(const struct reader *reader, const struct ow_yaml *node, double *ret_share)
+#define TARGET(member) offsetof(struct target_values, target.member)
+const struct ow_key ow_target_keys[] = {
+	{.name = "name", .type = OW_KEY_TEXT, .offset = TARGET(name), .meaning = "of the path"},
+	{.name = "from", .type = OW_KEY_TEXT, .offset = TARGET(from), .needed = true, .meaning = "routers at its ends"},
+	{.name = "to", .type = OW_KEY_TEXT, .offset = TARGET(to), .needed = true},
+	{.name = "class", .type = OW_KEY_TEXT, .offset = TARGET(class_name), .meaning = "of traffic"},
+	{.name = "mean",
+         .type = OW_KEY_DURATION,
+         .offset = offsetof(struct target_values, mean_ns),
+         .least = 1,
+         .most = LONG_NS,
+         .meaning = "highest mean delay"},
+	{.name = "loss", .type = OW_KEY_SHARE, .offset = TARGET(max_loss), .meaning = "highest loss: 0.1% or 0.001"},
+	{0},
+};
+
+/* A target without a name has that of its ends. The tree owns it, as the key that no list entry has. */
+static int name_target(struct ow_key_reader *r, struct ow_yaml *entry, struct ow_target *t)
 {
-	char *end = NULL;
-	double share = node->kind == OW_YAML_TEXT ? strtod(node->text, &end) : NAN;
-	if (end && strcmp(end, "%") == 0) {
-		share /= 100;
-		end++;
+	if (t->name)
+		return 0;
+	if (asprintf(&entry->key, "%.255s to %.255s%s%.64s", t->from, t->to, t->class_name ? ", " : "",
+	             t->class_name ? t->class_name : "") < 0) {
+		entry->key = NULL;
+		return ow_key_no_memory(r);
 	}
-	if (!end || end == node->text || *end || !(share >= 0 && share <= 1))
-		return wrong(reader, node, "a share is expected, like 0.1% or 0.001");
-	*ret_share = share;
+	t->name = entry->key;
 	return 0;
 }
 
-/* A list of something: calls read for each entry. *items grows by entries of `size` bytes, zeroed. */
-static int read_list(struct reader *reader, const struct ow_yaml *node, size_t size, void **items, unsigned *count,
-                     int (*read)(struct reader *reader, const struct ow_yaml *entry, void *item))
+static int read_target(struct ow_key_reader *r, struct ow_yaml *entry, void *item)
 {
-	if (node->kind != OW_YAML_SEQUENCE)
-		return wrong(reader, node, "a list is expected");
-	*items = calloc(node->count + 1, size);
-	if (!*items)
-		return nomem(reader);
-	int r = 0;
-	for (const struct ow_yaml *entry = node->first; r == 0 && entry; entry = entry->next)
-		r = read(reader, entry, (char *)*items + (*count)++ * size);
-	return r;
+	struct target_values values = {.target = {.max_mean_ns = NAN, .max_loss = NAN}};
+	ow_keys_enter(r, "target", entry, "name");
+	int code = ow_keys_read(r, entry, ow_target_keys, &values, NULL);
+	if (code == 0)
+		code = name_target(r, entry, &values.target);
+	if (values.mean_ns)
+		values.target.max_mean_ns = (double)values.mean_ns;
+	*(struct ow_target *)item = values.target;
+	return code;
 }
 
-static int read_name(struct reader *reader, const struct ow_yaml *entry, void *item)
+static int read_targets(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
-	return read_text(reader, entry, item);
+	struct ow_station *s = station_of(r);
+	(void)field;
+	return ow_keys_read_list(r, node, ENTRIES_MAX, sizeof *s->target, (void **)&s->target, &s->targets,
+	                         read_target);
 }
 
-static int need(const struct reader *reader, const struct ow_yaml *entry, const void *value, const char *key)
+/* -- the network --------------------------------------------------------------------------------------------------- */
+
+static int read_router(struct ow_key_reader *r, struct ow_yaml *entry, void *item)
 {
-	char what[64];
-	snprintf(what, sizeof(what), "%s is missing", key);
-	return value ? 0 : wrong(reader, entry, what);
+	int code = ow_key_check_text(r, entry);
+	*(const char **)item = entry->text;
+	return code;
 }
 
-static int unknown(const struct reader *reader, const struct ow_yaml *node)
+static int read_m_routers(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
-	return wrong(reader, node, "no such key");
-}
-
-static int read_place(struct reader *reader, const struct ow_yaml *entry, void *item)
-{
-	struct ow_station_place *place = item;
-	const struct {
-		const char *key;
-		char **text;
-	} keys[] = {{"segment", &place->segment},
-	            {"class", &place->class_name},
-	            {"from", &place->from},
-	            {"to", &place->to},
-	            {"place", &place->place}};
-	int r = entry->kind == OW_YAML_MAPPING ? 0 : wrong(reader, entry, "expected segment: and place:");
-	for (const struct ow_yaml *node = entry->first; r == 0 && node; node = node->next) {
-		size_t i = 0;
-		while (i < 5 && strcmp(keys[i].key, node->key) != 0)
-			i++;
-		r = i < 5 ? read_text(reader, node, keys[i].text) : unknown(reader, node);
-	}
-	return r < 0 ? r : need(reader, entry, place->place, "place");
-}
-
-static int read_target(struct reader *reader, const struct ow_yaml *entry, void *item)
-{
-	struct ow_target *target = item;
-	int64_t mean_ns;
-	target->max_mean_ns = target->max_loss = NAN;
-	int r = entry->kind == OW_YAML_MAPPING ? 0 : wrong(reader, entry, "expected from: and to:");
-	for (const struct ow_yaml *node = entry->first; r == 0 && node; node = node->next) {
-		if (strcmp(node->key, "name") == 0) {
-			r = read_text(reader, node, (char **)&target->name);
-		} else if (strcmp(node->key, "from") == 0) {
-			r = read_text(reader, node, (char **)&target->from);
-		} else if (strcmp(node->key, "to") == 0) {
-			r = read_text(reader, node, (char **)&target->to);
-		} else if (strcmp(node->key, "class") == 0) {
-			r = read_text(reader, node, (char **)&target->class_name);
-		} else if (strcmp(node->key, "mean") == 0) {
-			r = read_duration(reader, node, &mean_ns);
-			target->max_mean_ns = r == 0 ? (double)mean_ns : NAN;
-		} else if (strcmp(node->key, "loss") == 0) {
-			r = read_share(reader, node, &target->max_loss);
-		} else {
-			r = unknown(reader, node);
-		}
-	}
-	if (r == 0)
-		r = need(reader, entry, target->from, "from");
-	if (r == 0)
-		r = need(reader, entry, target->to, "to");
-	if (r < 0 || target->name)
-		return r;
-	char name[600];
-	snprintf(name, sizeof(name), "%.255s to %.255s%s%.64s", target->from, target->to,
-	         target->class_name ? ", " : "", target->class_name ? target->class_name : "");
-	target->name = strdup(name);
-	return target->name ? 0 : nomem(reader);
+	struct ow_station *s = station_of(r);
+	(void)field;
+	return ow_keys_read_list(r, node, ENTRIES_MAX, sizeof *s->mrouter, (void **)&s->mrouter, &s->mrouters,
+	                         read_router);
 }
 
 /* names: {10.255.0.1: A, ...} */
-static int read_routers(struct reader *reader, const struct ow_yaml *node)
+static int read_names(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
-	struct ow_station *station = reader->station;
+	struct ow_station *s = station_of(r);
+	(void)field;
 	if (node->kind != OW_YAML_MAPPING)
-		return wrong(reader, node, "expected ID: NAME");
-	station->router_id = calloc(node->count + 1, sizeof(char *));
-	station->router_name = calloc(node->count + 1, sizeof(char *));
-	if (!station->router_id || !station->router_name)
-		return nomem(reader);
-	for (const struct ow_yaml *entry = node->first; entry; entry = entry->next) {
-		unsigned i = station->routers++;
-		station->router_id[i] = strdup(entry->key);
-		if (!station->router_id[i])
-			return nomem(reader);
-		int r = read_text(reader, entry, &station->router_name[i]);
-		if (r < 0)
-			return r;
+		return ow_key_fail(r, node, "must be ids with names, {10.255.0.1: A}");
+	s->router_id = calloc(node->count + 1, sizeof *s->router_id);
+	s->router_name = calloc(node->count + 1, sizeof *s->router_name);
+	if (!s->router_id || !s->router_name)
+		return ow_key_no_memory(r);
+	int code = 0;
+	for (struct ow_yaml *entry = node->first; code == 0 && entry; entry = entry->next) {
+		s->router_id[s->routers] = entry->key;
+		code = read_router(r, entry, &s->router_name[s->routers++]);
 	}
-	return 0;
+	return code;
 }
+
+#define STATION(member) offsetof(struct ow_station, member)
+static const struct ow_key network_keys[] = {
+	{.name = "file", .type = OW_KEY_PATH, .offset = STATION(network), .meaning = "a map"},
+	{.name = "vtysh", .type = OW_KEY_TEXT, .offset = STATION(vtysh), .needed = true, .meaning = "FRR's program"},
+	{.name = "socket", .type = OW_KEY_TEXT, .offset = STATION(vtysh_socket), .meaning = "its folder"},
+	{0},
+};
 
 /* network: FILE, or {vtysh: PROGRAM, socket: FOLDER} */
-static int read_network(struct reader *reader, const struct ow_yaml *node)
+static int read_network(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
-	struct ow_station *station = reader->station;
-	if (node->kind == OW_YAML_TEXT)
-		return read_text(reader, node, &station->network);
-	if (node->kind != OW_YAML_MAPPING)
-		return wrong(reader, node, "expected a file, or vtysh: and socket:");
-	int r = 0;
-	for (const struct ow_yaml *entry = node->first; r == 0 && entry; entry = entry->next) {
-		if (strcmp(entry->key, "vtysh") == 0)
-			r = read_text(reader, entry, &station->vtysh);
-		else if (strcmp(entry->key, "socket") == 0)
-			r = read_text(reader, entry, &station->vtysh_socket);
-		else
-			r = unknown(reader, entry);
-	}
-	return r < 0 ? r : need(reader, node, station->vtysh, "vtysh");
+	if (node->kind == OW_YAML_MAPPING)
+		return ow_keys_read(r, node, network_keys + 1, field, NULL);
+	return ow_key_read_value(r, network_keys, node, (char *)field + STATION(network));
 }
 
-static int read_key(struct reader *reader, const struct ow_yaml *node)
+static int read_cost(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
-	struct ow_station *station = reader->station;
-	int64_t intervals;
-	if (strcmp(node->key, "network") == 0)
-		return read_network(reader, node);
-	if (strcmp(node->key, "refresh") == 0)
-		return read_duration(reader, node, &station->refresh_ns);
-	if (strcmp(node->key, "hold") == 0)
-		return read_duration(reader, node, &station->options.hold_ns);
-	if (strcmp(node->key, "stale") == 0)
-		return read_duration(reader, node, &station->options.stale_ns);
-	if (strcmp(node->key, "worth") == 0)
-		return read_share(reader, node, &station->options.worth);
-	if (strcmp(node->key, "names") == 0)
-		return read_routers(reader, node);
-	if (strcmp(node->key, "m_routers") == 0)
-		return read_list(reader, node, sizeof(char *), (void **)&station->mrouter, &station->mrouters,
-		                 read_name);
-	if (strcmp(node->key, "places") == 0)
-		return read_list(reader, node, sizeof(*station->place), (void **)&station->place, &station->places,
-		                 read_place);
-	if (strcmp(node->key, "targets") == 0)
-		return read_list(reader, node, sizeof(*station->target), (void **)&station->target, &station->targets,
-		                 read_target);
-	if (strcmp(node->key, "default_cost") == 0 && node->kind == OW_YAML_TEXT)
-		return ow_cost_parse(node->text, strlen(node->text), &station->default_cost) < 0
-		               ? wrong(reader, node, "a number above 0 is expected")
-		               : 0;
-	if (strcmp(node->key, "false_alarms") == 0 && node->kind == OW_YAML_TEXT) {
-		char *end;
-		intervals = strtoll(node->text, &end, 10);
-		if (*end || intervals < 1)
-			return wrong(reader, node, "expected the number of intervals between two false alarms");
-		station->options.false_alarms = (double)intervals;
-		return 0;
-	}
-	return unknown(reader, node);
+	int code = ow_key_check_text(r, node);
+	if (code == 0 && ow_cost_parse(node->text, strlen(node->text), field) < 0)
+		code = ow_key_fail(r, node, "is no number above 0");
+	return code;
 }
 
-static int read_root(struct reader *reader, const struct ow_yaml *root)
-{
-	int r = root->kind == OW_YAML_MAPPING ? 0 : wrong(reader, root, "expected keys and values");
-	for (const struct ow_yaml *node = root->first; r == 0 && node; node = node->next)
-		r = read_key(reader, node);
-	if (r == 0 && !reader->station->network && !reader->station->vtysh)
-		r = wrong(reader, root, "network is missing");
-	if (r == 0 && !reader->station->targets)
-		r = wrong(reader, root, "targets is missing: which paths are to be kept an eye on?");
-	return r;
-}
+const struct ow_key ow_station_keys[] = {
+	{.name = "network",
+         .type = OW_KEY_OTHER,
+         .read = read_network,
+         .meaning = "a file, beside the configuration; or `{vtysh: PROGRAM, socket: FOLDER}`, to ask FRR (`socket` for "
+                    "a vtysh that is not at its usual place)"},
+	{.name = "names",
+         .type = OW_KEY_OTHER,
+         .read = read_names,
+         .meaning = "`{10.0.0.1: A, ...}`: names for routers, which FRR knows by their ids"},
+	{.name = "default_cost",
+         .type = OW_KEY_OTHER,
+         .read = read_cost,
+         .offset = STATION(default_cost),
+         .meaning = "of links without one"},
+	{.name = "m_routers",
+         .type = OW_KEY_OTHER,
+         .read = read_m_routers,
+         .fallback = "none",
+         .meaning = "routers that are measured inside. In a file's network they must be there; FRR's may come back"},
+	{.name = "places",
+         .type = OW_KEY_OTHER,
+         .read = read_places,
+         .meaning = "a list: results with this `segment`, `class`, `from` and `to` (each matches all if left out) "
+                    "belong to `place`. The first that fits"},
+	{.name = "targets",
+         .type = OW_KEY_OTHER,
+         .read = read_targets,
+         .meaning = "a list of paths: `from`, `to`, and if wanted `name`, `class` (its results where it has some, else "
+                    "those of all packets), `mean` (5ms), `loss` (0.1%). Without `mean` and `loss` a path is broken "
+                    "when it is worse than usual"},
+	{.name = "refresh",
+         .type = OW_KEY_DURATION,
+         .offset = STATION(refresh_ns),
+         .least = 1,
+         .most = LONG_NS,
+         .fallback = "2s",
+         .meaning = "with `--follow`: how often the network is read again"},
+	{.name = "hold",
+         .type = OW_KEY_DURATION,
+         .offset = STATION(options.hold_ns),
+         .least = 1,
+         .most = LONG_NS,
+         .fallback = "60s",
+         .meaning = "how long segments of old paths go on being watched"},
+	{.name = "stale",
+         .type = OW_KEY_DURATION,
+         .offset = STATION(options.stale_ns),
+         .least = 1,
+         .most = LONG_NS,
+         .fallback = "10s",
+         .meaning = "results older than this before an interval say nothing of it"},
+	{.name = "false_alarms",
+         .type = OW_KEY_REAL,
+         .offset = STATION(options.false_alarms),
+         .most = UINT32_MAX,
+         .fallback = "1000",
+         .meaning = "intervals between two false alarms of the whole network"},
+	{.name = "worth",
+         .type = OW_KEY_SHARE,
+         .offset = STATION(options.worth),
+         .fallback = "2%",
+         .meaning = "a part that has become slower is named if it adds at least this share of the path's delay, or if "
+                    "no other "
+                    "explains that the path is too slow"},
+	{0},
+};
 
-/* A file's name in the configuration is relative to where the configuration is. */
-static int beside(const char *path, char **name)
+static int read_station(struct ow_key_reader *r, struct ow_station *s)
 {
-	const char *slash = strrchr(path, '/');
-	if (!*name || **name == '/' || !slash)
-		return 0;
-	size_t folder = (size_t)(slash - path) + 1, length = strlen(*name);
-	char *joined = malloc(folder + length + 1);
-	if (!joined)
-		return -ENOMEM;
-	memcpy(joined, path, folder);
-	memcpy(joined + folder, *name, length + 1);
-	free(*name);
-	*name = joined;
-	return 0;
+	int code = ow_keys_read(r, s->tree, ow_station_keys, s, NULL);
+	if (code == 0 && !s->network && !s->vtysh)
+		code = ow_error_set(r->err, EINVAL, "%s: network is missing", r->path);
+	if (code == 0 && !s->targets)
+		code = ow_error_set(r->err, EINVAL, "%s: targets is missing: which paths are watched?", r->path);
+	return code;
 }
 
 int ow_station_read(const char *path, struct ow_station **ret_station, struct ow_error *err)
 {
-	struct ow_station *station = calloc(1, sizeof(*station));
-	struct ow_yaml *root = NULL;
+	struct ow_station *station = calloc(1, sizeof *station);
+	struct ow_key_reader reader = {.path = path, .err = err, .context = station};
 	char *bytes = NULL;
 	size_t size = 0;
-	struct reader reader = {path, station, err};
 	if (!station)
-		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
-	station->refresh_ns = 2 * OW_NS_PER_S;
+		return ow_error_set(err, ENOMEM, "%s: not enough memory", path);
 	int r = ow_yaml_load(path, &bytes, &size, err);
 	if (r == 0)
-		r = ow_yaml_parse(path, bytes, size, &root, err);
+		r = ow_yaml_parse(path, bytes, size, &station->tree, err);
 	if (r == 0)
-		r = read_root(&reader, root);
-	if (r == 0 && beside(path, &station->network) < 0)
-		r = nomem(&reader);
-	ow_yaml_free(root);
+		r = read_station(&reader, station);
 	free(bytes);
 	if (r < 0)
 		ow_station_free(station);
@@ -291,34 +267,12 @@ void ow_station_free(struct ow_station *station)
 {
 	if (!station)
 		return;
-	for (unsigned i = 0; i < station->mrouters; i++)
-		free(station->mrouter[i]);
-	for (unsigned i = 0; i < station->places; i++) {
-		struct ow_station_place *place = &station->place[i];
-		free(place->segment);
-		free(place->class_name);
-		free(place->from);
-		free(place->to);
-		free(place->place);
-	}
-	for (unsigned i = 0; i < station->targets; i++) {
-		free((char *)station->target[i].name);
-		free((char *)station->target[i].from);
-		free((char *)station->target[i].to);
-		free((char *)station->target[i].class_name);
-	}
-	for (unsigned i = 0; i < station->routers; i++) {
-		free(station->router_id[i]);
-		free(station->router_name[i]);
-	}
 	free(station->mrouter);
 	free(station->place);
 	free(station->target);
 	free(station->router_id);
 	free(station->router_name);
-	free(station->network);
-	free(station->vtysh);
-	free(station->vtysh_socket);
+	ow_yaml_free(station->tree);
 	free(station);
 }
 

@@ -3,6 +3,7 @@
 #define OW_CONFIG_CONFIG_STATION_H
 
 #include "result/interval_result.h"
+#include "config/keys.h"
 #include "plane/monitor.h"
 
 /* The configuration of the monitoring station (docs/plane.md): the network, what is measured where, what is asked of
@@ -10,26 +11,30 @@
 
 /* Which place a result belongs to. NULL matches all. */
 struct ow_station_place {
-	char *segment, *class_name, *from, *to;
-	char *place;
+	const char *segment, *class_name, *from, *to;
+	const char *place;
 };
 
 struct ow_station {
-	char *network;      /* a file, relative to the configuration's folder; NULL: */
-	char *vtysh;        /* ask FRR with this program and the socket folder below */
-	char *vtysh_socket; /* or NULL */
-	int64_t refresh_ns; /* how often the network is read again */
+	const char *network;      /* a file, relative to the configuration's folder; NULL: */
+	const char *vtysh;        /* ask FRR with this program and the socket folder below */
+	const char *vtysh_socket; /* or NULL */
+	int64_t refresh_ns;       /* how often the network is read again */
 	int64_t default_cost;
-	char **mrouter;
+	const char **mrouter;
 	unsigned mrouters;
 	struct ow_station_place *place;
 	unsigned places;
-	struct ow_target *target; /* texts are owned */
+	struct ow_target *target;
 	unsigned targets;
-	char **router_id, **router_name; /* names for routers' ids (FRR knows only ids) */
+	const char **router_id, **router_name; /* names for routers' ids (FRR knows only ids) */
 	unsigned routers;
 	struct ow_monitor_options options;
+	struct ow_yaml *tree; /* owns the texts */
 };
+
+/* Its keys, and those of the entries of `places` and `targets`. */
+extern const struct ow_key ow_station_keys[], ow_place_keys[], ow_target_keys[];
 
 int ow_station_read(const char *path, struct ow_station **ret_station, struct ow_error *err);
 void ow_station_free(struct ow_station *station);

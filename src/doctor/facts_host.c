@@ -168,7 +168,10 @@ static void read_backlog(struct ow_host_facts *facts)
 
 static void read_wishes(const struct ow_config *config, struct ow_host_facts *facts)
 {
-	facts->wanted_memory = config ? config->memory : OW_CONFIG_MEMORY;
+	if (config)
+		facts->wanted_memory = config->memory;
+	else
+		ow_key_default(ow_config_keys, "memory", &facts->wanted_memory);
 	facts->wanted_ring = config ? 0 : OW_IFACE_RING_BYTES;
 	facts->wanted_threads = config ? 0 : 1;
 	facts->wanted_files = FILES_BASE + FILES_CAPTURE;

@@ -43,7 +43,7 @@ void ow_facts_store(const struct ow_config *config, struct ow_store_facts *ret_f
 	double rows = 0;
 	for (unsigned i = 0; i < config->segment_count; i++) {
 		const struct ow_config_segment *s = &config->segments[i];
-		int64_t interval = s->interval_ns > 0 ? s->interval_ns : OW_CONFIG_INTERVAL_NS;
+		int64_t interval = s->interval_ns;
 		rows += 2.0 * (s->class_count ? s->class_count : 1) * 86400 * (double)OW_NS_PER_S / (double)interval;
 	}
 	ret_facts->day_bytes = (uint64_t)(rows * ROW_BYTES);

@@ -224,7 +224,7 @@ static enum ow_heading heading_of(const struct ow_config_segment *segment, bool 
 {
 	if (segment->to_peer)
 		return OW_HEADING_UNKNOWN;
-	return sending == segment->away ? OW_HEADING_IN : OW_HEADING_OUT;
+	return sending == (segment->facing == OW_FACING_AWAY) ? OW_HEADING_IN : OW_HEADING_OUT;
 }
 
 int ow_daemon_lane_session(const struct ow_daemon_lane *lane, char *text, size_t size)

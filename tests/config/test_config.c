@@ -120,7 +120,7 @@ static void reads_segments(void **state)
 	assert_string_equal(s->classes[0].filter, "tcp port 443");
 	assert_null(s->classes[1].filter);
 	s = &c->segments[1];
-	assert_true(s->away);
+	assert_true(s->facing == OW_FACING_AWAY);
 	assert_null(s->connect);
 	assert_int_equal(s->interfaces, 1);
 	assert_int_equal(s->stated, OW_STATED_WAIT);
@@ -133,12 +133,12 @@ static void defaults(void **state)
 	(void)state;
 	struct ow_config *c = good(TOP SEG);
 	const struct ow_config_segment *s = &c->segments[0];
-	assert_int_equal(c->memory, OW_CONFIG_MEMORY);
-	assert_int_equal(c->retention_ns, OW_CONFIG_RETENTION_NS);
-	assert_int_equal(c->store_max, OW_CONFIG_STORE);
+	assert_int_equal(c->memory, 256 << 20);
+	assert_int_equal(c->retention_ns, INT64_C(90) * 86400 * 1000000000);
+	assert_int_equal(c->store_max, 1 << 30);
 	assert_int_equal(c->output, OW_OUTPUT_TEXT);
 	assert_int_equal(s->interfaces, 1);
-	assert_false(s->away);
+	assert_false(s->facing == OW_FACING_AWAY);
 	assert_int_equal(s->interval_ns, 1000000000);
 	assert_int_equal(s->wait_ns, 2000000000);
 	assert_int_equal(s->class_count, 1);
@@ -192,7 +192,7 @@ static const struct {
 	{TOP "flows: [{file: f, counters: 0}]\n", "counters of flows 'f': '0' is no number in 1 .. "},
 	{TOP "flows: [{file: f, key: five}]\n", "key of flows 'f': 'five' is no flow key"},
 	{TOP "flows: [{file: f, heading: up}]\n", "'up' is not both, in or out"},
-	{TOP "flows: [{file: f, interval: 2d}]\n", "'2d' is not in 1 ms .. 1 d"},
+	{TOP "flows: [{file: f, interval: 2d}]\n", "'2d' is not in 1 ms .. 86400 s"},
 	{TOP "flows: [{file: f, form: rows}]\n", "'rows' is no form"},
 	{TOP "flows: [{file: f, key: class}]\n", "flows by class: 0 classes"},
 	{TOP "flows: [{file: f, classes: [{name: a}]}]\n", "its key is not class"},
@@ -211,8 +211,10 @@ static const struct {
 	{"point: a\nstore_max: 1000\n", "store_max: '1000' is not in 1MiB .. "},
 	{"point: a\nmemory: lots\n", "'lots' is no size"},
 	{"point: a\noutput: xml\n", "'xml' is not text, json or none"},
-	{"point: a\ninterfaces:\n  - name: lo\n    threads: 0\n", "threads of interface 'lo': is no number in 1 .. 64"},
-	{"point: a\ninterfaces:\n  - name: lo\n    speed: -1\n", "speed of interface 'lo': is no number above 0"},
+	{"point: a\ninterfaces:\n  - name: lo\n    threads: 0\n",
+         "threads of interface 'lo': '0' is no number in 1 .. 64"},
+	{"point: a\ninterfaces:\n  - name: lo\n    speed: -1\n",
+         "speed of interface 'lo': '-1' is no number above 0, up to 1000"},
 	{"point: a\npsk: p\ninterfaces:\n  - threads: 1\n" SEG, "interface 1 has neither name nor file"},
 	{"point: a\npsk: p\ninterfaces:\n  - name: lo\n    speed: 2\n" SEG, "only a file has one"},
 	{"point: a\npsk: p\ninterfaces:\n  - file: f\n    threads: 2\n" SEG, "a file has no threads"},
