@@ -116,7 +116,7 @@ static int limit_identity(struct bench *bench, struct ow_error *err)
 		for (int i = 0; i < n; i++) {
 			if (ow_packet_decode(&frames[i], false, &packet) != OW_DECODE_IP)
 				continue;
-			uint32_t available = ow_identity_available(&packet);
+			uint32_t available = ow_identity_available(&packet, OW_TCP_EXACT);
 			if (available < bench->identity.hash_limit)
 				bench->identity.hash_limit = available;
 		}

@@ -49,7 +49,7 @@ static void check_ids(const struct ow_packet *packet)
 		int r = ow_identity_of_packet(&identity, packet, &id);
 		check(r == 0 || r == -ENODATA);
 		/* Enough is captured whenever the limit asks for no more than is available. */
-		check(r == 0 || identity.hash_limit > ow_identity_available(packet));
+		check(r == 0 || identity.hash_limit > ow_identity_available(packet, OW_TCP_EXACT));
 		if (r < 0)
 			continue;
 		check(ow_identity_of_packet(&identity, packet, &again) == 0 && id.id == again.id);

@@ -108,6 +108,7 @@ struct ow_match_report {
 	                 */
 	bool ip_id;     /* false: packets match whatever their IPv4 identification, which something rewrites */
 	bool tcp_numbers; /* likewise TCP sequence numbers, acknowledgements and options */
+	bool tcp_options; /* likewise TCP options, with or without the numbers */
 	enum ow_clock_method clock;
 	int64_t offset_ns; /* what was added to B's timestamps */
 	/* Offsets with which no packet arrives before it was sent: from low (INT64_MIN: no bound) to high (INT64_MAX).

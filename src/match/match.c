@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define PASSES_MAX      10    /* each pass settles one question; there are not that many */
+#define PASSES_MAX      10    /* in a row: each settles one question; there are not that many */
 #define SUPERFRAME_FROM 1501u /* a longer TCP packet may be a superframe (or a jumbo frame: then nothing is gained) */
 #define TAIL_SAMPLES    100   /* delays that a tail is judged by */
 #define TAIL_CLEAR      3     /* so many times as long as the other one */
@@ -129,7 +129,7 @@ static uint64_t unmatched(const struct ow_pass *p, enum ow_side side)
 
 static bool superframes_likely(const struct ow_pass *p)
 {
-	return !p->plan.identity.any_tcp &&
+	return p->plan.identity.tcp != OW_TCP_ANY_NUMBERS &&
 	       (p->tap[OW_SIDE_A].facts.longest_tcp >= SUPERFRAME_FROM ||
 	        p->tap[OW_SIDE_B].facts.longest_tcp >= SUPERFRAME_FROM) &&
 	       unmatched(p, OW_SIDE_A) && unmatched(p, OW_SIDE_B);
@@ -197,12 +197,18 @@ static bool improve(struct ow_match *m)
 	return false;
 }
 
+static int improve_all(struct ow_match *m, struct ow_error *err)
+{
+	int r = 0;
+	for (unsigned i = 0; r == 0 && i < PASSES_MAX && improve(m); i++)
+		r = run(m, err);
+	return r;
+}
+
 static int settle(struct ow_match *m, struct ow_error *err)
 {
 	int r = run(m, err);
-	while (r == 0 && m->passes < PASSES_MAX && improve(m))
-		r = run(m, err);
-	return r;
+	return r < 0 ? r : improve_all(m, err);
 }
 
 /*
@@ -214,7 +220,7 @@ static bool tunnelled_superframes_likely(const struct ow_match *m)
 	const struct ow_pass *p = &m->pass;
 	const struct ow_tap_facts *a = &p->tap[OW_SIDE_A].facts, *b = &p->tap[OW_SIDE_B].facts;
 	return m->options.inner == OW_AUTO && m->options.segments != OW_OFF && !p->plan.identity.inner &&
-	       !p->plan.identity.any_tcp &&
+	       p->plan.identity.tcp != OW_TCP_ANY_NUMBERS &&
 	       (a->longest_tunnel >= SUPERFRAME_FROM || b->longest_tunnel >= SUPERFRAME_FROM) &&
 	       unmatched(p, OW_SIDE_A) && unmatched(p, OW_SIDE_B);
 }
@@ -229,7 +235,10 @@ static int change_variant(struct ow_match *m, enum ow_variant variant, bool segm
 	m->pass.plan.identity.segments = segments;
 	m->pass.plan.identity.cut = NULL;
 	m->limit_settled = false;
-	ow_plan_limit(&m->planner, &m->pass.plan, m->planner.limit[variant]);
+	uint32_t limit = m->planner.limit[variant];
+	if (m->planner.tcp && m->planner.limit[OW_VARIANT_IP_ANY_TCP] < limit)
+		limit = m->planner.limit[OW_VARIANT_IP_ANY_TCP];
+	ow_plan_limit(&m->planner, &m->pass.plan, limit);
 	return ow_directions_create(&m->pass.directions);
 }
 
@@ -251,31 +260,29 @@ static int try_inner(struct ow_match *m, struct ow_error *err)
 	return r < 0 ? ow_error_set(err, -r, "out of memory") : settle(m, err);
 }
 
-/* -- TCP that is rewritten ------------------------------------------------------------------------------------------
- */
+/* -- TCP that is rewritten ---------------------------------------------------------------------------------------- */
 
 /*
- * Something on the way takes options off some TCP packets, or numbers them anew: most packets match as they are, so
- * that the plan did not ask for it, and the others count as lost and as extra.
+ * Packets that one point shows and others that the other one shows instead: not what loss looks like. Those of flows of
+ * which not one packet matches, and those that are lost and extra the same way.
  */
+static uint64_t exchanged(const struct ow_pass *p)
+{
+	uint64_t a = p->unclassified[OW_SIDE_A], b = p->unclassified[OW_SIDE_B], n = a < b ? a : b;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		const struct ow_tally *t = &p->tally[d];
+		uint64_t extra = t->extra - t->duplicated;
+		n += t->lost < extra ? t->lost : extra;
+	}
+	return n;
+}
+
 static bool tcp_rewriting_likely(const struct ow_match *m)
 {
 	const struct ow_pass *p = &m->pass;
-	const uint64_t *alone = p->unmatched_frames;
-	uint64_t both = alone[OW_SIDE_A] < alone[OW_SIDE_B] ? alone[OW_SIDE_A] : alone[OW_SIDE_B];
-	return (m->planner.variant == OW_VARIANT_IP || m->planner.variant == OW_VARIANT_NAT) &&
-	       !p->plan.identity.segments && !p->plan.identity.cut && p->tap[OW_SIDE_A].facts.longest_tcp &&
-	       p->tap[OW_SIDE_B].facts.longest_tcp && both >= REWRITTEN_LEAST &&
-	       (double)both > REWRITTEN_SHARE * (double)matched(p);
-}
-
-static int change_tcp(struct ow_match *m, enum ow_variant variant, uint32_t limit, struct ow_error *err)
-{
-	int r = change_variant(m, variant, false);
-	if (r < 0)
-		return ow_error_set(err, -r, "out of memory");
-	ow_plan_limit(&m->planner, &m->pass.plan, limit);
-	return settle(m, err);
+	uint64_t n = exchanged(p);
+	return p->tap[OW_SIDE_A].facts.longest_tcp && p->tap[OW_SIDE_B].facts.longest_tcp && n >= REWRITTEN_LEAST &&
+	       (double)n > REWRITTEN_SHARE * (double)matched(p);
 }
 
 static uint64_t ambiguous(const struct ow_pass *p)
@@ -283,18 +290,54 @@ static uint64_t ambiguous(const struct ow_pass *p)
 	return p->tally[OW_A_TO_B].ambiguous + p->tally[OW_B_TO_A].ambiguous;
 }
 
-static int try_any_tcp(struct ow_match *m, struct ow_error *err)
+/* Packets that stay alone at the side where fewer do: superframes of one side are many packets of the other. */
+static uint64_t fewer_unmatched(const struct ow_pass *p)
+{
+	uint64_t a = p->unmatched_frames[OW_SIDE_A], b = p->unmatched_frames[OW_SIDE_B];
+	return a < b ? a : b;
+}
+
+static int change_tcp(struct ow_match *m, enum ow_tcp_rule rule, bool segments, struct ow_error *err)
+{
+	m->planner.tcp = rule;
+	int r = change_variant(m, m->planner.variant, segments);
+	r = r < 0 ? ow_error_set(err, -r, "out of memory") : settle(m, err);
+	if (r == 0 && segments) {
+		learn_segments(&m->pass);
+		r = run(m, err);
+	}
+	return r;
+}
+
+/* Leaves more of TCP's headers out, if clearly fewer packets stay alone then, and not because all are alike. */
+static int try_tcp(struct ow_match *m, enum ow_tcp_rule rule, bool segments, bool *ret_better, struct ow_error *err)
 {
 	struct ow_pass *p = &m->pass;
-	enum ow_variant variant = m->planner.variant;
-	uint32_t limit = p->plan.identity.hash_limit;
-	uint64_t before = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
-	uint64_t unsure = ambiguous(p);
-	int r = change_tcp(m, variant == OW_VARIANT_IP ? OW_VARIANT_IP_ANY_TCP : OW_VARIANT_NAT_ANY_TCP, limit, err);
-	uint64_t after = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
-	if (r < 0 || ((double)before > REWRITTEN_GAIN * (double)after && ambiguous(p) <= unsure + (before - after) / 8))
-		return r;
-	return change_tcp(m, variant, limit, err);
+	enum ow_tcp_rule exact = m->planner.tcp;
+	bool cut = p->plan.identity.segments;
+	uint64_t before = fewer_unmatched(p), unsure = ambiguous(p);
+	int r = change_tcp(m, rule, segments, err);
+	uint64_t after = fewer_unmatched(p);
+	*ret_better = (double)before > REWRITTEN_GAIN * (double)after && ambiguous(p) < unsure + (before - after);
+	return r < 0 || *ret_better ? r : change_tcp(m, exact, cut, err);
+}
+
+/*
+ * Something on the way takes options off TCP packets, or numbers them anew: many packets may match as they are, so that
+ * the plan did not ask for it, and the others count as lost and as extra.
+ */
+static int loosen_tcp(struct ow_match *m, struct ow_error *err)
+{
+	struct ow_pass *p = &m->pass;
+	bool better = false;
+	int r = 0;
+	if (m->planner.tcp == OW_TCP_EXACT && superframes_likely(p) && !p->plan.identity.segments)
+		r = try_tcp(m, OW_TCP_ANY_OPTIONS, true, &better, err);
+	if (r == 0 && !better && m->planner.tcp == OW_TCP_EXACT)
+		r = try_tcp(m, OW_TCP_ANY_OPTIONS, p->plan.identity.segments, &better, err);
+	if (r == 0 && tcp_rewriting_likely(m))
+		r = try_tcp(m, OW_TCP_ANY_NUMBERS, false, &better, err);
+	return r;
 }
 
 /* -- fragments ---------------------------------------------------------------------------------------------------- */
@@ -454,15 +497,13 @@ static int run_until_settled(struct ow_match *m, struct ow_error *err)
 	if (r == 0 && udp_superframes_likely(m))
 		r = try_datagrams(m, err);
 	if (r == 0 && tcp_rewriting_likely(m))
-		r = try_any_tcp(m, err);
+		r = loosen_tcp(m, err);
 	if (r == 0 && fragments_likely(m))
 		r = try_fragments(m, err);
 	if (r == 0)
 		r = leave_copies_out(m, err);
 	m->clock_settled = m->drift_settled = false; /* what was cut since may tell more of the clocks */
-	while (r == 0 && m->passes < PASSES_MAX && improve(m))
-		r = run(m, err);
-	return r;
+	return r < 0 ? r : improve_all(m, err);
 }
 
 /* -- holes in a capture ------------------------------------------------------------------------------------------- */
@@ -771,7 +812,8 @@ static int fill_report(struct ow_match *m)
 	report->level = p->plan.identity.level;
 	report->inner = p->plan.identity.inner;
 	report->ip_id = !p->plan.identity.any_ip_id;
-	report->tcp_numbers = !p->plan.identity.any_tcp;
+	report->tcp_numbers = p->plan.identity.tcp != OW_TCP_ANY_NUMBERS;
+	report->tcp_options = p->plan.identity.tcp == OW_TCP_EXACT;
 	report->segments = p->plan.identity.segments || m->cuts_datagrams;
 	report->fragments = p->plan.identity.cut != NULL;
 	report->clock = m->options.clock;

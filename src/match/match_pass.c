@@ -170,6 +170,8 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		                           packets, p->tally[direction].reordered > reordered));
 	if (certainty != OW_UNSETTLED)
 		count_delay(p, pair, direction, certainty);
+	else
+		p->unsettled[direction] += packets;
 }
 
 /* The same for many at a time, in a pass without intervals, events and fragments. */
@@ -217,13 +219,20 @@ static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		fail(p, -ENOMEM);
 		return;
 	}
+	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
 	if (!pair->repeated && !pair->alike) {
-		int64_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
 		int64_t later_ns = a->untimed || b->untimed ? 0 : b->time_ns - a->time_ns;
-		ow_flow_evidence_alike(ea, later_ns, -packets);
-		ow_flow_evidence_alike(eb, later_ns, -packets);
+		ow_flow_evidence_alike(ea, later_ns, -(int64_t)packets);
+		ow_flow_evidence_alike(eb, later_ns, -(int64_t)packets);
 	}
-	count_delay(p, pair, current_direction(p, ea), certainty);
+	/* A pair of another flow was counted, which goes the other way: its delay cannot be told. */
+	enum ow_direction direction = current_direction(p, ea);
+	if (p->unsettled[direction] < packets) {
+		direction = !direction;
+		certainty = OW_AMBIGUOUS;
+	}
+	p->unsettled[direction] -= packets;
+	count_delay(p, pair, direction, certainty);
 }
 
 static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flow)
@@ -591,6 +600,7 @@ static void reset(struct ow_pass *p)
 	p->repeats[OW_A_TO_B] = p->repeats[OW_B_TO_A] = 0;
 	p->alike_sent_ns[OW_A_TO_B] = p->alike_sent_ns[OW_B_TO_A] = INT64_MIN;
 	p->last_sent[OW_A_TO_B] = p->last_sent[OW_B_TO_A] = (struct ow_last_sent){0};
+	p->unsettled[OW_A_TO_B] = p->unsettled[OW_B_TO_A] = 0;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		p->first_ns[side] = p->last_ns[side] = 0;
 		p->ended[side] = false;

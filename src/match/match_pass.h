@@ -94,6 +94,7 @@ struct ow_pass {
 	uint64_t records[OW_SIDES];
 	uint64_t position[OW_SIDES];            /* bytes read of each file, for progress */
 	uint64_t repeats[OW_DIRECTIONS];        /* matched packets of which there are identical ones */
+	uint64_t unsettled[OW_DIRECTIONS];      /* matched packets whose delay is still to be told */
 	uint64_t crowded[OW_DIRECTIONS];        /* see ow_matcher_crowded */
 	uint64_t unmatched_frames[OW_SIDES];    /* records, or pieces of them, that found no counterpart */
 	uint64_t unmatched_fragments[OW_SIDES]; /* of these, fragments that are no copies */

@@ -75,10 +75,10 @@ static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole
 	int64_t from = p->outlook[OW_SIDE_A].first_ns, from_b = p->outlook[OW_SIDE_B].first_ns + shift;
 	if (from_b > from)
 		from = from_b;
-	int r = ow_survey_init(&survey[OW_SIDE_A]);
+	int r = ow_survey_init(&survey[OW_SIDE_A], which);
 	if (r < 0)
 		return r;
-	r = ow_survey_init(&survey[OW_SIDE_B]);
+	r = ow_survey_init(&survey[OW_SIDE_B], which);
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
 		int64_t start = whole ? INT64_MIN : side == OW_SIDE_B ? from - shift : from;
 		r = ow_survey_read(&survey[side], tap[side].reader, p->limit, which, start,
@@ -316,9 +316,9 @@ void ow_plan_limit(struct ow_planner *planner, struct ow_plan *plan, uint32_t li
 	plan->identity = (struct ow_identity){
 		.level = ow_variant_level(planner->variant),
 		.inner = ow_variant_inner(planner->variant),
-		.segments = plan->identity.segments && !ow_variant_any_tcp(planner->variant),
+		.segments = plan->identity.segments && planner->tcp != OW_TCP_ANY_NUMBERS,
 		.any_ip_id = ow_variant_any_ip_id(planner->variant),
-		.any_tcp = ow_variant_any_tcp(planner->variant),
+		.tcp = planner->tcp,
 		.cut = plan->identity.cut,
 		.hash_limit = limit < OW_PLAN_LIMIT_FLOOR ? OW_PLAN_LIMIT_FLOOR : limit,
 	};
@@ -376,6 +376,8 @@ int ow_plan_make(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_pl
 	/* The results keep the clocks: a shift for telling directions apart must not hide that they are apart. */
 	if (c->unique && c->both_directions && llabs(plan.shift_ns - plan.offset_ns) > plan.window_ns)
 		return refuse_clock(p, c, plan.offset_ns, err);
+	/* Where TCP differs, mostly its options do: the match sees whether its numbers do, too. */
+	p->tcp = ow_variant_any_tcp(p->variant) ? OW_TCP_ANY_OPTIONS : OW_TCP_EXACT;
 	ow_plan_limit(p, &plan, p->limit[p->variant]);
 	*ret_plan = plan;
 	return 0;

@@ -19,6 +19,7 @@ struct ow_planner {
 	int64_t first_ns[OW_SIDES], last_ns[OW_SIDES]; /* of the whole captures, when `whole` */
 	bool strangers;          /* the samples have nothing in common; UDP superframes or fragments may */
 	enum ow_variant variant; /* the chosen identity */
+	enum ow_tcp_rule tcp;    /* of it */
 	struct ow_sample_overlap common[OW_VARIANTS];
 };
 

@@ -54,7 +54,7 @@ int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct 
 	tap->cut.count = 1;
 	tap->cutter.first = 0;
 	tap->has_plain = identity->level == OW_LEVEL_IP && !identity->segments && !identity->any_ip_id &&
-	                 !identity->any_tcp && !identity->cut && !tap->notes && !tap->cutter.there;
+	                 !identity->tcp && !identity->cut && !tap->notes && !tap->cutter.there;
 	if (tap->facts.fragments)
 		memset(tap->fragmented, 0, OW_IDENTITY_CUT_BITS / 8);
 	tap->facts = (struct ow_tap_facts){.least_available = UINT32_MAX};
@@ -157,7 +157,7 @@ static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, str
 	else
 		note_length(f, packet->proto, packet->ip_len);
 	if (packet->truncated && !packet->overlong) {
-		uint32_t available = ow_identity_available(packet);
+		uint32_t available = ow_identity_available(packet, s->identity.tcp);
 		if (available < f->least_available)
 			f->least_available = available;
 	}

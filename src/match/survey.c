@@ -30,7 +30,13 @@ static const struct {
 	[OW_VARIANT_NAT_ANY_ID] = {OW_LEVEL_NAT, false, true, false},
 	[OW_VARIANT_NAT_INNER_ANY_ID] = {OW_LEVEL_NAT, true, true, false},
 	[OW_VARIANT_IP_ANY_TCP] = {OW_LEVEL_IP, false, false, true},
+	[OW_VARIANT_IP_INNER_ANY_TCP] = {OW_LEVEL_IP, true, false, true},
 	[OW_VARIANT_NAT_ANY_TCP] = {OW_LEVEL_NAT, false, false, true},
+	[OW_VARIANT_NAT_INNER_ANY_TCP] = {OW_LEVEL_NAT, true, false, true},
+	[OW_VARIANT_IP_ANY_BOTH] = {OW_LEVEL_IP, false, true, true},
+	[OW_VARIANT_IP_INNER_ANY_BOTH] = {OW_LEVEL_IP, true, true, true},
+	[OW_VARIANT_NAT_ANY_BOTH] = {OW_LEVEL_NAT, false, true, true},
+	[OW_VARIANT_NAT_INNER_ANY_BOTH] = {OW_LEVEL_NAT, true, true, true},
 };
 
 enum ow_level ow_variant_level(enum ow_variant variant)
@@ -67,18 +73,13 @@ bool ow_variant_among(enum ow_variant variant, enum ow_selection which)
 
 enum ow_variant ow_variant_entered(enum ow_variant variant)
 {
-	switch (variant) {
-	case OW_VARIANT_IP:
-		return OW_VARIANT_IP_INNER;
-	case OW_VARIANT_NAT:
-		return OW_VARIANT_NAT_INNER;
-	case OW_VARIANT_IP_ANY_ID:
-		return OW_VARIANT_IP_INNER_ANY_ID;
-	case OW_VARIANT_NAT_ANY_ID:
-		return OW_VARIANT_NAT_INNER_ANY_ID;
-	default:
-		return variant;
+	for (enum ow_variant v = 0; v < OW_VARIANTS; v++) {
+		if (variants[v].inner && variants[v].level == variants[variant].level &&
+		    variants[v].any_ip_id == variants[variant].any_ip_id &&
+		    variants[v].any_tcp == variants[variant].any_tcp)
+			return v;
 	}
+	return variant;
 }
 
 static void lower(uint32_t *limit, uint32_t value)
@@ -87,6 +88,14 @@ static void lower(uint32_t *limit, uint32_t value)
 		value = LIMIT_LEAST;
 	if (value < *limit)
 		*limit = value;
+}
+
+/* The first of the variants that take as many bytes of a packet. */
+static enum ow_variant first_like(bool inner, bool any_tcp)
+{
+	if (any_tcp)
+		return inner ? OW_VARIANT_IP_INNER_ANY_TCP : OW_VARIANT_IP_ANY_TCP;
+	return inner ? OW_VARIANT_IP_INNER : OW_VARIANT_IP;
 }
 
 /* What the snaplen leaves of a packet that begins at this offset of its frame, were it long enough. */
@@ -107,14 +116,17 @@ static void look_at(struct ow_outlook *o, const struct ow_frame *frame, uint32_t
 		if ((packet.proto == PROTO_UDP || packet.proto == PROTO_TCP) && !packet.fragment &&
 		    packet.ip_len > *longest)
 			*longest = packet.ip_len;
-		o->cut_short +=
-			!inner && packet.truncated && !packet.overlong && ow_identity_available(&packet) < LIMIT_LEAST;
-		uint32_t offset = (uint32_t)(packet.ip - frame->data), limit = UINT32_MAX;
-		if (cuts)
-			lower(&limit, snaplen > offset ? snaplen - offset : 0);
-		if (packet.truncated && !packet.overlong)
-			lower(&limit, ow_identity_available(&packet));
-		lower(&o->limit[inner ? OW_VARIANT_IP_INNER : OW_VARIANT_IP], limit);
+		o->cut_short += !inner && packet.truncated && !packet.overlong &&
+		                ow_identity_available(&packet, OW_TCP_EXACT) < LIMIT_LEAST;
+		uint32_t offset = (uint32_t)(packet.ip - frame->data);
+		for (int any_tcp = 0; any_tcp < 2; any_tcp++) {
+			uint32_t *limit = &o->limit[first_like(inner, any_tcp)];
+			if (cuts)
+				lower(limit, snaplen > offset ? snaplen - offset : 0);
+			if (packet.truncated && !packet.overlong)
+				lower(limit,
+				      ow_identity_available(&packet, any_tcp ? OW_TCP_ANY_NUMBERS : OW_TCP_EXACT));
+		}
 	}
 }
 
@@ -141,17 +153,17 @@ int ow_outlook_take(struct ow_reader *reader, struct ow_outlook *ret_outlook, st
 	}
 	for (unsigned v = 0; v < OW_VARIANTS; v++) {
 		if (v != OW_VARIANT_FRAME)
-			o.limit[v] = o.limit[variants[v].inner ? OW_VARIANT_IP_INNER : OW_VARIANT_IP];
+			o.limit[v] = o.limit[first_like(variants[v].inner, variants[v].any_tcp)];
 	}
 	*ret_outlook = o;
 	return 0;
 }
 
-int ow_survey_init(struct ow_survey *survey)
+int ow_survey_init(struct ow_survey *survey, enum ow_selection which)
 {
 	memset(survey, 0, sizeof *survey);
 	for (unsigned v = 0; v < OW_VARIANTS; v++) {
-		if (ow_sample_init(&survey->sample[v]) < 0) {
+		if (ow_variant_among(v, which) && ow_sample_init(&survey->sample[v]) < 0) {
 			ow_survey_done(survey);
 			return -ENOMEM;
 		}
@@ -223,28 +235,26 @@ static bool has_substance(const struct ow_packet *packet)
 	       (l4 && packet->end - l4 > 12 && packet->l4_len > (l4[12] >> 4) * 4u);
 }
 
-static void offer(struct surveyor *s, const struct ow_frame *frame)
+/* Under all identities of the survey that enter tunnels, or do not. */
+static void offer_as(struct surveyor *s, const struct ow_frame *frame, bool inner)
 {
 	struct ow_packet packet;
-	bool any = s->which == OW_SELECT_LOOSE;
-	if (s->which == OW_SELECT_FIRST) {
-		if (ow_packet_decode(frame, false, &packet) == OW_DECODE_IP)
-			offer_packet(s, OW_VARIANT_IP, &packet, frame->time_ns);
+	if (ow_packet_decode(frame, inner, &packet) != OW_DECODE_IP)
 		return;
+	for (enum ow_variant v = 0; v < OW_VARIANTS; v++) {
+		if (v != OW_VARIANT_FRAME && variants[v].inner == inner && ow_variant_among(v, s->which) &&
+		    (!variants[v].any_tcp || has_substance(&packet)))
+			offer_packet(s, v, &packet, frame->time_ns);
 	}
-	if (ow_packet_decode(frame, false, &packet) == OW_DECODE_IP) {
-		offer_packet(s, any ? OW_VARIANT_IP_ANY_ID : OW_VARIANT_IP, &packet, frame->time_ns);
-		offer_packet(s, any ? OW_VARIANT_NAT_ANY_ID : OW_VARIANT_NAT, &packet, frame->time_ns);
-		if (any && has_substance(&packet)) {
-			offer_packet(s, OW_VARIANT_IP_ANY_TCP, &packet, frame->time_ns);
-			offer_packet(s, OW_VARIANT_NAT_ANY_TCP, &packet, frame->time_ns);
-		}
-	}
-	if (ow_packet_decode(frame, true, &packet) == OW_DECODE_IP) {
-		offer_packet(s, any ? OW_VARIANT_IP_INNER_ANY_ID : OW_VARIANT_IP_INNER, &packet, frame->time_ns);
-		offer_packet(s, any ? OW_VARIANT_NAT_INNER_ANY_ID : OW_VARIANT_NAT_INNER, &packet, frame->time_ns);
-	}
-	if (!any)
+}
+
+static void offer(struct surveyor *s, const struct ow_frame *frame)
+{
+	offer_as(s, frame, false);
+	if (s->which == OW_SELECT_FIRST)
+		return;
+	offer_as(s, frame, true);
+	if (s->which == OW_SELECT_USUAL)
 		offer_frame(s, frame);
 }
 
@@ -257,7 +267,7 @@ int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uin
 		s.identity[v] = (struct ow_identity){.level = variants[v].level,
 		                                     .inner = variants[v].inner,
 		                                     .any_ip_id = variants[v].any_ip_id,
-		                                     .any_tcp = variants[v].any_tcp,
+		                                     .tcp = variants[v].any_tcp ? OW_TCP_ANY_NUMBERS : OW_TCP_EXACT,
 		                                     .hash_limit = limit[v]};
 		ow_identity_seed(&s.identity[v], seed);
 	}

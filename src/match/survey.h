@@ -25,7 +25,14 @@ enum ow_variant {
 	OW_VARIANT_NAT_INNER_ANY_ID,
 	/* Without TCP's numbers and options, which firewalls rewrite: likewise. */
 	OW_VARIANT_IP_ANY_TCP,
+	OW_VARIANT_IP_INNER_ANY_TCP,
 	OW_VARIANT_NAT_ANY_TCP,
+	OW_VARIANT_NAT_INNER_ANY_TCP,
+	/* Without either. */
+	OW_VARIANT_IP_ANY_BOTH,
+	OW_VARIANT_IP_INNER_ANY_BOTH,
+	OW_VARIANT_NAT_ANY_BOTH,
+	OW_VARIANT_NAT_INNER_ANY_BOTH,
 	OW_VARIANTS
 };
 
@@ -58,17 +65,17 @@ struct ow_survey {
 	int64_t first_ns, last_ns; /* of what was read */
 };
 
-int ow_survey_init(struct ow_survey *survey);
-void ow_survey_done(struct ow_survey *survey);
-
 /* The identities that a survey takes: the preferred one, the usual ones, those of the last resort. */
 enum ow_selection { OW_SELECT_FIRST, OW_SELECT_USUAL, OW_SELECT_LOOSE };
 
 bool ow_variant_among(enum ow_variant variant, enum ow_selection which);
 
+int ow_survey_init(struct ow_survey *survey, enum ow_selection which);
+void ow_survey_done(struct ow_survey *survey);
+
 /*
  * Samples the capture from its start: frames from from_ns on, at most max_frames of them (UINT64_MAX = all).
- * which: under these identities; the other samples stay empty.
+ * which: as for ow_survey_init. Under these identities; there are no other samples.
  * seed: of the identities, the same for both captures. limit: as in struct ow_outlook, the lesser of both captures.
  */
 int ow_survey_read(struct ow_survey *survey, struct ow_reader *reader, const uint32_t limit[OW_VARIANTS],

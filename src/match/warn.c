@@ -451,7 +451,7 @@ static int warn_chance(struct ow_match *m, unsigned d)
 static int warn_uncut(struct ow_match *m)
 {
 	const struct ow_pass *p = &m->pass;
-	for (unsigned side = 0; side < OW_SIDES && p->plan.identity.any_tcp; side++) {
+	for (unsigned side = 0; side < OW_SIDES && !m->report.tcp_numbers; side++) {
 		uint32_t here = p->tap[side].facts.longest_tcp;
 		if (here > MTU_USUAL && p->unmatched_frames[side] && p->unmatched_frames[!side])
 			return warn(m,

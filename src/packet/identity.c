@@ -12,13 +12,13 @@
  *   PTP over UDP: not the correction field, into which transparent clocks write. Not at level nat.
  *   UDP, UDP-Lite, DCCP, ICMP, ICMPv6, SCTP: all but the checksum. Everything else: all.
  *   any_ip_id: no IPv4 identification, but in fragments, which are told apart by it.
- *   any_tcp: no TCP sequence number, acknowledgement and options, but in fragments.
+ *   tcp: without options, or also without sequence and acknowledgement number (enum ow_tcp_rule), but in fragments.
  *   Level nat: no addresses, no ports, no ICMP query identifier; of ICMP errors only what a translator leaves alone.
  *
  * hash_limit: the id is that of the packet with all bytes from this offset (counted from the IP header) on taken as
  * zero, while lengths are those of the whole packet. So a truncated and a whole capture of one packet agree as long
  * as both hold the bytes in front of the limit. What may be added on the way (IPv4 options, IPv6 hop-by-hop and routing
- * headers) does not count against it.
+ * headers) or removed (TCP options, by that rule) does not count against it.
  */
 #include "packet/identity.h"
 #include "base/bloom.h"
@@ -42,7 +42,8 @@
 /* Masks over bytes loaded little-endian: byte i of the header is bits 8i .. 8i+7. */
 #define KEEP_NO_PORTS    UINT64_C(0xffffffff00000000)
 #define KEEP_PORTS       UINT64_C(0x00000000ffffffff)
-#define KEEP_TCP_FLAGS   UINT64_C(0xffffff0000000000) /* of the bytes from 8 on: and the window */
+#define KEEP_NO_ACK      UINT64_C(0xffffffff00000000) /* of the bytes from 8 on */
+#define KEEP_NO_HEADER   UINT64_C(0xffffff0fffffffff) /* likewise: no length of the TCP header */
 #define KEEP_NO_SUM_AT_6 UINT64_C(0x0000ffffffffffff)
 #define KEEP_NO_SUM_AT_2 UINT64_C(0xffffffff0000ffff)
 #define KEEP_NO_ID_AT_4  UINT64_C(0xffff0000ffffffff)
@@ -133,14 +134,25 @@ static inline uint32_t options_of(const struct ow_packet *packet)
 	return min_u32((packet->ip[0] & 15u) * 4, (uint32_t)(packet->end - packet->ip)) - 20;
 }
 
+/* Captured bytes of TCP options. */
+static inline uint32_t tcp_options_of(const struct ow_packet *packet)
+{
+	const uint8_t *l4 = packet->l4;
+	if (packet->proto != 6 || !l4 || packet->fragment || packet->end - l4 < 20)
+		return 0;
+	uint32_t header = (l4[12] >> 4) * 4u;
+	return header < 20 || header > packet->l4_len ? 0 : min_u32(header, (uint32_t)(packet->end - l4)) - 20;
+}
+
 /* The part of every packet without extension headers. */
 static inline struct extent extent_plain(const struct ow_identity *identity, const struct ow_packet *packet)
 {
 	const uint8_t *ip = packet->ip;
 	bool v4 = packet->version == 4;
 	uint32_t header = v4 ? (ip[0] & 15u) * 4 : 40;
+	uint32_t left_out = identity->tcp ? tcp_options_of(packet) : 0;
 	struct extent e = {
-		.limit = limit_of(identity, packet, v4 ? options_of(packet) : 0),
+		.limit = limit_of(identity, packet, left_out + (v4 ? options_of(packet) : 0)),
 		.l4 = header,
 		.proto = v4 ? ip[9] : ip[6],
 	};
@@ -159,7 +171,7 @@ static void extent_behind(const struct ow_identity *identity, const struct ow_pa
 	if (!ow_extensions_walk(ip, packet->end, e->l4, e->proto, &ext))
 		return;
 	if (packet->version == 6)
-		e->limit = limit_of(identity, packet, ext.stable - 40);
+		e->limit = limit_of(identity, packet, ext.stable - 40 + (identity->tcp ? tcp_options_of(packet) : 0));
 	e->l4 = ext.l4;
 	e->fragment_at = ext.fragment_at;
 	e->length = packet->ip_len - ext.stable;
@@ -296,12 +308,12 @@ static inline struct ow_packet_id train_of(const struct ow_identity *identity, c
                                            const struct extent *e)
 {
 	const uint8_t *l4 = packet->l4;
-	uint32_t header = (l4[12] >> 4) * 4u, options = within(e, e->l4 + 20, header - 20);
+	uint32_t header = (l4[12] >> 4) * 4u, options = identity->tcp ? 0 : within(e, e->l4 + 20, header - 20);
 	uint64_t ports = identity->level == OW_LEVEL_NAT ? 0 : ow_load_le32(l4);
 	uint64_t h =
 		ow_mum64(e->address ^ secret(identity, 0), (ow_load_le32(l4 + 8) | ports << 32) ^ secret(identity, 1));
 	uint64_t rest = options ? hash_bytes(identity, l4 + 20, options) : 0;
-	uint64_t facts = packet->version | header << 8;
+	uint64_t facts = packet->version | (identity->tcp ? 0 : header << 8);
 	return (struct ow_packet_id){
 		.id = ow_mum64(h ^ secret(identity, 4), (rest + facts) ^ identity->key),
 		.seq = ow_load_be32(l4 + 4),
@@ -359,15 +371,18 @@ static inline uint64_t id_from(const struct ow_identity *identity, const struct 
 }
 
 /* Leaves out what a firewall that rewrites TCP may change. */
-static void loosen_tcp(const uint8_t *l4, const struct ow_packet *packet, struct transport *t)
+static void loosen_tcp(const uint8_t *l4, const struct ow_packet *packet, enum ow_tcp_rule rule, struct transport *t)
 {
 	uint32_t header = (l4[12] >> 4) * 4u;
 	if (header < 20 || header > packet->l4_len)
 		return;
-	t->head &= KEEP_PORTS;
-	t->head2 &= KEEP_TCP_FLAGS;
+	t->head2 &= KEEP_NO_HEADER;
 	t->rest = header;
 	t->length = packet->l4_len - header;
+	if (rule == OW_TCP_ANY_NUMBERS) {
+		t->head &= KEEP_PORTS;
+		t->head2 &= KEEP_NO_ACK;
+	}
 }
 
 static inline bool is_ptp(const uint8_t *l4)
@@ -393,8 +408,8 @@ static inline uint64_t id_of(const struct ow_identity *identity, const struct ow
 		t = transport_of(l4, have, packet, nat, e->length);
 	else if (packet->l4 && have > 0)
 		t = transport_of_few(l4, have, packet, nat, e->length);
-	if (identity->any_tcp && packet->proto == 6 && packet->l4 && !packet->fragment && have >= 20)
-		loosen_tcp(l4, packet, &t);
+	if (identity->tcp && packet->proto == 6 && packet->l4 && !packet->fragment && have >= 20)
+		loosen_tcp(l4, packet, identity->tcp, &t);
 	if (packet->proto == 17 && packet->l4 && !nat && have >= 20 && is_ptp(l4))
 		loosen_ptp(l4, &t);
 	bool any_ip_id = identity->any_ip_id && !packet->fragment;
@@ -577,7 +592,7 @@ int ow_identity_of_frame(const struct ow_identity *identity, const struct ow_fra
 	return 0;
 }
 
-uint32_t ow_identity_available(const struct ow_packet *packet)
+uint32_t ow_identity_available(const struct ow_packet *packet, enum ow_tcp_rule tcp)
 {
 	const uint8_t *ip = packet->ip;
 	struct ow_extensions ext;
@@ -586,5 +601,5 @@ uint32_t ow_identity_available(const struct ow_packet *packet)
 		return UINT32_MAX;
 	if (packet->version == 6 && has_extensions(packet) && ow_extensions_walk(ip, packet->end, 40, ip[6], &ext))
 		added = ext.stable - 40;
-	return captured - added;
+	return captured - added - (tcp ? tcp_options_of(packet) : 0);
 }

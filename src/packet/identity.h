@@ -11,12 +11,20 @@
  * routing headers, the options of TCP SYNs (MSS clamping). Level nat also leaves out addresses and ports. Level frame
  * takes the bytes as they are, Ethernet padded to its minimum. identity.c lists every field.
  */
+
+/* What of a TCP header enters the id. Firewalls and proxies strip options, or number connections anew. */
+enum ow_tcp_rule {
+	OW_TCP_EXACT,       /* all but the checksum (SYN: nor the options) */
+	OW_TCP_ANY_OPTIONS, /* no options, and of the lengths that of the payload */
+	OW_TCP_ANY_NUMBERS, /* nor sequence and acknowledgement number; not with segments */
+};
+
 struct ow_identity {
 	enum ow_level level; /* IP, NAT or FRAME (not AUTO) */
 	bool inner;          /* the caller decodes with this */
 	bool segments;       /* TCP data: the id names the train, sequence and length name the piece (see below) */
 	bool any_ip_id;      /* the IPv4 identification stays out, where something on the way rewrites it */
-	bool any_tcp;        /* TCP sequence numbers, acknowledgements and options likewise; not with segments */
+	enum ow_tcp_rule tcp;
 	const uint64_t
 		*cut; /* a Bloom filter of the datagrams that a point shows in fragments; NULL = none (see below) */
 	uint32_t hash_limit; /* bytes from the IP header (or frame start) on that enter the id; UINT32_MAX = all */
@@ -85,7 +93,8 @@ bool ow_identity_of_fragment(const struct ow_identity *identity, const struct ow
 /* Level frame. Return values as for packets. */
 int ow_identity_of_frame(const struct ow_identity *identity, const struct ow_frame *frame, struct ow_packet_id *ret_id);
 
-/* Bytes that a packet can give to the id: the captured bytes if truncated, else UINT32_MAX. For choosing hash_limit. */
-uint32_t ow_identity_available(const struct ow_packet *packet);
+/* Bytes that a packet can give to the id: the captured bytes if truncated, without those that may be added or removed
+ * on the way; else UINT32_MAX. For choosing hash_limit. */
+uint32_t ow_identity_available(const struct ow_packet *packet, enum ow_tcp_rule tcp);
 
 #endif

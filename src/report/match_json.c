@@ -104,10 +104,10 @@ void ow_report_match_json(FILE *out, const struct ow_match_report *report, const
 	ow_report_json_name(out, 2, "identity", false);
 	fprintf(out,
 	        "{\"level\": \"%s\", \"inner\": %s, \"segments\": %s, \"fragments\": %s, \"ip_id\": %s, "
-	        "\"tcp_numbers\": %s}",
+	        "\"tcp_numbers\": %s, \"tcp_options\": %s}",
 	        level_name[report->level], report->inner ? "true" : "false", report->segments ? "true" : "false",
 	        report->fragments ? "true" : "false", report->ip_id ? "true" : "false",
-	        report->tcp_numbers ? "true" : "false");
+	        report->tcp_numbers ? "true" : "false", report->tcp_options ? "true" : "false");
 	ow_report_json_name(out, 2, "clock", false);
 	fprintf(out, "{\"offset_ns\": %" PRId64 ", \"drift_ppb\": ", report->offset_ns);
 	ow_report_json_number(out, report->drift_ppb);

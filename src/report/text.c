@@ -95,7 +95,8 @@ static void put_identity(const struct style *style, const struct ow_match_report
 	bool frame = report->level == OW_LEVEL_FRAME;
 	snprintf(text, sizeof text, "%s%s%s%s%s%s", level[report->level],
 	         report->ip_id || frame ? "" : "; without the IP id, which is rewritten on the way",
-	         report->tcp_numbers || frame ? ""
+	         report->tcp_options || frame ? ""
+	         : report->tcp_numbers        ? "; without TCP's options, which are rewritten on the way"
 	                                      : "; without TCP's numbers and options, which are rewritten on the way",
 	         report->inner ? "; inside tunnels" : "", report->segments ? "; superframes cut into segments" : "",
 	         report->fragments ? "; packets matched with their fragments" : "");

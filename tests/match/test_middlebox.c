@@ -176,17 +176,19 @@ static void strip_options(struct ow_writer *writer, struct ow_frame *frame, uint
 	put(writer, frame);
 }
 
-static void rewritten_tcp(const char *name, rewrite_fn fn, bool nat, double reverse)
+static void rewritten_tcp(const char *name, rewrite_fn fn, bool nat, double reverse, uint32_t snaplen)
 {
 	struct scenario s;
 	scenario_init(&s, name);
 	s.sim.nat = nat;
 	s.sim.reverse = reverse;
+	s.sim.side[OW_SIDE_A].snaplen = snaplen;
 	scenario_simulate(&s);
 	rewrite(&s, OW_SIDE_B, fn);
 	match(&s);
 	assert_int_equal(s.report->level, nat ? OW_LEVEL_NAT : OW_LEVEL_IP);
-	assert_false(s.report->tcp_numbers);
+	assert_true(s.report->tcp_numbers == (fn == strip_options));
+	assert_false(s.report->tcp_options);
 	assert_true(s.report->ip_id);
 	scenario_check(&s);
 	scenario_done(&s);
@@ -195,10 +197,35 @@ static void rewritten_tcp(const char *name, rewrite_fn fn, bool nat, double reve
 static void tcp_is_rewritten(void **state)
 {
 	(void)state;
-	rewritten_tcp("other sequence numbers", renumber, false, 0);
-	rewritten_tcp("other sequence numbers, both ways", renumber, false, 0.4);
-	rewritten_tcp("other sequence numbers behind NAT", renumber, true, 0.4);
-	rewritten_tcp("options stripped", strip_options, false, 0.4);
+	rewritten_tcp("other sequence numbers", renumber, false, 0, 0);
+	rewritten_tcp("other sequence numbers, both ways", renumber, false, 0.4, 0);
+	rewritten_tcp("other sequence numbers behind NAT", renumber, true, 0.4, 0);
+	rewritten_tcp("options stripped", strip_options, false, 0.4, 0);
+	rewritten_tcp("options stripped, truncated capture", strip_options, false, 0.4, 96);
+	rewritten_tcp("options stripped behind NAT", strip_options, true, 0.4, 0);
+}
+
+/* Without options superframes can be cut: their numbers are the same. */
+static void superframes_without_options(void **state)
+{
+	(void)state;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		struct scenario s;
+		scenario_init(&s, "options stripped, superframes");
+		s.sim.side[side].superframes = true;
+		s.sim.in_order = true;
+		s.sim.reverse = 0.3;
+		scenario_simulate(&s);
+		rewrite(&s, OW_SIDE_B, strip_options);
+		match(&s);
+		assert_true(s.report->tcp_numbers && s.report->segments);
+		assert_false(s.report->tcp_options);
+		for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+			scenario_check_counts(&s.report->direction[d], &s.truth.direction[d], true);
+			scenario_check_delays(&s.report->direction[d].delay, &s.truth.direction[d].delay);
+		}
+		scenario_done(&s);
+	}
 }
 
 /* Superframes need the numbers: it is said why they are not cut. */
@@ -422,6 +449,7 @@ int main(void)
 		cmocka_unit_test_teardown(chatter_beside_superframes, scenario_say),
 		cmocka_unit_test_teardown(hardly_any_ip, scenario_say),
 		cmocka_unit_test_teardown(tcp_is_rewritten, scenario_say),
+		cmocka_unit_test_teardown(superframes_without_options, scenario_say),
 		cmocka_unit_test_teardown(superframes_without_numbers, scenario_say),
 		cmocka_unit_test_teardown(copies_are_left_out, scenario_say),
 		cmocka_unit_test_teardown(packets_meet_their_fragments, scenario_say),

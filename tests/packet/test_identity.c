@@ -292,7 +292,7 @@ static void tcp_numbers_do_not_matter(void **state)
 		struct ow_identity identity = identity_at(k & 1 ? OW_LEVEL_NAT : OW_LEVEL_IP, false, UINT32_MAX);
 		struct ow_packet_id id, other;
 		struct build b = {0};
-		identity.any_tcp = true;
+		identity.tcp = OW_TCP_ANY_NUMBERS;
 		kinds[k / 2].make(&b);
 		bool v4 = b.data[IP] >> 4 == 4;
 		uint32_t l4 = IP + (v4 ? (b.data[IP] & 15u) * 4 : 40);
@@ -450,7 +450,7 @@ static void expect_same_at_limits(const struct build *b, const struct build *wit
 		struct ow_frame frame = {.data = with->data, .caplen = caplen, .len = with->len, .linktype = 1};
 		struct ow_packet packet;
 		assert_int_equal(ow_packet_decode(&frame, false, &packet), OW_DECODE_IP);
-		assert_int_equal(ow_identity_available(&packet), caplen < with->len ? limit : UINT32_MAX);
+		assert_int_equal(ow_identity_available(&packet, OW_TCP_EXACT), caplen < with->len ? limit : UINT32_MAX);
 	}
 }
 
@@ -476,7 +476,7 @@ static void ipv4_options_do_not_matter(void **state)
 		struct ow_frame frame = {.data = with.data, .caplen = caplen, .len = with.len, .linktype = 1};
 		struct ow_packet packet;
 		assert_int_equal(ow_packet_decode(&frame, false, &packet), OW_DECODE_IP);
-		assert_int_equal(ow_identity_available(&packet), 20);
+		assert_int_equal(ow_identity_available(&packet, OW_TCP_EXACT), 20);
 	}
 }
 
@@ -601,10 +601,10 @@ static void available_is_what_was_captured(void **state)
 	make_udp4(&b);
 	struct ow_frame frame = frame_of(&b, 1);
 	assert_int_equal(ow_packet_decode(&frame, false, &packet), OW_DECODE_IP);
-	assert_true(ow_identity_available(&packet) == UINT32_MAX);
+	assert_true(ow_identity_available(&packet, OW_TCP_EXACT) == UINT32_MAX);
 	frame.caplen = IP + 33;
 	assert_int_equal(ow_packet_decode(&frame, false, &packet), OW_DECODE_IP);
-	assert_int_equal(ow_identity_available(&packet), 33);
+	assert_int_equal(ow_identity_available(&packet, OW_TCP_EXACT), 33);
 }
 
 /* TCP data with a timestamp option; identification, window, flags and length as given. */

@@ -47,7 +47,7 @@ static void check_packet(const struct ow_frame *frame, const struct ow_packet *p
 		struct ow_identity identity = {.level = i & 1 ? OW_LEVEL_NAT : OW_LEVEL_IP, .segments = i & 2};
 		struct ow_packet_id id;
 		ow_identity_seed(&identity, 1);
-		identity.hash_limit = ow_identity_available(p);
+		identity.hash_limit = ow_identity_available(p, OW_TCP_EXACT);
 		assert_int_equal(ow_identity_of_packet(&identity, p, &id), 0);
 		identity.hash_limit = UINT32_MAX;
 		int r = ow_identity_of_packet(&identity, p, &id);
