@@ -31,8 +31,8 @@ static struct ow_interval_result result_of(int lane, int64_t interval)
 	                               .lost = dice % 97 == 0 ? dice % 50 : 0,
 	                               .coverage = 1,
 	                               .reordered = OW_RESULT_NOT_COUNTED,
-	                               .min_ns = {.reason = "a sample of delays has no minimum"},
-	                               .max_ns = {.reason = "a sample of delays has no maximum"},
+	                               .min_ns = {.reason = OW_REASON_SAMPLED},
+	                               .max_ns = {.reason = OW_REASON_SAMPLED},
 	                               .synopsis = "fold 4 x 1024"};
 	double mean = 4e6 + (double)(dice % 1000000);
 	snprintf(r.class_name, sizeof r.class_name, "%s", lane & 1 ? "voice" : "all");
@@ -47,12 +47,13 @@ static struct ow_interval_result result_of(int lane, int64_t interval)
 	r.matched = r.received = r.samples = r.sent - r.lost;
 	r.total_sent = r.sent;
 	r.total_received = r.received;
-	r.mean_ns = (struct ow_value){OW_VALUE_EXACT, mean, mean, mean, NULL};
-	r.stddev_ns = (struct ow_value){OW_VALUE_ESTIMATED, mean / 10, mean / 11, mean / 9, NULL};
+	r.mean_ns = (struct ow_value){OW_VALUE_EXACT, mean, mean, mean, OW_NO_REASON};
+	r.stddev_ns = (struct ow_value){OW_VALUE_ESTIMATED, mean / 10, mean / 11, mean / 9, OW_NO_REASON};
 	for (int i = 0; i < OW_QUANTILES; i++)
-		r.quantile_ns[i] = (struct ow_value){OW_VALUE_ESTIMATED, mean + 1e5 * i, mean, mean + 1e6, NULL};
+		r.quantile_ns[i] =
+			(struct ow_value){OW_VALUE_ESTIMATED, mean + 1e5 * i, mean, mean + 1e6, OW_NO_REASON};
 	double loss = (double)r.lost / (double)r.sent;
-	r.loss_ratio = (struct ow_value){OW_VALUE_EXACT, loss, loss, loss, NULL};
+	r.loss_ratio = (struct ow_value){OW_VALUE_EXACT, loss, loss, loss, OW_NO_REASON};
 	return r;
 }
 

@@ -25,17 +25,17 @@ static struct ow_interval_result result_of(int lane, int64_t interval, bool fina
 	                               .received = 99900,
 	                               .coverage = 1,
 	                               .reordered = OW_RESULT_NOT_COUNTED,
-	                               .min_ns = {.reason = "a sample of delays has no minimum"},
-	                               .max_ns = {.reason = "a sample of delays has no maximum"},
+	                               .min_ns = {.reason = OW_REASON_SAMPLED},
+	                               .max_ns = {.reason = OW_REASON_SAMPLED},
 	                               .synopsis = "fold 4 x 1024"};
-	struct ow_value value = {OW_VALUE_ESTIMATED, 50123.4567, 50120.1, 50130.9, NULL};
+	struct ow_value value = {OW_VALUE_ESTIMATED, 50123.4567, 50120.1, 50130.9, OW_NO_REASON};
 	snprintf(r.class_name, sizeof r.class_name, "class %d", lane);
 	r.lost = final ? 100 : 0;
 	r.pending = final ? 0 : 100;
 	r.mean_ns = r.stddev_ns = value;
 	for (int i = 0; i < OW_QUANTILES; i++)
 		r.quantile_ns[i] = value;
-	r.loss_ratio = (struct ow_value){OW_VALUE_EXACT, 0.001, 0.001, 0.001, NULL};
+	r.loss_ratio = (struct ow_value){OW_VALUE_EXACT, 0.001, 0.001, 0.001, OW_NO_REASON};
 	return r;
 }
 

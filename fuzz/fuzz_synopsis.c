@@ -31,7 +31,7 @@ static void check(int good)
 static void check_value(const struct ow_value *value)
 {
 	if (value->status == OW_VALUE_NONE)
-		check(value->reason != NULL);
+		check(value->reason != OW_NO_REASON);
 	else
 		check(value->low <= value->value && value->value <= value->high);
 	if (value->status == OW_VALUE_EXACT)

@@ -10,10 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char not_bounded[] = "too few probes to bound it";
-static const char no_answer[] = "no probe was answered with times";
-static const char which_way[] = "which way probes were lost is not known";
-
 /* -- delays ------------------------------------------------------------------------------------------------------- */
 
 /* A quantile of which one end is open would be a guess. */
@@ -21,15 +17,15 @@ static void keep_bounded(struct ow_value quantile[OW_QUANTILES])
 {
 	for (int i = 0; i < OW_QUANTILES; i++) {
 		if (quantile[i].status != OW_VALUE_NONE && !(isfinite(quantile[i].low) && isfinite(quantile[i].high)))
-			quantile[i] = ow_value_none(not_bounded);
+			quantile[i] = ow_value_none(OW_REASON_PROBES_TOO_FEW);
 	}
 }
 
 static void no_delays(struct ow_interval_result *r)
 {
-	r->mean_ns = r->stddev_ns = r->min_ns = r->max_ns = ow_value_none(no_answer);
+	r->mean_ns = r->stddev_ns = r->min_ns = r->max_ns = ow_value_none(OW_REASON_PROBES_NO_ANSWER);
 	for (int i = 0; i < OW_QUANTILES; i++)
-		r->quantile_ns[i] = ow_value_none(no_answer);
+		r->quantile_ns[i] = ow_value_none(OW_REASON_PROBES_NO_ANSWER);
 }
 
 /* delay: gets sorted. */
@@ -41,13 +37,13 @@ static void fill_delays(struct ow_interval_result *r, int64_t *delay, size_t cou
 		no_delays(r);
 		return;
 	}
-	ow_estimate_none(&estimate, "");
+	ow_estimate_none(&estimate, OW_NO_REASON);
 	ow_sample_delays(delay, count, INFINITY, &estimate);
 	r->mean_ns = estimate.mean_ns;
 	r->stddev_ns = estimate.stddev_ns;
 	memcpy(r->quantile_ns, estimate.quantile_ns, sizeof r->quantile_ns);
 	keep_bounded(r->quantile_ns);
-	r->min_ns = r->max_ns = ow_value_none("probes do not meet the least and the largest delay of all packets");
+	r->min_ns = r->max_ns = ow_value_none(OW_REASON_PROBES_NO_EXTREMES);
 	for (size_t i = 0; i < count; i++)
 		ow_buckets_add(r->delay_bucket, (double)delay[i], 1);
 }
@@ -65,12 +61,12 @@ static struct ow_value share_of(uint64_t lost, uint64_t trials)
  * all be lost here, or none. */
 static void fill_loss(struct ow_interval_result *r, uint64_t trials, uint64_t doubtful, bool stateless)
 {
-	r->loss_ratio = ow_value_none("no probe was sent");
+	r->loss_ratio = ow_value_none(OW_REASON_PROBES_NONE_SENT);
 	r->coverage = trials ? (double)(trials - doubtful) / (double)trials : 1;
 	if (!trials)
 		return;
 	if (doubtful && (stateless || doubtful == trials)) {
-		r->loss_ratio = ow_value_none(which_way);
+		r->loss_ratio = ow_value_none(OW_REASON_PROBES_WHICH_WAY);
 		return;
 	}
 	r->loss_ratio = share_of(r->lost, trials);
@@ -229,12 +225,12 @@ static void total_quantiles(const struct ow_delays *delays, struct ow_interval_r
 	double n = (double)ow_delays_samples(delays), low, high;
 	for (int i = 0; i < OW_QUANTILES; i++) {
 		ow_sample_ranks((size_t)n, ow_quantile_level[i], &low, &high);
-		r->quantile_ns[i] = ow_value_none(not_bounded);
+		r->quantile_ns[i] = ow_value_none(OW_REASON_PROBES_TOO_FEW);
 		if (low >= 0 && high < n)
 			r->quantile_ns[i] =
 				(struct ow_value){OW_VALUE_ESTIMATED, ow_delays_quantile(delays, ow_quantile_level[i]),
 			                          ow_delays_quantile(delays, (low + 1) / n),
-			                          ow_delays_quantile(delays, (high + 1) / n), NULL};
+			                          ow_delays_quantile(delays, (high + 1) / n), OW_NO_REASON};
 	}
 }
 
@@ -250,7 +246,7 @@ static void total_delays(const struct ow_delays *delays, struct ow_interval_resu
 	r->mean_ns = ow_value_exact(d.mean_ns);
 	r->stddev_ns = ow_value_exact(d.stddev_ns * sqrt(n / (n - 1)));
 	ow_sample_widen(n, 0, &r->mean_ns, &r->stddev_ns);
-	r->min_ns = r->max_ns = ow_value_none("probes do not meet the least and the largest delay of all packets");
+	r->min_ns = r->max_ns = ow_value_none(OW_REASON_PROBES_NO_EXTREMES);
 	total_quantiles(delays, r);
 }
 

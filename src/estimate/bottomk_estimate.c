@@ -98,7 +98,7 @@ static void losses(const struct ow_bottomk_pairs *pairs, double sent, double rec
 	estimate->extra = back.lost;
 	estimate->lost = lost;
 	estimate->loss_ratio = (struct ow_value){lost.status, fmin(1, lost.value / sent), fmin(1, lost.low / sent),
-	                                         fmin(1, lost.high / sent), NULL};
+	                                         fmin(1, lost.high / sent), OW_NO_REASON};
 }
 
 int ow_bottomk_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate)
@@ -108,7 +108,7 @@ int ow_bottomk_estimate(const struct ow_view *a, const struct ow_view *b, struct
 	int r = ow_bottomk_pair(a->synopsis, b->synopsis, &pairs);
 	if (r < 0)
 		return r;
-	ow_estimate_none(&estimate, "no packet of the sample is at both points");
+	ow_estimate_none(&estimate, OW_REASON_NO_COMMON_SAMPLE);
 	double sent = seen(&pairs, pairs.sent, a->packets);
 	losses(&pairs, sent, seen(&pairs, pairs.received, b->packets), &estimate);
 	double common = pairs.all ? (double)pairs.count : fmax((double)pairs.count + 1, sent - estimate.lost.value);

@@ -66,7 +66,7 @@ static double unseen(const struct ow_centred *fit, double common, bool complete)
 void ow_centred_mean(const struct ow_centred *fit, double common, bool complete, struct ow_value *ret_mean)
 {
 	if (fit->samples <= 0) {
-		*ret_mean = (struct ow_value){.reason = "no bucket holds the same packets at both points"};
+		*ret_mean = (struct ow_value){.reason = OW_REASON_NO_COMMON_BUCKET};
 		return;
 	}
 	double mean = fit->mean_ns, rest = unseen(fit, common, complete), error = 0;
@@ -75,20 +75,19 @@ void ow_centred_mean(const struct ow_centred *fit, double common, bool complete,
 		error = fit->freedom > 0 ? ow_student_975(fit->freedom) * sqrt(fit->variance_ns2 / fit->samples * rest)
 		                         : INFINITY;
 	*ret_mean = (struct ow_value){complete ? OW_VALUE_EXACT : OW_VALUE_ESTIMATED, mean, mean - error, mean + error,
-	                              NULL};
+	                              OW_NO_REASON};
 }
 
 void ow_centred_stddev(const struct ow_centred *fit, double common, bool complete, struct ow_value *ret_stddev)
 {
 	if (fit->freedom <= 0) {
-		*ret_stddev = (struct ow_value){.reason = fit->samples > 0
-		                                                  ? "too few clean buckets"
-		                                                  : "no bucket holds the same packets at both points"};
+		*ret_stddev = (struct ow_value){.reason = fit->samples > 0 ? OW_REASON_FEW_CLEAN_BUCKETS
+		                                                           : OW_REASON_NO_COMMON_BUCKET};
 		return;
 	}
 	double nu = fit->freedom, variance = fit->variance_ns2, s = sqrt(variance),
 	       rest = unseen(fit, common, complete);
-	struct ow_value v = {OW_VALUE_ESTIMATED, s, 0, 0, NULL};
+	struct ow_value v = {OW_VALUE_ESTIMATED, s, 0, 0, OW_NO_REASON};
 	if (rest <= 0) {
 		/* [nu s^2 / chi2_.975, nu s^2 / chi2_.025] */
 		v.low = sqrt(nu * variance / ow_chi2_quantile(0.975, nu));

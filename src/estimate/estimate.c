@@ -22,7 +22,7 @@ static const struct estimator {
 	{OW_SYNOPSIS_MOMENTS, ow_moments_estimate},
 };
 
-void ow_estimate_none(struct ow_estimate *ret_estimate, const char *reason)
+void ow_estimate_none(struct ow_estimate *ret_estimate, enum ow_reason reason)
 {
 	struct ow_value none = ow_value_none(reason);
 	*ret_estimate = (struct ow_estimate){

@@ -2,6 +2,7 @@
 #ifndef OW_ESTIMATE_ESTIMATE_H
 #define OW_ESTIMATE_ESTIMATE_H
 
+#include "estimate/reason.h"
 #include "synopsis/synopsis.h"
 #include <oneway/result.h>
 
@@ -18,7 +19,7 @@ enum ow_value_status {
 struct ow_value {
 	enum ow_value_status status;
 	double value, low, high;
-	const char *reason; /* static text, when NONE */
+	enum ow_reason reason; /* when NONE */
 };
 
 struct ow_estimate {
@@ -46,11 +47,10 @@ struct ow_view {
 
 static inline struct ow_value ow_value_exact(double value)
 {
-	return (struct ow_value){OW_VALUE_EXACT, value, value, value, NULL};
+	return (struct ow_value){OW_VALUE_EXACT, value, value, value, OW_NO_REASON};
 }
 
-/* reason: static text. */
-static inline struct ow_value ow_value_none(const char *reason)
+static inline struct ow_value ow_value_none(enum ow_reason reason)
 {
 	return (struct ow_value){.status = OW_VALUE_NONE, .reason = reason};
 }
@@ -61,8 +61,8 @@ static inline uint64_t ow_packets_of(double packets)
 	return packets >= 1 ? packets < 0x1p64 ? (uint64_t)packets : UINT64_MAX : 0;
 }
 
-/* All values NONE for this reason (static text), all counts 0: what estimators begin with. */
-void ow_estimate_none(struct ow_estimate *ret_estimate, const char *reason);
+/* All values NONE for this reason, all counts 0: what estimators begin with. */
+void ow_estimate_none(struct ow_estimate *ret_estimate, enum ow_reason reason);
 
 /* By the kind of the synopses: the default estimators (corrected and centred). -EINVAL if they cannot be compared. */
 int ow_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate,

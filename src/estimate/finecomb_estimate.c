@@ -82,7 +82,7 @@ static void spread(struct ow_value *v, double value, double variance)
 {
 	double error = OW_NORMAL_975 * sqrt(variance);
 	*v = (struct ow_value){OW_VALUE_ESTIMATED, fmax(0, value), fmax(0, value - error), fmax(0, value + error),
-	                       NULL};
+	                       OW_NO_REASON};
 }
 
 /* As before repair, which leaves no Poisson distribution: it takes drift from buckets without losses only. */
@@ -137,10 +137,11 @@ static int lost_and_extra(const struct ow_finecomb *f, const struct ow_recovery 
 		widen(&e->extra, out, OW_NORMAL_975 * sqrt(out * unseen));
 	}
 	if (sent > 0)
-		e->loss_ratio = (struct ow_value){OW_VALUE_ESTIMATED, fmin(1, e->lost.value / sent),
-		                                  fmin(1, e->lost.low / sent), fmin(1, e->lost.high / sent), NULL};
+		e->loss_ratio =
+			(struct ow_value){OW_VALUE_ESTIMATED, fmin(1, e->lost.value / sent),
+		                          fmin(1, e->lost.low / sent), fmin(1, e->lost.high / sent), OW_NO_REASON};
 	else
-		e->loss_ratio = (struct ow_value){.reason = "no packets were sent"};
+		e->loss_ratio = (struct ow_value){.reason = OW_REASON_NO_PACKETS_SENT};
 	return 0;
 }
 
@@ -157,14 +158,14 @@ static void published_loss(const struct ow_recovery *recovery, const struct evid
 		packets += (double)b->packets;
 	}
 	if (packets <= 0) {
-		e->lost = e->loss_ratio = (struct ow_value){.reason = "no packets were sampled"};
+		e->lost = e->loss_ratio = (struct ow_value){.reason = OW_REASON_NO_PACKETS_SAMPLED};
 		return;
 	}
 	double ratio = lost / packets, p = fmin(1, ev->share);
 	double error = OW_NORMAL_975 * sqrt(fmax(0, ratio * sent) * (1 - p) / p) / fmax(sent, 1);
-	e->loss_ratio = (struct ow_value){OW_VALUE_ESTIMATED, ratio, ratio - error, ratio + error, NULL};
+	e->loss_ratio = (struct ow_value){OW_VALUE_ESTIMATED, ratio, ratio - error, ratio + error, OW_NO_REASON};
 	e->lost = (struct ow_value){OW_VALUE_ESTIMATED, ratio * sent, (ratio - error) * sent, (ratio + error) * sent,
-	                            NULL};
+	                            OW_NO_REASON};
 }
 
 static void exactly(struct ow_value *v, double value)
@@ -215,7 +216,7 @@ int ow_finecomb_estimate_with(const struct ow_view *a, const struct ow_view *b,
 	int r = ow_finecomb_recover(fa, fb, !options->no_stash, &recovery);
 	if (r < 0)
 		return r;
-	ow_estimate_none(&e, "a FineComb has no single delays");
+	ow_estimate_none(&e, OW_REASON_FINECOMB_WITHOUT_DELAYS);
 	struct evidence ev = weigh(fa, &recovery);
 	double sent = (double)a->packets;
 	r = lost_and_extra(fa, &recovery, &ev, sent, (double)b->packets, &e);

@@ -124,9 +124,9 @@ static int estimate(struct run *run)
 	bool cached = run->a->cache && run->b->cache && run->a->cached && run->b->cached;
 	bool complete = ow_fold_steps_complete(&run->steps);
 	uint64_t round_trips = run->estimate.round_trips;
-	ow_estimate_none(&run->estimate, !run->a->packets || !run->b->packets ? "a point saw no packet"
-	                                 : cached                             ? "the points have no packet in common"
-	                                          : "a fold has no times, and there is no cache");
+	ow_estimate_none(&run->estimate, !run->a->packets || !run->b->packets ? OW_REASON_A_POINT_SAW_NONE
+	                                 : cached                             ? OW_REASON_NO_COMMON_PACKET
+	                                                                      : OW_REASON_FOLD_WITHOUT_CACHE);
 	run->estimate.round_trips = round_trips;
 	ow_fold_steps_losses(&run->steps, complete, &run->estimate);
 	int r = cached ? delays(run, complete) : 0;

@@ -330,14 +330,14 @@ static void count_losses(const struct ow_fold_steps *s, struct ow_estimate *e)
 	if (s->packets)
 		e->loss_ratio = ow_value_exact((double)s->diff.as / (double)s->packets);
 	else
-		e->loss_ratio.reason = "no packet was sent";
+		e->loss_ratio.reason = OW_REASON_NO_PACKET_SENT;
 }
 
 /* value +- error, not below least */
 static struct ow_value around(double value, double error, double least)
 {
 	return (struct ow_value){OW_VALUE_ESTIMATED, fmax(value, least), fmax(value - error, least),
-	                         fmax(value + error, least), NULL};
+	                         fmax(value + error, least), OW_NO_REASON};
 }
 
 /* lost + extra = d by the counters, lost - extra is known. */
@@ -346,18 +346,18 @@ static void guess_losses(const struct ow_fold_steps *s, struct ow_estimate *e)
 	double more = (double)s->packets - (double)s->received, error = OW_NORMAL_975 * s->deviation / 2;
 	e->complete = false;
 	if (isnan(s->differences)) {
-		e->lost.reason = e->extra.reason = e->loss_ratio.reason =
-			"the points differ by more than the fold holds, and it has no counters";
+		e->lost.reason = e->extra.reason = e->loss_ratio.reason = OW_REASON_FOLD_TOO_SMALL;
 		return;
 	}
 	e->lost = around((s->differences + more) / 2, error, fmax(more, (double)s->diff.as));
 	e->extra = around((s->differences - more) / 2, error, fmax(-more, (double)s->diff.bs));
 	double sent = (double)s->packets;
 	if (sent > 0)
-		e->loss_ratio = (struct ow_value){OW_VALUE_ESTIMATED, fmin(1, e->lost.value / sent),
-		                                  fmin(1, e->lost.low / sent), fmin(1, e->lost.high / sent), NULL};
+		e->loss_ratio =
+			(struct ow_value){OW_VALUE_ESTIMATED, fmin(1, e->lost.value / sent),
+		                          fmin(1, e->lost.low / sent), fmin(1, e->lost.high / sent), OW_NO_REASON};
 	else
-		e->loss_ratio.reason = "no packet was sent";
+		e->loss_ratio.reason = OW_REASON_NO_PACKET_SENT;
 }
 
 void ow_fold_steps_losses(struct ow_fold_steps *s, bool complete, struct ow_estimate *estimate)

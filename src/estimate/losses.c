@@ -75,12 +75,13 @@ void ow_losses_values(const struct ow_losses *l, double sent, double received, s
 	extra = fmin(most, fmax(extra, least));
 	low = fmin(low, extra);
 	high = fmin(most, fmax(high, extra));
-	estimate->extra = (struct ow_value){OW_VALUE_ESTIMATED, extra, low, high, NULL};
+	estimate->extra = (struct ow_value){OW_VALUE_ESTIMATED, extra, low, high, OW_NO_REASON};
 	estimate->lost = (struct ow_value){OW_VALUE_ESTIMATED, fmax(0, net + extra), fmax(0, net + low),
-	                                   fmax(0, net + high), NULL};
+	                                   fmax(0, net + high), OW_NO_REASON};
 	if (sent > 0)
-		estimate->loss_ratio = (struct ow_value){OW_VALUE_ESTIMATED, estimate->lost.value / sent,
-		                                         estimate->lost.low / sent, estimate->lost.high / sent, NULL};
+		estimate->loss_ratio =
+			(struct ow_value){OW_VALUE_ESTIMATED, estimate->lost.value / sent, estimate->lost.low / sent,
+		                          estimate->lost.high / sent, OW_NO_REASON};
 	else
-		estimate->loss_ratio = (struct ow_value){.reason = "no packets were sent"};
+		estimate->loss_ratio = (struct ow_value){.reason = OW_REASON_NO_PACKETS_SENT};
 }

@@ -29,24 +29,24 @@ int ow_moments_estimate(const struct ow_view *a, const struct ow_view *b, struct
 	const struct ow_view *known = a->cached == ma->packets ? a : b;
 	struct ow_estimate e;
 	if (ma->packets != mb->packets) {
-		ow_estimate_none(ret_estimate, "the points hold different packets: reconcile first");
+		ow_estimate_none(ret_estimate, OW_REASON_SUMS_DIFFER);
 		return 0;
 	}
 	if (known->cached != ma->packets || !known->cache) {
-		ow_estimate_none(ret_estimate, "the packets of the buckets are not known: no cache");
+		ow_estimate_none(ret_estimate, OW_REASON_SUMS_WITHOUT_CACHE);
 		return 0;
 	}
 	uint32_t *counts = calloc(ma->buckets, sizeof *counts);
 	if (!counts)
 		return -ENOMEM;
 	ow_moments_count(ma, known->cache, known->cached, counts);
-	ow_estimate_none(&e, "sums have no single delays");
+	ow_estimate_none(&e, OW_REASON_SUMS_WITHOUT_DELAYS);
 	int r = ow_moments_values(ma, mb, counts, &e.mean_ns, &e.stddev_ns);
 	free(counts);
 	if (r < 0)
 		return r;
 	e.useful = ma->packets;
-	e.lost.reason = e.extra.reason = e.loss_ratio.reason = "sums do not show which packets are missing";
+	e.lost.reason = e.extra.reason = e.loss_ratio.reason = OW_REASON_SUMS_WITHOUT_LOSS;
 	*ret_estimate = e;
 	return 0;
 }

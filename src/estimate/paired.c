@@ -30,12 +30,12 @@ void ow_paired_stddev(const struct ow_clean_bucket *const *bank, const size_t *b
 				packets += pair.packets;
 			}
 	if (packets <= 0) {
-		*ret_stddev = (struct ow_value){.reason = "no pair of buckets holds the same packets at both points"};
+		*ret_stddev = (struct ow_value){.reason = OW_REASON_NO_COMMON_BUCKET_PAIR};
 		return;
 	}
 	double f = squares / packets, variance = f - mean_ns * mean_ns;
 	if (variance < 0) {
-		*ret_stddev = (struct ow_value){.reason = "the second moment is less than the square of the mean"};
+		*ret_stddev = (struct ow_value){.reason = OW_REASON_MOMENTS_CONTRADICT};
 		return;
 	}
 	for (unsigned k = 0; k < banks; k++)
@@ -45,5 +45,5 @@ void ow_paired_stddev(const struct ow_clean_bucket *const *bank, const size_t *b
 	/* The noise of F, and that of mu^2 beside it: 4 mu^2 sigma^2 / S. */
 	double error = OW_NORMAL_975 * sqrt(scatter / (packets * packets) + 4 * mean_ns * mean_ns * variance / packets);
 	*ret_stddev = (struct ow_value){OW_VALUE_ESTIMATED, sqrt(variance), sqrt(fmax(0, variance - error)),
-	                                sqrt(variance + error), NULL};
+	                                sqrt(variance + error), OW_NO_REASON};
 }

@@ -19,17 +19,17 @@
 
 struct ow_pool {
 	double packets;
-	double origin;         /* the first mean: sums around it keep their digits whatever the clocks' offset */
-	long double sum;       /* of n_i (mu_i - origin) */
-	long double square;    /* of n_i (sigma_i^2 + (mu_i - origin)^2) */
-	double mean_low2;      /* of (n_i (mu_i - low_i))^2 */
-	double mean_high2;     /* likewise */
-	double variance_low2;  /* of (n_i (sigma_i^2 - low_i^2))^2 */
-	double variance_high2; /* likewise */
-	bool estimated;        /* some mean is not exact, */
-	bool estimated_stddev; /* some standard deviation, */
-	const char *no_stddev; /* or there is none in some group, because */
-	bool unsampled;        /* of some group there is no single delay */
+	double origin;            /* the first mean: sums around it keep their digits whatever the clocks' offset */
+	long double sum;          /* of n_i (mu_i - origin) */
+	long double square;       /* of n_i (sigma_i^2 + (mu_i - origin)^2) */
+	double mean_low2;         /* of (n_i (mu_i - low_i))^2 */
+	double mean_high2;        /* likewise */
+	double variance_low2;     /* of (n_i (sigma_i^2 - low_i^2))^2 */
+	double variance_high2;    /* likewise */
+	bool estimated;           /* some mean is not exact, */
+	bool estimated_stddev;    /* some standard deviation, */
+	enum ow_reason no_stddev; /* or there is none in some group, because */
+	bool unsampled;           /* of some group there is no single delay */
 
 	double weight;   /* of all samples: packets that they stand for */
 	double spread;   /* sum of (n_i^2 / k_i)(1 - k_i / n_i) */
@@ -153,7 +153,7 @@ static struct ow_value stddev_of(double s, double fourth, double n, double rest)
 	kurtosis = (n * kurtosis + PRIOR * 6) / (n + PRIOR);
 	double v2 = (kurtosis + 2) / n * rest, effective = fmax(1, 2 / v2);
 	return (struct ow_value){OW_VALUE_ESTIMATED, s, s * exp(-Z * sqrt(v2) / 2),
-	                         s * sqrt(effective / ow_chi2_quantile(0.025, effective)), NULL};
+	                         s * sqrt(effective / ow_chi2_quantile(0.025, effective)), OW_NO_REASON};
 }
 
 void ow_pool_add_delays(struct ow_pool *pool, const struct ow_delays *delays, double weight)
@@ -169,8 +169,9 @@ void ow_pool_add_delays(struct ow_pool *pool, const struct ow_delays *delays, do
 	struct ow_value stddev = ow_value_exact(d.stddev_ns);
 	if (weight > 1) {
 		double half = n > 1 ? ow_student_975(n - 1) * d.stddev_ns / sqrt(n - 1) * sqrt(rest) : INFINITY;
-		mean = (struct ow_value){OW_VALUE_ESTIMATED, d.mean_ns, d.mean_ns - half, d.mean_ns + half, NULL};
-		stddev = ow_value_none("fewer than two delay samples");
+		mean = (struct ow_value){OW_VALUE_ESTIMATED, d.mean_ns, d.mean_ns - half, d.mean_ns + half,
+		                         OW_NO_REASON};
+		stddev = ow_value_none(OW_REASON_FEW_DELAYS);
 		if (n > 1)
 			stddev = stddev_of(d.stddev_ns * sqrt(n / (n - 1)), spreading.fourth, n, rest);
 		pool->spread += n * weight * weight * rest;
@@ -199,7 +200,7 @@ static struct ow_value quantile(const struct ow_pool *pool, double q)
 	ow_sample_ranks((size_t)k, q, &low, &high);
 	return (struct ow_value){OW_VALUE_ESTIMATED, value,
 	                         low < 0 ? -INFINITY : fmin(value, at_share(pool, (low + 1) / k)),
-	                         high >= k ? INFINITY : fmax(value, at_share(pool, (high + 1) / k)), NULL};
+	                         high >= k ? INFINITY : fmax(value, at_share(pool, (high + 1) / k)), OW_NO_REASON};
 }
 
 static struct ow_value stddev_value(const struct ow_pool *pool)
@@ -212,25 +213,24 @@ static struct ow_value stddev_value(const struct ow_pool *pool)
 		return ow_value_exact(s);
 	double low = variance - sqrt(pool->variance_low2) / pool->packets;
 	double high = variance + sqrt(pool->variance_high2) / pool->packets;
-	return (struct ow_value){OW_VALUE_ESTIMATED, s, fmin(s, sqrt(fmax(0, low))), sqrt(high), NULL};
+	return (struct ow_value){OW_VALUE_ESTIMATED, s, fmin(s, sqrt(fmax(0, low))), sqrt(high), OW_NO_REASON};
 }
 
 void ow_pool_values(const struct ow_pool *pool, struct ow_value *ret_mean_ns, struct ow_value *ret_stddev_ns,
                     struct ow_value ret_quantile_ns[OW_QUANTILES])
 {
-	static const char nothing[] = "no packet with a known delay", part[] = "not all delays are known";
-	*ret_mean_ns = *ret_stddev_ns = ow_value_none(nothing);
+	*ret_mean_ns = *ret_stddev_ns = ow_value_none(OW_REASON_NO_KNOWN_DELAY);
 	for (int i = 0; i < OW_QUANTILES; i++)
-		ret_quantile_ns[i] = pool->unsampled    ? ow_value_none(part)
+		ret_quantile_ns[i] = pool->unsampled    ? ow_value_none(OW_REASON_DELAYS_NOT_ALL_KNOWN)
 		                     : pool->weight > 0 ? quantile(pool, ow_quantile_level[i])
-		                                        : ow_value_none(nothing);
+		                                        : ow_value_none(OW_REASON_NO_KNOWN_DELAY);
 	if (!(pool->packets > 0))
 		return;
 	double mean = (double)(pool->origin + pool->sum / pool->packets);
 	*ret_mean_ns = ow_value_exact(mean);
 	if (pool->estimated) {
 		*ret_mean_ns = (struct ow_value){OW_VALUE_ESTIMATED, mean, mean - sqrt(pool->mean_low2) / pool->packets,
-		                                 mean + sqrt(pool->mean_high2) / pool->packets, NULL};
+		                                 mean + sqrt(pool->mean_high2) / pool->packets, OW_NO_REASON};
 	}
 	*ret_stddev_ns = stddev_value(pool);
 }

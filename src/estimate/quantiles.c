@@ -101,13 +101,12 @@ void ow_quantiles(const int64_t *x, size_t count, uint64_t population, double me
                   struct ow_value ret_quantile[OW_QUANTILES])
 {
 	for (int q = 0; q < OW_QUANTILES; q++)
-		ret_quantile[q] = (struct ow_value){.status = OW_VALUE_NONE,
-		                                    .reason = "no packet of the sample is at both points"};
+		ret_quantile[q] = (struct ow_value){.status = OW_VALUE_NONE, .reason = OW_REASON_NO_COMMON_SAMPLE};
 	if (count == 0)
 		return;
 	weighted(x, count, mean_ns, ret_quantile);
 	for (int q = 0; q < OW_QUANTILES; q++) {
-		ret_quantile[q].reason = NULL;
+		ret_quantile[q].reason = OW_NO_REASON;
 		bound(x, count, population, ow_quantile_level[q], &ret_quantile[q]);
 	}
 }

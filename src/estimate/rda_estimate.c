@@ -264,8 +264,8 @@ static void fit(const struct repaired *t, struct moments *ret_moments)
 static void mean_value(const struct repaired *t, const struct moments *m, double unseen, struct ow_value *ret_mean)
 {
 	if (m->samples <= 0) {
-		*ret_mean = (struct ow_value){.reason = t->all ? "no packet was seen at both points"
-		                                               : "no cell holds the same packets at both points"};
+		*ret_mean =
+			(struct ow_value){.reason = t->all ? OW_REASON_NO_PACKET_AT_BOTH : OW_REASON_NO_COMMON_CELL};
 		return;
 	}
 	double error = 0;
@@ -273,14 +273,14 @@ static void mean_value(const struct repaired *t, const struct moments *m, double
 	if (!exact)
 		error = m->freedom > 0 ? ow_student_975(fmax(1, m->freedom)) * sqrt(m->variance * unseen) : INFINITY;
 	*ret_mean = (struct ow_value){exact ? OW_VALUE_EXACT : OW_VALUE_ESTIMATED, m->mean_ns, m->mean_ns - error,
-	                              m->mean_ns + error, NULL};
+	                              m->mean_ns + error, OW_NO_REASON};
 }
 
 static void stddev_value(const struct repaired *t, const struct moments *m, double unseen, double common,
                          struct ow_value *ret_stddev)
 {
 	if (m->freedom <= (t->all ? 0 : FREEDOM_MIN)) {
-		*ret_stddev = (struct ow_value){.reason = "too few cells hold the same packets at both points"};
+		*ret_stddev = (struct ow_value){.reason = OW_REASON_FEW_COMMON_CELLS};
 		return;
 	}
 	double buckets = (double)t->buckets;
@@ -288,7 +288,7 @@ static void stddev_value(const struct repaired *t, const struct moments *m, doub
 	double v = 2 * (1 - m->inverse / buckets) / m->freedom + (m->kurtosis + 2) * (unseen + uneven);
 	/* Of the packets that were measured, not of those that might have been: n - 1 of n. */
 	double variance = m->variance * (common > 1 ? 1 - 1 / common : 1), nu = v > 0 ? fmax(1, 2 / v) : INFINITY;
-	struct ow_value value = {OW_VALUE_ESTIMATED, sqrt(variance), sqrt(variance), sqrt(variance), NULL};
+	struct ow_value value = {OW_VALUE_ESTIMATED, sqrt(variance), sqrt(variance), sqrt(variance), OW_NO_REASON};
 	if (isfinite(nu)) {
 		value.low = sqrt(variance * nu / ow_chi2_quantile(0.975, nu));
 		value.high = sqrt(variance * nu / ow_chi2_quantile(0.025, nu));
@@ -356,7 +356,7 @@ static struct ow_value about(double found, double r, double deviation, double ne
 	r = fmax(least, r);
 	return (struct ow_value){OW_VALUE_ESTIMATED, found + fmax(0, (r + net) / 2),
 	                         found + fmax(0, floor((low + net) / 2)), found + fmax(0, ceil((high + net) / 2)),
-	                         NULL};
+	                         OW_NO_REASON};
 }
 
 static void loss_values(const struct ow_view *a, const struct ow_view *b, const struct ow_rda_peel *peel,
@@ -375,10 +375,11 @@ static void loss_values(const struct ow_view *a, const struct ow_view *b, const 
 		e->extra = about(extras, r, deviation, net, least);
 	}
 	if (sent > 0)
-		e->loss_ratio = (struct ow_value){e->lost.status, fmin(1, e->lost.value / sent),
-		                                  fmin(1, e->lost.low / sent), fmin(1, e->lost.high / sent), NULL};
+		e->loss_ratio =
+			(struct ow_value){e->lost.status, fmin(1, e->lost.value / sent), fmin(1, e->lost.low / sent),
+		                          fmin(1, e->lost.high / sent), OW_NO_REASON};
 	else
-		e->loss_ratio = (struct ow_value){.reason = "no packet was sent"};
+		e->loss_ratio = (struct ow_value){.reason = OW_REASON_NO_PACKET_SENT};
 }
 
 int ow_rda_estimate_with(const struct ow_view *a, const struct ow_view *b,
@@ -393,7 +394,7 @@ int ow_rda_estimate_with(const struct ow_view *a, const struct ow_view *b,
 	r = repair(a, b, &peel, &t);
 	if (r == 0) {
 		struct ow_estimate e;
-		ow_estimate_none(&e, "the synopsis keeps sums, not single delays");
+		ow_estimate_none(&e, OW_REASON_SUMS_ONLY);
 		e.erase_ns = ow_clock_steady_ns() - begin_ns;
 		e.complete = peel.complete;
 		loss_values(a, b, &peel, &t.shape, &e);
@@ -444,7 +445,7 @@ int ow_minhash_difference(const struct ow_synopsis *a, const struct ow_synopsis 
 	if (!used) {
 		*ret_differences = ow_value_exact(0);
 		if (packets > 0)
-			*ret_differences = (struct ow_value){.reason = "the synopses saw no packet"};
+			*ret_differences = (struct ow_value){.reason = OW_REASON_SYNOPSES_SAW_NONE};
 		return 0;
 	}
 	/* (1 - J)/(1 + J) (n_A + n_B), and Wilson's interval for 1 - J. */
@@ -453,6 +454,6 @@ int ow_minhash_difference(const struct ow_synopsis *a, const struct ow_synopsis 
 	double half = OW_NORMAL_975 / (1 + z2 / n) * sqrt(q * (1 - q) / n + z2 / (4 * n * n));
 	double low = fmax(0, middle - half), high = fmin(1, middle + half);
 	*ret_differences = (struct ow_value){OW_VALUE_ESTIMATED, q / (2 - q) * packets, low / (2 - low) * packets,
-	                                     high / (2 - high) * packets, NULL};
+	                                     high / (2 - high) * packets, OW_NO_REASON};
 	return 0;
 }

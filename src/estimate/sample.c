@@ -12,11 +12,9 @@
 
 #define Z OW_NORMAL_975
 
-static const char too_few[] = "fewer than two delay samples";
-
 static struct ow_value between(double value, double low, double high)
 {
-	return (struct ow_value){OW_VALUE_ESTIMATED, value, low, high, NULL};
+	return (struct ow_value){OW_VALUE_ESTIMATED, value, low, high, OW_NO_REASON};
 }
 
 static int by_value(const void *a, const void *b)
@@ -103,9 +101,9 @@ void ow_sample_delays(int64_t *delay, size_t count, double common, struct ow_est
 	estimate->useful = count;
 	bool all = count > 0 && (double)count >= common;
 	if (count < 2 && !all) {
-		estimate->mean_ns = estimate->stddev_ns = ow_value_none(too_few);
+		estimate->mean_ns = estimate->stddev_ns = ow_value_none(OW_REASON_FEW_DELAYS);
 		for (int i = 0; i < OW_QUANTILES; i++)
-			estimate->quantile_ns[i] = ow_value_none(too_few);
+			estimate->quantile_ns[i] = ow_value_none(OW_REASON_FEW_DELAYS);
 		return;
 	}
 	qsort(delay, count, sizeof *delay, by_value);
@@ -128,7 +126,7 @@ void ow_sample_delays(int64_t *delay, size_t count, double common, struct ow_est
 void ow_sample_loss(uint64_t lost, uint64_t trials, double sent, double received, struct ow_estimate *estimate)
 {
 	if (!trials) {
-		estimate->lost = estimate->extra = estimate->loss_ratio = ow_value_none("no packet was sampled");
+		estimate->lost = estimate->extra = estimate->loss_ratio = ow_value_none(OW_REASON_NO_PACKET_SAMPLED);
 		return;
 	}
 	double n = (double)trials, p = (double)lost / n, difference = received - sent;
@@ -150,7 +148,7 @@ void ow_sample_loss(uint64_t lost, uint64_t trials, double sent, double received
 		estimate->extra = ow_value_exact((double)lost + difference);
 	}
 	if (isnan(received))
-		estimate->extra = ow_value_none("probes do not see extra packets");
+		estimate->extra = ow_value_none(OW_REASON_PROBES_NO_EXTRA);
 }
 
 void ow_sample_widen(double count, double share, struct ow_value *mean_ns, struct ow_value *stddev_ns)
@@ -167,7 +165,7 @@ void ow_sample_widen(double count, double share, struct ow_value *mean_ns, struc
 	if (stddev_ns->status == OW_VALUE_NONE)
 		return;
 	if (!(count > 1)) {
-		*stddev_ns = (struct ow_value){.reason = "fewer than two delay samples"};
+		*stddev_ns = (struct ow_value){.reason = OW_REASON_FEW_DELAYS};
 		return;
 	}
 	double v2 = (kurtosis + 2) / count * rest, effective = fmax(1, 2 / v2);

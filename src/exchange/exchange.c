@@ -37,7 +37,7 @@ void ow_exchange_blank(const struct ow_exchange *x, int64_t interval, struct ow_
 		.clock_from = {false, OW_CLOCK_UNKNOWN},
 		.clock_to = {false, OW_CLOCK_UNKNOWN},
 	};
-	const struct ow_value none = {.reason = "the interval is unknown"};
+	const struct ow_value none = {.reason = OW_REASON_INTERVAL_UNKNOWN};
 	memcpy(r.segment, o->segment, sizeof r.segment);
 	memcpy(r.class_name, o->class_name, sizeof r.class_name);
 	memcpy(r.from, o->from, sizeof r.from);

@@ -284,8 +284,7 @@ static int compute(struct ow_exchange *x, struct ow_slot *slot, const struct ow_
 {
 	const struct ow_fold_steps *s = &slot->steps;
 	struct ow_reconciled_part mine = {0}, theirs = {0};
-	ow_estimate_none(estimate,
-	                 s->packets && s->received ? "the points have no packet in common" : "a point saw no packet");
+	ow_estimate_none(estimate, s->packets && s->received ? OW_REASON_NO_COMMON_PACKET : OW_REASON_A_POINT_SAW_NONE);
 	if (!s->lefts)
 		return times->kept ? -EBADMSG : 0;
 	int r = ow_reconciled_take(s->left, s->lefts, x->options.seed, &slot->plan, &mine);
@@ -332,7 +331,7 @@ static int compare_clean(struct ow_exchange *x, struct ow_slot *slot, const stru
 	int64_t begin = ow_clock_steady_ns();
 	struct ow_reconciled_part mine = {0}, theirs = {0};
 	struct ow_estimate estimate;
-	ow_estimate_none(&estimate, "the points have no packet in common");
+	ow_estimate_none(&estimate, OW_REASON_NO_COMMON_PACKET);
 	ow_fold_steps_losses(s, false, &estimate);
 	int r = ow_reconciled_take(s->cache, s->cached, x->options.seed, &slot->plan, &mine);
 	if (r == 0)

@@ -7,42 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/*
- * Why there is no value. Texts of struct ow_value are static, so that what a peer says is looked up here; the list need
- * not be complete.
- */
-static const char *const reasons[] = {
-	"no bucket holds the same packets at both points",
-	"no packet of the sample is at both points",
-	"no packet was seen at both points",
-	"no packet was sent",
-	"no packets were sent",
-	"no pair of buckets holds the same packets at both points",
-	"the second moment is less than the square of the mean",
-	"too few cells hold the same packets at both points",
-	"no cell holds the same packets at both points",
-	"fewer than two delay samples",
-	"packets were sampled",
-	"not all delays are known",
-	"the fate of no packet is known",
-	"the interval is unknown",
-	"no packet with a known delay",
-	"a point saw no packet",
-	"the points have no packet in common",
-	"the synopsis keeps sums, not single delays",
-	"the points differ by more than the fold holds, and it has no counters",
-	"the other point's times are impossible",
-};
-
-static const char *reason_of(const char *text)
-{
-	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
-		if (strcmp(reasons[i], text) == 0)
-			return reasons[i];
-	}
-	return "the other point could not tell";
-}
-
 static void value_to(const struct ow_value *value, struct ow_message_value *ret_value)
 {
 	*ret_value = (struct ow_message_value){.status = (enum ow_message_value_status)value->status,
@@ -54,15 +18,15 @@ static void value_to(const struct ow_value *value, struct ow_message_value *ret_
 	    !(isfinite(value->value) && value->low <= value->value && value->value <= value->high))
 		ret_value->status = OW_MESSAGE_VALUE_NONE;
 	if (ret_value->status == OW_MESSAGE_VALUE_NONE)
-		snprintf(ret_value->reason, sizeof ret_value->reason, "%s", value->reason ? value->reason : "");
+		snprintf(ret_value->reason, sizeof ret_value->reason, "%s", ow_reason_text(value->reason));
 }
 
 static void value_from(const struct ow_message_value *value, struct ow_value *ret_value)
 {
-	*ret_value =
-		(struct ow_value){(enum ow_value_status)value->status, value->value, value->low, value->high, NULL};
+	*ret_value = (struct ow_value){(enum ow_value_status)value->status, value->value, value->low, value->high,
+	                               OW_NO_REASON};
 	if (value->status == OW_MESSAGE_VALUE_NONE)
-		*ret_value = (struct ow_value){.reason = reason_of(value->reason)};
+		*ret_value = (struct ow_value){.reason = ow_reason_of(value->reason, OW_REASON_PEER_COULD_NOT_TELL)};
 }
 
 void ow_result_to_message(const struct ow_interval_result *r, uint64_t differences,

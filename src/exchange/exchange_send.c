@@ -133,7 +133,7 @@ static bool made_up(const struct ow_value *mean_ns, int64_t length_ns)
 void ow_sender_numbers(const struct ow_estimate *estimate, struct ow_interval_result *result)
 {
 	if (made_up(&estimate->mean_ns, result->length_ns)) {
-		const struct ow_value none = {.reason = "the other point's times are impossible"};
+		const struct ow_value none = {.reason = OW_REASON_PEER_TIMES_IMPOSSIBLE};
 		result->mean_ns = result->stddev_ns = none;
 		for (int q = 0; q < OW_QUANTILES; q++)
 			result->quantile_ns[q] = none;
@@ -165,7 +165,7 @@ void ow_sender_estimated(struct ow_exchange *x, struct ow_slot *slot, const stru
 		ow_sample_widen((double)r->matched, exp2(-(double)r->sample_shift), &r->mean_ns, &r->stddev_ns);
 	r->extra = r->received - r->matched;
 	r->loss_ratio = estimate->loss_ratio;
-	r->min_ns = r->max_ns = (struct ow_value){.reason = "not all delays are known"};
+	r->min_ns = r->max_ns = (struct ow_value){.reason = OW_REASON_DELAYS_NOT_ALL_KNOWN};
 	double total = fmax((double)r->total_sent, (double)r->sent);
 	r->coverage = total > 0 ? fmin(1, (double)r->samples / total) : 0;
 	r->status = OW_RESULT_PARTIAL;

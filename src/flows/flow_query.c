@@ -317,7 +317,7 @@ static struct ow_flow_estimate estimate_of(const struct leg *leg, uint64_t flow)
 	ptrdiff_t i = ow_flow_counts_find(leg->counts, flow);
 	if (i >= 0)
 		return leg->estimate[i];
-	struct ow_value none = ow_value_none("no packet of the flow was counted here");
+	struct ow_value none = ow_value_none(OW_REASON_FLOW_NOT_COUNTED);
 	return (struct ow_flow_estimate){.mean_ns = none, .stddev_ns = none};
 }
 

@@ -56,18 +56,17 @@ static struct ow_value mean_value(const struct ow_flow_system *system, const str
                                   struct ow_flow_mean mean, bool shape_known)
 {
 	if (!(system->packets[f] > 0))
-		return ow_value_none("no packets of this flow were received");
+		return ow_value_none(OW_REASON_FLOW_NOT_RECEIVED);
 	if (!is_told(system, f))
-		return ow_value_none("none of its counters holds the same packets at both points");
+		return ow_value_none(OW_REASON_FLOW_NO_COMMON_COUNTER);
 	if (!(prior->freedom >= 1))
-		return ow_value_none(
-			"too few counters are clean to separate it from the flows that share its counters");
+		return ow_value_none(OW_REASON_FLOW_FEW_CLEAN_COUNTERS);
 	if (!isfinite(mean.mean) || !(mean.var >= 0))
-		return ow_value_none("its counters contradict each other");
+		return ow_value_none(OW_REASON_FLOW_COUNTERS_CONTRADICT);
 	double half = half_of(prior, mean.var, shape_known);
 	if (mean.var > (1 - LEARNT_MIN) * prior->var[f] && half > ERROR_MAX * fabs(mean.mean))
-		return ow_value_none("too small a flow: its counters tell nothing beyond the mean of others");
-	return (struct ow_value){OW_VALUE_ESTIMATED, mean.mean, mean.mean - half, mean.mean + half, NULL};
+		return ow_value_none(OW_REASON_FLOW_TOO_SMALL);
+	return (struct ow_value){OW_VALUE_ESTIMATED, mean.mean, mean.mean - half, mean.mean + half, OW_NO_REASON};
 }
 
 /* The shape of deviations, and with it the means; after two rounds neither changes by much. */
@@ -119,7 +118,7 @@ static int estimate_banks(const struct ow_flows *flows, enum ow_flow_estimator e
 			.packets = flows->flow[f].packets,
 			.mean_ns = exact[f] ? ow_value_exact(mean[f].mean)
 		                            : mean_value(&system, &prior, f, mean[f], shape_known[f]),
-			.stddev_ns = ow_value_none("the recording has no counters for it"),
+			.stddev_ns = ow_value_none(OW_REASON_FLOW_WITHOUT_STDDEV),
 			.estimator = estimator,
 		};
 	if (r >= 0)

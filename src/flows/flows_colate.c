@@ -51,7 +51,7 @@ static struct ow_value stddev_of(const double *d, uint32_t m, double packets, do
                                  const struct ow_flows_options *options, uint64_t flow)
 {
 	if (m < 2)
-		return ow_value_none("one counter a flow");
+		return ow_value_none(OW_REASON_FLOW_ONE_COUNTER);
 	double squares = ow_colate_squares_closed(d, m);
 	if (options->repetitions) {
 		struct ow_random random;
@@ -60,10 +60,10 @@ static struct ow_value stddev_of(const double *d, uint32_t m, double packets, do
 	}
 	double second = squares / packets, variance = second - mean * mean;
 	if (!(variance > 0))
-		return ow_value_none("noise: the variance comes out negative");
+		return ow_value_none(OW_REASON_FLOW_NEGATIVE_VARIANCE);
 	double error = OW_NORMAL_975 * second * sqrt(2.0 / (m - 1));
 	return (struct ow_value){OW_VALUE_ESTIMATED, sqrt(variance), sqrt(fmax(variance - error, 0)),
-	                         sqrt(variance + error), NULL};
+	                         sqrt(variance + error), OW_NO_REASON};
 }
 
 /* The deviation of counters. */
@@ -92,7 +92,7 @@ static void estimate_flow(const struct ow_flows *flows, uint32_t number, double 
 	uint32_t at[OW_COLATE_SPREAD_MAX];
 	double packets = packets_in(flow, &layer->layer, number);
 	*ret = (struct ow_flow_estimate){.packets = flow->packets, .estimator = OW_FLOWS_COLATE};
-	ret->mean_ns = ret->stddev_ns = ow_value_none("no packets of this flow were received");
+	ret->mean_ns = ret->stddev_ns = ow_value_none(OW_REASON_FLOW_NOT_RECEIVED);
 	if (!(packets > 0) || !isfinite(packets))
 		return;
 	for (uint32_t j = 0; j < layer->layer.spread; j++) {
@@ -106,7 +106,7 @@ static void estimate_flow(const struct ow_flows *flows, uint32_t number, double 
 	}
 	double mean = ow_colate_flow_sum(n, m, sum, total) / packets;
 	double half = OW_ONE_PEAK_95 * sqrt(m * n / (n - m)) * deviation / packets;
-	ret->mean_ns = (struct ow_value){OW_VALUE_ESTIMATED, mean, mean - half, mean + half, NULL};
+	ret->mean_ns = (struct ow_value){OW_VALUE_ESTIMATED, mean, mean - half, mean + half, OW_NO_REASON};
 	ret->stddev_ns = stddev_of(d, layer->layer.spread, packets, mean, options, flow->flow);
 }
 
@@ -117,7 +117,7 @@ int ow_flows_colate(const struct ow_flows *flows, const struct ow_flows_options 
 	if (layer == -EINVAL)
 		return ow_error_set(err, EINVAL, "colate needs a recording of its form, this one has banks");
 	for (size_t f = 0; layer == -ENODATA && f < flows->flows; f++) {
-		struct ow_value none = ow_value_none("packets were lost in every vector");
+		struct ow_value none = ow_value_none(OW_REASON_FLOW_VECTORS_LOST);
 		ret[f] = (struct ow_flow_estimate){flows->flow[f].packets, none, none, OW_FLOWS_COLATE};
 	}
 	if (layer < 0)

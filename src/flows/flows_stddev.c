@@ -190,17 +190,17 @@ static struct ow_value value_of(struct spread *s, size_t f)
 {
 	struct heard heard = {0};
 	if (!(s->data->flow[f].packets >= 2))
-		return ow_value_none("fewer than two packets");
+		return ow_value_none(OW_REASON_FLOW_FEW_PACKETS);
 	each_counter(s, f, hear, &heard);
 	if (!(heard.observations >= OBSERVATIONS_MIN))
-		return ow_value_none("other flows' noise swamps it, or its counters lost packets");
+		return ow_value_none(OW_REASON_FLOW_NOISE);
 	double of_means = s->var[f] * heard.doubt / heard.down;
 	if (!(of_means <= MEAN_SHARE * s->var[f]))
-		return ow_value_none("its mean is not known well enough, or those of flows that share its counters");
+		return ow_value_none(OW_REASON_FLOW_MEAN_UNSURE);
 	/* Delays are not normal: the quantiles are wider than those of chi-squared. */
 	double n = heard.observations, low = s->var[f] * n / chi2_of(n, OW_ONE_PEAK_95) - of_means;
 	return (struct ow_value){OW_VALUE_ESTIMATED, sqrt(s->var[f]), sqrt(fmax(low, 0)),
-	                         sqrt(s->var[f] * n / fmax(chi2_of(n, -OW_ONE_PEAK_95), 0) + of_means), NULL};
+	                         sqrt(s->var[f] * n / fmax(chi2_of(n, -OW_ONE_PEAK_95), 0) + of_means), OW_NO_REASON};
 }
 
 static int allocate(struct spread *s)

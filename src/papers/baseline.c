@@ -104,7 +104,7 @@ static void conclude(struct looked *looked, const struct ow_fates *fates, double
 {
 	double sent = (double)fates->count;
 	struct ow_estimate e;
-	ow_estimate_none(&e, "no packets");
+	ow_estimate_none(&e, OW_REASON_NO_PACKETS);
 	if (fates->count) {
 		double arrived = (double)looked->delays + (double)looked->ambiguous;
 		ow_sample_loss(looked->trials - looked->delays - looked->ambiguous, looked->trials, sent, received, &e);

@@ -181,12 +181,12 @@ static void reason_text(const struct ow_comparison *c, const struct ow_compare_r
 	struct column column[COLUMNS];
 	int columns = columns_of(c, row, WIDTH_ALL, column), length = 0;
 	text[0] = 0;
-	const char *reason = first < columns ? column[first].value->reason : NULL;
+	enum ow_reason reason = first < columns ? column[first].value->reason : OW_NO_REASON;
 	if (*row->failure || !reason || column[first].value->status != OW_VALUE_NONE)
 		return;
 	for (int i = 0; i < columns; i++) {
 		const struct ow_value *value = column[i].value;
-		if (value->status != OW_VALUE_NONE || strcmp(value->reason, reason) != 0)
+		if (value->status != OW_VALUE_NONE || value->reason != reason)
 			continue;
 		if (i < first) {
 			text[0] = 0;
@@ -195,7 +195,7 @@ static void reason_text(const struct ow_comparison *c, const struct ow_compare_r
 		length += snprintf(text + length, REASON - (size_t)length, "%s%s", length ? ", " : "no ",
 		                   column[i].title);
 	}
-	snprintf(text + length, REASON - (size_t)length, ": %s", reason);
+	snprintf(text + length, REASON - (size_t)length, ": %s", ow_reason_text(reason));
 }
 
 /* Whether an earlier row (or an earlier column of it) has said the same. */
@@ -323,7 +323,7 @@ static void put_missing(FILE *out, const struct ow_estimate *e)
 		if (list[i].value->status != OW_VALUE_NONE)
 			continue;
 		fprintf(out, "%s\"%s\": ", join, list[i].name);
-		ow_report_json_string(out, list[i].value->reason);
+		ow_report_json_string(out, ow_reason_text(list[i].value->reason));
 		join = ", ";
 	}
 	fputc('}', out);

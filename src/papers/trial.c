@@ -230,12 +230,12 @@ void ow_trial_run(size_t method, const struct ow_sight *traffic, size_t memory, 
                   struct ow_compare_row *ret_row)
 {
 	*ret_row = (struct ow_compare_row){.name = methods[method].name, .insert_ns = NAN, .decode_us = NAN};
-	ow_estimate_none(&ret_row->estimate, "the method could not be tried");
+	ow_estimate_none(&ret_row->estimate, OW_REASON_METHOD_NOT_TRIED);
 	if (methods[method].baseline)
 		run_baseline(&methods[method], traffic, memory, seed, ret_row);
 	else
 		run_synopsis(&methods[method], traffic, memory, seed, timed, ret_row);
 	/* Of a part that still went well. */
 	if (*ret_row->failure)
-		ow_estimate_none(&ret_row->estimate, "the method could not be tried");
+		ow_estimate_none(&ret_row->estimate, OW_REASON_METHOD_NOT_TRIED);
 }

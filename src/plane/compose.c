@@ -58,12 +58,12 @@ static struct part along(const struct ow_way *way, uint32_t number, ow_compose_f
 static struct ow_value around(double value, double error2, double low, double high)
 {
 	double half = OW_NORMAL_975 * sqrt(error2);
-	return (struct ow_value){OW_VALUE_ESTIMATED, value, fmax(value - half, low), fmin(value + half, high), NULL};
+	return (struct ow_value){OW_VALUE_ESTIMATED, value, fmax(value - half, low), fmin(value + half, high),
+	                         OW_NO_REASON};
 }
 
 void ow_compose(const struct ow_route *route, ow_compose_find *find, void *arg, struct ow_composed *ret_composed)
 {
-	static const char missing[] = "a part of the path has no result";
 	struct ow_composed composed = {.clock_error_ns = 0};
 	struct part mix = {.has_delay = true, .has_loss = true, .through = 0};
 	double squares = 0, known = 0;
@@ -83,11 +83,13 @@ void ow_compose(const struct ow_route *route, ow_compose_find *find, void *arg, 
 	}
 	composed.known_mean_ns = known;
 	mix.variance = fmax(squares - mix.mean * mix.mean, 0);
-	composed.mean_ns =
-		mix.has_delay ? around(mix.mean, mix.mean_error2, -INFINITY, INFINITY) : ow_value_none(missing);
+	composed.mean_ns = mix.has_delay ? around(mix.mean, mix.mean_error2, -INFINITY, INFINITY)
+	                                 : ow_value_none(OW_REASON_PATH_INCOMPLETE);
 	double spread = sqrt(mix.variance), spread_error2 = spread > 0 ? mix.variance_error2 / (4 * mix.variance) : 0;
-	composed.stddev_ns = mix.has_delay ? around(spread, spread_error2, 0, INFINITY) : ow_value_none(missing);
-	composed.loss_ratio = mix.has_loss ? around(1 - mix.through, mix.loss_error2, 0, 1) : ow_value_none(missing);
+	composed.stddev_ns =
+		mix.has_delay ? around(spread, spread_error2, 0, INFINITY) : ow_value_none(OW_REASON_PATH_INCOMPLETE);
+	composed.loss_ratio = mix.has_loss ? around(1 - mix.through, mix.loss_error2, 0, 1)
+	                                   : ow_value_none(OW_REASON_PATH_INCOMPLETE);
 	composed.clock_error_ns = isinf(composed.clock_error_ns) ? NAN : 2 * composed.clock_error_ns;
 	*ret_composed = composed;
 }

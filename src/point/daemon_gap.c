@@ -29,7 +29,7 @@ static void remove_gap(struct ow_daemon *d, unsigned i)
 
 static void tell(struct ow_daemon *d, struct ow_daemon_gap *gap)
 {
-	const struct ow_value none = {.reason = "the interval is unknown"};
+	const struct ow_value none = {.reason = OW_REASON_INTERVAL_UNKNOWN};
 	struct ow_interval_result r = {
 		.interval = gap->interval++,
 		.start_ns = gap->start_ns,

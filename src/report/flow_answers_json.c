@@ -18,7 +18,7 @@ static void put_number(FILE *out, const char *name, double value)
 static void put_reason(FILE *out, const char *name, const struct ow_value *value, bool first)
 {
 	fprintf(out, "%s\"%s\": ", first ? "" : ", ", name);
-	ow_report_json_string(out, value->reason);
+	ow_report_json_string(out, ow_reason_text(value->reason));
 }
 
 static void put_estimate(FILE *out, const struct ow_flow_estimate *e)
@@ -150,7 +150,7 @@ void ow_report_flow_answers_csv(FILE *out, const struct ow_flow_answers *answers
 			put_csv_value(out, &e->mean_ns);
 			put_csv_value(out, &e->stddev_ns);
 			fprintf(out, ",%s,", ow_flow_estimator_name(e->estimator));
-			ow_format_csv(out, none->status == OW_VALUE_NONE ? none->reason : NULL);
+			ow_format_csv(out, none->status == OW_VALUE_NONE ? ow_reason_text(none->reason) : NULL);
 			fputc('\n', out);
 		}
 	}

@@ -150,9 +150,9 @@ static void put_table(const struct style *s, const struct ow_flow_answers *a, co
 	}
 }
 
-/* How often each reason was given, by its text. */
+/* How often each reason was given. */
 struct reasons {
-	const char *text[REASONS_MAX];
+	enum ow_reason reason[REASONS_MAX];
 	uint64_t count[REASONS_MAX];
 	unsigned reasons;
 };
@@ -162,13 +162,12 @@ static void count_reason(struct reasons *r, const struct ow_value *value)
 	unsigned i = 0;
 	if (value->status != OW_VALUE_NONE)
 		return;
-	const char *text = value->reason ? value->reason : "no reason given";
-	while (i < r->reasons && strcmp(r->text[i], text) != 0)
+	while (i < r->reasons && r->reason[i] != value->reason)
 		i++;
 	if (i == REASONS_MAX)
 		return;
 	if (i == r->reasons) {
-		r->text[i] = text;
+		r->reason[i] = value->reason;
 		r->count[i] = 0;
 		r->reasons++;
 	}
@@ -180,7 +179,8 @@ static void put_reasons(const struct style *s, const char *what, const struct re
 	char count[OW_FORMAT], text[300];
 	for (unsigned i = 0; i < r->reasons; i++) {
 		snprintf(text, sizeof text, "of %s %s: %s", ow_format_count(r->count[i], count),
-		         ow_plural(r->count[i], "flow", "flows"), r->text[i]);
+		         ow_plural(r->count[i], "flow", "flows"),
+		         r->reason[i] ? ow_reason_text(r->reason[i]) : "no reason given");
 		put_label(s, i ? "" : what);
 		ow_format_wrap(s->out, text, LABEL, s->width);
 	}
@@ -206,7 +206,7 @@ static void put_value(const struct style *s, const char *label, const struct ow_
 {
 	char text[OW_DURATION_TEXT], low[OW_DURATION_TEXT], high[OW_DURATION_TEXT], line[400];
 	if (value->status == OW_VALUE_NONE) {
-		snprintf(line, sizeof line, "cannot be estimated: %.300s", value->reason);
+		snprintf(line, sizeof line, "cannot be estimated: %.300s", ow_reason_text(value->reason));
 	} else if (value->status == OW_VALUE_EXACT) {
 		ow_duration_text(value->value, text);
 		snprintf(line, sizeof line, "%s, exact", text);

@@ -320,7 +320,8 @@ static void put_delays(FILE *out, const struct ow_interval_result *r)
 	char text[3][OW_DURATION_TEXT], bound[OW_DURATION_TEXT], samples[OW_FORMAT];
 	const struct ow_value *q = r->quantile_ns;
 	if (r->mean_ns.status == OW_VALUE_NONE) {
-		fprintf(out, "no delay: %s\n", r->mean_ns.reason ? r->mean_ns.reason : "nothing arrived");
+		fprintf(out, "no delay: %s\n",
+		        r->mean_ns.reason ? ow_reason_text(r->mean_ns.reason) : "nothing arrived");
 		return;
 	}
 	if (r->min_ns.status != OW_VALUE_NONE)
@@ -328,7 +329,7 @@ static void put_delays(FILE *out, const struct ow_interval_result *r)
 		        value_text(&q[OW_Q50], text[1]), value_text(&r->max_ns, text[2]));
 	else if (q[OW_Q50].status == OW_VALUE_NONE)
 		fprintf(out, "%s delay quantiles unknown%s%s\n", way_of(r), q[OW_Q50].reason ? ": " : "",
-		        q[OW_Q50].reason ? q[OW_Q50].reason : "");
+		        ow_reason_text(q[OW_Q50].reason));
 	else
 		fprintf(out, "%s delay median/p99/p99.9 = %s / %s / %s\n", way_of(r), value_text(&q[OW_Q50], text[0]),
 		        value_text(&q[OW_Q99], text[1]), value_text(&q[OW_Q999], text[2]));

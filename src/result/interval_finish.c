@@ -23,7 +23,7 @@ static void fill_delays(struct ow_interval_results *settle, const struct ow_inte
 		return;
 	}
 	result->min_ns = result->max_ns =
-		ow_value_none(known && open->full ? "packets were sampled" : "not all delays are known");
+		ow_value_none(known && open->full ? OW_REASON_SAMPLED : OW_REASON_DELAYS_NOT_ALL_KNOWN);
 	if (!open->full && !known)
 		return; /* as it came */
 	ow_pool_reset(settle->scratch);
@@ -66,7 +66,7 @@ static void fill_loss(struct ow_interval_result *result)
 		result->coverage = (double)decided / all;
 	}
 	if (!decided) {
-		result->loss_ratio = ow_value_none("the fate of no packet is known");
+		result->loss_ratio = ow_value_none(OW_REASON_NO_KNOWN_FATE);
 	} else if (!result->sample_shift) {
 		result->loss_ratio = ow_value_exact((double)result->lost / (double)decided);
 	} else {

@@ -264,7 +264,7 @@ static void make_unknown(struct ow_interval_results_input *input)
 	r->sent = r->received = r->matched = r->duplicated = r->ambiguous = r->samples = 0;
 	r->reordered = OW_RESULT_NOT_COUNTED;
 	r->exact = false;
-	r->mean_ns = r->stddev_ns = r->min_ns = r->max_ns = ow_value_none("the interval is unknown");
+	r->mean_ns = r->stddev_ns = r->min_ns = r->max_ns = ow_value_none(OW_REASON_INTERVAL_UNKNOWN);
 	for (int i = 0; i < OW_QUANTILES; i++)
 		r->quantile_ns[i] = r->mean_ns;
 	input->only_as = input->only_bs = input->delays = 0;

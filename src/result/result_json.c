@@ -128,7 +128,7 @@ void ow_result_json_reasons(FILE *out, const struct ow_interval_result *r)
 		if (list[i].value->status != OW_VALUE_NONE || !list[i].value->reason)
 			continue;
 		ow_report_json_name(out, -1, list[i].name, first);
-		ow_report_json_string(out, list[i].value->reason);
+		ow_report_json_string(out, ow_reason_text(list[i].value->reason));
 		first = false;
 	}
 	fputc('}', out);

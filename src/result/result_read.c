@@ -27,11 +27,11 @@ static struct ow_value value_of(double value, const json_t *bounds, const char *
 	const json_t *pair = json_object_get(bounds, name);
 	const json_t *low = json_array_get(pair, 0), *high = json_array_get(pair, 1);
 	if (!isfinite(value))
-		return ow_value_none("not in the line");
+		return ow_value_none(OW_REASON_NOT_IN_LINE);
 	if (!json_is_number(low))
 		return ow_value_exact(value);
 	double least = json_number_value(low), most = json_is_number(high) ? json_number_value(high) : INFINITY;
-	return (struct ow_value){least == most ? OW_VALUE_EXACT : OW_VALUE_ESTIMATED, value, least, most, NULL};
+	return (struct ow_value){least == most ? OW_VALUE_EXACT : OW_VALUE_ESTIMATED, value, least, most, OW_NO_REASON};
 }
 
 static void read_numbers(const json_t *object, struct ow_interval_result *result)

@@ -189,7 +189,7 @@ static void fill_delays(const struct ow_run_total *total, struct ow_interval_res
 			ow_pool_add_delays(total->scratch, total->known[i], exp2(i));
 	}
 	ow_pool_values(total->scratch, &result->mean_ns, &result->stddev_ns, result->quantile_ns);
-	result->min_ns = result->max_ns = ow_value_none("not all delays are known");
+	result->min_ns = result->max_ns = ow_value_none(OW_REASON_DELAYS_NOT_ALL_KNOWN);
 	if (!all || !ow_delays_samples(total->known[0]))
 		return;
 	ow_interval_results_exact(total->known[0], result);
@@ -199,7 +199,7 @@ static void fill_loss(const struct ow_run_total *total, struct ow_interval_resul
 {
 	double all = fmax((double)result->total_sent, (double)result->sent);
 	result->coverage = all > 0 ? total->covered / all : total->unknown + total->missing ? 0 : 1;
-	result->loss_ratio = ow_value_none("the fate of no packet is known");
+	result->loss_ratio = ow_value_none(OW_REASON_NO_KNOWN_FATE);
 	if (!(total->decided > 0))
 		return;
 	double ratio = total->lost / total->decided;

@@ -321,8 +321,8 @@ static void bind_key(const struct ow_stored *stored, sqlite3_stmt *statement, co
 }
 
 /* Reads the next portion behind *key. Returns how many, or a negative errno. */
-static int read_portion(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_stored_row *row, struct key *key,
-                        struct ow_error *err)
+static int read_portion(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_interval_result *row,
+                        struct key *key, struct ow_error *err)
 {
 	int count = 0, code = SQLITE_DONE;
 	bind_key(stored, statement, key);
@@ -339,7 +339,7 @@ int ow_stored_list(struct ow_stored *stored, uint64_t limit, ow_stored_each *eac
 {
 	sqlite3_stmt *statement = NULL;
 	struct key key = {0};
-	struct ow_stored_row *row = reallocarray(NULL, PORTION, sizeof *row);
+	struct ow_interval_result *row = reallocarray(NULL, PORTION, sizeof *row);
 	int r = row ? begin_at(stored, limit, &key, err)
 	            : ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
 	if (r == 0)
@@ -349,7 +349,7 @@ int ow_stored_list(struct ow_stored *stored, uint64_t limit, ow_stored_each *eac
 		count = read_portion(stored, statement, row, &key, err);
 		r = count < 0 ? count : 0;
 		for (int i = 0; r == 0 && i < count; i++)
-			r = each(arg, &row[i].result);
+			r = each(arg, &row[i]);
 	}
 	sqlite3_finalize(statement);
 	free(row);
@@ -366,7 +366,7 @@ int ow_stored_worst(struct ow_stored *stored, enum ow_stored_by by, uint64_t cou
                     struct ow_error *err)
 {
 	sqlite3_stmt *statement = NULL;
-	struct ow_stored_row row;
+	struct ow_interval_result row;
 	int code = SQLITE_DONE,
 	    r = ow_stored_prepare(stored, ow_stored_row_columns(stored), worst_tail[by], &statement, err);
 	if (r < 0)
@@ -374,7 +374,7 @@ int ow_stored_worst(struct ow_stored *stored, enum ow_stored_by by, uint64_t cou
 	sqlite3_bind_int64(statement, 3, count < INT64_MAX ? (int64_t)count : INT64_MAX);
 	while (r == 0 && (code = sqlite3_step(statement)) == SQLITE_ROW) {
 		ow_stored_row(stored, statement, &row);
-		r = each(arg, &row.result);
+		r = each(arg, &row);
 	}
 	if (r == 0 && code != SQLITE_DONE)
 		r = ow_database_fail(&stored->file, err);

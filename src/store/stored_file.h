@@ -7,7 +7,6 @@
 
 /* For the files stored*.c only. */
 #define OW_STORED_REASONS 6
-#define OW_STORED_REASON  120
 struct ow_stored {
 	struct ow_database file;
 	struct ow_stored_lane *lane; /* by id */
@@ -17,7 +16,7 @@ struct ow_stored {
 	/* The reasons of the last row: most have the same. */
 	sqlite3_stmt *reasons;
 	char *reasons_text;
-	char reason[OW_STORED_REASONS][OW_STORED_REASON];
+	enum ow_reason reason[OW_STORED_REASONS];
 };
 
 /* Lane by its number, or NULL. */
@@ -31,14 +30,9 @@ char *ow_stored_query(const struct ow_stored *stored, const char *columns, const
 int ow_stored_prepare(const struct ow_stored *stored, const char *columns, const char *tail,
                       sqlite3_stmt **ret_statement, struct ow_error *err);
 
-/* Of a result that was read: the reasons point into it. */
-struct ow_stored_row {
-	struct ow_interval_result result;
-	char reason[OW_STORED_REASONS][OW_STORED_REASON];
-};
 /* The columns that ow_stored_row takes, in its order. */
 const char *ow_stored_row_columns(const struct ow_stored *stored);
-void ow_stored_row(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_stored_row *ret_row);
+void ow_stored_row(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_interval_result *ret_result);
 
 extern const char ow_stored_sum_columns[];
 

@@ -60,6 +60,12 @@ static void take_text(struct taker *t, char *text, size_t size)
 	snprintf(text, size, "%s", value ? value : "");
 }
 
+static enum ow_reason take_reason(struct taker *t)
+{
+	const char *text = (const char *)sqlite3_column_text(t->statement, t->at++);
+	return text ? ow_reason_of(text, OW_REASON_OTHER) : OW_NO_REASON;
+}
+
 static struct ow_value take_value(struct taker *t, bool bounds)
 {
 	struct ow_value v = {.status = OW_VALUE_NONE, .value = take_real(t)};
@@ -135,22 +141,20 @@ static void read_reasons(struct ow_stored *stored, const char *json)
 	if (*json && sqlite3_step(stored->reasons) == SQLITE_ROW) {
 		struct taker t = {stored->reasons, 0};
 		for (int i = 0; i < OW_STORED_REASONS; i++)
-			take_text(&t, stored->reason[i], OW_STORED_REASON);
+			stored->reason[i] = take_reason(&t);
 	}
 	sqlite3_reset(stored->reasons);
 }
 
-static void take_reasons(struct ow_stored *stored, struct taker *t, struct ow_stored_row *row)
+static void take_reasons(struct ow_stored *stored, struct taker *t, struct ow_interval_result *r)
 {
-	struct ow_interval_result *r = &row->result;
 	struct ow_value *values[OW_STORED_REASONS] = {&r->mean_ns, &r->stddev_ns,      &r->min_ns,
 	                                              &r->max_ns,  &r->quantile_ns[0], &r->loss_ratio};
 	const char *json = (const char *)sqlite3_column_text(t->statement, t->at++);
 	read_reasons(stored, json ? json : "");
-	memcpy(row->reason, stored->reason, sizeof row->reason);
 	for (int i = 0; i < OW_STORED_REASONS; i++) {
-		if (values[i]->status == OW_VALUE_NONE && *row->reason[i])
-			values[i]->reason = row->reason[i];
+		if (values[i]->status == OW_VALUE_NONE)
+			values[i]->reason = stored->reason[i];
 	}
 	for (int i = 1; i < OW_QUANTILES; i++) {
 		if (r->quantile_ns[i].status == OW_VALUE_NONE)
@@ -158,10 +162,9 @@ static void take_reasons(struct ow_stored *stored, struct taker *t, struct ow_st
 	}
 }
 
-void ow_stored_row(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_stored_row *row)
+void ow_stored_row(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_interval_result *r)
 {
 	struct taker t = {statement, 0};
-	struct ow_interval_result *r = &row->result;
 	memset(r, 0, sizeof *r);
 	const struct ow_stored_lane *lane = ow_stored_lane(stored, take_integer(&t));
 	if (lane) {
@@ -189,6 +192,6 @@ void ow_stored_row(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_
 	take_clock(&t, &r->clock_to);
 	take_text(&t, r->synopsis, sizeof r->synopsis);
 	take_cost(&t, &r->cost);
-	take_reasons(stored, &t, row);
+	take_reasons(stored, &t, r);
 	r->active = take_integer(&t) != 0;
 }

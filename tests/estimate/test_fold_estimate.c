@@ -209,7 +209,7 @@ static void coverage_unreconciled(void **state)
 	for (uint64_t seed = 0; seed < RUNS; seed++) {
 		struct ow_made_stream s = stream(20000, 0.05, 10, 77 + seed, 0);
 		struct ow_estimate e;
-		ow_estimate_none(&e, "");
+		ow_estimate_none(&e, OW_NO_REASON);
 		double d = (double)(s.truth.lost + s.truth.extra);
 		const struct ow_reconciled_plan plan = {false, options.buckets, options.sample, d};
 		assert_int_equal(ow_reconciled_delays(s.a, s.as, s.b, s.bs, &plan, 0, seed, &e), 0);

@@ -13,7 +13,7 @@
 
 static struct ow_value exactly(double value)
 {
-	return (struct ow_value){OW_VALUE_EXACT, value, value, value, NULL};
+	return (struct ow_value){OW_VALUE_EXACT, value, value, value, OW_NO_REASON};
 }
 
 /* Two groups known in full, one with a large clock offset, are what their union is. */
@@ -74,7 +74,7 @@ static void test_intervals(void **state)
 	struct ow_pool *pool;
 	struct ow_value mean, stddev, quantile[OW_QUANTILES];
 	assert_int_equal(ow_pool_create(&pool), 0);
-	struct ow_pool_group group = {100, {OW_VALUE_ESTIMATED, 50, 48, 52, NULL}, exactly(7), NULL, 0};
+	struct ow_pool_group group = {100, {OW_VALUE_ESTIMATED, 50, 48, 52, OW_NO_REASON}, exactly(7), NULL, 0};
 	ow_pool_add(pool, &group);
 	ow_pool_add(pool, &group);
 	ow_pool_values(pool, &mean, &stddev, quantile);
@@ -83,13 +83,13 @@ static void test_intervals(void **state)
 	assert_true(stddev.status == OW_VALUE_EXACT && fabs(stddev.value - 7) < 1e-12);
 	assert_int_equal(quantile[0].status, OW_VALUE_NONE);
 	/* What has no mean adds nothing; without a standard deviation there is none of all. */
-	struct ow_value none = {.status = OW_VALUE_NONE, .reason = "because"};
+	struct ow_value none = {.status = OW_VALUE_NONE, .reason = OW_REASON_OTHER};
 	ow_pool_add(pool, &(struct ow_pool_group){1000, none, none, NULL, 0});
 	assert_true(ow_pool_packets(pool) == 200);
 	ow_pool_add(pool, &(struct ow_pool_group){100, exactly(80), none, NULL, 0});
 	ow_pool_values(pool, &mean, &stddev, quantile);
 	assert_true(mean.value == 60 && stddev.status == OW_VALUE_NONE);
-	assert_string_equal(stddev.reason, "because");
+	assert_int_equal(stddev.reason, OW_REASON_OTHER);
 	ow_pool_free(pool);
 }
 

@@ -111,7 +111,7 @@ static void drop_all(struct wire *wire)
 static void check_value(const struct ow_value *v)
 {
 	if (v->status == OW_VALUE_NONE)
-		assert_non_null(v->reason);
+		assert_true(v->reason);
 	else
 		assert_true(v->low <= v->value && v->value <= v->high);
 }

@@ -28,7 +28,7 @@ static void check_same_value(const struct ow_value *a, const struct ow_value *b)
 {
 	assert_int_equal(a->status, b->status);
 	if (a->status == OW_VALUE_NONE)
-		assert_string_equal(a->reason, b->reason);
+		assert_int_equal(a->reason, b->reason);
 	else
 		assert_true(a->value == b->value && a->low == b->low && a->high == b->high);
 }

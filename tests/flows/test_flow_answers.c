@@ -24,7 +24,7 @@ struct fixture {
 
 static struct ow_value about(double value, double low, double high)
 {
-	return (struct ow_value){OW_VALUE_ESTIMATED, value, low, high, NULL};
+	return (struct ow_value){OW_VALUE_ESTIMATED, value, low, high, OW_NO_REASON};
 }
 
 /* Three points; flow 0 has no mean, flow 1 is slow, flow 2 fast with an interval that has no end. */
@@ -55,10 +55,10 @@ static void fill(struct fixture *f)
 		ow_flow_select_class_key(i, &f->flow[i].key);
 		for (unsigned leg = 0; leg < LEGS; leg++)
 			f->estimate[i * LEGS + leg] =
-				(struct ow_flow_estimate){.mean_ns = i == 0   ? ow_value_none("too small")
+				(struct ow_flow_estimate){.mean_ns = i == 0 ? ow_value_none(OW_REASON_FLOW_FEW_PACKETS)
 			                                             : i == 1 ? about(2e6, 1.9e6, 2.2e6)
 			                                                      : about(1e3, 900, INFINITY),
-			                                  .stddev_ns = ow_value_none("no counters"),
+			                                  .stddev_ns = ow_value_none(OW_REASON_FLOW_ONE_COUNTER),
 			                                  .estimator = OW_FLOWS_BANKS};
 	}
 	f->answers.flow = f->flow;
@@ -111,8 +111,8 @@ static void as_text(void **state)
 	has(" A-B\n");
 	has(" A-C\n");
 	has("unknown"); /* the interval without an end */
-	has("mean     of 1 flow: too small\n");
-	has("stddev   of 3 flows: no counters\n");
+	has("mean     of 1 flow: fewer than two packets\n");
+	has("stddev   of 3 flows: one counter a flow\n");
 	has("warning: only 40.0 % of the counters");
 	for (const char *line = text; *line;) {
 		size_t length = strcspn(line, "\n");
@@ -122,7 +122,7 @@ static void as_text(void **state)
 	f.rows = (struct ow_flow_rows){.row = f.row, .rows = 1, .one = true};
 	render(&f, put_text);
 	has("mean       2 ms, 95 % interval 1.900 ms to 2.200 ms, by banks+cg\n");
-	has("stddev     cannot be estimated: no counters\n");
+	has("stddev     cannot be estimated: one counter a flow\n");
 }
 
 static void as_json(void **state)
@@ -146,7 +146,7 @@ static void as_json(void **state)
 	assert_true(json_is_null(json_array_get(open, 1)));
 	assert_true(json_is_null(json_object_get(last, "mean_ns")) && json_is_null(json_object_get(last, "sent")));
 	assert_string_equal(json_string_value(json_object_get(json_object_get(last, "not_estimated"), "mean")),
-	                    "too small");
+	                    "fewer than two packets");
 	assert_int_equal(json_array_size(json_object_get(root, "warnings")), 1);
 	json_decref(root);
 }
@@ -161,10 +161,10 @@ static void as_csv(void **state)
 	for (const char *p = text; (p = strchr(p, '\n')); p++)
 		lines++;
 	assert_int_equal(lines, 1 + FLOWS * LEGS);
-	has("\n\"we\"\"b\",,,,,a.epochs,\"b \"\"x\"\",y.epochs\",200,200,2000000,1900000,2200000,,,,banks+cg,no "
-	    "counters\n");
-	has(",1000,900,,,,,banks+cg,no counters\n");
-	has(",100,,,,,,,,banks+cg,too small\n");
+	has("\n\"we\"\"b\",,,,,a.epochs,\"b \"\"x\"\",y.epochs\",200,200,2000000,1900000,2200000,,,,banks+cg,one "
+	    "counter a flow\n");
+	has(",1000,900,,,,,banks+cg,one counter a flow\n");
+	has(",100,,,,,,,,banks+cg,fewer than two packets\n");
 }
 
 static void warnings(void **state)

@@ -262,7 +262,7 @@ static struct verdict run_linear(const struct ow_flow_stream *stream, const stru
 	for (size_t f = 0; f < stream->flows; f++) {
 		double half = 1.96 * sqrt(mean[f].var);
 		e[f].mean_ns = (struct ow_value){OW_VALUE_ESTIMATED, mean[f].mean, mean[f].mean - half,
-		                                 mean[f].mean + half, NULL};
+		                                 mean[f].mean + half, OW_NO_REASON};
 	}
 	judge(stream, e, &verdict);
 	ow_flow_prior_done(&prior);

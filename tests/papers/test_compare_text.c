@@ -12,7 +12,7 @@
 
 static struct ow_value value(double x, double low, double high)
 {
-	return (struct ow_value){OW_VALUE_ESTIMATED, x, low, high, NULL};
+	return (struct ow_value){OW_VALUE_ESTIMATED, x, low, high, OW_NO_REASON};
 }
 
 static struct ow_compare_row row[3];
@@ -23,7 +23,7 @@ static struct ow_comparison sample_comparison(const struct ow_match_report *repo
 	for (int i = 0; i < 3; i++) {
 		row[i] = (struct ow_compare_row){
 			.name = "lda", .memory_bytes = 65536, .wire_bytes = 65624, .insert_ns = 3.1, .decode_us = 38};
-		ow_estimate_none(&row[i].estimate, "an LDA has no single delays");
+		ow_estimate_none(&row[i].estimate, OW_REASON_LDA_WITHOUT_DELAYS);
 		snprintf(row[i].params, sizeof row[i].params,
 		         "1 bank of 4096, p 0.77 \"and\" so on and on and on and on and on");
 	}
@@ -32,8 +32,8 @@ static struct ow_comparison sample_comparison(const struct ow_match_report *repo
 	e->mean_ns = value(exact->delay.mean_ns * 1.01, exact->delay.mean_ns * 0.99, INFINITY);
 	e->stddev_ns = value(exact->delay.stddev_ns * 2, exact->delay.stddev_ns * 1.5,
 	                     exact->delay.stddev_ns * 3); /* misses */
-	e->lost = (struct ow_value){OW_VALUE_EXACT, 1088, 1088, 1088, NULL};
-	e->loss_ratio = (struct ow_value){OW_VALUE_EXACT, 0.001088, 0.001088, 0.001088, NULL};
+	e->lost = (struct ow_value){OW_VALUE_EXACT, 1088, 1088, 1088, OW_NO_REASON};
+	e->loss_ratio = (struct ow_value){OW_VALUE_EXACT, 0.001088, 0.001088, 0.001088, OW_NO_REASON};
 	row[1].name = "direct";
 	row[1].baseline = true;
 	row[1].insert_ns = row[1].decode_us = NAN;
@@ -135,14 +135,15 @@ static void test_json(void **state)
 static void test_errors(void **state)
 {
 	(void)state;
-	struct ow_value none = {.status = OW_VALUE_NONE}, zero = {OW_VALUE_EXACT, 0, 0, 0, NULL}, two = value(2, 1, 3);
+	struct ow_value none = {.status = OW_VALUE_NONE}, zero = {OW_VALUE_EXACT, 0, 0, 0, OW_NO_REASON},
+			two = value(2, 1, 3);
 	assert_true(isnan(ow_compare_error(&none, 1)));
 	assert_true(ow_compare_error(&zero, 0) == 0);
 	assert_true(isnan(ow_compare_error(&two, 0)));
 	assert_true(ow_compare_error(&two, -4) == 1.5);
 	assert_true(ow_compare_covers(&two, 1) && !ow_compare_covers(&two, 3.1));
 	/* Room for the digits of exact quantiles is for exact values only. */
-	struct ow_value sharp = {OW_VALUE_EXACT, 2, 2, 2, NULL};
+	struct ow_value sharp = {OW_VALUE_EXACT, 2, 2, 2, OW_NO_REASON};
 	assert_true(!ow_compare_covers(&two, 3.001) && ow_compare_covers(&sharp, 2.001));
 	assert_false(ow_compare_covers(&sharp, 2.01));
 }

@@ -77,7 +77,7 @@ static void check_sound(const struct run *run, const struct ow_interval_result *
 	for (int i = 0; i < 5 + OW_QUANTILES; i++) {
 		const struct ow_value *value = i < 5 ? v[i] : &r->quantile_ns[i - 5];
 		if (value->status == OW_VALUE_NONE)
-			EXPECT_TRUE(run, r, value->reason != NULL);
+			EXPECT_TRUE(run, r, value->reason != OW_NO_REASON);
 		else
 			EXPECT_TRUE(run, r, value->low <= value->value && value->value <= value->high);
 	}

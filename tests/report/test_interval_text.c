@@ -230,7 +230,7 @@ static void summary_of_a_run(void **state)
 	assert_string_equal(text, of_a_run);
 	free(text);
 
-	r.min_ns = sample_none("no minimum");
+	r.min_ns = sample_none(OW_REASON_SAMPLED);
 	r.clock_to = (struct ow_clock_state){false, OW_CLOCK_UNKNOWN};
 	r.mean_ns = sample_value(OW_VALUE_ESTIMATED, 50123, 70);
 	text = summary(&r);
@@ -241,16 +241,16 @@ static void summary_of_a_run(void **state)
 	free(text);
 
 	for (int i = 0; i < OW_QUANTILES; i++)
-		r.quantile_ns[i] = sample_none("the other point has them");
+		r.quantile_ns[i] = sample_none(OW_REASON_PEER_COULD_NOT_TELL);
 	r.duplicated = 1;
 	r.extra = 2;
 	text = summary(&r);
-	assert_non_null(strstr(text, "one-way delay quantiles unknown: the other point has them\n"));
+	assert_non_null(strstr(text, "one-way delay quantiles unknown: the other point could not tell\n"));
 	assert_non_null(strstr(text, ", 1 duplicate\n1 extra: not seen at london\n"));
 	free(text);
 
 	r.clock_from = r.clock_to = (struct ow_clock_state){true, 0};
-	r.mean_ns = sample_none("nothing arrived");
+	r.mean_ns = sample_none(OW_NO_REASON);
 	text = summary(&r);
 	assert_non_null(strstr(text, "no delay: nothing arrived\n"));
 	assert_non_null(strstr(text, "the same clock"));

@@ -9,10 +9,10 @@
 
 static inline struct ow_value sample_value(enum ow_value_status status, double value, double half)
 {
-	return (struct ow_value){status, value, value - half, value + half, NULL};
+	return (struct ow_value){status, value, value - half, value + half, OW_NO_REASON};
 }
 
-static inline struct ow_value sample_none(const char *reason)
+static inline struct ow_value sample_none(enum ow_reason reason)
 {
 	return (struct ow_value){.status = OW_VALUE_NONE, .reason = reason};
 }
@@ -47,8 +47,8 @@ static inline struct ow_interval_result sample_live(int64_t interval)
 		.samples = 2048,
 		.mean_ns = sample_value(OW_VALUE_EXACT, 50123.5, 0),
 		.stddev_ns = sample_value(OW_VALUE_EXACT, 1234.25, 0),
-		.min_ns = sample_none("a sample of delays has no minimum"),
-		.max_ns = sample_none("a sample of delays has no maximum"),
+		.min_ns = sample_none(OW_REASON_SAMPLED),
+		.max_ns = sample_none(OW_REASON_SAMPLED),
 		.loss_ratio = sample_value(OW_VALUE_EXACT, 0.0026, 0),
 		.clock_from = {true, 4000},
 		.clock_to = {false, OW_CLOCK_UNKNOWN},

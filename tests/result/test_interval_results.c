@@ -292,10 +292,10 @@ static void test_sampled(void **state)
 			.matched = M,
 			.samples = M,
 			.reordered = OW_RESULT_NOT_COUNTED,
-			.mean_ns = {OW_VALUE_EXACT, mean, mean, mean, NULL},
-			.stddev_ns = {OW_VALUE_ESTIMATED, estimate, estimate - error, estimate + error, NULL},
+			.mean_ns = {OW_VALUE_EXACT, mean, mean, mean, OW_NO_REASON},
+			.stddev_ns = {OW_VALUE_ESTIMATED, estimate, estimate - error, estimate + error, OW_NO_REASON},
 		};
-		in.result.quantile_ns[OW_Q50] = (struct ow_value){OW_VALUE_ESTIMATED, 2.4e6, 2e6, 3e6, NULL};
+		in.result.quantile_ns[OW_Q50] = (struct ow_value){OW_VALUE_ESTIMATED, 2.4e6, 2e6, 3e6, OW_NO_REASON};
 		assert_int_equal(ow_interval_results_step(history.settle, &in), 0);
 		/* As it came, as long as nothing is late. */
 		assert_true(history.first[0].quantile_ns[OW_Q50].value == 2.4e6 && history.first[0].samples == M);

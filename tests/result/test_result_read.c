@@ -31,9 +31,9 @@ static struct ow_interval_result some(void)
 	                                    .lost = 3,
 	                                    .samples = 97,
 	                                    .reordered = OW_RESULT_NOT_COUNTED};
-	result.mean_ns = (struct ow_value){OW_VALUE_ESTIMATED, 1000, 900, 1100, NULL};
+	result.mean_ns = (struct ow_value){OW_VALUE_ESTIMATED, 1000, 900, 1100, OW_NO_REASON};
 	result.stddev_ns = ow_value_exact(50);
-	result.loss_ratio = (struct ow_value){OW_VALUE_ESTIMATED, 0.03, 0.01, 0.08, NULL};
+	result.loss_ratio = (struct ow_value){OW_VALUE_ESTIMATED, 0.03, 0.01, 0.08, OW_NO_REASON};
 	result.clock_from = (struct ow_clock_state){true, 5000};
 	result.clock_to = (struct ow_clock_state){false, OW_CLOCK_UNKNOWN};
 	return result;

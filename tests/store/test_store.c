@@ -98,7 +98,7 @@ static const char *const columns[][2] = {
 	{"loss_ratio", "0.0026"},
 	{"loss_high", "0.0026"},
 	{"loss_percent", "0.26"},
-	{"json_extract(not_estimated, '$.min')", "a sample of delays has no minimum"},
+	{"json_extract(not_estimated, '$.min')", "packets were sampled"},
 	{"clock_error_from_ns", "4000"},
 	{"clock_error_to_ns", "NULL"},
 	{"synopsis", "fold 4 x 1024"},

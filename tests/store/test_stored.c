@@ -68,7 +68,7 @@ static void round_trip(void **state)
 	r[3].exact = true;
 	r[3].reordered = 17;
 	r[3].min_ns = sample_value(OW_VALUE_EXACT, -12345.5, 0);
-	r[3].mean_ns = sample_none("fewer than two \"samples\"");
+	r[3].mean_ns = sample_none(OW_REASON_FEW_DELAYS);
 	r[3].status = OW_RESULT_PARTIAL;
 	r[3].sample_shift = 3;
 	r[3].clock_to = (struct ow_clock_state){true, 0};

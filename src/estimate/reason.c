@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "estimate/reason.h"
+
+#include <string.h>
+
+#define TEXT(name, text) text,
+static const char *const texts[OW_REASON_COUNT] = {"", OW_REASONS(TEXT)};
+
+const char *ow_reason_text(enum ow_reason reason)
+{
+	return texts[reason];
+}
+
+enum ow_reason ow_reason_of(const char *text, enum ow_reason otherwise)
+{
+	for (int i = OW_NO_REASON + 1; i < OW_REASON_COUNT; i++) {
+		if (strcmp(texts[i], text) == 0)
+			return (enum ow_reason)i;
+	}
+	return otherwise;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_ESTIMATE_REASON_H
+#define OW_ESTIMATE_REASON_H
+
+/*
+ * Why a number cannot be estimated: a code with one text. The texts stand in JSON, in the store and in messages between
+ * points: a text that has been written stays here, so that it can be read again.
+ */
+#define OW_REASONS(X)                                                                                                  \
+	X(NO_COMMON_BUCKET, "no bucket holds the same packets at both points")                                         \
+	X(NO_COMMON_BUCKET_PAIR, "no pair of buckets holds the same packets at both points")                           \
+	X(NO_COMMON_CELL, "no cell holds the same packets at both points")                                             \
+	X(FEW_COMMON_CELLS, "too few cells hold the same packets at both points")                                      \
+	X(FEW_CLEAN_BUCKETS, "too few clean buckets")                                                                  \
+	X(NO_COMMON_SAMPLE, "no packet of the sample is at both points")                                               \
+	X(NO_PACKET_AT_BOTH, "no packet was seen at both points")                                                      \
+	X(NO_COMMON_PACKET, "the points have no packet in common")                                                     \
+	X(A_POINT_SAW_NONE, "a point saw no packet")                                                                   \
+	X(SYNOPSES_SAW_NONE, "the synopses saw no packet")                                                             \
+	X(NO_PACKET_SENT, "no packet was sent")                                                                        \
+	X(NO_PACKETS_SENT, "no packets were sent")                                                                     \
+	X(NO_PACKETS, "no packets")                                                                                    \
+	X(NO_PACKET_SAMPLED, "no packet was sampled")                                                                  \
+	X(NO_PACKETS_SAMPLED, "no packets were sampled")                                                               \
+	X(NO_KNOWN_DELAY, "no packet with a known delay")                                                              \
+	X(FEW_DELAYS, "fewer than two delay samples")                                                                  \
+	X(SAMPLED, "packets were sampled")                                                                             \
+	X(DELAYS_NOT_ALL_KNOWN, "not all delays are known")                                                            \
+	X(NO_KNOWN_FATE, "the fate of no packet is known")                                                             \
+	X(INTERVAL_UNKNOWN, "the interval is unknown")                                                                 \
+	X(PEER_TIMES_IMPOSSIBLE, "the other point's times are impossible")                                             \
+	X(MOMENTS_CONTRADICT, "the second moment is less than the square of the mean")                                 \
+	X(FOLD_TOO_SMALL, "the points differ by more than the fold holds, and it has no counters")                     \
+	X(FOLD_WITHOUT_CACHE, "a fold has no times, and there is no cache")                                            \
+	X(SUMS_ONLY, "the synopsis keeps sums, not single delays")                                                     \
+	X(SUMS_WITHOUT_DELAYS, "sums have no single delays")                                                           \
+	X(SUMS_WITHOUT_LOSS, "sums do not show which packets are missing")                                             \
+	X(SUMS_DIFFER, "the points hold different packets: reconcile first")                                           \
+	X(SUMS_WITHOUT_CACHE, "the packets of the buckets are not known: no cache")                                    \
+	X(LDA_WITHOUT_DELAYS, "an LDA has no single delays")                                                           \
+	X(FINECOMB_WITHOUT_DELAYS, "a FineComb has no single delays")                                                  \
+	X(METHOD_NOT_TRIED, "the method could not be tried")                                                           \
+	X(PROBES_TOO_FEW, "too few probes to bound it")                                                                \
+	X(PROBES_NO_ANSWER, "no probe was answered with times")                                                        \
+	X(PROBES_WHICH_WAY, "which way probes were lost is not known")                                                 \
+	X(PROBES_NO_EXTREMES, "probes do not meet the least and the largest delay of all packets")                     \
+	X(PROBES_NO_EXTRA, "probes do not see extra packets")                                                          \
+	X(PROBES_NONE_SENT, "no probe was sent")                                                                       \
+	X(FLOW_NOT_RECEIVED, "no packets of this flow were received")                                                  \
+	X(FLOW_NOT_COUNTED, "no packet of the flow was counted here")                                                  \
+	X(FLOW_NO_COMMON_COUNTER, "none of its counters holds the same packets at both points")                        \
+	X(FLOW_FEW_CLEAN_COUNTERS, "too few counters are clean to separate it from the flows that share its counters") \
+	X(FLOW_COUNTERS_CONTRADICT, "its counters contradict each other")                                              \
+	X(FLOW_TOO_SMALL, "too small a flow: its counters tell nothing beyond the mean of others")                     \
+	X(FLOW_WITHOUT_STDDEV, "the recording has no counters for it")                                                 \
+	X(FLOW_FEW_PACKETS, "fewer than two packets")                                                                  \
+	X(FLOW_NOISE, "other flows' noise swamps it, or its counters lost packets")                                    \
+	X(FLOW_MEAN_UNSURE, "its mean is not known well enough, or those of flows that share its counters")            \
+	X(FLOW_ONE_COUNTER, "one counter a flow")                                                                      \
+	X(FLOW_NEGATIVE_VARIANCE, "noise: the variance comes out negative")                                            \
+	X(FLOW_VECTORS_LOST, "packets were lost in every vector")                                                      \
+	X(PATH_INCOMPLETE, "a part of the path has no result")                                                         \
+	X(NOT_IN_LINE, "not in the line")                                                                              \
+	X(PEER_COULD_NOT_TELL, "the other point could not tell")                                                       \
+	X(OTHER, "not known to this version")
+
+#define OW_REASON_CODE(name, text) OW_REASON_##name,
+enum ow_reason {
+	OW_NO_REASON, /* there is a value, or nobody said why there is none */
+	OW_REASONS(OW_REASON_CODE) OW_REASON_COUNT,
+};
+#undef OW_REASON_CODE
+
+/* "" of OW_NO_REASON. */
+const char *ow_reason_text(enum ow_reason reason);
+/* The code of a text; `otherwise` if this version does not have it. */
+enum ow_reason ow_reason_of(const char *text, enum ow_reason otherwise);
+
+#endif
