@@ -211,6 +211,13 @@ void ow_format_csv(FILE *out, const char *text)
 	fputc('"', out);
 }
 
+void ow_format_csv_number(FILE *out, double value)
+{
+	char text[OW_FORMAT];
+	if (isfinite(value))
+		fputs(ow_format_number(value, text), out);
+}
+
 size_t ow_format_colour(const char *text, size_t length)
 {
 	size_t i = 2;

@@ -61,5 +61,7 @@ unsigned ow_format_fit(const struct ow_format_column *column, unsigned count, un
 
 /* A field of CSV, in quotes where it needs them (RFC 4180). NULL is empty. */
 void ow_format_csv(FILE *out, const char *text);
+/* A number as a field of CSV. NAN and infinity are empty. */
+void ow_format_csv_number(FILE *out, double value);
 
 #endif

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <oneway/oneway.h>
 
 static void put_string(FILE *out, const char *text)
 {
@@ -175,4 +176,11 @@ void ow_json_digits(struct ow_json *json, const char *name, double value, int di
 	char text[OW_FORMAT];
 	assert(digits > 0 && digits <= 17);
 	ow_json_raw(json, name, isfinite(value) ? ow_format_digits(value, digits, text) : "null");
+}
+
+void ow_json_command(struct ow_json *json, const char *command)
+{
+	ow_json_string(json, "tool", "oneway");
+	ow_json_string(json, "version", ow_version());
+	ow_json_string(json, "command", command);
 }

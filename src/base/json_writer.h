@@ -57,6 +57,8 @@ void ow_json_style(struct ow_json *json, enum ow_json_style style);
 /* What comes next (a member, an element, an end) begins a line, whatever the style. */
 void ow_json_line(struct ow_json *json);
 
+/* The members that begin the document of a command: "tool", "version", "command". */
+void ow_json_command(struct ow_json *json, const char *command);
 /* Any bytes: what is not UTF-8 becomes U+FFFD, and characters that a terminal would obey are escaped. NULL is null. */
 void ow_json_string(struct ow_json *json, const char *name, const char *text);
 void ow_json_count(struct ow_json *json, const char *name, uint64_t count);

@@ -2,10 +2,9 @@
 /* Findings as text that fits the terminal, and as JSON. */
 #include "base/clock.h"
 #include "cli/doctor.h"
-#include "result/json.h"
+#include "base/json_writer.h"
 #include "base/format.h"
 
-#include <inttypes.h>
 #include <oneway/oneway.h>
 #include <string.h>
 
@@ -177,58 +176,55 @@ void ow_doctor_text(FILE *out, const struct ow_doctor_report *report, const stru
 	put_summary(out, report->findings);
 }
 
-static void put_member(FILE *out, const char *name, const char *text, bool first)
+static void put_json_finding(struct ow_json *json, const struct ow_diagnosis *f)
 {
-	ow_report_json_name(out, -1, name, first);
-	if (text)
-		ow_report_json_string(out, text);
-	else
-		fputs("null", out);
+	ow_json_object(json, NULL);
+	ow_json_string(json, "about", f->about);
+	ow_json_string(json, "name", f->name);
+	ow_json_string(json, "state", verdict_name[f->verdict]);
+	ow_json_string(json, "found", f->found);
+	ow_json_string(json, "means", f->means);
+	ow_json_string(json, "fix", f->fix[0] ? f->fix : NULL);
+	ow_json_end(json);
 }
 
-static void put_json_finding(FILE *out, const struct ow_diagnosis *f)
+static void put_json_link(struct ow_json *json, const struct ow_link_facts *l)
 {
-	fputs("    {", out);
-	put_member(out, "about", f->about, true);
-	put_member(out, "name", f->name, false);
-	put_member(out, "state", verdict_name[f->verdict], false);
-	put_member(out, "found", f->found, false);
-	put_member(out, "means", f->means, false);
-	put_member(out, "fix", f->fix[0] ? f->fix : NULL, false);
-	fputs("}", out);
-}
-
-static void put_json_link(FILE *out, const struct ow_link_facts *l)
-{
-	fputs("    {", out);
-	put_member(out, "name", l->name, true);
-	put_member(out, "state", state_of(l), false);
-	put_member(out, "kind", kind_of(l), false);
-	ow_report_json_name(out, -1, "speed_mbps", false);
-	if (l->speed_mbps > 0)
-		fprintf(out, "%" PRId64 "}", l->speed_mbps);
-	else
-		fputs("null}", out);
+	ow_json_object(json, NULL);
+	ow_json_string(json, "name", l->name);
+	ow_json_string(json, "state", state_of(l));
+	ow_json_string(json, "kind", kind_of(l));
+	ow_json_integer_if(json, "speed_mbps", l->speed_mbps > 0, l->speed_mbps);
+	ow_json_end(json);
 }
 
 void ow_doctor_json(FILE *out, const struct ow_doctor_report *report)
 {
 	const struct ow_diagnoses *findings = report->findings;
-	fputs("{\n  ", out);
-	put_member(out, "oneway", ow_version(), true);
-	put_member(out, "host", report->host, false);
-	put_member(out, "point", report->point, false);
-	fprintf(out, ", \"time_ns\": %" PRId64 ",\n  \"checks\": [", ow_clock_real_ns());
-	for (size_t i = 0; i < findings->count; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		put_json_finding(out, &findings->list[i]);
-	}
-	fputs("\n  ],\n  \"interfaces\": [", out);
-	for (size_t i = 0; i < report->link_count; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		put_json_link(out, &report->links[i]);
-	}
-	fprintf(out, "\n  ],\n  \"problems\": %zu, \"warnings\": %zu, \"notes\": %zu\n}\n",
-	        ow_diagnoses_count(findings, OW_VERDICT_PROBLEM), ow_diagnoses_count(findings, OW_VERDICT_WARNING),
-	        ow_diagnoses_count(findings, OW_VERDICT_NOTE));
+	struct ow_json json = {.out = out, .indent = 2};
+	ow_json_object(&json, NULL);
+	ow_json_line(&json);
+	ow_json_string(&json, "oneway", ow_version());
+	ow_json_string(&json, "host", report->host);
+	ow_json_string(&json, "point", report->point);
+	ow_json_integer(&json, "time_ns", ow_clock_real_ns());
+	ow_json_line(&json);
+	ow_json_array(&json, "checks");
+	ow_json_style(&json, OW_JSON_LINES);
+	for (size_t i = 0; i < findings->count; i++)
+		put_json_finding(&json, &findings->list[i]);
+	ow_json_end(&json);
+	ow_json_line(&json);
+	ow_json_array(&json, "interfaces");
+	ow_json_style(&json, OW_JSON_LINES);
+	for (size_t i = 0; i < report->link_count; i++)
+		put_json_link(&json, &report->links[i]);
+	ow_json_line(&json);
+	ow_json_end(&json);
+	ow_json_line(&json);
+	ow_json_count(&json, "problems", ow_diagnoses_count(findings, OW_VERDICT_PROBLEM));
+	ow_json_count(&json, "warnings", ow_diagnoses_count(findings, OW_VERDICT_WARNING));
+	ow_json_count(&json, "notes", ow_diagnoses_count(findings, OW_VERDICT_NOTE));
+	ow_json_line(&json);
+	ow_json_end(&json);
 }

@@ -3,6 +3,7 @@
 #define OW_CLI_FLOWS_H
 
 struct ow_colate_params;
+struct ow_json;
 
 /* The parts of `oneway flows`. argv[0] is the part's name. */
 int ow_cli_flows_list(int argc, char **argv);
@@ -10,7 +11,7 @@ int ow_cli_flows_record(int argc, char **argv);
 int ow_cli_flows_query(int argc, char **argv);
 int ow_cli_flows_size(int argc, char **argv);
 
-/* The layers of a recording as a JSON array on standard output. */
-void ow_cli_flows_layers(const struct ow_colate_params *params);
+/* The member "layers": those of a recording. */
+void ow_cli_flows_layers(struct ow_json *json, const struct ow_colate_params *params);
 
 #endif

@@ -8,12 +8,11 @@
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "flows/epochs.h"
-#include "result/json.h"
+#include "base/json_writer.h"
 #include "base/format.h"
 #include "synopsis/colate_plan.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <oneway/oneway.h>
 #include <string.h>
 
 #define COMMAND "flows list"
@@ -117,29 +116,42 @@ static void print_text(const struct ow_epochs *epochs, bool each)
 static void print_json(const struct ow_epochs *epochs)
 {
 	const struct ow_epoch_info *info = ow_epochs_info(epochs);
+	struct ow_json json = {.out = stdout, .indent = 1};
 	char key[OW_FLOW_SELECT_TEXT];
 	struct total total = add_up(epochs);
 	ow_flow_select_text(&info->select, key);
-	printf("{\"tool\": \"oneway\", \"version\": \"%s\", \"command\": \"flows list\", \"file\": ", ow_version());
-	ow_report_json_string(stdout, ow_epochs_path(epochs));
-	printf(",\n \"key\": \"%s\", \"level\": \"%s\", \"inner\": %s, \"id_bytes\": %u, \"seed\": %" PRIu64
-	       ", \"unit_ns\": %u, \"interval_ns\": %" PRId64 ", \"flow_counts\": %s,\n \"layers\": ",
-	       key, level_name(info->level), info->inner ? "true" : "false", info->id_bytes, info->params.seed,
-	       info->params.unit_ns, info->interval_ns, info->counts ? "true" : "false");
-	ow_cli_flows_layers(&info->params);
-	printf(",\n \"packets\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"damage\": ", total.packets, total.bytes);
-	if (ow_epochs_damage(epochs))
-		ow_report_json_string(stdout, ow_epochs_damage(epochs));
-	else
-		fputs("null", stdout);
-	fputs(",\n \"epochs\": [", stdout);
+	ow_json_object(&json, NULL);
+	ow_json_command(&json, COMMAND);
+	ow_json_string(&json, "file", ow_epochs_path(epochs));
+	ow_json_line(&json);
+	ow_json_string(&json, "key", key);
+	ow_json_string(&json, "level", level_name(info->level));
+	ow_json_flag(&json, "inner", info->inner);
+	ow_json_count(&json, "id_bytes", info->id_bytes);
+	ow_json_count(&json, "seed", info->params.seed);
+	ow_json_count(&json, "unit_ns", info->params.unit_ns);
+	ow_json_integer(&json, "interval_ns", info->interval_ns);
+	ow_json_flag(&json, "flow_counts", info->counts);
+	ow_json_line(&json);
+	ow_cli_flows_layers(&json, &info->params);
+	ow_json_line(&json);
+	ow_json_count(&json, "packets", total.packets);
+	ow_json_count(&json, "bytes", total.bytes);
+	ow_json_string(&json, "damage", ow_epochs_damage(epochs));
+	ow_json_line(&json);
+	ow_json_array(&json, "epochs");
 	for (size_t i = 0; i < ow_epochs_count(epochs); i++) {
 		struct ow_epochs_span span = ow_epochs_span(epochs, i);
-		printf("%s\n  {\"begin_ns\": %" PRId64 ", \"end_ns\": %" PRId64 ", \"packets\": %" PRIu64
-		       ", \"bytes\": %" PRIu64 "}",
-		       i ? "," : "", span.begin_ns, span.end_ns, span.packets, span.bytes);
+		ow_json_line(&json);
+		ow_json_object(&json, NULL);
+		ow_json_integer(&json, "begin_ns", span.begin_ns);
+		ow_json_integer(&json, "end_ns", span.end_ns);
+		ow_json_count(&json, "packets", span.packets);
+		ow_json_count(&json, "bytes", span.bytes);
+		ow_json_end(&json);
 	}
-	fputs("]}\n", stdout);
+	ow_json_end(&json);
+	ow_json_end(&json);
 }
 
 int ow_cli_flows_list(int argc, char **argv)

@@ -15,12 +15,11 @@
 #include "flows/flow_recorder.h"
 #include "flows/flow_stamper.h"
 #include "flows/epochs.h"
-#include "result/json.h"
+#include "base/json_writer.h"
 #include "base/format.h"
 #include "synopsis/colate_plan.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <oneway/oneway.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -446,57 +445,81 @@ static void print_text(const struct record *rec)
 		printf("warning: %s\n", rec->warning[i].text);
 }
 
-void ow_cli_flows_layers(const struct ow_colate_params *params)
+void ow_cli_flows_layers(struct ow_json *json, const struct ow_colate_params *params)
 {
-	fputs("[", stdout);
+	ow_json_array(json, "layers");
 	for (uint32_t i = 0; i < params->layers; i++) {
 		const struct ow_colate_layer *layer = &params->layer[i];
-		printf("%s{\"form\": \"%s\", \"counters\": %u, \"spread\": %u, \"bits\": %u, \"check_bits\": %u, "
-		       "\"count_bits\": %u, \"signed\": %s, \"share\": ",
-		       i ? ", " : "", ow_colate_form_name(layer->form), layer->counters, layer->spread, layer->bits,
-		       layer->check_bits, layer->count_bits, layer->is_signed ? "true" : "false");
-		ow_report_json_number(stdout, (double)(layer->last - layer->first) / OW_COLATE_SHARE);
-		fputs("}", stdout);
+		ow_json_object(json, NULL);
+		ow_json_string(json, "form", ow_colate_form_name(layer->form));
+		ow_json_count(json, "counters", layer->counters);
+		ow_json_count(json, "spread", layer->spread);
+		ow_json_count(json, "bits", layer->bits);
+		ow_json_count(json, "check_bits", layer->check_bits);
+		ow_json_count(json, "count_bits", layer->count_bits);
+		ow_json_flag(json, "signed", layer->is_signed);
+		ow_json_number(json, "share", (double)(layer->last - layer->first) / OW_COLATE_SHARE);
+		ow_json_end(json);
 	}
-	fputs("]", stdout);
+	ow_json_end(json);
+}
+
+static void json_packets(struct ow_json *json, const struct record *rec)
+{
+	const struct ow_flow_stamper_counts *counts = ow_flow_stamper_counts(rec->stamper);
+	ow_json_line(json);
+	ow_json_count(json, "frames", counts->frames);
+	ow_json_count(json, "packets", rec->packets);
+	ow_json_count(json, "pieces", counts->pieces);
+	ow_json_count(json, "filtered", counts->filtered);
+	ow_json_count(json, "unclassified", counts->unclassed);
+	ow_json_count(json, "skipped", skipped(counts));
+	ow_json_count(json, "epochs", rec->epochs);
+	ow_json_line(json);
+	ow_json_integer_if(json, "first_ns", rec->packets, rec->first_ns);
+	ow_json_integer_if(json, "last_ns", rec->packets, rec->last_ns);
+	if (rec->info.counts) {
+		ow_json_count(json, "flows_in_epoch_max", rec->flows_most);
+		ow_json_count(json, "uncounted", rec->uncounted);
+	}
+}
+
+static void json_size(struct ow_json *json, const struct record *rec)
+{
+	ow_json_line(json);
+	ow_json_object(json, "bytes");
+	ow_json_count(json, "counters", rec->counter_bytes);
+	ow_json_count(json, "flow_counts", rec->count_bytes);
+	ow_json_end(json);
+	ow_json_object(json, "bits_per_packet");
+	ow_json_number(json, "counters", per_packet(rec, rec->counter_bytes));
+	ow_json_number(json, "flow_counts", per_packet(rec, rec->count_bytes));
+	ow_json_end(json);
 }
 
 static void print_json(const struct record *rec)
 {
-	const struct ow_flow_stamper_counts *counts = ow_flow_stamper_counts(rec->stamper);
+	struct ow_json json = {.out = stdout, .indent = 1};
 	char key[OW_FLOW_SELECT_TEXT];
 	ow_flow_select_text(&rec->info.select, key);
-	printf("{\"tool\": \"oneway\", \"version\": \"%s\", \"command\": \"flows record\",\n \"input\": ",
-	       ow_version());
-	ow_report_json_string(stdout, rec->args.path);
-	fputs(", \"output\": ", stdout);
-	ow_report_json_string(stdout, rec->args.out);
-	printf(",\n \"key\": \"%s\", \"seed\": %" PRIu64 ", \"unit_ns\": %u, \"layers\": ", key, rec->info.params.seed,
-	       rec->info.params.unit_ns);
-	ow_cli_flows_layers(&rec->info.params);
-	printf(",\n \"frames\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"pieces\": %" PRIu64 ", \"filtered\": %" PRIu64
-	       ", \"unclassified\": %" PRIu64 ", \"skipped\": %" PRIu64 ", \"epochs\": %" PRIu64,
-	       counts->frames, rec->packets, counts->pieces, counts->filtered, counts->unclassed, skipped(counts),
-	       rec->epochs);
-	if (rec->packets)
-		printf(",\n \"first_ns\": %" PRId64 ", \"last_ns\": %" PRId64, rec->first_ns, rec->last_ns);
-	else
-		fputs(",\n \"first_ns\": null, \"last_ns\": null", stdout);
-	if (rec->info.counts)
-		printf(", \"flows_in_epoch_max\": %" PRIu64 ", \"uncounted\": %" PRIu64, rec->flows_most,
-		       rec->uncounted);
-	printf(",\n \"bytes\": {\"counters\": %" PRIu64 ", \"flow_counts\": %" PRIu64 "}, \"bits_per_packet\": {"
-	       "\"counters\": ",
-	       rec->counter_bytes, rec->count_bytes);
-	ow_report_json_number(stdout, per_packet(rec, rec->counter_bytes));
-	fputs(", \"flow_counts\": ", stdout);
-	ow_report_json_number(stdout, per_packet(rec, rec->count_bytes));
-	fputs("},\n \"warnings\": [", stdout);
-	for (unsigned i = 0; i < rec->warnings; i++) {
-		fputs(i ? ", " : "", stdout);
-		ow_report_json_string(stdout, rec->warning[i].text);
-	}
-	fputs("]}\n", stdout);
+	ow_json_object(&json, NULL);
+	ow_json_command(&json, "flows record");
+	ow_json_line(&json);
+	ow_json_string(&json, "input", rec->args.path);
+	ow_json_string(&json, "output", rec->args.out);
+	ow_json_line(&json);
+	ow_json_string(&json, "key", key);
+	ow_json_count(&json, "seed", rec->info.params.seed);
+	ow_json_count(&json, "unit_ns", rec->info.params.unit_ns);
+	ow_cli_flows_layers(&json, &rec->info.params);
+	json_packets(&json, rec);
+	json_size(&json, rec);
+	ow_json_line(&json);
+	ow_json_array(&json, "warnings");
+	for (unsigned i = 0; i < rec->warnings; i++)
+		ow_json_string(&json, NULL, rec->warning[i].text);
+	ow_json_end(&json);
+	ow_json_end(&json);
 }
 
 static int run(struct record *rec)

@@ -8,13 +8,12 @@
 #include "cli/terminal.h"
 #include "flows/colate_size.h"
 #include "flows/flow_measure.h"
-#include "result/json.h"
+#include "base/json_writer.h"
 #include "base/format.h"
 #include "synopsis/colate_plan.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <oneway/oneway.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,58 +208,65 @@ static void print_text(const struct arguments *args, const struct ow_colate_need
 	printf("\n");
 }
 
-static void print_number(const char *name, double value)
+static void json_need(struct ow_json *json, const struct arguments *args, const struct ow_colate_need *need)
 {
-	printf("\"%s\": ", name);
-	ow_report_json_number(stdout, value);
+	ow_json_object(json, "need");
+	ow_json_number(json, "memory_bits", need->memory_bits);
+	ow_json_number(json, "alpha", need->alpha);
+	ow_json_number(json, "beta", need->beta);
+	ow_json_number(json, "t_min", need->t_min);
+	ow_json_number(json, "t_max", need->t_max);
+	ow_json_number(json, "ratio", need->ratio);
+	ow_json_number(json, "unit_ns", (double)args->unit_ns);
+	ow_json_end(json);
+}
+
+static void json_measured(struct ow_json *json, const struct ow_flow_measure *found)
+{
+	ow_json_object(json, "measured");
+	ow_json_count(json, "packets", found->packets);
+	ow_json_count(json, "flows", found->flows);
+	ow_json_count(json, "large_flows", found->large);
+	ow_json_count(json, "compared", found->compared);
+	ow_json_number(json, "ratio_median", found->ratio_median);
+	ow_json_number(json, "ratio_low", found->ratio_low);
+	ow_json_end(json);
+}
+
+static void json_equations(struct ow_json *json, const struct ow_colate_size *size)
+{
+	ow_json_object(json, "equations");
+	ow_json_number(json, "n", size->n);
+	ow_json_number(json, "m", size->m);
+	ow_json_number(json, "b", size->b);
+	ow_json_number(json, "T", size->T);
+	ow_json_end(json);
 }
 
 static void print_json(const struct arguments *args, const struct ow_colate_need *need,
                        const struct ow_flow_measure *found, const struct ow_colate_size *size, double rate)
 {
+	struct ow_json json = {.out = stdout, .indent = 1};
 	double units = rate > 0 ? epoch_length(size, rate) : NAN;
-	printf("{\"tool\": \"oneway\", \"version\": \"%s\", \"command\": \"flows size\",\n \"need\": {", ow_version());
-	const struct {
-		const char *name;
-		double value;
-	} needs[] = {{"memory_bits", need->memory_bits},
-	             {"alpha", need->alpha},
-	             {"beta", need->beta},
-	             {"t_min", need->t_min},
-	             {"t_max", need->t_max},
-	             {"ratio", need->ratio},
-	             {"unit_ns", (double)args->unit_ns}};
-	for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
-		fputs(i ? ", " : "", stdout);
-		print_number(needs[i].name, needs[i].value);
-	}
-	fputs("},\n \"measured\": ", stdout);
-	if (args->measure) {
-		printf("{\"packets\": %" PRIu64 ", \"flows\": %" PRIu64 ", \"large_flows\": %" PRIu64
-		       ", \"compared\": %" PRIu64 ", ",
-		       found->packets, found->flows, found->large, found->compared);
-		print_number("ratio_median", found->ratio_median);
-		fputs(", ", stdout);
-		print_number("ratio_low", found->ratio_low);
-		fputs("}", stdout);
-	} else {
-		fputs("null", stdout);
-	}
-	fputs(",\n \"equations\": {", stdout);
-	print_number("n", size->n);
-	fputs(", ", stdout);
-	print_number("m", size->m);
-	fputs(", ", stdout);
-	print_number("b", size->b);
-	fputs(", ", stdout);
-	print_number("T", size->T);
-	printf("},\n \"counters\": %u, \"spread\": %u, \"bits\": %u, ", size->counters, size->spread, size->bits);
-	print_number("threshold", size->threshold);
-	fputs(", ", stdout);
-	print_number("epoch_ns", units * (double)args->unit_ns);
-	fputs(", ", stdout);
-	print_number("bits_per_packet", rate > 0 ? ow_colate_bits_per_packet(size, units / 2) : NAN);
-	fputs("}\n", stdout);
+	ow_json_object(&json, NULL);
+	ow_json_command(&json, COMMAND);
+	ow_json_line(&json);
+	json_need(&json, args, need);
+	ow_json_line(&json);
+	if (args->measure)
+		json_measured(&json, found);
+	else
+		ow_json_null(&json, "measured");
+	ow_json_line(&json);
+	json_equations(&json, size);
+	ow_json_line(&json);
+	ow_json_count(&json, "counters", size->counters);
+	ow_json_count(&json, "spread", size->spread);
+	ow_json_count(&json, "bits", size->bits);
+	ow_json_number(&json, "threshold", size->threshold);
+	ow_json_number(&json, "epoch_ns", units * (double)args->unit_ns);
+	ow_json_number(&json, "bits_per_packet", rate > 0 ? ow_colate_bits_per_packet(size, units / 2) : NAN);
+	ow_json_end(&json);
 }
 
 static int run(const struct arguments *args)

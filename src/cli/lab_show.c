@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,20 +164,17 @@ static void add(struct sum *sum, const struct ow_lab_row *row)
 	sum->square += n * (delay->mean_ns * delay->mean_ns + spread * spread);
 }
 
-static void put_truth(FILE *out, const struct ow_wiretruth_report *truth)
-{
-	if (truth)
-		ow_report_result_json(out, &truth->result, -1);
-	else
-		fputs("null", out);
-}
-
 static void put_json(const struct ow_lab_show *show, const struct ow_lab_row *row)
 {
-	fprintf(show->out, "{\"direction\": \"%s\", \"result\": %s, \"truth\": ", row->direction ? "b_to_a" : "a_to_b",
-	        row->measured->text);
-	put_truth(show->out, row->truth);
-	fputs("}\n", show->out);
+	struct ow_json json = {.out = show->out};
+	ow_json_object(&json, NULL);
+	ow_json_string(&json, "direction", row->direction ? "b_to_a" : "a_to_b");
+	ow_json_raw(&json, "result", row->measured->text);
+	if (row->truth)
+		ow_json_result(&json, "truth", &row->truth->result);
+	else
+		ow_json_null(&json, "truth");
+	ow_json_end(&json);
 }
 
 static void put_heading(struct ow_lab_show *show, unsigned shown)
@@ -421,58 +417,55 @@ static void put_summary(struct ow_lab_show *show, const struct ow_lab_end *end)
 	put_faults(show, end);
 }
 
-/* As every RESULT, but for what the points did not say. */
-static void put_measured(FILE *out, const struct ow_result *result)
-{
-	char *text = NULL;
-	size_t size = 0;
-	FILE *memory = open_memstream(&text, &size);
-	if (!memory)
-		return;
-	ow_report_result_json(memory, result, -1);
-	json_t *object = fclose(memory) == 0 ? json_loads(text, 0, NULL) : NULL;
-	json_t *delay = json_object_get(object, "delay_ns");
-	if (result->delay.min_ns == INT64_MIN)
-		json_object_set_new(delay, "min", json_null());
-	if (result->delay.max_ns == INT64_MIN)
-		json_object_set_new(delay, "max", json_null());
-	if (object)
-		json_dumpf(object, out, JSON_PRESERVE_ORDER);
-	json_decref(object);
-	free(text);
-}
-
-static void put_pair(const struct ow_lab_show *show, const struct ow_lab_end *end, int way)
+static void json_pair(struct ow_json *json, const struct ow_lab_show *show, const struct ow_lab_end *end, int way)
 {
 	struct ow_result total;
 	total_of(show, end, way, &total);
-	fputs("\"result\": ", show->out);
-	put_measured(show->out, &total);
-	fputs(", \"truth\": ", show->out);
-	ow_report_result_json(show->out, &end->total[way].truth.result, -1);
+	ow_json_result_partly(json, "result", &total, total.delay.min_ns != INT64_MIN, total.delay.max_ns != INT64_MIN);
+	ow_json_result(json, "truth", &end->total[way].truth.result);
+}
+
+static void json_cost(struct ow_json *json, struct ow_lab_show *show)
+{
+	double median, longest;
+	ready_times(show, &median, &longest);
+	ow_json_object(json, "cost");
+	ow_json_count(json, "bytes", show->sum[0].bytes + show->sum[1].bytes);
+	ow_json_count(json, "traffic_bytes", show->sum[0].traffic_bytes + show->sum[1].traffic_bytes);
+	ow_json_number(json, "ready_median_ns", median);
+	ow_json_number(json, "ready_max_ns", longest);
+	ow_json_end(json);
+}
+
+static void json_wire(struct ow_json *json, const struct ow_lab_end *end)
+{
+	ow_json_object(json, "wire");
+	ow_json_count(json, "missed", end->total[0].missed + end->total[1].missed);
+	ow_json_count(json, "refused", end->total[0].refused + end->total[1].refused);
+	ow_json_count(json, "kernel_drops", end->kernel_drops);
+	ow_json_count(json, "capture_drops", end->capture_drops);
+	ow_json_object(json, "queue_full");
+	ow_json_count(json, "a_to_b", end->total[0].truth.queue_full);
+	ow_json_count(json, "b_to_a", end->total[1].truth.queue_full);
+	ow_json_end(json);
+	ow_json_end(json);
 }
 
 static void put_summary_json(struct ow_lab_show *show, const struct ow_lab_end *end)
 {
-	FILE *out = show->out;
-	double median, longest;
-	ready_times(show, &median, &longest);
-	fputs("{\"summary\": {", out);
-	put_pair(show, end, OW_A_TO_B);
-	fputs(", \"b_to_a\": {", out);
-	put_pair(show, end, OW_B_TO_A);
-	fprintf(out, "}, \"cost\": {\"bytes\": %" PRIu64 ", \"traffic_bytes\": %" PRIu64 ", \"ready_median_ns\": ",
-	        show->sum[0].bytes + show->sum[1].bytes, show->sum[0].traffic_bytes + show->sum[1].traffic_bytes);
-	ow_report_json_number(out, median);
-	fputs(", \"ready_max_ns\": ", out);
-	ow_report_json_number(out, longest);
-	fprintf(out,
-	        "}, \"wire\": {\"missed\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"kernel_drops\": %" PRIu64
-	        ", \"capture_drops\": %" PRIu64 ", \"queue_full\": {\"a_to_b\": %" PRIu64 ", \"b_to_a\": %" PRIu64
-	        "}}, \"seed\": %" PRIu64 ", \"interrupted\": %s}}\n",
-	        end->total[0].missed + end->total[1].missed, end->total[0].refused + end->total[1].refused,
-	        end->kernel_drops, end->capture_drops, end->total[0].truth.queue_full, end->total[1].truth.queue_full,
-	        show->options->seed, end->interrupted ? "true" : "false");
+	struct ow_json json = {.out = show->out};
+	ow_json_object(&json, NULL);
+	ow_json_object(&json, "summary");
+	json_pair(&json, show, end, OW_A_TO_B);
+	ow_json_object(&json, "b_to_a");
+	json_pair(&json, show, end, OW_B_TO_A);
+	ow_json_end(&json);
+	json_cost(&json, show);
+	json_wire(&json, end);
+	ow_json_count(&json, "seed", show->options->seed);
+	ow_json_flag(&json, "interrupted", end->interrupted);
+	ow_json_end(&json);
+	ow_json_end(&json);
 }
 
 int ow_lab_show_end(struct ow_lab_show *show, const struct ow_lab_end *end, struct ow_error *err)

@@ -9,12 +9,11 @@
 #include "cli/plane.h"
 #include "cli/terminal.h"
 #include "report/chart.h"
-#include "result/json.h"
+#include "base/json_writer.h"
 #include "base/format.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <oneway/oneway.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,25 +161,42 @@ static void put_text(const struct job *job)
 	}
 }
 
+static void json_step(struct ow_json *json, const struct job *job, uint32_t i)
+{
+	const struct ow_plan_step *step = &job->plan[0].steps[i];
+	bool none = step->router == UINT32_MAX;
+	ow_json_line(json);
+	ow_json_object(json, NULL);
+	ow_json_style(json, OW_JSON_PADDED);
+	ow_json_count(json, "upgraded", i);
+	ow_json_string(json, "router", none ? NULL : ow_topology_name(job->topology, step->router));
+	ow_json_count(json, "paths", step->measure.paths);
+	ow_json_count(json, "probe_hops", step->measure.probe_hops);
+	ow_json_object(json, "granularity");
+	ow_json_style(json, OW_JSON_PADDED);
+	ow_json_digits(json, "mean", step->measure.mean, 6);
+	ow_json_count(json, "min", step->measure.min);
+	ow_json_count(json, "max", step->measure.max);
+	ow_json_end(json);
+	ow_json_end(json);
+}
+
 static void put_json(const struct job *job)
 {
-	printf("{ \"tool\": \"oneway\", \"version\": \"%s\", \"command\": \"plane plan\", \"planner\": \"%s\",\n"
-	       "  \"routers\": %u, \"links\": %u, \"steps\": [",
-	       ow_version(), planner_names[job->plan[0].planner], ow_topology_nodes(job->topology),
-	       ow_topology_links(job->topology));
-	for (uint32_t i = 0; i < job->plan[0].count; i++) {
-		const struct ow_plan_step *step = &job->plan[0].steps[i];
-		printf("%s\n    { \"upgraded\": %u, \"router\": ", i ? "," : "", i);
-		if (step->router == UINT32_MAX)
-			fputs("null", stdout);
-		else
-			ow_report_json_string(stdout, ow_topology_name(job->topology, step->router));
-		printf(", \"paths\": %" PRIu64 ", \"probe_hops\": %" PRIu64
-		       ", \"granularity\": { \"mean\": %.6g, \"min\": %u, \"max\": %u } }",
-		       step->measure.paths, step->measure.probe_hops, step->measure.mean, step->measure.min,
-		       step->measure.max);
-	}
-	fputs(" ] }\n", stdout);
+	struct ow_json json = {.out = stdout, .indent = 2};
+	ow_json_object(&json, NULL);
+	ow_json_style(&json, OW_JSON_PADDED);
+	ow_json_command(&json, "plane plan");
+	ow_json_string(&json, "planner", planner_names[job->plan[0].planner]);
+	ow_json_line(&json);
+	ow_json_count(&json, "routers", ow_topology_nodes(job->topology));
+	ow_json_count(&json, "links", ow_topology_links(job->topology));
+	ow_json_array(&json, "steps");
+	ow_json_style(&json, OW_JSON_PADDED);
+	for (uint32_t i = 0; i < job->plan[0].count; i++)
+		json_step(&json, job, i);
+	ow_json_end(&json);
+	ow_json_end(&json);
 }
 
 static int put_csv(const struct job *job, struct ow_error *err)

@@ -11,7 +11,7 @@
 #include "cli/show.h"
 #include "doctor/chrony.h"
 #include "active/prober.h"
-#include "result/json.h"
+#include "base/json_writer.h"
 #include "base/format.h"
 
 #include <errno.h>
@@ -281,33 +281,37 @@ static int measure(struct job *job, struct ow_error *err)
 
 /* -- the end ------------------------------------------------------------------------------------------------------ */
 
-static void put_hops(bool known, unsigned hops)
-{
-	if (known)
-		printf("%u", hops);
-	else
-		fputs("null", stdout);
-}
-
 static void put_session_json(const struct job *job, unsigned i, const struct ow_prober_counts *n)
 {
 	const uint64_t *v = n->verdict;
-	fputs("{\"session\": {\"segment\": ", stdout);
-	ow_report_json_string(stdout, job->target[i].segment);
-	fputs(", \"reflector\": ", stdout);
-	ow_report_json_string(stdout, job->target[i].address);
-	printf(", \"sent\": %" PRIu64 ", \"not_sent\": %" PRIu64 ", \"replies\": %" PRIu64 ", \"answers\": %" PRIu64
-	       ", \"duplicates\": %" PRIu64 ", \"late\": %" PRIu64 ", \"unasked\": %" PRIu64 ", \"malformed\": %" PRIu64
-	       ", \"wrong_key\": %" PRIu64 ", \"unreachable\": %" PRIu64 ", \"untimed\": %" PRIu64,
-	       n->sent, n->failed, n->replies, v[OW_PROBES_ANSWER], v[OW_PROBES_DUPLICATE], v[OW_PROBES_LATE],
-	       v[OW_PROBES_UNASKED], n->malformed, n->refused, n->unreachable, n->untimed);
-	printf(", \"stamped\": {\"sent_by_card\": %" PRIu64 ", \"sent_by_kernel\": %" PRIu64
-	       ", \"received_by_card\": %" PRIu64 ", \"received_by_kernel\": %" PRIu64 "}, \"hops\": {\"there\": ",
-	       n->sent_by_card, n->sent_by_kernel, n->received_by_card, n->received_by_kernel);
-	put_hops(n->ttl_there, n->hops_there);
-	fputs(", \"back\": ", stdout);
-	put_hops(n->ttl_back, n->hops_back);
-	fputs("}}}\n", stdout);
+	struct ow_json json = {.out = stdout};
+	ow_json_object(&json, NULL);
+	ow_json_object(&json, "session");
+	ow_json_string(&json, "segment", job->target[i].segment);
+	ow_json_string(&json, "reflector", job->target[i].address);
+	ow_json_count(&json, "sent", n->sent);
+	ow_json_count(&json, "not_sent", n->failed);
+	ow_json_count(&json, "replies", n->replies);
+	ow_json_count(&json, "answers", v[OW_PROBES_ANSWER]);
+	ow_json_count(&json, "duplicates", v[OW_PROBES_DUPLICATE]);
+	ow_json_count(&json, "late", v[OW_PROBES_LATE]);
+	ow_json_count(&json, "unasked", v[OW_PROBES_UNASKED]);
+	ow_json_count(&json, "malformed", n->malformed);
+	ow_json_count(&json, "wrong_key", n->refused);
+	ow_json_count(&json, "unreachable", n->unreachable);
+	ow_json_count(&json, "untimed", n->untimed);
+	ow_json_object(&json, "stamped");
+	ow_json_count(&json, "sent_by_card", n->sent_by_card);
+	ow_json_count(&json, "sent_by_kernel", n->sent_by_kernel);
+	ow_json_count(&json, "received_by_card", n->received_by_card);
+	ow_json_count(&json, "received_by_kernel", n->received_by_kernel);
+	ow_json_end(&json);
+	ow_json_object(&json, "hops");
+	ow_json_count_if(&json, "there", n->ttl_there, n->hops_there);
+	ow_json_count_if(&json, "back", n->ttl_back, n->hops_back);
+	ow_json_end(&json);
+	ow_json_end(&json);
+	ow_json_end(&json);
 }
 
 /* What is unusual is said; what is as it should be is not. */

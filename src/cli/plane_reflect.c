@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway plane reflect: answers probes. */
+#include "base/json_writer.h"
 #include "base/word.h"
 #include "base/time.h"
 #include "cli/cli.h"
@@ -9,6 +10,7 @@
 #include "doctor/chrony.h"
 #include "active/reflector.h"
 
+#include <math.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -71,15 +73,28 @@ static void help(void)
 
 static void put_json(const struct ow_reflector_counts *n)
 {
-	printf("{\"reflector\": {\"received\": %" PRIu64 ", \"answered\": %" PRIu64 ", \"malformed\": %" PRIu64
-	       ", \"wrong_key\": %" PRIu64 ", \"too_small\": %" PRIu64 ", \"replies\": %" PRIu64
-	       ", \"limited\": %" PRIu64 ", \"crowded\": %" PRIu64 ", \"failed\": %" PRIu64 ", \"unstamped\": %" PRIu64
-	       ", \"gap_ns\": {\"samples\": %" PRIu64,
-	       n->received, n->answered, n->malformed, n->refused, n->small, n->replies, n->limited, n->crowded,
-	       n->failed, n->unstamped, n->gaps);
-	if (n->gaps)
-		printf(", \"mean\": %.0f, \"max\": %" PRId64, (double)n->gap_sum_ns / (double)n->gaps, n->gap_max_ns);
-	fputs("}}}\n", stdout);
+	struct ow_json json = {.out = stdout};
+	ow_json_object(&json, NULL);
+	ow_json_object(&json, "reflector");
+	ow_json_count(&json, "received", n->received);
+	ow_json_count(&json, "answered", n->answered);
+	ow_json_count(&json, "malformed", n->malformed);
+	ow_json_count(&json, "wrong_key", n->refused);
+	ow_json_count(&json, "too_small", n->small);
+	ow_json_count(&json, "replies", n->replies);
+	ow_json_count(&json, "limited", n->limited);
+	ow_json_count(&json, "crowded", n->crowded);
+	ow_json_count(&json, "failed", n->failed);
+	ow_json_count(&json, "unstamped", n->unstamped);
+	ow_json_object(&json, "gap_ns");
+	ow_json_count(&json, "samples", n->gaps);
+	if (n->gaps) {
+		ow_json_number(&json, "mean", rint((double)n->gap_sum_ns / (double)n->gaps));
+		ow_json_integer(&json, "max", n->gap_max_ns);
+	}
+	ow_json_end(&json);
+	ow_json_end(&json);
+	ow_json_end(&json);
 }
 
 static void put_text(const struct ow_reflector_counts *n)

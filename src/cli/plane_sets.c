@@ -9,14 +9,13 @@
 #include "cli/options.h"
 #include "cli/plane.h"
 #include "cli/plane_network.h"
-#include "result/json.h"
+#include "base/json_writer.h"
 #include "plane/turnover.h"
 #include "base/format.h"
 #include "cli/terminal.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <oneway/oneway.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,54 +127,65 @@ static void put_text(const struct job *job, const struct ow_spf *spf, const stru
 			printf("    no path to %s\n", clean(ow_topology_name(job->topology, i), text));
 }
 
-static void put_names(const struct job *job, const uint16_t *node, uint32_t nodes)
+/* An array of objects, each on a line. */
+static void begin_list(struct ow_json *json, const char *name)
 {
-	putchar('[');
-	for (uint32_t i = 0; i < nodes; i++) {
-		fputs(i ? ", " : "", stdout);
-		ow_report_json_string(stdout, ow_topology_name(job->topology, node[i]));
-	}
-	putchar(']');
+	ow_json_array(json, name);
+	ow_json_style(json, OW_JSON_PADDED);
 }
 
-static void put_json_tree(const struct job *job, const struct ow_spf *spf)
+static void begin_item(struct ow_json *json)
 {
-	fputs(",\n      \"tree\": [", stdout);
+	ow_json_line(json);
+	ow_json_object(json, NULL);
+	ow_json_style(json, OW_JSON_PADDED);
+}
+
+static void json_tree(struct ow_json *json, const struct job *job, const struct ow_spf *spf)
+{
+	ow_json_line(json);
+	begin_list(json, "tree");
 	for (uint32_t n = 1; n < spf->reached; n++) {
 		uint32_t node = spf->order[n];
-		printf("%s\n        { \"router\": ", n > 1 ? "," : "");
-		ow_report_json_string(stdout, ow_topology_name(job->topology, node));
-		printf(", \"cost\": %.10g, \"from\": [", (double)spf->cost[node] / OW_COST_ONE);
-		for (uint32_t i = spf->first[node]; i < spf->first[node + 1]; i++) {
-			fputs(i > spf->first[node] ? ", " : "", stdout);
-			ow_report_json_string(stdout, ow_topology_name(job->topology, spf->from[i]));
-		}
-		fputs("] }", stdout);
+		begin_item(json);
+		ow_json_string(json, "router", ow_topology_name(job->topology, node));
+		ow_json_digits(json, "cost", (double)spf->cost[node] / OW_COST_ONE, 10);
+		ow_json_array(json, "from");
+		for (uint32_t i = spf->first[node]; i < spf->first[node + 1]; i++)
+			ow_json_string(json, NULL, ow_topology_name(job->topology, spf->from[i]));
+		ow_json_end(json);
+		ow_json_end(json);
 	}
-	fputs(" ]", stdout);
+	ow_json_end(json);
 }
 
-static void put_json(const struct job *job, const struct ow_spf *spf, const struct ow_paths *segments, bool first)
+static void json_set(struct ow_json *json, const struct job *job, const struct ow_spf *spf,
+                     const struct ow_paths *segments)
 {
-	printf("%s\n    { \"owner\": ", first ? "" : ",");
-	ow_report_json_string(stdout, ow_topology_name(job->topology, spf->source));
-	printf(", \"kind\": \"%s\", \"segments\": [", job->is_mrouter[spf->source] ? "m-router" : "m-server");
+	begin_item(json);
+	ow_json_string(json, "owner", ow_topology_name(job->topology, spf->source));
+	ow_json_string(json, "kind", job->is_mrouter[spf->source] ? "m-router" : "m-server");
+	begin_list(json, "segments");
 	for (uint32_t i = 0; i < ow_paths_count(segments); i++) {
 		uint32_t nodes;
 		const uint16_t *node = ow_paths_get(segments, i, &nodes);
-		printf("%s\n        { \"to\": ", i ? "," : "");
-		ow_report_json_string(stdout, ow_topology_name(job->topology, node[nodes - 1]));
-		printf(", \"m_router\": %s, \"path\": ", job->is_mrouter[node[nodes - 1]] ? "true" : "false");
-		put_names(job, node, nodes);
-		fputs(" }", stdout);
+		begin_item(json);
+		ow_json_string(json, "to", ow_topology_name(job->topology, node[nodes - 1]));
+		ow_json_flag(json, "m_router", job->is_mrouter[node[nodes - 1]]);
+		ow_json_array(json, "path");
+		for (uint32_t k = 0; k < nodes; k++)
+			ow_json_string(json, NULL, ow_topology_name(job->topology, node[k]));
+		ow_json_end(json);
+		ow_json_end(json);
 	}
-	fputs(" ]", stdout);
+	ow_json_end(json);
 	if (job->args->tree)
-		put_json_tree(job, spf);
-	fputs(" }", stdout);
+		json_tree(json, job, spf);
+	ow_json_end(json);
 }
 
-static int one(const struct job *job, uint32_t n, struct ow_error *err)
+/* json: NULL for text. */
+static int one(const struct job *job, uint32_t n, struct ow_json *json, struct ow_error *err)
 {
 	struct ow_paths *segments;
 	struct ow_spf spf;
@@ -186,8 +196,8 @@ static int one(const struct job *job, uint32_t n, struct ow_error *err)
 		ow_paths_free(segments);
 		return ow_error_set(err, ENOMEM, "out of memory");
 	}
-	if (job->args->json)
-		put_json(job, &spf, segments, n == 0);
+	if (json)
+		json_set(json, job, &spf, segments);
 	else
 		put_text(job, &spf, segments);
 	ow_spf_done(&spf);
@@ -236,9 +246,12 @@ static void tell(void *arg, enum ow_turnover_event event, const char *segment)
 	char text[OW_PLACE_TEXT], time[OW_FORMAT];
 	int64_t now_ns = ow_clock_real_ns();
 	if (job->args->json) {
-		printf("{\"time_ns\": %" PRId64 ", \"event\": \"%s\", \"segment\": ", now_ns, words[event]);
-		ow_report_json_string(stdout, segment);
-		puts("}");
+		struct ow_json json = {.out = stdout};
+		ow_json_object(&json, NULL);
+		ow_json_integer(&json, "time_ns", now_ns);
+		ow_json_string(&json, "event", words[event]);
+		ow_json_string(&json, "segment", segment);
+		ow_json_end(&json);
 	} else {
 		ow_format_clean(segment, !ow_terminal_utf8(), text, sizeof(text));
 		printf("%s  %c %s\n", ow_format_local(now_ns, "%H:%M:%S", time), "+-^x"[event], text);
@@ -298,18 +311,32 @@ static int follow(struct job *job, struct ow_error *err)
 	return r;
 }
 
+static void begin_sets(struct ow_json *json)
+{
+	ow_json_object(json, NULL);
+	ow_json_style(json, OW_JSON_PADDED);
+	ow_json_command(json, "plane sets");
+	begin_list(json, "sets");
+}
+
+static void end_sets(struct ow_json *json)
+{
+	ow_json_end(json);
+	ow_json_end(json);
+}
+
 static int list(struct job *job, struct ow_error *err)
 {
+	struct ow_json json = {.out = stdout, .indent = 2};
 	if (ow_plane_warn_parts("plane sets", job->topology) < 0)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	int r = find_owners(job, err);
 	if (r == 0 && job->args->json)
-		printf("{ \"tool\": \"oneway\", \"version\": \"%s\", \"command\": \"plane sets\", \"sets\": [",
-		       ow_version());
+		begin_sets(&json);
 	for (uint32_t n = 0; r == 0 && n < job->owners; n++)
-		r = one(job, n, err);
+		r = one(job, n, job->args->json ? &json : NULL, err);
 	if (r == 0 && job->args->json)
-		fputs(" ] }\n", stdout);
+		end_sets(&json);
 	return r;
 }
 

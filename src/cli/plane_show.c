@@ -7,7 +7,6 @@
 #include "result/json.h"
 #include "base/format.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -111,70 +110,69 @@ void ow_plane_show_table(FILE *out, const struct ow_verdict *verdict, uint32_t c
 	        ow_plural(counts->places, "place", "places"), counts->fresh, counts->learning, counts->changed);
 }
 
-/* -- JSON -------------------------------------------------------------------------------------------------------------
- */
+/* -- JSON --------------------------------------------------------------------------------------------------------- */
 
-static void number(FILE *out, const char *name, double value)
+static void json_finding(struct ow_json *json, const struct ow_finding *finding)
 {
-	ow_report_json_name(out, -1, name, false);
-	ow_report_json_number(out, value);
+	ow_json_object(json, NULL);
+	ow_json_string(json, "place", finding->place);
+	ow_json_flag(json, "delay", finding->delay);
+	ow_json_flag(json, "loss", finding->loss);
+	ow_json_flag(json, "active", finding->active);
+	ow_json_integer(json, "since_ns", finding->since_ns);
+	ow_json_count(json, "intervals", finding->intervals);
+	ow_json_number(json, "share", finding->share);
+	ow_json_number(json, "usual_ns", finding->usual_ns);
+	ow_json_number(json, "usual_stddev_ns", finding->spread_ns);
+	ow_json_number(json, "now_ns", finding->now_ns);
+	ow_json_number(json, "usual_loss", finding->usual_loss);
+	ow_json_number(json, "now_loss", finding->now_loss);
+	ow_json_number(json, "sigmas", finding->z);
+	ow_json_end(json);
 }
 
-static void json_finding(FILE *out, const struct ow_finding *finding, bool first)
+static void json_composed(struct ow_json *json, const struct ow_composed *composed)
 {
-	fputs(first ? "{\"place\": " : ", {\"place\": ", out);
-	ow_report_json_string(out, finding->place);
-	fprintf(out, ", \"delay\": %s, \"loss\": %s, \"active\": %s, \"since_ns\": %" PRId64 ", \"intervals\": %u",
-	        finding->delay ? "true" : "false", finding->loss ? "true" : "false", finding->active ? "true" : "false",
-	        finding->since_ns, finding->intervals);
-	number(out, "share", finding->share);
-	number(out, "usual_ns", finding->usual_ns);
-	number(out, "usual_stddev_ns", finding->spread_ns);
-	number(out, "now_ns", finding->now_ns);
-	number(out, "usual_loss", finding->usual_loss);
-	number(out, "now_loss", finding->now_loss);
-	number(out, "sigmas", finding->z);
-	fputc('}', out);
+	ow_json_number(json, "mean_ns", ow_json_known(&composed->mean_ns));
+	ow_json_number(json, "stddev_ns", ow_json_known(&composed->stddev_ns));
+	ow_json_number(json, "loss_ratio", ow_json_known(&composed->loss_ratio));
+	ow_json_object(json, "ci95");
+	ow_json_bounds(json, "mean", &composed->mean_ns);
+	ow_json_bounds(json, "stddev", &composed->stddev_ns);
+	ow_json_bounds(json, "loss_ratio", &composed->loss_ratio);
+	ow_json_end(json);
+	ow_json_number(json, "clock_error_ns", composed->clock_error_ns);
+	ow_json_count(json, "places", composed->places);
+	ow_json_count(json, "missing", composed->missing);
+	ow_json_flag(json, "active", composed->active);
 }
 
-static void json_verdict(FILE *out, const struct ow_verdict *verdict, bool first)
+static void json_verdict(struct ow_json *json, const struct ow_verdict *verdict)
 {
-	const struct ow_composed *composed = &verdict->composed;
-	fputs(first ? "{\"name\": " : ", {\"name\": ", out);
-	ow_report_json_string(out, verdict->target->name);
-	fputs(", \"from\": ", out);
-	ow_report_json_string(out, verdict->target->from);
-	fputs(", \"to\": ", out);
-	ow_report_json_string(out, verdict->target->to);
-	fprintf(out, ", \"state\": \"%s\"", state_name[verdict->state]);
-	if (*verdict->cause) {
-		fputs(", \"cause\": ", out);
-		ow_report_json_string(out, verdict->cause);
-	}
-	number(out, "mean_ns", ow_report_json_known(&composed->mean_ns));
-	number(out, "stddev_ns", ow_report_json_known(&composed->stddev_ns));
-	number(out, "loss_ratio", ow_report_json_known(&composed->loss_ratio));
-	fputs(", \"ci95\": {\"mean\": ", out);
-	ow_report_json_bounds(out, &composed->mean_ns);
-	fputs(", \"stddev\": ", out);
-	ow_report_json_bounds(out, &composed->stddev_ns);
-	fputs(", \"loss_ratio\": ", out);
-	ow_report_json_bounds(out, &composed->loss_ratio);
-	fputc('}', out);
-	number(out, "clock_error_ns", composed->clock_error_ns);
-	fprintf(out, ", \"places\": %u, \"missing\": %u, \"active\": %s, \"responsible\": [", composed->places,
-	        composed->missing, composed->active ? "true" : "false");
+	ow_json_object(json, NULL);
+	ow_json_string(json, "name", verdict->target->name);
+	ow_json_string(json, "from", verdict->target->from);
+	ow_json_string(json, "to", verdict->target->to);
+	ow_json_string(json, "state", state_name[verdict->state]);
+	if (*verdict->cause)
+		ow_json_string(json, "cause", verdict->cause);
+	json_composed(json, &verdict->composed);
+	ow_json_array(json, "responsible");
 	for (uint32_t i = 0; verdict->state == OW_PATH_BROKEN && i < verdict->findings; i++)
-		json_finding(out, &verdict->finding[i], i == 0);
-	fputs("]}", out);
+		json_finding(json, &verdict->finding[i]);
+	ow_json_end(json);
+	ow_json_end(json);
 }
 
 void ow_plane_json(FILE *out, int64_t now_ns, const struct ow_verdict *verdict, uint32_t count, const char *hops)
 {
-	fprintf(out, "{\"start_ns\": %" PRId64 ", \"explained_by\": ", now_ns);
-	ow_report_json_string(out, hops);
-	fputs(", \"paths\": [", out);
+	struct ow_json json = {.out = out};
+	ow_json_object(&json, NULL);
+	ow_json_integer(&json, "start_ns", now_ns);
+	ow_json_string(&json, "explained_by", hops);
+	ow_json_array(&json, "paths");
 	for (uint32_t i = 0; i < count; i++)
-		json_verdict(out, &verdict[i], i == 0);
-	fputs("]}\n", out);
+		json_verdict(&json, &verdict[i]);
+	ow_json_end(&json);
+	ow_json_end(&json);
 }

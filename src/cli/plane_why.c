@@ -10,9 +10,7 @@
 #include "base/format.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <oneway/oneway.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,44 +210,42 @@ static void put_text(const struct asked *asked, const struct ow_composed compose
 	put_conclusion(asked, composed);
 }
 
-static void json_number(const char *name, double value)
+static void json_part(struct ow_json *json, const struct part *part)
 {
-	ow_report_json_name(stdout, -1, name, false);
-	ow_report_json_number(stdout, value);
+	ow_json_object(json, NULL);
+	ow_json_string(json, "place", part->name);
+	ow_json_flag(json, "responsible", part->change.delay_z > SIGNIFICANT || part->change.loss_z > SIGNIFICANT);
+	ow_json_number(json, "share", part->share);
+	ow_json_number(json, "intervals_before", part->before.intervals);
+	ow_json_number(json, "intervals_after", part->after.intervals);
+	ow_json_number(json, "before_ns", part->before.intervals > 0 ? part->before.mean : NAN);
+	ow_json_number(json, "after_ns", part->after.intervals > 0 ? part->after.mean : NAN);
+	ow_json_number(json, "excess_ns", part->change.excess_ns);
+	ow_json_number(json, "excess_error_ns", part->change.excess_error_ns);
+	ow_json_number(json, "sigmas", part->change.delay_z);
+	ow_json_number(json, "loss_before", part->change.loss_before);
+	ow_json_number(json, "loss_after", part->change.loss_after);
+	ow_json_number(json, "loss_sigmas", part->change.loss_z);
+	ow_json_end(json);
 }
 
 static void put_json(const struct asked *asked, const struct ow_composed composed[2])
 {
-	printf("{\"tool\": \"oneway\", \"version\": \"%s\", \"command\": \"plane monitor\", \"from\": ", ow_version());
-	ow_report_json_string(stdout, asked->why->from);
-	fputs(", \"to\": ", stdout);
-	ow_report_json_string(stdout, asked->why->to);
-	printf(", \"since_ns\": %" PRId64, asked->why->since_ns);
-	json_number("before_ns", ow_report_json_known(&composed[0].mean_ns));
-	json_number("after_ns", ow_report_json_known(&composed[1].mean_ns));
-	json_number("loss_before", ow_report_json_known(&composed[0].loss_ratio));
-	json_number("loss_after", ow_report_json_known(&composed[1].loss_ratio));
-	fputs(", \"parts\": [", stdout);
-	for (uint32_t i = 0; i < asked->parts; i++) {
-		const struct part *part = &asked->part[i];
-		fputs(i ? ", {\"place\": " : "{\"place\": ", stdout);
-		ow_report_json_string(stdout, part->name);
-		printf(", \"responsible\": %s",
-		       part->change.delay_z > SIGNIFICANT || part->change.loss_z > SIGNIFICANT ? "true" : "false");
-		json_number("share", part->share);
-		json_number("intervals_before", part->before.intervals);
-		json_number("intervals_after", part->after.intervals);
-		json_number("before_ns", part->before.intervals > 0 ? part->before.mean : NAN);
-		json_number("after_ns", part->after.intervals > 0 ? part->after.mean : NAN);
-		json_number("excess_ns", part->change.excess_ns);
-		json_number("excess_error_ns", part->change.excess_error_ns);
-		json_number("sigmas", part->change.delay_z);
-		json_number("loss_before", part->change.loss_before);
-		json_number("loss_after", part->change.loss_after);
-		json_number("loss_sigmas", part->change.loss_z);
-		fputc('}', stdout);
-	}
-	fputs("]}\n", stdout);
+	struct ow_json json = {.out = stdout};
+	ow_json_object(&json, NULL);
+	ow_json_command(&json, "plane monitor");
+	ow_json_string(&json, "from", asked->why->from);
+	ow_json_string(&json, "to", asked->why->to);
+	ow_json_integer(&json, "since_ns", asked->why->since_ns);
+	ow_json_number(&json, "before_ns", ow_json_known(&composed[0].mean_ns));
+	ow_json_number(&json, "after_ns", ow_json_known(&composed[1].mean_ns));
+	ow_json_number(&json, "loss_before", ow_json_known(&composed[0].loss_ratio));
+	ow_json_number(&json, "loss_after", ow_json_known(&composed[1].loss_ratio));
+	ow_json_array(&json, "parts");
+	for (uint32_t i = 0; i < asked->parts; i++)
+		json_part(&json, &asked->part[i]);
+	ow_json_end(&json);
+	ow_json_end(&json);
 }
 
 static int ask(struct asked *asked, char *const *paths, int count, struct ow_error *err)

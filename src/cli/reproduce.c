@@ -3,11 +3,11 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
-#include "result/json.h"
+#include "base/json_writer.h"
+#include "base/format.h"
 #include "papers/figure.h"
 
 #include <errno.h>
-#include <oneway/oneway.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,29 +103,61 @@ static int check_words(char **word, int words, struct ow_error *err)
 	return 0;
 }
 
-static void list(bool json)
+/* An array of objects, each on a line. */
+static void begin_list(struct ow_json *json, const char *name)
 {
-	const char *join = "\n";
-	if (json)
-		fputs("{ \"figures\": [", stdout);
+	ow_json_array(json, name);
+	ow_json_style(json, OW_JSON_PADDED);
+}
+
+static void begin_item(struct ow_json *json)
+{
+	ow_json_line(json);
+	ow_json_object(json, NULL);
+	ow_json_style(json, OW_JSON_PADDED);
+}
+
+static void begin_document(struct ow_json *json)
+{
+	*json = (struct ow_json){.out = stdout, .indent = 2, .margin = -2};
+	ow_json_object(json, NULL);
+	ow_json_style(json, OW_JSON_PADDED);
+}
+
+static void end_document(struct ow_json *json)
+{
+	ow_json_end(json);
+	ow_json_end(json);
+}
+
+static void json_figure(struct ow_json *json, const struct ow_figure *figure)
+{
+	begin_item(json);
+	ow_json_string(json, "name", figure->name);
+	ow_json_string(json, "title", figure->title);
+}
+
+static void list_json(void)
+{
+	struct ow_json json;
+	begin_document(&json);
+	begin_list(&json, "figures");
 	for (const struct ow_figure *const *set = ow_figure_sets; *set; set++) {
 		for (const struct ow_figure *f = *set; f->name; f++) {
-			if (json) {
-				printf("%s  { \"name\": ", join);
-				ow_report_json_string(stdout, f->name);
-				fputs(", \"title\": ", stdout);
-				ow_report_json_string(stdout, f->title);
-				fputs(" }", stdout);
-				join = ",\n";
-			} else {
-				printf("%-17s %s\n", f->name, f->title);
-			}
+			json_figure(&json, f);
+			ow_json_end(&json);
 		}
 	}
-	if (json)
-		fputs(" ] }\n", stdout);
-	else
-		fputs("\noneway reproduce NAME... computes them, 'oneway reproduce --help' says more\n", stdout);
+	end_document(&json);
+}
+
+static void list_text(void)
+{
+	for (const struct ow_figure *const *set = ow_figure_sets; *set; set++) {
+		for (const struct ow_figure *f = *set; f->name; f++)
+			printf("%-17s %s\n", f->name, f->title);
+	}
+	fputs("\noneway reproduce NAME... computes them, 'oneway reproduce --help' says more\n", stdout);
 }
 
 static void on_progress(void *arg, double done)
@@ -177,37 +209,36 @@ static void put_text(const struct outcome *o, int width)
 	       o->plot ? o->plot : "");
 }
 
-static void put_json(const struct outcome *o, bool first)
+static void put_json(struct ow_json *json, const struct outcome *o)
 {
 	size_t claims;
 	const struct ow_figure_claim *claim = ow_figure_claims(o->run, &claims);
-	printf("%s\n  { \"name\": ", first ? "" : ",");
-	ow_report_json_string(stdout, o->figure->name);
-	fputs(", \"title\": ", stdout);
-	ow_report_json_string(stdout, o->figure->title);
-	printf(", \"points\": %zu, \"seconds\": %.3f, \"csv\": ", ow_figure_points(o->run), o->seconds);
-	ow_report_json_string(stdout, o->csv);
-	fputs(", \"plot\": ", stdout);
-	if (o->plot)
-		ow_report_json_string(stdout, o->plot);
-	else
-		fputs("null", stdout);
-	fputs(",\n    \"claims\": [", stdout);
+	char seconds[OW_FORMAT];
+	snprintf(seconds, sizeof seconds, "%.3f", o->seconds);
+	json_figure(json, o->figure);
+	ow_json_count(json, "points", ow_figure_points(o->run));
+	ow_json_raw(json, "seconds", seconds);
+	ow_json_string(json, "csv", o->csv);
+	ow_json_string(json, "plot", o->plot);
+	ow_json_line(json);
+	begin_list(json, "claims");
 	for (size_t i = 0; i < claims; i++) {
-		printf("%s\n      { \"paper\": ", i ? "," : "");
-		ow_report_json_string(stdout, claim[i].paper);
-		fputs(", \"ours\": ", stdout);
-		ow_report_json_string(stdout, claim[i].ours);
-		printf(", \"agrees\": %s }", claim[i].agrees ? "true" : "false");
+		begin_item(json);
+		ow_json_string(json, "paper", claim[i].paper);
+		ow_json_string(json, "ours", claim[i].ours);
+		ow_json_flag(json, "agrees", claim[i].agrees);
+		ow_json_end(json);
 	}
-	fputs(" ] }", stdout);
+	ow_json_end(json);
+	ow_json_end(json);
 }
 
 /* -- running ------------------------------------------------------------------------------------------------------ */
 
 struct job {
 	const struct arguments *args;
-	bool any, disagrees, no_gnuplot;
+	struct ow_json json;
+	bool disagrees, no_gnuplot;
 };
 
 static double now_s(void)
@@ -259,14 +290,22 @@ static int one(struct job *job, const struct ow_figure *figure, struct ow_error 
 		for (size_t i = 0; i < claims; i++)
 			job->disagrees |= !claim[i].agrees;
 		if (args->json)
-			put_json(&outcome, !job->any);
+			put_json(&job->json, &outcome);
 		else
 			put_text(&outcome, ow_terminal_width(stdout));
-		job->any = true;
 		fflush(stdout);
 	}
 	ow_figure_free(run);
 	return r;
+}
+
+static void begin_figures(struct job *job)
+{
+	begin_document(&job->json);
+	ow_json_command(&job->json, "reproduce");
+	ow_json_count(&job->json, "seed", job->args->seed);
+	ow_json_flag(&job->json, "quick", job->args->quick);
+	begin_list(&job->json, "figures");
 }
 
 static int reproduce(struct job *job, char **word, int words, struct ow_error *err)
@@ -278,9 +317,7 @@ static int reproduce(struct job *job, char **word, int words, struct ow_error *e
 		return ow_error_set(err, errno, "%s: %s", directory, strerror(errno));
 	int r = 0;
 	if (job->args->json)
-		printf("{ \"tool\": \"oneway\", \"version\": \"%s\", \"command\": \"reproduce\", \"seed\": %llu, "
-		       "\"quick\": %s, \"figures\": [",
-		       ow_version(), (unsigned long long)job->args->seed, job->args->quick ? "true" : "false");
+		begin_figures(job);
 	for (const struct ow_figure *const *set = ow_figure_sets; *set && r == 0; set++) {
 		for (const struct ow_figure *f = *set; f->name && r == 0; f++) {
 			if (chosen(f, word, words))
@@ -288,7 +325,7 @@ static int reproduce(struct job *job, char **word, int words, struct ow_error *e
 		}
 	}
 	if (job->args->json && r == 0)
-		fputs(" ] }\n", stdout);
+		end_document(&job->json);
 	else if (r == 0 && job->disagrees)
 		fputs("'ours !' marks what does not agree with the paper; docs/reproduction.md says who is right\n",
 		      stdout);
@@ -307,7 +344,7 @@ int ow_cli_reproduce(int argc, char **argv)
 	if (words < 0)
 		return ow_cli_refused("reproduce", words, &err);
 	if (words == 0) {
-		list(args.json);
+		args.json ? list_json() : list_text();
 		return OW_EXIT_OK;
 	}
 	if (!args.traces && access(TRACES, R_OK) == 0)

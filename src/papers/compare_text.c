@@ -12,7 +12,6 @@
 #include "base/format.h"
 #include <inttypes.h>
 #include <math.h>
-#include <oneway/oneway.h>
 #include <string.h>
 
 /* Columns of the tables: of their first part, and of each value; below this the table of costs is a short one. */
@@ -281,33 +280,24 @@ void ow_report_compare_text(FILE *out, const struct ow_comparison *comparison, i
 
 /* -- JSON --------------------------------------------------------------------------------------------------------- */
 
-static void put_number(FILE *out, const char *name, double value)
+static void put_intervals(struct ow_json *json, const struct ow_estimate *e)
 {
-	fprintf(out, ", \"%s\": ", name);
-	ow_report_json_number(out, value);
-}
-
-static void put_interval(FILE *out, const char *name, const struct ow_value *value, bool first)
-{
-	ow_report_json_name(out, -1, name, first);
-	ow_report_json_bounds(out, value);
-}
-
-static void put_intervals(FILE *out, const struct ow_estimate *e)
-{
-	fputs(",\n      \"ci95\": {", out);
-	put_interval(out, "mean", &e->mean_ns, true);
-	put_interval(out, "stddev", &e->stddev_ns, false);
-	put_interval(out, "loss", &e->loss_ratio, false);
-	put_interval(out, "lost", &e->lost, false);
-	put_interval(out, "extra", &e->extra, false);
-	fputs(",\n        \"quantiles\": {", out);
+	ow_json_line(json);
+	ow_json_object(json, "ci95");
+	ow_json_bounds(json, "mean", &e->mean_ns);
+	ow_json_bounds(json, "stddev", &e->stddev_ns);
+	ow_json_bounds(json, "loss", &e->loss_ratio);
+	ow_json_bounds(json, "lost", &e->lost);
+	ow_json_bounds(json, "extra", &e->extra);
+	ow_json_line(json);
+	ow_json_object(json, "quantiles");
 	for (int i = 0; i < OW_QUANTILES; i++)
-		put_interval(out, ow_quantile_name[i], &e->quantile_ns[i], i == 0);
-	fputs("}}", out);
+		ow_json_bounds(json, ow_quantile_name[i], &e->quantile_ns[i]);
+	ow_json_end(json);
+	ow_json_end(json);
 }
 
-static void put_missing(FILE *out, const struct ow_estimate *e)
+static void put_missing(struct ow_json *json, const struct ow_estimate *e)
 {
 	const struct {
 		const char *name;
@@ -317,98 +307,119 @@ static void put_missing(FILE *out, const struct ow_estimate *e)
 	            {"loss", &e->loss_ratio},
 	            {"extra", &e->extra},
 	            {"quantiles", &e->quantile_ns[0]}};
-	const char *join = "";
-	fputs(",\n      \"not_estimated\": {", out);
+	ow_json_line(json);
+	ow_json_object(json, "not_estimated");
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-		if (list[i].value->status != OW_VALUE_NONE)
-			continue;
-		fprintf(out, "%s\"%s\": ", join, list[i].name);
-		ow_report_json_string(out, ow_reason_text(list[i].value->reason));
-		join = ", ";
+		if (list[i].value->status == OW_VALUE_NONE)
+			ow_json_string(json, list[i].name, ow_reason_text(list[i].value->reason));
 	}
-	fputc('}', out);
+	ow_json_end(json);
 }
 
-static void put_result(FILE *out, const struct ow_comparison *c, const struct ow_estimate *e)
+static void put_delay(struct ow_json *json, const struct ow_estimate *e)
+{
+	double quantile[OW_QUANTILES];
+	for (int i = 0; i < OW_QUANTILES; i++)
+		quantile[i] = ow_json_known(&e->quantile_ns[i]);
+	ow_json_line(json);
+	ow_json_object(json, "delay_ns");
+	ow_json_number(json, "mean", ow_json_known(&e->mean_ns));
+	ow_json_number(json, "stddev", ow_json_known(&e->stddev_ns));
+	ow_json_null(json, "min");
+	ow_json_null(json, "max");
+	ow_json_quantiles(json, "quantiles", quantile);
+	ow_json_end(json);
+}
+
+static void put_result(struct ow_json *json, const struct ow_comparison *c, const struct ow_estimate *e)
 {
 	const struct ow_result *x = c->exact;
 	bool exact = e->mean_ns.status == OW_VALUE_EXACT && e->lost.status == OW_VALUE_EXACT;
-	fprintf(out, ",\n      \"sent\": %" PRIu64 ", \"received\": %" PRIu64, x->sent, x->received);
-	put_number(out, "matched", (double)x->sent - ow_report_json_known(&e->lost));
-	put_number(out, "lost", ow_report_json_known(&e->lost));
-	put_number(out, "extra", ow_report_json_known(&e->extra));
-	fputs(", \"duplicated\": null, \"ambiguous\": null, \"reordered\": null", out);
-	fprintf(out, ", \"samples\": %" PRIu64, e->useful);
-	put_number(out, "loss_ratio", ow_report_json_known(&e->loss_ratio));
-	fputs(",\n      \"delay_ns\": {\"mean\": ", out);
-	ow_report_json_number(out, ow_report_json_known(&e->mean_ns));
-	put_number(out, "stddev", ow_report_json_known(&e->stddev_ns));
-	fputs(", \"min\": null, \"max\": null, \"quantiles\": {", out);
-	for (int i = 0; i < OW_QUANTILES; i++) {
-		fprintf(out, "%s\"%s\": ", i ? ", " : "", ow_quantile_name[i]);
-		ow_report_json_number(out, ow_report_json_known(&e->quantile_ns[i]));
-	}
-	fprintf(out, "}}, \"exact\": %s, \"complete\": %s", exact ? "true" : "false", e->complete ? "true" : "false");
+	ow_json_line(json);
+	ow_json_count(json, "sent", x->sent);
+	ow_json_count(json, "received", x->received);
+	ow_json_number(json, "matched", (double)x->sent - ow_json_known(&e->lost));
+	ow_json_number(json, "lost", ow_json_known(&e->lost));
+	ow_json_number(json, "extra", ow_json_known(&e->extra));
+	ow_json_null(json, "duplicated");
+	ow_json_null(json, "ambiguous");
+	ow_json_null(json, "reordered");
+	ow_json_count(json, "samples", e->useful);
+	ow_json_number(json, "loss_ratio", ow_json_known(&e->loss_ratio));
+	put_delay(json, e);
+	ow_json_flag(json, "exact", exact);
+	ow_json_flag(json, "complete", e->complete);
 }
 
-static void put_relative(FILE *out, const struct ow_comparison *c, const struct ow_estimate *e)
+static void put_relative(struct ow_json *json, const struct ow_comparison *c, const struct ow_estimate *e)
 {
 	const struct ow_result *x = c->exact;
-	fputs(",\n      \"relative_error\": {\"mean\": ", out);
-	ow_report_json_number(out, fabs(ow_compare_error(&e->mean_ns, x->delay.mean_ns)));
-	put_number(out, "stddev", fabs(ow_compare_error(&e->stddev_ns, x->delay.stddev_ns)));
-	put_number(out, "loss", fabs(ow_compare_error(&e->loss_ratio, (double)x->lost / (double)x->sent)));
-	fputs(", \"quantiles\": {", out);
-	for (int i = 0; i < OW_QUANTILES; i++) {
-		fprintf(out, "%s\"%s\": ", i ? ", " : "", ow_quantile_name[i]);
-		ow_report_json_number(out, fabs(ow_compare_error(&e->quantile_ns[i], x->delay.quantile_ns[i])));
-	}
-	fputs("}}", out);
+	double quantile[OW_QUANTILES];
+	for (int i = 0; i < OW_QUANTILES; i++)
+		quantile[i] = fabs(ow_compare_error(&e->quantile_ns[i], x->delay.quantile_ns[i]));
+	ow_json_line(json);
+	ow_json_object(json, "relative_error");
+	ow_json_number(json, "mean", fabs(ow_compare_error(&e->mean_ns, x->delay.mean_ns)));
+	ow_json_number(json, "stddev", fabs(ow_compare_error(&e->stddev_ns, x->delay.stddev_ns)));
+	ow_json_number(json, "loss", fabs(ow_compare_error(&e->loss_ratio, (double)x->lost / (double)x->sent)));
+	ow_json_quantiles(json, "quantiles", quantile);
+	ow_json_end(json);
 }
 
-static void put_row(FILE *out, const struct ow_comparison *c, const struct ow_compare_row *row)
+static void put_row(struct ow_json *json, const struct ow_comparison *c, const struct ow_compare_row *row)
 {
-	fputs("    { \"name\": ", out);
-	ow_report_json_string(out, row->name);
-	fprintf(out, ", \"kind\": \"%s\", \"params\": ", row->baseline ? "baseline" : "synopsis");
-	ow_report_json_string(out, row->params);
-	if (*row->failure) {
-		fputs(", \"failure\": ", out);
-		ow_report_json_string(out, row->failure);
-	}
-	fprintf(out, ",\n      \"memory_bytes\": %zu, \"cache_bytes\": %" PRIu64 ", \"wire_bytes\": %" PRIu64,
-	        row->memory_bytes, row->cache_bytes, row->wire_bytes);
-	fprintf(out, ", \"round_trips\": %" PRIu64, row->estimate.round_trips);
-	put_number(out, "insert_ns", row->insert_ns);
-	put_number(out, "decode_us", row->decode_us);
-	put_result(out, c, &row->estimate);
-	put_relative(out, c, &row->estimate);
-	put_intervals(out, &row->estimate);
-	put_missing(out, &row->estimate);
-	fputs(" }", out);
+	ow_json_object(json, NULL);
+	ow_json_style(json, OW_JSON_PADDED);
+	ow_json_string(json, "name", row->name);
+	ow_json_string(json, "kind", row->baseline ? "baseline" : "synopsis");
+	ow_json_string(json, "params", row->params);
+	if (*row->failure)
+		ow_json_string(json, "failure", row->failure);
+	ow_json_line(json);
+	ow_json_count(json, "memory_bytes", row->memory_bytes);
+	ow_json_count(json, "cache_bytes", row->cache_bytes);
+	ow_json_count(json, "wire_bytes", row->wire_bytes);
+	ow_json_count(json, "round_trips", row->estimate.round_trips);
+	ow_json_number(json, "insert_ns", row->insert_ns);
+	ow_json_number(json, "decode_us", row->decode_us);
+	put_result(json, c, &row->estimate);
+	put_relative(json, c, &row->estimate);
+	put_intervals(json, &row->estimate);
+	put_missing(json, &row->estimate);
+	ow_json_end(json);
+}
+
+static void put_head(struct ow_json *json, const struct ow_comparison *comparison)
+{
+	ow_json_line(json);
+	ow_json_command(json, "compare");
+	ow_json_line(json);
+	ow_json_object(json, "inputs");
+	ow_json_string(json, "a", comparison->match->capture[OW_SIDE_A].path);
+	ow_json_string(json, "b", comparison->match->capture[OW_SIDE_B].path);
+	ow_json_end(json);
+	ow_json_line(json);
+	ow_json_string(json, "direction", comparison->direction == OW_A_TO_B ? "a_to_b" : "b_to_a");
+	ow_json_count(json, "memory_bytes", comparison->memory_bytes);
+	ow_json_count(json, "seed", comparison->seed);
 }
 
 void ow_report_compare_json(FILE *out, const struct ow_comparison *comparison)
 {
 	const struct ow_match_report *match = comparison->match;
-	fprintf(out,
-	        "{\n  \"tool\": \"oneway\", \"version\": \"%s\", \"command\": \"compare\",\n  \"inputs\": {\"a\": ",
-	        ow_version());
-	ow_report_json_string(out, match->capture[OW_SIDE_A].path);
-	fputs(", \"b\": ", out);
-	ow_report_json_string(out, match->capture[OW_SIDE_B].path);
-	fprintf(out, "},\n  \"direction\": \"%s\", \"memory_bytes\": %zu, \"seed\": %" PRIu64 ",\n  \"exact\": ",
-	        comparison->direction == OW_A_TO_B ? "a_to_b" : "b_to_a", comparison->memory_bytes, comparison->seed);
-	ow_report_result_json(out, comparison->exact, 2);
-	fputs(",\n  \"synopses\": [", out);
-	for (size_t i = 0; i < comparison->rows; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		put_row(out, comparison, &comparison->row[i]);
-	}
-	fputs("\n  ],\n  \"warnings\": [", out);
-	for (size_t i = 0; i < match->warnings; i++) {
-		fputs(i ? ", " : "", out);
-		ow_report_json_string(out, match->warning[i]);
-	}
-	fputs("]\n}\n", out);
+	struct ow_json json = {.out = out, .indent = 2};
+	ow_json_object(&json, NULL);
+	put_head(&json, comparison);
+	ow_json_style(&json, OW_JSON_LINES);
+	ow_json_result(&json, "exact", comparison->exact);
+	ow_json_array(&json, "synopses");
+	ow_json_style(&json, OW_JSON_LINES);
+	for (size_t i = 0; i < comparison->rows; i++)
+		put_row(&json, comparison, &comparison->row[i]);
+	ow_json_end(&json);
+	ow_json_array(&json, "warnings");
+	for (size_t i = 0; i < match->warnings; i++)
+		ow_json_string(&json, NULL, match->warning[i]);
+	ow_json_end(&json);
+	ow_json_end(&json);
 }

@@ -7,115 +7,123 @@
 #include "base/format.h"
 #include <inttypes.h>
 #include <math.h>
-#include <oneway/oneway.h>
 
-static void put_number(FILE *out, const char *name, double value)
-{
-	fprintf(out, "\"%s\": ", name);
-	ow_report_json_number(out, value);
-}
-
-static void put_reason(FILE *out, const char *name, const struct ow_value *value, bool first)
-{
-	fprintf(out, "%s\"%s\": ", first ? "" : ", ", name);
-	ow_report_json_string(out, ow_reason_text(value->reason));
-}
-
-static void put_estimate(FILE *out, const struct ow_flow_estimate *e)
+static void put_estimate(struct ow_json *json, const struct ow_flow_estimate *e)
 {
 	const struct ow_value *mean = &e->mean_ns, *stddev = &e->stddev_ns;
 	bool no_mean = mean->status == OW_VALUE_NONE, no_stddev = stddev->status == OW_VALUE_NONE;
-	put_number(out, "mean_ns", ow_report_json_known(mean));
-	fputs(", ", out);
-	put_number(out, "stddev_ns", ow_report_json_known(stddev));
-	fputs(", \"ci95\": {\"mean\": ", out);
-	ow_report_json_bounds(out, mean);
-	fputs(", \"stddev\": ", out);
-	ow_report_json_bounds(out, stddev);
-	fprintf(out, "}, \"estimator\": \"%s\"", ow_flow_estimator_name(e->estimator));
+	ow_json_number(json, "mean_ns", ow_json_known(mean));
+	ow_json_number(json, "stddev_ns", ow_json_known(stddev));
+	ow_json_object(json, "ci95");
+	ow_json_bounds(json, "mean", mean);
+	ow_json_bounds(json, "stddev", stddev);
+	ow_json_end(json);
+	ow_json_string(json, "estimator", ow_flow_estimator_name(e->estimator));
 	if (!no_mean && !no_stddev)
 		return;
-	fputs(", \"not_estimated\": {", out);
+	ow_json_object(json, "not_estimated");
 	if (no_mean)
-		put_reason(out, "mean", mean, true);
+		ow_json_string(json, "mean", ow_reason_text(mean->reason));
 	if (no_stddev)
-		put_reason(out, "stddev", stddev, !no_mean);
-	fputc('}', out);
+		ow_json_string(json, "stddev", ow_reason_text(stddev->reason));
+	ow_json_end(json);
 }
 
-static void put_flow(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_answer *flow)
+static void put_ends(struct ow_json *json, const struct ow_flow_leg *leg)
 {
-	fputs("{\"flow\": ", out);
-	ow_flow_name_json(out, &answers->select, &flow->key);
-	fprintf(out, ", \"packets\": %" PRIu64 ", \"sent\": ", flow->packets);
-	flow->sent == UINT64_MAX ? fputs("null", out) : fprintf(out, "%" PRIu64, flow->sent);
-	fputs(", ", out);
-	put_estimate(out, ow_flow_answer_whole(answers, flow));
-	for (unsigned i = 0; i + 1 < answers->legs; i++) {
-		fprintf(out, "%s{\"from\": %u, \"to\": %u, ", i ? ", " : ", \"legs\": [", answers->leg[i].from,
-		        answers->leg[i].to);
-		put_estimate(out, &flow->estimate[i]);
-		fputc('}', out);
+	ow_json_count(json, "from", leg->from);
+	ow_json_count(json, "to", leg->to);
+}
+
+static void put_flow(struct ow_json *json, const struct ow_flow_answers *answers, const struct ow_flow_answer *flow)
+{
+	ow_json_object(json, NULL);
+	ow_flow_name_json(json, "flow", &answers->select, &flow->key);
+	ow_json_count(json, "packets", flow->packets);
+	ow_json_count_if(json, "sent", flow->sent != UINT64_MAX, flow->sent);
+	put_estimate(json, ow_flow_answer_whole(answers, flow));
+	if (answers->legs > 1) {
+		ow_json_array(json, "legs");
+		for (unsigned i = 0; i + 1 < answers->legs; i++) {
+			ow_json_object(json, NULL);
+			put_ends(json, &answers->leg[i]);
+			put_estimate(json, &flow->estimate[i]);
+			ow_json_end(json);
+		}
+		ow_json_end(json);
 	}
-	fputs(answers->legs > 1 ? "]}" : "}", out);
+	ow_json_end(json);
 }
 
-static void put_point(FILE *out, const struct ow_flow_point *point)
+static void put_point(struct ow_json *json, const struct ow_flow_point *point)
 {
-	fputs("{\"path\": ", out);
-	ow_report_json_string(out, point->path);
-	fprintf(out,
-	        ", \"epochs\": %zu, \"begin_ns\": %" PRId64 ", \"end_ns\": %" PRId64 ", \"packets\": %" PRIu64
-	        ", \"flows\": ",
-	        point->epochs, point->begin_ns, point->end_ns, point->packets);
-	point->counted ? fprintf(out, "%" PRIu64, point->flows) : fputs("null", out);
-	fputs(", \"bits_per_packet\": {", out);
-	put_number(out, "counters", point->counter_bits);
-	fputs(", ", out);
-	put_number(out, "flow_counts", point->count_bits);
-	fputs("}}", out);
+	ow_json_object(json, NULL);
+	ow_json_string(json, "path", point->path);
+	ow_json_count(json, "epochs", point->epochs);
+	ow_json_integer(json, "begin_ns", point->begin_ns);
+	ow_json_integer(json, "end_ns", point->end_ns);
+	ow_json_count(json, "packets", point->packets);
+	ow_json_count_if(json, "flows", point->counted, point->flows);
+	ow_json_object(json, "bits_per_packet");
+	ow_json_number(json, "counters", point->counter_bits);
+	ow_json_number(json, "flow_counts", point->count_bits);
+	ow_json_end(json);
+	ow_json_end(json);
 }
 
-static void put_legs(FILE *out, const struct ow_flow_answers *answers)
+static void put_legs(struct ow_json *json, const struct ow_flow_answers *answers)
 {
+	ow_json_array(json, "legs");
 	for (unsigned i = 0; i < answers->legs; i++) {
 		const struct ow_flow_leg *leg = &answers->leg[i];
-		fprintf(out,
-		        "%s{\"from\": %u, \"to\": %u, \"counters\": %" PRIu64 ", \"clean\": %" PRIu64
-		        ", \"unclean\": %" PRIu64 "}",
-		        i ? ", " : "", leg->from, leg->to, leg->counters, leg->clean, leg->counters - leg->clean);
+		ow_json_object(json, NULL);
+		put_ends(json, leg);
+		ow_json_count(json, "counters", leg->counters);
+		ow_json_count(json, "clean", leg->clean);
+		ow_json_count(json, "unclean", leg->counters - leg->clean);
+		ow_json_end(json);
 	}
+	ow_json_end(json);
+}
+
+static void put_warnings(struct ow_json *json, const struct ow_flow_answers *answers)
+{
+	char line[OW_FLOW_WARNING];
+	ow_json_array(json, "warnings");
+	for (unsigned i = 0; ow_flow_answers_warning(answers, i, line); i++) {
+		ow_json_line(json);
+		ow_json_string(json, NULL, line);
+	}
+	ow_json_end(json);
 }
 
 void ow_report_flow_answers_json(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_rows *rows)
 {
-	char key[OW_FLOW_SELECT_TEXT], line[OW_FLOW_WARNING];
+	struct ow_json json = {.out = out, .indent = 2};
+	char key[OW_FLOW_SELECT_TEXT];
 	ow_flow_select_text(&answers->select, key);
-	fprintf(out,
-	        "{\n  \"tool\": \"oneway\",\n  \"version\": \"%s\",\n  \"command\": \"flows query\",\n  \"points\": [",
-	        ow_version());
-	for (unsigned i = 0; i < answers->points; i++) {
-		fputs(i ? ",\n    " : "\n    ", out);
-		put_point(out, &answers->point[i]);
-	}
-	fprintf(out, "\n  ],\n  \"key\": \"%s\",\n  \"counts\": ", key);
-	ow_report_json_string(out, answers->counts ? answers->counts : "recorded");
-	fputs(",\n  \"legs\": [", out);
-	put_legs(out, answers);
-	fprintf(out,
-	        "],\n  \"offset_ns\": %" PRId64 ",\n  \"flows_total\": %zu,\n  \"flows_estimated\": %zu,\n"
-	        "  \"flows_never_arrived\": %" PRIu64 ",\n  \"flows\": [",
-	        answers->offset_ns, answers->flows, answers->estimated, answers->never_arrived);
-	for (size_t i = 0; i < rows->rows; i++) {
-		fputs(i ? ",\n    " : "\n    ", out);
-		put_flow(out, answers, rows->row[i]);
-	}
-	fputs(rows->rows ? "\n  ],\n  \"warnings\": [" : "],\n  \"warnings\": [", out);
-	for (unsigned i = 0; ow_flow_answers_warning(answers, i, line); i++) {
-		fputs(i ? ",\n    " : "\n    ", out);
-		ow_report_json_string(out, line);
-	}
-	fputs("]\n}\n", out);
+	ow_json_object(&json, NULL);
+	ow_json_style(&json, OW_JSON_LINES);
+	ow_json_command(&json, "flows query");
+	ow_json_array(&json, "points");
+	ow_json_style(&json, OW_JSON_LINES);
+	for (unsigned i = 0; i < answers->points; i++)
+		put_point(&json, &answers->point[i]);
+	ow_json_end(&json);
+	ow_json_string(&json, "key", key);
+	ow_json_string(&json, "counts", answers->counts ? answers->counts : "recorded");
+	put_legs(&json, answers);
+	ow_json_integer(&json, "offset_ns", answers->offset_ns);
+	ow_json_count(&json, "flows_total", answers->flows);
+	ow_json_count(&json, "flows_estimated", answers->estimated);
+	ow_json_count(&json, "flows_never_arrived", answers->never_arrived);
+	ow_json_array(&json, "flows");
+	ow_json_style(&json, OW_JSON_LINES);
+	for (size_t i = 0; i < rows->rows; i++)
+		put_flow(&json, answers, rows->row[i]);
+	ow_json_end(&json);
+	put_warnings(&json, answers);
+	ow_json_end(&json);
 }
 
 /* value,low,high; infinity and what is not there are empty. */
@@ -124,8 +132,7 @@ static void put_csv_value(FILE *out, const struct ow_value *value)
 	const double number[] = {value->value, value->low, value->high};
 	for (int i = 0; i < 3; i++) {
 		fputc(',', out);
-		if (value->status != OW_VALUE_NONE && isfinite(number[i]))
-			ow_report_json_number(out, number[i]);
+		ow_format_csv_number(out, value->status == OW_VALUE_NONE ? NAN : number[i]);
 	}
 }
 

@@ -2,7 +2,6 @@
 /* Flow keys for machines: the same fields in the results of every command. */
 #include "report/flow_name.h"
 
-#include "result/json.h"
 #include "base/format.h"
 #include <arpa/inet.h>
 
@@ -41,23 +40,24 @@ static const char *address_text(const struct ow_flow_select *select, const struc
 	return text;
 }
 
-void ow_flow_name_json(FILE *out, const struct ow_flow_select *select, const struct ow_flow_key *key)
+void ow_flow_name_json(struct ow_json *json, const char *name, const struct ow_flow_select *select,
+                       const struct ow_flow_key *key)
 {
 	char src[ADDRESS_TEXT], dst[ADDRESS_TEXT];
+	ow_json_object(json, name);
 	if (is_class(select)) {
-		fputs("{\"class\": ", out);
-		ow_report_json_string(out, class_name(select, key));
-		fputc('}', out);
-		return;
+		ow_json_string(json, "class", class_name(select, key));
+	} else {
+		bool ports = has_ports(select) && key->version;
+		ow_json_string(json, "src", address_text(select, key, key->src, src));
+		ow_json_string(json, "dst", address_text(select, key, key->dst, dst));
+		ow_json_count_if(json, "sport", ports, key->sport);
+		ow_json_count_if(json, "dport", ports, key->dport);
+		ow_json_count_if(json, "proto", ports, key->proto);
+		if (has_ports(select) && !key->version)
+			ow_json_count(json, "ethertype", key->ethertype);
 	}
-	fprintf(out, "{\"src\": \"%s\", \"dst\": \"%s\", ", address_text(select, key, key->src, src),
-	        address_text(select, key, key->dst, dst));
-	if (!has_ports(select))
-		fputs("\"sport\": null, \"dport\": null, \"proto\": null}", out);
-	else if (key->version)
-		fprintf(out, "\"sport\": %u, \"dport\": %u, \"proto\": %u}", key->sport, key->dport, key->proto);
-	else
-		fprintf(out, "\"sport\": null, \"dport\": null, \"proto\": null, \"ethertype\": %u}", key->ethertype);
+	ow_json_end(json);
 }
 
 void ow_flow_name_csv(FILE *out, const struct ow_flow_select *select, const struct ow_flow_key *key)

@@ -211,53 +211,45 @@ void ow_report_match_flows_text(FILE *out, const struct ow_match_flows *flows, s
 
 /* -- machines ----------------------------------------------------------------------------------------------------- */
 
-static void put_bounds(FILE *out, const char *name, bool known, double value)
-{
-	fprintf(out, "\"%s\": ", name);
-	if (!known) {
-		fputs("null", out);
-		return;
-	}
-	fputc('[', out);
-	ow_report_json_number(out, value);
-	fputs(", ", out);
-	ow_report_json_number(out, value);
-	fputc(']', out);
-}
-
-static void put_json(FILE *out, const struct ow_match_flows *flows, const struct ow_flow_result *flow)
+static void put_flow(struct ow_json *json, const struct ow_match_flows *flows, const struct ow_flow_result *flow)
 {
 	bool known = flow->samples > 0;
-	fputs("{\"flow\": ", out);
-	ow_flow_name_json(out, &flows->select, &flow->key);
-	fprintf(out,
-	        ", \"direction\": \"%s\", \"packets\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"received\": %" PRIu64
-	        ", \"matched\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"extra\": %" PRIu64 ", \"duplicated\": %" PRIu64
-	        ", \"ambiguous\": %" PRIu64 ", \"samples\": %" PRIu64 ", \"mean_ns\": ",
-	        direction_name[flow->direction], flow->received, flow->sent, flow->received, flow->matched, flow->lost,
-	        flow->extra, flow->duplicated, flow->ambiguous, flow->samples);
-	ow_report_json_number(out, known ? flow->mean_ns : NAN);
-	fputs(", \"stddev_ns\": ", out);
-	ow_report_json_number(out, known ? flow->stddev_ns : NAN);
-	if (known)
-		fprintf(out, ", \"min_ns\": %" PRId64 ", \"max_ns\": %" PRId64, flow->min_ns, flow->max_ns);
-	else
-		fputs(", \"min_ns\": null, \"max_ns\": null", out);
-	fputs(", \"ci95\": {", out);
-	put_bounds(out, "mean", known, flow->mean_ns);
-	fputs(", ", out);
-	put_bounds(out, "stddev", known, flow->stddev_ns);
-	fputs("}, \"estimator\": \"exact\"}", out);
+	double mean_ns = known ? flow->mean_ns : NAN, stddev_ns = known ? flow->stddev_ns : NAN;
+	/* Exact: the interval is the value. */
+	const struct ow_value mean = {
+		.status = known ? OW_VALUE_EXACT : OW_VALUE_NONE, .low = mean_ns, .high = mean_ns};
+	const struct ow_value stddev = {.status = mean.status, .low = stddev_ns, .high = stddev_ns};
+	ow_json_object(json, NULL);
+	ow_flow_name_json(json, "flow", &flows->select, &flow->key);
+	ow_json_string(json, "direction", direction_name[flow->direction]);
+	ow_json_count(json, "packets", flow->received);
+	ow_json_count(json, "sent", flow->sent);
+	ow_json_count(json, "received", flow->received);
+	ow_json_count(json, "matched", flow->matched);
+	ow_json_count(json, "lost", flow->lost);
+	ow_json_count(json, "extra", flow->extra);
+	ow_json_count(json, "duplicated", flow->duplicated);
+	ow_json_count(json, "ambiguous", flow->ambiguous);
+	ow_json_count(json, "samples", flow->samples);
+	ow_json_number(json, "mean_ns", mean_ns);
+	ow_json_number(json, "stddev_ns", stddev_ns);
+	ow_json_integer_if(json, "min_ns", known, flow->min_ns);
+	ow_json_integer_if(json, "max_ns", known, flow->max_ns);
+	ow_json_object(json, "ci95");
+	ow_json_bounds(json, "mean", &mean);
+	ow_json_bounds(json, "stddev", &stddev);
+	ow_json_end(json);
+	ow_json_string(json, "estimator", "exact");
+	ow_json_end(json);
 }
 
-void ow_report_match_flows_json(FILE *out, const struct ow_match_flows *flows)
+void ow_report_match_flows_json(struct ow_json *json, const struct ow_match_flows *flows)
 {
-	fputc('[', out);
-	for (size_t i = 0; i < flows->flows; i++) {
-		fputs(i ? ",\n    " : "\n    ", out);
-		put_json(out, flows, &flows->flow[i]);
-	}
-	fputs(flows->flows ? "\n  ]" : "]", out);
+	ow_json_array(json, "flows");
+	ow_json_style(json, OW_JSON_LINES);
+	for (size_t i = 0; i < flows->flows; i++)
+		put_flow(json, flows, &flows->flow[i]);
+	ow_json_end(json);
 }
 
 void ow_report_match_flows_csv(FILE *out, const struct ow_match_flows *flows)
@@ -278,9 +270,9 @@ void ow_report_match_flows_csv(FILE *out, const struct ow_match_flows *flows)
 			continue;
 		}
 		fputc(',', out);
-		ow_report_json_number(out, flow->mean_ns);
+		ow_format_csv_number(out, flow->mean_ns);
 		fputc(',', out);
-		ow_report_json_number(out, flow->stddev_ns);
+		ow_format_csv_number(out, flow->stddev_ns);
 		fprintf(out, ",%" PRId64 ",%" PRId64 "\n", flow->min_ns, flow->max_ns);
 	}
 }

@@ -2,6 +2,7 @@
 #ifndef OW_REPORT_MATCH_FLOWS_H
 #define OW_REPORT_MATCH_FLOWS_H
 
+#include "base/json_writer.h"
 #include "estimate/flow_tally.h"
 #include "packet/flow_select.h"
 #include <stdio.h>
@@ -24,7 +25,7 @@ void ow_match_flows_done(struct ow_match_flows *flows);
 void ow_report_match_flows_text(FILE *out, const struct ow_match_flows *flows, size_t top, uint64_t least, int width,
                                 bool colour);
 /* The array of flows. */
-void ow_report_match_flows_json(FILE *out, const struct ow_match_flows *flows);
+void ow_report_match_flows_json(struct ow_json *json, const struct ow_match_flows *flows);
 /* A header line and a row a flow. */
 void ow_report_match_flows_csv(FILE *out, const struct ow_match_flows *flows);
 

@@ -4,135 +4,139 @@
 #include "report/match_flows.h"
 #include "report/report.h"
 
-#include <inttypes.h>
-#include <oneway/oneway.h>
-
 static const char *const level_name[] = {"auto", "ip", "nat", "frame"};
 static const char *const clock_name[] = {"none", "given", "estimated"};
 
-static void put_capture(FILE *out, const char *name, const struct ow_capture_info *info, bool first)
+static void put_capture(struct ow_json *json, const char *name, const struct ow_capture_info *info)
 {
-	ow_report_json_name(out, 4, name, first);
-	fputs("{\"path\": ", out);
-	ow_report_json_string(out, info->path);
-	fprintf(out, ", \"packets\": %" PRIu64 ", \"first_ns\": ", info->packets);
-	if (info->packets)
-		fprintf(out, "%" PRId64 ", \"last_ns\": %" PRId64, info->first_ns, info->last_ns);
+	ow_json_object(json, name);
+	ow_json_string(json, "path", info->path);
+	ow_json_count(json, "packets", info->packets);
+	ow_json_integer_if(json, "first_ns", info->packets, info->first_ns);
+	ow_json_integer_if(json, "last_ns", info->packets, info->last_ns);
+	ow_json_string(json, "linktype", info->linktype);
+	ow_json_integer(json, "resolution_ns", info->resolution_ns);
+	ow_json_end(json);
+}
+
+static void put_inputs(struct ow_json *json, const struct ow_match_report *report)
+{
+	ow_json_object(json, "inputs");
+	ow_json_style(json, OW_JSON_LINES);
+	put_capture(json, "a", &report->capture[OW_SIDE_A]);
+	put_capture(json, "b", &report->capture[OW_SIDE_B]);
+	ow_json_end(json);
+}
+
+static void put_identity(struct ow_json *json, const struct ow_match_report *report)
+{
+	ow_json_object(json, "identity");
+	ow_json_string(json, "level", level_name[report->level]);
+	ow_json_flag(json, "inner", report->inner);
+	ow_json_flag(json, "segments", report->segments);
+	ow_json_flag(json, "fragments", report->fragments);
+	ow_json_flag(json, "ip_id", report->ip_id);
+	ow_json_flag(json, "tcp_numbers", report->tcp_numbers);
+	ow_json_flag(json, "tcp_options", report->tcp_options);
+	ow_json_end(json);
+}
+
+static void put_clock(struct ow_json *json, const struct ow_match_report *report)
+{
+	ow_json_object(json, "clock");
+	ow_json_integer(json, "offset_ns", report->offset_ns);
+	ow_json_number(json, "drift_ppb", report->drift_ppb);
+	ow_json_string(json, "method", clock_name[report->clock]);
+	ow_json_integer_if(json, "error_ns", report->offset_error_ns != -1, report->offset_error_ns);
+	if (report->offset_low_ns > report->offset_high_ns) {
+		ow_json_null(json, "bounds_ns");
+	} else {
+		ow_json_array(json, "bounds_ns");
+		ow_json_integer_if(json, NULL, report->offset_low_ns != INT64_MIN, report->offset_low_ns);
+		ow_json_integer_if(json, NULL, report->offset_high_ns != INT64_MAX, report->offset_high_ns);
+		ow_json_end(json);
+	}
+	ow_json_end(json);
+}
+
+static void put_pair(struct ow_json *json, const char *name, const uint64_t count[OW_SIDES])
+{
+	ow_json_object(json, name);
+	ow_json_count(json, "a", count[OW_SIDE_A]);
+	ow_json_count(json, "b", count[OW_SIDE_B]);
+	ow_json_end(json);
+}
+
+static void put_reverse(struct ow_json *json, const struct ow_match_report *report, const struct ow_result *result)
+{
+	if (report->has_direction[OW_B_TO_A])
+		ow_json_result(json, "b_to_a", result);
 	else
-		fputs("null, \"last_ns\": null", out);
-	fputs(", \"linktype\": ", out);
-	ow_report_json_string(out, info->linktype);
-	fprintf(out, ", \"resolution_ns\": %" PRId64 "}", info->resolution_ns);
+		ow_json_null(json, "b_to_a");
 }
 
-static void put_pair(FILE *out, const char *name, const uint64_t count[OW_SIDES])
+static void put_intervals(struct ow_json *json, const struct ow_match_report *report)
 {
-	ow_report_json_name(out, 2, name, false);
-	fprintf(out, "{\"a\": %" PRIu64 ", \"b\": %" PRIu64 "}", count[OW_SIDE_A], count[OW_SIDE_B]);
-}
-
-static void put_result(FILE *out, int indent, const char *name, const struct ow_result *result, bool there)
-{
-	ow_report_json_name(out, indent, name, false);
-	if (there)
-		ow_report_result_json(out, result, indent);
-	else
-		fputs("null", out);
-}
-
-static void put_intervals(FILE *out, const struct ow_match_report *report)
-{
-	ow_report_json_name(out, 2, "intervals", false);
-	fputc('[', out);
+	ow_json_array(json, "intervals");
+	ow_json_style(json, OW_JSON_LINES);
 	for (size_t i = 0; i < report->intervals; i++) {
 		const struct ow_interval *interval = &report->interval[i];
-		fprintf(out, "%s\n    {\"start_ns\": %" PRId64, i ? "," : "", interval->start_ns);
-		ow_report_json_members(out, &interval->direction[OW_A_TO_B], 6, false);
-		put_result(out, 6, "b_to_a", &interval->direction[OW_B_TO_A], report->has_direction[OW_B_TO_A]);
-		fputs("\n    }", out);
+		ow_json_object(json, NULL);
+		ow_json_integer(json, "start_ns", interval->start_ns);
+		ow_json_style(json, OW_JSON_LINES);
+		ow_json_result_members(json, &interval->direction[OW_A_TO_B]);
+		put_reverse(json, report, &interval->direction[OW_B_TO_A]);
+		ow_json_end(json);
 	}
-	fputs("\n  ]", out);
+	ow_json_end(json);
 }
 
-static void put_bound(FILE *out, int64_t ns, int64_t none)
+static void put_holes(struct ow_json *json, const struct ow_match_report *report)
 {
-	if (ns == none)
-		fputs("null", out);
-	else
-		fprintf(out, "%" PRId64, ns);
-}
-
-static void put_offset_bounds(FILE *out, const struct ow_match_report *report)
-{
-	fputs(", \"error_ns\": ", out);
-	put_bound(out, report->offset_error_ns, -1);
-	fputs(", \"bounds_ns\": ", out);
-	if (report->offset_low_ns > report->offset_high_ns) {
-		fputs("null", out);
-		return;
-	}
-	fputc('[', out);
-	put_bound(out, report->offset_low_ns, INT64_MIN);
-	fputs(", ", out);
-	put_bound(out, report->offset_high_ns, INT64_MAX);
-	fputc(']', out);
-}
-
-static void put_holes(FILE *out, const struct ow_match_report *report)
-{
-	ow_report_json_name(out, 2, "holes", false);
-	fputc('[', out);
+	ow_json_array(json, "holes");
+	ow_json_style(json, OW_JSON_LINES);
 	for (size_t i = 0; i < report->holes; i++) {
 		const struct ow_hole *hole = &report->hole[i];
-		fprintf(out,
-		        "%s\n    {\"capture\": \"%s\", \"start_ns\": %" PRId64 ", \"length_ns\": %" PRId64
-		        ", \"packets\": %" PRIu64 ", \"certain\": %s}",
-		        i ? "," : "", hole->side == OW_SIDE_A ? "a" : "b", hole->start_ns, hole->length_ns,
-		        hole->packets, hole->certain ? "true" : "false");
+		ow_json_object(json, NULL);
+		ow_json_string(json, "capture", hole->side == OW_SIDE_A ? "a" : "b");
+		ow_json_integer(json, "start_ns", hole->start_ns);
+		ow_json_integer(json, "length_ns", hole->length_ns);
+		ow_json_count(json, "packets", hole->packets);
+		ow_json_flag(json, "certain", hole->certain);
+		ow_json_end(json);
 	}
-	fputs(report->holes ? "\n  ]" : "]", out);
+	ow_json_end(json);
+}
+
+static void put_warnings(struct ow_json *json, const struct ow_match_report *report)
+{
+	ow_json_array(json, "warnings");
+	ow_json_style(json, OW_JSON_LINES);
+	for (size_t i = 0; i < report->warnings; i++)
+		ow_json_string(json, NULL, report->warning[i]);
+	ow_json_end(json);
 }
 
 void ow_report_match_json(FILE *out, const struct ow_match_report *report, const struct ow_match_flows *flows)
 {
-	fprintf(out, "{\n  \"tool\": \"oneway\",\n  \"version\": \"%s\",\n  \"command\": \"match\"", ow_version());
-	ow_report_json_name(out, 2, "inputs", false);
-	fputc('{', out);
-	put_capture(out, "a", &report->capture[OW_SIDE_A], true);
-	put_capture(out, "b", &report->capture[OW_SIDE_B], false);
-	fputs("\n  }", out);
-	ow_report_json_name(out, 2, "identity", false);
-	fprintf(out,
-	        "{\"level\": \"%s\", \"inner\": %s, \"segments\": %s, \"fragments\": %s, \"ip_id\": %s, "
-	        "\"tcp_numbers\": %s, \"tcp_options\": %s}",
-	        level_name[report->level], report->inner ? "true" : "false", report->segments ? "true" : "false",
-	        report->fragments ? "true" : "false", report->ip_id ? "true" : "false",
-	        report->tcp_numbers ? "true" : "false", report->tcp_options ? "true" : "false");
-	ow_report_json_name(out, 2, "clock", false);
-	fprintf(out, "{\"offset_ns\": %" PRId64 ", \"drift_ppb\": ", report->offset_ns);
-	ow_report_json_number(out, report->drift_ppb);
-	fprintf(out, ", \"method\": \"%s\"", clock_name[report->clock]);
-	put_offset_bounds(out, report);
-	fputc('}', out);
-	ow_report_json_name(out, 2, "window_ns", false);
-	fprintf(out, "%" PRId64, report->window_ns);
-	put_result(out, 2, "a_to_b", &report->direction[OW_A_TO_B], true);
-	put_result(out, 2, "b_to_a", &report->direction[OW_B_TO_A], report->has_direction[OW_B_TO_A]);
-	put_pair(out, "unclassified", report->unclassified);
-	put_pair(out, "outside_overlap", report->outside_overlap);
-	put_pair(out, "skipped", report->skipped);
-	put_holes(out, report);
+	struct ow_json json = {.out = out, .indent = 2};
+	ow_json_object(&json, NULL);
+	ow_json_style(&json, OW_JSON_LINES);
+	ow_json_command(&json, "match");
+	put_inputs(&json, report);
+	put_identity(&json, report);
+	put_clock(&json, report);
+	ow_json_integer(&json, "window_ns", report->window_ns);
+	ow_json_result(&json, "a_to_b", &report->direction[OW_A_TO_B]);
+	put_reverse(&json, report, &report->direction[OW_B_TO_A]);
+	put_pair(&json, "unclassified", report->unclassified);
+	put_pair(&json, "outside_overlap", report->outside_overlap);
+	put_pair(&json, "skipped", report->skipped);
+	put_holes(&json, report);
 	if (report->intervals)
-		put_intervals(out, report);
-	if (flows) {
-		ow_report_json_name(out, 2, "flows", false);
-		ow_report_match_flows_json(out, flows);
-	}
-	ow_report_json_name(out, 2, "warnings", false);
-	fputc('[', out);
-	for (size_t i = 0; i < report->warnings; i++) {
-		fputs(i ? ",\n    " : "\n    ", out);
-		ow_report_json_string(out, report->warning[i]);
-	}
-	fputs(report->warnings ? "\n  ]\n}\n" : "]\n}\n", out);
+		put_intervals(&json, report);
+	if (flows)
+		ow_report_match_flows_json(&json, flows);
+	put_warnings(&json, report);
+	ow_json_end(&json);
 }

@@ -5,11 +5,10 @@
 
 #include "base/time.h"
 #include "estimate/clock_words.h"
-#include "result/json.h"
+#include "base/json_writer.h"
 #include "report/interval_render.h"
 #include "result/result_json.h"
 #include "base/format.h"
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -252,19 +251,7 @@ void ow_stored_show(const struct ow_stored_show *show, const struct ow_stored *s
 
 /* -- JSON --------------------------------------------------------------------------------------------------------- */
 
-static void json_integer(FILE *out, const char *name, int64_t value)
-{
-	ow_report_json_name(out, -1, name, false);
-	fprintf(out, "%" PRId64, value);
-}
-
-static void json_number(FILE *out, const char *name, double value)
-{
-	ow_report_json_name(out, -1, name, false);
-	ow_report_json_number(out, value);
-}
-
-static void json_counts(FILE *out, const struct ow_stored_sum *sum)
+static void json_counts(struct ow_json *json, const struct ow_stored_sum *sum)
 {
 	const struct {
 		const char *name;
@@ -297,81 +284,78 @@ static void json_counts(FILE *out, const struct ow_stored_sum *sum)
 		{"unreadable", sum->unreadable},
 		{"clock_unknown", sum->clock_unknown},
 	};
-	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-		ow_report_json_name(out, -1, counts[i].name, false);
-		if (counts[i].count == OW_RESULT_NOT_COUNTED)
-			fputs("null", out);
-		else
-			fprintf(out, "%" PRIu64, counts[i].count);
-	}
-	json_number(out, "clock_error_ns", sum->clock_error_ns < 0 ? NAN : (double)sum->clock_error_ns);
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+		ow_json_count_if(json, counts[i].name, counts[i].count != OW_RESULT_NOT_COUNTED, counts[i].count);
+	ow_json_number(json, "clock_error_ns", sum->clock_error_ns < 0 ? NAN : (double)sum->clock_error_ns);
 }
 
 /* {"low": .., "low_at_ns": .., "high": .., "high_at_ns": ..}, or null */
-static void json_extreme(FILE *out, const char *name, const struct ow_stored_extreme *e, bool first)
+static void json_extreme(struct ow_json *json, const char *name, const struct ow_stored_extreme *e)
 {
-	fputs(first ? "{" : "", out);
-	ow_report_json_name(out, -1, name, first);
 	if (!e->count) {
-		fputs("null", out);
+		ow_json_null(json, name);
 		return;
 	}
-	fprintf(out, "{\"intervals\": %" PRIu64, e->count);
-	json_number(out, "low", e->low);
-	json_integer(out, "low_at_ns", e->low_ns);
-	json_number(out, "high", e->high);
-	json_integer(out, "high_at_ns", e->high_ns);
-	fputc('}', out);
+	ow_json_object(json, name);
+	ow_json_count(json, "intervals", e->count);
+	ow_json_number(json, "low", e->low);
+	ow_json_integer(json, "low_at_ns", e->low_ns);
+	ow_json_number(json, "high", e->high);
+	ow_json_integer(json, "high_at_ns", e->high_ns);
+	ow_json_end(json);
 }
 
-static void json_sum(FILE *out, const struct ow_stored *stored, const struct ow_stored_sum *sum,
+static void json_delay(struct ow_json *json, const struct ow_stored_sum *sum)
+{
+	const uint64_t with_numbers = sum->measured + sum->partial;
+	ow_json_object(json, "delay_ns");
+	ow_json_number(json, "mean", ow_stored_sum_mean(sum));
+	ow_json_number(json, "stddev", ow_stored_sum_stddev(sum));
+	ow_json_number(json, "min", sum->min_ns.count == with_numbers && with_numbers ? sum->min_ns.low : NAN);
+	ow_json_number(json, "max", sum->max_ns.count == with_numbers && with_numbers ? sum->max_ns.high : NAN);
+	ow_json_end(json);
+}
+
+static void json_sum(struct ow_json *json, const struct ow_stored *stored, const struct ow_stored_sum *sum,
                      enum ow_stored_group group)
 {
 	size_t lanes;
 	const struct ow_stored_lane *lane = ow_stored_lanes(stored, &lanes) + sum->lane;
-	const char *name[] = {"class", "from", "to"}, *value[] = {lane->class_name, lane->from, lane->to};
-	fputs("{\"segment\": ", out);
-	ow_report_json_string(out, lane->segment);
-	for (int i = 0; group != OW_STORED_SEGMENT && i < 3; i++) {
-		ow_report_json_name(out, -1, name[i], false);
-		ow_report_json_string(out, value[i]);
+	ow_json_object(json, NULL);
+	ow_json_string(json, "segment", lane->segment);
+	if (group != OW_STORED_SEGMENT) {
+		ow_json_string(json, "class", lane->class_name);
+		ow_json_string(json, "from", lane->from);
+		ow_json_string(json, "to", lane->to);
 	}
-	json_integer(out, "start_ns", sum->start_ns);
-	json_integer(out, "end_ns", sum->end_ns);
-	json_number(out, "availability", ow_stored_sum_availability(sum));
-	json_counts(out, sum);
-	json_number(out, "loss_ratio", ow_stored_sum_loss(sum));
-	ow_report_json_name(out, -1, "delay_ns", false);
-	fputs("{\"mean\": ", out);
-	ow_report_json_number(out, ow_stored_sum_mean(sum));
-	json_number(out, "stddev", ow_stored_sum_stddev(sum));
-	const uint64_t with_numbers = sum->measured + sum->partial;
-	json_number(out, "min", sum->min_ns.count == with_numbers && with_numbers ? sum->min_ns.low : NAN);
-	json_number(out, "max", sum->max_ns.count == with_numbers && with_numbers ? sum->max_ns.high : NAN);
-	fputc('}', out);
-	ow_report_json_name(out, -1, "of_intervals", false);
-	json_extreme(out, "mean_ns", &sum->mean, true);
-	json_extreme(out, "p99_ns", &sum->p99_ns, false);
-	json_extreme(out, "loss_ratio", &sum->loss, false);
-	fputs("}}", out);
+	ow_json_integer(json, "start_ns", sum->start_ns);
+	ow_json_integer(json, "end_ns", sum->end_ns);
+	ow_json_number(json, "availability", ow_stored_sum_availability(sum));
+	json_counts(json, sum);
+	ow_json_number(json, "loss_ratio", ow_stored_sum_loss(sum));
+	json_delay(json, sum);
+	ow_json_object(json, "of_intervals");
+	json_extreme(json, "mean_ns", &sum->mean);
+	json_extreme(json, "p99_ns", &sum->p99_ns);
+	json_extreme(json, "loss_ratio", &sum->loss);
+	ow_json_end(json);
+	ow_json_end(json);
 }
 
 void ow_stored_json(FILE *out, const struct ow_stored *stored, const struct ow_stored_sums *sums,
                     enum ow_stored_group group)
 {
-	for (size_t i = 0; i < sums->count; i++) {
-		json_sum(out, stored, &sums->sum[i], group);
-		fputc('\n', out);
-	}
+	struct ow_json json = {.out = out};
+	for (size_t i = 0; i < sums->count; i++)
+		json_sum(&json, stored, &sums->sum[i], group);
 	for (size_t i = 0; i < sums->causes; i++) {
 		const struct ow_stored_cause *c = &sums->cause[i];
-		fputs("{\"cause\": ", out);
-		ow_report_json_string(out, c->text);
-		ow_report_json_name(out, -1, "status", false);
-		ow_report_json_string(out, ow_result_status_name[c->status]);
-		json_integer(out, "intervals", (int64_t)c->intervals);
-		json_integer(out, "first_ns", c->first_ns);
-		json_integer(out, "last_ns", c->last_ns);
-		fputs("}\n", out);
+		ow_json_object(&json, NULL);
+		ow_json_string(&json, "cause", c->text);
+		ow_json_string(&json, "status", ow_result_status_name[c->status]);
+		ow_json_count(&json, "intervals", c->intervals);
+		ow_json_integer(&json, "first_ns", c->first_ns);
+		ow_json_integer(&json, "last_ns", c->last_ns);
+		ow_json_end(&json);
 	}
 }

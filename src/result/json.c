@@ -10,9 +10,6 @@
 
 #include <math.h>
 #include <oneway/oneway.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* File names are bytes: what is no UTF-8 becomes U+FFFD, so that the document stays valid. Characters that are not
  * shown as themselves are escaped: the value is the same, and a terminal does not obey it. */
@@ -79,79 +76,68 @@ void ow_report_json_quantiles(FILE *out, const double quantile_ns[OW_QUANTILES])
 	fputc('}', out);
 }
 
-static void put_count(FILE *out, int indent, const char *name, uint64_t count, bool first)
+double ow_json_known(const struct ow_value *value)
 {
-	ow_report_json_name(out, indent, name, first);
-	if (count == OW_RESULT_NOT_COUNTED)
-		fputs("null", out);
+	return value->status == OW_VALUE_NONE ? NAN : value->value;
+}
+
+void ow_json_range(struct ow_json *json, const char *name, double low, double high)
+{
+	ow_json_array(json, name);
+	ow_json_number(json, NULL, low);
+	ow_json_number(json, NULL, high);
+	ow_json_end(json);
+}
+
+void ow_json_bounds(struct ow_json *json, const char *name, const struct ow_value *value)
+{
+	if (value->status == OW_VALUE_NONE)
+		ow_json_null(json, name);
 	else
-		fprintf(out, "%" PRIu64, count);
+		ow_json_range(json, name, value->low, value->high);
 }
 
-/* Of the members of an object; negative = all on one line. */
-static int deeper(int indent)
+void ow_json_quantiles(struct ow_json *json, const char *name, const double quantile_ns[OW_QUANTILES])
 {
-	return indent < 0 ? indent : indent + 2;
-}
-
-static void put_close(FILE *out, int indent)
-{
-	if (indent >= 0)
-		fprintf(out, "\n%*s", indent, "");
-	fputc('}', out);
-}
-
-static void put_range(FILE *out, const char *name, double low, double high, bool first)
-{
-	ow_report_json_name(out, -1, name, first);
-	fputc('[', out);
-	ow_report_json_number(out, low);
-	fputs(", ", out);
-	ow_report_json_number(out, high);
-	fputc(']', out);
+	ow_json_object(json, name);
+	for (int i = 0; i < OW_QUANTILES; i++)
+		ow_json_number(json, ow_quantile_name[i], quantile_ns ? quantile_ns[i] : NAN);
+	ow_json_end(json);
 }
 
 /* Between what the numbers are, because identical packets leave some delays open. */
-static void put_bounds(FILE *out, const struct ow_delay *delay, int indent)
+static void put_bounds(struct ow_json *json, const struct ow_delay *delay)
 {
 	const struct ow_delay_bound *low = &delay->low, *high = &delay->high;
-	ow_report_json_name(out, indent, "uncertain", false);
-	fprintf(out, "%" PRIu64, delay->uncertain);
-	ow_report_json_name(out, indent, "period", false);
-	delay->period_ns ? fprintf(out, "%" PRId64, delay->period_ns) : fputs("null", out);
-	ow_report_json_name(out, indent, "bounds", false);
-	fputc('{', out);
-	put_range(out, "mean", low->mean_ns, high->mean_ns, true);
-	put_range(out, "min", (double)low->min_ns, (double)high->min_ns, false);
-	put_range(out, "max", (double)low->max_ns, (double)high->max_ns, false);
-	ow_report_json_name(out, -1, "quantiles", false);
-	fputc('{', out);
+	ow_json_count(json, "uncertain", delay->uncertain);
+	ow_json_integer_if(json, "period", delay->period_ns, delay->period_ns);
+	ow_json_object(json, "bounds");
+	ow_json_range(json, "mean", low->mean_ns, high->mean_ns);
+	ow_json_range(json, "min", (double)low->min_ns, (double)high->min_ns);
+	ow_json_range(json, "max", (double)low->max_ns, (double)high->max_ns);
+	ow_json_object(json, "quantiles");
 	for (int i = 0; i < OW_QUANTILES; i++)
-		put_range(out, ow_quantile_name[i], low->quantile_ns[i], high->quantile_ns[i], i == 0);
-	fputs("}}", out);
+		ow_json_range(json, ow_quantile_name[i], low->quantile_ns[i], high->quantile_ns[i]);
+	ow_json_end(json);
+	ow_json_end(json);
 }
 
-static void put_delay(FILE *out, const struct ow_delay *delay, int indent)
+static void put_delay(struct ow_json *json, const struct ow_delay *delay, bool has_min, bool has_max)
 {
 	bool known = delay->samples > 0;
-	fputc('{', out);
-	ow_report_json_name(out, deeper(indent), "mean", true);
-	ow_report_json_number(out, known ? delay->mean_ns : NAN);
-	ow_report_json_name(out, deeper(indent), "stddev", false);
-	ow_report_json_number(out, known ? delay->stddev_ns : NAN);
-	ow_report_json_name(out, deeper(indent), "min", false);
-	known ? fprintf(out, "%" PRId64, delay->min_ns) : fputs("null", out);
-	ow_report_json_name(out, deeper(indent), "max", false);
-	known ? fprintf(out, "%" PRId64, delay->max_ns) : fputs("null", out);
-	ow_report_json_name(out, deeper(indent), "quantiles", false);
-	ow_report_json_quantiles(out, known ? delay->quantile_ns : NULL);
+	ow_json_object(json, "delay_ns");
+	ow_json_style(json, OW_JSON_OUTER);
+	ow_json_number(json, "mean", known ? delay->mean_ns : NAN);
+	ow_json_number(json, "stddev", known ? delay->stddev_ns : NAN);
+	ow_json_integer_if(json, "min", known && has_min, delay->min_ns);
+	ow_json_integer_if(json, "max", known && has_max, delay->max_ns);
+	ow_json_quantiles(json, "quantiles", known ? delay->quantile_ns : NULL);
 	if (delay->uncertain)
-		put_bounds(out, delay, deeper(indent));
-	put_close(out, indent);
+		put_bounds(json, delay);
+	ow_json_end(json);
 }
 
-/* The members of RESULT without the braces. */
-void ow_report_json_members(FILE *out, const struct ow_result *result, int indent, bool first)
+static void put_members(struct ow_json *json, const struct ow_result *result, bool has_min, bool has_max)
 {
 	const struct {
 		const char *name;
@@ -162,21 +148,29 @@ void ow_report_json_members(FILE *out, const struct ow_result *result, int inden
 		{"ambiguous", result->ambiguous}, {"reordered", result->reordered}, {"samples", result->delay.samples},
 	};
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-		put_count(out, indent, counts[i].name, counts[i].value, first && i == 0);
-	ow_report_json_name(out, indent, "loss_ratio", false);
-	ow_report_json_number(out, result->sent ? (double)result->lost / (double)result->sent : NAN);
-	ow_report_json_name(out, indent, "delay_ns", false);
-	put_delay(out, &result->delay, indent);
-	ow_report_json_name(out, indent, "jitter_ns", false);
+		ow_json_count_if(json, counts[i].name, counts[i].value != OW_RESULT_NOT_COUNTED, counts[i].value);
+	ow_json_number(json, "loss_ratio", result->sent ? (double)result->lost / (double)result->sent : NAN);
+	put_delay(json, &result->delay, has_min, has_max);
 	const double *quantile = result->delay.quantile_ns;
-	ow_report_json_number(out, result->delay.samples ? quantile[OW_Q95] - quantile[OW_Q50] : NAN);
-	ow_report_json_name(out, indent, "exact", false);
-	fputs(result->exact ? "true" : "false", out);
+	ow_json_number(json, "jitter_ns", result->delay.samples ? quantile[OW_Q95] - quantile[OW_Q50] : NAN);
+	ow_json_flag(json, "exact", result->exact);
 }
 
-void ow_report_result_json(FILE *out, const struct ow_result *result, int indent)
+void ow_json_result_members(struct ow_json *json, const struct ow_result *result)
 {
-	fputc('{', out);
-	ow_report_json_members(out, result, deeper(indent), true);
-	put_close(out, indent);
+	put_members(json, result, true, true);
+}
+
+void ow_json_result(struct ow_json *json, const char *name, const struct ow_result *result)
+{
+	ow_json_result_partly(json, name, result, true, true);
+}
+
+void ow_json_result_partly(struct ow_json *json, const char *name, const struct ow_result *result, bool has_min,
+                           bool has_max)
+{
+	ow_json_object(json, name);
+	ow_json_style(json, OW_JSON_OUTER);
+	put_members(json, result, has_min, has_max);
+	ow_json_end(json);
 }

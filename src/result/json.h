@@ -2,6 +2,7 @@
 #ifndef OW_RESULT_JSON_H
 #define OW_RESULT_JSON_H
 
+#include "base/json_writer.h"
 #include "estimate/estimate.h"
 #include <oneway/match.h>
 #include <stdio.h>
@@ -13,11 +14,22 @@ void ow_report_json_string(FILE *out, const char *text);
 /* The shortest notation that reads back as this number; null if it is none. */
 void ow_report_json_number(FILE *out, double value);
 
-/* The RESULT object alone, for simulate's truth and others. indent = spaces before each line after the first;
- * negative = all on one line. */
-void ow_report_result_json(FILE *out, const struct ow_result *result, int indent);
-/* Its members without the braces; first = no comma before the first one. */
-void ow_report_json_members(FILE *out, const struct ow_result *result, int indent, bool first);
+/* The object RESULT of docs/json.md, laid out as what it stands in. */
+void ow_json_result(struct ow_json *json, const char *name, const struct ow_result *result);
+/* The same where the least or the greatest delay may not be known. */
+void ow_json_result_partly(struct ow_json *json, const char *name, const struct ow_result *result, bool has_min,
+                           bool has_max);
+/* Its members alone. */
+void ow_json_result_members(struct ow_json *json, const struct ow_result *result);
+
+/* The value, NAN (null in JSON) if there is none. */
+double ow_json_known(const struct ow_value *value);
+/* [low, high]. Infinity is null. */
+void ow_json_range(struct ow_json *json, const char *name, double low, double high);
+/* The 95 % interval as a range; null if there is no value. */
+void ow_json_bounds(struct ow_json *json, const char *name, const struct ow_value *value);
+/* {"0.5": ..., ...}; NULL: all null. */
+void ow_json_quantiles(struct ow_json *json, const char *name, const double quantile_ns[OW_QUANTILES]);
 
 /* Begins a member of an object: comma, and on a line of its own unless indent is negative. */
 void ow_report_json_name(FILE *out, int indent, const char *name, bool first);

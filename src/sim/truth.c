@@ -4,58 +4,57 @@
 #include "sim/sim.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* The RESULT object without its closing brace, so that members can follow. */
-static void put_open_result(FILE *out, const struct ow_result *result)
+static void put_sides(struct ow_json *json, const char *name, const uint64_t count[OW_SIDES])
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *memory = open_memstream(&text, &size);
-	if (!memory)
-		return;
-	ow_report_result_json(memory, result, 0);
-	if (fclose(memory) == 0) {
-		size_t end = size;
-		while (end > 0 && text[end - 1] != '}')
-			end--;
-		while (end > 1 && (text[end - 2] == '\n' || text[end - 2] == ' '))
-			end--;
-		fwrite(text, 1, end ? end - 1 : 0, out);
-	}
-	free(text);
+	ow_json_object(json, name);
+	ow_json_count(json, "a", count[OW_SIDE_A]);
+	ow_json_count(json, "b", count[OW_SIDE_B]);
+	ow_json_end(json);
 }
 
-static void put_sides(FILE *out, const char *name, const uint64_t count[OW_SIDES])
+static void put_clock(struct ow_json *json, const struct ow_sim_truth *truth)
 {
-	fprintf(out, ",\n  \"%s\": {\"a\": %" PRIu64 ", \"b\": %" PRIu64 "}", name, count[OW_SIDE_A], count[OW_SIDE_B]);
+	ow_json_object(json, "clock");
+	ow_json_integer(json, "offset_ns", truth->offset_ns);
+	ow_json_digits(json, "drift_ppb", truth->drift_ppb, 17);
+	ow_json_end(json);
+}
+
+static void put_drifted(struct ow_json *json, const struct ow_sim_truth *truth)
+{
+	static const char *const name[] = {"pre_start", "post_start", "pre_end", "post_end"};
+	ow_json_object(json, "drifted");
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
+		ow_json_count(json, name[i], truth->drifted[i]);
+	ow_json_end(json);
 }
 
 static void put_truth(FILE *out, const struct ow_sim_truth *truth)
 {
-	put_open_result(out, &truth->direction[OW_A_TO_B]);
-	fputs(",\n  \"reverse\": ", out);
+	struct ow_json json = {.out = out, .indent = 2};
+	ow_json_object(&json, NULL);
+	ow_json_style(&json, OW_JSON_LINES);
+	ow_json_result_members(&json, &truth->direction[OW_A_TO_B]);
 	if (truth->has_direction[OW_B_TO_A])
-		ow_report_result_json(out, &truth->direction[OW_B_TO_A], 2);
+		ow_json_result(&json, "reverse", &truth->direction[OW_B_TO_A]);
 	else
-		fputs("null", out);
-	fprintf(out, ",\n  \"seed\": %" PRIu64, truth->seed);
-	fprintf(out, ",\n  \"clock\": {\"offset_ns\": %" PRId64 ", \"drift_ppb\": %.17g}", truth->offset_ns,
-	        truth->drift_ppb);
-	fprintf(out, ",\n  \"first_ns\": %" PRId64 ",\n  \"last_ns\": %" PRId64, truth->first_ns, truth->last_ns);
-	put_sides(out, "records", truth->records);
-	put_sides(out, "outside", truth->outside);
-	put_sides(out, "superframes", truth->superframes);
-	fprintf(out, ",\n  \"queue_drops\": %" PRIu64, truth->dropped);
-	fprintf(out, ",\n  \"retransmitted\": %" PRIu64 ",\n  \"identical\": %" PRIu64 ",\n  \"fragments\": %" PRIu64,
-	        truth->retransmitted, truth->identical, truth->fragments);
-	fprintf(out,
-	        ",\n  \"drifted\": {\"pre_start\": %" PRIu64 ", \"post_start\": %" PRIu64 ", \"pre_end\": %" PRIu64
-	        ", \"post_end\": %" PRIu64 "}\n}\n",
-	        truth->drifted[0], truth->drifted[1], truth->drifted[2], truth->drifted[3]);
+		ow_json_null(&json, "reverse");
+	ow_json_count(&json, "seed", truth->seed);
+	put_clock(&json, truth);
+	ow_json_integer(&json, "first_ns", truth->first_ns);
+	ow_json_integer(&json, "last_ns", truth->last_ns);
+	put_sides(&json, "records", truth->records);
+	put_sides(&json, "outside", truth->outside);
+	put_sides(&json, "superframes", truth->superframes);
+	ow_json_count(&json, "queue_drops", truth->dropped);
+	ow_json_count(&json, "retransmitted", truth->retransmitted);
+	ow_json_count(&json, "identical", truth->identical);
+	ow_json_count(&json, "fragments", truth->fragments);
+	put_drifted(&json, truth);
+	ow_json_end(&json);
 }
 
 int ow_sim_truth_write(const char *path, const struct ow_sim_truth *truth, struct ow_error *err)
