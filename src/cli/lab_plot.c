@@ -2,6 +2,7 @@
 /* The lab's picture: lines are the truth, marks are what the points measured. Delay above, lost packets below. */
 #include "cli/lab.h"
 #include "report/gnuplot.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <math.h>
@@ -61,14 +62,8 @@ void ow_lab_plot_free(struct ow_lab_plot *plot)
 
 int ow_lab_plot_add(struct ow_lab_plot *plot, const struct ow_lab_row *row, int64_t start_ns)
 {
-	if (plot->count == plot->size) {
-		size_t size = plot->size ? 2 * plot->size : 256;
-		struct row *grown = reallocarray(plot->row, size, sizeof *grown);
-		if (!grown)
-			return -ENOMEM;
-		plot->row = grown;
-		plot->size = size;
-	}
+	if (OW_GROW(plot->row, plot->size, plot->count + 1) < 0)
+		return -ENOMEM;
 	fill(&plot->row[plot->count++], row, start_ns);
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "cli/plane_network.h"
 #include "cli/when.h"
 #include "base/format.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <math.h>
@@ -137,14 +138,8 @@ static int on_result(void *arg, const struct ow_interval_result *result)
 	if (job->waits == WAITING_MAX)
 		return ow_error_set(job->err, E2BIG, "more than %u results at once: choose less with --since",
 		                    WAITING_MAX);
-	if (job->waits == job->room) {
-		size_t room = job->room ? job->room * 2 : 1024;
-		struct waiting *grown = reallocarray(job->waiting, room, sizeof(*grown));
-		if (!grown)
-			return ow_error_set(job->err, ENOMEM, "out of memory");
-		job->waiting = grown;
-		job->room = room;
-	}
+	if (OW_GROW(job->waiting, job->room, job->waits + 1) < 0)
+		return ow_error_set(job->err, ENOMEM, "out of memory");
 	struct waiting *waiting = &job->waiting[job->waits];
 	*waiting = (struct waiting){.place = strdup(place), .came_ns = ow_clock_steady_ns()};
 	if (!waiting->place)

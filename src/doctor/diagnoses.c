@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of findings of a check-up. */
 #include "doctor/diagnoses.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -24,14 +25,8 @@ size_t ow_diagnoses_count(const struct ow_diagnoses *findings, enum ow_diagnosis
 /* NULL: no memory. */
 static struct ow_diagnosis *next(struct ow_diagnoses *findings)
 {
-	if (findings->count == findings->room) {
-		size_t room = findings->room ? 2 * findings->room : 32;
-		struct ow_diagnosis *list = reallocarray(findings->list, room, sizeof *list);
-		if (!list)
-			return NULL;
-		findings->list = list;
-		findings->room = room;
-	}
+	if (OW_GROW(findings->list, findings->room, findings->count + 1) < 0)
+		return NULL;
 	return &findings->list[findings->count++];
 }
 

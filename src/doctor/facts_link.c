@@ -4,6 +4,7 @@
  * another one. What the driver knows is in probe_card.c.
  */
 #include "doctor/host_facts.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <linux/if_link.h>
@@ -143,14 +144,8 @@ static int take_link(struct links *links, const struct nlmsghdr *message)
 	const struct ifinfomsg *info = NLMSG_DATA(message);
 	if (message->nlmsg_len < NLMSG_LENGTH(sizeof *info) || links->count == LINKS_MAX)
 		return 0;
-	if (links->count == links->room) {
-		size_t room = links->room ? 2 * links->room : 16;
-		struct ow_link_facts *list = reallocarray(links->list, room, sizeof *list);
-		if (!list)
-			return -ENOMEM;
-		links->list = list;
-		links->room = room;
-	}
+	if (OW_GROW(links->list, links->room, links->count + 1) < 0)
+		return -ENOMEM;
 	struct ow_link_facts *link = &links->list[links->count++];
 	*link = (struct ow_link_facts){
 		.index = (unsigned)info->ifi_index,

@@ -4,12 +4,12 @@
 
 #include "base/hash.h"
 #include "estimate/delay_sum.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 
 /* Busy flows are found by where their key lies, which does not change during a match, without hashing the key. */
-#define FRONT      4096u /* power of two */
-#define ROOM_FIRST 1024u
+#define FRONT 4096u /* power of two */
 
 struct sums {
 	uint64_t matched, lost, extra, duplicated, ambiguous;
@@ -61,16 +61,8 @@ void ow_flow_tally_free(struct ow_flow_tally *tally)
 
 static int make_room(struct way *way, uint32_t number)
 {
-	size_t room = way->room ? way->room : ROOM_FIRST;
-	while (room <= number)
-		room *= 2;
-	if (room > way->room) {
-		struct sums *grown = realloc(way->flow, room * sizeof *grown);
-		if (!grown)
-			return -ENOMEM;
-		way->flow = grown;
-		way->room = room;
-	}
+	if (OW_GROW(way->flow, way->room, (size_t)number + 1) < 0)
+		return -ENOMEM;
 	while (way->flows <= number)
 		way->flow[way->flows++] = (struct sums){0};
 	return 0;

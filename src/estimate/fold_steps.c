@@ -5,6 +5,7 @@
 #include "estimate/distribution.h"
 #include "reconcile/keyset.h"
 #include "synopsis/copies.h"
+#include "base/array.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -144,14 +145,8 @@ bool ow_fold_steps_complete(const struct ow_fold_steps *s)
 
 static int add_only(struct ow_fold_steps *s, size_t *room, const struct ow_sighting *stamp)
 {
-	if (s->onlys == *room) {
-		size_t more = *room ? 2 * *room : s->diff.as + 16;
-		struct ow_sighting *grown = realloc(s->only, more * sizeof *grown);
-		if (!grown)
-			return -ENOMEM;
-		s->only = grown;
-		*room = more;
-	}
+	if (OW_GROW(s->only, *room, s->onlys + 1) < 0)
+		return -ENOMEM;
 	s->only[s->onlys++] = *stamp;
 	return 0;
 }

@@ -2,6 +2,7 @@
 #include "estimate/intervals.h"
 
 #include "estimate/tally.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -65,16 +66,8 @@ static int grow(struct ow_intervals *s, size_t count)
 {
 	if (count > OW_INTERVALS_MAX)
 		return -ERANGE;
-	if (count > s->room) {
-		size_t room = s->room ? s->room : 64;
-		while (room < count)
-			room *= 2;
-		struct open_interval *grown = realloc(s->interval, room * sizeof *grown);
-		if (!grown)
-			return -ENOMEM;
-		s->interval = grown;
-		s->room = room;
-	}
+	if (count && OW_GROW(s->interval, s->room, count) < 0)
+		return -ENOMEM;
 	for (; s->intervals < count; s->intervals++) {
 		struct open_interval *o = &s->interval[s->intervals];
 		*o = (struct open_interval){.result.start_ns = (s->first + (int64_t)s->intervals) * s->length_ns};
@@ -143,14 +136,8 @@ static int find(struct ow_intervals *s, int64_t time_ns, struct open_interval **
 
 static int add_delay(struct open_interval *o, unsigned d, int64_t delay_ns)
 {
-	if (o->count[d] == o->room[d]) {
-		uint32_t room = o->room[d] ? o->room[d] * 2 : 64;
-		int64_t *grown = realloc(o->delay[d], room * sizeof *grown);
-		if (!grown)
-			return -ENOMEM;
-		o->delay[d] = grown;
-		o->room[d] = room;
-	}
+	if (OW_GROW(o->delay[d], o->room[d], o->count[d] + 1) < 0)
+		return -ENOMEM;
 	o->delay[d][o->count[d]++] = delay_ns;
 	return 0;
 }
@@ -172,14 +159,8 @@ int ow_intervals_match(struct ow_intervals *intervals, enum ow_direction directi
 
 static int add_uncertain(struct open_interval *o, unsigned d, const struct ow_interval_delay *delay)
 {
-	if (o->uncertains[d] == o->uncertain_room[d]) {
-		uint32_t room = o->uncertain_room[d] ? o->uncertain_room[d] * 2 : 64;
-		struct ow_interval_delay *grown = realloc(o->uncertain[d], room * sizeof *grown);
-		if (!grown)
-			return -ENOMEM;
-		o->uncertain[d] = grown;
-		o->uncertain_room[d] = room;
-	}
+	if (OW_GROW(o->uncertain[d], o->uncertain_room[d], o->uncertains[d] + 1) < 0)
+		return -ENOMEM;
 	o->uncertain[d][o->uncertains[d]++] = *delay;
 	return 0;
 }

@@ -16,6 +16,7 @@
  */
 #include "base/bytes.h"
 #include "flows/epochs_private.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,15 +129,7 @@ int ow_epochs_frame_add(const struct ow_epochs *epochs, const struct ow_epochs_f
 
 static bool make_room(struct ow_epochs_frame **frames, size_t count, size_t *room)
 {
-	if (count < *room)
-		return true;
-	size_t more = *room ? 2 * *room : 64;
-	struct ow_epochs_frame *larger = realloc(*frames, more * sizeof *larger);
-	if (!larger)
-		return false;
-	*frames = larger;
-	*room = more;
-	return true;
+	return OW_GROW(*frames, *room, count + 1) == 0;
 }
 
 /* Numbers that the index counts on. */

@@ -4,6 +4,7 @@
 
 #include "capture/file/reader.h"
 #include "flows/flow_stamper.h"
+#include "base/array.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -56,15 +57,7 @@ static void begin_interval(struct sums *sums, int64_t time_ns)
 
 static int make_room(struct sums *sums, size_t flows)
 {
-	if (flows <= sums->room)
-		return 0;
-	size_t room = 2 * flows + 1024;
-	double *sum = realloc(sums->sum, room * sizeof *sum);
-	if (!sum)
-		return -ENOMEM;
-	sums->sum = sum;
-	sums->room = room;
-	return 0;
+	return flows ? OW_GROW(sums->sum, sums->room, flows) : 0;
 }
 
 static int add_one(struct sums *sums, const struct ow_flow_stamp *stamp, const struct ow_flow_key *key)

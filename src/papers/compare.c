@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "synopsis/copies.h"
+#include "base/array.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -35,14 +36,8 @@ struct ow_compare {
 
 static int list_add(struct list *list, struct ow_sighting stamp, uint64_t number)
 {
-	if (list->count == list->room) {
-		size_t room = list->room ? 2 * list->room : 4096;
-		struct numbered *items = reallocarray(list->item, room, sizeof *items);
-		if (!items)
-			return -ENOMEM;
-		list->item = items;
-		list->room = room;
-	}
+	if (OW_GROW(list->item, list->room, list->count + 1) < 0)
+		return -ENOMEM;
 	list->item[list->count++] = (struct numbered){number, stamp};
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include "papers/figures_colate.h"
 
 #include "base/hash.h"
+#include "base/array.h"
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -214,14 +215,8 @@ void ow_colate_errors_done(struct ow_colate_errors *errors)
 
 int ow_colate_errors_add(struct ow_colate_errors *errors, double error)
 {
-	if (errors->count == errors->room) {
-		size_t room = errors->room ? 2 * errors->room : 1024;
-		double *more = reallocarray(errors->error, room, sizeof *more);
-		if (!more)
-			return -ENOMEM;
-		errors->error = more;
-		errors->room = room;
-	}
+	if (OW_GROW(errors->error, errors->room, errors->count + 1) < 0)
+		return -ENOMEM;
 	errors->error[errors->count++] = isnan(error) ? INFINITY : error;
 	errors->sorted = false;
 	return 0;

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "base/time.h"
 #include "papers/tlspair.h"
+#include "base/array.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -50,14 +51,8 @@ struct traffic {
 
 static int see(struct seen *seen, uint64_t id, int64_t time_ns)
 {
-	if (seen->count == seen->room) {
-		size_t room = seen->room ? 2 * seen->room : 65536;
-		struct ow_sighting *stamp = reallocarray(seen->stamp, room, sizeof *stamp);
-		if (!stamp)
-			return -ENOMEM;
-		seen->stamp = stamp;
-		seen->room = room;
-	}
+	if (OW_GROW(seen->stamp, seen->room, seen->count + 1) < 0)
+		return -ENOMEM;
 	seen->stamp[seen->count++] = (struct ow_sighting){id, time_ns};
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The names of routers in files that know them by ids. */
 #include "plane/graph_build.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +12,8 @@ int ow_graph_names_add(struct ow_graph_build *build, struct ow_graph_names *name
 	if (names->count == OW_TOPOLOGY_NODES_MAX)
 		return ow_error_set(err, E2BIG, "%s:%u: more than %u routers", build->name, line,
 		                    OW_TOPOLOGY_NODES_MAX);
-	if (names->count == names->room) {
-		size_t room = names->room ? names->room * 2 : 64;
-		struct ow_graph_name *grown = reallocarray(names->name, room, sizeof(*grown));
-		if (!grown)
-			return ow_error_set(err, ENOMEM, "%s: out of memory", build->name);
-		names->name = grown;
-		names->room = room;
-	}
+	if (OW_GROW(names->name, names->room, names->count + 1) < 0)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", build->name);
 	struct ow_graph_name name = {strdup(id), label && *label ? strdup(label) : NULL, line, (unsigned)names->count};
 	if (!name.id || (label && *label && !name.label)) {
 		free(name.id);

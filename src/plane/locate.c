@@ -4,6 +4,7 @@
  * the other hops. Each hop votes: changed places over it against places over it that have not changed.
  */
 #include "plane/monitor_private.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,14 +22,8 @@ struct hops {
 
 static int add(struct hops *hops, const char *text, size_t length, uint32_t place)
 {
-	if (hops->count == hops->room) {
-		size_t room = hops->room ? hops->room * 2 : 256;
-		struct hop *grown = reallocarray(hops->hop, room, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		hops->hop = grown;
-		hops->room = room;
-	}
+	if (OW_GROW(hops->hop, hops->room, hops->count + 1) < 0)
+		return -ENOMEM;
 	hops->hop[hops->count++] = (struct hop){text, length, place};
 	return 0;
 }

@@ -3,6 +3,7 @@
  */
 #include "plane/paths.h"
 #include "plane/ranges.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,14 +38,8 @@ static int add(struct ow_paths *paths, const uint16_t *node, uint32_t nodes, str
 {
 	if (paths->set.count == OW_PATHS_MAX || paths->used > OW_PATHS_NODES_MAX - nodes)
 		return ow_error_set(err, E2BIG, "more than %u shortest paths: too many to keep", paths->set.count);
-	if (paths->used + nodes > paths->room) {
-		uint32_t room = (paths->room ? paths->room * 2 : 1024) + nodes;
-		uint16_t *grown = reallocarray(paths->pool, room, sizeof(*grown));
-		if (!grown)
-			return ow_error_set(err, ENOMEM, "out of memory");
-		paths->pool = grown;
-		paths->room = room;
-	}
+	if (OW_GROW(paths->pool, paths->room, paths->used + nodes) < 0)
+		return ow_error_set(err, ENOMEM, "out of memory");
 	memcpy(paths->pool + paths->used, node, nodes * sizeof(*node));
 	int r = ow_ranges_add(&paths->set, paths->pool, (struct ow_range){paths->used, nodes});
 	if (r < 0)

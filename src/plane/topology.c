@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The network as routers with names and directed links with costs. */
 #include "plane/topology.h"
+#include "base/array.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -77,14 +78,8 @@ static int grow_slots(struct ow_topology *topology)
 
 static int enter(struct ow_topology *topology, const char *name, size_t length, uint32_t *ret_node)
 {
-	if (topology->nodes == topology->nodes_room) {
-		uint32_t room = topology->nodes_room ? topology->nodes_room * 2 : SLOTS_FIRST;
-		char **grown = reallocarray(topology->name, room, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		topology->name = grown;
-		topology->nodes_room = room;
-	}
+	if (OW_GROW(topology->name, topology->nodes_room, topology->nodes + 1) < 0)
+		return -ENOMEM;
 	if ((topology->nodes + 1) * 2 > topology->slots && grow_slots(topology) < 0)
 		return -ENOMEM;
 	char *copy = strndup(name, length);
@@ -123,14 +118,8 @@ int ow_topology_add_link(struct ow_topology *topology, const struct ow_link *lin
 		return ow_error_set(err, EINVAL, "a link from %s to itself", topology->name[link->from]);
 	if (topology->links == OW_TOPOLOGY_LINKS_MAX)
 		return ow_error_set(err, E2BIG, "more than %u links", OW_TOPOLOGY_LINKS_MAX);
-	if (topology->links == topology->links_room) {
-		uint32_t room = topology->links_room ? topology->links_room * 2 : SLOTS_FIRST;
-		struct ow_link *grown = reallocarray(topology->link, room, sizeof(*grown));
-		if (!grown)
-			return ow_error_set(err, ENOMEM, "out of memory");
-		topology->link = grown;
-		topology->links_room = room;
-	}
+	if (OW_GROW(topology->link, topology->links_room, topology->links + 1) < 0)
+		return ow_error_set(err, ENOMEM, "out of memory");
 	topology->link[topology->links++] = *link;
 	return 0;
 }

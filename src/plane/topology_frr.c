@@ -5,6 +5,7 @@
  * linked with one another: each pays its own way onto the network, the way off it is free.
  */
 #include "plane/topology.h"
+#include "base/array.h"
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -43,14 +44,8 @@ static int add_end(struct frr *frr, const struct end *end)
 {
 	if (frr->ends == ENDS_MAX)
 		return ow_error_set(frr->err, E2BIG, "%s: more than %u links", frr->name, ENDS_MAX);
-	if (frr->ends == frr->room) {
-		size_t room = frr->room ? frr->room * 2 : 64;
-		struct end *grown = reallocarray(frr->end, room, sizeof(*grown));
-		if (!grown)
-			return ow_error_set(frr->err, ENOMEM, "%s: out of memory", frr->name);
-		frr->end = grown;
-		frr->room = room;
-	}
+	if (OW_GROW(frr->end, frr->room, frr->ends + 1) < 0)
+		return ow_error_set(frr->err, ENOMEM, "%s: out of memory", frr->name);
 	frr->end[frr->ends++] = *end;
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include "plane/turnover.h"
 #include "plane/route.h"
 #include "plane/sets.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,14 +53,8 @@ static void names_done(struct names *names)
 
 static int add_name(struct names *names, const char *name)
 {
-	if (names->count == names->room) {
-		uint32_t room = names->room ? names->room * 2 : 64;
-		char **grown = reallocarray(names->name, room, sizeof(char *));
-		if (!grown)
-			return -ENOMEM;
-		names->name = grown;
-		names->room = room;
-	}
+	if (OW_GROW(names->name, names->room, names->count + 1) < 0)
+		return -ENOMEM;
 	names->name[names->count] = strdup(name);
 	return names->name[names->count++] ? 0 : -ENOMEM;
 }

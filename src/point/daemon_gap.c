@@ -7,8 +7,8 @@
 #include "point/daemon_private.h"
 
 #include "base/time.h"
+#include "base/array.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Results of a gap in one go: after a process was stopped for long, more are left out. */
@@ -99,14 +99,8 @@ static void make_room(struct ow_daemon *d, const struct ow_daemon_gap *added)
 static void add_gap(struct ow_daemon *d, const struct ow_daemon_gap *gap)
 {
 	make_room(d, gap);
-	if (d->gaps == d->gap_room) {
-		unsigned room = d->gap_room ? 2 * d->gap_room : 16;
-		struct ow_daemon_gap *more = realloc(d->gap, room * sizeof *more);
-		if (!more)
-			return;
-		d->gap = more;
-		d->gap_room = room;
-	}
+	if (OW_GROW(d->gap, d->gap_room, d->gaps + 1) < 0)
+		return;
 	d->gap[d->gaps++] = *gap;
 }
 

@@ -4,6 +4,7 @@
 #include "point/local_pair_private.h"
 
 #include "point/page_match.h"
+#include "base/array.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -210,15 +211,7 @@ static bool is_due(const struct ow_local_pair *both)
 void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct ow_local_pair *both = arg;
-	if (both->holding && both->helds == both->held_room) {
-		size_t room = both->held_room ? 2 * both->held_room : 64;
-		struct ow_interval_result *more = realloc(both->held, room * sizeof *more);
-		if (more) {
-			both->held = more;
-			both->held_room = room;
-		}
-	}
-	if (both->holding && both->helds < both->held_room)
+	if (both->holding && OW_GROW(both->held, both->held_room, both->helds + 1) == 0)
 		both->held[both->helds++] = *result;
 	else
 		both->options.sink(both->options.arg, result);

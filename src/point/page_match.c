@@ -7,6 +7,7 @@
 #include "point/page_match.h"
 
 #include "point/id_pairing.h"
+#include "base/array.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -74,14 +75,8 @@ static int reserve(struct names *names, size_t count)
 
 static int new_group(struct names *names, uint64_t base)
 {
-	if (names->groups == names->group_room) {
-		uint32_t room = names->group_room ? 2 * names->group_room : 64;
-		uint64_t *more = realloc(names->base, room * sizeof *more);
-		if (!more)
-			return -ENOMEM;
-		names->base = more;
-		names->group_room = room;
-	}
+	if (OW_GROW(names->base, names->group_room, names->groups + 1) < 0)
+		return -ENOMEM;
 	names->base[names->groups++] = base;
 	return 0;
 }

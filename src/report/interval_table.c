@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "base/utf8.h"
 #include "base/format.h"
+#include "base/array.h"
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -100,14 +101,8 @@ static struct lane *new_lane(struct ow_render_table *table, const struct ow_inte
 {
 	if (table->lanes == LANES_MAX)
 		return NULL;
-	if (table->lanes == table->room) {
-		size_t room = table->room ? 2 * table->room : 8;
-		struct lane *lane = reallocarray(table->lane, room, sizeof *lane);
-		if (!lane)
-			return NULL;
-		table->lane = lane;
-		table->room = room;
-	}
+	if (OW_GROW(table->lane, table->room, table->lanes + 1) < 0)
+		return NULL;
 	struct lane *lane = &table->lane[table->lanes++];
 	*lane = (struct lane){.newest = *r};
 	for (int i = 0; i < HISTORY; i++)

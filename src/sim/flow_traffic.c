@@ -8,6 +8,7 @@
 #include "packet/flow.h"
 #include "sim/models.h"
 #include "sim/sort.h"
+#include "base/array.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -144,14 +145,8 @@ static int take(struct trace *trace, const struct ow_frame *frame)
 	struct ow_packet packet;
 	if (ow_packet_decode(frame, false, &packet) != OW_DECODE_IP)
 		return 0;
-	if (trace->out.packets == trace->room) {
-		size_t room = trace->room ? 2 * trace->room : 4096;
-		void *more = reallocarray(trace->out.packet, room, sizeof *trace->out.packet);
-		if (!more)
-			return -ENOMEM;
-		trace->out.packet = more;
-		trace->room = room;
-	}
+	if (OW_GROW(trace->out.packet, trace->room, trace->out.packets + 1) < 0)
+		return -ENOMEM;
 	struct ow_flow_key key;
 	ow_flow_key_of_packet(&packet, &key);
 	if (!trace->out.packets || frame->time_ns > trace->latest_ns)

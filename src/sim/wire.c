@@ -2,6 +2,7 @@
 /* Slots for packets on their way, a heap of them by time, and the Internet checksum. */
 #include "sim/wire.h"
 #include "base/bytes.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -127,14 +128,8 @@ static bool before(const struct ow_wire_entry *x, const struct ow_wire_entry *y)
 
 int ow_wire_heap_push(struct ow_wire_heap *heap, struct ow_wire *wire)
 {
-	if (heap->count == heap->size) {
-		size_t size = heap->size ? 2 * heap->size : 1024;
-		struct ow_wire_entry *grown = reallocarray(heap->entry, size, sizeof *grown);
-		if (!grown)
-			return -ENOMEM;
-		heap->entry = grown;
-		heap->size = size;
-	}
+	if (OW_GROW(heap->entry, heap->size, heap->count + 1) < 0)
+		return -ENOMEM;
 	struct ow_wire_entry entry = {wire->time_ns, wire->number, wire};
 	size_t i = heap->count++;
 	while (i > 0 && before(&entry, &heap->entry[(i - 1) / 2])) {

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/array.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#define ROOM_FIRST 16
+
+void *ow_grow(void *items, size_t *room, size_t needed, size_t item_size)
+{
+	if (needed <= *room && items)
+		return items;
+	size_t more = *room > ROOM_FIRST / 2 ? *room : ROOM_FIRST / 2;
+	if (more > SIZE_MAX / 4)
+		return NULL;
+	more *= 2;
+	if (more < needed)
+		more = needed;
+	void *grown = reallocarray(items, more, item_size);
+	if (grown)
+		*room = more;
+	return grown;
+}
