@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "base/utf8.h"
 #include "base/format.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,6 +135,34 @@ static const char *printed(void (*print)(FILE *out))
 	return text;
 }
 
+/* For machines: the fewest digits that read back as the same number. */
+static void test_machine_numbers(void **state)
+{
+	(void)state;
+	char text[OW_FORMAT];
+	assert_string_equal(ow_format_number(0.1, text), "0.1");
+	assert_string_equal(ow_format_number(-0.0, text), "0");
+	assert_string_equal(ow_format_number(123456789012345678.0, text), "1.2345678901234568e+17");
+	assert_string_equal(ow_format_number(-2.5e-300, text), "-2.5e-300");
+	assert_string_equal(ow_format_digits(2.0 / 3, 4, text), "0.6667");
+	assert_string_equal(ow_format_digits(0.1, 17, text), "0.10000000000000001");
+	struct ow_random random;
+	ow_random_seed(&random, 15);
+	for (int i = 0; i < 20000; i++) {
+		double value = ldexp(ow_random_unit(&random) - 0.5, (int)ow_random_below(&random, 2000) - 1000);
+		assert_true(strtod(ow_format_number(value, text), NULL) == value);
+	}
+}
+
+static void some_csv_numbers(FILE *out)
+{
+	const double number[] = {1.5, NAN, INFINITY, -0.0};
+	for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+		ow_format_csv_number(out, number[i]);
+		fputc(';', out);
+	}
+}
+
 static void some_csv(FILE *out)
 {
 	static const char *const field[] = {"plain", NULL, "a,b", "say \"x\"", "two\nlines", ""};
@@ -153,6 +182,7 @@ static void test_output(void **state)
 {
 	(void)state;
 	assert_string_equal(printed(some_csv), "plain;;\"a,b\";\"say \"\"x\"\"\";\"two\nlines\";;");
+	assert_string_equal(printed(some_csv_numbers), "1.5;;;0;");
 	assert_string_equal(printed(some_lines), "one two\n    three\n    /a/path/that/is/longer/than/a/line\n"
 	                                         "    four?five\n"
 	                                         "took\n  12.5 ms or\n  30 \xc2\xb5s,\n  ?[1mbold words?[0m\n");
@@ -175,9 +205,9 @@ static void test_fit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_percent),   cmocka_unit_test(test_times),
-		cmocka_unit_test(test_clean),   cmocka_unit_test(test_any_bytes), cmocka_unit_test(test_output),
-		cmocka_unit_test(test_fit),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_percent),         cmocka_unit_test(test_times),
+		cmocka_unit_test(test_clean),   cmocka_unit_test(test_any_bytes),       cmocka_unit_test(test_output),
+		cmocka_unit_test(test_fit),     cmocka_unit_test(test_machine_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include <jansson.h>
 #include <locale.h>
 #include <math.h>
+#include <oneway/oneway.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +149,20 @@ static void test_lines_where_asked(void **state)
 	ow_json_count(json, NULL, 1);
 	ow_json_end(json);
 	expect(&d, "{\"a\": 1,\n \"b\": 2, \"c\": 3,\n \"d\": [\n ]\n}\n[1]\n");
+}
+
+static void test_command(void **state)
+{
+	(void)state;
+	struct document d;
+	struct ow_json *json = begin(&d, 2, 0);
+	ow_json_object(json, NULL);
+	ow_json_command(json, "flows list");
+	ow_json_end(json);
+	char expected[128];
+	snprintf(expected, sizeof expected,
+	         "{\"tool\": \"oneway\", \"version\": \"%s\", \"command\": \"flows list\"}\n", ow_version());
+	expect(&d, expected);
 }
 
 static void test_values(void **state)
@@ -459,7 +474,7 @@ int main(void)
 		cmocka_unit_test(test_padded), cmocka_unit_test(test_lines_where_asked),
 		cmocka_unit_test(test_values), cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_misuse), cmocka_unit_test(test_decimal_comma),
-		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_random), cmocka_unit_test(test_command),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
