@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Identical packets over the ends of intervals. While a packet of some name waits for its arrival, packets of that name
- * that both points have in a later interval need not be the same ones: first arrives what was sent first. So as many of
- * them as wait are late, and as many of the last ones that were sent here wait in their place. Which arrival was whose
- * is not known without all times, how many there were is.
- */
-#include "exchange/exchange_private.h"
+#include "exchange/exchange_identical.h"
+
+#include "exchange/method.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,19 +35,38 @@ static int add(struct waited *list, uint64_t name, int64_t time_ns)
 	return 0;
 }
 
-bool ow_sender_waits(const struct ow_exchange *x, uint64_t name)
+bool ow_missing_has(const struct ow_missing *missing, uint64_t name)
 {
-	bool missed = ow_keyset_has(&x->missing[0], name) || ow_keyset_has(&x->missing[1], name) || x->missing_unknown;
-	return missed && ow_interval_results_waits(x->settle, name) > 0;
+	bool missed = ow_keyset_has(&missing->set[0], name) || ow_keyset_has(&missing->set[1], name);
+	return (missed || missing->out_of_memory) && ow_interval_results_waits(missing->results, name) > 0;
 }
 
-static int collect(const struct ow_exchange *x, const struct ow_slot *slot, struct waited *waited)
+void ow_missing_add(struct ow_missing *missing, const struct ow_comparison *c)
 {
-	const struct ow_interval_packets *page = slot->page;
+	if (++missing->age > c->x->options.horizon) {
+		ow_keyset_done(&missing->set[1]);
+		missing->set[1] = missing->set[0];
+		missing->set[0] = (struct ow_keyset){0};
+		missing->age = 1;
+	}
+	for (size_t i = 0; i < c->outcome.only_as; i++)
+		missing->out_of_memory |= ow_keyset_add(&missing->set[0], c->outcome.only_a[i].id) < 0;
+}
+
+void ow_missing_done(struct ow_missing *missing)
+{
+	ow_keyset_done(&missing->set[0]);
+	ow_keyset_done(&missing->set[1]);
+	ow_interval_results_free(missing->results);
+}
+
+static int collect(const struct ow_comparison *c, struct waited *waited)
+{
+	const struct ow_interval_packets *page = c->slot.page;
 	int r = 0;
 	for (size_t i = 0; i < page->count && r == 0; i++) {
-		uint64_t name = ow_sender_name(x, slot, page->stamp[i].id);
-		if (ow_sender_waits(x, name))
+		uint64_t name = c->x->method->name(c, page->stamp[i].id);
+		if (ow_missing_has(c->missing, name))
 			r = add(waited, name, page->stamp[i].time_ns);
 	}
 	if (r == 0 && waited->count)
@@ -83,7 +98,7 @@ struct lists {
 };
 
 /* One name: `sent` packets of it here, in order. */
-static void regroup_name(const struct ow_exchange *x, const struct ow_outcome *o, const struct ow_sighting *sent,
+static void regroup_name(const struct ow_missing *missing, const struct ow_outcome *o, const struct ow_sighting *sent,
                          size_t count, struct lists *l)
 {
 	uint64_t name = sent->id;
@@ -91,7 +106,7 @@ static void regroup_name(const struct ow_exchange *x, const struct ow_outcome *o
 	copy_before(o->only_b, o->only_bs, &l->at_b, false, name, l->b, &l->bs);
 	size_t only_a = count_name(o->only_a, o->only_as, l->at_a, name);
 	size_t only_b = count_name(o->only_b, o->only_bs, l->at_b, name);
-	size_t pairs = count - only_a, waits = ow_interval_results_waits(x->settle, name);
+	size_t pairs = count - only_a, waits = ow_interval_results_waits(missing->results, name);
 	size_t late = waits < pairs + only_b ? waits : pairs + only_b, moved = late > only_b ? late - only_b : 0;
 	for (size_t i = count - only_a - moved; i < count; i++)
 		l->a[l->as++] = sent[i];
@@ -106,7 +121,7 @@ static void regroup_name(const struct ow_exchange *x, const struct ow_outcome *o
 	l->doubtful += pairs;
 }
 
-static int regroup(const struct ow_exchange *x, struct ow_outcome *o, const struct waited *w, struct lists *l)
+static int regroup(const struct ow_missing *missing, struct ow_outcome *o, const struct waited *w, struct lists *l)
 {
 	l->a = malloc((o->only_as + w->count + 1) * sizeof *l->a);
 	l->b = malloc((o->only_bs + w->count + 1) * sizeof *l->b);
@@ -118,26 +133,25 @@ static int regroup(const struct ow_exchange *x, struct ow_outcome *o, const stru
 		qsort(o->only_b, o->only_bs, sizeof *o->only_b, by_name_and_time);
 	for (size_t i = 0, count; i < w->count; i += count) {
 		count = count_name(w->stamp, w->count, i, w->stamp[i].id);
-		regroup_name(x, o, w->stamp + i, count, l);
+		regroup_name(missing, o, w->stamp + i, count, l);
 	}
 	copy_before(o->only_a, o->only_as, &l->at_a, true, 0, l->a, &l->as);
 	copy_before(o->only_b, o->only_bs, &l->at_b, true, 0, l->b, &l->bs);
 	return 0;
 }
 
-int ow_sender_regroup(const struct ow_exchange *x, struct ow_slot *slot)
+int ow_identical_regroup(struct ow_comparison *c)
 {
-	struct ow_outcome *o = &slot->outcome;
+	struct ow_outcome *o = &c->outcome;
 	struct ow_interval_result *result = &o->result;
 	struct waited waited = {0};
 	struct lists lists = {0};
-	/* A fold has left out all that are in doubt. */
-	bool fold = x->options.method == OW_METHOD_FOLD;
-	if (!ow_interval_results_waiting(x->settle) || (fold && !result->ambiguous))
+	bool sure = c->x->method->leaves_out_doubtful;
+	if (!ow_interval_results_waiting(c->missing->results) || (sure && !result->ambiguous))
 		return 0;
-	int r = collect(x, slot, &waited);
+	int r = collect(c, &waited);
 	if (r == 0 && waited.count)
-		r = regroup(x, o, &waited, &lists);
+		r = regroup(c->missing, o, &waited, &lists);
 	if (r < 0 || !lists.doubtful) {
 		free(lists.a);
 		free(lists.b);
@@ -150,7 +164,7 @@ int ow_sender_regroup(const struct ow_exchange *x, struct ow_slot *slot)
 		o->only_bs = lists.bs;
 		result->matched -= lists.moved;
 		result->ambiguous -= lists.moved < result->ambiguous ? lists.moved : result->ambiguous;
-		if (!fold) {
+		if (!sure) {
 			result->status = OW_RESULT_PARTIAL;
 			snprintf(result->cause, sizeof result->cause,
 			         "%zu packets are identical to earlier ones that still waited: their delays are "

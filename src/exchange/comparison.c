@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exchange/comparison.h"
+
+#include "base/clock.h"
+#include "estimate/sample.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int ow_comparison_request(struct ow_comparison *c, enum ow_stage stage, struct ow_message *message)
+{
+	uint8_t *frame;
+	size_t size;
+	message->lane = c->x->options.lane;
+	message->interval = c->slot.interval;
+	int r = ow_message_encode(message, &frame, &size, NULL);
+	if (r < 0)
+		return r;
+	c->x->sinks.send(c->x->sinks.arg, frame, size);
+	free(c->request);
+	c->request = frame;
+	c->request_size = size;
+	c->requested_ns = ow_clock_steady_ns();
+	c->cost.bytes += size + 4;
+	c->cost.round_trips++;
+	c->stage = stage;
+	return 0;
+}
+
+int ow_comparison_ask(struct ow_comparison *c, enum ow_stage stage, const struct ow_message_ask *ask)
+{
+	struct ow_message m = {.type = OW_MESSAGE_ASK, .ask = *ask};
+	c->ask = *ask;
+	return ow_comparison_request(c, stage, &m);
+}
+
+void ow_comparison_result(const struct ow_comparison *c, struct ow_interval_result *ret_result)
+{
+	struct ow_interval_result *r = ret_result;
+	const struct ow_interval_packets *page = c->slot.page;
+	ow_exchange_blank(c->x, c->slot.interval, r);
+	r->cost = c->cost;
+	/* With the work since this call began. */
+	uint64_t now_ns = (uint64_t)c->x->now_ns + (uint64_t)(ow_clock_steady_ns() - c->x->entered_ns);
+	r->cost.ready_ns = (int64_t)(now_ns - (uint64_t)r->start_ns - (uint64_t)r->length_ns);
+	if (page) {
+		r->sent = page->count;
+		r->total_sent = page->total_packets;
+		r->bytes = page->total_bytes;
+		r->ring_drops_from = page->ring_drops;
+		r->unreadable = page->unreadable;
+		r->sample_shift = page->sample_shift;
+		r->clock_from = c->slot.clock;
+	}
+	if (c->pushed) {
+		r->received = c->theirs.packets;
+		r->total_received = c->theirs.total_packets;
+		r->ring_drops_to = c->theirs.ring_drops;
+		r->unreadable += c->theirs.unreadable;
+		r->clock_to = c->theirs.clock;
+	}
+}
+
+/* Both times of a packet are of the interval: sums that say otherwise are made up. */
+static bool made_up(const struct ow_value *mean_ns, int64_t length_ns)
+{
+	return mean_ns->status != OW_VALUE_NONE && !(fabs(mean_ns->value) <= (double)length_ns);
+}
+
+/* The counts of both points and the numbers of an estimate. */
+static void begin_result(struct ow_comparison *c, const struct ow_estimate *estimate)
+{
+	struct ow_interval_result *r = &c->outcome.result;
+	ow_comparison_result(c, r);
+	if (made_up(&estimate->mean_ns, r->length_ns)) {
+		const struct ow_value none = {.reason = OW_REASON_PEER_TIMES_IMPOSSIBLE};
+		r->mean_ns = r->stddev_ns = none;
+		for (int q = 0; q < OW_QUANTILES; q++)
+			r->quantile_ns[q] = none;
+		return;
+	}
+	r->samples = estimate->useful;
+	r->mean_ns = estimate->mean_ns;
+	r->stddev_ns = estimate->stddev_ns;
+	memcpy(r->quantile_ns, estimate->quantile_ns, sizeof r->quantile_ns);
+}
+
+void ow_comparison_measured(struct ow_comparison *c, const struct ow_estimate *estimate)
+{
+	struct ow_outcome *o = &c->outcome;
+	begin_result(c, estimate);
+	o->result.status = OW_RESULT_MEASURED;
+	o->result.matched = o->result.sent - o->only_as;
+	o->differences = o->only_as + o->only_bs;
+	c->stage = OW_STAGE_READY;
+}
+
+/*
+ * Which packets are at one point only is not known, how many is: lost ones are an estimate, with late ones among them.
+ */
+void ow_comparison_estimated(struct ow_comparison *c, const struct ow_estimate *estimate, const char *cause)
+{
+	struct ow_outcome *o = &c->outcome;
+	struct ow_interval_result *r = &o->result;
+	begin_result(c, estimate);
+	uint64_t least = r->sent > r->received ? r->sent - r->received : 0, lost = least;
+	if (estimate->lost.status != OW_VALUE_NONE)
+		lost = ow_packets_of(estimate->lost.value + 0.5);
+	lost = lost < least ? least : lost > r->sent ? r->sent : lost;
+	r->lost = lost;
+	r->matched = r->sent - lost;
+	if (r->sample_shift)
+		ow_sample_widen((double)r->matched, exp2(-(double)r->sample_shift), &r->mean_ns, &r->stddev_ns);
+	r->extra = r->received - r->matched;
+	r->loss_ratio = estimate->loss_ratio;
+	r->min_ns = r->max_ns = (struct ow_value){.reason = OW_REASON_DELAYS_NOT_ALL_KNOWN};
+	double total = fmax((double)r->total_sent, (double)r->sent);
+	r->coverage = total > 0 ? fmin(1, (double)r->samples / total) : 0;
+	r->status = OW_RESULT_PARTIAL;
+	snprintf(r->cause, sizeof r->cause, "%s", cause);
+	o->differences = r->lost + r->extra;
+	o->estimated = true;
+	c->stage = OW_STAGE_READY;
+}
+
+void ow_comparison_unknown(struct ow_comparison *c, const char *cause)
+{
+	c->stage = OW_STAGE_UNKNOWN;
+	c->outcome.estimated = false;
+	ow_comparison_result(c, &c->outcome.result);
+	snprintf(c->outcome.result.cause, sizeof c->outcome.result.cause, "%s", cause);
+}
+
+uint64_t ow_comparison_base(const struct ow_comparison *c, uint64_t id)
+{
+	const struct ow_interval_packets *page = c->slot.page;
+	const struct ow_copy *copy = page->copies ? ow_interval_packets_copy(page, id) : NULL;
+	return copy ? copy->base_id : id;
+}
+
+bool ow_comparison_within(const struct ow_comparison *c, const int64_t *time_ns, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (time_ns[i] < 0 || time_ns[i] >= c->x->options.length_ns)
+			return false;
+	}
+	return true;
+}
+
+void ow_comparison_done(struct ow_comparison *c)
+{
+	free(c->request);
+	free(c->outcome.only_a);
+	free(c->outcome.only_b);
+	free(c->outcome.delay.ns);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_EXCHANGE_EXCHANGE_IDENTICAL_H
+#define OW_EXCHANGE_EXCHANGE_IDENTICAL_H
+
+#include "exchange/comparison.h"
+#include "reconcile/keyset.h"
+
+/*
+ * Identical packets over the ends of intervals. While a packet of some name waits for its arrival, packets of that name
+ * that both points have in a later interval need not be the same ones: first arrives what was sent first. So as many of
+ * them as wait are late, and as many of the last ones that were sent here wait in their place. Which arrival was whose
+ * is not known without all times, how many there were is.
+ */
+
+/* Packets that wait for their arrival. */
+struct ow_missing {
+	struct ow_interval_results *results; /* knows them all */
+	/* Their names: of the latest intervals, at least as many as the horizon, and at most twice as many. Most
+	 * packets are in neither: asking `results` for each would take longer. */
+	struct ow_keyset set[2];
+	uint32_t age;       /* intervals in the first */
+	bool out_of_memory; /* ask `results` always */
+};
+
+/* The interval is compared: what is missing now may turn up later. */
+void ow_missing_add(struct ow_missing *missing, const struct ow_comparison *c);
+/* Does a packet of this name wait? */
+bool ow_missing_has(const struct ow_missing *missing, uint64_t name);
+void ow_missing_done(struct ow_missing *missing);
+
+/* Before the outcome of an interval becomes a result; 0 or -ENOMEM. */
+int ow_identical_regroup(struct ow_comparison *c);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The receiver's answer to NAMES: the times of the named packets, sums and a sample of the others. */
+#include "exchange/exchange_private.h"
+#include "estimate/reconciled.h"
+#include "reconcile/key_list.h"
+#include "reconcile/keyset.h"
+#include "synopsis/fold.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct lists {
+	uint64_t *wanted, *others;
+	size_t wanteds, otherss;
+	struct ow_keyset set; /* all of them */
+	bool wide;
+	struct ow_fold_secret secret;
+};
+
+struct found {
+	int64_t *time_ns; /* of the wanted packets */
+	bool *there;
+	struct ow_message_copy *copy;
+	uint32_t copies;
+	size_t hits;
+	struct ow_sighting *kept;
+	size_t kepts;
+	bool twice; /* two packets of one name */
+};
+
+static int read_list(const uint8_t *bytes, uint32_t size, bool wide, uint64_t **ret_keys, size_t *ret_count,
+                     struct ow_error *err)
+{
+	*ret_keys = NULL;
+	*ret_count = 0;
+	if (!size)
+		return 0;
+	if (!wide) {
+		int r = ow_key_list_decode(bytes, size, ret_keys, ret_count, err);
+		if (r < 0)
+			return r == -ENOMEM ? r : -EPROTO;
+	} else {
+		*ret_keys = malloc(size);
+		if (!*ret_keys)
+			return -ENOMEM;
+		memcpy(*ret_keys, bytes, size);
+		*ret_count = size / 8;
+	}
+	for (size_t i = 1; i < *ret_count; i++) {
+		if ((*ret_keys)[i] <= (*ret_keys)[i - 1])
+			return ow_error_set(err, EPROTO, "message NAMES: names are not in rising order");
+	}
+	return 0;
+}
+
+static void lists_done(struct lists *lists)
+{
+	free(lists->wanted);
+	free(lists->others);
+	ow_keyset_done(&lists->set);
+}
+
+static int read_lists(const struct ow_exchange *x, const struct ow_message_names *m, struct lists *lists,
+                      struct ow_error *err)
+{
+	struct ow_synopsis *fold;
+	/* The secret of keys is that of any fold. */
+	int r = ow_fold_create(&(struct ow_fold_params){OW_FOLD_BANKS_MAX, 1, 0, false}, x->options.seed, &fold);
+	if (r < 0)
+		return r;
+	lists->secret = ow_fold_of(fold)->secret;
+	ow_synopsis_free(fold);
+	lists->wide = m->wide;
+	r = read_list(m->wanted, m->wanted_size, m->wide, &lists->wanted, &lists->wanteds, err);
+	if (r == 0)
+		r = read_list(m->others, m->others_size, m->wide, &lists->others, &lists->otherss, err);
+	for (size_t i = 0; i < lists->wanteds && r == 0; i++)
+		r = ow_keyset_add(&lists->set, lists->wanted[i]);
+	for (size_t i = 0; i < lists->otherss && r == 0; i++)
+		r = ow_keyset_add(&lists->set, lists->others[i]);
+	return r;
+}
+
+static uint64_t name_of(const struct lists *lists, uint64_t id)
+{
+	return lists->wide ? id : ow_fold_key(&lists->secret, id);
+}
+
+/* Its place in the sorted list, or SIZE_MAX. */
+static size_t place_of(const uint64_t *keys, size_t count, uint64_t key)
+{
+	size_t low = 0, high = count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (keys[middle] < key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < count && keys[low] == key ? low : SIZE_MAX;
+}
+
+static void take_named(const struct lists *lists, const struct ow_interval_packets *page,
+                       const struct ow_sighting *stamp, uint64_t name, struct found *found)
+{
+	size_t place = place_of(lists->wanted, lists->wanteds, name);
+	found->hits++;
+	if (place == SIZE_MAX)
+		return;
+	found->twice |= found->there[place];
+	found->there[place] = true;
+	found->time_ns[place] = stamp->time_ns;
+	const struct ow_copy *copy = page->copies ? ow_interval_packets_copy(page, stamp->id) : NULL;
+	if (copy && found->copies < lists->wanteds)
+		found->copy[found->copies++] = (struct ow_message_copy){(uint32_t)place, name_of(lists, copy->base_id)};
+}
+
+static int by_index(const void *a, const void *b)
+{
+	const struct ow_message_copy *x = a, *y = b;
+	return (x->index > y->index) - (x->index < y->index);
+}
+
+static void found_done(struct found *found)
+{
+	free(found->time_ns);
+	free(found->there);
+	free(found->copy);
+	free(found->kept);
+}
+
+/* Parts the page into named packets and those that stay. */
+static int part(const struct lists *lists, const struct ow_interval_packets *page, struct found *found)
+{
+	found->time_ns = calloc(lists->wanteds + 1, sizeof *found->time_ns);
+	found->there = calloc(lists->wanteds + 1, sizeof *found->there);
+	found->copy = calloc(lists->wanteds + 1, sizeof *found->copy);
+	found->kept = malloc((page->count + 1) * sizeof *found->kept);
+	if (!found->time_ns || !found->there || !found->copy || !found->kept)
+		return -ENOMEM;
+	for (size_t i = 0; i < page->count; i++) {
+		uint64_t name = name_of(lists, page->stamp[i].id);
+		if (ow_keyset_has(&lists->set, name))
+			take_named(lists, page, &page->stamp[i], name, found);
+		else
+			found->kept[found->kepts++] = page->stamp[i];
+	}
+	if (found->copies)
+		qsort(found->copy, found->copies, sizeof *found->copy, by_index);
+	return 0;
+}
+
+/* The part of the kept packets as the message has it; *ret_bucket and *ret_bytes are to be freed. */
+static int put_part(struct ow_message_times *m, const struct ow_reconciled_part *part,
+                    struct ow_message_bucket **ret_bucket, uint8_t **ret_bytes)
+{
+	struct ow_message_bucket *bucket = malloc((part->buckets + (size_t)1) * sizeof *bucket);
+	size_t size = part->sample ? ow_synopsis_encoded_size(part->sample) : 0;
+	uint8_t *bytes = malloc(size + 1);
+	*ret_bucket = bucket;
+	*ret_bytes = bytes;
+	if (!bucket || !bytes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < part->buckets; i++)
+		bucket[i] = (struct ow_message_bucket){part->bucket[i].time, part->bucket[i].digest,
+		                                       (uint32_t)part->bucket[i].packets};
+	if (part->sample)
+		ow_synopsis_encode(part->sample, bytes);
+	m->kept = part->packets;
+	m->digest = part->digest;
+	m->bucket = bucket;
+	m->buckets = part->buckets;
+	m->sample_ns = part->sample_ns;
+	m->samples = part->samples;
+	m->synopsis = bytes;
+	m->synopsis_size = (uint32_t)size;
+	return 0;
+}
+
+static int say_times(struct ow_exchange *x, const struct ow_slot *slot, const struct ow_message_names *names,
+                     const struct lists *lists, const struct found *found)
+{
+	struct ow_message m = {.type = OW_MESSAGE_TIMES, .lane = x->options.lane, .interval = slot->interval};
+	struct ow_reconciled_part part = {0};
+	struct ow_message_bucket *bucket = NULL;
+	uint8_t *bytes = NULL;
+	int r = 0;
+	m.times.sums = names->sums;
+	m.times.sample_shift = (uint8_t)slot->page->sample_shift;
+	m.times.kept = found->kepts;
+	size_t unknown = lists->set.used > found->hits ? lists->set.used - found->hits : found->twice;
+	if (unknown) {
+		m.times.unknown = (uint32_t)unknown;
+		return ow_exchange_say(x, &m);
+	}
+	m.times.time_ns = found->time_ns;
+	m.times.times = (uint32_t)lists->wanteds;
+	m.times.copy = found->copy;
+	m.times.copies = found->copies;
+	if (names->sums != OW_MESSAGE_NO_SUMS) {
+		struct ow_reconciled_plan plan = {names->sums == OW_MESSAGE_SUMS, names->buckets, names->sample,
+		                                  names->differences};
+		r = ow_reconciled_take(found->kept, found->kepts, x->options.seed, &plan, &part);
+		if (r == 0)
+			r = put_part(&m.times, &part, &bucket, &bytes);
+	}
+	if (r == 0)
+		r = ow_exchange_say(x, &m);
+	ow_reconciled_part_done(&part);
+	free(bucket);
+	free(bytes);
+	return r;
+}
+
+int ow_exchange_say_times(struct ow_exchange *x, const struct ow_slot *slot, const struct ow_message_names *names,
+                          struct ow_error *err)
+{
+	struct lists lists = {0};
+	struct found found = {0};
+	int r = read_lists(x, names, &lists, err);
+	if (r == 0)
+		r = part(&lists, slot->page, &found);
+	if (r == 0)
+		r = say_times(x, slot, names, &lists, &found);
+	found_done(&found);
+	lists_done(&lists);
+	return r;
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The receiver of a lane: the point where its packets arrive. It pushes a synopsis of each interval and answers what is
+ * asked about it, always from the page, so that a question may come twice. The page stays until the result is here.
+ */
+#include "base/clock.h"
+#include "exchange/method.h"
+#include "result/run_total.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The first interval is sized for one difference in so many packets, */
+#define GUESS 100
+/* each for this many at least, and this many standard deviations more than expected (differences are about Poisson). */
+#define LEAST  16
+#define MARGIN 3
+/* What is asked about one interval: three rounds, and again after each of some lost connections. */
+#define ANSWERS_MAX 32
+/* After an interval with fewer differences the expectation falls by this share of the way. */
+#define DECAY 0.25
+
+/* It waits longer than the sender, which knows more and shall speak first. */
+#define PATIENCE 1.5
+
+struct ow_receiver {
+	struct ow_exchange x;
+	double expected;     /* differences of an interval; NAN = none known yet */
+	int64_t asked_until; /* the other asked for intervals up to this one; -1 = none */
+	int64_t next_final;  /* all before have their final results */
+	struct ow_run_total *total;
+	struct ow_delays *no_delays;
+};
+
+/* One interval. */
+struct ow_reception {
+	struct ow_slot slot;
+	unsigned banks;            /* of the synopsis that was pushed */
+	unsigned answers;          /* that were given */
+	uint64_t seen, seen_total; /* packets of its page, at most, and with those outside the sample */
+	bool under_way;            /* pushed on this connection */
+	bool told, told_final, emitted;
+	struct ow_interval_result provisional, final;
+};
+
+static struct ow_receiver *receiver_of(struct ow_exchange *x)
+{
+	return (struct ow_receiver *)x;
+}
+
+static struct ow_reception *reception_of(struct ow_slot *slot)
+{
+	return (struct ow_reception *)slot;
+}
+
+static void unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cause);
+
+/* -- synopses ----------------------------------------------------------------------------------------------------- */
+
+static double expected(const struct ow_receiver *r, const struct ow_interval_packets *page)
+{
+	double d = isnan(r->expected) ? (double)page->count / GUESS : r->expected;
+	return d + MARGIN * sqrt(d) + LEAST;
+}
+
+static void learn(struct ow_receiver *r, uint64_t differences)
+{
+	double d = (double)differences;
+	if (isnan(r->expected) || d > r->expected)
+		r->expected = d;
+	else
+		r->expected += DECAY * (d - r->expected);
+}
+
+/* The oldest interval whose packets are still here. */
+static int64_t oldest(const struct ow_exchange *x)
+{
+	for (size_t i = 0; i < x->slots; i++) {
+		if (x->slot[i]->page)
+			return x->slot[i]->interval;
+	}
+	return x->next_page;
+}
+
+/* Takes the synopsis. */
+static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum ow_message_part part,
+                        struct ow_synopsis *synopsis, int64_t begin_ns)
+{
+	const struct ow_interval_packets *page = slot->page;
+	struct ow_message m = {.type = OW_MESSAGE_SYNOPSIS, .lane = x->options.lane, .interval = slot->interval};
+	size_t size = synopsis ? ow_synopsis_encoded_size(synopsis) : 0;
+	uint8_t *bytes = size <= OW_MESSAGE_SYNOPSIS_MAX ? malloc(size + 1) : NULL;
+	if (!bytes) {
+		ow_synopsis_free(synopsis);
+		return -ENOMEM;
+	}
+	if (synopsis)
+		ow_synopsis_encode(synopsis, bytes);
+	ow_synopsis_free(synopsis);
+	m.synopsis = (struct ow_message_synopsis){
+		.part = part,
+		.sample_shift = (uint8_t)page->sample_shift,
+		.clock = slot->clock,
+		.packets = page->count,
+		.total_packets = page->total_packets > page->count ? page->total_packets : page->count,
+		.total_bytes = page->total_bytes,
+		.ring_drops = page->ring_drops,
+		.unreadable = page->unreadable,
+		.oldest = oldest(x),
+		.settled = receiver_of(x)->next_final,
+		.sent_ns = x->now_ns > 0 ? x->now_ns : 0,
+		.work_ns = ow_clock_steady_ns() - begin_ns,
+		.synopsis = bytes,
+		.synopsis_size = (uint32_t)size,
+	};
+	int r = ow_exchange_say(x, &m);
+	free(bytes);
+	return r;
+}
+
+static int push(struct ow_exchange *x, struct ow_slot *slot, enum ow_message_part part)
+{
+	int64_t begin = ow_clock_steady_ns();
+	struct ow_synopsis *synopsis = NULL;
+	double differences = expected(receiver_of(x), slot->page);
+	if (x->method->push) {
+		int r = x->method->push(x, slot->page, differences, &reception_of(slot)->banks, &synopsis);
+		if (r < 0)
+			return r;
+		synopsis->ops->add(synopsis, slot->page->stamp, slot->page->count);
+	}
+	return say_synopsis(x, slot, part, synopsis, begin);
+}
+
+/* The next page to push, or NULL: none is left, or enough are under way. */
+static struct ow_slot *next_push(const struct ow_exchange *x)
+{
+	size_t under_way = 0;
+	for (size_t i = 0; i < x->slots && under_way < OW_EXCHANGE_WINDOW; i++) {
+		struct ow_slot *slot = x->slot[i];
+		if (slot->page && !reception_of(slot)->under_way)
+			return slot;
+		under_way += slot->page != NULL;
+	}
+	return NULL;
+}
+
+static void push_waiting(struct ow_exchange *x)
+{
+	for (struct ow_slot *slot; x->connected && (slot = next_push(x));) {
+		reception_of(slot)->under_way = true;
+		if (slot->page->blind[0])
+			ow_exchange_say_none(x, slot->interval, slot->page->blind);
+		else if (push(x, slot, OW_MESSAGE_PUSHED) < 0)
+			unknown(x, slot, "out of memory");
+	}
+}
+
+static int on_ask(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_ask *ask, struct ow_error *err)
+{
+	int64_t begin = ow_clock_steady_ns();
+	struct ow_synopsis *synopsis = NULL;
+	if (ask->part == OW_MESSAGE_AGAIN) {
+		if (ask->sample_shift > slot->page->sample_shift) {
+			ow_interval_packets_resample(slot->page, &x->options.identity, ask->sample_shift);
+			ow_exchange_raise_shift(x, ask->sample_shift, slot->interval);
+		}
+		return push(x, slot, OW_MESSAGE_AGAIN);
+	}
+	int r = x->method->answer(x, reception_of(slot)->banks, ask, &synopsis);
+	if (r == -EOPNOTSUPP)
+		return ow_error_set(err, EPROTO, "message ASK: not what this lane is compared by");
+	/* Up to 64 MiB: asked for again only after some lost connections. */
+	if (ask->part == OW_MESSAGE_TABLE)
+		reception_of(slot)->answers += ANSWERS_MAX / 8;
+	if (r == -EINVAL)
+		return ow_error_set(err, EPROTO, "message ASK: %u cells are out of range", ask->cells);
+	if (r < 0)
+		return r;
+	synopsis->ops->add(synopsis, slot->page->stamp, slot->page->count);
+	return say_synopsis(x, slot, ask->part, synopsis, begin);
+}
+
+/* -- results ------------------------------------------------------------------------------------------------------ */
+
+static void drop_page(struct ow_slot *slot)
+{
+	ow_interval_packets_free(slot->page);
+	slot->page = NULL;
+}
+
+static void total_add(struct ow_receiver *receiver, const struct ow_interval_result *result)
+{
+	/* The mean is that of late packets, too: here they count as if they had been in time. */
+	struct ow_interval_result first = *result;
+	first.matched += first.late;
+	ow_run_total_add(receiver->total, &first, result, false, NULL, 0, receiver->no_delays);
+}
+
+/* Hands on what has come, in order. */
+static void emit(struct ow_exchange *x)
+{
+	for (size_t i = 0; i < x->slots; i++) {
+		struct ow_reception *reception = reception_of(x->slot[i]);
+		if (!reception->told && !reception->told_final)
+			break;
+		if (reception->told && !reception->emitted)
+			x->sinks.result(x->sinks.arg, &reception->provisional);
+		reception->emitted = true;
+	}
+	while (x->slots && reception_of(x->slot[0])->told_final) {
+		const struct ow_interval_result *final = &reception_of(x->slot[0])->final;
+		total_add(receiver_of(x), final);
+		x->sinks.result(x->sinks.arg, final);
+		receiver_of(x)->next_final = final->interval + 1;
+		ow_slot_remove(x, x->slot[0]);
+	}
+}
+
+static void unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cause)
+{
+	struct ow_reception *reception = reception_of(slot);
+	struct ow_interval_result *r = &reception->final;
+	if (reception->told) {
+		/* What is pending stays so. */
+		*r = reception->provisional;
+		if (r->status == OW_RESULT_MEASURED && r->pending)
+			r->status = OW_RESULT_PARTIAL;
+	} else {
+		ow_exchange_blank(x, slot->interval, r);
+		r->status = OW_RESULT_UNKNOWN;
+		r->clock_to = slot->clock;
+	}
+	r->final = true;
+	if (slot->page) {
+		r->total_received = slot->page->total_packets;
+		r->ring_drops_to = slot->page->ring_drops;
+		r->unreadable = slot->page->unreadable;
+		r->sample_shift = slot->page->sample_shift;
+	}
+	if (r->status != OW_RESULT_MEASURED)
+		snprintf(r->cause, sizeof r->cause, "%s", cause);
+	reception->told_final = true;
+	drop_page(slot);
+	emit(x);
+}
+
+static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_result *m,
+                     struct ow_error *err)
+{
+	struct ow_reception *reception = reception_of(slot);
+	struct ow_interval_result *r = m->final ? &reception->final : &reception->provisional;
+	if (reception->told_final || (reception->told && !m->final))
+		return 0;
+	/* What arrived here nobody knows better. */
+	if (m->received > reception->seen || m->total_received > reception->seen_total)
+		return ow_error_set(err, EPROTO, "message RESULT: more packets received than this point saw");
+	ow_exchange_blank(x, slot->interval, r);
+	ow_result_from_message(m, r);
+	if (!m->final && m->status != OW_MESSAGE_UNKNOWN)
+		learn(receiver_of(x), m->differences);
+	*(m->final ? &reception->told_final : &reception->told) = true;
+	slot->since_ns = x->now_ns;
+	drop_page(slot);
+	emit(x);
+	push_waiting(x);
+	return 0;
+}
+
+/* -- frames ------------------------------------------------------------------------------------------------------- */
+
+/* Asked about an interval whose packets are not here. */
+static void no_page(struct ow_exchange *x, struct ow_slot *slot, int64_t interval)
+{
+	struct ow_receiver *r = receiver_of(x);
+	if (slot && reception_of(slot)->told)
+		return; /* a question from before the result */
+	bool later = x->next_page < 0 || interval >= x->next_page;
+	if (later && !x->finished) {
+		/* It will be pushed. Nobody asks for intervals that far ahead; then it is the end that is asked for. */
+		if (interval > r->asked_until && interval - x->next_page < (int64_t)x->options.pages_max)
+			r->asked_until = interval;
+		return;
+	}
+	ow_exchange_say_none(x, interval, later ? x->ended : "not recorded, or no longer here");
+}
+
+static int frame(struct ow_exchange *x, const struct ow_message *message, size_t size, struct ow_error *err)
+{
+	(void)size;
+	struct ow_slot *slot = ow_slot_find(x, message->interval);
+	bool here = slot && slot->page;
+	int r = 0;
+	switch (message->type) {
+	case OW_MESSAGE_ASK:
+	case OW_MESSAGE_NAMES:
+		if (here && reception_of(slot)->answers++ >= ANSWERS_MAX)
+			return ow_error_set(err, EPROTO, "message %s: asked more often than anybody needs",
+			                    ow_message_name(message->type));
+		if (!here)
+			no_page(x, slot, message->interval);
+		else if (slot->page->blind[0])
+			ow_exchange_say_none(x, slot->interval, slot->page->blind);
+		else
+			r = message->type == OW_MESSAGE_ASK ? on_ask(x, slot, &message->ask, err)
+			                                    : ow_exchange_say_times(x, slot, &message->names, err);
+		if (r == -ENOMEM || r == -EMSGSIZE) {
+			ow_exchange_say_none(x, message->interval, "out of memory");
+			r = 0;
+		}
+		return r;
+	case OW_MESSAGE_RESULT:
+		return slot ? on_result(x, slot, &message->result, err) : 0;
+	case OW_MESSAGE_NONE:
+		if (here) {
+			char cause[OW_RESULT_CAUSE];
+			snprintf(cause, sizeof cause, "%s: %.100s", ow_exchange_peer(x), message->text.text);
+			unknown(x, slot, cause);
+		}
+		return 0;
+	default:
+		return ow_error_set(err, EPROTO, "message %s: not for the receiving point of a lane",
+		                    ow_message_name(message->type));
+	}
+}
+
+/* -- the role ----------------------------------------------------------------------------------------------------- */
+
+static int create(struct ow_exchange *x)
+{
+	struct ow_receiver *r = receiver_of(x);
+	x->slot_size = sizeof(struct ow_reception);
+	r->expected = NAN;
+	r->asked_until = -1;
+	int e = ow_run_total_create(&r->total);
+	return e < 0 ? e : ow_delays_create(&r->no_delays);
+}
+
+static void done(struct ow_exchange *x)
+{
+	ow_run_total_free(receiver_of(x)->total);
+	ow_delays_free(receiver_of(x)->no_delays);
+}
+
+static void page(struct ow_exchange *x, struct ow_slot *slot)
+{
+	struct ow_reception *reception = reception_of(slot);
+	const struct ow_interval_packets *p = slot->page;
+	reception->seen = p->count;
+	reception->seen_total = p->total_packets > p->count ? p->total_packets : p->count;
+	push_waiting(x);
+}
+
+static bool waits(const struct ow_slot *slot)
+{
+	return !((const struct ow_reception *)slot)->told_final;
+}
+
+static void connected(struct ow_exchange *x)
+{
+	for (size_t i = 0; i < x->slots; i++)
+		reception_of(x->slot[i])->under_way = false;
+	push_waiting(x);
+}
+
+static void finish(struct ow_exchange *x)
+{
+	for (int64_t i = x->next_page < 0 ? 0 : x->next_page; i <= receiver_of(x)->asked_until; i++)
+		ow_exchange_say_none(x, i, x->ended);
+	emit(x);
+}
+
+static void total(const struct ow_exchange *x, struct ow_interval_result *ret_total)
+{
+	ow_run_total_result(((const struct ow_receiver *)x)->total, ret_total);
+}
+
+const struct ow_role ow_receiver_role = {
+	.size = sizeof(struct ow_receiver),
+	.patience = PATIENCE,
+	.create = create,
+	.done = done,
+	.page = page,
+	.frame = frame,
+	.connected = connected,
+	.finish = finish,
+	.waits = waits,
+	.unknown = unknown,
+	.total = total,
+};

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sender of a lane: the point where its packets come from. It compares, and tells results. Intervals are under way
+ * side by side, but each names its packets only when those before it know which they lack: a packet that is identical
+ * to one that still waits is ambiguous, and must be known as such.
+ */
+#include "base/clock.h"
+#include "exchange/exchange_identical.h"
+#include "exchange/method.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A result as it was sent, until the other point has confirmed it. */
+struct ow_told {
+	int64_t interval;
+	bool unknown; /* the other point would find out by itself */
+	uint8_t *frame;
+	size_t size;
+};
+
+struct ow_sender {
+	struct ow_exchange x;
+	bool met; /* a filter that names the link layer has taken packets at both points */
+	struct ow_missing missing;
+	int64_t next_settled;           /* intervals before this one have their provisional results */
+	struct ow_comparison *settling; /* whose result is being given */
+	bool final;                     /* everything has been told */
+	struct ow_told *tell;           /* oldest first */
+	size_t tells;
+};
+
+static struct ow_sender *sender_of(struct ow_exchange *x)
+{
+	return (struct ow_sender *)x;
+}
+
+static struct ow_comparison *comparison_of(struct ow_slot *slot)
+{
+	return (struct ow_comparison *)slot;
+}
+
+static void advance(struct ow_exchange *x);
+
+/* -- results ------------------------------------------------------------------------------------------------------ */
+
+/* The other point has the final results of all intervals before this one. */
+static void confirm(struct ow_sender *s, int64_t settled)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < s->tells; i++) {
+		if (s->tell[i].interval < settled)
+			free(s->tell[i].frame);
+		else
+			s->tell[kept++] = s->tell[i];
+	}
+	s->tells = kept;
+}
+
+/* Of those that may have to be told again one must go: the oldest, but first those that say nothing. */
+static void forget_one(struct ow_sender *s)
+{
+	size_t at = 0;
+	while (at < s->tells && !s->tell[at].unknown)
+		at++;
+	if (at == s->tells)
+		at = 0;
+	free(s->tell[at].frame);
+	s->tells--;
+	memmove(s->tell + at, s->tell + at + 1, (s->tells - at) * sizeof *s->tell);
+}
+
+static bool is_told(const struct ow_sender *s, int64_t interval)
+{
+	for (size_t i = 0; i < s->tells; i++) {
+		if (s->tell[i].interval == interval)
+			return true;
+	}
+	return false;
+}
+
+static size_t tells_max(const struct ow_sender *s)
+{
+	size_t ahead = s->x.options.pages_max > OW_EXCHANGE_WINDOW ? s->x.options.pages_max : OW_EXCHANGE_WINDOW;
+	return 2 * (ahead + s->x.options.horizon + 2);
+}
+
+static void tell(struct ow_sender *s, struct ow_interval_result *result, uint64_t differences)
+{
+	struct ow_message m = {.type = OW_MESSAGE_RESULT, .lane = s->x.options.lane, .interval = result->interval};
+	uint8_t *frame;
+	size_t size;
+	ow_result_to_message(result, differences, &m.result);
+	if (ow_message_encode(&m, &frame, &size, NULL) < 0)
+		return;
+	free(frame);
+	/* Its own bytes, and those of the provisional result before it. */
+	result->cost.bytes += (size + 4) * (result->final ? 2 : 1);
+	m.result.cost_bytes = result->cost.bytes;
+	if (ow_message_encode(&m, &frame, &size, NULL) < 0)
+		return;
+	s->x.sinks.send(s->x.sinks.arg, frame, size);
+	if (s->tells == tells_max(s))
+		forget_one(s);
+	s->tell[s->tells++] = (struct ow_told){result->interval, result->status == OW_RESULT_UNKNOWN, frame, size};
+}
+
+static void on_result(void *arg, const struct ow_interval_result *settled)
+{
+	struct ow_sender *s = arg;
+	struct ow_interval_result result = *settled;
+	uint64_t differences = 0;
+	if (s->settling && s->settling->slot.interval == result.interval)
+		differences = s->settling->outcome.differences;
+	tell(s, &result, differences);
+	s->x.sinks.result(s->x.sinks.arg, &result);
+}
+
+/* -- settling ----------------------------------------------------------------------------------------------------- */
+
+static void settle(struct ow_sender *s, struct ow_comparison *c)
+{
+	struct ow_outcome *o = &c->outcome;
+	struct ow_interval_results *results = s->missing.results;
+	int r = 0;
+	s->settling = c;
+	/* The other point may have declined before the page was closed. */
+	if (c->stage == OW_STAGE_UNKNOWN) {
+		char cause[OW_RESULT_CAUSE];
+		memcpy(cause, o->result.cause, sizeof cause);
+		ow_comparison_result(c, &o->result);
+		memcpy(o->result.cause, cause, sizeof cause);
+	}
+	bool compared = c->stage == OW_STAGE_READY && !o->estimated;
+	if (compared)
+		r = ow_identical_regroup(c);
+	if (compared && r == 0) {
+		struct ow_interval_results_input input = {
+			.result = o->result,
+			.only_a = o->only_a,
+			.only_b = o->only_b,
+			.only_as = o->only_as,
+			.only_bs = o->only_bs,
+			.delay_ns = o->delay.ns,
+			.delays = o->delay.count,
+		};
+		r = ow_interval_results_step(results, &input);
+	}
+	if (r < 0)
+		snprintf(o->result.cause, sizeof o->result.cause, "%s",
+		         r == -ENOMEM ? "out of memory" : "the counts contradict each other");
+	if (o->estimated)
+		r = ow_interval_results_estimated(results, &o->result);
+	if (r < 0 || c->stage == OW_STAGE_UNKNOWN)
+		(void)ow_interval_results_unknown(results, &o->result, false);
+	ow_missing_add(&s->missing, c);
+	s->settling = NULL;
+	s->next_settled = c->slot.interval + 1;
+}
+
+static void settle_ready(struct ow_exchange *x)
+{
+	struct ow_sender *s = sender_of(x);
+	for (struct ow_slot *slot; x->slots && (slot = x->slot[0]); ow_slot_remove(x, slot)) {
+		if (comparison_of(slot)->stage < OW_STAGE_READY || (!slot->page && !x->finished))
+			return;
+		if (slot->page)
+			settle(s, comparison_of(slot));
+	}
+	if (x->finished && !s->final) {
+		s->final = true;
+		(void)ow_interval_results_finish(s->missing.results);
+	}
+}
+
+/* -- stages ------------------------------------------------------------------------------------------------------- */
+
+/* What a slot that was added needs besides. */
+static void begin(struct ow_exchange *x, struct ow_slot *slot)
+{
+	comparison_of(slot)->x = x;
+	comparison_of(slot)->missing = &sender_of(x)->missing;
+}
+
+/* What this point has not recorded yet, the other one cannot be blamed for. */
+static bool waits(const struct ow_slot *slot)
+{
+	return slot->page && ((const struct ow_comparison *)slot)->stage < OW_STAGE_READY;
+}
+
+static void unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cause)
+{
+	ow_comparison_unknown(comparison_of(slot), cause);
+	advance(x);
+}
+
+/*
+ * A tag that only one point sees (a trunk and an access port): the filter takes packets there, and cannot take them at
+ * the other one. They are not lost. Once it has taken packets at both points, none at one of them is loss.
+ */
+static bool filter_fits(struct ow_sender *s, const struct ow_comparison *c)
+{
+	bool here = c->slot.page->total_packets > 0, there = c->theirs.total_packets > 0;
+	s->met |= here && there;
+	return !s->x.options.link_filter || s->met || here == there;
+}
+
+static int start(struct ow_exchange *x, struct ow_comparison *c)
+{
+	struct ow_interval_packets *page = c->slot.page;
+	char cause[OW_RESULT_CAUSE];
+	if (page->blind[0]) {
+		snprintf(cause, sizeof cause, "%s: %s", x->options.from, page->blind);
+		ow_comparison_unknown(c, cause);
+		return 0;
+	}
+	if (!filter_fits(sender_of(x), c)) {
+		snprintf(cause, sizeof cause, "the filter takes no packet at %.24s: is it tagged alike?",
+		         page->total_packets ? x->options.to : x->options.from);
+		ow_comparison_unknown(c, cause);
+		return 0;
+	}
+	unsigned mine = page->sample_shift, theirs = c->theirs.sample_shift;
+	if (theirs < mine) {
+		struct ow_message_ask ask = {.part = OW_MESSAGE_AGAIN, .sample_shift = (uint8_t)mine};
+		return ow_comparison_ask(c, OW_STAGE_AGAIN, &ask);
+	}
+	if (theirs > mine) {
+		ow_interval_packets_resample(page, &x->options.identity, theirs);
+		ow_exchange_raise_shift(x, theirs, c->slot.interval);
+	}
+	return x->method->start(c);
+}
+
+/* Intervals that began before the recording did: the other point will get nothing else. */
+static void drop_pageless(struct ow_exchange *x)
+{
+	while (x->slots && !x->slot[0]->page && (x->finished || x->slot[0]->interval < x->next_page)) {
+		ow_exchange_say_none(x, x->slot[0]->interval, "not recorded");
+		ow_slot_remove(x, x->slot[0]);
+	}
+	for (size_t i = x->slots; x->finished && i-- > 0;) {
+		if (!x->slot[i]->page) {
+			ow_exchange_say_none(x, x->slot[i]->interval, x->ended);
+			ow_slot_remove(x, x->slot[i]);
+		}
+	}
+}
+
+/* Goes on with all intervals as far as possible. */
+static void advance(struct ow_exchange *x)
+{
+	bool turn = true;
+	drop_pageless(x);
+	for (size_t i = 0; i < x->slots; i++) {
+		struct ow_comparison *c = comparison_of(x->slot[i]);
+		int r = 0;
+		if (c->stage == OW_STAGE_OPEN && c->slot.page && c->pushed)
+			r = start(x, c);
+		if (r == 0 && c->stage == OW_STAGE_TURN && turn)
+			r = x->method->turn(c);
+		if (r < 0)
+			ow_comparison_unknown(c, strerror(-r));
+		turn &= c->stage >= OW_STAGE_NAMED;
+	}
+	settle_ready(x);
+}
+
+/* -- frames ------------------------------------------------------------------------------------------------------- */
+
+/* The pushed synopsis, or the same of fewer packets. */
+static int take_push(struct ow_comparison *c, const struct ow_message_synopsis *m, struct ow_error *err)
+{
+	if (c->stage == OW_STAGE_AGAIN && m->sample_shift < c->slot.page->sample_shift)
+		return ow_error_set(err, EPROTO, "message SYNOPSIS: shift %u instead of %u", m->sample_shift,
+		                    c->slot.page->sample_shift);
+	int r = c->x->method->take_push(c, m, err);
+	if (r < 0)
+		return r;
+	c->held = m->synopsis_size;
+	c->theirs = *m;
+	c->theirs.synopsis = NULL;
+	c->pushed = true;
+	int64_t now_ns = c->x->now_ns;
+	if (c->stage == OW_STAGE_AGAIN)
+		c->cost.transmit_ns += ow_clock_steady_ns() - c->requested_ns;
+	else
+		c->cost.transmit_ns = (int64_t)((uint64_t)c->cost.transmit_ns + (uint64_t)m->work_ns +
+		                                (uint64_t)(now_ns > m->sent_ns ? now_ns - m->sent_ns : 0));
+	c->stage = OW_STAGE_OPEN;
+	return 0;
+}
+
+/* Whether there is room for another synopsis of so many bytes. */
+static bool has_room(const struct ow_exchange *x, size_t size)
+{
+	size_t held = 0;
+	for (size_t i = 0; i < x->slots; i++)
+		held += comparison_of(x->slot[i])->held;
+	return !x->options.synopses_max || !held || held + size <= x->options.synopses_max;
+}
+
+/* Where a synopsis of this interval goes; NULL if it is not wanted. */
+static struct ow_comparison *comparison_for(struct ow_exchange *x, int64_t interval)
+{
+	struct ow_sender *s = sender_of(x);
+	struct ow_slot *slot = ow_slot_find(x, interval);
+	/* Its result is on its way, or was given up during an outage. */
+	if (!slot && interval < s->next_settled && !is_told(s, interval))
+		ow_exchange_say_none(x, interval, "not compared, too long ago");
+	if (slot || interval < s->next_settled)
+		return comparison_of(slot);
+	if (x->finished || interval < x->next_page) {
+		ow_exchange_say_none(x, interval, x->finished ? x->ended : "not recorded");
+		return NULL;
+	}
+	/* This point is slow, or the other one is mad. */
+	size_t ahead = 0;
+	for (size_t i = x->slots; i-- > 0 && !x->slot[i]->page;)
+		ahead++;
+	if (ahead >= 2 * (size_t)x->options.pages_max)
+		return NULL;
+	slot = ow_slot_add(x, interval);
+	if (slot)
+		begin(x, slot);
+	return comparison_of(slot);
+}
+
+static bool wants(const struct ow_comparison *c, enum ow_message_part part)
+{
+	bool open = c->stage == OW_STAGE_OPEN && !c->pushed;
+	switch (part) {
+	case OW_MESSAGE_PUSHED:
+		return open;
+	case OW_MESSAGE_AGAIN:
+		return open || c->stage == OW_STAGE_AGAIN;
+	default:
+		return c->stage == OW_STAGE_SYNOPSIS && c->ask.part == part;
+	}
+}
+
+/* A synopsis that is wanted. */
+static int take_synopsis(struct ow_exchange *x, struct ow_comparison *c, const struct ow_message_synopsis *m,
+                         size_t size, struct ow_error *err)
+{
+	bool answer = m->part >= OW_MESSAGE_SECOND;
+	/* Answers must be of the same packets as the counts that came first. */
+	if (answer && (m->packets != c->theirs.packets || m->sample_shift != c->theirs.sample_shift))
+		return ow_error_set(err, EPROTO, "message SYNOPSIS: other packets than before");
+	int64_t waited = ow_clock_steady_ns() - c->requested_ns;
+	int r = answer ? x->method->take_synopsis(c, m, err) : take_push(c, m, err);
+	if (r == -EPROTO) {
+		if (!c->slot.page && !c->pushed)
+			ow_slot_remove(x, &c->slot);
+		return r;
+	}
+	if (r < 0)
+		ow_comparison_unknown(c, strerror(-r));
+	c->cost.bytes += size + 4;
+	c->cost.transmit_ns += answer ? waited : 0;
+	return 0;
+}
+
+static int on_synopsis(struct ow_exchange *x, const struct ow_message *message, size_t size, struct ow_error *err)
+{
+	const struct ow_message_synopsis *m = &message->synopsis;
+	struct ow_comparison *c = comparison_for(x, message->interval);
+	bool wanted = c && wants(c, m->part);
+	x->ahead_ns = (int64_t)((uint64_t)m->sent_ns - (uint64_t)x->now_ns);
+	if (wanted && !has_room(x, m->synopsis_size)) {
+		ow_exchange_say_none(x, message->interval, "no memory for so many synopses");
+		if (c->slot.page)
+			ow_comparison_unknown(c, "more synopses at a time than there is memory for");
+		else
+			ow_slot_remove(x, &c->slot);
+	} else if (wanted) {
+		int r = take_synopsis(x, c, m, size, err);
+		if (r < 0)
+			return r;
+	}
+	confirm(sender_of(x), m->settled);
+	/* What the other point no longer has cannot be compared. */
+	for (size_t i = 0; i < x->slots && x->slot[i]->interval < m->oldest; i++) {
+		if (waits(x->slot[i]))
+			ow_comparison_unknown(comparison_of(x->slot[i]),
+			                      "the other point has no packets of this interval");
+	}
+	advance(x);
+	return 0;
+}
+
+static int on_times(struct ow_exchange *x, const struct ow_message *message, size_t size, struct ow_error *err)
+{
+	struct ow_comparison *c = comparison_of(ow_slot_find(x, message->interval));
+	if (!c || c->stage != OW_STAGE_NAMED)
+		return 0;
+	/* The bytes of this answer are part of the result that it makes possible. */
+	c->cost.bytes += size + 4;
+	int64_t before = c->cost.missing_ns;
+	c->cost.missing_ns += ow_clock_steady_ns() - c->requested_ns;
+	int r = message->times.sample_shift != c->theirs.sample_shift ? -ESTALE
+	                                                              : x->method->take_times(c, &message->times, err);
+	if (r == -EPROTO) {
+		c->cost.bytes -= size + 4;
+		c->cost.missing_ns = before;
+		return r;
+	}
+	if (r < 0)
+		ow_comparison_unknown(c, r == -ESTALE ? "the other point has changed its sample" : strerror(-r));
+	advance(x);
+	return 0;
+}
+
+static int frame(struct ow_exchange *x, const struct ow_message *message, size_t size, struct ow_error *err)
+{
+	struct ow_comparison *c;
+	switch (message->type) {
+	case OW_MESSAGE_SYNOPSIS:
+		return on_synopsis(x, message, size, err);
+	case OW_MESSAGE_TIMES:
+		return on_times(x, message, size, err);
+	case OW_MESSAGE_NONE:
+		/* The other point may close its interval first. */
+		c = comparison_for(x, message->interval);
+		if (c && c->stage < OW_STAGE_READY) {
+			char cause[OW_RESULT_CAUSE];
+			snprintf(cause, sizeof cause, "%s: %.90s", ow_exchange_peer(x), message->text.text);
+			unknown(x, &c->slot, cause);
+		}
+		return 0;
+	default:
+		return ow_error_set(err, EPROTO, "message %s: not for the sending point of a lane",
+		                    ow_message_name(message->type));
+	}
+}
+
+/* -- the role ----------------------------------------------------------------------------------------------------- */
+
+static int create(struct ow_exchange *x)
+{
+	struct ow_sender *s = sender_of(x);
+	x->slot_size = x->method->size;
+	int r = ow_interval_results_create(x->options.horizon, on_result, s, &s->missing.results);
+	if (r < 0)
+		return r;
+	s->tell = calloc(tells_max(s), sizeof *s->tell);
+	return s->tell ? 0 : -ENOMEM;
+}
+
+static void done(struct ow_exchange *x)
+{
+	struct ow_sender *s = sender_of(x);
+	confirm(s, INT64_MAX);
+	free(s->tell);
+	ow_missing_done(&s->missing);
+}
+
+static void slot_done(struct ow_exchange *x, struct ow_slot *slot)
+{
+	x->method->done(comparison_of(slot));
+	ow_comparison_done(comparison_of(slot));
+}
+
+static void page(struct ow_exchange *x, struct ow_slot *slot)
+{
+	begin(x, slot);
+	advance(x);
+}
+
+/* Did the other point's synopsis get lost, or will there be none? */
+static void ask_for_missing(struct ow_exchange *x)
+{
+	for (size_t i = 0; i < x->slots; i++) {
+		struct ow_comparison *c = comparison_of(x->slot[i]);
+		if (c->slot.page && c->stage == OW_STAGE_OPEN && !c->pushed &&
+		    ow_comparison_ask(c, OW_STAGE_OPEN, &(struct ow_message_ask){.part = OW_MESSAGE_AGAIN}) < 0)
+			ow_comparison_unknown(c, "out of memory");
+	}
+}
+
+static void connected(struct ow_exchange *x)
+{
+	const struct ow_sender *s = sender_of(x);
+	for (size_t i = 0; i < s->tells; i++)
+		x->sinks.send(x->sinks.arg, s->tell[i].frame, s->tell[i].size);
+	for (size_t i = 0; i < x->slots; i++) {
+		struct ow_comparison *c = comparison_of(x->slot[i]);
+		if (c->stage == OW_STAGE_OPEN || c->stage == OW_STAGE_TURN || c->stage >= OW_STAGE_READY || !c->request)
+			continue;
+		c->cost.bytes += c->request_size + 4;
+		x->sinks.send(x->sinks.arg, c->request, c->request_size);
+	}
+	if (x->finished)
+		ask_for_missing(x);
+}
+
+static void finish(struct ow_exchange *x)
+{
+	ask_for_missing(x);
+	advance(x);
+}
+
+static void total(const struct ow_exchange *x, struct ow_interval_result *ret_total)
+{
+	ow_run_total(((const struct ow_sender *)x)->missing.results, ret_total);
+}
+
+const struct ow_role ow_sender_role = {
+	.size = sizeof(struct ow_sender),
+	.patience = 1,
+	.create = create,
+	.done = done,
+	.slot_done = slot_done,
+	.page = page,
+	.frame = frame,
+	.connected = connected,
+	.finish = finish,
+	.waits = waits,
+	.unknown = unknown,
+	.total = total,
+};
