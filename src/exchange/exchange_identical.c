@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exchange/exchange_identical.h"
 
+#include "base/array.h"
 #include "exchange/method.h"
 
 #include <errno.h>
@@ -23,14 +24,8 @@ static int by_name_and_time(const void *a, const void *b)
 
 static int add(struct waited *list, uint64_t name, int64_t time_ns)
 {
-	if (list->count == list->room) {
-		size_t room = list->room ? 2 * list->room : 64;
-		struct ow_sighting *grown = realloc(list->stamp, room * sizeof *grown);
-		if (!grown)
-			return -ENOMEM;
-		list->stamp = grown;
-		list->room = room;
-	}
+	if (OW_GROW(list->stamp, list->room, list->count + 1) < 0)
+		return -ENOMEM;
 	list->stamp[list->count++] = (struct ow_sighting){name, time_ns};
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The intervals of a lane that are under way, and what a point says to the other one (exchange_private.h). */
+#include "base/array.h"
 #include "base/coder.h"
 #include "exchange/exchange_private.h"
 
@@ -45,14 +46,8 @@ struct ow_slot *ow_slot_find(const struct ow_exchange *x, int64_t interval)
 
 struct ow_slot *ow_slot_add(struct ow_exchange *x, int64_t interval)
 {
-	if (x->slots == x->room) {
-		size_t room = x->room ? 2 * x->room : 16;
-		struct ow_slot **grown = realloc(x->slot, room * sizeof(void *));
-		if (!grown)
-			return NULL;
-		x->slot = grown;
-		x->room = room;
-	}
+	if (OW_GROW(x->slot, x->room, x->slots + 1) < 0)
+		return NULL;
 	struct ow_slot *slot = calloc(1, x->slot_size);
 	if (!slot)
 		return NULL;

@@ -1,105 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The daemon's loop: one thread that sleeps in epoll until a connection, the recorder, the clock tick or the wish to
- * stop wakes it. Events are taken one at a time, so that none can be about a connection that the one before has closed.
- */
+/* The daemon: it opens all that a point needs, and passes what the scheduler says on to its modules. */
 #include "point/daemon.h"
 
 #include "base/time.h"
-#include "point/daemon_private.h"
-#include "flows/flow_thread.h"
 #include "config/memory_budget.h"
+#include "flows/flow_thread.h"
+#include "point/daemon_clock.h"
+#include "point/daemon_connections.h"
+#include "point/daemon_events.h"
+#include "point/daemon_private.h"
+#include "point/daemon_record.h"
+#include "point/daemon_reload.h"
+#include "point/daemon_trust.h"
 
 #include <errno.h>
 #include <netdb.h>
-#include <stdarg.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 /* How long an interval's end may go unnoticed where nothing else wakes the loop. */
 #define TICK_NS (10 * OW_NS_PER_MS)
-
-#define LOG_LINE 600
-
-void ow_daemon_log(struct ow_daemon *daemon, enum ow_event level, const char *format, ...)
-{
-	char line[LOG_LINE];
-	va_list args;
-	if (!daemon->options.log)
-		return;
-	va_start(args, format);
-	vsnprintf(line, sizeof line, format, args);
-	va_end(args);
-	daemon->options.log(daemon->options.log_arg, level, line);
-}
-
-/* Whether a line about a peer may be said. */
-static bool take_line(struct ow_daemon_peer *peer)
-{
-	int64_t now = ow_clock_steady_ns(), earned = (now - peer->lines_ns) / OW_LINE_NS;
-	if (peer->lines_ns == 0 || earned >= peer->lines) {
-		peer->lines = 0;
-		peer->lines_ns = now;
-	} else {
-		peer->lines -= (unsigned)earned;
-		peer->lines_ns += earned * OW_LINE_NS;
-	}
-	return peer->lines < OW_LINES_MAX;
-}
-
-void ow_daemon_peer_log(struct ow_daemon_peer *peer, enum ow_event level, const char *format, ...)
-{
-	char line[LOG_LINE];
-	va_list args;
-	if (!take_line(peer))
-		return;
-	va_start(args, format);
-	vsnprintf(line, sizeof line, format, args);
-	va_end(args);
-	ow_daemon_log(peer->daemon, level, "%s: %s", peer->name, line);
-	if (++peer->lines == OW_LINES_MAX)
-		ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: from now on not all that it does is said",
-		              peer->name);
-}
-
-void ow_daemon_complain(struct ow_daemon_peer *peer, const char *format, ...)
-{
-	char line[LOG_LINE];
-	va_list args;
-	int64_t now = ow_clock_steady_ns();
-	ow_daemon_refused(peer->daemon, OW_REFUSED_MESSAGE, peer->name);
-	if (now - peer->complained_ns >= OW_COMPLAINTS_NS) {
-		peer->complained_ns = now;
-		peer->complaints = 0;
-	}
-	if (++peer->complaints == OW_COMPLAINTS_MAX)
-		ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: what is refused from now on is only counted",
-		              peer->name);
-	if (peer->complaints >= OW_COMPLAINTS_MAX)
-		return;
-	va_start(args, format);
-	vsnprintf(line, sizeof line, format, args);
-	va_end(args);
-	ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: %s", peer->name, line);
-}
-
-void ow_daemon_tell_peer(struct ow_daemon *daemon, const char *peer, bool connected)
-{
-	if (daemon->options.sink.peer)
-		daemon->options.sink.peer(daemon->options.sink.arg, peer, connected);
-}
-
-void ow_daemon_refused(struct ow_daemon *daemon, enum ow_refused what, const char *peer)
-{
-	if (daemon->options.sink.refused)
-		daemon->options.sink.refused(daemon->options.sink.arg, what, peer);
-}
+/* Time for the last answers at the end of the run, beyond the last interval. */
+#define DRAIN_NS INT64_C(3000000000)
 
 /* Making it. */
 
@@ -165,11 +93,12 @@ static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 		                 .speed = in->speed},
 			.threads = (unsigned)in->threads,
 		};
-		d->files = d->files || in->file;
-		if (in->file && in->speed > d->speed)
-			d->speed = in->speed;
+		d->clock.files = d->clock.files || in->file;
+		if (in->file && in->speed > d->clock.speed)
+			d->clock.speed = in->speed;
 	}
 	int r = ow_recorder_open(sources, c->interface_count, &d->recorder, err);
+	d->clock.recorder = d->recorder;
 	if (r == 0)
 		r = check_directions(d, err);
 	if (r == 0)
@@ -179,66 +108,39 @@ static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 	return r < 0 ? r : ow_recorder_start(d->recorder, err);
 }
 
-int ow_daemon_keys_create(const struct ow_config *c, struct ow_daemon_keys **ret_keys, struct ow_error *err)
-{
-	struct ow_tls_options options = {
-		.certificate = c->certificate, .key = c->key, .ca = c->ca, .psk_file = c->psk, .name = c->point};
-	struct ow_daemon_keys *keys = calloc(1, sizeof *keys);
-	if (!keys)
-		return ow_error_set(err, ENOMEM, "not enough memory");
-	keys->users = 1;
-	/* A point that only records flows talks to nobody. */
-	int r = c->segment_count || c->listen ? ow_tls_create(&options, &keys->tls, err) : 0;
-	if (r < 0)
-		free(keys);
-	else
-		*ret_keys = keys;
-	return r;
-}
-
-void ow_daemon_keys_release(struct ow_daemon_keys *keys)
-{
-	if (!keys || --keys->users > 0)
-		return;
-	ow_tls_free(keys->tls);
-	free(keys);
-}
-
 /* The address as it turned out: the port may have been 0. */
 static void log_listening(struct ow_daemon *d)
 {
 	struct sockaddr_storage address;
 	socklen_t size = sizeof address;
 	char host[64], port[16];
-	if (getsockname(d->listen_fd, (struct sockaddr *)&address, &size) == 0 &&
+	if (getsockname(d->listen.fd, (struct sockaddr *)&address, &size) == 0 &&
 	    getnameinfo((struct sockaddr *)&address, size, host, sizeof host, port, sizeof port,
 	                NI_NUMERICHOST | NI_NUMERICSERV) == 0)
 		ow_daemon_log(d, OW_EVENT_INFO, strchr(host, ':') ? "listening on [%s]:%s" : "listening on %s:%s", host,
 		              port);
 }
 
-static int watch_fd(struct ow_daemon *d, int fd, void *tag, struct ow_error *err)
+static int watch(struct ow_daemon *d, struct ow_watch *watch, int fd, int (*ready)(void *arg, struct ow_error *err),
+                 struct ow_error *err)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = tag};
-	if (fd < 0 || epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
-		return 0;
-	return ow_error_set(err, errno, "epoll: %s", strerror(errno));
+	*watch = (struct ow_watch){ready, d, fd, POLLIN};
+	return ow_scheduler_add(&d->scheduler, watch, err);
 }
+
+static int on_tick(void *arg, struct ow_error *err);
+static int on_recorded(void *arg, struct ow_error *err);
+static int on_stop(void *arg, struct ow_error *err);
 
 static int open_loop(struct ow_daemon *d, struct ow_error *err)
 {
-	struct itimerspec tick = {.it_interval.tv_nsec = TICK_NS, .it_value.tv_nsec = TICK_NS};
-	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	d->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (d->epoll_fd < 0 || d->timer_fd < 0 || timerfd_settime(d->timer_fd, 0, &tick, NULL) < 0)
-		return ow_error_set(err, errno, "epoll or timerfd: %s", strerror(errno));
-	int r = watch_fd(d, d->timer_fd, &d->timer_fd, err);
+	int fd, r = ow_scheduler_open(&d->scheduler, TICK_NS, on_tick, d, err);
 	if (r == 0)
-		r = watch_fd(d, d->options.stop_fd, &d->options.stop_fd, err);
+		r = watch(d, &d->stop, d->options.stop_fd, on_stop, err);
 	if (r == 0 && d->config->listen) {
-		r = ow_listen(d->config->listen, &d->listen_fd, err);
+		r = ow_listen(d->config->listen, &fd, err);
 		if (r == 0)
-			r = watch_fd(d, d->listen_fd, &d->listen_fd, err);
+			r = watch(d, &d->listen, fd, ow_daemon_accept, err);
 		if (r == 0)
 			log_listening(d);
 	}
@@ -253,8 +155,8 @@ static int create(struct ow_daemon *d, struct ow_error *err)
 		return ow_error_set(err, EIO, "no random numbers: %s", strerror(errno));
 	ow_random_seed(&d->jitter, seed);
 	d->memory_left = d->config->memory;
-	d->clock.error_ns = OW_CLOCK_UNKNOWN;
-	int r = ow_clocks_create(OW_CLOCKS_CHRONY_PORT, &d->clocks);
+	d->clock.state.error_ns = OW_CLOCK_UNKNOWN;
+	int r = ow_clocks_create(OW_CLOCKS_CHRONY_PORT, &d->clock.clocks);
 	if (r < 0)
 		return ow_error_set(err, -r, "not enough memory");
 	r = ow_daemon_keys_create(d->config, &d->keys, err);
@@ -266,7 +168,7 @@ static int create(struct ow_daemon *d, struct ow_error *err)
 	if (r == 0)
 		r = open_recorder(d, err);
 	if (r == 0)
-		r = watch_fd(d, ow_recorder_fd(d->recorder), &d->recorder, err);
+		r = watch(d, &d->recorded, ow_recorder_fd(d->recorder), on_recorded, err);
 	return r;
 }
 
@@ -278,8 +180,8 @@ int ow_daemon_create(const struct ow_config *config, const struct ow_daemon_opti
 		return ow_error_set(err, ENOMEM, "not enough memory");
 	d->config = config;
 	d->options = *options;
-	d->epoll_fd = d->listen_fd = d->timer_fd = -1;
-	d->speed = 1;
+	d->scheduler.epoll_fd = d->scheduler.timer.fd = d->listen.fd = -1;
+	d->clock.speed = 1;
 	int r = create(d, err);
 	if (r < 0) {
 		ow_daemon_free(d);
@@ -289,25 +191,19 @@ int ow_daemon_create(const struct ow_config *config, const struct ow_daemon_opti
 	return 0;
 }
 
-static void close_fd(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
 void ow_daemon_free(struct ow_daemon *d)
 {
 	if (!d)
 		return;
 	ow_daemon_lanes_free(d);
 	ow_daemon_links_free(d);
-	ow_clocks_free(d->clocks);
-	free(d->gap);
+	ow_clocks_free(d->clock.clocks);
+	free(d->gaps.gap);
 	ow_recorder_free(d->recorder);
 	ow_daemon_keys_release(d->keys);
-	close_fd(d->listen_fd);
-	close_fd(d->timer_fd);
-	close_fd(d->epoll_fd);
+	if (d->listen.fd >= 0)
+		close(d->listen.fd);
+	ow_scheduler_close(&d->scheduler);
 	for (unsigned i = 0; i < d->peer_count; i++)
 		ow_daemon_peer_free(d->peers[i]);
 	free(d);
@@ -323,23 +219,26 @@ static void stop(struct ow_daemon *d)
 		return;
 	}
 	d->stopping = true;
-	d->deadline_ns = now + (int64_t)((double)OW_QUICK_NS / d->speed) + OW_DRAIN_NS;
+	d->deadline_ns = now + (int64_t)((double)OW_QUICK_NS / d->clock.speed) + DRAIN_NS;
 	ow_daemon_lanes_stop(d, false);
 }
 
-static void on_stop_fd(struct ow_daemon *d)
+static int on_stop(void *arg, struct ow_error *err)
 {
+	struct ow_daemon *d = arg;
 	/* What was written to it is of no interest: a signal, or a number. */
 	uint8_t said[256];
-	if (read(d->options.stop_fd, said, sizeof said) <= 0)
-		epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, d->options.stop_fd, NULL);
+	(void)err;
+	if (read(d->stop.fd, said, sizeof said) <= 0)
+		ow_scheduler_remove(&d->scheduler, &d->stop);
 	stop(d);
+	return 0;
 }
 
 /* Every replayed file is at its end and every interval answered. */
 static bool is_played(const struct ow_daemon *d)
 {
-	return d->ended_ns != 0 && ow_daemon_lanes_done(d);
+	return d->clock.ended_ns != 0 && ow_daemon_lanes_done(d);
 }
 
 static bool is_over(struct ow_daemon *d, int64_t steady_ns)
@@ -375,49 +274,44 @@ static void say_goodbye(struct ow_daemon *d)
 
 /* The loop. */
 
-static int record(struct ow_daemon *d, struct ow_error *err)
+/* Whether it was set since the last look. */
+static bool look_at_clock(struct ow_daemon *d)
 {
+	int64_t step_ns = ow_point_clock_look(&d->clock);
+	if (step_ns != 0)
+		ow_daemon_clock_stepped(d, step_ns);
+	return step_ns != 0;
+}
+
+static int on_recorded(void *arg, struct ow_error *err)
+{
+	struct ow_daemon *d = arg;
 	struct ow_error why;
-	int r = ow_daemon_lanes_record(d, &why);
+	struct ow_chunk *chunks = NULL;
+	int64_t passed_ns = d->passed_ns;
+	int r = ow_recorder_take(d->recorder, &chunks, &passed_ns, &why);
+	/* What was taken is of lanes that are gone; so is the time. */
+	if (look_at_clock(d))
+		passed_ns = INT64_MIN;
+	ow_daemon_lanes_take(d, chunks, passed_ns);
 	if (r == 0 || r == -EINTR)
 		return 0;
 	ow_daemon_log(d, OW_EVENT_ERROR, "%s", why.text);
 	/* A file that is damaged ends where it is. What else cannot be read is a matter for whoever starts us again. */
-	return d->files ? 0 : ow_error_set(err, -r, "%s", why.text);
+	return d->clock.files ? 0 : ow_error_set(err, -r, "%s", why.text);
 }
 
-static int on_event(struct ow_daemon *d, void *tag, struct ow_error *err)
+static int on_tick(void *arg, struct ow_error *err)
 {
-	uint64_t ticks;
-	ow_daemon_clock_look(d);
-	if (tag == &d->timer_fd) {
-		if (read(d->timer_fd, &ticks, sizeof ticks) < 0 && errno != EAGAIN)
-			return ow_error_set(err, errno, "timerfd: %s", strerror(errno));
-		ow_daemon_clock_tick(d);
-		ow_daemon_lanes_tick(d);
-		ow_daemon_gaps_tick(d);
-		ow_daemon_reload_tick(d);
-		ow_daemon_trust_tick(d, ow_clock_steady_ns());
-		if (d->options.tick)
-			d->options.tick(d->options.tick_arg);
-		return record(d, err);
-	}
-	if (tag == &d->recorder)
-		return record(d, err);
-	if (tag == &d->options.stop_fd)
-		on_stop_fd(d);
-	else if (tag == &d->listen_fd)
-		ow_daemon_link_accept(d);
-	else
-		ow_daemon_link_drive(tag);
-	return 0;
-}
-
-static void flush(struct ow_daemon *d)
-{
-	if (d->has_results && d->options.sink.flush)
-		d->options.sink.flush(d->options.sink.arg);
-	d->has_results = false;
+	struct ow_daemon *d = arg;
+	ow_daemon_clock_tick(d);
+	ow_daemon_lanes_tick(d);
+	ow_daemon_gaps_tick(d);
+	ow_daemon_reload_tick(d);
+	ow_daemon_trust_tick(d, ow_clock_steady_ns());
+	if (d->options.tick)
+		d->options.tick(d->options.tick_arg);
+	return on_recorded(d, err);
 }
 
 /* An end without any interface is not a good one. */
@@ -449,19 +343,19 @@ int ow_daemon_run(struct ow_daemon *d, struct ow_error *err)
 	log_memory(d);
 	d->started_ns = ow_clock_steady_ns();
 	ow_daemon_clock_tick(d);
-	ow_daemon_clock_look(d);
+	look_at_clock(d);
 	while (r == 0 && !is_over(d, ow_clock_steady_ns())) {
-		struct epoll_event event;
-		int n = epoll_wait(d->epoll_fd, &event, 1, d->hurry ? 0 : -1);
-		if (n < 0 && errno != EINTR)
-			r = ow_error_set(err, errno, "epoll: %s", strerror(errno));
-		if (n == 1)
-			r = on_event(d, event.data.ptr, err);
+		struct ow_watch *ready;
+		r = ow_scheduler_wait(&d->scheduler, d->hurry, &ready, err);
+		if (ready) {
+			look_at_clock(d);
+			r = r < 0 ? r : ready->ready(ready->arg, err);
+		}
 		ow_daemon_links_tend(d, ow_clock_steady_ns());
-		flush(d);
+		ow_daemon_flush(d);
 	}
 	say_goodbye(d);
-	flush(d);
+	ow_daemon_flush(d);
 	return r < 0 ? r : check_interfaces(d, err);
 }
 

@@ -3,6 +3,11 @@
  * How lanes are agreed on: the point that connects proposes them, the other one holds them against its configuration.
  * What was agreed on holds as long as both processes live, also without a connection: pages wait for it.
  */
+#include "point/daemon_agree.h"
+
+#include "point/agreement.h"
+#include "point/daemon_events.h"
+#include "point/daemon_limit.h"
 #include "point/daemon_private.h"
 
 #include <errno.h>
@@ -10,24 +15,33 @@
 #include <string.h>
 #include <sys/random.h>
 
+/* How often a lane that was refused is proposed again. */
+#define PROPOSE_NS INT64_C(30000000000)
+/* t0 is so far in the future, so that both points have their lanes by then; and twice the round trip more. */
+#define LEAD_NS INT64_C(500000000)
+/* A t0 later than this (and two intervals) is a mistake. */
+#define LEAD_MAX_NS INT64_C(60000000000)
+/* A lane is proposed so often at once when the answers come after its start. */
+#define LATE_ANSWERS_MAX 8
+
 /* The point that connects. */
 
 static int64_t lead_ns(const struct ow_daemon_peer *peer)
 {
-	return (int64_t)((double)(OW_LEAD_NS + 2 * peer->round_trip_ns) * peer->daemon->speed);
+	return (int64_t)((double)(LEAD_NS + 2 * peer->round_trip_ns) * peer->daemon->clock.speed);
 }
 
 static bool is_far(const struct ow_daemon_lane *lane, int64_t t0_ns)
 {
-	int64_t here = ow_daemon_now_ns(lane->daemon), there = here + lane->peer->ahead_ns;
+	int64_t here = ow_point_clock_now_ns(&lane->daemon->clock), there = here + lane->peer->ahead_ns;
 	double lead = (double)t0_ns - (double)(here > there ? here : there);
-	return lead > (double)OW_LEAD_MAX_NS * lane->daemon->speed + 2 * (double)lane->open.length_ns;
+	return lead > (double)LEAD_MAX_NS * lane->daemon->clock.speed + 2 * (double)lane->open.length_ns;
 }
 
 static void send_open(struct ow_daemon_lane *lane)
 {
 	struct ow_daemon_peer *peer = lane->peer;
-	int64_t here = ow_daemon_now_ns(lane->daemon);
+	int64_t here = ow_point_clock_now_ns(&lane->daemon->clock);
 	lane->open.t0_ns = ow_agree_t0(here, here + peer->ahead_ns, lead_ns(peer), lane->open.length_ns);
 	struct ow_message message = {.type = OW_MESSAGE_OPEN, .lane = lane->wire, .open = lane->open};
 	ow_daemon_link_send(peer->link, &message);
@@ -75,8 +89,8 @@ static bool is_there(const struct ow_daemon_peer *peer, const struct ow_config_s
 
 bool ow_daemon_clocks_fit(const struct ow_daemon_peer *peer, const struct ow_config_segment *segment)
 {
-	return peer->daemon->files || ow_agree_clocks(peer->ahead_ns, peer->hello_age_ns,
-	                                              ow_agree_apart_max(segment->interval_ns, segment->wait_ns));
+	return peer->daemon->clock.files || ow_agree_clocks(peer->ahead_ns, peer->hello_age_ns,
+	                                                    ow_agree_apart_max(segment->interval_ns, segment->wait_ns));
 }
 
 static void propose_segment(struct ow_daemon_peer *peer, const struct ow_config_segment *s)
@@ -96,7 +110,7 @@ static void propose_segment(struct ow_daemon_peer *peer, const struct ow_config_
 void ow_daemon_lanes_propose(struct ow_daemon_peer *peer)
 {
 	struct ow_daemon *d = peer->daemon;
-	peer->propose_ns = ow_clock_steady_ns() + OW_PROPOSE_NS;
+	peer->propose_ns = ow_clock_steady_ns() + PROPOSE_NS;
 	/* Their memory is needed. */
 	if (ow_daemon_lanes_ending(peer)) {
 		peer->renew = true;
@@ -144,10 +158,10 @@ void ow_daemon_lane_opened(struct ow_daemon_peer *peer, uint32_t wire, const str
 		lane->state = OW_LANE_REFUSED;
 		return;
 	}
-	if (opened->t0_ns <= ow_daemon_now_ns(lane->daemon)) {
+	if (opened->t0_ns <= ow_point_clock_now_ns(&lane->daemon->clock)) {
 		/* The answer took too long: the beginning would be missing. New seeds make it another lane. If that
-		 * happens again and again it is proposed with the next turn only (OW_PROPOSE_NS). */
-		if (++lane->late_answers % OW_LATE_ANSWERS_MAX == 0)
+		 * happens again and again it is proposed with the next turn only (PROPOSE_NS). */
+		if (++lane->late_answers % LATE_ANSWERS_MAX == 0)
 			lane->state = OW_LANE_REFUSED;
 		else if (draw_seeds(&lane->open) == 0)
 			send_open(lane);
@@ -184,9 +198,10 @@ static bool is_same(const struct ow_daemon_lane *lane, const struct ow_message_o
 
 static void send_opened(const struct ow_daemon_lane *lane)
 {
-	struct ow_message message = {.type = OW_MESSAGE_OPENED,
-	                             .lane = lane->wire,
-	                             .opened = {.now_ns = ow_daemon_now_ns(lane->daemon), .t0_ns = lane->open.t0_ns}};
+	struct ow_message message = {
+		.type = OW_MESSAGE_OPENED,
+		.lane = lane->wire,
+		.opened = {.now_ns = ow_point_clock_now_ns(&lane->daemon->clock), .t0_ns = lane->open.t0_ns}};
 	ow_daemon_link_send(lane->peer->link, &message);
 }
 
@@ -212,7 +227,7 @@ static int note_lane(struct ow_daemon_peer *peer, uint32_t wire, const struct ow
 	unsigned instructions = 0;
 	if (d->stopping)
 		return ow_error_set(why, ESHUTDOWN, "this point is about to stop");
-	if (d->ended_ns != 0)
+	if (d->clock.ended_ns != 0)
 		return ow_error_set(why, ESHUTDOWN, "the captures have ended here");
 	if (peer->anew_ns != 0)
 		return ow_error_set(why, EAGAIN, "the clock stepped here");
@@ -257,10 +272,10 @@ void ow_daemon_lane_asked(struct ow_daemon_peer *peer, uint32_t wire, const stru
 
 static int accept_lane(struct ow_daemon_lane *lane, struct ow_error *why)
 {
-	int64_t lead = lead_ns(lane->peer), here = ow_daemon_now_ns(lane->daemon);
+	int64_t lead = lead_ns(lane->peer), here = ow_point_clock_now_ns(&lane->daemon->clock);
 	if (lane->open.t0_ns % lane->open.length_ns != 0 || is_far(lane, lane->open.t0_ns))
 		return ow_error_set(why, EINVAL, "t0 is no multiple of the interval, or too far away");
-	if (!lane->daemon->files &&
+	if (!lane->daemon->clock.files &&
 	    !ow_agree_clocks(lane->peer->ahead_ns, lane->peer->hello_age_ns, lane->open.wait_ns))
 		return ow_error_set(why, EINVAL, "the clocks are further apart than its 'wait'");
 	/* A tenth of the lead is time enough to get ready; where that is over, t0 is later. */

@@ -11,25 +11,21 @@
  * A step is looked for after packets were taken and before anything is done with them (base/steps.h); daemon, exchange
  * and agreement are told times of the steady clock, to which the step is added then and not before.
  */
-#include "point/daemon_private.h"
+#include "point/daemon_clock.h"
 
 #include "base/time.h"
+#include "point/agreement.h"
+#include "point/daemon_connections.h"
+#include "point/daemon_events.h"
+#include "point/daemon_private.h"
+#include "point/daemon_record.h"
+
 #include <stdio.h>
 #include <string.h>
 
-int64_t ow_daemon_now_ns(const struct ow_daemon *d)
-{
-	if (!d->files)
-		return ow_steps_now_ns(&d->steps);
-	if (d->ended_ns == 0)
-		return ow_recorder_now_ns(d->recorder);
-	return d->ended_now_ns + (int64_t)((double)(ow_clock_steady_ns() - d->ended_ns) * d->speed);
-}
-
-int64_t ow_daemon_lane_now_ns(const struct ow_daemon_lane *lane)
-{
-	return ow_daemon_now_ns(lane->daemon) - lane->stepped_ns;
-}
+/* After the clock was set, the time for the answers about intervals before that. Then the points compare clocks anew.
+ */
+#define STEP_DRAIN_NS INT64_C(1000000000)
 
 /* Both points know of it; who connects does so at once when the time has come. */
 static void begin_anew(struct ow_daemon_peer *peer)
@@ -37,7 +33,7 @@ static void begin_anew(struct ow_daemon_peer *peer)
 	peer->retry_ns = OW_RETRY_FIRST_NS;
 	peer->next_try_ns = 0;
 	if (peer->link && !peer->link->closing)
-		peer->anew_ns = ow_clock_steady_ns() + OW_STEP_DRAIN_NS;
+		peer->anew_ns = ow_clock_steady_ns() + STEP_DRAIN_NS;
 }
 
 /* Clocks that have drifted apart until a packet would be looked for in the wrong interval: found out by the synopses of
@@ -70,10 +66,10 @@ static void compare(struct ow_daemon *d)
 	}
 }
 
-static void on_step(struct ow_daemon *d, int64_t step_ns)
+void ow_daemon_clock_stepped(struct ow_daemon *d, int64_t step_ns)
 {
 	char size[OW_STEP_TEXT], cause[OW_RESULT_CAUSE];
-	int64_t now_ns = ow_daemon_now_ns(d);
+	int64_t now_ns = ow_point_clock_now_ns(&d->clock);
 	ow_step_text(step_ns, size);
 	snprintf(cause, sizeof cause, "clock stepped by %s at %s", size, d->config->point);
 	ow_daemon_log(d, OW_EVENT_WARNING, "the clock stepped by %s: what it cut is unknown, the points agree anew",
@@ -93,27 +89,6 @@ static void on_step(struct ow_daemon *d, int64_t step_ns)
 	}
 }
 
-void ow_daemon_clock_look(struct ow_daemon *d)
-{
-	struct ow_steps_reading reading;
-	if (d->files)
-		return;
-	int64_t threshold = ow_steps_threshold(&d->clock);
-	ow_steps_read(threshold / 2, &reading);
-	int64_t step = ow_steps_check(&d->steps, &reading, threshold);
-	if (step != 0)
-		on_step(d, step);
-}
-
-static bool has_lanes(const struct ow_daemon_peer *peer)
-{
-	for (unsigned i = 0; i < peer->daemon->lane_count; i++) {
-		if (peer->daemon->lanes[i]->peer == peer)
-			return true;
-	}
-	return false;
-}
-
 /* What has not been answered by now is given up: its memory is needed. */
 static void end_lanes(struct ow_daemon_peer *peer)
 {
@@ -127,7 +102,7 @@ static void end_lanes(struct ow_daemon_peer *peer)
 
 static void tend_peer(struct ow_daemon_peer *peer, int64_t steady_ns)
 {
-	if (peer->anew_ns == 0 || (has_lanes(peer) && steady_ns < peer->anew_ns))
+	if (peer->anew_ns == 0 || (ow_daemon_lanes_any(peer) && steady_ns < peer->anew_ns))
 		return;
 	peer->anew_ns = 0;
 	end_lanes(peer);
@@ -143,21 +118,21 @@ static void judge(struct ow_daemon *d, const struct ow_clock_state *clock, bool 
 	char error[OW_DURATION_TEXT];
 	ow_duration_text((double)clock->error_ns, error);
 	const char *source = by_chrony ? "chronyd" : "the kernel";
-	if (!clock->synchronised && !d->clock_known)
+	if (!clock->synchronised && !d->clock.known)
 		ow_daemon_log(d, OW_EVENT_WARNING,
 		              "the clock is not synchronised: delays are off by an unknown amount (oneway doctor)");
-	else if (!clock->synchronised && d->clock.synchronised)
+	else if (!clock->synchronised && d->clock.state.synchronised)
 		ow_daemon_log(d, OW_EVENT_WARNING,
 		              "the clock has lost its source: delays are off by an unknown amount (oneway doctor)");
-	else if (clock->synchronised && d->clock_known && !d->clock.synchronised)
+	else if (clock->synchronised && d->clock.known && !d->clock.state.synchronised)
 		ow_daemon_log(d, OW_EVENT_NOTICE, "the clock is synchronised: off by at most %s, says %s", error,
 		              source);
-	else if (clock->synchronised && d->clock_known && d->by_chrony && !by_chrony)
+	else if (clock->synchronised && d->clock.known && d->clock.by_chrony && !by_chrony)
 		ow_daemon_log(d, OW_EVENT_WARNING,
 		              "chronyd does not answer any more: the clock is off by at most %s, says the kernel, and "
 		              "more as time goes by",
 		              error);
-	else if (clock->synchronised && d->clock_known && !d->by_chrony && by_chrony)
+	else if (clock->synchronised && d->clock.known && !d->clock.by_chrony && by_chrony)
 		ow_daemon_log(d, OW_EVENT_NOTICE, "chronyd answers: the clock is off by at most %s", error);
 }
 
@@ -167,15 +142,15 @@ void ow_daemon_clock_tick(struct ow_daemon *d)
 	for (unsigned i = 0; i < d->peer_count; i++)
 		tend_peer(d->peers[i], steady_ns);
 	/* Whoever captured a file knew its clock; we do not. */
-	if (d->files)
+	if (d->clock.files)
 		return;
 	compare(d);
 	struct ow_clock_state clock;
-	ow_clocks_tick(d->clocks, steady_ns);
-	ow_clocks_state(d->clocks, steady_ns, &clock);
-	bool by_chrony = strcmp(ow_clocks_source(d->clocks, steady_ns), "chrony") == 0;
+	ow_clocks_tick(d->clock.clocks, steady_ns);
+	ow_clocks_state(d->clock.clocks, steady_ns, &clock);
+	bool by_chrony = strcmp(ow_clocks_source(d->clock.clocks, steady_ns), "chrony") == 0;
 	judge(d, &clock, by_chrony);
-	d->clock = clock;
-	d->by_chrony = by_chrony;
-	d->clock_known = true;
+	d->clock.state = clock;
+	d->clock.by_chrony = by_chrony;
+	d->clock.known = true;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Intervals that no lane covers although the configuration wants them: a lane has ended (the peer is gone or was
- * restarted, a clock was set), and the next one has not begun yet. Each gets a result all the same: unknown, with the
- * cause.
- */
+#include "point/daemon_gap.h"
+
+#include "base/array.h"
+#include "base/time.h"
+#include "point/daemon_events.h"
+#include "point/daemon_limit.h"
 #include "point/daemon_private.h"
 
-#include "base/time.h"
-#include "base/array.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +23,7 @@ static bool is_lane_of(const struct ow_daemon_lane *lane, const struct ow_daemon
 
 static void remove_gap(struct ow_daemon *d, unsigned i)
 {
-	d->gap[i] = d->gap[--d->gaps];
+	d->gaps.gap[i] = d->gaps.gap[--d->gaps.count];
 }
 
 static void tell(struct ow_daemon *d, struct ow_daemon_gap *gap)
@@ -40,7 +39,7 @@ static void tell(struct ow_daemon *d, struct ow_daemon_gap *gap)
 		.clock_from = {false, OW_CLOCK_UNKNOWN},
 		.clock_to = {false, OW_CLOCK_UNKNOWN},
 	};
-	*(gap->sending ? &r.clock_from : &r.clock_to) = d->clock;
+	*(gap->sending ? &r.clock_from : &r.clock_to) = d->clock.state;
 	const char *here = d->config->point, *there = gap->peer->name;
 	snprintf(r.segment, sizeof r.segment, "%s", gap->segment);
 	snprintf(r.class_name, sizeof r.class_name, "%s", gap->class_name);
@@ -55,23 +54,22 @@ static void tell(struct ow_daemon *d, struct ow_daemon_gap *gap)
 	if (*gap->then)
 		memcpy(gap->cause, gap->then, sizeof gap->cause);
 	*gap->then = 0;
-	d->options.sink.result(d->options.sink.arg, &r);
-	d->has_results = true;
+	ow_daemon_result(d, &r);
 }
 
 /* The gap of a segment that began first; *ret_gaps: how many it has, *ret_results: their results a second. */
 static unsigned oldest_of(const struct ow_daemon *d, const struct ow_daemon_gap *like, unsigned *ret_gaps,
                           double *ret_results)
 {
-	unsigned oldest = d->gaps, gaps = 0;
+	unsigned oldest = d->gaps.count, gaps = 0;
 	double results = 0;
-	for (unsigned i = 0; i < d->gaps; i++) {
-		const struct ow_daemon_gap *gap = &d->gap[i];
+	for (unsigned i = 0; i < d->gaps.count; i++) {
+		const struct ow_daemon_gap *gap = &d->gaps.gap[i];
 		if (gap->peer != like->peer || strcmp(gap->segment, like->segment) != 0)
 			continue;
 		gaps++;
 		results += ow_daemon_results_per_s(gap->length_ns);
-		if (oldest == d->gaps || gap->since_ns < d->gap[oldest].since_ns)
+		if (oldest == d->gaps.count || gap->since_ns < d->gaps.gap[oldest].since_ns)
 			oldest = i;
 	}
 	*ret_gaps = gaps;
@@ -91,7 +89,7 @@ static void make_room(struct ow_daemon *d, const struct ow_daemon_gap *added)
 			return;
 		ow_daemon_complain(added->peer,
 		                   "segment '%s': too many classes came and went, '%s' is not reported any more",
-		                   added->segment, d->gap[oldest].class_name);
+		                   added->segment, d->gaps.gap[oldest].class_name);
 		remove_gap(d, oldest);
 	}
 }
@@ -99,21 +97,21 @@ static void make_room(struct ow_daemon *d, const struct ow_daemon_gap *added)
 static void add_gap(struct ow_daemon *d, const struct ow_daemon_gap *gap)
 {
 	make_room(d, gap);
-	if (OW_GROW(d->gap, d->gap_room, d->gaps + 1) < 0)
+	if (OW_GROW(d->gaps.gap, d->gaps.room, d->gaps.count + 1) < 0)
 		return;
-	d->gap[d->gaps++] = *gap;
+	d->gaps.gap[d->gaps.count++] = *gap;
 }
 
 void ow_daemon_gap_open(const struct ow_daemon_lane *lane, int64_t interval, const char *cause)
 {
 	struct ow_daemon *d = lane->daemon;
 	/* A segment that is not wanted any more has none. Files have an end. */
-	if (d->files || d->stopping || !lane->segment)
+	if (d->clock.files || d->stopping || !lane->segment)
 		return;
-	for (unsigned i = 0; i < d->gaps; i++) {
-		if (is_lane_of(lane, &d->gap[i])) {
+	for (unsigned i = 0; i < d->gaps.count; i++) {
+		if (is_lane_of(lane, &d->gaps.gap[i])) {
 			/* The lane has not begun yet, then. */
-			snprintf(d->gap[i].then, sizeof d->gap[i].then, "%s", cause);
+			snprintf(d->gaps.gap[i].then, sizeof d->gaps.gap[i].then, "%s", cause);
 			return;
 		}
 	}
@@ -131,8 +129,8 @@ void ow_daemon_gap_open(const struct ow_daemon_lane *lane, int64_t interval, con
 void ow_daemon_gaps_asked(struct ow_daemon_peer *peer, const struct ow_message_open *open)
 {
 	struct ow_daemon *d = peer->daemon;
-	for (unsigned i = 0; i < d->gaps; i++) {
-		struct ow_daemon_gap *gap = &d->gap[i];
+	for (unsigned i = 0; i < d->gaps.count; i++) {
+		struct ow_daemon_gap *gap = &d->gaps.gap[i];
 		if (gap->peer == peer && gap->sending == !open->sends && strcmp(gap->segment, open->segment) == 0 &&
 		    strcmp(gap->class_name, open->class_name) == 0)
 			gap->asked_ns = ow_clock_steady_ns();
@@ -142,17 +140,17 @@ void ow_daemon_gaps_asked(struct ow_daemon_peer *peer, const struct ow_message_o
 void ow_daemon_gaps_explain(struct ow_daemon_peer *peer, const char *cause)
 {
 	struct ow_daemon *d = peer->daemon;
-	for (unsigned i = 0; i < d->gaps; i++) {
-		if (d->gap[i].peer == peer)
-			snprintf(d->gap[i].then, sizeof d->gap[i].then, "%s", cause);
+	for (unsigned i = 0; i < d->gaps.count; i++) {
+		if (d->gaps.gap[i].peer == peer)
+			snprintf(d->gaps.gap[i].then, sizeof d->gaps.gap[i].then, "%s", cause);
 	}
 }
 
 void ow_daemon_gaps_forget(struct ow_daemon_peer *peer)
 {
 	struct ow_daemon *d = peer->daemon;
-	for (unsigned i = d->gaps; i-- > 0;) {
-		if (d->gap[i].peer == peer)
+	for (unsigned i = d->gaps.count; i-- > 0;) {
+		if (d->gaps.gap[i].peer == peer)
 			remove_gap(d, i);
 	}
 }
@@ -172,8 +170,8 @@ static void tell_until(struct ow_daemon *d, struct ow_daemon_gap *gap, int64_t n
 
 void ow_daemon_gaps_step(struct ow_daemon *d, int64_t before_ns, int64_t now_ns)
 {
-	for (unsigned i = 0; i < d->gaps; i++) {
-		struct ow_daemon_gap *gap = &d->gap[i];
+	for (unsigned i = 0; i < d->gaps.count; i++) {
+		struct ow_daemon_gap *gap = &d->gaps.gap[i];
 		/* With the interval that the step cuts. */
 		tell_until(d, gap, before_ns + gap->length_ns, INT64_MAX);
 		/* Not the same again, where the step is a small one. */
@@ -233,9 +231,9 @@ static int64_t end_of(const struct ow_daemon *d, const struct ow_daemon_gap *gap
 
 void ow_daemon_gaps_tick(struct ow_daemon *d)
 {
-	int64_t now_ns = ow_daemon_now_ns(d);
-	for (unsigned i = d->gaps; i-- > 0;) {
-		struct ow_daemon_gap *gap = &d->gap[i];
+	int64_t now_ns = ow_point_clock_now_ns(&d->clock);
+	for (unsigned i = d->gaps.count; i-- > 0;) {
+		struct ow_daemon_gap *gap = &d->gaps.gap[i];
 		int64_t end_ns = end_of(d, gap);
 		bool wanted = is_wanted(d, gap);
 		if (wanted)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a lane: what it needs to run, where what it says goes, and its end. */
-#include "point/daemon_private.h"
-#include "config/memory_budget.h"
+#include "point/daemon_lane.h"
 
 #include "base/time.h"
 #include "capture/filter.h"
+#include "config/memory_budget.h"
+#include "point/daemon_events.h"
+#include "point/daemon_memory.h"
+#include "point/daemon_private.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,6 +24,11 @@ struct ow_daemon_lane *ow_daemon_lane_of_wire(struct ow_daemon_peer *peer, uint3
 			return d->lanes[i];
 	}
 	return NULL;
+}
+
+int64_t ow_daemon_lane_now_ns(const struct ow_daemon_lane *lane)
+{
+	return ow_point_clock_now_ns(&lane->daemon->clock) - lane->stepped_ns;
 }
 
 void ow_daemon_lane_deafen(struct ow_daemon_lane *lane)
@@ -101,8 +109,7 @@ void ow_daemon_lane_total(struct ow_daemon_lane *lane)
 	if (!lane->exchange || lane->next == 0)
 		return;
 	ow_exchange_total(lane->exchange, &total);
-	lane->daemon->options.sink.total(lane->daemon->options.sink.arg, &total);
-	lane->daemon->has_results = true;
+	ow_daemon_total(lane->daemon, &total);
 }
 
 /* Gives up on everything that is not answered, and on the lane. */
@@ -132,6 +139,27 @@ void ow_daemon_lanes_free(struct ow_daemon *d)
 {
 	while (d->lane_count > 0)
 		free_lane(d->lanes[--d->lane_count]);
+}
+
+bool ow_daemon_lanes_any(const struct ow_daemon_peer *peer)
+{
+	const struct ow_daemon *d = peer->daemon;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		if (d->lanes[i]->peer == peer)
+			return true;
+	}
+	return false;
+}
+
+/* Lanes that a reload has ended and that still have their memory. */
+bool ow_daemon_lanes_ending(const struct ow_daemon_peer *peer)
+{
+	const struct ow_daemon *d = peer->daemon;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		if (d->lanes[i]->peer == peer && d->lanes[i]->until != INT64_MAX)
+			return true;
+	}
+	return false;
 }
 
 /* Sinks of the exchange. */
@@ -169,8 +197,7 @@ static void on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct ow_daemon_lane *lane = arg;
 	judge(lane, result);
-	lane->daemon->options.sink.result(lane->daemon->options.sink.arg, result);
-	lane->daemon->has_results = true;
+	ow_daemon_result(lane->daemon, result);
 }
 
 static void on_shift(void *arg, unsigned sample_shift)
@@ -232,7 +259,7 @@ int ow_daemon_lane_session(const struct ow_daemon_lane *lane, char *text, size_t
 	const struct ow_daemon_link *link = lane->peer->link;
 	*text = 0;
 	/* The proposer's filter decides, so that both points do the same. */
-	if (lane->open.filter[0] || !link || lane->daemon->files)
+	if (lane->open.filter[0] || !link || lane->daemon->clock.files)
 		return 0;
 	return ow_session_filter(ow_session_fd(link->session), link->accepted, lane->filter, text, size);
 }
@@ -269,123 +296,21 @@ static void set_identity(struct ow_daemon_lane *lane)
 	ow_identity_seed(&lane->identity, o->identity_seed);
 }
 
-unsigned ow_daemon_lanes_wanted(const struct ow_config *config)
-{
-	unsigned wanted = 0;
-	for (unsigned i = 0; i < config->segment_count; i++)
-		wanted += 2 * (config->segments[i].class_count ? config->segments[i].class_count : 1);
-	return wanted;
-}
-
-/* Lanes that have no memory yet: those of the configuration, or more, if a peer has asked for more. */
-static unsigned expected_lanes(const struct ow_daemon *d, bool *ret_open_ended)
-{
-	unsigned expected = 0;
-	*ret_open_ended = false;
-	for (unsigned i = 0; i < d->config->segment_count; i++) {
-		const struct ow_config_segment *s = &d->config->segments[i];
-		unsigned planned = 2 * (s->class_count ? s->class_count : 1), there = 0, granted = 0;
-		for (unsigned k = 0; k < d->lane_count; k++) {
-			there += d->lanes[k]->segment == s;
-			granted += d->lanes[k]->segment == s && d->lanes[k]->granted > 0;
-		}
-		expected += (there > planned ? there : planned) - granted;
-		*ret_open_ended = *ret_open_ended || s->class_count == 0;
-	}
-	return expected;
-}
-
-unsigned ow_daemon_lanes_missing(const struct ow_daemon *d)
-{
-	bool open_ended;
-	return expected_lanes(d, &open_ended);
-}
-
-/*
- * Where the peer says how many classes there are, all of them together have the part of their segment at most: other
- * segments shall not notice. Lanes that are coming to their end make room for the next, once.
- */
-static uint64_t limit_share(const struct ow_daemon_lane *lane, uint64_t bytes)
-{
-	const struct ow_daemon *d = lane->daemon;
-	uint64_t part = d->config->memory / (d->config->segment_count ? d->config->segment_count : 1);
-	uint64_t granted = 0, ending = 0;
-	unsigned lanes = 0;
-	if (lane->segment->class_count > 0)
-		return bytes;
-	for (unsigned i = 0; i < d->lane_count; i++) {
-		const struct ow_daemon_lane *other = d->lanes[i];
-		if (other->segment != lane->segment)
-			continue;
-		*(other->until == INT64_MAX ? &granted : &ending) += other->granted;
-		lanes += other->until == INT64_MAX;
-	}
-	uint64_t each = part / (lanes ? lanes : 1), left = part > granted ? part - granted : 0;
-	uint64_t most = each < left ? each : left;
-	if (ending > part)
-		most = 0;
-	return bytes < most ? bytes : most;
-}
-
-/* What a lane of a segment needs at least; of one that is not there yet as the configuration has it. */
-static uint64_t least_of(const struct ow_daemon *d, int64_t length_ns)
-{
-	struct ow_retention retention;
-	ow_agree_retention(length_ns, 0, d->speed, &retention);
-	return ow_agree_least(&retention);
-}
-
-/* What all lanes that have no memory yet need at least, besides this one. */
-static uint64_t others_need(const struct ow_daemon *d, const struct ow_daemon_lane *lane)
-{
-	uint64_t needed = 0;
-	for (unsigned i = 0; i < d->config->segment_count; i++) {
-		const struct ow_config_segment *s = &d->config->segments[i];
-		unsigned planned = 2 * (s->class_count ? s->class_count : 1), there = 0;
-		for (unsigned k = 0; k < d->lane_count; k++) {
-			const struct ow_daemon_lane *other = d->lanes[k];
-			there += other->segment == s;
-			if (other->segment == s && other != lane && other->granted == 0)
-				needed += least_of(d, other->open.length_ns);
-		}
-		if (there < planned)
-			needed += (planned - there) * least_of(d, s->interval_ns);
-	}
-	return needed;
-}
-
-static int no_memory(const struct ow_daemon_lane *lane, uint64_t bytes, uint64_t least, struct ow_error *err)
-{
-	const struct ow_daemon *d = lane->daemon;
-	char length[OW_DURATION_TEXT];
-	unsigned lanes;
-	double mib = 1 << 20, needed = (double)ow_agree_needed(d->config, &lanes) / mib;
-	ow_duration_text((double)lane->open.length_ns, length);
-	return ow_error_set(err, ENOMEM,
-	                    "intervals of %s need %.2f MiB a lane, %.2f MiB are left for it: 'memory' is %.4g MiB, and "
-	                    "%u lanes of the configuration need %.4g MiB",
-	                    length, (double)least / mib, (double)bytes / mib, (double)d->config->memory / mib, lanes,
-	                    needed);
-}
-
 /* Memory of the budget, and the books. */
 static int start_books(struct ow_daemon_lane *lane, const struct ow_retention *retention, size_t *ret_stamps,
                        struct ow_error *err)
 {
 	struct ow_daemon *d = lane->daemon;
-	bool open_ended;
-	unsigned expected = expected_lanes(d, &open_ended);
-	uint64_t least = ow_agree_least(retention), others = others_need(d, lane);
-	uint64_t bytes = limit_share(lane, ow_agree_share(d->memory_left, expected, open_ended, least, others));
-	*ret_stamps = ow_agree_stamps(bytes, retention);
-	if (*ret_stamps == 0)
-		return no_memory(lane, bytes, least, err);
+	uint64_t bytes;
+	int r = ow_daemon_memory_share(lane, retention, &bytes, ret_stamps, err);
+	if (r < 0)
+		return r;
 	struct ow_interval_log_options options = {.identity = lane->identity,
 	                                          .t0_ns = lane->open.t0_ns,
 	                                          .length_ns = lane->open.length_ns,
 	                                          .stamps_max = *ret_stamps,
 	                                          .open_max = retention->open_max};
-	int r = ow_interval_log_create(&options, &lane->ledger);
+	r = ow_interval_log_create(&options, &lane->ledger);
 	if (r < 0)
 		return ow_error_set(err, -r, "%s", strerror(-r));
 	lane->granted = bytes;
@@ -400,7 +325,7 @@ int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err)
 	struct ow_daemon *d = lane->daemon;
 	struct ow_retention retention;
 	size_t stamps;
-	ow_agree_retention(lane->open.length_ns, lane->peer->ahead_ns, d->speed, &retention);
+	ow_agree_retention(lane->open.length_ns, lane->peer->ahead_ns, d->clock.speed, &retention);
 	set_identity(lane);
 	int r = start_exchange(lane, &retention);
 	if (r < 0)
@@ -425,7 +350,7 @@ int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err)
 void ow_daemon_lane_shrink(struct ow_daemon_lane *lane, uint64_t bytes)
 {
 	struct ow_retention retention;
-	ow_agree_retention(lane->open.length_ns, lane->peer->ahead_ns, lane->daemon->speed, &retention);
+	ow_agree_retention(lane->open.length_ns, lane->peer->ahead_ns, lane->daemon->clock.speed, &retention);
 	size_t stamps = ow_agree_stamps(bytes, &retention);
 	if (!lane->ledger || stamps == 0 || bytes >= lane->granted)
 		return;

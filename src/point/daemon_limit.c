@@ -3,9 +3,13 @@
  * What the classes that a peer chooses may cost this point: lanes, results a second, instructions for each packet, and
  * time of the one thread that serves all peers. Where the configuration names the classes there is nothing to limit.
  */
-#include "point/daemon_private.h"
+#include "point/daemon_limit.h"
 
 #include "base/time.h"
+#include "point/agreement.h"
+#include "point/daemon_memory.h"
+#include "point/daemon_private.h"
+
 #include <errno.h>
 #include <string.h>
 

@@ -4,9 +4,14 @@
  * daemon_lane.c. An epoch names a process: after a lost connection the same epoch means that both still have the lanes
  * they agreed on, another one that the peer has started anew.
  */
-#include "point/daemon_private.h"
+#include "point/daemon_peer.h"
 
 #include "base/time.h"
+#include "exchange/dial.h"
+#include "point/daemon_agree.h"
+#include "point/daemon_events.h"
+#include "point/daemon_private.h"
+#include "point/daemon_record.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,6 +19,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* No PING is answered while so many bytes wait to be read by the peer. */
+#define PONG_QUEUE ((size_t)1 << 20)
+/* Messages that make no sense, before a connection is closed. */
+#define NONSENSE_MAX 16
 
 struct ow_daemon_peer *ow_daemon_peer_find(const struct ow_daemon *daemon, const char *name)
 {
@@ -24,9 +34,15 @@ struct ow_daemon_peer *ow_daemon_peer_find(const struct ow_daemon *daemon, const
 	return NULL;
 }
 
+void ow_daemon_peer_hang_up(struct ow_daemon_peer *peer)
+{
+	ow_dial_free(peer->dial);
+	peer->dial = NULL;
+}
+
 void ow_daemon_peer_free(struct ow_daemon_peer *peer)
 {
-	ow_daemon_link_hang_up(peer);
+	ow_daemon_peer_hang_up(peer);
 	free(peer->connect);
 	free(peer);
 }
@@ -62,8 +78,8 @@ void ow_daemon_peer_greet(struct ow_daemon_link *link)
 	                           .hello = {.version_min = OW_WIRE_VERSION,
 	                                     .version_max = OW_WIRE_VERSION,
 	                                     .epoch = daemon->epoch,
-	                                     .now_ns = ow_daemon_now_ns(daemon)}};
-	hello.hello.clock = daemon->clock;
+	                                     .now_ns = ow_point_clock_now_ns(&daemon->clock)}};
+	hello.hello.clock = daemon->clock.state;
 	snprintf(hello.hello.point, sizeof hello.hello.point, "%s", daemon->config->point);
 	snprintf(hello.hello.software, sizeof hello.hello.software, "oneway %s", ow_version());
 	link->asked_ns = ow_clock_steady_ns();
@@ -125,7 +141,7 @@ static void on_hello(struct ow_daemon_link *link, const struct ow_message_hello 
 	}
 	bool again = peer->known && peer->epoch == hello->epoch;
 	peer->round_trip_ns = ow_clock_steady_ns() - link->asked_ns;
-	peer->ahead_ns = hello->now_ns - ow_daemon_now_ns(link->daemon);
+	peer->ahead_ns = hello->now_ns - ow_point_clock_now_ns(&link->daemon->clock);
 	/* It may have lain here while we were held up; it was not written before there was a connection. */
 	peer->hello_age_ns = ow_clock_steady_ns() - link->since_ns;
 	link->asked_ns = 0;
@@ -157,7 +173,7 @@ static void on_ping(struct ow_daemon_link *link, const struct ow_message_ping *p
 		link->asked_ns = 0;
 		return;
 	}
-	if (ow_session_queued(link->session) > OW_PONG_QUEUE)
+	if (ow_session_queued(link->session) > PONG_QUEUE)
 		return; /* it does not read answers either */
 	struct ow_message pong = {.type = OW_MESSAGE_PING, .ping = {.token = ping->token, .answer = true}};
 	ow_daemon_link_send(link, &pong);
@@ -186,7 +202,7 @@ static void on_nonsense(struct ow_daemon_link *link, const char *why)
 		ow_daemon_complain(link->peer, "not understood: %s", why);
 	else
 		ow_daemon_refused(link->daemon, OW_REFUSED_MESSAGE, link->peer->name);
-	if (link->nonsense > OW_NONSENSE_MAX) {
+	if (link->nonsense > NONSENSE_MAX) {
 		ow_daemon_peer_log(link->peer, OW_EVENT_WARNING, "too much that is not understood");
 		ow_daemon_link_bye(link, "too much that is not understood");
 	}

@@ -2,11 +2,16 @@
 /*
  * What waits for peers that do not read. It takes memory besides that of the lanes: no more than half of the budget for
  * long. After an outage all pages that were kept are sent at once, 16 of the 40 bytes that a packet has in the budget:
- * so much may wait however slow the connection is. What comes on top has OW_UNREAD_NS to go.
+ * so much may wait however slow the connection is. What comes on top has UNREAD_NS to go.
  */
+#include "point/daemon_queue.h"
+
 #include "point/daemon_private.h"
 
 #include <stdio.h>
+
+/* Close the connection when more than half of the memory budget waits, unread, for this long. */
+#define UNREAD_NS INT64_C(5000000000)
 
 static size_t note_progress(struct ow_daemon_link *link, int64_t steady_ns)
 {
@@ -30,7 +35,7 @@ void ow_daemon_queues_bound(struct ow_daemon *daemon, int64_t steady_ns)
 			continue;
 		size_t queued = note_progress(link, steady_ns);
 		sum += queued;
-		if (queued > most && steady_ns - link->unread_ns > OW_UNREAD_NS) {
+		if (queued > most && steady_ns - link->unread_ns > UNREAD_NS) {
 			most = queued;
 			worst = link;
 		}

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the recorder brings goes into the books of the lanes, closed pages to their exchanges; and how lanes end. */
-#include "point/daemon_private.h"
+#include "point/daemon_record.h"
 
-#include "base/time.h"
 #include "base/coder.h"
+#include "base/time.h"
+#include "point/daemon_events.h"
+#include "point/daemon_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,7 +185,7 @@ static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
 		if (page->interval > lane->until)
 			ow_interval_packets_free(page);
 		else /* it takes the page, also when it fails: then the interval is unknown */
-			(void)ow_exchange_page(lane->exchange, page, &d->clock, ow_daemon_lane_now_ns(lane));
+			(void)ow_exchange_page(lane->exchange, page, &d->clock.state, ow_daemon_lane_now_ns(lane));
 	}
 	if (lane->ledger && lane->next > lane->until)
 		finish_lane(lane);
@@ -195,13 +197,10 @@ static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
  */
 static void end_files(struct ow_daemon *d)
 {
-	if (d->ended_ns != 0)
+	if (d->clock.ended_ns != 0)
 		return;
 	int64_t end = d->latest_ns > d->passed_ns ? d->latest_ns : d->passed_ns;
-	d->ended_now_ns = ow_recorder_now_ns(d->recorder);
-	if (d->ended_now_ns < end || d->ended_now_ns > INT64_MAX / 2)
-		d->ended_now_ns = end;
-	d->ended_ns = ow_clock_steady_ns();
+	ow_point_clock_end(&d->clock, end);
 	ow_daemon_log(d, OW_EVENT_INFO, "the captures have ended");
 	for (unsigned i = d->lane_count; i-- > 0;) {
 		struct ow_daemon_lane *lane = d->lanes[i];
@@ -214,16 +213,8 @@ static void end_files(struct ow_daemon *d)
 	}
 }
 
-int ow_daemon_lanes_record(struct ow_daemon *d, struct ow_error *err)
+void ow_daemon_lanes_take(struct ow_daemon *d, struct ow_chunk *chunks, int64_t passed)
 {
-	struct ow_chunk *chunks = NULL;
-	int64_t passed = d->passed_ns;
-	int r = ow_recorder_take(d->recorder, &chunks, &passed, err);
-	uint64_t epoch = d->steps.count;
-	ow_daemon_clock_look(d);
-	/* What was taken is of lanes that are gone; so is the time. */
-	if (d->steps.count != epoch)
-		passed = INT64_MIN;
 	for (struct ow_chunk *next; chunks; chunks = next) {
 		next = chunks->next;
 		take_chunk(d, chunks);
@@ -239,7 +230,6 @@ int ow_daemon_lanes_record(struct ow_daemon *d, struct ow_error *err)
 		charge_outages(d);
 	for (unsigned i = 0; i < d->lane_count; i++)
 		close_pages(d->lanes[i], passed);
-	return r;
 }
 
 void ow_daemon_lanes_tick(struct ow_daemon *d)

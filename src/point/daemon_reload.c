@@ -5,7 +5,15 @@
  * point that connects proposes it. The other one cannot, and drops the connection: the peer comes back with proposals,
  * and lanes that go on do not notice.
  */
+#include "point/daemon_reload.h"
+
+#include "point/daemon_agree.h"
+#include "point/daemon_connections.h"
+#include "point/daemon_events.h"
+#include "point/daemon_memory.h"
 #include "point/daemon_private.h"
+#include "point/daemon_record.h"
+#include "point/daemon_trust.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -101,7 +109,7 @@ static void change_peer(struct ow_daemon_peer *peer, const struct ow_config *nex
 	peer->last_failure[0] = 0;
 	peer->retry_ns = OW_RETRY_FIRST_NS;
 	peer->next_try_ns = 0;
-	ow_daemon_link_hang_up(peer);
+	ow_daemon_peer_hang_up(peer);
 	if (peer->link)
 		ow_daemon_link_drop(peer->link, "the configuration has another address");
 	peer->next_try_ns = 0;
@@ -187,27 +195,6 @@ int ow_daemon_reload(struct ow_daemon *d, const struct ow_config *next, struct o
 
 /* Afterwards. */
 
-static bool has_lanes(const struct ow_daemon_peer *peer)
-{
-	const struct ow_daemon *d = peer->daemon;
-	for (unsigned i = 0; i < d->lane_count; i++) {
-		if (d->lanes[i]->peer == peer)
-			return true;
-	}
-	return false;
-}
-
-/* Lanes that a reload has ended and that still have their memory. */
-bool ow_daemon_lanes_ending(const struct ow_daemon_peer *peer)
-{
-	const struct ow_daemon *d = peer->daemon;
-	for (unsigned i = 0; i < d->lane_count; i++) {
-		if (d->lanes[i]->peer == peer && d->lanes[i]->until != INT64_MAX)
-			return true;
-	}
-	return false;
-}
-
 static bool has_ending(const struct ow_daemon *d)
 {
 	for (unsigned i = 0; i < d->lane_count; i++) {
@@ -235,7 +222,7 @@ static void agree_anew(struct ow_daemon_peer *peer)
 /* Whether it is gone. */
 static bool see_off(struct ow_daemon_peer *peer)
 {
-	if (has_lanes(peer))
+	if (ow_daemon_lanes_any(peer))
 		return false;
 	if (!peer->link) {
 		ow_daemon_gaps_forget(peer);
@@ -250,7 +237,7 @@ static bool see_off(struct ow_daemon_peer *peer)
 void ow_daemon_reload_tick(struct ow_daemon *d)
 {
 	int64_t now = ow_clock_steady_ns();
-	bool working = !d->stopping && d->ended_ns == 0, ending = has_ending(d);
+	bool working = !d->stopping && d->clock.ended_ns == 0, ending = has_ending(d);
 	for (unsigned i = 0; i < d->peer_count; i++) {
 		struct ow_daemon_peer *peer = d->peers[i];
 		if (peer->anew_ns != 0)

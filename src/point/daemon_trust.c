@@ -3,11 +3,20 @@
  * Whom this point trusts, while a connection lasts: certificates expire, and a reload may bring another CA or key. A
  * peer that could not connect any more does not stay connected either.
  */
-#include "point/daemon_private.h"
+#include "point/daemon_trust.h"
 
 #include "base/time.h"
+#include "point/daemon_events.h"
+#include "point/daemon_private.h"
+
 #include <stdio.h>
 #include <time.h>
+
+/* A peer's certificate is looked at again so often: it may have expired. */
+#define RECHECK_NS INT64_C(10000000000)
+/* This point's own: from so many days before it expires it is said, and how often. */
+#define EXPIRY_DAYS    30
+#define EXPIRY_SAID_NS (24 * 3600 * INT64_C(1000000000))
 
 static void check_link(struct ow_daemon_link *link, int64_t steady_ns)
 {
@@ -53,14 +62,14 @@ static void look_at_own(struct ow_daemon *d, int64_t steady_ns)
 	if (expiry_s == INT64_MAX || steady_ns < d->expiry_ns)
 		return;
 	int64_t left_s = expiry_s - (int64_t)time(NULL);
-	if (left_s > OW_EXPIRY_DAYS * 24 * 3600) {
-		d->expiry_ns = steady_ns + OW_RECHECK_NS;
+	if (left_s > EXPIRY_DAYS * 24 * 3600) {
+		d->expiry_ns = steady_ns + RECHECK_NS;
 		return;
 	}
 	say_expiry(d, left_s);
 	/* That it has expired is said when it has. */
 	int64_t wait_ns =
-		left_s > 0 && left_s < OW_EXPIRY_SAID_NS / OW_NS_PER_S ? (left_s + 1) * OW_NS_PER_S : OW_EXPIRY_SAID_NS;
+		left_s > 0 && left_s < EXPIRY_SAID_NS / OW_NS_PER_S ? (left_s + 1) * OW_NS_PER_S : EXPIRY_SAID_NS;
 	d->expiry_ns = steady_ns + wait_ns;
 }
 
@@ -73,6 +82,6 @@ void ow_daemon_trust_tick(struct ow_daemon *d, int64_t steady_ns)
 		if (link && link->ready && (!oldest || link->checked_ns < oldest->checked_ns))
 			oldest = link;
 	}
-	if (oldest && steady_ns - oldest->checked_ns >= OW_RECHECK_NS)
+	if (oldest && steady_ns - oldest->checked_ns >= RECHECK_NS)
 		check_link(oldest, steady_ns);
 }

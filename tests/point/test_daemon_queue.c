@@ -2,6 +2,7 @@
 /* Peers that do not read: what waits for them stays within half of the memory budget, and others do not notice. */
 #include "../exchange/link.h"
 #include "point/daemon_private.h"
+#include "point/daemon_queue.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_DAEMON_CONNECTIONS_H
+#define OW_POINT_DAEMON_CONNECTIONS_H
+
+#include "point/daemon_link.h"
+
+/* Accepts what waits; as ready of struct ow_watch. */
+int ow_daemon_accept(void *daemon, struct ow_error *err);
+/* Ends a connection, with a line in the log. */
+void ow_daemon_link_drop(struct ow_daemon_link *link, const char *why);
+/* Connects where it is time to, asks silent peers, sends what waits, drops what is broken. */
+void ow_daemon_links_tend(struct ow_daemon *daemon, int64_t steady_ns);
+void ow_daemon_links_free(struct ow_daemon *daemon);
+
+#endif

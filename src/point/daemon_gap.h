@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_DAEMON_GAP_H
+#define OW_POINT_DAEMON_GAP_H
+
+#include "exchange/message.h"
+#include "result/interval_result.h"
+
+/*
+ * Intervals that no lane covers although the configuration wants them: a lane has ended (the peer is gone or was
+ * restarted, a clock was set), and the next one has not begun yet. Each gets a result all the same: unknown, with the
+ * cause.
+ */
+struct ow_daemon;
+struct ow_daemon_lane;
+struct ow_daemon_peer;
+
+struct ow_daemon_gap {
+	struct ow_daemon_peer *peer;
+	char segment[OW_RESULT_NAME], class_name[OW_RESULT_NAME];
+	bool sending;
+	int64_t interval; /* number of the next one, */
+	int64_t start_ns; /* where it starts, */
+	int64_t length_ns;
+	int64_t told_ns;  /* and where the last one ended that was told */
+	int64_t since_ns; /* steady: when it began */
+	int64_t asked_ns; /* steady: when the peer last proposed a lane that would end it; before all times = never */
+	char cause[OW_RESULT_CAUSE];
+	char then[OW_RESULT_CAUSE]; /* of the intervals after the next one; "" = the same */
+};
+
+struct ow_daemon_gaps {
+	struct ow_daemon_gap *gap;
+	unsigned count, room;
+};
+
+/* From this interval on (a number of the lane) it has no results, for this cause. */
+void ow_daemon_gap_open(const struct ow_daemon_lane *lane, int64_t interval, const char *cause);
+/* Another cause for all with this peer: for the intervals after the current one. */
+void ow_daemon_gaps_explain(struct ow_daemon_peer *peer, const char *cause);
+/* The clock was set: unknown until then by the clock before; then from now on by the new one. */
+void ow_daemon_gaps_step(struct ow_daemon *daemon, int64_t before_ns, int64_t now_ns);
+/* Results of what has passed; gaps end where lanes begin. */
+void ow_daemon_gaps_tick(struct ow_daemon *daemon);
+/* The peer proposes a lane: what it replaced is still wanted. */
+void ow_daemon_gaps_asked(struct ow_daemon_peer *peer, const struct ow_message_open *open);
+/* The peer or its segments are gone for good. */
+void ow_daemon_gaps_forget(struct ow_daemon_peer *peer);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_DAEMON_MEMORY_H
+#define OW_POINT_DAEMON_MEMORY_H
+
+#include "config/memory_budget.h"
+
+struct ow_daemon;
+struct ow_daemon_lane;
+
+/* Lanes that the configuration wants. */
+unsigned ow_daemon_lanes_wanted(const struct ow_config *config);
+/* Those that it wants at least and that have no memory yet. */
+unsigned ow_daemon_lanes_missing(const struct ow_daemon *daemon);
+/* Bytes of the budget for a lane, and packets of an interval for which they suffice. -ENOMEM when that is none. */
+int ow_daemon_memory_share(const struct ow_daemon_lane *lane, const struct ow_retention *retention, uint64_t *ret_bytes,
+                           size_t *ret_stamps, struct ow_error *err);
+
+#endif

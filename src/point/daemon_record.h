@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_DAEMON_RECORD_H
+#define OW_POINT_DAEMON_RECORD_H
+
+#include "point/daemon_lane.h"
+
+/* A lane with intervals of at most this length ends at the end of one. */
+#define OW_QUICK_NS INT64_C(2000000000)
+
+struct ow_chunk;
+
+/* What the recorder has brought; the time that all sources have passed, INT64_MAX = all have ended. Frees the chunks.
+ */
+void ow_daemon_lanes_take(struct ow_daemon *daemon, struct ow_chunk *chunks, int64_t passed_ns);
+void ow_daemon_lanes_tick(struct ow_daemon *daemon);
+/* The connection with the same peer is there again. */
+void ow_daemon_lanes_connected(struct ow_daemon_peer *peer);
+/* It is lost. */
+void ow_daemon_lanes_disconnected(struct ow_daemon_peer *peer);
+/* The peer ends it before this interval, and says why. */
+void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t interval, const char *why);
+/* It ends after the last page that was closed, here and at the peer, because the clock was set. */
+void ow_daemon_lane_break(struct ow_daemon_lane *lane, const char *why);
+/* It ends with the current interval, here and at the peer. One that was not agreed on yet is gone. */
+void ow_daemon_lane_stop(struct ow_daemon_lane *lane, const char *why);
+/* No lane goes on beyond the current interval. */
+void ow_daemon_lanes_stop(struct ow_daemon *daemon, bool at_once);
+/* Whether all lanes have given their last result. */
+bool ow_daemon_lanes_done(const struct ow_daemon *daemon);
+
+#endif

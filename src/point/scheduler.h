@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_POINT_SCHEDULER_H
+#define OW_POINT_SCHEDULER_H
+
+#include <oneway/error.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * What wakes a thread: file descriptors, and a timer that ticks. It knows nothing of what they mean: whoever watches
+ * one says what to call. Things are taken one at a time, so that none can be about a descriptor that the one before
+ * closed.
+ */
+struct ow_watch {
+	/* Called when the descriptor is ready. A negative errno ends the loop. */
+	int (*ready)(void *arg, struct ow_error *err);
+	void *arg;
+	int fd;       /* -1 = none */
+	short events; /* POLLIN, POLLOUT */
+};
+
+struct ow_scheduler {
+	int epoll_fd;
+	struct ow_watch timer;
+};
+
+/* Calls `tick` every tick_ns. On failure, too, ow_scheduler_close is to be called. */
+int ow_scheduler_open(struct ow_scheduler *scheduler, int64_t tick_ns, int (*tick)(void *arg, struct ow_error *err),
+                      void *arg, struct ow_error *err);
+void ow_scheduler_close(struct ow_scheduler *scheduler);
+
+/* The watch stays the caller's, and where it is. Nothing happens if it has no descriptor. */
+int ow_scheduler_add(struct ow_scheduler *scheduler, struct ow_watch *watch, struct ow_error *err);
+/* Watches for other events. 0 or a negative errno. */
+int ow_scheduler_change(struct ow_scheduler *scheduler, struct ow_watch *watch, short events);
+void ow_scheduler_remove(struct ow_scheduler *scheduler, struct ow_watch *watch);
+
+/* Sleeps until something is ready (at_once: does not). *ret_ready: to be called; NULL = nothing. */
+int ow_scheduler_wait(struct ow_scheduler *scheduler, bool at_once, struct ow_watch **ret_ready, struct ow_error *err);
+
+#endif
