@@ -36,8 +36,7 @@
 #define EXTRA       60.0 /* an arrival that nobody sent */
 #define OUTSIDE     4.0  /* an arrival from before or after the capture: more than one usually costs that is in it */
 #define OUTSIDE_ANY 2.0  /* the same where delays may be below 0 */
-#define COPY        14.0 /* an arrival that copies the one before, and 1 more for each COPY_NS that it is later */
-#define COPY_NS     1e5
+#define COPY_NS     1e6  /* a copy costs 1 more for each of these that it is later than the one before */
 #define SHORTEST    0.04  /* a delay of one sigma, when choosing between assignments that differ by whole periods */
 #define BEAM        120.0 /* states that cost this much more than the best of their row are dropped */
 #define WIDTH       512u  /* most states of a row .. */
@@ -270,7 +269,7 @@ static double lead(const struct ow_align_model *model, const struct view *v, uin
 	/* Arrivals from before the capture took as long, and pay for it as the others do. One that is close before the
 	 * first that counts is rather the same packet. */
 	cost += outside * (outside_cost(model) + own(model, v, d));
-	return v->sign > 0 && j && outside == j && v->received[j] - v->received[j - 1] < COPY_NS ? cost + COPY : cost;
+	return v->sign > 0 && j && outside == j && v->received[j] - v->received[j - 1] < COPY_NS ? cost + model->copy : cost;
 }
 
 /* -- one row ------------------------------------------------------------------------------------------------------ */
@@ -589,7 +588,7 @@ static double usual_delay(const struct ow_aligner *a)
 /* In a crowd, arrivals that are close together are no sign of copies. */
 static double price_of_skipping(const struct ow_aligner *a, double since_last)
 {
-	double cost = a->width == WIDTH ? COPY + since_last / COPY_NS : EXTRA;
+	double cost = a->width == WIDTH ? a->model.copy + since_last / COPY_NS : EXTRA;
 	return cost < EXTRA ? cost : EXTRA;
 }
 

@@ -19,6 +19,7 @@ struct ow_align_model {
 	int64_t soonest_ns;      /* shortest delay: below 0 as far as clocks are inaccurate */
 	double sigma_ns;         /* usual change of the delay between neighbours */
 	double loss;             /* price of a lost packet: -log of the loss ratio */
+	double copy;             /* price of an arrival that is a copy of the one before */
 	bool ranged;             /* the usual delays of other packets are known: */
 	int64_t least_ns;        /* hardly any is shorter; 0 or below = not known */
 	int64_t low_ns, high_ns; /* nearly all are within these, generously */

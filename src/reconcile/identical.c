@@ -32,6 +32,8 @@
 #define UNKNOWN          INT64_MAX /* delays that are not known at all */
 #define LOSS_COST_LEAST  2.0       /* -log of the loss ratio */
 #define LOSS_COST_MOST   7.0
+#define COPY_COST        7.0  /* of a copy, and -log of the share of unique packets that arrive twice; .. */
+#define COPY_COST_MOST   40.0 /* .. if there are none: more than slow packets cost that arrive together */
 
 /* What an alignment works on. */
 struct ow_group_scratch {
@@ -218,6 +220,15 @@ static double loss_cost(const struct ow_group_scratch *x, enum ow_side from)
 	return cost < LOSS_COST_LEAST ? LOSS_COST_LEAST : cost > LOSS_COST_MOST ? LOSS_COST_MOST : cost;
 }
 
+/* A path that copies packets copies unique ones, too. */
+static double copy_cost(const struct ow_matcher *m, enum ow_direction way)
+{
+	if (!m->copies[way])
+		return COPY_COST_MOST;
+	double share = (double)m->copies[way] / ((double)m->copies[way] + (double)m->plausible[way].samples);
+	return COPY_COST - log(share);
+}
+
 /* The usual change of the delay, before the group itself has told it. */
 static double first_sigma(const struct ow_matcher *m, enum ow_direction way)
 {
@@ -244,6 +255,7 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 		.soonest_ns = soonest(m, way),
 		.sigma_ns = first_sigma(m, way),
 		.loss = loss_cost(x, from),
+		.copy = copy_cost(m, way),
 		.ranged = p->known,
 		.least_ns = p->least_ns,
 		.low_ns = p->low_ns,
@@ -418,6 +430,7 @@ static void tell_decided(struct ow_matcher *m, uint32_t q, enum ow_direction way
 		uint32_t sent = x->arrival[j].sent;
 		if (sent == OW_ALIGN_NONE) {
 			uint32_t i = x->entry[!from][j];
+			m->copies[way] += x->count[from] == 0 && m->waiting.entry[i].copy;
 			tell_single(m, i, x->arrival[j].copy || (m->waiting.entry[i].copy && !m->waiting.queue[q].met));
 			continue;
 		}
