@@ -20,6 +20,7 @@
 #define CHANCE_SPREAD \
 	0.15 /* .. and standard deviation as a share of all that is possible: at random it is 0.29 or more */
 #define MANY_AMBIGUOUS    0.1
+#define MANY_ALIKE        0.01
 #define MANY_UNCLASSIFIED 0.01
 #define MANY_UNSENT       0.01  /* share that arrived without having been sent, .. */
 #define FEW_UNSENT        3     /* .. and as many packets */
@@ -423,6 +424,20 @@ static int warn_ambiguous(struct ow_match *m, unsigned d)
 		way, (unsigned long long)unknown, (unsigned long long)r->matched, (unsigned long long)r->delay.samples);
 }
 
+/* Without TCP's numbers and options, packets of the same length look alike. */
+static int warn_rewritten(struct ow_match *m)
+{
+	uint64_t alike = m->pass.repeats[OW_A_TO_B] + m->pass.repeats[OW_B_TO_A];
+	uint64_t matched = m->report.direction[OW_A_TO_B].matched + m->report.direction[OW_B_TO_A].matched;
+	if (!m->pass.plan.identity.any_tcp || (double)alike <= MANY_ALIKE * (double)matched)
+		return 0;
+	return warn(m,
+	            "TCP's numbers or options are rewritten on the way: packets were matched without them, and %llu of "
+	            "%llu look identical to others; some of these may be matched wrongly, and count as lost, extra or "
+	            "of the wrong direction",
+	            (unsigned long long)alike, (unsigned long long)matched);
+}
+
 /*
  * Identical packets of different traffic meet by chance: then their delays are spread over all of the time that the
  * captures, or the waiting time, allow.
@@ -580,6 +595,8 @@ int ow_match_warn(struct ow_match *m)
 		if (r == 0)
 			r = warn_chance(m, d);
 	}
+	if (r == 0)
+		r = warn_rewritten(m);
 	if (r == 0)
 		r = warn_same(m);
 	if (r == 0)

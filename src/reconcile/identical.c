@@ -30,6 +30,7 @@
 #define SIGMA_LEAST_NS   1000.0
 #define SLACK_NS         2000      /* two ticks of a microsecond clock */
 #define UNKNOWN          INT64_MAX /* delays that are not known at all */
+#define GROUP_SMALL      100u      /* packets */
 #define LOSS_COST_LEAST  2.0       /* -log of the loss ratio */
 #define LOSS_COST_MOST   7.0
 #define COPY_COST        7.0  /* of a copy, and -log of the share of unique packets that arrive twice; .. */
@@ -209,14 +210,23 @@ static int collect(struct ow_matcher *m, uint32_t q, enum ow_direction way, uint
 	return r;
 }
 
-/* -log of the share of packets that have no arrival, of those that were sent until the last arrival. */
-static double loss_cost(const struct ow_group_scratch *x, enum ow_side from)
+/*
+ * -log of the share of packets that have no arrival, of those that were sent until the last arrival. A small group says
+ * little: there it is that of all groups so far.
+ */
+static double loss_cost(const struct ow_matcher *m, enum ow_direction way)
 {
+	const struct ow_group_scratch *x = m->scratch;
+	enum ow_side from = sender(way);
 	uint32_t sents = x->count[from], receiveds = x->count[!from];
 	while (sents && receiveds && x->time_ns[from][sents - 1] > x->time_ns[!from][receiveds - 1])
 		sents--;
-	double lost = sents > receiveds ? (double)(sents - receiveds) / sents : 0;
-	double cost = lost > 0 ? -log(lost) : INFINITY;
+	double lost = sents > receiveds ? sents - receiveds : 0, sent = sents;
+	if (sents < GROUP_SMALL) {
+		lost += (double)m->group_lost[way];
+		sent += (double)m->group_sent[way];
+	}
+	double cost = lost > 0 ? -log(lost / sent) : INFINITY;
 	return cost < LOSS_COST_LEAST ? LOSS_COST_LEAST : cost > LOSS_COST_MOST ? LOSS_COST_MOST : cost;
 }
 
@@ -254,7 +264,7 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 		.window_ns = m->window_ns,
 		.soonest_ns = soonest(m, way),
 		.sigma_ns = first_sigma(m, way),
-		.loss = loss_cost(x, from),
+		.loss = loss_cost(m, way),
 		.copy = copy_cost(m, way),
 		.ranged = p->known,
 		.least_ns = p->least_ns,
@@ -423,9 +433,14 @@ static void tell_decided(struct ow_matcher *m, uint32_t q, enum ow_direction way
 {
 	const struct ow_group_scratch *x = m->scratch;
 	enum ow_side from = sender(way);
-	uint32_t next = 0;
+	uint32_t next = 0, pairs = 0;
 	for (uint32_t j = 0; j < receiveds; j++)
-		m->waiting.queue[q].met |= x->arrival[j].sent != OW_ALIGN_NONE;
+		pairs += x->arrival[j].sent != OW_ALIGN_NONE;
+	m->waiting.queue[q].met |= pairs > 0;
+	if (m->waiting.queue[q].met) {
+		m->group_sent[way] += sents;
+		m->group_lost[way] += sents - pairs;
+	}
 	for (uint32_t j = 0; j < receiveds; j++) {
 		uint32_t sent = x->arrival[j].sent;
 		if (sent == OW_ALIGN_NONE) {

@@ -36,6 +36,7 @@ struct ow_matcher {
 	struct ow_group_scratch *scratch;
 	double sigma_ns[OW_DIRECTIONS]; /* usual change of the delay between neighbours; 0 = not known */
 	int64_t reorder_ns[OW_DIRECTIONS];
+	uint64_t group_sent[OW_DIRECTIONS], group_lost[OW_DIRECTIONS];
 	uint64_t copies[OW_DIRECTIONS];  /* further arrivals of unique packets */
 	bool one_way;                    /* delays may be below 0 */
 	uint64_t crowded[OW_DIRECTIONS]; /* pairs of which more copies were in flight than can be compared */
