@@ -27,9 +27,7 @@
 #define UNUSUAL     0.3  /* a delay outside of the usual ones */
 #define FASTER      4.0  /* a delay that is shorter than the least of the others by a part of it */
 #define FASTER_PART 64
-/* A delay more than FAR_TIMES as long, and FAR_NS longer, than the usual ones: as unlikely as it is long. */
-#define FAR         2.0
-#define FAR_TIMES   8
+#define FAR_OCTAVE  3.0 /* a delay that is twice as long as the usual ones and FAR_NS; as much again if twice that */
 #define FAR_NS      1e6
 #define ACAUSAL     9.0  /* a delay below 0 */
 #define NEGATIVE    2.0  /* the same where it is allowed, when choosing */
@@ -239,9 +237,8 @@ static double delay_of(const struct view *v, uint32_t i, uint32_t j)
 static double own(const struct ow_align_model *model, const struct view *v, double turned_delay)
 {
 	double d = turned_delay * v->sign, cost = 0, least = model->ranged ? (double)model->least_ns : 0;
-	double far = FAR_TIMES * (double)model->high_ns + FAR_NS;
 	if (model->ranged && d > (double)model->high_ns)
-		cost += d > far ? FAR + log(d / far) : UNUSUAL;
+		cost += fmax(UNUSUAL, FAR_OCTAVE * log2(d / ((double)model->high_ns + FAR_NS)));
 	else if (model->ranged && least > 0 && d < least)
 		cost += FASTER * fmin(1, (least - d) / (least / FASTER_PART + SLACK_NS));
 	if (model->causal && d < -SLACK_NS)
