@@ -424,15 +424,15 @@ static int warn_ambiguous(struct ow_match *m, unsigned d)
 		way, (unsigned long long)unknown, (unsigned long long)r->matched, (unsigned long long)r->delay.samples);
 }
 
-/* Without TCP's numbers and options, packets of the same length look alike. */
+/* Without TCP's numbers, packets of the same length look alike. */
 static int warn_rewritten(struct ow_match *m)
 {
 	uint64_t alike = m->pass.repeats[OW_A_TO_B] + m->pass.repeats[OW_B_TO_A];
 	uint64_t matched = m->report.direction[OW_A_TO_B].matched + m->report.direction[OW_B_TO_A].matched;
-	if (!m->pass.plan.identity.any_tcp || (double)alike <= MANY_ALIKE * (double)matched)
+	if (m->report.tcp_numbers || (double)alike <= MANY_ALIKE * (double)matched)
 		return 0;
 	return warn(m,
-	            "TCP's numbers or options are rewritten on the way: packets were matched without them, and %llu of "
+	            "TCP's numbers are rewritten on the way: packets were matched without them, and %llu of "
 	            "%llu look identical to others; some of these may be matched wrongly, and count as lost, extra or "
 	            "of the wrong direction",
 	            (unsigned long long)alike, (unsigned long long)matched);

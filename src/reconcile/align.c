@@ -29,12 +29,12 @@
 #define FASTER_PART 64
 #define FAR_OCTAVE  3.0 /* a delay that is twice as long as the usual ones and FAR_NS; as much again if twice that */
 #define FAR_NS      1e6
-#define ACAUSAL     9.0  /* a delay below 0 */
-#define NEGATIVE    2.0  /* the same where it is allowed, when choosing */
-#define EXTRA       60.0 /* an arrival that nobody sent */
-#define OUTSIDE     4.0  /* an arrival from before or after the capture: more than one usually costs that is in it */
-#define OUTSIDE_ANY 2.0  /* the same where delays may be below 0 */
-#define COPY_NS     1e6  /* a copy costs 1 more for each of these that it is later than the one before */
+#define ACAUSAL     9.0   /* a delay below 0 */
+#define NEGATIVE    2.0   /* the same where it is allowed, when choosing */
+#define EXTRA       60.0  /* an arrival that nobody sent */
+#define OUTSIDE     4.0   /* an arrival from before or after the capture: more than one usually costs that is in it */
+#define OUTSIDE_ANY 2.0   /* the same where delays may be below 0 */
+#define COPY_NS     1e6   /* a copy costs 1 more for each of these that it is later than the one before */
 #define SHORTEST    0.04  /* a delay of one sigma, when choosing between assignments that differ by whole periods */
 #define BEAM        120.0 /* states that cost this much more than the best of their row are dropped */
 #define WIDTH       512u  /* most states of a row .. */
@@ -266,7 +266,8 @@ static double lead(const struct ow_align_model *model, const struct view *v, uin
 	/* Arrivals from before the capture took as long, and pay for it as the others do. One that is close before the
 	 * first that counts is rather the same packet. */
 	cost += outside * (outside_cost(model) + own(model, v, d));
-	return v->sign > 0 && j && outside == j && v->received[j] - v->received[j - 1] < COPY_NS ? cost + model->copy : cost;
+	return v->sign > 0 && j && outside == j && v->received[j] - v->received[j - 1] < COPY_NS ? cost + model->copy
+	                                                                                         : cost;
 }
 
 /* -- one row ------------------------------------------------------------------------------------------------------ */

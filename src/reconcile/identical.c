@@ -30,6 +30,7 @@
 #define SIGMA_LEAST_NS   1000.0
 #define SLACK_NS         2000      /* two ticks of a microsecond clock */
 #define UNKNOWN          INT64_MAX /* delays that are not known at all */
+#define LEAST_FROM       48u       /* delays of unique packets, whose least is taken for the least of all */
 #define GROUP_SMALL      100u      /* packets */
 #define LOSS_COST_LEAST  2.0       /* -log of the loss ratio */
 #define LOSS_COST_MOST   7.0
@@ -267,7 +268,7 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 		.loss = loss_cost(m, way),
 		.copy = copy_cost(m, way),
 		.ranged = p->known,
-		.least_ns = p->least_ns,
+		.least_ns = p->samples >= LEAST_FROM ? p->least_ns : 0,
 		.low_ns = p->low_ns,
 		.high_ns = p->high_ns,
 		.causal = !m->one_way,
