@@ -2,6 +2,10 @@
 #ifndef ONEWAY_ERROR_H
 #define ONEWAY_ERROR_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * One line for a person: what is wrong, with the file, offset, key or flag it is about.
  * Fallible functions return 0 or a negative errno and fill the error (which may be NULL) on failure.
@@ -15,6 +19,10 @@ int ow_error_set(struct ow_error *err, int code, const char *format, ...) __attr
 #ifdef __clang_analyzer__
 /* It looks at one file at a time, and would follow a failure that returns 0. */
 #define ow_error_set(err, code, ...) (ow_error_set(err, code, __VA_ARGS__), -(code))
+#endif
+
+#ifdef __cplusplus
+}
 #endif
 
 #endif

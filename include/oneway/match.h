@@ -4,11 +4,26 @@
 
 #include <oneway/error.h>
 #include <oneway/result.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /*
  * Exact one-way delay and loss from two captures of the same traffic.
  * Times are nanoseconds since the Unix epoch; positive delay = received later than sent.
+ *
+ * Versions: ow_match_options, ow_match_report and ow_packet_event begin with their size, and new members are only
+ * appended. A program that was compiled with an older header runs with a newer library: members that it does not have
+ * are 0, the default. A program with a newer header runs with an older library if the members that the library does not
+ * know are 0; in a report, members beyond its `size` are not there. The other structs do not change within
+ * liboneway.so.0. docs/library.md has the details.
+ *
+ * Threads: different matches are independent. One match is used by one thread at a time; its callbacks run in the
+ * thread that called ow_match_files.
  */
 
 enum ow_level { OW_LEVEL_AUTO, OW_LEVEL_IP, OW_LEVEL_NAT, OW_LEVEL_FRAME };
@@ -37,6 +52,7 @@ struct ow_flow_key {
 };
 
 struct ow_packet_event {
+	size_t size; /* of what the library filled */
 	enum ow_fate fate;
 	enum ow_direction direction; /* meaningless for UNCLASSIFIED */
 	bool ambiguous;              /* matched, but identical packets make the delay uncertain */
@@ -52,28 +68,34 @@ struct ow_packet_event {
 	int64_t less_ns, more_ns;
 };
 
+/* Times of options are at most so large: 146 years. */
+#define OW_MATCH_TIME_MAX (INT64_MAX / 2)
+
+/* Set by ow_match_defaults; every default is 0. A value out of range is -EINVAL of ow_match_files. */
 struct ow_match_options {
+	size_t size;                /* sizeof(struct ow_match_options) */
 	enum ow_level level;        /* OW_LEVEL_AUTO: ip, or what clearly finds more */
 	enum ow_toggle inner;       /* enter tunnels */
 	enum ow_toggle segments;    /* cut superframes into wire segments */
 	enum ow_clock_method clock; /* NONE: trust the clocks; GIVEN: offset_ns; ESTIMATED: estimate it */
-	int64_t offset_ns;          /* added to B's timestamps when clock is GIVEN */
+	int64_t offset_ns;          /* added to B's timestamps when clock is GIVEN; +- OW_MATCH_TIME_MAX */
 	int64_t window_ns;          /* Tmax, the waiting time after which a packet is lost; 0 = automatic */
 	/* Leave out copies that one capture shows within this time; 0 = those of a capture that shows what it sends
 	 * twice, below 0 = none. */
 	int64_t dedup_ns;
-	int64_t interval_ns; /* 0 = no per-interval results */
+	int64_t interval_ns; /* length of the intervals of the report; 0 = none */
 	bool one_direction;  /* the caller knows that all traffic goes A to B: nothing is unclassified */
 	unsigned threads;    /* 0 = automatic, 1, 2 or 3 */
-	/* Of the packets' ids; 0 = drawn at random, so that who writes a capture cannot choose packets that cost much.
-	 * The results of a match do not depend on it. */
+	/* Of the packets' ids; 0 = drawn at random, so that a crafted capture cannot force hash collisions. The
+	 * results of a match do not depend on it. */
 	uint64_t seed;
-	/* Called for every packet with its final fate, in time order as far as matching allows; NULL = not wanted.
-	 * A return value other than 0 (negative errno) stops the run. */
+	/* Called for every packet with its final fate, in time order as far as matching allows; NULL = not wanted. The
+	 * event is valid until it returns. A return value other than 0 (negative errno) stops the run, and
+	 * ow_match_files returns it. */
 	int (*on_packet)(void *arg, const struct ow_packet_event *event);
-	/* Called now and then with the share done, 0..1, over all passes. */
+	/* Called now and then with the share done, 0..1, over all passes; NULL = not wanted. */
 	void (*on_progress)(void *arg, double done);
-	void *arg;
+	void *arg; /* for both; the library does not look at it */
 };
 
 struct ow_capture_info {
@@ -100,7 +122,9 @@ struct ow_hole {
 	bool certain;                /* false: or an outage of everything that this capture sees */
 };
 
+/* Owned by the match, as is everything that it points to. */
 struct ow_match_report {
+	size_t size; /* of what the library filled */
 	struct ow_capture_info capture[OW_SIDES];
 	enum ow_level level; /* what was used */
 	bool inner, segments;
@@ -133,17 +157,34 @@ struct ow_match_report {
 
 struct ow_match;
 
-/* Fills the options with the defaults. */
-void ow_match_defaults(struct ow_match_options *ret_options);
+/* Fills `size` bytes of options with the defaults. Programs call ow_match_defaults. */
+void ow_match_options_init(struct ow_match_options *ret_options, size_t size);
+
+/* Fills the options with the defaults, and sets their size. */
+static inline void ow_match_defaults(struct ow_match_options *ret_options)
+{
+	ow_match_options_init(ret_options, sizeof *ret_options);
+}
 
 /*
- * Matches the two files. On success *ret_match owns the report. Fails with -ENOMSG when the captures have
- * nothing in common (the error says why), -EINVAL for a file that is no capture, -errno for I/O errors.
+ * Matches the two files: pcap or pcapng, each may be compressed with gzip. options: NULL = the defaults; not used after
+ * the return. On success *ret_match owns the report, and the caller frees it with ow_match_free; on failure it is not
+ * set. err may be NULL.
+ *   -ENOMSG  the captures have nothing in common (the error says why)
+ *   -EINVAL  a file that is no capture, an option out of range
+ *   -E2BIG   an option that this version of the library does not know
+ *   -ENOMEM, -errno for I/O errors, and what on_packet returned
  */
 int ow_match_files(const char *path_a, const char *path_b, const struct ow_match_options *options,
                    struct ow_match **ret_match, struct ow_error *err);
 
+/* Valid until the match is freed. */
 const struct ow_match_report *ow_match_report(const struct ow_match *match);
+/* NULL is fine. */
 void ow_match_free(struct ow_match *match);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -5,8 +5,17 @@
 #include <oneway/error.h>
 #include <oneway/match.h>
 #include <oneway/result.h>
+#include <oneway/synopsis.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* The version of the library that runs, "MAJOR.MINOR.PATCH". */
 const char *ow_version(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The quantiles of every result, in this order. 0.95 serves the jitter P95-P50 of owping. */
 enum ow_quantile { OW_Q50, OW_Q90, OW_Q95, OW_Q99, OW_Q999, OW_QUANTILES };
 extern const double ow_quantile_level[OW_QUANTILES];
@@ -50,5 +54,9 @@ struct ow_result {
 	struct ow_delay delay;
 	bool exact; /* every packet was compared; false for a synopsis estimate */
 };
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -39,6 +39,8 @@
 	X(SUMS_WITHOUT_CACHE, "the packets of the buckets are not known: no cache")                                    \
 	X(LDA_WITHOUT_DELAYS, "an LDA has no single delays")                                                           \
 	X(FINECOMB_WITHOUT_DELAYS, "a FineComb has no single delays")                                                  \
+	X(DIFFERENCES_ONLY, "this method tells the number of differences only")                                        \
+	X(DIFFERENCES_UNKNOWN, "lost and extra are not known exactly: see them")                                       \
 	X(METHOD_NOT_TRIED, "the method could not be tried")                                                           \
 	X(PROBES_TOO_FEW, "too few probes to bound it")                                                                \
 	X(PROBES_NO_ANSWER, "no probe was answered with times")                                                        \

@@ -6,8 +6,9 @@
  */
 #include "match/match.h"
 
-#include "match/plan.h"
 #include "match/capture_time_range.h"
+#include "match/match_options.h"
+#include "match/plan.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,11 +27,6 @@
 #define REWRITTEN_LEAST 10u
 #define REWRITTEN_SHARE 0.005 /* of the matches */
 #define REWRITTEN_GAIN  1.25  /* so many times fewer must stay alone */
-
-void ow_match_defaults(struct ow_match_options *ret_options)
-{
-	*ret_options = (struct ow_match_options){.level = OW_LEVEL_AUTO};
-}
 
 /* -- progress ----------------------------------------------------------------------------------------------------- */
 
@@ -809,6 +805,7 @@ static int fill_report(struct ow_match *m)
 		report->outside_overlap[side] = p->outside[side];
 		report->skipped[side] = ow_tap_skipped(facts);
 	}
+	report->size = sizeof *report;
 	report->level = p->plan.identity.level;
 	report->inner = p->plan.identity.inner;
 	report->ip_id = !p->plan.identity.any_ip_id;
@@ -913,17 +910,21 @@ int ow_match_files(const char *path_a, const char *path_b, const struct ow_match
                    struct ow_match **ret_match, struct ow_error *err)
 {
 	const char *const path[OW_SIDES] = {path_a, path_b};
+	struct ow_match_options taken;
+	int r = ow_match_options_take(options, &taken, err);
+	if (r < 0)
+		return r;
 	struct ow_match *m = calloc(1, sizeof *m);
-	if (!m || (m->options = *options, ow_pass_init(&m->pass, &m->options)) < 0) {
+	if (!m || (m->options = taken, ow_pass_init(&m->pass, &m->options)) < 0) {
 		ow_match_free(m);
 		return ow_error_set(err, ENOMEM, "out of memory");
 	}
 	m->planner.options = &m->options;
-	if (options->on_progress) {
+	if (taken.on_progress) {
 		m->pass.progress = on_progress;
 		m->pass.progress_arg = m;
 	}
-	int r = match(m, path, err);
+	r = match(m, path, err);
 	if (r < 0) {
 		ow_match_free(m);
 		return r;

@@ -70,7 +70,8 @@ static uint64_t piece_id(const struct ow_record *record)
 static void tell_pair(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction,
                       enum ow_certainty certainty, uint32_t packets)
 {
-	struct ow_packet_event event = {.fate = OW_FATE_MATCHED,
+	struct ow_packet_event event = {.size = sizeof event,
+	                                .fate = OW_FATE_MATCHED,
 	                                .direction = direction,
 	                                .ambiguous = certainty != OW_CERTAIN,
 	                                .estimated = certainty == OW_UNCERTAIN,
@@ -313,7 +314,8 @@ static void tell_single(struct ow_pass *p, enum ow_side side, const struct ow_re
 		fail(p, ow_intervals_extra(p->intervals, direction, time_ns, packets, fate == OW_FATE_DUPLICATED));
 	if (!p->events)
 		return;
-	struct ow_packet_event event = {.fate = fate,
+	struct ow_packet_event event = {.size = sizeof event,
+	                                .fate = fate,
 	                                .direction = direction,
 	                                .side = side,
 	                                .packets = packets,

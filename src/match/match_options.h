@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_MATCH_MATCH_OPTIONS_H
+#define OW_MATCH_MATCH_OPTIONS_H
+
+#include <oneway/match.h>
+
+/* The options of a program, of whatever version it is; NULL = the defaults. -EINVAL or -E2BIG with a line that names
+ * what is wrong. */
+int ow_match_options_take(const struct ow_match_options *options, struct ow_match_options *ret_options,
+                          struct ow_error *err);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_SYNOPSIS_SKETCH_SIZE_H
+#define OW_SYNOPSIS_SKETCH_SIZE_H
+
+#include "synopsis/synopsis.h"
+#include <oneway/synopsis.h>
+
+/*
+ * The synopsis that the parameters of a program (include/oneway/synopsis.h) ask for: by its shape, by memory or by the
+ * error. The parameters must be of the library's version (base/versioned.h). -EINVAL, -ERANGE or -ENOMEM with a line.
+ */
+int ow_sketch_synopsis(const struct ow_sketch_params *params, struct ow_synopsis **ret_synopsis, struct ow_error *err);
+
+/* Do sketches of this kind use records beside the synopsis? */
+bool ow_sketch_uses_records(enum ow_synopsis_kind kind);
+
+#endif
