@@ -2,7 +2,7 @@
 # A short front for meson and ninja. Every target works right after a clone: missing Debian packages (tools/packages)
 # are installed if you are root, and named if you are not.
 #
-#   make            build/oneway and the library        make install   PREFIX=/usr/local DESTDIR=
+#   make            build/oneway and the library, and nothing else; make install PREFIX=/usr/local DESTDIR=
 #   make demo       half a minute of the lab: real packets, two points, results beside the truth (needs root)
 #   make test       everything that must hold: release, ASan+UBSan and TSan builds, fuzz corpora, sources (9 minutes)
 #   make prove      live results against captures and the wire, for every loss and interval (needs root; some minutes)
@@ -37,7 +37,7 @@ SANITIZED := -Doptimization=1 -Ddebug=true -Dc_args='-g1 -Wno-maybe-uninitialize
 .DELETE_ON_ERROR:
 
 all: build/.werror-$(WERROR)
-	@ninja -C build
+	@ninja -C build program
 
 test: build/.packages-test build/.werror-$(WERROR) build-asan/.werror-$(WERROR) build-tsan/.werror-$(WERROR)
 	@tools/run-tests
@@ -46,17 +46,21 @@ demo: build/.packages-demo all
 	@tools/demo build/oneway build/demo
 
 prove: build/.packages-test all
+	@ninja -C build tests/system/cables tests/plane/test_monitor
 	@ONEWAY=build/oneway tests/system/prove_live.py
 	@ONEWAY=build/oneway CABLES=build/tests/system/cables tests/system/test_plane_ospf.py --all
 	@OW_MONITOR_RUNS=1 build/tests/plane/test_monitor
 
 faults: build/.packages-test all
+	@ninja -C build tests/system/labwire tests/point/test_outage
 	@tools/run-faults build
 
 soak: build/.packages-test all
+	@ninja -C build tests/system/labwire
 	@ONEWAY=build/oneway LABWIRE=build/tests/system/labwire tests/system/soak.py --seconds $(SOAK) --csv build/soak.csv
 
 scarce: build/.packages-test all
+	@ninja -C build tests/scarce/libscarce.so
 	@SCARCE_FULL=1 SCARCE_PRELOAD=$(CURDIR)/build/tests/scarce/libscarce.so ONEWAY=build/oneway python3 tests/system/test_scarce.py
 	@SCARCE_FULL=1 SCARCE_PRELOAD=$(CURDIR)/build/tests/scarce/libscarce.so ONEWAY=build/oneway python3 tests/system/test_scarce_pair.py
 
@@ -70,6 +74,7 @@ accuracy: all
 	@tests/cli/check-flows-accuracy --flows 100000 --packets 4000000 build/oneway
 
 bench: build/.packages-bench all
+	@ninja -C build benchmarks
 	@bench/bench_match $(BENCH_FLAGS) build/oneway
 	@build/bench/bench_synopsis
 	@build/bench/bench_wire
@@ -80,7 +85,7 @@ bench: build/.packages-bench all
 	@build/bench/bench_flood
 
 fuzz: build-fuzz/.werror-$(WERROR)
-	@ninja -C build-fuzz
+	@ninja -C build-fuzz fuzzers
 	@tools/run-fuzz build-fuzz $(FUZZ_SECONDS)
 
 lint: build/.packages-lint build-lint/.werror-$(WERROR)
@@ -90,7 +95,7 @@ format: build/.packages-format
 	@tools/check-format --fix
 
 install: all
-	@if [ -n "$(PREFIX)" ]; then meson configure build --prefix="$(PREFIX)" && ninja -C build; fi
+	@if [ -n "$(PREFIX)" ]; then meson configure build --prefix="$(PREFIX)" && ninja -C build program; fi
 	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
 
