@@ -380,6 +380,30 @@ static int try_fragments(struct ow_match *m, struct ow_error *err)
 	return run(m, err);
 }
 
+/* -- flows behind a translator ------------------------------------------------------------------------------------ */
+
+static bool flows_mix(const struct ow_match *m)
+{
+	const struct ow_pass *p = &m->pass;
+	return p->plan.identity.level == OW_LEVEL_NAT && !p->tap[OW_SIDE_A].pairs &&
+	       (p->repeats[OW_A_TO_B] || p->repeats[OW_B_TO_A] || exchanged(p));
+}
+
+/* Packets that are alike, of flows that are not the same, are told apart by their flows. */
+static int pair_flows(struct ow_match *m, struct ow_error *err)
+{
+	struct ow_pass *p = &m->pass;
+	const struct ow_flow_table *const keys[OW_SIDES] = {p->tap[OW_SIDE_A].flows, p->tap[OW_SIDE_B].flows};
+	if (ow_flow_pairs_learn(&p->flow_pairs, keys) < 0)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		p->tap[side].pair = p->flow_pairs.name[side];
+		p->tap[side].pairs = p->flow_pairs.names[side];
+	}
+	ow_directions_forget(p->directions);
+	return settle(m, err);
+}
+
 /* -- captures that show packets twice ----------------------------------------------------------------------------- */
 
 /*
@@ -496,6 +520,8 @@ static int run_until_settled(struct ow_match *m, struct ow_error *err)
 		r = loosen_tcp(m, err);
 	if (r == 0 && fragments_likely(m))
 		r = try_fragments(m, err);
+	if (r == 0 && flows_mix(m))
+		r = pair_flows(m, err);
 	if (r == 0)
 		r = leave_copies_out(m, err);
 	m->clock_settled = m->drift_settled = false; /* what was cut since may tell more of the clocks */

@@ -29,6 +29,7 @@ void ow_pass_done(struct ow_pass *pass)
 	for (unsigned side = 0; side < OW_SIDES; side++)
 		ow_tap_close(&pass->tap[side]);
 	ow_pieces_done(&pass->pieces);
+	ow_flow_pairs_done(&pass->flow_pairs);
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
 		ow_tally_done(&pass->tally[d]);
 	ow_directions_free(pass->directions);
@@ -127,6 +128,13 @@ static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_d
 		tell_pair(p, pair, direction, certainty, packets);
 }
 
+/* A packet unlike all others passed both points in these flows. */
+static void note_flow_pair(struct ow_pass *p, uint32_t a, uint32_t b)
+{
+	if (p->plan.identity.level == OW_LEVEL_NAT && !p->tap[OW_SIDE_A].pairs)
+		fail(p, ow_flow_pairs_note(&p->flow_pairs, a, b));
+}
+
 static enum ow_direction current_direction(const struct ow_pass *p, const struct ow_flow_evidence *e)
 {
 	if (p->plan.rule == OW_ALL_FORWARD)
@@ -166,6 +174,8 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		ow_pieces_note_cut(&p->pieces, direction, pair);
 	if (a->len && !(a->part & OW_PART_NAMED))
 		fail(p, ow_pieces_note_pair(&p->pieces, pair));
+	if (certainty == OW_CERTAIN && !pair->alike && !pair->repeated)
+		note_flow_pair(p, a->flow, b->flow);
 	if (p->intervals)
 		fail(p, ow_intervals_match(p->intervals, direction, shown_time(p, sender(direction), sent->time_ns),
 		                           packets, p->tally[direction].reordered > reordered));
@@ -190,6 +200,7 @@ static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 			fail(p, -ENOMEM);
 			return;
 		}
+		note_flow_pair(p, m->flow[OW_SIDE_A], m->flow[OW_SIDE_B]);
 		int64_t a_ns = m->time_ns[OW_SIDE_A], b_ns = m->time_ns[OW_SIDE_B];
 		int64_t later_ns = m->untimed ? 0 : b_ns - a_ns;
 		ow_flow_evidence_vote(ea, later_ns, 1);
@@ -587,12 +598,24 @@ static void resolve_missing(struct ow_pass *p)
 
 /* -- the pass ----------------------------------------------------------------------------------------------------- */
 
+/* Flows get other numbers. */
+static void forget_flows(struct ow_pass *p)
+{
+	ow_directions_forget(p->directions);
+	ow_flow_pairs_done(&p->flow_pairs);
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		p->tap[side].pair = NULL;
+		p->tap[side].pairs = 0;
+	}
+}
+
 static void reset(struct ow_pass *p)
 {
 	const struct ow_identity *now = &p->plan.identity, *then = &p->numbered_by;
 	if (now->level != then->level || now->inner != then->inner || now->segments != then->segments ||
-	    now->hash_limit != then->hash_limit || now->cut != then->cut)
-		ow_directions_forget(p->directions);
+	    now->hash_limit != then->hash_limit || now->cut != then->cut || now->tcp != then->tcp ||
+	    now->any_ip_id != then->any_ip_id)
+		forget_flows(p);
 	p->numbered_by = *now;
 	ow_directions_restart(p->directions);
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {

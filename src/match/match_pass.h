@@ -7,6 +7,7 @@
 #include "estimate/intervals.h"
 #include "estimate/tally.h"
 #include "match/record_batches.h"
+#include "match/flow_pairs.h"
 #include "match/tcp_segments.h"
 #include "reconcile/directions.h"
 #include "reconcile/matcher.h"
@@ -86,6 +87,7 @@ struct ow_pass {
 	size_t edges, edge_room;
 
 	struct ow_pieces pieces;
+	struct ow_flow_pairs flow_pairs; /* level nat: gathered until they are named */
 	struct ow_skew skew;
 	struct ow_floor floor[OW_DIRECTIONS]; /* of packets that no other is like */
 

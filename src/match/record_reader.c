@@ -2,6 +2,7 @@
 #include "match/record_reader.h"
 
 #include "base/bloom.h"
+#include "base/hash.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -280,6 +281,14 @@ static int spread(const struct ow_cut *cut, struct ow_record *record)
 	return (int)cut->count;
 }
 
+/* The pair to which a flow belongs enters the ids of its packets. */
+static void name_pair(const struct ow_tap *s, struct ow_record *record, int count)
+{
+	uint32_t pair = record->flow < s->pairs ? s->pair[record->flow] : 0;
+	for (int i = 0; i < count && pair; i++)
+		record[i].id = ow_mix64(record[i].id ^ pair);
+}
+
 /* A frame's records: one, or those of its pieces; none if it has no identity or the capture has shown it already. */
 static int take_frame(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
 {
@@ -287,10 +296,14 @@ static int take_frame(struct ow_tap *s, const struct ow_frame *frame, struct ow_
 	record->number = frame->number;
 	if (make_record(s, frame, record) < 0)
 		return 0;
-	if (!s->dedup || !ow_dedup_seen(s->dedup, record, s->dedup_ns))
-		return s->cut.count == 1 ? 1 : spread(&s->cut, record);
-	s->facts.copies++;
-	return 0;
+	if (s->dedup && ow_dedup_seen(s->dedup, record, s->dedup_ns)) {
+		s->facts.copies++;
+		return 0;
+	}
+	int count = s->cut.count == 1 ? 1 : spread(&s->cut, record);
+	if (s->pairs)
+		name_pair(s, record, count);
+	return count;
 }
 
 static int read_frames(struct ow_tap *tap, struct ow_error *err)

@@ -44,6 +44,8 @@ struct ow_tap {
 	int64_t previous_ns;
 	int64_t dedup_ns; /* copies within this time are left out, if there is a dedup */
 	struct ow_dedup *dedup;
+	const uint32_t *pair;       /* names of pairs of flows, by number of the flow: they enter the id; 0 = none */
+	uint32_t pairs;             /* how many there are */
 	uint64_t *fragmented;       /* a Bloom filter of the datagrams of which there are fragments */
 	struct ow_datagrams *notes; /* UDP datagrams are noted here; NULL = they are not */
 	struct ow_cutter cutter;    /* UDP superframes are cut by this, if it cuts */

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flows of both sides are nodes of a graph. A flow has an edge to the flow with which it shares most packets, and to
+ * another one if that is not by chance: translators give a flow other ports after a pause. What hangs together has one
+ * name. So a chance match joins a small flow to one that it does not belong to, but never parts what belongs together.
+ */
+#include "match/flow_pairs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PEERS        2
+#define SECOND_LEAST 8u  /* packets shared with another flow that are not chance, .. */
+#define SECOND_SHARE 10u /* .. and one in so many of those with the first */
+
+/* The flows of the other side with which a flow shares most packets (the Misra-Gries algorithm). */
+struct ow_flow_peers {
+	uint32_t flow[PEERS], packets[PEERS];
+};
+
+void ow_flow_pairs_done(struct ow_flow_pairs *pairs)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		free(pairs->peers[side]);
+		free(pairs->name[side]);
+	}
+	memset(pairs, 0, sizeof *pairs);
+}
+
+static struct ow_flow_peers *peers_at(struct ow_flow_pairs *p, enum ow_side side, uint32_t flow)
+{
+	if (flow >= p->room[side]) {
+		uint32_t room = p->room[side] ? p->room[side] : 64;
+		while (room <= flow)
+			room *= 2;
+		struct ow_flow_peers *grown = realloc(p->peers[side], room * sizeof *grown);
+		if (!grown)
+			return NULL;
+		memset(grown + p->room[side], 0, (room - p->room[side]) * sizeof *grown);
+		p->peers[side] = grown;
+		p->room[side] = room;
+	}
+	return &p->peers[side][flow];
+}
+
+static void note_peer(struct ow_flow_peers *p, uint32_t flow)
+{
+	for (unsigned i = 0; i < PEERS; i++) {
+		if (p->packets[i] && p->flow[i] == flow) {
+			p->packets[i] += p->packets[i] < UINT32_MAX;
+			return;
+		}
+	}
+	for (unsigned i = 0; i < PEERS; i++) {
+		if (!p->packets[i]) {
+			p->flow[i] = flow;
+			p->packets[i] = 1;
+			return;
+		}
+	}
+	for (unsigned i = 0; i < PEERS; i++)
+		p->packets[i]--;
+}
+
+int ow_flow_pairs_note(struct ow_flow_pairs *pairs, uint32_t a, uint32_t b)
+{
+	struct ow_flow_peers *pa = peers_at(pairs, OW_SIDE_A, a), *pb = peers_at(pairs, OW_SIDE_B, b);
+	if (!pa || !pb)
+		return -ENOMEM;
+	note_peer(pa, b);
+	note_peer(pb, a);
+	return 0;
+}
+
+/* -- what hangs together ------------------------------------------------------------------------------------------ */
+
+/* Nodes: the flows of A, then those of B. Each points to one that it hangs together with; the root to itself. */
+struct graph {
+	const struct ow_flow_table *const *keys;
+	uint32_t flows[OW_SIDES];
+	uint32_t *parent;
+	bool *joined;
+};
+
+static uint32_t node_of(const struct graph *g, enum ow_side side, uint32_t flow)
+{
+	return side == OW_SIDE_A ? flow : g->flows[OW_SIDE_A] + flow;
+}
+
+static uint32_t root_of(struct graph *g, uint32_t node)
+{
+	while (g->parent[node] != node) {
+		g->parent[node] = g->parent[g->parent[node]];
+		node = g->parent[node];
+	}
+	return node;
+}
+
+static void join(struct graph *g, enum ow_side side, uint32_t flow, uint32_t peer)
+{
+	if (flow >= g->flows[side] || peer >= g->flows[!side])
+		return;
+	uint32_t a = node_of(g, side, flow), b = node_of(g, !side, peer);
+	g->joined[a] = g->joined[b] = true;
+	a = root_of(g, a);
+	b = root_of(g, b);
+	g->parent[a < b ? b : a] = a < b ? a : b;
+}
+
+/* The number of the flow that goes the other way, or UINT32_MAX. */
+static uint32_t reverse_of(const struct ow_flow_table *table, uint32_t flow)
+{
+	const struct ow_flow_key *key = ow_flow_table_key(table, flow);
+	if (!key || ow_flow_key_is_coarse(key))
+		return UINT32_MAX;
+	struct ow_flow_key back = *key;
+	memcpy(back.src, key->dst, sizeof back.src);
+	memcpy(back.dst, key->src, sizeof back.dst);
+	back.sport = key->dport;
+	back.dport = key->sport;
+	return ow_flow_table_find(table, &back);
+}
+
+static unsigned first_of(const struct ow_flow_peers *p)
+{
+	return p->packets[1] > p->packets[0];
+}
+
+static void join_peers(struct graph *g, const struct ow_flow_pairs *pairs, enum ow_side side)
+{
+	for (uint32_t flow = 0; flow < g->flows[side] && flow < pairs->room[side]; flow++) {
+		const struct ow_flow_peers *p = &pairs->peers[side][flow];
+		unsigned first = first_of(p);
+		uint32_t most = p->packets[first], second = p->packets[!first];
+		if (most)
+			join(g, side, flow, p->flow[first]);
+		if (second >= SECOND_LEAST && second >= most / SECOND_SHARE)
+			join(g, side, flow, p->flow[!first]);
+	}
+}
+
+/* A flow of which all packets are like others, such as acknowledgements, goes with the one the other way. */
+static void join_reverse(struct graph *g, const struct ow_flow_pairs *pairs)
+{
+	for (uint32_t flow = 0; flow < g->flows[OW_SIDE_A] && flow < pairs->room[OW_SIDE_A]; flow++) {
+		const struct ow_flow_peers *p = &pairs->peers[OW_SIDE_A][flow];
+		if (!p->packets[first_of(p)])
+			continue;
+		uint32_t back = reverse_of(g->keys[OW_SIDE_A], flow);
+		uint32_t peer = reverse_of(g->keys[OW_SIDE_B], p->flow[first_of(p)]);
+		if (back == UINT32_MAX || peer == UINT32_MAX)
+			continue;
+		if (!g->joined[node_of(g, OW_SIDE_A, back)] || !g->joined[node_of(g, OW_SIDE_B, peer)])
+			join(g, OW_SIDE_A, back, peer);
+	}
+}
+
+int ow_flow_pairs_learn(struct ow_flow_pairs *pairs, const struct ow_flow_table *const keys[OW_SIDES])
+{
+	struct graph g = {.keys = keys,
+	                  .flows = {ow_flow_table_count(keys[OW_SIDE_A]), ow_flow_table_count(keys[OW_SIDE_B])}};
+	uint32_t nodes = g.flows[OW_SIDE_A] + g.flows[OW_SIDE_B];
+	int r = 0;
+	g.parent = malloc((nodes + 1) * sizeof *g.parent);
+	g.joined = calloc(nodes + 1, sizeof *g.joined);
+	if (!g.parent || !g.joined)
+		r = -ENOMEM;
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
+		free(pairs->name[side]);
+		pairs->names[side] = 0;
+		pairs->name[side] = calloc(g.flows[side] + 1, sizeof *pairs->name[side]);
+		r = pairs->name[side] ? 0 : -ENOMEM;
+	}
+	for (uint32_t node = 0; node < nodes && r == 0; node++)
+		g.parent[node] = node;
+	if (r == 0) {
+		join_peers(&g, pairs, OW_SIDE_A);
+		join_peers(&g, pairs, OW_SIDE_B);
+		join_reverse(&g, pairs);
+	}
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
+		pairs->names[side] = g.flows[side];
+		for (uint32_t flow = 0; flow < g.flows[side]; flow++) {
+			uint32_t node = node_of(&g, side, flow);
+			pairs->name[side][flow] = g.joined[node] ? root_of(&g, node) + 1 : 0;
+		}
+	}
+	free(g.parent);
+	free(g.joined);
+	return r;
+}
