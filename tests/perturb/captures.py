@@ -52,13 +52,14 @@ class Capture:
         net, found = self.network, []
         groups = {}
         for unit in net.units:
-            if unit.direction == self.side:
-                key = unit.group
-                if key in groups:  # further fragments of a packet that is whole here
-                    groups[key][1].append(unit)
-                    continue
-                groups[key] = [unit.t, [unit], None, False]
-                found.append(groups[key])
+            one = unit.group if (unit.direction == self.side) != bool(unit.whole) else None
+            if one in groups:  # further fragments of a packet that is whole here
+                groups[one][1].append(unit)
+            elif one is not None and (unit.direction == self.side or unit.arrivals):
+                groups[one] = [unit.t if unit.direction == self.side else unit.arrivals[0], [unit], None, False]
+                found.append(groups[one])
+            elif unit.direction == self.side:
+                found.append([unit.t, [unit], None, False])
             else:
                 found += [[t, [unit], None, False] for t in unit.arrivals]
         found.sort(key=lambda f: f[0])

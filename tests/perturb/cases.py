@@ -29,7 +29,7 @@ class Case:
         self.net = Network(rng, self.start)
         self.captures = [Capture(rng, side, self.net) for side in (A, B)]
         self.options = []
-        self.one_direction = False
+        self.one_direction = self.large_six = False
         self.apps = None  # kinds of traffic, where a perturbation needs them
         self.usual_capture()
         for name in self.names:
@@ -57,7 +57,8 @@ class Case:
 
     def generate(self):
         rng, d = self.rng, self.seconds
-        traffic = Traffic(self.net, rng, d * S, six=rng.random() < 0.15 and not self.net.nat and not self.net.mtu)
+        traffic = Traffic(self.net, rng, d * S, six=(rng.random() < 0.15 or self.large_six) and not self.net.nat and not self.net.mtu)
+        traffic.large_six = self.large_six
         t = self.start
         short = min(d, 10)
         kinds = {
@@ -200,6 +201,7 @@ def new_numbers(case, rng):
 @perturbation("option", "rewrit")
 def strip_options(case, rng):
     case.net.strip_options = True
+    case.net.clamp = case.seed % 3 == 0
     case.apps = (case.apps or []) + ["web", "bulk"]
 
 
@@ -217,12 +219,14 @@ def ip_options(case, rng):
 @perturbation("fragment", "cut on the way")
 def fragments(case, rng):
     case.net.mtu = rng.choice([1280, 1400, 1454, 576])
+    case.net.mtu_back = [0, 1500, 1398][case.seed % 3]  # no random number: other perturbations stay as they are
     case.apps = (case.apps or []) + ["long"]
 
 
 @perturbation("fragment")
 def large(case, rng):
     case.apps = (case.apps or []) + ["large"]
+    case.large_six, case.net.reassembles = case.seed % 4 == 1, case.seed % 4 == 2
 
 
 @perturbation()

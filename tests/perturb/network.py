@@ -16,13 +16,14 @@ class Unit:
 
     t         when it passed the sending point
     arrivals  when it, and its duplicates, passed the receiving point; empty: lost
+    whole     the datagram that a firewall makes of the host's fragments, of which this is one; else None
     near, far the times that the captures show, and reason of none: drop, hole, late, early
     """
-    __slots__ = ("direction", "packet", "piece", "t", "arrivals", "near", "far", "near_reason", "far_reason", "train", "group", "number")
+    __slots__ = ("direction", "packet", "piece", "t", "arrivals", "near", "far", "near_reason", "far_reason", "train", "group", "number", "whole")
 
     def __init__(self, direction, packet, piece, t, train, group, number):
         self.direction, self.packet, self.piece, self.t, self.train, self.group = direction, packet, piece, t, train, group
-        self.number = number
+        self.number, self.whole = number, None
         self.arrivals, self.near, self.far = [], [], []
         self.near_reason = self.far_reason = None
 
@@ -76,6 +77,8 @@ class Network:
         self.beyond = 0.003  # share of packets that get lost after the second point
         # What the network changes. See `view`.
         self.hops, self.dscp, self.mtu = rng.randrange(0, 12), None, 0
+        self.mtu_back = 0  # of the direction from B to A, where it is another one
+        self.reassembles = False
         self.nat = self.new_ident = self.new_numbers = self.strip_options = self.clamp = self.offload = False
         self.options_added = 0.0
         self.around = set()  # directions of some flows that take another way
@@ -106,7 +109,8 @@ class Network:
             if then:
                 self.at(now + path.base, then)
             return
-        pieces = pieces_of(p, self.mtu) if self.mtu else None
+        mtu = side == B and self.mtu_back or self.mtu
+        pieces = pieces_of(p, mtu) if mtu else None
         self.groups += 1
         first = path.lost(now)
         whole = True
@@ -123,6 +127,18 @@ class Network:
                 unit.arrivals.append(unit.arrivals[0] + self.rng.randrange(2 * US, 3 * MS))
         if whole and then and self.rng.random() >= self.beyond:
             self.at(latest, then)
+
+    def send_reassembled(self, parts, whole, side, now):
+        """The fragments of a datagram, which a firewall puts together: [(time from now, fragment)]."""
+        path = self.paths[side]
+        self.groups += 1
+        units = [Unit(side, p, None, now + after, None, self.groups, len(self.units) + i) for i, (after, p) in enumerate(parts)]
+        arrivals = [None if path.lost(u.t) else path.arrival(u.t) for u in units]
+        for u in units:
+            u.whole = whole
+            if None not in arrivals:  # else the rest is thrown away
+                u.arrivals.append(max(arrivals))
+        self.units += units
 
     def only(self, side, now, p):
         self.only_packets[side].append((now, p))
@@ -142,7 +158,8 @@ class Network:
 
     def view(self, unit, side):
         """The bytes of the unit from the IP header on, as this point sees them. A fragment is whole at the sending point."""
-        p, near = unit.packet, side == unit.direction
+        near = side == unit.direction
+        p = unit.packet if near or not unit.whole else unit.whole
         change = {}
         if self.nat and side == B:
             if unit.direction == A:

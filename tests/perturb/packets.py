@@ -63,7 +63,8 @@ def transport(p):
 
 def ip_header(p, length, offset, more):
     if len(p.src) == 16:
-        return struct.pack("!IHBB", 6 << 28 | p.tos << 20 | 0x12345, length, p.proto, p.ttl) + p.src + p.dst
+        part = struct.pack("!BBHI", p.proto, 0, offset | more, p.ident) if offset or more else b""
+        return struct.pack("!IHBB", 6 << 28 | p.tos << 20 | 0x12345, len(part) + length, 44 if part else p.proto, p.ttl) + p.src + p.dst + part
     fragment = (0x4000 if p.df and not offset and not more else 0) | (0x2000 if more else 0) | offset // 8
     options = p.ip_options
     head = struct.pack("!BBHHHBBH", 0x45 + len(options) // 4, p.tos, 20 + len(options) + length, p.ident & 0xFFFF,

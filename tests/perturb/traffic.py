@@ -47,6 +47,8 @@ class Traffic:
         self.room = (network.mtu or 1500) - (4 if network.options_added else 0)
         self.at = rng.randrange(len(POOL))
 
+    large_six = False  # large datagrams are sent over IPv6 where the rest is
+
     def payload(self, length):
         """Bytes that no other packet has."""
         self.at = (self.at + 7919) % (len(POOL) - 1600)
@@ -184,15 +186,23 @@ class Traffic:
         """Datagrams of several kB, which the host itself sends as fragments (NFS, DNSSEC, old games)."""
         one, two = self.pair()
         port = one.next_port()
+        room = 1448 if self.six and self.large_six else 1480
         for i in range(count):
             length, ident = self.rng.randrange(3000, 8000), one.ident(True)
-            for number, at in enumerate(range(0, length, 1480)):
-                size = min(1480, length - at)
+            parts, whole = [], b""
+            for number, at in enumerate(range(0, length, room)):
+                size = min(room, length - at)
                 data = self.payload(size - 8 if at == 0 else size)
-                more = at + 1480 < length
-                p = self.packet(one, two, UDP, data, sport=port, dport=2049, df=False, ident=ident, offset=at, more=more,
-                                window=length, six=False)
-                self.send(one, two, start + i * period + number * 12_000, p)
+                whole += data
+                p = self.packet(one, two, UDP, data, sport=port, dport=2049, df=False, ident=ident, offset=at, more=at + room < length,
+                                window=length, six=self.large_six)
+                parts.append((number * 12_000, p))
+            if self.net.reassembles and not self.net.mtu:
+                packet = parts[0][1].but(payload=whole, more=False)
+                self.net.at(start + i * period, lambda now, parts=parts, packet=packet: self.net.send_reassembled(parts, packet, one.side, now))
+                continue
+            for after, p in parts:
+                self.send(one, two, start + i * period + after, p)
 
     def long_datagrams(self, start, count, period):
         """Datagrams that fill an Ethernet frame and may be cut on the way."""
