@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets of addresses as people write them: 192.0.2.7:8620, [2001:db8::7]:8620, paris.example:8620, :8620. */
+/* Names of points, and sockets of addresses as people write them: 192.0.2.7:8620, [2001:db8::7]:8620,
+ * paris.example:8620, :8620. */
 #include "exchange/session.h"
 
 #include <errno.h>
@@ -13,7 +14,24 @@
 #include <unistd.h>
 
 #define BACKLOG 128
-#define HOST    256 /* longest host name, 253, and more than any numeric address */
+
+static bool letter_or_digit(unsigned char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+bool ow_point_name_valid(const char *name)
+{
+	size_t n = strnlen(name, OW_POINT_NAME);
+	if (n == 0 || n >= OW_POINT_NAME || !letter_or_digit((unsigned char)name[0]))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (!letter_or_digit((unsigned char)name[i]) && !strchr("._-", name[i]))
+			return false;
+	}
+	return true;
+}
+#define HOST 256 /* longest host name, 253, and more than any numeric address */
 
 struct place {
 	char host[HOST], port[8]; /* host "": any */

@@ -31,23 +31,6 @@
 #define PSK_SUITES "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
 static const unsigned char psk_suite[] = {0x13, 0x01}; /* TLS_AES_128_GCM_SHA256 */
 
-static bool letter_or_digit(unsigned char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-bool ow_point_name_valid(const char *name)
-{
-	size_t n = strnlen(name, OW_POINT_NAME);
-	if (n == 0 || n >= OW_POINT_NAME || !letter_or_digit((unsigned char)name[0]))
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (!letter_or_digit((unsigned char)name[i]) && !strchr("._-", name[i]))
-			return false;
-	}
-	return true;
-}
-
 /* The first words of OpenSSL's queue of errors, which is emptied. */
 static const char *reason(void)
 {
