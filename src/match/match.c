@@ -11,6 +11,7 @@
 #include "match/plan.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -78,12 +79,26 @@ bool ow_match_floor(const struct ow_pass *p, enum ow_direction direction, int64_
 	return true;
 }
 
+/*
+ * The least delay of the only direction. Identical packets say nothing of the clocks, but are samples: one that is a
+ * little faster than all others would be below 0.
+ */
+static int64_t only_floor(const struct ow_pass *p, enum ow_direction direction, int64_t floor_ns)
+{
+	struct ow_delay delay;
+	ow_tally_summary(&p->tally[direction], &delay);
+	double above = delay.quantile_ns[OW_Q50] - (double)floor_ns, below = (double)floor_ns - (double)delay.min_ns;
+	return below > 0 && below <= above ? delay.min_ns : floor_ns;
+}
+
 /* Half the difference of the two least delays, or the least of the only direction, moves to 0. */
 static int64_t clock_correction(const struct ow_pass *p)
 {
 	int64_t ab = 0, ba = 0;
 	bool has_ab = ow_match_floor(p, OW_A_TO_B, &ab), has_ba = ow_match_floor(p, OW_B_TO_A, &ba);
-	return has_ab && has_ba ? (ba - ab) / 2 : has_ab ? -ab : has_ba ? ba : 0;
+	if (has_ab && has_ba)
+		return (ba - ab) / 2;
+	return has_ab ? -only_floor(p, OW_A_TO_B, ab) : has_ba ? only_floor(p, OW_B_TO_A, ba) : 0;
 }
 
 static void correct_clock(struct ow_plan *plan, int64_t correction)
@@ -95,6 +110,23 @@ static void correct_clock(struct ow_plan *plan, int64_t correction)
 	plan->high_ns[OW_A_TO_B] += correction;
 	plan->low_ns[OW_B_TO_A] -= correction;
 	plan->high_ns[OW_B_TO_A] -= correction;
+}
+
+/* The delays of the last pass, where none were known beforehand: they tell identical packets apart from the start. */
+static void expect_delays(struct ow_pass *p)
+{
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		struct ow_delay delay;
+		ow_tally_summary(&p->tally[d], &delay);
+		if (p->plan.expects[d] || !p->floor[d].samples)
+			continue;
+		int64_t correct = p->plan.shift_ns - p->plan.offset_ns;
+		p->plan.expects[d] = true;
+		p->plan.low_ns[d] = ow_floor_find(&p->floor[d], (int64_t)delay.quantile_ns[OW_Q50]);
+		p->plan.high_ns[d] = (int64_t)delay.quantile_ns[OW_Q99];
+		p->plan.low_ns[d] += d == OW_A_TO_B ? correct : -correct;
+		p->plan.high_ns[d] += d == OW_A_TO_B ? correct : -correct;
+	}
 }
 
 /* A drift makes the shift change with B's time. What the samples showed is made exact by the fastest packets. */
@@ -187,6 +219,7 @@ static bool improve(struct ow_match *m)
 	if (m->options.clock == OW_CLOCK_ESTIMATED && !m->clock_settled) {
 		int64_t correction = clock_correction(p);
 		m->clock_settled = true;
+		expect_delays(p);
 		correct_clock(&p->plan, correction);
 		return correction != 0;
 	}
@@ -840,7 +873,11 @@ static int fill_report(struct ow_match *m)
 	report->segments = p->plan.identity.segments || m->cuts_datagrams;
 	report->fragments = p->plan.identity.cut != NULL;
 	report->clock = m->options.clock;
+	/* At B's first packet. */
 	report->offset_ns = p->plan.offset_ns;
+	if (p->plan.drift != 0)
+		report->offset_ns +=
+			llrint(p->plan.drift * (double)(p->tap[OW_SIDE_B].facts.first_ns - p->plan.drift_from_ns));
 	report->drift_ppb = -p->plan.drift * 1e9;
 	report->window_ns = p->plan.window_ns;
 	fill_clock(m);

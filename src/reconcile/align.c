@@ -671,7 +671,7 @@ static double offset(const struct ow_aligner *a, int64_t time_ns)
 }
 
 /* What the end costs after (i, j): packets and arrivals behind it that the captures cover. */
-static double tail(const struct ow_aligner *a, uint32_t i, uint32_t j)
+static double tail(const struct ow_aligner *a, const struct view *v, uint32_t i, uint32_t j)
 {
 	const struct ow_align_model *model = &a->model;
 	uint32_t rest = a->receiveds - j - 1;
@@ -680,7 +680,9 @@ static double tail(const struct ow_aligner *a, uint32_t i, uint32_t j)
 	double received_until = nextafter(offset(a, model->sent_to_ns) + d, INFINITY);
 	uint32_t lost = model->ends ? below(a->sent + i + 1, a->sents - i - 1, sent_until) : 0;
 	uint32_t unsent = below(a->received + j + 1, rest, received_until);
-	return model->loss * lost + a->skip[j + 1 + unsent] - a->skip[j + 1] + outside_cost(model) * (rest - unsent);
+	double cost = model->loss * lost + a->skip[j + 1 + unsent] - a->skip[j + 1];
+	/* Arrivals from after the capture took as long, as those from before it. */
+	return cost + (rest - unsent) * (outside_cost(model) + own(model, v, d));
 }
 
 /* Not more than tail() of any state of this row: more arrivals are skipped the longer the delay is. */
@@ -701,7 +703,7 @@ static double least_of_row(const struct run *run, const struct row *row)
 }
 
 /* Follows the cheapest assignment back from its end. */
-static void trace(struct ow_aligner *a)
+static void trace(struct ow_aligner *a, const struct view *v)
 {
 	const struct run *run = &a->choice;
 	double least = INFINITY;
@@ -715,7 +717,7 @@ static void trace(struct ow_aligner *a)
 		if (!row->count || least_of_row(run, row) + least_tail(a, row, j) >= least)
 			continue;
 		for (uint32_t k = 0; k < row->count; k++) {
-			double cost = run->cost[row->at + k] + tail(a, row->low + k, j);
+			double cost = run->cost[row->at + k] + tail(a, v, row->low + k, j);
 			if (cost < least) {
 				least = cost;
 				at = (struct origin){j, row->low + k};
@@ -817,7 +819,7 @@ static void sure_rows(const struct ow_aligner *a, const struct view *forth, doub
 		            least_of_row(&a->plain, row) + least_tail(a, row, j) <= limit;
 		for (uint32_t k = 0; k < row->count && (starts || ends); k++) {
 			uint32_t i = row->low + k;
-			if (ends && *last == a->receiveds && a->plain.cost[row->at + k] + tail(a, i, j) <= limit)
+			if (ends && *last == a->receiveds && a->plain.cost[row->at + k] + tail(a, forth, i, j) <= limit)
 				*last = j + 1;
 			if (starts &&
 			    a->back.cost[turned->at + (turned->count - 1 - k)] + lead(&a->model, forth, i, j) <= limit)
@@ -974,7 +976,7 @@ int ow_align(struct ow_aligner *a, const struct ow_align_model *model, const str
 		r = run_like_plain(a, &a->choice, &choosing, false);
 	if (r < 0)
 		return r;
-	trace(a);
+	trace(a, &choosing);
 	note_changes(a);
 	pair_left(a);
 	if (!arrival)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #define HELD_MAX            65536u             /* pairs at the start that are held back */
+#define FAR_TIMES           8                  /* a delay that is longer than the longest usual one */
 #define HOLD_WINDOW_MOST_NS (INT64_C(1) << 60) /* a longer waiting time: there are no times */
 
 /* No identical packet waits. */
@@ -156,6 +157,18 @@ void ow_matcher_reorders(struct ow_matcher *m, enum ow_direction direction, int6
 	m->reorder_ns[direction] = reorder_ns;
 }
 
+/*
+ * The sender's capture is over, so that it does not show what was sent since. One that arrives then, far later than
+ * usual, is rather sent again, as TCP does with what was lost.
+ */
+static bool sent_since(const struct ow_matcher *m, enum ow_side side, const struct ow_pair *pair)
+{
+	const struct ow_plausible *p = &m->plausible[side == OW_SIDE_B ? OW_A_TO_B : OW_B_TO_A];
+	int64_t received_ns = pair->record[side]->time_ns, delay_ns = received_ns - pair->record[!side]->time_ns;
+	return m->ended[!side] && !m->one_way && p->known && delay_ns / FAR_TIMES > p->high_ns &&
+	       received_ns - p->least_ns > m->last_ns[!side];
+}
+
 /* Two unique packets with an unusual delay, or before it is known what is usual. */
 static __attribute__((noinline)) int meet_oddly(struct ow_matcher *m, enum ow_side side, const struct ow_pair *pair,
                                                 uint32_t *link)
@@ -165,6 +178,10 @@ static __attribute__((noinline)) int meet_oddly(struct ow_matcher *m, enum ow_si
 	if (!m->plausible[way].known)
 		way = ow_matching_way(m, pair);
 	bool implausible = m->plausible[way].known && ow_matching_judge(m, pair, way) != OW_FEASIBLE;
+	if (implausible && sent_since(m, side, pair)) {
+		ow_matching_calls(m)->unmatched(m->calls.arg, side, pair->record[side], false);
+		return 0;
+	}
 	if (implausible || pair->record[side]->time_ns < m->hold_until_ns) {
 		m->early[way] += implausible && ow_matching_judge(m, pair, way) == OW_TOO_EARLY;
 		if (!implausible && ++m->held >= HELD_MAX)

@@ -10,6 +10,7 @@
 
 #define COPIES_MAX        64                      /* of an id, in a sample that is full */
 #define MAKE_ROOM         (OW_SAMPLE_MAX / 4 * 3) /* with more packets than this, a full sample is thinned */
+#define HOPS_LEAST        8                       /* packets that routers forwarded in either direction */
 #define DRIFT_STRETCHES   32
 #define DRIFT_SAMPLES     4    /* of each stretch, at least */
 #define DRIFT_MOST        5e-4 /* quartz is better than 500 ppm */
@@ -79,6 +80,7 @@ struct difference {
 	int64_t ns;
 	int64_t b_ns; /* B's time */
 	uint64_t hosts;
+	int hops; /* routers took from its TTL on the way to B: 1, to A: -1; 0: it is the same */
 	bool reverse, b_to_a;
 };
 
@@ -121,6 +123,17 @@ static void compare_ttl(const struct ow_sampled *a, const struct ow_sampled *b, 
 	c->lower_ttl[1] += a->ttl < b->ttl;
 }
 
+static struct difference difference_of(const struct ow_sampled *a, const struct ow_sampled *b)
+{
+	return (struct difference){
+		.ns = b->time_ns - a->time_ns,
+		.b_ns = b->time_ns,
+		.hosts = a->hosts,
+		.hops = (b->ttl < a->ttl) - (a->ttl < b->ttl),
+		.reverse = a->reverse,
+	};
+}
+
 /* Fills diff with the packets whose id is unique on both sides. */
 static void intersect(const struct ow_sample *a, const struct ow_sample *b, struct difference *diff,
                       struct ow_sample_overlap *c)
@@ -138,9 +151,7 @@ static void intersect(const struct ow_sample *a, const struct ow_sample *b, stru
 			if (n == 1 && m == 1)
 				compare_ttl(&a->packet[i], &b->packet[j], c);
 			if (n == 1 && m == 1)
-				diff[unique++] = (struct difference){b->packet[j].time_ns - a->packet[i].time_ns,
-				                                     b->packet[j].time_ns, a->packet[i].hosts,
-				                                     a->packet[i].reverse, false};
+				diff[unique++] = difference_of(&a->packet[i], &b->packet[j]);
 		}
 		i += ida <= idb ? n : 0;
 		j += idb <= ida ? m : 0;
@@ -176,6 +187,26 @@ static size_t split_directions(struct difference *diff, size_t n, bool *ret_both
 	}
 	*ret_both = kept > 0;
 	return kept ? kept : n;
+}
+
+/*
+ * No pair of hosts shows both directions. Where routers took from the TTL of some on the way to B and of others on the
+ * way to A, they do. Returns how many of the differences are kept: those that show their direction.
+ */
+static size_t split_by_hops(struct difference *diff, size_t n, const size_t lower_ttl[2], bool *ret_both)
+{
+	size_t kept = 0;
+	if (lower_ttl[0] < HOPS_LEAST || lower_ttl[1] < HOPS_LEAST)
+		return n;
+	for (size_t i = 0; i < n; i++) {
+		if (!diff[i].hops)
+			continue;
+		diff[kept] = diff[i];
+		diff[kept].b_to_a = diff[i].hops < 0;
+		kept++;
+	}
+	*ret_both = true;
+	return kept;
 }
 
 static int by_time(const void *x, const void *y)
@@ -238,6 +269,8 @@ static void time_differences(struct difference *diff, size_t n, bool drifting, s
 		c->max_ns = diff[i].ns > c->max_ns ? diff[i].ns : c->max_ns;
 	}
 	n = split_directions(diff, n, &c->both_directions);
+	if (!c->both_directions)
+		n = split_by_hops(diff, n, c->lower_ttl, &c->both_directions);
 	qsort(diff, n, sizeof *diff, by_direction);
 	size_t forward = 0;
 	while (forward < n && !diff[forward].b_to_a)

@@ -44,7 +44,7 @@ struct ow_sample_overlap {
 	double packets;       /* estimate of the number in common over all that was offered */
 	size_t common;        /* packets in common in the samples */
 	size_t unique;        /* ids that occur exactly once on each side: what follows rests on these */
-	bool both_directions; /* some pair of hosts shows both directions */
+	bool both_directions; /* some pair of hosts shows both directions, or the TTLs do */
 	size_t lower_ttl[2];  /* unique ids that routers took more from when B saw them, and when A did */
 	int64_t repeats_ns;   /* mean time between the packets that are most often alike, at A; 0 = none are */
 	/* Quantiles of B's time minus A's, over unique ids; by direction where both are seen, else all in a_to_b. */

@@ -211,7 +211,10 @@ class Judge:
 
     def offset_bounds(self, drift):
         """The right offset, which undoes that of B, lies within the stated bounds and the stated error."""
-        clock, right = self.result["clock"], self.case.captures[0].offset - self.case.captures[1].offset
+        clock, (a, b) = self.result["clock"], self.case.captures
+        right = a.offset - b.offset
+        if clock["drift_ppb"]:  # the offset is that at B's first packet
+            right -= int(b.drift * (b.first - self.case.net.start))
         low, high = clock["bounds_ns"] or (None, None)
         if low is not None and right < low - drift or high is not None and right > high + drift:
             self.fault("bounds of the offset", f"{low}..{high}, truth {right}")

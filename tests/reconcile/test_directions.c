@@ -323,6 +323,34 @@ static void many_flows(void **state)
 		assert_way(w, OW_SIDE_B, host(a, 0, i), 1, host(b, 1, i), 80, i % 3 ? OW_A_TO_B : OW_B_TO_A);
 }
 
+/* Packets that matched and are like others: their delays may follow from a guess. */
+static void matched_alike(struct world *w, const char *src, uint16_t sport, const char *dst, uint16_t dport,
+                          unsigned packets, int64_t delay_ns)
+{
+	matched(w, src, sport, dst, dport, packets, delay_ns);
+	for (unsigned side = 0; side < OW_SIDES; side++)
+		ow_flow_evidence_alike(evidence(w, side, src, sport, dst, dport), delay_ns, packets);
+}
+
+static void identical_packets_do_not_decide(void **state)
+{
+	struct world *w = *state;
+	const struct ow_flow_table *const keys[OW_SIDES] = {w->table[OW_SIDE_A], w->table[OW_SIDE_B]};
+	/* Few unique packets between neighbours, and the one that answers. */
+	matched(w, "10.1.0.1", 1, "10.2.0.1", 514, 20, 300 * US);
+	matched_alike(w, "10.1.0.2", 2, "10.2.0.2", 502, 500, -9000 * US);
+	matched_alike(w, "10.2.0.1", 514, "10.1.0.1", 1, 500, 9000 * US);
+	/* One of them was no identical packet, after all. */
+	matched_alike(w, "10.1.0.3", 3, "10.2.0.3", 3, 1, 300 * US);
+	for (unsigned side = 0; side < OW_SIDES; side++)
+		ow_flow_evidence_alike(evidence(w, side, "10.1.0.3", 3, "10.2.0.3", 3), 300 * US, -1);
+	assert_true(ow_directions_decide(w->directions, keys, OW_BY_VOTES, OW_A_TO_B) >= 0);
+	assert_int_equal(evidence(w, OW_SIDE_A, "10.1.0.1", 1, "10.2.0.1", 514)->direction, OW_A_TO_B);
+	assert_int_equal(evidence(w, OW_SIDE_A, "10.1.0.2", 2, "10.2.0.2", 502)->direction, OW_A_TO_B);
+	assert_int_equal(evidence(w, OW_SIDE_A, "10.2.0.1", 514, "10.1.0.1", 1)->direction, OW_B_TO_A);
+	assert_int_equal(evidence(w, OW_SIDE_A, "10.1.0.3", 3, "10.2.0.3", 3)->alike, 0);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -342,6 +370,7 @@ int main(void)
 		CASE(one_direction_leaves_no_question),
 		CASE(miscounted_matches_are_told_and_a_restart_keeps_decisions),
 		CASE(many_flows),
+		CASE(identical_packets_do_not_decide),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

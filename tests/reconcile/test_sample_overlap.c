@@ -129,6 +129,25 @@ static void two_directions(void **state)
 }
 
 /* More packets than a sample holds: both keep the same ones, and the estimate is within 5 standard deviations. */
+/* No pair of hosts shows both directions, but routers do. */
+static void two_directions_by_hops(void **state)
+{
+	struct samples *s = *state;
+	for (uint64_t i = 0; i < 400; i++) {
+		bool back = i % 4 == 0;
+		int64_t sent = (int64_t)i * 10 * US, offset = 50 * US;
+		struct ow_sampled near = {.id = ow_mix64(i + 1), .time_ns = sent + (back ? offset : 0), .ttl = 64},
+				  far = {.id = near.id, .time_ns = sent + 3 * US + (back ? 0 : offset), .ttl = 61};
+		near.hosts = far.hosts = back ? 1 : 2;
+		ow_sample_add(back ? &s->b : &s->a, &near);
+		ow_sample_add(back ? &s->a : &s->b, &far);
+	}
+	struct ow_sample_overlap c = find(s);
+	assert_true(c.both_directions);
+	assert_int_equal(c.median_ns[0], 53 * US);
+	assert_int_equal(c.median_ns[1], 47 * US);
+}
+
 static void large_captures_keep_the_same_packets(void **state)
 {
 	struct samples *s = *state;
@@ -182,6 +201,7 @@ int main(void)
 		CASE(one_direction),
 		CASE(repeating_ids),
 		CASE(two_directions),
+		CASE(two_directions_by_hops),
 		CASE(large_captures_keep_the_same_packets),
 		CASE(the_same_packet_over_and_over),
 		CASE(floods),
