@@ -23,6 +23,7 @@
 #define LOSS_PACKETS    10    /* packets that one point shows and the other does not, .. */
 #define LOSS_CLEAR      10    /* .. so many times as many as the other way round */
 #define SIGNS_MIXED     0.01 /* share of packets whose delay has another sign than most: clocks cannot tell directions */
+#define LEAST_SAMPLES   48   /* delays of unique packets, whose least is taken for the least of all */
 #define SEGMENTS_GAIN   1.01 /* cutting superframes must match this many times as many bytes */
 /* TCP that is rewritten: packets that only one side shows, at both sides; leaving its options and numbers out helps. */
 #define REWRITTEN_LEAST 10u
@@ -108,6 +109,8 @@ static void correct_clock(struct ow_plan *plan, int64_t correction)
 	/* The delays that are expected are those of the clocks. */
 	plan->low_ns[OW_A_TO_B] += correction;
 	plan->high_ns[OW_A_TO_B] += correction;
+	plan->least_ns[OW_A_TO_B] += correction;
+	plan->least_ns[OW_B_TO_A] -= correction;
 	plan->low_ns[OW_B_TO_A] -= correction;
 	plan->high_ns[OW_B_TO_A] -= correction;
 }
@@ -142,6 +145,7 @@ static bool correct_drift(struct ow_match *m)
 	p->plan.drift -= ppb / 1e9;
 	/* The delays by which identical packets were told apart hold no more. */
 	p->plan.expects[OW_A_TO_B] = p->plan.expects[OW_B_TO_A] = false;
+	p->plan.has_least[OW_A_TO_B] = p->plan.has_least[OW_B_TO_A] = false;
 	return true;
 }
 
@@ -200,6 +204,22 @@ static bool learn_reordering(struct ow_pass *p)
 	return more;
 }
 
+/* The fastest unique packet of the whole captures: those that came first may have been slow. */
+static bool learn_least(struct ow_pass *p)
+{
+	bool more = false;
+	int64_t correct = p->plan.shift_ns - p->plan.offset_ns;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		int64_t least;
+		if (p->plan.has_least[d] || !p->tally[d].ambiguous || p->floor[d].samples < LEAST_SAMPLES ||
+		    !ow_match_floor(p, d, &least))
+			continue;
+		p->plan.has_least[d] = more = true;
+		p->plan.least_ns[d] = least + (d == OW_A_TO_B ? correct : -correct);
+	}
+	return more;
+}
+
 /* One change to the plan after a pass: true if another pass is needed. */
 static bool improve(struct ow_match *m)
 {
@@ -209,7 +229,7 @@ static bool improve(struct ow_match *m)
 		ow_plan_limit(&m->planner, &p->plan, least_available(p));
 		return true;
 	}
-	if (p->miscounted || learn_reordering(p))
+	if (p->miscounted || learn_reordering(p) || learn_least(p))
 		return true;
 	if (m->options.clock == OW_CLOCK_ESTIMATED && !m->drift_settled) {
 		m->drift_settled = true;
@@ -750,6 +770,7 @@ static void go_one_way(struct ow_pass *p, enum ow_direction way, bool estimated)
 	p->plan.rule = OW_ONE_WAY;
 	p->plan.way = way;
 	p->plan.expects[OW_A_TO_B] = p->plan.expects[OW_B_TO_A] = false;
+	p->plan.has_least[OW_A_TO_B] = p->plan.has_least[OW_B_TO_A] = false;
 	p->gaps[OW_SIDE_A] = p->gaps[OW_SIDE_B] = 0;
 	ow_directions_forget(p->directions);
 }

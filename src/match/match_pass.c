@@ -702,6 +702,10 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 	}
 	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
 		ow_matcher_reorders(matcher, d, pass->plan.reorder_ns[d]);
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
+		if (pass->plan.has_least[d])
+			ow_matcher_least(matcher, d, pass->plan.least_ns[d]);
+	}
 	if (r == 0 && pass->plan.rule != OW_BY_VOTES)
 		ow_matcher_one_way(matcher);
 	if (r == 0)

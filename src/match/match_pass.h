@@ -38,6 +38,8 @@ struct ow_plan {
 	bool untimed; /* a capture has no times: order is all there is, and nothing is outside the common time */
 	bool expects[OW_DIRECTIONS]; /* the usual delays of this direction are known beforehand */
 	int64_t low_ns[OW_DIRECTIONS], high_ns[OW_DIRECTIONS]; /* likewise, in the common time base */
+	bool has_least[OW_DIRECTIONS];     /* the least delay of unique packets is known from a pass before: */
+	int64_t least_ns[OW_DIRECTIONS];   /* in the common time base */
 	int64_t reorder_ns[OW_DIRECTIONS]; /* packets overtake those that were sent this much earlier */
 };
 

@@ -619,11 +619,12 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_holes(m, side);
 	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++)
 		r = warn_last_sent(m, d);
+	/* Both captures miss fragments if they drop packets: this does not explain the rest. */
+	if (r == 0)
+		r = warn_fragmented(m);
 	size_t before = m->warnings;
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
 		r = warn_doubled(m, side);
-	if (r == 0)
-		r = warn_fragmented(m);
 	if (r == 0)
 		r = warn_udp_superframes(m);
 	if (r == 0)

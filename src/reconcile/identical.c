@@ -268,7 +268,9 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 		.loss = loss_cost(m, way),
 		.copy = copy_cost(m, way),
 		.ranged = p->known,
-		.least_ns = p->samples >= LEAST_FROM ? p->least_ns : 0,
+		.least_ns = m->least_ns[way]           ? m->least_ns[way]
+	                    : p->samples >= LEAST_FROM ? p->least_ns
+	                                               : 0,
 		.low_ns = p->low_ns,
 		.high_ns = p->high_ns,
 		.causal = !m->one_way,

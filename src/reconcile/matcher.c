@@ -152,6 +152,11 @@ void ow_matcher_one_way(struct ow_matcher *m)
 	m->one_way = true;
 }
 
+void ow_matcher_least(struct ow_matcher *m, enum ow_direction direction, int64_t least_ns)
+{
+	m->least_ns[direction] = least_ns;
+}
+
 void ow_matcher_reorders(struct ow_matcher *m, enum ow_direction direction, int64_t reorder_ns)
 {
 	m->reorder_ns[direction] = reorder_ns;

@@ -65,6 +65,8 @@ void ow_matcher_expect(struct ow_matcher *matcher, enum ow_direction direction, 
 void ow_matcher_start(struct ow_matcher *matcher, enum ow_side side, int64_t first_ns);
 /* All packets go one way, whatever the clocks say. */
 void ow_matcher_one_way(struct ow_matcher *matcher);
+/* No packet of this direction is faster than the fastest unique one. */
+void ow_matcher_least(struct ow_matcher *matcher, enum ow_direction direction, int64_t least_ns);
 /* Packets of this direction overtake those that were sent up to reorder_ns earlier. */
 void ow_matcher_reorders(struct ow_matcher *matcher, enum ow_direction direction, int64_t reorder_ns);
 

@@ -197,7 +197,7 @@ class Judge:
         self.offset_bounds(drift)
         if len(said) == 2 and all(true):
             # Packets that are like others say nothing of the clocks: the fastest of the rest is a little slower.
-            asymmetry = abs(min(true[0]) - min(true[1])) / 2 + (self.result["clock"]["error_ns"] or 0) / 100
+            asymmetry = abs(min(true[0]) - min(true[1])) / 2 + (self.result["clock"]["error_ns"] or 0) / 100 + self.outliers() / 2
             for d in (0, 1):
                 self.delays(d, true[d], asymmetry + drift + 2 * self.tick)
             total = self.way[0]["delay_ns"]["min"] + self.way[1]["delay_ns"]["min"]
@@ -208,6 +208,14 @@ class Judge:
         elif len(said) == 1 and self.way[0] is said[0] and true[0] and not true[1]:
             least = min(true[0])
             self.delays(0, [x - least for x in true[0]], drift + 2 * self.tick)
+
+    def outliers(self):
+        """By how much the fastest packets are faster than what bounds the offset, which is stated to be without outliers."""
+        clock = self.result["clock"]
+        low, high = clock["bounds_ns"] or (None, None)
+        forth = 0 if low is None else clock["offset_ns"] - low - self.way[0]["delay_ns"]["min"]
+        back = 0 if high is None else high - clock["offset_ns"] - self.way[1]["delay_ns"]["min"]
+        return max(0, forth) + max(0, back)
 
     def offset_bounds(self, drift):
         """The right offset, which undoes that of B, lies within the stated bounds and the stated error."""

@@ -545,29 +545,6 @@ static void what_was_sent_again_after_the_end_is_no_pair(void **state)
 	stage_close(&stage);
 }
 
-/* If the path makes no copies, arrivals that are close together are packets that a queue held up. */
-static void a_path_without_copies(void **state)
-{
-	(void)state;
-	stage_open(&stage, 2000 * MS, OW_A_TO_B);
-	ow_matcher_expect(stage.matcher, OW_A_TO_B, 2 * MS, 6 * MS);
-	for (unsigned i = 0; i < 60; i++) {
-		/* Two are sent at once. For a while the second of them is held up until the next one comes. */
-		int64_t sent = (int64_t)(i / 2) * MS + (int64_t)(i % 2) * 10 * US, at = sent + 3 * MS;
-		if (i < 30)
-			at = (int64_t)((i + 1) / 2) * MS + 3 * MS - (int64_t)(i % 2) * US;
-		stage_put(&stage, OW_SIDE_A, 1, sent, i + 1);
-		stage_put(&stage, OW_SIDE_B, 1, at, i + 1);
-	}
-	put_end(9000 * MS);
-	play_to_the_end();
-	for (unsigned i = 0; i < 60; i++) {
-		assert_int_equal(at(OW_SIDE_A, i)->end, STAGE_MATCHED);
-		assert_int_equal(at(OW_SIDE_A, i)->partner, i);
-	}
-	stage_close(&stage);
-}
-
 /* Two were sent, one arrived: the other is a copy, though both waited when it came. */
 static void what_a_match_leaves_behind_is_a_copy(void **state)
 {
@@ -758,7 +735,6 @@ int main(void)
 		cmocka_unit_test(both_directions_match),
 		cmocka_unit_test(an_unusual_delay_is_a_sample),
 		cmocka_unit_test(what_was_sent_again_after_the_end_is_no_pair),
-		cmocka_unit_test(a_path_without_copies),
 		cmocka_unit_test(what_a_match_leaves_behind_is_a_copy),
 		cmocka_unit_test(the_impossible_is_no_sample),
 		cmocka_unit_test(times_at_the_ends_of_the_scale),
