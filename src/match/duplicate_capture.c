@@ -1,58 +1,267 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does a capture show packets twice: a mirror port for both directions, a bridge, all interfaces of a router? */
-#include "match/match.h"
+#include "match/duplicate_capture.h"
 
-#define DOUBLED_FLOW  0.8  /* copies for each packet that matched: the capture shows the flow twice */
-#define DOUBLED_SHARE 0.3  /* copies for each packet of a direction that matched: it shows most flows twice, .. */
-#define DOUBLED_LEAST 8    /* .. and so many copies */
-#define DOUBLED_REST  0.02 /* copies for each packet that matched: some are further apart */
+#include "base/hash.h"
 
-/* Copies in flows with more than this share of them. */
-static uint64_t count_copies(struct ow_match *m, enum ow_side side, enum ow_direction direction, double share)
+#include <math.h>
+#include <stdlib.h>
+
+#define SAMPLE_MAX 262144u /* sightings */
+#define GROUP_MAX  4u      /* sightings of a packet at one side; of more it is not known which belong together */
+#define SPREAD     6u      /* classes that lags which are alike are in: a factor of 2.8 */
+#define ALIKE_NS   8000    /* lags up to this are alike */
+#define GAP        4u      /* classes between the lags of one kind of copies: an octave */
+#define EVIDENCE   8u      /* copies that are needed to tell */
+#define CLEARLY    3.0     /* times as many as loss explains */
+#define ARRIVALS   0.8     /* share of the lags that are alike */
+#define EVERYWHERE 0.5     /* share of the packets that are there twice at both points */
+#define SINGLES    20u     /* packets that are there once and tell the loss ratio */
+#define LOSS_MOST  0.8
+
+struct ow_twice_sample {
+	struct ow_sighting sighting[SAMPLE_MAX];
+	size_t count;
+	unsigned halvings; /* packets with so many zeros at the end of their mixed id are sampled */
+};
+
+/* What one capture shows of packets that it sends, or of those that it receives. */
+struct counts {
+	uint32_t excess[OW_LAG_CLASSES]; /* copies of packets that the other capture shows once, by lag */
+	uint32_t equal[OW_LAG_CLASSES];  /* of packets that the other one shows as often */
+	uint32_t copies[GROUP_MAX];      /* packets with so many further copies, that the other capture shows once */
+	uint64_t singles, missing;       /* packets without copies; those that the other one does not show */
+	uint64_t doubles, gone;          /* packets with copies; those that the other one does not show */
+	uint64_t both;                   /* packets that both captures show more than once */
+};
+
+struct ow_twice_sample *ow_twice_sample_create(void)
 {
-	uint64_t copies = 0;
-	uint32_t flows = ow_flow_table_count(m->pass.tap[side].flows);
-	for (uint32_t i = 0; i < flows; i++) {
-		const struct ow_flow_evidence *e = ow_directions_flow(m->pass.directions, side, i);
-		if (e && e->direction == direction && (double)e->copies > share * (double)e->matched)
-			copies += e->copies;
+	return calloc(1, sizeof(struct ow_twice_sample));
+}
+
+void ow_twice_sample_free(struct ow_twice_sample *sample)
+{
+	free(sample);
+}
+
+static bool is_sampled(const struct ow_twice_sample *sample, uint64_t id)
+{
+	return (ow_mix64(id) & ((UINT64_C(1) << sample->halvings) - 1)) == 0;
+}
+
+static int by_packet(const void *a, const void *b)
+{
+	const struct ow_sighting *x = a, *y = b;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	if (x->side != y->side)
+		return x->side < y->side ? -1 : 1;
+	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+/* Makes room: packets with many copies say nothing, and half of the others are enough. */
+static void thin_out(struct ow_twice_sample *sample)
+{
+	struct ow_sighting *s = sample->sighting;
+	size_t kept = 0, count = sample->count;
+	qsort(s, count, sizeof *s, by_packet);
+	for (size_t i = 0, next; i < count; i = next) {
+		for (next = i; next < count && s[next].id == s[i].id;)
+			next++;
+		for (size_t j = i; j < next && next - i <= OW_SIDES * GROUP_MAX; j++)
+			s[kept++] = s[j];
 	}
-	return copies;
-}
-
-uint64_t ow_match_doubled(struct ow_match *m, enum ow_side side, enum ow_direction direction)
-{
-	return count_copies(m, side, direction, DOUBLED_FLOW);
-}
-
-/*
- * Packets that are there twice where they are sent and arrive once: no network does that. What arrives twice may well
- * be the network's doing, but not if as much as arrives is lost the other way. (There copies of superframes, which wait
- * together, are not known as such.)
- */
-static bool sends_twice(struct ow_match *m, enum ow_side side)
-{
-	enum ow_direction way = side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
-	const struct ow_tally *out = &m->pass.tally[way], *in = &m->pass.tally[!way];
-	uint64_t copies = ow_match_doubled(m, side, way), arrived = ow_match_doubled(m, side, !way);
-	if (copies >= DOUBLED_LEAST && (double)copies > DOUBLED_SHARE * (double)out->matched)
-		return true;
-	return arrived >= DOUBLED_LEAST && (double)arrived > DOUBLED_FLOW * (double)in->matched &&
-	       (double)out->lost > DOUBLED_FLOW * (double)out->matched;
-}
-
-/* Still many copies in a capture that is known to show packets twice. */
-static bool shows_more(struct ow_match *m, enum ow_side side)
-{
-	uint64_t copies = 0, matches = 0;
-	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
-		copies += count_copies(m, side, way, 0);
-		matches += m->pass.tally[way].matched;
+	sample->count = kept;
+	sample->halvings += kept > SAMPLE_MAX / 2;
+	for (size_t i = kept = 0; i < sample->count; i++) {
+		if (is_sampled(sample, s[i].id))
+			s[kept++] = s[i];
 	}
-	return m->pass.tap[side].dedup && (double)copies > DOUBLED_REST * (double)matches;
+	sample->count = kept;
 }
 
-bool ow_match_shows_twice(struct ow_match *m, enum ow_side side)
+void ow_twice_sample_add(struct ow_twice_sample *sample, const struct ow_sighting *sighting)
 {
-	return sends_twice(m, side) || shows_more(m, side);
+	if (sample->count == SAMPLE_MAX)
+		thin_out(sample);
+	if (is_sampled(sample, sighting->id) && sample->count < SAMPLE_MAX)
+		sample->sighting[sample->count++] = *sighting;
+}
+
+/* -- counting ----------------------------------------------------------------------------------------------------- */
+
+static int64_t lag_of(const struct ow_sighting *first, const struct ow_sighting *copy)
+{
+	int64_t lag;
+	return __builtin_sub_overflow(copy->time_ns, first->time_ns, &lag) ? INT64_MAX : lag;
+}
+
+/* The sightings of one packet at one side, of which the other side has `others`. */
+static void count_group(struct counts *c, const struct ow_sighting *s, size_t count, size_t others, bool covered)
+{
+	bool apart = false;
+	for (size_t i = 1; i < count; i++)
+		apart |= lag_of(&s[0], &s[i]) > OW_LAG_MOST_NS;
+	if (count > GROUP_MAX || others > GROUP_MAX || apart)
+		return;
+	if (count == 1) {
+		c->singles += others || covered;
+		c->missing += !others && covered;
+		return;
+	}
+	c->doubles += others || covered;
+	c->gone += !others && covered;
+	c->both += others > 1;
+	if (others == 1)
+		c->copies[count - 1]++;
+	for (size_t i = 1; i < count && others; i++) {
+		unsigned class = ow_lag_class(lag_of(&s[0], &s[i]));
+		if (others == 1)
+			c->excess[class]++;
+		else if (others >= count)
+			c->equal[class]++;
+	}
+}
+
+static bool is_covered(const struct ow_twice_facts *facts, const struct ow_sighting *s)
+{
+	return s->time_ns >= facts->first_ns[!s->side] && s->time_ns <= facts->last_ns[!s->side];
+}
+
+/* counts[side][sends] */
+static void count_all(struct ow_twice_sample *sample, const struct ow_twice_facts *facts,
+                      struct counts counts[OW_SIDES][2])
+{
+	const struct ow_sighting *s = sample->sighting, *end = s + sample->count;
+	qsort(sample->sighting, sample->count, sizeof *s, by_packet);
+	while (s < end) {
+		size_t count[OW_SIDES] = {0, 0};
+		const struct ow_sighting *start[OW_SIDES] = {s, s}, *next = s;
+		for (; next < end && next->id == s->id; next++) {
+			if (!count[next->side]++)
+				start[next->side] = next;
+		}
+		uint8_t direction = start[OW_SIDE_A]->direction;
+		if (direction == OW_DIRECTIONS && count[OW_SIDE_A] && count[OW_SIDE_B]) /* the clocks tell */
+			direction = start[OW_SIDE_A]->time_ns <= start[OW_SIDE_B]->time_ns ? OW_A_TO_B : OW_B_TO_A;
+		for (unsigned side = 0; side < OW_SIDES; side++) {
+			if (!count[side] || direction == OW_DIRECTIONS)
+				continue;
+			bool sends = (direction == OW_A_TO_B) == (side == OW_SIDE_A);
+			count_group(&counts[side][sends], start[side], count[side], count[!side],
+			            is_covered(facts, start[side]));
+		}
+		s = next;
+	}
+}
+
+/* -- judging ------------------------------------------------------------------------------------------------------ */
+
+/* Sent twice and arrived once, for each that was sent twice and arrived twice, if both really were sent. */
+static double loss_factor(const struct counts *c)
+{
+	double p = c->singles >= SINGLES
+	                   ? ((double)c->missing + 2 * sqrt((double)c->missing) + 1) / (double)c->singles
+	                   : sqrt((double)(c->gone + 1) / (double)(c->doubles + 1)); /* both are lost: p^2 */
+	p = p > LOSS_MOST ? LOSS_MOST : p;
+	return 2 * p / (1 - p);
+}
+
+/* More than this is hardly chance, where so many are expected. */
+static double at_most(double expected)
+{
+	return expected + 2 * sqrt(expected) + 0.5;
+}
+
+static uint64_t sum(const uint32_t *count, unsigned from, unsigned to)
+{
+	uint64_t all = 0;
+	for (unsigned i = from; i < to && i < OW_LAG_CLASSES; i++)
+		all += count[i];
+	return all;
+}
+
+/* The end of the classes from this one on that are alike. Up to some microseconds all are. */
+static unsigned alike_end(unsigned from)
+{
+	unsigned end = from + SPREAD, least = ow_lag_class(ALIKE_NS) + 1;
+	return end > least ? end : least;
+}
+
+/* Where most of the lags are that are alike. */
+static unsigned densest(const uint32_t *count)
+{
+	unsigned best = 0;
+	for (unsigned i = 1; i + SPREAD <= OW_LAG_CLASSES; i++) {
+		if (sum(count, i, alike_end(i)) > sum(count, best, alike_end(best)))
+			best = i;
+	}
+	return best;
+}
+
+/* May the lag be that of a packet that is sent again because the first one was lost? Then loss explains them all. */
+static bool may_react(const struct ow_twice_facts *facts, unsigned from, const struct counts *received)
+{
+	unsigned to = alike_end(from);
+	return ow_lag_class_end(to - 1) > facts->round_trip_ns && sum(received->excess, from, to) < EVIDENCE / 2;
+}
+
+/* Takes the lags around the densest ones into the rule, as long as more copies have them than loss explains. */
+static void make_rule(const struct counts *sent, double factor, unsigned from, struct ow_copy_rule *rule)
+{
+	unsigned low = from, high = from;
+	for (unsigned i = from; i < alike_end(from); i++)
+		high = sent->excess[i] ? i : high;
+	while (!sent->excess[low])
+		low++;
+	for (unsigned i = high + 1, gap = 0; i < OW_LAG_CLASSES && gap < GAP; i++) {
+		bool copies = (double)sent->excess[i] > CLEARLY * factor * sent->equal[i];
+		high = copies ? i : high;
+		gap = copies ? 0 : gap + 1;
+	}
+	for (unsigned i = low, gap = 0; i-- > 0 && gap < GAP;) {
+		bool copies = (double)sent->excess[i] > CLEARLY * factor * sent->equal[i];
+		low = copies ? i : low;
+		gap = copies ? 0 : gap + 1;
+	}
+	for (unsigned i = low ? low - 1 : 0; i <= high + 1 && i < OW_LAG_CLASSES; i++)
+		rule->lag[i] = true;
+	for (uint32_t k = 1; k < GROUP_MAX; k++) {
+		if (sent->copies[k] >= EVIDENCE / 2)
+			rule->most = k;
+	}
+}
+
+static void judge_side(const struct ow_twice_facts *facts, const struct counts counts[2],
+                       struct ow_twice_verdict *verdict)
+{
+	const struct counts *sent = &counts[1], *received = &counts[0];
+	double factor = loss_factor(sent);
+	unsigned from = densest(sent->excess);
+	uint64_t excess = sum(sent->excess, from, alike_end(from)), equal = sum(sent->equal, from, alike_end(from));
+	bool reacts = may_react(facts, from, received);
+	*verdict = (struct ow_twice_verdict){.rule = {.within_ns = -1, .most = 1}};
+	verdict->twice = excess >= EVIDENCE && (double)excess > CLEARLY * factor * (double)equal && !reacts;
+	if (verdict->twice)
+		make_rule(sent, factor, from, &verdict->rule);
+	verdict->unsure =
+		!verdict->twice && (double)sum(sent->excess, 0, OW_LAG_CLASSES) >
+					   at_most(factor * (double)(1 + sum(sent->equal, 0, OW_LAG_CLASSES)));
+	from = densest(received->excess);
+	uint64_t alike = sum(received->excess, from, alike_end(from));
+	verdict->arrivals = !verdict->twice && alike >= EVIDENCE &&
+	                    (double)alike > ARRIVALS * (double)sum(received->excess, 0, OW_LAG_CLASSES);
+	verdict->everywhere =
+		(double)(sent->both + received->both) >
+			EVERYWHERE * (double)(sent->singles + sent->doubles + received->singles + received->doubles) &&
+		sent->both + received->both >= EVIDENCE;
+}
+
+void ow_twice_judge(struct ow_twice_sample *sample, const struct ow_twice_facts *facts,
+                    struct ow_twice_verdict ret_verdict[OW_SIDES])
+{
+	struct counts counts[OW_SIDES][2] = {0};
+	count_all(sample, facts, counts);
+	for (unsigned side = 0; side < OW_SIDES; side++)
+		judge_side(facts, counts[side], &ret_verdict[side]);
 }

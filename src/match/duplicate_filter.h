@@ -5,15 +5,35 @@
 #include "packet/record.h"
 
 /*
- * Leaves out the further copies of packets that a capture shows more than once: a mirror port that copies both
- * directions, or a capture on all interfaces of a router. Remembers the latest packets, up to 2^17 of them.
+ * Finds the further copies of packets that a capture shows more than once: a mirror port that copies both directions,
+ * or a capture on all interfaces of a router. Remembers the latest packets, up to 2^17 of them.
  */
 struct ow_dedup;
+
+/* Lags between a packet and its copy, in classes: up to a microsecond, then four to an octave. */
+#define OW_LAG_CLASSES 68
+#define OW_LAG_MOST_NS INT64_C(100000000) /* a longer lag is no copy's: it is in no class */
+
+/* The class of a lag; OW_LAG_CLASSES if it is too long for one. */
+unsigned ow_lag_class(int64_t lag_ns);
+/* The least lag that is in no class up to this one. */
+int64_t ow_lag_class_end(unsigned lag_class);
+
+/* Which packets are copies: those that come at one of these lags behind the first one. */
+struct ow_copy_rule {
+	int64_t within_ns; /* any lag up to this; negative: none of them */
+	bool lag[OW_LAG_CLASSES];
+	uint32_t most; /* copies of one packet; what comes then is a packet of its own */
+};
+
+bool ow_copy_rule_has(const struct ow_copy_rule *rule, int64_t lag_ns);
+/* The longest lag of the rule; negative if it has none. */
+int64_t ow_copy_rule_longest(const struct ow_copy_rule *rule);
 
 struct ow_dedup *ow_dedup_create(void);
 void ow_dedup_free(struct ow_dedup *copies);
 void ow_dedup_reset(struct ow_dedup *copies);
-/* Was the same packet shown within the last within_ns? If not, remembers it. */
-bool ow_dedup_seen(struct ow_dedup *copies, const struct ow_record *record, int64_t within_ns);
+/* Notes the packet. Sets its lag behind the first one that is the same, and `again` if it is a copy by the rule. */
+void ow_dedup_note(struct ow_dedup *copies, const struct ow_copy_rule *rule, struct ow_record *record);
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include "match/match.h"
 
+#include "base/hash.h"
 #include "match/capture_time_range.h"
 #include "match/match_options.h"
 #include "match/plan.h"
@@ -29,6 +30,9 @@
 #define REWRITTEN_LEAST 10u
 #define REWRITTEN_SHARE 0.005 /* of the matches */
 #define REWRITTEN_GAIN  1.25  /* so many times fewer must stay alone */
+/* Below these shares of the matches, captures show packets once. */
+#define COPIES_SHARE 0.001 /* copies without counterpart */
+#define ALIKE_SHARE  0.3   /* packets that others are like: both captures may show all of them twice */
 
 /* -- progress ----------------------------------------------------------------------------------------------------- */
 
@@ -459,30 +463,102 @@ static int pair_flows(struct ow_match *m, struct ow_error *err)
 
 /* -- captures that show packets twice ----------------------------------------------------------------------------- */
 
-/*
- * Copies are mostly a few microseconds apart, but a queue may stand between the two interfaces of a router. The
- * shortest time that leaves few copies is taken: hosts repeat packets, too, such as acknowledgements.
- */
+/* Adds a capture's packets to the sample. */
+static int sample_copies(struct ow_match *m, enum ow_side side, struct ow_twice_sample *sample, struct ow_error *err)
+{
+	struct ow_pass *p = &m->pass;
+	struct ow_tap *tap = &p->tap[side];
+	struct ow_record record[OW_TAP_BATCH];
+	struct ow_time_base base = ow_pass_time_base(p, side);
+	int n, r = ow_tap_start(tap, &p->plan.identity, err);
+	if (r < 0)
+		return r;
+	while ((n = ow_tap_read(tap, record, err)) > 0) {
+		for (int i = 0; i < n; i++) {
+			const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, record[i].flow);
+			/* A superframe and its first segment begin with the same byte. */
+			uint64_t id = record[i].len ? ow_mix64(record[i].id ^ record[i].seq) : record[i].id;
+			if (!e)
+				return ow_error_set(err, ENOMEM, "out of memory");
+			ow_twice_sample_add(sample,
+			                    &(struct ow_sighting){id, ow_time_base_common(&base, record[i].time_ns),
+			                                          (uint8_t)side, e->direction});
+		}
+	}
+	return n;
+}
+
+/* The shortest round trip, or twice the least delay of the only direction. */
+static int64_t least_round_trip(const struct ow_pass *p)
+{
+	int64_t ab = 0, ba = 0;
+	bool has_ab = ow_match_floor(p, OW_A_TO_B, &ab), has_ba = ow_match_floor(p, OW_B_TO_A, &ba);
+	int64_t trip = has_ab && has_ba ? ab + ba : 2 * (has_ab ? ab : ba);
+	return trip > 0 ? trip : INT64_MAX;
+}
+
+static int judge_copies(struct ow_match *m, struct ow_twice_verdict verdict[OW_SIDES], struct ow_error *err)
+{
+	const struct ow_pass *p = &m->pass;
+	struct ow_twice_sample *sample = ow_twice_sample_create();
+	struct ow_twice_facts facts = {.round_trip_ns = least_round_trip(p)};
+	int r = sample ? 0 : ow_error_set(err, ENOMEM, "out of memory");
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
+		facts.first_ns[side] = p->first_ns[side];
+		facts.last_ns[side] = p->last_ns[side];
+		r = sample_copies(m, side, sample, err);
+	}
+	if (r == 0)
+		ow_twice_judge(sample, &facts, verdict);
+	ow_twice_sample_free(sample);
+	return r;
+}
+
+/* Packets that found no counterpart and are like one that did, at both sides. */
+static uint64_t count_copies(struct ow_match *m)
+{
+	uint64_t copies = 0;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		uint32_t flows = ow_flow_table_count(m->pass.tap[side].flows);
+		for (uint32_t i = 0; i < flows; i++) {
+			const struct ow_flow_evidence *e = ow_directions_flow(m->pass.directions, side, i);
+			copies += e ? e->copies : 0;
+		}
+	}
+	return copies;
+}
+
+static bool copies_likely(struct ow_match *m)
+{
+	uint64_t alike = m->pass.repeats[OW_A_TO_B] + m->pass.repeats[OW_B_TO_A];
+	return (double)count_copies(m) > COPIES_SHARE * (double)matched(&m->pass) ||
+	       (double)alike > ALIKE_SHARE * (double)matched(&m->pass);
+}
+
+/* Where a capture shows packets twice, its copies are left out. */
 static int leave_copies_out(struct ow_match *m, struct ow_error *err)
 {
-	static const int64_t within_ns[] = {10 * OW_NS_PER_US, 100 * OW_NS_PER_US, OW_NS_PER_MS, 10 * OW_NS_PER_MS,
-	                                    100 * OW_NS_PER_MS};
-	for (size_t i = 0; i < sizeof within_ns / sizeof *within_ns && m->options.dedup_ns == 0; i++) {
-		bool twice = false;
-		for (unsigned side = 0; side < OW_SIDES; side++) {
-			if (!ow_match_shows_twice(m, side))
-				continue;
-			twice = true;
-			if (ow_tap_dedup(&m->pass.tap[side], within_ns[i]) < 0)
-				return ow_error_set(err, ENOMEM, "out of memory");
-		}
-		if (!twice)
-			break;
-		int r = settle(m, err);
-		if (r < 0)
-			return r;
+	struct ow_twice_verdict verdict[OW_SIDES];
+	if (m->options.dedup_ns || m->pass.plan.untimed || !copies_likely(m))
+		return 0;
+	int r = judge_copies(m, verdict, err);
+	if (r < 0)
+		return r;
+	bool twice = false;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		twice |= verdict[side].twice;
+		if (verdict[side].twice || !m->twice[side].twice)
+			m->twice[side] = verdict[side];
 	}
-	return 0;
+	for (unsigned side = 0; side < OW_SIDES && twice; side++) {
+		if (ow_tap_dedup(&m->pass.tap[side], &m->twice[side].rule) < 0)
+			return ow_error_set(err, ENOMEM, "out of memory");
+	}
+	if (!twice)
+		return 0;
+	ow_directions_forget(m->pass.directions);
+	m->clock_settled = m->drift_settled = false;
+	return settle(m, err);
 }
 
 /* -- UDP superframes ---------------------------------------------------------------------------------------------- */
@@ -883,7 +959,7 @@ static int fill_report(struct ow_match *m)
 		};
 		report->unclassified[side] = p->unclassified[side];
 		report->outside_overlap[side] = p->outside[side];
-		report->skipped[side] = ow_tap_skipped(facts);
+		report->skipped[side] = ow_tap_skipped(facts) - p->resent[side];
 	}
 	report->size = sizeof *report;
 	report->level = p->plan.identity.level;

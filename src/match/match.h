@@ -3,6 +3,7 @@
 #define OW_MATCH_MATCH_H
 
 #include "base/time.h"
+#include "match/duplicate_capture.h"
 #include "match/plan.h"
 
 #define OW_MATCH_WARNINGS 24
@@ -16,6 +17,7 @@ struct ow_match {
 	struct ow_datagrams *datagrams[OW_SIDES]; /* NULL until UDP superframes are looked for */
 	uint64_t *cut;                            /* of the identity; NULL until fragments are looked for */
 	bool cuts_datagrams;                      /* UDP superframes are cut */
+	struct ow_twice_verdict twice[OW_SIDES];  /* does the capture show packets twice? */
 	unsigned passes;
 	bool limit_settled, drift_settled, clock_settled;
 	struct ow_match_report report;
@@ -23,12 +25,6 @@ struct ow_match {
 	char *warning[OW_MATCH_WARNINGS];
 	size_t warnings;
 };
-
-/* Copies of packets in flows where nearly all have one: not the network's doing, nor that of a repeating sender. */
-uint64_t ow_match_doubled(struct ow_match *match, enum ow_side side, enum ow_direction direction);
-
-/* Does a capture show most packets twice, or copies further apart than those that are left out already? */
-bool ow_match_shows_twice(struct ow_match *match, enum ow_side side);
 
 /* The least delay of a direction: of packets that no other is like, without outliers; if all are like others, of those.
  * False without any. */

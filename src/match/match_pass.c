@@ -2,6 +2,7 @@
 #include "match/match_pass.h"
 
 #include "base/hash.h"
+#include "base/time.h"
 #include "match/merge.h"
 #include <errno.h>
 #include <math.h>
@@ -12,7 +13,11 @@
 #define FEW_VOTES          3
 #define THREADS_FROM_BYTES 4000000 /* of both captures: below, threads cost more than they bring */
 #define LOST_RATHER        10      /* a packet is lost if that is so many times likelier than its delay */
-#define RARE_DELAY         0.001   /* share of delays, at either end, that are not usual */
+/* A packet that is sent again within so many times the lag of the other capture's copies, and this, may be one there.
+ */
+#define RESENT_LAG    2
+#define RESENT_LAG_NS (20 * OW_NS_PER_US)
+#define RARE_DELAY    0.001 /* share of delays, at either end, that are not usual */
 
 int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options)
 {
@@ -26,8 +31,10 @@ int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options)
 
 void ow_pass_done(struct ow_pass *pass)
 {
-	for (unsigned side = 0; side < OW_SIDES; side++)
+	for (unsigned side = 0; side < OW_SIDES; side++) {
 		ow_tap_close(&pass->tap[side]);
+		ow_aside_free(pass->aside[side]);
+	}
 	ow_pieces_done(&pass->pieces);
 	ow_flow_pairs_done(&pass->flow_pairs);
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
@@ -385,6 +392,35 @@ static bool falls_silent(struct ow_pass *p, enum ow_side side, const struct ow_r
 	return false;
 }
 
+/*
+ * A packet that only this side shows, while the other capture seems to show one like it twice: these two may be packets
+ * that the host repeated. They are matched if this one was repeated about as soon as the other capture shows copies.
+ * Else it may as well be lost, or duplicated on the way.
+ */
+static bool match_copy(struct ow_pass *p, enum ow_side side, const struct ow_record *record,
+                       const struct ow_flow_evidence *e)
+{
+	int64_t longest = ow_copy_rule_longest(&p->tap[!side].copies);
+	enum ow_direction direction = current_direction(p, e);
+	if (!p->aside[!side] || record->len || record->untimed || record->lag_ns == UINT32_MAX ||
+	    !p->usual[direction].known)
+		return false;
+	bool unlikely = record->lag_ns > RESENT_LAG * longest + RESENT_LAG_NS;
+	struct ow_silence there = seen_there(p, side, record->time_ns, (uint8_t)direction);
+	struct ow_record other;
+	if (!ow_aside_take(p->aside[!side], record->id, there.from_ns - longest, there.to_ns + longest, &other))
+		return false;
+	p->maybe_copied[!side] += unlikely && side == sender(direction);
+	if (unlikely)
+		return false;
+	struct ow_pair pair = {.alike = true, .repeated = true, .less_ns = other.lag_ns, .more_ns = other.lag_ns};
+	pair.record[side] = record;
+	pair.record[!side] = &other;
+	p->resent[!side]++;
+	on_matched(p, &pair, OW_UNCERTAIN);
+	return true;
+}
+
 static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *record, bool copy)
 {
 	struct ow_pass *p = arg;
@@ -393,6 +429,8 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 		fail(p, -ENOMEM);
 		return;
 	}
+	if (match_copy(p, side, record, e))
+		return;
 	uint32_t packets = packets_of_single(p, side, record, e->direction);
 	int64_t t = record->time_ns, first = p->first_ns[!side];
 	p->unmatched_frames[side]++;
@@ -631,6 +669,7 @@ static void reset(struct ow_pass *p)
 		p->ended[side] = false;
 		p->unclassified[side] = p->outside[side] = p->records[side] = p->unmatched_frames[side] = 0;
 		p->unmatched_fragments[side] = 0;
+		p->resent[side] = p->maybe_copied[side] = 0;
 	}
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		for (unsigned i = 0; i < p->gaps[side]; i++)
@@ -675,6 +714,10 @@ static int start_feeds(struct ow_pass *p, struct ow_feed *feed[OW_SIDES], struct
 	struct ow_time_base base[OW_SIDES] = {ow_pass_time_base(p, OW_SIDE_A), ow_pass_time_base(p, OW_SIDE_B)};
 	int r = 0;
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
+		if (p->tap[side].dedup && !p->aside[side] && !(p->aside[side] = ow_aside_create()))
+			return -ENOMEM;
+		if (p->aside[side])
+			ow_aside_reset(p->aside[side]);
 		r = ow_tap_start(&p->tap[side], &p->plan.identity, err);
 	}
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)

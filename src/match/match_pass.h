@@ -6,6 +6,7 @@
 #include "estimate/skew.h"
 #include "estimate/intervals.h"
 #include "estimate/tally.h"
+#include "match/copies_aside.h"
 #include "match/record_batches.h"
 #include "match/flow_pairs.h"
 #include "match/tcp_segments.h"
@@ -88,6 +89,7 @@ struct ow_pass {
 	struct ow_edge *edge;
 	size_t edges, edge_room;
 
+	struct ow_aside *aside[OW_SIDES]; /* copies that the capture shows; NULL if there is no rule for them */
 	struct ow_pieces pieces;
 	struct ow_flow_pairs flow_pairs; /* level nat: gathered until they are named */
 	struct ow_skew skew;
@@ -96,6 +98,8 @@ struct ow_pass {
 	/* Results of the pass. */
 	uint64_t unclassified[OW_SIDES], outside[OW_SIDES];
 	uint64_t records[OW_SIDES];
+	uint64_t resent[OW_SIDES];              /* copies that were matched: the other capture shows as many */
+	uint64_t maybe_copied[OW_SIDES];        /* copies that may be packets which count as lost */
 	uint64_t position[OW_SIDES];            /* bytes read of each file, for progress */
 	uint64_t repeats[OW_DIRECTIONS];        /* matched packets of which there are identical ones */
 	uint64_t unsettled[OW_DIRECTIONS];      /* matched packets whose delay is still to be told */

@@ -50,6 +50,8 @@ static int refill(struct ow_pass *p, struct ow_matcher *matcher, struct intake *
 	}
 	if (!p->records[side] || batch->last_ns > p->last_ns[side])
 		p->last_ns[side] = batch->last_ns;
+	for (int i = 0; i < batch->agains; i++)
+		ow_aside_add(p->aside[side], &batch->again[i]);
 	p->records[side] += (uint64_t)batch->count;
 	p->position[side] = batch->position;
 	for (int i = 0; i < batch->count && p->plan.identity.segments; i++) {

@@ -61,9 +61,35 @@ static bool has_time(const struct ow_feed *feed)
 	return feed->tap->facts.packets > feed->tap->facts.untimed;
 }
 
+/* Moves the copies out of the records. */
+static void set_aside(struct ow_batch *batch, const struct ow_time_base *base)
+{
+	int kept = 0;
+	for (int i = 0; i < batch->count; i++) {
+		if (!batch->record[i].again) {
+			batch->record[kept++] = batch->record[i];
+			continue;
+		}
+		if (batch->agains == OW_TAP_BATCH)
+			continue;
+		struct ow_record *again = &batch->again[batch->agains++];
+		*again = batch->record[i];
+		again->time_ns = ow_time_base_common(base, again->time_ns);
+	}
+	batch->count = kept;
+}
+
 static void make(struct ow_feed *feed, struct ow_batch *batch)
 {
-	batch->count = ow_tap_read(feed->tap, batch->record, &feed->error);
+	bool more = true;
+	batch->agains = 0;
+	while (more) {
+		batch->count = ow_tap_read(feed->tap, batch->record, &feed->error);
+		more = batch->count > 0;
+		if (more && feed->tap->dedup)
+			set_aside(batch, &feed->base);
+		more &= batch->count == 0;
+	}
 	batch->position = ow_reader_position(feed->tap->reader);
 	batch->first_ns = has_time(feed) ? ow_time_base_common(&feed->base, feed->tap->facts.first_ns) : INT64_MAX;
 	put_in_order(batch, &feed->base);

@@ -18,6 +18,9 @@ struct ow_batch {
 	int64_t last_ns; /* latest time */
 	/* Times that never decrease within the batch: disorder in the file stays local. Then INT64_MAX. */
 	int64_t order_ns[OW_TAP_BATCH + 1];
+	/* Copies that the capture shows: not to be merged. Where there are many in a row, some are left out. */
+	int agains;
+	struct ow_record again[OW_TAP_BATCH];
 };
 
 /* How a side's times become common ones: plus shift, plus drift times what has passed since drift_from. */

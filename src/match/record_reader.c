@@ -23,7 +23,7 @@ int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, uint64_t
 	tap->fragmented = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *tap->fragmented);
 	r = tap->fragmented ? ow_flow_table_create(seed, &tap->flows) : -ENOMEM;
 	if (r == 0 && dedup_ns > 0)
-		r = ow_tap_dedup(tap, dedup_ns);
+		r = ow_tap_dedup(tap, &(struct ow_copy_rule){.within_ns = dedup_ns, .most = UINT32_MAX});
 	if (r < 0) {
 		ow_tap_close(tap);
 		return ow_error_set(err, -r, "%s: %s", path, strerror(-r));
@@ -31,11 +31,11 @@ int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, uint64_t
 	return 0;
 }
 
-int ow_tap_dedup(struct ow_tap *tap, int64_t within_ns)
+int ow_tap_dedup(struct ow_tap *tap, const struct ow_copy_rule *rule)
 {
 	if (!tap->dedup && !(tap->dedup = ow_dedup_create()))
 		return -ENOMEM;
-	tap->dedup_ns = within_ns;
+	tap->copies = *rule;
 	return 0;
 }
 
@@ -224,25 +224,29 @@ static inline void make_plain_record(struct ow_tap *s, const struct ow_frame *fr
 	record->part = 0;
 	record->flow = flow;
 	record->bytes = plain->ip_len;
+	record->lag_ns = UINT32_MAX;
+	record->again = false;
 }
 
-/* The short way for nearly all packets, many at a time. Returns how many of the frames are plain. */
-static int take_plains(struct ow_tap *s, const struct ow_frame *frame, int count, struct ow_record *record,
-                       int *ret_records)
+static void note_copy(struct ow_tap *s, struct ow_record *record)
+{
+	ow_dedup_note(s->dedup, &s->copies, record);
+	s->facts.copies += record->again;
+}
+
+/* The short way for nearly all packets, many at a time. Returns how many of the frames are plain: so many records. */
+static int take_plains(struct ow_tap *s, const struct ow_frame *frame, int count, struct ow_record *record)
 {
 	uint32_t flow[OW_TAP_FRAMES];
 	size_t plains =
 		s->has_plain ? ow_identity_of_plains(&s->identity, frame, (size_t)count, s->ahead, s->plain) : 0;
-	int records = 0;
 	ow_flow_table_number_plain(s->flows, s->plain, plains, flow);
 	note_plains(&s->facts, s->plain, plains);
 	for (size_t i = 0; i < plains; i++) {
-		make_plain_record(s, &frame[i], &s->plain[i], flow[i], &record[records]);
-		bool copy = s->dedup && ow_dedup_seen(s->dedup, &record[records], s->dedup_ns);
-		s->facts.copies += copy;
-		records += !copy;
+		make_plain_record(s, &frame[i], &s->plain[i], flow[i], &record[i]);
+		if (s->dedup)
+			note_copy(s, &record[i]);
 	}
-	*ret_records = records;
 	return (int)plains;
 }
 
@@ -289,18 +293,18 @@ static void name_pair(const struct ow_tap *s, struct ow_record *record, int coun
 		record[i].id = ow_mix64(record[i].id ^ pair);
 }
 
-/* A frame's records: one, or those of its pieces; none if it has no identity or the capture has shown it already. */
+/* A frame's records: one, or those of its pieces; none if it has no identity. */
 static int take_frame(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
 {
 	record->time_ns = frame_time(s, frame, &record->untimed);
 	record->number = frame->number;
+	record->lag_ns = UINT32_MAX;
+	record->again = false;
 	if (make_record(s, frame, record) < 0)
 		return 0;
-	if (s->dedup && ow_dedup_seen(s->dedup, record, s->dedup_ns)) {
-		s->facts.copies++;
-		return 0;
-	}
-	int count = s->cut.count == 1 ? 1 : spread(&s->cut, record);
+	if (s->dedup)
+		note_copy(s, record);
+	int count = s->cut.count == 1 || record->again ? 1 : spread(&s->cut, record);
 	if (s->pairs)
 		name_pair(s, record, count);
 	return count;
@@ -326,9 +330,9 @@ int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struc
 		if (more == 0)
 			break;
 		int i = tap->next, room = OW_TAP_BATCH - records, left = tap->frames - i;
-		int plains = take_plains(tap, &tap->frame[i], left < room ? left : room, &record[records], &more);
+		int plains = take_plains(tap, &tap->frame[i], left < room ? left : room, &record[records]);
 		tap->facts.mixed_links |= tap->frame[i].linktype != tap->frame[0].linktype;
-		records += more;
+		records += plains;
 		tap->next += plains;
 		if (plains)
 			continue;

@@ -18,7 +18,7 @@
 /* What one pass over the file showed. */
 struct ow_tap_facts {
 	uint64_t packets;                     /* frames */
-	uint64_t copies;                      /* frames left out because the capture had shown them already */
+	uint64_t copies;                      /* frames that the capture had shown already, by the rule */
 	uint64_t not_ip, too_short, bad_link; /* frames without an identity, by reason */
 	uint64_t below_limit;                 /* truncated below the bytes that the id takes */
 	uint32_t least_available;  /* fewest bytes that a truncated packet had for its id; UINT32_MAX if none was
@@ -42,7 +42,7 @@ struct ow_tap {
 	struct ow_flow_table *flows;
 	struct ow_tap_facts facts;
 	int64_t previous_ns;
-	int64_t dedup_ns; /* copies within this time are left out, if there is a dedup */
+	struct ow_copy_rule copies; /* which packets are copies, if there is a dedup */
 	struct ow_dedup *dedup;
 	const uint32_t *pair;       /* names of pairs of flows, by number of the flow: they enter the id; 0 = none */
 	uint32_t pairs;             /* how many there are */
@@ -57,10 +57,11 @@ struct ow_tap {
 	struct ow_frame frame[OW_TAP_FRAMES];
 };
 
-/* dedup_ns: copies within this time are left out; 0 or less = they stay. */
+/* dedup_ns: packets that come again within this time are copies; 0 or less = there are none. */
 int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, uint64_t seed, struct ow_error *err);
-/* From the next start on, further copies within this time are left out. 0 or -ENOMEM. */
-int ow_tap_dedup(struct ow_tap *tap, int64_t within_ns);
+/* From the next start on, records tell how long ago the same packet was shown, and copies by this rule are marked as
+ * such. 0 or -ENOMEM. */
+int ow_tap_dedup(struct ow_tap *tap, const struct ow_copy_rule *rule);
 void ow_tap_close(struct ow_tap *tap);
 /* Back to the start, with this identity, and with notes and cutter as the caller set them. Flows are numbered anew:
  * with the same identity as before, in the same way. */

@@ -14,7 +14,6 @@
 #include <time.h>
 
 #define SLOW_FLOOR_NS  (500 * OW_NS_PER_MS) /* a minimum delay above this is rather a clock error */
-#define MANY_COPIES    0.05                 /* share of copies that is worth a word */
 #define MTU_USUAL      1500
 #define CHANCE_SAMPLES 8 /* delays from which on their spread says something, .. */
 #define CHANCE_SPREAD \
@@ -62,6 +61,33 @@ static int warn_damage(struct ow_match *m, unsigned side)
 	                                          : warn(m, "%s: %s", name(side), damage);
 }
 
+/* Copies that the capture shows, left out. */
+static int warn_copies(struct ow_match *m, unsigned side)
+{
+	const struct ow_tap *tap = &m->pass.tap[side];
+	uint64_t copies = tap->facts.copies - m->pass.resent[side], resent = m->pass.resent[side];
+	uint64_t lost = m->pass.maybe_copied[side];
+	char longest[OW_DURATION_TEXT], doubt[200] = "", more[100] = "";
+	if (!copies)
+		return 0;
+	if (m->options.dedup_ns)
+		return warn(m, "%s: %llu %s of what the capture had shown before; left out", name(side),
+		            (unsigned long long)copies, ow_plural(copies, "packet is a copy", "packets are copies"));
+	ow_duration_text((double)ow_copy_rule_longest(&tap->copies), longest);
+	if (resent)
+		snprintf(doubt, sizeof doubt,
+		         "; hosts repeat packets as soon as that, too: a lost one among them looks like a copy, and "
+		         "their "
+		         "delays may be off by as much");
+	if (lost)
+		snprintf(more, sizeof more, "; %llu %s as lost may be among them", (unsigned long long)lost,
+		         ow_plural(lost, "packet that counts", "packets that count"));
+	return warn(m,
+	            "%s shows packets more than once (a mirror port, a bridge, all interfaces at once?): %llu further "
+	            "%s within %s left out; --dedup off leaves them in%s%s",
+	            name(side), (unsigned long long)copies, ow_plural(copies, "copy", "copies"), longest, doubt, more);
+}
+
 static int warn_capture(struct ow_match *m, unsigned side)
 {
 	const struct ow_tap *tap = &m->pass.tap[side];
@@ -86,17 +112,8 @@ static int warn_capture(struct ow_match *m, unsigned side)
 		r = warn(m, "%s: timestamps go backwards %llu time%s, by up to %s", name(side),
 		         (unsigned long long)f->backwards, f->backwards == 1 ? "" : "s", text);
 	}
-	if (r == 0 && f->copies && !m->options.dedup_ns) {
-		ow_duration_text((double)tap->dedup_ns, text);
-		r = warn(m,
-		         "%s shows packets more than once (a mirror port, a bridge, all interfaces at once?): %llu "
-		         "further "
-		         "copies within %s are left out; --dedup off leaves them in",
-		         name(side), (unsigned long long)f->copies, text);
-	} else if (r == 0 && f->copies) {
-		r = warn(m, "%s: %llu %s of what the capture had shown before; left out", name(side),
-		         (unsigned long long)f->copies, ow_plural(f->copies, "packet is a copy", "packets are copies"));
-	}
+	if (r == 0)
+		r = warn_copies(m, side);
 	if (r == 0 && f->below_limit)
 		r = warn(m, "%s: %llu %s truncated too far to be identified", name(side),
 		         (unsigned long long)f->below_limit, ow_plural(f->below_limit, "packet is", "packets are"));
@@ -381,18 +398,36 @@ static int warn_udp_superframes(struct ow_match *m)
 	return 0;
 }
 
+/* Copies that may be the capture's doing, or not. */
 static int warn_doubled(struct ow_match *m, unsigned side)
 {
+	const struct ow_twice_verdict *v = &m->twice[side];
 	unsigned sends = side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
-	uint64_t lost = ow_match_doubled(m, side, sends), duplicates = ow_match_doubled(m, side, !sends);
-	uint64_t shown = m->report.direction[sends].sent + m->report.direction[!sends].received;
-	if ((double)(lost + duplicates) <= MANY_COPIES * (double)shown)
+	if (v->unsure && m->report.direction[sends].lost)
+		return warn(
+			m,
+			"%s shows some packets more than once that %s shows once: sent twice and one of them lost, or "
+			"shown twice (a mirror port, all interfaces at once?); they count as lost; --dedup 1ms leaves "
+			"copies within 1 ms out",
+			name(side), name(!side));
+	if (v->arrivals)
+		return warn(m,
+		            "%s shows packets that arrive more than once, always at about the same lag: duplicated by "
+		            "the network, or shown twice (a mirror port, all interfaces at once?); --dedup 1ms leaves "
+		            "copies within 1 ms out",
+		            name(side));
+	return 0;
+}
+
+/* Both captures show nearly everything twice. */
+static int warn_everywhere(struct ow_match *m)
+{
+	if (!m->twice[OW_SIDE_A].everywhere || m->twice[OW_SIDE_A].twice || m->twice[OW_SIDE_B].twice)
 		return 0;
-	return warn(
-		m,
-		"%s shows packets more than once (a mirror port, a bridge, all interfaces at once?): further "
-		"copies, of which %llu count as lost and %llu as duplicates; --dedup 1ms leaves copies within 1 ms out",
-		name(side), (unsigned long long)lost, (unsigned long long)duplicates);
+	return warn(m,
+	            "both captures show most packets more than once: hosts send them twice, or both captures show "
+	            "copies (mirror ports, all interfaces at once?), which count as packets then; --dedup 1ms leaves "
+	            "copies within 1 ms out");
 }
 
 static int warn_ambiguous(struct ow_match *m, unsigned d)
@@ -625,6 +660,8 @@ int ow_match_warn(struct ow_match *m)
 	size_t before = m->warnings;
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
 		r = warn_doubled(m, side);
+	if (r == 0)
+		r = warn_everywhere(m);
 	if (r == 0)
 		r = warn_udp_superframes(m);
 	if (r == 0)

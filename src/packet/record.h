@@ -20,8 +20,11 @@ struct ow_record {
 	uint32_t flow;     /* number of its flow on this side */
 	uint32_t seq, len; /* the piece of a train, or of a datagram, that it carries; len 0 = a packet of its own */
 	uint32_t bytes;    /* length of the IP packet or frame */
-	uint8_t part;      /* bits of enum ow_datagram_part */
-	bool untimed;      /* the capture has no time for it (0): time_ns only keeps its place */
+	/* Since its capture showed the same packet before; UINT32_MAX: not, long ago, or not looked at. */
+	uint32_t lag_ns;
+	uint8_t part; /* bits of enum ow_datagram_part */
+	bool untimed; /* the capture has no time for it (0): time_ns only keeps its place */
+	bool again;   /* a copy that its capture shows, by the rule of its reader: nothing was sent twice */
 };
 
 #endif

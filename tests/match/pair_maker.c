@@ -33,19 +33,24 @@ void pair_done(struct pair_maker *p)
 	p->match = NULL;
 }
 
-static void add(struct pair_maker *p, unsigned side, int64_t time_ns, const uint8_t ip[36], unsigned hops)
+void pair_show(struct pair_maker *p, enum ow_side side, const struct pair_frame *frame)
 {
 	if (p->frames[side] == p->room[side]) {
 		p->room[side] = p->room[side] ? 2 * p->room[side] : 1024;
 		p->frame[side] = realloc(p->frame[side], p->room[side] * sizeof *p->frame[side]);
 		assert_non_null(p->frame[side]);
 	}
-	struct pair_frame *frame = &p->frame[side][p->frames[side]++];
-	frame->time_ns = time_ns;
+	p->frame[side][p->frames[side]++] = *frame;
+}
+
+static void add(struct pair_maker *p, unsigned side, int64_t time_ns, const uint8_t ip[36], unsigned hops)
+{
+	struct pair_frame frame = {.time_ns = time_ns};
 	if (side == OW_SIDE_B)
-		frame->time_ns += p->offset_ns + llrint(p->drift * (double)time_ns);
-	memcpy(frame->ip, ip, sizeof frame->ip);
-	frame->ip[8] = (uint8_t)(TTL - hops);
+		frame.time_ns += p->offset_ns + llrint(p->drift * (double)time_ns);
+	memcpy(frame.ip, ip, sizeof frame.ip);
+	frame.ip[8] = (uint8_t)(TTL - hops);
+	pair_show(p, side, &frame);
 }
 
 static void put(struct pair_maker *p, enum ow_direction way, int64_t sent_ns, int64_t delay_ns, bool lost, uint16_t id,
@@ -92,6 +97,20 @@ size_t pair_cut(struct pair_maker *p, enum ow_side side, int64_t from_ns, int64_
 	}
 	p->frames[side] = kept;
 	return all - kept;
+}
+
+size_t pair_mirror(struct pair_maker *p, enum ow_side side, double share, int64_t least_ns, int64_t most_ns)
+{
+	size_t copies = 0, all = p->frames[side];
+	for (size_t i = 0; i < all; i++) {
+		if (!pair_chance(p, share))
+			continue;
+		struct pair_frame frame = p->frame[side][i];
+		frame.time_ns += pair_between(p, least_ns, most_ns);
+		pair_show(p, side, &frame);
+		copies++;
+	}
+	return copies;
 }
 
 int64_t pair_between(struct pair_maker *p, int64_t least_ns, int64_t most_ns)

@@ -37,6 +37,10 @@ void pair_poll(struct pair_maker *pair, enum ow_direction way, uint8_t kind, int
                bool lost);
 /* The capture shows nothing from from_ns on until to_ns, by its own clock. Returns how many frames are left out. */
 size_t pair_cut(struct pair_maker *pair, enum ow_side side, int64_t from_ns, int64_t to_ns);
+/* The capture shows this frame. */
+void pair_show(struct pair_maker *pair, enum ow_side side, const struct pair_frame *frame);
+/* The capture shows this share of its frames once more, least_ns to most_ns later. Returns how many. */
+size_t pair_mirror(struct pair_maker *pair, enum ow_side side, double share, int64_t least_ns, int64_t most_ns);
 /* Uniform from least to most. */
 int64_t pair_between(struct pair_maker *pair, int64_t least_ns, int64_t most_ns);
 /* Exponential beyond a floor, as queues make it. */

@@ -10,8 +10,10 @@
 
 static bool seen(struct ow_dedup *dedup, uint64_t id, uint32_t seq, uint32_t len, int64_t time_ns)
 {
+	const struct ow_copy_rule rule = {.within_ns = 1000, .most = UINT32_MAX};
 	struct ow_record record = {.id = id, .seq = seq, .len = len, .time_ns = time_ns};
-	return ow_dedup_seen(dedup, &record, 1000);
+	ow_dedup_note(dedup, &rule, &record);
+	return record.again;
 }
 
 static void copies_within_the_time(void **state)
@@ -65,11 +67,51 @@ static void copies_behind_many_others(void **state)
 	ow_dedup_free(dedup);
 }
 
+/* Classes follow each other, and their ends are where they say. */
+static void lags_have_classes(void **state)
+{
+	(void)state;
+	assert_int_equal(ow_lag_class(0), 0);
+	assert_int_equal(ow_lag_class(OW_LAG_MOST_NS + 1), OW_LAG_CLASSES);
+	assert_int_equal(ow_lag_class(INT64_MAX), OW_LAG_CLASSES);
+	for (unsigned i = 0; ow_lag_class_end(i) <= OW_LAG_MOST_NS; i++) {
+		assert_int_equal(ow_lag_class(ow_lag_class_end(i) - 1), i);
+		assert_int_equal(ow_lag_class(ow_lag_class_end(i)), i + 1);
+		assert_true(i + 1 < OW_LAG_CLASSES);
+	}
+}
+
+/* A packet has one copy, at the lag of the rule. A host that repeats it sooner, or later, sends packets of its own. */
+static void copies_at_a_lag(void **state)
+{
+	(void)state;
+	struct ow_copy_rule rule = {.within_ns = -1, .most = 1};
+	rule.lag[ow_lag_class(50000)] = rule.lag[ow_lag_class(52000)] = true;
+	assert_in_range(ow_copy_rule_longest(&rule), 52000, 66000);
+	static const struct {
+		int64_t time_ns;
+		bool again;
+		uint32_t lag_ns;
+	} shown[] = {
+		{0, false, UINT32_MAX}, {20000, false, 20000},   {50000, true, 30000},  {71000, true, 51000},
+		{72000, false, 52000},  {200000, false, 128000}, {251000, true, 51000}, {252000, false, 52000},
+	};
+	struct ow_dedup *dedup = ow_dedup_create();
+	assert_non_null(dedup);
+	for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+		struct ow_record record = {.id = 7, .time_ns = shown[i].time_ns};
+		ow_dedup_note(dedup, &rule, &record);
+		assert_int_equal(record.again, shown[i].again);
+		assert_int_equal(record.lag_ns, shown[i].lag_ns);
+	}
+	ow_dedup_free(dedup);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(copies_within_the_time),
-		cmocka_unit_test(pieces_differ_by_their_range),
+		cmocka_unit_test(lags_have_classes),         cmocka_unit_test(copies_at_a_lag),
+		cmocka_unit_test(copies_within_the_time),    cmocka_unit_test(pieces_differ_by_their_range),
 		cmocka_unit_test(copies_behind_many_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

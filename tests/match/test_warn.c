@@ -112,7 +112,7 @@ static void packets_shown_twice(void **state)
 	assert_int_equal(report->direction[OW_A_TO_B].lost, 0);
 	assert_int_equal(report->direction[OW_A_TO_B].delay.min_ns, 20 * US);
 	assert_int_equal(report->skipped[OW_SIDE_A], 500);
-	assert_true(warns(report, "500 further copies within 10 us are left out"));
+	assert_true(warns(report, "500 further copies within "));
 }
 
 /* The same at the receiver. */

@@ -23,7 +23,9 @@ class Capture:
         self.link, self.encapsulation = ETHERNET, ()
         self.late, self.early, self.holes = 0, 0, []
         self.drops, self.tells_drops = 0.0, False
-        self.mirror, self.mirror_delay = 0.0, 5 * US
+        self.mirror, self.mirror_delay = 0.0, 5 * US  # share of frames that are shown twice, and how much later
+        self.mirror_from, self.mirror_to = 0, 1 << 63  # when they are
+        self.mirror_ways, self.mirror_view = {"sent", "received"}, "same"
         self.disorder = 0.0
         self.superframes = False
         self.dropped = 0
@@ -138,18 +140,39 @@ class Capture:
             frame = data if whole and self.link == ETHERNET else None if whole else self.encapsulate(data, units)
             if frame is None:
                 continue
-            times = [t]
-            if self.mirror and self.rng.random() < self.mirror:
-                times.append(t + self.mirror_delay + self.rng.randrange(3 * US))
-            for when in times:
+            shown = [(t, frame)]
+            if self.mirrors(t, units) and self.rng.random() < self.mirror:
+                copy = frame if whole else self.mirrored(frame, data, units)
+                shown.append((t + self.mirror_delay + self.rng.randrange(3 * US), copy))
+            for when, seen in shown:
                 stamped = when - (self.rng.randrange(20 * US) if self.disorder and self.rng.random() < self.disorder else 0)
                 stamp = self.stamp(stamped)
-                frames.append((when, stamp, frame))
+                frames.append((when, stamp, seen))
                 for unit in units:
                     (unit.near if unit.direction == self.side else unit.far).append((stamp, stamped))
         frames.sort(key=lambda f: f[0])
         self.first, self.last = (frames[0][0], frames[-1][0]) if frames else (0, 0)
         return [(stamp, frame[: self.snaplen], len(frame)) for _, stamp, frame in frames]
+
+    def mirrors(self, t, units):
+        way = "sent" if not units or units[0].direction == self.side else "received"
+        return self.mirror and self.mirror_from <= t < self.mirror_to and way in self.mirror_ways
+
+    def mirrored(self, frame, data, units):
+        """The copy: the same bytes, with the tag of another port, or behind a router."""
+        if self.mirror_view == "vlan" and self.link == ETHERNET:
+            return frame[:12] + b"\x81\0\0\x2a" + frame[12:]
+        if self.mirror_view == "ttl" and not self.encapsulation:
+            data = bytearray(data)
+            if data[0] >> 4 == 6:
+                data[7] -= 1
+            else:
+                data[8] -= 1
+                total = (data[10] << 8 | data[11]) + 0x100
+                total = (total & 0xFFFF) + (total >> 16)
+                data[10], data[11] = total >> 8, total & 0xFF
+            return self.encapsulate(bytes(data), units)
+        return frame
 
     # -- link layer --------------------------------------------------------------------------------------------
 

@@ -299,9 +299,16 @@ def drops(case, rng):
 
 @perturbation("more than once", "cop(y|ies)")
 def mirror(case, rng):
-    capture = case.side()
-    capture.mirror = rng.choice([1.0, 1.0, 0.5])
-    capture.mirror_delay = rng.choice([1, 5, 50]) * US
+    """A mirror port, or all interfaces of a router: of all or some packets, all or some of the time, both ways or one."""
+    for capture in case.captures if rng.random() < 0.15 else [case.side()]:
+        capture.mirror = rng.choice([1.0, 1.0, 0.5, 0.05])
+        capture.mirror_delay = rng.choice([1, 5, 50, 500, 5000]) * US
+        capture.mirror_view = rng.choice(["same", "same", "vlan", "ttl"])
+        if rng.random() < 0.3:
+            capture.mirror_ways = {rng.choice(["sent", "received"])}
+        if rng.random() < 0.3:
+            at = case.start + int(rng.uniform(0.1, 0.6) * case.seconds * S)
+            capture.mirror_from, capture.mirror_to = at, at + int(rng.uniform(0.1, 0.4) * case.seconds * S)
 
 
 @perturbation()

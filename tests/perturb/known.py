@@ -8,7 +8,6 @@ IDENTICAL = {"ambiguous: minimum", "ambiguous: maximum", "ambiguous: mean", "amb
 UNMATCHED = {"false loss", "missing match", "false extra", "false duplicates"}
 
 KNOWN = [
-    ({"false loss", "false extra", "missing match", "mean"} | IDENTICAL, {"mirror"}, [], "a mirror port that repeats only some packets makes the copies count as lost"),
     ({"quantile", "maximum", "minimum"} | IDENTICAL, {"reordering"}, [], "identical packets in another order are paired n-th with n-th and not ambiguous"),
     ({"hidden loss", "false match"} | IDENTICAL, {"duplicates", "loss"}, [], "duplicates of identical packets are matched with others that were lost"),
 ]
