@@ -63,9 +63,7 @@ static void on_total(void *arg, const struct ow_interval_result *total)
 {
 	struct output *out = arg;
 	if (out->kind == OW_OUTPUT_JSON) {
-		fputs("{\"summary\": ", stdout);
-		ow_result_json_object(stdout, total);
-		fputs("}\n", stdout);
+		ow_result_json_summary(stdout, total);
 	} else if (out->kind == OW_OUTPUT_TEXT) {
 		putchar('\n');
 		ow_render_summary(stdout, total);

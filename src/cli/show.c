@@ -141,9 +141,7 @@ int ow_show_flush(struct ow_show *show, struct ow_error *err)
 void ow_show_summary(struct ow_show *show, const struct ow_interval_result *total)
 {
 	if (show->options.json) {
-		fputs("{\"summary\": ", stdout);
-		ow_result_json_object(stdout, total);
-		fputs("}\n", stdout);
+		ow_result_json_summary(stdout, total);
 		return;
 	}
 	putchar('\n');

@@ -27,10 +27,15 @@ enum ow_result_status {
 	OW_RESULT_UNKNOWN,  /* no numbers; `cause` says why */
 };
 
+/* "measured", "partial", "unknown". */
+extern const char *const ow_result_status_name[];
+/* -1: no status, or NULL. */
+int ow_result_status_of(const char *name);
+
 /* What the result cost. Durations are the stages of figure 12 of the RDA paper. */
 struct ow_result_cost {
 	uint64_t bytes; /* of messages, both ways, headers included */
-	unsigned round_trips;
+	uint32_t round_trips;
 	int64_t transmit_ns; /* from asking (or the end of the interval) until the synopsis is here, without waiting */
 	int64_t decode_ns;   /* differences read from it */
 	int64_t missing_ns;  /* times that the other point has, asked for and received */
@@ -61,7 +66,7 @@ struct ow_interval_result {
 
 	/* Beyond the memory budget, or where asked for, packets are sampled by id: the counts above are those of the
 	 * sample. */
-	unsigned sample_shift;                   /* one packet in 2^shift; 0 = all */
+	uint32_t sample_shift;                   /* one packet in 2^shift; 0 = all */
 	uint64_t total_sent, total_received;     /* with those outside the sample */
 	double coverage;                         /* share of the packets sent whose fate is known, 0..1 */
 	uint64_t ring_drops_from, ring_drops_to; /* frames that the points' own rings lost in the interval */

@@ -7,226 +7,193 @@
 #include "result/result_json.h"
 
 #include "estimate/clock_words.h"
-#include "result/json.h"
+#include "result/fields.h"
 #include "result/result_clock.h"
-#include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
-const char *const ow_result_status_name[] = {"measured", "partial", "unknown"};
-
-static void put_name(FILE *out, const char *name)
+static double known(const struct ow_value *value)
 {
-	ow_report_json_name(out, -1, name, false);
+	return value->status == OW_VALUE_NONE ? NAN : value->value;
 }
 
-static void put_string(FILE *out, const char *name, const char *text)
+static void put_count(struct ow_json *json, const struct ow_field *field, const struct ow_interval_result *r)
 {
-	put_name(out, name);
-	ow_report_json_string(out, text);
+	uint64_t count = *(const uint64_t *)ow_field_of(field, r);
+	bool counted = r->status != OW_RESULT_UNKNOWN || field->flags & OW_FIELD_ALWAYS;
+	ow_json_count_if(json, ow_field_name(field), counted && count != OW_RESULT_NOT_COUNTED, count);
 }
 
-static void put_number(FILE *out, const char *name, double value)
+static void put_quantiles(struct ow_json *json, const char *name, const struct ow_value quantile[OW_QUANTILES])
 {
-	put_name(out, name);
-	ow_report_json_number(out, value);
-}
-
-static void put_integer(FILE *out, const char *name, int64_t value)
-{
-	put_name(out, name);
-	fprintf(out, "%" PRId64, value);
-}
-
-static void put_count(FILE *out, const char *name, uint64_t count)
-{
-	put_name(out, name);
-	if (count == OW_RESULT_NOT_COUNTED)
-		fputs("null", out);
-	else
-		fprintf(out, "%" PRIu64, count);
-}
-
-static void put_flag(FILE *out, const char *name, bool flag)
-{
-	put_name(out, name);
-	fputs(flag ? "true" : "false", out);
-}
-
-static void put_counts(FILE *out, const struct ow_interval_result *r)
-{
-	const struct {
-		const char *name;
-		uint64_t value;
-	} counts[] = {
-		{"sent", r->sent},
-		{"received", r->received},
-		{"matched", r->matched},
-		{"late", r->late},
-		{"late_received", r->late_received},
-		{"lost", r->lost},
-		{"pending", r->pending},
-		{"extra", r->extra},
-		{"duplicated", r->duplicated},
-		{"ambiguous", r->ambiguous},
-		{"reordered", r->reordered},
-		{"samples", r->samples},
-		{"bytes", r->bytes},
-	};
-	bool known = r->status != OW_RESULT_UNKNOWN;
-	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-		put_count(out, counts[i].name, known ? counts[i].value : OW_RESULT_NOT_COUNTED);
-}
-
-static void put_delay(FILE *out, const struct ow_interval_result *r)
-{
-	double quantile[OW_QUANTILES];
+	ow_json_object(json, name);
 	for (int i = 0; i < OW_QUANTILES; i++)
-		quantile[i] = ow_report_json_known(&r->quantile_ns[i]);
-	put_number(out, "loss_ratio", ow_report_json_known(&r->loss_ratio));
-	put_name(out, "delay_ns");
-	fputs("{\"mean\": ", out);
-	ow_report_json_number(out, ow_report_json_known(&r->mean_ns));
-	put_number(out, "stddev", ow_report_json_known(&r->stddev_ns));
-	put_number(out, "min", ow_report_json_known(&r->min_ns));
-	put_number(out, "max", ow_report_json_known(&r->max_ns));
-	put_name(out, "quantiles");
-	ow_report_json_quantiles(out, quantile);
-	fputc('}', out);
-	put_number(out, "jitter_ns", quantile[OW_Q95] - quantile[OW_Q50]);
+		ow_json_number(json, ow_quantile_name[i], known(&quantile[i]));
+	ow_json_end(json);
 }
 
-static void put_bounds(FILE *out, const struct ow_interval_result *r)
+static void put_clock(struct ow_json *json, const char *name, const struct ow_clock_state *clock)
 {
-	put_name(out, "ci95");
-	fputs("{\"mean\": ", out);
-	ow_report_json_bounds(out, &r->mean_ns);
-	put_name(out, "stddev");
-	ow_report_json_bounds(out, &r->stddev_ns);
-	put_name(out, "loss_ratio");
-	ow_report_json_bounds(out, &r->loss_ratio);
-	put_name(out, "quantiles");
-	fputc('{', out);
-	for (int i = 0; i < OW_QUANTILES; i++) {
-		ow_report_json_name(out, -1, ow_quantile_name[i], i == 0);
-		ow_report_json_bounds(out, &r->quantile_ns[i]);
+	ow_json_object(json, name);
+	ow_json_flag(json, "synchronised", clock->synchronised);
+	ow_json_integer_if(json, "error_ns", clock->error_ns != OW_CLOCK_UNKNOWN, clock->error_ns);
+	ow_json_end(json);
+}
+
+/* [low, high], where infinity is null; null alone if there is no value. */
+static void put_interval(struct ow_json *json, const char *name, const struct ow_value *value)
+{
+	if (value->status == OW_VALUE_NONE) {
+		ow_json_null(json, name);
+		return;
 	}
-	fputs("}}", out);
+	ow_json_array(json, name);
+	ow_json_number(json, NULL, value->low);
+	ow_json_number(json, NULL, value->high);
+	ow_json_end(json);
 }
 
-void ow_result_json_reasons(FILE *out, const struct ow_interval_result *r)
+/* In the order of the message. */
+static void put_bounds(struct ow_json *json, const char *name, const struct ow_interval_result *r)
 {
-	const struct {
-		const char *name;
-		const struct ow_value *value;
-	} list[] = {
-		{"mean", &r->mean_ns}, {"stddev", &r->stddev_ns},         {"min", &r->min_ns},
-		{"max", &r->max_ns},   {"quantiles", &r->quantile_ns[0]}, {"loss_ratio", &r->loss_ratio},
-	};
-	bool first = true;
-	fputc('{', out);
-	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-		if (list[i].value->status != OW_VALUE_NONE || !list[i].value->reason)
+	ow_json_object(json, name);
+	for (unsigned wire = 1; wire <= OW_FIELD_WIRES; wire++) {
+		const struct ow_field *field = ow_field_wire(wire);
+		if (!field || field->flags & OW_FIELD_NO_BOUNDS)
 			continue;
-		ow_report_json_name(out, -1, list[i].name, first);
-		ow_report_json_string(out, ow_reason_text(list[i].value->reason));
-		first = false;
+		const struct ow_value *value = ow_field_of(field, r);
+		if (field->type == OW_FIELD_VALUE) {
+			put_interval(json, ow_field_name(field), value);
+		} else if (field->type == OW_FIELD_QUANTILES) {
+			ow_json_object(json, ow_field_name(field));
+			for (int i = 0; i < OW_QUANTILES; i++)
+				put_interval(json, ow_quantile_name[i], &value[i]);
+			ow_json_end(json);
+		}
 	}
-	fputc('}', out);
+	ow_json_end(json);
 }
 
-static void put_clock(FILE *out, const char *name, const struct ow_clock_state *clock, bool first)
+/* In the order of the store. */
+void ow_result_json_reasons(struct ow_json *json, const char *name, const struct ow_interval_result *r)
 {
-	ow_report_json_name(out, -1, name, first);
-	fprintf(out, "{\"synchronised\": %s", clock->synchronised ? "true" : "false");
-	if (clock->error_ns == OW_CLOCK_UNKNOWN)
-		fputs(", \"error_ns\": null}", out);
-	else
-		fprintf(out, ", \"error_ns\": %" PRId64 "}", clock->error_ns);
+	ow_json_object(json, name);
+	for (unsigned place = 1; place <= OW_FIELD_PLACES; place++) {
+		const struct ow_field *field = ow_field_place(place);
+		if (field->type != OW_FIELD_VALUE && field->type != OW_FIELD_QUANTILES)
+			continue;
+		const struct ow_value *value = ow_field_of(field, r);
+		if (value->status == OW_VALUE_NONE && value->reason)
+			ow_json_string(json, ow_field_name(field), ow_reason_text(value->reason));
+	}
+	ow_json_end(json);
 }
 
-/* What the clocks make of the delays. */
-static void put_warnings(FILE *out, const struct ow_interval_result *r)
+static void put_warnings(struct ow_json *json, const char *name, const struct ow_interval_result *r)
 {
 	struct ow_clock_words words;
 	ow_result_clock_words(r, r->to, &words);
-	put_name(out, "warnings");
-	fputc('[', out);
+	ow_json_array(json, name);
 	if (*words.beyond)
-		ow_report_json_string(out, words.beyond);
-	if (*words.beyond && *words.negative)
-		fputs(", ", out);
+		ow_json_string(json, NULL, words.beyond);
 	if (*words.negative)
-		ow_report_json_string(out, words.negative);
-	fputc(']', out);
+		ow_json_string(json, NULL, words.negative);
+	ow_json_end(json);
 }
 
-static void put_cost(FILE *out, const struct ow_result_cost *cost)
+static void put_field(struct ow_json *json, const struct ow_field *field, const struct ow_interval_result *r)
 {
-	const struct {
-		const char *name;
-		int64_t ns;
-	} stages[] = {
-		{"transmit_ns", cost->transmit_ns}, {"decode_ns", cost->decode_ns},   {"missing_ns", cost->missing_ns},
-		{"erase_ns", cost->erase_ns},       {"compute_ns", cost->compute_ns}, {"ready_ns", cost->ready_ns},
-	};
-	put_name(out, "cost");
-	fprintf(out, "{\"bytes\": %" PRIu64 ", \"round_trips\": %u", cost->bytes, cost->round_trips);
-	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
-		put_integer(out, stages[i].name, stages[i].ns);
-	fputc('}', out);
+	const char *name = ow_field_name(field);
+	const void *member = ow_field_of(field, r);
+	switch (field->type) {
+	case OW_FIELD_NAME:
+	case OW_FIELD_TEXT:
+		ow_json_string(json, name, member);
+		break;
+	case OW_FIELD_INTEGER:
+		ow_json_integer(json, name, *(const int64_t *)member);
+		break;
+	case OW_FIELD_FLAG:
+		ow_json_flag(json, name, *(const bool *)member);
+		break;
+	case OW_FIELD_STATUS:
+		ow_json_string(json, name, ow_result_status_name[r->status]);
+		break;
+	case OW_FIELD_COUNT:
+		put_count(json, field, r);
+		break;
+	case OW_FIELD_SHIFT:
+	case OW_FIELD_NUMBER:
+		ow_json_count(json, name, *(const uint32_t *)member);
+		break;
+	case OW_FIELD_SHARE:
+		ow_json_number(json, name, *(const double *)member);
+		break;
+	case OW_FIELD_VALUE:
+		ow_json_number(json, name, known(member));
+		break;
+	case OW_FIELD_QUANTILES:
+		put_quantiles(json, name, member);
+		break;
+	case OW_FIELD_CLOCK:
+		put_clock(json, name, member);
+		break;
+	case OW_FIELD_RATE:
+		ow_json_number(json, name, ldexp(1, -(int)r->sample_shift));
+		break;
+	case OW_FIELD_JITTER:
+		ow_json_number(json, name, known(&r->quantile_ns[OW_Q95]) - known(&r->quantile_ns[OW_Q50]));
+		break;
+	case OW_FIELD_BOUNDS:
+		put_bounds(json, name, r);
+		break;
+	case OW_FIELD_REASONS:
+		ow_result_json_reasons(json, name, r);
+		break;
+	case OW_FIELD_WARNINGS:
+		put_warnings(json, name, r);
+		break;
+	}
 }
 
-static void put_sampling(FILE *out, const struct ow_interval_result *r)
+/* Ends the object `open` and begins the next one, unless it is the same; "" is none. */
+static void change_object(struct ow_json *json, char open[OW_RESULT_NAME], const char *next)
 {
-	put_name(out, "sample");
-	fputs("{\"rate\": ", out);
-	ow_report_json_number(out, ldexp(1, -(int)r->sample_shift));
-	fprintf(out, ", \"shift\": %u", r->sample_shift);
-	put_count(out, "total_sent", r->total_sent);
-	put_count(out, "total_received", r->total_received);
-	fputc('}', out);
-	put_number(out, "coverage", r->coverage);
-	put_name(out, "ring_drops");
-	fprintf(out, "{\"from\": %" PRIu64 ", \"to\": %" PRIu64 "}", r->ring_drops_from, r->ring_drops_to);
-	put_count(out, "unreadable", r->unreadable);
+	if (strcmp(open, next) == 0)
+		return;
+	if (*open)
+		ow_json_end(json);
+	if (*next)
+		ow_json_object(json, next);
+	snprintf(open, OW_RESULT_NAME, "%s", next);
 }
 
-void ow_result_json_object(FILE *out, const struct ow_interval_result *r)
+static void put_result(struct ow_json *json, const char *name, const struct ow_interval_result *r)
 {
-	fputs("{\"segment\": ", out);
-	ow_report_json_string(out, r->segment);
-	put_string(out, "class", r->class_name);
-	put_string(out, "from", r->from);
-	put_string(out, "to", r->to);
-	put_integer(out, "interval", r->interval);
-	put_integer(out, "start_ns", r->start_ns);
-	put_integer(out, "length_ns", r->length_ns);
-	put_flag(out, "final", r->final);
-	put_string(out, "status", ow_result_status_name[r->status]);
-	if (*r->cause)
-		put_string(out, "cause", r->cause);
-	put_counts(out, r);
-	put_delay(out, r);
-	put_bounds(out, r);
-	put_name(out, "not_estimated");
-	ow_result_json_reasons(out, r);
-	put_flag(out, "exact", r->exact);
-	if (r->active)
-		put_flag(out, "active", true);
-	put_sampling(out, r);
-	put_name(out, "clock");
-	fputc('{', out);
-	put_clock(out, "from", &r->clock_from, true);
-	put_clock(out, "to", &r->clock_to, false);
-	fputc('}', out);
-	put_warnings(out, r);
-	put_string(out, "synopsis", r->synopsis);
-	put_cost(out, &r->cost);
-	fputc('}', out);
+	char open[OW_RESULT_NAME] = "", next[OW_RESULT_NAME];
+	ow_json_object(json, name);
+	for (size_t i = 0; i < ow_field_count; i++) {
+		const struct ow_field *field = &ow_fields[i];
+		/* False, or the empty text. */
+		if (field->flags & OW_FIELD_OPTIONAL && !*(const char *)ow_field_of(field, r))
+			continue;
+		change_object(json, open, ow_field_object(field, next));
+		put_field(json, field, r);
+	}
+	change_object(json, open, "");
+	ow_json_end(json);
 }
 
 void ow_result_json(FILE *out, const struct ow_interval_result *result)
 {
-	ow_result_json_object(out, result);
-	fputc('\n', out);
+	struct ow_json json = {.out = out};
+	put_result(&json, NULL, result);
+}
+
+void ow_result_json_summary(FILE *out, const struct ow_interval_result *total)
+{
+	struct ow_json json = {.out = out};
+	ow_json_object(&json, NULL);
+	put_result(&json, "summary", total);
+	ow_json_end(&json);
 }

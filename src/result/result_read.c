@@ -1,105 +1,136 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of JSON results, read back. */
 #include "result/result_read.h"
-#include "result/json_read.h"
-#include "result/result_json.h"
 
+#include "result/fields.h"
+#include "result/json_read.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A text that fits, or an error: half a name would be another's. */
-static int text_of(const json_t *object, const char *name, char *text, size_t size, struct ow_error *err)
+/* The member of a field: it may be in an object within. NULL: not there. */
+static const json_t *find(const json_t *object, const struct ow_field *field)
 {
-	const char *value = json_string_value(json_object_get(object, name));
-	text[0] = 0;
+	char name[OW_RESULT_NAME];
+	if (*ow_field_object(field, name))
+		object = json_object_get(object, name);
+	return json_object_get(object, ow_field_name(field));
+}
+
+/* A text that fits, or an error: half a name would be another's. */
+static int read_text(const json_t *member, const struct ow_field *field, char *text, struct ow_error *err)
+{
+	const char *value = json_string_value(member);
 	if (!value)
 		return 0;
-	if (strlen(value) >= size)
-		return ow_error_set(err, EINVAL, "%s has more than %zu bytes", name, size - 1);
+	if (strlen(value) >= field->size)
+		return ow_error_set(err, EINVAL, "%s has more than %zu bytes", field->json, field->size - 1);
 	memcpy(text, value, strlen(value) + 1);
 	return 0;
 }
 
-static struct ow_value value_of(double value, const json_t *bounds, const char *name)
+static uint64_t count_of(const json_t *member, uint64_t otherwise)
 {
-	const json_t *pair = json_object_get(bounds, name);
-	const json_t *low = json_array_get(pair, 0), *high = json_array_get(pair, 1);
+	return json_is_integer(member) && json_integer_value(member) >= 0 ? (uint64_t)json_integer_value(member)
+	                                                                  : otherwise;
+}
+
+static uint32_t number_of(const json_t *member, uint32_t most)
+{
+	uint64_t count = count_of(member, 0);
+	return count < most ? (uint32_t)count : most;
+}
+
+/* bounds: [low, high]; reason: a text. Both may be NULL. */
+static struct ow_value value_of(const json_t *number, const json_t *bounds, const json_t *reason)
+{
+	const json_t *low = json_array_get(bounds, 0), *high = json_array_get(bounds, 1);
+	double value = json_is_number(number) ? json_number_value(number) : NAN;
 	if (!isfinite(value))
-		return ow_value_none(OW_REASON_NOT_IN_LINE);
-	if (!json_is_number(low))
+		return ow_value_none(json_is_string(reason) ? ow_reason_of(json_string_value(reason), OW_REASON_OTHER)
+		                                            : OW_REASON_NOT_IN_LINE);
+	if (!json_is_array(bounds))
 		return ow_value_exact(value);
-	double least = json_number_value(low), most = json_is_number(high) ? json_number_value(high) : INFINITY;
+	/* Infinity is null. */
+	double least = json_is_number(low) ? json_number_value(low) : -INFINITY;
+	double most = json_is_number(high) ? json_number_value(high) : INFINITY;
 	return (struct ow_value){least == most ? OW_VALUE_EXACT : OW_VALUE_ESTIMATED, value, least, most, OW_NO_REASON};
 }
 
-static void read_numbers(const json_t *object, struct ow_interval_result *result)
+static void read_quantiles(const json_t *numbers, const json_t *bounds, const json_t *reason,
+                           struct ow_value quantile[OW_QUANTILES])
 {
-	const json_t *delay = json_object_get(object, "delay_ns"), *bounds = json_object_get(object, "ci95");
-	result->sent = ow_json_get_count(object, "sent");
-	result->received = ow_json_get_count(object, "received");
-	result->matched = ow_json_get_count(object, "matched");
-	result->late = ow_json_get_count(object, "late");
-	result->late_received = ow_json_get_count(object, "late_received");
-	result->lost = ow_json_get_count(object, "lost");
-	result->pending = ow_json_get_count(object, "pending");
-	result->extra = ow_json_get_count(object, "extra");
-	result->samples = ow_json_get_count(object, "samples");
-	result->bytes = ow_json_get_count(object, "bytes");
-	result->mean_ns = value_of(ow_json_get_number(delay, "mean"), bounds, "mean");
-	result->stddev_ns = value_of(ow_json_get_number(delay, "stddev"), bounds, "stddev");
-	result->loss_ratio = value_of(ow_json_get_number(object, "loss_ratio"), bounds, "loss_ratio");
-	result->min_ns = value_of(ow_json_get_number(delay, "min"), NULL, "");
-	result->max_ns = value_of(ow_json_get_number(delay, "max"), NULL, "");
-	result->exact = json_is_true(json_object_get(object, "exact"));
-	result->active = json_is_true(json_object_get(object, "active"));
+	for (int i = 0; i < OW_QUANTILES; i++)
+		quantile[i] = value_of(json_object_get(numbers, ow_quantile_name[i]),
+		                       json_object_get(bounds, ow_quantile_name[i]), reason);
 }
 
-static struct ow_clock_state clock_of(const json_t *object, const char *name)
+static struct ow_clock_state clock_of(const json_t *clock)
 {
-	const json_t *clock = json_object_get(json_object_get(object, "clock"), name);
 	const json_t *error = json_object_get(clock, "error_ns");
 	return (struct ow_clock_state){json_is_true(json_object_get(clock, "synchronised")),
 	                               json_is_integer(error) ? json_integer_value(error) : OW_CLOCK_UNKNOWN};
 }
 
-static int read_status(const json_t *object, struct ow_interval_result *result, struct ow_error *err)
+static int read_field(const json_t *object, const struct ow_field *field, void *member, struct ow_error *err)
 {
-	const char *status = json_string_value(json_object_get(object, "status"));
-	for (int i = OW_RESULT_MEASURED; status && i <= OW_RESULT_UNKNOWN; i++) {
-		if (strcmp(status, ow_result_status_name[i]) == 0) {
-			result->status = (enum ow_result_status)i;
-			return 0;
-		}
+	const json_t *json = find(object, field);
+	const json_t *bounds = json_object_get(json_object_get(object, "ci95"), ow_field_name(field));
+	const json_t *reason = json_object_get(json_object_get(object, "not_estimated"), ow_field_name(field));
+	int status;
+	switch (field->type) {
+	case OW_FIELD_NAME:
+	case OW_FIELD_TEXT:
+		return read_text(json, field, member, err);
+	case OW_FIELD_INTEGER:
+		*(int64_t *)member = json_integer_value(json);
+		break;
+	case OW_FIELD_FLAG:
+		*(bool *)member = json_is_true(json);
+		break;
+	case OW_FIELD_STATUS:
+		status = ow_result_status_of(json_string_value(json));
+		if (status < 0)
+			return ow_error_set(err, EINVAL, "status is not measured, partial or unknown");
+		*(enum ow_result_status *)member = (enum ow_result_status)status;
+		break;
+	case OW_FIELD_COUNT:
+		*(uint64_t *)member = count_of(json, field->flags & OW_FIELD_NOT_COUNTED ? OW_RESULT_NOT_COUNTED : 0);
+		break;
+	case OW_FIELD_SHIFT:
+		*(uint32_t *)member = number_of(json, 63);
+		break;
+	case OW_FIELD_NUMBER:
+		*(uint32_t *)member = number_of(json, UINT32_MAX);
+		break;
+	case OW_FIELD_SHARE:
+		*(double *)member = json_number_value(json);
+		break;
+	case OW_FIELD_VALUE:
+		*(struct ow_value *)member = value_of(json, bounds, reason);
+		break;
+	case OW_FIELD_QUANTILES:
+		read_quantiles(json, bounds, reason, member);
+		break;
+	case OW_FIELD_CLOCK:
+		*(struct ow_clock_state *)member = clock_of(json);
+		break;
+	default: /* follows from others */
+		break;
 	}
-	return ow_error_set(err, EINVAL, "status is not measured, partial or unknown");
+	return 0;
 }
 
 static int read_result(const json_t *object, struct ow_interval_result *result, struct ow_error *err)
 {
 	const json_t *start = json_object_get(object, "start_ns"), *length = json_object_get(object, "length_ns");
-	*result = (struct ow_interval_result){.reordered = OW_RESULT_NOT_COUNTED};
+	int r = 0;
+	*result = (struct ow_interval_result){.length_ns = 0};
 	if (!json_is_integer(start) || !json_is_integer(length) || json_integer_value(length) <= 0)
 		return ow_error_set(err, EINVAL, "start_ns and length_ns must be whole numbers, length_ns above 0");
-	result->start_ns = json_integer_value(start);
-	result->length_ns = json_integer_value(length);
-	result->interval = json_integer_value(json_object_get(object, "interval"));
-	result->final = json_is_true(json_object_get(object, "final"));
-	int r = read_status(object, result, err);
-	if (r == 0)
-		r = text_of(object, "segment", result->segment, sizeof(result->segment), err);
-	if (r == 0)
-		r = text_of(object, "class", result->class_name, sizeof(result->class_name), err);
-	if (r == 0)
-		r = text_of(object, "from", result->from, sizeof(result->from), err);
-	if (r == 0)
-		r = text_of(object, "to", result->to, sizeof(result->to), err);
-	if (r == 0)
-		r = text_of(object, "cause", result->cause, sizeof(result->cause), err);
-	read_numbers(object, result);
-	result->clock_from = clock_of(object, "from");
-	result->clock_to = clock_of(object, "to");
+	for (size_t i = 0; i < ow_field_count && r == 0; i++)
+		r = read_field(object, &ow_fields[i], ow_field_at(&ow_fields[i], result), err);
 	return r;
 }
 

@@ -6,8 +6,8 @@
 #include <oneway/error.h>
 
 /*
- * A line of JSON that ow_result_json wrote (or another program, with the same names), read back: names, times, status,
- * counts, mean, standard deviation and loss with their intervals, clocks. What a line does not have is 0 or NONE.
+ * A line of JSON that ow_result_json wrote (or another program, with the same names), read back: all fields, but for
+ * those that follow from others. What a line does not have is 0, not counted or NONE.
  * Returns 1; 0 for a line that is JSON but no result (a log, a summary); -EINVAL with what is wrong with it.
  */
 int ow_result_json_read(const char *line, size_t length, struct ow_interval_result *ret_result, struct ow_error *err);

@@ -343,10 +343,12 @@ static void bind_delays(struct binder *b, const struct ow_interval_result *r)
 	char reasons[2048] = "";
 	FILE *out = fmemopen(reasons, sizeof reasons, "w");
 	if (out) {
-		ow_result_json_reasons(out, r);
+		struct ow_json json = {.out = out};
+		ow_result_json_reasons(&json, NULL, r);
 		/* What does not fit would be no JSON. */
-		if (fclose(out) != 0 || strcmp(reasons, "{}") == 0)
+		if (fclose(out) != 0 || strcmp(reasons, "{}\n") == 0)
 			*reasons = 0;
+		reasons[strcspn(reasons, "\n")] = 0;
 	}
 	bind_text(b, reasons);
 }

@@ -24,11 +24,7 @@ static char *line_of(const struct ow_interval_result *result, bool total)
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 	assert_non_null(out);
-	if (total)
-		fputs("{\"summary\": ", out);
-	ow_result_json_object(out, result);
-	if (total)
-		fputs("}", out);
+	(total ? ow_result_json_summary : ow_result_json)(out, result);
 	assert_int_equal(fclose(out), 0);
 	return text;
 }

@@ -178,12 +178,10 @@ static void inside_another(void **state)
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
 	struct ow_interval_result result = sample_live(1);
-	fputs("{\"result\": ", out);
-	ow_result_json_object(out, &result);
-	fputs("}", out);
+	ow_result_json_summary(out, &result);
 	fclose(out);
 	json_t *root = json_loadb(text, length, 0, NULL);
-	is_integer(root, "result", "interval", 1);
+	is_integer(root, "summary", "interval", 1);
 	json_decref(root);
 	free(text);
 }

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of a result's fields, in the order of JSON, and sums of results. */
+#include "result/fields.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MEMBER(member) offsetof(struct ow_interval_result, member), sizeof(((struct ow_interval_result *)0)->member)
+/* name in JSON, type, member, sum, flags, place in the message, columns, their place, since, meaning */
+#define FIELD(json, type, member, sum, ...)                                      \
+	{                                                                        \
+		json, OW_FIELD_##type, MEMBER(member), OW_SUM_##sum, __VA_ARGS__ \
+	}
+#define MADE(json, type, ...)                                               \
+	{                                                                   \
+		json, OW_FIELD_##type, 0, 0, OW_SUM_NONE, 0, 0, __VA_ARGS__ \
+	}
+#define NO_COLUMN NULL, 0, 0, NULL
+/* Value and interval. */
+#define COLUMNS(name) name "_ns, " name "_low_ns, " name "_high_ns"
+
+#define ALWAYS      OW_FIELD_ALWAYS
+#define NOT_COUNTED OW_FIELD_NOT_COUNTED
+#define NOT_NULL    OW_FIELD_NOT_NULL
+#define NO_BOUNDS   OW_FIELD_NO_BOUNDS
+#define OF_BYTES    OW_FIELD_OF_BYTES
+#define OPTIONAL    OW_FIELD_OPTIONAL
+
+/* clang-format off */
+const struct ow_field ow_fields[] = {
+	FIELD("segment", NAME, segment, FIRST, 0, 0, NO_COLUMN),
+	FIELD("class", NAME, class_name, FIRST, 0, 0, NO_COLUMN),
+	FIELD("from", NAME, from, FIRST, 0, 0, NO_COLUMN),
+	FIELD("to", NAME, to, FIRST, 0, 0, NO_COLUMN),
+	FIELD("interval", INTEGER, interval, NONE, NOT_NULL, 0, "interval", 3, 1, NULL),
+	FIELD("start_ns", INTEGER, start_ns, FIRST, NOT_NULL, 0, "start_ns", 1, 1, "since 1970-01-01 UTC"),
+	FIELD("length_ns", INTEGER, length_ns, NONE, NOT_NULL, 0, "length_ns", 2, 1, NULL),
+	FIELD("final", FLAG, final, NONE, NOT_NULL, 2, "final", 4, 1, "0: what is pending may still arrive"),
+	FIELD("status", STATUS, status, NONE, NOT_NULL, 1, "status", 6, 1, "measured, partial, unknown"),
+	FIELD("cause", TEXT, cause, NONE, OPTIONAL, 41, "cause", 7, 1, "why it is partial or unknown"),
+	FIELD("sent", COUNT, sent, ADD, 0, 6, "sent", 8, 1, "= matched + late + lost + pending"),
+	FIELD("received", COUNT, received, ADD, 0, 7, "received", 9, 1, "= matched + late_received + extra"),
+	FIELD("matched", COUNT, matched, ADD, 0, 8, "matched", 10, 1, NULL),
+	FIELD("late", COUNT, late, ADD, 0, 9, "late", 11, 1, NULL),
+	FIELD("late_received", COUNT, late_received, ADD, 0, 10, "late_received", 12, 1, NULL),
+	FIELD("lost", COUNT, lost, ADD, 0, 11, "lost", 13, 1, NULL),
+	FIELD("pending", COUNT, pending, ADD, 0, 12, "pending", 14, 1, NULL),
+	FIELD("extra", COUNT, extra, ADD, 0, 13, "extra", 15, 1, NULL),
+	FIELD("duplicated", COUNT, duplicated, ADD, 0, 14, "duplicated", 16, 1, NULL),
+	FIELD("ambiguous", COUNT, ambiguous, ADD, 0, 15, "ambiguous", 17, 1, NULL),
+	FIELD("reordered", COUNT, reordered, ADD, NOT_COUNTED, 16, "reordered", 18, 1, NULL),
+	FIELD("samples", COUNT, samples, ADD, 0, 23, "samples", 27, 1, "delays that the numbers rest on; _low.._high holds the truth in 95 % of cases"),
+	FIELD("bytes", COUNT, bytes, ADD, OF_BYTES, 17, "bytes", 19, 1, NULL),
+	FIELD("loss_ratio", VALUE, loss_ratio, NONE, 0, 39, "loss_ratio, loss_low, loss_high", 33, 1, NULL),
+	FIELD("delay_ns.mean", VALUE, mean_ns, NONE, 0, 35, COLUMNS("mean"), 28, 1, NULL),
+	FIELD("delay_ns.stddev", VALUE, stddev_ns, NONE, 0, 36, COLUMNS("stddev"), 29, 1, NULL),
+	FIELD("delay_ns.min", VALUE, min_ns, NONE, NO_BOUNDS, 37, "min_ns", 30, 1, NULL),
+	FIELD("delay_ns.max", VALUE, max_ns, NONE, NO_BOUNDS, 38, "max_ns", 31, 1, NULL),
+	FIELD("delay_ns.quantiles", QUANTILES, quantile_ns, NONE, 0, 40,
+	 COLUMNS("p50") ", " COLUMNS("p90") ", " COLUMNS("p95") ", " COLUMNS("p99") ", " COLUMNS("p999"), 32, 1, NULL),
+	MADE("jitter_ns", JITTER, NO_COLUMN),
+	MADE("ci95", BOUNDS, NO_COLUMN),
+	MADE("not_estimated", REASONS, "not_estimated", 34, 1, "JSON: the reasons by name"),
+	FIELD("exact", FLAG, exact, ALL, NOT_NULL, 3, "exact", 5, 1, "1: every packet was compared one by one"),
+	FIELD("active", FLAG, active, NONE, NOT_NULL | OPTIONAL, 0, "active", 46, 3, "1: of probes, not of the network's traffic"),
+	MADE("sample.rate", RATE, NO_COLUMN),
+	FIELD("sample.shift", SHIFT, sample_shift, MOST, NOT_NULL, 4, "sample_shift", 20, 1, "counts are those of one packet in 2^shift"),
+	FIELD("sample.total_sent", COUNT, total_sent, ADD, ALWAYS, 18, "total_sent", 21, 1, NULL),
+	FIELD("sample.total_received", COUNT, total_received, ADD, ALWAYS, 19, "total_received", 22, 1, NULL),
+	FIELD("coverage", SHARE, coverage, NONE, 0, 24, "coverage", 23, 1, "share of the packets sent whose fate is known"),
+	FIELD("ring_drops.from", COUNT, ring_drops_from, ADD, ALWAYS, 20, "ring_drops_from", 24, 1, NULL),
+	FIELD("ring_drops.to", COUNT, ring_drops_to, ADD, ALWAYS, 21, "ring_drops_to", 25, 1, NULL),
+	FIELD("unreadable", COUNT, unreadable, ADD, ALWAYS, 22, "unreadable", 26, 1, NULL),
+	FIELD("clock.from", CLOCK, clock_from, WORSE, 0, 25, "clock_error_from_ns", 35, 1, "NULL: not synchronised"),
+	FIELD("clock.to", CLOCK, clock_to, WORSE, 0, 26, "clock_error_to_ns", 36, 1, NULL),
+	MADE("warnings", WARNINGS, NO_COLUMN),
+	FIELD("synopsis", TEXT, synopsis, LAST, 0, 42, "synopsis", 37, 1, NULL),
+	FIELD("cost.bytes", COUNT, cost.bytes, ADD, ALWAYS | OF_BYTES, 27, "cost_bytes", 38, 1, "of messages, both ways"),
+	FIELD("cost.round_trips", NUMBER, cost.round_trips, ADD, 0, 28, "round_trips", 39, 1, NULL),
+	FIELD("cost.transmit_ns", INTEGER, cost.transmit_ns, MEAN, 0, 29, "transmit_ns", 40, 1, NULL),
+	FIELD("cost.decode_ns", INTEGER, cost.decode_ns, MEAN, 0, 30, "decode_ns", 41, 1, NULL),
+	FIELD("cost.missing_ns", INTEGER, cost.missing_ns, MEAN, 0, 31, "missing_ns", 42, 1, NULL),
+	FIELD("cost.erase_ns", INTEGER, cost.erase_ns, MEAN, 0, 32, "erase_ns", 43, 1, NULL),
+	FIELD("cost.compute_ns", INTEGER, cost.compute_ns, MEAN, 0, 33, "compute_ns", 44, 1, NULL),
+	FIELD("cost.ready_ns", INTEGER, cost.ready_ns, MEAN, 0, 34, "ready_ns", 45, 1, "from the end of the interval to the result"),
+};
+/* clang-format on */
+const size_t ow_field_count = sizeof ow_fields / sizeof *ow_fields;
+
+const char *const ow_result_status_name[] = {"measured", "partial", "unknown"};
+
+int ow_result_status_of(const char *name)
+{
+	for (int i = OW_RESULT_MEASURED; name && i <= OW_RESULT_UNKNOWN; i++) {
+		if (strcmp(name, ow_result_status_name[i]) == 0)
+			return i;
+	}
+	return -1;
+}
+
+const struct ow_field *ow_field_wire(unsigned wire)
+{
+	for (size_t i = 0; i < ow_field_count; i++) {
+		if (ow_fields[i].wire == wire)
+			return &ow_fields[i];
+	}
+	return NULL;
+}
+
+const struct ow_field *ow_field_place(unsigned place)
+{
+	for (size_t i = 0; i < ow_field_count; i++) {
+		if (ow_fields[i].columns && ow_fields[i].place == place)
+			return &ow_fields[i];
+	}
+	return NULL;
+}
+
+const char *ow_field_name(const struct ow_field *field)
+{
+	const char *dot = strchr(field->json, '.');
+	return dot ? dot + 1 : field->json;
+}
+
+const char *ow_field_object(const struct ow_field *field, char ret_name[OW_RESULT_NAME])
+{
+	int length = (int)(ow_field_name(field) - field->json);
+	snprintf(ret_name, OW_RESULT_NAME, "%.*s", length ? length - 1 : 0, field->json);
+	return ret_name;
+}
+
+/* -- sums --------------------------------------------------------------------------------------------------------- */
+
+/* What another point says may be any number: durations wrap around. */
+static void add(const struct ow_field *field, void *sum, const void *more)
+{
+	uint64_t *count = sum;
+	uint64_t by;
+	if (field->type == OW_FIELD_NUMBER) {
+		*(uint32_t *)sum += *(const uint32_t *)more;
+		return;
+	}
+	/* An int64_t and its unsigned type may alias. */
+	memcpy(&by, more, sizeof by);
+	if (field->flags & OW_FIELD_NOT_COUNTED && (by == OW_RESULT_NOT_COUNTED || *count == OW_RESULT_NOT_COUNTED))
+		*count = OW_RESULT_NOT_COUNTED;
+	else
+		*count += by;
+}
+
+static void worse(struct ow_clock_state *sum, const struct ow_clock_state *clock)
+{
+	sum->synchronised &= clock->synchronised;
+	if (clock->error_ns > sum->error_ns)
+		sum->error_ns = clock->error_ns;
+}
+
+static void add_field(const struct ow_field *field, void *sum, const void *more)
+{
+	switch (field->sum) {
+	case OW_SUM_NONE:
+		break;
+	case OW_SUM_FIRST:
+	case OW_SUM_LAST:
+		memcpy(sum, more, field->size);
+		break;
+	case OW_SUM_ADD:
+	case OW_SUM_MEAN:
+		add(field, sum, more);
+		break;
+	case OW_SUM_MOST:
+		if (*(const uint32_t *)more > *(uint32_t *)sum)
+			*(uint32_t *)sum = *(const uint32_t *)more;
+		break;
+	case OW_SUM_ALL:
+		*(bool *)sum &= *(const bool *)more;
+		break;
+	case OW_SUM_WORSE:
+		worse(sum, more);
+		break;
+	}
+}
+
+void ow_fields_add(struct ow_interval_result *sum, const struct ow_interval_result *result, unsigned sums)
+{
+	for (size_t i = 0; i < ow_field_count; i++) {
+		const struct ow_field *field = &ow_fields[i];
+		if (sums & OW_SUM_BIT(field->sum))
+			add_field(field, ow_field_at(field, sum), ow_field_of(field, result));
+	}
+}
+
+void ow_fields_mean(struct ow_interval_result *sum, int64_t intervals)
+{
+	for (size_t i = 0; i < ow_field_count; i++) {
+		if (ow_fields[i].sum == OW_SUM_MEAN)
+			*(int64_t *)ow_field_at(&ow_fields[i], sum) /= intervals;
+	}
+}

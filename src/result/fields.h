@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_RESULT_FIELDS_H
+#define OW_RESULT_FIELDS_H
+
+#include "result/interval_result.h"
+#include <stddef.h>
+
+/*
+ * The fields of struct ow_interval_result. JSON (out and in), the table of the store, the message between points and
+ * sums over intervals are loops over this table. A new field is a member of the struct, a row here, and its meaning in
+ * docs/json.md. `waiting` and `delay_bucket` have no row: they stay within the process.
+ */
+enum ow_field_type {
+	OW_FIELD_NAME,      /* char[OW_RESULT_NAME]: part of the lane's name */
+	OW_FIELD_TEXT,      /* char[] */
+	OW_FIELD_INTEGER,   /* int64_t */
+	OW_FIELD_FLAG,      /* bool */
+	OW_FIELD_STATUS,    /* enum ow_result_status */
+	OW_FIELD_COUNT,     /* uint64_t */
+	OW_FIELD_SHIFT,     /* uint32_t, below 64 */
+	OW_FIELD_NUMBER,    /* uint32_t */
+	OW_FIELD_SHARE,     /* double, 0..1 */
+	OW_FIELD_VALUE,     /* struct ow_value */
+	OW_FIELD_QUANTILES, /* struct ow_value[OW_QUANTILES] */
+	OW_FIELD_CLOCK,     /* struct ow_clock_state */
+	/* Members of JSON that follow from the others. */
+	OW_FIELD_RATE,     /* of the sample */
+	OW_FIELD_JITTER,   /* 0.95 quantile minus median */
+	OW_FIELD_BOUNDS,   /* intervals of confidence of all values */
+	OW_FIELD_REASONS,  /* why values are not known */
+	OW_FIELD_WARNINGS, /* what the clocks mean for the delays */
+};
+
+/* How the results of two intervals become one. */
+enum ow_field_sum {
+	OW_SUM_NONE,  /* not by itself: from the distribution, or it has no meaning */
+	OW_SUM_FIRST, /* that of the first interval */
+	OW_SUM_LAST,
+	OW_SUM_ADD,
+	OW_SUM_MEAN, /* added up, and divided by the number of intervals in the end */
+	OW_SUM_MOST,
+	OW_SUM_ALL,   /* true if it is true of all */
+	OW_SUM_WORSE, /* the less certain clock */
+};
+
+enum ow_field_flag {
+	OW_FIELD_ALWAYS = 1,      /* of a count: JSON has it also of an unknown interval */
+	OW_FIELD_OPTIONAL = 2,    /* not in JSON if false or empty */
+	OW_FIELD_NOT_COUNTED = 4, /* may be OW_RESULT_NOT_COUNTED */
+	OW_FIELD_OF_BYTES = 8,    /* of a count: bytes, not packets or frames */
+	OW_FIELD_NO_BOUNDS = 16,  /* of a value: it is exact or not known */
+	OW_FIELD_NOT_NULL = 32,   /* the store has it also of an unknown interval */
+};
+
+struct ow_field {
+	const char *json; /* the member; "object.member" of an object within */
+	enum ow_field_type type;
+	size_t offset, size; /* in struct ow_interval_result; size 0: it follows from others */
+	enum ow_field_sum sum;
+	unsigned flags;
+	unsigned wire;       /* its place in the message, from 1; 0: not there */
+	const char *columns; /* in the store, ", " between several; NULL: none */
+	unsigned place;      /* of these columns in the table of the store, from 1 */
+	int since;           /* version of the schema that has them first */
+	const char *meaning; /* of these columns, in the schema; may be NULL */
+};
+
+extern const struct ow_field ow_fields[];
+extern const size_t ow_field_count;
+/* Highest numbers of wire and place. */
+#define OW_FIELD_WIRES  42
+#define OW_FIELD_PLACES 46
+
+/* The field at this place of the message or of the store's table; NULL: there is none. */
+const struct ow_field *ow_field_wire(unsigned wire);
+const struct ow_field *ow_field_place(unsigned place);
+
+/* The name of the member within its object; and of that object, "" if there is none. */
+const char *ow_field_name(const struct ow_field *field);
+const char *ow_field_object(const struct ow_field *field, char ret_name[OW_RESULT_NAME]);
+
+static inline void *ow_field_at(const struct ow_field *field, struct ow_interval_result *result)
+{
+	return (char *)result + field->offset;
+}
+
+static inline const void *ow_field_of(const struct ow_field *field, const struct ow_interval_result *result)
+{
+	return (const char *)result + field->offset;
+}
+
+/* Adds the fields whose ow_field_sum is in `sums`, a bit for each, to those of *sum. */
+void ow_fields_add(struct ow_interval_result *sum, const struct ow_interval_result *result, unsigned sums);
+#define OW_SUM_BIT(sum) (1u << (sum))
+/* Divides the fields that are means by the number of intervals that were added. */
+void ow_fields_mean(struct ow_interval_result *sum, int64_t intervals);
+
+#endif
