@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public synopses, used as a program of somebody else would use them: public headers only, but for random numbers.
  */
+#include "../point/scarce.h"
 #include "base/random.h"
 #include <errno.h>
 #include <math.h>
@@ -506,6 +507,60 @@ static void test_hostile(void **state)
 	}
 }
 
+/* What a program does, as far as memory lasts. 0 or -ENOMEM. */
+static int use_all(const struct ow_sketch_params *params, const struct stream *s)
+{
+	struct ow_sketch *a = NULL, *b = NULL, *got = NULL;
+	struct ow_sketch_estimate e = {.size = sizeof e};
+	struct ow_error err = {""};
+	uint8_t *bytes = NULL;
+	size_t size;
+	int r = ow_sketch_create(params, &a, &err);
+	if (r == 0)
+		r = ow_sketch_create(params, &b, &err);
+	if (r == 0)
+		r = ow_sketch_add(a, s->a, 3000, &err);
+	if (r == 0)
+		r = ow_sketch_add(b, s->b, 3000, &err);
+	if (r == 0)
+		r = ow_sketch_encode(b, true, &bytes, &size, &err);
+	if (r == 0)
+		r = ow_sketch_decode(bytes, size, SEED, &got, &err);
+	if (r == 0)
+		r = ow_sketch_estimate(a, got, &e, &err);
+	if (r == 0)
+		r = ow_sketch_merge(got, b, &err);
+	if (r == 0 && params->kind != OW_SKETCH_BOTTOMK && params->kind != OW_SKETCH_MINHASH)
+		r = ow_sketch_subtract(got, b, &err);
+	assert_int_equal(r < 0, err.text[0] != 0);
+	free(bytes);
+	ow_sketch_free(a);
+	ow_sketch_free(b);
+	ow_sketch_free(got);
+	return r;
+}
+
+/* Any allocation may fail, once or from then on: that is an error, never a wrong number or a leak. */
+static void test_memory_runs_out(void **state)
+{
+	(void)state;
+	static struct stream s;
+	make_stream(&s, LOSS, 8);
+	for (unsigned kind = 1; kind <= KINDS; kind++) {
+		struct ow_sketch_params params = params_of(kind);
+		params.cells = 256;
+		for (int forever = 0; forever < 2; forever++) {
+			for (size_t nth = 1, failures = 1; failures; nth++) {
+				scarce_from(nth, forever);
+				int r = use_all(&params, &s);
+				failures = scarce_failures();
+				scarce_from(0, false);
+				assert_int_equal(r, failures ? -ENOMEM : 0);
+			}
+		}
+	}
+}
+
 /* A program of a newer version, with a member that this library does not know. */
 struct newer_params {
 	struct ow_sketch_params known;
@@ -548,7 +603,7 @@ int main(void)
 		cmocka_unit_test(test_subtract_missing), cmocka_unit_test(test_refuses),
 		cmocka_unit_test(test_memory),           cmocka_unit_test(test_differ),
 		cmocka_unit_test(test_bytes_and_near),   cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_versions),         cmocka_unit_test(test_memory_runs_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
