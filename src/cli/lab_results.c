@@ -3,7 +3,8 @@
 #include "base/time.h"
 #include "cli/lab.h"
 #include "result/interval_result.h"
-#include "result/json_read.h"
+#include "result/json.h"
+#include "result/result_read.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,6 +13,8 @@
 
 /* Intervals and directions that may wait for their other side: an hour of seconds. */
 #define WAITING_MAX 8192
+/* How the line about a whole run begins. */
+#define SUMMARY "{\"summary\": "
 
 struct entry {
 	struct entry *next; /* by time, then direction */
@@ -32,88 +35,80 @@ struct ow_lab_results {
 	bool begun;
 };
 
-static void read_delay(const json_t *object, struct ow_lab_measured *measured)
+static int64_t extreme_of(const struct ow_value *value)
+{
+	return value->status == OW_VALUE_NONE ? INT64_MIN : llrint(value->value);
+}
+
+static void fill_delay(struct ow_lab_measured *measured, const struct ow_interval_result *r)
 {
 	struct ow_delay *delay = &measured->result.delay;
-	const json_t *numbers = json_object_get(object, "delay_ns");
-	const json_t *quantiles = json_object_get(numbers, "quantiles");
-	double min = ow_json_get_number(numbers, "min"), max = ow_json_get_number(numbers, "max");
-	delay->samples = ow_json_get_count(object, "samples");
-	delay->mean_ns = ow_json_get_number(numbers, "mean");
-	delay->stddev_ns = ow_json_get_number(numbers, "stddev");
-	delay->min_ns = isfinite(min) ? llrint(min) : INT64_MIN;
-	delay->max_ns = isfinite(max) ? llrint(max) : INT64_MIN;
+	delay->samples = r->samples;
+	delay->mean_ns = ow_json_known(&r->mean_ns);
+	delay->stddev_ns = ow_json_known(&r->stddev_ns);
+	delay->min_ns = extreme_of(&r->min_ns);
+	delay->max_ns = extreme_of(&r->max_ns);
 	for (int i = 0; i < OW_QUANTILES; i++)
-		delay->quantile_ns[i] = ow_json_get_number(quantiles, ow_quantile_name[i]);
+		delay->quantile_ns[i] = ow_json_known(&r->quantile_ns[i]);
 	measured->has_delay = delay->samples > 0 && isfinite(delay->mean_ns);
 }
 
-static void read_cost(const json_t *object, struct ow_lab_cost *cost)
+static void fill_cost(struct ow_lab_cost *cost, const struct ow_result_cost *c)
 {
-	const json_t *costs = json_object_get(object, "cost");
 	*cost = (struct ow_lab_cost){
-		.bytes = ow_json_get_count(costs, "bytes"),
-		.ready_ns = ow_json_get_number(costs, "ready_ns"),
-		.transmit_ns = ow_json_get_number(costs, "transmit_ns"),
-		.decode_ns = ow_json_get_number(costs, "decode_ns"),
-		.missing_ns = ow_json_get_number(costs, "missing_ns"),
-		.erase_ns = ow_json_get_number(costs, "erase_ns"),
-		.compute_ns = ow_json_get_number(costs, "compute_ns"),
+		.bytes = c->bytes,
+		.ready_ns = (double)c->ready_ns,
+		.transmit_ns = (double)c->transmit_ns,
+		.decode_ns = (double)c->decode_ns,
+		.missing_ns = (double)c->missing_ns,
+		.erase_ns = (double)c->erase_ns,
+		.compute_ns = (double)c->compute_ns,
 	};
 }
 
-static void read_result(const json_t *object, struct ow_lab_measured *measured)
+static void fill(struct ow_lab_measured *measured, const struct ow_interval_result *r)
 {
 	struct ow_result *result = &measured->result;
-	const json_t *drops = json_object_get(object, "ring_drops");
-	const char *from = json_string_value(json_object_get(object, "from"));
-	const char *status = json_string_value(json_object_get(object, "status"));
-	const char *cause = json_string_value(json_object_get(object, "cause"));
-	measured->direction = from && strcmp(from, "b") == 0 ? OW_B_TO_A : OW_A_TO_B;
-	measured->start_ns = (int64_t)ow_json_get_count(object, "start_ns");
-	measured->final = json_is_true(json_object_get(object, "final"));
-	measured->unknown = status && strcmp(status, "unknown") == 0;
-	snprintf(measured->cause, sizeof measured->cause, "%s", cause ? cause : "");
-	uint64_t late = ow_json_get_count(object, "late");
-	result->sent = ow_json_get_count(object, "sent");
-	result->matched = ow_json_get_count(object, "matched") + late;
-	result->lost = ow_json_get_count(object, "lost");
-	result->extra = ow_json_get_count(object, "extra");
-	result->duplicated = ow_json_get_count(object, "duplicated");
-	result->ambiguous = ow_json_get_count(object, "ambiguous");
-	/* null: the method does not see order */
-	result->reordered = json_is_integer(json_object_get(object, "reordered"))
-	                            ? ow_json_get_count(object, "reordered")
-	                            : OW_RESULT_NOT_COUNTED;
+	measured->direction = strcmp(r->from, "b") == 0 ? OW_B_TO_A : OW_A_TO_B;
+	measured->start_ns = r->start_ns;
+	measured->final = r->final;
+	measured->unknown = r->status == OW_RESULT_UNKNOWN;
+	snprintf(measured->cause, sizeof measured->cause, "%s", r->cause);
+	result->sent = r->sent;
+	result->matched = r->matched + r->late;
+	result->lost = r->lost;
+	result->extra = r->extra;
+	result->duplicated = r->duplicated;
+	result->ambiguous = r->ambiguous;
+	result->reordered = r->reordered;
 	result->received = result->matched + result->extra;
-	result->exact = json_is_true(json_object_get(object, "exact"));
-	measured->pending = ow_json_get_count(object, "pending");
-	measured->bytes = ow_json_get_count(object, "bytes");
-	measured->ring_drops = ow_json_get_count(drops, "from") + ow_json_get_count(drops, "to");
-	read_delay(object, measured);
-	read_cost(object, &measured->cost);
+	result->exact = r->exact;
+	measured->pending = r->pending;
+	measured->bytes = r->bytes;
+	measured->ring_drops = r->ring_drops_from + r->ring_drops_to;
+	fill_delay(measured, r);
+	fill_cost(&measured->cost, &r->cost);
 }
 
 int ow_lab_parse(const char *line, struct ow_lab_measured *ret_measured, struct ow_error *err)
 {
-	json_error_t why;
-	json_t *object = json_loads(line, 0, &why);
-	if (!object)
-		return ow_error_set(err, EPROTO, "a point wrote what is no JSON: %s", why.text);
-	const json_t *total = json_object_get(object, "summary");
-	const json_t *result = total ? total : object;
-	int kind = OW_LAB_OTHER;
-	if (json_object_get(result, "from") && json_object_get(result, "sent")) {
-		*ret_measured = (struct ow_lab_measured){.text = json_dumps(result, JSON_PRESERVE_ORDER)};
-		if (!ret_measured->text) {
-			json_decref(object);
-			return ow_error_set(err, ENOMEM, "out of memory");
-		}
-		read_result(result, ret_measured);
-		kind = total ? OW_LAB_TOTAL : OW_LAB_RESULT;
-	}
-	json_decref(object);
-	return kind;
+	struct ow_interval_result result;
+	struct ow_error why;
+	size_t length = strcspn(line, "\n");
+	/* {"summary": RESULT} */
+	bool total = strncmp(line, SUMMARY, strlen(SUMMARY)) == 0 && line[length - 1] == '}';
+	const char *text = total ? line + strlen(SUMMARY) : line;
+	length -= total ? strlen(SUMMARY) + 1 : 0;
+	int r = ow_result_json_read(text, length, &result, &why);
+	if (r < 0)
+		return ow_error_set(err, EPROTO, "a point wrote what is no result: %s", why.text);
+	if (r == 0)
+		return OW_LAB_OTHER;
+	*ret_measured = (struct ow_lab_measured){.text = strndup(text, length)};
+	if (!ret_measured->text)
+		return ow_error_set(err, ENOMEM, "out of memory");
+	fill(ret_measured, &result);
+	return total ? OW_LAB_TOTAL : OW_LAB_RESULT;
 }
 
 int ow_lab_results_create(ow_lab_row_sink sink, void *arg, struct ow_lab_results **ret_results)

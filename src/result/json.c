@@ -3,78 +3,11 @@
  * Results as JSON. The names are those of docs/json.md. Counts and nanoseconds that are integers are written as
  * integers, other numbers with the fewest digits that read back as the same double. No samples: null, never 0 or NaN.
  */
-#include "base/utf8.h"
 #include "result/interval_result.h"
 #include "result/json.h"
-#include "base/format.h"
 
 #include <math.h>
 #include <oneway/oneway.h>
-
-/* File names are bytes: what is no UTF-8 becomes U+FFFD, so that the document stays valid. Characters that are not
- * shown as themselves are escaped: the value is the same, and a terminal does not obey it. */
-void ow_report_json_string(FILE *out, const char *text)
-{
-	fputc('"', out);
-	for (const char *p = text ? text : ""; *p;) {
-		uint32_t code;
-		size_t length = ow_utf8_next(p, &code);
-		if (*p == '"' || *p == '\\')
-			fprintf(out, "\\%c", *p);
-		else if (!length)
-			fputs("\\ufffd", out);
-		else if (ow_utf8_printable(code))
-			fwrite(p, 1, length, out);
-		else if (code < 0x10000)
-			fprintf(out, "\\u%04x", code);
-		else
-			fprintf(out, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
-		p += length ? length : 1;
-	}
-	fputc('"', out);
-}
-
-void ow_report_json_number(FILE *out, double value)
-{
-	char text[OW_FORMAT];
-	fputs(isfinite(value) ? ow_format_number(value, text) : "null", out);
-}
-
-void ow_report_json_name(FILE *out, int indent, const char *name, bool first)
-{
-	if (indent < 0)
-		fprintf(out, "%s\"%s\": ", first ? "" : ", ", name);
-	else
-		fprintf(out, "%s\n%*s\"%s\": ", first ? "" : ",", indent, "", name);
-}
-
-double ow_report_json_known(const struct ow_value *value)
-{
-	return value->status == OW_VALUE_NONE ? NAN : value->value;
-}
-
-void ow_report_json_bounds(FILE *out, const struct ow_value *value)
-{
-	if (value->status == OW_VALUE_NONE) {
-		fputs("null", out);
-		return;
-	}
-	fputc('[', out);
-	ow_report_json_number(out, value->low);
-	fputs(", ", out);
-	ow_report_json_number(out, value->high);
-	fputc(']', out);
-}
-
-void ow_report_json_quantiles(FILE *out, const double quantile_ns[OW_QUANTILES])
-{
-	fputc('{', out);
-	for (int i = 0; i < OW_QUANTILES; i++) {
-		ow_report_json_name(out, -1, ow_quantile_name[i], i == 0);
-		ow_report_json_number(out, quantile_ns ? quantile_ns[i] : NAN);
-	}
-	fputc('}', out);
-}
 
 double ow_json_known(const struct ow_value *value)
 {

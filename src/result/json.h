@@ -7,12 +7,7 @@
 #include <oneway/match.h>
 #include <stdio.h>
 
-/* The pieces that all JSON of ours is made of. */
-
-/* The text as a JSON string, with its quotes. */
-void ow_report_json_string(FILE *out, const char *text);
-/* The shortest notation that reads back as this number; null if it is none. */
-void ow_report_json_number(FILE *out, double value);
+/* Results and estimates by the JSON writer: what the documents of several commands have in common. */
 
 /* The object RESULT of docs/json.md, laid out as what it stands in. */
 void ow_json_result(struct ow_json *json, const char *name, const struct ow_result *result);
@@ -30,14 +25,5 @@ void ow_json_range(struct ow_json *json, const char *name, double low, double hi
 void ow_json_bounds(struct ow_json *json, const char *name, const struct ow_value *value);
 /* {"0.5": ..., ...}; NULL: all null. */
 void ow_json_quantiles(struct ow_json *json, const char *name, const double quantile_ns[OW_QUANTILES]);
-
-/* Begins a member of an object: comma, and on a line of its own unless indent is negative. */
-void ow_report_json_name(FILE *out, int indent, const char *name, bool first);
-/* The value, NAN (null in JSON) if there is none. */
-double ow_report_json_known(const struct ow_value *value);
-/* [low, high]: the 95 % interval. Infinity is null; null alone if there is no value. */
-void ow_report_json_bounds(FILE *out, const struct ow_value *value);
-/* {"0.5": ..., ...}; NULL: all null. */
-void ow_report_json_quantiles(FILE *out, const double quantile_ns[OW_QUANTILES]);
 
 #endif

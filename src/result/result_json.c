@@ -8,14 +8,10 @@
 
 #include "estimate/clock_words.h"
 #include "result/fields.h"
+#include "result/json.h"
 #include "result/result_clock.h"
 #include <math.h>
 #include <string.h>
-
-static double known(const struct ow_value *value)
-{
-	return value->status == OW_VALUE_NONE ? NAN : value->value;
-}
 
 static void put_count(struct ow_json *json, const struct ow_field *field, const struct ow_interval_result *r)
 {
@@ -28,7 +24,7 @@ static void put_quantiles(struct ow_json *json, const char *name, const struct o
 {
 	ow_json_object(json, name);
 	for (int i = 0; i < OW_QUANTILES; i++)
-		ow_json_number(json, ow_quantile_name[i], known(&quantile[i]));
+		ow_json_number(json, ow_quantile_name[i], ow_json_known(&quantile[i]));
 	ow_json_end(json);
 }
 
@@ -37,19 +33,6 @@ static void put_clock(struct ow_json *json, const char *name, const struct ow_cl
 	ow_json_object(json, name);
 	ow_json_flag(json, "synchronised", clock->synchronised);
 	ow_json_integer_if(json, "error_ns", clock->error_ns != OW_CLOCK_UNKNOWN, clock->error_ns);
-	ow_json_end(json);
-}
-
-/* [low, high], where infinity is null; null alone if there is no value. */
-static void put_interval(struct ow_json *json, const char *name, const struct ow_value *value)
-{
-	if (value->status == OW_VALUE_NONE) {
-		ow_json_null(json, name);
-		return;
-	}
-	ow_json_array(json, name);
-	ow_json_number(json, NULL, value->low);
-	ow_json_number(json, NULL, value->high);
 	ow_json_end(json);
 }
 
@@ -63,11 +46,11 @@ static void put_bounds(struct ow_json *json, const char *name, const struct ow_i
 			continue;
 		const struct ow_value *value = ow_field_of(field, r);
 		if (field->type == OW_FIELD_VALUE) {
-			put_interval(json, ow_field_name(field), value);
+			ow_json_bounds(json, ow_field_name(field), value);
 		} else if (field->type == OW_FIELD_QUANTILES) {
 			ow_json_object(json, ow_field_name(field));
 			for (int i = 0; i < OW_QUANTILES; i++)
-				put_interval(json, ow_quantile_name[i], &value[i]);
+				ow_json_bounds(json, ow_quantile_name[i], &value[i]);
 			ow_json_end(json);
 		}
 	}
@@ -130,7 +113,7 @@ static void put_field(struct ow_json *json, const struct ow_field *field, const 
 		ow_json_number(json, name, *(const double *)member);
 		break;
 	case OW_FIELD_VALUE:
-		ow_json_number(json, name, known(member));
+		ow_json_number(json, name, ow_json_known(member));
 		break;
 	case OW_FIELD_QUANTILES:
 		put_quantiles(json, name, member);
@@ -142,7 +125,8 @@ static void put_field(struct ow_json *json, const struct ow_field *field, const 
 		ow_json_number(json, name, ldexp(1, -(int)r->sample_shift));
 		break;
 	case OW_FIELD_JITTER:
-		ow_json_number(json, name, known(&r->quantile_ns[OW_Q95]) - known(&r->quantile_ns[OW_Q50]));
+		ow_json_number(json, name,
+		               ow_json_known(&r->quantile_ns[OW_Q95]) - ow_json_known(&r->quantile_ns[OW_Q50]));
 		break;
 	case OW_FIELD_BOUNDS:
 		put_bounds(json, name, r);

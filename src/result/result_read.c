@@ -3,7 +3,7 @@
 #include "result/result_read.h"
 
 #include "result/fields.h"
-#include "result/json_read.h"
+#include <jansson.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -86,10 +86,16 @@ static void reads_lines(void **state)
 	assert_int_equal(ow_lab_parse("{\"tool\": \"oneway\"}", &measured, &err), OW_LAB_OTHER);
 	assert_int_equal(ow_lab_parse("[1, 2]", &measured, &err), OW_LAB_OTHER);
 	assert_int_equal(ow_lab_parse("3.5 ms", &measured, &err), -EPROTO);
-	/* Numbers of the wrong kind are no numbers. */
+	/* Numbers of the wrong kind are no numbers; without its names and its time it is no result. */
 	assert_int_equal(
-		ow_lab_parse("{\"from\": 1, \"sent\": \"x\", \"delay_ns\": [], \"cost\": null}", &measured, &err),
-		OW_LAB_RESULT);
+		ow_lab_parse("{\"segment\": \"wire\", \"start_ns\": 1, \"length_ns\": 1, \"status\": \"sure\"}",
+	                     &measured, &err),
+		-EPROTO);
+	assert_int_equal(ow_lab_parse("{\"segment\": \"wire\", \"class\": \"all\", \"from\": \"a\", \"to\": \"b\", "
+	                              "\"start_ns\": 1, \"length_ns\": 1, \"status\": \"measured\", \"sent\": \"x\", "
+	                              "\"delay_ns\": [], \"cost\": null}",
+	                              &measured, &err),
+	                 OW_LAB_RESULT);
 	assert_int_equal(measured.result.sent, 0);
 	assert_false(measured.has_delay);
 	free(measured.text);
