@@ -22,7 +22,7 @@ class Json(Case):
             self.assertEqual(found["inputs"][side]["linktype"], "EN10MB")
             self.assertEqual(found["inputs"][side]["resolution_ns"], 1)
         self.assertEqual(found["identity"], {"level": "ip", "inner": False, "segments": False, "fragments": False, "ip_id": True,
-                                             "tcp_numbers": True})
+                                             "tcp_numbers": True, "tcp_options": True})
         self.assertEqual((found["clock"]["offset_ns"], found["clock"]["method"]), (0, "none"))
         for way, true in (("a_to_b", truth), ("b_to_a", truth["reverse"])):
             for count in COUNTS:

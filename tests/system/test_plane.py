@@ -246,7 +246,7 @@ class Monitor(Plane):
         self.fails("are needed", "monitor", self.station, code=2)
         self.fails("No such file", "monitor", self.path("nowhere.yaml"), results)
         self.fails("No such file", "monitor", self.station, self.path("nowhere"))
-        self.fails("station.yaml:2: m_router: no such key", "monitor", self.write("station.yaml", STATION.replace("m_routers", "m_router")), results)
+        self.fails("station.yaml:2: unknown key 'm_router'", "monitor", self.write("station.yaml", STATION.replace("m_routers", "m_router")), results)
         self.write("station.yaml", STATION)
         self.fails("none:1: not JSON", "monitor", self.station, self.write("none", "this is no result\n"))
         self.fails("no results", "monitor", self.station, self.write("empty", ""))
