@@ -51,7 +51,7 @@ int ow_comparison_request(struct ow_comparison *c, enum ow_stage stage, struct o
 int ow_comparison_ask(struct ow_comparison *c, enum ow_stage stage, const struct ow_message_ask *ask);
 /* The counts of both points and the cost so far. */
 void ow_comparison_result(const struct ow_comparison *c, struct ow_interval_result *ret_result);
-/* Every packet is told apart: a result with these numbers. Its lists are there. */
+/* Every packet is told apart, and listed in the outcome: a result with these numbers. */
 void ow_comparison_measured(struct ow_comparison *c, const struct ow_estimate *estimate);
 /* Not every packet is: a result that stands by itself. */
 void ow_comparison_estimated(struct ow_comparison *c, const struct ow_estimate *estimate, const char *cause);

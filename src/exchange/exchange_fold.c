@@ -270,12 +270,6 @@ static int take_synopsis(struct ow_comparison *c, const struct ow_message_synops
 
 /* -- numbers ------------------------------------------------------------------------------------------------------ */
 
-static int by_time(const void *a, const void *b)
-{
-	const struct ow_sighting *x = a, *y = b;
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
 /* The packets at one point only. A packet of the other point comes with its base key if it is a copy. */
 static int list_differences(struct comparison *f, const struct ow_message_times *times)
 {
@@ -291,7 +285,6 @@ static int list_differences(struct comparison *f, const struct ow_message_times 
 		o->only_b[i] = (struct ow_sighting){s->wanted[i], times->time_ns[i]};
 	for (uint32_t i = 0; i < times->copies; i++)
 		o->only_b[times->copy[i].index].id = times->copy[i].base;
-	qsort(o->only_b, s->wanteds, sizeof *o->only_b, by_time);
 	o->only_as = s->onlys;
 	o->only_bs = s->wanteds;
 	return 0;

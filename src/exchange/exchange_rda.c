@@ -185,12 +185,6 @@ static int list_only_a(struct comparison *rda)
 	return r == 0 && o->only_as != rda->peel.losts ? -EBADMSG : r;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct ow_sighting *x = a, *y = b;
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
 static int list_only_b(struct comparison *rda, const struct ow_message_times *times)
 {
 	struct ow_outcome *o = &rda->c.outcome;
@@ -211,8 +205,6 @@ static int list_only_b(struct comparison *rda, const struct ow_message_times *ti
 			o->only_b[o->only_bs++] = (struct ow_sighting){base, times->time_ns[i]};
 	}
 	ow_keyset_done(&extra);
-	if (r == 0 && o->only_bs)
-		qsort(o->only_b, o->only_bs, sizeof *o->only_b, by_time);
 	return r == 0 && o->only_bs != rda->peel.extras ? -EBADMSG : r;
 }
 

@@ -254,7 +254,7 @@ static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct o
 	struct ow_interval_result *r = m->final ? &reception->final : &reception->provisional;
 	if (reception->told_final || (reception->told && !m->final))
 		return 0;
-	/* What arrived here nobody knows better. */
+	/* This point knows best what arrived here. */
 	if (m->received > reception->seen || m->total_received > reception->seen_total)
 		return ow_error_set(err, EPROTO, "message RESULT: more packets received than this point saw");
 	ow_exchange_blank(x, slot->interval, r);

@@ -59,7 +59,7 @@ static void confirm(struct ow_sender *s, int64_t settled)
 	s->tells = kept;
 }
 
-/* Of those that may have to be told again one must go: the oldest, but first those that say nothing. */
+/* Removes one of the results that may have to be sent again: the oldest, unknown ones first. */
 static void forget_one(struct ow_sender *s)
 {
 	size_t at = 0;
@@ -118,7 +118,8 @@ static void on_result(void *arg, const struct ow_interval_result *settled)
 	s->x.sinks.result(s->x.sinks.arg, &result);
 }
 
-/* -- settling ----------------------------------------------------------------------------------------------------- */
+/* -- giving results
+ * ----------------------------------------------------------------------------------------------------- */
 
 static void settle(struct ow_sender *s, struct ow_comparison *c)
 {
@@ -316,7 +317,7 @@ static struct ow_comparison *comparison_for(struct ow_exchange *x, int64_t inter
 		ow_exchange_say_none(x, interval, x->finished ? x->ended : "not recorded");
 		return NULL;
 	}
-	/* This point is slow, or the other one is mad. */
+	/* This point is slow, or the other one makes intervals up. */
 	size_t ahead = 0;
 	for (size_t i = x->slots; i-- > 0 && !x->slot[i]->page;)
 		ahead++;
@@ -469,7 +470,7 @@ static void page(struct ow_exchange *x, struct ow_slot *slot)
 	advance(x);
 }
 
-/* Did the other point's synopsis get lost, or will there be none? */
+/* Asks for synopses that should have come: they may be lost, or the other point has none. */
 static void ask_for_missing(struct ow_exchange *x)
 {
 	for (size_t i = 0; i < x->slots; i++) {

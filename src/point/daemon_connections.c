@@ -93,7 +93,7 @@ static void introduce(struct ow_daemon_link *link, const char *name)
 		ow_daemon_link_bye(link, why);
 		return;
 	}
-	/* The peer knows best: a second connection means that the first one is dead. */
+	/* A peer connects again only if its first connection is dead. */
 	if (peer->link)
 		ow_daemon_link_drop(peer->link, "the peer has connected anew");
 	ow_unauthenticated_remove(link);
@@ -233,7 +233,7 @@ static void ask_silent(struct ow_daemon_link *link, int64_t steady_ns)
 	}
 }
 
-/* Who says nothing, or does not read what was said last, is not waited for. */
+/* Ends connections that say nothing, or do not read what was said last. */
 static void end_overdue(struct ow_daemon_link *link, int64_t steady_ns)
 {
 	if (link->closing && link->closed_ns == 0)

@@ -33,11 +33,11 @@ int64_t ow_daemon_lane_now_ns(const struct ow_daemon_lane *lane)
 
 void ow_daemon_lane_deafen(struct ow_daemon_lane *lane)
 {
-	if (!lane->ledger)
+	if (!lane->log)
 		return;
 	ow_recorder_remove_lane(lane->daemon->recorder, lane->recorded);
-	ow_interval_log_free(lane->ledger);
-	lane->ledger = NULL;
+	ow_interval_log_free(lane->log);
+	lane->log = NULL;
 }
 
 static void free_lane(struct ow_daemon_lane *lane)
@@ -205,7 +205,7 @@ static void on_shift(void *arg, unsigned sample_shift)
 	struct ow_daemon_lane *lane = arg;
 	/* Not finer than what was agreed on. */
 	unsigned shift = sample_shift > lane->open.sample_shift ? sample_shift : lane->open.sample_shift;
-	if (lane->ledger)
+	if (lane->log)
 		ow_recorder_set_shift(lane->daemon->recorder, lane->recorded, shift);
 }
 
@@ -296,9 +296,9 @@ static void set_identity(struct ow_daemon_lane *lane)
 	ow_identity_seed(&lane->identity, o->identity_seed);
 }
 
-/* Memory of the budget, and the books. */
-static int start_books(struct ow_daemon_lane *lane, const struct ow_retention *retention, size_t *ret_stamps,
-                       struct ow_error *err)
+/* Memory of the budget, and the interval log. */
+static int start_log(struct ow_daemon_lane *lane, const struct ow_retention *retention, size_t *ret_stamps,
+                     struct ow_error *err)
 {
 	struct ow_daemon *d = lane->daemon;
 	uint64_t bytes;
@@ -310,7 +310,7 @@ static int start_books(struct ow_daemon_lane *lane, const struct ow_retention *r
 	                                          .length_ns = lane->open.length_ns,
 	                                          .stamps_max = *ret_stamps,
 	                                          .open_max = retention->open_max};
-	r = ow_interval_log_create(&options, &lane->ledger);
+	r = ow_interval_log_create(&options, &lane->log);
 	if (r < 0)
 		return ow_error_set(err, -r, "%s", strerror(-r));
 	lane->granted = bytes;
@@ -331,13 +331,13 @@ int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err)
 	if (r < 0)
 		return ow_error_set(err, -r, "%s", strerror(-r));
 	/* Memory first: compiling the filter for each interface may take time. */
-	r = start_books(lane, &retention, &stamps, err);
+	r = start_log(lane, &retention, &stamps, err);
 	if (r < 0)
 		return r;
 	r = start_recording(lane, err);
 	if (r < 0) {
-		ow_interval_log_free(lane->ledger);
-		lane->ledger = NULL;
+		ow_interval_log_free(lane->log);
+		lane->log = NULL;
 		return r;
 	}
 	lane->state = OW_LANE_RUNNING;
@@ -352,9 +352,9 @@ void ow_daemon_lane_shrink(struct ow_daemon_lane *lane, uint64_t bytes)
 	struct ow_retention retention;
 	ow_agree_retention(lane->open.length_ns, lane->peer->ahead_ns, lane->daemon->clock.speed, &retention);
 	size_t stamps = ow_agree_stamps(bytes, &retention);
-	if (!lane->ledger || stamps == 0 || bytes >= lane->granted)
+	if (!lane->log || stamps == 0 || bytes >= lane->granted)
 		return;
-	ow_interval_log_set_max(lane->ledger, stamps);
+	ow_interval_log_set_max(lane->log, stamps);
 	ow_exchange_retain(lane->exchange, ow_agree_retained(bytes, &retention));
 	lane->daemon->memory_left += lane->granted - bytes;
 	lane->granted = bytes;

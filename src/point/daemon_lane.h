@@ -34,7 +34,7 @@ struct ow_daemon_lane {
 	uint32_t recorded; /* its number at the recorder */
 	struct ow_identity identity;
 	uint64_t granted; /* bytes of the budget */
-	struct ow_interval_log *ledger;
+	struct ow_interval_log *log;
 	struct ow_exchange *exchange;
 	int64_t next;              /* interval whose page comes next */
 	int64_t until;             /* last interval of the run; INT64_MAX = none yet */
@@ -51,7 +51,7 @@ struct ow_daemon_lane *ow_daemon_lane_add(struct ow_daemon_peer *peer, const str
 int64_t ow_daemon_lane_now_ns(const struct ow_daemon_lane *lane);
 /* The filter without the points' session, if the class has none; "" = as it is. */
 int ow_daemon_lane_session(const struct ow_daemon_lane *lane, char *text, size_t size);
-/* Recorder, books and exchange, as `open` says. On failure the caller removes the lane. */
+/* Recorder, interval log and exchange, as `open` says. On failure the caller removes the lane. */
 int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err);
 /* Not more than this share of the budget any more. */
 void ow_daemon_lane_shrink(struct ow_daemon_lane *lane, uint64_t bytes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the recorder brings goes into the books of the lanes, closed pages to their exchanges; and how lanes end. */
+/* What the recorder brings goes into the interval logs of the lanes, closed intervals to their exchanges; how lanes
+ * end. */
 #include "point/daemon_record.h"
 
 #include "base/coder.h"
@@ -14,7 +15,7 @@
 static struct ow_daemon_lane *lane_of_recorded(struct ow_daemon *d, uint32_t recorded)
 {
 	for (unsigned i = 0; i < d->lane_count; i++) {
-		if (d->lanes[i]->ledger && d->lanes[i]->recorded == recorded)
+		if (d->lanes[i]->log && d->lanes[i]->recorded == recorded)
 			return d->lanes[i];
 	}
 	return NULL;
@@ -26,7 +27,7 @@ static void take_chunk(struct ow_daemon *d, const struct ow_chunk *chunk)
 	if (!lane)
 		return;
 	/* Without memory the page samples; it says so itself. */
-	(void)ow_interval_log_add(lane->ledger, chunk);
+	(void)ow_interval_log_add(lane->log, chunk);
 	int64_t start = lane->open.t0_ns + chunk->interval * lane->open.length_ns;
 	if (chunk->count > 0 && start + chunk->stamp[chunk->count - 1].time_ns > d->latest_ns)
 		d->latest_ns = start + chunk->stamp[chunk->count - 1].time_ns;
@@ -40,8 +41,8 @@ static void charge_drops(struct ow_daemon *d)
 		ow_recorder_drops(d->recorder, s, &drops);
 		for (unsigned i = 0; drops.frames > 0 && i < d->lane_count; i++) {
 			struct ow_daemon_lane *lane = d->lanes[i];
-			if (lane->ledger && lane->sources >> s & 1)
-				ow_interval_log_drops(lane->ledger, &drops);
+			if (lane->log && lane->sources >> s & 1)
+				ow_interval_log_drops(lane->log, &drops);
 		}
 	}
 }
@@ -79,8 +80,8 @@ static void charge_outages(struct ow_daemon *d)
 			log_outage(d, s, &outage);
 		for (unsigned i = 0; i < d->lane_count; i++) {
 			struct ow_daemon_lane *lane = d->lanes[i];
-			if (lane->ledger && lane->sources >> s & 1)
-				ow_interval_log_outage(lane->ledger, &outage);
+			if (lane->log && lane->sources >> s & 1)
+				ow_interval_log_outage(lane->log, &outage);
 		}
 	}
 }
@@ -97,7 +98,7 @@ static void limit_lane(struct ow_daemon_lane *lane, int64_t last)
 {
 	if (last < lane->until)
 		lane->until = last;
-	if (lane->ledger && lane->next > lane->until)
+	if (lane->log && lane->next > lane->until)
 		finish_lane(lane);
 }
 
@@ -180,14 +181,14 @@ static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
 	struct ow_interval_packets *page;
 	if (passed_ns == INT64_MAX)
 		passed_ns = lane->open.t0_ns + (lane->until + 1) * lane->open.length_ns;
-	while (lane->ledger && lane->next <= lane->until && (page = ow_interval_log_next(lane->ledger, passed_ns))) {
+	while (lane->log && lane->next <= lane->until && (page = ow_interval_log_next(lane->log, passed_ns))) {
 		lane->next = page->interval + 1;
 		if (page->interval > lane->until)
 			ow_interval_packets_free(page);
 		else /* it takes the page, also when it fails: then the interval is unknown */
 			(void)ow_exchange_page(lane->exchange, page, &d->clock.state, ow_daemon_lane_now_ns(lane));
 	}
-	if (lane->ledger && lane->next > lane->until)
+	if (lane->log && lane->next > lane->until)
 		finish_lane(lane);
 }
 
