@@ -7,13 +7,13 @@
 
 #include "estimate/pool.h"
 #include "estimate/sample.h"
+#include "result/fields.h"
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SHIFTS 64
 
@@ -70,79 +70,19 @@ static void add_known(struct ow_run_total *total, unsigned shift, const struct o
 		ow_delays_merge(*slot, known);
 }
 
-/* What another point says may be any number. */
-static void add_ns(int64_t *sum_ns, int64_t ns)
-{
-	*sum_ns = (int64_t)((uint64_t)*sum_ns + (uint64_t)ns);
-}
-
-static void add_cost(struct ow_result_cost *sum, const struct ow_result_cost *cost)
-{
-	sum->bytes += cost->bytes;
-	sum->round_trips += cost->round_trips;
-	add_ns(&sum->transmit_ns, cost->transmit_ns);
-	add_ns(&sum->decode_ns, cost->decode_ns);
-	add_ns(&sum->missing_ns, cost->missing_ns);
-	add_ns(&sum->erase_ns, cost->erase_ns);
-	add_ns(&sum->compute_ns, cost->compute_ns);
-	add_ns(&sum->ready_ns, cost->ready_ns);
-}
-
-static void worse_clock(struct ow_clock_state *sum, const struct ow_clock_state *clock)
-{
-	sum->synchronised &= clock->synchronised;
-	if (clock->error_ns > sum->error_ns)
-		sum->error_ns = clock->error_ns;
-}
-
-static void add_counts(struct ow_interval_result *sum, const struct ow_interval_result *r)
-{
-	sum->sent += r->sent;
-	sum->matched += r->matched + r->late;
-	sum->lost += r->lost;
-	sum->pending += r->pending;
-	sum->extra += r->extra;
-	sum->received = sum->matched + sum->extra;
-	sum->duplicated += r->duplicated;
-	sum->ambiguous += r->ambiguous;
-	if (r->reordered == OW_RESULT_NOT_COUNTED || sum->reordered == OW_RESULT_NOT_COUNTED)
-		sum->reordered = OW_RESULT_NOT_COUNTED;
-	else
-		sum->reordered += r->reordered;
-	sum->bytes += r->bytes;
-	sum->total_sent += r->total_sent;
-	sum->total_received += r->total_received;
-	sum->ring_drops_from += r->ring_drops_from;
-	sum->ring_drops_to += r->ring_drops_to;
-	sum->unreadable += r->unreadable;
-	sum->samples += r->samples;
-	sum->exact &= r->exact;
-	if (r->sample_shift > sum->sample_shift)
-		sum->sample_shift = r->sample_shift;
-}
-
-static void begin(struct ow_interval_result *sum, const struct ow_interval_result *r)
-{
-	memcpy(sum->segment, r->segment, sizeof sum->segment);
-	memcpy(sum->class_name, r->class_name, sizeof sum->class_name);
-	memcpy(sum->from, r->from, sizeof sum->from);
-	memcpy(sum->to, r->to, sizeof sum->to);
-	sum->start_ns = r->start_ns;
-	sum->exact = true;
-	sum->clock_from = r->clock_from;
-	sum->clock_to = r->clock_to;
-}
-
 void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_result *first,
                       const struct ow_interval_result *final, bool full, const int64_t *sample, size_t samples,
                       const struct ow_delays *known)
 {
 	struct ow_interval_result *sum = &total->sum;
-	if (!total->intervals++)
-		begin(sum, final);
+	if (!total->intervals++) {
+		ow_fields_add(sum, final, OW_SUM_BIT(OW_SUM_FIRST));
+		sum->exact = true;
+		sum->clock_from = final->clock_from;
+		sum->clock_to = final->clock_to;
+	}
 	sum->length_ns = final->start_ns + final->length_ns - sum->start_ns;
-	worse_clock(&sum->clock_from, &final->clock_from);
-	worse_clock(&sum->clock_to, &final->clock_to);
+	ow_fields_add(sum, final, OW_SUM_BIT(OW_SUM_WORSE));
 	total->partial += final->status == OW_RESULT_PARTIAL;
 	if (final->status == OW_RESULT_UNKNOWN) {
 		total->unknown++;
@@ -150,9 +90,7 @@ void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_resul
 		sum->total_received += final->total_received;
 		return;
 	}
-	memcpy(sum->synopsis, final->synopsis, sizeof sum->synopsis);
-	add_counts(sum, final);
-	add_cost(&sum->cost, &final->cost);
+	ow_fields_add(sum, final, ~(OW_SUM_BIT(OW_SUM_FIRST) | OW_SUM_BIT(OW_SUM_WORSE)));
 	total->synopses++;
 	double weight = exp2(final->sample_shift);
 	total->lost += weight * (double) final->lost;
@@ -238,15 +176,12 @@ void ow_run_total_result(const struct ow_run_total *total, struct ow_interval_re
 	*r = total->sum;
 	r->final = true;
 	r->interval = (int64_t)total->intervals;
-	if (total->synopses) {
-		int64_t n = (int64_t)total->synopses;
-		r->cost.transmit_ns /= n;
-		r->cost.decode_ns /= n;
-		r->cost.missing_ns /= n;
-		r->cost.erase_ns /= n;
-		r->cost.compute_ns /= n;
-		r->cost.ready_ns /= n;
-	}
+	/* Late in their interval, in time for the run. */
+	r->matched += r->late;
+	r->late = r->late_received = 0;
+	r->received = r->matched + r->extra;
+	if (total->synopses)
+		ow_fields_mean(r, (int64_t)total->synopses);
 	fill_delays(total, r);
 	fill_loss(total, r);
 	explain(total, r);

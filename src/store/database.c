@@ -7,6 +7,7 @@
 #include "store/database.h"
 
 #include "base/clock.h"
+#include "store/row.h"
 #include <errno.h>
 #include <oneway/oneway.h>
 #include <stdio.h>
@@ -32,35 +33,9 @@ static const char schema[] =
 	"  id INTEGER PRIMARY KEY,\n"
 	"  segment TEXT NOT NULL, class TEXT NOT NULL, from_point TEXT NOT NULL, to_point TEXT NOT NULL,\n"
 	"  UNIQUE (segment, class, from_point, to_point));\n"
-	"CREATE TABLE result ( -- one row a lane and interval; NULL is what is not known\n"
-	"  lane INTEGER NOT NULL REFERENCES lane,\n"
-	"  start_ns INTEGER NOT NULL, length_ns INTEGER NOT NULL, -- since 1970-01-01 UTC\n"
-	"  interval INTEGER NOT NULL,\n"
-	"  final INTEGER NOT NULL, -- 0: what is pending may still arrive\n"
-	"  exact INTEGER NOT NULL, -- 1: every packet was compared one by one\n"
-	"  status TEXT NOT NULL, cause TEXT, -- measured, partial, unknown, and why\n"
-	"  -- sent = matched + late + lost + pending, received = matched + late_received + extra\n"
-	"  sent INTEGER, received INTEGER, matched INTEGER, late INTEGER, late_received INTEGER, lost INTEGER,\n"
-	"  pending INTEGER, extra INTEGER, duplicated INTEGER, ambiguous INTEGER, reordered INTEGER, bytes INTEGER,\n"
-	"  sample_shift INTEGER NOT NULL, -- counts are those of one packet in 2^shift\n"
-	"  total_sent INTEGER, total_received INTEGER, coverage REAL,\n"
-	"  ring_drops_from INTEGER, ring_drops_to INTEGER, unreadable INTEGER,\n"
-	"  samples INTEGER, -- delays that the numbers rest on; _low.._high holds the truth in 95 % of cases\n"
-	"  mean_ns REAL, mean_low_ns REAL, mean_high_ns REAL,\n"
-	"  stddev_ns REAL, stddev_low_ns REAL, stddev_high_ns REAL,\n"
-	"  min_ns REAL, max_ns REAL,\n"
-	"  p50_ns REAL, p50_low_ns REAL, p50_high_ns REAL,\n"
-	"  p90_ns REAL, p90_low_ns REAL, p90_high_ns REAL,\n"
-	"  p95_ns REAL, p95_low_ns REAL, p95_high_ns REAL,\n"
-	"  p99_ns REAL, p99_low_ns REAL, p99_high_ns REAL,\n"
-	"  p999_ns REAL, p999_low_ns REAL, p999_high_ns REAL,\n"
-	"  loss_ratio REAL, loss_low REAL, loss_high REAL,\n"
-	"  not_estimated TEXT, -- JSON: the reasons by name\n"
-	"  clock_error_from_ns INTEGER, clock_error_to_ns INTEGER, -- NULL: not synchronised\n"
-	"  synopsis TEXT, cost_bytes INTEGER, round_trips INTEGER,\n"
-	"  transmit_ns INTEGER, decode_ns INTEGER, missing_ns INTEGER, erase_ns INTEGER, compute_ns INTEGER,\n"
-	"  ready_ns INTEGER, -- from the end of the interval to the result\n"
-	"  active INTEGER NOT NULL DEFAULT 0, -- 1: of probes, not of the network's traffic\n"
+	"CREATE TABLE result ( -- one row a lane and interval; NULL is what is not known\n";
+/* Its columns are in between. */
+static const char schema_rest[] =
 	"  UNIQUE (lane, start_ns));\n"
 	"CREATE INDEX result_time ON result (start_ns, lane);\n"
 	"CREATE VIEW results AS SELECT -- for people: names, readable times, percent and microseconds\n"
@@ -70,14 +45,19 @@ static const char schema[] =
 	"  mean_ns / 1e3 AS mean_us, stddev_ns / 1e3 AS stddev_us, p50_ns / 1e3 AS p50_us, p99_ns / 1e3 AS p99_us,\n"
 	"  result.* FROM result JOIN lane ON lane.id = result.lane;\n";
 
-/* What leads from schema n + 1 to n + 2. Each runs within the transaction that also sets the version. */
+/* What leads from schema n + 1 to n + 2, besides new columns. Each runs within the transaction that also sets the
+ * version. */
 static const char *const migrations[] = {
 	/* 2: time ranges of chosen lanes need the index alone */
 	"DROP INDEX IF EXISTS result_start; CREATE INDEX IF NOT EXISTS result_time ON result (start_ns, lane);",
-	/* 3: results of probes */
-	"ALTER TABLE result ADD COLUMN active INTEGER NOT NULL DEFAULT 0;",
 };
-#define SCHEMA_VERSION ((int)(sizeof migrations / sizeof *migrations) + 1)
+#define MIGRATIONS ((int)(sizeof migrations / sizeof *migrations))
+
+/* The schema of this program. */
+static int newest(void)
+{
+	return ow_row_version() > MIGRATIONS + 1 ? ow_row_version() : MIGRATIONS + 1;
+}
 
 /* -- errors ------------------------------------------------------------------------------------------------------- */
 
@@ -166,13 +146,48 @@ static int recognise(const struct ow_database *d, struct ow_error *err)
 		return 0;
 	if (application != APPLICATION_ID)
 		return ow_error_set(err, EINVAL, "%s: a database of another program, not a store of oneway", d->path);
-	if (version > SCHEMA_VERSION)
+	if (version > newest())
 		return ow_error_set(err, ENOTSUP,
 		                    "%s: written by a newer version of oneway (schema %lld, this one knows %d)",
-		                    d->path, (long long)version, SCHEMA_VERSION);
+		                    d->path, (long long)version, newest());
 	if (version < 1)
 		return ow_error_set(err, EUCLEAN, "%s: damaged: schema %lld", d->path, (long long)version);
 	return (int)version;
+}
+
+/* Statements that are put together. */
+struct text {
+	char *sql;
+	size_t size;
+	FILE *out;
+};
+
+static int text_open(struct text *text, const struct ow_database *d, struct ow_error *err)
+{
+	*text = (struct text){.sql = NULL};
+	text->out = open_memstream(&text->sql, &text->size);
+	return text->out ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", d->path);
+}
+
+static int text_run(struct text *text, const struct ow_database *d, struct ow_error *err)
+{
+	int r = fclose(text->out) == 0 ? ow_database_run(d, text->sql, err)
+	                               : ow_error_set(err, ENOMEM, "%s: out of memory", d->path);
+	free(text->sql);
+	return r;
+}
+
+/* To this version, from the one before. */
+static int migrate(const struct ow_database *d, int version, struct ow_error *err)
+{
+	struct text text;
+	int r = text_open(&text, d, err);
+	if (r < 0)
+		return r;
+	if (version - 2 < MIGRATIONS)
+		fputs(migrations[version - 2], text.out);
+	ow_row_migration(text.out, version);
+	return text_run(&text, d, err);
 }
 
 static int make_schema(const struct ow_database *d, struct ow_error *err)
@@ -182,7 +197,14 @@ static int make_schema(const struct ow_database *d, struct ow_error *err)
 	         "INSERT INTO meta VALUES ('created_ns', %lld), ('created_by', 'oneway %s');"
 	         "PRAGMA application_id = %d",
 	         (long long)ow_clock_real_ns(), ow_version(), APPLICATION_ID);
-	int r = ow_database_run(d, schema, err);
+	struct text text;
+	int r = text_open(&text, d, err);
+	if (r < 0)
+		return r;
+	fputs(schema, text.out);
+	ow_row_schema(text.out);
+	fputs(schema_rest, text.out);
+	r = text_run(&text, d, err);
 	return r < 0 ? r : ow_database_run(d, sql, err);
 }
 
@@ -207,10 +229,9 @@ static int bring_up(const struct ow_database *d, struct ow_error *err)
 	}
 	if (version == 0)
 		r = make_schema(d, err);
-	/* From version 1 to 2, from 2 to 3, ... */
-	for (size_t done = (size_t)version; version > 0 && r == 0 && done < (size_t)SCHEMA_VERSION; done++)
-		r = ow_database_run(d, migrations[done - 1], err);
-	snprintf(sql, sizeof sql, "PRAGMA user_version = %d; COMMIT", SCHEMA_VERSION);
+	for (int next = version + 1; version > 0 && r == 0 && next <= newest(); next++)
+		r = migrate(d, next, err);
+	snprintf(sql, sizeof sql, "PRAGMA user_version = %d; COMMIT", newest());
 	return r < 0 ? r : ow_database_run(d, sql, err);
 }
 
@@ -234,7 +255,7 @@ static int begin(const struct ow_database *d, struct ow_error *err)
 		return r;
 	if (is_small(d->path) && (r = ow_database_run(d, "PRAGMA wal_autocheckpoint = " SMALL_LOG_PAGES, err)) < 0)
 		return r;
-	return version < SCHEMA_VERSION ? bring_up(d, err) : 0;
+	return version < newest() ? bring_up(d, err) : 0;
 }
 
 static int open_file(const char *path, const char *name, int flags, struct ow_database *d, struct ow_error *err)
@@ -269,6 +290,7 @@ static int look_at(const char *path, const char *name, int flags, struct ow_data
 		r = ow_error_set(err, ENODATA, "%s: empty, not a store of oneway", path);
 	else if (version < 0)
 		r = version;
+	d->version = version;
 	if (r < 0)
 		ow_database_close(d);
 	return r;

@@ -11,6 +11,7 @@
 struct ow_database {
 	char *path;
 	sqlite3 *db;
+	int version; /* of its schema, when it is only looked at */
 	/* Read where nothing can be written: the newest results may still be in the log, which cannot be read there. */
 	bool without_log;
 };

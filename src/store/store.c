@@ -7,20 +7,15 @@
 
 #include "base/clock.h"
 #include "store/database.h"
+#include "store/row.h"
 #include "store/store_gaps.h"
-#include "result/result_json.h"
-#include <assert.h>
 #include <errno.h>
-#include <math.h>
 #include <oneway/oneway.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define COLUMNS   67
 #define LANES_MAX 65536
-/* Of the statement that writes a result: every column is named twice. */
-#define SQL_MAX 8192
 /* Deleted in one transaction: some milliseconds, during which nobody else writes. */
 #define TRIM_ROWS 500
 /* Given back to the file system at a time. */
@@ -65,39 +60,23 @@ static int prepare(struct ow_store *store, const char *sql, sqlite3_stmt **ret_s
 
 /* -- opening ------------------------------------------------------------------------------------------------------ */
 
-/* INSERT ... ON CONFLICT: a final result replaces any other, a provisional one only a provisional one. After a clock
- * was set back times come again: what is unknown then does not replace what was known. The columns are those that the
- * table has. */
 static int prepare_result(struct ow_store *store, struct ow_error *err)
 {
-	sqlite3_stmt *names;
-	char values[3 * COLUMNS], sql[SQL_MAX];
-	int r = prepare(store, "SELECT * FROM result LIMIT 0", &names, err);
+	int64_t count = 0;
+	int r = ow_database_ask(&store->file, "SELECT count(*) FROM pragma_table_info('result')", &count, err);
 	if (r < 0)
 		return r;
-	int count = sqlite3_column_count(names);
-	if (count != COLUMNS) {
-		r = ow_error_set(err, EUCLEAN, "%s: damaged: table result has %d columns instead of %d",
-		                 store->file.path, count, COLUMNS);
-		goto out;
-	}
-	for (int i = 0; i < COLUMNS; i++)
-		memcpy(values + 2 * i, i ? ",?" : " ?", 3);
-	int used = snprintf(sql, sizeof sql,
-	                    "INSERT INTO result VALUES (%s) ON CONFLICT (lane, start_ns) DO UPDATE SET", values);
-	for (int i = 0; i < COLUMNS && used < SQL_MAX; i++) {
-		const char *name = sqlite3_column_name(names, i);
-		used += snprintf(sql + used, (size_t)(SQL_MAX - used), "%s \"%s\" = excluded.\"%s\"", i ? "," : "",
-		                 name, name);
-	}
-	if (used < SQL_MAX)
-		used += snprintf(sql + used, (size_t)(SQL_MAX - used),
-		                 " WHERE excluded.final >= result.final AND (result.final = 0 OR"
-		                 " excluded.status <> 'unknown' OR result.status = 'unknown')");
-	r = used < SQL_MAX ? prepare(store, sql, &store->add_result, err)
-	                   : ow_error_set(err, EUCLEAN, "%s: damaged: names of columns", store->file.path);
-out:
-	sqlite3_finalize(names);
+	if (count != ow_row_columns())
+		return ow_error_set(err, EUCLEAN, "%s: damaged: table result has %d columns instead of %d",
+		                    store->file.path, (int)count, ow_row_columns());
+	char *sql = NULL;
+	size_t size;
+	FILE *out = open_memstream(&sql, &size);
+	if (out)
+		ow_row_insert(out);
+	r = out && fclose(out) == 0 ? prepare(store, sql, &store->add_result, err)
+	                            : ow_error_set(err, ENOMEM, "%s: out of memory", store->file.path);
+	free(sql);
 	return r;
 }
 
@@ -269,123 +248,6 @@ static int lane_id(struct ow_store *store, const struct ow_interval_result *r, i
 
 /* -- results ------------------------------------------------------------------------------------------------------ */
 
-/* Binds one value after the other, in the order of the columns. */
-struct binder {
-	sqlite3_stmt *statement;
-	int at;
-	bool known; /* false: counts and numbers are NULL */
-};
-
-static void bind_integer(struct binder *b, int64_t value)
-{
-	sqlite3_bind_int64(b->statement, ++b->at, value);
-}
-
-static void bind_count(struct binder *b, uint64_t count)
-{
-	if (!b->known || count == OW_RESULT_NOT_COUNTED)
-		sqlite3_bind_null(b->statement, ++b->at);
-	else
-		bind_integer(b, count > INT64_MAX ? INT64_MAX : (int64_t)count);
-}
-
-static void bind_real(struct binder *b, double value)
-{
-	if (b->known && isfinite(value))
-		sqlite3_bind_double(b->statement, ++b->at, value);
-	else
-		sqlite3_bind_null(b->statement, ++b->at);
-}
-
-static void bind_text(struct binder *b, const char *text)
-{
-	if (*text)
-		sqlite3_bind_text(b->statement, ++b->at, text, -1, SQLITE_TRANSIENT);
-	else
-		sqlite3_bind_null(b->statement, ++b->at);
-}
-
-static void bind_value(struct binder *b, const struct ow_value *value, bool bounds)
-{
-	bool none = value->status == OW_VALUE_NONE;
-	bind_real(b, none ? NAN : value->value);
-	if (bounds) {
-		bind_real(b, none ? NAN : value->low);
-		bind_real(b, none ? NAN : value->high);
-	}
-}
-
-static void bind_counts(struct binder *b, const struct ow_interval_result *r)
-{
-	const uint64_t counts[] = {r->sent,    r->received, r->matched,    r->late,      r->late_received, r->lost,
-	                           r->pending, r->extra,    r->duplicated, r->ambiguous, r->reordered,     r->bytes};
-	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-		bind_count(b, counts[i]);
-	bind_integer(b, r->sample_shift);
-	bind_count(b, r->total_sent);
-	bind_count(b, r->total_received);
-	bind_real(b, r->coverage);
-	bind_count(b, r->ring_drops_from);
-	bind_count(b, r->ring_drops_to);
-	bind_count(b, r->unreadable);
-	bind_count(b, r->samples);
-}
-
-static void bind_delays(struct binder *b, const struct ow_interval_result *r)
-{
-	bind_value(b, &r->mean_ns, true);
-	bind_value(b, &r->stddev_ns, true);
-	bind_value(b, &r->min_ns, false);
-	bind_value(b, &r->max_ns, false);
-	for (int i = 0; i < OW_QUANTILES; i++)
-		bind_value(b, &r->quantile_ns[i], true);
-	bind_value(b, &r->loss_ratio, true);
-	char reasons[2048] = "";
-	FILE *out = fmemopen(reasons, sizeof reasons, "w");
-	if (out) {
-		struct ow_json json = {.out = out};
-		ow_result_json_reasons(&json, NULL, r);
-		/* What does not fit would be no JSON. */
-		if (fclose(out) != 0 || strcmp(reasons, "{}\n") == 0)
-			*reasons = 0;
-		reasons[strcspn(reasons, "\n")] = 0;
-	}
-	bind_text(b, reasons);
-}
-
-static void bind_clock(struct binder *b, const struct ow_clock_state *clock)
-{
-	bool known = clock->synchronised && clock->error_ns != OW_CLOCK_UNKNOWN;
-	bind_count(b, known && clock->error_ns >= 0 ? (uint64_t)clock->error_ns : OW_RESULT_NOT_COUNTED);
-}
-
-static void bind_result(sqlite3_stmt *statement, int64_t lane, const struct ow_interval_result *r)
-{
-	struct binder b = {statement, 0, r->status != OW_RESULT_UNKNOWN};
-	bind_integer(&b, lane);
-	bind_integer(&b, r->start_ns);
-	bind_integer(&b, r->length_ns);
-	bind_integer(&b, r->interval);
-	bind_integer(&b, r->final);
-	bind_integer(&b, r->exact);
-	bind_text(&b, ow_result_status_name[r->status]);
-	bind_text(&b, r->cause);
-	bind_counts(&b, r);
-	bind_delays(&b, r);
-	bind_clock(&b, &r->clock_from);
-	bind_clock(&b, &r->clock_to);
-	bind_text(&b, r->synopsis);
-	const struct ow_result_cost *cost = &r->cost;
-	bind_count(&b, cost->bytes);
-	bind_count(&b, cost->round_trips);
-	const int64_t stages[] = {cost->transmit_ns, cost->decode_ns,  cost->missing_ns,
-	                          cost->erase_ns,    cost->compute_ns, cost->ready_ns};
-	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
-		b.known ? bind_integer(&b, stages[i]) : bind_real(&b, NAN);
-	bind_integer(&b, r->active);
-	assert(b.at == COLUMNS);
-}
-
 int ow_store_add(struct ow_store *store, const struct ow_interval_result *result, struct ow_error *err)
 {
 	int64_t lane = 0;
@@ -398,7 +260,7 @@ int ow_store_add(struct ow_store *store, const struct ow_interval_result *result
 		give_up(store, NULL);
 		return r;
 	}
-	bind_result(store->add_result, lane, result);
+	ow_row_bind(store->add_result, lane, result);
 	if (sqlite3_step(store->add_result) != SQLITE_DONE)
 		r = ow_database_fail(&store->file, err);
 	sqlite3_reset(store->add_result);

@@ -63,6 +63,16 @@ static int read_lanes(struct ow_stored *stored, struct ow_error *err)
 	return r;
 }
 
+static int choose_columns(struct ow_stored *stored, struct ow_error *err)
+{
+	size_t size;
+	FILE *out = open_memstream(&stored->columns, &size);
+	stored->reader.version = stored->file.version;
+	if (out)
+		ow_row_select(out, stored->file.version);
+	return out && fclose(out) == 0 ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+}
+
 int ow_stored_open(const char *path, struct ow_stored **ret_stored, struct ow_error *err)
 {
 	struct ow_stored *stored = calloc(1, sizeof *stored);
@@ -70,12 +80,8 @@ int ow_stored_open(const char *path, struct ow_stored **ret_stored, struct ow_er
 		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
 	stored->filter = (struct ow_stored_filter){.since_ns = INT64_MIN, .until_ns = INT64_MAX};
 	int r = ow_database_look(path, &stored->file, err);
-	int64_t columns = 0;
 	if (r == 0)
-		r = ow_database_ask(&stored->file,
-		                    "SELECT count(*) FROM pragma_table_info('result') WHERE name = 'active'", &columns,
-		                    err);
-	stored->has_active = columns > 0;
+		r = choose_columns(stored, err);
 	if (r == 0)
 		r = read_lanes(stored, err);
 	if (r < 0)
@@ -89,8 +95,8 @@ void ow_stored_close(struct ow_stored *stored)
 {
 	if (!stored)
 		return;
-	sqlite3_finalize(stored->reasons);
-	free(stored->reasons_text);
+	ow_row_reader_done(&stored->reader);
+	free(stored->columns);
 	ow_database_close(&stored->file);
 	free(stored->lane);
 	free(stored);
@@ -320,6 +326,18 @@ static void bind_key(const struct ow_stored *stored, sqlite3_stmt *statement, co
 	sqlite3_bind_int64(statement, 4, key->lane);
 }
 
+static void read_row(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_interval_result *ret_result)
+{
+	const struct ow_stored_lane *lane = ow_stored_lane(stored, sqlite3_column_int64(statement, 0));
+	ow_row_read(&stored->reader, statement, ret_result);
+	if (lane) {
+		memcpy(ret_result->segment, lane->segment, sizeof ret_result->segment);
+		memcpy(ret_result->class_name, lane->class_name, sizeof ret_result->class_name);
+		memcpy(ret_result->from, lane->from, sizeof ret_result->from);
+		memcpy(ret_result->to, lane->to, sizeof ret_result->to);
+	}
+}
+
 /* Reads the next portion behind *key. Returns how many, or a negative errno. */
 static int read_portion(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_interval_result *row,
                         struct key *key, struct ow_error *err)
@@ -327,7 +345,7 @@ static int read_portion(struct ow_stored *stored, sqlite3_stmt *statement, struc
 	int count = 0, code = SQLITE_DONE;
 	bind_key(stored, statement, key);
 	while (count < PORTION && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-		ow_stored_row(stored, statement, &row[count++]);
+		read_row(stored, statement, &row[count++]);
 		*key = (struct key){sqlite3_column_int64(statement, 1), sqlite3_column_int64(statement, 0)};
 	}
 	int r = code == SQLITE_DONE || code == SQLITE_ROW ? count : ow_database_fail(&stored->file, err);
@@ -343,7 +361,7 @@ int ow_stored_list(struct ow_stored *stored, uint64_t limit, ow_stored_each *eac
 	int r = row ? begin_at(stored, limit, &key, err)
 	            : ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
 	if (r == 0)
-		r = ow_stored_prepare(stored, ow_stored_row_columns(stored), NEXT, &statement, err);
+		r = ow_stored_prepare(stored, stored->columns, NEXT, &statement, err);
 	int count = PORTION;
 	while (r == 0 && count == PORTION) {
 		count = read_portion(stored, statement, row, &key, err);
@@ -367,13 +385,12 @@ int ow_stored_worst(struct ow_stored *stored, enum ow_stored_by by, uint64_t cou
 {
 	sqlite3_stmt *statement = NULL;
 	struct ow_interval_result row;
-	int code = SQLITE_DONE,
-	    r = ow_stored_prepare(stored, ow_stored_row_columns(stored), worst_tail[by], &statement, err);
+	int code = SQLITE_DONE, r = ow_stored_prepare(stored, stored->columns, worst_tail[by], &statement, err);
 	if (r < 0)
 		return r;
 	sqlite3_bind_int64(statement, 3, count < INT64_MAX ? (int64_t)count : INT64_MAX);
 	while (r == 0 && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-		ow_stored_row(stored, statement, &row);
+		read_row(stored, statement, &row);
 		r = each(arg, &row);
 	}
 	if (r == 0 && code != SQLITE_DONE)
@@ -456,9 +473,9 @@ char *ow_stored_sql(const struct ow_stored *stored, int which)
 {
 	switch (which) {
 	case 0:
-		return ow_stored_query(stored, ow_stored_row_columns(stored), NEXT);
+		return ow_stored_query(stored, stored->columns, NEXT);
 	case 1:
-		return ow_stored_query(stored, ow_stored_row_columns(stored), worst_tail[OW_STORED_LOSS]);
+		return ow_stored_query(stored, stored->columns, worst_tail[OW_STORED_LOSS]);
 	case 2:
 		return ow_stored_query(stored, "*", NEXT);
 	default:

@@ -3,20 +3,17 @@
 #define OW_STORE_STORED_FILE_H
 
 #include "store/database.h"
+#include "store/row.h"
 #include "store/stored.h"
 
 /* For the files stored*.c only. */
-#define OW_STORED_REASONS 6
 struct ow_stored {
 	struct ow_database file;
 	struct ow_stored_lane *lane; /* by id */
 	size_t lanes, chosen;
-	bool has_active; /* the column */
 	struct ow_stored_filter filter;
-	/* The reasons of the last row: most have the same. */
-	sqlite3_stmt *reasons;
-	char *reasons_text;
-	enum ow_reason reason[OW_STORED_REASONS];
+	char *columns; /* that ow_stored_row takes */
+	struct ow_row_reader reader;
 };
 
 /* Lane by its number, or NULL. */
@@ -29,10 +26,6 @@ const struct ow_stored_lane *ow_stored_lane(const struct ow_stored *stored, int6
 char *ow_stored_query(const struct ow_stored *stored, const char *columns, const char *tail);
 int ow_stored_prepare(const struct ow_stored *stored, const char *columns, const char *tail,
                       sqlite3_stmt **ret_statement, struct ow_error *err);
-
-/* The columns that ow_stored_row takes, in its order. */
-const char *ow_stored_row_columns(const struct ow_stored *stored);
-void ow_stored_row(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_interval_result *ret_result);
 
 extern const char ow_stored_sum_columns[];
 

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/row.h"
+
+#include "result/fields.h"
+#include "result/result_json.h"
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -- names and SQL ------------------------------------------------------------------------------------------------ */
+
+/* Each name of a field's columns; 0: there are no more. */
+static int next_name(const char **columns, const char **ret_name)
+{
+	*ret_name = *columns;
+	int length = (int)strcspn(*columns, ",");
+	*columns += length + (int)strspn(*columns + length, ", ");
+	return length;
+}
+
+static const char *sql_type(enum ow_field_type type)
+{
+	switch (type) {
+	case OW_FIELD_TEXT:
+	case OW_FIELD_STATUS:
+	case OW_FIELD_REASONS:
+		return "TEXT";
+	case OW_FIELD_SHARE:
+	case OW_FIELD_VALUE:
+	case OW_FIELD_QUANTILES:
+		return "REAL";
+	default:
+		return "INTEGER";
+	}
+}
+
+/* "sent INTEGER": a column that came later has a value in rows that are there already. */
+static void put_column(FILE *out, const struct ow_field *field, const char *name, int length)
+{
+	fprintf(out, "%.*s %s%s%s", length, name, sql_type(field->type),
+	        field->flags & OW_FIELD_NOT_NULL ? " NOT NULL" : "",
+	        field->flags & OW_FIELD_NOT_NULL && field->since > 1 ? " DEFAULT 0" : "");
+}
+
+int ow_row_version(void)
+{
+	int version = 1;
+	for (size_t i = 0; i < ow_field_count; i++)
+		version = ow_fields[i].since > version ? ow_fields[i].since : version;
+	return version;
+}
+
+int ow_row_columns(void)
+{
+	int count = 1; /* lane */
+	for (size_t i = 0; i < ow_field_count; i++) {
+		const char *columns = ow_fields[i].columns, *name;
+		while (columns && next_name(&columns, &name))
+			count++;
+	}
+	return count;
+}
+
+void ow_row_schema(FILE *out)
+{
+	fputs("  lane INTEGER NOT NULL REFERENCES lane,\n", out);
+	for (unsigned place = 1; place <= OW_FIELD_PLACES; place++) {
+		const struct ow_field *field = ow_field_place(place);
+		const char *columns = field->columns, *name, *between = "  ";
+		for (int length; (length = next_name(&columns, &name)); between = " ") {
+			fputs(between, out);
+			put_column(out, field, name, length);
+			fputc(',', out);
+		}
+		fprintf(out, "%s%s\n", field->meaning ? " -- " : "", field->meaning ? field->meaning : "");
+	}
+}
+
+void ow_row_migration(FILE *out, int version)
+{
+	for (size_t i = 0; i < ow_field_count; i++) {
+		const struct ow_field *field = &ow_fields[i];
+		const char *columns = field->columns, *name;
+		for (int length; columns && field->since == version && (length = next_name(&columns, &name));) {
+			fputs("ALTER TABLE result ADD COLUMN ", out);
+			put_column(out, field, name, length);
+			fputs(";\n", out);
+		}
+	}
+}
+
+void ow_row_insert(FILE *out)
+{
+	fputs("INSERT INTO result (lane", out);
+	for (size_t i = 0; i < ow_field_count; i++)
+		ow_fields[i].columns ? fprintf(out, ", %s", ow_fields[i].columns) : 0;
+	fputs(") VALUES (?", out);
+	for (int i = 1; i < ow_row_columns(); i++)
+		fputs(", ?", out);
+	fputs(") ON CONFLICT (lane, start_ns) DO UPDATE SET lane = excluded.lane", out);
+	for (size_t i = 0; i < ow_field_count; i++) {
+		const char *columns = ow_fields[i].columns, *name;
+		for (int length; columns && (length = next_name(&columns, &name));)
+			fprintf(out, ", %.*s = excluded.%.*s", length, name, length, name);
+	}
+	fputs(" WHERE excluded.final >= result.final AND (result.final = 0 OR excluded.status <> 'unknown' OR"
+	      " result.status = 'unknown')",
+	      out);
+}
+
+void ow_row_select(FILE *out, int version)
+{
+	fputs("lane, start_ns", out);
+	for (size_t i = 0; i < ow_field_count; i++) {
+		if (ow_fields[i].columns && ow_fields[i].since <= version)
+			fprintf(out, ", %s", ow_fields[i].columns);
+	}
+}
+
+/* -- binding ------------------------------------------------------------------------------------------------------ */
+
+/* Binds one value after the other. */
+struct binder {
+	sqlite3_stmt *statement;
+	int at;
+	bool known; /* false: all is NULL but for what the store always has */
+};
+
+static void bind_integer(struct binder *b, int64_t value)
+{
+	sqlite3_bind_int64(b->statement, ++b->at, value);
+}
+
+static void bind_null(struct binder *b)
+{
+	sqlite3_bind_null(b->statement, ++b->at);
+}
+
+static void bind_count(struct binder *b, uint64_t count)
+{
+	if (count == OW_RESULT_NOT_COUNTED)
+		bind_null(b);
+	else
+		bind_integer(b, count > INT64_MAX ? INT64_MAX : (int64_t)count);
+}
+
+static void bind_real(struct binder *b, double value)
+{
+	if (b->known && isfinite(value))
+		sqlite3_bind_double(b->statement, ++b->at, value);
+	else
+		bind_null(b);
+}
+
+static void bind_text(struct binder *b, const char *text)
+{
+	if (*text)
+		sqlite3_bind_text(b->statement, ++b->at, text, -1, SQLITE_TRANSIENT);
+	else
+		bind_null(b);
+}
+
+static void bind_value(struct binder *b, const struct ow_value *value, bool bounds)
+{
+	bool none = value->status == OW_VALUE_NONE;
+	bind_real(b, none ? NAN : value->value);
+	if (bounds) {
+		bind_real(b, none ? NAN : value->low);
+		bind_real(b, none ? NAN : value->high);
+	}
+}
+
+static void bind_reasons(struct binder *b, const struct ow_interval_result *r)
+{
+	char reasons[2048] = "";
+	FILE *out = fmemopen(reasons, sizeof reasons, "w");
+	if (out) {
+		struct ow_json json = {.out = out};
+		ow_result_json_reasons(&json, NULL, r);
+		/* What does not fit would be no JSON. */
+		if (fclose(out) != 0 || strcmp(reasons, "{}\n") == 0)
+			*reasons = 0;
+		reasons[strcspn(reasons, "\n")] = 0;
+	}
+	bind_text(b, reasons);
+}
+
+static void bind_clock(struct binder *b, const struct ow_clock_state *clock)
+{
+	bool known = clock->synchronised && clock->error_ns != OW_CLOCK_UNKNOWN && clock->error_ns >= 0;
+	bind_count(b, known ? (uint64_t)clock->error_ns : OW_RESULT_NOT_COUNTED);
+}
+
+static void bind_field(struct binder *b, const struct ow_field *field, const struct ow_interval_result *r)
+{
+	const void *member = ow_field_of(field, r);
+	const struct ow_value *value = member;
+	switch (field->type) {
+	case OW_FIELD_TEXT:
+		bind_text(b, member);
+		break;
+	case OW_FIELD_STATUS:
+		bind_text(b, ow_result_status_name[r->status]);
+		break;
+	case OW_FIELD_REASONS:
+		bind_reasons(b, r);
+		break;
+	case OW_FIELD_SHARE:
+		bind_real(b, *(const double *)member);
+		break;
+	case OW_FIELD_VALUE:
+		bind_value(b, value, !(field->flags & OW_FIELD_NO_BOUNDS));
+		break;
+	case OW_FIELD_QUANTILES:
+		for (int i = 0; i < OW_QUANTILES; i++)
+			bind_value(b, &value[i], true);
+		break;
+	default:
+		if (!b->known && !(field->flags & OW_FIELD_NOT_NULL))
+			bind_null(b);
+		else if (field->type == OW_FIELD_FLAG)
+			bind_integer(b, *(const bool *)member);
+		else if (field->type == OW_FIELD_INTEGER)
+			bind_integer(b, *(const int64_t *)member);
+		else if (field->type == OW_FIELD_COUNT)
+			bind_count(b, *(const uint64_t *)member);
+		else if (field->type == OW_FIELD_CLOCK)
+			bind_clock(b, member);
+		else
+			bind_integer(b, *(const uint32_t *)member);
+	}
+}
+
+void ow_row_bind(sqlite3_stmt *statement, int64_t lane, const struct ow_interval_result *result)
+{
+	struct binder b = {statement, 0, result->status != OW_RESULT_UNKNOWN};
+	bind_integer(&b, lane);
+	for (size_t i = 0; i < ow_field_count; i++) {
+		if (ow_fields[i].columns)
+			bind_field(&b, &ow_fields[i], result);
+	}
+}
+
+/* -- reading: anybody may have written the file ------------------------------------------------------------------- */
+
+/* Takes one column after the other. */
+struct taker {
+	sqlite3_stmt *statement;
+	int at;
+};
+
+static uint64_t take_count(struct taker *t, uint64_t otherwise, uint64_t most)
+{
+	int at = t->at++;
+	int64_t value = sqlite3_column_int64(t->statement, at);
+	if (sqlite3_column_type(t->statement, at) == SQLITE_NULL || value < 0)
+		return otherwise;
+	return (uint64_t)value < most ? (uint64_t)value : most;
+}
+
+static double take_real(struct taker *t)
+{
+	int at = t->at++;
+	return sqlite3_column_type(t->statement, at) == SQLITE_NULL ? NAN : sqlite3_column_double(t->statement, at);
+}
+
+static const char *take_text(struct taker *t)
+{
+	const char *value = (const char *)sqlite3_column_text(t->statement, t->at++);
+	return value ? value : "";
+}
+
+static struct ow_value take_value(struct taker *t, bool bounds)
+{
+	struct ow_value v = {.status = OW_VALUE_NONE, .value = take_real(t)};
+	v.low = bounds ? take_real(t) : v.value;
+	v.high = bounds ? take_real(t) : v.value;
+	if (isnan(v.value))
+		return ow_value_none(OW_NO_REASON);
+	/* Infinity is stored as NULL. */
+	v.low = isnan(v.low) ? -INFINITY : v.low;
+	v.high = isnan(v.high) ? INFINITY : v.high;
+	v.status = v.low == v.value && v.high == v.value ? OW_VALUE_EXACT : OW_VALUE_ESTIMATED;
+	return v;
+}
+
+/* Unless it is that of the last row. What is no JSON has no reasons. */
+static void take_reasons(struct ow_row_reader *reader, const char *text)
+{
+	if (reader->text && strcmp(reader->text, text) == 0)
+		return;
+	ow_row_reader_done(reader);
+	reader->text = strdup(text);
+	reader->parsed = json_loads(text, 0, NULL);
+}
+
+static void take_field(struct ow_row_reader *reader, struct taker *t, const struct ow_field *field, void *member)
+{
+	struct ow_value *value = member;
+	uint64_t error;
+	int status;
+	switch (field->type) {
+	case OW_FIELD_TEXT:
+		snprintf(member, field->size, "%s", take_text(t));
+		break;
+	case OW_FIELD_STATUS:
+		status = ow_result_status_of(take_text(t));
+		*(enum ow_result_status *)member = status < 0 ? OW_RESULT_UNKNOWN : (enum ow_result_status)status;
+		break;
+	case OW_FIELD_INTEGER:
+		*(int64_t *)member = sqlite3_column_int64(t->statement, t->at++);
+		break;
+	case OW_FIELD_FLAG:
+		*(bool *)member = sqlite3_column_int64(t->statement, t->at++) != 0;
+		break;
+	case OW_FIELD_COUNT:
+		*(uint64_t *)member =
+			take_count(t, field->flags & OW_FIELD_NOT_COUNTED ? OW_RESULT_NOT_COUNTED : 0, INT64_MAX);
+		break;
+	case OW_FIELD_SHIFT:
+	case OW_FIELD_NUMBER:
+		*(uint32_t *)member = (uint32_t)take_count(t, 0, field->type == OW_FIELD_SHIFT ? 63 : UINT32_MAX);
+		break;
+	case OW_FIELD_SHARE:
+		*(double *)member = take_real(t);
+		if (isnan(*(double *)member))
+			*(double *)member = 0;
+		break;
+	case OW_FIELD_VALUE:
+		*value = take_value(t, !(field->flags & OW_FIELD_NO_BOUNDS));
+		break;
+	case OW_FIELD_QUANTILES:
+		for (int i = 0; i < OW_QUANTILES; i++)
+			value[i] = take_value(t, true);
+		break;
+	case OW_FIELD_CLOCK:
+		error = take_count(t, OW_CLOCK_UNKNOWN, OW_CLOCK_UNKNOWN);
+		*(struct ow_clock_state *)member = (struct ow_clock_state){error < OW_CLOCK_UNKNOWN, (int64_t)error};
+		break;
+	case OW_FIELD_REASONS:
+		take_reasons(reader, take_text(t));
+		break;
+	default: /* no column */
+		break;
+	}
+}
+
+/* A value that is not known gets the reason by its name. */
+static void give_reason(const struct ow_row_reader *reader, const struct ow_field *field, struct ow_value *value)
+{
+	int values = field->type == OW_FIELD_VALUE ? 1 : field->type == OW_FIELD_QUANTILES ? OW_QUANTILES : 0;
+	const char *text = values ? json_string_value(json_object_get(reader->parsed, ow_field_name(field))) : NULL;
+	for (int i = 0; text && i < values; i++) {
+		if (value[i].status == OW_VALUE_NONE)
+			value[i].reason = ow_reason_of(text, OW_REASON_OTHER);
+	}
+}
+
+void ow_row_read(struct ow_row_reader *reader, sqlite3_stmt *statement, struct ow_interval_result *r)
+{
+	struct taker t = {statement, 2}; /* behind lane and start_ns */
+	*r = (struct ow_interval_result){.length_ns = 0};
+	for (size_t i = 0; i < ow_field_count; i++) {
+		if (ow_fields[i].columns && ow_fields[i].since <= reader->version)
+			take_field(reader, &t, &ow_fields[i], ow_field_at(&ow_fields[i], r));
+	}
+	for (size_t i = 0; i < ow_field_count; i++)
+		give_reason(reader, &ow_fields[i], ow_field_at(&ow_fields[i], r));
+}
+
+void ow_row_reader_done(struct ow_row_reader *reader)
+{
+	free(reader->text);
+	json_decref(reader->parsed);
+	reader->text = NULL;
+	reader->parsed = NULL;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_STORE_ROW_H
+#define OW_STORE_ROW_H
+
+#include "result/interval_result.h"
+#include <sqlite3.h>
+#include <stdio.h>
+
+/* A result as a row of table result, by the table of its fields. What is not known is NULL. */
+
+/* The version of the schema: the first one that has all columns. */
+int ow_row_version(void);
+/* Columns of the row, the lane included. */
+int ow_row_columns(void);
+
+/* The columns as CREATE TABLE wants them, each with a comma behind it, in the order of the table. */
+void ow_row_schema(FILE *out);
+/* What adds the columns that are new in a version of the schema: nothing, or statements. */
+void ow_row_migration(FILE *out, int version);
+
+/*
+ * "INSERT ... VALUES (?, ...) ON CONFLICT ...": a final result replaces any other, a provisional one only a provisional
+ * one. After a clock was set back times come again: what is unknown then does not replace what was known.
+ */
+void ow_row_insert(FILE *out);
+void ow_row_bind(sqlite3_stmt *statement, int64_t lane, const struct ow_interval_result *result);
+
+/* Keeps the reasons of the last row, because most rows have the same. */
+struct ow_row_reader {
+	int version;  /* of the schema: columns of later ones are not read */
+	char *text;   /* not_estimated */
+	void *parsed; /* of it; NULL: it has none */
+};
+/* What to SELECT: lane and start_ns, then the columns that ow_row_read takes. */
+void ow_row_select(FILE *out, int version);
+/* All but the names of the lane. */
+void ow_row_read(struct ow_row_reader *reader, sqlite3_stmt *statement, struct ow_interval_result *ret_result);
+void ow_row_reader_done(struct ow_row_reader *reader);
+
+#endif
