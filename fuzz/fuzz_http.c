@@ -3,7 +3,7 @@
  * Any bytes as requests to the exporter of a point, over a real connection: whatever comes, what is answered is HTTP
  * with a status that is meant; who is not answered does not keep others from being answered.
  */
-#include "cli/exporter.h"
+#include "point/exporter.h"
 #include "report/metrics.h"
 #include "exchange/session.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway live: both points on this host, one result a lane and interval. */
 #include "cli/cli.h"
-#include "cli/guard.h"
+#include "sandbox/guard.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/show.h"

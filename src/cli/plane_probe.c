@@ -3,7 +3,7 @@
 #include "base/word.h"
 #include "base/time.h"
 #include "cli/cli.h"
-#include "cli/guard.h"
+#include "sandbox/guard.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/plane.h"

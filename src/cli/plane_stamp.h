@@ -2,7 +2,7 @@
 #ifndef OW_CLI_PLANE_STAMP_H
 #define OW_CLI_PLANE_STAMP_H
 
-#include "cli/guard.h"
+#include "sandbox/guard.h"
 #include "exchange/session.h"
 #include "active/stamp.h"
 

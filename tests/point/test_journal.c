@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is said once, what is counted, and in which form. Time is the test's. */
-#include "cli/journal.h"
+#include "point/journal.h"
 
 #include "base/time.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_HTTP_H
-#define OW_CLI_HTTP_H
+#ifndef OW_POINT_HTTP_H
+#define OW_POINT_HTTP_H
 
 #include <oneway/error.h>
 #include <stddef.h>

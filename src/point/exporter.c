@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pages of a point for Prometheus. */
-#include "cli/exporter.h"
+#include "point/exporter.h"
 
-#include "cli/http.h"
-#include "cli/process.h"
+#include "point/http.h"
+#include "point/process.h"
 #include "report/metrics.h"
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_SERVICE_H
-#define OW_CLI_SERVICE_H
+#ifndef OW_POINT_SERVICE_H
+#define OW_POINT_SERVICE_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_GUARD_H
-#define OW_CLI_GUARD_H
+#ifndef OW_SANDBOX_GUARD_H
+#define OW_SANDBOX_GUARD_H
 
 #include "sandbox/confine.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_JOURNAL_H
-#define OW_CLI_JOURNAL_H
+#ifndef OW_POINT_JOURNAL_H
+#define OW_POINT_JOURNAL_H
 
 #include "point/daemon.h"
 

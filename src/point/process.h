@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_PROCESS_H
-#define OW_CLI_PROCESS_H
+#ifndef OW_POINT_PROCESS_H
+#define OW_POINT_PROCESS_H
 
 #include "report/metrics.h"
 

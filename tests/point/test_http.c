@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The small web server: its pages, what it refuses, and that nobody can keep others out. */
-#include "cli/http.h"
+#include "point/http.h"
 #include "exchange/session.h"
 #include <errno.h>
 #include <poll.h>

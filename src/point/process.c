@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process's own memory, processor time and descriptors. */
-#include "cli/process.h"
+#include "point/process.h"
 
 #include "base/clock.h"
 #include <dirent.h>

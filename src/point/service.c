@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sd_notify without libsystemd: a line or two in a datagram. */
-#include "cli/service.h"
+#include "point/service.h"
 
 #include "base/clock.h"
 

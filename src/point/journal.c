@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines, and the memory of those that were said lately. */
-#include "cli/journal.h"
+#include "point/journal.h"
 
 #include "base/hash.h"
 #include "base/time.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_EXPORTER_H
-#define OW_CLI_EXPORTER_H
+#ifndef OW_POINT_EXPORTER_H
+#define OW_POINT_EXPORTER_H
 
 #include "point/daemon.h"
 
-/* /metrics and /healthz of a point: the numbers (report/metrics.h) behind a lock, served by cli/http.h. All functions
+/* /metrics and /healthz of a point: the numbers (report/metrics.h) behind a lock, served by point/http.h. All functions
  * accept NULL: nothing is exported. */
 struct ow_exporter;
 

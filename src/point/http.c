@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pages over HTTP. libmicrohttpd parses and sends in a thread of its own; here are its limits and who gets what. */
-#include "cli/http.h"
+#include "point/http.h"
 
 #include "exchange/session.h"
 #include <errno.h>

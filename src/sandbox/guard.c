@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Folders for the sandbox, and both steps of giving up. */
-#include "cli/guard.h"
+#include "sandbox/guard.h"
 
 #include "sandbox/privileges.h"
 
