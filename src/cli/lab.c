@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway lab: the whole system on one machine, with a wire that knows the truth. */
-#include "cli/lab.h"
+#include "lab/lab.h"
 
 #include "base/time.h"
 #include "cli/captures.h"
 #include "cli/cli.h"
 #include "cli/model_options.h"
 #include "cli/options.h"
+#include "cli/terminal.h"
 #include "sim/generator.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <oneway/oneway.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A lab is for minutes, not for months. */
 #define SECONDS_MAX 86400
@@ -216,6 +218,17 @@ static int check(struct arguments *args, struct ow_error *err)
 	return 0;
 }
 
+static void warn(const char *text)
+{
+	ow_cli_say("oneway lab: %s", text);
+}
+
+static void interrupted(void)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\rThe traffic has ended; the last results are on their way.\n");
+}
+
 int ow_cli_lab(int argc, char **argv)
 {
 	struct arguments args;
@@ -228,5 +241,11 @@ int ow_cli_lab(int argc, char **argv)
 		operands = ow_error_set(&err, EINVAL, "unexpected argument '%.60s'", argv[1]);
 	if (operands >= 0)
 		operands = check(&args, &err);
-	return operands < 0 ? ow_cli_refused("lab", operands, &err) : ow_lab_run(&args.lab);
+	if (operands < 0)
+		return ow_cli_refused("lab", operands, &err);
+	args.lab.out = stdout;
+	args.lab.style = ow_terminal_style(stdout, false);
+	args.lab.warn = warn;
+	args.lab.interrupted = interrupted;
+	return ow_lab_run(&args.lab, &err) < 0 ? ow_cli_failed("lab", &err) : OW_EXIT_OK;
 }

@@ -65,6 +65,16 @@ static int64_t now_ns(void)
 	return now.tv_sec * OW_NS_PER_S + now.tv_nsec;
 }
 
+struct ow_style ow_terminal_style(FILE *stream, bool no_color)
+{
+	return (struct ow_style){
+		.width = ow_terminal_width(stream),
+		.terminal = ow_terminal_is(stream),
+		.colour = !no_color && ow_terminal_colour(stream),
+		.utf8 = ow_terminal_utf8(),
+	};
+}
+
 void ow_progress_init(struct ow_progress *progress, const char *what)
 {
 	*progress = (struct ow_progress){.what = what, .start_ns = now_ns()};

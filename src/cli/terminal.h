@@ -2,7 +2,7 @@
 #ifndef OW_CLI_TERMINAL_H
 #define OW_CLI_TERMINAL_H
 
-#include <stdbool.h>
+#include "report/style.h"
 #include <stdint.h>
 #include <stdio.h>
 
@@ -11,6 +11,9 @@ bool ow_terminal_is(FILE *stream);
 int ow_terminal_width(FILE *stream);
 /* Whether to colour: only on a terminal, never with NO_COLOR or TERM=dumb. */
 bool ow_terminal_colour(FILE *stream);
+
+/* All of these, with what the locale's characters are. */
+struct ow_style ow_terminal_style(FILE *stream, bool no_color);
 
 /* Whether the cursor can be moved: only on a terminal that says what it is, never with TERM=dumb. */
 bool ow_terminal_moves(FILE *stream);

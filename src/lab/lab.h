@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_LAB_H
-#define OW_CLI_LAB_H
+#ifndef OW_LAB_LAB_H
+#define OW_LAB_LAB_H
 
 #include "lab/relay.h"
+#include "report/style.h"
 #include <stdio.h>
 
-/* What `oneway lab` does, and its parts: lab.c (options), lab_run.c and lab_start.c (processes),
- * lab_results.c, lab_show.c, lab_plot.c. */
+/* What `oneway lab` does, and its parts: run.c and start.c (processes), results.c, show.c, plot.c. */
 
 enum ow_lab_method { OW_LAB_FOLD, OW_LAB_RDA };
 
@@ -25,10 +25,14 @@ struct ow_lab_options {
 	const char *plot;     /* picture; NULL = none */
 	bool json;
 	uint64_t seed;
+	FILE *out; /* for the rows and the summary */
+	struct ow_style style;
+	void (*warn)(const char *text);
+	void (*interrupted)(void); /* the traffic has ended early; its results are still to come */
 };
 
-/* Runs the lab and prints. Exit code. */
-int ow_lab_run(const struct ow_lab_options *options);
+/* Runs the lab and prints. */
+int ow_lab_run(const struct ow_lab_options *options, struct ow_error *err);
 
 /*
  * Results beside the truth.
@@ -90,7 +94,7 @@ int ow_lab_plot_write(const struct ow_lab_plot *plot, const char *path, struct o
  * On paper.
  */
 struct ow_lab_show;
-int ow_lab_show_create(const struct ow_lab_options *options, FILE *out, struct ow_lab_show **ret_show);
+int ow_lab_show_create(const struct ow_lab_options *options, struct ow_lab_show **ret_show);
 void ow_lab_show_free(struct ow_lab_show *show);
 /* Before the traffic. */
 void ow_lab_show_start(struct ow_lab_show *show, int64_t start_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of a point are read, and each interval's result waits for the truth about it. */
 #include "base/time.h"
-#include "cli/lab.h"
+#include "lab/lab.h"
 #include "result/interval_result.h"
 #include "result/json.h"
 #include "result/result_read.h"

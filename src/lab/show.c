@@ -2,8 +2,7 @@
 /* What the lab prints: a row for each interval and direction, measured beside true, the summary, and the picture. */
 #include "base/word.h"
 #include "base/time.h"
-#include "cli/lab.h"
-#include "cli/terminal.h"
+#include "lab/lab.h"
 #include "result/interval_result.h"
 #include "result/json.h"
 #include "base/format.h"
@@ -54,7 +53,7 @@ struct ow_lab_show {
 	size_t readies;
 };
 
-int ow_lab_show_create(const struct ow_lab_options *options, FILE *out, struct ow_lab_show **ret_show)
+int ow_lab_show_create(const struct ow_lab_options *options, struct ow_lab_show **ret_show)
 {
 	struct ow_lab_show *show = calloc(1, sizeof *show);
 	double *ready_ns = malloc(READY_MAX * sizeof *ready_ns);
@@ -64,10 +63,10 @@ int ow_lab_show_create(const struct ow_lab_options *options, FILE *out, struct o
 		return -ENOMEM;
 	}
 	show->options = options;
-	show->out = out;
+	show->out = options->out;
 	show->ready_ns = ready_ns;
-	show->colour = ow_terminal_colour(out);
-	show->width = ow_terminal_is(out) ? (unsigned)ow_terminal_width(out) : WIDTH_FILE;
+	show->colour = options->style.colour;
+	show->width = options->style.terminal ? (unsigned)options->style.width : WIDTH_FILE;
 	if (ow_lab_plot_create(&show->plot) < 0) {
 		ow_lab_show_free(show);
 		return -ENOMEM;
@@ -412,7 +411,8 @@ static void put_summary(struct ow_lab_show *show, const struct ow_lab_end *end)
 			put_delays(show, &total.delay, &truth->delay);
 	}
 	if (!show->options->plot)
-		ow_lab_plot_sparks(show->plot, show->out, show->width, ow_terminal_is(show->out) && ow_terminal_utf8());
+		ow_lab_plot_sparks(show->plot, show->out, show->width,
+		                   show->options->style.terminal && show->options->style.utf8);
 	put_cost(show);
 	put_faults(show, end);
 }

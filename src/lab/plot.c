@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lab's picture: lines are the truth, marks are what the points measured. Delay above, lost packets below. */
-#include "cli/lab.h"
+#include "lab/lab.h"
 #include "report/gnuplot.h"
 #include "base/array.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results of the points meet the truth of the wire: lines are read, rows come in order, each once, none is lost. */
-#include "cli/lab.h"
+#include "lab/lab.h"
 
 #include "base/random.h"
 #include "result/interval_result.h"

@@ -2,7 +2,7 @@
 /* The lab's children: the relay, the points, captures, generators. */
 #include "base/clock.h"
 #include "base/time.h"
-#include "cli/lab_parts.h"
+#include "lab/run_private.h"
 #include "sim/generator.h"
 
 #include <arpa/inet.h>

@@ -6,8 +6,7 @@
  */
 #include "base/clock.h"
 #include "base/time.h"
-#include "cli/cli.h"
-#include "cli/lab_parts.h"
+#include "lab/run_private.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -203,7 +202,7 @@ static int bury(struct ow_lab *lab, enum ow_lab_child child, int status, struct 
 	if (client || server) {
 		bool missing = WIFEXITED(status) && WEXITSTATUS(status) == EXEC_FAILED;
 		if (missing && !lab->no_iperf)
-			ow_cli_say("oneway lab: no TCP: iperf3 is not installed (Debian package iperf3)");
+			lab->options->warn("no TCP: iperf3 is not installed (Debian package iperf3)");
 		lab->no_iperf |= missing;
 		/* A wire that loses much can break even its handshake: again. */
 		if (client && lab->phase == RUNNING && !lab->no_iperf)
@@ -231,8 +230,7 @@ static int read_signals(struct ow_lab *lab, struct ow_error *err)
 			return ow_error_set(err, EINTR, "interrupted");
 		lab->interrupted = lab->end.interrupted = true;
 		if (lab->phase == RUNNING) {
-			if (isatty(STDERR_FILENO))
-				fprintf(stderr, "\rThe traffic has ended; the last results are on their way.\n");
+			lab->options->interrupted();
 			r = fade(lab, err);
 		}
 	}
@@ -261,7 +259,7 @@ static int on_deadline(struct ow_lab *lab, struct ow_error *err)
 		close_points(lab);
 		return 0;
 	case CLOSING:
-		ow_cli_say("oneway lab: the points did not end in time; some results are missing");
+		lab->options->warn("the points did not end in time; some results are missing");
 		end_relay(lab);
 		return 0;
 	default:
@@ -345,7 +343,7 @@ static int set_up(struct ow_lab *lab, struct ow_error *err)
 	lab->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (lab->signals < 0)
 		return ow_error_set(err, errno, "signals: %s", strerror(errno));
-	if (ow_lab_show_create(options, stdout, &lab->show) < 0 ||
+	if (ow_lab_show_create(options, &lab->show) < 0 ||
 	    ow_lab_results_create(ow_lab_show_row, lab->show, &lab->results) < 0)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	int r = ow_labnet_create(&lab->net, err);
@@ -396,27 +394,26 @@ static void tear_down(struct ow_lab *lab)
 	ow_lab_show_free(lab->show);
 }
 
-int ow_lab_run(const struct ow_lab_options *options)
+int ow_lab_run(const struct ow_lab_options *options, struct ow_error *err)
 {
 	struct ow_lab lab = {.options = options,
 	                     .control = -1,
 	                     .point = {{.out = -1, .log = -1}, {.out = -1, .log = -1}},
 	                     .capture = {-1, -1},
 	                     .signals = -1};
-	struct ow_error err;
 	for (int i = 0; i < OW_LABNET_NODES; i++)
 		lab.net.ns[i] = -1;
 	lab.client_ns = INT64_MAX;
-	int r = set_up(&lab, &err);
+	int r = set_up(&lab, err);
 	while (r >= 0 && lab.phase != DONE)
-		r = turn(&lab, &err);
+		r = turn(&lab, err);
 	if (r >= 0) {
 		lab.end.kernel_drops = count_drops(&lab);
 		if (options->captures)
 			ow_lab_end_captures(&lab);
 		ow_lab_results_finish(lab.results);
-		r = ow_lab_show_end(lab.show, &lab.end, &err);
+		r = ow_lab_show_end(lab.show, &lab.end, err);
 	}
 	tear_down(&lab);
-	return r < 0 ? ow_cli_failed("lab", &err) : OW_EXIT_OK;
+	return r < 0 ? r : 0;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_LAB_PARTS_H
-#define OW_CLI_LAB_PARTS_H
+#ifndef OW_LAB_RUN_PRIVATE_H
+#define OW_LAB_RUN_PRIVATE_H
 
-#include "cli/lab.h"
+#include "lab/lab.h"
 #include "lab/labnet.h"
 
-/* The lab at work, for its own files: lab_run.c (phases, what comes back), lab_start.c (children). */
+/* The lab at work, for its own files: run.c (phases, what comes back), start.c (children). */
 
 enum ow_lab_child {
 	RELAY,
