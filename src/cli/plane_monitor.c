@@ -8,8 +8,8 @@
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/plane.h"
-#include "cli/plane_input.h"
-#include "cli/plane_network.h"
+#include "station/input.h"
+#include "station/network.h"
 #include "cli/when.h"
 #include "base/format.h"
 #include "base/array.h"
@@ -82,7 +82,7 @@ struct job {
 	const struct arguments *args;
 	struct ow_station *station;
 	struct ow_monitor *monitor;
-	struct ow_plane_input *input;
+	struct ow_station_input *input;
 	struct ow_topology *topology;
 	bool *is_mrouter;
 	int64_t since_ns, until_ns, refreshed_ns;
@@ -223,10 +223,10 @@ static int read_network(struct job *job)
 	struct ow_topology *topology;
 	bool *is_mrouter;
 	char changes[400], time[OW_FORMAT];
-	int r = ow_plane_network(job->station, &topology, &is_mrouter, job->err);
+	int r = ow_station_network(job->station, &topology, &is_mrouter, job->err);
 	if (r < 0)
 		return r;
-	bool changed = !job->topology || ow_plane_network_changes(job->topology, topology, changes, sizeof(changes));
+	bool changed = !job->topology || ow_station_network_changes(job->topology, topology, changes, sizeof(changes));
 	if (changed)
 		r = ow_monitor_set_network(job->monitor, topology, is_mrouter, ow_clock_real_ns(), job->err);
 	if (changed && job->topology && !job->args->json)
@@ -276,7 +276,7 @@ static int watch(struct job *job)
 	bool ended = false;
 	int r = 0;
 	while (r == 0 && !ended && !ow_interrupted) {
-		r = ow_plane_input_poll(job->input, on_result, job, &ended, job->err);
+		r = ow_station_input_poll(job->input, on_result, job, &ended, job->err);
 		if (r == 0)
 			r = advance(job, ended);
 		if (r == 0 && job->args->follow && !ended) {
@@ -323,7 +323,7 @@ static void job_done(struct job *job)
 	free(job->told);
 	free(job->is_mrouter);
 	ow_topology_free(job->topology);
-	ow_plane_input_close(job->input);
+	ow_station_input_close(job->input);
 	ow_monitor_free(job->monitor);
 	ow_station_free(job->station);
 }
@@ -350,7 +350,8 @@ static int run(struct job *job, char **operand, int operands)
 	}
 	r = prepare(job);
 	if (r == 0)
-		r = ow_plane_input_open(operand + 1, operands - 1, args->follow, job->since_ns, &job->input, job->err);
+		r = ow_station_input_open(operand + 1, operands - 1, args->follow, job->since_ns, &job->input,
+		                          job->err);
 	if (r == 0)
 		r = watch(job);
 	return r < 0 ? r : finish(job);

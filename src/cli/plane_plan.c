@@ -107,7 +107,7 @@ static int make_plans(struct job *job, struct ow_error *err)
 	uint32_t *upgraded = NULL;
 	int r = 0;
 	if (args->upgraded)
-		r = ow_plane_routers(job->topology, args->upgraded, &upgraded, &o.upgrades, err);
+		r = ow_topology_routers(job->topology, args->upgraded, &upgraded, &o.upgrades, err);
 	o.upgraded = upgraded;
 	unsigned wanted = args->compare ? OW_PLANNERS : 1;
 	for (unsigned i = 0; r == 0 && i < wanted; i++) {
@@ -243,7 +243,7 @@ static int put_plot(const struct job *job, struct ow_error *err)
 
 static int run(struct job *job, const char *path, struct ow_error *err)
 {
-	int r = ow_plane_read(path, job->args->default_cost, &job->topology, err);
+	int r = ow_topology_read(path, job->args->default_cost, &job->topology, err);
 	if (r < 0)
 		return r;
 	if (ow_plane_warn_parts("plane plan", job->topology) < 0)

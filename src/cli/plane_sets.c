@@ -8,7 +8,7 @@
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/plane.h"
-#include "cli/plane_network.h"
+#include "station/network.h"
 #include "base/json_writer.h"
 #include "plane/turnover.h"
 #include "base/format.h"
@@ -212,7 +212,7 @@ static int find_owners(struct job *job, struct ow_error *err)
 	free(job->owner);
 	job->owner = NULL;
 	if (job->args->of)
-		return ow_plane_routers(job->topology, job->args->of, &job->owner, &job->owners, err);
+		return ow_topology_routers(job->topology, job->args->of, &job->owner, &job->owners, err);
 	job->owner = calloc(nodes, sizeof(*job->owner));
 	if (!job->owner)
 		return ow_error_set(err, ENOMEM, "out of memory");
@@ -229,7 +229,7 @@ static int mark_mrouters(struct job *job, struct ow_error *err)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	int r = 0;
 	if (job->args->mrouters)
-		r = ow_plane_routers(job->topology, job->args->mrouters, &mrouter, &count, err);
+		r = ow_topology_routers(job->topology, job->args->mrouters, &mrouter, &count, err);
 	for (uint32_t i = 0; r == 0 && i < count; i++)
 		job->is_mrouter[mrouter[i]] = true;
 	free(mrouter);
@@ -279,7 +279,7 @@ static int refresh(struct job *job, struct ow_turnover *turnover, struct ow_erro
 {
 	struct ow_topology *topology;
 	bool *is_mrouter;
-	if (ow_plane_network(job->station, &topology, &is_mrouter, err) < 0) {
+	if (ow_station_network(job->station, &topology, &is_mrouter, err) < 0) {
 		ow_cli_say("oneway plane sets: warning: %s; going on with the network as it was", err->text);
 		return 0;
 	}
@@ -346,9 +346,9 @@ static int run(struct job *job, const char *path, struct ow_error *err)
 	if (job->args->station) {
 		r = ow_station_read(job->args->station, &job->station, err);
 		if (r == 0)
-			r = ow_plane_network(job->station, &job->topology, &job->is_mrouter, err);
+			r = ow_station_network(job->station, &job->topology, &job->is_mrouter, err);
 	} else {
-		r = ow_plane_read(path, job->args->default_cost, &job->topology, err);
+		r = ow_topology_read(path, job->args->default_cost, &job->topology, err);
 		if (r == 0)
 			r = mark_mrouters(job, err);
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway plane monitor --why: every part of a path, before and after. */
 #include "base/time.h"
-#include "cli/plane_input.h"
+#include "station/input.h"
 #include "cli/plane_monitor.h"
-#include "cli/plane_network.h"
+#include "station/network.h"
 #include "cli/terminal.h"
 #include "plane/era.h"
 #include "result/json.h"
@@ -250,13 +250,13 @@ static void put_json(const struct asked *asked, const struct ow_composed compose
 
 static int ask(struct asked *asked, char *const *paths, int count, struct ow_error *err)
 {
-	struct ow_plane_input *input;
+	struct ow_station_input *input;
 	bool ended;
-	int r = ow_plane_input_open(paths, count, false, asked->why->since_ns - BEFORE_NS, &input, err);
+	int r = ow_station_input_open(paths, count, false, asked->why->since_ns - BEFORE_NS, &input, err);
 	if (r < 0)
 		return r;
-	r = ow_plane_input_poll(input, on_result, asked, &ended, err);
-	ow_plane_input_close(input);
+	r = ow_station_input_poll(input, on_result, asked, &ended, err);
+	ow_station_input_close(input);
 	return r;
 }
 
@@ -264,7 +264,7 @@ static int find_route(struct asked *asked, struct ow_error *err)
 {
 	const struct ow_plane_why *why = asked->why;
 	bool *is_mrouter = NULL;
-	int r = ow_plane_network(asked->station, &asked->topology, &is_mrouter, err);
+	int r = ow_station_network(asked->station, &asked->topology, &is_mrouter, err);
 	if (r < 0)
 		return r;
 	uint32_t from = ow_topology_find(asked->topology, why->from), to = ow_topology_find(asked->topology, why->to);

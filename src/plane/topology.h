@@ -81,4 +81,11 @@ int ow_topology_add_latencies(struct ow_topology *topology, const char *name, co
 int ow_topology_parse_frr(const char *name, const char *text, size_t size, struct ow_topology **ret_topology,
                           struct ow_error *err);
 
+/* Reads a network in any format; "-" is standard input. default_cost: of links without one, 0 = they are an error. */
+int ow_topology_read(const char *path, int64_t default_cost, struct ow_topology **ret_topology, struct ow_error *err);
+/* The routers in a list of names with commas between. The error names one that the network does not have, and what is
+ * near. ret_nodes: to be freed by the caller. */
+int ow_topology_routers(const struct ow_topology *topology, const char *list, uint32_t **ret_nodes, uint32_t *ret_count,
+                        struct ow_error *err);
+
 #endif

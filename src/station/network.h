@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_PLANE_NETWORK_H
-#define OW_CLI_PLANE_NETWORK_H
+#ifndef OW_STATION_NETWORK_H
+#define OW_STATION_NETWORK_H
 
 #include "config/config_station.h"
 
 /* The network that the station's configuration names: a file, or what FRR knows now. Routers have their names,
  * m-routers are marked (one for each router; to be freed). An m-router that the network does not have is an error. */
-int ow_plane_network(const struct ow_station *station, struct ow_topology **ret_topology, bool **ret_is_mrouter,
-                     struct ow_error *err);
+int ow_station_network(const struct ow_station *station, struct ow_topology **ret_topology, bool **ret_is_mrouter,
+                       struct ow_error *err);
 
 /* What is another in b than in a, for people: "link C>D is gone; link ...", at most what fits. false if nothing is. */
-bool ow_plane_network_changes(const struct ow_topology *a, const struct ow_topology *b, char *text, size_t size);
+bool ow_station_network_changes(const struct ow_topology *a, const struct ow_topology *b, char *text, size_t size);
 
 #endif

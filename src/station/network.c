@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The network of the station: from a file or from FRR's vtysh, with names for ids. */
-#include "cli/plane_network.h"
-#include "cli/plane.h"
+#include "station/network.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -164,11 +163,11 @@ static int mark(const struct ow_station *station, const struct ow_topology *topo
 	return 0;
 }
 
-int ow_plane_network(const struct ow_station *station, struct ow_topology **ret_topology, bool **ret_is_mrouter,
-                     struct ow_error *err)
+int ow_station_network(const struct ow_station *station, struct ow_topology **ret_topology, bool **ret_is_mrouter,
+                       struct ow_error *err)
 {
 	struct ow_topology *topology = NULL;
-	int r = station->network ? ow_plane_read(station->network, station->default_cost, &topology, err)
+	int r = station->network ? ow_topology_read(station->network, station->default_cost, &topology, err)
 	                         : ask_vtysh(station, &topology, err);
 	if (r < 0)
 		return r;
@@ -205,7 +204,7 @@ static void put_differences(const struct ow_topology *a, const struct ow_topolog
 	}
 }
 
-bool ow_plane_network_changes(const struct ow_topology *a, const struct ow_topology *b, char *text, size_t size)
+bool ow_station_network_changes(const struct ow_topology *a, const struct ow_topology *b, char *text, size_t size)
 {
 	text[0] = 0;
 	if (ow_topology_same(a, b))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results of points from stores and lines of JSON, once or as they come. */
-#include "cli/plane_input.h"
+#include "station/input.h"
 #include "base/time.h"
 #include "result/result_read.h"
 #include "store/stored.h"
@@ -25,7 +25,7 @@ struct source {
 	int64_t since_ns;
 };
 
-struct ow_plane_input {
+struct ow_station_input {
 	bool follow;
 	int count;
 	struct source source[];
@@ -53,10 +53,10 @@ static int open_source(struct source *source, const char *path, int64_t since_ns
 	return source->line ? 0 : ow_error_set(err, ENOMEM, "%s: out of memory", path);
 }
 
-int ow_plane_input_open(char *const *paths, int count, bool follow, int64_t since_ns, struct ow_plane_input **ret_input,
-                        struct ow_error *err)
+int ow_station_input_open(char *const *paths, int count, bool follow, int64_t since_ns,
+                          struct ow_station_input **ret_input, struct ow_error *err)
 {
-	struct ow_plane_input *input = calloc(1, sizeof(*input) + (size_t)count * sizeof(input->source[0]));
+	struct ow_station_input *input = calloc(1, sizeof(*input) + (size_t)count * sizeof(input->source[0]));
 	if (!input)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	input->follow = follow;
@@ -64,7 +64,7 @@ int ow_plane_input_open(char *const *paths, int count, bool follow, int64_t sinc
 		input->count++;
 		int r = open_source(&input->source[i], paths[i], since_ns, err);
 		if (r < 0) {
-			ow_plane_input_close(input);
+			ow_station_input_close(input);
 			return r;
 		}
 	}
@@ -72,7 +72,7 @@ int ow_plane_input_open(char *const *paths, int count, bool follow, int64_t sinc
 	return 0;
 }
 
-void ow_plane_input_close(struct ow_plane_input *input)
+void ow_station_input_close(struct ow_station_input *input)
 {
 	if (!input)
 		return;
@@ -89,7 +89,7 @@ void ow_plane_input_close(struct ow_plane_input *input)
 /* -- lines ------------------------------------------------------------------------------------------------------------
  */
 
-static int hand_on(struct source *source, const char *line, size_t length, ow_plane_sink *sink, void *arg,
+static int hand_on(struct source *source, const char *line, size_t length, ow_station_sink *sink, void *arg,
                    struct ow_error *err)
 {
 	struct ow_interval_result result;
@@ -103,7 +103,7 @@ static int hand_on(struct source *source, const char *line, size_t length, ow_pl
 	return r && result.final && result.start_ns >= source->since_ns ? sink(arg, &result) : 0;
 }
 
-static int whole_lines(struct source *source, bool at_end, ow_plane_sink *sink, void *arg, struct ow_error *err)
+static int whole_lines(struct source *source, bool at_end, ow_station_sink *sink, void *arg, struct ow_error *err)
 {
 	char *start = source->line, *end = source->line + source->length, *stop;
 	int r = 0;
@@ -124,7 +124,7 @@ static int whole_lines(struct source *source, bool at_end, ow_plane_sink *sink, 
 }
 
 /* Everything that can be read without waiting. */
-static int poll_lines(struct source *source, bool follow, ow_plane_sink *sink, void *arg, struct ow_error *err)
+static int poll_lines(struct source *source, bool follow, ow_station_sink *sink, void *arg, struct ow_error *err)
 {
 	while (source->fd >= 0) {
 		struct pollfd ready = {.fd = source->fd, .events = POLLIN};
@@ -154,7 +154,7 @@ static int poll_lines(struct source *source, bool follow, ow_plane_sink *sink, v
 
 struct relay {
 	struct source *source;
-	ow_plane_sink *sink;
+	ow_station_sink *sink;
 	void *arg;
 	int64_t last_ns;
 };
@@ -167,7 +167,7 @@ static int each(void *arg, const struct ow_interval_result *result)
 	return relay->sink(relay->arg, result);
 }
 
-static int poll_store(struct source *source, ow_plane_sink *sink, void *arg, struct ow_error *err)
+static int poll_store(struct source *source, ow_station_sink *sink, void *arg, struct ow_error *err)
 {
 	struct relay relay = {source, sink, arg, INT64_MIN};
 	struct ow_stored_filter filter = {.since_ns = source->since_ns, .until_ns = INT64_MAX, .final = true};
@@ -179,8 +179,8 @@ static int poll_store(struct source *source, ow_plane_sink *sink, void *arg, str
 	return r;
 }
 
-int ow_plane_input_poll(struct ow_plane_input *input, ow_plane_sink *sink, void *arg, bool *ret_ended,
-                        struct ow_error *err)
+int ow_station_input_poll(struct ow_station_input *input, ow_station_sink *sink, void *arg, bool *ret_ended,
+                          struct ow_error *err)
 {
 	bool ended = true;
 	int r = 0;

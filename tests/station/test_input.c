@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results as the station takes them: lines and stores, once and as they come. */
-#include "cli/plane_input.h"
+#include "station/input.h"
 #include "base/time.h"
 #include "store/store.h"
 #include <errno.h>
@@ -80,12 +80,12 @@ static int on_result(void *arg, const struct ow_interval_result *result)
 	return ++seen->count == seen->stop_at ? -ECANCELED : 0;
 }
 
-static struct ow_plane_input *open_one(const char *path, bool follow, int64_t since_ns)
+static struct ow_station_input *open_one(const char *path, bool follow, int64_t since_ns)
 {
 	char *paths[] = {(char *)path};
-	struct ow_plane_input *input;
+	struct ow_station_input *input;
 	struct ow_error err = {""};
-	if (ow_plane_input_open(paths, 1, follow, since_ns, &input, &err) < 0)
+	if (ow_station_input_open(paths, 1, follow, since_ns, &input, &err) < 0)
 		fail_msg("%s", err.text);
 	return input;
 }
@@ -101,17 +101,17 @@ static void lines_once(void **state)
 		append(folder->lines, line(i, false));
 		append(folder->lines, line(i, true));
 	}
-	struct ow_plane_input *input = open_one(folder->lines, false, START + 3 * OW_NS_PER_S);
-	assert_int_equal(ow_plane_input_poll(input, on_result, &seen, &ended, &err), 0);
+	struct ow_station_input *input = open_one(folder->lines, false, START + 3 * OW_NS_PER_S);
+	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_true(ended);
 	assert_int_equal(seen.count, 7);
-	ow_plane_input_close(input);
+	ow_station_input_close(input);
 	/* A sink can end it. */
 	seen = (struct seen){.stop_at = 2};
 	input = open_one(folder->lines, false, 0);
-	assert_int_equal(ow_plane_input_poll(input, on_result, &seen, &ended, &err), -ECANCELED);
+	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), -ECANCELED);
 	assert_int_equal(seen.count, 2);
-	ow_plane_input_close(input);
+	ow_station_input_close(input);
 }
 
 /* A line counts when all of it has come; nothing is read twice. */
@@ -123,24 +123,24 @@ static void lines_as_they_come(void **state)
 	bool ended = false;
 	char half[300];
 	append(folder->lines, line(0, true));
-	struct ow_plane_input *input = open_one(folder->lines, true, 0);
-	assert_int_equal(ow_plane_input_poll(input, on_result, &seen, &ended, &err), 0);
+	struct ow_station_input *input = open_one(folder->lines, true, 0);
+	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_int_equal(seen.count, 1);
 	snprintf(half, sizeof(half), "%s", line(1, true));
 	char rest[300];
 	snprintf(rest, sizeof(rest), "%s", half + 40);
 	half[40] = 0;
 	append(folder->lines, half);
-	assert_int_equal(ow_plane_input_poll(input, on_result, &seen, &ended, &err), 0);
+	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_int_equal(seen.count, 1);
 	append(folder->lines, rest);
 	append(folder->lines, line(2, true));
-	assert_int_equal(ow_plane_input_poll(input, on_result, &seen, &ended, &err), 0);
+	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_int_equal(seen.count, 3);
-	assert_int_equal(ow_plane_input_poll(input, on_result, &seen, &ended, &err), 0);
+	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_int_equal(seen.count, 3);
 	assert_false(ended);
-	ow_plane_input_close(input);
+	ow_station_input_close(input);
 }
 
 static void wrong_lines(void **state)
@@ -151,11 +151,11 @@ static void wrong_lines(void **state)
 	bool ended;
 	append(folder->lines, line(0, true));
 	append(folder->lines, "no JSON\n");
-	struct ow_plane_input *input = open_one(folder->lines, false, 0);
-	assert_true(ow_plane_input_poll(input, on_result, &seen, &ended, &err) < 0);
+	struct ow_station_input *input = open_one(folder->lines, false, 0);
+	assert_true(ow_station_input_poll(input, on_result, &seen, &ended, &err) < 0);
 	assert_non_null(strstr(err.text, "lines.jsonl:2: not JSON"));
 	assert_int_equal(seen.count, 1);
-	ow_plane_input_close(input);
+	ow_station_input_close(input);
 	/* Without an end. */
 	assert_int_equal(truncate(folder->lines, 0), 0);
 	FILE *file = fopen(folder->lines, "we");
@@ -164,10 +164,10 @@ static void wrong_lines(void **state)
 		putc('x', file);
 	fclose(file);
 	input = open_one(folder->lines, false, 0);
-	assert_true(ow_plane_input_poll(input, on_result, &seen, &ended, &err) < 0);
-	ow_plane_input_close(input);
+	assert_true(ow_station_input_poll(input, on_result, &seen, &ended, &err) < 0);
+	ow_station_input_close(input);
 	char *paths[] = {(char *)"/nonexistent"};
-	assert_int_equal(ow_plane_input_open(paths, 1, false, 0, &input, &err), -ENOENT);
+	assert_int_equal(ow_station_input_open(paths, 1, false, 0, &input, &err), -ENOENT);
 }
 
 static void store_results(const char *path, int from, int until)
@@ -206,22 +206,22 @@ static void store_as_it_grows(void **state)
 	struct ow_error err;
 	bool ended;
 	store_results(folder->store, 1, 101);
-	struct ow_plane_input *input = open_one(folder->store, true, START + 11 * OW_NS_PER_S);
-	assert_int_equal(ow_plane_input_poll(input, on_result, &seen, &ended, &err), 0);
+	struct ow_station_input *input = open_one(folder->store, true, START + 11 * OW_NS_PER_S);
+	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_int_equal(seen.count, 90);
 	assert_false(ended);
 	store_results(folder->store, 101, 111);
 	seen.count = 0;
-	assert_int_equal(ow_plane_input_poll(input, on_result, &seen, &ended, &err), 0);
+	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_true(seen.count >= 10 && seen.count <= 71);
 	assert_true(seen.last_ns == START + 110 * OW_NS_PER_S);
-	ow_plane_input_close(input);
+	ow_station_input_close(input);
 	input = open_one(folder->store, false, 0);
 	seen.count = 0;
-	assert_int_equal(ow_plane_input_poll(input, on_result, &seen, &ended, &err), 0);
+	assert_int_equal(ow_station_input_poll(input, on_result, &seen, &ended, &err), 0);
 	assert_int_equal(seen.count, 110);
 	assert_true(ended);
-	ow_plane_input_close(input);
+	ow_station_input_close(input);
 }
 
 int main(void)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_STATION_INPUT_H
+#define OW_STATION_INPUT_H
+
+#include "result/interval_result.h"
+#include <oneway/error.h>
+#include <stdbool.h>
+
+/*
+ * Results from files: stores of points (SQLite) and lines of JSON, "-" for standard input. With `follow` new ones are
+ * waited for, as tail -f does; the points may be running.
+ */
+struct ow_station_input;
+
+typedef int ow_station_sink(void *arg, const struct ow_interval_result *result);
+
+int ow_station_input_open(char *const *paths, int count, bool follow, int64_t since_ns,
+                          struct ow_station_input **ret_input, struct ow_error *err);
+void ow_station_input_close(struct ow_station_input *input);
+/*
+ * Hands on what is there: final results only. A sink's nonzero return ends it and is returned. ret_ended: everything
+ * was read and nothing more will come (never with follow, but for standard input alone).
+ */
+int ow_station_input_poll(struct ow_station_input *input, ow_station_sink *sink, void *arg, bool *ret_ended,
+                          struct ow_error *err);
+
+#endif
