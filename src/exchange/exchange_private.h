@@ -97,9 +97,8 @@ int ow_exchange_say_times(struct ow_exchange *x, const struct ow_slot *slot, con
                           struct ow_error *err);
 
 /* exchange_result.c */
-void ow_result_to_message(const struct ow_interval_result *result, uint64_t differences,
-                          struct ow_message_result *ret_message);
+void ow_result_to_message(const struct ow_interval_result *result, struct ow_interval_result *ret_message);
 /* The names, interval and times of *result are the caller's. */
-void ow_result_from_message(const struct ow_message_result *message, struct ow_interval_result *result);
+void ow_result_from_message(const struct ow_interval_result *message, struct ow_interval_result *result);
 
 #endif

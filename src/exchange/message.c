@@ -122,7 +122,7 @@ static void code_message(struct ow_coder *c, struct ow_message *m)
 		ow_code_times(c, &m->times);
 		break;
 	case OW_MESSAGE_RESULT:
-		ow_code_result(c, &m->result);
+		ow_code_result(c, &m->result, &m->differences);
 		break;
 	case OW_MESSAGE_PING:
 		code_ping(c, &m->ping);

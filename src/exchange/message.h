@@ -3,6 +3,7 @@
 #define OW_EXCHANGE_MESSAGE_H
 
 #include "base/clock.h"
+#include "result/interval_result.h"
 #include <oneway/error.h>
 #include <oneway/result.h>
 #include <stdbool.h>
@@ -171,36 +172,6 @@ struct ow_message_times {
 	uint32_t synopsis_size;
 };
 
-/* As struct ow_value. */
-enum ow_message_value_status { OW_MESSAGE_VALUE_NONE, OW_MESSAGE_ESTIMATED, OW_MESSAGE_EXACT };
-struct ow_message_value {
-	enum ow_message_value_status status;
-	double value, low, high;
-	char reason[OW_MESSAGE_TEXT]; /* if NONE */
-};
-
-enum ow_message_result_status { OW_MESSAGE_MEASURED, OW_MESSAGE_PARTIAL, OW_MESSAGE_UNKNOWN };
-
-/* As struct ow_interval_result (result/interval_result.h), without the names that both points know. */
-struct ow_message_result {
-	enum ow_message_result_status status;
-	bool final, exact;
-	uint8_t sample_shift;
-	uint64_t differences; /* packets at one point only, in this interval: the next fold is sized by it */
-	uint64_t sent, received, matched, late, late_received, lost, pending, extra;
-	uint64_t duplicated, ambiguous;
-	uint64_t reordered; /* UINT64_MAX = not counted */
-	uint64_t bytes, total_sent, total_received;
-	double coverage;
-	uint64_t ring_drops_from, ring_drops_to, unreadable, samples;
-	struct ow_message_value mean_ns, stddev_ns, min_ns, max_ns, loss_ratio, quantile_ns[OW_QUANTILES];
-	struct ow_clock_state clock_from, clock_to;
-	char cause[OW_MESSAGE_TEXT], synopsis[80];
-	uint64_t cost_bytes;
-	uint32_t round_trips;
-	int64_t transmit_ns, decode_ns, missing_ns, erase_ns, compute_ns, ready_ns;
-};
-
 struct ow_message_ping {
 	uint64_t token;
 	bool answer; /* to a PING with this token; else an answer is wanted */
@@ -219,7 +190,12 @@ struct ow_message {
 		struct ow_message_ask ask;
 		struct ow_message_names names;
 		struct ow_message_times times;
-		struct ow_message_result result;
+		struct {
+			/* RESULT: the fields that have a place in the message; both points know the others. */
+			struct ow_interval_result result;
+			/* Packets at one point only, in this interval: the next fold is sized by it. */
+			uint64_t differences;
+		};
 		struct ow_message_ping ping;
 	};
 };

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The messages of an interval, field by field; docs/protocol.md draws them. */
 #include "exchange/message_lane.h"
+#include "result/fields.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Durations: what a clock that jumps makes of them included. */
@@ -168,17 +170,35 @@ void ow_code_times(struct ow_coder *c, struct ow_message_times *m)
 	ow_coder_bytes(c, "synopsis", &m->synopsis, m->synopsis_size);
 }
 
-static void code_value(struct ow_coder *c, const char *field, struct ow_message_value *v)
+/* -- results ------------------------------------------------------------------------------------------------------ */
+
+/* The numbers of the message, and the place of what is no field of a result. */
+_Static_assert(OW_VALUE_NONE == 0 && OW_VALUE_ESTIMATED == 1 && OW_VALUE_EXACT == 2, "values as in docs/protocol.md");
+_Static_assert(OW_RESULT_MEASURED == 0 && OW_RESULT_PARTIAL == 1 && OW_RESULT_UNKNOWN == 2,
+               "status as in docs/protocol.md");
+#define WIRE_DIFFERENCES 5
+
+/* A reason that this version does not know is another point's secret. */
+static void code_reason(struct ow_coder *c, const char *field, enum ow_reason *reason)
 {
-	OW_CODER_ENUM(c, field, v->status, 0, OW_MESSAGE_EXACT + 1);
+	char text[OW_MESSAGE_TEXT];
+	snprintf(text, sizeof text, "%s", ow_reason_text(*reason));
+	ow_coder_text(c, field, text, sizeof text, true);
+	if (c->does == OW_CODER_READS && !c->failed)
+		*reason = ow_reason_of(text, OW_REASON_PEER_COULD_NOT_TELL);
+}
+
+static void code_value(struct ow_coder *c, const char *field, struct ow_value *v)
+{
+	OW_CODER_ENUM(c, field, v->status, OW_VALUE_NONE, OW_VALUE_EXACT + 1);
 	if (c->failed)
 		return;
-	if (v->status == OW_MESSAGE_VALUE_NONE) {
-		ow_coder_text(c, field, v->reason, sizeof v->reason, true);
+	if (v->status == OW_VALUE_NONE) {
+		code_reason(c, field, &v->reason);
 		return;
 	}
 	ow_coder_double(c, field, &v->value);
-	if (v->status == OW_MESSAGE_EXACT) {
+	if (v->status == OW_VALUE_EXACT) {
 		v->low = v->high = v->value;
 	} else {
 		ow_coder_double(c, field, &v->low);
@@ -188,82 +208,93 @@ static void code_value(struct ow_coder *c, const char *field, struct ow_message_
 		ow_coder_fail(c, field, "is not within its interval");
 }
 
-static void code_counts(struct ow_coder *c, struct ow_message_result *m)
+static void code_count(struct ow_coder *c, const struct ow_field *field, uint64_t *count)
 {
-	code_packets(c, "differences", &m->differences);
-	code_packets(c, "sent", &m->sent);
-	code_packets(c, "received", &m->received);
-	code_packets(c, "matched", &m->matched);
-	code_packets(c, "late", &m->late);
-	code_packets(c, "late received", &m->late_received);
-	code_packets(c, "lost", &m->lost);
-	code_packets(c, "pending", &m->pending);
-	code_packets(c, "extra", &m->extra);
-	code_packets(c, "duplicated", &m->duplicated);
-	code_packets(c, "ambiguous", &m->ambiguous);
-	ow_coder_uint(c, "reordered", 8, &m->reordered, 0, UINT64_MAX);
-	if (!c->failed && m->reordered > OW_MESSAGE_PACKETS_MAX && m->reordered != UINT64_MAX)
-		ow_coder_fail(c, "reordered", "is out of range");
-	ow_coder_uint(c, "bytes", 8, &m->bytes, 0, OW_MESSAGE_BYTES_MAX);
-	code_packets(c, "total sent", &m->total_sent);
-	code_packets(c, "total received", &m->total_received);
-	code_packets(c, "ring drops of the sender", &m->ring_drops_from);
-	code_packets(c, "ring drops of the receiver", &m->ring_drops_to);
-	code_packets(c, "unreadable frames", &m->unreadable);
-	code_packets(c, "samples", &m->samples);
+	bool may_be_unknown = field->flags & OW_FIELD_NOT_COUNTED;
+	uint64_t most = field->flags & OW_FIELD_OF_BYTES ? OW_MESSAGE_BYTES_MAX : OW_MESSAGE_PACKETS_MAX;
+	ow_coder_uint(c, field->json, 8, count, 0, may_be_unknown ? UINT64_MAX : most);
+	if (!c->failed && *count > most && *count != OW_RESULT_NOT_COUNTED)
+		ow_coder_fail(c, field->json, "is out of range");
 }
 
-static void code_cost(struct ow_coder *c, struct ow_message_result *m)
+static void code_number(struct ow_coder *c, const struct ow_field *field, uint32_t *number)
 {
-	ow_coder_uint(c, "bytes of messages", 8, &m->cost_bytes, 0, OW_MESSAGE_BYTES_MAX);
-	ow_coder_u32(c, "round trips", &m->round_trips, 0, UINT32_MAX);
-	ow_coder_int(c, "transmit", &m->transmit_ns, INT64_MIN, DURATION_NS_MAX);
-	ow_coder_int(c, "decode", &m->decode_ns, INT64_MIN, DURATION_NS_MAX);
-	ow_coder_int(c, "missing", &m->missing_ns, INT64_MIN, DURATION_NS_MAX);
-	ow_coder_int(c, "erase", &m->erase_ns, INT64_MIN, DURATION_NS_MAX);
-	ow_coder_int(c, "compute", &m->compute_ns, INT64_MIN, DURATION_NS_MAX);
-	ow_coder_int(c, "ready", &m->ready_ns, INT64_MIN, DURATION_NS_MAX);
+	bool shift = field->type == OW_FIELD_SHIFT;
+	uint64_t value = *number;
+	ow_coder_uint(c, field->json, shift ? 1 : 4, &value, 0, shift ? OW_MESSAGE_SHIFT_MAX : UINT32_MAX);
+	*number = (uint32_t)value;
+}
+
+static void code_field(struct ow_coder *c, const struct ow_field *field, struct ow_interval_result *r)
+{
+	void *member = ow_field_at(field, r);
+	struct ow_value *value = member;
+	switch (field->type) {
+	case OW_FIELD_TEXT:
+		/* What is not whole says why. */
+		ow_coder_text(c, field->json, member, field->size,
+		              member != r->cause || r->status == OW_RESULT_MEASURED);
+		break;
+	case OW_FIELD_INTEGER:
+		ow_coder_int(c, field->json, member, INT64_MIN, DURATION_NS_MAX);
+		break;
+	case OW_FIELD_FLAG:
+		ow_coder_bool(c, field->json, member);
+		break;
+	case OW_FIELD_STATUS:
+		OW_CODER_ENUM(c, field->json, r->status, OW_RESULT_MEASURED, OW_RESULT_UNKNOWN + 1);
+		break;
+	case OW_FIELD_COUNT:
+		code_count(c, field, member);
+		break;
+	case OW_FIELD_SHIFT:
+	case OW_FIELD_NUMBER:
+		code_number(c, field, member);
+		break;
+	case OW_FIELD_SHARE:
+		ow_coder_double(c, field->json, member);
+		break;
+	case OW_FIELD_VALUE:
+		code_value(c, field->json, value);
+		break;
+	case OW_FIELD_QUANTILES:
+		for (int q = 0; q < OW_QUANTILES; q++)
+			code_value(c, field->json, &value[q]);
+		break;
+	case OW_FIELD_CLOCK:
+		ow_code_clock(c, member);
+		break;
+	default: /* follows from others */
+		break;
+	}
 }
 
 /* Whatever the status: packets are conserved, and no part is more than the whole. */
-static void check_counts(struct ow_coder *c, const struct ow_message_result *m)
+static void check_counts(struct ow_coder *c, const struct ow_interval_result *r)
 {
 	if (c->failed)
 		return;
-	if (m->sent != m->matched + m->late + m->lost + m->pending)
+	if (r->sent != r->matched + r->late + r->lost + r->pending)
 		ow_coder_fail(c, "sent", "is not matched + late + lost + pending");
-	else if (m->received != m->matched + m->late_received + m->extra)
+	else if (r->received != r->matched + r->late_received + r->extra)
 		ow_coder_fail(c, "received", "is not matched + late + extra");
-	else if (m->final && m->pending && m->status == OW_MESSAGE_MEASURED)
+	else if (r->final && r->pending && r->status == OW_RESULT_MEASURED)
 		ow_coder_fail(c, "pending", "is not 0 though the result is final");
-	else if (m->duplicated > m->extra)
+	else if (r->duplicated > r->extra)
 		ow_coder_fail(c, "duplicated", "is more than extra");
-	else if (m->ambiguous > m->matched + m->late)
+	else if (r->ambiguous > r->matched + r->late)
 		ow_coder_fail(c, "ambiguous", "is more than matched + late");
-	else if (!(m->coverage >= 0 && m->coverage <= 1))
+	else if (!(r->coverage >= 0 && r->coverage <= 1))
 		ow_coder_fail(c, "coverage", "is not between 0 and 1");
 }
 
-void ow_code_result(struct ow_coder *c, struct ow_message_result *m)
+void ow_code_result(struct ow_coder *c, struct ow_interval_result *result, uint64_t *differences)
 {
-	OW_CODER_ENUM(c, "status", m->status, 0, OW_MESSAGE_UNKNOWN + 1);
-	ow_coder_bool(c, "final", &m->final);
-	ow_coder_bool(c, "exact", &m->exact);
-	ow_coder_u8(c, "shift", &m->sample_shift, 0, OW_MESSAGE_SHIFT_MAX);
-	code_counts(c, m);
-	ow_coder_double(c, "coverage", &m->coverage);
-	ow_code_clock(c, &m->clock_from);
-	ow_code_clock(c, &m->clock_to);
-	code_cost(c, m);
-	check_counts(c, m);
-	code_value(c, "mean", &m->mean_ns);
-	code_value(c, "standard deviation", &m->stddev_ns);
-	code_value(c, "minimum", &m->min_ns);
-	code_value(c, "maximum", &m->max_ns);
-	code_value(c, "loss ratio", &m->loss_ratio);
-	for (int q = 0; q < OW_QUANTILES; q++)
-		code_value(c, "quantile", &m->quantile_ns[q]);
-	/* What is not whole says why. */
-	ow_coder_text(c, "cause", m->cause, sizeof m->cause, m->status == OW_MESSAGE_MEASURED);
-	ow_coder_text(c, "synopsis", m->synopsis, sizeof m->synopsis, true);
+	for (unsigned wire = 1; wire <= OW_FIELD_WIRES; wire++) {
+		if (wire == WIRE_DIFFERENCES)
+			code_packets(c, "differences", differences);
+		else
+			code_field(c, ow_field_wire(wire), result);
+	}
+	check_counts(c, result);
 }

@@ -11,6 +11,6 @@ void ow_code_synopsis(struct ow_coder *coder, struct ow_message_synopsis *messag
 void ow_code_ask(struct ow_coder *coder, struct ow_message_ask *message);
 void ow_code_names(struct ow_coder *coder, struct ow_message_names *message);
 void ow_code_times(struct ow_coder *coder, struct ow_message_times *message);
-void ow_code_result(struct ow_coder *coder, struct ow_message_result *message);
+void ow_code_result(struct ow_coder *coder, struct ow_interval_result *result, uint64_t *differences);
 
 #endif

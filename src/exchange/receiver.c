@@ -247,8 +247,8 @@ static void unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cau
 	emit(x);
 }
 
-static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_result *m,
-                     struct ow_error *err)
+static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct ow_interval_result *m,
+                     uint64_t differences, struct ow_error *err)
 {
 	struct ow_reception *reception = reception_of(slot);
 	struct ow_interval_result *r = m->final ? &reception->final : &reception->provisional;
@@ -259,8 +259,8 @@ static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct o
 		return ow_error_set(err, EPROTO, "message RESULT: more packets received than this point saw");
 	ow_exchange_blank(x, slot->interval, r);
 	ow_result_from_message(m, r);
-	if (!m->final && m->status != OW_MESSAGE_UNKNOWN)
-		learn(receiver_of(x), m->differences);
+	if (!m->final && m->status != OW_RESULT_UNKNOWN)
+		learn(receiver_of(x), differences);
 	*(m->final ? &reception->told_final : &reception->told) = true;
 	slot->since_ns = x->now_ns;
 	drop_page(slot);
@@ -312,7 +312,7 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 		}
 		return r;
 	case OW_MESSAGE_RESULT:
-		return slot ? on_result(x, slot, &message->result, err) : 0;
+		return slot ? on_result(x, slot, &message->result, message->differences, err) : 0;
 	case OW_MESSAGE_NONE:
 		if (here) {
 			char cause[OW_RESULT_CAUSE];

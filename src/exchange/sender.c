@@ -92,13 +92,14 @@ static void tell(struct ow_sender *s, struct ow_interval_result *result, uint64_
 	struct ow_message m = {.type = OW_MESSAGE_RESULT, .lane = s->x.options.lane, .interval = result->interval};
 	uint8_t *frame;
 	size_t size;
-	ow_result_to_message(result, differences, &m.result);
+	ow_result_to_message(result, &m.result);
+	m.differences = differences;
 	if (ow_message_encode(&m, &frame, &size, NULL) < 0)
 		return;
 	free(frame);
 	/* Its own bytes, and those of the provisional result before it. */
 	result->cost.bytes += (size + 4) * (result->final ? 2 : 1);
-	m.result.cost_bytes = result->cost.bytes;
+	m.result.cost.bytes = result->cost.bytes;
 	if (ow_message_encode(&m, &frame, &size, NULL) < 0)
 		return;
 	s->x.sinks.send(s->x.sinks.arg, frame, size);

@@ -12,17 +12,11 @@ static const struct ow_message_bucket example_sums[] = {{.time = 300}, {.time = 
 static const struct ow_message_bucket example_clean[] = {{300, 7, 2}};
 static const int64_t example_sample[] = {100, 200};
 
-static inline struct ow_message_value example_exact(double value)
+static inline struct ow_interval_result example_result(void)
 {
-	return (struct ow_message_value){OW_MESSAGE_EXACT, value, value, value, ""};
-}
-
-static inline struct ow_message_result example_result(void)
-{
-	struct ow_message_result r = {
-		.status = OW_MESSAGE_MEASURED,
+	struct ow_interval_result r = {
+		.status = OW_RESULT_MEASURED,
 		.final = true,
-		.differences = 3,
 		.sent = 10,
 		.received = 9,
 		.matched = 8,
@@ -36,25 +30,17 @@ static inline struct ow_message_result example_result(void)
 		.total_received = 9,
 		.coverage = 1,
 		.samples = 9,
-		.mean_ns = example_exact(1500),
-		.stddev_ns = {OW_MESSAGE_ESTIMATED, 20, 18, 22, ""},
-		.loss_ratio = example_exact(0.125),
+		.mean_ns = ow_value_exact(1500),
+		.stddev_ns = {OW_VALUE_ESTIMATED, 20, 18, 22, OW_NO_REASON},
+		.loss_ratio = ow_value_exact(0.125),
 		.clock_from = {true, 250},
 		.clock_to = {false, INT64_MAX},
 		.synopsis = "fold 4 x 40",
-		.cost_bytes = 2048,
-		.round_trips = 1,
-		.transmit_ns = 1,
-		.decode_ns = 2,
-		.missing_ns = 3,
-		.erase_ns = 4,
-		.compute_ns = 5,
-		.ready_ns = 6,
+		.cost = {2048, 1, 1, 2, 3, 4, 5, 6},
 	};
-	strncpy(r.min_ns.reason, "sample", sizeof r.min_ns.reason - 1);
-	strncpy(r.max_ns.reason, "sample", sizeof r.max_ns.reason - 1);
+	r.min_ns = r.max_ns = ow_value_none(OW_REASON_SAMPLED);
 	for (int q = 0; q < OW_QUANTILES; q++)
-		r.quantile_ns[q] = example_exact(1400 + 10 * q);
+		r.quantile_ns[q] = ow_value_exact(1400 + 10 * q);
 	return r;
 }
 
@@ -163,6 +149,7 @@ static inline struct ow_message example(unsigned number)
 	case 9:
 		m.type = OW_MESSAGE_RESULT;
 		m.result = example_result();
+		m.differences = 3;
 		break;
 	case 10:
 		m.type = OW_MESSAGE_NONE;

@@ -482,18 +482,18 @@ static bool wild_times(const struct target *t)
 static struct ow_message result(int64_t interval, uint64_t sent, uint64_t received)
 {
 	struct ow_message m = {.type = OW_MESSAGE_RESULT, .lane = 1, .interval = interval};
-	m.result = (struct ow_message_result){.final = true,
-	                                      .sent = sent,
-	                                      .received = received,
-	                                      .lost = sent,
-	                                      .extra = received,
-	                                      .reordered = UINT64_MAX,
-	                                      .total_sent = sent,
-	                                      .total_received = received,
-	                                      .clock_from = {true, 1000},
-	                                      .clock_to = {true, 1000}};
-	struct ow_message_result *r = &m.result;
-	struct ow_message_value none = {.reason = "no packet was sent"};
+	m.result = (struct ow_interval_result){.final = true,
+	                                       .sent = sent,
+	                                       .received = received,
+	                                       .lost = sent,
+	                                       .extra = received,
+	                                       .reordered = UINT64_MAX,
+	                                       .total_sent = sent,
+	                                       .total_received = received,
+	                                       .clock_from = {true, 1000},
+	                                       .clock_to = {true, 1000}};
+	struct ow_interval_result *r = &m.result;
+	struct ow_value none = ow_value_none(OW_REASON_NO_PACKET_SENT);
 	r->mean_ns = r->stddev_ns = r->min_ns = r->max_ns = r->loss_ratio = none;
 	for (int q = 0; q < OW_QUANTILES; q++)
 		r->quantile_ns[q] = none;
