@@ -4,6 +4,7 @@
 #include "base/line.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FIRST_WIDTH_NS INT64_C(1000000) /* 1 ms: shorter captures do not drift */
@@ -12,6 +13,8 @@
 #define UNEXPLAINED    0.1              /* spread around the line, as a share of its rise */
 #define NOISE_NS       20000.0          /* by which packets may seem too fast: software stamps them late */
 #define SEARCH_STEPS   60               /* thirds of the range that are left out: to 0.00002 ppb */
+#define STEP_STRETCHES 3                /* before and after a step of the clock */
+#define STEP_CLEAR     3.0              /* so many times as large as what the path itself changed */
 #define PPB_MOST       500000.0 /* quartz is better than 500 ppm: more is a change of the delay, not of clocks */
 
 void ow_skew_init(struct ow_skew *drift)
@@ -143,4 +146,63 @@ bool ow_skew_refine(const struct ow_skew *drift, double *ret_ppb)
 	best = roomiest(drift);
 	*ret_ppb = best;
 	return room(drift, best) > -NOISE_NS && room(drift, best) > room(drift, 0) + SWING_LEAST_NS;
+}
+
+/* -- steps -------------------------------------------------------------------------------------------------------- */
+
+/* The fastest packets of some stretches: the least of them, and the median of the least of each. */
+struct level {
+	double least, spread;
+	unsigned stretches;
+};
+
+static int by_size(const void *x, const void *y)
+{
+	double a = *(const double *)x, b = *(const double *)y;
+	return (a > b) - (a < b);
+}
+
+static struct level level_of(const struct ow_skew *d, unsigned way, unsigned from, unsigned to)
+{
+	double least[OW_SKEW_BINS];
+	struct level level = {0};
+	for (unsigned i = from; i < to; i++) {
+		if (d->count[way][i])
+			least[level.stretches++] = (double)d->least[way][i];
+	}
+	if (!level.stretches)
+		return level;
+	qsort(least, level.stretches, sizeof *least, by_size);
+	level.least = least[0];
+	level.spread = least[level.stretches / 2] - least[0];
+	return level;
+}
+
+/* What B's clock gained in the stretch `at`, by those before and those after it; 0 = nothing that is clear. */
+static double gained_at(const struct ow_skew *d, unsigned at)
+{
+	double change[OW_DIRECTIONS], spread = 0;
+	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
+		struct level before = level_of(d, way, 0, at), after = level_of(d, way, at + 1, OW_SKEW_BINS);
+		if (before.stretches < STEP_STRETCHES || after.stretches < STEP_STRETCHES)
+			return 0;
+		change[way] = after.least - before.least;
+		spread = fmax(spread, fmax(before.spread, after.spread));
+	}
+	double gained = (change[OW_A_TO_B] - change[OW_B_TO_A]) / 2, path = (change[OW_A_TO_B] + change[OW_B_TO_A]) / 2;
+	return fabs(gained) >= NOISE_NS && fabs(gained) > STEP_CLEAR * fabs(path) && fabs(gained) > spread ? gained : 0;
+}
+
+bool ow_skew_step(const struct ow_skew *d, int64_t *ret_at_ns, int64_t *ret_ns)
+{
+	double most = 0;
+	for (unsigned at = 0; at < OW_SKEW_BINS; at++) {
+		double gained = gained_at(d, at);
+		if (fabs(gained) <= fabs(most))
+			continue;
+		most = gained;
+		*ret_at_ns = d->start_ns + (int64_t)at * d->width_ns + d->width_ns / 2;
+		*ret_ns = llrint(gained);
+	}
+	return most != 0;
 }

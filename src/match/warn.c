@@ -45,6 +45,17 @@ static int warn(struct ow_match *m, const char *format, ...)
 	return 0;
 }
 
+#define WHEN_TEXT 40
+
+static const char *when_text(int64_t time_ns, char text[WHEN_TEXT])
+{
+	time_t seconds = (time_t)(time_ns / OW_NS_PER_S);
+	struct tm utc;
+	size_t end = gmtime_r(&seconds, &utc) ? strftime(text, WHEN_TEXT, "%Y-%m-%d %H:%M:%S", &utc) : 0;
+	snprintf(text + end, WHEN_TEXT - end, ".%03d UTC", (int)(time_ns % OW_NS_PER_S / OW_NS_PER_MS));
+	return text;
+}
+
 static const char *name(unsigned side)
 {
 	return side == OW_SIDE_A ? "A" : "B";
@@ -272,15 +283,31 @@ static int warn_estimate(struct ow_match *m)
 	               "variation of the delay is meaningful");
 }
 
+/* A step of a clock that leaves packets of both directions some time. */
+static int warn_step(struct ow_match *m)
+{
+	int64_t at_ns, gained_ns;
+	char when[WHEN_TEXT], text[OW_DURATION_TEXT];
+	if (m->pass.plan.untimed || !ow_skew_step(&m->pass.skew, &at_ns, &gained_ns))
+		return 0;
+	ow_duration_text(fabs((double)gained_ns), text);
+	return warn(
+		m,
+		"a clock was set while it captured: at about %s packets become %s by %s from A to B, and %s by as much "
+		"from B to A; no offset is right before and after",
+		when_text(at_ns, when), gained_ns > 0 ? "slower" : "faster", text, gained_ns > 0 ? "faster" : "slower");
+}
+
 static int warn_drift(struct ow_match *m)
 {
 	double ppb = 0;
 	const struct ow_capture_info *b = &m->report.capture[OW_SIDE_B];
+	int r = 0;
 	if (m->pass.plan.drift != 0)
-		return warn(m, "the clock of B gains %.3f ppm on A's; delays are corrected for that",
-		            m->report.drift_ppb / 1e3);
-	if (!ow_skew_estimate(&m->pass.skew, &ppb))
-		return 0;
+		r = warn(m, "the clock of B gains %.3f ppm on A's; delays are corrected for that",
+		         m->report.drift_ppb / 1e3);
+	if (r < 0 || m->pass.plan.drift != 0 || !ow_skew_estimate(&m->pass.skew, &ppb))
+		return r < 0 ? r : warn_step(m);
 	char text[OW_DURATION_TEXT];
 	ow_duration_text(fabs(ppb) * (double)(b->last_ns - b->first_ns) / 1e9, text);
 	return warn(m,
@@ -516,14 +543,11 @@ static int warn_uncut(struct ow_match *m)
 
 static int warn_hole(struct ow_match *m, unsigned side, const struct ow_gap *gap)
 {
-	char when[40], length[OW_DURATION_TEXT];
+	char when[WHEN_TEXT], length[OW_DURATION_TEXT];
 	int64_t from_ns = gap->silence.from_ns;
 	if (side == OW_SIDE_B)
 		from_ns += m->pass.plan.offset_ns - m->pass.plan.shift_ns;
-	time_t seconds = (time_t)(from_ns / OW_NS_PER_S);
-	struct tm utc;
-	size_t end = gmtime_r(&seconds, &utc) ? strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &utc) : 0;
-	snprintf(when + end, sizeof when - end, ".%03d UTC", (int)(from_ns % OW_NS_PER_S / OW_NS_PER_MS));
+	when_text(from_ns, when);
 	ow_duration_text((double)(gap->silence.to_ns - gap->silence.from_ns), length);
 	unsigned long long from = gap->from.packets, to = gap->to.packets;
 	if (gap->verdict == OW_HOLE_SHORT && from)

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #define S INT64_C(1000000000)
@@ -123,6 +124,33 @@ static void leaves_a_step_alone(void **state)
 }
 
 /* Too short, too few, or more than any clock: no drift. */
+/* A clock that is set by 1 ms in the middle: found to a stretch, and by how much. A route that gets longer is no step.
+ */
+static void finds_a_step(void **state)
+{
+	(void)state;
+	for (int kind = 0; kind < 3; kind++) {
+		struct ow_skew skew;
+		struct ow_random r;
+		int64_t at = 0, gained = 0, start = 1700000000 * S;
+		ow_random_seed(&r, 7);
+		ow_skew_init(&skew);
+		for (int i = 0; i < 40000; i++) {
+			int64_t t = start + i * (S / 1000), late = i >= 20000 && kind != 2 ? 1000000 : 0;
+			double delay = 5e6 - 20000 * log(1 - ow_random_unit(&r));
+			if (i % 2)
+				ow_skew_add(&skew, OW_A_TO_B, t, llrint(delay) + late);
+			else
+				ow_skew_add(&skew, OW_B_TO_A, t, llrint(delay) - (kind == 0 ? late : 0));
+		}
+		assert_int_equal(ow_skew_step(&skew, &at, &gained), kind == 0);
+		if (kind)
+			continue;
+		assert_true(llabs(gained - 1000000) < 5000);
+		assert_true(llabs(at - start - 20 * S) <= 2 * S);
+	}
+}
+
 static void keeps_out_of_what_it_cannot_know(void **state)
 {
 	(void)state;
@@ -139,9 +167,13 @@ static void keeps_out_of_what_it_cannot_know(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_the_drift),      cmocka_unit_test(sees_none_where_there_is_none),
-		cmocka_unit_test(sees_through_a_queue), cmocka_unit_test(refines_a_correction),
-		cmocka_unit_test(leaves_a_step_alone),  cmocka_unit_test(keeps_out_of_what_it_cannot_know),
+		cmocka_unit_test(finds_the_drift),
+		cmocka_unit_test(sees_none_where_there_is_none),
+		cmocka_unit_test(sees_through_a_queue),
+		cmocka_unit_test(refines_a_correction),
+		cmocka_unit_test(leaves_a_step_alone),
+		cmocka_unit_test(finds_a_step),
+		cmocka_unit_test(keeps_out_of_what_it_cannot_know),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@ class Capture:
         self.swapped = self.compressed = self.concatenated = False
         self.link, self.encapsulation = ETHERNET, ()
         self.late, self.early, self.holes = 0, 0, []
+        self.clock_steps = []  # (true time, ns): the clock is set
         self.drops, self.tells_drops = 0.0, False
         self.mirror, self.mirror_delay = 0.0, 5 * US  # share of frames that are shown twice, and how much later
         self.mirror_from, self.mirror_to = 0, 1 << 63  # when they are
@@ -34,7 +35,7 @@ class Capture:
         self.tunnel_ident = 0
 
     def stamp(self, t):
-        now = t + self.offset + int(self.drift * (t - self.network.start))
+        now = t + self.offset + int(self.drift * (t - self.network.start)) + sum(ns for at, ns in self.clock_steps if t >= at)
         return now // self.tick * self.tick
 
     def covers(self, t):

@@ -7,12 +7,16 @@ from network import A, B, MS, S, US, Network
 from traffic import Traffic
 
 PERTURBATIONS = {}
+# Perturbations that came later belong to seeds from here on, so that earlier seeds stay the same cases.
+LATER, LATER_FROM = set(), 20001
 
 
-def perturbation(*words):
+def perturbation(*words, later=False):
     """Registers a function that changes a case. `words`: a regular expression of warnings that name this cause."""
     def register(function):
         PERTURBATIONS[function.__name__] = (function, "|".join(words))
+        if later:
+            LATER.add(function.__name__)
         return function
     return register
 
@@ -22,7 +26,10 @@ class Case:
         self.seed = seed
         self.rng = rng = random.Random(seed)
         if names is None:
-            names = rng.sample(sorted(PERTURBATIONS), rng.choice([0, 1, 1, 1, 2, 2, 2, 2, 3, 3]))
+            known = sorted(n for n in PERTURBATIONS if n not in LATER)
+            names = rng.sample(known, rng.choice([0, 1, 1, 1, 2, 2, 2, 2, 3, 3]))
+            if seed >= LATER_FROM:
+                names = names[:2] + [rng.choice(sorted(LATER))]
         self.names = sorted(names)
         self.start = 1_700_000_000 * S + rng.randrange(10**6) * MS
         self.seconds = rng.choice([6, 10, 10, 20, 40])
@@ -76,6 +83,8 @@ class Case:
             "syslog": lambda: traffic.syslog(t + rng.randrange(S), 300, d * S // 330),
             "esp": lambda: traffic.esp(t + rng.randrange(S), 200, d * S // 220),
             "flood": lambda: traffic.polling(t + rng.randrange(S), rng.choice([MS, 10 * MS]), 300, jitter=1.0, replies=False, flood=True),
+            "many": lambda: traffic.syslog(t + rng.randrange(S), 4000, d * S // 4400),
+            "few": lambda: traffic.dns(t, rng.randrange(1, 3)),
             "large": lambda: traffic.large_datagrams(t + rng.randrange(S), 40, d * S // 45),
             "long": lambda: traffic.long_datagrams(t + rng.randrange(S), 150, d * S // 160),
         }
@@ -345,3 +354,56 @@ def repeats(case, rng):
 @perturbation("direction")
 def one_direction(case, rng):
     case.one_direction = True
+
+
+# -- those that came later -------------------------------------------------------------------------------------
+
+
+@perturbation("hole", "cover", "interrupt", "gap", "no frame", "at all", later=True)
+def holes(case, rng):
+    """Both captures have holes, which may overlap."""
+    for capture in case.captures:
+        for _ in range(rng.randrange(1, 4)):
+            at = case.start + int(rng.uniform(0.1, 0.8) * case.seconds * S)
+            capture.holes.append((at, at + int(rng.uniform(0.02, 0.2) * case.seconds * S)))
+
+
+@perturbation("hole", "cover", "interrupt", "gap", "no frame", "at all", later=True)
+def late_in_a_hole(case, rng):
+    """One capture starts while the other has a hole."""
+    first, second = rng.sample(case.captures, 2)
+    at = int(rng.uniform(0.1, 0.4) * case.seconds * S)
+    length = int(rng.uniform(0.1, 0.3) * case.seconds * S)
+    first.holes = [(case.start + at, case.start + at + length)]
+    second.late = at + int(rng.random() * length)
+
+
+@perturbation("clock", "step", "backwards", "offset", "drift", later=True)
+def clock_step(case, rng):
+    """A clock is set while it captures."""
+    at = case.start + int(rng.uniform(0.2, 0.8) * case.seconds * S)
+    case.side().clock_steps = [(at, int(rng.choice([-1, 1]) * 10 ** rng.uniform(5, 7.7)))]
+
+
+@perturbation("drift", "step", "route", later=True)
+def detour(case, rng):
+    """The route changes to one that is much longer, and perhaps back."""
+    path = case.path()
+    at = case.start + int(rng.uniform(0.2, 0.6) * case.seconds * S)
+    path.steps = [(at, 100 * MS)]
+    if rng.random() < 0.5:
+        path.steps.append((at + int(rng.uniform(0.05, 0.3) * case.seconds * S), -100 * MS))
+
+
+@perturbation("direction", later=True)
+def lopsided(case, rng):
+    """Thousands of packets one way, and one or two the other way."""
+    case.one_direction = True
+    case.apps = ["many", "few"]
+
+
+@perturbation("direction", "drift", "clock", "ppm", later=True)
+def drift_one_way(case, rng):
+    case.one_direction = True
+    drift(case, rng)
+    case.auto = True

@@ -96,6 +96,7 @@ class Judge:
 
     def judge(self):
         self.conservation()
+        self.intervals()
         for d in (0, 1):
             self.counts(d)
             if not self.auto:
@@ -121,6 +122,20 @@ class Judge:
         for side in (0, 1):
             if r["inputs"]["ab"[side]]["packets"] != len(self.case.files[side]):
                 self.fault("reading", f"{'AB'[side]}: {r['inputs']['ab'[side]]['packets']} packets of {len(self.case.files[side])} read")
+
+    def intervals(self):
+        """The intervals add up to the whole, and the delays of each are between those of the whole."""
+        if "intervals" not in self.result:
+            return
+        rows = [[row for row in self.result["intervals"]], [row["b_to_a"] for row in self.result["intervals"] if row["b_to_a"]]]
+        for name, way, parts in zip(WAYS, self.way, rows):
+            for key in ("sent", "received", "matched", "lost", "extra", "duplicated", "ambiguous", "samples"):
+                total = sum(part[key] for part in parts)
+                if total != way[key]:
+                    self.faults.append(("intervals", f"{name}: {key} {way[key]}, of the intervals {total}"))
+            delays = [part["delay_ns"] for part in parts if part["samples"]]
+            if delays and (min(d["min"] for d in delays), max(d["max"] for d in delays)) != (way["delay_ns"]["min"], way["delay_ns"]["max"]):
+                self.faults.append(("intervals", f"{name}: the extremes of the intervals are not those of the whole"))
 
     def counts(self, d):
         truth, way, name = self.truth[d], self.way[d], WAYS[d]
@@ -231,7 +246,10 @@ class Judge:
 
     def drift_tolerance(self, true):
         """How far a drift that is estimated from delays can be off over the capture: a part of their spread."""
+        spread = max([sorted(t)[len(t) // 2] - min(t) for t in true if t], default=0)
+        # A step of a clock that is smaller than what the delays vary cannot be seen.
+        steps = sum(abs(ns) for c in self.case.captures for _, ns in c.clock_steps)
+        steps = steps if steps <= 2 * spread else 0
         if not self.result["clock"]["drift_ppb"] and not any(c.drift for c in self.case.captures):
-            return 0
-        spread = [sorted(t)[len(t) // 2] - min(t) for t in true if t]
-        return 10_000 + (max(spread) if spread else 0)
+            return steps
+        return 10_000 + spread + steps

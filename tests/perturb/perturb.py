@@ -5,6 +5,7 @@
     perturb.py ONEWAY                          a few hundred cases, as in `make test`
     perturb.py ONEWAY --cases 5000 --first 1   as many as you like
     perturb.py ONEWAY --seed 17 --keep DIR     one case; its captures stay in DIR
+    perturb.py ONEWAY --first 20001            with those that came later: clock steps, detours, holes in both, lopsided
     perturb.py ONEWAY --with nat,loss          cases of this composition
 """
 import argparse
@@ -31,10 +32,12 @@ def run(program, paths, options):
 def ways_to_ask(case):
     """The options with which a user would ask of this case."""
     asked = [[]]
-    if {"offset", "drift", "zone"} & set(case.names) or case.seed % 5 == 0:
+    if {"offset", "drift", "zone", "drift_one_way", "clock_step"} & set(case.names) or case.seed % 5 == 0:
         asked.append(["--offset", "auto"])
     if case.one_direction and not any(u.direction for u in case.net.units):
         asked.append(["--one-direction"])
+    if case.seed % 8 == 3:
+        asked.append(["--interval", "1s"])
     return asked
 
 
