@@ -1,226 +1,177 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that writes epochs: flow_keeper.h. */
 #include "point/epoch_writer.h"
 
+#include "base/retry_writer.h"
+#include "base/time.h"
 #include "flows/epochs.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define WAITING_MAX 64 /* epochs */
-#define RETRY_S     1
+#define WAITING_MAX 64 /* epochs, besides the one that is written */
+#define RETRY_NS    OW_NS_PER_S
 
 struct waiting {
-	struct waiting *next;
 	unsigned recording;
 	struct ow_epoch epoch;
 };
 
 struct recording {
+	char *file; /* a copy: the configuration may be read again */
 	struct ow_epochs_writer *writer;
-	bool failing;                       /* the thread's own */
-	uint64_t lost_epochs, lost_packets; /* not told yet */
-	struct ow_error news;               /* empty = none */
+	uint64_t lost_epochs, lost_packets; /* under the lock; not told yet */
 };
 
 struct ow_epoch_writer {
 	unsigned recordings;
-	char *files[OW_CONFIG_FLOWS_MAX]; /* copies: the configuration may be read again */
-	pthread_t thread;
-	bool runs;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	/* Under the lock. */
-	bool stop;
-	struct waiting *first, **end;
-	unsigned count;
 	struct recording recording[OW_CONFIG_FLOWS_MAX];
+	const char *file; /* the thread's own: the one of the last write */
+	struct ow_retry_writer *writer;
+	pthread_mutex_t lock;
 };
 
-static void waiting_free(struct waiting *waiting)
+/* -- the thread ---------------------------------------------------------------------------------------------------- */
+
+static int write_epoch(void *owner, void *items, size_t count, struct ow_error *err)
 {
-	ow_epoch_done(&waiting->epoch);
-	free(waiting);
+	struct ow_epoch_writer *writer = owner;
+	struct waiting *first = items;
+	struct recording *recording = &writer->recording[first->recording];
+	writer->file = recording->file;
+	int r = ow_epochs_append(recording->writer, &first->epoch, NULL, err);
+	if (r < 0)
+		return r;
+	ow_epoch_done(&first->epoch);
+	ow_retry_writer_remove(writer->writer, 0, count, true);
+	return 0;
 }
 
-/* Says that a file fails once, and once that it works again. */
-static void note_result(struct ow_epoch_writer *keeper, unsigned number, int r, const struct ow_error *err)
+static void failed(void *owner, int code, const struct ow_error *why, bool first)
 {
-	struct recording *recording = &keeper->recording[number];
-	if ((r < 0) == recording->failing)
+	struct ow_epoch_writer *writer = owner;
+	(void)code;
+	if (first)
+		ow_retry_writer_tell(writer->writer, why);
+}
+
+static void worked(void *owner, int64_t failed_ns)
+{
+	struct ow_epoch_writer *writer = owner;
+	struct ow_error line;
+	if (!failed_ns)
 		return;
-	recording->failing = r < 0;
-	pthread_mutex_lock(&keeper->lock);
+	ow_error_set(&line, EIO, "%.200s: is written again", writer->file);
+	ow_retry_writer_tell(writer->writer, &line);
+}
+
+/* -- the caller's side --------------------------------------------------------------------------------------------- */
+
+static int open_recording(struct ow_epoch_writer *writer, const struct ow_config_flows *flows, struct ow_error *err)
+{
+	struct recording *recording = &writer->recording[writer->recordings];
+	recording->file = strdup(flows->file);
+	if (!recording->file)
+		return ow_error_set(err, ENOMEM, "not enough memory to record flows");
+	writer->recordings++;
+	return ow_epochs_create(flows->file, &flows->info, true, &recording->writer, err);
+}
+
+int ow_epoch_writer_create(const struct ow_config *config, struct ow_epoch_writer **ret_writer, struct ow_error *err)
+{
+	struct ow_epoch_writer *writer = calloc(1, sizeof *writer);
+	if (!writer)
+		return ow_error_set(err, ENOMEM, "not enough memory to record flows");
+	pthread_mutex_init(&writer->lock, NULL);
+	const struct ow_retry_writer_options o = {.item_size = sizeof(struct waiting),
+	                                          .waiting_max = WAITING_MAX,
+	                                          .batch_max = 1,
+	                                          .retry_ns = RETRY_NS,
+	                                          .retry_max_ns = RETRY_NS,
+	                                          .owner = writer,
+	                                          .write = write_epoch,
+	                                          .failed = failed,
+	                                          .worked = worked};
+	int r = ow_retry_writer_create(&o, &writer->writer);
 	if (r < 0)
-		recording->news = *err;
-	else
-		ow_error_set(&recording->news, EIO, "%.200s: is written again", keeper->files[number]);
-	pthread_mutex_unlock(&keeper->lock);
-}
-
-static int write_first(struct ow_epoch_writer *keeper, struct waiting *waiting)
-{
-	struct ow_error err = {""};
-	int r = ow_epochs_append(keeper->recording[waiting->recording].writer, &waiting->epoch, NULL, &err);
-	note_result(keeper, waiting->recording, r, &err);
-	return r;
-}
-
-/* Waits for something to write; after a failure for a while. NULL = the end. */
-static struct waiting *wait_for_one(struct ow_epoch_writer *keeper, bool failed)
-{
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += RETRY_S;
-	while (!keeper->stop && (failed || !keeper->first)) {
-		if (!failed)
-			pthread_cond_wait(&keeper->changed, &keeper->lock);
-		else if (pthread_cond_timedwait(&keeper->changed, &keeper->lock, &until) == ETIMEDOUT)
-			break;
-	}
-	/* At the end, what has failed just now is not tried again. */
-	return keeper->stop && failed ? NULL : keeper->first;
-}
-
-static void *work(void *arg)
-{
-	struct ow_epoch_writer *keeper = arg;
-	bool failed = false;
-	pthread_mutex_lock(&keeper->lock);
-	for (struct waiting *waiting; (waiting = wait_for_one(keeper, failed));) {
-		pthread_mutex_unlock(&keeper->lock);
-		failed = write_first(keeper, waiting) < 0;
-		pthread_mutex_lock(&keeper->lock);
-		if (failed)
-			continue;
-		keeper->first = waiting->next;
-		if (!keeper->first)
-			keeper->end = &keeper->first;
-		keeper->count--;
-		waiting_free(waiting);
-	}
-	pthread_mutex_unlock(&keeper->lock);
-	return NULL;
-}
-
-static int open_recording(struct ow_epoch_writer *keeper, const struct ow_config_flows *flows, struct ow_error *err)
-{
-	unsigned i = keeper->recordings;
-	keeper->files[i] = strdup(flows->file);
-	if (!keeper->files[i])
-		return ow_error_set(err, ENOMEM, "not enough memory to record flows");
-	keeper->recordings++;
-	return ow_epochs_create(flows->file, &flows->info, true, &keeper->recording[i].writer, err);
-}
-
-int ow_epoch_writer_create(const struct ow_config *config, struct ow_epoch_writer **ret_keeper, struct ow_error *err)
-{
-	struct ow_epoch_writer *keeper = calloc(1, sizeof *keeper);
-	if (!keeper)
-		return ow_error_set(err, ENOMEM, "not enough memory to record flows");
-	pthread_mutex_init(&keeper->lock, NULL);
-	pthread_cond_init(&keeper->changed, NULL);
-	keeper->end = &keeper->first;
-	int r = 0;
+		ow_error_set(err, ENOMEM, "not enough memory to record flows");
 	for (unsigned i = 0; r == 0 && i < config->flows_count; i++)
-		r = open_recording(keeper, &config->flows[i], err);
-	if (r == 0) {
-		r = pthread_create(&keeper->thread, NULL, work, keeper);
-		keeper->runs = r == 0;
-		if (r)
-			r = ow_error_set(err, r, "cannot start a thread: %s", strerror(r));
-	}
+		r = open_recording(writer, &config->flows[i], err);
+	if (r == 0 && (r = ow_retry_writer_start(writer->writer)) < 0)
+		ow_error_set(err, -r, "cannot start a thread: %s", strerror(-r));
 	if (r < 0)
-		ow_epoch_writer_free(keeper);
+		ow_epoch_writer_free(writer);
 	else
-		*ret_keeper = keeper;
+		*ret_writer = writer;
 	return r;
 }
 
-void ow_epoch_writer_add(struct ow_epoch_writer *keeper, unsigned recording, struct ow_epoch *epoch)
+static void lose(struct ow_epoch_writer *writer, unsigned recording, uint64_t epochs, uint64_t packets)
 {
-	struct waiting *waiting = calloc(1, sizeof *waiting);
-	pthread_mutex_lock(&keeper->lock);
-	if (waiting && keeper->count < WAITING_MAX) {
-		waiting->recording = recording;
-		waiting->epoch = *epoch;
-		epoch->colate = NULL;
-		epoch->counts = NULL;
-		*keeper->end = waiting;
-		keeper->end = &waiting->next;
-		keeper->count++;
-		waiting = NULL;
-		pthread_cond_signal(&keeper->changed);
-	} else {
-		keeper->recording[recording].lost_epochs++;
+	pthread_mutex_lock(&writer->lock);
+	writer->recording[recording].lost_epochs += epochs;
+	writer->recording[recording].lost_packets += packets;
+	pthread_mutex_unlock(&writer->lock);
+}
+
+void ow_epoch_writer_add(struct ow_epoch_writer *writer, unsigned recording, struct ow_epoch *epoch)
+{
+	const struct waiting waiting = {recording, *epoch};
+	if (ow_retry_writer_add(writer->writer, &waiting) < 0) {
+		lose(writer, recording, 1, 0);
+		return;
 	}
-	pthread_mutex_unlock(&keeper->lock);
-	free(waiting);
+	epoch->colate = NULL;
+	epoch->counts = NULL;
 }
 
-void ow_epoch_writer_lost(struct ow_epoch_writer *keeper, unsigned recording, uint64_t packets)
+void ow_epoch_writer_lost(struct ow_epoch_writer *writer, unsigned recording, uint64_t packets)
 {
-	pthread_mutex_lock(&keeper->lock);
-	keeper->recording[recording].lost_packets += packets;
-	pthread_mutex_unlock(&keeper->lock);
+	lose(writer, recording, 0, packets);
 }
 
-bool ow_epoch_writer_news(struct ow_epoch_writer *keeper, struct ow_error *ret_line)
+bool ow_epoch_writer_news(struct ow_epoch_writer *writer, struct ow_error *ret_line)
 {
-	bool news = false;
-	pthread_mutex_lock(&keeper->lock);
-	for (unsigned i = 0; i < keeper->recordings && !news; i++) {
-		struct recording *recording = &keeper->recording[i];
-		news = true;
-		if (*recording->news.text) {
-			*ret_line = recording->news;
-			*recording->news.text = 0;
-		} else if (recording->lost_epochs || recording->lost_packets) {
+	bool news = ow_retry_writer_news(writer->writer, ret_line);
+	pthread_mutex_lock(&writer->lock);
+	for (unsigned i = 0; i < writer->recordings && !news; i++) {
+		struct recording *recording = &writer->recording[i];
+		news = recording->lost_epochs || recording->lost_packets;
+		if (news)
 			ow_error_set(
 				ret_line, ENOSPC,
 				"%.200s: %llu epochs were lost because they could not be written, and %llu packets "
 				"for want of memory",
-				keeper->files[i], (unsigned long long)recording->lost_epochs,
+				recording->file, (unsigned long long)recording->lost_epochs,
 				(unsigned long long)recording->lost_packets);
-			recording->lost_epochs = recording->lost_packets = 0;
-		} else {
-			news = false;
-		}
+		recording->lost_epochs = recording->lost_packets = 0;
 	}
-	pthread_mutex_unlock(&keeper->lock);
+	pthread_mutex_unlock(&writer->lock);
 	return news;
 }
 
-void ow_epoch_writer_stop(struct ow_epoch_writer *keeper)
+void ow_epoch_writer_stop(struct ow_epoch_writer *writer)
 {
-	if (!keeper->runs)
+	struct waiting waiting;
+	if (!writer->writer)
 		return;
-	pthread_mutex_lock(&keeper->lock);
-	keeper->stop = true;
-	pthread_cond_signal(&keeper->changed);
-	pthread_mutex_unlock(&keeper->lock);
-	pthread_join(keeper->thread, NULL);
-	keeper->runs = false;
-	for (const struct waiting *waiting = keeper->first; waiting; waiting = waiting->next)
-		keeper->recording[waiting->recording].lost_epochs++;
+	ow_retry_writer_stop(writer->writer);
+	while (ow_retry_writer_take(writer->writer, &waiting)) {
+		lose(writer, waiting.recording, 1, 0);
+		ow_epoch_done(&waiting.epoch);
+	}
 }
 
-void ow_epoch_writer_free(struct ow_epoch_writer *keeper)
+void ow_epoch_writer_free(struct ow_epoch_writer *writer)
 {
-	if (!keeper)
+	if (!writer)
 		return;
-	ow_epoch_writer_stop(keeper);
-	for (struct waiting *waiting = keeper->first, *next; waiting; waiting = next) {
-		next = waiting->next;
-		waiting_free(waiting);
+	ow_epoch_writer_stop(writer);
+	ow_retry_writer_free(writer->writer);
+	for (unsigned i = 0; i < writer->recordings; i++) {
+		ow_epochs_writer_free(writer->recording[i].writer);
+		free(writer->recording[i].file);
 	}
-	for (unsigned i = 0; i < keeper->recordings; i++) {
-		ow_epochs_writer_free(keeper->recording[i].writer);
-		free(keeper->files[i]);
-	}
-	pthread_cond_destroy(&keeper->changed);
-	pthread_mutex_destroy(&keeper->lock);
-	free(keeper);
+	pthread_mutex_destroy(&writer->lock);
+	free(writer);
 }

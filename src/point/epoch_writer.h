@@ -12,15 +12,15 @@
 struct ow_epoch_writer;
 
 /* Opens the files of the configuration's recordings, appending to what is there. */
-int ow_epoch_writer_create(const struct ow_config *config, struct ow_epoch_writer **ret_keeper, struct ow_error *err);
+int ow_epoch_writer_create(const struct ow_config *config, struct ow_epoch_writer **ret_writer, struct ow_error *err);
 /* Takes the epoch: its colate and counts are NULL afterwards. From any thread. */
-void ow_epoch_writer_add(struct ow_epoch_writer *keeper, unsigned recording, struct ow_epoch *epoch);
+void ow_epoch_writer_add(struct ow_epoch_writer *writer, unsigned recording, struct ow_epoch *epoch);
 /* Packets that were not recorded. From any thread. */
-void ow_epoch_writer_lost(struct ow_epoch_writer *keeper, unsigned recording, uint64_t packets);
+void ow_epoch_writer_lost(struct ow_epoch_writer *writer, unsigned recording, uint64_t packets);
 /* A line that the log should have: a file that cannot be written, or again can; false = none. */
-bool ow_epoch_writer_news(struct ow_epoch_writer *keeper, struct ow_error *ret_line);
+bool ow_epoch_writer_news(struct ow_epoch_writer *writer, struct ow_error *ret_line);
 /* Writes what waits, once, and ends the thread. News may follow. */
-void ow_epoch_writer_stop(struct ow_epoch_writer *keeper);
-void ow_epoch_writer_free(struct ow_epoch_writer *keeper);
+void ow_epoch_writer_stop(struct ow_epoch_writer *writer);
+void ow_epoch_writer_free(struct ow_epoch_writer *writer);
 
 #endif
