@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the station says: lines when something changes, a table at the end, JSON. */
-#include "base/word.h"
-#include "base/time.h"
-#include "cli/plane_monitor.h"
-#include "cli/terminal.h"
-#include "result/json.h"
+#include "report/verdicts.h"
+
 #include "base/format.h"
+#include "base/time.h"
+#include "base/word.h"
+#include "result/json.h"
 
 #include <math.h>
 #include <string.h>
 
 static const char *const state_name[] = {"ok", "broken", "unknown"};
 
-static void put_finding(FILE *out, const struct ow_finding *finding)
+static void put_finding(FILE *out, const struct ow_style *style, const struct ow_finding *finding)
 {
 	char usual[OW_DURATION_TEXT], spread[OW_DURATION_TEXT], now[OW_DURATION_TEXT], time[OW_FORMAT],
 		name[OW_PLACE_TEXT];
 	char before[OW_FORMAT], after[OW_FORMAT];
-	ow_format_clean(finding->place, !ow_terminal_utf8(), name, sizeof(name));
+	ow_format_clean(finding->place, !style->utf8, name, sizeof(name));
 	fprintf(out, "            %s since %s (", name, ow_format_local(finding->since_ns, "%H:%M:%S", time));
 	if (isfinite(finding->z))
 		fprintf(out, "%.1f sigma, ", finding->z);
@@ -35,24 +35,25 @@ static void put_finding(FILE *out, const struct ow_finding *finding)
 		        ow_format_percent(finding->now_loss, after));
 }
 
-static void put_path(FILE *out, const struct ow_verdict *verdict)
+static void put_path(FILE *out, const struct ow_style *style, const struct ow_verdict *verdict)
 {
 	char name[OW_FORMAT * 4];
-	ow_format_clean(verdict->target->name, !ow_terminal_utf8(), name, sizeof(name));
+	ow_format_clean(verdict->target->name, !style->utf8, name, sizeof(name));
 	fputs(name, out);
 }
 
-void ow_plane_show_verdict(FILE *out, int64_t now_ns, const struct ow_verdict *verdict, const char *hops)
+void ow_report_verdict(FILE *out, const struct ow_style *style, int64_t now_ns, const struct ow_verdict *verdict,
+                       const char *hops)
 {
 	char time[OW_FORMAT], mean[OW_DURATION_TEXT], cause[sizeof(verdict->cause)];
 	fprintf(out, "%s  ", ow_format_local(now_ns, "%H:%M:%S", time));
-	put_path(out, verdict);
+	put_path(out, style, verdict);
 	if (verdict->state == OW_PATH_OK) {
 		ow_duration_text(verdict->composed.mean_ns.value, mean);
 		fprintf(out, ": ok, %s on average%s\n", mean,
 		        verdict->findings ? "; but a part of it has changed" : "");
 	} else {
-		ow_format_clean(verdict->cause, !ow_terminal_utf8(), cause, sizeof(cause));
+		ow_format_clean(verdict->cause, !style->utf8, cause, sizeof(cause));
 		/* What is added to the cause has a line of its own. */
 		char *more = strstr(cause, "; ");
 		if (more)
@@ -62,16 +63,16 @@ void ow_plane_show_verdict(FILE *out, int64_t now_ns, const struct ow_verdict *v
 			fprintf(out, "            %s\n", more + 2);
 	}
 	for (uint32_t i = 0; i < verdict->findings; i++)
-		put_finding(out, &verdict->finding[i]);
+		put_finding(out, style, &verdict->finding[i]);
 	/* Closer than the places themselves, where that is more than the same word. */
 	if (verdict->findings && *hops && strcmp(hops, verdict->finding[0].place) != 0) {
 		char clean[512];
-		ow_format_clean(hops, !ow_terminal_utf8(), clean, sizeof(clean));
+		ow_format_clean(hops, !style->utf8, clean, sizeof(clean));
 		fprintf(out, "            all that has changed is explained by %s\n", clean);
 	}
 }
 
-static void put_row(FILE *out, const struct ow_verdict *verdict, int width)
+static void put_row(FILE *out, const struct ow_style *style, const struct ow_verdict *verdict, int width)
 {
 	const struct ow_composed *composed = &verdict->composed;
 	char mean[OW_DURATION_TEXT] = "-", half[OW_DURATION_TEXT] = "", stddev[OW_DURATION_TEXT] = "-";
@@ -83,27 +84,27 @@ static void put_row(FILE *out, const struct ow_verdict *verdict, int width)
 	}
 	if (composed->loss_ratio.status != OW_VALUE_NONE)
 		ow_format_percent(composed->loss_ratio.value, loss);
-	ow_format_clean(verdict->target->name, !ow_terminal_utf8(), name, sizeof(name));
+	ow_format_clean(verdict->target->name, !style->utf8, name, sizeof(name));
 	ow_format_cut(name, (size_t)width);
 	fprintf(out, "%s%*s  %-7s %10s %s%-10s %10s %8s\n", name, width - (int)ow_format_columns(name), "",
 	        state_name[verdict->state], mean, *half ? "+- " : "   ", half, stddev, loss);
 }
 
-void ow_plane_show_table(FILE *out, const struct ow_verdict *verdict, uint32_t count,
-                         const struct ow_monitor_count *counts)
+void ow_report_verdict_table(FILE *out, const struct ow_style *style, const struct ow_verdict *verdict, uint32_t count,
+                             const struct ow_monitor_count *counts)
 {
-	int width = ow_terminal_width(out) - 56;
+	int width = style->width - 56;
 	width = width < 16 ? 16 : width > 40 ? 40 : width;
 	fprintf(out, "\n%-*s  %-7s %10s %13s %10s %8s\n", width, "path", "state", "mean", "95 %", "stddev", "loss");
 	for (uint32_t i = 0; i < count; i++)
-		put_row(out, &verdict[i], width);
+		put_row(out, style, &verdict[i], width);
 	/* The others have said why when it happened. */
 	for (uint32_t i = 0; i < count; i++) {
 		char cause[sizeof(verdict->cause)];
 		if (verdict[i].state != OW_PATH_UNKNOWN)
 			continue;
-		ow_format_clean(verdict[i].cause, !ow_terminal_utf8(), cause, sizeof(cause));
-		put_path(out, &verdict[i]);
+		ow_format_clean(verdict[i].cause, !style->utf8, cause, sizeof(cause));
+		put_path(out, style, &verdict[i]);
 		fprintf(out, ": unknown: %s\n", cause);
 	}
 	fprintf(out, "%u %s: %u with a new result, %u learning, %u changed\n", counts->places,
@@ -164,7 +165,8 @@ static void json_verdict(struct ow_json *json, const struct ow_verdict *verdict)
 	ow_json_end(json);
 }
 
-void ow_plane_json(FILE *out, int64_t now_ns, const struct ow_verdict *verdict, uint32_t count, const char *hops)
+void ow_report_verdicts_json(FILE *out, int64_t now_ns, const struct ow_verdict *verdict, uint32_t count,
+                             const char *hops)
 {
 	struct ow_json json = {.out = out};
 	ow_json_object(&json, NULL);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_REPORT_WHY_H
+#define OW_REPORT_WHY_H
+
+#include "report/style.h"
+#include "station/why.h"
+#include <stdio.h>
+
+void ow_report_why_text(FILE *out, const struct ow_style *style, const struct ow_why_question *question,
+                        const struct ow_why *why);
+void ow_report_why_json(FILE *out, const struct ow_why_question *question, const struct ow_why *why);
+
+#endif
