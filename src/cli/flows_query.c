@@ -9,7 +9,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
-#include "cli/when.h"
+#include "base/when.h"
 #include "packet/flow_parse.h"
 
 #include <errno.h>

@@ -4,7 +4,8 @@
 #include "sandbox/guard.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/show.h"
+#include "cli/terminal.h"
+#include "report/show.h"
 
 #include "base/time.h"
 #include "point/local_pair.h"
@@ -41,6 +42,7 @@ struct arguments {
 	uint64_t count, threads, memory, ring;
 	double speed;
 	struct ow_show_options show;
+	bool no_color;
 	double max_loss;    /* above 1: none given */
 	int64_t max_p99_ns; /* INT64_MAX: none given */
 	bool help, version;
@@ -138,7 +140,7 @@ static const struct ow_option options[] = {
          "Lines also for results that late packets may still change."},
 	{"lines", 0, NULL, ow_option_flag, FIELD(show.lines), "Lines instead of a table, also on a terminal."},
 	{"store", 0, "FILE", ow_option_output, FIELD(show.store), "Results also to this SQLite database."},
-	{"no-color", 0, NULL, ow_option_flag, FIELD(show.no_color), "No colours, also on a terminal (as NO_COLOR)."},
+	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
 
 	{NULL, 0, NULL, NULL, 0, "Thresholds of the whole run, for each class and direction (exit code 3):"},
 	{"max-loss", 0, "P", ow_option_share, FIELD(max_loss), "Highest acceptable loss: 0.01 or 1%."},
@@ -464,6 +466,7 @@ static int run(struct arguments *args)
 	struct ow_local_pair *both = NULL;
 	int code = OW_EXIT_FAILED;
 	signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of writing */
+	args->show.style = ow_terminal_style(stdout, args->no_color);
 	int r = ow_privileges_reduce(args->user, args->hardware_stamps, &err);
 	if (r == 0)
 		r = ow_show_create(&args->show, &show, &err);

@@ -2,7 +2,7 @@
 /* oneway match A B: runs the library's matcher and puts out what was asked for. */
 #include "cli/cli.h"
 #include "cli/captures.h"
-#include "cli/extract.h"
+#include "match/extract.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/output.h"

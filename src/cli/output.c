@@ -20,13 +20,6 @@ bool ow_same_file(const char *a, const char *b)
 	       x.st_ino == y.st_ino;
 }
 
-void ow_remove_regular(const char *path)
-{
-	struct stat info;
-	if (lstat(path, &info) == 0 && S_ISREG(info.st_mode))
-		unlink(path);
-}
-
 /* The folder of a path, "." if it names none. To be freed; NULL without memory. */
 static char *folder_of(const char *path)
 {

@@ -30,7 +30,5 @@ void ow_output_abort(struct ow_output *output);
 
 /* Whether both names lead to the same regular file. */
 bool ow_same_file(const char *a, const char *b);
-/* Removes what is a regular file: devices and pipes were not ours. */
-void ow_remove_regular(const char *path);
 
 #endif

@@ -8,7 +8,7 @@
 #include "cli/options.h"
 #include "cli/plane.h"
 #include "cli/terminal.h"
-#include "cli/when.h"
+#include "base/when.h"
 #include "report/verdicts.h"
 #include "report/why.h"
 #include "station/monitoring.h"

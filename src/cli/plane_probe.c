@@ -8,7 +8,8 @@
 #include "cli/output.h"
 #include "cli/plane.h"
 #include "cli/plane_stamp.h"
-#include "cli/show.h"
+#include "cli/terminal.h"
+#include "report/show.h"
 #include "doctor/chrony.h"
 #include "active/prober.h"
 #include "base/json_writer.h"
@@ -39,6 +40,7 @@ struct arguments {
 	bool seeded, ipv6, ptp, no_sandbox;
 	const char *hardware;
 	struct ow_show_options show;
+	bool no_color;
 	bool help, version;
 };
 
@@ -111,7 +113,7 @@ static const struct ow_option options[] = {
 	{"json", 0, NULL, ow_option_flag, FIELD(show.json), "A line of JSON a result, and a summary."},
 	{"lines", 0, NULL, ow_option_flag, FIELD(show.lines), "Lines instead of a table, also on a terminal."},
 	{"store", 0, "FILE", ow_option_output, FIELD(show.store), "Results also to this SQLite database."},
-	{"no-color", 0, NULL, ow_option_flag, FIELD(show.no_color), "No colours, also on a terminal (as NO_COLOR)."},
+	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
 	{"no-sandbox", 0, NULL, ow_option_flag, FIELD(no_sandbox), "Run without seccomp and landlock."},
@@ -396,6 +398,7 @@ static int run(struct job *job, char **operand)
 		r = ow_stamp_secret_load(&job->secret, job->args.key, &err);
 	if (r == 0)
 		r = job->signals = ow_stamp_signals(&err);
+	job->args.show.style = ow_terminal_style(stdout, job->args.no_color);
 	if (r >= 0)
 		r = ow_show_create(&job->args.show, &job->show, &err);
 	if (r == 0)

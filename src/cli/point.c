@@ -2,7 +2,10 @@
 /* oneway point -c FILE: the daemon. Results to standard output and SQLite, events to standard error. */
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "cli/point.h"
+#include "cli/terminal.h"
+#include "config/memory_budget.h"
+#include "point/run.h"
+#include "report/config.h"
 #include "sandbox/privileges.h"
 #include "exchange/session.h"
 
@@ -107,7 +110,7 @@ static int run(const struct arguments *args, struct ow_config **ref_config, stru
 	                                     : args->text ? OW_OUTPUT_TEXT
 	                                                  : config->output,
 	                           .provisional = args->provisional,
-	                           .no_color = args->no_color,
+	                           .style = ow_terminal_style(stdout, args->no_color),
 	                           .run_ns = args->run_ns};
 	/* Files are looked at as who will use them. */
 	int r = ow_privileges_reduce(config->user, sets_up_stamps(config), err);
@@ -125,9 +128,12 @@ static int check(const struct ow_config *c, struct ow_error *err)
 	if (r == 0)
 		r = ow_tls_create(&keys, &tls, err);
 	ow_tls_free(tls);
-	if (r == 0)
-		ow_point_show(c);
-	return r;
+	if (r < 0)
+		return r;
+	unsigned lanes;
+	uint64_t needed = ow_agree_needed(c, &lanes);
+	ow_report_config(stdout, c, lanes, needed);
+	return 0;
 }
 
 int ow_cli_point(int argc, char **argv)

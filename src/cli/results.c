@@ -7,7 +7,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
-#include "cli/when.h"
+#include "base/when.h"
 #include "report/interval_render.h"
 #include "result/result_json.h"
 #include "store/stored.h"

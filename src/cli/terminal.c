@@ -9,8 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WIDTH_DEFAULT 80
-#define WIDTH_MAX     100
+#define WIDTH_DEFAULT  80
+#define WIDTH_MAX      100
+#define HEIGHT_DEFAULT 24
 
 /* People wonder after about two seconds; more than five updates a second flicker. */
 #define PROGRESS_AFTER_NS (2 * OW_NS_PER_S)
@@ -65,13 +66,23 @@ static int64_t now_ns(void)
 	return now.tv_sec * OW_NS_PER_S + now.tv_nsec;
 }
 
+static void stdout_size(unsigned *ret_width, unsigned *ret_height)
+{
+	struct winsize size;
+	bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col;
+	*ret_width = known ? size.ws_col : (unsigned)ow_terminal_width(stdout);
+	*ret_height = known && size.ws_row ? size.ws_row : HEIGHT_DEFAULT;
+}
+
 struct ow_style ow_terminal_style(FILE *stream, bool no_color)
 {
 	return (struct ow_style){
 		.width = ow_terminal_width(stream),
 		.terminal = ow_terminal_is(stream),
+		.moves = ow_terminal_moves(stream),
 		.colour = !no_color && ow_terminal_colour(stream),
 		.utf8 = ow_terminal_utf8(),
+		.size = stdout_size,
 	};
 }
 

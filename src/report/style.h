@@ -8,8 +8,11 @@
 struct ow_style {
 	int width;     /* columns to use */
 	bool terminal; /* somebody looks at it as it comes */
+	bool moves;    /* the cursor can be moved */
 	bool colour;   /* ANSI colours are allowed */
 	bool utf8;     /* characters beyond ASCII are allowed */
+	/* Columns and lines of the terminal of standard output now. */
+	void (*size)(unsigned *ret_width, unsigned *ret_height);
 };
 
 #endif

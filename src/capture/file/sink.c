@@ -145,6 +145,8 @@ int ow_sink_close(struct ow_sink *s, struct ow_error *err)
 	if (close(s->fd) < 0 && r == 0)
 		r = fail(s, errno, err);
 	s->fd = -1;
+	if (r < 0 && s->regular)
+		unlink(s->path);
 	destroy(s);
 	return r;
 }

@@ -17,7 +17,7 @@ int ow_sink_open(const char *path, bool gzip, struct ow_sink **ret_sink, struct 
 int ow_sink_room(struct ow_sink *sink, size_t size, uint8_t **ret_room, struct ow_error *err);
 void ow_sink_add(struct ow_sink *sink, size_t size);
 
-/* Flushes and closes; the sink is gone also on failure. */
+/* Flushes and closes; the sink is gone also on failure, and a regular file then, too. */
 int ow_sink_close(struct ow_sink *sink, struct ow_error *err);
 /* Closes and removes the file (a regular one only). NULL is fine. */
 void ow_sink_abort(struct ow_sink *sink);

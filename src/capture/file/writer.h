@@ -31,7 +31,7 @@ int ow_writer_open(const char *path, const struct ow_writer_options *options, st
                    struct ow_error *err);
 /* Writes one frame; caplen beyond the snaplen is cut. linktype and number of the frame are ignored. */
 int ow_writer_write(struct ow_writer *writer, const struct ow_frame *frame, struct ow_error *err);
-/* Flushes and closes. The writer is gone also on failure. NULL is fine. */
+/* Flushes and closes. The writer is gone also on failure, and a regular file then, too. NULL is fine. */
 int ow_writer_close(struct ow_writer *writer, struct ow_error *err);
 /* Closes without caring, and removes the unfinished file. NULL is fine. */
 void ow_writer_abort(struct ow_writer *writer);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies chosen records of two captures into one: what was lost, what came unsent, for a look with other tools. */
-#include "cli/extract.h"
-#include "cli/output.h"
+#include "match/extract.h"
 
 #include "capture/file/reader.h"
 #include "capture/file/writer.h"
@@ -148,13 +147,10 @@ int ow_extract(const char *path, const char *const source_path[OW_SIDES], const 
 		r = ow_writer_open(path, &options, &writer, err);
 	if (r == 0)
 		r = copy(source, options.linktype, path, writer, err);
-	if (r < 0) {
+	if (r < 0)
 		ow_writer_abort(writer);
-	} else {
+	else
 		r = ow_writer_close(writer, err);
-		if (r < 0)
-			ow_remove_regular(path);
-	}
 	for (int side = 0; side < OW_SIDES; side++)
 		ow_reader_close(source[side].reader);
 	free(source);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_SHOW_H
-#define OW_CLI_SHOW_H
+#ifndef OW_REPORT_SHOW_H
+#define OW_REPORT_SHOW_H
 
+#include "report/style.h"
 #include "result/interval_result.h"
 #include <oneway/error.h>
 
@@ -12,7 +13,7 @@ struct ow_show_options {
 	bool json;
 	bool provisional; /* lines: also what is not final yet (JSON and table have both) */
 	bool lines;       /* no table, also on a terminal */
-	bool no_color;
+	struct ow_style style;
 	const char *store; /* NULL = none */
 };
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A point at work: results to standard output, SQLite and Prometheus, events to standard error, its state to systemd.
  */
-#include "base/word.h"
-#include "cli/point.h"
+#include "point/run.h"
 
 #include "base/time.h"
+#include "base/word.h"
 #include "point/exporter.h"
 #include "point/epoch_writer.h"
 #include "sandbox/guard.h"
 #include "point/journal.h"
 #include "point/service.h"
-#include "cli/terminal.h"
 #include "point/daemon.h"
 #include "store/store_writer.h"
 #include "report/interval_render.h"
@@ -299,8 +298,8 @@ int ow_point_run(const struct ow_point_run *how, struct ow_config **config, stru
 {
 	struct output out = {.kind = how->output, .provisional = how->provisional, .config = config, .reload_fd = -1};
 	out.text = (struct ow_render_text){.out = stdout,
-	                                   .width = isatty(STDOUT_FILENO) ? (unsigned)ow_terminal_width(stdout) : 0,
-	                                   .colour = !how->no_color && ow_terminal_colour(stdout)};
+	                                   .width = how->style.terminal ? (unsigned)how->style.width : 0,
+	                                   .colour = how->style.colour};
 	int r = ow_journal_create(stderr, (*config)->point, ow_journal_is_stream(STDERR_FILENO), &out.journal);
 	if (r < 0)
 		return ow_error_set(err, -r, "not enough memory");

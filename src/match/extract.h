@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_EXTRACT_H
-#define OW_CLI_EXTRACT_H
+#ifndef OW_MATCH_EXTRACT_H
+#define OW_MATCH_EXTRACT_H
 
 #include <oneway/match.h>
 

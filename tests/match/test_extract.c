@@ -2,7 +2,7 @@
 #include "base/random.h"
 #include "capture/file/reader.h"
 #include "capture/file/writer.h"
-#include "cli/extract.h"
+#include "match/extract.h"
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times of the command line. */
-#include "cli/when.h"
+#include "base/when.h"
 
 #include "base/time.h"
 #include <ctype.h>

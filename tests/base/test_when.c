@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times as people write them. */
-#include "cli/when.h"
+#include "base/when.h"
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

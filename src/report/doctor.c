@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Findings as text that fits the terminal, and as JSON. */
+#include "report/doctor.h"
+
 #include "base/clock.h"
-#include "cli/doctor.h"
-#include "base/json_writer.h"
 #include "base/format.h"
+#include "base/json_writer.h"
 
 #include <oneway/oneway.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static const char *const verdict_colour[OW_VERDICTS] = {"\033[32m", "\033[36m", 
 struct writer {
 	FILE *out;
 	int width, indent, column;
-	const struct ow_doctor_style *style;
+	const struct ow_style *style;
 };
 
 /* Words, broken into lines that begin at the indent. */
@@ -90,7 +91,7 @@ static void put_head(struct writer *w, const struct ow_diagnosis *f, bool narrow
 		w->column += fprintf(w->out, "%*s%-*s ", VERDICT_WIDTH - (int)strlen(verdict), "", NAME_WIDTH, name);
 }
 
-static void put_finding(FILE *out, const struct ow_diagnosis *f, const struct ow_doctor_style *style)
+static void put_finding(FILE *out, const struct ow_diagnosis *f, const struct ow_style *style)
 {
 	bool narrow = style->width < TEXT_COLUMN + TEXT_WIDTH;
 	struct writer w = {
@@ -159,19 +160,19 @@ static void put_summary(FILE *out, const struct ow_diagnoses *findings)
 	fputs("\n", out);
 }
 
-void ow_doctor_text(FILE *out, const struct ow_doctor_report *report, const struct ow_doctor_style *style)
+void ow_report_doctor_text(FILE *out, const struct ow_doctor_report *report, const struct ow_style *style, bool quiet)
 {
 	const char *about = "";
 	for (size_t i = 0; i < report->findings->count; i++) {
 		const struct ow_diagnosis *f = &report->findings->list[i];
-		if (style->quiet && f->verdict < OW_VERDICT_WARNING)
+		if (quiet && f->verdict < OW_VERDICT_WARNING)
 			continue;
 		if (strcmp(f->about, about) != 0)
 			put_title(out, report, f->about, *about == '\0');
 		about = f->about;
 		put_finding(out, f, style);
 	}
-	if (report->list && !style->quiet)
+	if (report->list && !quiet)
 		put_links(out, report);
 	put_summary(out, report->findings);
 }
@@ -198,7 +199,7 @@ static void put_json_link(struct ow_json *json, const struct ow_link_facts *l)
 	ow_json_end(json);
 }
 
-void ow_doctor_json(FILE *out, const struct ow_doctor_report *report)
+void ow_report_doctor_json(FILE *out, const struct ow_doctor_report *report)
 {
 	const struct ow_diagnoses *findings = report->findings;
 	struct ow_json json = {.out = out, .indent = 2};

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_POINT_H
-#define OW_CLI_POINT_H
+#ifndef OW_POINT_RUN_H
+#define OW_POINT_RUN_H
 
 #include "config/config.h"
-
-/* Prints what was understood of a configuration. */
-void ow_point_show(const struct ow_config *config);
+#include "report/style.h"
 
 struct ow_point_run {
 	enum ow_config_output output;
-	bool provisional, no_color;
-	int64_t run_ns; /* 0 = until it is stopped */
+	bool provisional;
+	struct ow_style style; /* of standard output */
+	int64_t run_ns;        /* 0 = until it is stopped */
 };
 
 /* Gives up privileges, runs the point, sends results and events where they belong. SIGHUP reads the configuration

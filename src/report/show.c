@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Live results to standard output and to a store. */
-#include "cli/show.h"
+#include "report/show.h"
 
 #include "base/hash.h"
-#include "cli/terminal.h"
 #include "report/interval_render.h"
 #include "result/result_json.h"
 #include "store/store.h"
@@ -11,10 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#define HEIGHT_DEFAULT 24
 
 /* Lanes that had packets, by hash; more than this are shown in any case. */
 #define LANES_MAX 1024
@@ -31,29 +26,20 @@ struct ow_show {
 	struct ow_error err;
 };
 
-static void terminal_size(unsigned *ret_width, unsigned *ret_height)
-{
-	struct winsize size;
-	bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col;
-	*ret_width = known ? size.ws_col : (unsigned)ow_terminal_width(stdout);
-	*ret_height = known && size.ws_row ? size.ws_row : HEIGHT_DEFAULT;
-}
-
 int ow_show_create(const struct ow_show_options *options, struct ow_show **ret_show, struct ow_error *err)
 {
 	struct ow_show *show = calloc(1, sizeof *show);
 	if (!show)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	show->options = *options;
-	bool colour = !options->no_color && ow_terminal_colour(stdout);
-	show->text = (struct ow_render_text){.out = stdout, .colour = colour};
+	show->text = (struct ow_render_text){.out = stdout, .colour = options->style.colour};
 	int r = 0;
-	if (ow_terminal_moves(stdout) && !options->json && !options->lines) {
+	if (options->style.moves && !options->json && !options->lines) {
 		r = ow_render_table_create(stdout, &show->table);
 		if (r < 0)
 			ow_error_set(err, -r, "out of memory");
 		else
-			ow_render_table_style(show->table, ow_terminal_utf8(), colour);
+			ow_render_table_style(show->table, options->style.utf8, options->style.colour);
 	}
 	if (r == 0 && options->store)
 		r = ow_store_open(options->store, &show->store, err);
@@ -115,8 +101,8 @@ void ow_show_result(void *arg, const struct ow_interval_result *result)
 	} else if (show->table) {
 		ow_render_table_add(show->table, result); /* without memory for it, a lane is missing on the screen */
 	} else if (result->final || show->options.provisional) {
-		if (isatty(STDOUT_FILENO))
-			terminal_size(&show->text.width, &height);
+		if (show->options.style.terminal)
+			show->options.style.size(&show->text.width, &height);
 		ow_render_text(&show->text, result);
 	}
 }
@@ -125,7 +111,7 @@ int ow_show_flush(struct ow_show *show, struct ow_error *err)
 {
 	unsigned width, height;
 	if (show->news && show->table) {
-		terminal_size(&width, &height);
+		show->options.style.size(&width, &height);
 		ow_render_table_draw(show->table, width, height);
 	}
 	if (show->news && show->store && !show->failed)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_DOCTOR_H
-#define OW_CLI_DOCTOR_H
+#ifndef OW_REPORT_DOCTOR_H
+#define OW_REPORT_DOCTOR_H
 
 #include "doctor/host_judge.h"
+#include "report/style.h"
 #include <stdio.h>
 
 /* What oneway doctor has to say. */
@@ -15,14 +16,9 @@ struct ow_doctor_report {
 	bool list; /* text: list them */
 };
 
-struct ow_doctor_style {
-	int width;
-	bool colour;
-	bool quiet; /* warnings and problems only */
-};
-
-void ow_doctor_text(FILE *out, const struct ow_doctor_report *report, const struct ow_doctor_style *style);
-void ow_doctor_json(FILE *out, const struct ow_doctor_report *report);
+/* quiet: warnings and problems only. */
+void ow_report_doctor_text(FILE *out, const struct ow_doctor_report *report, const struct ow_style *style, bool quiet);
+void ow_report_doctor_json(FILE *out, const struct ow_doctor_report *report);
 
 /* Interfaces that are listed, in text. */
 #define OW_DOCTOR_LINKS 24

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_CLI_WHEN_H
-#define OW_CLI_WHEN_H
+#ifndef OW_BASE_WHEN_H
+#define OW_BASE_WHEN_H
 
 #include <oneway/error.h>
 #include <stdint.h>
