@@ -265,12 +265,8 @@ int64_t ow_exchange_ahead_ns(const struct ow_exchange *x)
 
 void ow_exchange_total(const struct ow_exchange *x, struct ow_interval_result *ret_total)
 {
-	struct ow_interval_result total, blank;
-	x->role->total(x, &total);
+	struct ow_interval_result blank;
+	x->role->total(x, ret_total);
 	ow_exchange_blank(x, 0, &blank);
-	memcpy(total.segment, blank.segment, sizeof total.segment);
-	memcpy(total.class_name, blank.class_name, sizeof total.class_name);
-	memcpy(total.from, blank.from, sizeof total.from);
-	memcpy(total.to, blank.to, sizeof total.to);
-	*ret_total = total;
+	ow_result_name_like(ret_total, &blank);
 }

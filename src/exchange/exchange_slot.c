@@ -16,23 +16,13 @@ const char *ow_exchange_peer(const struct ow_exchange *x)
 void ow_exchange_blank(const struct ow_exchange *x, int64_t interval, struct ow_interval_result *ret_result)
 {
 	const struct ow_exchange_options *o = &x->options;
-	struct ow_interval_result r = {
-		.interval = interval,
-		.start_ns = (int64_t)((uint64_t)o->t0_ns + (uint64_t)interval * (uint64_t)o->length_ns),
-		.length_ns = o->length_ns,
-		.reordered = OW_RESULT_NOT_COUNTED,
-		.clock_from = {false, OW_CLOCK_UNKNOWN},
-		.clock_to = {false, OW_CLOCK_UNKNOWN},
-	};
-	const struct ow_value none = {.reason = OW_REASON_INTERVAL_UNKNOWN};
-	memcpy(r.segment, o->segment, sizeof r.segment);
-	memcpy(r.class_name, o->class_name, sizeof r.class_name);
-	memcpy(r.from, o->from, sizeof r.from);
-	memcpy(r.to, o->to, sizeof r.to);
-	r.mean_ns = r.stddev_ns = r.min_ns = r.max_ns = r.loss_ratio = none;
-	for (int q = 0; q < OW_QUANTILES; q++)
-		r.quantile_ns[q] = none;
-	*ret_result = r;
+	struct ow_interval_result *r = ret_result;
+	int64_t start_ns = (int64_t)((uint64_t)o->t0_ns + (uint64_t)interval * (uint64_t)o->length_ns);
+	ow_result_blank(interval, start_ns, o->length_ns, r);
+	memcpy(r->segment, o->segment, sizeof r->segment);
+	memcpy(r->class_name, o->class_name, sizeof r->class_name);
+	memcpy(r->from, o->from, sizeof r->from);
+	memcpy(r->to, o->to, sizeof r->to);
 }
 
 struct ow_slot *ow_slot_find(const struct ow_exchange *x, int64_t interval)

@@ -28,17 +28,10 @@ static void remove_gap(struct ow_daemon *d, unsigned i)
 
 static void tell(struct ow_daemon *d, struct ow_daemon_gap *gap)
 {
-	const struct ow_value none = {.reason = OW_REASON_INTERVAL_UNKNOWN};
-	struct ow_interval_result r = {
-		.interval = gap->interval++,
-		.start_ns = gap->start_ns,
-		.length_ns = gap->length_ns,
-		.status = OW_RESULT_UNKNOWN,
-		.final = true,
-		.reordered = OW_RESULT_NOT_COUNTED,
-		.clock_from = {false, OW_CLOCK_UNKNOWN},
-		.clock_to = {false, OW_CLOCK_UNKNOWN},
-	};
+	struct ow_interval_result r;
+	ow_result_blank(gap->interval++, gap->start_ns, gap->length_ns, &r);
+	r.status = OW_RESULT_UNKNOWN;
+	r.final = true;
 	*(gap->sending ? &r.clock_from : &r.clock_to) = d->clock.state;
 	const char *here = d->config->point, *there = gap->peer->name;
 	snprintf(r.segment, sizeof r.segment, "%s", gap->segment);
@@ -46,9 +39,6 @@ static void tell(struct ow_daemon *d, struct ow_daemon_gap *gap)
 	snprintf(r.from, sizeof r.from, "%s", gap->sending ? here : there);
 	snprintf(r.to, sizeof r.to, "%s", gap->sending ? there : here);
 	snprintf(r.cause, sizeof r.cause, "%s", gap->cause);
-	r.mean_ns = r.stddev_ns = r.min_ns = r.max_ns = r.loss_ratio = none;
-	for (int q = 0; q < OW_QUANTILES; q++)
-		r.quantile_ns[q] = none;
 	gap->start_ns += gap->length_ns;
 	gap->told_ns = gap->start_ns;
 	if (*gap->then)

@@ -28,10 +28,7 @@ static int64_t stop_of(const struct ow_local_pair *both, const struct ow_local_p
 
 void ow_local_pair_complete(struct ow_local_pair *both, struct ow_local_pair_lane *lane, struct ow_interval_result *r)
 {
-	memcpy(r->segment, lane->names.segment, sizeof r->segment);
-	memcpy(r->class_name, lane->names.class_name, sizeof r->class_name);
-	memcpy(r->from, lane->names.from, sizeof r->from);
-	memcpy(r->to, lane->names.to, sizeof r->to);
+	ow_result_name_like(r, &lane->names);
 	/* One clock stamps both; who stamped files nobody knows. */
 	r->clock_from = r->clock_to =
 		both->files ? (struct ow_clock_state){false, OW_CLOCK_UNKNOWN} : (struct ow_clock_state){true, 0};
@@ -389,11 +386,7 @@ void ow_local_pair_total(const struct ow_local_pair *both, size_t lane, struct o
 {
 	assert(lane < both->lanes);
 	ow_run_total(both->lane[lane].settle, ret_total);
-	const struct ow_interval_result *names = &both->lane[lane].names;
-	memcpy(ret_total->segment, names->segment, sizeof ret_total->segment);
-	memcpy(ret_total->class_name, names->class_name, sizeof ret_total->class_name);
-	memcpy(ret_total->from, names->from, sizeof ret_total->from);
-	memcpy(ret_total->to, names->to, sizeof ret_total->to);
+	ow_result_name_like(ret_total, &both->lane[lane].names);
 }
 
 uint64_t ow_local_pair_untimed(const struct ow_local_pair *both, unsigned source)

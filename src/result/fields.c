@@ -87,17 +87,6 @@ const struct ow_field ow_fields[] = {
 /* clang-format on */
 const size_t ow_field_count = sizeof ow_fields / sizeof *ow_fields;
 
-const char *const ow_result_status_name[] = {"measured", "partial", "unknown"};
-
-int ow_result_status_of(const char *name)
-{
-	for (int i = OW_RESULT_MEASURED; name && i <= OW_RESULT_UNKNOWN; i++) {
-		if (strcmp(name, ow_result_status_name[i]) == 0)
-			return i;
-	}
-	return -1;
-}
-
 const struct ow_field *ow_field_wire(unsigned wire)
 {
 	for (size_t i = 0; i < ow_field_count; i++) {

@@ -86,4 +86,11 @@ struct ow_interval_result {
 	struct ow_result_cost cost;
 };
 
+/* A result of the interval without numbers: nothing is counted, delays and clocks are not known. */
+void ow_result_blank(int64_t interval, int64_t start_ns, int64_t length_ns, struct ow_interval_result *ret_result);
+/* The same for the delays and the order of packets only. */
+void ow_result_clear_delays(struct ow_interval_result *result);
+/* Names of the lane: segment, class, from, to. */
+void ow_result_name_like(struct ow_interval_result *result, const struct ow_interval_result *names);
+
 #endif

@@ -262,11 +262,8 @@ static void make_unknown(struct ow_interval_results_input *input)
 	struct ow_interval_result *r = &input->result;
 	r->status = OW_RESULT_UNKNOWN;
 	r->sent = r->received = r->matched = r->duplicated = r->ambiguous = r->samples = 0;
-	r->reordered = OW_RESULT_NOT_COUNTED;
 	r->exact = false;
-	r->mean_ns = r->stddev_ns = r->min_ns = r->max_ns = ow_value_none(OW_REASON_INTERVAL_UNKNOWN);
-	for (int i = 0; i < OW_QUANTILES; i++)
-		r->quantile_ns[i] = r->mean_ns;
+	ow_result_clear_delays(r);
 	input->only_as = input->only_bs = input->delays = 0;
 	input->newest_ns = NULL;
 }

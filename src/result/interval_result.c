@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "result/interval_result.h"
+
+#include <string.h>
+
+const char *const ow_result_status_name[] = {"measured", "partial", "unknown"};
+
+int ow_result_status_of(const char *name)
+{
+	for (int i = OW_RESULT_MEASURED; name && i <= OW_RESULT_UNKNOWN; i++) {
+		if (strcmp(name, ow_result_status_name[i]) == 0)
+			return i;
+	}
+	return -1;
+}
+
+void ow_result_clear_delays(struct ow_interval_result *r)
+{
+	const struct ow_value none = ow_value_none(OW_REASON_INTERVAL_UNKNOWN);
+	r->mean_ns = r->stddev_ns = r->min_ns = r->max_ns = none;
+	for (int q = 0; q < OW_QUANTILES; q++)
+		r->quantile_ns[q] = none;
+	r->reordered = OW_RESULT_NOT_COUNTED;
+}
+
+void ow_result_blank(int64_t interval, int64_t start_ns, int64_t length_ns, struct ow_interval_result *ret_result)
+{
+	*ret_result = (struct ow_interval_result){
+		.interval = interval,
+		.start_ns = start_ns,
+		.length_ns = length_ns,
+		.loss_ratio = ow_value_none(OW_REASON_INTERVAL_UNKNOWN),
+		.clock_from = {false, OW_CLOCK_UNKNOWN},
+		.clock_to = {false, OW_CLOCK_UNKNOWN},
+	};
+	ow_result_clear_delays(ret_result);
+}
+
+void ow_result_name_like(struct ow_interval_result *r, const struct ow_interval_result *names)
+{
+	memcpy(r->segment, names->segment, sizeof r->segment);
+	memcpy(r->class_name, names->class_name, sizeof r->class_name);
+	memcpy(r->from, names->from, sizeof r->from);
+	memcpy(r->to, names->to, sizeof r->to);
+}
