@@ -17,7 +17,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define PASSES_MAX      10    /* in a row: each settles one question; there are not that many */
+#define PASSES_MAX      10 /* in a row: each settles one question; there are not that many */
+#define PROTO_TCP       6
 #define SUPERFRAME_FROM 1501u /* a longer TCP packet may be a superframe (or a jumbo frame: then nothing is gained) */
 #define TAIL_SAMPLES    100   /* delays that a tail is judged by */
 #define TAIL_CLEAR      3     /* so many times as long as the other one */
@@ -287,6 +288,7 @@ static int change_variant(struct ow_match *m, enum ow_variant variant, bool segm
 	m->planner.variant = variant;
 	m->pass.plan.identity.segments = segments;
 	m->pass.plan.identity.cut = NULL;
+	m->pass.plan.identity.cut_df = false;
 	m->limit_settled = false;
 	uint32_t limit = m->planner.limit[variant];
 	if (m->planner.tcp && m->planner.limit[OW_VARIANT_IP_ANY_TCP] < limit)
@@ -316,12 +318,31 @@ static int try_inner(struct ow_match *m, struct ow_error *err)
 /* -- TCP that is rewritten ---------------------------------------------------------------------------------------- */
 
 /*
- * Packets that one point shows and others that the other one shows instead: not what loss looks like. Those of flows of
- * which not one packet matches, and those that are lost and extra the same way.
+ * Packets of TCP connections of which not one packet matches, though the other point shows the same connection. (Behind
+ * a translator it may be any.)
+ */
+static uint64_t unknown_tcp(const struct ow_pass *p, enum ow_side side)
+{
+	uint64_t n = 0;
+	uint32_t flows = ow_flow_table_count(p->tap[side].flows);
+	for (uint32_t i = 0; i < flows; i++) {
+		const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, i);
+		const struct ow_flow_key *key = ow_flow_table_key(p->tap[side].flows, i);
+		if (e && key && e->direction == OW_DIRECTIONS && key->proto == PROTO_TCP &&
+		    (p->plan.identity.level == OW_LEVEL_NAT ||
+		     ow_flow_table_find(p->tap[!side].flows, key) != UINT32_MAX))
+			n += e->unmatched;
+	}
+	return n;
+}
+
+/*
+ * Packets that one point shows and others that the other one shows instead: not what loss looks like. Those of
+ * connections that do not match at all, and those that are lost and extra the same way.
  */
 static uint64_t exchanged(const struct ow_pass *p)
 {
-	uint64_t a = p->unclassified[OW_SIDE_A], b = p->unclassified[OW_SIDE_B], n = a < b ? a : b;
+	uint64_t a = unknown_tcp(p, OW_SIDE_A), b = unknown_tcp(p, OW_SIDE_B), n = a < b ? a : b;
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		const struct ow_tally *t = &p->tally[d];
 		uint64_t extra = t->extra - t->duplicated;
@@ -406,7 +427,7 @@ static bool fragments_likely(const struct ow_match *m)
 /*
  * A datagram of which a point shows fragments goes by its name at both points, where it may be in one piece or in
  * others. All other packets keep their ids. A filter that is full names more datagrams so than necessary, at both
- * points: that costs certainty only where a host uses an identification again within the waiting time.
+ * points: that costs certainty where a host uses an identification again within the waiting time.
  */
 static int name_fragmented(struct ow_match *m)
 {
@@ -419,7 +440,7 @@ static int name_fragmented(struct ow_match *m)
 	return 0;
 }
 
-/* Matches packets with their fragments. */
+/* Matches packets with their fragments: those without DF; and those with it, if that is what is missing. */
 static int try_fragments(struct ow_match *m, struct ow_error *err)
 {
 	struct ow_pass *p = &m->pass;
@@ -428,12 +449,22 @@ static int try_fragments(struct ow_match *m, struct ow_error *err)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	int r = run(m, err);
 	uint64_t after = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
+	uint64_t best = after < before ? after : before;
+	if (r == 0 && fragments_likely(m)) {
+		p->plan.identity.cut_df = true;
+		r = run(m, err);
+		uint64_t with_df = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
+		p->plan.identity.cut_df = (double)best > SEGMENTS_GAIN * (double)with_df;
+		best = p->plan.identity.cut_df ? with_df : best;
+	}
 	if (r < 0)
 		return r;
-	if (after < before)
-		ow_pieces_learn_cuts(&p->pieces);
-	else
+	if (best == before)
 		p->plan.identity.cut = NULL;
+	r = run(m, err);
+	if (r < 0 || !p->plan.identity.cut)
+		return r;
+	ow_pieces_learn_cuts(&p->pieces);
 	return run(m, err);
 }
 

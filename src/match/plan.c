@@ -320,6 +320,7 @@ void ow_plan_limit(struct ow_planner *planner, struct ow_plan *plan, uint32_t li
 		.any_ip_id = ow_variant_any_ip_id(planner->variant),
 		.tcp = planner->tcp,
 		.cut = plan->identity.cut,
+		.cut_df = plan->identity.cut_df,
 		.hash_limit = limit < OW_PLAN_LIMIT_FLOOR ? OW_PLAN_LIMIT_FLOOR : limit,
 	};
 	ow_identity_seed(&plan->identity, planner->seed);

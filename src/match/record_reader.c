@@ -164,7 +164,9 @@ static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, str
 	}
 	struct ow_packet_id id;
 	s->cut.count = 1;
-	if (!identify_datagram(s, packet, &id) && ow_identity_of_packet(&s->identity, packet, &id) < 0) {
+	/* A datagram that a point shows in fragments is no superframe. */
+	bool named = s->identity.cut && ow_identity_of_packet(&s->identity, packet, &id) == 0 && id.datagram;
+	if (!named && !identify_datagram(s, packet, &id) && ow_identity_of_packet(&s->identity, packet, &id) < 0) {
 		f->below_limit++;
 		return -ENODATA;
 	}

@@ -144,13 +144,20 @@ static inline uint32_t tcp_options_of(const struct ow_packet *packet)
 	return header < 20 || header > packet->l4_len ? 0 : min_u32(header, (uint32_t)(packet->end - l4)) - 20;
 }
 
+/* Those that do not count against the limit: with a limit in front of them they are not looked at. l4: the offset of
+ * the TCP header without what may be added on the way. */
+static inline uint32_t options_left_out(const struct ow_identity *identity, const struct ow_packet *packet, uint32_t l4)
+{
+	return identity->tcp && identity->hash_limit >= l4 + 20 ? tcp_options_of(packet) : 0;
+}
+
 /* The part of every packet without extension headers. */
 static inline struct extent extent_plain(const struct ow_identity *identity, const struct ow_packet *packet)
 {
 	const uint8_t *ip = packet->ip;
 	bool v4 = packet->version == 4;
 	uint32_t header = v4 ? (ip[0] & 15u) * 4 : 40;
-	uint32_t left_out = identity->tcp ? tcp_options_of(packet) : 0;
+	uint32_t left_out = options_left_out(identity, packet, v4 ? 20 : 40);
 	struct extent e = {
 		.limit = limit_of(identity, packet, left_out + (v4 ? options_of(packet) : 0)),
 		.l4 = header,
@@ -171,7 +178,8 @@ static void extent_behind(const struct ow_identity *identity, const struct ow_pa
 	if (!ow_extensions_walk(ip, packet->end, e->l4, e->proto, &ext))
 		return;
 	if (packet->version == 6)
-		e->limit = limit_of(identity, packet, ext.stable - 40 + (identity->tcp ? tcp_options_of(packet) : 0));
+		e->limit = limit_of(identity, packet,
+		                    ext.stable - 40 + options_left_out(identity, packet, ext.l4 - (ext.stable - 40)));
 	e->l4 = ext.l4;
 	e->fragment_at = ext.fragment_at;
 	e->length = packet->ip_len - ext.stable;
@@ -347,11 +355,18 @@ static bool datagram_of(const struct ow_identity *identity, const struct ow_pack
 	return true;
 }
 
+/* With DF hardly anybody cuts a packet, and without identification it has no name. */
+static inline bool may_be_cut(const struct ow_identity *identity, const struct ow_packet *packet)
+{
+	return packet->fragment || packet->version != 4 || !(packet->ip[6] & 0x40) ||
+	       (identity->cut_df && ow_load_be16(packet->ip + 4));
+}
+
 /* A packet of a datagram that at least one point shows in fragments. */
 static inline bool is_cut(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e,
                           struct ow_packet_id *ret_id)
 {
-	return identity->cut && datagram_of(identity, packet, e, ret_id) &&
+	return identity->cut && may_be_cut(identity, packet) && datagram_of(identity, packet, e, ret_id) &&
 	       ow_bloom_has(identity->cut, OW_IDENTITY_CUT_BITS, ret_id->id);
 }
 
@@ -408,7 +423,7 @@ static inline uint64_t id_of(const struct ow_identity *identity, const struct ow
 		t = transport_of(l4, have, packet, nat, e->length);
 	else if (packet->l4 && have > 0)
 		t = transport_of_few(l4, have, packet, nat, e->length);
-	if (identity->tcp && packet->proto == 6 && packet->l4 && !packet->fragment && have >= 20)
+	if (identity->tcp && packet->proto == 6 && packet->l4 && !packet->fragment && have > 12)
 		loosen_tcp(l4, packet, identity->tcp, &t);
 	if (packet->proto == 17 && packet->l4 && !nat && have >= 20 && is_ptp(l4))
 		loosen_ptp(l4, &t);

@@ -27,6 +27,7 @@ struct ow_identity {
 	enum ow_tcp_rule tcp;
 	const uint64_t
 		*cut; /* a Bloom filter of the datagrams that a point shows in fragments; NULL = none (see below) */
+	bool cut_df;  /* they may have been packets with DF, which some routers ignore */
 	uint32_t hash_limit; /* bytes from the IP header (or frame start) on that enter the id; UINT32_MAX = all */
 	uint8_t secret[192]; /* XXH3 secret, from ow_identity_seed */
 	uint64_t key;        /* likewise */

@@ -228,6 +228,36 @@ static void superframes_without_options(void **state)
 	}
 }
 
+/* Other numbers, and another identification. */
+static void renumber_all(struct ow_writer *writer, struct ow_frame *frame, uint8_t *bytes)
+{
+	uint8_t *ip = bytes + ETHERNET;
+	if (ip[0] >> 4 == 4)
+		ow_store_be16(ip + 4, (uint16_t)(ow_load_be16(ip + 4) * 31u + 7u));
+	renumber(writer, frame, bytes);
+}
+
+/* What is left are the data: all packets without any are alike, and it is said so. */
+static void nothing_but_data(void **state)
+{
+	(void)state;
+	struct scenario s;
+	scenario_init(&s, "other identifications and sequence numbers");
+	s.sim.reverse = 0.3;
+	scenario_simulate(&s);
+	rewrite(&s, OW_SIDE_B, renumber_all);
+	match(&s);
+	assert_false(s.report->ip_id || s.report->tcp_numbers);
+	uint64_t matched = 0, sent = 0;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		matched += s.report->direction[d].matched;
+		sent += s.truth.direction[d].matched;
+		assert_true(s.report->direction[d].delay.samples <= s.report->direction[d].matched);
+	}
+	assert_true((double)matched > 0.95 * (double)sent);
+	scenario_done(&s);
+}
+
 /* Superframes need the numbers: it is said why they are not cut. */
 static void superframes_without_numbers(void **state)
 {
@@ -449,6 +479,7 @@ int main(void)
 		cmocka_unit_test_teardown(chatter_beside_superframes, scenario_say),
 		cmocka_unit_test_teardown(hardly_any_ip, scenario_say),
 		cmocka_unit_test_teardown(tcp_is_rewritten, scenario_say),
+		cmocka_unit_test_teardown(nothing_but_data, scenario_say),
 		cmocka_unit_test_teardown(superframes_without_options, scenario_say),
 		cmocka_unit_test_teardown(superframes_without_numbers, scenario_say),
 		cmocka_unit_test_teardown(copies_are_left_out, scenario_say),

@@ -345,11 +345,14 @@ static void pieces_of_a_datagram(void **state)
 		b.data[b.len - 1] ^= 1;
 		assert_int_equal(id_of(&identity, &b, 1, b.len, &part), 0);
 		assert_true(part.datagram && part.id == name && part.seq == 24 && part.len == len - 20);
-		for (unsigned df = 0; df < 2; df++) { /* some routers ignore it */
+		for (unsigned df = 0; df < 3; df++) { /* some routers ignore it */
 			ow_store_be16(ip + 6, df ? 0x4000 : 0);
+			identity.cut_df = df == 2;
 			assert_int_equal(id_of(&identity, &b, 1, b.len, &whole), 0);
-			assert_true(whole.id == name && whole.seq == 0 && whole.len == len - 20);
+			assert_true((whole.id == name) == (df != 1));
+			assert_true(whole.seq == 0 && whole.len == (df == 1 ? 0 : len - 20));
 		}
+		ow_store_be16(ip + 6, 0);
 		ow_store_be16(ip + 4, (uint16_t)(ow_load_be16(ip + 4) + 1));
 		assert_int_equal(id_of(&identity, &b, 1, b.len, &part), 0);
 		assert_true(part.id != name && part.len == 0);

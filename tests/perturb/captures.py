@@ -97,7 +97,8 @@ class Capture:
                 last[key] = sighting
                 out.append(sighting)
         for sighting in out:
-            if len(sighting[1]) > 1:
+            first = sighting[1][0]
+            if len(sighting[1]) > 1 and not first.piece and not first.whole:
                 sighting[2] = self.superframe(sighting[1])
         return out
 
