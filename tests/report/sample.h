@@ -47,6 +47,7 @@ static inline struct ow_match_report sample_report(void)
 		.segments = true,
 		.ip_id = true,
 		.tcp_numbers = true,
+		.tcp_options = true,
 		.clock = OW_CLOCK_ESTIMATED,
 		.offset_ns = -37000000000,
 		.offset_low_ns = -37000120000,

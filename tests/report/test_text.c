@@ -223,6 +223,7 @@ static void plain_result(void **state)
 		.inner = true,
 		.ip_id = true,
 		.tcp_numbers = true,
+		.tcp_options = true,
 		.clock = OW_CLOCK_ESTIMATED,
 		.offset_ns = 1500,
 		.offset_low_ns = 1500,
