@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A beam search over orders of upgrades. At each number of upgrades the sets with the fewest probe hops are kept, but
- * none that has more than the reference has there; the reference's own set always stays, so that there is an answer. Of
- * the orders that lead to the same set the one with the lowest product of probe hop counts is kept, and of all at the
- * end: each step counts by its ratio, the first no more than the last.
+ * A beam search over orders of upgrades. For each number of upgrades the search keeps the sets with the fewest probe
+ * hops. It drops every set that has more probe hops than the reference has at this step, and always keeps the set of
+ * the reference, so that there is an answer. If several orders lead to the same set, the search keeps the order with
+ * the lowest product of probe hop counts. It chooses the result at the end by the same product: each step counts by its
+ * ratio, so the first step has the same weight as the last.
  */
 #include "plane/beam.h"
 #include "base/hash.h"
@@ -12,11 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WIDTH      128        /* sets kept */
-#define PATHS_KEPT (1u << 22) /* of all sets kept together: fewer sets where there are more paths */
+#define WIDTH 128 /* sets kept */
+#define PATHS_KEPT \
+	(1u << 22) /* paths of all kept sets together; the search keeps fewer sets where there are more paths */
 
 struct set {
-	uint32_t *path, paths; /* those that pass through none of its routers */
+	uint32_t *path, paths; /* the paths that pass through none of its routers */
 	uint64_t hops, key;    /* equal sets have equal keys */
 	double cost;           /* logarithm of the product of the hops up to here */
 	uint32_t trail;        /* its last upgrade */
@@ -30,26 +32,26 @@ struct trail {
 struct candidate {
 	uint64_t hops, key;
 	double cost;
-	uint32_t parent, rank; /* of the router that is added */
+	uint32_t parent, rank; /* rank: of the router that is added */
 };
 
 struct beam {
 	const struct ow_paths *paths;
 	const struct ow_beam_options *options;
 	uint32_t routers;
-	struct set set[2][WIDTH + 1]; /* of this number of upgrades, and of the next */
+	struct set set[2][WIDTH + 1]; /* the sets of this number of upgrades, and of the next */
 	uint32_t sets;
 	struct trail *trail;
 	uint32_t trails;
 	struct candidate *candidate;
 	size_t candidates;
 	uint64_t *saving;
-	uint32_t *rank; /* of each router among the names */
+	uint32_t *rank; /* rank of each router among the names */
 	bool *is_upgraded;
-	uint64_t reference_hops, reference_key; /* with one more upgrade */
+	uint64_t reference_hops, reference_key; /* of the reference with one more upgrade */
 };
 
-/* Fewest hops first; then equal sets together, the best order to one first. */
+/* Fewest hops first. Equal sets are neighbours, the one with the best order first. */
 static int compare_candidates(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
@@ -77,7 +79,7 @@ static bool passes(const struct ow_paths *paths, uint32_t path, uint32_t router)
 	return false;
 }
 
-/* The hops that each router would take out of the set. */
+/* For each router: the hops that upgrading it would remove. */
 static void find_savings(struct beam *beam, const struct set *set)
 {
 	memset(beam->saving, 0, beam->routers * sizeof(*beam->saving));
@@ -96,7 +98,7 @@ static void mark_upgraded(struct beam *beam, const struct set *set, uint32_t upg
 		beam->is_upgraded[beam->trail[t].router] = true;
 }
 
-/* All sets with one more router that are as good as the reference. */
+/* All sets with one more router that are at least as good as the reference. */
 static void find_candidates(struct beam *beam, uint32_t upgrades)
 {
 	struct set *sets = beam->set[upgrades % 2];
@@ -199,7 +201,7 @@ static int fill(const struct ow_paths *paths, struct set *set)
 	return 0;
 }
 
-/* Returns how many upgrades it takes until nothing is left to win. */
+/* Returns after how many upgrades no further upgrade removes a hop. */
 static uint32_t read_order(const struct beam *beam, uint32_t *ret_order)
 {
 	const struct set *sets = beam->set[beam->options->count % 2], *best = sets;
@@ -215,7 +217,7 @@ static uint32_t read_order(const struct beam *beam, uint32_t *ret_order)
 	return useful;
 }
 
-/* Routers that win nothing any more follow in order of their names. */
+/* Routers that remove no hops follow in order of their names. */
 static void order_rest(struct beam *beam, uint32_t useful, uint32_t *order)
 {
 	memcpy(beam->is_upgraded, beam->options->is_out, beam->routers * sizeof(*beam->is_upgraded));

@@ -5,15 +5,16 @@
 #include "plane/paths.h"
 
 /*
- * An order of upgrades that is at no step worse than a given one, and better where a search finds it. The set must have
- * with each path all its parts, as all shortest paths between all routers have: then upgrading a router only takes the
- * paths through it out of the set, and what is left does not depend on the order of the upgrades.
+ * Finds an order of upgrades that is at no step worse than a given order, and better where the search finds one. For
+ * each path the set must also contain all parts of the path. The set of all shortest paths between all routers does.
+ * Then upgrading a router only removes the paths through it, and what is left does not depend on the order of the
+ * upgrades.
  */
 struct ow_beam_options {
-	const uint32_t *by_name;   /* all routers in order of their names: an answer depends on nothing else */
-	const bool *is_out;        /* of each router: not to be upgraded */
-	const uint32_t *reference; /* the order to beat */
-	uint32_t count;            /* of its upgrades, and of those wanted */
+	const uint32_t *by_name;   /* all routers in order of their names: the order of the file has no effect */
+	const bool *is_out;        /* for each router: it is not to be upgraded */
+	const uint32_t *reference; /* the order to improve on */
+	uint32_t count;            /* number of upgrades in the reference and in the result */
 	void (*on_progress)(void *arg, double done); /* or NULL */
 	void *arg;
 };

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Route results from the results of places. */
+/* Computes the results of routes from the results of places. */
 #include "plane/compose.h"
 #include "estimate/distribution.h"
 #include <math.h>
 
-/* What is known of one way, or mixed over ways. */
+/* The values of one way, or of the mixture of several ways. */
 struct part {
 	double mean, variance, through;
 	double mean_error2, variance_error2, loss_error2; /* squares of standard errors */
 	bool has_delay, has_loss;
 };
 
-/* The variance of the loss ratio of n packets of which some were lost; with none lost that of half a packet. */
+/* The variance of the loss ratio of n packets. If none was lost: the variance with half a packet lost. */
 static double loss_variance(const struct ow_watch_sample *sample)
 {
 	double n = (double)sample->sent, p = ((double)sample->lost + 0.5) / (n + 1);
@@ -47,7 +47,8 @@ static struct part along(const struct ow_way *way, uint32_t number, ow_compose_f
 		if (sample && sample->has_loss && sample->sent) {
 			double ratio = (double)sample->lost / (double)sample->sent;
 			part.through *= 1 - ratio;
-			part.loss_error2 += loss_variance(sample); /* relative errors of what gets through, nearly */
+			part.loss_error2 += loss_variance(
+				sample); /* approximately the relative error of the share that gets through */
 		} else {
 			part.has_loss = false;
 		}
@@ -75,7 +76,7 @@ void ow_compose(const struct ow_route *route, ow_compose_find *find, void *arg, 
 		mix.has_loss &= part.has_loss;
 		mix.mean += share * part.mean;
 		squares += share * (part.variance + part.mean * part.mean);
-		/* Ways share places, and with them errors: the bound for any correlation. */
+		/* Ways share places, so their errors can be correlated. This bound holds for any correlation. */
 		mix.mean_error2 += share * part.mean_error2;
 		mix.variance_error2 += share * part.variance_error2;
 		mix.through += share * part.through;

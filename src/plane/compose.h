@@ -7,21 +7,22 @@
 #include "plane/watch.h"
 
 /*
- * From the places on a route to the route: on each way delays add up, and so do variances (queues on different links
- * are taken to be independent); what gets through multiplies. Over several ways of equal cost the packets mix: mean =
- * sum s_w m_w,   variance = sum s_w (v_w + m_w^2) - mean^2,   loss = sum s_w l_w with the shares s_w. Sampling errors
- * of places are independent and add in squares; ways may have places in common, so that of theirs the bound (sum s_w
- * e_w)^2 <= sum s_w e_w^2 is taken. Clock errors do not add: between places that end and begin at the same router they
- * cancel, so that the route has those of its ends; as this is not known of all results, the bound is the sum of the
- * largest clock error on it twice at most.
+ * Computes the result of a route from the results of its places. On each way the delays add up, and so do the variances
+ * (queues on different links are assumed to be independent). The shares of packets that get through are multiplied.
+ * Over several ways of equal cost the packets mix, with the shares s_w:
+ *     mean = sum s_w m_w,   variance = sum s_w (v_w + m_w^2) - mean^2,   loss = sum s_w l_w
+ * Sampling errors of places are independent, so their squares add up. Ways may have places in common, so for ways the
+ * bound (sum s_w e_w)^2 <= sum s_w e_w^2 is used. Clock errors do not add up: between places that end and begin at the
+ * same router they cancel, and the route has the clock errors of its ends. This is not known for all results, so the
+ * bound is at most twice the largest clock error on the route.
  */
 struct ow_composed {
 	struct ow_value mean_ns, stddev_ns, loss_ratio; /* NONE with a reason where a place has no result */
 	double clock_error_ns;                          /* bound; NAN = not known */
-	double known_mean_ns; /* of the places that have results: at least this, if any is missing */
+	double known_mean_ns; /* sum over the places that have results: a lower bound if a result is missing */
 	uint32_t places, missing;
-	uint32_t missing_way, missing_place; /* the first that has none */
-	bool active;                         /* rests on probes somewhere */
+	uint32_t missing_way, missing_place; /* the first place without a result */
+	bool active;                         /* at least one result was measured with probes */
 };
 
 /* The last interval of a place, or NULL. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stretches of time of a place, and what changed between two of them. */
+/* Time spans of a place, and what changed between two of them. */
 #include "plane/era.h"
 #include <math.h>
 
-/* Means are no better than this, also where all intervals say the same. */
+/* Lower limit of the error of a mean, also if all intervals have the same value. */
 #define GRAIN_NS 1.0
 
 void ow_era_add(struct ow_era *era, const struct ow_watch_sample *sample)
@@ -49,7 +49,10 @@ void ow_era_compare(const struct ow_era *before, const struct ow_era *after, str
 {
 	struct ow_era_change change = {NAN, NAN, NAN, NAN, NAN, NAN};
 	if (before->intervals > 1 && after->intervals > 0) {
-		/* A single interval after has no spread of its own: it is taken to have that of before. */
+		/*
+		 * A single interval after the change has no spread of its own. The spread from before the change is
+		 * used.
+		 */
 		double spread2 = before->squares / (before->intervals - 1);
 		double error2 = error2_of(before) + (after->intervals > 1 ? error2_of(after) : spread2);
 		error2 = fmax(error2, GRAIN_NS * GRAIN_NS);

@@ -4,18 +4,20 @@
 
 #include "plane/watch.h"
 
-/* A stretch of time of one place: what its intervals say together. Two of them are compared: before and after. */
+/* A time span of one place, summarised over its intervals. Two eras are compared: before and after. */
 struct ow_era {
-	double intervals;     /* with a delay */
+	double intervals;     /* number of intervals with a delay */
 	double mean, squares; /* of the intervals' mean delays; sum of squared deviations */
-	double variances;     /* sum over intervals of the variance within */
+	double variances;     /* sum of the variances within the intervals */
 	double sent, lost;
-	double clock_error_ns; /* the largest; INFINITY = not known in one */
+	double clock_error_ns; /* the largest; INFINITY = not known in at least one interval */
 	bool active;
 };
 
 void ow_era_add(struct ow_era *era, const struct ow_watch_sample *sample);
-/* The era as one interval: mean with its error by the spread of intervals, loss of all packets. */
+/*
+ * The era as one interval: the error of the mean follows from the spread of the intervals, the loss counts all packets.
+ */
 void ow_era_sample(const struct ow_era *era, struct ow_watch_sample *ret_sample);
 
 struct ow_era_change {

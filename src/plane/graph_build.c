@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the edges of a graph file to links with costs; and which kind of file it is. */
+/* Makes links with costs from the edges of a graph file, and recognises the kind of the file. */
 #include "plane/graph_build.h"
 #include "base/time.h"
 #include <errno.h>
@@ -22,7 +22,7 @@ void ow_graph_attribute(struct ow_graph_attributes *attributes, const char *name
 		snprintf(attributes->latency, sizeof(attributes->latency), "%s", value);
 }
 
-/* "4ms", or 4: milliseconds, as in Rocketfuel's files. */
+/* "4ms", or 4: a number without a unit is in milliseconds, as in Rocketfuel's files. */
 static int latency_of(const char *text, double *ret_ns)
 {
 	int64_t ns;
@@ -101,7 +101,7 @@ static const char *skip_line(const char *text, const char *end)
 	return stop ? stop + 1 : end;
 }
 
-/* By the first word that is not a comment: XML; (strict) digraph or graph with '{'; GML's graph with '['. */
+/* Decided by the first word that is not a comment: XML; (strict) digraph or graph with '{'; GML's graph with '['. */
 enum ow_topology_format ow_topology_guess(const char *text, size_t size)
 {
 	const char *end = text + size, *p = text;

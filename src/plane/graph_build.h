@@ -4,32 +4,32 @@
 
 #include "plane/topology.h"
 
-/* What the readers of DOT, GML and GraphML share: an edge with attributes becomes links. */
+/* Shared by the readers of DOT, GML and GraphML: makes links from an edge with attributes. */
 struct ow_graph_build {
 	struct ow_topology *topology;
-	const char *name;     /* of the file, for error lines */
-	int64_t default_cost; /* of edges without one; 0 = they are an error */
+	const char *name;     /* name of the file, for error messages */
+	int64_t default_cost; /* cost of edges without one; 0 = an edge without a cost is an error */
 };
 
 /* Texts of attributes, "" where there is none. */
 #define OW_GRAPH_TEXT 256
 struct ow_graph_attributes {
-	char cost[OW_GRAPH_TEXT];    /* cost, metric or weight, by this preference */
-	int cost_rank;               /* 0 = none yet; the smaller the better */
+	char cost[OW_GRAPH_TEXT];    /* cost, else metric, else weight */
+	int cost_rank;               /* which of them was found; 0 = none yet, smaller is better */
 	char latency[OW_GRAPH_TEXT]; /* latency or delay: a duration, or a number of milliseconds */
 };
 
-/* Takes an attribute of an edge, if it means something to us. Names are compared without case. */
+/* Takes an attribute of an edge and ignores unknown ones. Names are compared without case. */
 void ow_graph_attribute(struct ow_graph_attributes *attributes, const char *name, const char *value);
-/* Enters the link, and the one back unless directed. The error names file and line. */
+/* Enters the link, and unless directed also the link back. The error names file and line. */
 int ow_graph_edge(struct ow_graph_build *build, const char *from, const char *to,
                   const struct ow_graph_attributes *attributes, bool directed, unsigned line, struct ow_error *err);
 int ow_graph_node(struct ow_graph_build *build, const char *name, unsigned line, uint32_t *ret_node,
                   struct ow_error *err);
 
 /*
- * Routers by the ids of the file. They are called by their label if it is theirs alone, else by their id. Add all,
- * enter them, then ask for names.
+ * Routers by the ids of the file. A router's name is its label if no other router has this label, else its id. First
+ * add all routers, then enter them, then ask for names.
  */
 struct ow_graph_name {
 	char *id, *label; /* label: NULL = none */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphviz's DOT, as far as networks are written in it: nodes, edges and chains of edges with attributes, defaults of
- * edges, subgraphs. What a drawing needs besides is passed over.
+ * Reads the part of Graphviz's DOT that describes networks: nodes, edges and chains of edges with attributes, defaults
+ * of edges, subgraphs. The reader ignores attributes for drawing.
  */
 #include "plane/graph_build.h"
 #include <ctype.h>
@@ -10,14 +10,14 @@
 #include <string.h>
 #include <strings.h>
 
-#define DEPTH_MAX 32 /* of subgraphs */
+#define DEPTH_MAX 32 /* nesting of subgraphs */
 #define CHAIN_MAX 64 /* routers in A -- B -- C -- ... */
 
 enum kind { END, WORD, MARK }; /* MARK: one of { } [ ] ; , = : or an edge */
 
 struct token {
 	enum kind kind;
-	char text[OW_GRAPH_TEXT]; /* of a word; of a mark its sign: '-' '-' and '-' '>' are edges */
+	char text[OW_GRAPH_TEXT]; /* the text of a word, or the sign of a mark; '-' '-' and '-' '>' are edges */
 	bool quoted;
 	unsigned line;
 };
@@ -26,9 +26,9 @@ struct dot {
 	struct ow_graph_build *build;
 	const char *at, *end;
 	unsigned line;
-	struct token token; /* the next one */
+	struct token token; /* the next token */
 	bool directed;
-	struct ow_graph_attributes defaults[DEPTH_MAX]; /* of edges, in each subgraph */
+	struct ow_graph_attributes defaults[DEPTH_MAX]; /* default attributes of edges, for each nested subgraph */
 	unsigned depth;
 	struct ow_error *err;
 };
@@ -76,7 +76,7 @@ static void skip_blanks(struct dot *dot)
 static int put(struct dot *dot, size_t *length, char c)
 {
 	if (*length + 1 >= sizeof(dot->token.text))
-		return ow_error_set(dot->err, EINVAL, "%s:%u: a word of more than %zu bytes", dot->build->name,
+		return ow_error_set(dot->err, EINVAL, "%s:%u: a word has more than %zu bytes", dot->build->name,
 		                    dot->line, sizeof(dot->token.text) - 1);
 	dot->token.text[(*length)++] = c;
 	dot->token.text[*length] = 0;
@@ -92,18 +92,19 @@ static int next_quoted(struct dot *dot)
 		if (*dot->at == '\\' && dot->end - dot->at > 1 && dot->at[1] == '"')
 			step(dot);
 		if (*dot->at == 0)
-			return ow_error_set(dot->err, EINVAL, "%s:%u: a byte of 0", dot->build->name, dot->line);
+			return ow_error_set(dot->err, EINVAL, "%s:%u: the file contains a zero byte", dot->build->name,
+			                    dot->line);
 		if (put(dot, &length, *dot->at) < 0)
 			return -EINVAL;
 	}
 	if (dot->at == dot->end)
-		return ow_error_set(dot->err, EINVAL, "%s:%u: a quote without its end", dot->build->name,
+		return ow_error_set(dot->err, EINVAL, "%s:%u: a quoted text has no end", dot->build->name,
 		                    dot->token.line);
 	step(dot);
 	return 0;
 }
 
-/* <...> with tags inside: only its extent matters. */
+/* <...> with tags inside: the reader only needs to find its end. */
 static int next_html(struct dot *dot)
 {
 	unsigned depth = 0;
@@ -114,8 +115,7 @@ static int next_html(struct dot *dot)
 		depth -= *dot->at == '>';
 		step(dot);
 	} while (depth && dot->at < dot->end);
-	return depth ? ow_error_set(dot->err, EINVAL, "%s:%u: < without its end", dot->build->name, dot->token.line)
-	             : 0;
+	return depth ? ow_error_set(dot->err, EINVAL, "%s:%u: '<' without '>'", dot->build->name, dot->token.line) : 0;
 }
 
 static bool in_word(char c)
@@ -146,8 +146,8 @@ static int next(struct dot *dot)
 	dot->token.kind = MARK;
 	bool is_edge = starts(dot, "->") || starts(dot, "--");
 	if (!is_edge && (!strchr("{}[];,=:", *dot->at) || !*dot->at))
-		return ow_error_set(dot->err, EINVAL, "%s:%u: byte 0x%02x has no meaning here", dot->build->name,
-		                    dot->line, (unsigned char)*dot->at);
+		return ow_error_set(dot->err, EINVAL, "%s:%u: unexpected byte 0x%02x", dot->build->name, dot->line,
+		                    (unsigned char)*dot->at);
 	for (int letters = is_edge ? 2 : 1; letters > 0; letters--) {
 		put(dot, &length, *dot->at);
 		step(dot);
@@ -200,7 +200,7 @@ static int attribute_lists(struct dot *dot, struct ow_graph_attributes *attribut
 	return r;
 }
 
-/* The port of a router, ":x:y", is of no interest. */
+/* Skips the port of a router, ":x:y". */
 static int skip_port(struct dot *dot)
 {
 	int r = 0;
@@ -224,8 +224,8 @@ static int routers(struct dot *dot)
 		if (dot->token.kind != WORD || is_keyword(dot, "subgraph"))
 			return wrong(dot, "expected the name of a router at the end of an edge");
 		if (count == CHAIN_MAX)
-			return ow_error_set(dot->err, E2BIG, "%s:%u: more than %d routers in a row", dot->build->name,
-			                    line, CHAIN_MAX);
+			return ow_error_set(dot->err, E2BIG, "%s:%u: more than %d routers in one chain of edges",
+			                    dot->build->name, line, CHAIN_MAX);
 		memcpy(name[count++], dot->token.text, sizeof(name[0]));
 		r = next(dot);
 		if (r == 0)
@@ -263,7 +263,7 @@ static int open_block(struct dot *dot)
 	if (!is_mark(dot, '{'))
 		return wrong(dot, "expected '{'");
 	if (dot->depth + 1 == DEPTH_MAX)
-		return ow_error_set(dot->err, E2BIG, "%s:%u: more than %d subgraphs in one another", dot->build->name,
+		return ow_error_set(dot->err, E2BIG, "%s:%u: more than %d nested subgraphs", dot->build->name,
 		                    dot->token.line, DEPTH_MAX);
 	dot->defaults[dot->depth + 1] = dot->defaults[dot->depth];
 	dot->depth++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GML (Himsolt): "graph [ node [ id 0 label "A" ] edge [ source 0 target 1 weight 3 ] ]". Lists that mean nothing to us
- * are passed over.
+ * Reads GML (Himsolt): "graph [ node [ id 0 label "A" ] edge [ source 0 target 1 weight 3 ] ]". The reader skips
+ * unknown lists.
  */
 #include "plane/graph_build.h"
 #include <ctype.h>
@@ -54,12 +54,13 @@ static int word(struct gml *gml, char text[OW_GRAPH_TEXT])
 	unsigned line = gml->line;
 	while (gml->at < gml->end && *gml->at && !isspace((unsigned char)*gml->at) && !strchr("[]\"#", *gml->at)) {
 		if (length + 1 == OW_GRAPH_TEXT)
-			return wrong(gml, line, "a word that is too long");
+			return wrong(gml, line, "a word is too long");
 		text[length++] = *gml->at++;
 	}
 	text[length] = 0;
 	return length ? 0
-	              : wrong(gml, line, gml->at == gml->end ? "the file ends in a list" : "expected a key or value");
+	              : wrong(gml, line,
+	                      gml->at == gml->end ? "the file ends inside a list" : "expected a key or value");
 }
 
 static int quoted(struct gml *gml, char text[OW_GRAPH_TEXT])
@@ -68,13 +69,13 @@ static int quoted(struct gml *gml, char text[OW_GRAPH_TEXT])
 	unsigned line = gml->line;
 	while (gml->at < gml->end && *gml->at != '"') {
 		if (!*gml->at || length + 1 == OW_GRAPH_TEXT)
-			return wrong(gml, line, "a text that is too long or has a byte of 0");
+			return wrong(gml, line, "a text is too long or contains a zero byte");
 		gml->line += *gml->at == '\n';
 		text[length++] = *gml->at++;
 	}
 	text[length] = 0;
 	if (gml->at == gml->end)
-		return wrong(gml, line, "a quote without its end");
+		return wrong(gml, line, "a quoted text has no end");
 	gml->at++;
 	return 0;
 }
@@ -84,7 +85,7 @@ static int value(struct gml *gml, char text[OW_GRAPH_TEXT])
 	return at_mark(gml, '"') ? quoted(gml, text) : word(gml, text);
 }
 
-/* After '[': everything to its ']'. */
+/* After '[': skips everything up to its ']'. */
 static int skip_list(struct gml *gml)
 {
 	char text[OW_GRAPH_TEXT];
@@ -95,7 +96,7 @@ static int skip_list(struct gml *gml)
 			depth--;
 		} else if (at_mark(gml, '[')) {
 			if (++depth > DEPTH_MAX)
-				return wrong(gml, gml->line, "too many lists in one another");
+				return wrong(gml, gml->line, "too many nested lists");
 		} else {
 			r = value(gml, text);
 		}
@@ -106,7 +107,7 @@ static int skip_list(struct gml *gml)
 /* -- routers and edges ----------------------------------------------------------------------------------------------
  */
 
-/* What a node or edge has that means something to us. */
+/* The known keys of a node or edge. */
 struct item {
 	char id[OW_GRAPH_TEXT], label[OW_GRAPH_TEXT], source[OW_GRAPH_TEXT], target[OW_GRAPH_TEXT];
 	struct ow_graph_attributes attributes;
@@ -160,7 +161,7 @@ static int read_edge(struct gml *gml)
 	return ow_graph_edge(gml->build, source, target, &item.attributes, gml->directed, line, gml->err);
 }
 
-/* After "graph [". Nodes in a first pass, as edges may come before them. */
+/* After "graph [". The first pass reads the nodes, because edges may come before them. */
 static int read_graph(struct gml *gml, bool edges)
 {
 	char key[OW_GRAPH_TEXT], text[OW_GRAPH_TEXT];
@@ -192,7 +193,7 @@ static int pass(struct gml *gml, const char *text, size_t size, bool edges)
 	for (;;) {
 		skip_blanks(gml);
 		if (gml->at == gml->end)
-			return wrong(gml, gml->line, "no graph in it");
+			return wrong(gml, gml->line, "the file contains no graph");
 		int r = word(gml, key);
 		if (r == 0 && at_mark(gml, '[')) {
 			if (strcasecmp(key, "graph") == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GraphML through expat. Read twice: routers first, as edges may stand before them. Names of attributes are those of
- * the <key> elements.
+ * Reads GraphML with expat, in two passes: first the routers, because edges may come before them. The <key> elements
+ * name the attributes.
  */
 #include "plane/graph_build.h"
 #include <errno.h>
@@ -24,9 +24,9 @@ struct graphml {
 	XML_Parser parser;
 	struct key *key;
 	unsigned keys;
-	bool edges; /* the second pass */
+	bool edges; /* this is the second pass */
 	bool directed_default, directed, in_node, in_edge, in_data, seen;
-	unsigned line; /* of the node or edge */
+	unsigned line; /* line of the node or edge */
 	char id[OW_GRAPH_TEXT], label[OW_GRAPH_TEXT], from[OW_GRAPH_TEXT], to[OW_GRAPH_TEXT];
 	char data_key[OW_GRAPH_TEXT], data[OW_GRAPH_TEXT];
 	struct ow_graph_attributes attributes;
@@ -55,11 +55,11 @@ static const char *attribute(const char **attributes, const char *name)
 	return "";
 }
 
-/* Where the text does not fit, reading ends: half a name would be another router's. */
+/* Reading ends where a text does not fit: a shortened name could be the name of another router. */
 static void copy(struct graphml *graphml, char to[OW_GRAPH_TEXT], const char *from)
 {
 	if (strlen(from) >= OW_GRAPH_TEXT)
-		stop(graphml, ow_error_set(graphml->err, EINVAL, "%s:%u: a text of more than %d bytes",
+		stop(graphml, ow_error_set(graphml->err, EINVAL, "%s:%u: a text has more than %d bytes",
 		                           graphml->build->name, line_of(graphml), OW_GRAPH_TEXT - 1));
 	else
 		memcpy(to, from, strlen(from) + 1);
@@ -79,7 +79,7 @@ static void add_key(struct graphml *graphml, const char **attributes)
 	copy(graphml, key->name, attribute(attributes, "attr.name"));
 }
 
-/* The element's name without a prefix of a namespace. */
+/* The element's name without the namespace prefix. */
 static const char *plain(const char *element)
 {
 	const char *colon = strrchr(element, ':');
@@ -120,7 +120,7 @@ static void XMLCALL on_text(void *arg, const char *text, int length)
 {
 	struct graphml *graphml = arg;
 	size_t used = strlen(graphml->data), more = (size_t)length;
-	/* What is longer is a description, and no name or number of ours. */
+	/* A longer text is a description: it is neither a name nor a number that the reader needs. */
 	if (!graphml->in_data || used + more >= sizeof(graphml->data))
 		return;
 	memcpy(graphml->data + used, text, more);
@@ -188,7 +188,7 @@ static int pass(struct graphml *graphml, const char *text, size_t size, bool edg
 	XML_ParserFree(graphml->parser);
 	if (graphml->r == 0 && !graphml->seen)
 		graphml->r =
-			ow_error_set(graphml->err, EINVAL, "%s: XML, but no <graphml> in it", graphml->build->name);
+			ow_error_set(graphml->err, EINVAL, "%s: an XML file without <graphml>", graphml->build->name);
 	return graphml->r;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of routers in files that know them by ids. */
+/* Names of routers in files that identify them by ids. */
 #include "plane/graph_build.h"
 #include "base/array.h"
 #include <errno.h>
@@ -44,7 +44,7 @@ static int by_order(const void *pa, const void *pb)
 	return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Labels that two routers have name neither. */
+/* A label that two routers have is not used for either. */
 static void drop_shared_labels(struct ow_graph_names *names)
 {
 	qsort(names->name, names->count, sizeof(*names->name), by_label);
@@ -75,7 +75,7 @@ int ow_graph_names_enter(struct ow_graph_build *build, struct ow_graph_names *na
 		if (r < 0)
 			return r;
 		if (number != i)
-			return ow_error_set(err, EINVAL, "%s:%u: two routers called %.100s", build->name,
+			return ow_error_set(err, EINVAL, "%s:%u: two routers have the name %.100s", build->name,
 			                    names->name[i].line, shown(&names->name[i]));
 	}
 	qsort(names->name, names->count, sizeof(*names->name), by_id);

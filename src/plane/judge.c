@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts: is a path within its target, and if not, which of its places have changed. */
+/* Verdicts: whether a path is within its target, and if not, which of its places have changed. */
 #include "base/time.h"
 #include "plane/monitor_private.h"
 #include <errno.h>
@@ -14,7 +14,7 @@ struct finder {
 	int64_t now_ns;
 };
 
-/* Places of a path are asked for in the order in which they were found. */
+/* Places of a path are looked up in the order in which they were found. */
 static struct place *place_of(const struct path *path, const struct ow_way *way, const struct ow_place *place)
 {
 	uint32_t before = 0;
@@ -30,7 +30,7 @@ static const struct ow_watch_sample *last_of(void *arg, const struct ow_way *way
 	return ow_monitor_is_fresh(finder->monitor, found, finder->now_ns) ? &found->watch.last : NULL;
 }
 
-/* What is asked of the places of a path: a path that loses too much is not explained by a delay. */
+/* Which changes of places matter to the path: a changed delay does not explain a path that loses too many packets. */
 struct asked {
 	bool delay, loss;
 };
@@ -74,7 +74,7 @@ static int by_strength(const void *pa, const void *pb)
 	return (a->strength < b->strength) - (a->strength > b->strength);
 }
 
-/* What it adds to the path: excess delay times its share; losses count for more than delay, as they end it. */
+/* How much the place adds to the path: excess delay times its share. A loss counts for more than a delay. */
 static double weight(const struct ow_finding *finding)
 {
 	double excess = finding->delay && isfinite(finding->usual_ns) ? finding->now_ns - finding->usual_ns : 0;
@@ -88,7 +88,7 @@ static int by_weight(const void *pa, const void *pb)
 	return wa != wb ? (wa < wb) - (wa > wb) : by_strength(pa, pb);
 }
 
-/* The changed places of a path, each once, with the share of all ways that pass it. */
+/* The changed places of a path, each once, with the total share of the ways that pass it. */
 static uint32_t findings_of(const struct ow_monitor *monitor, struct path *path, struct asked asked, int64_t now_ns)
 {
 	uint32_t count = 0, at = 0;
@@ -111,21 +111,21 @@ static uint32_t findings_of(const struct ow_monitor *monitor, struct path *path,
 	return count;
 }
 
-/* What is to be said of a target that is broken while no part has changed: is one on the way to it? */
+/* Explains a broken target of which no part has changed: a part may be close to a change. */
 static const char *without_findings(const struct ow_monitor *monitor, const struct path *path, struct asked asked)
 {
 	for (uint32_t i = 0; i < path->places; i++) {
 		const struct ow_watch *watch = &ow_monitor_place_of(path, i)->watch;
 		if (fmax(asked.delay ? watch->delay.sum : 0, asked.loss ? watch->loss.sum : 0) > monitor->threshold / 4)
-			return "; no part of it has changed for certain yet";
+			return "; no part of it has certainly changed yet";
 	}
-	return "; but no part of it has changed: it is as usual";
+	return "; but no part of it has changed: its delay and loss are as usual";
 }
 
-/* Which limits a path is beyond. */
+/* Which limits a path exceeds. */
 static struct asked broken_by(const struct ow_target *target, const struct ow_composed *composed)
 {
-	/* A path with gaps can still be known to be too slow. */
+	/* A path with missing results can still be known to be too slow. */
 	double mean = composed->mean_ns.status == OW_VALUE_NONE ? composed->known_mean_ns : composed->mean_ns.value;
 	return (struct asked){
 		.delay = !isnan(target->max_mean_ns) && mean > target->max_mean_ns,
@@ -133,7 +133,7 @@ static struct asked broken_by(const struct ow_target *target, const struct ow_co
 	};
 }
 
-/* What the parts of a path are asked for: why it is beyond its limit, or what its limits are about. */
+/* Which changes of the parts are looked for: the exceeded limit, or else the limits that the target has. */
 static struct asked asked_of(const struct ow_target *target, struct asked broken)
 {
 	if (broken.delay || broken.loss)
@@ -162,7 +162,7 @@ static void say_broken(const struct ow_target *target, struct asked broken, cons
 	         more);
 }
 
-/* A part without a result, or with one that has no delay as nothing got through. */
+/* A part without a result, or a part whose result has no delay because no packet got through. */
 static void say_missing(const struct ow_monitor *monitor, const struct path *path, int64_t now_ns,
                         struct ow_verdict *verdict)
 {
@@ -197,8 +197,9 @@ static void judge_target(const struct ow_monitor *monitor, const struct path *pa
 }
 
 /*
- * Between the two ends of a microsecond that a router takes more there may be many sigmas, and no user who notices:
- * only what adds to the path counts. Unless that is all there is, and the path is too slow.
+ * A router that takes a microsecond longer can deviate by many sigmas although no user notices. Therefore only a change
+ * that adds to the path's delay counts. If there is no other change and the path is too slow, small changes count as
+ * well.
  */
 static void leave_out_trifles(const struct ow_monitor *monitor, struct path *path, struct asked broken,
                               struct ow_verdict *verdict)
@@ -216,7 +217,7 @@ static void leave_out_trifles(const struct ow_monitor *monitor, struct path *pat
 	verdict->findings = kept;
 }
 
-/* For whoever asks where it is. */
+/* Marks the places for the search for hops (locate.c). */
 static void mark_named(const struct path *path, const struct ow_verdict *verdict)
 {
 	for (uint32_t i = 0; i < path->places; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Closer than a place: a segment of several hops has changed, but so have others over one of its hops, and none over
- * the other hops. Each hop votes: changed places over it against places over it that have not changed.
+ * Finds the hops that explain changed places. If a segment of several hops has changed, other places over the same hops
+ * show which hop it is. Each hop gets votes: the changed places over it against the unchanged places over it.
  */
 #include "plane/monitor_private.h"
 #include "base/array.h"
@@ -12,7 +12,7 @@
 struct hop {
 	const char *text;
 	size_t length;
-	uint32_t place; /* of monitor */
+	uint32_t place; /* index in the monitor */
 };
 
 struct hops {
@@ -28,7 +28,7 @@ static int add(struct hops *hops, const char *text, size_t length, uint32_t plac
 	return 0;
 }
 
-/* "F>E>D" has F>E and E>D; the inside of a router is one hop. */
+/* "F>E>D" has the hops F>E and E>D; the inside of a router is one hop. */
 static int add_hops(struct hops *hops, const char *name, uint32_t place)
 {
 	if (strchr(name, '['))
@@ -59,21 +59,23 @@ static bool same(const struct hop *a, const struct hop *b)
 	return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
 }
 
-/* On a path only if its verdict names it: trifles need no place. */
+/* A place on a path counts only if the verdict on the path names it: small changes are not located. */
 static bool is_changed(const struct place *place)
 {
 	return (place->watch.delay.changed || place->watch.loss.changed) && (place->named || !place->on_paths);
 }
 
-/* Clearly as usual. Between the two a place may be on the way to a change, and has no vote. */
+/*
+ * True if the place is clearly as usual. A place that is neither changed nor as usual may be about to change, and has
+ * no vote.
+ */
 static bool is_usual(const struct ow_monitor *monitor, const struct place *place)
 {
 	double level = monitor->threshold / 4;
 	return place->watch.delay.sum < level && place->watch.loss.sum < level && !is_changed(place);
 }
 
-/* How many changed places that nothing explains yet this run of equal hops has; 0 if it also has one that is as usual.
- */
+/* The number of changed places in this run of equal hops that no hop explains yet; 0 if one place in it is as usual. */
 static uint32_t explains(const struct ow_monitor *monitor, const struct hop *hop, size_t count, const bool *explained)
 {
 	uint32_t votes = 0;
@@ -98,7 +100,7 @@ static int put(char *text, size_t size, const struct hop *hop)
 	return 0;
 }
 
-/* Takes the hop that explains most, until none explains any more. */
+/* Repeatedly takes the hop that explains most places, until no hop explains any. */
 static void choose(const struct ow_monitor *monitor, const struct hops *hops, bool *explained, char *text, size_t size)
 {
 	for (;;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The station's memory: places by name, paths with targets, and verdicts. */
+/* The data of the monitoring station: places by name, paths with targets, and verdicts. */
 #include "plane/monitor.h"
 #include "base/time.h"
 #include "plane/monitor_private.h"
@@ -180,7 +180,7 @@ struct place *ow_monitor_place_of(const struct path *path, uint32_t i)
 	return path->plain && !path->place[i]->seen ? path->plain[i] : path->place[i];
 }
 
-/* The next place of the path, of its class and, where it has one, of all classes together. */
+/* The next place of the path: that of the class and, if the path has a class, that of all classes together. */
 static int add_place(struct ow_monitor *monitor, struct path *path, char name[OW_PLACE_TEXT], struct ow_error *err)
 {
 	int r = 0;
@@ -215,7 +215,7 @@ static int find_places(struct ow_monitor *monitor, const struct ow_topology *top
 		const struct ow_way *way = &path->route.way[w];
 		for (uint32_t i = 0; i < way->places; i++) {
 			if (!ow_place_text(topology, way, &way->place[i], name))
-				return ow_error_set(err, E2BIG, "a part of the path with a name of more than %d bytes",
+				return ow_error_set(err, E2BIG, "the name of a part of the path has more than %d bytes",
 				                    OW_PLACE_TEXT - 1);
 			int r = add_place(monitor, path, name, err);
 			if (r < 0)

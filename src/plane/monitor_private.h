@@ -4,14 +4,14 @@
 
 #include "plane/monitor.h"
 
-/* What the files of the monitor share. */
+/* Shared by the files of the monitor. */
 
 struct place {
 	struct ow_watch watch;
-	bool seen;             /* has had a result */
-	bool named;            /* changed, and in the last verdict on a path */
+	bool seen;             /* at least one result has arrived */
+	bool named;            /* changed, and named in the last verdict on a path */
 	uint32_t on_paths;     /* how often it is on the paths of targets */
-	int64_t held_until_ns; /* of a path that is no more; 0 = never was */
+	int64_t held_until_ns; /* end of the hold time of a place whose path no longer exists; 0 = not held */
 	char name[];
 };
 
@@ -19,9 +19,9 @@ struct path {
 	struct ow_target target;
 	struct ow_route route;
 	bool found;
-	char cause[320];      /* why it was not */
-	struct place **place; /* of all ways, one after the other */
-	struct place **plain; /* the same of all classes together; NULL if the target has no class */
+	char cause[320];      /* why the path was not found */
+	struct place **place; /* the places of all ways, in order */
+	struct place **plain; /* the same places for all classes together; NULL if the target has no class */
 	uint32_t places;
 	struct ow_finding *finding; /* room for all places */
 };
@@ -41,9 +41,9 @@ struct ow_monitor {
 
 /* The place of this name, entering it if new. */
 int ow_monitor_place(struct ow_monitor *monitor, const char *name, struct place **ret_place, struct ow_error *err);
-/* The i-th place of the path: that of its class once it has had a result. */
+/* The i-th place of the path: the place of its class once that has had a result. */
 struct place *ow_monitor_place_of(const struct path *path, uint32_t i);
-/* Has it a result that says something of the interval that starts at now_ns? */
+/* True if the place has a result that is valid for the interval that starts at now_ns. */
 bool ow_monitor_is_fresh(const struct ow_monitor *monitor, const struct place *place, int64_t now_ns);
 
 #endif

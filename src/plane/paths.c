@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set of paths. Paths are ranges of one pool of routers, so that the parts of a path need no memory of their own.
- */
+/* The set of paths. Paths are ranges of one pool of routers, so the parts of a path need no memory of their own. */
 #include "plane/paths.h"
 #include "plane/ranges.h"
 #include "base/array.h"
@@ -49,14 +48,14 @@ static int add(struct ow_paths *paths, const uint16_t *node, uint32_t nodes, str
 }
 
 /*
- * All shortest paths to one router: walks back over all predecessors, writing the path from its end. Where is_cut is
+ * All shortest paths to one router: follows all predecessors back and writes each path from its end. If is_cut is
  * given, paths that pass through such a router are left out.
  */
 static int add_to(struct ow_paths *paths, const struct ow_spf *spf, uint32_t end, const bool *is_cut,
                   struct ow_error *err)
 {
 	uint16_t node[OW_PATH_NODES_MAX];
-	uint32_t next[OW_PATH_NODES_MAX]; /* of the predecessors of node[depth], the next to try */
+	uint32_t next[OW_PATH_NODES_MAX]; /* index of the next predecessor of node[depth] to try */
 	uint32_t depth = OW_PATH_NODES_MAX - 1;
 	node[depth] = (uint16_t)end;
 	next[depth] = spf->first[end];
@@ -90,7 +89,7 @@ int ow_paths_add_shortest(struct ow_paths *paths, const struct ow_spf *spf, uint
 	return r;
 }
 
-/* A path cut at its first such router is a shortest path to that router, and passes through none. */
+/* A path that is cut at its first such router is a shortest path to that router, and passes through no other. */
 int ow_paths_add_cut(struct ow_paths *paths, const struct ow_spf *spf, const bool *is_cut, struct ow_error *err)
 {
 	int r = 0;
@@ -114,7 +113,7 @@ int ow_paths_add_all(struct ow_paths *paths, const struct ow_topology *topology,
 	return 0;
 }
 
-/* Where the path passes through the router, or 0. */
+/* The position of the router inside the path; 0 if the path does not pass through it. */
 static uint32_t passes(const uint16_t *node, uint32_t nodes, uint32_t router)
 {
 	for (uint32_t i = 1; i + 1 < nodes; i++)
@@ -176,7 +175,7 @@ void ow_paths_through(const struct ow_paths *paths, uint64_t *ret_count)
 	}
 }
 
-/* A part that the set does not have yet would have to be probed; but once, however many paths leave it behind. */
+/* A part that the set does not have yet would have to be probed, but only once for all paths that leave it. */
 static int cost_of_part(const struct ow_paths *paths, struct ow_ranges *seen, struct ow_range part, int64_t *saving)
 {
 	if (ow_ranges_has(&paths->set, paths->pool, part))
@@ -189,8 +188,10 @@ static int cost_of_part(const struct ow_paths *paths, struct ow_ranges *seen, st
 
 int ow_paths_savings(const struct ow_paths *paths, int64_t *ret_savings)
 {
-	/* First and second parts apart: as a first part it belongs to the router at its end, as a second to that at its
-	 * start. */
+	/*
+	 * First and second parts are counted separately: a first part belongs to the router at its end, a second part
+	 * to the router at its start.
+	 */
 	struct ow_ranges first = {0}, second = {0};
 	int r = 0;
 	memset(ret_savings, 0, paths->routers * sizeof(*ret_savings));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Planning upgrades. Algorithm 1 as printed takes the router on most of the paths that are left; ties go to the name
- * that comes first, so that a plan does not depend on the order of the file. The greedy planner looks one step ahead at
- * the probe hop count itself, the beam further.
+ * Plans upgrades. Algorithm 1 as printed takes the router on most of the remaining paths. Among equal routers the first
+ * by name is taken, so that a plan does not depend on the order of the file. The greedy planner looks one step ahead at
+ * the probe hop count itself, the beam looks further.
  */
 #include "plane/plan.h"
 #include "base/random.h"
@@ -20,7 +20,7 @@ struct planner {
 	int64_t *score;
 	uint64_t *through;
 	struct ow_random random;
-	uint32_t *order; /* of the beam */
+	uint32_t *order; /* result of the beam search */
 	uint32_t ordered;
 };
 
@@ -34,7 +34,7 @@ static int score(struct planner *planner)
 			planner->score[i] = (int64_t)(ow_random_u64(&planner->random) >> 1);
 		return 0;
 	case OW_PLANNER_PAPER:
-	case OW_PLANNER_BEAM: /* has its order */
+	case OW_PLANNER_BEAM: /* its order is already known */
 	case OW_PLANNERS:
 		break;
 	}
@@ -113,7 +113,7 @@ static int beam_search(struct planner *planner, const struct ow_plan_step *refer
 	return r;
 }
 
-/* The beam's order, with that of Algorithm 1 to beat. */
+/* The order of the beam search, with the order of Algorithm 1 as the reference. */
 static int find_order(struct planner *planner, struct ow_error *err)
 {
 	struct ow_plan_options paper = *planner->options;
@@ -129,7 +129,7 @@ static int find_order(struct planner *planner, struct ow_error *err)
 	return r < 0 ? ow_error_set(err, ENOMEM, "out of memory") : 0;
 }
 
-/* UINT32_MAX: none is left. */
+/* UINT32_MAX: no router is left. */
 static int next(struct planner *planner, uint32_t step, uint32_t *ret_router)
 {
 	if (planner->order) {

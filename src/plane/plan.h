@@ -5,9 +5,9 @@
 #include "plane/paths.h"
 
 /*
- * Which routers to upgrade first (MPLANE, section VI-A): Algorithm 1 takes the router on most paths, the greedy one
- * that which leaves the smallest probe hop count, random is the baseline. The beam searches among orders that leave no
- * more probe hops than Algorithm 1 at any step.
+ * Which routers to upgrade first (MPLANE, section VI-A). Algorithm 1 takes the router on most paths. The greedy planner
+ * takes the router that leaves the smallest probe hop count. Random is the baseline. The beam searches among the orders
+ * that at no step leave more probe hops than Algorithm 1.
  */
 enum ow_planner { OW_PLANNER_PAPER, OW_PLANNER_BEAM, OW_PLANNER_GREEDY, OW_PLANNER_RANDOM, OW_PLANNERS };
 
@@ -20,7 +20,7 @@ struct ow_plan_options {
 	enum ow_planner planner;
 	uint32_t steps;           /* upgrades; UINT32_MAX = all routers */
 	uint64_t seed;            /* of random */
-	const uint32_t *upgraded; /* already, before step 0 */
+	const uint32_t *upgraded; /* routers that are upgraded before step 0 */
 	uint32_t upgrades;
 	void (*on_progress)(void *arg, double done); /* or NULL */
 	void *arg;

@@ -5,13 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A set of ranges of a pool of routers' numbers, none of them with the same contents as another. */
+/* A set of ranges of a pool of router numbers. No two ranges have the same contents. */
 struct ow_range {
 	uint32_t at, nodes;
 };
 
 struct ow_ranges {
-	struct ow_range *range; /* in order of entering */
+	struct ow_range *range; /* in order of insertion */
 	uint32_t count, room;
 	uint32_t *slot; /* hash of contents: number + 1 */
 	uint32_t slots; /* a power of two, or 0 */
@@ -19,7 +19,7 @@ struct ow_ranges {
 
 void ow_ranges_done(struct ow_ranges *ranges);
 bool ow_ranges_has(const struct ow_ranges *ranges, const uint16_t *pool, struct ow_range range);
-/* 1 if it is new, 0 if it was there, -ENOMEM. */
+/* 1 if the range is new, 0 if the set has it already, -ENOMEM. */
 int ow_ranges_add(struct ow_ranges *ranges, const uint16_t *pool, struct ow_range range);
 
 #endif

@@ -25,7 +25,7 @@ static int find_places(const bool *is_mrouter, struct ow_way *way)
 	return 0;
 }
 
-/* Next hops of each router towards the end of the ways: those that follow it on any of them. */
+/* The next hops of each router towards the destination: the routers that follow it on any of the ways. */
 static uint32_t next_hops(const struct ow_route *route, uint16_t router)
 {
 	uint32_t count = 0;
@@ -46,7 +46,7 @@ static uint32_t next_hops(const struct ow_route *route, uint16_t router)
 	return count;
 }
 
-/* hops: of each router, 0 = not asked for yet. */
+/* hops: one for each router, 0 = not computed yet. */
 static void share(struct ow_route *route, uint32_t *hops)
 {
 	for (uint32_t w = 0; w < route->ways; w++) {

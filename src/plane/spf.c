@@ -70,7 +70,9 @@ static void relax(const struct ow_topology *topology, struct ow_spf *spf, struct
 	}
 }
 
-/* Every link that lies on a shortest path makes its start a predecessor of its end. Counted, then filled in. */
+/*
+ * For every link on a shortest path, its start is a predecessor of its end. The first pass counts, the second fills in.
+ */
 static void predecessors(const struct ow_topology *topology, struct ow_spf *spf)
 {
 	for (int pass = 0; pass < 2; pass++) {

@@ -5,15 +5,15 @@
 #include "plane/topology.h"
 
 /*
- * Shortest paths from one router, all of equal cost: the routers that a shortest path can come from form a directed
- * graph without cycles (a tree, but for equal costs).
+ * All shortest paths from one router. The predecessors of each router on shortest paths form a directed graph without
+ * cycles (a tree if no costs are equal).
  */
 struct ow_spf {
 	uint32_t source, nodes;
 	int64_t *cost;   /* of each router; INT64_MAX = cannot be reached */
-	uint32_t *first; /* nodes + 1: where a router's predecessors start in `from` */
+	uint32_t *first; /* nodes + 1: where the predecessors of a router start in `from` */
 	uint32_t *from;
-	uint32_t *order; /* routers that can be reached, nearest first */
+	uint32_t *order; /* reachable routers, nearest first */
 	uint32_t reached;
 };
 

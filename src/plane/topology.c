@@ -48,7 +48,7 @@ void ow_topology_free(struct ow_topology *topology)
 	free(topology);
 }
 
-/* The slot of this name, or the empty one where it would go. */
+/* The slot of this name, or the empty slot for it. */
 static uint32_t slot_of(const struct ow_topology *topology, const char *name, size_t length)
 {
 	uint32_t mask = topology->slots - 1;
@@ -95,7 +95,7 @@ int ow_topology_add_node(struct ow_topology *topology, const char *name, size_t 
                          struct ow_error *err)
 {
 	if (length == 0 || length > OW_TOPOLOGY_NAME_MAX || memchr(name, 0, length))
-		return ow_error_set(err, EINVAL, "a router's name has 1 to %d bytes", OW_TOPOLOGY_NAME_MAX);
+		return ow_error_set(err, EINVAL, "a router's name must have 1 to %d bytes", OW_TOPOLOGY_NAME_MAX);
 	uint32_t known = topology->slot[slot_of(topology, name, length)];
 	if (known) {
 		*ret_node = known - 1;
@@ -271,7 +271,7 @@ int ow_cost_parse(const char *text, size_t length, int64_t *ret_cost)
 			cost = cost * 10 + (int64_t)(text[i] - '0') * OW_COST_ONE;
 			digit = true;
 		} else {
-			unit /= 10; /* further digits are below what a cost can tell apart */
+			unit /= 10; /* further digits are smaller than the resolution of a cost */
 			cost += (text[i] - '0') * unit;
 			digit = true;
 		}

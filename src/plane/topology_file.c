@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A network from a file, and its routers from a list of names. */
+/* Reads a network from a file, and routers from a list of names. */
 #include "plane/topology.h"
 
 #include "base/word.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Everything up to the end, at most OW_TOPOLOGY_FILE_MAX bytes. */
+/* Reads up to the end, at most OW_TOPOLOGY_FILE_MAX bytes. */
 static int read_all(FILE *file, const char *path, char **ret_text, size_t *ret_size, struct ow_error *err)
 {
 	size_t size = 0, room = 1 << 16;
@@ -56,7 +56,7 @@ int ow_topology_read(const char *path, int64_t default_cost, struct ow_topology 
 	if (r == 0 && ow_topology_nodes(*ret_topology) == 0) {
 		ow_topology_free(*ret_topology);
 		*ret_topology = NULL;
-		r = ow_error_set(err, EINVAL, "%s: no routers in it", path);
+		r = ow_error_set(err, EINVAL, "%s: the network has no routers", path);
 	}
 	return r;
 }
@@ -72,7 +72,7 @@ static int no_such_router(const struct ow_topology *topology, const char *name, 
 	return ow_error_set(err, ENOENT, "the network has no router '%.100s'", name);
 }
 
-/* Names may have commas themselves (Rocketfuel's do): the longest name that fits is taken. */
+/* Names may contain commas (Rocketfuel's do): the longest name that fits is taken. */
 static uint32_t take_router(const struct ow_topology *topology, const char *list, size_t *ret_length)
 {
 	char name[OW_TOPOLOGY_NAME_MAX + 1];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OSPF's link-state database as FRR prints it: `vtysh -c "show ip ospf database router json"`. Routers are called by
- * their router ids. As in OSPF a link counts only if both ends tell of it. Routers on a shared (transit) network are
- * linked with one another: each pays its own way onto the network, the way off it is free.
+ * Reads OSPF's link-state database as FRR prints it: `vtysh -c "show ip ospf database router json"`. The name of a
+ * router is its router id. As in OSPF a link counts only if both ends announce it. Routers on a shared (transit)
+ * network are linked with one another: each router pays its own cost onto the network, the way off the network costs
+ * nothing.
  */
 #include "plane/topology.h"
 #include "base/array.h"
@@ -14,10 +15,10 @@
 
 #define ENDS_MAX OW_TOPOLOGY_LINKS_MAX
 
-/* What one router says of one of its links. */
+/* One link as announced by one router. */
 struct end {
 	uint32_t router;
-	uint32_t peer;       /* the other router; UINT32_MAX: on a network */
+	uint32_t peer;       /* the other router; UINT32_MAX: the link leads to a transit network */
 	const char *network; /* its designated router */
 	int64_t metric;
 };
@@ -62,11 +63,11 @@ static int read_link(struct frr *frr, const char *id, uint32_t router, json_t *l
 	const char *peer = json_string_value(json_object_get(link, "neighborRouterId"));
 	end.network = json_string_value(json_object_get(link, "designatedRouterAddress"));
 	if (!peer && !end.network)
-		return 0; /* a network at its end: leads to no router */
-	/* Metric 0 happens on loopbacks and networks of the lab: the least that a cost can be. */
+		return 0; /* a stub network: leads to no router */
+	/* Metric 0 occurs on loopbacks and lab networks: it becomes the lowest possible cost. */
 	json_int_t cost = json_integer_value(metric);
 	if (cost < 0 || cost > 65535)
-		return wrong(frr, id, "a metric that is not in 0 .. 65535");
+		return wrong(frr, id, "a metric is not in 0 .. 65535");
 	end.metric = cost ? cost * OW_COST_ONE : 1;
 	int r = peer ? enter(frr, peer, &end.peer) : 0;
 	return r < 0 ? r : add_end(frr, &end);
@@ -127,7 +128,10 @@ static int add(const struct frr *frr, uint32_t from, uint32_t to, int64_t cost)
 	return ow_topology_add_link(frr->topology, &(struct ow_link){from, to, cost, NAN}, frr->err);
 }
 
-/* Point-to-point: the other end must name us. Networks: everyone who names the same designated router. */
+/*
+ * Point-to-point: the other end must announce the link too. Networks: all routers that announce the same designated
+ * router.
+ */
 static int join_ends(const struct frr *frr)
 {
 	int r = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rocketfuel's weights.intra and latencies.intra: a directed link a line, "FROM TO NUMBER". */
+/* Reads Rocketfuel's weights.intra and latencies.intra: one directed link per line, "FROM TO NUMBER". */
 #include "plane/topology.h"
 #include <errno.h>
 #include <math.h>
@@ -18,7 +18,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The next line that is not empty or a comment; 1, 0 at the end, or -EINVAL. */
+/* The next line that is neither empty nor a comment. Returns 1, 0 at the end, or -EINVAL. */
 static int next_line(const char **at, const char *end, const char *name, struct line *line, struct ow_error *err)
 {
 	while (*at < end) {
@@ -53,7 +53,7 @@ static int next_line(const char **at, const char *end, const char *name, struct 
 	return 0;
 }
 
-/* Puts the file and line in front of what went wrong. */
+/* Puts file and line in front of the error. */
 static int at_line(const char *name, const struct line *line, int r, struct ow_error *err)
 {
 	struct ow_error what = err ? *err : (struct ow_error){""};
@@ -97,7 +97,7 @@ int ow_topology_parse_rocketfuel(const char *name, const char *text, size_t size
 	return r;
 }
 
-/* A name of the line as a router of the network. */
+/* Looks up a name of the line as a router of the network. */
 static int known(const struct ow_topology *topology, const char *name, const struct line *line, unsigned word,
                  uint32_t *ret_node, struct ow_error *err)
 {

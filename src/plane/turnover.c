@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Old and new segments side by side, by name, sorted. */
+/* Merges the old and the new segments, sorted by name. */
 #include "plane/turnover.h"
 #include "plane/route.h"
 #include "plane/sets.h"
@@ -73,7 +73,7 @@ static int add_owner(const struct ow_topology *topology, const bool *is_mrouter,
 		const uint16_t *node = ow_paths_get(segments, i, &way.nodes);
 		way.node = (uint16_t *)node;
 		if (!ow_place_text(topology, &way, &(struct ow_place){false, 0, way.nodes}, name))
-			r = ow_error_set(err, E2BIG, "a segment with a name of more than %d bytes", OW_PLACE_TEXT - 1);
+			r = ow_error_set(err, E2BIG, "the name of a segment has more than %d bytes", OW_PLACE_TEXT - 1);
 		else if (add_name(names, name) < 0)
 			r = ow_error_set(err, ENOMEM, "out of memory");
 	}
@@ -86,7 +86,7 @@ static int by_name(const void *pa, const void *pb)
 	return strcmp(*(char *const *)pa, *(char *const *)pb);
 }
 
-/* Merges the sorted names into the sorted entries. Names that go over are set to NULL. */
+/* Merges the sorted names into the sorted entries. Names that were moved into an entry become NULL. */
 static int merge(struct ow_turnover *turnover, struct names *names, int64_t now_ns, ow_turnover_sink *sink, void *arg)
 {
 	struct entry *merged = calloc((size_t)turnover->count + names->count + 1, sizeof(*merged));

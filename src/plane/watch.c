@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment's usual delay and loss, and cumulative sums that find changes. */
+/* A segment's usual delay and loss, and the cumulative sums that detect changes. */
 #include "plane/watch.h"
 #include <math.h>
 #include <string.h>
 
-/* A spread below this is the clock's grain, not the network's. */
+/* A smaller spread is below the resolution of the clock. */
 #define SPREAD_MIN_NS 1.0
-/* One interval counts for at most this in a sum: a single wild one (a stalled host, a burst) is never a change. */
+/* Limit of what one interval adds to a sum: a single outlier (a stalled host, a burst) is never a change. */
 #define Z_MAX 4.0
-/* However few segments there are, it takes three intervals. */
+/* A change takes at least three intervals, also with few segments. */
 #define THRESHOLD_MIN (2 * (Z_MAX - OW_WATCH_DRIFT))
-/* Usual intervals that the loss ratio remembers. */
+/* Number of usual intervals over which the loss ratio is averaged. */
 #define LOSS_MEMORY 1000.0
 
 /*
- * Siegmund: ARL = (exp(2 k b) - 2 k b - 1) / (2 k^2) with b = h + 1.166, for a sum with drift -k. Two sums a segment.
+ * Siegmund, for a sum with drift -k, with b = h + 1.166; there are two sums per segment:
+ *     ARL = (exp(2 k b) - 2 k b - 1) / (2 k^2)
  */
 double ow_watch_threshold(double segments, double intervals)
 {
@@ -57,8 +58,10 @@ static void remember(struct ow_watch_level *level, double value)
 		level->count++;
 }
 
-/* The new value and the mean of n others deviate by t with n - 1 degrees of freedom; Wallace's approximation takes it
- * to the normal scale. */
+/*
+ * The difference of the new value and the mean of n others follows Student's t with n - 1 degrees of freedom. Wallace's
+ * approximation converts it to the normal scale.
+ */
 static double to_normal(double t, double n)
 {
 	double nu = n - 1, size = fabs(t) / sqrt(1 + 1 / n);
@@ -81,14 +84,14 @@ static void cumulate(struct ow_watch_level *level, double z, int64_t start_ns, d
 	level->intervals++;
 	if (level->sum > threshold)
 		level->changed = true;
-	/* What was far above must not take as long to come back as it lasted. */
+	/* Limits the sum: otherwise it would take as long to fall after a large change as the change lasted. */
 	if (level->sum > 2 * threshold)
 		level->sum = 2 * threshold;
 }
 
 /*
- * Does this interval count for what is usual? Not on the way to a change. A change that has lasted as long as we
- * remember is no change any more: learn anew.
+ * Whether this interval counts as usual. It does not while a change is building up. A change that has lasted as long as
+ * the history becomes the usual state: learning starts again.
  */
 static bool is_usual(struct ow_watch_level *level, double threshold)
 {
@@ -124,7 +127,7 @@ static void add_delay(struct ow_watch *watch, const struct ow_watch_sample *samp
 		remember(&watch->delay, sample->mean_ns);
 		return;
 	}
-	/* An interval with few samples deviates more: its own error counts where it is beyond what is usual. */
+	/* An interval with few samples deviates more: its own error counts if it is larger than the usual spread. */
 	double own = sample->mean_error_ns > spread ? sample->mean_error_ns : spread;
 	watch->delay_z = to_normal((sample->mean_ns - mean) / own, watch->delay.count);
 	cumulate(&watch->delay, watch->delay_z, sample->start_ns, threshold);
@@ -148,7 +151,7 @@ static void add_loss(struct ow_watch *watch, const struct ow_watch_sample *sampl
 		return;
 	}
 	double z = 2 * (sqrt((double)sample->lost + 0.375) - sqrt(ratio * (double)sample->sent + 0.375));
-	/* Losses come in bursts: where they usually spread more than a Poisson count, that is the measure. */
+	/* Losses come in bursts. If they usually spread more than a Poisson count, the usual spread is used. */
 	moments(&watch->loss, &mean, &spread);
 	watch->loss_z = z / fmax(1, spread);
 	cumulate(&watch->loss, watch->loss_z, sample->start_ns, threshold);

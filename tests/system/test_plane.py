@@ -206,12 +206,12 @@ class Monitor(Plane):
         self.assertEqual(code, 3)
         self.fits(text)
         self.assertIn("F>C since 10:00:40", text)
-        self.assertIn("above its target of 8 ms\n            no part of it has changed for certain yet", text)
+        self.assertIn("above its target of 8 ms\n            no part of it has certainly changed yet", text)
 
     def test_as_slow_as_ever(self):
         station = self.write("s.yaml", STATION.replace("8ms", "5ms"))
         last = self.last(self.results(), code=3, station=station)
-        self.assertIn("no part of it has changed: it is as usual", last["paths"][0]["cause"])
+        self.assertIn("no part of it has changed: its delay and loss are as usual", last["paths"][0]["cause"])
         self.assertEqual(last["paths"][0]["responsible"], [])
 
     def test_a_lossy_inside(self):
