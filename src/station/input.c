@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of points from stores and lines of JSON, once or as they come. */
+/* Reads results of points from stores and lines of JSON, once or continuously. */
 #include "station/input.h"
 #include "base/time.h"
 #include "result/result_read.h"
@@ -12,16 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A store is asked again from this long before its last result: lanes do not end at the same moment. */
+/* How long before its last result a store is read again: lanes do not end at the same time. */
 #define OVERLAP_NS (60 * OW_NS_PER_S)
 
 struct source {
 	const char *path;
-	struct ow_stored *stored; /* or: */
+	struct ow_stored *stored; /* a store, or: */
 	int fd;                   /* -1 = ended */
-	char *line;               /* what has come of the next lines, room for one of the longest */
+	char *line;               /* the bytes read so far of the next lines; room for one line of the largest size */
 	size_t length;
-	unsigned number; /* of the line */
+	unsigned number; /* number of the line */
 	int64_t since_ns;
 };
 
@@ -118,12 +118,12 @@ static int whole_lines(struct source *source, bool at_end, ow_station_sink *sink
 	source->length = (size_t)(end - start);
 	memmove(source->line, start, source->length);
 	if (r == 0 && source->length > OW_RESULT_LINE_MAX)
-		return ow_error_set(err, EINVAL, "%s:%u: a line of more than %u bytes", source->path,
+		return ow_error_set(err, EINVAL, "%s:%u: the line has more than %u bytes", source->path,
 		                    source->number + 1, OW_RESULT_LINE_MAX);
 	return r;
 }
 
-/* Everything that can be read without waiting. */
+/* Reads everything that is available without waiting. */
 static int poll_lines(struct source *source, bool follow, ow_station_sink *sink, void *arg, struct ow_error *err)
 {
 	while (source->fd >= 0) {

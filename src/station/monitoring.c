@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The monitoring station at work: results wait until their interval is complete, then every path is judged. */
+/* The main loop of the monitoring station: results wait until their interval is complete, then every path is judged. */
 #include "station/monitoring.h"
 
 #include "base/array.h"
@@ -14,9 +14,9 @@
 #include <string.h>
 #include <time.h>
 
-/* New results are looked for this often. */
+/* How often new results are looked for. */
 #define POLL_MS 200
-/* An interval is judged when all places have told of it, or after this long. */
+/* An interval is judged when all places have a result for it, or after this time. */
 #define PATIENCE_NS (3 * OW_NS_PER_S)
 #define WAITING_MAX (1u << 22)
 
@@ -24,7 +24,7 @@
 struct waiting {
 	char *place;
 	struct ow_watch_sample sample;
-	int64_t came_ns; /* steady */
+	int64_t came_ns; /* by the steady clock */
 };
 
 struct monitoring {
@@ -37,9 +37,9 @@ struct monitoring {
 	int64_t refreshed_ns;
 	struct waiting *waiting;
 	size_t waits, room;
-	enum ow_path_state *state; /* of each target, as told last */
-	uint32_t *told;            /* findings told last */
-	bool told_any;             /* of some path something could be said at some time */
+	enum ow_path_state *state; /* of each target, as reported last */
+	uint32_t *told;            /* number of findings reported last */
+	bool told_any;             /* at least one path could be judged at some time */
 	int64_t judged_ns;
 	struct ow_monitoring_end *end;
 	struct ow_error *err;
@@ -83,7 +83,7 @@ static int on_result(void *arg, const struct ow_interval_result *result)
 		return 0;
 	}
 	if (m->waits == WAITING_MAX)
-		return ow_error_set(m->err, E2BIG, "more than %u results at once: choose less with --since",
+		return ow_error_set(m->err, E2BIG, "more than %u results at once: select fewer with --since",
 		                    WAITING_MAX);
 	if (OW_GROW(m->waiting, m->room, m->waits + 1) < 0)
 		return ow_error_set(m->err, ENOMEM, "out of memory");
@@ -121,7 +121,7 @@ static int judge(struct monitoring *m, int64_t now_ns)
 		m->end->broke |= verdict[i].state == OW_PATH_BROKEN;
 		m->told_any |= verdict[i].state != OW_PATH_UNKNOWN;
 		bool is_news = verdict[i].state != m->state[i] || verdict[i].findings > m->told[i];
-		/* At first nothing is known of any path: that is no news. */
+		/* At the start no path can be judged: this is not reported. */
 		bool silent = verdict[i].state == OW_PATH_UNKNOWN && m->judged_ns == INT64_MIN;
 		if (is_news && !silent)
 			m->how->on_news(m->how->arg, now_ns, &verdict[i], hops);
@@ -133,7 +133,7 @@ static int judge(struct monitoring *m, int64_t now_ns)
 	return 0;
 }
 
-/* Judges the intervals that are complete: all but the newest two, or, at the end, all. */
+/* Judges the complete intervals: all but the newest two, or, at the end, all. */
 static int advance(struct monitoring *m, bool all)
 {
 	size_t done = 0;
@@ -182,7 +182,7 @@ static int read_network(struct monitoring *m)
 	return r;
 }
 
-/* In the long run: again and again. A network that cannot be read now stays as it was. */
+/* Reads the network again at regular times. If it cannot be read, the station keeps the last one. */
 static void refresh(struct monitoring *m)
 {
 	struct ow_error err, *err_then = m->err;
@@ -236,7 +236,7 @@ static int finish(struct monitoring *m)
 	uint32_t count;
 	struct ow_monitor_count counts;
 	if (!m->end->results)
-		return ow_error_set(m->err, ENODATA, "no results (final ones) in what was given");
+		return ow_error_set(m->err, ENODATA, "the input has no final results");
 	if (m->judged_ns == INT64_MIN)
 		return ow_error_set(m->err, ENODATA, "none of the results belongs to a place of the station");
 	int r = ow_monitor_judge(m->monitor, m->judged_ns, &verdict, &count, m->err);

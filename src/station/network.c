@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The network of the station: from a file or from FRR's vtysh, with names for ids. */
+/* The network of the station, from a file or from FRR's vtysh, with names for router ids. */
 #include "station/network.h"
 
 #include <errno.h>
@@ -13,12 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* vtysh answers within a moment, or something is wrong with it. */
+/* vtysh answers at once unless it has a problem. */
 #define VTYSH_WAIT_MS 10000
 
 extern char **environ;
 
-/* Reads to the end, or until it takes too long or is too much. */
+/* Reads to the end, up to a limit of time and size. */
 static int read_answer(int fd, char **ret_text, size_t *ret_size)
 {
 	size_t size = 0, room = 1 << 16;
@@ -49,7 +49,7 @@ static int read_answer(int fd, char **ret_text, size_t *ret_size)
 	return -ENOMEM;
 }
 
-/* No shell: the program and its arguments as they are. */
+/* Runs the program directly, without a shell. */
 static int start(const struct ow_station *station, pid_t *ret_pid, int *ret_fd)
 {
 	int pair[2];
@@ -112,7 +112,7 @@ static const char *name_of(const struct ow_station *station, const char *id)
 	return id;
 }
 
-/* The same network with the names of the configuration. */
+/* The same network with the router names of the configuration. */
 static int rename_routers(const struct ow_station *station, struct ow_topology **topology, struct ow_error *err)
 {
 	struct ow_topology *named, *old = *topology;
@@ -126,7 +126,7 @@ static int rename_routers(const struct ow_station *station, struct ow_topology *
 		const char *name = name_of(station, ow_topology_name(old, i));
 		r = ow_topology_add_node(named, name, strlen(name), &number, err);
 		if (r == 0 && number != i)
-			r = ow_error_set(err, EINVAL, "names: two routers called %.100s", name);
+			r = ow_error_set(err, EINVAL, "names: two routers have the name %.100s", name);
 	}
 	for (uint32_t i = 0; r == 0 && i < ow_topology_nodes(old); i++) {
 		uint32_t count;
@@ -150,7 +150,7 @@ static int mark(const struct ow_station *station, const struct ow_topology *topo
 		return ow_error_set(err, ENOMEM, "out of memory");
 	for (unsigned i = 0; i < station->mrouters; i++) {
 		uint32_t node = ow_topology_find(topology, station->mrouter[i]);
-		/* A router that FRR does not see now may come back; in a file it is a slip. */
+		/* A router that FRR does not see now may come back. In a file a missing router is an error. */
 		if (node == UINT32_MAX && station->network) {
 			free(is_mrouter);
 			return ow_error_set(err, ENOENT, "%s: no router '%.100s', which m_routers names",
@@ -181,7 +181,7 @@ int ow_station_network(const struct ow_station *station, struct ow_topology **re
 	return r;
 }
 
-/* Links of a that b does not have, or at another cost. */
+/* Links of a that b does not have, or has at another cost. */
 static void put_differences(const struct ow_topology *a, const struct ow_topology *b, const char *gone, bool costs,
                             char *text, size_t size)
 {
@@ -212,6 +212,6 @@ bool ow_station_network_changes(const struct ow_topology *a, const struct ow_top
 	put_differences(a, b, "is gone", true, text, size);
 	put_differences(b, a, "is new", false, text, size);
 	if (!*text)
-		snprintf(text, size, "routers came or went");
+		snprintf(text, size, "routers were added or removed");
 	return true;
 }

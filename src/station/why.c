@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a path is worse than before: every part of it, before and after. */
+/* Explains why a path is worse than before: compares every part of it before and after. */
 #include "station/why.h"
 
 #include "base/time.h"
@@ -13,9 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is before is taken from this much longer ago than the question. */
+/* Length of the time before --since that counts as "before". */
 #define BEFORE_NS (3600 * OW_NS_PER_S)
-/* A part has changed when its delay or loss exceeds this many standard errors: by chance one part in 2,000. */
+/*
+ * A part has changed if its delay or loss has increased by more than this many standard errors: by chance one part in
+ * 2,000.
+ */
 #define SIGNIFICANT 3.5
 
 struct asked {
@@ -35,7 +38,7 @@ static struct ow_why_part *part_of(struct asked *asked, const char *name)
 	return NULL;
 }
 
-/* Class and all: where the class has no results of its own, those of all count. */
+/* Results of the class and of all packets: if the class has no results, those of all packets are used. */
 static void strip_class(const struct asked *asked, char *place)
 {
 	char *slash = strrchr(place, '/');
@@ -73,7 +76,7 @@ static int find_parts(struct asked *asked, struct ow_error *err)
 		for (uint32_t i = 0; i < way->places; i++) {
 			char name[OW_PLACE_TEXT];
 			if (!ow_place_text(asked->topology, way, &way->place[i], name))
-				return ow_error_set(err, E2BIG, "a part of the path has too long a name");
+				return ow_error_set(err, E2BIG, "the name of a part of the path is too long");
 			struct ow_why_part *part = part_of(asked, name);
 			if (!part) {
 				part = &asked->why->part[asked->why->parts++];
@@ -103,7 +106,7 @@ static int by_excess(const void *pa, const void *pb)
 	return (ea < eb) - (ea > eb);
 }
 
-/* What the eras of a part say, each and together. */
+/* Summarises the eras of a part, each and together. */
 static void compare(struct ow_why_part *part)
 {
 	ow_era_sample(&part->before, &part->sample[0]);

@@ -6,7 +6,7 @@
 #include "plane/compose.h"
 #include "plane/era.h"
 
-/* "Why is A to B slow since ...?" Every part of the path, before and after. */
+/* Answers "why is A to B slow since ...?" with every part of the path, before and after. */
 struct ow_why_question {
 	const char *from, *to, *class_name; /* class_name NULL: all packets */
 	int64_t since_ns, until_ns;
@@ -14,21 +14,21 @@ struct ow_why_question {
 
 struct ow_why_part {
 	char name[OW_PLACE_TEXT];
-	double share; /* of the path's packets */
+	double share; /* share of the path's packets that pass the part */
 	struct ow_era before, after;
 	struct ow_watch_sample sample[2];
 	struct ow_era_change change;
-	bool slower, lossier; /* beyond chance */
+	bool slower, lossier; /* more than by chance */
 };
 
 struct ow_why {
-	struct ow_why_part *part; /* what adds most to the path's delay first */
+	struct ow_why_part *part; /* the part that adds most to the path's delay first */
 	uint32_t parts;
 	uint32_t compared;              /* parts that have results both before and after */
 	struct ow_composed composed[2]; /* the path before and after */
 };
 
-/* paths: results, as station/input.h reads them. -ENODATA: no part can be compared. */
+/* paths: files of results, as station/input.h reads them. -ENODATA: no part can be compared. */
 int ow_why_ask(const struct ow_station *station, char *const *paths, int count, const struct ow_why_question *question,
                struct ow_why *ret_why, struct ow_error *err);
 void ow_why_done(struct ow_why *why);
