@@ -255,6 +255,16 @@ static double first_sigma(const struct ow_matcher *m, enum ow_direction way)
 	return sigma > SIGMA_LEAST_NS ? sigma : SIGMA_LEAST_NS;
 }
 
+/* The least delay. Few delays that vary do not show it: then nearly half of their least. */
+static int64_t least_delay(const struct ow_matcher *m, enum ow_direction way)
+{
+	const struct ow_plausible *p = &m->plausible[way];
+	if (m->least_ns[way])
+		return m->least_ns[way];
+	bool steady = p->high_ns / 2 <= p->least_ns + p->least_ns / 4;
+	return p->samples >= LEAST_FROM || steady ? p->least_ns : p->low_ns;
+}
+
 static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direction way, bool ends)
 {
 	const struct ow_plausible *p = &m->plausible[way];
@@ -268,9 +278,7 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 		.loss = loss_cost(m, way),
 		.copy = copy_cost(m, way),
 		.ranged = p->known,
-		.least_ns = m->least_ns[way]           ? m->least_ns[way]
-	                    : p->samples >= LEAST_FROM ? p->least_ns
-	                                               : 0,
+		.least_ns = least_delay(m, way),
 		.low_ns = p->low_ns,
 		.high_ns = p->high_ns,
 		.causal = !m->one_way,
