@@ -2,16 +2,10 @@
 #ifndef OW_CLI_FLOWS_H
 #define OW_CLI_FLOWS_H
 
-struct ow_colate_params;
-struct ow_json;
-
 /* The parts of `oneway flows`. argv[0] is the part's name. */
 int ow_cli_flows_list(int argc, char **argv);
 int ow_cli_flows_record(int argc, char **argv);
 int ow_cli_flows_query(int argc, char **argv);
 int ow_cli_flows_size(int argc, char **argv);
-
-/* The member "layers": those of a recording. */
-void ow_cli_flows_layers(struct ow_json *json, const struct ow_colate_params *params);
 
 #endif

@@ -2,9 +2,6 @@
 /* oneway flows record CAPTURE: the packets of a capture into a file of epochs. */
 #include "cli/flows.h"
 
-#include "base/time.h"
-#include "base/word.h"
-#include "capture/file/reader.h"
 #include "cli/captures.h"
 #include "cli/cli.h"
 #include "cli/interrupt.h"
@@ -12,25 +9,15 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "config/config.h"
-#include "flows/flow_recorder.h"
-#include "flows/flow_stamper.h"
-#include "flows/epochs.h"
-#include "base/json_writer.h"
-#include "base/format.h"
+#include "report/epochs.h"
 #include "synopsis/colate_plan.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define COMMAND "flows record"
 /* Bytes of a packet that its id takes: headers and some payload, so that also cut captures can be recorded. */
 #define ID_BYTES 64
-#define WIRE_MAX 1500 /* IP packets that are longer were not on most wires */
-#define WARNINGS 8
-
-/* Columns of what stands before a line's text. */
-#define LABEL 12
 
 struct arguments {
 	const char *out, *filter;
@@ -172,9 +159,6 @@ static void help(void)
 	      stdout);
 }
 
-/* -- arguments -----------------------------------------------------------------------------------------------------
- */
-
 static int within(const char *option, uint64_t value, uint64_t most, struct ow_error *err)
 {
 	if (value > most)
@@ -264,284 +248,42 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	return make_info(args, ret_info, err);
 }
 
-/* -- recording -----------------------------------------------------------------------------------------------------
- */
-
-struct record {
-	struct arguments args;
-	struct ow_epoch_info info;
-	struct ow_reader *reader;
-	struct ow_flow_stamper *stamper;
-	struct ow_flow_recorder *recorder;
-	struct ow_epochs_writer *writer;
-	struct ow_progress progress;
-	uint64_t epochs, packets, flows_most, uncounted;
-	int64_t first_ns, last_ns;
-	uint64_t counter_bytes, count_bytes;
-	struct ow_error warning[WARNINGS];
-	unsigned warnings;
-};
-
-static int on_epoch(void *arg, struct ow_epoch *epoch, struct ow_error *err)
+static void on_progress(void *arg, double done)
 {
-	struct record *rec = arg;
-	struct ow_epoch_cost cost;
-	int r = ow_epochs_append(rec->writer, epoch, &cost, err);
-	if (r < 0)
-		return r;
-	int64_t first = ow_colate_first_ns(epoch->colate), last = ow_colate_last_ns(epoch->colate);
-	rec->first_ns = !rec->epochs || first < rec->first_ns ? first : rec->first_ns;
-	rec->last_ns = !rec->epochs || last > rec->last_ns ? last : rec->last_ns;
-	rec->epochs++;
-	rec->packets += ow_colate_packets(epoch->colate);
-	rec->counter_bytes += cost.counter_bytes;
-	rec->count_bytes += cost.count_bytes;
-	if (epoch->counts) {
-		size_t flows = ow_flow_counts_flows(epoch->counts);
-		rec->flows_most = flows > rec->flows_most ? flows : rec->flows_most;
-		rec->uncounted += ow_flow_counts_uncounted(epoch->counts);
-	}
-	return 0;
+	ow_progress_show(arg, done);
 }
 
-static int record_frames(struct record *rec, const struct ow_frame *frames, int count, struct ow_error *err)
-{
-	struct ow_flow_stamps stamps;
-	int r = ow_flow_stamper_load(rec->stamper, frames, (size_t)count, err);
-	while (r == 0) {
-		r = ow_flow_stamper_next(rec->stamper, &stamps, err);
-		if (r < 0 || !stamps.count)
-			break;
-		r = ow_flow_recorder_add(rec->recorder, stamps.stamp, stamps.key, stamps.count, err);
-	}
-	return r;
-}
-
-static int record_all(struct record *rec, struct ow_error *err)
-{
-	struct ow_frame frame[OW_FLOW_STAMPS];
-	uint64_t size = ow_reader_info(rec->reader)->size_bytes;
-	int r = 0, count = 1;
-	for (unsigned batches = 0; r == 0 && !ow_interrupted; batches++) {
-		count = ow_reader_read(rec->reader, frame, OW_FLOW_STAMPS, err);
-		if (count <= 0)
-			break;
-		r = record_frames(rec, frame, count, err);
-		if (batches % 256 == 0 && size)
-			ow_progress_show(&rec->progress, (double)ow_reader_position(rec->reader) / (double)size);
-	}
-	if (r == 0 && count < 0)
-		r = count;
-	return r < 0 ? r : ow_flow_recorder_cut(rec->recorder, err);
-}
-
-static int open_all(struct record *rec, struct ow_error *err)
-{
-	const struct arguments *args = &rec->args;
-	struct ow_flow_stamper_options stamper = {
-		.info = &rec->info, .filter = args->filter, .segment_bytes = (uint32_t)args->segment_bytes};
-	struct ow_flow_recorder_options recorder = {
-		.info = rec->info,
-		.threshold = args->threshold,
-		.flows_max = args->flows_max,
-		.on_epoch = on_epoch,
-		.arg = rec,
-	};
-	memcpy(stamper.class_filter, args->class_filter, sizeof stamper.class_filter);
-	int r = ow_reader_open(args->path, &rec->reader, err);
-	if (r == 0)
-		r = ow_flow_stamper_create(args->path, &stamper, &rec->stamper, err);
-	if (r == 0)
-		r = ow_flow_recorder_create(&recorder, &rec->recorder, err);
-	/* Last: a file that is there is replaced only if all else is well. */
-	return r < 0 ? r : ow_epochs_create(args->out, &rec->info, args->append, &rec->writer, err);
-}
-
-static void close_all(struct record *rec)
-{
-	ow_flow_recorder_free(rec->recorder);
-	ow_flow_stamper_free(rec->stamper);
-	ow_epochs_writer_free(rec->writer);
-	ow_reader_close(rec->reader);
-}
-
-/* -- what to say ---------------------------------------------------------------------------------------------------
- */
-
-static void note_warnings(struct record *rec)
-{
-	const struct ow_flow_stamper_counts *counts = ow_flow_stamper_counts(rec->stamper);
-	struct ow_error *next = rec->warning;
-	char number[OW_FORMAT];
-	if (ow_reader_damage(rec->reader))
-		ow_error_set(next++, EIO, "%s", ow_reader_damage(rec->reader));
-	if (ow_interrupted)
-		ow_error_set(next++, EINTR, "interrupted: the rest of the capture was not read");
-	if (counts->below_limit)
-		ow_error_set(next++, EINVAL,
-		             "%s %s captured too short for an id of %u bytes: use a smaller --id-bytes at "
-		             "all points",
-		             ow_format_count(counts->below_limit, number),
-		             ow_plural(counts->below_limit, "packet was", "packets were"), rec->info.id_bytes);
-	if (counts->longest_tcp > WIRE_MAX)
-		ow_error_set(
-			next++, EINVAL,
-			"TCP packets of up to %u bytes: if these are superframes of a host's own capture, "
-			"--segment-size cuts them as the wire did (an MTU of 1500 bytes with TCP timestamps: 1448)",
-			counts->longest_tcp);
-	if (counts->untimed)
-		ow_error_set(next++, EINVAL, "%s %s without a time left out", ow_format_count(counts->untimed, number),
-		             ow_plural(counts->untimed, "frame", "frames"));
-	if (rec->uncounted)
-		ow_error_set(next++, ENOSPC, "%s %s of flows beyond --flows-max not counted",
-		             ow_format_count(rec->uncounted, number), ow_plural(rec->uncounted, "packet", "packets"));
-	rec->warnings = (unsigned)(next - rec->warning);
-}
-
-static double per_packet(const struct record *rec, uint64_t bytes)
-{
-	return rec->packets ? 8.0 * (double)bytes / (double)rec->packets : 0;
-}
-
-static uint64_t skipped(const struct ow_flow_stamper_counts *counts)
-{
-	return counts->not_ip + counts->too_short + counts->below_limit + counts->untimed;
-}
-
-static void print_text(const struct record *rec)
-{
-	const struct ow_flow_stamper_counts *counts = ow_flow_stamper_counts(rec->stamper);
-	char a[OW_FORMAT], b[OW_FORMAT], recording[OW_COLATE_TEXT], key[OW_FLOW_SELECT_TEXT], length[OW_DURATION_TEXT];
-	ow_colate_params_text(&rec->info.params, recording);
-	ow_flow_select_text(&rec->info.select, key);
-	ow_duration_text((double)(rec->last_ns - rec->first_ns), length);
-	fputs("recording   ", stdout);
-	ow_format_wrap(stdout, recording, LABEL, ow_terminal_width(stdout));
-	printf("flows       by %s", key);
-	if (rec->info.counts)
-		printf(", %s%s", rec->epochs > 1 ? "at most " : "", ow_format_count(rec->flows_most, a));
-	printf("%s\n", rec->info.counts && rec->epochs > 1 ? " in an epoch" : "");
-	printf("packets     %s of %s %s", ow_format_count(rec->packets, a), ow_format_count(counts->frames, b),
-	       ow_plural(counts->frames, "frame", "frames"));
-	if (counts->pieces)
-		printf(" (%s cut from superframes)", ow_format_count(counts->pieces, a));
-	if (counts->filtered)
-		printf(", %s filtered", ow_format_count(counts->filtered, a));
-	if (counts->unclassed)
-		printf(", %s in no class", ow_format_count(counts->unclassed, a));
-	if (skipped(counts))
-		printf(", %s skipped", ow_format_count(skipped(counts), a));
-	printf("\n");
-	if (rec->packets) {
-		printf("time        %s UTC, %s\n", ow_format_time(rec->first_ns, "%Y-%m-%d %H:%M:%S", a), length);
-		printf("epochs      %s\n", ow_format_count(rec->epochs, a));
-		printf("counters    %.3g bit/packet (%s bytes)\n", per_packet(rec, rec->counter_bytes),
-		       ow_format_count(rec->counter_bytes, a));
-	}
-	if (rec->packets && rec->info.counts)
-		printf("flow counts %.3g bit/packet (%s bytes)\n", per_packet(rec, rec->count_bytes),
-		       ow_format_count(rec->count_bytes, a));
-	for (unsigned i = 0; i < rec->warnings; i++)
-		printf("warning: %s\n", rec->warning[i].text);
-}
-
-void ow_cli_flows_layers(struct ow_json *json, const struct ow_colate_params *params)
-{
-	ow_json_array(json, "layers");
-	for (uint32_t i = 0; i < params->layers; i++) {
-		const struct ow_colate_layer *layer = &params->layer[i];
-		ow_json_object(json, NULL);
-		ow_json_string(json, "form", ow_colate_form_name(layer->form));
-		ow_json_count(json, "counters", layer->counters);
-		ow_json_count(json, "spread", layer->spread);
-		ow_json_count(json, "bits", layer->bits);
-		ow_json_count(json, "check_bits", layer->check_bits);
-		ow_json_count(json, "count_bits", layer->count_bits);
-		ow_json_flag(json, "signed", layer->is_signed);
-		ow_json_number(json, "share", (double)(layer->last - layer->first) / OW_COLATE_SHARE);
-		ow_json_end(json);
-	}
-	ow_json_end(json);
-}
-
-static void json_packets(struct ow_json *json, const struct record *rec)
-{
-	const struct ow_flow_stamper_counts *counts = ow_flow_stamper_counts(rec->stamper);
-	ow_json_line(json);
-	ow_json_count(json, "frames", counts->frames);
-	ow_json_count(json, "packets", rec->packets);
-	ow_json_count(json, "pieces", counts->pieces);
-	ow_json_count(json, "filtered", counts->filtered);
-	ow_json_count(json, "unclassified", counts->unclassed);
-	ow_json_count(json, "skipped", skipped(counts));
-	ow_json_count(json, "epochs", rec->epochs);
-	ow_json_line(json);
-	ow_json_integer_if(json, "first_ns", rec->packets, rec->first_ns);
-	ow_json_integer_if(json, "last_ns", rec->packets, rec->last_ns);
-	if (rec->info.counts) {
-		ow_json_count(json, "flows_in_epoch_max", rec->flows_most);
-		ow_json_count(json, "uncounted", rec->uncounted);
-	}
-}
-
-static void json_size(struct ow_json *json, const struct record *rec)
-{
-	ow_json_line(json);
-	ow_json_object(json, "bytes");
-	ow_json_count(json, "counters", rec->counter_bytes);
-	ow_json_count(json, "flow_counts", rec->count_bytes);
-	ow_json_end(json);
-	ow_json_object(json, "bits_per_packet");
-	ow_json_number(json, "counters", per_packet(rec, rec->counter_bytes));
-	ow_json_number(json, "flow_counts", per_packet(rec, rec->count_bytes));
-	ow_json_end(json);
-}
-
-static void print_json(const struct record *rec)
-{
-	struct ow_json json = {.out = stdout, .indent = 1};
-	char key[OW_FLOW_SELECT_TEXT];
-	ow_flow_select_text(&rec->info.select, key);
-	ow_json_object(&json, NULL);
-	ow_json_command(&json, "flows record");
-	ow_json_line(&json);
-	ow_json_string(&json, "input", rec->args.path);
-	ow_json_string(&json, "output", rec->args.out);
-	ow_json_line(&json);
-	ow_json_string(&json, "key", key);
-	ow_json_count(&json, "seed", rec->info.params.seed);
-	ow_json_count(&json, "unit_ns", rec->info.params.unit_ns);
-	ow_cli_flows_layers(&json, &rec->info.params);
-	json_packets(&json, rec);
-	json_size(&json, rec);
-	ow_json_line(&json);
-	ow_json_array(&json, "warnings");
-	for (unsigned i = 0; i < rec->warnings; i++)
-		ow_json_string(&json, NULL, rec->warning[i].text);
-	ow_json_end(&json);
-	ow_json_end(&json);
-}
-
-static int run(struct record *rec)
+static int run(const struct arguments *args, const struct ow_epoch_info *info)
 {
 	struct ow_error err = {"no reason given"};
-	ow_progress_init(&rec->progress, "recording");
-	int r = open_all(rec, &err);
-	if (r == 0) {
-		/* What has been read until then is written. */
-		ow_interrupt_catch();
-		r = record_all(rec, &err);
-	}
-	ow_progress_done(&rec->progress);
+	struct ow_progress progress;
+	struct ow_capture_recorded recorded;
+	struct ow_capture_recording how = {
+		.path = args->path,
+		.out = args->out,
+		.append = args->append,
+		.info = *info,
+		.filter = args->filter,
+		.segment_bytes = (uint32_t)args->segment_bytes,
+		.threshold = args->threshold,
+		.flows_max = args->flows_max,
+		.on_opened = ow_interrupt_catch,
+		.on_progress = on_progress,
+		.arg = &progress,
+		.stop = &ow_interrupted,
+	};
+	memcpy(how.class_filter, args->class_filter, sizeof how.class_filter);
+	ow_progress_init(&progress, "recording");
+	int r = ow_capture_record(&how, &recorded, &err);
+	ow_progress_done(&progress);
 	if (r < 0)
 		return ow_cli_failed(COMMAND, &err);
-	note_warnings(rec);
-	if (rec->args.json)
-		print_json(rec);
-	else if (!rec->args.quiet)
-		print_text(rec);
-	if (!rec->packets) {
-		ow_error_set(&err, ENOMSG, "%.200s: no packet was recorded", rec->args.path);
+	if (args->json)
+		ow_report_recorded_json(stdout, &how, &recorded);
+	else if (!args->quiet)
+		ow_report_recorded_text(stdout, &how, &recorded, ow_terminal_width(stdout));
+	if (!recorded.packets) {
+		ow_error_set(&err, ENOMSG, "%.200s: no packet was recorded", args->path);
 		return ow_cli_failed(COMMAND, &err);
 	}
 	return OW_EXIT_OK;
@@ -549,19 +291,13 @@ static int run(struct record *rec)
 
 int ow_cli_flows_record(int argc, char **argv)
 {
-	struct record *rec = calloc(1, sizeof *rec);
+	struct arguments args;
+	struct ow_epoch_info info;
 	struct ow_error err;
-	if (!rec) {
-		ow_error_set(&err, ENOMEM, "not enough memory");
-		return ow_cli_failed(COMMAND, &err);
-	}
-	int code = OW_EXIT_OK, refused = read_arguments(argc, argv, &rec->args, &rec->info, &err);
+	int refused = read_arguments(argc, argv, &args, &info, &err);
 	if (refused < 0)
-		code = ow_cli_refused(COMMAND, refused, &err);
-	else if (!ow_cli_answered(rec->args.help, rec->args.version, help)) {
-		code = run(rec);
-		close_all(rec);
-	}
-	free(rec);
-	return code;
+		return ow_cli_refused(COMMAND, refused, &err);
+	if (ow_cli_answered(args.help, args.version, help))
+		return OW_EXIT_OK;
+	return run(&args, &info);
 }

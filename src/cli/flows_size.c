@@ -2,14 +2,10 @@
 /* oneway flows size: how large a COLATE recording has to be, by the equations of its paper. */
 #include "cli/flows.h"
 
-#include "base/time.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
-#include "flows/colate_size.h"
-#include "flows/flow_measure.h"
-#include "base/json_writer.h"
-#include "base/format.h"
+#include "report/sizing.h"
 #include "synopsis/colate_plan.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -170,105 +166,6 @@ static int measure(const struct arguments *args, struct ow_flow_measure *ret_mea
 	return r;
 }
 
-/* Steady traffic: packets arrive evenly over an epoch, so that T = rate * length^2 / 2. */
-static double epoch_length(const struct ow_colate_size *size, double rate)
-{
-	return sqrt(2 * size->threshold / rate);
-}
-
-static void print_text(const struct arguments *args, const struct ow_colate_need *need,
-                       const struct ow_flow_measure *found, const struct ow_colate_size *size, double rate)
-{
-	char a[OW_FORMAT], b[OW_FORMAT], c[OW_FORMAT], length[OW_DURATION_TEXT];
-	if (args->measure) {
-		printf("measured    %s packets, %s flows, %s with at least %" PRIu64 " packets\n",
-		       ow_format_count(found->packets, a), ow_format_count(found->flows, b),
-		       ow_format_count(found->large, c), args->packets_min);
-		if (args->path_b && found->compared)
-			printf("ratio       median %.4g, 5 %% quantile %.4g, of %s flows at both points\n",
-			       found->ratio_median, found->ratio_low, ow_format_count(found->compared, a));
-	}
-	printf("need        alpha %.4g, beta %.4g, t_min %.4g, t_max %.4g, ratio %.4g\n", need->alpha, need->beta,
-	       need->t_min, need->t_max, need->ratio);
-	printf("equations   n %.6g, m %.4g, b %.4g, T %.4g\n", size->n, size->m, size->b, size->T);
-	printf("counters    %s of %u bits, %u a flow\n", ow_format_count(size->counters, a), size->bits, size->spread);
-	printf("threshold   %.4g\n", size->threshold);
-	if (rate > 0) {
-		double units = epoch_length(size, rate);
-		ow_duration_text(units * (double)args->unit_ns, length);
-		printf("epochs      of %s at %.4g packets a second\n", length, rate * 1e9 / (double)args->unit_ns);
-		printf("storage     %.3g bit/packet\n", ow_colate_bits_per_packet(size, units / 2));
-	} else {
-		printf("storage     per packet: needs --rate or --measure\n");
-	}
-	printf("record with --form colate --counters %u --spread %u --bits %u --threshold %.0f", size->counters,
-	       size->spread, size->bits, size->threshold);
-	if (args->unit_ns != 1)
-		printf(" --unit %" PRId64 "ns", args->unit_ns);
-	printf("\n");
-}
-
-static void json_need(struct ow_json *json, const struct arguments *args, const struct ow_colate_need *need)
-{
-	ow_json_object(json, "need");
-	ow_json_number(json, "memory_bits", need->memory_bits);
-	ow_json_number(json, "alpha", need->alpha);
-	ow_json_number(json, "beta", need->beta);
-	ow_json_number(json, "t_min", need->t_min);
-	ow_json_number(json, "t_max", need->t_max);
-	ow_json_number(json, "ratio", need->ratio);
-	ow_json_number(json, "unit_ns", (double)args->unit_ns);
-	ow_json_end(json);
-}
-
-static void json_measured(struct ow_json *json, const struct ow_flow_measure *found)
-{
-	ow_json_object(json, "measured");
-	ow_json_count(json, "packets", found->packets);
-	ow_json_count(json, "flows", found->flows);
-	ow_json_count(json, "large_flows", found->large);
-	ow_json_count(json, "compared", found->compared);
-	ow_json_number(json, "ratio_median", found->ratio_median);
-	ow_json_number(json, "ratio_low", found->ratio_low);
-	ow_json_end(json);
-}
-
-static void json_equations(struct ow_json *json, const struct ow_colate_size *size)
-{
-	ow_json_object(json, "equations");
-	ow_json_number(json, "n", size->n);
-	ow_json_number(json, "m", size->m);
-	ow_json_number(json, "b", size->b);
-	ow_json_number(json, "T", size->T);
-	ow_json_end(json);
-}
-
-static void print_json(const struct arguments *args, const struct ow_colate_need *need,
-                       const struct ow_flow_measure *found, const struct ow_colate_size *size, double rate)
-{
-	struct ow_json json = {.out = stdout, .indent = 1};
-	double units = rate > 0 ? epoch_length(size, rate) : NAN;
-	ow_json_object(&json, NULL);
-	ow_json_command(&json, COMMAND);
-	ow_json_line(&json);
-	json_need(&json, args, need);
-	ow_json_line(&json);
-	if (args->measure)
-		json_measured(&json, found);
-	else
-		ow_json_null(&json, "measured");
-	ow_json_line(&json);
-	json_equations(&json, size);
-	ow_json_line(&json);
-	ow_json_count(&json, "counters", size->counters);
-	ow_json_count(&json, "spread", size->spread);
-	ow_json_count(&json, "bits", size->bits);
-	ow_json_number(&json, "threshold", size->threshold);
-	ow_json_number(&json, "epoch_ns", units * (double)args->unit_ns);
-	ow_json_number(&json, "bits_per_packet", rate > 0 ? ow_colate_bits_per_packet(size, units / 2) : NAN);
-	ow_json_end(&json);
-}
-
 static int run(const struct arguments *args)
 {
 	struct ow_flow_measure found = {.ratio_low = NAN};
@@ -293,10 +190,17 @@ static int run(const struct arguments *args)
 	struct ow_colate_size size;
 	if (ow_colate_size(&need, &size, &err) < 0)
 		return ow_cli_failed(COMMAND, &err);
+	const struct ow_sizing sizing = {.need = &need,
+	                                 .size = &size,
+	                                 .measured = args->measure ? &found : NULL,
+	                                 .both = args->path_b != NULL,
+	                                 .packets_min = args->packets_min,
+	                                 .unit_ns = args->unit_ns,
+	                                 .rate = rate};
 	if (args->json)
-		print_json(args, &need, &found, &size, rate);
+		ow_report_sizing_json(stdout, &sizing);
 	else
-		print_text(args, &need, &found, &size, rate);
+		ow_report_sizing_text(stdout, &sizing);
 	return OW_EXIT_OK;
 }
 

@@ -153,3 +153,8 @@ int ow_colate_size(const struct ow_colate_need *need, struct ow_colate_size *ret
 	*ret_size = size;
 	return 0;
 }
+
+double ow_colate_epoch_length(const struct ow_colate_size *size, double rate)
+{
+	return sqrt(2 * size->threshold / rate);
+}

@@ -45,6 +45,9 @@ int ow_colate_size(const struct ow_colate_need *need, struct ow_colate_size *ret
 /* The beta that a flow with a sum of times t reaches with probability alpha: equation 22, solved for it. */
 double ow_colate_reach(double n, double m, double T, double t, double alpha, double ratio);
 
+/* Units of time until the threshold is reached by steady traffic of `rate` packets a unit: packets arrive evenly over
+ * an epoch, so that T = rate * length^2 / 2. */
+double ow_colate_epoch_length(const struct ow_colate_size *size, double rate);
 /* Bits written a packet, if a packet's time is mean_time in the epoch on average. */
 double ow_colate_bits_per_packet(const struct ow_colate_size *size, double mean_time);
 

@@ -60,6 +60,20 @@ struct ow_epochs_span ow_epochs_span(const struct ow_epochs *epochs, size_t i)
 	};
 }
 
+struct ow_epochs_span ow_epochs_whole(const struct ow_epochs *epochs)
+{
+	struct ow_epochs_span whole = {0};
+	for (size_t i = 0; i < ow_epochs_count(epochs); i++) {
+		struct ow_epochs_span span = ow_epochs_span(epochs, i);
+		whole.begin_ns = !i || span.begin_ns < whole.begin_ns ? span.begin_ns : whole.begin_ns;
+		whole.end_ns = !i || span.end_ns > whole.end_ns ? span.end_ns : whole.end_ns;
+		whole.packets += span.packets;
+		whole.bytes += span.bytes;
+		whole.count_bytes += span.count_bytes;
+	}
+	return whole;
+}
+
 const char *ow_epochs_damage(const struct ow_epochs *epochs)
 {
 	return *epochs->damage.text ? epochs->damage.text : NULL;

@@ -44,6 +44,8 @@ const char *ow_epochs_path(const struct ow_epochs *epochs);
 const struct ow_epoch_info *ow_epochs_info(const struct ow_epochs *epochs);
 size_t ow_epochs_count(const struct ow_epochs *epochs);
 struct ow_epochs_span ow_epochs_span(const struct ow_epochs *epochs, size_t i);
+/* All of them together: from the earliest begin to the latest end. All 0 without any. */
+struct ow_epochs_span ow_epochs_whole(const struct ow_epochs *epochs);
 /* One line that names file and offset if its last epoch is not complete, else NULL. */
 const char *ow_epochs_damage(const struct ow_epochs *epochs);
 /* May the two files be compared? -EINVAL with a line that names both and what differs. */
