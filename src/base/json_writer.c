@@ -184,3 +184,16 @@ void ow_json_command(struct ow_json *json, const char *command)
 	ow_json_string(json, "version", ow_version());
 	ow_json_string(json, "command", command);
 }
+
+void ow_json_rows(struct ow_json *json, const char *name)
+{
+	ow_json_array(json, name);
+	ow_json_style(json, OW_JSON_PADDED);
+}
+
+void ow_json_row(struct ow_json *json)
+{
+	ow_json_line(json);
+	ow_json_object(json, NULL);
+	ow_json_style(json, OW_JSON_PADDED);
+}

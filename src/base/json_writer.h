@@ -75,4 +75,8 @@ void ow_json_integer_if(struct ow_json *json, const char *name, bool known, int6
 /* A value that is JSON already. */
 void ow_json_raw(struct ow_json *json, const char *name, const char *text);
 
+/* An array of objects, each on a line of its own: begins the array, and each of its objects. */
+void ow_json_rows(struct ow_json *json, const char *name);
+void ow_json_row(struct ow_json *json);
+
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway plane probe: sparse probes to reflectors, where nothing passive can see. */
-#include "base/word.h"
 #include "base/time.h"
 #include "cli/cli.h"
 #include "sandbox/guard.h"
@@ -9,11 +8,10 @@
 #include "cli/plane.h"
 #include "cli/plane_stamp.h"
 #include "cli/terminal.h"
+#include "report/probes.h"
 #include "report/show.h"
 #include "doctor/chrony.h"
 #include "active/prober.h"
-#include "base/json_writer.h"
-#include "base/format.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -283,71 +281,6 @@ static int measure(struct job *job, struct ow_error *err)
 
 /* -- the end ------------------------------------------------------------------------------------------------------ */
 
-static void put_session_json(const struct job *job, unsigned i, const struct ow_prober_counts *n)
-{
-	const uint64_t *v = n->verdict;
-	struct ow_json json = {.out = stdout};
-	ow_json_object(&json, NULL);
-	ow_json_object(&json, "session");
-	ow_json_string(&json, "segment", job->target[i].segment);
-	ow_json_string(&json, "reflector", job->target[i].address);
-	ow_json_count(&json, "sent", n->sent);
-	ow_json_count(&json, "not_sent", n->failed);
-	ow_json_count(&json, "replies", n->replies);
-	ow_json_count(&json, "answers", v[OW_PROBES_ANSWER]);
-	ow_json_count(&json, "duplicates", v[OW_PROBES_DUPLICATE]);
-	ow_json_count(&json, "late", v[OW_PROBES_LATE]);
-	ow_json_count(&json, "unasked", v[OW_PROBES_UNASKED]);
-	ow_json_count(&json, "malformed", n->malformed);
-	ow_json_count(&json, "wrong_key", n->refused);
-	ow_json_count(&json, "unreachable", n->unreachable);
-	ow_json_count(&json, "untimed", n->untimed);
-	ow_json_object(&json, "stamped");
-	ow_json_count(&json, "sent_by_card", n->sent_by_card);
-	ow_json_count(&json, "sent_by_kernel", n->sent_by_kernel);
-	ow_json_count(&json, "received_by_card", n->received_by_card);
-	ow_json_count(&json, "received_by_kernel", n->received_by_kernel);
-	ow_json_end(&json);
-	ow_json_object(&json, "hops");
-	ow_json_count_if(&json, "there", n->ttl_there, n->hops_there);
-	ow_json_count_if(&json, "back", n->ttl_back, n->hops_back);
-	ow_json_end(&json);
-	ow_json_end(&json);
-	ow_json_end(&json);
-}
-
-/* What is unusual is said; what is as it should be is not. */
-static void put_session_text(const struct job *job, unsigned i, const struct ow_prober_counts *n)
-{
-	char name[OW_ADDRESS_TEXT], gap[OW_DURATION_TEXT], most[OW_DURATION_TEXT];
-	const uint64_t *v = n->verdict;
-	ow_format_clean(job->target[i].address, false, name, sizeof name);
-	printf("\n--- reflector %s ---\n%" PRIu64 " %s sent, %" PRIu64 " %s: %" PRIu64 " %s, %" PRIu64 " %s, %" PRIu64
-	       " late\n",
-	       name, n->sent, ow_plural(n->sent, "probe", "probes"), n->replies,
-	       ow_plural(n->replies, "reply", "replies"), v[OW_PROBES_ANSWER],
-	       ow_plural(v[OW_PROBES_ANSWER], "answer", "answers"), v[OW_PROBES_DUPLICATE],
-	       ow_plural(v[OW_PROBES_DUPLICATE], "duplicate", "duplicates"), v[OW_PROBES_LATE]);
-	if (v[OW_PROBES_UNASKED] || n->malformed || n->refused || n->untimed)
-		printf("not used: %" PRIu64 " unasked, %" PRIu64 " malformed, %" PRIu64 " with another key, %" PRIu64
-		       " without times\n",
-		       v[OW_PROBES_UNASKED], n->malformed, n->refused, n->untimed);
-	if (n->failed || n->unreachable)
-		printf("%" PRIu64 " %s could not be sent, %" PRIu64 " %s unreachable\n", n->failed,
-		       ow_plural(n->failed, "probe", "probes"), n->unreachable,
-		       ow_plural(n->unreachable, "time", "times"));
-	if (n->ttl_there && n->ttl_back)
-		printf("hops by TTL: %u there, %u back\n", n->hops_there, n->hops_back);
-	if (n->gaps) {
-		ow_duration_text((double)n->gap_sum_ns / (double)n->gaps, gap);
-		ow_duration_text((double)n->gap_max_ns, most);
-		printf("sent %s after the time in the packet on average, at most %s; the %s's stamps are used\n", gap,
-		       most, n->sent_by_card ? "card" : "kernel");
-	} else if (n->sent) {
-		puts("sent times are those in the packets, before sending: the kernel gave no stamps");
-	}
-}
-
 /* Nothing came back: that is a mistake, and which one it probably is can be said. */
 static int explain_silence(const struct job *job, unsigned i, const struct ow_prober_counts *n)
 {
@@ -373,9 +306,9 @@ static int sum_up(const struct job *job)
 			ow_show_summary(job->show, &total);
 		}
 		if (job->args.show.json)
-			put_session_json(job, i, &counts);
+			ow_report_session_json(stdout, &job->target[i], &counts);
 		else
-			put_session_text(job, i, &counts);
+			ow_report_session_text(stdout, &job->target[i], &counts);
 		fflush(stdout);
 		if (counts.sent && !counts.verdict[OW_PROBES_ANSWER])
 			code = explain_silence(job, i, &counts);

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway plane reflect: answers probes. */
-#include "base/json_writer.h"
-#include "base/word.h"
 #include "base/time.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/plane.h"
 #include "cli/plane_stamp.h"
 #include "doctor/chrony.h"
-#include "active/reflector.h"
+#include "report/probes.h"
 
-#include <math.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -69,61 +66,6 @@ static void help(void)
 	      "  oneway plane reflect --listen 192.0.2.7:8620 --key lab.psk\n"
 	      "  oneway plane reflect --listen [2001:db8::7]:862 --source-limit 20\n",
 	      stdout);
-}
-
-static void put_json(const struct ow_reflector_counts *n)
-{
-	struct ow_json json = {.out = stdout};
-	ow_json_object(&json, NULL);
-	ow_json_object(&json, "reflector");
-	ow_json_count(&json, "received", n->received);
-	ow_json_count(&json, "answered", n->answered);
-	ow_json_count(&json, "malformed", n->malformed);
-	ow_json_count(&json, "wrong_key", n->refused);
-	ow_json_count(&json, "too_small", n->small);
-	ow_json_count(&json, "replies", n->replies);
-	ow_json_count(&json, "limited", n->limited);
-	ow_json_count(&json, "crowded", n->crowded);
-	ow_json_count(&json, "failed", n->failed);
-	ow_json_count(&json, "unstamped", n->unstamped);
-	ow_json_object(&json, "gap_ns");
-	ow_json_count(&json, "samples", n->gaps);
-	if (n->gaps) {
-		ow_json_number(&json, "mean", rint((double)n->gap_sum_ns / (double)n->gaps));
-		ow_json_integer(&json, "max", n->gap_max_ns);
-	}
-	ow_json_end(&json);
-	ow_json_end(&json);
-	ow_json_end(&json);
-}
-
-static void put_text(const struct ow_reflector_counts *n)
-{
-	char mean[OW_DURATION_TEXT], most[OW_DURATION_TEXT];
-	printf("%" PRIu64 " %s, %" PRIu64 " answered\n", n->received, ow_plural(n->received, "probe", "probes"),
-	       n->answered);
-	const struct {
-		uint64_t count;
-		const char *why;
-	} reasons[] = {{n->malformed, "no probes"},
-	               {n->refused, "with another key, or none"},
-	               {n->small, "too small: an answer would be longer"},
-	               {n->replies, "replies of another reflector"},
-	               {n->limited, "beyond the limits"},
-	               {n->crowded, "of too many sources or sessions"},
-	               {n->failed, "whose answer could not be sent"}};
-	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
-		if (reasons[i].count)
-			printf("%" PRIu64 " not answered: %s\n", reasons[i].count, reasons[i].why);
-	}
-	if (n->unstamped)
-		printf("%" PRIu64 " not stamped by the kernel: their time is when they were read\n", n->unstamped);
-	if (!n->gaps)
-		return;
-	ow_duration_text((double)n->gap_sum_ns / (double)n->gaps, mean);
-	ow_duration_text((double)n->gap_max_ns, most);
-	printf("answers left %s after the time in them on average, at most %s (%" PRIu64 " of the kernel's stamps)\n",
-	       mean, most, n->gaps);
 }
 
 static int serve(struct ow_reflector *reflector, struct ow_clocks *clocks, int signals, int64_t run_ns,
@@ -196,7 +138,7 @@ static int run(const struct arguments *args)
 		greet(reflector);
 		r = serve(reflector, clocks, signals, args->run_ns, &err);
 		ow_reflector_counts(reflector, &counts);
-		args->json ? put_json(&counts) : put_text(&counts);
+		(args->json ? ow_report_reflector_json : ow_report_reflector_text)(stdout, &counts);
 	}
 	if (r < 0)
 		code = ow_cli_failed("plane reflect", &err);

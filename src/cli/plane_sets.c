@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway plane sets: what each node of the network must watch. */
-#include "base/word.h"
-#include "plane/sets.h"
 #include "base/clock.h"
 #include "base/time.h"
 #include "cli/cli.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/plane.h"
-#include "station/network.h"
-#include "base/json_writer.h"
-#include "plane/turnover.h"
-#include "base/format.h"
 #include "cli/terminal.h"
+#include "plane/sets.h"
+#include "report/sets.h"
+#include "station/network.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 struct arguments {
@@ -77,113 +72,6 @@ struct job {
 	uint32_t owners;
 };
 
-static const char *clean(const char *name, char text[OW_TOPOLOGY_NAME_MAX + 1])
-{
-	ow_format_clean(name, !ow_terminal_utf8(), text, OW_TOPOLOGY_NAME_MAX + 1);
-	return text;
-}
-
-static void put_tree(const struct job *job, const struct ow_spf *spf)
-{
-	char text[OW_TOPOLOGY_NAME_MAX + 1];
-	for (uint32_t n = 1; n < spf->reached; n++) {
-		uint32_t node = spf->order[n];
-		printf("    tree  %s, cost %.10g, from", clean(ow_topology_name(job->topology, node), text),
-		       (double)spf->cost[node] / OW_COST_ONE);
-		for (uint32_t i = spf->first[node]; i < spf->first[node + 1]; i++)
-			printf(" %s", clean(ow_topology_name(job->topology, spf->from[i]), text));
-		putchar('\n');
-	}
-}
-
-static void put_segment(const struct job *job, const uint16_t *node, uint32_t nodes)
-{
-	char text[OW_TOPOLOGY_NAME_MAX + 1];
-	fputs("    watch ", stdout);
-	for (uint32_t i = 0; i < nodes; i++)
-		printf("%s%s", i ? " > " : "", clean(ow_topology_name(job->topology, node[i]), text));
-	puts(job->is_mrouter[node[nodes - 1]] ? "   (m-router)" : "");
-}
-
-static void put_text(const struct job *job, const struct ow_spf *spf, const struct ow_paths *segments)
-{
-	char text[OW_TOPOLOGY_NAME_MAX + 1];
-	struct ow_paths_measure measure;
-	ow_paths_measure(segments, &measure);
-	printf("%s, %s: %" PRIu64 " %s, %" PRIu64 " probe %s\n",
-	       clean(ow_topology_name(job->topology, spf->source), text),
-	       job->is_mrouter[spf->source] ? "m-router" : "m-server", measure.paths,
-	       ow_plural(measure.paths, "segment", "segments"), measure.probe_hops,
-	       ow_plural(measure.probe_hops, "hop", "hops"));
-	if (job->args->tree)
-		put_tree(job, spf);
-	for (uint32_t i = 0; i < ow_paths_count(segments); i++) {
-		uint32_t nodes;
-		const uint16_t *node = ow_paths_get(segments, i, &nodes);
-		put_segment(job, node, nodes);
-	}
-	for (uint32_t i = 0; i < spf->nodes; i++)
-		if (spf->cost[i] == INT64_MAX)
-			printf("    no path to %s\n", clean(ow_topology_name(job->topology, i), text));
-}
-
-/* An array of objects, each on a line. */
-static void begin_list(struct ow_json *json, const char *name)
-{
-	ow_json_array(json, name);
-	ow_json_style(json, OW_JSON_PADDED);
-}
-
-static void begin_item(struct ow_json *json)
-{
-	ow_json_line(json);
-	ow_json_object(json, NULL);
-	ow_json_style(json, OW_JSON_PADDED);
-}
-
-static void json_tree(struct ow_json *json, const struct job *job, const struct ow_spf *spf)
-{
-	ow_json_line(json);
-	begin_list(json, "tree");
-	for (uint32_t n = 1; n < spf->reached; n++) {
-		uint32_t node = spf->order[n];
-		begin_item(json);
-		ow_json_string(json, "router", ow_topology_name(job->topology, node));
-		ow_json_digits(json, "cost", (double)spf->cost[node] / OW_COST_ONE, 10);
-		ow_json_array(json, "from");
-		for (uint32_t i = spf->first[node]; i < spf->first[node + 1]; i++)
-			ow_json_string(json, NULL, ow_topology_name(job->topology, spf->from[i]));
-		ow_json_end(json);
-		ow_json_end(json);
-	}
-	ow_json_end(json);
-}
-
-static void json_set(struct ow_json *json, const struct job *job, const struct ow_spf *spf,
-                     const struct ow_paths *segments)
-{
-	begin_item(json);
-	ow_json_string(json, "owner", ow_topology_name(job->topology, spf->source));
-	ow_json_string(json, "kind", job->is_mrouter[spf->source] ? "m-router" : "m-server");
-	begin_list(json, "segments");
-	for (uint32_t i = 0; i < ow_paths_count(segments); i++) {
-		uint32_t nodes;
-		const uint16_t *node = ow_paths_get(segments, i, &nodes);
-		begin_item(json);
-		ow_json_string(json, "to", ow_topology_name(job->topology, node[nodes - 1]));
-		ow_json_flag(json, "m_router", job->is_mrouter[node[nodes - 1]]);
-		ow_json_array(json, "path");
-		for (uint32_t k = 0; k < nodes; k++)
-			ow_json_string(json, NULL, ow_topology_name(job->topology, node[k]));
-		ow_json_end(json);
-		ow_json_end(json);
-	}
-	ow_json_end(json);
-	if (job->args->tree)
-		json_tree(json, job, spf);
-	ow_json_end(json);
-}
-
 /* json: NULL for text. */
 static int one(const struct job *job, uint32_t n, struct ow_json *json, struct ow_error *err)
 {
@@ -196,10 +84,12 @@ static int one(const struct job *job, uint32_t n, struct ow_json *json, struct o
 		ow_paths_free(segments);
 		return ow_error_set(err, ENOMEM, "out of memory");
 	}
+	struct ow_style style = ow_terminal_style(stdout, false);
+	struct ow_owner_set set = {job->topology, job->is_mrouter, &spf, segments, job->args->tree};
 	if (json)
-		json_set(json, job, &spf, segments);
+		ow_report_set_json(json, &set);
 	else
-		put_text(job, &spf, segments);
+		ow_report_set_text(stdout, &style, &set);
 	ow_spf_done(&spf);
 	ow_paths_free(segments);
 	return 0;
@@ -241,21 +131,13 @@ static int mark_mrouters(struct job *job, struct ow_error *err)
 
 static void tell(void *arg, enum ow_turnover_event event, const char *segment)
 {
-	static const char *const words[] = {"new", "old", "back", "gone"};
 	const struct job *job = arg;
-	char text[OW_PLACE_TEXT], time[OW_FORMAT];
+	struct ow_style style = ow_terminal_style(stdout, false);
 	int64_t now_ns = ow_clock_real_ns();
-	if (job->args->json) {
-		struct ow_json json = {.out = stdout};
-		ow_json_object(&json, NULL);
-		ow_json_integer(&json, "time_ns", now_ns);
-		ow_json_string(&json, "event", words[event]);
-		ow_json_string(&json, "segment", segment);
-		ow_json_end(&json);
-	} else {
-		ow_format_clean(segment, !ow_terminal_utf8(), text, sizeof(text));
-		printf("%s  %c %s\n", ow_format_local(now_ns, "%H:%M:%S", time), "+-^x"[event], text);
-	}
+	if (job->args->json)
+		ow_report_turnover_json(stdout, now_ns, event, segment);
+	else
+		ow_report_turnover_text(stdout, &style, now_ns, event, segment);
 }
 
 static int turn_over(struct job *job, struct ow_turnover *turnover, struct ow_error *err)
@@ -316,7 +198,7 @@ static void begin_sets(struct ow_json *json)
 	ow_json_object(json, NULL);
 	ow_json_style(json, OW_JSON_PADDED);
 	ow_json_command(json, "plane sets");
-	begin_list(json, "sets");
+	ow_json_rows(json, "sets");
 }
 
 static void end_sets(struct ow_json *json)

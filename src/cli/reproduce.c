@@ -3,9 +3,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
-#include "base/json_writer.h"
-#include "base/format.h"
-#include "papers/figure.h"
+#include "papers/figure_text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -63,177 +61,10 @@ static void help(void)
 	      stdout);
 }
 
-/* A word chooses figures: all, a paper (the part before the dash), one figure, or its parts a, b, ... or -PART. */
-static bool chooses(const char *word, const struct ow_figure *figure)
-{
-	size_t length = strlen(word);
-	if (strcmp(word, "all") == 0 || strcmp(word, figure->name) == 0)
-		return true;
-	if (strncmp(figure->name, word, length) != 0)
-		return false;
-	const char *rest = figure->name + length;
-	return *rest == '-' || (strchr(word, '-') && *rest >= 'a' && *rest <= 'z' && !rest[1]);
-}
-
-static bool chosen(const struct ow_figure *figure, char **word, int words)
-{
-	for (int i = 0; i < words; i++) {
-		if (chooses(word[i], figure))
-			return true;
-	}
-	return false;
-}
-
-static int check_words(char **word, int words, struct ow_error *err)
-{
-	for (int i = 0; i < words; i++) {
-		bool found = false;
-		struct ow_word_guess guess = {.written = word[i]};
-		for (const struct ow_figure *const *set = ow_figure_sets; *set; set++) {
-			for (const struct ow_figure *f = *set; f->name; f++) {
-				found |= chooses(word[i], f);
-				ow_word_offer(&guess, f->name);
-			}
-		}
-		if (!found && guess.best)
-			return ow_error_set(err, EINVAL, "no figure '%.60s', did you mean '%s'?", word[i], guess.best);
-		if (!found)
-			return ow_error_set(err, EINVAL, "no figure '%.60s'; 'oneway reproduce' lists them", word[i]);
-	}
-	return 0;
-}
-
-/* An array of objects, each on a line. */
-static void begin_list(struct ow_json *json, const char *name)
-{
-	ow_json_array(json, name);
-	ow_json_style(json, OW_JSON_PADDED);
-}
-
-static void begin_item(struct ow_json *json)
-{
-	ow_json_line(json);
-	ow_json_object(json, NULL);
-	ow_json_style(json, OW_JSON_PADDED);
-}
-
-static void begin_document(struct ow_json *json)
-{
-	*json = (struct ow_json){.out = stdout, .indent = 2, .margin = -2};
-	ow_json_object(json, NULL);
-	ow_json_style(json, OW_JSON_PADDED);
-}
-
-static void end_document(struct ow_json *json)
-{
-	ow_json_end(json);
-	ow_json_end(json);
-}
-
-static void json_figure(struct ow_json *json, const struct ow_figure *figure)
-{
-	begin_item(json);
-	ow_json_string(json, "name", figure->name);
-	ow_json_string(json, "title", figure->title);
-}
-
-static void list_json(void)
-{
-	struct ow_json json;
-	begin_document(&json);
-	begin_list(&json, "figures");
-	for (const struct ow_figure *const *set = ow_figure_sets; *set; set++) {
-		for (const struct ow_figure *f = *set; f->name; f++) {
-			json_figure(&json, f);
-			ow_json_end(&json);
-		}
-	}
-	end_document(&json);
-}
-
-static void list_text(void)
-{
-	for (const struct ow_figure *const *set = ow_figure_sets; *set; set++) {
-		for (const struct ow_figure *f = *set; f->name; f++)
-			printf("%-17s %s\n", f->name, f->title);
-	}
-	fputs("\noneway reproduce NAME... computes them, 'oneway reproduce --help' says more\n", stdout);
-}
-
 static void on_progress(void *arg, double done)
 {
 	ow_progress_show(arg, done);
 }
-
-/* -- what is printed ---------------------------------------------------------------------------------------------- */
-
-/* Breaks a text into lines of at most width columns that begin at the column. The first is there already. */
-static void put_wrapped(const char *text, int column, int width)
-{
-	size_t room = (size_t)(width - column);
-	while (*text) {
-		size_t length = strlen(text);
-		if (length > room) {
-			for (length = room; length > 1 && text[length] != ' '; length--)
-				;
-			length = length > 1 ? length : room;
-		}
-		printf("%.*s\n", (int)length, text);
-		text += length;
-		text += strspn(text, " ");
-		if (*text)
-			printf("%*s", column, "");
-	}
-}
-
-struct outcome {
-	const struct ow_figure *figure;
-	const struct ow_figure_run *run;
-	double seconds;
-	const char *csv, *plot; /* plot: NULL when there is none */
-};
-
-static void put_text(const struct outcome *o, int width)
-{
-	size_t claims;
-	const struct ow_figure_claim *claim = ow_figure_claims(o->run, &claims);
-	printf("%s: ", o->figure->name);
-	put_wrapped(o->figure->title, 2, width - (int)strlen(o->figure->name));
-	for (size_t i = 0; i < claims; i++) {
-		fputs("  paper  ", stdout);
-		put_wrapped(claim[i].paper, 9, width);
-		printf("  %s ", claim[i].agrees ? "ours  " : "ours !");
-		put_wrapped(claim[i].ours, 9, width);
-	}
-	printf("  %zu points in %.1f s: %s%s%s\n\n", ow_figure_points(o->run), o->seconds, o->csv, o->plot ? ", " : "",
-	       o->plot ? o->plot : "");
-}
-
-static void put_json(struct ow_json *json, const struct outcome *o)
-{
-	size_t claims;
-	const struct ow_figure_claim *claim = ow_figure_claims(o->run, &claims);
-	char seconds[OW_FORMAT];
-	snprintf(seconds, sizeof seconds, "%.3f", o->seconds);
-	json_figure(json, o->figure);
-	ow_json_count(json, "points", ow_figure_points(o->run));
-	ow_json_raw(json, "seconds", seconds);
-	ow_json_string(json, "csv", o->csv);
-	ow_json_string(json, "plot", o->plot);
-	ow_json_line(json);
-	begin_list(json, "claims");
-	for (size_t i = 0; i < claims; i++) {
-		begin_item(json);
-		ow_json_string(json, "paper", claim[i].paper);
-		ow_json_string(json, "ours", claim[i].ours);
-		ow_json_flag(json, "agrees", claim[i].agrees);
-		ow_json_end(json);
-	}
-	ow_json_end(json);
-	ow_json_end(json);
-}
-
-/* -- running ------------------------------------------------------------------------------------------------------ */
 
 struct job {
 	const struct arguments *args;
@@ -248,7 +79,7 @@ static double now_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static int draw(struct job *job, const struct ow_figure_run *run, const char *path, struct outcome *outcome,
+static int draw(struct job *job, const struct ow_figure_run *run, const char *path, struct ow_figure_outcome *outcome,
                 struct ow_error *err)
 {
 	if (job->args->no_plots || job->no_gnuplot || !ow_figure_points(run))
@@ -280,7 +111,7 @@ static int one(struct job *job, const struct ow_figure *figure, struct ow_error 
 	char csv[4200], plot[4200];
 	snprintf(csv, sizeof csv, "%s/%s.csv", args->directory, figure->name);
 	snprintf(plot, sizeof plot, "%s/%s.svg", args->directory, figure->name);
-	struct outcome outcome = {figure, run, now_s() - start_s, csv, NULL};
+	struct ow_figure_outcome outcome = {figure, run, now_s() - start_s, csv, NULL};
 	r = ow_figure_write_csv(run, csv, err);
 	if (r == 0)
 		r = draw(job, run, plot, &outcome, err);
@@ -290,22 +121,13 @@ static int one(struct job *job, const struct ow_figure *figure, struct ow_error 
 		for (size_t i = 0; i < claims; i++)
 			job->disagrees |= !claim[i].agrees;
 		if (args->json)
-			put_json(&job->json, &outcome);
+			ow_report_figure_json(&job->json, &outcome);
 		else
-			put_text(&outcome, ow_terminal_width(stdout));
+			ow_report_figure_text(stdout, &outcome, ow_terminal_width(stdout));
 		fflush(stdout);
 	}
 	ow_figure_free(run);
 	return r;
-}
-
-static void begin_figures(struct job *job)
-{
-	begin_document(&job->json);
-	ow_json_command(&job->json, "reproduce");
-	ow_json_count(&job->json, "seed", job->args->seed);
-	ow_json_flag(&job->json, "quick", job->args->quick);
-	begin_list(&job->json, "figures");
 }
 
 static int reproduce(struct job *job, char **word, int words, struct ow_error *err)
@@ -317,15 +139,15 @@ static int reproduce(struct job *job, char **word, int words, struct ow_error *e
 		return ow_error_set(err, errno, "%s: %s", directory, strerror(errno));
 	int r = 0;
 	if (job->args->json)
-		begin_figures(job);
+		ow_report_figures_begin(stdout, &job->json, job->args->seed, job->args->quick);
 	for (const struct ow_figure *const *set = ow_figure_sets; *set && r == 0; set++) {
 		for (const struct ow_figure *f = *set; f->name && r == 0; f++) {
-			if (chosen(f, word, words))
+			if (ow_figure_chosen(f, word, words))
 				r = one(job, f, err);
 		}
 	}
 	if (job->args->json && r == 0)
-		end_document(&job->json);
+		ow_report_figures_end(&job->json);
 	else if (r == 0 && job->disagrees)
 		fputs("'ours !' marks what does not agree with the paper; docs/reproduction.md says who is right\n",
 		      stdout);
@@ -339,12 +161,12 @@ int ow_cli_reproduce(int argc, char **argv)
 	int words = ow_options_parse(options, argc, argv, &args, &err);
 	if (words >= 0 && ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
-	if (words > 0 && check_words(argv + 1, words, &err) < 0)
+	if (words > 0 && ow_figure_check_words(argv + 1, words, &err) < 0)
 		words = -EINVAL;
 	if (words < 0)
 		return ow_cli_refused("reproduce", words, &err);
 	if (words == 0) {
-		args.json ? list_json() : list_text();
+		(args.json ? ow_report_figures_json : ow_report_figures_text)(stdout);
 		return OW_EXIT_OK;
 	}
 	if (!args.traces && access(TRACES, R_OK) == 0)

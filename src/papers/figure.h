@@ -45,6 +45,12 @@ void ow_figure_progress(struct ow_figure_run *run, double done);
 
 /* -- the frame: for the command ----------------------------------------------------------------------------------- */
 
+/* Do the words choose this figure? all, a paper (the part before the dash), one figure, or its parts a, b, ... or
+ * -PART. */
+bool ow_figure_chosen(const struct ow_figure *figure, char *const *word, int words);
+/* -EINVAL if one of the words chooses none; the line says what is near. */
+int ow_figure_check_words(char *const *word, int words, struct ow_error *err);
+
 struct ow_figure_options {
 	bool quick;
 	uint64_t seed;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const ow_planner_name[OW_PLANNERS] = {"paper", "beam", "greedy", "random"};
+
 struct planner {
 	const struct ow_topology *topology;
 	const struct ow_plan_options *options;

@@ -11,6 +11,9 @@
  */
 enum ow_planner { OW_PLANNER_PAPER, OW_PLANNER_BEAM, OW_PLANNER_GREEDY, OW_PLANNER_RANDOM, OW_PLANNERS };
 
+/* "paper", "beam", ... */
+extern const char *const ow_planner_name[OW_PLANNERS];
+
 struct ow_plan_step {
 	uint32_t router; /* upgraded in this step; UINT32_MAX in step 0 */
 	struct ow_paths_measure measure;
@@ -24,6 +27,12 @@ struct ow_plan_options {
 	uint32_t upgrades;
 	void (*on_progress)(void *arg, double done); /* or NULL */
 	void *arg;
+};
+
+struct ow_made_plan {
+	enum ow_planner planner;
+	struct ow_plan_step *steps;
+	uint32_t count;
 };
 
 /* Steps 0 .. *ret_count - 1, to be freed by the caller. */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_PAPERS_FIGURE_TEXT_H
+#define OW_PAPERS_FIGURE_TEXT_H
+
+#include "base/json_writer.h"
+#include "papers/figure.h"
+#include <stdio.h>
+
+struct ow_figure_outcome {
+	const struct ow_figure *figure;
+	const struct ow_figure_run *run;
+	double seconds;
+	const char *csv, *plot; /* plot: NULL when there is none */
+};
+
+/* Which figures there are. */
+void ow_report_figures_text(FILE *out);
+void ow_report_figures_json(FILE *out);
+
+void ow_report_figure_text(FILE *out, const struct ow_figure_outcome *outcome, int width);
+/* Between a begin and an end. */
+void ow_report_figure_json(struct ow_json *json, const struct ow_figure_outcome *outcome);
+void ow_report_figures_begin(FILE *out, struct ow_json *json, uint64_t seed, bool quick);
+void ow_report_figures_end(struct ow_json *json);
+
+#endif

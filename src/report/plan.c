@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In which order routers are best upgraded: text, JSON, CSV and a picture. */
+#include "report/plan.h"
+
+#include "base/format.h"
+#include "base/json_writer.h"
+#include "base/word.h"
+#include "report/chart.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+static void put_router(const struct ow_topology *topology, uint32_t router, bool ascii, size_t columns, char *text,
+                       size_t size)
+{
+	if (router == UINT32_MAX) {
+		snprintf(text, size, "-");
+		return;
+	}
+	ow_format_clean(ow_topology_name(topology, router), ascii, text, size);
+	ow_format_cut(text, columns);
+}
+
+/* Columns of a row without the name of the router. */
+#define NUMBERS 51
+
+void ow_report_plan_text(FILE *out, const struct ow_style *style, const struct ow_topology *topology,
+                         const struct ow_made_plan *plan)
+{
+	char hops[OW_FORMAT], paths[OW_FORMAT], name[OW_TOPOLOGY_NAME_MAX + 1];
+	int width = style->width;
+	size_t room = width > 80 ? 40 : width >= 26 + NUMBERS ? 26 : width >= 8 + NUMBERS ? (size_t)width - NUMBERS : 8;
+	fprintf(out, "%u %s, %u directed %s, planner %s\n\n", ow_topology_nodes(topology),
+	        ow_plural(ow_topology_nodes(topology), "router", "routers"), ow_topology_links(topology),
+	        ow_plural(ow_topology_links(topology), "link", "links"), ow_planner_name[plan->planner]);
+	fprintf(out, "%8s %-*s %11s %12s %6s %4s %4s\n", "upgraded", (int)room, "router", "paths", "probe hops", "mean",
+	        "min", "max");
+	for (uint32_t i = 0; i < plan->count; i++) {
+		const struct ow_plan_step *step = &plan->steps[i];
+		put_router(topology, step->router, !style->utf8, room, name, sizeof(name));
+		fprintf(out, "%8u %s%*s %11s %12s %6.2f %4u %4u\n", i, name, (int)(room - ow_format_columns(name)), "",
+		        ow_format_count(step->measure.paths, paths), ow_format_count(step->measure.probe_hops, hops),
+		        step->measure.mean, step->measure.min, step->measure.max);
+	}
+}
+
+static void json_step(struct ow_json *json, const struct ow_topology *topology, const struct ow_made_plan *plan,
+                      uint32_t i)
+{
+	const struct ow_plan_step *step = &plan->steps[i];
+	bool none = step->router == UINT32_MAX;
+	ow_json_row(json);
+	ow_json_count(json, "upgraded", i);
+	ow_json_string(json, "router", none ? NULL : ow_topology_name(topology, step->router));
+	ow_json_count(json, "paths", step->measure.paths);
+	ow_json_count(json, "probe_hops", step->measure.probe_hops);
+	ow_json_object(json, "granularity");
+	ow_json_style(json, OW_JSON_PADDED);
+	ow_json_digits(json, "mean", step->measure.mean, 6);
+	ow_json_count(json, "min", step->measure.min);
+	ow_json_count(json, "max", step->measure.max);
+	ow_json_end(json);
+	ow_json_end(json);
+}
+
+void ow_report_plan_json(FILE *out, const struct ow_topology *topology, const struct ow_made_plan *plan)
+{
+	struct ow_json json = {.out = out, .indent = 2};
+	ow_json_object(&json, NULL);
+	ow_json_style(&json, OW_JSON_PADDED);
+	ow_json_command(&json, "plane plan");
+	ow_json_string(&json, "planner", ow_planner_name[plan->planner]);
+	ow_json_line(&json);
+	ow_json_count(&json, "routers", ow_topology_nodes(topology));
+	ow_json_count(&json, "links", ow_topology_links(topology));
+	ow_json_rows(&json, "steps");
+	for (uint32_t i = 0; i < plan->count; i++)
+		json_step(&json, topology, plan, i);
+	ow_json_end(&json);
+	ow_json_end(&json);
+}
+
+void ow_report_plans_csv(FILE *out, const struct ow_topology *topology, const struct ow_made_plan *plan, unsigned plans)
+{
+	fputs("planner,upgraded,router,paths,probe_hops,granularity_mean,granularity_min,granularity_max\n", out);
+	for (unsigned p = 0; p < plans; p++) {
+		for (uint32_t i = 0; i < plan[p].count; i++) {
+			const struct ow_plan_step *step = &plan[p].steps[i];
+			bool none = step->router == UINT32_MAX;
+			fprintf(out, "%s,%u,", ow_planner_name[plan[p].planner], i);
+			ow_format_csv(out, none ? NULL : ow_topology_name(topology, step->router));
+			fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%.6f,%u,%u\n", step->measure.paths,
+			        step->measure.probe_hops, step->measure.mean, step->measure.min, step->measure.max);
+		}
+	}
+}
+
+int ow_report_plans_plot(const struct ow_made_plan *plan, unsigned plans, const char *path, struct ow_error *err)
+{
+	struct ow_chart chart = {
+		.title = "Probe hop count", .x_label = "upgraded routers", .y_label = "probe hops", .log_y = true};
+	int r = 0;
+	for (unsigned p = 0; p < plans; p++) {
+		for (uint32_t i = 0; r == 0 && i < plan[p].count; i++) {
+			double hops = (double)plan[p].steps[i].measure.probe_hops;
+			if (hops > 0)
+				r = ow_chart_add(&chart, ow_planner_name[plan[p].planner], i, hops, hops, hops);
+		}
+	}
+	if (r < 0)
+		ow_error_set(err, ENOMEM, "out of memory");
+	else
+		r = ow_chart_draw(&chart, path, err);
+	ow_chart_done(&chart);
+	return r;
+}

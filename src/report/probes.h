@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_REPORT_PROBES_H
+#define OW_REPORT_PROBES_H
+
+#include "active/prober.h"
+#include "active/reflector.h"
+#include <stdio.h>
+
+/* One reflector's session, at its sender. Text: what is unusual is said; what is as it should be is not. */
+void ow_report_session_text(FILE *out, const struct ow_prober_target *target, const struct ow_prober_counts *counts);
+void ow_report_session_json(FILE *out, const struct ow_prober_target *target, const struct ow_prober_counts *counts);
+/* A reflector's own counts. */
+void ow_report_reflector_text(FILE *out, const struct ow_reflector_counts *counts);
+void ow_report_reflector_json(FILE *out, const struct ow_reflector_counts *counts);
+
+#endif
