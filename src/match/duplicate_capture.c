@@ -142,6 +142,8 @@ static void count_all(struct ow_twice_sample *sample, const struct ow_twice_fact
 				start[next->side] = next;
 		}
 		uint8_t direction = start[OW_SIDE_A]->direction;
+		if (direction == OW_DIRECTIONS)
+			direction = start[OW_SIDE_B]->direction;
 		if (direction == OW_DIRECTIONS && count[OW_SIDE_A] && count[OW_SIDE_B]) /* the clocks tell */
 			direction = start[OW_SIDE_A]->time_ns <= start[OW_SIDE_B]->time_ns ? OW_A_TO_B : OW_B_TO_A;
 		for (unsigned side = 0; side < OW_SIDES; side++) {
@@ -157,20 +159,21 @@ static void count_all(struct ow_twice_sample *sample, const struct ow_twice_fact
 
 /* -- judging ------------------------------------------------------------------------------------------------------ */
 
-/* Sent twice and arrived once, for each that was sent twice and arrived twice, if both really were sent. */
-static double loss_factor(const struct counts *c)
+/* The loss ratio of what a side sends, plus so many standard deviations. `most`: it is not higher than this. */
+static double loss_ratio(const struct counts *c, double deviations, double most)
 {
+	double missing = (double)c->missing;
 	double p = c->singles >= SINGLES
-	                   ? ((double)c->missing + 2 * sqrt((double)c->missing) + 1) / (double)c->singles
+	                   ? (missing + deviations * sqrt(missing) + 1) / (double)c->singles
 	                   : sqrt((double)(c->gone + 1) / (double)(c->doubles + 1)); /* both are lost: p^2 */
-	p = p > LOSS_MOST ? LOSS_MOST : p;
-	return 2 * p / (1 - p);
+	p = p < most ? p : most;
+	return p < LOSS_MOST ? p : LOSS_MOST;
 }
 
-/* More than this is hardly chance, where so many are expected. */
-static double at_most(double expected)
+/* Sent twice and arrived once, for each that was sent twice and arrived twice, if both really were sent. */
+static double loss_factor(double p)
 {
-	return expected + 2 * sqrt(expected) + 0.5;
+	return 2 * p / (1 - p);
 }
 
 static uint64_t sum(const uint32_t *count, unsigned from, unsigned to)
@@ -199,11 +202,27 @@ static unsigned densest(const uint32_t *count)
 	return best;
 }
 
-/* May the lag be that of a packet that is sent again because the first one was lost? Then loss explains them all. */
-static bool may_react(const struct ow_twice_facts *facts, unsigned from, const struct counts *received)
+/*
+ * May the lag be that of a packet that is sent again because the first one was lost? Then loss explains them all, and
+ * the second ones are lost as often:
+ *
+ *     lost both times / packets  =  (sent twice / packets)^2
+ */
+static bool may_react(const struct ow_twice_facts *facts, unsigned from, const struct counts counts[2])
 {
+	const struct counts *sent = &counts[1], *received = &counts[0];
 	unsigned to = alike_end(from);
-	return ow_lag_class_end(to - 1) > facts->round_trip_ns && sum(received->excess, from, to) < EVIDENCE / 2;
+	double gone = (double)sent->doubles * (double)sent->doubles / (double)(sent->singles + sent->doubles + 1);
+	return ow_lag_class_end(to - 1) > facts->round_trip_ns && sum(received->excess, from, to) < EVIDENCE / 2 &&
+	       (gone < EVIDENCE || CLEARLY * (double)sent->gone > gone);
+}
+
+/* Are more copies of packets shown that arrive once than loss explains, but for chance? */
+static bool unexplained(const struct counts *sent, double p, unsigned from, unsigned to)
+{
+	double excess = (double)sum(sent->excess, from, to), all = excess + (double)sum(sent->equal, from, to);
+	double share = 2 * p / (1 + p);
+	return excess > all * share + 2 * sqrt(all * share * (1 - share));
 }
 
 /* Takes the lags around the densest ones into the rule, as long as more copies have them than loss explains. */
@@ -232,21 +251,20 @@ static void make_rule(const struct counts *sent, double factor, unsigned from, s
 	}
 }
 
-static void judge_side(const struct ow_twice_facts *facts, const struct counts counts[2],
+static void judge_side(const struct ow_twice_facts *facts, double most_lost, const struct counts counts[2],
                        struct ow_twice_verdict *verdict)
 {
 	const struct counts *sent = &counts[1], *received = &counts[0];
-	double factor = loss_factor(sent);
+	double factor = loss_factor(loss_ratio(sent, 2, most_lost)), p = loss_ratio(sent, 0, most_lost);
 	unsigned from = densest(sent->excess);
 	uint64_t excess = sum(sent->excess, from, alike_end(from)), equal = sum(sent->equal, from, alike_end(from));
-	bool reacts = may_react(facts, from, received);
+	bool reacts = may_react(facts, from, counts);
 	*verdict = (struct ow_twice_verdict){.rule = {.within_ns = -1, .most = 1}};
 	verdict->twice = excess >= EVIDENCE && (double)excess > CLEARLY * factor * (double)equal && !reacts;
 	if (verdict->twice)
 		make_rule(sent, factor, from, &verdict->rule);
-	verdict->unsure =
-		!verdict->twice && (double)sum(sent->excess, 0, OW_LAG_CLASSES) >
-					   at_most(factor * (double)(1 + sum(sent->equal, 0, OW_LAG_CLASSES)));
+	verdict->unsure = !verdict->twice &&
+	                  (unexplained(sent, p, 0, OW_LAG_CLASSES) || unexplained(sent, p, from, alike_end(from)));
 	from = densest(received->excess);
 	uint64_t alike = sum(received->excess, from, alike_end(from));
 	verdict->arrivals = !verdict->twice && alike >= EVIDENCE &&
@@ -263,5 +281,5 @@ void ow_twice_judge(struct ow_twice_sample *sample, const struct ow_twice_facts 
 	struct counts counts[OW_SIDES][2] = {0};
 	count_all(sample, facts, counts);
 	for (unsigned side = 0; side < OW_SIDES; side++)
-		judge_side(facts, counts[side], &ret_verdict[side]);
+		judge_side(facts, facts->most_lost[side], counts[side], &ret_verdict[side]);
 }

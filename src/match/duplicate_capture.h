@@ -38,6 +38,8 @@ struct ow_twice_facts {
 	int64_t first_ns[OW_SIDES], last_ns[OW_SIDES];
 	/* The least time from a packet to what its loss causes; a packet that is repeated later may be a reaction. */
 	int64_t round_trip_ns;
+	/* Packets that a side sends and that do not arrive, of all: their copies may be among them. */
+	double most_lost[OW_SIDES];
 };
 
 struct ow_twice_verdict {

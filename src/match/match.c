@@ -528,6 +528,12 @@ static int64_t least_round_trip(const struct ow_pass *p)
 	return trip > 0 ? trip : INT64_MAX;
 }
 
+/* No fewer than one: what was not seen yet may happen. */
+static double most_lost(const struct ow_tally *sent)
+{
+	return (double)(sent->lost + 1) / (double)(sent->lost + sent->matched + 1);
+}
+
 static int judge_copies(struct ow_match *m, struct ow_twice_verdict verdict[OW_SIDES], struct ow_error *err)
 {
 	const struct ow_pass *p = &m->pass;
@@ -537,6 +543,7 @@ static int judge_copies(struct ow_match *m, struct ow_twice_verdict verdict[OW_S
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
 		facts.first_ns[side] = p->first_ns[side];
 		facts.last_ns[side] = p->last_ns[side];
+		facts.most_lost[side] = most_lost(&p->tally[side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A]);
 		r = sample_copies(m, side, sample, err);
 	}
 	if (r == 0)
@@ -559,8 +566,12 @@ static uint64_t count_copies(struct ow_match *m)
 	return copies;
 }
 
+/* Copies of superframes wait together, and are not known as such. */
 static bool copies_likely(struct ow_match *m)
 {
+	if (m->pass.plan.identity.segments &&
+	    (m->pass.unmatched_frames[OW_SIDE_A] || m->pass.unmatched_frames[OW_SIDE_B]))
+		return true;
 	uint64_t alike = m->pass.repeats[OW_A_TO_B] + m->pass.repeats[OW_B_TO_A];
 	return (double)count_copies(m) > COPIES_SHARE * (double)matched(&m->pass) ||
 	       (double)alike > ALIKE_SHARE * (double)matched(&m->pass);

@@ -37,7 +37,7 @@ static struct ow_twice_verdict verdict[OW_SIDES];
 
 static void judge(int64_t round_trip_ns)
 {
-	const struct ow_twice_facts facts = {{0, 0}, {INT64_MAX / 2, INT64_MAX / 2}, round_trip_ns};
+	const struct ow_twice_facts facts = {{0, 0}, {INT64_MAX / 2, INT64_MAX / 2}, round_trip_ns, {1, 1}};
 	ow_twice_judge(sample, &facts, verdict);
 	ow_twice_sample_free(sample);
 }
@@ -115,6 +115,22 @@ static void retransmissions_are_no_copies(void **state)
 	judge(10 * MS);
 	assert_false(verdict[OW_SIDE_A].twice);
 	assert_true(verdict[OW_SIDE_A].unsure);
+}
+
+/* All packets are shown twice, longer apart than a round trip: too many to be sent again, for none is lost twice. */
+static void copies_after_a_round_trip(void **state)
+{
+	(void)state;
+	begin();
+	for (uint64_t i = 1; i <= 200; i++)
+		show(i, OW_A_TO_B, i % 2 ? 2 : 1, 1, 11 * MS);
+	judge(10 * MS);
+	assert_true(verdict[OW_SIDE_A].twice);
+	begin();
+	for (uint64_t i = 1; i <= 200; i++)
+		show(i, OW_A_TO_B, i % 2 ? 2 : 1, i % 4 != 1, 11 * MS);
+	judge(10 * MS);
+	assert_false(verdict[OW_SIDE_A].twice);
 }
 
 /* What only arrives twice may be the network's doing: a word if the lags are alike. */
@@ -305,6 +321,7 @@ int main(void)
 		cmocka_unit_test(shown_three_times),
 		cmocka_unit_test(sent_twice_is_no_copy),
 		cmocka_unit_test(retransmissions_are_no_copies),
+		cmocka_unit_test(copies_after_a_round_trip),
 		cmocka_unit_test(arrivals_are_not_judged),
 		cmocka_unit_test(floods_do_not_fill_the_sample),
 		cmocka_unit_test_setup_teardown(mirrors_are_left_out, start, stop),
