@@ -249,8 +249,8 @@ class Monitor(Plane):
         self.fails("station.yaml:2: unknown key 'm_router'", "monitor", self.write("station.yaml", STATION.replace("m_routers", "m_router")), results)
         self.write("station.yaml", STATION)
         self.fails("none:1: not JSON", "monitor", self.station, self.write("none", "this is no result\n"))
-        self.fails("no results", "monitor", self.station, self.write("empty", ""))
-        self.fails("no results", "monitor", self.station, self.write("other", '{"some": "thing"}\n'))
+        self.fails("no final results", "monitor", self.station, self.write("empty", ""))
+        self.fails("no final results", "monitor", self.station, self.write("other", '{"some": "thing"}\n'))
         self.fails("status", "monitor", self.station, self.write("odd", '{"segment": "A>F", "start_ns": 1, "length_ns": 1, "status": "fine"}\n'))
         homeless = self.write("homeless", result("A>F", 0, 1e6, segment="london-paris") + "\n")
         done = self.run_plane("monitor", self.station, homeless, code=1)
@@ -304,7 +304,7 @@ class Monitor(Plane):
 
     def test_provisional_results_do_not_count(self):
         lines = [result("A>F", i, 2e6, final=False) for i in range(5)]
-        self.fails("no results", "monitor", self.station, self.write("provisional", "\n".join(lines)))
+        self.fails("no final results", "monitor", self.station, self.write("provisional", "\n".join(lines)))
 
 
 class Why(Plane):
