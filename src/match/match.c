@@ -364,13 +364,6 @@ static uint64_t ambiguous(const struct ow_pass *p)
 	return p->tally[OW_A_TO_B].ambiguous + p->tally[OW_B_TO_A].ambiguous;
 }
 
-/* Packets that stay alone at the side where fewer do: superframes of one side are many packets of the other. */
-static uint64_t fewer_unmatched(const struct ow_pass *p)
-{
-	uint64_t a = p->unmatched_frames[OW_SIDE_A], b = p->unmatched_frames[OW_SIDE_B];
-	return a < b ? a : b;
-}
-
 static int change_tcp(struct ow_match *m, enum ow_tcp_rule rule, bool segments, struct ow_error *err)
 {
 	m->planner.tcp = rule;
@@ -383,15 +376,16 @@ static int change_tcp(struct ow_match *m, enum ow_tcp_rule rule, bool segments, 
 	return r;
 }
 
-/* Leaves more of TCP's headers out, if clearly fewer packets stay alone then, and not because all are alike. */
+/* Leaves more of TCP's headers out, if clearly fewer packets are exchanged for others then, and not because all are
+ * alike. */
 static int try_tcp(struct ow_match *m, enum ow_tcp_rule rule, bool segments, bool *ret_better, struct ow_error *err)
 {
 	struct ow_pass *p = &m->pass;
 	enum ow_tcp_rule exact = m->planner.tcp;
 	bool cut = p->plan.identity.segments;
-	uint64_t before = fewer_unmatched(p), unsure = ambiguous(p);
+	uint64_t before = exchanged(p), unsure = ambiguous(p);
 	int r = change_tcp(m, rule, segments, err);
-	uint64_t after = fewer_unmatched(p);
+	uint64_t after = exchanged(p);
 	*ret_better = (double)before > REWRITTEN_GAIN * (double)after && ambiguous(p) < unsure + (before - after);
 	return r < 0 || *ret_better ? r : change_tcp(m, exact, cut, err);
 }
@@ -440,6 +434,27 @@ static int name_fragmented(struct ow_match *m)
 	return 0;
 }
 
+/*
+ * The plan took the waiting time from packets that are whole at both points. Are some fragments nearly as late as that,
+ * and others perhaps later?
+ */
+static bool fragments_too_late(const struct ow_match *m)
+{
+	const struct ow_pass *p = &m->pass;
+	int64_t correct = p->plan.shift_ns - p->plan.offset_ns;
+	if (m->options.window_ns || p->plan.untimed || p->plan.window_ns >= OW_WINDOW_STRETCH_NS)
+		return false;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		const struct ow_tally *t = &p->tally[d];
+		struct ow_delay delay;
+		ow_tally_summary(t, &delay);
+		int64_t most = delay.max_ns + (d == OW_A_TO_B ? correct : -correct);
+		if (delay.samples && t->lost && t->extra > t->duplicated && most > p->plan.window_ns / 4 * 3)
+			return true;
+	}
+	return false;
+}
+
 /* Matches packets with their fragments: those without DF; and those with it, if that is what is missing. */
 static int try_fragments(struct ow_match *m, struct ow_error *err)
 {
@@ -465,7 +480,13 @@ static int try_fragments(struct ow_match *m, struct ow_error *err)
 	if (r < 0 || !p->plan.identity.cut)
 		return r;
 	ow_pieces_learn_cuts(&p->pieces);
-	return run(m, err);
+	r = run(m, err);
+	while (r == 0 && fragments_too_late(m)) {
+		p->plan.window_ns =
+			p->plan.window_ns < OW_WINDOW_STRETCH_NS / 2 ? 2 * p->plan.window_ns : OW_WINDOW_STRETCH_NS;
+		r = run(m, err);
+	}
+	return r;
 }
 
 /* -- flows behind a translator ------------------------------------------------------------------------------------ */
