@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway compare A B: every method on the same two captures. */
-#include "cli/captures.h"
+#include "cli/shared_options.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -84,7 +84,7 @@ static const struct ow_option options[] = {
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
          "The error of the mean by bytes on the wire, from 1/16 of the memory to 16 times as much, as .svg or .png "
          "(needs gnuplot)."},
-	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
+	OW_OPTIONS_NO_COLOR(struct arguments),
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
 	OW_OPTIONS_HELP(struct arguments),
@@ -110,11 +110,6 @@ static void help(void)
 	      "      jq '.synopses[] | {name, relative_error}'\n"
 	      "  oneway compare --plot error.svg a.pcap b.pcap\n",
 	      stdout);
-}
-
-static void on_progress(void *arg, double done)
-{
-	ow_progress_show(arg, done);
 }
 
 static int read_arguments(int argc, char **argv, struct arguments *args, struct ow_error *err)
@@ -146,7 +141,7 @@ static int run(const struct arguments *args)
 	const struct ow_comparison *comparison = NULL;
 	ow_progress_init(&progress, "comparing");
 	struct ow_compare_options o = args->compare;
-	o.match.on_progress = on_progress;
+	o.match.on_progress = ow_progress_show;
 	o.match.arg = &progress;
 	int r = ow_compare_open(args->path[OW_SIDE_A], args->path[OW_SIDE_B], &o, &compare, &err);
 	if (r == 0 && (r = ow_compare_run(compare, &comparison)) < 0) {

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/shared_options.h"
 #include "cli/terminal.h"
 #include "doctor/examine.h"
 
@@ -29,7 +30,7 @@ static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Output:"},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "One JSON object."},
 	{"quiet", 'q', NULL, ow_option_flag, FIELD(quiet), "Text: warnings and problems only."},
-	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
+	OW_OPTIONS_NO_COLOR(struct arguments),
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
 	OW_OPTIONS_HELP(struct arguments),

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway flows query: how long the packets of flows took between two or more recordings. */
-#include "base/clock.h"
 #include "base/time.h"
-#include "cli/captures.h"
+#include "cli/shared_options.h"
 #include "cli/cli.h"
 #include "cli/flows.h"
 #include "flows/flow_query.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
-#include "base/when.h"
 #include "packet/flow_parse.h"
 
 #include <errno.h>
@@ -96,7 +94,7 @@ static const struct ow_option options[] = {
 	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "A row for each flow and leg; - is standard output."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
          "The slowest flows with their error bars, as .svg or .png (needs gnuplot)."},
-	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
+	OW_OPTIONS_NO_COLOR(struct arguments),
 
 	{NULL, 0, NULL, NULL, 0, "Threshold (exit code 3 when crossed):"},
 	{"max-mean", 0, "D", ow_option_duration, FIELD(max_mean_ns),
@@ -133,19 +131,6 @@ static void help(void)
 
 /* -- what was asked for ------------------------------------------------------------------------------------------- */
 
-static int read_time(const char *option, const char *text, int64_t now_ns, int64_t *ret_ns, struct ow_error *err)
-{
-	struct ow_error why;
-	if (!text || ow_when_parse(text, now_ns, ret_ns, &why) == 0)
-		return 0;
-	return ow_error_set(err, EINVAL, "%s: %.400s", option, why.text);
-}
-
-static bool is_stdout(const char *path)
-{
-	return path && strcmp(path, "-") == 0;
-}
-
 static int check_outputs(const struct arguments *args, struct ow_error *err)
 {
 	const struct {
@@ -161,7 +146,7 @@ static int check_outputs(const struct arguments *args, struct ow_error *err)
 				                    outputs[i].option, path, input);
 		}
 	}
-	if (args->json && is_stdout(args->csv))
+	if (args->json && ow_output_is_stdout(args->csv))
 		return ow_error_set(err, EINVAL, "--json and --csv - cannot both use standard output");
 	return 0;
 }
@@ -187,7 +172,6 @@ static int check_arguments(struct arguments *args, struct ow_error *err)
 static int read_arguments(int argc, char **argv, struct arguments *args, struct ow_error *err)
 {
 	struct ow_flows_question *q = &args->question;
-	int64_t now_ns = ow_clock_real_ns();
 	*args = (struct arguments){.max_mean_ns = INT64_MAX, .seed = 1};
 	q->since_ns = INT64_MIN;
 	q->until_ns = INT64_MAX;
@@ -205,9 +189,7 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	q->path[q->points++] = args->to;
 	q->estimate.repetitions = (uint32_t)args->repetitions;
 	q->estimate.seed = args->seed;
-	int r = read_time("--since", args->since, now_ns, &q->since_ns, err);
-	if (r == 0)
-		r = read_time("--until", args->until, now_ns, &q->until_ns, err);
+	int r = ow_options_times(args->since, args->until, &q->since_ns, &q->until_ns, err);
 	return r < 0 ? r : check_arguments(args, err);
 }
 
@@ -311,7 +293,7 @@ static int check_threshold(const struct arguments *args, const struct ow_flow_an
 
 static int show(const struct arguments *args, const struct ow_flow_answers *a, const struct ow_flow_rows *rows)
 {
-	FILE *out = is_stdout(args->csv) ? stderr : stdout;
+	FILE *out = ow_output_is_stdout(args->csv) ? stderr : stdout;
 	struct ow_error err;
 	int code = OW_EXIT_OK;
 	if (args->json)

@@ -2,7 +2,7 @@
 /* oneway flows record CAPTURE: the packets of a capture into a file of epochs. */
 #include "cli/flows.h"
 
-#include "cli/captures.h"
+#include "cli/shared_options.h"
 #include "cli/cli.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
@@ -248,11 +248,6 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	return make_info(args, ret_info, err);
 }
 
-static void on_progress(void *arg, double done)
-{
-	ow_progress_show(arg, done);
-}
-
 static int run(const struct arguments *args, const struct ow_epoch_info *info)
 {
 	struct ow_error err = {"no reason given"};
@@ -268,7 +263,7 @@ static int run(const struct arguments *args, const struct ow_epoch_info *info)
 		.threshold = args->threshold,
 		.flows_max = args->flows_max,
 		.on_opened = ow_interrupt_catch,
-		.on_progress = on_progress,
+		.on_progress = ow_progress_show,
 		.arg = &progress,
 		.stop = &ow_interrupted,
 	};

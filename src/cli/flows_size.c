@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/shared_options.h"
 #include "cli/terminal.h"
 #include "report/sizing.h"
 #include "synopsis/colate_plan.h"
@@ -39,13 +40,7 @@ static int set_positive(void *field, const char *value, struct ow_error *err)
 
 static int set_key(void *field, const char *value, struct ow_error *err)
 {
-	struct ow_flow_select select;
-	int r = ow_flow_select_parse(value, &select, err);
-	if (r == 0 && select.by == OW_FLOW_BY_CLASS)
-		return ow_error_set(err, EINVAL, "classes need no sizing: give each counters of its own");
-	if (r == 0)
-		*(struct ow_flow_select *)field = select;
-	return r;
+	return ow_option_flow_key(field, value, "classes need no sizing: give each counters of its own", err);
 }
 
 static const struct ow_option options[] = {
@@ -129,11 +124,6 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	return 0;
 }
 
-static void on_progress(void *arg, double done)
-{
-	ow_progress_show(arg, done);
-}
-
 static int measure(const struct arguments *args, struct ow_flow_measure *ret_measure, struct ow_error *err)
 {
 	struct ow_progress progress;
@@ -154,7 +144,7 @@ static int measure(const struct arguments *args, struct ow_flow_measure *ret_mea
 		.info = &info,
 		.filter = args->filter,
 		.packets_min = args->packets_min,
-		.progress = on_progress,
+		.progress = ow_progress_show,
 		.arg = &progress,
 	};
 	r = ow_flow_measure(args->measure, args->path_b, &how, ret_measure, err);

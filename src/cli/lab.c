@@ -3,9 +3,8 @@
 #include "lab/lab.h"
 
 #include "base/time.h"
-#include "cli/captures.h"
+#include "cli/shared_options.h"
 #include "cli/cli.h"
-#include "cli/model_options.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "sim/generator.h"

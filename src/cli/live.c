@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "sandbox/guard.h"
 #include "cli/options.h"
+#include "cli/shared_options.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "report/show.h"
@@ -140,7 +141,7 @@ static const struct ow_option options[] = {
          "Lines also for results that late packets may still change."},
 	{"lines", 0, NULL, ow_option_flag, FIELD(show.lines), "Lines instead of a table, also on a terminal."},
 	{"store", 0, "FILE", ow_option_output, FIELD(show.store), "Results also to this SQLite database."},
-	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
+	OW_OPTIONS_NO_COLOR(struct arguments),
 
 	{NULL, 0, NULL, NULL, 0, "Thresholds of the whole run, for each class and direction (exit code 3):"},
 	{"max-loss", 0, "P", ow_option_share, FIELD(max_loss), "Highest acceptable loss: 0.01 or 1%."},

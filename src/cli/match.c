@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway match A B: runs the library's matcher and puts out what was asked for. */
 #include "cli/cli.h"
-#include "cli/captures.h"
+#include "cli/shared_options.h"
 #include "match/extract.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
@@ -37,13 +37,8 @@ struct arguments {
 
 static int set_key(void *field, const char *value, struct ow_error *err)
 {
-	struct ow_flow_select select;
-	int r = ow_flow_select_parse(value, &select, err);
-	if (r == 0 && select.by == OW_FLOW_BY_CLASS)
-		return ow_error_set(err, EINVAL, "a match knows no classes: five-tuple, addresses or prefix:IPV4,IPV6");
-	if (r == 0)
-		*(struct ow_flow_select *)field = select;
-	return r;
+	return ow_option_flow_key(field, value, "a match knows no classes: five-tuple, addresses or prefix:IPV4,IPV6",
+	                          err);
 }
 
 /* A duration, or off. */
@@ -101,7 +96,7 @@ static const struct ow_option options[] = {
          "The packets that are not in the sender's capture, and duplicates, likewise."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
          "Delay and loss over time and the distribution, as .svg or .png (needs gnuplot)."},
-	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
+	OW_OPTIONS_NO_COLOR(struct arguments),
 
 	{NULL, 0, NULL, NULL, 0, "Thresholds, for each direction (exit code 3 when crossed):"},
 	{"max-loss", 0, "P", ow_option_share, FIELD(max_loss), "Highest acceptable loss: 0.01 or 1%."},
@@ -212,11 +207,6 @@ static int check_outputs(const struct arguments *args, struct ow_error *err)
 	return 0;
 }
 
-static bool is_stdout(const char *path)
-{
-	return path && strcmp(path, "-") == 0;
-}
-
 static int check_arguments(const struct arguments *args, struct ow_error *err)
 {
 	bool stdin_a = strcmp(args->path[OW_SIDE_A], "-") == 0, stdin_b = strcmp(args->path[OW_SIDE_B], "-") == 0;
@@ -227,9 +217,9 @@ static int check_arguments(const struct arguments *args, struct ow_error *err)
 		                    args->lost ? "--lost" : "--extra");
 	if ((args->lost && strcmp(args->lost, "-") == 0) || (args->extra && strcmp(args->extra, "-") == 0))
 		return ow_error_set(err, EINVAL, "--lost and --extra need a file name");
-	if (args->json && (is_stdout(args->csv) || is_stdout(args->flows_csv)))
+	if (args->json && (ow_output_is_stdout(args->csv) || ow_output_is_stdout(args->flows_csv)))
 		return ow_error_set(err, EINVAL, "--json and %s - cannot both use standard output",
-		                    is_stdout(args->csv) ? "--csv" : "--flows-csv");
+		                    ow_output_is_stdout(args->csv) ? "--csv" : "--flows-csv");
 	if ((args->top || args->least) && args->json)
 		return ow_error_set(err, EINVAL, "%s is for text: JSON has all flows",
 		                    args->top ? "--top" : "--min-packets");
@@ -325,7 +315,7 @@ static int write_files(struct collector *c, const struct arguments *args, const 
 /* Prints to standard output, or to standard error while CSV has that. */
 static void print_report(const struct collector *c, const struct arguments *args, const struct ow_match_report *report)
 {
-	FILE *out = is_stdout(args->csv) || is_stdout(args->flows_csv) ? stderr : stdout;
+	FILE *out = ow_output_is_stdout(args->csv) || ow_output_is_stdout(args->flows_csv) ? stderr : stdout;
 	int width = ow_terminal_width(out);
 	bool colour = !args->no_color && ow_terminal_colour(out);
 	if (args->json) {

@@ -13,6 +13,11 @@
 
 #define BUFFER_BYTES (1 << 20)
 
+bool ow_output_is_stdout(const char *path)
+{
+	return path && strcmp(path, "-") == 0;
+}
+
 bool ow_same_file(const char *a, const char *b)
 {
 	struct stat x, y;

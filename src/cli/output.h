@@ -28,6 +28,8 @@ int ow_output_close(struct ow_output *output, struct ow_error *err);
 /* Closes and removes the unfinished file. One that is not open is fine. */
 void ow_output_abort(struct ow_output *output);
 
+/* Is it "-"? NULL is not. */
+bool ow_output_is_stdout(const char *path);
 /* Whether both names lead to the same regular file. */
 bool ow_same_file(const char *a, const char *b);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway plane plan: in which order routers are best upgraded. */
-#include "cli/captures.h"
+#include "cli/shared_options.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -81,15 +81,10 @@ struct job {
 	unsigned plans;
 };
 
-static void on_progress(void *arg, double done)
-{
-	ow_progress_show(arg, done);
-}
-
 static int make_plans(struct job *job, struct ow_error *err)
 {
 	const struct arguments *args = job->args;
-	struct ow_plan_options o = {.seed = args->seed, .on_progress = on_progress};
+	struct ow_plan_options o = {.seed = args->seed, .on_progress = ow_progress_show};
 	o.steps = args->steps < UINT32_MAX ? (uint32_t)args->steps : UINT32_MAX;
 	uint32_t *upgraded = NULL;
 	int r = 0;

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "sandbox/guard.h"
 #include "cli/options.h"
+#include "cli/shared_options.h"
 #include "cli/output.h"
 #include "cli/plane.h"
 #include "cli/plane_stamp.h"
@@ -111,7 +112,7 @@ static const struct ow_option options[] = {
 	{"json", 0, NULL, ow_option_flag, FIELD(show.json), "A line of JSON a result, and a summary."},
 	{"lines", 0, NULL, ow_option_flag, FIELD(show.lines), "Lines instead of a table, also on a terminal."},
 	{"store", 0, "FILE", ow_option_output, FIELD(show.store), "Results also to this SQLite database."},
-	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
+	OW_OPTIONS_NO_COLOR(struct arguments),
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
 	{"no-sandbox", 0, NULL, ow_option_flag, FIELD(no_sandbox), "Run without seccomp and landlock."},

@@ -2,6 +2,7 @@
 /* oneway point -c FILE: the daemon. Results to standard output and SQLite, events to standard error. */
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/shared_options.h"
 #include "cli/terminal.h"
 #include "config/memory_budget.h"
 #include "point/run.h"
@@ -47,7 +48,7 @@ static const struct ow_option options[] = {
          "No results on standard output; the store gets them anyway."},
 	{"provisional", 0, NULL, ow_option_flag, FIELD(provisional),
          "Text: print the provisional result of each interval, too, a moment after its end."},
-	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
+	OW_OPTIONS_NO_COLOR(struct arguments),
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
 	OW_OPTIONS_HELP(struct arguments),

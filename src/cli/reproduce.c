@@ -61,11 +61,6 @@ static void help(void)
 	      stdout);
 }
 
-static void on_progress(void *arg, double done)
-{
-	ow_progress_show(arg, done);
-}
-
 struct job {
 	const struct arguments *args;
 	struct ow_json json;
@@ -101,7 +96,8 @@ static int one(struct job *job, const struct ow_figure *figure, struct ow_error 
 	const struct arguments *args = job->args;
 	struct ow_progress progress;
 	ow_progress_init(&progress, figure->name);
-	struct ow_figure_options o = {args->quick, args->seed, on_progress, &progress, args->traces, args->topologies};
+	struct ow_figure_options o = {args->quick, args->seed,   ow_progress_show,
+	                              &progress,   args->traces, args->topologies};
 	struct ow_figure_run *run;
 	double start_s = now_s();
 	int r = ow_figure_compute(figure, &o, &run, err);

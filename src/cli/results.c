@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneway results STORE: lists, summarises and draws what a point has stored. */
-#include "base/clock.h"
 #include "base/time.h"
-#include "cli/captures.h"
+#include "cli/shared_options.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
-#include "base/when.h"
 #include "report/interval_render.h"
 #include "result/result_json.h"
 #include "store/stored.h"
@@ -77,7 +75,7 @@ static const struct ow_option options[] = {
 	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "All columns of the store as CSV; - is standard output."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
          "Delay, loss and what was measured over time, as .svg or .png (needs gnuplot)."},
-	{"no-color", 0, NULL, ow_option_flag, FIELD(no_color), "No colours, also on a terminal (as NO_COLOR)."},
+	OW_OPTIONS_NO_COLOR(struct arguments),
 
 	{NULL, 0, NULL, NULL, 0, "Thresholds, for each lane (exit code 3 when crossed):"},
 	{"max-loss", 0, "P", ow_option_share, FIELD(max_loss), "Highest acceptable loss of all: 0.01 or 1%."},
@@ -155,14 +153,9 @@ static int read_operands(int count, char **operand, struct arguments *args, stru
 
 static int read_times(struct arguments *args, struct ow_error *err)
 {
-	struct ow_error why;
-	int64_t now = ow_clock_real_ns();
-	const char *text[] = {args->since, args->until}, *name[] = {"since", "until"};
-	int64_t *to[] = {&args->filter.since_ns, &args->filter.until_ns};
-	for (int i = 0; i < 2; i++) {
-		if (text[i] && ow_when_parse(text[i], now, to[i], &why) < 0)
-			return ow_error_set(err, EINVAL, "--%s: %.400s", name[i], why.text);
-	}
+	int r = ow_options_times(args->since, args->until, &args->filter.since_ns, &args->filter.until_ns, err);
+	if (r < 0)
+		return r;
 	return args->filter.since_ns < args->filter.until_ns
 	               ? 0
 	               : ow_error_set(err, EINVAL, "--since %.60s is not before --until %.60s",

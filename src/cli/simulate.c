@@ -2,7 +2,7 @@
 /* oneway simulate: two captures of the same traffic, and the truth about it. */
 #include "base/time.h"
 #include "cli/cli.h"
-#include "cli/model_options.h"
+#include "cli/shared_options.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "cli/output.h"
@@ -394,16 +394,11 @@ static void choose_format(struct arguments *args, enum ow_side i)
 		side->format = format;
 }
 
-static void show_progress(void *arg, double done)
-{
-	ow_progress_show(arg, done);
-}
-
 static int run(struct arguments *args)
 {
 	struct ow_progress progress;
 	ow_progress_init(&progress, "simulating");
-	args->sim.on_progress = show_progress;
+	args->sim.on_progress = ow_progress_show;
 	args->sim.arg = &progress;
 	struct ow_sim_truth truth;
 	struct ow_error err;

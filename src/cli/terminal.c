@@ -94,8 +94,9 @@ void ow_progress_init(struct ow_progress *progress, const char *what)
 		ow_terminal_moves(stderr) ? progress->start_ns + PROGRESS_AFTER_NS - PROGRESS_EVERY_NS : INT64_MAX;
 }
 
-void ow_progress_show(struct ow_progress *progress, double done)
+void ow_progress_show(void *arg, double done)
 {
+	struct ow_progress *progress = arg;
 	int64_t now = now_ns();
 	if (progress->last_ns == INT64_MAX || now - progress->last_ns < PROGRESS_EVERY_NS)
 		return;

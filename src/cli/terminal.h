@@ -29,8 +29,8 @@ struct ow_progress {
 };
 
 void ow_progress_init(struct ow_progress *progress, const char *what);
-/* done: 0..1; may be called as often as one likes. */
-void ow_progress_show(struct ow_progress *progress, double done);
+/* arg: struct ow_progress, so that it fits as callback. done: 0..1; may be called as often as one likes. */
+void ow_progress_show(void *arg, double done);
 /* Removes the line. */
 void ow_progress_done(struct ow_progress *progress);
 
