@@ -99,6 +99,7 @@ static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 	}
 	int r = ow_recorder_open(sources, c->interface_count, &d->recorder, err);
 	d->clock.recorder = d->recorder;
+	ow_lane_logs_init(&d->logs, d->recorder, c->interface_count);
 	if (r == 0)
 		r = check_directions(d, err);
 	if (r == 0)
@@ -199,6 +200,7 @@ void ow_daemon_free(struct ow_daemon *d)
 	ow_daemon_links_free(d);
 	ow_clocks_free(d->clock.clocks);
 	free(d->gaps.gap);
+	ow_lane_logs_done(&d->logs);
 	ow_recorder_free(d->recorder);
 	ow_daemon_keys_release(d->keys);
 	if (d->listen.fd >= 0)
@@ -314,20 +316,6 @@ static int on_tick(void *arg, struct ow_error *err)
 	return on_recorded(d, err);
 }
 
-/* An end without any interface is not a good one. */
-static int check_interfaces(const struct ow_daemon *d, struct ow_error *err)
-{
-	unsigned count = d->config->interface_count;
-	if (count == 0 || d->away != (uint32_t)((UINT64_C(1) << count) - 1))
-		return 0;
-	char causes[4 * OW_OUTAGE_CAUSE] = "";
-	size_t used = 0;
-	for (unsigned i = 0; i < count && used < sizeof causes; i++)
-		used += (size_t)snprintf(causes + used, sizeof causes - used, "%s%s", i ? ", " : "",
-		                         d->outage[i].cause);
-	return ow_error_set(err, ENODEV, "no interface is left: %s", causes);
-}
-
 static void log_memory(struct ow_daemon *d)
 {
 	unsigned lanes;
@@ -356,7 +344,8 @@ int ow_daemon_run(struct ow_daemon *d, struct ow_error *err)
 	}
 	say_goodbye(d);
 	ow_daemon_flush(d);
-	return r < 0 ? r : check_interfaces(d, err);
+	/* An end without any interface is not a good one. */
+	return r < 0 || d->clock.files ? r : ow_lane_logs_check(&d->logs, err);
 }
 
 void ow_daemon_status(const struct ow_daemon *d, struct ow_daemon_status *ret_status)

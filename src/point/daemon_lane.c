@@ -33,10 +33,7 @@ int64_t ow_daemon_lane_now_ns(const struct ow_daemon_lane *lane)
 
 void ow_daemon_lane_deafen(struct ow_daemon_lane *lane)
 {
-	if (!lane->log)
-		return;
-	ow_recorder_remove_lane(lane->daemon->recorder, lane->recorded);
-	ow_interval_log_free(lane->log);
+	ow_lane_log_free(lane->log);
 	lane->log = NULL;
 }
 
@@ -69,7 +66,6 @@ struct ow_daemon_lane *ow_daemon_lane_add(struct ow_daemon_peer *peer, const str
 	*lane = (struct ow_daemon_lane){.daemon = d,
 	                                .peer = peer,
 	                                .segment = segment,
-	                                .sources = segment->interfaces,
 	                                .open = *open,
 	                                .wire = wire,
 	                                .sending = sending,
@@ -206,7 +202,7 @@ static void on_shift(void *arg, unsigned sample_shift)
 	/* Not finer than what was agreed on. */
 	unsigned shift = sample_shift > lane->open.sample_shift ? sample_shift : lane->open.sample_shift;
 	if (lane->log)
-		ow_recorder_set_shift(lane->daemon->recorder, lane->recorded, shift);
+		ow_recorder_set_shift(lane->daemon->recorder, lane->log->lane, shift);
 }
 
 /* Starting. */
@@ -264,7 +260,7 @@ int ow_daemon_lane_session(const struct ow_daemon_lane *lane, char *text, size_t
 	return ow_session_filter(ow_session_fd(link->session), link->accepted, lane->filter, text, size);
 }
 
-static int start_recording(struct ow_daemon_lane *lane, struct ow_error *err)
+static int start_recording(struct ow_daemon_lane *lane, size_t stamps_max, size_t open_max, struct ow_error *err)
 {
 	int r = ow_daemon_lane_session(lane, lane->session_filter, sizeof lane->session_filter);
 	if (r < 0)
@@ -284,7 +280,7 @@ static int start_recording(struct ow_daemon_lane *lane, struct ow_error *err)
 		.length_ns = lane->open.length_ns,
 		.sample_shift = lane->open.sample_shift,
 	};
-	return ow_recorder_add_lane(lane->daemon->recorder, &options, &lane->recorded, err);
+	return ow_lane_log_create(&lane->daemon->logs, &options, stamps_max, open_max, &lane->log, err);
 }
 
 static void set_identity(struct ow_daemon_lane *lane)
@@ -296,34 +292,12 @@ static void set_identity(struct ow_daemon_lane *lane)
 	ow_identity_seed(&lane->identity, o->identity_seed);
 }
 
-/* Memory of the budget, and the interval log. */
-static int start_log(struct ow_daemon_lane *lane, const struct ow_retention *retention, size_t *ret_stamps,
-                     struct ow_error *err)
-{
-	struct ow_daemon *d = lane->daemon;
-	uint64_t bytes;
-	int r = ow_daemon_memory_share(lane, retention, &bytes, ret_stamps, err);
-	if (r < 0)
-		return r;
-	struct ow_interval_log_options options = {.identity = lane->identity,
-	                                          .t0_ns = lane->open.t0_ns,
-	                                          .length_ns = lane->open.length_ns,
-	                                          .stamps_max = *ret_stamps,
-	                                          .open_max = retention->open_max};
-	r = ow_interval_log_create(&options, &lane->log);
-	if (r < 0)
-		return ow_error_set(err, -r, "%s", strerror(-r));
-	lane->granted = bytes;
-	d->memory_left -= bytes;
-	ow_exchange_retain(lane->exchange, ow_agree_retained(bytes, retention));
-	return 0;
-}
-
 /* All that a lane needs, as open says. On failure the lane is as good as not there: the caller removes it. */
 int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err)
 {
 	struct ow_daemon *d = lane->daemon;
 	struct ow_retention retention;
+	uint64_t bytes;
 	size_t stamps;
 	ow_agree_retention(lane->open.length_ns, lane->peer->ahead_ns, d->clock.speed, &retention);
 	set_identity(lane);
@@ -331,15 +305,15 @@ int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err)
 	if (r < 0)
 		return ow_error_set(err, -r, "%s", strerror(-r));
 	/* Memory first: compiling the filter for each interface may take time. */
-	r = start_log(lane, &retention, &stamps, err);
+	r = ow_daemon_memory_share(lane, &retention, &bytes, &stamps, err);
 	if (r < 0)
 		return r;
-	r = start_recording(lane, err);
-	if (r < 0) {
-		ow_interval_log_free(lane->log);
-		lane->log = NULL;
+	lane->granted = bytes;
+	d->memory_left -= bytes;
+	ow_exchange_retain(lane->exchange, ow_agree_retained(bytes, &retention));
+	r = start_recording(lane, stamps, retention.open_max, err);
+	if (r < 0)
 		return r;
-	}
 	lane->state = OW_LANE_RUNNING;
 	lane->agreed_ns = ow_clock_steady_ns();
 	ow_exchange_connected(lane->exchange, ow_daemon_lane_now_ns(lane));
@@ -354,7 +328,7 @@ void ow_daemon_lane_shrink(struct ow_daemon_lane *lane, uint64_t bytes)
 	size_t stamps = ow_agree_stamps(bytes, &retention);
 	if (!lane->log || stamps == 0 || bytes >= lane->granted)
 		return;
-	ow_interval_log_set_max(lane->log, stamps);
+	ow_interval_log_set_max(lane->log->packets, stamps);
 	ow_exchange_retain(lane->exchange, ow_agree_retained(bytes, &retention));
 	lane->daemon->memory_left += lane->granted - bytes;
 	lane->granted = bytes;

@@ -5,7 +5,7 @@
 #include "exchange/exchange.h"
 #include "point/daemon_peer.h"
 #include "point/session_filter.h"
-#include "record/interval_log.h"
+#include "record/lane_log.h"
 
 /* A lane, and its life: a class of traffic that goes one way over a segment. */
 enum ow_daemon_lane_state {
@@ -20,7 +20,6 @@ struct ow_daemon_lane {
 	struct ow_daemon *daemon;
 	struct ow_daemon_peer *peer;
 	const struct ow_config_segment *segment; /* NULL = a reload has ended it */
-	uint32_t sources;                        /* of the segment */
 	struct ow_message_open open;             /* as agreed on */
 	const char *filter;                      /* of this point: into the configuration or `open` */
 	unsigned instructions;                   /* of a filter in `open` */
@@ -31,10 +30,9 @@ struct ow_daemon_lane {
 	bool sending;
 	uint32_t wire; /* its number in messages */
 	enum ow_daemon_lane_state state;
-	uint32_t recorded; /* its number at the recorder */
 	struct ow_identity identity;
-	uint64_t granted; /* bytes of the budget */
-	struct ow_interval_log *log;
+	uint64_t granted;        /* bytes of the budget */
+	struct ow_lane_log *log; /* NULL = nothing is recorded */
 	struct ow_exchange *exchange;
 	int64_t next;              /* interval whose page comes next */
 	int64_t until;             /* last interval of the run; INT64_MAX = none yet */

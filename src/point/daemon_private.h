@@ -9,6 +9,7 @@
 #include "point/daemon_unauthenticated.h"
 #include "point/point_clock.h"
 #include "point/scheduler.h"
+#include "record/lane_log.h"
 
 /*
  * The daemon, for its own modules. Each calls only those below it, which tools/check-calls holds them to:
@@ -45,6 +46,7 @@ struct ow_daemon {
 	struct ow_scheduler scheduler;
 	struct ow_watch listen, stop, recorded;
 	struct ow_recorder *recorder;
+	struct ow_lane_logs logs;
 	struct ow_daemon_keys *keys;
 	struct ow_point_clock clock;
 	uint64_t epoch;
@@ -58,10 +60,7 @@ struct ow_daemon {
 	struct ow_daemon_gaps gaps;
 	uint32_t last_wire;
 	uint64_t memory_left;
-	uint32_t away;                           /* bit i: interface i is not there now, */
-	struct ow_outage outage[OW_SOURCES_MAX]; /* since then, for this cause */
 	int64_t passed_ns;
-	int64_t latest_ns;  /* of all packets */
 	int64_t started_ns; /* steady */
 	bool stopping, at_once;
 	int64_t deadline_ns; /* steady: of stopping */

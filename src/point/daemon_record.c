@@ -9,80 +9,30 @@
 #include "point/daemon_private.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-static struct ow_daemon_lane *lane_of_recorded(struct ow_daemon *d, uint32_t recorded)
-{
-	for (unsigned i = 0; i < d->lane_count; i++) {
-		if (d->lanes[i]->log && d->lanes[i]->recorded == recorded)
-			return d->lanes[i];
-	}
-	return NULL;
-}
-
-static void take_chunk(struct ow_daemon *d, const struct ow_chunk *chunk)
-{
-	struct ow_daemon_lane *lane = lane_of_recorded(d, chunk->lane);
-	if (!lane)
-		return;
-	/* Without memory the page samples; it says so itself. */
-	(void)ow_interval_log_add(lane->log, chunk);
-	int64_t start = lane->open.t0_ns + chunk->interval * lane->open.length_ns;
-	if (chunk->count > 0 && start + chunk->stamp[chunk->count - 1].time_ns > d->latest_ns)
-		d->latest_ns = start + chunk->stamp[chunk->count - 1].time_ns;
-}
-
-/* Frames that the rings have dropped since the last look could have been of any lane. */
-static void charge_drops(struct ow_daemon *d)
-{
-	for (uint32_t s = 0; s < d->config->interface_count; s++) {
-		struct ow_drops drops;
-		ow_recorder_drops(d->recorder, s, &drops);
-		for (unsigned i = 0; drops.frames > 0 && i < d->lane_count; i++) {
-			struct ow_daemon_lane *lane = d->lanes[i];
-			if (lane->log && lane->sources >> s & 1)
-				ow_interval_log_drops(lane->log, &drops);
-		}
-	}
-}
-
 /* An interface has gone away, has come back, or is away for another cause: replaced by one that cannot be read. */
-static void log_outage(struct ow_daemon *d, uint32_t source, const struct ow_outage *outage)
+static void log_outage(struct ow_daemon *d, uint32_t source, bool is_new)
 {
-	uint32_t bit = UINT32_C(1) << source;
-	struct ow_outage *first = d->outage + source;
+	const struct ow_outage *outage = d->logs.outage + source;
 	char lasted[OW_DURATION_TEXT];
-	bool known = d->away & bit;
-	if (!known || (!outage->over && strcmp(first->cause, outage->cause) != 0))
+	if (is_new)
 		ow_daemon_log(d, OW_EVENT_WARNING, "%s: what it should see is unknown meanwhile", outage->cause);
-	int64_t from_ns = known ? first->from_ns : outage->from_ns;
-	*first = *outage;
-	first->from_ns = from_ns;
-	d->away |= bit;
 	if (!outage->over)
 		return;
-	d->away &= ~bit;
 	/* A warning that repeats is not said each time: this line has all of it. */
-	ow_duration_text((double)(outage->until_ns - from_ns), lasted);
+	ow_duration_text((double)(outage->until_ns - outage->from_ns), lasted);
 	ow_daemon_log(d, OW_EVENT_NOTICE, "%s is back, %s for %s", d->config->interfaces[source].name,
 	              outage->cause + strcspn(outage->cause, " ") + 1, lasted);
 }
 
 /* Lanes with a source that was away do not know what passed. */
-static void charge_outages(struct ow_daemon *d)
+static void enter_outages(struct ow_daemon *d)
 {
-	for (uint32_t s = 0; s < d->config->interface_count; s++) {
-		struct ow_outage outage;
-		if (!ow_recorder_outage(d->recorder, s, &outage))
-			continue;
-		if (!d->config->interfaces[s].file)
-			log_outage(d, s, &outage);
-		for (unsigned i = 0; i < d->lane_count; i++) {
-			struct ow_daemon_lane *lane = d->lanes[i];
-			if (lane->log && lane->sources >> s & 1)
-				ow_interval_log_outage(lane->log, &outage);
-		}
+	for (uint32_t s = 0; s < d->logs.sources; s++) {
+		bool is_new;
+		if (ow_lane_logs_outage(&d->logs, s, &is_new) && !d->config->interfaces[s].file)
+			log_outage(d, s, is_new);
 	}
 }
 
@@ -181,7 +131,7 @@ static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
 	struct ow_interval_packets *page;
 	if (passed_ns == INT64_MAX)
 		passed_ns = lane->open.t0_ns + (lane->until + 1) * lane->open.length_ns;
-	while (lane->log && lane->next <= lane->until && (page = ow_interval_log_next(lane->log, passed_ns))) {
+	while (lane->log && lane->next <= lane->until && (page = ow_interval_log_next(lane->log->packets, passed_ns))) {
 		lane->next = page->interval + 1;
 		if (page->interval > lane->until)
 			ow_interval_packets_free(page);
@@ -200,7 +150,7 @@ static void end_files(struct ow_daemon *d)
 {
 	if (d->clock.ended_ns != 0)
 		return;
-	int64_t end = d->latest_ns > d->passed_ns ? d->latest_ns : d->passed_ns;
+	int64_t end = d->logs.latest_ns > d->passed_ns ? d->logs.latest_ns : d->passed_ns;
 	ow_point_clock_end(&d->clock, end);
 	ow_daemon_log(d, OW_EVENT_INFO, "the captures have ended");
 	for (unsigned i = d->lane_count; i-- > 0;) {
@@ -216,19 +166,14 @@ static void end_files(struct ow_daemon *d)
 
 void ow_daemon_lanes_take(struct ow_daemon *d, struct ow_chunk *chunks, int64_t passed)
 {
-	for (struct ow_chunk *next; chunks; chunks = next) {
-		next = chunks->next;
-		take_chunk(d, chunks);
-		free(chunks);
-	}
+	ow_lane_logs_enter(&d->logs, chunks);
 	if (passed == INT64_MAX)
 		end_files(d);
 	else if (passed > d->passed_ns)
 		d->passed_ns = passed;
-	charge_drops(d);
 	/* Where all files end is known. */
 	if (passed != INT64_MAX)
-		charge_outages(d);
+		enter_outages(d);
 	for (unsigned i = 0; i < d->lane_count; i++)
 		close_pages(d->lanes[i], passed);
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Live measurement between two interfaces of one host: both.h says how it is put together. */
-#include "base/word.h"
+/* Live measurement between two interfaces of one host: local_pair.h says how it is put together. */
 #include "point/local_pair_private.h"
 
 #include "point/page_match.h"
-#include "base/array.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -24,28 +22,6 @@
 static int64_t stop_of(const struct ow_local_pair *both, const struct ow_local_pair_lane *lane)
 {
 	return ow_local_pair_least(both->stop_ns, both->over_ns[lane->book[OW_LOCAL_PAIR_RECEIVER].source]);
-}
-
-void ow_local_pair_complete(struct ow_local_pair *both, struct ow_local_pair_lane *lane, struct ow_interval_result *r)
-{
-	ow_result_name_like(r, &lane->names);
-	/* One clock stamps both; who stamped files nobody knows. */
-	r->clock_from = r->clock_to =
-		both->files ? (struct ow_clock_state){false, OW_CLOCK_UNKNOWN} : (struct ow_clock_state){true, 0};
-	uint64_t misplaced = 0;
-	for (int side = 0; side < 2; side++) {
-		struct ow_local_pair_book *book = lane->book + side;
-		uint64_t all = ow_interval_log_misplaced(book->ledger);
-		misplaced += all - book->misplaced;
-		book->misplaced = all;
-	}
-	if (misplaced) {
-		r->status = OW_RESULT_PARTIAL;
-		snprintf(r->cause, sizeof r->cause, "%llu %s out of time: was the clock set?",
-		         (unsigned long long)misplaced, ow_plural(misplaced, "packet", "packets"));
-	}
-	if (!both->files)
-		r->cost.ready_ns = ow_recorder_now_ns(both->recorder) - (r->start_ns + r->length_ns);
 }
 
 /* An interface was away: what it did not see is not lost. */
@@ -138,10 +114,10 @@ static int compare_pages(struct ow_local_pair *both, struct ow_local_pair_lane *
 	return compare(both, lane, a, b);
 }
 
-static struct ow_interval_packets *next_page(const struct ow_local_pair *both, struct ow_interval_log *ledger,
+static struct ow_interval_packets *next_page(const struct ow_local_pair *both, struct ow_interval_log *log,
                                              int64_t passed_ns)
 {
-	struct ow_interval_packets *page = ow_interval_log_next(ledger, passed_ns);
+	struct ow_interval_packets *page = ow_interval_log_next(log, passed_ns);
 	if (page)
 		page->interval += both->base;
 	return page;
@@ -152,11 +128,11 @@ static struct ow_interval_packets *take_page(struct ow_local_pair *both, struct 
                                              int64_t interval, int64_t passed_ns)
 {
 	if (!book->page)
-		book->page = next_page(both, book->ledger, passed_ns);
+		book->page = next_page(both, book->log->packets, passed_ns);
 	struct ow_interval_packets *page = book->page;
 	while (page && page->interval < interval) {
 		ow_interval_packets_free(page);
-		page = next_page(both, book->ledger, passed_ns);
+		page = next_page(both, book->log->packets, passed_ns);
 	}
 	book->page = page;
 	if (page && page->interval == interval) {
@@ -164,7 +140,7 @@ static struct ow_interval_packets *take_page(struct ow_local_pair *both, struct 
 		return page;
 	}
 	/* What there is no memory for is not empty: all of it would seem lost. */
-	if (!page && ow_interval_log_due(book->ledger, passed_ns))
+	if (!page && ow_interval_log_due(book->log->packets, passed_ns))
 		return NULL;
 	page = calloc(1, sizeof *page);
 	if (page) {
@@ -201,35 +177,6 @@ static bool is_due(const struct ow_local_pair *both)
 	int64_t end_ns = ow_local_pair_least(ow_local_pair_start_of(both, both->next + 1), both->stop_ns);
 	return both->passed_ns >= end_ns ||
 	       (both->stopped && ow_clock_steady_ns() - both->since_ns > GRACE_NS + PATIENCE_NS);
-}
-
-/* A lane tells of several intervals at a time, at the end of many: in the order of the intervals, if there is memory.
- */
-void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result)
-{
-	struct ow_local_pair *both = arg;
-	if (both->holding && OW_GROW(both->held, both->held_room, both->helds + 1) == 0)
-		both->held[both->helds++] = *result;
-	else
-		both->options.sink(both->options.arg, result);
-}
-
-void ow_local_pair_release(struct ow_local_pair *both)
-{
-	both->holding = false;
-	for (size_t told = 0; told < both->helds;) {
-		int64_t interval = INT64_MAX;
-		for (size_t i = 0; i < both->helds; i++)
-			interval = ow_local_pair_least(interval, both->held[i].interval);
-		for (size_t i = 0; i < both->helds; i++) {
-			if (both->held[i].interval != interval)
-				continue;
-			both->options.sink(both->options.arg, both->held + i);
-			both->held[i].interval = INT64_MAX; /* is told */
-			told++;
-		}
-	}
-	both->helds = 0;
 }
 
 static int finish(struct ow_local_pair *both)
@@ -274,54 +221,9 @@ int ow_local_pair_fd(const struct ow_local_pair *both)
 	return ow_recorder_fd(both->recorder);
 }
 
-static void enter_chunks(struct ow_local_pair *both, struct ow_chunk *chunk)
-{
-	for (struct ow_chunk *next; chunk; chunk = next) {
-		next = chunk->next;
-		uint32_t owner = chunk->lane < both->owners ? both->owner[chunk->lane] : UINT32_MAX;
-		/* Without memory the page is sampled, and says so. */
-		if (owner != UINT32_MAX)
-			ow_interval_log_add(both->lane[owner / 2].book[owner % 2].ledger, chunk);
-		free(chunk);
-	}
-}
-
-/* Frames that a ring lost could have been of any lane. */
-static void enter_drops(struct ow_local_pair *both)
-{
-	for (unsigned source = 0; source < OW_LOCAL_PAIR_SIDES; source++) {
-		struct ow_drops drops;
-		ow_recorder_drops(both->recorder, source, &drops);
-		for (size_t i = 0; drops.frames && i < 2 * both->lanes; i++) {
-			struct ow_local_pair_book *book = both->lane[i / 2].book + i % 2;
-			if (book->source == source)
-				ow_interval_log_drops(book->ledger, &drops);
-		}
-	}
-}
-
-/* Where files end is known from the start. */
-static void enter_outages(struct ow_local_pair *both)
-{
-	for (unsigned source = 0; source < OW_LOCAL_PAIR_SIDES && !both->files; source++) {
-		struct ow_outage *outage = both->outage + source;
-		if (!ow_recorder_outage(both->recorder, source, outage))
-			continue;
-		for (size_t i = 0; i < 2 * both->lanes; i++) {
-			struct ow_local_pair_book *book = both->lane[i / 2].book + i % 2;
-			if (book->source == source)
-				ow_interval_log_outage(book->ledger, outage);
-		}
-	}
-}
-
 bool ow_local_pair_is_blind(const struct ow_local_pair *both, struct ow_error *err)
 {
-	const struct ow_outage *from = both->outage + OW_LOCAL_PAIR_FROM, *to = both->outage + OW_LOCAL_PAIR_TO;
-	if (both->files || from->over || to->over)
-		return false;
-	ow_error_set(err, ENODEV, "no interface is left: %s, %s", from->cause, to->cause);
-	return true;
+	return !both->clock.files && ow_lane_logs_check(&both->logs, err) < 0;
 }
 
 int ow_local_pair_timeout_ms(const struct ow_local_pair *both)
@@ -338,15 +240,16 @@ int ow_local_pair_work(struct ow_local_pair *both, struct ow_error *err)
 	int r = ow_recorder_take(both->recorder, &chunks, &both->passed_ns, &reason);
 	/* Before anything is done with what was taken. */
 	int stepped = ow_local_pair_look_at_clock(both, err);
-	enter_drops(both);
-	enter_outages(both);
-	enter_chunks(both, chunks);
+	ow_lane_logs_enter(&both->logs, chunks);
+	/* Where files end is known from the start. */
+	for (unsigned source = 0; source < OW_LOCAL_PAIR_SIDES && !both->clock.files; source++)
+		(void)ow_lane_logs_outage(&both->logs, source, &(bool){false});
 	if (r < 0 && !both->failed) {
 		both->failed = r;
 		both->err = reason;
 		/* The other interface alone says nothing: what was seen until now is the result. Where a damaged file
 		 * ends is known. */
-		if (!both->files)
+		if (!both->clock.files)
 			ow_local_pair_stop(both);
 	}
 	if (stepped < 0)
@@ -368,13 +271,14 @@ void ow_local_pair_stop(struct ow_local_pair *both)
 	if (both->stopped)
 		return;
 	/* Of files, what has been compared: they may be far ahead. */
-	int64_t now_ns = both->files ? ow_local_pair_least(both->passed_ns, ow_local_pair_start_of(both, both->next))
-	                             : ow_recorder_now_ns(both->recorder);
+	int64_t now_ns = both->clock.files
+	                         ? ow_local_pair_least(both->passed_ns, ow_local_pair_start_of(both, both->next))
+	                         : ow_recorder_now_ns(both->recorder);
 	both->stopped = true;
 	both->since_ns = ow_clock_steady_ns();
 	both->end_ns = ow_local_pair_least(both->end_ns, now_ns);
 	both->stop_ns = ow_local_pair_least(
-		both->stop_ns, now_ns + (both->files ? 0 : ow_local_pair_least(GRACE_NS, both->options.wait_ns)));
+		both->stop_ns, now_ns + (both->clock.files ? 0 : ow_local_pair_least(GRACE_NS, both->options.wait_ns)));
 }
 
 size_t ow_local_pair_lanes(const struct ow_local_pair *both)

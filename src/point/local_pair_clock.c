@@ -4,20 +4,6 @@
 
 #include <stdio.h>
 
-static void forget_books(struct ow_local_pair *both, struct ow_local_pair_lane *lane)
-{
-	for (int side = 0; side < 2; side++) {
-		struct ow_local_pair_book *book = lane->book + side;
-		ow_recorder_remove_lane(both->recorder, book->lane);
-		both->owner[book->lane] = UINT32_MAX;
-		ow_interval_log_free(book->ledger);
-		ow_interval_packets_free(book->page);
-		*book = (struct ow_local_pair_book){.source = book->source};
-	}
-	ow_interval_packets_free(lane->before);
-	lane->before = NULL;
-}
-
 /* What the step has cut is unknown, and what waits for its arrival undecided: the next interval has another clock. */
 static int tell_step(struct ow_local_pair *both, struct ow_local_pair_lane *lane, int64_t last, const char *cause)
 {
@@ -44,7 +30,7 @@ static int on_step(struct ow_local_pair *both, int64_t step_ns, struct ow_error 
 {
 	const struct ow_local_pair_options *o = &both->options;
 	char size[OW_STEP_TEXT], cause[OW_STEP_TEXT + 32];
-	int64_t now_ns = ow_steps_now_ns(&both->steps), grid_ns = ow_local_pair_least(o->length_ns, OW_NS_PER_S);
+	int64_t now_ns = ow_point_clock_now_ns(&both->clock), grid_ns = ow_local_pair_least(o->length_ns, OW_NS_PER_S);
 	int64_t last = (now_ns - step_ns - both->t0_ns) / o->length_ns;
 	int r = 0;
 	ow_step_text(step_ns, size);
@@ -52,7 +38,7 @@ static int on_step(struct ow_local_pair *both, int64_t step_ns, struct ow_error 
 	both->holding = true;
 	for (size_t i = 0; r == 0 && i < both->lanes; i++) {
 		r = tell_step(both, both->lane + i, last, cause);
-		forget_books(both, both->lane + i);
+		ow_local_pair_forget_books(both->lane + i);
 	}
 	ow_local_pair_release(both);
 	both->next = last + 1 > both->next ? last + 1 : both->next;
@@ -73,11 +59,6 @@ static int on_step(struct ow_local_pair *both, int64_t step_ns, struct ow_error 
 
 int ow_local_pair_look_at_clock(struct ow_local_pair *both, struct ow_error *err)
 {
-	struct ow_steps_reading reading;
-	if (both->files)
-		return 0;
-	/* One clock stamps both sides: no error of it matters but a step. */
-	ow_steps_read(OW_STEPS_LEAST_NS / 2, &reading);
-	int64_t step = ow_steps_check(&both->steps, &reading, OW_STEPS_LEAST_NS);
-	return step ? on_step(both, step, err) : 0;
+	int64_t step_ns = ow_point_clock_look(&both->clock);
+	return step_ns ? on_step(both, step_ns, err) : 0;
 }

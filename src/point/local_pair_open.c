@@ -11,13 +11,8 @@
 
 /* Recorded before the first interval: packets that were sent up to this long before it are known. */
 #define LEAD_NS (200 * OW_NS_PER_MS)
-/* Intervals that may be open: the recorder lags by less than this, files by a few intervals. */
-#define OPEN_NS  (2 * OW_NS_PER_S)
-#define OPEN_MIN 64
 /* Of files: more results than anybody wants, such as a wrong time makes. 11 days of seconds. */
 #define INTERVALS_MAX 1000000
-/* Fewer packets a page are no measurement. */
-#define STAMPS_MIN 4096
 
 /* A wrong time in a file must not become results of years without packets. span: of the file with the longer gap. */
 static int check_intervals(const struct ow_local_pair *both, int64_t start_ns, const char *path,
@@ -65,7 +60,7 @@ static int plan_time(struct ow_local_pair *both, struct ow_error *err)
 	int64_t lead_ns = ow_local_pair_least(o->wait_ns, LEAD_NS), start_ns;
 	both->lead = (lead_ns + o->length_ns - 1) / o->length_ns;
 	both->end_ns = both->stop_ns = both->over_ns[OW_LOCAL_PAIR_FROM] = both->over_ns[OW_LOCAL_PAIR_TO] = INT64_MAX;
-	if (both->files) {
+	if (both->clock.files) {
 		int r = plan_files(both, &start_ns, err);
 		if (r < 0)
 			return r;
@@ -83,66 +78,12 @@ static int plan_time(struct ow_local_pair *both, struct ow_error *err)
 	return 0;
 }
 
-static int add_book(struct ow_local_pair *both, size_t lane, int side, const char *filter, bool backward,
-                    struct ow_error *err)
-{
-	const struct ow_local_pair_options *o = &both->options;
-	struct ow_local_pair_book *book = both->lane[lane].book + side;
-	/* Forward it comes in at `from` and goes out at `to`; backward the other way round. */
-	book->source = (side == OW_LOCAL_PAIR_SENDER) != backward ? OW_LOCAL_PAIR_FROM : OW_LOCAL_PAIR_TO;
-	struct ow_lane_options lane_options = {
-		.identity = o->identity,
-		.sources = 1u << book->source,
-		.heading = o->forward                     ? OW_HEADING_UNKNOWN
-	                   : side == OW_LOCAL_PAIR_SENDER ? OW_HEADING_IN
-	                                                  : OW_HEADING_OUT,
-		.filter = filter,
-		.way = o->forward,
-		.way_not = backward,
-		.t0_ns = both->t0_ns + both->base * o->length_ns,
-		.length_ns = o->length_ns,
-	};
-	uint64_t memory = o->memory ? o->memory : OW_LOCAL_PAIR_MEMORY;
-	/* Two pages a ledger: one is filled while the other is compared. */
-	uint64_t stamps = memory / (2 * 2 * both->lanes * sizeof(struct ow_sighting)), open = OPEN_NS / o->length_ns;
-	struct ow_interval_log_options ledger_options = {
-		.identity = o->identity,
-		.t0_ns = lane_options.t0_ns,
-		.length_ns = o->length_ns,
-		.stamps_max = stamps > STAMPS_MIN ? stamps : STAMPS_MIN,
-		.open_max = open > OPEN_MIN ? open : OPEN_MIN,
-	};
-	int r = ow_interval_log_create(&ledger_options, &book->ledger);
-	if (r < 0)
-		return ow_error_set(err, -r, "cannot keep books of packets: %s", strerror(-r));
-	r = ow_recorder_add_lane(both->recorder, &lane_options, &book->lane, err);
-	if (r < 0)
-		return r;
-	if (book->lane >= both->owners) {
-		uint32_t *owner = realloc(both->owner, (book->lane + (size_t)1) * sizeof *owner);
-		if (!owner)
-			return ow_error_set(err, ENOMEM, "out of memory");
-		memset(owner + both->owners, 0xff, (book->lane + (size_t)1 - both->owners) * sizeof *owner);
-		both->owner = owner;
-		both->owners = book->lane + 1;
-	}
-	both->owner[book->lane] = (uint32_t)(2 * lane) + (uint32_t)side;
-	return 0;
-}
-
 /* Intervals that a packet is waited for. Files end anywhere, and an interval that is split there is two. Interfaces do,
  * too, when somebody stops the run; but results of every interval would be late because of the last one. */
 static int64_t horizon_of(const struct ow_local_pair_options *options)
 {
 	return (options->wait_ns + options->length_ns - 1) / options->length_ns +
 	       (options->from.live.kind == OW_IFACE_FILE);
-}
-
-int ow_local_pair_add_books(struct ow_local_pair *both, size_t index, struct ow_error *err)
-{
-	const char *filter = both->options.classes[index / 2].filter;
-	int r = add_book(both, index, OW_LOCAL_PAIR_SENDER, filter, index % 2, err);
-	return r < 0 ? r : add_book(both, index, OW_LOCAL_PAIR_RECEIVER, filter, index % 2, err);
 }
 
 static int add_lane(struct ow_local_pair *both, size_t index, struct ow_error *err)
@@ -184,16 +125,17 @@ int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_
 	if (!both)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	both->options = *options;
-	both->files = options->from.live.kind == OW_IFACE_FILE;
+	/* One clock stamps both sides: no error of it matters but a step. */
+	both->clock = (struct ow_point_clock){.files = options->from.live.kind == OW_IFACE_FILE, .state = {true, 0}};
 	both->lanes = 2 * options->class_count;
 	both->passed_ns = INT64_MIN;
-	both->outage[OW_LOCAL_PAIR_FROM].over = both->outage[OW_LOCAL_PAIR_TO].over = true;
 	both->lane = calloc(both->lanes + 1, sizeof *both->lane);
 	r = both->lane ? 0 : ow_error_set(err, ENOMEM, "out of memory");
 	struct ow_source_options sources[OW_LOCAL_PAIR_SIDES] = {
 		[OW_LOCAL_PAIR_FROM] = options->from, [OW_LOCAL_PAIR_TO] = options->to};
 	if (r == 0)
 		r = ow_recorder_open(sources, OW_LOCAL_PAIR_SIDES, &both->recorder, err);
+	ow_lane_logs_init(&both->logs, both->recorder, OW_LOCAL_PAIR_SIDES);
 	const char *name = r == 0 && !options->forward ? ow_recorder_undirected(both->recorder, UINT32_MAX) : NULL;
 	if (name)
 		r = ow_error_set(err, EINVAL, "%s does not tell which way packets go: give --forward FILTER", name);
@@ -219,15 +161,13 @@ void ow_local_pair_free(struct ow_local_pair *both)
 		return;
 	ow_recorder_free(both->recorder);
 	for (size_t i = 0; both->lane && i < both->lanes; i++) {
-		for (int side = 0; side < 2; side++) {
+		for (int side = 0; side < 2; side++)
 			ow_interval_packets_free(both->lane[i].book[side].page);
-			ow_interval_log_free(both->lane[i].book[side].ledger);
-		}
 		ow_interval_results_free(both->lane[i].settle);
 		ow_interval_packets_free(both->lane[i].before);
 	}
+	ow_lane_logs_done(&both->logs);
 	free(both->lane);
-	free(both->owner);
 	free(both->held);
 	free(both);
 }

@@ -2,23 +2,28 @@
 #ifndef OW_POINT_LOCAL_PAIR_PRIVATE_H
 #define OW_POINT_LOCAL_PAIR_PRIVATE_H
 
-#include "base/steps.h"
 #include "base/time.h"
 #include "point/local_pair.h"
-#include "record/interval_log.h"
+#include "point/point_clock.h"
+#include "record/lane_log.h"
 
-/* The parts of point/both, for its own files: both.c (intervals, work), both_open.c (setting up), both_clock.c (a clock
- * that is set). */
+/*
+ * The pair, for its own files. Each calls only those below it:
+ *
+ *   local_pair.c         takes what the recorder has, compares intervals
+ *   local_pair_clock.c   a clock that is set
+ *   local_pair_open.c    setting up
+ *   local_pair_lane.c    a lane: its interval logs, its results
+ */
 
 /* Lanes are set up before the first interval begins. */
 #define OW_LOCAL_PAIR_SETUP_NS (20 * OW_NS_PER_MS)
 
 enum { OW_LOCAL_PAIR_FROM, OW_LOCAL_PAIR_TO, OW_LOCAL_PAIR_SIDES }; /* sources */
-enum { OW_LOCAL_PAIR_SENDER, OW_LOCAL_PAIR_RECEIVER };              /* ledgers of a lane */
+enum { OW_LOCAL_PAIR_SENDER, OW_LOCAL_PAIR_RECEIVER };              /* logs of a lane */
 
 struct ow_local_pair_book {
-	uint32_t lane; /* of the recorder */
-	struct ow_interval_log *ledger;
+	struct ow_lane_log *log;
 	struct ow_interval_packets *page; /* closed, not compared yet */
 	uint64_t misplaced;               /* told so far */
 	unsigned source;
@@ -38,12 +43,10 @@ struct ow_local_pair {
 	struct ow_recorder *recorder;
 	struct ow_local_pair_lane *lane;
 	size_t lanes;
-	uint32_t *owner; /* of the recorder's lanes: 2 * lane + ledger */
-	uint32_t owners;
-	bool files;
-	struct ow_steps steps;
+	struct ow_lane_logs logs;
+	struct ow_point_clock clock;
 	int64_t t0_ns;   /* of interval 0, by the clock as it is now */
-	int64_t base;    /* the interval with which the ledgers begin: 0, or since the clock was set */
+	int64_t base;    /* the interval with which the logs begin: 0, or since the clock was set */
 	int64_t lead;    /* intervals before the first that counts */
 	int64_t next;    /* the interval that is compared next */
 	int64_t split;   /* 1 when an interval was split where the run ends: later ones count on */
@@ -57,8 +60,7 @@ struct ow_local_pair {
 	struct ow_interval_result *held;       /* results of the end, to be told in the order of their intervals */
 	size_t helds, held_room;
 	bool holding;
-	struct ow_outage outage[OW_LOCAL_PAIR_SIDES]; /* the last one */
-	int failed;                                   /* a source did: its errno, */
+	int failed; /* a source did: its errno, */
 	struct ow_error err;
 	bool done;
 };
@@ -79,18 +81,17 @@ static inline int64_t ow_local_pair_start_of(const struct ow_local_pair *both, i
 	return both->t0_ns + interval * both->options.length_ns;
 }
 
-/* both_open.c: lanes of the recorder for the lane of this index, and a ledger for each, from the interval both->base
+/* local_pair_lane.c: lanes of the recorder for the lane of this index, with their logs, from the interval both->base
  * on. */
 int ow_local_pair_add_books(struct ow_local_pair *both, size_t index, struct ow_error *err);
-
-/* both.c */
+void ow_local_pair_forget_books(struct ow_local_pair_lane *lane);
 void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result); /* the sink of all lanes */
 /* Tells of what was held back: interval by interval, within each in the order of the lanes. */
 void ow_local_pair_release(struct ow_local_pair *both);
 /* Fills in what cannot be told by the packets themselves. */
 void ow_local_pair_complete(struct ow_local_pair *both, struct ow_local_pair_lane *lane, struct ow_interval_result *r);
 
-/* both_clock.c: begins anew where the clock was set; then the run may be done. */
+/* local_pair_clock.c: begins anew where the clock was set; then the run may be done. */
 int ow_local_pair_look_at_clock(struct ow_local_pair *both, struct ow_error *err);
 
 #endif
