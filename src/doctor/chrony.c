@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks chronyd for what `chronyc tracking` shows. Its protocol (version 6, since chrony 1.27) as far as it is needed
+ * Asks chronyd for what `chronyc tracking` shows. The part of its protocol (version 6, since chrony 1.27) that is used
  * here, all big-endian:
  *
- *   question, 104 bytes (as long as the answer): version 6, type 1, 0, 0, command 33 (2), attempt (2), sequence (4),
- * 0... answer: version 6, type 2, 0, 0, command 33 (2), reply 5 (2), status 0 (2), 0 (6), sequence (4), 0 (8); from 28:
- * reference id (4), address (20), stratum (2), leap (2), reference time (12), then floats of 4 bytes: offset, last
- * offset, rms offset, frequency, residual frequency, skew (ppm), root delay, root dispersion, interval float: exponent
- * (7 bits, signed), coefficient (25 bits, signed): coefficient * 2^(exponent - 25)
+ *   question  104 bytes (as long as the answer): version 6, type 1, 0, 0, command 33 (2), attempt (2),
+ *             sequence (4), 0...
+ *   answer    version 6, type 2, 0, 0, command 33 (2), reply 5 (2), status 0 (2), 0 (6), sequence (4), 0 (8);
+ *             from 28: reference id (4), address (20), stratum (2), leap (2), reference time (12), then floats of
+ *             4 bytes: offset, last offset, rms offset, frequency, residual frequency, skew (ppm), root delay,
+ *             root dispersion, interval
+ *   float     exponent (7 bits, signed), coefficient (25 bits, signed): coefficient * 2^(exponent - 25)
  */
 #include "doctor/chrony.h"
 
@@ -24,29 +26,29 @@
 #include <unistd.h>
 
 #define ASK_NS   (10 * OW_NS_PER_S)
-#define STALE_NS (3 * ASK_NS) /* an answer is of no use any more */
+#define STALE_NS (3 * ASK_NS) /* an older answer is not used */
 
-#define ANSWERS_MAX 8 /* that are looked at in one call; there is one, unless somebody plays tricks */
+#define ANSWERS_MAX 8 /* answers read in one call; there is one, unless somebody sends false ones */
 #define MESSAGE     104
 #define VERSION     6
 #define TRACKING    33
 #define REPLY       5
-#define LOCAL       0x7f7f0101u /* "local" in chrony.conf: its own clock, which proves nothing */
+#define LOCAL       0x7f7f0101u /* "local" in chrony.conf: its own clock, which is no reference */
 #define STRATUM_MAX 15
 #define LEAP_UNSYNC 3
-#define DRIFT_PPM   1.0 /* chrony's maxclockerror: what a clock's rate may change between two updates */
-#define ERROR_MAX_S 1e6 /* beyond, the clock is not known */
+#define DRIFT_PPM   1.0 /* chrony's maxclockerror: how much a clock's rate may change between two updates */
+#define ERROR_MAX_S 1e6 /* with a larger error the clock counts as not known */
 
 enum { AT_SEQUENCE = 16, AT_REFERENCE = 28, AT_STRATUM = 52, AT_LEAP = 54, AT_FLOATS = 68 };
 enum { OFFSET = 0, RESIDUAL = 4, SKEW = 5, DELAY = 6, DISPERSION = 7 };
 
 struct ow_clocks {
-	int fd; /* -1: none */
+	int fd; /* -1 = none */
 	uint32_t sequence;
 	bool asked, told;
 	int64_t asked_ns, told_ns;
 	bool synchronised;
-	double error_ns, growth_ppm; /* when told, and from then on */
+	double error_ns, growth_ppm; /* error at the time of the answer, and its growth from then on */
 };
 
 int ow_clocks_create(uint16_t chrony_port, struct ow_clocks **ret_clocks)
@@ -107,7 +109,7 @@ static void ask(struct ow_clocks *clocks, int64_t now_ns)
 	clocks->asked_ns = now_ns;
 	ow_store_be16(question + 4, TRACKING);
 	ow_store_be32(question + 8, clocks->sequence);
-	/* Nobody there: the kernel is asked, and chronyd again next time. */
+	/* chronyd does not run: use the kernel's values now, and ask chronyd again next time. */
 	(void)send(clocks->fd, question, sizeof question, MSG_NOSIGNAL);
 }
 
@@ -115,7 +117,7 @@ void ow_clocks_tick(struct ow_clocks *clocks, int64_t now_ns)
 {
 	if (clocks->fd < 0)
 		return;
-	/* A refusal tells that nobody listens; it stands in front of later answers. */
+	/* An ICMP refusal shows that no program listens. The socket reports it before later answers. */
 	for (unsigned i = 0; i < ANSWERS_MAX; i++) {
 		uint8_t message[MESSAGE];
 		ssize_t n = recv(clocks->fd, message, sizeof message, 0);
@@ -142,7 +144,7 @@ void ow_clocks_state(const struct ow_clocks *clocks, int64_t now_ns, struct ow_c
 	double age_ns = (double)(now_ns - clocks->told_ns);
 	double error_ns = ceil(clocks->error_ns + age_ns * clocks->growth_ppm * 1e-6);
 	*ret_state = (struct ow_clock_state){.error_ns = OW_CLOCK_UNKNOWN};
-	/* A rate may be said to be off by anything, also by more than an int64_t holds after some seconds. */
+	/* The answer may contain any rate, also one that overflows an int64_t after some seconds. */
 	if (clocks->synchronised && error_ns < ERROR_MAX_S * 1e9)
 		*ret_state = (struct ow_clock_state){true, (int64_t)error_ns};
 }

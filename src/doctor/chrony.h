@@ -7,14 +7,14 @@
 #include <stdint.h>
 
 /*
- * How well this host's clock is known, from who knows best: chronyd if it runs here, otherwise the kernel.
+ * How well this host's clock is known: from chronyd if it runs here, otherwise from the kernel.
  *
- * The kernel's bound (base/clock.h) grows by 500 ppm, 32 ms a minute, until the daemon sets it again; chronyd's grows
- * by the error that it found in the clock's frequency. The bound is that of chronyc(1): |offset| + root dispersion +
- * root delay / 2, against the top of the NTP tree. ptp4l and phc2sys tell the kernel only.
+ * The kernel's bound (base/clock.h) grows by 500 ppm, 32 ms a minute, until the daemon sets it again. chronyd's bound
+ * grows by the error that it found in the clock's frequency. The bound is that of chronyc(1), relative to the top of
+ * the NTP tree: |offset| + root dispersion + root delay / 2. ptp4l and phc2sys report to the kernel only.
  *
- * Nothing blocks: a question is a datagram to chronyd's port on this host, and an answer is taken when it is there. One
- * thread only.
+ * No call blocks: a question is a datagram to chronyd's port on this host, and the answer is read when it has arrived.
+ * For one thread only.
  */
 struct ow_clocks;
 
@@ -24,11 +24,11 @@ struct ow_clocks;
 int ow_clocks_create(uint16_t chrony_port, struct ow_clocks **ret_clocks);
 void ow_clocks_free(struct ow_clocks *clocks);
 
-/* Asks every 10 s, takes the answer. To be called once a second or more often; now_ns is ow_clock_steady_ns. */
+/* Asks every 10 s and reads the answer. To be called at least once a second; now_ns is ow_clock_steady_ns. */
 void ow_clocks_tick(struct ow_clocks *clocks, int64_t now_ns);
-/* As of now. */
+/* The state of the clock now. */
 void ow_clocks_state(const struct ow_clocks *clocks, int64_t now_ns, struct ow_clock_state *ret_state);
-/* Who is believed: "chrony" or "kernel". */
+/* The source of the state: "chrony" or "kernel". */
 const char *ow_clocks_source(const struct ow_clocks *clocks, int64_t now_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An examination of a host: facts are collected, each is judged. */
+/* Examines a host: collects facts and judges each. */
 #include "doctor/examine.h"
 
 #include "base/word.h"
@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NAMES_SAID 8 /* interfaces in an error */
+#define NAMES_SAID 8 /* interfaces named in an error */
 
 static struct ow_link_facts *find(const struct ow_examination *v, const char *name)
 {
-	unsigned index = if_nametoindex(name); /* knows alternative names, too */
+	unsigned index = if_nametoindex(name); /* also finds alternative names */
 	for (size_t i = 0; i < v->link_count; i++) {
 		if (strcmp(v->links[i].name, name) == 0 || (index && v->links[i].index == index))
 			return &v->links[i];
@@ -24,7 +24,7 @@ static struct ow_link_facts *find(const struct ow_examination *v, const char *na
 	return NULL;
 }
 
-/* Names of interfaces, written one behind the other; what does not fit is left out. */
+/* A list of names of interfaces; names that do not fit are left out. */
 struct names {
 	char *text;
 	size_t size, length, count;
@@ -37,7 +37,7 @@ static void add_name(struct names *names, const char *join, const char *name)
 		                                  names->count++ ? join : "", name);
 }
 
-/* ", did you mean eth0 or eth1?", or which there are. */
+/* ", did you mean eth0 or eth1?", or the list of interfaces. */
 static void say_near(const struct ow_examination *v, const char *name, char *text, size_t size)
 {
 	struct names names = {.text = text, .size = size};
@@ -57,7 +57,7 @@ static void say_near(const struct ow_examination *v, const char *name, char *tex
 	add_name(&names, "", near ? "?" : v->link_count > NAMES_SAID ? ", ..." : "");
 }
 
-/* Interfaces may have names that a shell takes for something else. */
+/* Names of interfaces may contain characters that are special to a shell. */
 static bool safe(const char *name)
 {
 	return name[0] != '-' &&
@@ -68,7 +68,7 @@ static void visit_link(struct ow_examination *v, struct ow_link_facts *link, boo
 {
 	size_t first = v->findings.count;
 	if (link->detailed)
-		return; /* named twice */
+		return; /* already in the list */
 	ow_facts_link(link);
 	ow_judge_link(&v->findings, link, &v->host, &v->clock);
 	if (try) {
@@ -79,11 +79,11 @@ static void visit_link(struct ow_examination *v, struct ow_link_facts *link, boo
 	for (size_t i = first; i < v->findings.count && !safe(link->name); i++) {
 		struct ow_diagnosis *f = &v->findings.list[i];
 		if (f->fix[0])
-			ow_fix(f, "# commands are left out: this name means something to a shell");
+			ow_fix(f, "# no command is shown: this name contains characters that are special to a shell");
 	}
 }
 
-/* A file that the point may read, and this user not. */
+/* A file that the point may read but this user may not. */
 static bool denied(const char *path)
 {
 	return path && access(path, R_OK) < 0 && errno == EACCES;
@@ -187,7 +187,7 @@ static void examine(struct ow_examination *v, const struct ow_examine *what)
 	}
 	for (int i = 0; i < what->count; i++) {
 		struct ow_link_facts *link = find(v, what->name[i]);
-		if (link) /* an alternative name can be gone by now */
+		if (link) /* an alternative name may have been removed meanwhile */
 			visit_link(v, link, what->try);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts of an interface that its driver knows: the questions that ethtool(8) asks, none of which needs a privilege. */
+/* Facts of an interface from its driver: the same questions as ethtool(8) asks. None of them needs a privilege. */
 #include "base/time.h"
 #include "doctor/host_facts.h"
 
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FEATURES_MAX 1024 /* names; there are some 60 */
+#define FEATURES_MAX 1024 /* names; current kernels have about 60 */
 #define CPUS_MAX     1024
 #define PATH         320
 
@@ -56,7 +56,7 @@ static int ask_ethtool(const struct card *card, void *question)
 	return ask(card, SIOCETHTOOL, question);
 }
 
-/* The number of names of the features, or -errno. */
+/* The number of feature names, or -errno. */
 static int count_features(const struct card *card)
 {
 	union {
@@ -102,7 +102,7 @@ static int read_features(const struct card *card)
 	}
 	if (code == 0)
 		code = ask_ethtool(card, features);
-	/* Each of both says how many it has; no more than there is room for. */
+	/* Both answers have a count; use no more than there is room for. */
 	if (code == 0 && names->len <= (uint32_t)count && features->size <= blocks)
 		take_features(card->link, names, features);
 	free(names);
@@ -129,7 +129,7 @@ static void read_rings(const struct card *card)
 	}
 }
 
-/* The driver answers the first time how many words it has, negative, and nothing else. */
+/* The first answer of the driver is only the number of words, as a negative number. */
 static void read_speed(const struct card *card)
 {
 	struct {
@@ -148,7 +148,7 @@ static void read_speed(const struct card *card)
 		card->link->full_duplex = s.head.duplex == DUPLEX_FULL;
 }
 
-/* The card's clock against the host's, which is read before and after. */
+/* Compares the card's clock with the host's, which is read before and after. */
 static int compare_clocks(int phc, int64_t *ret_ahead_ns)
 {
 	char path[32];
@@ -192,7 +192,7 @@ static void read_driver(const struct card *card)
 		         info.driver);
 }
 
-/* /sys shows the namespace in which it was mounted: is this the same interface? */
+/* /sys shows the namespace in which it was mounted. Checks that this is the same interface. */
 static bool in_sys(const struct ow_link_facts *l)
 {
 	char path[PATH], line[64];
@@ -211,7 +211,7 @@ static unsigned count_entries(const char *path, const char *prefix)
 	return n;
 }
 
-/* One CPU that takes this interrupt, or -1. */
+/* One CPU that handles this interrupt, or -1. */
 static int cpu_of(const char *irq)
 {
 	char path[PATH], line[64];
@@ -228,7 +228,7 @@ static void read_interrupts(struct ow_link_facts *l)
 	bool seen[CPUS_MAX] = {false};
 	snprintf(path, sizeof path, "/sys/class/net/%s/queues", l->name);
 	l->queues = count_entries(path, "rx-");
-	/* A virtio card's interrupts are those of the device above it. */
+	/* A virtio card's interrupts belong to its parent device. */
 	snprintf(path, sizeof path, "/sys/class/net/%s/device/msi_irqs", l->name);
 	DIR *folder = opendir(path);
 	if (!folder) {

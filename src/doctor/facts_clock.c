@@ -17,7 +17,7 @@
 #define CHRONY_WAIT_NS (250 * OW_NS_PER_MS)
 #define CHRONY_LOOK_NS (2 * OW_NS_PER_MS)
 #define CLOCKSOURCE    "/sys/devices/system/clocksource/clocksource0/"
-#define USUAL_TICK_US  10000 /* length of 10 ms */
+#define USUAL_TICK_US  10000 /* length of a tick of 10 ms */
 
 int ow_facts_line(const char *path, char *ret_line, size_t size)
 {
@@ -47,7 +47,7 @@ static void ask_kernel(struct ow_clock_facts *facts)
 	}
 	ow_clock_state(&facts->kernel);
 	facts->estimated_ns = timex.esterror * OW_NS_PER_US;
-	/* freq is in 2^-16 ppm; a microsecond of 10 ms is 100 ppm. */
+	/* freq is in units of 2^-16 ppm; a microsecond in 10 ms is 100 ppm. */
 	facts->rate_ppm = (double)timex.freq / 65536 + (double)(timex.tick - USUAL_TICK_US) * 100;
 	facts->leap = state == TIME_INS ? 1 : state == TIME_DEL ? -1 : 0;
 	facts->tai_s = timex.tai;
@@ -71,7 +71,7 @@ static void ask_chrony(uint16_t port, struct ow_clock_facts *facts)
 	ow_clocks_free(clocks);
 }
 
-/* The kernel shows 15 letters of a program's name. */
+/* The kernel shows the first 15 characters of a program's name. */
 static unsigned program_of(const char *comm)
 {
 	static const struct {

@@ -16,9 +16,9 @@
 
 #define PATH     4096
 #define CPUS_MAX 8192
-/* cgroup v1 says "no limit" by a number that no machine has. */
+/* cgroup v1 represents "no limit" by a number larger than any memory. */
 #define LIMIT_MAX ((int64_t)1 << 60)
-/* Descriptors: standard streams, store, signals, libraries; of a capture; of a peer. */
+/* File descriptors: standard streams, store, signals, libraries; per capture; per peer. */
 #define FILES_BASE    32
 #define FILES_CAPTURE 4
 #define FILES_PEER    3
@@ -29,7 +29,7 @@ static void read_kernel(struct ow_host_facts *facts)
 	if (uname(&name) < 0)
 		return;
 	snprintf(facts->kernel, sizeof facts->kernel, "%.*s", (int)sizeof facts->kernel - 1, name.release);
-	/* NOLINTNEXTLINE(cert-err34-c): two small numbers of the kernel's; what does not fit stays 0 */
+	/* NOLINTNEXTLINE(cert-err34-c): two small numbers from the kernel; a number that does not fit stays 0 */
 	if (sscanf(name.release, "%5u.%5u", &facts->kernel_major, &facts->kernel_minor) != 2)
 		facts->kernel_major = facts->kernel_minor = 0;
 }
@@ -47,7 +47,9 @@ static void read_capabilities(struct ow_host_facts *facts)
 		fclose(status);
 	facts->net_raw = effective >> CAP_NET_RAW & 1;
 	facts->net_admin = effective >> CAP_NET_ADMIN & 1;
-	/* Protocol 0: it gets no packet. In a container the capability alone does not tell. */
+	/*
+	 * With protocol 0 the socket gets no packets. In a container the capability alone is not sufficient evidence.
+	 */
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	facts->packet_error = fd < 0 ? errno : 0;
 	if (fd >= 0)
@@ -76,7 +78,7 @@ static double read_quota(const char *path)
 	return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-/* The limits of a cgroup and of those above it. */
+/* The limits of a cgroup and of its parents. */
 static void read_cgroup(struct ow_host_facts *facts, const char *root, char *group, const char *memory, const char *cpu)
 {
 	char path[2 * PATH];
@@ -115,7 +117,7 @@ static void read_cgroups(struct ow_host_facts *facts)
 	}
 	if (file) {
 		fclose(file);
-		/* The topmost group of version 2 has no such file: no limit. */
+		/* The root group of version 2 has no such file: there is no limit. */
 		if (facts->memory_limit < 0)
 			facts->memory_limit = INT64_MAX;
 	}
@@ -149,7 +151,7 @@ static void read_cpus(struct ow_host_facts *facts)
 		facts->governor[0] = '\0';
 }
 
-/* A line a CPU, hexadecimal; the second number are packets that found the queue full. */
+/* One line per CPU, hexadecimal; the second number counts the packets dropped because the queue was full. */
 static void read_backlog(struct ow_host_facts *facts)
 {
 	char line[512];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts of interfaces, from rtnetlink: it answers for the network namespace of this process, where /sys may show
- * another one. What the driver knows is in probe_card.c.
+ * Facts of interfaces from rtnetlink. It answers for the network namespace of this process, while /sys may show another
+ * one. facts_card.c reads what the driver knows.
  */
 #include "doctor/host_facts.h"
 #include "base/array.h"
@@ -64,7 +64,7 @@ static uint32_t take_number(const struct rtattr *a)
 	return value;
 }
 
-/* Older kernels have fewer counters; those are 0. */
+/* Older kernels have fewer counters; missing ones are 0. */
 static void take_counters(const struct rtattr *a, struct ow_link_counters *c)
 {
 	struct rtnl_link_stats64 s = {0};
@@ -72,7 +72,7 @@ static void take_counters(const struct rtattr *a, struct ow_link_counters *c)
 	*c = (struct ow_link_counters){
 		.in = s.rx_packets,
 		.out = s.tx_packets,
-		/* One of the three, as the driver's author saw it; some count the same packets in two of them. */
+		/* Drivers use one of the three; some count the same packets in two of them. */
 		.missed = s.rx_missed_errors > s.rx_fifo_errors ? s.rx_missed_errors : s.rx_fifo_errors,
 		.in_dropped = s.rx_dropped,
 		.in_errors = s.rx_crc_errors + s.rx_frame_errors,
@@ -163,7 +163,7 @@ static int take_link(struct links *links, const struct nlmsghdr *message)
 	return 0;
 }
 
-/* 1 = there is more to come. */
+/* Returns 1 if more messages follow. */
 static int take_answer(struct links *links, const void *answer, size_t size)
 {
 	unsigned left = (unsigned)size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts of what a configuration names: store, addresses, certificate, peers. */
+/* Facts about what a configuration names: store, addresses, certificate, peers. */
 #include "base/time.h"
 #include "doctor/host_facts.h"
 #include "exchange/session.h"
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define PATH      4097
-#define ROW_BYTES 450 /* of a result in the store (docs/store.md) */
+#define ROW_BYTES 450 /* size of a result in the store (docs/store.md) */
 
 static void folder_of(const char *path, char folder[PATH])
 {
@@ -33,7 +33,7 @@ void ow_facts_store(const struct ow_config *config, struct ow_store_facts *ret_f
 	char folder[PATH];
 	*ret_facts = (struct ow_store_facts){.path = config->store};
 	folder_of(config->store, folder);
-	/* SQLite writes beside the file, too. */
+	/* SQLite also writes files beside the store. */
 	if ((access(config->store, W_OK) < 0 && errno != ENOENT) || access(folder, W_OK) < 0 ||
 	    statvfs(folder, &disk) < 0) {
 		ret_facts->error = errno;
@@ -86,12 +86,12 @@ void ow_facts_certificate(const char *path, struct ow_certificate_facts *ret_fac
 		ret_facts->days_until = days_to(X509_get0_notBefore(certificate));
 		X509_free(certificate);
 	} else {
-		snprintf(ret_facts->error, sizeof ret_facts->error, "is no certificate");
+		snprintf(ret_facts->error, sizeof ret_facts->error, "is not a certificate");
 		ERR_clear_error();
 	}
 }
 
-/* What became of a connection. */
+/* The result of a connection attempt. */
 static void settle(struct ow_peer_facts *peer, int fd)
 {
 	int code = 0;

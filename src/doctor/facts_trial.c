@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trial: captures from an interface for a moment, as a point would. */
+/* A trial: captures from an interface for a short time, as a point does. */
 #include "base/time.h"
 #include "packet/segments.h"
 #include "doctor/host_facts.h"
@@ -45,7 +45,7 @@ static int capture(struct ow_iface *live, int64_t for_ns, struct ow_trial_facts 
 	int r = 0;
 	if (!trial)
 		return ow_error_set(err, ENOMEM, "not enough memory");
-	/* Only the number of packets is of interest, not their ids. */
+	/* Only the number of packets is needed, not their ids. */
 	trial->identity = (struct ow_identity){.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX};
 	ow_identity_seed(&trial->identity, 0);
 	while (r >= 0 && now - start < for_ns) {
@@ -61,7 +61,7 @@ static int capture(struct ow_iface *live, int64_t for_ns, struct ow_trial_facts 
 	return r < 0 ? r : 0;
 }
 
-/* Counters of an interface, now. */
+/* The current counters of an interface. */
 static struct ow_link_counters look(unsigned index)
 {
 	struct ow_link_counters counters = {0};

@@ -6,34 +6,34 @@
 #include "config/config.h"
 
 /*
- * The facts of this host, for doctor/host_judge.h. Nothing is changed, and no privilege is needed: what cannot be read
- * is marked as such. The trial captures, which needs CAP_NET_RAW.
+ * Collects the facts of this host for doctor/host_judge.h. It changes nothing and needs no privilege: a fact that
+ * cannot be read is marked as such. Only the trial needs CAP_NET_RAW, because it captures.
  */
 
-/* Waits up to a quarter of a second for chronyd, of which chrony_port is the command port. */
+/* Waits up to a quarter of a second for chronyd. chrony_port: chronyd's command port. */
 void ow_facts_clock(uint16_t chrony_port, struct ow_clock_facts *ret_facts);
 
-/* config: what it needs is wanted; NULL = what a point takes by default. */
+/* config: the resources that it needs are compared; NULL = the defaults of a point. */
 void ow_facts_host(const struct ow_config *config, struct ow_host_facts *ret_facts);
 
-/* All interfaces of this network namespace, by index; without details. To be freed with free(). */
+/* All interfaces of this network namespace, by index, without details. To be freed with free(). */
 int ow_facts_links(struct ow_link_facts **ret_links, size_t *ret_count, struct ow_error *err);
-/* The rest of the facts of one. */
+/* Fills in the details of one interface. */
 void ow_facts_link(struct ow_link_facts *link);
 
-/* Captures for this time. */
+/* Captures for the given time. */
 #define OW_PROBE_TRIAL_NS INT64_C(1000000000)
 void ow_facts_trial(const struct ow_link_facts *link, int64_t for_ns, struct ow_trial_facts *ret_facts);
 
-/* The store of a configuration that has one. */
+/* The store of a configuration. The configuration must have one. */
 void ow_facts_store(const struct ow_config *config, struct ow_store_facts *ret_facts);
 void ow_facts_listen(const char *address, struct ow_listen_facts *ret_facts);
 void ow_facts_certificate(const char *path, struct ow_certificate_facts *ret_facts);
-/* Connects to all of them at once; peer and address are given. */
+/* Connects to all of them at once; the caller sets peer and address. */
 #define OW_PROBE_CONNECT_NS INT64_C(2000000000)
 void ow_facts_peers(struct ow_peer_facts *peers, size_t count);
 
-/* One line of a file, without its end, cut to what fits. -errno. */
+/* Reads one line of a file, without its end, cut to what fits. -errno. */
 int ow_facts_line(const char *path, char *ret_line, size_t size);
 
 #endif

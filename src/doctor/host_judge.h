@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 /*
- * Is this host fit to measure? Facts, and what they mean. Facts come from doctor/host_facts.h, or from a test: judging
- * asks nobody. A fact that could not be read has the errno of the attempt, or -1, and its finding says so.
+ * Judges whether this host can measure well. Facts come from doctor/host_facts.h or from a test; judging reads nothing
+ * else. A fact that could not be read has the errno of the attempt, or -1, and its finding says so.
  */
 
-/* Programs that matter, a bit each. */
+/* Programs that are looked for, one bit each. */
 enum ow_program {
 	OW_PROGRAM_CHRONYD = 1,
 	OW_PROGRAM_NTPD = 2,
@@ -26,18 +26,18 @@ enum ow_program {
 };
 
 struct ow_clock_facts {
-	int error; /* of adjtimex, then the next five are of no meaning */
+	int error; /* of adjtimex; if set, the next five members are not valid */
 	struct ow_clock_state kernel;
-	int64_t estimated_ns; /* error, as the daemon told the kernel */
-	double rate_ppm;      /* how much faster the kernel makes the clock run than its oscillator */
-	int leap;             /* second to come at the end of the UTC day: 1 inserted, -1 deleted */
-	int tai_s;            /* TAI - UTC; 0 = nobody has set it */
-	bool chrony;          /* chronyd answers: */
+	int64_t estimated_ns; /* estimated error, as reported by the daemon to the kernel */
+	double rate_ppm;      /* how much faster than its oscillator the kernel makes the clock run */
+	int leap;             /* leap second at the end of this UTC day: 1 inserted, -1 deleted */
+	int tai_s;            /* TAI - UTC; 0 = not set */
+	bool chrony;          /* chronyd answers; then: */
 	struct ow_clock_state chrony_state;
 	unsigned programs;     /* enum ow_program */
-	bool programs_hidden;  /* those of other users are not to be seen */
-	char source[32];       /* clock source; "" = not known */
-	char alternatives[96]; /* all of them */
+	bool programs_hidden;  /* processes of other users are not visible */
+	char source[32];       /* current clock source; "" = not known */
+	char alternatives[96]; /* all available clock sources */
 };
 void ow_judge_clock(struct ow_diagnoses *findings, const struct ow_clock_facts *facts);
 #define OW_TAI_UTC_S 37 /* since 2017 */
@@ -50,12 +50,12 @@ struct ow_host_facts {
 	bool wants_net_admin;                   /* the configuration asks for hardware timestamps */
 	uint64_t wanted_memory, wanted_ring;    /* bytes */
 	int64_t memory_available, memory_limit; /* -1 not known; limit of the cgroup, INT64_MAX = none */
-	unsigned cpus, wanted_threads;          /* cpus: that this process may use; 0 = not known */
+	unsigned cpus, wanted_threads;          /* cpus: CPUs that this process may use; 0 = not known */
 	double cpu_quota;                       /* of the cgroup, in CPUs; 0 = none */
-	char isolated[64];                      /* CPUs that the scheduler leaves alone */
-	char governor[32];                      /* of the CPUs' frequency; "" = not known or none */
-	uint64_t files, wanted_files;           /* open at once */
-	int64_t backlog_dropped;                /* packets, since boot, all interfaces; -1 = not known */
+	char isolated[64];                      /* CPUs that the scheduler does not use by default */
+	char governor[32];                      /* CPU frequency governor; "" = not known or none */
+	uint64_t files, wanted_files;           /* open files */
+	int64_t backlog_dropped;                /* packets since boot, all interfaces; -1 = not known */
 	int stamp_early;                        /* net.core.netdev_tstamp_prequeue; -1 = not known */
 };
 void ow_judge_host(struct ow_diagnoses *findings, const struct ow_host_facts *facts);
@@ -68,7 +68,7 @@ enum ow_feature {
 	OW_FEATURE_GRO_HW,
 	OW_FEATURE_LRO,
 	OW_FEATURE_UDP_SEGMENTS, /* sends UDP superframes */
-	OW_FEATURE_UDP_GRO,      /* joins UDP that it forwards */
+	OW_FEATURE_UDP_GRO,      /* joins UDP packets that the host forwards */
 	OW_FEATURE_GRO_LIST,
 	OW_FEATURE_SCTP_SEGMENTS,
 	OW_FEATURE_VLAN,
@@ -79,21 +79,21 @@ enum ow_feature {
 
 struct ow_link_counters {
 	uint64_t in, out;                 /* packets */
-	uint64_t missed;                  /* the card had no room: nobody here has seen them */
-	uint64_t in_dropped, in_errors;   /* by the kernel; damaged */
-	uint64_t out_dropped, out_errors; /* after the capture has seen them */
+	uint64_t missed;                  /* the card had no room: no capture on this host has seen them */
+	uint64_t in_dropped, in_errors;   /* dropped by the kernel; damaged */
+	uint64_t out_dropped, out_errors; /* after a capture has seen them */
 };
 
 struct ow_link_facts {
 	char name[IF_NAMESIZE];
 	unsigned index, master_index, parent_index, hardware /* ARPHRD_ */;
-	bool up, carrier, loopback, promiscuous, xdp, foreign /* its other end is in another namespace */;
-	char kind[16];                             /* veth, bridge, vlan, ...; "" = a card, or it does not say */
-	char master[IF_NAMESIZE], master_kind[16]; /* "" = member of nothing */
-	char parent[IF_NAMESIZE];                  /* a VLAN's interface; "" = none or in another namespace */
+	bool up, carrier, loopback, promiscuous, xdp, foreign /* foreign: its other end is in another namespace */;
+	char kind[16];                             /* veth, bridge, vlan, ...; "" = a card, or not known */
+	char master[IF_NAMESIZE], master_kind[16]; /* "" = not a member */
+	char parent[IF_NAMESIZE];                  /* a VLAN's interface; "" = none, or in another namespace */
 	uint32_t mtu, gso_max;
 	struct ow_link_counters counters;
-	bool detailed; /* the rest is filled: */
+	bool detailed; /* the members below are filled in */
 	char driver[32];
 	int64_t speed_mbps; /* -1 = not known */
 	int full_duplex;    /* -1 = not known */
@@ -106,14 +106,16 @@ struct ow_link_facts {
 	bool coalesce_adaptive;
 	int stamp_error;
 	uint32_t stamp_flags, stamp_filters; /* SOF_TIMESTAMPING_ and bits of HWTSTAMP_FILTER_ */
-	bool stamp_active;                   /* the card stamps all packets now */
+	bool stamp_active;                   /* the card timestamps all packets now */
 	int phc;                             /* number of its clock, -1 = none */
 	int phc_error;
-	int64_t phc_ahead_ns;            /* of this host's clock */
+	int64_t phc_ahead_ns;            /* relative to this host's clock */
 	unsigned queues, irqs, irq_cpus; /* for receiving; 0 = not known */
-	bool wants_hardware;             /* the configuration asks for its timestamps */
+	bool wants_hardware;             /* the configuration asks for hardware timestamps */
 };
-/* What it is and at which level to measure, link, drops, queues; offloads; timestamps. kernel as in the host's facts.
+/*
+ * Judges what the interface is and the level to measure at, link, drops, queues, offloads and timestamps. kernel: as in
+ * the host's facts.
  */
 void ow_judge_link(struct ow_diagnoses *findings, const struct ow_link_facts *facts, const struct ow_host_facts *host,
                    const struct ow_clock_facts *clock);
@@ -130,15 +132,15 @@ struct ow_trial_facts {
 	double seconds;
 	struct ow_iface_counts counts;
 	uint64_t in, out, superframes;    /* frames */
-	uint64_t packets;                 /* of IP on the wire, superframes cut */
-	uint64_t uncut;                   /* superframes that stay one packet */
-	int64_t stamp_ahead_ns;           /* of this host's clock: of the frame that was furthest, by its amount */
-	struct ow_link_counters counters; /* how far these went up meanwhile */
+	uint64_t packets;                 /* IP packets on the wire, after cutting superframes */
+	uint64_t uncut;                   /* superframes that could not be cut */
+	int64_t stamp_ahead_ns;           /* relative to this host's clock; of the frame with the largest difference */
+	struct ow_link_counters counters; /* increase during the trial */
 };
 void ow_judge_trial(struct ow_diagnoses *findings, const struct ow_link_facts *link,
                     const struct ow_trial_facts *facts);
 
-/* A configuration, and what it names. */
+/* A configuration, and the things that it names. */
 struct ow_setup_facts {
 	const char *path, *point;
 	unsigned interfaces, segments;
@@ -147,26 +149,26 @@ struct ow_setup_facts {
 	char error[256];
 };
 void ow_judge_setup(struct ow_diagnoses *findings, const struct ow_setup_facts *facts);
-/* An interface that the configuration names and this host does not have. */
+/* An interface that the configuration names and that does not exist on this host. */
 void ow_judge_absent(struct ow_diagnoses *findings, const char *name, const char *near);
 
 struct ow_store_facts {
 	const char *path;
 	int error;
-	uint64_t free_bytes, day_bytes; /* what a day of results takes */
+	uint64_t free_bytes, day_bytes; /* day_bytes: size of the results of a day */
 };
 void ow_judge_store(struct ow_diagnoses *findings, const struct ow_store_facts *facts);
 
 struct ow_peer_facts {
 	const char *peer, *address;
-	char error[256]; /* "" = it answers */
-	int64_t took_ns; /* to connect */
+	char error[256]; /* "" = the peer answers */
+	int64_t took_ns; /* time to connect */
 };
 void ow_judge_peer(struct ow_diagnoses *findings, const struct ow_peer_facts *facts);
 
 struct ow_listen_facts {
 	const char *address;
-	int code; /* errno; 0 = it is free */
+	int code; /* errno; 0 = the address is free */
 	char error[256];
 };
 void ow_judge_listen(struct ow_diagnoses *findings, const struct ow_listen_facts *facts);
@@ -174,8 +176,8 @@ void ow_judge_listen(struct ow_diagnoses *findings, const struct ow_listen_facts
 struct ow_certificate_facts {
 	const char *path;
 	char error[256];
-	double days_left;  /* below 0: over */
-	double days_until; /* above 0: not valid yet */
+	double days_left;  /* negative = expired */
+	double days_until; /* positive = not valid yet */
 };
 void ow_judge_certificate(struct ow_diagnoses *findings, const struct ow_certificate_facts *facts);
 

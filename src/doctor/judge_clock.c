@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the state of this host's clock means for delays. */
+/* Judges what the state of this host's clock means for delays. */
 #include "base/time.h"
 #include "doctor/host_judge.h"
 
@@ -9,20 +9,20 @@
 
 #define HOST "host"
 
-/* Bounds of the error up to which a clock is good, or usable: of paths in a town, and over a continent. */
+/* Limits of the clock error for a good and for a usable clock: for paths within a city, and across a continent. */
 #define GOOD_NS   OW_NS_PER_MS
 #define USABLE_NS (10 * OW_NS_PER_MS)
-/* Oscillators of computers are off by up to 100 ppm; what is beyond is a correction in progress, or a wrong clock. */
+/* Oscillators of computers are off by up to 100 ppm. A larger value is a correction in progress, or a wrong clock. */
 #define RATE_NONE_PPM  0.005
 #define RATE_USUAL_PPM 200
 #define RATE_MAX_PPM   500
 
-/* That set the clock which people read. */
+/* Programs that set the system clock. */
 #define SYSTEM_CLOCK (OW_PROGRAM_CHRONYD | OW_PROGRAM_NTPD | OW_PROGRAM_TIMESYNCD | OW_PROGRAM_PHC2SYS)
 
 static const struct {
 	unsigned program;
-	const char *name, *ask; /* how to find out what it is doing */
+	const char *name, *ask; /* ask: the command that shows what it does */
 } daemons[] = {
 	{OW_PROGRAM_CHRONYD, "chronyd", "chronyc tracking; chronyc sources -v"},
 	{OW_PROGRAM_NTPD, "ntpd", "ntpq -p"},
@@ -67,7 +67,7 @@ static void judge_synchronised(struct ow_diagnosis *f, const struct ow_clock_fac
 		ow_found(f, verdict, "synchronised; error at most %s, about %s, says the kernel", error, estimated);
 	else
 		ow_found(f, verdict, "synchronised; error at most %s, says chrony", error);
-	/* phc2sys sets the kernel's bound to 0 and lets it grow: it says how long ago that was. */
+	/* phc2sys sets the kernel's bound to 0 and lets it grow: the bound only shows how long ago that was. */
 	if (!facts->chrony && (facts->programs & OW_PROGRAM_PHC2SYS))
 		ow_means(f, "Delays to another host are wrong by both clocks' errors. phc2sys does not tell the kernel "
 		            "how large this one's is: see its log. Loss is not affected.");
@@ -99,7 +99,7 @@ static void judge_error(struct ow_diagnoses *findings, const struct ow_clock_fac
 static void judge_many(struct ow_diagnosis *f, const char *names)
 {
 	ow_found(f, OW_VERDICT_WARNING, "%s: several set the clock", names);
-	ow_means(f, "If they do not know of each other they pull the clock to and fro, and delays with it.");
+	ow_means(f, "If these programs work against each other, the clock and all delays move back and forth.");
 	ow_fix(f, "systemctl disable --now UNIT  # of all but one");
 }
 
@@ -118,26 +118,26 @@ static void judge_daemon(struct ow_diagnoses *findings, const struct ow_clock_fa
 		ow_fix(f, "apt install chrony  # replaces it");
 	} else if (setting) {
 		ow_found(f, OW_VERDICT_OK, "%s", names);
-		ow_means(f, "Something keeps the clock.");
+		ow_means(f, "A program sets the clock.");
 	} else if (facts->programs & OW_PROGRAM_PTP4L) {
 		ow_found(f, OW_VERDICT_WARNING, "%s without phc2sys", names);
 		ow_means(f, "With hardware timestamping ptp4l sets the card's clock only; packets that the kernel "
 		            "stamps, all that go out among them, have this host's clock, which nobody sets.");
 		ow_fix(f, "phc2sys -a -r  # as a service: phc2sys@IF");
 	} else if (facts->chrony) {
-		ow_found(f, OW_VERDICT_OK, "chronyd answers; its process is not to be seen from here");
-		ow_means(f, "Something keeps the clock.");
+		ow_found(f, OW_VERDICT_OK, "chronyd answers; its process is not visible from here");
+		ow_means(f, "A program sets the clock.");
 	} else if (facts->programs_hidden) {
-		ow_found(f, OW_VERDICT_NOTE, "none to be seen; other users' processes are hidden");
-		ow_means(f, "Whether something keeps the clock is not known; the line above tells whether it is kept.");
+		ow_found(f, OW_VERDICT_NOTE, "none visible; other users' processes are hidden");
+		ow_means(f, "Whether a program sets the clock is not known; the line above says whether it is "
+		            "synchronised.");
 		ow_fix(f, "sudo oneway doctor");
 	} else if (facts->kernel.synchronised && !facts->error) {
-		ow_found(f, OW_VERDICT_NOTE, "none that is known here");
-		ow_means(f,
-		         "The clock is kept by something else: the machine below, or a daemon in another container.");
+		ow_found(f, OW_VERDICT_NOTE, "no known program");
+		ow_means(f, "Something else sets the clock: the hypervisor, or a daemon in another container.");
 	} else {
 		ow_found(f, OW_VERDICT_WARNING, "none");
-		ow_means(f, "Nothing keeps the clock: it drifts by seconds a day.");
+		ow_means(f, "No program sets the clock: it drifts by seconds a day.");
 		ow_fix(f, "apt install chrony");
 	}
 }
@@ -150,10 +150,10 @@ static void judge_rate(struct ow_diagnoses *findings, const struct ow_clock_fact
 	struct ow_diagnosis *f = ow_diagnoses_add(findings, HOST, "clock_rate");
 	if (ppm < RATE_NONE_PPM) {
 		ow_found(f, OW_VERDICT_OK, "not corrected");
-		ow_means(f,
-		         facts->kernel.synchronised
-		                 ? "The time daemon found no error of the rate yet, or the machine below corrects it."
-		                 : "Nobody steers the clock: it runs as its oscillator does.");
+		ow_means(f, facts->kernel.synchronised
+		                    ? "The time daemon has not found an error of the rate yet, or the hypervisor "
+		                      "corrects it."
+		                    : "No program corrects the clock: it runs at the rate of its oscillator.");
 	} else if (ppm <= RATE_USUAL_PPM) {
 		ow_found(f, OW_VERDICT_OK, "corrected by %+.2f ppm", facts->rate_ppm);
 		ow_means(f, "Usual: oscillators of computers are off by tens of ppm.");
@@ -196,7 +196,7 @@ static void judge_tai(struct ow_diagnoses *findings, const struct ow_clock_facts
 	}
 	enum ow_diagnosis_verdict bad = ptp ? OW_VERDICT_WARNING : OW_VERDICT_NOTE;
 	if (facts->tai_s == 0)
-		ow_found(f, bad, "not set: TAI is taken to be UTC");
+		ow_found(f, bad, "not set: the kernel assumes that TAI equals UTC");
 	else
 		ow_found(f, OW_VERDICT_WARNING, "%d s, but TAI is %d s ahead of UTC since 2017", facts->tai_s,
 		         OW_TAI_UTC_S);
@@ -227,7 +227,7 @@ static bool has_word(const char *text, const char *word)
 
 static void judge_source(struct ow_diagnoses *findings, const struct ow_clock_facts *facts)
 {
-	/* Read in tens of nanoseconds, without leaving the process. */
+	/* These can be read in tens of nanoseconds without a system call. */
 	static const char *const fast[] = {
 		"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "timebase", "riscv_clocksource",
 		NULL};

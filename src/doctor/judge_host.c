@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether this host lets a point work: kernel, privileges, memory, processors, limits. */
+/* Judges whether a point can work on this host: kernel, privileges, memory, processors, limits. */
 #include "doctor/host_judge.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #define HOST "host"
 #define MIB  ((double)(1 << 20))
 
-/* What a process of its own needs beside captures and peers. */
+/* Open files that a process needs besides captures and peers. */
 #define CPUS_GOOD  2
 #define FILES_GOOD 256
 
@@ -25,7 +25,7 @@ static void judge_kernel(struct ow_diagnoses *findings, const struct ow_host_fac
 		ow_means(f, "Live capture needs Linux 4.6, and 6.2 for UDP superframes.");
 	} else if (before(facts, 4, 6)) {
 		ow_found(f, OW_VERDICT_PROBLEM, "Linux %s", facts->kernel);
-		ow_means(f, "Its capture rings do not tell superframes: with offloads, packets do not match.");
+		ow_means(f, "Its capture rings do not mark superframes: with offloads, packets do not match.");
 		ow_fix(f, "apt full-upgrade  # to Linux 4.6 or later; 6.2 is better");
 	} else if (before(facts, 6, 2)) {
 		ow_found(f, OW_VERDICT_NOTE, "Linux %s", facts->kernel);
@@ -70,7 +70,8 @@ static void judge_memory(struct ow_diagnoses *findings, const struct ow_host_fac
 	bool limited = facts->memory_limit >= 0 && facts->memory_limit != INT64_MAX;
 	/* The kernel does not charge rings to the cgroup. */
 	if (limited && (double)facts->memory_limit < (double)facts->wanted_memory) {
-		ow_found(f, OW_VERDICT_PROBLEM, "the cgroup has %.0f MiB, the pages of a point take %.0f MiB",
+		ow_found(f, OW_VERDICT_PROBLEM,
+		         "the cgroup has %.0f MiB, the interval packets of a point take %.0f MiB",
 		         (double)facts->memory_limit / MIB, (double)facts->wanted_memory / MIB);
 		ow_means(f, "The kernel kills the point when traffic fills them.");
 		ow_fix(f, "systemctl set-property UNIT MemoryMax=%.0fM  # or 'memory:' in the configuration",
@@ -79,14 +80,14 @@ static void judge_memory(struct ow_diagnoses *findings, const struct ow_host_fac
 	}
 	if (facts->memory_available < 0) {
 		ow_found(f, OW_VERDICT_NOTE, "how much is free cannot be read");
-		ow_means(f, "A point takes up to %.0f MiB for pages and rings.", wanted / MIB);
+		ow_means(f, "A point takes up to %.0f MiB for interval packets and rings.", wanted / MIB);
 	} else if ((double)facts->memory_available < wanted) {
-		ow_found(f, OW_VERDICT_WARNING, "%.0f MiB available, pages and rings take %.0f MiB",
+		ow_found(f, OW_VERDICT_WARNING, "%.0f MiB available, interval packets and rings take %.0f MiB",
 		         (double)facts->memory_available / MIB, wanted / MIB);
-		ow_means(f, "The host may swap or kill: packets are missed meanwhile.");
+		ow_means(f, "The host may swap, or kill the point: packets are missed meanwhile.");
 		ow_fix(f, "# a smaller 'memory:' or 'ring:' in the configuration");
 	} else {
-		ow_found(f, OW_VERDICT_OK, "%.0f MiB available, %s; pages and rings take up to %.0f MiB",
+		ow_found(f, OW_VERDICT_OK, "%.0f MiB available, %s; interval packets and rings take up to %.0f MiB",
 		         (double)facts->memory_available / MIB,
 		         limited                   ? "limit of the cgroup large enough"
 		         : facts->memory_limit < 0 ? "limit of the cgroup not known"
@@ -102,11 +103,11 @@ static void judge_cpus(struct ow_diagnoses *findings, const struct ow_host_facts
 	bool quota = facts->cpu_quota > 0;
 	if (facts->cpus == 0) {
 		ow_found(f, OW_VERDICT_NOTE, "cannot be read");
-		ow_means(f, "How many captures can run beside each other is not known.");
+		ow_means(f, "How many captures can run in parallel is not known.");
 	} else if (quota && facts->cpu_quota < 1) {
 		ow_found(f, OW_VERDICT_WARNING, "%u, but the cgroup has the time of %.2g", facts->cpus,
 		         facts->cpu_quota);
-		ow_means(f, "When the time is used up the point stands still for up to 100 ms: rings may overflow, and "
+		ow_means(f, "When the CPU time is used up the point stops for up to 100 ms: rings may overflow, and "
 		            "intervals are partial then.");
 		ow_fix(f, "systemctl set-property UNIT CPUQuota=");
 	} else if (facts->wanted_threads > facts->cpus) {
@@ -125,7 +126,7 @@ static void judge_cpus(struct ow_diagnoses *findings, const struct ow_host_facts
 			ow_means(f, "A point uses the isolated ones only if it is started there: taskset -c %s.",
 			         facts->isolated);
 		else
-			ow_means(f, "Captures and comparison run beside each other.");
+			ow_means(f, "Captures and comparison run in parallel.");
 	}
 }
 
@@ -141,7 +142,7 @@ static void judge_power(struct ow_diagnoses *findings, const struct ow_host_fact
 		ow_fix(f, "cpupower frequency-set -g performance");
 	} else {
 		ow_found(f, OW_VERDICT_OK, "governor %s", facts->governor);
-		ow_means(f, "Interrupts are answered quickly.");
+		ow_means(f, "The CPUs answer interrupts quickly.");
 	}
 }
 
@@ -155,7 +156,7 @@ static void judge_files(struct ow_diagnoses *findings, const struct ow_host_fact
 	} else if (facts->files < facts->wanted_files) {
 		ow_found(f, OW_VERDICT_PROBLEM, "at most %ju, %ju are needed", (uintmax_t)facts->files,
 		         (uintmax_t)facts->wanted_files);
-		ow_means(f, "Some captures or peers will not be there.");
+		ow_means(f, "Some captures or connections to peers will fail.");
 		ow_fix(f, "ulimit -n %ju  # LimitNOFILE= of a service", (uintmax_t)wanted);
 	} else if (facts->files < wanted) {
 		ow_found(f, OW_VERDICT_WARNING, "at most %ju", (uintmax_t)facts->files);
@@ -185,8 +186,8 @@ static void judge_backlog(struct ow_diagnoses *findings, const struct ow_host_fa
 	if (facts->stamp_early != 0)
 		return;
 	f = ow_diagnoses_add(findings, HOST, "stamp_order");
-	ow_found(f, OW_VERDICT_NOTE, "packets are stamped after they have been handed to another CPU");
-	ow_means(f, "With RPS, waiting in that queue counts as delay of the network.");
+	ow_found(f, OW_VERDICT_NOTE, "packets get their timestamp after they have been handed to another CPU");
+	ow_means(f, "With RPS, the time in that queue counts as delay of the network.");
 	ow_fix(f, "sysctl -w net.core.netdev_tstamp_prequeue=1");
 }
 

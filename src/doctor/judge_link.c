@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an interface is, whether it is the right place to measure at, and whether packets pass it unseen. */
+/* Judges what an interface is, whether it is the right place to measure at, and whether packets pass it unseen. */
 #include "base/word.h"
 #include "doctor/host_judge.h"
 
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #define MTU_USUAL 1500
-#define MTU_SMALL 1280 /* IPv6 needs it */
-/* A card that missed this share of its packets or more matters to a measurement of loss. */
+#define MTU_SMALL 1280 /* the least MTU of IPv6 */
+/* If a card missed this share of its packets or more, loss results are affected. */
 #define MISSED_MATTERS 1e-6
 /* Not in the kernel headers of Debian 12. */
 #define ARPHRD_RAW_IP 519
@@ -30,7 +30,7 @@ static bool is_tunnel(const char *kind)
 	return false;
 }
 
-/* Interfaces that are made of others, or of nothing. False: nothing is to be said. */
+/* Interfaces that consist of others, or of software only. False: there is nothing to report. */
 static bool judge_kind(struct ow_diagnosis *f, const struct ow_link_facts *l)
 {
 	if (l->loopback) {
@@ -100,7 +100,7 @@ static void judge_link_layer(struct ow_diagnoses *findings, const struct ow_link
 	}
 	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "link_layer");
 	ow_found(f, OW_VERDICT_WARNING, "number %u: read through libpcap", l->hardware);
-	ow_means(f, "That tells neither the direction nor superframes: 'to_peer' must tell the direction.");
+	ow_means(f, "libpcap shows neither the direction nor superframes: 'to_peer' must give the direction.");
 	ow_fix(f, "# 'to_peer: FILTER' in the configuration, and offloads off");
 }
 
@@ -171,7 +171,7 @@ static void judge_xdp(struct ow_diagnoses *findings, const struct ow_link_facts 
 static void judge_ring(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
 	if (l->ring_error || l->ring_in_max == 0)
-		return; /* made by software: there is none */
+		return; /* made by software: no ring */
 	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "card_ring");
 	bool small = l->ring_in < l->ring_in_max;
 	ow_found(f,
@@ -179,7 +179,7 @@ static void judge_ring(struct ow_diagnoses *findings, const struct ow_link_facts
 	         : small                     ? OW_VERDICT_NOTE
 	                                     : OW_VERDICT_OK,
 	         "%u packets in, %u out; at most %u and %u", l->ring_in, l->ring_out, l->ring_in_max, l->ring_out_max);
-	ow_means(f, small ? "The card misses packets when a burst is longer than the kernel takes to come."
+	ow_means(f, small ? "The card misses packets when a burst lasts longer than the kernel takes to read them."
 	                  : "As large as the card permits.");
 	if (small)
 		ow_fix(f, "ethtool -G %s rx %u", l->name, l->ring_in_max);
@@ -193,8 +193,9 @@ static void judge_drops_in(struct ow_diagnoses *findings, const struct ow_link_f
 		bool matters = (double)c->missed >= MISSED_MATTERS * (double)(c->in + c->missed);
 		ow_found(f, matters ? OW_VERDICT_WARNING : OW_VERDICT_NOTE, "the card missed %ju of %ju packets",
 		         (uintmax_t)c->missed, (uintmax_t)(c->in + c->missed));
-		ow_means(f, "They have arrived but nobody here has seen them: they count as lost, and the network is "
-		            "innocent. --try tells whether it goes on.");
+		ow_means(f, "These packets arrived but no capture here has seen them: they count as lost although the "
+		            "network "
+		            "delivered them. --try shows whether it goes on.");
 		if (!l->ring_error && l->ring_in < l->ring_in_max)
 			ow_fix(f, "ethtool -G %s rx %u", l->name, l->ring_in_max);
 		else
@@ -208,12 +209,12 @@ static void judge_drops_in(struct ow_diagnoses *findings, const struct ow_link_f
 	} else if (c->in_dropped) {
 		ow_found(f, OW_VERDICT_NOTE, "%ju of %ju packets dropped by the kernel", (uintmax_t)c->in_dropped,
 		         (uintmax_t)c->in);
-		ow_means(f, "Mostly frames of protocols that nobody wanted; those are seen here. If packets were "
-		            "dropped for want of room they count as lost.");
+		ow_means(f, "Mostly frames of protocols that no program uses; a capture sees those. Packets that were "
+		            "dropped because there was no room count as lost.");
 		ow_fix(f, "ip -s -s link show %s", l->name);
 	} else {
 		ow_found(f, OW_VERDICT_OK, "none of %ju packets", (uintmax_t)c->in);
-		ow_means(f, "What arrives is seen.");
+		ow_means(f, "A capture sees all packets that arrive.");
 	}
 }
 
@@ -224,12 +225,12 @@ static void judge_drops_out(struct ow_diagnoses *findings, const struct ow_link_
 	if (c->out_dropped || c->out_errors) {
 		ow_found(f, OW_VERDICT_WARNING, "%ju dropped, %ju failed of %ju packets", (uintmax_t)c->out_dropped,
 		         (uintmax_t)c->out_errors, (uintmax_t)c->out);
-		ow_means(f, "If the driver did it, a capture had seen them as sent: they count as lost, and rightly "
-		            "so, but it was this host.");
+		ow_means(f, "If the driver dropped them, a capture saw them as sent: they count as lost. They were "
+		            "indeed lost, but on this host.");
 		ow_fix(f, "tc -s qdisc show dev %s; ethtool -S %s | grep -i -e drop -e err", l->name, l->name);
 	} else {
 		ow_found(f, OW_VERDICT_OK, "none of %ju packets", (uintmax_t)c->out);
-		ow_means(f, "What is sent leaves this host.");
+		ow_means(f, "All packets that are sent leave this host.");
 	}
 }
 
@@ -245,11 +246,12 @@ static void judge_queues(struct ow_diagnoses *findings, const struct ow_link_fac
 	         ow_plural(l->queues, "", "s"), l->irqs, ow_plural(l->irqs, "", "s"), l->irq_cpus,
 	         ow_plural(l->irq_cpus, "", "s"), balanced ? ", irqbalance runs" : "");
 	if (crowded) {
-		ow_means(f, "One CPU takes all packets from the card: at high rates stamps come late and packets are "
-		            "missed.");
+		ow_means(f,
+		         "One CPU handles all packets of the card: at high rates timestamps are late and packets are "
+		         "missed.");
 		ow_fix(f, balanced ? "grep . /proc/irq/*/smp_affinity_list" : "apt install irqbalance");
 	} else {
-		ow_means(f, "Packets are taken from the card as well as its queues permit.");
+		ow_means(f, "The load of the card's packets is spread as far as its queues permit.");
 	}
 }
 

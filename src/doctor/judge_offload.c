@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an interface does to packets before a capture sees them: offloads, and who stamps them when. */
+/* Judges what an interface does to packets before a capture sees them: offloads and timestamps. */
 #include "base/time.h"
 #include "doctor/host_judge.h"
 
@@ -9,9 +9,9 @@
 
 #define SUPERFRAME_BYTES 65536
 
-/* The clocks of the card and the host are the same for a measurement of delay. */
+/* Up to this difference the clocks of the card and the host count as equal. */
 #define PHC_NEAR_NS (OW_NS_PER_MS / 10)
-/* A PHC that runs on TAI is this near to it. */
+/* A PHC that runs on TAI differs from TAI by at most this. */
 #define PHC_TAI_NS (100 * OW_NS_PER_MS)
 
 static const char *on_off(bool on)
@@ -19,7 +19,7 @@ static const char *on_off(bool on)
 	return on ? "on" : "off";
 }
 
-/* How long the first packet of a superframe waits for the last: all have one stamp. "" = not known. */
+/* How long the first packet of a superframe waits for the last: all have one timestamp. "" = not known. */
 static void spread(const struct ow_link_facts *l, char *text, size_t size)
 {
 	char time[OW_DURATION_TEXT];
@@ -38,7 +38,7 @@ static void judge_sending(struct ow_diagnoses *findings, const struct ow_link_fa
 	char off[48];
 	spread(l, off, sizeof off);
 	if (!tso && !on[OW_FEATURE_UDP_SEGMENTS]) {
-		/* What the card does not cut is cut before a capture sees it. */
+		/* A superframe that the card does not cut is cut before a capture sees it. */
 		ow_found(f, OW_VERDICT_OK, "TSO off, GSO %s", on_off(on[OW_FEATURE_GSO]));
 		ow_means(f, "Packets go out as they are on the wire, each with its own time.");
 		return;
@@ -68,7 +68,7 @@ static void judge_receiving(struct ow_diagnoses *findings, const struct ow_link_
 	ow_means(f,
 	         "Counts are right: what the kernel joined is cut again. But packets that were joined have one time%s.",
 	         off);
-	/* The card's part is often there for good; without the kernel's it does nothing on most drivers. */
+	/* The card's part can often not be turned off; without the kernel's part it has no effect on most drivers. */
 	ow_fix(f, "ethtool -K %s gro off%s  # costs CPU", l->name,
 	       hard && l->changeable[OW_FEATURE_GRO_HW] ? " rx-gro-hw off" : "");
 }
@@ -82,8 +82,8 @@ static void judge_lro(struct ow_diagnoses *findings, const struct ow_link_facts 
 		return;
 	}
 	ow_found(f, OW_VERDICT_PROBLEM, "on");
-	ow_means(f, "The card joins packets and forgets what they were: they do not match, so loss is wrong. "
-	            "Forwarding breaks, too.");
+	ow_means(f, "The card joins packets and does not keep their boundaries: they do not match, so loss is wrong. "
+	            "Forwarding does not work either.");
 	if (l->changeable[OW_FEATURE_LRO])
 		ow_fix(f, "ethtool -K %s lro off", l->name);
 	else
@@ -178,7 +178,7 @@ static void judge_ability(struct ow_diagnosis *f, const struct ow_link_facts *l)
 	}
 }
 
-/* What ptp4l keeps, nobody else may set. */
+/* No other program may set a clock that ptp4l sets. */
 static void fix_phc(struct ow_diagnosis *f, const struct ow_link_facts *l, const struct ow_clock_facts *clock)
 {
 	if (clock->programs & OW_PROGRAM_PTP4L)
@@ -221,11 +221,11 @@ static void judge_phc(struct ow_diagnoses *findings, const struct ow_link_facts 
 static void judge_coalescing(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
 	if (l->coalesce_error)
-		return; /* made by software: there is none */
+		return; /* made by software: no coalescing */
 	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "coalescing");
 	if (l->coalesce_us == 0 && !l->coalesce_adaptive) {
 		ow_found(f, OW_VERDICT_OK, "off");
-		ow_means(f, "The card tells of a packet at once.");
+		ow_means(f, "The card reports a packet at once.");
 		return;
 	}
 	if (l->coalesce_adaptive)
@@ -233,8 +233,8 @@ static void judge_coalescing(struct ow_diagnoses *findings, const struct ow_link
 	else
 		ow_found(f, OW_VERDICT_NOTE, "up to %u us", l->coalesce_us);
 	ow_means(f,
-	         "The card waits for further packets before it tells the kernel: stamps of packets that come in are "
-	         "late by up to %s, and delays long by that.",
+	         "The card waits for further packets before it informs the kernel: timestamps of incoming packets are "
+	         "late by up to %s, and delays are too long by that.",
 	         l->coalesce_adaptive ? "some ten microseconds" : "this");
 	ow_fix(f, "ethtool -C %s%s rx-usecs 0  # costs CPU", l->name, l->coalesce_adaptive ? " adaptive-rx off" : "");
 }
@@ -246,7 +246,7 @@ void ow_judge_stamps(struct ow_diagnoses *findings, const struct ow_link_facts *
 	if (l->wants_hardware && l->phc >= 0 && !(clock->programs & (OW_PROGRAM_PHC2SYS | OW_PROGRAM_TS2PHC))) {
 		struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "card_clock_daemon");
 		ow_found(f, OW_VERDICT_WARNING, "no phc2sys");
-		ow_means(f, "Nothing keeps the card's clock and the host's together: chronyd alone does not.");
+		ow_means(f, "No program keeps the card's clock equal to the host's: chronyd alone does not.");
 		ow_fix(f, "phc2sys -s CLOCK_REALTIME -c %s -O 0", l->name);
 	}
 	judge_coalescing(findings, l);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a trial capture showed, and what a configuration names: store, peers, certificate. */
+/* Judges the results of a trial capture, and what a configuration names: store, peers, certificate. */
 #include "base/word.h"
 #include "base/time.h"
 #include "doctor/host_judge.h"
@@ -11,14 +11,14 @@
 #define POINT "point"
 #define MIB   ((double)(1 << 20))
 
-/* A store on a disk that is full in this time. */
+/* A disk that is full within this time is reported. */
 #define STORE_DAYS_GOOD 7
 #define STORE_BYTES_MIN (64 << 20)
-/* Time to notice, and to make new ones. */
+/* Enough time to notice, and to make new certificates. */
 #define CERTIFICATE_DAYS_GOOD 30
 /* A connection that takes longer than this makes results late. */
 #define CONNECT_GOOD_NS (500 * OW_NS_PER_MS)
-/* Stamps of a clock that is not the host's. */
+/* Timestamps that differ by more than this are not from the host's clock. */
 #define STAMP_STRANGE_NS (500 * OW_NS_PER_MS)
 
 static void judge_run(struct ow_diagnosis *f, const struct ow_trial_facts *t)
@@ -83,7 +83,7 @@ static void judge_trial_drops(struct ow_diagnoses *findings, const struct ow_lin
 			       l->name);
 	} else {
 		ow_found(f, OW_VERDICT_OK, "none, neither by the ring nor by the card");
-		ow_means(f, "All that passed was seen.");
+		ow_means(f, "All packets that passed were seen.");
 	}
 }
 
@@ -168,7 +168,7 @@ void ow_judge_peer(struct ow_diagnoses *findings, const struct ow_peer_facts *p)
 {
 	struct ow_diagnosis *f = ow_diagnoses_add(findings, POINT, "peer");
 	char took[OW_DURATION_TEXT];
-	/* How long within a millisecond says something about this host only. */
+	/* A time below a millisecond depends on this host only. */
 	int64_t took_ms = p->took_ns / OW_NS_PER_MS;
 	if (took_ms < 1)
 		snprintf(took, sizeof took, "less than 1 ms");
@@ -181,8 +181,7 @@ void ow_judge_peer(struct ow_diagnoses *findings, const struct ow_peer_facts *p)
 	} else {
 		ow_found(f, p->took_ns > CONNECT_GOOD_NS ? OW_VERDICT_WARNING : OW_VERDICT_OK,
 		         "%s: %s accepts connections, in %s", p->peer, p->address, took);
-		ow_means(f,
-		         "A TCP connection can be made; whether it is the right point, TLS tells when they measure.");
+		ow_means(f, "A TCP connection can be made; TLS checks the identity of the point when they measure.");
 		if (p->took_ns > CONNECT_GOOD_NS)
 			ow_fix(f, "mtr -T %s", p->address);
 	}
@@ -192,7 +191,7 @@ void ow_judge_listen(struct ow_diagnoses *findings, const struct ow_listen_facts
 {
 	struct ow_diagnosis *f = ow_diagnoses_add(findings, POINT, "listen");
 	if (l->code == EADDRINUSE) {
-		ow_found(f, OW_VERDICT_NOTE, "%s: somebody listens there already", l->address);
+		ow_found(f, OW_VERDICT_NOTE, "%s: a program listens there already", l->address);
 		ow_means(f, "The point itself, if it runs. Otherwise it cannot start.");
 		ow_fix(f, "ss -ltnp");
 	} else if (l->code) {
@@ -227,6 +226,6 @@ void ow_judge_certificate(struct ow_diagnoses *findings, const struct ow_certifi
 		ow_fix(f, "%s", renew);
 	} else {
 		ow_found(f, OW_VERDICT_OK, "%s: valid for %.0f days", c->path, c->days_left);
-		ow_means(f, "Peers can check who this is.");
+		ow_means(f, "Peers can check the identity of this point.");
 	}
 }

@@ -235,7 +235,7 @@ static void test_time_daemon(void **state)
 	c.programs = OW_PROGRAM_IRQBALANCE;
 	clock_is(&c, "time_daemon", OK, "chronyd answers", NULL);
 	c.chrony = false;
-	clock_is(&c, "time_daemon", NOTE, "none that is known", NULL);
+	clock_is(&c, "time_daemon", NOTE, "no known program", NULL);
 	c.programs_hidden = true;
 	clock_is(&c, "time_daemon", NOTE, "hidden", "sudo");
 	c.programs_hidden = false;
@@ -344,7 +344,7 @@ static void test_memory(void **state)
 	host_is(&h, "memory", PROBLEM, "cgroup has 255 MiB", "MemoryMax=384M");
 	h.memory_limit = INT64_MAX;
 	h.memory_available = 319 << 20;
-	host_is(&h, "memory", WARNING, "319 MiB available, pages and rings take 320 MiB", "# a smaller");
+	host_is(&h, "memory", WARNING, "319 MiB available, interval packets and rings take 320 MiB", "# a smaller");
 	h.memory_available = -1;
 	host_is(&h, "memory", NOTE, "cannot be read", NULL);
 }
@@ -804,9 +804,9 @@ static void test_certificate(void **state)
 	c.days_until = 3;
 	ow_judge_certificate(&findings, &c);
 	expect(&findings, "certificate", PROBLEM, "valid only in 3 days", "date -u");
-	snprintf(c.error, sizeof c.error, "is no certificate");
+	snprintf(c.error, sizeof c.error, "is not a certificate");
 	ow_judge_certificate(&findings, &c);
-	expect(&findings, "certificate", PROBLEM, "is no certificate", "openssl x509");
+	expect(&findings, "certificate", PROBLEM, "is not a certificate", "openssl x509");
 }
 
 int main(void)

@@ -286,7 +286,7 @@ segments:
         self.assert_check(checks, "point", "listen", "ok", "127.0.0.1:8620 is free")
         # 2 lanes of 10 results a second, 4 of 1, 450 bytes each
         self.assertIn("a day takes 890 MiB", checks["point", "store"]["found"])
-        self.assertIn("pages and rings take up to 144 MiB", checks["host", "memory"]["found"])
+        self.assertIn("interval packets and rings take up to 144 MiB", checks["host", "memory"]["found"])
         for name in ("v0", "v1"):
             self.assertIn((name, "link"), checks)
 
@@ -309,7 +309,7 @@ segments:
         self.assert_check(checks, "point", "certificate", "warning", "expires in 3 days", "keygen")
         with open(self.path("london.pem"), "w") as f:
             f.write("nothing\n")
-        self.assert_check(self.checks("-c", self.write(keys)), "point", "certificate", "problem", "is no certificate")
+        self.assert_check(self.checks("-c", self.write(keys)), "point", "certificate", "problem", "is not a certificate")
 
 
 class Terminal(unittest.TestCase):
