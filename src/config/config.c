@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of keys of a point's configuration, and what becomes of its lists. What entries must agree on among each
- * other, and with this host, is in config_check.c.
+ * The tables of keys of a point's configuration, and the readers of its lists. config_check.c checks that the entries
+ * fit each other and this host.
  */
 #include "config/config.h"
 
@@ -65,7 +65,10 @@ const struct ow_key ow_interface_keys[] = {
 	{0},
 };
 
-/* A file that has no name goes by the last part of its path. The tree owns it, as the key that no list entry has. */
+/*
+ * A file without a name is named by the last part of its path. The tree owns this text, as the key of the list entry,
+ * which has none.
+ */
 static int name_file(struct ow_key_reader *r, struct ow_yaml *entry, struct ow_config_interface *i)
 {
 	if (!i->file || i->name)
@@ -83,7 +86,7 @@ static int read_interface(struct ow_key_reader *r, struct ow_yaml *entry, void *
 	ow_keys_enter(r, "interface", entry, ow_yaml_entry(entry, "name") ? "name" : "file");
 	int code = ow_keys_read(r, entry, ow_interface_keys, i, NULL);
 	if (code == 0 && !ow_yaml_entry(entry, "ring"))
-		i->ring_bytes = 0; /* that of the capture */
+		i->ring_bytes = 0; /* the default of the capture */
 	return code < 0 ? code : name_file(r, entry, i);
 }
 
@@ -126,7 +129,9 @@ static int read_classes(struct ow_key_reader *r, struct ow_yaml *node, void *fie
 	return read_class_list(r, node, &s->classes, &s->class_count);
 }
 
-/* Names of interfaces. They may come later in the file: looked up when all is read. */
+/*
+ * Names of interfaces. The interfaces may come later in the file, so the names are looked up after everything is read.
+ */
 static int read_watched(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
 	if (node->kind != OW_YAML_SEQUENCE || node->count == 0)
@@ -239,8 +244,7 @@ static int find_interface(struct ow_key_reader *r, const struct ow_yaml *name, u
 			return 0;
 		}
 	}
-	return ow_error_set(r->err, EINVAL,
-	                    "%s:%u: interfaces%s: no interface '%.60s' among the interfaces of this point", c->path,
+	return ow_error_set(r->err, EINVAL, "%s:%u: interfaces%s: this point has no interface '%.60s'", c->path,
 	                    name->line, r->where, name->text);
 }
 
@@ -258,7 +262,7 @@ static int watch(struct ow_key_reader *r, const struct ow_yaml *watched, uint32_
 	return 0;
 }
 
-/* The point that connects states everything. */
+/* The connecting point states every value. */
 static int complete(struct ow_key_reader *r, struct ow_config_segment *s)
 {
 	if (!s->connect)
@@ -282,7 +286,7 @@ static int read_segment(struct ow_key_reader *r, struct ow_yaml *entry, void *fi
 	if (code == 0)
 		code = watch(r, t.watched, &t.segment.interfaces);
 	if (code == 0 && ow_yaml_entry(entry, "facing") && t.segment.to_peer)
-		code = ow_key_fail(r, ow_yaml_entry(entry, "facing"), "to_peer tells the direction already");
+		code = ow_key_fail(r, ow_yaml_entry(entry, "facing"), "to_peer gives the direction already");
 	if (code == 0)
 		code = complete(r, &t.segment);
 	*(struct ow_config_segment *)field = t.segment;
@@ -437,7 +441,7 @@ static int read_point(struct ow_key_reader *r, struct ow_yaml *node, void *field
 	return code;
 }
 
-/* They name interfaces, so they are read last. */
+/* They refer to interfaces, so they are read last. */
 static int keep(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
 	(void)r;

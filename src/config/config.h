@@ -11,8 +11,8 @@
 #include <oneway/match.h>
 
 /*
- * The configuration of a point (docs/config.md): what it watches, with whom it compares, how. Read strictly: an unknown
- * key is an error that names file and line, and the key that was probably meant.
+ * The configuration of a point (docs/config.md): what it watches, which peers it measures with, and how. An unknown key
+ * is an error that names file and line, and the key that was probably meant.
  */
 #define OW_CONFIG_SEGMENTS_MAX 256
 #define OW_CONFIG_CLASSES_MAX  64 /* of a segment */
@@ -20,7 +20,7 @@
 enum ow_config_output { OW_OUTPUT_TEXT, OW_OUTPUT_JSON, OW_OUTPUT_NONE };
 
 struct ow_config_interface {
-	const char *name; /* by which segments call it; without a file, that of the interface */
+	const char *name; /* the name that segments use; without a file, the name of the interface */
 	const char *file; /* a capture that is replayed; NULL = an interface */
 	double speed;
 	uint64_t threads, ring_bytes; /* ring_bytes 0 = default */
@@ -34,7 +34,7 @@ struct ow_config_class {
 	unsigned line;
 };
 
-/* What a segment states of its own; the point that connects states all, if need be by default. */
+/* The values that a segment states itself. The connecting point states all values, its defaults included. */
 enum ow_stated {
 	OW_STATED_INTERVAL = 1,
 	OW_STATED_WAIT = 2,
@@ -46,8 +46,8 @@ enum ow_stated {
 };
 
 enum ow_facing {
-	OW_FACING_PEER, /* what goes out here goes to the peer */
-	OW_FACING_AWAY, /* what comes in here goes to the peer */
+	OW_FACING_PEER, /* outgoing packets go to the peer */
+	OW_FACING_AWAY, /* incoming packets go to the peer */
 };
 
 struct ow_config_segment {
@@ -55,7 +55,7 @@ struct ow_config_segment {
 	const char *connect; /* NULL = the peer connects */
 	uint32_t interfaces; /* bit i: interface i */
 	enum ow_facing facing;
-	const char *to_peer; /* filter for what goes to the peer; NULL = the kernel's direction tells */
+	const char *to_peer; /* filter for packets to the peer; NULL = use the kernel's direction */
 	unsigned stated;     /* enum ow_stated */
 	int64_t interval_ns, wait_ns;
 	enum ow_method method;
@@ -73,11 +73,11 @@ struct ow_config {
 	const char *certificate, *key, *ca, *psk;
 	uint64_t memory;
 	const char *store;
-	int64_t retention_ns; /* of the store; 0 = for ever */
+	int64_t retention_ns; /* 0 = unlimited */
 	uint64_t store_max;   /* bytes; 0 = no limit */
-	const char *metrics;  /* "host:port" of the page for Prometheus; NULL = none */
+	const char *metrics;  /* "host:port" of the metrics page for Prometheus; NULL = none */
 	enum ow_config_output output;
-	const char *user; /* that it runs as when root starts it; NULL = as it is */
+	const char *user; /* user to run as if started by root; NULL = no change */
 	enum ow_sandbox sandbox;
 	struct ow_config_interface *interfaces;
 	unsigned interface_count;
@@ -93,29 +93,34 @@ struct ow_config {
 extern const struct ow_choice ow_config_levels[];
 extern const struct ow_key ow_config_keys[], ow_interface_keys[], ow_class_keys[], ow_segment_keys[], ow_flows_keys[];
 
-/* Paths in the configuration are relative to its folder. Nothing but the configuration itself is looked at. */
+/* Paths in the configuration are relative to its folder. Only the configuration itself is read. */
 int ow_config_load(const char *path, struct ow_config **ret_config, struct ow_error *err);
-/* The same from memory; path is for errors and relative paths. */
+/* The same from memory; path is used for errors and relative paths. */
 int ow_config_parse(const char *path, const char *bytes, size_t size, struct ow_config **ret_config,
                     struct ow_error *err);
 void ow_config_free(struct ow_config *config);
 
-/* Whether this host has what it names: files, interfaces; a key that others may read is refused; filters compile. */
+/*
+ * Checks that this host has the files and interfaces that the configuration names, that filters compile, and that no
+ * other user may read a key.
+ */
 int ow_config_check(const struct ow_config *config, struct ow_error *err);
 
-/* The part of it that needs nothing but the configuration: whether filters compile. */
+/* The part of the check that needs only the configuration: whether filters compile. */
 int ow_config_check_filters(const struct ow_config *config, struct ow_error *err);
 
-/* A running point can take up other segments, keys and limits of the store. -EBUSY, with a line that names the key, if
- * anything else differs. */
+/*
+ * A running point can change segments, keys and limits of the store. -EBUSY if anything else differs; the error names
+ * the key.
+ */
 int ow_config_check_change(const struct ow_config *now, const struct ow_config *next, struct ow_error *err);
-/* Whether they are measured alike. Where the peer is does not matter. */
+/* Whether both are measured in the same way. The peer's address does not matter. */
 bool ow_config_same_segment(const struct ow_config_segment *a, const struct ow_config_segment *b);
 
-/* Whether pcap-filter(7) has such an expression. *err gets the reason alone. */
+/* Whether the expression is valid in pcap-filter(7). *err gets only the reason. */
 int ow_config_filter(const char *filter, struct ow_error *err);
 
-/* Intervals that a packet may be late by. */
+/* The number of intervals by which a packet may be late. */
 uint32_t ow_config_horizon(int64_t wait_ns, int64_t interval_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two configurations of one point: what of the new one a running point can take up. */
+/* Compares two configurations of a point: which changes a running point can accept. */
 #include "config/config.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static int check_interfaces(const struct ow_config *now, const struct ow_config 
 			                    next->path, in->line, in->name);
 	}
 	if (next->interface_count < now->interface_count)
-		return ow_error_set(err, EBUSY, "%s: interface '%.60s' is gone: needs a restart", next->path,
+		return ow_error_set(err, EBUSY, "%s: interface '%.60s' was removed: needs a restart", next->path,
 		                    now->interfaces[next->interface_count].name);
 	return 0;
 }

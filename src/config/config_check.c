@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the entries of a configuration must agree on among each other, and with this host. */
+/* Checks that the entries of a configuration fit each other and this host. */
 #include "config/config_check.h"
 
 #include "base/time.h"
@@ -74,7 +74,7 @@ int ow_config_check_top(const struct ow_config *c, bool has_segments, bool has_f
 		return ow_error_set(err, EINVAL, "%s: has no 'interfaces' to watch", c->path);
 	if (!has_segments && !has_flows)
 		return ow_error_set(err, EINVAL, "%s: has no 'segments' to measure, nor 'flows' to record", c->path);
-	/* Without segments it talks to nobody. */
+	/* Without segments the point has no peers. */
 	int r = has_segments || c->listen || c->certificate || c->key || c->ca || c->psk ? check_keys(c, err) : 0;
 	for (unsigned i = 0; r == 0 && i < c->interface_count; i++)
 		r = check_interface(c, i, err);
@@ -101,7 +101,7 @@ static int check_classes(const struct ow_config *c, const struct ow_config_segme
 static int check_wait(const struct ow_config *c, const struct ow_config_segment *s, struct ow_error *err)
 {
 	uint32_t horizon = ow_config_horizon(s->wait_ns, s->interval_ns);
-	/* Where the peer states one of them they are compared when they are agreed on. */
+	/* If the peer states one of the two values, they are checked when the points make the agreement. */
 	bool both = (s->stated & OW_STATED_WAIT) && (s->stated & OW_STATED_INTERVAL);
 	if (both && horizon > OW_LATE_PACKETS_HORIZON_MAX)
 		return ow_error_set(err, EINVAL, "%s:%u: segment '%s': wait is %u intervals, at most %d are possible",
@@ -126,7 +126,7 @@ static int check_segment(const struct ow_config *c, unsigned n, struct ow_error 
 	return r < 0 ? r : check_classes(c, s, err);
 }
 
-/* One connection carries all segments with a peer. */
+/* One connection is used for all segments with a peer. */
 static int check_pair(const struct ow_config *c, const struct ow_config_segment *s, const struct ow_config_segment *t,
                       struct ow_error *err)
 {
@@ -216,7 +216,9 @@ static int check_source(const struct ow_config *c, const struct ow_config_interf
 
 static int check_store(const struct ow_config *c, struct ow_error *err)
 {
-	/* A disk that is read-only at the moment does not keep a point from measuring: the store is tried again. */
+	/*
+	 * A disk that is read-only for now does not prevent the point from measuring: it tries to open the store again.
+	 */
 	if (!c->store || access(c->store, W_OK) == 0 || errno == EROFS)
 		return 0;
 	const char *slash = strrchr(c->store, '/');
@@ -228,14 +230,14 @@ static int check_store(const struct ow_config *c, struct ow_error *err)
 	return 0;
 }
 
-/* Captures do not tell which way packets go. */
+/* Capture files do not contain the direction of packets. */
 static int check_direction(const struct ow_config *c, const struct ow_config_segment *s, struct ow_error *err)
 {
 	for (unsigned i = 0; i < c->interface_count && !s->to_peer; i++) {
 		if (c->interfaces[i].file && s->interfaces >> i & 1)
 			return ow_error_set(
 				err, EINVAL,
-				"%s:%u: segment '%s': file '%s' does not tell which way packets go: give to_peer",
+				"%s:%u: segment '%s': file '%s' does not contain the direction of packets: set to_peer",
 				c->path, s->line, s->name, c->interfaces[i].name);
 	}
 	return 0;

@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 
-/* What the entries of a configuration must agree on. For config/config.c. */
+/* Checks of the entries of a configuration against each other. For config/config.c. */
 
 /* Everything but the segments. */
 int ow_config_check_top(const struct ow_config *config, bool has_segments, bool has_flows, struct ow_error *err);

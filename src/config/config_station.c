@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The station's configuration, and which place a result belongs to. */
+/* The station's configuration, and the place that a result belongs to. */
 #include "config/config_station.h"
 #include "base/time.h"
 #include "config/keys.h"
@@ -69,7 +69,9 @@ const struct ow_key ow_target_keys[] = {
 	{0},
 };
 
-/* A target without a name has that of its ends. The tree owns it, as the key that no list entry has. */
+/*
+ * A target without a name is named by its ends. The tree owns this text, as the key of the list entry, which has none.
+ */
 static int name_target(struct ow_key_reader *r, struct ow_yaml *entry, struct ow_target *t)
 {
 	if (t->name)
@@ -160,7 +162,7 @@ static int read_cost(struct ow_key_reader *r, struct ow_yaml *node, void *field)
 {
 	int code = ow_key_check_text(r, node);
 	if (code == 0 && ow_cost_parse(node->text, strlen(node->text), field) < 0)
-		code = ow_key_fail(r, node, "is no number above 0");
+		code = ow_key_fail(r, node, "is not a number above 0");
 	return code;
 }
 
@@ -302,7 +304,7 @@ static bool turn_around(const char *name, char turned[OW_PLACE_TEXT])
 	return used == length;
 }
 
-/* Does the name begin (end) with this router? */
+/* Whether the name begins (ends) with this router. */
 static bool begins(const char *name, const char *router)
 {
 	size_t length = strlen(router);
@@ -315,7 +317,10 @@ static bool ends(const char *name, const char *router)
 	return last && strcmp(last + 1, router) == 0;
 }
 
-/* Both directions of a segment bear its name, and perhaps more: results count only where their ends are the place's. */
+/*
+ * Both directions of a segment have its name, and possibly others. A result counts only if its ends are those of the
+ * place.
+ */
 static bool by_its_name(const struct ow_interval_result *result, char ret_place[OW_PLACE_TEXT])
 {
 	const char *name = result->segment, *from = result->from, *to = result->to, *bracket = strchr(name, '[');

@@ -6,8 +6,10 @@
 #include "config/keys.h"
 #include "plane/monitor.h"
 
-/* The configuration of the monitoring station (docs/plane.md): the network, what is measured where, what is asked of
- * it. */
+/*
+ * The configuration of the monitoring station (docs/plane.md): the network, the places of measurements, and the
+ * targets.
+ */
 
 /* Which place a result belongs to. NULL matches all. */
 struct ow_station_place {
@@ -16,8 +18,8 @@ struct ow_station_place {
 };
 
 struct ow_station {
-	const char *network;      /* a file, relative to the configuration's folder; NULL: */
-	const char *vtysh;        /* ask FRR with this program and the socket folder below */
+	const char *network;      /* a file, relative to the configuration's folder; NULL = ask FRR: */
+	const char *vtysh;        /* with this program and the socket folder below */
 	const char *vtysh_socket; /* or NULL */
 	int64_t refresh_ns;       /* how often the network is read again */
 	int64_t default_cost;
@@ -27,7 +29,7 @@ struct ow_station {
 	unsigned places;
 	struct ow_target *target;
 	unsigned targets;
-	const char **router_id, **router_name; /* names for routers' ids (FRR knows only ids) */
+	const char **router_id, **router_name; /* names for router ids (FRR only has ids) */
 	unsigned routers;
 	struct ow_monitor_options options;
 	struct ow_yaml *tree; /* owns the texts */
@@ -39,12 +41,13 @@ extern const struct ow_key ow_station_keys[], ow_place_keys[], ow_target_keys[];
 int ow_station_read(const char *path, struct ow_station **ret_station, struct ow_error *err);
 void ow_station_free(struct ow_station *station);
 
-/* Round trips of probes are of two ways, and so of no place. */
+/* Round trips of probes belong to no place, because they contain both directions. */
 bool ow_station_is_round_trip(const struct ow_interval_result *result);
 /*
- * The name of the place that a result is about: as the configuration says; else its segment's name, if that is the name
- * of a place and the result's ends are those of the place, turned around for the direction from its end to its start.
- * Classes other than "all" are appended: "F>C/voice". false: it belongs to none.
+ * The name of the place that a result belongs to. An entry of the configuration decides first. Otherwise it is the name
+ * of the segment, if that is the name of a place whose ends are those of the result; for the direction from end to
+ * start the name is reversed. Classes other than "all" are appended: "F>C/voice". Returns false if the result belongs
+ * to no place.
  */
 bool ow_station_place(const struct ow_station *station, const struct ow_interval_result *result,
                       char ret_place[OW_PLACE_TEXT]);

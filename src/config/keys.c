@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads values as a table of keys says: config/keys.h. */
+/* Reads values according to a table of keys: config/keys.h. */
 #include "config/keys.h"
 
 #include "base/size.h"
@@ -51,8 +51,9 @@ static int check_address(const struct ow_key *key, const char *text, struct ow_e
 {
 	const char *colon = strrchr(text, ':');
 	if (!colon || strlen(text) > ADDRESS_MAX)
-		return ow_error_set(why, EINVAL,
-		                    "is no address (examples: 192.0.2.7:8620, point.example:8620, [2001:db8::7]:8620)");
+		return ow_error_set(
+			why, EINVAL,
+			"is not an address (examples: 192.0.2.7:8620, point.example:8620, [2001:db8::7]:8620)");
 	if (*text == '[' ? colon[-1] != ']' : memchr(text, ':', (size_t)(colon - text)) != NULL)
 		return ow_error_set(why, EINVAL, "is ambiguous: write [address]:port for IPv6");
 	char *end;
@@ -74,7 +75,7 @@ static int check_text(const struct ow_key *key, const char *text, struct ow_erro
 	switch (key->type) {
 	case OW_KEY_NAME:
 		return ow_name_check(text, why);
-	case OW_KEY_POINT: /* names of points stand in certificates, too */
+	case OW_KEY_POINT: /* names of points are also in certificates */
 		return ow_point_name_valid(text)
 		               ? 0
 		               : ow_error_set(why, EINVAL,
@@ -104,7 +105,7 @@ static int set_count(const struct ow_key *key, const char *text, uint64_t *field
 	errno = 0;
 	unsigned long long value = strtoull(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end || errno || value < key->least || value > key->most)
-		return ow_error_set(why, EINVAL, "'%.40s' is no number in %llu .. %llu", text,
+		return ow_error_set(why, EINVAL, "'%.40s' is not a number in %llu .. %llu", text,
 		                    (unsigned long long)key->least, (unsigned long long)key->most);
 	*field = value;
 	return 0;
@@ -139,7 +140,7 @@ static int set_real(const struct ow_key *key, const char *text, double *field, s
 	char *end;
 	double value = strtod(text, &end);
 	if (end == text || *end || !(value > 0 && value <= (double)key->most))
-		return ow_error_set(why, EINVAL, "'%.40s' is no number above 0, up to %llu", text,
+		return ow_error_set(why, EINVAL, "'%.40s' is not a number above 0, up to %llu", text,
 		                    (unsigned long long)key->most);
 	*field = value;
 	return 0;
@@ -154,7 +155,7 @@ static int set_share(const char *text, double *field, struct ow_error *why)
 		end++;
 	}
 	if (end == text || *end || !(share >= 0 && share <= 1))
-		return ow_error_set(why, EINVAL, "'%.40s' is no share, like 0.1%% or 0.001", text);
+		return ow_error_set(why, EINVAL, "'%.40s' is not a share, like 0.1%% or 0.001", text);
 	*field = share;
 	return 0;
 }
@@ -202,7 +203,7 @@ int ow_key_set(const struct ow_key *key, const char *text, void *field, struct o
 
 /* -- mappings and lists -------------------------------------------------------------------------------------------- */
 
-/* A path that is relative begins in the folder of the file. The tree owns the text. */
+/* A relative path starts at the folder of the file. The tree owns the text. */
 static int resolve(struct ow_key_reader *r, struct ow_yaml *node, const char **field)
 {
 	const char *slash = strrchr(r->path, '/');
@@ -326,7 +327,7 @@ void ow_keys_markdown(FILE *out, const struct ow_key *table)
 {
 	fputs("| key | default | meaning |\n|---|---|---|\n", out);
 	for (const struct ow_key *key = table; key->name; key++) {
-		/* Keys that are described together stand in one row. */
+		/* Keys that are described together are in one row. */
 		const struct ow_key *last = key;
 		fprintf(out, "| `%s`", key->name);
 		while (last[1].name && !last[1].meaning)

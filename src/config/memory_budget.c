@@ -9,7 +9,7 @@ void ow_agree_retention(int64_t length_ns, int64_t skew_ns, double speed, struct
 	double faster = speed > 1 ? speed : 1;
 	double retain = (double)OW_RETAIN_NS * faster + (double)(skew_ns < 0 ? -skew_ns : skew_ns);
 	double pages = retain / (double)length_ns + 1;
-	/* So much may be on its way through the threads when they are held up: more than a ring holds. */
+	/* The time for which packets may wait in the threads when these are delayed: longer than a ring holds. */
 	double open = (faster * (double)OW_NS_PER_S + (double)OW_HELD_UP_NS) / (double)length_ns + 3;
 	struct ow_retention r = {
 		.pages_max = pages < OW_RETAIN_MIN   ? OW_RETAIN_MIN
@@ -31,7 +31,7 @@ uint64_t ow_agree_retained(uint64_t bytes, const struct ow_retention *retention)
 
 size_t ow_agree_stamps(uint64_t bytes, const struct ow_retention *retention)
 {
-	/* Two pages are being written at a time; the others of open_max are for clocks that jump. */
+	/* Two intervals are open at a time; the others of open_max are for clocks that jump. */
 	uint64_t stamps = bytes / OW_SIGHTING_BYTES / (retention->pages_max + 2);
 	return stamps < OW_SIGHTINGS_LEAST ? 0 : stamps;
 }
@@ -66,7 +66,7 @@ uint64_t ow_agree_share(uint64_t left, unsigned expected, bool open_ended, uint6
 	unsigned parts = expected + open_ended;
 	uint64_t equal = left / (parts ? parts : 1);
 	if (left < others || left - others < own)
-		return equal; /* not enough for all: who comes first is served */
+		return equal; /* not enough for all lanes: an equal part */
 	uint64_t most = left - others;
 	return equal < own ? own : equal < most ? equal : most;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From libyaml's events to a tree. Aliases are not followed, so the tree is no larger than the file; its depth is
- * bounded, so recursion is.
+ * Makes a tree from libyaml's events. Aliases are not followed, so the tree is no larger than the file. Its depth is
+ * limited, and with it the recursion.
  */
 #include "config/yaml.h"
 
@@ -102,7 +102,7 @@ static int take_key(struct loader *l, const struct ow_yaml *mapping, const yaml_
 	return 0;
 }
 
-/* One entry, whose first event this is. */
+/* Reads one entry, given its first event. */
 static int take_entry(struct loader *l, struct ow_yaml *parent, yaml_event_t *event, unsigned depth,
                       struct ow_yaml ***end)
 {
@@ -194,7 +194,7 @@ static int take_node(struct loader *l, const yaml_event_t *event, unsigned depth
 	return 0;
 }
 
-/* The events before and after the document's only node; *ret_root stays NULL for an empty one. */
+/* The events before and after the only node of the document; *ret_root stays NULL if the document is empty. */
 static int take_document(struct loader *l, struct ow_yaml **ret_root)
 {
 	bool over = false;
@@ -237,7 +237,7 @@ int ow_yaml_load(const char *path, char **ret_bytes, size_t *ret_size, struct ow
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
-	/* One byte more than may be, so that a longer file shows. */
+	/* One byte more than allowed, to detect a file that is too long. */
 	char *bytes = malloc(OW_YAML_BYTES_MAX + 1);
 	int r = bytes ? read_whole(fd, bytes, OW_YAML_BYTES_MAX + 1, ret_size) : -ENOMEM;
 	close(fd);

@@ -163,8 +163,8 @@ static const struct {
 	{TOP SEG "    method: folds\n", "method of segment 'x': 'folds' is not fold or rda"},
 	{TOP SEG "    identity: frame\n", "'frame' is not ip or nat"},
 	{TOP SEG "    inner: maybe\n", "is not true or false"},
-	{TOP SEG "    facing: peer\n    to_peer: ip\n", "conf/t.yaml:9: facing of segment 'x': to_peer tells"},
-	{TOP SEG "    interfaces: [eth7]\n", "conf/t.yaml:9: interfaces of segment 'x': no interface 'eth7'"},
+	{TOP SEG "    facing: peer\n    to_peer: ip\n", "conf/t.yaml:9: facing of segment 'x': to_peer gives"},
+	{TOP SEG "    interfaces: [eth7]\n", "conf/t.yaml:9: interfaces of segment 'x': this point has no interface 'eth7'"},
 	{TOP SEG "    interfaces: []\n", "must be a list of at least one entry"},
 	{TOP SEG "    classes: [{filter: ip}]\n", "class 1 of segment 'x' has no name"},
 	{TOP SEG "    classes: [{name: a}, {name: a}]\n", "class 'a' of segment 'x' is in line 9 already"},
@@ -177,19 +177,19 @@ static const struct {
 	{TOP SEG "  - name: y\n", "conf/t.yaml:9: segment 2 has no peer"},
 	{TOP SEG "  - name: y\n    peer: london\n    connect: a:1\n", "is this point itself"},
 	{TOP "segments:\n  - name: x\n    peer: paris\n", "has no 'connect', and this point does not 'listen' either"},
-	{TOP "segments:\n  - name: x\n    peer: paris\n    connect: paris\n", "is no address"},
+	{TOP "segments:\n  - name: x\n    peer: paris\n    connect: paris\n", "is not an address"},
 	{TOP "segments:\n  - name: x\n    peer: paris\n    connect: 'paris:'\n", "has no port"},
 	{TOP "segments:\n  - name: x\n    peer: paris\n    connect: paris:70000\n", "has no port in 0 .. 65535"},
 	{TOP "segments:\n  - name: x\n    peer: paris\n    connect: :8620\n", "names no host"},
 	{"metrics: :9620\n" TOP SEG, "t.yaml:1: metrics: names no host"},
-	{"metrics: 9620\n" TOP SEG, "t.yaml:1: metrics: is no address"},
+	{"metrics: 9620\n" TOP SEG, "t.yaml:1: metrics: is not an address"},
 	{TOP "segments:\n  - name: x\n    peer: paris\n    connect: 2001:db8::1:8620\n", "write [address]:port"},
 	{TOP "segments: x\n", "must be a list"},
 	{TOP, "has no 'segments'"},
 	{TOP "flows: x\n", "must be a list"},
 	{TOP "flows: [{counters: 10}]\n", "has no 'file'"},
 	{TOP "flows: [{file: f, count: 10}]\n", "unknown key 'count' in flows 'f', did you mean 'counts'?"},
-	{TOP "flows: [{file: f, counters: 0}]\n", "counters of flows 'f': '0' is no number in 1 .. "},
+	{TOP "flows: [{file: f, counters: 0}]\n", "counters of flows 'f': '0' is not a number in 1 .. "},
 	{TOP "flows: [{file: f, key: five}]\n", "key of flows 'f': 'five' is no flow key"},
 	{TOP "flows: [{file: f, heading: up}]\n", "'up' is not both, in or out"},
 	{TOP "flows: [{file: f, interval: 2d}]\n", "'2d' is not in 1 ms .. 86400 s"},
@@ -212,9 +212,9 @@ static const struct {
 	{"point: a\nmemory: lots\n", "'lots' is no size"},
 	{"point: a\noutput: xml\n", "'xml' is not text, json or none"},
 	{"point: a\ninterfaces:\n  - name: lo\n    threads: 0\n",
-         "threads of interface 'lo': '0' is no number in 1 .. 64"},
+         "threads of interface 'lo': '0' is not a number in 1 .. 64"},
 	{"point: a\ninterfaces:\n  - name: lo\n    speed: -1\n",
-         "speed of interface 'lo': '-1' is no number above 0, up to 1000"},
+         "speed of interface 'lo': '-1' is not a number above 0, up to 1000"},
 	{"point: a\npsk: p\ninterfaces:\n  - threads: 1\n" SEG, "interface 1 has neither name nor file"},
 	{"point: a\npsk: p\ninterfaces:\n  - name: lo\n    speed: 2\n" SEG, "only a file has one"},
 	{"point: a\npsk: p\ninterfaces:\n  - file: f\n    threads: 2\n" SEG, "a file has no threads"},
@@ -312,7 +312,7 @@ static void checks_the_host(void **state)
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{name: nothere0}]\n" SEG, ":3: interface 'nothere0' is not on");
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{file: no.pcap}]\n" SEG, "no.pcap: No such file");
 	/* Any file will do. */
-	check_fails(&h, "point: a\npsk: p\ninterfaces: [{file: p}]\n" SEG, ":5: segment 'x': file 'p' does not tell");
+	check_fails(&h, "point: a\npsk: p\ninterfaces: [{file: p}]\n" SEG, ":5: segment 'x': file 'p' does not contain the direction");
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{file: p}]\n" SEG "    to_peer: ip\n", NULL);
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{file: .}]\n" SEG, "is a folder");
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{name: lo, filter: 'x y z'}]\n" SEG, "interface 'lo': filter");

@@ -86,7 +86,7 @@ static void wrong(void **state)
 		{"network: n\ntargets:\n  - {to: A}\n", "'from' of target 1 is missing"},
 		{"network: n\ntargets:\n  - {from: A, to: B, mean: fast}\n", ":3: mean of target 1: "},
 		{"network: n\ntargets:\n  - {from: A, to: B, mean: -1ms}\n", ":3: mean of target 1: "},
-		{"network: n\ntargets:\n  - {from: A, to: B, loss: 200%}\n", "'200%' is no share"},
+		{"network: n\ntargets:\n  - {from: A, to: B, loss: 200%}\n", "'200%' is not a share"},
 		{"network: n\ntargets:\n  - {from: A, to: B, max: 1}\n", "unknown key 'max'"},
 		{"network: n\nplaces:\n  - {segment: s}\n", "'place' of place 1 is missing"},
 		{"network: n\nplaces: s\n", "places: must be a list"},
