@@ -19,61 +19,61 @@
 /* -- intervals ----------------------------------------------------------------------------------------------------- */
 
 /* From here on nothing of a lane is looked at: a file that has ended cannot show who arrives. */
-static int64_t stop_of(const struct ow_local_pair *both, const struct ow_local_pair_lane *lane)
+static int64_t stop_of(const struct ow_local_pair *pair, const struct ow_local_pair_lane *lane)
 {
-	return ow_local_pair_least(both->stop_ns, both->over_ns[lane->book[OW_LOCAL_PAIR_RECEIVER].source]);
+	return ow_local_pair_least(pair->stop_ns, pair->over_ns[lane->book[OW_LOCAL_PAIR_RECEIVER].source]);
 }
 
 /* An interface was away: what it did not see is not lost. */
-static int skip(struct ow_local_pair *both, struct ow_local_pair_lane *lane, const struct ow_interval_packets *a,
+static int skip(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, const struct ow_interval_packets *a,
                 const struct ow_interval_packets *b, bool quiet)
 {
-	struct ow_interval_result result = {.interval = a->interval - both->lead,
+	struct ow_interval_result result = {.interval = a->interval - pair->lead,
 	                                    .start_ns = a->start_ns,
 	                                    .length_ns = a->length_ns,
 	                                    .total_sent = a->total_packets,
 	                                    .total_received = b->total_packets,
 	                                    .bytes = a->total_bytes};
-	ow_local_pair_complete(both, lane, &result);
+	ow_local_pair_complete(pair, lane, &result);
 	snprintf(result.cause, sizeof result.cause, "%s%s%s", a->blind, a->blind[0] && b->blind[0] ? "; " : "",
 	         b->blind);
-	return ow_interval_results_unknown(lane->settle, &result, quiet);
+	return ow_interval_results_unknown(lane->results, &result, quiet);
 }
 
-static int compare(struct ow_local_pair *both, struct ow_local_pair_lane *lane, const struct ow_interval_packets *a,
+static int compare(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, const struct ow_interval_packets *a,
                    const struct ow_interval_packets *b)
 {
 	struct ow_interval_results_input input;
-	bool quiet = a->interval < both->lead || a->start_ns >= both->end_ns;
+	bool quiet = a->interval < pair->lead || a->start_ns >= pair->end_ns;
 	if (a->blind[0] || b->blind[0])
-		return skip(both, lane, a, b, quiet);
+		return skip(pair, lane, a, b, quiet);
 	struct ow_joined joined;
 	int64_t before_ns = ow_clock_steady_ns();
-	int r = ow_page_match_pair(a, b, &(struct ow_page_match_past){lane->settle, lane->before}, &input, &joined);
+	int r = ow_page_match_pair(a, b, &(struct ow_page_match_past){lane->results, lane->before}, &input, &joined);
 	if (r < 0)
 		return r;
-	ow_local_pair_complete(both, lane, &input.result);
+	ow_local_pair_complete(pair, lane, &input.result);
 	input.quiet = quiet;
-	input.result.interval = a->interval - both->lead;
+	input.result.interval = a->interval - pair->lead;
 	input.result.cost.compute_ns = ow_clock_steady_ns() - before_ns;
-	r = ow_interval_results_step(lane->settle, &input);
+	r = ow_interval_results_step(lane->results, &input);
 	ow_joined_done(&joined);
 	return r;
 }
 
 /* The run ends in the middle of the interval: the rest is there for packets that are under way. */
-static int compare_split(struct ow_local_pair *both, struct ow_local_pair_lane *lane, struct ow_interval_packets *a,
+static int compare_split(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, struct ow_interval_packets *a,
                          struct ow_interval_packets *b)
 {
-	struct ow_interval_packets *rest_a = ow_interval_packets_rest(a, both->end_ns),
-				   *rest_b = ow_interval_packets_rest(b, both->end_ns);
+	struct ow_interval_packets *rest_a = ow_interval_packets_rest(a, pair->end_ns),
+				   *rest_b = ow_interval_packets_rest(b, pair->end_ns);
 	int r = rest_a && rest_b ? 0 : -ENOMEM;
-	ow_interval_packets_cut(a, both->end_ns);
-	ow_interval_packets_cut(b, both->end_ns);
+	ow_interval_packets_cut(a, pair->end_ns);
+	ow_interval_packets_cut(b, pair->end_ns);
 	if (r == 0)
-		r = compare(both, lane, a, b);
+		r = compare(pair, lane, a, b);
 	if (r == 0)
-		r = compare(both, lane, rest_a, rest_b);
+		r = compare(pair, lane, rest_a, rest_b);
 	ow_interval_packets_free(rest_a);
 	ow_interval_packets_free(rest_b);
 	return r;
@@ -95,44 +95,44 @@ static void look_at_filter(struct ow_local_pair_lane *lane, struct ow_interval_p
 		         a->total_packets ? lane->names.to : lane->names.from);
 }
 
-static int compare_pages(struct ow_local_pair *both, struct ow_local_pair_lane *lane, struct ow_interval_packets *a,
+static int compare_pages(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, struct ow_interval_packets *a,
                          struct ow_interval_packets *b)
 {
 	unsigned shift = a->sample_shift > b->sample_shift ? a->sample_shift : b->sample_shift;
-	ow_interval_packets_resample(a, &both->options.identity, shift);
-	ow_interval_packets_resample(b, &both->options.identity, shift);
+	ow_interval_packets_resample(a, &pair->options.identity, shift);
+	ow_interval_packets_resample(b, &pair->options.identity, shift);
 	look_at_filter(lane, a, b);
-	int64_t stop_ns = stop_of(both, lane);
+	int64_t stop_ns = stop_of(pair, lane);
 	if (a->start_ns + a->length_ns > stop_ns) {
 		ow_interval_packets_cut(a, stop_ns);
 		ow_interval_packets_cut(b, stop_ns);
 	}
-	a->interval += both->split;
-	b->interval += both->split;
-	if (a->start_ns < both->end_ns && both->end_ns < a->start_ns + a->length_ns)
-		return compare_split(both, lane, a, b);
-	return compare(both, lane, a, b);
+	a->interval += pair->split;
+	b->interval += pair->split;
+	if (a->start_ns < pair->end_ns && pair->end_ns < a->start_ns + a->length_ns)
+		return compare_split(pair, lane, a, b);
+	return compare(pair, lane, a, b);
 }
 
-static struct ow_interval_packets *next_page(const struct ow_local_pair *both, struct ow_interval_log *log,
+static struct ow_interval_packets *next_page(const struct ow_local_pair *pair, struct ow_interval_log *log,
                                              int64_t passed_ns)
 {
 	struct ow_interval_packets *page = ow_interval_log_next(log, passed_ns);
 	if (page)
-		page->interval += both->base;
+		page->interval += pair->base;
 	return page;
 }
 
-/* The page of an interval; an empty one where the ledger has none. NULL without memory. */
-static struct ow_interval_packets *take_page(struct ow_local_pair *both, struct ow_local_pair_book *book,
+/* The page of an interval; an empty one where the log has none. NULL without memory. */
+static struct ow_interval_packets *take_page(struct ow_local_pair *pair, struct ow_local_pair_book *book,
                                              int64_t interval, int64_t passed_ns)
 {
 	if (!book->page)
-		book->page = next_page(both, book->log->packets, passed_ns);
+		book->page = next_page(pair, book->log->packets, passed_ns);
 	struct ow_interval_packets *page = book->page;
 	while (page && page->interval < interval) {
 		ow_interval_packets_free(page);
-		page = next_page(both, book->log->packets, passed_ns);
+		page = next_page(pair, book->log->packets, passed_ns);
 	}
 	book->page = page;
 	if (page && page->interval == interval) {
@@ -145,160 +145,160 @@ static struct ow_interval_packets *take_page(struct ow_local_pair *both, struct 
 	page = calloc(1, sizeof *page);
 	if (page) {
 		page->interval = interval;
-		page->start_ns = ow_local_pair_start_of(both, interval);
-		page->length_ns = both->options.length_ns;
+		page->start_ns = ow_local_pair_start_of(pair, interval);
+		page->length_ns = pair->options.length_ns;
 	}
 	return page;
 }
 
-static int compare_interval(struct ow_local_pair *both, struct ow_local_pair_lane *lane, int64_t passed_ns)
+static int compare_interval(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, int64_t passed_ns)
 {
-	struct ow_interval_packets *a = take_page(both, lane->book + OW_LOCAL_PAIR_SENDER, both->next, passed_ns);
-	struct ow_interval_packets *b = take_page(both, lane->book + OW_LOCAL_PAIR_RECEIVER, both->next, passed_ns);
-	int r = a && b ? compare_pages(both, lane, a, b) : -ENOMEM;
+	struct ow_interval_packets *a = take_page(pair, lane->book + OW_LOCAL_PAIR_SENDER, pair->next, passed_ns);
+	struct ow_interval_packets *b = take_page(pair, lane->book + OW_LOCAL_PAIR_RECEIVER, pair->next, passed_ns);
+	int r = a && b ? compare_pages(pair, lane, a, b) : -ENOMEM;
 	ow_interval_packets_free(a);
 	ow_interval_packets_free(lane->before);
 	lane->before = b;
 	return r;
 }
 
-static bool something_waits(const struct ow_local_pair *both)
+static bool something_waits(const struct ow_local_pair *pair)
 {
-	for (size_t i = 0; i < both->lanes; i++) {
-		if (ow_interval_results_waiting(both->lane[i].settle))
+	for (size_t i = 0; i < pair->lanes; i++) {
+		if (ow_interval_results_waiting(pair->lane[i].results))
 			return true;
 	}
 	return false;
 }
 
 /* Is the next interval complete, or as complete as it will be? */
-static bool is_due(const struct ow_local_pair *both)
+static bool is_due(const struct ow_local_pair *pair)
 {
-	int64_t end_ns = ow_local_pair_least(ow_local_pair_start_of(both, both->next + 1), both->stop_ns);
-	return both->passed_ns >= end_ns ||
-	       (both->stopped && ow_clock_steady_ns() - both->since_ns > GRACE_NS + PATIENCE_NS);
+	int64_t end_ns = ow_local_pair_least(ow_local_pair_start_of(pair, pair->next + 1), pair->stop_ns);
+	return pair->passed_ns >= end_ns ||
+	       (pair->stopped && ow_clock_steady_ns() - pair->since_ns > GRACE_NS + PATIENCE_NS);
 }
 
-static int finish(struct ow_local_pair *both)
+static int finish(struct ow_local_pair *pair)
 {
-	both->holding = true;
-	for (size_t i = 0; i < both->lanes; i++)
-		ow_interval_results_finish(both->lane[i].settle);
-	ow_local_pair_release(both);
-	both->done = true;
+	pair->holding = true;
+	for (size_t i = 0; i < pair->lanes; i++)
+		ow_interval_results_finish(pair->lane[i].results);
+	ow_local_pair_release(pair);
+	pair->done = true;
 	return 1;
 }
 
 /* Compares intervals that are complete, up to WORK_INTERVALS. 1 when that was the end. */
-static int compare_intervals(struct ow_local_pair *both)
+static int compare_intervals(struct ow_local_pair *pair)
 {
-	for (unsigned n = 0; n < WORK_INTERVALS && is_due(both); n++) {
-		int64_t start_ns = ow_local_pair_start_of(both, both->next),
-			end_ns = start_ns + both->options.length_ns;
-		/* The ledgers give a page up when its interval has ended; the last one ends now. */
-		int64_t passed_ns = end_ns > both->stop_ns || both->stopped ? INT64_MAX : both->passed_ns;
+	for (unsigned n = 0; n < WORK_INTERVALS && is_due(pair); n++) {
+		int64_t start_ns = ow_local_pair_start_of(pair, pair->next),
+			end_ns = start_ns + pair->options.length_ns;
+		/* The logs hand a page out when its interval has ended; the last one ends now. */
+		int64_t passed_ns = end_ns > pair->stop_ns || pair->stopped ? INT64_MAX : pair->passed_ns;
 		int r = 0;
-		both->holding = true;
-		for (size_t i = 0; r >= 0 && i < both->lanes; i++) {
-			if (start_ns < stop_of(both, both->lane + i))
-				r = compare_interval(both, both->lane + i, passed_ns);
+		pair->holding = true;
+		for (size_t i = 0; r >= 0 && i < pair->lanes; i++) {
+			if (start_ns < stop_of(pair, pair->lane + i))
+				r = compare_interval(pair, pair->lane + i, passed_ns);
 		}
-		ow_local_pair_release(both);
+		ow_local_pair_release(pair);
 		if (r < 0)
 			return r;
-		both->next++;
-		both->split += start_ns < both->end_ns && both->end_ns < end_ns;
-		if (end_ns >= both->stop_ns || (end_ns >= both->end_ns && !something_waits(both)))
-			return finish(both);
+		pair->next++;
+		pair->split += start_ns < pair->end_ns && pair->end_ns < end_ns;
+		if (end_ns >= pair->stop_ns || (end_ns >= pair->end_ns && !something_waits(pair)))
+			return finish(pair);
 	}
 	return 0;
 }
 
 /* -- work ---------------------------------------------------------------------------------------------------------- */
 
-int ow_local_pair_fd(const struct ow_local_pair *both)
+int ow_local_pair_fd(const struct ow_local_pair *pair)
 {
-	return ow_recorder_fd(both->recorder);
+	return ow_recorder_fd(pair->recorder);
 }
 
-bool ow_local_pair_is_blind(const struct ow_local_pair *both, struct ow_error *err)
+bool ow_local_pair_is_blind(const struct ow_local_pair *pair, struct ow_error *err)
 {
-	return !both->clock.files && ow_lane_logs_check(&both->logs, err) < 0;
+	return !pair->clock.files && ow_lane_logs_check(&pair->logs, err) < 0;
 }
 
-int ow_local_pair_timeout_ms(const struct ow_local_pair *both)
+int ow_local_pair_timeout_ms(const struct ow_local_pair *pair)
 {
-	return is_due(both) ? 0 : OW_LOCAL_PAIR_WORK_MS;
+	return is_due(pair) ? 0 : OW_LOCAL_PAIR_WORK_MS;
 }
 
-int ow_local_pair_work(struct ow_local_pair *both, struct ow_error *err)
+int ow_local_pair_work(struct ow_local_pair *pair, struct ow_error *err)
 {
 	struct ow_chunk *chunks = NULL;
 	struct ow_error reason = {"no reason given"};
-	if (both->done)
+	if (pair->done)
 		return 1;
-	int r = ow_recorder_take(both->recorder, &chunks, &both->passed_ns, &reason);
+	int r = ow_recorder_take(pair->recorder, &chunks, &pair->passed_ns, &reason);
 	/* Before anything is done with what was taken. */
-	int stepped = ow_local_pair_look_at_clock(both, err);
-	ow_lane_logs_enter(&both->logs, chunks);
+	int stepped = ow_local_pair_look_at_clock(pair, err);
+	ow_lane_logs_enter(&pair->logs, chunks);
 	/* Where files end is known from the start. */
-	for (unsigned source = 0; source < OW_LOCAL_PAIR_SIDES && !both->clock.files; source++)
-		(void)ow_lane_logs_outage(&both->logs, source, &(bool){false});
-	if (r < 0 && !both->failed) {
-		both->failed = r;
-		both->err = reason;
+	for (unsigned source = 0; source < OW_LOCAL_PAIR_SIDES && !pair->clock.files; source++)
+		(void)ow_lane_logs_outage(&pair->logs, source, &(bool){false});
+	if (r < 0 && !pair->failed) {
+		pair->failed = r;
+		pair->err = reason;
 		/* The other interface alone says nothing: what was seen until now is the result. Where a damaged file
 		 * ends is known. */
-		if (!both->clock.files)
-			ow_local_pair_stop(both);
+		if (!pair->clock.files)
+			ow_local_pair_stop(pair);
 	}
 	if (stepped < 0)
 		return stepped;
-	if (both->done)
+	if (pair->done)
 		return 1;
-	r = compare_intervals(both);
+	r = compare_intervals(pair);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot compare packets: %s", strerror(-r));
-	if (r == 1 && both->failed) {
-		*err = both->err;
-		return both->failed;
+	if (r == 1 && pair->failed) {
+		*err = pair->err;
+		return pair->failed;
 	}
 	return r;
 }
 
-void ow_local_pair_stop(struct ow_local_pair *both)
+void ow_local_pair_stop(struct ow_local_pair *pair)
 {
-	if (both->stopped)
+	if (pair->stopped)
 		return;
 	/* Of files, what has been compared: they may be far ahead. */
-	int64_t now_ns = both->clock.files
-	                         ? ow_local_pair_least(both->passed_ns, ow_local_pair_start_of(both, both->next))
-	                         : ow_recorder_now_ns(both->recorder);
-	both->stopped = true;
-	both->since_ns = ow_clock_steady_ns();
-	both->end_ns = ow_local_pair_least(both->end_ns, now_ns);
-	both->stop_ns = ow_local_pair_least(
-		both->stop_ns, now_ns + (both->clock.files ? 0 : ow_local_pair_least(GRACE_NS, both->options.wait_ns)));
+	int64_t now_ns = pair->clock.files
+	                         ? ow_local_pair_least(pair->passed_ns, ow_local_pair_start_of(pair, pair->next))
+	                         : ow_recorder_now_ns(pair->recorder);
+	pair->stopped = true;
+	pair->since_ns = ow_clock_steady_ns();
+	pair->end_ns = ow_local_pair_least(pair->end_ns, now_ns);
+	pair->stop_ns = ow_local_pair_least(
+		pair->stop_ns, now_ns + (pair->clock.files ? 0 : ow_local_pair_least(GRACE_NS, pair->options.wait_ns)));
 }
 
-size_t ow_local_pair_lanes(const struct ow_local_pair *both)
+size_t ow_local_pair_lanes(const struct ow_local_pair *pair)
 {
-	return both->lanes;
+	return pair->lanes;
 }
 
-void ow_local_pair_total(const struct ow_local_pair *both, size_t lane, struct ow_interval_result *ret_total)
+void ow_local_pair_total(const struct ow_local_pair *pair, size_t lane, struct ow_interval_result *ret_total)
 {
-	assert(lane < both->lanes);
-	ow_run_total(both->lane[lane].settle, ret_total);
-	ow_result_name_like(ret_total, &both->lane[lane].names);
+	assert(lane < pair->lanes);
+	ow_run_total(pair->lane[lane].results, ret_total);
+	ow_result_name_like(ret_total, &pair->lane[lane].names);
 }
 
-uint64_t ow_local_pair_untimed(const struct ow_local_pair *both, unsigned source)
+uint64_t ow_local_pair_untimed(const struct ow_local_pair *pair, unsigned source)
 {
-	return both->untimed[source];
+	return pair->untimed[source];
 }
 
-void ow_local_pair_counts(const struct ow_local_pair *both, unsigned source, struct ow_recorder_counts *ret_counts)
+void ow_local_pair_counts(const struct ow_local_pair *pair, unsigned source, struct ow_recorder_counts *ret_counts)
 {
-	ow_recorder_counts(both->recorder, source, ret_counts);
+	ow_recorder_counts(pair->recorder, source, ret_counts);
 }

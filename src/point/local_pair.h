@@ -8,8 +8,8 @@
 
 /*
  * Both points on this host: what goes in at one interface and out at another (or is in two capture files), packet by
- * packet. recorder -> two ledgers a lane -> join -> settle. A lane is a class in one direction; forward goes in at
- * `from` and out at `to`.
+ * packet. recorder -> two interval logs a lane -> page_match -> interval_results. A lane is a class in one direction;
+ * forward goes in at `from` and out at `to`.
  *
  * Intervals begin at whole multiples of their length, or at whole seconds; those of files where both captures have
  * begun. A short time before the first and, where something still waits, after the last one is recorded as well, so
@@ -46,30 +46,30 @@ struct ow_local_pair_options {
 struct ow_local_pair;
 
 /* -EINVAL for what cannot be measured, or what opening says; err has one line. */
-int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_local_pair **ret_both,
+int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_local_pair **ret_pair,
                          struct ow_error *err);
-void ow_local_pair_free(struct ow_local_pair *both);
+void ow_local_pair_free(struct ow_local_pair *pair);
 
 /* Readable when there is work. Even if it is not, ow_local_pair_work wants to be called after ow_local_pair_timeout_ms.
  */
-int ow_local_pair_fd(const struct ow_local_pair *both);
+int ow_local_pair_fd(const struct ow_local_pair *pair);
 #define OW_LOCAL_PAIR_WORK_MS 50
-int ow_local_pair_timeout_ms(const struct ow_local_pair *both);
+int ow_local_pair_timeout_ms(const struct ow_local_pair *pair);
 /* Takes what there is and tells the sink. 0; 1 at the end, when everything is final; a negative errno when a source
  * failed, with err: everything is final then, too. An interface that goes away is waited for; its intervals are
  * unknown. */
-int ow_local_pair_work(struct ow_local_pair *both, struct ow_error *err);
+int ow_local_pair_work(struct ow_local_pair *pair, struct ow_error *err);
 /* No more than what was sent until now: the interval under way becomes the last one. The end follows soon, from
  * ow_local_pair_work. */
-void ow_local_pair_stop(struct ow_local_pair *both);
+void ow_local_pair_stop(struct ow_local_pair *pair);
 
 /* Lanes: for each class forward, then backward. */
-size_t ow_local_pair_lanes(const struct ow_local_pair *both);
-void ow_local_pair_total(const struct ow_local_pair *both, size_t lane, struct ow_interval_result *ret_total);
+size_t ow_local_pair_lanes(const struct ow_local_pair *pair);
+void ow_local_pair_total(const struct ow_local_pair *pair, size_t lane, struct ow_interval_result *ret_total);
 /* Of each source: 0 = from, 1 = to. Frames of a file without a time (0) are left out. */
-uint64_t ow_local_pair_untimed(const struct ow_local_pair *both, unsigned source);
-void ow_local_pair_counts(const struct ow_local_pair *both, unsigned source, struct ow_recorder_counts *ret_counts);
+uint64_t ow_local_pair_untimed(const struct ow_local_pair *pair, unsigned source);
+void ow_local_pair_counts(const struct ow_local_pair *pair, unsigned source, struct ow_recorder_counts *ret_counts);
 /* Whether neither interface is there now; err says why. */
-bool ow_local_pair_is_blind(const struct ow_local_pair *both, struct ow_error *err);
+bool ow_local_pair_is_blind(const struct ow_local_pair *pair, struct ow_error *err);
 
 #endif

@@ -5,20 +5,20 @@
 #include <stdio.h>
 
 /* What the step has cut is unknown, and what waits for its arrival undecided: the next interval has another clock. */
-static int tell_step(struct ow_local_pair *both, struct ow_local_pair_lane *lane, int64_t last, const char *cause)
+static int tell_step(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, int64_t last, const char *cause)
 {
 	int r = 0;
-	for (int64_t i = both->next; r == 0 && i <= last; i++) {
-		struct ow_interval_result result = {.interval = i + both->split - both->lead,
-		                                    .start_ns = ow_local_pair_start_of(both, i),
-		                                    .length_ns = both->options.length_ns,
+	for (int64_t i = pair->next; r == 0 && i <= last; i++) {
+		struct ow_interval_result result = {.interval = i + pair->split - pair->lead,
+		                                    .start_ns = ow_local_pair_start_of(pair, i),
+		                                    .length_ns = pair->options.length_ns,
 		                                    .reordered = OW_RESULT_NOT_COUNTED};
-		ow_local_pair_complete(both, lane, &result);
+		ow_local_pair_complete(pair, lane, &result);
 		snprintf(result.cause, sizeof result.cause, "%s", cause);
-		if (i >= both->lead && result.start_ns < both->end_ns)
-			r = ow_interval_results_unknown(lane->settle, &result, false);
+		if (i >= pair->lead && result.start_ns < pair->end_ns)
+			r = ow_interval_results_unknown(lane->results, &result, false);
 	}
-	ow_interval_results_finish(lane->settle);
+	ow_interval_results_finish(lane->results);
 	return r;
 }
 
@@ -26,39 +26,39 @@ static int tell_step(struct ow_local_pair *both, struct ow_local_pair_lane *lane
  * The clock was set, as packets were taken that are not in any page yet: all that is not compared is of two clocks. New
  * lanes begin by the new one, with the interval after the one that was cut; unless the run was about to end.
  */
-static int on_step(struct ow_local_pair *both, int64_t step_ns, struct ow_error *err)
+static int on_step(struct ow_local_pair *pair, int64_t step_ns, struct ow_error *err)
 {
-	const struct ow_local_pair_options *o = &both->options;
+	const struct ow_local_pair_options *o = &pair->options;
 	char size[OW_STEP_TEXT], cause[OW_STEP_TEXT + 32];
-	int64_t now_ns = ow_point_clock_now_ns(&both->clock), grid_ns = ow_local_pair_least(o->length_ns, OW_NS_PER_S);
-	int64_t last = (now_ns - step_ns - both->t0_ns) / o->length_ns;
+	int64_t now_ns = ow_point_clock_now_ns(&pair->clock), grid_ns = ow_local_pair_least(o->length_ns, OW_NS_PER_S);
+	int64_t last = (now_ns - step_ns - pair->t0_ns) / o->length_ns;
 	int r = 0;
 	ow_step_text(step_ns, size);
 	snprintf(cause, sizeof cause, "clock stepped by %s", size);
-	both->holding = true;
-	for (size_t i = 0; r == 0 && i < both->lanes; i++) {
-		r = tell_step(both, both->lane + i, last, cause);
-		ow_local_pair_forget_books(both->lane + i);
+	pair->holding = true;
+	for (size_t i = 0; r == 0 && i < pair->lanes; i++) {
+		r = tell_step(pair, pair->lane + i, last, cause);
+		ow_local_pair_forget_books(pair->lane + i);
 	}
-	ow_local_pair_release(both);
-	both->next = last + 1 > both->next ? last + 1 : both->next;
-	both->base = both->next;
+	ow_local_pair_release(pair);
+	pair->next = last + 1 > pair->next ? last + 1 : pair->next;
+	pair->base = pair->next;
 	int64_t start_ns = ow_local_pair_floor(now_ns + OW_LOCAL_PAIR_SETUP_NS, grid_ns) + grid_ns;
-	int64_t shift_ns = start_ns - ow_local_pair_start_of(both, both->next);
-	both->t0_ns += shift_ns;
-	both->end_ns += both->end_ns == INT64_MAX ? 0 : shift_ns;
-	both->stop_ns += both->stop_ns == INT64_MAX ? 0 : shift_ns;
-	ow_recorder_clock_set(both->recorder);
-	both->passed_ns = INT64_MIN;
-	for (size_t i = 0; r == 0 && i < both->lanes; i++)
-		r = ow_local_pair_add_books(both, i, err);
-	if (r == 0 && both->stopped)
-		both->done = true;
+	int64_t shift_ns = start_ns - ow_local_pair_start_of(pair, pair->next);
+	pair->t0_ns += shift_ns;
+	pair->end_ns += pair->end_ns == INT64_MAX ? 0 : shift_ns;
+	pair->stop_ns += pair->stop_ns == INT64_MAX ? 0 : shift_ns;
+	ow_recorder_clock_set(pair->recorder);
+	pair->passed_ns = INT64_MIN;
+	for (size_t i = 0; r == 0 && i < pair->lanes; i++)
+		r = ow_local_pair_add_books(pair, i, err);
+	if (r == 0 && pair->stopped)
+		pair->done = true;
 	return r;
 }
 
-int ow_local_pair_look_at_clock(struct ow_local_pair *both, struct ow_error *err)
+int ow_local_pair_look_at_clock(struct ow_local_pair *pair, struct ow_error *err)
 {
-	int64_t step_ns = ow_point_clock_look(&both->clock);
-	return step_ns ? on_step(both, step_ns, err) : 0;
+	int64_t step_ns = ow_point_clock_look(&pair->clock);
+	return step_ns ? on_step(pair, step_ns, err) : 0;
 }

@@ -14,11 +14,11 @@
 
 /* -- interval logs ------------------------------------------------------------------------------------------------- */
 
-static int add_book(struct ow_local_pair *both, size_t lane, int side, const char *filter, bool backward,
+static int add_book(struct ow_local_pair *pair, size_t lane, int side, const char *filter, bool backward,
                     struct ow_error *err)
 {
-	const struct ow_local_pair_options *o = &both->options;
-	struct ow_local_pair_book *book = both->lane[lane].book + side;
+	const struct ow_local_pair_options *o = &pair->options;
+	struct ow_local_pair_book *book = pair->lane[lane].book + side;
 	/* Forward it comes in at `from` and goes out at `to`; backward the other way round. */
 	book->source = (side == OW_LOCAL_PAIR_SENDER) != backward ? OW_LOCAL_PAIR_FROM : OW_LOCAL_PAIR_TO;
 	struct ow_lane_options lane_options = {
@@ -30,21 +30,21 @@ static int add_book(struct ow_local_pair *both, size_t lane, int side, const cha
 		.filter = filter,
 		.way = o->forward,
 		.way_not = backward,
-		.t0_ns = both->t0_ns + both->base * o->length_ns,
+		.t0_ns = pair->t0_ns + pair->base * o->length_ns,
 		.length_ns = o->length_ns,
 	};
 	uint64_t memory = o->memory ? o->memory : OW_LOCAL_PAIR_MEMORY;
 	/* Two pages a log: one is filled while the other is compared. */
-	uint64_t stamps = memory / (2 * 2 * both->lanes * sizeof(struct ow_sighting)), open = OPEN_NS / o->length_ns;
-	return ow_lane_log_create(&both->logs, &lane_options, stamps > STAMPS_MIN ? stamps : STAMPS_MIN,
+	uint64_t stamps = memory / (2 * 2 * pair->lanes * sizeof(struct ow_sighting)), open = OPEN_NS / o->length_ns;
+	return ow_lane_log_create(&pair->logs, &lane_options, stamps > STAMPS_MIN ? stamps : STAMPS_MIN,
 	                          open > OPEN_MIN ? open : OPEN_MIN, &book->log, err);
 }
 
-int ow_local_pair_add_books(struct ow_local_pair *both, size_t index, struct ow_error *err)
+int ow_local_pair_add_books(struct ow_local_pair *pair, size_t index, struct ow_error *err)
 {
-	const char *filter = both->options.classes[index / 2].filter;
-	int r = add_book(both, index, OW_LOCAL_PAIR_SENDER, filter, index % 2, err);
-	return r < 0 ? r : add_book(both, index, OW_LOCAL_PAIR_RECEIVER, filter, index % 2, err);
+	const char *filter = pair->options.classes[index / 2].filter;
+	int r = add_book(pair, index, OW_LOCAL_PAIR_SENDER, filter, index % 2, err);
+	return r < 0 ? r : add_book(pair, index, OW_LOCAL_PAIR_RECEIVER, filter, index % 2, err);
 }
 
 void ow_local_pair_forget_books(struct ow_local_pair_lane *lane)
@@ -61,12 +61,12 @@ void ow_local_pair_forget_books(struct ow_local_pair_lane *lane)
 
 /* -- results ------------------------------------------------------------------------------------------------------- */
 
-void ow_local_pair_complete(struct ow_local_pair *both, struct ow_local_pair_lane *lane, struct ow_interval_result *r)
+void ow_local_pair_complete(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, struct ow_interval_result *r)
 {
 	ow_result_name_like(r, &lane->names);
 	/* One clock stamps both; who stamped files nobody knows. */
 	r->clock_from = r->clock_to =
-		both->clock.files ? (struct ow_clock_state){false, OW_CLOCK_UNKNOWN} : (struct ow_clock_state){true, 0};
+		pair->clock.files ? (struct ow_clock_state){false, OW_CLOCK_UNKNOWN} : (struct ow_clock_state){true, 0};
 	uint64_t misplaced = 0;
 	for (int side = 0; side < 2; side++) {
 		struct ow_local_pair_book *book = lane->book + side;
@@ -79,35 +79,35 @@ void ow_local_pair_complete(struct ow_local_pair *both, struct ow_local_pair_lan
 		snprintf(r->cause, sizeof r->cause, "%llu %s out of time: was the clock set?",
 		         (unsigned long long)misplaced, ow_plural(misplaced, "packet", "packets"));
 	}
-	if (!both->clock.files)
-		r->cost.ready_ns = ow_recorder_now_ns(both->recorder) - (r->start_ns + r->length_ns);
+	if (!pair->clock.files)
+		r->cost.ready_ns = ow_recorder_now_ns(pair->recorder) - (r->start_ns + r->length_ns);
 }
 
 /* A lane tells of several intervals at a time, at the end of many: in the order of the intervals, if there is memory.
  */
 void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result)
 {
-	struct ow_local_pair *both = arg;
-	if (both->holding && OW_GROW(both->held, both->held_room, both->helds + 1) == 0)
-		both->held[both->helds++] = *result;
+	struct ow_local_pair *pair = arg;
+	if (pair->holding && OW_GROW(pair->held, pair->held_room, pair->helds + 1) == 0)
+		pair->held[pair->helds++] = *result;
 	else
-		both->options.sink(both->options.arg, result);
+		pair->options.sink(pair->options.arg, result);
 }
 
-void ow_local_pair_release(struct ow_local_pair *both)
+void ow_local_pair_release(struct ow_local_pair *pair)
 {
-	both->holding = false;
-	for (size_t told = 0; told < both->helds;) {
+	pair->holding = false;
+	for (size_t told = 0; told < pair->helds;) {
 		int64_t interval = INT64_MAX;
-		for (size_t i = 0; i < both->helds; i++)
-			interval = ow_local_pair_least(interval, both->held[i].interval);
-		for (size_t i = 0; i < both->helds; i++) {
-			if (both->held[i].interval != interval)
+		for (size_t i = 0; i < pair->helds; i++)
+			interval = ow_local_pair_least(interval, pair->held[i].interval);
+		for (size_t i = 0; i < pair->helds; i++) {
+			if (pair->held[i].interval != interval)
 				continue;
-			both->options.sink(both->options.arg, both->held + i);
-			both->held[i].interval = INT64_MAX; /* is told */
+			pair->options.sink(pair->options.arg, pair->held + i);
+			pair->held[i].interval = INT64_MAX; /* is told */
 			told++;
 		}
 	}
-	both->helds = 0;
+	pair->helds = 0;
 }

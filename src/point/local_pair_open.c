@@ -15,12 +15,12 @@
 #define INTERVALS_MAX 1000000
 
 /* A wrong time in a file must not become results of years without packets. span: of the file with the longer gap. */
-static int check_intervals(const struct ow_local_pair *both, int64_t start_ns, const char *path,
+static int check_intervals(const struct ow_local_pair *pair, int64_t start_ns, const char *path,
                            const struct ow_span *span, struct ow_error *err)
 {
-	int64_t count = (both->end_ns - start_ns) / both->options.length_ns;
+	int64_t count = (pair->end_ns - start_ns) / pair->options.length_ns;
 	char gap[OW_DURATION_TEXT];
-	if (count < INTERVALS_MAX || (both->options.intervals && both->options.intervals < INTERVALS_MAX))
+	if (count < INTERVALS_MAX || (pair->options.intervals && pair->options.intervals < INTERVALS_MAX))
 		return 0;
 	ow_duration_text((double)llabs(span->gap_ns), gap);
 	return ow_error_set(err, ERANGE,
@@ -31,50 +31,50 @@ static int check_intervals(const struct ow_local_pair *both, int64_t start_ns, c
 }
 
 /* Of files: where both have begun, and where the first of them ends. */
-static int plan_files(struct ow_local_pair *both, int64_t *ret_start_ns, struct ow_error *err)
+static int plan_files(struct ow_local_pair *pair, int64_t *ret_start_ns, struct ow_error *err)
 {
-	const char *from = both->options.from.live.name, *to = both->options.to.live.name;
+	const char *from = pair->options.from.live.name, *to = pair->options.to.live.name;
 	struct ow_span a = {0}, b = {0};
-	int64_t wait_ns = both->options.wait_ns;
+	int64_t wait_ns = pair->options.wait_ns;
 	int r = ow_span_of_file(from, wait_ns, &a, err);
 	if (r == 0)
 		r = ow_span_of_file(to, wait_ns, &b, err);
 	if (r < 0)
 		return r;
-	both->untimed[OW_LOCAL_PAIR_FROM] = a.untimed;
-	both->untimed[OW_LOCAL_PAIR_TO] = b.untimed;
+	pair->untimed[OW_LOCAL_PAIR_FROM] = a.untimed;
+	pair->untimed[OW_LOCAL_PAIR_TO] = b.untimed;
 	*ret_start_ns = a.first_ns > b.first_ns ? a.first_ns : b.first_ns;
-	both->over_ns[OW_LOCAL_PAIR_FROM] = a.last_ns + 1;
-	both->over_ns[OW_LOCAL_PAIR_TO] = b.last_ns + 1;
-	both->end_ns = ow_local_pair_least(a.last_ns, b.last_ns) + 1;
-	if (*ret_start_ns >= both->end_ns)
+	pair->over_ns[OW_LOCAL_PAIR_FROM] = a.last_ns + 1;
+	pair->over_ns[OW_LOCAL_PAIR_TO] = b.last_ns + 1;
+	pair->end_ns = ow_local_pair_least(a.last_ns, b.last_ns) + 1;
+	if (*ret_start_ns >= pair->end_ns)
 		return ow_error_set(err, EINVAL, "%.200s and %.200s were not taken at the same time", from, to);
 	bool first = llabs(a.gap_ns) > llabs(b.gap_ns);
-	return check_intervals(both, *ret_start_ns, first ? from : to, first ? &a : &b, err);
+	return check_intervals(pair, *ret_start_ns, first ? from : to, first ? &a : &b, err);
 }
 
 /* When to begin, how much earlier to record, and where to end. */
-static int plan_time(struct ow_local_pair *both, struct ow_error *err)
+static int plan_time(struct ow_local_pair *pair, struct ow_error *err)
 {
-	const struct ow_local_pair_options *o = &both->options;
+	const struct ow_local_pair_options *o = &pair->options;
 	int64_t lead_ns = ow_local_pair_least(o->wait_ns, LEAD_NS), start_ns;
-	both->lead = (lead_ns + o->length_ns - 1) / o->length_ns;
-	both->end_ns = both->stop_ns = both->over_ns[OW_LOCAL_PAIR_FROM] = both->over_ns[OW_LOCAL_PAIR_TO] = INT64_MAX;
-	if (both->clock.files) {
-		int r = plan_files(both, &start_ns, err);
+	pair->lead = (lead_ns + o->length_ns - 1) / o->length_ns;
+	pair->end_ns = pair->stop_ns = pair->over_ns[OW_LOCAL_PAIR_FROM] = pair->over_ns[OW_LOCAL_PAIR_TO] = INT64_MAX;
+	if (pair->clock.files) {
+		int r = plan_files(pair, &start_ns, err);
 		if (r < 0)
 			return r;
 	} else {
 		int64_t step_ns = ow_local_pair_least(o->length_ns, OW_NS_PER_S);
-		start_ns = ow_local_pair_floor(ow_recorder_now_ns(both->recorder) + OW_LOCAL_PAIR_SETUP_NS + lead_ns,
+		start_ns = ow_local_pair_floor(ow_recorder_now_ns(pair->recorder) + OW_LOCAL_PAIR_SETUP_NS + lead_ns,
 		                               step_ns) +
 		           step_ns;
 	}
-	both->t0_ns = start_ns - both->lead * o->length_ns;
+	pair->t0_ns = start_ns - pair->lead * o->length_ns;
 	if (o->intervals && o->intervals < (uint64_t)((INT64_MAX - start_ns) / o->length_ns))
-		both->end_ns = ow_local_pair_least(both->end_ns, start_ns + (int64_t)o->intervals * o->length_ns);
-	if (both->end_ns < INT64_MAX - o->wait_ns)
-		both->stop_ns = both->end_ns + o->wait_ns;
+		pair->end_ns = ow_local_pair_least(pair->end_ns, start_ns + (int64_t)o->intervals * o->length_ns);
+	if (pair->end_ns < INT64_MAX - o->wait_ns)
+		pair->stop_ns = pair->end_ns + o->wait_ns;
 	return 0;
 }
 
@@ -86,22 +86,22 @@ static int64_t horizon_of(const struct ow_local_pair_options *options)
 	       (options->from.live.kind == OW_IFACE_FILE);
 }
 
-static int add_lane(struct ow_local_pair *both, size_t index, struct ow_error *err)
+static int add_lane(struct ow_local_pair *pair, size_t index, struct ow_error *err)
 {
-	const struct ow_local_pair_options *o = &both->options;
+	const struct ow_local_pair_options *o = &pair->options;
 	const struct ow_local_pair_class *class = o->classes + index / 2;
 	bool backward = index % 2;
-	struct ow_local_pair_lane *lane = both->lane + index;
+	struct ow_local_pair_lane *lane = pair->lane + index;
 	const char *from = o->from_name, *to = o->to_name;
 	snprintf(lane->names.segment, sizeof lane->names.segment, "%s", o->segment);
 	snprintf(lane->names.class_name, sizeof lane->names.class_name, "%s", class->name);
 	snprintf(lane->names.from, sizeof lane->names.from, "%s", backward ? to : from);
 	snprintf(lane->names.to, sizeof lane->names.to, "%s", backward ? from : to);
 	lane->link_filter = class->filter && ow_filter_names_link(class->filter);
-	int r = ow_interval_results_create((uint32_t)horizon_of(o), ow_local_pair_on_result, both, &lane->settle);
+	int r = ow_interval_results_create((uint32_t)horizon_of(o), ow_local_pair_on_result, pair, &lane->results);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot keep late packets: %s", strerror(-r));
-	return ow_local_pair_add_books(both, index, err);
+	return ow_local_pair_add_books(pair, index, err);
 }
 
 static int check(const struct ow_local_pair_options *o, struct ow_error *err)
@@ -115,59 +115,59 @@ static int check(const struct ow_local_pair_options *o, struct ow_error *err)
 	return 0;
 }
 
-int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_local_pair **ret_both,
+int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_local_pair **ret_pair,
                          struct ow_error *err)
 {
 	int r = check(options, err);
 	if (r < 0)
 		return r;
-	struct ow_local_pair *both = calloc(1, sizeof *both);
-	if (!both)
+	struct ow_local_pair *pair = calloc(1, sizeof *pair);
+	if (!pair)
 		return ow_error_set(err, ENOMEM, "out of memory");
-	both->options = *options;
+	pair->options = *options;
 	/* One clock stamps both sides: no error of it matters but a step. */
-	both->clock = (struct ow_point_clock){.files = options->from.live.kind == OW_IFACE_FILE, .state = {true, 0}};
-	both->lanes = 2 * options->class_count;
-	both->passed_ns = INT64_MIN;
-	both->lane = calloc(both->lanes + 1, sizeof *both->lane);
-	r = both->lane ? 0 : ow_error_set(err, ENOMEM, "out of memory");
+	pair->clock = (struct ow_point_clock){.files = options->from.live.kind == OW_IFACE_FILE, .state = {true, 0}};
+	pair->lanes = 2 * options->class_count;
+	pair->passed_ns = INT64_MIN;
+	pair->lane = calloc(pair->lanes + 1, sizeof *pair->lane);
+	r = pair->lane ? 0 : ow_error_set(err, ENOMEM, "out of memory");
 	struct ow_source_options sources[OW_LOCAL_PAIR_SIDES] = {
 		[OW_LOCAL_PAIR_FROM] = options->from, [OW_LOCAL_PAIR_TO] = options->to};
 	if (r == 0)
-		r = ow_recorder_open(sources, OW_LOCAL_PAIR_SIDES, &both->recorder, err);
-	ow_lane_logs_init(&both->logs, both->recorder, OW_LOCAL_PAIR_SIDES);
-	const char *name = r == 0 && !options->forward ? ow_recorder_undirected(both->recorder, UINT32_MAX) : NULL;
+		r = ow_recorder_open(sources, OW_LOCAL_PAIR_SIDES, &pair->recorder, err);
+	ow_lane_logs_init(&pair->logs, pair->recorder, OW_LOCAL_PAIR_SIDES);
+	const char *name = r == 0 && !options->forward ? ow_recorder_undirected(pair->recorder, UINT32_MAX) : NULL;
 	if (name)
 		r = ow_error_set(err, EINVAL, "%s does not tell which way packets go: give --forward FILTER", name);
 	if (r == 0)
-		r = plan_time(both, err);
-	for (size_t i = 0; r == 0 && i < both->lanes; i++)
-		r = add_lane(both, i, err);
+		r = plan_time(pair, err);
+	for (size_t i = 0; r == 0 && i < pair->lanes; i++)
+		r = add_lane(pair, i, err);
 	if (r == 0 && options->opened)
 		r = options->opened(options->opened_arg, err);
 	if (r == 0)
-		r = ow_recorder_start(both->recorder, err);
+		r = ow_recorder_start(pair->recorder, err);
 	if (r < 0) {
-		ow_local_pair_free(both);
+		ow_local_pair_free(pair);
 		return r;
 	}
-	*ret_both = both;
+	*ret_pair = pair;
 	return 0;
 }
 
-void ow_local_pair_free(struct ow_local_pair *both)
+void ow_local_pair_free(struct ow_local_pair *pair)
 {
-	if (!both)
+	if (!pair)
 		return;
-	ow_recorder_free(both->recorder);
-	for (size_t i = 0; both->lane && i < both->lanes; i++) {
+	ow_recorder_free(pair->recorder);
+	for (size_t i = 0; pair->lane && i < pair->lanes; i++) {
 		for (int side = 0; side < 2; side++)
-			ow_interval_packets_free(both->lane[i].book[side].page);
-		ow_interval_results_free(both->lane[i].settle);
-		ow_interval_packets_free(both->lane[i].before);
+			ow_interval_packets_free(pair->lane[i].book[side].page);
+		ow_interval_results_free(pair->lane[i].results);
+		ow_interval_packets_free(pair->lane[i].before);
 	}
-	ow_lane_logs_done(&both->logs);
-	free(both->lane);
-	free(both->held);
-	free(both);
+	ow_lane_logs_done(&pair->logs);
+	free(pair->lane);
+	free(pair->held);
+	free(pair);
 }

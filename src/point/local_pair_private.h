@@ -32,7 +32,7 @@ struct ow_local_pair_book {
 struct ow_local_pair_lane {
 	struct ow_interval_result names;
 	struct ow_local_pair_book book[2];
-	struct ow_interval_results *settle;
+	struct ow_interval_results *results;
 	struct ow_interval_packets *before; /* what arrived in the interval before */
 	bool link_filter;                   /* the filter of the class names the link layer, */
 	bool met;                           /* and has taken packets at both interfaces */
@@ -76,22 +76,22 @@ static inline int64_t ow_local_pair_least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static inline int64_t ow_local_pair_start_of(const struct ow_local_pair *both, int64_t interval)
+static inline int64_t ow_local_pair_start_of(const struct ow_local_pair *pair, int64_t interval)
 {
-	return both->t0_ns + interval * both->options.length_ns;
+	return pair->t0_ns + interval * pair->options.length_ns;
 }
 
-/* local_pair_lane.c: lanes of the recorder for the lane of this index, with their logs, from the interval both->base
+/* local_pair_lane.c: lanes of the recorder for the lane of this index, with their logs, from the interval pair->base
  * on. */
-int ow_local_pair_add_books(struct ow_local_pair *both, size_t index, struct ow_error *err);
+int ow_local_pair_add_books(struct ow_local_pair *pair, size_t index, struct ow_error *err);
 void ow_local_pair_forget_books(struct ow_local_pair_lane *lane);
 void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result); /* the sink of all lanes */
 /* Tells of what was held back: interval by interval, within each in the order of the lanes. */
-void ow_local_pair_release(struct ow_local_pair *both);
+void ow_local_pair_release(struct ow_local_pair *pair);
 /* Fills in what cannot be told by the packets themselves. */
-void ow_local_pair_complete(struct ow_local_pair *both, struct ow_local_pair_lane *lane, struct ow_interval_result *r);
+void ow_local_pair_complete(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, struct ow_interval_result *r);
 
 /* local_pair_clock.c: begins anew where the clock was set; then the run may be done. */
-int ow_local_pair_look_at_clock(struct ow_local_pair *both, struct ow_error *err);
+int ow_local_pair_look_at_clock(struct ow_local_pair *pair, struct ow_error *err);
 
 #endif
