@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The truth while it grows. */
+/* Counts the truth during a simulation. */
 #include "sim/account.h"
 
 int ow_account_init(struct ow_account *account, const struct ow_sim_options *options)
@@ -73,7 +73,7 @@ void ow_account_received(struct ow_account *account, const struct ow_wire *wire,
 	result->matched++;
 	if (account->stamped)
 		ow_delays_add(account->delays[wire->direction], stamp_ns - wire->stamp_ns, 1);
-	/* Packets of one record share its place, at either side. */
+	/* All packets of one record have the position of the record, at both sides. */
 	if (wire->order < account->latest[wire->direction])
 		result->reordered++;
 	if (wire->order > account->coming[wire->direction])

@@ -44,7 +44,7 @@ uint64_t ow_build_pseudo_sum(const uint8_t *ip, uint8_t proto, uint32_t l4_len)
 	return ip[0] >> 4 == 6 ? ow_sum_add(sum, ip + 8, 32) : ow_sum_add(sum, ip + 12, 8);
 }
 
-/* offset: of a fragment, 0x2000 = more follow; -1 = no fragment. Returns the offset of what follows the headers. */
+/* offset: of a fragment, 0x2000 = more follow; -1 = not a fragment. Returns the offset behind the headers. */
 static uint16_t build_ip4(struct ow_wire *wire, const struct ow_ends *ends, const struct ow_content *content,
                           uint8_t proto, uint32_t l4_len, int fragment)
 {
@@ -91,7 +91,7 @@ static uint16_t build_ip6(struct ow_wire *wire, const struct ow_ends *ends, cons
 	if (fragment >= 0) {
 		p[0] = proto;
 		p[1] = 0;
-		/* The same units of 8 bytes as in IPv4, but shifted by 3, and the flag at the bottom. */
+		/* In units of 8 bytes as in IPv4, but shifted left by 3, with the flag in the lowest bit. */
 		ow_store_be16(p + 2, (uint16_t)((fragment & 0x1fff) << 3 | (fragment & MORE_FRAGMENTS ? 1 : 0)));
 		ow_store_be32(p + 4, content->ip_id);
 		p += FRAGMENT6;
@@ -107,7 +107,7 @@ static uint16_t build_ip(struct ow_wire *wire, const struct ow_ends *ends, const
 	                : build_ip4(wire, ends, content, proto, l4_len, fragment);
 }
 
-/* Puts the payload after the headers and returns its sum. */
+/* Writes the payload after the headers and returns its sum. */
 static uint64_t put_payload(struct ow_wire *wire, uint64_t marker, const uint8_t *pool, uint32_t len)
 {
 	wire->head_len = wire->header_len;

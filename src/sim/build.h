@@ -4,7 +4,7 @@
 
 #include "sim/wire.h"
 
-/* Writes the headers of generated IP packets, with right lengths and checksums. */
+/* Writes the headers of generated IP packets, with correct lengths and checksums. */
 
 #define OW_PROTO_TCP 6
 #define OW_PROTO_UDP 17
@@ -15,7 +15,10 @@ struct ow_ends {
 	bool v6;
 };
 
-/* The part of a packet that is not in its ends. Payload: a marker of 8 bytes if it is that long, then the pool. */
+/*
+ * The content of a packet without its addresses and ports. Payload: a marker of 8 bytes if it is that long, then bytes
+ * of the pool.
+ */
 struct ow_content {
 	uint16_t ip_id;
 	bool dont_fragment;
@@ -25,7 +28,7 @@ struct ow_content {
 	uint32_t tsval, tsecr;
 	bool push;
 	uint64_t marker;
-	const uint8_t *pool; /* payload_len bytes, even address distance to the pool's start */
+	const uint8_t *pool; /* payload_len bytes, at an even distance from the pool's start */
 	uint32_t payload_len;
 };
 
@@ -35,8 +38,8 @@ void ow_build_tcp(struct ow_wire *wire, const struct ow_ends *ends, const struct
 void ow_build_udp(struct ow_wire *wire, const struct ow_ends *ends, const struct ow_content *content);
 
 /*
- * A UDP datagram in two fragments. first_payload bytes (8 n) of the datagram's payload go into the first, the rest of
- * content's payload into the second, which carries the marker plus one.
+ * A UDP datagram in two fragments. The first has first_payload bytes (8 n) of the datagram's payload. The second has
+ * the rest of content's payload, with the marker plus one.
  */
 void ow_build_fragments(struct ow_wire *first, struct ow_wire *second, const struct ow_ends *ends,
                         const struct ow_content *content, uint32_t first_payload);

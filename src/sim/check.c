@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules that options must keep. */
+/* Checks the options of a simulation. */
 #include "sim/check.h"
 #include "base/time.h"
 #include "sim/view.h"
@@ -11,7 +11,7 @@
 
 /* Client addresses are 24 bits of 10.0.0.0/8; 4 M flows need 400 MB. */
 #define FLOWS_MAX (1u << 22)
-/* The times of sending that the model looks ahead. */
+/* How many sending times the model looks ahead. */
 #define TUPLE_MAX         1000000
 #define BASE_DELAY_MAX_NS (86400 * OW_NS_PER_S)
 #define MTU_MIN           576
@@ -60,7 +60,7 @@ static int check_traffic(const struct ow_sim_options *o, struct ow_error *err)
 	if (o->superframe_bytes < o->mtu || o->superframe_bytes > SUPERFRAME_MAX)
 		return ow_error_set(err, EINVAL, "--superframe-size: %u is not in MTU .. %d", o->superframe_bytes,
 		                    SUPERFRAME_MAX);
-	/* Packets / rate seconds after the start: far from the end of 64 bits. */
+	/* Packets / rate seconds after the start do not overflow 64 bits. */
 	if ((double)o->packets / o->rate_pps > 1e8)
 		return ow_error_set(err, EINVAL, "--packets at this --rate take more than three years");
 	return 0;
@@ -91,7 +91,7 @@ static int check_path(const struct ow_sim_options *o, struct ow_error *err)
 	return 0;
 }
 
-/* Everything about generated packets is contradicted by a file that gives them. */
+/* Options about generated packets contradict a file of packets. */
 static bool generates(const struct ow_sim_options *o)
 {
 	struct ow_sim_options usual;
@@ -104,8 +104,9 @@ static bool generates(const struct ow_sim_options *o)
 static int check_replay(const struct ow_sim_options *o, struct ow_error *err)
 {
 	if (o->side[OW_SIDE_A].superframes || o->side[OW_SIDE_B].superframes)
-		return ow_error_set(err, EINVAL,
-		                    "--traffic and --superframes do not go together: its frames are what they are");
+		return ow_error_set(
+			err, EINVAL,
+			"--traffic and --superframes exclude each other: the frames of the file are not changed");
 	if (generates(o))
 		return ow_error_set(
 			err, EINVAL,
@@ -114,7 +115,7 @@ static int check_replay(const struct ow_sim_options *o, struct ow_error *err)
 	return 0;
 }
 
-/* Resolutions that hold every nanosecond: the truth has no rounding of its own to imitate. */
+/* Only resolutions that can represent every nanosecond: the truth does not model further rounding. */
 static bool is_fine(int tsresol)
 {
 	int n = tsresol & 0x7f;
@@ -124,7 +125,8 @@ static bool is_fine(int tsresol)
 static int check_side(const struct ow_sim_side *side, const char *name, struct ow_error *err)
 {
 	if (!side->path)
-		return ow_error_set(err, EINVAL, "-%s FILE is missing: where the capture of point %s goes", name, name);
+		return ow_error_set(err, EINVAL, "-%s FILE is missing: the file for the capture of point %s", name,
+		                    name);
 	if (side->skip_ns < 0 || side->early_ns < 0)
 		return ow_error_set(err, EINVAL, "--%s-%s must not be negative", name,
 		                    side->skip_ns < 0 ? "skip" : "early");
@@ -138,7 +140,7 @@ static int check_side(const struct ow_sim_side *side, const char *name, struct o
 	return ow_view_check(side, name, err);
 }
 
-/* By name, or because both exist already under different names. */
+/* The same name, or two names of the same existing file. */
 static bool same_file(const char *x, const char *y)
 {
 	struct stat sx, sy;

@@ -4,7 +4,7 @@
 
 #include "sim/sim.h"
 
-/* Refuses what is out of range and what contradicts itself; the message names the flags. */
+/* Refuses values out of range and options that contradict each other; the message names the options. */
 int ow_sim_check(const struct ow_sim_options *options, struct ow_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The times of sending are drawn ahead by a copy of their generator, because "the last n packets before the boundary"
- * is a question about packets that have not been sent yet.
+ * A copy of the generator draws the sending times ahead, because "the last n packets before the boundary" depends on
+ * packets that have not been sent yet.
  */
 #include "sim/drift.h"
 #include "sim/models.h"
@@ -13,12 +13,12 @@
 struct ow_drift {
 	const struct ow_sim_options *options;
 	struct ow_gaps gaps; /* runs ahead */
-	int64_t *ahead;      /* ring of coming times; slot 0 is the next packet's */
+	int64_t *ahead;      /* ring of future times; slot 0 is the next packet's */
 	uint32_t size, first;
 	int64_t sync_ns;     /* delay of the sync messages: the median of the model */
 	uint64_t since;      /* packets since the last boundary */
-	int64_t boundary;    /* number of the coming boundary, at A */
-	int64_t passed_b_ns; /* where the last boundary is at B */
+	int64_t boundary;    /* number of the next boundary, at A */
+	int64_t passed_b_ns; /* time of the last boundary at B */
 	uint64_t counts[4];
 };
 
@@ -72,9 +72,9 @@ static int64_t ahead(const struct ow_drift *drift, uint32_t i)
 }
 
 /*
- * Where the coming boundary is at B: when the sync message arrives, but after the post packets that overtake it were
- * sent. before = packets still to come before the boundary, the current one included; beyond what we see ahead, the
- * earliest possible time is given.
+ * The time of the next boundary at B: when the sync message arrives, but not before the post packets that overtake it
+ * were sent. before = packets still to come before the boundary, the current one included. Beyond the known times it
+ * returns the earliest possible time.
  */
 static int64_t boundary_b(const struct ow_drift *drift, uint32_t before, uint32_t post)
 {
@@ -84,10 +84,10 @@ static int64_t boundary_b(const struct ow_drift *drift, uint32_t before, uint32_
 	return b_ns;
 }
 
-/* Packets from the current one on that are sent before the coming boundary; at most `most`. */
+/* Packets from the current one on that are sent before the next boundary; at most `most`. */
 static uint32_t count_before(const struct ow_drift *drift, uint32_t most)
 {
-	/* Times are in order: far from the boundary one look is enough. */
+	/* Times are in order: far from the boundary one comparison is enough. */
 	if (ahead(drift, most - 1) < boundary_a(drift))
 		return most;
 	uint32_t n = 0;
@@ -104,7 +104,7 @@ int64_t ow_drift_move(struct ow_drift *drift, int64_t time_ns, int64_t arrival_n
 		drift->boundary++;
 		drift->since = 0;
 	}
-	/* The last boundary: is this one of the first packets after it, which overtake its sync message? */
+	/* Whether this is one of the first packets after the last boundary, which overtake its sync message. */
 	int last_post = drift->boundary & 1 ? 3 : 1;
 	int pre = drift->boundary & 1 ? 0 : 2, post = pre + 1;
 	uint32_t before = count_before(drift, tuple[pre] + 1);

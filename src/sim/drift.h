@@ -13,7 +13,7 @@
 struct ow_drift;
 int ow_drift_create(const struct ow_sim_options *options, struct ow_drift **ret_drift);
 void ow_drift_free(struct ow_drift *drift);
-/* The arrival of the next packet, sent at time_ns, that would naturally arrive at arrival_ns. */
+/* The arrival time of the next packet, which is sent at time_ns and would arrive at arrival_ns without the model. */
 int64_t ow_drift_move(struct ow_drift *drift, int64_t time_ns, int64_t arrival_ns, bool lost);
 /* How many packets crossed, by type. */
 void ow_drift_counts(const struct ow_drift *drift, uint64_t ret_counts[4]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets of many flows, made or read from a capture. */
+/* Packets of many flows, generated or read from a capture. */
 #include "sim/flow_traffic.h"
 
 #include "base/hash.h"
@@ -18,7 +18,7 @@
 #define LENGTH_MAX  (INT64_C(1) << 52)
 #define TRAIN_GAP   12000 /* ns: 1500 bytes at 1 Gbit/s */
 #define BATCH       256
-/* What a trace's packets carry besides the IP packet, as in sim/path.c. */
+/* The bytes that a packet of a trace has besides the IP packet, as in sim/path.c. */
 #define FRAME_HEADER 14
 
 void ow_flow_traffic_done(struct ow_flow_traffic *traffic)
@@ -51,7 +51,7 @@ static int check(const struct ow_flow_traffic_params *p, struct ow_error *err)
 	return 0;
 }
 
-/* The sizes of all flows, and their sum; 0 when there are more than we make. */
+/* The sizes of all flows, and their sum; 0 if the sum is above the limit. */
 static uint64_t draw_sizes(const struct ow_flow_traffic_params *p, struct ow_random *random, uint32_t *sizes)
 {
 	uint64_t sum = 0;

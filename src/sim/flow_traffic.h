@@ -5,13 +5,13 @@
 #include "sim/sim.h"
 
 /*
- * The packets of many flows in memory, without bytes: made with heavy-tailed sizes, or those of a real capture. What
- * becomes of them on a path is papers/flow_stream.h.
+ * The packets of many flows in memory, without bytes: generated with heavy-tailed sizes, or read from a capture.
+ * papers/flow_stream.h sends them over a path.
  */
 struct ow_flow_packet {
 	int64_t time_ns;
 	uint32_t flow; /* index of the flow */
-	uint32_t len;  /* bytes that a queue carries */
+	uint32_t len;  /* bytes in a queue */
 };
 
 struct ow_flow_traffic {
@@ -23,10 +23,10 @@ struct ow_flow_traffic {
 };
 
 /*
- * Sizes are Pareto: P(packets >= n) = (n / least)^-shape, cut at `most`. A flow begins at a uniform time; its packets
- * come in trains (geometric, `train` packets on average, spaced by what a packet of 1500 bytes takes at 1 Gbit/s) with
- * exponential gaps between them whose mean is the flow's own, log-uniform from gap_ns[0] to gap_ns[1]; a flow that
- * would outlast the traffic is squeezed into what is left.
+ * Sizes are Pareto: P(packets >= n) = (n / least)^-shape, cut at `most`. A flow begins at a uniform time. Its packets
+ * come in bursts (geometric, `train` packets on average, spaced by the time of 1500 bytes at 1 Gbit/s). The gaps
+ * between bursts are exponential; their mean is drawn for each flow, log-uniform from gap_ns[0] to gap_ns[1]. A flow
+ * that would last longer than the traffic is compressed into the remaining time.
  */
 struct ow_flow_traffic_params {
 	uint32_t flows;
@@ -34,17 +34,19 @@ struct ow_flow_traffic_params {
 	double least;      /* packets of the smallest flow, >= 1 */
 	uint32_t most;     /* packets of the largest flow */
 	int64_t length_ns; /* of the traffic */
-	double train;      /* >= 1; 1 = no trains */
+	double train;      /* >= 1; 1 = no bursts */
 	int64_t gap_ns[2]; /* 0, 0 = 1 ms to 1 s */
-	bool steady;       /* train and gaps have no meaning then */
+	bool steady;       /* train and gaps are not used then */
 	struct ow_sim_size size;
 	uint64_t seed;
 };
 int ow_flow_traffic_make(const struct ow_flow_traffic_params *params, struct ow_flow_traffic *ret_traffic,
                          struct ow_error *err);
 
-/* The IP packets of a capture; flows are 5-tuples. A time that goes backwards is taken as that of the packet before.
- * most: at most so many packets, 0 = all. Fails for a capture without any. */
+/*
+ * The IP packets of a capture; flows are 5-tuples. A time that goes backwards is replaced by the time of the packet
+ * before. most: at most this many packets, 0 = all. Fails for a capture without IP packets.
+ */
 int ow_flow_traffic_read(const char *path, uint64_t most, uint64_t seed, struct ow_flow_traffic *ret_traffic,
                          struct ow_error *err);
 
@@ -52,7 +54,7 @@ void ow_flow_traffic_done(struct ow_flow_traffic *traffic);
 
 /* From the first packet to the last, ns. */
 int64_t ow_flow_traffic_length(const struct ow_flow_traffic *traffic);
-/* Average bits a second over it; 0 where it takes no time. */
+/* Average bits a second over this time; 0 if it is 0. */
 double ow_flow_traffic_bps(const struct ow_flow_traffic *traffic);
 
 #endif

@@ -18,18 +18,18 @@
 #include <unistd.h>
 
 #define HEADERS 28 /* IPv4 and UDP */
-/* The largest datagram in an Ethernet frame: the lab's packets are those of a wire. */
+/* The largest datagram in an Ethernet frame: the lab sends only packets that fit a real wire. */
 #define SIZE_MAX_BYTES 1500
-/* The source sleeps at least so long: at high rates a few packets leave together, as they do from any host. */
+/* The source sleeps at least this long: at high rates a few packets leave together, as they do from any host. */
 #define NAP_NS (50 * OW_NS_PER_US)
-/* What is late by more than this is not sent. */
+/* A packet that is late by more than this is not sent. */
 #define LAG_NS (20.0 * OW_NS_PER_MS)
-/* The sink looks so often; its socket has room for far more. */
+/* How often the sink reads; its socket has room for far more. */
 #define SINK_NAP_NS     (5 * OW_NS_PER_MS)
 #define SINK_ROOM_BYTES (32 << 20)
 #define SINK_BATCH      64
 
-/* SIGTERM stays pending until one of the sleeps finds it. */
+/* SIGTERM is blocked; each sleep checks whether it is pending. */
 static void hold_stop(sigset_t *ret_stop)
 {
 	sigemptyset(ret_stop);
@@ -95,9 +95,12 @@ static void send_all(const struct ow_generator_options *options, const int *sock
 		payload[i] = (uint8_t)ow_random_u64(&random);
 	double gap_ns = 1e9 / options->rate_pps;
 	int64_t start_ns = ow_clock_steady_ns(), now_ns = start_ns, sleep_ns;
-	double due_ns = 0; /* after the start; a double keeps it to the nanosecond for months */
+	double due_ns = 0; /* after the start; a double is exact to the nanosecond for months */
 	do {
-		/* A source that was not let run does not make up for it: nobody wants that burst. */
+		/*
+		 * A source that did not run for a while skips the missed packets: otherwise it would send them as a
+		 * burst.
+		 */
 		if ((double)(now_ns - start_ns) - due_ns > LAG_NS)
 			due_ns = (double)(now_ns - start_ns);
 		while ((double)(now_ns - start_ns) >= due_ns) {
@@ -130,7 +133,7 @@ int ow_generator_source(const struct ow_generator_options *options, struct ow_ge
 	return 0;
 }
 
-/* Takes what waits; the bytes themselves are not wanted. */
+/* Reads the waiting packets; their bytes are not used. */
 static void drain(int fd, struct ow_generator_counts *counts)
 {
 	struct mmsghdr message[SINK_BATCH];

@@ -4,7 +4,7 @@
 
 #include "sim/sim.h"
 
-/* UDP traffic of the lab: a source that keeps a rate, and a sink that takes what comes and counts it. */
+/* UDP traffic of the lab: a source that sends at a given rate, and a sink that receives and counts. */
 struct ow_generator_options {
 	const char *to;          /* IPv4 address of the sink */
 	uint16_t port;           /* of the sink */
@@ -21,12 +21,12 @@ struct ow_generator_options {
 
 struct ow_generator_counts {
 	uint64_t packets, bytes; /* of IP packets */
-	uint64_t refused;        /* source: not sent, the kernel would not take them */
+	uint64_t refused;        /* source: not sent because the kernel refused them */
 };
 
 /*
- * Both run until the time is over or SIGTERM comes, which they block and wait for: they are meant for processes of
- * their own. The sink is ready when it has written a byte to ready_fd (-1 = nobody wants to know).
+ * Both run until the time is over or SIGTERM arrives. They block SIGTERM and wait for it, so each needs a process of
+ * its own. The sink writes a byte to ready_fd when it is ready (-1 = not wanted).
  */
 int ow_generator_source(const struct ow_generator_options *options, struct ow_generator_counts *ret_counts,
                         struct ow_error *err);

@@ -6,10 +6,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Delays beyond this are cut, so that times stay far from overflow: 1 day. A Pareto tail can ask for years. */
+/* Longer delays are cut to 1 day, so that times do not overflow. A Pareto tail can reach years. */
 #define DELAY_MAX_NS 86400e9
 
-/* Redraws of a truncated normal before we give up and return 0; reached only by absurd parameters. */
+/* Redraws of a truncated normal before the function returns 0; only extreme parameters need that many. */
 #define NORMAL_TRIES 1000
 
 double ow_random_exponential(struct ow_random *random)
@@ -17,7 +17,7 @@ double ow_random_exponential(struct ow_random *random)
 	return -log1p(-ow_random_unit(random));
 }
 
-/* Box and Muller; the second value is not kept, so that a sample never depends on the one before. */
+/* Box and Muller; the second value is not kept, so that a sample never depends on the previous one. */
 static double normal(struct ow_random *random)
 {
 	double radius = sqrt(2 * ow_random_exponential(random));
@@ -74,7 +74,7 @@ double ow_model_median(const struct ow_sim_model *model)
 	return 0;
 }
 
-/* Vose (1991): every cell holds its own share and the rest of one other; small and large cells are paired off. */
+/* Vose (1991): every cell has its own share and the rest of one other; small and large cells are paired. */
 static void alias_fill(struct ow_alias *alias, double *scaled, uint32_t *small, uint32_t *large)
 {
 	uint32_t smalls = 0, larges = 0;
@@ -153,8 +153,8 @@ double ow_size_mean(const struct ow_sim_size *size)
 }
 
 /*
- * Episodes and gaps are intervals of the real line on which packet i sits at i; their means are L and L (1-P)/P, so
- * that the share of the line that is bad is P.
+ * Episodes and gaps are intervals of the real line on which packet i is at i. Their means are L and L (1-P)/P, so that
+ * the share of loss episodes is P.
  */
 static void turn_next(struct ow_loss *loss, struct ow_random *random)
 {
@@ -168,7 +168,7 @@ void ow_loss_init(struct ow_loss *loss, const struct ow_sim_loss *model, struct 
 {
 	*loss = (struct ow_loss){.model = *model};
 	if (model->episode > 0 && model->ratio > 0 && model->ratio < 1) {
-		/* Exponential times have no memory: starting in either state by its share is the steady state. */
+		/* Exponential times are memoryless: choosing the first state by its share gives the steady state. */
 		loss->bad = ow_random_unit(random) < model->ratio;
 		turn_next(loss, random);
 	}

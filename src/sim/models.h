@@ -7,9 +7,9 @@
 
 /* Samples by inversion: the same seed gives the same delays. */
 
-/* A delay in ns of a model that is no queue, at least 0. */
+/* A delay in ns, at least 0. Not for models that are queues. */
 int64_t ow_model_sample(const struct ow_sim_model *model, struct ow_random *random);
-/* What half of the packets exceed, ns; for a queue, 0. */
+/* The median delay, ns; for a queue, 0. */
 double ow_model_median(const struct ow_sim_model *model);
 static inline bool ow_model_is_queue(const struct ow_sim_model *model)
 {
@@ -43,7 +43,7 @@ double ow_size_mean(const struct ow_sim_size *size);
 /* Which packets are lost: independent ones, or exponential episodes (LDA IV-C) with exponential gaps between. */
 struct ow_loss {
 	struct ow_sim_loss model;
-	double position, turn; /* in packets: where we are, where the state changes */
+	double position, turn; /* in packets: the current position, and the next change of state */
 	bool bad;
 };
 void ow_loss_init(struct ow_loss *loss, const struct ow_sim_loss *model, struct ow_random *random);

@@ -10,7 +10,7 @@
 
 #define PIECE_MAX 64
 
-/* Copies up to the separator (or the end) and returns what follows the separator, or NULL. */
+/* Copies up to the separator (or the end). Returns what follows the separator, or NULL. */
 static const char *take(const char *text, char separator, char piece[PIECE_MAX])
 {
 	const char *end = strchr(text, separator);
@@ -70,7 +70,7 @@ static int scaled(const char *text, double min, double max, double *ret_value, s
 /* The slowest link: the largest packet takes nine minutes. */
 #define RATE_MIN 1000
 
-/* What the two parameters of each model are: t a time, n a positive number, r a rate, b a size that may be absent. */
+/* The two parameters of each model: t a time, n a positive number, r a rate, b a size that may be missing. */
 static const struct kind {
 	const char *name, *parameters, *example;
 	enum ow_sim_delay_kind kind;

@@ -30,14 +30,14 @@ static bool is_v4(const uint8_t *frame)
 	return ow_load_be16(frame + 12) == 0x0800;
 }
 
-/* csum_start and csum_offset as in virtio: the field holds the sum of the pseudo header already. */
+/* csum_start and csum_offset as in virtio: the field already contains the sum of the pseudo header. */
 static int fill_checksum(const struct virtio_net_hdr *header, uint8_t *frame, size_t len)
 {
 	size_t start = header->csum_start, at = start + header->csum_offset;
 	if (start > len || at + 2 > len)
 		return -EBADMSG;
 	uint16_t sum = ow_sum_fold(ow_sum_add(0, frame + start, len - start));
-	/* 0 would mean that there is none (UDP); the same number otherwise. */
+	/* In UDP 0 means "no checksum"; 0xffff is the same number. */
 	ow_store_be16(frame + at, sum ? sum : 0xffff);
 	return 0;
 }

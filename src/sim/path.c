@@ -5,10 +5,10 @@
 #include "base/time.h"
 #include "sim/traffic.h"
 
-/* A copy made by the network follows the first within this time. */
+/* A duplicate made by the network follows the first copy within this time. */
 #define COPY_MAX_NS (20 * OW_NS_PER_US)
 
-/* Queues carry frames: an Ethernet header for every packet. */
+/* Queues contain frames: an Ethernet header for every packet. */
 #define FRAME_HEADER 14
 
 int ow_path_init(struct ow_path *path, const struct ow_sim_options *options, enum ow_direction direction)
@@ -49,7 +49,9 @@ static unsigned choose(struct ow_path *path, const struct ow_wire *wire)
 	return i;
 }
 
-/* The delay in ns; negative: a queue dropped it. What is lost draws a delay too, so that loss does not change others.
+/*
+ * The delay in ns; negative: a queue dropped the packet. A lost packet also draws a delay, so that loss does not change
+ * the delays of others.
  */
 static int64_t traverse(struct ow_path *path, const struct ow_wire *wire, bool lost)
 {

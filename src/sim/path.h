@@ -7,7 +7,7 @@
 #include "sim/queue.h"
 #include "sim/wire.h"
 
-/* One direction of the path: what becomes of a packet. */
+/* One direction of the path: decides the fate of each packet. */
 struct ow_path {
 	const struct ow_sim_options *options;
 	struct ow_random random;
@@ -27,7 +27,7 @@ struct ow_passage {
 	bool ce;            /* congestion marked */
 	int64_t copy_ns;    /* arrival of a second copy, 0 = none */
 };
-/* The packet is sent at its time; packets come in the order of sending. */
+/* Sends a packet at its time; packets must come in the order of sending. */
 void ow_path_pass(struct ow_path *path, const struct ow_wire *wire, struct ow_passage *ret_passage);
 
 #endif

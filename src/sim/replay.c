@@ -25,7 +25,7 @@ struct ow_replay {
 	int frames, next;
 	uint64_t made;
 	int64_t latest_ns;
-	bool unchanged; /* frames pass as they are, else as IP packets */
+	bool unchanged; /* frames pass unchanged, else as IP packets */
 };
 
 bool ow_replay_unchanged(const struct ow_sim_options *options)
@@ -92,7 +92,7 @@ static uint64_t end_hash(const uint8_t address[16], uint16_t port)
 	return ow_mix64(word[0] ^ ow_mix64(word[1] ^ ow_mix64(port + 1)));
 }
 
-/* Which end of a pair is at A is decided by their hashes, so that both directions of a conversation agree. */
+/* The hashes of the two ends decide which one is at A, so that both directions of a conversation agree. */
 static void set_flow(const struct ow_replay *replay, const struct ow_packet *packet, struct ow_wire *wire)
 {
 	struct ow_flow_key key;
@@ -103,7 +103,7 @@ static void set_flow(const struct ow_replay *replay, const struct ow_packet *pac
 		wire->direction = OW_B_TO_A;
 }
 
-/* Takes the frame, or the IP packet in it. Returns 0 when it is left out. */
+/* Takes the frame, or the IP packet in it. Returns 0 if it is left out. */
 static int take(struct ow_replay *replay, const struct ow_frame *frame, struct ow_wire *wire, struct ow_error *err)
 {
 	struct ow_packet packet;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routers, markers and NAT. Checksums are updated by difference (RFC 1624), as hardware does it. */
+/* Routers, markers and NAT. Checksums are updated by difference (RFC 1624), as hardware does. */
 #include "sim/rewrite.h"
 #include "base/bytes.h"
 #include "sim/build.h"
@@ -16,7 +16,7 @@ static void update16(uint8_t *check, uint16_t before, uint16_t after)
 	ow_store_be16(check, (uint16_t)~sum);
 }
 
-/* Stores an even number of bytes and brings up to two checksums along. */
+/* Stores an even number of bytes and updates up to two checksums. */
 static void replace(uint8_t *at, const uint8_t *bytes, size_t len, uint8_t *check1, uint8_t *check2)
 {
 	for (size_t i = 0; i < len; i += 2) {
@@ -66,7 +66,7 @@ void ow_rewrite_ce(const struct ow_rewrite *packet)
 	set_class(packet, 3, 3);
 }
 
-/* Where the transport checksum is, if we have it and it covers the addresses; NULL otherwise. */
+/* The position of the transport checksum, if it is present and covers the addresses; NULL otherwise. */
 static uint8_t *l4_checksum(const struct ow_rewrite *packet)
 {
 	size_t at = packet->proto == OW_PROTO_TCP   ? 16
@@ -76,7 +76,7 @@ static uint8_t *l4_checksum(const struct ow_rewrite *packet)
 	if (!packet->l4 || !at || packet->l4 + at + 2 > packet->len)
 		return NULL;
 	uint8_t *check = packet->ip + packet->l4 + at;
-	/* UDP over IPv4 without a checksum stays so. */
+	/* UDP over IPv4 without a checksum remains without one. */
 	return packet->proto == OW_PROTO_UDP && ow_load_be16(check) == 0 ? NULL : check;
 }
 
@@ -88,7 +88,7 @@ static void shift_port(const struct ow_rewrite *packet, bool source, uint16_t sh
 		ow_store_be16(outside, (uint16_t)(ow_load_be16(port) + shift));
 		replace(port, outside, 2, check, NULL);
 	}
-	/* 0 would mean that there is none. */
+	/* 0 would mean "no checksum". */
 	if (check && packet->proto == OW_PROTO_UDP && ow_load_be16(check) == 0)
 		ow_store_be16(check, 0xffff);
 }

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the path does to an IP packet in place. Checksums stay as right, or as wrong, as they were. */
+/* Changes that the path makes to an IP packet in place. A correct checksum stays correct, a wrong one stays wrong. */
 
-/* ip .. ip+len are the bytes we have; l4 = offset of the transport header, 0 = none. */
+/* ip .. ip+len are the available bytes; l4 = offset of the transport header, 0 = none. */
 struct ow_rewrite {
 	uint8_t *ip;
 	size_t len;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The output list keeps records in the order of time. A superframe that GRO still builds stands at the place of its
- * last segment and holds back what comes after it; it is closed by the end of its train, by a segment that does not
- * continue it, by its size, or after a while.
+ * The output list keeps records in the order of time. A superframe that GRO is still building is at the position of its
+ * last segment, and all later records wait for it. It is closed at the end of its burst, by a segment that does not
+ * continue it, by its size, or after a time limit.
  */
 #include "sim/side.h"
 #include "base/bytes.h"
@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long GRO waits for the next segment: of the order of a poll of the network driver. */
+/* How long GRO waits for the next segment: about one poll of the network driver. */
 #define GRO_HOLD_NS (50 * OW_NS_PER_US)
 /* Superframes that GRO builds at the same time, as in Linux (MAX_GRO_SKBS). */
 #define GRO_OPEN 8
-/* Records with --backwards are stamped too early by at most this. */
+/* With --backwards, timestamps are too early by at most this. */
 #define BACKWARDS_MAX_NS (10 * OW_NS_PER_US)
 
 struct ow_point_side {
@@ -97,7 +97,7 @@ bool ow_point_side_covers(const struct ow_point_side *side, int64_t time_ns)
 	return time_ns >= side->from_ns && time_ns <= side->to_ns;
 }
 
-/* How far B's clock is ahead at a true time. */
+/* By how much B's clock is ahead at a true time. */
 static int64_t clock_error(const struct ow_point_side *side, int64_t time_ns)
 {
 	if (side->number == OW_SIDE_A)
@@ -106,7 +106,7 @@ static int64_t clock_error(const struct ow_point_side *side, int64_t time_ns)
 	return side->options->offset_ns + llrint(side->options->drift_ppb * 1e-9 * since);
 }
 
-/* What the capture file says: the clock, a slip, the resolution. */
+/* The time in the capture file: clock error, step backwards, resolution. */
 static int64_t stamp(struct ow_point_side *side, int64_t time_ns)
 {
 	if (side->side->zero_timestamps)
@@ -129,7 +129,7 @@ static int write_record(struct ow_point_side *side, const struct ow_wire *wire, 
 	return ow_writer_write(side->writer, &frame, err);
 }
 
-/* Writes what was received and tells the account about every packet in it. The packets are free then. */
+/* Writes a received record and reports every packet in it to the account. Frees the packets. */
 static int finish_received(struct ow_point_side *side, struct ow_wire *first, struct ow_error *err)
 {
 	int r = 0;
@@ -191,10 +191,10 @@ static void close_open(struct ow_point_side *side, unsigned i)
 		side->open[i] = side->open[i + 1];
 }
 
-/* Writes from the front of the list up to a superframe that may still grow. */
+/* Writes records from the front of the list, up to a superframe that may still grow. */
 static int drain(struct ow_point_side *side, int64_t now_ns, struct ow_error *err)
 {
-	/* The oldest stands first in open[], but may have grown since: look at all. */
+	/* The oldest is first in open[], but may have grown since: check all. */
 	for (unsigned i = side->opens; i-- > 0;) {
 		if (now_ns - side->open[i]->time_ns > GRO_HOLD_NS)
 			close_open(side, i);
@@ -209,7 +209,9 @@ static int drain(struct ow_point_side *side, int64_t now_ns, struct ow_error *er
 	return 0;
 }
 
-/* Headers that GRO wants equal: all but length, id and checksum of IP, and sequence, flags and checksum of TCP. */
+/*
+ * Headers that must be equal for GRO: all but length, id and checksum of IP, and sequence, flags and checksum of TCP.
+ */
 static bool continues(const struct ow_wire *super, const struct ow_wire *wire)
 {
 	const uint8_t *x = super->head + super->l4, *y = wire->head + wire->l4;
@@ -232,7 +234,7 @@ static unsigned find_open(const struct ow_point_side *side, const struct ow_wire
 	return i;
 }
 
-/* Appends to a superframe under construction, or begins one. */
+/* Appends to an open superframe, or begins one. */
 static void merge(struct ow_point_side *side, struct ow_wire *wire)
 {
 	unsigned i = find_open(side, wire);
@@ -273,8 +275,10 @@ static int receive(struct ow_point_side *side, struct ow_wire *wire, struct ow_e
 	}
 	if (!side->first)
 		return finish_received(side, wire, err);
-	/* As in Linux, any other packet of the flow flushes it: also a second copy, which must not come before the
-	 * first. */
+	/*
+	 * As in Linux, any other packet of the flow closes the superframe. This includes a second copy, which must not
+	 * come before the first.
+	 */
 	unsigned i = find_open(side, wire);
 	if (i < side->opens)
 		close_open(side, i);
@@ -300,12 +304,15 @@ int ow_point_side_expect(struct ow_point_side *side, struct ow_wire *wire, struc
 	return 0;
 }
 
-/* The record waits in the list while GRO holds back earlier ones; the packets themselves go on. */
+/* The record waits in the list while GRO holds back earlier ones; the packets themselves continue. */
 static int queue_sent(struct ow_point_side *side, const struct ow_wire *wire, struct ow_error *err)
 {
 	struct ow_wire *first = ow_wire_clone(side->pool, wire), *last = first;
 	while (last && last->more) {
-		/* A clone leads to what its original leads to; that is replaced by a clone in turn. */
+		/*
+		 * A clone points to the same next segment as its original; that segment is then replaced by a clone as
+		 * well.
+		 */
 		last->more = ow_wire_clone(side->pool, last->more);
 		last = last->more;
 	}
@@ -318,7 +325,7 @@ static int queue_sent(struct ow_point_side *side, const struct ow_wire *wire, st
 
 int ow_point_side_send(struct ow_point_side *side, struct ow_wire *wire, struct ow_error *err)
 {
-	/* Without offload every segment of a train is a record of its own. */
+	/* Without offload every segment of a burst is a record. */
 	struct ow_wire *train = NULL;
 	if (!side->side->superframes) {
 		train = wire->more;

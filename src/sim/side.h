@@ -8,12 +8,14 @@
 #include "sim/wire.h"
 
 /*
- * One measurement point: takes the packets that are sent and received there in the order of time, merges what its host
- * merges, stamps, and writes the capture.
+ * One measurement point. It takes the packets that are sent and received there in the order of time, merges those that
+ * its host merges, sets timestamps, and writes the capture.
  */
 struct ow_point_side;
 
-/* linktype: of frames that pass unchanged, or -1 for the link of the options. The pool and the account must outlive it.
+/*
+ * linktype: of frames that pass unchanged, or -1 for the link type of the options. The pool and the account must
+ * outlive the side.
  */
 int ow_point_side_create(const struct ow_sim_options *options, enum ow_side side, int linktype, int64_t end_ns,
                          struct ow_wire_pool *pool, struct ow_account *account, struct ow_point_side **ret_side,
@@ -23,14 +25,16 @@ int ow_point_side_close(struct ow_point_side *side, struct ow_error *err);
 /* Removes the unfinished file if it was not closed. */
 void ow_point_side_free(struct ow_point_side *side);
 
-/* A packet, or a train from its first segment on, leaves here now; sets what the capture says about it on all of them.
+/*
+ * A packet, or a burst given by its first segment, leaves here now. Sets on all of its segments what the capture says
+ * about them.
  */
 int ow_point_side_send(struct ow_point_side *side, struct ow_wire *wire, struct ow_error *err);
 /* The packet will arrive at its time; the side owns it now. */
 int ow_point_side_expect(struct ow_point_side *side, struct ow_wire *wire, struct ow_error *err);
-/* Everything that arrives until now. INT64_MAX: all that is left. */
+/* Processes everything that arrives until now. INT64_MAX: everything. */
 int ow_point_side_advance(struct ow_point_side *side, int64_t now_ns, struct ow_error *err);
-/* Does the capture run at this time? */
+/* Whether the capture runs at this time. */
 bool ow_point_side_covers(const struct ow_point_side *side, int64_t time_ns);
 
 #endif

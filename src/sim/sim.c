@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver: takes the packets in the order of sending; each is seen at the side that sends it, passes the path, and
- * is expected at the other side. Before a packet is sent both sides take in what has arrived by then.
+ * The main loop. It takes the packets in the order of sending. The sending side sees each packet, the path decides its
+ * fate, and the other side expects it. Before a packet is sent, both sides process everything that has arrived by then.
  */
 #include "sim/sim.h"
 #include "base/time.h"
@@ -56,7 +56,7 @@ static void run_done(struct run *run)
 	ow_wire_pool_free(run->pool);
 }
 
-/* Replaces what the options leave open. ret_linktype: of frames that pass unchanged, else -1. */
+/* Fills in values that the options leave open. ret_linktype: of frames that pass unchanged, else -1. */
 static int resolve(struct ow_sim_options *options, int *ret_linktype, int64_t *ret_end_ns, struct ow_error *err)
 {
 	*ret_linktype = -1;
@@ -72,7 +72,7 @@ static int resolve(struct ow_sim_options *options, int *ret_linktype, int64_t *r
 		if (info.mixed)
 			return ow_error_set(
 				err, EINVAL,
-				"--traffic %s: frames of several link types; --a-link and --b-link make them alike",
+				"--traffic %s: frames of several link types; --a-link and --b-link convert them to one",
 				options->traffic);
 		*ret_linktype = info.linktype;
 		return 0;
@@ -106,7 +106,7 @@ static int run_init(struct run *run, struct ow_error *err)
 	return r;
 }
 
-/* The segments of a train go their ways; with offload at the sender its one record stands for all. */
+/* Each segment of a burst passes the path separately; with offload at the sender one record contains all of them. */
 static void break_train(struct ow_wire *wire, bool superframe)
 {
 	for (struct ow_wire *more = wire->more; more; more = wire->more) {
@@ -137,7 +137,7 @@ static int pass(struct run *run, struct ow_wire *wire, struct ow_error *err)
 		if (!copy)
 			return ow_error_set(err, ENOMEM, "out of memory");
 		copy->copy = true;
-		/* A second copy of something that the receiver's capture missed counts no more than the first. */
+		/* If the receiver's capture missed the first copy, the second one does not count either. */
 		copy->sent_covered = wire->sent_covered && ow_point_side_covers(receiver, wire->time_ns);
 		copy->time_ns = passage.copy_ns;
 		int r = ow_point_side_expect(receiver, copy, err);

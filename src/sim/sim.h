@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * Makes the captures of two measurement points of the same traffic, and the truth about it. The same options and
- * seed give the same bytes. Times are nanoseconds, rates bits or packets a second, sizes bytes of the IP packet.
+ * Makes the captures of two measurement points of the same traffic, and the truth about it. The same options and seed
+ * give the same bytes. Times are nanoseconds, rates bits or packets a second, sizes bytes of the IP packet.
  */
 
 /* One delay model. A time is in ns. */
@@ -87,10 +87,10 @@ struct ow_sim_side {
 	enum ow_sim_link link;
 	struct ow_sim_encap encap[OW_SIM_ENCAP_MAX]; /* outermost first */
 	unsigned encaps;
-	bool superframes; /* a host with TSO and GRO: trains are one frame */
+	bool superframes; /* a host with TSO and GRO: bursts are one frame */
 	bool zero_timestamps;
-	int64_t skip_ns;  /* the capture starts so much later than the traffic */
-	int64_t early_ns; /* and ends so much before the last packet is sent */
+	int64_t skip_ns;  /* the capture starts this much later than the traffic */
+	int64_t early_ns; /* and ends this much before the last packet is sent */
 	enum ow_file_format format;
 	bool microseconds; /* resolution of the file; false = nanoseconds */
 	bool big_endian, gzip;
@@ -109,17 +109,17 @@ struct ow_sim_options {
 	int64_t start_ns;   /* time of the start, since the Unix epoch */
 	struct ow_sim_size size;
 	uint32_t flows;
-	double flow_skew;          /* Zipf exponent; 0 = all flows alike */
+	double flow_skew;          /* Zipf exponent; 0 = all flows equal */
 	double tcp;                /* share of the flows that are TCP, the others are UDP */
 	double ipv6;               /* share of the flows */
 	double ipv6_extensions;    /* share of the IPv6 packets */
 	double fragments;          /* share of the UDP datagrams that are cut in two */
-	double identical;          /* share of the packets that are all alike */
+	double identical;          /* share of the packets that are identical */
 	double retransmissions;    /* share of the TCP segments that are sent again */
 	double reverse;            /* share of the packets that go from B to A */
 	const char *traffic;       /* capture file that gives packets and times instead of all the above; NULL = none */
-	bool ip_only;              /* leave out frames of that file that are no IP packets */
-	uint32_t mtu;              /* of the trains with superframes */
+	bool ip_only;              /* leave out frames of that file that are not IP packets */
+	uint32_t mtu;              /* of the segments of superframes */
 	uint32_t superframe_bytes; /* largest IP packet of a superframe */
 	/* The path */
 	struct ow_sim_delay delay;
@@ -130,15 +130,15 @@ struct ow_sim_options {
 	uint32_t tuple[4];   /* FineComb: pre-start, post-start, pre-end, post-end packets at interval boundaries */
 	int64_t interval_ns; /* for the tuple */
 	bool router;         /* TTL, MACs, IPv4 checksum */
-	int dscp;            /* -1 = left alone */
+	int dscp;            /* -1 = unchanged */
 	double ecn_mark;
 	bool nat;
-	/* The clocks, and what else can be wrong with a capture */
+	/* The clocks, and other errors of a capture */
 	int64_t offset_ns; /* B's clock is ahead by this */
 	double drift_ppb;  /* and gains this many ns a second */
-	double backwards;  /* share of the records stamped a few us too early */
+	double backwards;  /* share of the records with a timestamp that is a few us too early */
 	struct ow_sim_side side[OW_SIDES];
-	/* Called now and then with the share done, 0..1; NULL = not wanted. */
+	/* Called from time to time with the share done, 0..1; NULL = not wanted. */
 	void (*on_progress)(void *arg, double done);
 	void *arg;
 };
@@ -149,7 +149,7 @@ struct ow_sim_truth {
 	uint64_t records[OW_SIDES];     /* frames written */
 	uint64_t outside[OW_SIDES];     /* wire packets in the file that the truth does not count (the other file missed
 	                                   them) */
-	uint64_t superframes[OW_SIDES]; /* frames that stand for more than one wire packet */
+	uint64_t superframes[OW_SIDES]; /* frames that contain more than one wire packet */
 	uint64_t retransmitted, identical, fragments;
 	uint64_t dropped;          /* losses made by a queue, out of `lost` */
 	uint64_t drifted[4];       /* FineComb: packets that changed their interval, by type */

@@ -16,8 +16,8 @@ static inline int64_t ow_sort_key(const char *item)
 }
 
 /*
- * Sorts items of `size` bytes by the signed 64-bit number at `at` within them, stable: counts and moves digits of 11
- * bits, the least first. spare holds as many items. Inlined, so that the size is a constant.
+ * Sorts items of `size` bytes by the signed 64-bit number at offset `at`, stable: a radix sort with digits of 11 bits,
+ * least significant first. spare has room for as many items. Inlined, so that the size is a constant.
  */
 __attribute__((always_inline)) static inline void ow_sort_items(void *list, void *spare, size_t count, size_t size,
                                                                 size_t at)

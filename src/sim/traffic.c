@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Generated traffic: flows with a heavy tail, TCP and UDP, IPv4 and IPv6, trains, fragments, retransmissions, and
- * packets that are all alike. Payloads are slices of a small pool of random bytes behind a marker that numbers packets.
+ * Generated traffic: flows with heavy-tailed sizes, TCP and UDP, IPv4 and IPv6, bursts, fragments, retransmissions, and
+ * identical packets. Payloads are a marker that numbers packets and a slice of a small pool of random bytes.
  */
 #include "sim/traffic.h"
 #include "base/bytes.h"
@@ -16,17 +16,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A slice begins in the first half and may be as long as the second: fits a level 2 cache. */
+/* A slice begins in the first half and is at most as long as the second. The pool fits into a level 2 cache. */
 #define POOL_STARTS 65536
 #define POOL_BYTES  (POOL_STARTS + 65536)
 
-/* Time between the packets of a train and between fragments: 1500 bytes at 10 Gb/s. */
+/* Time between the packets of a burst and between fragments: 1500 bytes at 10 Gb/s. */
 #define BACK_TO_BACK_NS 1200
 
-/* With superframes, a TCP packet of this size or more becomes a train. */
+/* With superframes, a TCP packet of this size or more becomes a burst. */
 #define TRAIN_FROM 500
 
-/* Payload of the packets that are all alike, and their flow number. */
+/* Payload and flow number of the identical packets. */
 #define IDENTICAL_PAYLOAD 72
 #define IDENTICAL_FLOW    UINT32_MAX
 
@@ -50,8 +50,8 @@ struct ow_traffic {
 	struct ow_gaps gaps;
 	struct ow_alias popularity;
 	struct flow *flows;
-	struct ow_wire_heap later; /* packets of trains and fragments that wait for their time */
-	int64_t next_ns;           /* when the next packet, or train, begins */
+	struct ow_wire_heap later; /* packets of bursts and fragments that wait for their time */
+	int64_t next_ns;           /* when the next packet, or burst, begins */
 	uint64_t made;             /* packets built */
 	uint64_t retransmitted, identical, fragments;
 	uint8_t payload[POOL_BYTES];
@@ -100,7 +100,7 @@ static void make_flows(struct ow_traffic *traffic)
 	}
 }
 
-/* Clients at A are 10.0.0.0/8 or 2001:db8:a::/64, one address a flow; a thousand servers at B. */
+/* Clients at A are 10.0.0.0/8 or 2001:db8:a::/64, one address per flow. B has a thousand servers. */
 static void flow_ends(const struct flow *flow, uint32_t number, int direction, struct ow_ends *ret_ends)
 {
 	uint8_t client[16] = {0x20, 0x01, 0x0d, 0xb8, 0, 0x0a}, server[16] = {0x20, 0x01, 0x0d, 0xb8, 0, 0x0b};
@@ -138,7 +138,7 @@ static const uint8_t *slice(struct ow_traffic *traffic)
 	return traffic->payload + (ow_random_u64(&traffic->random) & (POOL_STARTS - 2));
 }
 
-/* What all packets of a flow share; advances the IP id. */
+/* Sets what all packets of a flow share; advances the IP id. */
 static void begin_content(struct ow_traffic *traffic, struct flow *flow, int direction, struct ow_content *ret_content)
 {
 	const struct ow_sim_options *options = traffic->options;
@@ -163,7 +163,7 @@ static struct ow_wire *make_udp(struct ow_traffic *traffic, uint32_t number, int
 	flow_ends(flow, number, direction, &ends);
 	begin_content(traffic, flow, direction, &content);
 	uint32_t headers = ow_build_udp_headers(flow->v6, content.extensions);
-	/* Room for the marker, or datagrams without an IP id would be alike. */
+	/* Room for the marker; otherwise datagrams without an IP id would be identical. */
 	content.payload_len = size > headers + 8 ? size - headers : 8;
 	content.pool = slice(traffic);
 	struct ow_wire *wire = new_packet(traffic, number, direction, traffic->next_ns);
@@ -172,7 +172,7 @@ static struct ow_wire *make_udp(struct ow_traffic *traffic, uint32_t number, int
 	return wire;
 }
 
-/* The first fragment has about the given size, the second is as long at most. */
+/* The first fragment has about the given size, the second is at most as long. */
 static struct ow_wire *make_fragments(struct ow_traffic *traffic, uint32_t number, int direction, uint32_t size)
 {
 	struct flow *flow = &traffic->flows[number];
@@ -232,7 +232,7 @@ static struct ow_wire *make_tcp(struct ow_traffic *traffic, uint32_t number, int
 	} else if (size > headers) {
 		send_data(traffic, flow, direction, &content, size - headers);
 	} else {
-		/* An acknowledgement of something new, or two of them would be alike. */
+		/* Acknowledges something new; otherwise two acknowledgements would be identical. */
 		if (flow->acked[direction])
 			flow->ack[direction] += 1448;
 		flow->acked[direction] = true;
@@ -246,7 +246,7 @@ static struct ow_wire *make_tcp(struct ow_traffic *traffic, uint32_t number, int
 	return wire;
 }
 
-/* One segment of a train, sent at_ns; the content is that of the segment before, or as it began. */
+/* One segment of a burst, sent at_ns, with the content of the segment before, or of the start. */
 static struct ow_wire *make_segment(struct ow_traffic *traffic, uint32_t number, int direction,
                                     struct ow_content *content, uint32_t len, bool end, int64_t at_ns)
 {
@@ -296,7 +296,7 @@ static struct ow_wire *make_train(struct ow_traffic *traffic, uint32_t number, i
 	return first;
 }
 
-/* One flow, IP id 0, the same payload: polling and keep-alives. */
+/* One flow, IP id 0, the same payload: like polling and keep-alives. */
 static struct ow_wire *make_identical(struct ow_traffic *traffic, int direction)
 {
 	const struct flow flow = {.sport = 5000, .dport = 161};
@@ -344,7 +344,7 @@ static int generate_next(struct ow_traffic *traffic, struct ow_wire **ret_wire)
 	*ret_wire = make_packet(traffic);
 	if (!*ret_wire)
 		return -ENOMEM;
-	/* As many gaps as packets were made: trains and fragments do not raise the rate. */
+	/* As many gaps as packets were made, so that bursts and fragments do not raise the rate. */
 	for (made = traffic->made - made; made > 0; made--)
 		traffic->next_ns = traffic->options->start_ns + ow_gaps_next(&traffic->gaps);
 	return 1;
@@ -403,7 +403,7 @@ void ow_traffic_free(struct ow_traffic *traffic)
 	free(traffic);
 }
 
-/* The times alone are cheap to draw; a train at the very end may last a little longer. */
+/* Drawing only the times is fast; a burst at the very end may last a little longer. */
 int64_t ow_traffic_end(const struct ow_sim_options *options)
 {
 	struct ow_gaps gaps;

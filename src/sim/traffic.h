@@ -6,7 +6,7 @@
 #include "sim/sim.h"
 #include "sim/wire.h"
 
-/* The independent random streams of a run: changing one model leaves what the others draw alone. */
+/* The independent random streams of a run: changing one model does not change what the others draw. */
 enum ow_random_stream {
 	OW_STREAM_TIME,
 	OW_STREAM_TRAFFIC,
@@ -18,13 +18,13 @@ enum ow_random_stream {
 };
 void ow_stream_seed(struct ow_random *random, uint64_t seed, enum ow_random_stream stream);
 
-/* When packets are sent: ns after the start, in order. A copy of it runs ahead of it. */
+/* Sending times: ns after the start, in order. A copy can run ahead. */
 struct ow_gaps {
 	struct ow_random random;
 	double gap_ns; /* mean */
 	bool constant;
 	uint64_t count;
-	int64_t fine; /* 1/256 ns, so that no floating-point sum grows with the run */
+	int64_t fine; /* in 1/256 ns: no floating-point sum grows with the run */
 };
 void ow_gaps_init(struct ow_gaps *gaps, const struct ow_sim_options *options);
 int64_t ow_gaps_next(struct ow_gaps *gaps);
@@ -35,16 +35,16 @@ int ow_traffic_create(const struct ow_sim_options *options, struct ow_wire_pool 
 void ow_traffic_free(struct ow_traffic *traffic);
 
 /*
- * The next packet in the order of sending, its time, direction, flow and bytes set; NULL at the end. The packet that
- * begins a train has segments > 1 and leads to the others by `more`; they are returned later, in their time.
- * Returns 1, 0 at the end, or a negative errno.
+ * The next packet in the order of sending, with time, direction, flow and bytes. The first packet of a burst has
+ * segments > 1 and points to the others by `more`; these are returned later, at their times. Returns 1, 0 at the end,
+ * or a negative errno.
  */
 int ow_traffic_next(struct ow_traffic *traffic, struct ow_wire **ret_wire, struct ow_error *err);
 
-/* When generated traffic sends its last packet; known before it does. */
+/* When generated traffic sends its last packet; known in advance. */
 int64_t ow_traffic_end(const struct ow_sim_options *options);
 
-/* Adds what only the traffic knows: numbers of retransmissions, identical packets and fragments. */
+/* Adds what only the traffic knows: the numbers of retransmissions, identical packets and fragments. */
 void ow_traffic_truth(const struct ow_traffic *traffic, struct ow_sim_truth *truth);
 /* The share done, 0..1. */
 double ow_traffic_done(const struct ow_traffic *traffic);

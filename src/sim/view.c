@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The packet is copied to the middle of a buffer and changed there, then headers are put in front of it from the inside
- * out: tags and tunnels of the side from the last to the first, at last the link header.
+ * Copies the packet to the middle of a buffer and changes it there, then puts headers in front of it from the inside
+ * out: tags and tunnels of the side from the last to the first, and finally the link header.
  */
 #include "sim/view.h"
 #include "base/bytes.h"
@@ -274,7 +274,7 @@ uint16_t ow_link_linktype(enum ow_sim_link link)
 	return linktype[link];
 }
 
-/* The headers of the first segment, the payloads of all, lengths and checksums anew. */
+/* The headers of the first segment, the payloads of all segments, and new lengths and checksums. */
 static uint8_t *gather(const struct ow_wire *first, uint8_t *at)
 {
 	uint8_t *ip = at, *p = at + first->header_len, *tcp = at + first->l4;
@@ -343,7 +343,7 @@ void ow_view_frame(struct ow_sim_view *view, const struct ow_wire *wire, bool re
 	*ret_len = (uint32_t)(frame.end - frame.start);
 }
 
-/* What may follow what: tags need a frame with an ethertype, tunnels an IP packet, which they all make. */
+/* Which encapsulation may follow which: tags need a frame with an ethertype, tunnels need an IP packet and make one. */
 int ow_view_check(const struct ow_sim_side *side, const char *name, struct ow_error *err)
 {
 	static const char *const names[] = {"a VLAN tag", "QinQ", "MPLS", "PPPoE"};

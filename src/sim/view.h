@@ -9,7 +9,7 @@
  * How a measurement point sees a packet: as one frame, with what the path changed (router, marks, NAT), the tags and
  * tunnels of that point and its link layer.
  */
-/* The most bytes of a packet or superframe. */
+/* The largest packet or superframe, bytes. */
 #define OW_VIEW_MAX (512 * 1024)
 
 struct ow_sim_view;
@@ -17,14 +17,14 @@ int ow_view_create(const struct ow_sim_options *options, enum ow_side side, stru
 void ow_view_free(struct ow_sim_view *view);
 
 /*
- * The frame of a packet, or of the superframe that begins with it. received: it has come over the path. Valid until the
+ * The frame of a packet, or of the superframe that begins with it. received: it has passed the path. Valid until the
  * next call. *ret_len is the number of bytes at *ret_data; wire->missing more were on the wire.
  */
 void ow_view_frame(struct ow_sim_view *view, const struct ow_wire *wire, bool received, const uint8_t **ret_data,
                    uint32_t *ret_len);
 
 uint16_t ow_link_linktype(enum ow_sim_link link);
-/* Does the combination exist (no VLAN tag on a raw IP link, for example)? */
+/* Whether the combination exists (a raw IP link has no VLAN tag, for example). */
 int ow_view_check(const struct ow_sim_side *side, const char *name, struct ow_error *err);
 
 #endif

@@ -167,7 +167,10 @@ void ow_wire_heap_done(struct ow_wire_heap *heap, struct ow_wire_pool *pool)
 	*heap = (struct ow_wire_heap){0};
 }
 
-/* Sums in little-endian words: the one's complement sum does not care, RFC 1071. ow_sum_fold swaps the result. */
+/*
+ * Sums little-endian words: the one's complement sum does not depend on the byte order (RFC 1071). ow_sum_fold swaps
+ * the result.
+ */
 uint64_t ow_sum_add(uint64_t sum, const uint8_t *data, size_t len)
 {
 	size_t i = 0;

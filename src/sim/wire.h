@@ -8,7 +8,7 @@
 
 /*
  * A packet on its way: the headers (and the first payload bytes) inline, the rest as a slice of a payload pool that
- * outlives it. Slots are recycled: in the steady state nothing is allocated.
+ * outlives it. Slots are reused: after the start nothing is allocated.
  */
 #define OW_WIRE_HEAD 144
 
@@ -19,18 +19,18 @@ struct ow_wire {
 	int64_t time_ns;             /* true time at the side where it is now */
 	int64_t stamp_ns;            /* time that the sending side stored */
 	uint64_t order;              /* number of its record among those sent in its direction */
-	uint64_t number;             /* ties of time are broken by this */
+	uint64_t number;             /* decides between packets of the same time */
 	uint32_t flow;
 	uint8_t direction;
 	bool frame;          /* the bytes are a whole link frame, not an IP packet */
 	bool copy;           /* a duplicate made by the network */
-	bool sent_covered;   /* the sending side's capture holds it */
+	bool sent_covered;   /* the sending side's capture contains it */
 	bool data;           /* a TCP segment that GRO may merge */
-	bool train_end;      /* no segment of the train follows */
+	bool train_end;      /* no segment of the burst follows */
 	bool ce;             /* congestion was marked on the way */
 	bool open;           /* GRO may still append to it */
 	bool received;       /* in the output list: arrived here (else sent from here) */
-	uint16_t segments;   /* of a train that begins here: number of segments, else 1 */
+	uint16_t segments;   /* number of segments of the burst that begins here, else 1 */
 	uint16_t l4;         /* offset of the transport header in head; 0 = none (later fragment, not captured) */
 	uint8_t proto;       /* IP protocol of it */
 	uint16_t header_len; /* IP and transport headers */
@@ -52,7 +52,7 @@ static inline uint32_t ow_wire_len(const struct ow_wire *wire)
 struct ow_wire_pool;
 int ow_wire_pool_create(struct ow_wire_pool **ret_pool);
 void ow_wire_pool_free(struct ow_wire_pool *pool);
-/* A cleared packet (the head bytes are not), or NULL. */
+/* A cleared packet (except for the head bytes), or NULL. */
 struct ow_wire *ow_wire_get(struct ow_wire_pool *pool);
 void ow_wire_put(struct ow_wire_pool *pool, struct ow_wire *wire);
 /* A copy with its own body where the body is not in the pool; NULL = out of memory. */
@@ -74,7 +74,10 @@ int ow_wire_heap_push(struct ow_wire_heap *heap, struct ow_wire *wire);
 struct ow_wire *ow_wire_heap_pop(struct ow_wire_heap *heap, int64_t until_ns);
 void ow_wire_heap_done(struct ow_wire_heap *heap, struct ow_wire_pool *pool);
 
-/* The one's complement sum of bytes, for Internet checksums; begin with 0 and fold at the end. len odd: last only. */
+/*
+ * The one's complement sum of bytes, for Internet checksums; begin with 0 and fold at the end. Only the last part may
+ * have an odd length.
+ */
 uint64_t ow_sum_add(uint64_t sum, const uint8_t *data, size_t len);
 uint16_t ow_sum_fold(uint64_t sum);
 
