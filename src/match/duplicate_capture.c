@@ -251,6 +251,12 @@ static void make_rule(const struct counts *sent, double factor, unsigned from, s
 	}
 }
 
+/* Does either capture show most packets of this direction more than once? */
+static bool is_everywhere(const struct counts *c)
+{
+	return c->both >= EVIDENCE && (double)c->both > EVERYWHERE * (double)(c->singles + c->doubles);
+}
+
 static void judge_side(const struct ow_twice_facts *facts, double most_lost, const struct counts counts[2],
                        struct ow_twice_verdict *verdict)
 {
@@ -269,10 +275,7 @@ static void judge_side(const struct ow_twice_facts *facts, double most_lost, con
 	uint64_t alike = sum(received->excess, from, alike_end(from));
 	verdict->arrivals = !verdict->twice && alike >= EVIDENCE &&
 	                    (double)alike > ARRIVALS * (double)sum(received->excess, 0, OW_LAG_CLASSES);
-	verdict->everywhere =
-		(double)(sent->both + received->both) >
-			EVERYWHERE * (double)(sent->singles + sent->doubles + received->singles + received->doubles) &&
-		sent->both + received->both >= EVIDENCE;
+	verdict->everywhere = is_everywhere(sent) || is_everywhere(received);
 }
 
 void ow_twice_judge(struct ow_twice_sample *sample, const struct ow_twice_facts *facts,

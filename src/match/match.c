@@ -33,7 +33,7 @@
 #define REWRITTEN_GAIN  1.25  /* so many times fewer must stay alone */
 /* Below these shares of the matches, captures show packets once. */
 #define COPIES_SHARE 0.001 /* copies without counterpart */
-#define ALIKE_SHARE  0.3   /* packets that others are like: both captures may show all of them twice */
+#define ALIKE_SHARE  0.1   /* packets that others are like: both captures may show all of them twice */
 
 /* -- progress ----------------------------------------------------------------------------------------------------- */
 

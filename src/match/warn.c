@@ -452,7 +452,8 @@ static int warn_everywhere(struct ow_match *m)
 	if (!m->twice[OW_SIDE_A].everywhere || m->twice[OW_SIDE_A].twice || m->twice[OW_SIDE_B].twice)
 		return 0;
 	return warn(m,
-	            "both captures show most packets more than once: hosts send them twice, or both captures show "
+	            "both captures show most packets of a direction more than once: hosts send them twice, or both "
+	            "captures show "
 	            "copies (mirror ports, all interfaces at once?), which count as packets then; --dedup 1ms leaves "
 	            "copies within 1 ms out");
 }

@@ -233,7 +233,8 @@ static void everything_twice_at_both(void **state)
 	traffic(0);
 	pair_mirror(&pair, OW_SIDE_A, 1, 5 * US, 8 * US);
 	pair_mirror(&pair, OW_SIDE_B, 1, 5 * US, 8 * US);
-	assert_true(pair_warns(pair_match(&pair, NULL), "both captures show most packets more than once"));
+	assert_true(
+		pair_warns(pair_match(&pair, NULL), "both captures show most packets of a direction more than once"));
 }
 
 /* A host sends each packet twice, 8 us apart, and 10 % is lost: all of it is reported. */
