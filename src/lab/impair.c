@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the lab's wire does to one packet. */
+/* Decides the fate of each packet on the lab's wire. */
 #include "lab/impair.h"
 
 #include "base/time.h"
 #include "sim/traffic.h"
 
-/* The queues of the path count an Ethernet header by themselves. */
+/* The queues of the path add an Ethernet header themselves. */
 #define ETHER_HEADER 14
 
 int ow_impair_init(struct ow_impair *impair, const struct ow_impair_options *options, enum ow_direction direction,

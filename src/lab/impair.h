@@ -6,8 +6,8 @@
 #include "sim/queue.h"
 
 /*
- * One direction of the lab's wire: decides what becomes of a packet when it comes in. A queue in front of a link of
- * limited bandwidth first, then the path of `simulate`: loss, delay, duplication.
+ * One direction of the lab's wire: decides the fate of a packet when it comes in. First comes a queue in front of a
+ * link of limited bandwidth, then the path of `simulate`: loss, delay, duplication.
  */
 struct ow_impair_options {
 	struct ow_sim_options path; /* seed, delay, base_delay_ns, in_order, loss, duplicate */
@@ -28,7 +28,7 @@ struct ow_impair {
 	struct ow_random random;
 };
 
-/* start_ns: not after the first packet. The options stay the caller's and must live as long. */
+/* start_ns: not after the first packet. The options must outlive the object. */
 int ow_impair_init(struct ow_impair *impair, const struct ow_impair_options *options, enum ow_direction direction,
                    int64_t start_ns);
 void ow_impair_done(struct ow_impair *impair);
@@ -39,7 +39,7 @@ struct ow_impaired {
 	int64_t due_ns;  /* when it leaves the wire */
 	int64_t copy_ns; /* a second copy, 0 = none */
 };
-/* A frame of len bytes comes in; times never go back. flow: any hash of its flow. */
+/* A frame of len bytes comes in; times must not go backwards. flow: any hash of its flow. */
 void ow_impair_pass(struct ow_impair *impair, int64_t time_ns, uint32_t len, uint32_t flow,
                     struct ow_impaired *ret_impaired);
 

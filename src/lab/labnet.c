@@ -34,7 +34,7 @@ static int open_ns(void)
 	return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 }
 
-/* Makes the namespaces by going through them; comes back in any case. */
+/* Makes the namespaces by entering each; always returns to the first. */
 static int make_namespaces(struct ow_labnet *net, struct ow_error *err)
 {
 	int home = open_ns(), r = 0;
@@ -60,7 +60,7 @@ static bool kept(const struct ow_labnet_files *files, int fd)
 	return false;
 }
 
-/* Everything that is not wanted is closed: a pipe whose other end a sibling holds open would never end. */
+/* Closes all files that the child does not need: a pipe whose other end another child holds open would never end. */
 static void arrange_files(const struct ow_labnet_files *files)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -210,7 +210,7 @@ static int set_up_host(const struct ow_labnet *net, enum ow_labnet_node node, st
 	              err);
 }
 
-/* Router solicitations and the like would be measured, too. Where there is no IPv6 there is nothing to do. */
+/* Otherwise router solicitations and the like would be measured. Without IPv6 there is nothing to do. */
 static int without_ipv6(void *arg)
 {
 	(void)arg;
@@ -313,7 +313,7 @@ static int mark_here(const char *interface)
 	return r;
 }
 
-/* Into the namespace, for one of the above, and back. */
+/* Enters the namespace, calls one of the functions above, and returns. */
 static int visit(const struct ow_labnet *net, enum ow_labnet_node node, int *ret_home)
 {
 	*ret_home = open_ns();

@@ -34,11 +34,14 @@ struct ow_labnet {
 	int ns[OW_LABNET_NODES]; /* the namespaces, as files */
 };
 
-/* -EPERM when the process may not (it must be root), -ENOENT without iproute2. The process stays where it is. */
+/*
+ * -EPERM if the process lacks the right (it must be root), -ENOENT without iproute2. The process stays in its
+ * namespace.
+ */
 int ow_labnet_create(struct ow_labnet *net, struct ow_error *err);
 void ow_labnet_done(struct ow_labnet *net);
 
-/* What a child keeps of the files of its parent, and where its standard files lead. */
+/* The files that a child inherits from its parent, and its standard files. */
 struct ow_labnet_files {
 	int in, out, err; /* -1 = /dev/null */
 	const int *keep;  /* further files, at their numbers */
@@ -51,13 +54,15 @@ struct ow_labnet_files {
  */
 pid_t ow_labnet_fork(const struct ow_labnet *net, enum ow_labnet_node node, const struct ow_labnet_files *files,
                      int (*main)(void *arg), void *arg);
-/* The same for a program, found by PATH. An exit code of 127 means that it could not be started. */
+/* The same for a program, found by PATH. Exit code 127 means that it could not be started. */
 pid_t ow_labnet_spawn(const struct ow_labnet *net, enum ow_labnet_node node, const struct ow_labnet_files *files,
                       char *const argv[]);
 
 /* From now on the hosts send nothing over the measured link. */
 int ow_labnet_silence(const struct ow_labnet *net, struct ow_error *err);
-/* Sends a frame that is no IP packet (EtherType 88b5, for local use) from a node: what captures shows that it is there.
+/*
+ * Sends a frame that is not an IP packet (EtherType 88b5, for local use) from a node. A capture that shows it has
+ * started.
  */
 int ow_labnet_mark(const struct ow_labnet *net, enum ow_labnet_node node, const char *interface);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lab's picture: lines are the truth, marks are what the points measured. Delay above, lost packets below. */
+/* The lab's picture: lines are the truth, marks are the measured values. Delay above, lost packets below. */
 #include "lab/lab.h"
 #include "report/gnuplot.h"
 #include "base/array.h"
@@ -68,7 +68,7 @@ int ow_lab_plot_add(struct ow_lab_plot *plot, const struct ow_lab_row *row, int6
 	return 0;
 }
 
-/* Of the means, true and measured, on one scale. false: there are none. */
+/* The range of the means, true and measured, on one scale. false: there are none. */
 static bool find_range(const struct ow_lab_plot *plot, enum ow_direction direction, double *ret_low, double *ret_high)
 {
 	*ret_low = INFINITY;
@@ -80,7 +80,7 @@ static bool find_range(const struct ow_lab_plot *plot, enum ow_direction directi
 			*ret_high = isfinite(value) ? fmax(*ret_high, value) : *ret_high;
 		}
 	}
-	/* Differences of less than a tenth are not blown up. */
+	/* Differences of less than a tenth are not enlarged. */
 	*ret_low = fmin(*ret_low, 0.9 * *ret_high);
 	return isfinite(*ret_high);
 }

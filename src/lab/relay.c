@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lab's wire. One thread serves both directions: takes what came in, decides its fate, and sends what is due. It
- * sleeps until the next packet is due or comes; how late it wakes up is part of the truth, which counts what it did.
+ * The lab's wire. One thread serves both directions: it receives frames, decides their fate, and sends those that are
+ * due. It sleeps until the next packet is due or arrives. If it wakes up late, the truth contains this delay, because
+ * the truth counts what the relay did.
  */
 #include "lab/relay.h"
 
@@ -19,12 +20,14 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-/* A frame may reach the socket so much later than its stamp says: intervals are complete after this time. */
+/* A frame may reach the socket this much later than its timestamp: intervals are complete after this time. */
 #define SETTLE_NS (20 * OW_NS_PER_MS)
-/* The loop looks after reports and counters at least this often. */
+/* The loop checks reports and counters at least this often. */
 #define TURN_NS (20 * OW_NS_PER_MS)
-/* After work comes a nap of this length: waking up for each packet would cost more than carrying it. Arrivals are
- * stamped by the kernel meanwhile. */
+/*
+ * Length of the sleep after work: waking up for each packet would cost more than forwarding it. The kernel sets the
+ * timestamps of arrivals meanwhile.
+ */
 #define NAP_MIN_NS (20 * OW_NS_PER_US)
 #define NAP_MAX_NS (50 * OW_NS_PER_US)
 #define NICE       (-15)
@@ -34,7 +37,7 @@ struct way {
 	struct ow_wiretruth *truth;
 	uint64_t number; /* of the packets that came in */
 	uint64_t refused, other;
-	int64_t latest_ns; /* stamps of several processors may go back by a little */
+	int64_t latest_ns; /* timestamps of several processors may go backwards a little */
 };
 
 struct relay {
@@ -43,7 +46,7 @@ struct relay {
 	struct way way[OW_DIRECTIONS];
 	struct ow_wire_pool *pool;
 	struct ow_wire_heap pending;
-	int64_t passed_ns; /* everything with an earlier stamp has been taken */
+	int64_t passed_ns; /* all frames with an earlier timestamp have been received */
 	struct ow_relay_report unsent;
 	bool has_unsent;
 };
@@ -109,7 +112,7 @@ struct entry {
 	int64_t time_ns;
 };
 
-/* Puts the packet among those that wait for their time: -ENOMEM also when there are too many. */
+/* Adds the packet to those that wait for their time. -ENOMEM also if there are too many. */
 static int wait_until(struct relay *relay, const struct ow_wire *model, const uint8_t *frame, size_t len)
 {
 	if (relay->pending.count >= OW_RELAY_PENDING_MAX)
@@ -181,7 +184,7 @@ static int take(void *arg, uint8_t *frame, size_t len)
 	return 0;
 }
 
-/* Takes one batch. Returns the number of frames, or a negative errno. */
+/* Receives one batch. Returns the number of frames, or a negative errno. */
 static int pull(struct relay *relay, enum ow_direction direction)
 {
 	struct ow_relay_port *port = &relay->port[came_from(direction)];
@@ -200,7 +203,10 @@ static int pull(struct relay *relay, enum ow_direction direction)
 	return count;
 }
 
-/* Sends what is due. The time of sending is the middle of the call: the receiver's stamp is taken within it. */
+/*
+ * Sends the packets that are due. The time of sending is the middle of the call: the receiver's timestamp is taken
+ * within it.
+ */
 static bool push(struct relay *relay, int64_t now_ns)
 {
 	bool worked = false;
@@ -239,7 +245,7 @@ static bool send_report(struct relay *relay, const struct ow_relay_report *repor
 	return send(relay->options->control, report, sizeof *report, flags | MSG_NOSIGNAL) >= 0 || errno != EAGAIN;
 }
 
-/* Reports complete intervals; a reader that is slow does not stop the wire. */
+/* Reports complete intervals; a slow reader does not stop the wire. */
 static void tell(struct relay *relay, int64_t passed_ns, int flags)
 {
 	for (int i = 0; i < OW_DIRECTIONS; i++) {
@@ -260,7 +266,7 @@ static void tell(struct relay *relay, int64_t passed_ns, int flags)
 
 static void tell_totals(struct relay *relay)
 {
-	/* What never went out is lost, now that the wire ends. */
+	/* Packets that have not left when the wire ends are lost. */
 	struct ow_wire *wire;
 	while ((wire = ow_wire_heap_pop(&relay->pending, INT64_MAX))) {
 		if (!wire->copy)
@@ -287,8 +293,10 @@ static int64_t time_left(const struct relay *relay)
 	return left_ns < 0 ? 0 : left_ns > TURN_NS ? TURN_NS : left_ns;
 }
 
-/* Sleeps until a frame comes (unless there was work: then a nap), one is due, or the control socket has something.
- * Returns whether it has. */
+/*
+ * Sleeps until a frame arrives (after work: a fixed time), a frame is due, or the control socket is readable. Returns
+ * whether it is.
+ */
 static bool rest(struct relay *relay, bool worked, bool ending)
 {
 	int64_t sleep_ns = time_left(relay);
@@ -306,9 +314,9 @@ static bool rest(struct relay *relay, bool worked, bool ending)
 	return ready > 0 && fds[0].revents;
 }
 
-/* What a turn of the loop found. */
+/* The result of one turn of the loop. */
 struct found {
-	bool drained; /* nothing waits to be taken */
+	bool drained; /* no frame waits to be received */
 	bool worked;
 };
 
@@ -376,9 +384,9 @@ int ow_relay_run(const struct ow_relay_options *options, struct ow_error *err)
 		return ow_error_set(err, ENOMEM, "relay: out of memory");
 	relay->options = options;
 	relay->port[OW_SIDE_A].fd = relay->port[OW_SIDE_B].fd = -1;
-	/* The kernel may otherwise let a sleeper oversleep by 50 us. */
+	/* By default the kernel may wake a thread up to 50 us late. */
 	prctl(PR_SET_TIMERSLACK, 1);
-	/* The wire goes before the hosts, where the processors are few. It works without. */
+	/* The relay gets priority over the hosts if there are few processors. It also works without. */
 	(void)setpriority(PRIO_PROCESS, 0, NICE);
 	int r = set_up(relay, err);
 	if (r >= 0) {

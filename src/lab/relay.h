@@ -8,12 +8,13 @@
 #include <stdatomic.h>
 
 /*
- * The lab's wire: carries frames between two interfaces, and does to each IP packet what an imperfect network does:
- * delay, loss, reordering, duplication, limited bandwidth, address translation. Superframes are cut into the packets of
- * a real wire first. It knows what became of every packet, and when.
+ * The lab's wire: forwards frames between two interfaces, and does to each IP packet what an imperfect network does:
+ * delay, loss, reordering, duplication, limited bandwidth, address translation. First it cuts superframes into the
+ * packets of a real wire. It records the fate and the times of every packet.
  *
- * A packet comes in when the kernel stamps it on the interface, and goes out when it is handed to the other one: within
- * about a microsecond what captures at the two hosts say. Frames that are no IP packets pass at once and do not count.
+ * A packet comes in at its kernel timestamp on the interface, and goes out when it is handed to the other interface.
+ * These times agree with captures at the two hosts to about a microsecond. Frames that are not IP packets pass at once
+ * and do not count.
  */
 struct ow_relay_options {
 	const char *interface[OW_SIDES]; /* towards A, towards B */
@@ -32,9 +33,9 @@ struct ow_relay_options {
 
 /* Ports of A as B sees them, with nat. */
 #define OW_RELAY_PORT_SHIFT 20011
-/* Packets under way, both directions; 2 s at 100,000 a second. Beyond, they are lost, and counted as such. */
+/* Packets on their way, both directions; 2 s at 100,000 a second. Packets beyond this are lost, and counted as lost. */
 #define OW_RELAY_PENDING_MAX 262144
-/* How long the end waits for packets that are still under way; what is left is lost. */
+/* How long the relay waits at its end for packets on their way; the rest is lost. */
 #define OW_RELAY_DRAIN_S 5
 
 /* One message of the control socket. */
@@ -42,9 +43,9 @@ struct ow_relay_report {
 	bool total; /* the last two messages: the run, each direction */
 	enum ow_direction direction;
 	struct ow_wiretruth_report truth;
-	uint64_t missed;  /* frames of the run that the relay's own socket had no room for: lost, but in no count */
-	uint64_t refused; /* packets that the kernel would not send on; they count as lost */
-	uint64_t other;   /* frames of the run that were no IP packets */
+	uint64_t missed;  /* frames of the run for which the relay's socket had no room: lost, but not counted */
+	uint64_t refused; /* packets that the kernel refused to send; they count as lost */
+	uint64_t other;   /* frames of the run that were not IP packets */
 };
 
 /* Runs until told to end. */

@@ -6,12 +6,15 @@
 #include <oneway/error.h>
 #include <stdbool.h>
 
-/* One interface of the relay: a packet socket that receives frames with their offload facts and kernel stamps. */
+/*
+ * One interface of the relay: a packet socket that receives frames with their offload information and kernel
+ * timestamps.
+ */
 #define OW_RELAY_BATCH 32
 
 struct ow_relay_port {
 	int fd;
-	uint64_t missed;  /* frames that the socket had no room for, as far as asked */
+	uint64_t missed;  /* frames for which the socket had no room, up to the last update */
 	struct received { /* one frame of the last batch */
 		struct virtio_net_hdr header;
 		uint32_t len;
@@ -25,10 +28,10 @@ int ow_relay_port_open(struct ow_relay_port *port, const char *interface, struct
 void ow_relay_port_close(struct ow_relay_port *port);
 /* Up to OW_RELAY_BATCH frames that wait, into port->received. Their number, 0 = none, or a negative errno. */
 int ow_relay_port_receive(struct ow_relay_port *port);
-/* Sends a frame of the wire, in two pieces. 0 or a negative errno. */
+/* Sends a frame of the wire, in two parts. 0 or a negative errno. */
 int ow_relay_port_send(struct ow_relay_port *port, const uint8_t *head, size_t head_len, const uint8_t *body,
                        size_t body_len);
-/* Brings `missed` up to date. */
+/* Updates `missed`. */
 void ow_relay_port_count(struct ow_relay_port *port);
 
 #endif

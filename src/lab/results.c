@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of a point are read, and each interval's result waits for the truth about it. */
+/* Reads the lines of a point; the result of each interval waits for the truth about it. */
 #include "base/time.h"
 #include "lab/lab.h"
 #include "result/interval_result.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Intervals and directions that may wait for their other side: an hour of seconds. */
+/* Intervals and directions that may wait for their result or truth: an hour of seconds. */
 #define WAITING_MAX 8192
 /* How the line about a whole run begins. */
 #define SUMMARY "{\"summary\": "
@@ -31,7 +31,7 @@ struct ow_lab_results {
 	void *arg;
 	struct entry *first;
 	unsigned count;
-	int64_t begin_ns; /* of the first result: what the wire says of the time before has no counterpart */
+	int64_t begin_ns; /* start of the first result: the truth before it has no counterpart */
 	bool begun;
 };
 
@@ -141,7 +141,7 @@ void ow_lab_results_free(struct ow_lab_results *results)
 	free(results);
 }
 
-/* The entry of this interval and direction, made if it is not there; NULL = out of memory, or of patience. */
+/* The entry of this interval and direction, made if it does not exist; NULL = out of memory, or too many entries. */
 static struct entry *entry_of(struct ow_lab_results *results, int64_t start_ns, enum ow_direction direction)
 {
 	struct entry **at = &results->first;
@@ -169,7 +169,7 @@ static void tell(struct ow_lab_results *results, struct entry *entry)
 	results->sink(results->arg, &row);
 }
 
-/* Rows come in order: what is complete at the front goes out, and what lies before the first result. */
+/* Rows are in order: reports the complete entries at the front, and those before the first result. */
 static void advance(struct ow_lab_results *results)
 {
 	while (results->first) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lab at work: namespaces, a relay between them, a point in each, generators; results of the points and reports of
- * the relay come back here. Traffic begins when the points measure and ends before they stop, so that both sides count
- * the same packets. Everything else is a child of this process and dies with it.
+ * Runs the lab: namespaces, a relay between them, a point in each, generators. This process receives the results of the
+ * points and the reports of the relay. Traffic begins when the points measure and ends before they stop, so that both
+ * sides count the same packets. All other processes are children of this one and end with it.
  */
 #include "base/clock.h"
 #include "base/time.h"
@@ -19,13 +19,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The points agree and begin within this time and two intervals, or something is wrong. */
+/* The points must agree and begin within this time and two intervals. */
 #define AGREE_NS (15 * OW_NS_PER_S)
-/* While the points agree, their log is looked at this often; traffic begins so long after the first interval does. */
+/* While the points agree, their log is read this often. Traffic begins this long after the first interval. */
 #define LOOK_NS (50 * OW_NS_PER_MS)
 /* A point that is told to stop gives up a current interval that is longer than this: then its end is waited for. */
 #define LONG_NS (2 * OW_NS_PER_S)
-/* What a point may take for its last results beyond the current interval and the waiting time. */
+/* The time that a point may need for its last results, beyond the current interval and the waiting time. */
 #define CLOSE_NS (10 * OW_NS_PER_S)
 /* A line of a point is far shorter. */
 #define LINE_MAX_BYTES (1 << 20)
@@ -33,8 +33,9 @@
 #define EXEC_FAILED    127
 
 /*
- * The phases after the traffic. TCP that is broken off would go on for seconds, with repeated segments and resets, all
- * alike: the hosts lose their routes instead, so that nothing new is sent from now on. What is under way still arrives.
+ * The phases after the traffic. An interrupted TCP connection would continue for seconds with identical repeated
+ * segments and resets. Therefore the hosts lose their routes, so that they send nothing new. Packets on their way still
+ * arrive.
  */
 static int fade(struct ow_lab *lab, struct ow_error *err)
 {
@@ -89,13 +90,13 @@ static int64_t begin_of(struct ow_lab *lab)
 	return count >= OW_DIRECTIONS ? latest_ns : INT64_MAX;
 }
 
-/* Once the points measure both directions every packet is theirs. Their log says it first, their results surely. */
+/* Once the points measure both directions, they see every packet. Their log shows this first; a result proves it. */
 static bool points_measure(struct ow_lab *lab)
 {
 	return lab->measuring == (1u << OW_DIRECTIONS) - 1 || ow_clock_real_ns() - LOOK_NS > begin_of(lab);
 }
 
-/* Both points have every result; where the packets come from it is computed, so that is the one to listen to. */
+/* Both points have every result. The sending point computes it, so its output is used. */
 static int take_line(struct ow_lab *lab, enum ow_side side, const char *line, struct ow_error *err)
 {
 	struct ow_lab_measured measured;
@@ -120,7 +121,7 @@ static int take_line(struct ow_lab *lab, enum ow_side side, const char *line, st
 	return r < 0 ? ow_error_set(err, -r, "out of memory") : 0;
 }
 
-/* Hands on the lines that are complete. */
+/* Passes on the complete lines. */
 static int take_lines(struct ow_lab *lab, enum ow_side side, struct ow_error *err)
 {
 	struct ow_lab_point *point = &lab->point[side];
@@ -136,7 +137,7 @@ static int take_lines(struct ow_lab *lab, enum ow_side side, struct ow_error *er
 	return r;
 }
 
-/* What a point wrote; at its end the file is closed. If that comes too soon, its exit code says why. */
+/* Reads the output of a point and closes the file at its end. If the end comes too early, the exit code says why. */
 static int read_point(struct ow_lab *lab, enum ow_side side, struct ow_error *err)
 {
 	struct ow_lab_point *point = &lab->point[side];
@@ -166,7 +167,7 @@ static int read_point(struct ow_lab *lab, enum ow_side side, struct ow_error *er
 	}
 }
 
-/* What the relay reports. Returns 1 when it has told all. */
+/* Reads the relay's reports. Returns 1 after the last one. */
 static int read_relay(struct ow_lab *lab, struct ow_error *err)
 {
 	struct ow_relay_report report;
@@ -204,7 +205,7 @@ static int bury(struct ow_lab *lab, enum ow_lab_child child, int status, struct 
 		if (missing && !lab->no_iperf)
 			lab->options->warn("no TCP: iperf3 is not installed (Debian package iperf3)");
 		lab->no_iperf |= missing;
-		/* A wire that loses much can break even its handshake: again. */
+		/* A wire with much loss can break even the handshake: try again. */
 		if (client && lab->phase == RUNNING && !lab->no_iperf)
 			lab->client_ns = ow_clock_steady_ns() + SERVER_NS;
 		return 0;
@@ -225,7 +226,7 @@ static int read_signals(struct ow_lab *lab, struct ow_error *err)
 	while (read(lab->signals, &info, sizeof info) == sizeof info) {
 		if (info.ssi_signo == SIGCHLD)
 			continue;
-		/* Once: an orderly end. Twice: at once. */
+		/* The first signal ends the lab in order, the second at once. */
 		if (lab->interrupted || lab->phase == AGREEING)
 			return ow_error_set(err, EINTR, "interrupted");
 		lab->interrupted = lab->end.interrupted = true;
@@ -358,7 +359,7 @@ static int set_up(struct ow_lab *lab, struct ow_error *err)
 	return r;
 }
 
-/* tcpdump writes what it has; the others have nothing to say. */
+/* tcpdump writes its remaining frames; the others have no further output. */
 static void stop_children(struct ow_lab *lab)
 {
 	for (int i = 0; i < CHILDREN; i++)

@@ -28,17 +28,17 @@ extern const char *const ow_lab_child_name[CHILDREN];
 enum ow_lab_phase {
 	AGREEING, /* the points find each other; no traffic yet */
 	RUNNING,
-	FADING,  /* no new traffic; what is under way arrives */
+	FADING,  /* no new traffic; packets on their way arrive */
 	CLOSING, /* the points give their last results */
 	ENDING,  /* the relay gives its last reports */
 	DONE
 };
 
-/* What a point writes: results, and besides them its log. */
+/* The output of a point: results, and separately its log. */
 struct ow_lab_point {
 	int out; /* -1 = it has ended */
 	int log;
-	char *line; /* what has come of the next lines */
+	char *line; /* the bytes read so far of the next lines */
 	size_t length, size;
 };
 
@@ -48,7 +48,7 @@ struct ow_lab {
 	pid_t pid[CHILDREN]; /* 0 = not running */
 	int control;         /* of the relay */
 	struct ow_lab_point point[OW_SIDES];
-	int capture[OW_SIDES]; /* what tcpdump says; -1 = none runs */
+	int capture[OW_SIDES]; /* tcpdump's messages; -1 = it does not run */
 	int signals;
 	struct ow_relay_options relay;
 	enum ow_lab_phase phase;
@@ -68,7 +68,7 @@ struct ow_lab {
 #define SERVER_NS (300 * OW_NS_PER_MS)
 
 int ow_lab_start_relay(struct ow_lab *lab, struct ow_error *err);
-/* Both, with a key and configurations that only they can read. */
+/* Starts both points, with a key and configurations that only they can read. */
 int ow_lab_start_points(struct ow_lab *lab, struct ow_error *err);
 int ow_lab_start_captures(struct ow_lab *lab, struct ow_error *err);
 /* When everything else is over: they are complete, and what they missed is known. */

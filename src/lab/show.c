@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Without a terminal there is no reason to leave columns out. */
+/* Without a terminal no columns are left out. */
 #define WIDTH_CELLS   66 /* from here on the numbers of the run have room between them */
 #define WIDTH_FILE    100
 #define HEADING_EVERY 24
@@ -267,14 +267,14 @@ void ow_lab_show_row(void *arg, const struct ow_lab_row *row)
 		fflush(show->out);
 		return;
 	}
-	/* Before the traffic, after it, and where nothing goes back. */
+	/* True before the traffic, after it, and in a direction without traffic. */
 	if (empty)
 		return;
 	put_row(show, row);
 	fflush(show->out);
 }
 
-/* The points' own sum of the run; where it did not come, the rows added up, without quantiles. */
+/* The points' own summary of the run. If it did not arrive: the sum of the rows, without quantiles. */
 static void total_of(const struct ow_lab_show *show, const struct ow_lab_end *end, int way, struct ow_result *ret_total)
 {
 	const struct sum *sum = &show->sum[way];

@@ -24,7 +24,7 @@
 #define TCP_PORT_REV "5202"
 #define POINT_PORT   "8620"
 
-/* tcpdump begins within this time, or something is wrong. */
+/* tcpdump must begin within this time. */
 #define CAPTURE_NS (10 * OW_NS_PER_S)
 /* It hands over a block of frames after a second at the latest; on a loaded machine later. */
 #define LAST_MARK_NS (5 * OW_NS_PER_S)
@@ -132,7 +132,9 @@ static void write_config(const struct ow_lab *lab, bool a, int psk, char text[CO
 	         options->method == OW_LAB_RDA ? "rda" : "fold", options->nat ? "nat" : "ip");
 }
 
-/* On real hosts the points do not share the processors with the wire and both ends of the traffic: they go before them.
+/*
+ * On real hosts the points do not share the processors with the wire and both ends of the traffic. Therefore they get
+ * priority here.
  */
 static int point_main(void *argv)
 {
@@ -238,7 +240,7 @@ static int start_capture(struct ow_lab *lab, enum ow_side side, struct ow_error 
 	return r;
 }
 
-/* Without frames around the packets nobody could say from the files that the first and the last were not missed. */
+/* Frames before and after the packets prove that the files contain the first and the last packet. */
 static int mark_captures(const struct ow_lab *lab)
 {
 	int r = ow_labnet_mark(&lab->net, OW_LABNET_A, OW_LABNET_WIRE);
@@ -283,7 +285,7 @@ void ow_lab_end_captures(struct ow_lab *lab)
 	off_t before[OW_SIDES] = {capture_size(lab, OW_SIDE_A), capture_size(lab, OW_SIDE_B)};
 	int64_t until_ns = ow_clock_steady_ns() + LAST_MARK_NS;
 	bool marked = mark_captures(lab) >= 0;
-	/* tcpdump gets frames in blocks, and throws away what it has not got when it ends. */
+	/* tcpdump receives frames in blocks, and discards blocks that it has not received when it ends. */
 	while (marked && ow_clock_steady_ns() < until_ns &&
 	       (capture_size(lab, OW_SIDE_A) == before[OW_SIDE_A] || capture_size(lab, OW_SIDE_B) == before[OW_SIDE_B]))
 		usleep(10000);
@@ -319,7 +321,7 @@ static int source_main(void *arg)
 	return ow_generator_source(&generator->options, &counts, &err) < 0;
 }
 
-/* UDP from one host to the other. Nobody answers, as the sink is there first. */
+/* UDP from one host to the other. The sink starts first, so that the kernel does not answer. */
 static int start_udp(struct ow_lab *lab, bool from_a, double rate_pps, struct ow_error *err)
 {
 	const struct ow_lab_options *options = lab->options;

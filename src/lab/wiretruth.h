@@ -5,8 +5,8 @@
 #include <oneway/result.h>
 
 /*
- * The truth about one direction of the lab's wire: what became of every packet, by the interval in which it came in and
- * for the whole run. Intervals lie at multiples of their length of the Unix time, as those of the points do.
+ * The truth about one direction of the lab's wire: the fate of every packet, by the interval in which it came in and
+ * for the whole run. Intervals are at multiples of their length in Unix time, as those of the points.
  */
 struct ow_wiretruth_report {
 	int64_t start_ns, length_ns; /* of the run: first and last packet */
@@ -17,22 +17,25 @@ struct ow_wiretruth_report {
 
 struct ow_wiretruth;
 
-/* start_ns: the first interval is the one that this lies in. */
+/* start_ns: lies in the first interval. */
 int ow_wiretruth_create(int64_t interval_ns, int64_t start_ns, struct ow_wiretruth **ret_truth);
 void ow_wiretruth_free(struct ow_wiretruth *truth);
 
 /*
- * A packet came in; *ret_interval is where it counts, to be handed back with its fate: its own interval, or the nearest
- * that is open. Returns 0 or -ENOMEM.
+ * A packet came in. *ret_interval is the interval in which it counts: its own, or the nearest open one. The caller
+ * passes it back with the packet's fate. Returns 0 or -ENOMEM.
  */
 int ow_wiretruth_in(struct ow_wiretruth *truth, int64_t in_ns, uint32_t bytes, int64_t *ret_interval);
-/* Its fate; those that go out do so in the order of time. number: its place among those that came in. */
+/*
+ * The fate of a packet; packets that go out must be in the order of time. number: its position among those that came
+ * in.
+ */
 void ow_wiretruth_out(struct ow_wiretruth *truth, int64_t interval, uint64_t number, int64_t in_ns, int64_t out_ns);
 void ow_wiretruth_lost(struct ow_wiretruth *truth, int64_t interval, bool queue_full);
 /* A further copy of a packet that went out before. */
 void ow_wiretruth_copy(struct ow_wiretruth *truth, int64_t interval);
 
-/* The next interval that ended at passed_ns or before, all of whose packets have met their fate; false: none yet. */
+/* The next interval that ended at passed_ns or before and has no packet with an open fate; false: none yet. */
 bool ow_wiretruth_next(struct ow_wiretruth *truth, int64_t passed_ns, struct ow_wiretruth_report *ret_report);
 /* Packets whose fate is open. */
 uint64_t ow_wiretruth_pending(const struct ow_wiretruth *truth);
