@@ -164,7 +164,8 @@ static const struct {
 	{TOP SEG "    identity: frame\n", "'frame' is not ip or nat"},
 	{TOP SEG "    inner: maybe\n", "is not true or false"},
 	{TOP SEG "    facing: peer\n    to_peer: ip\n", "conf/t.yaml:9: facing of segment 'x': to_peer gives"},
-	{TOP SEG "    interfaces: [eth7]\n", "conf/t.yaml:9: interfaces of segment 'x': this point has no interface 'eth7'"},
+	{TOP SEG "    interfaces: [eth7]\n",
+         "conf/t.yaml:9: interfaces of segment 'x': this point has no interface 'eth7'"},
 	{TOP SEG "    interfaces: []\n", "must be a list of at least one entry"},
 	{TOP SEG "    classes: [{filter: ip}]\n", "class 1 of segment 'x' has no name"},
 	{TOP SEG "    classes: [{name: a}, {name: a}]\n", "class 'a' of segment 'x' is in line 9 already"},
@@ -312,7 +313,8 @@ static void checks_the_host(void **state)
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{name: nothere0}]\n" SEG, ":3: interface 'nothere0' is not on");
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{file: no.pcap}]\n" SEG, "no.pcap: No such file");
 	/* Any file will do. */
-	check_fails(&h, "point: a\npsk: p\ninterfaces: [{file: p}]\n" SEG, ":5: segment 'x': file 'p' does not contain the direction");
+	check_fails(&h, "point: a\npsk: p\ninterfaces: [{file: p}]\n" SEG,
+	            ":5: segment 'x': file 'p' does not contain the direction");
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{file: p}]\n" SEG "    to_peer: ip\n", NULL);
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{file: .}]\n" SEG, "is a folder");
 	check_fails(&h, "point: a\npsk: p\ninterfaces: [{name: lo, filter: 'x y z'}]\n" SEG, "interface 'lo': filter");
