@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <stddef.h>
 
-/* Items in memory for at least `needed` of them, one or more; *room doubles until it is enough. NULL: not enough
- * memory, and all is as it was. */
+/* Returns memory for at least `needed` items, one or more; *room doubles until it is enough. NULL: out of memory, and
+ * `items` and *room are unchanged. */
 void *ow_grow(void *items, size_t *room, size_t needed, size_t item_size);
 
-/* The same for an array whose room is of any integer type: 0 or -ENOMEM. */
+/* The same for an array whose room is of any integer type. Returns 0 or -ENOMEM. */
 #define OW_GROW(items, room, needed)                                                \
 	({                                                                          \
 		size_t room_ = (room);                                              \

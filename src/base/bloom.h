@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * A Bloom filter of ids that are hashes already: two bits for each. It never misses an id that was added, and now and
- * then claims one that was not. `bits` is a power of two, at most 2^32; the filter has bits / 64 words.
+ * A Bloom filter of ids that are already hashes; each id sets two bits. It has no false negatives and few false
+ * positives. `bits` is a power of two, at most 2^32; the filter has bits / 64 words.
  */
 static inline uint64_t ow_bloom_bit(uint64_t id, unsigned i, uint64_t bits)
 {

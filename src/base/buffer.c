@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A queue of bytes in one piece of memory. */
+/* A queue of bytes in contiguous memory. */
 #include "base/buffer.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ int ow_buffer_reserve(struct ow_buffer *buffer, size_t bytes)
 	size_t used = ow_buffer_size(buffer);
 	if (buffer->capacity - buffer->end >= bytes)
 		return 0;
-	/* Moving costs at most as much as was taken before. */
+	/* Moves at most as many bytes as were taken since the last move. */
 	if (buffer->start >= used && buffer->start > 0) {
 		memmove(buffer->data, buffer->data + buffer->start, used);
 		buffer->start = 0;

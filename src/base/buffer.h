@@ -18,9 +18,10 @@ static inline size_t ow_buffer_size(const struct ow_buffer *buffer)
 	return buffer->end - buffer->start;
 }
 
-/* Room for `bytes` more at data + end. At most doubles what is there (or 16 KiB), unless `bytes` need more. -ENOMEM. */
+/* Makes room for `bytes` more at data + end. The capacity at most doubles (from at least 16 KiB), unless `bytes` need
+ * more. Returns 0 or -ENOMEM. */
 int ow_buffer_reserve(struct ow_buffer *buffer, size_t bytes);
-/* Takes from the front. An empty buffer gives large memory back. */
+/* Removes bytes from the front. A buffer that becomes empty frees its memory if that is large. */
 void ow_buffer_take(struct ow_buffer *buffer, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clocks of this host, and what the kernel knows of the error of the one that people read. */
+/* The clocks of this host, and the kernel's bound on the error of CLOCK_REALTIME. */
 #include "base/clock.h"
 
 #include "base/time.h"
@@ -28,8 +28,8 @@ int64_t ow_clock_stamp_ns(int64_t kernel_ns)
 	return kernel_ns;
 }
 
-/* maxerror is what NTP and PTP daemons set, in microseconds; the kernel lets it grow by 500 ppm until they set it
- * again. phc2sys sets it to 0, which cannot mean more than less than one. */
+/* NTP and PTP daemons set maxerror, in microseconds; the kernel lets it grow by 500 ppm until they set it again.
+ * phc2sys sets it to 0; because of the unit, that can only mean less than 1 us. */
 void ow_clock_state(struct ow_clock_state *ret_state)
 {
 	struct timex timex = {0};

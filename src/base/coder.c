@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields of messages to bytes and back: coder.h. */
+/* Encodes and decodes the fields of messages: coder.h. */
 #include "base/coder.h"
 
 #include "base/utf8.h"
@@ -16,7 +16,7 @@ void ow_coder_fail(struct ow_coder *c, const char *field, const char *wrong)
 		                         c->message, field, wrong);
 }
 
-/* Room for so many bytes to be written, or so many that can be read; NULL when measuring, or if there are none. */
+/* Advances by `bytes`; *ret_at is where they begin. Returns false after an error, or if fewer bytes are left. */
 static bool advance(struct ow_coder *c, const char *field, size_t bytes, size_t *ret_at)
 {
 	if (c->failed)
@@ -111,7 +111,7 @@ void ow_coder_zeros(struct ow_coder *c, unsigned bytes)
 	ow_coder_uint(c, "reserved bytes", bytes, &zero, 0, 0);
 }
 
-/* Bytes of the character at text, 0 if it is none, or none that may be shown. */
+/* Bytes of the character at `text`; 0 if it is not valid UTF-8 or not printable. */
 static size_t character(const char *text, size_t left)
 {
 	uint32_t code;
@@ -170,7 +170,7 @@ static void read_time(struct ow_coder *c, const char *field, int64_t *time_ns)
 		if (!advance(c, field, 1, &at))
 			return;
 		byte = c->from[at];
-		/* The tenth byte has room for the last bit; a last byte of 0 would be one too many. */
+		/* The tenth byte holds only the last bit. A last byte of 0 is not the shortest encoding. */
 		if ((shift == 63 && byte > 1) || (shift && !byte)) {
 			ow_coder_fail(c, field, "has a number that is too long");
 			return;

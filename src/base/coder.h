@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 /*
- * Each message is described once, field by field, for both ways: the coder measures, writes or reads, and every field
- * has the range that it must have, whichever way it goes. After the first field that is wrong nothing happens any more;
- * the error names message and field.
+ * Each message is described once, field by field, for both directions: the coder measures, writes or reads it. Each
+ * field has a range, which is checked in both directions. After the first error the coder does nothing; the error names
+ * the message and the field.
  */
 struct ow_coder {
 	enum { OW_CODER_MEASURES, OW_CODER_WRITES, OW_CODER_READS } does;
@@ -22,10 +22,10 @@ struct ow_coder {
 	int failed; /* negative errno */
 };
 
-/* Says what is wrong with the field, unless something was wrong before. */
+/* Reports what is wrong with the field, unless there was an error before. */
 void ow_coder_fail(struct ow_coder *coder, const char *field, const char *wrong);
 
-/* An integer of so many bytes, `least` .. `most`. */
+/* An integer of `bytes` bytes, from `least` to `most`. */
 void ow_coder_uint(struct ow_coder *coder, const char *field, unsigned bytes, uint64_t *value, uint64_t least,
                    uint64_t most);
 void ow_coder_int(struct ow_coder *coder, const char *field, int64_t *value, int64_t least, int64_t most);
@@ -35,11 +35,12 @@ void ow_coder_bool(struct ow_coder *coder, const char *field, bool *value);
 /* Any number but NaN. */
 void ow_coder_double(struct ow_coder *coder, const char *field, double *value);
 void ow_coder_zeros(struct ow_coder *coder, unsigned bytes);
-/* Length (2), then bytes of printable UTF-8. size: of the array, with the end. */
+/* The length (2 bytes), then bytes of printable UTF-8. size: bytes of the array, with the terminating 0. */
 void ow_coder_text(struct ow_coder *coder, const char *field, char *text, size_t size, bool may_be_empty);
-/* Bytes as they are; read ones point into the frame. */
+/* Raw bytes. When reading, *bytes points into the frame. */
 void ow_coder_bytes(struct ow_coder *coder, const char *field, const uint8_t **bytes, size_t size);
-/* 7 bits a byte, the lowest first, the top bit set on all but the last, zigzag; no more bytes than needed. */
+/* A variable-length integer: zigzag, 7 bits a byte, lowest first, top bit set on all but the last byte. Only the
+ * shortest encoding is accepted. */
 void ow_coder_time(struct ow_coder *coder, const char *field, int64_t *time_ns);
 
 /* An enum as one byte below `count`. */
@@ -50,7 +51,7 @@ void ow_coder_time(struct ow_coder *coder, const char *field, int64_t *time_ns);
 		(variable) = byte_;                                  \
 	} while (0)
 
-/* Cuts a text before what a message may not hold: half a character at its end, say. */
+/* Cuts a text before the first character that a message may not contain, such as an incomplete character at the end. */
 void ow_coder_cut(char *text);
 
 #endif

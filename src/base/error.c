@@ -13,7 +13,7 @@ int ow_error_set(struct ow_error *err, int code, const char *format, ...)
 		va_start(args, format);
 		vsnprintf(err->text, sizeof err->text, format, args);
 		va_end(args);
-		/* It quotes files, peers and configurations. */
+		/* The text can quote files, peers and configurations. */
 		ow_utf8_clean(err->text);
 	}
 	return -code;

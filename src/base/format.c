@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers, times and names as people read them, for all reports. */
+/* Formats numbers, times and names for people; used by all reports. */
 #include "base/format.h"
 
 #include "base/time.h"
@@ -58,7 +58,7 @@ const char *ow_format_percent(double ratio, char text[OW_FORMAT])
 		snprintf(text, OW_FORMAT, "0%%");
 	else if (percent < 0.001)
 		snprintf(text, OW_FORMAT, "<.001%%");
-	/* Not every packet, so not 100 %. */
+	/* Never print 100 % for a part that is not the whole. */
 	else if (percent < 100 && percent >= 99.95)
 		snprintf(text, OW_FORMAT, ">99.9%%");
 	else
@@ -99,7 +99,7 @@ const char *ow_format_number(double value, char text[OW_FORMAT])
 
 static const char *time_words(int64_t ns, const char *format, bool local, char text[OW_FORMAT])
 {
-	/* Any time: the first second of all, in ns, is none that an int64_t has. */
+	/* Rounds down without computing the start of the first second, which does not fit into an int64_t. */
 	int64_t rest = ns % OW_NS_PER_S, second = ns / OW_NS_PER_S - (rest < 0);
 	int ms = (int)((rest < 0 ? rest + OW_NS_PER_S : rest) / OW_NS_PER_MS);
 	time_t time = (time_t)second;
@@ -152,7 +152,7 @@ size_t ow_format_columns(const char *clean)
 	return columns;
 }
 
-/* Byte at which column n of clean text begins. */
+/* The byte at which column n of clean text begins. */
 static size_t byte_of(const char *clean, size_t n)
 {
 	size_t i = 0;
@@ -228,7 +228,7 @@ size_t ow_format_colour(const char *text, size_t length)
 	return i < length && text[i] == 'm' ? i + 1 : 0;
 }
 
-/* Whether a number ends before the space at text[i], and its unit, a percent sign or up to three letters, is behind. */
+/* Whether the space at text[i] separates a number from its unit, which is a percent sign or up to three letters. */
 static bool before_unit(const char *text, size_t length, size_t i)
 {
 	size_t end = i + 1;
@@ -264,7 +264,7 @@ void ow_format_wrap(FILE *out, const char *text, int hang, int width)
 	for (;;) {
 		text += strspn(text, " ");
 		size_t length = ow_format_break(text, strlen(text), room);
-		/* A word longer than a line (a path) stays in one piece: it can then be copied. */
+		/* A word longer than a line (a path) is not broken, so that it can be copied. */
 		if (!length)
 			length = strcspn(text, " ");
 		for (size_t i = 0; i < length; i++)

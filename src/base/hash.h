@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-/* Inline mixers for the per-packet path; XXH3 over bytes is used by packet/identity. */
+/* Inline mixers for the per-packet path. packet/identity hashes bytes with XXH3. */
 
-/* A bijection of 64 bits in which every input bit reaches every output bit (the murmur3 finaliser). */
+/* A bijection of 64 bits in which every input bit affects every output bit (the murmur3 finaliser). */
 static inline uint64_t ow_mix64(uint64_t x)
 {
 	x ^= x >> 33;
@@ -16,7 +16,8 @@ static inline uint64_t ow_mix64(uint64_t x)
 	return x ^ (x >> 33);
 }
 
-/* Folds the 128-bit product: one multiply, good mixing of two words. 0 in either word gives 0: xor secrets in first. */
+/* Xors the halves of the 128-bit product: one multiplication mixes two words well. If either word is 0, the result is
+ * 0, so callers xor secrets in first. */
 static inline uint64_t ow_mum64(uint64_t a, uint64_t b)
 {
 	unsigned __int128 p = (unsigned __int128)a * b;

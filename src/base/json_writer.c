@@ -41,7 +41,7 @@ static void begin_line(struct ow_json *json)
 	fprintf(json->out, "\n%*s", spaces > 0 ? spaces : 0, "");
 }
 
-/* All that stands before a value: the comma, the space or the start of a line, and the name. */
+/* Writes what precedes a value: the comma, the space or line start, and the name. */
 static void begin_value(struct ow_json *json, const char *name)
 {
 	if (json->depth == 0) {

@@ -23,22 +23,22 @@
  * the document itself. Anything else is a fault of the program and aborts. Failed writes are left to ferror(out).
  */
 
-/* Open objects and arrays at most. */
+/* At most this many objects and arrays are open at once. */
 #define OW_JSON_DEPTH 16
 
 enum ow_json_style {
 	OW_JSON_FLAT,   /* {"a": 1, "b": 2} */
 	OW_JSON_PADDED, /* { "a": 1, "b": 2 } */
-	OW_JSON_LINES,  /* each member or element on a line of its own, and the end if there is any */
-	OW_JSON_OUTER,  /* as the object or array around it */
+	OW_JSON_LINES,  /* each member or element on its own line; the closing bracket too, unless it is empty */
+	OW_JSON_OUTER,  /* the style of the enclosing object or array */
 };
 
 struct ow_json {
 	FILE *out;
 	int indent; /* spaces at the start of a line for each open object or array */
-	int margin; /* and for all of them together; can be negative */
-	/* The rest belongs to the writer and begins as zero. */
-	bool line; /* what comes next begins a line */
+	int margin; /* added to the indentation of every line; can be negative */
+	/* The rest belongs to the writer and starts as zero. */
+	bool line; /* the next output begins a line */
 	unsigned depth;
 	struct ow_json_level {
 		bool is_array, has_items;
@@ -49,27 +49,28 @@ struct ow_json {
 /* Begins an object or an array; it is flat until ow_json_style() says otherwise. */
 void ow_json_object(struct ow_json *json, const char *name);
 void ow_json_array(struct ow_json *json, const char *name);
-/* Ends what was begun last; if that was the document, also its last line. */
+/* Ends the innermost open object or array. The end of the document also ends its last line. */
 void ow_json_end(struct ow_json *json);
 
-/* How what was begun last is laid out from its next member or element on. */
+/* Sets the layout of the innermost open object or array, from its next member or element on. */
 void ow_json_style(struct ow_json *json, enum ow_json_style style);
-/* What comes next (a member, an element, an end) begins a line, whatever the style. */
+/* Starts a new line before the next member, element or end, whatever the style. */
 void ow_json_line(struct ow_json *json);
 
 /* The members that begin the document of a command: "tool", "version", "command". */
 void ow_json_command(struct ow_json *json, const char *command);
-/* Any bytes: what is not UTF-8 becomes U+FFFD, and characters that a terminal would obey are escaped. NULL is null. */
+/* Accepts any bytes: invalid UTF-8 becomes U+FFFD, and characters that could control a terminal are escaped. NULL is
+ * null. */
 void ow_json_string(struct ow_json *json, const char *name, const char *text);
 void ow_json_count(struct ow_json *json, const char *name, uint64_t count);
 void ow_json_integer(struct ow_json *json, const char *name, int64_t value);
-/* With the fewest digits that read back as the same number. NAN and infinity are null. */
+/* Writes the shortest text that reads back as the same number. NAN and infinity are null. */
 void ow_json_number(struct ow_json *json, const char *name, double value);
 /* Rounded to 1 to 17 significant digits. NAN and infinity are null. */
 void ow_json_digits(struct ow_json *json, const char *name, double value, int digits);
 void ow_json_flag(struct ow_json *json, const char *name, bool flag);
 void ow_json_null(struct ow_json *json, const char *name);
-/* null if it is not known. */
+/* Writes null if the count is not known. */
 void ow_json_count_if(struct ow_json *json, const char *name, bool known, uint64_t count);
 void ow_json_integer_if(struct ow_json *json, const char *name, bool known, int64_t value);
 /* A value that is JSON already. */

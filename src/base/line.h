@@ -2,13 +2,13 @@
 #ifndef OW_BASE_LINE_H
 #define OW_BASE_LINE_H
 
-/* A straight line through points, some of which may be far off. */
+/* Fits a straight line through points with outliers. */
 
 #define OW_LINE_POINTS 64
 
 /*
- * Theil-Sen: the slope is the median of the slopes of all pairs of points, which stands up to 29 % of them being off.
- * The spread is the median distance of the points from the line. 2 <= n <= OW_LINE_POINTS, x strictly increasing.
+ * Theil-Sen: the slope is the median of the slopes of all pairs of points. It tolerates up to 29 % outliers. The spread
+ * is the median distance of the points from the line. 2 <= n <= OW_LINE_POINTS, x strictly increasing.
  */
 void ow_line_fit(const double *x, const double *y, unsigned n, double *ret_slope, double *ret_spread);
 

@@ -25,5 +25,5 @@ int ow_size_parse(const char *text, uint64_t *ret_bytes, struct ow_error *err)
 		*ret_bytes = (uint64_t)number;
 		return 0;
 	}
-	return ow_error_set(err, EINVAL, "'%.40s' is no size (examples: 64MiB, 1GB, 65536)", text);
+	return ow_error_set(err, EINVAL, "'%.40s' is not a size (examples: 64MiB, 1GB, 65536)", text);
 }

@@ -5,16 +5,16 @@
 #include "base/clock.h"
 
 /*
- * Whether this host's clock was set. CLOCK_REALTIME less CLOCK_MONOTONIC is constant: the kernel slews both alike,
- * whatever a daemon does to their rate, and only setting the time (settimeofday, ADJ_SETOFFSET), a leap second or a
- * suspended host changes the difference. (CLOCK_MONOTONIC_RAW is not slewed: against it a slew of 500 ppm looks like a
- * step of 1 ms every 2 s.) So a step is seen as exactly as both clocks can be read at once, some 100 ns.
+ * Detects that this host's clock was set. CLOCK_REALTIME less CLOCK_MONOTONIC is constant, because the kernel slews
+ * both clocks alike. Only setting the time (settimeofday, ADJ_SETOFFSET), a leap second or a suspend changes the
+ * difference. (CLOCK_MONOTONIC_RAW is not slewed: against it a slew of 500 ppm looks like a step of 1 ms every 2 s.) So
+ * steps are measured as precisely as both clocks can be read at once, about 100 ns.
  *
- * A timer with TFD_TIMER_CANCEL_ON_SET would tell of the same events, but not by how much, and when it pleases. Who
- * looks here after having taken packets has seen every step that came before their stamps.
+ * A timer with TFD_TIMER_CANCEL_ON_SET would report the same events, but not their size, and with an unknown delay. A
+ * caller that checks after it has read packets sees every step that happened before their timestamps.
  */
 
-/* Both clocks at one moment: the difference is within low .. high. */
+/* Both clocks at one moment: the true difference is from low to high. */
 struct ow_steps_reading {
 	int64_t steady_ns;
 	int64_t low_ns, high_ns; /* real less steady */
@@ -23,23 +23,23 @@ struct ow_steps_reading {
 struct ow_steps {
 	uint64_t count; /* steps so far */
 	bool begun;
-	int64_t offset_ns; /* real less steady: what all times are told by until a step is */
+	int64_t offset_ns; /* real less steady, as of the last step */
 };
 
 /*
- * Steps of at most this are no event: the bound on the clock's error, but no more than 100 us, which matter to every
- * delay, and no less than 1 us, below which reading two clocks says nothing. What stays below adds up: the clock is
- * never further from the last event.
+ * Smaller steps are ignored. The threshold is the bound on the clock's error, at most 100 us, because a step of that
+ * size matters to every delay, and at least 1 us, because two clocks cannot be compared more exactly. Ignored steps add
+ * up: each check compares with the last reported step, so the error never exceeds the threshold.
  */
 #define OW_STEPS_LEAST_NS INT64_C(1000)
 #define OW_STEPS_MOST_NS  INT64_C(100000)
 int64_t ow_steps_threshold(const struct ow_clock_state *clock);
 
-/* Reads both until that was done within `within_ns` (or as well as 64 attempts can). */
+/* Reads both clocks until a reading took at most `within_ns`; after 64 attempts it takes the best. */
 void ow_steps_read(int64_t within_ns, struct ow_steps_reading *ret_reading);
-/* By how much the clock was set since the last call, positive = forward; 0 = not by more than the threshold. */
+/* Returns by how much the clock was set since the last call, positive = forward; 0 = at most the threshold. */
 int64_t ow_steps_check(struct ow_steps *steps, const struct ow_steps_reading *reading, int64_t threshold_ns);
-/* Real time as of the last check. Goes on evenly, also where the clock has been set meanwhile. */
+/* Real time as of the last check. It advances evenly, even if the clock was set since then. */
 int64_t ow_steps_now_ns(const struct ow_steps *steps);
 
 /* "+1.000 s", "-3600 s", "+250.0 us". */

@@ -33,7 +33,7 @@ size_t ow_utf8_next(const char *text, uint32_t *ret_code)
 
 bool ow_utf8_printable(uint32_t code)
 {
-	/* Unicode's categories Cc, Cf, Zl and Zp, and letters and selectors without a glyph. */
+	/* Unicode categories Cc, Cf, Zl and Zp, and letters and selectors without a glyph. */
 	static const struct {
 		uint32_t first, last;
 	} hidden[] = {

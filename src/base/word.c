@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How alike words are, for "did you mean". */
+/* Edit distance of words, for "did you mean". */
 #include "base/word.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Levenshtein's distance, one row of the table at a time. */
+/* Levenshtein distance, one row of the table at a time. */
 unsigned ow_word_distance(const char *a, const char *b)
 {
 	size_t n = strlen(b);

@@ -210,7 +210,7 @@ static const struct {
 	{"point: a\nretention: 90\n", "retention: '90' needs a unit"},
 	{"point: a\nretention: 1s\n", "retention: '1s' is not in 60 s .. "},
 	{"point: a\nstore_max: 1000\n", "store_max: '1000' is not in 1MiB .. "},
-	{"point: a\nmemory: lots\n", "'lots' is no size"},
+	{"point: a\nmemory: lots\n", "'lots' is not a size"},
 	{"point: a\noutput: xml\n", "'xml' is not text, json or none"},
 	{"point: a\ninterfaces:\n  - name: lo\n    threads: 0\n",
          "threads of interface 'lo': '0' is not a number in 1 .. 64"},
