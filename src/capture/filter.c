@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filter expressions into programs, by libpcap. */
+/* Compiles filter expressions to BPF programs with libpcap. */
 #include "capture/filter.h"
 
 #include <ctype.h>
@@ -40,7 +40,7 @@ int ow_dlt_of_linktype(uint16_t linktype)
 	return linktype;
 }
 
-/* Words with which a filter looks at the link layer. Others may do so, but then do not compile for IP alone. */
+/* Words that refer to the link layer. Other words may do so too, but then the filter does not compile for raw IP. */
 static const char *const link_words[] = {"ether", "link", "vlan", "mpls", "pppoes", "pppoed",
                                          "fddi",  "tr",   "wlan", "ppp",  "slip"};
 
@@ -66,7 +66,7 @@ bool ow_filter_names_link(const char *expression)
 	return false;
 }
 
-/* Loads of facts that the kernel has beside the frame. */
+/* Whether the program loads kernel metadata, which is not part of the frame. */
 static bool asks_kernel(const struct bpf_program *program)
 {
 	for (u_int i = 0; i < program->bf_len; i++) {
@@ -117,7 +117,7 @@ int ow_filter_compile(const char *name, uint16_t linktype, uint32_t snaplen, con
 	return r;
 }
 
-/* The program with other instructions in front. Jumps are relative, so that it need not be changed. */
+/* Puts instructions in front of the program. Jumps are relative, so the program itself need not be changed. */
 static int prepend(const struct bpf_insn *front, u_int count, struct bpf_program *program)
 {
 	struct bpf_insn *insns = malloc((count + program->bf_len) * sizeof *insns);
@@ -131,7 +131,7 @@ static int prepend(const struct bpf_insn *front, u_int count, struct bpf_program
 	return 0;
 }
 
-/* As packet/packet_filter.c decides. */
+/* Uses the same rule as packet/packet_filter.c. */
 static bool looks_at_frames(const char *expression)
 {
 	struct bpf_program program;
@@ -145,14 +145,14 @@ static bool looks_at_frames(const char *expression)
 int ow_filter_compile_kernel(const char *interface, uint16_t linktype, uint32_t snaplen, const char *expression,
                              struct bpf_program *ret_program, struct ow_error *err)
 {
-	/* What is not plain IP may be so behind a tag. */
+	/* A frame that is not plain IP may contain IP behind a tag: accept it. */
 	const struct bpf_insn plain_ip[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x0800, 2, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x86dd, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, snaplen),
 	};
-	/* The tag belongs into the frame before this filter looks at it. */
+	/* The filter needs the tag inside the frame: accept frames whose tag is in the metadata. */
 	const struct bpf_insn untagged[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (bpf_u_int32)(SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
@@ -161,7 +161,9 @@ int ow_filter_compile_kernel(const char *interface, uint16_t linktype, uint32_t 
 	int r = ow_filter_compile(interface, linktype, snaplen, expression, ret_program, err);
 	if (r < 0 || !expression)
 		return r;
-	/* Lengths are those of the packet without padding and tags, which the kernel does not know. */
+	/*
+	 * The filter compares the length without padding and tags, which the kernel does not know: accept all frames.
+	 */
 	if (asks_length(ret_program)) {
 		pcap_freecode(ret_program);
 		return ow_filter_compile(interface, linktype, snaplen, NULL, ret_program, err);

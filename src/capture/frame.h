@@ -16,8 +16,8 @@ struct ow_frame {
 };
 
 /*
- * Starts loading what lies `ahead` bytes behind a frame. Frames of a file in memory follow each other, and loading the
- * ones to come while these are being worked on hides how slow memory is. Addresses that are none do no harm.
+ * Prefetches the memory `ahead` bytes behind the frame. Frames of a file in memory are contiguous, so prefetching the
+ * next ones while this one is processed hides memory latency. Invalid addresses are harmless.
  */
 static inline void ow_frame_load_ahead(const struct ow_frame *frame, size_t ahead)
 {

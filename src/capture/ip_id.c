@@ -7,7 +7,7 @@
 #define IPV4_MIN 20u
 #define DF       0x4000
 
-/* 0 for what is no TCP in IPv4 that may not be fragmented: all others count. */
+/* Returns 0 unless it is an IPv4 TCP packet with DF set. In all other packets the identification counts up. */
 static uint64_t flow_of(const uint8_t *ip, size_t bytes, unsigned way)
 {
 	if (bytes < IPV4_MIN || ip[0] >> 4 != 4 || ip[9] != 6 || !(ow_load_be16(ip + 6) & DF))

@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 /*
- * Whether the packets of a TCP superframe all have its IPv4 identification, or count on from it. The kernel knows and
- * does not say. Both are kept when packets are joined (GRO) and cut again (GSO), and a connection does the one or the
- * other: senders that count have another number in their next superframe. Until there was a next one, 0 is taken for
- * fixed (what those senders use that do not count), and all else for counting.
+ * Decides whether all packets of a TCP superframe have the same IPv4 identification, or numbers that count up from it.
+ * The kernel knows, but does not report it. Each connection does one or the other, and joining (GRO) and cutting (GSO)
+ * keep it. A sender that counts has a different number in its next superframe. Before the second superframe of a flow,
+ * 0 means fixed (senders that do not count use 0), and any other number means counting.
  */
-#define OW_IP_ID_FLOWS 1024 /* a power of two; flows that share a place begin anew each time */
+#define OW_IP_ID_FLOWS 1024 /* a power of two; flows in the same slot overwrite each other */
 
 struct ow_ip_ids {
 	struct {
@@ -21,7 +21,8 @@ struct ow_ip_ids {
 	} flow[OW_IP_ID_FLOWS];
 };
 
-/* ip: the IP header, of which `bytes` are captured. way: frames of one connection that pass twice pass in two ways. */
+/* ip: the IP header, of which `bytes` are captured. way: the direction of the frame, so that frames which pass an
+ * interface twice count as separate flows. */
 bool ow_ip_id_fixed(struct ow_ip_ids *ids, const uint8_t *ip, size_t bytes, unsigned way);
 
 #endif

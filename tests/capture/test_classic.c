@@ -177,7 +177,7 @@ static void test_messages(void **state)
 	assert_int_equal(o.n, 1);
 	assert_int_equal(o.result, 0);
 	snprintf(expected, sizeof expected,
-	         "%s: damaged at record 2 at offset 50 (a record of 4294967295 bytes; at most 1048576 are believed)",
+	         "%s: damaged at record 2 at offset 50 (a record of 4294967295 bytes; at most 1048576 are possible)",
 	         path);
 	assert_string_equal(o.text, expected);
 	free(c);

@@ -85,7 +85,7 @@ static void test_cut_while_read(void **state)
 		assert_int_equal(truncate(path, cuts[i]), 0);
 		read_on(reader, &number, &result, &err);
 		assert_int_equal(result, -EIO);
-		assert_non_null(strstr(err.text, "long.pcap: was cut"));
+		assert_non_null(strstr(err.text, "long.pcap: was truncated"));
 		/* It stays so. */
 		assert_int_equal(ow_reader_rewind(reader, &err), 0);
 		assert_int_equal(ow_reader_read(reader, frame, 64, &err), -EIO);

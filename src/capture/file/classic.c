@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Classic pcap: a 24-byte file header, then records of a 16-byte header (seconds, sub-seconds, bytes captured, bytes on
- * the wire; all 32 bits in the byte order of the magic) and the captured bytes.
+ * Classic pcap: a 24-byte file header, then records. A record is a 16-byte header (seconds, sub-seconds, bytes
+ * captured, bytes on the wire; 32 bits each, in the byte order of the magic) and the captured bytes.
  *
- * The walk hands out pointers into the file as it lies in memory, where it can be mapped; so a frame costs a few loads.
- * What cannot be mapped is read into a buffer, laid out as
+ * If the file can be mapped, frames are pointers into the mapping, so a frame costs a few loads. Otherwise the file is
+ * read into a buffer with the layout
  *
  *     [ room for a record cut by the end of the last fill | one fill of the file, page-aligned ]
  *
- * so that reads stay aligned in memory as in the file and only the cut record is copied.
+ * so that reads stay page-aligned, and only the cut record is copied.
  *
- * Files are concatenated (cat a.pcap b.pcap): where a record should begin, another file header may stand. It is told
- * from a record by its magic and version, and the walk goes on as that file says.
+ * Files may be concatenated (cat a.pcap b.pcap): another file header can be where a record should begin. Its magic and
+ * version distinguish it from a record. Reading then continues with the format of that header.
  *
- * Sub-seconds of a second or more (as some damaged or hand-made files have) are carried, as tcpdump does; unsigned
- * 32-bit fields cannot overflow OW_CAPTURE_TIME_MAX_NS. A captured length over the wire length raises the latter.
+ * Sub-seconds of a second or more (in some damaged or hand-made files) are added to the seconds, as tcpdump does;
+ * unsigned 32-bit fields cannot exceed OW_CAPTURE_TIME_MAX_NS. If the captured length is more than the length on the
+ * wire, the captured length is used for both.
  */
 #include "capture/file/capture_format.h"
 
@@ -24,17 +25,17 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#define FILL_BYTES  ((size_t)256 << 10) /* of the file at a time: stays in the second-level cache */
+#define FILL_BYTES  ((size_t)256 << 10) /* bytes per read; fit into the second-level cache */
 #define PAGE_BYTES  4096U
-#define SPARE_BYTES (OW_CAPTURE_CAPLEN_MAX + PAGE_BYTES) /* holds any cut record: more than the cap and its header */
+#define SPARE_BYTES (OW_CAPTURE_CAPLEN_MAX + PAGE_BYTES) /* holds any cut record with its header */
 
 struct classic {
 	struct ow_file_cursor walk;
 	uint8_t *buffer;     /* SPARE_BYTES + FILL_BYTES */
-	const uint8_t *next; /* first byte not handed out; in the buffer, or in the file in memory (info->mapped) */
-	const uint8_t *end;  /* of the valid bytes */
-	uint64_t offset;     /* of next in the unpacked file */
-	/* As the last file header says: */
+	const uint8_t *next; /* first byte not returned; in the buffer, or in the mapped file (info->mapped) */
+	const uint8_t *end;  /* end of the valid bytes */
+	uint64_t offset;     /* of `next` in the unpacked file */
+	/* From the last file header: */
 	bool swapped;
 	int64_t tick_ns;
 	uint16_t linktype;
@@ -45,16 +46,15 @@ static inline uint32_t load32(const uint8_t *p, bool swapped)
 	return swapped ? ow_load_be32(p) : ow_load_le32(p);
 }
 
-/* Whether these 4 bytes behind a magic are version 2.0 to 2.4, in either byte order. A record has its sub-seconds
- * there.
- */
+/* Whether the 4 bytes after a magic are version 2.0 to 2.4, in either byte order. In a record, the sub-seconds are in
+ * this place. */
 static inline bool is_version(const uint8_t *p)
 {
 	uint32_t v = ow_load_le32(p);
 	return (v & ~0x00070000u) == 0x00000002 || (v & ~0x07000000u) == 0x00000200;
 }
 
-/* What kind of file begins at p, where a record of at least OW_PCAP_RECORD_BYTES is expected. */
+/* The kind of file that begins at p, where a record of at least OW_PCAP_RECORD_BYTES is expected. */
 static enum ow_file_kind begins_file(const uint8_t *p)
 {
 	enum ow_file_kind kind = ow_file_kind(p, OW_PCAP_RECORD_BYTES);
@@ -63,7 +63,7 @@ static enum ow_file_kind begins_file(const uint8_t *p)
 	return sure ? kind : OW_FILE_KIND_NONE;
 }
 
-/* Hands out whole records of the buffer; stops before one that is incomplete or absurd, or another file header. */
+/* Returns the complete records of the buffer; stops before an incomplete or too long record, or another file header. */
 static inline __attribute__((always_inline)) size_t walk_buffer(struct classic *c, bool swapped,
                                                                 struct ow_frame *frames, size_t max)
 {
@@ -96,7 +96,7 @@ static inline __attribute__((always_inline)) size_t walk_buffer(struct classic *
 	return n;
 }
 
-/* A file header at the start, or where a record could be. */
+/* Reads a file header, at the start or where a record could be. */
 static void take_header(struct classic *c, const uint8_t *head)
 {
 	uint32_t magic = ow_load_le32(head);
@@ -108,7 +108,7 @@ static void take_header(struct classic *c, const uint8_t *head)
 		c->walk.info->resolution_ns = c->tick_ns;
 }
 
-/* All of the file that can be had at once, behind its header. */
+/* Starts reading behind the file header: maps the file if possible. */
 static void start(struct classic *c, const uint8_t *head)
 {
 	size_t size;
@@ -121,7 +121,7 @@ static void start(struct classic *c, const uint8_t *head)
 		c->end = c->next + size;
 }
 
-/* Moves the cut record before the fill area and fills that. At the end of the source *ret_got is 0. */
+/* Moves the cut record in front of the fill area and fills that. At the end of the source *ret_got is 0. */
 static int refill(struct classic *c, size_t *ret_got, struct ow_error *err)
 {
 	size_t left = (size_t)(c->end - c->next);
@@ -143,7 +143,7 @@ static int refill(struct classic *c, size_t *ret_got, struct ow_error *err)
 	return r;
 }
 
-/* The record at next is absurd or incomplete, or the source ended before its time: says why. */
+/* Reports why reading ended: the record at next is too long or incomplete, or the source ended early. */
 static void note_end(struct classic *c)
 {
 	const char *name = ow_source_name(c->walk.source), *packed = ow_source_damage(c->walk.source);
@@ -159,7 +159,7 @@ static void note_end(struct classic *c)
 	else if (left >= OW_PCAP_RECORD_BYTES && load32(c->next + 8, c->swapped) > OW_CAPTURE_CAPLEN_MAX)
 		ow_error_set(
 			&c->walk.damage, EINVAL,
-			"%s: damaged at record %llu at offset %llu (a record of %u bytes; at most %u are believed)",
+			"%s: damaged at record %llu at offset %llu (a record of %u bytes; at most %u are possible)",
 			name, number, offset, load32(c->next + 8, c->swapped), OW_CAPTURE_CAPLEN_MAX);
 	else if (left >= OW_PCAP_RECORD_BYTES)
 		ow_error_set(&c->walk.damage, EINVAL,
@@ -172,8 +172,8 @@ static void note_end(struct classic *c)
 }
 
 /*
- * Another file begins at next. Returns 1 if the walk goes on with it, 0 if too little of its header is there, or an
- * error where the files are of different formats.
+ * Another file begins at next. Returns 1 if reading continues with it, 0 if its header is incomplete, or an error if
+ * the files have different formats.
  */
 static int next_file(struct classic *c, enum ow_file_kind kind, struct ow_error *err)
 {

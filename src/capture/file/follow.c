@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows the blocks of a pcapng stream that comes in pieces of any size. */
+/* Parses the blocks of a pcapng stream that arrives in chunks of any size. */
 #include "capture/file/follow.h"
 
 #include "base/bytes.h"
@@ -16,15 +16,16 @@
 #define ORDER_MAGIC      0x1a2b3c4dU
 #define INTERFACE_BYTES  16U /* before the options */
 #define STATISTICS_BYTES 20U
-#define OPTION_IFDROP    5U /* dropped by the interface or the capturing program, .. */
-#define OPTION_OSDROP    7U /* .. and by the system: some programs put the same into both */
+#define OPTION_IFDROP    5U /* dropped by the interface or the capturing program */
+#define OPTION_OSDROP    7U /* dropped by the system; some programs write the same number to both */
 #define LINKTYPE_AT      8U
 #define SNAPLEN_AT       12U
 #define OPTION_TSRESOL   9U
 #define TSRESOL_DEFAULT  6U
-/* libpcap multiplies the part of a second by 10^9 in 64 bits: 2^n * 10^9 must stay below 2^64. */
+/* libpcap multiplies the fraction of a second by 10^9 in 64 bits: 2^n * 10^9 must stay below 2^64. */
 #define BINARY_MAX 34U
-/* LINKTYPE_EBHSCR for all that libpcap sees: it maps to itself, gets no treatment, and may have frames of 8 MiB. */
+/* libpcap sees LINKTYPE_EBHSCR for every interface: it maps to itself, has no special handling, and allows frames of 8
+ * MiB. */
 #define LINKTYPE_NEUTRAL 279U
 
 static uint32_t load32(const struct ow_follow *f, const uint8_t *p)
@@ -37,7 +38,7 @@ static uint16_t load16(const struct ow_follow *f, const uint8_t *p)
 	return f->big_endian ? ow_load_be16(p) : (uint16_t)(p[0] | p[1] << 8);
 }
 
-/* The if_tsresol byte: 10^-n seconds, or 2^-n with the top bit. In whole nanoseconds, at least 1. */
+/* The if_tsresol byte: 10^-n seconds, or 2^-n if the top bit is set. Returns whole nanoseconds, at least 1. */
 static int64_t tsresol_ns(uint8_t tsresol)
 {
 	unsigned n = tsresol & 0x7f;
@@ -66,7 +67,7 @@ static uint8_t find_tsresol(const struct ow_follow *f, size_t size)
 	return TSRESOL_DEFAULT;
 }
 
-/* Grows by doubling, so that a block of 20 bytes costs little. */
+/* The array grows by doubling, so that the cost stays low for many interface blocks of 20 bytes. */
 static bool add_linktype(struct ow_follow *f, uint16_t linktype)
 {
 	size_t n = f->n_linktypes;
@@ -158,10 +159,10 @@ static void begin_block(struct ow_follow *f)
 	if (type == BLOCK_PACKET)
 		interface = load16(f, f->kept + 8);
 	if ((type == BLOCK_ENHANCED || type == BLOCK_PACKET || type == BLOCK_SIMPLE) && interface < f->n_linktypes)
-		f->packet_linktype = f->linktypes[interface]; /* libpcap refuses an interface that there is not */
+		f->packet_linktype = f->linktypes[interface]; /* libpcap rejects other interface numbers */
 }
 
-/* Only after the first 8 bytes. */
+/* Valid only after the first 8 bytes of the block. */
 static bool is_interface(const struct ow_follow *f)
 {
 	return load32(f, f->kept) == BLOCK_INTERFACE;
@@ -172,7 +173,7 @@ static bool is_statistics(const struct ow_follow *f)
 	return load32(f, f->kept) == BLOCK_STATISTICS;
 }
 
-/* How many bytes of the current block to keep, as far as that is known. */
+/* How many bytes of the current block to keep, as far as it is known yet. */
 static uint64_t keep_size(const struct ow_follow *f)
 {
 	if (f->pos < HEAD_BYTES)
@@ -182,7 +183,7 @@ static uint64_t keep_size(const struct ow_follow *f)
 	return f->length < sizeof f->kept ? f->length : sizeof f->kept;
 }
 
-/* What libpcap shall see of the byte at pos of an interface description. */
+/* The byte that libpcap sees at pos of an interface description. */
 static uint8_t neutral(const struct ow_follow *f, uint8_t byte)
 {
 	switch (f->pos) {
@@ -206,7 +207,7 @@ void ow_follow_reset(struct ow_follow *f)
 	*f = (struct ow_follow){0};
 }
 
-/* Takes some of the bytes that are kept: mostly a head at once, else one by one. Returns how many. */
+/* Processes some of the bytes to keep: usually a whole head, otherwise one byte. Returns how many. */
 static size_t take(struct ow_follow *f, uint8_t *bytes, size_t size)
 {
 	size_t n = 1;

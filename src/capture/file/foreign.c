@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pcapng and the odd pcap variants, by libpcap with nanosecond times. libpcap reads from a FILE over our source, so
- * gzip works and rewinding is ours. The FILE never gets bytes beyond the block that libpcap is reading, so that the
- * follower stands at the block of the packet that libpcap hands out, or that it chokes on.
+ * Reads pcapng and rare pcap variants with libpcap and nanosecond times. libpcap reads from a FILE on top of our
+ * source, so gzip and rewinding work. The FILE never gets bytes beyond the block that libpcap is reading. So the
+ * follower is at the block of the packet that libpcap returns or rejects.
  *
- * libpcap reuses its buffer, so frames are copied into an arena that holds one batch.
+ * libpcap reuses its buffer, so frames are copied to an arena that holds one batch.
  */
 #include "capture/file/capture_format.h"
 
@@ -17,9 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FEED_BYTES  ((size_t)256 << 10) /* of the file at a time */
-#define STDIO_BYTES ((size_t)64 << 10)  /* most blocks fit, so that a packet costs one call of feed_read() */
-#define ARENA_BYTES ((size_t)256 << 10) /* frames of a batch; a longer frame makes a batch of its own */
+#define FEED_BYTES  ((size_t)256 << 10) /* bytes of the file per read */
+#define STDIO_BYTES ((size_t)64 << 10)  /* holds most blocks, so that a packet costs one call of feed_read() */
+#define ARENA_BYTES ((size_t)256 << 10) /* frames of a batch; a longer frame is a batch of its own */
 
 struct foreign {
 	struct ow_file_cursor walk;
@@ -28,19 +28,19 @@ struct foreign {
 	bool pending; /* header and data hold a frame that did not fit the last batch */
 	struct pcap_pkthdr *header;
 	const uint8_t *data;
-	int stopped;             /* what libpcap said when it stopped; asked again it might go on in the middle */
-	struct ow_error trouble; /* the system could not read */
+	int stopped;             /* result of libpcap when it stopped; it must not be called again */
+	struct ow_error trouble; /* a read error of the system */
 	int trouble_code;
 	size_t feed_next, feed_end;
-	uint64_t consumed; /* bytes that libpcap has taken */
-	bool joined;       /* a file header stands where a record or a block should be */
+	uint64_t consumed; /* bytes that libpcap has read */
+	bool joined;       /* a file header was found where a record or a block should begin */
 	char stdio[STDIO_BYTES];
 	uint8_t feed[FEED_BYTES];
 	uint8_t arena[ARENA_BYTES];
 	struct ow_follow follow;
 };
 
-/* More of the file into the empty feed; at its end the feed stays empty. */
+/* Reads more of the file into the empty feed; at the end of the file the feed stays empty. */
 static int refill(struct foreign *f)
 {
 	int r;
@@ -52,7 +52,7 @@ static int refill(struct foreign *f)
 	return r;
 }
 
-/* A read function as fopencookie() wants it: bytes of the file, of pcapng to the end of a block at most. */
+/* The read function for fopencookie(): returns bytes of the file; for pcapng at most to the end of a block. */
 static ssize_t feed_read(void *cookie, char *buffer, size_t size)
 {
 	struct foreign *f = cookie;
@@ -78,7 +78,7 @@ static ssize_t feed_read(void *cookie, char *buffer, size_t size)
 	return (ssize_t)done;
 }
 
-/* What the follower has seen that libpcap cannot read, as an error with a remedy; else 0. */
+/* If the follower has found something that libpcap cannot read, sets an error with a remedy; otherwise 0. */
 static int refuse(const struct foreign *f, struct ow_error *err)
 {
 	const char *name = ow_source_name(f->walk.source);
@@ -136,9 +136,7 @@ static int start(struct foreign *f, struct ow_error *err)
 	                    text);
 }
 
-/*
- * Times that no clock shows are kept apart from overflow: libpcap computes seconds from 64 bits of the file.
- */
+/* Clamps absurd times, so that they do not overflow: libpcap computes seconds from 64 bits of the file. */
 static int64_t to_ns(const struct timeval *ts)
 {
 	const int64_t max_s = OW_CAPTURE_TIME_MAX_NS / OW_NS_PER_S - 4; /* the sub-seconds are below 2^32 */
@@ -151,7 +149,7 @@ static int64_t to_ns(const struct timeval *ts)
 	return s * OW_NS_PER_S + ns;
 }
 
-/* libpcap has stopped: the end, or an error, or damage. Returns 0 or an error. */
+/* Handles that libpcap has stopped: the end, an error, or damage. Returns 0 or an error. */
 static int note_end(struct foreign *f, struct ow_error *err)
 {
 	const char *name = ow_source_name(f->walk.source), *packed = ow_source_damage(f->walk.source);
@@ -174,11 +172,11 @@ static int note_end(struct foreign *f, struct ow_error *err)
 	text = pcap_geterr(f->pcap);
 	ow_error_set(&f->walk.damage, EINVAL, "%s: damaged or cut off in record %llu at offset %llu (%s)", name,
 	             records + 1, (unsigned long long)(f->pcapng ? f->follow.block_offset : f->consumed),
-	             *text ? text : "absurd length");
+	             *text ? text : "impossible length");
 	return 0;
 }
 
-/* Whether what libpcap has read, or chokes on, is a file header: of a pcap variant that looks like an empty record. */
+/* Whether libpcap has read or rejected a file header: that of a pcap variant looks like an empty record. */
 static bool is_joined(const struct foreign *f, int state)
 {
 	uint8_t seconds[4];
@@ -194,8 +192,8 @@ static bool is_joined(const struct foreign *f, int state)
 }
 
 /*
- * One packet. Both libpcap and the follower must then stand at the same end of a block; that they do not, or that
- * the follower has seen what libpcap reads wrong, counts as an error of libpcap's.
+ * Reads one packet. Afterwards libpcap and the follower must be at the same end of a block. If they are not, or if the
+ * follower has found something that libpcap reads wrongly, it counts as an error of libpcap.
  */
 static int next(struct foreign *f)
 {
@@ -238,7 +236,7 @@ static int foreign_read(struct ow_file_cursor *walk, struct ow_frame *frames, si
 			data = memcpy(f->arena + used, f->data, caplen);
 			used += caplen;
 		} else {
-			max = 1; /* stays in libpcap's buffer until the next call */
+			max = 1; /* the frame stays in libpcap's buffer until the next call */
 		}
 		frames[n++] = (struct ow_frame){
 			.time_ns = to_ns(&f->header->ts),
@@ -279,8 +277,8 @@ static const struct ow_file_cursor_ops foreign_ops = {
 };
 
 /*
- * Interfaces are mostly described before the first packet, but libpcap reads only the first of them when it opens:
- * look at the others here, so that info is right from the start and a file that cannot be read is refused at once.
+ * Usually all interfaces are described before the first packet, but libpcap reads only the first of them when it opens
+ * the file. Read the others here, so that info is complete from the start and an unreadable file is rejected at once.
  */
 static int look_ahead(struct foreign *f, struct ow_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of link types, as https://www.tcpdump.org/linktypes.html has them without LINKTYPE_. */
+/* Names of link types, from https://www.tcpdump.org/linktypes.html, without LINKTYPE_. */
 #include "capture/file/reader.h"
 
 static const struct {

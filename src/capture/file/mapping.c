@@ -8,21 +8,21 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define MAPPINGS    64                 /* at a time in a process; more are read by read(2) */
-#define PASS_BYTES  ((size_t)4 << 20)  /* let go at a time: seldom enough to cost nothing, little enough to hold */
-#define STEP_BYTES  ((size_t)64 << 10) /* the kernel makes present as much at a time, around what is touched */
-#define AHEAD_STEPS 8                  /* what is not present cannot be loaded ahead */
+#define MAPPINGS    64                 /* per process; further files are read with read(2) */
+#define PASS_BYTES  ((size_t)4 << 20)  /* released at once: large enough to cost no time, small enough to hold */
+#define STEP_BYTES  ((size_t)64 << 10) /* the kernel maps this much at once around a page fault */
+#define AHEAD_STEPS 8                  /* prefetching works only for pages that are present */
 
 struct ow_mapping {
 	unsigned slot;
 	uint8_t *start;    /* of the first page */
-	size_t size, head; /* of all pages; offset of the first byte in the first page */
+	size_t size, head; /* bytes of all pages; offset of the first byte in the first page */
 	size_t released, touched;
 };
 
 /*
- * For the signal handler, which has only an address to go by: a slot covers it while `size` is not 0, and `start` is
- * set before. Nothing else in the library is shared by all of a process.
+ * For the signal handler, which knows only an address. A slot is valid while `size` is not 0; `start` is set before
+ * `size`. This is the library's only process-wide state.
  */
 static struct {
 	atomic_bool taken, broken;
@@ -49,7 +49,8 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 		if (zeros != MAP_FAILED)
 			return;
 	}
-	/* Not ours: as it would have been without us, when the instruction runs again, or for whoever sent it. */
+	/* The address is not ours: restore the former handler. It runs when the instruction is repeated, or by raise()
+	 * if a process sent the signal. */
 	sigaction(number, &before, NULL);
 	if (info->si_code <= 0)
 		raise(number);

@@ -7,25 +7,28 @@
 #include <stdint.h>
 
 /*
- * A file in memory, which saves the copy that read(2) makes. Where the file ends before its mapping does, because
- * somebody cut it meanwhile, or where the device fails, the kernel sends SIGBUS: zeros are put there instead, and the
- * mapping is broken from then on. What was read from a broken mapping means nothing.
+ * Maps a file, which saves the copy that read(2) makes. If the file is truncated meanwhile, or the device fails, the
+ * kernel sends SIGBUS. The handler then maps zeros there, and the mapping is broken from then on. Data read from a
+ * broken mapping is invalid.
  *
- * That needs a handler of the process's SIGBUS, so a program must ask for it; a library has no business there.
+ * This needs a SIGBUS handler for the process. A library must not install one by itself, so the program has to ask for
+ * it.
  */
 struct ow_mapping;
 
-/* From now on files may be mapped. Called by a program when it starts, before it has threads. */
+/* Allows files to be mapped. A program calls it at its start, before it creates threads. */
 void ow_mapping_allow(void);
 
-/* The file's size bytes from offset on. NULL when not allowed, out of address space, or not to be mapped. */
+/* Maps `size` bytes of the file from offset on. NULL if not allowed, out of address space, or not possible. */
 struct ow_mapping *ow_mapping_open(int fd, uint64_t offset, uint64_t size);
-/* NULL is fine. */
+/* mapping may be NULL. */
 void ow_mapping_close(struct ow_mapping *mapping);
 
 const uint8_t *ow_mapping_bytes(const struct ow_mapping *mapping);
 bool ow_mapping_broken(const struct ow_mapping *mapping);
-/* The bytes in front of this place are done with: the memory that they take can go. They can still be read again. */
+/*
+ * The caller needs the bytes before this place no more, so their memory can be released. They can still be read again.
+ */
 void ow_mapping_pass(struct ow_mapping *mapping, const uint8_t *place);
 void ow_mapping_rewind(struct ow_mapping *mapping);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recognises a capture file by its first bytes and gives it to the walk that knows it. */
+/* Recognises the format of a capture file by its first bytes and opens the cursor for it. */
 #include "capture/file/reader.h"
 
 #include "base/bytes.h"
@@ -28,7 +28,7 @@ enum ow_file_kind ow_file_kind(const uint8_t *head, size_t size)
 		for (size_t i = 0; i < sizeof classic / sizeof *classic; i++) {
 			if (magic != classic[i])
 				continue;
-			/* two 16-bit fields read as one: 2 and 4 in the file's order */
+			/* two 16-bit fields read as one: 2 and 4 in the file's byte order */
 			if (size < 8 || ow_load_le32(head + 4) == (swapped ? 0x04000200 : 0x00040002))
 				return OW_FILE_KIND_CLASSIC;
 			return OW_FILE_KIND_VARIANT;

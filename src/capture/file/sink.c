@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output in large write(2)s. gzip headers carry no name and no time, so that the same content gives the same bytes. */
+/* Writes output with large write(2) calls. The gzip header has no name and no time, so the same content gives the same
+ * bytes. */
 #include "capture/file/sink.h"
 
 #include <assert.h>
@@ -11,15 +12,15 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#define FLUSH_BYTES  ((size_t)256 << 10) /* written at a time: stays in the second-level cache */
-#define PACKED_BYTES (64U << 10)         /* of packed output at a time */
+#define FLUSH_BYTES  ((size_t)256 << 10) /* bytes per write; fit into the second-level cache */
+#define PACKED_BYTES (64U << 10)         /* packed output at a time */
 
 struct ow_sink {
 	char *path;
 	int fd;
 	bool regular;
 	bool deflating; /* z is initialised */
-	int failed;     /* the first failure: later calls repeat it */
+	int failed;     /* the first failure; later calls return it again */
 	size_t used;
 	uint8_t *buffer; /* OW_SINK_ROOM_BYTES */
 	z_stream z;
@@ -53,7 +54,7 @@ static int pack_out(struct ow_sink *s, int flush, struct ow_error *err)
 	do {
 		s->z.next_out = s->packed;
 		s->z.avail_out = PACKED_BYTES;
-		deflate(&s->z, flush); /* cannot fail: the state is sound and there is room */
+		deflate(&s->z, flush); /* cannot fail: the state is valid and there is room */
 		int r = write_out(s, s->packed, PACKED_BYTES - s->z.avail_out, err);
 		if (r < 0)
 			return r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes of a file in memory, by pread(2) straight into the caller's buffer (no shared file position), or through zlib.
- * Damaged gzip data is not an error here: what was unpacked before it is handed out, then the stream ends and
- * ow_source_damage() tells.
+ * Reads the bytes of a file: from memory (mapped), with pread(2) directly into the caller's buffer (no shared file
+ * position), or through zlib. Damaged gzip data is not an error here: the data before the damage is returned, then the
+ * stream ends, and ow_source_damage() reports it.
  */
 #include "capture/file/source.h"
 
@@ -17,21 +17,21 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#define PACKED_BYTES   (64U << 10)  /* of packed input at a time: small against the 3 ns a byte of inflate */
-#define SPOOL_BYTES    (256U << 10) /* copied at a time from a pipe; a pipe holds 64 KB unless enlarged */
-#define READ_MAX_BYTES (1U << 30)   /* read(2) takes at most 2 GB less a page at a time */
+#define PACKED_BYTES   (64U << 10)  /* packed input at a time; the cost is small against inflate (3 ns a byte) */
+#define SPOOL_BYTES    (256U << 10) /* copied at a time from a pipe; a pipe holds 64 KB by default */
+#define READ_MAX_BYTES (1U << 30)   /* read(2) accepts at most 2 GB less a page */
 
 struct ow_source {
 	char *name;
 	int fd;
-	uint64_t base;   /* where the stream starts in fd: standard input may be a file that was read before */
-	uint64_t offset; /* of the next byte to read, from base */
+	uint64_t base;   /* offset in fd where the stream starts: standard input may be a file that was partly read */
+	uint64_t offset; /* of the next byte to read, relative to base */
 	uint64_t size;
 	bool compressed;
-	struct ow_mapping *mapping; /* size bytes from base on; NULL if none was asked for */
-	uint64_t passed;            /* of these, done with */
-	bool cut;                   /* the file became shorter */
-	/* the rest for gzip only */
+	struct ow_mapping *mapping; /* size bytes from base on; NULL if not mapped */
+	uint64_t passed;            /* mapped bytes that the caller needs no more */
+	bool cut;                   /* the file was truncated meanwhile */
+	/* The rest is used for gzip only. */
 	bool inflating; /* z is initialised */
 	bool done;
 	z_stream z;
@@ -73,7 +73,7 @@ static int write_all(int fd, const uint8_t *p, size_t size)
 	return 0;
 }
 
-/* An unlinked file; the fallback is for file systems without O_TMPFILE. */
+/* Opens an unlinked file. The second way is for file systems without O_TMPFILE. */
 static int temporary_file(const char *dir)
 {
 	char path[4096];
@@ -90,13 +90,14 @@ static int temporary_file(const char *dir)
 	return fd;
 }
 
-/* No capture, packed or not: the rest, which may have no end, is not needed to say so. */
+/* Whether the first bytes show that it is not a capture file, packed or not. Then there is no need to read the rest,
+ * which may be endless. */
 static bool is_foreign(const uint8_t *head, size_t size)
 {
 	return size >= 4 && !(head[0] == 0x1f && head[1] == 0x8b) && ow_file_kind(head, size) == OW_FILE_KIND_NONE;
 }
 
-/* Replaces the fd, which cannot seek, by a temporary file with all that comes out of it, if it begins as a capture. */
+/* Replaces fd, which cannot seek, by a temporary file with all its data, if the data begin like a capture file. */
 static int spool(struct ow_source *s, struct ow_error *err)
 {
 	const char *dir = getenv("TMPDIR");
@@ -216,7 +217,7 @@ static void note_damage(struct ow_source *s, const char *what)
 	s->done = true;
 }
 
-/* More packed input behind what is left; false at the end of the file. */
+/* Reads more packed input behind what is left; false at the end of the file. */
 static int more_packed(struct ow_source *s, struct ow_error *err)
 {
 	size_t got = 0;
@@ -232,7 +233,7 @@ static int more_packed(struct ow_source *s, struct ow_error *err)
 	return got > 0;
 }
 
-/* After a member: another one, nothing, or zeros that tape blocks leave; anything else is damage. */
+/* After a gzip member may follow: another member, nothing, or zeros as tape blocks leave them. Other data is damage. */
 static int next_member(struct ow_source *s, struct ow_error *err)
 {
 	for (;;) {
@@ -314,10 +315,13 @@ int ow_source_pass(struct ow_source *s, const uint8_t *place, struct ow_error *e
 {
 	uint64_t passed = (uint64_t)(place - ow_mapping_bytes(s->mapping));
 	struct stat st;
-	/* The rest of the last page reads as zeros: only the size tells, at the end. */
+	/*
+	 * A truncated file reads as zeros to the end of its last page without SIGBUS, so compare the size at the end.
+	 */
 	s->cut |= passed == s->size && (fstat(s->fd, &st) < 0 || (uint64_t)st.st_size < s->base + s->size);
 	if (s->cut || ow_mapping_broken(s->mapping))
-		return ow_error_set(err, EIO, "%s: was cut, or could not be read, while it was being read", s->name);
+		return ow_error_set(err, EIO, "%s: was truncated, or could not be read, while it was being read",
+		                    s->name);
 	s->passed = passed;
 	ow_mapping_pass(s->mapping, place);
 	return 0;

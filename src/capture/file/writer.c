@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes pcap and pcapng. Layouts, all fields in the byte order asked for:
+ * Writes pcap and pcapng. Layouts, all fields in the byte order of the options:
  *
  *     pcap    magic 4 | 2 2 | 4 2 | zone 4 | accuracy 4 | snaplen 4 | linktype 4
  *             record: seconds 4 | sub-seconds 4 | caplen 4 | len 4 | bytes
  *     pcapng  section:   0a0d0d0a | 28 | 1a2b3c4d | 1 2 | 0 2 | -1 8 | 28
  *             interface: 1 | length | linktype 2 | 0 2 | snaplen 4 | if_tsresol | if_tsoffset if any | end | length
- *             packet:    6 | length | interface 4 | ticks high 4 | low 4 | caplen 4 | len 4 | bytes padded to 4 |
- * length
+ *             packet:    6 | length | interface 4 | ticks high 4 | low 4 | caplen 4 | len 4 | padded bytes | length
  */
 #include "capture/file/writer.h"
 
@@ -20,10 +19,10 @@
 #include <strings.h>
 
 #define SNAPLEN_DEFAULT 262144U /* tcpdump's */
-#define INTERFACES_MAX  65536U  /* of a file that we write: a slip, not a wish */
-#define PACKET_BYTES    32U     /* of a pcapng packet block around the packet */
+#define INTERFACES_MAX  65536U  /* in a file that we write; more is a mistake of the caller */
+#define PACKET_BYTES    32U     /* of a pcapng packet block without the packet */
 #define TSRESOL_BINARY  0x80
-#define DECIMAL_MAX     18 /* 10^-18 s: 64 bits of it are 18 seconds; readers take no more than 19 */
+#define DECIMAL_MAX     18 /* 10^-18 s: 64 bits of it are 18 seconds; readers accept at most 19 */
 #define BINARY_MAX      63
 
 struct ow_writer {
@@ -82,7 +81,7 @@ static int write_section(struct ow_writer *w, struct ow_error *err)
 	put32(p + 8, 0x1a2b3c4d, big);
 	put16(p + 12, 1, big);
 	put16(p + 14, 0, big);
-	put64(p + 16, UINT64_MAX, big); /* the section's length is not given */
+	put64(p + 16, UINT64_MAX, big); /* section length: unknown */
 	put32(p + 24, 28, big);
 	ow_sink_add(w->sink, 28);
 	return 0;
@@ -137,12 +136,13 @@ static int settle_options(struct ow_writer *w, const char *path, struct ow_error
 	if (o->snaplen == 0)
 		o->snaplen = SNAPLEN_DEFAULT;
 	if (o->snaplen > OW_CAPTURE_CAPLEN_MAX)
-		return ow_error_set(err, EINVAL, "%s: a snaplen of %u is over %u", path, o->snaplen,
+		return ow_error_set(err, EINVAL, "%s: a snaplen of %u is more than %u", path, o->snaplen,
 		                    OW_CAPTURE_CAPLEN_MAX);
 	if (o->interfaces == 0)
 		o->interfaces = 1;
 	if (o->interfaces > INTERFACES_MAX)
-		return ow_error_set(err, EINVAL, "%s: %u interfaces are over %u", path, o->interfaces, INTERFACES_MAX);
+		return ow_error_set(err, EINVAL, "%s: %u interfaces are more than %u", path, o->interfaces,
+		                    INTERFACES_MAX);
 	if (o->tsresol == 0)
 		o->tsresol = o->nanoseconds ? 9 : 6;
 	n = o->tsresol & ~TSRESOL_BINARY;
@@ -151,7 +151,7 @@ static int settle_options(struct ow_writer *w, const char *path, struct ow_error
 	return 0;
 }
 
-/* Takes the suffix off the name, which has *length characters. */
+/* Whether the first *length characters of the name end with the suffix; then removes it from *length. */
 static bool ends_with(const char *name, const char *suffix, size_t *length)
 {
 	size_t n = strlen(suffix);
@@ -224,8 +224,8 @@ static int write_pcap(struct ow_writer *w, const struct ow_frame *frame, uint32_
 	return 0;
 }
 
-/* Nanoseconds to ticks of the file. Coarse resolutions round down, as clocks do; fine binary ones round up, because
- * readers round down and shall find the nanosecond again. */
+/* Converts nanoseconds to ticks of the file. Coarse resolutions round down, as clocks do. Fine binary ones round up,
+ * because readers round down and must get the same nanosecond. */
 static int to_ticks(const struct ow_writer *w, int64_t time_ns, uint64_t *ret_ticks)
 {
 	__int128 ticks = (__int128)time_ns - (__int128)w->options.tsoffset_s * OW_NS_PER_S;

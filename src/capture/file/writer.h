@@ -19,21 +19,21 @@ struct ow_writer_options {
 	bool big_endian;  /* pcap and pcapng */
 	bool gzip;
 	/* pcapng only: */
-	int tsresol;         /* the if_tsresol byte: 6, 9, or 0x80|n for 2^-n; 0 = 6 or 9 after `nanoseconds` */
-	unsigned interfaces; /* number of interface blocks, frames go round robin; 0 = 1 */
+	int tsresol;         /* the if_tsresol byte: 6, 9, or 0x80|n for 2^-n; 0 = 6 or 9, by `nanoseconds` */
+	unsigned interfaces; /* number of interface blocks; frames are assigned round robin; 0 = 1 */
 	int64_t tsoffset_s;  /* if_tsoffset, seconds; stored times are relative to it */
 };
 
-/* What the name asks for: .gz compresses; .pcapng (or .pcapng.gz) is that format, any other name pcap. */
+/* The format that the name stands for: .gz compresses; .pcapng (or .pcapng.gz) is pcapng, any other name is pcap. */
 void ow_writer_options_of_name(const char *path, enum ow_file_format *ret_format, bool *ret_gzip);
 
 int ow_writer_open(const char *path, const struct ow_writer_options *options, struct ow_writer **ret_writer,
                    struct ow_error *err);
-/* Writes one frame; caplen beyond the snaplen is cut. linktype and number of the frame are ignored. */
+/* Writes one frame; bytes beyond the snaplen are cut. Ignores the frame's linktype and number. */
 int ow_writer_write(struct ow_writer *writer, const struct ow_frame *frame, struct ow_error *err);
-/* Flushes and closes. The writer is gone also on failure, and a regular file then, too. NULL is fine. */
+/* Flushes and closes. Frees the writer, also on failure; a failure also removes a regular file. writer may be NULL. */
 int ow_writer_close(struct ow_writer *writer, struct ow_error *err);
-/* Closes without caring, and removes the unfinished file. NULL is fine. */
+/* Closes, ignores errors, and removes the unfinished file. writer may be NULL. */
 void ow_writer_abort(struct ow_writer *writer);
 
 #endif

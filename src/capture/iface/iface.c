@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Live sources: which kind a name asks for, and what all kinds have in common. */
+/* Live sources: chooses the kind for a name, and what all kinds have in common. */
 #include "capture/iface/iface.h"
 
 #include "base/clock.h"
@@ -51,7 +51,7 @@ static int open_auto(const struct ow_iface_options *options, struct ow_iface **r
 	if (!if_nametoindex(options->name))
 		return ow_error_set(err, ENODEV, "%s: no such interface or file", options->name);
 	r = ow_iface_open_ring(options, ret_live, err);
-	if (r == -ENOTSUP) /* no such ring here, or a link layer that it cannot take */
+	if (r == -ENOTSUP) /* no such ring on this kernel, or a link layer that the ring does not support */
 		r = ow_iface_open_libpcap(options, ret_live, err);
 	return r;
 }
@@ -102,7 +102,7 @@ bool ow_iface_tells_heading(const struct ow_iface *live)
 	return live->tells_heading;
 }
 
-/* Empties the event descriptor, which an interrupt may fill a moment after its flag was seen. */
+/* Empties the event descriptor. An interrupt may write to it shortly after its flag was seen. */
 static void drain(struct ow_iface *live)
 {
 	uint64_t value;
@@ -110,7 +110,7 @@ static void drain(struct ow_iface *live)
 		;
 }
 
-/* True if there was an interrupt; it is then used up. */
+/* Whether there was an interrupt; clears it. */
 static bool was_interrupted(struct ow_iface *live)
 {
 	if (!atomic_load_explicit(&live->interrupted, memory_order_relaxed))
@@ -133,7 +133,7 @@ void ow_iface_interrupt(struct ow_iface *live)
 	static const uint64_t one = 1;
 	int saved = errno;
 	atomic_store(&live->interrupted, true);
-	/* It fails only where the counter is full: readable as well. */
+	/* The write fails only if the counter is full; then the descriptor is readable, too. */
 	if (write(live->event_fd, &one, sizeof one) < 0)
 		errno = saved;
 }
@@ -181,7 +181,7 @@ void ow_iface_pass(struct ow_iface *live, int64_t time_ns)
 		live->passed_ns = time_ns;
 }
 
-/* Stamps of a card have a clock of their own, which may be ahead of ours for good. */
+/* A card's timestamps come from its own clock, which may always be ahead of the system clock. */
 static bool stamps_are_ours(const struct ow_iface *live)
 {
 	return live->counts.stamped[OW_STAMPED_BY_NIC] == 0;
@@ -208,7 +208,7 @@ int ow_iface_leave_out(struct ow_iface *live, struct ow_iface_frame *frames, int
 	return kept;
 }
 
-/* Between the flag that an interface is up and its first frame in our socket, at most. */
+/* The longest time from the moment that an interface is flagged as up until our socket gets its first frame. */
 #define BACK_NS (10 * OW_NS_PER_MS)
 
 void ow_iface_lose(struct ow_iface *live, const char *why)

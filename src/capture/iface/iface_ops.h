@@ -5,16 +5,17 @@
 #include "capture/iface/iface.h"
 #include <stdatomic.h>
 
-/* Internal to src/capture: what the three kinds of live sources share. A source embeds struct ow_iface at its start. */
+/* Private to src/capture: what the three kinds of live sources share. A source embeds struct ow_iface as its first
+ * member. */
 
 struct ow_iface_ops {
 	const char *name;
-	/* As ow_iface_read, which has dealt with an interrupt that came before. */
+	/* As ow_iface_read, which has already handled an earlier interrupt. */
 	int (*read)(struct ow_iface *live, int timeout_ms, struct ow_iface_frame *frames, size_t room,
 	            struct ow_error *err);
 	int64_t (*now_ns)(const struct ow_iface *live); /* by any thread; NULL = real time */
-	void (*count)(struct ow_iface *live); /* brings live->counts.dropped up to date; NULL = nothing to do */
-	void (*free)(struct ow_iface *live);  /* all but what ow_iface_done frees */
+	void (*count)(struct ow_iface *live);           /* updates live->counts.dropped; NULL = nothing to do */
+	void (*free)(struct ow_iface *live);            /* frees all but what ow_iface_done frees */
 };
 
 struct ow_iface {
@@ -26,48 +27,48 @@ struct ow_iface {
 	atomic_bool interrupted;
 	int64_t passed_ns; /* see ow_iface_passed_ns */
 	struct ow_iface_counts counts;
-	bool wait;         /* for an interface that goes away */
-	bool away;         /* it has gone away */
-	bool outage;       /* there is one to be told, */
-	int64_t outage_ns; /* from here on, */
-	int64_t back_ns;   /* until here, if it is not away */
+	bool wait;         /* wait for an interface that goes away */
+	bool away;         /* the interface is away */
+	bool outage;       /* there is an outage to report, */
+	int64_t outage_ns; /* which began here */
+	int64_t back_ns;   /* and ended here, if the interface is not away */
 	const char *why;   /* "was down" */
 };
 
 /*
- * Frames come nearly in the order of their stamps: several cores stamp and queue them at once, and a frame that waits
- * in a queue of the kernel after its stamp was taken comes after frames that do not. Watermarks stay behind by this:
- * the most that was seen on a veth with two cores overloaded was 0.6 ms.
+ * Frames arrive nearly in the order of their timestamps. Several cores timestamp and queue frames at once, and a frame
+ * may wait in a kernel queue after it was timestamped. Watermarks stay behind by this time. The most that was seen, on
+ * a veth with two overloaded cores, was 0.6 ms.
  */
 #define OW_IFACE_SLACK_NS INT64_C(2000000)
-/* Longest frame that is asked for: superframes of "BIG TCP" have up to 512 KB. */
+/* The longest snapshot length: superframes of "BIG TCP" have up to 512 KB. */
 #define OW_IFACE_SNAPLEN_MAX 600000u
 
 int ow_iface_init(struct ow_iface *live, const struct ow_iface_ops *ops, const char *name, struct ow_error *err);
 void ow_iface_done(struct ow_iface *live);
 
 /*
- * Waits until fd (-1 = none) is readable or has an error, at most until `until_ns` of the steady clock (INT64_MAX = for
- * ever). Returns what poll says of fd (POLLIN, POLLERR), 0 when the time is over, -EINTR after an interrupt (which is
- * used up by it), or -errno.
+ * Waits until fd (-1 = none) is readable or has an error, at most until `until_ns` of the steady clock (INT64_MAX =
+ * without limit). Returns the poll events of fd (POLLIN, POLLERR), 0 after the timeout, -EINTR after an interrupt (and
+ * clears it), or -errno.
  */
 int ow_iface_wait(struct ow_iface *live, int fd, int64_t until_ns);
-/* When a wait of timeout_ms (negative = for ever) from now on ends, for ow_iface_wait. */
+/* The time at which a wait of timeout_ms (negative = without limit) from now on ends, for ow_iface_wait. */
 int64_t ow_iface_deadline(int timeout_ms);
-/* The watermark goes forward only, */
+/* Advances the watermark; it never goes back, except by ow_iface_set_back. */
 void ow_iface_pass(struct ow_iface *live, int64_t time_ns);
 /*
- * unless the clock was set back: then it begins anew, with *latest_ns, the last stamp seen. A stamp of the kernel's
- * clock that is ahead of it shows that. now_ns: real time before the look at the frames. Whether that is so.
+ * Detects that the clock was set back: a timestamp of the kernel's clock is ahead of the clock. Then the watermark and
+ * *latest_ns, the last timestamp seen, start again, and it returns true. now_ns: real time, read before the frames.
  */
 bool ow_iface_set_back(struct ow_iface *live, int64_t now_ns, int64_t *latest_ns);
-/* The interface has gone away, or still is: "was down". Frames may be missing since the time passed. */
+/* Records that the interface is away; why: "was down". Frames may be missing since ow_iface_passed_ns. */
 void ow_iface_lose(struct ow_iface *live, const char *why);
-/* It is back. */
+/* Records that the interface is back. */
 void ow_iface_regain(struct ow_iface *live);
 /*
- * Leaves out frames that were stamped before the clock was set back: by the clock as it is now they are of a time that
- * is still to come, and would be taken for packets of it. Counts them as dropped. Returns how many are left.
+ * Removes frames that were timestamped before the clock was set back. By the current clock they are in the future and
+ * would count as packets of that time. Counts them as dropped. Returns how many are left.
  */
 int ow_iface_leave_out(struct ow_iface *live, struct ow_iface_frame *frames, int count);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of an interface through libpcap, where the ring cannot be used. What libpcap does not tell stays open: which
- * way a frame went (except on cooked links), whether it is a superframe, and which clock stamped it (ours asks for
- * none but the kernel's). Frames are copied, because libpcap has one at a time.
+ * Frames of an interface through libpcap, where the ring cannot be used. libpcap does not report the direction of a
+ * frame (except on cooked links), whether it is a superframe, or which clock timestamped it (we request only the
+ * kernel's). Frames are copied, because libpcap holds one at a time.
  */
 #include "base/clock.h"
 #include "base/time.h"
@@ -15,13 +15,13 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#define ARENA_BYTES ((size_t)1 << 20) /* frames of one call, the longest among them */
+#define ARENA_BYTES ((size_t)1 << 20) /* frames of one call; holds the longest frame */
 #define BUFFER_MAX  ((size_t)1 << 30)
-/* How long libpcap may hold a frame back unseen: its timeout, which the kernel counts coarsely, and then some. */
+/* How long libpcap may delay a frame: its timeout, which the kernel rounds coarsely, and a margin. */
 #define HOLD_BACK_NS (4 * OW_IFACE_BLOCK_MS * OW_NS_PER_MS + OW_IFACE_SLACK_NS)
-/* How often the state of a silent interface is looked at. */
+/* How often the state of an interface without traffic is checked. */
 #define LOOK_MS 10
-/* Errors of libpcap in a row, while the interface is up. */
+/* At most this many errors of libpcap in a row while the interface is up. */
 #define FAILURES_MAX 100
 
 #define LINKTYPE_LINUX_SLL  113
@@ -44,7 +44,7 @@ struct fallback {
 	uint8_t arena[ARENA_BYTES];
 };
 
-/* Cooked links carry the kernel's packet type. */
+/* Cooked links have the kernel's packet type in the frame. */
 static bool is_cooked(uint16_t linktype)
 {
 	return linktype == LINKTYPE_LINUX_SLL || linktype == LINKTYPE_LINUX_SLL2;
@@ -82,7 +82,7 @@ static int start(struct fallback *f, const struct ow_iface_options *options, str
 		return refuse(f, r, err);
 	f->fd = pcap_get_selectable_fd(f->pcap);
 	if (f->fd < 0 || pcap_setnonblock(f->pcap, 1, text) < 0)
-		return ow_error_set(err, ENOTSUP, "%s: libpcap cannot be waited for here", f->live.name);
+		return ow_error_set(err, ENOTSUP, "%s: libpcap has no descriptor to wait for here", f->live.name);
 	f->live.linktype = ow_linktype_of_dlt(pcap_datalink(f->pcap));
 	f->live.tells_heading = is_cooked(f->live.linktype);
 	f->ifindex = (int)if_nametoindex(f->live.name);
@@ -121,8 +121,9 @@ static void fill(struct fallback *f, const uint8_t *data, struct ow_iface_frame 
 }
 
 /*
- * Looks whether the interface is there, as libpcap does not tell: to be called before time passes without frames. It
- * comes back by itself when it is up again; one that was removed cannot be opened again here, for want of privileges.
+ * Checks whether the interface exists, because libpcap does not report it. To be called before the watermark advances
+ * without frames. Capturing continues by itself when the interface is up again; an interface that was removed cannot be
+ * opened again here, because the privileges are gone.
  */
 static void check_interface(struct fallback *f)
 {
@@ -130,7 +131,7 @@ static void check_interface(struct fallback *f)
 	struct ifreq request = {0};
 	size_t length = strlen(live->name);
 	if (length >= sizeof request.ifr_name)
-		return; /* no plain interface */
+		return; /* not a plain interface */
 	memcpy(request.ifr_name, live->name, length);
 	if (ioctl(f->fd, SIOCGIFINDEX, &request) < 0 || request.ifr_ifindex != f->ifindex) {
 		ow_iface_lose(live, "was removed, and cannot be opened again without a restart");
@@ -143,7 +144,7 @@ static void check_interface(struct fallback *f)
 		ow_iface_regain(live);
 }
 
-/* What libpcap has at once. ret_empty: that was all. */
+/* Returns what libpcap has without waiting. ret_empty: nothing is left. */
 static int take(struct fallback *f, struct ow_iface_frame *frames, size_t room, bool *ret_empty, struct ow_error *err)
 {
 	size_t used = 0;
@@ -156,7 +157,7 @@ static int take(struct fallback *f, struct ow_iface_frame *frames, size_t room, 
 		*ret_empty = r == 0;
 		if (r != 1)
 			break;
-		/* libpcap keeps to its snapshot length, so that a frame always fits the empty arena. */
+		/* libpcap respects its snapshot length, so a frame always fits into the empty arena. */
 		f->pending = f->header->caplen > ARENA_BYTES - used;
 		if (f->pending)
 			break;
@@ -173,7 +174,7 @@ static int take(struct fallback *f, struct ow_iface_frame *frames, size_t room, 
 	return n;
 }
 
-/* Nothing is left to read. */
+/* Handles that no frames are left to read. */
 static int pass_silence(struct fallback *f, int64_t now_ns, bool empty, struct ow_error *err)
 {
 	check_interface(f);
@@ -199,7 +200,7 @@ static int fallback_read(struct ow_iface *live, int timeout_ms, struct ow_iface_
 		f->failures = r < 0 ? f->failures + 1 : 0;
 		if (f->failures > FAILURES_MAX)
 			return r;
-		/* Mostly that the interface went down, which may be over. */
+		/* Usually the interface went down; it may come back. */
 		if (r < 0)
 			ow_iface_lose(live, "was down");
 		r = pass_silence(f, now, empty, err);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A capture file as a live source: its frames come when their time has come, counted from the first one, or as fast as
- * they are read. The file's clock starts when it is opened.
+ * A capture file as a live source. Frames are returned when they are due, relative to the first one, or as fast as they
+ * are read. The clock of the file starts when it is opened.
  *
- * Frames without a time (0) are left out.
+ * Frames without a time (0) are skipped.
  *
- * Files do not say which way a frame went, and nothing in them says how a superframe was cut: it is one packet here.
+ * Files do not contain the direction of a frame, nor how a superframe was cut; a superframe counts as one packet here.
  */
 #include "base/clock.h"
 #include "base/time.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define BATCH 256
-/* Frames are due to this precision: one wait for all frames of a millisecond, not one for each. */
+/* Precision of the replay: one wait for all frames of a millisecond, not one for each. */
 #define TICK_NS   OW_NS_PER_MS
 #define SPEED_MAX 1e9
 
@@ -24,15 +24,15 @@ struct replay {
 	struct ow_iface live;
 	struct ow_reader *reader;
 	struct ow_frame batch[BATCH];
-	int next, count; /* of the batch */
+	int next, count; /* in the batch */
 	bool ended;
 	uint32_t snaplen;
 	double speed;
-	int64_t first_ns, start_ns; /* stamp of the first frame; steady time when it was due */
-	_Atomic int64_t latest_ns;  /* stamp of the frames returned */
+	int64_t first_ns, start_ns; /* timestamp of the first frame; steady time when it was due */
+	_Atomic int64_t latest_ns;  /* timestamp of the frames returned */
 };
 
-/* Whether there is a frame; reads on when the batch is used up, which makes its frames invalid. */
+/* Returns whether there is a frame. Reads on if the batch is used up, which invalidates its frames. */
 static int look_ahead(struct replay *r, struct ow_error *err)
 {
 	while (r->next == r->count && !r->ended) {
@@ -41,19 +41,19 @@ static int look_ahead(struct replay *r, struct ow_error *err)
 		if (n < 0)
 			return n;
 		r->ended = n == 0;
-		/* A frame without a time (0) is due at none. */
+		/* A frame without a time (0) is never due. */
 		for (int i = 0; i < n; i++) {
 			if (r->batch[i].time_ns != 0)
 				r->batch[r->count++] = r->batch[i];
 		}
-		/* There may be gigabytes of them. */
+		/* Gigabytes of such frames can follow, so check for an interrupt. */
 		if (n && r->count == 0 && (n = ow_iface_wait(&r->live, -1, 0)) < 0)
 			return n;
 	}
 	return r->next < r->count;
 }
 
-/* How far the replay is; any thread may ask. */
+/* The position of the replay; any thread may call it. */
 static int64_t replay_now(const struct ow_iface *live)
 {
 	const struct replay *r = (const struct replay *)live;
@@ -63,14 +63,14 @@ static int64_t replay_now(const struct ow_iface *live)
 	return passed < (double)(INT64_MAX / 4) ? r->first_ns + (int64_t)passed : INT64_MAX / 2;
 }
 
-/* The steady time at which a frame of this stamp is due. */
+/* The steady time at which a frame with this timestamp is due. */
 static int64_t due_ns(const struct replay *r, int64_t stamp_ns)
 {
 	double wait = (double)(stamp_ns - r->first_ns) / r->speed;
 	return wait < (double)(INT64_MAX / 4) ? r->start_ns + (int64_t)wait : INT64_MAX / 2;
 }
 
-/* Frames of the batch that are due. */
+/* Returns the frames of the batch that are due. */
 static int take(struct replay *r, struct ow_iface_frame *frames, size_t room)
 {
 	int64_t now = r->speed == 0 ? INT64_MAX : replay_now(&r->live), latest = r->latest_ns;
@@ -92,7 +92,7 @@ static int take(struct replay *r, struct ow_iface_frame *frames, size_t room)
 	return n;
 }
 
-/* At the end, err is empty, or says that the file ends early. */
+/* At the end, err is empty, or says that the file is truncated or damaged. */
 static int end(struct replay *r, struct ow_error *err)
 {
 	const char *damage = ow_reader_damage(r->reader);

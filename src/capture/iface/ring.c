@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Frames of an interface through a TPACKET_V3 ring: blocks of memory that the kernel fills and we read in place. The
- * kernel hands a block over when it is full, or OW_IFACE_BLOCK_MS after its first frame; we hand it back when its
- * frames have been used, at the next call. In a block, each frame has
+ * kernel hands a block over when it is full, or OW_IFACE_BLOCK_MS after its first frame. We return it at the next call,
+ * after its frames have been used. In a block, each frame has
  *
  *     struct tpacket3_hdr | struct sockaddr_ll | gap | struct virtio_net_hdr | frame
  *
- * where the header's tp_mac leads to the frame, sockaddr_ll names the direction, and the virtio header lies right in
- * front of the frame and tells superframes.
+ * where tp_mac of the header is the offset of the frame, sockaddr_ll has the direction, and the virtio header, directly
+ * before the frame, describes superframes.
  *
- * - The filter is attached before the socket is bound, so no other frame gets in.
- * - SO_TIMESTAMPNS makes the kernel stamp each packet once, early, instead of once in each packet socket: all of them
- *   on this host (tcpdump's too) then show the same time for it.
- * - A VLAN tag that the kernel or the card has taken out of the frame is put back, so that frames are as on the wire.
- * - Kernels before 6.2 cannot describe UDP superframes (UDP_SEGMENT) in a virtio header, and none can those of SCTP:
- *   they drop them and count them as dropped. The slot stays in the block, without the status bit of a frame.
- * - On the loopback interface each packet passes twice: out, then in.
+ *   - The filter is attached before the socket is bound, so no other frame gets in.
+ *   - SO_TIMESTAMPNS makes the kernel timestamp each packet once, early, instead of once for each packet socket. So all
+ *     sockets on this host (tcpdump's too) have the same time for it.
+ *   - If the kernel or the card has removed a VLAN tag, we put it back, so that frames are as on the wire.
+ *   - Kernels before 6.2 cannot describe UDP superframes (UDP_SEGMENT) in a virtio header, and no kernel can describe
+ *     those of SCTP: the kernel drops them and counts them as dropped. The slot stays in the block, without the status
+ *     bit of a frame.
+ *   - On the loopback interface each packet passes twice: out, then in.
  */
 #include "base/clock.h"
 #include "base/time.h"
@@ -50,23 +51,23 @@
 #define VLAN_TAG_BYTES     4
 #define ETHERNET_ADDRESSES 12
 
-/* A block takes the longest superframe, and many of them make a ring, so that few bytes wait to be handed back. */
+/* A block holds the longest superframe. A ring has many blocks, so that few bytes wait to be returned. */
 #define BLOCK_BYTES_MAX (1u << 20)
 #define BLOCK_BYTES_MIN (128u << 10)
 #define BLOCKS_MIN      4u
 #define RING_BYTES_MAX  ((size_t)2 << 30)
-#define FRAME_BYTES     2048u /* the kernel wants a number, and does not use it in this version of rings */
+#define FRAME_BYTES     2048u /* the kernel requires a number, but does not use it in this version */
 struct ring {
 	struct ow_iface live;
 	int fd;
 	unsigned ifindex;
 	uint8_t *memory;
 	uint32_t block_bytes, blocks;
-	uint32_t block;              /* the block to read next, or that is being read */
-	uint32_t left;               /* frames of it that have not been returned */
+	uint32_t block;              /* the block that is being read, or is read next */
+	uint32_t left;               /* its frames that have not been returned */
 	const uint8_t *next;         /* the first of them */
-	struct tpacket_hdr_v1 *held; /* a block all of whose frames have been returned: the last of them still in use */
-	int64_t latest_ns;           /* stamp of the frames returned */
+	struct tpacket_hdr_v1 *held; /* all frames were returned; the caller still uses the last ones */
+	int64_t latest_ns;           /* timestamp of the frames returned */
 	struct ow_ip_ids ip_ids;
 };
 
@@ -83,7 +84,7 @@ static int set(int fd, int option, int value)
 	return setsockopt(fd, SOL_PACKET, option, &value, sizeof value);
 }
 
-/* The LINKTYPE_ of an interface of this ARPHRD_ type; -ENOTSUP for those that libpcap has to take. */
+/* The LINKTYPE_ of an interface of this ARPHRD_ type; -ENOTSUP for types that need libpcap. */
 static int linktype_of(unsigned hardware)
 {
 	switch (hardware) {
@@ -91,7 +92,7 @@ static int linktype_of(unsigned hardware)
 	case ARPHRD_LOOPBACK:
 		return LINKTYPE_ETHERNET;
 	case ARPHRD_NONE: /* tun, wireguard */
-	case ARPHRD_PPP:  /* the kernel shows what is inside */
+	case ARPHRD_PPP:  /* the kernel shows the inner packet */
 	case ARPHRD_RAW_IP:
 	case ARPHRD_TUNNEL:
 	case ARPHRD_TUNNEL6:
@@ -104,7 +105,8 @@ static int linktype_of(unsigned hardware)
 	}
 }
 
-/* The interface that has our name now; 0 = none. By a socket that is there: a confined process gets no other. */
+/* The index of the interface that has our name now; 0 = none. It uses an open socket, because a sandboxed process
+ * cannot open another. */
 static unsigned find_index(const struct ring *ring)
 {
 	const char *name = ring->live.name;
@@ -132,14 +134,14 @@ static int look_up(struct ring *ring, struct ow_error *err)
 		return fail(name, "SIOCGIFHWADDR", err);
 	r = linktype_of(request.ifr_hwaddr.sa_family);
 	if (r < 0)
-		return ow_error_set(err, -r, "%s: the ring does not know link layer %u", name,
+		return ow_error_set(err, -r, "%s: the ring does not support link layer %u", name,
 		                    request.ifr_hwaddr.sa_family);
 	ring->live.linktype = (uint16_t)r;
 	ring->live.tells_heading = true;
 	return 0;
 }
 
-/* Hardware stamps are asked for, and no more: each frame says whether it has one. */
+/* Requests hardware timestamps; each frame says whether it has one. */
 static int set_stamps(struct ring *ring, bool hardware, struct ow_error *err)
 {
 	int on = 1, flags = SOF_TIMESTAMPING_SOFTWARE;
@@ -149,7 +151,7 @@ static int set_stamps(struct ring *ring, bool hardware, struct ow_error *err)
 		struct hwtstamp_config config = {.tx_type = HWTSTAMP_TX_OFF, .rx_filter = HWTSTAMP_FILTER_ALL};
 		struct ifreq request = {.ifr_data = (char *)&config};
 		memcpy(request.ifr_name, ring->live.name, strlen(ring->live.name));
-		/* A card that cannot, or that others have set up already, stamps as it does. */
+		/* A card that does not support it, or that is already set up, keeps its setting. */
 		if (ioctl(ring->fd, SIOCSHWTSTAMP, &request) < 0)
 			errno = 0;
 		flags |= SOF_TIMESTAMPING_RAW_HARDWARE;
@@ -212,7 +214,7 @@ static int make_ring(struct ring *ring, size_t bytes, struct ow_error *err)
 	return 0;
 }
 
-/* As tcpdump does; an interface that cannot be promiscuous shows what it has. */
+/* As tcpdump does. If the interface cannot be promiscuous, we capture what it delivers. */
 static void set_promiscuous(struct ring *ring, bool on)
 {
 	struct packet_mreq promiscuous = {.mr_ifindex = (int)ring->ifindex, .mr_type = PACKET_MR_PROMISC};
@@ -221,7 +223,7 @@ static void set_promiscuous(struct ring *ring, bool on)
 		errno = 0;
 }
 
-/* From here on frames come. */
+/* Starts to receive frames. */
 static int bind_to(struct ring *ring, struct ow_error *err)
 {
 	struct sockaddr_ll address = {
@@ -235,7 +237,9 @@ static int bind_to(struct ring *ring, struct ow_error *err)
 	return 0;
 }
 
-/* Several sources: none may get frames before it has joined the others, or these frames would be counted twice. */
+/*
+ * For several sources: none may receive frames before it has joined the group, or these frames would be counted twice.
+ */
 static int bind_to_group(struct ring *ring, const struct ow_iface_options *options, struct ow_error *err)
 {
 	struct sock_filter nothing[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
@@ -244,7 +248,7 @@ static int bind_to_group(struct ring *ring, const struct ow_iface_options *optio
 		r = bind_to(ring, err);
 	if (r < 0)
 		return r;
-	/* By flow, both directions of a connection alike. */
+	/* By flow, with both directions of a connection together. */
 	if (set(ring->fd, PACKET_FANOUT, options->fanout | PACKET_FANOUT_HASH << 16) < 0)
 		return fail(ring->live.name, "fanout", err);
 	return attach_filter(ring, options, err);
@@ -299,7 +303,7 @@ static enum ow_gso gso_of(uint8_t type)
 	}
 }
 
-/* net: offset of the network header, as the kernel sees it. */
+/* net: offset of the network header according to the kernel. */
 static void fill_gso(struct ring *ring, uint32_t net, struct ow_iface_frame *frame)
 {
 	const struct ow_frame *f = &frame->frame;
@@ -309,7 +313,7 @@ static void fill_gso(struct ring *ring, uint32_t net, struct ow_iface_frame *fra
 		return;
 	frame->gso = gso_of(header.gso_type);
 	frame->gso_size = header.gso_size;
-	/* Set with each CWR of classic ECN, of which segments repeat none. */
+	/* Set with each CWR of classic ECN, which is not repeated in the segments. */
 	frame->cwr_on_all = !(header.gso_type & VIRTIO_NET_HDR_GSO_ECN);
 	if (frame->gso == OW_GSO_TCP4 && f->caplen > net)
 		frame->fixed_ip_id = ow_ip_id_fixed(&ring->ip_ids, f->data + net, f->caplen - net, frame->heading);
@@ -317,7 +321,7 @@ static void fill_gso(struct ring *ring, uint32_t net, struct ow_iface_frame *fra
 
 /*
  * Moves the addresses forward, over the virtio header, which has been read, to make room for the tag behind them. Older
- * kernels do not tell its type: that of a customer's tag.
+ * kernels do not report the type of the tag; it is then that of a customer tag (802.1Q).
  */
 static void put_tag_back(const struct tpacket3_hdr *header, struct ow_frame *frame)
 {
@@ -334,7 +338,7 @@ static void put_tag_back(const struct tpacket3_hdr *header, struct ow_frame *fra
 	frame->len += VLAN_TAG_BYTES;
 }
 
-/* False for a slot that the kernel gave up. */
+/* Returns false for a slot that the kernel has dropped. */
 static inline bool fill(struct ring *ring, const uint8_t *slot, struct ow_iface_frame *frame)
 {
 	const struct tpacket3_hdr *header = (const struct tpacket3_hdr *)slot;
@@ -364,7 +368,7 @@ static inline bool fill(struct ring *ring, const uint8_t *slot, struct ow_iface_
 	return true;
 }
 
-/* Frames of the block that we own. now_ns: from before the kernel handed it over, or a moment later. */
+/* Returns frames of the block that we own. now_ns: the time before the kernel handed it over, or slightly later. */
 static int take(struct ring *ring, struct ow_iface_frame *frames, size_t room, int64_t now_ns)
 {
 	int n = 0;
@@ -392,7 +396,7 @@ static int take(struct ring *ring, struct ow_iface_frame *frames, size_t room, i
 	return n;
 }
 
-/* Whether the kernel has handed over the block that is to be read next; then it is ours. */
+/* Whether the kernel has handed over the next block; then we own it. */
 static bool next_block(struct ring *ring)
 {
 	const struct tpacket_hdr_v1 *header = block_header(ring, ring->block);
@@ -403,19 +407,21 @@ static bool next_block(struct ring *ring)
 	return true;
 }
 
-/* The block that the kernel is filling has no frame yet. */
+/* Whether the block that the kernel is filling has no frame yet. */
 static bool nothing_waits(const struct ring *ring)
 {
 	const struct tpacket_hdr_v1 *header = block_header(ring, ring->block);
 	return __atomic_load_n(&header->num_pkts, __ATOMIC_ACQUIRE) == 0;
 }
 
-/* -- an interface that comes and goes ------------------------------------------------------------------------------ */
+/*
+ * -- interfaces that go away and come back --------------------------------------------------------------------------
+ */
 
 /*
- * What the kernel does: when an interface goes down its sockets get ENETDOWN, once, and frames again when it is up.
- * When it is removed, or goes to another namespace, its sockets are bound to nothing for good. One that is made anew
- * has another index, and a socket can be bound to it without any privilege.
+ * When an interface goes down, its sockets get ENETDOWN once, and frames again when it is up. When it is removed or
+ * moved to another namespace, its sockets lose their binding permanently. An interface that is created again has a new
+ * index, and a socket can be bound to it without privileges.
  */
 
 /* The interface that the socket is bound to; 0 = none. */
@@ -428,7 +434,7 @@ static unsigned bound_index(const struct ring *ring)
 	return (unsigned)address.sll_ifindex;
 }
 
-/* Binds the socket to another interface. A socket that shares its frames with others cannot be bound again. */
+/* Binds the socket to another interface. A socket in a fanout group cannot be bound again. */
 static int bind_again(struct ring *ring, unsigned ifindex)
 {
 	if (bound_index(ring))
@@ -437,14 +443,14 @@ static int bind_again(struct ring *ring, unsigned ifindex)
 	return bind_to(ring, NULL);
 }
 
-/* What keeps frames of this interface from coming, or NULL. */
+/* Why no frames come from this interface, or NULL. */
 static const char *find_obstacle(struct ring *ring, unsigned ifindex)
 {
 	struct ifreq request = {.ifr_ifindex = (int)ifindex};
 	if (ifindex == 0 || ioctl(ring->fd, SIOCGIFNAME, &request) < 0)
 		return "was removed";
 	if (ioctl(ring->fd, SIOCGIFHWADDR, &request) < 0)
-		return "was down"; /* it has another name since a moment ago */
+		return "was down"; /* it was renamed a moment ago */
 	if (linktype_of(request.ifr_hwaddr.sa_family) != ring->live.linktype)
 		return "was replaced by an interface of another kind";
 	if (ifindex != bound_index(ring) && bind_again(ring, ifindex) < 0)
@@ -454,8 +460,8 @@ static const char *find_obstacle(struct ring *ring, unsigned ifindex)
 }
 
 /*
- * Looks whether the interface is there: to be called after frames were taken or found missing, and before the time
- * passes that they stand for. An interface that was renamed is still the same, unless another one has its name.
+ * Checks whether the interface exists. To be called after frames were read or found missing, and before the watermark
+ * advances over that time. A renamed interface is still the same one, unless another one has its name.
  */
 static int check_interface(struct ring *ring, struct ow_error *err)
 {
@@ -479,7 +485,7 @@ static int check_interface(struct ring *ring, struct ow_error *err)
 
 /* -- reading ------------------------------------------------------------------------------------------------------- */
 
-/* Frames of blocks that are ours, if there are any. */
+/* Returns frames of blocks that we own, if there are any. */
 static int take_ready(struct ring *ring, struct ow_iface_frame *frames, size_t room, int64_t now_ns,
                       struct ow_error *err)
 {
@@ -497,7 +503,7 @@ static int take_ready(struct ring *ring, struct ow_iface_frame *frames, size_t r
 	return n;
 }
 
-/* Nothing is left to read: has the time passed, or the interface? */
+/* Handles that no frames are left to read: advances the watermark, or finds that the interface is away. */
 static int pass_silence(struct ring *ring, int64_t now_ns, struct ow_error *err)
 {
 	int r = check_interface(ring, err);
@@ -517,7 +523,7 @@ static int ring_read(struct ow_iface *live, int timeout_ms, struct ow_iface_fram
 	bool over = false;
 	give_back(ring);
 	for (;;) {
-		int64_t now = ow_clock_real_ns(); /* before the look at the ring */
+		int64_t now = ow_clock_real_ns(); /* read before the ring */
 		ow_iface_set_back(live, now, &ring->latest_ns);
 		int r = take_ready(ring, frames, room, now, err);
 		if (r != 0)
@@ -537,7 +543,7 @@ static int ring_read(struct ow_iface *live, int timeout_ms, struct ow_iface_fram
 static void ring_count(struct ow_iface *live)
 {
 	struct ring *ring = (struct ring *)live;
-	struct tpacket_stats_v3 stats; /* since the last time */
+	struct tpacket_stats_v3 stats; /* counted since the last call */
 	socklen_t size = sizeof stats;
 	if (getsockopt(ring->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
 		live->counts.dropped += stats.tp_drops;
