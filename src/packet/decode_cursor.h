@@ -7,26 +7,26 @@
 #include <stddef.h>
 
 /*
- * Internal to src/packet: the walk from the start of a frame to its IP packet. Each step looks at one layer, moves the
- * cursor past it and names the next layer, so that layers can follow each other in any order without recursion.
+ * Private to src/packet: decodes a frame from its start to its IP packet. Each step parses one layer, moves the cursor
+ * past it and returns the next layer, so that layers can follow each other in any order without recursion.
  */
 
-/* More layers (tags, link headers, tunnels) than this is nobody's traffic. */
+/* Real traffic does not have more layers (tags, link headers, tunnels) than this. */
 #define OW_LAYERS_MAX      40
 #define OW_TUNNELS_MAX     8
 #define OW_MPLS_LABELS_MAX 16
-/* IPv6 extension headers and AH in one IP packet. */
+/* At most this many IPv6 extension headers and AH in one IP packet. */
 #define OW_EXTENSIONS_MAX 16
 
 enum ow_layer {
 	OW_LAYER_ETHERNET,
-	OW_LAYER_TYPE, /* what walk.type (an ethertype) says */
-	OW_LAYER_IP,   /* version by its first nibble */
+	OW_LAYER_TYPE, /* determined by walk.type (an ethertype) */
+	OW_LAYER_IP,   /* version in its first nibble */
 	OW_LAYER_LLC,
 	OW_LAYER_PPP, /* from the address field or, without it, the protocol field */
 	OW_LAYER_MPLS,
 	OW_LAYER_NSH,
-	/* Ends. */
+	/* Final states: */
 	OW_LAYER_FOUND, /* walk.packet is filled */
 	OW_LAYER_NOT_IP,
 	OW_LAYER_SHORT,
@@ -34,7 +34,7 @@ enum ow_layer {
 	OW_LAYER_NONE, /* tunnels only: no tunnel here */
 };
 
-/* The bytes p .. end are captured; the wire had `wire` bytes from p on, never fewer than are captured. */
+/* The bytes from p to end are captured; the wire had `wire` bytes from p on, at least as many as are captured. */
 struct ow_decode_cursor {
 	const uint8_t *p, *end;
 	uint32_t wire;
@@ -55,7 +55,7 @@ static inline void ow_decode_cursor_skip(struct ow_decode_cursor *w, uint32_t n)
 	w->wire -= n;
 }
 
-/* Passes over n bytes to the given layer, or ends the walk when they are not captured. */
+/* Skips n bytes to the given layer, or ends decoding if they are not captured. */
 static inline enum ow_layer ow_decode_cursor_over(struct ow_decode_cursor *w, uint32_t n, enum ow_layer next)
 {
 	if (!ow_decode_cursor_has(w, n))
@@ -66,7 +66,7 @@ static inline enum ow_layer ow_decode_cursor_over(struct ow_decode_cursor *w, ui
 
 /* link.c: the first layer of a frame of this LINKTYPE_. */
 enum ow_layer ow_decode_cursor_link(struct ow_decode_cursor *w, uint32_t linktype);
-/* wifi.c: 802.11 with or without a header of its own in front. */
+/* wifi.c: 802.11, with or without a capture header in front. */
 enum ow_layer ow_decode_cursor_wifi(struct ow_decode_cursor *w);
 enum ow_layer ow_decode_cursor_radiotap(struct ow_decode_cursor *w);
 enum ow_layer ow_decode_cursor_prism(struct ow_decode_cursor *w);
@@ -79,12 +79,12 @@ enum ow_layer ow_decode_cursor_ppp(struct ow_decode_cursor *w);
 enum ow_layer ow_decode_cursor_mpls(struct ow_decode_cursor *w);
 enum ow_layer ow_decode_cursor_nsh(struct ow_decode_cursor *w);
 /*
- * tunnel.c: with the cursor at the transport header of a whole (not fragmented) packet of walk.packet->proto. Returns
- * the layer inside with the cursor there, NONE when this is no tunnel, SHORT when too little is captured to tell.
+ * tunnel.c: the cursor is at the transport header of a packet of walk.packet->proto that is not a fragment. Returns the
+ * inner layer with the cursor at it, NONE if this is not a tunnel, SHORT if too little is captured to decide.
  */
 enum ow_layer ow_decode_cursor_tunnel(struct ow_decode_cursor *w);
 
-/* The tunnel port of the UDP header at p, or 0. Branch-free: this is on the way of every UDP packet. */
+/* The tunnel port of the UDP header at p, or 0. Without branches, because every UDP packet passes here. */
 static inline uint16_t ow_decode_cursor_tunnel_port(const uint8_t *p)
 {
 	static const uint16_t known[8] = {1701, 2152, 3544, 4789, 4790, 6081, 6635, 8472};
@@ -97,18 +97,18 @@ static inline uint16_t ow_decode_cursor_tunnel_port(const uint8_t *p)
 }
 
 /*
- * extension.c: the extension headers of an IP packet. What comes before `stable` may be changed or removed on the way
- * (hop-by-hop, routing, and destination options in front of a routing header); what comes after is end to end.
+ * extension.c: the extension headers of an IP packet. Routers may change or remove what comes before `stable`
+ * (hop-by-hop, routing, and destination options in front of a routing header); the rest is end to end.
  */
 struct ow_extensions {
-	uint32_t stable;      /* offset from the IP header of the first byte that stays */
-	uint8_t stable_proto; /* the next-header value of that byte */
-	uint32_t l4;          /* offset of what follows the last extension header */
-	uint8_t proto;        /* and its next-header value */
+	uint32_t stable;      /* offset from the IP header of the first byte that does not change */
+	uint8_t stable_proto; /* next-header value of that byte */
+	uint32_t l4;          /* offset of the first byte after the last extension header */
+	uint8_t proto;        /* next-header value of that byte */
 	bool fragment, later; /* has a fragment header; with an offset other than 0 (then l4 is inside the payload) */
 	uint32_t fragment_at; /* offset of the fragment header */
 	bool routed;          /* a routing header has segments left */
-	uint32_t final;       /* offset of the final destination in that header, 0 if it does not say */
+	uint32_t final;       /* offset of the final destination in that header; 0 if there is none */
 };
 
 static inline bool ow_is_extension(unsigned version, uint8_t proto)
@@ -123,8 +123,8 @@ static inline bool ow_is_extension(unsigned version, uint8_t proto)
 }
 
 /*
- * Walks the chain that starts `offset` bytes into the IP packet at ip with next-header value proto; end is the end of
- * the captured bytes. False when the chain is cut, malformed or longer than OW_EXTENSIONS_MAX.
+ * Parses the chain that starts `offset` bytes after ip with next-header value proto; end is the end of the captured
+ * bytes. Returns false if the chain is cut, malformed or longer than OW_EXTENSIONS_MAX.
  */
 bool ow_extensions_walk(const uint8_t *ip, const uint8_t *end, uint32_t offset, uint8_t proto,
                         struct ow_extensions *ret_ext);

@@ -2,7 +2,7 @@
 /* The extension headers of IPv6, and AH in IPv4. */
 #include "packet/decode_cursor.h"
 
-/* The final destination (the address that the packet ends at) named by a routing header with segments left, or 0. */
+/* Offset of the final destination in a routing header with segments left, or 0. */
 static uint32_t final_destination(const uint8_t *ip, uint32_t at, uint32_t len)
 {
 	uint8_t kind = ip[at + 2];

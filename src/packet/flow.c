@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flow keys and the table that numbers them: open addressing over slots of {hash 32 bits, number 32 bits}, keys in
- * chunks that never move, so that pointers to keys stay good until reset.
+ * Flow keys and the table that numbers them: open addressing over slots of {hash 32 bits, number 32 bits}. Keys are in
+ * chunks that never move, so that pointers to keys stay valid until reset.
  */
 #include "packet/flow.h"
 #include "base/bytes.h"
@@ -34,14 +34,15 @@ struct ow_flow_table {
 	uint32_t count;
 	bool coarse, overflowed;
 	struct ow_flow_key *chunk[CHUNKS_MAX];
-	/* Numbers of plain packets' flows, by a keyed 64-bit hash that is trusted to be unique: the busy flows. */
+	/* A cache of the numbers of busy flows of plain packets. It compares only a keyed 64-bit hash, which is assumed
+	 * to be unique. */
 	struct front {
 		uint64_t hash;
 		uint32_t number;
 	} front[FRONT][FRONT_WAYS];
 };
 
-/* Keys are read and written word by word: loads that are wider than the stores before them stall for 15 ns. */
+/* Keys are read and written word by word: a load that is wider than the stores before it stalls for 15 ns. */
 static inline uint64_t key_word(const struct ow_flow_key *key, size_t i)
 {
 	return ow_load_le64((const uint8_t *)key + 8 * i);
@@ -78,7 +79,7 @@ void ow_flow_key_of_frame(const struct ow_frame *frame, struct ow_flow_key *ret_
 		memcpy(ret_key->src, p + 6, 6);
 		ret_key->ethertype = ow_load_be16(p + 12);
 		break;
-	case 113: /* Linux cooked, which knows the sender only */
+	case 113: /* Linux cooked, which has only the sender */
 		if (frame->caplen < 16)
 			break;
 		memcpy(ret_key->src, p + 6, 6);
@@ -221,7 +222,7 @@ static inline struct ow_flow_key *key_at(const struct ow_flow_table *table, uint
 	return &table->chunk[number >> CHUNK_BITS][number & (CHUNK_KEYS - 1)];
 }
 
-/* The number of the key, or UINT32_MAX and the slot where it belongs. */
+/* Returns the number of the key, or UINT32_MAX and the slot for it. */
 static inline uint32_t look_up(const struct ow_flow_table *table, const struct ow_flow_key *key, uint64_t hash,
                                uint32_t *ret_slot)
 {
@@ -254,7 +255,7 @@ static bool grow(struct ow_flow_table *table)
 	return true;
 }
 
-/* Room for one more key, or false: at the cap, or out of memory. */
+/* Makes room for one more key. False: the table is full, or out of memory. */
 static bool make_room(struct ow_flow_table *table)
 {
 	if (table->count == OVERFLOW_NUMBER)
@@ -328,7 +329,7 @@ static __attribute__((noinline)) uint32_t number_behind_front(struct ow_flow_tab
 	set_key_word(&key, 1, 0);
 	set_key_word(&key, 2, plain->addresses >> 32);
 	set_key_word(&key, 3, 0);
-	/* The ports are in network byte order still. */
+	/* The ports are still in network byte order. */
 	set_key_word(&key, 4,
 	             __builtin_bswap16((uint16_t)plain->ports) |
 	                     (uint64_t)__builtin_bswap16((uint16_t)(plain->ports >> 16)) << 16 |

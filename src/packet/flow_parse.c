@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flow keys from text: flow_parse.h. */
+/* Parses flow keys: flow_parse.h. */
 #include "packet/flow_parse.h"
 
 #include "packet/flow.h"
@@ -9,9 +9,9 @@
 #include <string.h>
 #include <strings.h>
 
-#define TEXT_MAX 200 /* a flow in words is shorter (OW_FLOW_SELECTED_TEXT) */
+#define TEXT_MAX 200 /* the text of a flow is shorter (OW_FLOW_SELECTED_TEXT) */
 
-/* As written by us, by nfdump and in /etc/protocols. */
+/* Names as written by us, by nfdump and in /etc/protocols. */
 static const struct {
 	const char *name;
 	uint8_t number;
@@ -44,14 +44,14 @@ int ow_flow_parse_protocol(const char *text, uint8_t *ret_proto, struct ow_error
 			return 0;
 		}
 	}
-	return ow_error_set(err, EINVAL, "'%.20s' is no known protocol: give its number, 0 to 255", text);
+	return ow_error_set(err, EINVAL, "'%.20s' is not a known protocol: give its number, 0 to 255", text);
 }
 
 int ow_flow_parse_port(const char *text, uint16_t *ret_port, struct ow_error *err)
 {
 	unsigned long number;
 	if (parse_number(text, 65535, &number) < 0)
-		return ow_error_set(err, EINVAL, "'%.20s' is no port, 0 to 65535", text);
+		return ow_error_set(err, EINVAL, "'%.20s' is not a port, 0 to 65535", text);
 	*ret_port = (uint16_t)number;
 	return 0;
 }
@@ -65,14 +65,14 @@ int ow_flow_parse_address(const char *text, uint8_t address[16], uint8_t *ret_ve
 	unsigned long bits = 0;
 	bool slash = text[length] == '/';
 	if (length >= sizeof number)
-		return ow_error_set(err, EINVAL, "'%.60s' is no IP address", text);
+		return ow_error_set(err, EINVAL, "'%.60s' is not an IP address", text);
 	memcpy(number, text, length);
 	number[length] = 0;
 	uint8_t version = inet_pton(AF_INET, number, bytes) == 1 ? 4 : inet_pton(AF_INET6, number, bytes) == 1 ? 6 : 0;
 	if (!version)
-		return ow_error_set(err, EINVAL, "'%.60s' is no IP address", text);
+		return ow_error_set(err, EINVAL, "'%.60s' is not an IP address", text);
 	if (slash && parse_number(text + length + 1, version == 4 ? 32 : 128, &bits) < 0)
-		return ow_error_set(err, EINVAL, "'%.60s' is no network such as 10.0.0.0/24", text);
+		return ow_error_set(err, EINVAL, "'%.60s' is not a network such as 10.0.0.0/24", text);
 	memcpy(address, bytes, 16);
 	*ret_version = version;
 	if (ret_bits)
@@ -80,7 +80,8 @@ int ow_flow_parse_address(const char *text, uint8_t address[16], uint8_t *ret_ve
 	return 0;
 }
 
-/* One end: "10.0.0.1:80", "[2001:db8::1]:53", "10.0.0.1", "2001:db8::1", "10.0.0.0/24". The text is cut up. */
+/* One end of a flow: "10.0.0.1:80", "[2001:db8::1]:53", "10.0.0.1", "2001:db8::1", "10.0.0.0/24". Parsing modifies the
+ * text. */
 struct end {
 	uint8_t address[16], version;
 	int bits;
@@ -98,7 +99,7 @@ static int parse_end(char *text, struct end *ret_end, struct ow_error *err)
 		if (close[1] == ':')
 			port = close + 2;
 		else if (close[1])
-			return ow_error_set(err, EINVAL, "'[%.60s]%.20s' is no address and port", text, close + 1);
+			return ow_error_set(err, EINVAL, "'[%.60s]%.20s' is nott an address and port", text, close + 1);
 	} else if (colon && !strchr(colon + 1, ':')) { /* one colon: not IPv6 */
 		*colon = 0;
 		port = colon + 1;
@@ -118,7 +119,7 @@ static int parse_class(const char *text, const struct ow_flow_select *select, st
 			return 0;
 		}
 	}
-	return ow_error_set(err, EINVAL, "'%.60s' is no class of this recording", text);
+	return ow_error_set(err, EINVAL, "'%.60s' is not a class of this recording", text);
 }
 
 static char *trim(char *text)
@@ -130,7 +131,7 @@ static char *trim(char *text)
 	return text;
 }
 
-/* The words of a flow: source, destination, and what is behind. */
+/* Splits a flow into source, destination and the rest. */
 static int split(char *text, char **ret_src, char **ret_dst, char **ret_rest)
 {
 	char *arrow = strchr(text, '>');
@@ -172,7 +173,7 @@ int ow_flow_key_parse(const char *text, const struct ow_flow_select *select, str
 		return ow_error_set(err, EINVAL, "'%.40s...' is too long for a flow", text);
 	memcpy(copy, text, strlen(text) + 1);
 	if (split(copy, &src, &dst, &rest) < 0 || (five && !*rest))
-		return ow_error_set(err, EINVAL, "'%.60s' is no flow such as '%s'", text,
+		return ow_error_set(err, EINVAL, "'%.60s' is not a flow such as '%s'", text,
 		                    five ? "10.0.0.1:80 > 10.0.0.2:1234 tcp" : "10.0.0.1 > 10.0.0.2");
 	if (parse_end(src, &from, err) < 0 || parse_end(dst, &to, err) < 0 || check_bits(&from, select, err) < 0 ||
 	    check_bits(&to, select, err) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept of a packet's five-tuple as the key of its flow: flow_select.h. */
+/* Selects the parts of a packet's five-tuple that form its flow key: flow_select.h. */
 #include "packet/flow_select.h"
 
 #include "packet/flow.h"
@@ -49,7 +49,8 @@ int ow_flow_select_parse(const char *text, struct ow_flow_select *ret_select, st
 	}
 	if (!select.by)
 		return ow_error_set(err, EINVAL,
-		                    "'%.60s' is no flow key: five-tuple, addresses, prefix:IPV4,IPV6 or class", text);
+		                    "'%.60s' is not a flow key: five-tuple, addresses, prefix:IPV4,IPV6 or class",
+		                    text);
 	*ret_select = select;
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * XXH3 of long inputs by the library's own code for the processor at hand (AVX2, AVX-512, NEON), which is 5 times as
- * fast as what a compiler that knows only SSE2 makes of it. Apart from identity.c, which inlines XXH3 for short inputs.
+ * XXH3 of long inputs with the library's code for this processor (AVX2, AVX-512, NEON). It is 5 times as fast as
+ * inlined code that is compiled for SSE2 only. Separate from identity.c, which inlines XXH3 for short inputs.
  */
 #include "packet/hash_long.h"
 

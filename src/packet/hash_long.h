@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* XXH3 of up to this many bytes is quickest inlined. */
+/* Inlined XXH3 is faster up to this many bytes. */
 #define OW_HASH_SHORT 240
 
-/* XXH3_64bits_withSecret, for more bytes than that. */
+/* XXH3_64bits_withSecret, for longer inputs. */
 uint64_t ow_hash_long(const void *bytes, size_t size, const void *secret, size_t secret_size);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A keyed hash of a fixed number of words: pairs of words, each less its secret, are multiplied and the products folded
- * and added up by XOR (as in XXH3 and wyhash), then folded once more. The products do not wait for each other.
+ * A keyed hash of a fixed number of words. Pairs of words, each xored with its secret, are multiplied; the folded
+ * products are combined by XOR (as in XXH3 and wyhash) and folded once more. The multiplications are independent of
+ * each other.
  */
 #include "packet/idbatch.h"
 
@@ -24,7 +25,9 @@ int ow_idbatch_init(struct ow_idbatch *idbatch, size_t bytes, const uint8_t *mas
 	return 0;
 }
 
-/* words is a constant in the calls that matter. The last word of an odd number meets a secret alone. */
+/*
+ * `words` is a constant in the calls that need speed. If the number is odd, the last word is multiplied with a secret.
+ */
 static inline __attribute__((always_inline)) uint64_t hash(const struct ow_idbatch *idbatch, const uint8_t *header,
                                                            size_t words)
 {
@@ -43,7 +46,7 @@ static inline __attribute__((always_inline)) void run(const struct ow_idbatch *i
                                                       size_t stride, size_t count, uint64_t *ids, size_t step,
                                                       size_t words)
 {
-	/* A local copy: the compiler cannot know that what is written does not change it. */
+	/* A local copy, because the compiler must assume that writing ids changes *idbatch. */
 	const struct ow_idbatch local = *idbatch;
 	for (size_t i = 0; i < count; i++)
 		ids[i * step] = hash(&local, headers + i * stride, words);

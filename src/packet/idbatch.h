@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * Ids of many headers of one size at once: for taps that deliver headers in a fixed layout (a cut at 40 or 64 bytes),
- * in 2 to 4 ns each. Bytes that routers change are masked by the caller. These ids are not those of ow_identity, which
- * parses each packet; both points have to use the same.
+ * Computes ids of many headers of one size at once, in 2 to 4 ns each, for captures with headers in a fixed layout (cut
+ * at 40 or 64 bytes). The caller masks bytes that routers change. These ids differ from those of ow_identity, which
+ * parses each packet; both points must use the same method.
  */
 #define OW_IDBATCH_BYTES_MAX 64
 
@@ -19,12 +19,13 @@ struct ow_idbatch {
 };
 
 /*
- * bytes: of a header, a multiple of 8, 8 .. OW_IDBATCH_BYTES_MAX, else -EINVAL. mask: as many bytes, of which the bits
- * that are set enter the id; NULL = all.
+ * bytes: of a header, a multiple of 8, 8 .. OW_IDBATCH_BYTES_MAX, else -EINVAL. mask: as many bytes; the bits that are
+ * set enter the id; NULL = all.
  */
 int ow_idbatch_init(struct ow_idbatch *idbatch, size_t bytes, const uint8_t *mask, uint64_t seed);
 
-/* headers: count of them, `stride` bytes apart. ids: one in every `step` words (2 fills struct ow_sighting in place).
+/*
+ * headers: `count` headers, `stride` bytes apart. ids: one in every `step` words (2 fills struct ow_sighting in place).
  */
 void ow_idbatch(const struct ow_idbatch *idbatch, const uint8_t *headers, size_t stride, size_t count, uint64_t *ids,
                 size_t step);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packet identity. What enters the 64-bit id, beside version and protocol:
+ * Packet identity. What enters the 64-bit id, besides version and protocol:
  *
  *   IPv4   identification, MF, fragment offset, addresses, length. Not: DF (edge routers clear it), TOS, TTL,
  *          checksum, options.
- *   IPv6   addresses, and everything behind the last hop-by-hop or routing header: length, fragment header,
- *          destination options, AH. While a routing header has segments left, the destination is the final one that
- *          the header names, so that the id is the same before and after each waypoint.
- *   TCP    all but the checksum. SYN: not the options (middleboxes clamp the MSS and strip what they do not know),
+ *   IPv6   addresses, and everything after the last hop-by-hop or routing header: length, fragment header,
+ *          destination options, AH. While a routing header has segments left, the destination is the final one in
+ *          that header, so that the id is the same before and after each waypoint.
+ *   TCP    all but the checksum. SYN: not the options (middleboxes clamp the MSS and strip unknown options),
  *          nor the data offset; the length is that of the payload.
- *   PTP over UDP: not the correction field, into which transparent clocks write. Not at level nat.
+ *   PTP over UDP: not the correction field, which transparent clocks change. Not at level nat.
  *   UDP, UDP-Lite, DCCP, ICMP, ICMPv6, SCTP: all but the checksum. Everything else: all.
- *   any_ip_id: no IPv4 identification, but in fragments, which are told apart by it.
- *   tcp: without options, or also without sequence and acknowledgement number (enum ow_tcp_rule), but in fragments.
- *   Level nat: no addresses, no ports, no ICMP query identifier; of ICMP errors only what a translator leaves alone.
+ *   any_ip_id: no IPv4 identification, except in fragments, which need it.
+ *   tcp: without options, or also without sequence and acknowledgement number (enum ow_tcp_rule), except in fragments.
+ *   Level nat: no addresses, no ports, no ICMP query identifier; of ICMP errors only what a translator does not change.
  *
- * hash_limit: the id is that of the packet with all bytes from this offset (counted from the IP header) on taken as
- * zero, while lengths are those of the whole packet. So a truncated and a whole capture of one packet agree as long
- * as both hold the bytes in front of the limit. What may be added on the way (IPv4 options, IPv6 hop-by-hop and routing
- * headers) or removed (TCP options, by that rule) does not count against it.
+ * hash_limit: bytes from this offset on (counted from the IP header) count as zero, while lengths are those of the
+ * whole packet. So a truncated and a complete capture of a packet give the same id if both contain the bytes before the
+ * limit. Bytes that may be added on the way (IPv4 options, IPv6 hop-by-hop and routing headers) or removed (TCP
+ * options, by that rule) do not count toward the limit.
  */
 #include "packet/identity.h"
 #include "base/bloom.h"
@@ -42,30 +42,30 @@
 /* Masks over bytes loaded little-endian: byte i of the header is bits 8i .. 8i+7. */
 #define KEEP_NO_PORTS    UINT64_C(0xffffffff00000000)
 #define KEEP_PORTS       UINT64_C(0x00000000ffffffff)
-#define KEEP_NO_ACK      UINT64_C(0xffffffff00000000) /* of the bytes from 8 on */
-#define KEEP_NO_HEADER   UINT64_C(0xffffff0fffffffff) /* likewise: no length of the TCP header */
+#define KEEP_NO_ACK      UINT64_C(0xffffffff00000000) /* for the bytes from 8 on */
+#define KEEP_NO_HEADER   UINT64_C(0xffffff0fffffffff) /* the same, without the length of the TCP header */
 #define KEEP_NO_SUM_AT_6 UINT64_C(0x0000ffffffffffff)
 #define KEEP_NO_SUM_AT_2 UINT64_C(0xffffffff0000ffff)
 #define KEEP_NO_ID_AT_4  UINT64_C(0xffff0000ffffffff)
 
-/* Of the second word of an IPv4 header: identification, MF and offset, not DF; and without the identification. */
+/* Masks for the second word of an IPv4 header: identification, MF and offset without DF; and without identification. */
 #define KEEP_NO_DF    UINT32_C(0xffbfffff)
 #define KEEP_NO_IP_ID UINT32_C(0xffbf0000)
 
-/* The transport part of an id: two words of header, one word of facts, and where the hashed remainder begins. */
+/* The transport part of an id: two words of the header, one word of other fields, and where the hashed rest begins. */
 struct transport {
 	uint64_t head, head2, facts;
 	uint32_t rest;   /* offset from the transport header */
-	uint32_t length; /* that enters the id */
+	uint32_t length; /* the length that enters the id */
 };
 
-/* What is hashed of one packet: the first `limit` bytes from the IP header on. */
+/* The part of a packet that is hashed: the first `limit` bytes from the IP header on. */
 struct extent {
 	uint32_t limit;
 	uint32_t l4;               /* offset of the transport header (or of a later fragment's payload) */
-	uint64_t address, between; /* addresses; fragment header, AH and the like */
-	uint32_t length;           /* bytes on the wire behind what may change */
-	uint8_t proto;             /* of the first of them */
+	uint64_t address, between; /* addresses; fragment header, AH and similar headers */
+	uint32_t length;           /* bytes on the wire after what may change */
+	uint8_t proto;             /* of the first of these bytes */
 	uint32_t fragment_at;      /* offset of an IPv6 fragment header, or 0 */
 };
 
@@ -99,8 +99,9 @@ static __attribute__((noinline)) uint64_t hash_others(const struct ow_identity *
 }
 
 /*
- * XXH3 but for 16 to 64 bytes, as most packets have: XXH3 would branch on every length class, and packets come in no
- * order. Four overlapping lanes that cover all bytes, each with a secret of its own as in XXH3; the id mixes them.
+ * XXH3, except for 16 to 64 bytes, the size of most packets. XXH3 would branch on every length class, and lengths are
+ * unpredictable. Instead, four overlapping lanes cover all bytes, each with its own secret as in XXH3; the id mixes
+ * them.
  */
 static inline uint64_t hash_bytes(const struct ow_identity *identity, const uint8_t *p, uint32_t len)
 {
@@ -116,13 +117,13 @@ static inline uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Of the len bytes at offset: how many are in front of the limit. */
+/* How many of the `len` bytes at `offset` are before the limit. */
 static inline uint32_t within(const struct extent *e, uint32_t offset, uint32_t len)
 {
 	return e->limit > offset ? min_u32(e->limit - offset, len) : 0;
 }
 
-/* How many bytes from the IP header on are looked at, of a packet with so many bytes that may be added on the way. */
+/* How many bytes from the IP header on are hashed, if the packet has `added` bytes that may be added on the way. */
 static inline uint32_t limit_of(const struct ow_identity *identity, const struct ow_packet *packet, uint32_t added)
 {
 	return min_u32(identity->hash_limit, packet->ip_len - added) + added;
@@ -144,14 +145,14 @@ static inline uint32_t tcp_options_of(const struct ow_packet *packet)
 	return header < 20 || header > packet->l4_len ? 0 : min_u32(header, (uint32_t)(packet->end - l4)) - 20;
 }
 
-/* Those that do not count against the limit: with a limit in front of them they are not looked at. l4: the offset of
- * the TCP header without what may be added on the way. */
+/* The TCP options that do not count toward the limit. If the limit is before them, they are not used at all. l4: the
+ * offset of the TCP header without bytes that may be added on the way. */
 static inline uint32_t options_left_out(const struct ow_identity *identity, const struct ow_packet *packet, uint32_t l4)
 {
 	return identity->tcp && identity->hash_limit >= l4 + 20 ? tcp_options_of(packet) : 0;
 }
 
-/* The part of every packet without extension headers. */
+/* The hashed part of a packet without extension headers. */
 static inline struct extent extent_plain(const struct ow_identity *identity, const struct ow_packet *packet)
 {
 	const uint8_t *ip = packet->ip;
@@ -170,7 +171,8 @@ static inline struct extent extent_plain(const struct ow_identity *identity, con
 	return e;
 }
 
-/* IPv6 with extension headers, or AH in IPv4: decode has found the chain complete. */
+/* The hashed part of a packet with IPv6 extension headers or AH in IPv4. The decoder has checked that the chain is
+ * complete. */
 static void extent_behind(const struct ow_identity *identity, const struct ow_packet *packet, struct extent *e)
 {
 	const uint8_t *ip = packet->ip;
@@ -184,7 +186,7 @@ static void extent_behind(const struct ow_identity *identity, const struct ow_pa
 	e->fragment_at = ext.fragment_at;
 	e->length = packet->ip_len - ext.stable;
 	e->proto = ext.stable_proto;
-	if (ext.l4 > ext.stable) /* none left is as none there */
+	if (ext.l4 > ext.stable) /* no header left is the same as none at all */
 		e->between = hash_bytes(identity, ip + ext.stable, within(e, ext.stable, ext.l4 - ext.stable));
 	if (!ext.routed || identity->level == OW_LEVEL_NAT)
 		return;
@@ -193,8 +195,8 @@ static void extent_behind(const struct ow_identity *identity, const struct ow_pa
 		e->address ^= hash_pair(identity, ip + ext.final, 8);
 }
 
-/* ICMP errors behind a translator: type, code, MTU or pointer, and of the quoted packet its id, protocol and sequence.
- */
+/* ICMP errors behind a translator: type, code, MTU or pointer; and id, protocol and sequence number of the quoted
+ * packet. */
 static void icmp_error(const uint8_t *l4, uint32_t have, unsigned version, struct transport *t)
 {
 	const uint8_t *quoted = l4 + 8;
@@ -277,7 +279,7 @@ static __attribute__((noinline)) struct transport other(const uint8_t *l4, uint3
 	return t;
 }
 
-/* The header words of the transport protocol at l4, of which `have` bytes count and at least 20 can be read. */
+/* The header words of the transport protocol at l4. `have` bytes are used, and at least 20 can be read. */
 static inline struct transport transport_of(const uint8_t *l4, uint32_t have, const struct ow_packet *packet, bool nat,
                                             uint32_t length)
 {
@@ -290,7 +292,7 @@ static inline struct transport transport_of(const uint8_t *l4, uint32_t have, co
 	return other(l4, have, packet, nat, length);
 }
 
-/* Likewise when fewer than 20 bytes count: the others are taken as zero. */
+/* The same if fewer than 20 bytes are used: the others count as zero. */
 static __attribute__((noinline)) struct transport
 transport_of_few(const uint8_t *l4, uint32_t have, const struct ow_packet *packet, bool nat, uint32_t length)
 {
@@ -299,7 +301,7 @@ transport_of_few(const uint8_t *l4, uint32_t have, const struct ow_packet *packe
 	return transport_of(copy, have, packet, nat, length);
 }
 
-/* Whether this is a TCP segment with payload whose header is captured as far as it counts. */
+/* Whether this is a TCP segment with payload, and enough of its header is captured. */
 static inline bool is_data(const struct ow_packet *packet, const struct extent *e)
 {
 	const uint8_t *l4 = packet->l4;
@@ -311,9 +313,9 @@ static inline bool is_data(const struct ow_packet *packet, const struct extent *
 	return packet->end - l4 >= 20 + within(e, e->l4 + 20, header - 20);
 }
 
-/* The id of its train. */
-static inline struct ow_packet_id train_of(const struct ow_identity *identity, const struct ow_packet *packet,
-                                           const struct extent *e)
+/* The id of its byte stream, and its byte range. */
+static inline struct ow_packet_id stream_of(const struct ow_identity *identity, const struct ow_packet *packet,
+                                            const struct extent *e)
 {
 	const uint8_t *l4 = packet->l4;
 	uint32_t header = (l4[12] >> 4) * 4u, options = identity->tcp ? 0 : within(e, e->l4 + 20, header - 20);
@@ -329,7 +331,8 @@ static inline struct ow_packet_id train_of(const struct ow_identity *identity, c
 	};
 }
 
-/* Its datagram: who it is, and which bytes of it this packet carries. IPv6 names datagrams in fragments only. */
+/* The id of the packet's datagram, and the byte range of the packet in it. In IPv6 only fragments have an
+ * identification. */
 static bool datagram_of(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e,
                         struct ow_packet_id *ret_id)
 {
@@ -355,14 +358,14 @@ static bool datagram_of(const struct ow_identity *identity, const struct ow_pack
 	return true;
 }
 
-/* With DF hardly anybody cuts a packet, and without identification it has no name. */
+/* Routers hardly ever fragment a packet with DF. Without identification the datagram has no id. */
 static inline bool may_be_cut(const struct ow_identity *identity, const struct ow_packet *packet)
 {
 	return packet->fragment || packet->version != 4 || !(packet->ip[6] & 0x40) ||
 	       (identity->cut_df && ow_load_be16(packet->ip + 4));
 }
 
-/* A packet of a datagram that at least one point shows in fragments. */
+/* Whether the packet belongs to a datagram that at least one point saw in fragments. */
 static inline bool is_cut(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e,
                           struct ow_packet_id *ret_id)
 {
@@ -370,8 +373,8 @@ static inline bool is_cut(const struct ow_identity *identity, const struct ow_pa
 	       ow_bloom_has(identity->cut, OW_IDENTITY_CUT_BITS, ret_id->id);
 }
 
-/* From the parts: the transport's words, and the bytes behind them of which `have` from the transport header on count.
- * keep: of the second word of an IPv4 header. */
+/* Computes the id from its parts: the words of the transport header and the bytes after them. `have` bytes from the
+ * transport header on are used. keep: mask for the second word of an IPv4 header. */
 static inline uint64_t id_from(const struct ow_identity *identity, const struct ow_packet *packet,
                                const struct extent *e, const struct transport *t, uint32_t have, uint32_t keep)
 {
@@ -385,7 +388,7 @@ static inline uint64_t id_from(const struct ow_identity *identity, const struct 
 	return ow_mum64(h ^ identity->key, (rest + facts) ^ secret(identity, 5));
 }
 
-/* Leaves out what a firewall that rewrites TCP may change. */
+/* Removes the fields that a firewall may change when it rewrites TCP. */
 static void loosen_tcp(const uint8_t *l4, const struct ow_packet *packet, enum ow_tcp_rule rule, struct transport *t)
 {
 	uint32_t header = (l4[12] >> 4) * 4u;
@@ -406,7 +409,7 @@ static inline bool is_ptp(const uint8_t *l4)
 	return port == PTP_EVENT || port == PTP_GENERAL;
 }
 
-/* The words in front of the correction field and what is behind it. */
+/* Uses the words before the correction field and the bytes after it. */
 static void loosen_ptp(const uint8_t *l4, struct transport *t)
 {
 	t->head2 = ow_load_le64(l4 + 8);
@@ -418,7 +421,7 @@ static inline uint64_t id_of(const struct ow_identity *identity, const struct ow
 	bool nat = identity->level == OW_LEVEL_NAT;
 	const uint8_t *l4 = packet->ip + e->l4;
 	uint32_t have = e->limit > e->l4 ? e->limit - e->l4 : 0;
-	struct transport t = {.length = e->length}; /* later fragments: all is payload */
+	struct transport t = {.length = e->length}; /* later fragments: payload only */
 	if (packet->l4 && have >= 20)
 		t = transport_of(l4, have, packet, nat, e->length);
 	else if (packet->l4 && have > 0)
@@ -437,7 +440,7 @@ static inline int identify(const struct ow_identity *identity, const struct ow_p
 	if (is_cut(identity, packet, e, ret_id))
 		return 0;
 	if (identity->segments && is_data(packet, e)) {
-		*ret_id = train_of(identity, packet, e);
+		*ret_id = stream_of(identity, packet, e);
 		return 0;
 	}
 	if ((size_t)(packet->end - packet->ip) < e->limit)
@@ -525,7 +528,9 @@ static inline uint32_t plain_offset(const struct ow_frame *frame)
 	return p[12] == 0x81 && p[13] == 0x00 && p[16] == 0x08 && p[17] == 0x00 ? ETHERNET_HEADER + VLAN_TAG : 0;
 }
 
-/* Is this UDP header a tunnel's, or PTP's? By the low bytes of the ports that are meant: no for nearly all. */
+/*
+ * Whether this UDP header may be of a tunnel or of PTP. Tests the low bytes of the ports; false for nearly all packets.
+ */
 static inline bool is_special(const uint8_t *l4)
 {
 	static const uint64_t low_bytes[4] = {

@@ -37,7 +37,7 @@ static enum ow_layer loopback(struct ow_decode_cursor *w)
 	}
 }
 
-/* What the protocol field of a Linux cooked header means depends on the kind of device. */
+/* The meaning of the protocol field of a Linux cooked header depends on the type of device. */
 static enum ow_layer cooked(struct ow_decode_cursor *w, uint16_t device, uint16_t protocol)
 {
 	switch (device) {
@@ -91,7 +91,7 @@ static enum ow_layer hdlc(struct ow_decode_cursor *w)
 	return w->type <= 1500 ? OW_LAYER_NOT_IP : OW_LAYER_TYPE;
 }
 
-/* PPP in HDLC-like framing; some systems write Cisco HDLC under the same number. */
+/* PPP in HDLC-like framing; some systems use the same number for Cisco HDLC. */
 static enum ow_layer ppp_hdlc(struct ow_decode_cursor *w)
 {
 	if (ow_decode_cursor_has(w, 2) && (w->p[0] == 0x0f || w->p[0] == 0x8f) && w->p[1] == 0)
@@ -107,7 +107,7 @@ static enum ow_layer nflog(struct ow_decode_cursor *w)
 	bool ip = w->p[0] == 2 || w->p[0] == 10;
 	uint16_t protocol = 0;
 	ow_decode_cursor_skip(w, 4);
-	/* A length that reads over 255 in little-endian with a type to match is a small one in big-endian. */
+	/* Types are small numbers: if the first byte is 0 and the second is not, the byte order is big-endian. */
 	bool big = w->p[2] == 0 && w->p[3] != 0;
 	for (unsigned n = 0; n < NFLOG_ATTRIBUTES_MAX; n++) {
 		if (!ow_decode_cursor_has(w, 4))
@@ -165,7 +165,7 @@ static enum ow_layer erf_record(struct ow_decode_cursor *w)
 		ow_decode_cursor_skip(w, 8);
 	}
 	switch (type & 0x7f) {
-	case 2: /* Ethernet in four colours, behind an offset and a pad byte */
+	case 2: /* Ethernet in four variants, after an offset and a pad byte */
 	case 11:
 	case 16:
 	case 20:
@@ -211,7 +211,7 @@ static enum ow_layer frame_relay(struct ow_decode_cursor *w)
 	return OW_LAYER_TYPE;
 }
 
-/* Ethernet whose switch tag of n bytes stands between addresses and type. */
+/* Ethernet with a switch tag of n bytes between addresses and type. */
 static enum ow_layer switch_tag(struct ow_decode_cursor *w, uint32_t n)
 {
 	if (!ow_decode_cursor_has(w, 14 + n))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The decoder: drives the walk over the layers of a frame, and parses IP. Plain Ethernet with TCP or UDP, nearly all
- * there is, takes a short way that touches no other file.
+ * The decoder: loops over the layers of a frame and parses IP. Plain Ethernet with TCP or UDP, nearly all traffic,
+ * takes a fast path within this file.
  *
- * Lengths: the IP header's own length decides, so that link padding and trailers stay out; a length of 0 is what a
- * sending host shows before segmentation offload, and stands for the rest of the frame.
+ * Lengths: the length in the IP header is used, so that link padding and trailers are not part of the packet. A length
+ * of 0, which a sending host has before segmentation offload, means the rest of the frame.
  */
 #include "packet/packet.h"
 #include "packet/decode_cursor.h"
@@ -12,7 +12,7 @@
 #define IPV4_MIN    20u
 #define IPV6_HEADER 40u
 
-/* The length that a jumbogram's hop-by-hop option gives, or 0. */
+/* The length in a jumbogram's hop-by-hop option, or 0. */
 static __attribute__((noinline)) uint32_t jumbo_length(const uint8_t *ip, const uint8_t *end)
 {
 	if (ip[6] != 0 || end - ip < 48)
@@ -35,8 +35,8 @@ static __attribute__((noinline)) uint32_t jumbo_length(const uint8_t *ip, const 
 }
 
 /*
- * Sets the extent of a packet that says it has `total` bytes, of which ip .. end are captured (with padding, perhaps)
- * and `wire` were on the wire.
+ * Sets the extent of a packet whose header says `total` bytes. ip .. end are captured (perhaps with padding), and
+ * `wire` bytes were on the wire.
  */
 static inline void set_extent(struct ow_packet *packet, const uint8_t *ip, const uint8_t *end, uint32_t wire,
                               uint32_t total)
@@ -54,7 +54,7 @@ static inline void set_l4(struct ow_packet *packet, uint32_t offset, bool later)
 	packet->l4 = !later && (size_t)(packet->end - packet->ip) > offset ? packet->ip + offset : NULL;
 }
 
-/* False when the extension headers are cut or run over the end of the packet. */
+/* Returns false if the extension headers are cut or go beyond the end of the packet. */
 static __attribute__((noinline)) bool set_extensions(struct ow_packet *packet, uint32_t offset, uint8_t proto)
 {
 	struct ow_extensions ext;
@@ -118,8 +118,8 @@ static inline bool parse_ip(const uint8_t *ip, const uint8_t *end, uint32_t wire
 	return version == 4 ? parse_ipv4(ip, end, wire, packet) : version == 6 && parse_ipv6(ip, end, wire, packet);
 }
 
-/* After parse_ip: certainly no tunnel. A fragmented tunnel packet is a packet of its own: what it carries is in pieces.
- */
+/* After parse_ip: whether this is certainly not a tunnel. A fragment of a tunnel packet counts as a packet, because its
+ * content is incomplete. */
 static inline bool ends_here(const struct ow_packet *packet)
 {
 	if (packet->proto == 6 || packet->fragment)
@@ -129,7 +129,7 @@ static inline bool ends_here(const struct ow_packet *packet)
 	return !ow_decode_cursor_tunnel_port(packet->l4);
 }
 
-/* Looks for a tunnel in the packet just parsed, and names the layer inside when it is to be entered. */
+/* Looks for a tunnel in the packet just parsed. Returns the inner layer if it is to be entered. */
 static enum ow_layer find_tunnel(struct ow_decode_cursor *w)
 {
 	struct ow_packet *packet = w->packet;

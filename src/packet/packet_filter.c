@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filters over IP packets, and over frames where a filter names the link layer. */
+/* Filters for IP packets, and for frames if the filter mentions the link layer. */
 #include "packet/packet_filter.h"
 
 #include "capture/filter.h"
@@ -9,7 +9,7 @@
 #define LINKTYPE_ETHERNET 1
 #define LINKTYPE_RAW      101
 #define ETHERNET_HEADER   14u
-#define ETHERNET_MIN      60u /* without FCS: shorter frames are padded on the way */
+#define ETHERNET_MIN      60u /* without FCS; shorter frames are padded on the way */
 
 int ow_packet_filter_compile(const char *name, uint16_t linktype, const char *expression,
                              struct ow_packet_filter *ret_filter, struct ow_error *err)

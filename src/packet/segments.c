@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cutting superframes as Linux does (tcp_gso_segment, __udp_gso_segment, inet_gso_segment): each segment is put
- * together in a buffer, headers of its own in front of its payload, and identified like any packet. Checksums are not
- * computed, because no identity contains them.
+ * Cuts superframes as Linux does (tcp_gso_segment, __udp_gso_segment, inet_gso_segment). Each segment is built in a
+ * buffer, with its own headers in front of its payload, and identified like any packet. Checksums are not computed,
+ * because no identity contains them.
  *
- * A tunnel packet is cut if the identity is that of the packet inside. The outer packet's identity would contain the
- * inner checksums, which nobody has computed yet: such a superframe stays one packet.
+ * A tunnel packet is cut if the identity is that of the inner packet. The identity of the outer packet would contain
+ * the inner checksums, which are not computed yet, so such a superframe stays one packet.
  *
- * UDP superframes always count the IPv4 identification on, as Linux does when it cuts them. Where a receiver has put
- * one together from packets that all had the same, nothing says so.
+ * In UDP superframes the IPv4 identification always counts up, as Linux does when it cuts them. If a receiver has
+ * joined packets that all had the same identification, this cannot be detected.
  */
 #include "packet/segments.h"
 
@@ -22,14 +22,15 @@
 #define IPV6_HEADER 40u
 #define JUMBO_BYTES 8u /* the hop-by-hop header of superframes above 64 KB */
 
-/* Headers that are copied to each segment: IPv4 with options or IPv6 with a few extension headers, and TCP. */
+/* Bytes of the headers that are copied to each segment: IPv4 with options or IPv6 with a few extension headers, and
+ * TCP. */
 #define HEADERS_MAX 512u
 
 struct cut {
-	struct ow_packet packet;  /* of the segment: its bytes are in `bytes` */
+	struct ow_packet packet;  /* the segment; its bytes are in `bytes` */
 	const uint8_t *payload;   /* of the superframe */
-	uint32_t captured, total; /* bytes of it: that are there, that there are */
-	uint32_t headers, l4;     /* of a segment: bytes, and offset of the transport header */
+	uint32_t captured, total; /* bytes of the payload: captured, and on the wire */
+	uint32_t headers, l4;     /* of a segment: bytes of the headers, and offset of the transport header */
 	uint16_t ip_id;
 	uint32_t sequence;
 	uint8_t flags;
@@ -48,7 +49,7 @@ static int one(const struct ow_identity *identity, const struct ow_packet *packe
 	return 0;
 }
 
-/* The superframe is that of this packet's own transport protocol, not of one inside it or around it. */
+/* Whether the offload type matches this packet's transport protocol, not that of an inner or outer packet. */
 static bool fits(enum ow_gso gso, const struct ow_packet *packet)
 {
 	if (!packet->l4 || packet->fragment || (packet->has_tunnel && packet->tunnels == 0))
@@ -65,7 +66,8 @@ static bool fits(enum ow_gso gso, const struct ow_packet *packet)
 	}
 }
 
-/* A hop-by-hop header with nothing but the jumbo length: Linux puts it into long superframes, and takes it out again.
+/*
+ * A hop-by-hop header with only the jumbo length: Linux adds it to long superframes and removes it when it cuts them.
  */
 static bool has_jumbo(const struct ow_packet *packet)
 {
@@ -74,7 +76,7 @@ static bool has_jumbo(const struct ow_packet *packet)
 	       ow_load_be16(ip + 4) == 0 && ip[IPV6_HEADER + 1] == 0 && ip[IPV6_HEADER + 2] == 0xc2;
 }
 
-/* Splits the packet into headers, which are copied, and payload. False if they cannot be told apart. */
+/* Splits the packet into headers, which are copied, and payload. Returns false if that is not possible. */
 static bool prepare(const struct ow_packet *packet, struct cut *cut)
 {
 	const uint8_t *ip = packet->ip, *l4 = packet->l4;
@@ -105,7 +107,7 @@ static bool prepare(const struct ow_packet *packet, struct cut *cut)
 	return true;
 }
 
-/* Headers of the segment with `len` bytes from `from` on, which is number i. */
+/* Adapts the headers for segment number i, with `len` bytes from `from` on. */
 static void patch(const struct ow_iface_frame *frame, struct cut *cut, uint32_t i, uint32_t from, uint32_t len)
 {
 	uint8_t *ip = cut->bytes, *l4 = ip + cut->l4, flags = cut->flags;
@@ -130,7 +132,7 @@ static void patch(const struct ow_iface_frame *frame, struct cut *cut, uint32_t 
 	ow_store_be32(l4 + 4, cut->sequence + from);
 }
 
-/* The payload, as far as it counts; only that is copied. */
+/* Copies the part of the payload that enters the id. */
 static void put_payload(const struct ow_identity *identity, struct cut *cut, uint32_t from, uint32_t len)
 {
 	uint32_t there = cut->captured > from ? cut->captured - from : 0;

@@ -11,7 +11,7 @@ enum ow_layer ow_decode_cursor_ethernet(struct ow_decode_cursor *w)
 	return OW_LAYER_TYPE;
 }
 
-/* A tag of n bytes that ends with the ethertype of what follows. */
+/* A tag of n bytes that ends with the next ethertype. */
 static enum ow_layer tag(struct ow_decode_cursor *w, uint32_t n)
 {
 	if (!ow_decode_cursor_has(w, n))
@@ -22,7 +22,7 @@ static enum ow_layer tag(struct ow_decode_cursor *w, uint32_t n)
 }
 
 /*
- * Arista's header with the time at which a switch saw the frame: subtype 2 (1 = time), time scale 1, format and
+ * Arista's header with the time at which a switch received the frame: subtype 2 (1 = time), time scale 1, format and
  * hardware 1 (upper half: 1 = 64 bits, 2 = 48 bits), time 8 or 6, ethertype 2
  */
 static enum ow_layer arista(struct ow_decode_cursor *w)
@@ -94,7 +94,7 @@ enum ow_layer ow_decode_cursor_llc(struct ow_decode_cursor *w)
 		return OW_LAYER_SHORT;
 	uint32_t oui = ow_load_be32(w->p + 2) & 0xffffff;
 	w->type = ow_load_be16(w->p + 6);
-	/* RFC 1042 and 802.1H; a length where the type belongs would be LLC in LLC. */
+	/* RFC 1042 and 802.1H; a length in place of the type would be LLC in LLC. */
 	if ((oui != 0 && oui != 0x0000f8) || w->type <= 1500)
 		return OW_LAYER_NOT_IP;
 	ow_decode_cursor_skip(w, 8);
@@ -128,7 +128,7 @@ enum ow_layer ow_decode_cursor_ppp(struct ow_decode_cursor *w)
 	}
 }
 
-/* An IP header n bytes on whose length fits what is left. */
+/* Whether there is an IP header n bytes ahead whose length fits. */
 static bool plausible_ip(const struct ow_decode_cursor *w, uint32_t n, unsigned version)
 {
 	if (!ow_decode_cursor_has(w, n + (version == 4 ? 20 : 40)))
@@ -142,7 +142,7 @@ static bool plausible_ip(const struct ow_decode_cursor *w, uint32_t n, unsigned 
 	return 40 + payload <= left && (payload > 0 || ip[6] == 0 || ip[6] == 59);
 }
 
-/* An Ethernet header of a protocol that is likely inside a pseudowire, n bytes on. */
+/* Whether there is an Ethernet header n bytes ahead, of a protocol that is likely in a pseudowire. */
 static bool plausible_ethernet(const struct ow_decode_cursor *w, uint32_t n)
 {
 	if (!ow_decode_cursor_has(w, n + 14))
@@ -170,8 +170,8 @@ static bool plausible_ethernet(const struct ow_decode_cursor *w, uint32_t n)
 }
 
 /*
- * The labels do not say what they carry. An IP header that fits wins; then Ethernet behind a control word, then
- * Ethernet at once (whose address may begin with any nibble).
+ * MPLS labels do not name the payload. An IP header that fits has priority; then Ethernet after a control word, then
+ * Ethernet without one (whose address may begin with any nibble).
  */
 enum ow_layer ow_decode_cursor_mpls(struct ow_decode_cursor *w)
 {

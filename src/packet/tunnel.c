@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tunnels: what a transport header says about a packet inside. A port number alone proves little, so the tunnel's own
- * header must look right too; if it does not, the packet is an ordinary one.
+ * Detects tunnels by the transport header. A port number alone is not sufficient, so the tunnel's own header must be
+ * valid too; otherwise the packet is an ordinary one.
  */
 #include "packet/decode_cursor.h"
 
 #define GTP_EXTENSIONS_MAX 8
 
-/* Too few bytes for a tunnel header: cut by the capture, or no tunnel after all. */
+/* Too few bytes for a tunnel header: cut by the capture, or not a tunnel. */
 static enum ow_layer too_few(const struct ow_decode_cursor *w)
 {
 	return w->packet->truncated ? OW_LAYER_SHORT : OW_LAYER_NONE;
 }
 
-/* An IP packet of this version (0: any) n bytes on. */
+/* Checks for an IP packet of this version (0: any) n bytes ahead. */
 static enum ow_layer ip_after(struct ow_decode_cursor *w, uint32_t n, unsigned version)
 {
 	if (!ow_decode_cursor_has(w, n + 1))
@@ -25,7 +25,7 @@ static enum ow_layer ip_after(struct ow_decode_cursor *w, uint32_t n, unsigned v
 	return OW_LAYER_IP;
 }
 
-/* Another layer n bytes on. */
+/* Moves to another layer n bytes ahead. */
 static enum ow_layer layer_after(struct ow_decode_cursor *w, uint32_t n, enum ow_layer next)
 {
 	if (!ow_decode_cursor_has(w, n))
@@ -34,7 +34,7 @@ static enum ow_layer layer_after(struct ow_decode_cursor *w, uint32_t n, enum ow
 	return next;
 }
 
-/* The payload of GRE, Geneve and the like, named by an ethertype. */
+/* The payload of GRE, Geneve and similar, given by an ethertype. */
 static enum ow_layer type_after(struct ow_decode_cursor *w, uint32_t n, uint16_t type)
 {
 	switch (type) {
@@ -55,7 +55,7 @@ static enum ow_layer type_after(struct ow_decode_cursor *w, uint32_t n, uint16_t
 	}
 }
 
-/* ERSPAN III: 12 bytes and, if the last bit says so, 8 of platform data. */
+/* ERSPAN III: 12 bytes and, if the last bit is set, 8 of platform data. */
 static enum ow_layer erspan3_after(struct ow_decode_cursor *w, uint32_t n)
 {
 	if (!ow_decode_cursor_has(w, n + 12))
@@ -107,7 +107,7 @@ static enum ow_layer vxlan(struct ow_decode_cursor *w)
 	return layer_after(w, 8, OW_LAYER_ETHERNET);
 }
 
-/* VXLAN where byte 3 names the payload; some senders forget the flag (P = 4) that says so. */
+/* VXLAN with the payload type in byte 3; some senders omit the flag (P = 4) for it. */
 static enum ow_layer vxlan_gpe(struct ow_decode_cursor *w)
 {
 	if (!ow_decode_cursor_has(w, 8))
@@ -171,7 +171,7 @@ static enum ow_layer gtp(struct ow_decode_cursor *w)
 	return ip_after(w, n, 0);
 }
 
-/* Optional authentication (0001) and origin (0000) headers, then IPv6, which must fit what is left. */
+/* Optional authentication (0001) and origin (0000) headers, then IPv6, whose length must fit. */
 static enum ow_layer teredo(struct ow_decode_cursor *w)
 {
 	uint32_t n = 0;
@@ -223,7 +223,7 @@ static enum ow_layer udp(struct ow_decode_cursor *w)
 	case 3544:
 		parse = teredo;
 		break;
-	case 4789: /* and what Linux used before the port was assigned: */
+	case 4789: /* and the port that Linux used before one was assigned: */
 	case 8472:
 		parse = vxlan;
 		break;

@@ -19,7 +19,7 @@ static enum ow_layer wifi(struct ow_decode_cursor *w, bool padded)
 	if (!ow_decode_cursor_has(w, 24))
 		return OW_LAYER_SHORT;
 	uint8_t control = w->p[0], flags = w->p[1];
-	/* Only data, with a body, in the clear, and not a later fragment. */
+	/* Accept only data with a body, not encrypted, and not a later fragment. */
 	if ((control & 0x0f) != 0x08 || control & 0x40 || flags & 0x40 || w->p[22] & 0x0f)
 		return OW_LAYER_NOT_IP;
 	uint32_t n = (flags & 3) == 3 ? 30 : 24;
@@ -81,7 +81,7 @@ enum ow_layer ow_decode_cursor_radiotap(struct ow_decode_cursor *w)
 	return wifi(w, flags & RADIOTAP_FLAG_PAD);
 }
 
-/* A Prism header has a fixed size; the same link type is used with AVS headers, which have a magic and a length. */
+/* A Prism header has a fixed size. The same link type is used for AVS headers, which have a magic and a length. */
 enum ow_layer ow_decode_cursor_prism(struct ow_decode_cursor *w)
 {
 	if (!ow_decode_cursor_has(w, 8))

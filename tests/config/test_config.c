@@ -191,7 +191,7 @@ static const struct {
 	{TOP "flows: [{counters: 10}]\n", "has no 'file'"},
 	{TOP "flows: [{file: f, count: 10}]\n", "unknown key 'count' in flows 'f', did you mean 'counts'?"},
 	{TOP "flows: [{file: f, counters: 0}]\n", "counters of flows 'f': '0' is not a number in 1 .. "},
-	{TOP "flows: [{file: f, key: five}]\n", "key of flows 'f': 'five' is no flow key"},
+	{TOP "flows: [{file: f, key: five}]\n", "key of flows 'f': 'five' is not a flow key"},
 	{TOP "flows: [{file: f, heading: up}]\n", "'up' is not both, in or out"},
 	{TOP "flows: [{file: f, interval: 2d}]\n", "'2d' is not in 1 ms .. 86400 s"},
 	{TOP "flows: [{file: f, form: rows}]\n", "'rows' is no form"},
