@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define PARAMS_BYTES 8
-#define KEY_TAG      UINT64_C(0x616d732d6b657973) /* sets the keys apart from those of other structures */
+#define KEY_TAG      UINT64_C(0x616d732d6b657973) /* makes the keys different from those of other synopses */
 
 static struct ow_ams *ams_of(struct ow_synopsis *synopsis)
 {
@@ -53,7 +53,8 @@ int ow_ams_create(uint32_t counters, uint64_t seed, struct ow_synopsis **ret_syn
 	return 0;
 }
 
-/* The sum of m squared counters varies by sqrt(2 / m) of itself: 1.96 sqrt(2 / m) = error; m is a power of two. */
+/* The standard deviation of a sum of m squared counters is sqrt(2 / m) of it: 1.96 sqrt(2 / m) = error; m is a power of
+ * two. */
 uint32_t ow_ams_size(double error)
 {
 	double least = error > 0 ? 2 * (1.96 / error) * (1.96 / error) : OW_AMS_COUNTERS_MAX;
@@ -89,7 +90,7 @@ static size_t memory(const struct ow_synopsis *synopsis)
 	return ams_at(synopsis)->counters * sizeof(uint32_t);
 }
 
-/* sign: 1 adds, -1 takes out. The counter is in the low bits of the hash, its sign in the highest. */
+/* sign: 1 adds, -1 removes. The low bits of the hash select the counter, the highest bit is the sign. */
 static inline void update(struct ow_ams *ams, const struct ow_sighting *stamps, size_t count, uint32_t sign)
 {
 	const uint64_t key_xor = ams->key_xor, key_mul = ams->key_mul;
@@ -185,7 +186,7 @@ size_t ow_ams_size_of(const uint8_t bytes[8])
 	return size_for(counters, bytes[4]);
 }
 
-/* Reads the counters; returns the bits left over at the end, which must be 0. */
+/* Reads the counters. Returns the unused bits at the end, which must be 0. */
 static uint64_t unpack(struct ow_ams *ams, const uint8_t *bytes, unsigned bits)
 {
 	uint64_t hold = 0, mask = (UINT64_C(1) << bits) - 1;
@@ -219,7 +220,7 @@ static int decode(const uint8_t *bytes, size_t size, uint64_t seed, struct ow_sy
 	if (left || bits_needed(ams_of(synopsis)) != bytes[4]) {
 		ow_synopsis_free(synopsis);
 		return ow_error_set(err, EINVAL, "ams: %s",
-		                    left ? "bits behind the last counter" : "more bits a counter than any needs");
+		                    left ? "bits after the last counter" : "more bits a counter than any needs");
 	}
 	*ret_synopsis = synopsis;
 	return 0;
@@ -248,8 +249,8 @@ const struct ow_synopsis_ops ow_ams_ops = {
 };
 
 /*
- * d = sum of (z_A - z_B)^2. Two differences in one counter add or take away 2 each, so the variance is at most
- * 2 d (d - 1) / counters.
+ * d = sum of (z_A - z_B)^2. Two differences in one counter change d by +2 or -2, so the variance is at most 2 d (d - 1)
+ * / counters.
  */
 int ow_ams_difference(const struct ow_synopsis *a, const struct ow_synopsis *b, double *ret_differences,
                       double *ret_deviation)

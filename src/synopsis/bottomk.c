@@ -11,8 +11,8 @@
 #include <string.h>
 
 #define PARAMS_BYTES 8
-#define KEY_TAG      UINT64_C(0x626f74746f6d6b21) /* sets the key apart from those of other structures */
-#define NUMBER_MAX   10                           /* bytes of a number of 64 bits */
+#define KEY_TAG      UINT64_C(0x626f74746f6d6b21) /* makes the key different from those of other synopses */
+#define NUMBER_MAX   10                           /* bytes of an encoded 64-bit number */
 
 static struct ow_bottomk *bottomk_of(struct ow_synopsis *synopsis)
 {
@@ -59,7 +59,7 @@ int ow_bottomk_create_for(size_t memory, const struct ow_sizing *sizing, uint64_
 	size_t k = memory / sizeof(struct ow_bottomk_entry);
 	if (k > OW_BOTTOMK_MAX)
 		k = OW_BOTTOMK_MAX;
-	/* One more: a sample that is full may have left packets out, one that is not has all. */
+	/* One more than the packets: a full sample may have left packets out, a sample with room has all. */
 	if (sizing->packets >= 1 && (double)k > sizing->packets + 1)
 		k = (size_t)sizing->packets + 1;
 	return ow_bottomk_create((uint32_t)k, seed, ret_synopsis);
@@ -82,7 +82,7 @@ static size_t memory(const struct ow_synopsis *synopsis)
 	return bottomk_at(synopsis)->k * sizeof(struct ow_bottomk_entry);
 }
 
-/* Times break ties, so that the sample does not depend on the order in which packets came. */
+/* Times break ties, so that the sample does not depend on the order of the packets. */
 static inline bool above(const struct ow_bottomk_entry *x, const struct ow_bottomk_entry *y)
 {
 	return x->rank > y->rank || (x->rank == y->rank && x->time_ns > y->time_ns);
@@ -98,7 +98,7 @@ static void sift_up(struct ow_bottomk *bottomk, struct ow_bottomk_entry entry)
 	bottomk->entry[i] = entry;
 }
 
-/* Instead of the top. */
+/* Replaces the top of the heap. */
 static void sift_down(struct ow_bottomk *bottomk, struct ow_bottomk_entry entry)
 {
 	struct ow_bottomk_entry *heap = bottomk->entry;
@@ -142,7 +142,7 @@ static bool same_shape(const struct ow_synopsis *a, const struct ow_synopsis *b)
 
 static int merge(struct ow_synopsis *synopsis, const struct ow_synopsis *other)
 {
-	/* The other's own entries, if both are the same, move while they are read: count them once. */
+	/* If both are the same synopsis, its entries move while they are read, so read the count only once. */
 	const struct ow_bottomk *from = bottomk_at(other);
 	if (synopsis == other)
 		return -EINVAL;
@@ -158,7 +158,7 @@ static int descending(const void *a, const void *b)
 
 const struct ow_bottomk_entry *ow_bottomk_entries(const struct ow_synopsis *synopsis, uint32_t *ret_count)
 {
-	/* The same sample, written differently. */
+	/* Sorting does not change the sample, so casting away const is safe. */
 	struct ow_bottomk *bottomk = (struct ow_bottomk *)synopsis;
 	if (!bottomk->sorted) {
 		qsort(bottomk->entry, bottomk->count, sizeof *bottomk->entry, descending);
@@ -191,7 +191,7 @@ static uint8_t *put_number(uint8_t *bytes, uint64_t x)
 	return bytes;
 }
 
-/* Returns what follows, or NULL if there is no number, or one with more bytes than it needs. */
+/* Returns the position after the number, or NULL if there is no number or its encoding is not the shortest. */
 static const uint8_t *get_number(const uint8_t *bytes, const uint8_t *end, uint64_t *ret_number)
 {
 	uint64_t x = 0;
@@ -236,7 +236,7 @@ static void encode(const struct ow_synopsis *synopsis, uint8_t *bytes)
 	}
 }
 
-/* Fills the entries from the smallest, which is the last, on. Returns the end of what was read, or NULL. */
+/* Fills the entries in ascending order, so from the last one on. Returns the end of the encoding, or NULL. */
 static const uint8_t *get_entries(struct ow_bottomk *bottomk, const uint8_t *bytes, const uint8_t *end)
 {
 	uint64_t rank = 0, step, time;
@@ -271,7 +271,7 @@ static int decode(const uint8_t *bytes, size_t size, uint64_t seed, struct ow_sy
 	if (end != bytes + size) {
 		ow_synopsis_free(synopsis);
 		return ow_error_set(err, EINVAL, "bottomk: %s",
-		                    end ? "bytes behind the packets" : "packets that cannot be read");
+		                    end ? "bytes after the packets" : "packets that cannot be read");
 	}
 	*ret_synopsis = synopsis;
 	return 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times of packets in counters that all flows share: COLATE sections 3 and 1.4, with the deviations of formulas 1
- * (counters are modular, the j of a packet is a hash of it) and the banks of formulas 3.8.
+ * Adds up the times of packets in counters that all flows share: COLATE sections 3 and 1.4, with the deviations of
+ * formulas 1 (counters are modular; the j of a packet is a hash of it) and the banks of formulas 3.8.
  *
- * A batch goes through in blocks: hashes and times of the packets first, then each layer for itself, first where the
- * packets go, then the additions. Nothing in one step waits for the one before it in the same step, so that loads and
- * multiplications of many packets overlap.
+ * A batch is processed in blocks: first the hashes and times of all packets, then for each layer first the positions of
+ * all packets, then the additions. The operations of a step are independent, so that loads and multiplications of many
+ * packets overlap.
  */
 #include "synopsis/colate.h"
 
@@ -14,13 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 128 /* packets; what a block needs stays in the first cache */
+#define BLOCK 128 /* packets; a block fits into the first-level cache */
 
 struct layer {
 	struct ow_colate_layer is;
 	uint64_t mask;
 	uint32_t check_mask, count_mask;
-	uint32_t size; /* of a bank, or of all */
+	uint32_t size; /* of a bank, or of all counters */
 	uint64_t key[OW_COLATE_SPREAD_MAX];
 	uint64_t packets;
 	uint64_t *counter;
@@ -29,14 +29,14 @@ struct layer {
 
 struct ow_colate {
 	struct ow_colate_params params;
-	struct ow_random random; /* of OW_COLATE_RANDOM; seeded by the first packet, so that points differ */
+	struct ow_random random; /* for OW_COLATE_RANDOM; seeded by the first packet, so that points differ */
 	uint64_t packets;
-	int64_t first_ns, last_ns, base_ns; /* base: of the sum below */
+	int64_t first_ns, last_ns, base_ns; /* base_ns: reference of the sum below */
 	__int128 time_sum_ns;
 	struct layer layer[OW_COLATE_LAYERS_MAX];
 };
 
-/* What a layer gets of a block. */
+/* The packets of a block, as a layer gets them. */
 struct block {
 	size_t count;
 	uint64_t flow[BLOCK], hash[BLOCK], time[BLOCK];
@@ -53,7 +53,7 @@ static int check_layer(const struct ow_colate_layer *layer, unsigned number, str
 		return ow_error_set(err, EINVAL, "layer %u: %u counters, %u to %u are possible", number,
 		                    layer->counters, layer->spread, OW_COLATE_COUNTERS_MAX);
 	if (layer->form == OW_COLATE_BANKS && layer->counters % layer->spread)
-		return ow_error_set(err, EINVAL, "layer %u: %u counters are no multiple of %u banks", number,
+		return ow_error_set(err, EINVAL, "layer %u: %u counters are not a multiple of %u banks", number,
 		                    layer->counters, layer->spread);
 	if (layer->bits < 8 || layer->bits > 64)
 		return ow_error_set(err, EINVAL, "layer %u: counters of %u bits, 8 to 64 are possible", number,
@@ -200,7 +200,7 @@ void ow_colate_reset(struct ow_colate *colate)
 	colate->time_sum_ns = 0;
 }
 
-/* The time in units, modulo 2^64, rounded down: what differs between points is the delay, also before 1970. */
+/* The time in units, modulo 2^64, rounded down, also before 1970. So points differ only by the delay. */
 static inline uint64_t in_units(int64_t time_ns, uint32_t unit_ns)
 {
 	int64_t quotient = time_ns / (int64_t)unit_ns;
@@ -213,12 +213,12 @@ static void start(struct ow_colate *colate, const struct ow_flow_stamp *first)
 	ow_random_seed(&colate->random, colate->params.seed ^ ow_mix64((uint64_t)first->time_ns));
 }
 
-/* Hashes and times of a block; and what is known of all times. */
+/* Computes the hashes and times of a block, and updates first, last and sum of the times. */
 static void take(struct ow_colate *colate, const struct ow_flow_stamp *stamps, size_t count, struct block *block)
 {
 	uint64_t seed = colate->params.seed;
 	int64_t first = colate->first_ns, last = colate->last_ns, base = colate->base_ns;
-	uint64_t low = 0, high = 0; /* of the sum of differences, which may be of either sign */
+	uint64_t low = 0, high = 0; /* of the sum of differences, which may have either sign */
 	for (size_t i = 0; i < count; i++) {
 		int64_t t = stamps[i].time_ns;
 		uint64_t since = (uint64_t)t - (uint64_t)base + (UINT64_C(1) << 63);
@@ -241,7 +241,7 @@ static void take(struct ow_colate *colate, const struct ow_flow_stamp *stamps, s
 	colate->packets += count;
 }
 
-/* The packets of a layer's share, with their signs. */
+/* Selects the packets of a layer's share, with their signs. */
 static const struct block *share(const struct layer *layer, const struct block *all, struct block *own)
 {
 	const struct ow_colate_layer *is = &layer->is;
@@ -260,7 +260,7 @@ static const struct block *share(const struct layer *layer, const struct block *
 	return own;
 }
 
-/* As ow_colate_counter, with its constant part at hand. */
+/* As ow_colate_counter, with its constant part computed before. */
 static inline uint32_t position(uint64_t flow, uint64_t key, uint32_t size)
 {
 	return (uint32_t)((ow_mix64(flow ^ key) >> 32) * size >> 32);
@@ -301,7 +301,7 @@ static void add_banks(struct layer *layer, const struct block *block)
 	}
 }
 
-/* One of the flow's counters: by the packet, or at random. */
+/* Adds to one of the flow's counters, chosen by the packet or at random. */
 static void add_spread(struct layer *layer, const struct block *block, struct ow_random *random)
 {
 	uint32_t at[BLOCK], spread = layer->is.spread;

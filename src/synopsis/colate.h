@@ -9,18 +9,18 @@
 #include <stdint.h>
 
 /*
- * The times of packets in counters that all flows share (COLATE, sections 3 and 1.4; formulas 3.8 for what we do
- * instead). No table of flows: a hash of the flow names its counters.
+ * Adds up the times of packets in counters that all flows share (COLATE, sections 3 and 1.4; formulas 3.8 for our
+ * alternative). There is no table of flows: a hash of the flow selects its counters.
  *
- * A recording has layers. Each takes the packets of its share of the hash space and adds the time of each to one
- * counter of the m that the flow has there (COLATE), or to one in each of k banks (banks). Times are Unix nanoseconds
- * in units of unit_ns; counters are modulo 2^bits, so that no time base has to be agreed and overflow is harmless: the
- * difference of the same counter at two points is the sum of the delays, if both put the same packets there and that
- * sum fits. A counter's check, the sum of a hash of the packets' ids modulo 2^check_bits, tells whether they did.
- * Counters and checks of several epochs, queues or ports add up.
+ * A recording has layers. Each takes the packets of its share of the hash space and adds the time of each packet to one
+ * of the flow's m counters (COLATE), or to one counter in each of k banks (banks). Times are Unix nanoseconds in units
+ * of unit_ns. Counters are modulo 2^bits, so that no time base has to be agreed and overflow is harmless: the
+ * difference of the same counter at two points is the sum of the delays, if both added the same packets and the sum
+ * fits. The check of a counter, the sum of a hash of the packets' ids modulo 2^check_bits, shows whether they did.
+ * Counters and checks of several epochs, queues or ports can be added.
  */
 
-/* A packet as a recording sees it. Both hashes are keyed and uniformly distributed. */
+/* A packet in a recording. Both hashes are keyed and uniformly distributed. */
 struct ow_flow_stamp {
 	uint64_t flow;
 	uint64_t id;
@@ -29,7 +29,7 @@ struct ow_flow_stamp {
 
 enum ow_colate_form {
 	OW_COLATE_RANDOM = 1, /* one of the flow's m counters at random: COLATE as printed */
-	OW_COLATE_HASHED,     /* one of the flow's m counters by the packet's id: what Theorem 4 needs */
+	OW_COLATE_HASHED,     /* one of the flow's m counters by the packet's id, as Theorem 4 requires */
 	OW_COLATE_BANKS,      /* the flow's counter in each of m banks of counters / m */
 };
 
@@ -40,12 +40,12 @@ enum ow_colate_form {
 
 struct ow_colate_layer {
 	enum ow_colate_form form;
-	bool is_signed;       /* times are added or subtracted, by a hash of the packet: for the standard deviation */
+	bool is_signed;       /* a hash of the packet is the sign of its time; for the standard deviation */
 	uint32_t counters;    /* n, of all banks together; a multiple of spread for banks */
 	uint32_t spread;      /* m counters a flow, or m banks */
 	uint8_t bits;         /* b, 8 .. 64 */
 	uint8_t check_bits;   /* 0 (none) .. 32 */
-	uint8_t count_bits;   /* 0 (none) .. 32: packets of each counter (signed: sum of signs), modulo 2^this */
+	uint8_t count_bits;   /* 0 (none) .. 32: packets of each counter (if signed: sum of the signs), modulo 2^this */
 	uint32_t first, last; /* the share of packets: first <= hash(id) < last, of OW_COLATE_SHARE */
 };
 
@@ -56,20 +56,21 @@ struct ow_colate_params {
 	uint64_t seed;    /* the same at all points that are compared */
 };
 
-/* 0, or -EINVAL with a line that names the parameter. */
+/* 0, or -EINVAL with an error that names the parameter. */
 int ow_colate_check(const struct ow_colate_params *params, struct ow_error *err);
-/* May these be compared? -EINVAL with a line that names what differs. */
+/* Checks that two recordings can be compared. -EINVAL with an error that names what differs. */
 int ow_colate_comparable(const struct ow_colate_params *a, const struct ow_colate_params *b, struct ow_error *err);
 
-/* -- who goes where: the one place that recording and querying share ----------------------------------------------- */
+/* -- the counters of a packet: used by recording and by querying --------------------------------------------------- */
 
-/* The key of the j-th hash. Layers of different shares have their own: flows that meet in one do not in the next. */
+/* The key of the j-th hash. Layers of different shares have different keys, so flows that share a counter in one layer
+ * do not in the next. */
 static inline uint64_t ow_colate_key(const struct ow_colate_layer *layer, uint64_t seed, uint32_t j)
 {
 	return ow_mix64(seed + j + 1 + ((uint64_t)layer->first << 32));
 }
 
-/* Counter of a flow in a layer: 0 <= j < spread. Banks follow one another. */
+/* The counter of a flow in a layer: 0 <= j < spread. Banks are contiguous. */
 static inline uint32_t ow_colate_counter(const struct ow_colate_layer *layer, uint64_t seed, uint64_t flow, uint32_t j)
 {
 	uint64_t hash = ow_mix64(flow ^ ow_colate_key(layer, seed, j));
@@ -78,13 +79,13 @@ static inline uint32_t ow_colate_counter(const struct ow_colate_layer *layer, ui
 	return layer->form == OW_COLATE_BANKS ? j * size + at : at;
 }
 
-/* Of a packet: its place in the hash space of shares, its j, its sign, what it adds to the check. */
+/* The hash of a packet. It gives its place in the hash space of shares, its j, its sign and its part of the check. */
 static inline uint64_t ow_colate_packet_hash(uint64_t seed, uint64_t id)
 {
 	return ow_mum64(id ^ seed, UINT64_C(0x9e3779b97f4a7c15)) ^ id;
 }
 
-/* Parts of that hash which do not overlap where it matters (j is made of the upper bits of its part). */
+/* These parts of the hash do not overlap where it matters (j is made of the upper bits of its part). */
 static inline uint32_t ow_colate_place(uint64_t packet_hash) /* 0 .. OW_COLATE_SHARE - 1 */
 {
 	return (uint32_t)(packet_hash >> 48);
@@ -112,36 +113,36 @@ struct ow_colate;
 int ow_colate_create(const struct ow_colate_params *params, struct ow_colate **ret_colate, struct ow_error *err);
 void ow_colate_free(struct ow_colate *colate);
 void ow_colate_reset(struct ow_colate *colate);
-/* In batches: no allocation, lock or system call. */
+/* Adds a batch without allocation, lock or system call. */
 void ow_colate_add(struct ow_colate *colate, const struct ow_flow_stamp *stamps, size_t count);
 /* this += other; -EINVAL unless comparable. */
 int ow_colate_merge(struct ow_colate *colate, const struct ow_colate *other, struct ow_error *err);
 const struct ow_colate_params *ow_colate_params(const struct ow_colate *colate);
-/* Packets added; and to each layer (the packet counters of section 1.4). */
+/* Packets added in all, and to each layer (the packet counters of section 1.4). */
 uint64_t ow_colate_packets(const struct ow_colate *colate);
 uint64_t ow_colate_layer_packets(const struct ow_colate *colate, uint32_t layer);
-/* Sum of all times since the first of this epoch, in units: what the threshold T is compared with. Saturates. */
+/* Sum of all times since the first one of this epoch, in units; compared with the threshold T. Saturates. */
 uint64_t ow_colate_time_sum(const struct ow_colate *colate);
-/* First and last time added; meaningless without packets. */
+/* First and last time added; undefined without packets. */
 int64_t ow_colate_first_ns(const struct ow_colate *colate);
 int64_t ow_colate_last_ns(const struct ow_colate *colate);
-/* Counters of a layer modulo 2^bits, and their checks (NULL without): `counters` each. */
+/* Counters of a layer modulo 2^bits, and their checks (NULL if it has none): `counters` each. */
 const uint64_t *ow_colate_counters(const struct ow_colate *colate, uint32_t layer);
 const uint32_t *ow_colate_checks(const struct ow_colate *colate, uint32_t layer);
-/* Packets of each counter modulo 2^count_bits (NULL without). */
+/* Packets of each counter modulo 2^count_bits (NULL if it has none). */
 const uint32_t *ow_colate_counts(const struct ow_colate *colate, uint32_t layer);
-/* What a stored recording says, for codecs: added to what is there. */
+/* The totals of a stored recording, for codecs; they are added to the present ones. */
 struct ow_colate_facts {
 	uint64_t packets, layer_packets[OW_COLATE_LAYERS_MAX];
-	int64_t first_ns, last_ns; /* without packets of no meaning */
+	int64_t first_ns, last_ns; /* undefined without packets */
 	uint64_t time_sum;         /* in units since first_ns */
 };
 void ow_colate_facts(const struct ow_colate *colate, struct ow_colate_facts *ret_facts);
 void ow_colate_add_facts(struct ow_colate *colate, const struct ow_colate_facts *facts);
-/* Counters `from` .. from + count - 1 of a layer, their checks and counts (NULL in a layer without). */
+/* Adds to the counters `from` .. from + count - 1 of a layer, to their checks and counts (NULL if it has none). */
 void ow_colate_add_raw(struct ow_colate *colate, uint32_t layer, uint32_t from, const uint64_t *counters,
                        const uint32_t *checks, const uint32_t *counts, size_t count);
-/* Bits of memory of all counters, checks and counts, as a router would hold them. */
+/* Bits of memory for all counters, checks and counts in a router. */
 uint64_t ow_colate_memory_bits(const struct ow_colate_params *params);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters of a recording from what people state: colate_plan.h. */
+/* Computes the parameters of a recording from the user's settings: colate_plan.h. */
 #include "base/word.h"
 #include "synopsis/colate_plan.h"
 
@@ -23,12 +23,12 @@ int ow_colate_form_parse(const char *name, enum ow_colate_form *ret_form, struct
 			return 0;
 		}
 	}
-	return ow_error_set(err, EINVAL, "'%.40s' is no form: banks, colate or colate-random", name);
+	return ow_error_set(err, EINVAL, "'%.40s' is not a form: banks, colate or colate-random", name);
 }
 
 /*
- * 48 bits of nanoseconds hold delays that add up to 78 hours in one counter, of either sign; a check of 16 bits takes
- * one counter in 65536 for clean that is not.
+ * 48 bits of nanoseconds hold a sum of delays of 78 hours in one counter, of either sign. With a check of 16 bits, one
+ * in 65536 counters that differ is taken for equal.
  */
 void ow_colate_plan_defaults(struct ow_colate_plan *ret_plan)
 {
@@ -91,7 +91,8 @@ int ow_colate_plan_params(const struct ow_colate_plan *plan, struct ow_colate_pa
 	return r;
 }
 
-/* Layers that share the packets are vectors; one that takes all of them, beside others, is for deviations. */
+/* Layers that divide the packets among them are vectors. A layer that takes all packets beside others is for
+ * deviations. */
 static bool is_beside(const struct ow_colate_params *params, uint32_t i)
 {
 	return i && params->layer[i].first == 0;

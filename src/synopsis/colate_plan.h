@@ -4,14 +4,14 @@
 
 #include "synopsis/colate.h"
 
-/* A recording as people state it, with defaults for what they leave out; both points state the same. */
+/* The user's settings for a recording, with defaults; they must be the same at both points. */
 struct ow_colate_plan {
 	enum ow_colate_form form;
-	uint32_t counters; /* in all; rounded up so that vectors and banks are alike */
+	uint32_t counters; /* in all; rounded up so that vectors and banks have equal sizes */
 	uint32_t spread;   /* banks, or counters a flow; 0 = default of the form */
-	uint32_t vectors; /* COLATE's answer to losses: vector i takes 2^-i of the packets, the last one what is left */
+	uint32_t vectors;  /* COLATE's solution for losses: vector i takes 2^-i of the packets, the last one the rest */
 	uint8_t bits, check_bits, count_bits;
-	/* One more vector, for the deviation within flows: all packets, COLATE's form, with counts. */
+	/* An additional vector for the deviation within flows: all packets, COLATE's form, with counts. */
 	uint32_t stddev_counters; /* 0 = none */
 	uint32_t stddev_spread;   /* counters a flow; 0 = OW_COLATE_STDDEV_SPREAD */
 	uint32_t unit_ns;
@@ -21,18 +21,18 @@ struct ow_colate_plan {
 #define OW_COLATE_BANKS_DEFAULT    3
 #define OW_COLATE_SPREAD_DEFAULT   20 /* the paper's m for alpha = .95, beta = .05 */
 #define OW_COLATE_COUNTERS_DEFAULT 65536
-#define OW_COLATE_STDDEV_SPREAD    16 /* a deviation is known to 1 / sqrt(2 * 15) = 18 % at best */
-#define OW_COLATE_STDDEV_COUNTS    8  /* bits of the packet counts there: what is expected tells the rest */
+#define OW_COLATE_STDDEV_SPREAD    16 /* a deviation has an error of at least 1 / sqrt(2 * 15) = 18 % */
+#define OW_COLATE_STDDEV_COUNTS    8  /* bits of the packet counts; the expected count gives the upper bits */
 #define OW_COLATE_SEED_DEFAULT     UINT64_C(1)
 
 void ow_colate_plan_defaults(struct ow_colate_plan *ret_plan);
-/* -EINVAL with a line. */
+/* -EINVAL with an error text. */
 int ow_colate_plan_params(const struct ow_colate_plan *plan, struct ow_colate_params *ret_params, struct ow_error *err);
 
-/* "banks", "colate", "colate-random"; and the form of a name, or -EINVAL with a line that lists them. */
+/* "banks", "colate", "colate-random"; and the form for a name, or -EINVAL with an error that lists them. */
 const char *ow_colate_form_name(enum ow_colate_form form);
 int ow_colate_form_parse(const char *name, enum ow_colate_form *ret_form, struct ow_error *err);
-/* "3 banks of 21,846 counters, 48 + 16 bits": in a few words; always terminated. */
+/* A short description: "3 banks of 21,846 counters, 48 + 16 bits"; always 0-terminated. */
 #define OW_COLATE_TEXT 160
 void ow_colate_params_text(const struct ow_colate_params *params, char text[OW_COLATE_TEXT]);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ids seen so far are in a hash table with open addressing; ids are uniform, so their top bits are the hash, and a
- * table that grows is copied from one end to the other. Nearly all packets are the first of their kind: they touch one
- * cache line, which is fetched ahead. Copies are in a list and a second, small table.
+ * The ids seen so far are in a hash table with open addressing. Ids are uniform, so their top bits are the hash, and a
+ * table grows by a linear copy. Nearly all packets are the first with their id: they touch one cache line, which is
+ * prefetched. Copies are in a list and a second, small table.
  */
 #include "synopsis/copies.h"
 
@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An id of 0 stands in the table as this one, since 0 marks free slots. */
+/* The table stores this value for the id 0, because 0 marks free slots. */
 #define OW_COPIES_ZERO     UINT64_C(0xd6e8feb86659fd93)
 #define OW_COPIES_BITS_MIN 4
-#define OW_COPIES_BITS_MAX 40 /* of the largest table: more than fits into memory */
-#define OW_COPIES_AHEAD    16 /* packets whose cache lines are fetched together */
+#define OW_COPIES_BITS_MAX 40 /* of the largest table, which does not fit into memory */
+#define OW_COPIES_AHEAD    16 /* packets whose cache lines are prefetched together */
 #define OW_COPIES_STEP     4096
-#define OW_COPIES_FEW      256 /* are sorted by comparing them */
+#define OW_COPIES_FEW      256 /* at most this many are sorted by comparison */
 
 void ow_copies_init(struct ow_copies *copies)
 {
@@ -46,7 +46,7 @@ static uint64_t key_of(uint64_t id)
 	return id ? id : OW_COPIES_ZERO;
 }
 
-/* The slot of the key, or the free one where it belongs. */
+/* The slot of the key, or the free slot for it. */
 static size_t probe(const uint64_t *slot, unsigned bits, uint64_t key)
 {
 	size_t at = key >> (64 - bits);
@@ -63,7 +63,7 @@ static size_t probe_last(const struct ow_copies *copies, uint64_t base_id)
 	return at;
 }
 
-/* Bits of a table that holds so many in at most 3 of 4 slots; from `bits` on. */
+/* Bits of a table that holds `count` ids with at most 3 of 4 slots used; at least `bits`. */
 static unsigned bits_for(unsigned bits, size_t count)
 {
 	if (bits < OW_COPIES_BITS_MIN)
@@ -91,7 +91,7 @@ static int grow_slots(struct ow_copies *copies, size_t count)
 	return 0;
 }
 
-/* Fills the second table anew from the list: of each base id the copy with the highest number. */
+/* Fills the second table from the list: for each base id the copy with the highest number. */
 static void fill_last(struct ow_copies *copies)
 {
 	copies->last_used = 0;
@@ -139,7 +139,7 @@ void ow_copies_expect(struct ow_copies *copies, size_t count)
 	(void)grow_slots(copies, count);
 }
 
-/* The name of a further copy of a packet. */
+/* Returns the id of a further copy of a packet. */
 static uint64_t name_copy(struct ow_copies *copies, uint64_t base_id)
 {
 	uint32_t *last = &copies->last[probe_last(copies, base_id)];
@@ -181,7 +181,7 @@ void ow_copies_name(struct ow_copies *copies, struct ow_sighting *stamps, size_t
 	assert(!copies->slot || copies->used < (size_t)1 << copies->bits);
 }
 
-/* Empties a slot and moves up what stands behind it because of it. */
+/* Empties a slot and moves up the entries that collided with it. */
 static void clear_slot(struct ow_copies *copies, size_t free_at)
 {
 	size_t mask = ((size_t)1 << copies->bits) - 1;
@@ -220,7 +220,7 @@ static int by_name(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Sorts into `sorted` by the top bits, about one to a place; then each finds its own among its neighbours. */
+/* Sorts into `sorted` by the top bits, about one entry for each place. Then each is sorted among its neighbours. */
 static void distribute(const struct ow_copy *copy, size_t count, unsigned bits, uint32_t *place, struct ow_copy *sorted)
 {
 	for (size_t i = 0; i < count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Count-Min of times. */
+/* Count-Min of packet times. */
 #include "synopsis/countmin.h"
 
 #include <errno.h>

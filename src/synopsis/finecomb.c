@@ -30,7 +30,9 @@ static uint32_t bucket_count(const struct ow_finecomb *f)
 	return f->first[f->params.banks];
 }
 
-/* -- life ---------------------------------------------------------------------------------------------------------- */
+/*
+ * -- create and free ------------------------------------------------------------------------------------------------
+ */
 
 static int check_params(const struct ow_finecomb_params *p, struct ow_error *err)
 {
@@ -120,14 +122,17 @@ static size_t finecomb_memory(const struct ow_synopsis *s)
 	return bytes;
 }
 
-/* -- packets ------------------------------------------------------------------------------------------------------- */
+/*
+ * -- packets --------------------------------------------------------------------------------------------------------
+ */
 
 struct picked {
 	struct ow_finecomb_entry entry[BATCH + 1];
 	uint8_t bank[BATCH + 1];
 };
 
-/* As the LDA: the upper half of a hash samples, the lower half chooses the row. Returns how many packets are taken. */
+/* As in the LDA: the upper half of a hash decides about sampling, the lower half selects the row. Returns the number of
+ * sampled packets. */
 static inline size_t pick(const struct ow_finecomb *f, const struct ow_sighting *stamps, size_t count, struct picked *p)
 {
 	uint64_t hash[BATCH + 1];
@@ -205,7 +210,7 @@ static bool same_entry(const struct ow_finecomb_entry *a, const struct ow_fineco
 	return a->time == b->time && a->digest == b->digest && a->bucket == b->bucket;
 }
 
-/* Takes the entry out if it is there; what was evicted before does not come back. */
+/* Removes the entry if it is there. An entry that was evicted before does not come back. */
 static void forget(struct ow_finecomb_stash *s, const struct ow_finecomb_entry *entry)
 {
 	uint32_t kept = 0;
@@ -263,7 +268,9 @@ void ow_finecomb_after(struct ow_finecomb *finecomb, const struct ow_sighting *s
 	beside(finecomb, stamps, count, OW_STASH_POST_END, keep_first);
 }
 
-/* -- merging ------------------------------------------------------------------------------------------------------- */
+/*
+ * -- merging --------------------------------------------------------------------------------------------------------
+ */
 
 static int by_time(const void *a, const void *b)
 {
@@ -276,7 +283,7 @@ static int by_time(const void *a, const void *b)
 	return (x->bucket > y->bucket) - (x->bucket < y->bucket);
 }
 
-/* Both stashes in order of time; of the sorted list the first or the last ones stay. */
+/* Sorts both stashes by time; the first or the last entries of the sorted list stay. */
 static void merge_stash(struct ow_finecomb_stash *s, const struct ow_finecomb_stash *other, bool last,
                         struct ow_finecomb_entry *room)
 {
@@ -321,7 +328,7 @@ static int finecomb_merge(struct ow_synopsis *s, const struct ow_synopsis *o)
 	return 0;
 }
 
-/* The stash stays as it is: it can still tell which packets of the difference drifted. */
+/* The stash is unchanged: it still shows which packets of the difference drifted. */
 static int finecomb_subtract(struct ow_synopsis *s, const struct ow_synopsis *other)
 {
 	combine(finecomb_of(s), finecomb_of_const(other), UINT64_MAX);
@@ -340,7 +347,9 @@ static bool finecomb_same_shape(const struct ow_synopsis *a, const struct ow_syn
 	return true;
 }
 
-/* -- bytes --------------------------------------------------------------------------------------------------------- */
+/*
+ * -- encoding -------------------------------------------------------------------------------------------------------
+ */
 
 static uint64_t fixed_size(uint64_t banks, uint64_t buckets)
 {
@@ -381,7 +390,7 @@ static void finecomb_encode(const struct ow_synopsis *s, uint8_t *bytes)
 			}
 }
 
-/* Parameters, checked as far as the size must agree with them. */
+/* Reads the parameters and checks that they fit the size. */
 static int decode_params(const uint8_t *bytes, size_t size, struct ow_finecomb_params *p, struct ow_error *err)
 {
 	if (size < 8)

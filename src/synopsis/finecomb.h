@@ -7,23 +7,24 @@
 /*
  * FineComb: Lee, Goldberg, Kompella, Varghese, "FineComb: Measuring Microscopic Latencies and Losses in the Presence of
  * Reordering", Purdue TR 10-009 (2010), section 3. An LDA whose buckets also hold a digest, the XOR of a hash of each
- * packet: a bucket is used only if counter and digest agree. The receiving point stashes the packets that arrived next
- * to the boundaries of the interval; if a bucket differs by packets that drifted over a boundary, the stash repairs it
+ * packet: a bucket is used only if counter and digest agree. The receiving point stashes the packets that arrived near
+ * the boundaries of the interval. If a bucket differs by packets that drifted over a boundary, the stash repairs it
  * (reconcile/finecomb_recover.h).
  *
- * The paper's symbols: TS, C, D time sum, counter and digest of a bucket; M buckets, W = 4w stash entries, S = M + W;
- * T packets of an interval, beta loss ratio, R = rho T packets that drift over a boundary, p share that is sampled.
+ * The paper's symbols: TS, C, D time sum, counter and digest of a bucket; M buckets, W = 4w stash entries, S = M + W; T
+ * packets of an interval, beta loss ratio, R = rho T packets that drift over a boundary, p share that is sampled.
  *
- * Sub-stashes are named by where packets arrived; the paper names packets by where they were sent, so that the
- * pre-start stash holds post-start packets: pre-start   the last w before the start: of this interval if they were
- * early     -> add back post-start  the first w after it: of the interval before if they were late       -> take out
- *   pre-end     the last w before the end: of the next interval if they were early   -> take out
- *   post-end    the first w after it: of this interval if they were late             -> add back
+ * The names of sub-stashes say where packets arrived. The paper names packets by where they were sent, so that the
+ * pre-start stash holds post-start packets:
+ *   pre-start   the last w before the start: of this interval if they were early      -> add back
+ *   post-start  the first w after it: of the interval before if they were late        -> remove
+ *   pre-end     the last w before the end: of the next interval if they were early    -> remove
+ *   post-end    the first w after it: of this interval if they were late              -> add back
  *
  * Where we deviate:
  * - Digest, row and sampling come from independent hashes (the paper takes the row from the digest).
  * - p* is computed as min(1, 2S / (T (2 rho + beta + sqrt(4 rho beta + beta^2)))); equation (6) is the same number, but
- *   cancels as rho goes to 0. Provision R = 4 max of the four kinds.
+ *   loses precision by cancellation as rho goes to 0. Provision R = 4 max of the four kinds.
  * - Several banks are disjoint, as in an LDA. Sums are 64 bits and modular.
  *
  * Bytes after the common header, little-endian:
@@ -35,8 +36,8 @@
  *
  * Worked example: A has packets x, y in a bucket, D = dx ^ dy, C = 2. At B, y arrived before the start (post-start
  * packet, in the pre-start stash) and z of the interval before came late (in the post-start stash): D = dx ^ dz, C = 2,
- * as an LDA would accept. The digests differ by dy ^ dz, which is the XOR of these two stash entries; adding y and
- * taking out z changes the count by 1 - 1 = 0 = 2 - 2: repaired, TS = bx + by.
+ * which an LDA would accept. The digests differ by dy ^ dz, which is the XOR of these two stash entries; adding y and
+ * removing z changes the count by 1 - 1 = 0 = 2 - 2: repaired, TS = bx + by.
  */
 
 #define OW_FINECOMB_BANKS_MAX 8u
@@ -77,30 +78,30 @@ struct ow_finecomb {
 	uint64_t key[3];
 	uint32_t first[OW_FINECOMB_BANKS_MAX + 1]; /* of each bank in `bucket`; then the end */
 	struct ow_finecomb_bucket *bucket;
-	struct ow_finecomb_entry *entries; /* of all stashes */
+	struct ow_finecomb_entry *entries; /* for all stashes */
 	struct ow_finecomb_stash stash[OW_FINECOMB_BANKS_MAX][OW_STASHES];
 	bool sender; /* keeps no stash */
 };
 
 extern const struct ow_synopsis_ops ow_finecomb_ops;
 
-/* -EINVAL if the parameters make no FineComb, -ENOMEM. Free with ow_synopsis_free. */
+/* -EINVAL if the parameters are invalid, -ENOMEM. Free with ow_synopsis_free. */
 int ow_finecomb_create(const struct ow_finecomb_params *params, uint64_t seed, struct ow_finecomb **ret_finecomb,
                        struct ow_error *err);
-/* As struct ow_sizing says: one bank at p*, with a stash that holds the expected drift and what it may scatter. */
+/* Creates one for struct ow_sizing: one bank at p*, with a stash for the expected drift and its variation. */
 int ow_finecomb_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed,
                            struct ow_synopsis **ret_synopsis);
 /* The same without a stash, at p**: FineComb-. */
 int ow_finecomb_minus_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed,
                                  struct ow_synopsis **ret_synopsis);
 
-/* The sending point needs no stash: drops it, and keeps none from now on. */
+/* The sending point needs no stash: frees it, and keeps none from now on. */
 void ow_finecomb_send_only(struct ow_finecomb *finecomb);
 
 /*
- * The receiving point's packets next to the interval, in order of arrival: the last ones before it and the first ones
- * after it. Times as ever, from the start of the interval. Packets of the interval itself are stashed by `add`, which
- * therefore wants them in order of arrival, too (the buckets do not mind).
+ * Adds the receiving point's packets around the interval, in order of arrival: the last ones before it and the first
+ * ones after it. Times count from the start of the interval, as always. `add` stashes packets of the interval itself,
+ * so it needs them in order of arrival, too (the buckets do not need it).
  */
 void ow_finecomb_before(struct ow_finecomb *finecomb, const struct ow_sighting *stamps, size_t count);
 void ow_finecomb_after(struct ow_finecomb *finecomb, const struct ow_sighting *stamps, size_t count);
@@ -112,7 +113,7 @@ static inline const struct ow_finecomb_entry *ow_finecomb_entry(const struct ow_
 	return &stash->entry[at < stash->room ? at : at - stash->room];
 }
 
-/* The share of the packets that a bank takes, less what goes to later banks. */
+/* The share of the packets that a bank takes, without those of later banks. */
 double ow_finecomb_share(const struct ow_finecomb_params *params, uint32_t bank);
 
 /* p* with a stash of W = p* R entries, p** without one; S entries in all, T packets. */
@@ -121,8 +122,8 @@ double ow_finecomb_sampling(double storage, double packets, double loss, double 
 double ow_finecomb_samples(double buckets, double stash, double packets, double loss, double reorder, double p);
 
 /*
- * A bank tuned to loss and reordering; `margin` standard deviations of the drift are added to the stash (0: as the
- * paper has it, where the stash is too small in half of all intervals). storage: buckets and stash entries together.
+ * Tunes a bank to loss and reordering. `margin` standard deviations of the drift are added to the stash (0: as in the
+ * paper, where the stash is too small in half of all intervals). storage: buckets and stash entries together.
  */
 #define OW_FINECOMB_MARGIN 3.0
 int ow_finecomb_tune(double packets, uint32_t storage, double loss, double reorder, bool stash, double margin,
@@ -131,8 +132,8 @@ int ow_finecomb_tune(double packets, uint32_t storage, double loss, double reord
 int ow_finecomb_tune_four(double packets, uint32_t storage, const double loss[2], const double reorder[2],
                           double margin, struct ow_finecomb_params *ret_params, struct ow_error *err);
 /*
- * Storage with which the mean is within `error` (relative) in 95 % of cases, the deviation of the delays being cv times
- * their mean.
+ * The storage for which the mean is within `error` (relative) in 95 % of cases, if the standard deviation of the delays
+ * is cv times their mean.
  */
 uint32_t ow_finecomb_storage(double packets, double loss, double reorder, double cv, double error);
 

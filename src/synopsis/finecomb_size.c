@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of a FineComb to sample and to stash: section 4 of the paper. */
+/* Chooses the sampling and the stash of a FineComb: section 4 of the paper. */
 #include "synopsis/finecomb.h"
 #include "synopsis/lda.h"
 
 #include <errno.h>
 #include <math.h>
 
-/* Of the storage, at most so much may be stash: without loss the optimum would leave no bucket. */
+/* The largest share of the storage for the stash: without loss the optimum would leave no bucket. */
 #define STASH_SHARE_MAX 0.875
 
 double ow_finecomb_share(const struct ow_finecomb_params *params, uint32_t bank)
@@ -26,11 +26,11 @@ double ow_finecomb_sampling(double storage, double packets, double loss, double 
 double ow_finecomb_samples(double buckets, double stash, double packets, double loss, double reorder, double p)
 {
 	double bad = loss * p * packets + fmax(0, p * reorder * packets - stash);
-	/* Good packets are those of the interval that B counts in it. */
+	/* Good packets are those of this interval that B also counts in it. */
 	return p * (1 - loss) * packets * pow(1 - 1 / buckets, bad);
 }
 
-/* W = p R, a quarter of it on each side, and what that may scatter. */
+/* W = p R, a quarter of it on each side, and the margin for its variation. */
 static double side_stash(double storage, double drift, double margin)
 {
 	double side = drift / OW_STASHES;
@@ -41,9 +41,10 @@ static int tune_bank(double packets, uint32_t storage, double loss, double reord
                      struct ow_finecomb_bank *ret_bank, struct ow_error *err)
 {
 	if (!(packets > 0) || !(loss >= 0) || !(reorder >= 0) || storage < 2)
-		return ow_error_set(err, EINVAL, "finecomb: nothing to tune %u buckets and stash entries to", storage);
+		return ow_error_set(err, EINVAL, "finecomb: no traffic to tune %u buckets and stash entries to", storage);
 	double p = ow_finecomb_sampling(storage, packets, loss, reorder, stash), best = p, most = -1;
-	/* A margin takes buckets: then a lower p is better. The optimum is flat, 2 % steps find it. */
+	/* A margin takes storage from the buckets: then a lower p is better. The optimum is flat, so steps of 2 % find
+	 * it. */
 	for (double q = p; stash && margin > 0 && q > p / 100; q *= 0.98) {
 		double w = side_stash(storage, q * reorder * packets, margin) * OW_STASHES;
 		double x = ow_finecomb_samples(storage - w, w, packets, loss, reorder, q);
@@ -93,7 +94,7 @@ int ow_finecomb_tune_four(double packets, uint32_t storage, const double loss[2]
 uint32_t ow_finecomb_storage(double packets, double loss, double reorder, double cv, double error)
 {
 	double want = fmin(pow(1.96 * cv / error, 2), 0.99 * (1 - loss) * packets);
-	/* Samples rise with storage: the least that suffices, by halving. */
+	/* Samples increase with storage: find the smallest sufficient storage by bisection. */
 	uint32_t low = 64, high = (uint32_t)(OW_SYNOPSIS_BYTES_MAX / sizeof(struct ow_finecomb_bucket) - 64);
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packets of each flow: flow_counts.h. Flows are entries in order of appearance; open addressing over slots of
- * entry number + 1 finds them by the hash of the flow, which is trusted to be unique (64 bits, keyed). In a batch,
- * slots and then entries are asked for ahead.
+ * Counts the packets of each flow: flow_counts.h. Flows are entries in order of appearance. Open addressing over slots
+ * of entry number + 1 finds them by the hash of the flow, which is assumed to be unique (64 bits, keyed). A batch
+ * prefetches first the slots, then the entries.
  */
 #include "synopsis/flow_counts.h"
 
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLOWS_FIRST 1024u /* power of two: entries to begin with */
-#define AHEAD       64    /* packets of which the memory is asked for at once */
+#define FLOWS_FIRST 1024u /* power of two: initial number of entries */
+#define AHEAD       64    /* packets whose memory is prefetched together */
 
 struct entry {
 	uint64_t flow, packets;
@@ -27,7 +27,7 @@ struct ow_flow_counts {
 	uint32_t *slot;
 	struct entry *entry;
 	struct ow_flow_key *key;
-	uint64_t *partial; /* `partials` for each flow; NULL without */
+	uint64_t *partial; /* `partials` for each flow; NULL if there are none */
 };
 
 static int make_room(struct ow_flow_counts *counts, size_t room);
@@ -88,7 +88,7 @@ static inline size_t look_up(const struct ow_flow_counts *counts, uint64_t flow)
 	return i;
 }
 
-/* On failure all is as it was, but for larger arrays. */
+/* On failure nothing changes, except that arrays may be larger. */
 static int make_room(struct ow_flow_counts *counts, size_t room)
 {
 	struct entry *entry = realloc(counts->entry, room * sizeof *entry);
@@ -116,7 +116,7 @@ static int make_room(struct ow_flow_counts *counts, size_t room)
 	return 0;
 }
 
-/* The entry of a flow that is entered if it is new (with no packets), or a negative errno. */
+/* Returns the entry of a flow, which is added if it is new (with no packets), or a negative errno. */
 static int64_t enter(struct ow_flow_counts *counts, uint64_t flow, const struct ow_flow_key *key)
 {
 	size_t slot = look_up(counts, flow);

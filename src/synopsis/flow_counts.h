@@ -6,37 +6,37 @@
 #include "synopsis/colate.h"
 
 /*
- * How many packets each flow had: the p_f that estimates from shared counters need (COLATE section 4 takes them from
- * NetFlow). A table by the flow's hash, beside the counters and not on their path. Not thread-safe.
+ * Counts the packets of each flow: the p_f that estimates from shared counters need (COLATE section 4 takes them from
+ * NetFlow). A table by the hash of the flow, separate from the counters. Not thread-safe.
  */
 #define OW_FLOW_COUNTS_MAX (1u << 26)
 
 struct ow_flow_counts;
 
 struct ow_flow_count {
-	struct ow_flow_key key; /* as kept (packet/flow_select.h) */
+	struct ow_flow_key key; /* the flow key (packet/flow_select.h) */
 	uint64_t flow;          /* its hash */
 	uint64_t packets;
 	int64_t first_ns, last_ns;
 };
 
-/* params: layers that take only a share of the packets are counted separately. flows_max: most flows that are entered;
+/* params: layers that take only a share of the packets are counted separately. flows_max: the most flows in the table;
  * 0 = OW_FLOW_COUNTS_MAX. */
 int ow_flow_counts_create(const struct ow_colate_params *params, size_t flows_max, struct ow_flow_counts **ret_counts);
 void ow_flow_counts_free(struct ow_flow_counts *counts);
 void ow_flow_counts_reset(struct ow_flow_counts *counts);
-/* keys[i]: of stamps[i]'s flow, looked at when it is new. Allocates only when the table grows; packets of flows that
- * find no room (flows_max, no memory) are counted as `uncounted`. */
+/* keys[i]: of the flow of stamps[i], used when it is new. Allocates only when the table grows; packets of flows for
+ * which there is no room (flows_max, no memory) are counted as `uncounted`. */
 void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_stamp *stamps,
                         const struct ow_flow_key *const *keys, size_t count);
-/* A flow with all its counts; adds up if it is there. in_layer: of each partial layer, as below, or NULL if there is
- * none. -ENOSPC over flows_max, -ENOMEM. */
+/* Adds a flow with all its counts; if it exists, adds to its counts. in_layer: for each partial layer, as below, or
+ * NULL if there is none. -ENOSPC over flows_max, -ENOMEM. */
 int ow_flow_counts_put(struct ow_flow_counts *counts, const struct ow_flow_count *count, const uint64_t *in_partial);
-/* this += other, which has the same params. -ENOSPC or -ENOMEM: part of it may have been added. */
+/* this += other, which has the same params. After -ENOSPC or -ENOMEM part of it may have been added. */
 int ow_flow_counts_merge(struct ow_flow_counts *counts, const struct ow_flow_counts *other);
 
 size_t ow_flow_counts_flows(const struct ow_flow_counts *counts);
-/* Packets of all flows; of those that found no room. */
+/* Packets of all flows; and of those for which there was no room. */
 uint64_t ow_flow_counts_packets(const struct ow_flow_counts *counts);
 uint64_t ow_flow_counts_uncounted(const struct ow_flow_counts *counts);
 void ow_flow_counts_add_uncounted(struct ow_flow_counts *counts, uint64_t packets);
@@ -44,7 +44,7 @@ void ow_flow_counts_add_uncounted(struct ow_flow_counts *counts, uint64_t packet
 void ow_flow_counts_get(const struct ow_flow_counts *counts, size_t i, struct ow_flow_count *ret_count);
 /* Its packets in this layer's share. */
 uint64_t ow_flow_counts_in_layer(const struct ow_flow_counts *counts, size_t i, uint32_t layer);
-/* Layers with a share of their own, and flow i's packets in each. */
+/* Number of layers with a share of the packets, and flow i's packets in each. */
 uint32_t ow_flow_counts_partials(const struct ow_flow_counts *counts);
 const uint64_t *ow_flow_counts_in_partials(const struct ow_flow_counts *counts, size_t i);
 /* Index of a flow by its hash, or -1. */

@@ -11,11 +11,10 @@
 #include <string.h>
 
 #define PARAMS_BYTES 8
-#define KEY_TAG      UINT64_C(0x666f6c642d6b6579) /* sets the keys apart from those of other structures */
-/* Packets whose cells are asked for before the first is touched: enough to hide a miss of the second-level cache. */
-#define BATCH 32
-/* Two megabytes of cells: one entry of the translation buffer, if the kernel gives a huge page. */
-#define CELL_ALIGN 64
+#define KEY_TAG      UINT64_C(0x666f6c642d6b6579) /* makes the keys different from those of other synopses */
+/* Packets whose cells are prefetched before the first is used: enough to hide a miss of the second-level cache. */
+#define BATCH      32
+#define CELL_ALIGN 64 /* a cache line */
 
 static struct ow_fold *fold_of(struct ow_synopsis *synopsis)
 {
@@ -33,7 +32,7 @@ static void make_secret(struct ow_fold_secret *secret, uint64_t seed, unsigned o
 	ow_random_seed(&random, seed ^ KEY_TAG);
 	secret->id_xor = ow_random_u64(&random);
 	secret->id_mul = ow_random_u64(&random) | 1;
-	/* A key has 48 bits: with a bit above them set, no key makes the product 0. */
+	/* A key has 48 bits: with a bit above them set, the factor is never 0. */
 	secret->at_xor = ow_random_u64(&random) | UINT64_C(1) << 63;
 	secret->at_mul = ow_random_u64(&random) | 1;
 	secret->check_mul = ow_random_u64(&random) | 1;
@@ -55,7 +54,7 @@ static void destroy(struct ow_synopsis *synopsis)
 	free(synopsis);
 }
 
-/* Without the estimator. */
+/* Creates it without the estimator. */
 static struct ow_fold *make(const struct ow_fold_params *params, uint64_t seed)
 {
 	struct ow_fold *fold = calloc(1, sizeof *fold);
@@ -98,7 +97,7 @@ int ow_fold_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t s
 	struct ow_fold_params params = {.banks = OW_FOLD_BANKS_MAX, .estimator = true};
 	double differences = sizing->packets * (sizing->loss + sizing->reorder);
 	size_t counters = OW_AMS_COUNTERS * sizeof(uint32_t), row = params.banks * sizeof(uint64_t);
-	/* Where the counters would take half of the memory, cells serve better. */
+	/* If the counters would take half of the memory, more cells are better. */
 	if (memory < 2 * counters)
 		params.estimator = false;
 	else
@@ -109,7 +108,7 @@ int ow_fold_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t s
 	if (cells >= OW_FOLD_CELLS) {
 		params.cells = OW_FOLD_CELLS;
 	} else {
-		/* It cannot be folded, so what is sent is all that there is: no more than the differences need. */
+		/* It cannot be folded, so all of it is sent: use no more cells than the differences need. */
 		params.cells = ow_fold_cells_for(params.banks, differences);
 		if (params.cells > cells)
 			params.cells = (uint32_t)cells;
@@ -121,12 +120,12 @@ int ow_fold_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t s
 }
 
 /*
- * 4 banks: 1.725 d + 30 cells. 3 banks: 1.35 d where peeling is what fails (the threshold is 1.22), and for fewer
- * differences so many that no two share all three cells: d^2 / (2 m^3) = 0.24 % of cases, m cells a bank.
+ * 4 banks: 1.725 d + 30 cells. 3 banks: 1.35 d where peeling limits (the threshold is 1.22), and for fewer differences
+ * enough that no two share all three cells: d^2 / (2 m^3) = 0.24 % of cases, m cells a bank.
  */
 uint32_t ow_fold_cells_for(unsigned banks, double differences)
 {
-	double d = differences > 0 ? differences : 0; /* NaN is 0 too */
+	double d = differences > 0 ? differences : 0; /* also for NaN */
 	double cells = banks == 3 ? 30 + fmax(1.35 * d, 3 * cbrt(d * d / 0.0048)) : 30 + 1.725 * d;
 	cells = ceil(cells / banks);
 	return cells < OW_FOLD_CELLS ? (uint32_t)cells : OW_FOLD_CELLS;
@@ -190,13 +189,13 @@ static size_t memory(const struct ow_synopsis *synopsis)
 	return cells_of(fold) * sizeof *fold->cell + (fold->ams ? fold->ams->ops->memory(fold->ams) : 0);
 }
 
-/* What a packet does, found out before its cells are there. */
+/* The update of a packet, computed before its cells are in the cache. */
 struct pending {
 	uint64_t word;
 	uint32_t at[OW_FOLD_BANKS_MAX];
 };
 
-/* banks and plain (unfolded, order 0) are constants where it matters: the loops unroll. */
+/* banks and plain (unfolded, order 0) are constants in the fast calls, so that the loops are unrolled. */
 static inline __attribute__((always_inline)) void update_batch(struct ow_fold *fold, const struct ow_sighting *stamps,
                                                                size_t count, bool add, unsigned banks, bool plain)
 {
@@ -293,7 +292,7 @@ static void encode(const struct ow_synopsis *synopsis, uint8_t *bytes)
 	bytes += PARAMS_BYTES;
 	for (unsigned bank = 0; bank < fold->params.banks; bank++) {
 		const uint64_t *cell = fold->cell + (size_t)bank * fold->params.cells;
-		/* `send` is `cells` or the table is unfolded: the cells that fold into one follow each other. */
+		/* `send` is `cells`, or the table is unfolded: the cells that are folded into one are contiguous. */
 		for (uint32_t i = 0, place = 0; i < send; i++, bytes += 8) {
 			uint64_t sum = 0;
 			for (; place < fold->params.cells && (uint64_t)place * send / fold->params.cells == i; place++)
@@ -308,7 +307,7 @@ static void encode(const struct ow_synopsis *synopsis, uint8_t *bytes)
 static int decode_ams(struct ow_fold *fold, const uint8_t *bytes, size_t size, struct ow_error *err)
 {
 	if (!fold->params.estimator)
-		return size == 0 ? 0 : ow_error_set(err, EINVAL, "fold: %zu bytes behind the cells", size);
+		return size == 0 ? 0 : ow_error_set(err, EINVAL, "fold: %zu bytes after the cells", size);
 	return ow_ams_ops.decode(bytes, size, fold->synopsis.seed, &fold->ams, err);
 }
 

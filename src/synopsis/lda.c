@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Packets that are worked on together: their hashes stay in the first-level cache. */
+/* Packets that are processed together: their hashes fit into the first-level cache. */
 #define BATCH 64
-/* A table beyond this, in bytes, is prefetched: half of a common second-level cache. */
+/* Larger tables (in bytes) are prefetched: half of a common second-level cache. */
 #define PREFETCH_BYTES (256u << 10)
-/* Tells this structure's hash from others of the same seed. */
+/* Makes this structure's hash different from others with the same seed. */
 #define KEY UINT64_C(0x4c44412d62616e6b)
 
 static struct ow_lda *lda_of(struct ow_synopsis *s)
@@ -92,9 +92,9 @@ static size_t lda_memory(const struct ow_synopsis *s)
 }
 
 /*
- * The upper half of the hash samples, the lower half chooses the row: independent. Ids are uniform already, so one
- * multiplication will do. Packets that no bank takes are dropped without a branch, since it would be mispredicted for
- * every other packet at p = 1/2.
+ * The upper half of the hash decides about sampling, the lower half selects the row, so they are independent. Ids are
+ * already uniform, so one multiplication suffices. Packets that no bank takes are skipped without a branch, because at
+ * p = 1/2 it would be mispredicted for every other packet.
  */
 static inline size_t sample(const struct ow_lda *lda, const struct ow_sighting *stamps, size_t count,
                             uint64_t hash[BATCH + 1], uint8_t which[BATCH + 1])
@@ -111,7 +111,7 @@ static inline size_t sample(const struct ow_lda *lda, const struct ow_sighting *
 	return taken;
 }
 
-/* The last bank that takes it: limits fall, so it is the number of further limits that are not exceeded. */
+/* The last bank that takes it. Limits fall, so its number is the count of further limits that are not exceeded. */
 static inline uint32_t bucket_of(const struct ow_lda *lda, uint64_t hash)
 {
 	uint32_t bank = 0;
@@ -296,9 +296,9 @@ double ow_lda_samples(double buckets, double received, double lost, double p)
 uint32_t ow_lda_buckets(double packets, double loss, double cv, double error)
 {
 	double lost = loss * packets, received = packets - lost;
-	/* 1.96 cv / sqrt(S) <= error, and no more than the packets there are. */
+	/* 1.96 cv / sqrt(S) <= error, but at most the number of packets. */
 	double samples = fmin(pow(1.96 * cv / error, 2), received);
-	/* S = alpha e^-alpha m R / (L + 1) with alpha = 1; where all packets are sampled, S = R e^(-L/m). */
+	/* S = alpha e^-alpha m R / (L + 1) with alpha = 1; if all packets are sampled, S = R e^(-L/m). */
 	double m = samples * (lost + 1) * exp(1) / received;
 	if (m > lost + 1)
 		m = samples < received ? lost / log(received / samples) : OW_LDA_BUCKETS_MAX;
@@ -316,7 +316,7 @@ int ow_lda_tune(double packets, const uint32_t *buckets, const double *loss, uin
 			return ow_error_set(err, EINVAL, "lda: the loss ratios of the banks do not rise");
 		double p = ow_lda_sampling(buckets[i], loss[i] * packets, alpha);
 		params.bank[i] = (struct ow_lda_bank){buckets[i], ow_lda_limit(p)};
-		/* Few packets: both banks would take all. The earlier one must keep something. */
+		/* With few packets both banks would take all. Leave some for the earlier one. */
 		if (i && params.bank[i].limit >= params.bank[i - 1].limit)
 			params.bank[i].limit = params.bank[i - 1].limit / 2;
 	}

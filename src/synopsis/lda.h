@@ -6,17 +6,17 @@
 
 /*
  * Lossy Difference Aggregator: Kompella, Levchenko, Snoeren, Varghese, "Router Support for Fine-Grained Latency
- * Measurements", ToN 2012 (SIGCOMM 2009), section III. Banks of buckets; a packet is added to one bucket of at most
- * one bank: its time to the bucket's sum, one to the bucket's counter. A bucket whose counters agree at both points
- * holds the same packets at both (if packets keep their order around the ends of the interval), so the difference of
- * its sums is the sum of the delays of these packets. A lost packet spoils one bucket; sampling keeps the spoilt share
- * small.
+ * Measurements", ToN 2012 (SIGCOMM 2009), section III. It has banks of buckets. A packet is added to one bucket of at
+ * most one bank: its time to the bucket's sum, one to the bucket's counter. A bucket whose counters agree at both
+ * points holds the same packets at both (if packets keep their order around the ends of the interval), so the
+ * difference of its sums is the sum of the delays of these packets. A lost packet makes one bucket unusable; sampling
+ * keeps the share of unusable buckets small.
  *
  * The paper's symbols: T[i,j] time sum and S[i,j] counter of row i, bank j; p_j share of the packets that bank j takes;
- * g(x), h(x) choose bank and row; R received, L lost packets, alpha the spoilt packets that a bucket is planned for.
+ * g(x), h(x) choose bank and row; R received, L lost packets, alpha the lost packets that are planned for a bucket.
  *
  * Where we deviate:
- * - Sums are 64 bits and modular (40 bits overflow); a difference of two sums is read as signed.
+ * - Sums are 64 bits and modular (40 bits overflow); a difference of two sums is signed.
  * - A bank is chosen by comparing 32 bits of a hash with a limit; limits of the form 2^k - 1 are the paper's leading
  *   zeros, others allow any p. As in the paper a packet goes to the last bank that takes it, so that banks are
  *   disjoint: zeros 3 and 7 give p = 2^-3 - 2^-7 and 2^-7.
@@ -61,33 +61,34 @@ struct ow_lda {
 
 extern const struct ow_synopsis_ops ow_lda_ops;
 
-/* -EINVAL if the parameters make no LDA, -ENOMEM. Free with ow_synopsis_free. */
+/* -EINVAL if the parameters are invalid, -ENOMEM. Free with ow_synopsis_free. */
 int ow_lda_create(const struct ow_lda_params *params, uint64_t seed, struct ow_lda **ret_lda, struct ow_error *err);
 
-/* One bank of as many buckets as the memory holds, tuned to the loss. As struct ow_sizing says. */
+/* Creates one bank with as many buckets as fit into the memory, tuned to the loss in struct ow_sizing. */
 int ow_lda_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed, struct ow_synopsis **ret_synopsis);
 
-/* The limit that takes a share p of the packets (0 < p; 1 or more: all), and the one for a number of leading zeros. */
+/* The limit for a share p of the packets (0 < p; 1 or more: all), and the limit for a number of leading zeros. */
 uint32_t ow_lda_limit(double p);
 uint32_t ow_lda_zeros(unsigned zeros);
-/* The share that a bank takes, less what goes to later banks. */
+/* The share that a bank takes, without what goes to later banks. */
 double ow_lda_share(const struct ow_lda_params *params, uint32_t bank);
 
-/* Share to sample for a number of lost packets: p = min(1, alpha m / (L + 1)). */
+/* The share to sample for a number of lost packets: p = min(1, alpha m / (L + 1)). */
 #define OW_LDA_ALPHA       1.0
 #define OW_LDA_ALPHA_PAPER 0.5
 double ow_lda_sampling(double buckets, double lost, double alpha);
 /* Expected samples: p R e^(-p L / m). */
 double ow_lda_samples(double buckets, double received, double lost, double p);
 /*
- * Buckets with which the mean is within `error` (relative) in 95 % of cases, the deviation of the delays being cv times
- * their mean. Capped at OW_LDA_BUCKETS_MAX; at least 64, or the standard deviation would not be worth much.
+ * The number of buckets for which the mean is within `error` (relative) in 95 % of cases, if the standard deviation of
+ * the delays is cv times their mean. At most OW_LDA_BUCKETS_MAX; at least 64, because with fewer the estimate of the
+ * standard deviation is poor.
  */
 uint32_t ow_lda_buckets(double packets, double loss, double cv, double error);
 
 /*
- * Banks of the given numbers of buckets, each tuned to a loss ratio; ratios must rise. packets: expected in an
- * interval.
+ * Makes banks of the given numbers of buckets, each tuned to a loss ratio; the ratios must increase. packets: expected
+ * in an interval.
  */
 int ow_lda_tune(double packets, const uint32_t *buckets, const double *loss, uint32_t banks, double alpha,
                 struct ow_lda_params *ret_params, struct ow_error *err);

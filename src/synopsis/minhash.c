@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MinHash: how similar two sets of packets are. Paper, deviation and layout are in minhash.h. */
+/* MinHash: estimates how similar two sets of packets are. minhash.h has the paper, the deviation and the layout. */
 #include "synopsis/minhash.h"
 
 #include "base/bytes.h"
@@ -59,7 +59,9 @@ static void minhash_add(struct ow_synopsis *synopsis, const struct ow_sighting *
 	for (size_t i = 0; i < count; i++) {
 		uint64_t hash = ow_mix64(stamps[i].id ^ minhash->key);
 		uint64_t *slot = minhash->slot + ((hash >> 32) * minhash->slots >> 32);
-		/* The bits that picked the slot come last: they are nearly the same for all packets of it. */
+		/*
+		 * The bits that selected the slot go to the end: they are nearly the same for all packets of the slot.
+		 */
 		uint64_t value = hash << 32 | hash >> 32;
 		*slot = value < *slot ? value : *slot;
 	}

@@ -6,17 +6,17 @@
 
 /*
  * MinHash, the estimator by which the RDA paper sizes its table after the interval (section VIII, late binding; Broder
- * et al. 2000). Each of s slots keeps the smallest hash of the packets that fall into it; the share of slots that agree
- * at both points estimates the Jaccard similarity J, and the number of differences is (1 - J) / (1 + J) (n_A + n_B).
+ * et al. 2000). Each of s slots keeps the smallest hash of its packets. The share of slots that agree at both points
+ * estimates the Jaccard similarity J, and the number of differences is (1 - J) / (1 + J) (n_A + n_B).
  *
- * It cannot see few differences among many packets: one slot of 1024 that differs stands for n / 1024 of them. AMS
- * (synopsis/ams.h) can, and is the default; this is here to be compared with.
+ * It cannot detect few differences among many packets: one slot of 1024 that differs stands for n / 1024 of them. AMS
+ * (synopsis/ams.h) can, and is the default; MinHash is here for comparison.
  *
- * Where we deviate from the paper: one hash for each packet that picks a slot and a value ("one-permutation"), instead
- * of s hashes for each packet. For n well above s both have the same distribution, and it is s times faster. Slots that
+ * Where we deviate from the paper: one hash for each packet selects a slot and a value ("one-permutation"), instead of
+ * s hashes for each packet. For n well above s both have the same distribution, and it is s times faster. Slots that
  * are empty at both points do not count.
  *
- * Merging takes the smaller value. Nothing can be taken out, and a difference has no meaning: remove and subtract are
+ * Merging takes the smaller value. Packets cannot be removed, and a difference has no meaning: remove and subtract are
  * NULL.
  *
  * Encoding, little-endian, after the common header:
@@ -43,7 +43,7 @@ int ow_minhash_create(uint32_t slots, uint64_t seed, struct ow_synopsis **ret_sy
 int ow_minhash_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed,
                           struct ow_synopsis **ret_synopsis);
 
-/* Slots that hold something at either point, and those of them that agree. The synopses must be comparable. */
+/* Counts the slots that are used at either point, and those of them that agree. The synopses must be comparable. */
 void ow_minhash_compare(const struct ow_synopsis *a, const struct ow_synopsis *b, uint32_t *ret_used,
                         uint32_t *ret_same);
 

@@ -43,7 +43,7 @@ int ow_moments_create(uint32_t buckets, uint64_t seed, struct ow_moments **ret_m
 int ow_moments_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed,
                           struct ow_synopsis **ret_synopsis)
 {
-	(void)sizing; /* a sum takes any number of packets */
+	(void)sizing; /* a sum can hold any number of packets */
 	size_t buckets = memory / sizeof(uint64_t);
 	struct ow_moments *m = NULL;
 	int r = ow_moments_create(buckets < OW_MOMENTS_BUCKETS_MAX ? (uint32_t)buckets : OW_MOMENTS_BUCKETS_MAX, seed,

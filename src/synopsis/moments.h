@@ -5,10 +5,10 @@
 #include "synopsis/synopsis.h"
 
 /*
- * Sums of times by bucket, of all packets: what the standard deviation needs once the points know which packets they
- * share (formulas: 3.1 and 3.7). No paper has it by itself; it is an LDA of one bank without sampling whose counters
- * are left out, because both points can count the shared packets of a bucket (ow_moments_count) after reconciliation.
- * Remove what the other point lacks, exchange, and estimate: 8 bytes a bucket.
+ * Sums of times by bucket, of all packets. The standard deviation is computed from them when the points know which
+ * packets they share (formulas: 3.1 and 3.7). It is not from a paper: it is an LDA of one bank without sampling and
+ * without counters, because after reconciliation both points can count the shared packets of a bucket
+ * (ow_moments_count). Remove the packets that the other point does not have, exchange, and estimate: 8 bytes a bucket.
  *
  * Bytes after the common header, little-endian:
  *    0  buckets (4), reserved (4, zero)
@@ -34,15 +34,16 @@ extern const struct ow_synopsis_ops ow_moments_ops;
 
 /* -EINVAL for 0 or too many buckets, -ENOMEM. Free with ow_synopsis_free. */
 int ow_moments_create(uint32_t buckets, uint64_t seed, struct ow_moments **ret_moments, struct ow_error *err);
-/* As struct ow_sizing says. */
+/* Creates one for struct ow_sizing. */
 int ow_moments_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed,
                           struct ow_synopsis **ret_synopsis);
 
-/* Adds each packet to the count of its bucket; times do not matter. counts: as many as there are buckets. */
+/* Adds each packet to the count of its bucket; ignores times. counts: one for each bucket. */
 void ow_moments_count(const struct ow_moments *moments, const struct ow_sighting *stamps, size_t count,
                       uint32_t *counts);
 
-/* Buckets that give the standard deviation within `error` (relative) in 95 % of cases: 1.96 / sqrt(2 B) = error. */
+/* The number of buckets for which the standard deviation is within `error` (relative) in 95 % of cases: 1.96 / sqrt(2
+ * B) = error. */
 uint32_t ow_moments_buckets(double error);
 
 #endif

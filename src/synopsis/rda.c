@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RDA: banks of cells that add up ids, times and counts. The paper, our deviations and the layout are in rda.h. */
+/* RDA: banks of cells that add up ids, times and counts. rda.h has the paper, our deviations and the layout. */
 #include "synopsis/rda.h"
 
 #include "base/bytes.h"
@@ -12,9 +12,9 @@
 #define HEADER  8
 #define CELL    20
 #define CHECKED 1
-/* Tables beyond this many bytes do not stay in a core's second-level cache: fetch the cells ahead. */
+/* Tables of more bytes do not stay in a core's second-level cache: prefetch the cells. */
 #define IN_CACHE (384u << 10)
-/* Packets whose cells are fetched ahead: about the misses that a core can have under way, twice. */
+/* Packets whose cells are prefetched together: about twice the cache misses that a core can have in flight. */
 #define AHEAD 32
 
 _Static_assert(sizeof(struct ow_rda_cell) == CELL, "a cell is what the encoding says");
@@ -46,7 +46,7 @@ int ow_rda_create(const struct ow_rda_params *params, uint64_t seed, struct ow_s
 double ow_rda_cells_for(double differences, uint32_t banks)
 {
 	double d = isfinite(differences) && differences > 0 ? differences : 0;
-	/* Thresholds of peeling are 1.222 and 1.295; the rest is room for small tables, measured
+	/* The thresholds of peeling are 1.222 and 1.295; the rest is a measured margin for small tables
 	 * (docs/reproduction.md). */
 	return banks >= 4 ? 1.36 * d + fmin(100, 45 + 0.09 * d) : 1.3 * d + 100;
 }
@@ -55,9 +55,9 @@ void ow_rda_params_for(double differences, double stddev_error, bool published, 
 {
 	double d = isfinite(differences) && differences > 0 ? differences : 0;
 	struct ow_rda_params params = {.banks = published ? 2 : 4, .checked = !published};
-	/* Section VIII takes m = 2d. */
+	/* Section VIII uses m = 2d. */
 	double cells = published ? 4 * d : ow_rda_cells_for(d, 4);
-	/* s^2 has B - k degrees of freedom: its relative error is sqrt(2/(B-k)), that of s half of it. */
+	/* s^2 has B - k degrees of freedom: its relative error is sqrt(2/(B-k)), and that of s is half of it. */
 	if (stddev_error > 0)
 		cells = fmax(cells, params.banks + 0.5 / (stddev_error * stddev_error));
 	cells = fmax(1, ceil(cells / params.banks));
@@ -95,7 +95,7 @@ static size_t rda_memory(const struct ow_synopsis *synopsis)
 	return cells_of(ow_rda_of(synopsis)) * sizeof(struct ow_rda_cell);
 }
 
-/* Where a packet goes: the first cell of each bank is at bank * m. One mix gives the places of two banks. */
+/* The cells of a packet: the cells of a bank start at bank * m. One hash gives the places in two banks. */
 static inline __attribute__((always_inline)) uint64_t places(const struct ow_rda *rda, uint64_t id, uint32_t banks,
                                                              bool checked, uint32_t *ret_place)
 {
@@ -121,7 +121,7 @@ static inline __attribute__((always_inline)) void update(struct ow_rda_cell *cel
 	cell->count += one;
 }
 
-/* sign: 1 adds, -1 takes out. Compiled for each number of banks, so that the inner loops are straight code. */
+/* sign: 1 adds, -1 removes. Compiled for each number of banks, so that the inner loops are unrolled. */
 static inline __attribute__((always_inline)) void put(struct ow_rda *rda, const struct ow_sighting *stamps,
                                                       size_t count, int64_t sign, uint32_t banks, bool checked)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the parameters of a program to a synopsis of the right size. */
+/* Creates a synopsis of the right size from the parameters of a program. */
 #include "synopsis/sketch_size.h"
 
 #include "base/versioned.h"
@@ -16,8 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-#define Z95 1.96 /* a relative error of 95 % of cases is so many standard deviations */
-/* Cells of all banks, from 65536 in each of 4 on, that a fold needs for d differences: 1.725 d + 30. */
+#define Z95 1.96 /* standard deviations of a relative error that holds in 95 % of cases */
+/* The largest number of differences: a fold needs 1.725 d + 30 cells in all banks, and there are 65536 in each of 4. */
 #define FOLD_DIFFERENCES_MAX ((4.0 * OW_FOLD_CELLS - 30) / 1.725)
 
 _Static_assert(OW_SKETCH_MEMORY_MAX == OW_SYNOPSIS_BYTES_MAX, "the public limit is ours");
@@ -129,7 +129,8 @@ static int minhash_of_shape(const struct ow_sketch_params *p, struct ow_synopsis
 	return ow_minhash_create(p->cells, p->seed, ret_synopsis);
 }
 
-/* -- by error: bytes of memory, or INFINITY where nothing reaches it ------------------------------------------------
+/*
+ * -- by error: bytes of memory, or INFINITY if no size reaches it ---------------------------------------------------
  */
 
 static double lda_for_error(const struct ow_sketch_params *p)
@@ -145,7 +146,7 @@ static double finecomb_for_error(const struct ow_sketch_params *p)
 	return storage < most ? storage * sizeof(struct ow_finecomb_bucket) : INFINITY;
 }
 
-/* Cells that decode all differences, and that give the standard deviation within the error. */
+/* The cells that decode all differences and give the standard deviation within the error. */
 static double rda_cells(const struct ow_sketch_params *p)
 {
 	double sigma = p->error / Z95, differences = p->records * (p->loss + 2 * p->reorder);
@@ -189,7 +190,7 @@ static const struct method {
 	enum ow_sketch_kind kind;
 	const char *name;
 	uint32_t banks; /* at most */
-	bool records, shares, stash; /* has a use for them */
+	bool records, shares, stash; /* whether the kind uses them */
 	int (*of_shape)(const struct ow_sketch_params *p, struct ow_synopsis **ret_synopsis, struct ow_error *err);
 	int (*of_memory)(size_t memory, const struct ow_sizing *sizing, uint64_t seed, struct ow_synopsis **ret_synopsis);
 	double (*for_error)(const struct ow_sketch_params *p);
@@ -258,7 +259,7 @@ static int check_expected(const struct method *method, const struct ow_sketch_pa
 		{"error", p->error, p->memory ? 0 : 1e-9, 1 - 1e-9},
 	};
 	for (size_t i = 0; i < sizeof range / sizeof *range; i++) {
-		/* Not a number is out of range too. */
+		/* The negated condition also rejects NaN. */
 		if (!(range[i].value >= range[i].least && range[i].value <= range[i].most))
 			return ow_error_set(err, EINVAL, "%s: %s is %g, not %g to %g", method->name, range[i].name,
 			                    range[i].value, range[i].least, range[i].most);

@@ -6,12 +6,12 @@
 #include <oneway/synopsis.h>
 
 /*
- * The synopsis that the parameters of a program (include/oneway/synopsis.h) ask for: by its shape, by memory or by the
- * error. The parameters must be of the library's version (base/versioned.h). -EINVAL, -ERANGE or -ENOMEM with a line.
+ * Creates the synopsis for the parameters of a program (include/oneway/synopsis.h): by shape, by memory or by error.
+ * The parameters must be of the library's version (base/versioned.h). -EINVAL, -ERANGE or -ENOMEM with an error text.
  */
 int ow_sketch_synopsis(const struct ow_sketch_params *params, struct ow_synopsis **ret_synopsis, struct ow_error *err);
 
-/* Do sketches of this kind use records beside the synopsis? */
+/* Whether sketches of this kind keep records beside the synopsis. */
 bool ow_sketch_uses_records(enum ow_synopsis_kind kind);
 
 #endif

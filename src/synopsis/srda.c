@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sRDA: a flat array of cells that add up ids, their hashes, times and counts. Paper and layout are in srda.h. */
+/* sRDA: a flat array of cells that add up ids, their hashes, times and counts. srda.h has the paper and the layout. */
 #include "synopsis/srda.h"
 
 #include "base/bytes.h"

@@ -14,14 +14,14 @@
  * A cell of the difference B - A holds one packet if its count is +-1 and IDSH is the hash of ID.
  *
  * Where we deviate from the paper:
- * - The k cells of a packet are always different ones. The paper takes k independent places, of which two may fall
- *   together, and then the packet weighs less in the mean.
+ * - The k cells of a packet are always different. The paper uses k independent places. If two of them are the same, the
+ *   packet has less weight in the mean.
  * - IDSH and count have 32 bits, a cell 24 bytes instead of 32.
- * - A pure cell must also be one of the cells that its id belongs to.
+ * - A pure cell must also be one of the cells of its id.
  *
  * What the paper shows with it: neighbouring cells share packets, so collapsing them in pairs for the standard
- * deviation cancels what they share (section IV-D: -6089.6 for a variance). The centred estimator has no pairs and does
- * not fail.
+ * deviation cancels what they share (section IV-D: -6089.6 for a variance). The centred estimator uses no pairs and
+ * does not fail.
  *
  * Encoding, little-endian, after the common header:
  *     0  k (1), reserved (3, zero)
@@ -57,7 +57,7 @@ extern const struct ow_synopsis_ops ow_srda_ops;
 
 /* -EINVAL for parameters out of range, -ENOMEM. */
 int ow_srda_create(const struct ow_srda_params *params, uint64_t seed, struct ow_synopsis **ret_synopsis);
-/* Spends up to `memory` bytes: 4 hashes when the expected differences let them decode completely, else 3, else 2. */
+/* Uses up to `memory` bytes: 4 hashes if they decode the expected differences completely, else 3, else 2. */
 int ow_srda_create_for(size_t memory, const struct ow_sizing *sizing, uint64_t seed, struct ow_synopsis **ret_synopsis);
 
 static inline const struct ow_srda *ow_srda_of(const struct ow_synopsis *synopsis)
@@ -65,13 +65,13 @@ static inline const struct ow_srda *ow_srda_of(const struct ow_synopsis *synopsi
 	return (const struct ow_srda *)synopsis;
 }
 
-/* H of the paper. */
+/* The paper's H. */
 static inline uint32_t ow_srda_hash(const struct ow_srda *srda, uint64_t id)
 {
 	return (uint32_t)(ow_mum64(id ^ srda->hash_key, UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 }
 
-/* The k different cells of an id: the j-th is drawn from the m - j that are left, counted past those taken before. */
+/* The k different cells of an id: the j-th is drawn from the m - j that are left, skipping those drawn before. */
 static inline void ow_srda_places(const struct ow_srda *srda, uint64_t id, uint32_t *ret_place)
 {
 	uint32_t taken[OW_SRDA_HASHES_MAX]; /* ascending */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all synopses share: the checks in front of merging and subtracting, the header of the encoding, and the table
- * by which a kind finds its structure.
+ * What all synopses share: the checks before merging and subtracting, the header of the encoding, and the table of the
+ * structures by kind.
  */
 #include "synopsis/synopsis.h"
 
@@ -25,7 +25,7 @@
 #define SEED_AT 8
 #define SIZE_AT 16
 
-/* One line for each structure, in the order of enum ow_synopsis_kind; ended by NULL. */
+/* One line for each structure, in the order of enum ow_synopsis_kind; the last is NULL. */
 /* clang-format off */
 static const struct ow_synopsis_ops *const structures[] = {
 	&ow_lda_ops,
@@ -93,8 +93,8 @@ int ow_synopsis_subtract(struct ow_synopsis *synopsis, const struct ow_synopsis 
 }
 
 /*
- * Tells peers with different seeds apart without showing the seed. Folded products lose bits, so that it cannot be
- * undone by inverting each step; against guessing, a seed has 64 random bits.
+ * Detects peers with different seeds without revealing the seed. Folded products lose bits, so the steps cannot be
+ * inverted; a seed has 64 random bits, so it cannot be guessed.
  */
 static uint64_t seed_check(uint64_t seed)
 {
