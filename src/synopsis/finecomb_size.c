@@ -41,7 +41,8 @@ static int tune_bank(double packets, uint32_t storage, double loss, double reord
                      struct ow_finecomb_bank *ret_bank, struct ow_error *err)
 {
 	if (!(packets > 0) || !(loss >= 0) || !(reorder >= 0) || storage < 2)
-		return ow_error_set(err, EINVAL, "finecomb: no traffic to tune %u buckets and stash entries to", storage);
+		return ow_error_set(err, EINVAL, "finecomb: no traffic to tune %u buckets and stash entries to",
+		                    storage);
 	double p = ow_finecomb_sampling(storage, packets, loss, reorder, stash), best = p, most = -1;
 	/* A margin takes storage from the buckets: then a lower p is better. The optimum is flat, so steps of 2 % find
 	 * it. */

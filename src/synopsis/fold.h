@@ -16,8 +16,8 @@
  *    to this cell. Two identical packets do not cancel as with XOR: they leave 2w and are detected (v / 2).
  *  - 3 or 4 banks instead of 2: it decodes all differences or reports failure, from 1.3 cells a difference on.
  *  - One table of 2^16 cells a bank for each interval, whatever the difference will be. It is folded when it is sent,
- *    to any number of cells m: cell i goes to i * m >> 16. Both points fold, then subtract. If the peeling fails, a second
- *    fold with permuted cells (`order`) of the same table is peeled jointly with the first.
+ *    to any number of cells m: cell i goes to i * m >> 16. Both points fold, then subtract. If the peeling fails, a
+ *    second fold with permuted cells (`order`) of the same table is peeled jointly with the first.
  *  - The cells contain no times; after reconciliation both points know the common packets and exchange plain sums.
  *  - It can contain the counters of ams, which estimate the size of the difference, so that after a failed fold one of
  *    the right size follows.

@@ -194,7 +194,7 @@ static const struct {
 	{TOP "flows: [{file: f, key: five}]\n", "key of flows 'f': 'five' is not a flow key"},
 	{TOP "flows: [{file: f, heading: up}]\n", "'up' is not both, in or out"},
 	{TOP "flows: [{file: f, interval: 2d}]\n", "'2d' is not in 1 ms .. 86400 s"},
-	{TOP "flows: [{file: f, form: rows}]\n", "'rows' is no form"},
+	{TOP "flows: [{file: f, form: rows}]\n", "'rows' is not a form"},
 	{TOP "flows: [{file: f, key: class}]\n", "flows by class: 0 classes"},
 	{TOP "flows: [{file: f, classes: [{name: a}]}]\n", "its key is not class"},
 	{TOP "flows: [{file: f, interfaces: [x]}]\n", "no interface 'x'"},
