@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Landlock, by its system calls (glibc has none), and what of the sandbox is in force. The filter is in syscalls.c. */
+/* Sets up landlock by its system calls (glibc has no functions for them), and reports which parts of the sandbox are in
+ * force. The seccomp filter is in syscalls.c. */
 #include "sandbox/confine.h"
 
 #include "sandbox/syscalls.h"
@@ -15,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What the header of this host may not know yet. */
+/* The kernel headers of the build host may not have these yet. */
 #define FS_REFER            (UINT64_C(1) << 13) /* since version 2 */
 #define FS_TRUNCATE         (UINT64_C(1) << 14) /* 3 */
 #define FS_IOCTL_DEV        (UINT64_C(1) << 15) /* 5 */
@@ -33,8 +34,8 @@ struct ruleset {
 };
 
 /*
- * Files of glibc, public ones: filters may say "port http" or "host paris", and peers may have names. SQLite draws
- * numbers from the device.
+ * Public files that glibc reads: filters may contain "port http" or "host paris", and peers may have host names. SQLite
+ * reads random numbers from the device.
  */
 static const char *const public_files[] = {
 	"/dev/urandom",       "/etc/services",    "/etc/protocols", "/etc/ethers",   "/etc/networks",
@@ -51,7 +52,7 @@ static int allow(int rules, const char *path, uint64_t access, struct ow_error *
 {
 	struct landlock_path_beneath_attr below = {.allowed_access = access,
 	                                           .parent_fd = open(path, O_PATH | O_CLOEXEC)};
-	/* What is not there needs no leave. */
+	/* A file that does not exist needs no permission. */
 	if (below.parent_fd < 0 && (errno == ENOENT || errno == EACCES))
 		return 0;
 	if (below.parent_fd < 0)
@@ -110,14 +111,16 @@ int ow_confine(const struct ow_confine_options *options, char ret_text[OW_CONFIN
 		return 0;
 	}
 #ifdef OW_SANITIZED
-	/* They look for leaks by ptrace from a process of their own, and read /proc. */
-	snprintf(ret_text, OW_CONFINE_TEXT, "no sandbox: built with a sanitizer, which needs what it forbids");
+	/* Sanitizers look for leaks with ptrace from another process, and read /proc. */
+	snprintf(ret_text, OW_CONFINE_TEXT,
+	         "no sandbox: built with a sanitizer, which needs calls that the sandbox forbids");
 	return 0;
 #endif
 	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 	if (r < 0)
 		return ow_error_set(err, -r, "no_new_privs: %s", strerror(-r));
-	/* glibc loads what /etc/nsswitch.conf wants at the first question; later it could not. */
+	/* glibc loads the libraries that /etc/nsswitch.conf names at the first query; later the sandbox would prevent
+	 * it. */
 	(void)getservbyname("domain", "udp");
 	int abi = version();
 	*ret_whole = true;

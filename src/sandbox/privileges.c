@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users and capabilities, by the system calls themselves: glibc has none for capabilities. */
+/* Sets users and capabilities by system calls: glibc has no functions for capabilities. */
 #include "sandbox/privileges.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static int get_permitted(uint64_t *ret_permitted)
 	return 0;
 }
 
-/* Permitted and effective; nothing is inherited. */
+/* Sets permitted and effective capabilities; none are inherited. */
 static int set_capabilities(uint64_t set)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -59,7 +59,8 @@ static int set_capabilities(uint64_t set)
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
-/* What an executed program could regain. Who is not root cannot take it away, and has no_new_privs instead. */
+/* Drops the capabilities that an executed program could regain. Only root can do this; for other users no_new_privs has
+ * the same effect. */
 static void empty_bounds(void)
 {
 	for (unsigned long cap = 0; cap < CAP_BITS; cap++) {
@@ -78,14 +79,14 @@ static int become(const char *user, struct ow_error *err)
 	if (getuid() == account.uid && geteuid() == account.uid)
 		return 0;
 	if (geteuid() != 0)
-		return ow_error_set(err, EPERM, "user '%.60s': only root can become somebody else", user);
-	/* Capabilities would go with the user. */
+		return ow_error_set(err, EPERM, "user '%.60s': only root can change the user", user);
+	/* Without KEEPCAPS, changing the user would clear the capabilities. */
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setgroups(0, NULL) < 0 ||
 	    setresgid(account.gid, account.gid, account.gid) < 0 ||
 	    setresuid(account.uid, account.uid, account.uid) < 0)
 		return ow_error_set(err, errno, "cannot become user '%.60s': %s", user, strerror(errno));
 	(void)prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
-	/* /proc/self shall be its own again, as if the user had started it. */
+	/* The kernel gave /proc/self to root when the user changed; this gives it back to the new user. */
 	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	return 0;
 }

@@ -6,21 +6,22 @@
 #include <stdbool.h>
 
 /*
- * What a capturing process may do. Opening packet sockets needs CAP_NET_RAW, and nothing else needs anything: so all
- * other privileges go before the first file of a user's choice is opened, and this one when the sockets are open. Both
- * are for the calling thread and those that it starts later: to be called before there are others.
+ * Privileges of a capturing process. Opening packet sockets needs CAP_NET_RAW; nothing else needs a privilege. So the
+ * process gives up all other privileges before it opens the first file that a user chose, and CAP_NET_RAW when the
+ * sockets are open. Both functions apply to the calling thread and to threads that it starts later, so call them before
+ * other threads exist.
  */
 
 /*
- * Becomes `user` (if not NULL and not that already; without any further groups), and gives up every capability but
- * CAP_NET_RAW (and CAP_NET_ADMIN, if asked for: setting up an interface's own timestamps). Nothing that is executed
- * later gets any. -EPERM: only root can become somebody else.
+ * Changes to `user` (if not NULL and not already that user; without supplementary groups), and gives up every
+ * capability except CAP_NET_RAW (and CAP_NET_ADMIN, if asked for: to set up the timestamps of an interface). Programs
+ * that are executed later get none. -EPERM: only root can change the user.
  */
 int ow_privileges_reduce(const char *user, bool net_admin, struct ow_error *err);
-/* Gives up the rest. */
+/* Gives up the remaining privileges. */
 int ow_privileges_drop(struct ow_error *err);
 
-/* Whether there is such a user. */
+/* Whether such a user exists. */
 bool ow_user_exists(const char *user);
 
 #endif

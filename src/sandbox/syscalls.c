@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system calls that measuring needs: memory, threads, clocks, sockets of the internet, files (which ones is up to
- * landlock), waiting. No programs, no other processes, no sockets of other families, no memory that is executable.
+ * The system calls that measuring needs: memory, threads, clocks, internet sockets, files (landlock decides which),
+ * waiting. No other programs or processes, no sockets of other families, no executable memory.
  */
 #include "sandbox/syscalls.h"
 
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 static const int allowed[] = {
-	/* Files that are open. */
+	/* Open files. */
 	SCMP_SYS(read),
 	SCMP_SYS(readv),
 	SCMP_SYS(pread64),
@@ -45,7 +45,7 @@ static const int allowed[] = {
 	SCMP_SYS(fchown),
 	SCMP_SYS(dup),
 	SCMP_SYS(dup3),
-	/* Files by name: SQLite, the configuration again. */
+	/* Files by name, for SQLite and for reloading the configuration. */
 	SCMP_SYS(open),
 	SCMP_SYS(openat),
 	SCMP_SYS(stat),
@@ -66,7 +66,7 @@ static const int allowed[] = {
 	SCMP_SYS(unlinkat),
 	SCMP_SYS(utimensat),
 	SCMP_SYS(getdents64),
-	/* Memory; mmap and mprotect have rules of their own. */
+	/* Memory; mmap and mprotect have their own rules. */
 	SCMP_SYS(brk),
 	SCMP_SYS(munmap),
 	SCMP_SYS(mremap),
@@ -132,7 +132,7 @@ static const int allowed[] = {
 	SCMP_SYS(timerfd_settime64),
 	SCMP_SYS(signalfd4),
 	SCMP_SYS(pipe2),
-	/* Sockets; which ones are made is a rule of its own. */
+	/* Sockets; creating them has its own rule. */
 	SCMP_SYS(connect),
 	SCMP_SYS(bind),
 	SCMP_SYS(listen),
@@ -154,14 +154,19 @@ static const int allowed[] = {
 	SCMP_SYS(shutdown),
 };
 
-/* TCGETS2, by which newer versions of glibc ask for a terminal: its header contradicts theirs. */
+/*
+ * TCGETS2, which newer versions of glibc use to check for a terminal. Its kernel header conflicts with glibc's headers.
+ */
 #define TERMINAL_STATE _IOC(_IOC_READ, 'T', 0x2a, 44)
 
-/* A descriptor's facts: is it a terminal, how wide, how much waits; of an interface: its name, number, kind, state. */
+/* Queries of a descriptor: whether it is a terminal, its width, waiting bytes. Queries of an interface: name, number,
+ * type, state. */
 static const unsigned long asked[] = {TCGETS,  TERMINAL_STATE, TIOCGWINSZ,   FIONREAD,      FIONBIO,
                                       FIOCLEX, SIOCGIFNAME,    SIOCGIFINDEX, SIOCGIFHWADDR, SIOCGIFFLAGS};
 
-/* What glibc asks for and can do without, for link-local addresses: no reason to die. */
+/*
+ * glibc tries these for link-local addresses and works without them, so the call fails instead of killing the process.
+ */
 static const unsigned refused_families[] = {AF_UNIX, AF_NETLINK};
 
 static int add(scmp_filter_ctx filter, int call)
@@ -191,12 +196,12 @@ static int add_memory(scmp_filter_ctx filter)
 	return r;
 }
 
-/* Threads, but no processes; a thread's name; the end of this process by abort. */
+/* Allows threads, but no processes; the name of a thread; and the end of this process by abort. */
 static int add_threads(scmp_filter_ctx filter)
 {
 	int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
 	                         SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
-	/* A filter cannot look at what it points to: glibc then takes clone. */
+	/* A filter cannot read the structure that clone3 points to. If clone3 fails, glibc uses clone. */
 	if (r == 0)
 		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	if (r == 0)
@@ -204,7 +209,7 @@ static int add_threads(scmp_filter_ctx filter)
 	if (r == 0)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
 		                     SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
-	/* Limits are read, not set. */
+	/* Limits may be read, not set. */
 	if (r == 0)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, SCMP_A0(SCMP_CMP_EQ, 0),
 		                     SCMP_A2(SCMP_CMP_EQ, 0));
@@ -234,12 +239,12 @@ int ow_syscalls_restrict(bool log)
 	if (!filter)
 		return -ENOMEM;
 	int r = add_all(filter);
-	/* A word in the kernel's log is all that remains of a process that was killed. */
+	/* A message in the kernel's log is the only trace of a killed process. */
 	if (r == 0)
 		(void)seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);
 	if (r == 0)
 		r = seccomp_load(filter);
 	seccomp_release(filter);
-	/* Of a kernel without seccomp. */
+	/* The kernel has no seccomp. */
 	return r == -EINVAL ? -ENOSYS : r;
 }

@@ -4,8 +4,9 @@
 
 #include <stdbool.h>
 
-/* Installs the filter of system calls. log: what is not allowed is logged by the kernel and done. -ENOSYS without
- * seccomp in the kernel. */
+/*
+ * Installs the seccomp filter. log: the kernel logs and allows forbidden calls. -ENOSYS if the kernel has no seccomp.
+ */
 int ow_syscalls_restrict(bool log);
 
 #endif
