@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers from two coordinated bottom-k samples. */
+/* Estimates from two coordinated bottom-k samples. */
 #include "estimate/bottomk_estimate.h"
 
 #include "estimate/quantiles.h"
@@ -19,11 +19,11 @@ static int by_value(const void *a, const void *b)
 static uint64_t horizon(const struct ow_synopsis *synopsis, const struct ow_bottomk_entry *entry, uint32_t count)
 {
 	uint32_t k = ((const struct ow_bottomk *)synopsis)->k;
-	/* Copies of the largest may have been left out. */
+	/* Copies of the largest rank may have been left out. */
 	return count < k ? UINT64_MAX : entry[0].rank - (entry[0].rank > 0);
 }
 
-/* Number of entries of the same rank, from the end of the list. */
+/* Number of entries with the same rank, from the end of the list. */
 static uint32_t copies(const struct ow_bottomk_entry *entry, uint32_t count)
 {
 	uint32_t n = 1;
@@ -32,7 +32,7 @@ static uint32_t copies(const struct ow_bottomk_entry *entry, uint32_t count)
 	return n;
 }
 
-/* Both lists from the smallest rank, which is last, on. */
+/* Goes through both lists from the smallest rank, which is last. */
 static void pair_up(const struct ow_bottomk_entry *a, uint32_t as, const struct ow_bottomk_entry *b, uint32_t bs,
                     uint64_t limit, struct ow_bottomk_pairs *pairs)
 {
@@ -76,15 +76,15 @@ void ow_bottomk_pairs_done(struct ow_bottomk_pairs *pairs)
 	*pairs = (struct ow_bottomk_pairs){0};
 }
 
-/* The packets of a point. A peer's count that its own sample contradicts is not believed. */
+/* The packets of a point. If its own sample contradicts the peer's count, the count is not used. */
 static double seen(const struct ow_bottomk_pairs *pairs, uint64_t sampled, uint64_t packets)
 {
 	return (double)(pairs->all || packets < sampled ? sampled : packets);
 }
 
 /*
- * Lost less extra packets are known from the packets that the points saw, so one of the two gives the other: the rarer
- * one, whose number in the sample scatters less. (To choose by the sample instead would be biased.)
+ * The points' packet counts give lost less extra packets, so one of the two gives the other. Estimate the rarer one,
+ * because its number in the sample varies less. (Choosing by the sample instead would be biased.)
  */
 static void losses(const struct ow_bottomk_pairs *pairs, double sent, double received, struct ow_estimate *estimate)
 {

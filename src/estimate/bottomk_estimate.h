@@ -8,17 +8,18 @@
 struct ow_bottomk_pairs {
 	int64_t *delay_ns; /* sorted */
 	size_t count;
-	uint64_t sent;            /* packets of A below that rank, */
-	uint64_t lost;            /* and how many of them B does not have */
-	uint64_t received, extra; /* likewise of B, and how many A does not have */
-	bool all;                 /* there is no such rank: the samples hold all packets */
+	uint64_t sent;            /* packets of A below that rank */
+	uint64_t lost;            /* those of them that B does not have */
+	uint64_t received, extra; /* packets of B below that rank, and those that A does not have */
+	bool all;                 /* the samples contain all packets, so there is no such rank */
 };
 
-/* Comparable bottom-k samples. An id that is there more than once is left out unless as often at both. 0 or -ENOMEM. */
+/* Pairs two comparable bottom-k samples. Entries with the same id are left out unless both have the same number of
+ * them. 0 or -ENOMEM. */
 int ow_bottomk_pair(const struct ow_synopsis *a, const struct ow_synopsis *b, struct ow_bottomk_pairs *ret_pairs);
 void ow_bottomk_pairs_done(struct ow_bottomk_pairs *pairs);
 
-/* Everything from the samples alone. 0 or -ENOMEM. */
+/* Estimates everything from the samples alone. 0 or -ENOMEM. */
 int ow_bottomk_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delays by fixed bounds. */
+/* Counts delays in buckets with fixed bounds. */
 #include "estimate/buckets.h"
 
 #define US INT64_C(1000)
@@ -35,7 +35,7 @@ void ow_buckets_sample(uint64_t bucket[OW_BUCKETS + 1], const int64_t *delay_ns,
 	uint64_t samples[OW_BUCKETS + 1] = {0}, below = 0, given = 0;
 	for (size_t i = 0; i < count; i++)
 		samples[bucket_of((double)delay_ns[i])]++;
-	/* What is rounded is the sum up to each bound: no error adds up, and the last one is all packets. */
+	/* Rounds the cumulative sum at each bound: errors do not add up, and the last sum is all packets. */
 	for (unsigned b = 0; count && b <= OW_BUCKETS; b++) {
 		below += samples[b];
 		uint64_t upto = (uint64_t)((unsigned __int128)packets * below / count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The centred estimator. It replaces the second moment F - mu^2 of LDA, FineComb and RDA, whose noise grows with
- * (mu + offset)^2 / sigma^2: here a constant part of the delays cancels before anything is squared.
+ * The centred estimator. It replaces the second moment F - mu^2 of LDA, FineComb and RDA, whose noise grows with (mu +
+ * offset)^2 / sigma^2. Here a constant part of the delays cancels before anything is squared.
  */
 #include "estimate/centred.h"
 
@@ -13,7 +13,7 @@ static bool usable(const struct ow_clean_bucket *b)
 	return b->packets && b->packets <= INT64_MAX;
 }
 
-/* e_j = D_j - mu C_j, the integer part of mu taken off in integers: exact however large a clock's offset is. */
+/* e_j = D_j - mu C_j. The integer part of mu is subtracted in integers, so the result is exact for any clock offset. */
 static double centre(const struct ow_clean_bucket *b, int64_t whole, double rest)
 {
 	uint64_t off = (uint64_t)b->delay_ns - (uint64_t)whole * b->packets;
@@ -70,7 +70,7 @@ void ow_centred_mean(const struct ow_centred *fit, double common, bool complete,
 		return;
 	}
 	double mean = fit->mean_ns, rest = unseen(fit, common, complete), error = 0;
-	/* mu +- t sqrt(s^2/S (1 - S/R)); with one bucket alone the variance is unknown */
+	/* mu +- t sqrt(s^2/S (1 - S/R)); with one bucket the variance is unknown */
 	if (rest > 0)
 		error = fit->freedom > 0 ? ow_student_975(fit->freedom) * sqrt(fit->variance_ns2 / fit->samples * rest)
 		                         : INFINITY;
@@ -94,9 +94,9 @@ void ow_centred_stddev(const struct ow_centred *fit, double common, bool complet
 		v.high = sqrt(nu * variance / ow_chi2_quantile(0.025, nu));
 	} else {
 		/*
-		 * log s^2 +- t sqrt(2/(B-1) + (kappa+2)/S (1-S/R)). Above, chi-squared with as many degrees of freedom
-		 * as give this variance reaches further, which long-tailed delays need: 1 or 2 of 100 intervals more
-		 * hold the truth.
+		 * log s^2 +- t sqrt(2/(B-1) + (kappa+2)/S (1-S/R)). For the upper bound, chi-squared with the degrees
+		 * of freedom that give this variance is larger, as long-tailed delays need: 1 or 2 more of 100
+		 * intervals contain the true value.
 		 */
 		double b = (double)fit->buckets;
 		double v2 = 2 / fmax(1, b - 1) + (fit->kurtosis + 2) / fit->samples * rest, effective = fmax(1, 2 / v2);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* What was known of the clocks. */
+/* The text about the known error of the clocks. */
 static void known_text(double least_ns, double error_ns, char *text, size_t size)
 {
 	char error[OW_DURATION_TEXT];
@@ -15,8 +15,8 @@ static void known_text(double least_ns, double error_ns, char *text, size_t size
 	if (!(error_ns > 0))
 		return;
 	ow_duration_text(error_ns, error);
-	snprintf(text, size, -least_ns > error_ns ? ", though they say at most %s" : ", within the %s that they admit",
-	         error);
+	snprintf(text, size,
+	         -least_ns > error_ns ? ", but their error bound is %s" : ", within their error bound of %s", error);
 }
 
 void ow_clock_words(double least_ns, double mean_ns, double error_ns, const char *behind,

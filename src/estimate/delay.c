@@ -3,7 +3,7 @@
  * Delay statistics of one direction and interval: exact integer moments (delay_sum.h) and a log-linear histogram.
  *
  * Histogram: 2^10 slots an octave (loglinear.h): values below 2048 ns exactly, others within 1/2048 = 0.049 %. All
- * slots are reserved at creation; the kernel backs only those touched.
+ * slots are reserved at creation; the kernel allocates only the pages that are used.
  */
 #include "estimate/delay.h"
 
@@ -17,7 +17,7 @@
 #define BITS 10
 
 struct ow_delays {
-	struct ow_delay_sum sum; /* its samples, min and max are those of the slots */
+	struct ow_delay_sum sum; /* samples, min and max also describe the slots */
 	uint64_t slot[OW_LOGLINEAR_SLOTS(BITS)];
 };
 
@@ -44,7 +44,7 @@ void ow_delays_reset(struct ow_delays *delays)
 {
 	if (!delays->sum.samples)
 		return;
-	/* Only what is between min and max can be set: resetting costs what was used. */
+	/* Only slots between min and max can be set, so the cost of a reset depends on the range used. */
 	int first = slot_of(delays->sum.min), last = slot_of(delays->sum.max);
 	memset(delays->slot + first, 0, (size_t)(last - first + 1) * sizeof *delays->slot);
 	delays->sum = (struct ow_delay_sum){0};
@@ -98,7 +98,7 @@ uint64_t ow_delays_samples(const struct ow_delays *delays)
 	return delays->sum.samples;
 }
 
-/* The smallest k with k / n >= q. Dividing decides, because q itself is a rounded decimal: 0.07 * 100 > 7. */
+/* The smallest k with k / n >= q. Compares quotients, because q is a rounded decimal: 0.07 * 100 > 7. */
 static uint64_t rank_of(double q, uint64_t n)
 {
 	double rank = ceil(q * (double)n);
@@ -116,7 +116,7 @@ double ow_delays_quantile(const struct ow_delays *delays, double q)
 	int slot = slot_of(delays->sum.min), last = slot_of(delays->sum.max);
 	while (slot < last && below + delays->slot[slot] < rank)
 		below += delays->slot[slot++];
-	/* The extremes are known exactly. */
+	/* Minimum and maximum are exact. */
 	return fmin(fmax(ow_loglinear_value(slot, BITS), (double)delays->sum.min), (double)delays->sum.max);
 }
 

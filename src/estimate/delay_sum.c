@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of exact moments that are needed seldom: wide arithmetic. */
+/* Wide arithmetic for exact moments; used rarely. */
 #include "estimate/delay_sum.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 typedef __int128 i128;
 typedef unsigned __int128 u128;
 
-/* 256-bit two's complement, just enough of it for the variance and for moving the origin. */
+/* 256-bit two's complement, with only the operations for the variance and for moving the origin. */
 struct wide {
 	uint64_t limb[4]; /* least significant first */
 };
@@ -50,7 +50,7 @@ static struct wide wide_mul(struct wide a, struct wide b)
 	return product;
 }
 
-/* Of a value that is not negative. */
+/* For a value that is not negative. */
 static long double wide_value(struct wide a)
 {
 	long double value = 0;
@@ -64,7 +64,7 @@ static struct wide square_wide(const struct ow_delay_sum *sum)
 	return (struct wide){{(uint64_t)sum->square, (uint64_t)(sum->square >> 64), sum->square_high, 0}};
 }
 
-/* |x| < 2^64 always, so x^2 fits 128 bits; times x^2 may not. */
+/* |x| < 2^64 always, so x^2 fits into 128 bits; times x^2 may not. */
 void ow_delay_sum_add_far(struct ow_delay_sum *sum, i128 x, uint32_t times)
 {
 	uint64_t size = (uint64_t)(x < 0 ? -x : x);

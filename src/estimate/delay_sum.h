@@ -5,13 +5,13 @@
 #include <stdint.h>
 
 /*
- * Exact moments of delays in 96 bytes: with x = delay - origin (the first sample), S = sum x and S2 = sum x^2 are kept
- * as integers, S2 in 192 bits, so that nothing is rounded or overflows before the division at the end, whatever the
- * clock offset. Below 2^62 samples. All zero is empty.
+ * Exact moments of delays in 96 bytes: with x = delay - origin (the first sample), S = sum x and S2 = sum x^2 are
+ * integers, S2 of 192 bits. So nothing is rounded or overflows before the division at the end, for any clock offset. At
+ * most 2^62 samples. All zero is empty.
  */
 struct ow_delay_sum {
 	uint64_t samples;
-	int64_t min, max; /* as all below meaningless while there are no samples */
+	int64_t min, max; /* these and all below are undefined without samples */
 	int64_t origin;
 	__int128 sum;             /* S */
 	unsigned __int128 square; /* S2 modulo 2^128 */
@@ -23,10 +23,10 @@ static inline void ow_delay_sum_add_square(struct ow_delay_sum *sum, unsigned __
 	sum->square_high += __builtin_add_overflow(sum->square, square, &sum->square);
 }
 
-/* S and S2 alone, of `times` samples that are x from the origin, whatever x. */
+/* Updates only S and S2, for `times` samples at distance x from the origin, for any x. */
 void ow_delay_sum_add_far(struct ow_delay_sum *sum, __int128 x, uint32_t times);
 
-/* `times` samples of the same delay; times > 0. */
+/* Adds `times` samples of the same delay; times > 0. */
 static inline void ow_delay_sum_add(struct ow_delay_sum *sum, int64_t delay_ns, uint32_t times)
 {
 	if (!sum->samples)
@@ -43,10 +43,10 @@ static inline void ow_delay_sum_add(struct ow_delay_sum *sum, int64_t delay_ns, 
 	}
 }
 
-/* this += other, which has samples. */
+/* this += other, which is not empty. */
 void ow_delay_sum_merge(struct ow_delay_sum *sum, const struct ow_delay_sum *other);
 
-/* Mean and population standard deviation; there are samples. */
+/* Mean and population standard deviation; not for an empty sum. */
 void ow_delay_sum_moments(const struct ow_delay_sum *sum, double *ret_mean_ns, double *ret_stddev_ns);
 
 #endif

@@ -49,7 +49,7 @@ double ow_gamma_p(double a, double x)
 
 double ow_chi2_quantile(double q, double nu)
 {
-	/* A bracket, then halving: the function rises, and this is called once an interval. */
+	/* Find an upper bound, then bisect: the function increases, and this is called once an interval. */
 	double low = 0, high = nu + 1;
 	while (ow_gamma_p(nu / 2, high / 2) < q)
 		high *= 2;

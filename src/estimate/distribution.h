@@ -2,11 +2,11 @@
 #ifndef OW_ESTIMATE_DISTRIBUTION_H
 #define OW_ESTIMATE_DISTRIBUTION_H
 
-/* Quantiles of the distributions that intervals of confidence need. */
+/* Quantiles of the distributions for intervals of confidence. */
 
-/* The 0.975 quantile of the normal distribution: 95 % lie within +- this. */
+/* The 0.975 quantile of the normal distribution: 95 % are within +- this. */
 #define OW_NORMAL_975 1.959963984540054
-/* 95 % of any distribution with one peak lie within so many deviations (Vysochanskij and Petunin 1980). */
+/* 95 % of any distribution with one peak are within this many standard deviations (Vysochanskij and Petunin 1980). */
 #define OW_ONE_PEAK_95 2.9814239699997196
 
 /* Chi-squared with nu >= 1 degrees of freedom, 0 < q < 1; relative error below 1e-10. */

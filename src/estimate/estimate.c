@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a kind of synopsis to its estimator. */
+/* Calls the estimator for a kind of synopsis. */
 #include "estimate/estimate.h"
 
 #include "estimate/bottomk_estimate.h"
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* One line for each structure that gives numbers: its kind and its default estimator (corrected and centred). */
+/* One line for each structure with an estimator: its kind and its default estimator (corrected and centred). */
 static const struct estimator {
 	enum ow_synopsis_kind kind;
 	int (*estimate)(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate);

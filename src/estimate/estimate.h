@@ -6,36 +6,34 @@
 #include "synopsis/synopsis.h"
 #include <oneway/result.h>
 
-/*
- * Numbers from two synopses, each with a 95 % interval of confidence or the reason why there is none.
- */
+/* Estimates from two synopses: each value has a 95 % interval of confidence or the reason why there is none. */
 
 enum ow_value_status {
 	OW_VALUE_NONE,      /* cannot be estimated: `reason` says why */
-	OW_VALUE_ESTIMATED, /* low <= value <= high holds the truth in 95 % of cases; high may be INFINITY */
+	OW_VALUE_ESTIMATED, /* low <= value <= high contains the true value in 95 % of cases; high may be INFINITY */
 	OW_VALUE_EXACT,     /* low = value = high */
 };
 
 struct ow_value {
 	enum ow_value_status status;
 	double value, low, high;
-	enum ow_reason reason; /* when NONE */
+	enum ow_reason reason; /* if NONE */
 };
 
 struct ow_estimate {
-	uint64_t useful; /* delay samples that the numbers rest on (packets, each counted once) */
+	uint64_t useful; /* delay samples that the estimates use (packets, each counted once) */
 	bool complete;   /* every difference between the points is known */
 	struct ow_value mean_ns, stddev_ns;
 	struct ow_value lost, extra; /* packets */
 	struct ow_value loss_ratio;
 	struct ow_value quantile_ns[OW_QUANTILES];
-	/* What went over the wire to get here, beyond the encoded synopsis itself. */
+	/* Bytes and round trips that were needed in addition to the encoded synopsis. */
 	uint64_t more_bytes, round_trips;
-	int64_t erase_ns; /* of the time spent here: taking differences out of tables; RDA only */
+	int64_t erase_ns; /* part of the time spent here: erasing differences from tables; RDA only */
 };
 
 /*
- * What one point has at the end of an interval: its synopsis, how many packets it saw, and, where the method keeps
+ * What one point has at the end of an interval: its synopsis, the number of packets it saw and, if the method keeps
  * one, its cache of all (or the sampled) packets.
  */
 struct ow_view {
@@ -55,16 +53,18 @@ static inline struct ow_value ow_value_none(enum ow_reason reason)
 	return (struct ow_value){.status = OW_VALUE_NONE, .reason = reason};
 }
 
-/* A number of packets as an integer. What a peer says may be beyond all bounds, where a cast has no meaning. */
+/* Converts a number of packets to an integer. A peer's number may be out of range, where a cast is undefined. */
 static inline uint64_t ow_packets_of(double packets)
 {
 	return packets >= 1 ? packets < 0x1p64 ? (uint64_t)packets : UINT64_MAX : 0;
 }
 
-/* All values NONE for this reason, all counts 0: what estimators begin with. */
+/* Sets all values to NONE with this reason and all counts to 0; estimators start with it. */
 void ow_estimate_none(struct ow_estimate *ret_estimate, enum ow_reason reason);
 
-/* By the kind of the synopses: the default estimators (corrected and centred). -EINVAL if they cannot be compared. */
+/*
+ * Calls the default estimator (corrected and centred) for the kind of the synopses. -EINVAL if they cannot be compared.
+ */
 int ow_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate,
                 struct ow_error *err);
 

@@ -12,11 +12,11 @@
 
 #define SPOILT UINT64_MAX
 
-/* What the buckets say about packets that are missing or drifted. All but the shares are sampled packets. */
+/* What the buckets show about missing and drifted packets. All but the shares are sampled packets. */
 struct evidence {
-	double share;          /* p: of the packets that are sampled */
-	double clean, spoilt;  /* e, g: p times the share of clean and of spoilt buckets, over the banks; p = e + g */
-	double back, out;      /* repaired: drifted out of the interval, into it */
+	double share;          /* p: share of the packets that are sampled */
+	double clean, spoilt;  /* e, g: p times the share of clean and of dirty buckets, over the banks; p = e + g */
+	double back, out;      /* repaired packets: drifted out of the interval, and into it */
 	double net;            /* sum C_A - C_B before repair */
 	double left, left_abs; /* the same after repair, and without sign */
 	bool complete;         /* every packet is sampled and every bucket clean */
@@ -49,11 +49,13 @@ static struct evidence weigh(const struct ow_finecomb *f, const struct ow_recove
 }
 
 /*
- * Lost packets less extra ones that the stash does not know. The spoilt buckets count them, less the drift that they
- * hide, which is as dense there as in clean buckets:
+ * Lost packets less extra ones, apart from those in the stash. The dirty buckets count them, less the drift that they
+ * hide, which has the same density there as in clean buckets:
+ *
  *   direct = (left - g drift)/p,   drift = (back - out)/e.
- * That sampled lost and drifted packets together are off by net/p - (sent - received) is known exactly, and the share
- * of it that is due to lost ones, theta = L/(L + D) for D drifted, is taken off. Without drift this leaves sent -
+ *
+ * The sampling error of lost and drifted packets together is known exactly: net/p - (sent - received). The share of it
+ * that is due to lost ones, theta = L/(L + D) for D drifted, is subtracted. Without drift the result is sent -
  * received.
  */
 static double missing(const struct evidence *e, double sent, double received, double *ret_variance)
@@ -64,7 +66,7 @@ static double missing(const struct evidence *e, double sent, double received, do
 	double p = fmin(1, e->share), drift = (e->back - e->out) / e->clean, drifted = (e->back + e->out) / e->clean;
 	double lost = e->left_abs / p, all = lost + drifted;
 	double direct = (e->left - e->spoilt * drift) / p, theta = all > 0 ? lost / all : 1;
-	/* Sampling, then the drift that spoilt buckets hide. */
+	/* First sampling, then the drift that dirty buckets hide. */
 	if (all > 0)
 		*ret_variance = (1 - p) / p * lost * drifted / all +
 		                drifted * (e->spoilt + e->spoilt * e->spoilt / e->clean) / (p * p);
@@ -85,7 +87,8 @@ static void spread(struct ow_value *v, double value, double variance)
 	                       OW_NO_REASON};
 }
 
-/* As before repair, which leaves no Poisson distribution: it takes drift from buckets without losses only. */
+/* Uses the counters before repair. After repair they have no Poisson distribution, because it removes drift only from
+ * buckets without losses. */
 static int gather(const struct ow_finecomb *f, const struct ow_recovery *recovery, struct ow_losses *losses)
 {
 	int64_t *difference = malloc(recovery->buckets * sizeof *difference);
@@ -113,15 +116,17 @@ static int lost_and_extra(const struct ow_finecomb *f, const struct ow_recovery 
 	       unseen = fmax(0, 1 / clean - 1);
 	losses.known = out; /* drifted in */
 	double variance, net = missing(ev, sent, received, &variance);
-	/* Besides: sent - received = lost + drifted out - extra, the extra ones by how the counters scatter. */
+	/* A second estimate: sent - received = lost + drifted out - extra, with extra from the variance of the
+	 * counters. */
 	double extra_variance, extra = ow_losses_extra(&losses, &extra_variance);
 	double other = sent - received - back + extra, other_variance = extra_variance + back * unseen;
 	bool disordered = ow_losses_disordered(&losses, sent, sent - net);
 	if (disordered) {
-		/* More drifted than the stash shows, and spoilt buckets hide more than clean ones. */
+		/* More packets drifted than the stash shows, and dirty buckets hide more than clean ones. */
 		spread(&e->lost, other, other_variance);
 		spread(&e->extra, fmax(extra, received - sent), extra_variance);
-		/* If packets drifted out, too, as many of them may have passed the stash as of those that drifted in.
+		/*
+		 * If packets drifted out, too, as many of them may be missing in the stash as of those that drifted in.
 		 */
 		if (ev->back > 0)
 			e->lost.low = fmax(0, e->lost.low - fmax(0, extra - out));
@@ -129,7 +134,8 @@ static int lost_and_extra(const struct ow_finecomb *f, const struct ow_recovery 
 		spread(&e->lost, other, other_variance);
 		spread(&e->extra, out, out * unseen);
 	} else {
-		/* Below 0 by noise, unless too far: then by extra packets that did not drift in, such as copies. */
+		/* A small negative value is noise. A larger one is due to extra packets that did not drift in, such as
+		 * copies. */
 		if (net < 0 && net > -OW_NORMAL_975 * sqrt(variance))
 			net = 0;
 		ow_losses_values(&losses, sent, sent - net, e);
@@ -145,7 +151,7 @@ static int lost_and_extra(const struct ow_finecomb *f, const struct ow_recovery 
 	return 0;
 }
 
-/* The paper's: sum (C_A - C_B) / sum C_A. */
+/* The paper's estimate: sum (C_A - C_B) / sum C_A. */
 static void published_loss(const struct ow_recovery *recovery, const struct evidence *ev, bool where, double sent,
                            struct ow_estimate *e)
 {

@@ -5,8 +5,8 @@
 #include "estimate/estimate.h"
 
 /*
- * Numbers from two FineCombs, after stash recovery. Delays come from clean buckets of all banks together. `lost` are
- * packets of the interval at A that B saw neither in it nor (as far as the stash shows) next to it; `extra` are packets
+ * Estimates from two FineCombs, after stash recovery. Delays come from the clean buckets of all banks. `lost` are
+ * packets of the interval at A that B saw neither in it nor (as far as the stash shows) near it; `extra` are packets
  * that B counts in it and A does not.
  */
 struct ow_finecomb_options {
@@ -16,7 +16,7 @@ struct ow_finecomb_options {
 	bool paper_where;  /* with paper_loss: only buckets with C_A >= C_B, as printed; biased */
 };
 
-/* Comparable synopses. -ENOMEM. */
+/* For comparable synopses. -ENOMEM. */
 int ow_finecomb_estimate_with(const struct ow_view *a, const struct ow_view *b,
                               const struct ow_finecomb_options *options, struct ow_estimate *ret_estimate);
 /* With the default options. */

@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 /*
- * The least delay of a direction, from which the difference of two clocks is estimated. A packet or two that are far
- * faster than all others (a bad timestamp, two packets taken for one) do not decide it: leaving them out can only make
- * the range of possible clock offsets wider, never wrong.
+ * The least delay of a direction, which gives the estimate of the difference of two clocks. One or two packets that are
+ * far faster than all others (a bad timestamp, two packets taken for one) are ignored. That can only widen the range of
+ * possible clock offsets, never make it wrong.
  */
 #define OW_FLOOR_KEPT 16
 
@@ -18,7 +18,7 @@ struct ow_floor {
 };
 
 void ow_floor_init(struct ow_floor *floor);
-/* Adds one of the least. */
+/* Adds a delay that is among the least. */
 void ow_floor_keep(struct ow_floor *floor, int64_t delay_ns);
 
 static inline void ow_floor_add(struct ow_floor *floor, int64_t delay_ns)
@@ -28,7 +28,7 @@ static inline void ow_floor_add(struct ow_floor *floor, int64_t delay_ns)
 		ow_floor_keep(floor, delay_ns);
 }
 
-/* The least delay but for outliers. median_ns: of all delays. There is at least one sample. */
+/* The least delay without outliers. median_ns: of all delays. There must be at least one sample. */
 int64_t ow_floor_find(const struct ow_floor *floor, int64_t median_ns);
 
 #endif

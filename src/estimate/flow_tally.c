@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exact results of each flow: a table that numbers flows, and an array of sums, for each direction. */
+/* Exact results of each flow: for each direction a table that numbers flows, and an array of sums. */
 #include "estimate/flow_tally.h"
 
 #include "base/hash.h"
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Busy flows are found by where their key lies, which does not change during a match, without hashing the key. */
+/* Finds busy flows by the address of their key, which does not change during a match, without hashing the key. */
 #define FRONT 4096u /* power of two */
 
 struct sums {
@@ -75,7 +75,7 @@ static uint32_t number_of(struct ow_flow_tally *tally, struct way *way, const st
 		struct ow_flow_key kept;
 		ow_flow_select_key(&tally->select, key, &kept);
 		*front = (struct front){key, ow_flow_table_number(way->keys, &kept)};
-		/* The match itself has no more numbers, or this table has not. */
+		/* Either the match or this table has no more numbers. */
 		tally->coarse |= ow_flow_key_is_coarse(key) || ow_flow_table_is_coarse(way->keys);
 	}
 	return front->number;
@@ -87,7 +87,7 @@ static void count_matched(struct sums *flow, const struct ow_packet_event *event
 	flow->ambiguous += event->ambiguous ? event->packets : 0;
 	if (event->ambiguous && !event->estimated)
 		return;
-	/* Stamps from a file may be anything: wrap rather than overflow. */
+	/* Times from a file may be anything: wrap instead of overflowing. */
 	int64_t later = (int64_t)((uint64_t)event->time_ns[OW_SIDE_B] - (uint64_t)event->time_ns[OW_SIDE_A]);
 	if (event->packets)
 		ow_delay_sum_add(&flow->delay, event->direction == OW_A_TO_B ? later : (int64_t)(0 - (uint64_t)later),

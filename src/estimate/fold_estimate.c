@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From two folds to numbers, both points at hand: fold_estimate.h has the messages, fold_steps.h what A does. */
+/* Estimates from two folds, with the data of both points: fold_estimate.h has the messages, fold_steps.h the steps of
+ * A. */
 #include "estimate/fold_estimate.h"
 
 #include "estimate/fold_steps.h"
@@ -16,11 +17,11 @@ struct run {
 	struct ow_fold_steps steps;
 	struct ow_estimate estimate;
 	struct ow_fold_cost cost;
-	struct ow_sighting *left_b; /* B's packets that A has too, as far as is known */
+	struct ow_sighting *left_b; /* B's packets that A also has, as far as is known */
 	size_t bs;
 };
 
-/* B's fold, as it would be sent. */
+/* B's fold as it would be sent. */
 static int fold_of_b(const struct run *run, uint32_t cells, unsigned order, struct ow_synopsis **ret_fold)
 {
 	struct ow_fold_params params = {ow_fold_of(run->b->synopsis)->params.banks, cells, order, false};
@@ -43,7 +44,7 @@ static int top_up(struct run *run)
 		run->estimate.round_trips++;
 	}
 	ow_synopsis_free(second);
-	/* Tables that are folded already, without caches: this is what there is. */
+	/* The tables are already folded and there are no caches: no second fold is possible. */
 	return r == -ENODATA ? 0 : r;
 }
 
@@ -51,7 +52,7 @@ static int reconcile(struct run *run)
 {
 	const struct ow_fold *b = ow_fold_of(run->b->synopsis);
 	struct ow_synopsis *first;
-	/* A's own counters, if it has any, or those of its cache. */
+	/* A's own counters, or those made from its cache. */
 	const struct ow_synopsis *counters = ow_fold_of(run->a->synopsis)->ams ? b->ams : NULL;
 	run->cost.push = ow_synopsis_encoded_size(run->b->synopsis);
 	int r = fold_of_b(run, b->send, b->params.order, &first);
@@ -64,7 +65,7 @@ static int reconcile(struct run *run)
 	return run->steps.diff.complete ? 0 : top_up(run);
 }
 
-/* What B does with the names. */
+/* What B does with the keys it receives. */
 static int leave_out(struct run *run)
 {
 	const struct ow_fold_steps *s = &run->steps;
@@ -108,7 +109,7 @@ static int delays(struct run *run, bool complete)
 		return r;
 	run->estimate.round_trips++;
 	r = complete && run->steps.lefts != run->bs ? -EBADMSG : compare(run, complete);
-	/* Ids that share a key, or a cache that is not that of the table: not the same packets after all. */
+	/* Two ids share a key, or the cache does not belong to the table: the points do not have the same packets. */
 	if (complete && r == -EBADMSG) {
 		ow_fold_steps_losses(&run->steps, complete = false, &run->estimate);
 		r = compare(run, false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sending point's steps of comparing by fold: fold_steps.h. */
+/* The sending point's steps of a comparison by fold: fold_steps.h. */
 #include "estimate/fold_steps.h"
 
 #include "estimate/distribution.h"
@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A second fold for the counters' estimate plus this many of its standard deviations. */
+/* The second fold is sized for the counters' estimate plus this many standard deviations. */
 #define MARGIN 3
-/* Without counters, and nothing peeled, the difference may be anything: a second fold of so many times the first. */
+/*
+ * Without counters, and if nothing was peeled, the difference is unknown: the second fold is this many times as large.
+ */
 #define BLIND 8
 
 int ow_fold_steps_fold(const struct ow_synopsis *table, const struct ow_sighting *cache, size_t cached,
@@ -33,7 +35,7 @@ int ow_fold_steps_fold(const struct ow_synopsis *table, const struct ow_sighting
 	return r;
 }
 
-/* A's fold like B's, less B's. */
+/* A's fold of the same shape as B's, less B's. */
 static int subtract(const struct ow_fold_steps *s, const struct ow_synopsis *theirs,
                     struct ow_synopsis **ret_difference)
 {
@@ -62,7 +64,7 @@ static int add_keys(struct ow_keyset *set, const uint64_t *keys, size_t count)
 	return r;
 }
 
-/* B has no packet: there is nothing to peel, all of A's are only at A. */
+/* B has no packets: there is nothing to peel, all of A's packets are only at A. */
 static int all_lost(struct ow_fold_steps *s)
 {
 	const struct ow_fold_secret *secret = &ow_fold_of(s->first)->secret;
@@ -88,7 +90,7 @@ int ow_fold_steps_push(struct ow_fold_steps *s, const struct ow_synopsis *fold, 
 	return !received && s->cache ? all_lost(s) : ow_fold_peel(s->first, NULL, &s->diff);
 }
 
-/* By the counters. A's are in its table, or made from its cache now. */
+/* Estimates the differences by the counters. A's are in its table, or are made from its cache now. */
 static int count_differences(struct ow_fold_steps *s)
 {
 	struct ow_synopsis *made = NULL;
@@ -114,7 +116,7 @@ static double unknown(const struct ow_fold_steps *s)
 	double found = (double)(s->diff.as + s->diff.bs), left = (double)s->diff.left;
 	if (isnan(s->differences))
 		return found > left ? left : BLIND * left;
-	/* What is stuck has at least two packets a cell, and each packet is in `banks` cells: at least left * 2 /
+	/* A cell that is not decoded has at least two packets, and each packet is in `banks` cells: at least left * 2 /
 	 * banks. */
 	return fmax(s->differences + MARGIN * s->deviation - found, left / 2);
 }
@@ -151,7 +153,7 @@ static int add_only(struct ow_fold_steps *s, size_t *room, const struct ow_sight
 	return 0;
 }
 
-/* A's packets, parted into those that only A has and the others. */
+/* Splits A's packets into those that only A has and the others. */
 static int part(struct ow_fold_steps *s, const struct ow_fold_secret *secret, const struct ow_keyset *set)
 {
 	size_t room = 0;
@@ -180,7 +182,7 @@ static bool is_ambiguous(const struct ow_fold_steps *s, const struct ow_fold_sec
 	return ow_keyset_has(set, key_after(secret, stamp)) || (s->doubt && s->doubt(s->arg, stamp->id));
 }
 
-/* Mostly there is nothing to be left out. */
+/* Usually there is nothing to leave out. */
 static bool any_ambiguous(const struct ow_fold_steps *s, const struct ow_fold_secret *secret,
                           const struct ow_keyset *set)
 {
@@ -191,7 +193,7 @@ static bool any_ambiguous(const struct ow_fold_steps *s, const struct ow_fold_se
 	return false;
 }
 
-/* Packets that A sent once and B has more often: their keys are in `once` afterwards, and the further ones counted. */
+/* Packets that A sent once and B received several times: adds their keys to `once`, and counts the further arrivals. */
 static int find_duplicates(struct ow_fold_steps *s, const struct ow_fold_secret *secret, const struct ow_keyset *only_b,
                            struct ow_keyset *once)
 {
@@ -224,15 +226,15 @@ static int find_duplicates(struct ow_fold_steps *s, const struct ow_fold_secret 
 }
 
 /*
- * Copies of a packet have each other's successors as ids. Where a copy is at one point only, those before it are
- * ambiguous: which of them arrived is not known. Moves them to the set, and those in doubt.
+ * The ids of copies of a packet are successors of each other. If only one point has a copy, those before it are
+ * ambiguous, because it is not known which of them arrived. Adds them to the set, and those in doubt.
  */
 static int leave_out_copies(struct ow_fold_steps *s, const struct ow_fold_secret *secret, struct ow_keyset *set,
                             const struct ow_keyset *once)
 {
 	for (size_t before = SIZE_MAX; before != s->lefts;) {
 		size_t kept = 0, count = before = s->lefts;
-		/* From the last to the first: a copy comes after those before it, so one pass follows a chain to its
+		/* From the last to the first: a copy comes after its predecessors, so one pass follows a chain to its
 		 * start. */
 		for (size_t i = count; i-- > 0;) {
 			struct ow_sighting stamp = s->left[i];
@@ -264,7 +266,7 @@ static void sort_keys(uint64_t *keys, size_t count)
 		qsort(keys, count, sizeof *keys, compare_keys);
 }
 
-/* What A tells B to leave out: all keys of the set but those that only A has; `all`: these too. */
+/* The keys that B has to leave out: all keys of the set except those that only A has; with `all`, these too. */
 static int name_packets(struct ow_fold_steps *s, const struct ow_keyset *set, const struct ow_keyset *only_b, bool all)
 {
 	struct ow_keyset only_a = {0};
@@ -304,8 +306,8 @@ int ow_fold_steps_erase(struct ow_fold_steps *s)
 		r = find_duplicates(s, secret, &only_b, &once);
 	if (r == 0 && ambiguous)
 		r = leave_out_copies(s, secret, &set, &once);
-	/* If A has left out more packets than it should have to (points that do not tell copies apart by name), B may
-	 * have some of these as well. */
+	/* If A has left out more packets than necessary (points that do not distinguish copies by id), B may have some
+	 * of these as well. */
 	if (r == 0)
 		r = name_packets(s, &set, &only_b, s->onlys > s->diff.as);
 	s->ambiguous = s->cached - s->lefts - (s->onlys < s->diff.as ? s->onlys : s->diff.as);
@@ -315,7 +317,7 @@ int ow_fold_steps_erase(struct ow_fold_steps *s)
 	return r;
 }
 
-/* -- numbers ------------------------------------------------------------------------------------------------------ */
+/* -- estimates ----------------------------------------------------------------------------------------------------- */
 
 static void count_losses(const struct ow_fold_steps *s, struct ow_estimate *e)
 {
@@ -335,7 +337,7 @@ static struct ow_value around(double value, double error, double least)
 	                         fmax(value + error, least), OW_NO_REASON};
 }
 
-/* lost + extra = d by the counters, lost - extra is known. */
+/* lost + extra = d by the counters; lost - extra is known. */
 static void guess_losses(const struct ow_fold_steps *s, struct ow_estimate *e)
 {
 	double more = (double)s->packets - (double)s->received, error = OW_NORMAL_975 * s->deviation / 2;
@@ -361,7 +363,7 @@ void ow_fold_steps_losses(struct ow_fold_steps *s, bool complete, struct ow_esti
 		count_losses(s, estimate);
 		return;
 	}
-	/* Without memory for the counters nothing is known of them. */
+	/* If there is no memory for the counters, the differences stay unknown. */
 	(void)count_differences(s);
 	guess_losses(s, estimate);
 }

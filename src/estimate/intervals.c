@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The delays of an open interval; after it is summed up, only the result remains. */
+/* The delays of an open interval; after it is closed, only the result remains. */
 struct open_interval {
 	struct ow_interval result;
 	int64_t *delay[OW_DIRECTIONS];
@@ -20,8 +20,8 @@ struct ow_intervals {
 	int64_t length_ns, window_ns, first; /* first: number of interval 0, counted from the epoch */
 	struct open_interval *interval;
 	struct ow_interval *finished;
-	size_t intervals, room, closed; /* intervals before `closed` hold no delays any more */
-	struct ow_delays *delays;       /* one accumulator serves all intervals in turn */
+	size_t intervals, room, closed; /* intervals before `closed` have no delays any more */
+	struct ow_delays *delays;       /* one accumulator, used for one interval after another */
 	struct ow_delays *uncertain[OW_UNCERTAINS];
 };
 
@@ -76,7 +76,7 @@ static int grow(struct ow_intervals *s, size_t count)
 	return 0;
 }
 
-/* The uncertain delays of an interval, in s->uncertain. */
+/* Collects the uncertain delays of an interval in s->uncertain. */
 static int gather_uncertain(struct ow_intervals *s, const struct open_interval *o, unsigned d)
 {
 	for (int i = 0; i < OW_UNCERTAINS; i++) {
@@ -121,14 +121,14 @@ static int find(struct ow_intervals *s, int64_t time_ns, struct open_interval **
 {
 	int64_t i = floor_div(time_ns, s->length_ns) - s->first;
 	if (i < 0)
-		i = 0; /* disorder at the start, packets without a time */
+		i = 0; /* packets out of order at the start, or without a time */
 	if (i >= (int64_t)OW_INTERVALS_MAX)
 		return -ERANGE;
 	int r = grow(s, (size_t)i + 1);
 	if (r < 0)
 		return r;
 	*ret = &s->interval[i];
-	/* Identical packets are told after up to three waiting times; one more leaves room for disorder. */
+	/* Identical packets are reported after up to three waiting times; one more is a margin for disorder. */
 	while (s->closed < (size_t)i && r == 0 && (i - (int64_t)s->closed - 1) > 4 * (s->window_ns / s->length_ns + 1))
 		r = sum_up(s, &s->interval[s->closed++]);
 	return r;
@@ -172,7 +172,7 @@ int ow_intervals_delay(struct ow_intervals *intervals, enum ow_direction directi
 	int r = find(intervals, sent_ns, &o);
 	if (r < 0)
 		return r;
-	/* Identical packets that were told apart only after their interval was summed up bring no sample. */
+	/* Identical packets that were assigned only after their interval was closed give no sample. */
 	bool known = delay && (size_t)(o - intervals->interval) >= intervals->closed;
 	bool uncertain = !known || delay->less_ns || delay->more_ns;
 	o->result.direction[direction].ambiguous += uncertain ? packets : 0;

@@ -10,10 +10,12 @@
 #include <stdlib.h>
 
 #define SPOILT UINT64_MAX
-/* Expected buckets that look clean and are not, beyond which intervals would be wrong in more than 5 % of cases. */
+/*
+ * With more expected buckets that look clean but are not, more than 5 % of the intervals of confidence would be wrong.
+ */
 #define MIXED_MAX 0.05
 
-/* Row by row: sums of counters hide errors that compensate each other. */
+/* Compares row by row: sums of counters hide errors that cancel. */
 static void compare_rows(const struct ow_lda *a, const struct ow_lda *b, uint32_t count, bool plus,
                          struct ow_clean_bucket *row, int64_t *difference)
 {
@@ -25,7 +27,7 @@ static void compare_rows(const struct ow_lda *a, const struct ow_lda *b, uint32_
 	}
 }
 
-/* Banks with a clean bucket that is not empty. */
+/* Number of banks with a clean bucket that is not empty. */
 static unsigned live_banks(const struct ow_lda *lda, const struct ow_clean_bucket *row)
 {
 	unsigned live = 0;
@@ -39,8 +41,8 @@ static unsigned live_banks(const struct ow_lda *lda, const struct ow_clean_bucke
 }
 
 /*
- * Buckets that look clean although a lost packet and an extra one met in them; a single one can shift the mean by any
- * amount up to the length of the interval.
+ * Expected number of buckets that look clean although they have a lost packet and an extra one. A single one can shift
+ * the mean by any amount up to the length of the interval.
  */
 static double mixed_buckets(const struct ow_lda *lda, const struct ow_clean_bucket *row, const struct ow_estimate *e)
 {
@@ -97,7 +99,7 @@ int ow_lda_estimate_with(const struct ow_view *a, const struct ow_view *b, const
 		published_stddev(la, row, fit.mean_ns, &e.stddev_ns);
 	else
 		ow_centred_stddev(&fit, common, false, &e.stddev_ns);
-	/* The value stands as the method gives it, but nothing bounds its error. */
+	/* Keep the value, but its error has no bound. */
 	if (ow_losses_disordered(&losses, (double)a->packets, (double)b->packets) &&
 	    mixed_buckets(la, row, &e) > MIXED_MAX) {
 		e.mean_ns.low = -INFINITY;

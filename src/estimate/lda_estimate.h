@@ -5,17 +5,17 @@
 #include "estimate/estimate.h"
 
 /*
- * Numbers from two LDAs. Delays come from the buckets whose counters agree. Lost and extra packets: their difference is
- * known from the packets that the points saw; extra packets show in how the differences of the counters scatter. If
- * nothing speaks for extra packets (the paper's assumption), lost is the difference. If something does, a bucket may
- * hold a lost packet at A and an extra one at B and look clean: then the intervals of mean and deviation are infinite.
+ * Estimates from two LDAs. Delays come from the buckets whose counters agree. The difference of lost and extra packets
+ * is known from the packets that the points saw. Extra packets increase the variance of the counters' differences.
+ * Without evidence of extra packets (the paper's assumption), lost is the difference. With such evidence, a bucket may
+ * have a lost packet at A and an extra one at B and look clean: then the intervals of mean and deviation are infinite.
  */
 struct ow_lda_options {
-	bool plus;         /* LDA+ (FineComb 5.3): leave out buckets whose delay is negative */
+	bool plus;         /* LDA+ (FineComb 5.3): ignore buckets with a negative delay */
 	bool paper_stddev; /* the paper's F - mu^2 from pairs of buckets instead of the centred estimator */
 };
 
-/* Comparable synopses (ow_synopsis_comparable). -ENOMEM. */
+/* For comparable synopses (ow_synopsis_comparable). -ENOMEM. */
 int ow_lda_estimate_with(const struct ow_view *a, const struct ow_view *b, const struct ow_lda_options *options,
                          struct ow_estimate *ret_estimate);
 /* With the default options. */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 /*
- * The slots of a log-linear histogram over all of int64_t, in the order of the values. A magnitude m < 2^(bits+1) has a
- * slot of its own; above, each octave has 2^bits slots. With s = floor(log2 m) - bits the distance from the slot of 0
- * is s * 2^bits + (m >> s), which continues the exact part without a gap. A slot is 2^s wide and starts at 2^bits * 2^s
- * or later, so its middle is off by at most 2^-(bits+1) of the value. Negative values mirror the positive ones.
+ * The slots of a log-linear histogram over all of int64_t, in the order of the values. A magnitude m < 2^(bits+1) has
+ * its own slot; above, each octave has 2^bits slots. With s = floor(log2 m) - bits the distance from the slot of 0 is s
+ * * 2^bits + (m >> s), which continues the exact part without a gap. A slot is 2^s wide and starts at 2^bits * 2^s or
+ * later, so its middle differs by at most 2^-(bits+1) of the value. Negative values mirror the positive ones.
  */
 
 /* The greatest magnitude is 2^63: s = 63 - bits, m >> s = 2^bits. */

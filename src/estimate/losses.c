@@ -19,15 +19,15 @@ void ow_losses_add_bank(struct ow_losses *losses, const int64_t *difference, siz
 	for (size_t i = 0; i < buckets; i++)
 		scatter += pow((double)difference[i] - net / m, 2);
 	double v = scatter / (m - 1), extra = (m * v - net) / 2;
-	/* Without any difference the variance would be 0: as if one packet were seen. */
+	/* Without differences the variance would be 0; assume that one packet was seen. */
 	double variance = fmax(1, m * v * v / 2 + fmax(0, extra)) / (share * share);
 	losses->weight += 1 / variance;
 	losses->weighted += extra / share / variance;
 }
 
 /*
- * The most packets of which none may show: P(a packet is not sampled, or meets one of the other kind) = 1 - p + p/m;
- * solved for 5 %.
+ * The largest number of packets that may stay undetected: P(a packet is not sampled, or meets one of the other kind) =
+ * 1 - p + p/m; solved for 5 %.
  */
 static double unseen(const struct ow_losses *l)
 {
@@ -66,7 +66,7 @@ void ow_losses_values(const struct ow_losses *l, double sent, double received, s
 	double extra = l->weight > 0 ? l->weighted / l->weight - l->known : 0;
 	double error = l->weight > 0 ? OW_NORMAL_975 / sqrt(l->weight) : INFINITY;
 	double low = fmax(least, extra - error), high = fmax(extra, 0) + error;
-	/* Nothing speaks for extra packets: then there are none but those that the difference shows. */
+	/* Without evidence of extra packets there are only those that the difference shows. */
 	if (!ow_losses_disordered(l, sent, received)) {
 		extra = least;
 		if (l->weight > 0 && net == 0)

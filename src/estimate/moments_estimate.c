@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mean and standard deviation from sums of times by bucket, when both points hold the same packets. */
+/* Mean and standard deviation from sums of times by bucket, if both points have the same packets. */
 #include "estimate/moments_estimate.h"
 
 #include "estimate/centred.h"

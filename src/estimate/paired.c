@@ -42,7 +42,7 @@ void ow_paired_stddev(const struct ow_clean_bucket *const *bank, const size_t *b
 		for (size_t i = 0; i + 1 < buckets[k]; i += 2)
 			if (collapse(bank[k] + i, &pair))
 				scatter += pow(pair.square - f * pair.packets, 2);
-	/* The noise of F, and that of mu^2 beside it: 4 mu^2 sigma^2 / S. */
+	/* The noise of F, and in addition that of mu^2: 4 mu^2 sigma^2 / S. */
 	double error = OW_NORMAL_975 * sqrt(scatter / (packets * packets) + 4 * mean_ns * mean_ns * variance / packets);
 	*ret_stddev = (struct ow_value){OW_VALUE_ESTIMATED, sqrt(variance), sqrt(fmax(0, variance - error)),
 	                                sqrt(variance + error), OW_NO_REASON};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of delays as one: pool.h has the formulas. */
+/* Combines groups of delays: pool.h has the formulas. */
 #include "estimate/pool.h"
 
 #include "estimate/distribution.h"
@@ -11,29 +11,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BITS  10 /* as ow_delays: values within 0.05 % */
+#define BITS  10 /* as in ow_delays: values within 0.05 % */
 #define Z     OW_NORMAL_975
 #define PRIOR 20
-/* Samples beyond this many make the interval no narrower than it needs to be, and their ranks take time to compute. */
+/* More samples make the interval only slightly narrower, and their ranks take time to compute. */
 #define SAMPLES_MAX 1e9
 
 struct ow_pool {
 	double packets;
-	double origin;            /* the first mean: sums around it keep their digits whatever the clocks' offset */
+	double origin;            /* the first mean; sums relative to it keep their precision for any clock offset */
 	long double sum;          /* of n_i (mu_i - origin) */
 	long double square;       /* of n_i (sigma_i^2 + (mu_i - origin)^2) */
 	double mean_low2;         /* of (n_i (mu_i - low_i))^2 */
-	double mean_high2;        /* likewise */
+	double mean_high2;        /* the same for high */
 	double variance_low2;     /* of (n_i (sigma_i^2 - low_i^2))^2 */
-	double variance_high2;    /* likewise */
-	bool estimated;           /* some mean is not exact, */
-	bool estimated_stddev;    /* some standard deviation, */
-	enum ow_reason no_stddev; /* or there is none in some group, because */
-	bool unsampled;           /* of some group there is no single delay */
+	double variance_high2;    /* the same for high */
+	bool estimated;           /* some mean is not exact */
+	bool estimated_stddev;    /* some standard deviation is not exact */
+	enum ow_reason no_stddev; /* why some group has no standard deviation */
+	bool unsampled;           /* some group has no single delay */
 
-	double weight;   /* of all samples: packets that they stand for */
+	double weight;   /* of all samples: the packets that they stand for */
 	double spread;   /* sum of (n_i^2 / k_i)(1 - k_i / n_i) */
-	int first, last; /* slots that were touched */
+	int first, last; /* slots that were used */
 	double slot[OW_LOGLINEAR_SLOTS(BITS)];
 };
 
@@ -94,7 +94,7 @@ static void add_moments(struct ow_pool *pool, double n, const struct ow_value *m
 
 static void add_weight(struct ow_pool *pool, double delay_ns, double weight)
 {
-	/* What a peer says may be at the very end of the range, where rounding up leaves it. */
+	/* A peer's delay may be at the end of the range, where rounding up would overflow. */
 	int slot = ow_loglinear_slot(llrint(fmin(fmax(delay_ns, -0x1p62), 0x1p62)), BITS);
 	if (pool->weight == 0) {
 		pool->first = pool->last = slot;
@@ -113,7 +113,7 @@ static void add_sample(struct ow_pool *pool, const struct ow_pool_group *group)
 		mean += ((double)group->delay_ns[i] - origin) / k;
 	for (size_t i = 0; i < group->delays; i++)
 		variance += pow((double)group->delay_ns[i] - origin - mean, 2) / k;
-	/* w_i = (1 + (mu - m)(x_i - m) / s^2) / k, where the sample is not everything */
+	/* w_i = (1 + (mu - m)(x_i - m) / s^2) / k, unless the sample is complete */
 	double slope = variance > 0 && k < n ? -mean / variance : 0;
 	for (size_t i = 0; i < group->delays; i++) {
 		double e = (double)group->delay_ns[i] - origin - mean;
@@ -149,7 +149,7 @@ static void spread_slot(void *arg, double delay_ns, uint64_t samples)
 static struct ow_value stddev_of(double s, double fourth, double n, double rest)
 {
 	double kurtosis = s > 0 ? fmax(fourth / n / pow(s, 4) - 3, -1.9) : 0;
-	/* Few samples do not show the tail: as if some of an exponential distribution had been among them. */
+	/* Few samples do not show the tail: assume that some more of an exponential distribution are among them. */
 	kurtosis = (n * kurtosis + PRIOR * 6) / (n + PRIOR);
 	double v2 = (kurtosis + 2) / n * rest, effective = fmax(1, 2 / v2);
 	return (struct ow_value){OW_VALUE_ESTIMATED, s, s * exp(-Z * sqrt(v2) / 2),
@@ -179,7 +179,7 @@ void ow_pool_add_delays(struct ow_pool *pool, const struct ow_delays *delays, do
 	add_moments(pool, n * weight, &mean, &stddev);
 }
 
-/* The smallest value whose weight and that below reach a share of all. */
+/* The smallest value for which the weights up to it reach a share of all. */
 static double at_share(const struct ow_pool *pool, double share)
 {
 	double goal = (share - 1e-9) * pool->weight, sum = 0;

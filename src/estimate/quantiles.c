@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quantiles of a population from a sample of it: quantiles.h has the method. */
+/* Estimates quantiles of a population from a sample: quantiles.h has the method. */
 #include "estimate/quantiles.h"
 
 #include <math.h>
 
 #define TAIL 0.025
-/* Below this many standard deviations from the mean there is nothing: 1e-30. */
+/* Beyond this many standard deviations from the mean probabilities are negligible: 1e-30. */
 #define DEVIATIONS 12
 
-/* log of N over K */
+/* log of the binomial coefficient N over K */
 static double log_choose(double n, double k)
 {
 	return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1);
 }
 
 /*
- * The smallest j with P(J <= j) > p, J the number of marked ones among `count` drawn from `population` of which
- * `marked` are marked (hypergeometric; binomial as the population grows).
+ * The smallest j with P(J <= j) > p, where J is the number of marked items among `count` drawn from `population`, which
+ * has `marked` marked items (hypergeometric; binomial as the population grows).
  */
 static uint64_t hypergeometric_above(double population, double marked, double count, double p)
 {
@@ -37,7 +37,8 @@ static uint64_t hypergeometric_above(double population, double marked, double co
 
 /*
  * The quantile is the K-th smallest of the population, K = ceil(q N). The l-th smallest of the sample is not above it
- * if at least l of the K smallest were drawn; the u-th is not below it if fewer than u of the K - 1 smallest were.
+ * if at least l of the K smallest were drawn; the u-th is not below it if fewer than u of the K - 1 smallest were
+ * drawn.
  */
 void ow_quantile_ranks(uint64_t population, uint64_t count, double q, uint64_t *ret_low, uint64_t *ret_high)
 {
@@ -48,7 +49,7 @@ void ow_quantile_ranks(uint64_t population, uint64_t count, double q, uint64_t *
 	*ret_high = hypergeometric_above(size, below - 1, drawn, 1 - TAIL) + 1;
 }
 
-/* Sums of large numbers of similar size: around the first, so that clock offsets do not take the digits. */
+/* Computes relative to the first value, so that a clock offset does not cost precision. */
 static void moments(const int64_t *x, size_t count, double *ret_mean, double *ret_variance)
 {
 	double sum = 0, squares = 0;
@@ -63,7 +64,7 @@ static void moments(const int64_t *x, size_t count, double *ret_mean, double *re
 	*ret_variance = squares / (double)count;
 }
 
-/* The smallest x whose weights and those below add up to q, for all q in one pass. */
+/* The smallest x for which the weights up to x add up to q, for all q in one pass. */
 static void weighted(const int64_t *x, size_t count, double mean_ns, struct ow_value *quantile)
 {
 	double m, variance, sum = 0, k = (double)count, slope = 0;
@@ -73,7 +74,7 @@ static void weighted(const int64_t *x, size_t count, double mean_ns, struct ow_v
 	int q = 0;
 	for (size_t i = 0; i < count && q < OW_QUANTILES; i++) {
 		sum += (1 + slope * ((double)x[i] - m)) / k;
-		/* Half a weight of tolerance in the last digits: 0.9 of 10 is the ninth. */
+		/* Tolerates rounding in the last digits: 0.9 of 10 is the ninth. */
 		while (q < OW_QUANTILES && sum >= ow_quantile_level[q] - 1e-9)
 			quantile[q++].value = (double)x[i];
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers from two RDAs or sRDAs. The formulas are in rda_estimate.h, those of the papers with their errata. */
+/* Estimates from two RDAs or sRDAs. rda_estimate.h has the formulas; those of the papers include their errata. */
 #include "estimate/rda_estimate.h"
 
 #include "base/clock.h"
@@ -15,13 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Above this share of dirty cells their number says little: a cell with 5 packets looks like one with 6. */
+/* With a larger share of dirty cells, their number is not informative: a cell with 5 packets looks like one with 6. */
 #define DIRTY_MAX 0.95
 
-/* With fewer degrees of freedom the kurtosis of a sample is anyone's guess, and so is the interval. */
+/* With fewer degrees of freedom, neither the kurtosis of a sample nor the interval is reliable. */
 #define FREEDOM_MIN 4
 
-/* A table, whichever of the two kinds. */
+/* The shape of a table of either kind. */
 struct shape {
 	bool srda;
 	uint32_t k;   /* cells of a packet */
@@ -33,12 +33,12 @@ struct shape {
 struct repaired {
 	struct shape shape;
 	struct ow_synopsis *a, *b;
-	bool *clean;                    /* of each cell; empty ones that agree are clean */
-	bool all;                       /* all are */
-	size_t ambiguous;               /* common packets that were left out: their copies differ in number */
-	uint64_t *copy;                 /* ids of these */
+	bool *clean;                    /* for each cell; empty ones that agree are clean */
+	bool all;                       /* all cells are clean */
+	size_t ambiguous;               /* common packets that were left out because their copies differ in number */
+	uint64_t *copy;                 /* their ids */
 	struct ow_clean_bucket *bucket; /* the clean cells with packets, bank after bank */
-	size_t *in_bank;                /* how many in each bank */
+	size_t *in_bank;                /* number of them in each bank */
 	size_t buckets;                 /* B */
 	size_t banks;
 };
@@ -58,7 +58,7 @@ static struct shape shape_of(const struct ow_synopsis *s)
 	return (struct shape){false, p->banks, (size_t)p->banks * p->cells, p->cells};
 }
 
-/* The cell's packets and delay if both points have the same in it. */
+/* Returns whether both points have the same packets in the cell, with their number and delay. */
 static bool clean_cell(const struct repaired *t, size_t i, struct ow_clean_bucket *ret_bucket)
 {
 	if (t->shape.srda) {
@@ -81,7 +81,7 @@ static void repaired_done(struct repaired *t)
 	free(t->in_bank);
 }
 
-/* An id as the cells hold it. */
+/* An id as stored in cells. */
 static uint64_t held_id(const struct ow_synopsis *synopsis, uint64_t id)
 {
 	return synopsis->ops->kind == OW_SYNOPSIS_RDA ? ow_rda_id(ow_rda_of(synopsis), id) : id;
@@ -123,7 +123,9 @@ int ow_rda_ambiguous(const struct ow_view *a, const struct ow_rda_peel *peel, ui
 	return 0;
 }
 
-/* Erases what was found from copies of the tables, as far as the caches have it, and lists the clean cells. */
+/*
+ * Erases the differences that were found from copies of the tables, if the caches have them, and lists the clean cells.
+ */
 static int repair(const struct ow_view *a, const struct ow_view *b, const struct ow_rda_peel *peel, struct repaired *t)
 {
 	size_t erased;
@@ -154,7 +156,7 @@ static int repair(const struct ow_view *a, const struct ow_view *b, const struct
 		struct ow_clean_bucket *bucket = t->bucket + t->buckets;
 		t->clean[i] = clean_cell(t, i, bucket);
 		t->all &= t->clean[i];
-		/* A count beyond 2^31 is a negative one: not of packets. */
+		/* A count above 2^31 is negative, so not a number of packets. */
 		if (t->clean[i] && bucket->packets && bucket->packets <= INT32_MAX) {
 			t->buckets++;
 			t->in_bank[i / t->shape.bank]++;
@@ -188,8 +190,9 @@ static void weigh(struct weights *weights, unsigned clean, double sign)
 }
 
 /*
- * Counted in A's cache, less the packets that were found lost (they are in clean cells, but no longer of the sums).
- * Without a cache as expected from independent hashes: a packet is in the clean cells of bank l with probability S_l/R.
+ * Counted in A's cache, without the packets that were found to be lost (they are in clean cells, but no longer part of
+ * the sums). Without a cache: the expectation for independent hashes; a packet is in the clean cells of bank l with
+ * probability S_l/R.
  */
 static void weigh_packets(const struct repaired *t, const struct ow_view *a, const struct ow_rda_peel *peel,
                           double common, struct weights *ret_weights)
@@ -230,7 +233,7 @@ struct moments {
 	double kurtosis;
 };
 
-/* e_j = D_j - mu C_j, with the integer part of mu taken off in integers: a large clock offset costs no precision. */
+/* e_j = D_j - mu C_j. The integer part of mu is subtracted in integers, so a large clock offset costs no precision. */
 static void fit(const struct repaired *t, struct moments *ret_moments)
 {
 	struct moments m = {.freedom = (double)t->buckets - t->shape.k};
@@ -286,7 +289,7 @@ static void stddev_value(const struct repaired *t, const struct moments *m, doub
 	double buckets = (double)t->buckets;
 	double uneven = fmax(0, m->inverse / (buckets * buckets) - 1 / m->samples);
 	double v = 2 * (1 - m->inverse / buckets) / m->freedom + (m->kurtosis + 2) * (unseen + uneven);
-	/* Of the packets that were measured, not of those that might have been: n - 1 of n. */
+	/* The variance of the measured packets, not of a larger population: n - 1 of n. */
 	double variance = m->variance * (common > 1 ? 1 - 1 / common : 1), nu = v > 0 ? fmax(1, 2 / v) : INFINITY;
 	struct ow_value value = {OW_VALUE_ESTIMATED, sqrt(variance), sqrt(variance), sqrt(variance), OW_NO_REASON};
 	if (isfinite(nu)) {
@@ -321,13 +324,13 @@ static double core_density(double share)
 	return low;
 }
 
-/* Packets that were not decoded: how many, and the standard deviation of that. */
+/* Estimates the number of packets that were not decoded, and its standard deviation. */
 static void remaining(const struct ow_rda_peel *peel, const struct shape *shape, double net_all, double *ret_remaining,
                       double *ret_deviation)
 {
 	double cells = (double)shape->cells, k = shape->k, dirty = (double)peel->dirty;
 	double found = (double)peel->losts + (double)peel->extras;
-	/* E sum Delta^2 = k d + (net^2 - d) k^2/M; collisions of two give it the variance 2 d^2 k^2/M. */
+	/* E sum Delta^2 = k d + (net^2 - d) k^2/M; collisions of two packets give it the variance 2 d^2 k^2/M. */
 	double all = fmax(0, (peel->squares - net_all * net_all * k * k / cells) / (k - fmin(k - 0.5, k * k / cells)));
 	double by_squares = fmax(0, all - found), squares_deviation = all * sqrt(2 / cells);
 	*ret_remaining = by_squares;
@@ -337,8 +340,8 @@ static void remaining(const struct ow_rda_peel *peel, const struct shape *shape,
 	double lambda = core_density(dirty / cells), none = exp(-lambda);
 	double core = lambda * (1 - none) * cells / k;
 	/*
-	 * Cells hold x = Poisson(lambda) packets; y = x where x >= 2, else 0. The sum of y is estimated from the number
-	 * of cells with y > 0 by a curve of slope s, so its variance is M var(y - s [y > 0]).
+	 * Cells have x = Poisson(lambda) packets; y = x if x >= 2, else 0. The sum of y is estimated from the number of
+	 * cells with y > 0 by a curve of slope s, so its variance is M var(y - s [y > 0]).
 	 */
 	double p = dirty / cells, y = lambda * (1 - none), y2 = lambda * (lambda + 1 - none);
 	double s = (1 - none + lambda * none) / (lambda * none);
@@ -369,7 +372,8 @@ static void loss_values(const struct ow_view *a, const struct ow_view *b, const 
 	} else {
 		double r, deviation, net = (double)peel->net;
 		remaining(peel, shape, (double)b->packets - sent, &r, &deviation);
-		/* A cell that stays has two packets or more, and the counts differ by what they differ. */
+		/* A cell that was not decoded has two packets or more, and there are at least as many packets as the
+		 * counts differ. */
 		double least = fmax(fabs(net), ceil(2 * (double)peel->dirty / shape->k));
 		e->lost = about(losts, r, deviation, -net, least);
 		e->extra = about(extras, r, deviation, net, least);
@@ -418,7 +422,7 @@ int ow_rda_estimate_with(const struct ow_view *a, const struct ow_view *b,
 			published_stddev(&t, m.mean_ns, &e.stddev_ns);
 		else
 			stddev_value(&t, &m, unseen, common, &e.stddev_ns);
-		/* Ids of the packets that B must erase go there, their times come back. */
+		/* B receives the ids of the packets that it must erase, and sends back their times. */
 		e.more_bytes = 16 * (uint64_t)(peel.extras + t.ambiguous);
 		e.round_trips = e.more_bytes > 0;
 		*ret_estimate = e;

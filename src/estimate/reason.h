@@ -3,8 +3,8 @@
 #define OW_ESTIMATE_REASON_H
 
 /*
- * Why a number cannot be estimated: a code with one text. The texts stand in JSON, in the store and in messages between
- * points: a text that has been written stays here, so that it can be read again.
+ * Why a value cannot be estimated: a code with one text. The texts are in JSON, in the store and in messages between
+ * points, so a text that has been released must stay here to be readable.
  */
 #define OW_REASONS(X)                                                                                                  \
 	X(NO_COMMON_BUCKET, "no bucket holds the same packets at both points")                                         \
@@ -68,14 +68,14 @@
 
 #define OW_REASON_CODE(name, text) OW_REASON_##name,
 enum ow_reason {
-	OW_NO_REASON, /* there is a value, or nobody said why there is none */
+	OW_NO_REASON, /* there is a value, or the reason is unknown */
 	OW_REASONS(OW_REASON_CODE) OW_REASON_COUNT,
 };
 #undef OW_REASON_CODE
 
-/* "" of OW_NO_REASON. */
+/* Returns "" for OW_NO_REASON. */
 const char *ow_reason_text(enum ow_reason reason);
-/* The code of a text; `otherwise` if this version does not have it. */
+/* The code of a text; `otherwise` if this version does not know it. */
 enum ow_reason ow_reason_of(const char *text, enum ow_reason otherwise);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delays of reconciled packets, and of those that could not be: reconciled.h has the method. */
+/* Delays after complete and incomplete reconciliation: reconciled.h has the method. */
 #include "estimate/reconciled.h"
 
 #include "base/hash.h"
@@ -16,18 +16,18 @@
 #define KEY_TAG      UINT64_C(0x7265636f6e63696c)
 #define SUM_BYTES    8
 #define BUCKET_BYTES 20 /* incomplete: count 4, digest 8, sum 8 */
-/* Fewer packets a bucket than this, and the weights 1 / C_j of long-tailed delays spoil the chi-squared interval. */
+/* With fewer packets a bucket, the weights 1 / C_j of long-tailed delays make the chi-squared interval wrong. */
 #define PER_BUCKET 16
 
-/* Where packets go, from the seed. */
+/* How packets are assigned to buckets, derived from the seed. */
 struct places {
 	uint64_t key_xor, key_mul, digest_key;
 	uint32_t buckets;
-	double share;   /* of the packets that take part: */
+	double share;   /* share of the packets that are used: */
 	uint64_t limit; /* those with a sampling hash up to this */
 };
 
-/* LDA's optimum where the points differ: one difference a bucket. */
+/* The optimum of LDA if the points differ: one difference a bucket. */
 static double share_of(const struct ow_reconciled_plan *plan)
 {
 	return plan->complete ? 1 : fmin(1, plan->buckets / fmax(plan->differences, 1));
@@ -53,8 +53,7 @@ static void fill(const struct places *places, const struct ow_sighting *stamps, 
 	for (size_t i = 0; i < count; i++) {
 		uint64_t digest = ow_mix64(stamps[i].id ^ places->digest_key);
 		all += digest;
-		/* The digest of an id is as good a sampling hash as any: it is uniform, and independent of the bucket.
-		 */
+		/* The digest of an id is also the sampling hash: it is uniform, and independent of the bucket. */
 		if (digest > places->limit || !places->buckets)
 			continue;
 		uint64_t hash = ow_mum64(stamps[i].id ^ places->key_xor, places->key_mul);
@@ -67,7 +66,7 @@ static void fill(const struct places *places, const struct ow_sighting *stamps, 
 	part->digest = all;
 }
 
-/* Bytes of a time as synopsis/bottomk writes it: 7 bits a byte, with a sign. */
+/* Bytes of a time as in synopsis/bottomk: 7 bits a byte, with a sign. */
 static uint64_t time_bytes(int64_t time_ns)
 {
 	uint64_t x = (uint64_t)time_ns << 1 ^ (time_ns < 0 ? UINT64_MAX : 0);
@@ -85,7 +84,7 @@ static int make_sample(const struct ow_sighting *stamps, size_t count, uint32_t 
 	return r;
 }
 
-/* Both points have the same packets: the times alone tell, in the order of ranks. */
+/* Both points have the same packets: the times in the order of ranks are sufficient. */
 static int keep_times(struct ow_reconciled_part *part)
 {
 	const struct ow_bottomk_entry *entry = ow_bottomk_entries(part->sample, &part->samples);
@@ -160,8 +159,8 @@ static int by_value(const void *a, const void *b)
 }
 
 /*
- * The buckets that hold the same packets at both points, others with 0 packets: *ret_dirty of them. Of a complete part
- * only the sums came over the wire: A's counts are those of both.
+ * Returns the buckets that have the same packets at both points, the *ret_dirty others with 0 packets. A complete part
+ * was sent with sums only: A's counts are those of both.
  */
 static struct ow_clean_bucket *clean_buckets(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *a,
                                              const struct ow_reconciled_part *b, uint32_t *ret_dirty)
@@ -179,7 +178,7 @@ static struct ow_clean_bucket *clean_buckets(const struct ow_reconciled_plan *pl
 	return clean;
 }
 
-/* Both samples are of the same ids: time meets time. Sorted. */
+/* Both samples have the same ids in the same order, so the times pair up. Returns the sorted delays. */
 static int64_t *sample_delays(const struct ow_reconciled_part *a, const struct ow_reconciled_part *b)
 {
 	int64_t *delay = malloc((a->samples + (size_t)1) * sizeof *delay);
@@ -233,13 +232,13 @@ static int compare_different(const struct ow_reconciled_plan *plan, const struct
 	int r = ow_bottomk_pair(a->sample, b->sample, &pairs);
 	if (r < 0)
 		return r;
-	/* Differences are spread over the buckets like raindrops: exp(-d p / B) of them stay clean. */
+	/* Differences are distributed randomly over the buckets: exp(-d p / B) of them stay clean. */
 	double rest = -log1p(-(double)dirty / plan->buckets) * plan->buckets / share_of(plan);
 	double common = fmax(((double)a->packets + (double)b->packets - rest) / 2, fit.samples + (dirty > 0));
 	ow_centred_mean(&fit, common, false, &estimate->mean_ns);
 	ow_centred_stddev(&fit, common, false, &estimate->stddev_ns);
 	estimate->useful = ow_packets_of(fit.samples);
-	/* The mean is not exact here: nothing to calibrate to. */
+	/* The mean is not exact here, so the quantiles cannot be calibrated to it. */
 	ow_quantiles(pairs.delay_ns, pairs.count, ow_packets_of(fmax((double)pairs.count + !pairs.all, common)), NAN,
 	             estimate->quantile_ns);
 	*ret_delay = (struct ow_reconciled_delay){pairs.delay_ns, pairs.count};

@@ -5,16 +5,16 @@
 #include "estimate/estimate.h"
 
 /*
- * Delays after two points have found out which packets they share (formulas.md 3.1 to 3.3), and when they could not.
- * Both keep (id, time) of their packets; what they then exchange is counted in more_bytes:
+ * Delays after reconciliation (formulas.md 3.1 to 3.3), whether it was complete or not. Both points keep (id, time) of
+ * their packets. more_bytes counts what they then exchange:
  *
  *  complete    One sum of times a bucket (8 bytes; both know which packets it is over), and the times of the packets
- *              with the smallest ranks (synopsis/bottomk; their ids need not travel). The mean is exact, the standard
- *              deviation centred over the buckets with a chi-squared interval, quantiles come from the sample,
- * calibrated to the exact mean. If there are so few packets that all their times are no more bytes, these are sent, and
- *              everything is exact.
+ *              with the smallest ranks (synopsis/bottomk; their ids are not sent). The mean is exact, the standard
+ *              deviation is centred over the buckets with a chi-squared interval, and quantiles come from the sample,
+ *              calibrated to the exact mean. If there are so few packets that all their times are no more bytes, these
+ *              are sent, and everything is exact.
  *  incomplete  Count, digest and sum of times a bucket (20 bytes), over a share of packets such that about one unknown
- *              difference is left a bucket; buckets whose count and digest agree hold the same packets. Ranks and times
+ *              difference is left a bucket; buckets whose count and digest agree have the same packets. Ranks and times
  *              of a sample.
  */
 struct ow_reconciled_options {
@@ -25,56 +25,56 @@ struct ow_reconciled_options {
 #define OW_RECONCILED_BUCKETS 1024
 #define OW_RECONCILED_SAMPLE  1000
 
-/* What the points agree on before each takes its part. */
+/* What the points agree on before each makes its part. */
 struct ow_reconciled_plan {
-	bool complete;      /* both have the same packets */
+	bool complete;      /* both points have the same packets */
 	uint32_t buckets;   /* 0 (only if complete): the sample is all packets */
 	uint32_t sample;    /* packets */
-	double differences; /* not complete: so many packets, about, are at one point only */
+	double differences; /* if not complete: about this many packets are at one point only */
 };
-/* For `count` packets that both have. */
+/* The plan for `count` packets that both have. */
 void ow_reconciled_plan(size_t count, const struct ow_reconciled_options *options, struct ow_reconciled_plan *ret_plan);
-/* The most packets of which all times are sent, with these options. */
+/* The largest number of packets whose times are all sent, with these options. */
 uint64_t ow_reconciled_few(const struct ow_reconciled_options *options);
 
 struct ow_reconciled_bucket {
 	uint64_t time, digest, packets;
 };
 
-/* What one point takes of its packets. A complete part travels as sums of times and sample_ns only. */
+/* One point's part. A complete part is sent as sums of times and sample_ns only. */
 struct ow_reconciled_part {
-	uint64_t packets, digest; /* of all packets, whatever the share that the buckets take */
+	uint64_t packets, digest; /* of all packets, whatever share the buckets take */
 	struct ow_reconciled_bucket *bucket;
 	uint32_t buckets;
-	int64_t *sample_ns; /* complete: times, the largest rank first */
+	int64_t *sample_ns; /* if complete: times, the largest rank first */
 	uint32_t samples;
-	struct ow_synopsis *sample; /* not complete: bottomk */
+	struct ow_synopsis *sample; /* if not complete: bottomk */
 };
 
-/* 0 or -ENOMEM. */
+/* Makes the part of a point. 0 or -ENOMEM. */
 int ow_reconciled_take(const struct ow_sighting *stamps, size_t count, uint64_t seed,
                        const struct ow_reconciled_plan *plan, struct ow_reconciled_part *ret_part);
 void ow_reconciled_part_done(struct ow_reconciled_part *part);
-/* Bytes that the part takes, without any header. */
+/* Bytes of the encoded part, without headers. */
 uint64_t ow_reconciled_bytes(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *part);
 
 /* Sorted delays of the sampled packets. */
 struct ow_reconciled_delay {
-	int64_t *ns; /* to be freed */
+	int64_t *ns; /* freed by the caller */
 	size_t count;
 };
 
 /*
- * Fills mean_ns, stddev_ns, quantile_ns and useful. a: A's part, b: B's; of the same plan, made from the same seed.
- * common: packets that both have, those included that were left out because their copies differ in number; if there
- * are any, nothing is exact. Unused if the plan is not complete. ret_delay may be NULL.
- * -EBADMSG: the parts are not of the same packets though the plan says so, or not of this plan. -ENOMEM.
+ * Sets mean_ns, stddev_ns, quantile_ns and useful. a: A's part, b: B's part, of the same plan and seed. common: packets
+ * that both have, including those that were left out because their copies differ in number; if there are any, nothing
+ * is exact. Unused if the plan is not complete. ret_delay may be NULL. -EBADMSG: the parts are not of the same packets
+ * although the plan is complete, or not of this plan. -ENOMEM.
  */
 int ow_reconciled_compare(const struct ow_reconciled_plan *plan, const struct ow_reconciled_part *a,
                           const struct ow_reconciled_part *b, uint64_t common, struct ow_estimate *estimate,
                           struct ow_reconciled_delay *ret_delay);
 
-/* All steps for two points in one place, whatever the plan; adds to more_bytes. 0, -EBADMSG, -ENOMEM. */
+/* All steps for two points at once, with any plan; adds to more_bytes. 0, -EBADMSG, -ENOMEM. */
 int ow_reconciled_delays(const struct ow_sighting *a, size_t as, const struct ow_sighting *b, size_t bs,
                          const struct ow_reconciled_plan *plan, uint64_t common, uint64_t seed,
                          struct ow_estimate *estimate);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Simple random samples. Mean: Student's interval, less what a sample of a large part of all packets saves (1 - n/N).
- * Standard deviation: log s^2 has a variance of about (kappa + 2)/n, kappa the excess kurtosis. Quantiles: the
- * number of samples below the true quantile is binomial, so two order statistics hold it, whatever the distribution.
+ * Simple random samples. Mean: Student's interval, with the finite population correction (1 - n/N). Standard deviation:
+ * log s^2 has a variance of about (kappa + 2)/n, kappa the excess kurtosis. Quantiles: the number of samples below the
+ * true quantile is binomial, so two order statistics bound it for any distribution.
  */
 #include "estimate/sample.h"
 
@@ -27,11 +27,11 @@ struct moments {
 	double mean, variance, kurtosis; /* variance with n - 1; excess kurtosis */
 };
 
-/* Fourth moments about a trimmed mean (Bonett 2006): about the mean, a few hundred samples of a long tail show too
- * little of it. */
+/* Fourth moments about a trimmed mean (Bonett 2006): about the mean, a few hundred samples of a long tail underestimate
+ * it. */
 static struct moments moments_of(const int64_t *delay, size_t count)
 {
-	/* Less the median, so that a large clock offset does not swallow the digits. */
+	/* Relative to the median, so that a large clock offset costs no precision. */
 	const int64_t origin = delay[count / 2];
 	size_t trim = count > 8 ? (size_t)((double)count / (2 * sqrt((double)count - 4))) : 0;
 	double n = (double)count, sum = 0, inner = 0, m2 = 0, m4 = 0;
@@ -81,7 +81,7 @@ static struct ow_value quantile(const int64_t *delay, size_t count, double q)
 	size_t place = (size_t)fmax(0, ceil(q * (double)count) - 1);
 	double low, high;
 	ow_sample_ranks(count, q, &low, &high);
-	/* Beyond the largest sample nothing is known; below the smallest likewise. */
+	/* There is no bound beyond the largest sample, or below the smallest. */
 	return between((double)delay[place], low < 0 ? -INFINITY : (double)delay[(size_t)low],
 	               high >= (double)count ? INFINITY : (double)delay[(size_t)high]);
 }
@@ -91,7 +91,7 @@ static struct ow_value stddev_value(const struct moments *m, double n, double co
 	double v2 = (m->kurtosis + 2) / n * fmax(0, 1 - n / common), s = sqrt(m->variance);
 	if (v2 <= 0)
 		return between(s, s, s);
-	/* Above, as in the centred estimator: chi-squared reaches further, which long tails need. */
+	/* For the upper bound, as in the centred estimator: chi-squared is larger, as long tails need. */
 	double effective = fmax(1, 2 / v2);
 	return between(s, s * exp(-Z * sqrt(v2) / 2), s * sqrt(effective / ow_chi2_quantile(0.025, effective)));
 }
@@ -133,10 +133,10 @@ void ow_sample_loss(uint64_t lost, uint64_t trials, double sent, double received
 	double middle = (p + Z * Z / (2 * n)) / (1 + Z * Z / n);
 	double half = Z / (1 + Z * Z / n) * sqrt(p * (1 - p) / n + Z * Z / (4 * n * n));
 	double low = fmax(0, middle - half), high = fmin(1, middle + half);
-	/* What is certain: at least as many are lost as are missing. */
+	/* At least as many packets are lost as are missing. */
 	double least = isnan(received) ? 0 : fmax(0, -difference) / sent;
 	p = fmax(p, least);
-	/* p itself is inside, whatever rounding says of 0 and 1. */
+	/* Rounding must not exclude p itself at 0 and 1. */
 	low = fmin(fmax(low, least), p);
 	high = fmax(high, p);
 	estimate->loss_ratio = between(p, low, high);

@@ -4,24 +4,24 @@
 
 #include "estimate/estimate.h"
 
-/* Numbers from delays of packets that were chosen at random, with 95 % intervals. */
+/* Estimates from the delays of packets that were chosen at random, with 95 % intervals. */
 
 /*
- * Mean, standard deviation and quantiles. delay: count delays of as many different packets out of `common`; gets
- * sorted. If they are all (count = common), the values are exact. Sets `useful`.
+ * Mean, standard deviation and quantiles. delay: `count` delays of different packets out of `common`; it is sorted in
+ * place. If they are all (count = common), the values are exact. Sets `useful`.
  */
 void ow_sample_delays(int64_t *delay, size_t count, double common, struct ow_estimate *estimate);
 
 /*
- * Mean and standard deviation of `count` packets, which are a random share (0..1) of those that are meant: their
- * intervals become wider. The standard deviation's as for an exponential distribution, since fourth moments are not
- * known.
+ * Widens the intervals of mean and standard deviation of `count` packets, which are a random share (0..1) of the
+ * packets in question. For the standard deviation an exponential distribution is assumed, because fourth moments are
+ * not known.
  */
 void ow_sample_widen(double count, double share, struct ow_value *mean_ns, struct ow_value *stddev_ns);
 
 /*
- * Lost packets, when `lost` of `trials` packets chosen at random were: Wilson's interval, scaled to `sent`. Extra
- * packets follow from received = sent - lost + extra; NAN: not known, then nothing is said about them.
+ * Lost packets, if `lost` of `trials` packets chosen at random were lost: Wilson's interval, scaled to `sent`. Extra
+ * packets follow from received = sent - lost + extra; received = NAN: unknown, then extra packets are not set.
  */
 void ow_sample_loss(uint64_t lost, uint64_t trials, double sent, double received, struct ow_estimate *estimate);
 

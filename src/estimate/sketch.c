@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The synopses as programs use them (include/oneway/synopsis.h): a synopsis, the number of records, and the records
- * themselves where the method needs them. Then the synopsis is made of the records when it is needed, because only
- * then it is known which of them are identical.
+ * themselves if the method needs them. In that case the synopsis is made from the records when it is needed, because
+ * only then it is known which of them are identical.
  *
- * Bytes, little-endian:   0  'O' 'W' 'K' version (1)
- *                         4  flags (1; bit 0: it keeps records), reserved (3, zero)
- *                         8  records that it stands for (8)
- *                        16  bytes of the synopsis (8)
- *                        24  the synopsis (synopsis/synopsis.h)
- *                        ..  if it keeps records: for each its keyed id (8) and time (8), in the order of adding
+ * The encoding, little-endian:
+ *
+ *    0  'O' 'W' 'K' version (1)
+ *    4  flags (1; bit 0: it keeps records), reserved (3, zero)
+ *    8  records that it stands for (8)
+ *   16  bytes of the synopsis (8)
+ *   24  the synopsis (synopsis/synopsis.h)
+ *   ..  if it keeps records: for each its keyed id (8) and time (8), in the order of adding
  */
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -40,27 +42,28 @@
 
 #define BATCH      256
 #define ROOM_LEAST 1024u
-/* Tells the ids of sketches from other uses of the seed. */
+/* Makes the ids of sketches different from other uses of the seed. */
 #define ID_KEY UINT64_C(0x736b657463686964)
 
-/* Bytes of the first version of each struct. Never change. */
+/* Bytes of the first version of each struct. They never change. */
 #define PARAMS_LEAST (offsetof(struct ow_sketch_params, share) + OW_SKETCH_BANKS_MAX * sizeof(double))
 #define ESTIMATE_LEAST \
 	(offsetof(struct ow_sketch_estimate, quantile_ns) + OW_QUANTILES * sizeof(struct ow_sketch_value))
 
 struct ow_sketch {
 	struct ow_synopsis *synopsis;
-	uint64_t key;   /* of ids */
+	uint64_t key;   /* for ids */
 	uint64_t count; /* records that it stands for */
 	bool keeps;
-	struct ow_sighting *record; /* what was added, with keyed ids; `count` if it keeps them */
+	struct ow_sighting *record; /* the added records, with keyed ids; `count` if it keeps them */
 	size_t room;
 	struct ow_sighting
-		*cache; /* the same in order of time, identical ones with ids of their own; NULL = to be made */
-	bool stale;     /* the synopsis is to be made from the cache */
+		*cache; /* the same in order of time, identical ones with their own ids; NULL = not made yet */
+	bool stale;     /* the synopsis must be made from the cache */
 };
 
-/* -- making ---------------------------------------------------------------------------------------------------------
+/*
+ * -- creating -------------------------------------------------------------------------------------------------------
  */
 
 static int out_of_memory(struct ow_error *err)
@@ -68,7 +71,7 @@ static int out_of_memory(struct ow_error *err)
 	return ow_error_set(err, ENOMEM, "sketch: out of memory");
 }
 
-/* Owns the synopsis, also when it fails. */
+/* Owns the synopsis, also if it fails. */
 static int make(struct ow_synopsis *synopsis, bool keeps, struct ow_sketch **ret_sketch, struct ow_error *err)
 {
 	struct ow_sketch *sketch = calloc(1, sizeof *sketch);
@@ -140,7 +143,7 @@ void ow_sketch_expect(struct ow_sketch *sketch, double differences)
 /* -- adding ---------------------------------------------------------------------------------------------------------
  */
 
-/* Room for more kept records. 0, -EINVAL or -ENOMEM. */
+/* Makes room for more kept records. 0, -EINVAL or -ENOMEM. */
 static int reserve(struct ow_sketch *sketch, uint64_t count, struct ow_error *err)
 {
 	if (count > OW_SKETCH_RECORDS_MAX || sketch->count + count > OW_SKETCH_RECORDS_MAX)
@@ -158,7 +161,7 @@ static int reserve(struct ow_sketch *sketch, uint64_t count, struct ow_error *er
 	return 0;
 }
 
-/* Ids are uniform and keyed from here on, whatever the program has. */
+/* Converts records: their ids become uniform and keyed, whatever the program provides. */
 static void take(const struct ow_sketch *sketch, const struct ow_sketch_record *records, size_t count,
                  struct ow_sighting *ret_stamps)
 {
@@ -220,7 +223,7 @@ int ow_sketch_add_near(struct ow_sketch *sketch, bool after, const struct ow_ske
                        struct ow_error *err)
 {
 	if (sketch->synopsis->ops != &ow_finecomb_ops)
-		return ow_error_set(err, EINVAL, "%s: has no use for records outside of the interval",
+		return ow_error_set(err, EINVAL, "%s: does not use records outside of the interval",
 		                    sketch->synopsis->ops->name);
 	add_batches(sketch, after ? add_after : add_before, records, count);
 	return 0;
@@ -254,7 +257,7 @@ static bool in_order(const struct ow_sighting *stamps, size_t count)
 	return true;
 }
 
-/* The kept records in this order; at least room for one. */
+/* A sorted copy of the kept records; has room for at least one. */
 static struct ow_sighting *copy_sorted(const struct ow_sketch *sketch, int (*order)(const void *a, const void *b))
 {
 	size_t count = sketch->count;
@@ -268,7 +271,7 @@ static struct ow_sighting *copy_sorted(const struct ow_sketch *sketch, int (*ord
 	return copy;
 }
 
-/* Makes cache and synopsis of the kept records. */
+/* Makes cache and synopsis from the kept records. */
 static int finish(struct ow_sketch *sketch, struct ow_error *err)
 {
 	struct ow_synopsis *synopsis = sketch->synopsis;
@@ -326,7 +329,7 @@ int ow_sketch_merge(struct ow_sketch *sketch, struct ow_sketch *other, struct ow
 	return 0;
 }
 
-/* Takes the records of `out` from those of `stamps`, both by id. How many are left, or -EINVAL. */
+/* Removes the records in `out` from `stamps`; both are sorted by id. Returns how many are left, or -EINVAL. */
 static int64_t take_out(struct ow_sighting *stamps, size_t count, const struct ow_sighting *out, size_t outs)
 {
 	size_t left = 0, found = 0;
@@ -347,7 +350,7 @@ static int subtract_kept(struct ow_sketch *sketch, const struct ow_sketch *other
 	if (left < 0) {
 		free(mine);
 		return left == -ENOMEM ? out_of_memory(err)
-		                       : ow_error_set(err, EINVAL, "%s: a record that is to be taken out is not there",
+		                       : ow_error_set(err, EINVAL, "%s: a record to be removed does not exist",
 		                                      sketch->synopsis->ops->name);
 	}
 	qsort(mine, (size_t)left, sizeof *mine, by_time);
@@ -365,7 +368,7 @@ int ow_sketch_subtract(struct ow_sketch *sketch, struct ow_sketch *other, struct
 	if (r < 0)
 		return r;
 	if (other->count > sketch->count)
-		return ow_error_set(err, EINVAL, "%s: more records are to be taken out than there are",
+		return ow_error_set(err, EINVAL, "%s: more records to be removed than there are",
 		                    sketch->synopsis->ops->name);
 	if (sketch->keeps)
 		return subtract_kept(sketch, other, err);
@@ -375,7 +378,8 @@ int ow_sketch_subtract(struct ow_sketch *sketch, struct ow_sketch *other, struct
 	return r;
 }
 
-/* -- bytes ----------------------------------------------------------------------------------------------------------
+/*
+ * -- encoding -------------------------------------------------------------------------------------------------------
  */
 
 int ow_sketch_encode(struct ow_sketch *sketch, bool with_records, uint8_t **ret_bytes, size_t *ret_size,
@@ -405,7 +409,7 @@ int ow_sketch_encode(struct ow_sketch *sketch, bool with_records, uint8_t **ret_
 	return 0;
 }
 
-/* The sizes that the header says fit the bytes. */
+/* Checks that the sizes in the header fit the bytes. */
 static int check_header(const uint8_t *bytes, size_t size, struct ow_error *err)
 {
 	if (size < HEADER)
@@ -487,7 +491,7 @@ static struct ow_sketch_value value_of(const struct ow_value *value)
 	return (struct ow_sketch_value){.status = OW_SKETCH_NONE, .reason = ow_reason_text(value->reason)};
 }
 
-/* The counters of AMS: as many differ at least as one point saw more. */
+/* The estimate of AMS counters; at least as many packets differ as one point saw more. */
 static int count_differences(const struct ow_sketch *a, const struct ow_sketch *b, struct ow_value *ret_differences)
 {
 	double value, deviation, least = fabs((double)a->count - (double)b->count);
@@ -524,7 +528,7 @@ static int run_estimator(const struct ow_sketch *a, const struct ow_sketch *b, s
 	struct ow_view va = {a->synopsis, a->count, a->cache, a->cache ? a->count : 0},
 		       vb = {b->synopsis, b->count, b->cache, b->cache ? b->count : 0};
 	int r;
-	/* One fold may have been folded for its encoding: its shape need not be that of the other. */
+	/* One fold may have been folded for its encoding, so the shapes may differ. */
 	if (ops != &ow_fold_ops || b->synopsis->ops != ops || a->synopsis->seed != b->synopsis->seed) {
 		r = ow_synopsis_comparable(a->synopsis, b->synopsis, err);
 		if (r < 0)

@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_WIDTH_NS INT64_C(1000000) /* 1 ms: shorter captures do not drift */
-#define BINS_LEAST     12               /* with fewer stretches any wobble looks like a line */
-#define SWING_LEAST_NS 500.0            /* smaller drifts over the whole capture are left alone */
+#define FIRST_WIDTH_NS INT64_C(1000000) /* 1 ms: drift does not matter in shorter captures */
+#define BINS_LEAST     12               /* with fewer stretches any variation looks like a line */
+#define SWING_LEAST_NS 500.0            /* smaller drifts over the whole capture are ignored */
 #define UNEXPLAINED    0.1              /* spread around the line, as a share of its rise */
-#define NOISE_NS       20000.0          /* by which packets may seem too fast: software stamps them late */
-#define SEARCH_STEPS   60               /* thirds of the range that are left out: to 0.00002 ppb */
+#define NOISE_NS       20000.0          /* packets may seem too fast by this, because software timestamps are late */
+#define SEARCH_STEPS   60               /* each excludes a third of the range: to 0.00002 ppb */
 #define STEP_STRETCHES 3                /* before and after a step of the clock */
-#define STEP_CLEAR     3.0              /* so many times as large as what the path itself changed */
-#define PPB_MOST       500000.0 /* quartz is better than 500 ppm: more is a change of the delay, not of clocks */
+#define STEP_CLEAR     3.0              /* a step is at least this many times the change of the path itself */
+#define PPB_MOST       500000.0 /* quartz is better than 500 ppm: more is a change of the delay, not of the clocks */
 
 void ow_skew_init(struct ow_skew *drift)
 {
@@ -55,7 +55,7 @@ void ow_skew_add(struct ow_skew *d, enum ow_direction direction, int64_t time_ns
 		d->width_ns = FIRST_WIDTH_NS;
 	}
 	if (time_ns < d->start_ns)
-		return; /* a little disorder at the start */
+		return; /* packets out of order at the start */
 	unsigned i = d->bin;
 	if (time_ns < d->bin_ns || time_ns - d->bin_ns >= d->width_ns)
 		i = bin_of(d, time_ns);
@@ -65,7 +65,7 @@ void ow_skew_add(struct ow_skew *d, enum ow_direction direction, int64_t time_ns
 	}
 }
 
-/* Clock difference over time: from both directions where both are there, else from the only one. */
+/* Clock difference over time: from both directions if both have packets, else from one. */
 static unsigned points_of(const struct ow_skew *d, double x[OW_SKEW_BINS], double y[OW_SKEW_BINS], bool *ret_both)
 {
 	unsigned n = 0, ab = 0, ba = 0, both = 0;
@@ -88,8 +88,9 @@ static unsigned points_of(const struct ow_skew *d, double x[OW_SKEW_BINS], doubl
 }
 
 /*
- * What the fastest packets of both directions take together, in nanoseconds, if B's clock gains this. They touch the
- * clock's line from both sides: it leaves them the most time, whatever queues there are for a while.
+ * The time that the fastest packets of both directions take together, in nanoseconds, if B's clock gains this. They
+ * bound the clock's line from both sides. The true drift leaves them the most time, whatever queues there are for a
+ * while.
  */
 static double room(const struct ow_skew *d, double ppb)
 {
@@ -105,7 +106,7 @@ static double room(const struct ow_skew *d, double ppb)
 	return least[OW_A_TO_B] + least[OW_B_TO_A];
 }
 
-/* The drift that leaves the most room: it grows up to there and falls from there on. */
+/* The drift that leaves the most room: the room increases up to it and decreases after it. */
 static double roomiest(const struct ow_skew *d)
 {
 	double low = -PPB_MOST, high = PPB_MOST;
@@ -132,7 +133,7 @@ bool ow_skew_estimate(const struct ow_skew *drift, double *ret_ppb)
 	double best = both ? roomiest(drift) : 0;
 	bool causal = both && room(drift, best) > -NOISE_NS;
 	bool proved = both && room(drift, best) >= 0 && room(drift, 0) < -NOISE_NS;
-	*ret_ppb = causal ? best : slope; /* no line explains a clock that was set */
+	*ret_ppb = causal ? best : slope; /* no line fits a clock that was set */
 	return plain || proved;
 }
 

@@ -5,33 +5,32 @@
 #include <oneway/match.h>
 
 /*
- * Does B's clock run faster or slower than A's? The fastest packets of each stretch of time show it: their delays,
- * which should stay the same, climb or fall in a line; in both directions at once, with opposite signs. Stretches
- * double as time goes on, so that there are always 32 to 64 of them.
+ * Estimates whether B's clock runs faster or slower than A's, from the fastest packets of each stretch of time. Their
+ * delays should be constant; with a drift they increase or decrease linearly, in both directions with opposite signs.
+ * Stretches double in length as time goes on, so that there are always 32 to 64 of them.
  */
 #define OW_SKEW_BINS 64 /* at most OW_LINE_POINTS */
 
 struct ow_skew {
-	int64_t start_ns, width_ns; /* width 0: nothing was added yet */
-	int64_t bin_ns;             /* start of the stretch of the latest sample, `bin`: most fall into the same */
+	int64_t start_ns, width_ns; /* width_ns 0: empty */
+	int64_t bin_ns;             /* start of stretch `bin`, that of the latest sample */
 	unsigned bin;
-	int64_t least[OW_DIRECTIONS][OW_SKEW_BINS], at_ns[OW_DIRECTIONS][OW_SKEW_BINS]; /* the delay, and when */
+	int64_t least[OW_DIRECTIONS][OW_SKEW_BINS], at_ns[OW_DIRECTIONS][OW_SKEW_BINS]; /* the delay, and its time */
 	uint32_t count[OW_DIRECTIONS][OW_SKEW_BINS];
 };
 
 void ow_skew_init(struct ow_skew *drift);
-/* Adds a delay sample. time_ns: A's time of it. */
+/* Adds a delay sample. time_ns: its time at A. */
 void ow_skew_add(struct ow_skew *drift, enum ow_direction direction, int64_t time_ns, int64_t delay_ns);
 
 /*
- * How many nanoseconds B's clock gains in a second (parts per billion), when there is a drift beyond doubt: a straight
- * line explains at least nine tenths of what the fastest delays vary, or without a drift packets of both directions
- * would take less than no time. Returns false when there is none to be seen.
+ * How many nanoseconds B's clock gains in a second (parts per billion), if there is certainly a drift: a straight line
+ * explains at least nine tenths of the variation of the fastest delays, or without a drift packets of both directions
+ * together would take less than no time. Returns false if no drift is found.
  */
 bool ow_skew_estimate(const struct ow_skew *drift, double *ret_ppb);
 
-/* What is left of a drift that has been corrected for: less than what shows one beyond doubt. False: nothing to speak
- * of. */
+/* The remaining drift after a correction; it may be smaller than what ow_skew_estimate reports. False: negligible. */
 bool ow_skew_refine(const struct ow_skew *drift, double *ret_ppb);
 
 /*

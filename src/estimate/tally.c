@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PERIOD_TOLERANCE 50 /* steps are the same that differ by less than one in so many */
+#define PERIOD_TOLERANCE 50 /* steps are equal if they differ by less than one part in this many */
 
 static void start(struct ow_tally *tally, struct ow_delays *delays)
 {
@@ -50,7 +50,9 @@ void ow_tally_flush(struct ow_tally *tally)
 	tally->samples = 0;
 }
 
-/* Delays that are open by whole periods differ by the same step. Keeps the most frequent (Boyer and Moore). */
+/*
+ * Delays that are ambiguous by whole periods differ by the same step. Keeps the most frequent step (Boyer and Moore).
+ */
 static void note_period(struct ow_tally *t, int64_t step_ns, uint32_t packets)
 {
 	bool same = llabs(step_ns - t->period_ns) <= t->period_ns / PERIOD_TOLERANCE;

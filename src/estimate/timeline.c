@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bins of time on an absolute grid: bin k covers [k w, (k+1) w), so that doubling w joins bins 2k and 2k+1 exactly and
- * nothing depends on the order of the packets. A bin's histogram covers only the range of its delays and grows with it.
+ * Time bins on an absolute grid: bin k covers [k w, (k+1) w), so that doubling w joins bins 2k and 2k+1 exactly, and
+ * nothing depends on the order of the packets. The histogram of a bin covers only the range of its delays and grows
+ * with it.
  */
 #include "estimate/timeline.h"
 
@@ -12,15 +13,15 @@
 #include <string.h>
 
 #define BITS 8
-/* Histograms grow to multiples of this, half an octave, so that they seldom do. */
+/* Histograms grow to multiples of this, half an octave, so that they grow rarely. */
 #define GROW 128
-/* Where the width starts. Shorter captures than 512 us are drawn in fewer bins. */
+/* The initial width. Captures shorter than 512 us have fewer bins. */
 #define WIDTH_MIN_NS 1000
 
 struct bin {
 	uint64_t sent, lost, samples;
 	int64_t min, max;
-	uint32_t *slot; /* slots [low, high) of the log-linear histogram; NULL while there are no samples */
+	uint32_t *slot; /* slots [low, high) of the log-linear histogram; NULL without samples */
 	int low, high;
 };
 
@@ -28,7 +29,7 @@ struct ow_timeline {
 	int64_t width;
 	int64_t first, last; /* numbers of the bins in use */
 	bool any;
-	struct bin bin[OW_TIMELINE_BINS]; /* number k is at index k modulo the size */
+	struct bin bin[OW_TIMELINE_BINS]; /* bin k has the index k modulo the size */
 };
 
 int ow_timeline_create(struct ow_timeline **ret_timeline)
@@ -48,7 +49,7 @@ void ow_timeline_free(struct ow_timeline *timeline)
 	free(timeline);
 }
 
-/* Beyond this (in the year 2116) a time is no measurement; within it no sum below overflows. */
+/* A time beyond this (in the year 2116) is not a measurement; within it no sum below overflows. */
 #define TIME_MAX_NS (INT64_C(1) << 62)
 
 static int64_t limit(int64_t value, int64_t most)
@@ -89,7 +90,7 @@ static int cover(struct bin *bin, int first, int last)
 	return 0;
 }
 
-/* Adds what is in `from` to `to`. On failure both are unchanged. */
+/* Adds `from` to `to`. On failure both are unchanged. */
 static int join(struct bin *to, const struct bin *from)
 {
 	if (from->slot) {
@@ -125,7 +126,7 @@ static int double_width(struct ow_timeline *timeline)
 	return 0;
 }
 
-/* The bin for a time; the range grows to hold it. NULL when memory is short. */
+/* The bin for a time; extends the range to include it. NULL if out of memory. */
 static struct bin *reach(struct ow_timeline *timeline, int64_t time_ns)
 {
 	time_ns = limit(time_ns, TIME_MAX_NS);

@@ -99,7 +99,7 @@ static int parse_end(char *text, struct end *ret_end, struct ow_error *err)
 		if (close[1] == ':')
 			port = close + 2;
 		else if (close[1])
-			return ow_error_set(err, EINVAL, "'[%.60s]%.20s' is nott an address and port", text, close + 1);
+			return ow_error_set(err, EINVAL, "'[%.60s]%.20s' is not an address and port", text, close + 1);
 	} else if (colon && !strchr(colon + 1, ':')) { /* one colon: not IPv6 */
 		*colon = 0;
 		port = colon + 1;

@@ -22,7 +22,7 @@ static void says_what_it_means(void **state)
 		{40e3, 50e3, 300e3, "B",
 	         "clock error exceeds the delay: the clocks may be off by 300 us, and the delay by as much", ""},
 		{-2e6, -1e6, 10e3, "paris", "",
-	         "negative delay: the clocks are apart by at least 2 ms (paris is behind), though they say at most 10 "
+	         "negative delay: the clocks are apart by at least 2 ms (paris is behind), but their error bound is 10 "
 	         "us "
 	         "(oneway doctor)"},
 		{-2e6, -1e6, NAN, NULL, "",

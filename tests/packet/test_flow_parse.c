@@ -75,10 +75,10 @@ static void mistakes_are_named(void **state)
 		const struct ow_flow_select *select;
 		const char *says;
 	} cases[] = {
-		{"", &five, "no flow such as"},
-		{"10.0.0.1", &five, "no flow such as"},
-		{"> 10.0.0.2:1 tcp", &five, "no flow such as"},
-		{"10.0.0.1:1 > 10.0.0.2:1", &five, "no flow such as"},
+		{"", &five, "not a flow such as"},
+		{"10.0.0.1", &five, "not a flow such as"},
+		{"> 10.0.0.2:1 tcp", &five, "not a flow such as"},
+		{"10.0.0.1:1 > 10.0.0.2:1", &five, "not a flow such as"},
 		{"10.0.0.1:80 > 10.0.0.300:1234 tcp", &five, "'10.0.0.300' is not an IP address"},
 		{"10.0.0.1:80 > 10.0.0.3:70000 tcp", &five, "'70000' is not a port"},
 		{"10.0.0.1:80 > 10.0.0.3: tcp", &five, "'' is not a port"},
@@ -87,12 +87,12 @@ static void mistakes_are_named(void **state)
 		{"10.0.0.1:80 > 10.0.0.3:1 quic", &five, "'quic' is not a known protocol"},
 		{"10.0.0.1:80 > 10.0.0.3:1 256", &five, "'256' is not a known protocol"},
 		{"10.0.0.1 > 2001:db8::1 icmp", &five, "mixes IPv4 and IPv6"},
-		{"[2001:db8::1]x > [2001:db8::1]:2 tcp", &five, "no address and port"},
+		{"[2001:db8::1]x > [2001:db8::1]:2 tcp", &five, "not an address and port"},
 		{"10.0.0.0/24 > 10.0.1.0/24 tcp", &five, "not of networks"},
 		{"10.0.0.1:80 > 10.0.0.2:1234 tcp", &addresses, "no ports and protocols here"},
 		{"10.0.0.0/16 > 10.1.0.0/24", &prefix, "networks of /16, but flows are networks of /24"},
 		{"10.0.0.0/33 > 10.1.0.0/24", &prefix, "is not a network"},
-		{"video", &classes, "no class of this recording"},
+		{"video", &classes, "not a class of this recording"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct ow_error err = {""};

@@ -205,7 +205,7 @@ static const char of_a_run[] =
 "coverage 99.5% of the packets, sampled 1 in 4 of 24,000,000\n"
 "the points' own rings lost frames: 0 sending, 7 receiving\n"
 "clock error: at most 13 us in each delay\n"
-"negative delay: the clocks are apart by at least 3.400 us (paris is behind), within the 13 us that they admit, or the sender's stamps are late (oneway doctor)\n";
+"negative delay: the clocks are apart by at least 3.400 us (paris is behind), within their error bound of 13 us, or the sender's stamps are late (oneway doctor)\n";
 /* clang-format on */
 
 static void summary_of_a_run(void **state)
