@@ -29,7 +29,7 @@ struct ow_retry_writer {
 	struct ow_error news[NEWS];
 	unsigned news_count;
 
-	/* The thread's own: */
+	/* Used by the thread only: */
 	char *batch;
 	size_t batched;
 	bool failing;
@@ -149,7 +149,7 @@ static bool fill_batch(struct ow_retry_writer *w)
 	pthread_mutex_lock(&w->lock);
 	while (w->count && w->batched < w->o.batch_max)
 		take_oldest(w, w->batch + w->batched++ * w->o.item_size);
-	/* An empty queue begins anew, so that a quiet point touches little memory. */
+	/* An empty queue starts at its beginning again, so that an idle point uses little memory. */
 	if (!w->count) {
 		w->head = 0;
 		w->hurry = false;
@@ -193,14 +193,14 @@ void ow_retry_writer_fail(struct ow_retry_writer *w, int code, const struct ow_e
 	w->retry_ns = 2 * w->retry_ns > w->o.retry_max_ns ? w->o.retry_max_ns : 2 * w->retry_ns;
 }
 
-/* Sleeps until there is something to do. Returns whether the end has come. */
+/* Sleeps until there is something to do. Returns whether the thread has to end. */
 static bool wait_for_work(struct ow_retry_writer *w)
 {
 	pthread_mutex_lock(&w->lock);
 	for (;;) {
 		int64_t now = ow_retry_writer_now_ns(), until = w->maintain_at_ns;
 		bool waiting = w->count || w->batched;
-		/* After a failure the next try has its time, whatever comes meanwhile. */
+		/* After a failure the thread waits until the retry time, even if more items arrive. */
 		bool ready = (w->hurry || w->count >= w->o.batch_max || now >= w->write_at_ns) && now >= w->retry_at_ns;
 		if (w->stop || (waiting && ready) || now >= until)
 			break;
@@ -249,7 +249,7 @@ int ow_retry_writer_start(struct ow_retry_writer *w)
 {
 	sigset_t all, old;
 	sigfillset(&all);
-	/* Signals are for the caller's thread. */
+	/* Signals go to the caller's thread. */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int r = pthread_create(&w->thread, NULL, run, w);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -62,7 +62,7 @@ bool ow_retry_writer_news(struct ow_retry_writer *writer, struct ow_error *ret_l
 int64_t ow_retry_writer_now_ns(void);
 /* Removes items from the batch, whether written or given up. Returns how many are left. */
 size_t ow_retry_writer_remove(struct ow_retry_writer *writer, size_t first, size_t count, bool written);
-/* As if a write had failed now. */
+/* Acts as if a write had failed now. */
 void ow_retry_writer_fail(struct ow_retry_writer *writer, int code, const struct ow_error *why);
 
 #endif

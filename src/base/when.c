@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times of the command line. */
+/* Parses times of the command line. */
 #include "base/when.h"
 
 #include "base/time.h"
@@ -12,9 +12,9 @@
 #include <string.h>
 #include <time.h>
 
-/* Seconds since 1970 have at least so many digits: since 1973. What is shorter is a slip. */
+/* Seconds since 1970 have at least this many digits (since 1973). A shorter number is a mistake. */
 #define EPOCH_DIGITS 9
-/* Seconds whose nanoseconds fit, up to the year 2262. */
+/* The largest number of seconds whose nanoseconds fit into 64 bits: the year 2262. */
 #define EPOCH_MAX 9.2e9
 
 struct clock_time {
@@ -25,10 +25,10 @@ struct clock_time {
 static int bad(const char *text, struct ow_error *err)
 {
 	return ow_error_set(err, EINVAL,
-	                    "'%.40s' is no time (examples: '2026-11-15 10:02', 10:02, -2h, now, 1794736920)", text);
+	                    "'%.40s' is not a time (examples: '2026-11-15 10:02', 10:02, -2h, now, 1794736920)", text);
 }
 
-/* 10:02, 10:02:17, 10:02:17.5; *rest behind it. */
+/* Reads 10:02, 10:02:17 or 10:02:17.5; *rest is the text after it. */
 static bool read_clock(const char *text, struct clock_time *ret_time, const char **rest)
 {
 	int used = 0;
@@ -57,7 +57,7 @@ static int64_t make(struct tm *tm, const struct clock_time *t, bool utc)
 	return (int64_t)second * OW_NS_PER_S + llrint((t->second - floor(t->second)) * 1e9);
 }
 
-/* The last time that the clock showed this. */
+/* The last time at which the clock showed this time of day. */
 static int read_time_of_day(const char *text, int64_t now_ns, int64_t *ret_ns, struct ow_error *err)
 {
 	struct clock_time t;
@@ -95,7 +95,7 @@ static int read_date(const char *text, int64_t *ret_ns, struct ow_error *err)
 	tm.tm_mday = day;
 	struct tm given = tm;
 	given.tm_hour = 12;
-	/* The 31st of a shorter month would become the 1st of the next one. */
+	/* timegm would turn the 31st of a shorter month into the 1st of the next one. */
 	if (timegm(&given) == -1 || given.tm_mday != day || given.tm_mon != month - 1)
 		return ow_error_set(err, EINVAL, "'%.40s': there is no such day", text);
 	*ret_ns = make(&tm, &t, *rest == 'Z');

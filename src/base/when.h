@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * A time as people write it: "2026-11-15 10:02", with seconds or without the time of day; "10:02", the last one that
- * has been; "-2h" before now; "now"; seconds since 1970. Local time, UTC with a Z behind.
+ * Parses a time as people write it: "2026-11-15 10:02", with seconds or without a time of day; "10:02", its last
+ * occurrence; "-2h" before now; "now"; seconds since 1970. Local time; UTC with a Z at the end.
  */
 int ow_when_parse(const char *text, int64_t now_ns, int64_t *ret_ns, struct ow_error *err);
 

@@ -179,7 +179,7 @@ static struct level level_of(const struct ow_skew *d, unsigned way, unsigned fro
 	return level;
 }
 
-/* What B's clock gained in the stretch `at`, by those before and those after it; 0 = nothing that is clear. */
+/* How much B's clock gained in the stretch `at`, from the stretches before and after it; 0 = not certain. */
 static double gained_at(const struct ow_skew *d, unsigned at)
 {
 	double change[OW_DIRECTIONS], spread = 0;

@@ -34,9 +34,9 @@ bool ow_skew_estimate(const struct ow_skew *drift, double *ret_ppb);
 bool ow_skew_refine(const struct ow_skew *drift, double *ret_ppb);
 
 /*
- * Was a clock set while the captures ran? From one stretch of time to the next the fastest packets of one direction
- * become slower, and those of the other faster by as much, by more than the fastest of the stretches vary before and
- * after. ret_ns: what B's clock gained then; ret_at_ns: A's time.
+ * Detects that a clock was set during the captures. From one stretch of time to the next the fastest packets of one
+ * direction become slower and those of the other become faster by the same amount, which is more than the fastest
+ * packets vary before and after. ret_ns: what B's clock gained; ret_at_ns: the time at A.
  */
 bool ow_skew_step(const struct ow_skew *drift, int64_t *ret_at_ns, int64_t *ret_ns);
 

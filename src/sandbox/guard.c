@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folders for the sandbox, and both steps of giving up. */
+/* Lists the folders for the sandbox, and gives up the privileges in two steps. */
 #include "sandbox/guard.h"
 
 #include "sandbox/privileges.h"

@@ -5,19 +5,19 @@
 #include "sandbox/confine.h"
 
 /*
- * The end of a capturing command's privileges, when its sockets are open and its threads not yet started: no
- * capabilities, and the sandbox, in which it can read the folders of some files (to read them again) and write those of
- * its store and of its recordings.
+ * Gives up the privileges of a capturing command when its sockets are open and its threads have not started: drops the
+ * capabilities and enters the sandbox. In the sandbox it can read the folders of some files (to read them again) and
+ * write those of its store and of its recordings.
  */
 #define OW_GUARD_READ  8
 #define OW_GUARD_WRITE 9 /* a store, and recordings of flows */
 struct ow_guard {
 	enum ow_sandbox sandbox;
 	const char *read[OW_GUARD_READ];   /* files; NULLs are skipped */
-	const char *write[OW_GUARD_WRITE]; /* likewise */
+	const char *write[OW_GUARD_WRITE]; /* the same for writing */
 };
 
-/* What is in force: see ow_confine. */
+/* ret_text: what is in force, see ow_confine. */
 int ow_guard_close(const struct ow_guard *guard, char ret_text[OW_CONFINE_TEXT], bool *ret_whole, struct ow_error *err);
 
 #endif

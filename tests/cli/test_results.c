@@ -190,7 +190,7 @@ static void errors(void **state)
 	assert_int_not_equal(access("none.csv", F_OK), 0);
 	expect_error("r.db --since -1h --plot none.svg", 1, "no such results");
 	expect_error("r.db --since now --until -1h", 2, "--since now is not before --until -1h");
-	expect_error("r.db --since tomorrow", 2, "--since: 'tomorrow' is no time");
+	expect_error("r.db --since tomorrow", 2, "--since: 'tomorrow' is not a time");
 	expect_error("r.db --worst 3 by delay", 2, "by: 'delay'");
 	expect_error("r.db --worst 3 by hour", 2, "'by' without --summary");
 	expect_error("r.db --summary by", 2, "'by' needs");
