@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The open pages are a window of open_max intervals from the next one to be closed on. A chunk is copied, thinned out
- * to the page's sample, renamed and appended: a few passes over some 64 KB, which stay in the cache.
+ * The open intervals are a window of open_max intervals, from the next one to be closed on. A chunk is copied, reduced
+ * to the sample of its interval, renamed and appended. These are a few passes over some 64 KB, which fit into the
+ * cache.
  *
- * Chunks of several threads overlap a little in time. Each is merged into the end of its page, so that a page is in the
- * order of arrival; where they overlap too much for that (files that are replayed unpaced) the page is sorted at its
- * end.
+ * Chunks of several threads overlap slightly in time. Each is merged into the end of its interval's packets, so that
+ * these are in order of arrival. If they overlap too much (files that are replayed at full speed), the packets are
+ * sorted when the interval is closed.
  */
 #include "record/interval_log.h"
 
@@ -15,111 +16,113 @@
 #include <string.h>
 
 #define OW_SHIFT_MAX 64 /* no packet is left */
-/* Stamps that may be moved to merge a chunk into its page: 1 MB, some 100 us. */
+/* Sightings that may be moved to merge a chunk: 1 MB, some 100 us. */
 #define OW_INTERVAL_LOG_OVERLAP 65536u
-/* Empty pages in a row. If more intervals than this pass without a packet, the clock has jumped (or nobody cared for so
- * long), and their pages are left out. */
+/* The most empty intervals in a row. If more intervals pass without a packet, the clock has jumped (or nobody has read
+ * for that long), and they are left out. */
 #define OW_INTERVAL_LOG_EMPTY_MAX 1024
 #define OW_INTERVAL_LOG_OPEN_MAX  65536u
-#define OW_INTERVAL_LOG_BLIND_NS  INT64_C(60000000000) /* a reader that is held up for longer is not thought of */
+#define OW_INTERVAL_LOG_BLIND_NS  INT64_C(60000000000) /* a reader is not expected to be delayed for longer */
 
-struct open_page {
+struct open_interval {
 	bool used;
-	bool disordered; /* to be sorted when it is closed */
-	struct ow_interval_packets page;
-	size_t room; /* of page.stamp */
+	bool disordered; /* to be sorted when the interval is closed */
+	struct ow_interval_packets packets;
+	size_t room; /* of packets.stamp */
 	struct ow_copies copies;
 };
 
 struct ow_interval_log {
 	struct ow_interval_log_options options;
-	struct open_page *open; /* interval i at i % open_max, for first .. first + open_max - 1 */
-	int64_t first;          /* the next page to be closed */
-	size_t used;            /* open pages */
+	struct open_interval *open; /* interval i at i % open_max, for first .. first + open_max - 1 */
+	int64_t first;              /* the next interval to be closed */
+	size_t used;                /* open intervals */
 	uint64_t misplaced;
-	struct ow_drops drops;                     /* of intervals that are not closed yet */
-	bool blind;                                /* in a part of them, */
-	struct ow_outage outage;                   /* this one */
-	char cause[OW_OUTAGE_CAUSE];               /* of it, as told last */
-	size_t expected;                           /* stamps of a page, by the last one */
-	struct ow_copies spare;                    /* of the last page: fresh memory costs more than clearing this */
-	struct ow_sighting piece[OW_CHUNK_STAMPS]; /* what is added at a time */
+	struct ow_drops drops;                         /* in intervals that are not closed yet */
+	bool blind;                                    /* there is an outage in some of them: */
+	struct ow_outage outage;                       /* this one */
+	char cause[OW_OUTAGE_CAUSE];                   /* its last reported cause */
+	size_t expected;                               /* sightings of an interval, by the last one */
+	struct ow_copies spare;                        /* of the last interval; clearing costs less than new memory */
+	struct ow_sighting sightings[OW_CHUNK_STAMPS]; /* one chunk of sightings to be added */
 };
 
-int ow_interval_log_create(const struct ow_interval_log_options *options, struct ow_interval_log **ret_ledger)
+int ow_interval_log_create(const struct ow_interval_log_options *options, struct ow_interval_log **ret_log)
 {
 	if (options->length_ns <= 0 || options->open_max == 0 || options->open_max > OW_INTERVAL_LOG_OPEN_MAX)
 		return -EINVAL;
-	struct ow_interval_log *ledger = calloc(1, sizeof *ledger);
-	if (!ledger)
+	struct ow_interval_log *log = calloc(1, sizeof *log);
+	if (!log)
 		return -ENOMEM;
-	ledger->options = *options;
-	ledger->open = calloc(options->open_max, sizeof *ledger->open);
-	if (!ledger->open) {
-		free(ledger);
+	log->options = *options;
+	log->open = calloc(options->open_max, sizeof *log->open);
+	if (!log->open) {
+		free(log);
 		return -ENOMEM;
 	}
-	*ret_ledger = ledger;
+	*ret_log = log;
 	return 0;
 }
 
-void ow_interval_log_set_max(struct ow_interval_log *ledger, size_t stamps_max)
+void ow_interval_log_set_max(struct ow_interval_log *log, size_t stamps_max)
 {
-	ledger->options.stamps_max = stamps_max;
+	log->options.stamps_max = stamps_max;
 }
 
-static void close_page(struct open_page *open)
+static void close_interval(struct open_interval *open)
 {
-	free(open->page.stamp);
+	free(open->packets.stamp);
 	ow_copies_done(&open->copies);
-	*open = (struct open_page){0};
+	*open = (struct open_interval){0};
 }
 
-void ow_interval_log_free(struct ow_interval_log *ledger)
+void ow_interval_log_free(struct ow_interval_log *log)
 {
-	if (!ledger)
+	if (!log)
 		return;
-	for (size_t i = 0; i < ledger->options.open_max; i++)
-		close_page(&ledger->open[i]);
-	ow_copies_done(&ledger->spare);
-	free(ledger->open);
-	free(ledger);
+	for (size_t i = 0; i < log->options.open_max; i++)
+		close_interval(&log->open[i]);
+	ow_copies_done(&log->spare);
+	free(log->open);
+	free(log);
 }
 
-void ow_interval_packets_free(struct ow_interval_packets *page)
+void ow_interval_packets_free(struct ow_interval_packets *packets)
 {
-	if (!page)
+	if (!packets)
 		return;
-	free(page->stamp);
-	free(page->copy);
-	free(page);
+	free(packets->stamp);
+	free(packets->copy);
+	free(packets);
 }
 
-static struct open_page *slot_of(struct ow_interval_log *ledger, int64_t interval)
+static struct open_interval *slot_of(struct ow_interval_log *log, int64_t interval)
 {
-	return &ledger->open[(uint64_t)interval % ledger->options.open_max];
+	return &log->open[(uint64_t)interval % log->options.open_max];
 }
 
-static bool within(const struct ow_interval_log *ledger, int64_t interval)
+static bool within(const struct ow_interval_log *log, int64_t interval)
 {
-	return interval >= ledger->first && (uint64_t)(interval - ledger->first) < ledger->options.open_max;
+	return interval >= log->first && (uint64_t)(interval - log->first) < log->options.open_max;
 }
 
-/* The page of an interval within the window. */
-static struct open_page *open_page(struct ow_interval_log *ledger, int64_t interval)
+/* The entry of an interval within the window. */
+static struct open_interval *interval_at(struct ow_interval_log *log, int64_t interval)
 {
-	struct open_page *open = slot_of(ledger, interval);
+	struct open_interval *open = slot_of(log, interval);
 	if (!open->used) {
 		open->used = true;
-		open->copies = ledger->spare;
-		ow_copies_init(&ledger->spare);
+		open->copies = log->spare;
+		ow_copies_init(&log->spare);
 		ow_copies_reset(&open->copies);
-		ledger->used++;
+		log->used++;
 	}
 	return open;
 }
 
-/* Thinning out. */
+/*
+ * -- sampling -------------------------------------------------------------------------------------------------------
+ */
 
 struct sample {
 	const struct ow_identity *identity;
@@ -136,7 +139,7 @@ static bool keeps(const void *arg, uint64_t base_id)
 	return chosen(arg, base_id);
 }
 
-/* Copies the chosen ones of packets that have no names yet; in place is fine. */
+/* Copies the packets of the sample, which are not renamed yet; `from` and `to` may be the same. */
 static size_t choose(const struct sample *sample, const struct ow_sighting *from, size_t count, struct ow_sighting *to)
 {
 	size_t kept = 0;
@@ -151,12 +154,12 @@ static size_t choose(const struct sample *sample, const struct ow_sighting *from
 
 static unsigned sieve_bit(uint64_t id)
 {
-	return id >> 48; /* of 64 * OW_SIEVE_WORDS */
+	return id >> 48; /* one of 64 * OW_SIEVE_WORDS */
 }
 
 /*
- * Thins out named packets. Copies go with the packet that they are copies of; they must be sorted. A sieve spares most
- * packets the search among them.
+ * Reduces renamed packets to the sample. A copy follows the packet that it is a copy of; the copies must be sorted. A
+ * small filter avoids the search among them for most packets.
  */
 static size_t choose_named(const struct sample *sample, struct ow_sighting *stamp, size_t count,
                            const struct ow_copy *copy, size_t copies)
@@ -177,176 +180,181 @@ static size_t choose_named(const struct sample *sample, struct ow_sighting *stam
 	return kept;
 }
 
-/* Reduces an open page to the sample of a larger shift. */
-static void thin(const struct ow_interval_log *ledger, struct open_page *open, unsigned shift)
+/* Reduces an open interval to the sample of a larger shift. */
+static void thin(const struct ow_interval_log *log, struct open_interval *open, unsigned shift)
 {
-	struct sample sample = {&ledger->options.identity, shift};
+	struct sample sample = {&log->options.identity, shift};
 	ow_copies_sort(open->copies.copy, open->copies.copies);
-	open->page.count =
-		choose_named(&sample, open->page.stamp, open->page.count, open->copies.copy, open->copies.copies);
+	open->packets.count =
+		choose_named(&sample, open->packets.stamp, open->packets.count, open->copies.copy, open->copies.copies);
 	ow_copies_keep(&open->copies, keeps, &sample);
-	open->page.sample_shift = shift;
+	open->packets.sample_shift = shift;
 }
 
-void ow_interval_packets_resample(struct ow_interval_packets *page, const struct ow_identity *identity,
+void ow_interval_packets_resample(struct ow_interval_packets *packets, const struct ow_identity *identity,
                                   unsigned sample_shift)
 {
-	if (sample_shift <= page->sample_shift)
+	if (sample_shift <= packets->sample_shift)
 		return;
 	struct sample sample = {identity, sample_shift < OW_SHIFT_MAX ? sample_shift : OW_SHIFT_MAX};
-	page->count = choose_named(&sample, page->stamp, page->count, page->copy, page->copies);
+	packets->count = choose_named(&sample, packets->stamp, packets->count, packets->copy, packets->copies);
 	size_t kept = 0;
-	for (size_t i = 0; i < page->copies; i++) {
-		if (chosen(&sample, page->copy[i].base_id))
-			page->copy[kept++] = page->copy[i];
+	for (size_t i = 0; i < packets->copies; i++) {
+		if (chosen(&sample, packets->copy[i].base_id))
+			packets->copy[kept++] = packets->copy[i];
 	}
-	page->copies = kept;
-	page->sample_shift = sample.shift;
+	packets->copies = kept;
+	packets->sample_shift = sample.shift;
 }
 
-const struct ow_copy *ow_interval_packets_copy(const struct ow_interval_packets *page, uint64_t id)
+const struct ow_copy *ow_interval_packets_copy(const struct ow_interval_packets *packets, uint64_t id)
 {
-	return ow_copies_find(page->copy, page->copies, id);
+	return ow_copies_find(packets->copy, packets->copies, id);
 }
 
-/* Names of copies that are gone do no harm. */
-void ow_interval_packets_cut(struct ow_interval_packets *page, int64_t end_ns)
+/* Entries of copies that were cut stay; they are harmless. */
+void ow_interval_packets_cut(struct ow_interval_packets *packets, int64_t end_ns)
 {
-	size_t kept = 0, before = page->count;
-	for (size_t i = 0; i < page->count; i++) {
-		if (page->stamp[i].time_ns < end_ns - page->start_ns)
-			page->stamp[kept++] = page->stamp[i];
+	size_t kept = 0, before = packets->count;
+	for (size_t i = 0; i < packets->count; i++) {
+		if (packets->stamp[i].time_ns < end_ns - packets->start_ns)
+			packets->stamp[kept++] = packets->stamp[i];
 	}
-	page->count = kept;
-	page->length_ns = end_ns - page->start_ns;
+	packets->count = kept;
+	packets->length_ns = end_ns - packets->start_ns;
 	if (before) {
 		double share = (double)kept / (double)before;
-		page->total_bytes = (uint64_t)(share * (double)page->total_bytes);
-		page->total_packets = (uint64_t)(share * (double)page->total_packets + 0.5);
+		packets->total_bytes = (uint64_t)(share * (double)packets->total_bytes);
+		packets->total_packets = (uint64_t)(share * (double)packets->total_packets + 0.5);
 	}
 }
 
-struct ow_interval_packets *ow_interval_packets_rest(const struct ow_interval_packets *page, int64_t from_ns)
+struct ow_interval_packets *ow_interval_packets_rest(const struct ow_interval_packets *packets, int64_t from_ns)
 {
 	struct ow_interval_packets *rest = malloc(sizeof *rest);
 	if (!rest)
 		return NULL;
-	*rest = *page;
+	*rest = *packets;
 	rest->interval++;
 	rest->start_ns = from_ns;
-	rest->length_ns = page->start_ns + page->length_ns - from_ns;
-	rest->stamp = malloc((page->count + 1) * sizeof *rest->stamp);
-	rest->copy = malloc((page->copies + 1) * sizeof *rest->copy);
+	rest->length_ns = packets->start_ns + packets->length_ns - from_ns;
+	rest->stamp = malloc((packets->count + 1) * sizeof *rest->stamp);
+	rest->copy = malloc((packets->copies + 1) * sizeof *rest->copy);
 	rest->count = 0;
 	if (!rest->stamp || !rest->copy) {
 		ow_interval_packets_free(rest);
 		return NULL;
 	}
-	if (page->copies)
-		memcpy(rest->copy, page->copy, page->copies * sizeof *rest->copy);
-	int64_t shift_ns = from_ns - page->start_ns;
-	for (size_t i = 0; i < page->count; i++) {
-		if (page->stamp[i].time_ns >= shift_ns)
+	if (packets->copies)
+		memcpy(rest->copy, packets->copy, packets->copies * sizeof *rest->copy);
+	int64_t shift_ns = from_ns - packets->start_ns;
+	for (size_t i = 0; i < packets->count; i++) {
+		if (packets->stamp[i].time_ns >= shift_ns)
 			rest->stamp[rest->count++] =
-				(struct ow_sighting){page->stamp[i].id, page->stamp[i].time_ns - shift_ns};
+				(struct ow_sighting){packets->stamp[i].id, packets->stamp[i].time_ns - shift_ns};
 	}
 	return rest;
 }
 
-/* Adding. */
+/*
+ * -- adding ---------------------------------------------------------------------------------------------------------
+ */
 
-/* 0; -ENOSPC when the page is full; -ENOMEM. */
-static int make_room(struct ow_interval_log *ledger, struct open_page *open, size_t count)
+/* 0; -ENOSPC: the interval has its maximum of packets; -ENOMEM. */
+static int make_room(struct ow_interval_log *log, struct open_interval *open, size_t count)
 {
-	size_t want = open->page.count + count, max = ledger->options.stamps_max;
+	size_t want = open->packets.count + count, max = log->options.stamps_max;
 	if (want > max)
 		return -ENOSPC;
-	if (open->page.count == 0)
-		ow_copies_expect(&open->copies, ledger->expected);
+	if (open->packets.count == 0)
+		ow_copies_expect(&open->copies, log->expected);
 	if (want > open->room) {
-		size_t room = open->room ? open->room * 2 : ledger->expected;
+		size_t room = open->room ? open->room * 2 : log->expected;
 		room = room < want ? want : room > max ? max : room;
-		struct ow_sighting *stamp = realloc(open->page.stamp, room * sizeof *stamp);
+		struct ow_sighting *stamp = realloc(open->packets.stamp, room * sizeof *stamp);
 		if (!stamp)
 			return -ENOMEM;
-		open->page.stamp = stamp;
+		open->packets.stamp = stamp;
 		open->room = room;
 	}
 	return ow_copies_reserve(&open->copies, count);
 }
 
-/* Into the end of the page, by time; each of the two keeps its own order. There is room. */
-static void merge(struct open_page *open, const struct ow_sighting *piece, size_t count)
+/* Merges into the end of the interval's packets by time; both keep their own order. There is room. */
+static void merge(struct open_interval *open, const struct ow_sighting *sightings, size_t count)
 {
-	struct ow_sighting *stamp = open->page.stamp;
-	size_t a = open->page.count, to = a + count, b = count;
+	struct ow_sighting *stamp = open->packets.stamp;
+	size_t a = open->packets.count, to = a + count, b = count;
 	size_t least = a > OW_INTERVAL_LOG_OVERLAP ? a - OW_INTERVAL_LOG_OVERLAP : 0;
-	open->page.count = to;
-	if (least > 0 && stamp[least - 1].time_ns > piece[0].time_ns) {
+	open->packets.count = to;
+	if (least > 0 && stamp[least - 1].time_ns > sightings[0].time_ns) {
 		open->disordered = true;
 		least = a;
 	}
-	while (a > least && b > 0 && stamp[a - 1].time_ns > piece[0].time_ns)
-		stamp[--to] = stamp[a - 1].time_ns > piece[b - 1].time_ns ? stamp[--a] : piece[--b];
-	memcpy(stamp + a, piece, b * sizeof *piece);
+	while (a > least && b > 0 && stamp[a - 1].time_ns > sightings[0].time_ns)
+		stamp[--to] = stamp[a - 1].time_ns > sightings[b - 1].time_ns ? stamp[--a] : sightings[--b];
+	memcpy(stamp + a, sightings, b * sizeof *sightings);
 }
 
-/* The first `count` of ledger->piece, which are of the page's sample. The page halves itself until there is room. */
-static int add_piece(struct ow_interval_log *ledger, struct open_page *open, size_t count)
+/*
+ * Adds the first `count` of log->sightings, which are in the sample of the interval. Halves the sample until there is
+ * room.
+ */
+static int add_sightings(struct ow_interval_log *log, struct open_interval *open, size_t count)
 {
 	int r, failed = 0;
-	while (count > 0 && (r = make_room(ledger, open, count)) < 0) {
+	while (count > 0 && (r = make_room(log, open, count)) < 0) {
 		if (r == -ENOMEM)
 			failed = r;
-		if (open->page.sample_shift == OW_SHIFT_MAX)
+		if (open->packets.sample_shift == OW_SHIFT_MAX)
 			return failed;
-		thin(ledger, open, open->page.sample_shift + 1);
-		struct sample sample = {&ledger->options.identity, open->page.sample_shift};
-		count = choose(&sample, ledger->piece, count, ledger->piece);
+		thin(log, open, open->packets.sample_shift + 1);
+		struct sample sample = {&log->options.identity, open->packets.sample_shift};
+		count = choose(&sample, log->sightings, count, log->sightings);
 	}
 	if (count > 0) {
-		ow_copies_name(&open->copies, ledger->piece, count);
-		merge(open, ledger->piece, count);
+		ow_copies_name(&open->copies, log->sightings, count);
+		merge(open, log->sightings, count);
 	}
 	return failed;
 }
 
-int ow_interval_log_add(struct ow_interval_log *ledger, const struct ow_chunk *chunk)
+int ow_interval_log_add(struct ow_interval_log *log, const struct ow_chunk *chunk)
 {
-	if (!within(ledger, chunk->interval)) {
-		int64_t start_ns = ledger->options.t0_ns + chunk->interval * ledger->options.length_ns;
-		struct ow_drops drops = {chunk->packets, start_ns, start_ns + ledger->options.length_ns - 1};
-		ledger->misplaced += chunk->packets;
-		/* Its interval must not look complete. */
-		ow_interval_log_drops(ledger, &drops);
+	if (!within(log, chunk->interval)) {
+		int64_t start_ns = log->options.t0_ns + chunk->interval * log->options.length_ns;
+		struct ow_drops drops = {chunk->packets, start_ns, start_ns + log->options.length_ns - 1};
+		log->misplaced += chunk->packets;
+		/* The interval must not look complete. */
+		ow_interval_log_drops(log, &drops);
 		return 0;
 	}
-	struct open_page *open = open_page(ledger, chunk->interval);
-	open->page.total_packets += chunk->packets;
-	open->page.total_bytes += chunk->bytes;
-	open->page.unreadable += chunk->unreadable;
-	if (chunk->sample_shift > open->page.sample_shift)
-		thin(ledger, open, chunk->sample_shift < OW_SHIFT_MAX ? chunk->sample_shift : OW_SHIFT_MAX);
+	struct open_interval *open = interval_at(log, chunk->interval);
+	open->packets.total_packets += chunk->packets;
+	open->packets.total_bytes += chunk->bytes;
+	open->packets.unreadable += chunk->unreadable;
+	if (chunk->sample_shift > open->packets.sample_shift)
+		thin(log, open, chunk->sample_shift < OW_SHIFT_MAX ? chunk->sample_shift : OW_SHIFT_MAX);
 	int failed = 0;
 	for (size_t from = 0, step; from < chunk->count; from += step) {
-		struct sample sample = {&ledger->options.identity, open->page.sample_shift};
+		struct sample sample = {&log->options.identity, open->packets.sample_shift};
 		step = chunk->count - from < OW_CHUNK_STAMPS ? chunk->count - from : OW_CHUNK_STAMPS;
-		size_t count = choose(&sample, chunk->stamp + from, step, ledger->piece);
-		int r = add_piece(ledger, open, count);
+		size_t count = choose(&sample, chunk->stamp + from, step, log->sightings);
+		int r = add_sightings(log, open, count);
 		failed = r < 0 ? r : failed;
 	}
 	return failed;
 }
 
-/* Pages may not be open as far as that yet: the reader is late, or there would have been no drops. */
-void ow_interval_log_drops(struct ow_interval_log *ledger, const struct ow_drops *drops)
+/* The drops may be later than all open intervals: drops happen when the reader is late. */
+void ow_interval_log_drops(struct ow_interval_log *log, const struct ow_drops *drops)
 {
-	const struct ow_interval_log_options *o = &ledger->options;
-	struct ow_drops more = *drops, *kept = &ledger->drops;
-	int64_t start_ns = o->t0_ns + ledger->first * o->length_ns;
+	const struct ow_interval_log_options *o = &log->options;
+	struct ow_drops more = *drops, *kept = &log->drops;
+	int64_t start_ns = o->t0_ns + log->first * o->length_ns;
 	if (more.frames == 0 || more.until_ns < o->t0_ns)
 		return;
-	/* Better near its interval than nowhere. */
+	/* Better an interval near it than none. */
 	more.from_ns = more.from_ns < start_ns ? start_ns : more.from_ns;
 	more.until_ns = more.until_ns < more.from_ns ? more.from_ns : more.until_ns;
 	if (kept->frames) {
@@ -354,16 +362,16 @@ void ow_interval_log_drops(struct ow_interval_log *ledger, const struct ow_drops
 		more.from_ns = kept->from_ns < more.from_ns ? kept->from_ns : more.from_ns;
 		more.until_ns = kept->until_ns > more.until_ns ? kept->until_ns : more.until_ns;
 	}
-	/* Longer only when a clock jumps. */
+	/* A longer time occurs only if a clock jumps. */
 	if (more.until_ns - more.from_ns > OW_INTERVAL_LOG_BLIND_NS)
 		more.until_ns = more.from_ns + OW_INTERVAL_LOG_BLIND_NS;
 	*kept = more;
 }
 
-/* Drops of an interval that is closed. */
-static uint64_t drops_until(struct ow_interval_log *ledger, int64_t end_ns)
+/* Drops of the interval that is closed. */
+static uint64_t drops_until(struct ow_interval_log *log, int64_t end_ns)
 {
-	struct ow_drops *drops = &ledger->drops;
+	struct ow_drops *drops = &log->drops;
 	uint64_t share = drops->frames;
 	if (share == 0 || drops->from_ns >= end_ns)
 		return 0;
@@ -373,52 +381,54 @@ static uint64_t drops_until(struct ow_interval_log *ledger, int64_t end_ns)
 	}
 	double part = (double)(end_ns - drops->from_ns) / (double)(drops->until_ns - drops->from_ns + 1);
 	share = (uint64_t)(part * (double)share + 0.5);
-	/* One at least, here and in the intervals that follow. */
+	/* At least one, here and in the following intervals. */
 	share = share ? share : 1;
 	drops->frames = drops->frames > share ? drops->frames - share : 1;
 	drops->from_ns = end_ns;
 	return share;
 }
 
-void ow_interval_log_outage(struct ow_interval_log *ledger, const struct ow_outage *outage)
+void ow_interval_log_outage(struct ow_interval_log *log, const struct ow_outage *outage)
 {
-	struct ow_outage *kept = &ledger->outage;
+	struct ow_outage *kept = &log->outage;
 	int64_t from_ns = outage->from_ns, until_ns = outage->until_ns;
-	if (ledger->blind) {
+	if (log->blind) {
 		from_ns = kept->from_ns < from_ns ? kept->from_ns : from_ns;
 		until_ns = kept->until_ns > until_ns ? kept->until_ns : until_ns;
 	}
-	/* The first of several causes in an interval; the next interval has the last one. */
-	if (!ledger->blind)
+	/* An interval with several causes has the first; the next interval has the last one. */
+	if (!log->blind)
 		*kept = *outage;
 	kept->from_ns = from_ns;
 	kept->until_ns = until_ns;
-	memcpy(ledger->cause, outage->cause, sizeof ledger->cause);
-	ledger->blind = true;
+	memcpy(log->cause, outage->cause, sizeof log->cause);
+	log->blind = true;
 }
 
-/* Of the interval that is closed. */
-static void mark_blind(struct ow_interval_log *ledger, struct ow_interval_packets *page)
+/* Marks the interval that is closed. */
+static void mark_blind(struct ow_interval_log *log, struct ow_interval_packets *packets)
 {
-	struct ow_outage *outage = &ledger->outage;
-	int64_t end_ns = page->start_ns + page->length_ns;
-	if (!ledger->blind)
+	struct ow_outage *outage = &log->outage;
+	int64_t end_ns = packets->start_ns + packets->length_ns;
+	if (!log->blind)
 		return;
-	if (outage->from_ns < end_ns && outage->until_ns > page->start_ns)
-		memcpy(page->blind, outage->cause, sizeof page->blind);
+	if (outage->from_ns < end_ns && outage->until_ns > packets->start_ns)
+		memcpy(packets->blind, outage->cause, sizeof packets->blind);
 	if (end_ns > outage->from_ns)
-		memcpy(outage->cause, ledger->cause, sizeof outage->cause);
-	ledger->blind = outage->until_ns > end_ns;
+		memcpy(outage->cause, log->cause, sizeof outage->cause);
+	log->blind = outage->until_ns > end_ns;
 }
 
-uint64_t ow_interval_log_misplaced(const struct ow_interval_log *ledger)
+uint64_t ow_interval_log_misplaced(const struct ow_interval_log *log)
 {
-	return ledger->misplaced;
+	return log->misplaced;
 }
 
-/* Closing. */
+/*
+ * -- closing --------------------------------------------------------------------------------------------------------
+ */
 
-/* Merges neighbouring runs of `width` from a into b. */
+/* Merges neighbouring runs of length `width` from a into b. */
 static void merge_runs(const struct ow_sighting *a, struct ow_sighting *b, size_t count, size_t width)
 {
 	for (size_t from = 0; from < count; from += 2 * width) {
@@ -429,11 +439,11 @@ static void merge_runs(const struct ow_sighting *a, struct ow_sighting *b, size_
 	}
 }
 
-/* By time; equal ones keep their order. Without memory for it the page stays as it is. */
-static void sort_page(struct open_page *open)
+/* Sorts by time; stable. If there is no memory, the order stays as it is. */
+static void sort_packets(struct open_interval *open)
 {
-	size_t count = open->page.count;
-	struct ow_sighting *from = open->page.stamp, *to = malloc((count ? count : 1) * sizeof *to);
+	size_t count = open->packets.count;
+	struct ow_sighting *from = open->packets.stamp, *to = malloc((count ? count : 1) * sizeof *to);
 	if (!to)
 		return;
 	for (size_t width = 1; width < count; width *= 2) {
@@ -443,80 +453,80 @@ static void sort_page(struct open_page *open)
 		to = swap;
 	}
 	free(to);
-	open->page.stamp = from;
+	open->packets.stamp = from;
 }
 
-/* Keeps the table of ids for the next page, unless it is far too large for such pages. */
-static void keep_spare(struct ow_interval_log *ledger, struct open_page *open)
+/* Keeps the table of ids for the next interval, unless it is far too large. */
+static void keep_spare(struct ow_interval_log *log, struct open_interval *open)
 {
 	if (open->copies.bits == 0 || open->copies.used < ((size_t)1 << open->copies.bits) / 16)
 		return;
-	ow_copies_done(&ledger->spare);
-	ledger->spare = open->copies;
+	ow_copies_done(&log->spare);
+	log->spare = open->copies;
 	ow_copies_init(&open->copies);
 }
 
-/* A page without the memory that it took to make it. */
-static void finish(struct open_page *open)
+/* Frees the memory that was only needed to build the interval. */
+static void finish(struct open_interval *open)
 {
-	struct ow_interval_packets *page = &open->page;
+	struct ow_interval_packets *packets = &open->packets;
 	if (open->disordered)
-		sort_page(open);
-	if (page->count < open->room) {
-		struct ow_sighting *less = realloc(page->stamp, (page->count ? page->count : 1) * sizeof *less);
+		sort_packets(open);
+	if (packets->count < open->room) {
+		struct ow_sighting *less =
+			realloc(packets->stamp, (packets->count ? packets->count : 1) * sizeof *less);
 		if (less)
-			page->stamp = less;
+			packets->stamp = less;
 	}
-	page->copies = open->copies.copies;
-	if (page->copies > 0) {
-		struct ow_copy *less = realloc(open->copies.copy, page->copies * sizeof *less);
-		page->copy = less ? less : open->copies.copy;
+	packets->copies = open->copies.copies;
+	if (packets->copies > 0) {
+		struct ow_copy *less = realloc(open->copies.copy, packets->copies * sizeof *less);
+		packets->copy = less ? less : open->copies.copy;
 		open->copies.copy = NULL;
 		open->copies.room = 0;
-		ow_copies_sort(page->copy, page->copies);
+		ow_copies_sort(packets->copy, packets->copies);
 	}
 }
 
-/* Intervals that have ended by then. */
-static int64_t ended_by(const struct ow_interval_log *ledger, int64_t passed_ns)
+/* Number of intervals that have ended by passed_ns. */
+static int64_t ended_by(const struct ow_interval_log *log, int64_t passed_ns)
 {
 	if (passed_ns == INT64_MAX)
-		return ledger->used || ledger->drops.frames || ledger->blind ? INT64_MAX : ledger->first;
-	return passed_ns < ledger->options.t0_ns ? 0 : (passed_ns - ledger->options.t0_ns) / ledger->options.length_ns;
+		return log->used || log->drops.frames || log->blind ? INT64_MAX : log->first;
+	return passed_ns < log->options.t0_ns ? 0 : (passed_ns - log->options.t0_ns) / log->options.length_ns;
 }
 
-bool ow_interval_log_due(struct ow_interval_log *ledger, int64_t passed_ns)
+bool ow_interval_log_due(struct ow_interval_log *log, int64_t passed_ns)
 {
-	int64_t ended = ended_by(ledger, passed_ns);
-	if (ledger->used == 0 && !ledger->blind && passed_ns != INT64_MAX &&
-	    ended - ledger->first > OW_INTERVAL_LOG_EMPTY_MAX)
-		ledger->first = ended;
-	return ended > ledger->first;
+	int64_t ended = ended_by(log, passed_ns);
+	if (log->used == 0 && !log->blind && passed_ns != INT64_MAX && ended - log->first > OW_INTERVAL_LOG_EMPTY_MAX)
+		log->first = ended;
+	return ended > log->first;
 }
 
-struct ow_interval_packets *ow_interval_log_next(struct ow_interval_log *ledger, int64_t passed_ns)
+struct ow_interval_packets *ow_interval_log_next(struct ow_interval_log *log, int64_t passed_ns)
 {
-	if (!ow_interval_log_due(ledger, passed_ns))
+	if (!ow_interval_log_due(log, passed_ns))
 		return NULL;
-	struct ow_interval_packets *page = malloc(sizeof *page);
-	if (!page)
+	struct ow_interval_packets *packets = malloc(sizeof *packets);
+	if (!packets)
 		return NULL;
-	struct open_page *open = slot_of(ledger, ledger->first);
+	struct open_interval *open = slot_of(log, log->first);
 	if (open->used) {
 		finish(open);
-		keep_spare(ledger, open);
-		ledger->used--;
-		/* Some more, so that a page grows once at most when traffic does not change much. */
-		ledger->expected = open->page.count + open->page.count / 8;
+		keep_spare(log, open);
+		log->used--;
+		/* A little more, so that the next interval grows at most once if traffic changes little. */
+		log->expected = open->packets.count + open->packets.count / 8;
 	}
-	*page = open->page;
-	page->interval = ledger->first;
-	page->start_ns = ledger->options.t0_ns + ledger->first * ledger->options.length_ns;
-	page->length_ns = ledger->options.length_ns;
-	page->ring_drops = drops_until(ledger, page->start_ns + page->length_ns);
-	mark_blind(ledger, page);
-	open->page.stamp = NULL;
-	close_page(open);
-	ledger->first++;
-	return page;
+	*packets = open->packets;
+	packets->interval = log->first;
+	packets->start_ns = log->options.t0_ns + log->first * log->options.length_ns;
+	packets->length_ns = log->options.length_ns;
+	packets->ring_drops = drops_until(log, packets->start_ns + packets->length_ns);
+	mark_blind(log, packets);
+	open->packets.stamp = NULL;
+	close_interval(open);
+	log->first++;
+	return packets;
 }

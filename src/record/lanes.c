@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of lanes: each change copies the newest one. Lanes and filters are shared by tables and counted. */
+/* Tables of lanes: each change copies the newest table. Tables share lanes and filters, which have reference counts. */
 #include "record/lanes.h"
 
 #include <errno.h>
@@ -11,7 +11,9 @@ static struct ow_lane_table *newest(const struct ow_lanes *lanes)
 	return atomic_load_explicit(&lanes->newest, memory_order_relaxed); /* only the calling thread changes it */
 }
 
-/* Filters. */
+/*
+ * -- filters --------------------------------------------------------------------------------------------------------
+ */
 
 static void filter_free(struct ow_lane_filter *filter)
 {
@@ -47,7 +49,7 @@ static int filter_compile(const struct ow_lanes *lanes, const char *text, uint32
 	return 0;
 }
 
-/* The filter of this text, compiled or shared. text: NULL = none. */
+/* Returns the filter of this text, newly compiled or shared. text: NULL = none. */
 static int filter_get(struct ow_lanes *lanes, const char *text, uint32_t sources, struct ow_lane_filter **ret_filter,
                       struct ow_error *err)
 {
@@ -80,7 +82,9 @@ static void filter_put(struct ow_lanes *lanes, struct ow_lane_filter *filter)
 	filter_free(filter);
 }
 
-/* Lanes. */
+/*
+ * -- lanes ----------------------------------------------------------------------------------------------------------
+ */
 
 static void lane_put(struct ow_lanes *lanes, struct ow_lane *lane)
 {
@@ -95,9 +99,9 @@ static int lane_check(const struct ow_lanes *lanes, const struct ow_lane_options
 {
 	uint32_t known = lanes->sources < 32 ? (UINT32_C(1) << lanes->sources) - 1 : UINT32_MAX;
 	if (options->sources == 0 || options->sources & ~known)
-		return ow_error_set(err, EINVAL, "a lane has no source, or one that is not there");
+		return ow_error_set(err, EINVAL, "a lane has no source, or one that does not exist");
 	if (options->length_ns < OW_INTERVAL_MIN_NS || options->length_ns > OW_INTERVAL_MAX_NS)
-		return ow_error_set(err, EINVAL, "an interval must have 1 ms to 5 min");
+		return ow_error_set(err, EINVAL, "an interval must be 1 ms to 5 min long");
 	if (options->identity.segments ||
 	    (options->identity.level != OW_LEVEL_IP && options->identity.level != OW_LEVEL_NAT))
 		return ow_error_set(err, EINVAL, "a lane identifies packets at level ip or nat");
@@ -133,7 +137,9 @@ static int lane_make(struct ow_lanes *lanes, const struct ow_lane_options *optio
 	return 0;
 }
 
-/* Tables. */
+/*
+ * -- tables ---------------------------------------------------------------------------------------------------------
+ */
 
 static void table_free(struct ow_lanes *lanes, struct ow_lane_table *table)
 {
@@ -144,7 +150,7 @@ static void table_free(struct ow_lanes *lanes, struct ow_lane_table *table)
 	free(table);
 }
 
-/* A table for so many lanes, without any yet. */
+/* Creates an empty table with room for so many lanes. */
 static struct ow_lane_table *table_create(uint32_t room)
 {
 	struct ow_lane_table *table = calloc(1, sizeof *table + room * sizeof *table->entry);
@@ -234,7 +240,7 @@ static int lane_add(struct ow_lanes *lanes, const struct ow_lane_options *option
 		table_add(table, lane, options->sample_shift);
 		publish(lanes, table);
 	}
-	lane_put(lanes, lane); /* the table has it now */
+	lane_put(lanes, lane); /* the table holds a reference now */
 	return table ? 0 : -ENOMEM;
 }
 

@@ -7,15 +7,16 @@
 #include <stdatomic.h>
 
 /*
- * The lanes of a recorder. One thread changes them; each change makes a new table, which is never changed again. The
- * threads that record take up the newest table now and then, and tell which one they use; older ones are then freed.
+ * The lanes of a recorder. One thread (the controlling thread) changes them; each change makes a new table, which is
+ * never changed again. The recording threads switch to the newest table regularly and report which one they use; older
+ * ones are then freed.
  */
 
-/* A filter as each source runs it; lanes with the same filter share it. */
+/* A filter, compiled for each source; lanes with the same filter share it. */
 struct ow_lane_filter {
 	struct ow_lane_filter *next;
 	char *text;
-	uint32_t sources; /* those it is compiled for */
+	uint32_t sources; /* sources that it is compiled for */
 	unsigned users;
 	struct ow_packet_filter *code; /* by number of the source */
 	unsigned count;                /* of sources */
@@ -23,8 +24,8 @@ struct ow_lane_filter {
 
 struct ow_lane {
 	uint32_t number;
-	unsigned users; /* tables that have it */
-	bool gone;      /* removed; only the controlling thread looks */
+	unsigned users; /* number of tables that use it */
+	bool gone;      /* removed; used by the controlling thread only */
 	struct ow_identity identity;
 	uint32_t sources;
 	enum ow_heading heading;
@@ -38,8 +39,8 @@ struct ow_lane {
 struct ow_lane_entry {
 	struct ow_lane *lane;
 	unsigned sample_shift;
-	uint32_t identity;    /* which of the table's */
-	uint32_t filter, way; /* which of the table's, or OW_NO_FILTER */
+	uint32_t identity;    /* index in the table */
+	uint32_t filter, way; /* index in the table, or OW_NO_FILTER */
 };
 
 struct ow_table_filter {
@@ -49,34 +50,34 @@ struct ow_table_filter {
 struct ow_lane_table {
 	struct ow_lane_table *older;
 	uint64_t generation;
-	struct ow_identity *identity; /* those of the lanes, each once */
+	struct ow_identity *identity; /* the identities of the lanes, each once */
 	uint32_t identities;
-	struct ow_table_filter *filter; /* likewise */
+	struct ow_table_filter *filter; /* the filters of the lanes, each once */
 	uint32_t filters;
 	uint32_t count;
-	struct ow_lane_entry entry[]; /* by number of the lane */
+	struct ow_lane_entry entry[]; /* sorted by lane number */
 };
 
 struct ow_lanes {
-	const uint16_t *linktype; /* of the sources; the caller's */
+	const uint16_t *linktype; /* of the sources; owned by the caller */
 	const char *const *name;
 	unsigned sources;
-	uint32_t numbers; /* given so far */
+	uint32_t numbers; /* lane numbers given so far */
 	struct ow_lane_filter *filter;
 	_Atomic(struct ow_lane_table *) newest;
 };
 
-/* Starts with a table without lanes. 0 or -ENOMEM. */
+/* Creates a table without lanes. 0 or -ENOMEM. */
 int ow_lanes_init(struct ow_lanes *lanes, const uint16_t *linktype, const char *const *name, unsigned sources);
-/* No thread uses any table any more. */
+/* To be called when no thread uses a table any more. */
 void ow_lanes_done(struct ow_lanes *lanes);
 
-/* As ow_recorder_add_lane and so on; by the controlling thread. */
+/* As ow_recorder_add_lane and so on; for the controlling thread. */
 int ow_lanes_add(struct ow_lanes *lanes, const struct ow_lane_options *options, uint32_t *ret_lane,
                  struct ow_error *err);
 int ow_lanes_remove(struct ow_lanes *lanes, uint32_t lane);
 int ow_lanes_set_shift(struct ow_lanes *lanes, uint32_t lane, unsigned sample_shift);
-/* Whether there is such a lane; by the controlling thread. */
+/* Whether there is such a lane; for the controlling thread. */
 bool ow_lanes_has(const struct ow_lanes *lanes, uint32_t lane);
 /* Frees the tables that are older than the oldest one in use. */
 void ow_lanes_reclaim(struct ow_lanes *lanes, uint64_t oldest_used);

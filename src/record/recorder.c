@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recorder: its sources, the threads that read them (recorder_thread.c), its lanes, and the one that takes what the
- * threads hand on.
+ * A recorder: its sources, the threads that read them (recorder_thread.c), its lanes, and the functions of the thread
+ * that takes the chunks.
  */
 #include "record/recorder_private.h"
 
@@ -17,7 +17,7 @@ static void member_free(struct ow_recorder_member *member)
 {
 	if (!member)
 		return;
-	ow_lane_recorder_free(member->scribe);
+	ow_lane_recorder_free(member->lane_recorder);
 	for (unsigned i = 0; i < member->taps; i++)
 		ow_flow_thread_free(member->tap[i]);
 	ow_packet_filter_done(&member->filter);
@@ -55,7 +55,7 @@ void ow_recorder_free(struct ow_recorder *recorder)
 	free(recorder);
 }
 
-/* Opens one more thread's share of a source. */
+/* Opens a source for one more thread. */
 static int add_member(struct ow_recorder *recorder, const struct ow_iface_options *options, unsigned source,
                       struct ow_error *err)
 {
@@ -64,7 +64,7 @@ static int add_member(struct ow_recorder *recorder, const struct ow_iface_option
 		return -ENOMEM;
 	int r = ow_iface_open(options, &member->live, err);
 	if (r == 0)
-		r = ow_lane_recorder_create(source, &member->scribe);
+		r = ow_lane_recorder_create(source, &member->lane_recorder);
 	if (r == 0 && options->filter)
 		r = ow_packet_filter_compile(options->name, ow_iface_linktype(member->live), options->filter,
 		                             &member->filter, err);
@@ -78,13 +78,13 @@ static int add_member(struct ow_recorder *recorder, const struct ow_iface_option
 	member->generation = UINT64_MAX;
 	member->boundary_ns = INT64_MAX;
 	member->passed_ns = member->told_ns = INT64_MIN;
-	/* Lanes come later. */
+	/* Lanes are added later. */
 	member->counted_ns = member->sure_ns = ow_iface_now_ns(member->live);
 	recorder->member[recorder->members++] = member;
 	return 0;
 }
 
-/* Sources that share an interface do so by a number that nobody else should have. */
+/* A random number for the fanout group, so that other programs do not use the same. */
 static uint16_t fanout_number(void)
 {
 	uint16_t number = 0;
@@ -120,7 +120,7 @@ static int add_source(struct ow_recorder *recorder, const struct ow_source_optio
 	return 0;
 }
 
-/* Signals are for the other threads. */
+/* Signals go to the other threads. */
 static int start(struct ow_recorder *recorder)
 {
 	sigset_t all, before;
@@ -147,7 +147,7 @@ int ow_recorder_open(const struct ow_source_options *sources, unsigned count, st
 	pthread_cond_init(&recorder->taken, NULL);
 	recorder->end = &recorder->first;
 	recorder->heard_ns = INT64_MIN;
-	/* Readable from the start: the first take lets files go. */
+	/* Readable from the start, because files wait for the first take. */
 	recorder->event_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 	recorder->signalled = true;
 	int r = 0;
@@ -241,14 +241,14 @@ int ow_recorder_add_lane(struct ow_recorder *recorder, const struct ow_lane_opti
 void ow_recorder_remove_lane(struct ow_recorder *recorder, uint32_t lane)
 {
 	reclaim(recorder);
-	/* Without memory the threads go on with it, to no effect: its chunks are not handed out. */
+	/* If out of memory, the threads continue to record the lane, but its chunks are not returned. */
 	(void)ow_lanes_remove(&recorder->lanes, lane);
 }
 
 void ow_recorder_set_shift(struct ow_recorder *recorder, uint32_t lane, unsigned sample_shift)
 {
 	reclaim(recorder);
-	/* Without memory it stays; the ledger thins out what comes. */
+	/* If out of memory, the shift stays; the interval log reduces the packets to the sample. */
 	(void)ow_lanes_set_shift(&recorder->lanes, lane, sample_shift);
 }
 
@@ -268,7 +268,7 @@ int ow_recorder_fd(const struct ow_recorder *recorder)
 	return recorder->event_fd;
 }
 
-/* An error that was not told yet; then more of them are news. */
+/* Returns an error that was not reported yet, once. */
 static int take_failure(struct ow_recorder *recorder, struct ow_error *err)
 {
 	int r = 0;
@@ -288,7 +288,7 @@ static int take_failure(struct ow_recorder *recorder, struct ow_error *err)
 	return r;
 }
 
-/* Leaves out chunks of lanes that were removed meanwhile. */
+/* Removes chunks of lanes that were removed meanwhile. */
 static struct ow_chunk *of_lanes(struct ow_recorder *recorder, struct ow_chunk *chunk)
 {
 	struct ow_chunk *first = NULL, **end = &first;

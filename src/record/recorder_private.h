@@ -8,8 +8,7 @@
 #include "record/lane_recorder.h"
 #include <pthread.h>
 
-/* A recorder's parts, for its own files: recorder.c (sources, lanes, taking), recorder_thread.c (what a thread does).
- */
+/* Private to recorder.c (sources, lanes, taking chunks) and recorder_thread.c (the threads). */
 
 #define OW_RECORDER_BATCH       256 /* frames read at a time */
 #define OW_RECORDER_THREADS_MAX 64u /* of a source */
@@ -25,28 +24,28 @@ struct ow_recorder_member { /* one thread */
 	struct ow_iface_frame frame[OW_RECORDER_BATCH];
 	struct ow_packet_filter filter; /* of the source; zeros = none */
 
-	/* The thread's own. */
-	uint64_t filtered; /* frames that the filter did not take */
-	struct ow_lane_recorder *scribe;
+	/* Used by the thread only. */
+	uint64_t filtered; /* frames that the filter rejected */
+	struct ow_lane_recorder *lane_recorder;
 	struct ow_flow_thread *tap[OW_RECORDER_TAPS_MAX];
 	unsigned taps;
 	uint64_t generation;
-	uint64_t epoch;      /* of the clock when the frames at hand were read, or an earlier one */
-	int64_t told_ns;     /* the time that was handed on last, by the clock of this epoch */
-	int64_t boundary_ns; /* the end of some interval: there the reader must hear of the time */
+	uint64_t epoch;      /* clock generation of the frames at hand, or an earlier one */
+	int64_t told_ns;     /* the last time that was reported, by the clock of this generation */
+	int64_t boundary_ns; /* the end of some interval; the reader must be told when it has passed */
 	int64_t lead_ns;     /* files: how far it may be ahead */
-	int64_t handed_ns;   /* when it last handed on, steady clock */
-	int64_t counted_ns;  /* the source's clock before the kernel was last asked for drops */
-	int64_t sure_ns;     /* the time that it had passed then */
+	int64_t handed_ns;   /* when chunks were last handed over, steady clock */
+	int64_t counted_ns;  /* the source's clock before drops were last read from the kernel */
+	int64_t sure_ns;     /* the time that the source had passed then */
 	uint64_t counted;    /* drops until then */
 
-	/* Under the recorder's lock. */
+	/* Under the recorder's lock: */
 	int64_t passed_ns;
 	struct ow_drops drops; /* not taken yet */
-	bool was_away;         /* there is an outage that was not taken yet, */
+	bool was_away;         /* there is an outage that was not reported yet */
 	struct ow_outage outage;
-	bool ended; /* or one without end */
-	int failed; /* negative errno that was not told yet */
+	bool ended; /* there is an outage without end */
+	int failed; /* negative errno that was not reported yet */
 	struct ow_error err;
 
 	_Atomic uint64_t using; /* generation of the table in use */
@@ -61,14 +60,14 @@ struct ow_recorder {
 	struct ow_lanes lanes;
 	int event_fd;
 	atomic_bool stop;
-	_Atomic uint64_t epoch; /* counts the times that the clock was set; changed under the lock */
+	_Atomic uint64_t epoch; /* clock generation: counts how often the clock was set; changed under the lock */
 
 	pthread_mutex_t lock;
-	pthread_cond_t taken; /* or the end */
-	bool started;         /* files wait for the first take, so that lanes can be there before */
+	pthread_cond_t taken; /* chunks were taken, or the recorder ends */
+	bool started;         /* files wait for the first take, so that lanes can be added before */
 	bool signalled;
 	struct ow_chunk *first, **end;
-	uint64_t stamps;  /* in the list */
+	uint64_t stamps;  /* sightings in the list */
 	int64_t heard_ns; /* the time of the last take */
 };
 
@@ -78,7 +77,7 @@ void *ow_recorder_run(void *arg);
 /* Makes the recorder's descriptor readable. */
 void ow_recorder_signal(struct ow_recorder *recorder);
 void ow_drops_join(struct ow_drops *sum, const struct ow_drops *more);
-/* Of outages, the time from the first to the last. */
+/* Extends `sum` to the time from the first to the last of both outages. */
 void ow_outage_join(struct ow_outage *sum, const struct ow_outage *more);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recorder's thread: reads a source, gives its frames to a scribe (scribe.c) and to recordings of flows, and hands
- * chunks on: a list under a mutex, which it locks once for many chunks, and an event descriptor.
+ * A thread of a recorder: reads a source, passes its frames to a lane recorder (lane_recorder.c) and to recordings of
+ * flows, and hands over chunks by a list under a mutex, which it locks once for many chunks, and an event descriptor.
  *
- * A thread that is not kept up with waits: the ring of its interface fills, and the kernel counts what it drops. Files
- * wait for their reader early, and so for each other: few intervals are open at a time however fast they are read.
+ * If the reader is too slow, the thread waits: the ring of its interface fills, and the kernel counts what it drops.
+ * Files wait for their reader early, and so for each other: few intervals are open at a time however fast they are
+ * read.
  */
 #include "record/recorder_private.h"
 
@@ -14,19 +15,21 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Results must come soon after the end of an interval: how long a thread waits for a frame before it looks at the time.
- */
+/* How long a thread waits for a frame before it checks the time, because results must come soon after the end of an
+ * interval. */
 #define WAIT_MS          OW_IFACE_BLOCK_MS
-#define STAMPS_MAX       (UINT64_C(4) << 20) /* that wait to be taken: 64 MB */
-#define REPLAY_INTERVALS 4                   /* by which a file may be ahead of what its reader knows */
+#define STAMPS_MAX       (UINT64_C(4) << 20) /* sightings that wait to be taken: 64 MB */
+#define REPLAY_INTERVALS 4                   /* a file may be this many intervals ahead of the last take */
 #define REPLAY_LEAD_NS   OW_NS_PER_S         /* the same without lanes */
 
-/* -- handing on ---------------------------------------------------------------------------------------------------- */
+/*
+ * -- handing over ---------------------------------------------------------------------------------------------------
+ */
 
 void ow_recorder_signal(struct ow_recorder *recorder)
 {
 	static const uint64_t one = 1;
-	/* It fails only where the counter is full: readable as well. */
+	/* The write fails only if the counter is full; then the descriptor is readable, too. */
 	while (write(recorder->event_fd, &one, sizeof one) < 0 && errno == EINTR)
 		;
 }
@@ -35,13 +38,13 @@ static uint64_t stamps_of(const struct ow_chunk *chunk)
 {
 	uint64_t stamps = 0;
 	for (; chunk; chunk = chunk->next)
-		stamps += chunk->count + 1; /* an empty one takes memory as well */
+		stamps += chunk->count + 1; /* an empty one needs memory, too */
 	return stamps;
 }
 
 /*
- * Is a file further than the reader knows by too much? The one that is last goes on as soon as it has been heard, so
- * that files in one recorder stay together, too.
+ * Whether a file is too far ahead of the last take. The file that is behind continues as soon as its time was taken, so
+ * that files in one recorder stay together.
  */
 static bool ahead(const struct ow_recorder_member *member)
 {
@@ -60,11 +63,11 @@ static bool must_wait(const struct ow_recorder_member *member)
 	return recorder->stamps > STAMPS_MAX;
 }
 
-/* Hands on what the scribe has put aside; then the time up to which that is all; wakes the reader if there is news. */
+/* Hands over the finished chunks, and the time up to which they are complete; wakes the reader if there is news. */
 static void hand_on(struct ow_recorder_member *member, int64_t passed_ns, bool news)
 {
 	struct ow_recorder *recorder = member->recorder;
-	struct ow_chunk *last, *first = ow_lane_recorder_take(member->scribe, &last);
+	struct ow_chunk *last, *first = ow_lane_recorder_take(member->lane_recorder, &last);
 	uint64_t stamps = stamps_of(first);
 	bool wake = false;
 	member->told_ns = passed_ns;
@@ -74,7 +77,7 @@ static void hand_on(struct ow_recorder_member *member, int64_t passed_ns, bool n
 		recorder->end = &last->next;
 		recorder->stamps += stamps;
 	}
-	/* What a thread says that does not know yet that the clock was set is of the time before. */
+	/* A thread that does not know yet that the clock was set reports times of the old clock. */
 	bool known = member->epoch == atomic_load_explicit(&recorder->epoch, memory_order_relaxed);
 	if (passed_ns > member->passed_ns && (known || passed_ns == INT64_MAX))
 		member->passed_ns = passed_ns;
@@ -110,7 +113,7 @@ void ow_outage_join(struct ow_outage *sum, const struct ow_outage *more)
 	sum->until_ns = first.until_ns > more->until_ns ? first.until_ns : more->until_ns;
 }
 
-/* Before anybody hears of the time that has passed. */
+/* To be called before the passed time is reported. */
 static void note_outage(struct ow_recorder_member *member, const struct ow_outage *outage)
 {
 	pthread_mutex_lock(&member->recorder->lock);
@@ -123,8 +126,8 @@ static void note_outage(struct ow_recorder_member *member, const struct ow_outag
 }
 
 /*
- * When they were dropped: by the kernel after it was last asked and until now, which may be long after the frames that
- * are being read; for want of memory among those that were read since then.
+ * Determines when frames were dropped. The kernel dropped them between the last query and now, which may be long after
+ * the frames that are being read. Frames dropped because memory ran out are among those read since then.
  */
 static void note_drops(struct ow_recorder_member *member, uint64_t dropped, int64_t began_ns, int64_t passed_ns)
 {
@@ -146,61 +149,62 @@ static void note_drops(struct ow_recorder_member *member, uint64_t dropped, int6
 	pthread_mutex_unlock(&member->recorder->lock);
 }
 
-/* passed_ns: all frames before are with the scribe, which of a file is not all that was read. */
+/* passed_ns: the lane recorder has all frames before it; for a file these are not all that were read. */
 static void tell_counts(struct ow_recorder_member *member, int64_t passed_ns)
 {
 	struct ow_iface_counts live;
-	const struct ow_lane_recorder_counts *scribe = ow_lane_recorder_counts(member->scribe);
+	const struct ow_lane_recorder_counts *recorded = ow_lane_recorder_counts(member->lane_recorder);
 	int64_t began_ns = ow_iface_now_ns(member->live);
 	ow_iface_counts(member->live, &live);
-	note_drops(member, live.dropped + scribe->lost, began_ns, passed_ns);
+	note_drops(member, live.dropped + recorded->lost, began_ns, passed_ns);
 	atomic_store_explicit(&member->frames, live.frames - member->filtered, memory_order_relaxed);
-	atomic_store_explicit(&member->dropped, live.dropped + scribe->lost, memory_order_relaxed);
+	atomic_store_explicit(&member->dropped, live.dropped + recorded->lost, memory_order_relaxed);
 	for (int i = 0; i < OW_STAMPERS; i++)
 		atomic_store_explicit(&member->stamped[i], live.stamped[i], memory_order_relaxed);
-	atomic_store_explicit(&member->not_ip, scribe->not_ip, memory_order_relaxed);
-	atomic_store_explicit(&member->unclaimed, scribe->unclaimed, memory_order_relaxed);
+	atomic_store_explicit(&member->not_ip, recorded->not_ip, memory_order_relaxed);
+	atomic_store_explicit(&member->unclaimed, recorded->unclaimed, memory_order_relaxed);
 }
 
-/* All frames before passed_ns are with the scribe: hands on what is complete, or has waited for long. */
+/* The lane recorder has all frames before passed_ns: hands over chunks that are complete or have waited for long. */
 static void advance(struct ow_recorder_member *member, int64_t passed_ns)
 {
 	bool ended = passed_ns >= member->boundary_ns;
 	int64_t now_ns = ow_clock_steady_ns();
 	bool due = now_ns - member->handed_ns >= OW_CHUNK_MS * OW_NS_PER_MS;
-	if (!ended && !due && !member->file && !ow_lane_recorder_ready(member->scribe))
+	if (!ended && !due && !member->file && !ow_lane_recorder_ready(member->lane_recorder))
 		return;
 	if (ended)
-		ow_lane_recorder_finish(member->scribe, passed_ns);
+		ow_lane_recorder_finish(member->lane_recorder, passed_ns);
 	if (due) {
-		ow_lane_recorder_finish(member->scribe, INT64_MAX);
+		ow_lane_recorder_finish(member->lane_recorder, INT64_MAX);
 		member->handed_ns = now_ns;
 	}
-	/* With what there was no memory for just now: before anybody hears that the interval is complete. */
+	/* Includes losses because memory just ran out: they must be reported before the interval counts as complete. */
 	if (due || ended)
 		tell_counts(member, passed_ns);
 	if (ended)
-		member->boundary_ns = ow_lane_recorder_boundary(member->scribe, passed_ns);
+		member->boundary_ns = ow_lane_recorder_boundary(member->lane_recorder, passed_ns);
 	hand_on(member, passed_ns, ended);
 }
 
 /* -- reading ------------------------------------------------------------------------------------------------------- */
 
-/* frames: that were read and not recorded yet. */
+/* frames: number of frames that were read and not recorded yet. */
 static void take_up_lanes(struct ow_recorder_member *member, unsigned frames)
 {
 	struct ow_recorder *recorder = member->recorder;
 	const struct ow_lane_table *table = atomic_load_explicit(&recorder->lanes.newest, memory_order_acquire);
 	if (table->generation == member->generation)
 		return;
-	if (ow_lane_recorder_take_up(member->scribe, table) < 0) {
-		/* Out of memory: the one before, and again with the next frames. New lanes miss these. */
-		ow_lane_recorder_miss(member->scribe, frames);
+	if (ow_lane_recorder_take_up(member->lane_recorder, table) < 0) {
+		/* Out of memory: keeps the previous table, and tries again with the next frames. New lanes miss these
+		 * frames. */
+		ow_lane_recorder_miss(member->lane_recorder, frames);
 		tell_counts(member, member->sure_ns);
 		return;
 	}
 	member->generation = table->generation;
-	member->boundary_ns = ow_lane_recorder_boundary(member->scribe, member->told_ns);
+	member->boundary_ns = ow_lane_recorder_boundary(member->lane_recorder, member->told_ns);
 	member->lead_ns = table->count ? REPLAY_INTERVALS * OW_INTERVAL_MAX_NS : REPLAY_LEAD_NS;
 	for (uint32_t i = 0; i < table->count; i++) {
 		int64_t lead_ns = REPLAY_INTERVALS * table->entry[i].lane->length_ns;
@@ -210,8 +214,8 @@ static void take_up_lanes(struct ow_recorder_member *member, unsigned frames)
 }
 
 /*
- * Frames of a file, which may span many intervals: as soon as no frame before the end of an interval is left, the
- * reader hears of it.
+ * Records frames of a file, which may span many intervals: reports the end of each interval as soon as no frame before
+ * it is left.
  */
 static void record_file(struct ow_recorder_member *member, unsigned count, int64_t passed_ns)
 {
@@ -225,18 +229,18 @@ static void record_file(struct ow_recorder_member *member, unsigned count, int64
 	for (unsigned i = 0; i < count; i++) {
 		if (earliest_ns[i] < member->boundary_ns)
 			continue;
-		ow_lane_recorder_frames(member->scribe, &member->frame[from], i - from);
+		ow_lane_recorder_frames(member->lane_recorder, &member->frame[from], i - from);
 		from = i;
 		advance(member, earliest_ns[i]);
 	}
-	ow_lane_recorder_frames(member->scribe, &member->frame[from], count - from);
+	ow_lane_recorder_frames(member->lane_recorder, &member->frame[from], count - from);
 }
 
-/* The source has ended, or failed. */
+/* Handles that the source has ended or failed. */
 static void finish(struct ow_recorder_member *member, int result, const struct ow_error *err)
 {
 	struct ow_recorder *recorder = member->recorder;
-	ow_lane_recorder_finish(member->scribe, INT64_MAX);
+	ow_lane_recorder_finish(member->lane_recorder, INT64_MAX);
 	tell_counts(member, ow_iface_passed_ns(member->live));
 	struct ow_outage outage = {.from_ns = member->told_ns, .until_ns = INT64_MAX};
 	snprintf(outage.cause, sizeof outage.cause, "%.48s %s", recorder->name[member->source],
@@ -244,7 +248,7 @@ static void finish(struct ow_recorder_member *member, int result, const struct o
 	note_outage(member, &outage);
 	pthread_mutex_lock(&recorder->lock);
 	member->ended = true;
-	/* A file that ends early says so at its end. */
+	/* If a file is truncated or damaged, err says so at its end. */
 	if (result != -ENODATA || err->text[0]) {
 		member->failed = result == -ENODATA ? -EIO : result;
 		member->err = *err;
@@ -253,7 +257,7 @@ static void finish(struct ow_recorder_member *member, int result, const struct o
 	hand_on(member, INT64_MAX, true);
 }
 
-/* Before reading: then what is read is of the clock as it was set, or says that it is older. */
+/* To be called before reading: then what is read is by the clock of this generation, or is known to be older. */
 static void note_epoch(struct ow_recorder_member *member)
 {
 	uint64_t epoch = atomic_load_explicit(&member->recorder->epoch, memory_order_acquire);
@@ -261,7 +265,7 @@ static void note_epoch(struct ow_recorder_member *member)
 		return;
 	member->epoch = epoch;
 	member->told_ns = INT64_MIN;
-	member->boundary_ns = ow_lane_recorder_boundary(member->scribe, INT64_MIN);
+	member->boundary_ns = ow_lane_recorder_boundary(member->lane_recorder, INT64_MIN);
 }
 
 static void record_flows(struct ow_recorder_member *member, size_t count, int64_t passed_ns)
@@ -272,7 +276,7 @@ static void record_flows(struct ow_recorder_member *member, size_t count, int64_
 	}
 }
 
-/* Of the frames that were read, those of the source's filter. Returns how many. */
+/* Keeps the frames that match the source's filter. Returns how many. */
 static int filter_frames(struct ow_recorder_member *member, int count)
 {
 	int kept = 0;
@@ -307,9 +311,9 @@ void *ow_recorder_run(void *arg)
 			note_outage(member, &outage);
 		if (n > 0)
 			n = filter_frames(member, n);
-		/* After reading: a lane that was there before a frame was stamped does not miss it. */
+		/* After reading, so that a lane does not miss a frame that was timestamped after the lane was added. */
 		take_up_lanes(member, n > 0 ? (unsigned)n : 0);
-		/* Lanes that came with another clock have none of what was read before. */
+		/* Lanes that were added after the clock was set do not get what was read before. */
 		if (n == -EINTR ||
 		    (n >= 0 && member->epoch != atomic_load_explicit(&recorder->epoch, memory_order_acquire)))
 			continue;
@@ -322,13 +326,13 @@ void *ow_recorder_run(void *arg)
 		if (member->file)
 			record_file(member, (unsigned)n, passed_ns);
 		else
-			ow_lane_recorder_frames(member->scribe, member->frame, (size_t)n);
+			ow_lane_recorder_frames(member->lane_recorder, member->frame, (size_t)n);
 		advance(member, passed_ns);
 	}
 	record_flows(member, 0, INT64_MAX);
-	/* Here, because the tables that it knows may go now. */
-	ow_lane_recorder_free(member->scribe);
-	member->scribe = NULL;
+	/* Free it here, because the tables that it uses may be freed now. */
+	ow_lane_recorder_free(member->lane_recorder);
+	member->lane_recorder = NULL;
 	atomic_store_explicit(&member->using, UINT64_MAX, memory_order_release);
 	return NULL;
 }
