@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A socket for each reflector, a timer for the next probe, and one epoll for all. */
+/* Uses a socket for each reflector, a timer for the next probe, and one epoll for all. */
 #include "active/prober.h"
 
 #include "base/bytes.h"
@@ -17,15 +17,15 @@
 #include <unistd.h>
 
 #define PORT "862"
-/* Work is done at least so often: intervals end without packets, too. */
+/* Works at least this often, because intervals end without packets, too. */
 #define TICK_NS (100 * OW_NS_PER_MS)
-/* Readings of two clocks that differ by more, and by more than any daemon slews, mean that one was set. */
+/* If readings of two clocks differ by more than this, which is more than any daemon slews, one of them was set. */
 #define STEP_NS (5 * OW_NS_PER_MS)
 #define SLEW    1e-3
-/* Events at a time, datagrams of a socket in a row. */
+/* Events of an epoll call, and datagrams of a socket in a row. */
 #define EVENTS 64
 #define BATCH  64
-/* A stall longer than this is not made up for by a burst. */
+/* After a longer stall the missed probes are not sent in a burst. */
 #define STALL_NS OW_NS_PER_S
 #define HEADS_4  28
 #define HEADS_6  48
@@ -34,10 +34,10 @@
 struct session {
 	int fd;
 	struct ow_probes *probes;
-	uint64_t *echo; /* T1 in the packet, by sequence: what a reply must repeat */
+	uint64_t *echo; /* T1 in the packet, by sequence number; a reply must repeat it */
 	uint32_t echoes;
 	uint16_t id;
-	uint32_t heads; /* IP and UDP */
+	uint32_t heads; /* bytes of the IP and UDP headers */
 	struct ow_random random;
 	int64_t due_ns; /* steady */
 	struct ow_prober_counts counts;
@@ -52,10 +52,10 @@ struct ow_prober {
 	int epoll, timer;
 	struct ow_clock_state clock;
 	int tai_s;
-	int64_t end_ns;     /* no more probes; steady */
-	int64_t close_ns;   /* no more waiting; INT64_MAX: not yet known */
+	int64_t end_ns;     /* no more probes after this; steady */
+	int64_t close_ns;   /* no more waiting after this; INT64_MAX: not known yet */
 	int64_t offset_ns;  /* real less steady */
-	int64_t checked_ns; /* when that was read, steady */
+	int64_t checked_ns; /* when offset_ns was read, steady */
 	bool stopped, over;
 	uint8_t buffer[OW_STAMP_PACKET_MAX + 256], packet[OW_STAMP_PACKET_MAX];
 };
@@ -83,7 +83,7 @@ static int check_options(const struct ow_prober_options *o, struct ow_error *err
 	return 0;
 }
 
-/* Exponential: the gaps of a Poisson process. */
+/* Exponentially distributed: the gaps of a Poisson process. */
 static int64_t gap_ns(struct session *s, double rate_pps)
 {
 	return (int64_t)(-log1p(-ow_random_unit(&s->random)) / rate_pps * (double)OW_NS_PER_S);
@@ -95,7 +95,7 @@ static int open_session(struct ow_prober *p, unsigned i, struct ow_error *err)
 	const struct ow_prober_target *target = &o->target[i];
 	struct session *s = &p->session[i];
 	struct ow_stamp_socket_options so = {.dscp = o->dscp, .hardware = o->hardware};
-	/* Room for five times as many as on average, and some. */
+	/* Room for five times the average number, and a constant. */
 	double seconds = (double)(o->length_ns + o->wait_ns) / (double)OW_NS_PER_S;
 	double room = 5 * o->rate_pps * seconds + 100;
 	s->echoes = 1;
@@ -251,7 +251,7 @@ static void send_probe(struct ow_prober *p, struct session *s)
 	probe.sent = ow_stamp_time_write(sent_ns, o->ptp, p->tai_s);
 	ow_stamp_probe_write(&probe, o->key, p->packet, o->size);
 	int r = ow_stamp_socket_send(s->fd, p->packet, o->size);
-	/* An error that is that of an earlier probe is told once, instead of sending. */
+	/* The kernel reports the error of an earlier probe once, instead of sending this one. */
 	if (r == -ECONNREFUSED || r == -EHOSTUNREACH || r == -ENETUNREACH) {
 		s->counts.unreachable++;
 		r = ow_stamp_socket_send(s->fd, p->packet, o->size);
@@ -268,7 +268,7 @@ static void send_probe(struct ow_prober *p, struct session *s)
 static void send_due(struct ow_prober *p, struct session *s, int64_t now_ns)
 {
 	while (s->due_ns <= now_ns && s->due_ns < p->end_ns) {
-		/* One that is far too late would be the first of a burst. */
+		/* A probe that is far too late would be the first of a burst. */
 		if (now_ns - s->due_ns > STALL_NS)
 			s->due_ns = now_ns;
 		else
@@ -282,14 +282,14 @@ static void send_due(struct ow_prober *p, struct session *s, int64_t now_ns)
 static void note_gap(struct ow_prober_counts *n, int64_t gap_ns)
 {
 	if (gap_ns < 0 || gap_ns > OW_NS_PER_S)
-		return; /* the clock was set between */
+		return; /* the clock was set in between */
 	n->gaps++;
 	n->gap_sum_ns += gap_ns;
 	if (gap_ns > n->gap_max_ns)
 		n->gap_max_ns = gap_ns;
 }
 
-/* The kernel's times of what was sent: better than those in the packets. */
+/* Reads the kernel's sending times, which are more exact than those in the packets. */
 static void take_sent(struct ow_prober *p, struct session *s)
 {
 	struct ow_stamp_sent sent;
@@ -309,7 +309,8 @@ static void take_sent(struct ow_prober *p, struct session *s)
 	}
 }
 
-/* The reflector's times. PTP's are TAI, but some put UTC there: whichever is nearer to when we sent. */
+/* Reads the reflector's times. PTP times are TAI, but some reflectors use UTC: takes the one nearer to our sending
+ * time. */
 static bool read_times(const struct ow_prober *p, const struct ow_stamp_reply *reply, int64_t sent_ns,
                        struct ow_probes_reply *answer)
 {
@@ -347,7 +348,7 @@ static void take_reply(struct ow_prober *p, struct session *s, const struct ow_s
 		n->refused += r == -EBADMSG;
 		return;
 	}
-	/* TWAMP Light reflectors leave the session out. What does not repeat our time answers somebody else. */
+	/* TWAMP Light reflectors omit the session. A reply that does not repeat our T1 is for another sender. */
 	if (!ow_probes_find(s->probes, reply.probe.sequence, &sent_ns) || (reply.session && reply.session != s->id) ||
 	    reply.probe.sent != s->echo[reply.probe.sequence & (s->echoes - 1)]) {
 		n->verdict[OW_PROBES_UNASKED]++;
@@ -389,7 +390,7 @@ static void close_all(struct ow_prober *p, const char *why)
 		ow_probes_close(p->session[i].probes, ow_clock_real_ns(), &p->clock, why);
 }
 
-/* Times before and after a step cannot be compared. */
+/* Times before and after a clock step cannot be compared. */
 static void watch_clock(struct ow_prober *p, int64_t now_ns)
 {
 	int64_t offset_ns = ow_clock_real_ns() - now_ns;
@@ -415,7 +416,7 @@ static int take_events(struct ow_prober *p, struct ow_error *err)
 			continue;
 		}
 		struct session *s = &p->session[event[i].data.u32];
-		/* A probe's time is there before its reply. */
+		/* Read the sending time of a probe before its reply. */
 		take_sent(p, s);
 		receive(p, s);
 	}
@@ -431,7 +432,7 @@ void ow_prober_stop(struct ow_prober *prober)
 	set_timer(prober, now_ns + 1);
 }
 
-/* All that may be answered was answered: nothing is waited for. */
+/* Whether all probes were answered, so that there is nothing to wait for. */
 static bool all_answered(const struct ow_prober *p)
 {
 	for (unsigned i = 0; i < p->sessions; i++) {

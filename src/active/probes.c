@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Probes that were sent and the replies that come: who answers what, in which interval. */
+/* Matches replies to the probes that were sent, by interval. */
 #include "active/probes_private.h"
 
 #include "base/time.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A reflector's number that is so far from the last one is that of a reflector that began anew. */
+/* If a reflector's number is this far from the last one, the reflector has restarted. */
 #define RENUMBERED (1 << 16)
 
 static bool copy_name(char to[OW_RESULT_NAME], const char *from)
@@ -79,7 +79,7 @@ uint32_t ow_probes_next(const struct ow_probes *probes)
 
 int ow_probes_room(const struct ow_probes *probes)
 {
-	/* One more for the number that is left out. */
+	/* One more for the number that is skipped. */
 	return probes->next - probes->settled + 2 > probes->window ? -ENOBUFS : 0;
 }
 
@@ -89,8 +89,8 @@ static int64_t floor_to(int64_t ns, int64_t step_ns)
 	return ns - (rest < 0 ? rest + step_ns : rest);
 }
 
-/* The interval of a time that is not before the newest one's start; those between become open, too, as long as there is
- * room: work makes room every interval. */
+/* Opens the interval of a time that is not before the start of the newest one, and those in between, as long as there
+ * is room. ow_probes_work makes room every interval. */
 static void open_until(struct ow_probes *p, int64_t time_ns)
 {
 	const int64_t length_ns = p->options.length_ns;
@@ -122,7 +122,7 @@ void ow_probes_sent(struct ow_probes *probes, int64_t sent_ns, uint32_t bytes)
 		put(probes, sent_ns, true);
 }
 
-/* The probe that is meant; UINT64_MAX: none that was sent, or one of long ago. */
+/* The probe with this sequence number; UINT64_MAX: it was not sent, or is too old. */
 static uint64_t find(const struct ow_probes *p, uint32_t sequence)
 {
 	uint32_t back = (uint32_t)p->next - sequence;
@@ -135,7 +135,7 @@ static uint64_t find(const struct ow_probes *p, uint32_t sequence)
 void ow_probes_stamped(struct ow_probes *probes, uint32_t sequence, int64_t sent_ns)
 {
 	uint64_t n = find(probes, sequence);
-	/* Which interval it belongs to stays. */
+	/* The probe stays in its interval. */
 	if (n != UINT64_MAX && n >= probes->settled)
 		ow_probes_slot(probes, n)->sent_ns = sent_ns;
 }
@@ -151,7 +151,7 @@ bool ow_probes_find(const struct ow_probes *probes, uint32_t sequence, int64_t *
 
 /* -- replies ------------------------------------------------------------------------------------------------------ */
 
-/* The reflector's number as one that does not wrap. */
+/* Converts the reflector's number to one that does not wrap. */
 static int64_t count_on(struct ow_probes *p, uint32_t number)
 {
 	int32_t step = (int32_t)(number - (uint32_t)p->newest);
@@ -189,14 +189,14 @@ static void answer(struct ow_probes *p, uint64_t n, const struct ow_probes_reply
 	slot->answered = true;
 	slot->low = slot->high = number;
 	slot->epoch = p->epoch;
-	/* A reflector cannot keep a packet for less than nothing or longer than we have waited. */
+	/* The time at the reflector must be at least 0 and at most the round-trip time. */
 	slot->timed = reply->timed && stay >= 0 && stay <= whole;
 	slot->delay_ns[OW_PROBES_THERE] = there;
 	slot->delay_ns[OW_PROBES_BACK] = back;
 	slot->delay_ns[OW_PROBES_ROUND] = whole - stay;
 }
 
-/* The order of arrival against that of sending, where it was sent last. */
+/* Compares the order of arrival with the order of sending by the reflector. */
 static void note_order(struct ow_probes *p, struct ow_probes_interval *in, uint64_t n, int64_t number)
 {
 	in->reordered[OW_PROBES_BACK] += number < p->newest;
@@ -213,7 +213,7 @@ enum ow_probes_verdict ow_probes_reply(struct ow_probes *probes, const struct ow
 		return n == UINT64_MAX ? OW_PROBES_UNASKED : OW_PROBES_LATE;
 	int64_t number = count_on(p, reply->number);
 	struct ow_probes_slot *slot = ow_probes_slot(p, n);
-	/* The first probe has number 0 with either kind. */
+	/* The first probe has number 0 with both kinds of reflectors. */
 	if (n > OW_PROBES_SKIPPED) {
 		p->stateful |= reply->number != reply->sequence;
 		p->told = true;
@@ -230,7 +230,7 @@ enum ow_probes_verdict ow_probes_reply(struct ow_probes *probes, const struct ow
 		verdict = OW_PROBES_DUPLICATE;
 	} else if (n < p->settled) {
 		in->late++;
-		/* Its next copy is one. */
+		/* A further reply is a duplicate. */
 		slot->answered = true;
 		slot->low = slot->high = number;
 		slot->epoch = p->epoch;
@@ -279,7 +279,7 @@ void ow_probes_close(struct ow_probes *probes, int64_t now_ns, const struct ow_c
 	const int64_t length_ns = probes->options.length_ns;
 	while (probes->open) {
 		int64_t start_ns = ow_probes_interval(probes, 0)->start_ns, whole_ns = length_ns;
-		/* The last one ends now, if that is within it. */
+		/* The last interval ends now, if now is within it. */
 		if (probes->open == 1 && now_ns > start_ns && now_ns - start_ns < length_ns)
 			whole_ns = now_ns - start_ns;
 		close_oldest(probes, whole_ns, now_ns - probes->options.wait_ns, now_ns, near, why);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of an interval of probes and of a run. What the probes met is a sample of what the network did: nothing is
- * exact. */
+/* Results of an interval of probes and of a run. Probes are a sample of what the network did, so nothing is exact. */
 #include "active/probes_private.h"
 
 #include "estimate/sample.h"
@@ -12,7 +11,7 @@
 
 /* -- delays ------------------------------------------------------------------------------------------------------- */
 
-/* A quantile of which one end is open would be a guess. */
+/* Removes quantiles that are not bounded on both sides. */
 static void keep_bounded(struct ow_value quantile[OW_QUANTILES])
 {
 	for (int i = 0; i < OW_QUANTILES; i++) {
@@ -28,7 +27,7 @@ static void no_delays(struct ow_interval_result *r)
 		r->quantile_ns[i] = ow_value_none(OW_REASON_PROBES_NO_ANSWER);
 }
 
-/* delay: gets sorted. */
+/* Sorts `delay` in place. */
 static void fill_delays(struct ow_interval_result *r, int64_t *delay, size_t count)
 {
 	struct ow_estimate estimate;
@@ -57,8 +56,8 @@ static struct ow_value share_of(uint64_t lost, uint64_t trials)
 	return estimate.loss_ratio;
 }
 
-/* trials: packets of which enough time has passed; doubtful: those of them whose way of loss is not known, which may
- * all be lost here, or none. */
+/* trials: packets whose waiting time is over; doubtful: those of them whose direction of loss is not known. All of
+ * these, or none, may be lost here. */
 static void fill_loss(struct ow_interval_result *r, uint64_t trials, uint64_t doubtful, bool stateless)
 {
 	r->loss_ratio = ow_value_none(OW_REASON_PROBES_NONE_SENT);
@@ -76,7 +75,7 @@ static void fill_loss(struct ow_interval_result *r, uint64_t trials, uint64_t do
 	r->loss_ratio.value = (double)r->lost / (double)(trials - doubtful);
 }
 
-/* Packets whose fate is in doubt are pending there, and may not even have been sent back. */
+/* Packets whose fate is undecided are pending in the direction there, and may not have been sent back at all. */
 static void lane_loss(const struct ow_probes *p, enum ow_probes_lane lane, uint64_t under_way, uint64_t doubtful,
                       struct ow_interval_result *r)
 {
@@ -101,7 +100,7 @@ static void fill_counts(const struct ow_probes *p, const struct ow_probes_interv
 		r->bytes = r->cost.bytes = in->bytes;
 		break;
 	case OW_PROBES_BACK:
-		/* Each copy that reached the reflector was answered. */
+		/* The reflector answered each copy that reached it. */
 		r->sent = fate->answered + copies_there + fate->lost_back;
 		r->lost = fate->lost_back;
 		r->duplicated = r->extra = copies - copies_there;
@@ -150,7 +149,7 @@ static void fill_clocks(const struct ow_probes_interval *in, enum ow_probes_lane
 	r->clock_to = lane == OW_PROBES_ROUND ? same : lane == OW_PROBES_BACK ? *near : far;
 }
 
-/* Of a direction: also probes whose way of loss is not known, which are not packets of the way back. */
+/* For a direction this includes probes whose direction of loss is not known; they are not packets of the way back. */
 static void fill_status(const struct ow_probes *p, const struct ow_probes_fate *fate, enum ow_probes_lane lane,
                         const char *cut, struct ow_interval_result *r)
 {
@@ -162,11 +161,12 @@ static void fill_status(const struct ow_probes *p, const struct ow_probes_fate *
 		         fate->under_way);
 	} else if (doubtful && lane != OW_PROBES_ROUND) {
 		r->status = OW_RESULT_PARTIAL;
-		snprintf(r->cause, sizeof r->cause, "%" PRIu64 " of %" PRIu64 " probes were lost on an unknown way: %s",
-		         doubtful, fate->sent,
+		snprintf(r->cause, sizeof r->cause,
+		         "%" PRIu64 " of %" PRIu64 " probes were lost in an unknown direction: %s", doubtful,
+		         fate->sent,
 		         !fate->answered           ? "none was answered"
 		         : p->told && !p->stateful ? "the reflector is stateless"
-		                                   : "the reflector's numbers leave it open");
+		                                   : "the numbers of the reflector do not decide it");
 	}
 }
 
@@ -201,7 +201,7 @@ static void add_to_sum(struct ow_probes_sum *sum, const struct ow_interval_resul
 	}
 	sum->partial += r->status == OW_RESULT_PARTIAL;
 	t->length_ns = r->start_ns + r->length_ns - t->start_ns;
-	/* Where nobody answered, nobody said how good its clock is. */
+	/* Without replies the state of the reflector's clock is not known. */
 	if (r->samples) {
 		worse(&t->clock_from, &r->clock_from);
 		worse(&t->clock_to, &r->clock_to);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which way probes were lost. A reflector counts what arrives: between the highest number that it gave to the probes
- * before a gap and the lowest that it gave to those behind, as many numbers are missing as probes of the gap (or copies
- * of probes) arrived and whose replies were lost. The rest did not arrive.
+ * Determines in which direction probes were lost. A reflector counts what arrives. Between the highest number of the
+ * probes before a gap and the lowest of those after it, the missing numbers are those of probes of the gap (or copies
+ * of probes) that arrived and whose replies were lost. The rest did not arrive.
  */
 #include "active/probes_private.h"
 
 #include <assert.h>
 
-/* From the newest probe back: what follows each. */
+/* Goes from the newest probe back, and stores for each what follows it. */
 static void look_ahead(struct ow_probes *p, uint64_t first)
 {
 	bool followed = false;
@@ -28,7 +28,7 @@ static void look_ahead(struct ow_probes *p, uint64_t first)
 	}
 }
 
-/* Probes without answer from n on, up to the next answer, and those of them that are decided now. */
+/* The probes without reply from n on, up to the next reply, and those of them that are decided now. */
 static uint64_t gap_from(const struct ow_probes *p, uint64_t n, uint64_t end, int64_t closing_ns, uint64_t *ret_inside)
 {
 	uint64_t gap = 0;
@@ -67,7 +67,7 @@ static void pass(struct ow_probes *p, uint64_t n, struct ow_probes_fate *fate)
 {
 	const struct ow_probes_slot *slot = ow_probes_slot(p, n), *next = ow_probes_slot(p, n + 1);
 	fate->answered++;
-	/* RFC 4737: one that was sent later has arrived before. */
+	/* RFC 4737: a packet that was sent later has arrived before. */
 	if (n + 1 < p->next && next->followed && next->next_epoch == slot->epoch && next->next_low < slot->low)
 		fate->reordered_there++;
 	if (!p->left || p->left_epoch != slot->epoch || slot->high > p->left_high)

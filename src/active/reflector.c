@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers to probes, on up to two sockets (IPv4 and IPv6). */
+/* Answers probes, on up to two sockets (IPv4 and IPv6). */
 #include "active/reflector.h"
 
 #include "base/bytes.h"
@@ -17,9 +17,10 @@
 
 #define PORT    "862"
 #define SOCKETS 2
-/* Sources and sessions that are remembered at a time. */
+/* The most sources and sessions that are remembered. */
 #define PLACES 8192
-/* A silent session may be forgotten when its place is needed (RFC 5357's REFWAIT is 900 s, for when it is not). */
+/* A session without traffic for this long may be replaced by another (RFC 5357's REFWAIT is 900 s, for sessions that
+ * are not replaced). */
 #define IDLE_NS (30 * OW_NS_PER_S)
 /* Datagrams of one socket in a row. */
 #define BATCH 256
@@ -31,10 +32,10 @@ struct ow_reflector {
 	int epoll, fd[SOCKETS];
 	unsigned sockets;
 	struct ow_client_table *session, *source;
-	double tokens; /* of all */
+	double tokens; /* for all sources */
 	int64_t tokens_ns;
 	struct ow_clock_state clock;
-	uint16_t error; /* the estimate in replies */
+	uint16_t error; /* the error estimate in replies */
 	int tai_s;
 	struct ow_reflector_counts counts;
 	uint8_t request[OW_STAMP_PACKET_MAX + 1], reply[OW_STAMP_PACKET_MAX + 256];
@@ -61,7 +62,7 @@ static int listen_at(struct ow_reflector *f, const char *address, int family, st
 	return 0;
 }
 
-/* Without an address both families; a host may have one of them only. */
+/* Without an address it opens both families; a host may have only one of them. */
 static int open_sockets(struct ow_reflector *f, struct ow_error *err)
 {
 	const char *address = f->options.listen ? f->options.listen : ":" PORT;
@@ -132,7 +133,7 @@ int ow_reflector_fd(const struct ow_reflector *reflector)
 	return reflector->epoll;
 }
 
-/* A reply leaves later than the time in it by what was measured so far: that is part of its error. */
+/* A reply leaves later than its T3. The largest difference measured so far is part of its error. */
 void ow_reflector_clock(struct ow_reflector *reflector, const struct ow_clock_state *clock)
 {
 	reflector->clock = *clock;
@@ -170,7 +171,7 @@ void ow_reflector_text(const struct ow_reflector *reflector, char text[OW_REFLEC
 
 /* -- limits ------------------------------------------------------------------------------------------------------- */
 
-/* A bucket that fills at `rate` a second and holds as much as comes in a second. */
+/* A token bucket that fills at `rate` a second and holds the tokens of one second. */
 static bool take_token(double *tokens, int64_t *last_ns, int64_t now_ns, double rate)
 {
 	double more = (double)(now_ns - *last_ns) / (double)OW_NS_PER_S * rate, most = rate > 1 ? rate : 1;
@@ -182,7 +183,7 @@ static bool take_token(double *tokens, int64_t *last_ns, int64_t now_ns, double 
 	return true;
 }
 
-/* The source's own limit first: who is beyond it takes nothing of the others'. */
+/* Checks the limit of the source first, so that a source above its limit does not use the common tokens. */
 static bool admit(struct ow_reflector *f, const struct sockaddr_storage *peer, int64_t now_ns)
 {
 	uint8_t key[20];
@@ -199,7 +200,7 @@ static bool admit(struct ow_reflector *f, const struct sockaddr_storage *peer, i
 	return false;
 }
 
-/* The number of the reply. */
+/* Assigns the number of the reply. */
 static bool count_reply(struct ow_reflector *f, const struct sockaddr_storage *peer, const struct ow_stamp_probe *probe,
                         int64_t now_ns, uint32_t *ret_number)
 {
@@ -250,13 +251,13 @@ int ow_reflector_answer(struct ow_reflector *reflector, const struct ow_stamp_da
 	                                .sent = ow_stamp_time_write(sent_ns, f->options.ptp, f->tai_s),
 	                                .probe = probe,
 	                                .probe_ttl = datagram->ttl};
-	/* A number that is not used would look like a reply that was lost: it is taken last. */
+	/* Assigned last, because an unused number would look like a lost reply. */
 	if (!admit(f, &datagram->peer, now_ns) || !count_reply(f, &datagram->peer, &probe, now_ns, &answer.sequence))
 		return 0;
 	return ow_stamp_reply_write(request, size, &answer, f->options.key, reply) == 0;
 }
 
-/* How long after the time in it a reply has left. */
+/* Measures how long after its T3 a reply has left. */
 static void take_sent(struct ow_reflector *f, int fd)
 {
 	struct ow_stamp_sent sent;
@@ -264,7 +265,7 @@ static void take_sent(struct ow_reflector *f, int fd)
 	int r, left = BATCH;
 	int64_t t3_ns;
 	while (left-- && (r = ow_stamp_socket_sent(fd, f->reply, sizeof f->reply, &sent)) != -EAGAIN) {
-		/* Other errors of the queue end there, too: nothing is lost but a statistic. */
+		/* Other errors of the queue also end the loop: only a statistic is lost. */
 		if (r < 0)
 			return;
 		if (r > 0 || ow_stamp_reply_read(sent.bytes, sent.size, f->options.key, &reply) < 0 ||
@@ -272,7 +273,7 @@ static void take_sent(struct ow_reflector *f, int fd)
 			continue;
 		int64_t gap_ns = sent.sent_ns - t3_ns;
 		if (gap_ns < 0 || gap_ns > OW_NS_PER_S)
-			continue; /* the clock was set between */
+			continue; /* the clock was set in between */
 		f->counts.gaps++;
 		f->counts.gap_sum_ns += gap_ns;
 		if (gap_ns > f->counts.gap_max_ns)
@@ -287,10 +288,10 @@ static void serve(struct ow_reflector *f, int fd)
 		int r = ow_stamp_socket_receive(fd, f->request, sizeof f->request, &datagram);
 		if (r == -EAGAIN)
 			return;
-		/* What became of an earlier answer: nobody is there any more. */
+		/* An error of an earlier answer: the sender is gone. */
 		if (r < 0)
 			continue;
-		/* The time of leaving is taken last: here, before a few hundred octets are put together, and HMACs. */
+		/* T3 is read last: here, before the reply of a few hundred octets and its HMACs are computed. */
 		if (ow_reflector_answer(f, &datagram, f->request, ow_clock_steady_ns(), ow_clock_real_ns(), f->reply) !=
 		    1)
 			continue;

@@ -7,10 +7,11 @@
 #include "active/stamp.h"
 
 /*
- * A reflector of STAMP: answers each probe with when it came and when it leaves. Stateful: replies of a session
- * (address, port, session identifier) are numbered, which tells the sender which way a probe was lost. It serves
- * whoever asks, as routers do, and is of no use to those who ask in others' names: an answer is never longer than its
- * question, a reply is never answered, answers are limited in total and to each source, and memory does not grow.
+ * A STAMP reflector: answers each probe with the times when it arrived and when the reply leaves. Stateful: it numbers
+ * the replies of a session (address, port, session identifier), so that the sender learns in which direction a probe
+ * was lost. It answers every sender, as routers do. It cannot be misused with forged addresses: a reply is never longer
+ * than its probe, replies are never answered, the rate of replies is limited in total and for each source, and memory
+ * does not grow.
  */
 struct ow_reflector;
 
@@ -23,23 +24,23 @@ struct ow_reflector_options {
 	bool stateless, ptp;
 	double total_pps, source_pps;
 	const char *hardware; /* see stamp_socket.h */
-	uint64_t seed;        /* of hashes: not to be guessed */
+	uint64_t seed;        /* for hashes; must not be guessable */
 };
 
-/* received = answered + each reason not to; answers that could not be sent count as failed. */
+/* received = answered + all counts of reasons not to answer; replies that could not be sent count as failed. */
 struct ow_reflector_counts {
 	uint64_t received, answered;
-	uint64_t malformed; /* too short, or cut */
+	uint64_t malformed; /* too short, or truncated */
 	uint64_t refused;   /* HMAC of another key */
-	uint64_t small;     /* an answer would be longer */
-	uint64_t replies;   /* no probes: answers of another reflector */
-	uint64_t limited;   /* too many of this source, or of all */
-	uint64_t crowded;   /* no place for another source or session */
+	uint64_t small;     /* the reply would be longer */
+	uint64_t replies;   /* not probes, but replies of another reflector */
+	uint64_t limited;   /* too many from this source, or from all */
+	uint64_t crowded;   /* no room for another source or session */
 	uint64_t failed;
-	/* How much later than the time in them replies have left, by the kernel's stamps. */
+	/* How much later than their T3 replies have left, by the kernel's timestamps. */
 	uint64_t gaps;
 	int64_t gap_sum_ns, gap_max_ns;
-	uint64_t unstamped; /* requests that the kernel did not stamp */
+	uint64_t unstamped; /* requests without a timestamp of the kernel */
 };
 
 int ow_reflector_create(const struct ow_reflector_options *options, struct ow_reflector **ret_reflector,
@@ -47,16 +48,16 @@ int ow_reflector_create(const struct ow_reflector_options *options, struct ow_re
 void ow_reflector_free(struct ow_reflector *reflector);
 /* Readable when there is something to do. */
 int ow_reflector_fd(const struct ow_reflector *reflector);
-/* The clock that replies speak of. */
+/* Sets the state of the clock, for the error estimate in replies. */
 void ow_reflector_clock(struct ow_reflector *reflector, const struct ow_clock_state *clock);
 int ow_reflector_work(struct ow_reflector *reflector, struct ow_error *err);
 void ow_reflector_counts(const struct ow_reflector *reflector, struct ow_reflector_counts *ret_counts);
-/* Where it listens, "0.0.0.0:862 [::]:862". */
+/* The addresses that it listens on, "0.0.0.0:862 [::]:862". */
 #define OW_REFLECTOR_TEXT 200
 void ow_reflector_text(const struct ow_reflector *reflector, char text[OW_REFLECTOR_TEXT]);
 
-/* For tests: one request without a socket. 1: `reply`, as long as the request, is to be sent; 0: no answer. now_ns: of
- * the steady clock; sent_ns: the time that the reply shall tell. */
+/* For tests: answers one request without a socket. 1: `reply`, as long as the request, is to be sent; 0: no answer.
+ * now_ns: of the steady clock; sent_ns: T3 of the reply. */
 int ow_reflector_answer(struct ow_reflector *reflector, const struct ow_stamp_datagram *datagram,
                         const uint8_t *request, int64_t now_ns, int64_t sent_ns, uint8_t *reply);
 

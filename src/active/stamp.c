@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* STAMP's packets to bytes and back: RFC 8762 sections 4.2 to 4.6, RFC 4656 section 4.1.2 (error estimate), RFC 8186
- * (timestamps of PTP). */
+/* Encodes and decodes STAMP packets: RFC 8762 sections 4.2 to 4.6, RFC 4656 section 4.1.2 (error estimate), RFC 8186
+ * (PTP timestamps). */
 #include "active/stamp.h"
 
 #include "base/bytes.h"
@@ -17,7 +17,7 @@
 #define SCALE_MAX     63u
 #define ERROR_UNKNOWN (SCALE_MAX << 8 | MULTIPLIER)
 
-/* Where the fields are, by mode. */
+/* The offsets of the fields, by mode. */
 static const struct layout {
 	uint8_t base, sent, error, session, received, probe_sequence, probe_sent, probe_error, probe_ttl;
 } layouts[2] = {
@@ -52,7 +52,7 @@ bool ow_stamp_hmac(const struct ow_stamp_key *key, const uint8_t *bytes, size_t 
 	return done;
 }
 
-/* Without memory for it the packet is one that nobody accepts. */
+/* If the HMAC cannot be computed for lack of memory, no receiver accepts the packet. */
 static void seal(uint8_t *packet, const struct ow_stamp_key *key)
 {
 	if (key)
@@ -98,7 +98,7 @@ int ow_stamp_probe_read(const uint8_t *packet, size_t size, const struct ow_stam
 		.sequence = ow_load_be32(packet),
 		.sent = load_be64(packet + at->sent),
 		.error = ow_load_be16(packet + at->error),
-		/* Padding of a TWAMP sender is anything: no session. */
+		/* The padding of a TWAMP sender can contain anything, so there is no session. */
 		.session = size >= at->base ? ow_load_be16(packet + at->session) : 0,
 	};
 	return 0;
@@ -178,7 +178,7 @@ uint64_t ow_stamp_time_write(int64_t unix_ns, bool ptp, int tai_s)
 	uint64_t ns = (uint64_t)(unix_ns - seconds * OW_NS_PER_S);
 	if (ptp)
 		return (uint64_t)(uint32_t)(seconds + tai_s) << 32 | ns;
-	/* Rounded to the nearest, which reading undoes: 2^-32 s are less than a nanosecond. */
+	/* Rounded to the nearest, so that reading gives the same nanosecond: 2^-32 s is less than a nanosecond. */
 	uint64_t fraction = ((ns << 32) + OW_NS_PER_S / 2) / OW_NS_PER_S;
 	return ((uint64_t)(uint32_t)(seconds + NTP_UNIX) << 32) + fraction;
 }
@@ -189,7 +189,7 @@ int ow_stamp_time_read(uint64_t time, bool ptp, int tai_s, int64_t near_ns, int6
 	if (ptp && low >= OW_NS_PER_S)
 		return -ERANGE;
 	int64_t ns = ptp ? low : (int64_t)(((uint64_t)low * OW_NS_PER_S + (UINT64_C(1) << 31)) >> 32);
-	/* The difference to what is near, in seconds, is a 32-bit number with a sign. */
+	/* The difference from near_ns, in seconds, is a signed 32-bit number. */
 	int64_t near = seconds_of(near_ns);
 	uint32_t near_field = (uint32_t)(ptp ? near + tai_s : near + NTP_UNIX);
 	int64_t seconds = near + (int32_t)(field - near_field);
@@ -221,7 +221,7 @@ void ow_stamp_error_read(uint16_t error, struct ow_clock_state *ret_clock)
 	if (!(error & OW_STAMP_ERROR_S) || !units)
 		return;
 	unsigned __int128 ns = ((((unsigned __int128)units << scale) * OW_NS_PER_S) + UINT32_MAX) >> 32;
-	/* A clock that is off by centuries is not known. */
+	/* A clock with an error of centuries counts as unknown. */
 	if (ns < INT64_MAX)
 		*ret_clock = (struct ow_clock_state){.synchronised = true, .error_ns = (int64_t)ns};
 }

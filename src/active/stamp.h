@@ -37,9 +37,9 @@
  *                                           81 zero                       15
  *                                           96 HMAC                       16
  *
- * HMAC: SHA-256 of the first 96 octets, cut to 16. Behind the base are TLVs: flags (1), type (1), length (2), value.
- * The flags: 0x80 U not understood (probes: set), 0x40 M malformed, 0x20 I integrity. The TLV of type 8 is an HMAC of
- * the sequence and all TLVs before it; only that of type 1, padding, may be behind it.
+ * HMAC: SHA-256 of the first 96 octets, cut to 16. TLVs follow the base: flags (1), type (1), length (2), value. The
+ * flags: 0x80 U not understood (probes: set), 0x40 M malformed, 0x20 I integrity. The TLV of type 8 is an HMAC of the
+ * sequence number and all TLVs before it; only padding (type 1) may follow it.
  */
 #define OW_STAMP_PORT       862
 #define OW_STAMP_BASE       44
@@ -58,7 +58,7 @@
 
 #define OW_STAMP_HMAC 16
 
-/* The secret of both ends, which makes the mode authenticated. NULL: unauthenticated. */
+/* The shared secret, which makes the mode authenticated. NULL: unauthenticated. */
 struct ow_stamp_key {
 	const uint8_t *bytes;
 	size_t size;
@@ -66,38 +66,38 @@ struct ow_stamp_key {
 
 struct ow_stamp_probe {
 	uint32_t sequence;
-	uint64_t sent; /* 64 bits as on the wire: what they mean is in the error estimate */
+	uint64_t sent; /* 64 bits as on the wire; the error estimate says which format they have */
 	uint16_t error;
 	uint16_t session;
 };
 
 struct ow_stamp_reply {
-	uint32_t sequence; /* the reflector's own; a stateless one repeats the probe's */
+	uint32_t sequence; /* the reflector's own; a stateless reflector repeats the probe's */
 	uint64_t sent, received;
 	uint16_t error;
 	uint16_t session;
-	struct ow_stamp_probe probe; /* as it arrived; a reply has the session once */
-	uint8_t probe_ttl;           /* TTL or hop limit with which it arrived */
+	struct ow_stamp_probe probe; /* as it arrived; a reply contains the session once */
+	uint8_t probe_ttl;           /* TTL or hop limit of the probe when it arrived */
 };
 
-/* Writes a probe of `size` octets, OW_STAMP_BASE[_KEYED] or at least OW_STAMP_TLV_HEAD more (padding, in a TLV). */
+/* Writes a probe of `size` octets: OW_STAMP_BASE[_KEYED], or at least OW_STAMP_TLV_HEAD more (padding, in a TLV). */
 void ow_stamp_probe_write(const struct ow_stamp_probe *probe, const struct ow_stamp_key *key, uint8_t *packet,
                           size_t size);
-/* -EMSGSIZE: too short (or longer than OW_STAMP_PACKET_MAX), -EBADMSG: the HMAC is not that of the key. */
+/* -EMSGSIZE: too short (or longer than OW_STAMP_PACKET_MAX), -EBADMSG: the HMAC does not match the key. */
 int ow_stamp_probe_read(const uint8_t *packet, size_t size, const struct ow_stamp_key *key,
                         struct ow_stamp_probe *ret_probe);
 
 /*
- * Writes the reply to a request that ow_stamp_probe_read has accepted, into `packet`, which is as long as the request:
- * what is behind the base is copied, TLVs with the flags that they get. -EMSGSIZE, and nothing is written: the request
- * is shorter than a reply, which would be an amplification.
+ * Writes the reply to a request that ow_stamp_probe_read has accepted, into `packet`, which is as long as the request.
+ * What follows the base is copied, TLVs with their new flags. -EMSGSIZE, and nothing is written: the request is shorter
+ * than a reply, which would be an amplification.
  */
 int ow_stamp_reply_write(const uint8_t *request, size_t size, const struct ow_stamp_reply *reply,
                          const struct ow_stamp_key *key, uint8_t *packet);
 /*
- * Whether what ow_stamp_probe_read has accepted looks like a reply: where a probe has zeros or padding, it has a time
- * of arrival, within OW_STAMP_TURN_S of the time at which it was sent. A reflector must not answer it: two reflectors
- * would answer each other for ever. Padding that is random looks so once in 2 * 10^8 probes.
+ * Whether a packet that ow_stamp_probe_read has accepted looks like a reply: where a probe has zeros or padding, it has
+ * an arrival time within OW_STAMP_TURN_S of its sending time. A reflector must not answer it, because two reflectors
+ * would answer each other for ever. Random padding looks like this once in 2 * 10^8 probes.
  */
 #define OW_STAMP_TURN_S 10
 bool ow_stamp_is_reply(const uint8_t *packet, size_t size, const struct ow_stamp_key *key);
@@ -111,11 +111,12 @@ int ow_stamp_reply_read(const uint8_t *packet, size_t size, const struct ow_stam
  * tai_s seconds (37 since 2017). Both wrap: the time meant is the one nearest to near_ns.
  */
 uint64_t ow_stamp_time_write(int64_t unix_ns, bool ptp, int tai_s);
-/* -ERANGE: no such time (10^9 nanoseconds or more). */
+/* -ERANGE: not a valid time (10^9 nanoseconds or more). */
 int ow_stamp_time_read(uint64_t time, bool ptp, int tai_s, int64_t near_ns, int64_t *ret_unix_ns);
 
-/* Error estimate: 0x8000 S synchronised to UTC, 0x4000 Z times are PTP's, 6 bits scale, 8 bits multiplier; the error is
- * multiplier * 2^(scale - 32) s. Written rounded up. Read: OW_CLOCK_UNKNOWN without S, or with multiplier 0. */
+/* The error estimate: 0x8000 S synchronised to UTC, 0x4000 Z times are PTP's, 6 bits scale, 8 bits multiplier; the
+ * error is multiplier * 2^(scale - 32) s. Writing rounds up. Reading gives OW_CLOCK_UNKNOWN without S, or with
+ * multiplier 0. */
 #define OW_STAMP_ERROR_S 0x8000u
 #define OW_STAMP_ERROR_Z 0x4000u
 uint16_t ow_stamp_error_write(const struct ow_clock_state *clock, bool ptp);
@@ -127,9 +128,9 @@ static inline bool ow_stamp_error_ptp(uint16_t error)
 
 /* For stamp.c and stamp_tlv.c only. */
 
-/* false: it could not be computed, and is zeros. */
+/* false: it could not be computed, and is all zeros. */
 bool ow_stamp_hmac(const struct ow_stamp_key *key, const uint8_t *bytes, size_t size, uint8_t ret_hmac[OW_STAMP_HMAC]);
-/* Copies what is behind the base of a request (`size` octets) into a reply, TLVs with their flags. sequence: of the
+/* Copies what follows the base of a request (`size` octets) into a reply, TLVs with their flags. sequence: those of the
  * request's and of the reply's base, 4 octets each. */
 void ow_stamp_tlvs_reflect(const uint8_t *tlvs, size_t size, const struct ow_stamp_key *key, const uint8_t *request,
                            const uint8_t *reply, bool base_keyed, uint8_t *ret_tlvs);

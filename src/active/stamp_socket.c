@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets with the kernel's stamps, by SO_TIMESTAMPING. */
+/* Sockets with timestamps of the kernel, by SO_TIMESTAMPING. */
 #include "active/stamp_socket.h"
 
 #include "base/bytes.h"
@@ -23,7 +23,9 @@
 #define TAI_S    37 /* since 2017-01-01 */
 #define DSCP_MAX 63
 #define UDP_HEAD 8
-/* Before the datagram in what comes back: IP and UDP; link, tags and IP with extensions. */
+/*
+ * Bytes before the datagram in what the kernel returns: IP and UDP at least; link, tags and IP with extensions at most.
+ */
 #define HEADS_MIN 28
 #define HEADS_MAX 128
 
@@ -37,7 +39,7 @@ static bool set(int fd, int level, int option, int value)
 	return setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
-/* A card that cannot, or that others have set up already, stamps as it does. */
+/* A card that does not support it, or that is already set up, keeps its setting. */
 static void set_up_card(int fd, const char *interface)
 {
 	struct hwtstamp_config config = {.tx_type = HWTSTAMP_TX_ON, .rx_filter = HWTSTAMP_FILTER_ALL};
@@ -55,9 +57,9 @@ static int set_options(int fd, const struct ow_stamp_socket_options *o, int fami
 		stamps |= SOF_TIMESTAMPING_RAW_HARDWARE | SOF_TIMESTAMPING_RX_HARDWARE | SOF_TIMESTAMPING_TX_HARDWARE;
 	}
 	if (!set(fd, SOL_SOCKET, SO_TIMESTAMPING, stamps))
-		return socket_error("timestamps of the kernel", err);
+		return socket_error("kernel timestamps", err);
 	if (o->dscp > DSCP_MAX)
-		return ow_error_set(err, EINVAL, "a DSCP has 0 to %d", DSCP_MAX);
+		return ow_error_set(err, EINVAL, "a DSCP is 0 to %d", DSCP_MAX);
 	bool done = six ? set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) &&
 	                            set(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, OW_STAMP_TTL) &&
 	                            set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) &&
@@ -67,7 +69,7 @@ static int set_options(int fd, const struct ow_stamp_socket_options *o, int fami
 	                : set(fd, IPPROTO_IP, IP_TTL, OW_STAMP_TTL) && set(fd, IPPROTO_IP, IP_RECVTTL, 1) &&
 	                            set(fd, IPPROTO_IP, IP_RECVTOS, 1) && set(fd, IPPROTO_IP, IP_PKTINFO, 1) &&
 	                            set(fd, IPPROTO_IP, IP_TOS, o->dscp << 2);
-	return done ? 0 : socket_error("options of the socket", err);
+	return done ? 0 : socket_error("socket options", err);
 }
 
 static socklen_t size_of(const struct sockaddr_storage *address)
@@ -84,9 +86,9 @@ int ow_stamp_socket_open(const struct ow_stamp_socket_options *options, int *ret
 		return socket_error("UDP socket", err);
 	int r = set_options(fd, o, family, err);
 	if (r == 0 && o->local.ss_family && bind(fd, (const struct sockaddr *)&o->local, size_of(&o->local)) < 0)
-		r = socket_error("cannot take the port", err);
+		r = socket_error("cannot bind the address", err);
 	if (r == 0 && o->peer.ss_family && connect(fd, (const struct sockaddr *)&o->peer, size_of(&o->peer)) < 0)
-		r = socket_error("cannot reach it", err);
+		r = socket_error("cannot connect", err);
 	if (r < 0)
 		close(fd);
 	else
@@ -101,7 +103,7 @@ static int64_t ns_of(const struct timespec *ts)
 	return ts->tv_sec * OW_NS_PER_S + ts->tv_nsec;
 }
 
-/* Software first, the card's last; a time of 0 is none. */
+/* Software timestamps come first, the card's last; a time of 0 means none. */
 static int64_t stamp_of(const struct cmsghdr *c, bool *ret_by_card)
 {
 	struct timespec ts[3];
@@ -121,7 +123,7 @@ static uint8_t small_of(const struct cmsghdr *c)
 	return (uint8_t)value;
 }
 
-/* The address it came to becomes the one that the answer comes from, by whatever interface. */
+/* The address that the probe was sent to becomes the source of the reply, on whatever interface. */
 static void take_local(const struct cmsghdr *c, struct ow_stamp_datagram *d)
 {
 	struct cmsghdr *to = (struct cmsghdr *)(void *)d->local;
@@ -137,7 +139,7 @@ static void take_local(const struct cmsghdr *c, struct ow_stamp_datagram *d)
 	} else {
 		struct in6_pktinfo info;
 		memcpy(&info, CMSG_DATA(c), sizeof info);
-		/* A link-local address means something on its link only. */
+		/* A link-local address is valid only on its link. */
 		if (!IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr))
 			info.ipi6_ifindex = 0;
 		*to = (struct cmsghdr){
@@ -203,7 +205,7 @@ int ow_stamp_socket_answer(int fd, const struct ow_stamp_datagram *to, const uin
 	bool six = to->peer.ss_family == AF_INET6;
 	memcpy(control, to->local, to->local_size);
 	struct cmsghdr *c = (struct cmsghdr *)(void *)(control + to->local_size);
-	/* ECN is of the packet that came. */
+	/* The ECN bits belong to the packet that arrived. */
 	int tos = to->tos & ~3;
 	*c = (struct cmsghdr){.cmsg_level = six ? IPPROTO_IPV6 : IPPROTO_IP,
 	                      .cmsg_type = six ? IPV6_TCLASS : IP_TOS,
@@ -219,7 +221,7 @@ int ow_stamp_socket_answer(int fd, const struct ow_stamp_datagram *to, const uin
 	return sendmsg(fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* What comes back begins with the link's or with IP's header; UDP's says how long the rest is. */
+/* The returned packet begins with the header of the link or of IP; the UDP header has the length of the rest. */
 static bool find_datagram(const uint8_t *frame, size_t size, struct ow_stamp_sent *sent)
 {
 	for (size_t head = HEADS_MIN; head <= HEADS_MAX && head <= size; head += 2) {

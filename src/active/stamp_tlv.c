@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a reflector does with the TLVs of a probe (RFC 8972 section 4): all are copied; those that it does not know, and
- * here these are all but padding and HMAC, get U, one that does not fit gets M and ends the walk, and all get I where
- * the HMAC of the TLVs is wrong.
+ * What a reflector does with the TLVs of a probe (RFC 8972 section 4). It copies all of them. TLVs that it does not
+ * know, here all but padding and HMAC, get the flag U. A TLV that does not fit gets M and ends the processing. All get
+ * I if the HMAC of the TLVs is wrong.
  *
- * Behind the base a TWAMP Light sender has padding, zeros or at random. Probes have U set in each TLV: where the first
- * one has not, it is padding, and copied as it is.
+ * After the base a TWAMP Light sender has padding, zeros or random bytes. Probes have U set in each TLV: if the first
+ * one has not, it is padding, and is copied unchanged.
  */
 #include "active/stamp.h"
 
@@ -20,7 +20,7 @@ struct tlvs {
 	const struct ow_stamp_key *key;
 };
 
-/* Whether the TLV at `at` is one as a whole. */
+/* Whether there is a complete TLV at `at`. */
 static bool fits(const struct tlvs *tlvs, size_t at)
 {
 	return tlvs->size - at >= OW_STAMP_TLV_HEAD &&
@@ -43,7 +43,7 @@ static size_t length_at(const uint8_t *bytes, size_t at)
 	return OW_STAMP_TLV_HEAD + (size_t)ow_load_be16(bytes + at + 2);
 }
 
-/* Of the sequence and the TLVs up to `size`. */
+/* The HMAC of the sequence number and the TLVs up to `size`. */
 static bool hmac_of(const struct ow_stamp_key *key, const uint8_t *sequence, const uint8_t *tlvs, size_t size,
                     uint8_t hmac[OW_STAMP_HMAC])
 {
@@ -53,17 +53,17 @@ static bool hmac_of(const struct ow_stamp_key *key, const uint8_t *sequence, con
 	return ow_stamp_hmac(key, text, 4 + size, hmac);
 }
 
-/* Is there something that needs an HMAC and has none, or a wrong one? *ret_hmac: where a right one is, or `size`. */
+/* Whether an HMAC is needed and is missing or wrong. *ret_hmac: where a valid one is, or `size`. */
 static bool is_broken(const struct tlvs *tlvs, const uint8_t *sequence, bool needed, size_t *ret_hmac)
 {
 	bool others = false;
 	*ret_hmac = tlvs->size;
 	for (size_t at = 0; tlvs->size - at >= OW_STAMP_TLV_HEAD; at += length_at(tlvs->bytes, at)) {
 		if (is_malformed(tlvs, at))
-			return false; /* said by M; nothing behind it is looked at */
+			return false; /* M says so; nothing after it is checked */
 		uint8_t type = tlvs->bytes[at + 1], hmac[OW_STAMP_HMAC];
 		if (*ret_hmac < tlvs->size && type != OW_STAMP_TLV_PADDING)
-			return true; /* behind the HMAC */
+			return true; /* a TLV after the HMAC */
 		others |= type != OW_STAMP_TLV_PADDING;
 		if (type != OW_STAMP_TLV_HMAC)
 			continue;
@@ -91,7 +91,7 @@ void ow_stamp_tlvs_reflect(const uint8_t *bytes, size_t size, const struct ow_st
 		if (malformed)
 			break;
 	}
-	/* Of what it says now, flags included. */
+	/* Computed over the reply, flags included. */
 	if (!broken && hmac < size)
 		(void)hmac_of(key, reply, ret_tlvs, hmac, ret_tlvs + hmac + OW_STAMP_TLV_HEAD);
 }
