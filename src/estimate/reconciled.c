@@ -46,19 +46,19 @@ static struct places make_places(uint64_t seed, const struct ow_reconciled_plan 
 	return places;
 }
 
-static void fill(const struct places *places, const struct ow_sighting *stamps, size_t count,
+static void fill(const struct places *places, const struct ow_sighting *sightings, size_t count,
                  struct ow_reconciled_part *part)
 {
 	uint64_t all = 0;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t digest = ow_mix64(stamps[i].id ^ places->digest_key);
+		uint64_t digest = ow_mix64(sightings[i].id ^ places->digest_key);
 		all += digest;
 		/* The digest of an id is also the sampling hash: it is uniform, and independent of the bucket. */
 		if (digest > places->limit || !places->buckets)
 			continue;
-		uint64_t hash = ow_mum64(stamps[i].id ^ places->key_xor, places->key_mul);
+		uint64_t hash = ow_mum64(sightings[i].id ^ places->key_xor, places->key_mul);
 		struct ow_reconciled_bucket *at = &part->bucket[(hash >> 32) * places->buckets >> 32];
-		at->time += (uint64_t)stamps[i].time_ns;
+		at->time += (uint64_t)sightings[i].time_ns;
 		at->digest += digest;
 		at->packets++;
 	}
@@ -73,13 +73,13 @@ static uint64_t time_bytes(int64_t time_ns)
 	return x ? (70 - (uint64_t)__builtin_clzll(x)) / 7 : 1;
 }
 
-static int make_sample(const struct ow_sighting *stamps, size_t count, uint32_t k, uint64_t seed,
+static int make_sample(const struct ow_sighting *sightings, size_t count, uint32_t k, uint64_t seed,
                        struct ow_synopsis **ret_sample)
 {
 	struct ow_synopsis *sample = NULL;
 	int r = ow_bottomk_create(k, seed, &sample);
 	if (r == 0)
-		ow_bottomk_ops.add(sample, stamps, count);
+		ow_bottomk_ops.add(sample, sightings, count);
 	*ret_sample = sample;
 	return r;
 }
@@ -116,15 +116,16 @@ void ow_reconciled_plan(size_t count, const struct ow_reconciled_options *option
 	*ret_plan = plan;
 }
 
-int ow_reconciled_take(const struct ow_sighting *stamps, size_t count, uint64_t seed,
+int ow_reconciled_take(const struct ow_sighting *sightings, size_t count, uint64_t seed,
                        const struct ow_reconciled_plan *plan, struct ow_reconciled_part *ret_part)
 {
 	struct ow_reconciled_part part = {.buckets = plan->buckets};
 	struct places places = make_places(seed, plan);
 	part.bucket = calloc((size_t)plan->buckets + 1, sizeof *part.bucket);
-	int r = part.bucket ? make_sample(stamps, count, plan->sample ? plan->sample : 1, seed, &part.sample) : -ENOMEM;
+	int r = part.bucket ? make_sample(sightings, count, plan->sample ? plan->sample : 1, seed, &part.sample)
+	                    : -ENOMEM;
 	if (r == 0) {
-		fill(&places, stamps, count, &part);
+		fill(&places, sightings, count, &part);
 		r = plan->complete ? keep_times(&part) : 0;
 	}
 	if (r < 0)

@@ -52,7 +52,7 @@ struct ow_reconciled_part {
 };
 
 /* Makes the part of a point. 0 or -ENOMEM. */
-int ow_reconciled_take(const struct ow_sighting *stamps, size_t count, uint64_t seed,
+int ow_reconciled_take(const struct ow_sighting *sightings, size_t count, uint64_t seed,
                        const struct ow_reconciled_plan *plan, struct ow_reconciled_part *ret_part);
 void ow_reconciled_part_done(struct ow_reconciled_part *part);
 /* Bytes of the encoded part, without headers. */

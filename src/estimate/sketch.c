@@ -169,15 +169,15 @@ static void take(const struct ow_sketch *sketch, const struct ow_sketch_record *
 		ret_stamps[i] = (struct ow_sighting){ow_mix64(records[i].id ^ sketch->key), records[i].time_ns};
 }
 
-typedef void (*adder)(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count);
+typedef void (*adder)(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count);
 
 static void add_batches(struct ow_sketch *sketch, adder add, const struct ow_sketch_record *records, size_t count)
 {
-	struct ow_sighting stamps[BATCH];
+	struct ow_sighting sightings[BATCH];
 	for (size_t done = 0, batch; done < count; done += batch) {
 		batch = count - done < BATCH ? count - done : BATCH;
-		take(sketch, records + done, batch, stamps);
-		add(sketch->synopsis, stamps, batch);
+		take(sketch, records + done, batch, sightings);
+		add(sketch->synopsis, sightings, batch);
 	}
 }
 
@@ -209,14 +209,14 @@ int ow_sketch_add_bytes(struct ow_sketch *sketch, const void *bytes, size_t size
 	return ow_sketch_add(sketch, &record, 1, err);
 }
 
-static void add_before(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
+static void add_before(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count)
 {
-	ow_finecomb_before((struct ow_finecomb *)synopsis, stamps, count);
+	ow_finecomb_before((struct ow_finecomb *)synopsis, sightings, count);
 }
 
-static void add_after(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
+static void add_after(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count)
 {
-	ow_finecomb_after((struct ow_finecomb *)synopsis, stamps, count);
+	ow_finecomb_after((struct ow_finecomb *)synopsis, sightings, count);
 }
 
 int ow_sketch_add_near(struct ow_sketch *sketch, bool after, const struct ow_sketch_record *records, size_t count,
@@ -248,10 +248,10 @@ static int by_id(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
-static bool in_order(const struct ow_sighting *stamps, size_t count)
+static bool in_order(const struct ow_sighting *sightings, size_t count)
 {
 	for (size_t i = 1; i < count; i++) {
-		if (stamps[i].time_ns < stamps[i - 1].time_ns)
+		if (sightings[i].time_ns < sightings[i - 1].time_ns)
 			return false;
 	}
 	return true;
@@ -329,15 +329,15 @@ int ow_sketch_merge(struct ow_sketch *sketch, struct ow_sketch *other, struct ow
 	return 0;
 }
 
-/* Removes the records in `out` from `stamps`; both are sorted by id. Returns how many are left, or -EINVAL. */
-static int64_t take_out(struct ow_sighting *stamps, size_t count, const struct ow_sighting *out, size_t outs)
+/* Removes the records in `out` from `sightings`; both are sorted by id. Returns how many are left, or -EINVAL. */
+static int64_t take_out(struct ow_sighting *sightings, size_t count, const struct ow_sighting *out, size_t outs)
 {
 	size_t left = 0, found = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (found < outs && by_id(&stamps[i], &out[found]) == 0)
+		if (found < outs && by_id(&sightings[i], &out[found]) == 0)
 			found++;
 		else
-			stamps[left++] = stamps[i];
+			sightings[left++] = sightings[i];
 	}
 	return found == outs ? (int64_t)left : -EINVAL;
 }

@@ -91,26 +91,26 @@ static size_t memory(const struct ow_synopsis *synopsis)
 }
 
 /* sign: 1 adds, -1 removes. The low bits of the hash select the counter, the highest bit is the sign. */
-static inline void update(struct ow_ams *ams, const struct ow_sighting *stamps, size_t count, uint32_t sign)
+static inline void update(struct ow_ams *ams, const struct ow_sighting *sightings, size_t count, uint32_t sign)
 {
 	const uint64_t key_xor = ams->key_xor, key_mul = ams->key_mul;
 	const uint32_t mask = ams->counters - 1;
 	uint32_t *z = ams->z;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t hash = ow_mum64(stamps[i].id ^ key_xor, key_mul);
+		uint64_t hash = ow_mum64(sightings[i].id ^ key_xor, key_mul);
 		uint32_t negative = (uint32_t)(hash >> 63);
 		z[hash & mask] += (sign ^ -negative) + negative; /* a branch would be mispredicted half of the time */
 	}
 }
 
-static void add(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
+static void add(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count)
 {
-	update(ams_of(synopsis), stamps, count, 1);
+	update(ams_of(synopsis), sightings, count, 1);
 }
 
-static void take_out(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
+static void take_out(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count)
 {
-	update(ams_of(synopsis), stamps, count, UINT32_MAX);
+	update(ams_of(synopsis), sightings, count, UINT32_MAX);
 }
 
 static bool same_shape(const struct ow_synopsis *a, const struct ow_synopsis *b)

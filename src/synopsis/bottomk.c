@@ -124,14 +124,14 @@ static inline void add_entry(struct ow_bottomk *bottomk, struct ow_bottomk_entry
 	bottomk->sorted = false;
 }
 
-static void add(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
+static void add(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count)
 {
 	struct ow_bottomk *bottomk = bottomk_of(synopsis);
 	const uint64_t key = bottomk->key;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t rank = ow_mix64(stamps[i].id ^ key);
+		uint64_t rank = ow_mix64(sightings[i].id ^ key);
 		if (bottomk->count < bottomk->k || rank <= bottomk->entry[0].rank)
-			add_entry(bottomk, (struct ow_bottomk_entry){rank, stamps[i].time_ns});
+			add_entry(bottomk, (struct ow_bottomk_entry){rank, sightings[i].time_ns});
 	}
 }
 

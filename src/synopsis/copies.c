@@ -157,7 +157,7 @@ static uint64_t name_copy(struct ow_copies *copies, uint64_t base_id)
 	return copy.id;
 }
 
-void ow_copies_name(struct ow_copies *copies, struct ow_sighting *stamps, size_t count)
+void ow_copies_name(struct ow_copies *copies, struct ow_sighting *sightings, size_t count)
 {
 	uint64_t *slot = copies->slot;
 	unsigned bits = copies->bits;
@@ -165,15 +165,15 @@ void ow_copies_name(struct ow_copies *copies, struct ow_sighting *stamps, size_t
 	for (size_t from = 0; from < count; from += OW_COPIES_AHEAD) {
 		size_t to = count - from < OW_COPIES_AHEAD ? count : from + OW_COPIES_AHEAD;
 		for (size_t i = from; i < to; i++)
-			__builtin_prefetch(&slot[key_of(stamps[i].id) >> (64 - bits)], 1);
+			__builtin_prefetch(&slot[key_of(sightings[i].id) >> (64 - bits)], 1);
 		for (size_t i = from; i < to; i++) {
-			uint64_t key = key_of(stamps[i].id);
+			uint64_t key = key_of(sightings[i].id);
 			size_t at = probe(slot, bits, key);
 			if (!slot[at]) {
 				slot[at] = key;
 				firsts++;
 			} else {
-				stamps[i].id = name_copy(copies, stamps[i].id);
+				sightings[i].id = name_copy(copies, sightings[i].id);
 			}
 		}
 	}
@@ -262,7 +262,7 @@ const struct ow_copy *ow_copies_find(const struct ow_copy *copy, size_t count, u
 	return count ? bsearch(&key, copy, count, sizeof *copy, by_name) : NULL;
 }
 
-int ow_copies_rename(struct ow_sighting *stamps, size_t count)
+int ow_copies_rename(struct ow_sighting *sightings, size_t count)
 {
 	struct ow_copies copies;
 	ow_copies_init(&copies);
@@ -271,7 +271,7 @@ int ow_copies_rename(struct ow_sighting *stamps, size_t count)
 		size_t step = count - from < OW_COPIES_STEP ? count - from : OW_COPIES_STEP;
 		r = ow_copies_reserve(&copies, step);
 		if (r == 0)
-			ow_copies_name(&copies, stamps + from, step);
+			ow_copies_name(&copies, sightings + from, step);
 	}
 	ow_copies_done(&copies);
 	return r;

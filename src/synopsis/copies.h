@@ -19,7 +19,7 @@ static inline uint64_t ow_copy_next(uint64_t id)
 
 /* Renames in place, in the order of the list. 0 or -ENOMEM; after an error some may be renamed. Temporarily needs up to
  * 22 bytes for each packet, and 50 more for each copy. */
-int ow_copies_rename(struct ow_sighting *stamps, size_t count);
+int ow_copies_rename(struct ow_sighting *sightings, size_t count);
 
 /* A further copy of an identical packet. */
 struct ow_copy {
@@ -50,7 +50,7 @@ int ow_copies_reserve(struct ow_copies *copies, size_t count);
 /* Prepares for about `count` packets, so that the table need not grow later. If memory is short, it grows later. */
 void ow_copies_expect(struct ow_copies *copies, size_t count);
 /* Renames in place; the caller has reserved room. */
-void ow_copies_name(struct ow_copies *copies, struct ow_sighting *stamps, size_t count);
+void ow_copies_name(struct ow_copies *copies, struct ow_sighting *sightings, size_t count);
 /* Removes the packets that are not to be kept, and their copies. The remaining copies stay in order. */
 typedef bool (*ow_copies_choice)(const void *arg, uint64_t base_id);
 void ow_copies_keep(struct ow_copies *copies, ow_copies_choice keep, const void *arg);

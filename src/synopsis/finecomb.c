@@ -133,13 +133,14 @@ struct picked {
 
 /* As in the LDA: the upper half of a hash decides about sampling, the lower half selects the row. Returns the number of
  * sampled packets. */
-static inline size_t pick(const struct ow_finecomb *f, const struct ow_sighting *stamps, size_t count, struct picked *p)
+static inline size_t pick(const struct ow_finecomb *f, const struct ow_sighting *sightings, size_t count,
+                          struct picked *p)
 {
 	uint64_t hash[BATCH + 1];
 	uint8_t which[BATCH + 1];
 	size_t taken = 0;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t h = ow_mum64(stamps[i].id ^ f->key[0], f->key[1]);
+		uint64_t h = ow_mum64(sightings[i].id ^ f->key[0], f->key[1]);
 		hash[taken] = h;
 		which[taken] = (uint8_t)i;
 		taken += (uint32_t)(h >> 32) <= f->params.bank[0].limit;
@@ -148,7 +149,7 @@ static inline size_t pick(const struct ow_finecomb *f, const struct ow_sighting 
 		uint32_t bank = 0;
 		for (uint32_t k = 1; k < f->params.banks; k++)
 			bank += (uint32_t)(hash[i] >> 32) <= f->params.bank[k].limit;
-		const struct ow_sighting *s = &stamps[which[i]];
+		const struct ow_sighting *s = &sightings[which[i]];
 		uint32_t row = (uint32_t)((uint64_t)(uint32_t)hash[i] * f->params.bank[bank].buckets >> 32);
 		p->entry[i] = (struct ow_finecomb_entry){(uint64_t)s->time_ns, ow_mix64(s->id ^ f->key[2]),
 		                                         f->first[bank] + row};
@@ -187,14 +188,14 @@ static inline void update(struct ow_finecomb *f, const struct picked *p, size_t 
 	}
 }
 
-static void finecomb_add(struct ow_synopsis *s, const struct ow_sighting *stamps, size_t count)
+static void finecomb_add(struct ow_synopsis *s, const struct ow_sighting *sightings, size_t count)
 {
 	struct ow_finecomb *f = finecomb_of(s);
 	struct picked p;
 	bool prefetch = bucket_count(f) * sizeof *f->bucket > PREFETCH_BYTES;
-	for (size_t batch; count; stamps += batch, count -= batch) {
+	for (size_t batch; count; sightings += batch, count -= batch) {
 		batch = count < BATCH ? count : BATCH;
-		size_t taken = pick(f, stamps, batch, &p);
+		size_t taken = pick(f, sightings, batch, &p);
 		update(f, &p, taken, 1, prefetch);
 		if (f->sender)
 			continue;
@@ -229,13 +230,13 @@ static void forget(struct ow_finecomb_stash *s, const struct ow_finecomb_entry *
 		s->head = 0;
 }
 
-static void finecomb_remove(struct ow_synopsis *s, const struct ow_sighting *stamps, size_t count)
+static void finecomb_remove(struct ow_synopsis *s, const struct ow_sighting *sightings, size_t count)
 {
 	struct ow_finecomb *f = finecomb_of(s);
 	struct picked p;
-	for (size_t batch; count; stamps += batch, count -= batch) {
+	for (size_t batch; count; sightings += batch, count -= batch) {
 		batch = count < BATCH ? count : BATCH;
-		size_t taken = pick(f, stamps, batch, &p);
+		size_t taken = pick(f, sightings, batch, &p);
 		update(f, &p, taken, UINT64_MAX, false);
 		for (size_t i = 0; i < taken; i++) {
 			forget(&f->stash[p.bank[i]][OW_STASH_POST_START], &p.entry[i]);
@@ -244,28 +245,28 @@ static void finecomb_remove(struct ow_synopsis *s, const struct ow_sighting *sta
 	}
 }
 
-static void beside(struct ow_finecomb *f, const struct ow_sighting *stamps, size_t count, enum ow_finecomb_side side,
+static void beside(struct ow_finecomb *f, const struct ow_sighting *sightings, size_t count, enum ow_finecomb_side side,
                    void (*keep)(struct ow_finecomb_stash *, const struct ow_finecomb_entry *))
 {
 	struct picked p;
 	if (f->sender)
 		return;
-	for (size_t batch; count; stamps += batch, count -= batch) {
+	for (size_t batch; count; sightings += batch, count -= batch) {
 		batch = count < BATCH ? count : BATCH;
-		size_t taken = pick(f, stamps, batch, &p);
+		size_t taken = pick(f, sightings, batch, &p);
 		for (size_t i = 0; i < taken; i++)
 			keep(&f->stash[p.bank[i]][side], &p.entry[i]);
 	}
 }
 
-void ow_finecomb_before(struct ow_finecomb *finecomb, const struct ow_sighting *stamps, size_t count)
+void ow_finecomb_before(struct ow_finecomb *finecomb, const struct ow_sighting *sightings, size_t count)
 {
-	beside(finecomb, stamps, count, OW_STASH_PRE_START, keep_last);
+	beside(finecomb, sightings, count, OW_STASH_PRE_START, keep_last);
 }
 
-void ow_finecomb_after(struct ow_finecomb *finecomb, const struct ow_sighting *stamps, size_t count)
+void ow_finecomb_after(struct ow_finecomb *finecomb, const struct ow_sighting *sightings, size_t count)
 {
-	beside(finecomb, stamps, count, OW_STASH_POST_END, keep_first);
+	beside(finecomb, sightings, count, OW_STASH_POST_END, keep_first);
 }
 
 /*

@@ -103,8 +103,8 @@ void ow_finecomb_send_only(struct ow_finecomb *finecomb);
  * ones after it. Times count from the start of the interval, as always. `add` stashes packets of the interval itself,
  * so it needs them in order of arrival, too (the buckets do not need it).
  */
-void ow_finecomb_before(struct ow_finecomb *finecomb, const struct ow_sighting *stamps, size_t count);
-void ow_finecomb_after(struct ow_finecomb *finecomb, const struct ow_sighting *stamps, size_t count);
+void ow_finecomb_before(struct ow_finecomb *finecomb, const struct ow_sighting *sightings, size_t count);
+void ow_finecomb_after(struct ow_finecomb *finecomb, const struct ow_sighting *sightings, size_t count);
 
 /* The i-th entry of a stash, 0 the oldest. */
 static inline const struct ow_finecomb_entry *ow_finecomb_entry(const struct ow_finecomb_stash *stash, uint32_t i)

@@ -196,15 +196,16 @@ struct pending {
 };
 
 /* banks and plain (unfolded, order 0) are constants in the fast calls, so that the loops are unrolled. */
-static inline __attribute__((always_inline)) void update_batch(struct ow_fold *fold, const struct ow_sighting *stamps,
-                                                               size_t count, bool add, unsigned banks, bool plain)
+static inline __attribute__((always_inline)) void update_batch(struct ow_fold *fold,
+                                                               const struct ow_sighting *sightings, size_t count,
+                                                               bool add, unsigned banks, bool plain)
 {
 	const struct ow_fold_secret secret = fold->secret;
 	const struct ow_fold_params params = fold->params;
 	uint64_t *cell = fold->cell;
 	struct pending pending[BATCH];
 	for (size_t i = 0; i < count; i++) {
-		uint64_t key = ow_fold_key(&secret, stamps[i].id), places = ow_fold_places(&secret, key);
+		uint64_t key = ow_fold_key(&secret, sightings[i].id), places = ow_fold_places(&secret, key);
 		uint64_t word = ow_fold_word(&secret, key, places);
 		pending[i].word = add ? word : -word;
 		for (unsigned bank = 0; bank < banks; bank++) {
@@ -220,34 +221,34 @@ static inline __attribute__((always_inline)) void update_batch(struct ow_fold *f
 	}
 }
 
-static void update(struct ow_fold *fold, const struct ow_sighting *stamps, size_t count, bool add)
+static void update(struct ow_fold *fold, const struct ow_sighting *sightings, size_t count, bool add)
 {
 	bool plain = fold->params.cells == OW_FOLD_CELLS && fold->params.order == 0;
-	for (size_t n; count; stamps += n, count -= n) {
+	for (size_t n; count; sightings += n, count -= n) {
 		n = count < BATCH ? count : BATCH;
 		if (plain && fold->params.banks == 4)
-			update_batch(fold, stamps, n, add, 4, true);
+			update_batch(fold, sightings, n, add, 4, true);
 		else if (plain)
-			update_batch(fold, stamps, n, add, 3, true);
+			update_batch(fold, sightings, n, add, 3, true);
 		else
-			update_batch(fold, stamps, n, add, fold->params.banks, false);
+			update_batch(fold, sightings, n, add, fold->params.banks, false);
 	}
 }
 
-static void add(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
+static void add(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count)
 {
 	struct ow_fold *fold = fold_of(synopsis);
-	update(fold, stamps, count, true);
+	update(fold, sightings, count, true);
 	if (fold->ams)
-		fold->ams->ops->add(fold->ams, stamps, count);
+		fold->ams->ops->add(fold->ams, sightings, count);
 }
 
-static void take_out(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
+static void take_out(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count)
 {
 	struct ow_fold *fold = fold_of(synopsis);
-	update(fold, stamps, count, false);
+	update(fold, sightings, count, false);
 	if (fold->ams)
-		fold->ams->ops->remove(fold->ams, stamps, count);
+		fold->ams->ops->remove(fold->ams, sightings, count);
 }
 
 static bool same_shape(const struct ow_synopsis *a, const struct ow_synopsis *b)

@@ -96,14 +96,14 @@ static size_t lda_memory(const struct ow_synopsis *s)
  * already uniform, so one multiplication suffices. Packets that no bank takes are skipped without a branch, because at
  * p = 1/2 it would be mispredicted for every other packet.
  */
-static inline size_t sample(const struct ow_lda *lda, const struct ow_sighting *stamps, size_t count,
+static inline size_t sample(const struct ow_lda *lda, const struct ow_sighting *sightings, size_t count,
                             uint64_t hash[BATCH + 1], uint8_t which[BATCH + 1])
 {
 	uint64_t key = lda->key[0], multiplier = lda->key[1];
 	uint32_t limit = lda->params.bank[0].limit;
 	size_t taken = 0;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t h = ow_mum64(stamps[i].id ^ key, multiplier);
+		uint64_t h = ow_mum64(sightings[i].id ^ key, multiplier);
 		hash[taken] = h;
 		which[taken] = (uint8_t)i;
 		taken += (uint32_t)(h >> 32) <= limit;
@@ -120,15 +120,15 @@ static inline uint32_t bucket_of(const struct ow_lda *lda, uint64_t hash)
 	return lda->first[bank] + (uint32_t)((uint64_t)(uint32_t)hash * lda->params.bank[bank].buckets >> 32);
 }
 
-static inline void update(struct ow_lda *lda, const struct ow_sighting *stamps, size_t count, uint64_t sign)
+static inline void update(struct ow_lda *lda, const struct ow_sighting *sightings, size_t count, uint64_t sign)
 {
 	uint64_t hash[BATCH + 1];
 	uint8_t which[BATCH + 1];
 	uint32_t index[BATCH];
 	bool prefetch = lda_memory(&lda->base) > PREFETCH_BYTES;
-	for (size_t batch; count; stamps += batch, count -= batch) {
+	for (size_t batch; count; sightings += batch, count -= batch) {
 		batch = count < BATCH ? count : BATCH;
-		size_t taken = sample(lda, stamps, batch, hash, which);
+		size_t taken = sample(lda, sightings, batch, hash, which);
 		if (lda->params.banks == 1)
 			for (size_t i = 0; i < taken; i++)
 				index[i] = (uint32_t)((uint64_t)(uint32_t)hash[i] * lda->params.bank[0].buckets >> 32);
@@ -140,20 +140,20 @@ static inline void update(struct ow_lda *lda, const struct ow_sighting *stamps, 
 				__builtin_prefetch(&lda->bucket[index[i]], 1);
 		for (size_t i = 0; i < taken; i++) {
 			struct ow_lda_bucket *b = &lda->bucket[index[i]];
-			b->time += sign * (uint64_t)stamps[which[i]].time_ns;
+			b->time += sign * (uint64_t)sightings[which[i]].time_ns;
 			b->packets += sign;
 		}
 	}
 }
 
-static void lda_add(struct ow_synopsis *s, const struct ow_sighting *stamps, size_t count)
+static void lda_add(struct ow_synopsis *s, const struct ow_sighting *sightings, size_t count)
 {
-	update(lda_of(s), stamps, count, 1);
+	update(lda_of(s), sightings, count, 1);
 }
 
-static void lda_remove(struct ow_synopsis *s, const struct ow_sighting *stamps, size_t count)
+static void lda_remove(struct ow_synopsis *s, const struct ow_sighting *sightings, size_t count)
 {
-	update(lda_of(s), stamps, count, UINT64_MAX);
+	update(lda_of(s), sightings, count, UINT64_MAX);
 }
 
 static int combine(struct ow_lda *lda, const struct ow_lda *other, uint64_t sign)

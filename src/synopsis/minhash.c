@@ -53,11 +53,11 @@ static size_t minhash_memory(const struct ow_synopsis *synopsis)
 	return ((const struct ow_minhash *)synopsis)->slots * sizeof(uint64_t);
 }
 
-static void minhash_add(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
+static void minhash_add(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count)
 {
 	struct ow_minhash *minhash = (struct ow_minhash *)synopsis;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t hash = ow_mix64(stamps[i].id ^ minhash->key);
+		uint64_t hash = ow_mix64(sightings[i].id ^ minhash->key);
 		uint64_t *slot = minhash->slot + ((hash >> 32) * minhash->slots >> 32);
 		/*
 		 * The bits that selected the slot go to the end: they are nearly the same for all packets of the slot.

@@ -76,31 +76,31 @@ static inline uint32_t bucket_of(const struct ow_moments *m, uint64_t id)
 	return (uint32_t)((ow_mix64(id ^ m->key) >> 32) * m->buckets >> 32);
 }
 
-static inline void update(struct ow_moments *m, const struct ow_sighting *stamps, size_t count, uint64_t sign)
+static inline void update(struct ow_moments *m, const struct ow_sighting *sightings, size_t count, uint64_t sign)
 {
 	uint32_t index[BATCH];
 	bool prefetch = moments_memory(&m->base) > PREFETCH_BYTES;
 	m->packets += sign * count;
-	for (size_t batch; count; stamps += batch, count -= batch) {
+	for (size_t batch; count; sightings += batch, count -= batch) {
 		batch = count < BATCH ? count : BATCH;
 		for (size_t i = 0; i < batch; i++) {
-			index[i] = bucket_of(m, stamps[i].id);
+			index[i] = bucket_of(m, sightings[i].id);
 			if (prefetch)
 				__builtin_prefetch(&m->time[index[i]], 1);
 		}
 		for (size_t i = 0; i < batch; i++)
-			m->time[index[i]] += sign * (uint64_t)stamps[i].time_ns;
+			m->time[index[i]] += sign * (uint64_t)sightings[i].time_ns;
 	}
 }
 
-static void moments_add(struct ow_synopsis *s, const struct ow_sighting *stamps, size_t count)
+static void moments_add(struct ow_synopsis *s, const struct ow_sighting *sightings, size_t count)
 {
-	update(moments_of(s), stamps, count, 1);
+	update(moments_of(s), sightings, count, 1);
 }
 
-static void moments_remove(struct ow_synopsis *s, const struct ow_sighting *stamps, size_t count)
+static void moments_remove(struct ow_synopsis *s, const struct ow_sighting *sightings, size_t count)
 {
-	update(moments_of(s), stamps, count, UINT64_MAX);
+	update(moments_of(s), sightings, count, UINT64_MAX);
 }
 
 static int combine(struct ow_moments *m, const struct ow_moments *other, uint64_t sign)
@@ -181,11 +181,11 @@ const struct ow_synopsis_ops ow_moments_ops = {
 	.describe = moments_describe,
 };
 
-void ow_moments_count(const struct ow_moments *moments, const struct ow_sighting *stamps, size_t count,
+void ow_moments_count(const struct ow_moments *moments, const struct ow_sighting *sightings, size_t count,
                       uint32_t *counts)
 {
 	for (size_t i = 0; i < count; i++)
-		counts[bucket_of(moments, stamps[i].id)]++;
+		counts[bucket_of(moments, sightings[i].id)]++;
 }
 
 uint32_t ow_moments_buckets(double error)

@@ -39,7 +39,7 @@ int ow_moments_create_for(size_t memory, const struct ow_sizing *sizing, uint64_
                           struct ow_synopsis **ret_synopsis);
 
 /* Adds each packet to the count of its bucket; ignores times. counts: one for each bucket. */
-void ow_moments_count(const struct ow_moments *moments, const struct ow_sighting *stamps, size_t count,
+void ow_moments_count(const struct ow_moments *moments, const struct ow_sighting *sightings, size_t count,
                       uint32_t *counts);
 
 /* The number of buckets for which the standard deviation is within `error` (relative) in 95 % of cases: 1.96 / sqrt(2

@@ -122,16 +122,16 @@ static inline __attribute__((always_inline)) void update(struct ow_rda_cell *cel
 }
 
 /* sign: 1 adds, -1 removes. Compiled for each number of banks, so that the inner loops are unrolled. */
-static inline __attribute__((always_inline)) void put(struct ow_rda *rda, const struct ow_sighting *stamps,
+static inline __attribute__((always_inline)) void put(struct ow_rda *rda, const struct ow_sighting *sightings,
                                                       size_t count, int64_t sign, uint32_t banks, bool checked)
 {
 	uint32_t one = (uint32_t)sign;
 	if (rda_memory(&rda->base) <= IN_CACHE) {
 		for (size_t i = 0; i < count; i++) {
 			uint32_t place[OW_RDA_BANKS_MAX] = {0};
-			uint64_t id = places(rda, stamps[i].id, banks, checked, place);
+			uint64_t id = places(rda, sightings[i].id, banks, checked, place);
 			for (uint32_t b = 0; b < banks; b++)
-				update(rda->cell + place[b], id, (uint64_t)stamps[i].time_ns * (uint64_t)sign, one);
+				update(rda->cell + place[b], id, (uint64_t)sightings[i].time_ns * (uint64_t)sign, one);
 		}
 		return;
 	}
@@ -140,40 +140,40 @@ static inline __attribute__((always_inline)) void put(struct ow_rda *rda, const 
 	for (size_t start = 0; start < count; start += AHEAD) {
 		size_t n = count - start < AHEAD ? count - start : AHEAD;
 		for (size_t i = 0; i < n; i++) {
-			id[i] = places(rda, stamps[start + i].id, banks, checked, place[i]);
+			id[i] = places(rda, sightings[start + i].id, banks, checked, place[i]);
 			for (uint32_t b = 0; b < banks; b++)
 				__builtin_prefetch(rda->cell + place[i][b], 1);
 		}
 		for (size_t i = 0; i < n; i++) {
 			for (uint32_t b = 0; b < banks; b++)
 				update(rda->cell + place[i][b], id[i],
-				       (uint64_t)stamps[start + i].time_ns * (uint64_t)sign, one);
+				       (uint64_t)sightings[start + i].time_ns * (uint64_t)sign, one);
 		}
 	}
 }
 
-static void put_any(struct ow_rda *rda, const struct ow_sighting *stamps, size_t count, int64_t sign)
+static void put_any(struct ow_rda *rda, const struct ow_sighting *sightings, size_t count, int64_t sign)
 {
 	if (rda->params.checked && rda->params.banks == 2)
-		put(rda, stamps, count, sign, 2, true);
+		put(rda, sightings, count, sign, 2, true);
 	else if (rda->params.checked && rda->params.banks == 3)
-		put(rda, stamps, count, sign, 3, true);
+		put(rda, sightings, count, sign, 3, true);
 	else if (rda->params.checked && rda->params.banks == 4)
-		put(rda, stamps, count, sign, 4, true);
+		put(rda, sightings, count, sign, 4, true);
 	else if (!rda->params.checked && rda->params.banks == 2)
-		put(rda, stamps, count, sign, 2, false);
+		put(rda, sightings, count, sign, 2, false);
 	else
-		put(rda, stamps, count, sign, rda->params.banks, rda->params.checked);
+		put(rda, sightings, count, sign, rda->params.banks, rda->params.checked);
 }
 
-static void rda_add(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
+static void rda_add(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count)
 {
-	put_any((struct ow_rda *)synopsis, stamps, count, 1);
+	put_any((struct ow_rda *)synopsis, sightings, count, 1);
 }
 
-static void rda_remove(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
+static void rda_remove(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count)
 {
-	put_any((struct ow_rda *)synopsis, stamps, count, -1);
+	put_any((struct ow_rda *)synopsis, sightings, count, -1);
 }
 
 static bool rda_same_shape(const struct ow_synopsis *a, const struct ow_synopsis *b)

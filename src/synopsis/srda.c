@@ -68,25 +68,25 @@ static void update(struct ow_srda_cell *cell, uint64_t id, uint32_t idsh, uint64
 	cell->count += one;
 }
 
-static void put(struct ow_srda *srda, const struct ow_sighting *stamps, size_t count, int64_t sign)
+static void put(struct ow_srda *srda, const struct ow_sighting *sightings, size_t count, int64_t sign)
 {
 	for (size_t i = 0; i < count; i++) {
-		uint32_t place[OW_SRDA_HASHES_MAX], idsh = ow_srda_hash(srda, stamps[i].id);
-		ow_srda_places(srda, stamps[i].id, place);
+		uint32_t place[OW_SRDA_HASHES_MAX], idsh = ow_srda_hash(srda, sightings[i].id);
+		ow_srda_places(srda, sightings[i].id, place);
 		for (uint32_t j = 0; j < srda->params.hashes; j++)
-			update(srda->cell + place[j], stamps[i].id, idsh, (uint64_t)stamps[i].time_ns * (uint64_t)sign,
-			       (uint32_t)sign);
+			update(srda->cell + place[j], sightings[i].id, idsh,
+			       (uint64_t)sightings[i].time_ns * (uint64_t)sign, (uint32_t)sign);
 	}
 }
 
-static void srda_add(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
+static void srda_add(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count)
 {
-	put((struct ow_srda *)synopsis, stamps, count, 1);
+	put((struct ow_srda *)synopsis, sightings, count, 1);
 }
 
-static void srda_remove(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count)
+static void srda_remove(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count)
 {
-	put((struct ow_srda *)synopsis, stamps, count, -1);
+	put((struct ow_srda *)synopsis, sightings, count, -1);
 }
 
 static bool srda_same_shape(const struct ow_synopsis *a, const struct ow_synopsis *b)

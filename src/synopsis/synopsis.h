@@ -59,9 +59,9 @@ struct ow_synopsis_ops {
 	/* Bytes of memory of the structure (in a router: SRAM), without this header. */
 	size_t (*memory)(const struct ow_synopsis *synopsis);
 	/* Adds a batch without allocation, lock or system call. */
-	void (*add)(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count);
+	void (*add)(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count);
 	/* Removes packets that were added. NULL if the structure cannot (bottomk, minhash). */
-	void (*remove)(struct ow_synopsis *synopsis, const struct ow_sighting *stamps, size_t count);
+	void (*remove)(struct ow_synopsis *synopsis, const struct ow_sighting *sightings, size_t count);
 	/* this += other, for several queues, ports or machines of one point. */
 	int (*merge)(struct ow_synopsis *synopsis, const struct ow_synopsis *other);
 	/* this -= other: what remains is what the two points do not share. NULL if it has no meaning. */
