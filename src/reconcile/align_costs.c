@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What assignments of identical packets cost. Prices are negative logarithms of probabilities, roughly. */
+#include "reconcile/align_private.h"
+
+#include <math.h>
+
+#define UNUSUAL     0.3 /* a delay outside of the usual ones */
+#define FASTER      4.0 /* a delay that is shorter than the least of the others by a part of it */
+#define FASTER_PART 64
+#define FAR_OCTAVE  3.0 /* a delay that is twice as long as the usual ones and FAR_NS; as much again if twice that */
+#define FAR_NS      1e6
+#define ACAUSAL     9.0  /* a delay below 0 */
+#define NEGATIVE    2.0  /* the same where it is allowed, when choosing */
+#define OUTSIDE     4.0  /* an arrival from before or after the capture: more than one usually costs that is in it */
+#define OUTSIDE_ANY 2.0  /* the same where delays may be below 0 */
+#define COPY_NS     1e6  /* a copy costs 1 more for each of these that it is later than the one before */
+#define SLACK_NS    2000 /* two ticks of a microsecond clock */
+
+uint32_t ow_align_below(const double *time, uint32_t count, double limit)
+{
+	uint32_t low = 0;
+	while (low < count) {
+		uint32_t middle = low + (count - low) / 2;
+		if (time[middle] < limit)
+			low = middle + 1;
+		else
+			count = middle;
+	}
+	return low;
+}
+
+double ow_align_offset(const struct ow_aligner *a, int64_t time_ns)
+{
+	if (time_ns == INT64_MIN || time_ns == INT64_MAX)
+		return time_ns < 0 ? -INFINITY : INFINITY;
+	return ow_align_since_base(a, time_ns);
+}
+
+double ow_align_delay_cost(const struct ow_align_model *model, const struct ow_align_view *v, double turned_delay)
+{
+	double d = turned_delay * v->sign, cost = 0, least = model->ranged ? (double)model->least_ns : 0;
+	if (model->ranged && d > (double)model->high_ns)
+		cost += fmax(UNUSUAL, FAR_OCTAVE * log2(d / ((double)model->high_ns + FAR_NS)));
+	else if (model->ranged && least > 0 && d < least)
+		cost += FASTER * fmin(1, (least - d) / (least / FASTER_PART + SLACK_NS));
+	if (model->causal && d < -SLACK_NS)
+		cost += ACAUSAL;
+	if (v->shortest > 0 && !model->ranged && d < -SLACK_NS)
+		cost += NEGATIVE;
+	/* This grows slowly: a long delay is preferred to a loss. */
+	return v->shortest > 0 ? cost + log1p(v->shortest * fabs(d - v->usual)) / 2 : cost;
+}
+
+/* An arrival from before or after the sender's capture. Where delays may be below 0, it is as likely as a pair. */
+static double outside_cost(const struct ow_align_model *model)
+{
+	return model->causal ? OUTSIDE : OUTSIDE_ANY;
+}
+
+/* Leading packets are lost and leading arrivals nobody sent, as far as the captures cover them. */
+double ow_align_lead(const struct ow_align_model *model, const struct ow_align_view *v, uint32_t i, uint32_t j)
+{
+	double d = v->received[j] - v->sent[i];
+	uint32_t lost = i - ow_align_below(v->sent, i, v->received_from - d);
+	uint32_t outside = ow_align_below(v->received, j, v->sent_from + d);
+	double cost = model->loss * lost + v->skip[j] - v->skip[outside];
+	/* Arrivals that were sent before the capture started took as long, and pay for it as the others do. */
+	cost += outside * (outside_cost(model) + ow_align_delay_cost(model, v, d));
+	/* An arrival close before the first one that counts is rather the same packet. */
+	bool close = v->sign > 0 && j && outside == j && v->received[j] - v->received[j - 1] < COPY_NS;
+	return close ? cost + model->copy : cost;
+}
+
+/* Arrivals before it that were certainly sent while the sender's capture ran have to be skipped. */
+bool ow_align_may_start(const struct ow_aligner *a, const struct ow_align_view *v, uint32_t j)
+{
+	if (!v->starts)
+		return false;
+	uint32_t outside = ow_align_below(v->received, j, v->sent_from + (double)a->model.window_ns);
+	return v->skip[j] - v->skip[outside] < OW_ALIGN_BEAM;
+}
+
+double ow_align_tail(const struct ow_aligner *a, uint32_t i, uint32_t j)
+{
+	const struct ow_align_model *model = &a->model;
+	uint32_t rest = a->receiveds - j - 1;
+	double d = a->received[j] - a->sent[i];
+	double sent_until = nextafter(ow_align_offset(a, model->received_to_ns) - d, INFINITY);
+	double received_until = nextafter(ow_align_offset(a, model->sent_to_ns) + d, INFINITY);
+	uint32_t lost = model->ends ? ow_align_below(a->sent + i + 1, a->sents - i - 1, sent_until) : 0;
+	uint32_t unsent = ow_align_below(a->received + j + 1, rest, received_until);
+	return model->loss * lost + a->skip[j + 1 + unsent] - a->skip[j + 1] + outside_cost(model) * (rest - unsent);
+}
+
+/* The longer the delay, the more of the last arrivals were sent while the sender's capture ran. */
+double ow_align_least_tail(const struct ow_aligner *a, const struct ow_align_row *row, uint32_t j)
+{
+	uint32_t rest = a->receiveds - j - 1;
+	double d = a->received[j] - a->sent[row->low + row->count - 1];
+	double received_until = nextafter(ow_align_offset(a, a->model.sent_to_ns) + d, INFINITY);
+	uint32_t unsent = ow_align_below(a->received + j + 1, rest, received_until);
+	return a->skip[j + 1 + unsent] - a->skip[j + 1] + outside_cost(&a->model) * (rest - unsent);
+}
+
+/* In a crowd, arrivals that are close together are no sign of copies. */
+double ow_align_skip_cost(const struct ow_aligner *a, double since_last)
+{
+	double cost = a->width == OW_ALIGN_WIDTH ? a->model.copy + since_last / COPY_NS : OW_ALIGN_EXTRA;
+	return cost < OW_ALIGN_EXTRA ? cost : OW_ALIGN_EXTRA;
+}
