@@ -127,16 +127,32 @@ static void note_plausible(struct ow_aligner *a, const struct ow_align_view *for
 	}
 }
 
+static void widen_by_arrival(const struct ow_align_arrival *noted, double *least, double *most)
+{
+	if (noted->less_ns > noted->more_ns)
+		return;
+	widen(least, most, (double)noted->less_ns);
+	widen(least, most, (double)noted->more_ns);
+}
+
+/* An arrival without packet next to arrival j may be the one that counts instead. */
+static void widen_by_unpaired(const struct ow_aligner *a, uint32_t j, const struct ow_align_arrival *out, double *least,
+                              double *most)
+{
+	for (uint32_t k = j; k > a->old_receiveds && a->chosen[k - 1] == NONE; k--)
+		widen_by_arrival(out - (j - k) - 1, least, most);
+	for (uint32_t k = j + 1; k < a->receiveds && a->chosen[k] == NONE; k++)
+		widen_by_arrival(out + (k - j), least, most);
+}
+
 /* The delays that the pair of arrival j and its packet may have: those of either, as others were sent or arrived. */
 static void bound_pair(const struct ow_aligner *a, uint32_t j, const struct verdict *verdict,
                        struct ow_align_arrival *out)
 {
 	uint32_t i = out->sent;
 	double d = a->received[j] - a->sent[i], least = d, most = d;
-	if (out->less_ns <= out->more_ns) {
-		widen(&least, &most, (double)out->less_ns);
-		widen(&least, &most, (double)out->more_ns);
-	}
+	widen_by_arrival(out, &least, &most);
+	widen_by_unpaired(a, j, out, &least, &most);
 	if (a->least[i] <= a->most[i]) {
 		widen(&least, &most, a->least[i]);
 		widen(&least, &most, a->most[i]);
@@ -158,10 +174,13 @@ void ow_align_judge(struct ow_aligner *a, const struct ow_align_view *forth, str
 	note_plausible(a, forth, &verdict, arrival);
 	for (uint32_t j = a->old_receiveds; j < a->receiveds; j++) {
 		struct ow_align_arrival *out = &arrival[j - a->old_receiveds];
-		if (out->sent != NONE) {
+		if (out->sent != NONE)
 			bound_pair(a, j, &verdict, out);
+	}
+	for (uint32_t j = a->old_receiveds; j < a->receiveds; j++) {
+		struct ow_align_arrival *out = &arrival[j - a->old_receiveds];
+		if (out->sent != NONE)
 			continue;
-		}
 		bool after = j > 0 && (a->chosen[j - 1] != NONE || (j > a->old_receiveds && out[-1].copy));
 		out->copy = after && a->skip[j + 1] - a->skip[j] < OW_ALIGN_EXTRA;
 		out->less_ns = out->more_ns = 0;

@@ -4,7 +4,7 @@
  * start late at either side. What is stated has to hold: the truth is between the bounds.
  */
 #include "base/random.h"
-#include "reconcile/align.h"
+#include "reconcile/align_private.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -260,9 +260,262 @@ static void a_period_stays_open(void **state)
 	ow_aligner_free(aligner);
 }
 
+/* -- all assignments of a few copies --------------------------------------------------------------------------------
+ *
+ * An oracle that knows formulas section 4 and nothing of the lattice: it lists every assignment that keeps order and adds up
+ * what it costs. */
+
+#define FEW     5
+#define LAMBDA  4.0
+#define COPY    14.0
+#define CAP     10.0 /* most that a change of the delay costs */
+#define NEAR    16.0 /* assignments that cost this much more than the best are not plausible */
+#define UNCERTAIN 6.0
+#define UNSENT  60.0 /* an arrival that is neither a packet nor a copy */
+#define SLOT    3e6
+#define EARLIEST (-2000.0)
+
+struct few {
+	int64_t sent[FEW], received[FEW];
+	int sents, receiveds;
+	double sigma;
+};
+
+static double copy_price(const struct few *f, int j)
+{
+	double price = j ? COPY + (double)(f->received[j] - f->received[j - 1]) / 1e6 : UNSENT;
+	return fmin(price, UNSENT);
+}
+
+/* packet[j]: which packet arrival j is, or -1. */
+static double price_of(const struct few *f, const int packet[FEW])
+{
+	double price = LAMBDA * f->sents, copies = 0, last_delay = 0;
+	int last = -1, skipped = 0;
+	for (int j = 0; j < f->receiveds; j++) {
+		if (packet[j] < 0) {
+			price += copy_price(f, j);
+			copies += copy_price(f, j);
+			skipped++;
+			continue;
+		}
+		double delay = (double)(f->received[j] - f->sent[packet[j]]);
+		price -= LAMBDA; /* not lost */
+		/* Behind many copies, or an arrival that nobody sent, nothing is known of the delay. */
+		bool known = skipped < OW_ALIGN_KEPT && copies <= UNSENT;
+		if (last >= 0)
+			price += known ? fmin(fabs(delay - last_delay) / f->sigma, CAP) : CAP;
+		last = j;
+		last_delay = delay;
+		skipped = 0;
+		copies = 0;
+	}
+	return price;
+}
+
+/* Calls `each` with every assignment. */
+static void list_all(const struct few *f, int packet[FEW], int j, int next,
+                     void (*each)(const struct few *f, const int packet[FEW], void *arg), void *arg)
+{
+	if (j == f->receiveds || j == FEW) {
+		each(f, packet, arg);
+		return;
+	}
+	packet[j] = -1;
+	list_all(f, packet, j + 1, next, each, arg);
+	for (int i = next; i < f->sents; i++) {
+		if ((double)(f->received[j] - f->sent[i]) < EARLIEST)
+			break;
+		packet[j] = i;
+		list_all(f, packet, j + 1, i + 1, each, arg);
+	}
+}
+
+static int pairs_of(const struct few *f, const int packet[FEW])
+{
+	int pairs = 0;
+	for (int j = 0; j < f->receiveds; j++)
+		pairs += packet[j] >= 0;
+	return pairs;
+}
+
+static void keep_best(const struct few *f, const int packet[FEW], void *arg)
+{
+	double *best = arg, price = price_of(f, packet);
+	if (pairs_of(f, packet) && price < *best)
+		*best = price;
+}
+
+/* The least that the lattice found. */
+static double least_cost(const struct ow_aligner *a)
+{
+	double least = INFINITY;
+	for (uint32_t j = 0; j < a->receiveds; j++) {
+		const struct ow_align_row *row = &a->plain.row[j];
+		for (uint32_t k = 0; k < row->count; k++)
+			least = fmin(least, a->plain.cost[row->at + k] + ow_align_tail(a, row->low + k, j));
+	}
+	return least;
+}
+
+struct stated {
+	double best;
+	struct ow_align_arrival arrival[FEW];
+	int pairs;
+	double least, most; /* sums of the bounds */
+	double least_min, most_min, least_max, most_max;
+};
+
+static void state(const struct few *f, struct stated *s)
+{
+	s->pairs = 0;
+	s->least = s->most = 0;
+	s->least_min = s->most_min = INFINITY;
+	s->least_max = s->most_max = -INFINITY;
+	int last = -1;
+	for (int j = 0; j < f->receiveds; j++) {
+		const struct ow_align_arrival *out = &s->arrival[j];
+		if (out->sent == OW_ALIGN_NONE)
+			continue;
+		assert_true((int)out->sent > last && (int)out->sent < f->sents);
+		last = (int)out->sent;
+		assert_true(out->less_ns >= 0 && out->more_ns >= 0);
+		double d = (double)(f->received[j] - f->sent[out->sent]), least = d - (double)out->less_ns,
+		       most = d + (double)out->more_ns;
+		s->pairs++;
+		s->least += least;
+		s->most += most;
+		s->least_min = fmin(s->least_min, least);
+		s->most_min = fmin(s->most_min, most);
+		s->least_max = fmax(s->least_max, least);
+		s->most_max = fmax(s->most_max, most);
+	}
+}
+
+/*
+ * A plausible assignment with as many pairs lies within the bounds: always if it costs UNCERTAIN more than the best one,
+ * which is what formulas section 4 asks for, and hardly ever not if it costs NEAR more. (Of two arrivals far apart, one
+ * may take the place of the other, with all between them shifted.)
+ */
+static unsigned checked, outside;
+
+static void check_plausible(const struct few *f, const int packet[FEW], void *arg)
+{
+	struct stated *s = arg;
+	int pairs = pairs_of(f, packet);
+	double price = price_of(f, packet);
+	if (!pairs || pairs != s->pairs || price > s->best + NEAR - 1e-6)
+		return;
+	double sum = 0, min = INFINITY, max = -INFINITY;
+	for (int j = 0; j < f->receiveds; j++) {
+		if (packet[j] < 0)
+			continue;
+		double d = (double)(f->received[j] - f->sent[packet[j]]);
+		sum += d;
+		min = fmin(min, d);
+		max = fmax(max, d);
+	}
+	bool inside = sum >= s->least - pairs && sum <= s->most + pairs && min >= s->least_min - 1 &&
+	              min <= s->most_min + 1 && max >= s->least_max - 1 && max <= s->most_max + 1;
+	assert_true(inside || price > s->best + UNCERTAIN);
+	checked++;
+	outside += !inside;
+}
+
+static struct ow_align_model model_of(const struct few *f)
+{
+	return (struct ow_align_model){.window_ns = INT64_C(1000000000),
+	                               .soonest_ns = (int64_t)EARLIEST,
+	                               .sigma_ns = f->sigma,
+	                               .loss = LAMBDA,
+	                               .copy = COPY,
+	                               .causal = true,
+	                               .sent_from_ns = INT64_MIN,
+	                               .sent_to_ns = INT64_MAX,
+	                               .received_from_ns = INT64_MIN,
+	                               .received_to_ns = INT64_MAX,
+	                               .ends = true};
+}
+
+static void hold_against_all(struct ow_aligner *aligner, const struct few *f)
+{
+	int packet[FEW];
+	bool crowded;
+	struct stated s = {.best = INFINITY};
+	struct ow_align_model model = model_of(f);
+	list_all(f, packet, 0, 0, keep_best, &s.best);
+	assert_int_equal(ow_align(aligner, &model, NULL, f->sent, (uint32_t)f->sents, f->received,
+	                          (uint32_t)f->receiveds, s.arrival, &crowded),
+	                 0);
+	assert_false(crowded);
+	double found = least_cost(aligner);
+	if (isinf(s.best)) {
+		assert_true(isinf(found));
+		return;
+	}
+	assert_true(fabs(found - s.best) < 1e-6);
+	state(f, &s);
+	assert_true(s.pairs > 0);
+	list_all(f, packet, 0, 0, check_plausible, &s);
+}
+
+/* Every choice of up to four of six sending slots and of up to four of seven arrival slots. */
+static void all_assignments_of_few_copies(void **state)
+{
+	(void)state;
+	static const double sigma[] = {0.2e6, 2e6};
+	struct ow_aligner *aligner;
+	unsigned cases = 0;
+	checked = outside = 0;
+	assert_int_equal(ow_aligner_create(&aligner), 0);
+	for (unsigned mask = 0; mask < 1u << 14; mask++) {
+		struct few f = {.sigma = sigma[mask >> 13]};
+		for (int slot = 0; slot < 6 && f.sents <= 4; slot++) {
+			if (mask >> slot & 1)
+				f.sent[f.sents++] = (int64_t)(slot * SLOT);
+		}
+		for (int slot = 0; slot < 7 && f.receiveds <= 4; slot++) {
+			if (mask >> (6 + slot) & 1)
+				f.received[f.receiveds++] = (int64_t)(slot * SLOT + 0.4 * SLOT) + slot % 3 * 100000;
+		}
+		if (!f.sents || !f.receiveds || f.sents > 4 || f.receiveds > 4)
+			continue;
+		hold_against_all(aligner, &f);
+		cases++;
+	}
+	print_message("%u cases, %u plausible assignments, %u out of bounds\n", cases, checked, outside);
+	assert_true(checked > cases && outside * 1000 <= checked);
+	ow_aligner_free(aligner);
+}
+
+/* Five of each at any time. */
+static void all_assignments_at_random_times(void **state)
+{
+	(void)state;
+	struct ow_random random;
+	struct ow_aligner *aligner;
+	ow_random_seed(&random, 5);
+	checked = outside = 0;
+	assert_int_equal(ow_aligner_create(&aligner), 0);
+	for (int run = 0; run < 3000; run++) {
+		struct few f = {.sents = FEW, .receiveds = FEW, .sigma = 1e5 * exponential(&random) + 1e4};
+		double sent = 0, received = 1e6 * ow_random_unit(&random);
+		for (int i = 0; i < FEW; i++) {
+			f.sent[i] = (int64_t)(sent += 2e6 * exponential(&random));
+			f.received[i] = (int64_t)(received += 2e6 * exponential(&random));
+		}
+		hold_against_all(aligner, &f);
+	}
+	print_message("%u plausible assignments, %u out of bounds\n", checked, outside);
+	assert_true(checked > 3000 && outside * 1000 <= checked);
+	ow_aligner_free(aligner);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_assignments_of_few_copies),
+		cmocka_unit_test(all_assignments_at_random_times),
 		cmocka_unit_test(most_are_paired_rightly),
 		cmocka_unit_test(the_truth_is_between_the_bounds),
 		cmocka_unit_test(a_period_stays_open),
