@@ -177,7 +177,8 @@ static int load(struct ow_aligner *a, const struct ow_align_carry *carry, const 
 	return 0;
 }
 
-/* Follows the cheapest assignment back from its end. */
+/* Follows the cheapest assignment back from its end, which may be an arrival that was carried over: then no arrival of
+ * this call is a packet of it. */
 static void trace(struct ow_aligner *a)
 {
 	const struct ow_align_run *run = &a->choice;
@@ -187,9 +188,9 @@ static void trace(struct ow_aligner *a)
 		a->chosen[j] = NONE;
 		a->forced[j] = false;
 	}
-	for (uint32_t j = a->receiveds; j-- > a->old_receiveds;) {
+	for (uint32_t j = a->receiveds; j-- > 0;) {
 		const struct ow_align_row *row = &run->row[j];
-		if (!row->count || ow_align_least_of_row(run, row) + ow_align_least_tail(a, row, j) >= least)
+		if (!row->count || ow_align_least_of_row(run, row) + ow_align_least_tail(a, j) >= least)
 			continue;
 		for (uint32_t k = 0; k < row->count; k++) {
 			double cost = run->cost[row->at + k] + ow_align_tail(a, row->low + k, j);

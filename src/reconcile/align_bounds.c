@@ -24,6 +24,11 @@ static double sum_of_both(const struct ow_aligner *a, uint32_t i, uint32_t j, co
 static double best_of_all(const struct ow_aligner *a, const struct ow_align_view *forth)
 {
 	double best = INFINITY;
+	for (uint32_t j = 0; j < a->old_receiveds; j++) {
+		const struct ow_align_row *row = &a->plain.row[j];
+		for (uint32_t k = 0; k < row->count; k++)
+			best = fmin(best, a->plain.cost[row->at + k] + ow_align_tail(a, row->low + k, j));
+	}
 	for (uint32_t j = a->old_receiveds; j < a->receiveds; j++) {
 		const struct ow_align_row *row = &a->plain.row[j];
 		for (uint32_t i = row->low; i < row->low + row->count; i++) {
@@ -72,7 +77,7 @@ static void sure_rows(const struct ow_aligner *a, const struct ow_align_view *fo
 		const struct ow_align_row *row = &a->plain.row[j], *turned = &a->back.row[a->receiveds - 1 - j];
 		bool starts = ow_align_may_start(a, forth, j) && turned->count == row->count;
 		bool ends = *last == a->receiveds && row->count &&
-		            ow_align_least_of_row(&a->plain, row) + ow_align_least_tail(a, row, j) <= limit;
+		            ow_align_least_of_row(&a->plain, row) + ow_align_least_tail(a, j) <= limit;
 		for (uint32_t k = 0; k < row->count && (starts || ends); k++) {
 			uint32_t i = row->low + k;
 			if (ends && *last == a->receiveds &&

@@ -11,9 +11,10 @@
 #define FAR_NS      1e6
 #define ACAUSAL     9.0  /* a delay below 0 */
 #define NEGATIVE    2.0  /* the same where it is allowed, when choosing */
-#define OUTSIDE     4.0  /* an arrival from before or after the capture: more than one usually costs that is in it */
+#define OUTSIDE     2.0  /* an arrival from before or after the capture: more than one usually costs that is in it */
 #define OUTSIDE_ANY 2.0  /* the same where delays may be below 0 */
 #define COPY_NS     1e6  /* a copy costs 1 more for each of these that it is later than the one before */
+#define FEW_SIGMA   3.0  /* changes of the delay that are nothing special */
 #define SLACK_NS    2000 /* two ticks of a microsecond clock */
 
 uint32_t ow_align_below(const double *time, uint32_t count, double limit)
@@ -57,18 +58,33 @@ static double outside_cost(const struct ow_align_model *model)
 	return model->causal ? OUTSIDE : OUTSIDE_ANY;
 }
 
-/* Leading packets are lost and leading arrivals nobody sent, as far as the captures cover them. */
+/*
+ * Leading arrivals: those that were sent before the capture started are outside of it, nobody sent the others. With the
+ * delay d of the first pair; or with another one, at the price of its change: a little longer, or any.
+ */
+static double leading_arrivals(const struct ow_align_model *model, const struct ow_align_view *v, uint32_t j, double d)
+{
+	double longest = v->sign > 0 ? (double)model->window_ns : -(double)model->soonest_ns;
+	const double delay[] = {d, fmin(d + FEW_SIGMA * model->sigma_ns, longest), longest};
+	static const double price[] = {0, FEW_SIGMA, OW_ALIGN_JUMP};
+	double each = outside_cost(model) + ow_align_delay_cost(model, v, d), least = INFINITY;
+	for (int k = 0; k < 3; k++) {
+		uint32_t outside = ow_align_below(v->received, j, v->sent_from + delay[k]);
+		double cost = v->skip[j] - v->skip[outside] + outside * each + price[k];
+		/* An arrival close before the first one that counts is rather the same packet. */
+		if (v->sign > 0 && j && outside == j && v->received[j] - v->received[j - 1] < COPY_NS)
+			cost += model->copy;
+		least = fmin(least, cost);
+	}
+	return least;
+}
+
+/* Leading packets are lost, as far as the receiver's capture covers them. */
 double ow_align_lead(const struct ow_align_model *model, const struct ow_align_view *v, uint32_t i, uint32_t j)
 {
 	double d = v->received[j] - v->sent[i];
 	uint32_t lost = i - ow_align_below(v->sent, i, v->received_from - d);
-	uint32_t outside = ow_align_below(v->received, j, v->sent_from + d);
-	double cost = model->loss * lost + v->skip[j] - v->skip[outside];
-	/* Arrivals that were sent before the capture started took as long, and pay for it as the others do. */
-	cost += outside * (outside_cost(model) + ow_align_delay_cost(model, v, d));
-	/* An arrival close before the first one that counts is rather the same packet. */
-	bool close = v->sign > 0 && j && outside == j && v->received[j] - v->received[j - 1] < COPY_NS;
-	return close ? cost + model->copy : cost;
+	return model->loss * lost + (j ? leading_arrivals(model, v, j, d) : 0);
 }
 
 /* Arrivals before it that were certainly sent while the sender's capture ran have to be skipped. */
@@ -80,26 +96,34 @@ bool ow_align_may_start(const struct ow_aligner *a, const struct ow_align_view *
 	return v->skip[j] - v->skip[outside] < OW_ALIGN_BEAM;
 }
 
-double ow_align_tail(const struct ow_aligner *a, uint32_t i, uint32_t j)
-{
-	const struct ow_align_model *model = &a->model;
-	uint32_t rest = a->receiveds - j - 1;
-	double d = a->received[j] - a->sent[i];
-	double sent_until = nextafter(ow_align_offset(a, model->received_to_ns) - d, INFINITY);
-	double received_until = nextafter(ow_align_offset(a, model->sent_to_ns) + d, INFINITY);
-	uint32_t lost = model->ends ? ow_align_below(a->sent + i + 1, a->sents - i - 1, sent_until) : 0;
-	uint32_t unsent = ow_align_below(a->received + j + 1, rest, received_until);
-	return model->loss * lost + a->skip[j + 1 + unsent] - a->skip[j + 1] + outside_cost(model) * (rest - unsent);
-}
-
-/* The longer the delay, the more of the last arrivals were sent while the sender's capture ran. */
-double ow_align_least_tail(const struct ow_aligner *a, const struct ow_align_row *row, uint32_t j)
+/* The arrivals after j, if those are outside of the sender's capture that are later than its end by d. */
+static double last_arrivals(const struct ow_aligner *a, uint32_t j, double d)
 {
 	uint32_t rest = a->receiveds - j - 1;
-	double d = a->received[j] - a->sent[row->low + row->count - 1];
 	double received_until = nextafter(ow_align_offset(a, a->model.sent_to_ns) + d, INFINITY);
 	uint32_t unsent = ow_align_below(a->received + j + 1, rest, received_until);
 	return a->skip[j + 1 + unsent] - a->skip[j + 1] + outside_cost(&a->model) * (rest - unsent);
+}
+
+/* As in ow_align_lead, but for the end. */
+double ow_align_tail(const struct ow_aligner *a, uint32_t i, uint32_t j)
+{
+	const struct ow_align_model *model = &a->model;
+	double d = a->received[j] - a->sent[i], soonest = (double)model->soonest_ns;
+	double sent_until = nextafter(ow_align_offset(a, model->received_to_ns) - d, INFINITY);
+	uint32_t lost = model->ends ? ow_align_below(a->sent + i + 1, a->sents - i - 1, sent_until) : 0;
+	double arrivals = last_arrivals(a, j, d);
+	if (model->sent_to_ns != INT64_MAX) {
+		double shorter = fmax(d - FEW_SIGMA * model->sigma_ns, soonest);
+		arrivals = fmin(arrivals, last_arrivals(a, j, shorter) + FEW_SIGMA);
+		arrivals = fmin(arrivals, last_arrivals(a, j, soonest) + OW_ALIGN_JUMP);
+	}
+	return model->loss * lost + arrivals;
+}
+
+double ow_align_least_tail(const struct ow_aligner *a, uint32_t j)
+{
+	return last_arrivals(a, j, (double)a->model.soonest_ns);
 }
 
 /* In a crowd, arrivals that are close together are no sign of copies. */

@@ -18,7 +18,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define JUMP 10.0 /* most that a change of the delay costs */
 #define KEPT OW_ALIGN_KEPT
 #define NONE OW_ALIGN_NONE
 
@@ -88,7 +87,7 @@ static void from_row(struct ow_aligner *a, struct ow_align_run *run, const struc
 		while (head < tail && a->queue[head] < taken)
 			head++;
 		double more = skipped + loss * (i - 1.0);
-		offer(run, row, i, any + JUMP + more, back, any_from);
+		offer(run, row, i, any + OW_ALIGN_JUMP + more, back, any_from);
 		offer(run, row, i, left + place * scale + more, back, left_from);
 		if (head < tail) {
 			offer(run, row, i, a->queue_key[head] - place * scale + more, back, a->queue[head]);
@@ -160,7 +159,7 @@ static int compute_row(struct ow_aligner *a, struct ow_align_run *run, const str
 		if (starts)
 			offer(run, row, i, ow_align_lead(&a->model, v, i, j), NONE, NONE);
 		*cost += ow_align_delay_cost(&a->model, v, v->received[j] - v->sent[i]);
-		note_far(run, i, j, *cost + JUMP - v->skip[j + 1]);
+		note_far(run, i, j, *cost + OW_ALIGN_JUMP - v->skip[j + 1]);
 	}
 	return 0;
 }
@@ -316,7 +315,7 @@ static int put_old(struct ow_aligner *a, struct ow_align_run *run, uint32_t j, u
 		if (traced)
 			run->origin[run->states] = (struct ow_align_origin){NONE, NONE};
 		run->states++;
-		note_far(run, low + k, j, cost[k] + JUMP - a->skip[j + 1]);
+		note_far(run, low + k, j, cost[k] + OW_ALIGN_JUMP - a->skip[j + 1]);
 	}
 	return 0;
 }

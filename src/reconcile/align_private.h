@@ -10,6 +10,7 @@
  */
 
 #define OW_ALIGN_BEAM  120.0 /* states that cost this much more than the best of their row are dropped */
+#define OW_ALIGN_JUMP  10.0  /* most that a change of the delay costs */
 #define OW_ALIGN_EXTRA 60.0  /* price of an arrival that nobody sent */
 #define OW_ALIGN_WIDTH 512u  /* most states of a row, .. */
 #define OW_ALIGN_CROWD 64u   /* .. and where more packets than that come into question */
@@ -108,10 +109,9 @@ double ow_align_delay_cost(const struct ow_align_model *model, const struct ow_a
 double ow_align_lead(const struct ow_align_model *model, const struct ow_align_view *view, uint32_t i, uint32_t j);
 /* May an assignment start with arrival j? */
 bool ow_align_may_start(const struct ow_aligner *aligner, const struct ow_align_view *view, uint32_t j);
-/* The price of what comes after (i, j), if the assignment ends with it; and not more than that of any state of a row.
- */
+/* The price of what comes after (i, j), if the assignment ends with it; and a lower bound of it for all i. */
 double ow_align_tail(const struct ow_aligner *aligner, uint32_t i, uint32_t j);
-double ow_align_least_tail(const struct ow_aligner *aligner, const struct ow_align_row *row, uint32_t j);
+double ow_align_least_tail(const struct ow_aligner *aligner, uint32_t j);
 /* The price of an arrival that is no packet's first, so long after the one before. */
 double ow_align_skip_cost(const struct ow_aligner *aligner, double since_last);
 
