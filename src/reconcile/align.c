@@ -179,7 +179,7 @@ static int load(struct ow_aligner *a, const struct ow_align_carry *carry, const 
 
 /* Follows the cheapest assignment back from its end, which may be an arrival that was carried over: then no arrival of
  * this call is a packet of it. */
-static void trace(struct ow_aligner *a)
+static void trace(struct ow_aligner *a, const struct ow_align_view *v)
 {
 	const struct ow_align_run *run = &a->choice;
 	double least = INFINITY;
@@ -193,7 +193,7 @@ static void trace(struct ow_aligner *a)
 		if (!row->count || ow_align_least_of_row(run, row) + ow_align_least_tail(a, j) >= least)
 			continue;
 		for (uint32_t k = 0; k < row->count; k++) {
-			double cost = run->cost[row->at + k] + ow_align_tail(a, row->low + k, j);
+			double cost = run->cost[row->at + k] + ow_align_tail(a, v, row->low + k, j);
 			if (cost < least) {
 				least = cost;
 				at = (struct ow_align_origin){j, row->low + k};
@@ -322,7 +322,7 @@ int ow_align(struct ow_aligner *a, const struct ow_align_model *model, const str
 		r = ow_align_run_like_plain(a, &a->choice, &choosing, false);
 	if (r < 0)
 		return r;
-	trace(a);
+	trace(a, &choosing);
 	note_changes(a);
 	pair_left(a);
 	*ret_crowded = a->crowded;

@@ -27,7 +27,7 @@ static double best_of_all(const struct ow_aligner *a, const struct ow_align_view
 	for (uint32_t j = 0; j < a->old_receiveds; j++) {
 		const struct ow_align_row *row = &a->plain.row[j];
 		for (uint32_t k = 0; k < row->count; k++)
-			best = fmin(best, a->plain.cost[row->at + k] + ow_align_tail(a, row->low + k, j));
+			best = fmin(best, a->plain.cost[row->at + k] + ow_align_tail(a, forth, row->low + k, j));
 	}
 	for (uint32_t j = a->old_receiveds; j < a->receiveds; j++) {
 		const struct ow_align_row *row = &a->plain.row[j];
@@ -81,7 +81,7 @@ static void sure_rows(const struct ow_aligner *a, const struct ow_align_view *fo
 		for (uint32_t k = 0; k < row->count && (starts || ends); k++) {
 			uint32_t i = row->low + k;
 			if (ends && *last == a->receiveds &&
-			    a->plain.cost[row->at + k] + ow_align_tail(a, i, j) <= limit)
+			    a->plain.cost[row->at + k] + ow_align_tail(a, forth, i, j) <= limit)
 				*last = j + 1;
 			if (starts && a->back.cost[turned->at + (turned->count - 1 - k)] +
 			                              ow_align_lead(&a->model, forth, i, j) <=

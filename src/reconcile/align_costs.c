@@ -96,34 +96,35 @@ bool ow_align_may_start(const struct ow_aligner *a, const struct ow_align_view *
 	return v->skip[j] - v->skip[outside] < OW_ALIGN_BEAM;
 }
 
-/* The arrivals after j, if those are outside of the sender's capture that are later than its end by d. */
-static double last_arrivals(const struct ow_aligner *a, uint32_t j, double d)
+/* The arrivals after j, if those are outside of the sender's capture that are later than its end by d. each: the price
+ * of one of them. */
+static double last_arrivals(const struct ow_aligner *a, uint32_t j, double d, double each)
 {
 	uint32_t rest = a->receiveds - j - 1;
 	double received_until = nextafter(ow_align_offset(a, a->model.sent_to_ns) + d, INFINITY);
 	uint32_t unsent = ow_align_below(a->received + j + 1, rest, received_until);
-	return a->skip[j + 1 + unsent] - a->skip[j + 1] + outside_cost(&a->model) * (rest - unsent);
+	return a->skip[j + 1 + unsent] - a->skip[j + 1] + each * (rest - unsent);
 }
 
 /* As in ow_align_lead, but for the end. */
-double ow_align_tail(const struct ow_aligner *a, uint32_t i, uint32_t j)
+double ow_align_tail(const struct ow_aligner *a, const struct ow_align_view *v, uint32_t i, uint32_t j)
 {
 	const struct ow_align_model *model = &a->model;
 	double d = a->received[j] - a->sent[i], soonest = (double)model->soonest_ns;
 	double sent_until = nextafter(ow_align_offset(a, model->received_to_ns) - d, INFINITY);
 	uint32_t lost = model->ends ? ow_align_below(a->sent + i + 1, a->sents - i - 1, sent_until) : 0;
-	double arrivals = last_arrivals(a, j, d);
+	double each = outside_cost(model) + ow_align_delay_cost(model, v, d), arrivals = last_arrivals(a, j, d, each);
 	if (model->sent_to_ns != INT64_MAX) {
 		double shorter = fmax(d - FEW_SIGMA * model->sigma_ns, soonest);
-		arrivals = fmin(arrivals, last_arrivals(a, j, shorter) + FEW_SIGMA);
-		arrivals = fmin(arrivals, last_arrivals(a, j, soonest) + OW_ALIGN_JUMP);
+		arrivals = fmin(arrivals, last_arrivals(a, j, shorter, each) + FEW_SIGMA);
+		arrivals = fmin(arrivals, last_arrivals(a, j, soonest, each) + OW_ALIGN_JUMP);
 	}
 	return model->loss * lost + arrivals;
 }
 
 double ow_align_least_tail(const struct ow_aligner *a, uint32_t j)
 {
-	return last_arrivals(a, j, (double)a->model.soonest_ns);
+	return last_arrivals(a, j, (double)a->model.soonest_ns, outside_cost(&a->model));
 }
 
 /* In a crowd, arrivals that are close together are no sign of copies. */

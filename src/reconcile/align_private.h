@@ -110,7 +110,7 @@ double ow_align_lead(const struct ow_align_model *model, const struct ow_align_v
 /* May an assignment start with arrival j? */
 bool ow_align_may_start(const struct ow_aligner *aligner, const struct ow_align_view *view, uint32_t j);
 /* The price of what comes after (i, j), if the assignment ends with it; and a lower bound of it for all i. */
-double ow_align_tail(const struct ow_aligner *aligner, uint32_t i, uint32_t j);
+double ow_align_tail(const struct ow_aligner *aligner, const struct ow_align_view *view, uint32_t i, uint32_t j);
 double ow_align_least_tail(const struct ow_aligner *aligner, uint32_t j);
 /* The price of an arrival that is no packet's first, so long after the one before. */
 double ow_align_skip_cost(const struct ow_aligner *aligner, double since_last);
