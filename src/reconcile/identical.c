@@ -28,8 +28,8 @@
 #define SIGMA_RUNS       4   /* most alignments to find the usual change of the delay, .. */
 #define SIGMA_ENOUGH     0.1 /* .. until it stays the same within this share */
 #define SIGMA_LEAST_NS   1000.0
+#define UNKNOWN          INT64_MAX /* in less_ns: the delay is not known at all */
 #define SLACK_NS         2000      /* two ticks of a microsecond clock */
-#define UNKNOWN          INT64_MAX /* delays that are not known at all */
 #define LEAST_FROM       48u       /* delays of unique packets, whose least is taken for the least of all */
 #define GROUP_SMALL      100u      /* packets */
 #define LOSS_COST_LEAST  2.0       /* -log of the loss ratio */
@@ -489,20 +489,43 @@ static uint32_t decided_sents(const struct ow_group_scratch *x, enum ow_side fro
 }
 
 /*
- * Pairs that were counted as matched before they were aligned must stay pairs. Where the alignment has fewer, the n-th
- * is matched with the n-th, and the delays are not known. False: there are too few copies yet.
+ * Pairs the first copies that may be the same packet, at most `most`, with delays from least_ns to the waiting time, all of
+ * which are plausible. A delay below 0 is not known at all.
  */
-static bool keep_word(const struct ow_matcher *m, uint32_t q, uint32_t sents, uint32_t receiveds)
+static uint32_t pair_first(const struct ow_matcher *m, enum ow_direction way, uint32_t sents, uint32_t receiveds,
+                           uint32_t most, int64_t least_ns)
 {
 	struct ow_group_scratch *x = m->scratch;
-	uint32_t pairs = 0, most = sents < receiveds ? sents : receiveds;
+	enum ow_side from = sender(way);
+	uint32_t pairs = 0, next = 0;
+	for (uint32_t j = 0; j < receiveds; j++) {
+		struct ow_align_arrival *out = &x->arrival[j];
+		*out = (struct ow_align_arrival){.sent = OW_ALIGN_NONE};
+		int64_t received_ns = x->time_ns[!from][j];
+		while (next < sents && ow_matching_until(m, x->time_ns[from][next]) < received_ns)
+			next++;
+		if (pairs == most || next == sents || received_ns - x->time_ns[from][next] < least_ns)
+			continue;
+		int64_t d = received_ns - x->time_ns[from][next], soonest_ns = soonest(m, way);
+		out->less_ns = d < soonest_ns ? UNKNOWN : d - soonest_ns;
+		out->more_ns = m->window_ns - d;
+		out->sent = next++;
+		pairs++;
+	}
+	return pairs;
+}
+
+/*
+ * Pairs that were counted as matched before they were aligned must stay pairs. Where the alignment has fewer, the first
+ * that are possible are paired. False: there are too few copies yet.
+ */
+static bool keep_word(const struct ow_matcher *m, uint32_t q, enum ow_direction way, uint32_t sents, uint32_t receiveds)
+{
+	uint32_t pairs = 0, told = m->waiting.queue[q].told;
 	for (uint32_t j = 0; j < receiveds; j++)
-		pairs += x->arrival[j].sent != OW_ALIGN_NONE;
-	if (m->waiting.queue[q].told <= pairs)
-		return true;
-	for (uint32_t j = 0; j < receiveds; j++)
-		x->arrival[j] = (struct ow_align_arrival){.sent = j < most ? j : OW_ALIGN_NONE, .less_ns = UNKNOWN};
-	return m->waiting.queue[q].told <= most;
+		pairs += m->scratch->arrival[j].sent != OW_ALIGN_NONE;
+	return told <= pairs || pair_first(m, way, sents, receiveds, told, soonest(m, way)) == told ||
+	       pair_first(m, way, sents, receiveds, told, -m->window_ns) == told;
 }
 
 static bool is_empty(const struct ow_matcher *m, uint32_t q)
@@ -547,7 +570,7 @@ static int decide(struct ow_matcher *m, uint32_t q, int64_t until_ns, bool early
 		told = rows - rows / 4;
 	if (!ends)
 		sents = decided_sents(x, from, told, until_ns);
-	if ((!told && !sents) || !keep_word(m, q, sents, told))
+	if ((!told && !sents) || !keep_word(m, q, way, sents, told))
 		return 0;
 	if (!ends) {
 		r = ow_align_decide(m->aligner, sents, told, &m->waiting.queue[q].carry);
@@ -667,6 +690,9 @@ static void tell_unsettled(struct ow_matcher *m, uint32_t q)
 	const struct ow_waiter *a = &m->waiting.entry[queue->head[OW_SIDE_A]],
 			       *b = &m->waiting.entry[queue->head[OW_SIDE_B]];
 	struct ow_pair pair = {.record = {&a->record, &b->record}};
+	if (ow_matching_until(m, a->record.time_ns) < b->record.time_ns ||
+	    ow_matching_until(m, b->record.time_ns) < a->record.time_ns)
+		return;
 	if ((a->copy || b->copy) && ow_matching_judge(m, &pair, ow_matching_way(m, &pair)) != OW_FEASIBLE)
 		return;
 	queue->told++;
