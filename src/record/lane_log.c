@@ -56,7 +56,7 @@ int ow_lane_log_create(struct ow_lane_logs *logs, const struct ow_lane_options *
 	return 0;
 }
 
-/* Numbers of lanes only grow, so that the logs are sorted by them. */
+/* Lane numbers only increase, so the logs are sorted by them. */
 static size_t place_of(const struct ow_lane_logs *logs, uint32_t lane)
 {
 	size_t from = 0, to = logs->count;
@@ -87,7 +87,7 @@ static void enter_chunk(struct ow_lane_logs *logs, const struct ow_chunk *chunk)
 	if (place == logs->count || logs->log[place]->lane != chunk->lane)
 		return;
 	const struct ow_lane_log *log = logs->log[place];
-	/* Without memory the page samples; it says so itself. */
+	/* If memory runs out, the interval is reduced to a sample; its packets say so. */
 	(void)ow_interval_log_add(log->packets, chunk);
 	if (chunk->count == 0)
 		return;
@@ -102,7 +102,7 @@ void ow_lane_logs_enter(struct ow_lane_logs *logs, struct ow_chunk *chunks)
 		enter_chunk(logs, chunks);
 		free(chunks);
 	}
-	/* Frames that a ring dropped could have been of any lane. */
+	/* Frames that a ring dropped may have belonged to any lane. */
 	for (unsigned source = 0; source < logs->sources; source++) {
 		struct ow_drops drops;
 		ow_recorder_drops(logs->recorder, source, &drops);

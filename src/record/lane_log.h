@@ -5,17 +5,17 @@
 #include "record/interval_log.h"
 
 /*
- * The lanes of a recorder, each with its interval log. What the recorder hands out goes into the logs: chunks to the
- * log of their lane; drops and outages of a source to the logs of all lanes that take its frames. One thread uses it.
+ * The lanes of a recorder, each with its interval log. Chunks of the recorder go to the log of their lane; drops and
+ * outages of a source go to the logs of all lanes that take its frames. For one thread.
  */
 struct ow_lane_logs {
-	struct ow_recorder *recorder; /* the caller's */
+	struct ow_recorder *recorder; /* owned by the caller */
 	unsigned sources;
-	struct ow_lane_log **log; /* in the order of their lanes' numbers */
+	struct ow_lane_log **log; /* sorted by lane number */
 	size_t count, room;
 	int64_t latest_ns;                       /* of the packets so far */
-	uint32_t away;                           /* bit i: source i sees nothing now, */
-	struct ow_outage outage[OW_SOURCES_MAX]; /* since then, for this cause, as told last */
+	uint32_t away;                           /* bit i: source i sees nothing now */
+	struct ow_outage outage[OW_SOURCES_MAX]; /* since when and why, as last reported */
 };
 
 struct ow_lane_log {
@@ -26,7 +26,7 @@ struct ow_lane_log {
 };
 
 void ow_lane_logs_init(struct ow_lane_logs *logs, struct ow_recorder *recorder, unsigned sources);
-/* Frees all logs; the recorder may be gone. */
+/* Frees all logs; the recorder may already be freed. */
 void ow_lane_logs_done(struct ow_lane_logs *logs);
 
 /* Adds a lane to the recorder. stamps_max, open_max: of its interval log. */
@@ -35,10 +35,10 @@ int ow_lane_log_create(struct ow_lane_logs *logs, const struct ow_lane_options *
 /* Removes the lane from the recorder. */
 void ow_lane_log_free(struct ow_lane_log *log);
 
-/* Enters chunks of the recorder, which are freed, and what was dropped. Chunks of lanes that are gone are left out. */
+/* Adds chunks of the recorder, which it frees, and drops. Ignores chunks of lanes that were removed. */
 void ow_lane_logs_enter(struct ow_lane_logs *logs, struct ow_chunk *chunks);
-/* Asks the recorder for the outage of a source and enters it. Returns whether there is one: outage[source] has it, from
- * its beginning on. *ret_new: it has begun, or has another cause now. */
+/* Gets the outage of a source from the recorder and adds it to the logs. Returns whether there is one: outage[source]
+ * has it, from its beginning on. *ret_new: it has begun, or has another cause now. */
 bool ow_lane_logs_outage(struct ow_lane_logs *logs, unsigned source, bool *ret_new);
 /* 0, or -ENODEV if no source sees anything; err says why. */
 int ow_lane_logs_check(const struct ow_lane_logs *logs, struct ow_error *err);
