@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define TO_LEAST        10                  /* packets that were sent here: fewer are a burst of losses */
+#define TO_LEAST        10                  /* packets that were sent here: fewer are a burst of losses, .. */
+#define TO_SAID         2                   /* .. but worth a word from here on */
 #define OUTAGE_LEAST_NS INT64_C(1000000000) /* missing for as long as this: no burst of losses of a working path */
 #define RATIO_FLOOR     1e-4                /* loss is never taken to be rarer than this */
 #define CHANCE_MOST     1e-9 /* that as many packets in a row are missing somewhere, if each is by itself */
@@ -130,7 +131,9 @@ enum ow_hole_verdict ow_gap_judge(const struct ow_gap *gap, double extra_ratio, 
 		return OW_HOLE;
 	if (from->packets && !by_chance(unsent + lost, packets, CHANCE_SAID))
 		return OW_HOLE_SHORT;
-	if (to->packets < TO_LEAST || by_chance(lost, packets, CHANCE_MOST))
+	if (to->packets < TO_LEAST)
+		return to->packets >= TO_SAID && !by_chance(lost, packets, CHANCE_SAID) ? OW_HOLE_SHORT : OW_NO_HOLE;
+	if (by_chance(lost, packets, CHANCE_MOST))
 		return OW_NO_HOLE;
 	int64_t lasts_ns = to->last_ns - to->first_ns;
 	return lasts_ns >= OUTAGE_LEAST_NS           ? OW_HOLE_OR_OUTAGE
