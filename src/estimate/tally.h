@@ -26,7 +26,7 @@ struct ow_tally {
 	int64_t period_ns; /* most uncertain delays are ambiguous by multiples of this: a candidate, and its votes */
 	int64_t period_votes;
 	uint64_t period_samples;
-	int64_t reorder_ns; /* the longest time by which a packet arrived before another that was sent earlier */
+	int64_t reorder_ns;              /* the most by which a packet took longer than those that overtook it */
 	int64_t sample[OW_TALLY_BUFFER]; /* buffer in front of `delays`; ow_tally_flush empties it */
 	unsigned samples;
 };
@@ -42,6 +42,7 @@ static inline void ow_tally_match(struct ow_tally *t, uint64_t number, int64_t s
 {
 	/* Without branches, because reordering is unpredictable. */
 	t->first_sent_ns = sent_ns < t->first_sent_ns ? sent_ns : t->first_sent_ns;
+	int64_t before_ns = t->last_received_ns;
 	t->first_received_ns = received_ns < t->first_received_ns ? received_ns : t->first_received_ns;
 	t->last_received_ns = received_ns > t->last_received_ns ? received_ns : t->last_received_ns;
 	t->matched += packets;
@@ -50,7 +51,7 @@ static inline void ow_tally_match(struct ow_tally *t, uint64_t number, int64_t s
 	t->last_sent_ns = sent_ns > t->last_sent_ns ? sent_ns : t->last_sent_ns;
 	/* RFC 4737 section 3.3: a packet is reordered if one that was sent later has arrived before it. */
 	bool late = number < t->newest_sent;
-	int64_t overtaken_ns = late ? t->last_sent_ns - sent_ns : 0;
+	int64_t overtaken_ns = late ? (t->last_sent_ns - sent_ns) + (received_ns - before_ns) : 0;
 	t->reorder_ns = overtaken_ns > t->reorder_ns ? overtaken_ns : t->reorder_ns;
 	t->reordered += late ? packets : 0;
 	t->newest_sent = late ? t->newest_sent : number;

@@ -487,6 +487,20 @@ static int warn_ambiguous(struct ow_match *m, unsigned d)
 		way, (unsigned long long)unknown, (unsigned long long)r->matched, (unsigned long long)r->delay.samples);
 }
 
+/* A duplicate of one packet cannot be told from an identical packet that was sent later. */
+static int warn_mistaken(struct ow_match *m, unsigned d)
+{
+	const struct ow_result *r = &m->report.direction[d];
+	uint64_t alike = m->pass.repeats[d];
+	if (!r->lost || !r->duplicated || (double)alike <= MANY_ALIKE * (double)r->matched)
+		return 0;
+	return warn(
+		m,
+		"%s: packets are lost, others arrive more than once, and %llu of %llu are identical to others: a "
+		"duplicate may have been taken for a packet that was lost, so that both counts, and delays, are off",
+		way_name(d), (unsigned long long)alike, (unsigned long long)r->matched);
+}
+
 /* Without TCP's numbers, packets of the same length look alike. */
 static int warn_rewritten(struct ow_match *m)
 {
@@ -652,6 +666,8 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_clock(m, d);
 		if (r == 0)
 			r = warn_ambiguous(m, d);
+		if (r == 0)
+			r = warn_mistaken(m, d);
 		if (r == 0)
 			r = warn_chance(m, d);
 	}
