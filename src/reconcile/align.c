@@ -169,6 +169,7 @@ static int load(struct ow_aligner *a, const struct ow_align_carry *carry, const 
 		a->chosen[j] = carry->chosen[j];
 	a->width = crowd(a) ? OW_ALIGN_CROWD : OW_ALIGN_WIDTH;
 	a->usual = carry ? carry->usual : usual_delay(a);
+	a->gap = a->receiveds > 1 ? (a->received[a->receiveds - 1] - a->received[0]) / (a->receiveds - 1) : INFINITY;
 	a->skip[0] = 0;
 	for (uint32_t j = 0; j < a->receiveds; j++)
 		a->skip[j + 1] =

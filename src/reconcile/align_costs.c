@@ -11,7 +11,7 @@
 #define FAR_NS      1e6
 #define ACAUSAL     9.0  /* a delay below 0 */
 #define NEGATIVE    2.0  /* the same where it is allowed, when choosing */
-#define OUTSIDE     2.0  /* an arrival from before or after the capture: more than one usually costs that is in it */
+#define OUTSIDE     4.0  /* an arrival from before or after the capture: more than one usually costs that is in it */
 #define OUTSIDE_ANY 2.0  /* the same where delays may be below 0 */
 #define COPY_NS     1e6  /* a copy costs 1 more for each of these that it is later than the one before */
 #define FEW_SIGMA   3.0  /* changes of the delay that are nothing special */
@@ -67,9 +67,12 @@ static double leading_arrivals(const struct ow_align_model *model, const struct 
 	double longest = v->sign > 0 ? (double)model->window_ns : -(double)model->soonest_ns;
 	const double delay[] = {d, fmin(d + FEW_SIGMA * model->sigma_ns, longest), longest};
 	static const double price[] = {0, FEW_SIGMA, OW_ALIGN_JUMP};
-	double each = outside_cost(model) + ow_align_delay_cost(model, v, d), least = INFINITY;
+	double least = INFINITY;
 	for (int k = 0; k < 3; k++) {
 		uint32_t outside = ow_align_below(v->received, j, v->sent_from + delay[k]);
+		/* The last of those outside took so long at least. */
+		double took = outside ? fmax(d, v->received[outside - 1] - v->sent_from) : d;
+		double each = outside_cost(model) + ow_align_delay_cost(model, v, took);
 		double cost = v->skip[j] - v->skip[outside] + outside * each + price[k];
 		/* An arrival close before the first one that counts is rather the same packet. */
 		if (v->sign > 0 && j && outside == j && v->received[j] - v->received[j - 1] < COPY_NS)
@@ -96,14 +99,18 @@ bool ow_align_may_start(const struct ow_aligner *a, const struct ow_align_view *
 	return v->skip[j] - v->skip[outside] < OW_ALIGN_BEAM;
 }
 
-/* The arrivals after j, if those are outside of the sender's capture that are later than its end by d. each: the price
- * of one of them. */
-static double last_arrivals(const struct ow_aligner *a, uint32_t j, double d, double each)
+/* The arrivals after j, if those are outside of the sender's capture that are later than its end by d. */
+static double last_arrivals(const struct ow_aligner *a, const struct ow_align_view *v, uint32_t j, double d)
 {
 	uint32_t rest = a->receiveds - j - 1;
-	double received_until = nextafter(ow_align_offset(a, a->model.sent_to_ns) + d, INFINITY);
-	uint32_t unsent = ow_align_below(a->received + j + 1, rest, received_until);
-	return a->skip[j + 1 + unsent] - a->skip[j + 1] + each * (rest - unsent);
+	double sent_to = ow_align_offset(a, a->model.sent_to_ns);
+	uint32_t unsent = ow_align_below(a->received + j + 1, rest, nextafter(sent_to + d, INFINITY));
+	double cost = a->skip[j + 1 + unsent] - a->skip[j + 1];
+	if (unsent == rest)
+		return cost;
+	/* The first of those outside took so long at most. */
+	double took = fmin(d, a->received[j + 1 + unsent] - sent_to);
+	return cost + (rest - unsent) * (outside_cost(&a->model) + (v ? ow_align_delay_cost(&a->model, v, took) : 0));
 }
 
 /* As in ow_align_lead, but for the end. */
@@ -113,18 +120,18 @@ double ow_align_tail(const struct ow_aligner *a, const struct ow_align_view *v, 
 	double d = a->received[j] - a->sent[i], soonest = (double)model->soonest_ns;
 	double sent_until = nextafter(ow_align_offset(a, model->received_to_ns) - d, INFINITY);
 	uint32_t lost = model->ends ? ow_align_below(a->sent + i + 1, a->sents - i - 1, sent_until) : 0;
-	double each = outside_cost(model) + ow_align_delay_cost(model, v, d), arrivals = last_arrivals(a, j, d, each);
+	double arrivals = last_arrivals(a, v, j, d);
 	if (model->sent_to_ns != INT64_MAX) {
 		double shorter = fmax(d - FEW_SIGMA * model->sigma_ns, soonest);
-		arrivals = fmin(arrivals, last_arrivals(a, j, shorter, each) + FEW_SIGMA);
-		arrivals = fmin(arrivals, last_arrivals(a, j, soonest, each) + OW_ALIGN_JUMP);
+		arrivals = fmin(arrivals, last_arrivals(a, v, j, shorter) + FEW_SIGMA);
+		arrivals = fmin(arrivals, last_arrivals(a, v, j, soonest) + OW_ALIGN_JUMP);
 	}
 	return model->loss * lost + arrivals;
 }
 
 double ow_align_least_tail(const struct ow_aligner *a, uint32_t j)
 {
-	return last_arrivals(a, j, (double)a->model.soonest_ns, outside_cost(&a->model));
+	return last_arrivals(a, NULL, j, (double)a->model.soonest_ns);
 }
 
 /* In a crowd, arrivals that are close together are no sign of copies. */

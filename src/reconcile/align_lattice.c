@@ -6,7 +6,7 @@
  *   cost(i, j) = price of the delay d_ij + the least of
  *     the start:            leading packets that were lost, leading arrivals that nobody sent
  *     cost(i', j - 1 - k):  i' < i, k < KEPT arrivals are copies:
- *                           (i - i' - 1) loss + copies + min(|d_ij - d_i'j'| / sigma, JUMP)
+ *                           copies + min((i - i' - 1) loss + min(|d_ij - d_i'j'| / sigma, JUMP), OUTAGE)
  *     the same with more copies and JUMP
  *
  * Between two rows the change of the delay is the distance of s_i' from s_i - (r_j - r_j'), so the minimum over all i'
@@ -18,8 +18,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define KEPT OW_ALIGN_KEPT
-#define NONE OW_ALIGN_NONE
+#define OUTAGE       30.0 /* most that losses between two pairs, and the change of the delay, cost */
+#define OUTAGE_TIMES 8    /* arrivals so many times further apart than usual may have an outage between them */
+#define KEPT         OW_ALIGN_KEPT
+#define NONE         OW_ALIGN_NONE
 
 /* Makes room for the states of one more row. */
 static int add_states(struct ow_align_run *run, uint32_t count, bool traced)
@@ -50,7 +52,7 @@ static void offer(struct ow_align_run *run, const struct ow_align_row *row, uint
 
 /*
  * Reaches the states of row j from those of row `back`. For each packet i the best packet before it: `any`, with a jump
- * of the delay; `left`, with a delay that became longer, by a prefix minimum; and from the queue, with one that became
+ * of the delay; `outage`, with any losses; `left`, with a delay that became longer, by a prefix minimum; and from the queue, with one that became
  * shorter, by a sliding minimum.
  */
 static void from_row(struct ow_aligner *a, struct ow_align_run *run, const struct ow_align_view *v,
@@ -59,14 +61,18 @@ static void from_row(struct ow_aligner *a, struct ow_align_run *run, const struc
 	const struct ow_align_row *old = &run->row[back];
 	const double *cost = run->cost + old->at, loss = a->model.loss, scale = 1 / a->model.sigma_ns;
 	double apart = v->received[j] - v->received[back], skipped = v->skip[j] - v->skip[back + 1];
-	double left = INFINITY, any = INFINITY;
-	uint32_t left_from = 0, any_from = 0, next = old->low, taken = old->low, head = 0, tail = 0;
+	double left = INFINITY, any = INFINITY, outage = INFINITY;
+	uint32_t left_from = 0, any_from = 0, outage_from = 0, next = old->low, taken = old->low, head = 0, tail = 0;
 	uint32_t end = old->low + old->count;
 	for (uint32_t i = row->low; i < row->low + row->count; i++) {
 		double place = v->sent[i] - apart;
 		/* Packets that come into question: those before i. */
 		for (; next < i && next < end; next++) {
 			double key = cost[next - old->low] - loss * next;
+			if (cost[next - old->low] < outage) {
+				outage = cost[next - old->low];
+				outage_from = next;
+			}
 			if (key < any) {
 				any = key;
 				any_from = next;
@@ -88,6 +94,7 @@ static void from_row(struct ow_aligner *a, struct ow_align_run *run, const struc
 			head++;
 		double more = skipped + loss * (i - 1.0);
 		offer(run, row, i, any + OW_ALIGN_JUMP + more, back, any_from);
+		offer(run, row, i, outage + OUTAGE + skipped, back, outage_from);
 		offer(run, row, i, left + place * scale + more, back, left_from);
 		if (head < tail) {
 			offer(run, row, i, a->queue_key[head] - place * scale + more, back, a->queue[head]);
@@ -198,7 +205,7 @@ static void narrow_start(const struct ow_aligner *a, const struct ow_align_view 
 	narrow(middle > a->width / 2 ? middle - a->width / 2 : 0, a->width, low, high);
 }
 
-/* The packets that the rows before lead to, with not too many losses. */
+/* The packets that the rows before lead to, with not too many losses, unless there was an outage. */
 static void within_reach(const struct ow_aligner *a, const struct ow_align_run *run, const struct ow_align_view *v,
                          uint32_t j, uint32_t *low, uint32_t *high)
 {
@@ -213,7 +220,9 @@ static void within_reach(const struct ow_aligner *a, const struct ow_align_run *
 	if (least == v->sents)
 		return;
 	*low = *low < least ? least : *low;
-	*high = *high > most + reach ? most + reach : *high;
+	bool silent = j > 0 && v->received[j] - v->received[j - 1] > OUTAGE_TIMES * a->gap;
+	if (!silent && *high > most + reach)
+		*high = most + reach;
 }
 
 /* The states of row j. best: the packet after the best of the row before, or NONE. */

@@ -81,6 +81,7 @@ struct ow_aligner {
 	uint32_t changes;
 	bool crowded;   /* more packets came into question for an arrival than are compared */
 	uint32_t width; /* most states of a row */
+	double gap;     /* usual time between two arrivals */
 	double usual;   /* the delay that is preferred where nothing else decides */
 };
 

@@ -307,6 +307,46 @@ static void a_period_stays_open(void **state)
 	ow_aligner_free(aligner);
 }
 
+/* Forty packets in a row are lost. Those after them are no slow ones. */
+static void an_outage(void **state)
+{
+	(void)state;
+	enum { N = 200, FROM = 60, TO = 100 };
+	int64_t sent[N], received[N];
+	int truth[N];
+	uint32_t receiveds = 0;
+	struct ow_align_arrival arrival[N];
+	struct ow_aligner *aligner;
+	bool crowded;
+	for (int i = 0; i < N; i++) {
+		sent[i] = INT64_C(20000000) * i;
+		if (i >= FROM && i < TO)
+			continue;
+		truth[receiveds] = i;
+		received[receiveds++] = sent[i] + 8000000 + i * 7919 % 100000;
+	}
+	struct ow_align_model model = {.window_ns = 2000000000,
+	                               .soonest_ns = -2000,
+	                               .sigma_ns = 30000,
+	                               .loss = 7,
+	                               .copy = 40,
+	                               .ranged = true,
+	                               .least_ns = 8000000,
+	                               .low_ns = 4000000,
+	                               .high_ns = 20000000,
+	                               .causal = true,
+	                               .sent_from_ns = INT64_MIN,
+	                               .sent_to_ns = INT64_MAX,
+	                               .received_from_ns = INT64_MIN,
+	                               .received_to_ns = INT64_MAX,
+	                               .ends = true};
+	assert_int_equal(ow_aligner_create(&aligner), 0);
+	assert_int_equal(ow_align(aligner, &model, NULL, sent, N, received, receiveds, arrival, &crowded), 0);
+	for (uint32_t j = 0; j < receiveds; j++)
+		assert_int_equal(arrival[j].sent, truth[j]);
+	ow_aligner_free(aligner);
+}
+
 /* -- all assignments of a few copies --------------------------------------------------------------------------------
  *
  * An oracle that knows formulas section 4 and nothing of the lattice: it lists every assignment that keeps order and
@@ -564,7 +604,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_assignments_of_few_copies), cmocka_unit_test(all_assignments_at_random_times),
 		cmocka_unit_test(most_are_paired_rightly),       cmocka_unit_test(the_truth_is_between_the_bounds),
-		cmocka_unit_test(a_period_stays_open),
+		cmocka_unit_test(a_period_stays_open),           cmocka_unit_test(an_outage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
