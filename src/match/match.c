@@ -28,7 +28,7 @@
 #define LEAST_SAMPLES   48   /* delays of unique packets, whose least is taken for the least of all */
 #define SEGMENTS_GAIN   1.01 /* cutting superframes must match this many times as many bytes */
 /* TCP that is rewritten: packets that only one side shows, at both sides; leaving its options and numbers out helps. */
-#define REWRITTEN_LEAST 10u
+#define REWRITTEN_LEAST 2u
 #define REWRITTEN_SHARE 0.005 /* of the matches */
 #define REWRITTEN_GAIN  1.25  /* so many times fewer must stay alone */
 /* Below these shares of the matches, captures show packets once. */
