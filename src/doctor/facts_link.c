@@ -119,6 +119,9 @@ static void take_attribute(const struct rtattr *a, struct ow_link_facts *link)
 	case IFLA_LINK_NETNSID: /* the parent is in another namespace */
 		link->foreign = true;
 		break;
+	case IFLA_CARRIER: /* IFF_RUNNING follows it up to a second later */
+		link->carrier = RTA_PAYLOAD(a) >= 1 && *(const uint8_t *)RTA_DATA(a);
+		break;
 	case IFLA_PROMISCUITY:
 		link->promiscuous = take_number(a) > 0;
 		break;
