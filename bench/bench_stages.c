@@ -26,7 +26,7 @@ static const char *const stage_name[STAGES] = {
 
 struct bench {
 	const char *path;
-	struct ow_tap tap;
+	struct ow_record_reader tap;
 	struct ow_delays *delays;
 	struct ow_identity identity;
 	uint64_t packets, sum; /* of the last round; the sum keeps the work from being optimised away */
@@ -60,10 +60,10 @@ static int walk_libpcap(struct bench *bench)
 static int walk_frames(struct bench *bench, enum stage stage, struct ow_error *err)
 {
 	struct ow_reader *reader = bench->tap.reader;
-	struct ow_frame frame[OW_TAP_FRAMES];
-	struct ow_plain plain[OW_TAP_FRAMES];
+	struct ow_frame frame[OW_RECORD_READER_FRAMES];
+	struct ow_plain plain[OW_RECORD_READER_FRAMES];
 	int n = ow_reader_rewind(reader, err);
-	while (n >= 0 && (n = ow_reader_read(reader, frame, OW_TAP_FRAMES, err)) > 0) {
+	while (n >= 0 && (n = ow_reader_read(reader, frame, OW_RECORD_READER_FRAMES, err)) > 0) {
 		size_t ahead = ow_reader_info(reader)->mapped ? (size_t)(frame[n - 1].data - frame[0].data) : 0;
 		bench->packets += (uint64_t)n;
 		bench->sum += frame[n - 1].caplen;
@@ -81,9 +81,9 @@ static int walk_frames(struct bench *bench, enum stage stage, struct ow_error *e
 
 static int walk_records(struct bench *bench, enum stage stage, struct ow_error *err)
 {
-	static struct ow_record record[OW_TAP_BATCH];
-	int n = ow_tap_start(&bench->tap, &bench->identity, err);
-	while (n >= 0 && (n = ow_tap_read(&bench->tap, record, err)) > 0) {
+	static struct ow_record record[OW_RECORD_READER_BATCH];
+	int n = ow_record_reader_start(&bench->tap, &bench->identity, err);
+	while (n >= 0 && (n = ow_record_reader_read(&bench->tap, record, err)) > 0) {
 		for (int i = 0; i < n; i++) {
 			bench->sum += record[i].id;
 			if (stage == STAGE_DELAY)
@@ -109,10 +109,10 @@ static int walk(struct bench *bench, enum stage stage)
 /* Truncated packets give the id only what all of them hold, as in a match. */
 static int limit_identity(struct bench *bench, struct ow_error *err)
 {
-	struct ow_frame frames[OW_TAP_FRAMES];
+	struct ow_frame frames[OW_RECORD_READER_FRAMES];
 	struct ow_packet packet;
 	int n;
-	while ((n = ow_reader_read(bench->tap.reader, frames, OW_TAP_FRAMES, err)) > 0) {
+	while ((n = ow_reader_read(bench->tap.reader, frames, OW_RECORD_READER_FRAMES, err)) > 0) {
 		for (int i = 0; i < n; i++) {
 			if (ow_packet_decode(&frames[i], false, &packet) != OW_DECODE_IP)
 				continue;
@@ -171,11 +171,11 @@ int main(int argc, char **argv)
 	bench.identity = (struct ow_identity){.level = OW_LEVEL_IP, .hash_limit = UINT32_MAX};
 	ow_identity_seed(&bench.identity, 1);
 	ow_mapping_allow();
-	if (ow_tap_open(&bench.tap, bench.path, 0, 1, &err) < 0 || limit_identity(&bench, &err) < 0)
+	if (ow_record_reader_open(&bench.tap, bench.path, 0, 1, &err) < 0 || limit_identity(&bench, &err) < 0)
 		fprintf(stderr, "bench_stages: %s\n", err.text);
 	else if (ow_delays_create(&bench.delays) == 0)
 		r = run(&bench, (unsigned)rounds);
 	ow_delays_free(bench.delays);
-	ow_tap_close(&bench.tap);
+	ow_record_reader_close(&bench.tap);
 	return r < 0;
 }

@@ -138,7 +138,7 @@ static int run(const struct arguments *args)
 	struct ow_error err;
 	struct ow_progress progress;
 	struct ow_compare *compare;
-	const struct ow_comparison *comparison = NULL;
+	const struct ow_method_comparison *comparison = NULL;
 	ow_progress_init(&progress, "comparing");
 	struct ow_compare_options o = args->compare;
 	o.match.on_progress = ow_progress_show;

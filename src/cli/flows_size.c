@@ -180,13 +180,13 @@ static int run(const struct arguments *args)
 	struct ow_colate_size size;
 	if (ow_colate_size(&need, &size, &err) < 0)
 		return ow_cli_failed(COMMAND, &err);
-	const struct ow_sizing sizing = {.need = &need,
-	                                 .size = &size,
-	                                 .measured = args->measure ? &found : NULL,
-	                                 .both = args->path_b != NULL,
-	                                 .packets_min = args->packets_min,
-	                                 .unit_ns = args->unit_ns,
-	                                 .rate = rate};
+	const struct ow_report_sizing sizing = {.need = &need,
+	                                        .size = &size,
+	                                        .measured = args->measure ? &found : NULL,
+	                                        .both = args->path_b != NULL,
+	                                        .packets_min = args->packets_min,
+	                                        .unit_ns = args->unit_ns,
+	                                        .rate = rate};
 	if (args->json)
 		ow_report_sizing_json(stdout, &sizing);
 	else

@@ -61,7 +61,7 @@ static void help(void)
 	      stdout);
 }
 
-static void on_news(void *arg, int64_t now_ns, const struct ow_verdict *verdict, const char *hops)
+static void on_news(void *arg, int64_t now_ns, const struct ow_monitor_verdict *verdict, const char *hops)
 {
 	const struct arguments *args = arg;
 	struct ow_style style = ow_terminal_style(stdout, false);
@@ -69,7 +69,8 @@ static void on_news(void *arg, int64_t now_ns, const struct ow_verdict *verdict,
 		ow_report_verdict(stdout, &style, now_ns, verdict, hops);
 }
 
-static void on_interval(void *arg, int64_t now_ns, const struct ow_verdict *verdict, uint32_t count, const char *hops)
+static void on_interval(void *arg, int64_t now_ns, const struct ow_monitor_verdict *verdict, uint32_t count,
+                        const char *hops)
 {
 	const struct arguments *args = arg;
 	if (args->json)
@@ -101,7 +102,8 @@ static void on_homeless(void *arg, const struct ow_monitoring_end *end)
 		           ow_plural(end->homeless, "result belongs", "results belong"), end->homeless_name);
 }
 
-static void on_end(void *arg, const struct ow_verdict *verdict, uint32_t count, const struct ow_monitor_count *counts)
+static void on_end(void *arg, const struct ow_monitor_verdict *verdict, uint32_t count,
+                   const struct ow_monitor_count *counts)
 {
 	const struct arguments *args = arg;
 	struct ow_style style = ow_terminal_style(stdout, false);

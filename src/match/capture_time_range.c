@@ -67,7 +67,7 @@ int ow_order_check(const struct ow_order *order, const char *path, struct ow_err
 		(unsigned long long)order->late);
 }
 
-static void add_frame(struct ow_span *span, const struct ow_frame *frame, int64_t *previous_ns)
+static void add_frame(struct ow_capture_time_range *span, const struct ow_frame *frame, int64_t *previous_ns)
 {
 	int64_t time_ns = frame->time_ns;
 	if (time_ns == 0) {
@@ -83,7 +83,8 @@ static void add_frame(struct ow_span *span, const struct ow_frame *frame, int64_
 	span->last_ns = time_ns > span->last_ns ? time_ns : span->last_ns;
 }
 
-static int read_all(struct ow_reader *reader, struct ow_span *span, struct ow_order *order, struct ow_error *err)
+static int read_all(struct ow_reader *reader, struct ow_capture_time_range *span, struct ow_order *order,
+                    struct ow_error *err)
 {
 	struct ow_frame frames[BATCH];
 	int64_t previous_ns = INT64_MIN;
@@ -97,10 +98,11 @@ static int read_all(struct ow_reader *reader, struct ow_span *span, struct ow_or
 	return r;
 }
 
-int ow_span_of_file(const char *path, int64_t tolerance_ns, struct ow_span *ret_span, struct ow_error *err)
+int ow_capture_time_range_of_file(const char *path, int64_t tolerance_ns, struct ow_capture_time_range *ret_span,
+                                  struct ow_error *err)
 {
 	struct ow_reader *reader;
-	struct ow_span span = {.first_ns = INT64_MAX, .last_ns = INT64_MIN};
+	struct ow_capture_time_range span = {.first_ns = INT64_MAX, .last_ns = INT64_MIN};
 	struct ow_order order;
 	int r = ow_reader_open(path, &reader, err);
 	if (r < 0)

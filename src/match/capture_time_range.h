@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* The time that a capture file covers: its earliest and latest stamp. Frames without a time (0) are left out. */
-struct ow_span {
+struct ow_capture_time_range {
 	int64_t first_ns, last_ns;
 	uint64_t untimed;
 	int64_t gap_ns;      /* the longest time between two frames that follow each other; negative if back, */
@@ -20,7 +20,8 @@ struct ow_span {
  * of them by more than tolerance_ns (see below). -ENODATA if it has no frames with a time; a damaged one ends where it
  * is damaged.
  */
-int ow_span_of_file(const char *path, int64_t tolerance_ns, struct ow_span *ret_span, struct ow_error *err);
+int ow_capture_time_range_of_file(const char *path, int64_t tolerance_ns, struct ow_capture_time_range *ret_span,
+                                  struct ow_error *err);
 
 /*
  * Whether frames are in the order of time. Captures are matched as streams: a packet that comes later in the file than

@@ -13,7 +13,7 @@ struct entry {
 	bool used;
 };
 
-struct ow_aside {
+struct ow_copies_aside {
 	struct entry entry[ROOM]; /* a ring */
 	uint32_t first[ROOM], last[ROOM];
 	uint32_t added;
@@ -24,20 +24,20 @@ static uint32_t bucket_of(uint64_t id)
 	return (uint32_t)(id >> 20) & (ROOM - 1);
 }
 
-struct ow_aside *ow_aside_create(void)
+struct ow_copies_aside *ow_copies_aside_create(void)
 {
-	struct ow_aside *aside = malloc(sizeof *aside);
+	struct ow_copies_aside *aside = malloc(sizeof *aside);
 	if (aside)
-		ow_aside_reset(aside);
+		ow_copies_aside_reset(aside);
 	return aside;
 }
 
-void ow_aside_free(struct ow_aside *aside)
+void ow_copies_aside_free(struct ow_copies_aside *aside)
 {
 	free(aside);
 }
 
-void ow_aside_reset(struct ow_aside *aside)
+void ow_copies_aside_reset(struct ow_copies_aside *aside)
 {
 	memset(aside->first, 0xff, sizeof aside->first);
 	memset(aside->last, 0xff, sizeof aside->last);
@@ -47,7 +47,7 @@ void ow_aside_reset(struct ow_aside *aside)
 }
 
 /* before: the entry in front of it in its bucket, or NOBODY. */
-static void take_out(struct ow_aside *aside, uint32_t bucket, uint32_t before, uint32_t i)
+static void take_out(struct ow_copies_aside *aside, uint32_t bucket, uint32_t before, uint32_t i)
 {
 	uint32_t next = aside->entry[i].next;
 	if (before == NOBODY)
@@ -59,7 +59,7 @@ static void take_out(struct ow_aside *aside, uint32_t bucket, uint32_t before, u
 	aside->entry[i].used = false;
 }
 
-void ow_aside_add(struct ow_aside *aside, const struct ow_record *record)
+void ow_copies_aside_add(struct ow_copies_aside *aside, const struct ow_record *record)
 {
 	uint32_t i = aside->added++ & (ROOM - 1), bucket = bucket_of(record->id);
 	struct entry *e = &aside->entry[i];
@@ -73,7 +73,8 @@ void ow_aside_add(struct ow_aside *aside, const struct ow_record *record)
 	aside->last[bucket] = i;
 }
 
-bool ow_aside_take(struct ow_aside *aside, uint64_t id, int64_t from_ns, int64_t to_ns, struct ow_record *ret_record)
+bool ow_copies_aside_take(struct ow_copies_aside *aside, uint64_t id, int64_t from_ns, int64_t to_ns,
+                          struct ow_record *ret_record)
 {
 	uint32_t bucket = bucket_of(id), before = NOBODY;
 	for (uint32_t i = aside->first[bucket], next; i != NOBODY; i = next) {

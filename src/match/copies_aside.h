@@ -9,14 +9,15 @@
  * same lag looks alike; but then the other point has a packet more, which finds its counterpart here.
  * The latest 2^17 copies are kept.
  */
-struct ow_aside;
+struct ow_copies_aside;
 
-struct ow_aside *ow_aside_create(void);
-void ow_aside_free(struct ow_aside *aside);
-void ow_aside_reset(struct ow_aside *aside);
-void ow_aside_add(struct ow_aside *aside, const struct ow_record *record);
+struct ow_copies_aside *ow_copies_aside_create(void);
+void ow_copies_aside_free(struct ow_copies_aside *aside);
+void ow_copies_aside_reset(struct ow_copies_aside *aside);
+void ow_copies_aside_add(struct ow_copies_aside *aside, const struct ow_record *record);
 /* Takes out the oldest copy of this packet whose time is within these bounds; older ones are forgotten. False if there
  * is none. Questions come in the order of time, more or less. */
-bool ow_aside_take(struct ow_aside *aside, uint64_t id, int64_t from_ns, int64_t to_ns, struct ow_record *ret_record);
+bool ow_copies_aside_take(struct ow_copies_aside *aside, uint64_t id, int64_t from_ns, int64_t to_ns,
+                          struct ow_record *ret_record);
 
 #endif

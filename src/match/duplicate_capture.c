@@ -18,8 +18,8 @@
 #define SINGLES    20u     /* packets that are there once and tell the loss ratio */
 #define LOSS_MOST  0.8
 
-struct ow_twice_sample {
-	struct ow_sighting sighting[SAMPLE_MAX];
+struct ow_duplicate_capture_sample {
+	struct ow_frame_sighting sighting[SAMPLE_MAX];
 	size_t count;
 	unsigned halvings; /* packets with so many zeros at the end of their mixed id are sampled */
 };
@@ -34,24 +34,24 @@ struct counts {
 	uint64_t both;                   /* packets that both captures show more than once */
 };
 
-struct ow_twice_sample *ow_twice_sample_create(void)
+struct ow_duplicate_capture_sample *ow_duplicate_capture_sample_create(void)
 {
-	return calloc(1, sizeof(struct ow_twice_sample));
+	return calloc(1, sizeof(struct ow_duplicate_capture_sample));
 }
 
-void ow_twice_sample_free(struct ow_twice_sample *sample)
+void ow_duplicate_capture_sample_free(struct ow_duplicate_capture_sample *sample)
 {
 	free(sample);
 }
 
-static bool is_sampled(const struct ow_twice_sample *sample, uint64_t id)
+static bool is_sampled(const struct ow_duplicate_capture_sample *sample, uint64_t id)
 {
 	return (ow_mix64(id) & ((UINT64_C(1) << sample->halvings) - 1)) == 0;
 }
 
 static int by_packet(const void *a, const void *b)
 {
-	const struct ow_sighting *x = a, *y = b;
+	const struct ow_frame_sighting *x = a, *y = b;
 	if (x->id != y->id)
 		return x->id < y->id ? -1 : 1;
 	if (x->side != y->side)
@@ -60,9 +60,9 @@ static int by_packet(const void *a, const void *b)
 }
 
 /* Makes room: packets with many copies say nothing, and half of the others are enough. */
-static void thin_out(struct ow_twice_sample *sample)
+static void thin_out(struct ow_duplicate_capture_sample *sample)
 {
-	struct ow_sighting *s = sample->sighting;
+	struct ow_frame_sighting *s = sample->sighting;
 	size_t kept = 0, count = sample->count;
 	qsort(s, count, sizeof *s, by_packet);
 	for (size_t i = 0, next; i < count; i = next) {
@@ -80,7 +80,8 @@ static void thin_out(struct ow_twice_sample *sample)
 	sample->count = kept;
 }
 
-void ow_twice_sample_add(struct ow_twice_sample *sample, const struct ow_sighting *sighting)
+void ow_duplicate_capture_sample_add(struct ow_duplicate_capture_sample *sample,
+                                     const struct ow_frame_sighting *sighting)
 {
 	if (sample->count == SAMPLE_MAX)
 		thin_out(sample);
@@ -90,14 +91,14 @@ void ow_twice_sample_add(struct ow_twice_sample *sample, const struct ow_sightin
 
 /* -- counting ----------------------------------------------------------------------------------------------------- */
 
-static int64_t lag_of(const struct ow_sighting *first, const struct ow_sighting *copy)
+static int64_t lag_of(const struct ow_frame_sighting *first, const struct ow_frame_sighting *copy)
 {
 	int64_t lag;
 	return __builtin_sub_overflow(copy->time_ns, first->time_ns, &lag) ? INT64_MAX : lag;
 }
 
 /* The sightings of one packet at one side, of which the other side has `others`. */
-static void count_group(struct counts *c, const struct ow_sighting *s, size_t count, size_t others, bool covered)
+static void count_group(struct counts *c, const struct ow_frame_sighting *s, size_t count, size_t others, bool covered)
 {
 	bool apart = false;
 	for (size_t i = 1; i < count; i++)
@@ -123,20 +124,20 @@ static void count_group(struct counts *c, const struct ow_sighting *s, size_t co
 	}
 }
 
-static bool is_covered(const struct ow_twice_facts *facts, const struct ow_sighting *s)
+static bool is_covered(const struct ow_duplicate_capture_facts *facts, const struct ow_frame_sighting *s)
 {
 	return s->time_ns >= facts->first_ns[!s->side] && s->time_ns <= facts->last_ns[!s->side];
 }
 
 /* counts[side][sends] */
-static void count_all(struct ow_twice_sample *sample, const struct ow_twice_facts *facts,
+static void count_all(struct ow_duplicate_capture_sample *sample, const struct ow_duplicate_capture_facts *facts,
                       struct counts counts[OW_SIDES][2])
 {
-	const struct ow_sighting *s = sample->sighting, *end = s + sample->count;
+	const struct ow_frame_sighting *s = sample->sighting, *end = s + sample->count;
 	qsort(sample->sighting, sample->count, sizeof *s, by_packet);
 	while (s < end) {
 		size_t count[OW_SIDES] = {0, 0};
-		const struct ow_sighting *start[OW_SIDES] = {s, s}, *next = s;
+		const struct ow_frame_sighting *start[OW_SIDES] = {s, s}, *next = s;
 		for (; next < end && next->id == s->id; next++) {
 			if (!count[next->side]++)
 				start[next->side] = next;
@@ -208,7 +209,7 @@ static unsigned densest(const uint32_t *count)
  *
  *     lost both times / packets  =  (sent twice / packets)^2
  */
-static bool may_react(const struct ow_twice_facts *facts, unsigned from, const struct counts counts[2])
+static bool may_react(const struct ow_duplicate_capture_facts *facts, unsigned from, const struct counts counts[2])
 {
 	const struct counts *sent = &counts[1], *received = &counts[0];
 	unsigned to = alike_end(from);
@@ -257,15 +258,15 @@ static bool is_everywhere(const struct counts *c)
 	return c->both >= EVIDENCE && (double)c->both > EVERYWHERE * (double)(c->singles + c->doubles);
 }
 
-static void judge_side(const struct ow_twice_facts *facts, double most_lost, const struct counts counts[2],
-                       struct ow_twice_verdict *verdict)
+static void judge_side(const struct ow_duplicate_capture_facts *facts, double most_lost, const struct counts counts[2],
+                       struct ow_duplicate_capture_verdict *verdict)
 {
 	const struct counts *sent = &counts[1], *received = &counts[0];
 	double factor = loss_factor(loss_ratio(sent, 2, most_lost)), p = loss_ratio(sent, 0, most_lost);
 	unsigned from = densest(sent->excess);
 	uint64_t excess = sum(sent->excess, from, alike_end(from)), equal = sum(sent->equal, from, alike_end(from));
 	bool reacts = may_react(facts, from, counts);
-	*verdict = (struct ow_twice_verdict){.rule = {.within_ns = -1, .most = 1}};
+	*verdict = (struct ow_duplicate_capture_verdict){.rule = {.within_ns = -1, .most = 1}};
 	verdict->twice = excess >= EVIDENCE && (double)excess > CLEARLY * factor * (double)equal && !reacts;
 	if (verdict->twice)
 		make_rule(sent, factor, from, &verdict->rule);
@@ -278,8 +279,9 @@ static void judge_side(const struct ow_twice_facts *facts, double most_lost, con
 	verdict->everywhere = is_everywhere(sent) || is_everywhere(received);
 }
 
-void ow_twice_judge(struct ow_twice_sample *sample, const struct ow_twice_facts *facts,
-                    struct ow_twice_verdict ret_verdict[OW_SIDES])
+void ow_duplicate_capture_judge(struct ow_duplicate_capture_sample *sample,
+                                const struct ow_duplicate_capture_facts *facts,
+                                struct ow_duplicate_capture_verdict ret_verdict[OW_SIDES])
 {
 	struct counts counts[OW_SIDES][2] = {0};
 	count_all(sample, facts, counts);

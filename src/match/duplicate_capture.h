@@ -20,21 +20,22 @@
  * left out in both directions. A packet that arrives twice at such a lag alone may be the network's doing.
  */
 
-struct ow_sighting {
+struct ow_frame_sighting {
 	uint64_t id;
 	int64_t time_ns; /* in the common time base */
 	uint8_t side;
 	uint8_t direction; /* of its flow; OW_DIRECTIONS: not known */
 };
 
-struct ow_twice_sample;
+struct ow_duplicate_capture_sample;
 
-struct ow_twice_sample *ow_twice_sample_create(void);
-void ow_twice_sample_free(struct ow_twice_sample *sample);
-void ow_twice_sample_add(struct ow_twice_sample *sample, const struct ow_sighting *sighting);
+struct ow_duplicate_capture_sample *ow_duplicate_capture_sample_create(void);
+void ow_duplicate_capture_sample_free(struct ow_duplicate_capture_sample *sample);
+void ow_duplicate_capture_sample_add(struct ow_duplicate_capture_sample *sample,
+                                     const struct ow_frame_sighting *sighting);
 
 /* What is known of the captures. */
-struct ow_twice_facts {
+struct ow_duplicate_capture_facts {
 	int64_t first_ns[OW_SIDES], last_ns[OW_SIDES];
 	/* The least time from a packet to what its loss causes; a packet that is repeated later may be a reaction. */
 	int64_t round_trip_ns;
@@ -42,7 +43,7 @@ struct ow_twice_facts {
 	double most_lost[OW_SIDES];
 };
 
-struct ow_twice_verdict {
+struct ow_duplicate_capture_verdict {
 	bool twice;               /* the capture shows packets twice, by this rule */
 	struct ow_copy_rule rule; /* without `twice`: no copies */
 	bool unsure;              /* too many packets are sent twice and arrive once for loss, too few to tell */
@@ -51,7 +52,8 @@ struct ow_twice_verdict {
 };
 
 /* Judges both captures. The sample can be judged once. */
-void ow_twice_judge(struct ow_twice_sample *sample, const struct ow_twice_facts *facts,
-                    struct ow_twice_verdict ret_verdict[OW_SIDES]);
+void ow_duplicate_capture_judge(struct ow_duplicate_capture_sample *sample,
+                                const struct ow_duplicate_capture_facts *facts,
+                                struct ow_duplicate_capture_verdict ret_verdict[OW_SIDES]);
 
 #endif

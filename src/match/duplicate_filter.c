@@ -19,7 +19,7 @@ struct slot {
 	uint32_t copies; /* that were shown of it */
 };
 
-struct ow_dedup {
+struct ow_duplicate_filter {
 	struct slot slot[SETS][WAYS];
 };
 
@@ -56,17 +56,17 @@ int64_t ow_copy_rule_longest(const struct ow_copy_rule *rule)
 	return longest;
 }
 
-struct ow_dedup *ow_dedup_create(void)
+struct ow_duplicate_filter *ow_duplicate_filter_create(void)
 {
-	return calloc(1, sizeof(struct ow_dedup));
+	return calloc(1, sizeof(struct ow_duplicate_filter));
 }
 
-void ow_dedup_free(struct ow_dedup *copies)
+void ow_duplicate_filter_free(struct ow_duplicate_filter *copies)
 {
 	free(copies);
 }
 
-void ow_dedup_reset(struct ow_dedup *copies)
+void ow_duplicate_filter_reset(struct ow_duplicate_filter *copies)
 {
 	memset(copies, 0, sizeof *copies);
 }
@@ -85,7 +85,8 @@ static bool replaces(const struct slot *slot, const struct slot *than)
 }
 
 /* A packet that a host repeats before its copy is shown has a slot of its own: copies come in the order of packets. */
-void ow_dedup_note(struct ow_dedup *copies, const struct ow_copy_rule *rule, struct ow_record *record)
+void ow_duplicate_filter_note(struct ow_duplicate_filter *copies, const struct ow_copy_rule *rule,
+                              struct ow_record *record)
 {
 	/* A piece of a train is the same only if it is the same piece. */
 	uint64_t id = record->len ? ow_mix64(record->id ^ ((uint64_t)record->seq << 32 | record->len)) : record->id;

@@ -8,7 +8,7 @@
  * Finds the further copies of packets that a capture shows more than once: a mirror port that copies both directions,
  * or a capture on all interfaces of a router. Remembers the latest packets, up to 2^17 of them.
  */
-struct ow_dedup;
+struct ow_duplicate_filter;
 
 /* Lags between a packet and its copy, in classes: up to a microsecond, then four to an octave. */
 #define OW_LAG_CLASSES 68
@@ -30,10 +30,11 @@ bool ow_copy_rule_has(const struct ow_copy_rule *rule, int64_t lag_ns);
 /* The longest lag of the rule; negative if it has none. */
 int64_t ow_copy_rule_longest(const struct ow_copy_rule *rule);
 
-struct ow_dedup *ow_dedup_create(void);
-void ow_dedup_free(struct ow_dedup *copies);
-void ow_dedup_reset(struct ow_dedup *copies);
+struct ow_duplicate_filter *ow_duplicate_filter_create(void);
+void ow_duplicate_filter_free(struct ow_duplicate_filter *copies);
+void ow_duplicate_filter_reset(struct ow_duplicate_filter *copies);
 /* Notes the packet. Sets its lag behind the first one that is the same, and `again` if it is a copy by the rule. */
-void ow_dedup_note(struct ow_dedup *copies, const struct ow_copy_rule *rule, struct ow_record *record);
+void ow_duplicate_filter_note(struct ow_duplicate_filter *copies, const struct ow_copy_rule *rule,
+                              struct ow_record *record);
 
 #endif

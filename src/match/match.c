@@ -56,24 +56,24 @@ static void on_progress(void *arg)
 
 static int run(struct ow_match *m, struct ow_error *err)
 {
-	int r = ow_pass_run(&m->pass, err);
+	int r = ow_match_pass_run(&m->pass, err);
 	m->passes++;
 	return r;
 }
 
-static uint32_t least_available(const struct ow_pass *p)
+static uint32_t least_available(const struct ow_match_pass *p)
 {
 	uint32_t a = p->tap[OW_SIDE_A].facts.least_available, b = p->tap[OW_SIDE_B].facts.least_available;
 	return a < b ? a : b;
 }
 
-static bool limit_too_high(const struct ow_pass *p)
+static bool limit_too_high(const struct ow_match_pass *p)
 {
 	return (p->tap[OW_SIDE_A].facts.below_limit || p->tap[OW_SIDE_B].facts.below_limit) &&
 	       least_available(p) < p->plan.identity.hash_limit;
 }
 
-bool ow_match_floor(const struct ow_pass *p, enum ow_direction direction, int64_t *ret_ns)
+bool ow_match_floor(const struct ow_match_pass *p, enum ow_direction direction, int64_t *ret_ns)
 {
 	const struct ow_floor *floor = &p->floor[direction];
 	struct ow_delay delay;
@@ -89,7 +89,7 @@ bool ow_match_floor(const struct ow_pass *p, enum ow_direction direction, int64_
  * The least delay of the only direction. Identical packets say nothing of the clocks, but are samples: one that is a
  * little faster than all others would be below 0.
  */
-static int64_t only_floor(const struct ow_pass *p, enum ow_direction direction, int64_t floor_ns)
+static int64_t only_floor(const struct ow_match_pass *p, enum ow_direction direction, int64_t floor_ns)
 {
 	struct ow_delay delay;
 	ow_tally_summary(&p->tally[direction], &delay);
@@ -98,7 +98,7 @@ static int64_t only_floor(const struct ow_pass *p, enum ow_direction direction, 
 }
 
 /* Half the difference of the two least delays, or the least of the only direction, moves to 0. */
-static int64_t clock_correction(const struct ow_pass *p)
+static int64_t clock_correction(const struct ow_match_pass *p)
 {
 	int64_t ab = 0, ba = 0;
 	bool has_ab = ow_match_floor(p, OW_A_TO_B, &ab), has_ba = ow_match_floor(p, OW_B_TO_A, &ba);
@@ -121,7 +121,7 @@ static void correct_clock(struct ow_plan *plan, int64_t correction)
 }
 
 /* The delays of the last pass, where none were known beforehand: they tell identical packets apart from the start. */
-static void expect_delays(struct ow_pass *p)
+static void expect_delays(struct ow_match_pass *p)
 {
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		struct ow_delay delay;
@@ -140,7 +140,7 @@ static void expect_delays(struct ow_pass *p)
 /* A drift makes the shift change with B's time. What the samples showed is made exact by the fastest packets. */
 static bool correct_drift(struct ow_match *m)
 {
-	struct ow_pass *p = &m->pass;
+	struct ow_match_pass *p = &m->pass;
 	double ppb;
 	bool refined = p->plan.drift != 0 && ow_skew_refine(&p->skew, &ppb);
 	if (!refined && !ow_skew_estimate(&p->skew, &ppb))
@@ -154,17 +154,17 @@ static bool correct_drift(struct ow_match *m)
 	return true;
 }
 
-static uint64_t matched(const struct ow_pass *p)
+static uint64_t matched(const struct ow_match_pass *p)
 {
 	return p->tally[OW_A_TO_B].matched + p->tally[OW_B_TO_A].matched;
 }
 
-static uint64_t unmatched(const struct ow_pass *p, enum ow_side side)
+static uint64_t unmatched(const struct ow_match_pass *p, enum ow_side side)
 {
 	return p->records[side] > matched(p) ? p->records[side] - matched(p) : 0;
 }
 
-static bool superframes_likely(const struct ow_pass *p)
+static bool superframes_likely(const struct ow_match_pass *p)
 {
 	return p->plan.identity.tcp != OW_TCP_ANY_NUMBERS &&
 	       (p->tap[OW_SIDE_A].facts.longest_tcp >= SUPERFRAME_FROM ||
@@ -172,16 +172,16 @@ static bool superframes_likely(const struct ow_pass *p)
 	       unmatched(p, OW_SIDE_A) && unmatched(p, OW_SIDE_B);
 }
 
-static void learn_segments(struct ow_pass *p)
+static void learn_segments(struct ow_match_pass *p)
 {
 	const uint32_t longest[OW_SIDES] = {p->tap[OW_SIDE_A].facts.longest_tcp, p->tap[OW_SIDE_B].facts.longest_tcp};
-	ow_pieces_learn(&p->pieces, longest);
+	ow_tcp_segments_learn(&p->pieces, longest);
 }
 
 /* Matched bytes of TCP data cannot be told without cutting; so compare what stays unmatched, in frames. */
 static int try_segments(struct ow_match *m, struct ow_error *err)
 {
-	struct ow_pass *p = &m->pass;
+	struct ow_match_pass *p = &m->pass;
 	uint64_t before = unmatched(p, OW_SIDE_A) + unmatched(p, OW_SIDE_B);
 	p->plan.identity.segments = true;
 	int r = run(m, err);
@@ -205,7 +205,7 @@ static int64_t longest_overtaking(const struct ow_tally *tally)
 }
 
 /* Paths that let packets overtake each other leave more open which of identical packets is which. */
-static bool learn_reordering(struct ow_pass *p)
+static bool learn_reordering(struct ow_match_pass *p)
 {
 	bool more = false;
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
@@ -218,7 +218,7 @@ static bool learn_reordering(struct ow_pass *p)
 }
 
 /* The fastest unique packet of the whole captures: those that came first may have been slow. */
-static bool learn_least(struct ow_pass *p)
+static bool learn_least(struct ow_match_pass *p)
 {
 	bool more = false;
 	int64_t correct = p->plan.shift_ns - p->plan.offset_ns;
@@ -236,7 +236,7 @@ static bool learn_least(struct ow_pass *p)
 /* One change to the plan after a pass: true if another pass is needed. */
 static bool improve(struct ow_match *m)
 {
-	struct ow_pass *p = &m->pass;
+	struct ow_match_pass *p = &m->pass;
 	if (limit_too_high(p) && !m->limit_settled) {
 		m->limit_settled = least_available(p) <= OW_PLAN_LIMIT_FLOOR;
 		ow_plan_limit(&m->planner, &p->plan, least_available(p));
@@ -279,8 +279,8 @@ static int settle(struct ow_match *m, struct ow_error *err)
  */
 static bool tunnelled_superframes_likely(const struct ow_match *m)
 {
-	const struct ow_pass *p = &m->pass;
-	const struct ow_tap_facts *a = &p->tap[OW_SIDE_A].facts, *b = &p->tap[OW_SIDE_B].facts;
+	const struct ow_match_pass *p = &m->pass;
+	const struct ow_record_reader_facts *a = &p->tap[OW_SIDE_A].facts, *b = &p->tap[OW_SIDE_B].facts;
 	return m->options.inner == OW_AUTO && m->options.segments != OW_OFF && !p->plan.identity.inner &&
 	       p->plan.identity.tcp != OW_TCP_ANY_NUMBERS &&
 	       (a->longest_tunnel >= SUPERFRAME_FROM || b->longest_tunnel >= SUPERFRAME_FROM) &&
@@ -292,7 +292,7 @@ static int change_variant(struct ow_match *m, enum ow_variant variant, bool segm
 {
 	ow_directions_free(m->pass.directions);
 	m->pass.directions = NULL;
-	ow_pieces_done(&m->pass.pieces);
+	ow_tcp_segments_done(&m->pass.pieces);
 	m->planner.variant = variant;
 	m->pass.plan.identity.segments = segments;
 	m->pass.plan.identity.cut = NULL;
@@ -307,7 +307,7 @@ static int change_variant(struct ow_match *m, enum ow_variant variant, bool segm
 
 static int try_inner(struct ow_match *m, struct ow_error *err)
 {
-	struct ow_pass *p = &m->pass;
+	struct ow_match_pass *p = &m->pass;
 	uint64_t before = unmatched(p, OW_SIDE_A) + unmatched(p, OW_SIDE_B);
 	enum ow_variant variant = m->planner.variant;
 	int r = change_variant(m, ow_variant_entered(variant), true);
@@ -329,7 +329,7 @@ static int try_inner(struct ow_match *m, struct ow_error *err)
  * Packets of TCP connections of which not one packet matches, though the other point shows the same connection. (Behind
  * a translator it may be any.)
  */
-static uint64_t unknown_tcp(const struct ow_pass *p, enum ow_side side)
+static uint64_t unknown_tcp(const struct ow_match_pass *p, enum ow_side side)
 {
 	uint64_t n = 0;
 	uint32_t flows = ow_flow_table_count(p->tap[side].flows);
@@ -348,7 +348,7 @@ static uint64_t unknown_tcp(const struct ow_pass *p, enum ow_side side)
  * Packets that one point shows and others that the other one shows instead: not what loss looks like. Those of
  * connections that do not match at all, and those that are lost and extra the same way.
  */
-static uint64_t exchanged(const struct ow_pass *p)
+static uint64_t exchanged(const struct ow_match_pass *p)
 {
 	uint64_t a = unknown_tcp(p, OW_SIDE_A), b = unknown_tcp(p, OW_SIDE_B), n = a < b ? a : b;
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
@@ -361,13 +361,13 @@ static uint64_t exchanged(const struct ow_pass *p)
 
 static bool tcp_rewriting_likely(const struct ow_match *m)
 {
-	const struct ow_pass *p = &m->pass;
+	const struct ow_match_pass *p = &m->pass;
 	uint64_t n = exchanged(p);
 	return p->tap[OW_SIDE_A].facts.longest_tcp && p->tap[OW_SIDE_B].facts.longest_tcp && n >= REWRITTEN_LEAST &&
 	       (double)n > REWRITTEN_SHARE * (double)matched(p);
 }
 
-static uint64_t ambiguous(const struct ow_pass *p)
+static uint64_t ambiguous(const struct ow_match_pass *p)
 {
 	return p->tally[OW_A_TO_B].ambiguous + p->tally[OW_B_TO_A].ambiguous;
 }
@@ -388,7 +388,7 @@ static int change_tcp(struct ow_match *m, enum ow_tcp_rule rule, bool segments, 
  * alike. */
 static int try_tcp(struct ow_match *m, enum ow_tcp_rule rule, bool segments, bool *ret_better, struct ow_error *err)
 {
-	struct ow_pass *p = &m->pass;
+	struct ow_match_pass *p = &m->pass;
 	enum ow_tcp_rule exact = m->planner.tcp;
 	bool cut = p->plan.identity.segments;
 	uint64_t before = exchanged(p), unsure = ambiguous(p);
@@ -404,7 +404,7 @@ static int try_tcp(struct ow_match *m, enum ow_tcp_rule rule, bool segments, boo
  */
 static int loosen_tcp(struct ow_match *m, struct ow_error *err)
 {
-	struct ow_pass *p = &m->pass;
+	struct ow_match_pass *p = &m->pass;
 	bool better = false;
 	int r = 0;
 	if (m->planner.tcp == OW_TCP_EXACT && superframes_likely(p) && !p->plan.identity.segments)
@@ -421,7 +421,7 @@ static int loosen_tcp(struct ow_match *m, struct ow_error *err)
 /* There are fragments, and both points show packets that the other does not. */
 static bool fragments_likely(const struct ow_match *m)
 {
-	const struct ow_pass *p = &m->pass;
+	const struct ow_match_pass *p = &m->pass;
 	return (p->tap[OW_SIDE_A].facts.fragments || p->tap[OW_SIDE_B].facts.fragments) &&
 	       p->unmatched_frames[OW_SIDE_A] && p->unmatched_frames[OW_SIDE_B];
 }
@@ -433,7 +433,7 @@ static bool fragments_likely(const struct ow_match *m)
  */
 static int name_fragmented(struct ow_match *m)
 {
-	struct ow_pass *p = &m->pass;
+	struct ow_match_pass *p = &m->pass;
 	if (!m->cut && !(m->cut = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *m->cut)))
 		return -ENOMEM;
 	for (size_t i = 0; i < OW_IDENTITY_CUT_BITS / 64; i++)
@@ -448,7 +448,7 @@ static int name_fragmented(struct ow_match *m)
  */
 static bool fragments_too_late(const struct ow_match *m)
 {
-	const struct ow_pass *p = &m->pass;
+	const struct ow_match_pass *p = &m->pass;
 	int64_t correct = p->plan.shift_ns - p->plan.offset_ns;
 	if (m->options.window_ns || p->plan.untimed || p->plan.window_ns >= OW_WINDOW_STRETCH_NS)
 		return false;
@@ -466,7 +466,7 @@ static bool fragments_too_late(const struct ow_match *m)
 /* Matches packets with their fragments: those without DF; and those with it, if that is what is missing. */
 static int try_fragments(struct ow_match *m, struct ow_error *err)
 {
-	struct ow_pass *p = &m->pass;
+	struct ow_match_pass *p = &m->pass;
 	uint64_t before = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
 	if (name_fragmented(m) < 0)
 		return ow_error_set(err, ENOMEM, "out of memory");
@@ -487,7 +487,7 @@ static int try_fragments(struct ow_match *m, struct ow_error *err)
 	r = run(m, err);
 	if (r < 0 || !p->plan.identity.cut)
 		return r;
-	ow_pieces_learn_cuts(&p->pieces);
+	ow_tcp_segments_learn_cuts(&p->pieces);
 	r = run(m, err);
 	while (r == 0 && fragments_too_late(m)) {
 		p->plan.window_ns =
@@ -501,7 +501,7 @@ static int try_fragments(struct ow_match *m, struct ow_error *err)
 
 static bool flows_mix(const struct ow_match *m)
 {
-	const struct ow_pass *p = &m->pass;
+	const struct ow_match_pass *p = &m->pass;
 	return p->plan.identity.level == OW_LEVEL_NAT && !p->tap[OW_SIDE_A].pairs &&
 	       (p->repeats[OW_A_TO_B] || p->repeats[OW_B_TO_A] || exchanged(p));
 }
@@ -509,7 +509,7 @@ static bool flows_mix(const struct ow_match *m)
 /* Packets that are alike, of flows that are not the same, are told apart by their flows. */
 static int pair_flows(struct ow_match *m, struct ow_error *err)
 {
-	struct ow_pass *p = &m->pass;
+	struct ow_match_pass *p = &m->pass;
 	const struct ow_flow_table *const keys[OW_SIDES] = {p->tap[OW_SIDE_A].flows, p->tap[OW_SIDE_B].flows};
 	if (ow_flow_pairs_learn(&p->flow_pairs, keys) < 0)
 		return ow_error_set(err, ENOMEM, "out of memory");
@@ -524,32 +524,33 @@ static int pair_flows(struct ow_match *m, struct ow_error *err)
 /* -- captures that show packets twice ----------------------------------------------------------------------------- */
 
 /* Adds a capture's packets to the sample. */
-static int sample_copies(struct ow_match *m, enum ow_side side, struct ow_twice_sample *sample, struct ow_error *err)
+static int sample_copies(struct ow_match *m, enum ow_side side, struct ow_duplicate_capture_sample *sample,
+                         struct ow_error *err)
 {
-	struct ow_pass *p = &m->pass;
-	struct ow_tap *tap = &p->tap[side];
-	struct ow_record record[OW_TAP_BATCH];
-	struct ow_time_base base = ow_pass_time_base(p, side);
-	int n, r = ow_tap_start(tap, &p->plan.identity, err);
+	struct ow_match_pass *p = &m->pass;
+	struct ow_record_reader *tap = &p->tap[side];
+	struct ow_record record[OW_RECORD_READER_BATCH];
+	struct ow_time_base base = ow_match_pass_time_base(p, side);
+	int n, r = ow_record_reader_start(tap, &p->plan.identity, err);
 	if (r < 0)
 		return r;
-	while ((n = ow_tap_read(tap, record, err)) > 0) {
+	while ((n = ow_record_reader_read(tap, record, err)) > 0) {
 		for (int i = 0; i < n; i++) {
 			const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, record[i].flow);
 			/* A superframe and its first segment begin with the same byte. */
 			uint64_t id = record[i].len ? ow_mix64(record[i].id ^ record[i].seq) : record[i].id;
 			if (!e)
 				return ow_error_set(err, ENOMEM, "out of memory");
-			ow_twice_sample_add(sample,
-			                    &(struct ow_sighting){id, ow_time_base_common(&base, record[i].time_ns),
-			                                          (uint8_t)side, e->direction});
+			ow_duplicate_capture_sample_add(
+				sample, &(struct ow_frame_sighting){id, ow_time_base_common(&base, record[i].time_ns),
+			                                            (uint8_t)side, e->direction});
 		}
 	}
 	return n;
 }
 
 /* The shortest round trip, or twice the least delay of the only direction. */
-static int64_t least_round_trip(const struct ow_pass *p)
+static int64_t least_round_trip(const struct ow_match_pass *p)
 {
 	int64_t ab = 0, ba = 0;
 	bool has_ab = ow_match_floor(p, OW_A_TO_B, &ab), has_ba = ow_match_floor(p, OW_B_TO_A, &ba);
@@ -563,11 +564,11 @@ static double most_lost(const struct ow_tally *sent)
 	return (double)(sent->lost + 1) / (double)(sent->lost + sent->matched + 1);
 }
 
-static int judge_copies(struct ow_match *m, struct ow_twice_verdict verdict[OW_SIDES], struct ow_error *err)
+static int judge_copies(struct ow_match *m, struct ow_duplicate_capture_verdict verdict[OW_SIDES], struct ow_error *err)
 {
-	const struct ow_pass *p = &m->pass;
-	struct ow_twice_sample *sample = ow_twice_sample_create();
-	struct ow_twice_facts facts = {.round_trip_ns = least_round_trip(p)};
+	const struct ow_match_pass *p = &m->pass;
+	struct ow_duplicate_capture_sample *sample = ow_duplicate_capture_sample_create();
+	struct ow_duplicate_capture_facts facts = {.round_trip_ns = least_round_trip(p)};
 	int r = sample ? 0 : ow_error_set(err, ENOMEM, "out of memory");
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
 		facts.first_ns[side] = p->first_ns[side];
@@ -576,8 +577,8 @@ static int judge_copies(struct ow_match *m, struct ow_twice_verdict verdict[OW_S
 		r = sample_copies(m, side, sample, err);
 	}
 	if (r == 0)
-		ow_twice_judge(sample, &facts, verdict);
-	ow_twice_sample_free(sample);
+		ow_duplicate_capture_judge(sample, &facts, verdict);
+	ow_duplicate_capture_sample_free(sample);
 	return r;
 }
 
@@ -609,7 +610,7 @@ static bool copies_likely(struct ow_match *m)
 /* Where a capture shows packets twice, its copies are left out. */
 static int leave_copies_out(struct ow_match *m, struct ow_error *err)
 {
-	struct ow_twice_verdict verdict[OW_SIDES];
+	struct ow_duplicate_capture_verdict verdict[OW_SIDES];
 	if (m->options.dedup_ns || m->pass.plan.untimed || !copies_likely(m))
 		return 0;
 	int r = judge_copies(m, verdict, err);
@@ -622,7 +623,7 @@ static int leave_copies_out(struct ow_match *m, struct ow_error *err)
 			m->twice[side] = verdict[side];
 	}
 	for (unsigned side = 0; side < OW_SIDES && twice; side++) {
-		if (ow_tap_dedup(&m->pass.tap[side], &m->twice[side].rule) < 0)
+		if (ow_record_reader_dedup(&m->pass.tap[side], &m->twice[side].rule) < 0)
 			return ow_error_set(err, ENOMEM, "out of memory");
 	}
 	if (!twice)
@@ -637,7 +638,7 @@ static int leave_copies_out(struct ow_match *m, struct ow_error *err)
 /* Longer UDP packets than a wire takes, and packets that only one side saw, all of them captured whole. */
 static bool udp_superframes_likely(const struct ow_match *m)
 {
-	const struct ow_pass *p = &m->pass;
+	const struct ow_match_pass *p = &m->pass;
 	uint32_t a = p->tap[OW_SIDE_A].facts.longest_udp, b = p->tap[OW_SIDE_B].facts.longest_udp;
 	bool jumbo = a == b && a >= OW_JUMBO_LEAST && a <= OW_JUMBO_MOST;
 	return (a >= SUPERFRAME_FROM || b >= SUPERFRAME_FROM) && a && b && !jumbo &&
@@ -648,15 +649,15 @@ static bool udp_superframes_likely(const struct ow_match *m)
 /* Notes the datagrams of a capture. */
 static int note_datagrams(struct ow_match *m, enum ow_side side, struct ow_error *err)
 {
-	struct ow_tap *tap = &m->pass.tap[side];
-	struct ow_record record[OW_TAP_BATCH];
+	struct ow_record_reader *tap = &m->pass.tap[side];
+	struct ow_record record[OW_RECORD_READER_BATCH];
 	if (!m->datagrams[side] && !(m->datagrams[side] = ow_datagrams_create()))
 		return ow_error_set(err, ENOMEM, "out of memory");
 	ow_datagrams_reset(m->datagrams[side]);
 	tap->notes = m->datagrams[side];
-	int r = ow_tap_start(tap, &m->pass.plan.identity, err);
+	int r = ow_record_reader_start(tap, &m->pass.plan.identity, err);
 	for (int n = 1; r == 0 && n > 0;) {
-		n = ow_tap_read(tap, record, err);
+		n = ow_record_reader_read(tap, record, err);
 		r = n < 0 ? n : 0;
 	}
 	tap->notes = NULL;
@@ -665,7 +666,7 @@ static int note_datagrams(struct ow_match *m, enum ow_side side, struct ow_error
 
 static int cut_datagrams(struct ow_match *m, struct ow_error *err)
 {
-	struct ow_tap *a = &m->pass.tap[OW_SIDE_A], *b = &m->pass.tap[OW_SIDE_B];
+	struct ow_record_reader *a = &m->pass.tap[OW_SIDE_A], *b = &m->pass.tap[OW_SIDE_B];
 	a->cutter.there = b->cutter.there = NULL;
 	int r = note_datagrams(m, OW_SIDE_A, err);
 	if (r == 0)
@@ -680,7 +681,7 @@ static int cut_datagrams(struct ow_match *m, struct ow_error *err)
 
 static int try_datagrams(struct ow_match *m, struct ow_error *err)
 {
-	struct ow_pass *p = &m->pass;
+	struct ow_match_pass *p = &m->pass;
 	uint64_t before = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
 	int r = cut_datagrams(m, err);
 	/* Nothing said which level to take. */
@@ -731,15 +732,16 @@ static int run_until_settled(struct ow_match *m, struct ow_error *err)
 /* -- holes in a capture ------------------------------------------------------------------------------------------- */
 
 /* A silence of a side in the common time base. */
-static struct ow_silence common_silence(const struct ow_pass *p, enum ow_side side, unsigned i)
+static struct ow_silence common_silence(const struct ow_match_pass *p, enum ow_side side, unsigned i)
 {
 	const struct ow_silence *s = &p->tap[side].facts.silences.silence[i];
-	struct ow_time_base base = ow_pass_time_base(p, side);
+	struct ow_time_base base = ow_match_pass_time_base(p, side);
 	return (struct ow_silence){ow_time_base_common(&base, s->from_ns), ow_time_base_common(&base, s->to_ns)};
 }
 
 /* Is the other capture silent as well, but for less than a hole is long? Its silences are looked at from *next on. */
-static bool both_silent(const struct ow_pass *p, enum ow_side side, const struct ow_silence *silence, unsigned *next)
+static bool both_silent(const struct ow_match_pass *p, enum ow_side side, const struct ow_silence *silence,
+                        unsigned *next)
 {
 	unsigned count = p->tap[!side].facts.silences.count;
 	while (*next < count && common_silence(p, !side, *next).to_ns <= silence->from_ns)
@@ -757,7 +759,7 @@ static bool both_silent(const struct ow_pass *p, enum ow_side side, const struct
 }
 
 /* Silences in which the other capture shows packets. */
-static unsigned suspect_gaps(struct ow_pass *p, enum ow_side side)
+static unsigned suspect_gaps(struct ow_match_pass *p, enum ow_side side)
 {
 	unsigned next = 0;
 	p->gaps[side] = 0;
@@ -779,7 +781,7 @@ static double share_of(uint64_t missing, uint64_t in_gaps, uint64_t matched)
  * The verdict on a gap, by the shares of packets that are missing outside of it and of all gaps in which as many are.
  * Smaller gaps count: heavy loss of slow traffic makes silences, which are no reason to think that loss is rare.
  */
-static enum ow_hole_verdict judge_gap(const struct ow_pass *p, enum ow_side side, const struct ow_gap *gap)
+static enum ow_hole_verdict judge_gap(const struct ow_match_pass *p, enum ow_side side, const struct ow_gap *gap)
 {
 	const struct ow_tally *from = &p->tally[side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A];
 	const struct ow_tally *to = &p->tally[side == OW_SIDE_A ? OW_B_TO_A : OW_A_TO_B];
@@ -793,7 +795,7 @@ static enum ow_hole_verdict judge_gap(const struct ow_pass *p, enum ow_side side
 }
 
 /* Keeps the gaps that mean something. Returns how many are holes. */
-static unsigned judge_gaps(struct ow_pass *p, enum ow_side side)
+static unsigned judge_gaps(struct ow_match_pass *p, enum ow_side side)
 {
 	unsigned kept = 0, holes = 0;
 	for (unsigned i = 0; i < p->gaps[side]; i++)
@@ -811,7 +813,7 @@ static unsigned judge_gaps(struct ow_pass *p, enum ow_side side)
 /* Packets that a capture could not show, because it showed nothing at all for a while, are not lost. */
 static int find_holes(struct ow_match *m, struct ow_error *err)
 {
-	struct ow_pass *p = &m->pass;
+	struct ow_match_pass *p = &m->pass;
 	for (unsigned side = 0; side < OW_SIDES; side++)
 		ow_silences_sort(&p->tap[side].facts.silences);
 	if (p->plan.untimed || suspect_gaps(p, OW_SIDE_A) + suspect_gaps(p, OW_SIDE_B) == 0)
@@ -825,7 +827,7 @@ static int find_holes(struct ow_match *m, struct ow_error *err)
 /* -- the direction of traffic that goes one way ------------------------------------------------------------------- */
 
 /* B's time minus A's over all samples, in the common time base. */
-static void extremes(const struct ow_pass *p, int64_t *ret_least, int64_t *ret_most)
+static void extremes(const struct ow_match_pass *p, int64_t *ret_least, int64_t *ret_most)
 {
 	struct ow_delay ab, ba;
 	ow_tally_summary(&p->tally[OW_A_TO_B], &ab);
@@ -844,7 +846,7 @@ static void extremes(const struct ow_pass *p, int64_t *ret_least, int64_t *ret_m
 }
 
 /* Queues make packets slower, never faster: the longer tail of the delays is above the median, not below it. */
-static bool way_of_tail(const struct ow_pass *p, enum ow_direction *ret_way)
+static bool way_of_tail(const struct ow_match_pass *p, enum ow_direction *ret_way)
 {
 	enum ow_direction d = p->tally[OW_A_TO_B].matched >= p->tally[OW_B_TO_A].matched ? OW_A_TO_B : OW_B_TO_A;
 	struct ow_delays *delays;
@@ -904,7 +906,7 @@ static bool choose_way(const struct ow_match *m, const struct ow_direction_evide
 }
 
 /* In the common time base no packet arrives before it was sent. */
-static void go_one_way(struct ow_pass *p, enum ow_direction way, bool estimated)
+static void go_one_way(struct ow_match_pass *p, enum ow_direction way, bool estimated)
 {
 	int64_t least, most;
 	extremes(p, &least, &most);
@@ -924,7 +926,7 @@ static void go_one_way(struct ow_pass *p, enum ow_direction way, bool estimated)
 
 static int settle_direction(struct ow_match *m, struct ow_error *err)
 {
-	struct ow_pass *p = &m->pass;
+	struct ow_match_pass *p = &m->pass;
 	const struct ow_flow_table *const keys[OW_SIDES] = {p->tap[OW_SIDE_A].flows, p->tap[OW_SIDE_B].flows};
 	struct ow_direction_evidence evidence;
 	enum ow_direction way;
@@ -947,9 +949,9 @@ static int settle_direction(struct ow_match *m, struct ow_error *err)
 }
 
 /* When the first packet passed either point, of those that have a time. */
-static int64_t first_time(const struct ow_pass *p)
+static int64_t first_time(const struct ow_match_pass *p)
 {
-	const struct ow_tap_facts *a = &p->tap[OW_SIDE_A].facts, *b = &p->tap[OW_SIDE_B].facts;
+	const struct ow_record_reader_facts *a = &p->tap[OW_SIDE_A].facts, *b = &p->tap[OW_SIDE_B].facts;
 	int64_t a_ns = a->first_ns, b_ns = b->first_ns + p->plan.offset_ns;
 	bool only_b = a->untimed == a->packets, only_a = b->untimed == b->packets;
 	return only_b || (!only_a && b_ns < a_ns) ? b_ns : a_ns;
@@ -957,7 +959,7 @@ static int64_t first_time(const struct ow_pass *p)
 
 static int tell_events(struct ow_match *m, struct ow_error *err)
 {
-	struct ow_pass *p = &m->pass;
+	struct ow_match_pass *p = &m->pass;
 	if (!m->options.on_packet && !m->options.interval_ns)
 		return 0;
 	p->events = m->options.on_packet != NULL;
@@ -982,7 +984,7 @@ static int tell_events(struct ow_match *m, struct ow_error *err)
 static void fill_clock(struct ow_match *m)
 {
 	struct ow_match_report *report = &m->report;
-	const struct ow_pass *p = &m->pass;
+	const struct ow_match_pass *p = &m->pass;
 	bool unlike = p->floor[OW_A_TO_B].samples || p->floor[OW_B_TO_A].samples;
 	int64_t ab, ba, tick_a = report->capture[OW_SIDE_A].resolution_ns,
 			tick_b = report->capture[OW_SIDE_B].resolution_ns;
@@ -998,7 +1000,7 @@ static void fill_clock(struct ow_match *m)
 
 static void fill_holes(struct ow_match *m, enum ow_side side)
 {
-	const struct ow_pass *p = &m->pass;
+	const struct ow_match_pass *p = &m->pass;
 	int64_t shown = side == OW_SIDE_B ? p->plan.offset_ns - p->plan.shift_ns : 0;
 	for (unsigned i = 0; i < p->gaps[side]; i++) {
 		const struct ow_gap *gap = &p->gap[side][i];
@@ -1016,9 +1018,9 @@ static void fill_holes(struct ow_match *m, enum ow_side side)
 static int fill_report(struct ow_match *m)
 {
 	struct ow_match_report *report = &m->report;
-	struct ow_pass *p = &m->pass;
+	struct ow_match_pass *p = &m->pass;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		const struct ow_tap_facts *facts = &p->tap[side].facts;
+		const struct ow_record_reader_facts *facts = &p->tap[side].facts;
 		const struct ow_reader_info *info = ow_reader_info(p->tap[side].reader);
 		report->capture[side] = (struct ow_capture_info){
 			.path = info->path,
@@ -1030,7 +1032,7 @@ static int fill_report(struct ow_match *m)
 		};
 		report->unclassified[side] = p->unclassified[side];
 		report->outside_overlap[side] = p->outside[side];
-		report->skipped[side] = ow_tap_skipped(facts) - p->resent[side];
+		report->skipped[side] = ow_record_reader_skipped(facts) - p->resent[side];
 	}
 	report->size = sizeof *report;
 	report->level = p->plan.identity.level;
@@ -1074,13 +1076,13 @@ static int refuse_no_matches(struct ow_match *m, struct ow_error *err)
 /* Looks through a capture. */
 static int check_order(struct ow_reader *reader, int64_t window_ns, struct ow_error *err)
 {
-	struct ow_frame frame[OW_TAP_BATCH];
+	struct ow_frame frame[OW_RECORD_READER_BATCH];
 	struct ow_order order;
 	int n, r = ow_reader_rewind(reader, err);
 	if (r < 0)
 		return r;
 	ow_order_init(&order, window_ns);
-	while ((n = ow_reader_read(reader, frame, OW_TAP_BATCH, err)) > 0) {
+	while ((n = ow_reader_read(reader, frame, OW_RECORD_READER_BATCH, err)) > 0) {
 		for (int i = 0; i < n; i++)
 			ow_order_add(&order, &frame[i]);
 	}
@@ -1094,7 +1096,7 @@ static int check_orders(struct ow_match *m, int result, struct ow_error *err)
 	if (result < 0 && result != -ENOMSG)
 		return result;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		const struct ow_tap *tap = &m->pass.tap[side];
+		const struct ow_record_reader *tap = &m->pass.tap[side];
 		struct ow_error why;
 		if (result == 0 && tap->facts.behind_most_ns <= window_ns)
 			continue;
@@ -1113,7 +1115,8 @@ static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow
 	    getrandom(&m->planner.seed, sizeof m->planner.seed, 0) != (ssize_t)sizeof m->planner.seed)
 		return ow_error_set(err, EIO, "no random numbers: %s", strerror(errno));
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		int r = ow_tap_open(&m->pass.tap[side], path[side], m->options.dedup_ns, ~m->planner.seed, err);
+		int r = ow_record_reader_open(&m->pass.tap[side], path[side], m->options.dedup_ns, ~m->planner.seed,
+		                              err);
 		if (r < 0)
 			return r;
 	}
@@ -1146,7 +1149,7 @@ int ow_match_files(const char *path_a, const char *path_b, const struct ow_match
 	if (r < 0)
 		return r;
 	struct ow_match *m = calloc(1, sizeof *m);
-	if (!m || (m->options = taken, ow_pass_init(&m->pass, &m->options)) < 0) {
+	if (!m || (m->options = taken, ow_match_pass_init(&m->pass, &m->options)) < 0) {
 		ow_match_free(m);
 		return ow_error_set(err, ENOMEM, "out of memory");
 	}
@@ -1173,7 +1176,7 @@ void ow_match_free(struct ow_match *match)
 {
 	if (!match)
 		return;
-	ow_pass_done(&match->pass);
+	ow_match_pass_done(&match->pass);
 	ow_intervals_free(match->intervals);
 	free(match->cut);
 	for (unsigned side = 0; side < OW_SIDES; side++)

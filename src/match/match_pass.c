@@ -19,7 +19,7 @@
 #define RESENT_LAG_NS (20 * OW_NS_PER_US)
 #define RARE_DELAY    0.001 /* share of delays, at either end, that are not usual */
 
-int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options)
+int ow_match_pass_init(struct ow_match_pass *pass, const struct ow_match_options *options)
 {
 	memset(pass, 0, sizeof *pass);
 	pass->options = options;
@@ -29,13 +29,13 @@ int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options)
 	return 0;
 }
 
-void ow_pass_done(struct ow_pass *pass)
+void ow_match_pass_done(struct ow_match_pass *pass)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		ow_tap_close(&pass->tap[side]);
-		ow_aside_free(pass->aside[side]);
+		ow_record_reader_close(&pass->tap[side]);
+		ow_copies_aside_free(pass->aside[side]);
 	}
-	ow_pieces_done(&pass->pieces);
+	ow_tcp_segments_done(&pass->pieces);
 	ow_flow_pairs_done(&pass->flow_pairs);
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
 		ow_tally_done(&pass->tally[d]);
@@ -45,14 +45,14 @@ void ow_pass_done(struct ow_pass *pass)
 
 /* -- counting ----------------------------------------------------------------------------------------------------- */
 
-static void fail(struct ow_pass *p, int r)
+static void fail(struct ow_match_pass *p, int r)
 {
 	if (r < 0 && !p->failed)
 		p->failed = r;
 }
 
 /* B's times as results show them. */
-static int64_t shown_time(const struct ow_pass *p, enum ow_side side, int64_t time_ns)
+static int64_t shown_time(const struct ow_match_pass *p, enum ow_side side, int64_t time_ns)
 {
 	return side == OW_SIDE_B ? time_ns + (p->plan.offset_ns - p->plan.shift_ns) : time_ns;
 }
@@ -63,7 +63,7 @@ static enum ow_side sender(enum ow_direction direction)
 	return direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
 }
 
-static void tell(struct ow_pass *p, const struct ow_packet_event *event)
+static void tell(struct ow_match_pass *p, const struct ow_packet_event *event)
 {
 	if (p->events && !p->failed)
 		fail(p, p->options->on_packet(p->options->arg, event));
@@ -75,7 +75,7 @@ static uint64_t piece_id(const struct ow_record *record)
 	return record->len ? ow_mix64(record->id ^ ow_mix64((uint64_t)record->seq << 32 | record->len)) : record->id;
 }
 
-static void tell_pair(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction,
+static void tell_pair(struct ow_match_pass *p, const struct ow_pair *pair, enum ow_direction direction,
                       enum ow_certainty certainty, uint32_t packets)
 {
 	struct ow_packet_event event = {.size = sizeof event,
@@ -98,12 +98,12 @@ static void tell_pair(struct ow_pass *p, const struct ow_pair *pair, enum ow_dir
 }
 
 /* The delay of a pair is known now: a sample, an estimate with bounds, or nothing. */
-static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_direction direction,
+static void count_delay(struct ow_match_pass *p, const struct ow_pair *pair, enum ow_direction direction,
                         enum ow_certainty certainty)
 {
 	const struct ow_record *a = pair->record[OW_SIDE_A], *b = pair->record[OW_SIDE_B];
 	struct ow_tally *tally = &p->tally[direction];
-	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
+	uint32_t packets = ow_tcp_segments_packets(&p->pieces, OW_SIDE_A, a);
 	p->repeats[direction] += pair->alike ? packets : 0;
 	int64_t sent_ns = pair->record[sender(direction)]->time_ns - pair->more_ns;
 	if (pair->alike && sent_ns > p->alike_sent_ns[direction])
@@ -136,13 +136,13 @@ static void count_delay(struct ow_pass *p, const struct ow_pair *pair, enum ow_d
 }
 
 /* A packet unlike all others passed both points in these flows. */
-static void note_flow_pair(struct ow_pass *p, uint32_t a, uint32_t b)
+static void note_flow_pair(struct ow_match_pass *p, uint32_t a, uint32_t b)
 {
 	if (p->plan.identity.level == OW_LEVEL_NAT && !p->tap[OW_SIDE_A].pairs)
 		fail(p, ow_flow_pairs_note(&p->flow_pairs, a, b));
 }
 
-static enum ow_direction current_direction(const struct ow_pass *p, const struct ow_flow_evidence *e)
+static enum ow_direction current_direction(const struct ow_match_pass *p, const struct ow_flow_evidence *e)
 {
 	if (p->plan.rule == OW_ALL_FORWARD)
 		return OW_A_TO_B;
@@ -155,7 +155,7 @@ static enum ow_direction current_direction(const struct ow_pass *p, const struct
 
 static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
 {
-	struct ow_pass *p = arg;
+	struct ow_match_pass *p = arg;
 	const struct ow_record *a = pair->record[OW_SIDE_A], *b = pair->record[OW_SIDE_B];
 	struct ow_flow_evidence *ea = ow_directions_flow(p->directions, OW_SIDE_A, a->flow);
 	struct ow_flow_evidence *eb = ow_directions_flow(p->directions, OW_SIDE_B, b->flow);
@@ -163,7 +163,7 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		fail(p, -ENOMEM);
 		return;
 	}
-	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
+	uint32_t packets = ow_tcp_segments_packets(&p->pieces, OW_SIDE_A, a);
 	int64_t later_ns = a->untimed || b->untimed ? 0 : b->time_ns - a->time_ns; /* without times no vote */
 	ow_flow_evidence_vote(ea, later_ns, packets);
 	ow_flow_evidence_vote(eb, later_ns, packets);
@@ -178,9 +178,9 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	ow_tally_match(&p->tally[direction], pair->alike ? OW_TALLY_UNPLACED : sent->number, sent->time_ns,
 	               received->time_ns, packets);
 	if (p->plan.identity.cut)
-		ow_pieces_note_cut(&p->pieces, direction, pair);
+		ow_tcp_segments_note_cut(&p->pieces, direction, pair);
 	if (a->len && !(a->part & OW_PART_NAMED))
-		fail(p, ow_pieces_note_pair(&p->pieces, pair));
+		fail(p, ow_tcp_segments_note_pair(&p->pieces, pair));
 	if (certainty == OW_CERTAIN && !pair->alike && !pair->repeated)
 		note_flow_pair(p, a->flow, b->flow);
 	if (p->intervals)
@@ -195,7 +195,7 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 /* The same for many at a time, in a pass without intervals, events and fragments. */
 static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 {
-	struct ow_pass *p = arg;
+	struct ow_match_pass *p = arg;
 	for (const struct ow_meeting *m = meeting; m < meeting + count; m++) {
 		ow_directions_prefetch(p->directions, OW_SIDE_A, m->flow[OW_SIDE_A]);
 		ow_directions_prefetch(p->directions, OW_SIDE_B, m->flow[OW_SIDE_B]);
@@ -230,7 +230,7 @@ static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 
 static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
 {
-	struct ow_pass *p = arg;
+	struct ow_match_pass *p = arg;
 	const struct ow_record *a = pair->record[OW_SIDE_A], *b = pair->record[OW_SIDE_B];
 	struct ow_flow_evidence *ea = ow_directions_flow(p->directions, OW_SIDE_A, a->flow);
 	struct ow_flow_evidence *eb = ow_directions_flow(p->directions, OW_SIDE_B, b->flow);
@@ -238,7 +238,7 @@ static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		fail(p, -ENOMEM);
 		return;
 	}
-	uint32_t packets = ow_pieces_packets(&p->pieces, OW_SIDE_A, a);
+	uint32_t packets = ow_tcp_segments_packets(&p->pieces, OW_SIDE_A, a);
 	if (!pair->repeated && !pair->alike) {
 		int64_t later_ns = a->untimed || b->untimed ? 0 : b->time_ns - a->time_ns;
 		ow_flow_evidence_alike(ea, later_ns, -(int64_t)packets);
@@ -256,7 +256,7 @@ static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty 
 
 static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flow)
 {
-	struct ow_pass *p = arg;
+	struct ow_match_pass *p = arg;
 	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, flow);
 	if (p->plan.rule != OW_BY_VOTES)
 		return OW_A_TO_B;
@@ -265,16 +265,16 @@ static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flo
 }
 
 /* Packets of the wire that a record stands for which only one side shows. */
-static uint32_t packets_of_single(const struct ow_pass *p, enum ow_side side, const struct ow_record *record,
+static uint32_t packets_of_single(const struct ow_match_pass *p, enum ow_side side, const struct ow_record *record,
                                   uint8_t direction)
 {
 	enum ow_direction way = direction < OW_DIRECTIONS ? (enum ow_direction)direction
 	                        : side == OW_SIDE_A       ? OW_A_TO_B
 	                                                  : OW_B_TO_A;
-	return ow_pieces_single(&p->pieces, side, way, record);
+	return ow_tcp_segments_single(&p->pieces, side, way, record);
 }
 
-static void add_edge(struct ow_pass *p, enum ow_side side, const struct ow_record *record, bool copy)
+static void add_edge(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, bool copy)
 {
 	if (p->edges == p->edge_room) {
 		size_t room = p->edge_room ? p->edge_room * 2 : 1024;
@@ -299,7 +299,8 @@ static enum ow_fate fate_of(const struct ow_flow_evidence *e, enum ow_side side,
 	return copy ? OW_FATE_DUPLICATED : OW_FATE_EXTRA;
 }
 
-static void count_single(struct ow_pass *p, enum ow_side side, enum ow_fate fate, uint8_t direction, uint64_t packets)
+static void count_single(struct ow_match_pass *p, enum ow_side side, enum ow_fate fate, uint8_t direction,
+                         uint64_t packets)
 {
 	switch (fate) {
 	case OW_FATE_LOST:
@@ -321,7 +322,7 @@ static void count_single(struct ow_pass *p, enum ow_side side, enum ow_fate fate
 }
 
 /* Intervals and events of a packet that one side saw, when its fate is final. */
-static void tell_single(struct ow_pass *p, enum ow_side side, const struct ow_record *record, enum ow_fate fate,
+static void tell_single(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, enum ow_fate fate,
                         uint8_t direction)
 {
 	uint32_t packets = packets_of_single(p, side, record, direction);
@@ -347,7 +348,7 @@ static void tell_single(struct ow_pass *p, enum ow_side side, const struct ow_re
 
 /* No delay within the waiting time leads from here into the other capture: outside the overlap, whatever the direction.
  */
-static bool beyond_reach(const struct ow_pass *p, enum ow_side side, int64_t t)
+static bool beyond_reach(const struct ow_match_pass *p, enum ow_side side, int64_t t)
 {
 	int64_t window = p->plan.window_ns;
 	if (p->plan.untimed)
@@ -357,7 +358,7 @@ static bool beyond_reach(const struct ow_pass *p, enum ow_side side, int64_t t)
 
 /* When the other point saw this packet, or would have, with the usual delays: so that a single slow packet does not
  * make a silence longer than it is. */
-static struct ow_silence seen_there(const struct ow_pass *p, enum ow_side side, int64_t t, uint8_t direction)
+static struct ow_silence seen_there(const struct ow_match_pass *p, enum ow_side side, int64_t t, uint8_t direction)
 {
 	if (direction == OW_DIRECTIONS || !p->usual[direction].known)
 		return (struct ow_silence){t, t};
@@ -371,7 +372,7 @@ static struct ow_silence seen_there(const struct ow_pass *p, enum ow_side side, 
  * Is a packet missing because the other capture has a hole? Those that can only have fallen into a silence are evidence
  * that it is one.
  */
-static bool falls_silent(struct ow_pass *p, enum ow_side side, const struct ow_record *record, bool copy,
+static bool falls_silent(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, bool copy,
                          uint8_t direction, uint32_t packets)
 {
 	struct ow_silence there = seen_there(p, side, record->time_ns, direction);
@@ -397,7 +398,7 @@ static bool falls_silent(struct ow_pass *p, enum ow_side side, const struct ow_r
  * that the host repeated. They are matched if this one was repeated about as soon as the other capture shows copies.
  * Else it may as well be lost, or duplicated on the way.
  */
-static bool match_copy(struct ow_pass *p, enum ow_side side, const struct ow_record *record,
+static bool match_copy(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record,
                        const struct ow_flow_evidence *e)
 {
 	int64_t longest = ow_copy_rule_longest(&p->tap[!side].copies);
@@ -408,7 +409,7 @@ static bool match_copy(struct ow_pass *p, enum ow_side side, const struct ow_rec
 	bool unlikely = record->lag_ns > RESENT_LAG * longest + RESENT_LAG_NS;
 	struct ow_silence there = seen_there(p, side, record->time_ns, (uint8_t)direction);
 	struct ow_record other;
-	if (!ow_aside_take(p->aside[!side], record->id, there.from_ns - longest, there.to_ns + longest, &other))
+	if (!ow_copies_aside_take(p->aside[!side], record->id, there.from_ns - longest, there.to_ns + longest, &other))
 		return false;
 	p->maybe_copied[!side] += unlikely && side == sender(direction);
 	if (unlikely)
@@ -423,7 +424,7 @@ static bool match_copy(struct ow_pass *p, enum ow_side side, const struct ow_rec
 
 static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *record, bool copy)
 {
-	struct ow_pass *p = arg;
+	struct ow_match_pass *p = arg;
 	struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, record->flow);
 	if (!e) {
 		fail(p, -ENOMEM);
@@ -461,7 +462,7 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 /* -- the ends of the captures ------------------------------------------------------------------------------------- */
 
 /* The delays of a direction, in the common time base, without this share of the fastest and of the slowest. */
-static struct ow_reach reach_of(struct ow_pass *p, enum ow_direction direction, double share)
+static struct ow_reach reach_of(struct ow_match_pass *p, enum ow_direction direction, double share)
 {
 	struct ow_delays *delays = NULL;
 	struct ow_delay delay;
@@ -492,7 +493,7 @@ struct end_rule {
 };
 
 /* When the last packet was sent that surely arrived, less the disorder of the capture. */
-static int64_t last_arrived(const struct ow_pass *p, enum ow_direction direction)
+static int64_t last_arrived(const struct ow_match_pass *p, enum ow_direction direction)
 {
 	int64_t sent_ns = p->tally[direction].last_sent_ns, alike_ns = p->alike_sent_ns[direction], before_ns;
 	sent_ns = sent_ns > alike_ns ? sent_ns : alike_ns;
@@ -502,7 +503,7 @@ static int64_t last_arrived(const struct ow_pass *p, enum ow_direction direction
 
 /* Packets of a direction that are lost for certain: whatever their delay, the other capture covers their arrival, and
  * one that was sent later arrived. */
-static uint64_t certainly_lost(const struct ow_pass *p, enum ow_direction direction, const struct ow_reach *all)
+static uint64_t certainly_lost(const struct ow_match_pass *p, enum ow_direction direction, const struct ow_reach *all)
 {
 	enum ow_side side = sender(direction);
 	uint64_t lost = p->tally[direction].lost;
@@ -518,7 +519,7 @@ static uint64_t certainly_lost(const struct ow_pass *p, enum ow_direction direct
 }
 
 /* Packets that were sent after the last one that arrived, or with the same timestamp. */
-static uint64_t sent_last(const struct ow_pass *p, enum ow_direction direction)
+static uint64_t sent_last(const struct ow_match_pass *p, enum ow_direction direction)
 {
 	enum ow_side side = sender(direction);
 	uint64_t last = 0;
@@ -536,14 +537,15 @@ static uint64_t sent_last(const struct ow_pass *p, enum ow_direction direction)
  * them, but each loss is one by itself: if many are missing, a delay is likely that is rarer than a loss. If a delay
  * longer than all that were seen is likelier than the losses, it may be twice as far from the least.
  */
-static int64_t longest_flight(struct ow_pass *p, enum ow_direction direction, const struct ow_reach *all, double loss)
+static int64_t longest_flight(struct ow_match_pass *p, enum ow_direction direction, const struct ow_reach *all,
+                              double loss)
 {
 	double samples = (double)p->tally[direction].matched;
 	double share = pow(loss, (double)sent_last(p, direction)) / LOST_RATHER;
 	return share * samples < 1 ? 2 * all->most_ns - all->least_ns : reach_of(p, direction, share).most_ns;
 }
 
-static struct end_rule end_rule_of(struct ow_pass *p, enum ow_direction direction)
+static struct end_rule end_rule_of(struct ow_match_pass *p, enum ow_direction direction)
 {
 	const struct ow_tally *t = &p->tally[direction];
 	struct end_rule rule = {.all = reach_of(p, direction, 0)};
@@ -560,7 +562,7 @@ static struct end_rule end_rule_of(struct ow_pass *p, enum ow_direction directio
 
 /* May a packet without counterpart still be in flight when the other capture ends? If packets keep their order, none
  * is that was sent before one that arrived. */
-static bool in_flight(const struct ow_pass *p, enum ow_direction direction, const struct end_rule *rule,
+static bool in_flight(const struct ow_match_pass *p, enum ow_direction direction, const struct end_rule *rule,
                       int64_t sent_ns, int64_t end_ns)
 {
 	if (sent_ns >= last_arrived(p, direction))
@@ -574,7 +576,7 @@ static bool in_flight(const struct ow_pass *p, enum ow_direction direction, cons
  * delay. A received packet that may have been sent before the other capture's start, or after its end, says nothing
  * either; a further copy does.
  */
-static bool outside_overlap(const struct ow_pass *p, const struct ow_edge *edge, uint8_t direction,
+static bool outside_overlap(const struct ow_match_pass *p, const struct ow_edge *edge, uint8_t direction,
                             const struct end_rule *rule)
 {
 	if (p->plan.untimed)
@@ -588,7 +590,7 @@ static bool outside_overlap(const struct ow_pass *p, const struct ow_edge *edge,
 	return !edge->copy && (t - rule->all.least_ns > last || t - rule->all.most_ns < first);
 }
 
-static void note_last_sent(struct ow_pass *p, enum ow_direction direction, int64_t sent_ns, enum ow_fate fate,
+static void note_last_sent(struct ow_match_pass *p, enum ow_direction direction, int64_t sent_ns, enum ow_fate fate,
                            uint32_t packets)
 {
 	struct ow_last_sent *last = &p->last_sent[direction];
@@ -600,7 +602,7 @@ static void note_last_sent(struct ow_pass *p, enum ow_direction direction, int64
 	last->lost += fate == OW_FATE_LOST ? packets : 0;
 }
 
-static void resolve_edges(struct ow_pass *p)
+static void resolve_edges(struct ow_match_pass *p)
 {
 	/* [OW_DIRECTIONS]: no direction, not used. */
 	const struct end_rule rule[] = {end_rule_of(p, OW_A_TO_B), end_rule_of(p, OW_B_TO_A), {.overtakes = false}};
@@ -618,7 +620,7 @@ static void resolve_edges(struct ow_pass *p)
 	}
 }
 
-static void resolve_missing(struct ow_pass *p)
+static void resolve_missing(struct ow_match_pass *p)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		uint32_t flows = ow_flow_table_count(p->tap[side].flows);
@@ -637,7 +639,7 @@ static void resolve_missing(struct ow_pass *p)
 /* -- the pass ----------------------------------------------------------------------------------------------------- */
 
 /* Flows get other numbers. */
-static void forget_flows(struct ow_pass *p)
+static void forget_flows(struct ow_match_pass *p)
 {
 	ow_directions_forget(p->directions);
 	ow_flow_pairs_done(&p->flow_pairs);
@@ -647,7 +649,7 @@ static void forget_flows(struct ow_pass *p)
 	}
 }
 
-static void reset(struct ow_pass *p)
+static void reset(struct ow_match_pass *p)
 {
 	const struct ow_identity *now = &p->plan.identity, *then = &p->numbered_by;
 	if (now->level != then->level || now->inner != then->inner || now->segments != then->segments ||
@@ -676,7 +678,7 @@ static void reset(struct ow_pass *p)
 			p->gap[side][i] =
 				(struct ow_gap){.silence = p->gap[side][i].silence, .verdict = p->gap[side][i].verdict};
 	}
-	ow_pieces_restart(&p->pieces);
+	ow_tcp_segments_restart(&p->pieces);
 	ow_skew_init(&p->skew);
 	p->edges = 0;
 	p->failed = 0;
@@ -690,7 +692,7 @@ static int cores(void)
 }
 
 /* Threads beside this one. */
-static unsigned crew_size(const struct ow_pass *p)
+static unsigned crew_size(const struct ow_match_pass *p)
 {
 	uint64_t bytes = ow_reader_info(p->tap[OW_SIDE_A].reader)->size_bytes +
 	                 ow_reader_info(p->tap[OW_SIDE_B].reader)->size_bytes;
@@ -702,30 +704,31 @@ static unsigned crew_size(const struct ow_pass *p)
 	return bytes < THREADS_FROM_BYTES ? 0 : (unsigned)(cores() - 1);
 }
 
-struct ow_time_base ow_pass_time_base(const struct ow_pass *p, enum ow_side side)
+struct ow_time_base ow_match_pass_time_base(const struct ow_match_pass *p, enum ow_side side)
 {
 	if (side == OW_SIDE_A)
 		return (struct ow_time_base){0};
 	return (struct ow_time_base){p->plan.shift_ns, p->plan.drift_from_ns, p->plan.drift};
 }
 
-static int start_feeds(struct ow_pass *p, struct ow_feed *feed[OW_SIDES], struct ow_error *err)
+static int start_feeds(struct ow_match_pass *p, struct ow_record_batches *feed[OW_SIDES], struct ow_error *err)
 {
-	struct ow_time_base base[OW_SIDES] = {ow_pass_time_base(p, OW_SIDE_A), ow_pass_time_base(p, OW_SIDE_B)};
+	struct ow_time_base base[OW_SIDES] = {ow_match_pass_time_base(p, OW_SIDE_A),
+	                                      ow_match_pass_time_base(p, OW_SIDE_B)};
 	int r = 0;
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
-		if (p->tap[side].dedup && !p->aside[side] && !(p->aside[side] = ow_aside_create()))
+		if (p->tap[side].dedup && !p->aside[side] && !(p->aside[side] = ow_copies_aside_create()))
 			return -ENOMEM;
 		if (p->aside[side])
-			ow_aside_reset(p->aside[side]);
-		r = ow_tap_start(&p->tap[side], &p->plan.identity, err);
+			ow_copies_aside_reset(p->aside[side]);
+		r = ow_record_reader_start(&p->tap[side], &p->plan.identity, err);
 	}
 	for (unsigned side = 0; side < OW_SIDES && r == 0; side++)
-		r = ow_feed_start(&p->tap[side], &base[side], &feed[side]);
+		r = ow_record_batches_start(&p->tap[side], &base[side], &feed[side]);
 	return r;
 }
 
-int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
+int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
 {
 	bool usual_only = !pass->events && !pass->intervals && !pass->plan.identity.cut;
 	const struct ow_matcher_calls calls = {.met = usual_only ? on_met : NULL,
@@ -736,7 +739,7 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 	                                       .arg = pass};
 	const struct ow_flow_table *const keys[OW_SIDES] = {pass->tap[OW_SIDE_A].flows, pass->tap[OW_SIDE_B].flows};
 	struct ow_matcher *matcher = NULL;
-	struct ow_feed *feed[OW_SIDES] = {NULL, NULL};
+	struct ow_record_batches *feed[OW_SIDES] = {NULL, NULL};
 	reset(pass);
 	int r = ow_matcher_create(pass->plan.window_ns, &calls, &matcher);
 	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
@@ -753,12 +756,12 @@ int ow_pass_run(struct ow_pass *pass, struct ow_error *err)
 		ow_matcher_one_way(matcher);
 	if (r == 0)
 		r = start_feeds(pass, feed, err);
-	struct ow_crew *crew = r == 0 ? ow_crew_start(feed, crew_size(pass)) : NULL;
+	struct ow_readahead *crew = r == 0 ? ow_readahead_start(feed, crew_size(pass)) : NULL;
 	if (r == 0)
-		r = ow_intake_run(pass, matcher, feed, err);
-	ow_crew_leave(crew);
+		r = ow_merge_run(pass, matcher, feed, err);
+	ow_readahead_leave(crew);
 	for (unsigned side = 0; side < OW_SIDES; side++)
-		ow_feed_stop(feed[side]);
+		ow_record_batches_stop(feed[side]);
 	if (r == 0)
 		r = ow_matcher_finish(matcher);
 	if (r == 0) {

@@ -65,9 +65,9 @@ struct ow_last_sent {
 	double loss;            /* share of packets that are lost otherwise */
 };
 
-struct ow_pass {
+struct ow_match_pass {
 	const struct ow_match_options *options;
-	struct ow_tap tap[OW_SIDES];
+	struct ow_record_reader tap[OW_SIDES];
 	struct ow_plan plan;
 	struct ow_directions *directions;
 	struct ow_identity numbered_by; /* the identity by which the directions' flows were numbered */
@@ -89,8 +89,8 @@ struct ow_pass {
 	struct ow_edge *edge;
 	size_t edges, edge_room;
 
-	struct ow_aside *aside[OW_SIDES]; /* copies that the capture shows; NULL if there is no rule for them */
-	struct ow_pieces pieces;
+	struct ow_copies_aside *aside[OW_SIDES]; /* copies that the capture shows; NULL if there is no rule for them */
+	struct ow_tcp_segments pieces;
 	struct ow_flow_pairs flow_pairs; /* level nat: gathered until they are named */
 	struct ow_skew skew;
 	struct ow_floor floor[OW_DIRECTIONS]; /* of packets that no other is like */
@@ -112,13 +112,13 @@ struct ow_pass {
 	void *progress_arg;
 };
 
-int ow_pass_init(struct ow_pass *pass, const struct ow_match_options *options);
-void ow_pass_done(struct ow_pass *pass);
+int ow_match_pass_init(struct ow_match_pass *pass, const struct ow_match_options *options);
+void ow_match_pass_done(struct ow_match_pass *pass);
 
 /* How the times of a side become common ones, by the plan. */
-struct ow_time_base ow_pass_time_base(const struct ow_pass *pass, enum ow_side side);
+struct ow_time_base ow_match_pass_time_base(const struct ow_match_pass *pass, enum ow_side side);
 
 /* Runs the pass by pass->plan. The sources are open. */
-int ow_pass_run(struct ow_pass *pass, struct ow_error *err);
+int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err);
 
 #endif

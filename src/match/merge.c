@@ -6,10 +6,10 @@
 
 /* Where merging stands. */
 struct intake {
-	struct ow_feed *const *feed;           /* of each side */
-	const struct ow_batch *next[OW_SIDES]; /* the batch after this one */
-	const struct ow_record *end[OW_SIDES]; /* of the batch */
-	struct ow_stream block[OW_SIDES];      /* the records to come, up to BLOCK of the batch */
+	struct ow_record_batches *const *feed;    /* of each side */
+	const struct ow_batch *next[OW_SIDES];    /* the batch after this one */
+	const struct ow_record *end[OW_SIDES];    /* of the batch */
+	struct ow_matcher_stream block[OW_SIDES]; /* the records to come, up to BLOCK of the batch */
 };
 
 /* The next batch. The one behind it is taken, too: what its first records need is asked for now. */
@@ -19,29 +19,29 @@ static int next_batch(struct ow_matcher *matcher, struct intake *in, enum ow_sid
 	int r = 0;
 	*ret_batch = in->next[side];
 	if (in->next[side])
-		r = ow_feed_next(in->feed[side], &in->next[side], err);
+		r = ow_record_batches_next(in->feed[side], &in->next[side], err);
 	const struct ow_batch *next = in->next[side];
 	if (r == 0 && next)
 		ow_matcher_prefetch(matcher, next->record, next->count < BLOCK ? (size_t)next->count : BLOCK);
 	return r;
 }
 
-static int refill(struct ow_pass *p, struct ow_matcher *matcher, struct intake *in, enum ow_side side,
+static int refill(struct ow_match_pass *p, struct ow_matcher *matcher, struct intake *in, enum ow_side side,
                   struct ow_error *err)
 {
 	static const int64_t never = INT64_MAX;
 	const struct ow_batch *batch = NULL;
 	int r = next_batch(matcher, in, side, &batch, err);
 	p->ended[side] = !batch;
-	in->block[side] = (struct ow_stream){.order_ns = &never};
+	in->block[side] = (struct ow_matcher_stream){.order_ns = &never};
 	in->end[side] = NULL;
 	if (!batch) {
-		int64_t last_ns = p->records[side] && r >= 0 ? ow_feed_last_ns(in->feed[side]) : INT64_MIN;
+		int64_t last_ns = p->records[side] && r >= 0 ? ow_record_batches_last_ns(in->feed[side]) : INT64_MIN;
 		if (last_ns > p->last_ns[side])
 			p->last_ns[side] = last_ns;
 		return r;
 	}
-	in->block[side] = (struct ow_stream){batch->record, batch->record, batch->order_ns};
+	in->block[side] = (struct ow_matcher_stream){batch->record, batch->record, batch->order_ns};
 	in->end[side] = batch->record + batch->count;
 	if (!p->records[side]) {
 		int64_t first_ns = batch->record[0].time_ns;
@@ -51,12 +51,12 @@ static int refill(struct ow_pass *p, struct ow_matcher *matcher, struct intake *
 	if (!p->records[side] || batch->last_ns > p->last_ns[side])
 		p->last_ns[side] = batch->last_ns;
 	for (int i = 0; i < batch->agains; i++)
-		ow_aside_add(p->aside[side], &batch->again[i]);
+		ow_copies_aside_add(p->aside[side], &batch->again[i]);
 	p->records[side] += (uint64_t)batch->count;
 	p->position[side] = batch->position;
 	for (int i = 0; i < batch->count && p->plan.identity.segments; i++) {
 		if (batch->record[i].len)
-			r = ow_pieces_note(&p->pieces, side, &batch->record[i]);
+			r = ow_tcp_segments_note(&p->pieces, side, &batch->record[i]);
 		if (r < 0)
 			return r;
 	}
@@ -74,12 +74,12 @@ static void next_block(struct ow_matcher *matcher, struct intake *in, enum ow_si
 	ow_matcher_prefetch(matcher, end, (size_t)(after - end));
 }
 
-int ow_intake_run(struct ow_pass *p, struct ow_matcher *matcher, struct ow_feed *const feed[OW_SIDES],
-                  struct ow_error *err)
+int ow_merge_run(struct ow_match_pass *p, struct ow_matcher *matcher, struct ow_record_batches *const feed[OW_SIDES],
+                 struct ow_error *err)
 {
 	struct intake intake = {.feed = feed}, *in = &intake;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
-		int r = ow_feed_next(feed[side], &in->next[side], err);
+		int r = ow_record_batches_next(feed[side], &in->next[side], err);
 		if (r < 0)
 			return r;
 	}

@@ -9,7 +9,7 @@
  * records of the next block need is loaded while those of this one are matched. Keeps the pass's times, counts and
  * progress of either side. Returns 0 or a negative errno, of which one from a callback is in pass->failed.
  */
-int ow_intake_run(struct ow_pass *pass, struct ow_matcher *matcher, struct ow_feed *const feed[OW_SIDES],
-                  struct ow_error *err);
+int ow_merge_run(struct ow_match_pass *pass, struct ow_matcher *matcher, struct ow_record_batches *const feed[OW_SIDES],
+                 struct ow_error *err);
 
 #endif

@@ -32,7 +32,7 @@ static int64_t given_shift(const struct ow_match_options *o)
 	return o->clock == OW_CLOCK_GIVEN ? o->offset_ns : 0;
 }
 
-static int take_outlooks(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_error *err)
+static int take_outlooks(struct ow_match_planner *p, struct ow_record_reader tap[OW_SIDES], struct ow_error *err)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		int r = ow_outlook_take(tap[side].reader, &p->outlook[side], err);
@@ -56,7 +56,7 @@ static int take_outlooks(struct ow_planner *p, struct ow_tap tap[OW_SIDES], stru
  * Most of both captures is no IP, and comparing frames byte by byte would not lose what it makes of superframes. Else
  * traffic of the link, such as ARP, does not decide how IP packets are matched.
  */
-static bool mostly_frames(const struct ow_planner *p)
+static bool mostly_frames(const struct ow_match_planner *p)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		const struct ow_outlook *o = &p->outlook[side];
@@ -67,8 +67,8 @@ static bool mostly_frames(const struct ow_planner *p)
 }
 
 /* Compares samples of both captures under these identities. */
-static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole, enum ow_selection which,
-                   struct ow_error *err)
+static int compare(struct ow_match_planner *p, struct ow_record_reader tap[OW_SIDES], bool whole,
+                   enum ow_selection which, struct ow_error *err)
 {
 	struct ow_survey survey[OW_SIDES];
 	int64_t shift = given_shift(p->options);
@@ -99,7 +99,7 @@ static int compare(struct ow_planner *p, struct ow_tap tap[OW_SIDES], bool whole
 }
 
 /* A glance at the captures: mostly the preferred identity finds enough, and the others need no look. */
-static int glance(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_error *err)
+static int glance(struct ow_match_planner *p, struct ow_record_reader tap[OW_SIDES], struct ow_error *err)
 {
 	if (allowed(p->options, OW_VARIANT_IP) && !mostly_frames(p)) {
 		int r = compare(p, tap, false, OW_SELECT_FIRST, err);
@@ -130,7 +130,7 @@ static struct ow_sample_overlap believed(const struct ow_sample_overlap *c)
 }
 
 /* Starts with the first identity that is allowed and steps down only for clearly more. */
-static void choose(struct ow_planner *p)
+static void choose(struct ow_match_planner *p)
 {
 	int best = -1;
 	for (int v = 0; v < OW_VARIANTS; v++) {
@@ -157,7 +157,7 @@ static int64_t estimated_shift(const struct ow_sample_overlap *c, enum ow_direct
 	return -(c->low_ns[0] / 2 + c->high_ns[1] / 2);
 }
 
-bool ow_plan_hops(const struct ow_planner *p, enum ow_direction *ret_way)
+bool ow_plan_hops(const struct ow_match_planner *p, enum ow_direction *ret_way)
 {
 	const size_t *lower = p->common[p->variant].lower_ttl;
 	if (lower[OW_A_TO_B] > HOPS_CLEAR * lower[OW_B_TO_A])
@@ -175,7 +175,7 @@ static bool causal(const struct ow_sample_overlap *c, int64_t shift)
 	return !c->both_directions || (c->low_ns[0] + shift >= 0 && c->high_ns[1] + shift <= 0);
 }
 
-static void set_clock(const struct ow_planner *p, struct ow_plan *plan)
+static void set_clock(const struct ow_match_planner *p, struct ow_plan *plan)
 {
 	const struct ow_sample_overlap *c = &p->common[p->variant];
 	plan->offset_ns = given_shift(p->options);
@@ -197,7 +197,7 @@ static void set_clock(const struct ow_planner *p, struct ow_plan *plan)
 }
 
 /* The usual delays, from packets that are unique in both samples: they tell identical packets apart from the start. */
-static void set_expectation(const struct ow_planner *p, struct ow_plan *plan)
+static void set_expectation(const struct ow_match_planner *p, struct ow_plan *plan)
 {
 	const struct ow_sample_overlap *c = &p->common[p->variant];
 	if (!c->unique)
@@ -221,7 +221,7 @@ static void set_expectation(const struct ow_planner *p, struct ow_plan *plan)
 
 /* -- the waiting time --------------------------------------------------------------------------------------------- */
 
-static void set_window(const struct ow_planner *p, struct ow_plan *plan)
+static void set_window(const struct ow_match_planner *p, struct ow_plan *plan)
 {
 	const struct ow_sample_overlap *c = &p->common[p->variant];
 	plan->window_ns = p->options->window_ns;
@@ -239,7 +239,7 @@ static void set_window(const struct ow_planner *p, struct ow_plan *plan)
 
 /* -- refusals ----------------------------------------------------------------------------------------------------- */
 
-static int refuse_clock(const struct ow_planner *p, const struct ow_sample_overlap *c, int64_t shift,
+static int refuse_clock(const struct ow_match_planner *p, const struct ow_sample_overlap *c, int64_t shift,
                         struct ow_error *err)
 {
 	int64_t off = c->median_ns[0] + shift;
@@ -253,7 +253,7 @@ static int refuse_clock(const struct ow_planner *p, const struct ow_sample_overl
 	                    llabs(off) < OW_WINDOW_STRETCH_NS ? ", or --window if packets take that long" : "");
 }
 
-int ow_plan_refuse(const struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_error *err)
+int ow_plan_refuse(const struct ow_match_planner *p, struct ow_record_reader tap[OW_SIDES], struct ow_error *err)
 {
 	const char *a = ow_reader_info(tap[OW_SIDE_A].reader)->path, *b = ow_reader_info(tap[OW_SIDE_B].reader)->path;
 	for (unsigned side = 0; side < OW_SIDES; side++) {
@@ -311,7 +311,7 @@ static bool out_of_reach(const struct ow_sample_overlap *c, const struct ow_plan
 
 /* -- the plan ----------------------------------------------------------------------------------------------------- */
 
-void ow_plan_limit(struct ow_planner *planner, struct ow_plan *plan, uint32_t limit)
+void ow_plan_limit(struct ow_match_planner *planner, struct ow_plan *plan, uint32_t limit)
 {
 	plan->identity = (struct ow_identity){
 		.level = ow_variant_level(planner->variant),
@@ -327,7 +327,7 @@ void ow_plan_limit(struct ow_planner *planner, struct ow_plan *plan, uint32_t li
 }
 
 /* Could cutting UDP superframes find what the samples do not? */
-static bool may_be_cut(const struct ow_planner *p)
+static bool may_be_cut(const struct ow_match_planner *p)
 {
 	uint32_t a = p->outlook[OW_SIDE_A].longest_udp, b = p->outlook[OW_SIDE_B].longest_udp;
 	return p->options->segments != OW_OFF && p->options->level != OW_LEVEL_FRAME && a && b &&
@@ -335,13 +335,14 @@ static bool may_be_cut(const struct ow_planner *p)
 }
 
 /* Could fragments of one side be the packets of the other? */
-static bool may_be_fragments(const struct ow_planner *p)
+static bool may_be_fragments(const struct ow_match_planner *p)
 {
 	const struct ow_outlook *a = &p->outlook[OW_SIDE_A], *b = &p->outlook[OW_SIDE_B];
 	return p->options->level != OW_LEVEL_FRAME && (a->fragments || b->fragments);
 }
 
-int ow_plan_make(struct ow_planner *p, struct ow_tap tap[OW_SIDES], struct ow_plan *ret_plan, struct ow_error *err)
+int ow_plan_make(struct ow_match_planner *p, struct ow_record_reader tap[OW_SIDES], struct ow_plan *ret_plan,
+                 struct ow_error *err)
 {
 	struct ow_plan plan = {.identity.segments = p->options->segments == OW_ON};
 	int r = take_outlooks(p, tap, err);

@@ -10,7 +10,7 @@
  * the start of the common time mostly suffices; where it finds too little in common, samples of the whole captures
  * tell.
  */
-struct ow_planner {
+struct ow_match_planner {
 	const struct ow_match_options *options;
 	struct ow_outlook outlook[OW_SIDES];
 	uint32_t limit[OW_VARIANTS];
@@ -32,16 +32,16 @@ struct ow_planner {
 
 /* Looks at both captures (which are rewound) and makes the plan. -ENOMSG with the reason when they cannot be matched.
  */
-int ow_plan_make(struct ow_planner *planner, struct ow_tap tap[OW_SIDES], struct ow_plan *ret_plan,
+int ow_plan_make(struct ow_match_planner *planner, struct ow_record_reader tap[OW_SIDES], struct ow_plan *ret_plan,
                  struct ow_error *err);
 
 /* Do routers show which way the sampled packets went? Their TTL is lower at the end. */
-bool ow_plan_hops(const struct ow_planner *planner, enum ow_direction *ret_way);
+bool ow_plan_hops(const struct ow_match_planner *planner, enum ow_direction *ret_way);
 
 /* Why the captures have nothing in common: -ENOMSG. */
-int ow_plan_refuse(const struct ow_planner *planner, struct ow_tap tap[OW_SIDES], struct ow_error *err);
+int ow_plan_refuse(const struct ow_match_planner *planner, struct ow_record_reader tap[OW_SIDES], struct ow_error *err);
 
 /* The identity of the plan with this many bytes of each packet, when some are truncated further than was known. */
-void ow_plan_limit(struct ow_planner *planner, struct ow_plan *plan, uint32_t limit);
+void ow_plan_limit(struct ow_match_planner *planner, struct ow_plan *plan, uint32_t limit);
 
 #endif

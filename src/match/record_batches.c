@@ -13,21 +13,21 @@
 #define ALONE  3  /* without: the consumer holds on to the two that it took last */
 #define YIELDS 50 /* until a batch that somebody makes is waited for asleep: about as long as making takes */
 
-struct ow_feed {
-	struct ow_tap *tap;
+struct ow_record_batches {
+	struct ow_record_reader *tap;
 	struct ow_time_base base;
-	struct ow_crew *crew;   /* NULL when there is none */
-	unsigned store;         /* batches that are in use */
-	pthread_mutex_t making; /* held by who makes a batch: it has the tap, `ended` and `error` */
-	bool ended;             /* a batch with count <= 0 ends the stream */
-	struct ow_error error;  /* of the last batch */
+	struct ow_readahead *crew; /* NULL when there is none */
+	unsigned store;            /* batches that are in use */
+	pthread_mutex_t making;    /* held by who makes a batch: it has the tap, `ended` and `error` */
+	bool ended;                /* a batch with count <= 0 ends the stream */
+	struct ow_error error;     /* of the last batch */
 	atomic_uint made, taken;
 	struct ow_batch batch[STORE];
 };
 
-struct ow_crew {
-	struct ow_feed *feed[OW_SIDES];
-	pthread_t thread[OW_CREW_MAX];
+struct ow_readahead {
+	struct ow_record_batches *feed[OW_SIDES];
+	pthread_t thread[OW_READAHEAD_MAX];
 	unsigned threads;
 	/* Those that have nothing to do sleep: */
 	pthread_mutex_t lock;
@@ -56,7 +56,7 @@ static void put_in_order(struct ow_batch *batch, const struct ow_time_base *base
 	batch->order_ns[batch->count > 0 ? batch->count : 0] = INT64_MAX;
 }
 
-static bool has_time(const struct ow_feed *feed)
+static bool has_time(const struct ow_record_batches *feed)
 {
 	return feed->tap->facts.packets > feed->tap->facts.untimed;
 }
@@ -70,7 +70,7 @@ static void set_aside(struct ow_batch *batch, const struct ow_time_base *base)
 			batch->record[kept++] = batch->record[i];
 			continue;
 		}
-		if (batch->agains == OW_TAP_BATCH)
+		if (batch->agains == OW_RECORD_READER_BATCH)
 			continue;
 		struct ow_record *again = &batch->again[batch->agains++];
 		*again = batch->record[i];
@@ -79,12 +79,12 @@ static void set_aside(struct ow_batch *batch, const struct ow_time_base *base)
 	batch->count = kept;
 }
 
-static void make(struct ow_feed *feed, struct ow_batch *batch)
+static void make(struct ow_record_batches *feed, struct ow_batch *batch)
 {
 	bool more = true;
 	batch->agains = 0;
 	while (more) {
-		batch->count = ow_tap_read(feed->tap, batch->record, &feed->error);
+		batch->count = ow_record_reader_read(feed->tap, batch->record, &feed->error);
 		more = batch->count > 0;
 		if (more && feed->tap->dedup)
 			set_aside(batch, &feed->base);
@@ -95,13 +95,13 @@ static void make(struct ow_feed *feed, struct ow_batch *batch)
 	put_in_order(batch, &feed->base);
 }
 
-static unsigned in_store(struct ow_feed *feed)
+static unsigned in_store(struct ow_record_batches *feed)
 {
 	return atomic_load(&feed->made) - atomic_load(&feed->taken);
 }
 
 /* The next batch, if there is room for it. Under `making`. */
-static bool make_next(struct ow_feed *feed)
+static bool make_next(struct ow_record_batches *feed)
 {
 	unsigned made = atomic_load(&feed->made);
 	if (feed->ended || in_store(feed) > feed->store - ALONE)
@@ -113,12 +113,13 @@ static bool make_next(struct ow_feed *feed)
 	return true;
 }
 
-int ow_feed_start(struct ow_tap *tap, const struct ow_time_base *base, struct ow_feed **ret_feed)
+int ow_record_batches_start(struct ow_record_reader *tap, const struct ow_time_base *base,
+                            struct ow_record_batches **ret_feed)
 {
-	struct ow_feed *feed = malloc(sizeof *feed);
+	struct ow_record_batches *feed = malloc(sizeof *feed);
 	if (!feed)
 		return -ENOMEM;
-	memset(feed, 0, offsetof(struct ow_feed, batch));
+	memset(feed, 0, offsetof(struct ow_record_batches, batch));
 	feed->tap = tap;
 	feed->base = *base;
 	feed->store = ALONE;
@@ -128,7 +129,7 @@ int ow_feed_start(struct ow_tap *tap, const struct ow_time_base *base, struct ow
 }
 
 /* Makes the batch that is wanted, unless somebody is about to have made it. */
-static void want(struct ow_feed *feed)
+static void want(struct ow_record_batches *feed)
 {
 	int r = pthread_mutex_trylock(&feed->making);
 	for (unsigned i = 0; r != 0 && i < YIELDS && !in_store(feed); i++) {
@@ -144,7 +145,7 @@ static void want(struct ow_feed *feed)
 	pthread_mutex_unlock(&feed->making);
 }
 
-static const struct ow_batch *take(struct ow_feed *feed)
+static const struct ow_batch *take(struct ow_record_batches *feed)
 {
 	while (!in_store(feed))
 		want(feed);
@@ -153,7 +154,7 @@ static const struct ow_batch *take(struct ow_feed *feed)
 	if (batch->count <= 0)
 		return batch; /* the end stays to be taken again */
 	atomic_store(&feed->taken, taken + 1);
-	struct ow_crew *crew = feed->crew;
+	struct ow_readahead *crew = feed->crew;
 	if (crew && atomic_load(&crew->asleep) && in_store(feed) <= feed->store / 2) {
 		pthread_mutex_lock(&crew->lock);
 		pthread_cond_broadcast(&crew->wanted);
@@ -162,7 +163,7 @@ static const struct ow_batch *take(struct ow_feed *feed)
 	return batch;
 }
 
-int ow_feed_next(struct ow_feed *feed, const struct ow_batch **ret_batch, struct ow_error *err)
+int ow_record_batches_next(struct ow_record_batches *feed, const struct ow_batch **ret_batch, struct ow_error *err)
 {
 	const struct ow_batch *batch = take(feed);
 	*ret_batch = batch->count > 0 ? batch : NULL;
@@ -171,12 +172,12 @@ int ow_feed_next(struct ow_feed *feed, const struct ow_batch **ret_batch, struct
 	return batch->count < 0 ? batch->count : 0;
 }
 
-int64_t ow_feed_last_ns(const struct ow_feed *feed)
+int64_t ow_record_batches_last_ns(const struct ow_record_batches *feed)
 {
 	return has_time(feed) ? ow_time_base_common(&feed->base, feed->tap->facts.last_ns) : INT64_MIN;
 }
 
-void ow_feed_stop(struct ow_feed *feed)
+void ow_record_batches_stop(struct ow_record_batches *feed)
 {
 	if (!feed)
 		return;
@@ -188,7 +189,7 @@ void ow_feed_stop(struct ow_feed *feed)
 
 enum job { JOB_DONE, JOB_TAKEN, JOB_NONE };
 
-static enum job work_for(struct ow_feed *feed)
+static enum job work_for(struct ow_record_batches *feed)
 {
 	if (pthread_mutex_trylock(&feed->making) != 0)
 		return JOB_TAKEN;
@@ -198,7 +199,7 @@ static enum job work_for(struct ow_feed *feed)
 }
 
 /* For the feed that has least in store, or for the other one. */
-static enum job work(struct ow_crew *crew)
+static enum job work(struct ow_readahead *crew)
 {
 	unsigned side = in_store(crew->feed[OW_SIDE_B]) < in_store(crew->feed[OW_SIDE_A]);
 	enum job first = work_for(crew->feed[side]);
@@ -209,7 +210,7 @@ static enum job work(struct ow_crew *crew)
 }
 
 /* The store is full: until half of it is gone. */
-static void sleep_until_wanted(struct ow_crew *crew)
+static void sleep_until_wanted(struct ow_readahead *crew)
 {
 	pthread_mutex_lock(&crew->lock);
 	atomic_fetch_add(&crew->asleep, 1);
@@ -222,7 +223,7 @@ static void sleep_until_wanted(struct ow_crew *crew)
 
 static void *run(void *arg)
 {
-	struct ow_crew *crew = arg;
+	struct ow_readahead *crew = arg;
 	while (!atomic_load(&crew->leave)) {
 		enum job job = work(crew);
 		if (job == JOB_NONE)
@@ -233,9 +234,9 @@ static void *run(void *arg)
 	return NULL;
 }
 
-struct ow_crew *ow_crew_start(struct ow_feed *const feed[OW_SIDES], unsigned threads)
+struct ow_readahead *ow_readahead_start(struct ow_record_batches *const feed[OW_SIDES], unsigned threads)
 {
-	struct ow_crew *crew = threads ? calloc(1, sizeof *crew) : NULL;
+	struct ow_readahead *crew = threads ? calloc(1, sizeof *crew) : NULL;
 	if (!crew)
 		return NULL;
 	pthread_mutex_init(&crew->lock, NULL);
@@ -245,13 +246,13 @@ struct ow_crew *ow_crew_start(struct ow_feed *const feed[OW_SIDES], unsigned thr
 		feed[side]->crew = crew;
 		feed[side]->store = STORE;
 	}
-	while (crew->threads < threads && crew->threads < OW_CREW_MAX &&
+	while (crew->threads < threads && crew->threads < OW_READAHEAD_MAX &&
 	       pthread_create(&crew->thread[crew->threads], NULL, run, crew) == 0)
 		crew->threads++;
 	return crew;
 }
 
-void ow_crew_leave(struct ow_crew *crew)
+void ow_readahead_leave(struct ow_readahead *crew)
 {
 	if (!crew)
 		return;

@@ -14,7 +14,8 @@
 /* Times further than this from the epoch (146 years) could overflow when clocks are shifted. */
 #define TIME_MAX_NS ((INT64_C(1) << 62) - 1)
 
-int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, uint64_t seed, struct ow_error *err)
+int ow_record_reader_open(struct ow_record_reader *tap, const char *path, int64_t dedup_ns, uint64_t seed,
+                          struct ow_error *err)
 {
 	memset(tap, 0, sizeof *tap);
 	int r = ow_reader_open(path, &tap->reader, err);
@@ -23,32 +24,32 @@ int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, uint64_t
 	tap->fragmented = calloc(OW_IDENTITY_CUT_BITS / 64, sizeof *tap->fragmented);
 	r = tap->fragmented ? ow_flow_table_create(seed, &tap->flows) : -ENOMEM;
 	if (r == 0 && dedup_ns > 0)
-		r = ow_tap_dedup(tap, &(struct ow_copy_rule){.within_ns = dedup_ns, .most = UINT32_MAX});
+		r = ow_record_reader_dedup(tap, &(struct ow_copy_rule){.within_ns = dedup_ns, .most = UINT32_MAX});
 	if (r < 0) {
-		ow_tap_close(tap);
+		ow_record_reader_close(tap);
 		return ow_error_set(err, -r, "%s: %s", path, strerror(-r));
 	}
 	return 0;
 }
 
-int ow_tap_dedup(struct ow_tap *tap, const struct ow_copy_rule *rule)
+int ow_record_reader_dedup(struct ow_record_reader *tap, const struct ow_copy_rule *rule)
 {
-	if (!tap->dedup && !(tap->dedup = ow_dedup_create()))
+	if (!tap->dedup && !(tap->dedup = ow_duplicate_filter_create()))
 		return -ENOMEM;
 	tap->copies = *rule;
 	return 0;
 }
 
-void ow_tap_close(struct ow_tap *tap)
+void ow_record_reader_close(struct ow_record_reader *tap)
 {
 	ow_reader_close(tap->reader);
 	ow_flow_table_free(tap->flows);
-	ow_dedup_free(tap->dedup);
+	ow_duplicate_filter_free(tap->dedup);
 	free(tap->fragmented);
 	memset(tap, 0, sizeof *tap);
 }
 
-int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct ow_error *err)
+int ow_record_reader_start(struct ow_record_reader *tap, const struct ow_identity *identity, struct ow_error *err)
 {
 	tap->identity = *identity;
 	tap->frames = tap->next = 0;
@@ -58,19 +59,20 @@ int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct 
 	                 !identity->tcp && !identity->cut && !tap->notes && !tap->cutter.there;
 	if (tap->facts.fragments)
 		memset(tap->fragmented, 0, OW_IDENTITY_CUT_BITS / 8);
-	tap->facts = (struct ow_tap_facts){.least_available = UINT32_MAX};
+	tap->facts = (struct ow_record_reader_facts){.least_available = UINT32_MAX};
 	ow_silences_init(&tap->facts.silences);
 	tap->previous_ns = 0;
 	ow_flow_table_reset(tap->flows);
 	if (tap->dedup)
-		ow_dedup_reset(tap->dedup);
+		ow_duplicate_filter_reset(tap->dedup);
 	return ow_reader_rewind(tap->reader, err);
 }
 
 /* Keeps the time facts and gives the time that the frame is filed under. */
-static __attribute__((noinline)) int64_t odd_time(struct ow_tap *s, const struct ow_frame *frame, bool *ret_untimed)
+static __attribute__((noinline)) int64_t odd_time(struct ow_record_reader *s, const struct ow_frame *frame,
+                                                  bool *ret_untimed)
 {
-	struct ow_tap_facts *f = &s->facts;
+	struct ow_record_reader_facts *f = &s->facts;
 	int64_t t = frame->time_ns;
 	*ret_untimed = t == 0;
 	if (t == 0) {
@@ -98,7 +100,7 @@ static __attribute__((noinline)) int64_t odd_time(struct ow_tap *s, const struct
 }
 
 /* Likewise; nearly all frames come soon after the one before. */
-static inline int64_t frame_time(struct ow_tap *s, const struct ow_frame *frame, bool *ret_untimed)
+static inline int64_t frame_time(struct ow_record_reader *s, const struct ow_frame *frame, bool *ret_untimed)
 {
 	int64_t t = frame->time_ns;
 	s->facts.packets++;
@@ -111,7 +113,7 @@ static inline int64_t frame_time(struct ow_tap *s, const struct ow_frame *frame,
 	return t;
 }
 
-static void note_length(struct ow_tap_facts *f, uint8_t proto, uint32_t ip_len)
+static void note_length(struct ow_record_reader_facts *f, uint8_t proto, uint32_t ip_len)
 {
 	uint32_t *longest = proto == PROTO_TCP ? &f->longest_tcp : &f->longest_udp;
 	if ((proto == PROTO_TCP || proto == PROTO_UDP) && ip_len > *longest)
@@ -119,7 +121,7 @@ static void note_length(struct ow_tap_facts *f, uint8_t proto, uint32_t ip_len)
 }
 
 /* A UDP datagram that is noted, or cut if it is a superframe. */
-static bool identify_datagram(struct ow_tap *s, const struct ow_packet *packet, struct ow_packet_id *ret_id)
+static bool identify_datagram(struct ow_record_reader *s, const struct ow_packet *packet, struct ow_packet_id *ret_id)
 {
 	struct ow_datagram datagram;
 	if ((!s->notes && !s->cutter.there) || !ow_identity_datagram(&s->identity, packet, &datagram))
@@ -133,7 +135,7 @@ static bool identify_datagram(struct ow_tap *s, const struct ow_packet *packet, 
 }
 
 /* Notes the datagram of a fragment. */
-static void note_fragment(struct ow_tap *s, const struct ow_packet *packet)
+static void note_fragment(struct ow_record_reader *s, const struct ow_packet *packet)
 {
 	uint64_t name;
 	s->facts.fragments++;
@@ -148,9 +150,9 @@ static uint8_t part_of(const struct ow_packet *packet, const struct ow_packet_id
 	                 (may_cut ? OW_PART_MAY_CUT : 0));
 }
 
-static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, struct ow_record *record)
+static int identify_packet(struct ow_record_reader *s, const struct ow_packet *packet, struct ow_record *record)
 {
-	struct ow_tap_facts *f = &s->facts;
+	struct ow_record_reader_facts *f = &s->facts;
 	if (packet->has_tunnel && !packet->tunnels && packet->ip_len > f->longest_tunnel)
 		f->longest_tunnel = packet->ip_len;
 	if (packet->fragment)
@@ -181,7 +183,7 @@ static int identify_packet(struct ow_tap *s, const struct ow_packet *packet, str
 	return 0;
 }
 
-static int identify_frame(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
+static int identify_frame(struct ow_record_reader *s, const struct ow_frame *frame, struct ow_record *record)
 {
 	struct ow_packet_id id;
 	if (frame->caplen < frame->len && frame->caplen < s->facts.least_available)
@@ -201,7 +203,7 @@ static int identify_frame(struct ow_tap *s, const struct ow_frame *frame, struct
 }
 
 /* Lengths of plain packets; without branches, for they come as they like. */
-static void note_plains(struct ow_tap_facts *f, const struct ow_plain *plain, size_t count)
+static void note_plains(struct ow_record_reader_facts *f, const struct ow_plain *plain, size_t count)
 {
 	uint32_t tcp = f->longest_tcp, udp = f->longest_udp, least = f->least_available;
 	for (size_t i = 0; i < count; i++) {
@@ -216,8 +218,8 @@ static void note_plains(struct ow_tap_facts *f, const struct ow_plain *plain, si
 	f->least_available = least;
 }
 
-static inline void make_plain_record(struct ow_tap *s, const struct ow_frame *frame, const struct ow_plain *plain,
-                                     uint32_t flow, struct ow_record *record)
+static inline void make_plain_record(struct ow_record_reader *s, const struct ow_frame *frame,
+                                     const struct ow_plain *plain, uint32_t flow, struct ow_record *record)
 {
 	record->time_ns = frame_time(s, frame, &record->untimed);
 	record->number = frame->number;
@@ -230,16 +232,16 @@ static inline void make_plain_record(struct ow_tap *s, const struct ow_frame *fr
 	record->again = false;
 }
 
-static void note_copy(struct ow_tap *s, struct ow_record *record)
+static void note_copy(struct ow_record_reader *s, struct ow_record *record)
 {
-	ow_dedup_note(s->dedup, &s->copies, record);
+	ow_duplicate_filter_note(s->dedup, &s->copies, record);
 	s->facts.copies += record->again;
 }
 
 /* The short way for nearly all packets, many at a time. Returns how many of the frames are plain: so many records. */
-static int take_plains(struct ow_tap *s, const struct ow_frame *frame, int count, struct ow_record *record)
+static int take_plains(struct ow_record_reader *s, const struct ow_frame *frame, int count, struct ow_record *record)
 {
-	uint32_t flow[OW_TAP_FRAMES];
+	uint32_t flow[OW_RECORD_READER_FRAMES];
 	size_t plains =
 		s->has_plain ? ow_identity_of_plains(&s->identity, frame, (size_t)count, s->ahead, s->plain) : 0;
 	ow_flow_table_number_plain(s->flows, s->plain, plains, flow);
@@ -252,7 +254,7 @@ static int take_plains(struct ow_tap *s, const struct ow_frame *frame, int count
 	return (int)plains;
 }
 
-static int make_record(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
+static int make_record(struct ow_record_reader *s, const struct ow_frame *frame, struct ow_record *record)
 {
 	if (s->identity.level == OW_LEVEL_FRAME)
 		return identify_frame(s, frame, record);
@@ -288,7 +290,7 @@ static int spread(const struct ow_cut *cut, struct ow_record *record)
 }
 
 /* The pair to which a flow belongs enters the ids of its packets. */
-static void name_pair(const struct ow_tap *s, struct ow_record *record, int count)
+static void name_pair(const struct ow_record_reader *s, struct ow_record *record, int count)
 {
 	uint32_t pair = record->flow < s->pairs ? s->pair[record->flow] : 0;
 	for (int i = 0; i < count && pair; i++)
@@ -296,7 +298,7 @@ static void name_pair(const struct ow_tap *s, struct ow_record *record, int coun
 }
 
 /* A frame's records: one, or those of its pieces; none if it has no identity. */
-static int take_frame(struct ow_tap *s, const struct ow_frame *frame, struct ow_record *record)
+static int take_frame(struct ow_record_reader *s, const struct ow_frame *frame, struct ow_record *record)
 {
 	record->time_ns = frame_time(s, frame, &record->untimed);
 	record->number = frame->number;
@@ -312,9 +314,9 @@ static int take_frame(struct ow_tap *s, const struct ow_frame *frame, struct ow_
 	return count;
 }
 
-static int read_frames(struct ow_tap *tap, struct ow_error *err)
+static int read_frames(struct ow_record_reader *tap, struct ow_error *err)
 {
-	int frames = ow_reader_read(tap->reader, tap->frame, OW_TAP_FRAMES, err);
+	int frames = ow_reader_read(tap->reader, tap->frame, OW_RECORD_READER_FRAMES, err);
 	bool mapped = frames > 0 && ow_reader_info(tap->reader)->mapped;
 	tap->frames = frames > 0 ? frames : 0;
 	tap->next = 0;
@@ -322,16 +324,17 @@ static int read_frames(struct ow_tap *tap, struct ow_error *err)
 	return frames;
 }
 
-int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struct ow_error *err)
+int ow_record_reader_read(struct ow_record_reader *tap, struct ow_record record[OW_RECORD_READER_BATCH],
+                          struct ow_error *err)
 {
-	int records = 0, most = OW_TAP_BATCH - (tap->cutter.there ? (int)OW_CUTS_MAX : 1);
+	int records = 0, most = OW_RECORD_READER_BATCH - (tap->cutter.there ? (int)OW_CUTS_MAX : 1);
 	while (records <= most) {
 		int more = tap->next == tap->frames ? read_frames(tap, err) : 1;
 		if (more < 0)
 			return more;
 		if (more == 0)
 			break;
-		int i = tap->next, room = OW_TAP_BATCH - records, left = tap->frames - i;
+		int i = tap->next, room = OW_RECORD_READER_BATCH - records, left = tap->frames - i;
 		int plains = take_plains(tap, &tap->frame[i], left < room ? left : room, &record[records]);
 		tap->facts.mixed_links |= tap->frame[i].linktype != tap->frame[0].linktype;
 		records += plains;
@@ -346,7 +349,7 @@ int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struc
 	return records;
 }
 
-uint64_t ow_tap_skipped(const struct ow_tap_facts *facts)
+uint64_t ow_record_reader_skipped(const struct ow_record_reader_facts *facts)
 {
 	return facts->copies + facts->not_ip + facts->too_short + facts->bad_link + facts->below_limit;
 }

@@ -12,11 +12,11 @@
 
 /* One point's packets from a capture file: frames become records, and what cannot become one is counted. */
 
-#define OW_TAP_BATCH  256
-#define OW_TAP_FRAMES 64 /* read at a time: what they hold stays in the first-level cache */
+#define OW_RECORD_READER_BATCH  256
+#define OW_RECORD_READER_FRAMES 64 /* read at a time: what they hold stays in the first-level cache */
 
 /* What one pass over the file showed. */
-struct ow_tap_facts {
+struct ow_record_reader_facts {
 	uint64_t packets;                     /* frames */
 	uint64_t copies;                      /* frames that the capture had shown already, by the rule */
 	uint64_t not_ip, too_short, bad_link; /* frames without an identity, by reason */
@@ -36,14 +36,14 @@ struct ow_tap_facts {
 	struct ow_silences silences;
 };
 
-struct ow_tap {
+struct ow_record_reader {
 	struct ow_reader *reader;
 	struct ow_identity identity;
 	struct ow_flow_table *flows;
-	struct ow_tap_facts facts;
+	struct ow_record_reader_facts facts;
 	int64_t previous_ns;
 	struct ow_copy_rule copies; /* which packets are copies, if there is a dedup */
-	struct ow_dedup *dedup;
+	struct ow_duplicate_filter *dedup;
 	const uint32_t *pair;       /* names of pairs of flows, by number of the flow: they enter the id; 0 = none */
 	uint32_t pairs;             /* how many there are */
 	uint64_t *fragmented;       /* a Bloom filter of the datagrams of which there are fragments */
@@ -51,24 +51,26 @@ struct ow_tap {
 	struct ow_cutter cutter;    /* UDP superframes are cut by this, if it cuts */
 	struct ow_cut cut;          /* of the packet that is being taken */
 	bool has_plain;             /* plain packets may take the short way */
-	struct ow_plain plain[OW_TAP_FRAMES];
+	struct ow_plain plain[OW_RECORD_READER_FRAMES];
 	size_t ahead;     /* how far behind them lie the next ones, in a file in memory; 0 = they do not */
 	int frames, next; /* frames read, of which the first ones have been taken */
-	struct ow_frame frame[OW_TAP_FRAMES];
+	struct ow_frame frame[OW_RECORD_READER_FRAMES];
 };
 
 /* dedup_ns: packets that come again within this time are copies; 0 or less = there are none. */
-int ow_tap_open(struct ow_tap *tap, const char *path, int64_t dedup_ns, uint64_t seed, struct ow_error *err);
+int ow_record_reader_open(struct ow_record_reader *tap, const char *path, int64_t dedup_ns, uint64_t seed,
+                          struct ow_error *err);
 /* From the next start on, records tell how long ago the same packet was shown, and copies by this rule are marked as
  * such. 0 or -ENOMEM. */
-int ow_tap_dedup(struct ow_tap *tap, const struct ow_copy_rule *rule);
-void ow_tap_close(struct ow_tap *tap);
+int ow_record_reader_dedup(struct ow_record_reader *tap, const struct ow_copy_rule *rule);
+void ow_record_reader_close(struct ow_record_reader *tap);
 /* Back to the start, with this identity, and with notes and cutter as the caller set them. Flows are numbered anew:
  * with the same identity as before, in the same way. */
-int ow_tap_start(struct ow_tap *tap, const struct ow_identity *identity, struct ow_error *err);
+int ow_record_reader_start(struct ow_record_reader *tap, const struct ow_identity *identity, struct ow_error *err);
 /* The next records, at least one unless the file is at its end (0). Negative errno on failure. */
-int ow_tap_read(struct ow_tap *tap, struct ow_record record[OW_TAP_BATCH], struct ow_error *err);
+int ow_record_reader_read(struct ow_record_reader *tap, struct ow_record record[OW_RECORD_READER_BATCH],
+                          struct ow_error *err);
 /* Frames that became no record. */
-uint64_t ow_tap_skipped(const struct ow_tap_facts *facts);
+uint64_t ow_record_reader_skipped(const struct ow_record_reader_facts *facts);
 
 #endif

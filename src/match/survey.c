@@ -197,7 +197,7 @@ struct surveyor {
 
 static void offer_packet(struct surveyor *s, enum ow_variant variant, const struct ow_packet *packet, int64_t time_ns)
 {
-	struct ow_sample *sample = &s->survey->sample[variant];
+	struct ow_identity_sample *sample = &s->survey->sample[variant];
 	struct ow_packet_id id;
 	if (ow_identity_of_packet(&s->identity[variant], packet, &id) < 0)
 		return;
@@ -213,7 +213,7 @@ static void offer_packet(struct surveyor *s, enum ow_variant variant, const stru
 
 static void offer_frame(struct surveyor *s, const struct ow_frame *frame)
 {
-	struct ow_sample *sample = &s->survey->sample[OW_VARIANT_FRAME];
+	struct ow_identity_sample *sample = &s->survey->sample[OW_VARIANT_FRAME];
 	struct ow_packet_id id;
 	if (ow_identity_of_frame(&s->identity[OW_VARIANT_FRAME], frame, &id) < 0)
 		return;

@@ -61,7 +61,7 @@ struct ow_outlook {
 int ow_outlook_take(struct ow_reader *reader, struct ow_outlook *ret_outlook, struct ow_error *err);
 
 struct ow_survey {
-	struct ow_sample sample[OW_VARIANTS];
+	struct ow_identity_sample sample[OW_VARIANTS];
 	int64_t first_ns, last_ns; /* of what was read */
 };
 

@@ -10,25 +10,25 @@
 #define IPV4_HEADER 20u
 #define JUMBOS_MANY 8 /* so many of one length do not come from superframes that happen to end there */
 
-struct ow_flow_pieces {
+struct ow_flow_tcp_segments {
 	uint32_t longest; /* bytes of data in one packet of this pass */
 	uint32_t headers; /* bytes of IP and TCP headers */
 	uint32_t peer;    /* flow number on the other side, plus 1; 0 = none */
 	uint32_t wire;    /* data bytes of a wire segment, from an earlier pass; 0 = unknown */
 };
 
-void ow_pieces_done(struct ow_pieces *pieces)
+void ow_tcp_segments_done(struct ow_tcp_segments *pieces)
 {
 	free(pieces->flow[OW_SIDE_A]);
 	free(pieces->flow[OW_SIDE_B]);
 	memset(pieces, 0, sizeof *pieces);
 }
 
-void ow_pieces_restart(struct ow_pieces *pieces)
+void ow_tcp_segments_restart(struct ow_tcp_segments *pieces)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		for (uint32_t i = 0; i < pieces->room[side]; i++)
-			pieces->flow[side][i] = (struct ow_flow_pieces){.wire = pieces->flow[side][i].wire};
+			pieces->flow[side][i] = (struct ow_flow_tcp_segments){.wire = pieces->flow[side][i].wire};
 	}
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++)
 		pieces->cuts[d] = (struct ow_cuts){.data = pieces->cuts[d].data, .mtu = pieces->cuts[d].mtu};
@@ -36,13 +36,13 @@ void ow_pieces_restart(struct ow_pieces *pieces)
 	memset(pieces->jumbos, 0, sizeof pieces->jumbos);
 }
 
-static struct ow_flow_pieces *flow_at(struct ow_pieces *p, enum ow_side side, uint32_t flow)
+static struct ow_flow_tcp_segments *flow_at(struct ow_tcp_segments *p, enum ow_side side, uint32_t flow)
 {
 	if (flow >= p->room[side]) {
 		uint32_t room = p->room[side] ? p->room[side] : 64;
 		while (room <= flow)
 			room *= 2;
-		struct ow_flow_pieces *grown = realloc(p->flow[side], room * sizeof *grown);
+		struct ow_flow_tcp_segments *grown = realloc(p->flow[side], room * sizeof *grown);
 		if (!grown)
 			return NULL;
 		memset(grown + p->room[side], 0, (room - p->room[side]) * sizeof *grown);
@@ -57,9 +57,9 @@ static bool fills_jumbo(uint32_t packet)
 	return packet >= OW_JUMBO_LEAST && packet <= OW_JUMBO_MOST;
 }
 
-int ow_pieces_note(struct ow_pieces *pieces, enum ow_side side, const struct ow_record *record)
+int ow_tcp_segments_note(struct ow_tcp_segments *pieces, enum ow_side side, const struct ow_record *record)
 {
-	struct ow_flow_pieces *f = flow_at(pieces, side, record->flow);
+	struct ow_flow_tcp_segments *f = flow_at(pieces, side, record->flow);
 	if (!f)
 		return -ENOMEM;
 	if (record->len > f->longest)
@@ -72,10 +72,10 @@ int ow_pieces_note(struct ow_pieces *pieces, enum ow_side side, const struct ow_
 	return 0;
 }
 
-int ow_pieces_note_pair(struct ow_pieces *pieces, const struct ow_pair *pair)
+int ow_tcp_segments_note_pair(struct ow_tcp_segments *pieces, const struct ow_pair *pair)
 {
-	struct ow_flow_pieces *a = flow_at(pieces, OW_SIDE_A, pair->record[OW_SIDE_A]->flow);
-	struct ow_flow_pieces *b = flow_at(pieces, OW_SIDE_B, pair->record[OW_SIDE_B]->flow);
+	struct ow_flow_tcp_segments *a = flow_at(pieces, OW_SIDE_A, pair->record[OW_SIDE_A]->flow);
+	struct ow_flow_tcp_segments *b = flow_at(pieces, OW_SIDE_B, pair->record[OW_SIDE_B]->flow);
 	if (!a || !b)
 		return -ENOMEM;
 	a->peer = pair->record[OW_SIDE_B]->flow + 1;
@@ -84,7 +84,7 @@ int ow_pieces_note_pair(struct ow_pieces *pieces, const struct ow_pair *pair)
 }
 
 /* The most frequent length that fills a jumbo frame, or 0 if none is frequent. */
-static uint32_t usual_jumbo(const struct ow_pieces *p)
+static uint32_t usual_jumbo(const struct ow_tcp_segments *p)
 {
 	uint32_t most = 0;
 	for (uint32_t i = 1; i <= OW_JUMBO_MOST - OW_JUMBO_LEAST; i++) {
@@ -104,9 +104,10 @@ static bool shows_wire(uint32_t longest)
  * The data of a full segment on the wire: the longest of the flow in a capture that shows no superframes. Where both
  * do, the longest packet that can have been on a wire is taken for a full one.
  */
-static uint32_t wire_data(const struct ow_pieces *p, const uint32_t longest[OW_SIDES], unsigned side, uint32_t flow)
+static uint32_t wire_data(const struct ow_tcp_segments *p, const uint32_t longest[OW_SIDES], unsigned side,
+                          uint32_t flow)
 {
-	const struct ow_flow_pieces *f = &p->flow[side][flow];
+	const struct ow_flow_tcp_segments *f = &p->flow[side][flow];
 	if (shows_wire(longest[!side]) && f->peer && f->peer <= p->room[!side])
 		return p->flow[!side][f->peer - 1].longest;
 	if (shows_wire(longest[side]) || f->longest + f->headers <= PLAIN_MTU)
@@ -117,7 +118,7 @@ static uint32_t wire_data(const struct ow_pieces *p, const uint32_t longest[OW_S
 	return packet > f->headers ? packet - f->headers : 1;
 }
 
-void ow_pieces_learn(struct ow_pieces *pieces, const uint32_t longest[OW_SIDES])
+void ow_tcp_segments_learn(struct ow_tcp_segments *pieces, const uint32_t longest[OW_SIDES])
 {
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		for (uint32_t i = 0; i < pieces->room[side]; i++) {
@@ -127,7 +128,8 @@ void ow_pieces_learn(struct ow_pieces *pieces, const uint32_t longest[OW_SIDES])
 	}
 }
 
-uint32_t ow_pieces_packets(const struct ow_pieces *pieces, enum ow_side side, const struct ow_record *record)
+uint32_t ow_tcp_segments_packets(const struct ow_tcp_segments *pieces, enum ow_side side,
+                                 const struct ow_record *record)
 {
 	if (!record->len || record->part & OW_PART_NAMED || record->flow >= pieces->room[side])
 		return 1;
@@ -137,7 +139,7 @@ uint32_t ow_pieces_packets(const struct ow_pieces *pieces, enum ow_side side, co
 
 /* -- fragments ---------------------------------------------------------------------------------------------------- */
 
-void ow_pieces_note_cut(struct ow_pieces *pieces, enum ow_direction direction, const struct ow_pair *pair)
+void ow_tcp_segments_note_cut(struct ow_tcp_segments *pieces, enum ow_direction direction, const struct ow_pair *pair)
 {
 	const struct ow_record *a = pair->record[OW_SIDE_A];
 	struct ow_cuts *cuts = &pieces->cuts[direction];
@@ -149,7 +151,7 @@ void ow_pieces_note_cut(struct ow_pieces *pieces, enum ow_direction direction, c
 }
 
 /* Full fragments carry a multiple of 8 bytes: the MTU is up to 7 bytes more than their length. */
-void ow_pieces_learn_cuts(struct ow_pieces *pieces)
+void ow_tcp_segments_learn_cuts(struct ow_tcp_segments *pieces)
 {
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		struct ow_cuts *c = &pieces->cuts[d];
@@ -162,14 +164,14 @@ void ow_pieces_learn_cuts(struct ow_pieces *pieces)
 	}
 }
 
-uint32_t ow_pieces_single(const struct ow_pieces *pieces, enum ow_side side, enum ow_direction direction,
-                          const struct ow_record *record)
+uint32_t ow_tcp_segments_single(const struct ow_tcp_segments *pieces, enum ow_side side, enum ow_direction direction,
+                                const struct ow_record *record)
 {
 	const struct ow_cuts *cuts = &pieces->cuts[direction];
 	bool train = record->len && !(record->part & OW_PART_NAMED);
 	bool may_cut = record->part & (OW_PART_NAMED | OW_PART_MAY_CUT);
 	if (train || !may_cut || !cuts->data || record->bytes <= cuts->mtu)
-		return ow_pieces_packets(pieces, side, record);
+		return ow_tcp_segments_packets(pieces, side, record);
 	uint32_t data = record->len ? record->len : record->bytes - IPV4_HEADER;
 	return (data + cuts->data - 1) / cuts->data;
 }

@@ -14,7 +14,7 @@
 #define OW_JUMBO_LEAST 8900u
 #define OW_JUMBO_MOST  9216u
 
-struct ow_flow_pieces;
+struct ow_flow_tcp_segments;
 
 /* How packets of one direction are cut into fragments. */
 struct ow_cuts {
@@ -24,33 +24,34 @@ struct ow_cuts {
 	uint32_t mtu;               /* longest packet that is not cut, likewise */
 };
 
-struct ow_pieces {
-	struct ow_flow_pieces *flow[OW_SIDES];
+struct ow_tcp_segments {
+	struct ow_flow_tcp_segments *flow[OW_SIDES];
 	uint32_t room[OW_SIDES];
 	struct ow_cuts cuts[OW_DIRECTIONS];
 	uint32_t longest_plain;                              /* longest TCP packet that fits a usual Ethernet frame */
 	uint32_t jumbos[OW_JUMBO_MOST - OW_JUMBO_LEAST + 1]; /* TCP packets that fill a jumbo frame, by length */
 };
 
-void ow_pieces_done(struct ow_pieces *pieces);
+void ow_tcp_segments_done(struct ow_tcp_segments *pieces);
 /* Before a pass: forgets what was gathered, keeps what was learned. */
-void ow_pieces_restart(struct ow_pieces *pieces);
+void ow_tcp_segments_restart(struct ow_tcp_segments *pieces);
 /* A record with data; and a pair of pieces that matched. 0 or -ENOMEM. */
-int ow_pieces_note(struct ow_pieces *pieces, enum ow_side side, const struct ow_record *record);
-int ow_pieces_note_pair(struct ow_pieces *pieces, const struct ow_pair *pair);
+int ow_tcp_segments_note(struct ow_tcp_segments *pieces, enum ow_side side, const struct ow_record *record);
+int ow_tcp_segments_note_pair(struct ow_tcp_segments *pieces, const struct ow_pair *pair);
 /* After a pass: learns the wire's segment size of every flow. longest: the longest TCP packet of each capture. */
-void ow_pieces_learn(struct ow_pieces *pieces, const uint32_t longest[OW_SIDES]);
+void ow_tcp_segments_learn(struct ow_tcp_segments *pieces, const uint32_t longest[OW_SIDES]);
 
 /* A packet, or a part of one, that matched: what is cut in this direction and what is not. */
-void ow_pieces_note_cut(struct ow_pieces *pieces, enum ow_direction direction, const struct ow_pair *pair);
+void ow_tcp_segments_note_cut(struct ow_tcp_segments *pieces, enum ow_direction direction, const struct ow_pair *pair);
 /* After a pass: learns the MTU of both directions. */
-void ow_pieces_learn_cuts(struct ow_pieces *pieces);
+void ow_tcp_segments_learn_cuts(struct ow_tcp_segments *pieces);
 
 /* How many packets of the wire a record or piece that matched stands for. What both points show in one piece, whole or
  * as a fragment, is one. */
-uint32_t ow_pieces_packets(const struct ow_pieces *pieces, enum ow_side side, const struct ow_record *record);
+uint32_t ow_tcp_segments_packets(const struct ow_tcp_segments *pieces, enum ow_side side,
+                                 const struct ow_record *record);
 /* Likewise for one that only this side shows. What is longer than the MTU is as many as it would have been cut into. */
-uint32_t ow_pieces_single(const struct ow_pieces *pieces, enum ow_side side, enum ow_direction direction,
-                          const struct ow_record *record);
+uint32_t ow_tcp_segments_single(const struct ow_tcp_segments *pieces, enum ow_side side, enum ow_direction direction,
+                                const struct ow_record *record);
 
 #endif

@@ -75,7 +75,7 @@ static int warn_damage(struct ow_match *m, unsigned side)
 /* Copies that the capture shows, left out. */
 static int warn_copies(struct ow_match *m, unsigned side)
 {
-	const struct ow_tap *tap = &m->pass.tap[side];
+	const struct ow_record_reader *tap = &m->pass.tap[side];
 	uint64_t copies = tap->facts.copies - m->pass.resent[side], resent = m->pass.resent[side];
 	uint64_t lost = m->pass.maybe_copied[side];
 	char longest[OW_DURATION_TEXT], doubt[200] = "", more[100] = "";
@@ -101,8 +101,8 @@ static int warn_copies(struct ow_match *m, unsigned side)
 
 static int warn_capture(struct ow_match *m, unsigned side)
 {
-	const struct ow_tap *tap = &m->pass.tap[side];
-	const struct ow_tap_facts *f = &tap->facts;
+	const struct ow_record_reader *tap = &m->pass.tap[side];
+	const struct ow_record_reader_facts *f = &tap->facts;
 	char text[OW_DURATION_TEXT];
 	int r = warn_damage(m, side);
 	uint64_t dropped = ow_reader_info(tap->reader)->dropped;
@@ -326,7 +326,7 @@ struct strangers {
 
 static struct strangers find_strangers(struct ow_match *m, unsigned side)
 {
-	const struct ow_pass *p = &m->pass;
+	const struct ow_match_pass *p = &m->pass;
 	struct strangers s = {0};
 	uint32_t flows = ow_flow_table_count(p->tap[side].flows);
 	for (uint32_t i = 0; i < flows; i++) {
@@ -351,7 +351,7 @@ static struct strangers find_strangers(struct ow_match *m, unsigned side)
 
 static int warn_unclassified(struct ow_match *m, unsigned side)
 {
-	const struct ow_pass *p = &m->pass;
+	const struct ow_match_pass *p = &m->pass;
 	uint64_t n = p->unclassified[side];
 	if ((double)n <= MANY_UNCLASSIFIED * (double)p->records[side])
 		return 0;
@@ -390,7 +390,7 @@ static int warn_coarse(struct ow_match *m)
 /* Fragments that are in no packet of the other point: cut, or put together, and changed beside that. */
 static int warn_fragmented(struct ow_match *m)
 {
-	const struct ow_pass *p = &m->pass;
+	const struct ow_match_pass *p = &m->pass;
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		const struct ow_result *r = &m->report.direction[d];
 		unsigned from = d == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
@@ -428,7 +428,7 @@ static int warn_udp_superframes(struct ow_match *m)
 /* Copies that may be the capture's doing, or not. */
 static int warn_doubled(struct ow_match *m, unsigned side)
 {
-	const struct ow_twice_verdict *v = &m->twice[side];
+	const struct ow_duplicate_capture_verdict *v = &m->twice[side];
 	unsigned sends = side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A;
 	if (v->unsure && m->report.direction[sends].lost)
 		return warn(
@@ -542,7 +542,7 @@ static int warn_chance(struct ow_match *m, unsigned d)
 /* Superframes that are told from others by what something on the way rewrites. */
 static int warn_uncut(struct ow_match *m)
 {
-	const struct ow_pass *p = &m->pass;
+	const struct ow_match_pass *p = &m->pass;
 	for (unsigned side = 0; side < OW_SIDES && !m->report.tcp_numbers; side++) {
 		uint32_t here = p->tap[side].facts.longest_tcp;
 		if (here > MTU_USUAL && p->unmatched_frames[side] && p->unmatched_frames[!side])
@@ -585,7 +585,7 @@ static int warn_hole(struct ow_match *m, unsigned side, const struct ow_gap *gap
 
 static int warn_holes(struct ow_match *m, unsigned side)
 {
-	const struct ow_pass *p = &m->pass;
+	const struct ow_match_pass *p = &m->pass;
 	unsigned gaps = p->gaps[side];
 	unsigned long long lost = 0, outside = 0; /* packets of the gaps that are not named */
 	int r = 0;

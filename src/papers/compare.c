@@ -29,7 +29,7 @@ struct ow_compare {
 	struct ow_match *match;
 	struct list sent, received;
 	struct ow_sight traffic;
-	struct ow_comparison comparison;
+	struct ow_method_comparison comparison;
 };
 
 /* -- collecting --------------------------------------------------------------------------------------------------- */
@@ -149,11 +149,11 @@ int ow_compare_open(const char *path_a, const char *path_b, const struct ow_comp
 	int r = ow_match_files(path_a, path_b, &match, &c->match, err);
 	if (r == 0) {
 		const struct ow_match_report *report = ow_match_report(c->match);
-		c->comparison = (struct ow_comparison){.match = report,
-		                                       .direction = options->direction,
-		                                       .exact = &report->direction[options->direction],
-		                                       .memory_bytes = options->memory,
-		                                       .seed = options->seed};
+		c->comparison = (struct ow_method_comparison){.match = report,
+		                                              .direction = options->direction,
+		                                              .exact = &report->direction[options->direction],
+		                                              .memory_bytes = options->memory,
+		                                              .seed = options->seed};
 		if (!report->has_direction[options->direction] || !c->comparison.exact->sent)
 			r = ow_error_set(err, EINVAL, "no packet was sent from %s",
 			                 options->direction == OW_A_TO_B ? "A to B (--reverse compares B to A)"
@@ -189,9 +189,9 @@ static void tell_progress(struct ow_compare *c, double done)
 		c->options.match.on_progress(c->options.match.arg, done);
 }
 
-int ow_compare_run(struct ow_compare *compare, const struct ow_comparison **ret_comparison)
+int ow_compare_run(struct ow_compare *compare, const struct ow_method_comparison **ret_comparison)
 {
-	struct ow_comparison *result = &compare->comparison;
+	struct ow_method_comparison *result = &compare->comparison;
 	size_t methods = ow_trial_methods();
 	struct ow_compare_row *row = calloc(methods, sizeof *row);
 	if (!row)

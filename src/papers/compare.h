@@ -24,7 +24,7 @@ int ow_compare_open(const char *path_a, const char *path_b, const struct ow_comp
 void ow_compare_free(struct ow_compare *compare);
 
 /* Tries all methods. The result belongs to compare. 0 or -ENOMEM. on_progress of the options is told from here, too. */
-int ow_compare_run(struct ow_compare *compare, const struct ow_comparison **ret_comparison);
+int ow_compare_run(struct ow_compare *compare, const struct ow_method_comparison **ret_comparison);
 
 #define OW_SWEEP_SEEDS 5
 

@@ -37,7 +37,7 @@ struct column {
 #define COLUMNS 5
 
 /* As many as fit: the median last, and before it the others from the right. */
-static int columns_of(const struct ow_comparison *c, const struct ow_compare_row *row, int width,
+static int columns_of(const struct ow_method_comparison *c, const struct ow_compare_row *row, int width,
                       struct column ret_column[COLUMNS])
 {
 	int most = (width - WIDTH_FIRST) / WIDTH_VALUE;
@@ -113,7 +113,7 @@ static void put_value(FILE *out, const struct column *column, bool colour)
 	        misses && colour ? "\033[0m" : "");
 }
 
-static void put_errors(FILE *out, const struct ow_comparison *c, int width, bool colour)
+static void put_errors(FILE *out, const struct ow_method_comparison *c, int width, bool colour)
 {
 	struct column column[COLUMNS];
 	int columns = columns_of(c, &c->row[0], width, column);
@@ -139,7 +139,7 @@ static void put_errors(FILE *out, const struct ow_comparison *c, int width, bool
 	}
 }
 
-static void put_costs(FILE *out, const struct ow_comparison *c, int width)
+static void put_costs(FILE *out, const struct ow_method_comparison *c, int width)
 {
 	bool narrow = width < WIDTH_COSTS;
 	if (narrow)
@@ -175,7 +175,8 @@ static void put_costs(FILE *out, const struct ow_comparison *c, int width)
  * "no p50, p99: the reason": what the row does not know for the same reason as its column `first`, which is the first
  * such. Empty if there is nothing to say at this column.
  */
-static void reason_text(const struct ow_comparison *c, const struct ow_compare_row *row, int first, char text[REASON])
+static void reason_text(const struct ow_method_comparison *c, const struct ow_compare_row *row, int first,
+                        char text[REASON])
 {
 	struct column column[COLUMNS];
 	int columns = columns_of(c, row, WIDTH_ALL, column), length = 0;
@@ -198,7 +199,7 @@ static void reason_text(const struct ow_comparison *c, const struct ow_compare_r
 }
 
 /* Whether an earlier row (or an earlier column of it) has said the same. */
-static bool is_said(const struct ow_comparison *c, size_t row, const char *text)
+static bool is_said(const struct ow_method_comparison *c, size_t row, const char *text)
 {
 	char other[REASON];
 	for (size_t k = 0; k < row; k++) {
@@ -211,7 +212,7 @@ static bool is_said(const struct ow_comparison *c, size_t row, const char *text)
 	return false;
 }
 
-static void put_reason(FILE *out, const struct ow_comparison *c, size_t row, const char *text)
+static void put_reason(FILE *out, const struct ow_method_comparison *c, size_t row, const char *text)
 {
 	char other[REASON];
 	fputs(c->row[row].name, out);
@@ -225,7 +226,7 @@ static void put_reason(FILE *out, const struct ow_comparison *c, size_t row, con
 	fprintf(out, ": %s\n", text);
 }
 
-static void put_reasons(FILE *out, const struct ow_comparison *c)
+static void put_reasons(FILE *out, const struct ow_method_comparison *c)
 {
 	char text[REASON];
 	fputc('\n', out);
@@ -240,7 +241,7 @@ static void put_reasons(FILE *out, const struct ow_comparison *c)
 	}
 }
 
-static void put_exact(FILE *out, const struct ow_comparison *c, int width)
+static void put_exact(FILE *out, const struct ow_method_comparison *c, int width)
 {
 	char line[300];
 	const struct ow_result *x = c->exact;
@@ -268,7 +269,7 @@ static void put_exact(FILE *out, const struct ow_comparison *c, int width)
 	fprintf(out, "%s for each synopsis, seed %" PRIu64 "\n\n", memory, c->seed);
 }
 
-void ow_report_compare_text(FILE *out, const struct ow_comparison *comparison, int width, bool colour)
+void ow_report_compare_text(FILE *out, const struct ow_method_comparison *comparison, int width, bool colour)
 {
 	put_exact(out, comparison, width);
 	put_errors(out, comparison, width, colour);
@@ -331,7 +332,7 @@ static void put_delay(struct ow_json *json, const struct ow_estimate *e)
 	ow_json_end(json);
 }
 
-static void put_result(struct ow_json *json, const struct ow_comparison *c, const struct ow_estimate *e)
+static void put_result(struct ow_json *json, const struct ow_method_comparison *c, const struct ow_estimate *e)
 {
 	const struct ow_result *x = c->exact;
 	bool exact = e->mean_ns.status == OW_VALUE_EXACT && e->lost.status == OW_VALUE_EXACT;
@@ -351,7 +352,7 @@ static void put_result(struct ow_json *json, const struct ow_comparison *c, cons
 	ow_json_flag(json, "complete", e->complete);
 }
 
-static void put_relative(struct ow_json *json, const struct ow_comparison *c, const struct ow_estimate *e)
+static void put_relative(struct ow_json *json, const struct ow_method_comparison *c, const struct ow_estimate *e)
 {
 	const struct ow_result *x = c->exact;
 	double quantile[OW_QUANTILES];
@@ -366,7 +367,7 @@ static void put_relative(struct ow_json *json, const struct ow_comparison *c, co
 	ow_json_end(json);
 }
 
-static void put_row(struct ow_json *json, const struct ow_comparison *c, const struct ow_compare_row *row)
+static void put_row(struct ow_json *json, const struct ow_method_comparison *c, const struct ow_compare_row *row)
 {
 	ow_json_object(json, NULL);
 	ow_json_style(json, OW_JSON_PADDED);
@@ -389,7 +390,7 @@ static void put_row(struct ow_json *json, const struct ow_comparison *c, const s
 	ow_json_end(json);
 }
 
-static void put_head(struct ow_json *json, const struct ow_comparison *comparison)
+static void put_head(struct ow_json *json, const struct ow_method_comparison *comparison)
 {
 	ow_json_line(json);
 	ow_json_command(json, "compare");
@@ -404,7 +405,7 @@ static void put_head(struct ow_json *json, const struct ow_comparison *compariso
 	ow_json_count(json, "seed", comparison->seed);
 }
 
-void ow_report_compare_json(FILE *out, const struct ow_comparison *comparison)
+void ow_report_compare_json(FILE *out, const struct ow_method_comparison *comparison)
 {
 	const struct ow_match_report *match = comparison->match;
 	struct ow_json json = {.out = out, .indent = 2};

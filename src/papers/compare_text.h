@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 /* A table for people: errors and their intervals, then what each method costs. */
-void ow_report_compare_text(FILE *out, const struct ow_comparison *comparison, int width, bool colour);
+void ow_report_compare_text(FILE *out, const struct ow_method_comparison *comparison, int width, bool colour);
 /* One JSON object as in the design document. */
-void ow_report_compare_json(FILE *out, const struct ow_comparison *comparison);
+void ow_report_compare_json(FILE *out, const struct ow_method_comparison *comparison);
 
 #endif

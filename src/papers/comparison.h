@@ -21,7 +21,7 @@ struct ow_compare_row {
 	char failure[160]; /* not empty: it could not be tried, and why */
 };
 
-struct ow_comparison {
+struct ow_method_comparison {
 	const struct ow_match_report *match;
 	enum ow_direction direction;
 	const struct ow_result *exact; /* of this direction, in `match` */

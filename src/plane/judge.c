@@ -44,7 +44,7 @@ static bool has_changed(const struct place *place, struct asked asked)
 static struct ow_finding finding_of(const struct ow_monitor *monitor, const struct place *place, struct asked asked,
                                     double share)
 {
-	const struct ow_watch *watch = &place->watch;
+	const struct ow_plane_watch *watch = &place->watch;
 	const struct ow_watch_sample *last = &watch->last;
 	bool delay = asked.delay && watch->delay.changed, loss = asked.loss && watch->loss.changed;
 	const struct ow_watch_level *level = delay ? &watch->delay : &watch->loss;
@@ -115,7 +115,7 @@ static uint32_t findings_of(const struct ow_monitor *monitor, struct path *path,
 static const char *without_findings(const struct ow_monitor *monitor, const struct path *path, struct asked asked)
 {
 	for (uint32_t i = 0; i < path->places; i++) {
-		const struct ow_watch *watch = &ow_monitor_place_of(path, i)->watch;
+		const struct ow_plane_watch *watch = &ow_monitor_place_of(path, i)->watch;
 		if (fmax(asked.delay ? watch->delay.sum : 0, asked.loss ? watch->loss.sum : 0) > monitor->threshold / 4)
 			return "; no part of it has certainly changed yet";
 	}
@@ -144,7 +144,7 @@ static struct asked asked_of(const struct ow_target *target, struct asked broken
 }
 
 static void say_broken(const struct ow_target *target, struct asked broken, const char *more,
-                       struct ow_verdict *verdict)
+                       struct ow_monitor_verdict *verdict)
 {
 	const struct ow_composed *composed = &verdict->composed;
 	char now[OW_DURATION_TEXT], limit[OW_DURATION_TEXT], slow[100] = "", lossy[100] = "";
@@ -164,7 +164,7 @@ static void say_broken(const struct ow_target *target, struct asked broken, cons
 
 /* A part without a result, or a part whose result has no delay because no packet got through. */
 static void say_missing(const struct ow_monitor *monitor, const struct path *path, int64_t now_ns,
-                        struct ow_verdict *verdict)
+                        struct ow_monitor_verdict *verdict)
 {
 	const struct ow_composed *composed = &verdict->composed;
 	const struct ow_way *way = &path->route.way[composed->missing_way];
@@ -179,7 +179,7 @@ static void say_missing(const struct ow_monitor *monitor, const struct path *pat
 }
 
 static void judge_target(const struct ow_monitor *monitor, const struct path *path, struct asked broken, int64_t now_ns,
-                         struct ow_verdict *verdict)
+                         struct ow_monitor_verdict *verdict)
 {
 	const struct ow_target *target = &path->target;
 	bool limited = !isnan(target->max_mean_ns) || !isnan(target->max_loss);
@@ -202,7 +202,7 @@ static void judge_target(const struct ow_monitor *monitor, const struct path *pa
  * well.
  */
 static void leave_out_trifles(const struct ow_monitor *monitor, struct path *path, struct asked broken,
-                              struct ow_verdict *verdict)
+                              struct ow_monitor_verdict *verdict)
 {
 	double least = monitor->options.worth * verdict->composed.known_mean_ns;
 	uint32_t kept = 0;
@@ -218,7 +218,7 @@ static void leave_out_trifles(const struct ow_monitor *monitor, struct path *pat
 }
 
 /* Marks the places for the search for hops (locate.c). */
-static void mark_named(const struct path *path, const struct ow_verdict *verdict)
+static void mark_named(const struct path *path, const struct ow_monitor_verdict *verdict)
 {
 	for (uint32_t i = 0; i < path->places; i++) {
 		struct place *place = ow_monitor_place_of(path, i);
@@ -227,7 +227,7 @@ static void mark_named(const struct path *path, const struct ow_verdict *verdict
 	}
 }
 
-int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow_verdict **ret_verdicts,
+int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow_monitor_verdict **ret_verdicts,
                      uint32_t *ret_count, struct ow_error *err)
 {
 	free(monitor->verdict);
@@ -238,7 +238,7 @@ int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow
 		monitor->place[i]->named = false;
 	for (uint32_t i = 0; i < monitor->paths; i++) {
 		struct path *path = &monitor->path[i];
-		struct ow_verdict *verdict = &monitor->verdict[i];
+		struct ow_monitor_verdict *verdict = &monitor->verdict[i];
 		verdict->target = &path->target;
 		if (!path->found) {
 			verdict->state = OW_PATH_UNKNOWN;

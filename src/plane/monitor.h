@@ -74,7 +74,7 @@ enum ow_path_state {
 	OW_PATH_UNKNOWN, /* not known; `cause` says why */
 };
 
-struct ow_verdict {
+struct ow_monitor_verdict {
 	const struct ow_target *target;
 	enum ow_path_state state;
 	struct ow_composed composed;
@@ -87,7 +87,7 @@ struct ow_verdict {
  * Verdicts on all targets, from the last results of each place as of the interval that starts at now_ns. Valid until
  * the next call.
  */
-int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow_verdict **ret_verdicts,
+int ow_monitor_judge(struct ow_monitor *monitor, int64_t now_ns, const struct ow_monitor_verdict **ret_verdicts,
                      uint32_t *ret_count, struct ow_error *err);
 /* All places of the network that have changed, strongest first. Valid until the next call. */
 int ow_monitor_changed(struct ow_monitor *monitor, int64_t now_ns, const struct ow_finding **ret_findings,

@@ -7,7 +7,7 @@
 /* Shared by the files of the monitor. */
 
 struct place {
-	struct ow_watch watch;
+	struct ow_plane_watch watch;
 	bool seen;             /* at least one result has arrived */
 	bool named;            /* changed, and named in the last verdict on a path */
 	uint32_t on_paths;     /* how often it is on the paths of targets */
@@ -35,7 +35,7 @@ struct ow_monitor {
 	uint32_t slots;
 	struct path *path;
 	uint32_t paths;
-	struct ow_verdict *verdict;
+	struct ow_monitor_verdict *verdict;
 	struct ow_finding *changed;
 };
 

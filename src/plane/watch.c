@@ -31,7 +31,7 @@ double ow_watch_threshold(double segments, double intervals)
 	return high > THRESHOLD_MIN ? high : THRESHOLD_MIN;
 }
 
-void ow_watch_init(struct ow_watch *watch)
+void ow_watch_init(struct ow_plane_watch *watch)
 {
 	memset(watch, 0, sizeof(*watch));
 	watch->delay_z = watch->loss_z = NAN;
@@ -102,7 +102,7 @@ static bool is_usual(struct ow_watch_level *level, double threshold)
 	return !level->changed && level->sum < threshold / 2;
 }
 
-bool ow_watch_usual(const struct ow_watch *watch, double *ret_mean_ns, double *ret_spread_ns)
+bool ow_watch_usual(const struct ow_plane_watch *watch, double *ret_mean_ns, double *ret_spread_ns)
 {
 	if (watch->delay.count < OW_WATCH_LEARN)
 		return false;
@@ -112,7 +112,7 @@ bool ow_watch_usual(const struct ow_watch *watch, double *ret_mean_ns, double *r
 	return true;
 }
 
-bool ow_watch_usual_loss(const struct ow_watch *watch, double *ret_ratio)
+bool ow_watch_usual_loss(const struct ow_plane_watch *watch, double *ret_ratio)
 {
 	if (watch->loss.count < OW_WATCH_LEARN || watch->loss_sent <= 0)
 		return false;
@@ -120,7 +120,7 @@ bool ow_watch_usual_loss(const struct ow_watch *watch, double *ret_ratio)
 	return true;
 }
 
-static void add_delay(struct ow_watch *watch, const struct ow_watch_sample *sample, double threshold)
+static void add_delay(struct ow_plane_watch *watch, const struct ow_watch_sample *sample, double threshold)
 {
 	double mean, spread;
 	if (!ow_watch_usual(watch, &mean, &spread)) {
@@ -135,7 +135,7 @@ static void add_delay(struct ow_watch *watch, const struct ow_watch_sample *samp
 		remember(&watch->delay, sample->mean_ns);
 }
 
-static void remember_loss(struct ow_watch *watch, const struct ow_watch_sample *sample, double z)
+static void remember_loss(struct ow_plane_watch *watch, const struct ow_watch_sample *sample, double z)
 {
 	double keep = 1 - 1 / LOSS_MEMORY;
 	remember(&watch->loss, z);
@@ -143,7 +143,7 @@ static void remember_loss(struct ow_watch *watch, const struct ow_watch_sample *
 	watch->loss_lost = watch->loss_lost * keep + (double)sample->lost;
 }
 
-static void add_loss(struct ow_watch *watch, const struct ow_watch_sample *sample, double threshold)
+static void add_loss(struct ow_plane_watch *watch, const struct ow_watch_sample *sample, double threshold)
 {
 	double ratio, mean, spread;
 	if (!ow_watch_usual_loss(watch, &ratio)) {
@@ -161,7 +161,7 @@ static void add_loss(struct ow_watch *watch, const struct ow_watch_sample *sampl
 		watch->loss_sent = watch->loss_lost = 0;
 }
 
-void ow_watch_add(struct ow_watch *watch, const struct ow_watch_sample *sample, double threshold)
+void ow_watch_add(struct ow_plane_watch *watch, const struct ow_watch_sample *sample, double threshold)
 {
 	watch->delay_z = watch->loss_z = NAN;
 	if (sample->has_delay && isfinite(sample->mean_ns))

@@ -44,7 +44,7 @@ struct ow_watch_level {
 	bool changed;
 };
 
-struct ow_watch {
+struct ow_plane_watch {
 	struct ow_watch_level delay, loss;
 	double loss_sent, loss_lost; /* of the usual intervals, with exponentially decreasing weight */
 	struct ow_watch_sample last;
@@ -58,12 +58,12 @@ struct ow_watch {
  */
 double ow_watch_threshold(double segments, double intervals);
 
-void ow_watch_init(struct ow_watch *watch);
+void ow_watch_init(struct ow_plane_watch *watch);
 /* Takes an interval. If it has no delay or no loss, the level of that stays unchanged. */
-void ow_watch_add(struct ow_watch *watch, const struct ow_watch_sample *sample, double threshold);
+void ow_watch_add(struct ow_plane_watch *watch, const struct ow_watch_sample *sample, double threshold);
 /* The usual mean delay and its standard deviation over intervals; false while learning. */
-bool ow_watch_usual(const struct ow_watch *watch, double *ret_mean_ns, double *ret_spread_ns);
+bool ow_watch_usual(const struct ow_plane_watch *watch, double *ret_mean_ns, double *ret_spread_ns);
 /* The usual loss ratio; false while learning. */
-bool ow_watch_usual_loss(const struct ow_watch *watch, double *ret_ratio);
+bool ow_watch_usual_loss(const struct ow_plane_watch *watch, double *ret_ratio);
 
 #endif

@@ -16,7 +16,7 @@
 
 /* A wrong time in a file must not become results of years without packets. span: of the file with the longer gap. */
 static int check_intervals(const struct ow_local_pair *pair, int64_t start_ns, const char *path,
-                           const struct ow_span *span, struct ow_error *err)
+                           const struct ow_capture_time_range *span, struct ow_error *err)
 {
 	int64_t count = (pair->end_ns - start_ns) / pair->options.length_ns;
 	char gap[OW_DURATION_TEXT];
@@ -34,11 +34,11 @@ static int check_intervals(const struct ow_local_pair *pair, int64_t start_ns, c
 static int plan_files(struct ow_local_pair *pair, int64_t *ret_start_ns, struct ow_error *err)
 {
 	const char *from = pair->options.from.live.name, *to = pair->options.to.live.name;
-	struct ow_span a = {0}, b = {0};
+	struct ow_capture_time_range a = {0}, b = {0};
 	int64_t wait_ns = pair->options.wait_ns;
-	int r = ow_span_of_file(from, wait_ns, &a, err);
+	int r = ow_capture_time_range_of_file(from, wait_ns, &a, err);
 	if (r == 0)
-		r = ow_span_of_file(to, wait_ns, &b, err);
+		r = ow_capture_time_range_of_file(to, wait_ns, &b, err);
 	if (r < 0)
 		return r;
 	pair->untimed[OW_LOCAL_PAIR_FROM] = a.untimed;

@@ -9,18 +9,18 @@
 #define WRAP        (INT64_C(1) << 32)
 #define VISITS_MOST 256u /* nodes that a search among copies looks at */
 
-int ow_train_index_room(struct ow_waiting *w, uint32_t entries)
+int ow_byte_range_index_room(struct ow_waiting *w, uint32_t entries)
 {
-	struct ow_train_node *grown = realloc(w->node, (size_t)entries * sizeof *grown);
+	struct ow_byte_range_node *grown = realloc(w->node, (size_t)entries * sizeof *grown);
 	if (!grown)
 		return -ENOMEM;
 	w->node = grown;
 	return 0;
 }
 
-static struct ow_range range_of(const struct ow_waiting *w, uint32_t i)
+static struct ow_byte_range range_of(const struct ow_waiting *w, uint32_t i)
 {
-	return (struct ow_range){w->entry[i].record.seq, w->entry[i].record.len};
+	return (struct ow_byte_range){w->entry[i].record.seq, w->entry[i].record.len};
 }
 
 /* The order of the tree. */
@@ -30,9 +30,9 @@ static bool precedes(const struct ow_waiting *w, uint32_t i, uint32_t j)
 	return a != b ? a < b : i < j;
 }
 
-bool ow_train_index_older(const struct ow_waiting *w, uint32_t i, uint32_t j)
+bool ow_byte_range_index_older(const struct ow_waiting *w, uint32_t i, uint32_t j)
 {
-	const struct ow_train_node *a = &w->node[i], *b = &w->node[j];
+	const struct ow_byte_range_node *a = &w->node[i], *b = &w->node[j];
 	if (a->turn != b->turn)
 		return a->turn < b->turn;
 	return (int32_t)(w->entry[i].record.seq - w->entry[j].record.seq) < 0;
@@ -42,17 +42,17 @@ static void note_child(struct ow_waiting *w, uint32_t t, uint32_t child)
 {
 	if (child == OW_NOBODY)
 		return;
-	struct ow_train_node *node = &w->node[t];
+	struct ow_byte_range_node *node = &w->node[t];
 	if (w->node[child].reach > node->reach)
 		node->reach = w->node[child].reach;
-	if (ow_train_index_older(w, w->node[child].oldest, node->oldest))
+	if (ow_byte_range_index_older(w, w->node[child].oldest, node->oldest))
 		node->oldest = w->node[child].oldest;
 }
 
 /* What t knows of its subtree, after its children changed. */
 static void renew(struct ow_waiting *w, uint32_t t)
 {
-	struct ow_train_node *node = &w->node[t];
+	struct ow_byte_range_node *node = &w->node[t];
 	node->reach = (uint64_t)w->entry[t].record.seq + w->entry[t].record.len;
 	node->oldest = t;
 	note_child(w, t, node->left);
@@ -130,7 +130,7 @@ static uint32_t *root_of(const struct ow_waiting *w, uint32_t i)
 	return &w->queue[w->entry[i].queue].root[w->entry[i].side];
 }
 
-void ow_train_index_add(struct ow_waiting *w, uint32_t i)
+void ow_byte_range_index_add(struct ow_waiting *w, uint32_t i)
 {
 	const struct ow_record *record = &w->entry[i].record;
 	w->node[i].rank = (uint32_t)ow_mix64(record->id ^ ow_mix64((uint64_t)record->seq << 32 | i));
@@ -138,7 +138,7 @@ void ow_train_index_add(struct ow_waiting *w, uint32_t i)
 	*root = add(w, *root, i);
 }
 
-void ow_train_index_remove(struct ow_waiting *w, uint32_t i)
+void ow_byte_range_index_remove(struct ow_waiting *w, uint32_t i)
 {
 	uint32_t *root = root_of(w, i);
 	*root = take_out(w, *root, i);
@@ -147,7 +147,7 @@ void ow_train_index_remove(struct ow_waiting *w, uint32_t i)
 /* A search: the range as bounds of unwrapped sequence numbers, at one of three turns around the circle. */
 struct search {
 	struct ow_waiting *waiting;
-	struct ow_range range;
+	struct ow_byte_range range;
 	int64_t from, to;
 	uint32_t best;
 	uint64_t bytes;
@@ -167,17 +167,17 @@ static void seek_oldest(struct search *s, uint32_t t)
 {
 	struct ow_waiting *w = s->waiting;
 	if (t == OW_NOBODY || (int64_t)w->node[t].reach <= s->from ||
-	    (s->best != OW_NOBODY && !ow_train_index_older(w, w->node[t].oldest, s->best)) ||
+	    (s->best != OW_NOBODY && !ow_byte_range_index_older(w, w->node[t].oldest, s->best)) ||
 	    (s->within && ++s->visits > VISITS_MOST))
 		return;
 	w->looked++;
-	struct ow_range common;
-	if ((s->best == OW_NOBODY || ow_train_index_older(w, t, s->best)) && is_within(s, t) &&
+	struct ow_byte_range common;
+	if ((s->best == OW_NOBODY || ow_byte_range_index_older(w, t, s->best)) && is_within(s, t) &&
 	    ow_range_overlap(s->range, range_of(w, t), &common))
 		s->best = t;
 	uint32_t left = w->node[t].left, right = w->entry[t].record.seq < s->to ? w->node[t].right : OW_NOBODY;
 	bool right_first = left != OW_NOBODY && right != OW_NOBODY &&
-	                   ow_train_index_older(w, w->node[right].oldest, w->node[left].oldest);
+	                   ow_byte_range_index_older(w, w->node[right].oldest, w->node[left].oldest);
 	seek_oldest(s, right_first ? right : left);
 	seek_oldest(s, right_first ? left : right);
 }
@@ -201,7 +201,7 @@ static void widen_span(struct search *s, uint32_t t)
 	struct ow_waiting *w = s->waiting;
 	if (t == OW_NOBODY || (int64_t)w->node[t].reach <= s->from || ++s->visits > VISITS_MOST)
 		return;
-	struct ow_range common;
+	struct ow_byte_range common;
 	int64_t time_ns = w->entry[t].record.time_ns;
 	if (ow_range_overlap(s->range, range_of(w, t), &common)) {
 		s->span->from_ns = time_ns < s->span->from_ns ? time_ns : s->span->from_ns;
@@ -223,7 +223,7 @@ static void search_around(struct search *s, uint32_t root, void (*search)(struct
 	}
 }
 
-uint32_t ow_train_index_oldest(struct ow_waiting *w, uint32_t root, struct ow_range range)
+uint32_t ow_byte_range_index_oldest(struct ow_waiting *w, uint32_t root, struct ow_byte_range range)
 {
 	struct search s = {.waiting = w, .range = range, .best = OW_NOBODY};
 	if (range.len)
@@ -231,8 +231,8 @@ uint32_t ow_train_index_oldest(struct ow_waiting *w, uint32_t root, struct ow_ra
 	return s.best;
 }
 
-uint32_t ow_train_index_oldest_within(struct ow_waiting *w, uint32_t root, struct ow_range range,
-                                      const struct ow_time_span *within)
+uint32_t ow_byte_range_index_oldest_within(struct ow_waiting *w, uint32_t root, struct ow_byte_range range,
+                                           const struct ow_time_span *within)
 {
 	struct search s = {.waiting = w, .range = range, .best = OW_NOBODY, .within = within};
 	if (range.len)
@@ -240,14 +240,15 @@ uint32_t ow_train_index_oldest_within(struct ow_waiting *w, uint32_t root, struc
 	return s.best;
 }
 
-bool ow_train_index_crowded(struct ow_waiting *w, uint32_t root, struct ow_range range)
+bool ow_byte_range_index_crowded(struct ow_waiting *w, uint32_t root, struct ow_byte_range range)
 {
 	struct search s = {.waiting = w, .range = range, .best = OW_NOBODY};
 	search_around(&s, root, sum_bytes);
 	return s.bytes > range.len;
 }
 
-bool ow_train_index_span(struct ow_waiting *w, uint32_t root, struct ow_range range, struct ow_time_span *ret_span)
+bool ow_byte_range_index_span(struct ow_waiting *w, uint32_t root, struct ow_byte_range range,
+                              struct ow_time_span *ret_span)
 {
 	*ret_span = (struct ow_time_span){INT64_MAX, INT64_MIN};
 	struct search s = {.waiting = w, .range = range, .best = OW_NOBODY, .span = ret_span};

@@ -12,7 +12,7 @@
  */
 struct ow_waiting;
 
-struct ow_train_node {
+struct ow_byte_range_node {
 	uint64_t turn;  /* order of arrival; both halves of a cut piece have the same */
 	uint64_t reach; /* furthest end in this subtree: sequence number behind the last byte, not wrapped */
 	uint32_t left, right;
@@ -21,7 +21,7 @@ struct ow_train_node {
 };
 
 /* Bytes of a TCP stream; sequence numbers wrap. */
-struct ow_range {
+struct ow_byte_range {
 	uint32_t seq, len;
 };
 
@@ -30,35 +30,35 @@ struct ow_time_span {
 };
 
 /* The common bytes of two ranges; false if there are none. */
-static inline bool ow_range_overlap(struct ow_range a, struct ow_range b, struct ow_range *ret_common)
+static inline bool ow_range_overlap(struct ow_byte_range a, struct ow_byte_range b, struct ow_byte_range *ret_common)
 {
 	int32_t shift = (int32_t)(b.seq - a.seq);
 	int64_t from = shift > 0 ? shift : 0;
 	int64_t to = (int64_t)shift + b.len < a.len ? (int64_t)shift + b.len : a.len;
 	if (from >= to)
 		return false;
-	*ret_common = (struct ow_range){a.seq + (uint32_t)from, (uint32_t)(to - from)};
+	*ret_common = (struct ow_byte_range){a.seq + (uint32_t)from, (uint32_t)(to - from)};
 	return true;
 }
 
 /* Room for nodes of all waiters there is room for. 0 or -ENOMEM. */
-int ow_train_index_room(struct ow_waiting *waiting, uint32_t entries);
+int ow_byte_range_index_room(struct ow_waiting *waiting, uint32_t entries);
 /* Takes waiter i, which has a queue and a turn, into the tree of its queue and side; and out of it, before its bytes
  * change. */
-void ow_train_index_add(struct ow_waiting *waiting, uint32_t i);
-void ow_train_index_remove(struct ow_waiting *waiting, uint32_t i);
+void ow_byte_range_index_add(struct ow_waiting *waiting, uint32_t i);
+void ow_byte_range_index_remove(struct ow_waiting *waiting, uint32_t i);
 
 /* Which one arrived first? Of two halves of a piece, the front one. */
-bool ow_train_index_older(const struct ow_waiting *waiting, uint32_t i, uint32_t j);
+bool ow_byte_range_index_older(const struct ow_waiting *waiting, uint32_t i, uint32_t j);
 /* The one below this root that waited longest of those that have some of these bytes, or OW_NOBODY. */
-uint32_t ow_train_index_oldest(struct ow_waiting *waiting, uint32_t root, struct ow_range range);
+uint32_t ow_byte_range_index_oldest(struct ow_waiting *waiting, uint32_t root, struct ow_byte_range range);
 /* The same of those with a time within these. If there are very many copies it may be a younger one, or OW_NOBODY. */
-uint32_t ow_train_index_oldest_within(struct ow_waiting *waiting, uint32_t root, struct ow_range range,
-                                      const struct ow_time_span *within);
+uint32_t ow_byte_range_index_oldest_within(struct ow_waiting *waiting, uint32_t root, struct ow_byte_range range,
+                                           const struct ow_time_span *within);
 /* Do more bytes wait than there are in this range, counting each as often as it waits? */
-bool ow_train_index_crowded(struct ow_waiting *waiting, uint32_t root, struct ow_range range);
+bool ow_byte_range_index_crowded(struct ow_waiting *waiting, uint32_t root, struct ow_byte_range range);
 /* The earliest and the latest time of those that have some of these bytes. False: there are too many to look at all. */
-bool ow_train_index_span(struct ow_waiting *waiting, uint32_t root, struct ow_range range,
-                         struct ow_time_span *ret_span);
+bool ow_byte_range_index_span(struct ow_waiting *waiting, uint32_t root, struct ow_byte_range range,
+                              struct ow_time_span *ret_span);
 
 #endif

@@ -13,7 +13,7 @@
 #define HOPELESS_TIMES 4                 /* .. and so many times the longest plausible delay */
 #define PIECES_MAX     128u              /* gaps that one superframe may still have when it has met what waits for it */
 
-static struct ow_record piece(const struct ow_record *record, struct ow_range r)
+static struct ow_record piece(const struct ow_record *record, struct ow_byte_range r)
 {
 	struct ow_record p = *record;
 	p.bytes = p.bytes - p.len + r.len; /* the headers and this much data */
@@ -23,19 +23,19 @@ static struct ow_record piece(const struct ow_record *record, struct ow_range r)
 }
 
 /* Cuts `cut` out of *r; what remains behind it is *ret_after (len 0 if nothing). */
-static void subtract(struct ow_range *r, struct ow_range cut, struct ow_range *ret_after)
+static void subtract(struct ow_byte_range *r, struct ow_byte_range cut, struct ow_byte_range *ret_after)
 {
 	uint32_t front = cut.seq - r->seq;
-	*ret_after = (struct ow_range){cut.seq + cut.len, r->len - front - cut.len};
+	*ret_after = (struct ow_byte_range){cut.seq + cut.len, r->len - front - cut.len};
 	r->len = front;
 }
 
 /* Removes matched bytes from a waiting entry; the part behind them goes on waiting as an entry of its own. */
-static int shorten(struct ow_matcher *m, uint32_t i, struct ow_range cut)
+static int shorten(struct ow_matcher *m, uint32_t i, struct ow_byte_range cut)
 {
 	struct ow_waiting *w = &m->waiting;
 	struct ow_record whole = w->entry[i].record;
-	struct ow_range rest = {whole.seq, whole.len}, after;
+	struct ow_byte_range rest = {whole.seq, whole.len}, after;
 	subtract(&rest, cut, &after);
 	if (!rest.len && !after.len) {
 		ow_matching_take(m, i);
@@ -47,9 +47,9 @@ static int shorten(struct ow_matcher *m, uint32_t i, struct ow_range cut)
 		if (rear == OW_NOBODY)
 			return -ENOMEM;
 	}
-	ow_train_index_remove(w, i);
+	ow_byte_range_index_remove(w, i);
 	w->entry[i].record = piece(&whole, rest.len ? rest : after);
-	ow_train_index_add(w, i);
+	ow_byte_range_index_add(w, i);
 	if (rear != OW_NOBODY) {
 		w->entry[rear] = w->entry[i];
 		w->entry[rear].record = piece(&whole, after);
@@ -77,16 +77,16 @@ static void drop_hopeless(struct ow_matcher *m, enum ow_side side, const struct 
 
 /* A range of a record that has not been matched, and who of those that wait for some of it waited longest. */
 struct rest {
-	struct ow_range range;
+	struct ow_byte_range range;
 	uint32_t meets; /* or OW_NOBODY */
 };
 
 /* usual: when those were sent, or arrived, that come into question; NULL when no byte waits twice. */
-static struct rest new_rest(struct ow_matcher *m, uint32_t root, struct ow_range range,
+static struct rest new_rest(struct ow_matcher *m, uint32_t root, struct ow_byte_range range,
                             const struct ow_time_span *usual)
 {
-	uint32_t meets = usual ? ow_train_index_oldest_within(&m->waiting, root, range, usual) : OW_NOBODY;
-	return (struct rest){range, meets != OW_NOBODY ? meets : ow_train_index_oldest(&m->waiting, root, range)};
+	uint32_t meets = usual ? ow_byte_range_index_oldest_within(&m->waiting, root, range, usual) : OW_NOBODY;
+	return (struct rest){range, meets != OW_NOBODY ? meets : ow_byte_range_index_oldest(&m->waiting, root, range)};
 }
 
 /* The rest that meets the one that waited longest, or NULL when none meets any. */
@@ -94,7 +94,7 @@ static struct rest *next_to_meet(const struct ow_matcher *m, struct rest *rest, 
 {
 	struct rest *next = NULL;
 	for (struct rest *r = rest; r < rest + rests; r++) {
-		if (r->meets != OW_NOBODY && (!next || ow_train_index_older(&m->waiting, r->meets, next->meets)))
+		if (r->meets != OW_NOBODY && (!next || ow_byte_range_index_older(&m->waiting, r->meets, next->meets)))
 			next = r;
 	}
 	return next;
@@ -129,12 +129,12 @@ static struct ow_time_span usual_times(struct ow_matcher *m, enum ow_side side, 
  * The bytes wait more than once, sent again perhaps. One is matched, but it may be another one that arrived: the delay
  * may be that of any of them.
  */
-static void bound_piece(struct ow_matcher *m, enum ow_side side, uint32_t q, uint32_t i, struct ow_range common,
+static void bound_piece(struct ow_matcher *m, enum ow_side side, uint32_t q, uint32_t i, struct ow_byte_range common,
                         struct ow_pair *pair)
 {
 	const struct ow_waiting_queue *queue = &m->waiting.queue[q];
 	struct ow_time_span span;
-	if (!ow_train_index_span(&m->waiting, queue->root[!side], common, &span))
+	if (!ow_byte_range_index_span(&m->waiting, queue->root[!side], common, &span))
 		span = (struct ow_time_span){m->waiting.entry[queue->head[!side]].record.time_ns,
 		                             m->waiting.entry[queue->tail[!side]].record.time_ns};
 	int64_t time_ns = m->waiting.entry[i].record.time_ns;
@@ -147,7 +147,7 @@ static void bound_piece(struct ow_matcher *m, enum ow_side side, uint32_t q, uin
 
 /* Tells the pair of the common bytes of a record and of waiter i. */
 static void tell_piece(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q, uint32_t i,
-                       struct ow_range common, bool crowded)
+                       struct ow_byte_range common, bool crowded)
 {
 	struct ow_record mine = piece(record, common), theirs = piece(&m->waiting.entry[i].record, common);
 	struct ow_pair pair = ow_matching_pair(side, &mine, &theirs);
@@ -165,9 +165,9 @@ static void tell_piece(struct ow_matcher *m, enum ow_side side, const struct ow_
 static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q,
                         struct rest rest[PIECES_MAX])
 {
-	struct ow_range all = {record->seq, record->len};
+	struct ow_byte_range all = {record->seq, record->len};
 	const uint32_t *root = &m->waiting.queue[q].root[!side];
-	bool crowded = ow_train_index_crowded(&m->waiting, *root, all);
+	bool crowded = ow_byte_range_index_crowded(&m->waiting, *root, all);
 	const struct ow_time_span times = crowded ? usual_times(m, side, record, q) : (struct ow_time_span){0};
 	const struct ow_time_span *usual = crowded ? &times : NULL;
 	/* Without TCP timestamps a connection is one train: what was lost is not to meet what is sent again later. */
@@ -177,7 +177,8 @@ static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow
 	rest[0] = new_rest(m, *root, all, usual);
 	for (struct rest *r; rests < (int)PIECES_MAX && (r = next_to_meet(m, rest, rests)) != NULL;) {
 		uint32_t i = r->meets;
-		struct ow_range other = {m->waiting.entry[i].record.seq, m->waiting.entry[i].record.len}, common, after;
+		struct ow_byte_range other = {m->waiting.entry[i].record.seq, m->waiting.entry[i].record.len}, common,
+				     after;
 		ow_range_overlap(r->range, other, &common); /* they do: that is how it was found */
 		tell_piece(m, side, record, q, i, common, crowded);
 		subtract(&r->range, common, &after);
@@ -195,7 +196,7 @@ static int match_ranges(struct ow_matcher *m, enum ow_side side, const struct ow
 	return rests;
 }
 
-int ow_matching_push_piece(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q)
+int ow_matching_push_segment(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q)
 {
 	struct rest rest[PIECES_MAX] = {{.range = {record->seq, record->len}}};
 	int rests = 1, r = 0;

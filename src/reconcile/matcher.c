@@ -75,7 +75,7 @@ static inline __attribute__((always_inline)) int wait_alone(struct ow_matcher *m
 int ow_matching_wait(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q)
 {
 	bool copy = ow_recent_has(m->recent, ow_matching_copy_id(record), record->time_ns, m->window_ns);
-	if (record->len && !m->waiting.node && ow_train_index_room(&m->waiting, m->waiting.entries) < 0)
+	if (record->len && !m->waiting.node && ow_byte_range_index_room(&m->waiting, m->waiting.entries) < 0)
 		return -ENOMEM;
 	uint32_t i = new_waiter(m, side, record, copy);
 	if (i == OW_NOBODY)
@@ -243,7 +243,7 @@ static __attribute__((noinline)) int push_queued(struct ow_matcher *m, enum ow_s
 		return ow_matching_push_identical(m, side, record, link);
 	bool alone = *link != OW_NOBODY;
 	uint32_t q = alone ? ow_waiting_accompany(&m->waiting, link) : ow_waiting_find(&m->waiting, record->id);
-	return alone && q == OW_NOBODY ? -ENOMEM : ow_matching_push_piece(m, side, record, q);
+	return alone && q == OW_NOBODY ? -ENOMEM : ow_matching_push_segment(m, side, record, q);
 }
 
 static __attribute__((noinline)) int expire(struct ow_matcher *m, enum ow_side side, int64_t now_ns, int64_t other_ns)
@@ -285,9 +285,9 @@ int ow_matcher_push(struct ow_matcher *m, enum ow_side side, const struct ow_rec
 	return side == OW_SIDE_A ? push(m, OW_SIDE_A, record, other_ns) : push(m, OW_SIDE_B, record, other_ns);
 }
 
-int ow_matcher_merge(struct ow_matcher *m, struct ow_stream stream[OW_SIDES])
+int ow_matcher_merge(struct ow_matcher *m, struct ow_matcher_stream stream[OW_SIDES])
 {
-	struct ow_stream a = stream[OW_SIDE_A], b = stream[OW_SIDE_B];
+	struct ow_matcher_stream a = stream[OW_SIDE_A], b = stream[OW_SIDE_B];
 	int64_t a_ns = *a.order_ns, b_ns = *b.order_ns;
 	int r = 0;
 	m->ended[OW_SIDE_A] = a_ns == INT64_MAX;

@@ -78,13 +78,13 @@ int ow_matcher_push(struct ow_matcher *matcher, enum ow_side side, const struct 
 
 /* Records of one side. order_ns has the time by which each is to be pushed, and one time more: that of the record
  * behind them. INT64_MAX at the end of the side. */
-struct ow_stream {
+struct ow_matcher_stream {
 	const struct ow_record *next, *end;
 	const int64_t *order_ns;
 };
 
 /* Pushes the records of both sides by time until those of one are used up. Returns 0 or -ENOMEM. */
-int ow_matcher_merge(struct ow_matcher *matcher, struct ow_stream stream[OW_SIDES]);
+int ow_matcher_merge(struct ow_matcher *matcher, struct ow_matcher_stream stream[OW_SIDES]);
 /* Start loading what the pushes of these records will touch: first the hash buckets, some records later what these
  * hold. */
 void ow_matcher_prefetch(const struct ow_matcher *matcher, const struct ow_record *record, size_t count);

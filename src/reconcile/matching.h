@@ -135,6 +135,6 @@ void ow_matching_leave(struct ow_matcher *m, uint32_t q);
 void ow_matching_free_groups(struct ow_matcher *m);
 
 /* trains.c: a piece of a train. */
-int ow_matching_push_piece(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q);
+int ow_matching_push_segment(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t q);
 
 #endif

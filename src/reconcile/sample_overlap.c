@@ -16,14 +16,14 @@
 #define DRIFT_MOST        5e-4 /* quartz is better than 500 ppm */
 #define DRIFT_UNEXPLAINED 0.05 /* spread of the medians around the line, as a share of its rise */
 
-int ow_sample_init(struct ow_sample *sample)
+int ow_sample_init(struct ow_identity_sample *sample)
 {
-	*sample = (struct ow_sample){.below = UINT64_MAX};
+	*sample = (struct ow_identity_sample){.below = UINT64_MAX};
 	sample->packet = malloc(OW_SAMPLE_MAX * sizeof *sample->packet);
 	return sample->packet ? 0 : -ENOMEM;
 }
 
-void ow_sample_done(struct ow_sample *sample)
+void ow_sample_done(struct ow_identity_sample *sample)
 {
 	free(sample->packet);
 	sample->packet = NULL;
@@ -39,7 +39,7 @@ static int by_id(const void *x, const void *y)
 }
 
 /* A flood of identical packets must not take the places of others. */
-static void limit_copies(struct ow_sample *s)
+static void limit_copies(struct ow_identity_sample *s)
 {
 	size_t kept = 0, copies = 0;
 	qsort(s->packet, s->packets, sizeof *s->packet, by_id);
@@ -51,7 +51,7 @@ static void limit_copies(struct ow_sample *s)
 	s->packets = kept;
 }
 
-static void thin(struct ow_sample *s, uint64_t below)
+static void thin(struct ow_identity_sample *s, uint64_t below)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < s->packets; i++) {
@@ -62,7 +62,7 @@ static void thin(struct ow_sample *s, uint64_t below)
 	s->below = below;
 }
 
-void ow_sample_add(struct ow_sample *s, const struct ow_sampled *packet)
+void ow_sample_add(struct ow_identity_sample *s, const struct ow_sampled *packet)
 {
 	if (packet->id >= s->below)
 		return;
@@ -102,7 +102,7 @@ static int by_direction(const void *x, const void *y)
 	return a->ns < b->ns ? -1 : a->ns > b->ns;
 }
 
-static size_t run_length(const struct ow_sample *s, size_t i)
+static size_t run_length(const struct ow_identity_sample *s, size_t i)
 {
 	size_t n = 1;
 	while (i + n < s->packets && s->packet[i + n].id == s->packet[i].id)
@@ -135,7 +135,7 @@ static struct difference difference_of(const struct ow_sampled *a, const struct 
 }
 
 /* Fills diff with the packets whose id is unique on both sides. */
-static void intersect(const struct ow_sample *a, const struct ow_sample *b, struct difference *diff,
+static void intersect(const struct ow_identity_sample *a, const struct ow_identity_sample *b, struct difference *diff,
                       struct ow_sample_overlap *c)
 {
 	size_t common = 0, unique = 0, most = 1;
@@ -279,7 +279,7 @@ static void time_differences(struct difference *diff, size_t n, bool drifting, s
 	quantiles(diff + forward, n - forward, 1, c);
 }
 
-int ow_sample_overlap_find(struct ow_sample *a, struct ow_sample *b, bool drifting,
+int ow_sample_overlap_find(struct ow_identity_sample *a, struct ow_identity_sample *b, bool drifting,
                            struct ow_sample_overlap *ret_common)
 {
 	uint64_t below = a->below < b->below ? a->below : b->below;

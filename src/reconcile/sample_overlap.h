@@ -22,21 +22,21 @@ struct ow_sampled {
 
 #define OW_SAMPLE_MAX 65536u
 
-struct ow_sample {
+struct ow_identity_sample {
 	struct ow_sampled *packet;
 	size_t packets;
 	uint64_t below;   /* ids below this are in the sample; UINT64_MAX: all */
 	uint64_t offered; /* packets that were offered to the sample */
 };
 
-int ow_sample_init(struct ow_sample *sample);
-void ow_sample_done(struct ow_sample *sample);
+int ow_sample_init(struct ow_identity_sample *sample);
+void ow_sample_done(struct ow_identity_sample *sample);
 /* Would a packet of this id be kept? (Asking first saves making the rest of it.) */
-static inline bool ow_sample_wants(const struct ow_sample *sample, uint64_t id)
+static inline bool ow_sample_wants(const struct ow_identity_sample *sample, uint64_t id)
 {
 	return id < sample->below;
 }
-void ow_sample_add(struct ow_sample *sample, const struct ow_sampled *packet);
+void ow_sample_add(struct ow_identity_sample *sample, const struct ow_sampled *packet);
 
 /* The comparison of two samples (which it sorts and thins to the smaller id range). */
 struct ow_sample_overlap {
@@ -57,7 +57,7 @@ struct ow_sample_overlap {
 };
 
 /* drifting: look for a drift of the clocks, and take it out. */
-int ow_sample_overlap_find(struct ow_sample *a, struct ow_sample *b, bool drifting,
+int ow_sample_overlap_find(struct ow_identity_sample *a, struct ow_identity_sample *b, bool drifting,
                            struct ow_sample_overlap *ret_common);
 
 #endif

@@ -44,7 +44,7 @@ int ow_waiting_grow_entries(struct ow_waiting *w)
 	if (!grown)
 		return -ENOMEM;
 	w->entry = grown;
-	if (w->node && ow_train_index_room(w, w->entries + more) < 0)
+	if (w->node && ow_byte_range_index_room(w, w->entries + more) < 0)
 		return -ENOMEM;
 	if (grow_alones(w, (w->entries + more) * OW_WAITING_SPREAD) < 0)
 		return -ENOMEM;

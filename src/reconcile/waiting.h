@@ -44,12 +44,12 @@ struct ow_waiting {
 	/* The first entry of each side is no waiter: its neighbours are the oldest (newer) and the newest (older). */
 	struct ow_waiter *entry;
 	struct ow_waiting_queue *queue;
-	struct ow_train_node *node; /* as many as entries, once there are pieces of trains */
-	uint64_t turns;             /* of pieces that came */
-	uint64_t looked;            /* nodes visited, for tests */
-	uint32_t *alone, *head;     /* hash buckets: of those that are alone, and of queues */
-	uint32_t alones, heads;     /* how many buckets */
-	uint32_t entries, queues;   /* powers of two */
+	struct ow_byte_range_node *node; /* as many as entries, once there are pieces of trains */
+	uint64_t turns;                  /* of pieces that came */
+	uint64_t looked;                 /* nodes visited, for tests */
+	uint32_t *alone, *head;          /* hash buckets: of those that are alone, and of queues */
+	uint32_t alones, heads;          /* how many buckets */
+	uint32_t entries, queues;        /* powers of two */
 	uint32_t free_entry, free_queue;
 	uint32_t queues_used;
 	int64_t window_ns;
@@ -192,7 +192,7 @@ static inline void ow_waiting_enqueue(struct ow_waiting *w, uint32_t q, uint32_t
 	queue->waits[side]++;
 	if (w->entry[i].record.len) {
 		w->node[i].turn = w->turns++;
-		ow_train_index_add(w, i);
+		ow_byte_range_index_add(w, i);
 	}
 }
 
@@ -211,7 +211,7 @@ static inline void ow_waiting_enqueue_rear(struct ow_waiting *w, uint32_t rear, 
 	front->next = rear;
 	queue->waits[front->side]++;
 	w->node[rear].turn = w->node[i].turn;
-	ow_train_index_add(w, rear);
+	ow_byte_range_index_add(w, rear);
 }
 
 /* Gives the one that waits alone, at this link, a queue: others of its kind are about. OW_NOBODY when out of memory. */
@@ -232,7 +232,7 @@ static inline void ow_waiting_dequeue(struct ow_waiting *w, uint32_t i)
 	unsigned side = w->entry[i].side;
 	uint32_t before = w->entry[i].before, next = w->entry[i].next;
 	if (w->entry[i].record.len)
-		ow_train_index_remove(w, i);
+		ow_byte_range_index_remove(w, i);
 	if (before == OW_NOBODY)
 		queue->head[side] = next;
 	else

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-void ow_report_sizing_text(FILE *out, const struct ow_sizing *sizing)
+void ow_report_sizing_text(FILE *out, const struct ow_report_sizing *sizing)
 {
 	const struct ow_colate_need *need = sizing->need;
 	const struct ow_flow_measure *found = sizing->measured;
@@ -80,7 +80,7 @@ static void json_equations(struct ow_json *json, const struct ow_colate_size *si
 	ow_json_end(json);
 }
 
-void ow_report_sizing_json(FILE *out, const struct ow_sizing *sizing)
+void ow_report_sizing_json(FILE *out, const struct ow_report_sizing *sizing)
 {
 	const struct ow_colate_size *size = sizing->size;
 	double rate = sizing->rate;

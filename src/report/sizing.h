@@ -6,7 +6,7 @@
 #include "flows/flow_measure.h"
 #include <stdio.h>
 
-struct ow_sizing {
+struct ow_report_sizing {
 	const struct ow_colate_need *need;
 	const struct ow_colate_size *size;
 	const struct ow_flow_measure *measured; /* NULL = nothing was measured */
@@ -16,7 +16,7 @@ struct ow_sizing {
 	double rate; /* packets in a unit; 0 = not known */
 };
 
-void ow_report_sizing_text(FILE *out, const struct ow_sizing *sizing);
-void ow_report_sizing_json(FILE *out, const struct ow_sizing *sizing);
+void ow_report_sizing_text(FILE *out, const struct ow_report_sizing *sizing);
+void ow_report_sizing_json(FILE *out, const struct ow_report_sizing *sizing);
 
 #endif

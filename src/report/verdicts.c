@@ -35,15 +35,15 @@ static void put_finding(FILE *out, const struct ow_style *style, const struct ow
 		        ow_format_percent(finding->now_loss, after));
 }
 
-static void put_path(FILE *out, const struct ow_style *style, const struct ow_verdict *verdict)
+static void put_path(FILE *out, const struct ow_style *style, const struct ow_monitor_verdict *verdict)
 {
 	char name[OW_FORMAT * 4];
 	ow_format_clean(verdict->target->name, !style->utf8, name, sizeof(name));
 	fputs(name, out);
 }
 
-void ow_report_verdict(FILE *out, const struct ow_style *style, int64_t now_ns, const struct ow_verdict *verdict,
-                       const char *hops)
+void ow_report_verdict(FILE *out, const struct ow_style *style, int64_t now_ns,
+                       const struct ow_monitor_verdict *verdict, const char *hops)
 {
 	char time[OW_FORMAT], mean[OW_DURATION_TEXT], cause[sizeof(verdict->cause)];
 	fprintf(out, "%s  ", ow_format_local(now_ns, "%H:%M:%S", time));
@@ -72,7 +72,7 @@ void ow_report_verdict(FILE *out, const struct ow_style *style, int64_t now_ns, 
 	}
 }
 
-static void put_row(FILE *out, const struct ow_style *style, const struct ow_verdict *verdict, int width)
+static void put_row(FILE *out, const struct ow_style *style, const struct ow_monitor_verdict *verdict, int width)
 {
 	const struct ow_composed *composed = &verdict->composed;
 	char mean[OW_DURATION_TEXT] = "-", half[OW_DURATION_TEXT] = "", stddev[OW_DURATION_TEXT] = "-";
@@ -90,8 +90,8 @@ static void put_row(FILE *out, const struct ow_style *style, const struct ow_ver
 	        state_name[verdict->state], mean, *half ? "+- " : "   ", half, stddev, loss);
 }
 
-void ow_report_verdict_table(FILE *out, const struct ow_style *style, const struct ow_verdict *verdict, uint32_t count,
-                             const struct ow_monitor_count *counts)
+void ow_report_verdict_table(FILE *out, const struct ow_style *style, const struct ow_monitor_verdict *verdict,
+                             uint32_t count, const struct ow_monitor_count *counts)
 {
 	int width = style->width - 56;
 	width = width < 16 ? 16 : width > 40 ? 40 : width;
@@ -148,7 +148,7 @@ static void json_composed(struct ow_json *json, const struct ow_composed *compos
 	ow_json_flag(json, "active", composed->active);
 }
 
-static void json_verdict(struct ow_json *json, const struct ow_verdict *verdict)
+static void json_verdict(struct ow_json *json, const struct ow_monitor_verdict *verdict)
 {
 	ow_json_object(json, NULL);
 	ow_json_string(json, "name", verdict->target->name);
@@ -165,7 +165,7 @@ static void json_verdict(struct ow_json *json, const struct ow_verdict *verdict)
 	ow_json_end(json);
 }
 
-void ow_report_verdicts_json(FILE *out, int64_t now_ns, const struct ow_verdict *verdict, uint32_t count,
+void ow_report_verdicts_json(FILE *out, int64_t now_ns, const struct ow_monitor_verdict *verdict, uint32_t count,
                              const char *hops)
 {
 	struct ow_json json = {.out = out};

@@ -9,13 +9,13 @@
 /* What the monitoring station says of its paths: text for people, lines of JSON for machines. */
 
 /* A path that broke its target, came back, or cannot be judged any more: a line, and one for each finding. */
-void ow_report_verdict(FILE *out, const struct ow_style *style, int64_t now_ns, const struct ow_verdict *verdict,
-                       const char *hops);
+void ow_report_verdict(FILE *out, const struct ow_style *style, int64_t now_ns,
+                       const struct ow_monitor_verdict *verdict, const char *hops);
 /* The same of every path, as a table, at the end. */
-void ow_report_verdict_table(FILE *out, const struct ow_style *style, const struct ow_verdict *verdict, uint32_t count,
-                             const struct ow_monitor_count *counts);
+void ow_report_verdict_table(FILE *out, const struct ow_style *style, const struct ow_monitor_verdict *verdict,
+                             uint32_t count, const struct ow_monitor_count *counts);
 /* One line of JSON for an interval. */
-void ow_report_verdicts_json(FILE *out, int64_t now_ns, const struct ow_verdict *verdict, uint32_t count,
+void ow_report_verdicts_json(FILE *out, int64_t now_ns, const struct ow_monitor_verdict *verdict, uint32_t count,
                              const char *hops);
 
 #endif

@@ -109,7 +109,7 @@ static int by_start(const void *pa, const void *pb)
 
 static int judge(struct monitoring *m, int64_t now_ns)
 {
-	const struct ow_verdict *verdict;
+	const struct ow_monitor_verdict *verdict;
 	uint32_t count;
 	char hops[512];
 	int r = ow_monitor_judge(m->monitor, now_ns, &verdict, &count, m->err);
@@ -232,7 +232,7 @@ static int watch(struct monitoring *m)
 
 static int finish(struct monitoring *m)
 {
-	const struct ow_verdict *verdict;
+	const struct ow_monitor_verdict *verdict;
 	uint32_t count;
 	struct ow_monitor_count counts;
 	if (!m->end->results)

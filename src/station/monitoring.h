@@ -21,9 +21,9 @@ struct ow_monitoring {
 	bool follow;                /* continue with new results, until: */
 	const volatile sig_atomic_t *stop;
 	/* A path whose state has changed, or that has more changed parts. */
-	void (*on_news)(void *arg, int64_t now_ns, const struct ow_verdict *verdict, const char *hops);
+	void (*on_news)(void *arg, int64_t now_ns, const struct ow_monitor_verdict *verdict, const char *hops);
 	/* After these: all paths in an interval. */
-	void (*on_interval)(void *arg, int64_t now_ns, const struct ow_verdict *verdict, uint32_t count,
+	void (*on_interval)(void *arg, int64_t now_ns, const struct ow_monitor_verdict *verdict, uint32_t count,
 	                    const char *hops);
 	void (*on_network)(void *arg, int64_t now_ns, const char *changes);
 	/* The network cannot be read again; the station keeps the last one. */
@@ -31,7 +31,7 @@ struct ow_monitoring {
 	/* All results have been read. */
 	void (*on_homeless)(void *arg, const struct ow_monitoring_end *end);
 	/* The last verdict on every path. */
-	void (*on_end)(void *arg, const struct ow_verdict *verdict, uint32_t count,
+	void (*on_end)(void *arg, const struct ow_monitor_verdict *verdict, uint32_t count,
 	               const struct ow_monitor_count *counts);
 	void *arg;
 };

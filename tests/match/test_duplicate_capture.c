@@ -32,19 +32,19 @@ static int stop(void **state)
 
 /* -- the judgement ------------------------------------------------------------------------------------------------ */
 
-static struct ow_twice_sample *sample;
-static struct ow_twice_verdict verdict[OW_SIDES];
+static struct ow_duplicate_capture_sample *sample;
+static struct ow_duplicate_capture_verdict verdict[OW_SIDES];
 
 static void judge(int64_t round_trip_ns)
 {
-	const struct ow_twice_facts facts = {{0, 0}, {INT64_MAX / 2, INT64_MAX / 2}, round_trip_ns, {1, 1}};
-	ow_twice_judge(sample, &facts, verdict);
-	ow_twice_sample_free(sample);
+	const struct ow_duplicate_capture_facts facts = {{0, 0}, {INT64_MAX / 2, INT64_MAX / 2}, round_trip_ns, {1, 1}};
+	ow_duplicate_capture_judge(sample, &facts, verdict);
+	ow_duplicate_capture_sample_free(sample);
 }
 
 static void begin(void)
 {
-	sample = ow_twice_sample_create();
+	sample = ow_duplicate_capture_sample_create();
 	assert_non_null(sample);
 }
 
@@ -55,8 +55,9 @@ static void show(uint64_t id, enum ow_direction way, unsigned a, unsigned b, int
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		int64_t arrives = (side == OW_SIDE_A) == (way == OW_A_TO_B) ? 0 : 5 * MS;
 		for (unsigned i = 0; i < count[side]; i++)
-			ow_twice_sample_add(sample, &(struct ow_sighting){id, (int64_t)id * MS + arrives + i * lag_ns,
-			                                                  (uint8_t)side, (uint8_t)way});
+			ow_duplicate_capture_sample_add(
+				sample, &(struct ow_frame_sighting){id, (int64_t)id * MS + arrives + i * lag_ns,
+			                                            (uint8_t)side, (uint8_t)way});
 	}
 }
 

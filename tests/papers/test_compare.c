@@ -34,7 +34,7 @@ static void simulate(struct ow_sim_options *o)
 		fail_msg("%s", err.text);
 }
 
-static const struct ow_compare_row *find(const struct ow_comparison *c, const char *name)
+static const struct ow_compare_row *find(const struct ow_method_comparison *c, const char *name)
 {
 	for (size_t i = 0; i < c->rows; i++) {
 		if (strcmp(c->row[i].name, name) == 0)
@@ -58,7 +58,7 @@ static struct ow_compare *open_pair(enum ow_direction direction)
 static void check_direct(enum ow_direction direction, bool delays)
 {
 	struct ow_compare *compare = open_pair(direction);
-	const struct ow_comparison *c;
+	const struct ow_method_comparison *c;
 	assert_int_equal(ow_compare_run(compare, &c), 0);
 	const struct ow_result *exact = c->exact;
 	const struct ow_compare_row *direct = find(c, "direct");
@@ -161,7 +161,7 @@ static void test_refuses(void **state)
 	/* Too little memory for some is told in their row, and the others are tried. */
 	options.memory = 64;
 	assert_int_equal(ow_compare_open(A, B, &options, &compare, &err), 0);
-	const struct ow_comparison *c;
+	const struct ow_method_comparison *c;
 	assert_int_equal(ow_compare_run(compare, &c), 0);
 	assert_string_equal(find(c, "direct")->failure, "");
 	ow_compare_free(compare);

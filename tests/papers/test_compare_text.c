@@ -17,7 +17,7 @@ static struct ow_value value(double x, double low, double high)
 
 static struct ow_compare_row row[3];
 
-static struct ow_comparison sample_comparison(const struct ow_match_report *report)
+static struct ow_method_comparison sample_comparison(const struct ow_match_report *report)
 {
 	const struct ow_result *exact = &report->direction[OW_A_TO_B];
 	for (int i = 0; i < 3; i++) {
@@ -40,10 +40,10 @@ static struct ow_comparison sample_comparison(const struct ow_match_report *repo
 	row[1].estimate.mean_ns = value(1e9, -1e12, 1e12);
 	row[2].name = "finecomb-";
 	snprintf(row[2].failure, sizeof row[2].failure, "too little memory");
-	return (struct ow_comparison){report, OW_A_TO_B, exact, 65536, 7, row, 3};
+	return (struct ow_method_comparison){report, OW_A_TO_B, exact, 65536, 7, row, 3};
 }
 
-static char *render(void (*put)(FILE *, const struct ow_comparison *), const struct ow_comparison *c)
+static char *render(void (*put)(FILE *, const struct ow_method_comparison *), const struct ow_method_comparison *c)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -56,7 +56,7 @@ static char *render(void (*put)(FILE *, const struct ow_comparison *), const str
 
 static int text_width;
 
-static void put_text(FILE *out, const struct ow_comparison *c)
+static void put_text(FILE *out, const struct ow_method_comparison *c)
 {
 	ow_report_compare_text(out, c, text_width, false);
 }
@@ -77,7 +77,7 @@ static void test_text(void **state)
 {
 	(void)state;
 	struct ow_match_report report = sample_report();
-	struct ow_comparison c = sample_comparison(&report);
+	struct ow_method_comparison c = sample_comparison(&report);
 	text_width = 80;
 	char *text = render(put_text, &c);
 	assert_true(longest_line(text) <= 84);
@@ -100,7 +100,7 @@ static void test_json(void **state)
 {
 	(void)state;
 	struct ow_match_report report = sample_report();
-	struct ow_comparison c = sample_comparison(&report);
+	struct ow_method_comparison c = sample_comparison(&report);
 	char *text = render(ow_report_compare_json, &c);
 	json_error_t error;
 	json_t *root = json_loads(text, 0, &error);

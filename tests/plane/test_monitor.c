@@ -180,7 +180,7 @@ static void sprint(void **state)
 	double start_ms = now_ms();
 	for (int i = 0; i < quiet; i++) {
 		interval(&network, NULL, 0);
-		const struct ow_verdict *verdict;
+		const struct ow_monitor_verdict *verdict;
 		uint32_t count;
 		assert_int_equal(ow_monitor_judge(network.monitor, network.now_ns, &verdict, &count, NULL), 0);
 		uint32_t found = changed(&network, &finding);
@@ -261,9 +261,9 @@ static void intervals(struct small *small, int n, const char *slow, const char *
 	}
 }
 
-static const struct ow_verdict *verdict_of(struct small *small)
+static const struct ow_monitor_verdict *verdict_of(struct small *small)
 {
-	const struct ow_verdict *verdict;
+	const struct ow_monitor_verdict *verdict;
 	uint32_t count;
 	assert_int_equal(ow_monitor_judge(small->monitor, small->now_ns, &verdict, &count, NULL), 0);
 	assert_int_equal(count, 1);
@@ -282,7 +282,7 @@ static void each_place(void **state)
 	assert_int_equal(verdict_of(&small)->state, OW_PATH_OK);
 	for (int i = 0; i < 14; i++) {
 		intervals(&small, 5, i < 7 ? places[i] : NULL, i < 7 ? NULL : places[i - 7], NULL);
-		const struct ow_verdict *verdict = verdict_of(&small);
+		const struct ow_monitor_verdict *verdict = verdict_of(&small);
 		assert_int_equal(verdict->state, OW_PATH_BROKEN);
 		assert_int_equal(verdict->findings, 1);
 		assert_string_equal(verdict->finding[0].place, places[i % 7]);
@@ -303,7 +303,7 @@ static void targets(void **state)
 	/* 100 us a place, 5 places one way and 3 the other: 400 us on average. */
 	make_small(&small, 350e3, 0.01);
 	intervals(&small, 40, NULL, NULL, NULL);
-	const struct ow_verdict *verdict = verdict_of(&small);
+	const struct ow_monitor_verdict *verdict = verdict_of(&small);
 	assert_int_equal(verdict->state, OW_PATH_BROKEN);
 	assert_non_null(strstr(verdict->cause, "above its target of 350 us; but no part of it has changed"));
 	done_small(&small);
@@ -345,7 +345,7 @@ static void network_changes(void **state)
 	is_mrouter[ow_topology_find(without, "C")] = is_mrouter[ow_topology_find(without, "F")] = true;
 	assert_int_equal(ow_monitor_set_network(small.monitor, without, is_mrouter, small.now_ns, NULL), 0);
 	intervals(&small, 1, NULL, NULL, NULL);
-	const struct ow_verdict *verdict;
+	const struct ow_monitor_verdict *verdict;
 	uint32_t count;
 	assert_int_equal(ow_monitor_judge(small.monitor, small.now_ns, &verdict, &count, NULL), 0);
 	assert_int_equal(verdict[0].state, OW_PATH_OK);

@@ -36,7 +36,7 @@ static void three_sigma(void **state)
 {
 	(void)state;
 	enum { SEGMENTS = 200, INTERVALS = 1000, FAULT = 30 };
-	struct ow_watch *watch = calloc(SEGMENTS, sizeof(*watch));
+	struct ow_plane_watch *watch = calloc(SEGMENTS, sizeof(*watch));
 	struct ow_random random;
 	ow_random_seed(&random, 17);
 	double threshold = ow_watch_threshold(SEGMENTS, 1000);
@@ -65,7 +65,7 @@ static void three_sigma(void **state)
 static void loss_comes_and_goes(void **state)
 {
 	(void)state;
-	struct ow_watch watch;
+	struct ow_plane_watch watch;
 	struct ow_random random;
 	ow_random_seed(&random, 4);
 	double threshold = ow_watch_threshold(1, 1e6), ratio;
@@ -88,7 +88,7 @@ static void loss_comes_and_goes(void **state)
 static void the_new_usual(void **state)
 {
 	(void)state;
-	struct ow_watch watch;
+	struct ow_plane_watch watch;
 	struct ow_random random;
 	ow_random_seed(&random, 5);
 	double threshold = ow_watch_threshold(1, 1e6), mean, spread;

@@ -673,14 +673,14 @@ static void play_by_merging(unsigned block)
 {
 	static int64_t order[OW_SIDES][STAGE_MAX + 1];
 	static struct ow_record record[OW_SIDES][STAGE_MAX];
-	struct ow_stream stream[OW_SIDES];
+	struct ow_matcher_stream stream[OW_SIDES];
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		for (uint32_t i = 0; i < stage.count[side]; i++) {
 			record[side][i] = stage.entry[side][i].record;
 			order[side][i] = record[side][i].time_ns;
 		}
 		order[side][stage.count[side]] = INT64_MAX;
-		stream[side] = (struct ow_stream){record[side], record[side], order[side]};
+		stream[side] = (struct ow_matcher_stream){record[side], record[side], order[side]};
 	}
 	for (;;) {
 		for (unsigned side = 0; side < OW_SIDES; side++) {

@@ -14,7 +14,7 @@
 #define S  INT64_C(1000000000)
 
 struct samples {
-	struct ow_sample a, b;
+	struct ow_identity_sample a, b;
 };
 
 static int setup(void **state)
@@ -32,7 +32,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void offer(struct ow_sample *sample, uint64_t i, int64_t time_ns, uint64_t hosts, bool reverse)
+static void offer(struct ow_identity_sample *sample, uint64_t i, int64_t time_ns, uint64_t hosts, bool reverse)
 {
 	struct ow_sampled packet = {.id = ow_mix64(i + 1), .time_ns = time_ns, .hosts = hosts, .reverse = reverse};
 	sample->offered++;
