@@ -251,6 +251,34 @@ static void put_delay(const struct style *style, const struct ow_result *result)
 	put_bounds(style, delay);
 }
 
+/* A direction without packets has no block of its own, unless the other one has no packets either. */
+static bool is_shown(const struct ow_match_report *report, int direction)
+{
+	return report->has_direction[direction] &&
+	       (report->direction[direction].sent || report->direction[direction].received ||
+	        !report->has_direction[!direction]);
+}
+
+/* Packets of this direction may be among those that were not counted. */
+static void put_no_packets(const struct style *style, const struct ow_match_report *report, int direction)
+{
+	int from = direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B;
+	bool aside = report->unclassified[from] || report->outside_overlap[from];
+	fprintf(style->out, "\nno packets from %s%s\n", direction_title[direction],
+	        aside ? ", but see \"not counted\"" : "");
+}
+
+static void put_direction(const struct style *style, const struct ow_match_report *report, int direction)
+{
+	if (!is_shown(report, direction)) {
+		put_no_packets(style, report, direction);
+		return;
+	}
+	fprintf(style->out, "\n%s%s%s\n", style->bold, direction_title[direction], style->plain);
+	put_counters(style, report, direction);
+	put_delay(style, &report->direction[direction]);
+}
+
 static void put_interval(const struct style *style, int64_t start_ns, const struct ow_result *result)
 {
 	char start[OW_FORMAT], sent[OW_FORMAT], lost[OW_FORMAT], share[OW_FORMAT] = "-";
@@ -331,14 +359,11 @@ void ow_report_match_text(FILE *out, const struct ow_match_report *report, int w
 	put_identity(&style, report);
 	put_clock(&style, report);
 	for (int d = 0; d < OW_DIRECTIONS; d++) {
-		if (!report->has_direction[d])
-			continue;
-		fprintf(out, "\n%s%s%s\n", style.bold, direction_title[d], style.plain);
-		put_counters(&style, report, d);
-		put_delay(&style, &report->direction[d]);
+		if (report->has_direction[d])
+			put_direction(&style, report, d);
 	}
 	for (int d = 0; d < OW_DIRECTIONS; d++) {
-		if (report->has_direction[d] && report->intervals)
+		if (is_shown(report, d) && report->intervals)
 			put_intervals(&style, report, d);
 	}
 	put_asides(&style, report);

@@ -131,6 +131,9 @@ static void text_for_people(void **state)
 	/* No terminal: no escapes, no progress. */
 	assert_null(strchr(out, '\033'));
 	assert_string_equal(err, "");
+	/* One-way traffic, given the other way round. */
+	expect("$ONEWAY match clean-b.pcap clean-a.pcap", 0);
+	assert_non_null(strstr(out, "\nno packets from A to B\n\nB to A\n  sent        1,000\n"));
 }
 
 static void thresholds(void **state)

@@ -192,6 +192,27 @@ static void colour_only_adds(void **state)
 	free(text);
 }
 
+/* One-way traffic: the direction without packets is one line; without any packets, the zeros are shown. */
+static void one_direction(void **state)
+{
+	(void)state;
+	struct ow_match_report report = sample_report();
+	report.direction[OW_A_TO_B] = (struct ow_result){.exact = true};
+	char *text = render(&report, 80, false);
+	assert_non_null(strstr(text, "\nno packets from A to B, but see \"not counted\"\n\nB to A\n  sent        5\n"));
+	assert_null(strstr(text, "\nA to B"));
+	free(text);
+	report.outside_overlap[OW_SIDE_A] = 0;
+	text = render(&report, 80, false);
+	assert_non_null(strstr(text, "\nno packets from A to B\n\nB to A\n  sent        5\n"));
+	free(text);
+	report.has_direction[OW_B_TO_A] = false;
+	text = render(&report, 80, false);
+	assert_non_null(strstr(text, "\nA to B\n  sent        0\n"));
+	assert_null(strstr(text, "no packets"));
+	free(text);
+}
+
 static void clock_drift(void **state)
 {
 	(void)state;
@@ -259,8 +280,9 @@ static void plain_result(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(golden),      cmocka_unit_test(warnings_in_a_file), cmocka_unit_test(colour_only_adds),
-		cmocka_unit_test(clock_drift), cmocka_unit_test(plain_result),
+		cmocka_unit_test(golden),           cmocka_unit_test(warnings_in_a_file),
+		cmocka_unit_test(colour_only_adds), cmocka_unit_test(one_direction),
+		cmocka_unit_test(clock_drift),      cmocka_unit_test(plain_result),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
