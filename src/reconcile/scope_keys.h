@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_RECONCILE_SCOPE_KEYS_H
+#define OW_RECONCILE_SCOPE_KEYS_H
+
+#include "packet/scope_flow.h"
+#include <oneway/error.h>
+
+/*
+ * Scope: both points of a lane cut the same set of packets out of an interval before they compare it, the packets that
+ * should pass both. A packet belongs to a key of 40 bits:
+ *
+ *     its pair of networks is FINE           the flow
+ *     else its destination network is HOT    the destination network
+ *     else                                   the pair of networks (/24, /48)
+ *
+ * The sending point (A) announces the keys of an interval that are not yet announced in the present generation. The
+ * receiving point (B) answers which of them it has seen. Both compare packets of seen keys only. What is only at A
+ * is judged afterwards (reconcile/scope_verdict.h), whether its key was seen or not.
+ *
+ * Who calls when, for interval i:
+ *
+ *     A  its interval i is closed        ow_scope_announce      -> the update, as SCOPE(i) to B
+ *     B  has SCOPE(i) and its interval i ow_scope_receive       -> which flows to put into the synopsis, which flows of
+ *                                                                  the intervals before join it, the answer for
+ *                                                                  SYNOPSIS(i)
+ *     A  has SYNOPSIS(i)                 ow_scope_confirm       -> which flows of its interval i to compare
+ *     B  knows packets only it has       ow_scope_received_only
+ *
+ * A may announce i + 1, i + 2, ... before the answer of i is there. At both points intervals come in rising order.
+ *
+ * Packets cross the ends of intervals in both directions, and none may get lost here:
+ *  - B keeps the packets of an interval whose key is not seen for `hold` further intervals (HELD). They join the synopsis of
+ *    the first of these in which the key is seen. Then they are at A in that interval, or before it.
+ *  - When a key is seen for the first time, A's packets of it in earlier intervals were not compared, and B may have
+ *    some of them in its synopsis only now. So all packets of A that are not matched wait for a packet that is only at
+ *    B, also those whose key was not seen.
+ *  - While a pair turns FINE or a destination HOT, both keys of a packet count for `overlap` intervals.
+ *  - What is at B before it is at A (EARLY) waits for a later packet that is only at A, as in late_packets.h.
+ *
+ * Generations: A begins one every 32 intervals (or `overlap`, if that is more), earlier if there are many keys. Keys that were not announced
+ * in this generation or the one before are forgotten. A key is seen anew in each generation.
+ *
+ * No step costs anything for a packet but a look at an array of its interval's flows. Not for use by several threads at
+ * once. Memory of a lane: at most 8 MiB at each point, for OW_SCOPE_LIVE_MAX keys.
+ */
+#define OW_SCOPE_KEY_BITS    40
+#define OW_SCOPE_UPDATE_MAX  65536u  /* keys of an update: about 209 kB */
+#define OW_SCOPE_LIVE_MAX    131072u /* keys of the present and the last generation */
+#define OW_SCOPE_LISTED_MAX  16384u  /* pairs that are FINE, destinations that are HOT; each */
+#define OW_SCOPE_GENERATION  32      /* intervals */
+#define OW_SCOPE_HOT_PAIRS   256u    /* a destination with more new pairs in an interval is HOT */
+#define OW_SCOPE_HOLD_MAX    64
+#define OW_SCOPE_OVERLAP_MAX 1024
+#define OW_SCOPE_FLIGHT_MAX  4096 /* updates that wait for their answer */
+
+/* The key of a hash of struct ow_scope_flow. */
+static inline uint64_t ow_scope_key(uint64_t hash)
+{
+	return hash >> (64 - OW_SCOPE_KEY_BITS);
+}
+
+/* The same at both points. */
+struct ow_scope_options {
+	/* Intervals: packets that arrive so much before the interval they are sent in still find it, 1 .. HOLD_MAX. */
+	uint32_t hold;
+	/* Intervals that a packet may be late by (the lane's horizon), 1 .. OVERLAP_MAX. */
+	uint32_t overlap;
+};
+
+/* A list of keys: sorted, each once. */
+struct ow_scope_list {
+	uint64_t *key;
+	size_t count;
+};
+
+/* SCOPE. Zeroed is empty. */
+struct ow_scope_update {
+	uint16_t generation;
+	bool reset; /* forget everything before */
+	struct ow_scope_list hot, fine, keys;
+	uint64_t digest; /* of all that is live after this update */
+};
+
+/* What SYNOPSIS has for scope. Zeroed is empty. */
+struct ow_scope_answer {
+	uint64_t digest; /* of the keys seen after this interval */
+	uint8_t *seen;   /* bit k: keys.key[k] of the update is seen; (keys.count + 7) / 8 bytes, lowest bit first */
+	size_t seen_bytes;
+	struct ow_scope_list late; /* keys of earlier updates that were seen now for the first time */
+	struct ow_scope_list fine; /* pairs that B wants FINE: much of what B has of them is not at A */
+	/* Keys of pairs of which flows arrive with another TTL than before; and by how much, for each of them. */
+	struct ow_scope_list rerouted;
+	int8_t *ttl_change;
+};
+
+/* Free what they own and make them empty. */
+void ow_scope_update_done(struct ow_scope_update *update);
+void ow_scope_answer_done(struct ow_scope_answer *answer);
+
+/* -- the sending point -------------------------------------------------------------------------------------------- */
+
+struct ow_scope_announcer;
+
+struct ow_scope_announcer_counts {
+	uint64_t live;        /* keys */
+	uint64_t fine, hot;   /* listed */
+	uint64_t unannounced; /* flows of the last interval without a live key, for the limits above: say so */
+	uint64_t resets;
+};
+
+int ow_scope_announcer_create(const struct ow_scope_options *options, struct ow_scope_announcer **ret_announcer);
+void ow_scope_announcer_free(struct ow_scope_announcer *announcer);
+
+/* Pairs that shall be FINE from the next update on (scope_verdict.h finds them). Beyond the limit they are ignored. */
+int ow_scope_make_fine(struct ow_scope_announcer *announcer, const uint64_t *pair_keys, size_t count);
+/* The connection was lost, or B answered that digests differ: forgets what was not answered. The next update is a reset
+ * with all live keys; further ones follow with the next updates if they are too many for one. All intervals that B has not answered
+ * must be announced again, from the oldest one that is left on. */
+void ow_scope_announcer_reset(struct ow_scope_announcer *announcer);
+
+/* Interval i is closed. *ret_update stays the announcer's and valid until the answer, or the next reset. -EINVAL: the
+ * interval is not later than the last one; -ENOSPC: FLIGHT_MAX; -ENOMEM: reset, then try again. */
+int ow_scope_announce(struct ow_scope_announcer *announcer, int64_t interval, const struct ow_scope_flow *flows,
+                      size_t count, const struct ow_scope_update **ret_update);
+/*
+ * B's answer to the update of an interval. in_scope[k] becomes 1 for each flow of A's interval that is to be compared,
+ * else 0: the same array as was announced. Updates of earlier intervals without an answer (NONE) are applied as well. Wishes
+ * of B (fine) are followed with the next update. -ESTALE: the digests differ, so nothing can be compared: reset. -EINVAL: the answer
+ * does not fit to the update, or there is no such update. -ENOMEM: reset.
+ */
+int ow_scope_confirm(struct ow_scope_announcer *announcer, int64_t interval, const struct ow_scope_answer *answer,
+                     const struct ow_scope_flow *flows, size_t count, uint8_t *in_scope, struct ow_error *err);
+void ow_scope_announcer_counts(const struct ow_scope_announcer *announcer,
+                               struct ow_scope_announcer_counts *ret_counts);
+
+/* -- the receiving point ------------------------------------------------------------------------------------------- */
+
+struct ow_scope_receiver;
+
+/* An interval before the present one, some flows of which may join it. */
+struct ow_scope_held {
+	int64_t interval;
+	/* 0: in the synopsis before, or unshared; 1: joins now; 2: still held. At the last of `hold` intervals nothing is held any more:
+	 * what does not join is unshared_received. The same order as the flows of that interval. */
+	const uint8_t *joins;
+	size_t flows;
+};
+enum ow_scope_holding { OW_SCOPE_PASSED, OW_SCOPE_JOINS, OW_SCOPE_HOLDS };
+
+int ow_scope_receiver_create(const struct ow_scope_options *options, struct ow_scope_receiver **ret_receiver);
+void ow_scope_receiver_free(struct ow_scope_receiver *receiver);
+
+/*
+ * B's interval i with A's update of it. in_scope[k]: OW_SCOPE_JOINS: flow k is in the synopsis, OW_SCOPE_HOLDS: its
+ * packets are held. ret_held: `hold` intervals at most, the newest first, valid until the next call; the caller has the packets of
+ * these intervals, and takes those whose flow joins into the synopsis, with times less the difference of the intervals' starts (so they are
+ * negative) and copies numbered anew over the union. *ret_answer is to be freed by ow_scope_answer_done.
+ *
+ * update NULL: A has nothing for this interval (NONE): packets of keys not seen are held, there is no answer.
+ *
+ * -ESTALE: digests differ, or an update is missing: answer NONE; so it stays until an update with reset comes. In-scope is
+ * then as without an update. -EINVAL: no interval after the last. -EPROTO: the update breaks its limits. -ENOMEM: as -ESTALE.
+ */
+int ow_scope_receive(struct ow_scope_receiver *receiver, int64_t interval, const struct ow_scope_update *update,
+                     const struct ow_scope_flow *flows, size_t count, uint8_t *in_scope, struct ow_scope_held *ret_held,
+                     size_t *ret_helds, struct ow_scope_answer *ret_answer, struct ow_error *err);
+/* `packets` packets of this flow were in the synopsis and are not at A (NAMES says so). What is costly is answered as `fine`. */
+void ow_scope_received_only(struct ow_scope_receiver *receiver, const struct ow_scope_flow *flow, uint32_t packets);
+
+#endif
