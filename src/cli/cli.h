@@ -5,15 +5,15 @@
 #include <oneway/error.h>
 #include <stdbool.h>
 
-/* What every command answers to its caller. */
+/* Exit codes of all commands. */
 enum ow_exit {
 	OW_EXIT_OK = 0,
 	OW_EXIT_FAILED = 1,
 	OW_EXIT_USAGE = 2,
-	OW_EXIT_CROSSED = 3, /* done, but a given threshold was crossed or a problem was found */
+	OW_EXIT_CROSSED = 3, /* the command succeeded, but a given threshold was crossed or a problem was found */
 };
 
-/* The commands. argv[0] is the command's name; each returns an exit code and leaves stdout to main to flush. */
+/* The commands. argv[0] is the command's name. Each returns an exit code; main flushes stdout. */
 int ow_cli_compare(int argc, char **argv);
 int ow_cli_doctor(int argc, char **argv);
 int ow_cli_flows(int argc, char **argv);
@@ -27,18 +27,21 @@ int ow_cli_reproduce(int argc, char **argv);
 int ow_cli_results(int argc, char **argv);
 int ow_cli_simulate(int argc, char **argv);
 
-/* Was --help or --version asked for? Then it is printed, and nothing else is to be done. */
+/* If --help or --version was given, prints it and returns true: the command then has nothing else to do. */
 bool ow_cli_answered(bool help, bool version, void (*print_help)(void));
 /*
- * A line to standard error. Names of files, classes and interfaces in it cannot control the terminal: what is not
- * printable becomes '?'.
+ * Prints a line to standard error. Characters that are not printable become '?', so that names of files, classes and
+ * interfaces cannot control the terminal.
  */
 __attribute__((format(printf, 1, 2))) void ow_cli_say(const char *format, ...);
 /* Prints "oneway COMMAND: TEXT" to standard error and returns the exit code for it. */
 int ow_cli_failed(const char *command, const struct ow_error *err);
-/* The same, pointing to --help. */
+/* The same, with a hint to use --help. */
 int ow_cli_misused(const char *command, const struct ow_error *err);
-/* One of both, by the negative errno with which arguments were refused: a file that cannot be written is no misuse. */
+/*
+ * One of the two, depending on the negative errno with which arguments were refused: a file that cannot be written is
+ * not wrong usage.
+ */
 int ow_cli_refused(const char *command, int code, const struct ow_error *err);
 
 #endif

@@ -25,7 +25,7 @@ struct arguments {
 	const char *path[OW_SIDES];
 };
 
-/* 65536, 64K, 64KiB, 1M: powers of 1024, as memory is counted. */
+/* Sizes are powers of 1024, as memory is counted: 65536, 64K, 64KiB, 1M. */
 static int add_point(void *chart, const struct ow_sweep_point *p)
 {
 	return ow_chart_add(chart, p->name, p->wire_bytes, 100 * p->error, 100 * p->low, 100 * p->high);
@@ -67,7 +67,7 @@ static const struct ow_option options[] = {
          "Bytes that each synopsis may take at a point: 1K to 64M (default: 64K)."},
 	{"reverse", 0, NULL, ow_option_flag, FIELD(reverse), "The packets from B to A instead of those from A to B."},
 	{"seed", 0, "N", ow_option_count, FIELD(compare.seed),
-         "Another seed, other hashes: another sample (default: 1)."},
+         "Seed of the hashes: another seed chooses another sample (default: 1)."},
 
 	{NULL, 0, NULL, NULL, 0, "What counts as the same packet, and time (as for oneway match):"},
 	{"level", 0, "LEVEL", ow_option_level, FIELD(compare.match.level), "ip, nat, frame or auto (default)."},
@@ -82,7 +82,8 @@ static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Output:"},
 	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
-         "The error of the mean by bytes on the wire, from 1/16 of the memory to 16 times as much, as .svg or .png "
+         "Plot the error of the mean over the bytes on the wire, from 1/16 of the memory to 16 times as much, as .svg "
+         "or .png "
          "(needs gnuplot)."},
 	OW_OPTIONS_NO_COLOR(struct arguments),
 

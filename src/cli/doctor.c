@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway doctor [IF]...: is this host fit to measure, and what to do if not. */
+/* oneway doctor [IF]...: judges whether this host is fit to measure, and says what to change. */
 #include "report/doctor.h"
 
 #include "cli/cli.h"
@@ -23,13 +23,14 @@ struct arguments {
 
 static const struct ow_option options[] = {
 	{"config", 'c', "FILE", ow_option_text, FIELD(config),
-         "Look at what this configuration of a point needs: its interfaces, store, certificate, peers, memory."},
+         "Check what this configuration of a point needs: its interfaces, store, certificate, peers, memory."},
 	{"try", 0, NULL, ow_option_flag, FIELD(try),
-         "Capture from each interface for a second: rate, who stamps, superframes, drops (needs CAP_NET_RAW)."},
+         "Capture from each interface for a second: packet rate, source of timestamps, superframes, drops (needs "
+         "CAP_NET_RAW)."},
 
 	{NULL, 0, NULL, NULL, 0, "Output:"},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "One JSON object."},
-	{"quiet", 'q', NULL, ow_option_flag, FIELD(quiet), "Text: warnings and problems only."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print one JSON object."},
+	{"quiet", 'q', NULL, ow_option_flag, FIELD(quiet), "Print only warnings and problems, as text."},
 	OW_OPTIONS_NO_COLOR(struct arguments),
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
@@ -41,10 +42,10 @@ static void help(void)
 {
 	fputs("usage: oneway doctor [OPTION]... [IF]...\n"
 	      "\n"
-	      "Looks at the clock, the kernel, the limits of this host and at interfaces: what\n"
-	      "was found, what it means for the measurement, and the command that changes it.\n"
-	      "Nothing is changed, and no privilege is needed but for --try. Without IF,\n"
-	      "interfaces are only listed.\n"
+	      "Checks the clock, the kernel, the limits and the interfaces of this host. Prints\n"
+	      "what it found, what it means for the measurement, and the command to change it.\n"
+	      "Changes nothing, and needs no privilege except for --try. Without IF, interfaces\n"
+	      "are only listed.\n"
 	      "\n",
 	      stdout);
 	ow_options_help(stdout, options);
@@ -71,7 +72,7 @@ static int show(const struct arguments *args, struct ow_examination *found, bool
 		.link_count = found->link_count,
 		.list = list,
 	};
-	/* What a driver says of an interface that is only listed. */
+	/* For an interface that is only listed, what its driver reports. */
 	for (size_t i = 0; i < found->link_count && (args->json || (list && i < OW_DOCTOR_LINKS)); i++) {
 		if (!found->links[i].detailed)
 			ow_facts_link(&found->links[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway flows list FILE: what a file of epochs holds. */
+/* oneway flows list FILE: shows what a file of epochs contains. */
 #include "cli/flows.h"
 
 #include "cli/cli.h"
@@ -17,8 +17,9 @@ struct arguments {
 #define FIELD(name) offsetof(struct arguments, name)
 
 static const struct ow_option options[] = {
-	{"epochs", 'e', NULL, ow_option_flag, FIELD(epochs), "A line for each epoch, too (JSON has them always)."},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "A JSON object instead of text."},
+	{"epochs", 'e', NULL, ow_option_flag, FIELD(epochs),
+         "Print a line for each epoch as well (JSON always has them)."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print a JSON object instead of text."},
 	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
@@ -27,8 +28,8 @@ static void help(void)
 {
 	fputs("usage: oneway flows list [OPTION]... FILE\n"
 	      "\n"
-	      "What a file of epochs holds: how it was recorded, from when to when, how many\n"
-	      "packets.\n",
+	      "Shows what a file of epochs contains: how it was recorded, the time range, the\n"
+	      "number of packets.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"

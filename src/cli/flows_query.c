@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway flows query: how long the packets of flows took between two or more recordings. */
+/* oneway flows query: estimates the delay of flows between two or more recordings. */
 #include "base/time.h"
 #include "cli/shared_options.h"
 #include "cli/cli.h"
@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define COMMAND "flows query"
-/* Flows that people get who did not say how many. */
+/* Flows that the text shows if no number was given. */
 #define TOP_DEFAULT 10
 
 struct vias {
@@ -30,7 +30,7 @@ struct arguments {
 	struct vias vias;
 	struct ow_flows_question question;
 	uint64_t top, least, repetitions, seed;
-	int64_t max_mean_ns; /* INT64_MAX: none given */
+	int64_t max_mean_ns; /* INT64_MAX: no threshold was given */
 	bool all, json, no_color, help, version;
 };
 
@@ -59,24 +59,23 @@ static int set_estimator(void *field, const char *value, struct ow_error *err)
 
 static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Recordings of 'oneway flows record' or of a point:"},
-	{"from", 0, "FILE", ow_option_text, FIELD(from), "The point that packets pass first (needed)."},
-	{"to", 0, "FILE", ow_option_text, FIELD(to), "The point that they pass last (needed)."},
+	{"from", 0, "FILE", ow_option_text, FIELD(from), "The point that packets pass first (required)."},
+	{"to", 0, "FILE", ow_option_text, FIELD(to), "The point that they pass last (required)."},
 	{"via", 0, "FILE", add_via, FIELD(vias),
          "A point between them, in the order of the packets; may be given several times. Each leg has its own result."},
 	{"since", 0, "T", ow_option_text, FIELD(since),
-         "Epochs that reach beyond T: '2026-11-15 10:02', 10:02 (the last one that has been), -2h, now, or seconds "
-         "since "
-         "1970. Local time; UTC with a Z behind."},
+         "Epochs that end after T: '2026-11-15 10:02', 10:02 (the last time in the past), -2h, now, or seconds "
+         "since 1970. Local time, or UTC with a final Z."},
 	{"until", 0, "T", ow_option_text, FIELD(until), "Epochs that began before T."},
 	{"counts", 0, "FILE", ow_option_text, FIELD(question.counts),
          "Packets of each flow, instead of the counts in the recordings: 'nfdump -o csv', or any CSV with columns src, "
          "dst, sport, dport, proto and packets; - is standard input."},
 	{"offset", 0, "D", ow_option_duration, FIELD(question.offset_ns),
-         "Add D (-37s, 1.5us) to the times of --to, whose clock is off by that."},
+         "Add D (-37s, 1.5us) to the times of --to, to correct its clock."},
 
 	{NULL, 0, NULL, NULL, 0, "Which flows (default: the slowest 10; with --json or --csv all):"},
-	{"flow", 0, "FLOW", ow_option_text, FIELD(flow), "This one: '10.0.0.1:80 > 10.0.0.2:1234 tcp'."},
-	{"top", 0, "N", ow_option_count, FIELD(top), "The slowest N."},
+	{"flow", 0, "FLOW", ow_option_text, FIELD(flow), "Only this flow: '10.0.0.1:80 > 10.0.0.2:1234 tcp'."},
+	{"top", 0, "N", ow_option_count, FIELD(top), "The N slowest flows."},
 	{"all", 0, NULL, ow_option_flag, FIELD(all), "All."},
 	{"min-packets", 0, "N", ow_option_count, FIELD(least), "Only flows of at least N packets."},
 
@@ -87,13 +86,13 @@ static const struct ow_option options[] = {
          "one bank at a time; banks: all banks together."},
 	{"repetitions", 0, "N", ow_option_count, FIELD(repetitions),
          "With colate: virtual repetitions of its standard deviation (default: what infinitely many give)."},
-	{"seed", 0, "N", ow_option_count, FIELD(seed), "Of the repetitions (default 1)."},
+	{"seed", 0, "N", ow_option_count, FIELD(seed), "Seed of the repetitions (default 1)."},
 
 	{NULL, 0, NULL, NULL, 0, "Output:"},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
-	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "A row for each flow and leg; - is standard output."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print JSON instead of text."},
+	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "Write a row for each flow and leg; - is standard output."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
-         "The slowest flows with their error bars, as .svg or .png (needs gnuplot)."},
+         "Plot the slowest flows with their error bars, as .svg or .png (needs gnuplot)."},
 	OW_OPTIONS_NO_COLOR(struct arguments),
 
 	{NULL, 0, NULL, NULL, 0, "Threshold (exit code 3 when crossed):"},
@@ -155,13 +154,13 @@ static int check_arguments(struct arguments *args, struct ow_error *err)
 {
 	struct ow_flows_question *q = &args->question;
 	if (args->flow && (args->top || args->all || args->least))
-		return ow_error_set(err, EINVAL, "--flow is one flow: without --top, --all and --min-packets");
+		return ow_error_set(err, EINVAL, "--flow selects one flow: it excludes --top, --all and --min-packets");
 	if (args->top && args->all)
 		return ow_error_set(err, EINVAL, "--top and --all exclude each other");
 	if (q->offset_ns && q->points > 2)
-		return ow_error_set(err, EINVAL, "--offset is for two points: without --via");
+		return ow_error_set(err, EINVAL, "--offset is for two points: it excludes --via");
 	if (args->repetitions > 1000000)
-		return ow_error_set(err, EINVAL, "--repetitions: more than 1000000 change nothing any more");
+		return ow_error_set(err, EINVAL, "--repetitions: more than 1000000 make no difference");
 	if (args->repetitions && q->estimate.estimator != OW_FLOWS_COLATE && q->estimate.estimator != OW_FLOWS_AUTO)
 		return ow_error_set(err, EINVAL, "--repetitions is for --estimator colate");
 	if (q->since_ns >= q->until_ns)
@@ -224,7 +223,7 @@ static void take_flows(const struct arguments *args, const struct ow_flow_answer
 		if (a->flow[i].packets < args->least)
 			continue;
 		rows->eligible++;
-		/* The slowest are those of which the delay is known. */
+		/* Only flows whose delay is known can be among the slowest. */
 		bool known = ow_flow_answer_whole(a, &a->flow[i])->mean_ns.status != OW_VALUE_NONE;
 		if (rows->rows < most && (known || most == SIZE_MAX))
 			rows->row[rows->rows++] = &a->flow[i];
@@ -257,7 +256,10 @@ static int write_csv(const struct arguments *args, const struct ow_flow_answers 
 	return ow_output_close(&csv, err);
 }
 
-/* Those that are above for sure; of a flow that was asked for, unknown is not good. */
+/*
+ * A flow counts if it is certainly above the threshold. A flow that was asked for by name also fails if its delay is
+ * unknown.
+ */
 static int check_threshold(const struct arguments *args, const struct ow_flow_answers *a,
                            const struct ow_flow_rows *rows)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway flows record CAPTURE: the packets of a capture into a file of epochs. */
+/* oneway flows record CAPTURE: records the packets of a capture into a file of epochs. */
 #include "cli/flows.h"
 
 #include "cli/shared_options.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define COMMAND "flows record"
-/* Bytes of a packet that its id takes: headers and some payload, so that also cut captures can be recorded. */
+/* Bytes of a packet that enter its id: headers and some payload, so that truncated captures can be recorded as well. */
 #define ID_BYTES 64
 
 struct arguments {
@@ -40,14 +40,14 @@ static int set_key(void *field, const char *value, struct ow_error *err)
 	int r = ow_flow_select_parse(value, &parsed, err);
 	if (r < 0)
 		return r;
-	/* Classes may have been named before. */
+	/* The classes may have been given before the key. */
 	select->by = parsed.by;
 	select->prefix4 = parsed.prefix4;
 	select->prefix6 = parsed.prefix6;
 	return 0;
 }
 
-/* NAME=FILTER, or NAME alone for all the rest. */
+/* NAME=FILTER, or NAME alone for all other packets. */
 static int set_class(void *field, const char *value, struct ow_error *err)
 {
 	struct arguments *args = field;
@@ -73,27 +73,28 @@ static int set_level(void *field, const char *value, struct ow_error *err)
 	enum ow_level level = OW_LEVEL_AUTO;
 	int r = ow_option_level(&level, value, err);
 	if (r == 0 && level == OW_LEVEL_AUTO)
-		return ow_error_set(err, EINVAL, "one capture alone does not show which: ip, nat or frame");
+		return ow_error_set(err, EINVAL, "one capture does not show which level fits: give ip, nat or frame");
 	if (r == 0)
 		*(enum ow_level *)field = level;
 	return r;
 }
 
 static const struct ow_option options[] = {
-	{"out", 'o', "FILE", ow_option_output, FIELD(out), "The file of epochs (needed)."},
-	{"append", 0, NULL, ow_option_flag, FIELD(append), "Continue FILE, if it is there; else it is replaced."},
+	{"out", 'o', "FILE", ow_option_output, FIELD(out), "The file of epochs (required)."},
+	{"append", 0, NULL, ow_option_flag, FIELD(append),
+         "Continue FILE if it exists. Without this option it is replaced."},
 
-	{NULL, 0, NULL, NULL, 0, "What is recorded; all points that are compared do the same:"},
+	{NULL, 0, NULL, NULL, 0, "What is recorded; points that are compared need the same values:"},
 	{"key", 0, "KEY", set_key, FIELD(select),
          "What a flow is: five-tuple (default), addresses, prefix:24,48 (of IPv4, IPv6) or class."},
 	{"class", 0, "NAME=FILTER", set_class, 0,
-         "With --key class, in this order: a class and its packets (pcap-filter(7)); NAME alone takes the rest."},
+         "With --key class, in this order: a class and its packets (pcap-filter(7)); NAME alone matches all others."},
 	{"filter", 0, "FILTER", ow_option_text, FIELD(filter),
-         "Only packets of this filter: those that pass both points, in one direction."},
+         "Record only packets that match this filter: those that pass both points, in one direction."},
 	{"level", 0, "LEVEL", set_level, FIELD(level), "What counts as the same packet: ip (default), nat or frame."},
 	{"inner", 0, NULL, ow_option_flag, FIELD(inner), "Enter tunnels (GRE, VXLAN, Geneve, GTP-U, IP in IP)."},
 	{"any-ip-id", 0, NULL, ow_option_flag, FIELD(any_ip_id),
-         "The IPv4 identification is rewritten on the way: leave it out."},
+         "Leave the IPv4 identification out of the identity, because it is rewritten on the way."},
 	{"id-bytes", 0, "N", ow_option_count, FIELD(id_bytes),
          "Bytes from the IP header on that tell packets apart (default 64); captures cut shorter need less."},
 	{"segment-size", 0, "N", ow_option_count, FIELD(segment_bytes),
@@ -101,38 +102,42 @@ static const struct ow_option options[] = {
 
 	{NULL, 0, NULL, NULL, 0, "How:"},
 	{"counters", 'n', "N", ow_option_count, FIELD(counters),
-         "In all, whatever the number of banks (default 65536)."},
+         "Number of counters of all banks together (default 65536)."},
 	{"form", 0, "FORM", set_form, FIELD(plan.form),
          "banks (default), colate, or colate-random, which is COLATE as printed."},
-	{"banks", 'k', "K", ow_option_count, FIELD(spread), "Banks, each with a counter of every flow (default 3)."},
-	{"spread", 'm', "M", ow_option_count, FIELD(spread), "With colate: counters a flow (default 20)."},
+	{"banks", 'k', "K", ow_option_count, FIELD(spread),
+         "Number of banks; each flow has one counter in every bank (default 3)."},
+	{"spread", 'm', "M", ow_option_count, FIELD(spread), "With colate: counters of each flow (default 20)."},
 	{"bits", 0, "B", ow_option_count, FIELD(bits), "Of a counter, 8 to 64 (default 48)."},
 	{"check-bits", 0, "B", ow_option_count, FIELD(check_bits),
-         "Of each counter's check, which shows that it lost a packet, 0 to 32 (default 16)."},
+         "Bits of each counter's check, which detects a lost packet, 0 to 32 (default 16)."},
 	{"count-bits", 0, "B", ow_option_count, FIELD(count_bits),
-         "Of each counter's packet count, 0 to 32 (default 0)."},
+         "Bits of each counter's packet count, 0 to 32 (default 0)."},
 	{"vectors", 0, "V", ow_option_count, FIELD(vectors),
          "Divide the counters among V vectors that take a half, a quarter, ... of the packets, against losses."},
 	{"stddev", 0, "N", ow_option_count, FIELD(stddev),
-         "N more counters in COLATE's form, with packet counts, for the deviation within flows."},
-	{"stddev-spread", 0, "M", ow_option_count, FIELD(stddev_spread), "Of these, M a flow (default 16)."},
+         "N more counters in COLATE's form, with packet counts, for the standard deviation within flows."},
+	{"stddev-spread", 0, "M", ow_option_count, FIELD(stddev_spread),
+         "Each flow uses M of these counters (default 16)."},
 	{"unit", 0, "D", ow_option_positive_duration, FIELD(unit_ns), "Unit of time (default 1ns)."},
-	{"seed", 0, "N", ow_option_count, FIELD(seed), "Of all hashes (default 1)."},
+	{"seed", 0, "N", ow_option_count, FIELD(seed), "Seed of all hashes (default 1)."},
 
-	{NULL, 0, NULL, NULL, 0, "Epochs; without these, one:"},
-	{"interval", 0, "D", ow_option_positive_duration, FIELD(interval_ns), "End at multiples of D of Unix time."},
+	{NULL, 0, NULL, NULL, 0, "Epochs (default: one epoch):"},
+	{"interval", 0, "D", ow_option_positive_duration, FIELD(interval_ns),
+         "Epochs end at multiples of D of Unix time."},
 	{"threshold", 'T', "T", ow_option_count, FIELD(threshold),
-         "End when the sum of times since an epoch's start, in units, reaches T ('oneway flows size' gives it)."},
+         "Epochs end when the sum of times since an epoch's start, in units, reaches T ('oneway flows size' gives "
+         "it)."},
 
 	{NULL, 0, NULL, NULL, 0, "Flow counts:"},
 	{"no-counts", 0, NULL, ow_option_flag, FIELD(no_counts),
          "Do not count packets of flows; a query then needs counts from elsewhere."},
 	{"flows-max", 0, "N", ow_option_count, FIELD(flows_max),
-         "Most flows that are counted in an epoch (default 67108864)."},
+         "Largest number of flows that are counted in an epoch (default 67108864)."},
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "A JSON object instead of text."},
-	{"quiet", 'q', NULL, ow_option_flag, FIELD(quiet), "No text, only errors."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print a JSON object instead of text."},
+	{"quiet", 'q', NULL, ow_option_flag, FIELD(quiet), "Print only errors."},
 	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
@@ -166,7 +171,7 @@ static int within(const char *option, uint64_t value, uint64_t most, struct ow_e
 	return 0;
 }
 
-/* The limits are those of a recording in a configuration. */
+/* The limits are the same as for a recording in a configuration. */
 static int check_numbers(const struct arguments *args, struct ow_error *err)
 {
 	const struct {

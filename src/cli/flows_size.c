@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway flows size: how large a COLATE recording has to be, by the equations of its paper. */
+/* oneway flows size: computes the size of a COLATE recording by the equations of its paper. */
 #include "cli/flows.h"
 
 #include "cli/cli.h"
@@ -33,46 +33,49 @@ static int set_positive(void *field, const char *value, struct ow_error *err)
 	char *end;
 	double number = strtod(value, &end);
 	if (end == value || *end || !(number > 0 && isfinite(number)))
-		return ow_error_set(err, EINVAL, "'%.40s' is no number above 0", value);
+		return ow_error_set(err, EINVAL, "'%.40s' is not a number above 0", value);
 	*(double *)field = number;
 	return 0;
 }
 
 static int set_key(void *field, const char *value, struct ow_error *err)
 {
-	return ow_option_flow_key(field, value, "classes need no sizing: give each counters of its own", err);
+	return ow_option_flow_key(field, value, "classes need no sizing: give each class its own counters", err);
 }
 
 static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "What is asked for:"},
-	{"memory", 'M', "SIZE", ow_option_size, FIELD(memory), "Of all counters (default 1MiB)."},
+	{"memory", 'M', "SIZE", ow_option_size, FIELD(memory), "Memory of all counters (default 1MiB)."},
 	{"alpha", 0, "P", ow_option_share, FIELD(alpha), "Share of flows that must be within beta (default 0.95)."},
 	{"beta", 0, "P", ow_option_share, FIELD(beta), "Relative error that these may have (default 0.05)."},
-	{"least-spread", 0, "M", ow_option_count, FIELD(least), "Least counters a flow (default 2)."},
+	{"least-spread", 0, "M", ow_option_count, FIELD(least), "Smallest number of counters of a flow (default 2)."},
 
 	{NULL, 0, NULL, NULL, 0, "The traffic, in an epoch:"},
 	{"t-min", 0, "T", set_positive, FIELD(t_min),
-         "Sum of the times of the smallest flow for which this shall hold, in units from the epoch's start."},
-	{"t-max", 0, "T", set_positive, FIELD(t_max), "Of the largest flow."},
+         "Sum of the times, in units from the epoch's start, of the smallest flow that must meet the target."},
+	{"t-max", 0, "T", set_positive, FIELD(t_max), "The same of the largest flow."},
 	{"ratio", 0, "R", set_positive, FIELD(ratio),
          "Equation 12: which part of a flow's times is delay. Default 1, which sizes for the sums themselves, as the "
          "paper's numbers do."},
-	{"rate", 0, "PPS", ow_option_count, FIELD(rate), "Packets a second, for bits per packet."},
+	{"rate", 0, "PPS", ow_option_count, FIELD(rate), "Packets per second; used to print bits per packet."},
 	{"unit", 0, "D", ow_option_positive_duration, FIELD(unit_ns), "Unit of time (default 1ns)."},
 
-	{NULL, 0, NULL, NULL, 0, "Or measured; what is given above still counts:"},
+	{NULL, 0, NULL, NULL, 0, "Measure the traffic instead; values given above take precedence:"},
 	{"measure", 0, "CAPTURE", ow_option_text, FIELD(measure),
-         "Take t-min, t-max and the rate from it; with a second capture B of the same traffic, the ratio, too."},
+         "Take t-min, t-max and the rate from this capture; with a second capture B of the same traffic, also the "
+         "ratio."},
 	{"interval", 0, "D", ow_option_positive_duration, FIELD(interval_ns),
-         "Epochs of this length (default: the capture is one)."},
+         "Length of an epoch (default: the whole capture is one epoch)."},
 	{"min-packets", 0, "N", ow_option_count, FIELD(packets_min),
-         "The smallest flow for which it shall hold has N packets in an epoch (default 64)."},
+         "The smallest flow that must meet the target has N packets in an epoch (default 64)."},
 	{"key", 0, "KEY", set_key, FIELD(select), "What a flow is: five-tuple (default), addresses, prefix:24,48."},
-	{"filter", 0, "FILTER", ow_option_text, FIELD(filter), "Only packets of this filter (pcap-filter(7))."},
-	{"id-bytes", 0, "N", ow_option_count, FIELD(id_bytes), "As for record (default 64)."},
+	{"filter", 0, "FILTER", ow_option_text, FIELD(filter),
+         "Use only packets that match this filter (pcap-filter(7))."},
+	{"id-bytes", 0, "N", ow_option_count, FIELD(id_bytes),
+         "Bytes that enter the identity, as for record (default 64)."},
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "A JSON object instead of text."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print a JSON object instead of text."},
 	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
@@ -114,8 +117,8 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 		return operands < 0 ? operands : 0;
 	if (operands > (args->measure ? 1 : 0))
 		return ow_error_set(err, EINVAL, "%s",
-		                    args->measure ? "one more capture, B, at most"
-		                                  : "a capture needs --measure in front of it");
+		                    args->measure ? "--measure takes at most one more capture, B"
+		                                  : "a capture must follow --measure");
 	args->path_b = operands ? argv[1] : NULL;
 	if (!args->measure && (args->t_min <= 0 || args->t_max <= 0))
 		return ow_error_set(err, EINVAL, "needs --t-min and --t-max, or --measure CAPTURE");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A signal that ends a command is only noted. */
+/* The signal handler only records that a signal came. */
 #include "cli/interrupt.h"
 
 #include <stddef.h>

@@ -4,12 +4,15 @@
 
 #include <signal.h>
 
-/* SIGINT and SIGTERM for commands that end by themselves soon after, so that no half-written file stays. */
+/*
+ * Handling of SIGINT and SIGTERM for commands that check ow_interrupted and end soon after, without leaving a
+ * half-written file.
+ */
 
-/* Set by the first of them. */
+/* Set by the first signal. */
 extern volatile sig_atomic_t ow_interrupted;
 
-/* From now on; the second time the default action applies. */
+/* Installs the handlers. A second signal has its default action. */
 void ow_interrupt_catch(void);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #define COMMAND "point keygen"
-#define DAYS    825 /* two years and some time to notice */
+#define DAYS    825 /* two years, and some time to notice */
 
 struct arguments {
 	const char *folder, *psk;
@@ -20,18 +20,18 @@ struct arguments {
 
 static const struct ow_option table[] = {
 	{"folder", 'f', "DIR", ow_option_text, offsetof(struct arguments, folder),
-         "Where the files go; it is made if it is not there. Default: the current folder."},
+         "Folder of the files; it is created if it does not exist. Default: the current folder."},
 	{"days", 'd', "N", ow_option_count, offsetof(struct arguments, days),
-         "How long the points' certificates are valid. Default 825; a new CA is valid for 10 years or longer."},
+         "Validity of the points' certificates. Default 825; a new CA is valid for 10 years or longer."},
 	{"psk", 0, "FILE", ow_option_text, offsetof(struct arguments, psk),
-         "Make a pre-shared key instead: for a lab, where everybody who has it may claim any name."},
-	{"help", 'h', NULL, ow_option_flag, offsetof(struct arguments, help), "This text."},
+         "Create a pre-shared key instead. Use it only in a lab: everybody who has it can use any name."},
+	{"help", 'h', NULL, ow_option_flag, offsetof(struct arguments, help), "Print this text."},
 	{.name = NULL},
 };
 
 static void help(void)
 {
-	fputs("oneway point keygen: what points prove with who they are\n"
+	fputs("oneway point keygen: certificates and keys that points authenticate with\n"
 	      "\n"
 	      "usage: oneway point keygen [--folder DIR] [--days N] NAME...\n"
 	      "       oneway point keygen --psk FILE\n"
@@ -40,9 +40,9 @@ static void help(void)
 	ow_options_help(stdout, table);
 	fputs("\n"
 	      "Writes ca.pem and ca.key, and NAME.pem and NAME.key for each point. If the\n"
-	      "folder has a CA already, that one signs. No file is overwritten. A point needs\n"
-	      "its own .pem and .key and ca.pem; ca.key stays where it is and is needed for\n"
-	      "further points only.\n"
+	      "folder has a CA already, it is used. No file is overwritten. A point needs its\n"
+	      "own .pem and .key and ca.pem. Keep ca.key where it is: it is needed only for\n"
+	      "further points.\n"
 	      "\n"
 	      "examples:\n"
 	      "  oneway point keygen --folder keys london paris\n"
@@ -65,7 +65,7 @@ static int make_certificates(const struct arguments *args, const char *const *na
 	struct ow_error err;
 	if (ow_tls_make_certificates(args->folder, names, count, (unsigned)args->days, &err) < 0)
 		return ow_cli_failed(COMMAND, &err);
-	printf("%s/ca.pem: the CA, for every point\n%s/ca.key: signs further points, keep it safe\n", args->folder,
+	printf("%s/ca.pem: the CA, for every point\n%s/ca.key: signs further points; keep it safe\n", args->folder,
 	       args->folder);
 	for (unsigned i = 0; i < count; i++)
 		printf("%s/%s.pem, %s/%s.key: for %s only\n", args->folder, names[i], args->folder, names[i], names[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway lab: the whole system on one machine, with a wire that knows the truth. */
+/* oneway lab: runs the whole system on one machine, with a wire that records the truth. */
 #include "lab/lab.h"
 
 #include "base/time.h"
@@ -16,11 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A lab is for minutes, not for months. */
+/* A lab runs for minutes, not for months. */
 #define SECONDS_MAX 86400
 #define STREAMS_MAX 128 /* iperf3's own limit */
 #define RATE_MAX    5e6
-/* Of the points (record/recorder.h); below 10 ms the machinery around it is most of what one sees. */
+/* The shortest interval of the lab. Below 10 ms, most of the measured time is that of the processes around the wire. */
 #define INTERVAL_MIN_NS (10 * OW_NS_PER_MS)
 #define INTERVAL_MAX_NS (300 * OW_NS_PER_S)
 #define HOLD_NS         (2 * OW_NS_PER_MS)
@@ -42,7 +42,7 @@ static int set_seconds(void *field, const char *value, struct ow_error *err)
 	return 0;
 }
 
-/* SHARE or SHARE,HOLD. The field is a whole struct ow_impair_options. */
+/* SHARE or SHARE,HOLD. The field is a struct ow_impair_options. */
 static int set_reorder(void *field, const char *value, struct ow_error *err)
 {
 	struct ow_impair_options *impair = field;
@@ -53,7 +53,7 @@ static int set_reorder(void *field, const char *value, struct ow_error *err)
 	return r < 0 || !comma ? r : ow_option_positive_duration(&impair->hold_ns, comma + 1, err);
 }
 
-/* RATE or RATE,BUFFER, as of the model fifo; 0 = no limit. The field is a whole struct ow_impair_options. */
+/* RATE or RATE,BUFFER, as for the model fifo; 0 = no limit. The field is a struct ow_impair_options. */
 static int set_bandwidth(void *field, const char *value, struct ow_error *err)
 {
 	struct ow_impair_options *impair = field;
@@ -120,14 +120,14 @@ static int set_method(void *field, const char *value, struct ow_error *err)
 
 static const struct ow_option table[] = {
 	{.help = "The run"},
-	{"seconds", 's', "N", set_seconds, offsetof(struct arguments, seconds), "Of traffic. Default 10."},
+	{"seconds", 's', "N", set_seconds, offsetof(struct arguments, seconds), "Duration of the traffic. Default 10."},
 	{"interval", 'i', "D", ow_option_positive_duration, LAB(interval_ns), "Measuring interval. Default 1s."},
 	{"wait", 0, "D", ow_option_positive_duration, LAB(wait_ns),
-         "What has not arrived after this time is lost to the points. Default 1s."},
+         "Waiting time after which a packet is lost. Default 1s."},
 	{"method", 0, "NAME", set_method, LAB(method), "fold (default), or rda as published."},
-	{"seed", 0, "N", ow_option_count, LAB(seed), "Of the wire and the generators. Default 1."},
+	{"seed", 0, "N", ow_option_count, LAB(seed), "Seed of the wire and of the generators. Default 1."},
 
-	{.help = "The wire, each direction"},
+	{.help = "The wire, in each direction"},
 	{"delay", 'd', "MODEL", ow_option_delay_model, PATH(delay),
          "constant:D, normal:MEAN,SD, weibull:SCALE,SHAPE, pareto:SCALE,SHAPE, fifo:RATE[,BUFFER], red:RATE, "
          "paths:SHARE,MODEL;SHARE,MODEL (chosen by packet) or ecmp:... (by flow). Default weibull:500us,0.8."},
@@ -136,25 +136,27 @@ static const struct ow_option table[] = {
 	{"loss", 'l', "LOSS", ow_option_loss_model, PATH(loss),
          "P, or episodes:P,LENGTH: runs of packets. Default 1%."},
 	{"reorder", 0, "P[,HOLD]", set_reorder, LAB(impair),
-         "Packets that are held back for up to HOLD (2ms), so that others overtake them."},
-	{"duplicate", 0, "P", ow_option_share, PATH(duplicate), "Packets that arrive twice."},
+         "Share of packets that are delayed by up to HOLD (2ms), so that others overtake them."},
+	{"duplicate", 0, "P", ow_option_share, PATH(duplicate), "Share of packets that arrive twice."},
 	{"bandwidth", 0, "RATE[,BYTES]", set_bandwidth, LAB(impair),
-         "Bits a second and the queue before them (50 ms). Default 200M; 0 = no limit."},
+         "Bits per second, and the size of the queue (50 ms). Default 200M; 0 = no limit."},
 	{"nat", 0, NULL, ow_option_flag, LAB(nat), "B sees another address and other ports of A."},
 
 	{.help = "Traffic"},
-	{"rate", 'r', "PPS", set_rate, LAB(rate_pps), "UDP packets a second. Default 20k; 0 = none."},
-	{"reverse", 0, "SHARE", ow_option_share, LAB(reverse), "Of the UDP packets that B sends to A. Default 0."},
+	{"rate", 'r', "PPS", set_rate, LAB(rate_pps), "UDP packets per second. Default 20k; 0 = none."},
+	{"reverse", 0, "SHARE", ow_option_share, LAB(reverse),
+         "Share of the UDP packets that B sends to A. Default 0."},
 	{"arrivals", 0, "KIND", ow_option_arrivals, LAB(constant_rate), "poisson (default) or constant."},
 	{"size", 0, "SIZE", ow_option_sizes, LAB(size),
-         "Bytes of the UDP packets: N, imix (default), uniform:MIN,MAX."},
-	{"flows", 0, "N", set_flows, LAB(flows), "Of the UDP packets. Default 100."},
-	{"tcp", 0, "N", set_streams, LAB(tcp), "Streams of iperf3 from A to B. Default 1."},
+         "Size of the UDP packets in bytes: N, imix (default), uniform:MIN,MAX."},
+	{"flows", 0, "N", set_flows, LAB(flows), "Number of flows of the UDP packets. Default 100."},
+	{"tcp", 0, "N", set_streams, LAB(tcp), "Number of iperf3 streams from A to B. Default 1."},
 	{"tcp-reverse", 0, "N", set_streams, LAB(tcp_reverse), "From B to A. Default 0."},
 
 	{.help = "Output"},
-	{"json", 0, NULL, ow_option_flag, LAB(json), "A line for each interval and direction, and one for the run."},
-	{"plot", 0, "FILE", ow_option_plot, LAB(plot), "Draw the delay over time, as .svg or .png."},
+	{"json", 0, NULL, ow_option_flag, LAB(json),
+         "Print a line of JSON for each interval and direction, and one for the run."},
+	{"plot", 0, "FILE", ow_option_plot, LAB(plot), "Plot the delay over time, as .svg or .png."},
 	{"keep-captures", 0, "DIR", ow_option_text, LAB(captures),
          "Capture at both hosts with tcpdump, into DIR/a.pcap and DIR/b.pcap."},
 	OW_OPTIONS_HELP(struct arguments),
@@ -163,14 +165,15 @@ static const struct ow_option table[] = {
 
 static void help(void)
 {
-	fputs("oneway lab: the whole system on this machine, beside the truth\n"
+	fputs("oneway lab: runs the whole system on this machine and compares it with the truth\n"
 	      "\n"
 	      "usage: oneway lab [OPTION]...\n"
 	      "\n"
-	      "Two hosts (network namespaces) joined by a wire that delays, loses, reorders and\n"
-	      "duplicates real traffic and knows what it did; a measurement point at each host;\n"
-	      "every interval what the points measured, the truth, the error and the cost.\n"
-	      "Needs root. Leaves nothing behind. Ctrl-C ends it early, with its summary.\n",
+	      "Connects two hosts (network namespaces) by a wire that delays, loses, reorders\n"
+	      "and duplicates real traffic and records what it did. A measurement point runs at\n"
+	      "each host. Prints for every interval what the points measured, the truth, the\n"
+	      "error and the cost. Needs root. Leaves nothing behind. Ctrl-C ends it early, and\n"
+	      "the summary follows.\n",
 	      stdout);
 	ow_options_help(stdout, table);
 	fputs("\n"
@@ -225,7 +228,7 @@ static void warn(const char *text)
 static void interrupted(void)
 {
 	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\rThe traffic has ended; the last results are on their way.\n");
+		fprintf(stderr, "\rThe traffic has ended. Waiting for the last results.\n");
 }
 
 int ow_cli_lab(int argc, char **argv)

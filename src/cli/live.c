@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway live: both points on this host, one result a lane and interval. */
+/* oneway live: both points are interfaces of this host; one result for each lane and interval. */
 #include "cli/cli.h"
 #include "sandbox/guard.h"
 #include "cli/options.h"
@@ -36,7 +36,7 @@ struct arguments {
 	struct classes classes;
 	enum ow_level level;
 	bool files;  /* from and to are capture files */
-	int signals; /* a descriptor, when the sources are open */
+	int signals; /* signalfd; open once the sources are open */
 	bool inner, hardware_stamps, no_sandbox;
 	const char *user;
 	int64_t interval_ns, wait_ns, run_ns;
@@ -44,8 +44,8 @@ struct arguments {
 	double speed;
 	struct ow_show_options show;
 	bool no_color;
-	double max_loss;    /* above 1: none given */
-	int64_t max_p99_ns; /* INT64_MAX: none given */
+	double max_loss;    /* above 1: no threshold was given */
+	int64_t max_p99_ns; /* INT64_MAX: no threshold was given */
 	bool help, version;
 };
 
@@ -57,7 +57,7 @@ static int set_class(void *field, const char *value, struct ow_error *err)
 	if (!end || !end[1])
 		return ow_error_set(err, EINVAL, "'%.60s' is not NAME=FILTER", value);
 	if (classes->count == OW_CONFIG_CLASSES_MAX)
-		return ow_error_set(err, EINVAL, "there can be %d classes", OW_CONFIG_CLASSES_MAX);
+		return ow_error_set(err, EINVAL, "more than %d classes", OW_CONFIG_CLASSES_MAX);
 	size_t i = classes->count, length = (size_t)(end - value);
 	if (length >= OW_RESULT_NAME)
 		return ow_error_set(err, EINVAL, "the name of a class has at most %d bytes", OW_RESULT_NAME - 1);
@@ -68,14 +68,14 @@ static int set_class(void *field, const char *value, struct ow_error *err)
 		return r;
 	for (size_t k = 0; k < i; k++) {
 		if (strcmp(classes->name[k], classes->name[i]) == 0)
-			return ow_error_set(err, EINVAL, "class '%s' is there twice", classes->name[i]);
+			return ow_error_set(err, EINVAL, "class '%s' was given twice", classes->name[i]);
 	}
 	classes->class[i] = (struct ow_local_pair_class){classes->name[i], end + 1};
 	classes->count++;
 	return 0;
 }
 
-/* Values that a segment or an interface of a configuration has, too. */
+/* The values of the following options have the same limits as the keys of a segment or of an interface. */
 static int set_identity(void *field, const char *value, struct ow_error *err)
 {
 	return ow_key_set(ow_key_find(ow_segment_keys, "identity"), value, field, err);
@@ -101,7 +101,7 @@ static int set_threads(void *field, const char *value, struct ow_error *err)
 	return ow_key_set(ow_key_find(ow_interface_keys, "threads"), value, field, err);
 }
 
-/* 0: as fast as it goes. */
+/* 0: as fast as possible. */
 static int set_speed(void *field, const char *value, struct ow_error *err)
 {
 	*(double *)field = 0;
@@ -112,14 +112,16 @@ static int set_speed(void *field, const char *value, struct ow_error *err)
 
 static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "What to measure:"},
-	{"from", 0, "IF", ow_option_text, FIELD(from), "Interface at which packets come in, or a capture file."},
-	{"to", 0, "IF", ow_option_text, FIELD(to), "Interface at which they go out, or a capture file."},
+	{"from", 0, "IF", ow_option_text, FIELD(from), "Interface at which packets arrive, or a capture file."},
+	{"to", 0, "IF", ow_option_text, FIELD(to), "Interface at which they leave, or a capture file."},
 	{"class", 0, "NAME=FILTER", set_class, FIELD(classes),
-         "A class of traffic with results of its own, by a filter as of tcpdump; may be given several times. Without, "
+         "A class of traffic with its own results, by a filter (pcap-filter(7)); may be given several times. Without "
+         "it, "
          "all IP packets are one class."},
-	{"filter", 0, "FILTER", ow_option_text, FIELD(filter), "Nothing but these packets is captured at all."},
+	{"filter", 0, "FILTER", ow_option_text, FIELD(filter), "Capture only packets that match this filter."},
 	{"forward", 0, "FILTER", ow_option_text, FIELD(forward),
-         "These packets go from --from to --to, all others back: for taps and capture files, which do not tell."},
+         "Packets that match this filter go from --from to --to, all others back. For taps and capture files, which do "
+         "not know the direction."},
 	{"identity", 0, "LEVEL", set_identity, FIELD(level),
          "What makes a packet the same: ip (default) from the IP header on, without what routers change; nat also "
          "without addresses and ports."},
@@ -128,22 +130,22 @@ static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Time:"},
 	{"interval", 0, "D", set_interval, FIELD(interval_ns), "Length of an interval (default 1s)."},
 	{"wait", 0, "D", set_wait, FIELD(wait_ns),
-         "Waiting time after which a packet is lost (default 2s): results are final after this."},
-	{"seconds", 0, "N", ow_option_seconds, FIELD(run_ns), "End after this time (default: with Ctrl-C)."},
+         "Waiting time after which a packet is lost and results are final (default 2s)."},
+	{"seconds", 0, "N", ow_option_seconds, FIELD(run_ns), "End after this time (default: Ctrl-C ends it)."},
 	{"count", 0, "N", ow_option_count, FIELD(count), "End after this many intervals."},
 	{"speed", 0, "X", set_speed, FIELD(speed),
-         "Capture files: 1 (default) in their own time, 10 ten times as fast, 0 as fast as possible."},
+         "Speed of capture files: 1 (default) is their own time, 10 ten times as fast, 0 as fast as possible."},
 
 	{NULL, 0, NULL, NULL, 0, "Output:"},
 	{"json", 0, NULL, ow_option_flag, FIELD(show.json),
-         "A line of JSON a result, provisional and final, and a summary."},
+         "Print a line of JSON for each result, provisional and final, and a summary."},
 	{"provisional", 0, NULL, ow_option_flag, FIELD(show.provisional),
-         "Lines also for results that late packets may still change."},
-	{"lines", 0, NULL, ow_option_flag, FIELD(show.lines), "Lines instead of a table, also on a terminal."},
-	{"store", 0, "FILE", ow_option_output, FIELD(show.store), "Results also to this SQLite database."},
+         "Also print results that late packets can still change."},
+	{"lines", 0, NULL, ow_option_flag, FIELD(show.lines), "Print lines instead of a table, also on a terminal."},
+	{"store", 0, "FILE", ow_option_output, FIELD(show.store), "Also write results to this SQLite database."},
 	OW_OPTIONS_NO_COLOR(struct arguments),
 
-	{NULL, 0, NULL, NULL, 0, "Thresholds of the whole run, for each class and direction (exit code 3):"},
+	{NULL, 0, NULL, NULL, 0, "Thresholds of the run, for each class and direction (exit code 3 if crossed):"},
 	{"max-loss", 0, "P", ow_option_share, FIELD(max_loss), "Highest acceptable loss: 0.01 or 1%."},
 	{"max-delay-p99", 0, "D", ow_option_duration, FIELD(max_p99_ns),
          "Highest acceptable 99th percentile of the delay."},
@@ -152,15 +154,15 @@ static const struct ow_option options[] = {
 	{"threads", 0, "N", set_threads, FIELD(threads), "Threads for each interface (default 1)."},
 	{"ring", 0, "SIZE", set_ring, FIELD(ring), "Memory of each thread's ring in the kernel (default 64MiB)."},
 	{"memory", 0, "SIZE", ow_option_size, FIELD(memory),
-         "Memory for packets (default 512MiB); with more packets an interval, a sample of them is compared."},
+         "Memory for packets (default 512MiB); if an interval has more packets, a sample of them is compared."},
 	{"hardware-timestamps", 0, NULL, ow_option_flag, FIELD(hardware_stamps),
-         "Ask the interfaces for times of their own; both must keep the same time."},
+         "Use hardware timestamps of the interfaces; their clocks must be synchronised."},
 
 	{NULL, 0, NULL, NULL, 0, "Privileges:"},
 	{"user", 0, "NAME", ow_option_text, FIELD(user),
-         "Become this user when root has started it; the store is then this user's, too."},
+         "Become this user if started by root; the store then belongs to this user as well."},
 	{"no-sandbox", 0, NULL, ow_option_flag, FIELD(no_sandbox),
-         "Capture without seccomp and landlock. Capabilities are given up in any case once the interfaces are open."},
+         "Capture without seccomp and landlock. Capabilities are always dropped once the interfaces are open."},
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
 	OW_OPTIONS_HELP(struct arguments),
@@ -171,10 +173,10 @@ static void help(void)
 {
 	fputs("usage: oneway live --from IF --to IF [OPTION]...\n"
 	      "\n"
-	      "Measures delay and loss inside this host, packet by packet: from where packets\n"
-	      "come in to where they go out, and back. For routers, firewalls, bridges, hosts\n"
-	      "of virtual machines and containers. Ends with Ctrl-C and a summary. Durations\n"
-	      "have a unit: ns, us, ms, s, min, h, d.\n",
+	      "Measures delay and loss inside this host, packet by packet: from the interface\n"
+	      "where packets arrive to the one where they leave, and back. For routers,\n"
+	      "firewalls, bridges, hosts of virtual machines and containers. Ctrl-C ends it; a\n"
+	      "summary follows. Durations have a unit: ns, us, ms, s, min, h, d.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
@@ -191,7 +193,7 @@ static void help(void)
 static bool is_regular(const char *path)
 {
 	struct stat st;
-	return stat(path, &st) < 0 || S_ISREG(st.st_mode); /* opening it says what is wrong */
+	return stat(path, &st) < 0 || S_ISREG(st.st_mode); /* opening it will report what is wrong */
 }
 
 static int check_points(struct arguments *args, struct ow_error *err)
@@ -205,14 +207,15 @@ static int check_points(struct arguments *args, struct ow_error *err)
 		return ow_error_set(err, EINVAL, "%.200s is a capture file, %.200s is not",
 		                    from ? args->from : args->to, from ? args->to : args->from);
 	args->files = from;
-	/* A file is read twice: for the time that it covers, then for its packets. */
+	/* A file is read twice: first for the time range that it covers, then for its packets. */
 	if (from && (!is_regular(args->from) || !is_regular(args->to)))
 		return ow_error_set(err, EINVAL, "%.200s is a pipe or a device, not a file: write it to a file first",
 		                    is_regular(args->from) ? args->to : args->from);
 	if (from && !args->forward)
-		return ow_error_set(err, EINVAL,
-		                    "capture files do not tell directions: give --forward FILTER ('ip or ip6' if all "
-		                    "packets go forward)");
+		return ow_error_set(
+			err, EINVAL,
+			"capture files do not contain directions: give --forward FILTER ('ip or ip6' if all "
+			"packets go forward)");
 	return 0;
 }
 
@@ -227,9 +230,10 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	if (operands < 0 || args->help || args->version)
 		return operands < 0 ? operands : 0;
 	if (operands)
-		return ow_error_set(err, EINVAL, "what is '%.60s'? Interfaces are given by --from and --to", argv[1]);
+		return ow_error_set(err, EINVAL, "unexpected '%.60s': interfaces are given by --from and --to",
+		                    argv[1]);
 	if (args->count && args->run_ns)
-		return ow_error_set(err, EINVAL, "--seconds and --count say the same thing");
+		return ow_error_set(err, EINVAL, "--seconds and --count exclude each other");
 	int64_t longest_ns = OW_LOCAL_PAIR_WAIT_MAX * args->interval_ns;
 	if (!args->wait_ns)
 		args->wait_ns = wait_ns < longest_ns ? wait_ns : longest_ns;
@@ -251,15 +255,14 @@ static struct ow_source_options source_of(const struct arguments *args, const ch
 	};
 }
 
-/* Of a file without its folder. */
+/* For a file, its name without the folder. */
 static const char *point_name(const char *name)
 {
 	const char *slash = strrchr(name, '/');
 	return slash ? slash + 1 : name;
 }
 
-/* From here on signals are read from args->signals. Threads are started after this, and inherit that they are blocked.
- */
+/* From here on signals are read from args->signals. Threads that start later inherit the blocked signals. */
 static int open_signals(struct arguments *args, struct ow_error *err)
 {
 	sigset_t set;
@@ -272,8 +275,8 @@ static int open_signals(struct arguments *args, struct ow_error *err)
 }
 
 /*
- * The sources are open, which can take long with files: until now a signal ends the program at once. Nothing is said
- * about the sandbox, as long as all is well or as it was asked for.
+ * Called once the sources are open, which can take long with files; until then a signal ends the program at once. A
+ * message about the sandbox is printed only if it could not be set up as requested.
  */
 static int confine(void *arg, struct ow_error *err)
 {
@@ -322,7 +325,7 @@ static int open_both(struct arguments *args, struct ow_show *show, struct ow_loc
 	return ow_local_pair_create(&o, ret_both, err);
 }
 
-/* Until the end, or a signal: the first one asks for the end, the second one is the end. */
+/* Runs until the end, or until a signal: the first signal stops the measurement, the second ends the program. */
 static int measure(struct ow_local_pair *both, struct ow_show *show, int signals, struct ow_error *err)
 {
 	struct pollfd fds[] = {{.fd = ow_local_pair_fd(both), .events = POLLIN}, {.fd = signals, .events = POLLIN}};
@@ -363,8 +366,8 @@ static int check_total(const struct arguments *args, const struct ow_interval_re
 	ow_duration_text(p99->value, text);
 	ow_duration_text((double)args->max_p99_ns, limit);
 	if (p99->status == OW_VALUE_NONE) {
-		/* Unknown is not good: a gate that waits for this answer must not open. */
-		ow_cli_say("oneway live: %s to %s, %s: no delay to hold against --max-delay-p99 %s", total->from,
+		/* An unknown delay also crosses the threshold: a script that checks it must not continue. */
+		ow_cli_say("oneway live: %s to %s, %s: no delay to compare with --max-delay-p99 %s", total->from,
 		           total->to, total->class_name, limit);
 		return OW_EXIT_CROSSED;
 	}
@@ -376,7 +379,7 @@ static int check_total(const struct arguments *args, const struct ow_interval_re
 	return code;
 }
 
-/* No match is not a result but a mistake, and which one it probably is can be said. */
+/* If no packet matched, there is no result to print: prints the probable mistake instead. */
 static int explain_nothing(const struct arguments *args, const struct ow_local_pair *both, uint64_t sent,
                            uint64_t received)
 {
@@ -386,18 +389,18 @@ static int explain_nothing(const struct arguments *args, const struct ow_local_p
 	if (!sent && !received)
 		ow_cli_say("oneway live: no packets to compare: %s had %llu frames, %s had %llu%s", args->from,
 		           (unsigned long long)from.frames, args->to, (unsigned long long)to.frames,
-		           args->classes.count || args->filter || args->forward ? "; do the filters fit?" : "");
+		           args->classes.count || args->filter || args->forward ? "; check the filters" : "");
 	else if (!sent || !received)
-		ow_cli_say("oneway live: no packet passed both %s and %s: %llu came in, %llu went out", args->from,
+		ow_cli_say("oneway live: no packet passed both %s and %s: %llu arrived, %llu left", args->from,
 		           args->to, (unsigned long long)sent, (unsigned long long)received);
 	else
-		ow_cli_say("oneway live: none of %llu packets that came in and %llu that went out is the same%s",
+		ow_cli_say("oneway live: none of %llu packets that arrived and %llu that left matched%s",
 		           (unsigned long long)sent, (unsigned long long)received,
 		           args->level == OW_LEVEL_IP ? ": try --identity nat, or --inner for tunnels" : "");
 	return OW_EXIT_FAILED;
 }
 
-/* A filter with a mistake in it finds nothing, and nothing is what its summary would say. */
+/* A class without packets probably has a mistake in its filter, which the summary would not show. */
 static void tell_empty(const struct arguments *args, const struct ow_local_pair *both)
 {
 	for (size_t c = 0; c < args->classes.count; c++) {
@@ -410,11 +413,11 @@ static void tell_empty(const struct arguments *args, const struct ow_local_pair 
 				packets += total.total_sent + total.total_received;
 		}
 		if (!packets)
-			ow_cli_say("oneway live: no packet was of class '%s'", name);
+			ow_cli_say("oneway live: no packet matched class '%s'", name);
 	}
 }
 
-/* whole: it came to its end; otherwise the error says what there is to say. */
+/* whole: the run came to its end; otherwise the error message is enough. */
 static int sum_up(const struct arguments *args, const struct ow_local_pair *both, struct ow_show *show, bool whole)
 {
 	int code = OW_EXIT_OK;
@@ -439,15 +442,15 @@ static int sum_up(const struct arguments *args, const struct ow_local_pair *both
 	return code;
 }
 
-/* The first result takes an interval and more: somebody who waits for it shall know that it works. */
+/* The first result takes more than an interval, so a line tells the user that the measurement has started. */
 static void greet(const struct arguments *args)
 {
 	char interval[OW_DURATION_TEXT];
 	if (!isatty(STDERR_FILENO) || args->files)
 		return;
 	ow_duration_text((double)args->interval_ns, interval);
-	ow_cli_say("Measuring between %s and %s, a result every %s.%s", args->from, args->to, interval,
-	           args->run_ns || args->count ? "" : " Ctrl-C ends it.");
+	ow_cli_say("Measuring between %s and %s, with a result every %s.%s", args->from, args->to, interval,
+	           args->run_ns || args->count ? "" : " Press Ctrl-C to end it.");
 }
 
 static void warn_untimed(const struct arguments *args, const struct ow_local_pair *both)
@@ -466,7 +469,7 @@ static int run(struct arguments *args)
 	struct ow_show *show = NULL;
 	struct ow_local_pair *both = NULL;
 	int code = OW_EXIT_FAILED;
-	signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of writing */
+	signal(SIGPIPE, SIG_IGN); /* a reader that closes the pipe is an error of writing */
 	args->show.style = ow_terminal_style(stdout, args->no_color);
 	int r = ow_privileges_reduce(args->user, args->hardware_stamps, &err);
 	if (r == 0)

@@ -12,19 +12,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LINE_MAX_BYTES 9000 /* of a message with two paths of 4096 bytes; a longer one is cut */
+#define LINE_MAX_BYTES 9000 /* enough for two paths of 4096 bytes; a longer message is cut */
 
 static const struct command {
 	const char *name, *job;
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{"match", "exact delay and loss from two captures of the same traffic", ow_cli_match},
-	{"live", "delay and loss between two interfaces of this host, as it happens", ow_cli_live},
-	{"point", "the daemon: one measurement point of a network", ow_cli_point},
-	{"results", "what a point has stored: lists, worst intervals, sums, pictures", ow_cli_results},
+	{"live", "live delay and loss between two interfaces of this host", ow_cli_live},
+	{"point", "the daemon: a measurement point of a network", ow_cli_point},
+	{"results", "stored results of a point: lists, worst intervals, sums, plots", ow_cli_results},
 	{"plane", "a network: where to measure, and where the delay is", ow_cli_plane},
-	{"doctor", "is this host fit to measure? clock, interfaces, limits", ow_cli_doctor},
-	{"lab", "the whole system on this machine: impaired wire, two points, truth", ow_cli_lab},
+	{"doctor", "checks if this host is fit to measure: clock, interfaces, limits", ow_cli_doctor},
+	{"lab", "the whole system on this machine: an impaired wire and two points", ow_cli_lab},
 	{"flows", "per-flow latency from recorded epochs", ow_cli_flows},
 	{"simulate", "makes two-point captures with known truth", ow_cli_simulate},
 	{"compare", "every synopsis on two captures beside the exact answer", ow_cli_compare},
@@ -34,8 +34,8 @@ static const struct command {
 
 static void help(FILE *out)
 {
-	fputs("oneway: how long packets take from one point of a network to another, and how\n"
-	      "many never arrive, from the real traffic: captured before, or live\n"
+	fputs("oneway: measures how long packets take from one point of a network to another,\n"
+	      "and how many never arrive, from the real traffic: captured before, or live\n"
 	      "\n"
 	      "usage: oneway COMMAND [OPTION]... [FILE]...\n"
 	      "\n",
@@ -43,8 +43,8 @@ static void help(FILE *out)
 	for (const struct command *c = commands; c->name; c++)
 		fprintf(out, "  %-10s %s\n", c->name, c->job);
 	fputs("\n"
-	      "  --help     this text; 'oneway help COMMAND' explains a command\n"
-	      "  --version  the version\n"
+	      "  --help     print this text; 'oneway help COMMAND' explains a command\n"
+	      "  --version  print the version\n"
 	      "\n"
 	      "exit code: 0 ok, 1 failed, 2 wrong usage, 3 measured but a given threshold was\n"
 	      "           crossed (doctor: a problem was found)\n",
@@ -146,7 +146,9 @@ int main(int argc, char **argv)
 	ow_mapping_allow();
 	ow_wrap_streams();
 	int code = run(argc, argv);
-	/* A result that did not reach its file is a failure, whatever the command thought. */
+	/*
+	 * If standard output could not be written, the result is lost: that is a failure even if the command succeeded.
+	 */
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		ow_cli_say("oneway: standard output: %s", strerror(errno));
 		return OW_EXIT_FAILED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway match A B: runs the library's matcher and puts out what was asked for. */
+/* oneway match A B: runs the library's matcher and writes what was asked for. */
 #include "cli/cli.h"
 #include "cli/shared_options.h"
 #include "match/extract.h"
@@ -27,17 +27,17 @@ struct arguments {
 	struct ow_flow_select key;
 	bool json, no_color, help, version;
 	const char *csv, *lost, *extra, *plot, *flows_csv;
-	double max_loss;    /* above 1: none given */
-	int64_t max_p99_ns; /* INT64_MAX: none given */
+	double max_loss;    /* above 1: no threshold was given */
+	int64_t max_p99_ns; /* INT64_MAX: no threshold was given */
 	const char *path[OW_SIDES];
 };
 
-/* Rows of a table of flows. */
+/* Rows of a table of flows, if no number was given. */
 #define TOP_DEFAULT 10
 
 static int set_key(void *field, const char *value, struct ow_error *err)
 {
-	return ow_option_flow_key(field, value, "a match knows no classes: five-tuple, addresses or prefix:IPV4,IPV6",
+	return ow_option_flow_key(field, value, "match has no classes: give five-tuple, addresses or prefix:IPV4,IPV6",
 	                          err);
 }
 
@@ -64,7 +64,7 @@ static const struct ow_option options[] = {
          "Cut TSO, GSO and GRO superframes into the segments of the wire: auto (default), on or off."},
 
 	{"dedup", 0, "D|off", set_dedup, FIELD(match.dedup_ns),
-         "Leave out copies that a capture shows within D, as a mirror port or a capture on all interfaces does "
+         "Ignore copies that a capture shows within D, as a mirror port or a capture on all interfaces does "
          "(default: "
          "where a capture shows twice what arrives once)."},
 
@@ -74,37 +74,40 @@ static const struct ow_option options[] = {
 	{"window", 0, "D", ow_option_positive_duration, FIELD(match.window_ns),
          "Waiting time after which a packet is lost (default: chosen from the traffic)."},
 	{"interval", 0, "D", ow_option_positive_duration, FIELD(match.interval_ns),
-         "Results also for each interval of D."},
+         "Also print results for each interval of D."},
 	{"one-direction", 0, NULL, ow_option_flag, FIELD(match.one_direction),
-         "All traffic goes from A to B: what B never saw is lost, also in flows that never matched."},
+         "All traffic goes from A to B: packets that B never saw are lost, also in flows without any match."},
 
 	{NULL, 0, NULL, NULL, 0, "Output:"},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
-	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "A row for every packet; - is standard output."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print JSON instead of text."},
+	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "Write a row for every packet; - is standard output."},
 	{"flows", 0, NULL, ow_option_flag, FIELD(flows),
-         "Results flow by flow: tables of the slowest and of those that lost most; with --json all of them."},
-	{"top", 0, "N", ow_option_count, FIELD(top), "Rows of these tables (default 10)."},
+         "Results of each flow: tables of the slowest flows and of those that lost most; with --json all flows."},
+	{"top", 0, "N", ow_option_count, FIELD(top), "Number of rows of these tables (default 10)."},
 	{"min-packets", 0, "N", ow_option_count, FIELD(least),
-         "Only flows of which at least N packets arrived in these tables (default 1)."},
-	{"flows-csv", 0, "FILE", ow_option_output, FIELD(flows_csv), "A row for every flow; - is standard output."},
+         "Show only flows of which at least N packets arrived in these tables (default 1)."},
+	{"flows-csv", 0, "FILE", ow_option_output, FIELD(flows_csv),
+         "Write a row for every flow; - is standard output."},
 	{"key", 0, "KEY", set_key, FIELD(key),
-         "What makes a flow: five-tuple (default), addresses, or prefix:24,48 for the networks of IPv4 and IPv6 "
+         "Fields that define a flow: five-tuple (default), addresses, or prefix:24,48 for the networks of IPv4 and "
+         "IPv6 "
          "addresses."},
 	{"lost", 0, "FILE", ow_option_output, FIELD(lost),
-         "The lost packets, as a capture: pcapng if the name ends so, else pcap; .gz compresses."},
+         "Write the lost packets to a capture: pcapng if the name ends so, else pcap; .gz compresses."},
 	{"extra", 0, "FILE", ow_option_output, FIELD(extra),
-         "The packets that are not in the sender's capture, and duplicates, likewise."},
+         "Write the packets that are not in the sender's capture, and duplicates, to a capture."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
-         "Delay and loss over time and the distribution, as .svg or .png (needs gnuplot)."},
+         "Plot delay and loss over time and the distribution, as .svg or .png (needs gnuplot)."},
 	OW_OPTIONS_NO_COLOR(struct arguments),
 
-	{NULL, 0, NULL, NULL, 0, "Thresholds, for each direction (exit code 3 when crossed):"},
+	{NULL, 0, NULL, NULL, 0, "Thresholds, for each direction (exit code 3 if crossed):"},
 	{"max-loss", 0, "P", ow_option_share, FIELD(max_loss), "Highest acceptable loss: 0.01 or 1%."},
 	{"max-delay-p99", 0, "D", ow_option_duration, FIELD(max_p99_ns),
          "Highest acceptable 99th percentile of the delay."},
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
-	{"threads", 0, "N", ow_option_count, FIELD(threads), "1, 2 or 3 threads (default: what the machine has)."},
+	{"threads", 0, "N", ow_option_count, FIELD(threads),
+         "Number of threads: 1, 2 or 3 (default: depends on the number of processors)."},
 	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
@@ -131,7 +134,7 @@ static void help(void)
 	      stdout);
 }
 
-/* What collects packets while they are matched. */
+/* Collects packets for the outputs while they are matched. */
 struct collector {
 	struct ow_output csv;
 	struct ow_plot *plot;
@@ -179,7 +182,7 @@ static void on_progress(void *arg, double done)
 	ow_progress_show(&c->progress, done);
 }
 
-/* No output may destroy an input or another output. */
+/* No output may overwrite an input or another output. */
 static int check_outputs(const struct arguments *args, struct ow_error *err)
 {
 	const struct {
@@ -239,7 +242,7 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 		return ow_error_set(err, EINVAL, "needs two captures, A and B, got %d", operands);
 	args->path[OW_SIDE_A] = argv[1];
 	args->path[OW_SIDE_B] = argv[2];
-	/* Whoever says how many, or of what, wants them. */
+	/* An option about flows implies --flows. */
 	args->flows |= args->top || args->least || (args->key.by != OW_FLOW_BY_FIVE_TUPLE && !args->flows_csv);
 	args->match.threads = args->threads > 3 ? 3 : (unsigned)args->threads;
 	return check_arguments(args, err);
@@ -294,7 +297,7 @@ static int write_flows(const struct collector *c, const char *path, struct ow_er
 	return ow_output_close(&csv, err);
 }
 
-/* The files besides the report. One that fails does not keep the others from being written. */
+/* Writes the files besides the report. If one fails, the others are still written. */
 static int write_files(struct collector *c, const struct arguments *args, const struct ow_match_report *report)
 {
 	struct ow_error err;
@@ -312,7 +315,7 @@ static int write_files(struct collector *c, const struct arguments *args, const 
 	return code;
 }
 
-/* Prints to standard output, or to standard error while CSV has that. */
+/* Prints to standard output, or to standard error if CSV uses standard output. */
 static void print_report(const struct collector *c, const struct arguments *args, const struct ow_match_report *report)
 {
 	FILE *out = ow_output_is_stdout(args->csv) || ow_output_is_stdout(args->flows_csv) ? stderr : stdout;
@@ -347,8 +350,8 @@ static int check_thresholds(const struct arguments *args, const struct ow_match_
 		ow_duration_text(result->delay.quantile_ns[OW_Q99], p99);
 		ow_duration_text((double)args->max_p99_ns, limit);
 		if (!result->delay.samples) {
-			/* Unknown is not good: a gate that waits for this answer must not open. */
-			ow_cli_say("oneway match: %s: no delay sample to hold against --max-delay-p99 %s", title[d],
+			/* An unknown delay also crosses the threshold: a script that checks it must not continue. */
+			ow_cli_say("oneway match: %s: no delay sample to compare with --max-delay-p99 %s", title[d],
 			           limit);
 			code = OW_EXIT_CROSSED;
 		} else if (result->delay.quantile_ns[OW_Q99] > (double)args->max_p99_ns) {
@@ -380,7 +383,7 @@ static int run(struct arguments *args, struct collector *c)
 			return ow_cli_failed("match", &err);
 		}
 	}
-	/* The numbers are there, whatever becomes of the files. */
+	/* The report is printed before the files are written, so that a failing file does not lose it. */
 	print_report(c, args, report);
 	int code = write_files(c, args, report);
 	if (code == OW_EXIT_OK)

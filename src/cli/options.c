@@ -14,7 +14,7 @@
 
 #define HELP_WIDTH  80
 #define HELP_COLUMN 26
-/* Where options and their texts do not fit side by side. */
+/* The column where help texts begin if options and texts do not fit side by side. */
 #define HELP_COLUMN_NARROW 10
 
 static bool is_end(const struct ow_option *option)
@@ -61,7 +61,7 @@ static int set_option(const struct ow_option *option, const char *value, void *t
 	return r < 0 ? ow_error_set(err, -r, "--%s: %.450s", option->name, reason.text) : 0;
 }
 
-/* Reads the option at argv[*i], and its value; *i ends on the last argument used. */
+/* Reads the option at argv[*i], and its value; afterwards *i is the last argument used. */
 static int take_option(const struct ow_option *table, int argc, char **argv, int *i, void *target, struct ow_error *err)
 {
 	const char *argument = argv[*i], *value = NULL;
@@ -194,7 +194,7 @@ int ow_option_count(void *field, const char *value, struct ow_error *err)
 		if (strcmp(end, units[i].suffix) != 0)
 			continue;
 		number *= units[i].factor;
-		/* 2^53: beyond it a double skips integers. */
+		/* Above 2^53 a double cannot represent all integers. */
 		if (!(number >= 0 && number <= 0x1p53 && number == floor(number)))
 			break;
 		*(uint64_t *)field = (uint64_t)number;

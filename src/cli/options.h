@@ -8,34 +8,38 @@
 #include <stdio.h>
 
 /*
- * Command lines from a table: one row is an option, how its value is read, where it goes, and its line of help, so that
- * the parser and --help cannot disagree.
+ * Command lines from a table. One row is an option: how its value is read, where it is stored, and its line of help, so
+ * that the parser and --help cannot disagree.
  */
 struct ow_option {
-	const char *name;     /* without dashes; NULL with help set: a heading; NULL without: the end of the table */
+	/* without dashes; NULL and help set: a heading; NULL without help: the end of the table */
+	const char *name;
 	char letter;          /* short form, 0 = none */
 	const char *argument; /* its name in the help; NULL = takes none, the setter gets NULL */
-	/* Reads the value into *field. On failure the error says what is wrong with the value; the option is prepended.
+	/*
+	 * Reads the value into *field. On failure the error describes what is wrong with the value; the parser prepends
+	 * the option.
 	 */
 	int (*set)(void *field, const char *value, struct ow_error *err);
-	size_t offset;    /* of the field in the target; of no meaning to the parser */
-	const char *help; /* one sentence; lines are broken as needed */
+	size_t offset;    /* of the field in the target; the parser does not use it otherwise */
+	const char *help; /* one sentence; lines are wrapped as needed */
 };
 
 /*
- * Reads argv[1] on: --name VALUE, --name=VALUE, -l VALUE, flags; "--" ends the options, "-" is an operand. Operands may
- * stand anywhere; they are moved to argv[1], argv[2], ... Returns their number, or -EINVAL with err filled.
+ * Reads the arguments from argv[1] on: --name VALUE, --name=VALUE, -l VALUE, flags; "--" ends the options, "-" is an
+ * operand. Operands may be anywhere; they are moved to argv[1], argv[2], ... Returns their number, or -EINVAL with err
+ * filled.
  */
 int ow_options_parse(const struct ow_option *table, int argc, char **argv, void *target, struct ow_error *err);
 
 /* The rows of every command; its target has bool help and bool version. */
-#define OW_OPTIONS_HELP(type)                                                               \
-	{"help", 'h', NULL, ow_option_flag, offsetof(type, help), "This text."},            \
-	{                                                                                   \
-		"version", 0, NULL, ow_option_flag, offsetof(type, version), "The version." \
+#define OW_OPTIONS_HELP(type)                                                                     \
+	{"help", 'h', NULL, ow_option_flag, offsetof(type, help), "Print this text."},            \
+	{                                                                                         \
+		"version", 0, NULL, ow_option_flag, offsetof(type, version), "Print the version." \
 	}
 
-/* The options as a table for people. */
+/* Prints the options as a table. */
 void ow_options_help(FILE *out, const struct ow_option *table);
 
 /* Setters, by the type of the field. */
@@ -49,7 +53,7 @@ int ow_option_share(void *field, const char *value, struct ow_error *err);   /* 
 
 int ow_option_size(void *field, const char *value, struct ow_error *err); /* uint64_t bytes: 65536, 64K, 64MiB */
 
-/* For setters of enums: *ret_index is the place of value in names; the error lists them. */
+/* For setters of enums: *ret_index is the index of value in names; the error lists the names. */
 int ow_option_choice(const char *const *names, size_t count, const char *value, size_t *ret_index,
                      struct ow_error *err);
 

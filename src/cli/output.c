@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output files: a full disk is an error, and what is incomplete does not stay. */
+/* Output files: a full disk is an error, and no incomplete file is left behind. */
 #include "cli/output.h"
 
 #include "cli/options.h"
@@ -25,7 +25,7 @@ bool ow_same_file(const char *a, const char *b)
 	       x.st_ino == y.st_ino;
 }
 
-/* The folder of a path, "." if it names none. To be freed; NULL without memory. */
+/* The folder of a path, "." if the path has none. The caller frees it; NULL if there is no memory. */
 static char *folder_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -62,7 +62,7 @@ int ow_option_output(void *field, const char *value, struct ow_error *err)
 	return r < 0 ? r : ow_option_text(field, value, err);
 }
 
-/* Makes a file beside the one at path, of the same mode. The name is to be freed. */
+/* Creates a file in the same folder, with the same mode. The caller frees the name. */
 static FILE *open_beside(const char *path, char **ret_name)
 {
 	struct stat info;
@@ -105,7 +105,7 @@ int ow_output_open(struct ow_output *output, const char *path, struct ow_error *
 	return 0;
 }
 
-/* The unfinished file gets its name, without the six letters behind it. 0 or an errno. */
+/* Renames the unfinished file to its final name, which lacks the last six letters. Returns 0 or an errno. */
 static int give_name(const char *unfinished)
 {
 	char *name = strndup(unfinished, strlen(unfinished) - strlen(".XXXXXX"));

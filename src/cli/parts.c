@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands that have parts: their help, and which part is meant. */
+/* Commands that have parts: prints their help and finds the part that is meant. */
 #include "cli/parts.h"
 
 #include "base/word.h"

@@ -9,7 +9,7 @@ struct ow_cli_part {
 	int (*run)(int argc, char **argv);
 };
 
-/* Runs the part that argv[1] names, or prints which there are, below a few lines about them. Returns the exit code. */
+/* Runs the part that argv[1] names, or prints `about` and the list of parts. Returns the exit code. */
 int ow_cli_parts(const char *command, const char *about, const struct ow_cli_part *parts, int argc, char **argv);
 
 #endif

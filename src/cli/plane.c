@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway plane: the commands about a network as a whole, and what they share. */
+/* oneway plane: the commands about a network as a whole, and what they have in common. */
 #include "cli/plane.h"
 #include "cli/cli.h"
 #include "cli/parts.h"
@@ -12,9 +12,9 @@
 int ow_cli_plane(int argc, char **argv)
 {
 	static const struct ow_cli_part parts[] = {
-		{"plan", "which routers to upgrade first, and what it saves", ow_cli_plane_plan},
+		{"plan", "which routers to upgrade first, and how many probes that saves", ow_cli_plane_plan},
 		{"monitor", "paths from the results of segments, and which segment is to blame", ow_cli_plane_monitor},
-		{"probe", "delay and loss to reflectors by probes, where nothing passive can see", ow_cli_plane_probe},
+		{"probe", "delay and loss to reflectors by probes, without passive points", ow_cli_plane_probe},
 		{"reflect", "answers probes (STAMP, TWAMP Light)", ow_cli_plane_reflect},
 		{"sets", "what each node of the network must watch", ow_cli_plane_sets},
 		{NULL, NULL, NULL},

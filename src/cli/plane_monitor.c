@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway plane monitor: the station that turns results of segments into those of paths and says what is wrong. */
+/*
+ * oneway plane monitor: the station, which composes results of segments into results of paths and names the segments at
+ * fault.
+ */
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/word.h"
@@ -26,15 +29,15 @@ struct arguments {
 
 static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Options:"},
-	{"follow", 'f', NULL, ow_option_flag, FIELD(follow), "Go on with what comes, until interrupted."},
+	{"follow", 'f', NULL, ow_option_flag, FIELD(follow), "Continue with new results, until interrupted."},
 	{"since", 0, "T", ow_option_text, FIELD(since),
-         "Results from T on: '2026-11-15 10:02', 10:02, -2h, or seconds since 1970. With --why: slow since T."},
-	{"until", 0, "T", ow_option_text, FIELD(until), "Results before T."},
+         "Use results from T on: '2026-11-15 10:02', 10:02, -2h, or seconds since 1970. With --why: slow since T."},
+	{"until", 0, "T", ow_option_text, FIELD(until), "Use results before T."},
 	{"why", 0, "A,B", ow_option_text, FIELD(why),
-         "Why is A to B worse since T? Compares every part of the path before and after T."},
-	{"class", 0, "C", ow_option_text, FIELD(class_name), "With --why: for packets of this class."},
-	{"quiet", 'q', NULL, ow_option_flag, FIELD(quiet), "Only changes, no table at the end."},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "A line of JSON for each interval."},
+         "Explain why A to B is worse since T: compare every part of the path before and after T."},
+	{"class", 0, "C", ow_option_text, FIELD(class_name), "With --why: use packets of this class."},
+	{"quiet", 'q', NULL, ow_option_flag, FIELD(quiet), "Print only changes, no table at the end."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print a line of JSON for each interval."},
 	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
@@ -89,7 +92,7 @@ static void on_network(void *arg, int64_t now_ns, const char *changes)
 static void on_stale_network(void *arg, const char *why)
 {
 	(void)arg;
-	ow_cli_say("oneway plane monitor: warning: %s; going on with the network as it was", why);
+	ow_cli_say("oneway plane monitor: warning: %s; the last known network is used", why);
 }
 
 static void on_homeless(void *arg, const struct ow_monitoring_end *end)
@@ -175,7 +178,7 @@ int ow_cli_plane_monitor(int argc, char **argv)
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
 	if (operands < 2) {
-		ow_error_set(&err, EINVAL, "STATION and at least one of RESULTS are needed");
+		ow_error_set(&err, EINVAL, "STATION and at least one of RESULTS are required");
 		return ow_cli_misused("plane monitor", &err);
 	}
 	ow_interrupt_catch();

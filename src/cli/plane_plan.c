@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway plane plan: in which order routers are best upgraded. */
+/* oneway plane plan: computes in which order routers should be upgraded. */
 #include "cli/shared_options.h"
 #include "cli/cli.h"
 #include "cli/options.h"
@@ -40,16 +40,16 @@ static const struct ow_option options[] = {
          "paper (default): each time the router on most paths (Algorithm 1); beam: a search for fewer probe hops, at "
          "no "
          "step more than paper; greedy: each time the router that leaves the fewest; random."},
-	{"compare", 0, NULL, ow_option_flag, FIELD(compare), "All planners, in the plot and the CSV."},
+	{"compare", 0, NULL, ow_option_flag, FIELD(compare), "Show all planners in the plot and in the CSV."},
 	{"upgraded", 0, "A,B,...", ow_option_text, FIELD(upgraded), "Routers that are upgraded already."},
-	{"seed", 0, "N", ow_option_count, FIELD(seed), "Of the random planner (default: 1)."},
+	{"seed", 0, "N", ow_option_count, FIELD(seed), "Seed of the random planner (default: 1)."},
 	{"default-cost", 0, "N", ow_option_cost, FIELD(default_cost),
-         "The cost of links that have none in the file (default: they are an error)."},
+         "Cost of links that have none in the file (default: such links are an error)."},
 	{NULL, 0, NULL, NULL, 0, "Output:"},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
-	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "A row for each step; - is standard output."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print JSON instead of text."},
+	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "Write a row for each step; - is standard output."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
-         "Probe hops over the number of upgraded routers, as .svg or .png (needs gnuplot)."},
+         "Plot the probe hops over the number of upgraded routers, as .svg or .png (needs gnuplot)."},
 	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
@@ -58,11 +58,11 @@ static void help(void)
 {
 	fputs("usage: oneway plane plan TOPOLOGY [OPTION]...\n"
 	      "\n"
-	      "Which routers to measure inside first. Without any, every pair of routers is\n"
-	      "probed over all its shortest paths; a router that is measured inside cuts the\n"
-	      "paths through it. Printed for each step: the paths that are left to probe, the\n"
-	      "hops that their probes take together, and the hops of a path (mean, least,\n"
-	      "most): how closely a fault can be located.\n",
+	      "Computes which routers to measure inside first. Without any, every pair of\n"
+	      "routers is probed over all its shortest paths; a router that is measured inside\n"
+	      "cuts the paths through it. Prints for each step the paths that are left to\n"
+	      "probe, the sum of the hops of their probes, and the hops of a path (mean, least,\n"
+	      "most), which tell how closely a fault can be located.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
@@ -93,7 +93,7 @@ static int make_plans(struct job *job, struct ow_error *err)
 	o.upgraded = upgraded;
 	unsigned wanted = args->compare ? OW_PLANNERS : 1;
 	for (unsigned i = 0; r == 0 && i < wanted; i++) {
-		/* The one that was asked for comes first: text and JSON show it. */
+		/* The planner that was asked for is first: text and JSON show this one. */
 		struct ow_made_plan *plan = &job->plan[i];
 		plan->planner = i == 0               ? args->planner
 		                : i <= args->planner ? (enum ow_planner)(i - 1)
@@ -153,7 +153,7 @@ int ow_cli_plane_plan(int argc, char **argv)
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
 	if (operands != 1) {
-		ow_error_set(&err, EINVAL, "one TOPOLOGY is needed, the file of the network");
+		ow_error_set(&err, EINVAL, "one TOPOLOGY, the file of the network, is required");
 		return ow_cli_misused("plane plan", &err);
 	}
 	int r = run(&job, argv[1], &err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway plane probe: sparse probes to reflectors, where nothing passive can see. */
+/* oneway plane probe: sends sparse probes to reflectors, for segments without passive points. */
 #include "base/time.h"
 #include "cli/cli.h"
 #include "sandbox/guard.h"
@@ -28,7 +28,10 @@
 #define RATE_PPS    10.0
 #define INTERVAL_NS OW_NS_PER_S
 #define WAIT_NS     (2 * OW_NS_PER_S)
-/* So many probes, on average, are waited for after one that is not answered: the next ones tell which way it went. */
+/*
+ * The time to wait for the reply to a probe, in mean distances of probes: the replies to the next ones show in which
+ * direction a probe was lost.
+ */
 #define WAIT_PROBES 3
 
 struct arguments {
@@ -61,7 +64,7 @@ static int set_rate(void *field, const char *value, struct ow_error *err)
 	return ow_error_set(err, EINVAL, "'%.40s' is not a rate: 10/s, 0.5/s, 30/min", value);
 }
 
-/* The field is a whole struct arguments. */
+/* The field is a struct arguments. */
 static int set_seed(void *field, const char *value, struct ow_error *err)
 {
 	struct arguments *args = field;
@@ -83,35 +86,36 @@ static int set_dscp(void *field, const char *value, struct ow_error *err)
 static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Probes:"},
 	{"rate", 'r', "N/s", set_rate, FIELD(rate_pps),
-         "Probes to each reflector, on average, at random times (default 10/s, at most 1000/s; 30/min)."},
+         "Mean rate of the probes to each reflector, at random times (default 10/s, at most 1000/s; 30/min)."},
 	{"interval", 'i', "D", ow_option_positive_duration, FIELD(interval_ns), "Length of an interval (default 1s)."},
 	{"wait", 0, "D", ow_option_positive_duration, FIELD(wait_ns),
-         "Waiting time after which a probe is lost (default 2s, or three probes if they are rarer)."},
-	{"seconds", 's', "N", ow_option_seconds, FIELD(run_ns), "End after this time (default: with Ctrl-C)."},
+         "Waiting time after which a probe is lost (default 2s, or the mean time of three probes if that is longer)."},
+	{"seconds", 's', "N", ow_option_seconds, FIELD(run_ns), "End after this time (default: Ctrl-C ends it)."},
 	{"key", 'k', "FILE", ow_option_text, FIELD(key),
-         "Authenticated mode with the secret in this file, in hexadecimal digits, as of 'oneway point keygen --psk'."},
+         "Use authenticated mode with the secret in this file, hexadecimal digits as written by 'oneway point keygen "
+         "--psk'."},
 	{"dscp", 0, "N", set_dscp, FIELD(dscp), "DSCP of the probes (default 0; 46 is EF)."},
 	{"size", 0, "N", ow_option_count, FIELD(size),
-         "Octets of UDP (default 44, or 112 with --key); more is padding."},
-	{"ipv6", '6', NULL, ow_option_flag, FIELD(ipv6), "Names are looked up for IPv6 only."},
-	{"ptp", 0, NULL, ow_option_flag, FIELD(ptp), "Times in PTP's format instead of NTP's."},
+         "Octets of UDP payload (default 44, or 112 with --key); the rest is padding."},
+	{"ipv6", '6', NULL, ow_option_flag, FIELD(ipv6), "Use only IPv6 addresses of host names."},
+	{"ptp", 0, NULL, ow_option_flag, FIELD(ptp), "Send timestamps in PTP's format instead of NTP's."},
 	{"hardware-timestamps", 0, "IF", ow_option_text, FIELD(hardware),
-         "Ask this interface for times of its own; its clock must be kept with the host's."},
-	{"seed", 0, "N", set_seed, 0, "Of the random times (default: another one each time)."},
+         "Use hardware timestamps of this interface; its clock must be synchronised to the host's."},
+	{"seed", 0, "N", set_seed, 0, "Seed of the random times (default: a random one)."},
 
 	{NULL, 0, NULL, NULL, 0, "Names:"},
 	{"segment", 0, "NAME", ow_option_text, FIELD(segment),
-         "What is measured (one reflector only): 'F>E>D' is the place of that name for 'oneway plane monitor'."},
+         "Name of the segment (one reflector only): 'F>E>D' is the place of that name for 'oneway plane monitor'."},
 	{"from", 0, "A", ow_option_text, FIELD(from),
-         "The name of this end (default: the first of F>E>D, else this host's)."},
+         "Name of this end (default: the first of F>E>D, else this host's)."},
 	{"to", 0, "B", ow_option_text, FIELD(to),
-         "The name of the other end (default: the last of F>E>D, else the reflector's)."},
-	{"class", 0, "NAME", ow_option_text, FIELD(class_name), "The class of traffic (default all)."},
+         "Name of the other end (default: the last of F>E>D, else the reflector's)."},
+	{"class", 0, "NAME", ow_option_text, FIELD(class_name), "Class of traffic (default all)."},
 
 	{NULL, 0, NULL, NULL, 0, "Output:"},
-	{"json", 0, NULL, ow_option_flag, FIELD(show.json), "A line of JSON a result, and a summary."},
-	{"lines", 0, NULL, ow_option_flag, FIELD(show.lines), "Lines instead of a table, also on a terminal."},
-	{"store", 0, "FILE", ow_option_output, FIELD(show.store), "Results also to this SQLite database."},
+	{"json", 0, NULL, ow_option_flag, FIELD(show.json), "Print a line of JSON for each result, and a summary."},
+	{"lines", 0, NULL, ow_option_flag, FIELD(show.lines), "Print lines instead of a table, also on a terminal."},
+	{"store", 0, "FILE", ow_option_output, FIELD(show.store), "Also write results to this SQLite database."},
 	OW_OPTIONS_NO_COLOR(struct arguments),
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
@@ -125,8 +129,8 @@ static void help(void)
 	fputs("usage: oneway plane probe [NAME=]HOST[:PORT]... [OPTION]...\n"
 	      "\n"
 	      "Measures delay and loss to reflectors of STAMP (RFC 8762) or TWAMP Light by\n"
-	      "probes: there, back, and the round trip. For segments where nothing passive can\n"
-	      "see. One-way delays are as good as both clocks; the round trip depends on none.\n",
+	      "probes: there, back, and the round trip. For segments without passive points.\n"
+	      "One-way delays are as good as both clocks; the round trip depends on none.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
@@ -154,7 +158,7 @@ static int put_name(char name[OW_RESULT_NAME], const char *text, size_t length, 
 	return 0;
 }
 
-/* Of "F>E>D": F and D. What is given comes first, then the place, then host names. */
+/* The ends of "F>E>D" are F and D. Names that were given take precedence, then those of the place, then host names. */
 static int name_ends(const struct arguments *args, const char *segment, const char *address, struct names *names,
                      struct ow_error *err)
 {
@@ -169,7 +173,7 @@ static int name_ends(const struct arguments *args, const char *segment, const ch
 	return r < 0 ? r : put_name(names->to, to, strlen(to), err);
 }
 
-/* [NAME=]HOST[:PORT]; no address has a '='. */
+/* [NAME=]HOST[:PORT]; an address never contains '='. */
 static int name_target(const struct arguments *args, const char *operand, struct names *names,
                        struct ow_prober_target *target, struct ow_error *err)
 {
@@ -177,7 +181,7 @@ static int name_target(const struct arguments *args, const char *operand, struct
 	char own[OW_RESULT_NAME];
 	const char *segment = args->segment;
 	if (equal && args->segment)
-		return ow_error_set(err, EINVAL, "'%.80s': has a name, and --segment is another", operand);
+		return ow_error_set(err, EINVAL, "'%.80s' has a name, but --segment gives another", operand);
 	target->address = equal ? equal + 1 : operand;
 	if (equal) {
 		int r = put_name(own, operand, (size_t)(equal - operand), err);
@@ -282,14 +286,15 @@ static int measure(struct job *job, struct ow_error *err)
 
 /* -- the end ------------------------------------------------------------------------------------------------------ */
 
-/* Nothing came back: that is a mistake, and which one it probably is can be said. */
+/* No reply came back: prints the probable mistake. */
 static int explain_silence(const struct job *job, unsigned i, const struct ow_prober_counts *n)
 {
-	const char *why = n->refused       ? "replies have another key, or none"
-	                  : n->unreachable ? "nobody listens there"
+	const char *why = n->refused       ? "replies have another key, or no key"
+	                  : n->unreachable ? "no program listens there"
 	                  : n->failed      ? "probes could not be sent"
-	                  : n->replies     ? "replies are not those of a reflector"
-	                                   : "is there a reflector, has it this key, does a firewall let UDP pass?";
+	                  : n->replies
+	                          ? "replies are not those of a reflector"
+	                          : "check that a reflector runs there with this key, and that firewalls let UDP pass";
 	ow_cli_say("oneway plane probe: %s: none of %" PRIu64 " probes was answered: %s", job->target[i].address,
 	           n->sent, why);
 	return OW_EXIT_FAILED;
@@ -369,9 +374,9 @@ int ow_cli_plane_probe(int argc, char **argv)
 	if (ow_cli_answered(args->help, args->version, help))
 		return OW_EXIT_OK;
 	if (operands == 0)
-		ow_error_set(&err, EINVAL, "which reflector? HOST, HOST:PORT or NAME=HOST is needed");
+		ow_error_set(&err, EINVAL, "a reflector is required: HOST, HOST:PORT or NAME=HOST");
 	else if (operands > 1 && (args->segment || args->to))
-		ow_error_set(&err, EINVAL, "--segment and --to are for one reflector; name several as NAME=HOST");
+		ow_error_set(&err, EINVAL, "--segment and --to are for one reflector; with several, write NAME=HOST");
 	else if (operands > OW_PROBER_TARGETS_MAX)
 		ow_error_set(&err, EINVAL, "%d reflectors are more than %d", operands, OW_PROBER_TARGETS_MAX);
 	else if (!(args->rate_pps >= OW_PROBER_RATE_MIN && args->rate_pps <= OW_PROBER_RATE_MAX))

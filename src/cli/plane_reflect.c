@@ -31,20 +31,21 @@ struct arguments {
 static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Options:"},
 	{"listen", 'l', "ADDR:PORT", ow_option_text, FIELD(listen),
-         "Where (default :862, all addresses of this host; port 862 needs root or CAP_NET_BIND_SERVICE)."},
+         "Address and port (default :862, all addresses of this host; port 862 needs root or CAP_NET_BIND_SERVICE)."},
 	{"key", 'k', "FILE", ow_option_text, FIELD(key),
-         "Authenticated mode with the secret in this file, in hexadecimal digits, as of 'oneway point keygen --psk'; "
+         "Use authenticated mode with the secret in this file, hexadecimal digits as written by 'oneway point keygen "
+         "--psk'; "
          "probes without it are not answered."},
 	{"stateless", 0, NULL, ow_option_flag, FIELD(stateless),
-         "No numbers of its own: senders cannot tell which way a probe was lost."},
-	{"limit", 0, "N", ow_option_count, FIELD(total_pps), "Answers a second in all (default 10000)."},
+         "Do not number replies: senders then cannot know in which direction a probe was lost."},
+	{"limit", 0, "N", ow_option_count, FIELD(total_pps), "Replies per second to all sources (default 10000)."},
 	{"source-limit", 0, "N", ow_option_count, FIELD(source_pps),
-         "Answers a second to one source, an IPv4 address or an IPv6 /64 (default 1000)."},
-	{"ptp", 0, NULL, ow_option_flag, FIELD(ptp), "Times in PTP's format instead of NTP's."},
+         "Replies per second to one source, an IPv4 address or an IPv6 /64 (default 1000)."},
+	{"ptp", 0, NULL, ow_option_flag, FIELD(ptp), "Send timestamps in PTP's format instead of NTP's."},
 	{"hardware-timestamps", 0, "IF", ow_option_text, FIELD(hardware),
-         "Ask this interface for times of its own; its clock must be kept with the host's."},
-	{"seconds", 's', "N", ow_option_seconds, FIELD(run_ns), "End after this time (default: with Ctrl-C)."},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "The counts at the end as a line of JSON."},
+         "Use hardware timestamps of this interface; its clock must be synchronised to the host's."},
+	{"seconds", 's', "N", ow_option_seconds, FIELD(run_ns), "End after this time (default: Ctrl-C ends it)."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print the counts at the end as a line of JSON."},
 	{"no-sandbox", 0, NULL, ow_option_flag, FIELD(no_sandbox), "Run without seccomp and landlock."},
 	OW_OPTIONS_HELP(struct arguments),
 	{0},
@@ -55,9 +56,9 @@ static void help(void)
 	fputs("usage: oneway plane reflect [OPTION]...\n"
 	      "\n"
 	      "Answers probes of STAMP (RFC 8762) and TWAMP Light, those of 'oneway plane\n"
-	      "probe' and of routers, with the times at which they came and left. An answer is\n"
-	      "never longer than its probe, and answers are limited. Ends with Ctrl-C and a\n"
-	      "summary.\n",
+	      "probe' and of routers, with the times of arrival and departure. A reply is never\n"
+	      "longer than its probe, and the rate of replies is limited. Ctrl-C ends it; a\n"
+	      "summary follows.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
@@ -114,7 +115,7 @@ static void greet(const struct ow_reflector *reflector)
 {
 	char text[OW_REFLECTOR_TEXT];
 	ow_reflector_text(reflector, text);
-	ow_cli_say("oneway plane reflect: listens at %s", text);
+	ow_cli_say("oneway plane reflect: listening on %s", text);
 }
 
 static int run(const struct arguments *args)
@@ -160,9 +161,9 @@ int ow_cli_plane_reflect(int argc, char **argv)
 	if (ow_cli_answered(args.help, args.version, help))
 		return OW_EXIT_OK;
 	if (operands > 0)
-		ow_error_set(&err, EINVAL, "what is '%.60s'? An address is given by --listen", argv[1]);
+		ow_error_set(&err, EINVAL, "unexpected '%.60s': an address is given by --listen", argv[1]);
 	else if (!args.total_pps || !args.source_pps)
-		ow_error_set(&err, EINVAL, "--limit and --source-limit are above 0");
+		ow_error_set(&err, EINVAL, "--limit and --source-limit must be above 0");
 	else
 		return run(&args);
 	return ow_cli_misused("plane reflect", &err);

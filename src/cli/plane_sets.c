@@ -28,19 +28,18 @@ static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Options:"},
 	{"m-routers", 'm', "A,B,...", ow_option_text, FIELD(mrouters),
          "The routers that are measured inside (default: none). All others have a measurement server."},
-	{"of", 0, "A,B,...", ow_option_text, FIELD(of), "Only the sets of these (default: of all)."},
+	{"of", 0, "A,B,...", ow_option_text, FIELD(of), "Print only the sets of these routers (default: of all)."},
 	{"station", 0, "FILE", ow_option_text, FIELD(station),
-         "Network, names and m-routers from the station's configuration (see 'oneway plane monitor') instead of "
+         "Take network, names and m-routers from the station's configuration (see 'oneway plane monitor') instead of "
          "TOPOLOGY."},
 	{"follow", 'f', NULL, ow_option_flag, FIELD(follow),
-         "With --station: watch the network, and tell what is to be measured: + new, - old (measured for the hold "
-         "time), "
-         "^ back, x gone. Until interrupted."},
+         "With --station: watch the network until interrupted, and print what is to be measured: + new, - "
+         "old (measured for the hold time), ^ back, x gone."},
 	{"tree", 0, NULL, ow_option_flag, FIELD(tree),
-         "Also the shortest-path tree: for each router, where its shortest paths come from, and its cost."},
+         "Also print the shortest-path tree: for each router, where its shortest paths come from, and its cost."},
 	{"default-cost", 0, "N", ow_option_cost, FIELD(default_cost),
-         "The cost of links that have none in the file (default: they are an error)."},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
+         "Cost of links that have none in the file (default: such links are an error)."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print JSON instead of text."},
 	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
@@ -49,8 +48,8 @@ static void help(void)
 {
 	fputs("usage: oneway plane sets TOPOLOGY|--station FILE [OPTION]...\n"
 	      "\n"
-	      "What each node must watch (its m-set): its shortest paths, all of equal cost, up\n"
-	      "to the first router that is measured inside, or to their ends.\n",
+	      "Prints what each node must watch (its m-set): its shortest paths, all those of\n"
+	      "equal cost, up to the first router that is measured inside, or to their ends.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
@@ -156,13 +155,13 @@ static int turn_over(struct job *job, struct ow_turnover *turnover, struct ow_er
 	return r;
 }
 
-/* A network that cannot be read now stays as it was. */
+/* If the network cannot be read now, the last known one stays in use. */
 static int refresh(struct job *job, struct ow_turnover *turnover, struct ow_error *err)
 {
 	struct ow_topology *topology;
 	bool *is_mrouter;
 	if (ow_station_network(job->station, &topology, &is_mrouter, err) < 0) {
-		ow_cli_say("oneway plane sets: warning: %s; going on with the network as it was", err->text);
+		ow_cli_say("oneway plane sets: warning: %s; the last known network is used", err->text);
 		return 0;
 	}
 	bool is_same = ow_topology_same(job->topology, topology);
@@ -251,9 +250,9 @@ int ow_cli_plane_sets(int argc, char **argv)
 		return OW_EXIT_OK;
 	int r = 0;
 	if (operands != (args.station ? 0 : 1))
-		r = ow_error_set(&err, EINVAL, "one TOPOLOGY is needed, the file of the network, or --station");
+		r = ow_error_set(&err, EINVAL, "one TOPOLOGY, the file of the network, or --station is required");
 	else if (args.station && args.mrouters)
-		r = ow_error_set(&err, EINVAL, "the m-routers are those of the station: no --m-routers with --station");
+		r = ow_error_set(&err, EINVAL, "--station and --m-routers exclude each other");
 	else if (args.follow && !args.station)
 		r = ow_error_set(&err, EINVAL, "--follow needs --station");
 	if (r < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway point -c FILE: the daemon. Results to standard output and SQLite, events to standard error. */
+/* oneway point -c FILE: the daemon. It writes results to standard output and SQLite, and events to standard error. */
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/shared_options.h"
@@ -28,7 +28,7 @@ static int set_seconds(void *field, const char *value, struct ow_error *err)
 	char *end;
 	double seconds = strtod(value, &end);
 	if (end == value || *end || !(seconds > 0 && seconds < 1e9))
-		return ow_error_set(err, EINVAL, "'%.40s' is no number of seconds above 0", value);
+		return ow_error_set(err, EINVAL, "'%.40s' is not a number of seconds above 0", value);
 	*(int64_t *)field = (int64_t)(seconds * 1e9);
 	return 0;
 }
@@ -36,18 +36,18 @@ static int set_seconds(void *field, const char *value, struct ow_error *err)
 #define FIELD(name) offsetof(struct arguments, name)
 
 static const struct ow_option options[] = {
-	{"config", 'c', "FILE", ow_option_text, FIELD(config), "The configuration of the point (needed)."},
+	{"config", 'c', "FILE", ow_option_text, FIELD(config), "The configuration of the point (required)."},
 	{"check-config", 0, NULL, ow_option_flag, FIELD(check),
-         "Read it, look at the files, interfaces and filters that it names, print what was understood, and exit."},
+         "Read the configuration, check the files, interfaces and filters that it names, print what was understood, "
+         "and exit."},
 	{"seconds", 0, "N", set_seconds, FIELD(run_ns), "Stop after N seconds."},
 
-	{NULL, 0, NULL, NULL, 0, "Output (instead of what the configuration says):"},
-	{"text", 0, NULL, ow_option_flag, FIELD(text), "One line of text a final result."},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "One line of JSON a result."},
-	{"quiet", 'q', NULL, ow_option_flag, FIELD(quiet),
-         "No results on standard output; the store gets them anyway."},
+	{NULL, 0, NULL, NULL, 0, "Output (overrides the configuration):"},
+	{"text", 0, NULL, ow_option_flag, FIELD(text), "Print one line of text for each final result."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print one line of JSON for each result."},
+	{"quiet", 'q', NULL, ow_option_flag, FIELD(quiet), "Print no results; the store gets them anyway."},
 	{"provisional", 0, NULL, ow_option_flag, FIELD(provisional),
-         "Text: print the provisional result of each interval, too, a moment after its end."},
+         "With text: also print the provisional result of each interval, shortly after its end."},
 	OW_OPTIONS_NO_COLOR(struct arguments),
 
 	{NULL, 0, NULL, NULL, 0, "Other:"},
@@ -93,7 +93,7 @@ static int read_arguments(int argc, char **argv, struct arguments *args, struct 
 	return 0;
 }
 
-/* Whether an interface is to be set up for timestamps of its own. */
+/* Whether an interface must be set up for hardware timestamps. */
 static bool sets_up_stamps(const struct ow_config *config)
 {
 	for (unsigned i = 0; i < config->interface_count; i++) {
@@ -113,7 +113,7 @@ static int run(const struct arguments *args, struct ow_config **ref_config, stru
 	                           .provisional = args->provisional,
 	                           .style = ow_terminal_style(stdout, args->no_color),
 	                           .run_ns = args->run_ns};
-	/* Files are looked at as who will use them. */
+	/* Files are checked with the rights of the user that will use them. */
 	int r = ow_privileges_reduce(config->user, sets_up_stamps(config), err);
 	if (r == 0)
 		r = ow_config_check(config, err);

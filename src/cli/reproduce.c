@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway reproduce: the papers' figures, recomputed. */
+/* oneway reproduce: recomputes the papers' figures. */
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
@@ -19,7 +19,7 @@ struct arguments {
 	uint64_t seed;
 };
 
-/* Where the collections of traces and of maps are next to the sources. */
+/* The collections of traces and of maps, next to the source tree. */
 #define TRACES     "../shared/traces/big"
 #define TOPOLOGIES "../shared/topologies"
 
@@ -27,18 +27,19 @@ struct arguments {
 
 static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Options:"},
-	{"quick", 0, NULL, ow_option_flag, FIELD(quick), "Fewer runs and smaller streams: seconds instead of minutes."},
+	{"quick", 0, NULL, ow_option_flag, FIELD(quick),
+         "Use fewer runs and smaller streams: seconds instead of minutes."},
 	{"output", 'o', "DIR", ow_option_text, FIELD(directory),
-         "Where NAME.csv and NAME.svg go; made if it does not exist (default: figures)."},
+         "Folder of NAME.csv and NAME.svg; it is created if it does not exist (default: figures)."},
 	{"seed", 0, "N", ow_option_count, FIELD(seed), "Another seed gives another sample (default: 1)."},
 	{"traces", 0, "DIR", ow_option_text, FIELD(traces),
          "Captures that COLATE's figures take besides made traffic (default: " TRACES ", if it is there)."},
 	{"topologies", 0, "DIR", ow_option_text, FIELD(topologies),
          "Rocketfuel's maps, rocketfuel-AS.weights.intra, that MPLANE's figures take (default: " TOPOLOGIES
          ", if it is there)."},
-	{"no-plots", 0, NULL, ow_option_flag, FIELD(no_plots), "Only CSV: gnuplot is not needed."},
+	{"no-plots", 0, NULL, ow_option_flag, FIELD(no_plots), "Write only CSV: gnuplot is not needed."},
 	{"check", 0, NULL, ow_option_flag, FIELD(check), "Exit code 3 when a number does not agree with the paper's."},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "JSON instead of text."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print JSON instead of text."},
 	OW_OPTIONS_HELP(struct arguments),
 	{0},
 };
@@ -81,7 +82,7 @@ static int draw(struct job *job, const struct ow_figure_run *run, const char *pa
 		return 0;
 	int r = ow_figure_write_plot(run, path, err);
 	if (r == -ENOENT) {
-		/* The numbers are what was asked for: say it once and go on. */
+		/* The numbers are the main result: print one warning about the missing plots and continue. */
 		ow_cli_say("oneway reproduce: warning: %s", err->text);
 		job->no_gnuplot = true;
 		return 0;
@@ -145,7 +146,7 @@ static int reproduce(struct job *job, char **word, int words, struct ow_error *e
 	if (job->args->json && r == 0)
 		ow_report_figures_end(&job->json);
 	else if (r == 0 && job->disagrees)
-		fputs("'ours !' marks what does not agree with the paper; docs/reproduction.md says who is right\n",
+		fputs("'ours !' marks what does not agree with the paper; docs/reproduction.md explains each case\n",
 		      stdout);
 	return r;
 }

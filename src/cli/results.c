@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway results STORE: lists, summarises and draws what a point has stored. */
+/* oneway results STORE: lists, summarises and plots stored results of a point. */
 #include "base/time.h"
 #include "cli/shared_options.h"
 #include "cli/cli.h"
@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Lines of text that people get who did not say how many. */
+/* Lines of text, if no number was given. */
 #define LINES_DEFAULT 50
-/* Of a picture: as many as there are pixels for. */
+/* Bins of a plot: as many as it has pixels. */
 #define BINS 600
 
 struct arguments {
@@ -33,8 +33,8 @@ struct arguments {
 	enum ow_stored_by by;
 	enum ow_stored_group group;
 	bool summary, worst_by, group_by, json, no_color, help, version;
-	double max_loss;    /* above 1: none given */
-	int64_t max_p99_ns; /* INT64_MAX: none given */
+	double max_loss;    /* above 1: no threshold was given */
+	int64_t max_p99_ns; /* INT64_MAX: no threshold was given */
 };
 
 static int set_status(void *field, const char *value, struct ow_error *err)
@@ -50,35 +50,38 @@ static int set_status(void *field, const char *value, struct ow_error *err)
 
 static const struct ow_option options[] = {
 	{NULL, 0, NULL, NULL, 0, "Which results (default: all):"},
-	{"segment", 0, "S", ow_option_text, FIELD(filter.segment), "Of this segment."},
-	{"class", 0, "C", ow_option_text, FIELD(filter.class_name), "Of this class."},
-	{"from", 0, "P", ow_option_text, FIELD(filter.from), "Of packets sent by this point."},
-	{"to", 0, "P", ow_option_text, FIELD(filter.to), "Of packets received by this point."},
+	{"segment", 0, "S", ow_option_text, FIELD(filter.segment), "Results of this segment."},
+	{"class", 0, "C", ow_option_text, FIELD(filter.class_name), "Results of this class."},
+	{"from", 0, "P", ow_option_text, FIELD(filter.from), "Results of packets sent by this point."},
+	{"to", 0, "P", ow_option_text, FIELD(filter.to), "Results of packets received by this point."},
 	{"since", 0, "T", ow_option_text, FIELD(since),
-         "Intervals that began at T or later: '2026-11-15 10:02', 10:02 (the last one that has been), -2h, now, or "
-         "seconds since 1970. Local time; UTC with a Z behind."},
+         "Intervals that began at T or later: '2026-11-15 10:02', 10:02 (the last time in the past), -2h, now, or "
+         "seconds since 1970. Local time, or UTC with a final Z."},
 	{"until", 0, "T", ow_option_text, FIELD(until), "Intervals that began before T."},
 	{"status", 0, "STATUS", set_status, FIELD(filter.statuses),
          "measured, partial or unknown; may be given several times."},
-	{"final", 0, NULL, ow_option_flag, FIELD(filter.final), "Without those that late packets may still change."},
+	{"final", 0, NULL, ow_option_flag, FIELD(filter.final),
+         "Only final results, which late packets can no longer change."},
 
-	{NULL, 0, NULL, NULL, 0, "What of them (default: a line each):"},
+	{NULL, 0, NULL, NULL, 0, "What to print (default: a line for each result):"},
 	{"limit", 0, "N", ow_option_count, FIELD(limit),
-         "The newest N. Lines of text without --since and --until: 50; else all."},
+         "Only the newest N (default: 50 for text without --since and --until, else all)."},
 	{"worst", 0, "N", ow_option_count, FIELD(worst),
-         "The worst N, worst first; behind it may stand 'by loss' (default), 'by p99' or 'by mean'."},
+         "The worst N, worst first; followed by 'by loss' (default), 'by p99' or 'by mean'."},
 	{"summary", 0, NULL, ow_option_flag, FIELD(summary),
-         "Added up for each lane; behind it may stand 'by hour', 'by day' or 'by segment'."},
+         "Sums for each lane; may be followed by 'by hour', 'by day' or 'by segment'."},
 
 	{NULL, 0, NULL, NULL, 0, "Output:"},
-	{"json", 0, NULL, ow_option_flag, FIELD(json), "A line of JSON each."},
-	{"csv", 0, "FILE", ow_option_output, FIELD(csv), "All columns of the store as CSV; - is standard output."},
+	{"json", 0, NULL, ow_option_flag, FIELD(json), "Print a line of JSON for each result."},
+	{"csv", 0, "FILE", ow_option_output, FIELD(csv),
+         "Write all columns of the store as CSV; - is standard output."},
 	{"plot", 0, "FILE", ow_option_plot, FIELD(plot),
-         "Delay, loss and what was measured over time, as .svg or .png (needs gnuplot)."},
+         "Plot delay, loss and status over time, as .svg or .png (needs gnuplot)."},
 	OW_OPTIONS_NO_COLOR(struct arguments),
 
-	{NULL, 0, NULL, NULL, 0, "Thresholds, for each lane (exit code 3 when crossed):"},
-	{"max-loss", 0, "P", ow_option_share, FIELD(max_loss), "Highest acceptable loss of all: 0.01 or 1%."},
+	{NULL, 0, NULL, NULL, 0, "Thresholds, for each lane (exit code 3 if crossed):"},
+	{"max-loss", 0, "P", ow_option_share, FIELD(max_loss),
+         "Highest acceptable loss of all intervals together: 0.01 or 1%."},
 	{"max-delay-p99", 0, "D", ow_option_duration, FIELD(max_p99_ns),
          "Highest acceptable 99th percentile of the delay of any interval."},
 
@@ -91,9 +94,8 @@ static void help(void)
 {
 	fputs("usage: oneway results STORE [OPTION]...\n"
 	      "\n"
-	      "What a point has stored (store: in its configuration, or oneway live --store):\n"
-	      "lists it, finds the worst intervals, adds it up, draws it. The point may be\n"
-	      "running.\n",
+	      "Shows what a point has stored (store: in its configuration, or oneway live\n"
+	      "--store): lists, worst intervals, sums, plots. The point may be running.\n",
 	      stdout);
 	ow_options_help(stdout, options);
 	fputs("\n"
@@ -148,7 +150,7 @@ static int read_operands(int count, char **operand, struct arguments *args, stru
 			args->store = operand[i];
 		}
 	}
-	return args->store ? 0 : ow_error_set(err, EINVAL, "needs a store, the SQLite file of a point");
+	return args->store ? 0 : ow_error_set(err, EINVAL, "a store, the SQLite file of a point, is required");
 }
 
 static int read_times(struct arguments *args, struct ow_error *err)
@@ -216,11 +218,11 @@ static int on_result(void *arg, const struct ow_interval_result *result)
 		ow_result_json(stdout, result);
 	else
 		ow_render_text(&list->text, result);
-	/* Whoever closed the other end of a pipe does not want the rest. */
+	/* A reader that closed its end of the pipe does not want the rest. */
 	return ferror(stdout) ? -EPIPE : 0;
 }
 
-/* Nothing fits: when there would be something. */
+/* If no result matches, prints when there are results. */
 static int nothing(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
 {
 	int64_t first, last;
@@ -230,8 +232,8 @@ static int nothing(struct ow_stored *stored, const struct arguments *args, struc
 		return r;
 	ow_format_local(first, "%Y-%m-%d %T", from);
 	ow_format_local(last, "%Y-%m-%d %T", to);
-	return ow_error_set(err, ENODATA, "%.200s: no such results; there are some from %s to %s %s", args->store, from,
-	                    to, ow_format_local(last, "%Z", zone));
+	return ow_error_set(err, ENODATA, "%.200s: no results match; there are results from %s to %s %s", args->store,
+	                    from, to, ow_format_local(last, "%Z", zone));
 }
 
 static unsigned width(void)
@@ -252,7 +254,7 @@ static int put_list(struct ow_stored *stored, const struct arguments *args, stru
 	int r = args->worst ? ow_stored_worst(stored, args->by, args->worst, on_result, &list, err)
 	                    : ow_stored_list(stored, limit, on_result, &list, err);
 	if (r == -EPIPE)
-		return 0; /* main says why */
+		return 0; /* main reports why */
 	if (r == 0 && !list.count)
 		r = nothing(stored, args, err);
 	if (r == 0 && !args->limit && limit && list.count == limit)
@@ -294,7 +296,7 @@ static int put_csv(struct ow_stored *stored, const struct arguments *args, struc
 	return r;
 }
 
-/* The newest one: its interval is as long as any. */
+/* The newest interval: its length stands for all. */
 static int note_last(void *arg, const struct ow_interval_result *result)
 {
 	*(struct ow_interval_result *)arg = *result;
@@ -336,8 +338,8 @@ static bool crossed_loss(const char *lane, const struct ow_stored_sum *sum, doub
 	if (loss > limit)
 		ow_cli_say("oneway results: %s: loss of %.4g %% is above --max-loss %.4g %%", lane, 100 * loss,
 		           100 * limit);
-	else /* Unknown is not good: a gate that waits for this answer must not open. */
-		ow_cli_say("oneway results: %s: no packet to hold against --max-loss %.4g %%", lane, 100 * limit);
+	else /* An unknown loss also crosses the threshold: a script that checks it must not continue. */
+		ow_cli_say("oneway results: %s: no packet to compare with --max-loss %.4g %%", lane, 100 * limit);
 	return true;
 }
 
@@ -354,12 +356,12 @@ static bool crossed_p99(const char *lane, const struct ow_stored_sum *sum, int64
 		           lane, sum->above_p99, sum->p99_ns.count, limit, p99,
 		           ow_format_local(sum->p99_ns.high_ns, "%Y-%m-%d %T", at));
 	} else {
-		ow_cli_say("oneway results: %s: no delay to hold against --max-delay-p99 %s", lane, limit);
+		ow_cli_say("oneway results: %s: no delay to compare with --max-delay-p99 %s", lane, limit);
 	}
 	return true;
 }
 
-/* Exit code, or a negative errno. */
+/* Returns the exit code, or a negative errno. */
 static int check_thresholds(struct ow_stored *stored, const struct arguments *args, struct ow_error *err)
 {
 	struct ow_stored_sum_options o = {.group = OW_STORED_LANE, .p99_limit_ns = args->max_p99_ns};
@@ -400,7 +402,7 @@ static int put_all(struct ow_stored *stored, const struct arguments *args, struc
 		r = put_plot(stored, args, err);
 	if (r == 0 && args->summary)
 		r = put_summary(stored, args, err);
-	/* Whoever asks for a file does not ask for lines, too. */
+	/* With an output file and no other option, no lines are printed. */
 	else if (r == 0 && (args->worst || args->json || (!args->csv && !args->plot)))
 		r = put_list(stored, args, err);
 	return r < 0 ? r : check_thresholds(stored, args, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of options that several commands have. */
+/* Options that several commands have in common. */
 #include "cli/shared_options.h"
 
 #include "base/clock.h"

@@ -9,7 +9,7 @@
 int ow_option_level(void *field, const char *value, struct ow_error *err);  /* enum ow_level */
 int ow_option_toggle(void *field, const char *value, struct ow_error *err); /* enum ow_toggle */
 int ow_option_offset(void *field, const char *value, struct ow_error *err); /* struct ow_match_options: clock, offset */
-int ow_option_plot(void *field, const char *value, struct ow_error *err);   /* const char *: a name of a picture */
+int ow_option_plot(void *field, const char *value, struct ow_error *err);   /* const char *: the name of a plot */
 
 /* Models of traffic and path. */
 int ow_option_delay_model(void *field, const char *value, struct ow_error *err); /* struct ow_sim_delay */
@@ -17,18 +17,20 @@ int ow_option_loss_model(void *field, const char *value, struct ow_error *err); 
 int ow_option_sizes(void *field, const char *value, struct ow_error *err);       /* struct ow_sim_size */
 int ow_option_arrivals(void *field, const char *value, struct ow_error *err);    /* bool: constant, not Poisson */
 
-/* struct ow_flow_select, for a setter: what makes a flow. no_classes: what is said to who asks for classes. */
+/*
+ * For a setter; the field is a struct ow_flow_select: the fields that define a flow. no_classes: the error for `class`.
+ */
 int ow_option_flow_key(void *field, const char *value, const char *no_classes, struct ow_error *err);
 
-/* --since and --until as base/when.h reads them; what is not given (NULL) stays as it was. */
+/* Reads --since and --until as base/when.h does; a time that was not given (NULL) stays unchanged. */
 int ow_options_times(const char *since, const char *until, int64_t *ret_since_ns, int64_t *ret_until_ns,
                      struct ow_error *err);
 
-/* A row of a table; its target has bool no_color. */
+/* A row of a table; the target has bool no_color. */
 #define OW_OPTIONS_NO_COLOR(type)                                              \
 	{                                                                      \
 		"no-color", 0, NULL, ow_option_flag, offsetof(type, no_color), \
-			"No colours, also on a terminal (as NO_COLOR)."        \
+			"Use no colours, also on a terminal (as NO_COLOR)."    \
 	}
 
 #endif

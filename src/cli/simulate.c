@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway simulate: two captures of the same traffic, and the truth about it. */
+/* oneway simulate: writes two captures of the same traffic, and the truth about it. */
 #include "base/time.h"
 #include "cli/cli.h"
 #include "cli/shared_options.h"
@@ -78,7 +78,7 @@ static int set_link(void *field, const char *value, struct ow_error *err)
 	return ow_sim_link_parse(value, field, err);
 }
 
-/* The field is a whole struct ow_sim_side. */
+/* The field is a struct ow_sim_side. */
 static int set_encap(void *field, const char *value, struct ow_error *err)
 {
 	return ow_sim_encap_parse(value, field, err);
@@ -93,14 +93,14 @@ static int set_dscp(void *field, const char *value, struct ow_error *err)
 	return r;
 }
 
-/* "20ppm", "500ppb": how much B's clock gains. */
+/* "20ppm", "500ppb": the drift of B's clock. */
 static int set_drift(void *field, const char *value, struct ow_error *err)
 {
 	char *end;
 	double x = strtod(value, &end);
 	double unit = strcmp(end, "ppm") == 0 ? 1000 : strcmp(end, "ppb") == 0 ? 1 : 0;
 	if (end == value || !isfinite(x) || unit == 0)
-		return ow_error_set(err, EINVAL, "'%.40s' is no drift (examples: 20ppm, -500ppb)", value);
+		return ow_error_set(err, EINVAL, "'%.40s' is not a drift (examples: 20ppm, -500ppb)", value);
 	*(double *)field = x * unit;
 	return 0;
 }
@@ -130,7 +130,7 @@ static int set_tuple(void *field, const char *value, struct ow_error *err)
 	return 0;
 }
 
-/* "a", "b" or "both" as a mask of sides. */
+/* Reads "a", "b" or "both" as a mask of sides. */
 static int sides(const char *value, unsigned *ret_mask, struct ow_error *err)
 {
 	static const char *const names[] = {"a", "b", "both"};
@@ -182,7 +182,10 @@ static int set_tsresol(void *field, const char *value, struct ow_error *err)
 	return r;
 }
 
-/* The setters below exist for one side (the field is its struct) and for both (the field is all arguments). */
+/*
+ * Each setter below exists for one side (the field is a struct ow_sim_side) and for both (the field is a struct
+ * arguments).
+ */
 static int resolution(struct ow_sim_side *side, const char *value, struct ow_error *err)
 {
 	static const char *const names[] = {"ns", "us"};
@@ -267,28 +270,33 @@ static const struct ow_option table[] = {
 	{"a", 'a', "FILE", ow_option_output, SIDE(A, path),
          "Capture of point A; .gz compresses, .pcapng chooses that format."},
 	{"b", 'b', "FILE", ow_option_output, SIDE(B, path), "Capture of point B."},
-	{"truth", 't', "FILE", ow_option_output, offsetof(struct arguments, truth), "What happened, as JSON."},
-	{"json", 0, NULL, ow_option_flag, offsetof(struct arguments, json), "Print the truth to standard output, too."},
+	{"truth", 't', "FILE", ow_option_output, offsetof(struct arguments, truth),
+         "Write the truth to this file, as JSON."},
+	{"json", 0, NULL, ow_option_flag, offsetof(struct arguments, json), "Also print the truth to standard output."},
 	{"seed", 's', "N", set_seed, SIM(seed), "The same seed and options give the same bytes. Default 1."},
 
 	{.help = "Traffic"},
-	{"packets", 'n', "N", ow_option_count, SIM(packets), "Packets on the wire. Default 1M, or all of --traffic."},
+	{"packets", 'n', "N", ow_option_count, SIM(packets),
+         "Number of packets on the wire. Default 1M, or all of --traffic."},
 	{"rate", 'r', "PPS", set_rate, SIM(rate_pps), "Packets a second. Default 100k."},
 	{"arrivals", 0, "KIND", ow_option_arrivals, SIM(constant_rate), "poisson (default) or constant."},
 	{"size", 0, "SIZE", ow_option_sizes, SIM(size),
-         "Bytes of the IP packets: N, imix (default, 354 on average), uniform:MIN,MAX."},
+         "Size of the IP packets in bytes: N, imix (default, 354 on average), uniform:MIN,MAX."},
 	{"flows", 0, "N", set_u32, SIM(flows), "Number of flows. Default 1000."},
-	{"flow-skew", 0, "S", set_number, SIM(flow_skew), "Zipf exponent of the flows' sizes: 0 all alike. Default 1."},
-	{"tcp", 0, "SHARE", ow_option_share, SIM(tcp), "TCP flows; the others are UDP. Default 0.8."},
+	{"flow-skew", 0, "S", set_number, SIM(flow_skew),
+         "Zipf exponent of the flows' sizes: with 0 all have the same size. Default 1."},
+	{"tcp", 0, "SHARE", ow_option_share, SIM(tcp), "Share of TCP flows; the others are UDP. Default 0.8."},
 	{"ipv6", 0, "SHARE", ow_option_share, SIM(ipv6), "IPv6 flows."},
-	{"ipv6-extensions", 0, "SHARE", ow_option_share, SIM(ipv6_extensions), "IPv6 packets with extension headers."},
-	{"fragments", 0, "SHARE", ow_option_share, SIM(fragments), "UDP datagrams in two fragments."},
+	{"ipv6-extensions", 0, "SHARE", ow_option_share, SIM(ipv6_extensions),
+         "Share of IPv6 packets with extension headers."},
+	{"fragments", 0, "SHARE", ow_option_share, SIM(fragments), "Share of UDP datagrams in two fragments."},
 	{"identical", 0, "SHARE", ow_option_share, SIM(identical),
-         "Packets that are all alike, IP id 0, as polling sends them."},
-	{"retransmissions", 0, "SHARE", ow_option_share, SIM(retransmissions), "TCP segments that are sent again."},
-	{"reverse", 0, "SHARE", ow_option_share, SIM(reverse), "Packets that go from B to A."},
+         "Share of packets that are identical, with IP id 0, as polling sends them."},
+	{"retransmissions", 0, "SHARE", ow_option_share, SIM(retransmissions),
+         "Share of TCP segments that are retransmitted."},
+	{"reverse", 0, "SHARE", ow_option_share, SIM(reverse), "Share of packets that go from B to A."},
 	{"traffic", 0, "FILE", ow_option_text, SIM(traffic), "Take packets and times from this capture."},
-	{"ip-only", 0, NULL, ow_option_flag, SIM(ip_only), "Leave out frames of --traffic that are no IP packets."},
+	{"ip-only", 0, NULL, ow_option_flag, SIM(ip_only), "Ignore frames of --traffic that are not IP packets."},
 	{"start", 0, "SECONDS", set_start, SIM(start_ns), "Unix time of the start. Default 1700000000."},
 
 	{.help = "Path"},
@@ -300,14 +308,15 @@ static const struct ow_option table[] = {
 	{"in-order", 0, NULL, ow_option_flag, SIM(in_order), "No packet overtakes another."},
 	{"loss", 'l', "LOSS", ow_option_loss_model, SIM(loss),
          "P, or episodes:P,LENGTH: runs of about LENGTH packets."},
-	{"duplicate", 0, "SHARE", ow_option_share, SIM(duplicate), "Packets that arrive twice."},
+	{"duplicate", 0, "SHARE", ow_option_share, SIM(duplicate), "Share of packets that arrive twice."},
 	{"reorder-tuple", 0, "A,B,C,D", set_tuple, SIM(tuple),
          "FineComb's reordering: pre-start, post-start, pre-end and post-end "
          "packets at the boundaries of --interval."},
 	{"interval", 0, "D", ow_option_positive_duration, SIM(interval_ns), "For --reorder-tuple."},
-	{"router", 0, NULL, ow_option_flag, SIM(router), "TTL minus one, other MACs."},
-	{"dscp", 0, "N", set_dscp, SIM(dscp), "Remark received packets."},
-	{"ecn-mark", 0, "SHARE", ow_option_share, SIM(ecn_mark), "Packets that meet congestion."},
+	{"router", 0, NULL, ow_option_flag, SIM(router),
+         "A router between the points: TTL minus one, other MAC addresses."},
+	{"dscp", 0, "N", set_dscp, SIM(dscp), "Set the DSCP of received packets."},
+	{"ecn-mark", 0, "SHARE", ow_option_share, SIM(ecn_mark), "Share of packets that are marked for congestion."},
 	{"nat", 0, NULL, ow_option_flag, SIM(nat), "B sees A's addresses and ports translated."},
 
 	{.help = "Measurement points"},
@@ -329,9 +338,10 @@ static const struct ow_option table[] = {
 	{"b-skip", 0, "D", ow_option_duration, SIDE(B, skip_ns), "The same for B."},
 	{"a-early", 0, "D", ow_option_duration, SIDE(A, early_ns), "This capture ends before the last packet is sent."},
 	{"b-early", 0, "D", ow_option_duration, SIDE(B, early_ns), "The same for B."},
-	{"offset", 0, "D", ow_option_duration, SIM(offset_ns), "B's clock is ahead by this."},
-	{"drift", 0, "RATE", set_drift, SIM(drift_ppb), "B's clock gains this: 20ppm, -500ppb."},
-	{"backwards", 0, "SHARE", ow_option_share, SIM(backwards), "Records stamped up to 10 us too early."},
+	{"offset", 0, "D", ow_option_duration, SIM(offset_ns), "Offset by which B's clock is ahead."},
+	{"drift", 0, "RATE", set_drift, SIM(drift_ppb), "Drift of B's clock: 20ppm, -500ppb."},
+	{"backwards", 0, "SHARE", ow_option_share, SIM(backwards),
+         "Share of records with a timestamp up to 10 us too early."},
 	{"zero-timestamps", 0, "SIDES", set_zero, 0, "a, b or both: no timestamps."},
 
 	{.help = "Files"},
@@ -341,11 +351,11 @@ static const struct ow_option table[] = {
 	{"resolution", 0, "UNIT", set_resolutions, 0, "ns (default) or us."},
 	{"a-resolution", 0, "UNIT", set_resolution, SIM(side[OW_SIDE_A]), "At A only."},
 	{"b-resolution", 0, "UNIT", set_resolution, SIM(side[OW_SIDE_B]), "At B only."},
-	{"big-endian", 0, NULL, set_big_endian, 0, "Files in the other byte order."},
+	{"big-endian", 0, NULL, set_big_endian, 0, "Write files in the other byte order."},
 	{"a-big-endian", 0, NULL, ow_option_flag, SIDE(A, big_endian), "At A only."},
 	{"b-big-endian", 0, NULL, ow_option_flag, SIDE(B, big_endian), "At B only."},
 	{"gzip", 0, NULL, set_gzip, 0, "Compress."},
-	{"a-interfaces", 0, "N", set_u32, SIDE(A, interfaces), "pcapng: interface blocks, used in turn."},
+	{"a-interfaces", 0, "N", set_u32, SIDE(A, interfaces), "pcapng: number of interface blocks, used in turn."},
 	{"b-interfaces", 0, "N", set_u32, SIDE(B, interfaces), "The same for B."},
 	{"a-tsresol", 0, "N", set_tsresol, SIDE(A, tsresol),
          "pcapng: times in 10^-N s (9 to 12) or in 2^-N s (30 to 34)."},
@@ -366,7 +376,7 @@ static void help(void)
 	fputs("\n"
 	      "Times have units (250ms, 1.5us), shares are 0.01 or 1%, rates of links are\n"
 	      "10G or 100M.\n"
-	      "Delays of the truth are what the files say, less the error of B's clock.\n"
+	      "Delays in the truth are those of the files, without the error of B's clock.\n"
 	      "\n"
 	      "examples:\n"
 	      "  oneway simulate --packets 1M --rate 1M --flows 1000 --delay weibull:20us,0.6 \\\n"
@@ -380,7 +390,7 @@ static void help(void)
 	      stdout);
 }
 
-/* The file's name chooses what was not chosen otherwise. */
+/* Options that were not given depend on the name of the file. */
 static void choose_format(struct arguments *args, enum ow_side i)
 {
 	struct ow_sim_side *side = &args->sim.side[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What depends on the terminal: width, colour, progress. */
+/* Properties of the terminal: width, colour, progress. */
 #include "cli/terminal.h"
 
 #include "base/time.h"
@@ -13,11 +13,13 @@
 #define WIDTH_MAX      100
 #define HEIGHT_DEFAULT 24
 
-/* People wonder after about two seconds; more than five updates a second flicker. */
+/*
+ * A line of progress appears after two seconds, when people begin to wonder; more than five updates a second flicker.
+ */
 #define PROGRESS_AFTER_NS (2 * OW_NS_PER_S)
 #define PROGRESS_EVERY_NS (OW_NS_PER_S / 5)
 
-/* Also of the streams of cli/wrap.h. */
+/* Works also for the streams of cli/wrap.h. */
 static int descriptor_of(FILE *stream)
 {
 	return stream == stdout ? STDOUT_FILENO : stream == stderr ? STDERR_FILENO : fileno(stream);
@@ -89,7 +91,7 @@ struct ow_style ow_terminal_style(FILE *stream, bool no_color)
 void ow_progress_init(struct ow_progress *progress, const char *what)
 {
 	*progress = (struct ow_progress){.what = what, .start_ns = now_ns()};
-	/* Without a terminal the first line is never due. */
+	/* Without a terminal the first line of progress never becomes due. */
 	progress->last_ns =
 		ow_terminal_moves(stderr) ? progress->start_ns + PROGRESS_AFTER_NS - PROGRESS_EVERY_NS : INT64_MAX;
 }

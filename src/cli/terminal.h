@@ -7,21 +7,24 @@
 #include <stdio.h>
 
 bool ow_terminal_is(FILE *stream);
-/* Columns to use on the stream: its terminal's, within what is comfortable to read; 80 when it is no terminal. */
+/*
+ * The columns to use on the stream: those of its terminal, within limits that are comfortable to read; 80 if it is not
+ * a terminal.
+ */
 int ow_terminal_width(FILE *stream);
-/* Whether to colour: only on a terminal, never with NO_COLOR or TERM=dumb. */
+/* Whether to use colour: only on a terminal, never with NO_COLOR or TERM=dumb. */
 bool ow_terminal_colour(FILE *stream);
 
-/* All of these, with what the locale's characters are. */
+/* All of these, and whether the locale has UTF-8. */
 struct ow_style ow_terminal_style(FILE *stream, bool no_color);
 
-/* Whether the cursor can be moved: only on a terminal that says what it is, never with TERM=dumb. */
+/* Whether the cursor can be moved: only on a terminal with TERM set, never with TERM=dumb. */
 bool ow_terminal_moves(FILE *stream);
 
 /* Whether the locale's characters are UTF-8, by LC_ALL, LC_CTYPE and LANG. */
 bool ow_terminal_utf8(void);
 
-/* Progress on standard error: only on a terminal, and only for what takes over two seconds. */
+/* Progress on standard error: only on a terminal, and only for work that takes longer than two seconds. */
 struct ow_progress {
 	const char *what;
 	int64_t start_ns, last_ns;
@@ -29,9 +32,9 @@ struct ow_progress {
 };
 
 void ow_progress_init(struct ow_progress *progress, const char *what);
-/* arg: struct ow_progress, so that it fits as callback. done: 0..1; may be called as often as one likes. */
+/* arg: struct ow_progress, so that it fits as a callback. done: 0..1. Cheap enough to be called often. */
 void ow_progress_show(void *arg, double done);
-/* Removes the line. */
+/* Removes the line of progress. */
 void ow_progress_done(struct ow_progress *progress);
 
 #endif

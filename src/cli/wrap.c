@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct stream {
-	FILE *terminal; /* the stream as it was */
+	FILE *terminal; /* the original stream */
 	size_t column;
 };
 
@@ -29,7 +29,7 @@ static size_t spaces(const char *text, size_t length)
 	return n;
 }
 
-/* Up to the end of the first word. */
+/* The length up to the end of the first word. */
 static size_t first_word(const char *text, size_t length)
 {
 	size_t begin = spaces(text, length);
@@ -37,7 +37,7 @@ static size_t first_word(const char *text, size_t length)
 	return end ? (size_t)(end - text) : length;
 }
 
-/* A line break in the middle would change what these mean to a program or to a shell. */
+/* Lines that must not be broken, because that would change what they mean to a program or a shell. */
 static bool stays_whole(const char *line, size_t length)
 {
 	size_t indent = spaces(line, length);
@@ -47,8 +47,10 @@ static bool stays_whole(const char *line, size_t length)
 	       (indent && begins(text, left, "oneway "));
 }
 
-/* Where the lines that follow begin: below the text behind a label, if that leaves half of the line; else below the
- * start of the line. */
+/*
+ * The column where the following lines begin: below the text behind a label, if that leaves half of the line; otherwise
+ * below the start of the line.
+ */
 static size_t hang_of(const char *line, size_t length, size_t width)
 {
 	size_t indent = 0, column = 0, colour;
@@ -95,7 +97,7 @@ static size_t width_of(FILE *terminal)
 	return ioctl(fileno(terminal), TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : SIZE_MAX / 2;
 }
 
-/* Text behind the last control character that moves the cursor. */
+/* The offset behind the last control character that moves the cursor. */
 static size_t moves(const char *text, size_t length)
 {
 	for (size_t i = length; i > 0; i--) {
@@ -132,7 +134,7 @@ static ssize_t write_lines(void *cookie, const char *text, size_t size)
 		s->column = 0;
 		at++;
 	}
-	/* 0 is an error to fopencookie(3). */
+	/* fopencookie(3) treats 0 as an error. */
 	return fflush(s->terminal) == 0 ? (ssize_t)size : 0;
 }
 

@@ -174,7 +174,7 @@ static void thresholds(void **state)
 		"r.db --summary --from london --max-delay-p99 1ms", 3,
 		"p99 delay of 1 of 540 intervals is above --max-delay-p99 1 ms, worst 9 ms at 2023-11-14 22:20:00");
 	/* Unknown is not good. */
-	expect_error("r.db --from london --status unknown --limit 9 --max-loss 1%", 3, "no packet to hold against");
+	expect_error("r.db --from london --status unknown --limit 9 --max-loss 1%", 3, "no packet to compare with");
 }
 
 static void errors(void **state)
@@ -184,11 +184,11 @@ static void errors(void **state)
 	expect_error("out", 1, "out: ");
 	expect_error("r.db --segment london-paros", 1, "did you mean 'london-paris'?");
 	expect_error("r.db --since -1h", 1,
-	             "no such results; there are some from 2023-11-14 22:13:20 to 2023-11-14 22:23:19 UTC");
-	expect_error("r.db --since -1h --summary", 1, "no such results");
-	expect_error("r.db --since -1h --csv none.csv", 1, "no such results");
+	             "no results match; there are results from 2023-11-14 22:13:20 to 2023-11-14 22:23:19 UTC");
+	expect_error("r.db --since -1h --summary", 1, "no results match");
+	expect_error("r.db --since -1h --csv none.csv", 1, "no results match");
 	assert_int_not_equal(access("none.csv", F_OK), 0);
-	expect_error("r.db --since -1h --plot none.svg", 1, "no such results");
+	expect_error("r.db --since -1h --plot none.svg", 1, "no results match");
 	expect_error("r.db --since now --until -1h", 2, "--since now is not before --until -1h");
 	expect_error("r.db --since tomorrow", 2, "--since: 'tomorrow' is not a time");
 	expect_error("r.db --worst 3 by delay", 2, "by: 'delay'");
@@ -196,7 +196,7 @@ static void errors(void **state)
 	expect_error("r.db --summary by", 2, "'by' needs");
 	expect_error("r.db --worst 3 --summary", 2, "exclude each other");
 	expect_error("r.db other.db", 2, "unexpected 'other.db'");
-	expect_error("", 2, "needs a store");
+	expect_error("", 2, "a store");
 	expect_error("r.db --csv r.db", 2, "would overwrite the store");
 	expect_error("r.db --status bad", 2, "measured");
 	expect_error("r.db --summary --limit 3", 2, "--limit is for lists");

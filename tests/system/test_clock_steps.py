@@ -277,7 +277,7 @@ class Probes(command.Case):
         self.addCleanup(reflect.communicate)
         self.addCleanup(reflect.kill)
         # With a sanitizer it says first that there is no sandbox.
-        address = next(line for line in reflect.stderr if "listens at" in line).split()[-1]
+        address = next(line for line in reflect.stderr if "listening on" in line).split()[-1]
         probe = subprocess.Popen(
             [command.PROGRAM, "plane", "probe", address, "--rate", "200/s", "--interval", "200ms", "--seconds", "4", "--json"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **clock.env()},

@@ -389,7 +389,7 @@ class OfFiles(command.Case):
         """A mistake in a filter: the class would otherwise just not be there."""
         self.simulate()
         done = self.live("--forward", "ip or ip6", "--class", "all=ip or ip6", "--class", "web=host 192.0.2.77")
-        self.assertIn("no packet was of class 'web'", done.stderr)
+        self.assertIn("no packet matched class 'web'", done.stderr)
         self.assertNotIn("'all'", done.stderr)
 
     def test_no_match_is_an_error(self):
@@ -399,7 +399,7 @@ class OfFiles(command.Case):
         self.simulate("--seed", 2)
         done = command.oneway("live", "--from", self.a, "--to", other, "--forward", "ip or ip6", "--speed", 0)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("is the same", done.stderr)
+        self.assertIn("left matched", done.stderr)
 
     def test_store(self):
         self.simulate()
@@ -459,7 +459,7 @@ class Refused(command.Case):
         self.assert_refused(live(), 2, "--from and --to")
         self.assert_refused(live("--from", "lo"), 2, "--from and --to")
         self.assert_refused(live("--from", "lo", "--to", "lo"), 2, "both lo")
-        self.assert_refused(live("lo", "--from", "lo", "--to", "eth0"), 2, "what is 'lo'")
+        self.assert_refused(live("lo", "--from", "lo", "--to", "eth0"), 2, "unexpected 'lo'")
         self.assert_refused(live("--from", "lo", "--to", "x", "--interval", "1us"), 2, "--interval")
         self.assert_refused(live("--from", "lo", "--to", "x", "--interval", "1ms", "--wait", "2s"), 2, "--wait")
         self.assert_refused(live("--from", "lo", "--to", "x", "--class", "udp"), 2, "--class", "NAME=FILTER")

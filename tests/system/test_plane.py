@@ -125,7 +125,7 @@ class Plan(Plane):
 
     def test_bad_input(self):
         self.fails("No such file", "plan", self.path("nowhere"))
-        self.fails("one TOPOLOGY is needed", "plan", code=2)
+        self.fails("one TOPOLOGY", "plan", code=2)
         self.fails("is not one of paper, beam, greedy or random", "plan", self.network, "--planner", "papr", code=2)
         self.fails("has no router 'Z'", "plan", self.network, "--upgraded", "Z")
         for text, says in (
@@ -243,7 +243,7 @@ class Monitor(Plane):
 
     def test_bad_input(self):
         results = self.results()
-        self.fails("are needed", "monitor", self.station, code=2)
+        self.fails("are required", "monitor", self.station, code=2)
         self.fails("No such file", "monitor", self.path("nowhere.yaml"), results)
         self.fails("No such file", "monitor", self.station, self.path("nowhere"))
         self.fails("station.yaml:2: unknown key 'm_router'", "monitor", self.write("station.yaml", STATION.replace("m_routers", "m_router")), results)

@@ -57,7 +57,7 @@ class Reflector:
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         said = ""
         # With a sanitizer it says first that there is no sandbox.
-        while "listens at" not in said:
+        while "listening on" not in said:
             line = self.process.stderr.readline()
             if not line:
                 self.process.communicate()
@@ -256,7 +256,7 @@ class OnLoopback(Probed):
 
     def test_nobody(self):
         _, summary, session = self.probe(f"127.0.0.1:{free_port()}", "--seconds", 0.5, "--rate", "50/s", "--wait", "500ms", code=1)
-        self.assertIn("nobody listens there", self.log)
+        self.assertIn("no program listens there", self.log)
         self.assertGreater(session[0]["unreachable"], 0)
         self.assertEqual(summary[ROUND]["loss_ratio"], 1)
 
@@ -315,7 +315,7 @@ class OnLoopback(Probed):
 
     def test_wrong_words(self):
         for args, words in (
-            ((), "which reflector"),
+            ((), "a reflector is required"),
             (("127.0.0.1", "--rate", "2000/s"), "--rate"),
             (("127.0.0.1", "--rate", "fast"), "not a rate"),
             (("127.0.0.1", "--dscp", "64"), "DSCP"),
