@@ -62,6 +62,10 @@
 	X(FLOW_NEGATIVE_VARIANCE, "noise: the variance comes out negative")                                            \
 	X(FLOW_VECTORS_LOST, "packets were lost in every vector")                                                      \
 	X(PATH_INCOMPLETE, "a part of the path has no result")                                                         \
+	X(CLOCK_ONE_WAY, "the clocks' difference is not bounded: packets of one direction only")                       \
+	X(CLOCK_STEPPED, "a clock was set just now")                                                                   \
+	X(CLOCK_MISPAIRED, "too many delays contradict those of the other direction")                                  \
+	X(CLOCK_CONTRADICTS, "packets there and back take less than no time: not of two clocks that run alike")        \
 	X(NOT_IN_LINE, "not in the line")                                                                              \
 	X(PEER_COULD_NOT_TELL, "the other point could not tell")                                                       \
 	X(OTHER, "not known to this version")
