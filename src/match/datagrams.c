@@ -104,15 +104,43 @@ static unsigned cut_to(const struct ow_cutter *c, const struct ow_identity *iden
 	return found;
 }
 
-void ow_cutter_cut(struct ow_cutter *cutter, const struct ow_identity *identity, const struct ow_datagram *datagram,
-                   struct ow_cut *ret_cut)
+/* Does the other capture show the first piece; or, of what must be a superframe, the second? One of them may be lost. */
+static bool begins_with(const struct ow_cutter *c, const struct ow_identity *identity,
+                        const struct ow_datagram *datagram, uint32_t size)
 {
-	uint64_t whole = ow_identity_of_part(identity, datagram, 0, datagram->len);
-	bool super = datagram->len > cutter->limit;
-	uint32_t best = 0;
+	uint32_t left = datagram->len - size;
+	return has(c->there, ow_identity_of_part(identity, datagram, 0, size)) ||
+	       (datagram->len > c->limit &&
+	        has(c->there, ow_identity_of_part(identity, datagram, size, left < size ? left : size)));
+}
+
+/*
+ * The size of a superframe of none of the usual sizes: GRO joins the last two datagrams of a transfer, too. 0 = none of
+ * the sizes that the other capture shows has half of its pieces there.
+ */
+static uint32_t seldom_size(const struct ow_cutter *c, const struct ow_identity *identity,
+                            const struct ow_datagram *datagram, struct ow_cut *cut)
+{
+	uint32_t best = 0, longest = datagram->len - 1 < c->limit ? datagram->len - 1 : c->limit;
+	double most = 0.5;
+	for (uint32_t size = (datagram->len - 1) / OW_CUTS_MAX + 1; size <= longest && most < 1; size++) {
+		if (!c->there->count[size] || !begins_with(c, identity, datagram, size))
+			continue;
+		double found = (double)cut_to(c, identity, datagram, size, cut) / cut->count;
+		if (found > most || (found == most && !best)) {
+			most = found;
+			best = size;
+		}
+	}
+	return best;
+}
+
+/* Tries the usual sizes. False: none of them has half of its pieces there; *ret_best is the one with most. */
+static bool cut_usually(struct ow_cutter *cutter, const struct ow_identity *identity,
+                        const struct ow_datagram *datagram, struct ow_cut *ret_cut, uint32_t *ret_best)
+{
 	unsigned most = 0;
-	if (!cutter->there || (datagram->len <= cutter->there->longest && has(cutter->there, whole)))
-		goto uncut;
+	*ret_best = 0;
 	for (unsigned i = 0; i < cutter->sizes; i++) {
 		unsigned which = (cutter->first + i) % cutter->sizes;
 		uint32_t size = cutter->size[which];
@@ -121,19 +149,32 @@ void ow_cutter_cut(struct ow_cutter *cutter, const struct ow_identity *identity,
 		unsigned found = cut_to(cutter, identity, datagram, size, ret_cut);
 		if (2 * found >= ret_cut->count) {
 			cutter->first = which;
-			return;
+			return true;
 		}
-		if (!best || found > most) {
-			best = size;
+		if (!*ret_best || found > most) {
+			*ret_best = size;
 			most = found;
 		}
 	}
-	/* All or most of it is lost, or the other capture shows superframes, too. */
-	if (super && best) {
-		cut_to(cutter, identity, datagram, best, ret_cut);
-		return;
+	return false;
+}
+
+void ow_cutter_cut(struct ow_cutter *cutter, const struct ow_identity *identity, const struct ow_datagram *datagram,
+                   struct ow_cut *ret_cut)
+{
+	uint64_t whole = ow_identity_of_part(identity, datagram, 0, datagram->len);
+	bool super = datagram->len > cutter->limit;
+	uint32_t best = 0;
+	if (cutter->there && (datagram->len > cutter->there->longest || !has(cutter->there, whole))) {
+		if (cut_usually(cutter, identity, datagram, ret_cut, &best))
+			return;
+		uint32_t seldom = seldom_size(cutter, identity, datagram, ret_cut);
+		/* Else all or most of it is lost, or the other capture shows superframes, too. */
+		if (seldom || (super && best)) {
+			cut_to(cutter, identity, datagram, seldom ? seldom : best, ret_cut);
+			return;
+		}
 	}
-uncut:
 	ret_cut->count = 1;
 	ret_cut->len = ret_cut->size = datagram->len;
 	ret_cut->id[0] = whole;

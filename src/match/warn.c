@@ -25,6 +25,7 @@
 #define FEW_UNSENT        3     /* .. and as many packets */
 #define MISSES_ALIKE      0.25  /* the share that is missing of what arrives here is at most four times as large */
 #define UNARRIVED_CHANCE  1e-3  /* the packets that were sent last are rather not lost each by itself */
+#define HEADERS_TO_CUT    54    /* bytes of IPv6 and TCP headers that are needed to cut superframes */
 #define HOLES_NAMED       4     /* of a capture, one by one */
 #define FRAGMENTS_ALL     0.8   /* at least this share of what arrived without having been sent */
 #define MANY_FRAGMENTS    0.001 /* share of fragments that came into being on the way */
@@ -539,6 +540,23 @@ static int warn_chance(struct ow_match *m, unsigned d)
 		way_name(d), text);
 }
 
+/* Too little is captured of TCP packets to cut superframes: nothing tells the place of their data. */
+static int warn_truncated_superframes(struct ow_match *m)
+{
+	const struct ow_match_pass *p = &m->pass;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		uint32_t here = p->tap[side].facts.longest_tcp, there = p->tap[!side].facts.longest_tcp;
+		if (!m->report.segments && p->plan.identity.hash_limit < HEADERS_TO_CUT && here > MTU_USUAL &&
+		    here > there && p->unmatched_frames[side] && p->unmatched_frames[!side])
+			return warn(m,
+			            "%s shows TCP packets of up to %u bytes, %s of %u at most: superframes, which "
+			            "cannot be cut because the captures are truncated after %u bytes of a packet, and "
+			            "count as lost and extra",
+			            name(side), here, name(!side), there, p->plan.identity.hash_limit);
+	}
+	return 0;
+}
+
 /* Superframes that are told from others by what something on the way rewrites. */
 static int warn_uncut(struct ow_match *m)
 {
@@ -707,6 +725,8 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_udp_superframes(m);
 	if (r == 0)
 		r = warn_uncut(m);
+	if (r == 0)
+		r = warn_truncated_superframes(m);
 	bool explained = m->warnings > before;
 	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0 && !explained; d++)
 		r = warn_unsent(m, d);

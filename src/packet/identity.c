@@ -36,8 +36,9 @@
 #define PTP_EVENT   319 /* ports */
 #define PTP_GENERAL 320
 
-#define TCP_SYN 0x02
-#define TCP_RST 0x04
+#define TCP_TO_FLAGS 14u /* bytes of the header */
+#define TCP_SYN      0x02
+#define TCP_RST      0x04
 
 /* Masks over bytes loaded little-endian: byte i of the header is bits 8i .. 8i+7. */
 #define KEEP_NO_PORTS    UINT64_C(0xffffffff00000000)
@@ -301,16 +302,18 @@ transport_of_few(const uint8_t *l4, uint32_t have, const struct ow_packet *packe
 	return transport_of(copy, have, packet, nat, length);
 }
 
-/* Whether this is a TCP segment with payload, and enough of its header is captured. */
+/* Whether this is a TCP segment with payload, and enough of its header is captured: all up to the flags. */
 static inline bool is_data(const struct ow_packet *packet, const struct extent *e)
 {
 	const uint8_t *l4 = packet->l4;
-	if (packet->proto != 6 || !l4 || packet->fragment || within(e, e->l4, 20) < 20 || packet->end - l4 < 20)
+	if (packet->proto != 6 || !l4 || packet->fragment || within(e, e->l4, TCP_TO_FLAGS) < TCP_TO_FLAGS ||
+	    packet->end - l4 < TCP_TO_FLAGS)
 		return false;
 	uint32_t header = (l4[12] >> 4) * 4u;
 	if (l4[13] & (TCP_SYN | TCP_RST) || header < 20 || header >= packet->l4_len)
 		return false;
-	return packet->end - l4 >= 20 + within(e, e->l4 + 20, header - 20);
+	uint32_t options = within(e, e->l4 + 20, header - 20);
+	return !options || packet->end - l4 >= 20 + options;
 }
 
 /* The id of its byte stream, and its byte range. */

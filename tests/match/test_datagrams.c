@@ -221,6 +221,30 @@ static void superframes_on_both_sides(void **state)
 	check(&truth);
 }
 
+/* B's card joins the last two datagrams of a transfer: of a size that no other superframe has. */
+static void superframes_of_any_size(void **state)
+{
+	(void)state;
+	static uint8_t data[3 * 1350];
+	uint64_t sent = 0;
+	for (uint32_t i = 0; i < BATCHES; i++) {
+		int64_t t = i * MS;
+		uint32_t size = 800 + i, last = size - 1 - i % 100; /* 400 sizes, each once */
+		for (uint32_t s = 0; s < 3; s++, sent++) {
+			fill(data, 1350);
+			put(OW_SIDE_A, &forth, t + s * US, (uint16_t)sent, data, 1350, WHOLE);
+			put(OW_SIDE_B, &forth, t + 100 * US + s * US, (uint16_t)sent, data, 1350, WHOLE);
+		}
+		fill(data, size + last);
+		put(OW_SIDE_A, &forth, t + 10 * US, (uint16_t)sent++, data, size, WHOLE);
+		put(OW_SIDE_A, &forth, t + 10 * US, (uint16_t)sent++, data + size, last, WHOLE);
+		put(OW_SIDE_B, &forth, t + 110 * US, (uint16_t)sent, data, size + last, WHOLE);
+	}
+	assert_int_equal(run(), 0);
+	const struct truth truth = {sent, 0};
+	check(&truth);
+}
+
 /* What is not there cannot be cut. */
 static void truncated_superframes_stay(void **state)
 {
@@ -252,6 +276,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nothing_but_superframes, setup, teardown),
 		cmocka_unit_test_setup_teardown(superframes_behind_nat, setup, teardown),
 		cmocka_unit_test_setup_teardown(superframes_on_both_sides, setup, teardown),
+		cmocka_unit_test_setup_teardown(superframes_of_any_size, setup, teardown),
 		cmocka_unit_test_setup_teardown(truncated_superframes_stay, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
