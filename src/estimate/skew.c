@@ -39,30 +39,19 @@ static void double_width(struct ow_skew *d)
 	d->width_ns *= 2;
 }
 
-static unsigned bin_of(struct ow_skew *d, int64_t time_ns)
+bool ow_skew_find(struct ow_skew *d, int64_t time_ns)
 {
+	if (!d->width_ns) {
+		d->start_ns = time_ns;
+		d->width_ns = FIRST_WIDTH_NS;
+	}
+	if (time_ns < d->start_ns)
+		return false; /* packets out of order at the start */
 	while ((time_ns - d->start_ns) / d->width_ns >= OW_SKEW_BINS)
 		double_width(d);
 	d->bin = (unsigned)((time_ns - d->start_ns) / d->width_ns);
 	d->bin_ns = d->start_ns + (int64_t)d->bin * d->width_ns;
-	return d->bin;
-}
-
-void ow_skew_add(struct ow_skew *d, enum ow_direction direction, int64_t time_ns, int64_t delay_ns)
-{
-	if (!d->width_ns) {
-		d->start_ns = d->bin_ns = time_ns;
-		d->width_ns = FIRST_WIDTH_NS;
-	}
-	if (time_ns < d->start_ns)
-		return; /* packets out of order at the start */
-	unsigned i = d->bin;
-	if (time_ns < d->bin_ns || time_ns - d->bin_ns >= d->width_ns)
-		i = bin_of(d, time_ns);
-	if (!d->count[direction][i]++ || delay_ns < d->least[direction][i]) {
-		d->least[direction][i] = delay_ns;
-		d->at_ns[direction][i] = time_ns;
-	}
+	return true;
 }
 
 /* Clock difference over time: from both directions if both have packets, else from one. */

@@ -20,8 +20,21 @@ struct ow_skew {
 };
 
 void ow_skew_init(struct ow_skew *drift);
+/* Finds the stretch of a time, and makes it the latest one. False: the time is before the first. */
+bool ow_skew_find(struct ow_skew *drift, int64_t time_ns);
+
 /* Adds a delay sample. time_ns: its time at A. */
-void ow_skew_add(struct ow_skew *drift, enum ow_direction direction, int64_t time_ns, int64_t delay_ns);
+static inline void ow_skew_add(struct ow_skew *drift, enum ow_direction direction, int64_t time_ns, int64_t delay_ns)
+{
+	bool same = (uint64_t)time_ns - (uint64_t)drift->bin_ns < (uint64_t)drift->width_ns;
+	if (__builtin_expect(!same, 0) && !ow_skew_find(drift, time_ns))
+		return;
+	unsigned i = drift->bin;
+	if (!drift->count[direction][i]++ || delay_ns < drift->least[direction][i]) {
+		drift->least[direction][i] = delay_ns;
+		drift->at_ns[direction][i] = time_ns;
+	}
+}
 
 /*
  * How many nanoseconds B's clock gains in a second (parts per billion), if there is certainly a drift: a straight line

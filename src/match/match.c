@@ -589,8 +589,8 @@ static uint64_t count_copies(struct ow_match *m)
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		uint32_t flows = ow_flow_table_count(m->pass.tap[side].flows);
 		for (uint32_t i = 0; i < flows; i++) {
-			const struct ow_flow_evidence *e = ow_directions_flow(m->pass.directions, side, i);
-			copies += e ? e->copies : 0;
+			if (ow_directions_flow(m->pass.directions, side, i))
+				copies += ow_directions_repeats(m->pass.directions, side, i)->copies;
 		}
 	}
 	return copies;

@@ -135,11 +135,10 @@ static void count_delay(struct ow_match_pass *p, const struct ow_pair *pair, enu
 		tell_pair(p, pair, direction, certainty, packets);
 }
 
-/* A packet unlike all others passed both points in these flows. */
-static void note_flow_pair(struct ow_match_pass *p, uint32_t a, uint32_t b)
+/* Which flow is which behind a translator is still to be learned, from packets unlike all others. */
+static bool learns_flow_pairs(const struct ow_match_pass *p)
 {
-	if (p->plan.identity.level == OW_LEVEL_NAT && !p->tap[OW_SIDE_A].pairs)
-		fail(p, ow_flow_pairs_note(&p->flow_pairs, a, b));
+	return p->plan.identity.level == OW_LEVEL_NAT && !p->tap[OW_SIDE_A].pairs;
 }
 
 static enum ow_direction current_direction(const struct ow_match_pass *p, const struct ow_flow_evidence *e)
@@ -151,6 +150,14 @@ static enum ow_direction current_direction(const struct ow_match_pass *p, const 
 	if (p->plan.rule == OW_ONE_WAY)
 		return p->plan.way;
 	return e->votes < 0 ? OW_B_TO_A : OW_A_TO_B;
+}
+
+/* Adds a match to the evidence of identical packets; packets < 0: takes it back. Both flows have evidence. */
+static void vote_repeats(struct ow_match_pass *p, const struct ow_pair *pair, int64_t later_ns, int64_t packets)
+{
+	for (unsigned side = 0; side < OW_SIDES; side++)
+		ow_flow_repeats_vote(ow_directions_repeats(p->directions, side, pair->record[side]->flow), later_ns,
+		                     packets);
 }
 
 static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty certainty)
@@ -167,10 +174,8 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	int64_t later_ns = a->untimed || b->untimed ? 0 : b->time_ns - a->time_ns; /* without times no vote */
 	ow_flow_evidence_vote(ea, later_ns, packets);
 	ow_flow_evidence_vote(eb, later_ns, packets);
-	if (pair->repeated || certainty == OW_UNSETTLED) {
-		ow_flow_evidence_alike(ea, later_ns, packets);
-		ow_flow_evidence_alike(eb, later_ns, packets);
-	}
+	if (pair->repeated || certainty == OW_UNSETTLED)
+		vote_repeats(p, pair, later_ns, packets);
 	enum ow_direction direction = current_direction(p, ea);
 	ea->counted[direction] += packets;
 	const struct ow_record *sent = pair->record[sender(direction)], *received = pair->record[!sender(direction)];
@@ -181,8 +186,8 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		ow_tcp_segments_note_cut(&p->pieces, direction, pair);
 	if (a->len && !(a->part & OW_PART_NAMED))
 		fail(p, ow_tcp_segments_note_pair(&p->pieces, pair));
-	if (certainty == OW_CERTAIN && !pair->alike && !pair->repeated)
-		note_flow_pair(p, a->flow, b->flow);
+	if (certainty == OW_CERTAIN && !pair->alike && !pair->repeated && learns_flow_pairs(p))
+		fail(p, ow_flow_pairs_note(&p->flow_pairs, a->flow, b->flow));
 	if (p->intervals)
 		fail(p, ow_intervals_match(p->intervals, direction, shown_time(p, sender(direction), sent->time_ns),
 		                           packets, p->tally[direction].reordered > reordered));
@@ -196,6 +201,7 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 {
 	struct ow_match_pass *p = arg;
+	bool flow_pairs = learns_flow_pairs(p);
 	for (const struct ow_meeting *m = meeting; m < meeting + count; m++) {
 		ow_directions_prefetch(p->directions, OW_SIDE_A, m->flow[OW_SIDE_A]);
 		ow_directions_prefetch(p->directions, OW_SIDE_B, m->flow[OW_SIDE_B]);
@@ -207,7 +213,8 @@ static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 			fail(p, -ENOMEM);
 			return;
 		}
-		note_flow_pair(p, m->flow[OW_SIDE_A], m->flow[OW_SIDE_B]);
+		if (flow_pairs)
+			fail(p, ow_flow_pairs_note(&p->flow_pairs, m->flow[OW_SIDE_A], m->flow[OW_SIDE_B]));
 		int64_t a_ns = m->time_ns[OW_SIDE_A], b_ns = m->time_ns[OW_SIDE_B];
 		int64_t later_ns = m->untimed ? 0 : b_ns - a_ns;
 		ow_flow_evidence_vote(ea, later_ns, 1);
@@ -221,10 +228,10 @@ static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 			tally->ambiguous++;
 			continue;
 		}
-		int64_t delay = shown_time(p, OW_SIDE_B, b_ns) - a_ns;
-		ow_tally_sample(tally, back ? -delay : delay, 1);
-		ow_skew_add(&p->skew, direction, a_ns, back ? -delay : delay);
-		ow_floor_add(&p->floor[direction], back ? -delay : delay);
+		int64_t forth = shown_time(p, OW_SIDE_B, b_ns) - a_ns, delay = back ? -forth : forth;
+		ow_tally_sample(tally, delay, 1);
+		ow_skew_add(&p->skew, direction, a_ns, delay);
+		ow_floor_add(&p->floor[direction], delay);
 	}
 }
 
@@ -241,8 +248,7 @@ static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty 
 	uint32_t packets = ow_tcp_segments_packets(&p->pieces, OW_SIDE_A, a);
 	if (!pair->repeated && !pair->alike) {
 		int64_t later_ns = a->untimed || b->untimed ? 0 : b->time_ns - a->time_ns;
-		ow_flow_evidence_alike(ea, later_ns, -(int64_t)packets);
-		ow_flow_evidence_alike(eb, later_ns, -(int64_t)packets);
+		vote_repeats(p, pair, later_ns, -(int64_t)packets);
 	}
 	/* A pair of another flow was counted, which goes the other way: its delay cannot be told. */
 	enum ow_direction direction = current_direction(p, ea);
@@ -260,8 +266,10 @@ static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flo
 	const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, flow);
 	if (p->plan.rule != OW_BY_VOTES)
 		return OW_A_TO_B;
-	return !e || (llabs(e->votes - e->alike_votes) < FEW_VOTES && !e->decided) ? OW_DIRECTIONS
-	                                                                           : current_direction(p, e);
+	if (!e)
+		return OW_DIRECTIONS;
+	bool few = llabs(e->votes - ow_directions_repeats(p->directions, side, flow)->votes) < FEW_VOTES;
+	return few && !e->decided ? OW_DIRECTIONS : current_direction(p, e);
 }
 
 /* Packets of the wire that a record stands for which only one side shows. */
@@ -436,7 +444,8 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 	int64_t t = record->time_ns, first = p->first_ns[!side];
 	p->unmatched_frames[side]++;
 	p->unmatched_fragments[side] += record->part & OW_PART_FRAGMENT && !copy;
-	e->copies += copy ? packets : 0;
+	struct ow_flow_repeats *repeats = ow_directions_repeats(p->directions, side, record->flow);
+	repeats->copies += copy ? packets : 0;
 	if (p->gaps[!side] && falls_silent(p, side, record, copy, e->direction, packets)) {
 		p->outside[side] += packets;
 		tell_single(p, side, record, OW_FATE_OUTSIDE, e->direction);
@@ -454,7 +463,7 @@ static void on_unmatched(void *arg, enum ow_side side, const struct ow_record *r
 		return;
 	}
 	e->missing += packets;
-	e->missing_copies += copy ? packets : 0;
+	repeats->missing += copy ? packets : 0;
 	if (p->intervals || p->events)
 		tell_single(p, side, record, fate_of(e, side, copy), e->direction);
 }
@@ -630,8 +639,9 @@ static void resolve_missing(struct ow_match_pass *p)
 				fail(p, -ENOMEM);
 				return;
 			}
-			count_single(p, side, fate_of(e, side, false), e->direction, e->missing - e->missing_copies);
-			count_single(p, side, fate_of(e, side, true), e->direction, e->missing_copies);
+			uint64_t copies = ow_directions_repeats(p->directions, side, i)->missing;
+			count_single(p, side, fate_of(e, side, false), e->direction, e->missing - copies);
+			count_single(p, side, fate_of(e, side, true), e->direction, copies);
 		}
 	}
 }

@@ -26,9 +26,33 @@ void ow_directions_free(struct ow_directions *directions)
 {
 	if (!directions)
 		return;
-	free(directions->flow[OW_SIDE_A]);
-	free(directions->flow[OW_SIDE_B]);
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		free(directions->flow[side]);
+		free(directions->repeats[side]);
+	}
 	free(directions);
+}
+
+static int make_room(struct ow_directions *d, enum ow_side side, uint32_t room)
+{
+	uint32_t had = d->room[side];
+	struct ow_flow_evidence *flow = aligned_alloc(OW_FLOW_EVIDENCE_BYTES, room * sizeof *flow);
+	struct ow_flow_repeats *repeats = malloc(room * sizeof *repeats);
+	if (!flow || !repeats) {
+		free(flow);
+		free(repeats);
+		return -ENOMEM;
+	}
+	if (had) {
+		memcpy(flow, d->flow[side], had * sizeof *flow);
+		memcpy(repeats, d->repeats[side], had * sizeof *repeats);
+	}
+	free(d->flow[side]);
+	free(d->repeats[side]);
+	d->flow[side] = flow;
+	d->repeats[side] = repeats;
+	d->room[side] = room;
+	return 0;
 }
 
 struct ow_flow_evidence *ow_directions_grow(struct ow_directions *d, enum ow_side side, uint32_t flow)
@@ -37,25 +61,19 @@ struct ow_flow_evidence *ow_directions_grow(struct ow_directions *d, enum ow_sid
 		uint32_t room = d->room[side] ? d->room[side] : FIRST_FLOWS;
 		while (room <= flow)
 			room *= 2;
-		struct ow_flow_evidence *grown = realloc(d->flow[side], room * sizeof *grown);
-		if (!grown)
+		if (make_room(d, side, room) < 0)
 			return NULL;
-		memset(grown + d->room[side], 0, (room - d->room[side]) * sizeof *grown);
-		d->flow[side] = grown;
-		d->room[side] = room;
 	}
-	for (; d->flows[side] <= flow; d->flows[side]++)
-		d->flow[side][d->flows[side]].direction = UNKNOWN;
+	for (; d->flows[side] <= flow; d->flows[side]++) {
+		d->flow[side][d->flows[side]] = (struct ow_flow_evidence){.direction = UNKNOWN};
+		d->repeats[side][d->flows[side]] = (struct ow_flow_repeats){0};
+	}
 	return &d->flow[side][flow];
 }
 
 void ow_directions_forget(struct ow_directions *directions)
 {
-	for (unsigned side = 0; side < OW_SIDES; side++) {
-		if (directions->room[side])
-			memset(directions->flow[side], 0, directions->room[side] * sizeof *directions->flow[side]);
-		directions->flows[side] = 0;
-	}
+	directions->flows[OW_SIDE_A] = directions->flows[OW_SIDE_B] = 0;
 }
 
 void ow_directions_restart(struct ow_directions *directions)
@@ -64,6 +82,7 @@ void ow_directions_restart(struct ow_directions *directions)
 		for (uint32_t i = 0; i < directions->flows[side]; i++) {
 			struct ow_flow_evidence *e = &directions->flow[side][i];
 			*e = (struct ow_flow_evidence){.direction = e->direction, .decided = e->decided};
+			directions->repeats[side][i] = (struct ow_flow_repeats){0};
 		}
 	}
 }
@@ -180,13 +199,14 @@ static void gather_pairs(struct decision *c)
 			if (!e->matched || !key)
 				continue;
 			struct group *pair = pair_of(&c->pairs, key);
+			const struct ow_flow_repeats *alike = &c->d->repeats[side][i];
 			unsigned o = orientation(key);
 			pair->matched[o] += (float)e->matched;
-			pair->unique[o] += (float)(e->matched - e->alike);
-			pair->votes[o] += (float)(e->votes - e->alike_votes);
-			pair->delay_sum[o] += (float)(e->delay_sum_ns - e->alike_sum_ns);
-			pair->alike_votes[o] += (float)e->alike_votes;
-			pair->alike_sum[o] += (float)e->alike_sum_ns;
+			pair->unique[o] += (float)(e->matched - alike->matched);
+			pair->votes[o] += (float)(e->votes - alike->votes);
+			pair->delay_sum[o] += (float)(e->delay_sum_ns - alike->delay_sum_ns);
+			pair->alike_votes[o] += (float)alike->votes;
+			pair->alike_sum[o] += (float)alike->delay_sum_ns;
 		}
 	}
 }
@@ -432,8 +452,9 @@ static void weigh_flows(const struct ow_directions *d, struct ow_direction_evide
 	for (unsigned side = 0; side < OW_SIDES; side++) {
 		for (uint32_t i = 0; i < d->flows[side]; i++) {
 			const struct ow_flow_evidence *e = &d->flow[side][i];
-			if (e->matched && e->unmatched > e->copies)
-				ret->only[side] += e->unmatched - e->copies;
+			uint64_t copies = d->repeats[side][i].copies;
+			if (e->matched && e->unmatched > copies)
+				ret->only[side] += e->unmatched - copies;
 		}
 	}
 }

@@ -14,27 +14,34 @@
  * takes its direction from its hosts, if the evidence allows; see ow_directions_decide.
  */
 
-/* Evidence on one flow of one side, filled while matching. */
+/* Evidence on one flow of one side, filled while matching: what every match counts, in one cache line. */
+#define OW_FLOW_EVIDENCE_BYTES 64
 struct ow_flow_evidence {
-	uint64_t matched;   /* packets that found their counterpart */
+	_Alignas(OW_FLOW_EVIDENCE_BYTES) uint64_t matched; /* packets that found their counterpart */
+	int64_t votes;                                     /* matches later at B minus matches later at A */
+	double delay_sum_ns;                               /* B minus A, over the matches */
+	uint64_t counted[OW_DIRECTIONS];                   /* matches that were counted for either direction */
 	uint64_t unmatched; /* packets that did not, though both captures covered their time */
-	uint64_t missing,
-		missing_copies; /* for the caller: unmatched packets, and further copies, whose time is settled */
-	uint64_t copies;        /* unmatched packets that repeat one that matched */
-	int64_t votes;          /* matches later at B minus matches later at A */
-	double delay_sum_ns;    /* B minus A, over the matches */
-	/* Of these, matches of identical packets: which is which, and so their votes, may follow from a wrong guess. */
-	uint64_t alike;
-	int64_t alike_votes;
-	double alike_sum_ns;
-	uint64_t counted[OW_DIRECTIONS]; /* matches that were counted for either direction */
-	uint8_t direction; /* enum ow_direction as decided, or OW_DIRECTIONS: not decided or unclassified */
-	bool decided;      /* the direction is final */
+	uint64_t missing;   /* for the caller: unmatched packets whose time is settled */
+	uint8_t direction;  /* enum ow_direction as decided, or OW_DIRECTIONS: not decided or unclassified */
+	bool decided;       /* the direction is final */
+};
+_Static_assert(sizeof(struct ow_flow_evidence) == OW_FLOW_EVIDENCE_BYTES, "one cache line");
+
+/* The part of this evidence that comes from identical packets; most flows have none. */
+struct ow_flow_repeats {
+	uint64_t copies;  /* unmatched packets that repeat one that matched */
+	uint64_t missing; /* for the caller: copies among the missing packets */
+	/* Matches of identical packets: which is which, and so their votes, may follow from a wrong guess. */
+	uint64_t matched;
+	int64_t votes;
+	double delay_sum_ns;
 };
 
 /* Open for ow_directions_flow, which runs for every match. */
 struct ow_directions {
 	struct ow_flow_evidence *flow[OW_SIDES];
+	struct ow_flow_repeats *repeats[OW_SIDES];
 	uint32_t flows[OW_SIDES], room[OW_SIDES];
 };
 
@@ -53,6 +60,13 @@ static inline struct ow_flow_evidence *ow_directions_flow(struct ow_directions *
 	return ow_directions_grow(directions, side, flow);
 }
 
+/* The evidence of identical packets of a flow that has evidence. */
+static inline struct ow_flow_repeats *ow_directions_repeats(struct ow_directions *directions, enum ow_side side,
+                                                            uint32_t flow)
+{
+	return &directions->repeats[side][flow];
+}
+
 /* Starts loading the evidence on a flow. */
 static inline void ow_directions_prefetch(const struct ow_directions *directions, enum ow_side side, uint32_t flow)
 {
@@ -69,11 +83,11 @@ static inline void ow_flow_evidence_vote(struct ow_flow_evidence *evidence, int6
 }
 
 /* Notes that a match that was counted is one of identical packets; packets < 0: that it is not, after all. */
-static inline void ow_flow_evidence_alike(struct ow_flow_evidence *evidence, int64_t delay_ns, int64_t packets)
+static inline void ow_flow_repeats_vote(struct ow_flow_repeats *repeats, int64_t delay_ns, int64_t packets)
 {
-	evidence->alike += (uint64_t)packets;
-	evidence->alike_votes += ((delay_ns > 0) - (delay_ns < 0)) * packets;
-	evidence->alike_sum_ns += (double)delay_ns * (double)packets;
+	repeats->matched += (uint64_t)packets;
+	repeats->votes += ((delay_ns > 0) - (delay_ns < 0)) * packets;
+	repeats->delay_sum_ns += (double)delay_ns * (double)packets;
 }
 
 /* Forgets counts but keeps decided directions, for another pass over the same captures with the same flow numbers. */

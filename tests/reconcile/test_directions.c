@@ -66,6 +66,13 @@ static void matched(struct world *w, const char *src, uint16_t sport, const char
 		ow_flow_evidence_vote(evidence(w, side, src, sport, dst, dport), delay_ns, packets);
 }
 
+static struct ow_flow_repeats *repeats(struct world *w, enum ow_side side, const char *src, uint16_t sport,
+                                       const char *dst, uint16_t dport)
+{
+	(void)evidence(w, side, src, sport, dst, dport);
+	return ow_directions_repeats(w->directions, side, number(w, side, src, sport, dst, dport));
+}
+
 static void unmatched(struct world *w, enum ow_side side, const char *src, uint16_t sport, const char *dst,
                       uint16_t dport, unsigned packets)
 {
@@ -329,7 +336,7 @@ static void matched_alike(struct world *w, const char *src, uint16_t sport, cons
 {
 	matched(w, src, sport, dst, dport, packets, delay_ns);
 	for (unsigned side = 0; side < OW_SIDES; side++)
-		ow_flow_evidence_alike(evidence(w, side, src, sport, dst, dport), delay_ns, packets);
+		ow_flow_repeats_vote(repeats(w, side, src, sport, dst, dport), delay_ns, packets);
 }
 
 static void identical_packets_do_not_decide(void **state)
@@ -343,12 +350,12 @@ static void identical_packets_do_not_decide(void **state)
 	/* One of them was no identical packet, after all. */
 	matched_alike(w, "10.1.0.3", 3, "10.2.0.3", 3, 1, 300 * US);
 	for (unsigned side = 0; side < OW_SIDES; side++)
-		ow_flow_evidence_alike(evidence(w, side, "10.1.0.3", 3, "10.2.0.3", 3), 300 * US, -1);
+		ow_flow_repeats_vote(repeats(w, side, "10.1.0.3", 3, "10.2.0.3", 3), 300 * US, -1);
 	assert_true(ow_directions_decide(w->directions, keys, OW_BY_VOTES, OW_A_TO_B) >= 0);
 	assert_int_equal(evidence(w, OW_SIDE_A, "10.1.0.1", 1, "10.2.0.1", 514)->direction, OW_A_TO_B);
 	assert_int_equal(evidence(w, OW_SIDE_A, "10.1.0.2", 2, "10.2.0.2", 502)->direction, OW_A_TO_B);
 	assert_int_equal(evidence(w, OW_SIDE_A, "10.2.0.1", 514, "10.1.0.1", 1)->direction, OW_B_TO_A);
-	assert_int_equal(evidence(w, OW_SIDE_A, "10.1.0.3", 3, "10.2.0.3", 3)->alike, 0);
+	assert_int_equal(repeats(w, OW_SIDE_A, "10.1.0.3", 3, "10.2.0.3", 3)->matched, 0);
 }
 
 int main(void)
