@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Places in a list by id, with open addressing; ids are uniform, so their bits are the hash. 0 = free. */
+/* An index of a list by id, with open addressing. Ids are uniform, so their bits are the hash. 0 = free. */
 static uint32_t *index_of(const struct ow_sighting *b, size_t bs, size_t *ret_room)
 {
 	size_t room = 16;
@@ -28,7 +28,7 @@ static uint32_t *index_of(const struct ow_sighting *b, size_t bs, size_t *ret_ro
 	return index;
 }
 
-/* Place plus one of an id in the list that the index is of, or 0. */
+/* The position of an id in the indexed list, plus one; 0 if it is not there. */
 static uint32_t find(const uint32_t *index, size_t room, const struct ow_sighting *stamps, uint64_t id)
 {
 	size_t at = id >> 11 & (room - 1);
@@ -44,9 +44,9 @@ int ow_fates_find(const struct ow_sighting *a, size_t as, const struct ow_sighti
 	uint32_t *index_a = index_of(a, as, &room_a), *index_b = index_of(b, bs, &room_b);
 	int64_t *delay = calloc(as + 1, sizeof *delay);
 	bool *uneven =
-		calloc(as + 1, sizeof *uneven); /* from this copy on, the points have different numbers of them */
+		calloc(as + 1, sizeof *uneven); /* from this copy on, the two points have different numbers of copies */
 	int r = index_a && index_b && delay && uneven ? 0 : -ENOMEM;
-	/* From the last: whether copies are ambiguous is known from the next copy, which comes later. */
+	/* Backwards: whether a copy is ambiguous depends on the next copy, which comes later. */
 	for (size_t i = r == 0 ? as : 0; i-- > 0;) {
 		uint64_t next = ow_copy_next(a[i].id);
 		uint32_t at = find(index_b, room_b, b, a[i].id), next_a = find(index_a, room_a, a, next);
@@ -77,7 +77,7 @@ void ow_fates_done(struct ow_fates *fates)
 	*fates = (struct ow_fates){0};
 }
 
-/* The packets that were looked at: how many, and the delays of those that arrived. */
+/* The packets that a baseline has seen: their number, and the delays of those that arrived. */
 struct looked {
 	int64_t *delay;
 	size_t delays;
@@ -138,7 +138,7 @@ int ow_baseline_direct(const struct ow_fates *fates, size_t memory, uint64_t see
 int ow_baseline_sampled(const struct ow_fates *fates, size_t memory, uint64_t seed, struct ow_estimate *ret_estimate,
                         struct ow_baseline_cost *ret_cost)
 {
-	/* The number of samples is binomial: 4 standard deviations of it stay free. */
+	/* The number of samples is binomial: 4 standard deviations are kept free. */
 	double room = floor((double)memory / OW_BASELINE_RECORD), wanted = fmax(0, room - 4 * sqrt(room));
 	double share = fates->count ? fmin(1, wanted / (double)fates->count) : 1;
 	uint64_t limit = share >= 1 ? UINT64_MAX : (uint64_t)(share * 0x1p64), key = ow_mix64(seed ^ 0x73616d706c65);
@@ -172,8 +172,8 @@ int ow_baseline_probes(const struct ow_fates *fates, size_t memory, uint64_t see
 	int64_t from = fates->count ? fates->sent[0].time_ns : 0;
 	double span = fates->count ? (double)(fates->sent[fates->count - 1].time_ns - from) : 0;
 	/*
-	 * Gaps of a Poisson process, from the first packet on; of probes that meet the same packet only the first
-	 * counts. The process has no memory: the next probe behind a packet comes a gap after it.
+	 * Probes follow a Poisson process from the first packet on. If several probes fall on the same packet, only the
+	 * first counts. The process has no memory: the next probe comes one random gap after the packet.
 	 */
 	double gap = probes ? span / (double)probes : 0, due = -gap * log1p(-ow_random_unit(&random));
 	for (size_t i = 0; i < fates->count && gap > 0; i++) {

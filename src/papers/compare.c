@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From two capture files to stamps, and all methods on them. */
+/* Reads two capture files into sightings, and runs all methods on them. */
 #include "papers/compare.h"
 
 #include "base/hash.h"
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The picture: sizes and seeds. */
+/* Sizes and seeds of the plot. */
 #define SWEEP_SIZES 5
 
-/* A packet at one point, and the number of its record: the order in which the point saw it. */
+/* A packet at one point, and the number of its record, which gives the order in which the point saw it. */
 struct numbered {
 	uint64_t number;
 	struct ow_sighting stamp;
@@ -48,7 +48,7 @@ static void list_done(struct list *list)
 	*list = (struct list){0};
 }
 
-/* A piece of a superframe stands for several packets of the wire: each is a packet with an id of its own. */
+/* A superframe stands for several packets of the wire: each segment is a packet with its own id. */
 static int collect(struct list *list, const struct ow_packet_event *event, enum ow_side side)
 {
 	int r = 0;
@@ -91,7 +91,7 @@ static int by_number(const void *a, const void *b)
 	return (x->stamp.id > y->stamp.id) - (x->stamp.id < y->stamp.id);
 }
 
-/* In the order of the capture, as the point saw them, and with copies told apart. Empties the list. */
+/* Sorts the packets into the order of the capture and gives copies different ids. Empties the list. */
 static int put_in_order(struct list *list, int64_t start_ns, struct ow_sighting **ret_stamps, size_t *ret_count)
 {
 	size_t count = list->count;
@@ -140,7 +140,7 @@ int ow_compare_open(const char *path_a, const char *path_b, const struct ow_comp
 		return ow_error_set(err, ENOMEM, "not enough memory");
 	c->options = *options;
 	struct ow_match_options match = options->match;
-	/* What synopses keep depends on the ids: the same in every run. */
+	/* The seed is fixed, because the content of synopses depends on the ids: it must be the same in every run. */
 	if (match.seed == 0)
 		match.seed = ow_mix64(options->seed) | 1;
 	match.on_packet = on_packet;
@@ -209,7 +209,7 @@ int ow_compare_run(struct ow_compare *compare, const struct ow_method_comparison
 
 /* -- over memory -------------------------------------------------------------------------------------------------- */
 
-/* Root mean square over the seeds; 0 means exact. Without a value in some run there is no point. */
+/* Root mean square over the seeds; 0 means exact. If a run gives no value, the point is omitted. */
 static int sweep_point(struct ow_compare *c, size_t method, size_t memory, ow_compare_point *tell, void *arg)
 {
 	struct ow_sweep_point point = {.name = ow_trial_name(method), .low = INFINITY};

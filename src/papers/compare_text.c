@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The comparison of methods for people and machines. The first table has errors relative to the exact value beside half
- * of the 95 % interval relative to the estimate, so that one sees whether a method knows how wrong it is; the second
- * what it costs. What a method cannot tell is a dash, with its reason below.
+ * Prints the comparison of methods as text and JSON. The first table shows the error relative to the exact value, and
+ * half of the 95 % interval relative to the estimate, so that one can see whether a method knows its error. The second
+ * table shows the costs. A dash stands for a value that a method cannot give; the reason is below the table.
  */
 #include "base/word.h"
 #include "papers/compare_text.h"
@@ -14,12 +14,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Columns of the tables: of their first part, and of each value; below this the table of costs is a short one. */
+/* Widths of the tables: of the first column, and of each value. Below this width the table of costs is a short one. */
 #define WIDTH_FIRST 19
 #define WIDTH_VALUE 15
 #define WIDTH_COSTS 80
 #define WIDTH_ALL   1000
-/* Exact quantiles are within this part of themselves. */
+/* Bytes of the text of a cell, and of a reason. */
 #define CELL   24
 #define REASON 200
 
@@ -36,7 +36,7 @@ struct column {
 
 #define COLUMNS 5
 
-/* As many as fit: the median last, and before it the others from the right. */
+/* As many columns as fit: the median is dropped last, before it the others from the right. */
 static int columns_of(const struct ow_method_comparison *c, const struct ow_compare_row *row, int width,
                       struct column ret_column[COLUMNS])
 {
@@ -53,7 +53,7 @@ static int columns_of(const struct ow_method_comparison *c, const struct ow_comp
 	return most < 1 ? 1 : most < n ? most : n;
 }
 
-/* Two significant digits at least, never in exponent form below 10000 %. */
+/* At least two significant digits, and no exponent below 10000 %. */
 static void percent_text(double ratio, bool sign, char text[CELL])
 {
 	double percent = 100 * ratio, size = fabs(percent);
@@ -85,7 +85,7 @@ static void bytes_text(double bytes, char text[CELL])
 	         bytes, unit[i]);
 }
 
-/* Half of an interval, in the five places of its column. */
+/* Half of an interval, in five characters. */
 static void half_text(double ratio, char text[CELL])
 {
 	if (ratio > 0 && ratio < 0.00005)
@@ -172,8 +172,8 @@ static void put_costs(FILE *out, const struct ow_method_comparison *c, int width
 }
 
 /*
- * "no p50, p99: the reason": what the row does not know for the same reason as its column `first`, which is the first
- * such. Empty if there is nothing to say at this column.
+ * "no p50, p99: the reason": the values that the row lacks for the same reason as its column `first`. Empty if `first`
+ * is not the first column with this reason.
  */
 static void reason_text(const struct ow_method_comparison *c, const struct ow_compare_row *row, int first,
                         char text[REASON])
@@ -198,7 +198,7 @@ static void reason_text(const struct ow_method_comparison *c, const struct ow_co
 	snprintf(text + length, REASON - (size_t)length, ": %s", ow_reason_text(reason));
 }
 
-/* Whether an earlier row (or an earlier column of it) has said the same. */
+/* Whether an earlier row, or an earlier column of this row, has printed the same. */
 static bool is_said(const struct ow_method_comparison *c, size_t row, const char *text)
 {
 	char other[REASON];

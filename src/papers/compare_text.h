@@ -5,9 +5,9 @@
 #include "papers/comparison.h"
 #include <stdio.h>
 
-/* A table for people: errors and their intervals, then what each method costs. */
+/* Prints tables: errors and their intervals, then the cost of each method. */
 void ow_report_compare_text(FILE *out, const struct ow_method_comparison *comparison, int width, bool colour);
-/* One JSON object as in the design document. */
+/* Prints one JSON object, as in the design document. */
 void ow_report_compare_json(FILE *out, const struct ow_method_comparison *comparison);
 
 #endif

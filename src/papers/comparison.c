@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* What the exact quantiles may be off by; and the last digits of sums. */
+/* The error of exact quantiles, and of the last digits of sums. */
 #define EXACT_WITHIN  1e-3
 #define DIGITS_WITHIN 1e-9
 

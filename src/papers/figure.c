@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frame of the figures: collects points and claims of a run, and writes them. */
+/* The framework of the figures: collects points and claims of a run, and writes them. */
 #include "papers/figure.h"
 
 #include "report/chart.h"
@@ -139,7 +139,7 @@ int ow_figure_write_plot(const struct ow_figure_run *run, const char *path, stru
 	return ow_chart_draw(&run->chart, path, err);
 }
 
-/* A word chooses figures: all, a paper (the part before the dash), one figure, or its parts a, b, ... or -PART. */
+/* A word selects figures: all, a paper (the part before the dash), one figure, or its parts a, b, ... or -PART. */
 static bool chooses(const char *word, const struct ow_figure *figure)
 {
 	size_t length = strlen(word);

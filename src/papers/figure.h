@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 /*
- * Figures and tables of the papers, recomputed. A figure is a function that produces points of named series and
- * statements of the paper beside our numbers; the frame writes CSV and a plot, prints the statements, shows progress.
+ * Recomputes figures and tables of the papers. A figure is a function that produces the points of named series, and
+ * claims: a statement of the paper and our number. The framework writes CSV and a plot, prints the claims, and shows
+ * progress.
  */
 struct ow_figure_run; /* one run of a figure */
 
@@ -21,40 +22,45 @@ struct ow_figure {
 	int (*run)(struct ow_figure_run *run, struct ow_error *err);
 };
 
-/* The figures of each paper, ended by one without a name. */
+/* The figures of each paper; the last entry has no name. */
 extern const struct ow_figure ow_figures_lda[], ow_figures_finecomb[], ow_figures_rda[], ow_figures_colate[],
 	ow_figures_mplane[];
 
-/* All figures that there are: those of each paper, one array after the other; ended by NULL. */
+/* All figures: an array for each paper; ended by NULL. */
 extern const struct ow_figure *const ow_figure_sets[];
 
-/* For the run functions. Seeds: figure seed + a counter of its own, so that each point can be repeated alone. */
+/*
+ * For the run functions. A seed is the figure's seed plus the function's own counter, so that each point can be
+ * repeated alone.
+ */
 uint64_t ow_figure_seed(const struct ow_figure_run *run);
-/* Fewer runs a point and smaller streams: seconds instead of minutes. */
+/* Use fewer runs for a point and smaller streams: seconds instead of minutes. */
 bool ow_figure_quick(const struct ow_figure_run *run);
-/* A folder of captures for figures that take real traffic where there is some; NULL = none. */
+/* A folder of captures, for figures that can use real traffic; NULL = none. */
 const char *ow_figure_traces(const struct ow_figure_run *run);
 /* A folder of Rocketfuel's maps, rocketfuel-AS.weights.intra; NULL = none. */
 const char *ow_figure_topologies(const struct ow_figure_run *run);
-/* A point of a series: value and its spread over the runs (low = high = y if there is none). */
+/* Adds a point of a series: the value and its spread over the runs (low = high = y if there is none). */
 int ow_figure_point(struct ow_figure_run *run, const char *series, double x, double y, double low, double high);
-/* A statement of the paper beside our number, and whether the two agree (as formulas.md says it should). */
+/* Adds a claim: a statement of the paper, our number, and whether the two agree (as formulas.md defines it). */
 int ow_figure_claim(struct ow_figure_run *run, const char *paper, const char *ours, bool agrees);
-/* Share of the work done, 0..1. */
+/* Reports the share of the work that is done, 0..1. */
 void ow_figure_progress(struct ow_figure_run *run, double done);
 
 /* -- the frame: for the command ----------------------------------------------------------------------------------- */
 
-/* Do the words choose this figure? all, a paper (the part before the dash), one figure, or its parts a, b, ... or
- * -PART. */
+/*
+ * Whether the words select this figure: all, a paper (the part before the dash), one figure, or its parts a, b, ... or
+ * -PART.
+ */
 bool ow_figure_chosen(const struct ow_figure *figure, char *const *word, int words);
-/* -EINVAL if one of the words chooses none; the line says what is near. */
+/* -EINVAL if one of the words selects no figure; the error suggests a similar name. */
 int ow_figure_check_words(char *const *word, int words, struct ow_error *err);
 
 struct ow_figure_options {
 	bool quick;
 	uint64_t seed;
-	/* Called now and then with the share done, 0..1; NULL = not wanted. */
+	/* Called repeatedly with the share done, 0..1; may be NULL. */
 	void (*on_progress)(void *arg, double done);
 	void *arg;
 	const char *traces;     /* folder of captures, or NULL */
@@ -66,16 +72,16 @@ struct ow_figure_claim {
 	bool agrees;
 };
 
-/* Computes the figure. On failure *ret_run stays as it was. */
+/* Computes the figure. On failure *ret_run is unchanged. */
 int ow_figure_compute(const struct ow_figure *figure, const struct ow_figure_options *options,
                       struct ow_figure_run **ret_run, struct ow_error *err);
 void ow_figure_free(struct ow_figure_run *run);
 const struct ow_figure_claim *ow_figure_claims(const struct ow_figure_run *run, size_t *ret_count);
 size_t ow_figure_points(const struct ow_figure_run *run);
 
-/* series,x,y,low,high: a row a point. On failure nothing stays at path. */
+/* Writes a row series,x,y,low,high for each point. On failure there is no file at path. */
 int ow_figure_write_csv(const struct ow_figure_run *run, const char *path, struct ow_error *err);
-/* Draws with gnuplot, as .svg or .png; -ENOENT when it is not installed. On failure nothing stays at path. */
+/* Plots with gnuplot, as .svg or .png; -ENOENT if gnuplot is not installed. On failure there is no file at path. */
 int ow_figure_write_plot(const struct ow_figure_run *run, const char *path, struct ow_error *err);
 
 #endif

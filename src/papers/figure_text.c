@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The papers' statements beside our numbers: text and JSON. */
+/* Prints the papers' statements and our numbers, as text and JSON. */
 #include "papers/figure_text.h"
 
 #include "base/format.h"
@@ -45,10 +45,13 @@ void ow_report_figures_text(FILE *out)
 		for (const struct ow_figure *f = *set; f->name; f++)
 			fprintf(out, "%-17s %s\n", f->name, f->title);
 	}
-	fputs("\noneway reproduce NAME... computes them, 'oneway reproduce --help' says more\n", out);
+	fputs("\noneway reproduce NAME... computes them; see 'oneway reproduce --help'\n", out);
 }
 
-/* Breaks a text into lines of at most width columns that begin at the column. The first is there already. */
+/*
+ * Breaks a text into lines of at most `width` columns that begin at `column`. The cursor is already there for the first
+ * one.
+ */
 static void put_wrapped(FILE *out, const char *text, int column, int width)
 {
 	size_t room = (size_t)(width - column);

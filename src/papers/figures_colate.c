@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Figures of the COLATE paper (Shahzad and Liu, SIGMETRICS 2014) about traces, sizes and storage: 2 to 5, 10 and the
- * tables; and the list of all.
+ * tables; and the list of all its figures.
  */
 #include "papers/figures_colate.h"
 
@@ -15,9 +15,9 @@
 #include <stdlib.h>
 
 /*
- * The paper's example: 1 MB, alpha 0.95, beta 0.05 give b = 19, m = 20, n = 455334, T = 8e10. It does not name t_min
- * and t_max; these are what equations 22 and 15 have them be. An epoch of the ICSI trace lasts 24.6 hours then, so that
- * a unit of time is T / (packets of an epoch) / (half an epoch).
+ * The paper's example: 1 MB, alpha 0.95, beta 0.05 give b = 19, m = 20, n = 455334, T = 8e10. The paper does not name
+ * t_min and t_max; these values follow from equations 22 and 15. An epoch of the ICSI trace then lasts 24.6 hours, so a
+ * unit of time is T / (packets of an epoch) / (half an epoch).
  */
 #define T_MIN       8.5e4
 #define T_MAX       3.5e6
@@ -29,12 +29,12 @@
 #define ICSI        1
 #define HIGH_ALPHA  0.99
 #define HIGH_BETA   0.01
-#define WINDOW_NS   100000000 /* of RLI's utilisation */
+#define WINDOW_NS   100000000 /* over which RLI measures utilisation */
 #define PROBE_BYTES 64
 
 /* -- figure 2 ----------------------------------------------------------------------------------------------------- */
 
-/* Ratios of what a flow put into a counter to the m-th part of its times, as a CDF. */
+/* Draws the CDF of the ratios of a flow's part of a counter to one m-th of the sum of its times. */
 static int ratio_points(struct ow_figure_run *run, const char *series, struct ow_colate_errors *ratios)
 {
 	int r = 0;
@@ -45,7 +45,7 @@ static int ratio_points(struct ow_figure_run *run, const char *series, struct ow
 	return r;
 }
 
-/* Adds the ratios of all counters of the flows from least to most packets. */
+/* Adds the ratios of all counters of the flows with `least` to `most` packets. */
 static int add_ratios(const struct ow_flow_traffic *traffic, uint64_t seed, uint64_t least, uint64_t most,
                       struct ow_colate_errors *ratios, struct ow_spread *mean)
 {
@@ -129,7 +129,7 @@ static int size_for(double megabytes, double alpha, double beta, struct ow_colat
 	                              .t_max = T_MAX,
 	                              .ratio = 1,
 	                              .m_min = OW_COLATE_SPREAD};
-	/* A stricter need can be met for larger flows only: t_min such that equation 22 can hold. */
+	/* Only larger flows can meet a stricter requirement: t_min is chosen so that equation 22 can hold. */
 	int r;
 	while ((r = ow_colate_size(&need, ret_size, err)) == -ERANGE && need.t_min < 1e3 * need.t_max)
 		need.t_min *= 1.01, need.t_max = fmax(need.t_max, need.t_min);
@@ -137,19 +137,19 @@ static int size_for(double megabytes, double alpha, double beta, struct ow_colat
 	return r;
 }
 
-/* Packets a second of a paper's trace. */
+/* Packets per second of a trace of the paper. */
 static double rate_of(const struct ow_colate_paper_trace *trace)
 {
 	return trace->packets / trace->seconds;
 }
 
-/* Seconds a unit of time, so that an epoch of T units lasts as long as the paper says. */
+/* Seconds per unit of time, so that an epoch of T units lasts as long as the paper says. */
 static double unit_s(void)
 {
 	return rate_of(&ow_colate_paper_traces[ICSI]) * ICSI_EPOCH * ICSI_EPOCH / 2 / PAPER_T;
 }
 
-/* Packets of an epoch when times count from its start: rate d^2 / 2 = T units. */
+/* Packets of an epoch if times count from its start: rate d^2 / 2 = T units. */
 static double epoch_packets(const struct ow_colate_paper_trace *trace, double T)
 {
 	return rate_of(trace) * sqrt(2 * T * unit_s() / rate_of(trace));
@@ -166,7 +166,7 @@ int ow_figure_colate_3(struct ow_figure_run *run, struct ow_error *err)
 		r = size_for(megabytes, 0.95, 0.05, &size, &t_min, err);
 		if (r < 0)
 			break;
-		/* A trace whose times count from its own start has a fixed sum of times, cut every T. */
+		/* If times count from the start of the trace, the sum of all times is fixed, and it is cut every T. */
 		double times = icsi->packets * icsi->seconds / unit_s() / 2, megabytes_a = megabytes * times / size.T;
 		double megabytes_b = megabytes * icsi->packets / epoch_packets(icsi, size.T);
 		origin[i > 0] = megabytes_a;
@@ -261,7 +261,7 @@ int ow_figure_colate_10(struct ow_figure_run *run, struct ow_error *err)
 
 /* -- figure 5, tables 2 and 3: traces ----------------------------------------------------------------------------- */
 
-/* Packets of each flow into ret_sizes. */
+/* Writes the number of packets of each flow into ret_sizes. */
 static int flow_sizes(const struct ow_flow_traffic *traffic, struct ow_colate_errors *ret_sizes)
 {
 	uint64_t *packets = calloc(traffic->flows, sizeof *packets);
@@ -326,7 +326,7 @@ int ow_figure_colate_table_2(struct ow_figure_run *run, struct ow_error *err)
 			snprintf(paper, sizeof paper,
 			         "%s: %.0f s, %.1f M packets, %.3g M flows (%.1f a flow), %.3g Mbit/s", p->name,
 			         p->seconds, p->packets / 1e6, p->flows / 1e6, p->packets / p->flows, p->mbps);
-			/* Heavy-tailed sizes: the mean of few flows scatters a lot. */
+			/* Sizes are heavy-tailed, so the mean of few flows varies a lot. */
 			agrees = fabs(packets / flows / (p->packets / p->flows) - 1) < 0.25 &&
 			         fabs(mbps / p->mbps - 1) < 0.3;
 		}
@@ -340,7 +340,7 @@ int ow_figure_colate_table_2(struct ow_figure_run *run, struct ow_error *err)
 	return r;
 }
 
-/* Regular packets for each probe with both pairs of limits. */
+/* The number of regular packets for each probe, for both pairs of limits. */
 static int per_probe(const struct ow_flow_traffic *traffic, uint64_t seed, double ret_per_probe[2],
                      struct ow_error *err)
 {
@@ -384,7 +384,7 @@ int ow_figure_colate_table_3(struct ow_figure_run *run, struct ow_error *err)
 		snprintf(text, sizeof text, "%.40s: %.4g and %.4g", traces.name[i], ours[0], ours[1]);
 		for (int x = 0; x < 2 && r == 0; x++)
 			r = ow_figure_point(run, traces.name[i], x + 1, ours[x], ours[x], ours[x]);
-		/* The paper's links are not known: only the limits can be checked. */
+		/* The rates of the paper's links are not known, so only the limits can be checked. */
 		if (r == 0)
 			r = ow_figure_claim(run, paper, text,
 			                    ours[0] >= 9.9 && ours[0] <= 301 && ours[1] >= 1.99 && ours[1] <= 10.1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * COLATE beside RLI (figure 11) and Count-Min (section 6.5), and two figures of our own: the error of the mean by size
- * of the flow at half a counter a flow, and with packets lost.
+ * COLATE compared with RLI (figure 11) and Count-Min (section 6.5), and two figures of our own: the error of the mean
+ * by flow size with half a counter per flow, and with lost packets.
  */
 #include "papers/figures_colate.h"
 
@@ -17,8 +17,8 @@
 #define PROBE_BYTES 64
 #define WINDOW_NS   (100 * OW_NS_PER_MS)
 #define VECTORS     15   /* of section 1.4: half, a quarter, ... of the packets */
-#define EXACT       1e-6 /* what rounding leaves of a relative error */
-#define HIGH        450  /* counters a flow of the high requirement: figures_colate_mean.c */
+#define EXACT       1e-6 /* the relative error that rounding leaves */
+#define HIGH        450  /* counters per flow of the high requirement: figures_colate_mean.c */
 
 /* -- figure 11 ---------------------------------------------------------------------------------------------------- */
 
@@ -55,7 +55,7 @@ static int rli_errors(const struct ow_flow_traffic *traffic, const struct ow_flo
 struct beside {
 	struct ow_colate_text rli[LIMITS], method[OW_COLATE_METHODS]; /* shares within 5 % */
 	double rli_sum[LIMITS], traces;
-	bool better[OW_COLATE_METHODS]; /* than either of RLI's, on all traces */
+	bool better[OW_COLATE_METHODS]; /* than both of RLI's, on all traces */
 };
 
 static int beside_one(struct ow_figure_run *run, const struct ow_colate_traces *traces, size_t i, struct beside *beside,
@@ -134,7 +134,9 @@ int ow_figure_colate_11(struct ow_figure_run *run, struct ow_error *err)
 
 /* -- Count-Min ---------------------------------------------------------------------------------------------------- */
 
-/* Errors of a flow's mean as the difference of two estimated sums, and as the estimate of the sum of differences. */
+/*
+ * Errors of a flow's mean: from the difference of two estimated sums, and from the estimate of the sum of differences.
+ */
 static int countmin_errors(const struct ow_flow_stream *stream, double per_flow, uint64_t seed, uint64_t least,
                            struct ow_colate_errors errors[2], struct ow_error *err)
 {
@@ -185,7 +187,7 @@ int ow_figure_colate_countmin(struct ow_figure_run *run, struct ow_error *err)
 	if (r < 0)
 		return r;
 	struct ow_colate_text text[2] = {{.length = 0}};
-	double shared = 0; /* within 5 % with as many counters as COLATE has */
+	double shared = 0; /* share within 5 % with as many counters as COLATE has */
 	for (int i = 0; i < 3 && r == 0; i++) {
 		struct ow_colate_errors errors[2] = {{0}};
 		r = countmin_errors(&stream, sizes[i], ow_figure_seed(run), OW_COLATE_LEAST, errors, err);
@@ -238,7 +240,7 @@ static const struct {
 } classes[] = {{"4-15", 4, 16}, {"16-63", 16, 64}, {"64-255", 64, 256}, {"256+", 256, UINT64_MAX}};
 enum { CLASSES = 4 };
 
-/* Median errors of each class; the share without a number counts as infinite. */
+/* The median error of each class; a flow without an estimate counts as an infinite error. */
 static int class_medians(const struct ow_flow_stream *stream, const struct ow_colate_params *params,
                          const struct ow_flows_options *options, double ret_median[CLASSES], struct ow_error *err)
 {
@@ -256,8 +258,8 @@ static int class_medians(const struct ow_flow_stream *stream, const struct ow_co
 }
 
 /*
- * 100,000 heavy-tailed flows, a tenth with --quick. Steady ones share the queue all the time and wait alike; those that
- * come and go meet it full or empty, and their means differ by more than the delays of one flow do.
+ * 100,000 heavy-tailed flows, a tenth with --quick. Steady flows are in the queue all the time and have similar delays.
+ * Flows that come and go find it full or empty, and their means differ by more than the delays within one flow.
  */
 static int heavy_traffic(const struct ow_figure_run *run, bool steady, struct ow_flow_traffic *ret_traffic,
                          struct ow_error *err)
@@ -279,7 +281,7 @@ static const struct {
 	const char *name;
 	enum ow_colate_method method;
 	double per_flow;
-	uint32_t banks; /* 0 = as usual */
+	uint32_t banks; /* 0 = the default */
 	enum ow_flow_estimator estimator;
 } ways[] = {
 	{"as published, 0.5 counters a flow", OW_COLATE_AS_PUBLISHED, OW_COLATE_OURS, 0, OW_FLOWS_COLATE},
@@ -319,7 +321,7 @@ static const char *medians_text(const double median[CLASSES], char text[120])
 	return text;
 }
 
-/* Median errors of all ways on one kind of traffic, without loss. */
+/* The median errors of all estimators on one kind of traffic, without loss. */
 static int try_ways(struct ow_figure_run *run, bool steady, double median[WAYS][CLASSES], struct ow_error *err)
 {
 	struct ow_flow_traffic traffic;
@@ -389,8 +391,8 @@ int ow_figure_colate_sizes(struct ow_figure_run *run, struct ow_error *err)
 /* -- loss --------------------------------------------------------------------------------------------------------- */
 
 /*
- * Banks for all packets, and for an eighth and a 64th of them: where a counter of all packets has lost one, that of
- * fewer may not have. The same number of counters in all.
+ * Banks for all packets, for an eighth, and for a 64th of them: if a counter of all packets has lost a packet, a
+ * counter of fewer packets may not have. The total number of counters stays the same.
  */
 static struct ow_colate_params layered(size_t flows, uint64_t seed)
 {
@@ -410,7 +412,7 @@ static struct ow_colate_params layered(size_t flows, uint64_t seed)
 	return params;
 }
 
-/* Section 1.4: vectors for a half, a quarter, ... of the packets, each as large as the one without loss. */
+/* Section 1.4: vectors for a half, a quarter, ... of the packets, each as large as the vector without loss. */
 static struct ow_colate_params vectors(size_t flows, uint64_t seed)
 {
 	struct ow_colate_params params = ow_colate_recording(OW_COLATE_HASHED_J, OW_COLATE_OURS, flows, seed);

@@ -2,9 +2,9 @@
 /*
  * Figures 6 and 8 of the COLATE paper: errors of the mean of a flow, between two points and in a triangle.
  *
- * The requirement (alpha, beta) enters by T: equation 22 lets it grow with (beta / k)^2, so that an epoch of the high
- * requirement holds 39 times fewer flows than one of the medium. What counts is the number of counters for each flow of
- * an epoch; here it is 11.4 for the medium one.
+ * The requirement (alpha, beta) determines T: by equation 22 it grows with (beta / k)^2, so that an epoch of the high
+ * requirement has 39 times fewer flows than one of the medium requirement. The error depends on the number of counters
+ * per flow of an epoch; here it is 11.4 for the medium requirement.
  */
 #include "papers/figures_colate.h"
 
@@ -31,7 +31,7 @@ static double per_flow(const struct requirement *q)
 
 /* -- figure 6 ----------------------------------------------------------------------------------------------------- */
 
-/* Shares within beta, by method; all over the traces. */
+/* Shares within beta, by method; all: over all traces. */
 struct shares {
 	struct ow_colate_text text[OW_COLATE_METHODS];
 	double least[OW_COLATE_METHODS];
@@ -126,7 +126,7 @@ static void triangle_done(struct triangle *t)
 		ow_flow_stream_done(&t->link[i]);
 }
 
-/* Six links with traffic like that of the ICSI trace, each with a queue of its own. */
+/* Six links with traffic like that of the ICSI trace, each with its own queue. */
 static int triangle_make(const struct ow_figure_run *run, struct triangle *t, struct ow_error *err)
 {
 	*t = (struct triangle){0};
@@ -164,7 +164,7 @@ static int triangle_make(const struct ow_figure_run *run, struct triangle *t, st
 	return r;
 }
 
-/* A vector for all that a point sends, one for all that it receives: whoever the others are. */
+/* Each point has one vector for all that it sends and one for all that it receives, independent of the other points. */
 struct corners {
 	struct ow_colate *sent[CORNERS], *received[CORNERS];
 };
@@ -232,7 +232,7 @@ static int compare_pairs(const struct triangle *t, const struct corners *c, stru
 	return r;
 }
 
-/* Recordings add up: what all sent is what all received. */
+/* Recordings add up: the sum of all that was sent equals the sum of all that was received. */
 static int compare_sums(const struct triangle *t, struct corners *c, struct ow_colate_errors *errors,
                         struct ow_error *err)
 {
@@ -258,7 +258,7 @@ static int figure_8(struct ow_figure_run *run, const struct requirement *q, stru
 	for (int m = 0; m < OW_COLATE_METHODS && r == 0; m++) {
 		enum ow_colate_method method = (enum ow_colate_method)m;
 		bool ours = ow_colate_is_ours(method);
-		/* A point sees two of the six links in each vector. */
+		/* Each vector of a point contains two of the six links. */
 		struct ow_colate_params params =
 			ow_colate_recording(method, ow_colate_method_counters(method, per_flow(q)),
 		                            ours ? flows : flows / CORNERS, ow_figure_seed(run));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Figures 7 and 9 of the COLATE paper: the standard deviation of a flow from its m counters. "Alone" is a flow that
- * shares its counters with nobody: what is left then is the scatter of m sums, which no number of virtual repetitions
- * takes away.
+ * shares its counters with no other flow. Its error is the scatter of m sums, which no number of virtual repetitions
+ * can remove.
  */
 #include "papers/figures_colate.h"
 
@@ -14,10 +14,10 @@
 #include <stdlib.h>
 
 #define REPETITIONS   1000 /* of figure 7 */
-#define MEAN_COUNTERS 1.4  /* counters a flow of our banks: enough for exact means */
+#define MEAN_COUNTERS 1.4  /* counters per flow of our banks: enough for exact means */
 #define COUNT_BITS    16
 
-/* The flows of a stream that are looked at, and their counters as if there were no others. */
+/* A sample of the flows of a stream, and their counters as if there were no other flows. */
 struct sample {
 	struct ow_flow_truth *truth;
 	size_t flows;
@@ -44,7 +44,7 @@ static void add_own(const struct sample *sample, const struct ow_colate_index *i
 	}
 }
 
-/* At most `most` flows of at least `least` packets. */
+/* Takes at most `most` flows of at least `least` packets. */
 static int sample_take(const struct ow_flow_stream *stream, uint64_t least, size_t most, uint64_t seed,
                        struct sample *ret_sample)
 {
@@ -89,7 +89,7 @@ static int alone_errors(const struct sample *sample, uint32_t repetitions, uint6
 	return r;
 }
 
-/* Of the sampled flows among all others. */
+/* Errors of the sampled flows among all other flows. */
 static int shared_errors(const struct ow_flow_stream *stream, const struct sample *sample, enum ow_colate_method method,
                          double per_flow, uint32_t repetitions, uint64_t seed, struct ow_colate_errors *errors,
                          struct ow_error *err)
@@ -108,8 +108,8 @@ static int shared_errors(const struct ow_flow_stream *stream, const struct sampl
 }
 
 /*
- * Ours: banks that give the means, and the rest of the counters as a vector whose counters are counted too, so that the
- * means can be taken out before squaring.
+ * Our method: banks give the means. The other counters are a vector with packet counts, so that the means can be
+ * subtracted before squaring.
  */
 static int ours_errors(const struct ow_flow_stream *stream, double per_flow, uint64_t least, uint64_t seed,
                        struct ow_colate_errors *errors, struct ow_error *err)

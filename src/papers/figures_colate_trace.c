@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces of the COLATE paper's figures: made traffic like the paper's, and captures. */
+/* Traces of the COLATE paper's figures: synthetic traffic like the paper's, and captures. */
 #include "papers/figures_colate.h"
 
 #include "base/hash.h"
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LARGEST  20000 /* packets of a made flow */
+#define LARGEST  20000 /* packets of a synthetic flow */
 #define TRAIN    4
 #define STEP     1.25 /* of the link's rate */
-#define FULLEST  2.5  /* load over the rate of the first link that is tried, times the step */
+#define FULLEST  2.5  /* the first link that is tried has this load relative to its rate, times the step */
 #define TRIES    120  /* 1.25^120 = 4e11 */
 #define HALVINGS 12
 
@@ -58,7 +58,7 @@ static bool is_capture(const char *name)
 	return dot && dot != name;
 }
 
-/* Names of the folder's captures, in order. */
+/* Adds the names of the captures in the folder, sorted. */
 static int add_captures(const char *folder, struct ow_colate_traces *traces, struct ow_error *err)
 {
 	struct dirent **entry;
@@ -96,7 +96,7 @@ int ow_colate_trace_traffic(const struct ow_figure_run *run, const struct ow_col
 	uint64_t seed = ow_mix64(ow_figure_seed(run) + 1000 * (i + 1));
 	if (*traces->path[i]) {
 		int r = ow_flow_traffic_read(traces->path[i], 0, seed, ret_traffic, err);
-		/* Times since the first packet, as the paper has them: COLATE with a random j adds up whole times. */
+		/* Times count from the first packet, as in the paper: COLATE with a random j adds up whole times. */
 		int64_t first_ns = r < 0 ? 0 : ret_traffic->packet[0].time_ns;
 		for (size_t p = 0; r == 0 && p < ret_traffic->packets; p++)
 			ret_traffic->packet[p].time_ns -= first_ns;
@@ -119,7 +119,7 @@ int ow_colate_trace_traffic(const struct ow_figure_run *run, const struct ow_col
 
 int ow_colate_traces_claim(struct ow_figure_run *run, const struct ow_colate_traces *traces)
 {
-	char text[300] = "made traffic like these";
+	char text[300] = "synthetic traffic like these";
 	size_t length = strlen(text);
 	for (size_t i = OW_COLATE_MADE; i < traces->count; i++)
 		length += (size_t)snprintf(text + length, sizeof text - length, "%s%.30s",
@@ -129,7 +129,9 @@ int ow_colate_traces_claim(struct ow_figure_run *run, const struct ow_colate_tra
 	return ow_figure_claim(run, "three traces: CHIC (backbone), ICSI (enterprise), DC (data centre)", text, true);
 }
 
-/* One queue: 1 when it drops at most so much (then the stream stays), 0 when more, or -errno. */
+/*
+ * Tries one queue. Returns 1 if it drops at most the share `loss` (the stream is kept), 0 if it drops more, or -errno.
+ */
 static int try_red(const struct ow_flow_traffic *traffic, double utilisation, double loss, uint64_t seed,
                    struct ow_flow_path *ret_path, struct ow_flow_stream *ret_stream, struct ow_error *err)
 {
@@ -156,7 +158,7 @@ int ow_colate_red(const struct ow_flow_traffic *traffic, double loss, uint64_t s
 	}
 	if (r == 0)
 		return ow_error_set(err, ERANGE, "no link is fast enough for these packets");
-	/* With loss, closer to it. */
+	/* With loss, finer steps get closer to the wanted share. */
 	double good = utilisation, bad = utilisation * STEP;
 	for (int i = 0; i < HALVINGS && loss > 0 && r == 1; i++) {
 		struct ow_flow_stream closer;

@@ -12,7 +12,7 @@
 
 #define BITS       48
 #define CHECK_BITS 16
-#define FEW        30 /* flows of the wanted size that make a CDF */
+#define FEW        30 /* fewest flows of the wanted size for a CDF */
 
 const char *const ow_colate_method_name[OW_COLATE_METHODS] = {"as published", "hashed j", "banks+cg",
                                                               "banks+cg, as many counters"};
@@ -96,7 +96,7 @@ static bool is_whole(const struct ow_colate_layer *layer)
 	return layer->first == 0 && layer->last == OW_COLATE_SHARE;
 }
 
-/* Packets that were received of each layer's share, as flow counts have them. loads: one for each flow of truth. */
+/* Counts the received packets of each layer's share, as flow counts do. loads: one for each flow of truth. */
 static int count_shares(const struct ow_flow_stream *stream, const struct ow_colate_params *params,
                         struct ow_flow_load *loads)
 {
@@ -123,7 +123,7 @@ static int count_shares(const struct ow_flow_stream *stream, const struct ow_col
 	return r;
 }
 
-/* Loads of all flows of truth, in their order. */
+/* The loads of all flows of truth, in their order. */
 static struct ow_flow_load *make_loads(const struct ow_flow_truth *truth, size_t flows)
 {
 	struct ow_flow_load *loads = calloc(flows + 1, sizeof *loads);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Figures 4 to 7 of the FineComb paper (finecomb.h) and its table of recovery times; 8 and 9 are in
- * figures_finecomb_analysis.c. FineComb's loss is counted where C_A >= C_B, as printed; without a stash and for an LDA
- * over all buckets; our estimate is shown beside it.
+ * figures_finecomb_analysis.c. FineComb's loss is estimated from buckets with C_A >= C_B, as printed; without a stash,
+ * and for an LDA, from all buckets. Our estimate is shown in addition.
  */
 #include "papers/figures_finecomb.h"
 
@@ -17,7 +17,7 @@
 struct seen {
 	const char *suffix;
 	struct ow_spread first, worst, minus,
-		rate; /* of what the figure is about: at the least rho, the largest, ... */
+		rate; /* error of the quantity of the figure: at the smallest rho, the largest, ... */
 	double most_off;
 };
 
@@ -127,7 +127,8 @@ static int run_4c(struct ow_figure_run *run, struct ow_error *err)
 /* -- figure 5: the mean against LDA -------------------------------------------------------------------------------- */
 
 struct versus {
-	struct ow_spread lda_low, lda_high, plus_high, finecomb; /* LDA at the middle and the largest rho; the worst */
+	/* LDA at the middle and the largest rho; the worst of FineComb */
+	struct ow_spread lda_low, lda_high, plus_high, finecomb;
 };
 
 static int put_versus(struct ow_figure_run *run, const struct ow_comb_setting *s, const struct ow_comb_point *p,
@@ -207,7 +208,8 @@ static int run_5f(struct ow_figure_run *run, struct ow_error *err)
 /* -- figure 6: small losses ---------------------------------------------------------------------------------------- */
 
 struct losses_seen {
-	struct ow_spread middle, worst, worst_ours, lda; /* FineComb up to rho 0.0012, and above; ours; LDA's worst */
+	/* FineComb up to rho 0.0012, and above; our estimate; the worst of LDA */
+	struct ow_spread middle, worst, worst_ours, lda;
 	char name[32];
 	struct ow_spread small; /* up to rho 1e-4 */
 };
@@ -342,7 +344,10 @@ static int run_7b(struct ow_figure_run *run, struct ow_error *err)
 }
 /* -- the table of recovery times ----------------------------------------------------------------------------------- */
 
-/* All stash entries drifted; M = (2000 - W)/2, as both points have buckets. The least of some repetitions, ms. */
+/*
+ * All stash entries have drifted; M = (2000 - W)/2, because both points have buckets. The smallest time of some
+ * repetitions, in ms.
+ */
 static int time_recovery(uint32_t stash, uint64_t seed, double *ret_ms, struct ow_error *err)
 {
 	const struct ow_finecomb_params params = {1, {{(2000 - stash) / 2, UINT32_MAX, stash / OW_STASHES}}};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures 8 and 9 of the FineComb paper: how large the stash and the sample should be, by its analysis. */
+/* Figures 8 and 9 of the FineComb paper: the best sizes of the stash and of the sample, by its analysis. */
 #include "papers/figures_finecomb.h"
 
 #include "estimate/distribution.h"
@@ -12,7 +12,7 @@ static double poisson(double w, double lambda)
 	return lambda > 0 ? 1 - ow_gamma_p(w + 1, lambda) : 1;
 }
 
-/* E[X] / (p G), equation (16): drift and loss are the expected sampled packets of each. */
+/* E[X] / (p G), equation (16): drift and loss are the expected numbers of sampled packets of each. */
 static double useful_share(double buckets, double stash, double drift, double loss)
 {
 	double hit = 1 - 1 / buckets;
@@ -20,7 +20,7 @@ static double useful_share(double buckets, double stash, double drift, double lo
 	       (poisson(stash, drift) + exp(-drift / buckets - stash * log(hit)) * (1 - poisson(stash, hit * drift)));
 }
 
-/* The stash with the largest share; draws the curve. */
+/* Draws the curve and finds the stash with the largest share. */
 static int curve_8(struct ow_figure_run *run, double storage, double drift, double loss, double *ret_best)
 {
 	char name[64];
@@ -48,7 +48,7 @@ int ow_figure_finecomb_8(struct ow_figure_run *run, struct ow_error *err)
 	for (int i = 0; i < 12 && !r; i++) {
 		double x = 20 * (i % 6 + 1), drift = i < 6 ? 100 : x, loss = i < 6 ? x : 100, best = 0;
 		if (i == 10)
-			continue; /* both 100: drawn already */
+			continue; /* both are 100: already drawn */
 		r = curve_8(run, S, drift, loss, &best);
 		if (drift + loss < S) {
 			fits++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structures that watch a trace with loss and reordering, and their errors: a point of FineComb's figures. */
+/* A point of FineComb's figures: structures that record a trace with loss and reordering, and their errors. */
 #include "papers/figures_finecomb.h"
 
 #include "base/hash.h"
@@ -17,7 +17,7 @@
 const struct ow_sim_model ow_comb_weibull = {.kind = OW_SIM_WEIBULL, .a = 6646.3, .b = 0.6}; /* mean 10 us */
 const struct ow_sim_model ow_comb_pareto = {.kind = OW_SIM_PARETO, .a = 6666.7, .b = 3};
 
-/* Reordering ratios: a quarter of each drifts over the one boundary. Quick: every other one. */
+/* Reordering ratios: a quarter of each drifts over the boundary at hand. With --quick, every other one. */
 static const double rhos[] = {OW_COMB_LEAST_RHO, 1.2e-5, 4e-5, 1.2e-4, 4e-4, 1.2e-3, 4e-3};
 #define RHOS (sizeof rhos / sizeof *rhos)
 
@@ -73,7 +73,7 @@ static int make_lda(const struct ow_lda_params *params, uint64_t seed, struct ow
 	return r;
 }
 
-/* What is known of loss and reordering: rates for one bank, ranges for several. */
+/* The known ranges of loss and reordering: rates for one bank, ranges for several. */
 static const double range[2] = {1e-4, 0.01};
 
 /* An LDA has 1.5 (M + W/2) buckets: its buckets are 2/3 as large, and both points have them. */
@@ -160,7 +160,7 @@ static void add_error(struct ow_spread *s, const struct ow_value *v, double trut
 		ow_spread_add(s, 100 * fabs(v->value - truth) / truth);
 }
 
-/* The LDA paper's loss: the difference of all counters, of those sampled. */
+/* The loss of the LDA paper: the difference of all counters, of the sampled packets. */
 static void add_lda_loss(struct ow_spread *s, const struct ow_synopsis *a, const struct ow_synopsis *b, double truth)
 {
 	const struct ow_lda *x = (const struct ow_lda *)a, *y = (const struct ow_lda *)b;
@@ -190,7 +190,7 @@ static int evaluate_lda(const struct ow_view *a, const struct ow_view *b, const 
 	return r;
 }
 
-/* The loss that a bank of the four is tuned to: the one whose sampling share it has. */
+/* The loss that one of the four banks is tuned to, from its sampling share. */
 static double tuned_loss(const struct ow_finecomb_bank *bank)
 {
 	for (int i = 0; i < 4; i++)
@@ -200,7 +200,9 @@ static double tuned_loss(const struct ow_finecomb_bank *bank)
 	return range[0];
 }
 
-/* Section 3.5: of the banks' estimates, where C_A >= C_B, the one that is closest to what its bank is tuned to. */
+/*
+ * Section 3.5: of the banks' estimates with C_A >= C_B, the one that is closest to the loss that its bank is tuned to.
+ */
 static int closest_bank(const struct ow_finecomb *a, const struct ow_finecomb *b, double *ret_loss)
 {
 	struct ow_recovery recovery;

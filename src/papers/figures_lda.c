@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Figures 4 to 6 of the LDA paper (lda.h): one second of 5 million packets, 0.2 us mean delay. A trace keeps its
- * delays, levels of loss are imposed on it, and LDAs with different seeds watch all at once; nothing is stored but the
- * delays. As in the paper alpha = 0.5 and the standard deviation is F - mu^2; the centred one is shown beside it.
+ * Figures 4 to 6 of the LDA paper (lda.h): one second of 5 million packets, 0.2 us mean delay. The delays of a trace
+ * stay the same while different losses are imposed on it, and LDAs with different seeds record it at the same time;
+ * only the delays are stored. As in the paper, alpha = 0.5 and the standard deviation is F - mu^2; the centred one is
+ * shown in addition.
  */
 #include "base/hash.h"
 #include "estimate/lda_estimate.h"
@@ -35,7 +36,7 @@ static const struct shape {
 static const double losses[] = {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2};
 #define LOSSES (sizeof losses / sizeof *losses)
 
-/* What the LDAs of a point found, one entry a run. */
+/* The results of the LDAs of a point, one entry for each run. */
 struct found {
 	unsigned runs;
 	double mean_ns, stddev_ns; /* the truth */
@@ -166,7 +167,10 @@ static struct ow_spread sample_size(const struct found *f)
 
 static size_t packets_of(const struct ow_figure_run *run)
 {
-	/* The samples depend on the loss ratio and the buckets, not on the packets: a fifth shows the same. */
+	/*
+	 * The number of samples depends on the loss ratio and the buckets, not on the number of packets: a fifth is
+	 * enough.
+	 */
 	return ow_figure_quick(run) ? 1000000 : 5000000;
 }
 
@@ -189,7 +193,7 @@ static int watch_single(const struct ow_figure_run *run, const struct ow_trace *
 	return r < 0 ? r : watch(t, &params, &(struct ow_sim_loss){loss, 0}, runs_of(run), seed, NULL, found, err);
 }
 
-/* A claim "at most bound" beside the worst (or only) point. */
+/* Adds a claim "at most bound" with the worst (or only) point. */
 static int claim_below(struct ow_figure_run *run, const char *paper, const struct ow_spread *s, double bound)
 {
 	char text[80];
@@ -352,7 +356,7 @@ static int tune_setup(const struct ow_trace *t, size_t k, double loss, struct ow
 	                   ret_params, err);
 }
 
-/* at: the two-bank LDA at each loss, for the claims. */
+/* at: the two-bank LDA at each loss, used by the claims. */
 static int sweep_5(struct ow_figure_run *run, enum quantity q, struct ow_spread *at, struct ow_error *err)
 {
 	struct ow_trace t = {0};
@@ -382,7 +386,7 @@ static int sweep_5(struct ow_figure_run *run, enum quantity q, struct ow_spread 
 	return r;
 }
 
-/* The two-bank LDA at losses 1e-4, 1e-3, 0.01, 0.1, 0.2 as a text. */
+/* The two-bank LDA at losses 1e-4, 1e-3, 0.01, 0.1, 0.2, as text. */
 static const size_t shown[] = {0, 3, 6, 9, 10};
 static int claim_5(struct ow_figure_run *run, const char *paper, const struct ow_spread *at, const char *unit,
                    bool agrees)
@@ -425,11 +429,14 @@ static int run_5c(struct ow_figure_run *run, struct ow_error *err)
 
 /* -- figure 6: active probes --------------------------------------------------------------------------------------- */
 
-static const double probe_rate[PROBE_RATES] = {1, 7, 144, 10000}; /* in the interval of a second */
+static const double probe_rate[PROBE_RATES] = {1, 7, 144, 10000}; /* per interval of a second */
 static const char *const probe_name[PROBE_RATES] = {"probes, 1 Hz", "probes, 7 Hz", "probes, 144 Hz",
                                                     "probes, 10000 Hz"};
 
-/* A Poisson number of probes at random times; lost if the packet at that time was, with a delay of their own. */
+/*
+ * A Poisson number of probes at random times. A probe is lost if the packet at that time was lost; it has its own
+ * delay.
+ */
 static void probe(const struct ow_trace *t, const uint8_t *missing, unsigned k, struct ow_random *random,
                   struct found *f)
 {
@@ -444,7 +451,7 @@ static void probe(const struct ow_trace *t, const uint8_t *missing, unsigned k, 
 	}
 	double mean = got > 0 ? sum / got : 0;
 	double stddev = got > 1 ? sqrt(fmax(0, squares - mean * sum) / (got - 1)) : 0;
-	/* Nothing measured counts as an error of 100 %, as the paper's figure has it. */
+	/* If nothing was measured, the error is 100 %, as in the paper's figure. */
 	ow_spread_add(&f->probes[k], got);
 	ow_spread_add(&f->probe_mean[k], 100 * fabs(mean - f->mean_ns) / f->mean_ns);
 	ow_spread_add(&f->probe_stddev[k], 100 * fabs(stddev - f->stddev_ns) / f->stddev_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Figure 9 of the paper on LDA and MPLANE: what upgrading routers saves on maps of networks. The paper draws Sprint (AS
- * 1239) and says that five others are similar; all six are here.
+ * Figure 9 of the paper on LDA and MPLANE: how many probe hops upgraded routers save on maps of networks. The paper
+ * shows Sprint (AS 1239) and says that five others are similar; all six are here.
  */
 #include "plane/plan.h"
 #include "base/format.h"
@@ -91,7 +91,7 @@ static int study_make(struct ow_figure_run *run, const char *as, struct study *r
 	return r;
 }
 
-/* The figures can be asked for where there are no maps: nothing is computed then, and that agrees with nothing. */
+/* Without maps nothing is computed, and the claim says so. */
 static bool has_maps(const struct ow_figure_run *run)
 {
 	return ow_figure_topologies(run);
@@ -103,7 +103,7 @@ static int claim_no_maps(struct ow_figure_run *run)
 	                       "not computed: the maps are not here (--topologies DIR)", false);
 }
 
-/* A value of the random plans at a step: mean, least, most over the runs. */
+/* A value of the random plans at a step: mean, smallest and largest over the runs. */
 struct over_runs {
 	double mean, low, high;
 };
@@ -125,7 +125,7 @@ static struct over_runs random_hops(const struct study *study, uint32_t step)
 	return all;
 }
 
-/* Of the mean hops of a segment. */
+/* The mean hops of a segment. */
 static struct over_runs random_granularity(const struct study *study, uint32_t step)
 {
 	struct over_runs all = {0, INFINITY, 0};
@@ -155,7 +155,7 @@ static int draw_hops(struct ow_figure_run *run, const struct study *study)
 	return r;
 }
 
-/* The first step with at most so many probe hops. */
+/* The first step with at most this many probe hops. */
 static uint32_t first_below(const struct study *study, double hops)
 {
 	uint32_t i = 0;
@@ -180,7 +180,7 @@ static int claim_sprint_hops(struct ow_figure_run *run, const struct study *stud
 	return r;
 }
 
-/* What any upgrade leaves: the links. */
+/* The links are what remains after all upgrades. */
 static int claim_some(struct ow_figure_run *run, const struct study *study)
 {
 	uint32_t upgrades = (uint32_t)lround(SOME * study->routers);
@@ -237,7 +237,7 @@ static int show_hops(struct ow_figure_run *run, const char *as, struct ow_error 
 
 /* -- granularity -------------------------------------------------------------------------------------------------- */
 
-/* The longest and the shortest segment, of the random orders those of any run. */
+/* The longest and the shortest segment; for the random orders, over all runs. */
 static int draw_ends(struct ow_figure_run *run, const struct study *study, uint32_t step)
 {
 	const struct ow_paths_measure *paper = &study->paper[step].measure, *beam = &study->beam[step].measure;
@@ -273,7 +273,7 @@ static int draw_granularity(struct ow_figure_run *run, const struct study *study
 	return r;
 }
 
-/* Each pair of routers once, over the one of its shortest paths that has the fewest hops. */
+/* Counts each pair of routers once, over its shortest path with the fewest hops. */
 static int mean_of_pairs(const struct study *study, double *ret_mean, struct ow_error *err)
 {
 	struct ow_paths *paths = NULL;
@@ -322,7 +322,7 @@ static int claim_granularity(struct ow_figure_run *run, const struct study *stud
 	uint32_t upgrades = (uint32_t)lround(study->routers / 6.0);
 	const struct ow_paths_measure *none = &study->paper[0].measure, *with = &study->paper[upgrades].measure;
 	double all = study->paper[study->routers].measure.mean, random = random_granularity(study, upgrades).mean;
-	/* Of the way from none upgraded to all. */
+	/* The share of the improvement from no router upgraded to all. */
 	double share = (none->mean - with->mean) / (none->mean - all);
 	double slower = (none->mean - random) / (none->mean - all);
 	char ours[240];

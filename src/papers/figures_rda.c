@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Figures of the RDA paper (rda.h) about decoding: 6, and 1 to 5 of the supplement; and RDA as published beside the
- * corrected one. Packets that both points saw cancel in the difference bit by bit (tests/reconcile/test_rda_peel.c), so
- * only the differences are made here, and a data set is but a seed.
+ * Figures of the RDA paper (rda.h) about decoding: 6, and 1 to 5 of the supplement; and RDA as published compared with
+ * the corrected one. Packets that both points saw cancel in the difference bit by bit
+ * (tests/reconcile/test_rda_peel.c), so only the differences are generated here, and data sets differ only in the seed.
  */
 #include "papers/figures_rda.h"
 
@@ -28,7 +28,7 @@ struct decoding {
 	struct ow_spread share;    /* of the differences that were decoded, % */
 	struct ow_spread complete; /* 100 or 0 % */
 	struct ow_spread capped;
-	double us; /* the least: what disturbs only ever adds */
+	double us; /* the smallest of all runs: disturbances can only add time */
 };
 
 static double now_us(void)
@@ -38,7 +38,7 @@ static double now_us(void)
 	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-/* One table pair with these differences, half of them lost; wrongly decoded ids do not count. */
+/* Decodes one pair of tables with these differences, half of them lost. Wrongly decoded ids do not count. */
 static int decode_once(const struct ow_rda_params *params, size_t differences, bool published, uint64_t seed,
                        struct decoding *d)
 {
@@ -63,7 +63,7 @@ static int decode_once(const struct ow_rda_params *params, size_t differences, b
 		r = ow_rda_peel(a, b, &options, &peel);
 		if (!r) {
 			d->us = fmin(d->us, now_us() - from);
-			/* With the caches, ids that were never sent show themselves. */
+			/* With the caches, ids that were never sent can be recognised. */
 			size_t found_a, found_b;
 			r = ow_rda_erase(a, peel.lost, peel.losts, p, lost, &found_a);
 			if (!r)
@@ -93,7 +93,10 @@ static int decode_many(const struct ow_rda_params *params, size_t differences, b
 
 /* -- figure 6: decoding time --------------------------------------------------------------------------------------- */
 
-/* FineComb as the RDA paper has it: for a spoilt bucket, all subsets of the stash until their XOR is the difference. */
+/*
+ * FineComb as the RDA paper describes it: for a spoilt bucket, it tries all subsets of the stash until their XOR is the
+ * difference.
+ */
 static double brute_force_us(unsigned stash, uint64_t seed)
 {
 	struct ow_random random;
@@ -101,7 +104,7 @@ static double brute_force_us(unsigned stash, uint64_t seed)
 	uint64_t digest[32], sum = 0, target;
 	for (unsigned i = 0; i < stash; i++)
 		digest[i] = ow_random_u64(&random);
-	/* A subset in the middle of the search, in the order of Gray's code: one XOR for each. */
+	/* The subset in the middle of the search, in the order of Gray's code: one XOR for each subset. */
 	uint64_t middle = UINT64_C(1) << (stash - 1);
 	double from = now_us();
 	target = 0;
@@ -120,7 +123,7 @@ static int run_6(struct ow_figure_run *run, struct ow_error *err)
 	double slope = 0, rda_2000 = 0;
 	int r = 0;
 	for (unsigned stash = 2; stash <= 40 && !r; stash += 2) {
-		/* As many spoilt buckets as packets in the stash. */
+		/* There are as many spoilt buckets as packets in the stash. */
 		double s = stash <= measured ? stash * brute_force_us(stash, ow_figure_seed(run)) / 1e6
 		                             : slope * stash * exp2(stash);
 		slope = stash <= measured ? s / (stash * exp2(stash)) : slope;
@@ -284,7 +287,7 @@ static double published_bits(double d)
 	return 8 * PUBLISHED_CELL * 4 * d;
 }
 
-/* What is sent: the encoded table and the AMS counters that size it. */
+/* The bits that are sent: the encoded table and the AMS counters that determine its size. */
 static int corrected_bits(double d, double *ret_bits)
 {
 	struct ow_rda_params params;
@@ -345,7 +348,7 @@ static int run_s5(struct ow_figure_run *run, struct ow_error *err)
 /* -- as published against corrected -----------------------------------------------------------------------------------
  */
 
-/* Both sized by the true number of differences; what sizing by an estimate adds is in the next figure. */
+/* Both are sized by the true number of differences; the next figure shows the effect of sizing by an estimate. */
 static int side_by_side(struct ow_figure_run *run, unsigned d, unsigned runs, double *ret_complete)
 {
 	int r = 0;
@@ -411,7 +414,7 @@ static int size_once(size_t n, size_t d, uint64_t seed, struct ow_spread *minhas
 		          : ow_ams_create(OW_AMS_COUNTERS, seed, &s[i]);
 	struct ow_random random;
 	ow_random_seed(&random, seed);
-	/* First what is lost, then what is common, then what is extra. */
+	/* First the lost packets, then the common ones, then the extra ones. */
 	for (size_t first = 0, lost = d / 2, end = n + d - d / 2; first < end && !r; first += BLOCK) {
 		struct ow_sighting a[BLOCK], b[BLOCK];
 		size_t as = 0, bs = 0;

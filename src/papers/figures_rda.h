@@ -22,7 +22,7 @@ int ow_figure_rda_s10(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_rda_s11(struct ow_figure_run *run, struct ow_error *err);
 int ow_figure_rda_table_1(struct ow_figure_run *run, struct ow_error *err);
 
-/* Packets of the paper's traces (its Table I). The synopses hash ids, so nothing else of the traces matters to them. */
+/* Packets of the paper's traces (its Table I). The synopses hash ids, so no other property of the traces matters. */
 #define OW_RDA_DC_PACKETS   2041744
 #define OW_RDA_UNIV_PACKETS 1694553
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Figures of the RDA paper about delays: 7 and 8, 6 to 11 of the supplement, and Table I. As in the paper all synopses
- * have the same number of buckets; its FineComb is ideal: it knows which packets are reordered and takes them out, and
- * loses the buckets that lost a packet. That is an RDA of one bank whose reordered packets were never counted. RDA is
- * run as published (2 banks, ids without check, collapsed pairs) and corrected (3 banks, checked ids, centred).
+ * Figures of the RDA paper about delays: 7 and 8, 6 to 11 of the supplement, and Table I. As in the paper, all synopses
+ * have the same number of buckets. The paper's FineComb is ideal: it knows which packets are reordered and removes
+ * them, and it loses the buckets that lost a packet. That equals an RDA of one bank in which reordered packets were
+ * never counted. RDA is run as published (2 banks, ids without check, collapsed pairs) and corrected (3 banks, checked
+ * ids, centred).
  */
 #include "papers/figures_rda.h"
 
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 
 #define BLOCK 4096
-#define RUNS  10    /* as the paper */
+#define RUNS  10    /* as in the paper */
 #define EXACT 1e-12 /* a relative error of rounding */
 #define SCALE 6.647 /* us, and */
 #define SHAPE 0.7   /* the paper's defaults */
@@ -27,10 +28,10 @@
 enum method { LDA, FINECOMB, RDA, CORRECTED, METHODS };
 static const char *const method_name[METHODS] = {"LDA", "FineComb, ideal", "RDA as published", "RDA corrected"};
 
-/* Two points' synopses of one method. */
+/* The synopses of one method at two points. */
 struct two {
 	struct ow_synopsis *a, *b;
-	uint64_t packets_a, packets_b; /* that were counted, after sampling */
+	uint64_t packets_a, packets_b; /* packets that were counted, after sampling */
 };
 
 static void two_done(struct two *two)
@@ -60,7 +61,7 @@ static int two_lda(uint32_t buckets, double lost, uint64_t seed, struct two *two
 	return r;
 }
 
-/* Adds the packets whose hash is below the share p. */
+/* Adds the packets whose hash is below the share p. Returns their number. */
 static uint64_t add_share(struct ow_synopsis *s, const struct ow_sighting *p, size_t count, double share, uint64_t seed)
 {
 	if (share >= 1) {
@@ -84,7 +85,7 @@ static uint64_t add_share(struct ow_synopsis *s, const struct ow_sighting *p, si
 	return all;
 }
 
-/* B's packets without those that A did not send: they stand first and last. */
+/* B's packets without those that A did not send, which are the first and the last ones. */
 static void common_of(const struct ow_stream_params *params, const struct ow_made_stream *stream,
                       const struct ow_sighting **ret_b, size_t *ret_bs)
 {
@@ -92,7 +93,7 @@ static void common_of(const struct ow_stream_params *params, const struct ow_mad
 	*ret_bs = stream->bs - params->reorder[0] - params->reorder[3];
 }
 
-/* What a method of `buckets` makes of the stream. */
+/* The estimate of a method with `buckets` buckets for the stream. */
 static int measure(enum method method, const struct ow_stream_params *params, const struct ow_made_stream *stream,
                    uint32_t buckets, uint64_t seed, struct ow_estimate *ret_estimate)
 {
@@ -148,7 +149,7 @@ static void note(struct errors *e, const struct ow_made_stream *stream, const st
 	ow_spread_add(&e->useful, 100 * (double)estimate->useful / (double)t->common);
 }
 
-/* The stream of a run: a second without delays. */
+/* Makes the stream of a run: one second, without delays. */
 static int make_stream(const struct ow_stream_params *params, unsigned run, struct ow_stream_params *ret_mine,
                        struct ow_made_stream *ret_stream, struct ow_error *err)
 {
@@ -159,7 +160,7 @@ static int make_stream(const struct ow_stream_params *params, unsigned run, stru
 	return ow_stream_make(ret_mine, ret_stream, err);
 }
 
-/* All methods on `runs` streams. buckets: 0 = four times the differences. */
+/* Runs all methods on `runs` streams. buckets: 0 = four times the differences. */
 static int try_methods(const struct ow_stream_params *params, uint32_t buckets, unsigned runs,
                        struct errors *ret_errors, struct ow_error *err)
 {
@@ -277,8 +278,8 @@ static unsigned scaled_runs(const struct ow_figure_run *run)
 }
 
 /*
- * Packets in buckets that hold the same at both points, whether the method knows it or not: for LDA, counters that
- * agree do not say so.
+ * Packets in buckets with the same content at both points, whether or not the method knows it: LDA's counters can agree
+ * although the packets differ.
  */
 static int truly_useful(const struct ow_stream_params *params, unsigned runs, struct ow_spread *ret_share,
                         struct ow_error *err)
@@ -360,7 +361,7 @@ int ow_figure_rda_s7(struct ow_figure_run *run, struct ow_error *err)
 	return useful_samples(run, OW_RDA_UNIV_PACKETS, err);
 }
 
-/* Supplement 8 to 11: the delay's shape and scale. */
+/* Supplement 8 to 11: by the shape and scale of the delay. */
 static int by_delay(struct ow_figure_run *run, uint64_t packets, bool stddev, struct ow_error *err)
 {
 	static const double shapes[] = {0.5, 0.6, 0.7, 0.8, 0.9, 1}, scales[] = {1, 2, 4, 6.647, 8, 10};
@@ -424,7 +425,7 @@ int ow_figure_rda_s11(struct ow_figure_run *run, struct ow_error *err)
 
 struct recognised {
 	struct ow_spread by_count, by_digest; /* of the spoilt buckets, % */
-	struct ow_spread lost, extra;         /* of these packets, named by RDA */
+	struct ow_spread lost, extra;         /* of these packets, the share that RDA names */
 };
 
 static int recognise(const struct ow_made_stream *stream, uint64_t seed, struct recognised *found)
@@ -442,7 +443,7 @@ static int recognise(const struct ow_made_stream *stream, uint64_t seed, struct 
 		double spoilt = 0, by_count = 0, by_digest = 0;
 		const struct ow_rda_cell *x = ow_rda_of(one.a)->cell, *y = ow_rda_of(one.b)->cell;
 		for (uint32_t i = 0; i < buckets; i++) {
-			/* 64-bit digests: what they do not tell apart is the same. */
+			/* With 64-bit digests, equal digests mean equal content. */
 			bool count = x[i].count != y[i].count, digest = x[i].id != y[i].id;
 			spoilt += count || digest;
 			by_count += count;

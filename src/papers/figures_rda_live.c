@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Figures 10 to 13 of the RDA paper: what a live measurement of one-second intervals says, how far it is off, and how
- * long it takes. papers/liverun.h is the measurement. The paper's method (MinHash, 2 banks of 2d cells, collapsed
- * pairs) stands beside ours (fold).
+ * Figures 10 to 13 of the RDA paper: the results of a live measurement of one-second intervals, their errors, and their
+ * computing time. papers/liverun.h is the measurement. The paper's method (MinHash, 2 banks of 2d cells, collapsed
+ * pairs) is compared with ours (fold).
  */
 #include "papers/figures_rda.h"
 
@@ -15,7 +15,7 @@
 
 #define INTERVALS 60
 #define QUICK     6
-/* A relative error of rounding. */
+/* The relative error of rounding. */
 #define EXACT 1e-12
 
 enum { RDA, FOLD, METHODS };
@@ -60,7 +60,7 @@ static void done(struct ow_liverun live[METHODS])
 		ow_liverun_done(&live[m]);
 }
 
-/* Numbers of which the median counts: a machine that does other things too has outliers. */
+/* Numbers whose median is used, because a machine that does other things has outliers. */
 struct list {
 	double value[INTERVALS];
 	unsigned count;
@@ -193,7 +193,7 @@ int ow_figure_rda_11(struct ow_figure_run *run, struct ow_error *err)
 enum { TRANSMIT, DECODE, MISSING, ERASE, COMPUTE, STAGES };
 static const char *const stage_name[STAGES] = {"transmit", "+ decode", "+ missing", "+ erase", "+ compute"};
 
-/* Sums over the stages so far, in ms. */
+/* The sums of the stages so far, in ms. */
 static void stack_of(const struct ow_result_cost *cost, double ret_stack[STAGES])
 {
 	const int64_t stage[STAGES] = {cost->transmit_ns, cost->decode_ns, cost->missing_ns, cost->erase_ns,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Figures 14 and 15 of the RDA paper: how the parts of a live measurement grow with buckets and with records. What is
- * sent goes through the messages and the TLS session that points use, over the loopback interface (the paper: a gigabit
+ * Figures 14 and 15 of the RDA paper: how the parts of a live measurement grow with buckets and with records. Data is
+ * sent through the messages and the TLS session of points, over the loopback interface (in the paper: a gigabit
  * switch), between two threads. Times are medians; the spread is that of the middle half.
  */
 #include "papers/figures_rda.h"
@@ -26,7 +26,7 @@
 #define REPEATS_MAX 101
 #define RDA_SEED    1234
 
-/* Of repeated measurements. */
+/* Times of repeated measurements. */
 struct times {
 	double s[REPEATS_MAX];
 	unsigned count;
@@ -50,13 +50,16 @@ static int times_point(struct ow_figure_run *run, const char *series, double x, 
 	return ow_figure_point(run, series, x, median, t->s[t->count / 4], t->s[3 * t->count / 4]);
 }
 
-/* The exponent with which the times grow from the first to the last point. */
+/* The exponent by which the times grow from the first to the last point. */
 static double exponent_of(double x1, double s1, double x2, double s2)
 {
 	return log(s2 / s1) / log(x2 / x1);
 }
 
-/* Two RDAs as published with `buckets` in two banks and ten packets a bucket, each delayed by some 50 us. */
+/*
+ * Makes two RDAs as published with `buckets` buckets in two banks and ten packets for each bucket, each delayed by
+ * about 50 us.
+ */
 static int make_rdas(uint32_t buckets, uint64_t seed, struct ow_synopsis **ret_a, struct ow_synopsis **ret_b)
 {
 	struct ow_rda_params params = {2, buckets / 2, false};
@@ -84,10 +87,10 @@ static int make_rdas(uint32_t buckets, uint64_t seed, struct ow_synopsis **ret_a
 
 /* -- figure 14: sending ------------------------------------------------------------------------------------------- */
 
-/* The point that answers: an ASK with a table of so many cells, NAMES with as many times. */
+/* The point that answers: ASK with a table of this many cells, NAMES with as many times. */
 struct answerer {
 	struct ow_session *session;
-	struct ow_synopsis *rda; /* what is asked for: made before, so that only sending is measured */
+	struct ow_synopsis *rda; /* the answer; prepared before, so that only sending is measured */
 	uint8_t *bytes;
 	int64_t *time_ns;
 	atomic_bool stop;
@@ -144,7 +147,7 @@ static void *answer_all(void *arg)
 	return NULL;
 }
 
-/* Sends the question; the time until its answer is here and understood. */
+/* Sends the question. Returns the time until its answer has arrived and was decoded. */
 static int ask_once(struct ow_session *session, const struct ow_message *question, double *ret_s, struct ow_error *err)
 {
 	uint8_t *out;
@@ -176,7 +179,9 @@ static int ask_once(struct ow_session *session, const struct ow_message *questio
 	return r;
 }
 
-/* Asks as often as there is room for times, after one that does not count: it fills caches and the TCP window. */
+/*
+ * Asks as often as there is room for times, after one question that does not count: it fills caches and the TCP window.
+ */
 static int ask_often(struct ow_tlspair *pair, struct answerer *w, const struct ow_message *question,
                      struct times *times, struct ow_error *err)
 {
@@ -223,7 +228,7 @@ static int send_records(struct ow_tlspair *pair, uint32_t records, uint64_t seed
 	ow_random_seed(&random, seed);
 	int r = w.time_ns && ids ? 0 : -ENOMEM;
 	for (uint32_t i = 0; i < records && r == 0; i++) {
-		/* Ids travel in rising order, times do not. */
+		/* Ids are sent in rising order, times are not. */
 		ow_store_le64(ids + 8 * (size_t)i, UINT64_MAX / records * i + ow_random_u64(&random) % 1000);
 		w.time_ns[i] = (int64_t)(ow_random_u64(&random) % OW_NS_PER_S);
 	}
@@ -262,7 +267,9 @@ int ow_figure_rda_14(struct ow_figure_run *run, struct ow_error *err)
 	char text[160];
 	snprintf(text, sizeof text, "%.2f ms for 1000, %.2f for 20,000, %.1f for 100,000 buckets", 1e3 * median[0][3],
 	         1e3 * median[0][7], 1e3 * median[0][9]);
-	/* Ten times the buckets of the largest RDA, at most so many times the time: no jump, whatever the machine does.
+	/*
+	 * A loose limit: for ten times the buckets, the time may grow at most this much. It detects jumps on any
+	 * machine.
 	 */
 	r = ow_figure_claim(run, "(a) the time to send an RDA grows modestly with the number of buckets", text,
 	                    exponent_of(sizes[6], median[0][6], sizes[9], median[0][9]) < 1.5);
@@ -276,7 +283,7 @@ int ow_figure_rda_14(struct ow_figure_run *run, struct ow_error *err)
 
 /* -- figure 15: computing ----------------------------------------------------------------------------------------- */
 
-/* The average over the buckets that agree, and the list of these: one pass over all, as the paper's. */
+/* The average over the buckets that agree, and the list of these: one pass over all buckets, as in the paper. */
 static double average_of(const struct ow_synopsis *a, const struct ow_synopsis *b, struct ow_clean_bucket *list,
                          size_t in_bank[2])
 {
@@ -328,7 +335,7 @@ static int compute_once(const struct ow_synopsis *a, const struct ow_synopsis *b
 		if (r < 0)
 			return r;
 		ret_s[ALL_PUBLISHED + corrected] = since(start);
-		/* The scan and the estimator must agree: what is timed is what is used. */
+		/* The timed scan must give the same result as the estimator. */
 		if (!(fabs(estimate.mean_ns.value - mean) <= 1e-6 * mean))
 			return -EDOM;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flows on a path: stamps at both points, and each flow's truth. */
+/* Flows on a path: sightings at both points, and the truth about each flow. */
 #include "papers/flow_stream.h"
 
 #include "sim/queue.h"
@@ -71,7 +71,7 @@ void ow_flow_passage_free(struct ow_flow_passage *passage)
 	free(passage);
 }
 
-/* A number in [0, 1) that a flow keeps. */
+/* A random number in [0, 1) that is constant for a flow. */
 static double unit_of(const struct ow_flow_passage *passage, uint64_t flow, uint64_t purpose)
 {
 	return (double)(ow_mix64(flow ^ ow_mix64(passage->path->seed + purpose)) >> 11) * 0x1p-53;
@@ -111,7 +111,7 @@ int64_t ow_flow_passage_next(struct ow_flow_passage *passage, uint64_t flow, uin
 	return delay_ns < 0 ? -1 : delay_ns + passage->path->base_ns;
 }
 
-/* Welford's update: sums of squares of long delays would cancel. */
+/* Welford's update, because the difference of large sums of squares would lose precision. */
 void ow_flow_truth_count(struct ow_flow_truth *truth, double delay_ns)
 {
 	truth->received++;

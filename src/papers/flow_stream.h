@@ -6,17 +6,22 @@
 #include "synopsis/colate.h"
 
 /*
- * Traffic of many flows as two points stamp it, in memory, with the truth of each flow: what per-flow synopses are
- * tried on. The same traffic, path and seed give the same stamps.
+ * Traffic of many flows as two points see it, in memory, with the truth about each flow. Per-flow synopses are tried on
+ * it. The same traffic, path and seed give the same sightings.
  */
 struct ow_flow_path {
-	/* A queue or a distribution, as `oneway simulate --delay`; several paths by weight, or by flow (ECMP). */
+	/*
+	 * A queue or a distribution, as for `oneway simulate --delay`; several paths chosen by weight, or by flow
+	 * (ECMP).
+	 */
 	struct ow_sim_delay delay;
-	/* Distributions only: each flow's delays are multiplied by a factor of its own, log-normal around 1 (median),
-	 * with this standard deviation of the logarithm. */
+	/*
+	 * Distributions only: each flow's delays are multiplied by a factor of its own, log-normal around 1 (median),
+	 * with this standard deviation of the logarithm.
+	 */
 	double spread;
 	int64_t base_ns;         /* added to every delay */
-	struct ow_sim_loss loss; /* besides what a queue drops; happens before it */
+	struct ow_sim_loss loss; /* in addition to what a queue drops; happens before the queue */
 	int64_t start_ns;        /* added to all times */
 	uint64_t seed;
 };
@@ -24,7 +29,7 @@ struct ow_flow_path {
 struct ow_flow_truth {
 	uint64_t flow; /* hash */
 	uint64_t sent, received;
-	double mean_ns, stddev_ns; /* of the received packets (population); 0 without any */
+	double mean_ns, stddev_ns; /* of the received packets (population); 0 if there are none */
 	int64_t first_ns, last_ns; /* of its packets, at either point */
 };
 
@@ -38,21 +43,25 @@ struct ow_flow_stream {
 	double mean_ns, stddev_ns; /* of all received packets */
 };
 
-/* Queues with a utilisation: the average load of the traffic over the rate. kind: OW_SIM_FIFO (buffer_bytes 0 =
- * without limit) or OW_SIM_RED. */
+/*
+ * A queue with a utilisation, which is the average load of the traffic divided by the rate. kind: OW_SIM_FIFO
+ * (buffer_bytes 0 = no limit) or OW_SIM_RED.
+ */
 struct ow_sim_delay ow_flow_queue(enum ow_sim_delay_kind kind, const struct ow_flow_traffic *traffic,
                                   double utilisation, double buffer_bytes);
 
-/* The path alone, one packet after the other: for what adds packets of its own to the traffic. */
+/* The path alone, packet by packet: for callers that add their own packets to the traffic. */
 struct ow_flow_passage;
-/* -EINVAL for a path out of range, -ENOMEM. The path stays the caller's. */
+/* -EINVAL for a path out of range, -ENOMEM. The caller keeps the path. */
 int ow_flow_passage_create(const struct ow_flow_path *path, struct ow_flow_passage **ret_passage, struct ow_error *err);
 void ow_flow_passage_free(struct ow_flow_passage *passage);
-/* A packet of len bytes of the flow (hash) is sent since_ns after the first, never before the one before. Its delay, or
- * -1 when it is lost. */
+/*
+ * A packet of len bytes of the flow (hash) is sent since_ns after the first packet, and not before the previous one.
+ * Returns its delay, or -1 if it is lost.
+ */
 int64_t ow_flow_passage_next(struct ow_flow_passage *passage, uint64_t flow, uint32_t len, int64_t since_ns);
 
-/* A delay is counted in a truth (`stddev_ns` holds a sum of squares until settled). */
+/* Counts a delay in a truth. Until the truth is completed, `stddev_ns` is a sum of squares. */
 void ow_flow_truth_count(struct ow_flow_truth *truth, double delay_ns);
 void ow_flow_truth_settle(struct ow_flow_truth *truth);
 

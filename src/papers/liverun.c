@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two points of one process measure made packets. liverun.h says how. */
+/* Two points of one process measure synthetic packets: liverun.h. */
 #include "papers/liverun.h"
 
 #include "base/clock.h"
@@ -20,15 +20,16 @@
 #define PAYLOAD_BITS (1448 * 8.0) /* of a full TCP segment */
 #define PACKET_BYTES 1500
 #define MEAN_NS      50e3
-/* The standard deviation in ns: between these, a wave of so many intervals. */
+/* The standard deviation in ns: a wave between these two values, with this many intervals. */
 #define STDDEV_LOW  50e3
 #define STDDEV_HIGH 1e6
 #define WAVE        20.0
-/* Longest delay: less than an interval, so that the next one decides. */
+/* The longest delay. It is shorter than an interval, so that the next interval decides about every packet. */
 #define DELAY_MAX_NS (OW_NS_PER_S / 2)
 /*
- * Shares of packets that only one point sees, log-uniform in between: what the network loses, and what a capture
- * misses. With much fewer the paper's MinHash sees no difference at all, and its RDA gets a single cell a bank.
+ * Shares of packets that only one point sees, log-uniform between these: packets that the network loses, and packets
+ * that a capture misses. With much fewer the paper's MinHash sees no difference at all, and its RDA gets a single cell
+ * per bank.
  */
 #define LOSS_LOW    1e-3
 #define LOSS_HIGH   2e-2
@@ -46,7 +47,7 @@ struct seen {
 
 struct traffic {
 	struct ow_random random;
-	struct seen a, b, later; /* later: B's of the next interval */
+	struct seen a, b, later; /* later: packets that B sees in the next interval */
 };
 
 static int see(struct seen *seen, uint64_t id, int64_t time_ns)
@@ -63,11 +64,11 @@ static int by_time(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
-/* Log-normal with this mean and standard deviation: long tails, as of queues that others fill. */
+/* Log-normal with this mean and standard deviation: a long tail, as behind queues with other traffic. */
 static int64_t delay_of(struct ow_random *random, double mean_ns, double stddev_ns)
 {
 	double ratio = stddev_ns / mean_ns, sigma2 = log1p(ratio * ratio);
-	/* Box and Muller */
+	/* The method of Box and Muller. */
 	double radius = sqrt(-2 * log1p(-ow_random_unit(random))),
 	       normal = radius * cos(2 * M_PI * ow_random_unit(random));
 	double delay = exp(log(mean_ns) - sigma2 / 2 + sqrt(sigma2) * normal);
@@ -127,7 +128,7 @@ struct side {
 	struct ow_session *session;
 	struct ow_interval_log *ledger;
 	struct ow_exchange *exchange;
-	struct ow_interval_packets *page; /* of the interval that is up */
+	struct ow_interval_packets *page; /* packets of the current interval */
 	int code;
 	struct ow_error err;
 };
@@ -135,19 +136,19 @@ struct side {
 struct run {
 	const struct ow_liverun_options *options;
 	struct ow_liverun *to;
-	unsigned intervals; /* one more than asked for: its packets decide the last one */
+	unsigned intervals; /* one more than asked for: its packets decide about the last interval */
 	struct ow_tlspair pair;
 	struct side side[2]; /* the sending point and the receiving one */
 	int64_t t0_ns;
 	pthread_barrier_t barrier;
-	atomic_int answered; /* intervals whose first result is there; intervals + 1: all is final */
+	atomic_int answered; /* number of intervals that have a first result; intervals + 1: all results are final */
 	atomic_bool failed;
 	unsigned interval;
 	int64_t origin_ns; /* steady time at the end of the interval */
-	uint64_t *known;   /* bits of each interval: 1 = there is a first result, 2 = a final one */
+	uint64_t *known;   /* bits of each interval: 1 = there is a first result, 2 = there is a final one */
 };
 
-/* Real time, if the interval that is up had ended when its turn came. */
+/* The real time, as if the current interval had ended when its measurement started. */
 static int64_t now_of(const struct run *run)
 {
 	return run->t0_ns + (int64_t)(run->interval + 1) * LENGTH_NS + ow_clock_steady_ns() - run->origin_ns;
@@ -170,9 +171,9 @@ static void on_result(void *arg, const struct ow_interval_result *result)
 	struct ow_interval_result *keep = &run->to->result[result->interval];
 	struct ow_result_cost first = keep->cost;
 	*keep = *result;
-	/* Until here, and not until the last message came. */
+	/* The time until this result, not until the last message. */
 	keep->cost.ready_ns = now_of(run) - result->start_ns - result->length_ns;
-	/* The stages of an interval are those of its first result: the final one only waits. */
+	/* The stages of an interval are those of its first result, because the final result only waits. */
 	if (run->known[result->interval])
 		keep->cost = first;
 	run->known[result->interval] |= result->final ? 3 : 1;
@@ -190,7 +191,7 @@ static void on_shift(void *arg, unsigned sample_shift)
 		side->code = ow_error_set(&side->err, EDOM, "a point samples although nothing is too large");
 }
 
-/* Frames go to the exchange until the condition holds. */
+/* Passes frames to the exchange until the condition holds. */
 static void serve(struct side *side, int until)
 {
 	struct run *run = side->run;
@@ -211,7 +212,7 @@ static void serve(struct side *side, int until)
 		atomic_store(&run->failed, true);
 }
 
-/* An interval of one point; both begin at the same time. */
+/* Measures an interval at one point; both points start at the same time. */
 static void measure(struct side *side)
 {
 	static const struct ow_clock_state clock = {true, 0};
@@ -239,7 +240,7 @@ static void *receiving_point(void *arg)
 	return NULL;
 }
 
-/* The packets of an interval through the ledger into a page. */
+/* Records the packets of an interval through the interval log. */
 static int make_page(struct side *side, const struct seen *seen, unsigned interval)
 {
 	struct ow_chunk *chunk = malloc(sizeof *chunk + OW_CHUNK_STAMPS * sizeof *chunk->stamp);
@@ -295,7 +296,7 @@ static void side_done(struct side *side)
 
 /* -- the run ------------------------------------------------------------------------------------------------------ */
 
-/* The sending point, on the caller's thread. */
+/* The sending point; runs on the caller's thread. */
 static int all_intervals(struct run *run, struct traffic *traffic)
 {
 	const struct ow_liverun_options *o = run->options;
@@ -327,7 +328,7 @@ static int all_intervals(struct run *run, struct traffic *traffic)
 	return r;
 }
 
-/* Every interval has a final result in which nothing is missing, and the losses are those that were made. */
+/* Checks that every interval has a final result with all packets, and that the losses are the true ones. */
 static int check(const struct run *run, struct ow_error *err)
 {
 	for (unsigned i = 0; i < run->options->intervals; i++) {

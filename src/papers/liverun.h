@@ -7,15 +7,15 @@
 #include <oneway/error.h>
 
 /*
- * A live measurement as in section IX of the RDA paper, with made packets: some TCP flows fill a gigabit link, delays
- * centre around 50 us while their standard deviation wanders between 0.05 and 1 ms, and of some packets only one point
- * knows. Stamps go through the ledgers, exchanges, messages and the TLS session of two points, each on a thread of its
- * own; only the capture is left out. Intervals do not wait for their second to pass: clocks jump from the end of one to
- * the next.
+ * A live measurement as in section IX of the RDA paper, with synthetic packets: some TCP flows fill a gigabit link,
+ * delays centre around 50 us while their standard deviation varies between 0.05 and 1 ms, and only one point sees some
+ * of the packets. Sightings pass through the interval logs, exchanges, messages and the TLS session of two points, each
+ * on its own thread; only the capture is missing. Intervals do not wait until their second is over: the clocks jump
+ * from the end of one interval to the next.
  */
 struct ow_liverun_truth {
-	uint64_t sent, lost;       /* in the interval; of these never received */
-	double mean_ns, stddev_ns; /* of all packets sent in the interval that arrived, whenever */
+	uint64_t sent, lost;       /* in the interval; lost: of these, never received */
+	double mean_ns, stddev_ns; /* of all packets sent in the interval that arrived at any time */
 	double load;               /* bit/s of TCP data */
 };
 
@@ -31,11 +31,11 @@ struct ow_liverun_options {
 /* Arrays of `intervals`. */
 struct ow_liverun {
 	struct ow_liverun_truth *truth;
-	struct ow_interval_result *result; /* the final ones; their cost is that of the first */
+	struct ow_interval_result *result; /* the final results, with the cost of the first ones */
 	unsigned intervals;
 };
 
-/* -EDOM, with a line that says what, if a result is missing or packets are not accounted for. */
+/* -EDOM, with an error message, if a result is missing or packets are not accounted for. */
 int ow_liverun(const struct ow_liverun_options *options, struct ow_liverun *ret_run, struct ow_error *err);
 void ow_liverun_done(struct ow_liverun *run);
 

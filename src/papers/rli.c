@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RLI: injects probes and interpolates. How the probe rate follows the utilisation is not said in the COLATE paper; its
- * Table 3 fits a rate that is linear in it (the ICSI trace: 0.43 and 0.41 from the two pairs of limits).
+ * RLI: injects probes and interpolates. The COLATE paper does not say how the probe rate depends on the utilisation;
+ * its Table 3 fits a linear dependence (the ICSI trace: 0.43 and 0.41 from the two pairs of limits).
  */
 #include "papers/rli.h"
 
@@ -29,7 +29,7 @@ struct sender {
 	double credit; /* probes that are due */
 };
 
-/* Counts a packet; is a probe due after it? */
+/* Counts a packet, and returns whether a probe is due after it. */
 static bool probe_due(struct sender *s, int64_t since_ns, uint32_t len)
 {
 	const struct ow_rli_params *p = s->params;
@@ -48,7 +48,7 @@ static bool probe_due(struct sender *s, int64_t since_ns, uint32_t len)
 	return true;
 }
 
-/* All that arrives, in the order of sending; returns how many. */
+/* Collects all packets that arrive, in the order of sending; returns their number. */
 static size_t transmit(const struct ow_flow_traffic *traffic, struct ow_flow_passage *passage, struct sender *sender,
                        struct arrival *arrival, struct ow_rli *out)
 {
@@ -77,7 +77,10 @@ static size_t transmit(const struct ow_flow_traffic *traffic, struct ow_flow_pas
 	return arrivals;
 }
 
-/* The receiver: packets wait for the next probe. Before the first and after the last, the nearest probe's delay. */
+/*
+ * The receiver: packets wait for the next probe. Before the first and after the last probe, the delay of the nearest
+ * one is used.
+ */
 static void interpolate(const struct arrival *arrival, size_t arrivals, struct ow_rli *out)
 {
 	const struct arrival *before = NULL;
@@ -128,7 +131,7 @@ int ow_rli_run(const struct ow_flow_traffic *traffic, const struct ow_flow_path 
 	if (r < 0)
 		return r;
 	struct ow_rli out = {.flows = traffic->flows};
-	/* At most a probe for every packet. */
+	/* There is at most one probe for every packet. */
 	struct arrival *arrival = malloc(2 * traffic->packets * sizeof *arrival);
 	struct arrival *spare = malloc(2 * traffic->packets * sizeof *spare);
 	out.truth = calloc(traffic->flows, sizeof *out.truth);

@@ -3,14 +3,16 @@
 
 #include <math.h>
 
-/* Cells at the ends where the inverse is computed: beyond 99.6 %, where a Pareto tail rises steeply, and below 0.4 %.
+/*
+ * Cells at both ends in which the inverse is computed exactly: above 99.6 %, where a Pareto tail rises steeply, and
+ * below 0.4 %.
  */
 #define TAIL_CELLS 16
 
-/* As ow_model_sample cuts them. */
+/* The same limit as in ow_model_sample. */
 #define DELAY_MAX_NS 86400e9
 
-/* The delay that a share u of the packets is below. */
+/* The delay below which a share u of the packets is. */
 static double inverse(const struct ow_sim_model *model, double u)
 {
 	double x = model->kind == OW_SIM_WEIBULL ? model->a * pow(-log1p(-u), 1 / model->b)

@@ -5,7 +5,7 @@
 #include "papers/figure.h"
 #include <math.h>
 
-/* Average and scatter of a number over the runs of a figure's point. */
+/* Mean and scatter of a number over the runs of a figure's point. */
 struct ow_spread {
 	double count, sum, squares, most;
 };
@@ -23,20 +23,23 @@ static inline double ow_spread_mean(const struct ow_spread *s)
 	return s->count > 0 ? s->sum / s->count : 0;
 }
 
-/* Standard error of the average. */
+/* The standard error of the mean. */
 static inline double ow_spread_error(const struct ow_spread *s)
 {
 	double mean = ow_spread_mean(s);
 	return s->count > 1 ? sqrt(fmax(0, s->squares / s->count - mean * mean) / (s->count - 1)) : 0;
 }
 
-/* A paper's "less than bound", as far as the runs can tell: the average less twice its standard error. */
+/*
+ * Whether a paper's "less than bound" holds as far as the runs can show: the mean minus twice its standard error is
+ * below.
+ */
 static inline bool ow_spread_below(const struct ow_spread *s, double bound)
 {
 	return s->count > 0 && ow_spread_mean(s) - 2 * ow_spread_error(s) <= bound;
 }
 
-/* The average as a point with its standard error; nothing where no run gave a number. */
+/* Adds the mean as a point with its standard error; adds nothing if no run gave a number. */
 static inline int ow_spread_point(struct ow_figure_run *run, const char *series, double x, const struct ow_spread *s)
 {
 	double mean = ow_spread_mean(s), error = ow_spread_error(s);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams of stamps: packets are sent one in each of `packets` equal parts of the interval, at a random time within it.
- * Which interval B counts a packet in is decided by the four numbers of FineComb's model alone (section 5.1 of the
- * paper: "a contiguous set of packets from the end of one interval that will drift into the next and vice-versa"), not
- * by its delay: synopses do not ask for the order within an interval.
+ * Streams of sightings: the interval has `packets` equal parts, and one packet is sent at a random time in each. Only
+ * the four numbers of FineComb's model decide in which interval B counts a packet (section 5.1 of the paper: "a
+ * contiguous set of packets from the end of one interval that will drift into the next and vice-versa"), not its delay:
+ * synopses do not depend on the order within an interval.
  */
 #include "papers/stream.h"
 
@@ -13,7 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Memory: 40 bytes a packet. */
+/* A packet needs 40 bytes of memory. */
 #define PACKETS_MAX  UINT64_C(200000000)
 #define INTERVAL_MAX (INT64_C(1) << 52)
 #define OFFSET_MAX   (INT64_C(1) << 60)
@@ -27,7 +27,7 @@ struct maker {
 	struct ow_random random;
 	struct ow_made_stream *out;
 	double gap_ns;
-	double sum, sum2; /* of the common packets' delays less the first one */
+	double sum, sum2; /* of the common packets' delays, each minus the first one */
 	int64_t origin_ns;
 };
 
@@ -42,7 +42,10 @@ static int64_t next_delay(struct maker *m)
 	return ow_sampler_next(&m->sampler[path], &m->random) + m->params->clock_offset_ns;
 }
 
-/* The stamp at A of the i-th packet of the interval; of a neighbour, i is below 0 or beyond the last. */
+/*
+ * The sighting at A of the i-th packet of the interval. For a packet of a neighbouring interval, i is negative or
+ * beyond the last.
+ */
 static struct ow_sighting next_stamp(struct maker *m, int64_t i)
 {
 	int64_t time_ns = (int64_t)floor(((double)i + ow_random_unit(&m->random)) * m->gap_ns);
@@ -67,7 +70,9 @@ static void put(struct ow_sighting *list, size_t *count, struct ow_sighting stam
 	list[(*count)++] = (struct ow_sighting){stamp.id, stamp.time_ns + delay_ns};
 }
 
-/* Packets of a neighbouring interval: [first, end) of those, `here` of them (the nearest) are counted in this one. */
+/*
+ * Makes the packets [first, end) of a neighbouring interval; the nearest `here` of them are counted in this interval.
+ */
 static void make_neighbour(struct maker *m, int64_t first, int64_t end, enum drift drift)
 {
 	struct ow_made_stream *out = m->out;

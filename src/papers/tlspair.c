@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two sessions of one process, joined through the loopback interface by a key that nobody else has. */
+/* Two sessions of one process, connected through the loopback interface with a random key. */
 #include "papers/tlspair.h"
 
 #include "base/clock.h"
@@ -76,7 +76,7 @@ static int shake_hands(struct ow_tlspair *pair, struct ow_error *err)
 			                          .events = ow_session_events(pair->session[i])};
 		poll(wait, 2, 100);
 		for (int i = 0; i < 2; i++) {
-			/* Ends by itself: a handshake that takes too long is an error. */
+			/* This loop ends: a handshake that takes too long is an error. */
 			int r = ow_session_drive(pair->session[i], err);
 			if (r < 0)
 				return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces for figures: delays that stay while losses change. */
+/* Traces for figures: delays that stay the same while losses change. */
 #include "papers/trace.h"
 
 #include "base/hash.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define BLOCK 4096
-/* Neighbours' packets have ids of their own. */
+/* Ids of packets of the neighbouring intervals are made with another key. */
 #define NEIGHBOUR UINT64_C(0x6e65696768626f75)
 
 int ow_trace_make(struct ow_trace *trace, const struct ow_sim_model *model, size_t packets, int64_t gap_ns,
@@ -36,7 +36,7 @@ void ow_trace_done(struct ow_trace *trace)
 	trace->delay_ns = NULL;
 }
 
-/* Packets of a neighbour, all within the interval when they arrive: at its very start or end. */
+/* Packets of a neighbouring interval that arrive within the interval: at its very start or end. */
 static void drift_in(const struct ow_trace *t, uint64_t count, bool end, struct ow_random *random,
                      const struct ow_trace_watcher *w)
 {
@@ -58,13 +58,16 @@ struct passing {
 	struct ow_random random;
 	struct ow_loss loss;
 	bool counted;
-	uint64_t lose, left; /* if counted: packets to lose, of so many to come */
+	uint64_t lose, left; /* with an exact number: packets still to lose, of how many still to come */
 	uint8_t *missing;
 	uint64_t common;
 	double sum, squares;
 };
 
-/* With a number to lose: each packet with the share of those left that must go (Knuth 3.4.2, algorithm S). */
+/*
+ * With an exact number to lose, each packet is lost with probability (packets to lose) / (packets left) (Knuth 3.4.2,
+ * algorithm S).
+ */
 static bool next_lost(struct passing *p)
 {
 	if (!p->counted)
@@ -74,7 +77,7 @@ static bool next_lost(struct passing *p)
 	return lost;
 }
 
-/* One block of packets; returns how many are in b. */
+/* Imposes loss and drift on one block of packets; returns the number of packets in b. */
 static size_t impose(struct passing *s, size_t first, size_t count, struct ow_sighting *a, struct ow_sighting *b)
 {
 	const struct ow_trace *t = s->trace;

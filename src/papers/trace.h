@@ -6,9 +6,9 @@
 #include "synopsis/synopsis.h"
 
 /*
- * A trace for figures: the delays of an interval's packets, kept while levels of loss and drift are imposed on them,
- * and passed block by block by whatever watches. Nothing but the delays is stored, so that a figure with a hundred
- * points of 5 million packets takes seconds. (stream.h makes single streams that can be looked at.)
+ * A trace for figures: the delays of an interval's packets, on which levels of loss and drift are imposed. Receivers
+ * get the packets block by block. Only the delays are stored, so that a figure with a hundred points of 5 million
+ * packets takes seconds. (stream.h makes single streams that are kept in memory.)
  */
 struct ow_trace {
 	size_t packets;
@@ -23,14 +23,14 @@ int ow_trace_make(struct ow_trace *trace, const struct ow_sim_model *model, size
 void ow_trace_done(struct ow_trace *trace);
 
 struct ow_trace_truth {
-	uint64_t common, lost, drifted; /* drifted: packets of the neighbours that B counts in this interval */
+	uint64_t common, lost, drifted; /* drifted: packets of the neighbouring intervals that B counts in this one */
 	double mean_ns, stddev_ns;      /* over the common packets */
 };
 
 struct ow_trace_faults {
 	struct ow_sim_loss loss;
-	uint64_t lost; /* if not 0: exactly so many packets at random, instead of the above */
-	/* Packets of the neighbouring intervals that B counts in this one: sent before its start, after its end. */
+	uint64_t lost; /* if not 0: exactly this many packets at random, instead of the above */
+	/* Packets of the neighbouring intervals that B counts in this one: sent before its start, and after its end. */
 	uint64_t start, end;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tries methods as two points would use them: each fills its synopsis in batches, one sends the encoding, the other
- * decodes it and estimates. Times are the least of some repetitions: what disturbs only ever adds.
+ * Runs methods as two points would use them: each point fills its synopsis in batches, one sends the encoding, and the
+ * other decodes it and estimates. A time is the smallest of some repetitions, because disturbances can only add time.
  */
 #include "papers/trial.h"
 
@@ -22,10 +22,10 @@
 #include <string.h>
 #include <time.h>
 
-#define BATCH       256                        /* packets of one add, as a tap delivers them */
-#define REPEAT_MAX  20                         /* repetitions of what is timed, */
-#define REPEAT_NS   (50 * OW_NS_PER_MS)        /* or until so much time is spent */
-#define RECORD_SIZE sizeof(struct ow_sighting) /* of a cache */
+#define BATCH       256                        /* packets of one add, as a lane recorder delivers them */
+#define REPEAT_MAX  20                         /* repetitions of a timed operation, */
+#define REPEAT_NS   (50 * OW_NS_PER_MS)        /* or until this much time has passed */
+#define RECORD_SIZE sizeof(struct ow_sighting) /* record of a cache */
 
 static int lda_plus(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate)
 {
@@ -47,16 +47,16 @@ static int rda_published_estimate(const struct ow_view *a, const struct ow_view 
 	return ow_rda_estimate_with(a, b, &options, ret_estimate);
 }
 
-/* One line for each method. */
+/* One row for each method. */
 /* clang-format off */
 static const struct method {
 	const char *name;
-	/* A synopsis: its constructor by memory, and its estimator (NULL: the default of its kind). */
+	/* For a synopsis: its constructor by memory, and its estimator (NULL: the default of its kind). */
 	int (*create_for)(size_t memory, const struct ow_sizing *sizing, uint64_t seed,
 	                  struct ow_synopsis **ret_synopsis);
 	int (*estimate)(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate);
-	bool cache; /* the points keep all records of the interval besides */
-	/* A baseline. */
+	bool cache; /* the points also keep all records of the interval */
+	/* For a baseline. */
 	int (*baseline)(const struct ow_fates *fates, size_t memory, uint64_t seed, struct ow_estimate *ret_estimate,
 	                struct ow_baseline_cost *ret_cost);
 } methods[] = {
@@ -235,7 +235,7 @@ void ow_trial_run(size_t method, const struct ow_sight *traffic, size_t memory, 
 		run_baseline(&methods[method], traffic, memory, seed, ret_row);
 	else
 		run_synopsis(&methods[method], traffic, memory, seed, timed, ret_row);
-	/* Of a part that still went well. */
+	/* Discards the results of the stages before the failure. */
 	if (*ret_row->failure)
 		ow_estimate_none(&ret_row->estimate, OW_REASON_METHOD_NOT_TRIED);
 }
