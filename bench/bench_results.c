@@ -136,8 +136,11 @@ static int ask(const char *path, int64_t intervals)
 		if (ow_stored_summarise(stored, &o, &sums, &err) < 0)
 			return fail(err.text);
 		summed = 0;
-		for (size_t k = 0; k < sums.count; k++)
-			summed += sums.sum[k].sent;
+		for (size_t k = 0; k < sums.count; k++) {
+			struct ow_interval_result counts;
+			ow_stored_sum_counts(&sums.sum[k], &counts);
+			summed += counts.sent;
+		}
 		stop(start, i ? "a day summarised by hour" : "a day summarised by lane");
 		ow_stored_sums_done(&sums);
 		if (summed != sent)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a frame: what decodes must encode to the same bytes, and what does not must say why. fuzz/wire_corpus.c
- * makes the seeds.
+ * Any bytes as a frame: what decodes must encode to the same bytes, and what does not must say why. A RESULT may have
+ * reasons and fields that this version does not know. fuzz/wire_corpus.c makes the seeds.
  */
 #include "exchange/message.h"
-#include "../tests/exchange/foreign_reason.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,7 @@ static void check_result(const struct ow_message *message, const uint8_t *frame,
 	struct ow_message second;
 	uint8_t *again = NULL;
 	size_t again_size = 0;
-	check(has_foreign_reason(message));
+	check(message->type == OW_MESSAGE_RESULT);
 	check(ow_message_decode(frame, size, &second, NULL) == 0);
 	check(memcmp(&second.result, &message->result, sizeof second.result) == 0);
 	check(ow_message_encode(&second, &again, &again_size, NULL) == 0);

@@ -177,6 +177,9 @@ _Static_assert(OW_VALUE_NONE == 0 && OW_VALUE_ESTIMATED == 1 && OW_VALUE_EXACT =
 _Static_assert(OW_RESULT_MEASURED == 0 && OW_RESULT_PARTIAL == 1 && OW_RESULT_UNKNOWN == 2,
                "status as in docs/protocol.md");
 #define WIRE_DIFFERENCES 5
+/* What the first release has. A result of an older point ends before a field behind it; what a newer one has behind the
+ * last field known here is skipped. */
+#define WIRE_FIRST_RELEASE 42
 
 /* A reason that this version does not know is another point's secret. */
 static void code_reason(struct ow_coder *c, const char *field, enum ow_reason *reason)
@@ -290,11 +293,16 @@ static void check_counts(struct ow_coder *c, const struct ow_interval_result *r)
 
 void ow_code_result(struct ow_coder *c, struct ow_interval_result *result, uint64_t *differences)
 {
-	for (unsigned wire = 1; wire <= OW_FIELD_WIRES; wire++) {
+	for (unsigned wire = 1; wire <= ow_field_count; wire++) {
+		const struct ow_field *field = ow_field_wire(wire);
 		if (wire == WIRE_DIFFERENCES)
 			code_packets(c, "differences", differences);
-		else
-			code_field(c, ow_field_wire(wire), result);
+		else if (field && wire > WIRE_FIRST_RELEASE && c->does == OW_CODER_READS && c->at == c->size)
+			ow_field_absent(field, result);
+		else if (field)
+			code_field(c, field, result);
 	}
+	if (c->does == OW_CODER_READS && !c->failed)
+		c->at = c->size;
 	check_counts(c, result);
 }

@@ -25,6 +25,8 @@ void ow_render_text(struct ow_render_text *text, const struct ow_interval_result
 /* The summary of a run: several lines, as of owping. Clock errors of 0 on both sides stand for one and the same clock.
  */
 void ow_render_summary(FILE *out, const struct ow_interval_result *total);
+/* A line for each count whose field has words (result/fields.h), unless it is 0. */
+void ow_render_counts(FILE *out, const struct ow_interval_result *result);
 
 #define OW_RENDER_LANE 200
 /* The lane as "segment/class from>to" in at most `columns` columns; the segment is left out where it only repeats the

@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "estimate/clock_words.h"
 #include "base/format.h"
+#include "result/fields.h"
 #include "result/result_clock.h"
 #include <inttypes.h>
 #include <math.h>
@@ -280,6 +281,16 @@ void ow_render_text(struct ow_render_text *text, const struct ow_interval_result
 
 /* -- summary ------------------------------------------------------------------------------------------------------ */
 
+void ow_render_counts(FILE *out, const struct ow_interval_result *r)
+{
+	char text[OW_FORMAT];
+	for (size_t i = 0; i < ow_field_count; i++) {
+		const uint64_t *count = ow_field_of(&ow_fields[i], r);
+		if (ow_fields[i].words && *count && *count != OW_RESULT_NOT_COUNTED)
+			fprintf(out, "%s %s\n", ow_format_count(*count, text), ow_fields[i].words);
+	}
+}
+
 static void put_sums(FILE *out, const struct ow_interval_result *r)
 {
 	char sent[OW_FORMAT], received[OW_FORMAT], lost[OW_FORMAT], copies[OW_FORMAT], share[OW_FORMAT];
@@ -297,8 +308,7 @@ static void put_sums(FILE *out, const struct ow_interval_result *r)
 		                  : "may have arrived after the end");
 	if (r->extra > r->duplicated)
 		fprintf(out, "%s extra: not seen at %s\n", ow_format_count(r->extra - r->duplicated, sent), from);
-	if (r->late)
-		fprintf(out, "%s late: arrived in a later interval\n", ow_format_count(r->late, sent));
+	ow_render_counts(out, r);
 }
 
 static const char *value_text(const struct ow_value *value, char text[OW_DURATION_TEXT])

@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "report/metrics_parts.h"
+#include "result/fields.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,9 +141,11 @@ static struct ow_metrics_lane *add_lane(struct ow_metrics *metrics, const struct
 		add(&peer->left_out, 1);
 		return NULL;
 	}
-	struct ow_metrics_lane *lane = calloc(1, sizeof *lane);
+	struct ow_metrics_lane *lane = calloc(1, sizeof *lane + ow_field_count * sizeof *lane->count);
 	if (!lane)
 		return NULL;
+	for (size_t i = 0; i < ow_field_count; i++)
+		lane->count[i] = ow_fields[i].flags & OW_FIELD_NOT_COUNTED ? OW_RESULT_NOT_COUNTED : 0;
 	escape(result->segment, segment, sizeof segment);
 	escape(result->class_name, class_name, sizeof class_name);
 	escape(result->from, lane->from, sizeof lane->from);
@@ -179,29 +182,28 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static void add_counts(struct ow_metrics_lane *lane, const struct ow_interval_result *r)
+static void add_counts(struct ow_metrics_lane *lane, const struct ow_interval_result *result)
 {
-	uint64_t *count = lane->count;
-	add(&count[OW_COUNT_SENT], larger(r->total_sent, r->sent));
-	add(&count[OW_COUNT_RECEIVED], larger(r->total_received, r->received));
-	add(&count[OW_COUNT_COMPARED], r->sent > r->pending ? r->sent - r->pending : 0);
-	add(&count[OW_COUNT_LOST], r->lost);
-	add(&count[OW_COUNT_LATE], r->late);
-	add(&count[OW_COUNT_UNDECIDED], r->pending);
-	add(&count[OW_COUNT_EXTRA], r->extra);
-	add(&count[OW_COUNT_DUPLICATED], r->duplicated);
-	add(&count[OW_COUNT_AMBIGUOUS], r->ambiguous);
-	add(&count[OW_COUNT_BYTES], r->bytes);
-	if (r->reordered != OW_RESULT_NOT_COUNTED) {
-		add(&count[OW_COUNT_REORDERED], r->reordered);
-		lane->reordered = true;
+	struct ow_interval_result whole = *result;
+	whole.sent = larger(result->total_sent, result->sent);
+	whole.received = larger(result->total_received, result->received);
+	for (size_t i = 0; i < ow_field_count; i++) {
+		const struct ow_field *field = &ow_fields[i];
+		const void *member = ow_field_of(field, &whole);
+		if (field->metric.kind != OW_METRIC_COUNTER ||
+		    (result->status == OW_RESULT_UNKNOWN && !(field->flags & OW_FIELD_ALWAYS)))
+			continue;
+		uint64_t more = field->type == OW_FIELD_COUNT ? *(const uint64_t *)member : *(const uint32_t *)member;
+		if (more == OW_RESULT_NOT_COUNTED)
+			continue;
+		if (lane->count[i] == OW_RESULT_NOT_COUNTED)
+			lane->count[i] = 0;
+		add(&lane->count[i], more);
 	}
 }
 
-static void add_cost(struct ow_metrics_lane *lane, const struct ow_result_cost *cost)
+static void add_stages(struct ow_metrics_lane *lane, const struct ow_result_cost *cost)
 {
-	add(&lane->count[OW_COUNT_PROTOCOL_BYTES], cost->bytes);
-	add(&lane->count[OW_COUNT_ROUND_TRIPS], cost->round_trips);
 	add_ns(&lane->stage_ns[OW_STAGE_TRANSMIT], cost->transmit_ns);
 	add_ns(&lane->stage_ns[OW_STAGE_DECODE], cost->decode_ns);
 	add_ns(&lane->stage_ns[OW_STAGE_MISSING], cost->missing_ns);
@@ -229,13 +231,13 @@ static void add_final(struct ow_metrics_lane *lane, const struct ow_interval_res
 	add(&lane->intervals[r->status], 1);
 	add(&lane->ring_drops[0], r->ring_drops_from);
 	add(&lane->ring_drops[1], r->ring_drops_to);
-	add(&lane->count[OW_COUNT_UNREADABLE], r->unreadable);
-	add_cost(lane, &r->cost);
+	add_counts(lane, r);
+	add_stages(lane, &r->cost);
 	lane->last = *r;
 	lane->has_last = true;
 	if (r->status == OW_RESULT_UNKNOWN)
 		return;
-	add_counts(lane, r);
+	add(&lane->compared, r->sent > r->pending ? r->sent - r->pending : 0);
 	add_delays(lane, r);
 	if (r->start_ns < INT64_MAX - r->length_ns)
 		lane->measured_end_ns = r->start_ns + r->length_ns;

@@ -6,24 +6,6 @@
 
 /* What metrics.c keeps and metrics_render.c writes. Sums saturate: a counter never goes back. */
 
-enum {
-	OW_COUNT_SENT,
-	OW_COUNT_RECEIVED,
-	OW_COUNT_COMPARED,
-	OW_COUNT_LOST,
-	OW_COUNT_LATE,
-	OW_COUNT_UNDECIDED,
-	OW_COUNT_EXTRA,
-	OW_COUNT_DUPLICATED,
-	OW_COUNT_AMBIGUOUS,
-	OW_COUNT_REORDERED,
-	OW_COUNT_BYTES,
-	OW_COUNT_UNREADABLE,
-	OW_COUNT_PROTOCOL_BYTES,
-	OW_COUNT_ROUND_TRIPS,
-	OW_COUNTS,
-};
-
 enum { OW_STAGE_TRANSMIT, OW_STAGE_DECODE, OW_STAGE_MISSING, OW_STAGE_ERASE, OW_STAGE_COMPUTE, OW_STAGES };
 
 /* Four names and what is around them; every byte of a name may need a second one. */
@@ -42,8 +24,7 @@ struct ow_metrics_lane {
 	struct ow_metrics_peer *peer;
 	char labels[OW_METRICS_LABELS];                        /* segment="...",class="...",from="...",to="..." */
 	char from[2 * OW_RESULT_NAME], to[2 * OW_RESULT_NAME]; /* escaped */
-	uint64_t count[OW_COUNTS];
-	bool reordered;         /* has been counted */
+	uint64_t compared;
 	uint64_t intervals[3];  /* by enum ow_result_status */
 	uint64_t ring_drops[2]; /* from, to */
 	uint64_t stage_ns[OW_STAGES];
@@ -56,6 +37,7 @@ struct ow_metrics_lane {
 	int64_t heard_ns;        /* steady: when the last result came, with numbers or without */
 	bool has_last;
 	struct ow_interval_result last; /* final; with it the lane is found */
+	uint64_t count[];               /* of each field; OW_RESULT_NOT_COUNTED: it has never been counted */
 };
 
 struct ow_metrics {

@@ -5,7 +5,7 @@
  */
 #include "report/metrics.h"
 
-#include "result/result_json.h"
+#include "result/fields.h"
 #include "report/metrics_parts.h"
 #include <inttypes.h>
 #include <math.h>
@@ -51,45 +51,31 @@ static void put_seconds(FILE *out, uint64_t ns)
 
 /* Counters. */
 
-static const struct {
-	const char *name, *help;
-} counters[OW_COUNTS] = {
-	[OW_COUNT_SENT] = {"oneway_packets_sent_total", "Packets seen by the sending point."},
-	[OW_COUNT_RECEIVED] = {"oneway_packets_received_total", "Packets seen by the receiving point."},
-	[OW_COUNT_COMPARED] = {"oneway_packets_compared_total",
-                               "Packets sent whose fate is known: arrived or lost. Fewer than sent where packets are "
-                               "sampled or undecided; loss over time is lost divided by this."},
-	[OW_COUNT_LOST] = {"oneway_packets_lost_total",
-                           "Compared packets that did not arrive within the waiting time."},
-	[OW_COUNT_LATE] = {"oneway_packets_late_total",
-                           "Compared packets that arrived in a later interval than they were sent in."},
-	[OW_COUNT_UNDECIDED] = {"oneway_packets_undecided_total",
-                                "Packets sent that may have arrived where nobody looked; neither lost nor arrived."},
-	[OW_COUNT_EXTRA] = {"oneway_packets_extra_total", "Packets received that nobody sent, with duplicated ones."},
-	[OW_COUNT_DUPLICATED] = {"oneway_packets_duplicated_total", "Packets received once more than they were sent."},
-	[OW_COUNT_AMBIGUOUS] = {"oneway_packets_ambiguous_total",
-                                "Packets that arrived among identical ones, so that their delay cannot be told."},
-	[OW_COUNT_REORDERED] = {"oneway_packets_reordered_total",
-                                "Packets that arrived after packets sent later. Only where the method sees order."},
-	[OW_COUNT_BYTES] = {"oneway_bytes_sent_total", "Bytes of the IP packets seen by the sending point."},
-	[OW_COUNT_UNREADABLE] = {"oneway_frames_unreadable_total",
-                                 "Frames of IP packets that could not be identified, because they were cut."},
-	[OW_COUNT_PROTOCOL_BYTES] = {"oneway_protocol_bytes_total",
-                                     "Bytes of messages between the points for the results, both ways."},
-	[OW_COUNT_ROUND_TRIPS] = {"oneway_protocol_round_trips_total",
-                                  "Round trips between the points for the results."},
-};
-
 static void put_counters(const struct page *page)
 {
 	const struct ow_metrics *m = page->metrics;
-	for (unsigned c = 0; c < OW_COUNTS; c++) {
-		put_head(page, counters[c].name, "counter", counters[c].help);
+	for (size_t f = 0; f < ow_field_count; f++) {
+		const struct ow_field_metric *metric = &ow_fields[f].metric;
+		if (metric->kind != OW_METRIC_COUNTER)
+			continue;
+		put_head(page, metric->name, "counter", metric->help);
 		for (unsigned i = 0; i < m->lanes; i++) {
-			if (c != OW_COUNT_REORDERED || m->lane[i]->reordered)
-				put_count(page, counters[c].name, m->lane[i]->labels, m->lane[i]->count[c]);
+			bool counted = !(ow_fields[f].flags & OW_FIELD_NOT_COUNTED) ||
+			               m->lane[i]->count[f] != OW_RESULT_NOT_COUNTED;
+			if (counted)
+				put_count(page, metric->name, m->lane[i]->labels, m->lane[i]->count[f]);
 		}
 	}
+}
+
+static void put_compared(const struct page *page)
+{
+	static const char name[] = "oneway_packets_compared_total";
+	put_head(page, name, "counter",
+	         "Packets sent whose fate is known: arrived or lost. Fewer than sent where packets are sampled or "
+	         "undecided; loss over time is lost divided by this.");
+	for (unsigned i = 0; i < page->metrics->lanes; i++)
+		put_count(page, name, page->metrics->lane[i]->labels, page->metrics->lane[i]->compared);
 }
 
 static void put_intervals(const struct page *page)
@@ -182,61 +168,20 @@ static double known(const struct ow_value *value)
 	return value->status == OW_VALUE_NONE ? NAN : value->value;
 }
 
-static double mean(const struct ow_interval_result *r)
+static double gauge_of(const struct ow_field *field, const struct ow_interval_result *r)
 {
-	return known(&r->mean_ns) / 1e9;
+	const void *member = ow_field_of(field, r);
+	switch (field->type) {
+	case OW_FIELD_VALUE:
+		return known(member);
+	case OW_FIELD_SHARE:
+		return *(const double *)member;
+	case OW_FIELD_RATE:
+		return ldexp(1, -(int)r->sample_shift);
+	default: /* a count */
+		return *(const uint64_t *)member == OW_RESULT_NOT_COUNTED ? NAN : (double)*(const uint64_t *)member;
+	}
 }
-
-static double stddev(const struct ow_interval_result *r)
-{
-	return known(&r->stddev_ns) / 1e9;
-}
-
-static double least(const struct ow_interval_result *r)
-{
-	return known(&r->min_ns) / 1e9;
-}
-
-static double most(const struct ow_interval_result *r)
-{
-	return known(&r->max_ns) / 1e9;
-}
-
-static double samples(const struct ow_interval_result *r)
-{
-	return (double)r->samples;
-}
-
-static double loss(const struct ow_interval_result *r)
-{
-	return known(&r->loss_ratio);
-}
-
-static double sampled(const struct ow_interval_result *r)
-{
-	return ldexp(1, -(int)r->sample_shift);
-}
-
-static double coverage(const struct ow_interval_result *r)
-{
-	return r->coverage;
-}
-
-static const struct {
-	const char *name, *help;
-	double (*of)(const struct ow_interval_result *result);
-} gauges[] = {
-	{"oneway_delay_mean_seconds", "Mean one-way delay of the last final interval.", mean},
-	{"oneway_delay_stddev_seconds", "Standard deviation of the one-way delay in the last final interval.", stddev},
-	{"oneway_delay_min_seconds", "Least one-way delay of the last final interval, where all are known.", least},
-	{"oneway_delay_max_seconds", "Greatest one-way delay of the last final interval, where all are known.", most},
-	{"oneway_delay_samples", "Delays that the numbers of the last final interval rest on.", samples},
-	{"oneway_loss_ratio", "Lost packets as a share of the compared ones in the last final interval, 0 to 1.", loss},
-	{"oneway_sample_ratio", "Share of the packets that are compared at all; below 1 beyond the memory budget.",
-         sampled},
-	{"oneway_coverage_ratio", "Share of the packets sent in the last final interval whose fate is known.",
-         coverage},
-};
 
 /* The last final result, if it has numbers. */
 static const struct ow_interval_result *last_of(const struct ow_metrics_lane *lane)
@@ -246,14 +191,17 @@ static const struct ow_interval_result *last_of(const struct ow_metrics_lane *la
 
 static void put_gauges(const struct page *page)
 {
-	for (size_t g = 0; g < sizeof gauges / sizeof *gauges; g++) {
-		put_head(page, gauges[g].name, "gauge", gauges[g].help);
+	for (size_t f = 0; f < ow_field_count; f++) {
+		const struct ow_field_metric *metric = &ow_fields[f].metric;
+		if (metric->kind != OW_METRIC_GAUGE && metric->kind != OW_METRIC_SECONDS)
+			continue;
+		put_head(page, metric->name, "gauge", metric->help);
 		for (unsigned i = 0; i < page->metrics->lanes; i++) {
 			const struct ow_interval_result *last = last_of(page->metrics->lane[i]);
-			double value = last ? gauges[g].of(last) : NAN;
+			double value = last ? gauge_of(&ow_fields[f], last) : NAN;
 			if (!isnan(value))
-				fprintf(page->out, "%s{%s} %.12g\n", gauges[g].name, page->metrics->lane[i]->labels,
-				        value);
+				fprintf(page->out, "%s{%s} %.12g\n", metric->name, page->metrics->lane[i]->labels,
+				        metric->kind == OW_METRIC_SECONDS ? value / 1e9 : value);
 		}
 	}
 }
@@ -401,6 +349,7 @@ void ow_metrics_render(const struct ow_metrics *metrics, const struct ow_metrics
 {
 	const struct page page = {out, format == OW_METRICS_OPEN, metrics};
 	put_counters(&page);
+	put_compared(&page);
 	put_intervals(&page);
 	put_ring_drops(&page);
 	put_histogram(&page);

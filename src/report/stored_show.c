@@ -7,7 +7,7 @@
 #include "estimate/clock_words.h"
 #include "base/json_writer.h"
 #include "report/interval_render.h"
-#include "result/result_json.h"
+#include "result/fields.h"
 #include "base/format.h"
 #include <math.h>
 #include <string.h>
@@ -75,29 +75,29 @@ static void put_intervals(FILE *out, const struct ow_stored_sum *sum)
 
 static void put_counts(FILE *out, const struct ow_stored_sum *sum)
 {
+	struct ow_interval_result n = {.length_ns = 0};
+	ow_stored_sum_counts(sum, &n);
 	char a[OW_FORMAT], b[OW_FORMAT], c[OW_FORMAT], d[OW_FORMAT], share[OW_FORMAT] = "-";
 	double loss = ow_stored_sum_loss(sum);
 	if (isfinite(loss))
 		ow_format_percent(loss, share);
-	fprintf(out, "%s sent, %s received, %s lost (%s), %s duplicate%s\n", ow_format_count(sum->sent, a),
-	        ow_format_count(sum->received, b), ow_format_count(sum->lost, c), share,
-	        ow_format_count(sum->duplicated, d), ow_plural(sum->duplicated, "", "s"));
-	if (sum->late)
-		fprintf(out, "%s late: arrived in a later interval\n", ow_format_count(sum->late, a));
-	if (sum->pending)
-		fprintf(out, "%s undecided\n", ow_format_count(sum->pending, a));
-	if (sum->extra > sum->duplicated)
-		fprintf(out, "%s extra: not seen at the sending point\n",
-		        ow_format_count(sum->extra - sum->duplicated, a));
-	if (sum->reordered != OW_RESULT_NOT_COUNTED && sum->reordered)
-		fprintf(out, "%s reordered\n", ow_format_count(sum->reordered, a));
+	fprintf(out, "%s sent, %s received, %s lost (%s), %s duplicate%s\n", ow_format_count(n.sent, a),
+	        ow_format_count(n.received, b), ow_format_count(n.lost, c), share, ow_format_count(n.duplicated, d),
+	        ow_plural(n.duplicated, "", "s"));
+	ow_render_counts(out, &n);
+	if (n.pending)
+		fprintf(out, "%s undecided\n", ow_format_count(n.pending, a));
+	if (n.extra > n.duplicated)
+		fprintf(out, "%s extra: not seen at the sending point\n", ow_format_count(n.extra - n.duplicated, a));
+	if (n.reordered != OW_RESULT_NOT_COUNTED && n.reordered)
+		fprintf(out, "%s reordered\n", ow_format_count(n.reordered, a));
 	if (sum->sampled)
 		fprintf(out, "sampled in %s %s: counts are those of the samples, of %s %s\n",
 		        ow_format_count(sum->sampled, a), ow_plural(sum->sampled, "interval", "intervals"),
-		        ow_format_count(sum->total_sent, b), ow_plural(sum->total_sent, "packet", "packets"));
-	if (sum->ring_drops_from || sum->ring_drops_to)
+		        ow_format_count(n.total_sent, b), ow_plural(n.total_sent, "packet", "packets"));
+	if (n.ring_drops_from || n.ring_drops_to)
 		fprintf(out, "the points' own rings lost frames: %s sending, %s receiving\n",
-		        ow_format_count(sum->ring_drops_from, a), ow_format_count(sum->ring_drops_to, b));
+		        ow_format_count(n.ring_drops_from, a), ow_format_count(n.ring_drops_to, b));
 }
 
 static void put_delays(FILE *out, const struct ow_stored_sum *sum)
@@ -175,12 +175,14 @@ static const struct ow_format_column columns[COLUMNS] = {
 static void cells_of(const struct ow_stored_sum *sum, char cell[COLUMNS][CELL])
 {
 	char text[OW_FORMAT], time[OW_DURATION_TEXT];
+	struct ow_interval_result n = {.length_ns = 0};
+	ow_stored_sum_counts(sum, &n);
 	double share = ow_stored_sum_availability(sum), loss = ow_stored_sum_loss(sum);
 	const double delays[] = {ow_stored_sum_mean(sum), ow_stored_sum_stddev(sum),
 	                         sum->p99_ns.count ? sum->p99_ns.low : NAN, sum->p99_ns.count ? sum->p99_ns.high : NAN};
 	snprintf(cell[AVAILABLE], CELL, "%s", isfinite(share) ? ow_format_percent(share, text) : "-");
-	snprintf(cell[SENT], CELL, "%s", ow_format_short(sum->sent, (int)columns[SENT].width, text));
-	snprintf(cell[LOST], CELL, "%s", ow_format_short(sum->lost, (int)columns[LOST].width, text));
+	snprintf(cell[SENT], CELL, "%s", ow_format_short(n.sent, (int)columns[SENT].width, text));
+	snprintf(cell[LOST], CELL, "%s", ow_format_short(n.lost, (int)columns[LOST].width, text));
 	snprintf(cell[LOSS], CELL, "%s", isfinite(loss) ? ow_format_percent(loss, text) : "-");
 	for (int i = 0; i < 4; i++)
 		snprintf(cell[MEAN + i], CELL, "%s", duration(delays[i], time));
@@ -212,7 +214,7 @@ static void put_table(const struct ow_stored_show *show, const struct ow_stored 
 		fprintf(show->out, "%s %s%*s", ow_format_local(sum->start_ns, format, when), text,
 		        taken < wide ? (int)(wide - taken) : 0, "");
 		for (int k = 0; k < COLUMNS; k++) {
-			bool red = show->colour && (k == LOST || k == LOSS) && sum->lost;
+			bool red = show->colour && (k == LOST || k == LOSS) && sum->decided_lost > 0;
 			if (shown >> k & 1)
 				fprintf(show->out, " %s%*s%s", red ? "\033[31m" : "", (int)columns[k].width, cell[k],
 				        red ? "\033[0m" : "");
@@ -257,35 +259,20 @@ static void json_counts(struct ow_json *json, const struct ow_stored_sum *sum)
 		const char *name;
 		uint64_t count;
 	} counts[] = {
-		{"intervals", sum->intervals},
-		{"measured", sum->measured},
-		{"partial", sum->partial},
-		{"unknown", sum->unknown},
-		{"missing", sum->missing},
-		{"provisional", sum->provisional},
+		{"intervals", sum->intervals}, {"measured", sum->measured}, {"partial", sum->partial},
+		{"unknown", sum->unknown},     {"missing", sum->missing},   {"provisional", sum->provisional},
 		{"sampled", sum->sampled},
-		{"sent", sum->sent},
-		{"received", sum->received},
-		{"matched", sum->matched},
-		{"late", sum->late},
-		{"late_received", sum->late_received},
-		{"lost", sum->lost},
-		{"pending", sum->pending},
-		{"extra", sum->extra},
-		{"duplicated", sum->duplicated},
-		{"ambiguous", sum->ambiguous},
-		{"samples", sum->samples},
-		{"reordered", sum->reordered},
-		{"bytes", sum->bytes},
-		{"total_sent", sum->total_sent},
-		{"total_received", sum->total_received},
-		{"ring_drops_from", sum->ring_drops_from},
-		{"ring_drops_to", sum->ring_drops_to},
-		{"unreadable", sum->unreadable},
-		{"clock_unknown", sum->clock_unknown},
 	};
+	struct ow_interval_result n = {.length_ns = 0};
+	ow_stored_sum_counts(sum, &n);
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-		ow_json_count_if(json, counts[i].name, counts[i].count != OW_RESULT_NOT_COUNTED, counts[i].count);
+		ow_json_count(json, counts[i].name, counts[i].count);
+	for (size_t i = 0; i < ow_field_count; i++) {
+		const uint64_t *count = ow_field_of(&ow_fields[i], &n);
+		if (ow_fields[i].sum == OW_SUM_ADD)
+			ow_json_count_if(json, ow_fields[i].columns, *count != OW_RESULT_NOT_COUNTED, *count);
+	}
+	ow_json_count(json, "clock_unknown", sum->clock_unknown);
 	ow_json_number(json, "clock_error_ns", sum->clock_error_ns < 0 ? NAN : (double)sum->clock_error_ns);
 }
 

@@ -6,16 +6,18 @@
 #include <string.h>
 
 #define MEMBER(member) offsetof(struct ow_interval_result, member), sizeof(((struct ow_interval_result *)0)->member)
-/* name in JSON, type, member, sum, flags, place in the message, columns, their place, since, meaning */
-#define FIELD(json, type, member, sum, ...)                                      \
-	{                                                                        \
-		json, OW_FIELD_##type, MEMBER(member), OW_SUM_##sum, __VA_ARGS__ \
+/* name in JSON, type, member, sum, flags, place in the message, columns, their place, since, meaning, and what it has
+ * of METRIC() and .words */
+#define FIELD(json_, type, member, sum, ...)                                              \
+	{                                                                                 \
+		.json = json_, OW_FIELD_##type, MEMBER(member), OW_SUM_##sum, __VA_ARGS__ \
 	}
-#define MADE(json, type, ...)                                               \
-	{                                                                   \
-		json, OW_FIELD_##type, 0, 0, OW_SUM_NONE, 0, 0, __VA_ARGS__ \
+#define MADE(json_, type, ...)                                                       \
+	{                                                                            \
+		.json = json_, OW_FIELD_##type, 0, 0, OW_SUM_NONE, 0, 0, __VA_ARGS__ \
 	}
-#define NO_COLUMN NULL, 0, 0, NULL
+#define NO_COLUMN                NULL, 0, 0, NULL
+#define METRIC(kind, name, help) .metric = {OW_METRIC_##kind, "oneway_" name, help}
 /* Value and interval. */
 #define COLUMNS(name) name "_ns, " name "_low_ns, " name "_high_ns"
 
@@ -38,24 +40,41 @@ const struct ow_field ow_fields[] = {
 	FIELD("final", FLAG, final, NONE, NOT_NULL, 2, "final", 4, 1, "0: what is pending may still arrive"),
 	FIELD("status", STATUS, status, NONE, NOT_NULL, 1, "status", 6, 1, "measured, partial, unknown"),
 	FIELD("cause", TEXT, cause, NONE, OPTIONAL, 41, "cause", 7, 1, "why it is partial or unknown"),
-	FIELD("sent", COUNT, sent, ADD, 0, 6, "sent", 8, 1, "= matched + late + lost + pending"),
-	FIELD("received", COUNT, received, ADD, 0, 7, "received", 9, 1, "= matched + late_received + extra"),
+	FIELD("sent", COUNT, sent, ADD, 0, 6, "sent", 8, 1, "= matched + late + lost + pending",
+	 METRIC(COUNTER, "packets_sent_total", "Packets seen by the sending point.")),
+	FIELD("received", COUNT, received, ADD, 0, 7, "received", 9, 1, "= matched + late_received + extra",
+	 METRIC(COUNTER, "packets_received_total", "Packets seen by the receiving point.")),
 	FIELD("matched", COUNT, matched, ADD, 0, 8, "matched", 10, 1, NULL),
-	FIELD("late", COUNT, late, ADD, 0, 9, "late", 11, 1, NULL),
+	FIELD("late", COUNT, late, ADD, 0, 9, "late", 11, 1, NULL,
+	 METRIC(COUNTER, "packets_late_total", "Compared packets that arrived in a later interval than they were sent in."),
+	 .words = "late: arrived in a later interval"),
 	FIELD("late_received", COUNT, late_received, ADD, 0, 10, "late_received", 12, 1, NULL),
-	FIELD("lost", COUNT, lost, ADD, 0, 11, "lost", 13, 1, NULL),
-	FIELD("pending", COUNT, pending, ADD, 0, 12, "pending", 14, 1, NULL),
-	FIELD("extra", COUNT, extra, ADD, 0, 13, "extra", 15, 1, NULL),
-	FIELD("duplicated", COUNT, duplicated, ADD, 0, 14, "duplicated", 16, 1, NULL),
-	FIELD("ambiguous", COUNT, ambiguous, ADD, 0, 15, "ambiguous", 17, 1, NULL),
-	FIELD("reordered", COUNT, reordered, ADD, NOT_COUNTED, 16, "reordered", 18, 1, NULL),
-	FIELD("samples", COUNT, samples, ADD, 0, 23, "samples", 27, 1, "delays that the numbers rest on; _low.._high holds the truth in 95 % of cases"),
-	FIELD("bytes", COUNT, bytes, ADD, OF_BYTES, 17, "bytes", 19, 1, NULL),
-	FIELD("loss_ratio", VALUE, loss_ratio, NONE, 0, 39, "loss_ratio, loss_low, loss_high", 33, 1, NULL),
-	FIELD("delay_ns.mean", VALUE, mean_ns, NONE, 0, 35, COLUMNS("mean"), 28, 1, NULL),
-	FIELD("delay_ns.stddev", VALUE, stddev_ns, NONE, 0, 36, COLUMNS("stddev"), 29, 1, NULL),
-	FIELD("delay_ns.min", VALUE, min_ns, NONE, NO_BOUNDS, 37, "min_ns", 30, 1, NULL),
-	FIELD("delay_ns.max", VALUE, max_ns, NONE, NO_BOUNDS, 38, "max_ns", 31, 1, NULL),
+	FIELD("lost", COUNT, lost, ADD, 0, 11, "lost", 13, 1, NULL,
+	 METRIC(COUNTER, "packets_lost_total", "Compared packets that did not arrive within the waiting time.")),
+	FIELD("pending", COUNT, pending, ADD, 0, 12, "pending", 14, 1, NULL,
+	 METRIC(COUNTER, "packets_undecided_total", "Packets sent that may have arrived where nobody looked; neither lost nor arrived.")),
+	FIELD("extra", COUNT, extra, ADD, 0, 13, "extra", 15, 1, NULL,
+	 METRIC(COUNTER, "packets_extra_total", "Packets received that nobody sent, with duplicated ones.")),
+	FIELD("duplicated", COUNT, duplicated, ADD, 0, 14, "duplicated", 16, 1, NULL,
+	 METRIC(COUNTER, "packets_duplicated_total", "Packets received once more than they were sent.")),
+	FIELD("ambiguous", COUNT, ambiguous, ADD, 0, 15, "ambiguous", 17, 1, NULL,
+	 METRIC(COUNTER, "packets_ambiguous_total", "Packets that arrived among identical ones, so that their delay cannot be told.")),
+	FIELD("reordered", COUNT, reordered, ADD, NOT_COUNTED, 16, "reordered", 18, 1, NULL,
+	 METRIC(COUNTER, "packets_reordered_total", "Packets that arrived after packets sent later. Only where the method sees order.")),
+	FIELD("samples", COUNT, samples, ADD, 0, 23, "samples", 27, 1, "delays that the numbers rest on; _low.._high holds the truth in 95 % of cases",
+	 METRIC(GAUGE, "delay_samples", "Delays that the numbers of the last final interval rest on.")),
+	FIELD("bytes", COUNT, bytes, ADD, OF_BYTES, 17, "bytes", 19, 1, NULL,
+	 METRIC(COUNTER, "bytes_sent_total", "Bytes of the IP packets seen by the sending point.")),
+	FIELD("loss_ratio", VALUE, loss_ratio, NONE, 0, 39, "loss_ratio, loss_low, loss_high", 33, 1, NULL,
+	 METRIC(GAUGE, "loss_ratio", "Lost packets as a share of the compared ones in the last final interval, 0 to 1.")),
+	FIELD("delay_ns.mean", VALUE, mean_ns, NONE, 0, 35, COLUMNS("mean"), 28, 1, NULL,
+	 METRIC(SECONDS, "delay_mean_seconds", "Mean one-way delay of the last final interval.")),
+	FIELD("delay_ns.stddev", VALUE, stddev_ns, NONE, 0, 36, COLUMNS("stddev"), 29, 1, NULL,
+	 METRIC(SECONDS, "delay_stddev_seconds", "Standard deviation of the one-way delay in the last final interval.")),
+	FIELD("delay_ns.min", VALUE, min_ns, NONE, NO_BOUNDS, 37, "min_ns", 30, 1, NULL,
+	 METRIC(SECONDS, "delay_min_seconds", "Least one-way delay of the last final interval, where all are known.")),
+	FIELD("delay_ns.max", VALUE, max_ns, NONE, NO_BOUNDS, 38, "max_ns", 31, 1, NULL,
+	 METRIC(SECONDS, "delay_max_seconds", "Greatest one-way delay of the last final interval, where all are known.")),
 	FIELD("delay_ns.quantiles", QUANTILES, quantile_ns, NONE, 0, 40,
 	 COLUMNS("p50") ", " COLUMNS("p90") ", " COLUMNS("p95") ", " COLUMNS("p99") ", " COLUMNS("p999"), 32, 1, NULL),
 	MADE("jitter_ns", JITTER, NO_COLUMN),
@@ -63,20 +82,25 @@ const struct ow_field ow_fields[] = {
 	MADE("not_estimated", REASONS, "not_estimated", 34, 1, "JSON: the reasons by name"),
 	FIELD("exact", FLAG, exact, ALL, NOT_NULL, 3, "exact", 5, 1, "1: every packet was compared one by one"),
 	FIELD("active", FLAG, active, NONE, NOT_NULL | OPTIONAL, 0, "active", 46, 3, "1: of probes, not of the network's traffic"),
-	MADE("sample.rate", RATE, NO_COLUMN),
+	MADE("sample.rate", RATE, NO_COLUMN,
+	 METRIC(GAUGE, "sample_ratio", "Share of the packets that are compared at all; below 1 beyond the memory budget.")),
 	FIELD("sample.shift", SHIFT, sample_shift, MOST, NOT_NULL, 4, "sample_shift", 20, 1, "counts are those of one packet in 2^shift"),
 	FIELD("sample.total_sent", COUNT, total_sent, ADD, ALWAYS, 18, "total_sent", 21, 1, NULL),
 	FIELD("sample.total_received", COUNT, total_received, ADD, ALWAYS, 19, "total_received", 22, 1, NULL),
-	FIELD("coverage", SHARE, coverage, NONE, 0, 24, "coverage", 23, 1, "share of the packets sent whose fate is known"),
+	FIELD("coverage", SHARE, coverage, NONE, 0, 24, "coverage", 23, 1, "share of the packets sent whose fate is known",
+	 METRIC(GAUGE, "coverage_ratio", "Share of the packets sent in the last final interval whose fate is known.")),
 	FIELD("ring_drops.from", COUNT, ring_drops_from, ADD, ALWAYS, 20, "ring_drops_from", 24, 1, NULL),
 	FIELD("ring_drops.to", COUNT, ring_drops_to, ADD, ALWAYS, 21, "ring_drops_to", 25, 1, NULL),
-	FIELD("unreadable", COUNT, unreadable, ADD, ALWAYS, 22, "unreadable", 26, 1, NULL),
+	FIELD("unreadable", COUNT, unreadable, ADD, ALWAYS, 22, "unreadable", 26, 1, NULL,
+	 METRIC(COUNTER, "frames_unreadable_total", "Frames of IP packets that could not be identified, because they were cut.")),
 	FIELD("clock.from", CLOCK, clock_from, WORSE, 0, 25, "clock_error_from_ns", 35, 1, "NULL: not synchronised"),
 	FIELD("clock.to", CLOCK, clock_to, WORSE, 0, 26, "clock_error_to_ns", 36, 1, NULL),
 	MADE("warnings", WARNINGS, NO_COLUMN),
 	FIELD("synopsis", TEXT, synopsis, LAST, 0, 42, "synopsis", 37, 1, NULL),
-	FIELD("cost.bytes", COUNT, cost.bytes, ADD, ALWAYS | OF_BYTES, 27, "cost_bytes", 38, 1, "of messages, both ways"),
-	FIELD("cost.round_trips", NUMBER, cost.round_trips, ADD, 0, 28, "round_trips", 39, 1, NULL),
+	FIELD("cost.bytes", COUNT, cost.bytes, COST, ALWAYS | OF_BYTES, 27, "cost_bytes", 38, 1, "of messages, both ways",
+	 METRIC(COUNTER, "protocol_bytes_total", "Bytes of messages between the points for the results, both ways.")),
+	FIELD("cost.round_trips", NUMBER, cost.round_trips, COST, ALWAYS, 28, "round_trips", 39, 1, NULL,
+	 METRIC(COUNTER, "protocol_round_trips_total", "Round trips between the points for the results.")),
 	FIELD("cost.transmit_ns", INTEGER, cost.transmit_ns, MEAN, 0, 29, "transmit_ns", 40, 1, NULL),
 	FIELD("cost.decode_ns", INTEGER, cost.decode_ns, MEAN, 0, 30, "decode_ns", 41, 1, NULL),
 	FIELD("cost.missing_ns", INTEGER, cost.missing_ns, MEAN, 0, 31, "missing_ns", 42, 1, NULL),
@@ -120,21 +144,29 @@ const char *ow_field_object(const struct ow_field *field, char ret_name[OW_RESUL
 
 /* -- sums --------------------------------------------------------------------------------------------------------- */
 
-/* What another point says may be any number: durations wrap around. */
+void ow_field_add_count(const struct ow_field *field, uint64_t *sum, uint64_t more)
+{
+	bool may_be_unknown = field->flags & OW_FIELD_NOT_COUNTED;
+	if (may_be_unknown && (more == OW_RESULT_NOT_COUNTED || *sum == OW_RESULT_NOT_COUNTED))
+		*sum = OW_RESULT_NOT_COUNTED;
+	else if (__builtin_add_overflow(*sum, more, sum))
+		*sum = UINT64_MAX;
+}
+
+void ow_field_absent(const struct ow_field *field, struct ow_interval_result *result)
+{
+	if (field->flags & OW_FIELD_NOT_COUNTED)
+		*(uint64_t *)ow_field_at(field, result) = OW_RESULT_NOT_COUNTED;
+}
+
 static void add(const struct ow_field *field, void *sum, const void *more)
 {
-	uint64_t *count = sum;
-	uint64_t by;
-	if (field->type == OW_FIELD_NUMBER) {
+	if (field->type == OW_FIELD_NUMBER)
 		*(uint32_t *)sum += *(const uint32_t *)more;
-		return;
-	}
-	/* An int64_t and its unsigned type may alias. */
-	memcpy(&by, more, sizeof by);
-	if (field->flags & OW_FIELD_NOT_COUNTED && (by == OW_RESULT_NOT_COUNTED || *count == OW_RESULT_NOT_COUNTED))
-		*count = OW_RESULT_NOT_COUNTED;
-	else
-		*count += by;
+	else if (field->type == OW_FIELD_COUNT)
+		ow_field_add_count(field, sum, *(const uint64_t *)more);
+	else /* What another point says may be any number: durations wrap around, as their unsigned type does. */
+		*(uint64_t *)sum += *(const uint64_t *)more;
 }
 
 static void worse(struct ow_clock_state *sum, const struct ow_clock_state *clock)
@@ -154,6 +186,7 @@ static void add_field(const struct ow_field *field, void *sum, const void *more)
 		memcpy(sum, more, field->size);
 		break;
 	case OW_SUM_ADD:
+	case OW_SUM_COST:
 	case OW_SUM_MEAN:
 		add(field, sum, more);
 		break;

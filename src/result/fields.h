@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 /*
- * The fields of struct ow_interval_result. JSON (out and in), the table of the store, the message between points and
- * sums over intervals are loops over this table. A new field is a member of the struct, a row here, and its meaning in
- * docs/json.md. `waiting` and `delay_bucket` have no row: they stay within the process.
+ * The fields of struct ow_interval_result. JSON (out and in), the table of the store, the message between points, sums
+ * over intervals, metrics and the counts in text are loops over this table. A new field is a member of the struct, a row
+ * here, and its meaning in docs/json.md. `waiting` and `delay_bucket` have no row: they stay within the process.
  */
 enum ow_field_type {
 	OW_FIELD_NAME,      /* char[OW_RESULT_NAME]: part of the lane's name */
@@ -36,7 +36,8 @@ enum ow_field_sum {
 	OW_SUM_NONE,  /* not by itself: from the distribution, or it has no meaning */
 	OW_SUM_FIRST, /* that of the first interval */
 	OW_SUM_LAST,
-	OW_SUM_ADD,
+	OW_SUM_ADD,  /* of a count; sums of a store have it, too */
+	OW_SUM_COST, /* added up; a store does not have it of unknown intervals */
 	OW_SUM_MEAN, /* added up, and divided by the number of intervals in the end */
 	OW_SUM_MOST,
 	OW_SUM_ALL,   /* true if it is true of all */
@@ -44,12 +45,23 @@ enum ow_field_sum {
 };
 
 enum ow_field_flag {
-	OW_FIELD_ALWAYS = 1,      /* of a count: JSON has it also of an unknown interval */
+	OW_FIELD_ALWAYS = 1,      /* JSON and metrics have it also of an unknown interval */
 	OW_FIELD_OPTIONAL = 2,    /* not in JSON if false or empty */
 	OW_FIELD_NOT_COUNTED = 4, /* may be OW_RESULT_NOT_COUNTED */
 	OW_FIELD_OF_BYTES = 8,    /* of a count: bytes, not packets or frames */
 	OW_FIELD_NO_BOUNDS = 16,  /* of a value: it is exact or not known */
 	OW_FIELD_NOT_NULL = 32,   /* the store has it also of an unknown interval */
+};
+
+/* For Prometheus (docs/metrics.md). */
+struct ow_field_metric {
+	enum {
+		OW_METRIC_NONE,
+		OW_METRIC_COUNTER, /* the sum of final intervals */
+		OW_METRIC_GAUGE,   /* of the last final interval */
+		OW_METRIC_SECONDS, /* the same, of nanoseconds */
+	} kind;
+	const char *name, *help;
 };
 
 struct ow_field {
@@ -63,15 +75,15 @@ struct ow_field {
 	unsigned place;      /* of these columns in the table of the store, from 1 */
 	int since;           /* version of the schema that has them first */
 	const char *meaning; /* of these columns, in the schema; may be NULL */
+	struct ow_field_metric metric;
+	const char *words; /* of a count: a line of text says "3 late: ..." unless it is 0. NULL: no such line */
 };
 
 extern const struct ow_field ow_fields[];
 extern const size_t ow_field_count;
-/* Highest numbers of wire and place. */
-#define OW_FIELD_WIRES  42
-#define OW_FIELD_PLACES 46
 
-/* The field at this place of the message or of the store's table; NULL: there is none. */
+/* The field at this place of the message or of the store's table; NULL: there is none. No number is above
+ * ow_field_count. */
 const struct ow_field *ow_field_wire(unsigned wire);
 const struct ow_field *ow_field_place(unsigned place);
 
@@ -89,6 +101,10 @@ static inline const void *ow_field_of(const struct ow_field *field, const struct
 	return (const char *)result + field->offset;
 }
 
+/* Adds to a count. Without overflow; what is not counted in one is not counted in the sum. */
+void ow_field_add_count(const struct ow_field *field, uint64_t *sum, uint64_t more);
+/* What is not there, because who wrote the result did not know the field: 0, or not counted. */
+void ow_field_absent(const struct ow_field *field, struct ow_interval_result *result);
 /* Adds the fields whose ow_field_sum is in `sums`, a bit for each, to those of *sum. */
 void ow_fields_add(struct ow_interval_result *sum, const struct ow_interval_result *result, unsigned sums);
 #define OW_SUM_BIT(sum) (1u << (sum))

@@ -40,7 +40,7 @@ static void put_clock(struct ow_json *json, const char *name, const struct ow_cl
 static void put_bounds(struct ow_json *json, const char *name, const struct ow_interval_result *r)
 {
 	ow_json_object(json, name);
-	for (unsigned wire = 1; wire <= OW_FIELD_WIRES; wire++) {
+	for (unsigned wire = 1; wire <= ow_field_count; wire++) {
 		const struct ow_field *field = ow_field_wire(wire);
 		if (!field || field->flags & OW_FIELD_NO_BOUNDS)
 			continue;
@@ -61,8 +61,8 @@ static void put_bounds(struct ow_json *json, const char *name, const struct ow_i
 void ow_result_json_reasons(struct ow_json *json, const char *name, const struct ow_interval_result *r)
 {
 	ow_json_object(json, name);
-	for (unsigned place = 1; place <= OW_FIELD_PLACES; place++) {
-		const struct ow_field *field = ow_field_place(place);
+	const struct ow_field *field;
+	for (unsigned place = 1; (field = ow_field_place(place)); place++) {
 		if (field->type != OW_FIELD_VALUE && field->type != OW_FIELD_QUANTILES)
 			continue;
 		const struct ow_value *value = ow_field_of(field, r);

@@ -65,8 +65,8 @@ int ow_row_columns(void)
 void ow_row_schema(FILE *out)
 {
 	fputs("  lane INTEGER NOT NULL REFERENCES lane,\n", out);
-	for (unsigned place = 1; place <= OW_FIELD_PLACES; place++) {
-		const struct ow_field *field = ow_field_place(place);
+	const struct ow_field *field;
+	for (unsigned place = 1; (field = ow_field_place(place)); place++) {
 		const char *columns = field->columns, *name, *between = "  ";
 		for (int length; (length = next_name(&columns, &name)); between = " ") {
 			fputs(between, out);
@@ -364,6 +364,8 @@ void ow_row_read(struct ow_row_reader *reader, sqlite3_stmt *statement, struct o
 	for (size_t i = 0; i < ow_field_count; i++) {
 		if (ow_fields[i].columns && ow_fields[i].since <= reader->version)
 			take_field(reader, &t, &ow_fields[i], ow_field_at(&ow_fields[i], r));
+		else
+			ow_field_absent(&ow_fields[i], r);
 	}
 	for (size_t i = 0; i < ow_field_count; i++)
 		give_reason(reader, &ow_fields[i], ow_field_at(&ow_fields[i], r));

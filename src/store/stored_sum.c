@@ -3,6 +3,7 @@
 #include "store/stored_sum.h"
 
 #include "base/time.h"
+#include "result/fields.h"
 #include "store/stored_file.h"
 #include <ctype.h>
 #include <errno.h>
@@ -16,6 +17,7 @@
 /* A pause longer than this is no row of missing intervals, but another run. */
 #define MISSING_MAX UINT64_C(1000000000)
 
+/* Columns that have a meaning of their own; behind them are those of the fields that are added up. */
 enum column {
 	LANE,
 	START,
@@ -23,25 +25,7 @@ enum column {
 	FINAL,
 	STATUS,
 	CAUSE,
-	SENT,
-	RECEIVED,
-	MATCHED,
-	LATE,
-	LATE_RECEIVED,
-	LOST,
-	PENDING,
-	EXTRA,
-	DUPLICATED,
-	AMBIGUOUS,
-	REORDERED,
-	BYTES,
 	SHIFT,
-	TOTAL_SENT,
-	TOTAL_RECEIVED,
-	DROPS_FROM,
-	DROPS_TO,
-	UNREADABLE,
-	SAMPLES,
 	MEAN,
 	STDDEV,
 	MIN,
@@ -50,13 +34,38 @@ enum column {
 	LOSS,
 	CLOCK_FROM,
 	CLOCK_TO,
+	COUNTS,
 };
-const char ow_stored_sum_columns[] =
-	"lane, start_ns, length_ns, final, status, cause, sent, received, matched, late, late_received, lost, pending, "
-	"extra, duplicated, ambiguous, reordered, bytes, sample_shift, total_sent, total_received, ring_drops_from, "
-	"ring_drops_to, unreadable, samples, mean_ns, stddev_ns, min_ns, max_ns, p99_ns, loss_ratio, "
-	"clock_error_from_ns, "
-	"clock_error_to_ns";
+static const char own_columns[] =
+	"lane, start_ns, length_ns, final, status, cause, sample_shift, mean_ns, stddev_ns, min_ns, max_ns, p99_ns, "
+	"loss_ratio, clock_error_from_ns, clock_error_to_ns";
+
+/* Each field that is added up; NULL: there are no more. Begins with *at = 0. */
+static const struct ow_field *next_count(size_t *at)
+{
+	while (*at < ow_field_count) {
+		const struct ow_field *field = &ow_fields[(*at)++];
+		if (field->sum == OW_SUM_ADD)
+			return field;
+	}
+	return NULL;
+}
+
+char *ow_stored_sum_columns(const struct ow_stored *stored)
+{
+	char *text = NULL;
+	size_t size, at = 0;
+	FILE *out = open_memstream(&text, &size);
+	if (!out)
+		return NULL;
+	fputs(own_columns, out);
+	for (const struct ow_field *field; (field = next_count(&at));)
+		fprintf(out, ", %s", field->since <= stored->file.version ? field->columns : "NULL");
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
 
 /* A pass over the results. */
 struct pass {
@@ -189,7 +198,7 @@ static int find_sum(struct pass *p, size_t lane, int64_t start_ns, struct ow_sto
 
 /* -- adding ------------------------------------------------------------------------------------------------------- */
 
-static uint64_t count_at(sqlite3_stmt *row, enum column column)
+static uint64_t count_at(sqlite3_stmt *row, int column)
 {
 	int64_t value = sqlite3_column_int64(row, column);
 	return value > 0 ? (uint64_t)value : 0;
@@ -225,12 +234,14 @@ static void pool(struct ow_stored_sum *sum, double weight, double mean, double s
 	sum->weight = both;
 }
 
-static void add_delays(struct pass *p, struct ow_stored_sum *sum, sqlite3_stmt *row, int64_t start_ns)
+/* counts: of this interval. */
+static void add_delays(struct pass *p, struct ow_stored_sum *sum, sqlite3_stmt *row, int64_t start_ns,
+                       const struct ow_interval_result *counts)
 {
 	double mean, stddev = 0, value, scale = ldexp(1, (int)(count_at(row, SHIFT) & 63));
 	/* Packets whose delay is known; a method that samples has fewer delays than its numbers stand for. */
-	uint64_t there = count_at(row, MATCHED) + count_at(row, LATE), doubtful = count_at(row, AMBIGUOUS);
-	uint64_t samples = there > doubtful ? there - doubtful : count_at(row, SAMPLES);
+	uint64_t there = counts->matched + counts->late;
+	uint64_t samples = there > counts->ambiguous ? there - counts->ambiguous : counts->samples;
 	if (real_at(row, MEAN, &mean) && samples > 0) {
 		real_at(row, STDDEV, &stddev);
 		pool(sum, (double)samples * scale, mean, stddev);
@@ -247,9 +258,8 @@ static void add_delays(struct pass *p, struct ow_stored_sum *sum, sqlite3_stmt *
 	}
 	if (real_at(row, LOSS, &value))
 		note_extreme(&sum->loss, value, start_ns);
-	uint64_t sent = count_at(row, SENT), pending = count_at(row, PENDING);
-	sum->decided += scale * (sent > pending ? (double)(sent - pending) : 0);
-	sum->decided_lost += scale * (double)count_at(row, LOST);
+	sum->decided += scale * (counts->sent > counts->pending ? (double)(counts->sent - counts->pending) : 0);
+	sum->decided_lost += scale * (double)counts->lost;
 }
 
 static void add_clocks(struct ow_stored_sum *sum, sqlite3_stmt *row)
@@ -261,45 +271,19 @@ static void add_clocks(struct ow_stored_sum *sum, sqlite3_stmt *row)
 		sum->clock_error_ns = (int64_t)(from + to);
 }
 
-static void add_counts(struct ow_stored_sum *sum, sqlite3_stmt *row)
+/* *ret_counts: of this interval. */
+static void add_counts(struct ow_stored_sum *sum, sqlite3_stmt *row, struct ow_interval_result *ret_counts)
 {
-	const struct {
-		uint64_t *count;
-		enum column column;
-	} counts[] = {
-		{&sum->sent, SENT},
-		{&sum->received, RECEIVED},
-		{&sum->matched, MATCHED},
-		{&sum->late, LATE},
-		{&sum->late_received, LATE_RECEIVED},
-		{&sum->lost, LOST},
-		{&sum->pending, PENDING},
-		{&sum->extra, EXTRA},
-		{&sum->duplicated, DUPLICATED},
-		{&sum->ambiguous, AMBIGUOUS},
-		{&sum->bytes, BYTES},
-		{&sum->total_sent, TOTAL_SENT},
-		{&sum->total_received, TOTAL_RECEIVED},
-		{&sum->ring_drops_from, DROPS_FROM},
-		{&sum->ring_drops_to, DROPS_TO},
-		{&sum->unreadable, UNREADABLE},
-	};
-	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-		*counts[i].count += count_at(row, counts[i].column);
-	if (sqlite3_column_type(row, REORDERED) == SQLITE_NULL || sum->reordered == OW_RESULT_NOT_COUNTED)
-		sum->reordered = OW_RESULT_NOT_COUNTED;
-	else
-		sum->reordered += count_at(row, REORDERED);
+	size_t at = 0, k = 0;
+	for (const struct ow_field *field; (field = next_count(&at)) && k < OW_STORED_COUNTS; k++) {
+		int column = COUNTS + (int)k;
+		uint64_t count = count_at(row, column);
+		if (field->flags & OW_FIELD_NOT_COUNTED && sqlite3_column_type(row, column) == SQLITE_NULL)
+			count = OW_RESULT_NOT_COUNTED;
+		*(uint64_t *)ow_field_at(field, ret_counts) = count;
+		ow_field_add_count(field, &sum->count[k], count);
+	}
 	sum->sampled += count_at(row, SHIFT) > 0;
-}
-
-static enum ow_result_status status_at(sqlite3_stmt *row)
-{
-	const char *name = (const char *)sqlite3_column_text(row, STATUS);
-	return !name                           ? OW_RESULT_UNKNOWN
-	       : strcmp(name, "measured") == 0 ? OW_RESULT_MEASURED
-	       : strcmp(name, "partial") == 0  ? OW_RESULT_PARTIAL
-	                                       : OW_RESULT_UNKNOWN;
 }
 
 /* Causes differ by their numbers. */
@@ -375,7 +359,8 @@ static int add_row(struct pass *p, sqlite3_stmt *row, struct ow_error *err)
 	p->sums->intervals++;
 	sum->intervals++;
 	sum->provisional += !sqlite3_column_int(row, FINAL);
-	enum ow_result_status status = status_at(row);
+	int named = ow_result_status_of((const char *)sqlite3_column_text(row, STATUS));
+	enum ow_result_status status = named < 0 ? OW_RESULT_UNKNOWN : (enum ow_result_status)named;
 	if (status != OW_RESULT_MEASURED)
 		add_cause(p->sums, status, (const char *)sqlite3_column_text(row, CAUSE), start);
 	if (status == OW_RESULT_UNKNOWN) {
@@ -383,8 +368,9 @@ static int add_row(struct pass *p, sqlite3_stmt *row, struct ow_error *err)
 		return 0;
 	}
 	*(status == OW_RESULT_PARTIAL ? &sum->partial : &sum->measured) += 1;
-	add_counts(sum, row);
-	add_delays(p, sum, row, start);
+	struct ow_interval_result counts;
+	add_counts(sum, row, &counts);
+	add_delays(p, sum, row, start, &counts);
 	add_clocks(sum, row);
 	return 0;
 }
@@ -401,8 +387,11 @@ static int run(struct pass *p, struct ow_error *err)
 		p->current[i] = SIZE_MAX;
 		p->end[i] = INT64_MIN;
 	}
+	char *columns = ow_stored_sum_columns(p->stored);
 	int code = SQLITE_DONE,
-	    r = ow_stored_prepare(p->stored, ow_stored_sum_columns, "ORDER BY start_ns, lane", &statement, err);
+	    r = columns ? ow_stored_prepare(p->stored, columns, "ORDER BY start_ns, lane", &statement, err)
+	                : ow_error_set(err, ENOMEM, "%s: out of memory", p->stored->file.path);
+	free(columns);
 	if (r < 0)
 		return r;
 	while (r == 0 && (code = sqlite3_step(statement)) == SQLITE_ROW)
@@ -437,6 +426,14 @@ void ow_stored_sums_done(struct ow_stored_sums *sums)
 }
 
 /* -- what follows from them --------------------------------------------------------------------------------------- */
+
+void ow_stored_sum_counts(const struct ow_stored_sum *sum, struct ow_interval_result *result)
+{
+	size_t at = 0, k = 0;
+	for (const struct ow_field *field; (field = next_count(&at)) && k < OW_STORED_COUNTS; k++)
+		*(uint64_t *)ow_field_at(field, result) = sum->count[k];
+	result->samples = sum->samples;
+}
 
 double ow_stored_sum_loss(const struct ow_stored_sum *sum)
 {

@@ -17,6 +17,9 @@ struct ow_stored_extreme {
 	int64_t low_ns, high_ns; /* their starts */
 };
 
+/* Fields of a result that are added up (OW_SUM_ADD): there may be so many. */
+#define OW_STORED_COUNTS 32
+
 struct ow_stored_sum {
 	size_t lane;               /* its place among ow_stored_lanes, of a segment the first one */
 	int64_t start_ns;          /* of the hour, day or bin; of all else the first interval */
@@ -24,15 +27,13 @@ struct ow_stored_sum {
 	int64_t first_ns, last_ns; /* from where its first interval begins to where the last of them ends */
 	uint64_t intervals;        /* in the store: measured + partial + unknown */
 	uint64_t measured, partial, unknown;
-	uint64_t provisional; /* of these, not final */
-	uint64_t missing;     /* not in the store, between others that are */
-	uint64_t sampled;     /* of these, with counts of a sample */
-	uint64_t sent, received, matched, late, late_received, lost, pending, extra, duplicated, ambiguous, bytes;
-	uint64_t reordered; /* OW_RESULT_NOT_COUNTED if it was not everywhere */
-	uint64_t total_sent, total_received, ring_drops_from, ring_drops_to, unreadable;
-	uint64_t samples;             /* packets whose delay is in the mean */
-	double decided, decided_lost; /* weighed by what a packet of a sample stands for */
-	double weight, mean_ns, m2;   /* packets with a delay, their mean, sum of squared deviations */
+	uint64_t provisional;             /* of these, not final */
+	uint64_t missing;                 /* not in the store, between others that are */
+	uint64_t sampled;                 /* of these, with counts of a sample */
+	uint64_t count[OW_STORED_COUNTS]; /* see ow_stored_sum_counts */
+	uint64_t samples;                 /* packets whose delay is in the mean */
+	double decided, decided_lost;     /* weighed by what a packet of a sample stands for */
+	double weight, mean_ns, m2;       /* packets with a delay, their mean, sum of squared deviations */
 	struct ow_stored_extreme min_ns, max_ns, mean, p99_ns, loss;
 	uint64_t above_p99; /* intervals whose p99 is above the limit that was asked for */
 	uint64_t clock_unknown;
@@ -69,6 +70,8 @@ int ow_stored_summarise(struct ow_stored *stored, const struct ow_stored_sum_opt
                         struct ow_stored_sums *ret_sums, struct ow_error *err);
 void ow_stored_sums_done(struct ow_stored_sums *sums);
 
+/* Sets the counts of *result: those of the sum. Not counted somewhere is not counted. `samples` is that of the sum. */
+void ow_stored_sum_counts(const struct ow_stored_sum *sum, struct ow_interval_result *result);
 /* lost of those whose fate is decided; NaN: none is. */
 double ow_stored_sum_loss(const struct ow_stored_sum *sum);
 /* NaN: no delay is known. */

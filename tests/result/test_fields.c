@@ -3,6 +3,7 @@
 #include "every_field.h"
 #include "result/result_json.h"
 #include "result/result_read.h"
+#include "store/stored_sum.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,20 +34,26 @@ static void every_member_has_a_row(void **state)
 static void numbers_are_in_order(void **state)
 {
 	(void)state;
-	unsigned wires = 0, places = 0;
-	for (unsigned wire = 1; wire <= OW_FIELD_WIRES; wire++)
+	unsigned wires = 0, places = 0, counts = 0;
+	for (unsigned wire = 1; wire <= ow_field_count; wire++)
 		wires += ow_field_wire(wire) != NULL;
-	for (unsigned place = 1; place <= OW_FIELD_PLACES; place++)
+	for (unsigned place = 1; place <= ow_field_count; place++)
 		places += ow_field_place(place) != NULL;
 	for (size_t i = 0; i < ow_field_count; i++) {
 		const struct ow_field *field = &ow_fields[i];
 		assert_true(!field->wire || ow_field_wire(field->wire) == field);
 		assert_true(!field->columns || ow_field_place(field->place) == field);
+		/* What is added up, and what has words, is a count; sums of a store have room for all. */
+		counts += field->sum == OW_SUM_ADD;
+		assert_true(field->type == OW_FIELD_COUNT || field->sum != OW_SUM_ADD);
+		assert_true(field->sum == OW_SUM_ADD || !field->words);
+		assert_true(field->sum != OW_SUM_ADD || (field->columns && !strchr(field->columns, ',')));
 		wires -= field->wire != 0;
 		places -= field->columns != NULL;
 	}
 	assert_int_equal(wires, 0);
 	assert_int_equal(places, 0);
+	assert_true(counts <= OW_STORED_COUNTS);
 }
 
 static void comes_back(const struct ow_interval_result *wrote)

@@ -2,6 +2,8 @@
 #ifndef TESTS_REPORT_STORE_FILE_H
 #define TESTS_REPORT_STORE_FILE_H
 
+#include "result/fields.h"
+#include "store/row.h"
 #include "store/store.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +54,20 @@ static inline void store_add(struct ow_store *store, const struct ow_interval_re
 	struct ow_error err = {""};
 	if (ow_store_add(store, result, &err) < 0)
 		fail_msg("%s", err.text);
+}
+
+/* Makes the file one of schema 1. 0 or an SQLite error. */
+static inline int store_to_first_schema(sqlite3 *db)
+{
+	int code = sqlite3_exec(db, "DROP INDEX result_time; CREATE INDEX result_start ON result (start_ns)", NULL,
+	                        NULL, NULL);
+	for (size_t i = 0; i < ow_field_count && code == SQLITE_OK; i++) {
+		char sql[200];
+		snprintf(sql, sizeof sql, "ALTER TABLE result DROP COLUMN %s", ow_fields[i].columns);
+		if (ow_fields[i].since > 1)
+			code = sqlite3_exec(db, sql, NULL, NULL, NULL);
+	}
+	return code ? code : sqlite3_exec(db, "PRAGMA user_version = 1", NULL, NULL, NULL);
 }
 
 #endif
