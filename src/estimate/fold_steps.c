@@ -273,9 +273,9 @@ static int name_packets(struct ow_fold_steps *s, const struct ow_keyset *set, co
 	s->wanted = malloc((s->diff.bs + 1) * sizeof *s->wanted);
 	s->others = malloc((set->used + 1) * sizeof *s->others);
 	int r = s->wanted && s->others ? add_keys(&only_a, s->diff.only_a, all ? 0 : s->diff.as) : -ENOMEM;
-	for (uint64_t i = 0; r == 0 && set->slot && i <= set->mask; i++) {
-		uint64_t key = set->slot[i] - 1;
-		if (!set->slot[i] || ow_keyset_has(&only_a, key))
+	for (size_t i = 0; r == 0 && i < set->used; i++) {
+		uint64_t key = set->key[i];
+		if (ow_keyset_has(&only_a, key))
 			continue;
 		if (ow_keyset_has(only_b, key))
 			s->wanted[s->wanteds++] = key;

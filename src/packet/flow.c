@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flow keys and the table that numbers them: open addressing over slots of {hash 32 bits, number 32 bits}. Keys are in
- * chunks that never move, so that pointers to keys stay valid until reset.
+ * Flow keys and the table that numbers them. Keys are in chunks that never move, so that pointers to keys stay valid
+ * until reset.
  */
 #include "packet/flow.h"
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/id_map.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +16,6 @@
 #define CHUNK_BITS      12
 #define CHUNK_KEYS      (1u << CHUNK_BITS)
 #define CHUNKS_MAX      (OW_FLOWS_MAX >> CHUNK_BITS)
-#define SLOTS_MIN       1024u
 #define FRONT           8192u /* power of two; 256 KB */
 #define FRONT_WAYS      2u
 #define OVERFLOW_NUMBER (OW_FLOWS_MAX - 1)
@@ -26,11 +26,9 @@ _Static_assert(offsetof(struct ow_flow_key, sport) == 32 && offsetof(struct ow_f
                        offsetof(struct ow_flow_key, proto) == 36 && offsetof(struct ow_flow_key, version) == 37,
                "the last word of a key is put together by ow_flow_key_of_packet");
 
-/* The low half of a slot is number + 1, so that 0 is an empty slot. */
 struct ow_flow_table {
 	uint64_t secret[6];
-	uint64_t *slot;
-	uint32_t slots; /* a power of two, at least twice the flows */
+	struct ow_id_map by_hash;
 	uint32_t count;
 	bool coarse, overflowed;
 	struct ow_flow_key *chunk[CHUNKS_MAX];
@@ -166,12 +164,6 @@ int ow_flow_table_create(uint64_t seed, struct ow_flow_table **ret_table)
 	struct ow_flow_table *table = calloc(1, sizeof *table);
 	if (!table)
 		return -ENOMEM;
-	table->slots = SLOTS_MIN;
-	table->slot = calloc(table->slots, sizeof *table->slot);
-	if (!table->slot) {
-		free(table);
-		return -ENOMEM;
-	}
 	for (unsigned i = 0; i < 6; i++)
 		table->secret[i] = ow_mix64(seed + (i + 1) * UINT64_C(0x9e3779b97f4a7c15));
 	*ret_table = table;
@@ -189,13 +181,13 @@ void ow_flow_table_free(struct ow_flow_table *table)
 		return;
 	for (unsigned i = 0; i < CHUNKS_MAX; i++)
 		free(table->chunk[i]);
-	free(table->slot);
+	ow_id_map_done(&table->by_hash);
 	free(table);
 }
 
 void ow_flow_table_reset(struct ow_flow_table *table)
 {
-	memset(table->slot, 0, table->slots * sizeof *table->slot);
+	ow_id_map_clear(&table->by_hash);
 	table->count = 0;
 	table->coarse = table->overflowed = false;
 	memset(table->front, 0, sizeof table->front);
@@ -222,37 +214,10 @@ static inline struct ow_flow_key *key_at(const struct ow_flow_table *table, uint
 	return &table->chunk[number >> CHUNK_BITS][number & (CHUNK_KEYS - 1)];
 }
 
-/* Returns the number of the key, or UINT32_MAX and the slot for it. */
-static inline uint32_t look_up(const struct ow_flow_table *table, const struct ow_flow_key *key, uint64_t hash,
-                               uint32_t *ret_slot)
+/* Returns the number of the key, or UINT32_MAX. */
+static inline uint32_t look_up(const struct ow_flow_table *table, const struct ow_flow_key *key, uint64_t hash)
 {
-	uint32_t mask = table->slots - 1, i = (uint32_t)hash & mask;
-	for (; table->slot[i]; i = (i + 1) & mask) {
-		uint32_t number = (uint32_t)table->slot[i] - 1;
-		if (table->slot[i] >> 32 == hash >> 32 && same_key(key_at(table, number), key))
-			return number;
-	}
-	*ret_slot = i;
-	return UINT32_MAX;
-}
-
-static bool grow(struct ow_flow_table *table)
-{
-	uint32_t slots = table->slots * 2, mask = slots - 1;
-	uint64_t *slot = calloc(slots, sizeof *slot);
-	if (!slot)
-		return false;
-	for (uint32_t number = 0; number < table->count; number++) {
-		uint64_t hash = hash_key(table, key_at(table, number));
-		uint32_t i = (uint32_t)hash & mask;
-		while (slot[i])
-			i = (i + 1) & mask;
-		slot[i] = hash >> 32 << 32 | (number + 1);
-	}
-	free(table->slot);
-	table->slot = slot;
-	table->slots = slots;
-	return true;
+	return OW_ID_MAP_FIND(&table->by_hash, hash, i, same_key(key_at(table, i), key));
 }
 
 /* Makes room for one more key. False: the table is full, or out of memory. */
@@ -263,22 +228,17 @@ static bool make_room(struct ow_flow_table *table)
 	struct ow_flow_key **chunk = &table->chunk[table->count >> CHUNK_BITS];
 	if (!*chunk)
 		*chunk = calloc(CHUNK_KEYS, sizeof **chunk);
-	return *chunk && (table->count < table->slots / 2 || grow(table));
+	return *chunk;
 }
 
-static uint32_t enter(struct ow_flow_table *table, const struct ow_flow_key *key, uint64_t hash, uint32_t slot)
+static uint32_t enter(struct ow_flow_table *table, const struct ow_flow_key *key, uint64_t hash)
 {
-	uint32_t slots = table->slots;
-	if (!make_room(table)) {
+	if (!make_room(table) || ow_id_map_add(&table->by_hash, hash, table->count) < 0) {
 		table->overflowed = true;
 		return OVERFLOW_NUMBER;
 	}
-	if (table->slots != slots)
-		look_up(table, key, hash, &slot);
-	uint32_t number = table->count++;
-	*key_at(table, number) = *key;
-	table->slot[slot] = hash >> 32 << 32 | (number + 1);
-	return number;
+	*key_at(table, table->count) = *key;
+	return table->count++;
 }
 
 static void keep_prefix(uint8_t address[16], uint8_t version)
@@ -307,18 +267,18 @@ static uint32_t number_of_networks(struct ow_flow_table *table, const struct ow_
 {
 	struct ow_flow_key coarse = networks_of(key);
 	uint64_t hash = hash_key(table, &coarse);
-	uint32_t slot = 0, number = look_up(table, &coarse, hash, &slot);
+	uint32_t number = look_up(table, &coarse, hash);
 	table->coarse = true;
-	return number != UINT32_MAX ? number : enter(table, &coarse, hash, slot);
+	return number != UINT32_MAX ? number : enter(table, &coarse, hash);
 }
 
 uint32_t ow_flow_table_number(struct ow_flow_table *table, const struct ow_flow_key *key)
 {
 	uint64_t hash = hash_key(table, key);
-	uint32_t slot = 0, number = look_up(table, key, hash, &slot);
+	uint32_t number = look_up(table, key, hash);
 	if (number != UINT32_MAX)
 		return number;
-	return table->count < FINE_FLOWS ? enter(table, key, hash, slot) : number_of_networks(table, key);
+	return table->count < FINE_FLOWS ? enter(table, key, hash) : number_of_networks(table, key);
 }
 
 static __attribute__((noinline)) uint32_t number_behind_front(struct ow_flow_table *table, const struct ow_plain *plain,
@@ -355,8 +315,7 @@ void ow_flow_table_number_plain(struct ow_flow_table *table, const struct ow_pla
 
 uint32_t ow_flow_table_find(const struct ow_flow_table *table, const struct ow_flow_key *key)
 {
-	uint32_t slot;
-	return look_up(table, key, hash_key(table, key), &slot);
+	return look_up(table, key, hash_key(table, key));
 }
 
 const struct ow_flow_key *ow_flow_table_key(const struct ow_flow_table *table, uint32_t number)

@@ -2,6 +2,7 @@
 #include "papers/baseline.h"
 
 #include "base/hash.h"
+#include "base/id_map.h"
 #include "base/random.h"
 #include "estimate/sample.h"
 #include "synopsis/copies.h"
@@ -11,57 +12,52 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* An index of a list by id, with open addressing. Ids are uniform, so their bits are the hash. 0 = free. */
-static uint32_t *index_of(const struct ow_sighting *b, size_t bs, size_t *ret_room)
+static int index_ids(const struct ow_sighting *list, size_t count, struct ow_id_map *ret_index)
 {
-	size_t room = 16;
-	while (room / 4 * 3 < bs)
-		room *= 2;
-	uint32_t *index = bs < UINT32_MAX ? calloc(room, sizeof *index) : NULL;
-	for (size_t i = 0; index && i < bs; i++) {
-		size_t at = b[i].id >> 11 & (room - 1);
-		while (index[at])
-			at = (at + 1) & (room - 1);
-		index[at] = (uint32_t)(i + 1);
-	}
-	*ret_room = room;
-	return index;
+	int r = ow_id_map_reserve(ret_index, count);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = ow_id_map_add(ret_index, list[i].id, (uint32_t)i);
+	return r;
 }
 
-/* The position of an id in the indexed list, plus one; 0 if it is not there. */
-static uint32_t find(const uint32_t *index, size_t room, const struct ow_sighting *stamps, uint64_t id)
+/* The position of an id in the indexed list, or OW_ID_MAP_NONE. */
+static uint32_t find(const struct ow_id_map *index, const struct ow_sighting *list, uint64_t id)
 {
-	size_t at = id >> 11 & (room - 1);
-	while (index[at] && stamps[index[at] - 1].id != id)
-		at = (at + 1) & (room - 1);
-	return index[at];
+	return OW_ID_MAP_FIND(index, id, i, list[i].id == id);
+}
+
+static int64_t delay_between(const struct ow_sighting *sent, const struct ow_sighting *arrived)
+{
+	return (int64_t)((uint64_t)arrived->time_ns - (uint64_t)sent->time_ns);
 }
 
 int ow_fates_find(const struct ow_sighting *a, size_t as, const struct ow_sighting *b, size_t bs,
                   struct ow_fates *ret_fates)
 {
-	size_t room_a, room_b;
-	uint32_t *index_a = index_of(a, as, &room_a), *index_b = index_of(b, bs, &room_b);
+	struct ow_id_map index_a = {0}, index_b = {0};
 	int64_t *delay = calloc(as + 1, sizeof *delay);
 	bool *uneven =
 		calloc(as + 1, sizeof *uneven); /* from this copy on, the two points have different numbers of copies */
-	int r = index_a && index_b && delay && uneven ? 0 : -ENOMEM;
+	int r = delay && uneven ? index_ids(a, as, &index_a) : -ENOMEM;
+	if (r == 0)
+		r = index_ids(b, bs, &index_b);
 	/* Backwards: whether a copy is ambiguous depends on the next copy, which comes later. */
 	for (size_t i = r == 0 ? as : 0; i-- > 0;) {
 		uint64_t next = ow_copy_next(a[i].id);
-		uint32_t at = find(index_b, room_b, b, a[i].id), next_a = find(index_a, room_a, a, next);
-		if (at && next_a && uneven[next_a - 1]) {
+		uint32_t at = find(&index_b, b, a[i].id), next_a = find(&index_a, a, next);
+		bool arrived = at != OW_ID_MAP_NONE, again = next_a != OW_ID_MAP_NONE;
+		if (arrived && again && uneven[next_a]) {
 			uneven[i] = true;
 			delay[i] = OW_FATE_AMBIGUOUS;
-			if (delay[next_a - 1] != OW_FATE_NONE)
-				delay[next_a - 1] = OW_FATE_AMBIGUOUS;
+			if (delay[next_a] != OW_FATE_NONE)
+				delay[next_a] = OW_FATE_AMBIGUOUS;
 		} else {
-			uneven[i] = !at || (!next_a && find(index_b, room_b, b, next));
-			delay[i] = at ? (int64_t)((uint64_t)b[at - 1].time_ns - (uint64_t)a[i].time_ns) : OW_FATE_NONE;
+			uneven[i] = !arrived || (!again && find(&index_b, b, next) != OW_ID_MAP_NONE);
+			delay[i] = arrived ? delay_between(a + i, b + at) : OW_FATE_NONE;
 		}
 	}
-	free(index_a);
-	free(index_b);
+	ow_id_map_done(&index_a);
+	ow_id_map_done(&index_b);
 	free(uneven);
 	if (r < 0) {
 		free(delay);

@@ -2,6 +2,7 @@
 #ifndef OW_PAPERS_FIGURES_COLATE_H
 #define OW_PAPERS_FIGURES_COLATE_H
 
+#include "base/id_map.h"
 #include "flows/flows.h"
 #include "papers/figure.h"
 #include "papers/flow_stream.h"
@@ -104,8 +105,7 @@ struct ow_colate_params ow_colate_recording(enum ow_colate_method method, double
 /* Finds flows by their hash. */
 struct ow_colate_index {
 	const struct ow_flow_truth *truth;
-	uint32_t *place;
-	unsigned bits;
+	struct ow_id_map by_flow;
 };
 int ow_colate_index_make(const struct ow_flow_truth *truth, size_t flows, struct ow_colate_index *ret_index);
 void ow_colate_index_done(struct ow_colate_index *index);

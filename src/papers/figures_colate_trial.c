@@ -54,41 +54,22 @@ struct ow_colate_params ow_colate_recording(enum ow_colate_method method, double
 
 int ow_colate_index_make(const struct ow_flow_truth *truth, size_t flows, struct ow_colate_index *ret_index)
 {
-	struct ow_colate_index index = {.truth = truth};
-	while ((size_t)1 << index.bits < 2 * flows + 1)
-		index.bits++;
-	index.place = malloc(sizeof *index.place << index.bits);
-	if (!index.place)
-		return -ENOMEM;
-	size_t mask = ((size_t)1 << index.bits) - 1;
-	for (size_t i = 0; i <= mask; i++)
-		index.place[i] = UINT32_MAX;
-	for (size_t f = 0; f < flows; f++) {
-		size_t at = ow_mix64(truth[f].flow) & mask;
-		while (index.place[at] != UINT32_MAX)
-			at = (at + 1) & mask;
-		index.place[at] = (uint32_t)f;
-	}
-	*ret_index = index;
-	return 0;
+	*ret_index = (struct ow_colate_index){.truth = truth};
+	int r = 0;
+	for (size_t f = 0; r == 0 && f < flows; f++)
+		r = ow_id_map_add(&ret_index->by_flow, truth[f].flow, (uint32_t)f);
+	return r;
 }
 
 void ow_colate_index_done(struct ow_colate_index *index)
 {
-	free(index->place);
-	index->place = NULL;
+	ow_id_map_done(&index->by_flow);
 }
 
 size_t ow_colate_index_find(const struct ow_colate_index *index, uint64_t flow)
 {
-	size_t mask = ((size_t)1 << index->bits) - 1;
-	for (size_t at = ow_mix64(flow) & mask;; at = (at + 1) & mask) {
-		uint32_t f = index->place[at];
-		if (f == UINT32_MAX)
-			return SIZE_MAX;
-		if (index->truth[f].flow == flow)
-			return f;
-	}
+	uint32_t f = OW_ID_MAP_FIND(&index->by_flow, flow, i, index->truth[i].flow == flow);
+	return f == OW_ID_MAP_NONE ? SIZE_MAX : f;
 }
 
 static bool is_whole(const struct ow_colate_layer *layer)
@@ -118,8 +99,7 @@ static int count_shares(const struct ow_flow_stream *stream, const struct ow_col
 			loads[f].in_layer[l] += !is_whole(layer) && place >= layer->first && place < layer->last;
 		}
 	}
-	if (r == 0)
-		ow_colate_index_done(&index);
+	ow_colate_index_done(&index);
 	return r;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The data of the monitoring station: places by name, paths with targets, and verdicts. */
 #include "plane/monitor.h"
+#include "base/array.h"
 #include "base/time.h"
 #include "plane/monitor_private.h"
 #include <errno.h>
@@ -14,7 +15,6 @@
 #define WORTH        0.02
 #define STALE_NS     (10 * OW_NS_PER_S)
 #define HOLD_NS      (60 * OW_NS_PER_S)
-#define SLOTS_FIRST  256u
 
 int ow_monitor_create(const struct ow_monitor_options *options, struct ow_monitor **ret_monitor)
 {
@@ -59,7 +59,7 @@ void ow_monitor_free(struct ow_monitor *monitor)
 		free((char *)monitor->path[i].target.class_name);
 	}
 	free(monitor->place);
-	free(monitor->slot);
+	ow_id_map_done(&monitor->by_name);
 	free(monitor->path);
 	free(monitor->verdict);
 	free(monitor->changed);
@@ -69,53 +69,29 @@ void ow_monitor_free(struct ow_monitor *monitor)
 /* -- places by name ---------------------------------------------------------------------------------------------------
  */
 
-static uint32_t slot_of(const struct ow_monitor *monitor, const char *name)
-{
-	uint32_t mask = monitor->slots - 1, at = (uint32_t)XXH3_64bits(name, strlen(name)) & mask;
-	while (monitor->slot[at] && strcmp(monitor->place[monitor->slot[at] - 1]->name, name) != 0)
-		at = (at + 1) & mask;
-	return at;
-}
-
-static int grow(struct ow_monitor *monitor)
-{
-	uint32_t slots = monitor->slots ? monitor->slots * 2 : SLOTS_FIRST;
-	struct place **place = reallocarray(monitor->place, slots / 2, sizeof(struct place *));
-	if (!place)
-		return -ENOMEM;
-	monitor->place = place;
-	uint32_t *slot = calloc(slots, sizeof(*slot));
-	if (!slot)
-		return -ENOMEM;
-	free(monitor->slot);
-	monitor->slot = slot;
-	monitor->slots = slots;
-	for (uint32_t i = 0; i < monitor->places; i++)
-		slot[slot_of(monitor, place[i]->name)] = i + 1;
-	return 0;
-}
-
 int ow_monitor_place(struct ow_monitor *monitor, const char *name, struct place **ret_place, struct ow_error *err)
 {
-	if (monitor->places * 2 >= monitor->slots && grow(monitor) < 0)
-		return ow_error_set(err, ENOMEM, "out of memory");
-	uint32_t at = slot_of(monitor, name);
-	if (monitor->slot[at]) {
-		*ret_place = monitor->place[monitor->slot[at] - 1];
+	size_t length = strlen(name);
+	uint64_t hash = XXH3_64bits(name, length);
+	uint32_t known = OW_ID_MAP_FIND(&monitor->by_name, hash, i, strcmp(monitor->place[i]->name, name) == 0);
+	if (known != OW_ID_MAP_NONE) {
+		*ret_place = monitor->place[known];
 		return 0;
 	}
-	size_t length = strlen(name);
 	if (length == 0 || length >= OW_PLACE_TEXT)
 		return ow_error_set(err, EINVAL, "a place's name has 1 to %d bytes", OW_PLACE_TEXT - 1);
 	if (monitor->places == OW_MONITOR_PLACES_MAX)
 		return ow_error_set(err, E2BIG, "more than %u places", OW_MONITOR_PLACES_MAX);
-	struct place *place = calloc(1, sizeof(*place) + length + 1);
-	if (!place)
+	if (OW_GROW(monitor->place, monitor->places_room, monitor->places + 1) < 0)
 		return ow_error_set(err, ENOMEM, "out of memory");
+	struct place *place = calloc(1, sizeof(*place) + length + 1);
+	if (!place || ow_id_map_add(&monitor->by_name, hash, monitor->places) < 0) {
+		free(place);
+		return ow_error_set(err, ENOMEM, "out of memory");
+	}
 	memcpy(place->name, name, length + 1);
 	ow_watch_init(&place->watch);
 	monitor->place[monitor->places++] = place;
-	monitor->slot[at] = monitor->places;
 	monitor->threshold = ow_watch_threshold(monitor->places, monitor->options.false_alarms);
 	*ret_place = place;
 	return 0;

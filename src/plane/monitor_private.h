@@ -2,6 +2,7 @@
 #ifndef OW_PLANE_MONITOR_PRIVATE_H
 #define OW_PLANE_MONITOR_PRIVATE_H
 
+#include "base/id_map.h"
 #include "plane/monitor.h"
 
 /* Shared by the files of the monitor. */
@@ -30,9 +31,8 @@ struct ow_monitor {
 	struct ow_monitor_options options;
 	double threshold;
 	struct place **place;
-	uint32_t places;
-	uint32_t *slot; /* hash of names: number + 1 */
-	uint32_t slots;
+	uint32_t places, places_room;
+	struct ow_id_map by_name; /* places by the hash of their names */
 	struct path *path;
 	uint32_t paths;
 	struct ow_monitor_verdict *verdict;

@@ -2,6 +2,7 @@
 #ifndef OW_PLANE_RANGES_H
 #define OW_PLANE_RANGES_H
 
+#include "base/id_map.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,8 +14,7 @@ struct ow_range {
 struct ow_ranges {
 	struct ow_range *range; /* in order of insertion */
 	uint32_t count, room;
-	uint32_t *slot; /* hash of contents: number + 1 */
-	uint32_t slots; /* a power of two, or 0 */
+	struct ow_id_map by_contents; /* their numbers by the hash of their contents */
 };
 
 void ow_ranges_done(struct ow_ranges *ranges);

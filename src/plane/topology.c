@@ -2,19 +2,17 @@
 /* The network as routers with names and directed links with costs. */
 #include "plane/topology.h"
 #include "base/array.h"
+#include "base/id_map.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-#define SLOTS_FIRST 64u /* a power of two */
-
 struct ow_topology {
 	char **name;
 	uint32_t nodes, nodes_room;
-	uint32_t *slot; /* hash of names: number of the node + 1 */
-	uint32_t slots;
+	struct ow_id_map by_name; /* nodes by the hash of their names */
 	struct ow_link *link;
 	uint32_t links, links_room;
 	uint32_t *first; /* after finish: nodes + 1 places in link */
@@ -25,12 +23,6 @@ int ow_topology_create(struct ow_topology **ret_topology)
 	struct ow_topology *topology = calloc(1, sizeof(*topology));
 	if (!topology)
 		return -ENOMEM;
-	topology->slot = calloc(SLOTS_FIRST, sizeof(*topology->slot));
-	if (!topology->slot) {
-		free(topology);
-		return -ENOMEM;
-	}
-	topology->slots = SLOTS_FIRST;
 	*ret_topology = topology;
 	return 0;
 }
@@ -42,50 +34,28 @@ void ow_topology_free(struct ow_topology *topology)
 	for (uint32_t i = 0; i < topology->nodes; i++)
 		free(topology->name[i]);
 	free(topology->name);
-	free(topology->slot);
+	ow_id_map_done(&topology->by_name);
 	free(topology->link);
 	free(topology->first);
 	free(topology);
 }
 
-/* The slot of this name, or the empty slot for it. */
-static uint32_t slot_of(const struct ow_topology *topology, const char *name, size_t length)
+/* The node of this name, or OW_ID_MAP_NONE. */
+static uint32_t look_up(const struct ow_topology *topology, const char *name, size_t length)
 {
-	uint32_t mask = topology->slots - 1;
-	uint32_t at = (uint32_t)XXH3_64bits(name, length) & mask;
-	while (topology->slot[at]) {
-		const char *there = topology->name[topology->slot[at] - 1];
-		if (strlen(there) == length && memcmp(there, name, length) == 0)
-			break;
-		at = (at + 1) & mask;
-	}
-	return at;
-}
-
-static int grow_slots(struct ow_topology *topology)
-{
-	uint32_t *old = topology->slot;
-	uint32_t *slot = calloc((size_t)topology->slots * 2, sizeof(*slot));
-	if (!slot)
-		return -ENOMEM;
-	topology->slot = slot;
-	topology->slots *= 2;
-	for (uint32_t i = 0; i < topology->nodes; i++)
-		slot[slot_of(topology, topology->name[i], strlen(topology->name[i]))] = i + 1;
-	free(old);
-	return 0;
+	return OW_ID_MAP_FIND(&topology->by_name, XXH3_64bits(name, length), i,
+	                      strlen(topology->name[i]) == length && memcmp(topology->name[i], name, length) == 0);
 }
 
 static int enter(struct ow_topology *topology, const char *name, size_t length, uint32_t *ret_node)
 {
 	if (OW_GROW(topology->name, topology->nodes_room, topology->nodes + 1) < 0)
 		return -ENOMEM;
-	if ((topology->nodes + 1) * 2 > topology->slots && grow_slots(topology) < 0)
-		return -ENOMEM;
 	char *copy = strndup(name, length);
-	if (!copy)
+	if (!copy || ow_id_map_add(&topology->by_name, XXH3_64bits(name, length), topology->nodes) < 0) {
+		free(copy);
 		return -ENOMEM;
-	topology->slot[slot_of(topology, name, length)] = topology->nodes + 1;
+	}
 	topology->name[topology->nodes] = copy;
 	*ret_node = topology->nodes++;
 	return 0;
@@ -96,11 +66,9 @@ int ow_topology_add_node(struct ow_topology *topology, const char *name, size_t 
 {
 	if (length == 0 || length > OW_TOPOLOGY_NAME_MAX || memchr(name, 0, length))
 		return ow_error_set(err, EINVAL, "a router's name must have 1 to %d bytes", OW_TOPOLOGY_NAME_MAX);
-	uint32_t known = topology->slot[slot_of(topology, name, length)];
-	if (known) {
-		*ret_node = known - 1;
+	*ret_node = look_up(topology, name, length);
+	if (*ret_node != OW_ID_MAP_NONE)
 		return 0;
-	}
 	if (topology->nodes == OW_TOPOLOGY_NODES_MAX)
 		return ow_error_set(err, E2BIG, "more than %u routers", OW_TOPOLOGY_NODES_MAX);
 	if (enter(topology, name, length, ret_node) < 0)
@@ -177,7 +145,7 @@ const char *ow_topology_name(const struct ow_topology *topology, uint32_t node)
 
 uint32_t ow_topology_find(const struct ow_topology *topology, const char *name)
 {
-	return topology->slot[slot_of(topology, name, strlen(name))] - 1;
+	return look_up(topology, name, strlen(name));
 }
 
 const struct ow_link *ow_topology_from(const struct ow_topology *topology, uint32_t node, uint32_t *ret_count)

@@ -6,8 +6,7 @@
  */
 #include "point/id_pairing.h"
 
-#include <errno.h>
-#include <stdlib.h>
+#include "base/id_map.h"
 
 #define AHEAD 8 /* packets that are compared before the walk gives a packet up */
 /* After this many misses in a row, and again after as many times that, the walk looks further for its place. */
@@ -15,11 +14,6 @@
 #define RESYNC_FAR   4096
 /* Probes under way at a time. */
 #define BATCH 16
-
-struct slot {
-	uint32_t tag;   /* upper half of the id */
-	uint32_t place; /* in a, from 1; 0 = free */
-};
 
 static size_t look(const struct ow_sighting *a, size_t from, size_t to, uint64_t id)
 {
@@ -58,34 +52,15 @@ static void walk(const struct ow_sighting *a, size_t as, const struct ow_sightin
 	}
 }
 
-static void insert(struct slot *table, size_t mask, uint64_t id, uint32_t place)
-{
-	size_t at = id & mask;
-	while (table[at].place)
-		at = (at + 1) & mask;
-	table[at] = (struct slot){(uint32_t)(id >> 32), place + 1};
-}
-
-static uint32_t find(const struct slot *table, size_t mask, const struct ow_sighting *a, const uint32_t *of_a,
-                     uint64_t id)
-{
-	for (size_t at = id & mask; table[at].place; at = (at + 1) & mask) {
-		uint32_t place = table[at].place - 1;
-		if (table[at].tag == (uint32_t)(id >> 32) && a[place].id == id && of_a[place] == OW_PAIRING_NONE)
-			return place;
-	}
-	return OW_PAIRING_NONE;
-}
-
 /* The next places of a list that have no counterpart yet, up to BATCH of them, their slots on the way to the cache. */
-static unsigned gather(const struct ow_sighting *stamps, size_t count, const uint32_t *of, const struct slot *table,
-                       size_t mask, size_t *from, uint32_t place[BATCH])
+static unsigned gather(const struct ow_sighting *stamps, size_t count, const uint32_t *of, const struct ow_id_map *map,
+                       size_t *from, uint32_t place[BATCH])
 {
 	unsigned n = 0;
 	for (; *from < count && n < BATCH; ++*from) {
 		if (of[*from] != OW_PAIRING_NONE)
 			continue;
-		__builtin_prefetch(table + (stamps[*from].id & mask));
+		ow_id_map_prefetch(map, stamps[*from].id);
 		place[n++] = (uint32_t)*from;
 	}
 	return n;
@@ -94,7 +69,7 @@ static unsigned gather(const struct ow_sighting *stamps, size_t count, const uin
 int ow_pairing(const struct ow_sighting *a, size_t as, const struct ow_sighting *b, size_t bs, uint32_t *of_a,
                uint32_t *of_b)
 {
-	size_t rest_a = 0, rest_b = 0, room = 16, from = 0;
+	size_t rest_a = 0, rest_b = 0, from = 0;
 	uint32_t place[BATCH];
 	for (size_t i = 0; i < as; i++)
 		of_a[i] = OW_PAIRING_NONE;
@@ -105,24 +80,22 @@ int ow_pairing(const struct ow_sighting *a, size_t as, const struct ow_sighting 
 		rest_b += of_b[j] == OW_PAIRING_NONE;
 	if (!rest_a || !rest_b)
 		return 0;
-	while (room < 2 * rest_a)
-		room *= 2;
-	struct slot *table = calloc(room, sizeof *table);
-	if (!table)
-		return -ENOMEM;
-	for (unsigned n; (n = gather(a, as, of_a, table, room - 1, &from, place)) > 0;) {
+	struct ow_id_map map = {0};
+	int r = ow_id_map_reserve(&map, rest_a);
+	for (unsigned n; r == 0 && (n = gather(a, as, of_a, &map, &from, place)) > 0;) {
 		for (unsigned i = 0; i < n; i++)
-			insert(table, room - 1, a[place[i]].id, place[i]);
+			(void)ow_id_map_add(&map, a[place[i]].id, place[i]); /* there is room */
 	}
 	from = 0;
-	for (unsigned n; (n = gather(b, bs, of_b, table, room - 1, &from, place)) > 0;) {
+	for (unsigned n; r == 0 && (n = gather(b, bs, of_b, &map, &from, place)) > 0;) {
 		for (unsigned i = 0; i < n; i++) {
-			uint32_t at = find(table, room - 1, a, of_a, b[place[i]].id);
+			uint64_t id = b[place[i]].id;
+			uint32_t at = OW_ID_MAP_FIND(&map, id, j, a[j].id == id && of_a[j] == OW_PAIRING_NONE);
 			of_b[place[i]] = at;
 			if (at != OW_PAIRING_NONE)
 				of_a[at] = place[i];
 		}
 	}
-	free(table);
-	return 0;
+	ow_id_map_done(&map);
+	return r;
 }

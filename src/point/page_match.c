@@ -8,6 +8,7 @@
 
 #include "point/id_pairing.h"
 #include "base/array.h"
+#include "base/id_map.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -18,13 +19,14 @@
 /* Names of identical packets, and the group (base id) that each belongs to. */
 struct name {
 	uint64_t id;
-	uint32_t group; /* from 1; 0 = free slot */
+	uint32_t group; /* from 1 */
 };
 
 struct names {
-	struct name *slot;
-	size_t room, used; /* room is a power of two, at least twice what is used */
-	uint64_t *base;    /* of each group */
+	struct name *name;
+	uint32_t count, room;
+	struct ow_id_map by_id;
+	uint64_t *base; /* of each group */
 	uint32_t groups, group_room;
 };
 
@@ -44,71 +46,43 @@ struct join {
 	uint64_t duplicated;
 };
 
-static struct name *look(const struct names *names, uint64_t id)
+/* The group of a packet, or 0. */
+static uint32_t group_named(const struct names *names, uint64_t id)
 {
-	size_t at = id & (names->room - 1);
-	while (names->slot[at].group && names->slot[at].id != id)
-		at = (at + 1) & (names->room - 1);
-	return names->slot + at;
+	uint32_t at = OW_ID_MAP_FIND(&names->by_id, id, i, names->name[i].id == id);
+	return at == OW_ID_MAP_NONE ? 0 : names->name[at].group;
 }
 
-/* Room for so many names in all, at most half full. */
-static int reserve(struct names *names, size_t count)
+static int enter(struct names *names, uint64_t id, uint32_t group)
 {
-	size_t room = names->room ? names->room : 256;
-	if (names->room && 2 * count <= names->room)
-		return 0;
-	while (room < 2 * count)
-		room *= 2;
-	struct names larger = {.slot = calloc(room, sizeof *larger.slot), .room = room};
-	if (!larger.slot)
+	if (OW_GROW(names->name, names->room, names->count + 1) < 0 ||
+	    ow_id_map_add(&names->by_id, id, names->count) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < names->room; i++) {
-		if (names->slot[i].group)
-			*look(&larger, names->slot[i].id) = names->slot[i];
-	}
-	free(names->slot);
-	names->slot = larger.slot;
-	names->room = room;
-	return 0;
-}
-
-static int new_group(struct names *names, uint64_t base)
-{
-	if (OW_GROW(names->base, names->group_room, names->groups + 1) < 0)
-		return -ENOMEM;
-	names->base[names->groups++] = base;
+	names->name[names->count++] = (struct name){id, group};
 	return 0;
 }
 
 /* Adds a name of the packets with this base id; the base is a name, too. */
 static int add_name(struct names *names, uint64_t id, uint64_t base)
 {
-	int r = reserve(names, names->used + 2);
-	if (r < 0)
-		return r;
-	struct name *first = look(names, base);
-	if (!first->group) {
-		r = new_group(names, base);
+	uint32_t group = group_named(names, base);
+	if (!group) {
+		if (OW_GROW(names->base, names->group_room, names->groups + 1) < 0)
+			return -ENOMEM;
+		names->base[names->groups++] = base;
+		group = names->groups;
+		int r = enter(names, base, group);
 		if (r < 0)
 			return r;
-		*first = (struct name){base, names->groups};
-		names->used++;
 	}
-	struct name *slot = look(names, id);
-	if (!slot->group) {
-		*slot = (struct name){id, first->group};
-		names->used++;
-	}
-	return 0;
+	return group_named(names, id) ? 0 : enter(names, id, group);
 }
 
 /* The names that must not simply meet: copies at either point, and packets like some that still wait. */
 static int collect_names(struct join *join)
 {
 	const struct ow_interval_packets *pages[] = {join->a, join->b};
-	size_t copies = join->a->copies + join->b->copies;
-	int r = copies ? reserve(&join->names, copies) : 0;
+	int r = 0;
 	for (int side = 0; side < 2; side++) {
 		for (size_t i = 0; r == 0 && i < pages[side]->copies; i++)
 			r = add_name(&join->names, pages[side]->copy[i].id, pages[side]->copy[i].base_id);
@@ -136,8 +110,8 @@ static int find_members(const struct names *names, const struct ow_interval_pack
 		/* Few packets or nearly all are in groups: either way the look-ups miss the cache one after the other.
 		 */
 		if (i + AHEAD < page->count)
-			__builtin_prefetch(names->slot + (page->stamp[i + AHEAD].id & (names->room - 1)));
-		group[i] = look(names, page->stamp[i].id)->group;
+			ow_id_map_prefetch(&names->by_id, page->stamp[i + AHEAD].id);
+		group[i] = group_named(names, page->stamp[i].id);
 		start[group[i]]++;
 	}
 	/* start[0] counted the packets of no group. */
@@ -210,7 +184,7 @@ static int pair_identical(struct join *join)
 /* The id of the packet itself, whichever copy it is. */
 static uint64_t base_of(const struct names *names, uint64_t id)
 {
-	uint32_t group = names->groups ? look(names, id)->group : 0;
+	uint32_t group = group_named(names, id);
 	return group ? names->base[group - 1] : id;
 }
 
@@ -301,7 +275,7 @@ static size_t list_strangers(const struct join *join, const struct ow_interval_r
 	for (size_t i = 0; i < in->only_bs; i++) {
 		size_t as = 0;
 		uint64_t base = in->only_b[i].id;
-		uint32_t group = join->names.groups ? look(&join->names, base)->group : 0;
+		uint32_t group = group_named(&join->names, base);
 		if (group)
 			group_of(&join->at_a, group - 1, &as);
 		if (!as && !(join->past->settle && ow_interval_results_waits(join->past->settle, base)))
@@ -385,7 +359,8 @@ int ow_page_match_pair(const struct ow_interval_packets *a, const struct ow_inte
 	free(join.of_a);
 	free(join.of_b);
 	free(join.doubtful);
-	free(join.names.slot);
+	ow_id_map_done(&join.names.by_id);
+	free(join.names.name);
 	free(join.names.base);
 	free(join.at_a.place);
 	free(join.at_a.start);

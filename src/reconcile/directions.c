@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reconcile/directions.h"
 
+#include "base/array.h"
 #include "base/hash.h"
+#include "base/id_map.h"
 
 #include <errno.h>
 #include <math.h>
@@ -91,7 +93,7 @@ void ow_directions_restart(struct ow_directions *directions)
 
 /* An unordered pair of hosts with its two orientations, or a host with the weight of evidence for either side. */
 struct group {
-	uint64_t key;     /* hash; 0 = free */
+	uint64_t key;     /* hash */
 	float matched[2]; /* pairs: by orientation; hosts: matched packets that say it is on A's, on B's side */
 	float votes[2], delay_sum[2];       /* pairs: of the unique packets, .. */
 	float unique[2];                    /* .. of which there are so many; */
@@ -101,52 +103,32 @@ struct group {
 };
 
 struct groups {
-	struct group *slot;
-	uint32_t slots, used;
-	uint64_t secret; /* who writes a capture must not choose hosts that meet in one slot */
-	bool failed;     /* out of memory */
+	struct group *group;
+	uint32_t count, room;
+	struct ow_id_map by_key;
+	uint64_t secret;     /* who writes a capture must not choose hosts that meet in one group */
+	bool failed;         /* out of memory: */
+	struct group forgot; /* what a group that there was no memory for counts is lost */
 };
 
-static struct group *group_slot(const struct groups *g, uint64_t key)
+static void groups_done(struct groups *g)
 {
-	uint32_t i = (uint32_t)ow_mix64(key) & (g->slots - 1);
-	while (g->slot[i].key && g->slot[i].key != key)
-		i = (i + 1) & (g->slots - 1);
-	return &g->slot[i];
+	free(g->group);
+	ow_id_map_done(&g->by_key);
 }
 
-static int groups_grow(struct groups *g)
-{
-	struct groups grown = {.slots = g->slots ? g->slots * 2 : 1024, .used = g->used, .secret = g->secret};
-	grown.slot = calloc(grown.slots, sizeof *grown.slot);
-	if (!grown.slot)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < g->slots; i++) {
-		if (g->slot[i].key)
-			*group_slot(&grown, g->slot[i].key) = g->slot[i];
-	}
-	free(g->slot);
-	*g = grown;
-	return 0;
-}
-
-/* The group of a key, entered if new; valid until the next call. Out of memory: one slot stays free, and `failed` says
- * so. */
+/* The group of a key, entered if new; valid until the next call. */
 static struct group *group_at(struct groups *g, uint64_t key)
 {
-	key += key == 0;
-	struct group *slot = group_slot(g, key);
-	if (slot->key)
-		return slot;
-	if (g->used >= g->slots / 2 && !g->failed) {
-		g->failed = groups_grow(g) < 0;
-		slot = group_slot(g, key);
+	uint32_t i = OW_ID_MAP_FIND(&g->by_key, key, j, g->group[j].key == key);
+	if (i != OW_ID_MAP_NONE)
+		return &g->group[i];
+	if (g->failed || OW_GROW(g->group, g->room, g->count + 1) < 0 || ow_id_map_add(&g->by_key, key, g->count) < 0) {
+		g->failed = true;
+		return &g->forgot;
 	}
-	if (g->failed)
-		return slot;
-	*slot = (struct group){.key = key, .direction = {UNKNOWN, UNKNOWN}};
-	g->used++;
-	return slot;
+	g->group[g->count] = (struct group){.key = key, .direction = {UNKNOWN, UNKNOWN}};
+	return &g->group[g->count++];
 }
 
 static uint64_t host_hash(const struct groups *g, const uint8_t address[16])
@@ -465,13 +447,11 @@ int ow_directions_weigh(struct ow_directions *directions, const struct ow_flow_t
 	struct decision c = {.d = directions, .keys = keys};
 	c.pairs.secret = ow_flow_table_secret(keys[OW_SIDE_A]);
 	*ret_evidence = (struct ow_direction_evidence){0};
-	if (groups_grow(&c.pairs) < 0)
-		return -ENOMEM;
 	gather_pairs(&c);
-	for (uint32_t i = 0; i < c.pairs.slots; i++)
-		ret_evidence->both |= c.pairs.slot[i].matched[0] > 0 && c.pairs.slot[i].matched[1] > 0;
+	for (uint32_t i = 0; i < c.pairs.count; i++)
+		ret_evidence->both |= c.pairs.group[i].matched[0] > 0 && c.pairs.group[i].matched[1] > 0;
 	weigh_flows(directions, ret_evidence);
-	free(c.pairs.slot);
+	groups_done(&c.pairs);
 	return c.pairs.failed ? -ENOMEM : 0;
 }
 
@@ -493,22 +473,17 @@ int64_t ow_directions_decide(struct ow_directions *directions, const struct ow_f
 		return decide_all_forward(directions);
 	struct decision c = {.d = directions, .keys = keys};
 	c.pairs.secret = c.hosts.secret = ow_flow_table_secret(keys[OW_SIDE_A]);
-	int64_t r = -ENOMEM;
-	if (groups_grow(&c.pairs) == 0 && groups_grow(&c.hosts) == 0) {
-		gather_pairs(&c);
-		for (uint32_t i = 0; i < c.pairs.slots; i++) {
-			if (c.pairs.slot[i].key)
-				decide_pair(&c.pairs.slot[i], rule, way);
-		}
-		place_flows(&c, true);
-		decide_doubtful_pairs(&c);
-		place_flows(&c, false);
-		decide_matched_flows(&c);
-		learn_rates(&c);
-		decide_unmatched_flows(&c);
-		r = c.pairs.failed || c.hosts.failed ? -ENOMEM : miscounted(directions);
-	}
-	free(c.pairs.slot);
-	free(c.hosts.slot);
+	gather_pairs(&c);
+	for (uint32_t i = 0; i < c.pairs.count; i++)
+		decide_pair(&c.pairs.group[i], rule, way);
+	place_flows(&c, true);
+	decide_doubtful_pairs(&c);
+	place_flows(&c, false);
+	decide_matched_flows(&c);
+	learn_rates(&c);
+	decide_unmatched_flows(&c);
+	int64_t r = c.pairs.failed || c.hosts.failed ? -ENOMEM : miscounted(directions);
+	groups_done(&c.pairs);
+	groups_done(&c.hosts);
 	return r;
 }

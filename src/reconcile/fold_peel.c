@@ -13,6 +13,7 @@
  */
 #include "reconcile/fold_peel.h"
 
+#include "base/id_map.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -298,32 +299,16 @@ static int net_pairs(struct ow_fold_difference *diff)
 	bool a_shorter = diff->as <= diff->bs, any = false;
 	const uint64_t *few = a_shorter ? diff->only_a : diff->only_b, *many = a_shorter ? diff->only_b : diff->only_a;
 	size_t fews = a_shorter ? diff->as : diff->bs, manys = a_shorter ? diff->bs : diff->as;
-	/* A set of keys: open addressing, a key's own bits are its hash. 0 is an empty slot, so keys are held plus one.
-	 */
-	uint64_t mask = 1, *slot;
-	if (fews == 0)
-		return 0;
-	while (mask < 2 * fews)
-		mask *= 2;
-	slot = calloc(mask--, sizeof *slot);
-	if (!slot)
-		return -ENOMEM;
-	for (size_t i = 0; i < fews; i++) {
-		uint64_t at = few[i] & mask;
-		while (slot[at])
-			at = (at + 1) & mask;
-		slot[at] = few[i] + 1;
-	}
-	for (size_t i = 0; i < manys && !any; i++) {
-		uint64_t at = many[i] & mask;
-		while (slot[at] && slot[at] != many[i] + 1)
-			at = (at + 1) & mask;
-		any = slot[at] != 0;
-	}
-	free(slot);
+	struct ow_id_map set = {0};
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < fews; i++)
+		r = ow_id_map_add(&set, few[i], (uint32_t)i);
+	for (size_t i = 0; r == 0 && i < manys && !any; i++)
+		any = OW_ID_MAP_FIND(&set, many[i], j, few[j] == many[i]) != OW_ID_MAP_NONE;
+	ow_id_map_done(&set);
 	if (any)
 		net(diff);
-	return 0;
+	return r;
 }
 
 static int set_up(struct peeler *peeler, struct ow_synopsis *first, struct ow_synopsis *second)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Late packets are told from lost ones. Waiting packets are in a table by id (open addressing, linear probing, deletion
- * by moving up), identical ones in a line, so that a packet costs one look; each open interval also has the list of
- * what it sent, to find those that waited too long. A second table holds the last interval's packets that nobody had
- * sent, in case they came early.
+ * Late packets are told from lost ones. Waiting packets are in a table by id, identical ones in a line, so that a packet
+ * costs one look; each open interval also has the list of what it sent, to find those that waited too long. A second
+ * table holds the last interval's packets that nobody had sent, in case they came early.
  */
 #include "reconcile/late_packets.h"
 
-#include "base/hash.h"
+#include "base/id_map.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -22,18 +21,12 @@ struct waiting {
 /* Identical packets wait in line, the first one sent in front. */
 struct node {
 	struct waiting packet;
-	uint32_t next; /* index of the next one in line, or of the next free node, plus 1; 0 = none */
-};
-
-struct line {
-	uint64_t id;
-	uint32_t first, last; /* indices of nodes, plus 1; first 0 = free slot */
-	uint32_t count;
+	uint32_t next;        /* index of the next one in line, or of the next free node, plus 1; 0 = none */
+	uint32_t last, count; /* of the node in front: index of the last in line, plus 1, and how many there are */
 };
 
 struct table {
-	struct line *slot;
-	size_t room, lines; /* room is a power of two, or 0 */
+	struct ow_id_map front; /* the nodes in front by their ids */
 	struct node *node;
 	size_t nodes, used; /* there are; hold a packet */
 	uint32_t free;      /* the first free node, plus 1 */
@@ -75,7 +68,7 @@ int ow_late_packets_create(uint32_t horizon, struct ow_late_packets **ret_carry)
 
 static void table_done(struct table *table)
 {
-	free(table->slot);
+	ow_id_map_done(&table->front);
 	free(table->node);
 }
 
@@ -101,72 +94,43 @@ static struct open_interval *open_of(struct ow_late_packets *carry, uint64_t num
 	return carry->open + number % (carry->horizon + 1);
 }
 
-static size_t home(const struct table *table, uint64_t id)
+/* The node in front of the line of this id, or NULL. */
+static struct node *front_of(const struct table *table, uint64_t id)
 {
-	return ow_mix64(id) & (table->room - 1);
-}
-
-/* The line of this id, or the free slot where it belongs. */
-static struct line *look(const struct table *table, uint64_t id)
-{
-	size_t at = home(table, id);
-	while (table->slot[at].first && table->slot[at].id != id)
-		at = (at + 1) & (table->room - 1);
-	return &table->slot[at];
-}
-
-static struct line *line_of(const struct table *table, uint64_t id)
-{
-	struct line *line = table->used ? look(table, id) : NULL;
-	return line && line->first ? line : NULL;
+	uint32_t at =
+		table->used ? OW_ID_MAP_FIND(&table->front, id, i, table->node[i].packet.id == id) : OW_ID_MAP_NONE;
+	return at == OW_ID_MAP_NONE ? NULL : table->node + at;
 }
 
 /* Puts a packet in its line; there is room. */
 static void insert(struct table *table, struct waiting packet)
 {
 	uint32_t index = table->free;
-	struct node *node = &table->node[index - 1];
+	struct node *node = &table->node[index - 1], *front = front_of(table, packet.id);
 	table->free = node->next;
-	*node = (struct node){packet, 0};
+	*node = (struct node){packet, 0, index, 1};
 	table->used++;
-	struct line *line = look(table, packet.id);
-	if (!line->first) {
-		*line = (struct line){packet.id, index, index, 1};
-		table->lines++;
+	if (!front) {
+		(void)ow_id_map_add(&table->front, packet.id, index - 1);
 		return;
 	}
-	line->count++;
-	if (table->node[line->last - 1].packet.time_ns <= packet.time_ns) {
-		table->node[line->last - 1].next = index;
-		line->last = index;
+	front->count++;
+	if (table->node[front->last - 1].packet.time_ns <= packet.time_ns) {
+		table->node[front->last - 1].next = index;
+		front->last = index;
 		return;
 	}
 	/* Rare: lists come in the order of time. */
-	uint32_t *at = &line->first;
+	uint32_t first = (uint32_t)(front - table->node) + 1, *at = &first;
 	while (table->node[*at - 1].packet.time_ns <= packet.time_ns)
 		at = &table->node[*at - 1].next;
 	node->next = *at;
 	*at = index;
-}
-
-static int grow_slots(struct table *table, size_t need)
-{
-	struct table larger = {.room = table->room ? table->room : 64};
-	while (larger.room < 2 * need)
-		larger.room *= 2;
-	if (larger.room == table->room)
-		return 0;
-	larger.slot = calloc(larger.room, sizeof *larger.slot);
-	if (!larger.slot)
-		return -ENOMEM;
-	for (size_t i = 0; i < table->room; i++) {
-		if (table->slot[i].first)
-			*look(&larger, table->slot[i].id) = table->slot[i];
+	if (first == index) {
+		node->last = front->last;
+		node->count = front->count;
+		ow_id_map_replace(&table->front, packet.id, node->next - 1, index - 1);
 	}
-	free(table->slot);
-	table->slot = larger.slot;
-	table->room = larger.room;
-	return 0;
 }
 
 static int grow_nodes(struct table *table, size_t need)
@@ -186,20 +150,20 @@ static int grow_nodes(struct table *table, size_t need)
 	return 0;
 }
 
-/* Room for `more` packets, slots at most half full. */
+/* Room for `more` packets. */
 static int reserve(struct table *table, size_t more)
 {
 	size_t need = table->used + more;
 	if (need > OW_LATE_PACKETS_PENDING_MAX)
 		return -ENOSPC;
-	int r = grow_slots(table, table->lines + more);
+	int r = ow_id_map_reserve(&table->front, table->front.used + more);
 	return r < 0 ? r : grow_nodes(table, need);
 }
 
 size_t ow_late_packets_waits(const struct ow_late_packets *carry, uint64_t id)
 {
-	const struct line *line = line_of(&carry->sent, id);
-	return line ? line->count : 0;
+	const struct node *front = front_of(&carry->sent, id);
+	return front ? front->count : 0;
 }
 
 size_t ow_late_packets_waiting(const struct ow_late_packets *carry)
@@ -207,39 +171,22 @@ size_t ow_late_packets_waiting(const struct ow_late_packets *carry)
 	return carry->sent.used;
 }
 
-/* Frees a slot; later ones of the same run move up so that no search stops early. */
-static void remove_line(struct table *table, struct line *line)
-{
-	size_t mask = table->room - 1, at = (size_t)(line - table->slot);
-	for (size_t next = (at + 1) & mask; table->slot[next].first; next = (next + 1) & mask) {
-		size_t wish = home(table, table->slot[next].id);
-		if (((next - wish) & mask) >= ((next - at) & mask)) {
-			table->slot[at] = table->slot[next];
-			at = next;
-		}
-	}
-	table->slot[at] = (struct line){0};
-	table->lines--;
-}
-
-static const struct waiting *front(const struct table *table, const struct line *line)
-{
-	return &table->node[line->first - 1].packet;
-}
-
 /* Takes the packet in front out of its line, which may be gone afterwards. */
-static struct waiting take(struct table *table, struct line *line)
+static struct waiting take(struct table *table, struct node *front)
 {
-	uint32_t index = line->first;
-	struct node *node = &table->node[index - 1];
-	struct waiting packet = node->packet;
-	line->first = node->next;
-	line->count--;
-	node->next = table->free;
-	table->free = index;
+	uint32_t index = (uint32_t)(front - table->node);
+	struct waiting packet = front->packet;
+	if (front->next) {
+		struct node *next = &table->node[front->next - 1];
+		next->last = front->last;
+		next->count = front->count - 1;
+		ow_id_map_replace(&table->front, packet.id, index, front->next - 1);
+	} else {
+		ow_id_map_remove(&table->front, packet.id, index);
+	}
+	front->next = table->free;
+	table->free = index + 1;
 	table->used--;
-	if (!line->count)
-		remove_line(table, line);
 	return packet;
 }
 
@@ -250,10 +197,10 @@ static void settle(struct ow_late_packets *carry, struct ow_late_packets_account
 	const struct ow_late_packets_calls *calls = &carry->calls;
 	uint64_t undecided = 0;
 	for (size_t i = 0; i < open->ids; i++) {
-		struct line *line = line_of(&carry->sent, open->id[i]);
-		if (!line || front(&carry->sent, line)->number != carry->first)
+		struct node *front = front_of(&carry->sent, open->id[i]);
+		if (!front || front->packet.number != carry->first)
 			continue;
-		struct waiting packet = take(&carry->sent, line);
+		struct waiting packet = take(&carry->sent, front);
 		if (calls->undecided && calls->undecided(calls->arg, packet.time_ns)) {
 			undecided++;
 			continue;
@@ -298,18 +245,18 @@ static int64_t difference(int64_t later_ns, int64_t earlier_ns)
 static bool came_late(struct ow_late_packets *carry, uint64_t number, size_t place, const struct waiting *arrived,
                       bool timed)
 {
-	struct line *line = line_of(&carry->sent, arrived->id);
-	if (!line || front(&carry->sent, line)->number >= number)
+	struct node *front = front_of(&carry->sent, arrived->id);
+	if (!front || front->packet.number >= number)
 		return false;
-	const struct waiting w = take(&carry->sent, line);
-	line = line_of(&carry->sent, arrived->id);
+	const struct waiting w = take(&carry->sent, front);
+	front = front_of(&carry->sent, arrived->id);
 	struct ow_late_packets_late late = {
 		.id = arrived->id,
 		.age = number - w.number,
 		.place = place,
 		.sent_ns = w.time_ns,
 		.delay_ns = timed ? difference(arrived->time_ns, w.time_ns) : 0,
-		.alike = !timed || (line && front(&carry->sent, line)->time_ns <= arrived->time_ns),
+		.alike = !timed || (front && front->packet.time_ns <= arrived->time_ns),
 	};
 	meet(carry, &late, &open_of(carry, w.number)->account, &open_of(carry, number)->account);
 	return true;
@@ -318,13 +265,13 @@ static bool came_late(struct ow_late_packets *carry, uint64_t number, size_t pla
 /* A packet that only A has: its arrival may have been counted in the interval before. True if so. */
 static bool came_early(struct ow_late_packets *carry, uint64_t number, const struct waiting *w, int64_t early_ns)
 {
-	struct line *line = line_of(&carry->arrived, w->id);
-	if (!line)
+	struct node *front = front_of(&carry->arrived, w->id);
+	if (!front)
 		return false;
-	int64_t delay = difference(front(&carry->arrived, line)->time_ns, w->time_ns);
+	int64_t delay = difference(front->packet.time_ns, w->time_ns);
 	if (delay > 0 || delay < -early_ns)
 		return false;
-	take(&carry->arrived, line);
+	take(&carry->arrived, front);
 	struct ow_late_packets_late late = {.id = w->id, .arrived = 1, .sent_ns = w->time_ns, .delay_ns = delay};
 	meet(carry, &late, &open_of(carry, number)->account, &open_of(carry, number - 1)->account);
 	return true;
@@ -370,8 +317,8 @@ static void clear(struct table *table)
 {
 	if (!table->used)
 		return;
-	memset(table->slot, 0, table->room * sizeof *table->slot);
-	table->used = table->lines = table->free = 0;
+	ow_id_map_clear(&table->front);
+	table->used = table->free = 0;
 	for (size_t i = table->nodes; i-- > 0;) {
 		table->node[i].next = table->free;
 		table->free = (uint32_t)i + 1;

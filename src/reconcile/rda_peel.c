@@ -10,6 +10,7 @@
  */
 #include "reconcile/rda_peel.h"
 
+#include "base/id_map.h"
 #include "synopsis/rda.h"
 #include "synopsis/srda.h"
 #include <errno.h>
@@ -258,25 +259,22 @@ static int list(const struct found *found, const int8_t *sign, struct ow_rda_pee
  */
 static int list_net(const struct found *found, struct ow_rda_peel *ret_peel)
 {
-	size_t room = 16;
-	while (room < 2 * found->count)
-		room *= 2;
-	uint32_t *slot = calloc(room, sizeof *slot); /* index + 1 of the first of equal ids */
+	struct ow_id_map first = {0}; /* of equal ids */
 	int8_t *net = calloc(found->count + 1, 1);
-	int r = -ENOMEM;
-	if (slot && net) {
-		for (size_t i = 0; i < found->count; i++) {
-			size_t at = ow_mix64(found->id[i]) & (room - 1);
-			while (slot[at] && found->id[slot[at] - 1] != found->id[i])
-				at = (at + 1) & (room - 1);
-			if (!slot[at])
-				slot[at] = (uint32_t)i + 1;
-			int sum = net[slot[at] - 1] + found->sign[i];
-			net[slot[at] - 1] = (int8_t)(sum > 1 ? 1 : sum < -1 ? -1 : sum);
+	int r = net ? ow_id_map_reserve(&first, found->count) : -ENOMEM;
+	for (size_t i = 0; r == 0 && i < found->count; i++) {
+		uint64_t id = found->id[i];
+		uint32_t at = OW_ID_MAP_FIND(&first, id, j, found->id[j] == id);
+		if (at == OW_ID_MAP_NONE) {
+			at = (uint32_t)i;
+			r = ow_id_map_add(&first, id, at);
 		}
-		r = list(found, net, ret_peel);
+		int sum = net[at] + found->sign[i];
+		net[at] = (int8_t)(sum > 1 ? 1 : sum < -1 ? -1 : sum);
 	}
-	free(slot);
+	if (r == 0)
+		r = list(found, net, ret_peel);
+	ow_id_map_done(&first);
 	free(net);
 	return r;
 }

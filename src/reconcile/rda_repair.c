@@ -2,66 +2,44 @@
 /* Repair of RDA and sRDA: packets that only one point saw are taken out of its table with their cached times. */
 #include "reconcile/rda_peel.h"
 
+#include "base/id_map.h"
 #include "synopsis/rda.h"
 #include "synopsis/srda.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Ids to look for. A slot is used by one id, at most a quarter of the slots is. */
-struct wanted {
-	struct slot {
-		uint64_t id;
-		bool used, erased;
-	} * slot;
-	size_t mask;
-};
-
-static struct slot *find(const struct wanted *wanted, uint64_t id)
+/* Takes the packets out, the latest first. erased: one for each id, false. */
+static size_t erase(struct ow_synopsis *synopsis, const struct ow_id_map *wanted, const uint64_t *ids, size_t count,
+                    const struct ow_sighting *cache, size_t cached, bool *erased)
 {
-	size_t at = ow_mix64(id) & wanted->mask;
-	while (wanted->slot[at].used && wanted->slot[at].id != id)
-		at = (at + 1) & wanted->mask;
-	return wanted->slot + at;
-}
-
-static int wanted_init(struct wanted *wanted, const uint64_t *ids, size_t count)
-{
-	size_t room = 16;
-	while (room < 4 * count)
-		room *= 2;
-	wanted->mask = room - 1;
-	wanted->slot = calloc(room, sizeof *wanted->slot);
-	if (!wanted->slot)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		*find(wanted, ids[i]) = (struct slot){.id = ids[i], .used = true};
-	return 0;
+	bool rda = synopsis->ops->kind == OW_SYNOPSIS_RDA;
+	size_t done = 0;
+	for (size_t i = cached; i-- > 0 && done < count;) {
+		uint64_t id = rda ? ow_rda_id(ow_rda_of(synopsis), cache[i].id) : cache[i].id;
+		uint32_t at = OW_ID_MAP_FIND(wanted, id, j, ids[j] == id);
+		if (at == OW_ID_MAP_NONE || erased[at])
+			continue;
+		erased[at] = true;
+		done++;
+		synopsis->ops->remove(synopsis, cache + i, 1);
+	}
+	return done;
 }
 
 int ow_rda_erase(struct ow_synopsis *synopsis, const uint64_t *ids, size_t count, const struct ow_sighting *cache,
                  size_t cached, size_t *ret_erased)
 {
-	size_t erased = 0;
-	if (count) {
-		struct wanted wanted;
-		int r = wanted_init(&wanted, ids, count);
-		if (r < 0)
-			return r;
-		bool rda = synopsis->ops->kind == OW_SYNOPSIS_RDA;
-		for (size_t i = cached; i-- > 0 && erased < count;) {
-			struct slot *slot =
-				find(&wanted, rda ? ow_rda_id(ow_rda_of(synopsis), cache[i].id) : cache[i].id);
-			if (!slot->used || slot->erased)
-				continue;
-			slot->erased = true;
-			erased++;
-			synopsis->ops->remove(synopsis, cache + i, 1);
-		}
-		free(wanted.slot);
-	}
-	*ret_erased = erased;
-	return 0;
+	struct ow_id_map wanted = {0};
+	bool *erased = calloc(count + 1, sizeof *erased);
+	int r = erased ? ow_id_map_reserve(&wanted, count) : -ENOMEM;
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = ow_id_map_add(&wanted, ids[i], (uint32_t)i);
+	if (r == 0)
+		*ret_erased = erase(synopsis, &wanted, ids, count, cache, cached, erased);
+	ow_id_map_done(&wanted);
+	free(erased);
+	return r;
 }
 
 int ow_rda_copy(const struct ow_synopsis *synopsis, struct ow_synopsis **ret_copy)

@@ -2,10 +2,11 @@
 /*
  * The ids seen so far are in a hash table with open addressing. Ids are uniform, so their top bits are the hash, and a
  * table grows by a linear copy. Nearly all packets are the first with their id: they touch one cache line, which is
- * prefetched. Copies are in a list and a second, small table.
+ * prefetched. (base/id_map.h would touch a second one, that of the id.) Copies are in a list and a map.
  */
 #include "synopsis/copies.h"
 
+#include "base/array.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ void ow_copies_done(struct ow_copies *copies)
 {
 	free(copies->slot);
 	free(copies->copy);
-	free(copies->last);
+	ow_id_map_done(&copies->last);
 	ow_copies_init(copies);
 }
 
@@ -36,9 +37,8 @@ void ow_copies_reset(struct ow_copies *copies)
 {
 	if (copies->slot)
 		memset(copies->slot, 0, sizeof *copies->slot << copies->bits);
-	if (copies->last)
-		memset(copies->last, 0, sizeof *copies->last << copies->last_bits);
-	copies->used = copies->copies = copies->last_used = 0;
+	ow_id_map_clear(&copies->last);
+	copies->used = copies->copies = 0;
 }
 
 static uint64_t key_of(uint64_t id)
@@ -52,14 +52,6 @@ static size_t probe(const uint64_t *slot, unsigned bits, uint64_t key)
 	size_t at = key >> (64 - bits);
 	while (slot[at] && slot[at] != key)
 		at = (at + 1) & (((size_t)1 << bits) - 1);
-	return at;
-}
-
-static size_t probe_last(const struct ow_copies *copies, uint64_t base_id)
-{
-	size_t at = base_id >> (64 - copies->last_bits);
-	while (copies->last[at] && copies->copy[copies->last[at] - 1].base_id != base_id)
-		at = (at + 1) & (((size_t)1 << copies->last_bits) - 1);
 	return at;
 }
 
@@ -91,41 +83,26 @@ static int grow_slots(struct ow_copies *copies, size_t count)
 	return 0;
 }
 
-/* Fills the second table from the list: for each base id the copy with the highest number. */
-static void fill_last(struct ow_copies *copies)
+static uint32_t last_of(const struct ow_copies *copies, uint64_t base_id)
 {
-	copies->last_used = 0;
-	for (size_t i = 0; i < copies->copies; i++) {
-		uint32_t *last = &copies->last[probe_last(copies, copies->copy[i].base_id)];
-		if (*last && copies->copy[*last - 1].nth > copies->copy[i].nth)
-			continue;
-		copies->last_used += !*last;
-		*last = (uint32_t)(i + 1);
-	}
+	return OW_ID_MAP_FIND(&copies->last, base_id, i, copies->copy[i].base_id == base_id);
+}
+
+/* The copy is the latest of its base id now; there is room. */
+static void set_last(struct ow_copies *copies, uint32_t before, uint32_t copy)
+{
+	if (before == OW_ID_MAP_NONE)
+		(void)ow_id_map_add(&copies->last, copies->copy[copy].base_id, copy);
+	else
+		ow_id_map_replace(&copies->last, copies->copy[copy].base_id, before, copy);
 }
 
 static int grow_copies(struct ow_copies *copies, size_t count)
 {
 	size_t want = copies->copies + count;
-	if (want > copies->room) {
-		size_t room = copies->room + copies->room / 2 > want ? copies->room + copies->room / 2 : want;
-		struct ow_copy *copy = room < UINT32_MAX ? realloc(copies->copy, room * sizeof *copy) : NULL;
-		if (!copy)
-			return -ENOMEM;
-		copies->copy = copy;
-		copies->room = room;
-	}
-	unsigned bits = bits_for(copies->last_bits, copies->last_used + count);
-	if (copies->last && bits == copies->last_bits)
-		return 0;
-	uint32_t *last = calloc((size_t)1 << bits, sizeof *last);
-	if (!last)
+	if (want >= UINT32_MAX || (want && OW_GROW(copies->copy, copies->room, want) < 0))
 		return -ENOMEM;
-	free(copies->last);
-	copies->last = last;
-	copies->last_bits = bits;
-	fill_last(copies);
-	return 0;
+	return ow_id_map_reserve(&copies->last, copies->last.used + count);
 }
 
 int ow_copies_reserve(struct ow_copies *copies, size_t count)
@@ -142,18 +119,15 @@ void ow_copies_expect(struct ow_copies *copies, size_t count)
 /* Returns the id of a further copy of a packet. */
 static uint64_t name_copy(struct ow_copies *copies, uint64_t base_id)
 {
-	uint32_t *last = &copies->last[probe_last(copies, base_id)];
+	uint32_t last = last_of(copies, base_id);
 	struct ow_copy copy = {ow_copy_next(base_id), base_id, 2};
-	if (*last) {
-		const struct ow_copy *before = &copies->copy[*last - 1];
-		copy.id = ow_copy_next(before->id);
-		copy.nth = before->nth + 1;
-	} else {
-		copies->last_used++;
+	if (last != OW_ID_MAP_NONE) {
+		copy.id = ow_copy_next(copies->copy[last].id);
+		copy.nth = copies->copy[last].nth + 1;
 	}
 	assert(copies->copies < copies->room);
-	copies->copy[copies->copies++] = copy;
-	*last = (uint32_t)copies->copies;
+	copies->copy[copies->copies] = copy;
+	set_last(copies, last, (uint32_t)copies->copies++);
 	return copy.id;
 }
 
@@ -208,9 +182,11 @@ void ow_copies_keep(struct ow_copies *copies, ow_copies_choice keep, const void 
 			copies->copy[kept++] = copies->copy[i];
 	}
 	copies->copies = kept;
-	if (copies->last) {
-		memset(copies->last, 0, sizeof *copies->last << copies->last_bits);
-		fill_last(copies);
+	ow_id_map_clear(&copies->last);
+	for (uint32_t i = 0; i < kept; i++) {
+		uint32_t before = last_of(copies, copies->copy[i].base_id);
+		if (before == OW_ID_MAP_NONE || copies->copy[before].nth <= copies->copy[i].nth)
+			set_last(copies, before, i);
 	}
 }
 

@@ -3,6 +3,7 @@
 #define OW_SYNOPSIS_COPIES_H
 
 #include "base/hash.h"
+#include "base/id_map.h"
 #include "synopsis/synopsis.h"
 
 /*
@@ -18,7 +19,7 @@ static inline uint64_t ow_copy_next(uint64_t id)
 }
 
 /* Renames in place, in the order of the list. 0 or -ENOMEM; after an error some may be renamed. Temporarily needs up to
- * 22 bytes for each packet, and 50 more for each copy. */
+ * 22 bytes for each packet, and 80 more for each copy. */
 int ow_copies_rename(struct ow_sighting *sightings, size_t count);
 
 /* A further copy of an identical packet. */
@@ -35,9 +36,7 @@ struct ow_copies {
 	size_t used;
 	struct ow_copy *copy; /* in order of arrival */
 	size_t copies, room;
-	uint32_t *last; /* the latest copy of a base id, by the top bits of the base id: its index in `copy` plus 1 */
-	unsigned last_bits;
-	size_t last_used;
+	struct ow_id_map last; /* the latest copy of each base id */
 };
 
 /* Makes it empty; allocates nothing yet. */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts the packets of each flow: flow_counts.h. Flows are entries in order of appearance. Open addressing over slots
- * of entry number + 1 finds them by the hash of the flow, which is assumed to be unique (64 bits, keyed). A batch
- * prefetches first the slots, then the entries.
+ * Counts the packets of each flow: flow_counts.h. Flows are entries in order of appearance, which are found by the hash
+ * of the flow; it is assumed to be unique (64 bits, keyed). A batch prefetches first the slots, then the entries.
  */
 #include "synopsis/flow_counts.h"
 
+#include "base/array.h"
+#include "base/id_map.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define FLOWS_FIRST 1024u /* power of two: initial number of entries */
-#define AHEAD       64    /* packets whose memory is prefetched together */
+#define AHEAD 64 /* packets whose memory is prefetched together */
 
 struct entry {
 	uint64_t flow, packets;
@@ -19,18 +19,16 @@ struct entry {
 };
 
 struct ow_flow_counts {
-	size_t flows_max, flows, room; /* room: a power of two; slots are twice that */
+	size_t flows_max, flows, room;
 	uint64_t seed, packets, uncounted;
 	uint32_t layers, partials;
 	int32_t partial_of[OW_COLATE_LAYERS_MAX];           /* index among the partial ones, or -1 */
 	struct ow_colate_layer share[OW_COLATE_LAYERS_MAX]; /* of the partial ones */
-	uint32_t *slot;
+	struct ow_id_map by_flow;
 	struct entry *entry;
 	struct ow_flow_key *key;
 	uint64_t *partial; /* `partials` for each flow; NULL if there are none */
 };
-
-static int make_room(struct ow_flow_counts *counts, size_t room);
 
 int ow_flow_counts_create(const struct ow_colate_params *params, size_t flows_max, struct ow_flow_counts **ret_counts)
 {
@@ -47,11 +45,6 @@ int ow_flow_counts_create(const struct ow_colate_params *params, size_t flows_ma
 		if (!whole)
 			counts->share[counts->partials++] = *layer;
 	}
-	int r = make_room(counts, FLOWS_FIRST);
-	if (r < 0) {
-		ow_flow_counts_free(counts);
-		return r;
-	}
 	*ret_counts = counts;
 	return 0;
 }
@@ -60,7 +53,7 @@ void ow_flow_counts_free(struct ow_flow_counts *counts)
 {
 	if (!counts)
 		return;
-	free(counts->slot);
+	ow_id_map_done(&counts->by_flow);
 	free(counts->entry);
 	free(counts->key);
 	free(counts->partial);
@@ -69,69 +62,45 @@ void ow_flow_counts_free(struct ow_flow_counts *counts)
 
 void ow_flow_counts_reset(struct ow_flow_counts *counts)
 {
-	memset(counts->slot, 0, 2 * counts->room * sizeof *counts->slot);
+	ow_id_map_clear(&counts->by_flow);
 	counts->flows = 0;
 	counts->packets = counts->uncounted = 0;
 }
 
-static inline size_t mask_of(const struct ow_flow_counts *counts)
+static inline uint32_t look_up(const struct ow_flow_counts *counts, uint64_t flow)
 {
-	return 2 * counts->room - 1;
+	return OW_ID_MAP_FIND(&counts->by_flow, flow, i, counts->entry[i].flow == flow);
 }
 
-/* The slot of the flow: empty (0), or its entry + 1. */
-static inline size_t look_up(const struct ow_flow_counts *counts, uint64_t flow)
+/* Room for one more flow. On failure nothing changes, except that arrays may be larger. */
+static int make_room(struct ow_flow_counts *counts)
 {
-	size_t mask = mask_of(counts), i = flow & mask;
-	while (counts->slot[i] && counts->entry[counts->slot[i] - 1].flow != flow)
-		i = (i + 1) & mask;
-	return i;
-}
-
-/* On failure nothing changes, except that arrays may be larger. */
-static int make_room(struct ow_flow_counts *counts, size_t room)
-{
-	struct entry *entry = realloc(counts->entry, room * sizeof *entry);
-	if (entry)
-		counts->entry = entry;
-	struct ow_flow_key *key = realloc(counts->key, room * sizeof *key);
-	if (key)
-		counts->key = key;
-	uint64_t *partial = NULL;
-	if (counts->partials) {
-		partial = realloc(counts->partial, room * counts->partials * sizeof *partial);
-		if (partial)
-			counts->partial = partial;
-	}
-	uint32_t *slot = calloc(2 * room, sizeof *slot);
-	if (!entry || !key || !slot || (counts->partials && !partial)) {
-		free(slot);
+	size_t entries = counts->room, keys = counts->room, partials = counts->room, needed = counts->flows + 1;
+	size_t size = counts->partials * sizeof *counts->partial;
+	if (OW_GROW(counts->entry, entries, needed) < 0 || OW_GROW(counts->key, keys, needed) < 0)
 		return -ENOMEM;
-	}
-	free(counts->slot);
-	counts->slot = slot;
-	counts->room = room;
-	for (size_t i = 0; i < counts->flows; i++)
-		counts->slot[look_up(counts, counts->entry[i].flow)] = (uint32_t)i + 1;
+	uint64_t *partial = size ? ow_grow(counts->partial, &partials, needed, size) : NULL;
+	if (size && !partial)
+		return -ENOMEM;
+	counts->partial = partial;
+	counts->room = entries;
 	return 0;
 }
 
 /* Returns the entry of a flow, which is added if it is new (with no packets), or a negative errno. */
 static int64_t enter(struct ow_flow_counts *counts, uint64_t flow, const struct ow_flow_key *key)
 {
-	size_t slot = look_up(counts, flow);
-	if (counts->slot[slot])
-		return counts->slot[slot] - 1;
+	uint32_t known = look_up(counts, flow);
+	if (known != OW_ID_MAP_NONE)
+		return known;
 	if (counts->flows >= counts->flows_max)
 		return -ENOSPC;
-	if (counts->flows == counts->room) {
-		int r = make_room(counts, 2 * counts->room);
-		if (r < 0)
-			return r;
-		slot = look_up(counts, flow);
-	}
+	int r = make_room(counts);
+	if (r == 0)
+		r = ow_id_map_add(&counts->by_flow, flow, (uint32_t)counts->flows);
+	if (r < 0)
+		return r;
 	size_t i = counts->flows++;
-	counts->slot[slot] = (uint32_t)i + 1;
 	counts->entry[i] = (struct entry){.flow = flow, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
 	counts->key[i] = *key;
 	if (counts->partials)
@@ -147,9 +116,13 @@ static void add_partials(struct ow_flow_counts *counts, size_t i, uint64_t id)
 			place >= counts->share[k].first && place < counts->share[k].last;
 }
 
-static void add_one(struct ow_flow_counts *counts, const struct ow_flow_stamp *stamp, const struct ow_flow_key *key)
+/* guess: probably the flow's entry, or OW_ID_MAP_NONE. */
+static void add_one(struct ow_flow_counts *counts, const struct ow_flow_stamp *stamp, const struct ow_flow_key *key,
+                    uint32_t guess)
 {
-	int64_t i = enter(counts, stamp->flow, key);
+	int64_t i = guess;
+	if (guess == OW_ID_MAP_NONE || counts->entry[guess].flow != stamp->flow)
+		i = enter(counts, stamp->flow, key);
 	if (i < 0) {
 		counts->uncounted++;
 		return;
@@ -167,15 +140,20 @@ void ow_flow_counts_add(struct ow_flow_counts *counts, const struct ow_flow_stam
                         const struct ow_flow_key *const *keys, size_t count)
 {
 	while (count) {
-		size_t some = count < AHEAD ? count : AHEAD, mask = mask_of(counts);
-		for (size_t i = 0; i < some; i++)
-			__builtin_prefetch(&counts->slot[stamps[i].flow & mask]);
+		size_t some = count < AHEAD ? count : AHEAD;
+		struct ow_id_probe probe[AHEAD];
+		uint32_t guess[AHEAD];
 		for (size_t i = 0; i < some; i++) {
-			uint32_t number = counts->slot[stamps[i].flow & mask];
-			__builtin_prefetch(&counts->entry[number ? number - 1 : 0], 1);
+			probe[i] = ow_id_map_probe(&counts->by_flow, stamps[i].flow);
+			__builtin_prefetch(probe[i].slot + probe[i].at);
+		}
+		for (size_t i = 0; i < some; i++) {
+			guess[i] = ow_id_probe_next(&probe[i]);
+			if (guess[i] != OW_ID_MAP_NONE)
+				__builtin_prefetch(&counts->entry[guess[i]], 1);
 		}
 		for (size_t i = 0; i < some; i++)
-			add_one(counts, &stamps[i], keys[i]);
+			add_one(counts, &stamps[i], keys[i], guess[i]);
 		stamps += some;
 		keys += some;
 		count -= some;
@@ -260,5 +238,6 @@ const uint64_t *ow_flow_counts_in_partials(const struct ow_flow_counts *counts, 
 
 ptrdiff_t ow_flow_counts_find(const struct ow_flow_counts *counts, uint64_t flow)
 {
-	return (ptrdiff_t)counts->slot[look_up(counts, flow)] - 1;
+	uint32_t i = look_up(counts, flow);
+	return i == OW_ID_MAP_NONE ? -1 : (ptrdiff_t)i;
 }

@@ -106,7 +106,7 @@ static void same_packet(void **state)
 	assert_int_equal(copies.used, 1);
 	assert_int_equal(flood_probes(&copies), 1);
 	assert_int_equal(copies.copies, COPIES - 1);
-	assert_int_equal(copies.last_used, 1);
+	assert_int_equal(copies.last.used, 1);
 	for (size_t i = 0; i < COPIES; i++)
 		name[i] = stamp[i].id;
 	qsort(name, COPIES, sizeof *name, by_number);
