@@ -3,6 +3,7 @@
 #include "active/probes_private.h"
 
 #include "estimate/sample.h"
+#include "result/cause.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -157,13 +158,10 @@ static void fill_status(const struct ow_probes *p, const struct ow_probes_fate *
 	r->status = OW_RESULT_MEASURED;
 	if (fate->under_way && cut) {
 		r->status = OW_RESULT_PARTIAL;
-		snprintf(r->cause, sizeof r->cause, "%s: %" PRIu64 " probes may still have been answered", cut,
-		         fate->under_way);
+		snprintf(r->cause, sizeof r->cause, ow_cause_probes_under_way, cut, fate->under_way);
 	} else if (doubtful && lane != OW_PROBES_ROUND) {
 		r->status = OW_RESULT_PARTIAL;
-		snprintf(r->cause, sizeof r->cause,
-		         "%" PRIu64 " of %" PRIu64 " probes were lost in an unknown direction: %s", doubtful,
-		         fate->sent,
+		snprintf(r->cause, sizeof r->cause, ow_cause_probes_which_way, doubtful, fate->sent,
 		         !fate->answered           ? "none was answered"
 		         : p->told && !p->stateful ? "the reflector is stateless"
 		                                   : "the numbers of the reflector do not decide it");
@@ -263,8 +261,7 @@ void ow_probes_total(const struct ow_probes *p, enum ow_probes_lane lane, struct
 	lane_loss(p, lane, sum->under_way, sum->doubtful, r);
 	r->status = sum->partial ? OW_RESULT_PARTIAL : OW_RESULT_MEASURED;
 	if (sum->partial)
-		snprintf(r->cause, sizeof r->cause, "of %" PRIu64 " intervals %" PRIu64 " partial", sum->intervals,
-		         sum->partial);
+		snprintf(r->cause, sizeof r->cause, ow_cause_intervals_partial, sum->intervals, sum->partial);
 }
 
 void ow_probes_report(struct ow_probes *p, uint64_t end, int64_t length_ns, const struct ow_probes_fate *fate,

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "exchange/method.h"
+#include "result/cause.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,12 +106,9 @@ static void keep_within(struct ow_exchange *x)
 	size_t pages;
 	for (struct ow_slot *oldest; (oldest = too_many(x, &pages));) {
 		if (x->connected)
-			snprintf(cause, sizeof cause, "%s did not answer while %zu more intervals passed",
-			         ow_exchange_peer(x), pages - 1);
+			snprintf(cause, sizeof cause, ow_cause_silent, ow_exchange_peer(x), pages - 1);
 		else
-			snprintf(cause, sizeof cause,
-			         "no connection with %s for longer than memory lasts (%zu intervals)",
-			         ow_exchange_peer(x), pages - 1);
+			snprintf(cause, sizeof cause, ow_cause_disconnected, ow_exchange_peer(x), pages - 1);
 		x->role->unknown(x, oldest, cause);
 	}
 }
@@ -211,7 +209,7 @@ static void notice(struct ow_exchange *x, struct ow_slot *slot)
 	ow_exchange_blank(x, slot->interval, &r);
 	r.status = OW_RESULT_UNKNOWN;
 	r.waiting = true;
-	snprintf(r.cause, sizeof r.cause, "no answer from %s yet", ow_exchange_peer(x));
+	snprintf(r.cause, sizeof r.cause, ow_cause_no_answer_yet, ow_exchange_peer(x));
 	slot->noticed = true;
 	x->sinks.result(x->sinks.arg, &r);
 }
@@ -230,7 +228,7 @@ void ow_exchange_tick(struct ow_exchange *x, int64_t now_ns)
 {
 	enter(x, now_ns);
 	char cause[OW_RESULT_CAUSE];
-	snprintf(cause, sizeof cause, "no answer from %s", ow_exchange_peer(x));
+	snprintf(cause, sizeof cause, ow_cause_no_answer, ow_exchange_peer(x));
 	for (struct ow_slot *slot; (slot = overdue(x, false));)
 		x->role->unknown(x, slot, cause);
 	notice_waiting(x);
@@ -249,7 +247,7 @@ void ow_exchange_finish(struct ow_exchange *x, const char *why)
 	if (x->finished)
 		return;
 	x->finished = true;
-	snprintf(x->ended, sizeof x->ended, "%s", why ? why : "the recording has ended");
+	snprintf(x->ended, sizeof x->ended, "%s", why ? why : ow_cause_recording_ended);
 	x->role->finish(x);
 }
 

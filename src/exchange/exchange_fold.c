@@ -6,6 +6,7 @@
 #include "exchange/method.h"
 #include "reconcile/key_list.h"
 #include "synopsis/bottomk.h"
+#include "result/cause.h"
 
 #include <errno.h>
 #include <math.h>
@@ -384,12 +385,9 @@ static int compare_clean(struct comparison *f, const struct ow_message_times *ti
 	f->c.cost.compute_ns += ow_clock_steady_ns() - begin;
 	char cause[OW_RESULT_CAUSE];
 	if (isnan(s->differences))
-		snprintf(cause, sizeof cause, "the points differ by more packets than can be told apart");
+		snprintf(cause, sizeof cause, ow_cause_differences_unknown);
 	else
-		snprintf(cause, sizeof cause,
-		         "the points differ by about %.0f packets that cannot be told apart: loss is an estimate, late "
-		         "packets included",
-		         s->differences);
+		snprintf(cause, sizeof cause, ow_cause_differences_estimated, s->differences);
 	ow_comparison_estimated(&f->c, &estimate, cause);
 	describe(f, f->c.outcome.result.synopsis);
 	return 0;

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "exchange/method.h"
+#include "result/cause.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -161,10 +162,7 @@ int ow_identical_regroup(struct ow_comparison *c)
 		result->ambiguous -= lists.moved < result->ambiguous ? lists.moved : result->ambiguous;
 		if (!sure) {
 			result->status = OW_RESULT_PARTIAL;
-			snprintf(result->cause, sizeof result->cause,
-			         "%zu packets are identical to earlier ones that still waited: their delays are "
-			         "doubtful",
-			         lists.doubtful);
+			snprintf(result->cause, sizeof result->cause, ow_cause_identical_waited, lists.doubtful);
 		}
 	}
 	free(waited.stamp);

@@ -13,6 +13,7 @@
 #include "reconcile/rda_peel.h"
 #include "synopsis/minhash.h"
 #include "synopsis/rda.h"
+#include "result/cause.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -276,9 +277,7 @@ static int compare(struct comparison *rda, const struct ow_message_times *times)
 	bool agree = rda->c.slot.page->count - rda->c.theirs.packets == (uint64_t)peel->losts - peel->extras;
 	r = peel->complete && agree && times->times == rda->askeds ? finish(rda, times, &e) : -EBADMSG;
 	if (r == -EBADMSG) {
-		snprintf(cause, sizeof cause,
-		         "%zu differences decoded, more remain: loss is an estimate, late packets included",
-		         peel->losts + peel->extras);
+		snprintf(cause, sizeof cause, ow_cause_differences_remain, peel->losts + peel->extras);
 		ow_comparison_estimated(&rda->c, &e, cause);
 		r = 0;
 	}

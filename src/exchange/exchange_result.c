@@ -3,6 +3,7 @@
 #include "base/coder.h"
 #include "exchange/exchange_private.h"
 #include "result/fields.h"
+#include "result/cause.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ void ow_result_to_message(const struct ow_interval_result *result, struct ow_int
 	/* A name in another script may have been cut within a character. */
 	ow_coder_cut(ret_message->cause);
 	if (!ret_message->cause[0] && result->status != OW_RESULT_MEASURED)
-		snprintf(ret_message->cause, sizeof ret_message->cause, "not known");
+		snprintf(ret_message->cause, sizeof ret_message->cause, ow_cause_not_known);
 }
 
 void ow_result_from_message(const struct ow_interval_result *message, struct ow_interval_result *result)

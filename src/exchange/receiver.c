@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "exchange/method.h"
 #include "result/run_total.h"
+#include "result/cause.h"
 
 #include <errno.h>
 #include <math.h>
@@ -316,7 +317,7 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 	case OW_MESSAGE_NONE:
 		if (here) {
 			char cause[OW_RESULT_CAUSE];
-			snprintf(cause, sizeof cause, "%s: %.100s", ow_exchange_peer(x), message->text.text);
+			snprintf(cause, sizeof cause, ow_cause_of_point, ow_exchange_peer(x), message->text.text);
 			unknown(x, slot, cause);
 		}
 		return 0;

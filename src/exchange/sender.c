@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "exchange/exchange_identical.h"
 #include "exchange/method.h"
+#include "result/cause.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -152,7 +153,7 @@ static void settle(struct ow_sender *s, struct ow_comparison *c)
 	}
 	if (r < 0)
 		snprintf(o->result.cause, sizeof o->result.cause, "%s",
-		         r == -ENOMEM ? "out of memory" : "the counts contradict each other");
+		         r == -ENOMEM ? ow_cause_out_of_memory : ow_cause_counts_contradict);
 	if (o->estimated)
 		r = ow_interval_results_estimated(results, &o->result);
 	if (r < 0 || c->stage == OW_STAGE_UNKNOWN)
@@ -214,12 +215,12 @@ static int start(struct ow_exchange *x, struct ow_comparison *c)
 	struct ow_interval_packets *page = c->slot.page;
 	char cause[OW_RESULT_CAUSE];
 	if (page->blind[0]) {
-		snprintf(cause, sizeof cause, "%s: %s", x->options.from, page->blind);
+		snprintf(cause, sizeof cause, ow_cause_of_point, x->options.from, page->blind);
 		ow_comparison_unknown(c, cause);
 		return 0;
 	}
 	if (!filter_fits(sender_of(x), c)) {
-		snprintf(cause, sizeof cause, "the filter takes no packet at %.24s: is it tagged alike?",
+		snprintf(cause, sizeof cause, ow_cause_filter_takes_none,
 		         page->total_packets ? x->options.to : x->options.from);
 		ow_comparison_unknown(c, cause);
 		return 0;
@@ -374,7 +375,7 @@ static int on_synopsis(struct ow_exchange *x, const struct ow_message *message, 
 	if (wanted && !has_room(x, m->synopsis_size)) {
 		ow_exchange_say_none(x, message->interval, "no memory for so many synopses");
 		if (c->slot.page)
-			ow_comparison_unknown(c, "more synopses at a time than there is memory for");
+			ow_comparison_unknown(c, ow_cause_too_many_synopses);
 		else
 			ow_slot_remove(x, &c->slot);
 	} else if (wanted) {
@@ -386,8 +387,7 @@ static int on_synopsis(struct ow_exchange *x, const struct ow_message *message, 
 	/* What the other point no longer has cannot be compared. */
 	for (size_t i = 0; i < x->slots && x->slot[i]->interval < m->oldest; i++) {
 		if (waits(x->slot[i]))
-			ow_comparison_unknown(comparison_of(x->slot[i]),
-			                      "the other point has no packets of this interval");
+			ow_comparison_unknown(comparison_of(x->slot[i]), ow_cause_peer_without_packets);
 	}
 	advance(x);
 	return 0;
@@ -410,7 +410,7 @@ static int on_times(struct ow_exchange *x, const struct ow_message *message, siz
 		return r;
 	}
 	if (r < 0)
-		ow_comparison_unknown(c, r == -ESTALE ? "the other point has changed its sample" : strerror(-r));
+		ow_comparison_unknown(c, r == -ESTALE ? ow_cause_peer_sample_changed : strerror(-r));
 	advance(x);
 	return 0;
 }
@@ -428,7 +428,7 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 		c = comparison_for(x, message->interval);
 		if (c && c->stage < OW_STAGE_READY) {
 			char cause[OW_RESULT_CAUSE];
-			snprintf(cause, sizeof cause, "%s: %.90s", ow_exchange_peer(x), message->text.text);
+			snprintf(cause, sizeof cause, ow_cause_of_point, ow_exchange_peer(x), message->text.text);
 			unknown(x, &c->slot, cause);
 		}
 		return 0;
@@ -478,7 +478,7 @@ static void ask_for_missing(struct ow_exchange *x)
 		struct ow_comparison *c = comparison_of(x->slot[i]);
 		if (c->slot.page && c->stage == OW_STAGE_OPEN && !c->pushed &&
 		    ow_comparison_ask(c, OW_STAGE_OPEN, &(struct ow_message_ask){.part = OW_MESSAGE_AGAIN}) < 0)
-			ow_comparison_unknown(c, "out of memory");
+			ow_comparison_unknown(c, ow_cause_out_of_memory);
 	}
 }
 

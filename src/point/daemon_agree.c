@@ -9,6 +9,7 @@
 #include "point/daemon_events.h"
 #include "point/daemon_limit.h"
 #include "point/daemon_private.h"
+#include "result/cause.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -185,7 +186,7 @@ void ow_daemon_lane_refused(struct ow_daemon_peer *peer, uint32_t wire, const ch
 	if (lane->state == OW_LANE_PROPOSED)
 		lane->state = OW_LANE_REFUSED;
 	else
-		ow_daemon_lane_end(lane, "refused");
+		ow_daemon_lane_end(lane, ow_cause_refused);
 }
 
 /* The point that is connected to. */
@@ -214,7 +215,7 @@ static void end_predecessor(struct ow_daemon_peer *peer, const struct ow_message
 		if (lane->peer == peer && lane->until != INT64_MAX && lane->sending == sending &&
 		    strcmp(lane->open.segment, open->segment) == 0 &&
 		    strcmp(lane->open.class_name, open->class_name) == 0)
-			ow_daemon_lane_end(lane, "the other point does not answer any more");
+			ow_daemon_lane_end(lane, ow_cause_answers_no_more);
 	}
 }
 

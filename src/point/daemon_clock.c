@@ -19,6 +19,7 @@
 #include "point/daemon_events.h"
 #include "point/daemon_private.h"
 #include "point/daemon_record.h"
+#include "result/cause.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static void part(struct ow_daemon_peer *peer, int64_t ahead_ns)
 	struct ow_daemon *d = peer->daemon;
 	char apart[OW_DURATION_TEXT], cause[OW_RESULT_CAUSE];
 	ow_duration_text((double)ahead_ns, apart);
-	snprintf(cause, sizeof cause, "the clock of %s is ahead by %s, more than half an interval", peer->name, apart);
+	snprintf(cause, sizeof cause, ow_cause_clock_ahead, peer->name, apart);
 	ow_daemon_log(d, OW_EVENT_WARNING, "%s: %s", peer->name, cause);
 	for (unsigned i = d->lane_count; i-- > 0;) {
 		if (d->lanes[i]->peer == peer && d->lanes[i]->until == INT64_MAX)
@@ -71,7 +72,7 @@ void ow_daemon_clock_stepped(struct ow_daemon *d, int64_t step_ns)
 	char size[OW_STEP_TEXT], cause[OW_RESULT_CAUSE];
 	int64_t now_ns = ow_point_clock_now_ns(&d->clock);
 	ow_step_text(step_ns, size);
-	snprintf(cause, sizeof cause, "clock stepped by %s at %s", size, d->config->point);
+	snprintf(cause, sizeof cause, ow_cause_clock_stepped_at, size, d->config->point);
 	ow_daemon_log(d, OW_EVENT_WARNING, "the clock stepped by %s: what it cut is unknown, the points agree anew",
 	              size);
 	for (unsigned i = 0; i < d->lane_count; i++)
@@ -95,8 +96,7 @@ static void end_lanes(struct ow_daemon_peer *peer)
 	struct ow_daemon *d = peer->daemon;
 	for (unsigned i = d->lane_count; i-- > 0;) {
 		if (d->lanes[i]->peer == peer)
-			ow_daemon_lane_end(d->lanes[i],
-			                   "the clock stepped, and the other point did not answer in time");
+			ow_daemon_lane_end(d->lanes[i], ow_cause_step_not_answered);
 	}
 }
 

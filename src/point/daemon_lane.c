@@ -120,11 +120,11 @@ void ow_daemon_lane_end(struct ow_daemon_lane *lane, const char *cause)
 	ow_daemon_lane_remove(lane);
 }
 
-void ow_daemon_lanes_end(struct ow_daemon_peer *peer, const char *how)
+void ow_daemon_lanes_end(struct ow_daemon_peer *peer, const char *cause_of_peer)
 {
 	struct ow_daemon *d = peer->daemon;
 	char cause[OW_RESULT_NAME + 32];
-	snprintf(cause, sizeof cause, "%s %s", peer->name, how);
+	snprintf(cause, sizeof cause, cause_of_peer, peer->name);
 	for (unsigned i = d->lane_count; i-- > 0;) {
 		if (d->lanes[i]->peer == peer)
 			ow_daemon_lane_end(d->lanes[i], cause);

@@ -60,8 +60,8 @@ void ow_daemon_lane_total(struct ow_daemon_lane *lane);
 void ow_daemon_lane_remove(struct ow_daemon_lane *lane);
 /* Gives up on all that is not answered, tells the sum and removes it. */
 void ow_daemon_lane_end(struct ow_daemon_lane *lane, const char *cause);
-/* All of a peer that will not answer any more: it "has left". */
-void ow_daemon_lanes_end(struct ow_daemon_peer *peer, const char *how);
+/* All of a peer that will not answer any more. cause_of_peer: a text of result/cause.h whose parameter is the peer. */
+void ow_daemon_lanes_end(struct ow_daemon_peer *peer, const char *cause_of_peer);
 void ow_daemon_lanes_free(struct ow_daemon *daemon);
 /* Whether a peer has any, and whether any of them has come to its end and still waits for answers. */
 bool ow_daemon_lanes_any(const struct ow_daemon_peer *peer);

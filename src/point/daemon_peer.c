@@ -12,6 +12,7 @@
 #include "point/daemon_events.h"
 #include "point/daemon_private.h"
 #include "point/daemon_record.h"
+#include "result/cause.h"
 
 #include <errno.h>
 #include <math.h>
@@ -124,7 +125,7 @@ static void refuse_clock(struct ow_daemon_link *link)
 {
 	char apart[OW_DURATION_TEXT], why[OW_DURATION_TEXT + 64];
 	ow_duration_text(fabs((double)link->peer->ahead_ns), apart);
-	snprintf(why, sizeof why, "the clocks are %s apart, more than half an interval", apart);
+	snprintf(why, sizeof why, ow_cause_clocks_apart, apart);
 	ow_daemon_peer_log(link->peer, OW_EVENT_WARNING, "refused: %s", why);
 	ow_daemon_gaps_explain(link->peer, why);
 	ow_daemon_link_bye(link, why);
@@ -151,7 +152,7 @@ static void on_hello(struct ow_daemon_link *link, const struct ow_message_hello 
 	}
 	/* Before the connection is ready: their last words would mean nothing to a process that is new. */
 	if (!again)
-		ow_daemon_lanes_end(peer, "was restarted");
+		ow_daemon_lanes_end(peer, ow_cause_peer_restarted);
 	link->ready = true;
 	peer->last_failure[0] = 0;
 	ow_session_set_limit(link->session, OW_WIRE_FRAME_MAX);
@@ -187,8 +188,9 @@ static void on_bye(struct ow_daemon_link *link, const char *why)
 		ow_daemon_peer_log(peer, OW_EVENT_NOTICE, "has left: %s", why);
 	else
 		ow_daemon_peer_log(peer, OW_EVENT_WARNING, "refuses us: %s", why);
-	ow_daemon_lanes_end(peer, "has left");
-	snprintf(cause, sizeof cause, "%s %s: %.80s", peer->name, link->ready ? "has left" : "refuses us", why);
+	ow_daemon_lanes_end(peer, ow_cause_peer_left);
+	snprintf(cause, sizeof cause, link->ready ? ow_cause_peer_left_because : ow_cause_peer_refuses, peer->name,
+	         why);
 	ow_daemon_gaps_explain(peer, cause);
 	/* It does not come back with what it knew. */
 	peer->known = false;

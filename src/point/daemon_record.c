@@ -7,6 +7,7 @@
 #include "base/time.h"
 #include "point/daemon_events.h"
 #include "point/daemon_private.h"
+#include "result/cause.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -98,7 +99,7 @@ static void break_if_moved(struct ow_daemon_lane *lane)
 	if (!lane->session_filter[0] || lane->until != INT64_MAX)
 		return;
 	if (ow_daemon_lane_session(lane, filter, sizeof filter) < 0 || strcmp(filter, lane->session_filter) != 0)
-		ow_daemon_lane_break(lane, "the points' session has another address");
+		ow_daemon_lane_break(lane, ow_cause_session_moved);
 }
 
 void ow_daemon_lanes_connected(struct ow_daemon_peer *peer)
@@ -156,7 +157,7 @@ static void end_files(struct ow_daemon *d)
 	for (unsigned i = d->lane_count; i-- > 0;) {
 		struct ow_daemon_lane *lane = d->lanes[i];
 		if (!lane->exchange) {
-			ow_daemon_lane_end(lane, "the captures have ended");
+			ow_daemon_lane_end(lane, ow_cause_captures_ended);
 			continue;
 		}
 		lane->until = end < lane->open.t0_ns ? -1 : (end - lane->open.t0_ns) / lane->open.length_ns - 1;
@@ -209,12 +210,11 @@ void ow_daemon_lane_stop(struct ow_daemon_lane *lane, const char *why)
 
 void ow_daemon_lanes_stop(struct ow_daemon *d, bool at_once)
 {
-	static const char why[] = "this point was stopped";
 	for (unsigned i = d->lane_count; i-- > 0;) {
 		if (at_once)
-			ow_daemon_lane_end(d->lanes[i], why);
+			ow_daemon_lane_end(d->lanes[i], ow_cause_stopped);
 		else
-			ow_daemon_lane_stop(d->lanes[i], why);
+			ow_daemon_lane_stop(d->lanes[i], ow_cause_stopped);
 	}
 }
 

@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "point/daemon_events.h"
 #include "point/daemon_private.h"
+#include "result/cause.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -28,8 +29,8 @@ static void check_link(struct ow_daemon_link *link, int64_t steady_ns)
 		return;
 	ow_daemon_log(link->daemon, OW_EVENT_WARNING, "%s: connection ended: %s", peer->name, why.text);
 	ow_daemon_refused(link->daemon, OW_REFUSED_IDENTITY, peer->name);
-	ow_daemon_lanes_end(peer, "is not trusted any more");
-	snprintf(cause, sizeof cause, "%s is not trusted any more: %.70s", peer->name, why.text);
+	ow_daemon_lanes_end(peer, ow_cause_peer_untrusted);
+	snprintf(cause, sizeof cause, ow_cause_peer_untrusted_because, peer->name, why.text);
 	ow_daemon_gaps_explain(peer, cause);
 	peer->known = false;
 	ow_daemon_link_bye(link, why.text);

@@ -3,6 +3,7 @@
 #include "point/local_pair_private.h"
 
 #include "point/page_match.h"
+#include "result/cause.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -91,7 +92,7 @@ static void look_at_filter(struct ow_local_pair_lane *lane, struct ow_interval_p
 	lane->met = a->total_packets && b->total_packets;
 	struct ow_interval_packets *empty = a->total_packets ? b : a;
 	if (!lane->met && !empty->blind[0])
-		snprintf(empty->blind, sizeof empty->blind, "the filter takes no packet at %.24s: is it tagged alike?",
+		snprintf(empty->blind, sizeof empty->blind, ow_cause_filter_takes_none,
 		         a->total_packets ? lane->names.to : lane->names.from);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A clock that is set while both interfaces are measured: it cuts one interval, and the next begins by the new one. */
 #include "point/local_pair_private.h"
+#include "result/cause.h"
 
 #include <stdio.h>
 
@@ -34,7 +35,7 @@ static int on_step(struct ow_local_pair *pair, int64_t step_ns, struct ow_error 
 	int64_t last = (now_ns - step_ns - pair->t0_ns) / o->length_ns;
 	int r = 0;
 	ow_step_text(step_ns, size);
-	snprintf(cause, sizeof cause, "clock stepped by %s", size);
+	snprintf(cause, sizeof cause, ow_cause_clock_stepped, size);
 	pair->holding = true;
 	for (size_t i = 0; r == 0 && i < pair->lanes; i++) {
 		r = tell_step(pair, pair->lane + i, last, cause);

@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "base/word.h"
 #include "point/local_pair_private.h"
+#include "result/cause.h"
 
 #include <stdio.h>
 
@@ -76,8 +77,8 @@ void ow_local_pair_complete(struct ow_local_pair *pair, struct ow_local_pair_lan
 	}
 	if (misplaced) {
 		r->status = OW_RESULT_PARTIAL;
-		snprintf(r->cause, sizeof r->cause, "%llu %s out of time: was the clock set?",
-		         (unsigned long long)misplaced, ow_plural(misplaced, "packet", "packets"));
+		snprintf(r->cause, sizeof r->cause, ow_cause_out_of_time, misplaced,
+		         ow_plural(misplaced, "packet", "packets"));
 	}
 	if (!pair->clock.files)
 		r->cost.ready_ns = ow_recorder_now_ns(pair->recorder) - (r->start_ns + r->length_ns);

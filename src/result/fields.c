@@ -40,6 +40,7 @@ const struct ow_field ow_fields[] = {
 	FIELD("final", FLAG, final, NONE, NOT_NULL, 2, "final", 4, 1, "0: what is pending may still arrive"),
 	FIELD("status", STATUS, status, NONE, NOT_NULL, 1, "status", 6, 1, "measured, partial, unknown"),
 	FIELD("cause", TEXT, cause, NONE, OPTIONAL, 41, "cause", 7, 1, "why it is partial or unknown"),
+	{.json = "cause_code", OW_FIELD_CAUSE, offsetof(struct ow_interval_result, cause), .flags = OPTIONAL},
 	FIELD("sent", COUNT, sent, ADD, 0, 6, "sent", 8, 1, "= matched + late + lost + pending",
 	 METRIC(COUNTER, "packets_sent_total", "Packets seen by the sending point.")),
 	FIELD("received", COUNT, received, ADD, 0, 7, "received", 9, 1, "= matched + late_received + extra",

@@ -24,6 +24,7 @@ enum ow_field_type {
 	OW_FIELD_QUANTILES, /* struct ow_value[OW_QUANTILES] */
 	OW_FIELD_CLOCK,     /* struct ow_clock_state */
 	/* Members of JSON that follow from the others. */
+	OW_FIELD_CAUSE,    /* code of the cause */
 	OW_FIELD_RATE,     /* of the sample */
 	OW_FIELD_JITTER,   /* 0.95 quantile minus median */
 	OW_FIELD_BOUNDS,   /* intervals of confidence of all values */

@@ -6,6 +6,7 @@
 #include "result/interval_results_private.h"
 
 #include "estimate/sample.h"
+#include "result/cause.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -91,12 +92,12 @@ void ow_interval_results_explain_drops(struct ow_interval_result *result)
 {
 	char text[OW_RESULT_CAUSE];
 	if (result->ring_drops_from) {
-		snprintf(text, sizeof text, "%s missed %" PRIu64 " %s (ring full): extra packets may be its",
-		         result->from, result->ring_drops_from, ow_plural(result->ring_drops_from, "frame", "frames"));
+		snprintf(text, sizeof text, ow_cause_ring_full_sending, result->from, result->ring_drops_from,
+		         ow_plural(result->ring_drops_from, "frame", "frames"));
 		ow_interval_results_add_cause(result, text);
 	}
 	if (result->ring_drops_to) {
-		snprintf(text, sizeof text, "%s missed %" PRIu64 " %s (ring full)", result->to, result->ring_drops_to,
+		snprintf(text, sizeof text, ow_cause_ring_full, result->to, result->ring_drops_to,
 		         ow_plural(result->ring_drops_to, "frame", "frames"));
 		ow_interval_results_add_cause(result, text);
 	}
@@ -112,15 +113,12 @@ void ow_interval_results_explain_undecided(const struct ow_interval_results *set
 		return;
 	const char *packets = ow_plural(result->pending, "packet", "packets");
 	if (settle->doubt == OW_DOUBT_ENDED)
-		snprintf(text, sizeof text, "%" PRIu64 " %s undecided: the run ended before they could arrive",
-		         result->pending, packets);
+		snprintf(text, sizeof text, ow_cause_undecided_ended, result->pending, packets);
 	else if (settle->doubt == OW_DOUBT_BEGUN)
-		snprintf(text, sizeof text,
-		         "%" PRIu64 " %s undecided: by the clocks they may have arrived before the run",
-		         result->pending, packets);
+		snprintf(text, sizeof text, ow_cause_undecided_begun, result->pending, packets);
 	else
-		snprintf(text, sizeof text, "%" PRIu64 " %s undecided: interval %" PRId64 " %s", result->pending,
-		         packets, settle->doubted, why[settle->doubt]);
+		snprintf(text, sizeof text, ow_cause_undecided_interval, result->pending, packets, settle->doubted,
+		         why[settle->doubt]);
 	ow_interval_results_add_cause(result, text);
 }
 

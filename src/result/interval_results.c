@@ -7,6 +7,7 @@
 #include "result/interval_results_private.h"
 
 #include "estimate/sample.h"
+#include "result/cause.h"
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
@@ -303,7 +304,7 @@ int ow_interval_results_step(struct ow_interval_results *settle, const struct ow
 	if (r != -ENOSPC)
 		return r;
 	char text[OW_RESULT_CAUSE];
-	snprintf(text, sizeof text, "more than %u packets are at one point only", OW_LATE_PACKETS_PENDING_MAX);
+	snprintf(text, sizeof text, ow_cause_too_many_differ, OW_LATE_PACKETS_PENDING_MAX);
 	ow_interval_results_add_cause(&in.result, text);
 	return ow_interval_results_unknown(settle, &in.result, in.quiet);
 }

@@ -7,6 +7,7 @@
 #include "result/result_json.h"
 
 #include "estimate/clock_words.h"
+#include "result/cause.h"
 #include "result/fields.h"
 #include "result/json.h"
 #include "result/result_clock.h"
@@ -120,6 +121,9 @@ static void put_field(struct ow_json *json, const struct ow_field *field, const 
 		break;
 	case OW_FIELD_CLOCK:
 		put_clock(json, name, member);
+		break;
+	case OW_FIELD_CAUSE:
+		ow_json_string(json, name, ow_cause_name(ow_cause_of(member)));
 		break;
 	case OW_FIELD_RATE:
 		ow_json_number(json, name, ldexp(1, -(int)r->sample_shift));

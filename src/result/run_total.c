@@ -8,6 +8,7 @@
 #include "estimate/pool.h"
 #include "estimate/sample.h"
 #include "result/fields.h"
+#include "result/cause.h"
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -156,17 +157,17 @@ static void explain(const struct ow_run_total *total, struct ow_interval_result 
 	uint64_t blind = total->unknown + total->missing;
 	if (total->unknown == total->intervals) {
 		result->status = OW_RESULT_UNKNOWN;
-		snprintf(result->cause, sizeof result->cause, "no interval could be compared");
+		snprintf(result->cause, sizeof result->cause, ow_cause_none_compared);
 	} else if (blind || total->partial) {
 		result->status = OW_RESULT_PARTIAL;
 		uint64_t all = total->intervals + total->missing;
 		if (blind && total->partial)
-			snprintf(result->cause, sizeof result->cause,
-			         "of %" PRIu64 " intervals %" PRIu64 " unknown, %" PRIu64 " partial", all, blind,
+			snprintf(result->cause, sizeof result->cause, ow_cause_intervals_unknown_partial, all, blind,
 			         total->partial);
 		else
-			snprintf(result->cause, sizeof result->cause, "of %" PRIu64 " intervals %" PRIu64 " %s", all,
-			         blind ? blind : total->partial, blind ? "unknown" : "partial");
+			snprintf(result->cause, sizeof result->cause,
+			         blind ? ow_cause_intervals_unknown : ow_cause_intervals_partial, all,
+			         blind ? blind : total->partial);
 	}
 }
 

@@ -4,6 +4,7 @@
 #include "store/store_gaps.h"
 
 #include "base/clock.h"
+#include "result/cause.h"
 #include <errno.h>
 
 /* Rows of a lane that may be provisional: those that wait for late packets (1024 intervals at most), or for a peer. */
@@ -65,10 +66,10 @@ int ow_store_gaps_last(struct ow_store_gaps *absent, int64_t lane, int64_t *ret_
 static const char *cause_of(const struct ow_store_gaps *absent, int64_t start_ns, int64_t length_ns)
 {
 	if (start_ns < absent->lost_last_ns && start_ns + length_ns > absent->lost_ns)
-		return "the result could not be stored";
+		return ow_cause_not_stored;
 	if (start_ns < absent->since_ns)
-		return "this point was not running, or was killed before it stored the result";
-	return "nothing was measured then: no agreement between the points, a start, or a clock that was set";
+		return ow_cause_not_running;
+	return ow_cause_not_measured;
 }
 
 static int fill(struct ow_store_gaps *absent, int64_t lane, int64_t start_ns, int64_t length_ns, int64_t interval,

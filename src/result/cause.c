@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "result/cause.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define ROW(code, name, text) {#name, text},
+static const struct {
+	const char *name, *text;
+} causes[OW_CAUSE_COUNT] = {{"", ""}, OW_CAUSES(ROW){"other", ""}};
+
+const char *ow_cause_name(enum ow_cause cause)
+{
+	return causes[cause].name;
+}
+
+const char *ow_cause_text(enum ow_cause cause)
+{
+	return causes[cause].text;
+}
+
+static bool is_over(const char *text)
+{
+	return !*text || strncmp(text, "; ", 2) == 0;
+}
+
+/* Whether printf could have made the first cause of the text of this form. A parameter may be any text, or a number. */
+static bool fits(const char *form, const char *text)
+{
+	for (; *form && *form != '%'; form++, text++) {
+		if (*form != *text)
+			return false;
+	}
+	if (!*form)
+		return is_over(text);
+	const char *rest = form + strcspn(form, "sduf") + 1;
+	const char *allowed = rest[-1] == 's' ? NULL : "-0123456789";
+	while (!is_over(text) && (!allowed || strchr(allowed, *text))) {
+		if (fits(rest, ++text))
+			return true;
+	}
+	return false;
+}
+
+enum ow_cause ow_cause_of(const char *text)
+{
+	if (!*text)
+		return OW_NO_CAUSE;
+	for (int i = OW_NO_CAUSE + 1; i < OW_CAUSE_OTHER; i++) {
+		if (fits(causes[i].text, text))
+			return (enum ow_cause)i;
+	}
+	return OW_CAUSE_OTHER;
+}
