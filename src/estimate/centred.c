@@ -81,7 +81,7 @@ void ow_centred_mean(const struct ow_centred *fit, double common, bool complete,
 void ow_centred_stddev(const struct ow_centred *fit, double common, bool complete, struct ow_value *ret_stddev)
 {
 	if (fit->freedom <= 0) {
-		*ret_stddev = (struct ow_value){.reason = fit->samples > 0 ? OW_REASON_FEW_CLEAN_BUCKETS
+		*ret_stddev = (struct ow_value){.reason = fit->samples > 0 ? OW_REASON_FEW_COMMON_BUCKETS
 		                                                           : OW_REASON_NO_COMMON_BUCKET};
 		return;
 	}

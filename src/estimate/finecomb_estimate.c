@@ -147,7 +147,7 @@ static int lost_and_extra(const struct ow_finecomb *f, const struct ow_recovery 
 			(struct ow_value){OW_VALUE_ESTIMATED, fmin(1, e->lost.value / sent),
 		                          fmin(1, e->lost.low / sent), fmin(1, e->lost.high / sent), OW_NO_REASON};
 	else
-		e->loss_ratio = (struct ow_value){.reason = OW_REASON_NO_PACKETS_SENT};
+		e->loss_ratio = (struct ow_value){.reason = OW_REASON_NO_PACKET_SENT};
 	return 0;
 }
 
@@ -164,7 +164,7 @@ static void published_loss(const struct ow_recovery *recovery, const struct evid
 		packets += (double)b->packets;
 	}
 	if (packets <= 0) {
-		e->lost = e->loss_ratio = (struct ow_value){.reason = OW_REASON_NO_PACKETS_SAMPLED};
+		e->lost = e->loss_ratio = (struct ow_value){.reason = OW_REASON_NO_PACKET_SAMPLED};
 		return;
 	}
 	double ratio = lost / packets, p = fmin(1, ev->share);
@@ -222,7 +222,7 @@ int ow_finecomb_estimate_with(const struct ow_view *a, const struct ow_view *b,
 	int r = ow_finecomb_recover(fa, fb, !options->no_stash, &recovery);
 	if (r < 0)
 		return r;
-	ow_estimate_none(&e, OW_REASON_FINECOMB_WITHOUT_DELAYS);
+	ow_estimate_none(&e, OW_REASON_SUMS_ONLY);
 	struct evidence ev = weigh(fa, &recovery);
 	double sent = (double)a->packets;
 	r = lost_and_extra(fa, &recovery, &ev, sent, (double)b->packets, &e);

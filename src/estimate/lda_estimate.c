@@ -83,7 +83,7 @@ int ow_lda_estimate_with(const struct ow_view *a, const struct ow_view *b, const
 	compare_rows(la, lb, count, options->plus, row, difference);
 
 	struct ow_estimate e;
-	ow_estimate_none(&e, OW_REASON_LDA_WITHOUT_DELAYS);
+	ow_estimate_none(&e, OW_REASON_SUMS_ONLY);
 	struct ow_losses losses = {0};
 	for (uint32_t k = 0; k < la->params.banks; k++)
 		ow_losses_add_bank(&losses, difference + la->first[k], la->params.bank[k].buckets,

@@ -83,5 +83,5 @@ void ow_losses_values(const struct ow_losses *l, double sent, double received, s
 			(struct ow_value){OW_VALUE_ESTIMATED, estimate->lost.value / sent, estimate->lost.low / sent,
 		                          estimate->lost.high / sent, OW_NO_REASON};
 	else
-		estimate->loss_ratio = (struct ow_value){.reason = OW_REASON_NO_PACKETS_SENT};
+		estimate->loss_ratio = (struct ow_value){.reason = OW_REASON_NO_PACKET_SENT};
 }

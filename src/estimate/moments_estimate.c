@@ -40,7 +40,7 @@ int ow_moments_estimate(const struct ow_view *a, const struct ow_view *b, struct
 	if (!counts)
 		return -ENOMEM;
 	ow_moments_count(ma, known->cache, known->cached, counts);
-	ow_estimate_none(&e, OW_REASON_SUMS_WITHOUT_DELAYS);
+	ow_estimate_none(&e, OW_REASON_SUMS_ONLY);
 	int r = ow_moments_values(ma, mb, counts, &e.mean_ns, &e.stddev_ns);
 	free(counts);
 	if (r < 0)

@@ -268,7 +268,7 @@ static void mean_value(const struct repaired *t, const struct moments *m, double
 {
 	if (m->samples <= 0) {
 		*ret_mean =
-			(struct ow_value){.reason = t->all ? OW_REASON_NO_PACKET_AT_BOTH : OW_REASON_NO_COMMON_CELL};
+			(struct ow_value){.reason = t->all ? OW_REASON_NO_COMMON_PACKET : OW_REASON_NO_COMMON_BUCKET};
 		return;
 	}
 	double error = 0;
@@ -283,7 +283,7 @@ static void stddev_value(const struct repaired *t, const struct moments *m, doub
                          struct ow_value *ret_stddev)
 {
 	if (m->freedom <= (t->all ? 0 : FREEDOM_MIN)) {
-		*ret_stddev = (struct ow_value){.reason = OW_REASON_FEW_COMMON_CELLS};
+		*ret_stddev = (struct ow_value){.reason = OW_REASON_FEW_COMMON_BUCKETS};
 		return;
 	}
 	double buckets = (double)t->buckets;

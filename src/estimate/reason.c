@@ -6,6 +6,12 @@
 #define TEXT(name, text) text,
 static const char *const texts[OW_REASON_COUNT] = {"", OW_REASONS(TEXT)};
 
+#define FORMER(name, text) {OW_REASON_##name, text},
+static const struct {
+	enum ow_reason reason;
+	const char *text;
+} former[] = {OW_FORMER_REASONS(FORMER)};
+
 const char *ow_reason_text(enum ow_reason reason)
 {
 	return texts[reason];
@@ -16,6 +22,10 @@ enum ow_reason ow_reason_of(const char *text, enum ow_reason otherwise)
 	for (int i = OW_NO_REASON + 1; i < OW_REASON_COUNT; i++) {
 		if (strcmp(texts[i], text) == 0)
 			return (enum ow_reason)i;
+	}
+	for (size_t i = 0; i < sizeof former / sizeof *former; i++) {
+		if (strcmp(former[i].text, text) == 0)
+			return former[i].reason;
 	}
 	return otherwise;
 }

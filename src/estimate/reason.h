@@ -4,24 +4,18 @@
 
 /*
  * Why a value cannot be estimated: a code with one text. The texts are in JSON, in the store and in messages between
- * points, so a text that has been released must stay here to be readable.
+ * points, so a text that has been released must stay here, or among the former ones, to be readable.
  */
 #define OW_REASONS(X)                                                                                                  \
 	X(NO_COMMON_BUCKET, "no bucket holds the same packets at both points")                                         \
 	X(NO_COMMON_BUCKET_PAIR, "no pair of buckets holds the same packets at both points")                           \
-	X(NO_COMMON_CELL, "no cell holds the same packets at both points")                                             \
-	X(FEW_COMMON_CELLS, "too few cells hold the same packets at both points")                                      \
-	X(FEW_CLEAN_BUCKETS, "too few clean buckets")                                                                  \
+	X(FEW_COMMON_BUCKETS, "too few buckets hold the same packets at both points")                                  \
 	X(NO_COMMON_SAMPLE, "no packet of the sample is at both points")                                               \
-	X(NO_PACKET_AT_BOTH, "no packet was seen at both points")                                                      \
 	X(NO_COMMON_PACKET, "the points have no packet in common")                                                     \
 	X(A_POINT_SAW_NONE, "a point saw no packet")                                                                   \
 	X(SYNOPSES_SAW_NONE, "the synopses saw no packet")                                                             \
 	X(NO_PACKET_SENT, "no packet was sent")                                                                        \
-	X(NO_PACKETS_SENT, "no packets were sent")                                                                     \
-	X(NO_PACKETS, "no packets")                                                                                    \
 	X(NO_PACKET_SAMPLED, "no packet was sampled")                                                                  \
-	X(NO_PACKETS_SAMPLED, "no packets were sampled")                                                               \
 	X(NO_KNOWN_DELAY, "no packet with a known delay")                                                              \
 	X(FEW_DELAYS, "fewer than two delay samples")                                                                  \
 	X(SAMPLED, "packets were sampled")                                                                             \
@@ -33,12 +27,9 @@
 	X(FOLD_TOO_SMALL, "the points differ by more than the fold holds, and it has no counters")                     \
 	X(FOLD_WITHOUT_CACHE, "a fold has no times, and there is no cache")                                            \
 	X(SUMS_ONLY, "the synopsis keeps sums, not single delays")                                                     \
-	X(SUMS_WITHOUT_DELAYS, "sums have no single delays")                                                           \
 	X(SUMS_WITHOUT_LOSS, "sums do not show which packets are missing")                                             \
 	X(SUMS_DIFFER, "the points hold different packets: reconcile first")                                           \
 	X(SUMS_WITHOUT_CACHE, "the packets of the buckets are not known: no cache")                                    \
-	X(LDA_WITHOUT_DELAYS, "an LDA has no single delays")                                                           \
-	X(FINECOMB_WITHOUT_DELAYS, "a FineComb has no single delays")                                                  \
 	X(DIFFERENCES_ONLY, "this method tells the number of differences only")                                        \
 	X(DIFFERENCES_UNKNOWN, "lost and extra are not known exactly: see them")                                       \
 	X(METHOD_NOT_TRIED, "the method could not be tried")                                                           \
@@ -69,6 +60,19 @@
 	X(NOT_IN_LINE, "not in the line")                                                                              \
 	X(PEER_COULD_NOT_TELL, "the other point could not tell")                                                       \
 	X(OTHER, "not known to this version")
+
+/* Texts of earlier versions, and what is said instead. */
+#define OW_FORMER_REASONS(X)                                                 \
+	X(NO_COMMON_PACKET, "no packet was seen at both points")             \
+	X(NO_COMMON_BUCKET, "no cell holds the same packets at both points") \
+	X(FEW_COMMON_BUCKETS, "too few clean buckets")                       \
+	X(NO_PACKET_SENT, "no packets were sent")                            \
+	X(NO_PACKET_SENT, "no packets")                                      \
+	X(NO_PACKET_SAMPLED, "no packets were sampled")                      \
+	X(SUMS_ONLY, "sums have no single delays")                           \
+	X(SUMS_ONLY, "an LDA has no single delays")                          \
+	X(SUMS_ONLY, "a FineComb has no single delays")                      \
+	X(FEW_COMMON_BUCKETS, "too few cells hold the same packets at both points")
 
 #define OW_REASON_CODE(name, text) OW_REASON_##name,
 enum ow_reason {

@@ -100,7 +100,7 @@ static void conclude(struct looked *looked, const struct ow_fates *fates, double
 {
 	double sent = (double)fates->count;
 	struct ow_estimate e;
-	ow_estimate_none(&e, OW_REASON_NO_PACKETS);
+	ow_estimate_none(&e, OW_REASON_NO_PACKET_SENT);
 	if (fates->count) {
 		double arrived = (double)looked->delays + (double)looked->ambiguous;
 		ow_sample_loss(looked->trials - looked->delays - looked->ambiguous, looked->trials, sent, received, &e);

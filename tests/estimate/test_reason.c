@@ -22,6 +22,7 @@ static void texts_come_back(void **state)
 		assert_in_range(strlen(text), 1, TEXT_MAX - 1);
 		assert_int_equal(ow_reason_of(text, OW_NO_REASON), i);
 	}
+	assert_int_equal(ow_reason_of("no packets were sent", OW_NO_REASON), OW_REASON_NO_PACKET_SENT);
 	assert_int_equal(ow_reason_of("", OW_REASON_OTHER), OW_REASON_OTHER);
 	assert_int_equal(ow_reason_of("no such reason", OW_NO_REASON), OW_NO_REASON);
 }

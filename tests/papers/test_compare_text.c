@@ -23,7 +23,7 @@ static struct ow_method_comparison sample_comparison(const struct ow_match_repor
 	for (int i = 0; i < 3; i++) {
 		row[i] = (struct ow_compare_row){
 			.name = "lda", .memory_bytes = 65536, .wire_bytes = 65624, .insert_ns = 3.1, .decode_us = 38};
-		ow_estimate_none(&row[i].estimate, OW_REASON_LDA_WITHOUT_DELAYS);
+		ow_estimate_none(&row[i].estimate, OW_REASON_SUMS_ONLY);
 		snprintf(row[i].params, sizeof row[i].params,
 		         "1 bank of 4096, p 0.77 \"and\" so on and on and on and on and on");
 	}
@@ -85,7 +85,7 @@ static void test_text(void **state)
 	assert_non_null(strstr(text, "+1.0%   inf"));
 	assert_non_null(strstr(text, "+100%   50%!"));
 	assert_non_null(strstr(text, "exact"));
-	assert_non_null(strstr(text, "no p50, p99: an LDA has no single delays"));
+	assert_non_null(strstr(text, "no p50, p99: the synopsis keeps sums, not single delays"));
 	assert_non_null(strstr(text, "finecomb-: not tried: too little memory"));
 	assert_null(strstr(text, "nan"));
 	free(text);
@@ -126,7 +126,7 @@ static void test_json(void **state)
 	json_t *delay = json_object_get(first, "delay_ns");
 	assert_true(json_is_null(json_object_get(json_object_get(delay, "quantiles"), "0.99")));
 	assert_string_equal(json_string_value(json_object_get(json_object_get(first, "not_estimated"), "quantiles")),
-	                    "an LDA has no single delays");
+	                    "the synopsis keeps sums, not single delays");
 	assert_true(json_is_null(json_object_get(json_array_get(list, 1), "insert_ns")));
 	json_decref(root);
 	free(text);
