@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many packets a second can be captured without losing one, and what each costs: bench_capture [SECONDS]
+ * Measures how many packets per second can be captured without loss, and the cost of each: bench_capture [SECONDS]
  *
- * In a network namespace of its own, one process sends frames into a veth, pinned to one core, at a rate that is
- * searched by bisection; on the other end, pinned to another core, one process captures. Ours reads the ring, gives
- * each packet its id and notes id and time in memory, as a live point does. Beside it, in the same run, tcpdump writes
- * to /dev/null: as people start it, and with a buffer as large as our ring. The time of the capturing process is what
- * the scheduler gave it from before the load until after it, in user space and in the kernel.
+ * In its own network namespace, one process, pinned to one core, sends frames into a veth; a bisection finds the
+ * highest rate. At the other end one process, pinned to another core, captures. Our process reads the ring, computes
+ * the id of each packet and stores id and time in memory, as a live point does. For comparison, tcpdump writes to
+ * /dev/null in the same run: with its defaults, and with a buffer as large as our ring. The time of the capturing
+ * process is the CPU time that the scheduler gave it, in user space and in the kernel, from before the load until after
+ * it.
  *
- * Above 1 is better than tcpdump. A busy machine disturbs all alike; a wrong result (packets neither seen nor counted
- * as dropped by ours) ends the program with 1.
+ * A ratio above 1 is better than tcpdump. A busy machine disturbs all processes alike. A wrong result (packets that our
+ * process neither saw nor counted as dropped) ends the program with 1.
  */
 #include "base/clock.h"
 #include "base/time.h"
@@ -31,14 +32,16 @@
 
 #define BATCH       64
 #define FRAME_MAX   1514
-#define FRAME_BYTES 500 /* of the search */
+#define FRAME_BYTES 500 /* of the frames in the search */
 #define ROUNDS      3
 #define STEPS       5 /* of the bisection: to 3 % of the highest rate */
 #define RING_BYTES  OW_IFACE_RING_BYTES
-#define STAMPS      (1u << 20) /* of id and time; then from the beginning again */
+#define STAMPS      (1u << 20) /* slots for id and time; used in turn */
 #define START_US    100000
-#define SETTLE_US   150000 /* for what is on its way when the sender stops */
-/* tcpdump lets the kernel hold packets back for a second; of them it says what was dropped, but has not had them. */
+#define SETTLE_US   150000 /* for packets on their way when the sender stops */
+/*
+ * tcpdump lets the kernel hold packets for up to a second; its count of drops is up to date earlier than its packets.
+ */
 #define LAST_BLOCK_US 1300000
 #define COST_PPS      100000.0
 #define ROOM          256
@@ -48,12 +51,12 @@ static const char *const names[CAPTURERS] = {"oneway", "tcpdump", "tcpdump, same
 
 struct result {
 	uint64_t sent, seen, dropped;
-	double pps;    /* that were sent */
-	double cpu_ns; /* of the capturer, in all */
+	double pps;    /* sent */
+	double cpu_ns; /* of the capturing process, in total */
 };
 
 static double load_s = 1.2;
-static int core[2]; /* of the sender, of the capturer */
+static int core[2]; /* of the sender, and of the capturing process */
 static volatile sig_atomic_t stop;
 
 static void fail(const char *what)
@@ -124,7 +127,7 @@ static int open_sender(void)
 	return fd;
 }
 
-/* pps: 0 = as many as it can. */
+/* pps: 0 = as fast as possible. */
 static void send_load(double pps, unsigned size, struct sending *ret_sending)
 {
 	static uint8_t frames[BATCH][FRAME_MAX];
@@ -139,7 +142,7 @@ static void send_load(double pps, unsigned size, struct sending *ret_sending)
 	}
 	int64_t start = ow_clock_steady_ns(), now = start;
 	while ((double)(now - start) < load_s * 1e9) {
-		/* Fewer at once at low rates: traffic is not that bursty. */
+		/* Smaller batches at low rates, because real traffic has smaller bursts. */
 		unsigned count = pps > 0 && pps < 200000 ? 8 : BATCH;
 		for (unsigned i = 0; i < count; i++) {
 			uint32_t number = (uint32_t)(ret_sending->sent + i);
@@ -193,7 +196,7 @@ struct note {
 	int64_t time_ns;
 };
 
-/* The work of a live point on its frames. Returns when told to and nothing comes any more. */
+/* Does the work of a live point on its frames. Returns when it was told to stop and no more packets come. */
 static uint64_t capture(struct ow_iface *live)
 {
 	static struct ow_segments segments;
@@ -279,7 +282,7 @@ static pid_t start_capturer(enum capturer capturer, int *ret_fd)
 	return pid;
 }
 
-/* Appends what the capturer says until `word` was among it, or it has ended. */
+/* Appends the output of the capturing process until it contains `word`, or the process has ended. */
 static bool hear(int fd, char *text, size_t size, const char *word)
 {
 	size_t used = strlen(text);
@@ -293,7 +296,7 @@ static bool hear(int fd, char *text, size_t size, const char *word)
 	return true;
 }
 
-/* The number in front of these words. */
+/* The number before these words. */
 static uint64_t number_before(const char *text, const char *words)
 {
 	const char *p = strstr(text, words);
@@ -302,7 +305,7 @@ static uint64_t number_before(const char *text, const char *words)
 	return p ? strtoull(p, NULL, 10) : 0;
 }
 
-/* Time on the processor so far. */
+/* The CPU time so far. */
 static double cpu_of(pid_t pid)
 {
 	char path[64], text[64] = "";
@@ -314,7 +317,7 @@ static double cpu_of(pid_t pid)
 	return (double)strtoull(text, NULL, 10);
 }
 
-/* One load. */
+/* Runs one load. */
 static struct result run(enum capturer capturer, double pps, unsigned size, unsigned settle_us)
 {
 	char text[2048] = "";
@@ -349,7 +352,7 @@ static struct result run(enum capturer capturer, double pps, unsigned size, unsi
 
 /* -- what is measured --------------------------------------------------------------------------------------------- */
 
-/* A busy machine can spoil a load at any rate: twice says more. */
+/* A busy machine can disturb a load at any rate, so a second run is made before the rate counts as lossy. */
 static bool is_lossless(enum capturer capturer, double pps)
 {
 	bool lossless = false;
@@ -358,7 +361,7 @@ static bool is_lossless(enum capturer capturer, double pps)
 	return lossless;
 }
 
-/* The sender's highest rate with each of them, best of several rounds; and what they lost at it. */
+/* The highest rate of the sender with each capturer, best of several rounds; and the loss at that rate. */
 static void find_highest(struct result ret_highest[CAPTURERS])
 {
 	memset(ret_highest, 0, CAPTURERS * sizeof *ret_highest);
@@ -450,7 +453,7 @@ int main(int argc, char **argv)
 		printf("bench_capture: not measured: network namespaces need root\n");
 		return 0;
 	}
-	/* Without IPv6 no interface sends by itself. */
+	/* Without IPv6 the interfaces send no packets on their own. */
 	if (system("echo 1 2>/dev/null >/proc/sys/net/ipv6/conf/default/disable_ipv6;" /* NOLINT(cert-env33-c) */
 	           "ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up") != 0)
 		fail("veth");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What packets cost that somebody has chosen: bench_flood. The same number of packets goes from their bytes through the
- * ledger, the pairing and a fold that is peeled, of three kinds: any packets, packets that would meet in one place of
- * every table under a seed that is not the one in use, and one packet again and again. In the same run, in turns; the
- * answer is checked. Fails if the second kind costs more than twice the first. For comparison, what the second kind
- * costs the table of copies where its seed is the one in use.
+ * Measures the cost of packets that an attacker has chosen: bench_flood. The same number of packets goes from bytes
+ * through the interval log, the matching and a fold that is peeled. There are three kinds: any packets; packets that
+ * would collide in every table under a seed that is not in use; and one packet again and again. All kinds run in turns,
+ * and the result is checked. Fails if the second kind costs more than twice the first. For comparison, it shows the
+ * cost of the second kind in the table of copies if its seed is the one in use.
  */
 #include "base/clock.h"
 #include "../tests/match/flood.h"
@@ -19,7 +19,7 @@
 
 #define PACKETS   50000
 #define ROUNDS    9
-#define LOST      100 /* one in so many does not arrive */
+#define LOST      100 /* one packet in this many does not arrive */
 #define KNOWN     UINT64_C(1)
 #define LENGTH_NS INT64_C(1000000000)
 
@@ -34,7 +34,7 @@ static _Noreturn void fail(const char *what)
 	exit(1);
 }
 
-/* A page of the packets of a kind; one in `leave` stays out, 0 = none. */
+/* The interval packets of a kind; one packet in `leave` is missing, 0 = none. */
 static struct ow_interval_packets *make_page(enum kind kind, const struct ow_identity *identity, unsigned leave)
 {
 	static struct {
@@ -98,7 +98,7 @@ static void check_fold(const struct ow_interval_packets *a, const struct ow_inte
 	ow_synopsis_free(theirs);
 }
 
-/* Of the processor: other programs do not count. */
+/* CPU time, so that other programs do not count. */
 static int64_t spent_ns(void)
 {
 	struct timespec t;
@@ -124,7 +124,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Slots of the table of copies that are looked at for a packet. */
+/* The slots of the table of copies that are read for a packet. */
 static double probes(enum kind kind, const struct ow_identity *identity)
 {
 	static struct ow_sighting stamp[PACKETS];
@@ -152,7 +152,7 @@ int main(void)
 		for (enum kind kind = 0; kind < KINDS; kind++)
 			ns[kind][round] = run(kind, &secret);
 	}
-	printf("%d packets, %d rounds: bytes, ledger, pairing, fold; both points\n", PACKETS, ROUNDS);
+	printf("%d packets, %d rounds: bytes, interval log, matching, fold; both points\n", PACKETS, ROUNDS);
 	printf("%-24s %10s %10s %8s\n", "", "best", "median", "ratio");
 	for (enum kind kind = 0; kind < KINDS; kind++) {
 		qsort(ns[kind], ROUNDS, sizeof **ns, by_size);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recording of flows with ids at hand, and queries over a day of epochs: bench_flows [ROUNDS [SEED]]
- * 100 k flows of Zipf sizes, half a counter a flow. Prints measured beside target and their ratio; above 1 is better
- * than asked for. Recording is timed by the processor's clock, queries by that of the wall, in the best round, with the
- * median beside it. Every result is
- * checked; a wrong one ends the program with 1, a slow one does not.
+ * Measures recording of flows from given ids, and queries over a day of epochs: bench_flows [ROUNDS [SEED]]
+ * 100 k flows of Zipf sizes, half a counter per flow. Prints the measured value, the target and their ratio; above 1 is
+ * better than the target. Recording is measured in CPU time, queries in wall time; the best round and the median are
+ * printed. Every result is checked: a wrong one ends the program with 1, a slow one does not.
  */
 #include "base/random.h"
 #include "flows/epochs.h"
@@ -39,13 +38,13 @@ static double clock_ns(clockid_t clock)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* Of the processor: how much one core can do. */
+/* CPU time: how much one core can do. */
 static double now_ns(void)
 {
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Of whoever waits for an answer. */
+/* Wall time: how long the user waits. */
 static double wall_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
@@ -69,7 +68,9 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Flow i of a million has a share of 1 / (i + 1): drawn by the inverse of the sum, which is nearly a logarithm. */
+/*
+ * Flow i of a million has a share of 1 / (i + 1). It is drawn by the inverse of the sum, which is nearly a logarithm.
+ */
 static void make_stamps(void)
 {
 	struct ow_random random;
@@ -118,7 +119,7 @@ static struct ow_colate_params params_of(enum ow_colate_form form, uint32_t spre
 	return params;
 }
 
-/* Each packet once in each bank, or once in all: the counters add up to the times. */
+/* Each packet is counted once in each bank, or once in total: the counters add up to the times. */
 static void check_colate(const struct ow_colate *colate, uint32_t times)
 {
 	const struct ow_colate_layer *layer = &ow_colate_params(colate)->layer[0];
@@ -168,7 +169,7 @@ static void bench_counts(void)
 	ow_flow_counts_free(counts);
 }
 
-/* A day of minutes, each with some of the packets: writing it, and the sum of nearly all of it. */
+/* A day of minutes, each with some of the packets: measures writing it, and the sum of nearly all of it. */
 static void bench_day(void)
 {
 	struct ow_epoch_info info = {.select = {.by = OW_FLOW_BY_FIVE_TUPLE},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long queries of a large store take: bench_results [ROWS [FILE]] makes a store of ROWS results (a million) of 4
- * lanes with intervals of a second, some unknown, and asks for its last day: list, sums by lane and by hour, the worst.
- * The answers are checked against what was put in. With FILE the store is kept, and used if it is there.
+ * Measures queries of a large store: bench_results [ROWS [FILE]] makes a store of ROWS results (a million) of 4 lanes
+ * with intervals of a second, some of them unknown, and queries its last day: list, sums by lane and by hour, the
+ * worst. The answers are checked against what was stored. With FILE the store is kept, and used again if it exists.
  */
 #include "base/clock.h"
 #include "base/hash.h"
@@ -83,7 +83,7 @@ static int count(void *arg, const struct ow_interval_result *result)
 	return 0;
 }
 
-/* Of this process: the machine may have other things to do. */
+/* CPU time of this process, because other programs may run. */
 static int64_t cpu_ns(void)
 {
 	struct timespec now;

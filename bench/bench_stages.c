@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the time of a packet goes: bench_stages CAPTURE [ROUNDS]
- * Each stage is timed with all stages before it, over the whole file, so that the differences are the stages; beside
- * it libpcap's own walk of the same file. Prints the best and the median round in ns a packet. The file should be in
- * the page cache, which the first round sees to.
+ * Shows how the time for a packet is divided among the stages: bench_stages CAPTURE [ROUNDS]
+ * Each stage is timed together with all stages before it, over the whole file, so that the differences are the stages.
+ * For comparison, libpcap reads the same file. Prints the best and the median round in ns per packet. The first round
+ * brings the file into the page cache.
  */
 #include "capture/file/mapping.h"
 #include "capture/file/reader.h"
@@ -56,7 +56,7 @@ static int walk_libpcap(struct bench *bench)
 	return r == PCAP_ERROR_BREAK ? 0 : -1;
 }
 
-/* Frames, and the ids of those that are plain, as a tap takes them. */
+/* Reads frames, and computes the ids of plain packets, as a record reader does. */
 static int walk_frames(struct bench *bench, enum stage stage, struct ow_error *err)
 {
 	struct ow_reader *reader = bench->tap.reader;
@@ -106,7 +106,7 @@ static int walk(struct bench *bench, enum stage stage)
 	return n;
 }
 
-/* Truncated packets give the id only what all of them hold, as in a match. */
+/* If packets are truncated, the id uses only the bytes that all of them have, as in a match. */
 static int limit_identity(struct bench *bench, struct ow_error *err)
 {
 	struct ow_frame frames[OW_RECORD_READER_FRAMES];
@@ -130,7 +130,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Rounds of the stages alternate, so that a busy machine disturbs all of them. */
+/* Rounds of the stages alternate, so that a busy machine disturbs all of them alike. */
 static int run(struct bench *bench, unsigned rounds)
 {
 	static double ns[STAGES][ROUNDS_MAX];

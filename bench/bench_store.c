@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many results a second the store takes: a run of intervals with some lanes, each result first provisional, then
- * final, a transaction an interval as a point makes them. Prints results a second and bytes a row, checked by a count.
+ * Measures how many results per second the store accepts: a run of intervals with some lanes. Each result is first
+ * provisional, then final, with one transaction for each interval, as a point writes them. Prints results per second
+ * and bytes per row, checked by a count.
  */
 #include "base/clock.h"
 #include "store/store.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Speed, decoding and bytes of the synopses: bench_synopsis [ROUNDS [SEED]]
- * Prints measured beside target and their ratio; above 1 is better than asked for. Times are the best round, with the
- * median beside it: on a busy machine the two part. Every result is checked; a wrong one ends the program with 1, a
- * slow one does not.
+ * Measures speed, decoding and bytes of the synopses: bench_synopsis [ROUNDS [SEED]]
+ * Prints the measured value, the target and their ratio; above 1 is better than the target. Times are those of the best
+ * round, and the median; on a busy machine the two differ. Every result is checked: a wrong one ends the program with
+ * 1, a slow one does not.
  */
 #include "base/random.h"
 #include "packet/idbatch.h"
@@ -23,7 +23,7 @@
 #include <time.h>
 
 #define PACKETS    1000000u
-#define HEADERS    512u /* in the first-level cache */
+#define HEADERS    512u /* they fit into the first-level cache */
 #define BATCH      256u
 #define ROUNDS_MAX 1000u
 #define MINHASH    1024u
@@ -68,7 +68,7 @@ struct work {
 	size_t header_bytes;
 };
 
-/* Best and median ns a packet. */
+/* The best and the median ns per packet. */
 static double measure(struct work *work, double *ret_median)
 {
 	static double ns[ROUNDS_MAX];
@@ -90,7 +90,7 @@ static void insert(struct work *work)
 	}
 }
 
-/* The headers over and over again, as they stay in the cache. */
+/* Uses the same headers repeatedly, so that they stay in the cache. */
 static void identify(struct work *work)
 {
 	struct ow_sighting batch[BATCH];
@@ -126,7 +126,7 @@ static struct work headers_of(size_t bytes)
 	return work;
 }
 
-/* Each round has counted each packet: sums of counters tell. */
+/* Each round has counted each packet; the sums of the counters must agree. */
 static void check_lda(const struct ow_synopsis *synopsis, uint64_t packets)
 {
 	const struct ow_lda *lda = (const struct ow_lda *)synopsis;
@@ -203,7 +203,7 @@ static void bench_insert(void)
 
 /* -- decoding ----------------------------------------------------------------------------------------------------- */
 
-/* A - B with the first d stamps only at A (or every second only at B), as a fold of these cells. */
+/* A - B as a fold of this many cells, with the first d sightings only at A (or every second of them only at B). */
 static struct ow_synopsis *difference(unsigned banks, uint32_t cells, unsigned order, uint64_t key, size_t from,
                                       size_t d, size_t extra)
 {
@@ -253,10 +253,10 @@ static void bench_decode(void)
 /* -- bytes and success -------------------------------------------------------------------------------------------- */
 
 struct tally {
-	double runs, first, second, bytes, us; /* runs that succeed at first, with a second fold; sums */
+	double runs, first, second, bytes, us; /* runs that succeed with the first fold, with a second fold; sums */
 };
 
-/* The counters of 1e6 packets and of those that miss d: what both points' ams hold. */
+/* The counters of 1e6 packets, and of the packets without d of them: the contents of both points' ams. */
 static struct ow_synopsis *counters_without(const struct ow_synopsis *all, size_t from, size_t d)
 {
 	size_t size = ow_synopsis_encoded_size(all);
@@ -309,7 +309,10 @@ static void reconcile_fold(const struct ow_synopsis *ams, size_t d, size_t extra
 	ow_synopsis_free(theirs);
 }
 
-/* RDA sized by the true difference, which its estimator would have to find first; with that estimator's bytes. */
+/*
+ * RDA sized by the true difference, which its estimator would first have to find; the bytes of that estimator are
+ * included.
+ */
 static void reconcile_rda(bool published, size_t d, size_t estimator_bytes, unsigned run, struct tally *tally)
 {
 	size_t from = (size_t)run * 7919 % (PACKETS - d);

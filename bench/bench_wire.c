@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What two points say to each other about a second of traffic, in bytes and as a share of it, by rate and loss: fold,
- * RDA as published, and every record sent (16 bytes each). Two exchanges with a wire in memory between them, as two
- * daemons would run them; the third interval counts, by which they know what to expect. Every final loss is checked
+ * Shows the bytes that two points exchange about a second of traffic, and their share of it, by rate and loss: fold,
+ * RDA as published, and every record sent (16 bytes each). Two exchanges with a wire in memory between them run as in
+ * two daemons. The third interval counts, because the exchanges then know what to expect. Every final loss is checked
  * against the truth; an interval that RDA could not decode completely is marked with a star.
  */
 #include "base/random.h"
@@ -15,7 +15,7 @@
 #define SECOND    INT64_C(1000000000)
 #define T0        INT64_C(1700000000000000000)
 #define INTERVALS 6
-#define COUNTED   2 /* the interval that is shown */
+#define COUNTED   2 /* the interval that is printed */
 #define BUSY      4 /* intervals with traffic */
 #define DELAY_NS  100000
 #define JITTER_NS 20000
@@ -163,7 +163,7 @@ static void run(const struct load *load, enum ow_method method, struct ow_interv
 		int64_t now = T0 + (i + 1) * SECOND;
 		for (int side = 0; side < 2; side++) {
 			if (ow_exchange_page(duet.x[side], make_page(&packets, side, i), &clock, now) < 0)
-				die("a page was refused");
+				die("the packets of an interval were refused");
 		}
 		deliver(&duet, now);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One-way delay and loss of your own records, from two synopses, with liboneway. Each file has what one point saw, a
- * record a line in order of time: nanoseconds, a space, and any text that names the record at both points.
+ * One-way delay and loss of your own records, from two synopses, with liboneway. Each file contains the records that
+ * one point saw, one per line in the order of time: nanoseconds, a space, and any text that names the record at both
+ * points.
  *
  *     cc sketches.c -o sketches $(pkg-config --cflags --libs oneway)
  *     ./sketches sent.txt received.txt
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a point does: an empty sketch, then every record that it sees. */
+/* The work of a point: creates an empty sketch and adds every record that it sees. */
 static int read_point(const char *path, struct ow_sketch *sketch, struct ow_error *err)
 {
 	FILE *in = fopen(path, "r");
@@ -33,7 +34,7 @@ static int read_point(const char *path, struct ow_sketch *sketch, struct ow_erro
 	return r;
 }
 
-/* What B sends and A receives: bytes. */
+/* Encodes the sketch of B and decodes it at A, as if it were sent over a network. */
 static int send_to_a(struct ow_sketch *b, uint64_t seed, struct ow_sketch **ret_received, struct ow_error *err)
 {
 	uint8_t *bytes;
@@ -47,7 +48,7 @@ static int send_to_a(struct ow_sketch *b, uint64_t seed, struct ow_sketch **ret_
 	return r;
 }
 
-/* A number with its interval, or the reason why there is none. */
+/* Prints a number with its interval, or the reason why there is none. */
 static void print_value(const char *name, const struct ow_sketch_value *value)
 {
 	if (value->status == OW_SKETCH_NONE)
@@ -64,8 +65,8 @@ static int compare(const char *path_a, const char *path_b, struct ow_error *err)
 	struct ow_sketch *a = NULL, *b = NULL, *received = NULL;
 	struct ow_sketch_estimate estimate = {.size = sizeof estimate};
 	ow_sketch_defaults(&params, OW_SKETCH_FOLD);
-	params.records = 1e5; /* that are expected */
-	params.seed = 1;      /* in earnest: a secret number that both points know */
+	params.records = 1e5; /* expected in the interval */
+	params.seed = 1;      /* in production: a secret number that both points know */
 	int r = ow_sketch_create(&params, &a, err);
 	if (r == 0)
 		r = ow_sketch_create(&params, &b, err);

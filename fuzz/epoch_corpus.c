@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epoch_corpus DIRECTORY: makes the seeds of fuzz_epoch. Written again only when the format changes. */
+/* epoch_corpus DIRECTORY: makes the seeds of fuzz_epoch. To be run again only when the format changes. */
 #include "base/bytes.h"
 #include "base/random.h"
 #include "synopsis/colate_plan.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as copies of a few packets at two points, through the matcher and its alignment. Each record must end in
- * one pair or unmatched, pairs of an id keep the order of both points, bounds contain the delay, and no time overflows.
+ * Any bytes as copies of a few packets at two points, through the matcher and its alignment. Each record must be in one
+ * pair or be unmatched, pairs of an id keep the order of both points, bounds contain the delay, and no time overflows.
  *
- * Byte 0: where the times start (with the ends of what a file can hold), the waiting time, what is known beforehand.
- * Then two bytes a record: side, id, and how long after the record before.
+ * Byte 0: the start of the times (including the limits of what a file can contain), the waiting time, and what is known
+ * beforehand. Then two bytes for each record: side, id, and the time since the previous record.
  */
 #include "base/hash.h"
 #include "reconcile/matcher.h"
@@ -23,12 +23,12 @@ static void check(bool holds)
 		abort();
 }
 
-/* What became of the records of both sides. */
+/* The fates of the records of both sides. */
 struct told {
 	struct ow_record record[OW_SIDES][RECORDS_MAX];
 	uint8_t ended[OW_SIDES][RECORDS_MAX];
 	size_t count[OW_SIDES], pairs, singles, unsettled, settled;
-	uint64_t next[OW_SIDES][IDS]; /* behind the last pair of an id */
+	uint64_t next[OW_SIDES][IDS]; /* index after the last pair of an id */
 	int64_t window_ns;
 };
 
@@ -92,7 +92,7 @@ static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flo
 	return (enum ow_direction)(flow % (OW_DIRECTIONS + 1));
 }
 
-/* Times as far as captures go: years -292 to 2554 with clocks shifted. */
+/* The limits of times in captures: years -292 to 2554 with shifted clocks. */
 static int64_t start_of(uint8_t config)
 {
 	static const int64_t start[] = {0, INT64_C(1700000000) * 1000000000, INT64_MAX / 2, INT64_MIN / 2};

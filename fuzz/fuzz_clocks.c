@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as what chronyd answers: datagrams, each with its length (1) in front. With the highest bit of the length
- * the sequence number is made that of the question, so that the rest is looked at. Either the kernel is believed, or
- * the bound that results is one: not negative, not shrinking with age.
+ * Any bytes as answers of chronyd: datagrams, each preceded by its length (1). If the highest bit of the length is set,
+ * the sequence number of the question is inserted, so that the rest is parsed. Either the kernel's clock state is used,
+ * or the resulting bound is valid: it is not negative and does not shrink with age.
  */
 #include "base/bytes.h"
 #include "base/time.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as the configuration of a point: refused with a line that says why, or all that a daemon relies on holds.
+/*
+ * Any bytes as the configuration of a point: it is refused with an error message, or all conditions that a daemon
+ * relies on hold.
  */
 #include "config/config.h"
 #include "exchange/session.h"

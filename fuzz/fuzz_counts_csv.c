@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as packet counts in CSV: refused with a line that names the file, or counts that add up. */
+/* Any bytes as packet counts in CSV: refused with an error that names the file, or counts that add up. */
 #include "flows/counts_csv.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a description and an epoch of it: length of the description (2), description, epoch. What decodes must
- * encode to something that decodes to the same; what does not must say why. fuzz/epoch_corpus.c makes the seeds.
+ * Any bytes as a description and an epoch: length of the description (2), description, epoch. What decodes must encode
+ * to bytes that decode to the same; what does not decode must give a reason. fuzz/epoch_corpus.c makes the seeds.
  */
 #include "base/bytes.h"
 #include "flows/epoch.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNTERS_MAX 4096 /* larger ones only take time */
+#define COUNTERS_MAX 4096 /* more would only take time */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a file of epochs. The first byte: 0 = the rest is the file; else the rest is frames, header and bytes,
- * whose checks are made right first, so that what lies behind them is reached: lengths, spans, numbers and epochs of a
- * liar. What opens can be summed up or says why not.
+ * Any bytes as a file of epochs. If the first byte is 0, the rest is the file. Otherwise the rest is frames, header and
+ * bytes, whose checksums are corrected first, so that the code behind them is reached: lengths, times, numbers and
+ * epochs of a malicious writer. If the file opens, its epochs can be summed up, or there is an error message.
  */
 #include "base/bytes.h"
 #include "flows/epochs_private.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define COUNTERS_MAX 4096 /* larger ones only take time */
+#define COUNTERS_MAX 4096 /* more would only take time */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,7 +20,7 @@ static void check(int good)
 		abort();
 }
 
-/* Frames with right checks, as far as there are bytes for them. */
+/* Adds frames with correct checksums, as long as there are bytes. */
 static void add_frames(const struct scratch *file, const uint8_t *data, size_t size)
 {
 	while (size >= OW_EPOCHS_HEADER) {

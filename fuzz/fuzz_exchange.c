@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any frames for one end of a lane, as a peer could send them: the first byte chooses the end, the method and this
- * point's sample; then frames follow, each after its length (2). Pages come in between. Every result must conserve
- * packets, and in the end everything is answered or unknown. fuzz/wire_corpus.c makes the seeds: real conversations.
+ * Any frames for one end of a lane, as a peer could send them: the first byte selects the end, the method and this
+ * point's sample; then frames follow, each preceded by its length (2). Interval packets come in between. Every result
+ * must conserve packets, and in the end every interval is answered or unknown. fuzz/wire_corpus.c makes the seeds from
+ * real conversations.
  */
 #include "base/bytes.h"
 #include "lane.h"
@@ -61,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		at += 2;
 		length = length < size - at ? length : size - at;
 		struct ow_error err = {""};
-		/* On the heap and of exactly this size. */
+		/* On the heap with exactly this size, so that a read past the end is detected. */
 		uint8_t *frame = malloc(length ? length : 1);
 		check(frame != NULL);
 		memcpy(frame, data + at, length);

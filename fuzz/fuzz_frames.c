@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a stream of frames. The first byte says in which pieces they arrive and what the limit is; the frames
- * must be those that a plain walk over the whole finds, and memory must follow what has arrived.
+ * Any bytes as a stream of frames. The first byte selects the sizes of the parts in which they arrive, and the limit.
+ * The frames must be those that a plain scan of all bytes finds, and the memory must be in proportion to what has
+ * arrived.
  */
 #include "base/bytes.h"
 #include "exchange/frames.h"
@@ -19,7 +20,7 @@ static void check(bool holds)
 		abort();
 }
 
-/* How the stream ends after this many bytes of complete frames: 0, or -EPROTO. */
+/* The result of the stream after this many bytes of complete frames: 0, or -EPROTO. */
 static int walk(const uint8_t *data, size_t size, size_t limit, size_t *ret_bytes)
 {
 	size_t at = 0;
@@ -38,7 +39,7 @@ static int walk(const uint8_t *data, size_t size, size_t limit, size_t *ret_byte
 	return end;
 }
 
-/* Takes the frames that are there; the answer of the last call. */
+/* Takes all available frames; returns the result of the last call. */
 static int take(struct ow_frames *frames, const uint8_t *data, size_t *at)
 {
 	const uint8_t *frame = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as requests to the exporter of a point, over a real connection: whatever comes, what is answered is HTTP
- * with a status that is meant; who is not answered does not keep others from being answered.
+ * Any bytes as requests to the exporter of a point, over a real connection: every answer is HTTP with a status that the
+ * exporter uses, and a client that gets no answer does not prevent answers to others.
  */
 #include "point/exporter.h"
 #include "report/metrics.h"
@@ -17,7 +17,7 @@
 
 #define ANSWER_MAX  (1u << 20)
 #define WAIT_MS     20000
-#define PATIENCE_MS 20 /* for half a request the server waits longer */
+#define PATIENCE_MS 20 /* the server waits longer than this for the rest of a request */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,7 +27,7 @@ static void check(int good)
 		abort();
 }
 
-/* Started once: as in a point, it lives as long as the process. */
+/* Started once: as in a point, it runs as long as the process. */
 static const char *server(void)
 {
 	static struct ow_exporter *exporter;
@@ -41,7 +41,7 @@ static const char *server(void)
 	return ow_exporter_address(exporter);
 }
 
-/* False: nothing for so long. */
+/* False after a timeout. */
 static bool wait_for(int fd, short events, int ms)
 {
 	struct pollfd wait = {.fd = fd, .events = events};
@@ -58,13 +58,13 @@ static void send_all(int fd, const uint8_t *data, size_t size)
 		check(wait_for(fd, POLLOUT, WAIT_MS));
 		ssize_t n = send(fd, data, size, MSG_NOSIGNAL);
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return; /* it has heard enough */
+			return; /* the server has closed the connection */
 		data += n > 0 ? n : 0;
 		size -= n > 0 ? (size_t)n : 0;
 	}
 }
 
-/* The answer until the server closes; "" if it waits for more for this long. */
+/* The answer until the server closes the connection; "" if it still waits for more after this time. */
 static const char *ask(const uint8_t *data, size_t size, int patience_ms)
 {
 	static char answer[ANSWER_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a line of JSON: no result, refused with a reason, or a result that can be shown in every form and that
- * is the same when it is written and read again.
+ * Any bytes as a line of JSON: not a result, refused with a reason, or a result that can be printed in every form and
+ * stays the same when it is written and read again.
  */
 #include "report/interval_render.h"
 #include "result/result_json.h"
@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_text(&result);
 	size_t length;
 	char *line = shown(&result, &length);
-	/* Control characters of names grow sixfold. */
+	/* A control character in a name becomes six bytes. */
 	if (length <= OW_RESULT_LINE_MAX) {
 		check(ow_result_json_read(line, length, &again, &err) == 1);
 		check(again.start_ns == result.start_ns && again.length_ns == result.length_ns);

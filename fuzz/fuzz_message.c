@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a frame: what decodes must encode to the same bytes, and what does not must say why. A RESULT may have
- * reasons and fields that this version does not know. fuzz/wire_corpus.c makes the seeds.
+ * Any bytes as a frame: what decodes must encode to the same bytes, and what does not decode must give a reason. A
+ * RESULT may have reasons and fields that this version does not know. fuzz/wire_corpus.c makes the seeds.
  */
 #include "exchange/message.h"
 
@@ -16,7 +16,7 @@ static void check(int good)
 		abort();
 }
 
-/* A result that was encoded again decodes to the same numbers, and now to the same bytes. */
+/* A result that was encoded again decodes to the same numbers, and from then on to the same bytes. */
 static void check_result(const struct ow_message *message, const uint8_t *frame, size_t size)
 {
 	struct ow_message second;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The decoder, packet ids and flow keys on any bytes. Input: link type 2 (little-endian), bytes missing on the wire 1
- * (frame length minus captured length), frame. What decoding returns must lie inside the frame.
+ * (frame length minus captured length), frame. What decoding returns must be inside the frame.
  */
 #include "packet/flow.h"
 #include "packet/identity.h"
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* abort() and not assert(): a build without assertions checks as well. */
+/* abort() instead of assert(): a build without assertions must check as well. */
 static void check(bool holds)
 {
 	if (!holds)
@@ -48,7 +48,7 @@ static void check_ids(const struct ow_packet *packet)
 		struct ow_packet_id id, again;
 		int r = ow_identity_of_packet(&identity, packet, &id);
 		check(r == 0 || r == -ENODATA);
-		/* Enough is captured whenever the limit asks for no more than is available. */
+		/* The id can be computed whenever the limit is not above the number of available bytes. */
 		check(r == 0 || identity.hash_limit > ow_identity_available(packet, OW_TCP_EXACT));
 		if (r < 0)
 			continue;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a capture file: opens it, reads all frames and touches their bytes, and does it again after a rewind,
- * which must give the same number. The same bytes twice are two files in one, with twice as many frames. What is
- * written of the frames is read again as it was. fuzz/reader-corpus makes the seeds.
+ * Any bytes as a capture file: opens it, reads all frames and their bytes, and repeats this after a rewind, which must
+ * give the same number. The same bytes twice are two files in one, with twice as many frames. Frames that are written
+ * to a new file must be the same when they are read. fuzz/reader-corpus makes the seeds.
  */
 #include "capture/file/reader.h"
 #include "capture/file/capture_format.h"
@@ -20,8 +20,8 @@ static void check(int good)
 }
 
 /*
- * Reads all and returns the number of frames; *ret_whole: to the end of the file. Frames also go to the writer, where
- * there is one, but for times that it cannot hold.
+ * Reads all frames and returns their number; *ret_whole: up to the end of the file. Frames also go to the writer, if
+ * there is one, except frames with times that it cannot represent.
  */
 static uint64_t read_frames(struct ow_reader *reader, struct ow_writer *writer, uint64_t *ret_written, bool *ret_whole)
 {
@@ -54,7 +54,7 @@ static bool same(const struct ow_frame *a, const struct ow_frame *b, uint32_t sn
 	       (caplen == 0 || memcmp(a->data, b->data, caplen) == 0);
 }
 
-/* The frames of path go into a new file, which is then read beside it. */
+/* Writes the frames of path to a new file, and reads both files in parallel. */
 static void round_trip(const char *path, struct ow_writer_options options)
 {
 	struct ow_reader *reader, *again;
@@ -86,7 +86,7 @@ static void round_trip(const char *path, struct ow_writer_options options)
 	scratch_close(&copy);
 }
 
-/* Two classic files in one, the first of which is whole. */
+/* Two classic files in one; the first is complete. */
 static void twice(const uint8_t *data, size_t size, uint64_t frames)
 {
 	struct ow_reader *reader;

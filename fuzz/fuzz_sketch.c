@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as an encoded sketch of the public interface, as a program does with what another one sends: what decodes
- * must encode to the same bytes; then it is merged, subtracted and estimated. The check of the seed is put in, or
- * hardly anything would decode. fuzz/sketch_corpus.c makes the seeds.
+ * Any bytes as an encoded sketch of the public interface, as a program uses what another one sends: what decodes must
+ * encode to the same bytes; then it is merged, subtracted and estimated. The check of the seed is inserted, because
+ * otherwise hardly anything would decode. fuzz/sketch_corpus.c makes the seeds.
  */
 #include <oneway/oneway.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SEED     1
-#define CHECK_AT 32 /* of the seed: byte 8 of the synopsis, which begins at 24 */
+#define CHECK_AT 32 /* position of the seed's check: byte 8 of the synopsis, which begins at 24 */
 #define CHECK    8
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -73,7 +73,7 @@ static void use(struct ow_sketch *sketch, const uint8_t *bytes, size_t size)
 	ow_sketch_free(copy);
 }
 
-/* What a sketch of the seed has there. */
+/* Inserts the check that a sketch of the seed has. */
 static void put_check(uint8_t *bytes)
 {
 	struct ow_sketch_params params;

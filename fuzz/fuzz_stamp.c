@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a STAMP packet, as a reflector and as a sender get them. The first byte says in which mode: 1 with a
- * key, 2 with an HMAC that is right, so that what is behind it is reached. A reply is as long as its request and reads
- * back; what is behind the base differs in flags and HMACs only.
+ * Any bytes as a STAMP packet, as a reflector and as a sender receive them. The first byte selects the mode: 1 with a
+ * key, 2 with a correct HMAC, so that the code behind it is reached. A reply is as long as its request and can be read;
+ * behind the base packet only flags and HMACs differ.
  */
 #include "active/stamp.h"
 
@@ -52,7 +52,7 @@ static void reflect(const uint8_t *request, size_t size, const struct ow_stamp_p
 		check(ow_stamp_reply_read(packet, size, key, &back) == 0);
 		check(back.sequence == reply.sequence && back.probe.sequence == probe->sequence &&
 		      back.probe.sent == probe->sent && back.probe.error == probe->error && back.probe_ttl == 255);
-		/* Types and lengths stay. */
+		/* Types and lengths stay the same. */
 		for (size_t at = base; at < size && !key; at++)
 			check((packet[at] & 0x1f) == (request[at] & 0x1f));
 	}

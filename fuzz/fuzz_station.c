@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as the configuration of a monitoring station: refused with a line that names the file, or all there. */
+/* Any bytes as the configuration of a monitoring station: refused with an error that names the file, or complete. */
 #include "config/config_station.h"
 #include "scratch.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A store that somebody else has written, read as `oneway results` does. The first byte: 0 = the rest is the file; else
- * a good store in which the rest has changed what is in the columns (any type, any number, large blobs), or the tables.
- * Each change is 11 bytes: what (1), column (1), row (1), value (8). Everything can be listed, added up and shown, or
- * there is a line that says why not.
+ * A store written by somebody else, read as `oneway results` does. If the first byte is 0, the rest is the file.
+ * Otherwise the rest changes a valid store: the contents of columns (any type, any number, large blobs), or the tables.
+ * Each change is 11 bytes: what (1), column (1), row (1), value (8). Everything can be listed, summed up and printed,
+ * or there is an error message.
  */
 #include "base/bytes.h"
 #include "base/time.h"
@@ -132,7 +132,7 @@ static void bind_value(sqlite3_stmt *update, unsigned kind, const uint8_t *value
 		sqlite3_bind_blob(update, 1, value, 8, SQLITE_TRANSIENT);
 		return;
 	case 4:
-		/* Few that are large: they only take time. */
+		/* Only few large blobs: they only take time. */
 		sqlite3_bind_zeroblob(update, 1, (int)(bits & (bits >> 56 == 0xff ? 0x3ffff : 0x3ff)));
 		return;
 	default:

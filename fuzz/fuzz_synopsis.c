@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as an encoded synopsis: the first names the kind, the others are what the structure wrote. What decodes
- * must encode to the same bytes; then it is merged with a copy, subtracted from one, peeled and estimated, as a point
- * does with what a peer sends. The same bytes are also given to the parser of the common header, and to that of name
- * lists. fuzz/synopsis_corpus.c makes the seeds.
+ * Any bytes as an encoded synopsis: the first byte is the kind, the others are its encoding. What decodes must encode
+ * to the same bytes; then it is merged with a copy, subtracted from one, peeled and estimated, as a point does with
+ * what a peer sends. The same bytes are also given to the parser of the common header, and to that of name lists.
+ * fuzz/synopsis_corpus.c makes the seeds.
  */
 #include "base/bytes.h"
 #include "estimate/estimate.h"
@@ -56,7 +56,7 @@ static struct ow_synopsis *decode(const uint8_t *bytes, size_t size)
 	memset(err.text, 0, sizeof err.text);
 	if (ow_synopsis_decode(bytes, size, SEED, &synopsis, &err) == 0)
 		return synopsis;
-	/* An error says what is wrong and leaves nothing behind. */
+	/* A failure gives a reason and returns no synopsis. */
 	check(err.text[0] && !synopsis);
 	return NULL;
 }
@@ -71,7 +71,7 @@ static void check_round_trip(const struct ow_synopsis *synopsis, const uint8_t *
 	free(again);
 }
 
-/* With and without caches; the peer's counts need not fit its synopsis. */
+/* With and without caches; the peer's counts may contradict its synopsis. */
 static void estimate(const struct ow_synopsis *mine, const struct ow_synopsis *theirs)
 {
 	struct ow_sighting cache[CACHED];
@@ -98,7 +98,7 @@ static void peel(struct ow_synopsis *fold)
 	check(ow_fold_to(fold, params->cells, params->order, &copy) == 0);
 	check(ow_fold_peel(copy, NULL, &diff) == 0);
 	check(diff.complete == (diff.left == 0));
-	/* A second fold that has nothing to do with the first. */
+	/* A second fold that is unrelated to the first. */
 	struct ow_fold_params other = {params->banks, 5, (params->order + 1) % OW_FOLD_ORDERS, false};
 	check(ow_fold_create(&other, SEED, &second) == 0);
 	check(ow_fold_peel(copy, second, &diff) == 0);
@@ -116,7 +116,7 @@ static void use(struct ow_synopsis *synopsis, const uint8_t *bytes, size_t size)
 	estimate(synopsis, copy);
 	if (ow_synopsis_merge(sum, copy, NULL) == 0) {
 		estimate(synopsis, sum);
-		/* 2x - x = x, where that has a meaning. */
+		/* 2x - x = x, for kinds where this is defined. */
 		bool linear = synopsis->ops->kind == OW_SYNOPSIS_FOLD || synopsis->ops->kind == OW_SYNOPSIS_AMS;
 		if (ow_synopsis_subtract(sum, copy, NULL) == 0 && linear)
 			check_round_trip(sum, bytes, size);
@@ -148,7 +148,7 @@ static void use_names(const uint8_t *data, size_t size)
 	free(keys);
 }
 
-/* A valid header in front: the check of the seed is copied from a synopsis that has it. */
+/* Puts a valid header in front: the check of the seed is copied from a synopsis with that seed. */
 static uint8_t *with_header(const uint8_t *data, size_t size)
 {
 	struct ow_synopsis *ams = NULL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a network, in each format: refused with a line that says why, or routers and links within their bounds.
- */
+/* Any bytes as a network, in each format: refused with an error message, or routers and links within their limits. */
 #include "plane/spf.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "exchange/exchange.h"
 #include <stdlib.h>
 
-/* A small lane for fuzz_exchange and its seeds: pages of a few packets, the same every time. */
+/* A small lane for fuzz_exchange and its seeds: intervals of a few packets, always the same. */
 #define LANE_LENGTH    INT64_C(1000000000)
 #define LANE_T0        INT64_C(1000000000000)
 #define LANE_INTERVALS 3
@@ -32,8 +32,10 @@ static inline struct ow_exchange_options lane_options(bool sending, enum ow_meth
 	};
 }
 
-/* Each 9th packet is lost, each 13th arrives in the next interval, each 17th twice; some are identical. Of the last
- * interval most are lost: more than the fold is made for. */
+/*
+ * Every 9th packet is lost, every 13th arrives in the next interval, every 17th arrives twice; some are identical. Of
+ * the last interval most are lost: more than the fold can decode.
+ */
 static inline size_t lane_stamps(int64_t interval, bool at_a, struct ow_sighting *stamps)
 {
 	size_t count = 0;

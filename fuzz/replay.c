@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replays corpora: gives every file of the directories (or the files) in the arguments to the fuzz target, as
- * libFuzzer would, in any build and with any compiler. The sanitizers judge.
+ * Replays corpora: passes every file of the directories (or the files) in the arguments to the fuzz target, as
+ * libFuzzer would, in any build and with any compiler. The sanitizers detect faults.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Larger than any useful corpus file; a limit so that a stray file cannot eat the memory. */
+/* Larger than any useful corpus file; the limit keeps a stray file from using all memory. */
 #define INPUT_MAX (64u << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -22,7 +22,7 @@ static int replay_file(const char *path, size_t size)
 		fprintf(stderr, "%s: larger than %u bytes\n", path, INPUT_MAX);
 		return 1;
 	}
-	/* Exactly the size, on the heap, so that a read past the end is seen. */
+	/* On the heap with exactly this size, so that a read past the end is detected. */
 	uint8_t *data = malloc(size ? size : 1);
 	FILE *file = fopen(path, "rb");
 	if (!data || !file || fread(data, 1, size, file) != size) {

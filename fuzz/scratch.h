@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* For readers that want a file: one in memory that has a path. */
+/* A file in memory that has a path, for readers that need one. */
 struct scratch {
 	int fd;
 	char path[40];

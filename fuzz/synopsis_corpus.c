@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * synopsis_corpus DIRECTORY: makes the seeds of fuzz_synopsis: each structure empty, and with packets, in a few small
- * sizes. A seed is the kind and what the structure wrote; files are named by structure, bytes of memory and packets.
+ * sizes. A seed is the kind and the encoding; files are named by structure, bytes of memory and packets.
  */
 #include "base/hash.h"
 #include "synopsis/ams.h"
@@ -18,7 +18,7 @@
 
 #define SEED           1
 #define PACKETS        64
-#define SEED_BYTES_MAX 1200 /* larger ones only slow the fuzzer down */
+#define SEED_BYTES_MAX 1200 /* larger seeds only slow the fuzzer down */
 
 typedef int (*create_for)(size_t memory, const struct ow_sizing *sizing, uint64_t seed,
                           struct ow_synopsis **ret_synopsis);

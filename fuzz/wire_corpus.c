@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire_corpus MESSAGES EXCHANGE: makes the seeds of fuzz_message (each different kind of frame of a conversation, and
- * the messages around it) and of fuzz_exchange (the frames that one end of a lane gets, in order). Both are written
- * again only when the protocol changes.
+ * wire_corpus MESSAGES EXCHANGE: makes the seeds of fuzz_message (each kind of frame of a conversation, and the
+ * messages around it) and of fuzz_exchange (the frames that one end of a lane gets, in order). To be run again only
+ * when the protocol changes.
  */
 #include "lane.h"
 
@@ -19,9 +19,9 @@ struct heard {
 struct talk {
 	struct ow_exchange *x[2]; /* the receiving point, the sending one */
 	struct heard heard[2];
-	const char *messages; /* NULL = only the conversation is kept */
+	const char *messages; /* NULL = only the conversation is written */
 	const char *name;
-	bool damage; /* a cell of each pushed fold: the differences cannot be read */
+	bool damage; /* damages a cell of each pushed fold, so that the differences cannot be decoded */
 	unsigned number;
 };
 
@@ -67,7 +67,7 @@ static void on_result(void *arg, const struct ow_interval_result *result)
 	(void)result;
 }
 
-/* Hands on what has not been read yet, until both are silent. */
+/* Passes on unread frames until both ends are silent. */
 static void converse(struct talk *talk, size_t at[2], int64_t now)
 {
 	for (bool more = true; more;) {

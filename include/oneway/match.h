@@ -32,7 +32,7 @@ enum ow_clock_method { OW_CLOCK_NONE, OW_CLOCK_GIVEN, OW_CLOCK_ESTIMATED };
 enum ow_direction { OW_A_TO_B, OW_B_TO_A, OW_DIRECTIONS };
 enum ow_side { OW_SIDE_A, OW_SIDE_B, OW_SIDES };
 
-/* What became of one packet. For LOST and EXTRA the missing side's number is 0. */
+/* The fate of one packet. For LOST and EXTRA, the number of the missing side is 0. */
 enum ow_fate {
 	OW_FATE_MATCHED,
 	OW_FATE_LOST,
@@ -48,54 +48,61 @@ struct ow_flow_key {
 	uint16_t sport, dport;
 	uint8_t proto;      /* IP protocol; 0 for frames that are not IP (then the addresses are MACs) */
 	uint8_t version;    /* 4, 6, or 0 for frames that are not IP */
-	uint16_t ethertype; /* only when version is 0 */
+	uint16_t ethertype; /* only if version is 0 */
 };
 
 struct ow_packet_event {
-	size_t size; /* of what the library filled */
+	size_t size; /* of the part that the library filled */
 	enum ow_fate fate;
-	enum ow_direction direction; /* meaningless for UNCLASSIFIED */
+	enum ow_direction direction; /* not defined for UNCLASSIFIED */
 	bool ambiguous;              /* matched, but identical packets make the delay uncertain */
-	enum ow_side side;           /* the side that saw it, where only one did */
-	uint64_t number[OW_SIDES];   /* 1-based record number in each file, 0 = not there */
-	int64_t time_ns[OW_SIDES];   /* after clock correction; meaningful where number is not 0 */
+	enum ow_side side;           /* the side that saw it, if only one did */
+	uint64_t number[OW_SIDES];   /* 1-based record number in each file, 0 = not in this file */
+	int64_t time_ns[OW_SIDES];   /* after clock correction; defined where number is not 0 */
 	uint32_t packets;            /* wire packets this event stands for (superframes: more than 1) */
-	uint32_t bytes;              /* IP (or frame) length of the piece */
+	uint32_t bytes;              /* length of the packet or segment, from the IP header on (or of the frame) */
 	const struct ow_flow_key *flow;
-	uint64_t id;    /* keyed hash of what makes it the same packet at both points; identical ones share it */
+	/* keyed hash of what the network must not change; the same at both points, and for identical packets */
+	uint64_t id;
 	bool estimated; /* ambiguous, and the delay is an estimate: it may be shorter by less_ns, or longer by more_ns
 	                 */
 	int64_t less_ns, more_ns;
 };
 
-/* Times of options are at most so large: 146 years. */
+/* Largest time in the options: 146 years. */
 #define OW_MATCH_TIME_MAX (INT64_MAX / 2)
 
-/* Set by ow_match_defaults; every default is 0. A value out of range is -EINVAL of ow_match_files. */
+/* Set by ow_match_defaults; every default is 0. For a value out of range ow_match_files returns -EINVAL. */
 struct ow_match_options {
 	size_t size;                /* sizeof(struct ow_match_options) */
-	enum ow_level level;        /* OW_LEVEL_AUTO: ip, or what clearly finds more */
+	enum ow_level level;        /* OW_LEVEL_AUTO: ip, or a level that clearly matches more packets */
 	enum ow_toggle inner;       /* enter tunnels */
 	enum ow_toggle segments;    /* cut superframes into wire segments */
 	enum ow_clock_method clock; /* NONE: trust the clocks; GIVEN: offset_ns; ESTIMATED: estimate it */
-	int64_t offset_ns;          /* added to B's timestamps when clock is GIVEN; +- OW_MATCH_TIME_MAX */
-	int64_t window_ns;          /* Tmax, the waiting time after which a packet is lost; 0 = automatic */
-	/* Leave out copies that one capture shows within this time; 0 = those of a capture that shows what it sends
-	 * twice, below 0 = none. */
+	int64_t offset_ns;          /* added to B's timestamps if clock is GIVEN; +- OW_MATCH_TIME_MAX */
+	int64_t window_ns;          /* the waiting time after which a packet is lost; 0 = automatic */
+	/*
+	 * Ignore copies that one capture shows within this time. 0 = only in a capture that shows the packets it sends
+	 * twice; below 0 = keep all copies.
+	 */
 	int64_t dedup_ns;
 	int64_t interval_ns; /* length of the intervals of the report; 0 = none */
-	bool one_direction;  /* the caller knows that all traffic goes A to B: nothing is unclassified */
+	bool one_direction;  /* all traffic goes from A to B: no packet is unclassified */
 	unsigned threads;    /* 0 = automatic, 1, 2 or 3 */
-	/* Of the packets' ids; 0 = drawn at random, so that a crafted capture cannot force hash collisions. The
-	 * results of a match do not depend on it. */
+	/*
+	 * Seed of the packets' ids; 0 = random, so that a crafted capture cannot force hash collisions. The results of
+	 * a match do not depend on it.
+	 */
 	uint64_t seed;
-	/* Called for every packet with its final fate, in time order as far as matching allows; NULL = not wanted. The
-	 * event is valid until it returns. A return value other than 0 (negative errno) stops the run, and
-	 * ow_match_files returns it. */
+	/*
+	 * Called for every packet with its final fate, in the order of time as far as matching allows; NULL = no calls.
+	 * The event is valid until the callback returns. A return value other than 0 (negative errno) stops the run,
+	 * and ow_match_files returns it.
+	 */
 	int (*on_packet)(void *arg, const struct ow_packet_event *event);
-	/* Called now and then with the share done, 0..1, over all passes; NULL = not wanted. */
+	/* Called repeatedly with the share done, 0..1, over all passes; NULL = no calls. */
 	void (*on_progress)(void *arg, double done);
-	void *arg; /* for both; the library does not look at it */
+	void *arg; /* for both callbacks; the library does not use it */
 };
 
 struct ow_capture_info {
@@ -112,43 +119,45 @@ struct ow_interval {
 };
 
 /*
- * Time in which a capture shows nothing at all, while the other one shows packets that passed it. They are outside the
- * time that both captures cover, not lost.
+ * A time in which a capture shows nothing at all, while the other one shows packets that passed this point. These
+ * packets are outside the time that both captures cover, and not lost.
  */
 struct ow_hole {
 	enum ow_side side;           /* the capture that shows nothing */
 	int64_t start_ns, length_ns; /* after clock correction */
-	uint64_t packets;            /* of the other capture that do not count because of it */
-	bool certain;                /* false: or an outage of everything that this capture sees */
+	uint64_t packets;            /* packets of the other capture that are not counted because of it */
+	bool certain;                /* false: it may also be an outage of everything that this capture sees */
 };
 
-/* Owned by the match, as is everything that it points to. */
+/* The match owns the report and everything that it points to. */
 struct ow_match_report {
-	size_t size; /* of what the library filled */
+	size_t size; /* of the part that the library filled */
 	struct ow_capture_info capture[OW_SIDES];
-	enum ow_level level; /* what was used */
+	enum ow_level level; /* the level that was used */
 	bool inner, segments;
-	bool fragments; /* what one point shows whole was matched with the fragments of the other, and these are counted
-	                 */
-	bool ip_id;     /* false: packets match whatever their IPv4 identification, which something rewrites */
-	bool tcp_numbers; /* likewise TCP sequence numbers, acknowledgements and options */
-	bool tcp_options; /* likewise TCP options, with or without the numbers */
+	bool fragments;   /* whole packets were matched with their fragments; the counts are of fragments */
+	bool ip_id;       /* false: the IPv4 identification was ignored, because it is rewritten on the way */
+	bool tcp_numbers; /* false: TCP sequence numbers, acknowledgements and options were ignored */
+	bool tcp_options; /* false: TCP options were ignored, with or without the numbers */
 	enum ow_clock_method clock;
-	int64_t offset_ns; /* what was added to B's timestamps */
-	/* Offsets with which no packet arrives before it was sent: from low (INT64_MIN: no bound) to high (INT64_MAX).
-	 * low > high: there is none. Packets that are like others say nothing of it. */
+	int64_t offset_ns; /* added to B's timestamps */
+	/*
+	 * Offsets with which no packet arrives before it was sent: from low (INT64_MIN: no bound) to high (INT64_MAX:
+	 * no bound). low > high: there is no such offset. Only packets without identical ones are used.
+	 */
 	int64_t offset_low_ns, offset_high_ns;
-	int64_t offset_error_ns; /* an estimated offset is off by this at most; -1: not known */
-	double drift_ppb;        /* what B's clock gains on A's, corrected for with an estimated clock; 0 = none seen */
-	int64_t window_ns;       /* the waiting time used */
+	int64_t offset_error_ns; /* largest error of an estimated offset; -1: not known */
+	/* drift of B's clock against A's, corrected if the clock is estimated; 0 = none found */
+	double drift_ppb;
+	int64_t window_ns; /* the waiting time used */
 	struct ow_result direction[OW_DIRECTIONS];
-	bool has_direction[OW_DIRECTIONS];  /* B to A: false when no packet went that way */
-	uint64_t unclassified[OW_SIDES];    /* packets of flows that never matched: not counted as lost */
-	uint64_t outside_overlap[OW_SIDES]; /* packets outside the time both captures cover, with those in holes */
+	bool has_direction[OW_DIRECTIONS];  /* B to A: false if no packet went that way */
+	uint64_t unclassified[OW_SIDES];    /* packets of flows that never matched: not lost */
+	uint64_t outside_overlap[OW_SIDES]; /* packets outside the time that both captures cover, and those in holes */
 	const struct ow_hole *hole;
 	size_t holes;
-	uint64_t skipped[OW_SIDES]; /* frames that cannot be compared at this level (ARP, too short, ...), copies left
-	                               out */
+	/* frames that cannot be compared at this level (ARP, too short, ...), and ignored copies */
+	uint64_t skipped[OW_SIDES];
 	const struct ow_interval *interval;
 	size_t intervals;
 	const char *const *warning;
@@ -170,8 +179,8 @@ static inline void ow_match_defaults(struct ow_match_options *ret_options)
  * Matches the two files: pcap or pcapng, each may be compressed with gzip. options: NULL = the defaults; not used after
  * the return. On success *ret_match owns the report, and the caller frees it with ow_match_free; on failure it is not
  * set. err may be NULL.
- *   -ENOMSG  the captures have nothing in common (the error says why)
- *   -EINVAL  a file that is no capture, an option out of range
+ *   -ENOMSG  the captures have nothing in common (the error gives the reason)
+ *   -EINVAL  a file that is not a capture, an option out of range
  *   -E2BIG   an option that this version of the library does not know
  *   -ENOMEM, -errno for I/O errors, and what on_packet returned
  */
@@ -180,7 +189,7 @@ int ow_match_files(const char *path_a, const char *path_b, const struct ow_match
 
 /* Valid until the match is freed. */
 const struct ow_match_report *ow_match_report(const struct ow_match *match);
-/* NULL is fine. */
+/* Does nothing for NULL. */
 void ow_match_free(struct ow_match *match);
 
 #ifdef __cplusplus

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* The version of the library that runs, "MAJOR.MINOR.PATCH". */
+/* The version of the library at run time, "MAJOR.MINOR.PATCH". */
 const char *ow_version(void);
 
 #ifdef __cplusplus

@@ -5,12 +5,12 @@
 #include "base/bytes.h"
 #include <stddef.h>
 
-/* Numbers of so many bits each, one after the other, the lowest bit first. */
+/* Numbers of a given number of bits, one after the other, the lowest bit first. */
 
 struct ow_bits_writer {
-	uint8_t *to; /* the caller has made room for all that is written */
+	uint8_t *to; /* the caller has made room for everything that is written */
 	uint64_t held;
-	unsigned bits; /* of them held, below 32 */
+	unsigned bits; /* number of pending bits, below 32 */
 };
 
 static inline void ow_bits_put_some(struct ow_bits_writer *writer, uint32_t value, unsigned bits) /* up to 32 */
@@ -44,7 +44,7 @@ static inline uint8_t *ow_bits_end(struct ow_bits_writer *writer)
 }
 
 struct ow_bits_reader {
-	const uint8_t *from, *end; /* the caller has checked that all that is read is there */
+	const uint8_t *from, *end; /* the caller has checked that everything that is read is there */
 	uint64_t held;
 	unsigned bits;
 };

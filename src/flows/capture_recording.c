@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The packets of a capture into a file of epochs. */
+/* Records the packets of a capture into a file of epochs. */
 #include "flows/capture_recording.h"
 
 #include "base/format.h"
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define WIRE_MAX 1500 /* IP packets that are longer were not on most wires */
+#define WIRE_MAX 1500 /* longer IP packets do not exist on most wires */
 
 struct recording {
 	const struct ow_capture_recording *how;
@@ -93,7 +93,7 @@ static int open_all(struct recording *rec, struct ow_error *err)
 		r = ow_flow_stamper_create(how->path, &stamper, &rec->stamper, err);
 	if (r == 0)
 		r = ow_flow_recorder_create(&recorder, &rec->recorder, err);
-	/* Last: a file that is there is replaced only if all else is well. */
+	/* This is last, so that an existing file is replaced only if everything else succeeded. */
 	return r < 0 ? r : ow_epochs_create(how->out, &how->info, how->append, &rec->writer, err);
 }
 
@@ -124,10 +124,10 @@ static void note_warnings(struct recording *rec)
 		ow_error_set(
 			next++, EINVAL,
 			"TCP packets of up to %u bytes: if these are superframes of a host's own capture, "
-			"--segment-size cuts them as the wire did (an MTU of 1500 bytes with TCP timestamps: 1448)",
+			"--segment-size cuts them as the wire does (an MTU of 1500 bytes with TCP timestamps: 1448)",
 			counts->longest_tcp);
 	if (counts->untimed)
-		ow_error_set(next++, EINVAL, "%s %s without a time left out", ow_format_count(counts->untimed, number),
+		ow_error_set(next++, EINVAL, "%s %s without a time ignored", ow_format_count(counts->untimed, number),
 		             ow_plural(counts->untimed, "frame", "frames"));
 	if (rec->end->uncounted)
 		ow_error_set(next++, ENOSPC, "%s %s of flows beyond --flows-max not counted",

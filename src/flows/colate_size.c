@@ -10,7 +10,10 @@
 #include <errno.h>
 #include <math.h>
 
-/* The bits that are tried: fewer hold no time, more are not built. In steps of so much, then halving. */
+/*
+ * The range of b that is tried: fewer bits cannot store a time, more are not supported. It is searched in steps of this
+ * size, then by bisection.
+ */
 #define BITS_MIN  2.0
 #define BITS_MAX  64.0
 #define BITS_STEP 0.05
@@ -40,7 +43,7 @@ static double normal_of(double alpha)
 	return sqrt(ow_chi2_quantile((1 + alpha) / 2, 1));
 }
 
-/* >= 0: met. The m counters of a flow must be far fewer than all. */
+/* >= 0 if the need is met. The m counters of a flow must be far fewer than all counters. */
 static double margin(const struct ow_colate_need *need, const struct ow_colate_size *size, double b)
 {
 	struct point p = at_bits(need, b);
@@ -62,22 +65,23 @@ double ow_colate_bits_per_packet(const struct ow_colate_size *size, double mean_
 static int check(const struct ow_colate_need *need, struct ow_error *err)
 {
 	if (!(need->memory_bits >= 64 && need->memory_bits < 0x1p50))
-		return ow_error_set(err, EINVAL, "memory of %g bits: 64 to 2^50 are possible", need->memory_bits);
+		return ow_error_set(err, EINVAL, "memory of %g bits is not in 64 .. 2^50", need->memory_bits);
 	if (!(need->alpha > 0 && need->alpha < 1) || !(need->beta > 0 && need->beta < 1))
-		return ow_error_set(err, EINVAL, "alpha %g, beta %g: both are between 0 and 1", need->alpha,
+		return ow_error_set(err, EINVAL, "alpha %g, beta %g: both must be between 0 and 1", need->alpha,
 		                    need->beta);
 	if (!(need->t_min > 0 && need->t_min <= need->t_max && need->t_max < 0x1p63))
-		return ow_error_set(err, EINVAL, "t_min %g, t_max %g: 0 < t_min <= t_max < 2^63 is needed", need->t_min,
+		return ow_error_set(err, EINVAL, "t_min %g, t_max %g: must be 0 < t_min <= t_max < 2^63", need->t_min,
 		                    need->t_max);
 	if (!(need->ratio > 0 && need->ratio <= 1))
-		return ow_error_set(err, EINVAL, "ratio %g: (t_R - t_S) / (t_R + t_S) is between 0 and 1", need->ratio);
+		return ow_error_set(err, EINVAL, "ratio %g: (t_R - t_S) / (t_R + t_S) must be between 0 and 1",
+		                    need->ratio);
 	if (!(need->m_min >= 2 && need->m_min <= OW_COLATE_SPREAD_MAX))
-		return ow_error_set(err, EINVAL, "%g counters a flow: 2 to %d are possible", need->m_min,
+		return ow_error_set(err, EINVAL, "%g counters of a flow is not in 2 .. %d", need->m_min,
 		                    OW_COLATE_SPREAD_MAX);
 	return 0;
 }
 
-/* The best of all b for this need, met or not: b, or 0 if none makes a recording. */
+/* The best b for this need, whether the need is met or not; 0 if no b makes a recording. */
 static double best_bits(const struct ow_colate_need *need, const struct ow_colate_size *size)
 {
 	double best = 0, most = -INFINITY;
@@ -93,7 +97,7 @@ static double best_bits(const struct ow_colate_need *need, const struct ow_colat
 	return best;
 }
 
-/* The largest b, thus T, that meets the need; 0 if none. */
+/* The largest b, and with it T, that meets the need; 0 if there is none. */
 static double largest_bits(const struct ow_colate_need *need, const struct ow_colate_size *size)
 {
 	double b = BITS_MAX;
@@ -109,7 +113,7 @@ static double largest_bits(const struct ow_colate_need *need, const struct ow_co
 	return low;
 }
 
-/* Whole numbers: b up, n and m from it, T as equation 22 allows (at most what fits). */
+/* Rounds to whole numbers: b up, n and m from it, T as equation 22 allows (at most what fits). */
 static void round_size(const struct ow_colate_need *need, struct ow_colate_size *size)
 {
 	size->bits = (uint8_t)fmin(ceil(size->b - 1e-9), BITS_MAX);
@@ -135,7 +139,7 @@ int ow_colate_size(const struct ow_colate_need *need, struct ow_colate_size *ret
 		if (b <= 0)
 			return ow_error_set(
 				err, ERANGE,
-				"no recording of %g bits has between 2 and n / 2 counters a flow at t_max %g",
+				"no recording of %g bits has between 2 and n / 2 counters of a flow at t_max %g",
 				need->memory_bits, need->t_max);
 		struct point p = at_bits(need, b);
 		return ow_error_set(

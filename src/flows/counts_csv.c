@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packet counts from CSV: counts_csv.h. Strict: what is not understood is an error that names the line, because a row
- * that is passed over would silently move its packets into the noise of other flows.
+ * Packet counts from CSV: counts_csv.h. The reader is strict: anything that it does not understand is an error that
+ * names the line, because the packets of an ignored row would become noise in the estimates of other flows.
  */
 #include "flows/counts_csv.h"
 
@@ -15,7 +15,7 @@
 
 enum column { SRC, DST, SPORT, DPORT, PROTO, PACKETS, FIRST_NS, LAST_NS, CLASS, REVERSE, COLUMNS };
 
-/* What the columns are called: by us, by nfdump up to 1.7.4, by nfdump from 1.7.5 on. */
+/* Names of the columns: ours, those of nfdump up to 1.7.4, and those of nfdump from 1.7.5 on. */
 static const struct {
 	const char *name;
 	enum column column;
@@ -34,9 +34,9 @@ struct reader {
 	const char *name;
 	const struct ow_flow_select *select;
 	uint64_t seed, line;
-	int place[COLUMNS]; /* of the column in a row; -1 = not there */
-	unsigned columns;   /* of a row */
-	bool nfdump;        /* after the rows comes a summary */
+	int place[COLUMNS]; /* index of the column in a row; -1 = missing */
+	unsigned columns;   /* number of columns of a row */
+	bool nfdump;        /* a summary follows the rows */
 	char text[OW_COUNTS_CSV_LINE + 2];
 	char *field[OW_COUNTS_CSV_COLUMNS];
 	struct ow_error *err;
@@ -54,7 +54,7 @@ static int wrong(const struct reader *r, const char *format, ...)
 	return ow_error_set(r->err, EINVAL, "%.100s:%llu: %s", r->name, (unsigned long long)r->line, text);
 }
 
-/* The next line without its end: 1, 0 at the end of the file, or an error. */
+/* Reads the next line without its end. Returns 1, 0 at the end of the file, or an error. */
 static int read_line(struct reader *r)
 {
 	errno = 0;
@@ -69,8 +69,8 @@ static int read_line(struct reader *r)
 			break;
 		if (c == 0 || length == OW_COUNTS_CSV_LINE) {
 			r->line++;
-			return c ? wrong(r, "longer than %u bytes: is this CSV?", OW_COUNTS_CSV_LINE)
-			         : wrong(r, "has a zero byte: this is no CSV");
+			return c ? wrong(r, "longer than %u bytes: this is not CSV", OW_COUNTS_CSV_LINE)
+			         : wrong(r, "has a zero byte: this is not CSV");
 		}
 	}
 	r->line++;
@@ -80,7 +80,7 @@ static int read_line(struct reader *r)
 	return 1;
 }
 
-/* Spaces around a field mean nothing. */
+/* Removes spaces around a field. */
 static char *trim(char *text, char *end)
 {
 	while (*text == ' ' || *text == '\t')
@@ -91,7 +91,9 @@ static char *trim(char *text, char *end)
 	return text;
 }
 
-/* A field in quotes (RFC 4180), in place; *text moves to the comma or the end behind it. NULL: the quotes do not end.
+/*
+ * Reads a field in quotes (RFC 4180), in place; *text moves to the comma or the end behind it. NULL: the closing quote
+ * is missing.
  */
 static char *unquote(char **text)
 {
@@ -109,7 +111,7 @@ static char *unquote(char **text)
 	return *from && *from != ',' ? NULL : start;
 }
 
-/* Cuts the line up into r->field; the number of fields, or an error. */
+/* Splits the line into r->field. Returns the number of fields, or an error. */
 static int split(struct reader *r)
 {
 	unsigned count = 0;
@@ -122,7 +124,7 @@ static int split(struct reader *r)
 		if (*p == '"') {
 			field = unquote(&p);
 			if (!field)
-				return wrong(r, "quotes that do not end, or something behind them");
+				return wrong(r, "a closing quote is missing, or text follows it");
 			end = p;
 		} else {
 			end = p + strcspn(p, ",");
@@ -175,7 +177,7 @@ static int read_header(struct reader *r)
 	int got = read_line(r);
 	if (got <= 0)
 		return got < 0 ? got : ow_error_set(r->err, ENODATA, "%.100s: is empty", r->name);
-	/* What some spreadsheets begin a file with. */
+	/* The byte order mark that some spreadsheets write at the start of a file. */
 	if (memcmp(r->text, "\xef\xbb\xbf", 3) == 0)
 		memmove(r->text, r->text + 3, strlen(r->text + 3) + 1);
 	int fields = split(r);
@@ -189,7 +191,7 @@ static int read_header(struct reader *r)
 		if (s < 0)
 			return s;
 	}
-	/* Classes may be in src, where --flows-csv and --csv have them. */
+	/* The class may be in src, as in --flows-csv and --csv. */
 	if (r->place[CLASS] < 0 && r->select->by == OW_FLOW_BY_CLASS)
 		r->place[CLASS] = r->place[SRC];
 	for (unsigned i = 0; i < COLUMNS; i++) {
@@ -199,7 +201,7 @@ static int read_header(struct reader *r)
 			             "or what nfdump -o csv writes",
 			             column_name[i]);
 	}
-	/* sa, ipkt and firstSeen: only nfdump has them. */
+	/* Only nfdump has sa, ipkt and firstSeen. */
 	const char *first = r->field[0];
 	r->nfdump = strcmp(first, "ts") == 0 || strcmp(first, "firstSeen") == 0;
 	return 0;
@@ -210,7 +212,7 @@ static int read_u64(const struct reader *r, enum column column, uint64_t most, u
 	const char *text = r->field[r->place[column]];
 	size_t digits = strspn(text, "0123456789");
 	if (!digits || text[digits] || digits > 19)
-		return wrong(r, "%s: '%.40s' is no number", column_name[column], text);
+		return wrong(r, "%s: '%.40s' is not a number", column_name[column], text);
 	*ret_value = strtoull(text, NULL, 10);
 	if (*ret_value > most)
 		return wrong(r, "%s: %.40s is more than %llu", column_name[column], text, (unsigned long long)most);
@@ -236,7 +238,7 @@ static int read_ports(const struct reader *r, struct ow_flow_key *key)
 	struct ow_error why;
 	if (ow_flow_parse_protocol(r->field[r->place[PROTO]], &key->proto, &why) < 0)
 		return wrong(r, "proto: %.100s", why.text);
-	/* Where there are none, nfdump shows the type and code of ICMP. */
+	/* For protocols without ports, nfdump shows the type and code of ICMP there. */
 	if (!ow_flow_has_ports(key->proto))
 		return 0;
 	if (ow_flow_parse_port(r->field[r->place[SPORT]], &key->sport, &why) < 0)
@@ -270,7 +272,7 @@ static int read_key(const struct reader *r, struct ow_flow_key *ret_key)
 
 static int read_times(const struct reader *r, struct ow_flow_count *count)
 {
-	/* Not known. */
+	/* The times are not known. */
 	count->first_ns = INT64_MAX;
 	count->last_ns = INT64_MIN;
 	if (r->place[FIRST_NS] < 0 || r->place[LAST_NS] < 0)
@@ -308,7 +310,7 @@ static int read_row(const struct reader *r, struct ow_flow_count *ret_count)
 	return 0;
 }
 
-/* 1: a row is in the fields; 0: there are no more. */
+/* Returns 1 if a row is in the fields, 0 if there are no more. */
 static int next_row(struct reader *r)
 {
 	int s;
@@ -340,7 +342,7 @@ static int read_rows(struct reader *r, struct ow_flow_counts *counts)
 			return ow_error_set(r->err, ENOMEM, "%.100s: not enough memory", r->name);
 	}
 	if (s == 0 && !ow_flow_counts_flows(counts))
-		return ow_error_set(r->err, ENODATA, "%.100s: no flow in it", r->name);
+		return ow_error_set(r->err, ENODATA, "%.100s: contains no flow", r->name);
 	return s;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Epochs as bytes: epoch.h; layers and flow counts are in epoch_layer.c and epoch_counts.c. */
+/* Encoding of epochs: epoch.h. Layers and flow counts are in epoch_layer.c and epoch_counts.c. */
 #include "flows/epoch.h"
 
 #include "base/coder.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TIME_MAX    ((INT64_C(1) << 62) - 1) /* as of frames */
+#define TIME_MAX    ((INT64_C(1) << 62) - 1) /* the same limit as for frames */
 #define PACKETS_MAX (UINT64_C(1) << 56)
 
 int ow_epoch_info_check(const struct ow_epoch_info *info, struct ow_error *err)
@@ -19,7 +19,7 @@ int ow_epoch_info_check(const struct ow_epoch_info *info, struct ow_error *err)
 	if (r == 0 && (info->level < OW_LEVEL_IP || info->level > OW_LEVEL_FRAME))
 		return ow_error_set(err, EINVAL, "the level of identity must be ip, nat or frame");
 	if (r == 0 && !info->id_bytes)
-		return ow_error_set(err, EINVAL, "no bytes of a packet enter its id");
+		return ow_error_set(err, EINVAL, "at least one byte of a packet must enter its id");
 	return r;
 }
 
@@ -30,9 +30,9 @@ int ow_epoch_info_comparable(const struct ow_epoch_info *a, const struct ow_epoc
 		return ow_error_set(err, EINVAL, "levels of identity differ: %s and %s", level[a->level],
 		                    level[b->level]);
 	if (a->inner != b->inner)
-		return ow_error_set(err, EINVAL, "tunnels were entered in one only");
+		return ow_error_set(err, EINVAL, "only one of them has entered tunnels");
 	if (a->any_ip_id != b->any_ip_id)
-		return ow_error_set(err, EINVAL, "the IPv4 identification is part of the id in one only");
+		return ow_error_set(err, EINVAL, "the IPv4 identification is part of the id in only one of them");
 	if (a->id_bytes != b->id_bytes)
 		return ow_error_set(err, EINVAL, "bytes of a packet that enter its id differ: %u and %u", a->id_bytes,
 		                    b->id_bytes);
@@ -115,7 +115,7 @@ int ow_epoch_info_decode(const uint8_t *bytes, size_t size, struct ow_epoch_info
 /* -- an epoch ------------------------------------------------------------------------------------------------------
  */
 
-/* What stands before the layers. */
+/* The part before the layers. */
 struct head {
 	int64_t begin_ns, end_ns;
 	uint32_t epochs;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flow counts as bytes: flows in the order of their keys, each as what differs from the one before. Their hash is not
- * kept, it comes from the key. Times are kept in ticks of a 16384th of the epoch at most, rounded outwards.
+ * Encoding of flow counts: flows in the order of their keys, each as the difference from the previous one. The hash is
+ * not stored, because it follows from the key. Times are in ticks of at most a 16384th of the epoch, rounded outwards.
  *
- *    0  flows (8), packets of flows that found no room (8), first time (8), ticks are 2^this ns (1)
- *   25  each flow: what is there (1): bits 0-1 0 no IP, 1 IPv4, 2 IPv6; 2 source as before; 3 destination as before;
+ *    0  flows (8), packets of flows beyond the limit (8), first time (8), a tick is 2^this ns (1)
+ *   25  each flow: flags (1): bits 0-1 0 not IP, 1 IPv4, 2 IPv6; 2 source as before; 3 destination as before;
  *                  4-5 protocol 0 as before, 1 TCP, 2 UDP, 3 follows; 6-7 ports 0 none, 1 both, 2 source (destination
  *                  as before), 3 destination (source as before)
  *       source: IPv4 the difference (number), else equal bytes in front (1) and the rest
  *       destination: IPv4 after an equal source the difference (number), else 4 bytes; others as the source
- *       ethertype (2) of no IP; protocol (1); source port (2), destination port (2)
+ *       ethertype (2) if not IP; protocol (1); source port (2), destination port (2)
  *       packets - 1 (number), tick of the first (number), with more than one packet ticks to the last (number)
  *       packets in each layer that takes a share (number)
- * Numbers have 7 bits a byte, the lowest first, the top bit set on all but the last.
+ * Numbers have 7 bits in each byte, the lowest first; the top bit is set in all bytes except the last.
  */
 #include "base/bytes.h"
 #include "flows/epoch_private.h"
@@ -22,10 +22,10 @@
 
 #define HEADER      25
 #define ROW_MAX     (128 + 10 * OW_COLATE_LAYERS_MAX)
-#define ROW_MIN     3                        /* what is there, packets, tick */
-#define TICKS       16384                    /* two bytes of a number */
-#define TIME_MAX    ((INT64_C(1) << 62) - 1) /* as of frames */
-#define SHIFT_MAX   50                       /* so that all of these times are less than TICKS apart */
+#define ROW_MIN     3                        /* flags, packets, tick */
+#define TICKS       16384                    /* fits into two bytes of a number */
+#define TIME_MAX    ((INT64_C(1) << 62) - 1) /* the same limit as for frames */
+#define SHIFT_MAX   50                       /* with it, all of these times are less than TICKS apart */
 #define PACKETS_MAX (UINT64_C(1) << 56)
 
 enum { SAME_SRC = 4, SAME_DST = 8, PROTO_SHIFT = 4, PORTS_SHIFT = 6 };
@@ -187,7 +187,7 @@ int ow_epoch_put_counts(struct ow_buffer *buffer, const struct ow_flow_counts *c
 		r = ow_buffer_reserve(buffer, ROW_MAX);
 		if (r < 0)
 			break;
-		/* Keys of another version have nothing to differ from. */
+		/* A key of another version has nothing in common with the previous one. */
 		before = before->version == sorted[i].key.version ? before : &none;
 		to = put_flow(buffer->data + buffer->end, counts, sorted[i].index, &ticks, before);
 		buffer->end = (size_t)(to - buffer->data);
@@ -201,7 +201,7 @@ out:
 /* -- reading -------------------------------------------------------------------------------------------------------
  */
 
-/* After something that is wrong or not there, `failed`, and zeros. */
+/* After an error, `failed` is set and all values are zero. */
 struct reader {
 	const uint8_t *at, *end;
 	bool failed;
@@ -306,7 +306,7 @@ static void take_flow(struct reader *reader, const struct ticks *ticks, uint32_t
 {
 	const struct ow_flow_key last = count->key;
 	take_key(reader, &last, &count->key);
-	/* In order after the one before, if there is one, and so each only once. */
+	/* Flows are in strictly increasing order, so each occurs only once. */
 	reader->failed |= count->packets && by_key(&last, &count->key) >= 0;
 	count->packets = take_number(reader);
 	reader->failed |= count->packets >= PACKETS_MAX;
@@ -348,7 +348,7 @@ int ow_epoch_take_counts(const uint8_t **at, const uint8_t *end, uint64_t seed, 
 		count.flow = ow_flow_hash(seed, &count.key);
 		int r = ow_flow_counts_put(sum, &count, in_partial);
 		if (r < 0)
-			return ow_error_set(err, -r, "epoch: no room for the counts of %llu flows",
+			return ow_error_set(err, -r, "epoch: not enough memory for the counts of %llu flows",
 			                    (unsigned long long)ow_flow_counts_flows(sum));
 	}
 	ow_flow_counts_add_uncounted(sum, ow_load_le64(header + 8));

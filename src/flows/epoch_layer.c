@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The counters of a layer as bytes. A row is a counter, its check and its count, b + check_bits + count_bits bits.
+ * Encoding of the counters of a layer. A row is a counter, its check and its count, b + check_bits + count_bits bits.
  *
  *    0  packing (1): 0 no row, 1 all rows, 2 rows that are not zero
  *    1  bytes that follow (8)
- *    9  packing 2: a bit for each 64 counters, then 64 bits for each of these that is set, one for a row that is there
+ *    9  packing 2: a bit for each 64 counters, then 64 bits for each of these that is set, one for each row
  *       the rows, lowest bit first, filled up to a byte
  */
 #include "flows/bits.h"
@@ -32,7 +32,7 @@ static bool is_row(const struct rows *rows, uint32_t i)
 	return rows->counter[i] || (rows->check && rows->check[i]) || (rows->count && rows->count[i]);
 }
 
-/* Which of the 64 rows from `first` on are there. */
+/* A bit for each of the 64 rows from `first` on that is not zero. */
 static uint64_t group(const struct rows *rows, uint32_t first)
 {
 	uint64_t set = 0;
@@ -109,7 +109,7 @@ int ow_epoch_put_layer(struct ow_buffer *buffer, const struct ow_colate *colate,
 	return 0;
 }
 
-/* Rows of 64 counters, of which those that are not there are zero. */
+/* Rows of 64 counters; missing rows are zero. */
 struct part {
 	uint64_t counter[64];
 	uint32_t check[64], count[64];
@@ -144,7 +144,7 @@ static int take_all(const uint8_t *at, size_t size, uint32_t number, struct ow_c
 {
 	const struct ow_colate_layer *layer = &ow_colate_params(sum)->layer[number];
 	if (size != ((uint64_t)layer->counters * row_bits(layer) + 7) / 8)
-		return wrong(err, number, "has not the size of its counters");
+		return wrong(err, number, "does not have the size of its counters");
 	struct ow_bits_reader reader = {.from = at, .end = at + size};
 	for (uint32_t i = 0; i < layer->counters; i += 64) {
 		uint32_t left = layer->counters - i;
@@ -174,7 +174,7 @@ static int take_some(const uint8_t *at, size_t size, uint32_t number, struct ow_
 	for (uint64_t i = 0; i < set_groups; i++)
 		there += (uint64_t)__builtin_popcountll(ow_load_le64(sets + 8 * i));
 	if (size != top_bytes + 8 * set_groups + (there * row_bits(layer) + 7) / 8)
-		return wrong(err, number, "has not the size of its rows");
+		return wrong(err, number, "does not have the size of its rows");
 	struct ow_bits_reader reader = {.from = sets + 8 * set_groups, .end = at + size};
 	for (uint32_t g = 0; g < groups; g++) {
 		struct part part;

@@ -5,15 +5,17 @@
 #include "base/buffer.h"
 #include "flows/epoch.h"
 
-/* Internal to the codec of epochs: its sections. Encoders add to the buffer, -ENOMEM; decoders take from *at on and
- * leave it behind what they took. */
+/*
+ * Internal to the encoding of epochs: its sections. Encoders append to the buffer and return 0 or -ENOMEM. Decoders
+ * read from *at on and move it behind what they have read.
+ */
 
 int ow_epoch_put_layer(struct ow_buffer *buffer, const struct ow_colate *colate, uint32_t layer);
 int ow_epoch_take_layer(const uint8_t **at, const uint8_t *end, uint32_t layer, struct ow_colate *sum,
                         struct ow_error *err);
 
 int ow_epoch_put_counts(struct ow_buffer *buffer, const struct ow_flow_counts *counts);
-/* Partial layers as the sum's counts have them. */
+/* The partial layers are those of the sum's counts. */
 int ow_epoch_take_counts(const uint8_t **at, const uint8_t *end, uint64_t seed, struct ow_flow_counts *sum,
                          struct ow_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a file of epochs: what is in it, and the sum of any time. */
+/* Reads a file of epochs: its contents, and the sum over any time range. */
 #include "flows/epochs.h"
 
 #include "flows/epochs_private.h"
@@ -89,7 +89,7 @@ int ow_epochs_comparable(const struct ow_epochs *a, const struct ow_epochs *b, s
 	return 0;
 }
 
-/* The sum of a level that begins with this epoch, or NULL. at: where to look on. */
+/* The sum of a level that begins with this epoch, or NULL. at: where to continue the search. */
 static const struct ow_epochs_frame *sum_from(const struct ow_epochs *epochs, unsigned level, size_t epoch, size_t *at)
 {
 	while (*at < epochs->sums[level] && epochs->sum[level][*at].from < epoch)
@@ -107,7 +107,7 @@ int ow_epochs_sum(const struct ow_epochs *epochs, int64_t since_ns, int64_t unti
 		return r;
 	for (size_t i = 0; r == 0 && i < epochs->epochs;) {
 		const struct ow_epochs_frame *use = NULL;
-		/* The largest sum of which all is wanted. */
+		/* The largest sum that is entirely in the wanted range. */
 		for (unsigned level = OW_EPOCHS_LEVELS; level-- > 0 && !use;) {
 			use = sum_from(epochs, level, i, &at[level]);
 			if (use && (use->begin_ns < since_ns || use->end_ns > until_ns))

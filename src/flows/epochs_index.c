@@ -9,10 +9,10 @@
  *   32  packets (8)
  *   40  number of the (first) epoch in the file (8), epochs (4), bytes of flow counts at the end (4)
  *   56  check of the bytes that follow (8): XXH3
- *   64  check of what stands before (8): XXH3
+ *   64  check of the header before it (8): XXH3
  *
  * The description comes first. Only headers are read for the index; the bytes of a frame are checked when they are
- * used, those of the last one at once: a crash may have left a header without them.
+ * used, and those of the last one at once, because a crash may have left a header without them.
  */
 #include "base/bytes.h"
 #include "flows/epochs_private.h"
@@ -51,7 +51,7 @@ void ow_epochs_frame_put(const struct ow_epochs_frame *frame, uint8_t header[OW_
 	ow_store_le64(header + CHECKED, ow_epochs_check(header, CHECKED));
 }
 
-/* False: not a header that we wrote, or not all of it. */
+/* False if this is not a complete header of this format. */
 static bool get_frame(const uint8_t header[OW_EPOCHS_HEADER], struct ow_epochs_frame *ret_frame)
 {
 	if (memcmp(header, magic, sizeof magic) != 0 || header[3] != OW_EPOCHS_VERSION ||
@@ -72,7 +72,7 @@ static bool get_frame(const uint8_t header[OW_EPOCHS_HEADER], struct ow_epochs_f
 	return true;
 }
 
-/* All bytes, or -EIO, -errno. */
+/* Reads all bytes, or returns -EIO or -errno. */
 static int read_at(int fd, uint64_t offset, uint8_t *bytes, size_t size)
 {
 	while (size) {
@@ -88,7 +88,7 @@ static int read_at(int fd, uint64_t offset, uint8_t *bytes, size_t size)
 	return 0;
 }
 
-/* The bytes of a frame, checked; the caller frees them. -EBADMSG: they are not what was written. */
+/* Reads the bytes of a frame and checks them; the caller frees them. -EBADMSG: the checksum is wrong. */
 static int read_bytes(const struct ow_epochs *epochs, const struct ow_epochs_frame *frame, uint8_t **ret_bytes)
 {
 	uint8_t *bytes = malloc(frame->size ? frame->size : 1);
@@ -108,7 +108,7 @@ static int damaged(const struct ow_epochs *epochs, const struct ow_epochs_frame 
 {
 	return ow_error_set(err, -r, "%.200s: epoch at offset %llu: %s", epochs->path,
 	                    (unsigned long long)(frame->offset - OW_EPOCHS_HEADER),
-	                    r == -EBADMSG ? "damaged (its check does not fit)" : strerror(-r));
+	                    r == -EBADMSG ? "damaged (its checksum is wrong)" : strerror(-r));
 }
 
 int ow_epochs_frame_add(const struct ow_epochs *epochs, const struct ow_epochs_frame *frame, struct ow_epoch *sum,
@@ -132,7 +132,7 @@ static bool make_room(struct ow_epochs_frame **frames, size_t count, size_t *roo
 	return OW_GROW(*frames, *room, count + 1) == 0;
 }
 
-/* Numbers that the index counts on. */
+/* Whether the numbers of the frame are consistent with the index. */
 static bool fits(const struct ow_epochs *epochs, const struct ow_epochs_frame *frame)
 {
 	if (frame->begin_ns > frame->end_ns || frame->size > OW_EPOCH_BYTES_MAX || frame->count_bytes > frame->size)
@@ -163,7 +163,10 @@ int ow_epochs_note(struct ow_epochs *epochs, const struct ow_epochs_frame *frame
 	return 0;
 }
 
-/* The next frame at `end`, if it is whole and its numbers make sense; false with `damage` set or, at the end, not. */
+/*
+ * The next frame at `end`, if it is complete and its numbers are consistent. Otherwise false; `damage` is set unless
+ * this is the end of the file.
+ */
 static bool next_frame(struct ow_epochs *epochs, uint64_t file_size, struct ow_epochs_frame *ret_frame)
 {
 	uint8_t header[OW_EPOCHS_HEADER];
@@ -222,7 +225,7 @@ int ow_epochs_index(const char *path, int fd, struct ow_epochs **ret_epochs, str
 	struct ow_epochs_frame frame;
 	if (!epochs)
 		return ow_error_set(err, ENOMEM, "%.200s: not enough memory", path);
-	epochs->fd = -1; /* the caller's until all went well */
+	epochs->fd = -1; /* the caller owns the file until everything succeeded */
 	epochs->path = strdup(path);
 	int r = epochs->path ? 0 : ow_error_set(err, ENOMEM, "%.200s: not enough memory", path);
 	if (r == 0 && fstat(fd, &status) < 0)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing a file of epochs: each frame goes out in one piece behind the last whole one and to disk, then comes the
- * next. Sums are made of what is in the file, so that nothing but its index has to be remembered, also from one run to
- * the next.
+ * Writes a file of epochs: each frame is written as one block behind the last complete one and synced to disk before
+ * the next. Sums are computed from the file, so that the writer only needs its index, also after a restart.
  */
 #include "flows/epochs.h"
 
@@ -34,7 +33,9 @@ static int write_at(int fd, uint64_t offset, const uint8_t *bytes, size_t size)
 	return 0;
 }
 
-/* Header and bytes at the end of the file, on disk. On failure what was written is cut off again. */
+/*
+ * Writes header and bytes to the end of the file, and syncs. On failure the file is truncated to its previous length.
+ */
 static int write_frame(int fd, uint64_t end, struct ow_epochs_frame *frame, const uint8_t *bytes, size_t size)
 {
 	uint8_t *all = malloc(OW_EPOCHS_HEADER + size);
@@ -49,7 +50,7 @@ static int write_frame(int fd, uint64_t end, struct ow_epochs_frame *frame, cons
 	if (r == 0 && fdatasync(fd) < 0)
 		r = -errno;
 	if (r < 0)
-		(void)!ftruncate(fd, (off_t)end); /* if that fails too, the checks tell */
+		(void)!ftruncate(fd, (off_t)end); /* if this fails as well, the checksums detect it */
 	free(all);
 	return r;
 }
@@ -93,7 +94,7 @@ static int append_frame(struct ow_epochs *index, struct ow_epochs_frame *frame, 
 	return r;
 }
 
-/* The frames that the next sum of this level is made of, or NULL: not all are there, or it is there already. */
+/* The frames of the next sum of this level, or NULL if not all exist yet or the sum exists already. */
 static const struct ow_epochs_frame *parts_of_sum(const struct ow_epochs *index, unsigned level)
 {
 	const struct ow_epochs_frame *below = level ? index->sum[level - 1] : index->epoch;
@@ -112,7 +113,7 @@ static const struct ow_epochs_frame *parts_of_sum(const struct ow_epochs *index,
 	return sums && index->sum[level][sums - 1].from == from ? NULL : part;
 }
 
-/* A sum only saves time: where it cannot be made, the file is as good without. */
+/* A sum only saves time: if it cannot be written, the file is valid without it. */
 static void write_sum(struct ow_epochs *index, unsigned level)
 {
 	const struct ow_epochs_frame *part = parts_of_sum(index, level);
@@ -135,7 +136,7 @@ static void write_sums(struct ow_epochs *index)
 		write_sum(index, level);
 }
 
-/* An index of the open file, that begins with this description: as it is, or made so. */
+/* Makes an index of the open file, which must begin with this description; an empty file gets it. */
 static int prepare(const char *path, int fd, const struct ow_epoch_info *info, bool append,
                    struct ow_epochs **ret_index, struct ow_error *err)
 {
@@ -157,13 +158,13 @@ static int prepare(const char *path, int fd, const struct ow_epoch_info *info, b
 	struct ow_epochs *index = *ret_index;
 	r = ow_epoch_info_comparable(&index->info, info, &what);
 	if (r == 0 && index->info.counts != info->counts)
-		r = ow_error_set(&what, EINVAL, "flow counts are kept in one only");
+		r = ow_error_set(&what, EINVAL, "only one of them has flow counts");
 	if (r < 0)
-		ow_error_set(err, EINVAL, "%.200s: is of another recording: %.200s", path, what.text);
+		ow_error_set(err, EINVAL, "%.200s: belongs to another recording: %.200s", path, what.text);
 	else if (*index->damage.text && ftruncate(fd, (off_t)index->end) < 0)
 		r = ow_error_set(err, errno, "%.200s: %s", path, strerror(errno));
 	if (r < 0) {
-		index->fd = -1; /* the caller's */
+		index->fd = -1; /* the caller owns the file */
 		ow_epochs_close(index);
 	}
 	return r;
@@ -185,7 +186,7 @@ int ow_epochs_create(const char *path, const struct ow_epoch_info *info, bool ap
 		free(writer);
 		return r;
 	}
-	write_sums(writer->index); /* one that a crash kept from being written */
+	write_sums(writer->index); /* writes a sum that a crash has prevented */
 	*ret_writer = writer;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of all flows: their order, and what to be careful about. */
+/* Answers for all flows: their order, and warnings. */
 #include "flows/flow_answers.h"
 
 #include "base/format.h"
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Counts that differ by more than this share from the packets recorded are worth a word. */
+/* Warn if counts differ by more than this share from the recorded packets. */
 #define COUNTS_TOLERANCE 0.001
-/* Below this share of clean counters, too. */
+/* Warn if the share of clean counters is below this. */
 #define CLEAN_FEW 0.5
 
 void ow_flow_answers_done(struct ow_flow_answers *answers)

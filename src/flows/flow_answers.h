@@ -6,24 +6,24 @@
 #include "packet/flow_select.h"
 #include <stdio.h>
 
-/* What recordings of two or more points, in the order in which packets pass them, say of each flow. */
+/* Estimates for each flow from recordings of two or more points, in the order in which packets pass them. */
 #define OW_FLOW_POINTS_MAX 16
-/* Between neighbours, and from the first to the last. */
+/* Legs between neighbouring points, and from the first to the last. */
 #define OW_FLOW_LEGS_MAX OW_FLOW_POINTS_MAX
 
 struct ow_flow_point {
 	const char *path, *damage; /* damage: NULL = none */
-	size_t epochs;             /* that were used */
-	int64_t begin_ns, end_ns;  /* that they cover */
+	size_t epochs;             /* number of epochs used */
+	int64_t begin_ns, end_ns;  /* the time that they cover */
 	uint64_t packets;
 	bool counted; /* it has flow counts */
 	uint64_t flows, uncounted;
-	double counter_bits, count_bits; /* a packet, in the file; NAN without */
+	double counter_bits, count_bits; /* per packet, in the file; NAN if not known */
 };
 
 struct ow_flow_leg {
 	unsigned from, to;        /* points */
-	uint64_t counters, clean; /* counters that hold packets at either point; those with the same packets at both */
+	uint64_t counters, clean; /* counters with packets at either point; counters with the same packets at both */
 };
 
 struct ow_flow_answer {
@@ -38,19 +38,19 @@ struct ow_flow_answers {
 	const char *counts; /* the file that flow counts come from; NULL = the recordings */
 	struct ow_flow_point point[OW_FLOW_POINTS_MAX];
 	unsigned points;
-	struct ow_flow_leg leg[OW_FLOW_LEGS_MAX]; /* the last one is from the first to the last point */
+	struct ow_flow_leg leg[OW_FLOW_LEGS_MAX]; /* the last leg is from the first to the last point */
 	unsigned legs;
 	struct ow_flow_answer *flow;
-	size_t flows; /* all of them */
+	size_t flows; /* number of all flows */
 	struct ow_flow_estimate *estimates;
-	size_t estimated;       /* flows of which the mean could be estimated over the last leg */
+	size_t estimated;       /* number of flows with an estimated mean over the last leg */
 	uint64_t never_arrived; /* flows that only the first point counted */
-	uint64_t backwards;     /* flows whose mean is negative for sure */
-	double counted_packets; /* of all flows, as counted; to be held against the last point's packets */
+	uint64_t backwards;     /* flows whose mean is certainly negative */
+	double counted_packets; /* packets of all flows by the counts; compared with the last point's packets */
 	int64_t offset_ns;      /* was added to the last point's times */
 };
 
-/* The estimate over the whole way. */
+/* The estimate for the whole path. */
 static inline const struct ow_flow_estimate *ow_flow_answer_whole(const struct ow_flow_answers *answers,
                                                                   const struct ow_flow_answer *flow)
 {
@@ -58,28 +58,28 @@ static inline const struct ow_flow_estimate *ow_flow_answer_whole(const struct o
 }
 
 void ow_flow_answers_done(struct ow_flow_answers *answers);
-/* The slowest first; those without a mean last, the largest of them first. */
+/* The slowest first; flows without a mean last, the largest of them first. */
 void ow_flow_answers_sort(struct ow_flow_answers *answers);
 
-/* What to be careful about: sentence i of 0, 1, ... false: there are no more. */
+/* Warnings: sentence i of 0, 1, ...; false if there are no more. */
 #define OW_FLOW_WARNING 500
 bool ow_flow_answers_warning(const struct ow_flow_answers *answers, unsigned i, char line[OW_FLOW_WARNING]);
 
-/* Rows that are wanted, in their order. */
+/* The rows to show, in their order. */
 struct ow_flow_rows {
 	const struct ow_flow_answer **row;
 	size_t rows;
-	uint64_t least;  /* packets that a flow has at least; 0 = whatever */
-	size_t eligible; /* flows of which these rows are the slowest */
-	bool one;        /* somebody asked for this flow */
+	uint64_t least;  /* smallest number of packets of a flow; 0 = no limit */
+	size_t eligible; /* number of flows from which these rows were selected */
+	bool one;        /* the user asked for this one flow */
 };
 
 void ow_report_flow_answers_text(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_rows *rows,
                                  int width, bool colour);
 void ow_report_flow_answers_json(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_rows *rows);
-/* A row for each flow and leg. */
+/* Writes a row for each flow and leg. */
 void ow_report_flow_answers_csv(FILE *out, const struct ow_flow_answers *answers, const struct ow_flow_rows *rows);
-/* Means of the first rows with their intervals, by gnuplot. -ENODATA when there is none to draw. */
+/* Plots the means of the first rows with their intervals, with gnuplot. -ENODATA if there is nothing to plot. */
 int ow_report_flow_answers_plot(const struct ow_flow_answers *answers, const struct ow_flow_rows *rows,
                                 const char *path, struct ow_error *err);
 

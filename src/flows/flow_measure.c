@@ -12,16 +12,17 @@
 
 #define PROGRESS_EVERY 256 /* batches */
 
-/* One capture, interval by interval: packets by flow_counts, and beside them the sums. */
+/* One capture, interval by interval: packets in flow_counts, and the sums of times. */
 struct sums {
 	const struct ow_flow_measure_options *options;
 	struct ow_flow_counts *counts;
 	double *sum;
 	size_t room;
-	int64_t start_ns; /* of the interval; of the first capture without intervals, also for the second */
+	/* start of the interval; without intervals, that of the first capture, also for the second one */
+	int64_t start_ns;
 	bool started;
 	double interval_sum;
-	/* Of all intervals. */
+	/* Totals of all intervals. */
 	struct ow_flow_measure measure;
 	double time_sum;
 	int64_t first_ns, last_ns;
@@ -122,7 +123,7 @@ static int read_capture(const char *path, struct sums *sums, struct ow_error *er
 	ow_flow_stamper_free(stamper);
 	ow_reader_close(reader);
 	if (r == 0 && !sums->measure.packets)
-		r = ow_error_set(err, ENODATA, "%.200s: no packet to measure", path);
+		r = ow_error_set(err, ENODATA, "%.200s: contains no packet to measure", path);
 	return r;
 }
 
@@ -132,7 +133,9 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Equation 12 for the flows that both have whole, with the first capture's start as the origin of both. */
+/*
+ * Equation 12 for the flows that both captures have completely, with the first capture's start as the origin of both.
+ */
 static int compare(const struct sums *a, const struct sums *b, struct ow_flow_measure *measure)
 {
 	size_t flows = ow_flow_counts_flows(a->counts), compared = 0;
@@ -173,7 +176,7 @@ static void close_sums(struct sums *sums)
 	free(sums->sum);
 }
 
-/* The whole of the first capture once more, as one interval, beside the second. */
+/* Reads the whole first capture again, as one interval, and the second one. */
 static int measure_ratio(const char *path, const char *path_b, const struct ow_flow_measure_options *options,
                          struct ow_flow_measure *measure, struct ow_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From recordings to answers: sums of the epochs of each point, loads from flow counts, differences and estimates of
- * each leg, put together by flow.
+ * From recordings to answers: sums the epochs of each point, computes loads from flow counts, and estimates the
+ * differences of each leg, combined by flow.
  */
 #include "flows/flow_query.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Counts from elsewhere may be off by this share of the packets: their points are elsewhere, too. */
+/* Counts from other programs may differ by this share of the packets, because they are taken at another place. */
 #define COUNTS_OFF_MAX 0.05
 
 struct file {
@@ -64,7 +64,7 @@ uint64_t ow_flows_files_packets(const struct ow_flows_files *files, unsigned poi
 
 /* -- reading ------------------------------------------------------------------------------------------------------ */
 
-/* What the epochs that were used cost in the file. */
+/* The size of the used epochs in the file, per packet. */
 static void fill_cost(const struct ow_flows_question *q, const struct file *file, struct ow_flow_point *point)
 {
 	double counters = 0, counts = 0, packets = 0;
@@ -140,8 +140,9 @@ static int read_counts(const struct ow_flows_question *q, struct ow_flows_files 
 }
 
 /*
- * Do the counts account for every packet that was recorded? What they leave out is noise that all banks together would
- * blow up where they solve for flows exactly: one bank at a time takes it as it is. Far off, they are of other packets.
+ * Checks that the counts cover every recorded packet. Missing packets are noise, which the solver of all banks together
+ * would amplify where it solves for flows exactly; one bank at a time does not amplify it. If the counts differ by too
+ * much, they are of other packets.
  */
 static int check_counts(const struct ow_flows_question *q, const struct ow_flows_files *files,
                         const struct ow_flow_answers *a, enum ow_flow_estimator *estimator, struct ow_error *err)
@@ -178,10 +179,10 @@ static int check_time(const struct ow_flow_answers *a, struct ow_error *err)
 
 /* -- one leg ------------------------------------------------------------------------------------------------------ */
 
-/* The flows of a leg and what is estimated of them, in the order of `counts`. */
+/* The flows of a leg and their estimates, in the order of `counts`. */
 struct leg {
 	const struct ow_flow_counts *counts; /* p_f */
-	const struct ow_flow_counts *sender; /* what the first point counted; NULL = not known */
+	const struct ow_flow_counts *sender; /* the counts of the first point; NULL = not known */
 	struct ow_flow_load *load;
 	struct ow_flow_estimate *estimate;
 	size_t flows;
@@ -194,7 +195,7 @@ static void leg_done(struct leg *leg)
 	*leg = (struct leg){0};
 }
 
-/* p_f is that of the packets received; where a flow's counters are clean, as many were sent. */
+/* p_f is the number of received packets; if a flow's counters are clean, as many were sent. */
 static int choose_counts(const struct ow_flows_files *files, unsigned from, unsigned to, struct leg *leg,
                          const struct ow_flow_answers *a, struct ow_error *err)
 {
@@ -209,7 +210,7 @@ static int choose_counts(const struct ow_flows_files *files, unsigned from, unsi
 	if (!leg->counts)
 		return ow_error_set(
 			err, EINVAL,
-			"neither %.120s nor %.120s has flow counts: --counts FILE has to give the packets of "
+			"neither %.120s nor %.120s has flow counts: use --counts FILE to give the packets of "
 			"each flow",
 			a->point[from].path, a->point[to].path);
 	return 0;
@@ -253,12 +254,12 @@ static int fill_loads(struct leg *leg, const struct ow_colate_params *params, bo
 		fill_load(leg, params, external, i, &leg->load[i]);
 		sum += leg->load[i].packets;
 	}
-	/* Each packet that was counted is in one flow. (Sums of integers below 2^53 are exact.) */
+	/* Each counted packet is in one flow. (Sums of integers below 2^53 are exact.) */
 	assert(sum > 0x1p53 || sum == (double)ow_flow_counts_packets(leg->counts));
 	return 0;
 }
 
-/* Counters that hold packets, and those of them that hold the same at both points. */
+/* Counts the counters with packets, and those with the same packets at both points. */
 static void count_clean(const struct ow_colate *a, const struct ow_colate *b, const struct ow_flows *flows,
                         struct ow_flow_leg *ret_leg)
 {
@@ -311,7 +312,7 @@ static void shift(struct ow_value *value, double offset_ns)
 	value->high += offset_ns;
 }
 
-/* The estimate of a flow over a leg, by its hash: a flow may have been seen by some points only. */
+/* The estimate of a flow over a leg, found by its hash: some points may not have seen the flow. */
 static struct ow_flow_estimate estimate_of(const struct leg *leg, uint64_t flow)
 {
 	ptrdiff_t i = ow_flow_counts_find(leg->counts, flow);
@@ -321,7 +322,7 @@ static struct ow_flow_estimate estimate_of(const struct leg *leg, uint64_t flow)
 	return (struct ow_flow_estimate){.mean_ns = none, .stddev_ns = none};
 }
 
-/* Puts the legs together: the flows are those that the last leg counts. */
+/* Combines the legs: the flows are those that the last leg counts. */
 static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, const struct leg *leg)
 {
 	const struct leg *whole = &leg[a->legs - 1];
@@ -352,7 +353,7 @@ static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, 
 		};
 		const struct ow_value *mean = &estimate[a->legs - 1].mean_ns;
 		a->estimated += mean->status != OW_VALUE_NONE;
-		/* COLATE as published says as much of flows that are merely noisy. */
+		/* Not with COLATE as published, which also gives negative means for flows that are only noisy. */
 		a->backwards += mean->status != OW_VALUE_NONE && mean->high < 0 &&
 		                estimate[a->legs - 1].estimator != OW_FLOWS_COLATE;
 		a->counted_packets += (double)count.packets;
@@ -360,7 +361,7 @@ static int gather(const struct ow_flows_question *q, struct ow_flow_answers *a, 
 	return 0;
 }
 
-/* Flows of the first point that the last one never saw, and whether they have any in common. */
+/* Counts the flows of the first point that the last one never saw, and checks that there are flows in common. */
 static int check_common(struct ow_flow_answers *a, const struct leg *whole, struct ow_error *err)
 {
 	size_t flows = whole->sender ? ow_flow_counts_flows(whole->sender) : 0;
@@ -394,7 +395,7 @@ static int check_order(const struct ow_flow_answers *a, struct ow_error *err)
 	return ow_error_set(
 		err, EINVAL,
 		"packets were at %.120s %s before %.120s on average: --from and --to are swapped, or the clocks "
-		"are apart (--offset)",
+		"differ (--offset)",
 		a->point[a->points - 1].path, text, a->point[0].path);
 }
 

@@ -4,29 +4,29 @@
 
 #include "flows/flow_answers.h"
 
-/* What is asked of recordings: which, of what time, with whose counts, by which estimator. */
+/* A query of recordings: which recordings, which time, whose counts, which estimator. */
 struct ow_flows_question {
 	const char *path[OW_FLOW_POINTS_MAX]; /* in the order in which packets pass */
 	unsigned points;
 	int64_t since_ns, until_ns; /* INT64_MIN and INT64_MAX: all */
-	const char *counts;         /* CSV; NULL = those of the recordings */
+	const char *counts;         /* CSV; NULL = the counts of the recordings */
 	struct ow_flows_options estimate;
 	int64_t offset_ns; /* added to the last point's times */
 };
 
 /*
  * Reads the recordings and estimates every flow over every leg. The answers are sorted. The texts of the question must
- * live as long as the answers. -ENOMSG when the points have nothing in common, -EINVAL when they cannot be compared.
+ * live as long as the answers. -ENOMSG if the points have nothing in common, -EINVAL if they cannot be compared.
  */
 struct ow_flows_files;
 int ow_flows_ask(const struct ow_flows_question *question, struct ow_flow_answers *ret_answers,
                  struct ow_flows_files **ret_files, struct ow_error *err);
-/* What the answers point into. */
+/* Frees the data that the answers point to. */
 void ow_flows_files_free(struct ow_flows_files *files);
 
-/* What the recordings take a flow to be. */
+/* The fields that define a flow in the recordings. */
 const struct ow_flow_select *ow_flows_files_select(const struct ow_flows_files *files);
-/* Packets of a flow that a point counted, 0 if none or not known. */
+/* The packets of a flow that a point counted; 0 if there are none or the number is not known. */
 uint64_t ow_flows_files_packets(const struct ow_flows_files *files, unsigned point, const struct ow_flow_key *key);
 
 #endif

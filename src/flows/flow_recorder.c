@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where epochs end: flow_recorder.h. */
+/* Decides where epochs end: flow_recorder.h. */
 #include "flows/flow_recorder.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 struct ow_flow_recorder {
 	struct ow_flow_recorder_options options;
 	struct ow_epoch epoch;
-	int64_t begin_ns, end_ns; /* the interval at hand, once there is a packet */
+	int64_t begin_ns, end_ns; /* the current interval, once there is a packet */
 };
 
 static int make_epoch(struct ow_flow_recorder *recorder, struct ow_error *err)
@@ -74,7 +74,10 @@ static void begin_interval(struct ow_flow_recorder *recorder, int64_t time_ns)
 	recorder->end_ns = recorder->begin_ns + length;
 }
 
-/* Of the interval at hand, or late for it; one that is very early or late shows that the clock was set. */
+/*
+ * Whether the packet is of the current interval, or late for it. A packet that is very early or late shows that the
+ * clock was set.
+ */
 static bool belongs(const struct ow_flow_recorder *recorder, int64_t time_ns)
 {
 	return time_ns < recorder->end_ns && time_ns >= recorder->begin_ns - recorder->options.info.interval_ns;

@@ -5,16 +5,18 @@
 #include "flows/epoch.h"
 
 /*
- * Stamps of packets into epochs. An epoch ends at a multiple of the interval (of Unix time, so that those of all points
- * end together), when the sum of its times has reached the threshold, or when it is told to. Epochs without packets are
- * not handed out.
+ * Collects sightings of packets into epochs. An epoch ends at a multiple of the interval (of Unix time, so that the
+ * epochs of all points end together), when the sum of its times has reached the threshold, or when the caller asks for
+ * it. Epochs without packets are not passed on.
  */
 struct ow_flow_recorder_options {
 	struct ow_epoch_info info; /* interval_ns: 0 = none */
 	uint64_t threshold;        /* T, in units of time; 0 = none */
-	size_t flows_max;          /* of the flow counts of an epoch; 0 = OW_FLOW_COUNTS_MAX */
-	/* The epoch is the recorder's, unless the callee keeps it: then it leaves NULL for colate and counts. A
-	 * negative errno, with err, is handed on. */
+	size_t flows_max;          /* limit of the flow counts of an epoch; 0 = OW_FLOW_COUNTS_MAX */
+	/*
+	 * The recorder owns the epoch, unless the callee takes it and sets colate and counts to NULL. A negative errno,
+	 * with err, is passed on to the caller.
+	 */
 	int (*on_epoch)(void *arg, struct ow_epoch *epoch, struct ow_error *err);
 	void *arg;
 };
@@ -25,12 +27,12 @@ int ow_flow_recorder_create(const struct ow_flow_recorder_options *options, stru
                             struct ow_error *err);
 void ow_flow_recorder_free(struct ow_flow_recorder *recorder);
 
-/* keys: as ow_flow_counts_add. A packet that comes late, by less than an interval, goes with the epoch at hand. */
+/* keys: as for ow_flow_counts_add. A packet that is late by less than an interval is recorded in the current epoch. */
 int ow_flow_recorder_add(struct ow_flow_recorder *recorder, const struct ow_flow_stamp *stamps,
                          const struct ow_flow_key *const *keys, size_t count, struct ow_error *err);
-/* All packets before this time have been added: an interval that has passed is handed out. */
+/* All packets before this time have been added: passes on an interval that has ended. */
 int ow_flow_recorder_pass(struct ow_flow_recorder *recorder, int64_t passed_ns, struct ow_error *err);
-/* Hands out what there is. */
+/* Passes on the current epoch. */
 int ow_flow_recorder_cut(struct ow_flow_recorder *recorder, struct ow_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames to stamps of flows: flow_stamper.h. */
+/* Converts frames to sightings of flows: flow_stamper.h. */
 #include "flows/flow_stamper.h"
 
 #include "base/bytes.h"
@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOM       (2 * OW_FLOW_STAMPS + OW_SEGMENTS_MAX) /* some, a batch, and a superframe */
+#define ROOM       (2 * OW_FLOW_STAMPS + OW_SEGMENTS_MAX) /* some frames, a batch, and a superframe */
 #define CHUNK_BITS 12
 #define CHUNKS     (OW_FLOWS_MAX >> CHUNK_BITS)
-/* The flow table is emptied before it would merge flows: here it only remembers hashes. */
+/* The flow table is emptied before it would merge flows, because here it only caches hashes. */
 #define FLOWS_FULL (OW_FLOWS_MAX - OW_FLOWS_COARSE - OW_FLOW_STAMPS)
 #define FILTERS    (1 + OW_FLOW_CLASSES_MAX)
 
-/* What is known of a flow of the table. */
+/* A flow of the table. */
 struct known {
 	uint64_t flow;
-	struct ow_flow_key key; /* as kept */
+	struct ow_flow_key key; /* the key, reduced to the recorded fields */
 };
 
 struct ow_flow_stamper {
@@ -30,21 +30,21 @@ struct ow_flow_stamper {
 	uint32_t segment_bytes;
 	enum ow_heading heading;
 	bool has_plain;
-	char *filter_text[FILTERS]; /* packets to take, then classes; NULL = all */
+	char *filter_text[FILTERS]; /* filter of packets, then those of classes; NULL = all */
 	struct ow_packet_filter filter[FILTERS];
 	bool compiled;
-	uint16_t linktype; /* that they are compiled for */
+	uint16_t linktype; /* link type for which they are compiled */
 	struct ow_flow_table *table;
-	uint32_t known_flows; /* flows of the table that are known */
+	uint32_t known_flows; /* number of flows of the table that are known here */
 	struct known *chunk[CHUNKS];
 	struct known class[OW_FLOW_CLASSES_MAX];
 	struct ow_flow_stamper_counts counts;
 	struct ow_plain plain[OW_FLOW_STAMPS];
 	struct ow_segments segments;
-	const struct ow_frame *frame;      /* that are loaded, and not taken yet */
-	const struct ow_iface_frame *live; /* the same ones, if they are live */
+	const struct ow_frame *frame;      /* loaded frames that were not taken yet */
+	const struct ow_iface_frame *live; /* the same frames, if they are live */
 	size_t left;
-	struct ow_frame passed[OW_FLOW_STAMPS]; /* the filter */
+	struct ow_frame passed[OW_FLOW_STAMPS]; /* frames that passed the filter */
 	struct ow_iface_frame passed_live[OW_FLOW_STAMPS];
 	size_t stamps;
 	struct ow_flow_stamp stamp[ROOM];
@@ -114,7 +114,7 @@ void ow_flow_stamper_free(struct ow_flow_stamper *stamper)
 	free(stamper);
 }
 
-/* Link types may change in a file, seldom as they do. */
+/* Compiles the filters again if the link type changes, which is rare in a file. */
 static int fit_filters(struct ow_flow_stamper *stamper, uint16_t linktype, struct ow_error *err)
 {
 	if (stamper->compiled && stamper->linktype == linktype)
@@ -143,7 +143,7 @@ static bool takes(const struct ow_packet_filter *filter, const struct ow_frame *
 	return !filter->program.bf_insns || ow_packet_filter_takes(filter, frame);
 }
 
-/* The flow that the table gave this number; new ones are looked at in the order in which they got theirs. */
+/* Adds the new flows of the table, in the order of their numbers. */
 static int know_flows(struct ow_flow_stamper *stamper)
 {
 	uint32_t count = ow_flow_table_count(stamper->table);
@@ -170,7 +170,7 @@ static inline void stamp(struct ow_flow_stamper *stamper, const struct known *kn
 	stamper->key[stamper->stamps++] = &known->key;
 }
 
-/* The short way, up to the first frame that cannot take it; returns how many could, or -ENOMEM. */
+/* The fast path, up to the first frame that needs the slow one. Returns the number of frames, or -ENOMEM. */
 static int take_plains(struct ow_flow_stamper *stamper, const struct ow_frame *frame, size_t count)
 {
 	uint32_t number[OW_FLOW_STAMPS], limit = stamper->segment_bytes ? stamper->segment_bytes + 40 : UINT32_MAX;
@@ -203,7 +203,7 @@ static const struct known *class_of(struct ow_flow_stamper *stamper, const struc
 	return NULL;
 }
 
-/* *ret_known: NULL if the frame is of no class. */
+/* *ret_known: NULL if the frame belongs to no class. */
 static int flow_of(struct ow_flow_stamper *stamper, const struct ow_frame *frame, const struct ow_flow_key *key,
                    const struct known **ret_known)
 {
@@ -236,7 +236,7 @@ static int take_whole_frame(struct ow_flow_stamper *stamper, const struct ow_fra
 	return 0;
 }
 
-/* Frames of files do not say how they were cut; a TCP packet with too much payload is taken for a superframe. */
+/* Frames of files do not contain their segment size: a TCP packet with too much payload is treated as a superframe. */
 static void guess_cut(const struct ow_flow_stamper *stamper, const struct ow_packet *packet,
                       struct ow_iface_frame *frame)
 {
@@ -274,7 +274,7 @@ static int take_packet(struct ow_flow_stamper *stamper, struct ow_iface_frame *f
 	return 0;
 }
 
-/* The long way, which any frame can take. */
+/* The slow path, which works for any frame. */
 static int take_frame(struct ow_flow_stamper *stamper, struct ow_iface_frame *frame)
 {
 	struct ow_packet packet;
@@ -346,7 +346,7 @@ int ow_flow_stamper_load_live(struct ow_flow_stamper *stamper, const struct ow_i
 	return 0;
 }
 
-/* As many as can take the short way, or one the long way. */
+/* As many frames as the fast path can take, or one with the slow path. */
 static int take_some(struct ow_flow_stamper *stamper, struct ow_error *err)
 {
 	int taken = take_plains(stamper, stamper->frame, stamper->left), r = taken < 0 ? taken : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread's part in a recording of flows: flow_tap.h. */
+/* The part of a thread in a recording of flows: flow_thread.h. */
 #include "flows/flow_thread.h"
 
 #include <errno.h>

@@ -6,17 +6,19 @@
 #include "flows/flow_stamper.h"
 
 /*
- * Recording of flows beside the lanes of a live point: one thread's frames of one source become epochs, which it hands
- * out. Where several threads or sources take part in one recording, each makes epochs of its own: they add up.
+ * Records flows in addition to the lanes of a live point: the frames of one source in one thread become epochs, which
+ * are passed on. If several threads or sources belong to one recording, each makes its own epochs; they add up.
  */
 struct ow_flow_thread_options {
 	uint32_t sources; /* bit i: takes frames of source i */
 	struct ow_flow_stamper_options stamper;
 	size_t flows_max;
-	/* Takes the epoch (colate and counts are then NULL) or leaves it; quick, for the source waits. From the
-	 * recording thread. */
+	/*
+	 * Takes the epoch (and sets colate and counts to NULL) or leaves it. It must be fast, because the source waits.
+	 * Called in the recording thread.
+	 */
 	void (*on_epoch)(void *arg, struct ow_epoch *epoch);
-	/* Packets that were not recorded, for want of memory. */
+	/* Packets that were not recorded because there was not enough memory. */
 	void (*on_lost)(void *arg, uint64_t packets);
 	void *arg;
 };
@@ -28,7 +30,7 @@ int ow_flow_thread_create(const char *name, uint16_t linktype, const struct ow_f
                           struct ow_flow_thread **ret_tap, struct ow_error *err);
 void ow_flow_thread_free(struct ow_flow_thread *tap);
 void ow_flow_thread_frames(struct ow_flow_thread *tap, const struct ow_iface_frame *frames, size_t count);
-/* All frames before this time have been seen. INT64_MAX: all that there are. */
+/* All frames before this time have been seen. INT64_MAX: all frames. */
 void ow_flow_thread_pass(struct ow_flow_thread *tap, int64_t passed_ns);
 
 #endif

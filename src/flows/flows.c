@@ -8,13 +8,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A flow is said to be too small when its counters took away less than this share of the prior's variance, and the
- * interval that is left is wider than the value itself. */
+/*
+ * A flow is too small if its counters reduced the prior variance by less than this share, and the remaining interval is
+ * wider than the value itself.
+ */
 #define LEARNT_MIN   0.1
 #define ERROR_MAX    0.5
 #define SHAPE_ROUNDS 2
-/* Half of an interval, in deviations, where the shape of deviations was fitted. 1.96 would do if all flows were alike;
- * those that differ by factors or by size need up to 2.5 (tests/estimate/test_flows_coverage.c). */
+/*
+ * Half of an interval, in standard deviations, if the distribution of deviations was fitted. 1.96 would be enough if
+ * all flows were alike; flows that differ by factors or by size need up to 2.5 (tests/estimate/test_flows_coverage.c).
+ */
 #define DEVIATIONS_FITTED 2.5
 
 const char *ow_flow_estimator_name(enum ow_flow_estimator estimator)
@@ -32,7 +36,7 @@ const char *ow_flow_estimator_name(enum ow_flow_estimator estimator)
 	return "auto";
 }
 
-/* Has any clean counter packets of this flow? */
+/* Whether a clean counter contains packets of this flow. */
 static bool is_told(const struct ow_flow_system *system, size_t f)
 {
 	for (uint32_t j = 0; j < system->slots; j++)
@@ -42,9 +46,9 @@ static bool is_told(const struct ow_flow_system *system, size_t f)
 }
 
 /*
- * Half of the interval. The variances of the prior are estimates, too: few counters know them badly (Student's t), and
- * too low (the fit divides by the counters, not by the degrees of freedom). Where the shape of the deviations is not
- * known, the interval has to hold for all shapes.
+ * Half of the interval. The variances of the prior are estimates as well: with few counters they are uncertain
+ * (Student's t) and too low (the fit divides by the counters, not by the degrees of freedom). If the distribution of
+ * deviations is not known, the interval has to hold for all distributions.
  */
 static double half_of(const struct ow_flow_prior *prior, double var, bool shape_known)
 {
@@ -69,7 +73,7 @@ static struct ow_value mean_value(const struct ow_flow_system *system, const str
 	return (struct ow_value){OW_VALUE_ESTIMATED, mean.mean, mean.mean - half, mean.mean + half, OW_NO_REASON};
 }
 
-/* The shape of deviations, and with it the means; after two rounds neither changes by much. */
+/* Fits the distribution of deviations, and with it the means; after two rounds neither changes much. */
 static int sharpen(const struct ow_flow_system *system, const struct ow_flow_prior *prior, struct ow_flow_mean *mean,
                    bool *shape_known)
 {

@@ -6,28 +6,29 @@
 #include "synopsis/colate.h"
 
 /*
- * Per-flow delay from the counters of two points (COLATE section 4; formulas 3.8). Everything rests on the differences
- * of counters, B - A; flows and their packet counts come from elsewhere (our flow counts, NetFlow, CSV).
+ * Per-flow delay from the counters of two points (COLATE section 4; formulas 3.8). All estimates use the differences of
+ * counters, B - A; flows and their packet counts come from another source (our flow counts, NetFlow, CSV).
  */
 
 /* The same layer at both points. */
 struct ow_flows_layer {
 	struct ow_colate_layer layer;
 	double *delay_ns; /* layer.counters: sum of delays (signed layers: of sign * delay) in this counter */
-	bool *clean; /* both points put the same packets there, as far as the check tells; else delay_ns is garbage */
-	uint32_t *counts;    /* of B, modulo 2^count_bits; NULL without */
+	/* as far as the check can detect, both points put the same packets there; otherwise delay_ns is not usable */
+	bool *clean;
+	uint32_t *counts;    /* of B, modulo 2^count_bits; NULL if there are none */
 	uint64_t packets[2]; /* at A, at B */
 };
 
 /* A flow that the points saw. */
 struct ow_flow_load {
 	uint64_t flow;                         /* hash, as recorded */
-	double packets;                        /* p_f, of those received */
+	double packets;                        /* p_f, number of received packets */
 	double in_layer[OW_COLATE_LAYERS_MAX]; /* of these, packets in the layer's share; < 0 = not known (then the
 	                                          share of packets is taken, with its binomial error) */
-	int64_t first_ns, last_ns; /* of its packets, at either point; first > last = not known. Flows that shared a
-	                              queue at the same time are expected to have waited alike. */
-	bool whole; /* both points counted the same number: no packet of it was lost or came from elsewhere */
+	int64_t first_ns, last_ns; /* of its packets, at either point; first > last = not known. Flows that were in a
+	                              queue at the same time are assumed to have similar delays. */
+	bool whole; /* both points counted the same number: no packet of it was lost or came from another path */
 };
 
 struct ow_flows {
@@ -37,15 +38,17 @@ struct ow_flows {
 	size_t flows;
 };
 
-/* The difference of two recordings of the same packets; flow and flows are left to the caller (NULL, 0).
- * -EINVAL unless comparable. */
+/*
+ * The difference of two recordings of the same packets; the caller sets flow and flows (initially NULL, 0). -EINVAL if
+ * they cannot be compared.
+ */
 int ow_flows_difference(const struct ow_colate *a, const struct ow_colate *b, struct ow_flows *ret_flows,
                         struct ow_error *err);
 /* Frees the layers' arrays, not `flow`. */
 void ow_flows_done(struct ow_flows *flows);
 
 enum ow_flow_estimator {
-	OW_FLOWS_AUTO,   /* the best that the recording allows */
+	OW_FLOWS_AUTO,   /* the best estimator for the recording */
 	OW_FLOWS_COLATE, /* theorems 2 to 4 */
 	OW_FLOWS_BLUP,   /* one bank at a time */
 	OW_FLOWS_BANKS,  /* all banks together, conjugate gradients */
@@ -55,7 +58,7 @@ const char *ow_flow_estimator_name(enum ow_flow_estimator estimator);
 
 struct ow_flow_estimate {
 	double packets;
-	struct ow_value mean_ns, stddev_ns; /* NONE with a reason where noise swamps it */
+	struct ow_value mean_ns, stddev_ns; /* NONE with a reason if the noise is too large */
 	enum ow_flow_estimator estimator;
 };
 
@@ -66,14 +69,16 @@ struct ow_flows_options {
 };
 
 /*
- * Everything that is assumed of flows (their mean over time, how far they deviate) is fitted to the counters. Means are
- * EXACT where the counters determine them; NONE where no counter of the flow is clean, where too few are clean to tell
- * how flows differ, and where they say nothing and the interval would be wider than the value. Intervals hold in at
- * least 95 % of cases (tests/estimate/test_flows_coverage.c). Standard deviations need, beside the banks, a layer of
- * form OW_COLATE_HASHED, best with count_bits: 8 do for counters whose packets are foreseen to within 128.
+ * All assumptions about flows (their mean over time, their deviations) are fitted to the counters. A mean is EXACT if
+ * the counters determine it. It is NONE if no counter of the flow is clean, if too few are clean to find out how flows
+ * differ, or if they give no information and the interval would be wider than the value. Intervals hold in at least 95
+ * % of cases (tests/estimate/test_flows_coverage.c). Standard deviations need, in addition to the banks, a layer of
+ * form OW_COLATE_HASHED, best with count_bits: 8 are enough for counters whose packets are known to within 128.
  */
-/* An estimate for each flow of flows->flow, in its order. -ENOMEM; -EINVAL when the estimator and the recording's form
- * do not go together. */
+/*
+ * Computes an estimate for each flow of flows->flow, in its order. -ENOMEM; -EINVAL if the estimator does not support
+ * the form of the recording.
+ */
 int ow_flows_estimate(const struct ow_flows *flows, const struct ow_flows_options *options,
                       struct ow_flow_estimate *ret_estimates, struct ow_error *err);
 

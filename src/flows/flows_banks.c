@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All banks together (formulas 3.8): x = B' (B B' + N)^-1 r, see flows_solver.h. Messages between flows and counters
- * give variances and mostly the solution; conjugate gradients correct what is left, which is all of it where the
- * messages do not settle. A step costs one pass over the entries.
+ * give variances and mostly the solution; conjugate gradients correct the rest, which is everything if the messages do
+ * not converge. A step costs one pass over the entries.
  */
 #include "flows/flows_solver.h"
 
@@ -10,13 +10,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The residual's norm falls below this share of r's, or the steps end. */
+/* The iteration ends when the residual's norm is below this share of r's, or after the last step. */
 #define TOLERANCE       1e-3
 #define TOLERANCE_ROUGH 3e-2
 #define STEPS_MAX       600
-/* Operations of an exact solution that are worth it, a tenth of a second: in small systems short cycles are common. */
+/*
+ * The largest number of operations of an exact solution, about a tenth of a second: in small systems short cycles are
+ * common.
+ */
 #define DENSE_MAX 2e8
-/* Of a row's variance 1, less than this that no flow explains is rounding, not noise. */
+/* A row has variance 1. An unexplained part below this is rounding, not noise. */
 #define ROUNDING 1e-12
 
 /* q = (B B' + N) p */
@@ -66,8 +69,8 @@ static double dot(const double *a, const double *b, size_t count)
 }
 
 /*
- * (B B' + N) z = r - B x - N y, x += B' z. Rows have a diagonal of 1 already: that is the preconditioning. Where x is
- * determined almost exactly, y is a difference of large numbers: x is therefore corrected, not computed from y.
+ * (B B' + N) z = r - B x - N y, x += B' z. The diagonal of the rows is 1 already, which is the preconditioning. If x is
+ * determined almost exactly, y is a difference of large numbers; therefore x is corrected, not computed from y.
  */
 static int conjugate_gradients(struct ow_flow_solver *s)
 {
@@ -99,7 +102,7 @@ static int conjugate_gradients(struct ow_flow_solver *s)
 	return 0;
 }
 
-/* By powers of two of p, the largest first: what dominates a counter is told to the others early. */
+/* Sorts by powers of two of p, the largest first, so that flows that dominate a counter are processed early. */
 static void sort_flows(struct ow_flow_solver *s)
 {
 	enum { KINDS = 64 };
@@ -147,7 +150,7 @@ static void scale_rows(struct ow_flow_solver *s, const struct ow_flow_prior *pri
 
 static int allocate(struct ow_flow_solver *s)
 {
-	/* One more of each: an empty system is a system. */
+	/* One more of each, so that an empty system is possible. */
 	size_t rows = s->system->rows + 1, flows = s->system->flows + 1;
 	s->entries = s->system->flows * s->system->slots;
 	s->b = calloc(s->entries + 1, sizeof *s->b);

@@ -20,7 +20,7 @@ int ow_flows_blup(const struct ow_flow_system *system, const struct ow_flow_prio
 		const struct ow_flow_entry *e = ow_flow_entries(system, f);
 		double v = prior->var[f], best = 0;
 		ret[f] = (struct ow_flow_mean){prior->mean[f], v};
-		/* Of several banks the counter in which the flow is most by itself. */
+		/* Of several banks, uses the counter of which the flow has the largest share. */
 		for (uint32_t j = 0; j < system->slots; j++) {
 			double n = e[j].load, s = variance[e[j].row];
 			if (!(n > 0) || !(s > 0) || n * n * v / s <= best)

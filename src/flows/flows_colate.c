@@ -3,8 +3,8 @@
  * COLATE as published: theorems 2 to 4 on the differences of counters (theorem 2 is linear, and the constant of theorem
  * 3 cancels). With loss, section 1.4: the vector with the highest probability whose packet counters are equal.
  *
- * The paper gives no interval for one flow. Ours: the other flows' part of the flow's m counters is as that of any m
- * counters, so that all counters tell its variance; sizes of flows have long tails, so that it is not normal.
+ * The paper gives no interval for one flow. Ours: the other flows' part of the flow's m counters is like that of any m
+ * counters, so all counters together give its variance. Sizes of flows have long tails, so it is not normal.
  */
 #include "flows/colate_theorems.h"
 #include "estimate/distribution.h"
@@ -18,7 +18,7 @@ static bool is_published(const struct ow_colate_layer *layer)
 	return (layer->form == OW_COLATE_HASHED || layer->form == OW_COLATE_RANDOM) && !layer->is_signed;
 }
 
-/* The layer of section 1.4; -ENODATA if every one lost packets, -EINVAL if there is none of this form. */
+/* Chooses the layer as in section 1.4; -ENODATA if every layer lost packets, -EINVAL if there is none of this form. */
 static int choose(const struct ow_flows *flows)
 {
 	int best = -EINVAL;
@@ -66,7 +66,7 @@ static struct ow_value stddev_of(const double *d, uint32_t m, double packets, do
 	                         sqrt(variance + error), OW_NO_REASON};
 }
 
-/* The deviation of counters. */
+/* The standard deviation of the counters. */
 static double deviation_of(const struct ow_flows_layer *layer, double mean)
 {
 	double squares = 0, n = layer->layer.counters;
@@ -98,7 +98,7 @@ static void estimate_flow(const struct ow_flows *flows, uint32_t number, double 
 	for (uint32_t j = 0; j < layer->layer.spread; j++) {
 		at[j] = ow_colate_counter(&layer->layer, flows->params.seed, flow->flow, j);
 		d[j] = layer->delay_ns[at[j]];
-		/* Two of the flow's counters can be the same one: its packets are in the sum once. */
+		/* Two of the flow's counters can be the same one: its packets are in the sum only once. */
 		if (is_new(at, j)) {
 			sum += d[j];
 			m++;
@@ -115,7 +115,7 @@ int ow_flows_colate(const struct ow_flows *flows, const struct ow_flows_options 
 {
 	int layer = choose(flows);
 	if (layer == -EINVAL)
-		return ow_error_set(err, EINVAL, "colate needs a recording of its form, this one has banks");
+		return ow_error_set(err, EINVAL, "colate needs a recording of its own form, but this one has banks");
 	for (size_t f = 0; layer == -ENODATA && f < flows->flows; f++) {
 		struct ow_value none = ow_value_none(OW_REASON_FLOW_VECTORS_LOST);
 		ret[f] = (struct ow_flow_estimate){flows->flow[f].packets, none, none, OW_FLOWS_COLATE};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small systems, solved exactly: M = B B' + N = L L' with the largest pivot first. With z_f = L^-1 b_f and w = L^-1 r
- * the prediction is x_f = z_f w and its variance 1 - z_f z_f. Banks have the same sum each, so that M is mostly
- * singular: the elimination ends where only rounding is left.
+ * Solves small systems exactly: M = B B' + N = L L' with the largest pivot first. With z_f = L^-1 b_f and w = L^-1 r
+ * the prediction is x_f = z_f w and its variance 1 - z_f z_f. All banks have the same sum, so M is mostly singular: the
+ * elimination ends where only rounding is left.
  */
 #include "flows/flows_solver.h"
 
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A pivot below this, of a diagonal of 1, is rounding. */
+/* With a diagonal of 1, a smaller pivot is rounding. */
 #define PIVOT_MIN 1e-10
 
 struct dense {
@@ -32,7 +32,7 @@ static void forward(const struct dense *d, double *v)
 	}
 }
 
-/* M becomes L: row by row, entry k belongs to pivot k. */
+/* Factorises M into L: row by row, entry k belongs to pivot k. */
 static int factorise(struct dense *d, double *diagonal)
 {
 	double *L = calloc(d->rows * d->rows + 1, sizeof *L);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two recordings become differences: the sum of the delays in each counter, if both points put the same packets there.
+/*
+ * Computes the difference of two recordings: the sum of the delays in each counter, if both points put the same packets
+ * there.
  */
 #include "flows/flows.h"
 
@@ -19,7 +21,7 @@ static void mark_clean(const struct ow_colate *a, const struct ow_colate *b, uin
 {
 	const uint32_t *checks[] = {ow_colate_checks(a, number), ow_colate_checks(b, number)};
 	const uint32_t *counts[] = {ow_colate_counts(a, number), ow_colate_counts(b, number)};
-	/* With a random j the points do not even try to put the same packets there: only the totals can agree. */
+	/* With a random j the points do not put the same packets into a counter: only the totals can agree. */
 	bool random = layer->layer.form == OW_COLATE_RANDOM, equal = layer->packets[0] == layer->packets[1];
 	bool checked = !random && (checks[0] || counts[0]);
 	for (uint32_t c = 0; c < layer->layer.counters; c++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages between flows and counters. A flow tells each of its counters what its other counters know of it (mean and
- * variance); a counter tells each of its flows what is left when the others' means are taken out. On random banks this
- * settles within some twenty rounds where conjugate gradients take thousands of steps: a counter that an elephant
- * dominates in every bank leaves B B' ill-conditioned, but is a short way in the graph.
+ * Messages between flows and counters. A flow tells each of its counters what its other counters know about it (mean
+ * and variance); a counter tells each of its flows what is left after the means of its other flows are subtracted. On
+ * random banks this converges within about twenty rounds, while conjugate gradients take thousands of steps: counters
+ * that one large flow dominates in every bank make B B' ill-conditioned, but in the graph they are close to each other.
  */
 #include "flows/flows_solver.h"
 
@@ -11,13 +11,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Rounds at most, and at least: variances need some to reach the neighbours' neighbours. */
+/* Most and fewest rounds: variances need some rounds to reach the neighbours' neighbours. */
 #define ROUNDS_MAX 60
 #define ROUNDS_MIN 6
-/* Settled: the means move by less than this many of their own standard deviations (root mean square). */
+/* Converged if the means move by less than this many of their own standard deviations (root mean square). */
 #define SETTLED       1e-3
 #define SETTLED_ROUGH 3e-2
-/* A counter knows nothing better than this share of what the flow puts into it: rounding. */
+/* The precision of a counter is limited to this share of the flow's part of it, because of rounding. */
 #define PRECISION 1e-12
 
 struct message {
@@ -25,8 +25,8 @@ struct message {
 };
 
 struct row {
-	double rest; /* r_c less all means told to it */
-	double var;  /* noise and all variances told to it */
+	double rest; /* r_c minus all means told to it */
+	double var;  /* noise plus all variances told to it */
 };
 
 static void collect(const struct ow_flow_solver *s, const struct message *message, struct row *row)
@@ -40,10 +40,10 @@ static void collect(const struct ow_flow_solver *s, const struct message *messag
 	}
 }
 
-/* A flow listens to its counters and answers them at once. Returns how far its mean moved, in variances. */
+/* A flow reads the messages of its counters and answers them at once. Returns how far its mean moved, in variances. */
 static double visit(struct ow_flow_solver *s, size_t flow, struct message *message, struct row *row)
 {
-	/* What each counter knows: precision and precision times mean. */
+	/* The knowledge of each counter: precision, and precision times mean. */
 	struct ow_flow_word {
 		double precision, pull;
 	} word[OW_COLATE_LAYERS_MAX * OW_COLATE_SPREAD_MAX];
@@ -92,7 +92,7 @@ int ow_flow_messages(struct ow_flow_solver *s)
 	double settled_at = s->rough ? SETTLED_ROUGH : SETTLED;
 	double moved = INFINITY, limit = settled_at * settled_at * (double)system->flows;
 	while (round < ROUNDS_MAX && (moved > limit || round < ROUNDS_MIN)) {
-		/* Anew in each round: what is added and taken away leaves rounding errors. */
+		/* Computed again in each round, because adding and subtracting leaves rounding errors. */
 		collect(s, message, row);
 		moved = 0;
 		for (size_t i = 0; i < system->flows; i++)
@@ -100,7 +100,7 @@ int ow_flow_messages(struct ow_flow_solver *s)
 		round++;
 	}
 	collect(s, message, row);
-	/* Not yet settled, y still tells a consistent x = B' y; when all runs away, nothing does. */
+	/* Before convergence y still gives a consistent x = B' y; if the iteration diverges, it does not. */
 	bool near = moved <= (double)system->flows, settled = moved <= limit;
 	for (size_t c = 0; c < system->rows; c++)
 		s->y[c] = near && row[c].var > 0 ? row[c].rest / row[c].var : 0;

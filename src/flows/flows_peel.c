@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flows that are known exactly: one that is alone in a clean counter has that counter's sum, which is then taken out of
- * its other counters, where that may leave another flow alone. From 1.222 counters a flow on, in three banks, this
- * reaches nearly all flows. Sums are whole nanoseconds below 2^53: nothing is rounded.
+ * Flows that are known exactly: a flow that is alone in a clean counter has that counter's sum. The sum is then
+ * subtracted from its other counters, where another flow may be left alone. With at least 1.222 counters per flow in
+ * three banks, this reaches nearly all flows. Sums are whole nanoseconds below 2^53, so nothing is rounded.
  *
- * Only where all flows of a counter were counted alike at both points, and the flows' packets are all that the layer
- * has: a packet of a flow that nobody named would be in the sum, too.
+ * This is done only if all flows of a counter have the same count at both points, and the flows' packets are all
+ * packets of the layer: otherwise a packet of an unknown flow could be in the sum.
  */
 #include "flows/flows_private.h"
 
@@ -15,8 +15,8 @@
 
 struct row {
 	double sum;
-	uint32_t left; /* flows in it */
-	uint32_t last; /* xor of their numbers: the one flow when one is left */
+	uint32_t left; /* number of flows in it */
+	uint32_t last; /* xor of their indices: the index of the flow if one is left */
 	bool bad;
 };
 
@@ -25,7 +25,7 @@ static bool is_full(const struct ow_flow_entry *entry, double packets)
 	return entry->load > 0 && entry->load == packets;
 }
 
-/* Do the flows make up the layers' packets? */
+/* Whether the flows have all packets of the layers. */
 static bool all_named(const struct ow_flow_system *system)
 {
 	double packets = 0;
@@ -73,7 +73,7 @@ int ow_flows_peel(const struct ow_flow_system *system, struct ow_flow_mean *ret,
 			stack[depth++] = (uint32_t)c;
 	while (depth > 0) {
 		const struct row *alone = &row[stack[--depth]];
-		/* Another bank may have been first. */
+		/* Another bank may have solved this flow already. */
 		if (alone->left != 1)
 			continue;
 		uint32_t f = alone->last;

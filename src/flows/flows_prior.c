@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What flows are like, from the counters alone (formulas 3.8 takes mu, tau and cv as given). The residual of a counter,
+ * The distribution of flows, from the counters alone (formulas 3.8 takes mu, tau and cv as given). The residual of a counter,
  * r_c = D_c - sum n m_f, has the variance
  *     s_c = sum_f n_cf^2 V_f + noise_c.
- * At first V is a line: deviations in proportion to the flow's own prior mean m_f, and others in proportion to the mean
- * of all, each with a part that stays and one that averages out over a flow's packets,
+ * At first V is a line: one part is in proportion to the flow's own prior mean m_f, another to the mean of all flows,
+ * each with a constant part and a part that averages out over a flow's packets,
  *     V_f = (a_0 + a_1 / p_f) m_f^2 + (a_2 + a_3 / p_f) mu^2;
- * then each class of size and of m_f gets a factor on it. Both are fitted by maximum likelihood with the multiplicative
- * steps of variance components (Zhou, Hu, Zhou, Lange 2019): they stay positive and need only sums. One bank is enough
- * for that.
+ * then each class of size and of m_f gets a factor. Both are fitted by maximum likelihood with the multiplicative
+ * steps of variance components (Zhou, Hu, Zhou, Lange 2019): the values stay positive, and only sums are needed. One
+ * bank is enough for that.
  *
- * One bank's counters allow only a coarse curve of m_f over time. Once all banks have been solved, each flow has been
- * measured by itself, some of them well: ow_flow_prior_again fits a finer curve to that.
+ * The counters of one bank allow only a coarse curve of m_f over time. Once all banks have been solved, each flow has
+ * its own measurement, and some of these are accurate: ow_flow_prior_again fits a finer curve to them.
  */
 #include "flows/flows_private.h"
 
@@ -21,20 +21,25 @@
 #include <string.h>
 
 #define CLASSES OW_FLOW_CLASSES
-/* Steps: after these the error of V is below its statistical error on 1e4 counters. */
+/* Number of steps: after these the error of V is below its statistical error on 1e4 counters. */
 #define STEPS_LINE  10
 #define STEPS_CLASS 12
-/* So many counters with a flow of their own weighs the line against what a class itself says. */
+/* The weight of the line relative to the evidence of a class, in counters that contain only one flow. */
 #define LINE_WEIGHT 10.0
-/* Flows of which the counters took away less of the variance than this say nothing about the curve; with fewer others
- * than this it would not become finer. */
+/*
+ * Flows whose counters reduced the variance by less than this share give no information about the curve. With fewer
+ * other flows than this the curve would not become finer.
+ */
 #define LEARNT_MIN   0.02
 #define MEASURED_MIN 1000
-/* Nor where the counters saw no curve worth the name: queues show as many steps as the counters can tell. */
+/* A curve with fewer steps is not refined: for a queue the counters show as many steps as they can resolve. */
 #define STEPS_MIN    16
 #define OPTIMISM_MAX 2.0
 
-/* By packets, and by the prior mean against that of all: powers of two, the rest is in the classes at the ends. */
+/*
+ * Classes by packets, and by the prior mean relative to that of all flows: powers of two; the classes at the ends
+ * include the rest.
+ */
 static uint8_t class_of(double packets, double mean, double all)
 {
 	int size = packets >= 1 ? ilogb(packets) : 0;
@@ -66,7 +71,7 @@ struct gains {
 	double up, down;
 };
 
-/* What a row says to a component with weight w: w r^2 / s^2 against w / s. */
+/* The contribution of a row to a component with weight w: w r^2 / s^2 against w / s. */
 static void gain(struct gains *gains, double w, double up, double down)
 {
 	gains->up += w * up;
@@ -79,7 +84,7 @@ static double factor(struct gains g, double weight, double toward)
 	return down > 0 ? sqrt(up / down) : 1;
 }
 
-/* r^2 / s^2 in place of r, 1 / s in place of s; 0 where there is nothing. */
+/* Replaces r by r^2 / s^2 and s by 1 / s; 0 for an empty row. */
 static void turn_rows(struct ow_flow_fit *fit)
 {
 	for (size_t c = 0; c < fit->system->rows; c++) {
@@ -127,7 +132,7 @@ static void fit_within(struct ow_flow_fit *fit)
 	fit->prior->within *= factor(g, 0, 0);
 }
 
-/* Sums of what a flow's rows say, weighted by its loads squared. */
+/* The sums of the contributions of a flow's rows, weighted by its squared loads. */
 static struct gains heard(const struct ow_flow_fit *fit, size_t f)
 {
 	struct gains g = {0};
@@ -185,7 +190,7 @@ static double mean_of_packets(const struct ow_flow_system *system)
 	return packets > 0 ? delay / packets : 0;
 }
 
-/* Where the steps begin: the mean of all packets, and one variance for all. */
+/* The start of the iteration: the mean of all packets, and the same variance for all flows. */
 static void begin(struct ow_flow_fit *fit, double mean_ns)
 {
 	const struct ow_flow_system *system = fit->system;
@@ -208,8 +213,10 @@ static void begin(struct ow_flow_fit *fit, double mean_ns)
 		fit->factor[k] = 1;
 }
 
-/* Rows are dealt out to shares; with several layers a flow's rows are in different ones, and there is but one share.
- * OW_FLOW_SHARES: no counter tells of the flow. */
+/*
+ * Rows are divided into shares. With several layers a flow's rows are in different shares, so there is only one share.
+ * OW_FLOW_SHARES: the flow is in no clean counter.
+ */
 static unsigned share_of(const struct ow_flow_entry *entry, const uint32_t *slot, uint32_t slots)
 {
 	bool told = false;
@@ -220,7 +227,7 @@ static unsigned share_of(const struct ow_flow_entry *entry, const uint32_t *slot
 	return slots == 1 ? (unsigned)(ow_mix64(entry[slot[0]].row + 1) >> 60) : OW_FLOW_SHARES - 1;
 }
 
-/* Flows with a clean counter in this slot. */
+/* The number of flows with a clean counter in this slot. */
 static size_t told_by(const struct ow_flow_system *system, uint32_t slot)
 {
 	size_t flows = 0;
@@ -229,7 +236,7 @@ static size_t told_by(const struct ow_flow_system *system, uint32_t slot)
 	return flows;
 }
 
-/* Of each layer the slot of the bank that tells of the most flows; returns how many there are. */
+/* For each layer, the slot of the bank with the most flows in clean counters. Returns the number of slots. */
 static uint32_t best_slots(const struct ow_flow_system *system, uint32_t *slot)
 {
 	uint32_t slots = 0, at = 0;
@@ -251,7 +258,7 @@ static uint32_t best_slots(const struct ow_flow_system *system, uint32_t *slot)
 	return slots;
 }
 
-/* These slots of each flow, in the fit's order. */
+/* Copies these slots of each flow, in the order of the fit. */
 static int choose_slots(const struct ow_flow_system *system, const uint32_t *slot, uint32_t slots,
                         struct ow_flow_fit *fit, struct ow_flow_system *ret)
 {
@@ -285,7 +292,7 @@ static int choose_slots(const struct ow_flow_system *system, const uint32_t *slo
 	return 0;
 }
 
-/* Where every counter of a flow lost packets, nothing of its kind may have been seen: twice the deviation. */
+/* If every counter of a flow lost packets, there may be no evidence about such flows: twice the deviation. */
 static void widen(const struct ow_flow_system *system, struct ow_flow_prior *prior)
 {
 	for (size_t f = 0; f < system->flows; f++) {
@@ -296,7 +303,7 @@ static void widen(const struct ow_flow_system *system, struct ow_flow_prior *pri
 	}
 }
 
-/* Back into the order of the flows. */
+/* Copies the results back into the order of the flows. */
 static void put_back(const struct ow_flow_fit *fit, struct ow_flow_prior *ret)
 {
 	ret->mean_ns = fit->prior->mean_ns;
@@ -331,7 +338,7 @@ int ow_flow_prior_copy(const struct ow_flow_prior *prior, size_t flows, struct o
 	return 0;
 }
 
-/* A fit and all that it works on. */
+/* A fit and its memory. */
 struct work {
 	struct ow_flow_prior prior;
 	struct ow_flow_system system;
@@ -363,7 +370,7 @@ static int work_init(const struct ow_flow_system *system, const uint32_t *slot, 
 	return -ENOMEM;
 }
 
-/* The variances around the means that the fit has. */
+/* Fits the variances around the means of the fit. */
 static void settle(const struct ow_flow_system *system, struct work *work, struct ow_flow_prior *ret)
 {
 	const struct ow_flow_system *one = &work->system;
@@ -399,7 +406,10 @@ int ow_flow_prior_init(const struct ow_flow_system *system, struct ow_flow_prior
 	return r;
 }
 
-/* A row for each flow: what its counters say of it, without the prior. Returns how many they say something of. */
+/*
+ * Fills a row for each flow with what its counters say about it, without the prior. Returns the number of flows with
+ * such evidence.
+ */
 static size_t measure(const struct ow_flow_system *system, const struct ow_flow_prior *prior,
                       const struct ow_flow_mean *mean, struct ow_flow_system *ret)
 {
@@ -417,8 +427,11 @@ static size_t measure(const struct ow_flow_system *system, const struct ow_flow_
 	return measured;
 }
 
-/* Means of the flows by a curve through what was measured. Flows without a clean counter keep theirs: those that lost
- * packets are not like the measured ones, and sums over packets are nearer to them than means of flows. */
+/*
+ * Fits the means of the flows by a curve through the measured values. Flows without a clean counter keep their mean:
+ * flows that lost packets differ from the measured ones, and sums over packets describe them better than means of
+ * flows.
+ */
 static int refine(const struct ow_flow_system *measured, struct ow_flow_prior *prior)
 {
 	struct work work = {0};
@@ -434,7 +447,7 @@ static int refine(const struct ow_flow_system *measured, struct ow_flow_prior *p
 	return r;
 }
 
-/* What was measured took the variances for granted: they come from the counters again. */
+/* The measured values depend on the variances, so the variances are fitted to the counters again. */
 static int settle_again(const struct ow_flow_system *system, struct ow_flow_prior *prior)
 {
 	uint32_t slot[OW_COLATE_LAYERS_MAX], slots = best_slots(system, slot);
@@ -452,13 +465,13 @@ static int settle_again(const struct ow_flow_system *system, struct ow_flow_prio
 	return 0;
 }
 
-/* How much nearer the curve is to the flows that it was fitted to than to the others, in variance. */
+/* How much closer the curve is to the flows that it was fitted to than to the others, in variance. */
 static double optimism(const struct ow_flow_system *measured, const struct ow_flow_prior *prior)
 {
 	double sum[2] = {0}, count[2] = {0};
 	for (size_t f = 0; f < measured->flows; f++) {
 		double off = measured->sum[f] - prior->mean[f], noise = measured->noise[f], var = prior->var[f];
-		/* Others are all noise. Not squares: few flows must not decide. */
+		/* The other flows are only noise. Not squared, so that a few flows do not dominate. */
 		if (!measured->used[f] || !(noise < var))
 			continue;
 		sum[ow_flow_judges(f)] += fabs(off) / sqrt(noise + var);

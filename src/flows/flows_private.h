@@ -6,7 +6,7 @@
 #include <math.h>
 
 /*
- * What the files of estimate/flows*.c share.
+ * Declarations that the files flows/flows*.c have in common.
  *
  * The banks of a recording are a linear system. Row c is a counter, column f a flow:
  *     D_c = sum_f n_cf theta_f + noise_c
@@ -16,8 +16,9 @@
 struct ow_flow_entry {
 	uint32_t row;
 	/* The entry's noise has the variance (partial * within + unknown) m_f^2. */
-	float partial; /* layers with a share of the packets: theirs have another mean than all of the flow */
-	float unknown; /* and nobody may have counted them: variance of n_cf */
+	/* layers with a share of the packets: the mean of this share differs from that of the whole flow */
+	float partial;
+	float unknown; /* the packets of the share may not have been counted: variance of n_cf */
 	double load;   /* n_cf; 0 = no entry */
 };
 
@@ -25,7 +26,7 @@ struct ow_flow_system {
 	const struct ow_flows *data;
 	size_t flows;
 	double *packets;             /* p_f */
-	uint32_t slots;              /* entries a flow */
+	uint32_t slots;              /* entries of each flow */
 	struct ow_flow_entry *entry; /* flows * slots */
 	size_t rows;
 	double *sum;    /* D_c, ns */
@@ -35,18 +36,17 @@ struct ow_flow_system {
 
 #define OW_FLOW_PARTS 4
 
-/* The prior: what is known of a flow before its own counters are looked at. */
+/* The prior: the assumed distribution of a flow's mean before its own counters are used. */
 struct ow_flow_prior {
 	double mean_ns;  /* of all flows */
 	double *mean;    /* of each flow, ns */
 	double *var;     /* V_f, ns^2 */
 	double within;   /* variance of a packet's delay within its flow, over m_f^2 */
-	size_t steps;    /* of the curve over time that the means are of */
-	double optimism; /* V_f was made larger by this, for flows that the means were not fitted to */
-	double freedom;  /* degrees: counters that the prior was fitted to, less its parameters; <= 0 = it is worthless
-	                  */
-	double counters; /* that the prior was fitted to */
-	double line[OW_FLOW_PARTS]; /* of V_f, see flows_prior.c: where another fit begins */
+	size_t steps;    /* number of steps of the curve over time that gives the means */
+	double optimism; /* V_f was increased by this, for flows that the means were not fitted to */
+	double freedom; /* degrees of freedom: counters that the prior was fitted to, minus its parameters; <= 0 = not usable */
+	double counters;            /* number of counters that the prior was fitted to */
+	double line[OW_FLOW_PARTS]; /* of V_f, see flows_prior.c: the start of another fit */
 };
 
 bool ow_flow_is_bank(const struct ow_colate_layer *layer);
@@ -54,24 +54,25 @@ bool ow_flow_is_bank(const struct ow_colate_layer *layer);
 int ow_flow_system_init(const struct ow_flows *data, struct ow_flow_system *ret_system, struct ow_error *err);
 void ow_flow_system_done(struct ow_flow_system *system);
 
-/* tau, cv and mu of formulas 3.8, by size of flow, from the counters themselves. */
+/* Fits tau, cv and mu of formulas 3.8, by flow size, to the counters. */
 int ow_flow_prior_init(const struct ow_flow_system *system, struct ow_flow_prior *ret_prior);
 void ow_flow_prior_done(struct ow_flow_prior *prior);
 struct ow_flow_mean;
 int ow_flow_prior_copy(const struct ow_flow_prior *prior, size_t flows, struct ow_flow_prior *ret_prior);
-/* The prior once more, from the means that it led to. 1, or 0 if there is no need, or too little was
- * measured. */
+/*
+ * Fits the prior again, to the means that it led to. Returns 1, or 0 if that is not needed or too little was measured.
+ */
 int ow_flow_prior_again(const struct ow_flow_system *system, const struct ow_flow_mean *mean,
                         struct ow_flow_prior *prior);
 /*
- * Flows do not deviate as a normal distribution does. `normal` becomes what, taken for a normal prior, leads to the
- * means and variances that the true distribution (fitted to mean) leads to; it has to be what led to mean. ret_known:
- * for each flow, whether enough flows like it were measured to tell the distribution. 1, or 0 if it is known for none.
+ * The deviations of flows are not normal. `normal` becomes the normal prior that leads to the same means and variances
+ * as the true distribution (fitted to mean); on entry it must be the prior that led to mean. ret_known: for each flow,
+ * whether enough similar flows were measured to know the distribution. Returns 1, or 0 if it is known for no flow.
  */
 int ow_flow_shape(const struct ow_flow_system *system, const struct ow_flow_prior *prior,
                   const struct ow_flow_mean *mean, struct ow_flow_prior *normal, bool *ret_known);
 
-/* The fit of a prior. factor: of each class of size, on the line of OW_FLOW_PARTS parts. */
+/* The fit of a prior. factor: for each class of size, applied to the line of OW_FLOW_PARTS parts. */
 #define OW_FLOW_SHARES  16
 #define OW_FLOW_SIZES   16
 #define OW_FLOW_LEVELS  12
@@ -81,17 +82,21 @@ struct ow_flow_fit {
 	struct ow_flow_prior *prior;
 	double *residual, *variance; /* of each row: r_c, s_c */
 	uint8_t *class_of;           /* of each flow */
-	/* The fit has its own order of flows, in which those of a share of the rows come first: coarse curves need no
-	 * more, and those that no counter tells of come last. flows[i]: up to which flow those of shares 0 .. i are. */
+	/*
+	 * The fit has its own order of flows: those of a share of the rows come first, because coarse curves need no
+	 * more; flows without a clean counter come last. flows[i]: the end of the flows of shares 0 .. i.
+	 */
 	uint32_t *order;
 	size_t flows[OW_FLOW_SHARES];
 	size_t steps; /* of the curve */
 	double a[OW_FLOW_PARTS], factor[OW_FLOW_CLASSES];
 };
-/* A step on the line's parts. */
+/* One step on the parts of the line. */
 void ow_flow_fit_line(struct ow_flow_fit *fit);
-/* The flows' prior means from the delay over time. How fine it becomes is decided by one row in OW_FLOW_JUDGES that is
- * not fitted. */
+/*
+ * Computes the flows' prior means from the delay over time. One row in OW_FLOW_JUDGES is not fitted; these rows decide
+ * how fine the curve becomes.
+ */
 #define OW_FLOW_JUDGES 8
 static inline bool ow_flow_judges(size_t row)
 {
@@ -107,7 +112,7 @@ void ow_flow_residuals(const struct ow_flow_system *system, const struct ow_flow
 struct ow_flow_mean {
 	double mean, var;
 };
-/* What the counters alone say of a flow: mean without the prior that led to it. var INFINITY = nothing. */
+/* What the counters alone say about a flow: the mean without the prior that led to it. var INFINITY = nothing. */
 static inline struct ow_flow_mean ow_flow_told(const struct ow_flow_prior *prior, const struct ow_flow_mean *mean,
                                                size_t flow)
 {
@@ -118,13 +123,13 @@ static inline struct ow_flow_mean ow_flow_told(const struct ow_flow_prior *prior
 }
 
 int ow_flows_blup(const struct ow_flow_system *system, const struct ow_flow_prior *prior, struct ow_flow_mean *ret);
-/* rough: only good enough to fit another prior to. */
+/* rough: only accurate enough to fit another prior to it. */
 int ow_flows_banks(const struct ow_flow_system *system, const struct ow_flow_prior *prior, bool rough,
                    struct ow_flow_mean *ret);
 
-/* Flows that the counters determine exactly: their mean, and true. The others stay as they are. */
+/* Sets mean, and true, for flows that the counters determine exactly. The others are unchanged. */
 int ow_flows_peel(const struct ow_flow_system *system, struct ow_flow_mean *ret, bool *ret_exact);
-/* Sets stddev_ns where the recording has layers of COLATE's form beside the banks. */
+/* Sets stddev_ns if the recording has layers of COLATE's form in addition to the banks. */
 int ow_flows_stddev(const struct ow_flows *flows, const struct ow_flow_mean *mean, struct ow_flow_estimate *ret);
 int ow_flows_colate(const struct ow_flows *flows, const struct ow_flows_options *options, struct ow_flow_estimate *ret,
                     struct ow_error *err);

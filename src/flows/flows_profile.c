@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The delay over time. Flows that were there at the same time shared the queue, so that a flow's prior mean is the mean
+ * The delay over time. Flows that were active at the same time shared the queue, so a flow's prior mean is the mean
  * of a curve g(t) between its first and its last packet. The curve is a staircase of 1, 2, 4, .. steps:
  *     D_c = sum_f n_cf (mean of g over f) + deviations of variance s_c
- * Each number of steps begins with the curve of half as many, g0, and changes its logarithm: it stays positive, however
- * far idle and congested times are apart. With u = ln(g / g0) of variance 1 before the counters are looked at, each
+ * Each number of steps begins with the curve of half as many, g0, and changes its logarithm: it stays positive, even
+ * if idle and congested times differ by orders of magnitude. With u = ln(g / g0) of prior variance 1, each
  * round solves the linearised least squares
  *     (G X' S^-1 X G + 1) du = G X' S^-1 r - u
- * by conjugate gradients. How fine the curve becomes is decided by counters that the fit does not see.
+ * by conjugate gradients. Counters that the fit does not use decide how fine the curve becomes.
  */
 #include "flows/flows_private.h"
 
@@ -15,35 +15,35 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* At least so many rows for a step of the curve. */
+/* Rows needed for each step of the curve. */
 #define ROWS_PER_STEP 24
 #define STEPS_MAX     4096
-/* Of all rows as many times that are looked at, and at least so many. */
+/* The number of rows that are used, as a multiple of the rows that the steps need, and its minimum. */
 #define ROWS_MARGIN 4
 #define ROWS_MIN    4000.0
-/* Rounds at each fineness, and steps of conjugate gradients in each. */
+/* Rounds for each number of steps, and steps of conjugate gradients in each round. */
 #define ROUNDS        3
-#define ROUNDS_COARSE 8 /* up to so many steps of the curve: what all finer ones begin with */
+#define ROUNDS_COARSE 8 /* for curves of up to this many steps, with which all finer ones start */
 #define STEPS         6
-/* No round changes the curve's logarithm by more than this. */
+/* The largest change of the curve's logarithm in one round. */
 #define CHANGE_MAX 2.0
-/* Finer has to be better by so much (mean of log s + r^2 / s), twice, or it is not tried further. */
+/* A finer curve must be better by this much (mean of log s + r^2 / s); after two failures no finer curve is tried. */
 #define BETTER 1e-3
 
 struct span {
-	double from, to; /* of the whole time: 0 .. 1 */
+	double from, to; /* relative to the whole time: 0 .. 1 */
 };
 
 struct curve {
 	size_t steps;
 	double *g, *start; /* g and g0 */
-	double *sum;       /* integral up to the begin of each step, steps + 1 */
-	double *rate;      /* of what flows share out to whole steps */
+	double *sum;       /* integral up to the start of each step, steps + 1 */
+	double *rate;      /* change of the flows' contributions to whole steps */
 	double *du, *r, *p, *q, *gp;
 	double *flow, *row; /* one value of each */
 };
 
-/* Spans of all flows; false if no flow has times. */
+/* Finds the time spans of all flows; false if no flow has times. */
 static bool find_spans(const struct ow_flows *data, const uint32_t *order, struct span *span)
 {
 	int64_t first = INT64_MAX, last = INT64_MIN;
@@ -75,7 +75,7 @@ static double integral(const struct curve *curve, const double *g, double at)
 	return curve->sum[b] + (at * (double)curve->steps - (double)b) * g[b];
 }
 
-/* Of each flow the mean of g over its span. */
+/* The mean of g over the span of each flow. */
 static void set_means(struct curve *curve, const double *g, const struct span *span, size_t flows, double *mean)
 {
 	curve->sum[0] = 0;
@@ -84,7 +84,7 @@ static void set_means(struct curve *curve, const double *g, const struct span *s
 	for (size_t f = 0; f < flows; f++) {
 		size_t b = step_of(curve, span[f].from);
 		double length = (span[f].to - span[f].from) * (double)curve->steps;
-		/* Within a step, and below rounding of the integral, it is the step itself. */
+		/* Within one step, or if the integral is only rounding, the value of the step. */
 		if (b == step_of(curve, span[f].to) || !(length > 1e-9))
 			mean[f] = g[b];
 		else
@@ -92,7 +92,7 @@ static void set_means(struct curve *curve, const double *g, const struct span *s
 	}
 }
 
-/* Spreads a flow's value evenly over its span; whole steps get it as a rate that begins and ends. */
+/* Spreads a flow's value evenly over its span; for whole steps as a rate with start and end. */
 static void share_out(struct curve *curve, struct span span, double value, double *to)
 {
 	size_t b = step_of(curve, span.from), e = step_of(curve, span.to);
@@ -107,7 +107,7 @@ static void share_out(struct curve *curve, struct span span, double value, doubl
 	curve->rate[e] -= value / length;
 }
 
-/* to = G X' y of rows y. */
+/* to = G X' y for rows y. */
 static void backward(struct curve *curve, const struct ow_flow_system *system, const struct span *span, const double *y,
                      double *to)
 {
@@ -127,7 +127,7 @@ static void backward(struct curve *curve, const struct ow_flow_system *system, c
 	}
 }
 
-/* q = (G X' W X G + 1) p, W = 1 / s of the rows that are fitted. */
+/* q = (G X' W X G + 1) p, with W = 1 / s of the fitted rows. */
 static void apply(struct curve *curve, const struct ow_flow_system *system, const struct span *span,
                   const double *weight)
 {
@@ -156,7 +156,7 @@ static double dot(const double *a, const double *b, size_t count)
 	return sum;
 }
 
-/* One round: residuals and variances become a change of the curve. Both are overwritten. */
+/* One round: computes a change of the curve from residuals and variances. Both are overwritten. */
 static void improve(struct curve *curve, const struct ow_flow_system *system, const struct span *span, double *residual,
                     double *variance)
 {
@@ -186,13 +186,13 @@ static void improve(struct curve *curve, const struct ow_flow_system *system, co
 		for (size_t b = 0; b < steps; b++)
 			curve->p[b] = curve->r[b] + now / before * curve->p[b];
 	}
-	/* 1 + du is what was solved for; where that is far from 1, less. */
+	/* The solution is 1 + du; if it is far from 1, the change is limited. */
 	for (size_t b = 0; b < steps; b++)
 		curve->g[b] *=
 			exp(fmin(fmax(curve->du[b] > 0 ? log1p(curve->du[b]) : curve->du[b], -CHANGE_MAX), CHANGE_MAX));
 }
 
-/* How well the rows that were not fitted are foretold: less is better. */
+/* How well the rows that were not fitted are predicted: lower is better. */
 static double judge(const struct ow_flow_system *system, const double *residual, const double *variance)
 {
 	double sum = 0, count = 0;
@@ -204,7 +204,7 @@ static double judge(const struct ow_flow_system *system, const double *residual,
 	return count > 0 ? sum / count : INFINITY;
 }
 
-/* All arrays in one piece. */
+/* Allocates all arrays as one block. */
 static double *allocate(struct curve *curve, size_t most, size_t flows, size_t rows)
 {
 	size_t size = most + 2;
@@ -217,7 +217,7 @@ static double *allocate(struct curve *curve, size_t most, size_t flows, size_t r
 	return memory;
 }
 
-/* One fineness: fit, then the verdict. */
+/* Fits one number of steps, and judges it. */
 static double fit_curve(struct ow_flow_fit *fit, struct curve *curve, const struct span *span, int rounds)
 {
 	for (int i = 0; i <= rounds; i++) {
@@ -231,7 +231,7 @@ static double fit_curve(struct ow_flow_fit *fit, struct curve *curve, const stru
 	return judge(fit->system, fit->residual, fit->variance);
 }
 
-/* As much of the system as a curve of so many steps needs. Returns whether it became more. */
+/* Selects as much of the system as a curve of this many steps needs. Returns whether it has grown. */
 static bool look_at(const struct ow_flow_fit *all, struct ow_flow_system *view, size_t steps)
 {
 	size_t rows = 0, before = view->flows;
@@ -270,14 +270,14 @@ int ow_flow_profile(struct ow_flow_fit *fit)
 	if (!span || !best || !memory || !view.used)
 		goto out;
 	r = 0;
-	/* Delays around 0, by clocks that are apart, have no logarithm: then the mean of all is all that is known. */
+	/* Delays around 0, caused by clock offsets, have no logarithm: then only the mean of all flows is known. */
 	if (!(fit->prior->mean_ns > 0))
 		goto out;
 	if (!find_spans(fit->system->data, fit->order, span))
 		most = 1;
 	curve.g[0] = curve.start[0] = best[0] = fit->prior->mean_ns;
 	for (int worse = 0; worse < 2; curve.steps *= 2) {
-		/* With more rows at hand, what was best is judged anew. */
+		/* With more rows, the best curve so far is judged again. */
 		if (look_at(fit, &view, curve.steps) && curve.steps > 1)
 			least = fit_curve(&part, &curve, span, 0);
 		double verdict = fit_curve(&part, &curve, span, curve.steps <= ROUNDS_COARSE ? ROUNDS_COARSE : ROUNDS);

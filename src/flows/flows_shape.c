@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How flows deviate from what was expected of them. Delays are not negative and have long tails: most flows deviate by
- * much less than the standard deviation, a few by much more. The deviations, u = (theta_f - m_f) / sqrt(V_f), are
- * therefore a mixture of normal distributions, fitted by expectation maximisation to what the counters say of each
- * flow: u with a variance. By sizes: what averages out over many packets is normal, what is the flow's own is not. And
- * by levels: in a busy queue flows deviate otherwise than in an idle one.
+ * The distribution of the flows' deviations from their prior means. Delays are not negative and have long tails: most
+ * flows deviate by much less than the standard deviation, a few by much more. The deviations, u = (theta_f - m_f) /
+ * sqrt(V_f), are therefore a mixture of normal distributions, fitted by expectation maximisation to the evidence of the
+ * counters about each flow: u with a variance. There is one mixture for each group of sizes, because the part that
+ * averages out over many packets is normal and the flow's own part is not, and for each level of delay, because flows
+ * deviate differently in a busy queue and in an idle one.
  *
- * What a flow's counters say, z with variance o, then gives each part of the mixture its probability, and the flow a
- * mean and a variance. The normal prior that leads to the same two goes to the linear system (expectation propagation,
- * Minka 2001): a flow that deviates is taken to be one that may, and its neighbours are disturbed by less.
+ * The evidence of a flow's counters, z with variance o, then gives each part of the mixture its probability, and the
+ * flow a mean and a variance. The normal prior that leads to the same two goes to the linear system (expectation
+ * propagation, Minka 2001): a flow that deviates then has a wider prior, and disturbs its neighbours less.
  */
 #include "flows/flows_private.h"
 
@@ -21,28 +22,30 @@
 #define LEVELS 4
 #define GROUPS (SIZES * LEVELS)
 #define STEPS  20
-/* Flows that are fitted to in each group, and how few are too few for so many parameters. */
+/* The number of flows that a group is fitted to, and the smallest number for this many parameters. */
 #define FLOWS_MAX 2000
 #define FLOWS_MIN 200
-/* In units of V: flows measured worse than this tell nothing of the shape. */
+/* In units of V: flows with a larger error give no information about the distribution. */
 #define NOISE_MAX 4.0
-/* Below this a flow is known, and the rest is rounding. */
+/* Below this the flow is known, and the rest is rounding. */
 #define KNOWN 1e-6
-/* A part is not narrower than this. */
+/* The smallest variance of a part. */
 #define VAR_MIN 2e-3
-/* The normal prior is not wider than this, where the mixture leaves more doubt than the counters alone would. */
+/* The widest normal prior, for a mixture that leaves more doubt than the counters alone would. */
 #define PRECISION_MIN 0.05
 
 struct shape {
 	double weight[PARTS], mean[PARTS], var[PARTS];
 };
 
-/* What is known of u. */
+/* A distribution of u. */
 struct belief {
 	double mean, var;
 };
 
-/* By packets: 1-3, 4-15, 16-63, more; and by the prior mean: below 1/64, 1/8 and the whole of the mean of all, more. */
+/*
+ * Groups by packets: 1-3, 4-15, 16-63, more; and by the prior mean: below 1/64, 1/8 and 1 times the mean of all, more.
+ */
 static int group_of(const struct ow_flow_system *system, const struct ow_flow_prior *prior, size_t f)
 {
 	double packets = system->packets[f], level = prior->mean[f] / prior->mean_ns;
@@ -51,7 +54,10 @@ static int group_of(const struct ow_flow_system *system, const struct ow_flow_pr
 	return size * LEVELS + (level < 1.0 / 64 ? 0 : level < 1.0 / 8 ? 1 : level < 1 ? 2 : 3);
 }
 
-/* Of each part: its probability given `told`, and what u is then. False if told is out of reach of all parts. */
+/*
+ * For each part: its probability given `told`, and the distribution of u then. False if `told` is out of reach of all
+ * parts.
+ */
 static bool consult(const struct shape *shape, struct belief told, double *weight, struct belief *part)
 {
 	double sum = 0;
@@ -68,7 +74,7 @@ static bool consult(const struct shape *shape, struct belief told, double *weigh
 
 static void fit_shape(const struct belief *told, size_t flows, struct shape *shape)
 {
-	/* Narrow and below, about normal, wide, and a tail above: each stays where nothing tells otherwise. */
+	/* Narrow and below, about normal, wide, and a tail above; a part without evidence stays as it is. */
 	*shape = (struct shape){{0.3, 0.4, 0.2, 0.1}, {-0.4, 0, 0.4, 1.5}, {0.1, 0.5, 1, 3}};
 	for (int step = 0; step < STEPS; step++) {
 		double count[PARTS], sum[PARTS], squares[PARTS], all = 0;
@@ -98,7 +104,7 @@ static void fit_shape(const struct belief *told, size_t flows, struct shape *sha
 	}
 }
 
-/* The prior of u as a normal distribution, for a flow of which this is told. */
+/* The prior of u as a normal distribution, for a flow with this evidence. */
 static struct belief as_normal(const struct shape *shape, struct belief told)
 {
 	double weight[PARTS], mean = 0, var = 0;
@@ -113,7 +119,7 @@ static struct belief as_normal(const struct shape *shape, struct belief told)
 	return (struct belief){(mean * (precision + known) - told.mean * known) / precision, 1 / precision};
 }
 
-/* What the counters say of a flow, in units of its prior; false if nothing. */
+/* What the counters say about a flow, in units of its prior; false if nothing. */
 static bool ask(const struct ow_flow_system *system, const struct ow_flow_prior *prior, const struct ow_flow_mean *mean,
                 const struct ow_flow_prior *normal, size_t f, struct belief *ret)
 {
@@ -139,7 +145,7 @@ int ow_flow_shape(const struct ow_flow_system *system, const struct ow_flow_prio
 		else
 			told[f].var = 0;
 	for (int g = 0; r == 0 && g < GROUPS; g++) {
-		/* Evenly from all of them: flows may be in an order. */
+		/* Selects evenly from all flows, because they may be in some order. */
 		size_t every = flows[g] / FLOWS_MAX + 1, at = 0;
 		for (size_t f = 0; f < system->flows; f++)
 			if (told[f].var > 0 && told[f].var < NOISE_MAX && group_of(system, prior, f) == g &&

@@ -5,7 +5,7 @@
 #include "flows/flows_private.h"
 
 /*
- * The system of all banks in units of what is unknown. With x_f = (theta_f - m_f) / sqrt(V_f), of variance 1, and rows
+ * The system of all banks in units of the unknowns. With x_f = (theta_f - m_f) / sqrt(V_f), of variance 1, and rows
  * divided by sqrt(s_c):
  *     r = B x + noise,   b_cf = n_cf sqrt(V_f) / sqrt(s_c),   sum_f b_cf^2 + noise_c = 1.
  * The best linear prediction is x = B' y with (B B' + N) y = r.
@@ -16,20 +16,23 @@ struct ow_flow_solver {
 	double *b;       /* of each entry */
 	double *noise;   /* N, of each row */
 	double *r, *y;   /* of each row */
-	double *x;       /* of each flow: predicted */
-	double *var;     /* of each flow: variance of x - predicted, 1 = nothing is known */
+	double *x;       /* of each flow: the prediction */
+	double *var;     /* of each flow: variance of x - prediction, 1 = nothing is known */
 	uint32_t *order; /* flows, the largest first */
-	bool rough;      /* what is found only leads to another prior */
+	bool rough;      /* the result is only used to fit another prior */
 };
 
 /*
  * Messages between flows and counters (Gaussian belief propagation), flow after flow, the largest first: sets x, y and
- * var. Exact on a graph without cycles; x is exact wherever it settles (Weiss and Freeman 2001), and a start for others
- * where it does not. 0 or -ENOMEM.
+ * var. Exact on a graph without cycles; x is exact if the iteration converges (Weiss and Freeman 2001), and a start for
+ * other methods if not. Returns 0 or -ENOMEM.
  */
 int ow_flow_messages(struct ow_flow_solver *solver);
 
-/* Both set x and var. Exact, at rows^2 (rows + flows) operations; and for systems of any size. 0 or -ENOMEM. */
+/*
+ * Both set x and var. The first is exact and takes rows^2 (rows + flows) operations; the second is for systems of any
+ * size. Return 0 or -ENOMEM.
+ */
 int ow_flow_solve_dense(struct ow_flow_solver *solver);
 int ow_flow_solve_sparse(struct ow_flow_solver *solver);
 

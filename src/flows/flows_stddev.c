@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The deviation of delays within a flow. A bank holds the sum of all of a flow's delays and tells nothing of it; a
- * layer of COLATE's form spreads the packets over m counters. With the means known (from the banks) and the packets of
- * each counter counted (count_bits), the mean is taken out before squaring (formulas 3.1), which the paper cannot: E_c
- * = D_c - sum_f n_cf theta_f,   E_c^2 of mean s_c = sum_f n_cf (1 - n_cf / p_f) sigma_f^2 + N_c n_cf is not known, but
- * its sum is: each flow's expected n takes its share of the difference, and what remains unknown costs N_c = sum_f n_cf
- * (theta_f - mean of the counter)^2. Without counts it costs sum n theta^2: the paper's second moments. sigma_f^2 is
- * then a variance component of each flow, fitted as in flows_prior.c.
+ * The standard deviation of delays within a flow. A bank contains only the sum of a flow's delays, which says nothing
+ * about it; a layer of COLATE's form spreads the packets over m counters. If the means are known (from the banks) and
+ * the packets of each counter are counted (count_bits), the mean is subtracted before squaring (formulas 3.1), which
+ * the paper cannot do:
+ *     E_c = D_c - sum_f n_cf theta_f,   E_c^2 has the mean s_c = sum_f n_cf (1 - n_cf / p_f) sigma_f^2 + N_c
+ * n_cf is not known, but its sum is: each flow's expected n takes its share of the difference, and the rest adds N_c =
+ * sum_f n_cf (theta_f - mean of the counter)^2. Without counts it adds sum n theta^2: the paper's second moments.
+ * sigma_f^2 is then a variance component of each flow, fitted as in flows_prior.c.
  *
- * A counter in which the flow has the share h of s_c counts as h^2 observations of chi-squared: alone in m counters
- * this is the floor of 1 / sqrt(2 m) (m - 1: the mean is taken out), and below OBSERVATIONS_MIN there is no estimate.
+ * A counter in which the flow has the share h of s_c counts as h^2 observations of chi-squared: for a flow alone in m
+ * counters this is the floor of 1 / sqrt(2 m) (m - 1: the mean is subtracted). Below OBSERVATIONS_MIN there is no
+ * estimate.
  */
 #include "estimate/distribution.h"
 #include "flows/flows_private.h"
@@ -19,13 +21,18 @@
 #include <stdlib.h>
 
 #define ROUNDS 15
-/* With fewer (effective) observations the flow is not most of its counters, and what the others add is uncertain. */
+/*
+ * With fewer (effective) observations the flow is not the main part of its counters, and the part of the others is
+ * uncertain.
+ */
 #define OBSERVATIONS_MIN 8.0
-/* Of the squares of a flow's counters, at most this share may come from errors of means. These are taken to be so many
- * times as large as their intervals say: where a mean is far off, the flow looks like one whose packets deviate. */
+/*
+ * At most this share of the squares of a flow's counters may come from errors of means. These errors are taken as this
+ * many times as large as their intervals: if a mean is far off, the packets of the flow seem to deviate.
+ */
 #define MEAN_SHARE  0.25
 #define MEAN_ERRORS 2
-/* So many observations weighs what flows are like on the whole: enough to keep flows without any where they are. */
+/* The weight, in observations, of what all flows have in common: enough to determine flows without observations. */
 #define COMMON_WEIGHT 0.25
 
 struct spread {
@@ -33,9 +40,10 @@ struct spread {
 	const struct ow_flow_mean *mean;
 	uint32_t layers[OW_COLATE_LAYERS_MAX], count; /* of COLATE's form */
 	size_t first[OW_COLATE_LAYERS_MAX], rows;
-	double *load, *center;                   /* of each row: expected packets; their mean delay, then E_c^2 */
-	double *noise, *total;                   /* N_c; s_c */
-	double *doubt;                           /* of each row: what errors of means may have added to E_c^2 */
+	double *load, *center; /* of each row: expected packets; their mean delay, then E_c^2 */
+	double *noise, *total; /* N_c; s_c */
+	/* of each row: the part of E_c^2 that errors of means may have added */
+	double *doubt;
 	const struct ow_flow_estimate *estimate; /* with the intervals of the means */
 	double *var;                             /* sigma_f^2 */
 	double common;                           /* sigma^2 / theta^2 of all flows */
@@ -52,7 +60,7 @@ static double per_counter(const struct spread *s, uint32_t number, size_t f)
 
 typedef void visitor(struct spread *s, size_t f, size_t row, double n, void *data);
 
-/* Every clean counter of a flow. */
+/* Calls a function for every clean counter of a flow. */
 static void each_counter(struct spread *s, size_t f, visitor *visit, void *data)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
@@ -73,14 +81,14 @@ static void add_load(struct spread *s, size_t f, size_t row, double n, void *dat
 	s->center[row] += n * s->mean[f].mean;
 }
 
-/* What the counter's mean does not explain of a flow's packets, as nobody knows how many they are. */
+/* The part of a flow's packets that the counter's mean does not explain, because their number is not known. */
 static void add_noise(struct spread *s, size_t f, size_t row, double n, void *data)
 {
 	double apart = s->mean[f].mean - (*(bool *)data ? s->center[row] : 0);
 	s->noise[row] += n * apart * apart + n * n * s->mean[f].var;
 }
 
-/* An error of a mean is in all of the flow's counters alike: it does not average out. */
+/* An error of a mean is the same in all of the flow's counters, so it does not average out. */
 static void add_doubt(struct spread *s, size_t f, size_t row, double n, void *data)
 {
 	const struct ow_value *mean = &s->estimate[f].mean_ns;
@@ -125,7 +133,7 @@ static double unwrap(uint32_t count, unsigned bits, double expected)
 	return count + size * round((expected - count) / size);
 }
 
-/* E_c^2 into center; rows without flows stay 0. */
+/* Writes E_c^2 into center; rows without flows stay 0. */
 static void take_out_means(struct spread *s)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
@@ -152,7 +160,7 @@ static void set_totals(struct spread *s)
 		each_counter(s, f, add_total, NULL);
 }
 
-/* First what all flows have in common, then each flow for itself. */
+/* First fits what all flows have in common, then each flow. */
 static void fit(struct spread *s)
 {
 	size_t flows = s->data->flows;
@@ -197,7 +205,7 @@ static struct ow_value value_of(struct spread *s, size_t f)
 	double of_means = s->var[f] * heard.doubt / heard.down;
 	if (!(of_means <= MEAN_SHARE * s->var[f]))
 		return ow_value_none(OW_REASON_FLOW_MEAN_UNSURE);
-	/* Delays are not normal: the quantiles are wider than those of chi-squared. */
+	/* Delays are not normal, so the quantiles are wider than those of chi-squared. */
 	double n = heard.observations, low = s->var[f] * n / chi2_of(n, OW_ONE_PEAK_95) - of_means;
 	return (struct ow_value){OW_VALUE_ESTIMATED, sqrt(s->var[f]), sqrt(fmax(low, 0)),
 	                         sqrt(s->var[f] * n / fmax(chi2_of(n, -OW_ONE_PEAK_95), 0) + of_means), OW_NO_REASON};

@@ -16,15 +16,18 @@ static double share_of(const struct ow_colate_layer *layer)
 	return (double)(layer->last - layer->first) / OW_COLATE_SHARE;
 }
 
-/* Rows of a layer begin at `first`; sums of its clean counters. */
+/* Fills the rows of a layer, which begin at `first`, with the sums of its clean counters. */
 static void fill_rows(struct ow_flow_system *system, const struct ow_flows_layer *layer, size_t first)
 {
-	/* A time rounded to units errs by unit^2 / 12, at both points; how many packets there are is added later. */
+	/*
+	 * Rounding a time to units has the variance unit^2 / 12, at both points; the number of packets is multiplied
+	 * later.
+	 */
 	for (uint32_t c = 0; c < layer->layer.counters; c++)
 		system->sum[first + c] = layer->clean[c] ? layer->delay_ns[c] : 0;
 }
 
-/* Packets of a flow in a layer, and whether that is only what is expected. */
+/* The packets of a flow in a layer, and whether this is only an expected value. */
 static double load_of(const struct ow_flow_load *flow, const struct ow_colate_layer *layer, uint32_t number,
                       bool *ret_expected)
 {
@@ -53,8 +56,8 @@ static void fill_layer(struct ow_flow_system *system, uint32_t number, uint32_t 
 				continue;
 			size_t row = first + c;
 			/*
-			 * n of p packets, drawn without returning them. All banks of the layer hold the same n: each is
-			 * given as much noise as their average has.
+			 * n of p packets, drawn without replacement. All banks of the layer have the same n: each gets
+			 * as much noise as their average has.
 			 */
 			system->entry[f * system->slots + slot + j] = (struct ow_flow_entry){
 				.row = (uint32_t)row,
@@ -70,7 +73,7 @@ static void fill_layer(struct ow_flow_system *system, uint32_t number, uint32_t 
 
 static int allocate(struct ow_flow_system *s)
 {
-	/* One more of each: an empty system is a system. */
+	/* One more of each, so that an empty system is possible. */
 	s->entry = calloc(s->flows * s->slots + 1, sizeof *s->entry);
 	s->packets = calloc(s->flows + 1, sizeof *s->packets);
 	s->sum = calloc(s->rows + 1, sizeof *s->sum);

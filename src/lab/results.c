@@ -101,7 +101,7 @@ int ow_lab_parse(const char *line, struct ow_lab_measured *ret_measured, struct 
 	length -= total ? strlen(SUMMARY) + 1 : 0;
 	int r = ow_result_json_read(text, length, &result, &why);
 	if (r < 0)
-		return ow_error_set(err, EPROTO, "a point wrote what is no result: %s", why.text);
+		return ow_error_set(err, EPROTO, "a point wrote a line that is not a result: %s", why.text);
 	if (r == 0)
 		return OW_LAB_OTHER;
 	*ret_measured = (struct ow_lab_measured){.text = strndup(text, length)};

@@ -121,7 +121,7 @@ static int model_parse(const char *text, struct ow_sim_model *ret_model, struct 
 		return 0;
 	}
 	return ow_error_set(err, EINVAL,
-	                    "'%.40s' is no delay model: constant, normal, weibull, pareto, fifo, red, paths or ecmp",
+	                    "'%.40s' is not a delay model: constant, normal, weibull, pareto, fifo, red, paths or ecmp",
 	                    name);
 }
 
@@ -135,7 +135,7 @@ static int paths_parse(const char *text, struct ow_sim_delay *delay, struct ow_e
 		const char *model = take(item, ',', weight);
 		if (!model)
 			return ow_error_set(err, EINVAL,
-			                    "'%s' is no path (example: 0.9,constant:50us;0.1,constant:80us)", item);
+			                    "'%s' is not a path (example: 0.9,constant:50us;0.1,constant:80us)", item);
 		if (delay->paths == OW_SIM_PATHS)
 			return ow_error_set(err, EINVAL, "more than %d paths", OW_SIM_PATHS);
 		struct ow_sim_model *path = &delay->path[delay->paths];
@@ -225,7 +225,7 @@ int ow_sim_size_parse(const char *text, struct ow_sim_size *ret_size, struct ow_
 	bool uniform = strncmp(text, "uniform:", 8) == 0;
 	const char *rest = take(uniform ? text + 8 : text, ',', piece);
 	if (uniform != (rest != NULL))
-		return ow_error_set(err, EINVAL, "'%.40s' is no packet size (examples: 500, imix, uniform:64,1500)",
+		return ow_error_set(err, EINVAL, "'%.40s' is not a packet size (examples: 500, imix, uniform:64,1500)",
 		                    text);
 	int r = number(piece, SIZE_MIN_BYTES, SIZE_MAX_BYTES, &min, err);
 	if (r >= 0)
@@ -248,7 +248,7 @@ int ow_sim_link_parse(const char *text, enum ow_sim_link *ret_link, struct ow_er
 		}
 	}
 	return ow_error_set(err, EINVAL,
-	                    "'%.40s' is no link type: ethernet, raw, sll, sll2, ppp, null, loop or radiotap", text);
+	                    "'%.40s' is not a link type: ethernet, raw, sll, sll2, ppp, null, loop or radiotap", text);
 }
 
 static const struct encap_name {
@@ -280,7 +280,7 @@ static int encap_parse(const char *text, struct ow_sim_encap *ret_encap, struct 
 		return r;
 	}
 	return ow_error_set(err, EINVAL,
-	                    "'%s' is no encapsulation: vlan, qinq, mpls, pppoe, vxlan, geneve, gre, ipip or gtpu",
+	                    "'%s' is not an encapsulation: vlan, qinq, mpls, pppoe, vxlan, geneve, gre, ipip or gtpu",
 	                    name);
 }
 

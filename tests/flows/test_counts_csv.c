@@ -131,8 +131,8 @@ static void mistakes_have_a_line(void **state)
 		int code;
 		const char *says;
 	} cases[] = {
-		{HEADER, -ENODATA, "x.csv: no flow"},
-		{HEADER "10.0.0.1,10.0.0.2,1,2,tcp,0\n", -ENODATA, "x.csv: no flow"},
+		{HEADER, -ENODATA, "x.csv: contains no flow"},
+		{HEADER "10.0.0.1,10.0.0.2,1,2,tcp,0\n", -ENODATA, "x.csv: contains no flow"},
 		{"10.0.0.1,10.0.0.2,1,2,tcp,5\n", -EINVAL, "x.csv:1: no column 'src' in the header"},
 		{"src,dst,sport,dport,proto\n", -EINVAL, "x.csv:1: no column 'packets'"},
 		{"src,sa,dst,sport,dport,proto,packets\n", -EINVAL, "x.csv:1: two columns for src: src and sa"},
@@ -144,11 +144,11 @@ static void mistakes_have_a_line(void **state)
 		{HEADER "10.0.0.1,10.0.0.2,1,65536,tcp,5\n", -EINVAL, "x.csv:2: dport: '65536' is not a port"},
 		{HEADER "10.0.0.1,10.0.0.2,-1,2,tcp,5\n", -EINVAL, "x.csv:2: sport: '-1' is not a port"},
 		{HEADER "10.0.0.1,10.0.0.2,1,2,quic,5\n", -EINVAL, "x.csv:2: proto: 'quic' is not a known protocol"},
-		{HEADER "10.0.0.1,10.0.0.2,1,2,tcp,1.2 M\n", -EINVAL, "x.csv:2: packets: '1.2 M' is no number"},
-		{HEADER "10.0.0.1,10.0.0.2,1,2,tcp,-5\n", -EINVAL, "x.csv:2: packets: '-5' is no number"},
+		{HEADER "10.0.0.1,10.0.0.2,1,2,tcp,1.2 M\n", -EINVAL, "x.csv:2: packets: '1.2 M' is not a number"},
+		{HEADER "10.0.0.1,10.0.0.2,1,2,tcp,-5\n", -EINVAL, "x.csv:2: packets: '-5' is not a number"},
 		{HEADER "10.0.0.1,10.0.0.2,1,2,tcp,281474976710657\n", -EINVAL, "x.csv:2: packets: 281474976710657 is"},
-		{HEADER "\"10.0.0.1,10.0.0.2,1,2,tcp,5\n", -EINVAL, "x.csv:2: quotes that do not end"},
-		{HEADER "\"10.0.0.1\"x,10.0.0.2,1,2,tcp,5\n", -EINVAL, "x.csv:2: quotes that do not end"},
+		{HEADER "\"10.0.0.1,10.0.0.2,1,2,tcp,5\n", -EINVAL, "x.csv:2: a closing quote is missing"},
+		{HEADER "\"10.0.0.1\"x,10.0.0.2,1,2,tcp,5\n", -EINVAL, "x.csv:2: a closing quote is missing"},
 		{HEADER "Summary\n", -EINVAL, "x.csv:2: 1 columns"},
 		{"ts,sa,da,sp,dp,pr,ipkt,opkt\n1,10.0.0.1,10.0.0.2,1,2,TCP,5,1\n", -EINVAL,
 	         "x.csv:2: a flow of both directions"},
@@ -181,7 +181,7 @@ static void not_csv_at_all(void **state)
 	/* The magic number of a pcap file. */
 	FILE *in = fmemopen("\xd4\xc3\xb2\xa1\x02\x00\x04\x00\x00\x00", 10, "r");
 	assert_int_equal(ow_counts_csv_read(in, "x.pcap", &five, SEED, &counts, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "x.pcap:1: has a zero byte: this is no CSV"));
+	assert_non_null(strstr(err.text, "x.pcap:1: has a zero byte: this is not CSV"));
 	fclose(in);
 	in = fopen("/dev/null", "r");
 	assert_int_equal(ow_counts_csv_read(in, "null", &five, SEED, &counts, &err), -ENODATA);
