@@ -150,7 +150,7 @@ int main(int argc, char **argv)
 	save_message(argv[1], &m);
 	m = (struct ow_message){.type = OW_MESSAGE_OPEN, .lane = 1};
 	m.open = (struct ow_message_open){
-		"s", "c", "tcp", true, OW_MESSAGE_FOLD, OW_MESSAGE_LEVEL_IP, false, 64, 1, 2, 3, 1000000000, 4,
+		"s", "c", "tcp", true, OW_MESSAGE_FOLD, OW_MESSAGE_LEVEL_IP, false, true, 64, 1, 2, 3, 1000000000, 4,
 		2,   5,   6,     0};
 	save_message(argv[1], &m);
 	m = (struct ow_message){.type = OW_MESSAGE_OPENED, .lane = 1};

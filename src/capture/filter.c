@@ -88,6 +88,37 @@ static bool asks_length(const struct bpf_program *program)
 	return false;
 }
 
+#define HEADER_MAX 60u /* of IPv4: the length that BPF_MSH loads */
+
+static uint32_t size_of(u_int code)
+{
+	return BPF_SIZE(code) == BPF_W ? 4 : BPF_SIZE(code) == BPF_H ? 2 : 1;
+}
+
+uint32_t ow_filter_reach(const struct bpf_program *program)
+{
+	uint64_t reach = 0, index = 0;
+	bool any = false;
+	for (u_int i = 0; i < program->bf_len; i++) {
+		const struct bpf_insn *insn = &program->bf_insns[i];
+		u_int class = BPF_CLASS(insn->code), mode = BPF_MODE(insn->code);
+		uint64_t end = (uint64_t)insn->k + size_of(insn->code);
+		if (class == BPF_LD && mode == BPF_ABS)
+			reach = end > reach ? end : reach;
+		else if (class == BPF_LD && mode == BPF_IND)
+			index = end > index ? end : index;
+		else if (class == BPF_LDX && mode == BPF_MSH)
+			reach = (uint64_t)insn->k + 1 > reach ? (uint64_t)insn->k + 1 : reach;
+		else if (class == BPF_LDX || (class == BPF_MISC && BPF_MISCOP(insn->code) == BPF_TAX))
+			any = true;
+	}
+	if (index && any)
+		return UINT32_MAX;
+	index = index ? index + HEADER_MAX : 0;
+	reach = index > reach ? index : reach;
+	return reach < UINT32_MAX ? (uint32_t)reach : UINT32_MAX;
+}
+
 static int refuse(int code, const char *name, const char *expression, const char *why, struct ow_error *err)
 {
 	if (!name)
@@ -129,6 +160,67 @@ static int prepend(const struct bpf_insn *front, u_int count, struct bpf_program
 	program->bf_insns = insns;
 	program->bf_len += count;
 	return 0;
+}
+
+/* Unfragmented TCP. Hop-by-hop options of eight bytes are those of superframes above 64 KB. */
+#define TCP                                                                                           \
+	"((ip[0] & 0xf0 = 0x40 and ip[9] = 6 and ip[6:2] & 0x3fff = 0) or (ip6[0] & 0xf0 = 0x60 and " \
+	"(ip6[6] = 6 or (ip6[6] = 0 and ip6[40] = 6 and ip6[41] = 0))))"
+
+/* Whether the instruction ends the program and accepts the frame, or rejects it. */
+static bool returns(const struct bpf_insn *insn, bool accepts)
+{
+	return BPF_CLASS(insn->code) == BPF_RET && (insn->k != 0) == accepts;
+}
+
+/* Instructions that accept OW_FILTER_TCP_BYTES of a TCP packet, and snaplen bytes of any other frame. */
+static int compile_cut(const char *interface, uint16_t linktype, uint32_t snaplen, struct bpf_program *ret_program,
+                       struct ow_error *err)
+{
+	/* A load beyond the end of a frame would reject it, and a short frame need not be cut. */
+	const struct bpf_insn is_long[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, OW_FILTER_TCP_BYTES, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, snaplen),
+	};
+	const char *tcp = linktype == LINKTYPE_ETHERNET ? TCP " or (vlan and (" TCP " or (vlan and " TCP ")))" : TCP;
+	int r = ow_filter_compile(interface, linktype, OW_FILTER_TCP_BYTES, tcp, ret_program, err);
+	if (r < 0)
+		return r;
+	for (u_int i = 0; i < ret_program->bf_len; i++) {
+		if (returns(&ret_program->bf_insns[i], false))
+			ret_program->bf_insns[i].k = snaplen;
+	}
+	r = prepend(is_long, sizeof is_long / sizeof *is_long, ret_program);
+	if (r == 0)
+		return 0;
+	pcap_freecode(ret_program);
+	return ow_error_set(err, ENOMEM, "%s: out of memory", interface);
+}
+
+int ow_filter_cut_tcp(const char *interface, uint16_t linktype, uint32_t snaplen, struct bpf_program *program,
+                      struct ow_error *err)
+{
+	struct bpf_program cut;
+	if (snaplen <= OW_FILTER_TCP_BYTES)
+		return 0;
+	int r = compile_cut(interface, linktype, snaplen, &cut, err);
+	if (r < 0)
+		return r;
+	/* Where the filter accepts a frame, it continues with the instructions behind it. */
+	for (u_int i = 0; i < program->bf_len; i++) {
+		struct bpf_insn *insn = &program->bf_insns[i];
+		if (returns(insn, true))
+			*insn = (struct bpf_insn)BPF_STMT(BPF_JMP | BPF_JA, program->bf_len - i - 1);
+	}
+	r = prepend(program->bf_insns, program->bf_len, &cut);
+	if (r == 0) {
+		pcap_freecode(program);
+		*program = cut;
+		return 0;
+	}
+	pcap_freecode(&cut);
+	return ow_error_set(err, ENOMEM, "%s: out of memory", interface);
 }
 
 /* Uses the same rule as packet/packet_filter.c. */

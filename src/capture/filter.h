@@ -28,6 +28,18 @@ int ow_filter_compile(const char *name, uint16_t linktype, uint32_t snaplen, con
 int ow_filter_compile_kernel(const char *interface, uint16_t linktype, uint32_t snaplen, const char *expression,
                              struct bpf_program *ret_program, struct ow_error *err);
 
+/*
+ * Changes a program for the kernel so that it accepts at most this many bytes of TCP packets, behind up to two tags in
+ * Ethernet: their headers, and some payload if the headers are short. Fragments and packets in tunnels stay whole.
+ * snaplen: as the program was compiled with.
+ */
+#define OW_FILTER_TCP_BYTES  144u /* 14 + 2 * 4 + 60 + 60, and a little more */
+#define OW_FILTER_TCP_BEFORE 24u  /* of them at most before the IP header */
+int ow_filter_cut_tcp(const char *interface, uint16_t linktype, uint32_t snaplen, struct bpf_program *program,
+                      struct ow_error *err);
+/* Bytes from the start of a frame on that the program can examine; UINT32_MAX = it computes where to look. */
+uint32_t ow_filter_reach(const struct bpf_program *program);
+
 /* Whether the expression mentions the link layer (ether, vlan, mpls, ...), which may differ between two points. */
 bool ow_filter_names_link(const char *expression);
 

@@ -6,6 +6,7 @@
 #include "config/config.h"
 
 #include "base/time.h"
+#include "capture/iface/iface.h"
 #include "config/config_check.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -50,9 +51,10 @@ const struct ow_key ow_interface_keys[] = {
          .type = OW_KEY_SIZE,
          .offset = INTERFACE(ring_bytes),
          .least = MIB(1),
-         .most = MIB(4096),
-         .fallback = "64MiB",
-         .meaning = "The size of the ring buffer of each thread, 1 MiB to 4 GiB."},
+         .most = OW_IFACE_RING_MAX,
+         .fallback = NULL,
+         .meaning = "The size of the ring buffer of each thread, 1 MiB to 2 GiB. By default it is 64 MiB or more, as "
+                    "the speed of the link asks for ([capture.md](capture.md))."},
 	{.name = "hardware_timestamps",
          .type = OW_KEY_BOOL,
          .offset = INTERFACE(hardware_stamps),
@@ -87,8 +89,6 @@ static int read_interface(struct ow_key_reader *r, struct ow_yaml *entry, void *
 	i->line = entry->line;
 	ow_keys_enter(r, "interface", entry, ow_yaml_entry(entry, "name") ? "name" : "file");
 	int code = ow_keys_read(r, entry, ow_interface_keys, i, NULL);
-	if (code == 0 && !ow_yaml_entry(entry, "ring"))
-		i->ring_bytes = 0; /* the default of the capture */
 	return code < 0 ? code : name_file(r, entry, i);
 }
 

@@ -62,7 +62,8 @@ static void code_open(struct ow_coder *c, struct ow_message_open *m)
 	ow_coder_u32(c, "buckets", &m->buckets, 1, OW_MESSAGE_BUCKETS_MAX);
 	ow_coder_u32(c, "sample", &m->sample, 1, OW_MESSAGE_SAMPLE_MAX);
 	ow_coder_u8(c, "shift", &m->sample_shift, 0, OW_MESSAGE_SHIFT_MAX);
-	ow_coder_zeros(c, 3);
+	ow_coder_bool(c, "TCP headers", &m->tcp_headers);
+	ow_coder_zeros(c, 2);
 	ow_coder_text(c, "segment", m->segment, sizeof m->segment, false);
 	ow_coder_text(c, "class", m->class_name, sizeof m->class_name, false);
 	ow_coder_text(c, "filter", m->filter, sizeof m->filter, true);

@@ -79,6 +79,7 @@ struct ow_message_open {
 	enum ow_message_method method;
 	enum ow_message_level level;
 	bool inner;
+	bool tcp_headers; /* ids contain no payload of TCP */
 	uint32_t hash_limit;
 	uint64_t identity_seed, synopsis_seed;
 	int64_t t0_ns, length_ns, wait_ns;

@@ -13,6 +13,7 @@
  *   UDP, UDP-Lite, DCCP, ICMP, ICMPv6, SCTP: all but the checksum. Everything else: all.
  *   any_ip_id: no IPv4 identification, except in fragments, which need it.
  *   tcp: without options, or also without sequence and acknowledgement number (enum ow_tcp_rule), except in fragments.
+ *   tcp_headers: no payload of TCP (but its length), except in fragments and with rule OW_TCP_ANY_NUMBERS.
  *   Level nat: no addresses, no ports, no ICMP query identifier; of ICMP errors only what a translator does not change.
  *
  * hash_limit: bytes from this offset on (counted from the IP header) count as zero, while lengths are those of the
@@ -144,6 +145,22 @@ static inline uint32_t tcp_options_of(const struct ow_packet *packet)
 		return 0;
 	uint32_t header = (l4[12] >> 4) * 4u;
 	return header < 20 || header > packet->l4_len ? 0 : min_u32(header, (uint32_t)(packet->end - l4)) - 20;
+}
+
+/* The bytes of a TCP header of which `there` are captured. A length that cannot be right counts as the least. */
+static inline uint32_t tcp_header_of(const uint8_t *l4, size_t there)
+{
+	uint32_t header = there > 12 ? (l4[12] >> 4) * 4u : 0;
+	return header < 20 ? 20 : header;
+}
+
+/* Ends the hashed part behind the TCP header, if the payload is not to be in the id. */
+static inline void leave_payload_out(const struct ow_identity *identity, const struct ow_packet *packet,
+                                     struct extent *e)
+{
+	if (ow_identity_needs_payload(identity) || packet->proto != 6 || !packet->l4 || packet->fragment)
+		return;
+	e->limit = min_u32(e->limit, e->l4 + tcp_header_of(packet->l4, (size_t)(packet->end - packet->l4)));
 }
 
 /* The TCP options that do not count toward the limit. If the limit is before them, they are not used at all. l4: the
@@ -437,7 +454,7 @@ static inline uint64_t id_of(const struct ow_identity *identity, const struct ow
 	return id_from(identity, packet, e, &t, have, any_ip_id ? KEEP_NO_IP_ID : KEEP_NO_DF);
 }
 
-static inline int identify(const struct ow_identity *identity, const struct ow_packet *packet, const struct extent *e,
+static inline int identify(const struct ow_identity *identity, const struct ow_packet *packet, struct extent *e,
                            struct ow_packet_id *ret_id)
 {
 	if (is_cut(identity, packet, e, ret_id))
@@ -446,6 +463,7 @@ static inline int identify(const struct ow_identity *identity, const struct ow_p
 		*ret_id = stream_of(identity, packet, e);
 		return 0;
 	}
+	leave_payload_out(identity, packet, e);
 	if ((size_t)(packet->end - packet->ip) < e->limit)
 		return -ENODATA;
 	*ret_id = (struct ow_packet_id){.id = id_of(identity, packet, e)};
@@ -555,8 +573,11 @@ static inline bool identify_plain(const struct ow_identity *identity, const stru
 		return false;
 	bool tcp = ip[9] == 6;
 	uint32_t total = ow_load_be16(ip + 2), header = IPV4_HEADER + (tcp ? 20 : 8), captured = frame->caplen - offset;
+	uint32_t limit = min_u32(identity->hash_limit, total);
+	if (tcp && identity->tcp_headers && captured >= header)
+		limit = min_u32(limit, IPV4_HEADER + tcp_header_of(l4, captured - IPV4_HEADER));
 	struct extent e = {
-		.limit = min_u32(identity->hash_limit, total),
+		.limit = limit,
 		.l4 = IPV4_HEADER,
 		.address = ow_load_le64(ip + 12),
 		.length = total - IPV4_HEADER,

@@ -25,12 +25,23 @@ struct ow_identity {
 	bool segments;       /* TCP data: the id is that of the byte stream, with a byte range (see below) */
 	bool any_ip_id;      /* omit the IPv4 identification, because a device on the path rewrites it */
 	enum ow_tcp_rule tcp;
+	bool tcp_headers;    /* no payload of TCP, see ow_identity_needs_payload */
 	const uint64_t *cut; /* Bloom filter of the datagrams that a point saw in fragments; NULL = none (see below) */
 	bool cut_df;         /* these may include packets with DF, which some routers ignore */
 	uint32_t hash_limit; /* bytes from the IP header (or frame start) on that enter the id; UINT32_MAX = all */
 	uint8_t secret[192]; /* XXH3 secret, from ow_identity_seed */
 	uint64_t key;        /* from ow_identity_seed */
 };
+
+/*
+ * Whether the id of a TCP packet contains its payload. The payload of a byte stream follows from sequence number and
+ * length, which are in the id, so with tcp_headers it is left out, and captures need no more than the headers. The
+ * payload is needed if the sequence number is not in the id. Fragments always have theirs in the id.
+ */
+static inline bool ow_identity_needs_payload(const struct ow_identity *identity)
+{
+	return !identity->tcp_headers || identity->tcp == OW_TCP_ANY_NUMBERS;
+}
 
 /* Fills secret and key from a seed. The same seed gives the same ids. */
 void ow_identity_seed(struct ow_identity *identity, uint64_t seed);

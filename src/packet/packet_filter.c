@@ -31,6 +31,12 @@ void ow_packet_filter_done(struct ow_packet_filter *filter)
 	filter->program = (struct bpf_program){0};
 }
 
+bool ow_packet_filter_needs_payload(const struct ow_packet_filter *filter)
+{
+	uint32_t kept = OW_FILTER_TCP_BYTES - (filter->frames ? 0 : OW_FILTER_TCP_BEFORE);
+	return filter->program.bf_insns && ow_filter_reach(&filter->program) > kept;
+}
+
 static bool takes_frame(const struct ow_packet_filter *filter, const struct ow_frame *frame)
 {
 	uint32_t len = frame->len;

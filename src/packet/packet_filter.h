@@ -29,6 +29,9 @@ int ow_packet_filter_compile(const char *name, uint16_t linktype, const char *ex
 /* filter: compiled, or all zeros. */
 void ow_packet_filter_done(struct ow_packet_filter *filter);
 
+/* Whether it may examine bytes of TCP packets that ow_filter_cut_tcp() removes. filter: compiled, or all zeros. */
+bool ow_packet_filter_needs_payload(const struct ow_packet_filter *filter);
+
 /* If a frame has another link type than the filter was compiled for, only filters of IP packets can accept it. */
 bool ow_packet_filter_takes(const struct ow_packet_filter *filter, const struct ow_frame *frame);
 

@@ -140,6 +140,8 @@ static void put_payload(const struct ow_identity *identity, struct cut *cut, uin
 		there = len;
 	if (there > identity->hash_limit)
 		there = identity->hash_limit;
+	if (cut->packet.proto == 6 && !ow_identity_needs_payload(identity))
+		there = 0;
 	memcpy(cut->bytes + cut->headers, cut->payload + from, there);
 	cut->packet.end = cut->bytes + cut->headers + there;
 	cut->packet.truncated = there < len;
@@ -203,7 +205,7 @@ int ow_segments_of_frame(const struct ow_identity *identity, const struct ow_ifa
 	struct ow_plain plain;
 	ret_segments->uncut = false;
 	if (frame->gso != OW_GSO_NONE || identity->level != OW_LEVEL_IP || identity->any_ip_id ||
-	    !ow_identity_of_plain(identity, &frame->frame, &plain))
+	    identity->tcp != OW_TCP_EXACT || !ow_identity_of_plain(identity, &frame->frame, &plain))
 		return of_any(identity, frame, ret_segments);
 	ret_segments->count = 1;
 	ret_segments->id[0] = plain.id;

@@ -78,6 +78,16 @@ static int check_directions(const struct ow_daemon *d, struct ow_error *err)
 	return 0;
 }
 
+/* Whether flows of this interface are recorded: their packets are identified with their payload. */
+static bool is_recorded(const struct ow_config *config, unsigned interface)
+{
+	for (unsigned i = 0; i < config->flows_count; i++) {
+		if (config->flows[i].interfaces >> interface & 1)
+			return true;
+	}
+	return false;
+}
+
 static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 {
 	struct ow_source_options sources[OW_SOURCES_MAX];
@@ -88,6 +98,7 @@ static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 			.live = {.kind = in->file ? OW_IFACE_FILE : OW_IFACE_AUTO,
 		                 .name = in->file ? in->file : in->name,
 		                 .filter = in->filter,
+		                 .cut_tcp = !is_recorded(c, i),
 		                 .ring_bytes = in->ring_bytes,
 		                 .hardware_stamps = in->hardware_stamps,
 		                 .speed = in->speed},

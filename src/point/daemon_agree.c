@@ -64,6 +64,7 @@ static void propose(struct ow_daemon_peer *peer, const struct ow_config_segment 
 	struct ow_daemon *d = peer->daemon;
 	struct ow_message_open open;
 	ow_agree_propose(segment, class, sending, &open);
+	open.tcp_headers = !d->clock.files; /* no ring is small for whole packets of files */
 	struct ow_daemon_lane *lane =
 		draw_seeds(&open) < 0 ? NULL : ow_daemon_lane_add(peer, segment, &open, ++d->last_wire, sending);
 	if (!lane) {

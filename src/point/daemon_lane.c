@@ -288,6 +288,7 @@ static void set_identity(struct ow_daemon_lane *lane)
 	const struct ow_message_open *o = &lane->open;
 	lane->identity = (struct ow_identity){.level = o->level == OW_MESSAGE_LEVEL_NAT ? OW_LEVEL_NAT : OW_LEVEL_IP,
 	                                      .inner = o->inner,
+	                                      .tcp_headers = o->tcp_headers,
 	                                      .hash_limit = o->hash_limit};
 	ow_identity_seed(&lane->identity, o->identity_seed);
 }

@@ -169,8 +169,8 @@ static struct ow_lane_table *table_create(uint32_t room)
 
 static bool same_identity(const struct ow_identity *a, const struct ow_identity *b)
 {
-	return a->level == b->level && a->inner == b->inner && a->any_ip_id == b->any_ip_id &&
-	       a->hash_limit == b->hash_limit && a->key == b->key &&
+	return a->level == b->level && a->inner == b->inner && a->any_ip_id == b->any_ip_id && a->tcp == b->tcp &&
+	       a->tcp_headers == b->tcp_headers && a->hash_limit == b->hash_limit && a->key == b->key &&
 	       memcmp(a->secret, b->secret, sizeof a->secret) == 0;
 }
 
@@ -276,6 +276,24 @@ bool ow_lanes_has(const struct ow_lanes *lanes, uint32_t lane)
 {
 	const struct ow_lane_entry *entry = find(lanes, lane);
 	return entry && !entry->lane->gone;
+}
+
+static bool filter_needs_payload(const struct ow_lane_filter *filter, unsigned source)
+{
+	return filter && ow_packet_filter_needs_payload(&filter->code[source]);
+}
+
+bool ow_lanes_need_payload(const struct ow_lanes *lanes, unsigned source)
+{
+	const struct ow_lane_table *table = newest(lanes);
+	for (uint32_t i = 0; i < table->count; i++) {
+		const struct ow_lane *lane = table->entry[i].lane;
+		if (lane->sources >> source & 1 && !lane->gone &&
+		    (ow_identity_needs_payload(&lane->identity) || filter_needs_payload(lane->filter, source) ||
+		     filter_needs_payload(lane->way, source)))
+			return true;
+	}
+	return false;
 }
 
 int ow_lanes_remove(struct ow_lanes *lanes, uint32_t lane)

@@ -79,6 +79,8 @@ int ow_lanes_remove(struct ow_lanes *lanes, uint32_t lane);
 int ow_lanes_set_shift(struct ow_lanes *lanes, uint32_t lane, unsigned sample_shift);
 /* Whether there is such a lane; for the controlling thread. */
 bool ow_lanes_has(const struct ow_lanes *lanes, uint32_t lane);
+/* Whether a lane of this source examines the payload of TCP packets, by its identity or its filters. */
+bool ow_lanes_need_payload(const struct ow_lanes *lanes, unsigned source);
 /* Frees the tables that are older than the oldest one in use. */
 void ow_lanes_reclaim(struct ow_lanes *lanes, uint64_t oldest_used);
 

@@ -74,6 +74,7 @@ static int add_member(struct ow_recorder *recorder, const struct ow_iface_option
 	}
 	member->recorder = recorder;
 	member->source = source;
+	member->cut = options->cut_tcp;
 	member->file = strcmp(ow_iface_kind_name(member->live), "file") == 0;
 	member->generation = UINT64_MAX;
 	member->boundary_ns = INT64_MAX;
@@ -100,6 +101,7 @@ static int add_source(struct ow_recorder *recorder, const struct ow_source_optio
 	unsigned source = recorder->sources, threads = options->threads ? options->threads : 1;
 	struct ow_iface_options live = options->live;
 	live.wait = true;
+	live.threads = threads;
 	if (threads > OW_RECORDER_THREADS_MAX)
 		return ow_error_set(err, EINVAL, "%s: %u threads are more than %u", live.name, threads,
 		                    OW_RECORDER_THREADS_MAX);
@@ -199,9 +201,39 @@ int ow_recorder_add_tap(struct ow_recorder *recorder, const struct ow_flow_threa
 	return 0;
 }
 
+/* Whether something examines the payload of TCP packets of a source. */
+static bool needs_payload(const struct ow_recorder *recorder, unsigned source)
+{
+	for (unsigned i = 0; i < recorder->members; i++) {
+		const struct ow_recorder_member *member = recorder->member[i];
+		if (member->source == source && (member->taps || ow_packet_filter_needs_payload(&member->filter)))
+			return true;
+	}
+	return ow_lanes_need_payload(&recorder->lanes, source);
+}
+
+/* Sources deliver the headers of TCP packets only, if nobody needs more. */
+static int cut_sources(struct ow_recorder *recorder, struct ow_error *err)
+{
+	for (unsigned i = 0; i < recorder->members; i++) {
+		struct ow_recorder_member *member = recorder->member[i];
+		bool cut = !needs_payload(recorder, member->source);
+		if (cut == member->cut)
+			continue;
+		int r = ow_iface_cut_tcp(member->live, cut, err);
+		if (r < 0)
+			return r;
+		member->cut = cut;
+	}
+	return 0;
+}
+
 int ow_recorder_start(struct ow_recorder *recorder, struct ow_error *err)
 {
-	int r = start(recorder);
+	int r = cut_sources(recorder, err);
+	if (r < 0)
+		return r;
+	r = start(recorder);
 	return r < 0 ? ow_error_set(err, -r, "cannot start a thread: %s", strerror(-r)) : 0;
 }
 
@@ -235,7 +267,13 @@ int ow_recorder_add_lane(struct ow_recorder *recorder, const struct ow_lane_opti
                          struct ow_error *err)
 {
 	reclaim(recorder);
-	return ow_lanes_add(&recorder->lanes, options, ret_lane, err);
+	int r = ow_lanes_add(&recorder->lanes, options, ret_lane, err);
+	if (r < 0)
+		return r;
+	r = cut_sources(recorder, err);
+	if (r < 0)
+		(void)ow_lanes_remove(&recorder->lanes, *ret_lane);
+	return r;
 }
 
 void ow_recorder_remove_lane(struct ow_recorder *recorder, uint32_t lane)
@@ -243,6 +281,8 @@ void ow_recorder_remove_lane(struct ow_recorder *recorder, uint32_t lane)
 	reclaim(recorder);
 	/* If out of memory, the threads continue to record the lane, but its chunks are not returned. */
 	(void)ow_lanes_remove(&recorder->lanes, lane);
+	/* If it fails, whole frames do no harm. */
+	(void)cut_sources(recorder, NULL);
 }
 
 void ow_recorder_set_shift(struct ow_recorder *recorder, uint32_t lane, unsigned sample_shift)

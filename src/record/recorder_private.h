@@ -18,6 +18,7 @@ struct ow_recorder_member { /* one thread */
 	struct ow_recorder *recorder;
 	unsigned source;
 	bool file;
+	bool cut; /* its TCP packets are cut behind their headers */
 	struct ow_iface *live;
 	pthread_t thread;
 	bool runs;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Live capture in a namespace of its own: every frame once, with direction, bytes, time; drops counted; ends noticed.
  */
+#include "capture/filter.h"
 #include "capture/iface/iface.h"
 #include "packet/packet_filter.h"
 
@@ -370,6 +371,67 @@ static uint32_t tagged_frame(int tagging, uint8_t *frame)
 	return length + tags;
 }
 
+/* UDP frames become TCP of the same length, whose sequence number is the number. */
+static void send_tcp(uint32_t count)
+{
+	uint8_t frame[1514];
+	int fd = netns_sender("v0");
+	for (uint32_t i = 0; i < count; i++) {
+		size_t size = netns_frame(frame, 60 + i * 7 % 1455, i, 1);
+		frame[23] = 6;
+		ow_store_be32(frame + 38, i);
+		netns_send(fd, frame, size);
+	}
+	close(fd);
+}
+
+static void expect_cut(struct ow_iface *live, uint32_t count, uint32_t most)
+{
+	struct ow_iface_frame batch[ROOM];
+	int64_t until = ow_clock_steady_ns() + PATIENCE_S * OW_NS_PER_S;
+	uint32_t seen = 0;
+	while (seen < count && ow_clock_steady_ns() < until) {
+		int n = ow_iface_read(live, 20, batch, ROOM, NULL);
+		assert_true(n >= 0);
+		for (int i = 0; i < n; i++, seen++) {
+			const struct ow_frame *frame = &batch[i].frame;
+			assert_int_equal(ow_load_be32(frame->data + 38), seen);
+			assert_int_equal(frame->len, 60 + seen * 7 % 1455);
+			assert_int_equal(frame->caplen, frame->len < most ? frame->len : most);
+		}
+	}
+	assert_int_equal(seen, count);
+}
+
+static void tcp_is_cut_behind_its_headers(void **state)
+{
+	(void)state;
+	static const char *const filters[] = {NULL, "tcp or udp", "not icmp"};
+	for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+		struct ow_iface_options options = {.kind = OW_IFACE_RING,
+		                                   .name = "v1",
+		                                   .ring_bytes = 8 << 20,
+		                                   .filter = filters[i],
+		                                   .cut_tcp = true};
+		struct ow_iface *live = open_live(&options);
+		struct seen seen = seen_new(300);
+		struct ow_error err = {""};
+		send_tcp(300);
+		expect_cut(live, 300, OW_FILTER_TCP_BYTES);
+		assert_int_equal(ow_iface_cut_tcp(live, false, &err), 0);
+		send_tcp(300);
+		expect_cut(live, 300, UINT32_MAX);
+		assert_int_equal(ow_iface_cut_tcp(live, true, &err), 0);
+		send_tcp(300);
+		expect_cut(live, 300, OW_FILTER_TCP_BYTES);
+		seen.frames = 900;
+		send_frames("v0", 0, 300, 1); /* UDP stays whole */
+		read_until(live, 1200, OW_HEADING_IN, &seen);
+		expect_each(&seen, 1);
+		ow_iface_close(live);
+	}
+}
+
 static void send_tagged(void)
 {
 	uint8_t frame[TAGGED_BYTES];
@@ -628,6 +690,7 @@ int main(void)
 		ON_VETH(drops_are_counted),
 		ON_VETH(fanout_shares_the_frames),
 		ON_VETH(filters_and_snapshot_length),
+		ON_VETH(tcp_is_cut_behind_its_headers),
 		ON_VETH(filters_see_the_wire),
 		ON_VETH(interrupt_ends_a_read),
 		ON_VETH(watermark_follows_the_clock),

@@ -72,6 +72,7 @@ static inline struct ow_message example(unsigned number)
 			.horizon = 2,
 			.buckets = 1024,
 			.sample = 1000,
+			.tcp_headers = true,
 		};
 		break;
 	case 2:

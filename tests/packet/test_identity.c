@@ -577,6 +577,86 @@ static void truncated_packets_agree(void **state)
 	}
 }
 
+/* TCP data with a timestamp option; identification, window, flags and length as given. */
+static struct build segment(uint32_t seq, uint32_t len, uint16_t ident, uint8_t flags)
+{
+	struct build b = {0};
+	ethernet(&b, 0x0800);
+	uint32_t ip = ipv4(&b, 6), l4 = tcp(&b, flags, seq);
+	ow_store_be16(b.data + ip + 4, ident);
+	b.data[l4 + 12] = 0x80;
+	b.data[l4 + 15] = (uint8_t)ident; /* window */
+	PUT(&b, 1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8);
+	payload(&b, len);
+	finish_ip(&b, ip);
+	return b;
+}
+
+/* With tcp_headers: bytes of the headers and the length decide, whatever is captured of the payload. */
+static void expect_headers_decide(struct build *b, uint32_t l4, enum ow_level level)
+{
+	struct ow_identity identity = identity_at(level, false, UINT32_MAX);
+	struct ow_packet_id whole, other;
+	uint32_t header = b->data[l4 + 12] >> 4 < 5 ? 20 : (b->data[l4 + 12] >> 4) * 4u;
+	identity.tcp_headers = true;
+	assert_int_equal(id_of(&identity, b, 1, b->len, &whole), 0);
+	for (uint32_t at = l4; at < b->len; at++) {
+		int r = id_of(&identity, b, 1, at, &other);
+		assert_int_equal(r, at < l4 + header ? -ENODATA : 0);
+		assert_true(r < 0 || other.id == whole.id);
+		bool sum = at == l4 + 16 || at == l4 + 17, ports = level == OW_LEVEL_NAT && at < l4 + 4;
+		b->data[at] ^= 1;
+		assert_int_equal(id_of(&identity, b, 1, b->len, &other), 0);
+		b->data[at] ^= 1;
+		assert_true((other.id == whole.id) == (at >= l4 + header || sum || ports));
+	}
+	/* The sequence number is not in the id: what is sent must be. */
+	identity.tcp = OW_TCP_ANY_NUMBERS;
+	assert_true(ow_identity_needs_payload(&identity));
+	assert_int_equal(id_of(&identity, b, 1, b->len - 1, &other), -ENODATA);
+}
+
+static void headers_identify_tcp(void **state)
+{
+	(void)state;
+	for (enum ow_level level = OW_LEVEL_IP; level <= OW_LEVEL_NAT; level++) {
+		struct build b = {0}, longer = segment(7, 100, 1, 0x10), shorter = segment(7, 99, 1, 0x10);
+		expect_headers_decide(&b, make_tcp4(&b), level);
+		b.len = 0;
+		expect_headers_decide(&b, make_tcp6(&b), level);
+		expect_headers_decide(&longer, IP + 20, level);
+		longer.data[IP + 20 + 12] = 0x30; /* a header of 12 bytes: there is none */
+		expect_headers_decide(&longer, IP + 20, level);
+		longer = segment(7, 100, 1, 0x10);
+		struct ow_identity identity = identity_at(level, false, UINT32_MAX);
+		struct ow_packet_id one, other;
+		identity.tcp_headers = true;
+		assert_int_equal(id_of(&identity, &longer, 1, longer.len, &one), 0);
+		assert_int_equal(id_of(&identity, &shorter, 1, shorter.len, &other), 0);
+		assert_true(one.id != other.id);
+	}
+}
+
+/* What is not an unfragmented TCP packet has the same id with tcp_headers as without. */
+static void headers_identify_nothing_else(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < KINDS; k++) {
+		struct build b = {0};
+		struct ow_identity identity = identity_at(OW_LEVEL_IP, false, UINT32_MAX);
+		struct ow_packet packet;
+		struct ow_packet_id before, after;
+		kinds[k].make(&b);
+		struct ow_frame frame = frame_of(&b, 1);
+		assert_int_equal(ow_packet_decode(&frame, false, &packet), OW_DECODE_IP);
+		assert_int_equal(id_of(&identity, &b, 1, b.len, &before), 0);
+		identity.tcp_headers = true;
+		assert_int_equal(id_of(&identity, &b, 1, b.len, &after), 0);
+		if (packet.proto != 6 || packet.fragment)
+			assert_true(before.id == after.id);
+	}
+}
+
 static void limit_counts_bytes(void **state)
 {
 	(void)state;
@@ -609,21 +689,6 @@ static void available_is_what_was_captured(void **state)
 	frame.caplen = IP + 33;
 	assert_int_equal(ow_packet_decode(&frame, false, &packet), OW_DECODE_IP);
 	assert_int_equal(ow_identity_available(&packet, OW_TCP_EXACT), 33);
-}
-
-/* TCP data with a timestamp option; identification, window, flags and length as given. */
-static struct build segment(uint32_t seq, uint32_t len, uint16_t ident, uint8_t flags)
-{
-	struct build b = {0};
-	ethernet(&b, 0x0800);
-	uint32_t ip = ipv4(&b, 6), l4 = tcp(&b, flags, seq);
-	ow_store_be16(b.data + ip + 4, ident);
-	b.data[l4 + 12] = 0x80;
-	b.data[l4 + 15] = (uint8_t)ident; /* window */
-	PUT(&b, 1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8);
-	payload(&b, len);
-	finish_ip(&b, ip);
-	return b;
 }
 
 static struct ow_packet_id segment_id(enum ow_level level, const struct build *b, uint32_t caplen)
@@ -916,6 +981,8 @@ int main(void)
 		cmocka_unit_test(waypoints_do_not_matter),
 		cmocka_unit_test(fragments_have_ids_of_their_own),
 		cmocka_unit_test(truncated_packets_agree),
+		cmocka_unit_test(headers_identify_tcp),
+		cmocka_unit_test(headers_identify_nothing_else),
 		cmocka_unit_test(limit_counts_bytes),
 		cmocka_unit_test(available_is_what_was_captured),
 		cmocka_unit_test(segments_tile_their_superframe),

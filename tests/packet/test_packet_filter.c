@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "build.h"
+#include "capture/filter.h"
 #include "packet/packet_filter.h"
 #include <errno.h>
 #include <string.h>
@@ -139,12 +140,112 @@ static void what_is_not_in_a_frame_is_refused(void **state)
 	assert_int_equal(ow_packet_filter_compile("any", 113, "vlan 5", &filter, &err), -EINVAL);
 }
 
+static void filters_tell_how_far_they_look(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *expression;
+		bool payload;
+	} cases[] = {
+		{"tcp", false},
+		{"host 10.1.2.3 and tcp port 443", false},
+		{"net 10.0.0.0/8 or ip6 net 2001:db8::/32", false},
+		{"portrange 1000-2000 or icmp or ip6", false},
+		{"tcp[13] & 2 != 0", false},
+		{"tcp[20:4] = 1", false}, /* may be payload, but is kept */
+		{"tcp[56:4] = 1", false},
+		{"tcp[58:4] = 1", true},
+		{"tcp[200] = 1", true},
+		{"ip[116:4] = 1", false},
+		{"ip[118:4] = 1", true},
+		{"tcp[((tcp[12] & 0xf0) >> 2):4] = 0x47455420", true},
+		{"greater 1000", false},
+		{"vlan 5 and tcp port 80", false},
+		{"ether[140:4] = 1", false},
+		{"ether[142:4] = 1", true},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct ow_packet_filter filter;
+		struct ow_error err;
+		if (ow_packet_filter_compile("test", 1, cases[i].expression, &filter, &err) < 0)
+			fail_msg("%s", err.text);
+		if (ow_packet_filter_needs_payload(&filter) != cases[i].payload)
+			fail_msg("%s", cases[i].expression);
+		ow_packet_filter_done(&filter);
+	}
+	assert_false(ow_packet_filter_needs_payload(&(struct ow_packet_filter){0}));
+}
+
+/* The bytes that the kernel keeps of a frame. */
+static u_int kept_of(const struct build *b, uint16_t linktype, const char *expression)
+{
+	struct bpf_program program;
+	struct ow_error err;
+	assert_int_equal(ow_filter_compile_kernel("test", linktype, 4096, expression, &program, &err), 0);
+	assert_int_equal(ow_filter_cut_tcp("test", linktype, 4096, &program, &err), 0);
+	u_int kept = bpf_filter(program.bf_insns, b->data, b->len, b->len);
+	pcap_freecode(&program);
+	return kept;
+}
+
+/* A packet of `proto` with a few bytes changed, behind so many tags. */
+static struct build packet_of(unsigned version, uint8_t proto, unsigned tags, uint32_t bytes)
+{
+	struct build b = {0};
+	uint16_t type = version == 4 ? 0x0800 : 0x86dd;
+	ethernet(&b, tags ? 0x88a8 : type);
+	for (unsigned i = 0; i < tags; i++) {
+		put16(&b, 5);
+		put16(&b, i + 1 < tags ? 0x8100 : type);
+	}
+	uint32_t ip = version == 4 ? ipv4(&b, proto) : ipv6(&b, proto);
+	tcp(&b, 0x10, 1);
+	payload(&b, bytes);
+	finish_ip(&b, ip);
+	return b;
+}
+
+static void only_tcp_is_cut(void **state)
+{
+	(void)state;
+	for (unsigned version = 4; version <= 6; version += 2) {
+		for (unsigned tags = 0; tags <= 3; tags++) {
+			struct build data = packet_of(version, 6, tags, 1000), udp = packet_of(version, 17, tags, 1000);
+			uint32_t expected = tags < 3 ? OW_FILTER_TCP_BYTES : 4096;
+			assert_int_equal(kept_of(&data, 1, NULL), expected);
+			assert_int_equal(kept_of(&data, 1, "tcp or udp"), expected);
+			assert_int_equal(kept_of(&data, 1, "udp"), tags ? expected : 0);
+			assert_int_equal(kept_of(&data, 1, "greater 3000"), expected); /* is decided later */
+			assert_int_equal(kept_of(&udp, 1, NULL), 4096);
+		}
+		struct build tiny = packet_of(version, 6, 0, 0), raw = packet_of(version, 6, 0, 1000);
+		assert_int_equal(kept_of(&tiny, 1, NULL), 4096);
+		tiny.len = 14; /* no packet in it */
+		assert_int_equal(kept_of(&tiny, 1, NULL), 4096);
+		raw.len -= 14;
+		memmove(raw.data, raw.data + 14, raw.len);
+		assert_int_equal(kept_of(&raw, 101, NULL), OW_FILTER_TCP_BYTES);
+		raw.data[0] ^= 0x10; /* neither version */
+		assert_int_equal(kept_of(&raw, 101, NULL), 4096);
+	}
+	for (uint8_t i = 6; i <= 7; i++) {
+		struct build fragment = packet_of(4, 6, 0, 1000);
+		fragment.data[14 + i] = 0x20;
+		assert_int_equal(kept_of(&fragment, 1, NULL), 4096);
+	}
+	struct build unfragmented = packet_of(4, 6, 0, 1000);
+	unfragmented.data[14 + 6] = 0x40;
+	assert_int_equal(kept_of(&unfragmented, 1, NULL), OW_FILTER_TCP_BYTES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packets_are_taken_in_any_frame),
 		cmocka_unit_test(filters_of_the_link_layer_see_the_frame),
 		cmocka_unit_test(what_is_not_in_a_frame_is_refused),
+		cmocka_unit_test(filters_tell_how_far_they_look),
+		cmocka_unit_test(only_tcp_is_cut),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

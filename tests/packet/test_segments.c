@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/time.h"
+#include "capture/filter.h"
 #include "build.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,38 +37,56 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#define SEED       4711
-#define PATIENCE_S 30
-#define IDS_MAX    200000
-#define KINDS      5
+#define SEED        4711
+#define PATIENCE_S  30
+#define IDS_MAX     200000
+#define KINDS       7
+#define KINDS_WHOLE 5 /* those from here on have only what a cut frame keeps */
 
 static int first, second; /* the namespaces */
 
 /* The ids of what passed an interface, under several identities. */
 struct ids {
 	uint64_t *id[KINDS];
-	uint32_t count, frames, superframes, uncut;
+	uint32_t count, frames, superframes, cut, uncut; /* cut: superframes of which a ring keeps the headers */
 	uint64_t bytes;
 };
 
 static void make_identity(unsigned kind, bool inner, struct ow_identity *ret_identity)
 {
 	*ret_identity = (struct ow_identity){
-		.level = kind == 1 || kind == 4 ? OW_LEVEL_NAT : OW_LEVEL_IP,
+		.level = kind == 1 || kind == 4 || kind == 6 ? OW_LEVEL_NAT : OW_LEVEL_IP,
 		.any_ip_id = kind == 2 || kind == 4,
 		.hash_limit = kind == 3 ? 100 : UINT32_MAX,
+		.tcp_headers = kind >= KINDS_WHOLE,
 		.inner = inner,
 	};
 	ow_identity_seed(ret_identity, SEED);
 }
 
+/* A frame as a ring delivers it that cuts TCP packets. */
+static struct ow_iface_frame cut(const struct ow_iface_frame *frame)
+{
+	struct ow_iface_frame copy = *frame;
+	struct bpf_program program;
+	struct ow_error err;
+	assert_int_equal(ow_filter_compile_kernel("test", 1, UINT16_MAX * 8, NULL, &program, &err), 0);
+	assert_int_equal(ow_filter_cut_tcp("test", 1, UINT16_MAX * 8, &program, &err), 0);
+	u_int kept = bpf_filter(program.bf_insns, frame->frame.data, frame->frame.len, frame->frame.caplen);
+	pcap_freecode(&program);
+	assert_true(kept > 0);
+	copy.frame.caplen = kept < copy.frame.caplen ? kept : copy.frame.caplen;
+	return copy;
+}
+
 static void add(struct ids *ids, const struct ow_iface_frame *frame, bool inner)
 {
 	static struct ow_segments segments;
+	struct ow_iface_frame headers = cut(frame);
 	for (unsigned kind = 0; kind < KINDS; kind++) {
 		struct ow_identity identity;
 		make_identity(kind, inner, &identity);
-		int r = ow_segments_of_frame(&identity, frame, &segments);
+		int r = ow_segments_of_frame(&identity, kind < KINDS_WHOLE ? frame : &headers, &segments);
 		if (r == -ENOMSG)
 			return; /* ARP: the filter of a ring leaves to its caller what is no plain IP packet */
 		assert_int_equal(r, 0);
@@ -79,6 +98,7 @@ static void add(struct ids *ids, const struct ow_iface_frame *frame, bool inner)
 	ids->count += segments.count;
 	ids->frames++;
 	ids->superframes += segments.count > 1;
+	ids->cut += segments.count > 1 && headers.frame.caplen == OW_FILTER_TCP_BYTES;
 	ids->uncut += segments.uncut;
 }
 
@@ -280,6 +300,7 @@ static void tcp_over_ipv4(void **state)
 	struct watch w;
 	watch_start(&w, "tcp", false);
 	send_tcp(&w, "10.9.0.2", 6000000);
+	assert_int_equal(w.s0.cut, w.s0.superframes);
 	watch_end(&w, "TCP, IPv4");
 }
 
@@ -289,6 +310,7 @@ static void tcp_over_ipv6(void **state)
 	struct watch w;
 	watch_start(&w, "ip6 and tcp", false);
 	send_tcp(&w, "fd00:9::2", 6000000);
+	assert_int_equal(w.s0.cut, w.s0.superframes);
 	watch_end(&w, "TCP, IPv6");
 }
 
@@ -326,6 +348,7 @@ static void tcp_in_big_superframes(void **state)
 	watch_start(&w, "tcp or (ip6[6] = 0 and ip6[40] = 6)", false);
 	send_tcp(&w, "fd00:9::2", 4000000);
 	send_tcp(&w, "10.9.0.2", 4000000);
+	assert_int_equal(w.s0.cut, w.s0.superframes);
 	watch_end(&w, "BIG TCP");
 	netns_run("ip link set s0 gso_max_size 65536");
 }

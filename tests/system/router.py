@@ -65,6 +65,9 @@ class Router:
     def mac(self, where, interface):
         return json.loads(self.run(where, "ip", "-json", "link", "show", interface))[0]["address"]
 
+    def sent_bytes(self, interface):
+        return json.loads(self.run(self.router, "ip", "-json", "-stats", "link", "show", interface))[0]["stats64"]["tx"]["bytes"]
+
     def shape(self, interface):
         """A slow wire with a short queue behind it, so that packets are lost. False where the kernel cannot."""
         shaper = ["tc", "qdisc", "add", "dev", interface, "root", "tbf", "rate", "40mbit", "burst", "64k", "limit", "80k"]

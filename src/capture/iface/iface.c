@@ -33,6 +33,17 @@ void ow_iface_done(struct ow_iface *live)
 	free(live->name);
 }
 
+size_t ow_iface_ring_bytes(uint64_t speed, unsigned threads, uint64_t memory)
+{
+	unsigned parts = threads ? threads : 1;
+	uint64_t wanted = speed / 8 * 2 / (OW_NS_PER_S / OW_IFACE_RING_NS) / parts;
+	uint64_t most = memory / OW_IFACE_RING_SHARE / parts, bytes = OW_IFACE_RING_BYTES;
+	most = most < OW_IFACE_RING_MAX ? most : OW_IFACE_RING_MAX;
+	while (bytes < wanted && 2 * bytes <= most)
+		bytes *= 2;
+	return bytes;
+}
+
 bool ow_iface_is_file(const char *name)
 {
 	struct stat st;
@@ -136,6 +147,11 @@ void ow_iface_interrupt(struct ow_iface *live)
 	/* The write fails only if the counter is full; then the descriptor is readable, too. */
 	if (write(live->event_fd, &one, sizeof one) < 0)
 		errno = saved;
+}
+
+int ow_iface_cut_tcp(struct ow_iface *live, bool cut, struct ow_error *err)
+{
+	return live->ops->cut_tcp ? live->ops->cut_tcp(live, cut, err) : 0;
 }
 
 int64_t ow_iface_deadline(int timeout_ms)

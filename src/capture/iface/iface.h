@@ -48,7 +48,9 @@ struct ow_iface_options {
 	const char *name;     /* of the interface, or path of the file */
 	const char *filter;   /* see above; NULL = all frames */
 	uint32_t snaplen;     /* 0 = whole frames */
-	size_t ring_bytes;    /* 0 = OW_IFACE_RING_BYTES */
+	bool cut_tcp;         /* see ow_iface_cut_tcp */
+	size_t ring_bytes;    /* 0 = ow_iface_ring_bytes */
+	unsigned threads;     /* that share the interface, for ring_bytes = 0; 0 = 1 */
 	uint16_t fanout;      /* sources with the same number (not 0) share the frames of the interface */
 	bool hardware_stamps; /* request timestamps of the card; each frame says whether it has one */
 	bool wait;    /* wait for an interface that goes away, see ow_iface_outage; otherwise that is an error */
@@ -57,8 +59,18 @@ struct ow_iface_options {
 
 #define OW_OUTAGE_CAUSE     78
 #define OW_IFACE_RING_BYTES (64u << 20)
+#define OW_IFACE_RING_MAX   ((size_t)2 << 30)
 /* A ring delivers frames after this time at the latest, even if there are few. */
 #define OW_IFACE_BLOCK_MS 5
+
+/*
+ * The usual size of a ring: what OW_IFACE_RING_NS of a link at full rate take in both directions, shared by the threads
+ * of the interface, but at least OW_IFACE_RING_BYTES and, all rings of the interface, at most a sixteenth of the memory
+ * of the host. speed: bit/s, 0 = unknown.
+ */
+#define OW_IFACE_RING_NS    100000000u
+#define OW_IFACE_RING_SHARE 16u
+size_t ow_iface_ring_bytes(uint64_t speed, unsigned threads, uint64_t memory);
 
 struct ow_iface_counts {
 	uint64_t frames;  /* returned */
@@ -97,6 +109,13 @@ int ow_iface_read(struct ow_iface *live, int timeout_ms, struct ow_iface_frame *
                   struct ow_error *err);
 /* Interrupts a waiting read, from any thread or a signal handler. */
 void ow_iface_interrupt(struct ow_iface *live);
+
+/*
+ * Whether TCP packets are cut behind their headers (ow_filter_cut_tcp), so that a ring holds many more of them; the
+ * length on the wire stays known. For frames that are timestamped from now on, and for rings only: other kinds deliver
+ * whole frames. From any thread.
+ */
+int ow_iface_cut_tcp(struct ow_iface *live, bool cut, struct ow_error *err);
 
 /* The current time of the clock that timestamps the frames: real time; for files, the position of the replay. */
 int64_t ow_iface_now_ns(const struct ow_iface *live);

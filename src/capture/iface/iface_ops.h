@@ -15,7 +15,8 @@ struct ow_iface_ops {
 	            struct ow_error *err);
 	int64_t (*now_ns)(const struct ow_iface *live); /* by any thread; NULL = real time */
 	void (*count)(struct ow_iface *live);           /* updates live->counts.dropped; NULL = nothing to do */
-	void (*free)(struct ow_iface *live);            /* frees all but what ow_iface_done frees */
+	int (*cut_tcp)(struct ow_iface *live, bool cut, struct ow_error *err); /* NULL = not supported */
+	void (*free)(struct ow_iface *live); /* frees all but what ow_iface_done frees */
 };
 
 struct ow_iface {

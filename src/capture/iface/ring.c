@@ -10,6 +10,8 @@
  * before the frame, describes superframes.
  *
  *   - The filter is attached before the socket is bound, so no other frame gets in.
+ *   - The filter also tells the kernel how much of a frame to keep. A superframe of 64 KB that is cut behind its headers
+ *     needs 250 bytes of the ring.
  *   - SO_TIMESTAMPNS makes the kernel timestamp each packet once, early, instead of once for each packet socket. So all
  *     sockets on this host (tcpdump's too) have the same time for it.
  *   - If the kernel or the card has removed a VLAN tag, we put it back, so that frames are as on the wire.
@@ -24,6 +26,7 @@
 #include "capture/ip_id.h"
 #include "capture/iface/iface_ops.h"
 #include <errno.h>
+#include <linux/ethtool.h>
 #include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <linux/net_tstamp.h>
@@ -51,18 +54,26 @@
 #define VLAN_TAG_BYTES     4
 #define ETHERNET_ADDRESSES 12
 
-/* A block holds the longest superframe. A ring has many blocks, so that few bytes wait to be returned. */
+/*
+ * A block must hold the longest frame: a superframe of 64 KB, or of more than 512 KB (BIG TCP) if TCP is not cut. The
+ * kernel hands over a block after OW_IFACE_BLOCK_MS however little is in it, so a ring of n blocks holds no more than n
+ * times this time, whatever its size: small blocks let a reader that is held up find more.
+ */
 #define BLOCK_BYTES_MAX (1u << 20)
 #define BLOCK_BYTES_MIN (128u << 10)
 #define BLOCKS_MIN      4u
-#define RING_BYTES_MAX  ((size_t)2 << 30)
+#define BLOCKS_WHOLE    64u
+#define BLOCKS_CUT      512u /* 2.5 s */
+#define RING_BYTES_MAX  OW_IFACE_RING_MAX
 #define FRAME_BYTES     2048u /* the kernel requires a number, but does not use it in this version */
 struct ring {
 	struct ow_iface live;
 	int fd;
 	unsigned ifindex;
+	char *filter; /* NULL = all frames */
+	uint32_t snaplen;
 	uint8_t *memory;
-	uint32_t block_bytes, blocks;
+	uint32_t block_bytes, blocks, blocks_wanted;
 	uint32_t block;              /* the block that is being read, or is read next */
 	uint32_t left;               /* its frames that have not been returned */
 	const uint8_t *next;         /* the first of them */
@@ -170,16 +181,20 @@ static int attach(struct ring *ring, struct sock_filter *code, unsigned length, 
 	return 0;
 }
 
-static int attach_filter(struct ring *ring, const struct ow_iface_options *options, struct ow_error *err)
+static int attach_filter(struct ring *ring, bool cut_tcp, struct ow_error *err)
 {
 	struct bpf_program program;
-	uint32_t snaplen = options->snaplen ? options->snaplen : OW_IFACE_SNAPLEN_MAX;
+	const char *name = ring->live.name;
+	uint16_t linktype = ring->live.linktype;
 	_Static_assert(sizeof(struct sock_filter) == sizeof(struct bpf_insn),
 	               "libpcap's instructions are the kernel's");
-	int r = ow_filter_compile_kernel(ring->live.name, ring->live.linktype, snaplen, options->filter, &program, err);
+	int r = ow_filter_compile_kernel(name, linktype, ring->snaplen, ring->filter, &program, err);
 	if (r < 0)
 		return r;
-	r = attach(ring, (struct sock_filter *)program.bf_insns, program.bf_len, err);
+	if (cut_tcp)
+		r = ow_filter_cut_tcp(name, linktype, ring->snaplen, &program, err);
+	if (r == 0)
+		r = attach(ring, (struct sock_filter *)program.bf_insns, program.bf_len, err);
 	pcap_freecode(&program);
 	return r;
 }
@@ -187,12 +202,10 @@ static int attach_filter(struct ring *ring, const struct ow_iface_options *optio
 static int make_ring(struct ring *ring, size_t bytes, struct ow_error *err)
 {
 	const char *name = ring->live.name;
-	if (bytes == 0)
-		bytes = OW_IFACE_RING_BYTES;
 	if (bytes > RING_BYTES_MAX)
 		return ow_error_set(err, EINVAL, "%s: a ring has at most %zu MiB", name, RING_BYTES_MAX >> 20);
 	ring->block_bytes = BLOCK_BYTES_MAX;
-	while (ring->block_bytes > BLOCK_BYTES_MIN && bytes / ring->block_bytes < 16 * BLOCKS_MIN)
+	while (ring->block_bytes > BLOCK_BYTES_MIN && bytes / ring->block_bytes < ring->blocks_wanted)
 		ring->block_bytes /= 2;
 	ring->blocks = (uint32_t)(bytes / ring->block_bytes);
 	if (ring->blocks < BLOCKS_MIN)
@@ -212,6 +225,35 @@ static int make_ring(struct ring *ring, size_t bytes, struct ow_error *err)
 		return fail(name, "cannot map the ring", err);
 	ring->memory = memory;
 	return 0;
+}
+
+/* Bit/s of the link; 0 = unknown. What a veth claims is the speed of no link. */
+static uint64_t link_speed(const struct ring *ring)
+{
+	struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
+	struct ethtool_cmd link = {.cmd = ETHTOOL_GSET};
+	struct ifreq request = {.ifr_data = (char *)&driver};
+	memcpy(request.ifr_name, ring->live.name, strlen(ring->live.name));
+	if (ioctl(ring->fd, SIOCETHTOOL, &request) == 0 && strcmp(driver.driver, "veth") == 0)
+		return 0;
+	request.ifr_data = (char *)&link;
+	if (ioctl(ring->fd, SIOCETHTOOL, &request) < 0)
+		return 0;
+	uint32_t megabits = ethtool_cmd_speed(&link);
+	return megabits > INT32_MAX ? 0 : megabits * UINT64_C(1000000);
+}
+
+/* A size that nobody asked for may be too much for this host. */
+static int make_usual_ring(struct ring *ring, unsigned threads, struct ow_error *err)
+{
+	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	size_t bytes = ow_iface_ring_bytes(link_speed(ring), threads, memory);
+	int r = make_ring(ring, bytes, err);
+	while (r == -ENOMEM && bytes > OW_IFACE_RING_BYTES) {
+		bytes /= 2;
+		r = make_ring(ring, bytes, err);
+	}
+	return r;
 }
 
 /* As tcpdump does. If the interface cannot be promiscuous, we capture what it delivers. */
@@ -251,12 +293,17 @@ static int bind_to_group(struct ring *ring, const struct ow_iface_options *optio
 	/* By flow, with both directions of a connection together. */
 	if (set(ring->fd, PACKET_FANOUT, options->fanout | PACKET_FANOUT_HASH << 16) < 0)
 		return fail(ring->live.name, "fanout", err);
-	return attach_filter(ring, options, err);
+	return attach_filter(ring, options->cut_tcp, err);
 }
 
 static int start(struct ring *ring, const struct ow_iface_options *options, struct ow_error *err)
 {
 	int r;
+	ring->blocks_wanted = options->cut_tcp ? BLOCKS_CUT : BLOCKS_WHOLE;
+	ring->snaplen = options->snaplen ? options->snaplen : OW_IFACE_SNAPLEN_MAX;
+	ring->filter = options->filter ? strdup(options->filter) : NULL;
+	if (options->filter && !ring->filter)
+		return ow_error_set(err, ENOMEM, "%s: out of memory", ring->live.name);
 	ring->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); /* protocol 0: nothing is captured until bind */
 	if (ring->fd < 0)
 		return fail(ring->live.name, "socket", err);
@@ -268,11 +315,12 @@ static int start(struct ring *ring, const struct ow_iface_options *options, stru
 		                    ring->live.name, strerror(errno));
 	r = set_stamps(ring, options->hardware_stamps, err);
 	if (r == 0)
-		r = make_ring(ring, options->ring_bytes, err);
+		r = options->ring_bytes ? make_ring(ring, options->ring_bytes, err)
+		                        : make_usual_ring(ring, options->threads, err);
 	if (r == 0 && options->fanout)
 		return bind_to_group(ring, options, err);
 	if (r == 0)
-		r = attach_filter(ring, options, err);
+		r = attach_filter(ring, options->cut_tcp, err);
 	return r < 0 ? r : bind_to(ring, err);
 }
 
@@ -549,9 +597,15 @@ static void ring_count(struct ow_iface *live)
 		live->counts.dropped += stats.tp_drops;
 }
 
+static int ring_cut_tcp(struct ow_iface *live, bool cut, struct ow_error *err)
+{
+	return attach_filter((struct ring *)live, cut, err);
+}
+
 static void ring_free(struct ow_iface *live)
 {
 	struct ring *ring = (struct ring *)live;
+	free(ring->filter);
 	if (ring->memory)
 		munmap(ring->memory, (size_t)ring->block_bytes * ring->blocks);
 	if (ring->fd >= 0)
@@ -566,6 +620,7 @@ int ow_iface_open_ring(const struct ow_iface_options *options, struct ow_iface *
 		.name = "ring",
 		.read = ring_read,
 		.count = ring_count,
+		.cut_tcp = ring_cut_tcp,
 		.free = ring_free,
 	};
 	struct ring *ring = calloc(1, sizeof *ring);
