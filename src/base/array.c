@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ROOM_FIRST 16
 
@@ -19,5 +20,14 @@ void *ow_grow(void *items, size_t *room, size_t needed, size_t item_size)
 	void *grown = reallocarray(items, more, item_size);
 	if (grown)
 		*room = more;
+	return grown;
+}
+
+void *ow_grow_zeroed(void *items, size_t *room, size_t needed, size_t item_size)
+{
+	size_t had = items ? *room : 0;
+	char *grown = ow_grow(items, room, needed, item_size);
+	if (grown)
+		memset(grown + had * item_size, 0, (*room - had) * item_size);
 	return grown;
 }

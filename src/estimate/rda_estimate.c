@@ -2,6 +2,7 @@
 /* Estimates from two RDAs or sRDAs. rda_estimate.h has the formulas; those of the papers include their errata. */
 #include "estimate/rda_estimate.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "estimate/distribution.h"
 #include "estimate/paired.h"
@@ -102,12 +103,7 @@ int ow_rda_ambiguous(const struct ow_view *a, const struct ow_rda_peel *peel, ui
 		uint64_t id = held_id(a->synopsis, a->cache[i].id);
 		if (!ow_keyset_has(&set, held_id(a->synopsis, ow_copy_next(a->cache[i].id))) || ow_keyset_has(&set, id))
 			continue;
-		if (count == room) {
-			room = room ? 2 * room : 64;
-			uint64_t *grown = realloc(ids, room * sizeof *grown);
-			r = grown ? 0 : -ENOMEM;
-			ids = grown ? grown : ids;
-		}
+		r = OW_GROW(ids, room, count + 1);
 		if (r == 0) {
 			ids[count++] = id;
 			r = ow_keyset_add(&set, id);

@@ -13,6 +13,7 @@
  *   24  the synopsis (synopsis/synopsis.h)
  *   ..  if it keeps records: for each its keyed id (8) and time (8), in the order of adding
  */
+#include "base/array.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/versioned.h"
@@ -40,8 +41,7 @@
 #define RECORD     16 /* bytes of a record */
 #define KEPT       1  /* the flag */
 
-#define BATCH      256
-#define ROOM_LEAST 1024u
+#define BATCH 256
 /* Makes the ids of sketches different from other uses of the seed. */
 #define ID_KEY UINT64_C(0x736b657463686964)
 
@@ -148,17 +148,7 @@ static int reserve(struct ow_sketch *sketch, uint64_t count, struct ow_error *er
 {
 	if (count > OW_SKETCH_RECORDS_MAX || sketch->count + count > OW_SKETCH_RECORDS_MAX)
 		return ow_error_set(err, EINVAL, "sketch: keeps at most %u records", OW_SKETCH_RECORDS_MAX);
-	size_t needed = sketch->count + count, room = sketch->room ? sketch->room : ROOM_LEAST;
-	while (room < needed)
-		room *= 2;
-	if (room == sketch->room)
-		return 0;
-	struct ow_sighting *record = realloc(sketch->record, room * sizeof *record);
-	if (!record)
-		return out_of_memory(err);
-	sketch->record = record;
-	sketch->room = room;
-	return 0;
+	return OW_GROW(sketch->record, sketch->room, sketch->count + count) < 0 ? out_of_memory(err) : 0;
 }
 
 /* Converts records: their ids become uniform and keyed, whatever the program provides. */

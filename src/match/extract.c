@@ -2,6 +2,7 @@
 /* Copies chosen records of two captures into one: what was lost, what came unsent, for a look with other tools. */
 #include "match/extract.h"
 
+#include "base/array.h"
 #include "capture/file/reader.h"
 #include "capture/file/writer.h"
 #include <errno.h>
@@ -17,17 +18,8 @@ int ow_records_add(struct ow_records *records, uint64_t number)
 	if (!number || number > NUMBER_MAX)
 		return -ERANGE;
 	size_t index = (size_t)(number >> 6);
-	if (index >= records->words) {
-		size_t words = records->words ? records->words : 64;
-		while (words <= index)
-			words *= 2;
-		uint64_t *grown = realloc(records->word, words * sizeof *grown);
-		if (!grown)
-			return -ENOMEM;
-		memset(grown + records->words, 0, (words - records->words) * sizeof *grown);
-		records->word = grown;
-		records->words = words;
-	}
+	if (OW_GROW_ZEROED(records->word, records->words, index + 1) < 0)
+		return -ENOMEM;
 	uint64_t bit = UINT64_C(1) << (number & 63);
 	records->count += !(records->word[index] & bit);
 	records->word[index] |= bit;

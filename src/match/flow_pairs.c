@@ -6,6 +6,7 @@
  */
 #include "match/flow_pairs.h"
 
+#include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,18 +31,7 @@ void ow_flow_pairs_done(struct ow_flow_pairs *pairs)
 
 static struct ow_flow_peers *peers_at(struct ow_flow_pairs *p, enum ow_side side, uint32_t flow)
 {
-	if (flow >= p->room[side]) {
-		uint32_t room = p->room[side] ? p->room[side] : 64;
-		while (room <= flow)
-			room *= 2;
-		struct ow_flow_peers *grown = realloc(p->peers[side], room * sizeof *grown);
-		if (!grown)
-			return NULL;
-		memset(grown + p->room[side], 0, (room - p->room[side]) * sizeof *grown);
-		p->peers[side] = grown;
-		p->room[side] = room;
-	}
-	return &p->peers[side][flow];
+	return OW_GROW_ZEROED(p->peers[side], p->room[side], (size_t)flow + 1) < 0 ? NULL : &p->peers[side][flow];
 }
 
 static void note_peer(struct ow_flow_peers *p, uint32_t flow)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "match/match_pass.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/time.h"
 #include "match/merge.h"
@@ -284,17 +285,10 @@ static uint32_t packets_of_single(const struct ow_match_pass *p, enum ow_side si
 
 static void add_edge(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, bool copy)
 {
-	if (p->edges == p->edge_room) {
-		size_t room = p->edge_room ? p->edge_room * 2 : 1024;
-		struct ow_edge *grown = realloc(p->edge, room * sizeof *grown);
-		if (!grown) {
-			fail(p, -ENOMEM);
-			return;
-		}
-		p->edge = grown;
-		p->edge_room = room;
-	}
-	p->edge[p->edges++] = (struct ow_edge){*record, side, copy};
+	if (OW_GROW(p->edge, p->edge_room, p->edges + 1) < 0)
+		fail(p, -ENOMEM);
+	else
+		p->edge[p->edges++] = (struct ow_edge){*record, side, copy};
 }
 
 /* What a packet that one side saw means, given the direction of its flow. */

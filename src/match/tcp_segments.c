@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "match/tcp_segments.h"
 
+#include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,18 +39,7 @@ void ow_tcp_segments_restart(struct ow_tcp_segments *pieces)
 
 static struct ow_flow_tcp_segments *flow_at(struct ow_tcp_segments *p, enum ow_side side, uint32_t flow)
 {
-	if (flow >= p->room[side]) {
-		uint32_t room = p->room[side] ? p->room[side] : 64;
-		while (room <= flow)
-			room *= 2;
-		struct ow_flow_tcp_segments *grown = realloc(p->flow[side], room * sizeof *grown);
-		if (!grown)
-			return NULL;
-		memset(grown + p->room[side], 0, (room - p->room[side]) * sizeof *grown);
-		p->flow[side] = grown;
-		p->room[side] = room;
-	}
-	return &p->flow[side][flow];
+	return OW_GROW_ZEROED(p->flow[side], p->room[side], (size_t)flow + 1) < 0 ? NULL : &p->flow[side][flow];
 }
 
 static bool fills_jumbo(uint32_t packet)

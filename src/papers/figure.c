@@ -2,6 +2,7 @@
 /* The framework of the figures: collects points and claims of a run, and writes them. */
 #include "papers/figure.h"
 
+#include "base/array.h"
 #include "report/chart.h"
 #include "base/word.h"
 #include <errno.h>
@@ -20,7 +21,7 @@ struct ow_figure_run {
 	struct ow_figure_options options;
 	struct ow_chart chart;
 	struct ow_figure_claim *claim;
-	size_t claims;
+	size_t claims, claims_room;
 };
 
 uint64_t ow_figure_seed(const struct ow_figure_run *run)
@@ -50,11 +51,9 @@ int ow_figure_point(struct ow_figure_run *run, const char *series, double x, dou
 
 int ow_figure_claim(struct ow_figure_run *run, const char *paper, const char *ours, bool agrees)
 {
-	struct ow_figure_claim *claim = reallocarray(run->claim, run->claims + 1, sizeof *claim);
-	if (!claim)
+	if (OW_GROW(run->claim, run->claims_room, run->claims + 1) < 0)
 		return -ENOMEM;
-	run->claim = claim;
-	claim += run->claims;
+	struct ow_figure_claim *claim = run->claim + run->claims;
 	*claim = (struct ow_figure_claim){strdup(paper), strdup(ours), agrees};
 	if (!claim->paper || !claim->ours) {
 		free(claim->paper);

@@ -124,11 +124,9 @@ int ow_monitor_add_target(struct ow_monitor *monitor, const struct ow_target *ta
 {
 	if (monitor->paths == OW_MONITOR_TARGETS_MAX)
 		return ow_error_set(err, E2BIG, "more than %d targets", OW_MONITOR_TARGETS_MAX);
-	struct path *path = reallocarray(monitor->path, monitor->paths + 1, sizeof(*path));
-	if (!path)
+	if (OW_GROW(monitor->path, monitor->paths_room, monitor->paths + 1) < 0)
 		return ow_error_set(err, ENOMEM, "out of memory");
-	monitor->path = path;
-	path += monitor->paths;
+	struct path *path = monitor->path + monitor->paths;
 	*path = (struct path){.target = *target};
 	path->target.name = strdup(target->name);
 	path->target.from = strdup(target->from);

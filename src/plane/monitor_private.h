@@ -34,7 +34,7 @@ struct ow_monitor {
 	uint32_t places, places_room;
 	struct ow_id_map by_name; /* places by the hash of their names */
 	struct path *path;
-	uint32_t paths;
+	uint32_t paths, paths_room;
 	struct ow_monitor_verdict *verdict;
 	struct ow_finding *changed;
 };

@@ -2,6 +2,7 @@
 /* Reads a network from a file, and routers from a list of names. */
 #include "plane/topology.h"
 
+#include "base/array.h"
 #include "base/word.h"
 #include <errno.h>
 #include <stdio.h>
@@ -11,24 +12,19 @@
 /* Reads up to the end, at most OW_TOPOLOGY_FILE_MAX bytes. */
 static int read_all(FILE *file, const char *path, char **ret_text, size_t *ret_size, struct ow_error *err)
 {
-	size_t size = 0, room = 1 << 16;
-	char *text = malloc(room);
-	while (text) {
-		size += fread(text + size, 1, room - size, file);
-		if (size < room)
-			break;
+	size_t size = 0, room = 0, asked = 1 << 16;
+	char *text = NULL;
+	for (; size == room; asked = 2 * room) {
 		if (room > OW_TOPOLOGY_FILE_MAX) {
 			free(text);
 			return ow_error_set(err, EFBIG, "%s: more than %u MiB", path, OW_TOPOLOGY_FILE_MAX >> 20);
 		}
-		room *= 2;
-		char *grown = realloc(text, room);
-		if (!grown)
+		if (OW_GROW(text, room, asked) < 0) {
 			free(text);
-		text = grown;
+			return ow_error_set(err, ENOMEM, "%s: out of memory", path);
+		}
+		size += fread(text + size, 1, room - size, file);
 	}
-	if (!text)
-		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
 	if (ferror(file)) {
 		free(text);
 		return ow_error_set(err, EIO, "%s: cannot be read", path);

@@ -13,6 +13,7 @@
  */
 #include "reconcile/fold_peel.h"
 
+#include "base/array.h"
 #include "base/id_map.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -51,14 +52,8 @@ struct peeler {
 
 static int append(uint64_t **list, size_t *count, size_t *space, uint64_t key)
 {
-	if (*count == *space) {
-		size_t larger = *space ? *space * 2 : 256;
-		uint64_t *grown = realloc(*list, larger * sizeof **list);
-		if (!grown)
-			return -ENOMEM;
-		*list = grown;
-		*space = larger;
-	}
+	if (OW_GROW(*list, *space, *count + 1) < 0)
+		return -ENOMEM;
 	(*list)[(*count)++] = key;
 	return 0;
 }

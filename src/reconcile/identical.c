@@ -8,6 +8,7 @@
  * there are others of its kind; so do the first pairs of the captures, because the counterpart of a copy that was sent
  * before a capture started looks like that of the next copy.
  */
+#include "base/array.h"
 #include "reconcile/align.h"
 #include "reconcile/matching.h"
 
@@ -154,17 +155,10 @@ static enum ow_direction known_way(struct ow_matcher *m, uint32_t q)
 
 static int add_time(struct ow_group_scratch *x, unsigned side, uint32_t entry, int64_t time_ns)
 {
-	if (x->count[side] == x->room[side]) {
-		uint32_t room = x->room[side] ? x->room[side] * 2 : 1024;
-		int64_t *times = realloc(x->time_ns[side], room * sizeof *times);
-		if (times)
-			x->time_ns[side] = times;
-		uint32_t *entries = times ? realloc(x->entry[side], room * sizeof *entries) : NULL;
-		if (!entries)
-			return -ENOMEM;
-		x->entry[side] = entries;
-		x->room[side] = room;
-	}
+	size_t times = x->room[side], entries = x->room[side], needed = (size_t)x->count[side] + 1;
+	if (OW_GROW(x->time_ns[side], times, needed) < 0 || OW_GROW(x->entry[side], entries, needed) < 0)
+		return -ENOMEM;
+	x->room[side] = (uint32_t)times;
 	/* Captures may be in disorder. */
 	if (x->count[side] && x->time_ns[side][x->count[side] - 1] > time_ns)
 		time_ns = x->time_ns[side][x->count[side] - 1];

@@ -6,6 +6,7 @@
  */
 #include "reconcile/late_packets.h"
 
+#include "base/array.h"
 #include "base/id_map.h"
 #include <assert.h>
 #include <errno.h>
@@ -133,20 +134,21 @@ static void insert(struct table *table, struct waiting packet)
 	}
 }
 
-static int grow_nodes(struct table *table, size_t need)
+/* The nodes from `from` on become free. */
+static void free_nodes(struct table *table, size_t from)
 {
-	if (need <= table->nodes)
-		return 0;
-	size_t nodes = need > 2 * table->nodes ? need : 2 * table->nodes;
-	struct node *node = realloc(table->node, nodes * sizeof *node);
-	if (!node)
-		return -ENOMEM;
-	table->node = node;
-	for (size_t i = nodes; i-- > table->nodes;) {
-		node[i].next = table->free;
+	for (size_t i = table->nodes; i-- > from;) {
+		table->node[i].next = table->free;
 		table->free = (uint32_t)i + 1;
 	}
-	table->nodes = nodes;
+}
+
+static int grow_nodes(struct table *table, size_t need)
+{
+	size_t had = table->nodes;
+	if (need && OW_GROW(table->node, table->nodes, need) < 0)
+		return -ENOMEM;
+	free_nodes(table, had);
 	return 0;
 }
 
@@ -319,10 +321,7 @@ static void clear(struct table *table)
 		return;
 	ow_id_map_clear(&table->front);
 	table->used = table->free = 0;
-	for (size_t i = table->nodes; i-- > 0;) {
-		table->node[i].next = table->free;
-		table->free = (uint32_t)i + 1;
-	}
+	free_nodes(table, 0);
 }
 
 int ow_late_packets_step(struct ow_late_packets *carry, const struct ow_late_packets_interval *in,

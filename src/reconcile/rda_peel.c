@@ -10,6 +10,7 @@
  */
 #include "reconcile/rda_peel.h"
 
+#include "base/array.h"
 #include "base/id_map.h"
 #include "synopsis/rda.h"
 #include "synopsis/srda.h"
@@ -128,16 +129,10 @@ static inline __attribute__((always_inline)) struct item next(struct peeling *p)
 
 static int grow(struct found *found)
 {
-	size_t room = found->room ? 2 * found->room : 256;
-	uint64_t *ids = realloc(found->id, room * sizeof *ids);
-	if (!ids)
+	size_t ids = found->room, signs = found->room;
+	if (OW_GROW(found->id, ids, found->count + 1) < 0 || OW_GROW(found->sign, signs, found->count + 1) < 0)
 		return -ENOMEM;
-	found->id = ids;
-	int8_t *signs = realloc(found->sign, room);
-	if (!signs)
-		return -ENOMEM;
-	found->sign = signs;
-	found->room = room;
+	found->room = ids;
 	return 0;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "store/store.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "store/database.h"
 #include "store/row.h"
@@ -170,16 +171,8 @@ static int step_lane(sqlite3_stmt *statement, const struct ow_interval_result *r
 /* A lane that is not kept is looked up again: slower, not wrong. */
 static struct lane *keep_lane(struct ow_store *store, const struct lane *lane)
 {
-	if (store->lanes == LANES_MAX)
+	if (store->lanes == LANES_MAX || OW_GROW(store->lane, store->room, store->lanes + 1) < 0)
 		return NULL;
-	if (store->lanes == store->room) {
-		size_t room = store->room ? 2 * store->room : 8;
-		struct lane *grown = reallocarray(store->lane, room, sizeof *grown);
-		if (!grown)
-			return NULL;
-		store->lane = grown;
-		store->room = room;
-	}
 	store->lane[store->lanes] = *lane;
 	return &store->lane[store->lanes++];
 }

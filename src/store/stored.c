@@ -5,6 +5,7 @@
  */
 #include "store/stored.h"
 
+#include "base/array.h"
 #include "base/word.h"
 #include "result/result_json.h"
 #include "store/stored_file.h"
@@ -38,15 +39,9 @@ static int read_lanes(struct ow_stored *stored, struct ow_error *err)
 	if (r < 0)
 		return r;
 	while (stored->lanes < LANES_MAX && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-		/* In powers of two. */
-		if ((stored->lanes & (stored->lanes + 1)) == 0) {
-			struct ow_stored_lane *lane =
-				reallocarray(stored->lane, 2 * stored->lanes + 2, sizeof *stored->lane);
-			if (!lane) {
-				r = ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
-				break;
-			}
-			stored->lane = lane;
+		if (OW_GROW(stored->lane, stored->lanes_room, stored->lanes + 1) < 0) {
+			r = ow_error_set(err, ENOMEM, "%s: out of memory", stored->file.path);
+			break;
 		}
 		struct ow_stored_lane *lane = &stored->lane[stored->lanes++];
 		lane->id = sqlite3_column_int64(statement, 0);

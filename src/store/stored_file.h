@@ -10,7 +10,7 @@
 struct ow_stored {
 	struct ow_database file;
 	struct ow_stored_lane *lane; /* by id */
-	size_t lanes, chosen;
+	size_t lanes, lanes_room, chosen;
 	struct ow_stored_filter filter;
 	char *columns; /* that ow_stored_row takes */
 	struct ow_row_reader reader;

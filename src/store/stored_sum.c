@@ -2,6 +2,7 @@
 /* Adds stored results up, in one pass over them in the order of time. */
 #include "store/stored_sum.h"
 
+#include "base/array.h"
 #include "base/time.h"
 #include "result/fields.h"
 #include "store/stored_file.h"
@@ -152,14 +153,8 @@ static int add_sum(struct pass *p, size_t lane, struct ow_error *err)
 	struct ow_stored_sums *sums = p->sums;
 	if (sums->count == SUMS_MAX)
 		return ow_error_set(err, E2BIG, "too many groups; ask for a shorter time or fewer lanes");
-	if (sums->count == sums->room) {
-		size_t room = sums->room ? 2 * sums->room : 16;
-		struct ow_stored_sum *sum = reallocarray(sums->sum, room, sizeof *sum);
-		if (!sum)
-			return ow_error_set(err, ENOMEM, "not enough memory for %zu groups", room);
-		sums->sum = sum;
-		sums->room = room;
-	}
+	if (OW_GROW(sums->sum, sums->room, sums->count + 1) < 0)
+		return ow_error_set(err, ENOMEM, "not enough memory for more than %zu groups", sums->count);
 	sums->sum[sums->count] = (struct ow_stored_sum){.lane = lane, .clock_error_ns = -1};
 	p->current[lane] = sums->count++;
 	return 0;

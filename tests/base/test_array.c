@@ -27,6 +27,23 @@ static void keeps_items(void **state)
 	free(items);
 }
 
+/* Where it grows, all that is new is zero; what was there stays. */
+static void new_items_are_zero(void **state)
+{
+	(void)state;
+	uint64_t *items = NULL;
+	uint32_t room = 0, before = 0;
+	for (uint32_t needed = 1; needed < 5000; needed += needed / 3 + 1) {
+		assert_int_equal(OW_GROW_ZEROED(items, room, needed), 0);
+		for (uint32_t i = 0; i < room; i++) {
+			assert_int_equal(items[i], i < before ? 7 : 0);
+			items[i] = 7;
+		}
+		before = room;
+	}
+	free(items);
+}
+
 static void too_much(void **state)
 {
 	(void)state;
@@ -43,6 +60,7 @@ static void too_much(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(keeps_items), cmocka_unit_test(too_much)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(keeps_items), cmocka_unit_test(new_items_are_zero),
+	                                   cmocka_unit_test(too_much)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

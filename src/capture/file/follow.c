@@ -2,6 +2,7 @@
 /* Parses the blocks of a pcapng stream that arrives in chunks of any size. */
 #include "capture/file/follow.h"
 
+#include "base/array.h"
 #include "base/bytes.h"
 #include "base/time.h"
 #include <stdlib.h>
@@ -67,19 +68,11 @@ static uint8_t find_tsresol(const struct ow_follow *f, size_t size)
 	return TSRESOL_DEFAULT;
 }
 
-/* The array grows by doubling, so that the cost stays low for many interface blocks of 20 bytes. */
 static bool add_linktype(struct ow_follow *f, uint16_t linktype)
 {
-	size_t n = f->n_linktypes;
-
-	if (n == OW_FOLLOW_INTERFACES_MAX)
+	if (f->n_linktypes == OW_FOLLOW_INTERFACES_MAX ||
+	    OW_GROW(f->linktypes, f->linktypes_room, f->n_linktypes + 1) < 0)
 		return false;
-	if ((n & (n - 1)) == 0) {
-		uint16_t *grown = realloc(f->linktypes, (n ? 2 * n : 1) * sizeof *grown);
-		if (!grown)
-			return false;
-		f->linktypes = grown;
-	}
 	f->linktypes[f->n_linktypes++] = linktype;
 	return true;
 }
@@ -140,8 +133,6 @@ static void begin_section(struct ow_follow *f)
 		f->mixed_order = true;
 	f->big_endian = big_endian;
 	f->n_linktypes = 0;
-	free(f->linktypes);
-	f->linktypes = NULL;
 }
 
 /* The first HEAD_BYTES are known. */

@@ -43,7 +43,7 @@ struct ow_follow {
 	bool mixed_order;    /* sections of different byte order */
 	bool too_fine;       /* a binary resolution that overflows libpcap's arithmetic */
 	uint16_t *linktypes; /* of the interfaces of this section */
-	size_t n_linktypes;
+	size_t n_linktypes, linktypes_room;
 	uint8_t kept[OW_FOLLOW_KEEP_BYTES]; /* the first bytes of the current block */
 };
 
