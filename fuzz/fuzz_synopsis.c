@@ -136,13 +136,13 @@ static void use_names(const uint8_t *data, size_t size)
 	uint64_t *keys = NULL;
 	size_t count = 0;
 	struct ow_error err = {""};
-	if (ow_key_list_decode(data, size, &keys, &count, &err) < 0) {
+	if (ow_key_list_decode(OW_KEY_LIST_PACKET, data, size, &keys, &count, &err) < 0) {
 		check(err.text[0] && !keys);
 		return;
 	}
 	uint8_t *again = malloc(size);
-	check(again && ow_key_list_size(keys, count) == size);
-	ow_key_list_encode(keys, count, again);
+	check(again && ow_key_list_size(OW_KEY_LIST_PACKET, keys, count) == size);
+	ow_key_list_encode(OW_KEY_LIST_PACKET, keys, count, again);
 	check(memcmp(data, again, size) == 0);
 	free(again);
 	free(keys);

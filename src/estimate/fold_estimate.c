@@ -84,8 +84,8 @@ static int leave_out(struct run *run)
 		run->bs += !ow_keyset_has(&set, ow_fold_key(secret, run->b->cache[i].id));
 	}
 	ow_keyset_done(&set);
-	run->cost.names = OW_SYNOPSIS_HEADER + ow_key_list_size(s->wanted, s->wanteds) +
-	                  (s->otherss ? ow_key_list_size(s->others, s->otherss) : 0);
+	run->cost.names = OW_SYNOPSIS_HEADER + ow_key_list_size(OW_KEY_LIST_PACKET, s->wanted, s->wanteds) +
+	                  (s->otherss ? ow_key_list_size(OW_KEY_LIST_PACKET, s->others, s->otherss) : 0);
 	return r;
 }
 

@@ -143,11 +143,11 @@ static int encode_names(const uint64_t *keys, size_t count, uint8_t **ret_bytes,
 	*ret_size = 0;
 	if (!count)
 		return 0;
-	size_t size = ow_key_list_size(keys, count);
+	size_t size = ow_key_list_size(OW_KEY_LIST_PACKET, keys, count);
 	uint8_t *bytes = malloc(size);
 	if (!bytes)
 		return -ENOMEM;
-	ow_key_list_encode(keys, count, bytes);
+	ow_key_list_encode(OW_KEY_LIST_PACKET, keys, count, bytes);
 	*ret_bytes = bytes;
 	*ret_size = (uint32_t)size;
 	return 0;

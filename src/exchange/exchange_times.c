@@ -37,7 +37,7 @@ static int read_list(const uint8_t *bytes, uint32_t size, bool wide, uint64_t **
 	if (!size)
 		return 0;
 	if (!wide) {
-		int r = ow_key_list_decode(bytes, size, ret_keys, ret_count, err);
+		int r = ow_key_list_decode(OW_KEY_LIST_PACKET, bytes, size, ret_keys, ret_count, err);
 		if (r < 0)
 			return r == -ENOMEM ? r : -EPROTO;
 	} else {

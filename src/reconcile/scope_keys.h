@@ -59,12 +59,14 @@ static inline uint64_t ow_scope_key(uint64_t hash)
 	return hash >> (64 - OW_SCOPE_KEY_BITS);
 }
 
-/* The same at both points. */
+/* The same at both points, but for the secret. */
 struct ow_scope_options {
 	/* Intervals: packets that arrive so much before the interval they are sent in still find it, 1 .. HOLD_MAX. */
 	uint32_t hold;
 	/* Intervals that a packet may be late by (the lane's horizon), 1 .. OVERLAP_MAX. */
 	uint32_t overlap;
+	uint64_t
+		secret; /* random, of this point alone: the peer chooses keys, and must not know where tables put them */
 };
 
 /* A list of keys: sorted, each once. */
@@ -113,13 +115,19 @@ void ow_scope_announcer_free(struct ow_scope_announcer *announcer);
 
 /* Pairs that shall be FINE from the next update on (scope_verdict.h finds them). Beyond the limit they are ignored. */
 int ow_scope_make_fine(struct ow_scope_announcer *announcer, const uint64_t *pair_keys, size_t count);
-/* The connection was lost, or B answered that digests differ: forgets what was not answered. The next update is a reset
- * with all live keys; further ones follow with the next updates if they are too many for one. All intervals that B has not answered
- * must be announced again, from the oldest one that is left on. */
+/*
+ * B answered NONE because digests differ, or ow_scope_confirm returned -ESTALE or -ENOMEM: forgets the updates in
+ * flight. The next update is a reset with all live keys; what is too much for one update follows with the next ones.
+ * Nothing can be compared before B has it. A connection that breaks needs no reset: A sends what is in flight again, B
+ * the answers that A did not get, and ignores updates that it has.
+ */
 void ow_scope_announcer_reset(struct ow_scope_announcer *announcer);
+/* The nth update, from 0 on, that has no answer yet; NULL if there are not so many. Valid until the next call. */
+const struct ow_scope_update *ow_scope_in_flight(const struct ow_scope_announcer *announcer, size_t nth,
+                                                 int64_t *ret_interval);
 
-/* Interval i is closed. *ret_update stays the announcer's and valid until the answer, or the next reset. -EINVAL: the
- * interval is not later than the last one; -ENOSPC: FLIGHT_MAX; -ENOMEM: reset, then try again. */
+/* Interval i is closed. *ret_update stays the announcer's and is valid until the next call. -EINVAL: the interval is not
+ * later than the last one; -ENOSPC: FLIGHT_MAX; -ENOMEM: reset, then try again. */
 int ow_scope_announce(struct ow_scope_announcer *announcer, int64_t interval, const struct ow_scope_flow *flows,
                       size_t count, const struct ow_scope_update **ret_update);
 /*
@@ -137,34 +145,44 @@ void ow_scope_announcer_counts(const struct ow_scope_announcer *announcer,
 
 struct ow_scope_receiver;
 
+/* What happens to the packets of a flow of an interval. */
+enum ow_scope_holding {
+	OW_SCOPE_PASSED,  /* in a synopsis before, or unshared */
+	OW_SCOPE_JOINS,   /* in the synopsis now */
+	OW_SCOPE_HOLDS,   /* held: they may join that of a later interval */
+	OW_SCOPE_EXPIRES, /* were held and did not join: unshared_received */
+};
+
 /* An interval before the present one, some flows of which may join it. */
 struct ow_scope_held {
 	int64_t interval;
-	/* 0: in the synopsis before, or unshared; 1: joins now; 2: still held. At the last of `hold` intervals nothing is held any more:
-	 * what does not join is unshared_received. The same order as the flows of that interval. */
-	const uint8_t *joins;
+	const uint8_t *joins; /* enum ow_scope_holding of each flow, in the order of that interval */
 	size_t flows;
 };
-enum ow_scope_holding { OW_SCOPE_PASSED, OW_SCOPE_JOINS, OW_SCOPE_HOLDS };
 
 int ow_scope_receiver_create(const struct ow_scope_options *options, struct ow_scope_receiver **ret_receiver);
 void ow_scope_receiver_free(struct ow_scope_receiver *receiver);
 
 /*
  * B's interval i with A's update of it. in_scope[k]: OW_SCOPE_JOINS: flow k is in the synopsis, OW_SCOPE_HOLDS: its
- * packets are held. ret_held: `hold` intervals at most, the newest first, valid until the next call; the caller has the packets of
- * these intervals, and takes those whose flow joins into the synopsis, with times less the difference of the intervals' starts (so they are
- * negative) and copies numbered anew over the union. *ret_answer is to be freed by ow_scope_answer_done.
+ * packets are held. The flows stay the caller's and must stay where they are until the interval has been in ret_held
+ * with nothing in OW_SCOPE_HOLDS, and one more call was made.
  *
- * update NULL: A has nothing for this interval (NONE): packets of keys not seen are held, there is no answer.
+ * ret_held: room for `hold` intervals, the newest first, valid until the next call. The caller has the packets of these
+ * intervals. It takes those whose flow joins into the synopsis of i, with times less the distance of the intervals (so
+ * they are negative), and numbers copies anew over the union. *ret_answer is to be freed by ow_scope_answer_done.
  *
- * -ESTALE: digests differ, or an update is missing: answer NONE; so it stays until an update with reset comes. In-scope is
- * then as without an update. -EINVAL: no interval after the last. -EPROTO: the update breaks its limits. -ENOMEM: as -ESTALE.
+ * update NULL: A has nothing for this interval. There is no answer. If B has nothing, it still applies A's update, with
+ * no flows.
+ *
+ * -ESTALE: digests differ, or an update is missing: B answers NONE, until an update with reset comes. in_scope is then
+ * as without an update. -EINVAL: not after the last interval. -EPROTO: the update breaks its limits. -ENOMEM: as
+ * -ESTALE.
  */
 int ow_scope_receive(struct ow_scope_receiver *receiver, int64_t interval, const struct ow_scope_update *update,
                      const struct ow_scope_flow *flows, size_t count, uint8_t *in_scope, struct ow_scope_held *ret_held,
                      size_t *ret_helds, struct ow_scope_answer *ret_answer, struct ow_error *err);
-/* `packets` packets of this flow were in the synopsis and are not at A (NAMES says so). What is costly is answered as `fine`. */
+/* Packets of this flow were in the synopsis and are not at A (NAMES says so). What costs much is answered as `fine`. */
 void ow_scope_received_only(struct ow_scope_receiver *receiver, const struct ow_scope_flow *flow, uint32_t packets);
 
 #endif

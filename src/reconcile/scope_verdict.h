@@ -18,18 +18,19 @@
  * The verdict on j uses matches of up to `horizon` intervals after j: so note(j + horizon) comes before judge(j), unless the
  * recording ends. The caller keeps the flows of j (struct ow_scope_flow) and its unmatched packets until then.
  *
- * Memory is bounded: OW_SCOPE_FLOWS_MAX flows of 64 bytes, OW_SCOPE_NETWORKS_MAX pairs and destinations of 48. When a table
- * is full, the quarter that was not used for longest goes; what is in use in the present second stays, and what is new then gets no entry. A flow
- * without entry is judged as one that never matched: by its pair and its destination. So a flood costs evidence, and
- * never makes a loss of what has not been sent towards B.
+ * Memory grows with the flows, to 8 MiB for OW_SCOPE_FLOWS_MAX flows and 4 MiB each for OW_SCOPE_NETWORKS_MAX pairs and
+ * destinations. When a table is full, the quarter that was not used for longest goes. What was used within the present second
+ * stays; what is new then gets no entry. A flow without entry is judged as one that never matched, by its pair and its
+ * destination. So a flood costs evidence, but makes no loss of flows that do not pass B.
  */
-#define OW_SCOPE_FLOWS_MAX    131072u
-#define OW_SCOPE_NETWORKS_MAX 65536u
+#define OW_SCOPE_FLOWS_MAX    98304u
+#define OW_SCOPE_NETWORKS_MAX 49152u
 #define OW_SCOPE_EVENTS_MAX   16 /* of a call; further ones are summed up in the last */
 
 struct ow_scope_verdict_options {
 	int64_t length_ns; /* of an interval */
 	uint32_t horizon;  /* intervals until an interval is final, 1 .. 1024 */
+	uint64_t secret;   /* random, of this point alone: places in tables */
 };
 
 enum ow_scope_fate {
@@ -43,6 +44,7 @@ enum ow_scope_fate {
 struct ow_scope_packet {
 	uint32_t flow;   /* index in the flows of its interval */
 	int64_t time_ns; /* since the start of its interval */
+	bool compared;   /* its key was seen: it cost bytes */
 };
 
 struct ow_scope_sums {
@@ -83,7 +85,7 @@ void ow_scope_verdict_free(struct ow_scope_verdict *verdict);
 int ow_scope_verdict_note(struct ow_scope_verdict *verdict, int64_t interval, const struct ow_scope_flow *flows,
                           size_t flow_count, const struct ow_sighting *packets, const uint32_t *flow_of,
                           const uint8_t *matched, size_t count);
-/* A packet of an earlier interval matched (late), or was found at B before it was sent (early). */
+/* A packet of an earlier interval matched late. To be called before the interval that has it is noted. */
 void ow_scope_verdict_late(struct ow_scope_verdict *verdict, int64_t interval, const struct ow_scope_flow *flow,
                            int64_t time_ns);
 /* B's answer (scope_keys.h) says that flows of these pairs have another TTL. */
@@ -94,7 +96,8 @@ int ow_scope_verdict_judge(struct ow_scope_verdict *verdict, int64_t interval, c
                            size_t flow_count, const struct ow_scope_packet *unmatched, size_t count, uint8_t *fate,
                            struct ow_scope_sums *ret_sums);
 
-/* Events since the last call; `events` has room for OW_SCOPE_EVENTS_MAX. Returns their number. */
+/* Events that are ready; to be called after each judge. What grows is kept for up to 3 calls, so that the flows of one
+ * event are told together. `events` has room for OW_SCOPE_EVENTS_MAX. Returns their number. */
 size_t ow_scope_verdict_events(struct ow_scope_verdict *verdict, struct ow_scope_event *events);
 /* Keys of pairs that cost less as FINE, for ow_scope_make_fine: at most max, each told once a generation. */
 size_t ow_scope_verdict_fine(struct ow_scope_verdict *verdict, uint64_t *pair_keys, size_t max);

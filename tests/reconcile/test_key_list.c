@@ -19,17 +19,17 @@ static int compare(const void *a, const void *b)
 
 static size_t round_trip(const uint64_t *keys, size_t count)
 {
-	size_t size = ow_key_list_size(keys, count), back_count = 99;
+	size_t size = ow_key_list_size(OW_KEY_LIST_PACKET, keys, count), back_count = 99;
 	uint8_t *bytes = malloc(size);
 	uint64_t *back = NULL;
-	ow_key_list_encode(keys, count, bytes);
-	assert_int_equal(ow_key_list_decode(bytes, size, &back, &back_count, NULL), 0);
+	ow_key_list_encode(OW_KEY_LIST_PACKET, keys, count, bytes);
+	assert_int_equal(ow_key_list_decode(OW_KEY_LIST_PACKET, bytes, size, &back, &back_count, NULL), 0);
 	assert_int_equal(back_count, count);
 	if (count)
 		assert_memory_equal(back, keys, count * sizeof *keys);
 	free(back);
 	back = NULL;
-	assert_int_equal(ow_key_list_decode(bytes, size - 1, &back, &back_count, NULL), -EINVAL);
+	assert_int_equal(ow_key_list_decode(OW_KEY_LIST_PACKET, bytes, size - 1, &back, &back_count, NULL), -EINVAL);
 	assert_null(back);
 	free(bytes);
 	return size;
@@ -78,7 +78,7 @@ static void bad_lists(void **state)
 	size_t count = 0;
 	struct ow_error err;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		int r = ow_key_list_decode(bad[i].bytes, bad[i].size, &keys, &count, &err);
+		int r = ow_key_list_decode(OW_KEY_LIST_PACKET, bad[i].bytes, bad[i].size, &keys, &count, &err);
 		if (r != -EINVAL || keys || count)
 			fail_msg("%s: %d", bad[i].defect, r);
 	}

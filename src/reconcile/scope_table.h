@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_RECONCILE_SCOPE_TABLE_H
+#define OW_RECONCILE_SCOPE_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Internal to scope: a bounded table of entries by key. It grows up to a limit; then the quarter of the entries that was
+ * not used for longest goes, but nothing that was used in the present tick.
+ */
+
+/* The first member of an entry. A new entry is zero but for this. */
+struct ow_scope_entry {
+	uint64_t key; /* 0 = free */
+	int32_t used; /* tick */
+};
+
+struct ow_scope_table {
+	uint8_t *slot;
+	size_t size; /* of an entry */
+	size_t slots, slots_max, used;
+	uint64_t secret;
+	int32_t full; /* tick in which nothing could go */
+};
+
+/* slots_max: a power of two; three quarters of them are used. */
+void ow_scope_table_init(struct ow_scope_table *table, size_t entry_size, size_t slots_max, uint64_t secret);
+void ow_scope_table_done(struct ow_scope_table *table);
+/* NULL: there is none. */
+void *ow_scope_table_find(const struct ow_scope_table *table, uint64_t key);
+/* Finds or adds. NULL: full, or out of memory. Entries move when one is added. */
+void *ow_scope_table_get(struct ow_scope_table *table, uint64_t key, int32_t tick);
+
+#endif

@@ -1,0 +1,822 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The verdict on an unmatched packet of flow f, pair g, destination d, sent in tick j:
+ *
+ *     limit = d matched in j or later ? 30 s : 10 s
+ *     own   = f matched at or before j, within limit; or f began in j-1..j and matched in j+1..j+2
+ *     own -> lost
+ *     g or d matched since j - 10 s:
+ *        al = max(1e-5, lane.absent / (lane.flows + 20))
+ *        ad = max(1e-5, (d.absent + 4 al) / (d.flows + 4))
+ *        a  = max(1e-5, (g.absent + 4 ad) / (g.flows + 4))         the share of flows of g that do not pass B
+ *        like = (1 - a) * product over the distinct 10 ms of f's packets since it matched, up to the newest interval,
+ *               of max(q, (lost + 3q) / (sent + 3))
+ *        like >= a -> lost, else absent
+ *     else -> unshared
+ *
+ * Once a flow, a / (a + like) counts as absent for g, d and the lane; flows that matched count as flows only. q is the
+ * loss of own flows; flows of a single packet are left out, because one that is lost is not known to be own. lost and
+ * sent are those of own flows in these 10 ms: losses come in bursts. The formulas were simulated packet by packet
+ * (tests/reconcile/scope_simulation.c); each part was found necessary.
+ *
+ * A tick is an interval, or half of the waiting time if that is longer, and at least 100 ms.
+ */
+#include "reconcile/scope_verdict.h"
+
+#include "base/array.h"
+#include "reconcile/scope_events.h"
+#include "reconcile/scope_keys.h"
+#include "reconcile/scope_table.h"
+#include "reconcile/scope_waste.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND_NS      1000000000.0
+#define TICK_MIN_NS    INT64_C(100000000)
+#define BIN_NS         INT64_C(10000000)
+#define AROUND         10
+#define BINS_MAX       (INT64_C(1) << 18)
+#define LIMIT_S        10.0
+#define LIMIT_LONG_S   30.0
+#define ABSENT_MIN     1e-5
+#define PAIR_FLOWS_MAX 200
+#define DEST_FLOWS_MAX 400
+#define FLOW_SLOTS     131072u
+#define NETWORK_SLOTS  65536u
+#define NEVER          INT32_MIN
+
+_Static_assert(OW_SCOPE_FLOWS_MAX == FLOW_SLOTS / 4 * 3 && OW_SCOPE_NETWORKS_MAX == NETWORK_SLOTS / 4 * 3,
+               "the limits of the tables");
+
+struct flow {
+	struct ow_scope_entry entry;
+	int32_t began;      /* ticks */
+	int32_t newest;     /* match */
+	uint64_t matches;   /* bit k: matched in tick newest - k */
+	int32_t before;     /* the newest match before those */
+	uint32_t packets;   /* sent */
+	uint32_t at_match;  /* of these, up to the last one that matched */
+	float log_like;     /* that all its packets since the last match are lost: in bins with loss, ... */
+	uint32_t quiet;     /* ... and the number of other bins */
+	int64_t matched_ns; /* when the last one that matched was sent */
+	int64_t sent_ns;    /* when the last one was sent */
+	uint8_t ttl;
+	bool matched, counted, stopped;
+};
+
+/* A pair or a destination. */
+struct network {
+	struct ow_scope_entry entry; /* the key is that of scope_keys.h */
+	int32_t matched;             /* the newest tick + 1; 0 = never */
+	float absent, flows;
+	int32_t sent_ttl; /* tick in which flows were sent with another TTL, + 1 */
+	int32_t told_ttl; /* tick of the last event */
+	uint8_t network[6], version;
+	/* Of a destination, in the interval that is judged: flows that lose. */
+	int64_t interval;
+	float spray_flows, spray_sent, spray_lost, spray_squares; /* the last: sum of lost^2 / sent */
+	uint32_t steady;                                          /* intervals in a row */
+};
+
+/* Of a flow of the interval at hand. */
+struct work {
+	uint32_t packets, matched, after, unmatched;
+	int64_t first_ns, last_ns; /* of the matched, or of the unmatched packets */
+	int64_t bin;
+	double log_like;
+	uint32_t quiet;
+	bool own;   /* counts for the loss of a bin */
+	bool known; /* has an entry */
+	uint8_t fate;
+};
+
+struct bin {
+	uint32_t sent, lost;
+};
+
+struct ow_scope_verdict {
+	struct ow_scope_verdict_options options;
+	int64_t tick_intervals, wait_ns;
+	int32_t limit, limit_long; /* ticks */
+	double seconds;            /* of an interval */
+	int64_t last;              /* interval noted */
+	struct ow_scope_table flows, pairs, dests;
+	struct work *work;
+	size_t room;
+	struct bin *bin;
+	int64_t bins, bin_ns, cleared; /* bins up to this one (not with it) are set up */
+	double sent, lost;             /* of own flows: q */
+	double absent, news;           /* flows of the lane */
+	double fast_absent, fast_news; /* the same, of the last seconds */
+	bool missing;
+	struct ow_scope_waste waste;
+	struct ow_scope_events events;
+};
+
+int ow_scope_verdict_create(const struct ow_scope_verdict_options *options, struct ow_scope_verdict **ret_verdict)
+{
+	if (options->length_ns <= 0 || options->horizon < 1 || options->horizon > OW_SCOPE_OVERLAP_MAX)
+		return -EINVAL;
+	struct ow_scope_verdict *v = calloc(1, sizeof *v);
+	if (!v)
+		return -ENOMEM;
+	v->options = *options;
+	v->last = INT64_MIN;
+	v->seconds = (double)options->length_ns / SECOND_NS;
+	v->wait_ns = options->length_ns * options->horizon;
+	v->tick_intervals = (options->horizon + 1) / 2;
+	if (v->tick_intervals * options->length_ns < TICK_MIN_NS)
+		v->tick_intervals = (TICK_MIN_NS + options->length_ns - 1) / options->length_ns;
+	double tick_s = v->seconds * (double)v->tick_intervals;
+	v->limit = (int32_t)ceil(LIMIT_S / tick_s);
+	v->limit_long = (int32_t)ceil(LIMIT_LONG_S / tick_s);
+	int64_t span_ns = v->wait_ns + 3 * options->length_ns;
+	v->bin_ns = span_ns / BINS_MAX > BIN_NS ? span_ns / BINS_MAX : BIN_NS;
+	v->bins = span_ns / v->bin_ns + 2;
+	v->bin = calloc((size_t)v->bins, sizeof *v->bin);
+	if (!v->bin) {
+		free(v);
+		return -ENOMEM;
+	}
+	ow_scope_table_init(&v->flows, sizeof(struct flow), FLOW_SLOTS, options->secret);
+	ow_scope_table_init(&v->pairs, sizeof(struct network), NETWORK_SLOTS, options->secret);
+	ow_scope_table_init(&v->dests, sizeof(struct network), NETWORK_SLOTS, options->secret);
+	*ret_verdict = v;
+	return 0;
+}
+
+void ow_scope_verdict_free(struct ow_scope_verdict *v)
+{
+	if (!v)
+		return;
+	ow_scope_table_done(&v->flows);
+	ow_scope_table_done(&v->pairs);
+	ow_scope_table_done(&v->dests);
+	ow_scope_waste_done(&v->waste);
+	free(v->work);
+	free(v->bin);
+	free(v);
+}
+
+/* -- time ---------------------------------------------------------------------------------------------------------- */
+
+static int32_t tick_of(const struct ow_scope_verdict *v, int64_t interval)
+{
+	return (int32_t)(interval / v->tick_intervals);
+}
+
+static int64_t absolute(const struct ow_scope_verdict *v, int64_t interval, int64_t time_ns)
+{
+	return interval * v->options.length_ns + time_ns;
+}
+
+static struct bin *bin_at(struct ow_scope_verdict *v, int64_t index)
+{
+	return &v->bin[index < 0 ? 0 : index % v->bins];
+}
+
+/* The bins of an interval that is new begin empty. */
+static void clear_bins(struct ow_scope_verdict *v, int64_t interval)
+{
+	int64_t end = absolute(v, interval + 1, 0) / v->bin_ns + 1;
+	int64_t from = end - v->cleared > v->bins ? end - v->bins : v->cleared;
+	for (int64_t i = from; i < end; i++)
+		*bin_at(v, i) = (struct bin){0};
+	v->cleared = end > v->cleared ? end : v->cleared;
+}
+
+static double usual_loss(const struct ow_scope_verdict *v)
+{
+	double q = (v->lost + .1) / (v->sent + 100);
+	return q < 1e-6 ? 1e-6 : q > .95 ? .95 : q;
+}
+
+double ow_scope_verdict_loss(const struct ow_scope_verdict *v)
+{
+	return usual_loss(v);
+}
+
+/* -- when a flow matched ------------------------------------------------------------------------------------------- */
+
+static void mark_match(struct flow *f, int32_t tick)
+{
+	if (!f->matched) {
+		f->matched = true;
+		f->newest = tick;
+		f->matches = 1;
+		f->before = NEVER;
+		return;
+	}
+	int64_t shift = (int64_t)tick - f->newest;
+	if (shift <= 0) {
+		if (shift > -64)
+			f->matches |= UINT64_C(1) << -shift;
+		else if (tick > f->before)
+			f->before = tick;
+		return;
+	}
+	uint64_t out = shift < 64 ? f->matches >> (64 - shift) : f->matches;
+	if (out)
+		f->before = f->newest - (int32_t)((shift < 64 ? 64 - shift : 0) + __builtin_ctzll(out));
+	f->matches = (shift < 64 ? f->matches << shift : 0) | 1;
+	f->newest = tick;
+}
+
+/* The newest tick up to this one in which it matched, or NEVER. */
+static int32_t match_up_to(const struct flow *f, int32_t tick)
+{
+	if (!f->matched)
+		return NEVER;
+	if (f->newest <= tick)
+		return f->newest;
+	int64_t skip = (int64_t)f->newest - tick;
+	uint64_t rest = skip < 64 ? f->matches >> skip : 0;
+	return rest ? tick - __builtin_ctzll(rest) : f->before;
+}
+
+static bool matched_in(const struct flow *f, int32_t from, int32_t to)
+{
+	int32_t newest = match_up_to(f, to);
+	return newest != NEVER && newest >= from;
+}
+
+static bool network_matched(const struct network *n, int32_t since)
+{
+	return n && n->matched && n->matched - 1 >= since;
+}
+
+static bool is_own(const struct ow_scope_verdict *v, const struct flow *f, const struct network *dest, int32_t tick)
+{
+	if (!f)
+		return false;
+	int32_t limit = network_matched(dest, tick) ? v->limit_long : v->limit;
+	return matched_in(f, tick - limit, tick) || (f->began >= tick - 1 && matched_in(f, tick + 1, tick + 2));
+}
+
+/* -- noting an interval -------------------------------------------------------------------------------------------- */
+
+static int prepare(struct ow_scope_verdict *v, size_t flows)
+{
+	if (flows > v->room && OW_GROW(v->work, v->room, flows) < 0)
+		return -ENOMEM;
+	if (flows)
+		memset(v->work, 0, flows * sizeof *v->work);
+	return 0;
+}
+
+static struct network *network_of(struct ow_scope_table *table, uint64_t key, int32_t tick,
+                                  const struct ow_scope_flow *flow)
+{
+	struct network *n = ow_scope_table_get(table, key, tick);
+	if (n && !n->version) {
+		n->version = flow->version;
+		memcpy(n->network, flow->network, sizeof n->network);
+	}
+	return n;
+}
+
+static void tell(struct ow_scope_verdict *v, enum ow_scope_event_kind kind, int64_t at_ns, const uint8_t network[6],
+                 uint8_t version, struct ow_scope_event *rest)
+{
+	rest->kind = kind;
+	rest->interval = at_ns / v->options.length_ns;
+	rest->time_ns = at_ns % v->options.length_ns;
+	rest->version = version;
+	rest->bits = version == 4 ? 24 : version == 6 ? 48 : 0;
+	if (network)
+		memcpy(rest->network, network, sizeof rest->network);
+	ow_scope_events_add(&v->events, rest);
+}
+
+/* Counts a flow of a network once, as absent with this probability. The past counts for less. */
+static void count_flow(struct network *n, float most, double absent)
+{
+	if (!n)
+		return;
+	n->absent += (float)absent;
+	n->flows++;
+	if (n->flows > most) {
+		n->flows /= 2;
+		n->absent /= 2;
+	}
+}
+
+static void count_new_flow(struct ow_scope_verdict *v, struct network *pair, struct network *dest, double absent)
+{
+	count_flow(pair, PAIR_FLOWS_MAX, absent);
+	count_flow(dest, DEST_FLOWS_MAX, absent);
+	v->absent += absent;
+	v->fast_absent += absent;
+	v->news++;
+	v->fast_news++;
+}
+
+static void pass(struct network *n, int32_t tick)
+{
+	if (n && tick >= n->matched)
+		n->matched = tick + 1;
+}
+
+/* Packets of the flow matched: so its networks pass. */
+static void count_match(struct ow_scope_verdict *v, int32_t tick, const struct ow_scope_flow *flow, bool first)
+{
+	struct network *pair = network_of(&v->pairs, ow_scope_key(flow->pair), tick, flow);
+	struct network *dest = network_of(&v->dests, ow_scope_key(flow->dest), tick, flow);
+	pass(pair, tick);
+	pass(dest, tick);
+	if (first)
+		count_new_flow(v, pair, dest, 0);
+}
+
+static void note_match(struct ow_scope_verdict *v, struct flow *f, int32_t tick, const struct ow_scope_flow *flow,
+                       int64_t first_ns, int64_t last_ns)
+{
+	if (f->stopped)
+		tell(v, OW_SCOPE_BACK, first_ns, flow->network, flow->version, &(struct ow_scope_event){.flows = 1});
+	f->stopped = false;
+	mark_match(f, tick);
+	f->log_like = 0;
+	f->quiet = 0;
+	f->matched_ns = last_ns > f->matched_ns ? last_ns : f->matched_ns;
+	count_match(v, tick, flow, !f->counted);
+	f->counted = true;
+}
+
+/* A flow is sent with another TTL than before: its way to this point changed, or its sender. */
+static void note_ttl(struct ow_scope_verdict *v, struct flow *f, int32_t tick, const struct ow_scope_flow *flow)
+{
+	if (!flow->ttl)
+		return;
+	struct network *pair = NULL;
+	if (f->ttl && f->ttl != flow->ttl)
+		pair = ow_scope_table_find(&v->pairs, ow_scope_key(flow->pair));
+	if (pair)
+		pair->sent_ttl = tick + 1;
+	f->ttl = flow->ttl;
+}
+
+static void note_flow(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flow, struct work *w)
+{
+	int32_t tick = tick_of(v, interval);
+	struct flow *f = ow_scope_table_get(&v->flows, flow->flow, tick);
+	if (!f) {
+		if (w->matched)
+			count_match(v, tick, flow, true);
+		return;
+	}
+	if (!f->packets) {
+		f->began = tick;
+		ow_scope_waste_flow(&v->waste, ow_scope_key(flow->pair), interval);
+	}
+	f->packets += w->packets;
+	f->sent_ns = absolute(v, interval, w->last_ns);
+	note_ttl(v, f, tick, flow);
+	if (w->matched) {
+		f->at_match = f->packets - w->after;
+		note_match(v, f, tick, flow, absolute(v, interval, w->first_ns), absolute(v, interval, w->bin));
+	}
+}
+
+/* Which flows count for the loss: those that pass B and have more than one packet. */
+static void note_own(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flow, struct work *w)
+{
+	int32_t tick = tick_of(v, interval);
+	const struct flow *f = ow_scope_table_find(&v->flows, flow->flow);
+	const struct network *dest = ow_scope_table_find(&v->dests, ow_scope_key(flow->dest));
+	w->own = f && f->packets >= 2 && is_own(v, f, dest, tick);
+}
+
+/* Sums up the packets of each flow. Here `bin` is the time of the last one that matched. */
+static int sum_packets(struct work *work, size_t flows, const struct ow_sighting *packets, const uint32_t *flow_of,
+                       const uint8_t *matched, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (flow_of[i] >= flows)
+			return -EINVAL;
+		struct work *w = &work[flow_of[i]];
+		w->packets++;
+		w->last_ns = packets[i].time_ns;
+		w->after++;
+		if (!matched[i])
+			continue;
+		w->after = 0;
+		if (!w->matched++)
+			w->first_ns = packets[i].time_ns;
+		w->bin = packets[i].time_ns;
+	}
+	return 0;
+}
+
+/* What own flows sent and lost in each bin, as far as it is known. */
+static void count_bins(struct ow_scope_verdict *v, int64_t interval, const struct ow_sighting *packets,
+                       const uint32_t *flow_of, const uint8_t *matched, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!v->work[flow_of[i]].own)
+			continue;
+		struct bin *bin = bin_at(v, absolute(v, interval, packets[i].time_ns) / v->bin_ns);
+		bin->sent++;
+		bin->lost += !matched[i];
+	}
+}
+
+/* The loss in a bin, as far as its packets tell; else that of the tenfold time around it, else q. */
+static double loss_at(struct ow_scope_verdict *v, int64_t index, double q)
+{
+	struct bin around = {0};
+	for (int64_t i = index - index % AROUND; i < index - index % AROUND + AROUND; i++) {
+		around.sent += bin_at(v, i)->sent;
+		around.lost += bin_at(v, i)->lost;
+	}
+	double wide = (around.lost + 3 * q) / (around.sent + 3.0);
+	const struct bin *bin = bin_at(v, index);
+	double here = (bin->lost + 3 * (wide > q ? wide : q)) / (bin->sent + 3.0);
+	return here > q ? here : q;
+}
+
+/* The packets of a flow in one bin count once: they share their fate. In bins without loss it is q, which is known when
+ * the flow is judged. */
+static void add_likelihood(struct ow_scope_verdict *v, struct work *w, int64_t at_ns, double q)
+{
+	int64_t index = at_ns / v->bin_ns;
+	if (index == w->bin)
+		return;
+	double here = loss_at(v, index, q);
+	if (here > q)
+		w->log_like += log(here);
+	else
+		w->quiet++;
+	w->bin = index;
+}
+
+/* For flows that did not match in this interval: how likely it is that all of it was lost. */
+static void note_likelihoods(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flows,
+                             size_t flow_count, const struct ow_sighting *packets, const uint32_t *flow_of,
+                             size_t count)
+{
+	double q = usual_loss(v);
+	for (size_t k = 0; k < flow_count; k++)
+		v->work[k].bin = INT64_MIN;
+	for (size_t i = 0; i < count; i++) {
+		struct work *w = &v->work[flow_of[i]];
+		if (!w->matched)
+			add_likelihood(v, w, absolute(v, interval, packets[i].time_ns), q);
+	}
+	for (size_t k = 0; k < flow_count; k++) {
+		struct flow *f = v->work[k].matched ? NULL : ow_scope_table_find(&v->flows, flows[k].flow);
+		if (!f)
+			continue;
+		f->log_like += (float)v->work[k].log_like;
+		f->quiet += v->work[k].quiet;
+	}
+}
+
+int ow_scope_verdict_note(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flows,
+                          size_t flow_count, const struct ow_sighting *packets, const uint32_t *flow_of,
+                          const uint8_t *matched, size_t count)
+{
+	if (interval <= v->last)
+		return -EINVAL;
+	int r = prepare(v, flow_count);
+	if (r == 0)
+		r = sum_packets(v->work, flow_count, packets, flow_of, matched, count);
+	if (r < 0)
+		return r;
+	v->last = interval;
+	clear_bins(v, interval);
+	for (size_t k = 0; k < flow_count; k++) {
+		if (v->work[k].packets)
+			note_flow(v, interval, &flows[k], &v->work[k]);
+	}
+	for (size_t k = 0; k < flow_count; k++)
+		note_own(v, interval, &flows[k], &v->work[k]);
+	count_bins(v, interval, packets, flow_of, matched, count);
+	note_likelihoods(v, interval, flows, flow_count, packets, flow_of, count);
+	return 0;
+}
+
+void ow_scope_verdict_late(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flow,
+                           int64_t time_ns)
+{
+	int32_t tick = tick_of(v, interval);
+	int64_t at_ns = absolute(v, interval, time_ns);
+	struct flow *f = ow_scope_table_find(&v->flows, flow->flow);
+	if (!f) {
+		count_match(v, tick, flow, true);
+		return;
+	}
+	struct bin *bin = bin_at(v, at_ns / v->bin_ns);
+	bin->lost -= bin->lost > 0 && f->matched && f->packets >= 2;
+	if (!f->matched || at_ns > f->matched_ns)
+		f->at_match = f->packets;
+	note_match(v, f, tick, flow, at_ns, at_ns);
+}
+
+void ow_scope_verdict_ttl(struct ow_scope_verdict *v, int64_t interval, const uint64_t *pair_keys, const int8_t *change,
+                          size_t count)
+{
+	int32_t tick = tick_of(v, interval);
+	for (size_t k = 0; k < count; k++) {
+		struct network *pair = ow_scope_table_find(&v->pairs, pair_keys[k]);
+		bool sent_so = pair && pair->sent_ttl && pair->sent_ttl - 1 >= tick - 2;
+		if (!pair || sent_so || (pair->told_ttl && tick - (pair->told_ttl - 1) < v->limit))
+			continue;
+		pair->told_ttl = tick + 1;
+		tell(v, OW_SCOPE_REROUTED, absolute(v, interval, 0), pair->network, pair->version,
+		     &(struct ow_scope_event){.flows = 1, .ttl_change = change[k]});
+	}
+}
+
+/* -- judging an interval ------------------------------------------------------------------------------------------- */
+
+struct judging {
+	struct ow_scope_verdict *v;
+	int64_t interval;
+	int32_t tick;
+	const struct ow_scope_flow *flows;
+	size_t flow_count;
+	const struct ow_scope_packet *unmatched;
+	size_t count;
+	double q;
+};
+
+static int count_unmatched(const struct judging *j)
+{
+	for (size_t i = 0; i < j->count; i++) {
+		if (j->unmatched[i].flow >= j->flow_count)
+			return -EINVAL;
+		struct work *w = &j->v->work[j->unmatched[i].flow];
+		if (!w->unmatched++) {
+			w->first_ns = absolute(j->v, j->interval, j->unmatched[i].time_ns);
+			w->bin = INT64_MIN;
+		}
+	}
+	return 0;
+}
+
+/* Flows that lose a part, by destination: as if packets went different ways in turn. */
+static void count_spray(const struct judging *j, struct network *dest, const struct ow_scope_flow *flow, uint32_t lost)
+{
+	if (!dest || flow->packets < 4)
+		return;
+	if (dest->interval != j->interval) {
+		dest->interval = j->interval;
+		dest->spray_flows = dest->spray_sent = dest->spray_lost = dest->spray_squares = 0;
+	}
+	dest->spray_flows++;
+	dest->spray_sent += (float)flow->packets;
+	dest->spray_lost += (float)lost;
+	dest->spray_squares += (float)lost * (float)lost / (float)flow->packets;
+}
+
+/* Which flows are own; and what these lost. */
+static void find_own(const struct judging *j)
+{
+	struct ow_scope_verdict *v = j->v;
+	for (size_t k = 0; k < j->flow_count; k++) {
+		const struct ow_scope_flow *flow = &j->flows[k];
+		struct work *w = &v->work[k];
+		const struct flow *f = ow_scope_table_find(&v->flows, flow->flow);
+		struct network *dest = ow_scope_table_find(&v->dests, ow_scope_key(flow->dest));
+		w->known = f;
+		if (!is_own(v, f, dest, j->tick)) {
+			w->fate = OW_SCOPE_UNSHARED;
+			continue;
+		}
+		w->fate = OW_SCOPE_LOST;
+		if (f->packets >= 2) {
+			v->sent += flow->packets;
+			v->lost += w->unmatched;
+		}
+		count_spray(j, dest, flow, w->unmatched);
+	}
+}
+
+/* For flows without an entry: from the packets of this interval alone. */
+static void add_likelihoods(const struct judging *j)
+{
+	for (size_t i = 0; i < j->count; i++) {
+		struct work *w = &j->v->work[j->unmatched[i].flow];
+		if (!w->known)
+			add_likelihood(j->v, w, absolute(j->v, j->interval, j->unmatched[i].time_ns), j->q);
+	}
+}
+
+static double at_least(double x, double least)
+{
+	return x > least ? x : least;
+}
+
+/* The fate of the packets of a flow that is not own. */
+static uint8_t weigh(const struct judging *j, const struct ow_scope_flow *flow, const struct work *w)
+{
+	struct ow_scope_verdict *v = j->v;
+	struct network *pair = ow_scope_table_find(&v->pairs, ow_scope_key(flow->pair));
+	struct network *dest = ow_scope_table_find(&v->dests, ow_scope_key(flow->dest));
+	if (!network_matched(pair, j->tick - v->limit) && !network_matched(dest, j->tick - v->limit))
+		return OW_SCOPE_UNSHARED;
+	pair = network_of(&v->pairs, ow_scope_key(flow->pair), j->tick, flow);
+	double al = at_least(v->absent / (v->news + 20), ABSENT_MIN);
+	double ad = dest ? at_least((dest->absent + 4 * al) / (dest->flows + 4), ABSENT_MIN) : al;
+	double a = pair ? at_least((pair->absent + 4 * ad) / (pair->flows + 4), ABSENT_MIN) : ad;
+	struct flow *f = ow_scope_table_find(&v->flows, flow->flow);
+	double like =
+		(1 - a) * exp(f ? (double)f->log_like + f->quiet * log(j->q) : w->log_like + w->quiet * log(j->q));
+	if (!f || !f->counted)
+		count_new_flow(v, pair, dest, a / (a + like));
+	if (f)
+		f->counted = true;
+	return like >= a ? OW_SCOPE_LOST : OW_SCOPE_ABSENT;
+}
+
+/* A flow that passed does not any more: more packets in a row are missing than loss explains, for longer than the
+ * waiting time. */
+static void note_stop(const struct judging *j, const struct ow_scope_flow *flow, struct flow *f, const struct work *w)
+{
+	struct ow_scope_verdict *v = j->v;
+	uint32_t missing = f->packets - f->at_match;
+	if (f->stopped || !f->matched || missing < 3 || f->sent_ns - f->matched_ns < v->wait_ns ||
+	    missing * log(j->q) > log(1e-4) || w->first_ns < f->matched_ns)
+		return;
+	f->stopped = true;
+	tell(v, OW_SCOPE_STOPPED, w->first_ns, flow->network, flow->version, &(struct ow_scope_event){.flows = 1});
+}
+
+static void judge_flows(const struct judging *j)
+{
+	for (size_t k = 0; k < j->flow_count; k++) {
+		const struct ow_scope_flow *flow = &j->flows[k];
+		struct work *w = &j->v->work[k];
+		if (!w->unmatched)
+			continue;
+		if (w->fate != OW_SCOPE_LOST)
+			w->fate = weigh(j, flow, w);
+		struct flow *f = ow_scope_table_find(&j->v->flows, flow->flow);
+		w->last_ns = INT64_MAX; /* packets after this are whole flows */
+		if (w->fate == OW_SCOPE_LOST) {
+			if (!f || !f->matched)
+				w->last_ns = INT64_MIN;
+			else if (f->packets - f->at_match >= 3)
+				w->last_ns = f->matched_ns;
+		}
+		if (f)
+			note_stop(j, flow, f, w);
+	}
+}
+
+static void judge_packets(const struct judging *j, uint8_t *fate, struct ow_scope_sums *sums)
+{
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ow_scope_packet *packet = &j->unmatched[i];
+		const struct work *w = &j->v->work[packet->flow];
+		bool lost = w->fate == OW_SCOPE_LOST;
+		bool whole = lost && absolute(j->v, j->interval, packet->time_ns) > w->last_ns;
+		fate[i] = whole ? OW_SCOPE_LOST_WHOLE : w->fate;
+		sums->lost += lost;
+		sums->whole += whole;
+		sums->unshared += !lost;
+		if (w->fate != OW_SCOPE_ABSENT)
+			continue;
+		sums->absent++;
+		if (packet->compared)
+			ow_scope_waste_add(&j->v->waste, ow_scope_key(j->flows[packet->flow].pair), j->interval,
+			                   OW_SCOPE_WASTE_A_ONLY);
+	}
+}
+
+static int by_key(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+static int count_networks(const struct judging *j, uint64_t *ret_networks)
+{
+	size_t n = 0;
+	uint64_t *key = malloc((j->flow_count + 1) * sizeof *key);
+	if (!key)
+		return -ENOMEM;
+	for (size_t k = 0; k < j->flow_count; k++) {
+		if (j->v->work[k].unmatched && j->v->work[k].fate == OW_SCOPE_UNSHARED)
+			key[n++] = j->flows[k].dest;
+	}
+	qsort(key, n, sizeof *key, by_key);
+	for (size_t k = 0; k < n; k++)
+		*ret_networks += !k || key[k] != key[k - 1];
+	free(key);
+	return 0;
+}
+
+/* -- what is unusual ----------------------------------------------------------------------------------------------- */
+
+static bool is_fraction(double p)
+{
+	static const double fraction[] = {1. / 4, 1. / 3, 1. / 2, 2. / 3, 3. / 4};
+	for (size_t i = 0; i < sizeof fraction / sizeof *fraction; i++) {
+		if (fabs(p - fraction[i]) < .05)
+			return true;
+	}
+	return false;
+}
+
+/* The flows of a destination lose the same share, no more unevenly than chance would have it. */
+static bool is_sprayed(const struct network *dest, double *ret_share)
+{
+	double p = dest->spray_sent > 0 ? (double)dest->spray_lost / (double)dest->spray_sent : 0;
+	*ret_share = p;
+	if (dest->spray_flows < 4 || dest->spray_sent < 64 || !is_fraction(p))
+		return false;
+	double chi2 = ((double)dest->spray_squares - p * (double)dest->spray_lost) / (p * (1 - p));
+	return chi2 <= 2 * ((double)dest->spray_flows - 1);
+}
+
+#define STEADY_INTERVALS 3
+
+static void judge_spray(const struct judging *j)
+{
+	struct ow_scope_verdict *v = j->v;
+	for (size_t k = 0; k < j->flow_count; k++) {
+		struct network *dest = ow_scope_table_find(&v->dests, ow_scope_key(j->flows[k].dest));
+		double share;
+		/* The first flow of a destination speaks for all. */
+		if (!dest || dest->interval != j->interval || dest->spray_flows == 0)
+			continue;
+		bool sprayed = is_sprayed(dest, &share);
+		uint32_t flows = (uint32_t)dest->spray_flows;
+		dest->steady = sprayed ? dest->steady + 1 : 0;
+		dest->spray_flows = 0;
+		if (dest->steady == STEADY_INTERVALS)
+			tell(v, OW_SCOPE_SPRAYED, absolute(v, j->interval - STEADY_INTERVALS + 1, 0), dest->network,
+			     dest->version, &(struct ow_scope_event){.flows = flows, .share = share});
+	}
+}
+
+static void judge_missing(const struct judging *j)
+{
+	struct ow_scope_verdict *v = j->v;
+	double usual = v->absent / (v->news + 20), now = v->fast_absent / (v->fast_news + 1);
+	if (!v->missing && v->fast_absent >= 10 && now > 2 * usual + .01) {
+		v->missing = true;
+		tell(v, OW_SCOPE_MISSING, absolute(v, j->interval, 0), NULL, 0,
+		     &(struct ow_scope_event){.flows = (uint32_t)v->fast_absent, .share = now});
+	} else if (v->missing && now < 1.2 * usual + .005) {
+		v->missing = false;
+	}
+}
+
+static void age(struct ow_scope_verdict *v)
+{
+	double slow = pow(.98, v->seconds), slower = pow(.99, v->seconds), fast = pow(.8, v->seconds);
+	v->sent *= slow;
+	v->lost *= slow;
+	v->absent *= slower;
+	v->news *= slower;
+	v->fast_absent *= fast;
+	v->fast_news *= fast;
+}
+
+int ow_scope_verdict_judge(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flows,
+                           size_t flow_count, const struct ow_scope_packet *unmatched, size_t count, uint8_t *fate,
+                           struct ow_scope_sums *ret_sums)
+{
+	struct judging j = {.v = v,
+	                    .interval = interval,
+	                    .tick = tick_of(v, interval),
+	                    .flows = flows,
+	                    .flow_count = flow_count,
+	                    .unmatched = unmatched,
+	                    .count = count};
+	struct ow_scope_sums sums = {0};
+	int r = prepare(v, flow_count);
+	if (r == 0)
+		r = count_unmatched(&j);
+	if (r < 0)
+		return r;
+	find_own(&j);
+	j.q = usual_loss(v);
+	add_likelihoods(&j);
+	judge_flows(&j);
+	judge_packets(&j, fate, &sums);
+	r = count_networks(&j, &sums.networks);
+	judge_spray(&j);
+	judge_missing(&j);
+	age(v);
+	*ret_sums = sums;
+	return r;
+}
+
+size_t ow_scope_verdict_events(struct ow_scope_verdict *v, struct ow_scope_event *events)
+{
+	return ow_scope_events_take(&v->events, events);
+}
+
+size_t ow_scope_verdict_fine(struct ow_scope_verdict *v, uint64_t *pair_keys, size_t max)
+{
+	size_t n = v->waste.fines < max ? v->waste.fines : max;
+	v->waste.fines -= n;
+	if (n)
+		memcpy(pair_keys, v->waste.fine + v->waste.fines, n * sizeof *pair_keys);
+	return n;
+}
