@@ -25,6 +25,8 @@
 #define LOSS_PACKETS    10    /* packets that one point shows and the other does not, .. */
 #define LOSS_CLEAR      10    /* .. so many times as many as the other way round */
 #define SIGNS_MIXED     0.01 /* share of packets whose delay has another sign than most: clocks cannot tell directions */
+#define ORDER_SAMPLES   8    /* unique packets that tell whether a path keeps order: .. */
+#define ORDER_TIMES     1000 /* .. fewer than one in so many are overtaken */
 #define LEAST_SAMPLES   48   /* delays of unique packets, whose least is taken for the least of all */
 #define SEGMENTS_GAIN   1.01 /* cutting superframes must match this many times as many bytes */
 /* TCP that is rewritten: packets that only one side shows, at both sides; leaving its options and numbers out helps. */
@@ -217,6 +219,21 @@ static bool learn_reordering(struct ow_match_pass *p)
 	return more;
 }
 
+/* Whether the path keeps the order of unique packets, and with it that of identical ones. */
+static bool learn_order(struct ow_match_pass *p)
+{
+	bool other = false;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		uint64_t samples = p->floor[d].samples;
+		bool in_order = samples >= ORDER_SAMPLES && p->tally[d].reordered * ORDER_TIMES <= samples;
+		if (!p->tally[d].ambiguous || in_order == p->plan.in_order[d])
+			continue;
+		p->plan.in_order[d] = in_order;
+		other = true;
+	}
+	return other;
+}
+
 /* The fastest unique packet of the whole captures: those that came first may have been slow. */
 static bool learn_least(struct ow_match_pass *p)
 {
@@ -233,6 +250,13 @@ static bool learn_least(struct ow_match_pass *p)
 	return more;
 }
 
+/* What a pass shows of the path, which tells identical packets apart in the next one. */
+static bool learn_path(struct ow_match_pass *p)
+{
+	bool reordering = learn_reordering(p), order = learn_order(p), least = learn_least(p);
+	return reordering || order || least;
+}
+
 /* One change to the plan after a pass: true if another pass is needed. */
 static bool improve(struct ow_match *m)
 {
@@ -242,7 +266,7 @@ static bool improve(struct ow_match *m)
 		ow_plan_limit(&m->planner, &p->plan, least_available(p));
 		return true;
 	}
-	if (p->miscounted || learn_reordering(p) || learn_least(p))
+	if (p->miscounted || learn_path(p))
 		return true;
 	if (m->options.clock == OW_CLOCK_ESTIMATED && !m->drift_settled) {
 		m->drift_settled = true;

@@ -715,6 +715,13 @@ struct ow_time_base ow_match_pass_time_base(const struct ow_match_pass *p, enum 
 	return (struct ow_time_base){p->plan.shift_ns, p->plan.drift_from_ns, p->plan.drift};
 }
 
+/* By how much timestamps of the captures contradict the order of packets: two ticks of a microsecond clock, and what is
+ * seen. */
+static int64_t timestamp_error(const struct ow_match_pass *p)
+{
+	return 2 * OW_NS_PER_US + p->tap[OW_SIDE_A].facts.backwards_most_ns + p->tap[OW_SIDE_B].facts.backwards_most_ns;
+}
+
 static int start_feeds(struct ow_match_pass *p, struct ow_record_batches *feed[OW_SIDES], struct ow_error *err)
 {
 	struct ow_time_base base[OW_SIDES] = {ow_match_pass_time_base(p, OW_SIDE_A),
@@ -755,6 +762,10 @@ int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
 	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
 		if (pass->plan.has_least[d])
 			ow_matcher_least(matcher, d, pass->plan.least_ns[d]);
+	}
+	for (unsigned d = 0; d < OW_DIRECTIONS && r == 0; d++) {
+		if (pass->plan.in_order[d])
+			r = ow_matcher_in_order(matcher, d, timestamp_error(pass));
 	}
 	if (r == 0 && pass->plan.rule != OW_BY_VOTES)
 		ow_matcher_one_way(matcher);

@@ -42,6 +42,7 @@ struct ow_plan {
 	bool has_least[OW_DIRECTIONS];     /* the least delay of unique packets is known from a pass before: */
 	int64_t least_ns[OW_DIRECTIONS];   /* in the common time base */
 	int64_t reorder_ns[OW_DIRECTIONS]; /* packets overtake those that were sent this much earlier */
+	bool in_order[OW_DIRECTIONS];      /* unique packets arrived in the order in which they were sent */
 };
 
 /* An unmatched packet near the start or the end of the other capture: the directions decide what it means. */

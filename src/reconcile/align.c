@@ -13,9 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORTEST 0.04 /* a delay of one sigma, when choosing between assignments that differ by whole periods */
-#define KEPT     OW_ALIGN_KEPT
-#define NONE     OW_ALIGN_NONE
+#define SHORTEST   0.04 /* a delay of one sigma, when choosing between assignments that differ by whole periods */
+#define JUMP_SIGMA 5.0  /* a change of the delay that is larger than so many usual ones is a jump */
+#define JUMPS_MANY 0.02 /* share of changes from which on jumps are usual: more than of changes that vary by chance */
+#define JUMP_BASE  2.0  /* price of the size of a jump */
+#define KEPT       OW_ALIGN_KEPT
+#define NONE       OW_ALIGN_NONE
 
 int ow_aligner_create(struct ow_aligner **ret_aligner)
 {
@@ -36,8 +39,20 @@ void ow_aligner_free(struct ow_aligner *a)
 {
 	if (!a)
 		return;
-	double *const times[] = {a->sent,        a->received, a->skip, a->turned_sent, a->turned_received,
-	                         a->turned_skip, a->least,    a->most, a->change,      a->queue_key};
+	double *const times[] = {a->sent,
+	                         a->received,
+	                         a->skip,
+	                         a->turned_sent,
+	                         a->turned_received,
+	                         a->turned_skip,
+	                         a->least,
+	                         a->most,
+	                         a->change,
+	                         a->queue_key,
+	                         a->not_before,
+	                         a->not_after,
+	                         a->turned_not_before,
+	                         a->turned_not_after};
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
 		free(times[i]);
 	free(a->queue);
@@ -90,7 +105,9 @@ static int make_sent_room(struct ow_aligner *a, uint32_t sents)
 static int make_received_room(struct ow_aligner *a, uint32_t receiveds)
 {
 	struct ow_align_run *const runs[] = {&a->plain, &a->back, &a->choice};
-	double **const arrays[] = {&a->received, &a->skip, &a->turned_received, &a->turned_skip, &a->change};
+	double **const arrays[] = {&a->received,        &a->skip,       &a->turned_received, &a->turned_skip,
+	                           &a->change,          &a->not_before, &a->not_after,       &a->turned_not_before,
+	                           &a->turned_not_after};
 	if (receiveds <= a->received_room)
 		return 0;
 	uint32_t room = rounded(receiveds);
@@ -141,10 +158,26 @@ static void turn(struct ow_aligner *a)
 {
 	for (uint32_t i = 0; i < a->sents; i++)
 		a->turned_sent[i] = -a->sent[a->sents - 1 - i];
-	for (uint32_t j = 0; j < a->receiveds; j++)
-		a->turned_received[j] = -a->received[a->receiveds - 1 - j];
+	for (uint32_t j = 0; j < a->receiveds; j++) {
+		uint32_t from = a->receiveds - 1 - j;
+		a->turned_received[j] = -a->received[from];
+		a->turned_not_before[j] = -a->not_after[from];
+		a->turned_not_after[j] = -a->not_before[from];
+	}
 	for (uint32_t j = 0; j <= a->receiveds; j++)
 		a->turned_skip[j] = a->skip[a->receiveds] - a->skip[a->receiveds - j];
+}
+
+/* When the arrivals were sent, as far as that is known. */
+static void load_order(struct ow_aligner *a)
+{
+	const struct ow_align_model *model = &a->model;
+	for (uint32_t j = 0; j < a->receiveds; j++) {
+		bool known = model->not_before_ns && j >= a->old_receiveds;
+		uint32_t k = j - a->old_receiveds;
+		a->not_before[j] = known ? ow_align_offset(a, model->not_before_ns[k]) : -INFINITY;
+		a->not_after[j] = known ? ow_align_offset(a, model->not_after_ns[k]) : INFINITY;
+	}
 }
 
 static int load(struct ow_aligner *a, const struct ow_align_carry *carry, const int64_t *sent_ns, uint32_t sents,
@@ -174,6 +207,7 @@ static int load(struct ow_aligner *a, const struct ow_align_carry *carry, const 
 	for (uint32_t j = 0; j < a->receiveds; j++)
 		a->skip[j + 1] =
 			a->skip[j] + (j ? ow_align_skip_cost(a, a->received[j] - a->received[j - 1]) : OW_ALIGN_EXTRA);
+	load_order(a);
 	turn(a);
 	return 0;
 }
@@ -262,6 +296,8 @@ static struct ow_align_view forward_view(const struct ow_aligner *a, bool starts
 		.sign = 1,
 		.starts = starts,
 		.usual = a->usual,
+		.not_before = a->not_before,
+		.not_after = a->not_after,
 	};
 }
 
@@ -279,6 +315,8 @@ static struct ow_align_view backward_view(const struct ow_aligner *a)
 		.sign = -1,
 		.starts = true,
 		.usual = a->usual,
+		.not_before = a->turned_not_before,
+		.not_after = a->turned_not_after,
 	};
 }
 
@@ -396,6 +434,18 @@ int ow_align_decide(struct ow_aligner *a, uint32_t sents, uint32_t receiveds, st
 	ow_align_carry_free(*carry);
 	*carry = next;
 	return 0;
+}
+
+/* Queues make delays jump: up when they stall, and down by little steps when they drain. */
+double ow_align_jump(const struct ow_aligner *a)
+{
+	double sigma = ow_align_sigma(a);
+	uint32_t jumps = 0;
+	for (uint32_t i = 0; i < a->changes; i++)
+		jumps += a->change[i] > JUMP_SIGMA * sigma;
+	if (sigma < 0 || (double)jumps < JUMPS_MANY * a->changes)
+		return OW_ALIGN_JUMP;
+	return fmin(OW_ALIGN_JUMP, JUMP_BASE - log((double)jumps / a->changes));
 }
 
 double ow_align_sigma(const struct ow_aligner *a)

@@ -18,6 +18,7 @@ struct ow_align_model {
 	int64_t window_ns;       /* longest delay */
 	int64_t soonest_ns;      /* shortest delay: below 0 as far as clocks are inaccurate */
 	double sigma_ns;         /* usual change of the delay between neighbours */
+	double jump;             /* most that a change of the delay costs: about -log of the share of large ones */
 	double loss;             /* price of a lost packet: -log of the loss ratio */
 	double copy;             /* price of an arrival that is a copy of the one before */
 	bool ranged;             /* the usual delays of other packets are known: */
@@ -28,6 +29,8 @@ struct ow_align_model {
 	/* What the captures cover; INT64_MIN and INT64_MAX: more than these packets. */
 	int64_t sent_from_ns, sent_to_ns, received_from_ns, received_to_ns;
 	bool ends; /* no further copy follows */
+	/* By arrival: when it was sent, if the path keeps order (fifo.h); NULL = not known. */
+	const int64_t *not_before_ns, *not_after_ns;
 };
 
 #define OW_ALIGN_NONE UINT32_MAX
@@ -65,6 +68,9 @@ int ow_align(struct ow_aligner *aligner, const struct ow_align_model *model, con
 int ow_align_decide(struct ow_aligner *aligner, uint32_t sents, uint32_t receiveds, struct ow_align_carry **carry);
 void ow_align_carry_free(struct ow_align_carry *carry);
 
+#define OW_ALIGN_JUMP 10.0 /* the price of a jump where there are hardly any */
+/* The price of a jump, from the last result. */
+double ow_align_jump(const struct ow_aligner *aligner);
 /* The usual change of the delay in the last result; below 0 if it has too few pairs. */
 double ow_align_sigma(const struct ow_aligner *aligner);
 

@@ -18,7 +18,7 @@ static double sum_of_both(const struct ow_aligner *a, uint32_t i, uint32_t j, co
 	if (t < turned->low || t >= turned->low + turned->count)
 		return INFINITY;
 	return a->plain.cost[row->at + (i - row->low)] + a->back.cost[turned->at + (t - turned->low)] -
-	       ow_align_delay_cost(&a->model, forth, a->received[j] - a->sent[i]);
+	       ow_align_pair_cost(&a->model, forth, i, j);
 }
 
 static double best_of_all(const struct ow_aligner *a, const struct ow_align_view *forth)

@@ -4,18 +4,20 @@
 
 #include <math.h>
 
-#define UNUSUAL     0.3 /* a delay outside of the usual ones */
-#define FASTER      4.0 /* a delay that is shorter than the least of the others by a part of it */
-#define FASTER_PART 64
-#define FAR_OCTAVE  3.0 /* a delay that is twice as long as the usual ones and FAR_NS; as much again if twice that */
-#define FAR_NS      1e6
-#define ACAUSAL     9.0  /* a delay below 0 */
-#define NEGATIVE    2.0  /* the same where it is allowed, when choosing */
-#define OUTSIDE     4.0  /* an arrival from before or after the capture: more than one usually costs that is in it */
-#define OUTSIDE_ANY 2.0  /* the same where delays may be below 0 */
-#define COPY_NS     1e6  /* a copy costs 1 more for each of these that it is later than the one before */
-#define FEW_SIGMA   3.0  /* changes of the delay that are nothing special */
-#define SLACK_NS    2000 /* two ticks of a microsecond clock */
+#define UNUSUAL       0.3 /* a delay outside of the usual ones */
+#define FASTER        4.0 /* a delay that is shorter than the least of the others by a part of it */
+#define FASTER_PART   64
+#define FAR_OCTAVE    3.0 /* a delay that is twice as long as the usual ones and FAR_NS; as much again if twice that */
+#define FAR_NS        1e6
+#define ACAUSAL       9.0  /* a delay below 0 */
+#define NEGATIVE      2.0  /* the same where it is allowed, when choosing */
+#define OUTSIDE       4.0  /* an arrival from before or after the capture: more than one usually costs that is in it */
+#define BEFORE_CHOICE 8.0  /* an arrival from before the capture, when choosing */
+#define OUTSIDE_ANY   2.0  /* the same where delays may be below 0 */
+#define OVERTAKES     4.0  /* a packet that was sent after one of the same path, and arrived before it */
+#define COPY_NS       1e6  /* a copy costs 1 more for each of these that it is later than the one before */
+#define FEW_SIGMA     3.0  /* changes of the delay that are nothing special */
+#define SLACK_NS      2000 /* two ticks of a microsecond clock */
 
 uint32_t ow_align_below(const double *time, uint32_t count, double limit)
 {
@@ -37,7 +39,8 @@ double ow_align_offset(const struct ow_aligner *a, int64_t time_ns)
 	return ow_align_since_base(a, time_ns);
 }
 
-double ow_align_delay_cost(const struct ow_align_model *model, const struct ow_align_view *v, double turned_delay)
+/* The price of the delay itself. */
+static double delay_cost(const struct ow_align_model *model, const struct ow_align_view *v, double turned_delay)
 {
 	double d = turned_delay * v->sign, cost = 0, least = model->ranged ? (double)model->least_ns : 0;
 	if (model->ranged && d > (double)model->high_ns)
@@ -52,10 +55,22 @@ double ow_align_delay_cost(const struct ow_align_model *model, const struct ow_a
 	return v->shortest > 0 ? cost + log1p(v->shortest * fabs(d - v->usual)) / 2 : cost;
 }
 
+double ow_align_pair_cost(const struct ow_align_model *model, const struct ow_align_view *v, uint32_t i, uint32_t j)
+{
+	bool overtakes = v->sent[i] < v->not_before[j] || v->sent[i] > v->not_after[j];
+	return delay_cost(model, v, v->received[j] - v->sent[i]) + (overtakes ? OVERTAKES : 0);
+}
+
 /* An arrival from before or after the sender's capture. Where delays may be below 0, it is as likely as a pair. */
 static double outside_cost(const struct ow_align_model *model)
 {
 	return model->causal ? OUTSIDE : OUTSIDE_ANY;
+}
+
+/* The same for those before it, when choosing: who starts both captures before the traffic sees all of it. */
+static double before_cost(const struct ow_align_model *model, const struct ow_align_view *v)
+{
+	return v->shortest > 0 ? BEFORE_CHOICE : outside_cost(model);
 }
 
 /*
@@ -66,13 +81,13 @@ static double leading_arrivals(const struct ow_align_model *model, const struct 
 {
 	double longest = v->sign > 0 ? (double)model->window_ns : -(double)model->soonest_ns;
 	const double delay[] = {d, fmin(d + FEW_SIGMA * model->sigma_ns, longest), longest};
-	static const double price[] = {0, FEW_SIGMA, OW_ALIGN_JUMP};
+	const double price[] = {0, FEW_SIGMA, model->jump};
 	double least = INFINITY;
 	for (int k = 0; k < 3; k++) {
 		uint32_t outside = ow_align_below(v->received, j, v->sent_from + delay[k]);
 		/* The last of those outside took so long at least. */
 		double took = outside ? fmax(d, v->received[outside - 1] - v->sent_from) : d;
-		double each = outside_cost(model) + ow_align_delay_cost(model, v, took);
+		double each = before_cost(model, v) + delay_cost(model, v, took);
 		double cost = v->skip[j] - v->skip[outside] + outside * each + price[k];
 		/* An arrival close before the first one that counts is rather the same packet. */
 		if (v->sign > 0 && j && outside == j && v->received[j] - v->received[j - 1] < COPY_NS)
@@ -110,7 +125,7 @@ static double last_arrivals(const struct ow_aligner *a, const struct ow_align_vi
 		return cost;
 	/* The first of those outside took so long at most. */
 	double took = fmin(d, a->received[j + 1 + unsent] - sent_to);
-	return cost + (rest - unsent) * (outside_cost(&a->model) + (v ? ow_align_delay_cost(&a->model, v, took) : 0));
+	return cost + (rest - unsent) * (outside_cost(&a->model) + (v ? delay_cost(&a->model, v, took) : 0));
 }
 
 /* As in ow_align_lead, but for the end. */
@@ -124,7 +139,7 @@ double ow_align_tail(const struct ow_aligner *a, const struct ow_align_view *v, 
 	if (model->sent_to_ns != INT64_MAX) {
 		double shorter = fmax(d - FEW_SIGMA * model->sigma_ns, soonest);
 		arrivals = fmin(arrivals, last_arrivals(a, v, j, shorter) + FEW_SIGMA);
-		arrivals = fmin(arrivals, last_arrivals(a, v, j, soonest) + OW_ALIGN_JUMP);
+		arrivals = fmin(arrivals, last_arrivals(a, v, j, soonest) + model->jump);
 	}
 	return model->loss * lost + arrivals;
 }

@@ -93,7 +93,7 @@ static void from_row(struct ow_aligner *a, struct ow_align_run *run, const struc
 		while (head < tail && a->queue[head] < taken)
 			head++;
 		double more = skipped + loss * (i - 1.0);
-		offer(run, row, i, any + OW_ALIGN_JUMP + more, back, any_from);
+		offer(run, row, i, any + a->model.jump + more, back, any_from);
 		offer(run, row, i, outage + OUTAGE + skipped, back, outage_from);
 		offer(run, row, i, left + place * scale + more, back, left_from);
 		if (head < tail) {
@@ -165,8 +165,8 @@ static int compute_row(struct ow_aligner *a, struct ow_align_run *run, const str
 		double *cost = &run->cost[row->at + (i - low)];
 		if (starts)
 			offer(run, row, i, ow_align_lead(&a->model, v, i, j), NONE, NONE);
-		*cost += ow_align_delay_cost(&a->model, v, v->received[j] - v->sent[i]);
-		note_far(run, i, j, *cost + OW_ALIGN_JUMP - v->skip[j + 1]);
+		*cost += ow_align_pair_cost(&a->model, v, i, j);
+		note_far(run, i, j, *cost + a->model.jump - v->skip[j + 1]);
 	}
 	return 0;
 }
@@ -324,7 +324,7 @@ static int put_old(struct ow_aligner *a, struct ow_align_run *run, uint32_t j, u
 		if (traced)
 			run->origin[run->states] = (struct ow_align_origin){NONE, NONE};
 		run->states++;
-		note_far(run, low + k, j, cost[k] + OW_ALIGN_JUMP - a->skip[j + 1]);
+		note_far(run, low + k, j, cost[k] + a->model.jump - a->skip[j + 1]);
 	}
 	return 0;
 }

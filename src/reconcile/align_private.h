@@ -10,7 +10,6 @@
  */
 
 #define OW_ALIGN_BEAM  120.0 /* states that cost this much more than the best of their row are dropped */
-#define OW_ALIGN_JUMP  10.0  /* most that a change of the delay costs */
 #define OW_ALIGN_EXTRA 60.0  /* price of an arrival that nobody sent */
 #define OW_ALIGN_WIDTH 512u  /* most states of a row, .. */
 #define OW_ALIGN_CROWD 64u   /* .. and where more packets than that come into question */
@@ -49,6 +48,7 @@ struct ow_align_view {
 	bool starts;                     /* an assignment may start here */
 	double shortest;                 /* price of a nanosecond more or less than `usual` */
 	double usual;
+	const double *not_before, *not_after; /* by arrival: when it was sent, if the path keeps order */
 };
 
 /* The last arrivals that are decided, with the costs of their states, and the packets that these may be. */
@@ -69,6 +69,7 @@ struct ow_aligner {
 	/* Times since base_ns; the packets and arrivals that are carried over come first. */
 	double *sent, *received, *skip;
 	double *turned_sent, *turned_received, *turned_skip;
+	double *not_before, *not_after, *turned_not_before, *turned_not_after;
 	uint32_t sents, receiveds, old_sents, old_receiveds;
 	uint32_t sent_room, received_room;
 	struct ow_align_run plain, back, choice;
@@ -104,8 +105,8 @@ bool ow_align_start_together(const struct ow_aligner *aligner);
 uint32_t ow_align_below(const double *time, uint32_t count, double limit);
 /* The same for a limit, of which INT64_MIN and INT64_MAX are infinite. */
 double ow_align_offset(const struct ow_aligner *aligner, int64_t time_ns);
-/* The price of the delay itself. */
-double ow_align_delay_cost(const struct ow_align_model *model, const struct ow_align_view *view, double turned_delay);
+/* The price of arrival j being packet i: of the delay itself, and of overtaking packets of the same path. */
+double ow_align_pair_cost(const struct ow_align_model *model, const struct ow_align_view *view, uint32_t i, uint32_t j);
 /* The price of what comes before (i, j), if the assignment starts with it. */
 double ow_align_lead(const struct ow_align_model *model, const struct ow_align_view *view, uint32_t i, uint32_t j);
 /* May an assignment start with arrival j? */

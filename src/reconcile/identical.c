@@ -36,6 +36,8 @@
 #define LOSS_COST_LEAST  2.0       /* -log of the loss ratio */
 #define LOSS_COST_MOST   7.0
 #define COPY_COST        7.0  /* of a copy, and -log of the share of unique packets that arrive twice; .. */
+#define COPY_KNOWN       3.0  /* the same in a large group, if there are .. */
+#define COPIES_MANY      8    /* .. so many; */
 #define COPY_COST_MOST   40.0 /* .. if there are none: more than slow packets cost that arrive together */
 
 /* What an alignment works on. */
@@ -45,6 +47,8 @@ struct ow_group_scratch {
 	uint32_t count[OW_SIDES], room[OW_SIDES];
 	struct ow_align_arrival arrival[ROWS_MAX];
 	double delay[ROWS_MAX];
+	int64_t not_before_ns[ROWS_MAX],
+		not_after_ns[ROWS_MAX]; /* when the arrivals were sent, if the path keeps order */
 };
 
 /* -- when to look at a group -------------------------------------------------------------------------------------- */
@@ -225,13 +229,14 @@ static double loss_cost(const struct ow_matcher *m, enum ow_direction way)
 	return cost < LOSS_COST_LEAST ? LOSS_COST_LEAST : cost > LOSS_COST_MOST ? LOSS_COST_MOST : cost;
 }
 
-/* A path that copies packets copies unique ones, too. */
+/* A path that copies packets copies unique ones, too. In a small group a slow packet is likelier than a loss and a copy. */
 static double copy_cost(const struct ow_matcher *m, enum ow_direction way)
 {
+	bool known = m->copies[way] >= COPIES_MANY && m->scratch->count[!sender(way)] >= GROUP_SMALL;
 	if (!m->copies[way])
 		return COPY_COST_MOST;
 	double share = (double)m->copies[way] / ((double)m->copies[way] + (double)m->plausible[way].samples);
-	return COPY_COST - log(share);
+	return (known ? COPY_KNOWN : COPY_COST) - log(share);
 }
 
 /* The usual change of the delay, before the group itself has told it. */
@@ -259,6 +264,15 @@ static int64_t least_delay(const struct ow_matcher *m, enum ow_direction way)
 	return p->samples >= LEAST_FROM || steady ? p->least_ns : p->low_ns;
 }
 
+/* When the arrivals were sent that were collected. */
+static void note_order(struct ow_matcher *m, enum ow_direction way)
+{
+	struct ow_group_scratch *x = m->scratch;
+	enum ow_side to = !sender(way);
+	for (uint32_t j = 0; j < x->count[to] && m->fifo[way].mark; j++)
+		ow_fifo_sent(&m->fifo[way], x->time_ns[to][j], &x->not_before_ns[j], &x->not_after_ns[j]);
+}
+
 static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direction way, bool ends)
 {
 	const struct ow_plausible *p = &m->plausible[way];
@@ -269,6 +283,7 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 		.window_ns = m->window_ns,
 		.soonest_ns = soonest(m, way),
 		.sigma_ns = first_sigma(m, way),
+		.jump = OW_ALIGN_JUMP,
 		.loss = loss_cost(m, way),
 		.copy = copy_cost(m, way),
 		.ranged = p->known,
@@ -283,6 +298,8 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 		.received_from_ns = single ? INT64_MIN : m->start_ns[!from],
 		.received_to_ns = m->ended[!from] ? m->last_ns[!from] : INT64_MAX,
 		.ends = ends,
+		.not_before_ns = m->fifo[way].mark ? x->not_before_ns : NULL,
+		.not_after_ns = m->fifo[way].mark ? x->not_after_ns : NULL,
 	};
 }
 
@@ -292,6 +309,8 @@ static int align(struct ow_matcher *m, uint32_t q, enum ow_direction way, bool e
 	struct ow_group_scratch *x = m->scratch;
 	enum ow_side from = sender(way);
 	struct ow_align_model model = model_of(m, way, ends);
+	ow_matching_tell_met(m);
+	note_order(m, way);
 	bool known = x->count[!from] >= ROWS_KNOWN && m->sigma_ns[way] > 0;
 	if (known)
 		model.sigma_ns = m->sigma_ns[way];
@@ -303,6 +322,7 @@ static int align(struct ow_matcher *m, uint32_t q, enum ow_direction way, bool e
 		double sigma = ow_align_sigma(m->aligner), before = model.sigma_ns;
 		if (sigma < 0)
 			break;
+		model.jump = ow_align_jump(m->aligner);
 		model.sigma_ns = m->sigma_ns[way] = sigma > SIGMA_LEAST_NS ? sigma : SIGMA_LEAST_NS;
 		if (run == SIGMA_RUNS || fabs(model.sigma_ns - before) <= SIGMA_ENOUGH * before)
 			break;
@@ -694,6 +714,15 @@ static void tell_unsettled(struct ow_matcher *m, uint32_t q)
 	ow_matching_calls(m)->matched(m->calls.arg, &pair, OW_UNSETTLED);
 }
 
+/* A further copy comes: the pair that was held back is not unique. */
+static void unmark_pair(struct ow_matcher *m, uint32_t q)
+{
+	const struct ow_waiting_queue *queue = &m->waiting.queue[q];
+	if (m->in_order && queue->waits[OW_SIDE_A] == 1 && queue->waits[OW_SIDE_B] == 1)
+		ow_matching_unmark(m, m->waiting.entry[queue->head[OW_SIDE_A]].record.time_ns,
+		                   m->waiting.entry[queue->head[OW_SIDE_B]].record.time_ns);
+}
+
 int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const struct ow_record *record, uint32_t *link)
 {
 	bool copy = ow_recent_has(m->recent, record->id, record->time_ns, m->window_ns);
@@ -707,6 +736,7 @@ int ow_matching_push_identical(struct ow_matcher *m, enum ow_side side, const st
 		m->waiting.count++;
 		ow_waiting_enqueue(&m->waiting, q, i);
 	}
+	unmark_pair(m, q);
 	int r = add_copy(m, side, record, q, copy);
 	if (r < 0)
 		return r;

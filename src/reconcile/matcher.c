@@ -119,6 +119,8 @@ void ow_matcher_free(struct ow_matcher *matcher)
 		return;
 	ow_recent_free(matcher->recent);
 	ow_matching_free_groups(matcher);
+	ow_fifo_done(&matcher->fifo[OW_A_TO_B]);
+	ow_fifo_done(&matcher->fifo[OW_B_TO_A]);
 	ow_waiting_done(&matcher->waiting);
 	free(matcher);
 }
@@ -162,6 +164,12 @@ void ow_matcher_reorders(struct ow_matcher *m, enum ow_direction direction, int6
 	m->reorder_ns[direction] = reorder_ns;
 }
 
+int ow_matcher_in_order(struct ow_matcher *m, enum ow_direction direction, int64_t slack_ns)
+{
+	m->in_order = true;
+	return ow_fifo_init(&m->fifo[direction], m->window_ns, slack_ns);
+}
+
 /*
  * The sender's capture is over, so that it does not show what was sent since. One that arrives then, far later than
  * usual, is rather sent again, as TCP does with what was lost.
@@ -191,10 +199,13 @@ static __attribute__((noinline)) int meet_oddly(struct ow_matcher *m, enum ow_si
 		m->early[way] += implausible && ow_matching_judge(m, pair, way) == OW_TOO_EARLY;
 		if (!implausible && ++m->held >= HELD_MAX)
 			m->hold_until_ns = INT64_MIN;
+		if (!implausible)
+			ow_matching_mark(m, pair->record[OW_SIDE_A]->time_ns, pair->record[OW_SIDE_B]->time_ns);
 		return ow_matching_push_identical(m, side, pair->record[side], link);
 	}
 	ow_matching_learn(m, pair, way);
 	ow_matching_calls(m)->matched(m->calls.arg, pair, OW_CERTAIN);
+	ow_matching_mark(m, pair->record[OW_SIDE_A]->time_ns, pair->record[OW_SIDE_B]->time_ns);
 	*link = m->waiting.entry[i].next;
 	ow_recent_add(m->recent, pair->record[side]->id, pair->record[side]->time_ns);
 	ow_waiting_stop(&m->waiting, i);

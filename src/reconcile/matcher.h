@@ -70,6 +70,10 @@ void ow_matcher_least(struct ow_matcher *matcher, enum ow_direction direction, i
 /* Packets of this direction overtake those that were sent up to reorder_ns earlier. */
 void ow_matcher_reorders(struct ow_matcher *matcher, enum ow_direction direction, int64_t reorder_ns);
 
+/* Packets of this direction arrive in the order in which they were sent, but for errors of timestamps up to slack_ns.
+ * Returns 0 or -ENOMEM. */
+int ow_matcher_in_order(struct ow_matcher *matcher, enum ow_direction direction, int64_t slack_ns);
+
 /*
  * Takes the next record of one side. other_ns: the time of the next record of the other side that is still to come
  * (INT64_MAX when there is none); what waited longer than the window for it is unmatched. Returns 0 or -ENOMEM.

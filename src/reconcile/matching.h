@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "reconcile/align.h"
+#include "reconcile/fifo.h"
 #include "reconcile/matcher.h"
 #include "reconcile/plausible.h"
 #include "reconcile/recent.h"
@@ -36,10 +37,12 @@ struct ow_matcher {
 	struct ow_group_scratch *scratch;
 	double sigma_ns[OW_DIRECTIONS]; /* usual change of the delay between neighbours; 0 = not known */
 	int64_t reorder_ns[OW_DIRECTIONS];
+	struct ow_fifo fifo[OW_DIRECTIONS];
 	int64_t least_ns[OW_DIRECTIONS]; /* delay of unique packets, known beforehand; 0 = not known */
 	uint64_t group_sent[OW_DIRECTIONS], group_lost[OW_DIRECTIONS];
 	uint64_t copies[OW_DIRECTIONS];  /* further arrivals of unique packets */
 	bool one_way;                    /* delays may be below 0 */
+	bool in_order;                   /* there are marks of a direction */
 	uint64_t crowded[OW_DIRECTIONS]; /* pairs of which more copies were in flight than can be compared */
 	struct ow_due *due;              /* a ring, in the order of time */
 	uint32_t dues, due_first, due_room;
@@ -48,10 +51,34 @@ struct ow_matcher {
 	unsigned mets; /* still to be told */
 };
 
+/* The marks of the way that a unique packet took; NULL = there are none. */
+static inline struct ow_fifo *ow_matching_fifo(struct ow_matcher *m, int64_t a_ns, int64_t b_ns)
+{
+	struct ow_fifo *fifo = &m->fifo[b_ns >= a_ns || m->one_way ? OW_A_TO_B : OW_B_TO_A];
+	return fifo->mark ? fifo : NULL;
+}
+
+static inline void ow_matching_mark(struct ow_matcher *m, int64_t a_ns, int64_t b_ns)
+{
+	struct ow_fifo *fifo = ow_matching_fifo(m, a_ns, b_ns);
+	if (fifo)
+		ow_fifo_note(fifo, fifo == m->fifo ? a_ns : b_ns, fifo == m->fifo ? b_ns : a_ns);
+}
+
+/* The packet is not unique after all. */
+static inline void ow_matching_unmark(struct ow_matcher *m, int64_t a_ns, int64_t b_ns)
+{
+	struct ow_fifo *fifo = ow_matching_fifo(m, a_ns, b_ns);
+	if (fifo)
+		ow_fifo_forget(fifo, fifo == m->fifo ? b_ns : a_ns);
+}
+
 static inline void ow_matching_tell_met(struct ow_matcher *m)
 {
 	if (m->mets)
 		m->calls.met(m->calls.arg, m->met, m->mets);
+	for (unsigned i = 0; i < m->mets && m->in_order; i++)
+		ow_matching_mark(m, m->met[i].time_ns[OW_SIDE_A], m->met[i].time_ns[OW_SIDE_B]);
 	m->mets = 0;
 }
 

@@ -160,6 +160,7 @@ static void align_all(const struct traffic *t, const struct copies *c, struct to
 			.window_ns = 2000000000,
 			.soonest_ns = -2000,
 			.sigma_ns = usual_change > 0 ? usual_change : period_of(c, j, count),
+			.jump = OW_ALIGN_JUMP,
 			.loss = t->loss > 0 ? fmin(7, -log(t->loss)) : 7,
 			.copy = t->copies > 0 ? 7 - log(t->copies) : 40,
 			.causal = true,
@@ -289,6 +290,7 @@ static void a_period_stays_open(void **state)
 	struct ow_align_model model = {.window_ns = 200000000,
 	                               .soonest_ns = -2000,
 	                               .sigma_ns = 1000,
+	                               .jump = OW_ALIGN_JUMP,
 	                               .loss = 7,
 	                               .copy = 40,
 	                               .causal = true,
@@ -304,6 +306,85 @@ static void a_period_stays_open(void **state)
 		assert_true(delay - arrival[j].less_ns <= 30000000 && delay + arrival[j].more_ns >= 30000000);
 		assert_int_equal(arrival[j].step_ns, 20000000);
 	}
+	ow_aligner_free(aligner);
+}
+
+/* The same where the path keeps order, and unique packets arrive between them: nothing is open. */
+static void marks_close_a_period(void **state)
+{
+	(void)state;
+	enum { N = 100 };
+	int64_t sent[N + 5], received[N], not_before[N], not_after[N];
+	struct ow_align_arrival arrival[N];
+	struct ow_aligner *aligner;
+	bool crowded;
+	for (int i = 0; i < N + 5; i++)
+		sent[i] = INT64_C(20000000) * i;
+	for (int i = 0; i < N; i++) {
+		received[i] = sent[i] + 30000000;
+		not_before[i] = i % 3 ? INT64_MIN : sent[i] - 3000000;
+		not_after[i] = i % 2 ? INT64_MAX : sent[i] + 4000000;
+	}
+	struct ow_align_model model = {.window_ns = 200000000,
+	                               .soonest_ns = -2000,
+	                               .sigma_ns = 1000,
+	                               .jump = OW_ALIGN_JUMP,
+	                               .loss = 7,
+	                               .copy = 40,
+	                               .causal = true,
+	                               .sent_from_ns = 0,
+	                               .received_from_ns = received[0],
+	                               .sent_to_ns = INT64_MAX,
+	                               .received_to_ns = INT64_MAX,
+	                               .not_before_ns = not_before,
+	                               .not_after_ns = not_after};
+	assert_int_equal(ow_aligner_create(&aligner), 0);
+	assert_int_equal(ow_align(aligner, &model, NULL, sent, N + 5, received, N, arrival, &crowded), 0);
+	for (int j = 0; j < N; j++)
+		assert_true(arrival[j].sent == (uint32_t)j && arrival[j].less_ns == 0 && arrival[j].more_ns == 0);
+	ow_aligner_free(aligner);
+}
+
+/* Queues that stall and drain: delays jump up, and fall step by step. No packet is lost, and none was sent before the
+ * captures started, though fewer jumps would be needed then. */
+static void jumps_are_usual_in_a_queue(void **state)
+{
+	(void)state;
+	enum { N = 300 };
+	int64_t sent[N], received[N];
+	struct ow_align_arrival arrival[N];
+	struct ow_aligner *aligner;
+	bool crowded;
+	for (int i = 0; i < N; i++) {
+		sent[i] = INT64_C(1000000) * i + i * 7919 % 400000;
+		/* Packets of 15 ms arrive together, 40 ms after the first of them was sent; the first ones sooner. */
+		received[i] = i < 2 ? sent[i] + 12000000 : i / 15 * INT64_C(15000000) + 40000000 + i * INT64_C(300);
+	}
+	struct ow_align_model model = {.window_ns = 2000000000,
+	                               .soonest_ns = -2000,
+	                               .sigma_ns = 1000000,
+	                               .jump = OW_ALIGN_JUMP,
+	                               .loss = 7,
+	                               .copy = 40,
+	                               .ranged = true,
+	                               .least_ns = 10000000,
+	                               .low_ns = 5000000,
+	                               .high_ns = 100000000,
+	                               .causal = true,
+	                               .sent_from_ns = sent[0],
+	                               .received_from_ns = received[0],
+	                               .sent_to_ns = INT64_MAX,
+	                               .received_to_ns = INT64_MAX,
+	                               .ends = true};
+	assert_int_equal(ow_aligner_create(&aligner), 0);
+	for (int run = 0; run < 4; run++) {
+		assert_int_equal(ow_align(aligner, &model, NULL, sent, N, received, N, arrival, &crowded), 0);
+		model.sigma_ns = ow_align_sigma(aligner);
+		model.jump = ow_align_jump(aligner);
+	}
+	assert_true(model.jump < OW_ALIGN_JUMP);
+	for (int j = 0; j < N; j++)
+		assert_int_equal(arrival[j].sent, j);
 	ow_aligner_free(aligner);
 }
 
@@ -328,6 +409,7 @@ static void an_outage(void **state)
 	struct ow_align_model model = {.window_ns = 2000000000,
 	                               .soonest_ns = -2000,
 	                               .sigma_ns = 30000,
+	                               .jump = OW_ALIGN_JUMP,
 	                               .loss = 7,
 	                               .copy = 40,
 	                               .ranged = true,
@@ -515,6 +597,7 @@ static struct ow_align_model model_of(const struct few *f)
 	return (struct ow_align_model){.window_ns = INT64_C(1000000000),
 	                               .soonest_ns = (int64_t)EARLIEST,
 	                               .sigma_ns = f->sigma,
+	                               .jump = OW_ALIGN_JUMP,
 	                               .loss = LAMBDA,
 	                               .copy = COPY,
 	                               .causal = true,
@@ -604,7 +687,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_assignments_of_few_copies), cmocka_unit_test(all_assignments_at_random_times),
 		cmocka_unit_test(most_are_paired_rightly),       cmocka_unit_test(the_truth_is_between_the_bounds),
-		cmocka_unit_test(a_period_stays_open),           cmocka_unit_test(an_outage),
+		cmocka_unit_test(a_period_stays_open),           cmocka_unit_test(marks_close_a_period),
+		cmocka_unit_test(jumps_are_usual_in_a_queue),    cmocka_unit_test(an_outage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
