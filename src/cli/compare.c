@@ -6,7 +6,7 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "papers/compare.h"
-#include "report/chart.h"
+#include "report/curves.h"
 #include "papers/compare_text.h"
 
 #include <errno.h>
@@ -26,24 +26,24 @@ struct arguments {
 };
 
 /* Sizes are powers of 1024, as memory is counted: 65536, 64K, 64KiB, 1M. */
-static int add_point(void *chart, const struct ow_sweep_point *p)
+static int add_point(void *curves, const struct ow_sweep_point *p)
 {
-	return ow_chart_add(chart, p->name, p->wire_bytes, 100 * p->error, 100 * p->low, 100 * p->high);
+	return ow_curves_add(curves, p->name, p->wire_bytes, 100 * p->error, 100 * p->low, 100 * p->high);
 }
 
 static int draw(struct ow_compare *compare, const char *path, struct ow_error *err)
 {
-	struct ow_chart chart = {.title = "Error of the mean delay",
-	                         .x_label = "bytes on the wire",
-	                         .y_label = "relative error, % (root mean square of 5 seeds, and their range)",
-	                         .log_x = true,
-	                         .log_y = true};
-	int r = ow_compare_sweep(compare, add_point, &chart);
+	struct ow_curves curves = {.title = "Error of the mean delay",
+	                           .x_label = "bytes on the wire",
+	                           .y_label = "relative error, % (root mean square of 5 seeds, and their range)",
+	                           .log_x = true,
+	                           .log_y = true};
+	int r = ow_compare_sweep(compare, add_point, &curves);
 	if (r < 0)
 		ow_error_set(err, -r, "%s: not enough memory", path);
 	else
-		r = ow_chart_draw(&chart, path, err);
-	ow_chart_done(&chart);
+		r = ow_curves_draw(&curves, path, err);
+	ow_curves_done(&curves);
 	return r;
 }
 

@@ -8,7 +8,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "packet/flow_select.h"
-#include "report/plot.h"
+#include "report/chart.h"
 #include "sim/sim.h"
 #include <errno.h>
 #include <oneway/match.h>
@@ -49,7 +49,7 @@ int ow_option_offset(void *field, const char *value, struct ow_error *err)
 
 int ow_option_plot(void *field, const char *value, struct ow_error *err)
 {
-	int r = ow_plot_check_name(value, err);
+	int r = ow_chart_check_name(value, err);
 	return r < 0 ? r : ow_option_output(field, value, err);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lab's picture: lines are the truth, marks are the measured values. Delay above, lost packets below. */
 #include "lab/lab.h"
-#include "report/gnuplot.h"
+#include "report/chart.h"
 #include "base/array.h"
 
 #include <errno.h>
@@ -121,89 +121,69 @@ void ow_lab_plot_sparks(const struct ow_lab_plot *plot, FILE *out, unsigned widt
 	}
 }
 
-static void put_number(FILE *out, double value)
-{
-	if (isfinite(value))
-		fprintf(out, " %.9g", value);
-	else
-		fputs(" NaN", out);
-}
-
-static bool put_data(FILE *out, const struct ow_lab_plot *plot, enum ow_direction direction)
+/* Columns: start; true mean, p99 and lost; the same as measured. */
+static bool put_data(struct ow_chart *chart, const struct ow_lab_plot *plot, enum ow_direction direction)
 {
 	bool any = false;
-	fprintf(out, "$way%d << EOD\n", (int)direction);
+	ow_chart_data(chart, "way", direction);
 	for (size_t i = 0; i < plot->count; i++) {
-		const struct row *row = &plot->row[i];
-		if (row->direction != direction)
+		const struct row *r = &plot->row[i];
+		const double row[] = {r->seconds, r->mean[0], r->p99[0], r->lost[0], r->mean[1], r->p99[1], r->lost[1]};
+		if (r->direction != direction)
 			continue;
-		put_number(out, row->seconds);
-		for (int k = 0; k < 2; k++) {
-			put_number(out, row->mean[k]);
-			put_number(out, row->p99[k]);
-			put_number(out, row->lost[k]);
-		}
-		fputc('\n', out);
+		ow_chart_numbers(chart, row, sizeof row / sizeof *row);
 		any = true;
 	}
-	fputs("EOD\n", out);
+	ow_chart_data_end(chart);
 	return any;
 }
 
-/* Columns: 2 3 4 are true mean, p99 and lost, 5 6 7 the measured ones. */
-static void put_curve(FILE *out, int way, int column, int mark, const char *dark, const char *light, const char *name,
-                      const char **join)
+static void put_curve(struct ow_chart *chart, int way, int column, int mark, const char *dark, const char *light,
+                      const char *name)
 {
-	fprintf(out, "%s$way%d using 1:%d with lines lw 4 lc rgb '#%s' title '%s %s, true'", *join, way, column, light,
-	        way ? "B to A" : "A to B", name);
-	*join = ", \\\n";
-	fprintf(out, "%s$way%d using 1:%d with points pt %d ps 0.8 lc rgb '#%s' title '%s %s, measured'", *join, way,
-	        column + 3, mark, dark, way ? "B to A" : "A to B", name);
-}
-
-static void put_script(FILE *out, const struct ow_lab_plot *plot, bool svg)
-{
-	bool there[OW_DIRECTIONS];
-	for (int i = 0; i < OW_DIRECTIONS; i++)
-		there[i] = put_data(out, plot, (enum ow_direction)i);
-	fprintf(out, "set terminal %s noenhanced size %d,%d font 'sans,%d' background rgb 'white'\n",
-	        svg ? "svg" : "pngcairo", WIDTH_PX, HEIGHT_PX, svg ? 13 : 10);
-	fputs("set border 3 lc rgb '#636363'; set tics nomirror out scale 0.5\n"
-	      "set grid back lt 1 lc rgb '#e4e4e4' lw 1; set key outside right center vertical Left reverse samplen 2\n"
-	      "set multiplot; set lmargin 10; set rmargin 32\n"
-	      "set size 1,0.62; set origin 0,0.38; set title 'What the points measured, and what the wire did'\n"
-	      "set logscale y; set ylabel 'one-way delay, ms'; set format x ''\n",
-	      out);
-	static const char *const dark[2][2] = {{"08519c", "54278f"}, {"006d2c", "a63603"}};
-	static const char *const light[2][2] = {{"9ecae1", "bcbddc"}, {"a1d99b", "fdae6b"}};
-	const char *join = "plot ";
-	for (int i = 0; i < OW_DIRECTIONS; i++) {
-		if (!there[i])
-			continue;
-		put_curve(out, i, 2, 7, dark[i][0], light[i][0], "mean", &join);
-		put_curve(out, i, 3, 5, dark[i][1], light[i][1], "p99", &join);
-	}
-	fputs("\nset size 1,0.38; set origin 0,0; unset title; unset logscale y; set yrange [0:*]\n"
-	      "set ylabel 'packets lost'; set xlabel 'start of the interval, s'; set format x '%g'\n",
-	      out);
-	join = "plot ";
-	for (int i = 0; i < OW_DIRECTIONS; i++) {
-		if (there[i])
-			put_curve(out, i, 4, 7, dark[i][0], light[i][0], "lost", &join);
-	}
-	fputs("\nunset multiplot\n", out);
+	char columns[16], style[32], title[40];
+	snprintf(columns, sizeof columns, "1:%d", column);
+	snprintf(title, sizeof title, "%s %s, true", way ? "B to A" : "A to B", name);
+	ow_chart_series(chart, "way", (size_t)way, columns, "lines lw 4", light, title);
+	snprintf(columns, sizeof columns, "1:%d", column + 3);
+	snprintf(style, sizeof style, "points pt %d ps 0.8", mark);
+	snprintf(title, sizeof title, "%s %s, measured", way ? "B to A" : "A to B", name);
+	ow_chart_series(chart, "way", (size_t)way, columns, style, dark, title);
 }
 
 int ow_lab_plot_write(const struct ow_lab_plot *plot, const char *path, struct ow_error *err)
 {
-	FILE *script;
+	static const char *const dark[2][2] = {{"08519c", "54278f"}, {"006d2c", "a63603"}};
+	static const char *const light[2][2] = {{"9ecae1", "bcbddc"}, {"a1d99b", "fdae6b"}};
+	struct ow_chart chart;
+	bool there[OW_DIRECTIONS];
 	if (!plot->count)
 		return ow_error_set(err, ENODATA, "%s: no interval to draw", path);
-	int r = ow_gnuplot_begin(path, &script, err);
+	int r = ow_chart_begin(&chart, path, WIDTH_PX, HEIGHT_PX, err);
 	if (r < 0)
 		return r;
-	put_script(script, plot, ow_gnuplot_is_svg(path));
-	r = ow_gnuplot_run(script, path, err);
-	fclose(script);
-	return r;
+	for (int i = 0; i < OW_DIRECTIONS; i++)
+		there[i] = put_data(&chart, plot, (enum ow_direction)i);
+	fputs("set key outside right center vertical Left reverse samplen 2\n"
+	      "set multiplot; set lmargin 10; set rmargin 32\n"
+	      "set size 1,0.62; set origin 0,0.38; set title 'What the points measured, and what the wire did'\n"
+	      "set logscale y; set ylabel 'one-way delay, ms'; set format x ''\n",
+	      chart.script);
+	for (int i = 0; i < OW_DIRECTIONS; i++) {
+		if (!there[i])
+			continue;
+		put_curve(&chart, i, 2, 7, dark[i][0], light[i][0], "mean");
+		put_curve(&chart, i, 3, 5, dark[i][1], light[i][1], "p99");
+	}
+	ow_chart_plot(&chart);
+	fputs("set size 1,0.38; set origin 0,0; unset title; unset logscale y; set yrange [0:*]\n"
+	      "set ylabel 'packets lost'; set xlabel 'start of the interval, s'; set format x '%g'\n",
+	      chart.script);
+	for (int i = 0; i < OW_DIRECTIONS; i++) {
+		if (there[i])
+			put_curve(&chart, i, 4, 7, dark[i][0], light[i][0], "lost");
+	}
+	ow_chart_plot(&chart);
+	fputs("unset multiplot\n", chart.script);
+	return ow_chart_end(&chart, 0, err);
 }

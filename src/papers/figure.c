@@ -3,7 +3,7 @@
 #include "papers/figure.h"
 
 #include "base/array.h"
-#include "report/chart.h"
+#include "report/curves.h"
 #include "base/word.h"
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ const struct ow_figure *const ow_figure_sets[] = {
 struct ow_figure_run {
 	const struct ow_figure *figure;
 	struct ow_figure_options options;
-	struct ow_chart chart;
+	struct ow_curves curves;
 	struct ow_figure_claim *claim;
 	size_t claims, claims_room;
 };
@@ -46,7 +46,7 @@ const char *ow_figure_topologies(const struct ow_figure_run *run)
 
 int ow_figure_point(struct ow_figure_run *run, const char *series, double x, double y, double low, double high)
 {
-	return ow_chart_add(&run->chart, series, x, y, low, high);
+	return ow_curves_add(&run->curves, series, x, y, low, high);
 }
 
 int ow_figure_claim(struct ow_figure_run *run, const char *paper, const char *ours, bool agrees)
@@ -78,11 +78,11 @@ int ow_figure_compute(const struct ow_figure *figure, const struct ow_figure_opt
 		return ow_error_set(err, ENOMEM, "%s: not enough memory", figure->name);
 	run->figure = figure;
 	run->options = *options;
-	run->chart = (struct ow_chart){.title = figure->title,
-	                               .x_label = figure->x_label,
-	                               .y_label = figure->y_label,
-	                               .log_x = figure->log_x,
-	                               .log_y = figure->log_y};
+	run->curves = (struct ow_curves){.title = figure->title,
+	                                 .x_label = figure->x_label,
+	                                 .y_label = figure->y_label,
+	                                 .log_x = figure->log_x,
+	                                 .log_y = figure->log_y};
 	struct ow_error reason = {"no reason given"};
 	int r = figure->run(run, &reason);
 	if (r < 0) {
@@ -98,7 +98,7 @@ void ow_figure_free(struct ow_figure_run *run)
 {
 	if (!run)
 		return;
-	ow_chart_done(&run->chart);
+	ow_curves_done(&run->curves);
 	for (size_t i = 0; i < run->claims; i++) {
 		free(run->claim[i].paper);
 		free(run->claim[i].ours);
@@ -115,7 +115,7 @@ const struct ow_figure_claim *ow_figure_claims(const struct ow_figure_run *run, 
 
 size_t ow_figure_points(const struct ow_figure_run *run)
 {
-	return run->chart.points;
+	return run->curves.points;
 }
 
 int ow_figure_write_csv(const struct ow_figure_run *run, const char *path, struct ow_error *err)
@@ -123,7 +123,7 @@ int ow_figure_write_csv(const struct ow_figure_run *run, const char *path, struc
 	FILE *out = fopen(path, "we");
 	if (!out)
 		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
-	ow_chart_csv(out, &run->chart);
+	ow_curves_csv(out, &run->curves);
 	bool failed = ferror(out);
 	if (fclose(out) != 0 || failed) {
 		int code = errno ? errno : EIO;
@@ -135,7 +135,7 @@ int ow_figure_write_csv(const struct ow_figure_run *run, const char *path, struc
 
 int ow_figure_write_plot(const struct ow_figure_run *run, const char *path, struct ow_error *err)
 {
-	return ow_chart_draw(&run->chart, path, err);
+	return ow_curves_draw(&run->curves, path, err);
 }
 
 /* A word selects figures: all, a paper (the part before the dash), one figure, or its parts a, b, ... or -PART. */

@@ -1,215 +1,130 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Curves as CSV and, by gnuplot, as a picture. A value of 0 has no place on a logarithmic axis, but is what an exact
- * method is proud of: it is drawn on the lower edge, a decade below the smallest value, and the axis says 0 there.
- */
+/* Texts are in single quotes, where nothing but the quote has a meaning to gnuplot, and `noenhanced`. */
 #include "report/chart.h"
 
 #include "report/gnuplot.h"
-#include "report/plot.h"
-#include "base/format.h"
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define POINTS_MAX 100000
-#define SERIES_MAX 64
-#define WIDTH_PX   1000
-#define HEIGHT_PX  600
-
-/* Told apart also by those who see fewer colours (Okabe and Ito), in the order in which series appear. */
-static const char *const colours[] = {"0072b2", "d55e00", "009e73", "cc79a7", "e69f00", "56b4e9", "000000", "999999"};
-#define COLOURS (sizeof colours / sizeof *colours)
-
-static int series_of(struct ow_chart *chart, const char *name, size_t *ret_series)
+static bool has_ending(const char *path, const char *ending)
 {
-	for (size_t i = 0; i < chart->names; i++) {
-		if (strcmp(chart->name[i], name) == 0) {
-			*ret_series = i;
-			return 0;
-		}
-	}
-	if (chart->names == SERIES_MAX)
-		return -EINVAL;
-	char **list = reallocarray(chart->name, chart->names + 1, sizeof *list);
-	if (!list)
-		return -ENOMEM;
-	chart->name = list;
-	list[chart->names] = strdup(name);
-	if (!list[chart->names])
-		return -ENOMEM;
-	*ret_series = chart->names++;
+	size_t length = strlen(path), n = strlen(ending);
+	return length > n && strcmp(path + length - n, ending) == 0;
+}
+
+int ow_chart_check_name(const char *path, struct ow_error *err)
+{
+	if (has_ending(path, ".svg") || has_ending(path, ".png"))
+		return 0;
+	return ow_error_set(err, EINVAL, "'%.200s' does not end in .svg or .png", path);
+}
+
+int ow_chart_begin(struct ow_chart *chart, const char *path, int width, int height, struct ow_error *err)
+{
+	bool svg = has_ending(path, ".svg");
+	*chart = (struct ow_chart){.path = path, .width = width, .height = height};
+	int r = ow_chart_check_name(path, err);
+	if (r == 0)
+		r = ow_gnuplot_begin(path, &chart->script, err);
+	if (r < 0)
+		return r;
+	fprintf(chart->script, "set terminal %s noenhanced size %d,%d font 'sans,%d' background rgb 'white'\n",
+	        svg ? "svg" : "pngcairo", width, height, svg ? 13 : 10);
+	fputs("set encoding utf8; set border 3 lc rgb '#" OW_CHART_GREY "'; set tics " OW_CHART_TICS "\n"
+	      "set grid back lt 1 lc rgb '#e4e4e4' lw 1\n",
+	      chart->script);
 	return 0;
 }
 
-int ow_chart_add(struct ow_chart *chart, const char *series, double x, double y, double low, double high)
+int ow_chart_end(struct ow_chart *chart, int r, struct ow_error *err)
 {
-	size_t index;
-	if (!isfinite(x) || !isfinite(y) || !isfinite(low) || !isfinite(high) || chart->points == POINTS_MAX)
-		return -EINVAL;
-	int r = series_of(chart, series, &index);
-	if (r < 0)
-		return r;
-	struct ow_chart_point *list = reallocarray(chart->point, chart->points + 1, sizeof *list);
-	if (!list)
-		return -ENOMEM;
-	chart->point = list;
-	list[chart->points++] = (struct ow_chart_point){index, x, y, low, high};
-	return 0;
-}
-
-void ow_chart_done(struct ow_chart *chart)
-{
-	for (size_t i = 0; i < chart->names; i++)
-		free(chart->name[i]);
-	free(chart->name);
-	free(chart->point);
-	chart->name = NULL;
-	chart->point = NULL;
-	chart->names = chart->points = 0;
-}
-
-void ow_chart_csv(FILE *out, const struct ow_chart *chart)
-{
-	fputs("series,x,y,low,high\n", out);
-	for (size_t i = 0; i < chart->points; i++) {
-		const struct ow_chart_point *p = &chart->point[i];
-		ow_format_csv(out, chart->name[p->series]);
-		fprintf(out, ",%.10g,%.10g,%.10g,%.10g\n", p->x, p->y, p->low, p->high);
-	}
-}
-
-/* Where values that a logarithmic axis cannot show are drawn. */
-struct edge {
-	double x, y;
-	bool x_used, y_used;
-};
-
-static struct edge find_edge(const struct ow_chart *chart)
-{
-	double x = INFINITY, y = INFINITY;
-	struct edge edge = {1, 1, false, false};
-	for (size_t i = 0; i < chart->points; i++) {
-		const struct ow_chart_point *p = &chart->point[i];
-		x = p->x > 0 ? fmin(x, p->x) : x;
-		y = p->y > 0 ? fmin(y, p->y) : y;
-		y = p->low > 0 ? fmin(y, p->low) : y;
-		edge.x_used |= chart->log_x && p->x <= 0;
-		edge.y_used |= chart->log_y && (p->y <= 0 || p->low <= 0);
-	}
-	if (isfinite(x))
-		edge.x = pow(10, floor(log10(x)) - 1);
-	if (isfinite(y))
-		edge.y = pow(10, floor(log10(y)) - 1);
-	return edge;
-}
-
-static double shown(double value, bool log_axis, double floor)
-{
-	return log_axis && value <= 0 ? floor : value;
-}
-
-static int by_x(const void *a, const void *b)
-{
-	const struct ow_chart_point *p = a, *q = b;
-	if (p->series != q->series)
-		return p->series < q->series ? -1 : 1;
-	return (p->x > q->x) - (p->x < q->x);
-}
-
-static int put_data(FILE *out, const struct ow_chart *chart, const struct edge *edge)
-{
-	struct ow_chart_point *list = malloc((chart->points + 1) * sizeof *list);
-	if (!list)
-		return -ENOMEM;
-	memcpy(list, chart->point, chart->points * sizeof *list);
-	qsort(list, chart->points, sizeof *list, by_x);
-	for (size_t i = 0; i < chart->points; i++) {
-		const struct ow_chart_point *p = &list[i];
-		if (i == 0 || p->series != list[i - 1].series)
-			fprintf(out, "$series%zu << EOD\n", p->series);
-		fprintf(out, "%.10g %.10g %.10g %.10g\n", shown(p->x, chart->log_x, edge->x),
-		        shown(p->y, chart->log_y, edge->y), shown(p->low, chart->log_y, edge->y),
-		        shown(p->high, chart->log_y, edge->y));
-		if (i + 1 == chart->points || p->series != list[i + 1].series)
-			fputs("EOD\n", out);
-	}
-	free(list);
-	return 0;
-}
-
-static void put_axis(FILE *out, const char *axis, const char *label, bool log_axis, bool zero, double floor)
-{
-	fprintf(out, "set %slabel ", axis);
-	ow_gnuplot_quote(out, label ? label : "");
-	fputc('\n', out);
-	if (!log_axis)
-		return;
-	fprintf(out, "set logscale %s; set format %s '%%g'\n", axis, axis);
-	if (zero)
-		fprintf(out, "set %stics add ('0' %.10g); set %srange [%.10g:*]\n", axis, floor, axis, floor);
-}
-
-static bool has_spread(const struct ow_chart *chart, size_t series)
-{
-	for (size_t i = 0; i < chart->points; i++) {
-		const struct ow_chart_point *p = &chart->point[i];
-		if (p->series == series && (p->low != p->y || p->high != p->y))
-			return true;
-	}
-	return false;
-}
-
-/* Bars first, so that the marks lie on top of them. */
-static void put_curves(FILE *out, const struct ow_chart *chart)
-{
-	static const int marks[] = {5, 7, 9, 11, 13}; /* filled: square, circle, triangles, diamond */
-	const char *join = "plot ";
-	for (size_t i = 0; i < chart->names; i++) {
-		if (!has_spread(chart, i))
-			continue;
-		fprintf(out, "%s$series%zu using 1:2:3:4 with yerrorbars lw 1 pt 0 lc rgb '#%s' notitle", join, i,
-		        colours[i % COLOURS]);
-		join = ", ";
-	}
-	for (size_t i = 0; i < chart->names; i++) {
-		fprintf(out, "%s$series%zu using 1:2 with linespoints lw 2 pt %d ps 0.7 dt %zu lc rgb '#%s' title ",
-		        join, i, marks[i % (sizeof marks / sizeof *marks)], i / COLOURS + 1, colours[i % COLOURS]);
-		ow_gnuplot_quote(out, chart->name[i]);
-		join = ", ";
-	}
-	fputs(chart->names ? "\n" : "plot [0:1] [0:1] NaN notitle\n", out);
-}
-
-int ow_chart_draw(const struct ow_chart *chart, const char *path, struct ow_error *err)
-{
-	int r = ow_plot_check_name(path, err);
-	if (r < 0)
-		return r;
-	bool svg = ow_gnuplot_is_svg(path);
-	FILE *out;
-	r = ow_gnuplot_begin(path, &out, err);
-	if (r < 0)
-		return r;
-	struct edge edge = find_edge(chart);
-	fprintf(out, "set terminal %s noenhanced size %d,%d font 'sans,%d' background rgb 'white'\n",
-	        svg ? "svg" : "pngcairo", WIDTH_PX, HEIGHT_PX, svg ? 13 : 10);
-	fputs("set encoding utf8; set border 3 lc rgb '#636363'; set tics nomirror out scale 0.5\n"
-	      "set grid back lt 1 lc rgb '#e4e4e4' lw 1; set key outside right center vertical Left reverse samplen 2\n"
-	      "set title ",
-	      out);
-	ow_gnuplot_quote(out, chart->title ? chart->title : "");
-	fputc('\n', out);
-	put_axis(out, "x", chart->x_label, chart->log_x, edge.x_used, edge.x);
-	put_axis(out, "y", chart->y_label, chart->log_y, edge.y_used, edge.y);
-	r = put_data(out, chart, &edge);
-	if (r < 0) {
-		ow_error_set(err, -r, "%s: not enough memory", path);
-	} else {
-		put_curves(out, chart);
-		r = ow_gnuplot_run(out, path, err);
-	}
-	fclose(out);
+	/* What a complete picture has among its last bytes. */
+	if (r == 0)
+		r = ow_gnuplot_run(chart->script, chart->path, has_ending(chart->path, ".svg") ? "</svg>" : "IEND",
+		                   err);
+	fclose(chart->script);
 	return r;
+}
+
+struct ow_chart_unit ow_chart_unit(double ns)
+{
+	static const struct ow_chart_unit units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}};
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+		if (ns >= units[i].ns)
+			return units[i];
+	}
+	return (struct ow_chart_unit){"ns", 1};
+}
+
+static void put_quoted(FILE *script, const char *text)
+{
+	fputc('\'', script);
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputc('\'', script);
+		fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, script);
+	}
+	fputc('\'', script);
+}
+
+void ow_chart_data(struct ow_chart *chart, const char *name, size_t number)
+{
+	fprintf(chart->script, "$%s%zu << EOD\n", name, number);
+}
+
+void ow_chart_numbers(struct ow_chart *chart, const double *value, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (isfinite(value[i]))
+			fprintf(chart->script, "%.15g ", value[i]);
+		else
+			fputs("NaN ", chart->script);
+	}
+	fputc('\n', chart->script);
+}
+
+void ow_chart_data_end(struct ow_chart *chart)
+{
+	fputs("EOD\n", chart->script);
+}
+
+void ow_chart_panel(struct ow_chart *chart, double left, double right, double top, double bottom)
+{
+	fprintf(chart->script, "set lmargin at screen %.6f; set rmargin at screen %.6f\n", left, right);
+	fprintf(chart->script, "set tmargin at screen %.6f; set bmargin at screen %.6f\n", 1 - top, 1 - bottom);
+}
+
+void ow_chart_set(struct ow_chart *chart, const char *what, const char *text)
+{
+	fprintf(chart->script, "set %s ", what);
+	put_quoted(chart->script, text);
+	fputc('\n', chart->script);
+}
+
+void ow_chart_label(struct ow_chart *chart, int number, const char *text, const char *at)
+{
+	fprintf(chart->script, "set label %d ", number);
+	put_quoted(chart->script, text);
+	fprintf(chart->script, " at %s\n", at);
+}
+
+void ow_chart_series(struct ow_chart *chart, const char *data, size_t number, const char *columns, const char *style,
+                     const char *colour, const char *title)
+{
+	fprintf(chart->script, "%s$%s%zu using %s with %s lc rgb '#%s' ", chart->plotting ? ", " : "plot ", data,
+	        number, columns, style, colour);
+	chart->plotting = true;
+	if (!title) {
+		fputs("notitle", chart->script);
+		return;
+	}
+	fputs("title ", chart->script);
+	put_quoted(chart->script, title);
+}
+
+void ow_chart_plot(struct ow_chart *chart)
+{
+	fputs(chart->plotting ? "\n" : "plot [0:1] [0:1] NaN notitle\n", chart->script);
+	chart->plotting = false;
 }

@@ -4,31 +4,51 @@
 
 #include <oneway/error.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 
-/* Curves of named series over two axes, as CSV and as a picture. Zero except for the first members; then add points. */
-struct ow_chart_point {
-	size_t series;
-	double x, y, low, high; /* low = high = y: no spread is drawn */
-};
-
+/*
+ * The look of all our pictures, and a script of gnuplot that draws one: data first, then panels with axes and series.
+ * What is special to a picture is written to the script.
+ */
 struct ow_chart {
-	const char *title, *x_label, *y_label;
-	bool log_x, log_y;
-	char **name; /* of the series */
-	size_t names;
-	struct ow_chart_point *point;
-	size_t points;
+	FILE *script;
+	const char *path;
+	int width, height; /* pixels */
+	bool plotting;     /* the panel has a series already */
 };
 
-/* 0, -ENOMEM, or -EINVAL for numbers that are none. A series begins with its first point. */
-int ow_chart_add(struct ow_chart *chart, const char *series, double x, double y, double low, double high);
-void ow_chart_done(struct ow_chart *chart);
+#define OW_CHART_GREY "636363"
+#define OW_CHART_TICS "nomirror out scale 0.5"
 
-/* series,x,y,low,high */
-void ow_chart_csv(FILE *out, const struct ow_chart *chart);
-/* With gnuplot, by the ending .svg or .png. On failure nothing stays at path. */
-int ow_chart_draw(const struct ow_chart *chart, const char *path, struct ow_error *err);
+/* -EINVAL unless the name ends in .svg or .png. */
+int ow_chart_check_name(const char *path, struct ow_error *err);
+/* On success the caller calls ow_chart_end. */
+int ow_chart_begin(struct ow_chart *chart, const char *path, int width, int height, struct ow_error *err);
+/* Draws with gnuplot, unless r is an error. On failure nothing stays at path. */
+int ow_chart_end(struct ow_chart *chart, int r, struct ow_error *err);
+
+/* The unit of time in which delays of up to `ns` have few digits. */
+struct ow_chart_unit {
+	const char *name;
+	double ns;
+};
+struct ow_chart_unit ow_chart_unit(double ns);
+
+/* A block of data $name<number>: rows of numbers, NaN for those that are not known; ended by ow_chart_data_end. */
+void ow_chart_data(struct ow_chart *chart, const char *name, size_t number);
+void ow_chart_numbers(struct ow_chart *chart, const double *value, size_t count);
+void ow_chart_data_end(struct ow_chart *chart);
+
+/* The next panel, in parts of the picture: from left to right, and from the top down. */
+void ow_chart_panel(struct ow_chart *chart, double left, double right, double top, double bottom);
+/* "set what 'text'": a title, or the label of an axis. */
+void ow_chart_set(struct ow_chart *chart, const char *what, const char *text);
+/* A numbered label in the picture; `at` as gnuplot has it. */
+void ow_chart_label(struct ow_chart *chart, int number, const char *text, const char *at);
+/* Adds a series to the panel. columns, style: as gnuplot has them; colour: six hex digits. title NULL: none. */
+void ow_chart_series(struct ow_chart *chart, const char *data, size_t number, const char *columns, const char *style,
+                     const char *colour, const char *title);
+/* Draws the panel with its series; with none it is empty. */
+void ow_chart_plot(struct ow_chart *chart);
 
 #endif

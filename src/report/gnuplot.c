@@ -89,32 +89,6 @@ static int run(int input, int output, int complaints, const char *path, const ch
 	return 0;
 }
 
-static bool has_ending(const char *path, const char *ending)
-{
-	size_t length = strlen(path), n = strlen(ending);
-	return length > n && strcmp(path + length - n, ending) == 0;
-}
-
-bool ow_gnuplot_is_svg(const char *path)
-{
-	return has_ending(path, ".svg");
-}
-
-bool ow_gnuplot_is_png(const char *path)
-{
-	return has_ending(path, ".png");
-}
-
-struct ow_gnuplot_unit ow_gnuplot_unit(double ns)
-{
-	static const struct ow_gnuplot_unit units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}};
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-		if (ns >= units[i].ns)
-			return units[i];
-	}
-	return (struct ow_gnuplot_unit){"ns", 1};
-}
-
 int ow_gnuplot_begin(const char *path, FILE **ret_script, struct ow_error *err)
 {
 	int fd = memfd_create("script", MFD_CLOEXEC);
@@ -127,17 +101,6 @@ int ow_gnuplot_begin(const char *path, FILE **ret_script, struct ow_error *err)
 	}
 	*ret_script = script;
 	return 0;
-}
-
-void ow_gnuplot_quote(FILE *script, const char *text)
-{
-	fputc('\'', script);
-	for (; *text; text++) {
-		if (*text == '\'')
-			fputc('\'', script);
-		fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, script);
-	}
-	fputc('\'', script);
 }
 
 /* Writes the picture to its place. What could not be written completely does not stay. */
@@ -166,10 +129,8 @@ static int copy_out(int picture, const char *path, struct ow_error *err)
 	return failed ? ow_error_set(err, code, "%s: %s", path, strerror(code)) : 0;
 }
 
-int ow_gnuplot_run(FILE *script, const char *path, struct ow_error *err)
+int ow_gnuplot_run(FILE *script, const char *path, const char *trailer, struct ow_error *err)
 {
-	/* What a complete picture has among its last bytes. */
-	const char *trailer = ow_gnuplot_is_svg(path) ? "</svg>" : "IEND";
 	if (fflush(script) != 0 || lseek(fileno(script), 0, SEEK_SET) != 0)
 		return ow_error_set(err, errno, "%s: script for gnuplot: %s", path, strerror(errno));
 	int complaints = memfd_create("gnuplot", MFD_CLOEXEC);

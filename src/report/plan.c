@@ -5,7 +5,7 @@
 #include "base/format.h"
 #include "base/json_writer.h"
 #include "base/word.h"
-#include "report/chart.h"
+#include "report/curves.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -97,20 +97,20 @@ void ow_report_plans_csv(FILE *out, const struct ow_topology *topology, const st
 
 int ow_report_plans_plot(const struct ow_made_plan *plan, unsigned plans, const char *path, struct ow_error *err)
 {
-	struct ow_chart chart = {
+	struct ow_curves curves = {
 		.title = "Probe hop count", .x_label = "upgraded routers", .y_label = "probe hops", .log_y = true};
 	int r = 0;
 	for (unsigned p = 0; p < plans; p++) {
 		for (uint32_t i = 0; r == 0 && i < plan[p].count; i++) {
 			double hops = (double)plan[p].steps[i].measure.probe_hops;
 			if (hops > 0)
-				r = ow_chart_add(&chart, ow_planner_name[plan[p].planner], i, hops, hops, hops);
+				r = ow_curves_add(&curves, ow_planner_name[plan[p].planner], i, hops, hops, hops);
 		}
 	}
 	if (r < 0)
 		ow_error_set(err, ENOMEM, "out of memory");
 	else
-		r = ow_chart_draw(&chart, path, err);
-	ow_chart_done(&chart);
+		r = ow_curves_draw(&curves, path, err);
+	ow_curves_done(&curves);
 	return r;
 }

@@ -5,15 +5,14 @@
  *     delay over time (range, median to p99, median)  |  delay by share of packets that were faster,
  *     loss over time                                  |  stretched towards the slowest
  *
- * All numbers are scaled here; gnuplot draws what it is told. Texts are in single quotes, where nothing but the quote
- * has a meaning to gnuplot, and `noenhanced`.
+ * All numbers are scaled here; gnuplot draws what it is told.
  */
 #include "report/plot.h"
 
 #include "base/time.h"
 #include "estimate/delay.h"
 #include "estimate/timeline.h"
-#include "report/gnuplot.h"
+#include "report/chart.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -21,8 +20,6 @@
 #include <string.h>
 #include <time.h>
 
-#define TICS         "nomirror out scale 0.5"
-#define FRAME        "set border 3 lc rgb '#636363'; set tics " TICS "\n"
 #define WIDTH_PX     1200
 #define HEAD_PX      50
 #define DIRECTION_PX 500
@@ -118,13 +115,6 @@ int ow_plot_add(struct ow_plot *plot, const struct ow_packet_event *event)
 	return add_sample(track, sent_ns, delay_ns, event->packets);
 }
 
-int ow_plot_check_name(const char *path, struct ow_error *err)
-{
-	if (ow_gnuplot_is_svg(path) || ow_gnuplot_is_png(path))
-		return 0;
-	return ow_error_set(err, EINVAL, "'%.200s' does not end in .svg or .png", path);
-}
-
 /* An axis: values are divided by `unit_ns` after `base_ns` was subtracted. */
 struct axis {
 	const char *unit;
@@ -134,7 +124,7 @@ struct axis {
 
 static void choose_unit(struct axis *axis, double size_ns)
 {
-	struct ow_gnuplot_unit unit = ow_gnuplot_unit(size_ns);
+	struct ow_chart_unit unit = ow_chart_unit(size_ns);
 	axis->unit = unit.name;
 	axis->unit_ns = unit.ns;
 }
@@ -185,51 +175,57 @@ struct panel {
 	size_t bins;
 	int64_t start_ns;
 	struct axis time, delay;
-	double top, height; /* screen coordinates, 1 = top */
+	double top, height; /* parts of the picture, from its top */
 };
 
 /* t0 t1 min median p99 max loss% 0; NaN where there was no sample. */
-static void put_bins(FILE *out, const struct panel *panel)
+static void put_bins(struct ow_chart *chart, const struct panel *panel)
 {
-	fprintf(out, "$bins%d << EOD\n", panel->direction);
+	ow_chart_data(chart, "bins", (size_t)panel->direction);
 	for (size_t i = 0; i < panel->bins; i++) {
 		const struct ow_timeline_bin *bin = &panel->bin[i];
-		fprintf(out, "%.9g %.9g ", scaled(&panel->time, (double)(bin->start_ns - panel->start_ns)),
-		        scaled(&panel->time, (double)(bin->end_ns - panel->start_ns)));
-		if (bin->samples)
-			fprintf(out, "%.9g %.9g %.9g %.9g", scaled(&panel->delay, (double)bin->min_ns),
-			        scaled(&panel->delay, bin->median_ns), scaled(&panel->delay, bin->p99_ns),
-			        scaled(&panel->delay, (double)bin->max_ns));
-		else
-			fputs("NaN NaN NaN NaN", out);
-		fprintf(out, " %.9g 0\n", 100 * (double)bin->lost / (double)bin->sent);
+		double row[] = {scaled(&panel->time, (double)(bin->start_ns - panel->start_ns)),
+		                scaled(&panel->time, (double)(bin->end_ns - panel->start_ns)),
+		                scaled(&panel->delay, (double)bin->min_ns),
+		                scaled(&panel->delay, bin->median_ns),
+		                scaled(&panel->delay, bin->p99_ns),
+		                scaled(&panel->delay, (double)bin->max_ns),
+		                100 * (double)bin->lost / (double)bin->sent,
+		                0};
+		for (int k = 2; k < 6 && !bin->samples; k++)
+			row[k] = NAN;
+		ow_chart_numbers(chart, row, sizeof row / sizeof *row);
 	}
-	fputs("EOD\n", out);
+	ow_chart_data_end(chart);
 }
 
-static void put_points(FILE *out, const struct panel *panel)
+static void put_points(struct ow_chart *chart, const struct panel *panel)
 {
-	fprintf(out, "$points%d << EOD\n", panel->direction);
+	ow_chart_data(chart, "points", (size_t)panel->direction);
 	for (size_t i = 0; i < panel->track->points; i++) {
 		const struct point *point = &panel->track->point[i];
-		fprintf(out, "%.9g %.9g\n", scaled(&panel->time, (double)(point->time_ns - panel->start_ns)),
-		        scaled(&panel->delay, (double)point->delay_ns));
+		const double row[] = {scaled(&panel->time, (double)(point->time_ns - panel->start_ns)),
+		                      scaled(&panel->delay, (double)point->delay_ns)};
+		ow_chart_numbers(chart, row, 2);
 	}
-	fputs("EOD\n", out);
+	ow_chart_data_end(chart);
 }
 
 /* 1 / (1 - q) and the delay of that quantile, from the fastest to the slowest packet. */
-static void put_tail(FILE *out, const struct panel *panel)
+static void put_tail(struct ow_chart *chart, const struct panel *panel)
 {
 	const struct ow_delays *delays = panel->track->delays;
 	double samples = (double)ow_delays_samples(delays);
-	fprintf(out, "$tail%d << EOD\n", panel->direction);
+	ow_chart_data(chart, "tail", (size_t)panel->direction);
 	for (int i = 0; i <= TAIL_POINTS; i++) {
 		double x = pow(samples, (double)i / TAIL_POINTS);
 		double q = fmax(1 - 1 / x, 1e-9);
-		fprintf(out, "%.9g %.9g\n", x, scaled(&panel->delay, ow_delays_quantile(delays, q)));
+		const double row[] = {x, scaled(&panel->delay, ow_delays_quantile(delays, q))};
+		ow_chart_numbers(chart, row, 2);
 	}
-	fprintf(out, "%.9g %.9g\nEOD\n", samples * 1.2, scaled(&panel->delay, ow_delays_quantile(delays, 1)));
+	const double last[] = {samples * 1.2, scaled(&panel->delay, ow_delays_quantile(delays, 1))};
+	ow_chart_numbers(chart, last, 2);
+	ow_chart_data_end(chart);
 }
 
 /* Marks at 1, 2 and 5 of each decade, only at 1 when there are many. */
@@ -237,10 +233,10 @@ static void put_delay_axis(FILE *out, const struct axis *axis)
 {
 	fprintf(out, "set yrange [%.9g:%.9g]\n", axis->low, axis->high);
 	if (!axis->log) {
-		fputs("unset logscale y; set ytics " TICS " autofreq; set format y '%g'\n", out);
+		fputs("unset logscale y; set ytics " OW_CHART_TICS " autofreq; set format y '%g'\n", out);
 		return;
 	}
-	fputs("set logscale y; set format y '%g'; set ytics " TICS " (", out);
+	fputs("set logscale y; set format y '%g'; set ytics " OW_CHART_TICS " (", out);
 	bool many = axis->high / axis->low > 2e3, first = true;
 	for (int exponent = (int)floor(log10(axis->low)); exponent <= (int)log10(axis->high) + 1; exponent++) {
 		for (int i = 0; i < 3; i++) {
@@ -256,24 +252,26 @@ static void put_delay_axis(FILE *out, const struct axis *axis)
 }
 
 /* Places the next plot: margins as parts of the picture's width and of this direction's height. */
-static void put_place(FILE *out, const struct panel *panel, double left, double right, double top, double bottom)
+static void put_place(struct ow_chart *chart, const struct panel *panel, double left, double right, double top,
+                      double bottom)
 {
-	fprintf(out, "set lmargin at screen %.4f; set rmargin at screen %.4f; ", left, right);
-	fprintf(out, "set tmargin at screen %.4f; set bmargin at screen %.4f\n", panel->top - top * panel->height,
-	        panel->top - bottom * panel->height);
+	ow_chart_panel(chart, left, right, panel->top + top * panel->height, panel->top + bottom * panel->height);
 }
 
 /* A box for each bin from one column to another; its border closes the seam to the next. */
-static void put_boxes(FILE *out, int d, int from, int to, const char *colour, const char *title)
+static void put_boxes(struct ow_chart *chart, int d, int from, int to, const char *colour, const char *title)
 {
-	fprintf(out, "$bins%d using (($1+$2)/2):(($%d+$%d)/2):1:2:%d:%d with boxxyerror ", d, from, to, from, to);
-	fprintf(out, "fc rgb '#%s' fs solid 1 border lc rgb '#%s' title '%s'", colour, colour, title);
+	char columns[64], style[64];
+	snprintf(columns, sizeof columns, "(($1+$2)/2):(($%d+$%d)/2):1:2:%d:%d", from, to, from, to);
+	snprintf(style, sizeof style, "boxxyerror fc rgb '#%s' fs solid 1 border", colour);
+	ow_chart_series(chart, "bins", (size_t)d, columns, style, colour, title);
 }
 
-static void put_delay_panel(FILE *out, const struct panel *panel)
+static void put_delay_panel(struct ow_chart *chart, const struct panel *panel)
 {
-	int d = panel->direction;
-	put_place(out, panel, 0.075, 0.66, 0.12, 0.66);
+	FILE *out = chart->script;
+	size_t d = (size_t)panel->direction;
+	put_place(chart, panel, 0.075, 0.66, 0.12, 0.66);
 	put_delay_axis(out, &panel->delay);
 	char base[OW_DURATION_TEXT];
 	double base_ns = panel->delay.base_ns + (double)panel->track->origin_ns;
@@ -284,24 +282,24 @@ static void put_delay_panel(FILE *out, const struct panel *panel)
 		fprintf(out, "set ylabel 'delay, %s'\n", panel->delay.unit);
 	fputs("unset xlabel; set format x ''\n", out);
 	if (panel->track->points <= POINTS_MAX) {
-		fprintf(out, "unset key; plot $points%d using 1:2 with points pt 7 ps 0.35 lc rgb '#08519c'\n", d);
-		return;
+		fputs("unset key\n", out);
+		ow_chart_series(chart, "points", d, "1:2", "points pt 7 ps 0.35", "08519c", NULL);
+	} else {
+		fputs("set key at graph 1, graph 1.09 right horizontal samplen 2\n", out);
+		put_boxes(chart, panel->direction, 3, 6, "c6dbef", "min to max");
+		put_boxes(chart, panel->direction, 4, 5, "6baed6", "median to p99");
+		ow_chart_series(chart, "bins", d, "(($1+$2)/2):4:1:2", "xerrorbars pt 0 lw 2", "08306b", "median");
 	}
-	fputs("set key at graph 1, graph 1.09 right horizontal samplen 2\n", out);
-	fputs("plot ", out);
-	put_boxes(out, d, 3, 6, "c6dbef", "min to max");
-	fputs(", ", out);
-	put_boxes(out, d, 4, 5, "6baed6", "median to p99");
-	fprintf(out, ", $bins%d using (($1+$2)/2):4:1:2 with xerrorbars pt 0 lw 2 lc rgb '#08306b' title 'median'\n",
-	        d);
+	ow_chart_plot(chart);
 }
 
-static void put_loss_panel(FILE *out, const struct panel *panel)
+static void put_loss_panel(struct ow_chart *chart, const struct panel *panel)
 {
+	FILE *out = chart->script;
 	double worst = 0;
 	for (size_t i = 0; i < panel->bins; i++)
 		worst = fmax(worst, 100 * (double)panel->bin[i].lost / (double)panel->bin[i].sent);
-	put_place(out, panel, 0.075, 0.66, 0.70, 0.86);
+	put_place(chart, panel, 0.075, 0.66, 0.70, 0.86);
 	fputs("unset logscale y; unset key; set ylabel 'loss, %'; set format x '%g'; set format y '%g'\n", out);
 	char start[40];
 	time_t second = (time_t)(panel->start_ns / OW_NS_PER_S);
@@ -313,21 +311,21 @@ static void put_loss_panel(FILE *out, const struct panel *panel)
 		/* Three marks: there is room for no more. */
 		double step = pow(10, floor(log10(worst)));
 		step *= worst / step > 5 ? 5 : worst / step > 2 ? 2 : 1;
-		fprintf(out, "set yrange [0:%.9g]; set ytics " TICS " 0,%.9g\n", worst * 1.05, step);
+		fprintf(out, "set yrange [0:%.9g]; set ytics " OW_CHART_TICS " 0,%.9g\n", worst * 1.05, step);
 	} else {
 		fputs("set yrange [0:1]; unset ytics; ", out);
-		fputs("set label 1 'no packet lost' at graph 0.5, graph 0.5 center tc rgb '#636363'\n", out);
+		ow_chart_label(chart, 1, "no packet lost", "graph 0.5, graph 0.5 center tc rgb '#" OW_CHART_GREY "'");
 	}
-	fputs("plot ", out);
-	put_boxes(out, panel->direction, 8, 7, "cb181d", "lost");
-	fputs("\n", out);
+	put_boxes(chart, panel->direction, 8, 7, "cb181d", "lost");
+	ow_chart_plot(chart);
 	fputs("unset label 1\n", out);
 }
 
-static void put_tail_panel(FILE *out, const struct panel *panel)
+static void put_tail_panel(struct ow_chart *chart, const struct panel *panel)
 {
+	FILE *out = chart->script;
 	double samples = (double)ow_delays_samples(panel->track->delays);
-	put_place(out, panel, 0.735, 0.98, 0.12, 0.86);
+	put_place(chart, panel, 0.735, 0.98, 0.12, 0.86);
 	put_delay_axis(out, &panel->delay);
 	fputs("unset key; unset ylabel; set xlabel 'packets that were faster, %'; set logscale x\n", out);
 	fprintf(out, "set xrange [1:%.9g]; set xtics ('0' 1, ", fmax(10, samples * 1.2));
@@ -342,13 +340,14 @@ static void put_tail_panel(FILE *out, const struct panel *panel)
 		snprintf(label + length, sizeof label - length, nines == 2 ? ".9" : "9");
 	}
 	fputs(")\n", out);
-	fprintf(out, "plot $tail%d using 1:2 with lines lw 2 lc rgb '#08306b'\n", panel->direction);
+	ow_chart_series(chart, "tail", (size_t)panel->direction, "1:2", "lines lw 2", "08306b", NULL);
+	ow_chart_plot(chart);
 	fputs("unset logscale x; set xtics autofreq; set autoscale x\n", out);
 }
 
-static void put_title(FILE *out, int d, double at, const struct ow_result *result)
+static void put_title(struct ow_chart *chart, int d, double top, const struct ow_result *result)
 {
-	char text[300], median[OW_DURATION_TEXT], p99[OW_DURATION_TEXT], max[OW_DURATION_TEXT];
+	char text[300], at[60], median[OW_DURATION_TEXT], p99[OW_DURATION_TEXT], max[OW_DURATION_TEXT];
 	double loss = result->sent ? 100 * (double)result->lost / (double)result->sent : 0;
 	int n = snprintf(text, sizeof text, "%s: %" PRIu64 " sent, %" PRIu64 " lost (%.3g %%)",
 	                 d == OW_A_TO_B ? "A to B" : "B to A", result->sent, result->lost, loss);
@@ -358,30 +357,31 @@ static void put_title(FILE *out, int d, double at, const struct ow_result *resul
 		ow_duration_text((double)result->delay.max_ns, max);
 		snprintf(text + n, sizeof text - (size_t)n, "; delay median %s, p99 %s, max %s", median, p99, max);
 	}
-	fputs("set label 2 ", out);
-	ow_gnuplot_quote(out, text);
-	fprintf(out, " at screen 0.075, screen %.4f left\n", at);
+	snprintf(at, sizeof at, "screen 0.075, screen %.6f left", 1 - top);
+	ow_chart_label(chart, 2, text, at);
 }
 
-static void put_panels(FILE *out, struct panel *panel)
+static void put_panels(struct ow_chart *chart, struct panel *panel)
 {
+	FILE *out = chart->script;
 	panel->delay = delay_axis(panel->track);
 	panel->start_ns = panel->bin[0].start_ns;
 	double span_ns = (double)(panel->bin[panel->bins - 1].end_ns - panel->start_ns);
 	choose_unit(&panel->time, span_ns);
-	put_bins(out, panel);
+	put_bins(chart, panel);
 	if (panel->track->points <= POINTS_MAX)
-		put_points(out, panel);
-	put_tail(out, panel);
+		put_points(chart, panel);
+	put_tail(chart, panel);
 	fprintf(out, "set xrange [0:%.9g]\n", scaled(&panel->time, span_ns));
-	put_delay_panel(out, panel);
+	put_delay_panel(chart, panel);
 	fputs("unset label 2; unset label 9\n", out); /* or every plot would print them again, over each other */
-	put_loss_panel(out, panel);
-	put_tail_panel(out, panel);
+	put_loss_panel(chart, panel);
+	put_tail_panel(chart, panel);
 }
 
-static int put_direction(FILE *out, const struct ow_plot *plot, const struct ow_match_report *report, int d, double top,
-                         double height)
+/* top, height: parts of the picture, from its top. */
+static int put_direction(struct ow_chart *chart, const struct ow_plot *plot, const struct ow_match_report *report,
+                         int d, double top, double height)
 {
 	struct ow_timeline_bin *bin = calloc(OW_TIMELINE_BINS, sizeof *bin);
 	if (!bin)
@@ -389,13 +389,18 @@ static int put_direction(FILE *out, const struct ow_plot *plot, const struct ow_
 	const struct track *track = &plot->track[d];
 	struct panel panel = {.direction = d, .track = track, .bin = bin, .top = top, .height = height};
 	panel.bins = ow_timeline_bins(track->timeline, bin);
-	put_title(out, d, top - 0.02 * height, &report->direction[d]);
+	put_title(chart, d, top + 0.02 * height, &report->direction[d]);
 	if (ow_delays_samples(track->delays)) {
-		put_panels(out, &panel);
+		put_panels(chart, &panel);
 	} else {
-		fprintf(out, "set label 3 'no delay sample' at screen 0.5, screen %.4f center\n", top - height / 2);
-		fputs("unset border; unset tics; unset key; unset xlabel; unset ylabel; plot [0:1] [0:1] NaN\n", out);
-		fputs(FRAME "unset label 2; unset label 3; unset label 9\n", out);
+		char at[60];
+		snprintf(at, sizeof at, "screen 0.5, screen %.6f center", 1 - (top + height / 2));
+		ow_chart_label(chart, 3, "no delay sample", at);
+		fputs("unset border; unset tics; unset key; unset xlabel; unset ylabel\n", chart->script);
+		ow_chart_plot(chart);
+		fputs("set border 3 lc rgb '#" OW_CHART_GREY "'; set tics " OW_CHART_TICS "\n"
+		      "unset label 2; unset label 3; unset label 9\n",
+		      chart->script);
 	}
 	free(bin);
 	return 0;
@@ -407,50 +412,37 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-static int put_script(FILE *out, const struct ow_plot *plot, const struct ow_match_report *report, bool svg)
+static int put_script(struct ow_chart *chart, const struct ow_plot *plot, const struct ow_match_report *report)
 {
-	int directions = report->has_direction[OW_A_TO_B] + report->has_direction[OW_B_TO_A];
-	int height = HEAD_PX + DIRECTION_PX * (directions ? directions : 1);
-	fprintf(out, "set terminal %s noenhanced size %d,%d font 'sans,%d' background rgb 'white'\n",
-	        svg ? "svg" : "pngcairo", WIDTH_PX, height, svg ? 13 : 10);
-	fputs(FRAME "set encoding utf8; set errorbars 0\n"
-	            "set grid back lt 1 lc rgb '#e4e4e4' lw 1; set multiplot\n",
-	      out);
-	char heading[600];
+	char heading[600], at[60];
+	fputs("set errorbars 0; set multiplot\n", chart->script);
 	snprintf(heading, sizeof heading, "A: %.250s    B: %.250s", base_name(report->capture[OW_SIDE_A].path),
 	         base_name(report->capture[OW_SIDE_B].path));
-	fputs("set label 9 ", out);
-	ow_gnuplot_quote(out, heading);
-	fprintf(out, " at screen 0.075, screen %.4f left tc rgb '#636363'\n", 1 - 0.5 * HEAD_PX / height);
-	double top = 1 - (double)HEAD_PX / height;
-	for (int d = 0; d < OW_DIRECTIONS; d++) {
+	snprintf(at, sizeof at, "screen 0.075, screen %.6f left tc rgb '#" OW_CHART_GREY "'",
+	         1 - 0.5 * HEAD_PX / chart->height);
+	ow_chart_label(chart, 9, heading, at);
+	double top = (double)HEAD_PX / chart->height, height = (double)DIRECTION_PX / chart->height;
+	int r = 0;
+	for (int d = 0; d < OW_DIRECTIONS && r == 0; d++) {
 		if (!report->has_direction[d])
 			continue;
-		int r = put_direction(out, plot, report, d, top, (double)DIRECTION_PX / height);
-		if (r < 0)
-			return r;
-		top -= (double)DIRECTION_PX / height;
+		r = put_direction(chart, plot, report, d, top, height);
+		top += height;
 	}
-	fputs("unset multiplot\n", out);
-	return 0;
+	fputs("unset multiplot\n", chart->script);
+	return r;
 }
 
 int ow_plot_write(const struct ow_plot *plot, const struct ow_match_report *report, const char *path,
                   struct ow_error *err)
 {
-	int r = ow_plot_check_name(path, err);
+	struct ow_chart chart;
+	int directions = report->has_direction[OW_A_TO_B] + report->has_direction[OW_B_TO_A];
+	int r = ow_chart_begin(&chart, path, WIDTH_PX, HEAD_PX + DIRECTION_PX * (directions ? directions : 1), err);
 	if (r < 0)
 		return r;
-	bool svg = ow_gnuplot_is_svg(path);
-	FILE *script;
-	r = ow_gnuplot_begin(path, &script, err);
-	if (r < 0)
-		return r;
-	r = put_script(script, plot, report, svg);
+	r = put_script(&chart, plot, report);
 	if (r < 0)
 		ow_error_set(err, -r, "%s: not enough memory", path);
-	else
-		r = ow_gnuplot_run(script, path, err);
-	fclose(script);
-	return r;
+	return ow_chart_end(&chart, r, err);
 }

@@ -14,8 +14,6 @@ int ow_plot_create(struct ow_plot **ret_plot);
 void ow_plot_free(struct ow_plot *plot);
 /* Takes an event as ow_match_options.on_packet delivers it. 0 or -ENOMEM. */
 int ow_plot_add(struct ow_plot *plot, const struct ow_packet_event *event);
-/* -EINVAL unless the name ends in .svg or .png. */
-int ow_plot_check_name(const char *path, struct ow_error *err);
 /* Draws with gnuplot, which must be installed. On failure nothing stays at path. */
 int ow_plot_write(const struct ow_plot *plot, const struct ow_match_report *report, const char *path,
                   struct ow_error *err);
