@@ -18,6 +18,7 @@
  */
 #define RESENT_LAG    2
 #define RESENT_LAG_NS (20 * OW_NS_PER_US)
+#define MET_AHEAD     10    /* matched packets whose flows are loaded ahead */
 #define RARE_DELAY    0.001 /* share of delays, at either end, that are not usual */
 
 int ow_match_pass_init(struct ow_match_pass *pass, const struct ow_match_options *options)
@@ -198,16 +199,22 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		p->unsettled[direction] += packets;
 }
 
+static inline void load_evidence(const struct ow_match_pass *p, const struct ow_meeting *m)
+{
+	ow_directions_prefetch(p->directions, OW_SIDE_A, m->flow[OW_SIDE_A]);
+	ow_directions_prefetch(p->directions, OW_SIDE_B, m->flow[OW_SIDE_B]);
+}
+
 /* The same for many at a time, in a pass without intervals, events and fragments. */
 static void on_met(void *arg, const struct ow_meeting *meeting, size_t count)
 {
 	struct ow_match_pass *p = arg;
 	bool flow_pairs = learns_flow_pairs(p);
+	for (size_t i = 0; i < count && i < MET_AHEAD; i++)
+		load_evidence(p, &meeting[i]);
 	for (const struct ow_meeting *m = meeting; m < meeting + count; m++) {
-		ow_directions_prefetch(p->directions, OW_SIDE_A, m->flow[OW_SIDE_A]);
-		ow_directions_prefetch(p->directions, OW_SIDE_B, m->flow[OW_SIDE_B]);
-	}
-	for (const struct ow_meeting *m = meeting; m < meeting + count; m++) {
+		if (m + MET_AHEAD < meeting + count)
+			load_evidence(p, m + MET_AHEAD);
 		struct ow_flow_evidence *ea = ow_directions_flow(p->directions, OW_SIDE_A, m->flow[OW_SIDE_A]);
 		struct ow_flow_evidence *eb = ow_directions_flow(p->directions, OW_SIDE_B, m->flow[OW_SIDE_B]);
 		if (!ea || !eb) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flow keys and the table that numbers them. Keys are in chunks that never move, so that pointers to keys stay valid
- * until reset.
+ * Flow keys and the table that numbers them: open addressing over slots of 8 bytes. A slot holds more bits of the hash
+ * than one of base/id_map.h, and other bits than those that choose it, so that a plain packet needs the slot alone: one
+ * cache line. Keys are in chunks that never move, so that pointers to keys stay valid until reset.
  */
 #include "packet/flow.h"
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "base/id_map.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +16,9 @@
 #define CHUNK_BITS      12
 #define CHUNK_KEYS      (1u << CHUNK_BITS)
 #define CHUNKS_MAX      (OW_FLOWS_MAX >> CHUNK_BITS)
-#define FRONT           8192u /* power of two; 256 KB */
-#define FRONT_WAYS      2u
+#define SLOTS_MIN       1024u
+#define NUMBER_BITS     21 /* of a slot: number + 1, so that 0 is an empty slot; the rest is the upper part of the hash */
+#define AHEAD           32u /* plain packets whose slots are loaded ahead */
 #define OVERFLOW_NUMBER (OW_FLOWS_MAX - 1)
 #define FINE_FLOWS      (OW_FLOWS_MAX - OW_FLOWS_COARSE)
 
@@ -26,18 +27,15 @@ _Static_assert(offsetof(struct ow_flow_key, sport) == 32 && offsetof(struct ow_f
                        offsetof(struct ow_flow_key, proto) == 36 && offsetof(struct ow_flow_key, version) == 37,
                "the last word of a key is put together by ow_flow_key_of_packet");
 
+_Static_assert(OW_FLOWS_MAX < 1u << NUMBER_BITS, "a slot holds every number + 1");
+
 struct ow_flow_table {
 	uint64_t secret[6];
-	struct ow_id_map by_hash;
+	uint64_t *slot;
+	uint32_t slots; /* a power of two, at least twice the flows */
 	uint32_t count;
 	bool coarse, overflowed;
 	struct ow_flow_key *chunk[CHUNKS_MAX];
-	/* A cache of the numbers of busy flows of plain packets. It compares only a keyed 64-bit hash, which is assumed
-	 * to be unique. */
-	struct front {
-		uint64_t hash;
-		uint32_t number;
-	} front[FRONT][FRONT_WAYS];
 };
 
 /* Keys are read and written word by word: a load that is wider than the stores before it stalls for 15 ns. */
@@ -164,6 +162,12 @@ int ow_flow_table_create(uint64_t seed, struct ow_flow_table **ret_table)
 	struct ow_flow_table *table = calloc(1, sizeof *table);
 	if (!table)
 		return -ENOMEM;
+	table->slots = SLOTS_MIN;
+	table->slot = calloc(table->slots, sizeof *table->slot);
+	if (!table->slot) {
+		free(table);
+		return -ENOMEM;
+	}
 	for (unsigned i = 0; i < 6; i++)
 		table->secret[i] = ow_mix64(seed + (i + 1) * UINT64_C(0x9e3779b97f4a7c15));
 	*ret_table = table;
@@ -181,24 +185,46 @@ void ow_flow_table_free(struct ow_flow_table *table)
 		return;
 	for (unsigned i = 0; i < CHUNKS_MAX; i++)
 		free(table->chunk[i]);
-	ow_id_map_done(&table->by_hash);
+	free(table->slot);
 	free(table);
 }
 
 void ow_flow_table_reset(struct ow_flow_table *table)
 {
-	ow_id_map_clear(&table->by_hash);
+	memset(table->slot, 0, table->slots * sizeof *table->slot);
 	table->count = 0;
 	table->coarse = table->overflowed = false;
-	memset(table->front, 0, sizeof table->front);
 }
 
-static inline uint64_t hash_key(const struct ow_flow_table *table, const struct ow_flow_key *key)
+/* rest: the last word of a key. */
+static inline uint64_t hash_v4(const struct ow_flow_table *table, uint64_t addresses, uint64_t rest)
+{
+	return ow_mum64(addresses ^ table->secret[0], rest ^ table->secret[5]);
+}
+
+static uint64_t hash_key(const struct ow_flow_table *table, const struct ow_flow_key *key)
 {
 	const uint64_t *secret = table->secret;
+	if (key->version == 4)
+		return hash_v4(table, key_word(key, 0) | key_word(key, 2) << 32, key_word(key, 4));
 	uint64_t h = ow_mum64(key_word(key, 0) ^ secret[0], key_word(key, 1) ^ secret[1]);
 	h ^= ow_mum64(key_word(key, 2) ^ secret[2], key_word(key, 3) ^ secret[3]);
 	return ow_mum64(h ^ secret[4], key_word(key, 4) ^ secret[5]);
+}
+
+static inline uint64_t slot_of(uint64_t hash, uint32_t number)
+{
+	return hash >> NUMBER_BITS << NUMBER_BITS | (number + 1);
+}
+
+static inline bool has_hash(uint64_t slot, uint64_t hash)
+{
+	return slot >> NUMBER_BITS == hash >> NUMBER_BITS;
+}
+
+static inline uint32_t number_in(uint64_t slot)
+{
+	return (uint32_t)(slot & ((1u << NUMBER_BITS) - 1)) - 1;
 }
 
 static inline bool same_key(const struct ow_flow_key *a, const struct ow_flow_key *b)
@@ -214,10 +240,37 @@ static inline struct ow_flow_key *key_at(const struct ow_flow_table *table, uint
 	return &table->chunk[number >> CHUNK_BITS][number & (CHUNK_KEYS - 1)];
 }
 
-/* Returns the number of the key, or UINT32_MAX. */
-static inline uint32_t look_up(const struct ow_flow_table *table, const struct ow_flow_key *key, uint64_t hash)
+/* Returns the number of the key, or UINT32_MAX and the slot for it. */
+static inline uint32_t look_up(const struct ow_flow_table *table, const struct ow_flow_key *key, uint64_t hash,
+                               uint32_t *ret_slot)
 {
-	return OW_ID_MAP_FIND(&table->by_hash, hash, i, same_key(key_at(table, i), key));
+	uint32_t mask = table->slots - 1, i = (uint32_t)hash & mask;
+	for (; table->slot[i]; i = (i + 1) & mask) {
+		uint32_t number = number_in(table->slot[i]);
+		if (has_hash(table->slot[i], hash) && same_key(key_at(table, number), key))
+			return number;
+	}
+	*ret_slot = i;
+	return UINT32_MAX;
+}
+
+static bool grow(struct ow_flow_table *table)
+{
+	uint32_t slots = table->slots * 2, mask = slots - 1;
+	uint64_t *slot = calloc(slots, sizeof *slot);
+	if (!slot)
+		return false;
+	for (uint32_t number = 0; number < table->count; number++) {
+		uint64_t hash = hash_key(table, key_at(table, number));
+		uint32_t i = (uint32_t)hash & mask;
+		while (slot[i])
+			i = (i + 1) & mask;
+		slot[i] = slot_of(hash, number);
+	}
+	free(table->slot);
+	table->slot = slot;
+	table->slots = slots;
+	return true;
 }
 
 /* Makes room for one more key. False: the table is full, or out of memory. */
@@ -228,17 +281,22 @@ static bool make_room(struct ow_flow_table *table)
 	struct ow_flow_key **chunk = &table->chunk[table->count >> CHUNK_BITS];
 	if (!*chunk)
 		*chunk = calloc(CHUNK_KEYS, sizeof **chunk);
-	return *chunk;
+	return *chunk && (table->count < table->slots / 2 || grow(table));
 }
 
-static uint32_t enter(struct ow_flow_table *table, const struct ow_flow_key *key, uint64_t hash)
+static uint32_t enter(struct ow_flow_table *table, const struct ow_flow_key *key, uint64_t hash, uint32_t slot)
 {
-	if (!make_room(table) || ow_id_map_add(&table->by_hash, hash, table->count) < 0) {
+	uint32_t slots = table->slots;
+	if (!make_room(table)) {
 		table->overflowed = true;
 		return OVERFLOW_NUMBER;
 	}
-	*key_at(table, table->count) = *key;
-	return table->count++;
+	if (table->slots != slots)
+		look_up(table, key, hash, &slot);
+	uint32_t number = table->count++;
+	*key_at(table, number) = *key;
+	table->slot[slot] = slot_of(hash, number);
+	return number;
 }
 
 static void keep_prefix(uint8_t address[16], uint8_t version)
@@ -267,55 +325,67 @@ static uint32_t number_of_networks(struct ow_flow_table *table, const struct ow_
 {
 	struct ow_flow_key coarse = networks_of(key);
 	uint64_t hash = hash_key(table, &coarse);
-	uint32_t number = look_up(table, &coarse, hash);
+	uint32_t slot = 0, number = look_up(table, &coarse, hash, &slot);
 	table->coarse = true;
-	return number != UINT32_MAX ? number : enter(table, &coarse, hash);
+	return number != UINT32_MAX ? number : enter(table, &coarse, hash, slot);
 }
 
 uint32_t ow_flow_table_number(struct ow_flow_table *table, const struct ow_flow_key *key)
 {
 	uint64_t hash = hash_key(table, key);
-	uint32_t number = look_up(table, key, hash);
+	uint32_t slot = 0, number = look_up(table, key, hash, &slot);
 	if (number != UINT32_MAX)
 		return number;
-	return table->count < FINE_FLOWS ? enter(table, key, hash) : number_of_networks(table, key);
+	return table->count < FINE_FLOWS ? enter(table, key, hash, slot) : number_of_networks(table, key);
 }
 
-static __attribute__((noinline)) uint32_t number_behind_front(struct ow_flow_table *table, const struct ow_plain *plain,
-                                                              uint64_t hash)
+/* The last word of the key of a plain packet, whose ports are still in network byte order. */
+static inline uint64_t rest_of(const struct ow_plain *plain)
+{
+	uint32_t swapped = __builtin_bswap32(plain->ports);
+	return (swapped >> 16 | swapped << 16) | (uint64_t)plain->proto << 32 | UINT64_C(4) << 40;
+}
+
+static __attribute__((noinline)) uint32_t number_new_plain(struct ow_flow_table *table, const struct ow_plain *plain)
 {
 	struct ow_flow_key key;
 	set_key_word(&key, 0, (uint32_t)plain->addresses);
 	set_key_word(&key, 1, 0);
 	set_key_word(&key, 2, plain->addresses >> 32);
 	set_key_word(&key, 3, 0);
-	/* The ports are still in network byte order. */
-	set_key_word(&key, 4,
-	             __builtin_bswap16((uint16_t)plain->ports) |
-	                     (uint64_t)__builtin_bswap16((uint16_t)(plain->ports >> 16)) << 16 |
-	                     (uint64_t)plain->proto << 32 | UINT64_C(4) << 40);
-	uint32_t number = ow_flow_table_number(table, &key);
-	struct front *set = table->front[hash & (FRONT - 1)];
-	set[1] = set[0];
-	set[0] = (struct front){hash, number};
-	return number;
+	set_key_word(&key, 4, rest_of(plain));
+	return ow_flow_table_number(table, &key);
+}
+
+/* Compares hashes only. 43 bits of a keyed hash and the place in the table make one in 10^7 tables of a million flows
+ * take two flows for one; with fewer flows it is still rarer. */
+static inline uint32_t number_plain(struct ow_flow_table *table, const struct ow_plain *plain, uint64_t hash)
+{
+	uint32_t mask = table->slots - 1, i = (uint32_t)hash & mask;
+	while (table->slot[i] && !has_hash(table->slot[i], hash))
+		i = (i + 1) & mask;
+	return table->slot[i] ? number_in(table->slot[i]) : number_new_plain(table, plain);
 }
 
 void ow_flow_table_number_plain(struct ow_flow_table *table, const struct ow_plain *plain, size_t count,
                                 uint32_t *ret_numbers)
 {
-	for (size_t i = 0; i < count; i++) {
-		uint64_t rest = plain[i].ports | (uint64_t)plain[i].proto << 32;
-		uint64_t hash = ow_mum64(plain[i].addresses ^ table->secret[0], rest ^ table->secret[5]);
-		const struct front *set = table->front[hash & (FRONT - 1)];
-		const struct front *front = &set[set[0].hash != hash];
-		ret_numbers[i] = front->hash == hash ? front->number : number_behind_front(table, &plain[i], hash);
+	uint64_t hash[AHEAD];
+	for (size_t first = 0; first < count; first += AHEAD) {
+		size_t n = count - first < AHEAD ? count - first : AHEAD;
+		for (size_t i = 0; i < n; i++) {
+			hash[i] = hash_v4(table, plain[first + i].addresses, rest_of(&plain[first + i]));
+			__builtin_prefetch(&table->slot[(uint32_t)hash[i] & (table->slots - 1)]);
+		}
+		for (size_t i = 0; i < n; i++)
+			ret_numbers[first + i] = number_plain(table, &plain[first + i], hash[i]);
 	}
 }
 
 uint32_t ow_flow_table_find(const struct ow_flow_table *table, const struct ow_flow_key *key)
 {
-	return look_up(table, key, hash_key(table, key));
+	uint32_t slot;
+	return look_up(table, key, hash_key(table, key), &slot);
 }
 
 const struct ow_flow_key *ow_flow_table_key(const struct ow_flow_table *table, uint32_t number)

@@ -41,8 +41,7 @@ void ow_flow_table_reset(struct ow_flow_table *table);
 /* Returns the number of the flow; adds it if it is new. If the table is full, returns the number of its pair of
  * networks. If that fails too, or memory runs out, returns the number of the overflow flow, OW_FLOWS_MAX - 1. */
 uint32_t ow_flow_table_number(struct ow_flow_table *table, const struct ow_flow_key *key);
-/* The same for plain packets (packet/identity.h), through a small cache. It takes many packets at once, so that their
- * memory loads overlap. */
+/* The same for plain packets (packet/identity.h), many at once, so that their memory loads overlap. */
 void ow_flow_table_number_plain(struct ow_flow_table *table, const struct ow_plain *plain, size_t count,
                                 uint32_t *ret_numbers);
 /* The number of a known flow, or UINT32_MAX. */

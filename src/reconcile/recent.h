@@ -42,9 +42,14 @@ static inline unsigned ow_recent_set(uint64_t id)
 
 static inline void ow_recent_add(struct ow_recent *recent, uint64_t id, int64_t time_ns)
 {
-	uint32_t *way = recent->set[ow_recent_set(id)], older[OW_RECENT_WAYS - 1];
-	memcpy(older, way, sizeof older);
-	memcpy(way + 1, older, sizeof older);
+	/* Two halves in registers: a copy in memory would be read back before it is written. */
+	typedef uint32_t half __attribute__((vector_size(16)));
+	uint32_t *way = recent->set[ow_recent_set(id)];
+	half newer, older;
+	memcpy(&newer, way, sizeof newer);
+	memcpy(&older, way + 3, sizeof older);
+	memcpy(way + 1, &newer, sizeof newer);
+	memcpy(way + 4, &older, sizeof older);
 	way[0] = ow_recent_tag(id) | ow_recent_seconds(time_ns);
 }
 

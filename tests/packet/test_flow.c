@@ -134,6 +134,44 @@ static void numbers_in_order_of_appearance(void **state)
 }
 
 /* Over the cap flows are told apart by their networks, and when these are too many, not at all. */
+/* Plain packets are numbered by the fields of their headers, others by their keys: with the same result. */
+static void plain_packets_have_the_numbers_of_their_keys(void **state)
+{
+	(void)state;
+	enum { FLOWS = 20000, BATCH = 50 };
+	struct ow_flow_table *table;
+	assert_int_equal(ow_flow_table_create(7, &table), 0);
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned first = 0; first < FLOWS; first += BATCH) {
+			struct ow_plain plain[BATCH];
+			struct ow_flow_key key[BATCH];
+			uint32_t number[BATCH];
+			for (unsigned i = 0; i < BATCH; i++) {
+				unsigned flow = first + i;
+				struct build b = {0};
+				ethernet(&b, 0x0800);
+				uint32_t ip = plain_udp(&b, 4);
+				ow_store_be16(b.data + ip + 12, (uint16_t)(flow / 7));
+				ow_store_be16(b.data + ip + 20, (uint16_t)flow);
+				plain[i] = (struct ow_plain){.addresses = ow_load_le64(b.data + ip + 12),
+				                             .ports = ow_load_le32(b.data + ip + 20),
+				                             .proto = 17};
+				key[i] = key_of(&b);
+				/* Some flows are known by their keys before. */
+				if (flow % 3 == 0)
+					assert_true(ow_flow_table_number(table, &key[i]) < FLOWS);
+			}
+			ow_flow_table_number_plain(table, plain, BATCH, number);
+			for (unsigned i = 0; i < BATCH; i++) {
+				assert_int_equal(number[i], ow_flow_table_find(table, &key[i]));
+				assert_memory_equal(ow_flow_table_key(table, number[i]), &key[i], sizeof key[i]);
+			}
+		}
+		assert_int_equal(ow_flow_table_count(table), FLOWS);
+	}
+	ow_flow_table_free(table);
+}
+
 static void networks_share_a_number_over_the_cap(void **state)
 {
 	(void)state;
@@ -178,6 +216,7 @@ int main(void)
 		cmocka_unit_test(keys_of_frames),
 		cmocka_unit_test(longest_text),
 		cmocka_unit_test(numbers_in_order_of_appearance),
+		cmocka_unit_test(plain_packets_have_the_numbers_of_their_keys),
 		cmocka_unit_test(networks_share_a_number_over_the_cap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
