@@ -4,6 +4,7 @@
 
 #include "base/coder.h"
 #include "exchange/message_lane.h"
+#include "exchange/message_scope.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@ static const char *const names[OW_MESSAGE_TYPES] = {
 	[OW_MESSAGE_REFUSED] = "REFUSED", [OW_MESSAGE_SYNOPSIS] = "SYNOPSIS", [OW_MESSAGE_ASK] = "ASK",
 	[OW_MESSAGE_NAMES] = "NAMES",     [OW_MESSAGE_TIMES] = "TIMES",       [OW_MESSAGE_RESULT] = "RESULT",
 	[OW_MESSAGE_NONE] = "NONE",       [OW_MESSAGE_PING] = "PING",         [OW_MESSAGE_BYE] = "BYE",
+	[OW_MESSAGE_SCOPE] = "SCOPE",
 };
 
 const char *ow_message_name(enum ow_message_type type)
@@ -27,7 +29,8 @@ static bool of_session(enum ow_message_type type)
 
 static bool of_interval(enum ow_message_type type)
 {
-	return (type >= OW_MESSAGE_SYNOPSIS && type <= OW_MESSAGE_NONE) || type == OW_MESSAGE_BYE;
+	return (type >= OW_MESSAGE_SYNOPSIS && type <= OW_MESSAGE_NONE) || type == OW_MESSAGE_BYE ||
+	       type == OW_MESSAGE_SCOPE;
 }
 
 /* Real times: from 1970 to 2262, less what intervals and waiting times add. */
@@ -112,6 +115,9 @@ static void code_message(struct ow_coder *c, struct ow_message *m)
 		break;
 	case OW_MESSAGE_SYNOPSIS:
 		ow_code_synopsis(c, &m->synopsis);
+		break;
+	case OW_MESSAGE_SCOPE:
+		ow_code_scope(c, &m->scope);
 		break;
 	case OW_MESSAGE_ASK:
 		ow_code_ask(c, &m->ask);

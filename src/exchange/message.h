@@ -37,26 +37,29 @@ enum ow_message_type {
 	OW_MESSAGE_RESULT,
 	OW_MESSAGE_NONE, /* I cannot serve that interval, because */
 	OW_MESSAGE_PING,
-	OW_MESSAGE_BYE, /* the connection ends; with a lane: the lane ends before this interval */
+	OW_MESSAGE_BYE,   /* the connection ends; with a lane: the lane ends before this interval */
+	OW_MESSAGE_SCOPE, /* which flows the sending point has in this interval (reconcile/scope_keys.h) */
 	OW_MESSAGE_TYPES
 };
 
 /* What a peer can say at most. Texts: bytes with the end. */
-#define OW_MESSAGE_NAME          64
-#define OW_MESSAGE_TEXT          160 /* reasons */
-#define OW_MESSAGE_FILTER        2048
-#define OW_MESSAGE_SYNOPSIS_MAX  ((64u << 20) + 64)  /* bytes of an encoded synopsis */
-#define OW_MESSAGE_PACKETS_MAX   (UINT64_C(1) << 44) /* of an interval */
-#define OW_MESSAGE_BYTES_MAX     (UINT64_C(1) << 60)
-#define OW_MESSAGE_INTERVAL_MAX  (INT64_C(1) << 44)
-#define OW_MESSAGE_SHIFT_MAX     40
-#define OW_MESSAGE_HORIZON_MAX   1024
-#define OW_MESSAGE_BUCKETS_MAX   65536u
-#define OW_MESSAGE_SAMPLE_MAX    (1u << 20)
-#define OW_MESSAGE_CELLS_MAX     ((64u << 20) / 20)
-#define OW_MESSAGE_NAMED_MAX     (1u << 21)       /* packets of a NAMES or TIMES */
-#define OW_MESSAGE_LENGTH_MIN_NS INT64_C(1000000) /* of an interval: as record/recorder.h */
-#define OW_MESSAGE_LENGTH_MAX_NS INT64_C(300000000000)
+#define OW_MESSAGE_NAME         64
+#define OW_MESSAGE_TEXT         160 /* reasons */
+#define OW_MESSAGE_FILTER       2048
+#define OW_MESSAGE_SYNOPSIS_MAX ((64u << 20) + 64)  /* bytes of an encoded synopsis */
+#define OW_MESSAGE_PACKETS_MAX  (UINT64_C(1) << 44) /* of an interval */
+#define OW_MESSAGE_BYTES_MAX    (UINT64_C(1) << 60)
+#define OW_MESSAGE_INTERVAL_MAX (INT64_C(1) << 44)
+#define OW_MESSAGE_SHIFT_MAX    40
+#define OW_MESSAGE_HORIZON_MAX  1024
+#define OW_MESSAGE_BUCKETS_MAX  65536u
+#define OW_MESSAGE_SAMPLE_MAX   (1u << 20)
+#define OW_MESSAGE_CELLS_MAX    ((64u << 20) / 20)
+#define OW_MESSAGE_NAMED_MAX    (1u << 21) /* packets of a NAMES or TIMES */
+/* Bytes of a list of 40-bit keys, of which there are at most 131,072: 25 bits each, and less than 2^18 more. */
+#define OW_MESSAGE_SCOPE_LIST_MAX (1u << 19)
+#define OW_MESSAGE_LENGTH_MIN_NS  INT64_C(1000000) /* of an interval: as record/recorder.h */
+#define OW_MESSAGE_LENGTH_MAX_NS  INT64_C(300000000000)
 
 struct ow_message_hello {
 	uint8_t version_min, version_max; /* of this protocol, that this point speaks */
@@ -106,6 +109,24 @@ enum ow_message_part {
 	OW_MESSAGE_PARTS
 };
 
+/* Lists are coded as those of NAMES, with keys of 40 bits; exchange/message_scope.h. They point into the frame. */
+struct ow_message_scope {
+	uint16_t generation;
+	bool reset;
+	uint64_t digest;
+	const uint8_t *hot, *fine, *keys;
+	uint32_t hot_size, fine_size, keys_size;
+};
+
+/* What SYNOPSIS has after the synopsis, where a lane has scope: the answer to SCOPE of the same interval. */
+struct ow_message_scope_answer {
+	bool there; /* else nothing of it is in the message */
+	uint64_t digest;
+	const uint8_t *seen, *late, *fine, *rerouted, *change;
+	uint32_t seen_size, late_size, fine_size, rerouted_size;
+	uint32_t changes; /* one byte for each rerouted pair */
+};
+
 struct ow_message_synopsis {
 	enum ow_message_part part;
 	uint8_t sample_shift;
@@ -118,6 +139,7 @@ struct ow_message_synopsis {
 	int64_t sent_ns, work_ns;            /* real time as it was sent, time it took to make */
 	const uint8_t *synopsis;             /* encoded (synopsis/synopsis.h); points into the frame */
 	uint32_t synopsis_size;              /* 0 = none */
+	struct ow_message_scope_answer scope;
 };
 
 struct ow_message_ask {
@@ -188,6 +210,7 @@ struct ow_message {
 		struct ow_message_opened opened;
 		struct ow_message_text text; /* REFUSED, NONE, BYE: the reason */
 		struct ow_message_synopsis synopsis;
+		struct ow_message_scope scope;
 		struct ow_message_ask ask;
 		struct ow_message_names names;
 		struct ow_message_times times;

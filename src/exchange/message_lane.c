@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The messages of an interval, field by field; docs/protocol.md draws them. */
 #include "exchange/message_lane.h"
+#include "exchange/message_scope.h"
 #include "result/fields.h"
 
 #include <errno.h>
@@ -41,6 +42,10 @@ void ow_code_synopsis(struct ow_coder *c, struct ow_message_synopsis *m)
 	if (m->packets > m->total_packets)
 		ow_coder_fail(c, "packets", "are more than their total");
 	ow_coder_bytes(c, "synopsis", &m->synopsis, m->synopsis_size);
+	if (c->does == OW_CODER_READS)
+		m->scope.there = c->at < c->size;
+	if (m->scope.there)
+		ow_code_scope_answer(c, &m->scope);
 }
 
 void ow_code_ask(struct ow_coder *c, struct ow_message_ask *m)

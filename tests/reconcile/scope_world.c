@@ -165,6 +165,10 @@ static void announce(struct run *run, int64_t interval)
 {
 	const struct ow_scope_update *update;
 	const struct page *page = &run->a[interval];
+	for (size_t f = 0; run->w->fine_at && interval == run->w->fine_at && f < run->w->flow_count; f++) {
+		uint64_t pair = ow_scope_key(run->w->flows[f].pair);
+		assert_int_equal(ow_scope_make_fine(run->announcer, &pair, 1), 0);
+	}
 	assert_int_equal(ow_scope_announce(run->announcer, interval, page->flow, page->flows, &update), 0);
 	run->account->scope_bytes += FRAME_BYTES + UPDATE_BYTES + list_bytes(&update->hot) + list_bytes(&update->fine) +
 	                             list_bytes(&update->keys);

@@ -38,6 +38,7 @@ struct scope_world {
 	int64_t intervals;
 	unsigned ahead;   /* updates that are in flight */
 	int64_t break_at; /* B forgets an update here: digests differ; 0 = never */
+	int64_t fine_at;  /* all pairs are FINE from here on; 0 = as the costs say */
 };
 
 #define WORLD_EVENTS_MAX 256
@@ -49,7 +50,7 @@ struct scope_account {
 	uint64_t unknown;                        /* intervals without an answer */
 	struct ow_scope_sums sums;
 	double scope_bytes, answer_bytes, waste_bytes;
-	uint64_t received, in_synopsis, expired; /* at B */
+	uint64_t received, in_synopsis, expired; /* at B; what is left is held at the end */
 	struct ow_scope_event event[WORLD_EVENTS_MAX];
 	size_t events;
 	uint64_t unannounced;
