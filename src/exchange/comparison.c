@@ -50,6 +50,7 @@ void ow_comparison_result(const struct ow_comparison *c, struct ow_interval_resu
 		r->total_sent = page->total_packets;
 		r->bytes = page->total_bytes;
 		r->ring_drops_from = page->ring_drops;
+		r->missed = page->missed;
 		r->unreadable = page->unreadable;
 		r->sample_shift = page->sample_shift;
 		r->clock_from = c->slot.clock;
@@ -124,7 +125,7 @@ void ow_comparison_estimated(struct ow_comparison *c, const struct ow_estimate *
 	r->extra = r->received - r->matched;
 	r->loss_ratio = estimate->loss_ratio;
 	r->min_ns = r->max_ns = (struct ow_value){.reason = OW_REASON_DELAYS_NOT_ALL_KNOWN};
-	double total = fmax((double)r->total_sent, (double)r->sent);
+	double total = ow_result_packets_sent(r);
 	r->coverage = total > 0 ? fmin(1, (double)r->samples / total) : 0;
 	r->status = OW_RESULT_PARTIAL;
 	snprintf(r->cause, sizeof r->cause, "%s", cause);

@@ -327,6 +327,7 @@ static void describe(const struct ow_interval_packets *a, const struct ow_interv
 	r->total_sent = a->total_packets;
 	r->total_received = b->total_packets;
 	r->ring_drops_from = a->ring_drops;
+	r->missed = a->missed;
 	r->ring_drops_to = b->ring_drops;
 	r->unreadable = a->unreadable + b->unreadable;
 	memcpy(r->synopsis, "exact", sizeof "exact");

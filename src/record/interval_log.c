@@ -28,7 +28,8 @@ struct open_interval {
 	bool used;
 	bool disordered; /* to be sorted when the interval is closed */
 	struct ow_interval_packets packets;
-	size_t room; /* of packets.stamp */
+	uint64_t frames; /* that they came in */
+	size_t room;     /* of packets.stamp */
 	struct ow_copies copies;
 };
 
@@ -38,6 +39,7 @@ struct ow_interval_log {
 	int64_t first;              /* the next interval to be closed */
 	size_t used;                /* open intervals */
 	uint64_t misplaced;
+	double per_frame;                              /* packets in a frame, of late */
 	struct ow_drops drops;                         /* in intervals that are not closed yet */
 	bool blind;                                    /* there is an outage in some of them: */
 	struct ow_outage outage;                       /* this one */
@@ -332,6 +334,7 @@ int ow_interval_log_add(struct ow_interval_log *log, const struct ow_chunk *chun
 	struct open_interval *open = interval_at(log, chunk->interval);
 	open->packets.total_packets += chunk->packets;
 	open->packets.total_bytes += chunk->bytes;
+	open->frames += chunk->frames;
 	open->packets.unreadable += chunk->unreadable;
 	if (chunk->sample_shift > open->packets.sample_shift)
 		thin(log, open, chunk->sample_shift < OW_SHIFT_MAX ? chunk->sample_shift : OW_SHIFT_MAX);
@@ -524,6 +527,9 @@ struct ow_interval_packets *ow_interval_log_next(struct ow_interval_log *log, in
 	packets->start_ns = log->options.t0_ns + log->first * log->options.length_ns;
 	packets->length_ns = log->options.length_ns;
 	packets->ring_drops = drops_until(log, packets->start_ns + packets->length_ns);
+	if (open->frames)
+		log->per_frame = (double)packets->total_packets / (double)open->frames;
+	packets->missed = (uint64_t)((double)packets->ring_drops * (log->per_frame > 1 ? log->per_frame : 1));
 	mark_blind(log, packets);
 	open->packets.stamp = NULL;
 	close_interval(open);

@@ -19,7 +19,8 @@ struct ow_interval_packets {
 	int64_t start_ns, length_ns;
 	unsigned sample_shift;
 	uint64_t total_packets, total_bytes, unreadable;
-	uint64_t ring_drops;
+	uint64_t ring_drops; /* frames; of any lane of the interface */
+	uint64_t missed; /* the packets in them, if all are of this lane and frames hold as many as those that came */
 	char blind[OW_OUTAGE_CAUSE]; /* why packets of a part of the interval may be missing; "" = none are */
 	struct ow_sighting *stamp;   /* in order of arrival, times since start_ns */
 	size_t count;

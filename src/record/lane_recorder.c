@@ -178,6 +178,7 @@ static inline void note(struct ow_lane_recorder *recorder, struct slot *slot, in
 		recorder->counts.lost += count;
 		return;
 	}
+	chunk->frames++;
 	/* A superframe that could not be cut is one packet for points that see the same one; other points do not know
 	 * it. */
 	chunk->unreadable += ids->status != 0 || ids->segments.uncut;

@@ -63,6 +63,7 @@ struct ow_chunk {
 	int64_t interval;
 	uint64_t packets;           /* on the wire, including those outside of the sample */
 	uint64_t bytes;             /* of their IP packets */
+	uint64_t frames;            /* that the packets came in */
 	uint64_t unreadable;        /* frames of the lane without an id, and superframes that could not be cut */
 	unsigned sample_shift;      /* the sample of the sightings */
 	struct ow_sighting stamp[]; /* times since the start of the interval */

@@ -62,10 +62,8 @@ static void fill_loss(struct ow_interval_result *result)
 	uint64_t decided = result->sent - result->pending;
 	struct ow_estimate estimate;
 	result->coverage = result->status == OW_RESULT_UNKNOWN ? 0 : 1;
-	if (result->total_sent || result->sent) {
-		double all = fmax((double)result->total_sent, (double)result->sent);
-		result->coverage = (double)decided / all;
-	}
+	if (ow_result_packets_sent(result) > 0)
+		result->coverage = (double)decided / ow_result_packets_sent(result);
 	if (!decided) {
 		result->loss_ratio = ow_value_none(OW_REASON_NO_KNOWN_FATE);
 	} else if (!result->sample_shift) {

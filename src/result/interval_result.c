@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "result/interval_result.h"
 
+#include <math.h>
 #include <string.h>
 
 const char *const ow_result_status_name[] = {"measured", "partial", "unknown"};
@@ -21,6 +22,11 @@ void ow_result_clear_delays(struct ow_interval_result *r)
 	for (int q = 0; q < OW_QUANTILES; q++)
 		r->quantile_ns[q] = none;
 	r->reordered = OW_RESULT_NOT_COUNTED;
+}
+
+double ow_result_packets_sent(const struct ow_interval_result *result)
+{
+	return fmax((double)result->total_sent, (double)result->sent) + (double)result->missed;
 }
 
 void ow_result_blank(int64_t interval, int64_t start_ns, int64_t length_ns, struct ow_interval_result *ret_result)

@@ -70,7 +70,9 @@ struct ow_interval_result {
 	uint64_t total_sent, total_received;     /* with those outside the sample */
 	double coverage;                         /* share of the packets sent whose fate is known, 0..1 */
 	uint64_t ring_drops_from, ring_drops_to; /* frames that the points' own rings lost in the interval */
-	uint64_t unreadable;                     /* frames of IP packets that could not be identified (truncated) */
+	uint64_t
+		missed; /* packets in the frames that the sending point's ring lost, see ow_result_packets_sent; only here */
+	uint64_t unreadable; /* frames of IP packets that could not be identified (truncated) */
 
 	uint64_t samples;                   /* delays that the numbers below rest on */
 	struct ow_value mean_ns, stddev_ns; /* population */
@@ -86,6 +88,11 @@ struct ow_interval_result {
 	struct ow_result_cost cost;
 };
 
+/*
+ * The packets sent that coverage is a share of. The frames that the sending point's ring lost count with as many packets
+ * as other frames of the lane have; all of them, because nobody knows of which lane they were.
+ */
+double ow_result_packets_sent(const struct ow_interval_result *result);
 /* A result of the interval without numbers: nothing is counted, delays and clocks are not known. */
 void ow_result_blank(int64_t interval, int64_t start_ns, int64_t length_ns, struct ow_interval_result *ret_result);
 /* The same for the delays and the order of packets only. */

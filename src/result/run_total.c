@@ -23,7 +23,9 @@ struct ow_run_total {
 	uint64_t intervals, missing, unknown, partial;
 	uint64_t synopses;    /* intervals that cost something */
 	double lost, decided; /* weighed by the packets that each stands for */
-	double covered;       /* packets whose fate is known */
+	double covered;       /* packets whose fate is known, */
+	double sent;          /* and those sent, missed ones among them */
+	uint64_t blind;       /* unknown intervals of which not even the packets were counted */
 	struct ow_delays *known[SHIFTS];
 	struct ow_pool *estimated;
 	struct ow_pool *scratch;
@@ -87,8 +89,12 @@ void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_resul
 	total->partial += final->status == OW_RESULT_PARTIAL;
 	if (final->status == OW_RESULT_UNKNOWN) {
 		total->unknown++;
+		total->blind += final->total_sent == 0;
+		total->sent += ow_result_packets_sent(final);
 		sum->total_sent += final->total_sent;
 		sum->total_received += final->total_received;
+		sum->ring_drops_from += final->ring_drops_from;
+		sum->ring_drops_to += final->ring_drops_to;
 		return;
 	}
 	ow_fields_add(sum, final, ~(OW_SUM_BIT(OW_SUM_FIRST) | OW_SUM_BIT(OW_SUM_WORSE)));
@@ -96,7 +102,10 @@ void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_resul
 	double weight = exp2(final->sample_shift);
 	total->lost += weight * (double) final->lost;
 	total->decided += weight * (double)(final->sent - final->pending);
-	total->covered += (double)(final->sent - final->pending);
+	double covered = (double)(final->sent - final->pending);
+	total->covered += covered;
+	/* A result of the peer says what it missed by its coverage only. */
+	total->sent += covered > 0 && final->coverage > 0 ? covered / final->coverage : ow_result_packets_sent(final);
 	add_known(total, final->sample_shift, known);
 	if (full)
 		return;
@@ -134,10 +143,19 @@ static void fill_delays(const struct ow_run_total *total, struct ow_interval_res
 	ow_interval_results_exact(total->known[0], result);
 }
 
+/* Intervals of which nothing is known count as many packets as the others do on average. */
+static double coverage_of(const struct ow_run_total *total)
+{
+	double seen = (double)(total->intervals - total->blind), blind = (double)(total->blind + total->missing);
+	if (!(total->sent > 0))
+		return total->unknown + total->missing ? 0 : 1;
+	return fmin(1, total->covered / (total->sent * (1 + blind / fmax(seen, 1))));
+}
+
 static void fill_loss(const struct ow_run_total *total, struct ow_interval_result *result)
 {
 	double all = fmax((double)result->total_sent, (double)result->sent);
-	result->coverage = all > 0 ? total->covered / all : total->unknown + total->missing ? 0 : 1;
+	result->coverage = coverage_of(total);
 	result->loss_ratio = ow_value_none(OW_REASON_NO_KNOWN_FATE);
 	if (!(total->decided > 0))
 		return;

@@ -17,6 +17,8 @@ static void every_member_has_a_row(void **state)
 	static bool covered[sizeof(struct ow_interval_result)];
 	const struct ow_interval_result *none = NULL;
 	memset(covered + offsetof(struct ow_interval_result, waiting), true, sizeof none->waiting);
+	memset(covered + offsetof(struct ow_interval_result, missed), true,
+	       sizeof none->missed); /* coverage tells it */
 	memset(covered + offsetof(struct ow_interval_result, delay_bucket), true, sizeof none->delay_bucket);
 	for (size_t i = 0; i < ow_field_count; i++) {
 		for (size_t byte = 0; byte < ow_fields[i].size; byte++) {

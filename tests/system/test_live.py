@@ -273,6 +273,12 @@ class HeldUp(OnRouter):
         for r in live.results:
             self.assertEqual(r["lost"] or 0, 0, r)
             self.assertTrue(r["interval"] not in dropped or r["status"] == "partial", r)
+        # Each frame stands for as many packets as those that were seen: of 5000 sendings 625 are superframes of ten.
+        summary = live.summary[("all", "r1", "r2")]
+        known = (summary["sent"] - summary["pending"]) / (4375 + 6250)
+        print(f"coverage {summary['coverage']:.3f}, in truth {known:.3f}")
+        self.assertLess(summary["coverage"], 0.8)
+        self.assertAlmostEqual(summary["coverage"], known, delta=0.1)
 
 
 class OfFiles(command.Case):
