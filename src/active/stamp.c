@@ -8,8 +8,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 #define COVERED       96          /* octets that the HMAC of the base covers */
 #define NTP_UNIX      2208988800u /* seconds from 1900 to 1970 */
@@ -42,15 +40,6 @@ static void store_be64(uint8_t *p, uint64_t v)
 }
 
 /* -- HMAC --------------------------------------------------------------------------------------------------------- */
-
-bool ow_stamp_hmac(const struct ow_stamp_key *key, const uint8_t *bytes, size_t size, uint8_t ret_hmac[OW_STAMP_HMAC])
-{
-	uint8_t whole[EVP_MAX_MD_SIZE] = {0};
-	unsigned length = 0;
-	bool done = HMAC(EVP_sha256(), key->bytes, (int)key->size, bytes, size, whole, &length) != NULL;
-	memcpy(ret_hmac, whole, OW_STAMP_HMAC);
-	return done;
-}
 
 /* If the HMAC cannot be computed for lack of memory, no receiver accepts the packet. */
 static void seal(uint8_t *packet, const struct ow_stamp_key *key)

@@ -22,15 +22,6 @@ static const struct estimator {
 	{OW_SYNOPSIS_MOMENTS, ow_moments_estimate},
 };
 
-void ow_estimate_none(struct ow_estimate *ret_estimate, enum ow_reason reason)
-{
-	struct ow_value none = ow_value_none(reason);
-	*ret_estimate = (struct ow_estimate){
-		.mean_ns = none, .stddev_ns = none, .lost = none, .extra = none, .loss_ratio = none};
-	for (int q = 0; q < OW_QUANTILES; q++)
-		ret_estimate->quantile_ns[q] = none;
-}
-
 int ow_estimate(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate,
                 struct ow_error *err)
 {

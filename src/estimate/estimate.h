@@ -60,7 +60,14 @@ static inline uint64_t ow_packets_of(double packets)
 }
 
 /* Sets all values to NONE with this reason and all counts to 0; estimators start with it. */
-void ow_estimate_none(struct ow_estimate *ret_estimate, enum ow_reason reason);
+static inline void ow_estimate_none(struct ow_estimate *ret_estimate, enum ow_reason reason)
+{
+	struct ow_value none = ow_value_none(reason);
+	*ret_estimate = (struct ow_estimate){
+		.mean_ns = none, .stddev_ns = none, .lost = none, .extra = none, .loss_ratio = none};
+	for (int q = 0; q < OW_QUANTILES; q++)
+		ret_estimate->quantile_ns[q] = none;
+}
 
 /*
  * Calls the default estimator (corrected and centred) for the kind of the synopses. -EINVAL if they cannot be compared.

@@ -20,19 +20,6 @@ int ow_epochs_open(const char *path, struct ow_epochs **ret_epochs, struct ow_er
 	return r;
 }
 
-void ow_epochs_close(struct ow_epochs *epochs)
-{
-	if (!epochs)
-		return;
-	if (epochs->fd >= 0)
-		close(epochs->fd);
-	for (unsigned level = 0; level < OW_EPOCHS_LEVELS; level++)
-		free(epochs->sum[level]);
-	free(epochs->epoch);
-	free(epochs->path);
-	free(epochs);
-}
-
 const char *ow_epochs_path(const struct ow_epochs *epochs)
 {
 	return epochs->path;

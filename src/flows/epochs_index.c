@@ -218,6 +218,19 @@ static int read_info(struct ow_epochs *epochs, uint64_t file_size, struct ow_err
 	return 0;
 }
 
+void ow_epochs_close(struct ow_epochs *epochs)
+{
+	if (!epochs)
+		return;
+	if (epochs->fd >= 0)
+		close(epochs->fd);
+	for (unsigned level = 0; level < OW_EPOCHS_LEVELS; level++)
+		free(epochs->sum[level]);
+	free(epochs->epoch);
+	free(epochs->path);
+	free(epochs);
+}
+
 int ow_epochs_index(const char *path, int fd, struct ow_epochs **ret_epochs, struct ow_error *err)
 {
 	struct stat status = {0};

@@ -93,6 +93,8 @@ struct ow_flow_fit {
 };
 /* One step on the parts of the line. */
 void ow_flow_fit_line(struct ow_flow_fit *fit);
+/* One step on the factors of the classes. */
+void ow_flow_fit_classes(struct ow_flow_fit *fit);
 /*
  * Computes the flows' prior means from the delay over time. One row in OW_FLOW_JUDGES is not fitted; these rows decide
  * how fine the curve becomes.

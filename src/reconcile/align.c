@@ -64,17 +64,6 @@ void ow_aligner_free(struct ow_aligner *a)
 	free(a);
 }
 
-int ow_align_resize(void *array, size_t count, size_t size)
-{
-	void *old, *grown;
-	memcpy(&old, array, sizeof old);
-	grown = realloc(old, count * size);
-	if (!grown)
-		return -ENOMEM;
-	memcpy(array, &grown, sizeof grown);
-	return 0;
-}
-
 static uint32_t rounded(uint32_t count)
 {
 	uint32_t room = 64;
@@ -137,12 +126,6 @@ static bool crowd(const struct ow_aligner *a)
 	double last = a->receiveds ? a->received[a->receiveds - 1] : 0;
 	uint32_t least = ow_align_below(a->sent, a->sents, last - (double)a->model.window_ns);
 	return ow_align_below(a->sent, a->sents, last - (double)a->model.soonest_ns) > least + OW_ALIGN_WIDTH;
-}
-
-bool ow_align_start_together(const struct ow_aligner *a)
-{
-	double apart = a->receiveds && a->sents ? a->received[0] - a->sent[0] : -1;
-	return apart >= 0 && apart < (double)a->model.window_ns / 2;
 }
 
 /* The delay that is preferred where the copies leave it open. */

@@ -155,3 +155,9 @@ double ow_align_skip_cost(const struct ow_aligner *a, double since_last)
 	double cost = a->width == OW_ALIGN_WIDTH ? a->model.copy + since_last / COPY_NS : OW_ALIGN_EXTRA;
 	return cost < OW_ALIGN_EXTRA ? cost : OW_ALIGN_EXTRA;
 }
+
+bool ow_align_start_together(const struct ow_aligner *a)
+{
+	double apart = a->receiveds && a->sents ? a->received[0] - a->sent[0] : -1;
+	return apart >= 0 && apart < (double)a->model.window_ns / 2;
+}

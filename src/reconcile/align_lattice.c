@@ -17,11 +17,23 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define OUTAGE       30.0 /* most that losses between two pairs, and the change of the delay, cost */
 #define OUTAGE_TIMES 8    /* arrivals so many times further apart than usual may have an outage between them */
 #define KEPT         OW_ALIGN_KEPT
 #define NONE         OW_ALIGN_NONE
+
+int ow_align_resize(void *array, size_t count, size_t size)
+{
+	void *old, *grown;
+	memcpy(&old, array, sizeof old);
+	grown = realloc(old, count * size);
+	if (!grown)
+		return -ENOMEM;
+	memcpy(array, &grown, sizeof grown);
+	return 0;
+}
 
 /* Makes room for the states of one more row. */
 static int add_states(struct ow_align_run *run, uint32_t count, bool traced)

@@ -92,15 +92,10 @@ static inline double ow_align_since_base(const struct ow_aligner *aligner, int64
 	return (double)((__int128)time_ns - aligner->base_ns);
 }
 
-/* align.c */
-
-/* Makes room in an array, a pointer to which is given. Returns 0 or -ENOMEM. */
-int ow_align_resize(void *array, size_t count, size_t size);
-/* Did both captures start at about the same time? Then the first arrival is the first packet. */
-bool ow_align_start_together(const struct ow_aligner *aligner);
-
 /* align_costs.c */
 
+/* Did both captures start at about the same time? Then the first arrival is the first packet. */
+bool ow_align_start_together(const struct ow_aligner *aligner);
 /* How many of the first `count` times, which ascend, are below the limit. */
 uint32_t ow_align_below(const double *time, uint32_t count, double limit);
 /* The same for a limit, of which INT64_MIN and INT64_MAX are infinite. */
@@ -119,6 +114,8 @@ double ow_align_skip_cost(const struct ow_aligner *aligner, double since_last);
 
 /* align_lattice.c: all return 0 or -ENOMEM. */
 
+/* Makes room in an array, a pointer to which is given. */
+int ow_align_resize(void *array, size_t count, size_t size);
 /* Starts a run with the rows that are carried over: all their states, or the chosen ones. */
 int ow_align_begin(struct ow_aligner *aligner, struct ow_align_run *run, const struct ow_align_carry *carry,
                    bool chosen);

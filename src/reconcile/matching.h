@@ -136,6 +136,20 @@ static inline int64_t ow_matching_until(const struct ow_matcher *m, int64_t time
 	return __builtin_add_overflow(time_ns, m->window_ns, &until_ns) ? INT64_MAX : until_ns;
 }
 
+/* A waiter with this record, in no list yet; OW_NOBODY when out of memory. */
+static inline uint32_t ow_matching_new_waiter(struct ow_matcher *m, enum ow_side side, const struct ow_record *record,
+                                              bool copy)
+{
+	uint32_t i = ow_waiting_new(&m->waiting);
+	if (i == OW_NOBODY)
+		return i;
+	struct ow_waiter *e = &m->waiting.entry[i];
+	e->record = *record;
+	e->side = (uint8_t)side;
+	e->copy = copy;
+	return i;
+}
+
 enum ow_verdict { OW_FEASIBLE, OW_TOO_LATE, OW_TOO_EARLY };
 
 /* Could these two be the same packet, given how long packets take? */

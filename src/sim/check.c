@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the options of a simulation. */
+/* The options of a simulation: their defaults and their limits. */
 #include "sim/check.h"
 #include "base/time.h"
 #include "sim/view.h"
@@ -16,6 +16,7 @@
 #define BASE_DELAY_MAX_NS (86400 * OW_NS_PER_S)
 #define MTU_MIN           576
 #define SUPERFRAME_MAX    262144
+#define DEFAULT_START_S   1700000000
 
 static bool is_share(double x)
 {
@@ -170,4 +171,20 @@ int ow_sim_check(const struct ow_sim_options *options, struct ow_error *err)
 			r = ow_error_set(err, EINVAL, "-%c would overwrite the file of --traffic", "ab"[i]);
 	}
 	return r;
+}
+
+void ow_sim_defaults(struct ow_sim_options *ret_options)
+{
+	*ret_options = (struct ow_sim_options){
+		.seed = 1,
+		.rate_pps = 100000,
+		.start_ns = DEFAULT_START_S * OW_NS_PER_S,
+		.flows = 1000,
+		.flow_skew = 1,
+		.tcp = 0.8,
+		.mtu = 1500,
+		.superframe_bytes = 65535,
+		.delay = {.path = {{.kind = OW_SIM_WEIBULL, .a = 20e3, .b = 0.6, .weight = 1}}, .paths = 1},
+		.dscp = -1,
+	};
 }

@@ -16,25 +16,8 @@
 #include <string.h>
 
 #define DEFAULT_PACKETS 1000000
-#define DEFAULT_START_S 1700000000
 /* Packets between two reports of progress. */
 #define PROGRESS_PACKETS 65536
-
-void ow_sim_defaults(struct ow_sim_options *ret_options)
-{
-	*ret_options = (struct ow_sim_options){
-		.seed = 1,
-		.rate_pps = 100000,
-		.start_ns = DEFAULT_START_S * OW_NS_PER_S,
-		.flows = 1000,
-		.flow_skew = 1,
-		.tcp = 0.8,
-		.mtu = 1500,
-		.superframe_bytes = 65535,
-		.delay = {.path = {{.kind = OW_SIM_WEIBULL, .a = 20e3, .b = 0.6, .weight = 1}}, .paths = 1},
-		.dscp = -1,
-	};
-}
 
 struct run {
 	struct ow_sim_options options;

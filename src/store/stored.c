@@ -471,13 +471,7 @@ char *ow_stored_sql(const struct ow_stored *stored, int which)
 		return ow_stored_query(stored, stored->columns, NEXT);
 	case 1:
 		return ow_stored_query(stored, stored->columns, worst_tail[OW_STORED_LOSS]);
-	case 2:
+	default:
 		return ow_stored_query(stored, "*", NEXT);
-	default: {
-		char *columns = ow_stored_sum_columns(stored);
-		char *query = columns ? ow_stored_query(stored, columns, "ORDER BY start_ns, lane") : NULL;
-		free(columns);
-		return query;
-	}
 	}
 }

@@ -50,7 +50,7 @@ int ow_stored_worst(struct ow_stored *stored, enum ow_stored_by by, uint64_t cou
 /* All columns as they are stored (docs/store.md), with the names of the lane. *ret_rows: how many there were. */
 int ow_stored_csv(struct ow_stored *stored, uint64_t limit, FILE *out, uint64_t *ret_rows, struct ow_error *err);
 
-/* The query that is run for the above, for EXPLAIN: 0 list, 1 worst, 2 csv, 3 sums. */
+/* The query that is run for the above, for EXPLAIN: 0 list, 1 worst, 2 csv. */
 char *ow_stored_sql(const struct ow_stored *stored, int which);
 
 #endif

@@ -27,7 +27,4 @@ char *ow_stored_query(const struct ow_stored *stored, const char *columns, const
 int ow_stored_prepare(const struct ow_stored *stored, const char *columns, const char *tail,
                       sqlite3_stmt **ret_statement, struct ow_error *err);
 
-/* The columns of a query for sums. The caller frees it; NULL: no memory. */
-char *ow_stored_sum_columns(const struct ow_stored *stored);
-
 #endif

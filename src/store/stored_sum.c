@@ -18,6 +18,8 @@
 /* A pause longer than this is no row of missing intervals, but another run. */
 #define MISSING_MAX UINT64_C(1000000000)
 
+#define ORDER "ORDER BY start_ns, lane"
+
 /* Columns that have a meaning of their own; behind them are those of the fields that are added up. */
 enum column {
 	LANE,
@@ -52,7 +54,7 @@ static const struct ow_field *next_count(size_t *at)
 	return NULL;
 }
 
-char *ow_stored_sum_columns(const struct ow_stored *stored)
+static char *columns_of(const struct ow_stored *stored)
 {
 	char *text = NULL;
 	size_t size, at = 0;
@@ -66,6 +68,13 @@ char *ow_stored_sum_columns(const struct ow_stored *stored)
 		return text;
 	free(text);
 	return NULL;
+}
+
+char *ow_stored_sum_sql(const struct ow_stored *stored)
+{
+	char *columns = columns_of(stored), *query = columns ? ow_stored_query(stored, columns, ORDER) : NULL;
+	free(columns);
+	return query;
 }
 
 /* A pass over the results. */
@@ -382,10 +391,9 @@ static int run(struct pass *p, struct ow_error *err)
 		p->current[i] = SIZE_MAX;
 		p->end[i] = INT64_MIN;
 	}
-	char *columns = ow_stored_sum_columns(p->stored);
-	int code = SQLITE_DONE,
-	    r = columns ? ow_stored_prepare(p->stored, columns, "ORDER BY start_ns, lane", &statement, err)
-	                : ow_error_set(err, ENOMEM, "%s: out of memory", p->stored->file.path);
+	char *columns = columns_of(p->stored);
+	int code = SQLITE_DONE, r = columns ? ow_stored_prepare(p->stored, columns, ORDER, &statement, err)
+	                                    : ow_error_set(err, ENOMEM, "%s: out of memory", p->stored->file.path);
 	free(columns);
 	if (r < 0)
 		return r;

@@ -68,6 +68,8 @@ struct ow_stored_sum_options {
 /* Hours and days are those of the local time zone. */
 int ow_stored_summarise(struct ow_stored *stored, const struct ow_stored_sum_options *options,
                         struct ow_stored_sums *ret_sums, struct ow_error *err);
+/* The query that is run for it, for EXPLAIN. */
+char *ow_stored_sum_sql(const struct ow_stored *stored);
 void ow_stored_sums_done(struct ow_stored_sums *sums);
 
 /* Sets the counts of *result: those of the sum. Not counted somewhere is not counted. `samples` is that of the sum. */

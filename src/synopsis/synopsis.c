@@ -50,12 +50,6 @@ const struct ow_synopsis_ops *ow_synopsis_ops_of(enum ow_synopsis_kind kind)
 	return NULL;
 }
 
-void ow_synopsis_free(struct ow_synopsis *synopsis)
-{
-	if (synopsis)
-		synopsis->ops->free(synopsis);
-}
-
 int ow_synopsis_comparable(const struct ow_synopsis *a, const struct ow_synopsis *b, struct ow_error *err)
 {
 	if (a->ops->kind != b->ops->kind)

@@ -91,7 +91,11 @@ struct ow_synopsis {
 const struct ow_synopsis_ops *ow_synopsis_ops_of(enum ow_synopsis_kind kind);
 
 /* As the ops, but they check kind, seed and shape first. free accepts NULL. */
-void ow_synopsis_free(struct ow_synopsis *synopsis);
+static inline void ow_synopsis_free(struct ow_synopsis *synopsis)
+{
+	if (synopsis)
+		synopsis->ops->free(synopsis);
+}
 int ow_synopsis_merge(struct ow_synopsis *synopsis, const struct ow_synopsis *other, struct ow_error *err);
 int ow_synopsis_subtract(struct ow_synopsis *synopsis, const struct ow_synopsis *other, struct ow_error *err);
 /* -EINVAL with an error that names what differs. */

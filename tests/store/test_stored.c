@@ -470,7 +470,7 @@ static void plan_of(struct ow_stored *stored, const struct ow_stored_filter *fil
 	sqlite3_stmt *statement;
 	char *query, *sql, plan[1000] = "";
 	choose(stored, filter);
-	query = ow_stored_sql(stored, which);
+	query = which == 3 ? ow_stored_sum_sql(stored) : ow_stored_sql(stored, which);
 	assert_true(asprintf(&sql, "EXPLAIN QUERY PLAN %s", query) > 0);
 	assert_int_equal(sqlite3_open(store_path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
