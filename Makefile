@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# A short front for meson and ninja. Every target works right after a clone: missing Debian packages (tools/packages)
+# A short front end for meson and ninja. Every target works right after a clone: missing Debian packages (tools/packages)
 # are installed if you are root, and named if you are not.
 #
-#   make            build/oneway and the library, and nothing else; make install PREFIX=/usr/local DESTDIR=
-#   make demo       half a minute of the lab: real packets, two points, results beside the truth (needs root)
-#   make test       everything that must hold: release, ASan+UBSan and TSan builds, fuzz corpora, sources (9 minutes)
+#   make            only build/oneway and the library; make install PREFIX=/usr/local DESTDIR=
+#   make demo       half a minute of the lab: real packets, two points, results compared with the truth (needs root)
+#   make test       all tests: release, ASan+UBSan and TSan builds, fuzz corpora, sources (9 minutes)
 #   make prove      live results against captures and the wire, for every loss and interval (needs root; some minutes)
-#   make soak       the whole system for SOAK=10m, or any time: flat memory, no loss that is none (needs root)
+#   make soak       the whole system for SOAK=10m, or any time: constant memory, no false losses (needs root)
 #   make scarce     each of the first 2000 allocations of each command fails (some minutes; make test has a sample)
-#   make faults     kill -9, partitions, stalls, full disks: what the tests do briefly, 50 kills and minutes (needs root)
+#   make faults     kill -9, partitions, stalls, full disks: longer than in the tests, with 50 kills (needs root)
 #   make bare       make demo and make test on a bare Debian 12 that it makes in BARE=build/bare (needs root; 20 minutes)
 #   make perturb    PERTURB=5000 cases of perturbed captures with the truth of every packet (make test has 250)
 #   make accuracy   estimates of 100 k flows against exact results (some minutes)
-#   make bench      speed and memory as ratios (BENCH_FLAGS="--large 0" leaves out the 10 M-packet pair)
+#   make bench      speed and memory as ratios (BENCH_FLAGS="--large 0" omits the 10 M-packet pair)
 #   make fuzz       FUZZ_SECONDS=60 for each parser     make lint          clang-tidy and cppcheck
 #   make format     clang-format in place               make clean
 #
@@ -27,7 +27,8 @@ BENCH_FLAGS ?=
 BARE ?= build/bare
 PREFIX ?=
 DESTDIR ?=
-# Quick to build: optimised a little; lines in backtraces, no variables. What is initialised gcc knows without sanitizers.
+# Quick to build: some optimisation; lines in backtraces, no variables. With sanitizers gcc has false positives of
+# -Wmaybe-uninitialized.
 SANITIZED := -Doptimization=1 -Ddebug=true -Dc_args='-g1 -Wno-maybe-uninitialized' -Db_lundef=false
 
 .DEFAULT_GOAL := all
@@ -102,7 +103,7 @@ install: all
 clean:
 	rm -rf build build-asan build-tsan build-fuzz build-lint
 
-# Packages are asked for once per build directory and change of the list.
+# Packages are checked once per build directory and change of the list.
 build/.packages-%: tools/packages
 	@tools/install-packages $*
 	@mkdir -p build
