@@ -178,24 +178,6 @@ void ow_format_cut(char *clean, size_t columns)
 	memmove(clean + to + 1, clean + from, strlen(clean + from) + 1);
 }
 
-unsigned ow_format_fit(const struct ow_format_column *column, unsigned count, unsigned width, unsigned *ret_used)
-{
-	unsigned shown = 0, used = 0;
-	for (unsigned rank = 0; rank < count; rank++) {
-		for (unsigned i = 0; i < count; i++) {
-			if (column[i].rank != rank)
-				continue;
-			if (used + 1 + column[i].width > width)
-				goto full;
-			used += 1 + column[i].width;
-			shown |= 1u << i;
-		}
-	}
-full:
-	*ret_used = used;
-	return shown;
-}
-
 void ow_format_csv(FILE *out, const char *text)
 {
 	if (!text || !strpbrk(text, ",\"\r\n")) {

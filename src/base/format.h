@@ -49,17 +49,6 @@ size_t ow_format_break(const char *text, size_t length, size_t room);
  * the first line; further lines are indented by as many spaces. Control characters become '?'. */
 void ow_format_wrap(FILE *out, const char *text, int hang, int width);
 
-/* A column of a table whose columns depend on the width of the terminal. */
-struct ow_format_column {
-	const char *title;
-	unsigned width;
-	unsigned rank; /* 0 is the most important; each rank once, below OW_FORMAT_COLUMNS */
-};
-#define OW_FORMAT_COLUMNS 16
-/* Returns a bit for each column that fits into `width` with a space before each. Adds columns by rank until one does
- * not fit. *ret_used: the width they take. */
-unsigned ow_format_fit(const struct ow_format_column *column, unsigned count, unsigned width, unsigned *ret_used);
-
 /* A CSV field, quoted if needed (RFC 4180). NULL is empty. */
 void ow_format_csv(FILE *out, const char *text);
 /* A number as a CSV field. NAN and infinity are empty. */

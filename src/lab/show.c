@@ -6,6 +6,7 @@
 #include "result/interval_result.h"
 #include "result/json.h"
 #include "base/format.h"
+#include "base/table.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +23,7 @@
 #define READY_MAX 100000
 
 enum { SENT, LOST, LOST_TRUE, MEAN, MEAN_ERROR, P99, P99_ERROR, COST, READY, BYTES, COLUMNS };
-static const struct ow_format_column columns[COLUMNS] = {
+static const struct ow_table_column columns[COLUMNS] = {
 	[SENT] = {"sent", 8, 1},       [LOST] = {"lost", 6, 0},        [LOST_TRUE] = {"truth", 6, 2},
 	[MEAN] = {"mean", 8, 3},       [MEAN_ERROR] = {"error", 7, 4}, [P99] = {"p99", 8, 5},
 	[P99_ERROR] = {"error", 7, 6}, [COST] = {"cost", 6, 7},        [READY] = {"ready", 6, 8},
@@ -176,24 +177,12 @@ static void put_json(const struct ow_lab_show *show, const struct ow_lab_row *ro
 	ow_json_end(&json);
 }
 
-static void put_heading(struct ow_lab_show *show, unsigned shown)
-{
-	if (show->lines++ % HEADING_EVERY)
-		return;
-	fprintf(show->out, "%s%3s %3s", show->colour ? "\033[1m" : "", "s", "");
-	for (unsigned i = 0; i < COLUMNS; i++) {
-		if (shown & 1u << i)
-			fprintf(show->out, " %*s", (int)columns[i].width, columns[i].title);
-	}
-	fprintf(show->out, "%s\n", show->colour ? "\033[0m" : "");
-}
-
-static void fill_cells(const struct ow_lab_row *row, char cell[COLUMNS][OW_FORMAT])
+static void fill_cells(const struct ow_lab_row *row, ow_table_cells cell)
 {
 	const struct ow_lab_measured *m = row->measured;
 	const struct ow_wiretruth_report *truth = row->truth;
 	for (unsigned i = 0; i < COLUMNS; i++)
-		snprintf(cell[i], OW_FORMAT, "-");
+		snprintf(cell[i], OW_TABLE_CELL, "-");
 	if (truth)
 		ow_format_short(truth->result.lost, 6, cell[LOST_TRUE]);
 	if (m->unknown)
@@ -208,27 +197,25 @@ static void fill_cells(const struct ow_lab_row *row, char cell[COLUMNS][OW_FORMA
 	if (m->bytes)
 		ow_format_percent((double)m->cost.bytes / (double)m->bytes, cell[COST]);
 	if (isfinite(row->first_ready_ns))
-		snprintf(cell[READY], OW_FORMAT, "%.0f ms", row->first_ready_ns / 1e6);
+		snprintf(cell[READY], OW_TABLE_CELL, "%.0f ms", row->first_ready_ns / 1e6);
 }
 
 static void put_row(struct ow_lab_show *show, const struct ow_lab_row *row)
 {
-	char cell[COLUMNS][OW_FORMAT];
-	unsigned used, shown = ow_format_fit(columns, COLUMNS, show->width - FRONT, &used);
-	put_heading(show, shown);
-	fill_cells(row, cell);
+	struct ow_table table = {show->out, columns, COLUMNS, .colour = show->colour};
+	ow_table_cells cell;
+	ow_table_fit(&table, show->width - FRONT);
+	if (show->lines++ % HEADING_EVERY == 0) {
+		ow_table_bold(&table);
+		fprintf(show->out, "%3s %3s", "s", "");
+		ow_table_titles(&table);
+	}
 	/* Seconds since the traffic's first whole interval; fractions only where the intervals have them. */
 	double at = (double)(row->measured->start_ns - show->start_ns) / 1e9;
 	fprintf(show->out, "%3.*f %s", show->options->interval_ns % OW_NS_PER_S ? 1 : 0, at, way_name[row->direction]);
 	bool wrong = row->truth && row->truth->result.lost != row->measured->result.lost;
-	for (unsigned i = 0; i < COLUMNS; i++) {
-		if (!(shown & 1u << i))
-			continue;
-		bool red = show->colour && wrong && i == LOST;
-		fprintf(show->out, "%s %*s%s", red ? "\033[31m" : "", (int)columns[i].width, cell[i],
-		        red ? "\033[0m" : "");
-	}
-	fputc('\n', show->out);
+	fill_cells(row, cell);
+	ow_table_row(&table, cell, wrong ? 1u << LOST : 0);
 	if (*row->measured->cause)
 		fprintf(show->out, "        %s\n", row->measured->cause);
 }

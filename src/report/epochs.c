@@ -3,6 +3,7 @@
 #include "report/epochs.h"
 
 #include "base/format.h"
+#include "base/table.h"
 #include "base/json_writer.h"
 #include "base/time.h"
 #include "base/word.h"
@@ -137,15 +138,29 @@ void ow_report_recorded_json(FILE *out, const struct ow_capture_recording *how, 
 	ow_json_end(&json);
 }
 
-static void put_epochs(FILE *out, const struct ow_epochs *epochs)
+enum { LENGTH, PACKETS, BYTES, COLUMNS };
+
+static const struct ow_table_column columns[COLUMNS] = {
+	[LENGTH] = {"length", 12, 1}, [PACKETS] = {"packets", 14, 0}, [BYTES] = {"bytes", 14, 2}};
+/* Columns of the time when an epoch begins. */
+#define BEGIN_MIN 23
+#define BEGIN_MAX 27
+
+static void put_epochs(FILE *out, const struct ow_epochs *epochs, int width)
 {
-	fprintf(out, "\n%-27s %12s %14s %14s\n", "begin (UTC)", "length", "packets", "bytes");
+	struct ow_table table = {out, columns, COLUMNS, .colour = false};
+	unsigned begin = ow_table_fit_name(&table, (unsigned)width, 0, BEGIN_MIN, BEGIN_MAX);
+	fprintf(out, "\n%-*s", (int)begin, "begin (UTC)");
+	ow_table_titles(&table);
 	for (size_t i = 0; i < ow_epochs_count(epochs); i++) {
 		struct ow_epochs_span span = ow_epochs_span(epochs, i);
-		char time[OW_FORMAT], length[OW_DURATION_TEXT], packets[OW_FORMAT], bytes[OW_FORMAT];
-		ow_duration_text((double)(span.end_ns - span.begin_ns), length);
-		fprintf(out, "%-27s %12s %14s %14s\n", ow_format_time(span.begin_ns, "%Y-%m-%d %H:%M:%S", time), length,
-		        ow_format_count(span.packets, packets), ow_format_count(span.bytes, bytes));
+		char time[OW_FORMAT];
+		ow_table_cells cell;
+		ow_duration_text((double)(span.end_ns - span.begin_ns), cell[LENGTH]);
+		ow_format_count(span.packets, cell[PACKETS]);
+		ow_format_count(span.bytes, cell[BYTES]);
+		fprintf(out, "%-*s", (int)begin, ow_format_time(span.begin_ns, "%Y-%m-%d %H:%M:%S", time));
+		ow_table_row(&table, cell, 0);
 	}
 }
 
@@ -180,7 +195,7 @@ void ow_report_epochs_text(FILE *out, const struct ow_epochs *epochs, bool each,
 		        length);
 	}
 	if (each && ow_epochs_count(epochs))
-		put_epochs(out, epochs);
+		put_epochs(out, epochs, width);
 	if (ow_epochs_damage(epochs))
 		fprintf(out, "warning: %s\n", ow_epochs_damage(epochs));
 }

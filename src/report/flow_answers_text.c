@@ -9,6 +9,7 @@
 
 #include "base/time.h"
 #include "base/format.h"
+#include "base/table.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -106,25 +107,30 @@ static void value_text(const struct ow_value *value, char text[OW_DURATION_TEXT]
 		snprintf(error, OW_DURATION_TEXT, "unknown");
 }
 
-static void put_numbers(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_answer *flow,
-                        unsigned leg, const char *behind)
+enum { MEAN, MEAN_ERROR, STDDEV, STDDEV_ERROR, PACKETS, COLUMNS };
+
+static const struct ow_table_column columns[COLUMNS] = {
+	[MEAN] = {"mean", 10, 0},       [MEAN_ERROR] = {"+-", 10, 1},  [STDDEV] = {"stddev", 10, 3},
+	[STDDEV_ERROR] = {"+-", 10, 4}, [PACKETS] = {"packets", 9, 2},
+};
+
+static void put_numbers(const struct ow_table *table, const struct ow_flow_answers *a,
+                        const struct ow_flow_answer *flow, unsigned leg, const char *behind)
 {
 	const struct ow_flow_estimate *e = &flow->estimate[leg];
-	char mean[OW_DURATION_TEXT], mean_error[OW_DURATION_TEXT], sd[OW_DURATION_TEXT], sd_error[OW_DURATION_TEXT];
-	char packets[OW_FORMAT];
-	value_text(&e->mean_ns, mean, mean_error);
-	value_text(&e->stddev_ns, sd, sd_error);
-	fprintf(s->out, "  %10s %10s ", mean, mean_error);
-	if (s->width >= NUMBERS)
-		fprintf(s->out, "%10s %10s ", sd, sd_error);
-	fprintf(s->out, "%9s ", ow_format_short(flow->packets, 9, packets));
 	const char *by = ow_flow_estimator_name(e->estimator);
+	ow_table_cells cell;
+	value_text(&e->mean_ns, cell[MEAN], cell[MEAN_ERROR]);
+	value_text(&e->stddev_ns, cell[STDDEV], cell[STDDEV_ERROR]);
+	ow_format_short(flow->packets, (int)columns[PACKETS].width, cell[PACKETS]);
+	fputc(' ', table->out);
+	ow_table_numbers(table, cell, 0);
 	if (a->legs > 1)
-		fprintf(s->out, "%-8s %c-%c\n", by, 'A' + (int)a->leg[leg].from, 'A' + (int)a->leg[leg].to);
+		fprintf(table->out, " %-8s %c-%c\n", by, 'A' + (int)a->leg[leg].from, 'A' + (int)a->leg[leg].to);
 	else if (behind)
-		fprintf(s->out, "%-8s %s\n", by, behind);
+		fprintf(table->out, " %-8s %s\n", by, behind);
 	else
-		fprintf(s->out, "%s\n", by);
+		fprintf(table->out, " %s\n", by);
 }
 
 static void put_table(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_rows *rows)
@@ -136,17 +142,18 @@ static void put_table(const struct style *s, const struct ow_flow_answers *a, co
 		longest = strlen(name) > longest ? strlen(name) : longest;
 	}
 	bool one_line = a->legs == 1 && NUMBERS + longest <= (size_t)s->width;
-	fprintf(s->out, "  %10s %10s ", "mean", "+-");
-	if (s->width >= NUMBERS)
-		fprintf(s->out, "%10s %10s ", "stddev", "+-");
-	fprintf(s->out, "%9s %s\n", "packets", one_line ? "by       flow" : "by");
+	struct ow_table table = {s->out, columns, COLUMNS, .colour = false};
+	table.shown = s->width >= NUMBERS ? (1u << COLUMNS) - 1 : 1u << MEAN | 1u << MEAN_ERROR | 1u << PACKETS;
+	fputc(' ', s->out);
+	ow_table_heading(&table);
+	fputs(one_line ? " by       flow\n" : " by\n", s->out);
 	for (size_t i = 0; i < rows->rows; i++) {
 		ow_flow_select_key_text(&a->select, &rows->row[i]->key, name);
 		ow_format_clean(name, false, clean, sizeof clean);
 		if (!one_line)
 			fprintf(s->out, "  %s\n", clean);
 		for (unsigned leg = 0; leg < a->legs; leg++)
-			put_numbers(s, a, rows->row[i], leg, one_line ? clean : NULL);
+			put_numbers(&table, a, rows->row[i], leg, one_line ? clean : NULL);
 	}
 }
 

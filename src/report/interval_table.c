@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "base/utf8.h"
 #include "base/format.h"
+#include "base/table.h"
 #include "base/array.h"
 #include <errno.h>
 #include <math.h>
@@ -29,7 +30,7 @@
 
 enum { PACKETS, BITS, LOSS, MEAN, P99, COLUMNS };
 
-static const struct ow_format_column columns[COLUMNS] = {
+static const struct ow_table_column columns[COLUMNS] = {
 	[PACKETS] = {"packets", 10, 3}, [BITS] = {"traffic", 10, 4}, [LOSS] = {"loss", 7, 0},
 	[MEAN] = {"mean", 9, 1},        [P99] = {"p99", 9, 2},
 };
@@ -197,7 +198,7 @@ struct layout {
 
 static struct layout layout_of(const struct ow_render_table *table, unsigned width)
 {
-	unsigned used, longest = LANE_MIN;
+	unsigned longest = LANE_MIN;
 	char name[OW_RENDER_LANE];
 	for (size_t i = 0; i < table->lanes; i++) {
 		size_t length = ow_render_lane(&table->lane[i].newest, LANE_MAX, !table->utf8, name);
@@ -206,8 +207,9 @@ static struct layout layout_of(const struct ow_render_table *table, unsigned wid
 	struct layout layout = {.lane = LANE_MIN};
 	/* The mark behind the lane and a space cost two columns. */
 	unsigned rest = width > LANE_MIN + 2 ? width - LANE_MIN - 2 : 0;
-	layout.shown = ow_format_fit(columns, COLUMNS, rest, &used);
-	rest -= used;
+	struct ow_table numbers = {.column = columns, .count = COLUMNS};
+	rest -= ow_table_fit(&numbers, rest);
+	layout.shown = numbers.shown;
 	/* Names that can be read go before a picture, long ones after it. */
 	unsigned wanted = longest < LANE_GOOD ? longest : LANE_GOOD;
 	unsigned more = rest < wanted - LANE_MIN ? rest : wanted - LANE_MIN;

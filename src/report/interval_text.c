@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "estimate/clock_words.h"
 #include "base/format.h"
+#include "base/table.h"
 #include "result/fields.h"
 #include "result/result_clock.h"
 #include <inttypes.h>
@@ -26,13 +27,12 @@
 /* From here on times have milliseconds. */
 #define WIDTH_MS   60
 #define WIDTH_WIDE 100
-#define CELL       64
 /* Behind the lane's name, where there is room. */
 #define PROBES " probes"
 
 enum { SENT, LOST, LOSS, LATE, PENDING, MEAN, BOUND, P50, P99, MAX, COLUMNS };
 
-static const struct ow_format_column columns[COLUMNS] = {
+static const struct ow_table_column columns[COLUMNS] = {
 	[SENT] = {"sent", 9, 2},       [LOST] = {"lost", 7, 4}, [LOSS] = {"loss", 8, 0},   [LATE] = {"late", 6, 5},
 	[PENDING] = {"pending", 7, 9}, [MEAN] = {"mean", 9, 1}, [BOUND] = {"+-95%", 9, 8}, [P50] = {"p50", 9, 6},
 	[P99] = {"p99", 9, 3},         [MAX] = {"max", 9, 7},
@@ -50,7 +50,7 @@ static struct layout layout_of(unsigned width, unsigned longest)
 	struct layout layout = {.time = 12, .lane = LANE_FILE, .shown = (1u << COLUMNS) - 1, .cause = OW_RESULT_CAUSE};
 	if (!width)
 		return layout;
-	unsigned used;
+	struct ow_table table = {.column = columns, .count = COLUMNS};
 	layout.time = width < WIDTH_MS ? 8 : 12;
 	unsigned fixed = layout.time + 1,
 		 least = width < WIDTH_MS     ? LANE_MIN
@@ -63,7 +63,8 @@ static struct layout layout_of(unsigned width, unsigned longest)
 		least = longest <= least ? least : longest < most ? longest : most;
 		lane = 1 + least;
 	}
-	layout.shown = ow_format_fit(columns, COLUMNS, width > fixed + lane ? width - fixed - lane : 0, &used);
+	unsigned used = ow_table_fit(&table, width > fixed + lane ? width - fixed - lane : 0);
+	layout.shown = table.shown;
 	unsigned rest = width > fixed + lane + used ? width - fixed - lane - used : 0;
 	layout.lane = !lane ? 0 : rest > LANE_MAX - least ? LANE_MAX : least + rest;
 	unsigned head = fixed + (lane ? 1 + layout.lane : 0) + 1;
@@ -116,12 +117,12 @@ size_t ow_render_lane(const struct ow_interval_result *result, size_t room, bool
 	return ow_format_columns(text);
 }
 
-static void duration_cell(const struct ow_value *value, char cell[CELL])
+static void duration_cell(const struct ow_value *value, char cell[OW_TABLE_CELL])
 {
 	char text[OW_DURATION_TEXT] = "-";
 	if (value->status != OW_VALUE_NONE && isfinite(value->value))
 		ow_duration_text(value->value, text);
-	snprintf(cell, CELL, "%s", text);
+	snprintf(cell, OW_TABLE_CELL, "%s", text);
 }
 
 /* Half of the 95 % interval. */
@@ -138,33 +139,35 @@ static void bound_text(const struct ow_value *value, char text[OW_DURATION_TEXT]
 		ow_duration_text(half, text);
 }
 
-static void lost_cell(const struct ow_interval_result *r, char cell[CELL])
+static void lost_cell(const struct ow_interval_result *r, char cell[OW_TABLE_CELL])
 {
 	char low[OW_FORMAT], high[OW_FORMAT];
 	if (!r->pending)
-		snprintf(cell, CELL, "%s", ow_format_short(r->lost, (int)columns[LOST].width, low));
-	else if (snprintf(cell, CELL, "%" PRIu64 "-%" PRIu64, r->lost, r->lost + r->pending) > (int)columns[LOST].width)
-		snprintf(cell, CELL, "<=%s", ow_format_short(r->lost + r->pending, 5, high));
+		snprintf(cell, OW_TABLE_CELL, "%s", ow_format_short(r->lost, (int)columns[LOST].width, low));
+	else if (snprintf(cell, OW_TABLE_CELL, "%" PRIu64 "-%" PRIu64, r->lost, r->lost + r->pending) >
+	         (int)columns[LOST].width)
+		snprintf(cell, OW_TABLE_CELL, "<=%s", ow_format_short(r->lost + r->pending, 5, high));
 }
 
-static void loss_cell(const struct ow_interval_result *r, char cell[CELL])
+static void loss_cell(const struct ow_interval_result *r, char cell[OW_TABLE_CELL])
 {
 	char text[OW_FORMAT];
 	if (r->sent && r->pending)
-		snprintf(cell, CELL, "<=%s", ow_format_percent((double)(r->lost + r->pending) / (double)r->sent, text));
+		snprintf(cell, OW_TABLE_CELL, "<=%s",
+		         ow_format_percent((double)(r->lost + r->pending) / (double)r->sent, text));
 	else if (r->loss_ratio.status != OW_VALUE_NONE && isfinite(r->loss_ratio.value))
-		snprintf(cell, CELL, "%s", ow_format_percent(r->loss_ratio.value, text));
+		snprintf(cell, OW_TABLE_CELL, "%s", ow_format_percent(r->loss_ratio.value, text));
 	else
-		snprintf(cell, CELL, "-");
+		snprintf(cell, OW_TABLE_CELL, "-");
 }
 
-static void count_cell(uint64_t count, int column, char cell[CELL])
+static void count_cell(uint64_t count, int column, char cell[OW_TABLE_CELL])
 {
 	char text[OW_FORMAT];
-	snprintf(cell, CELL, "%s", ow_format_short(count, (int)columns[column].width, text));
+	snprintf(cell, OW_TABLE_CELL, "%s", ow_format_short(count, (int)columns[column].width, text));
 }
 
-static void cells_of(const struct ow_interval_result *r, char cell[COLUMNS][CELL])
+static void cells_of(const struct ow_interval_result *r, ow_table_cells cell)
 {
 	char bound[OW_DURATION_TEXT];
 	count_cell(r->sent, SENT, cell[SENT]);
@@ -174,10 +177,15 @@ static void cells_of(const struct ow_interval_result *r, char cell[COLUMNS][CELL
 	count_cell(r->pending, PENDING, cell[PENDING]);
 	duration_cell(&r->mean_ns, cell[MEAN]);
 	bound_text(&r->mean_ns, bound);
-	snprintf(cell[BOUND], CELL, "%s", bound);
+	snprintf(cell[BOUND], OW_TABLE_CELL, "%s", bound);
 	duration_cell(&r->quantile_ns[OW_Q50], cell[P50]);
 	duration_cell(&r->quantile_ns[OW_Q99], cell[P99]);
 	duration_cell(&r->max_ns, cell[MAX]);
+}
+
+static struct ow_table table_of(const struct ow_render_text *text, const struct layout *layout)
+{
+	return (struct ow_table){text->out, columns, COLUMNS, text->colour, layout->shown};
 }
 
 static void put_heading(const struct ow_render_text *text, const struct ow_interval_result *r,
@@ -186,14 +194,12 @@ static void put_heading(const struct ow_render_text *text, const struct ow_inter
 	char zone[OW_FORMAT] = "UTC";
 	if (text->local)
 		ow_format_local(r->start_ns, "%Z", zone);
-	fprintf(text->out, "%s%-*.*s ", text->colour ? "\033[1m" : "", (int)layout->time, (int)layout->time, zone);
+	struct ow_table table = table_of(text, layout);
+	ow_table_bold(&table);
+	fprintf(text->out, "%-*.*s ", (int)layout->time, (int)layout->time, zone);
 	if (layout->lane)
 		fprintf(text->out, " %-*s", (int)layout->lane, "lane");
-	for (int i = 0; i < COLUMNS; i++) {
-		if (layout->shown & 1u << i)
-			fprintf(text->out, " %*s", (int)columns[i].width, columns[i].title);
-	}
-	fprintf(text->out, "%s\n", text->colour ? "\033[0m" : "");
+	ow_table_titles(&table);
 }
 
 /* Time, mark and lane. */
@@ -217,14 +223,10 @@ static void put_head(const struct ow_render_text *text, const struct ow_interval
 static void put_numbers(const struct ow_render_text *text, const struct ow_interval_result *r,
                         const struct layout *layout)
 {
-	char cell[COLUMNS][CELL];
+	struct ow_table table = table_of(text, layout);
+	ow_table_cells cell;
 	cells_of(r, cell);
-	for (int i = 0; i < COLUMNS; i++) {
-		bool red = text->colour && r->lost && (i == LOST || i == LOSS);
-		if (layout->shown & 1u << i)
-			fprintf(text->out, "%s %*s%s", red ? "\033[31m" : "", (int)columns[i].width, cell[i],
-			        red ? "\033[0m" : "");
-	}
+	ow_table_numbers(&table, cell, r->lost ? 1u << LOST | 1u << LOSS : 0);
 }
 
 /* Cut at its end: what matters stands first. */

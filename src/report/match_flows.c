@@ -10,6 +10,7 @@
 #include "report/flow_name.h"
 #include "result/json.h"
 #include "base/format.h"
+#include "base/table.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -61,52 +62,57 @@ void ow_match_flows_done(struct ow_match_flows *flows)
 
 /* -- text --------------------------------------------------------------------------------------------------------- */
 
-/* How a table is shown: with the name in the row or above it, with all numbers or fewer. */
-struct shape {
-	bool one_line, all;
+enum { MEAN, STDDEV, MIN, MAX, SENT, LOST, COLUMNS };
+
+static const struct ow_table_column wide[COLUMNS] = {
+	[MEAN] = {"mean", 10, 0}, [STDDEV] = {"stddev", 10, 4}, [MIN] = {"min", 10, 5},
+	[MAX] = {"max", 10, 1},   [SENT] = {"sent", 9, 2},      [LOST] = {"lost", 8, 3},
+};
+static const struct ow_table_column narrow[COLUMNS] = {
+	[MEAN] = {"mean", 10, 0}, [STDDEV] = {"stddev", 10, 4}, [MIN] = {"min", 10, 5},
+	[MAX] = {"max", 10, 1},   [SENT] = {"sent", 7, 2},      [LOST] = {"lost", 6, 3},
 };
 
-static void put_row(FILE *out, const struct ow_match_flows *flows, const struct ow_flow_result *flow,
-                    const struct shape *shape)
+static void cells_of(const struct ow_flow_result *flow, const struct ow_table *table, ow_table_cells cell)
 {
-	char name[OW_FLOW_SELECTED_TEXT], sent[OW_FORMAT], lost[OW_FORMAT];
-	char mean[OW_DURATION_TEXT] = "-", stddev[OW_DURATION_TEXT] = "-";
-	char min[OW_DURATION_TEXT] = "-", max[OW_DURATION_TEXT] = "-";
-	ow_flow_select_key_text(&flows->select, &flow->key, name);
+	for (int i = 0; i < COLUMNS; i++)
+		snprintf(cell[i], OW_TABLE_CELL, "-");
 	if (flow->samples) {
-		ow_duration_text(flow->mean_ns, mean);
-		ow_duration_text(flow->stddev_ns, stddev);
-		ow_duration_text((double)flow->min_ns, min);
-		ow_duration_text((double)flow->max_ns, max);
+		ow_duration_text(flow->mean_ns, cell[MEAN]);
+		ow_duration_text(flow->stddev_ns, cell[STDDEV]);
+		ow_duration_text((double)flow->min_ns, cell[MIN]);
+		ow_duration_text((double)flow->max_ns, cell[MAX]);
 	}
-	if (!shape->one_line)
-		fprintf(out, "  %s\n", name);
-	fprintf(out, "  %10s ", mean);
-	if (shape->all)
-		fprintf(out, "%10s %10s ", stddev, min);
-	fprintf(out, shape->all ? "%10s %9s %8s" : "%10s %7s %6s", max,
-	        ow_format_short(flow->sent, shape->all ? 9 : 7, sent),
-	        ow_format_short(flow->lost, shape->all ? 8 : 6, lost));
-	fprintf(out, "%s%s\n", shape->one_line ? "  " : "", shape->one_line ? name : "");
+	ow_format_short(flow->sent, (int)table->column[SENT].width, cell[SENT]);
+	ow_format_short(flow->lost, (int)table->column[LOST].width, cell[LOST]);
 }
 
 static void put_table(FILE *out, const struct ow_match_flows *flows, const struct ow_flow_result *const *row,
                       size_t rows, int width)
 {
+	char name[OW_FLOW_SELECTED_TEXT];
 	size_t longest = 0;
 	for (size_t i = 0; i < rows; i++) {
-		char name[OW_FLOW_SELECTED_TEXT];
 		ow_flow_select_key_text(&flows->select, &row[i]->key, name);
 		longest = strlen(name) > longest ? strlen(name) : longest;
 	}
-	struct shape shape = {NUMBERS + 2 + longest <= (size_t)width, width >= NUMBERS};
-	fprintf(out, "  %10s ", "mean");
-	if (shape.all)
-		fprintf(out, "%10s %10s ", "stddev", "min");
-	fprintf(out, shape.all ? "%10s %9s %8s" : "%10s %7s %6s", "max", "sent", "lost");
-	fputs(shape.one_line ? "  flow\n" : "\n", out);
-	for (size_t i = 0; i < rows; i++)
-		put_row(out, flows, row[i], &shape);
+	bool one_line = NUMBERS + 2 + longest <= (size_t)width;
+	struct ow_table table = {out, width >= NUMBERS ? wide : narrow, COLUMNS, .colour = false};
+	/* Two of the delays, or all. */
+	table.shown = width >= NUMBERS ? (1u << COLUMNS) - 1 : 1u << MEAN | 1u << MAX | 1u << SENT | 1u << LOST;
+	fputc(' ', out);
+	ow_table_heading(&table);
+	fputs(one_line ? "  flow\n" : "\n", out);
+	for (size_t i = 0; i < rows; i++) {
+		ow_table_cells cell;
+		ow_flow_select_key_text(&flows->select, &row[i]->key, name);
+		cells_of(row[i], &table, cell);
+		if (!one_line)
+			fprintf(out, "  %s\n", name);
+		fputc(' ', out);
+		ow_table_numbers(&table, cell, 0);
+		fprintf(out, "%s%s\n", one_line ? "  " : "", one_line ? name : "");
+	}
 }
 
 /* The flows of a direction, and which of them are shown how. */

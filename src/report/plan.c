@@ -3,6 +3,7 @@
 #include "report/plan.h"
 
 #include "base/format.h"
+#include "base/table.h"
 #include "base/json_writer.h"
 #include "base/word.h"
 #include "report/curves.h"
@@ -21,26 +22,40 @@ static void put_router(const struct ow_topology *topology, uint32_t router, bool
 	ow_format_cut(text, columns);
 }
 
-/* Columns of a row without the name of the router. */
-#define NUMBERS 51
+enum { PATHS, HOPS, MEAN, MIN, MAX, COLUMNS };
+
+static const struct ow_table_column columns[COLUMNS] = {
+	[PATHS] = {"paths", 11, 1}, [HOPS] = {"probe hops", 12, 0}, [MEAN] = {"mean", 6, 2},
+	[MIN] = {"min", 4, 3},      [MAX] = {"max", 4, 4},
+};
+/* Columns of a row without the name of the router, and of that name. */
+#define NUMBERS  51
+#define NAME_MIN 8
 
 void ow_report_plan_text(FILE *out, const struct ow_style *style, const struct ow_topology *topology,
                          const struct ow_made_plan *plan)
 {
-	char hops[OW_FORMAT], paths[OW_FORMAT], name[OW_TOPOLOGY_NAME_MAX + 1];
-	int width = style->width;
-	size_t room = width > 80 ? 40 : width >= 26 + NUMBERS ? 26 : width >= 8 + NUMBERS ? (size_t)width - NUMBERS : 8;
+	char number[OW_FORMAT], name[OW_TOPOLOGY_NAME_MAX + 1];
+	struct ow_table table = {out, columns, COLUMNS, .colour = false};
+	unsigned width = (unsigned)style->width, most = width >= 40 + NUMBERS ? 40 : 26;
+	unsigned room = ow_table_fit_name(&table, width, 9, NAME_MIN, most);
 	fprintf(out, "%u %s, %u directed %s, planner %s\n\n", ow_topology_nodes(topology),
 	        ow_plural(ow_topology_nodes(topology), "router", "routers"), ow_topology_links(topology),
 	        ow_plural(ow_topology_links(topology), "link", "links"), ow_planner_name[plan->planner]);
-	fprintf(out, "%8s %-*s %11s %12s %6s %4s %4s\n", "upgraded", (int)room, "router", "paths", "probe hops", "mean",
-	        "min", "max");
+	fprintf(out, "%8s %-*s", "upgraded", (int)room, "router");
+	ow_table_titles(&table);
 	for (uint32_t i = 0; i < plan->count; i++) {
 		const struct ow_plan_step *step = &plan->steps[i];
+		ow_table_cells cell;
 		put_router(topology, step->router, !style->utf8, room, name, sizeof(name));
-		fprintf(out, "%8u %s%*s %11s %12s %6.2f %4u %4u\n", i, name, (int)(room - ow_format_columns(name)), "",
-		        ow_format_count(step->measure.paths, paths), ow_format_count(step->measure.probe_hops, hops),
-		        step->measure.mean, step->measure.min, step->measure.max);
+		fprintf(out, "%8u ", i);
+		ow_table_name(out, name, room);
+		snprintf(cell[PATHS], OW_TABLE_CELL, "%s", ow_format_count(step->measure.paths, number));
+		snprintf(cell[HOPS], OW_TABLE_CELL, "%s", ow_format_count(step->measure.probe_hops, number));
+		snprintf(cell[MEAN], OW_TABLE_CELL, "%.2f", step->measure.mean);
+		snprintf(cell[MIN], OW_TABLE_CELL, "%u", step->measure.min);
+		snprintf(cell[MAX], OW_TABLE_CELL, "%u", step->measure.max);
+		ow_table_row(&table, cell, 0);
 	}
 }
 

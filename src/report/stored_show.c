@@ -9,10 +9,10 @@
 #include "report/interval_render.h"
 #include "result/fields.h"
 #include "base/format.h"
+#include "base/table.h"
 #include <math.h>
 #include <string.h>
 
-#define CELL     64
 #define LANE_MIN 10
 #define LANE_MAX 40
 /* Of a table that goes into a file. */
@@ -166,13 +166,13 @@ static void put_blocks(const struct ow_stored_show *show, const struct ow_stored
 
 enum { AVAILABLE, SENT, LOST, LOSS, MEAN, STDDEV, P99_LOW, P99_HIGH, COLUMNS };
 
-static const struct ow_format_column columns[COLUMNS] = {
+static const struct ow_table_column columns[COLUMNS] = {
 	[AVAILABLE] = {"avail", 6, 3},  [SENT] = {"sent", 9, 4},       [LOST] = {"lost", 7, 5},
 	[LOSS] = {"loss", 6, 0},        [MEAN] = {"mean", 9, 1},       [STDDEV] = {"stddev", 9, 6},
 	[P99_LOW] = {"p99 from", 9, 7}, [P99_HIGH] = {"p99 to", 9, 2},
 };
 
-static void cells_of(const struct ow_stored_sum *sum, char cell[COLUMNS][CELL])
+static void cells_of(const struct ow_stored_sum *sum, ow_table_cells cell)
 {
 	char text[OW_FORMAT], time[OW_DURATION_TEXT];
 	struct ow_interval_result n = {.length_ns = 0};
@@ -180,46 +180,37 @@ static void cells_of(const struct ow_stored_sum *sum, char cell[COLUMNS][CELL])
 	double share = ow_stored_sum_availability(sum), loss = ow_stored_sum_loss(sum);
 	const double delays[] = {ow_stored_sum_mean(sum), ow_stored_sum_stddev(sum),
 	                         sum->p99_ns.count ? sum->p99_ns.low : NAN, sum->p99_ns.count ? sum->p99_ns.high : NAN};
-	snprintf(cell[AVAILABLE], CELL, "%s", isfinite(share) ? ow_format_percent(share, text) : "-");
-	snprintf(cell[SENT], CELL, "%s", ow_format_short(n.sent, (int)columns[SENT].width, text));
-	snprintf(cell[LOST], CELL, "%s", ow_format_short(n.lost, (int)columns[LOST].width, text));
-	snprintf(cell[LOSS], CELL, "%s", isfinite(loss) ? ow_format_percent(loss, text) : "-");
+	snprintf(cell[AVAILABLE], OW_TABLE_CELL, "%s", isfinite(share) ? ow_format_percent(share, text) : "-");
+	snprintf(cell[SENT], OW_TABLE_CELL, "%s", ow_format_short(n.sent, (int)columns[SENT].width, text));
+	snprintf(cell[LOST], OW_TABLE_CELL, "%s", ow_format_short(n.lost, (int)columns[LOST].width, text));
+	snprintf(cell[LOSS], OW_TABLE_CELL, "%s", isfinite(loss) ? ow_format_percent(loss, text) : "-");
 	for (int i = 0; i < 4; i++)
-		snprintf(cell[MEAN + i], CELL, "%s", duration(delays[i], time));
+		snprintf(cell[MEAN + i], OW_TABLE_CELL, "%s", duration(delays[i], time));
 }
 
 static void put_table(const struct ow_stored_show *show, const struct ow_stored *stored,
                       const struct ow_stored_sums *sums, enum ow_stored_group group)
 {
 	const char *format = group == OW_STORED_DAY ? "%Y-%m-%d" : "%Y-%m-%d %H:%M";
-	unsigned width = show->width ? show->width : WIDTH_FILE, time = group == OW_STORED_DAY ? 10 : 16, used;
-	unsigned head = time + 1 + LANE_MIN,
-		 shown = ow_format_fit(columns, COLUMNS, width > head ? width - head : 0, &used);
-	unsigned room = width > time + 1 + used ? width - time - 1 - used : 0;
-	unsigned wide = !show->width ? LANE_FILE : room > LANE_MAX ? LANE_MAX : room;
-	char text[OW_RENDER_LANE], cell[COLUMNS][CELL], when[OW_FORMAT], zone[OW_FORMAT];
+	unsigned time = group == OW_STORED_DAY ? 10 : 16;
+	struct ow_table table = {show->out, columns, COLUMNS, .colour = show->colour};
+	unsigned wide = ow_table_fit_name(&table, show->width ? show->width : WIDTH_FILE, time + 1, LANE_MIN, LANE_MAX);
+	wide = show->width ? wide : LANE_FILE;
+	char text[OW_RENDER_LANE], when[OW_FORMAT];
+	ow_table_cells cell;
 	for (size_t i = 0; i < sums->count; i++) {
 		const struct ow_stored_sum *sum = &sums->sum[i];
 		if (i == 0) {
-			fprintf(show->out, "%s%-*s %-*s", show->colour ? "\033[1m" : "", (int)time,
-			        ow_format_local(sum->start_ns, "%Z", zone), (int)wide, wide >= 4 ? "lane" : "");
-			for (int k = 0; k < COLUMNS; k++) {
-				if (shown >> k & 1)
-					fprintf(show->out, " %*s", (int)columns[k].width, columns[k].title);
-			}
-			fprintf(show->out, "%s\n", show->colour ? "\033[0m" : "");
+			ow_table_bold(&table);
+			fprintf(show->out, "%-*s ", (int)time, ow_format_local(sum->start_ns, "%Z", when));
+			ow_table_name(show->out, "lane", wide);
+			ow_table_titles(&table);
 		}
 		size_t taken = title_of(stored, sum, group, show->width ? wide : OW_RENDER_LANE - 1, text);
+		fprintf(show->out, "%s ", ow_format_local(sum->start_ns, format, when));
+		ow_table_name(show->out, text, taken > wide ? taken : wide);
 		cells_of(sum, cell);
-		fprintf(show->out, "%s %s%*s", ow_format_local(sum->start_ns, format, when), text,
-		        taken < wide ? (int)(wide - taken) : 0, "");
-		for (int k = 0; k < COLUMNS; k++) {
-			bool red = show->colour && (k == LOST || k == LOSS) && sum->decided_lost > 0;
-			if (shown >> k & 1)
-				fprintf(show->out, " %s%*s%s", red ? "\033[31m" : "", (int)columns[k].width, cell[k],
-				        red ? "\033[0m" : "");
-		}
-		fputc('\n', show->out);
+		ow_table_row(&table, cell, sum->decided_lost > 0 ? 1u << LOST | 1u << LOSS : 0);
 	}
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/time.h"
 #include "base/format.h"
+#include "base/table.h"
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
@@ -279,47 +280,47 @@ static void put_direction(const struct style *style, const struct ow_match_repor
 	put_delay(style, &report->direction[direction]);
 }
 
-static void put_interval(const struct style *style, int64_t start_ns, const struct ow_result *result)
+enum { SENT, LOST, LOSS, MEDIAN, P99, MAX, NUMBERS };
+
+static const struct ow_table_column columns[NUMBERS] = {
+	[SENT] = {"sent", 11, 3},     [LOST] = {"lost", 9, 0}, [LOSS] = {"loss", 9, 4},
+	[MEDIAN] = {"median", 10, 2}, [P99] = {"p99", 10, 1},  [MAX] = {"max", 10, 5},
+};
+#define START 14 /* columns of the start, with what is before it */
+
+static void cells_of(const struct ow_result *result, ow_table_cells cell)
 {
-	char start[OW_FORMAT], sent[OW_FORMAT], lost[OW_FORMAT], share[OW_FORMAT] = "-";
-	char median[OW_DURATION_TEXT] = "-", p99[OW_DURATION_TEXT] = "-", max[OW_DURATION_TEXT] = "-";
-	ow_format_time(start_ns, "%H:%M:%S", start);
+	for (int i = 0; i < NUMBERS; i++)
+		snprintf(cell[i], OW_TABLE_CELL, "-");
+	ow_format_count(result->sent, cell[SENT]);
+	ow_format_count(result->lost, cell[LOST]);
 	if (result->sent)
-		ow_format_share(result->lost, result->sent, share);
+		ow_format_share(result->lost, result->sent, cell[LOSS]);
 	if (result->delay.samples) {
-		ow_duration_text(result->delay.quantile_ns[OW_Q50], median);
-		ow_duration_text(result->delay.quantile_ns[OW_Q99], p99);
-		ow_duration_text((double)result->delay.max_ns, max);
+		ow_duration_text(result->delay.quantile_ns[OW_Q50], cell[MEDIAN]);
+		ow_duration_text(result->delay.quantile_ns[OW_Q99], cell[P99]);
+		ow_duration_text((double)result->delay.max_ns, cell[MAX]);
 	}
-	fprintf(style->out, "  %-12s", start);
-	if (style->width >= WIDTH_INTERVALS)
-		fprintf(style->out, " %11s", ow_format_count(result->sent, sent));
-	fprintf(style->out, " %s%9s%s", result->lost ? style->red : "", ow_format_count(result->lost, lost),
-	        result->lost ? style->plain : "");
-	if (style->width >= WIDTH_WIDE)
-		fprintf(style->out, " %9s %10s %10s %10s\n", share, median, p99, max);
-	else if (style->width >= WIDTH_INTERVALS)
-		fprintf(style->out, " %10s %10s\n", median, p99);
-	else
-		fprintf(style->out, " %10s\n", p99);
 }
 
 static void put_intervals(const struct style *style, const struct ow_match_report *report, int direction)
 {
-	char day[OW_FORMAT];
-	ow_format_time(report->interval[0].start_ns, "%Y-%m-%d", day);
+	char time[OW_FORMAT];
+	struct ow_table table = {style->out, columns, NUMBERS, .colour = *style->red};
+	ow_table_fit(&table, (unsigned)style->width - START);
+	ow_format_time(report->interval[0].start_ns, "%Y-%m-%d", time);
 	fprintf(style->out, "\n%s%s, interval by interval from %s (UTC)%s\n", style->bold, direction_title[direction],
-	        day, style->plain);
-	fprintf(style->out, style->width >= WIDTH_INTERVALS ? "  %-12s %11s %9s" : "  %-12s %.0s%9s", "start", "sent",
-	        "lost");
-	if (style->width >= WIDTH_WIDE)
-		fprintf(style->out, " %9s %10s %10s %10s\n", "loss", "median", "p99", "max");
-	else if (style->width >= WIDTH_INTERVALS)
-		fprintf(style->out, " %10s %10s\n", "median", "p99");
-	else
-		fprintf(style->out, " %10s\n", "p99");
-	for (size_t i = 0; i < report->intervals; i++)
-		put_interval(style, report->interval[i].start_ns, &report->interval[i].direction[direction]);
+	        time, style->plain);
+	fprintf(style->out, "  %-12s", "start");
+	ow_table_heading(&table);
+	fputc('\n', style->out);
+	for (size_t i = 0; i < report->intervals; i++) {
+		const struct ow_result *result = &report->interval[i].direction[direction];
+		ow_table_cells cell;
+		cells_of(result, cell);
+		fprintf(style->out, "  %-12s", ow_format_time(report->interval[i].start_ns, "%H:%M:%S", time));
+		ow_table_row(&table, cell, result->lost ? 1u << LOST : 0);
+	}
 }
 
 /* Packets that entered no result; silent when there are none. */

@@ -3,6 +3,7 @@
 #include "report/verdicts.h"
 
 #include "base/format.h"
+#include "base/table.h"
 #include "base/time.h"
 #include "base/word.h"
 #include "result/json.h"
@@ -72,32 +73,51 @@ void ow_report_verdict(FILE *out, const struct ow_style *style, int64_t now_ns,
 	}
 }
 
-static void put_row(FILE *out, const struct ow_style *style, const struct ow_monitor_verdict *verdict, int width)
+enum { STATE, MEAN, BOUND, STDDEV, LOSS, COLUMNS };
+
+static const struct ow_table_column columns[COLUMNS] = {
+	[STATE] = {"state", 7, 0, true}, [MEAN] = {"mean", 10, 1}, [BOUND] = {"95 %", 13, 3},
+	[STDDEV] = {"stddev", 10, 4},    [LOSS] = {"loss", 8, 2},
+};
+/* Columns of the name of a path. */
+#define NAME_MIN 11
+#define NAME_MAX 40
+
+static void cells_of(const struct ow_monitor_verdict *verdict, ow_table_cells cell)
 {
 	const struct ow_composed *composed = &verdict->composed;
-	char mean[OW_DURATION_TEXT] = "-", half[OW_DURATION_TEXT] = "", stddev[OW_DURATION_TEXT] = "-";
-	char loss[OW_FORMAT] = "-", name[OW_FORMAT * 4];
+	char half[OW_DURATION_TEXT];
+	for (int i = 0; i < COLUMNS; i++)
+		snprintf(cell[i], OW_TABLE_CELL, "%s", i == BOUND ? "" : "-");
+	snprintf(cell[STATE], OW_TABLE_CELL, "%s", state_name[verdict->state]);
 	if (composed->mean_ns.status != OW_VALUE_NONE) {
-		ow_duration_text(composed->mean_ns.value, mean);
+		ow_duration_text(composed->mean_ns.value, cell[MEAN]);
 		ow_duration_text((composed->mean_ns.high - composed->mean_ns.low) / 2, half);
-		ow_duration_text(composed->stddev_ns.value, stddev);
+		snprintf(cell[BOUND], OW_TABLE_CELL, "+- %-10s", half);
+		ow_duration_text(composed->stddev_ns.value, cell[STDDEV]);
 	}
 	if (composed->loss_ratio.status != OW_VALUE_NONE)
-		ow_format_percent(composed->loss_ratio.value, loss);
-	ow_format_clean(verdict->target->name, !style->utf8, name, sizeof(name));
-	ow_format_cut(name, (size_t)width);
-	fprintf(out, "%s%*s  %-7s %10s %s%-10s %10s %8s\n", name, width - (int)ow_format_columns(name), "",
-	        state_name[verdict->state], mean, *half ? "+- " : "   ", half, stddev, loss);
+		ow_format_percent(composed->loss_ratio.value, cell[LOSS]);
 }
 
 void ow_report_verdict_table(FILE *out, const struct ow_style *style, const struct ow_monitor_verdict *verdict,
                              uint32_t count, const struct ow_monitor_count *counts)
 {
-	int width = style->width - 56;
-	width = width < 16 ? 16 : width > 40 ? 40 : width;
-	fprintf(out, "\n%-*s  %-7s %10s %13s %10s %8s\n", width, "path", "state", "mean", "95 %", "stddev", "loss");
-	for (uint32_t i = 0; i < count; i++)
-		put_row(out, style, &verdict[i], width);
+	struct ow_table table = {out, columns, COLUMNS, .colour = false};
+	/* Two columns stay free where there is room for them, and one is before the numbers. */
+	unsigned spare = style->width > 64 ? 2 : 0;
+	unsigned width = ow_table_fit_name(&table, (unsigned)style->width - spare, 1, NAME_MIN, NAME_MAX);
+	fprintf(out, "\n%-*s ", (int)width, "path");
+	ow_table_titles(&table);
+	for (uint32_t i = 0; i < count; i++) {
+		char name[OW_FORMAT * 4];
+		ow_table_cells cell;
+		ow_format_clean(verdict[i].target->name, !style->utf8, name, sizeof(name));
+		ow_table_name(out, name, width);
+		fputc(' ', out);
+		cells_of(&verdict[i], cell);
+		ow_table_row(&table, cell, 0);
+	}
 	/* The others have said why when it happened. */
 	for (uint32_t i = 0; i < count; i++) {
 		char cause[sizeof(verdict->cause)];

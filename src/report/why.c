@@ -3,32 +3,58 @@
 #include "report/why.h"
 
 #include "base/format.h"
+#include "base/table.h"
 #include "base/time.h"
 #include "result/json.h"
 
 #include <math.h>
 
-static void put_part(FILE *out, const struct ow_style *style, const struct ow_why_part *part, int width)
+enum { BEFORE, AFTER, EXCESS, SIGMAS, LOSS_BEFORE, LOSS_AFTER, COLUMNS };
+
+static const struct ow_table_column columns[COLUMNS] = {
+	[BEFORE] = {"before", 10, 2}, [AFTER] = {"after", 10, 1},     [EXCESS] = {"excess", 10, 0},
+	[SIGMAS] = {"sigmas", 7, 3},  [LOSS_BEFORE] = {"loss", 7, 4}, [LOSS_AFTER] = {"after", 7, 5},
+};
+/* Columns of the name of a part. */
+#define NAME_MIN 11
+#define NAME_MAX 40
+
+static void cells_of(const struct ow_why_part *part, ow_table_cells cell)
 {
-	char before[OW_DURATION_TEXT] = "-", after[OW_DURATION_TEXT] = "-", excess[OW_DURATION_TEXT] = "-";
-	char loss_before[OW_FORMAT] = "-", loss_after[OW_FORMAT] = "-", sigmas[OW_FORMAT] = "-", name[OW_PLACE_TEXT];
 	const struct ow_era_change *change = &part->change;
-	ow_format_clean(part->name, !style->utf8, name, sizeof(name));
-	ow_format_cut(name, (size_t)width);
+	for (int i = 0; i < COLUMNS; i++)
+		snprintf(cell[i], OW_TABLE_CELL, "-");
 	if (part->before.intervals > 0)
-		ow_duration_text(part->before.mean, before);
+		ow_duration_text(part->before.mean, cell[BEFORE]);
 	if (part->after.intervals > 0)
-		ow_duration_text(part->after.mean, after);
+		ow_duration_text(part->after.mean, cell[AFTER]);
 	if (isfinite(change->excess_ns))
-		ow_duration_text(change->excess_ns, excess);
+		ow_duration_text(change->excess_ns, cell[EXCESS]);
 	if (isfinite(change->loss_before)) {
-		ow_format_percent(change->loss_before, loss_before);
-		ow_format_percent(change->loss_after, loss_after);
+		ow_format_percent(change->loss_before, cell[LOSS_BEFORE]);
+		ow_format_percent(change->loss_after, cell[LOSS_AFTER]);
 	}
 	if (isfinite(change->delay_z))
-		snprintf(sigmas, sizeof(sigmas), "%.1f", change->delay_z);
-	fprintf(out, "%c %s%*s %10s %10s %10s %7s %7s %7s\n", part->slower || part->lossier ? '*' : ' ', name,
-	        width - (int)ow_format_columns(name), "", before, after, excess, sigmas, loss_before, loss_after);
+		snprintf(cell[SIGMAS], OW_TABLE_CELL, "%.1f", change->delay_z);
+}
+
+static void put_parts(FILE *out, const struct ow_style *style, const struct ow_why *why)
+{
+	struct ow_table table = {out, columns, COLUMNS, .colour = false};
+	/* In front a mark and a space; one column stays free where there is room for it. */
+	unsigned width = ow_table_fit_name(&table, (unsigned)style->width - (style->width > 70), 2, NAME_MIN, NAME_MAX);
+	fprintf(out, "  %-*s", (int)width, "part");
+	ow_table_titles(&table);
+	for (uint32_t i = 0; i < why->parts; i++) {
+		const struct ow_why_part *part = &why->part[i];
+		char name[OW_PLACE_TEXT];
+		ow_table_cells cell;
+		ow_format_clean(part->name, !style->utf8, name, sizeof(name));
+		fputs(part->slower || part->lossier ? "* " : "  ", out);
+		ow_table_name(out, name, width);
+		cells_of(part, cell);
+		ow_table_row(&table, cell, 0);
+	}
 }
 
 static void put_conclusion(FILE *out, const struct ow_style *style, const struct ow_why *why)
@@ -79,15 +105,10 @@ void ow_report_why_text(FILE *out, const struct ow_style *style, const struct ow
                         const struct ow_why *why)
 {
 	char time[OW_FORMAT];
-	int width = style->width - 60;
-	width = width < 18 ? 18 : width > 40 ? 40 : width;
 	fprintf(out, "%s to %s%s%s since %s, against the hour before\n\n", question->from, question->to,
 	        question->class_name ? ", " : "", question->class_name ? question->class_name : "",
 	        ow_format_local(question->since_ns, "%Y-%m-%d %H:%M:%S", time));
-	fprintf(out, "  %-*s %10s %10s %10s %7s %7s %7s\n", width, "part", "before", "after", "excess", "sigmas",
-	        "loss", "after");
-	for (uint32_t i = 0; i < why->parts; i++)
-		put_part(out, style, &why->part[i], width);
+	put_parts(out, style, why);
 	fputc('\n', out);
 	put_conclusion(out, style, why);
 }

@@ -188,26 +188,12 @@ static void test_output(void **state)
 	                                         "took\n  12.5 ms or\n  30 \xc2\xb5s,\n  ?[1mbold words?[0m\n");
 }
 
-static void test_fit(void **state)
-{
-	(void)state;
-	static const struct ow_format_column column[] = {{"a", 4, 1}, {"b", 6, 0}, {"c", 2, 2}};
-	unsigned used;
-	assert_int_equal(ow_format_fit(column, 3, 80, &used), 7);
-	assert_int_equal(used, 15);
-	assert_int_equal(ow_format_fit(column, 3, 14, &used), 3); /* by rank: c goes first, */
-	assert_int_equal(used, 12);
-	assert_int_equal(ow_format_fit(column, 3, 11, &used), 2); /* then a, and c though it would fit */
-	assert_int_equal(ow_format_fit(column, 3, 6, &used), 0);
-	assert_int_equal(used, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_percent),         cmocka_unit_test(test_times),
-		cmocka_unit_test(test_clean),   cmocka_unit_test(test_any_bytes),       cmocka_unit_test(test_output),
-		cmocka_unit_test(test_fit),     cmocka_unit_test(test_machine_numbers),
+		cmocka_unit_test(test_numbers),         cmocka_unit_test(test_percent),   cmocka_unit_test(test_times),
+		cmocka_unit_test(test_clean),           cmocka_unit_test(test_any_bytes), cmocka_unit_test(test_output),
+		cmocka_unit_test(test_machine_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,9 +76,15 @@ class Plane(Case):
         self.assertIn(says, done.stderr)
         self.assertEqual(done.stdout, "")
 
-    def fits(self, text):
+    def fits(self, text, columns=80):
         for line in text.splitlines():
-            self.assertLessEqual(len(line), 80, line)
+            self.assertLessEqual(len(line), columns, line)
+
+    def is_aligned(self, text, title, rows):
+        """The heading that begins with `title` and the rows below it are of one width: nothing was broken."""
+        lines = text.splitlines()
+        first = next(i for i, line in enumerate(lines) if line.startswith(title))
+        self.assertEqual(len({len(line.rstrip()) for line in lines[first : first + 1 + rows]}), 1, text)
 
 
 class Plan(Plane):
@@ -207,6 +213,10 @@ class Monitor(Plane):
         self.fits(text)
         self.assertIn("F>C since 10:00:40", text)
         self.assertIn("above its target of 8 ms\n            no part of it has certainly changed yet", text)
+        for columns in (40, 50, 64, 72):
+            text = on_terminal("plane", "monitor", self.station, results, columns=columns)[1]
+            self.fits(text, columns)
+            self.is_aligned(text, "path ", 2)
 
     def test_as_slow_as_ever(self):
         station = self.write("s.yaml", STATION.replace("8ms", "5ms"))
@@ -326,6 +336,10 @@ class Why(Plane):
         self.fits(text)
         self.assertIn("* C>D", text)
         self.assertIn("C>D is slower by ", text)
+        for columns in (40, 50, 64, 72):
+            text = on_terminal("plane", "monitor", self.station, "--why", "A,D", "--since", "2026-11-15 10:00:40Z", self.results(slow=["C>D"]), columns=columns)[1]
+            self.fits(text, columns)
+            self.is_aligned(text, "  part ", len(USUAL))
 
     def test_delays_without_any_spread(self):
         lines = [result(place, i, usual + (1e6 if i >= 40 and place == "F>C" else 0)) for i in range(60) for place, usual in USUAL.items()]
