@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "../tests/match/flood.h"
 #include "record/interval_log.h"
-#include "point/id_pairing.h"
+#include "reconcile/id_pairing.h"
 #include "reconcile/fold_peel.h"
 #include "synopsis/fold.h"
 

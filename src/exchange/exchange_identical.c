@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "exchange/method.h"
+#include "reconcile/late_packets.h"
 #include "result/cause.h"
 
 #include <errno.h>
@@ -103,7 +104,8 @@ static void regroup_name(const struct ow_missing *missing, const struct ow_outco
 	size_t only_a = count_name(o->only_a, o->only_as, l->at_a, name);
 	size_t only_b = count_name(o->only_b, o->only_bs, l->at_b, name);
 	size_t pairs = count - only_a, waits = ow_interval_results_waits(missing->results, name);
-	size_t late = waits < pairs + only_b ? waits : pairs + only_b, moved = late > only_b ? late - only_b : 0;
+	size_t in_turn = ow_late_packets_turns(waits, count, pairs + only_b).pairs;
+	size_t moved = pairs > in_turn ? pairs - in_turn : 0;
 	for (size_t i = count - only_a - moved; i < count; i++)
 		l->a[l->as++] = sent[i];
 	for (size_t i = 0; i < moved; i++)

@@ -7,9 +7,9 @@
 
 /*
  * Identical packets over the ends of intervals. While a packet of some name waits for its arrival, packets of that name
- * that both points have in a later interval need not be the same ones: first arrives what was sent first. So as many of
- * them as wait are late, and as many of the last ones that were sent here wait in their place. Which arrival was whose
- * is not known without all times, how many there were is.
+ * that both points have in a later interval need not be the same ones: they are taken in turn (ow_late_packets_turns).
+ * As many of them as wait are late, and as many of the last ones that were sent here wait in their place. Which arrival
+ * was whose is not known without all times, how many there were is.
  */
 
 /* Packets that wait for their arrival. */

@@ -410,11 +410,11 @@ static bool falls_silent(struct ow_match_pass *p, enum ow_side side, const struc
 static bool match_copy(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record,
                        const struct ow_flow_evidence *e)
 {
-	int64_t longest = ow_copy_rule_longest(&p->tap[!side].copies);
 	enum ow_direction direction = current_direction(p, e);
 	if (!p->aside[!side] || record->len || record->untimed || record->lag_ns == UINT32_MAX ||
 	    !p->usual[direction].known)
 		return false;
+	int64_t longest = ow_copy_rule_longest(&p->tap[!side].copies);
 	bool unlikely = record->lag_ns > RESENT_LAG * longest + RESENT_LAG_NS;
 	struct ow_silence there = seen_there(p, side, record->time_ns, (uint8_t)direction);
 	struct ow_record other;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pages of both points side by side. Packets that are unlike all others meet by their id (point/id_pairing.c).
+ * The pages of both points side by side. Packets that are unlike all others meet by their id (reconcile/id_pairing.c).
  * Identical ones, which the copies of the pages and what still waits name, are taken apart again and paired by the
  * order in which they were sent and arrived.
  */
 #include "point/page_match.h"
 
-#include "point/id_pairing.h"
 #include "base/array.h"
 #include "base/id_map.h"
+#include "reconcile/id_pairing.h"
+#include "reconcile/late_packets.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -142,7 +143,6 @@ static const uint32_t *group_of(const struct members *members, uint32_t g, size_
 	return members->place + from;
 }
 
-/* The n-th sent is the n-th that arrived, after those that wait. */
 static void pair_group(struct join *join, uint32_t g)
 {
 	size_t as, bs, waiting = 0;
@@ -153,19 +153,19 @@ static void pair_group(struct join *join, uint32_t g)
 		join->of_a[a[i]] = OW_PAIRING_NONE;
 	for (size_t j = 0; j < bs; j++)
 		join->of_b[b[j]] = OW_PAIRING_NONE;
-	size_t late = waiting < bs ? waiting : bs, left = bs - late, pairs = as < left ? as : left;
-	for (size_t i = 0; i < pairs; i++) {
-		uint32_t from = a[i], to = b[late + i];
+	struct ow_late_packets_turns turns = ow_late_packets_turns(waiting, as, bs);
+	for (size_t i = 0; i < turns.pairs; i++) {
+		uint32_t from = a[i], to = b[turns.late + i];
 		join->of_a[from] = to;
 		join->of_b[to] = from;
 		bool next_is_later = i + 1 == as || join->a->stamp[a[i + 1]].time_ns > join->b->stamp[to].time_ns;
 		join->doubtful[to] = !next_is_later && waiting + as != bs;
 	}
 	/* Late, or one of those that were sent just now? */
-	for (size_t j = 0; j < late && as > 0 && waiting + as != bs; j++)
+	for (size_t j = 0; j < turns.late && as > 0 && waiting + as != bs; j++)
 		join->doubtful[b[j]] = join->a->stamp[a[0]].time_ns <= join->b->stamp[b[j]].time_ns;
 	if (as + waiting > 0)
-		join->duplicated += left - pairs;
+		join->duplicated += bs - turns.late - turns.pairs;
 }
 
 static int pair_identical(struct join *join)

@@ -10,9 +10,8 @@
  * reordering (RFC 4737), duplicates (a packet sent once and received more often keeps the delay of its first arrival,
  * RFC 5560).
  *
- * Identical packets: the n-th that was sent is the n-th that arrived, beginning with those that still wait from earlier
- * intervals. Where another number arrived than was sent, the delay of a pair is ambiguous if the next one had been sent
- * before this one arrived, so that it could have been that.
+ * Identical packets are paired in turn (ow_late_packets_turns). Where another number arrived than was sent, the delay of
+ * a pair is ambiguous if the next one had been sent before this one arrived, so that it could have been that.
  */
 
 /* What the two pages share. The arrays belong to it. */

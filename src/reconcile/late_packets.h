@@ -86,6 +86,21 @@ int ow_late_packets_step(struct ow_late_packets *carry, const struct ow_late_pac
  * say otherwise). 1, or 0 if none. */
 int ow_late_packets_flush(struct ow_late_packets *carry, struct ow_late_packets_account *ret_settled);
 
+/*
+ * The rule for identical packets of an interval: what was sent first arrives first. Of those that were received, the
+ * first `late` are packets that waited; then the n-th is the n-th that was sent, for `pairs` of them. The rest of those
+ * received is duplicated or extra, the rest of those sent waits.
+ */
+struct ow_late_packets_turns {
+	size_t late, pairs;
+};
+
+static inline struct ow_late_packets_turns ow_late_packets_turns(size_t waiting, size_t sent, size_t received)
+{
+	size_t late = waiting < received ? waiting : received, left = received - late;
+	return (struct ow_late_packets_turns){late, sent < left ? sent : left};
+}
+
 /* How many packets of this id wait; and of all ids. */
 size_t ow_late_packets_waits(const struct ow_late_packets *carry, uint64_t id);
 size_t ow_late_packets_waiting(const struct ow_late_packets *carry);

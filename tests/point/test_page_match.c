@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "history.h"
-#include "point/id_pairing.h"
+#include "reconcile/id_pairing.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -339,12 +339,30 @@ static void test_flood(void **state)
 	ow_late_packets_free(carry);
 }
 
+static void identical_packets_take_turns(void **state)
+{
+	(void)state;
+	for (size_t waiting = 0; waiting < 4; waiting++) {
+		for (size_t sent = 0; sent < 4; sent++) {
+			for (size_t received = 0; received < 8; received++) {
+				struct ow_late_packets_turns t = ow_late_packets_turns(waiting, sent, received);
+				/* Nothing is left over at both ends, and what waits comes first. */
+				assert_true(t.late <= waiting && t.pairs <= sent && t.late + t.pairs <= received);
+				assert_true(t.late + t.pairs == received || t.late + t.pairs == waiting + sent);
+				assert_true(t.pairs == 0 || t.late == waiting);
+			}
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_example), cmocka_unit_test(test_horizon), cmocka_unit_test(test_same_id),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_random),  cmocka_unit_test(test_late_is_not_lost),
-		cmocka_unit_test(test_told),    cmocka_unit_test(test_early),   cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_example), cmocka_unit_test(test_horizon),
+		cmocka_unit_test(test_same_id), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_random),  cmocka_unit_test(test_late_is_not_lost),
+		cmocka_unit_test(test_told),    cmocka_unit_test(test_early),
+		cmocka_unit_test(test_flood),   cmocka_unit_test(identical_packets_take_turns),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

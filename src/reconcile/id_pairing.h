@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OW_POINT_ID_PAIRING_H
-#define OW_POINT_ID_PAIRING_H
+#ifndef OW_RECONCILE_ID_PAIRING_H
+#define OW_RECONCILE_ID_PAIRING_H
 
 #include "synopsis/synopsis.h"
 

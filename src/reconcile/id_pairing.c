@@ -4,7 +4,7 @@
  * is looked for among the next few of the other list: no hashing, no cache misses. What that leaves over, reordered
  * packets and those of several capturing threads, meets in a hash table, whose slots are fetched ahead.
  */
-#include "point/id_pairing.h"
+#include "reconcile/id_pairing.h"
 
 #include "base/id_map.h"
 
