@@ -70,6 +70,9 @@ static void visit_link(struct ow_examination *v, struct ow_link_facts *link, boo
 	if (link->detailed)
 		return; /* already in the list */
 	ow_facts_link(link);
+	link->capture_speed = ow_iface_speed(link->name);
+	if (!link->capture_ring)
+		link->capture_ring = link->capture_ring_usual = ow_iface_usual_ring(link->name, 1);
 	ow_judge_link(&v->findings, link, &v->host, &v->clock);
 	if (try) {
 		struct ow_trial_facts trial;
@@ -141,6 +144,24 @@ static void visit_point(struct ow_examination *v, const char *path)
 	visit_peers(v);
 }
 
+/* What the configuration says of an interface. */
+static void note_wishes(const struct ow_config *config, unsigned interface, struct ow_link_facts *link)
+{
+	const struct ow_config_interface *in = &config->interfaces[interface];
+	unsigned away = 0, segments = 0;
+	for (unsigned i = 0; i < config->segment_count; i++) {
+		const struct ow_config_segment *s = &config->segments[i];
+		if (s->interfaces >> interface & 1) {
+			segments++;
+			away += s->facing == OW_FACING_AWAY;
+		}
+	}
+	link->wants_hardware = in->hardware_stamps;
+	link->faces_away = segments && away == segments;
+	link->capture_ring_usual = ow_iface_usual_ring(in->name, (unsigned)in->threads);
+	link->capture_ring = in->ring_bytes ? in->ring_bytes : link->capture_ring_usual;
+}
+
 static void visit_configured(struct ow_examination *v, bool try)
 {
 	const struct ow_config *c = v->config;
@@ -151,7 +172,7 @@ static void visit_configured(struct ow_examination *v, bool try)
 		if (in->file)
 			continue;
 		if (link) {
-			link->wants_hardware = in->hardware_stamps;
+			note_wishes(c, i, link);
 			visit_link(v, link, try);
 			continue;
 		}

@@ -179,7 +179,9 @@ static void read_wishes(const struct ow_config *config, struct ow_host_facts *fa
 	facts->wanted_files = FILES_BASE + FILES_CAPTURE;
 	for (unsigned i = 0; config && i < config->interface_count; i++) {
 		const struct ow_config_interface *in = &config->interfaces[i];
-		uint64_t ring = in->ring_bytes ? in->ring_bytes : OW_IFACE_RING_BYTES;
+		uint64_t ring = in->ring_bytes ? in->ring_bytes
+		                : in->file     ? 0
+		                               : ow_iface_usual_ring(in->name, (unsigned)in->threads);
 		facts->wanted_files += in->threads * FILES_CAPTURE;
 		facts->wants_net_admin |= in->hardware_stamps;
 		if (in->file)

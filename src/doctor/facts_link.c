@@ -107,6 +107,9 @@ static void take_attribute(const struct rtattr *a, struct ow_link_facts *link)
 	case IFLA_IFNAME:
 		take_text(a, link->name, sizeof link->name);
 		break;
+	case IFLA_QDISC:
+		take_text(a, link->qdisc, sizeof link->qdisc);
+		break;
 	case IFLA_MTU:
 		link->mtu = take_number(a);
 		break;

@@ -91,6 +91,7 @@ struct ow_link_facts {
 	char kind[16];                             /* veth, bridge, vlan, ...; "" = a card, or not known */
 	char master[IF_NAMESIZE], master_kind[16]; /* "" = not a member */
 	char parent[IF_NAMESIZE];                  /* a VLAN's interface; "" = none, or in another namespace */
+	char qdisc[16];                            /* of packets that go out; "" = not known */
 	uint32_t mtu, gso_max;
 	struct ow_link_counters counters;
 	bool detailed; /* the members below are filled in */
@@ -109,9 +110,12 @@ struct ow_link_facts {
 	bool stamp_active;                   /* the card timestamps all packets now */
 	int phc;                             /* number of its clock, -1 = none */
 	int phc_error;
-	int64_t phc_ahead_ns;            /* relative to this host's clock */
-	unsigned queues, irqs, irq_cpus; /* for receiving; 0 = not known */
-	bool wants_hardware;             /* the configuration asks for hardware timestamps */
+	int64_t phc_ahead_ns;                      /* relative to this host's clock */
+	unsigned queues, irqs, irq_cpus;           /* for receiving; 0 = not known */
+	bool wants_hardware;                       /* the configuration asks for hardware timestamps */
+	bool faces_away;                           /* all its segments have 'facing: away' */
+	uint64_t capture_ring, capture_ring_usual; /* bytes for each thread: as configured, and as the speed asks for */
+	uint64_t capture_speed;                    /* bit/s that it follows; 0 = not known */
 };
 /*
  * Judges what the interface is and the level to measure at, link, drops, queues, offloads and timestamps. kernel: as in

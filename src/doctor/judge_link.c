@@ -185,6 +185,55 @@ static void judge_ring(struct ow_diagnoses *findings, const struct ow_link_facts
 		ow_fix(f, "ethtool -G %s rx %u", l->name, l->ring_in_max);
 }
 
+/* How long the link at full rate, in both directions, takes to fill the ring with whole frames. */
+static void judge_capture_ring(struct ow_diagnoses *findings, const struct ow_link_facts *l)
+{
+	double mib = 1 << 20, bytes = (double)l->capture_ring, usual = (double)l->capture_ring_usual;
+	if (l->capture_ring == 0)
+		return;
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "ring");
+	if (l->capture_speed)
+		ow_found(f, bytes < usual ? OW_VERDICT_WARNING : OW_VERDICT_OK,
+		         "%.0f MiB, %.0f ms of %.0f Mb/s each way", bytes / mib,
+		         1000 * bytes / ((double)l->capture_speed / 4), (double)l->capture_speed / 1e6);
+	else
+		ow_found(f, bytes < usual ? OW_VERDICT_NOTE : OW_VERDICT_OK, "%.0f MiB, speed not known", bytes / mib);
+	if (bytes < usual) {
+		ow_means(f, "If the point does not run for this long, frames are dropped, and intervals are partial.");
+		ow_fix(f, "# 'ring: %.0fMiB' for this interface, or no 'ring'", usual / mib);
+	} else {
+		ow_means(f, "Frames of TCP take a tenth of that, because the ring holds their headers only.");
+	}
+}
+
+/* Queues that are there by default, and not to slow traffic down. */
+static bool is_usual_queue(const char *qdisc)
+{
+	static const char *const usual[] = {"mq", "mqprio",   "pfifo_fast", "pfifo", "bfifo",
+	                                    "fq", "fq_codel", "sfq",        NULL};
+	for (const char *const *q = usual; *q; q++) {
+		if (is(qdisc, *q))
+			return true;
+	}
+	return false;
+}
+
+static void judge_queue(struct ow_diagnoses *findings, const struct ow_link_facts *l)
+{
+	if (!l->qdisc[0] || is(l->qdisc, "noqueue") || is(l->qdisc, "noop"))
+		return;
+	struct ow_diagnosis *f = ow_diagnoses_add(findings, l->name, "queue");
+	if (l->faces_away) {
+		ow_found(f, OW_VERDICT_OK, "%s, 'facing: away'", l->qdisc);
+		ow_means(f, "Packets to the peer are seen as they come in, so the queues of this host are measured.");
+		return;
+	}
+	ow_found(f, is_usual_queue(l->qdisc) ? OW_VERDICT_NOTE : OW_VERDICT_WARNING, "%s", l->qdisc);
+	ow_means(f, "Packets are seen after they have left this queue: what waits or is dropped in it is in no "
+	            "result. To measure it, watch the interface on the inner side.");
+	ow_fix(f, "# on the inner side 'facing: away'; 'tc -s qdisc show dev %s' shows the queue", l->name);
+}
+
 static void judge_drops_in(struct ow_diagnoses *findings, const struct ow_link_facts *l)
 {
 	const struct ow_link_counters *c = &l->counters;
@@ -267,6 +316,8 @@ void ow_judge_link(struct ow_diagnoses *findings, const struct ow_link_facts *fa
 	ow_judge_stamps(findings, facts, clock);
 	ow_judge_offloads(findings, facts, host);
 	judge_ring(findings, facts);
+	judge_capture_ring(findings, facts);
+	judge_queue(findings, facts);
 	judge_queues(findings, facts, host, clock);
 	judge_drops_in(findings, facts);
 	judge_drops_out(findings, facts);

@@ -432,6 +432,23 @@ static void tcp_is_cut_behind_its_headers(void **state)
 	}
 }
 
+static void rings_follow_the_speed(void **state)
+{
+	(void)state;
+	const uint64_t gbit = 1000000000, gib = UINT64_C(1) << 30;
+	assert_int_equal(ow_iface_ring_bytes(0, 1, 64 * gib), 64 << 20);
+	assert_int_equal(ow_iface_ring_bytes(gbit, 1, 64 * gib), 64 << 20);
+	assert_int_equal(ow_iface_ring_bytes(10 * gbit, 1, 64 * gib), 256 << 20);
+	assert_int_equal(ow_iface_ring_bytes(10 * gbit, 4, 64 * gib), 64 << 20);
+	assert_int_equal(ow_iface_ring_bytes(40 * gbit, 1, 64 * gib), gib);
+	assert_int_equal(ow_iface_ring_bytes(400 * gbit, 1, 64 * gib), OW_IFACE_RING_MAX);
+	assert_int_equal(ow_iface_ring_bytes(40 * gbit, 1, 2 * gib), 128 << 20);
+	assert_int_equal(ow_iface_ring_bytes(40 * gbit, 8, 2 * gib), 64 << 20);
+	assert_int_equal(ow_iface_ring_bytes(40 * gbit, 0, 0), 64 << 20);
+	assert_int_equal(ow_iface_speed("v0"), 0); /* a veth claims 10 Gbit/s */
+	assert_int_equal(ow_iface_speed("no such interface"), 0);
+}
+
 static void send_tagged(void)
 {
 	uint8_t frame[TAGGED_BYTES];
@@ -691,6 +708,7 @@ int main(void)
 		ON_VETH(fanout_shares_the_frames),
 		ON_VETH(filters_and_snapshot_length),
 		ON_VETH(tcp_is_cut_behind_its_headers),
+		ON_VETH(rings_follow_the_speed),
 		ON_VETH(filters_see_the_wire),
 		ON_VETH(interrupt_ends_a_read),
 		ON_VETH(watermark_follows_the_clock),

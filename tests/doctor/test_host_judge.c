@@ -523,6 +523,41 @@ static void test_ring_and_drops(void **state)
 	link_is(&l, "drops_out", WARNING, "0 dropped, 4 failed", "tc -s qdisc");
 }
 
+static void test_capture_ring(void **state)
+{
+	(void)state;
+	struct ow_diagnoses findings = {0};
+	struct ow_link_facts l = good_link();
+	judge_link(&findings, &l);
+	expect_none(&findings, "ring");
+	l.capture_ring = l.capture_ring_usual = 256u << 20;
+	l.capture_speed = UINT64_C(10000000000);
+	link_is(&l, "ring", OK, "256 MiB, 107 ms of 10000 Mb/s each way", NULL);
+	l.capture_ring = 16u << 20;
+	link_is(&l, "ring", WARNING, "16 MiB, 7 ms of 10000 Mb/s", "'ring: 256MiB'");
+	l.capture_speed = 0;
+	link_is(&l, "ring", NOTE, "16 MiB, speed not known", "'ring: 256MiB'");
+}
+
+static void test_queue(void **state)
+{
+	(void)state;
+	static const char *const none[] = {"", "noqueue", "noop"};
+	struct ow_link_facts l = good_link();
+	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+		struct ow_diagnoses findings = {0};
+		snprintf(l.qdisc, sizeof l.qdisc, "%s", none[i]);
+		judge_link(&findings, &l);
+		expect_none(&findings, "queue");
+	}
+	snprintf(l.qdisc, sizeof l.qdisc, "fq_codel");
+	link_is(&l, "queue", NOTE, "fq_codel", "facing: away");
+	snprintf(l.qdisc, sizeof l.qdisc, "tbf");
+	link_is(&l, "queue", WARNING, "tbf", "facing: away");
+	l.faces_away = true;
+	link_is(&l, "queue", OK, "tbf, 'facing: away'", NULL);
+}
+
 static void test_interrupts(void **state)
 {
 	(void)state;
@@ -828,6 +863,8 @@ int main(void)
 		cmocka_unit_test(test_link_state),
 		cmocka_unit_test(test_mtu),
 		cmocka_unit_test(test_ring_and_drops),
+		cmocka_unit_test(test_capture_ring),
+		cmocka_unit_test(test_queue),
 		cmocka_unit_test(test_interrupts),
 		cmocka_unit_test(test_offloads),
 		cmocka_unit_test(test_udp_superframes),

@@ -6,11 +6,16 @@
 #include "base/time.h"
 #include "capture/iface/iface_ops.h"
 #include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 int ow_iface_init(struct ow_iface *live, const struct ow_iface_ops *ops, const char *name, struct ow_error *err)
@@ -40,6 +45,41 @@ size_t ow_iface_ring_bytes(uint64_t speed, unsigned threads, uint64_t memory)
 	while (bytes < wanted && 2 * bytes <= most)
 		bytes *= 2;
 	return bytes;
+}
+
+static uint64_t speed_of(int fd, struct ifreq *request)
+{
+	struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
+	struct ethtool_cmd link = {.cmd = ETHTOOL_GSET};
+	request->ifr_data = (char *)&driver;
+	if (ioctl(fd, SIOCETHTOOL, request) == 0 && strcmp(driver.driver, "veth") == 0)
+		return 0;
+	request->ifr_data = (char *)&link;
+	if (ioctl(fd, SIOCETHTOOL, request) < 0)
+		return 0;
+	uint32_t megabits = ethtool_cmd_speed(&link);
+	return megabits > INT32_MAX ? 0 : megabits * UINT64_C(1000000);
+}
+
+uint64_t ow_iface_speed(const char *name)
+{
+	struct ifreq request = {0};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return 0;
+	uint64_t speed = 0;
+	if (strlen(name) < sizeof request.ifr_name) {
+		memcpy(request.ifr_name, name, strlen(name));
+		speed = speed_of(fd, &request);
+	}
+	close(fd);
+	return speed;
+}
+
+size_t ow_iface_usual_ring(const char *name, unsigned threads)
+{
+	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	return ow_iface_ring_bytes(ow_iface_speed(name), threads, memory);
 }
 
 void ow_iface_close(struct ow_iface *live)

@@ -49,7 +49,7 @@ struct ow_iface_options {
 	const char *filter;   /* see above; NULL = all frames */
 	uint32_t snaplen;     /* 0 = whole frames */
 	bool cut_tcp;         /* see ow_iface_cut_tcp */
-	size_t ring_bytes;    /* 0 = ow_iface_ring_bytes */
+	size_t ring_bytes;    /* 0 = ow_iface_usual_ring */
 	unsigned threads;     /* that share the interface, for ring_bytes = 0; 0 = 1 */
 	uint16_t fanout;      /* sources with the same number (not 0) share the frames of the interface */
 	bool hardware_stamps; /* request timestamps of the card; each frame says whether it has one */
@@ -71,6 +71,10 @@ struct ow_iface_options {
 #define OW_IFACE_RING_NS    100000000u
 #define OW_IFACE_RING_SHARE 16u
 size_t ow_iface_ring_bytes(uint64_t speed, unsigned threads, uint64_t memory);
+/* The same for an interface of this host. */
+size_t ow_iface_usual_ring(const char *name, unsigned threads);
+/* Bit/s of a link; 0 = unknown. What a veth claims is the speed of no link. */
+uint64_t ow_iface_speed(const char *name);
 
 struct ow_iface_counts {
 	uint64_t frames;  /* returned */

@@ -26,7 +26,6 @@
 #include "capture/ip_id.h"
 #include "capture/iface/iface_ops.h"
 #include <errno.h>
-#include <linux/ethtool.h>
 #include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <linux/net_tstamp.h>
@@ -227,27 +226,10 @@ static int make_ring(struct ring *ring, size_t bytes, struct ow_error *err)
 	return 0;
 }
 
-/* Bit/s of the link; 0 = unknown. What a veth claims is the speed of no link. */
-static uint64_t link_speed(const struct ring *ring)
-{
-	struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
-	struct ethtool_cmd link = {.cmd = ETHTOOL_GSET};
-	struct ifreq request = {.ifr_data = (char *)&driver};
-	memcpy(request.ifr_name, ring->live.name, strlen(ring->live.name));
-	if (ioctl(ring->fd, SIOCETHTOOL, &request) == 0 && strcmp(driver.driver, "veth") == 0)
-		return 0;
-	request.ifr_data = (char *)&link;
-	if (ioctl(ring->fd, SIOCETHTOOL, &request) < 0)
-		return 0;
-	uint32_t megabits = ethtool_cmd_speed(&link);
-	return megabits > INT32_MAX ? 0 : megabits * UINT64_C(1000000);
-}
-
 /* A size that nobody asked for may be too much for this host. */
 static int make_usual_ring(struct ring *ring, unsigned threads, struct ow_error *err)
 {
-	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-	size_t bytes = ow_iface_ring_bytes(link_speed(ring), threads, memory);
+	size_t bytes = ow_iface_usual_ring(ring->live.name, threads);
 	int r = make_ring(ring, bytes, err);
 	while (r == -ENOMEM && bytes > OW_IFACE_RING_BYTES) {
 		bytes /= 2;
