@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the other point says about flows. The first byte: 0 = this is the receiving point and gets SCOPE, else the sending
- * one and gets SYNOPSIS. Then frames, each with its length (2). Whatever they say, the lists are decoded and encoded
- * to the same bytes, both sets stay within their limits, and nothing is put into a synopsis twice. fuzz/scope_corpus.c makes the seeds.
+ * What the other point says about flows. The first byte: 0 = this is the receiving point and gets SCOPE, else the
+ * sending one and gets SYNOPSIS. Then frames, each with its length (2). Whatever they say, the lists are decoded and
+ * encoded to the same bytes, and both sets stay within their limits. fuzz/scope_corpus.c makes the seeds.
  */
 #include "exchange/message_scope.h"
 #include "scope_flows.h"

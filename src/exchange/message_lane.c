@@ -27,7 +27,8 @@ void ow_code_synopsis(struct ow_coder *c, struct ow_message_synopsis *m)
 {
 	OW_CODER_ENUM(c, "part", m->part, 0, OW_MESSAGE_PARTS);
 	ow_coder_u8(c, "shift", &m->sample_shift, 0, OW_MESSAGE_SHIFT_MAX);
-	ow_coder_zeros(c, 2);
+	ow_coder_bool(c, "scope", &m->scope.there);
+	ow_coder_zeros(c, 1);
 	ow_coder_u32(c, "size of the synopsis", &m->synopsis_size, 0, OW_MESSAGE_SYNOPSIS_MAX);
 	code_packets(c, "packets", &m->packets);
 	code_packets(c, "total of packets", &m->total_packets);
@@ -42,8 +43,6 @@ void ow_code_synopsis(struct ow_coder *c, struct ow_message_synopsis *m)
 	if (m->packets > m->total_packets)
 		ow_coder_fail(c, "packets", "are more than their total");
 	ow_coder_bytes(c, "synopsis", &m->synopsis, m->synopsis_size);
-	if (c->does == OW_CODER_READS)
-		m->scope.there = c->at < c->size;
 	if (m->scope.there)
 		ow_code_scope_answer(c, &m->scope);
 }

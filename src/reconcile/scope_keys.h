@@ -29,16 +29,16 @@
  * A may announce i + 1, i + 2, ... before the answer of i is there. At both points intervals come in rising order.
  *
  * Packets cross the ends of intervals in both directions, and none may get lost here:
- *  - B keeps the packets of an interval whose key is not seen for `hold` further intervals (HELD). They join the synopsis of
- *    the first of these in which the key is seen. Then they are at A in that interval, or before it.
+ *  - B keeps the packets of an interval whose key is not seen for `hold` further intervals (HELD). They join the
+ *    synopsis of the first of these in which the key is seen. Then they are at A in that interval, or before it.
  *  - When a key is seen for the first time, A's packets of it in earlier intervals were not compared, and B may have
  *    some of them in its synopsis only now. So all packets of A that are not matched wait for a packet that is only at
  *    B, also those whose key was not seen.
  *  - While a pair turns FINE or a destination HOT, both keys of a packet count for `overlap` intervals.
  *  - What is at B before it is at A (EARLY) waits for a later packet that is only at A, as in late_packets.h.
  *
- * Generations: A begins one every 32 intervals (or `overlap`, if that is more), earlier if there are many keys. Keys that were not announced
- * in this generation or the one before are forgotten. A key is seen anew in each generation.
+ * Generations: A begins one every 32 intervals (or `overlap`, if that is more), earlier if there are many keys. Keys
+ * that were not announced in this generation or the one before are forgotten. A key is seen anew in each generation.
  *
  * No step costs anything for a packet but a look at an array of its interval's flows. Not for use by several threads at
  * once. Memory of a lane: at most 8 MiB at each point, for OW_SCOPE_LIVE_MAX keys.
@@ -126,15 +126,15 @@ void ow_scope_announcer_reset(struct ow_scope_announcer *announcer);
 const struct ow_scope_update *ow_scope_in_flight(const struct ow_scope_announcer *announcer, size_t nth,
                                                  int64_t *ret_interval);
 
-/* Interval i is closed. *ret_update stays the announcer's and is valid until the next call. -EINVAL: the interval is not
- * later than the last one; -ENOSPC: FLIGHT_MAX; -ENOMEM: reset, then try again. */
+/* Interval i is closed. *ret_update stays the announcer's and is valid until the next call. -EINVAL: the interval is
+ * not later than the last one; -ENOSPC: FLIGHT_MAX; -ENOMEM: reset, then try again. */
 int ow_scope_announce(struct ow_scope_announcer *announcer, int64_t interval, const struct ow_scope_flow *flows,
                       size_t count, const struct ow_scope_update **ret_update);
 /*
  * B's answer to the update of an interval. in_scope[k] becomes 1 for each flow of A's interval that is to be compared,
- * else 0: the same array as was announced. Updates of earlier intervals without an answer (NONE) are applied as well. Wishes
- * of B (fine) are followed with the next update. -ESTALE: the digests differ, so nothing can be compared: reset. -EINVAL: the answer
- * does not fit to the update, or there is no such update. -ENOMEM: reset.
+ * else 0: the same array as was announced. Updates of earlier intervals without an answer (NONE) are applied as well.
+ * Wishes of B (fine) are followed with the next update. -ESTALE: the digests differ, so nothing can be compared: reset.
+ * -EINVAL: the answer does not fit to the update, or there is no such update. -ENOMEM: reset.
  */
 int ow_scope_confirm(struct ow_scope_announcer *announcer, int64_t interval, const struct ow_scope_answer *answer,
                      const struct ow_scope_flow *flows, size_t count, uint8_t *in_scope, struct ow_error *err);

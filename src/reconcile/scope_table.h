@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * Internal to scope: a bounded table of entries by key. It grows up to a limit; then the quarter of the entries that was
- * not used for longest goes, but nothing that was used in the present tick.
+ * Internal to scope: a bounded table of entries by key. It grows up to a limit; then the quarter of the entries that
+ * was not used for longest goes, but nothing that was used in the present tick.
  */
 
 /* The first member of an entry. A new entry is zero but for this. */

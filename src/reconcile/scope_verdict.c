@@ -52,14 +52,16 @@ _Static_assert(OW_SCOPE_FLOWS_MAX == FLOW_SLOTS / 4 * 3 && OW_SCOPE_NETWORKS_MAX
 
 struct flow {
 	struct ow_scope_entry entry;
-	int32_t began;      /* ticks */
-	int32_t newest;     /* match */
-	uint64_t matches;   /* bit k: matched in tick newest - k */
-	int32_t before;     /* the newest match before those */
-	uint32_t packets;   /* sent */
-	uint32_t at_match;  /* of these, up to the last one that matched */
-	float log_like;     /* that all its packets since the last match are lost: in bins with loss, ... */
-	uint32_t quiet;     /* ... and the number of other bins */
+	int32_t began;     /* ticks */
+	int32_t newest;    /* match */
+	uint64_t matches;  /* bit k: matched in tick newest - k */
+	int32_t before;    /* the newest match before those */
+	uint32_t packets;  /* sent */
+	uint32_t at_match; /* of these, up to the last one that matched */
+	float log_like;    /* that all its packets since the last match are lost: in bins with loss, ... */
+	uint32_t quiet;    /* ... and the number of other bins */
+	float run_like;    /* the same of runs without a match that ended in or shortly before this tick: */
+	int32_t run_end;
 	int64_t matched_ns; /* when the last one that matched was sent */
 	int64_t sent_ns;    /* when the last one was sent */
 	uint8_t ttl;
@@ -330,6 +332,18 @@ static void count_match(struct ow_scope_verdict *v, int32_t tick, const struct o
 		count_new_flow(v, pair, dest, 0);
 }
 
+/* A match ends a run of unmatched packets, which are still to be judged. */
+static void end_run(const struct ow_scope_verdict *v, struct flow *f, int32_t tick)
+{
+	float run = f->log_like + (float)(f->quiet * log(usual_loss(v)));
+	if (run < 0) {
+		f->run_like = run + (f->run_end >= tick - 2 ? f->run_like : 0);
+		f->run_end = tick;
+	}
+	f->log_like = 0;
+	f->quiet = 0;
+}
+
 static void note_match(struct ow_scope_verdict *v, struct flow *f, int32_t tick, const struct ow_scope_flow *flow,
                        int64_t first_ns, int64_t last_ns)
 {
@@ -337,8 +351,7 @@ static void note_match(struct ow_scope_verdict *v, struct flow *f, int32_t tick,
 		tell(v, OW_SCOPE_BACK, first_ns, flow->network, flow->version, &(struct ow_scope_event){.flows = 1});
 	f->stopped = false;
 	mark_match(f, tick);
-	f->log_like = 0;
-	f->quiet = 0;
+	end_run(v, f, tick);
 	f->matched_ns = last_ns > f->matched_ns ? last_ns : f->matched_ns;
 	count_match(v, tick, flow, !f->counted);
 	f->counted = true;
@@ -609,6 +622,16 @@ static double at_least(double x, double least)
 	return x > least ? x : least;
 }
 
+/* How likely it is that all packets of the run are lost to which those of this interval belong (logarithm). */
+static double run_likelihood(const struct judging *j, const struct flow *f, const struct work *w)
+{
+	if (!f)
+		return w->log_like + w->quiet * log(j->q);
+	if (f->matched && w->first_ns < f->matched_ns && f->run_end >= j->tick)
+		return (double)f->run_like;
+	return (double)f->log_like + f->quiet * log(j->q);
+}
+
 /* The fate of the packets of a flow that is not own. */
 static uint8_t weigh(const struct judging *j, const struct ow_scope_flow *flow, const struct work *w)
 {
@@ -622,8 +645,7 @@ static uint8_t weigh(const struct judging *j, const struct ow_scope_flow *flow, 
 	double ad = dest ? at_least((dest->absent + 4 * al) / (dest->flows + 4), ABSENT_MIN) : al;
 	double a = pair ? at_least((pair->absent + 4 * ad) / (pair->flows + 4), ABSENT_MIN) : ad;
 	struct flow *f = ow_scope_table_find(&v->flows, flow->flow);
-	double like =
-		(1 - a) * exp(f ? (double)f->log_like + f->quiet * log(j->q) : w->log_like + w->quiet * log(j->q));
+	double like = (1 - a) * exp(run_likelihood(j, f, w));
 	if (!f || !f->counted)
 		count_new_flow(v, pair, dest, a / (a + like));
 	if (f)

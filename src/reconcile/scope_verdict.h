@@ -6,8 +6,8 @@
 #include "synopsis/synopsis.h"
 
 /*
- * What it means that a packet of the sending point found no counterpart: it is lost, or its flow does not pass the other
- * point. scope_verdict.c has the formulas.
+ * What it means that a packet of the sending point found no counterpart: it is lost, or its flow does not pass the
+ * other point. scope_verdict.c has the formulas.
  *
  * Who calls when, at A (live) or for side A of two captures:
  *
@@ -15,13 +15,14 @@
  *     a packet of an earlier interval was matched  ow_scope_verdict_late    that flow, and when it was sent
  *     interval j is final                          ow_scope_verdict_judge   its packets that are still unmatched
  *
- * The verdict on j uses matches of up to `horizon` intervals after j: so note(j + horizon) comes before judge(j), unless the
- * recording ends. The caller keeps the flows of j (struct ow_scope_flow) and its unmatched packets until then.
+ * The verdict on j uses matches of up to `horizon` intervals after j: so note(j + horizon) comes before judge(j),
+ * unless the recording ends. The caller keeps the flows of j (struct ow_scope_flow) and its unmatched packets until then.
  *
- * Memory grows with the flows, to 8 MiB for OW_SCOPE_FLOWS_MAX flows and 4 MiB each for OW_SCOPE_NETWORKS_MAX pairs and
- * destinations. When a table is full, the quarter that was not used for longest goes. What was used within the present second
- * stays; what is new then gets no entry. A flow without entry is judged as one that never matched, by its pair and its
- * destination. So a flood costs evidence, but makes no loss of flows that do not pass B.
+ * Memory grows with the flows, to 11 MiB for OW_SCOPE_FLOWS_MAX flows and 6 MiB each for OW_SCOPE_NETWORKS_MAX pairs
+ * and destinations. When a table is full, the quarter that was not used for longest goes. What was used within the present
+ * tick (an interval, or half of the waiting time) stays; what is new then gets no entry. A flow without entry is judged
+ * as one that never matched, by its pair and its destination. So a flood costs evidence, but makes no loss of flows
+ * that do not pass B.
  */
 #define OW_SCOPE_FLOWS_MAX    98304u
 #define OW_SCOPE_NETWORKS_MAX 49152u
@@ -80,8 +81,8 @@ struct ow_scope_verdict;
 int ow_scope_verdict_create(const struct ow_scope_verdict_options *options, struct ow_scope_verdict **ret_verdict);
 void ow_scope_verdict_free(struct ow_scope_verdict *verdict);
 
-/* Interval i: its flows, its packets, the flow of each, and whether it matched. -EINVAL: not later than the last one; or a flow
- * index beyond the flows. -ENOMEM: nothing is noted. */
+/* Interval i: its flows, its packets in order of time, the flow of each, and whether it matched. -EINVAL: not later
+ * than the last one, or a flow index beyond the flows. -ENOMEM: nothing is noted. */
 int ow_scope_verdict_note(struct ow_scope_verdict *verdict, int64_t interval, const struct ow_scope_flow *flows,
                           size_t flow_count, const struct ow_sighting *packets, const uint32_t *flow_of,
                           const uint8_t *matched, size_t count);
@@ -91,7 +92,8 @@ void ow_scope_verdict_late(struct ow_scope_verdict *verdict, int64_t interval, c
 /* B's answer (scope_keys.h) says that flows of these pairs have another TTL. */
 void ow_scope_verdict_ttl(struct ow_scope_verdict *verdict, int64_t interval, const uint64_t *pair_keys,
                           const int8_t *change, size_t count);
-/* Interval j is final. `unmatched` in order of time. fate: one of enum ow_scope_fate for each. -EINVAL as above; -ENOMEM. */
+/* Interval j is final. `unmatched` in order of time; those whose key was not seen belong to it, too. fate: one of enum
+ * ow_scope_fate for each. -EINVAL as above, -ENOMEM. */
 int ow_scope_verdict_judge(struct ow_scope_verdict *verdict, int64_t interval, const struct ow_scope_flow *flows,
                            size_t flow_count, const struct ow_scope_packet *unmatched, size_t count, uint8_t *fate,
                            struct ow_scope_sums *ret_sums);

@@ -44,7 +44,13 @@ static inline struct ow_interval_result example_result(void)
 	return r;
 }
 
-#define EXAMPLES 13
+/* Coded lists of 40-bit keys: 1; and 2, 2^39 + 5. */
+static const uint8_t example_key[] = {1, 0, 0, 0, 39, 0, 0, 0, 2, 0, 0, 0, 0};
+static const uint8_t example_keys[] = {2, 0, 0, 0, 38, 0, 0, 0, 4, 0, 0, 0, 0x80, 0x0d, 0, 0, 0, 0};
+static const uint8_t example_bits[] = {2};
+static const uint8_t example_changes[] = {0xfe};
+
+#define EXAMPLES 15
 static inline struct ow_message example(unsigned number)
 {
 	struct ow_message m = {.lane = 7, .interval = 3};
@@ -160,9 +166,29 @@ static inline struct ow_message example(unsigned number)
 		m = (struct ow_message){.type = OW_MESSAGE_PING};
 		m.ping = (struct ow_message_ping){42, true};
 		break;
-	default:
+	case 12:
 		m = (struct ow_message){.type = OW_MESSAGE_BYE};
 		m.text = (struct ow_message_text){"stopping"};
+		break;
+	case 13:
+		m.type = OW_MESSAGE_SCOPE;
+		m.scope = (struct ow_message_scope){.generation = 2,
+		                                    .digest = 0x1122334455667788,
+		                                    .fine = example_key,
+		                                    .fine_size = sizeof example_key,
+		                                    .keys = example_keys,
+		                                    .keys_size = sizeof example_keys};
+		break;
+	default:
+		m = example(4);
+		m.synopsis.scope = (struct ow_message_scope_answer){.there = true,
+		                                                    .digest = 0x1122334455667788,
+		                                                    .seen = example_bits,
+		                                                    .seen_size = 1,
+		                                                    .rerouted = example_key,
+		                                                    .rerouted_size = sizeof example_key,
+		                                                    .change = example_changes,
+		                                                    .changes = 1};
 		break;
 	}
 	return m;

@@ -3,8 +3,9 @@
  * Scope on networks where part of the traffic does not pass both points: packet by packet, against the truth.
  *
  *     test_scope_simulation           as a test: seconds
- *     test_scope_simulation table [SCALE [SEED]]    prints false and missed losses and bytes of every case, with SCALE times
- *                                     as many flows; 5 by default: half a minute
+ *     test_scope_simulation table [SCALE [SEED]]
+ *                                     prints false and missed losses and bytes of every case, with SCALE times as many
+ *                                     flows; 5 by default: half a minute
  */
 #include "scope_world.h"
 
@@ -239,8 +240,8 @@ static void run_model(const struct model *model, uint64_t seed, unsigned ahead, 
 }
 
 /*
- * Limits are some times what several seeds give; losses that are missed are mostly of networks that were never seen at B
- * before, and fall with the number of flows. What no rule can decide with one peer has no limit.
+ * Limits are some times what several seeds give; losses that are missed are mostly of networks that were never seen
+ * at B before, and fall with the number of flows. What no rule can decide with one peer has no limit.
  */
 static const struct model models[] = {
 	{"half shared", 200, 60, .5, .missed_max = -1, .bytes_max = .25},

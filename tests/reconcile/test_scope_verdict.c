@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an unmatched packet means, and what a person is told: flows that stop, come back, are rerouted or sprayed. */
+#include "scope_world.h"
+
+#include "base/random.h"
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define SECOND INT64_C(1000000000)
+
+static struct ow_scope_flow flow(uint32_t source, uint32_t dest, uint16_t port)
+{
+	struct ow_scope_hash hash;
+	struct ow_scope_flow ret;
+	struct ow_flow_key key = {.proto = 6, .version = 4, .sport = port};
+	ow_scope_hash_seed(&hash, 7);
+	memcpy(key.src, (uint8_t[]){192, 168, (uint8_t)source, 1}, 4);
+	memcpy(key.dst, (uint8_t[]){10, (uint8_t)(dest >> 8), (uint8_t)dest, 1}, 4);
+	ow_scope_flow_of(&hash, &key, &ret);
+	ret.ttl = 60;
+	return ret;
+}
+
+#define FLOWS   40
+#define SECONDS 60
+#define RATE    20 /* packets a second of a flow */
+
+struct story {
+	struct scope_world world;
+	struct ow_scope_flow flows[FLOWS];
+	struct trip trips[FLOWS * SECONDS * RATE];
+	struct scope_account account;
+};
+
+/* Flows of 10.1.0.0/24, ..., each steady. `fate` decides about each packet. */
+static struct story *tell(enum trip_fate (*fate)(uint32_t flow, int64_t packet, struct ow_random *random),
+                          uint8_t (*ttl)(uint32_t flow, int64_t packet))
+{
+	struct story *s = calloc(1, sizeof *s);
+	struct ow_random random;
+	size_t n = 0;
+	ow_random_seed(&random, 11);
+	for (uint32_t f = 0; f < FLOWS; f++) {
+		s->flows[f] = flow(f % 4, 256 + f % 8, (uint16_t)f);
+		for (int64_t p = 0; p < SECONDS * RATE; p++) {
+			int64_t sent_ns = p * SECOND / RATE + (int64_t)f * 1000000;
+			s->trips[n++] = (struct trip){.flow = f,
+			                              .sent_ns = sent_ns,
+			                              .arrived_ns = sent_ns + 1000000,
+			                              .fate = fate(f, p, &random),
+			                              .ttl_b = ttl ? ttl(f, p) : 57};
+		}
+	}
+	s->world = (struct scope_world){.flows = s->flows,
+	                                .flow_count = FLOWS,
+	                                .trips = s->trips,
+	                                .trip_count = n,
+	                                .length_ns = SECOND,
+	                                .horizon = 2,
+	                                .hold = 1,
+	                                .intervals = SECONDS + 4};
+	scope_world_run(&s->world, &s->account);
+	assert_int_equal(s->account.strays, 0);
+	return s;
+}
+
+static const struct ow_scope_event *find(const struct story *s, enum ow_scope_event_kind kind)
+{
+	for (size_t i = 0; i < s->account.events; i++) {
+		if (s->account.event[i].kind == kind)
+			return &s->account.event[i];
+	}
+	return NULL;
+}
+
+static enum trip_fate all_arrive(uint32_t f, int64_t packet, struct ow_random *random)
+{
+	(void)f, (void)packet, (void)random;
+	return TRIP_ARRIVES;
+}
+
+static enum trip_fate some_lost(uint32_t f, int64_t packet, struct ow_random *random)
+{
+	(void)f, (void)packet;
+	return ow_random_unit(random) < .1 ? TRIP_LOST : TRIP_ARRIVES;
+}
+
+/* Loss by chance is lost, all of it, and no event. */
+static void test_loss(void **state)
+{
+	(void)state;
+	struct story *s = tell(some_lost, NULL);
+	assert_true(s->account.lost > 1000);
+	assert_int_equal(s->account.missed, 0);
+	assert_int_equal(s->account.false_lost, 0);
+	assert_int_equal(s->account.events, 0);
+	free(s);
+}
+
+/* A half of the flows takes another way for 30 s. */
+static enum trip_fate half_detoured(uint32_t f, int64_t packet, struct ow_random *random)
+{
+	(void)random;
+	return f % 8 < 4 && packet >= 20 * RATE + 5 && packet < 50 * RATE ? TRIP_ELSEWHERE : TRIP_ARRIVES;
+}
+
+static void test_stopped(void **state)
+{
+	(void)state;
+	struct story *s = tell(half_detoured, NULL);
+	const struct ow_scope_event *stopped = find(s, OW_SCOPE_STOPPED), *back = find(s, OW_SCOPE_BACK);
+	assert_non_null(stopped);
+	assert_int_equal(stopped->interval, 20);
+	assert_in_range(stopped->time_ns, SECOND / 4, SECOND / 4 + 50000000);
+	assert_int_equal(stopped->flows, FLOWS / 2);
+	/* 10.1.0.0/24 to 10.1.3.0/24 */
+	assert_int_equal(stopped->bits, 22);
+	assert_memory_equal(stopped->network, ((uint8_t[]){10, 1, 0}), 3);
+	assert_non_null(back);
+	assert_int_equal(back->interval, 50);
+	assert_int_equal(back->flows, FLOWS / 2);
+	/* Lost for 10 s, as whole flows, then unshared; and lost again in the 2 s before they are back, when their
+	 * destinations pass again. */
+	assert_in_range(s->account.false_lost, 10 * RATE * FLOWS / 2, 13 * RATE * FLOWS / 2);
+	assert_true(s->account.false_whole >= 10 * RATE * FLOWS / 2);
+	free(s);
+}
+
+static uint8_t another_route(uint32_t f, int64_t packet)
+{
+	return f % 8 == 3 && packet >= 30 * RATE ? 55 : 57;
+}
+
+static void test_rerouted(void **state)
+{
+	(void)state;
+	struct story *s = tell(all_arrive, another_route);
+	const struct ow_scope_event *event = find(s, OW_SCOPE_REROUTED);
+	assert_non_null(event);
+	assert_int_equal(event->interval, 30);
+	assert_int_equal(event->ttl_change, -2);
+	assert_int_equal(event->bits, 24);
+	assert_memory_equal(event->network, ((uint8_t[]){10, 1, 3}), 3);
+	assert_int_equal(s->account.events, 1);
+	free(s);
+}
+
+static enum trip_fate every_second(uint32_t f, int64_t packet, struct ow_random *random)
+{
+	(void)random;
+	return f % 8 == 5 && (packet + f) % 2 ? TRIP_ELSEWHERE : TRIP_ARRIVES;
+}
+
+static void test_sprayed(void **state)
+{
+	(void)state;
+	struct story *s = tell(every_second, NULL);
+	const struct ow_scope_event *event = find(s, OW_SCOPE_SPRAYED);
+	assert_non_null(event);
+	assert_memory_equal(event->network, ((uint8_t[]){10, 1, 5}), 3);
+	assert_true(event->share > .45 && event->share < .55);
+	assert_true(event->flows >= 4);
+	free(s);
+}
+
+/* -- by hand ------------------------------------------------------------------------------------------------------- */
+
+/* Nothing matches at all: nothing is lost. */
+static void test_unshared(void **state)
+{
+	(void)state;
+	struct ow_scope_verdict_options options = {SECOND, 2, 0};
+	struct ow_scope_verdict *v;
+	struct ow_scope_flow flows[2] = {flow(1, 1, 1), flow(1, 2, 1)};
+	struct ow_scope_packet packets[4] = {{0, 0, false}, {1, 10, false}, {0, 20, false}, {1, 30, false}};
+	struct ow_sighting sightings[4] = {{1, 0}, {2, 10}, {3, 20}, {4, 30}};
+	uint32_t flow_of[4] = {0, 1, 0, 1};
+	uint8_t matched[4] = {0}, fate[4];
+	struct ow_scope_sums sums;
+	flows[0].packets = flows[1].packets = 2;
+	assert_int_equal(ow_scope_verdict_create(&options, &v), 0);
+	for (int64_t i = 0; i < 5; i++) {
+		assert_int_equal(ow_scope_verdict_note(v, i, flows, 2, sightings, flow_of, matched, 4), 0);
+		assert_int_equal(ow_scope_verdict_judge(v, i, flows, 2, packets, 4, fate, &sums), 0);
+		assert_int_equal(sums.unshared, 4);
+		assert_int_equal(sums.networks, 2);
+		assert_int_equal(sums.lost + sums.absent + sums.whole, 0);
+		for (int k = 0; k < 4; k++)
+			assert_int_equal(fate[k], OW_SCOPE_UNSHARED);
+	}
+	/* Not in order; a flow that is not there. */
+	assert_int_equal(ow_scope_verdict_note(v, 4, flows, 2, sightings, flow_of, matched, 4), -EINVAL);
+	flow_of[3] = 2;
+	assert_int_equal(ow_scope_verdict_note(v, 5, flows, 2, sightings, flow_of, matched, 4), -EINVAL);
+	packets[3].flow = 2;
+	assert_int_equal(ow_scope_verdict_judge(v, 4, flows, 2, packets, 4, fate, &sums), -EINVAL);
+	ow_scope_verdict_free(v);
+	options.horizon = 0;
+	assert_int_equal(ow_scope_verdict_create(&options, &v), -EINVAL);
+}
+
+/* More flows than the tables hold: bounded, conserved, and no loss of what does not pass. */
+static void test_flood(void **state)
+{
+	(void)state;
+	enum { FLOOD = 120000, PASSING = 50 };
+	struct ow_scope_verdict_options options = {SECOND, 2, 0};
+	struct ow_scope_verdict *v;
+	struct ow_scope_flow *flows = calloc(FLOOD + PASSING, sizeof *flows);
+	struct ow_sighting *sightings = calloc(FLOOD + PASSING, sizeof *sightings);
+	struct ow_scope_packet *packets = calloc(FLOOD, sizeof *packets);
+	uint32_t *flow_of = calloc(FLOOD + PASSING, sizeof *flow_of);
+	uint8_t *matched = calloc(FLOOD + PASSING, 1), *fate = calloc(FLOOD, 1);
+	struct ow_scope_sums sums;
+	assert_int_equal(ow_scope_verdict_create(&options, &v), 0);
+	for (int64_t i = 0; i < 4; i++) {
+		for (uint32_t k = 0; k < FLOOD + PASSING; k++) {
+			/* The last ones pass, to other networks. */
+			flows[k] = k < FLOOD ? flow(k, 300 + k % 60000, (uint16_t)(i * 7 + k)) : flow(1, k - FLOOD, 1);
+			flows[k].flow ^= k < FLOOD ? (uint64_t)(i + 1) << 32 ^ k : 0;
+			flows[k].packets = 1;
+			flow_of[k] = k;
+			sightings[k] = (struct ow_sighting){k + 1, (int64_t)k * 5000};
+			matched[k] = k >= FLOOD;
+			if (k < FLOOD)
+				packets[k] = (struct ow_scope_packet){k, (int64_t)k * 5000, true};
+		}
+		assert_int_equal(ow_scope_verdict_note(v, i, flows, FLOOD + PASSING, sightings, flow_of, matched,
+		                                       FLOOD + PASSING),
+		                 0);
+		assert_int_equal(ow_scope_verdict_judge(v, i, flows, FLOOD + PASSING, packets, FLOOD, fate, &sums), 0);
+		assert_int_equal(sums.lost, 0);
+		assert_int_equal(sums.unshared, FLOOD);
+	}
+	ow_scope_verdict_free(v);
+	free(flows);
+	free(sightings);
+	free(packets);
+	free(flow_of);
+	free(matched);
+	free(fate);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_loss),     cmocka_unit_test(test_stopped),
+	                                   cmocka_unit_test(test_rerouted), cmocka_unit_test(test_sprayed),
+	                                   cmocka_unit_test(test_unshared), cmocka_unit_test(test_flood)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
