@@ -98,7 +98,7 @@ static void identify(struct work *work)
 		batch[i].time_ns = (int64_t)i * 1000;
 	for (uint64_t i = 0; i < work->packets; i += BATCH) {
 		const uint8_t *headers = work->headers + i % HEADERS * work->header_bytes;
-		ow_idbatch(&work->idbatch, headers, work->header_bytes, BATCH, &batch[0].id, 2);
+		ow_idbatch(&work->idbatch, headers, work->header_bytes, BATCH, &batch[0].id, sizeof *batch / 8);
 		if (work->synopsis)
 			work->synopsis->ops->add(work->synopsis, batch, BATCH);
 		else

@@ -37,6 +37,7 @@ struct arguments {
 	enum ow_level level;
 	bool files;  /* from and to are capture files */
 	int signals; /* signalfd; open once the sources are open */
+	enum ow_scope_of scope;
 	bool inner, hardware_stamps, no_sandbox;
 	const char *user;
 	int64_t interval_ns, wait_ns, run_ns;
@@ -108,6 +109,11 @@ static int set_speed(void *field, const char *value, struct ow_error *err)
 	return strcmp(value, "0") == 0 ? 0 : ow_key_set(ow_key_find(ow_interface_keys, "speed"), value, field, err);
 }
 
+static int set_scope(void *field, const char *value, struct ow_error *err)
+{
+	return ow_key_set(ow_key_find(ow_segment_keys, "scope"), value, field, err);
+}
+
 #define FIELD(name) offsetof(struct arguments, name)
 
 static const struct ow_option options[] = {
@@ -125,6 +131,8 @@ static const struct ow_option options[] = {
 	{"identity", 0, "LEVEL", set_identity, FIELD(level),
          "What makes a packet the same: ip (default) from the IP header on, without what routers change; nat also "
          "without addresses and ports."},
+	{"scope", 0, "SCOPE", set_scope, FIELD(scope),
+         "Which packets can be lost: shared (default), those of flows that pass both interfaces; all, every one."},
 	{"inner", 0, NULL, ow_option_flag, FIELD(inner), "Enter tunnels (GRE, VXLAN, Geneve, GTP-U, IP in IP)."},
 
 	{NULL, 0, NULL, NULL, 0, "Time:"},
@@ -317,6 +325,7 @@ static int open_both(struct arguments *args, struct ow_show *show, struct ow_loc
 		.length_ns = args->interval_ns,
 		.wait_ns = args->wait_ns,
 		.intervals = args->count,
+		.shared = args->scope == OW_SCOPE_OF_SHARED,
 		.memory = args->memory,
 		.opened = confine,
 		.opened_arg = args,
@@ -431,9 +440,9 @@ static int sum_up(const struct arguments *args, const struct ow_local_pair *both
 		struct ow_interval_result total;
 		ow_local_pair_total(both, i, &total);
 		matched += total.matched;
-		sent += total.sent;
-		received += total.received;
-		if (total.sent || total.received || total.status != OW_RESULT_MEASURED)
+		sent += total.total_sent;
+		received += total.total_received;
+		if (total.total_sent || total.total_received || total.status != OW_RESULT_MEASURED)
 			ow_show_summary(show, &total);
 		if (total.sent && check_total(args, &total) != OW_EXIT_OK)
 			code = OW_EXIT_CROSSED;

@@ -155,6 +155,7 @@ struct segment_target {
 
 static const struct ow_choice facings[] = {{"peer", OW_FACING_PEER}, {"away", OW_FACING_AWAY}, {0}};
 static const struct ow_choice methods[] = {{"fold", OW_METHOD_FOLD}, {"rda", OW_METHOD_RDA}, {0}};
+const struct ow_choice ow_config_scopes[] = {{"shared", OW_SCOPE_OF_SHARED}, {"all", OW_SCOPE_OF_ALL}, {0}};
 const struct ow_choice ow_config_levels[] = {{"ip", OW_LEVEL_IP}, {"nat", OW_LEVEL_NAT}, {0}};
 
 #define SEGMENT(member) offsetof(struct segment_target, segment.member)
@@ -220,6 +221,15 @@ const struct ow_key ow_segment_keys[] = {
          .bit = OW_STATED_IDENTITY,
          .meaning = "What makes a packet the same at both points. Use `nat` if addresses or ports are translated "
                     "between the points."},
+	{.name = "scope",
+         .type = OW_KEY_CHOICE,
+         .choices = ow_config_scopes,
+         .offset = SEGMENT(scope),
+         .fallback = "shared",
+         .bit = OW_STATED_SCOPE,
+         .meaning = "Which packets are compared. With `shared`, only packets of flows that pass both points can be "
+                    "lost; the others are counted as unshared. Use `all` for the two ends of a wire, where every "
+                    "packet must arrive."},
 	{.name = "inner",
          .type = OW_KEY_BOOL,
          .offset = SEGMENT(inner),

@@ -42,7 +42,14 @@ enum ow_stated {
 	OW_STATED_IDENTITY = 8,
 	OW_STATED_INNER = 16,
 	OW_STATED_CLASSES = 32,
-	OW_STATED_ALL = 63,
+	OW_STATED_SCOPE = 64,
+	OW_STATED_ALL = 127,
+};
+
+/* Which packets a lane compares. */
+enum ow_scope_of {
+	OW_SCOPE_OF_SHARED, /* those of flows that pass both points */
+	OW_SCOPE_OF_ALL,
 };
 
 enum ow_facing {
@@ -60,6 +67,7 @@ struct ow_config_segment {
 	int64_t interval_ns, wait_ns;
 	enum ow_method method;
 	enum ow_level level;
+	enum ow_scope_of scope;
 	bool inner;
 	struct ow_config_class *classes;
 	unsigned class_count;
@@ -90,7 +98,7 @@ struct ow_config {
 
 /* The keys of a configuration, of its entries in `interfaces`, `classes`, `segments` and `flows`, and of the command
  * line. */
-extern const struct ow_choice ow_config_levels[];
+extern const struct ow_choice ow_config_levels[], ow_config_scopes[];
 extern const struct ow_key ow_config_keys[], ow_interface_keys[], ow_class_keys[], ow_segment_keys[], ow_flows_keys[];
 
 /* Paths in the configuration are relative to its folder. Only the configuration itself is read. */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "estimate/sample.h"
+#include "result/cause.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -113,6 +114,11 @@ void ow_comparison_estimated(struct ow_comparison *c, const struct ow_estimate *
 {
 	struct ow_outcome *o = &c->outcome;
 	struct ow_interval_result *r = &o->result;
+	/* Lost packets cannot be told from those that go elsewhere. */
+	if (c->x->options.shared) {
+		ow_comparison_unknown(c, ow_cause_differences_unshared);
+		return;
+	}
 	begin_result(c, estimate);
 	uint64_t least = r->sent > r->received ? r->sent - r->received : 0, lost = least;
 	if (estimate->lost.status != OW_VALUE_NONE)

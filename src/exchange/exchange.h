@@ -34,6 +34,7 @@ struct ow_exchange_options {
 	unsigned pages_max;       /* that wait for the peer; beyond, and beyond retain, the oldest is unknown */
 	uint32_t buckets, sample; /* estimate/reconciled.h; 0 = its defaults */
 	size_t synopses_max;      /* bytes of the other point's synopses that are kept; 0 = no limit */
+	bool shared;              /* only packets of flows that pass both points can be lost */
 	bool link_filter; /* the filter of the class names the link layer, which the points may see differently */
 };
 

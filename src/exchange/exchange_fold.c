@@ -281,9 +281,9 @@ static int list_differences(struct comparison *f, const struct ow_message_times 
 	if (!o->only_a || !o->only_b)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->onlys; i++)
-		o->only_a[i] = (struct ow_sighting){name(&f->c, s->only[i].id), s->only[i].time_ns};
+		o->only_a[i] = (struct ow_sighting){name(&f->c, s->only[i].id), s->only[i].time_ns, s->only[i].flow};
 	for (size_t i = 0; i < s->wanteds; i++)
-		o->only_b[i] = (struct ow_sighting){s->wanted[i], times->time_ns[i]};
+		o->only_b[i] = (struct ow_sighting){s->wanted[i], times->time_ns[i], ow_times_shared(times, i)};
 	for (uint32_t i = 0; i < times->copies; i++)
 		o->only_b[times->copy[i].index].id = times->copy[i].base;
 	o->only_as = s->onlys;

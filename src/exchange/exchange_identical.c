@@ -24,11 +24,11 @@ static int by_name_and_time(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
-static int add(struct waited *list, uint64_t name, int64_t time_ns)
+static int add(struct waited *list, const struct ow_sighting *packet, uint64_t name)
 {
 	if (OW_GROW(list->stamp, list->room, list->count + 1) < 0)
 		return -ENOMEM;
-	list->stamp[list->count++] = (struct ow_sighting){name, time_ns};
+	list->stamp[list->count++] = (struct ow_sighting){name, packet->time_ns, packet->flow};
 	return 0;
 }
 
@@ -64,7 +64,7 @@ static int collect(const struct ow_comparison *c, struct waited *waited)
 	for (size_t i = 0; i < page->count && r == 0; i++) {
 		uint64_t name = c->x->method->name(c, page->stamp[i].id);
 		if (ow_missing_has(c->missing, name))
-			r = add(waited, name, page->stamp[i].time_ns);
+			r = add(waited, &page->stamp[i], name);
 	}
 	if (r == 0 && waited->count)
 		qsort(waited->stamp, waited->count, sizeof *waited->stamp, by_name_and_time);
@@ -109,10 +109,13 @@ static void regroup_name(const struct ow_missing *missing, const struct ow_outco
 	for (size_t i = count - only_a - moved; i < count; i++)
 		l->a[l->as++] = sent[i];
 	for (size_t i = 0; i < moved; i++)
-		l->b[l->bs++] = (struct ow_sighting){name, OW_INTERVAL_RESULTS_NO_TIME};
-	for (size_t i = 0; i < only_b; i++)
-		l->b[l->bs++] = (struct ow_sighting){name, pairs ? OW_INTERVAL_RESULTS_NO_TIME
-		                                                 : o->only_b[l->at_b + i].time_ns};
+		l->b[l->bs++] = (struct ow_sighting){name, OW_INTERVAL_RESULTS_NO_TIME, 1};
+	for (size_t i = 0; i < only_b; i++) {
+		struct ow_sighting packet = o->only_b[l->at_b + i];
+		if (pairs)
+			packet.time_ns = OW_INTERVAL_RESULTS_NO_TIME;
+		l->b[l->bs++] = packet;
+	}
 	l->at_a += only_a;
 	l->at_b += only_b;
 	l->moved += moved;

@@ -3,6 +3,7 @@
 #define OW_EXCHANGE_EXCHANGE_PRIVATE_H
 
 #include "exchange/exchange.h"
+#include "reconcile/shared_flows.h"
 
 /*
  * Internal to the exchange: what both points of a lane have in common. Each file calls only those below it:
@@ -92,9 +93,10 @@ const char *ow_exchange_peer(const struct ow_exchange *x);
 /* A result with all that is known before any comparison. */
 void ow_exchange_blank(const struct ow_exchange *x, int64_t interval, struct ow_interval_result *ret_result);
 
-/* exchange_times.c. -EPROTO: the names cannot be read; -ENOMEM, -EMSGSIZE. */
+/* exchange_times.c. -EPROTO: the names cannot be read; -ENOMEM, -EMSGSIZE. shared: if the lane compares shared flows;
+ * those of this interval are added. */
 int ow_exchange_say_times(struct ow_exchange *x, const struct ow_slot *slot, const struct ow_message_names *names,
-                          struct ow_error *err);
+                          struct ow_shared_flows *shared, struct ow_error *err);
 
 /* exchange_result.c */
 void ow_result_to_message(const struct ow_interval_result *result, struct ow_interval_result *ret_message);

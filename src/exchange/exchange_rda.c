@@ -178,8 +178,8 @@ static int list_only_a(struct comparison *rda)
 		if (o->only_as == rda->peel.losts)
 			r = -EBADMSG;
 		else
-			o->only_a[o->only_as++] =
-				(struct ow_sighting){ow_comparison_base(&rda->c, stamp->id), stamp->time_ns};
+			o->only_a[o->only_as++] = (struct ow_sighting){ow_comparison_base(&rda->c, stamp->id),
+			                                               stamp->time_ns, stamp->flow};
 	}
 	ow_keyset_done(&lost);
 	/* Ids that were never sent, or twice the same. */
@@ -203,7 +203,8 @@ static int list_only_b(struct comparison *rda, const struct ow_message_times *ti
 		uint64_t base = copied ? times->copy[copy].base : rda->asked[i];
 		copy += copied;
 		if (ow_keyset_has(&extra, rda->asked[i]))
-			o->only_b[o->only_bs++] = (struct ow_sighting){base, times->time_ns[i]};
+			o->only_b[o->only_bs++] =
+				(struct ow_sighting){base, times->time_ns[i], ow_times_shared(times, i)};
 	}
 	ow_keyset_done(&extra);
 	return r == 0 && o->only_bs != rda->peel.extras ? -EBADMSG : r;

@@ -26,7 +26,9 @@ struct found {
 	size_t hits;
 	struct ow_sighting *kept;
 	size_t kepts;
-	bool twice; /* two packets of one name */
+	uint32_t *flow;  /* of the wanted packets */
+	uint8_t *shared; /* a bit for each of them: packets of its flow are kept */
+	bool twice;      /* two packets of one name */
 };
 
 static int read_list(const uint8_t *bytes, uint32_t size, bool wide, uint64_t **ret_keys, size_t *ret_count,
@@ -111,6 +113,7 @@ static void take_named(const struct lists *lists, const struct ow_interval_packe
 	found->twice |= found->there[place];
 	found->there[place] = true;
 	found->time_ns[place] = stamp->time_ns;
+	found->flow[place] = stamp->flow;
 	const struct ow_copy *copy = page->copies ? ow_interval_packets_copy(page, stamp->id) : NULL;
 	if (copy && found->copies < lists->wanteds)
 		found->copy[found->copies++] = (struct ow_message_copy){(uint32_t)place, name_of(lists, copy->base_id)};
@@ -128,6 +131,28 @@ static void found_done(struct found *found)
 	free(found->there);
 	free(found->copy);
 	free(found->kept);
+	free(found->flow);
+	free(found->shared);
+}
+
+/* Which of the wanted packets belong to flows that come from the sender: packets of them are kept, or were lately. */
+static int find_shared(const struct lists *lists, const struct ow_interval_packets *page,
+                       struct ow_shared_flows *shared, struct found *found)
+{
+	const struct ow_scope_flow *flow = page->flows.flow;
+	int r = 0;
+	found->shared = calloc(lists->wanteds / 8 + 1, 1);
+	if (!found->shared)
+		return -ENOMEM;
+	for (size_t i = 0; i < found->kepts && r == 0; i++) {
+		if (found->kept[i].flow)
+			r = ow_shared_flows_add(shared, flow[found->kept[i].flow - 1].flow);
+	}
+	for (size_t i = 0; i < lists->wanteds; i++) {
+		if (found->flow[i] && ow_shared_flows_has(shared, flow[found->flow[i] - 1].flow))
+			found->shared[i / 8] |= (uint8_t)(1u << i % 8);
+	}
+	return r;
 }
 
 /* Parts the page into named packets and those that stay. */
@@ -136,8 +161,9 @@ static int part(const struct lists *lists, const struct ow_interval_packets *pag
 	found->time_ns = calloc(lists->wanteds + 1, sizeof *found->time_ns);
 	found->there = calloc(lists->wanteds + 1, sizeof *found->there);
 	found->copy = calloc(lists->wanteds + 1, sizeof *found->copy);
+	found->flow = calloc(lists->wanteds + 1, sizeof *found->flow);
 	found->kept = malloc((page->count + 1) * sizeof *found->kept);
-	if (!found->time_ns || !found->there || !found->copy || !found->kept)
+	if (!found->time_ns || !found->there || !found->copy || !found->flow || !found->kept)
 		return -ENOMEM;
 	for (size_t i = 0; i < page->count; i++) {
 		uint64_t name = name_of(lists, page->stamp[i].id);
@@ -198,6 +224,10 @@ static int say_times(struct ow_exchange *x, const struct ow_slot *slot, const st
 	m.times.times = (uint32_t)lists->wanteds;
 	m.times.copy = found->copy;
 	m.times.copies = found->copies;
+	if (found->shared && lists->wanteds) {
+		m.times.shared = found->shared;
+		m.times.shared_size = (uint32_t)(lists->wanteds + 7) / 8;
+	}
 	if (names->sums != OW_MESSAGE_NO_SUMS) {
 		struct ow_reconciled_plan plan = {names->sums == OW_MESSAGE_SUMS, names->buckets, names->sample,
 		                                  names->differences};
@@ -214,13 +244,15 @@ static int say_times(struct ow_exchange *x, const struct ow_slot *slot, const st
 }
 
 int ow_exchange_say_times(struct ow_exchange *x, const struct ow_slot *slot, const struct ow_message_names *names,
-                          struct ow_error *err)
+                          struct ow_shared_flows *shared, struct ow_error *err)
 {
 	struct lists lists = {0};
 	struct found found = {0};
 	int r = read_lists(x, names, &lists, err);
 	if (r == 0)
 		r = part(&lists, slot->page, &found);
+	if (r == 0 && x->options.shared)
+		r = find_shared(&lists, slot->page, shared, &found);
 	if (r == 0)
 		r = say_times(x, slot, names, &lists, &found);
 	found_done(&found);

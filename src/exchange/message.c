@@ -6,6 +6,7 @@
 #include "exchange/message_lane.h"
 #include "exchange/message_scope.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +67,8 @@ static void code_open(struct ow_coder *c, struct ow_message_open *m)
 	ow_coder_u32(c, "sample", &m->sample, 1, OW_MESSAGE_SAMPLE_MAX);
 	ow_coder_u8(c, "shift", &m->sample_shift, 0, OW_MESSAGE_SHIFT_MAX);
 	ow_coder_bool(c, "TCP headers", &m->tcp_headers);
-	ow_coder_zeros(c, 2);
+	ow_coder_bool(c, "scope", &m->shared);
+	ow_coder_zeros(c, 1);
 	ow_coder_text(c, "segment", m->segment, sizeof m->segment, false);
 	ow_coder_text(c, "class", m->class_name, sizeof m->class_name, false);
 	ow_coder_text(c, "filter", m->filter, sizeof m->filter, true);
@@ -91,7 +93,13 @@ static void code_header(struct ow_coder *c, struct ow_message *m)
 	if (c->failed)
 		return;
 	c->message = names[m->type];
-	ow_coder_u8(c, "version", &version, OW_WIRE_VERSION, OW_WIRE_VERSION);
+	ow_coder_u8(c, "version", &version, 0, 255);
+	if (!c->failed && version != OW_WIRE_VERSION) {
+		char wrong[80];
+		snprintf(wrong, sizeof wrong, "is %u, but this point speaks version %d: install the same at both",
+		         version, OW_WIRE_VERSION);
+		ow_coder_fail(c, "version", wrong);
+	}
 	ow_coder_zeros(c, 2);
 	ow_coder_u32(c, "lane", &m->lane, 0, of_session(m->type) ? 0 : UINT32_MAX);
 	ow_coder_int(c, "interval", &m->interval, 0, of_interval(m->type) ? OW_MESSAGE_INTERVAL_MAX : 0);

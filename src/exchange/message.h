@@ -19,7 +19,7 @@
  * of an interval; the sending point compares, ASKs for another one if needed, and sends NAMES: packets to leave out and
  * packets whose times it wants; the receiving point answers with TIMES; the sending point computes and returns RESULT.
  */
-#define OW_WIRE_VERSION   1
+#define OW_WIRE_VERSION   2
 #define OW_WIRE_HEADER    20
 #define OW_WIRE_FRAME_MAX (66u << 20) /* a synopsis of the largest size and its header */
 /* Of a frame without its length. */
@@ -83,6 +83,7 @@ struct ow_message_open {
 	enum ow_message_level level;
 	bool inner;
 	bool tcp_headers; /* ids contain no payload of TCP */
+	bool shared; /* only packets of flows that pass both points can be lost */
 	uint32_t hash_limit;
 	uint64_t identity_seed, synopsis_seed;
 	int64_t t0_ns, length_ns, wait_ns;
@@ -193,7 +194,17 @@ struct ow_message_times {
 	uint32_t times, copies, buckets, samples;
 	const uint8_t *synopsis; /* CLEAN: a bottomk sample; points into the frame */
 	uint32_t synopsis_size;
+	/* A bit for each of `times`: packets of its flow were not named. Points into the frame. Empty if the lane compares
+	 * all packets. */
+	const uint8_t *shared;
+	uint32_t shared_size;
 };
+
+/* 1 if packets of the flow of this one were not named, or the lane compares all packets; else 0. */
+static inline uint32_t ow_times_shared(const struct ow_message_times *times, size_t i)
+{
+	return !times->shared_size || times->shared[i / 8] >> i % 8 & 1;
+}
 
 struct ow_message_ping {
 	uint64_t token;

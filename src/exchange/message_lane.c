@@ -165,6 +165,9 @@ void ow_code_times(struct ow_coder *c, struct ow_message_times *m)
 	ow_coder_u32(c, "buckets", &m->buckets, 0, sums || clean ? OW_MESSAGE_BUCKETS_MAX : 0);
 	ow_coder_u32(c, "sample", &m->samples, 0, sums ? OW_MESSAGE_SAMPLE_MAX + OW_MESSAGE_BUCKETS_MAX * 2 : 0);
 	ow_coder_u32(c, "size of the synopsis", &m->synopsis_size, 0, clean ? OW_MESSAGE_SYNOPSIS_MAX : 0);
+	ow_coder_u32(c, "size of shared flows", &m->shared_size, 0, (m->times + 7) / 8);
+	if (!c->failed && m->shared_size && m->shared_size != (m->times + 7) / 8)
+		ow_coder_fail(c, "size of shared flows", "is not that of a bit for each time");
 	if (c->failed)
 		return;
 	code_time_list(c, "times", &m->time_ns, m->times);
@@ -172,6 +175,7 @@ void ow_code_times(struct ow_coder *c, struct ow_message_times *m)
 	code_buckets(c, m);
 	code_time_list(c, "sample", &m->sample_ns, m->samples);
 	ow_coder_bytes(c, "synopsis", &m->synopsis, m->synopsis_size);
+	ow_coder_bytes(c, "shared flows", &m->shared, m->shared_size);
 }
 
 /* -- results ------------------------------------------------------------------------------------------------------ */
@@ -291,6 +295,10 @@ static void check_counts(struct ow_coder *c, const struct ow_interval_result *r)
 		ow_coder_fail(c, "duplicated", "is more than extra");
 	else if (r->ambiguous > r->matched + r->late)
 		ow_coder_fail(c, "ambiguous", "is more than matched + late");
+	else if (r->absent > r->unshared_sent)
+		ow_coder_fail(c, "absent", "is more than unshared_sent");
+	else if (r->lost_whole_flows > r->lost)
+		ow_coder_fail(c, "lost_whole_flows", "is more than lost");
 	else if (!(r->coverage >= 0 && r->coverage <= 1))
 		ow_coder_fail(c, "coverage", "is not between 0 and 1");
 }

@@ -31,6 +31,8 @@ struct ow_receiver {
 	double expected;     /* differences of an interval; NAN = none known yet */
 	int64_t asked_until; /* the other asked for intervals up to this one; -1 = none */
 	int64_t next_final;  /* all before have their final results */
+	struct ow_shared_flows shared;
+	int64_t shared_interval; /* the newest one that it has flows of */
 	struct ow_run_total *total;
 	struct ow_delays *no_delays;
 };
@@ -184,6 +186,17 @@ static int on_ask(struct ow_exchange *x, struct ow_slot *slot, const struct ow_m
 	return say_synopsis(x, slot, ask->part, synopsis, begin);
 }
 
+static int on_names(struct ow_exchange *x, const struct ow_slot *slot, const struct ow_message_names *names,
+                    struct ow_error *err)
+{
+	struct ow_receiver *r = receiver_of(x);
+	if (slot->interval > r->shared_interval) {
+		ow_shared_flows_turn(&r->shared);
+		r->shared_interval = slot->interval;
+	}
+	return ow_exchange_say_times(x, slot, names, &r->shared, err);
+}
+
 /* -- results ------------------------------------------------------------------------------------------------------ */
 
 static void drop_page(struct ow_slot *slot)
@@ -306,7 +319,7 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 			ow_exchange_say_none(x, slot->interval, slot->page->blind);
 		else
 			r = message->type == OW_MESSAGE_ASK ? on_ask(x, slot, &message->ask, err)
-			                                    : ow_exchange_say_times(x, slot, &message->names, err);
+			                                    : on_names(x, slot, &message->names, err);
 		if (r == -ENOMEM || r == -EMSGSIZE) {
 			ow_exchange_say_none(x, message->interval, "out of memory");
 			r = 0;
@@ -341,6 +354,7 @@ static int create(struct ow_exchange *x)
 
 static void done(struct ow_exchange *x)
 {
+	ow_shared_flows_done(&receiver_of(x)->shared);
 	ow_run_total_free(receiver_of(x)->total);
 	ow_delays_free(receiver_of(x)->no_delays);
 }

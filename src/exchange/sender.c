@@ -6,6 +6,7 @@
  */
 #include "base/clock.h"
 #include "exchange/exchange_identical.h"
+#include "exchange/exchange_scope.h"
 #include "exchange/method.h"
 #include "result/cause.h"
 
@@ -123,6 +124,35 @@ static void on_result(void *arg, const struct ow_interval_result *settled)
 /* -- giving results
  * ----------------------------------------------------------------------------------------------------- */
 
+static int step(struct ow_interval_results *results, const struct ow_comparison *c)
+{
+	const struct ow_outcome *o = &c->outcome;
+	const struct ow_interval_packets *page = c->slot.page;
+	struct ow_interval_results_input input = {
+		.result = o->result,
+		.only_a = o->only_a,
+		.only_b = o->only_b,
+		.only_as = o->only_as,
+		.only_bs = o->only_bs,
+		.delay_ns = o->delay.ns,
+		.delays = o->delay.count,
+	};
+	uint8_t *matched = NULL;
+	if (page->flows.count) {
+		matched = ow_scope_matched(c);
+		if (!matched)
+			return -ENOMEM;
+		input.packet = page->stamp;
+		input.packets = page->count;
+		input.is_matched = matched;
+		input.flow = page->flows.flow;
+		input.flows = page->flows.count;
+	}
+	int r = ow_interval_results_step(results, &input);
+	free(matched);
+	return r;
+}
+
 static void settle(struct ow_sender *s, struct ow_comparison *c)
 {
 	struct ow_outcome *o = &c->outcome;
@@ -139,18 +169,8 @@ static void settle(struct ow_sender *s, struct ow_comparison *c)
 	bool compared = c->stage == OW_STAGE_READY && !o->estimated;
 	if (compared)
 		r = ow_identical_regroup(c);
-	if (compared && r == 0) {
-		struct ow_interval_results_input input = {
-			.result = o->result,
-			.only_a = o->only_a,
-			.only_b = o->only_b,
-			.only_as = o->only_as,
-			.only_bs = o->only_bs,
-			.delay_ns = o->delay.ns,
-			.delays = o->delay.count,
-		};
-		r = ow_interval_results_step(results, &input);
-	}
+	if (compared && r == 0)
+		r = step(results, c);
 	if (r < 0)
 		snprintf(o->result.cause, sizeof o->result.cause, "%s",
 		         r == -ENOMEM ? ow_cause_out_of_memory : ow_cause_counts_contradict);
@@ -445,6 +465,8 @@ static int create(struct ow_exchange *x)
 	struct ow_sender *s = sender_of(x);
 	x->slot_size = x->method->size;
 	int r = ow_interval_results_create(x->options.horizon, on_result, s, &s->missing.results);
+	if (r == 0 && x->options.shared)
+		r = ow_interval_results_share(s->missing.results, x->options.length_ns);
 	if (r < 0)
 		return r;
 	s->tell = calloc(tells_max(s), sizeof *s->tell);

@@ -63,6 +63,22 @@ void ow_flow_key_of_packet(const struct ow_packet *packet, struct ow_flow_key *r
 	set_key_word(ret_key, 4, last);
 }
 
+/* The last word of the key of a plain packet, whose ports are still in network byte order. */
+static inline uint64_t rest_of(const struct ow_plain *plain)
+{
+	uint32_t swapped = __builtin_bswap32(plain->ports);
+	return (swapped >> 16 | swapped << 16) | (uint64_t)plain->proto << 32 | UINT64_C(4) << 40;
+}
+
+void ow_flow_key_of_plain(const struct ow_plain *plain, struct ow_flow_key *ret_key)
+{
+	set_key_word(ret_key, 0, (uint32_t)plain->addresses);
+	set_key_word(ret_key, 1, 0);
+	set_key_word(ret_key, 2, plain->addresses >> 32);
+	set_key_word(ret_key, 3, 0);
+	set_key_word(ret_key, 4, rest_of(plain));
+}
+
 void ow_flow_key_of_frame(const struct ow_frame *frame, struct ow_flow_key *ret_key)
 {
 	const uint8_t *p = frame->data;
@@ -339,21 +355,10 @@ uint32_t ow_flow_table_number(struct ow_flow_table *table, const struct ow_flow_
 	return table->count < FINE_FLOWS ? enter(table, key, hash, slot) : number_of_networks(table, key);
 }
 
-/* The last word of the key of a plain packet, whose ports are still in network byte order. */
-static inline uint64_t rest_of(const struct ow_plain *plain)
-{
-	uint32_t swapped = __builtin_bswap32(plain->ports);
-	return (swapped >> 16 | swapped << 16) | (uint64_t)plain->proto << 32 | UINT64_C(4) << 40;
-}
-
 static __attribute__((noinline)) uint32_t number_new_plain(struct ow_flow_table *table, const struct ow_plain *plain)
 {
 	struct ow_flow_key key;
-	set_key_word(&key, 0, (uint32_t)plain->addresses);
-	set_key_word(&key, 1, 0);
-	set_key_word(&key, 2, plain->addresses >> 32);
-	set_key_word(&key, 3, 0);
-	set_key_word(&key, 4, rest_of(plain));
+	ow_flow_key_of_plain(plain, &key);
 	return ow_flow_table_number(table, &key);
 }
 

@@ -25,7 +25,7 @@ struct ow_idbatch {
 int ow_idbatch_init(struct ow_idbatch *idbatch, size_t bytes, const uint8_t *mask, uint64_t seed);
 
 /*
- * headers: `count` headers, `stride` bytes apart. ids: one in every `step` words (2 fills struct ow_sighting in place).
+ * headers: `count` headers, `stride` bytes apart. ids: one in every `step` words (sizeof(struct ow_sighting) / 8 fills sightings in place).
  */
 void ow_idbatch(const struct ow_idbatch *idbatch, const uint8_t *headers, size_t stride, size_t count, uint64_t *ids,
                 size_t step);

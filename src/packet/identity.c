@@ -597,6 +597,7 @@ static inline bool identify_plain(const struct ow_identity *identity, const stru
 		.ip_len = total,
 		.captured = min_u32(captured, total),
 		.proto = e.proto,
+		.ttl = ip[8],
 	};
 	return true;
 }

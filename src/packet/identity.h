@@ -75,7 +75,7 @@ struct ow_plain {
 	uint32_t ports;     /* source, destination as loaded from the header */
 	uint32_t ip_len;
 	uint32_t captured; /* bytes from the IP header on; less than ip_len when truncated */
-	uint8_t proto;
+	uint8_t proto, ttl;
 };
 
 /*

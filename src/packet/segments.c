@@ -194,6 +194,8 @@ static __attribute__((noinline)) int of_any(const struct ow_identity *identity, 
 	default:
 		return -ENOMSG;
 	}
+	ret_segments->ttl = packet.version == 4 ? packet.ip[8] : packet.ip[7];
+	ow_flow_key_of_packet(&packet, &ret_segments->flow);
 	if (frame->gso != OW_GSO_NONE)
 		return of_superframe(identity, frame, &packet, ret_segments);
 	return one(identity, &packet, ret_segments);
@@ -207,6 +209,8 @@ int ow_segments_of_frame(const struct ow_identity *identity, const struct ow_ifa
 	if (frame->gso != OW_GSO_NONE || identity->level != OW_LEVEL_IP || identity->any_ip_id ||
 	    identity->tcp != OW_TCP_EXACT || !ow_identity_of_plain(identity, &frame->frame, &plain))
 		return of_any(identity, frame, ret_segments);
+	ret_segments->ttl = plain.ttl;
+	ow_flow_key_of_plain(&plain, &ret_segments->flow);
 	ret_segments->count = 1;
 	ret_segments->id[0] = plain.id;
 	ret_segments->bytes[0] = plain.ip_len;

@@ -3,7 +3,7 @@
 #define OW_PACKET_SEGMENTS_H
 
 #include "capture/iface/iface.h"
-#include "packet/identity.h"
+#include "packet/flow.h"
 
 /*
  * Returns the packets on the wire that a live frame stands for, each with its id. That is one packet, or for a
@@ -16,6 +16,8 @@
 struct ow_segments {
 	unsigned count;
 	bool uncut; /* a superframe that stays one packet, with an id that no packet on the wire has (see segments.c) */
+	uint8_t ttl;
+	struct ow_flow_key flow; /* of all of them */
 	uint64_t id[OW_SEGMENTS_MAX];
 	uint32_t bytes[OW_SEGMENTS_MAX]; /* of the IP packet */
 };

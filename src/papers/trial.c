@@ -22,10 +22,10 @@
 #include <string.h>
 #include <time.h>
 
-#define BATCH       256                        /* packets of one add, as a lane recorder delivers them */
-#define REPEAT_MAX  20                         /* repetitions of a timed operation, */
-#define REPEAT_NS   (50 * OW_NS_PER_MS)        /* or until this much time has passed */
-#define RECORD_SIZE sizeof(struct ow_sighting) /* record of a cache */
+#define BATCH       256                 /* packets of one add, as a lane recorder delivers them */
+#define REPEAT_MAX  20                  /* repetitions of a timed operation, */
+#define REPEAT_NS   (50 * OW_NS_PER_MS) /* or until this much time has passed */
+#define RECORD_SIZE 16                  /* record of a cache: id and time */
 
 static int lda_plus(const struct ow_view *a, const struct ow_view *b, struct ow_estimate *ret_estimate)
 {

@@ -16,6 +16,7 @@ void ow_agree_propose(const struct ow_config_segment *segment, const struct ow_c
 		.method = segment->method == OW_METHOD_RDA ? OW_MESSAGE_RDA : OW_MESSAGE_FOLD,
 		.level = segment->level == OW_LEVEL_NAT ? OW_MESSAGE_LEVEL_NAT : OW_MESSAGE_LEVEL_IP,
 		.inner = segment->inner,
+		.shared = segment->scope == OW_SCOPE_OF_SHARED,
 		.hash_limit = UINT32_MAX,
 		.length_ns = segment->interval_ns,
 		.wait_ns = segment->wait_ns,
@@ -66,6 +67,8 @@ static int check_parameters(const struct ow_config_segment *s, const struct ow_m
 		return differs(why, "method", rda ? "fold" : "rda", rda ? "rda" : "fold");
 	if ((s->stated & OW_STATED_IDENTITY) && (s->level == OW_LEVEL_NAT) != nat)
 		return differs(why, "identity", nat ? "ip" : "nat", nat ? "nat" : "ip");
+	if ((s->stated & OW_STATED_SCOPE) && (s->scope == OW_SCOPE_OF_SHARED) != o->shared)
+		return differs(why, "scope", o->shared ? "all" : "shared", o->shared ? "shared" : "all");
 	if ((s->stated & OW_STATED_INNER) && s->inner != o->inner)
 		return differs(why, "inner", s->inner ? "true" : "false", o->inner ? "true" : "false");
 	return check_durations(s, o, why);

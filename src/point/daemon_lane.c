@@ -8,6 +8,7 @@
 #include "point/daemon_events.h"
 #include "point/daemon_memory.h"
 #include "point/daemon_private.h"
+#include "result/cause.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -174,8 +175,16 @@ static void send_frame(void *arg, const uint8_t *frame, size_t size)
 static void judge(struct ow_daemon_lane *lane, const struct ow_interval_result *r)
 {
 	char name[OW_LANE_TEXT];
-	if (lane->judged || !r->final || r->status == OW_RESULT_UNKNOWN)
+	if (lane->judged || !r->final)
 		return;
+	if (r->status == OW_RESULT_UNKNOWN) {
+		enum ow_cause cause = ow_cause_of(r->cause);
+		lane->judged = cause == OW_CAUSE_NOTHING_SHARED || cause == OW_CAUSE_NOTHING_ARRIVES;
+		ow_daemon_lane_text(lane, name);
+		if (lane->judged)
+			ow_daemon_log(lane->daemon, OW_EVENT_WARNING, "%s: %s: %s", lane->peer->name, name, r->cause);
+		return;
+	}
 	bool strange = r->sent >= STRANGE_MIN && r->received >= STRANGE_MIN;
 	lane->judged = strange || r->matched + r->late > 0;
 	if (!strange || r->matched + r->late > 0)
@@ -228,6 +237,7 @@ static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention
 		.pages_max = retention->pages_max,
 		.buckets = o->buckets,
 		.sample = o->sample,
+		.shared = o->shared,
 		.synopses_max = SYNOPSES_LEAST,
 		.link_filter = (lane->filter && ow_filter_names_link(lane->filter)) || ow_filter_names_link(o->filter),
 	};
@@ -279,6 +289,8 @@ static int start_recording(struct ow_daemon_lane *lane, size_t stamps_max, size_
 		.t0_ns = lane->open.t0_ns,
 		.length_ns = lane->open.length_ns,
 		.sample_shift = lane->open.sample_shift,
+		.flows = lane->open.shared,
+		.flow_seed = lane->open.synopsis_seed,
 	};
 	return ow_lane_log_create(&lane->daemon->logs, &options, stamps_max, open_max, &lane->log, err);
 }

@@ -31,6 +31,7 @@ struct ow_local_pair_options {
 	size_t class_count;
 	int64_t length_ns, wait_ns;
 	uint64_t intervals; /* to measure; 0 = until stopped, or the end of the files */
+	bool shared;        /* only packets of flows that pass both can be lost */
 	uint64_t memory;    /* bytes for the packets of all lanes; 0 = OW_LOCAL_PAIR_MEMORY */
 	/* When all that is needed is open, and no thread has started; NULL = nothing to do. */
 	int (*opened)(void *arg, struct ow_error *err);

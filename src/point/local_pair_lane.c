@@ -33,6 +33,8 @@ static int add_book(struct ow_local_pair *pair, size_t lane, int side, const cha
 		.way_not = backward,
 		.t0_ns = pair->t0_ns + pair->base * o->length_ns,
 		.length_ns = o->length_ns,
+		.flows = o->shared,
+		.flow_seed = o->identity.key,
 	};
 	uint64_t memory = o->memory ? o->memory : OW_LOCAL_PAIR_MEMORY;
 	/* Two pages a log: one is filled while the other is compared. */

@@ -99,6 +99,8 @@ static int add_lane(struct ow_local_pair *pair, size_t index, struct ow_error *e
 	snprintf(lane->names.to, sizeof lane->names.to, "%s", backward ? from : to);
 	lane->link_filter = class->filter && ow_filter_names_link(class->filter);
 	int r = ow_interval_results_create((uint32_t)horizon_of(o), ow_local_pair_on_result, pair, &lane->results);
+	if (r == 0 && o->shared)
+		r = ow_interval_results_share(lane->results, o->length_ns);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot keep late packets: %s", strerror(-r));
 	return ow_local_pair_add_books(pair, index, err);
@@ -164,6 +166,7 @@ void ow_local_pair_free(struct ow_local_pair *pair)
 		for (int side = 0; side < 2; side++)
 			ow_interval_packets_free(pair->lane[i].book[side].page);
 		ow_interval_results_free(pair->lane[i].results);
+		ow_shared_flows_done(&pair->lane[i].shared);
 		ow_interval_packets_free(pair->lane[i].before);
 	}
 	ow_lane_logs_done(&pair->logs);

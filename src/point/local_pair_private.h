@@ -4,6 +4,7 @@
 
 #include "base/time.h"
 #include "point/local_pair.h"
+#include "reconcile/shared_flows.h"
 #include "point/point_clock.h"
 #include "record/lane_log.h"
 
@@ -34,6 +35,7 @@ struct ow_local_pair_lane {
 	struct ow_local_pair_book book[2];
 	struct ow_interval_results *results;
 	struct ow_interval_packets *before; /* what arrived in the interval before */
+	struct ow_shared_flows shared;      /* of what arrived */
 	bool link_filter;                   /* the filter of the class names the link layer, */
 	bool met;                           /* and has taken packets at both interfaces */
 };

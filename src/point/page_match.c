@@ -193,7 +193,7 @@ static void list_only_a(const struct join *join, struct ow_sighting *only_a)
 	for (size_t i = 0, n = 0; i < join->a->count; i++) {
 		if (join->of_a[i] == OW_PAIRING_NONE)
 			only_a[n++] = (struct ow_sighting){base_of(&join->names, join->a->stamp[i].id),
-			                                   join->a->stamp[i].time_ns};
+			                                   join->a->stamp[i].time_ns, join->a->stamp[i].flow};
 	}
 }
 
@@ -234,6 +234,50 @@ static void list_arrivals(const struct join *join, struct ow_interval_results_in
 	in->result.ambiguous = ambiguous;
 }
 
+/* Adds the flows of B's matched packets to those that come from A. */
+static int note_shared(const struct join *join)
+{
+	const struct ow_interval_packets *b = join->b;
+	int r = 0;
+	ow_shared_flows_turn(join->past->shared);
+	for (size_t j = 0; j < b->count && r == 0; j++) {
+		if (join->of_b[j] != OW_PAIRING_NONE && b->stamp[j].flow)
+			r = ow_shared_flows_add(join->past->shared, b->flows.flow[b->stamp[j].flow - 1].flow);
+	}
+	return r;
+}
+
+static bool is_shared(const struct join *join, const struct ow_sighting *packet)
+{
+	return packet->flow && ow_shared_flows_has(join->past->shared, join->b->flows.flow[packet->flow - 1].flow);
+}
+
+/* Says of A's packets which are matched; the flow of only_b becomes 1 if it comes from A, else 0. */
+static int note_flows(const struct join *join, struct ow_interval_results_input *in, struct ow_joined *joined)
+{
+	const struct ow_interval_packets *a = join->a, *b = join->b;
+	if (!join->past->shared)
+		return 0;
+	int r = note_shared(join);
+	if (r < 0)
+		return r;
+	joined->is_matched = malloc(a->count + 1);
+	if (!joined->is_matched)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->count; i++)
+		joined->is_matched[i] = join->of_a[i] != OW_PAIRING_NONE;
+	for (size_t j = 0, n = 0; j < b->count; j++) {
+		if (join->of_b[j] == OW_PAIRING_NONE)
+			joined->only_b[n++].flow = is_shared(join, &b->stamp[j]);
+	}
+	in->packet = a->stamp;
+	in->packets = a->count;
+	in->is_matched = joined->is_matched;
+	in->flow = a->flows.flow;
+	in->flows = a->flows.count;
+	return 0;
+}
+
 static int make_lists(const struct join *join, struct ow_interval_results_input *in, struct ow_joined *joined)
 {
 	size_t only_as = 0, only_bs = 0;
@@ -258,7 +302,7 @@ static int make_lists(const struct join *join, struct ow_interval_results_input 
 	in->delay_ns = joined->delay_ns;
 	in->result.matched = matched;
 	in->result.duplicated = join->duplicated;
-	return 0;
+	return note_flows(join, in, joined);
 }
 
 static int by_id(const void *x, const void *y)
@@ -382,5 +426,6 @@ void ow_joined_done(struct ow_joined *joined)
 	free(joined->only_b);
 	free(joined->delay_ns);
 	free(joined->newest_ns);
+	free(joined->is_matched);
 	*joined = (struct ow_joined){0};
 }

@@ -2,6 +2,7 @@
 #ifndef OW_POINT_PAGE_MATCH_H
 #define OW_POINT_PAGE_MATCH_H
 
+#include "reconcile/shared_flows.h"
 #include "record/interval_log.h"
 #include "result/interval_results.h"
 
@@ -18,12 +19,14 @@
 struct ow_joined {
 	struct ow_sighting *only_a, *only_b; /* by base id */
 	int64_t *delay_ns, *newest_ns;
+	uint8_t *is_matched; /* of A's packets, if flows are noted */
 };
 
 /* What earlier intervals left. */
 struct ow_page_match_past {
 	const struct ow_interval_results *settle; /* what waits there; NULL = nothing does */
 	const struct ow_interval_packets *b; /* what arrived in the last interval, to know its duplicates by; or NULL */
+	struct ow_shared_flows *shared;      /* if flows are noted; the flows of this interval are added */
 };
 
 /*

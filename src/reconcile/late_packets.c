@@ -17,6 +17,7 @@ struct waiting {
 	uint64_t id;
 	int64_t time_ns; /* absolute */
 	uint64_t number; /* of its interval, counted from 1 */
+	uint32_t flow;
 };
 
 /* Identical packets wait in line, the first one sent in front. */
@@ -35,6 +36,7 @@ struct table {
 
 struct open_interval {
 	struct ow_late_packets_account account;
+	int64_t start_ns;
 	uint64_t *id; /* of the packets that waited at its end */
 	size_t ids;
 };
@@ -192,8 +194,14 @@ static struct waiting take(struct table *table, struct node *front)
 	return packet;
 }
 
-/* The oldest open interval can no longer change: what still waits of it is lost, unless nobody can say. */
-static void settle(struct ow_late_packets *carry, struct ow_late_packets_account *ret_settled)
+static int64_t difference(int64_t later_ns, int64_t earlier_ns)
+{
+	return (int64_t)((uint64_t)later_ns - (uint64_t)earlier_ns);
+}
+
+/* Takes the packets of the oldest open interval that still wait, in the order in which they were sent. Returns how many
+ * nobody can say anything of; the others are in left. */
+static uint64_t take_left(struct ow_late_packets *carry, struct ow_scope_packet *left, size_t *ret_lefts)
 {
 	struct open_interval *open = open_of(carry, carry->first);
 	const struct ow_late_packets_calls *calls = &carry->calls;
@@ -203,15 +211,50 @@ static void settle(struct ow_late_packets *carry, struct ow_late_packets_account
 		if (!front || front->packet.number != carry->first)
 			continue;
 		struct waiting packet = take(&carry->sent, front);
-		if (calls->undecided && calls->undecided(calls->arg, packet.time_ns)) {
+		if (!left || (calls->undecided && calls->undecided(calls->arg, packet.time_ns)))
 			undecided++;
-			continue;
-		}
-		open->account.pending--;
-		open->account.lost++;
-		carry->total.pending--;
-		carry->total.lost++;
+		else
+			left[(*ret_lefts)++] =
+				(struct ow_scope_packet){packet.flow, difference(packet.time_ns, open->start_ns)};
 	}
+	return undecided;
+}
+
+/* They are lost, or were never to arrive; if nobody can say, they stay pending. Returns how many these are. */
+static uint64_t judge_left(struct ow_late_packets *carry, const struct ow_scope_packet *left, size_t lefts)
+{
+	const struct ow_late_packets_calls *calls = &carry->calls;
+	struct ow_late_packets_account *account = &open_of(carry, carry->first)->account;
+	uint64_t unshared = 0;
+	if (calls->judge && lefts) {
+		uint8_t *fate = calloc(lefts, sizeof *fate);
+		int r = fate ? calls->judge(calls->arg, left, lefts, fate) : -ENOMEM;
+		for (size_t i = 0; r == 0 && i < lefts; i++)
+			unshared += fate[i] == OW_SCOPE_ABSENT || fate[i] == OW_SCOPE_UNSHARED;
+		free(fate);
+		if (r < 0)
+			return lefts;
+	}
+	account->pending -= lefts;
+	account->lost += lefts - unshared;
+	account->sent -= unshared;
+	account->unshared += unshared;
+	carry->total.pending -= lefts;
+	carry->total.lost += lefts - unshared;
+	carry->total.sent -= unshared;
+	carry->total.unshared += unshared;
+	return 0;
+}
+
+/* The oldest open interval can no longer change. */
+static void settle(struct ow_late_packets *carry, struct ow_late_packets_account *ret_settled)
+{
+	struct open_interval *open = open_of(carry, carry->first);
+	struct ow_scope_packet *left = malloc((open->ids + 1) * sizeof *left);
+	size_t lefts = 0;
+	uint64_t undecided = take_left(carry, left, &lefts);
+	undecided += judge_left(carry, left, lefts);
+	free(left);
 	assert(open->account.pending == undecided);
 	if (ret_settled)
 		*ret_settled = open->account;
@@ -238,11 +281,6 @@ static void meet(struct ow_late_packets *carry, struct ow_late_packets_late *lat
 		carry->calls.late(carry->calls.arg, late);
 }
 
-static int64_t difference(int64_t later_ns, int64_t earlier_ns)
-{
-	return (int64_t)((uint64_t)later_ns - (uint64_t)earlier_ns);
-}
-
 /* A packet that only B has: late if it waits. A packet cannot be late for the interval in which it was sent. */
 static bool came_late(struct ow_late_packets *carry, uint64_t number, size_t place, const struct waiting *arrived,
                       bool timed)
@@ -258,6 +296,8 @@ static bool came_late(struct ow_late_packets *carry, uint64_t number, size_t pla
 		.place = place,
 		.sent_ns = w.time_ns,
 		.delay_ns = timed ? difference(arrived->time_ns, w.time_ns) : 0,
+		.flow = w.flow,
+		.arrival_flow = arrived->flow,
 		.alike = !timed || (front && front->packet.time_ns <= arrived->time_ns),
 	};
 	meet(carry, &late, &open_of(carry, w.number)->account, &open_of(carry, number)->account);
@@ -273,8 +313,13 @@ static bool came_early(struct ow_late_packets *carry, uint64_t number, const str
 	int64_t delay = difference(front->packet.time_ns, w->time_ns);
 	if (delay > 0 || delay < -early_ns)
 		return false;
-	take(&carry->arrived, front);
-	struct ow_late_packets_late late = {.id = w->id, .arrived = 1, .sent_ns = w->time_ns, .delay_ns = delay};
+	uint32_t flow = take(&carry->arrived, front).flow;
+	struct ow_late_packets_late late = {.id = w->id,
+	                                    .arrived = 1,
+	                                    .sent_ns = w->time_ns,
+	                                    .delay_ns = delay,
+	                                    .flow = w->flow,
+	                                    .arrival_flow = flow};
 	meet(carry, &late, &open_of(carry, number)->account, &open_of(carry, number - 1)->account);
 	return true;
 }
@@ -307,7 +352,7 @@ static void begin(struct ow_late_packets *carry, const struct ow_late_packets_in
 	carry->total.matched += mine.matched;
 	carry->total.pending += mine.pending;
 	carry->total.extra += mine.extra;
-	*open_of(carry, carry->next++) = (struct open_interval){mine, ids, 0};
+	*open_of(carry, carry->next++) = (struct open_interval){mine, in->start_ns, ids, 0};
 }
 
 static int64_t absolute(const struct ow_late_packets_interval *in, const struct ow_sighting *stamp)
@@ -344,7 +389,7 @@ int ow_late_packets_step(struct ow_late_packets *carry, const struct ow_late_pac
 	begin(carry, in, ids);
 	struct open_interval *mine = open_of(carry, number);
 	for (size_t i = 0; i < in->only_as; i++) {
-		struct waiting waiting = {in->only_a[i].id, absolute(in, in->only_a + i), number};
+		struct waiting waiting = {in->only_a[i].id, absolute(in, in->only_a + i), number, in->only_a[i].flow};
 		if (came_early(carry, number, &waiting, in->early_ns))
 			continue;
 		insert(&carry->sent, waiting);
@@ -352,7 +397,7 @@ int ow_late_packets_step(struct ow_late_packets *carry, const struct ow_late_pac
 	}
 	clear(&carry->arrived);
 	for (size_t i = 0; i < in->only_bs; i++) {
-		struct waiting waiting = {in->only_b[i].id, absolute(in, in->only_b + i), number};
+		struct waiting waiting = {in->only_b[i].id, absolute(in, in->only_b + i), number, in->only_b[i].flow};
 		bool timed = in->only_b[i].time_ns != OW_LATE_PACKETS_NO_TIME;
 		if (!came_late(carry, number, i, &waiting, timed) && in->early_ns > 0 && timed)
 			insert(&carry->arrived, waiting);

@@ -2,7 +2,7 @@
 #ifndef OW_RECONCILE_LATE_PACKETS_H
 #define OW_RECONCILE_LATE_PACKETS_H
 
-#include "synopsis/synopsis.h"
+#include "reconcile/scope_verdict.h"
 
 /*
  * Late or lost, across intervals. Both points cut time by their clocks, so a packet that is sent shortly before the end
@@ -45,6 +45,7 @@ struct ow_late_packets_account {
 	uint64_t late_received; /* of the packets received: sent in an earlier interval; in the totals the same as late
 	                         */
 	uint64_t lost, pending, extra;
+	uint64_t unshared; /* were not for B after all: not part of sent */
 	/* Sum of the delays of the late packets (in an interval's own account, of those that it sent). */
 	double late_delay_ns;
 };
@@ -57,6 +58,7 @@ struct ow_late_packets_late {
 	size_t place;     /* in only_b, unless it arrived early */
 	int64_t sent_ns;
 	int64_t delay_ns;
+	uint32_t flow, arrival_flow; /* as only_a and only_b have them */
 	bool alike; /* another packet of this id had been sent when it arrived: whose delay it is cannot be told */
 };
 
@@ -65,6 +67,9 @@ struct ow_late_packets_calls {
 	void (*late)(void *arg, const struct ow_late_packets_late *late);
 	/* The waiting time of a packet is over. True: nobody can say whether it is lost, it stays pending for ever. */
 	bool (*undecided)(void *arg, int64_t sent_ns);
+	/* The others whose waiting time is over, in order of time: an enum ow_scope_fate for each. NULL: all are lost.
+	 * A negative errno: nobody can say. */
+	int (*judge)(void *arg, const struct ow_scope_packet *packets, size_t count, uint8_t *ret_fates);
 	void *arg;
 };
 

@@ -22,7 +22,9 @@
  * for that long), and they are left out. */
 #define OW_INTERVAL_LOG_EMPTY_MAX 1024
 #define OW_INTERVAL_LOG_OPEN_MAX  65536u
-#define OW_INTERVAL_LOG_BLIND_NS  INT64_C(60000000000) /* a reader is not expected to be delayed for longer */
+/* An interval has one flow for this many packets, at most: its flows take less memory than its packets. */
+#define OW_INTERVAL_LOG_FLOW_SHARE 8
+#define OW_INTERVAL_LOG_BLIND_NS   INT64_C(60000000000) /* a reader is not expected to be delayed for longer */
 
 struct open_interval {
 	bool used;
@@ -47,6 +49,7 @@ struct ow_interval_log {
 	size_t expected;                               /* sightings of an interval, by the last one */
 	struct ow_copies spare;                        /* of the last interval; clearing costs less than new memory */
 	struct ow_sighting sightings[OW_CHUNK_STAMPS]; /* one chunk of sightings to be added */
+	uint32_t number[OW_CHUNK_STAMPS + 1];          /* of the chunk's flows in its interval */
 };
 
 int ow_interval_log_create(const struct ow_interval_log_options *options, struct ow_interval_log **ret_log)
@@ -74,6 +77,7 @@ void ow_interval_log_set_max(struct ow_interval_log *log, size_t stamps_max)
 static void close_interval(struct open_interval *open)
 {
 	free(open->packets.stamp);
+	ow_lane_flows_done(&open->packets.flows);
 	ow_copies_done(&open->copies);
 	*open = (struct open_interval){0};
 }
@@ -95,6 +99,7 @@ void ow_interval_packets_free(struct ow_interval_packets *packets)
 		return;
 	free(packets->stamp);
 	free(packets->copy);
+	ow_lane_flows_done(&packets->flows);
 	free(packets);
 }
 
@@ -237,6 +242,10 @@ struct ow_interval_packets *ow_interval_packets_rest(const struct ow_interval_pa
 	if (!rest)
 		return NULL;
 	*rest = *packets;
+	if (ow_lane_flows_copy(&packets->flows, &rest->flows) < 0) {
+		free(rest);
+		return NULL;
+	}
 	rest->interval++;
 	rest->start_ns = from_ns;
 	rest->length_ns = packets->start_ns + packets->length_ns - from_ns;
@@ -252,8 +261,8 @@ struct ow_interval_packets *ow_interval_packets_rest(const struct ow_interval_pa
 	int64_t shift_ns = from_ns - packets->start_ns;
 	for (size_t i = 0; i < packets->count; i++) {
 		if (packets->stamp[i].time_ns >= shift_ns)
-			rest->stamp[rest->count++] =
-				(struct ow_sighting){packets->stamp[i].id, packets->stamp[i].time_ns - shift_ns};
+			rest->stamp[rest->count++] = (struct ow_sighting){
+				packets->stamp[i].id, packets->stamp[i].time_ns - shift_ns, packets->stamp[i].flow};
 	}
 	return rest;
 }
@@ -321,6 +330,21 @@ static int add_sightings(struct ow_interval_log *log, struct open_interval *open
 	return failed;
 }
 
+/* Adds the flows of a chunk to its interval. A flow that finds no place has number 0. */
+static void number_flows(struct ow_interval_log *log, struct open_interval *open, const struct ow_lane_flows *flows)
+{
+	uint32_t max = (uint32_t)(log->options.stamps_max / OW_INTERVAL_LOG_FLOW_SHARE);
+	for (uint32_t i = 0; i < flows->count && i < OW_CHUNK_STAMPS; i++) {
+		const struct ow_scope_flow *flow = &flows->flow[i];
+		uint32_t number = ow_lane_flows_find(&open->packets.flows, flow->flow);
+		if (!number)
+			number = ow_lane_flows_add(&open->packets.flows, flow, max + 1);
+		if (number)
+			open->packets.flows.flow[number - 1].ttl = flow->ttl;
+		log->number[i + 1] = number;
+	}
+}
+
 int ow_interval_log_add(struct ow_interval_log *log, const struct ow_chunk *chunk)
 {
 	if (!within(log, chunk->interval)) {
@@ -339,10 +363,13 @@ int ow_interval_log_add(struct ow_interval_log *log, const struct ow_chunk *chun
 	if (chunk->sample_shift > open->packets.sample_shift)
 		thin(log, open, chunk->sample_shift < OW_SHIFT_MAX ? chunk->sample_shift : OW_SHIFT_MAX);
 	int failed = 0;
+	number_flows(log, open, &chunk->flows);
 	for (size_t from = 0, step; from < chunk->count; from += step) {
 		struct sample sample = {&log->options.identity, open->packets.sample_shift};
 		step = chunk->count - from < OW_CHUNK_STAMPS ? chunk->count - from : OW_CHUNK_STAMPS;
 		size_t count = choose(&sample, chunk->stamp + from, step, log->sightings);
+		for (size_t i = 0; i < count && chunk->flows.count; i++)
+			log->sightings[i].flow = log->number[log->sightings[i].flow];
 		int r = add_sightings(log, open, count);
 		failed = r < 0 ? r : failed;
 	}
@@ -481,6 +508,11 @@ static void finish(struct open_interval *open)
 		if (less)
 			packets->stamp = less;
 	}
+	ow_lane_flows_close(&packets->flows);
+	for (size_t i = 0; i < packets->count && packets->flows.count; i++) {
+		if (packets->stamp[i].flow)
+			packets->flows.flow[packets->stamp[i].flow - 1].packets++;
+	}
 	packets->copies = open->copies.copies;
 	if (packets->copies > 0) {
 		struct ow_copy *less = realloc(open->copies.copy, packets->copies * sizeof *less);
@@ -532,6 +564,7 @@ struct ow_interval_packets *ow_interval_log_next(struct ow_interval_log *log, in
 	packets->missed = (uint64_t)((double)packets->ring_drops * (log->per_frame > 1 ? log->per_frame : 1));
 	mark_blind(log, packets);
 	open->packets.stamp = NULL;
+	open->packets.flows = (struct ow_lane_flows){0};
 	close_interval(open);
 	log->first++;
 	return packets;

@@ -26,6 +26,7 @@ struct ow_interval_packets {
 	size_t count;
 	struct ow_copy *copy; /* sorted by id */
 	size_t copies;
+	struct ow_lane_flows flows; /* of the packets, if the lane notes them; at most stamps_max / 8 */
 };
 
 struct ow_interval_log_options {

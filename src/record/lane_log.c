@@ -100,7 +100,7 @@ void ow_lane_logs_enter(struct ow_lane_logs *logs, struct ow_chunk *chunks)
 	for (struct ow_chunk *next; chunks; chunks = next) {
 		next = chunks->next;
 		enter_chunk(logs, chunks);
-		free(chunks);
+		ow_chunk_free(chunks);
 	}
 	/* Frames that a ring dropped may have belonged to any lane. */
 	for (unsigned source = 0; source < logs->sources; source++) {

@@ -34,6 +34,7 @@ struct slot { /* the state of a lane, in the order of the table */
 	unsigned sample_shift;
 	uint32_t identity, filter, way;
 	bool way_not;
+	const struct ow_scope_hash *flow_hash; /* NULL: flows are not noted */
 };
 
 /* The cached result for a frame, valid if `frame` is its number. */
@@ -66,6 +67,13 @@ struct ow_lane_recorder {
 	struct ow_lane_recorder_counts counts;
 };
 
+void ow_chunk_free(struct ow_chunk *chunk)
+{
+	if (chunk)
+		ow_lane_flows_done(&chunk->flows);
+	free(chunk);
+}
+
 int ow_lane_recorder_create(unsigned source, struct ow_lane_recorder **ret_recorder)
 {
 	struct ow_lane_recorder *recorder = calloc(1, sizeof *recorder);
@@ -91,12 +99,12 @@ void ow_lane_recorder_free(struct ow_lane_recorder *recorder)
 	if (!recorder)
 		return;
 	for (uint32_t i = 0; recorder->view.table && i < recorder->view.table->count; i++) {
-		free(recorder->view.slot[i].open[0].chunk);
-		free(recorder->view.slot[i].open[1].chunk);
+		ow_chunk_free(recorder->view.slot[i].open[0].chunk);
+		ow_chunk_free(recorder->view.slot[i].open[1].chunk);
 	}
 	for (struct ow_chunk *chunk = recorder->first, *next; chunk; chunk = next) {
 		next = chunk->next;
-		free(chunk);
+		ow_chunk_free(chunk);
 	}
 	view_free(&recorder->view);
 	free(recorder);
@@ -118,6 +126,7 @@ static void put_aside(struct ow_lane_recorder *recorder, struct slot *slot, stru
 		if (less)
 			chunk = less;
 	}
+	ow_lane_flows_close(&chunk->flows);
 	open->chunk = NULL;
 	*recorder->end = chunk;
 	recorder->end = &chunk->next;
@@ -164,6 +173,20 @@ static __attribute__((noinline)) struct open_chunk *turn(struct ow_lane_recorder
 	return open;
 }
 
+static uint32_t number_of_flow(const struct ow_scope_hash *hash, const struct ow_segments *segments,
+                               struct ow_lane_flows *flows)
+{
+	struct ow_scope_flow flow;
+	uint32_t number = ow_lane_flows_find(flows, ow_scope_hash_flow(hash, &segments->flow));
+	if (!number) {
+		ow_scope_flow_of(hash, &segments->flow, &flow);
+		number = ow_lane_flows_add(flows, &flow, UINT32_MAX);
+	}
+	if (number)
+		flows->flow[number - 1].ttl = segments->ttl;
+	return number;
+}
+
 /* Adds the packets of a frame to the chunk of a lane. */
 static inline void note(struct ow_lane_recorder *recorder, struct slot *slot, int64_t time_ns, const struct ids *ids)
 {
@@ -183,17 +206,22 @@ static inline void note(struct ow_lane_recorder *recorder, struct slot *slot, in
 	 * it. */
 	chunk->unreadable += ids->status != 0 || ids->segments.uncut;
 	const struct ow_identity *identity = &recorder->view.table->identity[slot->identity];
+	uint32_t flow = slot->flow_hash && count ? number_of_flow(slot->flow_hash, &ids->segments, &chunk->flows) : 0;
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t id = ids->segments.id[i];
-		if (chunk->count == open->room && !(chunk = make_room(recorder, slot, open))) {
-			recorder->counts.lost += count - i;
-			return;
+		if (chunk->count == open->room) {
+			if (!(chunk = make_room(recorder, slot, open))) {
+				recorder->counts.lost += count - i;
+				return;
+			}
+			/* A new chunk has flows of its own. */
+			flow = slot->flow_hash ? number_of_flow(slot->flow_hash, &ids->segments, &chunk->flows) : 0;
 		}
 		chunk->packets++;
 		chunk->bytes += ids->segments.bytes[i];
 		if (slot->sample_shift && !ow_sampled(ow_sample_rank(identity, id), slot->sample_shift))
 			continue;
-		chunk->stamp[chunk->count++] = (struct ow_sighting){id, time_ns - open->start_ns};
+		chunk->stamp[chunk->count++] = (struct ow_sighting){id, time_ns - open->start_ns, flow};
 	}
 }
 
@@ -346,7 +374,8 @@ static int view_make(const struct ow_lane_table *table, unsigned source, struct 
 		                             .identity = entry->identity,
 		                             .filter = entry->filter,
 		                             .way = entry->way,
-		                             .way_not = lane->way_not};
+		                             .way_not = lane->way_not,
+		                             .flow_hash = lane->flows ? &lane->flow_hash : NULL};
 		for (int heading = 0; lane->sources >> source & 1 && heading < OW_HEADINGS; heading++) {
 			if (lane->heading == OW_HEADING_UNKNOWN || (int)lane->heading == heading)
 				view.wants[heading][view.wanting[heading]++] = i;
@@ -371,8 +400,8 @@ int ow_lane_recorder_take_up(struct ow_lane_recorder *recorder, const struct ow_
 		while (to < table->count && view.slot[to].number < slot->number)
 			to++;
 		if (to == table->count || view.slot[to].number != slot->number) {
-			free(slot->open[0].chunk);
-			free(slot->open[1].chunk);
+			ow_chunk_free(slot->open[0].chunk);
+			ow_chunk_free(slot->open[1].chunk);
 			continue;
 		}
 		if (slot->sample_shift != view.slot[to].sample_shift) {

@@ -124,8 +124,10 @@ static int lane_make(struct ow_lanes *lanes, const struct ow_lane_options *optio
 	                         .sources = options->sources,
 	                         .heading = options->heading,
 	                         .way_not = options->way_not,
+	                         .flows = options->flows,
 	                         .t0_ns = options->t0_ns,
 	                         .length_ns = options->length_ns};
+	ow_scope_hash_seed(&lane->flow_hash, options->flow_seed);
 	int r = filter_get(lanes, options->filter, options->sources, &lane->filter, err);
 	if (r == 0)
 		r = filter_get(lanes, options->way, options->sources, &lane->way, err);

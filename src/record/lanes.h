@@ -30,7 +30,8 @@ struct ow_lane {
 	uint32_t sources;
 	enum ow_heading heading;
 	struct ow_lane_filter *filter, *way; /* NULL = none */
-	bool way_not;
+	bool way_not, flows;
+	struct ow_scope_hash flow_hash; /* if it notes flows */
 	int64_t t0_ns, length_ns;
 };
 

@@ -43,7 +43,7 @@ void ow_recorder_free(struct ow_recorder *recorder)
 		member_free(recorder->member[i]);
 	for (struct ow_chunk *chunk = recorder->first, *next; chunk; chunk = next) {
 		next = chunk->next;
-		free(chunk);
+		ow_chunk_free(chunk);
 	}
 	ow_lanes_done(&recorder->lanes);
 	for (unsigned i = 0; i < recorder->sources; i++)
@@ -335,7 +335,7 @@ static struct ow_chunk *of_lanes(struct ow_recorder *recorder, struct ow_chunk *
 	for (struct ow_chunk *next; chunk; chunk = next) {
 		next = chunk->next;
 		if (!ow_lanes_has(&recorder->lanes, chunk->lane)) {
-			free(chunk);
+			ow_chunk_free(chunk);
 			continue;
 		}
 		*end = chunk;

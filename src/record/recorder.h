@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "capture/iface/iface.h"
 #include "packet/identity.h"
+#include "record/lane_flows.h"
 #include "synopsis/synopsis.h"
 
 /*
@@ -36,6 +37,8 @@ struct ow_lane_options {
 	bool way_not;    /* take packets that do not match `way` */
 	int64_t t0_ns, length_ns;
 	unsigned sample_shift; /* keep ids whose ow_sample_rank has this many leading zero bits */
+	bool flows;            /* note the flow of each packet, */
+	uint64_t flow_seed;    /* hashed with this seed */
 };
 
 #define OW_SOURCES_MAX     32
@@ -66,8 +69,10 @@ struct ow_chunk {
 	uint64_t frames;            /* that the packets came in */
 	uint64_t unreadable;        /* frames of the lane without an id, and superframes that could not be cut */
 	unsigned sample_shift;      /* the sample of the sightings */
+	struct ow_lane_flows flows; /* of the sightings, if the lane notes them */
 	struct ow_sighting stamp[]; /* times since the start of the interval */
 };
+void ow_chunk_free(struct ow_chunk *chunk);
 /* A thread returns a chunk when it has this many sightings, and otherwise after this time. */
 #define OW_CHUNK_STAMPS 4096
 #define OW_CHUNK_MS     10
@@ -121,7 +126,7 @@ void ow_recorder_clock_set(struct ow_recorder *recorder);
 /* Readable (poll) when there are chunks or news; ow_recorder_take clears it. */
 int ow_recorder_fd(const struct ow_recorder *recorder);
 /*
- * Returns all chunks since the last call, to be freed one by one with free(), and the time up to which the lanes are
+ * Returns all chunks since the last call, to be freed one by one, and the time up to which the lanes are
  * complete: every packet of an interval that ended by then is in the chunks returned so far. INT64_MAX when all sources
  * are at their end. If a source fails, err reports it once, with -EIO or its errno; the others continue, and chunks and
  * time are returned as well. An interface that goes away is not a failure: see ow_recorder_outage.

@@ -101,6 +101,17 @@ void ow_interval_results_explain_drops(struct ow_interval_result *result)
 	}
 }
 
+void ow_interval_results_explain_unlisted(const struct ow_interval_results_open *open,
+                                          struct ow_interval_result *result)
+{
+	char text[OW_RESULT_CAUSE];
+	if (!open->unlisted)
+		return;
+	snprintf(text, sizeof text, ow_cause_flows_unlisted, open->unlisted,
+	         ow_plural(open->unlisted, "packet", "packets"));
+	ow_interval_results_add_cause(result, text);
+}
+
 void ow_interval_results_explain_undecided(const struct ow_interval_results *settle, struct ow_interval_result *result)
 {
 	static const char *const why[] = {[OW_DOUBT_UNKNOWN] = "is unknown",
@@ -110,7 +121,9 @@ void ow_interval_results_explain_undecided(const struct ow_interval_results *set
 	if (!result->pending)
 		return;
 	const char *packets = ow_plural(result->pending, "packet", "packets");
-	if (settle->doubt == OW_DOUBT_ENDED)
+	if (settle->doubt == OW_DOUBT_MEMORY)
+		snprintf(text, sizeof text, ow_cause_undecided_memory, result->pending, packets);
+	else if (settle->doubt == OW_DOUBT_ENDED)
 		snprintf(text, sizeof text, ow_cause_undecided_ended, result->pending, packets);
 	else if (settle->doubt == OW_DOUBT_BEGUN)
 		snprintf(text, sizeof text, ow_cause_undecided_begun, result->pending, packets);
@@ -120,8 +133,27 @@ void ow_interval_results_explain_undecided(const struct ow_interval_results *set
 	ow_interval_results_add_cause(result, text);
 }
 
+/* Packets that are not for the other point, or not from it, leave the account. */
+static void take_unshared(const struct ow_interval_results_open *open, const struct ow_late_packets_account *account,
+                          struct ow_interval_result *r)
+{
+	uint64_t strange = open->strange < r->extra ? open->strange : r->extra;
+	r->extra -= strange;
+	r->received -= strange;
+	r->unshared_received += strange;
+	if (r->duplicated > r->extra)
+		r->duplicated = r->extra;
+	if (!account)
+		return;
+	r->sent -= account->unshared;
+	r->unshared_sent += account->unshared;
+	r->absent = open->absent;
+	r->lost_whole_flows = open->whole;
+}
+
 static void check(const struct ow_interval_result *r)
 {
+	assert(r->absent <= r->unshared_sent && r->lost_whole_flows <= r->lost);
 	assert(r->sent == r->matched + r->late + r->lost + r->pending);
 	assert(r->received == r->matched + r->late_received + r->extra);
 	assert(r->duplicated <= r->extra && r->ambiguous <= r->matched + r->late);
@@ -137,7 +169,6 @@ void ow_interval_results_make_result(struct ow_interval_results *settle, const s
 	r->late = open->late;
 	r->late_received = open->late_received;
 	r->lost = account ? account->lost : 0;
-	r->pending = r->sent - r->matched - r->late - r->lost;
 	r->extra = r->received - r->matched - r->late_received;
 	if (account)
 		assert(r->late_received == account->late_received && r->extra == account->extra);
@@ -147,11 +178,13 @@ void ow_interval_results_make_result(struct ow_interval_results *settle, const s
 	uint64_t strange = r->extra - r->duplicated, unplaced = open->unplaced < strange ? open->unplaced : strange;
 	r->late_received += unplaced;
 	r->extra -= unplaced;
+	take_unshared(open, account, r);
+	r->pending = r->sent - r->matched - r->late - r->lost;
 	r->ambiguous += open->alike;
 	if (r->reordered != OW_RESULT_NOT_COUNTED)
 		r->reordered += open->reordered;
 	if (account) {
-		assert(r->late == account->late && r->pending == account->pending);
+		assert(r->late == account->late && r->pending == account->pending && r->sent == account->sent);
 	}
 	if (!open->unknown) {
 		fill_delays(settle, open, r);

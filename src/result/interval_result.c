@@ -26,7 +26,8 @@ void ow_result_clear_delays(struct ow_interval_result *r)
 
 double ow_result_packets_sent(const struct ow_interval_result *result)
 {
-	return fmax((double)result->total_sent, (double)result->sent) + (double)result->missed;
+	double unshared = ldexp((double)result->unshared_sent, (int)result->sample_shift);
+	return fmax((double)result->total_sent - unshared, (double)result->sent) + (double)result->missed;
 }
 
 void ow_result_blank(int64_t interval, int64_t start_ns, int64_t length_ns, struct ow_interval_result *ret_result)

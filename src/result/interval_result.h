@@ -61,8 +61,12 @@ struct ow_interval_result {
 	uint64_t sent, received;
 	uint64_t matched, late, late_received, lost, pending, extra;
 	uint64_t duplicated, ambiguous;
-	uint64_t reordered; /* OW_RESULT_NOT_COUNTED where the method does not see order */
-	uint64_t bytes;     /* of the packets sent, IP packets, all of them */
+	/* With scope `shared`: packets of flows that do not pass the other point. They are neither sent nor received. */
+	uint64_t unshared_sent, unshared_received;
+	uint64_t absent;           /* of unshared_sent: other flows between the same networks do pass */
+	uint64_t lost_whole_flows; /* of lost: nothing that was sent later of the flow arrived either */
+	uint64_t reordered;        /* OW_RESULT_NOT_COUNTED where the method does not see order */
+	uint64_t bytes;            /* of the packets sent, IP packets, all of them */
 
 	/* Beyond the memory budget, or where asked for, packets are sampled by id: the counts above are those of the
 	 * sample. */

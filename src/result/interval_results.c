@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results of intervals in order, provisional and final. reconcile/carry decides what is late; here each interval that
+ * Results of intervals in order, provisional and final. reconcile/late_packets decides what is late; here each interval that
  * is still open keeps its result and its delays, as a histogram where all are known (an array of every packet's delay
  * would take megabytes an interval), else as the sample that it came with and a histogram of the late ones.
  */
@@ -32,6 +32,8 @@ static void on_late(void *arg, const struct ow_late_packets_late *late)
 	sender->late++;
 	struct ow_interval_results_open *receiver = ow_interval_results_open_of(settle, newest - late->arrived);
 	receiver->late_received++;
+	receiver->strange -= settle->scope && !late->arrival_flow;
+	ow_interval_results_note_late(settle, sender, late->flow, late->sent_ns);
 	if (!late->arrived && ow_interval_results_is_unplaced(settle, settle->input->only_b + late->place))
 		receiver->unplaced--;
 	if (late->alike) {
@@ -63,7 +65,9 @@ int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, 
 	                                       .newest_ns = INT64_MIN,
 	                                       .reach_ns = -1,
 	                                       .ahead_ns = -1,
-	                                       .before = OW_DOUBT_BEGUN};
+	                                       .before = OW_DOUBT_BEGUN,
+	                                       .noted = INT64_MIN,
+	                                       .shared_ns = INT64_MIN};
 	int r = ow_late_packets_create(horizon, &settle->carry);
 	if (r == 0)
 		r = ow_pool_create(&settle->scratch);
@@ -77,10 +81,26 @@ int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, 
 		ow_interval_results_free(settle);
 		return r;
 	}
-	ow_late_packets_listen(settle->carry,
-	                       &(struct ow_late_packets_calls){on_late, ow_interval_results_on_undecided, settle});
+	ow_late_packets_listen(settle->carry, &(struct ow_late_packets_calls){on_late, ow_interval_results_on_undecided,
+	                                                                      NULL, settle});
 	*ret_settle = settle;
 	return 0;
+}
+
+int ow_interval_results_share(struct ow_interval_results *settle, int64_t length_ns)
+{
+	struct ow_scope_verdict_options options = {.length_ns = length_ns, .horizon = settle->horizon};
+	int r = ow_scope_verdict_create(&options, &settle->scope);
+	if (r == 0)
+		ow_late_packets_listen(settle->carry,
+		                       &(struct ow_late_packets_calls){on_late, ow_interval_results_on_undecided,
+		                                                       ow_interval_results_on_judge, settle});
+	return r;
+}
+
+size_t ow_interval_results_events(struct ow_interval_results *settle, struct ow_scope_event *events)
+{
+	return settle->scope ? ow_scope_verdict_events(settle->scope, events) : 0;
 }
 
 void ow_interval_results_free(struct ow_interval_results *settle)
@@ -89,11 +109,13 @@ void ow_interval_results_free(struct ow_interval_results *settle)
 		return;
 	for (uint32_t i = 0; settle->open && i <= settle->horizon; i++) {
 		free(settle->open[i].sample);
+		free(settle->open[i].flow);
 		free(settle->open[i].estimate);
 		ow_delays_free(settle->open[i].delays);
 	}
 	free(settle->open);
 	ow_late_packets_free(settle->carry);
+	ow_scope_verdict_free(settle->scope);
 	ow_pool_free(settle->scratch);
 	ow_run_total_free(settle->total);
 	free(settle);
@@ -119,6 +141,14 @@ static void tell_estimate(struct ow_interval_results *settle, const struct ow_in
 	settle->sink(settle->arg, &result);
 }
 
+/* The slot of the ring is free again. */
+static void give_up(struct ow_interval_results_open *open)
+{
+	free(open->sample);
+	free(open->flow);
+	*open = (struct ow_interval_results_open){.delays = open->delays};
+}
+
 static void close_oldest(struct ow_interval_results *settle, const struct ow_late_packets_account *account)
 {
 	struct ow_interval_results_open *open = ow_interval_results_open_of(settle, settle->first++);
@@ -128,6 +158,8 @@ static void close_oldest(struct ow_interval_results *settle, const struct ow_lat
 	} else if (!open->quiet) {
 		ow_interval_results_make_result(settle, open, account, &result);
 		ow_interval_results_explain_undecided(settle, &result);
+		ow_interval_results_explain_unlisted(open, &result);
+		ow_interval_results_explain_unshared(settle, &result);
 		ow_run_total_add(settle->total, &open->result, &result, open->full, open->sample, open->samples,
 		                 open->delays);
 		settle->sink(settle->arg, &result);
@@ -138,11 +170,9 @@ static void close_oldest(struct ow_interval_results *settle, const struct ow_lat
 	settle->before = open->unknown                        ? OW_DOUBT_UNKNOWN
 	                 : ow_interval_results_is_blind(open) ? OW_DOUBT_DROPS
 	                                                      : OW_DOUBT_NONE;
-	free(open->sample);
 	free(open->estimate);
-	struct ow_delays *delays = open->delays;
-	ow_delays_reset(delays);
-	*open = (struct ow_interval_results_open){.delays = delays};
+	ow_delays_reset(open->delays);
+	give_up(open);
 }
 
 static void keep_delays(struct ow_interval_results *settle, struct ow_interval_results_open *open,
@@ -212,6 +242,8 @@ static int carry_on(struct ow_interval_results *settle, struct ow_interval_resul
 	settle->doubt = OW_DOUBT_NONE;
 	settle->end_ns = in->result.start_ns + in->result.length_ns;
 	int r = ow_late_packets_step(settle->carry, &interval, ret_account);
+	if (r >= 0)
+		ow_interval_results_note_flows(settle);
 	settle->input = NULL;
 	if (r < 0) {
 		settle->next--;
@@ -232,11 +264,15 @@ static int step(struct ow_interval_results *settle, const struct ow_interval_res
 	if (r < 0)
 		return r;
 	open->unknown = unknown;
+	r = ow_interval_results_keep_flows(settle, in, open);
+	if (r < 0) {
+		give_up(open);
+		return r;
+	}
 	ow_interval_results_learn_shown(settle, in);
 	r = carry_on(settle, open, in, &account);
 	if (r < 0) {
-		free(open->sample);
-		*open = (struct ow_interval_results_open){.delays = open->delays};
+		give_up(open);
 		return r;
 	}
 	open->estimate = estimate;
@@ -265,7 +301,8 @@ static void make_unknown(struct ow_interval_results_input *input)
 	r->sent = r->received = r->matched = r->duplicated = r->ambiguous = r->samples = 0;
 	r->exact = false;
 	ow_result_clear_delays(r);
-	input->only_as = input->only_bs = input->delays = 0;
+	r->unshared_sent = r->unshared_received = 0;
+	input->only_as = input->only_bs = input->delays = input->flows = 0;
 	input->newest_ns = NULL;
 }
 

@@ -2,6 +2,7 @@
 #ifndef OW_RESULT_INTERVAL_RESULTS_H
 #define OW_RESULT_INTERVAL_RESULTS_H
 
+#include "reconcile/scope_verdict.h"
 #include "result/interval_result.h"
 
 /*
@@ -53,6 +54,13 @@ struct ow_interval_results_input {
 	 * before it, and the same for the end of the interval. Since its start; INT64_MIN = none had. */
 	const int64_t *newest_ns;
 	int64_t newest_at_end_ns;
+	/* With scope `shared`: all packets sent in the interval, whether each is matched, and their flows; only_a have
+	 * the number of their flow, only_b 1 if packets of their flow are matched, else 0. */
+	const struct ow_sighting *packet;
+	const uint8_t *is_matched;
+	size_t packets;
+	const struct ow_scope_flow *flow;
+	size_t flows;
 	/* Of the time before or after the run: its packets meet those of the run, but it has no result and no part in
 	 * the total. */
 	bool quiet;
@@ -65,6 +73,11 @@ typedef void (*ow_interval_results_sink)(void *arg, const struct ow_interval_res
 /* horizon: 1 .. OW_LATE_PACKETS_HORIZON_MAX. sink is called from within the functions below. */
 int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, void *arg,
                                struct ow_interval_results **ret_settle);
+/* To be called before the first interval: packets of flows that do not pass the receiver are not lost but unshared
+ * (reconcile/scope_verdict.h). length_ns: of an interval. 0 or -ENOMEM. */
+int ow_interval_results_share(struct ow_interval_results *settle, int64_t length_ns);
+/* What happened to flows since the last call; `events` has room for OW_SCOPE_EVENTS_MAX. Returns their number. */
+size_t ow_interval_results_events(struct ow_interval_results *settle, struct ow_scope_event *events);
 void ow_interval_results_free(struct ow_interval_results *settle);
 
 /*

@@ -11,7 +11,15 @@
  * where nobody looked), settle_result.c (an interval's result as it stands). settle_total.h: the sum of a run. */
 
 /* Why a packet stays undecided. */
-enum ow_doubt { OW_DOUBT_NONE, OW_DOUBT_UNKNOWN, OW_DOUBT_DROPS, OW_DOUBT_SAMPLED, OW_DOUBT_BEGUN, OW_DOUBT_ENDED };
+enum ow_doubt {
+	OW_DOUBT_NONE,
+	OW_DOUBT_UNKNOWN,
+	OW_DOUBT_DROPS,
+	OW_DOUBT_SAMPLED,
+	OW_DOUBT_BEGUN,
+	OW_DOUBT_ENDED,
+	OW_DOUBT_MEMORY,
+};
 
 struct ow_interval_results_open {
 	struct ow_interval_result result;
@@ -26,6 +34,10 @@ struct ow_interval_results_open {
 	bool coarser;       /* than the interval before */
 	uint64_t alike;     /* late, but whose delay it is cannot be told */
 	uint64_t reordered; /* late, and sent before packets that had arrived */
+	struct ow_scope_flow *flow;
+	size_t flows;
+	uint64_t strange;                 /* received, of flows that have no matched packet */
+	uint64_t absent, whole, unlisted; /* of the packets whose waiting time is over */
 };
 
 struct ow_interval_results {
@@ -33,6 +45,10 @@ struct ow_interval_results {
 	ow_interval_results_sink sink;
 	void *arg;
 	struct ow_late_packets *carry;
+	struct ow_scope_verdict *scope; /* NULL: everything must pass */
+	int64_t noted;                  /* the newest interval whose flows it knows */
+	int64_t shared_ns; /* end of the last final interval that had shared packets; INT64_MIN = none had */
+	uint64_t unshared; /* packets sent since then */
 	struct ow_interval_results_open *open; /* ring of horizon + 1, by number */
 	uint64_t first, next;                  /* numbers as carry counts them: from 1, without gaps */
 	bool started;
@@ -85,6 +101,21 @@ int64_t ow_interval_results_unplaced_until(const struct ow_interval_results *set
 /* May it have been sent in an interval before this one that is unknown? */
 bool ow_interval_results_is_unplaced(const struct ow_interval_results *settle, const struct ow_sighting *arrival);
 
+/* -- interval_scope.c: without effect where everything must pass. */
+
+/* The flows of an interval, until it is final. 0 or -ENOMEM. */
+int ow_interval_results_keep_flows(const struct ow_interval_results *settle, const struct ow_interval_results_input *in,
+                                   struct ow_interval_results_open *open);
+/* Which packets of the newest interval matched, unless it is noted already: to be called when all late ones are. And
+ * that a packet of this flow did in a later interval; flow: its number, or 0. */
+void ow_interval_results_note_flows(struct ow_interval_results *settle);
+void ow_interval_results_note_late(struct ow_interval_results *settle, const struct ow_interval_results_open *sender,
+                                   uint32_t flow, int64_t sent_ns);
+/* A final result of which nothing is shared, and has not been for a while, is unknown. */
+void ow_interval_results_explain_unshared(struct ow_interval_results *settle, struct ow_interval_result *result);
+/* Are the packets of the oldest interval that nobody has received lost? A call of reconcile/late_packets. */
+int ow_interval_results_on_judge(void *arg, const struct ow_scope_packet *packets, size_t count, uint8_t *ret_fates);
+
 /* -- settle_result.c */
 
 /* The result of an interval as it stands. What waits is pending unless account says otherwise (NULL = nothing yet). */
@@ -94,6 +125,9 @@ void ow_interval_results_make_result(struct ow_interval_results *settle, const s
 /* A measured result becomes a partial one. */
 void ow_interval_results_add_cause(struct ow_interval_result *result, const char *text);
 void ow_interval_results_explain_drops(struct ow_interval_result *result);
+/* Packets of flows that were not listed: nobody can say whether they are lost. */
+void ow_interval_results_explain_unlisted(const struct ow_interval_results_open *open,
+                                          struct ow_interval_result *result);
 /* Of the interval that is settled right now. */
 void ow_interval_results_explain_undecided(const struct ow_interval_results *settle, struct ow_interval_result *result);
 

@@ -154,7 +154,7 @@ static double coverage_of(const struct ow_run_total *total)
 
 static void fill_loss(const struct ow_run_total *total, struct ow_interval_result *result)
 {
-	double all = fmax((double)result->total_sent, (double)result->sent);
+	double all = ow_result_packets_sent(result);
 	result->coverage = coverage_of(total);
 	result->loss_ratio = ow_value_none(OW_REASON_NO_KNOWN_FATE);
 	if (!(total->decided > 0))

@@ -20,6 +20,7 @@
 struct ow_sighting {
 	uint64_t id;
 	int64_t time_ns;
+	uint32_t flow; /* number of its flow in the list that it belongs to (record/lane_flows.h); 0 = not known */
 };
 
 enum ow_synopsis_kind {

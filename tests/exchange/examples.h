@@ -58,7 +58,7 @@ static inline struct ow_message example(unsigned number)
 	case 0:
 		m = (struct ow_message){.type = OW_MESSAGE_HELLO};
 		m.hello = (struct ow_message_hello){
-			1, 1, "london", 0x0123456789abcdef, 1700000000000000000, {true, 250000}, "oneway 0.1.0"};
+			2, 2, "london", 0x0123456789abcdef, 1700000000000000000, {true, 250000}, "oneway 0.1.0"};
 		break;
 	case 1:
 		m = (struct ow_message){.type = OW_MESSAGE_OPEN, .lane = 7};
@@ -140,6 +140,8 @@ static inline struct ow_message example(unsigned number)
 			.copies = 1,
 			.buckets = 2,
 			.samples = 2,
+			.shared = (const uint8_t *)"\5",
+			.shared_size = 1,
 		};
 		break;
 	case 8:

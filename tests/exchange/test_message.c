@@ -236,7 +236,7 @@ static void test_ranges(void **state)
 	m.hello.point[2] = '\n';
 	refuse_to_encode(&m);
 	m = example(0);
-	m.hello.version_min = 2;
+	m.hello.version_min = 3;
 	refuse_to_encode(&m);
 	m = example(1);
 	m.open.length_ns = 999999;

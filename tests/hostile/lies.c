@@ -88,8 +88,9 @@ static bool too_soon(const struct target *t)
 static bool other_name(const struct target *t)
 {
 	struct client client;
-	struct ow_message hello = {.type = OW_MESSAGE_HELLO,
-	                           .hello = {.version_min = 1, .version_max = 1, .now_ns = now_ns()}};
+	struct ow_message hello = {
+		.type = OW_MESSAGE_HELLO,
+		.hello = {.version_min = OW_WIRE_VERSION, .version_max = OW_WIRE_VERSION, .now_ns = now_ns()}};
 	snprintf(hello.hello.point, sizeof hello.hello.point, "london");
 	snprintf(hello.hello.software, sizeof hello.hello.software, "hostile");
 	client_connect(&client, t);
@@ -288,8 +289,8 @@ static bool restless(const struct target *t)
 		struct client client;
 		struct ow_message m = proposal(1, i % 2, "all"), bye = {.type = OW_MESSAGE_BYE};
 		struct ow_message hello = {.type = OW_MESSAGE_HELLO,
-		                           .hello = {.version_min = 1,
-		                                     .version_max = 1,
+		                           .hello = {.version_min = OW_WIRE_VERSION,
+		                                     .version_max = OW_WIRE_VERSION,
 		                                     .epoch = i,
 		                                     .now_ns = i % 3 ? now_ns() + i * OW_NS_PER_S : i}};
 		snprintf(hello.hello.point, sizeof hello.hello.point, "rome");

@@ -134,7 +134,7 @@ static void test_told(void **state)
 	struct ow_late_packets_account one, all;
 	struct told told = {.doubt_from_ns = 60};
 	assert_int_equal(ow_late_packets_create(2, &carry), 0);
-	ow_late_packets_listen(carry, &(struct ow_late_packets_calls){tell_late, tell_undecided, &told});
+	ow_late_packets_listen(carry, &(struct ow_late_packets_calls){tell_late, tell_undecided, NULL, &told});
 	assert_int_equal(
 		step(carry, 0, 1, (struct ow_sighting[]){{5, 10}, {5, 90}, {6, 50}, {7, 60}}, 4, NULL, 0, &one), 0);
 	assert_true(ow_late_packets_waits(carry, 5) == 2 && ow_late_packets_waits(carry, 8) == 0 &&
@@ -167,7 +167,7 @@ static void test_early(void **state)
 		struct ow_late_packets_account one, all;
 		struct told told = {.doubt_from_ns = INT64_MAX};
 		assert_int_equal(ow_late_packets_create(1, &carry), 0);
-		ow_late_packets_listen(carry, &(struct ow_late_packets_calls){tell_late, NULL, &told});
+		ow_late_packets_listen(carry, &(struct ow_late_packets_calls){tell_late, NULL, NULL, &told});
 		struct ow_sighting b = {3, 95}, a = {3, 9};
 		struct ow_late_packets_interval in = {.received = 1, .only_b = &b, .only_bs = 1, .early_ns = early};
 		assert_int_equal(ow_late_packets_step(carry, &in, &one), 0);

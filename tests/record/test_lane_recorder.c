@@ -83,7 +83,7 @@ static struct ow_chunk *take_all(struct desk *desk, int64_t passed_ns)
 static struct ow_chunk *drop(struct ow_chunk *chunk)
 {
 	struct ow_chunk *next = chunk->next;
-	free(chunk);
+	ow_chunk_free(chunk);
 	return next;
 }
 

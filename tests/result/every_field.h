@@ -73,6 +73,8 @@ static inline struct ow_interval_result every_field(unsigned more)
 	for (size_t i = 0; i < ow_field_count; i++)
 		every_fill(&ow_fields[i], (unsigned)i + more, ow_field_at(&ow_fields[i], &r));
 	r.duplicated = r.extra - 1;
+	r.absent = r.unshared_sent - 1;
+	r.lost_whole_flows = r.lost - 1;
 	r.ambiguous = r.matched - 1;
 	r.sent = r.matched + r.late + r.lost + r.pending;
 	r.received = r.matched + r.late_received + r.extra;

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reconcile/shared_flows.h"
+
+void ow_shared_flows_turn(struct ow_shared_flows *flows)
+{
+	ow_keyset_done(&flows->set[1]);
+	flows->set[1] = flows->set[0];
+	flows->set[0] = (struct ow_keyset){0};
+}
+
+int ow_shared_flows_add(struct ow_shared_flows *flows, uint64_t hash)
+{
+	return ow_keyset_add(&flows->set[0], hash);
+}
+
+bool ow_shared_flows_has(const struct ow_shared_flows *flows, uint64_t hash)
+{
+	return ow_keyset_has(&flows->set[0], hash) || ow_keyset_has(&flows->set[1], hash);
+}
+
+void ow_shared_flows_done(struct ow_shared_flows *flows)
+{
+	ow_keyset_done(&flows->set[0]);
+	ow_keyset_done(&flows->set[1]);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_RECORD_LANE_FLOWS_H
+#define OW_RECORD_LANE_FLOWS_H
+
+#include "packet/scope_flow.h"
+
+/*
+ * The flows of a chunk or of an interval, numbered from 1 in the order of their first packets. Sightings refer to them
+ * by number. For one thread.
+ */
+struct ow_lane_flows {
+	struct ow_scope_flow *flow; /* number n is flow[n - 1] */
+	uint32_t count, room;
+	uint32_t *slot; /* numbers by hash; 0 = free */
+	uint32_t slots; /* 0 or a power of two, at least twice the flows */
+};
+
+/* The number of the flow with this hash (ow_scope_hash_flow, taken to be unique), or 0. */
+uint32_t ow_lane_flows_find(const struct ow_lane_flows *flows, uint64_t hash);
+/* Adds a flow that is not there yet. Returns its number; 0 if there are `max` flows, or no memory. */
+uint32_t ow_lane_flows_add(struct ow_lane_flows *flows, const struct ow_scope_flow *flow, uint32_t max);
+/* Copies the list of flows. 0 or -ENOMEM. */
+int ow_lane_flows_copy(const struct ow_lane_flows *flows, struct ow_lane_flows *ret_copy);
+/* Frees everything but the list of flows, which no longer grows. */
+void ow_lane_flows_close(struct ow_lane_flows *flows);
+void ow_lane_flows_done(struct ow_lane_flows *flows);
+
+#endif

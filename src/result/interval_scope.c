@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which packets of an interval pass the other point: reconcile/scope_verdict.h, for the intervals that are open. */
+#include "result/interval_results_private.h"
+
+#include "result/cause.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* If nothing is shared for so long, and so many packets were sent, the points do not measure the same traffic. */
+#define UNSHARED_NS  INT64_C(10000000000)
+#define UNSHARED_MIN 20
+
+int ow_interval_results_keep_flows(const struct ow_interval_results *settle, const struct ow_interval_results_input *in,
+                                   struct ow_interval_results_open *open)
+{
+	open->flow = NULL;
+	open->flows = 0;
+	open->strange = 0;
+	for (size_t i = 0; settle->scope && i < in->only_bs; i++)
+		open->strange += !in->only_b[i].flow;
+	if (!settle->scope || !in->flows)
+		return 0;
+	open->flow = malloc(in->flows * sizeof *open->flow);
+	if (!open->flow)
+		return -ENOMEM;
+	memcpy(open->flow, in->flow, in->flows * sizeof *open->flow);
+	open->flows = in->flows;
+	return 0;
+}
+
+void ow_interval_results_note_flows(struct ow_interval_results *settle)
+{
+	const struct ow_interval_results_input *in = settle->input;
+	if (!settle->scope || !in || !in->flows || in->result.interval == settle->noted)
+		return;
+	settle->noted = in->result.interval;
+	uint32_t *flow_of = malloc((in->packets + 1) * sizeof *flow_of);
+	for (size_t i = 0; flow_of && i < in->packets; i++)
+		flow_of[i] = in->packet[i].flow ? in->packet[i].flow - 1 : 0;
+	/* Without memory the flows of this interval are as if none had matched: fewer packets are lost, more unshared. */
+	if (flow_of)
+		(void)ow_scope_verdict_note(settle->scope, in->result.interval, in->flow, in->flows, in->packet,
+		                            flow_of, in->is_matched, in->packets);
+	free(flow_of);
+}
+
+void ow_interval_results_note_late(struct ow_interval_results *settle, const struct ow_interval_results_open *sender,
+                                   uint32_t flow, int64_t sent_ns)
+{
+	if (settle->scope && flow && flow <= sender->flows)
+		ow_scope_verdict_late(settle->scope, sender->result.interval, &sender->flow[flow - 1],
+		                      sent_ns - sender->result.start_ns);
+}
+
+/* The packets whose flow is known, by its index; `from` says where each of them was. */
+static size_t list_known(const struct ow_interval_results_open *open, const struct ow_scope_packet *packets,
+                         size_t count, struct ow_scope_packet *known, size_t *from)
+{
+	size_t knowns = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!packets[i].flow || packets[i].flow > open->flows)
+			continue;
+		from[knowns] = i;
+		known[knowns++] = (struct ow_scope_packet){packets[i].flow - 1, packets[i].time_ns};
+	}
+	return knowns;
+}
+
+/* A packet whose flow was not listed may be for anybody. */
+static int judge(struct ow_interval_results *settle, struct ow_interval_results_open *open,
+                 const struct ow_scope_packet *packets, size_t count, struct ow_scope_packet *known, size_t *from,
+                 uint8_t *ret_fates)
+{
+	struct ow_scope_sums sums = {0};
+	size_t knowns = list_known(open, packets, count, known, from);
+	uint8_t *fate = calloc(knowns + 1, sizeof *fate);
+	int r = fate ? 0 : -ENOMEM;
+	if (r == 0 && knowns)
+		r = ow_scope_verdict_judge(settle->scope, open->result.interval, open->flow, open->flows, known, knowns,
+		                           fate, &sums);
+	if (r == 0) {
+		memset(ret_fates, OW_SCOPE_UNSHARED, count);
+		for (size_t i = 0; i < knowns; i++)
+			ret_fates[from[i]] = fate[i];
+		open->absent = sums.absent;
+		open->whole = sums.whole;
+		open->unlisted = count - knowns;
+	}
+	free(fate);
+	return r;
+}
+
+int ow_interval_results_on_judge(void *arg, const struct ow_scope_packet *packets, size_t count, uint8_t *ret_fates)
+{
+	struct ow_interval_results *settle = arg;
+	struct ow_interval_results_open *open = ow_interval_results_open_of(settle, settle->first);
+	ow_interval_results_note_flows(settle);
+	struct ow_scope_packet *known = malloc((count + 1) * sizeof *known);
+	size_t *from = malloc((count + 1) * sizeof *from);
+	int r = known && from ? judge(settle, open, packets, count, known, from, ret_fates) : -ENOMEM;
+	free(known);
+	free(from);
+	if (r < 0)
+		settle->doubt = OW_DOUBT_MEMORY;
+	return r;
+}
+
+void ow_interval_results_explain_unshared(struct ow_interval_results *settle, struct ow_interval_result *result)
+{
+	struct ow_interval_result *r = result;
+	if (!settle->scope || r->status == OW_RESULT_UNKNOWN)
+		return;
+	settle->unshared += r->unshared_sent;
+	if (r->matched + r->late) {
+		settle->shared_ns = r->start_ns + r->length_ns;
+		settle->unshared = 0;
+	}
+	bool long_ago = settle->shared_ns == INT64_MIN || r->start_ns - settle->shared_ns >= UNSHARED_NS;
+	if (r->sent || !long_ago || settle->unshared < UNSHARED_MIN)
+		return;
+	r->status = OW_RESULT_UNKNOWN;
+	if (r->unshared_received)
+		snprintf(r->cause, sizeof r->cause, ow_cause_nothing_shared, r->to, r->from);
+	else
+		snprintf(r->cause, sizeof r->cause, ow_cause_nothing_arrives, r->to);
+	r->received = r->extra = r->duplicated = r->late_received = 0;
+	r->unshared_sent = r->unshared_received = r->absent = 0;
+}
