@@ -83,7 +83,7 @@ struct ow_message_open {
 	enum ow_message_level level;
 	bool inner;
 	bool tcp_headers; /* ids contain no payload of TCP */
-	bool shared; /* only packets of flows that pass both points can be lost */
+	bool shared;      /* only packets of flows that pass both points can be lost */
 	uint32_t hash_limit;
 	uint64_t identity_seed, synopsis_seed;
 	int64_t t0_ns, length_ns, wait_ns;
