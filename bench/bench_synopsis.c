@@ -302,7 +302,7 @@ static void reconcile_fold(const struct ow_synopsis *ams, size_t d, size_t extra
 		wrong("complete, but not all differences");
 	if (diff.bs)
 		qsort(diff.only_b, diff.bs, sizeof *diff.only_b, by_key);
-	tally->bytes += (double)(OW_SYNOPSIS_HEADER + ow_key_list_size(diff.only_b, diff.bs));
+	tally->bytes += (double)(OW_SYNOPSIS_HEADER + ow_key_list_size(OW_KEY_LIST_PACKET, diff.only_b, diff.bs));
 	tally->runs++;
 	ow_fold_difference_done(&diff);
 	ow_synopsis_free(first);
