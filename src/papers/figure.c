@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "report/curves.h"
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,15 +44,18 @@ int ow_figure_point(struct ow_figure_run *run, const char *series, double x, dou
 	return ow_curves_add(&run->curves, series, x, y, low, high);
 }
 
-int ow_figure_claim(struct ow_figure_run *run, const char *paper, const char *ours, bool agrees)
+int ow_figure_claim(struct ow_figure_run *run, const char *paper, bool agrees, const char *ours, ...)
 {
+	va_list args;
 	if (OW_GROW(run->claim, run->claims_room, run->claims + 1) < 0)
 		return -ENOMEM;
 	struct ow_figure_claim *claim = run->claim + run->claims;
-	*claim = (struct ow_figure_claim){strdup(paper), strdup(ours), agrees};
-	if (!claim->paper || !claim->ours) {
+	*claim = (struct ow_figure_claim){.paper = strdup(paper), .agrees = agrees};
+	va_start(args, ours);
+	int length = claim->paper ? vasprintf(&claim->ours, ours, args) : -1;
+	va_end(args);
+	if (length < 0) {
 		free(claim->paper);
-		free(claim->ours);
 		return -ENOMEM;
 	}
 	run->claims++;

@@ -43,7 +43,8 @@ const char *ow_figure_topologies(const struct ow_figure_run *run);
 /* Adds a point of a series: the value and its spread over the runs (low = high = y if there is none). */
 int ow_figure_point(struct ow_figure_run *run, const char *series, double x, double y, double low, double high);
 /* Adds a claim: a statement of the paper, our number, and whether the two agree (as formulas.md defines it). */
-int ow_figure_claim(struct ow_figure_run *run, const char *paper, const char *ours, bool agrees);
+__attribute__((format(printf, 4, 5))) int ow_figure_claim(struct ow_figure_run *run, const char *paper, bool agrees,
+                                                          const char *ours, ...);
 /* Reports the share of the work that is done, 0..1. */
 void ow_figure_progress(struct ow_figure_run *run, double done);
 

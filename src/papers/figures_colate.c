@@ -107,14 +107,13 @@ int ow_figure_colate_2(struct ow_figure_run *run, struct ow_error *err)
 		ow_figure_progress(run, (c + 1.) / CLASSES);
 	}
 	ow_flow_traffic_done(&traffic);
-	char text[300];
-	snprintf(text, sizeof text,
-	         "mean %.3f; median %.2f for flows of 256 packets and more, %.2f for 16-255, %.2f for "
-	         "1-15, %.2f over all",
-	         ow_spread_mean(&mean[3]), median[2], median[1], median[0], median[3]);
 	return r < 0 ? r
-	             : ow_figure_claim(run, "C_f / E[C_f]: mean and median are both 1", text,
-	                               fabs(ow_spread_mean(&mean[3]) - 1) < 0.01 && fabs(median[3] - 1) < 0.05);
+	             : ow_figure_claim(
+			       run, "C_f / E[C_f]: mean and median are both 1",
+			       fabs(ow_spread_mean(&mean[3]) - 1) < 0.01 && fabs(median[3] - 1) < 0.05,
+			       "mean %.3f; median %.2f for flows of 256 packets and more, %.2f for 16-255, %.2f for "
+			       "1-15, %.2f over all",
+			       ow_spread_mean(&mean[3]), median[2], median[1], median[0], median[3]);
 }
 
 /* -- figures 3, 4 and 10: sizes ----------------------------------------------------------------------------------- */
@@ -177,14 +176,13 @@ int ow_figure_colate_3(struct ow_figure_run *run, struct ow_error *err)
 			r = ow_figure_point(run, "times since the start of the epoch", megabytes, megabytes_b,
 			                    megabytes_b, megabytes_b);
 	}
-	char text[200];
-	snprintf(text, sizeof text,
-	         "0.25 to 64 MB: %.3g to %.3g MB with times since the trace's start, %.3g to %.3g MB "
-	         "since the epoch's",
-	         origin[0], origin[1], start[0], start[1]);
 	return r < 0 ? r
-	             : ow_figure_claim(run, "more RAM needs less permanent storage", text,
-	                               origin[1] < 0.9 * origin[0] || start[1] < 0.9 * start[0]);
+	             : ow_figure_claim(
+			       run, "more RAM needs less permanent storage",
+			       origin[1] < 0.9 * origin[0] || start[1] < 0.9 * start[0],
+			       "0.25 to 64 MB: %.3g to %.3g MB with times since the trace's start, %.3g to %.3g MB "
+			       "since the epoch's",
+			       origin[0], origin[1], start[0], start[1]);
 }
 
 int ow_figure_colate_4(struct ow_figure_run *run, struct ow_error *err)
@@ -204,18 +202,17 @@ int ow_figure_colate_4(struct ow_figure_run *run, struct ow_error *err)
 	}
 	if (r < 0)
 		return r;
-	char text[200];
-	snprintf(text, sizeof text, "%.2g at 0.25 MB, %.2g at 64 MB: in proportion", T[0], T[1]);
-	r = ow_figure_claim(run, "T increases with RAM", text, T[1] > T[0]);
-	snprintf(text, sizeof text,
-	         "b = %.2f, m = %.0f, n = %.0f, T = %.2g (t_min %.2g, t_max %.2g, beta of the times)", one.b, one.m,
-	         one.n, one.T, T_MIN, T_MAX);
+	r = ow_figure_claim(run, "T increases with RAM", T[1] > T[0], "%.2g at 0.25 MB, %.2g at 64 MB: in proportion",
+	                    T[0], T[1]);
 	if (r == 0)
-		r = ow_figure_claim(run, "1 MB, 0.95, 0.05: b = 19, m = 20, n = 455334, T = 8e10", text,
-		                    ceil(one.b) == PAPER_B && fabs(one.n / PAPER_N - 1) < 0.02 &&
-		                            fabs(one.T / PAPER_T - 1) < 0.05);
-	snprintf(text, sizeof text, "T = 8e10 in the 24.6 h of an ICSI epoch makes a unit %.1f s", unit_s());
-	return r < 0 ? r : ow_figure_claim(run, "microsecond latencies", text, unit_s() < 1e-3);
+		r = ow_figure_claim(
+			run, "1 MB, 0.95, 0.05: b = 19, m = 20, n = 455334, T = 8e10",
+			ceil(one.b) == PAPER_B && fabs(one.n / PAPER_N - 1) < 0.02 && fabs(one.T / PAPER_T - 1) < 0.05,
+			"b = %.2f, m = %.0f, n = %.0f, T = %.2g (t_min %.2g, t_max %.2g, beta of the times)", one.b,
+			one.m, one.n, one.T, T_MIN, T_MAX);
+	return r < 0 ? r
+	             : ow_figure_claim(run, "microsecond latencies", unit_s() < 1e-3,
+	                               "T = 8e10 in the 24.6 h of an ICSI epoch makes a unit %.1f s", unit_s());
 }
 
 int ow_figure_colate_10(struct ow_figure_run *run, struct ow_error *err)
@@ -237,26 +234,25 @@ int ow_figure_colate_10(struct ow_figure_run *run, struct ow_error *err)
 	}
 	if (r < 0)
 		return r;
-	char text[300];
-	snprintf(text, sizeof text, "%.2g to %.2g bits, for flows with %.1f times the t_min of (0.95, 0.05)", least,
-	         most, t_min / T_MIN);
-	r = ow_figure_claim(run, "less than 0.1 bit a packet for all traces and sizes (0.99, 0.01)", text, most < 0.1);
-	snprintf(text, sizeof text, "ICSI %.2g, %.2g, %.2g bits at 1, 10, 100 MB", high[ICSI][0], high[ICSI][1],
-	         high[ICSI][2]);
+	r = ow_figure_claim(run, "less than 0.1 bit a packet for all traces and sizes (0.99, 0.01)", most < 0.1,
+	                    "%.2g to %.2g bits, for flows with %.1f times the t_min of (0.95, 0.05)", least, most,
+	                    t_min / T_MIN);
 	if (r == 0)
-		r = ow_figure_claim(run, "the bits a packet decrease with RAM", text, high[ICSI][2] < high[ICSI][0]);
+		r = ow_figure_claim(run, "the bits a packet decrease with RAM", high[ICSI][2] < high[ICSI][0],
+		                    "ICSI %.2g, %.2g, %.2g bits at 1, 10, 100 MB", high[ICSI][0], high[ICSI][1],
+		                    high[ICSI][2]);
 	double packets = rate_of(&ow_colate_paper_traces[ICSI]) * ICSI_EPOCH;
-	snprintf(text, sizeof text, "455334 counters of 19 bits over %.3g packets: %.2f bit", packets,
-	         PAPER_N * PAPER_B / packets);
 	if (r == 0)
-		r = ow_figure_claim(run, "ICSI, 1 MB, 0.95, 0.05: an epoch of 24.6 hours, 0.1 bit a packet", text,
-		                    PAPER_N * PAPER_B / packets < 0.1);
+		r = ow_figure_claim(run, "ICSI, 1 MB, 0.95, 0.05: an epoch of 24.6 hours, 0.1 bit a packet",
+		                    PAPER_N * PAPER_B / packets < 0.1,
+		                    "455334 counters of 19 bits over %.3g packets: %.2f bit", packets,
+		                    PAPER_N * PAPER_B / packets);
 	double ours = OW_COLATE_OURS * (48 + 16) / 100;
-	snprintf(text, sizeof text,
-	         "banks+cg with 0.5 counters a flow of 48 bits, and 16 of check: %.2f bit at 100 "
-	         "packets a flow, times in ns",
-	         ours);
-	return r < 0 ? r : ow_figure_claim(run, "12.8 bits a packet for MAPLE, 0.1 for COLATE", text, ours < 12.8);
+	return r < 0 ? r
+	             : ow_figure_claim(run, "12.8 bits a packet for MAPLE, 0.1 for COLATE", ours < 12.8,
+	                               "banks+cg with 0.5 counters a flow of 48 bits, and 16 of check: %.2f bit at 100 "
+	                               "packets a flow, times in ns",
+	                               ours);
 }
 
 /* -- figure 5, tables 2 and 3: traces ----------------------------------------------------------------------------- */
@@ -302,7 +298,7 @@ int ow_figure_colate_5(struct ow_figure_run *run, struct ow_error *err)
 	}
 	if (r == 0)
 		r = ow_colate_traces_claim(run, &traces);
-	return r < 0 ? r : ow_figure_claim(run, "the traces contain both mice and elephant flows", text, true);
+	return r < 0 ? r : ow_figure_claim(run, "the traces contain both mice and elephant flows", true, "%s", text);
 }
 
 int ow_figure_colate_table_2(struct ow_figure_run *run, struct ow_error *err)
@@ -319,7 +315,7 @@ int ow_figure_colate_table_2(struct ow_figure_run *run, struct ow_error *err)
 		double row[] = {(double)ow_flow_traffic_length(&traffic) / 1e9, packets, flows, mbps};
 		for (int x = 0; x < 4 && r == 0; x++)
 			r = ow_figure_point(run, traces.name[i], x + 1, row[x], row[x], row[x]);
-		char paper[160] = "not in the paper", text[200];
+		char paper[160] = "not in the paper";
 		bool agrees = true;
 		if (i < OW_COLATE_MADE) {
 			const struct ow_colate_paper_trace *p = &ow_colate_paper_traces[i];
@@ -330,10 +326,10 @@ int ow_figure_colate_table_2(struct ow_figure_run *run, struct ow_error *err)
 			agrees = fabs(packets / flows / (p->packets / p->flows) - 1) < 0.25 &&
 			         fabs(mbps / p->mbps - 1) < 0.3;
 		}
-		snprintf(text, sizeof text, "%.40s: %.0f s, %.3f M packets, %.4f M flows (%.1f a flow), %.3g Mbit/s",
-		         traces.name[i], row[0], packets / 1e6, flows / 1e6, packets / flows, mbps);
 		if (r == 0)
-			r = ow_figure_claim(run, paper, text, agrees);
+			r = ow_figure_claim(run, paper, agrees,
+			                    "%.40s: %.0f s, %.3f M packets, %.4f M flows (%.1f a flow), %.3g Mbit/s",
+			                    traces.name[i], row[0], packets / 1e6, flows / 1e6, packets / flows, mbps);
 		ow_flow_traffic_done(&traffic);
 		ow_figure_progress(run, (double)(i + 1) / (double)traces.count);
 	}
@@ -386,8 +382,9 @@ int ow_figure_colate_table_3(struct ow_figure_run *run, struct ow_error *err)
 			r = ow_figure_point(run, traces.name[i], x + 1, ours[x], ours[x], ours[x]);
 		/* The rates of the paper's links are not known, so only the limits can be checked. */
 		if (r == 0)
-			r = ow_figure_claim(run, paper, text,
-			                    ours[0] >= 9.9 && ours[0] <= 301 && ours[1] >= 1.99 && ours[1] <= 10.1);
+			r = ow_figure_claim(run, paper,
+			                    ours[0] >= 9.9 && ours[0] <= 301 && ours[1] >= 1.99 && ours[1] <= 10.1,
+			                    "%s", text);
 		ow_figure_progress(run, (double)(i + 1) / (double)traces.count);
 	}
 	return r;

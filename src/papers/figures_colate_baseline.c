@@ -121,13 +121,12 @@ int ow_figure_colate_11(struct ow_figure_run *run, struct ow_error *err)
 	if (r == 0)
 		r = ow_colate_traces_claim(run, &traces);
 	for (int l = 0; l < LIMITS && r == 0; l++)
-		r = ow_figure_claim(run, paper[l], beside.rli[l].word,
-		                    fabs(beside.rli_sum[l] / beside.traces - published[l]) < 0.15);
+		r = ow_figure_claim(run, paper[l], fabs(beside.rli_sum[l] / beside.traces - published[l]) < 0.15, "%s",
+		                    beside.rli[l].word);
 	for (int m = 0; m < OW_COLATE_METHODS && r == 0; m++) {
-		char text[600];
-		snprintf(text, sizeof text, "%s (%g counters a flow), within 5 %%: %s", ow_colate_method_name[m],
-		         ow_colate_method_counters((enum ow_colate_method)m, HIGH), beside.method[m].word);
-		r = ow_figure_claim(run, "COLATE (0.99, 0.01) errs much less than RLI", text, beside.better[m]);
+		r = ow_figure_claim(run, "COLATE (0.99, 0.01) errs much less than RLI", beside.better[m],
+		                    "%s (%g counters a flow), within 5 %%: %s", ow_colate_method_name[m],
+		                    ow_colate_method_counters((enum ow_colate_method)m, HIGH), beside.method[m].word);
 	}
 	return r;
 }
@@ -217,19 +216,19 @@ int ow_figure_colate_countmin(struct ow_figure_run *run, struct ow_error *err)
 	ow_flow_stream_done(&stream);
 	ow_flow_traffic_done(&traffic);
 	struct ow_countmin_params paper = ow_countmin_size(0.95, 0.05);
-	char words[700];
-	snprintf(words, sizeof words, "%u counters in %u rows of e / beta", paper.rows * paper.columns, paper.rows);
 	if (r == 0)
-		r = ow_figure_claim(run, "0.95, 0.05: 165 counters and 3 hash functions for each flow", words,
-		                    paper.rows * paper.columns == 165 && paper.rows == 3);
-	snprintf(words, sizeof words, "flows of 64 packets and more within 5 %%, by counters a flow: %s", text[0].word);
+		r = ow_figure_claim(run, "0.95, 0.05: 165 counters and 3 hash functions for each flow",
+		                    paper.rows * paper.columns == 165 && paper.rows == 3,
+		                    "%u counters in %u rows of e / beta", paper.rows * paper.columns, paper.rows);
 	if (r == 0)
-		r = ow_figure_claim(run, "a sketch that flows share cannot keep beta of a flow's own sum", words,
-		                    shared < 0.95);
-	snprintf(words, sizeof words,
-	         "a sketch of the delays instead (times at B less times at A): %s; banks+cg %.0f %% at 0.5",
-	         text[1].word, 100 * share);
-	return r < 0 ? r : ow_figure_claim(run, "not in the paper", words, true);
+		r = ow_figure_claim(run, "a sketch that flows share cannot keep beta of a flow's own sum",
+		                    shared < 0.95, "flows of 64 packets and more within 5 %%, by counters a flow: %s",
+		                    text[0].word);
+	return r < 0 ? r
+	             : ow_figure_claim(run, "not in the paper", true,
+	                               "a sketch of the delays instead (times at B less times at A): %s; banks+cg %.0f "
+	                               "%% at 0.5",
+	                               text[1].word, 100 * share);
 }
 
 /* -- by size, at half a counter a flow ---------------------------------------------------------------------------- */
@@ -358,32 +357,31 @@ int ow_figure_colate_sizes(struct ow_figure_run *run, struct ow_error *err)
 		double median[WAYS][CLASSES] = {{0}};
 		r = try_ways(run, steady, median, err);
 		const char *kind = steady ? "steady flows" : "flows that come and go";
-		char text[300], words[120], other[120];
-		snprintf(text, sizeof text, "%s: as published %s, hashed j %s", kind,
-		         medians_text(median[WAY_PUBLISHED], words), medians_text(median[WAY_HASHED], other));
+		char words[120], other[120];
 		if (r == 0)
 			r = ow_figure_claim(
 				run,
 				"median error, flows of 4-15/16-63/64-255/256+ packets, COLATE with hashed j and "
 				"0.5 counters a flow: recomputed 1763 / 403 / 98 / 17 %",
-				text, median[WAY_HASHED][2] > 0.2 && median[WAY_HASHED][3] > 0.02);
-		snprintf(text, sizeof text, "%s: %s", kind, medians_text(median[WAY_ROOMY], words));
+				median[WAY_HASHED][2] > 0.2 && median[WAY_HASHED][3] > 0.02,
+				"%s: as published %s, hashed j %s", kind, medians_text(median[WAY_PUBLISHED], words),
+				medians_text(median[WAY_HASHED], other));
 		if (r == 0)
-			r = ow_figure_claim(run,
-			                    "hashed j, 11.4 counters a flow: recomputed 131 % for 4-15, 1.1 % for 256+",
-			                    text, median[WAY_ROOMY][3] < 0.05);
-		snprintf(text, sizeof text, "%s: %s", kind, medians_text(median[WAY_BLUP], words));
+			r = ow_figure_claim(
+				run, "hashed j, 11.4 counters a flow: recomputed 131 % for 4-15, 1.1 % for 256+",
+				median[WAY_ROOMY][3] < 0.05, "%s: %s", kind, medians_text(median[WAY_ROOMY], words));
 		if (r == 0)
-			r = ow_figure_claim(run, "BLUP of one bank, 0.5 counters a flow: 17 / 5.4 / 1.6 / 0.20 %", text,
-			                    median[WAY_BLUP][2] < 0.04);
-		snprintf(text, sizeof text, "%s: %s; with 1.3 counters a flow %s", kind,
-		         medians_text(median[WAY_OURS], words), medians_text(median[WAYS - 1], other));
+			r = ow_figure_claim(run, "BLUP of one bank, 0.5 counters a flow: 17 / 5.4 / 1.6 / 0.20 %",
+			                    median[WAY_BLUP][2] < 0.04, "%s: %s", kind,
+			                    medians_text(median[WAY_BLUP], words));
 		if (r == 0)
 			r = ow_figure_claim(
 				run,
 				"three banks, 0.5 counters a flow: 19 / 4.9 / 1.2 / 0.23 %; our aim is 2 % for "
 				"64-255 and 0.5 % for 256+",
-				text, median[WAY_OURS][2] <= 0.02 && median[WAY_OURS][3] <= 0.005);
+				median[WAY_OURS][2] <= 0.02 && median[WAY_OURS][3] <= 0.005,
+				"%s: %s; with 1.3 counters a flow %s", kind, medians_text(median[WAY_OURS], words),
+				medians_text(median[WAYS - 1], other));
 	}
 	return r;
 }
@@ -469,12 +467,10 @@ int ow_figure_colate_loss(struct ow_figure_run *run, struct ow_error *err)
 	}
 	ow_flow_traffic_done(&traffic);
 	for (int form = 0; form < FORMS && r == 0; form++) {
-		char words[600];
-		snprintf(words, sizeof words, "%s, median error of flows of 64-255 / 256+: %.479s", name[form],
-		         text[form].word);
 		r = ow_figure_claim(
 			run, form ? "not in the paper" : "loss is easily handled, with several vectors that sample",
-			words, form || worst[0] < 0.05);
+			form || worst[0] < 0.05, "%s, median error of flows of 64-255 / 256+: %.479s", name[form],
+			text[form].word);
 	}
 	return r;
 }

@@ -48,12 +48,13 @@ static int share_claims(struct ow_figure_run *run, const struct shares *shares, 
 {
 	int r = 0;
 	for (int m = 0; m < OW_COLATE_METHODS && r == 0; m++) {
-		char paper[160], text[600];
+		char paper[160];
 		snprintf(paper, sizeof paper, "%.0f %% of the flows within %.0f %%, always", 100 * q->alpha,
 		         100 * q->beta);
-		snprintf(text, sizeof text, "%s (%.3g counters a flow): %s", ow_colate_method_name[m],
-		         ow_colate_method_counters((enum ow_colate_method)m, per_flow(q)), shares->text[m].word);
-		r = ow_figure_claim(run, paper, text, shares->least[m] >= q->alpha);
+		r = ow_figure_claim(run, paper, shares->least[m] >= q->alpha, "%s (%.3g counters a flow): %s",
+		                    ow_colate_method_name[m],
+		                    ow_colate_method_counters((enum ow_colate_method)m, per_flow(q)),
+		                    shares->text[m].word);
 	}
 	return r;
 }

@@ -182,10 +182,8 @@ int ow_figure_colate_7(struct ow_figure_run *run, struct ow_error *err)
 	if (r == 0)
 		r = ow_colate_traces_claim(run, &traces);
 	for (int way = 0; way < WAYS && r == 0; way++) {
-		char words[600];
-		snprintf(words, sizeof words, "%s: %.479s", way_name[way], text[way].word);
-		r = ow_figure_claim(run, "over 91 % of the flows within 5 % with 1000 virtual repetitions", words,
-		                    least_share[way] > 0.91);
+		r = ow_figure_claim(run, "over 91 % of the flows within 5 % with 1000 virtual repetitions",
+		                    least_share[way] > 0.91, "%s: %.479s", way_name[way], text[way].word);
 	}
 	return r;
 }
@@ -233,17 +231,17 @@ int ow_figure_colate_9(struct ow_figure_run *run, struct ow_error *err)
 	sample_done(&sample);
 	ow_flow_stream_done(&stream);
 	ow_flow_traffic_done(&traffic);
-	char text[300];
-	snprintf(text, sizeof text,
-	         "%zu flows: alone %.0f %% with one, %.0f %% with 10^%d, %.0f %% with infinitely many; "
-	         "hashed j among others %.0f %%",
-	         flows, 100 * share[ALONE][0], 100 * share[ALONE][last], last, 100 * limit, 100 * share[HASHED][last]);
 	if (r == 0)
-		r = ow_figure_claim(run, "more virtual repetitions, more flows within 5 %: 98 % with 10^5", text,
-		                    limit > 0.9);
-	snprintf(text, sizeof text,
-	         "median error %.0f %% with infinitely many, for flows alone in their 20 counters "
-	         "(1 / sqrt(2 * 19) = 16 %% if the mean is small)",
-	         100 * median);
-	return r < 0 ? r : ow_figure_claim(run, "any reliability for the standard deviation", text, median < 0.05);
+		r = ow_figure_claim(
+			run, "more virtual repetitions, more flows within 5 %: 98 % with 10^5", limit > 0.9,
+			"%zu flows: alone %.0f %% with one, %.0f %% with 10^%d, %.0f %% with infinitely many; "
+			"hashed j among others %.0f %%",
+			flows, 100 * share[ALONE][0], 100 * share[ALONE][last], last, 100 * limit,
+			100 * share[HASHED][last]);
+	return r < 0 ? r
+	             : ow_figure_claim(
+			       run, "any reliability for the standard deviation", median < 0.05,
+			       "median error %.0f %% with infinitely many, for flows alone in their 20 counters "
+			       "(1 / sqrt(2 * 19) = 16 %% if the mean is small)",
+			       100 * median);
 }

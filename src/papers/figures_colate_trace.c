@@ -126,7 +126,8 @@ int ow_colate_traces_claim(struct ow_figure_run *run, const struct ow_colate_tra
 		                           i == OW_COLATE_MADE ? ", and the captures " : ", ", traces->name[i]);
 	if (traces->count == OW_COLATE_MADE)
 		snprintf(text + length, sizeof text - length, "; no captures (--traces)");
-	return ow_figure_claim(run, "three traces: CHIC (backbone), ICSI (enterprise), DC (data centre)", text, true);
+	return ow_figure_claim(run, "three traces: CHIC (backbone), ICSI (enterprise), DC (data centre)", true, "%s",
+	                       text);
 }
 
 /*

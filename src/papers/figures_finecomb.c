@@ -46,7 +46,6 @@ static int run_4a(struct ow_figure_run *run, struct ow_error *err)
 {
 	static const double betas[] = {1e-4, 1e-3, 1e-2};
 	struct seen seen[3] = {{.suffix = NULL}, {.suffix = NULL}, {.suffix = NULL}};
-	char text[120];
 	int r = 0;
 	for (int i = 0; i < 3 && !r; i++)
 		r = ow_comb_sweep(run, &ow_comb_weibull,
@@ -55,12 +54,11 @@ static int run_4a(struct ow_figure_run *run, struct ow_error *err)
 	if (r < 0)
 		return r;
 	double low = ow_spread_mean(&seen[0].first), high = ow_spread_mean(&seen[2].first);
-	snprintf(text, sizeof text, "%.2f million, %.1f k", low / 1e6, high / 1e3);
-	r = ow_figure_claim(run, "almost 3 million samples at loss 1e-4, about 40 k at 1e-2", text,
-	                    fabs(low / 3e6 - 1) < 0.1 && fabs(high / 4e4 - 1) < 0.15);
+	r = ow_figure_claim(run, "almost 3 million samples at loss 1e-4, about 40 k at 1e-2",
+	                    fabs(low / 3e6 - 1) < 0.1 && fabs(high / 4e4 - 1) < 0.15, "%.2f million, %.1f k", low / 1e6,
+	                    high / 1e3);
 	double off = fmax(seen[0].most_off, fmax(seen[1].most_off, seen[2].most_off));
-	snprintf(text, sizeof text, "within %.1f %%", 100 * off);
-	return r < 0 ? r : ow_figure_claim(run, "as expected by equation (2)", text, off < 0.1);
+	return r < 0 ? r : ow_figure_claim(run, "as expected by equation (2)", off < 0.1, "within %.1f %%", 100 * off);
 }
 
 static int put_mean(struct ow_figure_run *run, const struct ow_comb_setting *s, const struct ow_comb_point *p,
@@ -102,26 +100,24 @@ static int both_shapes(struct ow_figure_run *run, double beta, ow_comb_put put, 
 static int run_4b(struct ow_figure_run *run, struct ow_error *err)
 {
 	struct seen seen[2];
-	char text[120];
 	int r = both_shapes(run, 0.01, put_mean, seen, err);
 	if (r < 0)
 		return r;
-	snprintf(text, sizeof text, "at most %.2f %% (Weibull), %.2f %% (Pareto)", ow_spread_mean(&seen[0].worst),
-	         ow_spread_mean(&seen[1].worst));
-	return ow_figure_claim(run, "mean within 0.3 % for both distributions (loss 1 %)", text,
-	                       ow_spread_below(&seen[0].worst, 0.3) && ow_spread_below(&seen[1].worst, 0.3));
+	return ow_figure_claim(run, "mean within 0.3 % for both distributions (loss 1 %)",
+	                       ow_spread_below(&seen[0].worst, 0.3) && ow_spread_below(&seen[1].worst, 0.3),
+	                       "at most %.2f %% (Weibull), %.2f %% (Pareto)", ow_spread_mean(&seen[0].worst),
+	                       ow_spread_mean(&seen[1].worst));
 }
 
 static int run_4c(struct ow_figure_run *run, struct ow_error *err)
 {
 	struct seen seen[2];
-	char text[120];
 	int r = both_shapes(run, 1e-4, put_loss, seen, err);
-	snprintf(text, sizeof text, "at most %.0f %% with, %.0f %% without", ow_spread_mean(&seen[0].worst),
-	         ow_spread_mean(&seen[0].minus));
 	return r < 0 ? r
-	             : ow_figure_claim(run, "loss: far better with a stash (loss 1e-4)", text,
-	                               ow_spread_mean(&seen[0].minus) > 5 * ow_spread_mean(&seen[0].worst));
+	             : ow_figure_claim(run, "loss: far better with a stash (loss 1e-4)",
+	                               ow_spread_mean(&seen[0].minus) > 5 * ow_spread_mean(&seen[0].worst),
+	                               "at most %.0f %% with, %.0f %% without", ow_spread_mean(&seen[0].worst),
+	                               ow_spread_mean(&seen[0].minus));
 }
 
 /* -- figure 5: the mean against LDA -------------------------------------------------------------------------------- */
@@ -159,20 +155,18 @@ static int figure_5(struct ow_figure_run *run, double beta, bool backward, struc
 	int r = ow_comb_sweep(run, &ow_comb_weibull, &setting, 0, 1, put_versus, &v, err);
 	if (r < 0)
 		return r;
-	snprintf(text, sizeof text, "%.0f %% at rho 0.0004, %.0f %% at 0.004", ow_spread_mean(&v.lda_low),
-	         ow_spread_mean(&v.lda_high));
-	r = ow_figure_claim(run, "LDA errs by 100 % at rho 0.0005 to 400 % at 0.004", text,
-	                    ow_spread_mean(&v.lda_high) > 100);
+	r = ow_figure_claim(run, "LDA errs by 100 % at rho 0.0005 to 400 % at 0.004", ow_spread_mean(&v.lda_high) > 100,
+	                    "%.0f %% at rho 0.0004, %.0f %% at 0.004", ow_spread_mean(&v.lda_low),
+	                    ow_spread_mean(&v.lda_high));
 	snprintf(text, sizeof text, "%.3g %% against LDA's %.3g %%", ow_spread_mean(&v.plus_high),
 	         ow_spread_mean(&v.lda_high));
 	bool helps = ow_spread_mean(&v.plus_high) < ow_spread_mean(&v.lda_high) / 2;
 	if (!r)
-		r = ow_figure_claim(run, backward ? "LDA+ does not help backward" : "LDA+ helps forward", text,
-		                    helps != backward);
-	snprintf(text, sizeof text, "at most %.2f %%", ow_spread_mean(&v.finecomb));
+		r = ow_figure_claim(run, backward ? "LDA+ does not help backward" : "LDA+ helps forward",
+		                    helps != backward, "%s", text);
 	return r < 0 ? r
-	             : ow_figure_claim(run, "FineComb: mostly 0.1 %, never more than 1 %", text,
-	                               ow_spread_below(&v.finecomb, 1));
+	             : ow_figure_claim(run, "FineComb: mostly 0.1 %, never more than 1 %",
+	                               ow_spread_below(&v.finecomb, 1), "at most %.2f %%", ow_spread_mean(&v.finecomb));
 }
 
 static int run_5a(struct ow_figure_run *run, struct ow_error *err)
@@ -236,7 +230,6 @@ static int put_low_loss(struct ow_figure_run *run, const struct ow_comb_setting 
 static int run_6a(struct ow_figure_run *run, struct ow_error *err)
 {
 	struct losses_seen seen = {0};
-	char text[160];
 	int r = ow_comb_sweep(
 		run, &ow_comb_weibull,
 		&(struct ow_comb_setting){1u << OW_COMB_FINECOMB | 1u << OW_COMB_MINUS | 1u << OW_COMB_LDA, 1e-4, 0, 0,
@@ -244,12 +237,14 @@ static int run_6a(struct ow_figure_run *run, struct ow_error *err)
 		0, 1, put_low_loss, &seen, err);
 	if (r < 0)
 		return r;
-	snprintf(text, sizeof text, "at most %.0f %%, at rho 0.004 %.0f %% (ours: at most %.0f %%)",
-	         ow_spread_mean(&seen.middle), ow_spread_mean(&seen.worst), ow_spread_mean(&seen.worst_ours));
-	r = ow_figure_claim(run, "FineComb: loss within 10-30 % at loss 1e-4, whatever the reordering", text,
-	                    ow_spread_below(&seen.middle, 30) && ow_spread_below(&seen.worst, 30));
-	snprintf(text, sizeof text, "up to %.0f %%", ow_spread_mean(&seen.lda));
-	return r < 0 ? r : ow_figure_claim(run, "LDA: 100-500 % and more", text, ow_spread_mean(&seen.lda) > 100);
+	r = ow_figure_claim(run, "FineComb: loss within 10-30 % at loss 1e-4, whatever the reordering",
+	                    ow_spread_below(&seen.middle, 30) && ow_spread_below(&seen.worst, 30),
+	                    "at most %.0f %%, at rho 0.004 %.0f %% (ours: at most %.0f %%)",
+	                    ow_spread_mean(&seen.middle), ow_spread_mean(&seen.worst),
+	                    ow_spread_mean(&seen.worst_ours));
+	return r < 0 ? r
+	             : ow_figure_claim(run, "LDA: 100-500 % and more", ow_spread_mean(&seen.lda) > 100, "up to %.0f %%",
+	                               ow_spread_mean(&seen.lda));
 }
 
 static int put_microscopic(struct ow_figure_run *run, const struct ow_comb_setting *s, const struct ow_comb_point *p,
@@ -268,7 +263,6 @@ static int run_6b(struct ow_figure_run *run, struct ow_error *err)
 {
 	static const uint64_t lost[] = {5, 10, 50, 100};
 	struct ow_spread worst = {0};
-	char text[80];
 	int r = 0;
 	for (int i = 0; i < 4 && !r; i++) {
 		struct losses_seen seen = {0};
@@ -279,10 +273,10 @@ static int run_6b(struct ow_figure_run *run, struct ow_error *err)
 		                  i / 4., (i + 1) / 4., put_microscopic, &seen, err);
 		keep_worse(&worst, &seen.small);
 	}
-	snprintf(text, sizeof text, "at most %.1f +- %.1f %%", ow_spread_mean(&worst), ow_spread_error(&worst));
 	return r < 0 ? r
-	             : ow_figure_claim(run, "5 to 100 lost of 5 million: within 10 % up to rho 1e-4", text,
-	                               ow_spread_below(&worst, 10));
+	             : ow_figure_claim(run, "5 to 100 lost of 5 million: within 10 % up to rho 1e-4",
+	                               ow_spread_below(&worst, 10), "at most %.1f +- %.1f %%", ow_spread_mean(&worst),
+	                               ow_spread_error(&worst));
 }
 
 /* -- figure 7: loss and reordering unknown ------------------------------------------------------------------------- */
@@ -322,25 +316,21 @@ static int figure_7(struct ow_figure_run *run, bool loss, struct unknown *u, str
 static int run_7a(struct ow_figure_run *run, struct ow_error *err)
 {
 	struct unknown u;
-	char text[80];
 	int r = figure_7(run, false, &u, err);
-	snprintf(text, sizeof text, "at most %.2f +- %.2f %%, LDA up to %.0f %%", ow_spread_mean(&u.four),
-	         ow_spread_error(&u.four), ow_spread_mean(&u.lda));
 	return r < 0 ? r
-	             : ow_figure_claim(run, "four banks: mean within 1 %, LDA quickly unusable (loss 1 %)", text,
-	                               ow_spread_below(&u.four, 1));
+	             : ow_figure_claim(run, "four banks: mean within 1 %, LDA quickly unusable (loss 1 %)",
+	                               ow_spread_below(&u.four, 1), "at most %.2f +- %.2f %%, LDA up to %.0f %%",
+	                               ow_spread_mean(&u.four), ow_spread_error(&u.four), ow_spread_mean(&u.lda));
 }
 
 static int run_7b(struct ow_figure_run *run, struct ow_error *err)
 {
 	struct unknown u;
-	char text[80];
 	int r = figure_7(run, true, &u, err);
-	snprintf(text, sizeof text, "at most %.0f %%, LDA up to %.0f %%", ow_spread_mean(&u.four),
-	         ow_spread_mean(&u.lda));
 	return r < 0 ? r
-	             : ow_figure_claim(run, "four banks: loss within 60 %, LDA unusable (loss 1e-4)", text,
-	                               ow_spread_below(&u.four, 60));
+	             : ow_figure_claim(run, "four banks: loss within 60 %, LDA unusable (loss 1e-4)",
+	                               ow_spread_below(&u.four, 60), "at most %.0f %%, LDA up to %.0f %%",
+	                               ow_spread_mean(&u.four), ow_spread_mean(&u.lda));
 }
 /* -- the table of recovery times ----------------------------------------------------------------------------------- */
 
@@ -402,11 +392,10 @@ static int run_table(struct ow_figure_run *run, struct ow_error *err)
 		snprintf(claim, sizeof claim, "stash of %u: %g ms", paper[i].stash, paper[i].ms);
 		snprintf(text, sizeof text, "%.3f ms", ms);
 		if (!r && !isnan(paper[i].ms))
-			r = ow_figure_claim(run, claim, text, ms <= paper[i].ms);
+			r = ow_figure_claim(run, claim, ms <= paper[i].ms, "%s", text);
 	}
-	char text[40];
-	snprintf(text, sizeof text, "%.3f ms", ms);
-	return r < 0 ? r : ow_figure_claim(run, "stash of 1000: not in the paper; asked for: 5 ms", text, ms < 5);
+	return r < 0 ? r
+	             : ow_figure_claim(run, "stash of 1000: not in the paper; asked for: 5 ms", ms < 5, "%.3f ms", ms);
 }
 #define RHO "reordering ratio"
 #define ERR "relative error, %"

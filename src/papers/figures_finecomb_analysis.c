@@ -58,11 +58,10 @@ int ow_figure_finecomb_8(struct ow_figure_run *run, struct ow_error *err)
 			none += best == 0;
 		}
 	}
-	char text[120];
-	snprintf(text, sizeof text, "near pR in %u of %u, 0 in %u of %u", near, fits, none, over);
 	return r < 0 ? r
-	             : ow_figure_claim(run, "best stash about pR if p(R + beta T) < S, else none", text,
-	                               near == fits && none == over);
+	             : ow_figure_claim(run, "best stash about pR if p(R + beta T) < S, else none",
+	                               near == fits && none == over, "near pR in %u of %u, 0 in %u of %u", near, fits,
+	                               none, over);
 }
 
 /* E[X] in packets at a sampling share, with W = pR or without. */
@@ -98,11 +97,10 @@ int ow_figure_finecomb_9(struct ow_figure_run *run, struct ow_error *err)
 		double star = ow_finecomb_sampling(OW_COMB_STORAGE, OW_COMB_PACKETS, betas[k], rho, true);
 		off = fmax(off, 1 - samples_9(star, betas[k], rho, true) / most[1]);
 	}
-	char text[120];
-	snprintf(text, sizeof text, "%.0f %% at loss 1e-4, %.0f %% at 1e-3", gain[0], gain[1]);
 	if (!r)
-		r = ow_figure_claim(run, "a stash gives 15-30 % more samples than none", text,
-		                    gain[0] > 0 && gain[1] > 0);
-	snprintf(text, sizeof text, "%.1f %% fewer samples than at the maximum", 100 * off);
-	return r < 0 ? r : ow_figure_claim(run, "p* is close to the maximum", text, off < 0.1);
+		r = ow_figure_claim(run, "a stash gives 15-30 % more samples than none", gain[0] > 0 && gain[1] > 0,
+		                    "%.0f %% at loss 1e-4, %.0f %% at 1e-3", gain[0], gain[1]);
+	return r < 0 ? r
+	             : ow_figure_claim(run, "p* is close to the maximum", off < 0.1,
+	                               "%.1f %% fewer samples than at the maximum", 100 * off);
 }

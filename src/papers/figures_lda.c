@@ -196,9 +196,8 @@ static int watch_single(const struct ow_figure_run *run, const struct ow_trace *
 /* Adds a claim "at most bound" with the worst (or only) point. */
 static int claim_below(struct ow_figure_run *run, const char *paper, const struct ow_spread *s, double bound)
 {
-	char text[80];
-	snprintf(text, sizeof text, "%.2f +- %.2f %%", ow_spread_mean(s), ow_spread_error(s));
-	return ow_figure_claim(run, paper, text, ow_spread_below(s, bound));
+	return ow_figure_claim(run, paper, ow_spread_below(s, bound), "%.2f +- %.2f %%", ow_spread_mean(s),
+	                       ow_spread_error(s));
 }
 
 static void keep_worse(struct ow_spread *worst, const struct ow_spread *s)
@@ -267,11 +266,9 @@ static int run_4a(struct ow_figure_run *run, struct ow_error *err)
 		r = claim_below(run, "mean within 0.3 % at loss up to 0.1 %", &c.low_loss, 0.3);
 	if (!r)
 		r = claim_below(run, "mean within 4 % at 20 % loss", &c.high_loss, 4);
-	char text[80];
-	snprintf(text, sizeof text, "%.2f times (e^-a / (1 - a) = 1.21)", ow_spread_mean(&c.gain));
 	return r < 0 ? r
-	             : ow_figure_claim(run, "almost twice the samples of the bound (2)", text,
-	                               ow_spread_mean(&c.gain) > 1.7);
+	             : ow_figure_claim(run, "almost twice the samples of the bound (2)", ow_spread_mean(&c.gain) > 1.7,
+	                               "%.2f times (e^-a / (1 - a) = 1.21)", ow_spread_mean(&c.gain));
 }
 
 static int run_4b(struct ow_figure_run *run, struct ow_error *err)
@@ -304,27 +301,26 @@ static int run_4b(struct ow_figure_run *run, struct ow_error *err)
 	}
 	ow_trace_done(&t);
 	free(found);
-	char text[80];
-	snprintf(text, sizeof text, "%u of %u outside", outside, all);
-	return r < 0 ? r : ow_figure_claim(run, "all estimates well within the 98 % bounds", text, outside * 50 <= all);
+	return r < 0 ? r
+	             : ow_figure_claim(run, "all estimates well within the 98 % bounds", outside * 50 <= all,
+	                               "%u of %u outside", outside, all);
 }
 
 static int run_4c(struct ow_figure_run *run, struct ow_error *err)
 {
 	struct claims_4 c = {0};
-	char text[120];
 	int r = sweep_4(run, true, &c, err);
 	if (r < 0)
 		return r;
-	snprintf(text, sizeof text, "average %.1f %%, at most %.1f %% (centred: %.1f %%, %.1f %%)",
-	         ow_spread_mean(&c.weibull), c.weibull.most, ow_spread_mean(&c.weibull_centred),
-	         c.weibull_centred.most);
-	r = ow_figure_claim(run, "standard deviation, Weibull: within 10 %", text, ow_spread_mean(&c.weibull) <= 10);
-	snprintf(text, sizeof text, "average %.1f %%, at most %.1f %% (centred: %.1f %%, %.1f %%)",
-	         ow_spread_mean(&c.pareto), c.pareto.most, ow_spread_mean(&c.pareto_centred), c.pareto_centred.most);
+	r = ow_figure_claim(run, "standard deviation, Weibull: within 10 %", ow_spread_mean(&c.weibull) <= 10,
+	                    "average %.1f %%, at most %.1f %% (centred: %.1f %%, %.1f %%)", ow_spread_mean(&c.weibull),
+	                    c.weibull.most, ow_spread_mean(&c.weibull_centred), c.weibull_centred.most);
 	return r < 0 ? r
-	             : ow_figure_claim(run, "standard deviation, Pareto: 20-50 %", text,
-	                               ow_spread_mean(&c.pareto) >= 10 && ow_spread_mean(&c.pareto) <= 50);
+	             : ow_figure_claim(run, "standard deviation, Pareto: 20-50 %",
+	                               ow_spread_mean(&c.pareto) >= 10 && ow_spread_mean(&c.pareto) <= 50,
+	                               "average %.1f %%, at most %.1f %% (centred: %.1f %%, %.1f %%)",
+	                               ow_spread_mean(&c.pareto), c.pareto.most, ow_spread_mean(&c.pareto_centred),
+	                               c.pareto_centred.most);
 }
 
 /* -- figure 5: several banks for unknown loss ---------------------------------------------------------------------- */
@@ -397,7 +393,7 @@ static int claim_5(struct ow_figure_run *run, const char *paper, const struct ow
 		n += snprintf(text + n, sizeof text - (size_t)n, "%s%.3g", i ? ", " : "",
 		              ow_spread_mean(&at[shown[i]]));
 	snprintf(text + n, sizeof text - (size_t)n, "%s", unit);
-	return ow_figure_claim(run, paper, text, agrees);
+	return ow_figure_claim(run, paper, agrees, "%s", text);
 }
 
 static int run_5a(struct ow_figure_run *run, struct ow_error *err)
@@ -520,7 +516,6 @@ static int run_6a(struct ow_figure_run *run, struct ow_error *err)
 static int run_6b(struct ow_figure_run *run, struct ow_error *err)
 {
 	struct claims_6 c = {0};
-	char text[120];
 	int r = sweep_6(run, MEAN, &c, err);
 	if (r < 0)
 		return r;
@@ -529,16 +524,15 @@ static int run_6b(struct ow_figure_run *run, struct ow_error *err)
 	/* At 1 % loss. */
 	double few = ow_spread_mean(&c.probes[6][1]), fair = ow_spread_mean(&c.probes[6][2]),
 	       lda = ow_spread_mean(&c.lda[6]);
-	snprintf(text, sizeof text, "%.0f %% and %.0f %% against %.2f %%", few, fair, lda);
 	return r < 0 ? r
 	             : ow_figure_claim(run, "probes at 7 Hz almost 100 %, at 144 Hz 11 %, LDA below 1 % (loss 1 %)",
-	                               text, few > 10 * lda && fair > 5 * lda);
+	                               few > 10 * lda && fair > 5 * lda, "%.0f %% and %.0f %% against %.2f %%", few,
+	                               fair, lda);
 }
 
 static int run_6c(struct ow_figure_run *run, struct ow_error *err)
 {
 	struct claims_6 c = {0};
-	char text[120];
 	int r = sweep_6(run, STDDEV, &c, err);
 	if (r < 0)
 		return r;
@@ -547,10 +541,9 @@ static int run_6c(struct ow_figure_run *run, struct ow_error *err)
 		ow_spread_add(&lda, ow_spread_mean(&c.lda[i]));
 		ow_spread_add(&probes, ow_spread_mean(&c.probes[i][2]));
 	}
-	snprintf(text, sizeof text, "%.1f %% on average against %.1f %%", ow_spread_mean(&lda),
-	         ow_spread_mean(&probes));
-	return ow_figure_claim(run, "LDA 3-9 % against 15 % at 144 Hz (loss below 5 %)", text,
-	                       ow_spread_mean(&lda) < ow_spread_mean(&probes));
+	return ow_figure_claim(run, "LDA 3-9 % against 15 % at 144 Hz (loss below 5 %)",
+	                       ow_spread_mean(&lda) < ow_spread_mean(&probes), "%.1f %% on average against %.1f %%",
+	                       ow_spread_mean(&lda), ow_spread_mean(&probes));
 }
 
 #define LOSS_LABEL "loss ratio"

@@ -99,8 +99,8 @@ static bool has_maps(const struct ow_figure_run *run)
 
 static int claim_no_maps(struct ow_figure_run *run)
 {
-	return ow_figure_claim(run, "Rocketfuel's maps of six networks",
-	                       "not computed: the maps are not here (--topologies DIR)", false);
+	return ow_figure_claim(run, "Rocketfuel's maps of six networks", false,
+	                       "not computed: the maps are not here (--topologies DIR)");
 }
 
 /* A value of the random plans at a step: mean, smallest and largest over the runs. */
@@ -170,13 +170,14 @@ static int claim_sprint_hops(struct ow_figure_run *run, const struct study *stud
 	uint32_t upgrades = 45;
 	double none = hops_of(&study->paper[0]), with = hops_of(&study->paper[upgrades]);
 	snprintf(ours, sizeof ours, "%s", ow_format_count((uint64_t)none, a));
-	int r = ow_figure_claim(run, "about a million probe hops with none upgraded", ours, fabs(none / 1e6 - 1) < 0.1);
-	snprintf(ours, sizeof ours, "Algorithm 1 %s, %.0f-fold fewer; beam %s; at most 10,000 with %u",
-	         ow_format_count((uint64_t)with, a), none / with,
-	         ow_format_count((uint64_t)hops_of(&study->beam[upgrades]), b), first_below(study, 1e4));
+	int r = ow_figure_claim(run, "about a million probe hops with none upgraded", fabs(none / 1e6 - 1) < 0.1, "%s",
+	                        ours);
 	if (r == 0)
-		r = ow_figure_claim(run, "about 10,000 with 45 of 315: two orders of magnitude", ours,
-		                    with <= 1e4 && none / with >= 100);
+		r = ow_figure_claim(
+			run, "about 10,000 with 45 of 315: two orders of magnitude", with <= 1e4 && none / with >= 100,
+			"Algorithm 1 %s, %.0f-fold fewer; beam %s; at most 10,000 with %u",
+			ow_format_count((uint64_t)with, a), none / with,
+			ow_format_count((uint64_t)hops_of(&study->beam[upgrades]), b), first_below(study, 1e4));
 	return r;
 }
 
@@ -191,10 +192,12 @@ static int claim_some(struct ow_figure_run *run, const struct study *study)
 	         "%u of %u: Algorithm 1 %.0f-fold, beam %.0f-fold, random %.1f-fold (%u runs); all: %.0f-fold",
 	         upgrades, study->routers, none / with, none / hops_of(&study->beam[upgrades]), none / random.mean,
 	         study->runs, none / hops_of(&study->paper[study->routers]));
-	int r = ow_figure_claim(run, "15 % of the routers: two orders of magnitude fewer, on average of the maps", ours,
-	                        none / with >= 100);
-	snprintf(ours, sizeof ours, "with %u: %.0f times the probe hops of Algorithm 1", upgrades, random.mean / with);
-	return r < 0 ? r : ow_figure_claim(run, "a random order is much slower", ours, random.low > 2 * with);
+	int r = ow_figure_claim(run, "15 % of the routers: two orders of magnitude fewer, on average of the maps",
+	                        none / with >= 100, "%s", ours);
+	return r < 0 ? r
+	             : ow_figure_claim(run, "a random order is much slower", random.low > 2 * with,
+	                               "with %u: %.0f times the probe hops of Algorithm 1", upgrades,
+	                               random.mean / with);
 }
 
 static int claim_beam(struct ow_figure_run *run, const struct study *study)
@@ -210,10 +213,9 @@ static int claim_beam(struct ow_figure_run *run, const struct study *study)
 			best = i;
 		}
 	}
-	char ours[200];
-	snprintf(ours, sizeof ours, "fewer at %u steps, as many at %u, more at %u; at best %.1f %% fewer, with %u",
-	         better, study->routers + 1 - better - worse, worse, 100 * (1 - least), best);
-	return ow_figure_claim(run, "the beam beside Algorithm 1 is not in the paper", ours, worse == 0);
+	return ow_figure_claim(run, "the beam beside Algorithm 1 is not in the paper", worse == 0,
+	                       "fewer at %u steps, as many at %u, more at %u; at best %.1f %% fewer, with %u", better,
+	                       study->routers + 1 - better - worse, worse, 100 * (1 - least), best);
 }
 
 static int show_hops(struct ow_figure_run *run, const char *as, struct ow_error *err)
@@ -301,20 +303,18 @@ static int claim_sprint_granularity(struct ow_figure_run *run, const struct stud
 {
 	double pairs = 0, paths = study->paper[0].measure.mean;
 	uint32_t upgrades = 50;
-	char ours[200];
 	int r = mean_of_pairs(study, &pairs, err);
 	if (r < 0)
 		return r;
-	snprintf(ours, sizeof ours, "%.2f a path; %.2f a pair of routers, each over its path of the fewest hops", paths,
-	         pairs);
-	r = ow_figure_claim(run, "a segment has around 4 hops with none upgraded", ours,
-	                    lround(paths) == 4 || lround(pairs) == 4);
-	snprintf(ours, sizeof ours, "Algorithm 1 %.2f, beam %.2f, random %.2f (%u runs)",
-	         study->paper[upgrades].measure.mean, study->beam[upgrades].measure.mean,
-	         random_granularity(study, upgrades).mean, study->runs);
+	r = ow_figure_claim(run, "a segment has around 4 hops with none upgraded",
+	                    lround(paths) == 4 || lround(pairs) == 4,
+	                    "%.2f a path; %.2f a pair of routers, each over its path of the fewest hops", paths, pairs);
 	return r < 0 ? r
-	             : ow_figure_claim(run, "around 1.5 with 50 of about 300", ours,
-	                               fabs(study->paper[upgrades].measure.mean - 1.5) < 0.05);
+	             : ow_figure_claim(run, "around 1.5 with 50 of about 300",
+	                               fabs(study->paper[upgrades].measure.mean - 1.5) < 0.05,
+	                               "Algorithm 1 %.2f, beam %.2f, random %.2f (%u runs)",
+	                               study->paper[upgrades].measure.mean, study->beam[upgrades].measure.mean,
+	                               random_granularity(study, upgrades).mean, study->runs);
 }
 
 static int claim_granularity(struct ow_figure_run *run, const struct study *study)
@@ -325,14 +325,12 @@ static int claim_granularity(struct ow_figure_run *run, const struct study *stud
 	/* The share of the improvement from no router upgraded to all. */
 	double share = (none->mean - with->mean) / (none->mean - all);
 	double slower = (none->mean - random) / (none->mean - all);
-	char ours[240];
-	snprintf(ours, sizeof ours,
-	         "%.2f (%u to %u) to %.2f (%u to %u) with %u of %u: %.0f %% of the benefit; random %.0f %% (%u runs)",
-	         none->mean, none->min, none->max, with->mean, with->min, with->max, upgrades, study->routers,
-	         100 * share, 100 * slower, study->runs);
-	return ow_figure_claim(run,
-	                       "on all maps a few routers achieve almost all the benefit, a random order much slower",
-	                       ours, share > 0.8 && slower < share / 2);
+	return ow_figure_claim(
+		run, "on all maps a few routers achieve almost all the benefit, a random order much slower",
+		share > 0.8 && slower < share / 2,
+		"%.2f (%u to %u) to %.2f (%u to %u) with %u of %u: %.0f %% of the benefit; random %.0f %% (%u runs)",
+		none->mean, none->min, none->max, with->mean, with->min, with->max, upgrades, study->routers,
+		100 * share, 100 * slower, study->runs);
 }
 
 static int show_granularity(struct ow_figure_run *run, const char *as, struct ow_error *err)
@@ -406,7 +404,7 @@ static int show_all(struct ow_figure_run *run, struct ow_error *err)
 	         exp(product));
 	return ow_figure_claim(run,
 	                       "on average 15 % of the routers: probe hops two orders of magnitude (100 times) fewer",
-	                       words.text, exp(product) >= 100);
+	                       exp(product) >= 100, "%s", words.text);
 }
 
 /* -- the list ----------------------------------------------------------------------------------------------------- */

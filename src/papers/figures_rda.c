@@ -146,12 +146,11 @@ static int run_6(struct ow_figure_run *run, struct ow_error *err)
 		}
 		ow_figure_progress(run, 0.5 + 0.5 * (i + 1) / POINTS);
 	}
-	char text[120];
-	snprintf(text, sizeof text, "2000 differences in %.2g s; 40 in the stash would take %.2g s", rda_2000,
-	         slope * 40 * exp2(40));
 	return r < 0 ? r
 	             : ow_figure_claim(run, "RDA decodes orders of magnitude faster than FineComb enumerates its stash",
-	                               text, rda_2000 * 1000 < slope * 40 * exp2(40));
+	                               rda_2000 * 1000 < slope * 40 * exp2(40),
+	                               "2000 differences in %.2g s; 40 in the stash would take %.2g s", rda_2000,
+	                               slope * 40 * exp2(40));
 }
 
 /* -- supplement 1 and 2: differences, 1000 cells --------------------------------------------------------------------
@@ -195,22 +194,19 @@ static int decoded_by_differences(struct ow_figure_run *run, uint64_t seed)
 		}
 		ow_figure_progress(run, d / 900.);
 	}
-	char text[160];
-	snprintf(text, sizeof text, "%.1f %% of the packets, but all of them in %.0f %% of runs (d = 250: %.0f %%)",
-	         share_500, complete_500, complete_250);
 	if (!r)
-		r = ow_figure_claim(run, "up to 500 differences, almost all packets are decoded", text, share_500 > 97);
-	snprintf(text, sizeof text, "%.0f %% complete with 250 differences in 2 x 500 cells", complete_250);
+		r = ow_figure_claim(run, "up to 500 differences, almost all packets are decoded", share_500 > 97,
+		                    "%.1f %% of the packets, but all of them in %.0f %% of runs (d = 250: %.0f %%)",
+		                    share_500, complete_500, complete_250);
 	if (!r)
-		r = ow_figure_claim(run, "Theorem 2: with m = 2d, failure is at most O(d^-2)", text, complete_250 > 99);
-	snprintf(text, sizeof text, "in %.1f %% of runs the published loop does not end by itself", capped_500);
+		r = ow_figure_claim(run, "Theorem 2: with m = 2d, failure is at most O(d^-2)", complete_250 > 99,
+		                    "%.0f %% complete with 250 differences in 2 x 500 cells", complete_250);
 	if (!r)
-		r = ow_figure_claim(run, "(algorithm 1 ends when no pure bucket is left; d = 500)", text,
-		                    capped_500 == 0);
-	snprintf(text, sizeof text, "%.1f %% complete", three_750);
+		r = ow_figure_claim(run, "(algorithm 1 ends when no pure bucket is left; d = 500)", capped_500 == 0,
+		                    "in %.1f %% of runs the published loop does not end by itself", capped_500);
 	return r < 0 ? r
-	             : ow_figure_claim(run, "(3 banks with checked ids, d = 750: 98.5 % and more)", text,
-	                               three_750 >= 96);
+	             : ow_figure_claim(run, "(3 banks with checked ids, d = 750: 98.5 % and more)", three_750 >= 96,
+	                               "%.1f %% complete", three_750);
 }
 
 static int run_s1(struct ow_figure_run *run, struct ow_error *err)
@@ -253,12 +249,11 @@ static int decoded_by_hashes(struct ow_figure_run *run, uint64_t seed)
 			ow_figure_progress(run, (i + k / 8.) / 3);
 		}
 	}
-	char text[160];
-	snprintf(text, sizeof text, "d = 700: as published %u with %.1f %%, with checked ids %u with %.1f %%", best[0],
-	         most[0], best[1], most[1]);
 	return r < 0 ? r
-	             : ow_figure_claim(run, "two hash functions decode most when there are too many differences", text,
-	                               best[1] == 2);
+	             : ow_figure_claim(run, "two hash functions decode most when there are too many differences",
+	                               best[1] == 2,
+	                               "d = 700: as published %u with %.1f %%, with checked ids %u with %.1f %%",
+	                               best[0], most[0], best[1], most[1]);
 }
 
 static int run_s3(struct ow_figure_run *run, struct ow_error *err)
@@ -338,11 +333,10 @@ static int run_s5(struct ow_figure_run *run, struct ow_error *err)
 			                    d, d);
 		}
 	}
-	char text[120];
-	snprintf(text, sizeof text, "%.2f (corrected: %.2f)", crossing, corrected_crossing);
 	return r < 0 ? r
 	             : ow_figure_claim(run, "RDA is cheaper than sending everything below a set difference of 0.17",
-	                               text, fabs(crossing - 0.17) < 0.011);
+	                               fabs(crossing - 0.17) < 0.011, "%.2f (corrected: %.2f)", crossing,
+	                               corrected_crossing);
 }
 
 /* -- as published against corrected -----------------------------------------------------------------------------------
@@ -392,12 +386,12 @@ static int run_published(struct ow_figure_run *run, struct ow_error *err)
 		most = fmax(most, complete[1]);
 		ow_figure_progress(run, (i + 1.) / POINTS);
 	}
-	char text[120];
-	snprintf(text, sizeof text, "complete in %.0f to %.0f %% of cases, 96 bytes a difference", least[1], most);
 	if (!r)
-		r = ow_figure_claim(run, "Theorem 2: 2 banks of 2d fail with probability O(d^-2)", text, least[1] > 99);
-	snprintf(text, sizeof text, "complete in %.2f %% or more, 27 bytes a difference for many", least[0]);
-	return r < 0 ? r : ow_figure_claim(run, "(corrected: 4 banks, checked ids)", text, least[0] >= 99);
+		r = ow_figure_claim(run, "Theorem 2: 2 banks of 2d fail with probability O(d^-2)", least[1] > 99,
+		                    "complete in %.0f to %.0f %% of cases, 96 bytes a difference", least[1], most);
+	return r < 0 ? r
+	             : ow_figure_claim(run, "(corrected: 4 banks, checked ids)", least[0] >= 99,
+	                               "complete in %.2f %% or more, 27 bytes a difference for many", least[0]);
 }
 
 /* -- late binding: MinHash against AMS
@@ -463,12 +457,10 @@ static int run_late(struct ow_figure_run *run, struct ow_error *err)
 		ams_most = fmax(ams_most, ow_spread_mean(&ams));
 		ow_figure_progress(run, ++done / (ow_figure_quick(run) ? 4. : 5.));
 	}
-	char text[120];
-	snprintf(text, sizeof text, "errs by %.0f %% when one packet in 1000 differs; AMS by %.1f %% at most",
-	         minhash_1000, ams_most);
 	return r < 0 ? r
-	             : ow_figure_claim(run, "the size of the RDA follows from the MinHash estimate", text,
-	                               minhash_1000 < 20);
+	             : ow_figure_claim(run, "the size of the RDA follows from the MinHash estimate", minhash_1000 < 20,
+	                               "errs by %.0f %% when one packet in 1000 differs; AMS by %.1f %% at most",
+	                               minhash_1000, ams_most);
 }
 
 #define DECODED "decoded, %"

@@ -227,25 +227,23 @@ static int unknown_difference(struct ow_figure_run *run, uint64_t packets, struc
 	}
 	if (r < 0)
 		return r;
-	char text[200];
-	snprintf(text, sizeof text, "%.1g at 1000, %.1g at 2000, %.1g at 7500; corrected %.1g at 4000",
-	         ow_spread_mean(&at[2][RDA].mean), ow_spread_mean(&at[4][RDA].mean), ow_spread_mean(&at[9][RDA].mean),
-	         ow_spread_mean(&at[7][CORRECTED].mean));
-	r = ow_figure_claim(run, "mean exact to about 2000 differences, then a sharp transition to 1e-4", text,
-	                    ow_spread_mean(&at[4][RDA].mean) < 1e-4 && ow_spread_mean(&at[9][RDA].mean) > 1e-5);
-	snprintf(text, sizeof text, "at 500: %.1g, FineComb %.1g, LDA %.1g", ow_spread_mean(&at[1][RDA].mean),
-	         ow_spread_mean(&at[1][FINECOMB].mean), ow_spread_mean(&at[1][LDA].mean));
+	r = ow_figure_claim(run, "mean exact to about 2000 differences, then a sharp transition to 1e-4",
+	                    ow_spread_mean(&at[4][RDA].mean) < 1e-4 && ow_spread_mean(&at[9][RDA].mean) > 1e-5,
+	                    "%.1g at 1000, %.1g at 2000, %.1g at 7500; corrected %.1g at 4000",
+	                    ow_spread_mean(&at[2][RDA].mean), ow_spread_mean(&at[4][RDA].mean),
+	                    ow_spread_mean(&at[9][RDA].mean), ow_spread_mean(&at[7][CORRECTED].mean));
 	if (!r)
 		r = ow_figure_claim(run, "mean over 10 orders of magnitude better than FineComb and LDA below 2000",
-		                    text,
-		                    ow_spread_mean(&at[1][RDA].mean) < 1e-10 * ow_spread_mean(&at[1][FINECOMB].mean));
-	snprintf(text, sizeof text, "at 1000: %.1f %% against %.1f %% (LDA %.0f %%)",
-	         100 * ow_spread_mean(&at[2][RDA].stddev), 100 * ow_spread_mean(&at[2][FINECOMB].stddev),
-	         100 * ow_spread_mean(&at[2][LDA].stddev));
+		                    ow_spread_mean(&at[1][RDA].mean) < 1e-10 * ow_spread_mean(&at[1][FINECOMB].mean),
+		                    "at 500: %.1g, FineComb %.1g, LDA %.1g", ow_spread_mean(&at[1][RDA].mean),
+		                    ow_spread_mean(&at[1][FINECOMB].mean), ow_spread_mean(&at[1][LDA].mean));
 	return r < 0 ? r
-	             : ow_figure_claim(run, "stddev about 0.5 orders of magnitude better than FineComb's", text,
-	                               3 * ow_spread_mean(&at[2][RDA].stddev) <
-	                                       ow_spread_mean(&at[2][FINECOMB].stddev));
+	             : ow_figure_claim(run, "stddev about 0.5 orders of magnitude better than FineComb's",
+	                               3 * ow_spread_mean(&at[2][RDA].stddev) < ow_spread_mean(&at[2][FINECOMB].stddev),
+	                               "at 1000: %.1f %% against %.1f %% (LDA %.0f %%)",
+	                               100 * ow_spread_mean(&at[2][RDA].stddev),
+	                               100 * ow_spread_mean(&at[2][FINECOMB].stddev),
+	                               100 * ow_spread_mean(&at[2][LDA].stddev));
 }
 
 int ow_figure_rda_7(struct ow_figure_run *run, struct ow_error *err)
@@ -334,21 +332,18 @@ static int useful_samples(struct ow_figure_run *run, uint64_t packets, struct ow
 	}
 	if (r < 0)
 		return r;
-	char text[120];
-	snprintf(text, sizeof text, "%.3f %% at least", 100 - least.most);
-	r = ow_figure_claim(run, "RDA: the percentage of useful samples reaches one in most cases", text,
-	                    least.most < 1);
+	r = ow_figure_claim(run, "RDA: the percentage of useful samples reaches one in most cases", least.most < 1,
+	                    "%.3f %% at least", 100 - least.most);
 	double from = ow_spread_mean(&finecomb[0][0]), to = ow_spread_mean(&finecomb[0][POINTS - 1]);
-	snprintf(text, sizeof text, "%.0f to %.0f %% with loss 0.01 to 0.3; %.0f to %.0f %% with reordering", from, to,
-	         ow_spread_mean(&finecomb[1][0]), ow_spread_mean(&finecomb[1][POINTS - 1]));
 	if (!r)
-		r = ow_figure_claim(run, "FineComb: falls with loss, rises with reordering", text,
+		r = ow_figure_claim(run, "FineComb: falls with loss, rises with reordering",
 		                    from > to &&
-		                            ow_spread_mean(&finecomb[1][0]) < ow_spread_mean(&finecomb[1][POINTS - 1]));
-	snprintf(text, sizeof text, "%.1f %% (e^-1/4 = 77.9 %%)", ow_spread_mean(&lda));
+		                            ow_spread_mean(&finecomb[1][0]) < ow_spread_mean(&finecomb[1][POINTS - 1]),
+		                    "%.0f to %.0f %% with loss 0.01 to 0.3; %.0f to %.0f %% with reordering", from, to,
+		                    ow_spread_mean(&finecomb[1][0]), ow_spread_mean(&finecomb[1][POINTS - 1]));
 	return r < 0 ? r
-	             : ow_figure_claim(run, "LDA: the least, and steady", text,
-	                               fabs(ow_spread_mean(&lda) - 77.9) < 1.5);
+	             : ow_figure_claim(run, "LDA: the least, and steady", fabs(ow_spread_mean(&lda) - 77.9) < 1.5,
+	                               "%.1f %% (e^-1/4 = 77.9 %%)", ow_spread_mean(&lda));
 }
 
 int ow_figure_rda_s6(struct ow_figure_run *run, struct ow_error *err)
@@ -393,11 +388,12 @@ static int by_delay(struct ow_figure_run *run, uint64_t packets, bool stddev, st
 	if (r < 0)
 		return r;
 	if (stddev)
-		return ow_figure_claim(run, "RDA's deviation is better than FineComb's, LDA's much worse", text,
+		return ow_figure_claim(run, "RDA's deviation is better than FineComb's, LDA's much worse",
 		                       ow_spread_mean(&all[RDA]) < ow_spread_mean(&all[FINECOMB]) &&
-		                               ow_spread_mean(&all[LDA]) > 3 * ow_spread_mean(&all[FINECOMB]));
+		                               ow_spread_mean(&all[LDA]) > 3 * ow_spread_mean(&all[FINECOMB]),
+		                       "%s", text);
 	return ow_figure_claim(run, "RDA's mean is over 10 orders of magnitude better than FineComb's, 15 than LDA's",
-	                       text, ow_spread_mean(&all[RDA]) < 1e-10 * ow_spread_mean(&all[FINECOMB]));
+	                       ow_spread_mean(&all[RDA]) < 1e-10 * ow_spread_mean(&all[FINECOMB]), "%s", text);
 }
 
 int ow_figure_rda_s8(struct ow_figure_run *run, struct ow_error *err)
@@ -501,20 +497,18 @@ int ow_figure_rda_table_1(struct ow_figure_run *run, struct ow_error *err)
 		r = ow_spread_point(run, "lost packets named", 3, &found.lost);
 	if (!r)
 		r = ow_spread_point(run, "reordered packets named", 3, &found.extra);
-	char text[160];
-	snprintf(text, sizeof text, "its counters recognise %.1f %% of the spoilt buckets, no packet",
-	         ow_spread_mean(&found.by_count));
 	if (!r)
-		r = ow_figure_claim(run, "LDA: 1 hash, detects no problematic packets", text,
-		                    ow_spread_mean(&found.by_count) < 100);
-	snprintf(text, sizeof text, "digests recognise %.2f %% of the spoilt buckets",
-	         ow_spread_mean(&found.by_digest));
+		r = ow_figure_claim(run, "LDA: 1 hash, detects no problematic packets",
+		                    ow_spread_mean(&found.by_count) < 100,
+		                    "its counters recognise %.1f %% of the spoilt buckets, no packet",
+		                    ow_spread_mean(&found.by_count));
 	if (!r)
-		r = ow_figure_claim(run, "FineComb: 1 hash, detects reordered packets", text,
-		                    ow_spread_mean(&found.by_digest) == 100);
-	snprintf(text, sizeof text, "names %.2f %% of the lost and %.2f %% of the reordered packets",
-	         ow_spread_mean(&found.lost), ow_spread_mean(&found.extra));
+		r = ow_figure_claim(
+			run, "FineComb: 1 hash, detects reordered packets", ow_spread_mean(&found.by_digest) == 100,
+			"digests recognise %.2f %% of the spoilt buckets", ow_spread_mean(&found.by_digest));
 	return r < 0 ? r
-	             : ow_figure_claim(run, "RDA: multiple hashes, detects lost and reordered packets", text,
-	                               ow_spread_mean(&found.lost) > 99 && ow_spread_mean(&found.extra) > 99);
+	             : ow_figure_claim(run, "RDA: multiple hashes, detects lost and reordered packets",
+	                               ow_spread_mean(&found.lost) > 99 && ow_spread_mean(&found.extra) > 99,
+	                               "names %.2f %% of the lost and %.2f %% of the reordered packets",
+	                               ow_spread_mean(&found.lost), ow_spread_mean(&found.extra));
 }

@@ -127,11 +127,10 @@ int ow_figure_rda_10(struct ow_figure_run *run, struct ow_error *err)
 			high = fmax(high, live[FOLD].result[i].stddev_ns.value / 1e6);
 		}
 	}
-	char text[120];
-	snprintf(text, sizeof text, "average %.3f ms, deviation %.3f to %.2f ms", ow_spread_mean(&mean), low, high);
 	if (r == 0)
 		r = ow_figure_claim(run, "the average centres around 0.05 ms, the deviation varies from 0.05 to 1 ms",
-		                    text, fabs(ow_spread_mean(&mean) - 0.05) < 0.01 && low < 0.2 && high < 2);
+		                    fabs(ow_spread_mean(&mean) - 0.05) < 0.01 && low < 0.2 && high < 2,
+		                    "average %.3f ms, deviation %.3f to %.2f ms", ow_spread_mean(&mean), low, high);
 	done(live);
 	return r;
 }
@@ -170,20 +169,20 @@ int ow_figure_rda_11(struct ow_figure_run *run, struct ow_error *err)
 			}
 		}
 	}
-	char text[200];
-	snprintf(text, sizeof text, "0 in %u, at most %.1g in %.0f of %u intervals; fold 0 in %u", exact[RDA],
-	         mean[RDA].most, mean[RDA].count, live[0].intervals, exact[FOLD]);
 	if (r == 0)
-		r = ow_figure_claim(run, "the average errs by 1e-8 to 1e-7", text, mean[FOLD].most < 1e-7);
-	snprintf(text, sizeof text, "on average %.2g, at most %.2g; fold %.2g, at most %.2g",
-	         ow_spread_mean(&stddev[RDA]), stddev[RDA].most, ow_spread_mean(&stddev[FOLD]), stddev[FOLD].most);
+		r = ow_figure_claim(run, "the average errs by 1e-8 to 1e-7", mean[FOLD].most < 1e-7,
+		                    "0 in %u, at most %.1g in %.0f of %u intervals; fold 0 in %u", exact[RDA],
+		                    mean[RDA].most, mean[RDA].count, live[0].intervals, exact[FOLD]);
 	if (r == 0)
-		r = ow_figure_claim(run, "the standard deviation errs by 0.01 to 0.1 in most cases", text,
-		                    ow_spread_mean(&stddev[FOLD]) < 0.1);
-	snprintf(text, sizeof text, "RDA in %u, fold in %u of %u intervals", losses[RDA], losses[FOLD],
-	         live[0].intervals);
+		r = ow_figure_claim(run, "the standard deviation errs by 0.01 to 0.1 in most cases",
+		                    ow_spread_mean(&stddev[FOLD]) < 0.1,
+		                    "on average %.2g, at most %.2g; fold %.2g, at most %.2g",
+		                    ow_spread_mean(&stddev[RDA]), stddev[RDA].most, ow_spread_mean(&stddev[FOLD]),
+		                    stddev[FOLD].most);
 	if (r == 0)
-		r = ow_figure_claim(run, "(lost packets counted exactly)", text, losses[FOLD] == live[0].intervals);
+		r = ow_figure_claim(run, "(lost packets counted exactly)", losses[FOLD] == live[0].intervals,
+		                    "RDA in %u, fold in %u of %u intervals", losses[RDA], losses[FOLD],
+		                    live[0].intervals);
 	done(live);
 	return r;
 }
@@ -222,15 +221,14 @@ int ow_figure_rda_12(struct ow_figure_run *run, struct ow_error *err)
 				note(&network[m], 100 * network_ms / stack[COMPUTE]);
 		}
 	}
-	char text[160];
-	snprintf(text, sizeof text, "median %.1f ms, at most %.1f; fold %.1f ms, at most %.1f", median_of(&all[RDA]),
-	         most_of(&all[RDA]), median_of(&all[FOLD]), most_of(&all[FOLD]));
 	if (r == 0)
-		r = ow_figure_claim(run, "the overall delay is around 20 ms", text, median_of(&all[FOLD]) < 20);
-	snprintf(text, sizeof text, "%.0f %%; fold %.0f %%", median_of(&network[RDA]), median_of(&network[FOLD]));
+		r = ow_figure_claim(run, "the overall delay is around 20 ms", median_of(&all[FOLD]) < 20,
+		                    "median %.1f ms, at most %.1f; fold %.1f ms, at most %.1f", median_of(&all[RDA]),
+		                    most_of(&all[RDA]), median_of(&all[FOLD]), most_of(&all[FOLD]));
 	if (r == 0)
-		r = ow_figure_claim(run, "transmitting and requesting missing times take over 70 % of it", text,
-		                    median_of(&network[RDA]) > 70);
+		r = ow_figure_claim(run, "transmitting and requesting missing times take over 70 % of it",
+		                    median_of(&network[RDA]) > 70, "%.0f %%; fold %.0f %%", median_of(&network[RDA]),
+		                    median_of(&network[FOLD]));
 	done(live);
 	return r;
 }
@@ -259,16 +257,15 @@ int ow_figure_rda_13(struct ow_figure_run *run, struct ow_error *err)
 			r = point(run, "overall delay, ms", m, i, ready);
 		}
 	}
-	char text[160];
-	snprintf(text, sizeof text, "%.0f to %.0f Mbit/s; median %.1f ms, fold %.1f ms after the end of the interval",
-	         low, high, median_of(&all[RDA]), median_of(&all[FOLD]));
 	if (r == 0)
-		r = ow_figure_claim(run, "940 to 942 Mbit/s, the overall delay is around 20 ms", text,
-		                    median_of(&all[FOLD]) < 20);
-	snprintf(text, sizeof text, "messages are %.3f %% of the traffic, fold %.3f %%", ow_spread_mean(&bytes[RDA]),
-	         ow_spread_mean(&bytes[FOLD]));
+		r = ow_figure_claim(run, "940 to 942 Mbit/s, the overall delay is around 20 ms",
+		                    median_of(&all[FOLD]) < 20,
+		                    "%.0f to %.0f Mbit/s; median %.1f ms, fold %.1f ms after the end of the interval",
+		                    low, high, median_of(&all[RDA]), median_of(&all[FOLD]));
 	if (r == 0)
-		r = ow_figure_claim(run, "(a low overhead)", text, ow_spread_mean(&bytes[FOLD]) < 0.1);
+		r = ow_figure_claim(run, "(a low overhead)", ow_spread_mean(&bytes[FOLD]) < 0.1,
+		                    "messages are %.3f %% of the traffic, fold %.3f %%", ow_spread_mean(&bytes[RDA]),
+		                    ow_spread_mean(&bytes[FOLD]));
 	done(live);
 	return r;
 }

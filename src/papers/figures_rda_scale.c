@@ -271,14 +271,14 @@ int ow_figure_rda_14(struct ow_figure_run *run, struct ow_error *err)
 	 * A loose limit: for ten times the buckets, the time may grow at most this much. It detects jumps on any
 	 * machine.
 	 */
-	r = ow_figure_claim(run, "(a) the time to send an RDA grows modestly with the number of buckets", text,
-	                    exponent_of(sizes[6], median[0][6], sizes[9], median[0][9]) < 1.5);
+	r = ow_figure_claim(run, "(a) the time to send an RDA grows modestly with the number of buckets",
+	                    exponent_of(sizes[6], median[0][6], sizes[9], median[0][9]) < 1.5, "%s", text);
 	double power = exponent_of(sizes[6], median[1][6], sizes[9], median[1][9]);
-	snprintf(text, sizeof text, "%.2f ms for 1000, %.2f for 10,000, %.1f for 100,000 records: as n^%.1f",
-	         1e3 * median[1][3], 1e3 * median[1][6], 1e3 * median[1][9], power);
 	return r < 0 ? r
 	             : ow_figure_claim(run, "(b) the time to request missing packets grows linearly with the records",
-	                               text, power > 0.5 && power < 1.5);
+	                               power > 0.5 && power < 1.5,
+	                               "%.2f ms for 1000, %.2f for 10,000, %.1f for 100,000 records: as n^%.1f",
+	                               1e3 * median[1][3], 1e3 * median[1][6], 1e3 * median[1][9], power);
 }
 
 /* -- figure 15: computing ----------------------------------------------------------------------------------------- */
@@ -383,14 +383,13 @@ int ow_figure_rda_15(struct ow_figure_run *run, struct ow_error *err)
 	}
 	if (r < 0)
 		return r;
-	char text[160];
 	double power = exponent_of(sizes[2], median[AVERAGE][2], sizes[6], median[AVERAGE][6]);
-	snprintf(text, sizeof text, "%.3f ms for 20,000 buckets, as n^%.1f", 1e3 * median[AVERAGE][4], power);
-	r = ow_figure_claim(run, "(a) the average over 20,000 buckets takes 3 ms, and grows linearly", text,
-	                    median[AVERAGE][4] < 3e-3);
+	r = ow_figure_claim(run, "(a) the average over 20,000 buckets takes 3 ms, and grows linearly",
+	                    median[AVERAGE][4] < 3e-3, "%.3f ms for 20,000 buckets, as n^%.1f",
+	                    1e3 * median[AVERAGE][4], power);
 	power = exponent_of(sizes[2], median[STDDEV][2], sizes[6], median[STDDEV][6]);
-	snprintf(text, sizeof text, "%.3f ms for 20,000 buckets, as n^%.1f; all of it with decoding %.2f ms",
-	         1e3 * median[STDDEV][4], power, 1e3 * median[ALL_CORRECTED][4]);
 	return r < 0 ? r
-	             : ow_figure_claim(run, "(b) the standard deviation takes super-linear time", text, power > 1.2);
+	             : ow_figure_claim(run, "(b) the standard deviation takes super-linear time", power > 1.2,
+	                               "%.3f ms for 20,000 buckets, as n^%.1f; all of it with decoding %.2f ms",
+	                               1e3 * median[STDDEV][4], power, 1e3 * median[ALL_CORRECTED][4]);
 }

@@ -27,7 +27,7 @@ static int run(struct ow_figure_run *run, struct ow_error *err)
 		ow_figure_progress(run, i / 10.);
 	}
 	assert_int_equal(ow_figure_point(run, "paper", NAN, 1, 1, 1), -EINVAL);
-	return ow_figure_claim(run, "at most 1", ow_figure_quick(run) ? "1.0 (quick)" : "1.0", true);
+	return ow_figure_claim(run, "at most 1", true, "%s", ow_figure_quick(run) ? "1.0 (quick)" : "1.0");
 }
 
 static const struct ow_figure figure = {"test-1", "A figure", "x", "y", true, true, run};
