@@ -63,3 +63,12 @@ void ow_duration_text(double ns, char text[OW_DURATION_TEXT])
 	int decimals = size >= 1000 || size == floor(size) ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
 	snprintf(text, OW_DURATION_TEXT, "%.*f %s", decimals, value, unit);
 }
+
+const char *ow_duration_cell(double ns, char text[OW_DURATION_TEXT])
+{
+	if (isfinite(ns))
+		ow_duration_text(ns, text);
+	else
+		snprintf(text, OW_DURATION_TEXT, "-");
+	return text;
+}

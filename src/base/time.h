@@ -17,5 +17,7 @@ int ow_duration_parse(const char *text, int64_t *ret_ns, struct ow_error *err);
 /* "4.41 us", "-37 s", "950 ns": four significant digits, in the usual unit. Always 0-terminated. */
 #define OW_DURATION_TEXT 32
 void ow_duration_text(double ns, char text[OW_DURATION_TEXT]);
+/* The same for tables: "-" unless it is finite. */
+const char *ow_duration_cell(double ns, char text[OW_DURATION_TEXT]);
 
 #endif

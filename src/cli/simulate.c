@@ -130,34 +130,14 @@ static int set_tuple(void *field, const char *value, struct ow_error *err)
 	return 0;
 }
 
-/* Reads "a", "b" or "both" as a mask of sides. */
-static int sides(const char *value, unsigned *ret_mask, struct ow_error *err)
+/* "a", "b" or "both"; the field is the bool of side A. */
+static int set_sides(void *field, const char *value, struct ow_error *err)
 {
 	static const char *const names[] = {"a", "b", "both"};
-	size_t i = 0;
-	int r = ow_option_choice(names, 3, value, &i, err);
-	if (r >= 0)
-		*ret_mask = (unsigned)i + 1;
-	return r;
-}
-
-static int set_superframes(void *field, const char *value, struct ow_error *err)
-{
-	struct ow_sim_options *sim = field;
-	unsigned mask = 0;
-	int r = sides(value, &mask, err);
-	for (unsigned i = 0; r >= 0 && i < OW_SIDES; i++)
-		sim->side[i].superframes = mask >> i & 1;
-	return r;
-}
-
-static int set_zero(void *field, const char *value, struct ow_error *err)
-{
-	struct ow_sim_options *sim = field;
-	unsigned mask = 0;
-	int r = sides(value, &mask, err);
-	for (unsigned i = 0; r >= 0 && i < OW_SIDES; i++)
-		sim->side[i].zero_timestamps = mask >> i & 1;
+	size_t chosen = 0;
+	int r = ow_option_choice(names, 3, value, &chosen, err);
+	for (size_t i = 0; r >= 0 && i < OW_SIDES; i++)
+		*(bool *)((char *)field + i * sizeof(struct ow_sim_side)) = (chosen + 1) >> i & 1;
 	return r;
 }
 
@@ -327,7 +307,8 @@ static const struct ow_option table[] = {
          "Tags and tunnels, the outermost first: vlan:ID, qinq:ID, mpls:LABEL, "
          "pppoe:ID, vxlan:ID, geneve:ID, gre, ipip, gtpu:ID."},
 	{"b-encap", 0, "LIST", set_encap, SIM(side[OW_SIDE_B]), "The same for B."},
-	{"superframes", 0, "SIDES", set_superframes, 0, "a, b or both: a host that shows TSO and GRO frames."},
+	{"superframes", 0, "SIDES", set_sides, SIDE(A, superframes),
+         "a, b or both: a host that shows TSO and GRO frames."},
 	{"mtu", 0, "N", set_u32, SIM(mtu), "Of the segments with --superframes. Default 1500."},
 	{"superframe-size", 0, "N", set_u32, SIM(superframe_bytes),
          "Largest superframe. Default 65535; beyond it the IP length is 0."},
@@ -342,7 +323,7 @@ static const struct ow_option table[] = {
 	{"drift", 0, "RATE", set_drift, SIM(drift_ppb), "Drift of B's clock: 20ppm, -500ppb."},
 	{"backwards", 0, "SHARE", ow_option_share, SIM(backwards),
          "Share of records with a timestamp up to 10 us too early."},
-	{"zero-timestamps", 0, "SIDES", set_zero, 0, "a, b or both: no timestamps."},
+	{"zero-timestamps", 0, "SIDES", set_sides, SIDE(A, zero_timestamps), "a, b or both: no timestamps."},
 
 	{.help = "Files"},
 	{"format", 0, "KIND", set_formats, 0, "pcap (default) or pcapng."},

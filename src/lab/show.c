@@ -105,15 +105,6 @@ static const char *difference(double ns, char text[OW_FORMAT])
 	return text;
 }
 
-static const char *duration(double ns, char text[OW_FORMAT])
-{
-	if (isfinite(ns))
-		ow_duration_text(ns, text);
-	else
-		snprintf(text, OW_FORMAT, "-");
-	return text;
-}
-
 static double mean_of(const struct ow_lab_measured *measured)
 {
 	return measured->has_delay ? measured->result.delay.mean_ns : NAN;
@@ -189,9 +180,9 @@ static void fill_cells(const struct ow_lab_row *row, ow_table_cells cell)
 		return;
 	ow_format_short(m->result.sent, 8, cell[SENT]);
 	ow_format_short(m->result.lost, 6, cell[LOST]);
-	duration(mean_of(m), cell[MEAN]);
+	ow_duration_cell(mean_of(m), cell[MEAN]);
 	difference(mean_of(m) - true_mean(truth), cell[MEAN_ERROR]);
-	duration(p99_of(m), cell[P99]);
+	ow_duration_cell(p99_of(m), cell[P99]);
 	difference(p99_of(m) - true_p99(truth), cell[P99_ERROR]);
 	ow_format_short(m->cost.bytes, 7, cell[BYTES]);
 	if (m->bytes)
@@ -235,7 +226,7 @@ void ow_lab_show_start(struct ow_lab_show *show, int64_t start_ns)
 	if (streams)
 		fprintf(show->out, "%" PRIu64 " TCP stream%s", streams, ow_plural(streams, "", "s"));
 	fprintf(show->out, " for %s. Rows follow when they are final, %s after their interval.\n\n",
-	        duration((double)options->length_ns, length), duration((double)options->wait_ns, wait));
+	        ow_duration_cell((double)options->length_ns, length), ow_duration_cell((double)options->wait_ns, wait));
 	fflush(show->out);
 }
 
@@ -337,8 +328,8 @@ static void put_delays(const struct ow_lab_show *show, const struct ow_delay *me
 			continue;
 		double off = rows[i].measured - rows[i].truth;
 		fprintf(show->out, "  %-12s %*s %*s   %s, %+.3f %%\n", rows[i].name, cell_of(show),
-		        duration(rows[i].measured, a), cell_of(show), duration(rows[i].truth, b), difference(off, c),
-		        100 * off / rows[i].truth);
+		        ow_duration_cell(rows[i].measured, a), cell_of(show), ow_duration_cell(rows[i].truth, b),
+		        difference(off, c), 100 * off / rows[i].truth);
 	}
 }
 
@@ -356,7 +347,7 @@ static void put_cost(struct ow_lab_show *show)
 	ready_times(show, &median, &longest);
 	if (isfinite(median))
 		fprintf(out, "Results came %s after the end of their interval (median; longest %s).\n",
-		        duration(median, a), duration(longest, b));
+		        ow_duration_cell(median, a), ow_duration_cell(longest, b));
 }
 
 static void put_faults(const struct ow_lab_show *show, const struct ow_lab_end *end)

@@ -79,18 +79,12 @@ void ow_render_table_style(struct ow_render_table *table, bool utf8, bool colour
 
 /* -- lanes -------------------------------------------------------------------------------------------------------- */
 
-static bool is_lane(const struct lane *lane, const struct ow_interval_result *r)
-{
-	return strcmp(lane->newest.from, r->from) == 0 && strcmp(lane->newest.to, r->to) == 0 &&
-	       strcmp(lane->newest.class_name, r->class_name) == 0 && strcmp(lane->newest.segment, r->segment) == 0;
-}
-
 /* Results come in the same order of lanes again and again. */
 static struct lane *find_lane(struct ow_render_table *table, const struct ow_interval_result *r)
 {
 	for (size_t i = 0; i < table->lanes; i++) {
 		size_t k = (table->next + i) % table->lanes;
-		if (is_lane(&table->lane[k], r)) {
+		if (ow_result_is_lane(&table->lane[k].newest, r)) {
 			table->next = k + 1;
 			return &table->lane[k];
 		}
@@ -316,12 +310,9 @@ static void put_loss(struct line *line, const struct layout *layout, uint64_t lo
 
 static void put_delay(struct line *line, const struct layout *layout, int column, const struct ow_value *value)
 {
-	char text[OW_DURATION_TEXT] = "-";
-	if (!(layout->shown & 1u << column))
-		return;
-	if (value->status != OW_VALUE_NONE && isfinite(value->value))
-		ow_duration_text(value->value, text);
-	put_cell(line, column, text);
+	char text[OW_DURATION_TEXT];
+	if (layout->shown & 1u << column)
+		put_cell(line, column, ow_duration_cell(value->status == OW_VALUE_NONE ? NAN : value->value, text));
 }
 
 static void put_numbers(struct line *line, const struct ow_render_table *table, const struct lane *lane,

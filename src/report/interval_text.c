@@ -119,10 +119,7 @@ size_t ow_render_lane(const struct ow_interval_result *result, size_t room, bool
 
 static void duration_cell(const struct ow_value *value, char cell[OW_TABLE_CELL])
 {
-	char text[OW_DURATION_TEXT] = "-";
-	if (value->status != OW_VALUE_NONE && isfinite(value->value))
-		ow_duration_text(value->value, text);
-	snprintf(cell, OW_TABLE_CELL, "%s", text);
+	ow_duration_cell(value->status == OW_VALUE_NONE ? NAN : value->value, cell);
 }
 
 /* Half of the 95 % interval. */

@@ -65,12 +65,6 @@ static void add(uint64_t *sum, uint64_t more)
 		*sum = UINT64_MAX;
 }
 
-static bool is_lane_of(const struct ow_interval_result *a, const struct ow_interval_result *b)
-{
-	return strcmp(a->segment, b->segment) == 0 && strcmp(a->class_name, b->class_name) == 0 &&
-	       strcmp(a->from, b->from) == 0 && strcmp(a->to, b->to) == 0;
-}
-
 static struct ow_metrics_peer *peer_of(struct ow_metrics *metrics, const char *name)
 {
 	for (unsigned i = 0; i < metrics->peers; i++) {
@@ -164,7 +158,7 @@ static struct ow_metrics_lane *lane_of(struct ow_metrics *metrics, const struct 
                                        int64_t steady_ns)
 {
 	for (unsigned i = 0; i < metrics->lanes; i++) {
-		if (is_lane_of(&metrics->lane[i]->last, result))
+		if (ow_result_is_lane(&metrics->lane[i]->last, result))
 			return metrics->lane[i];
 	}
 	return add_lane(metrics, result, steady_ns);

@@ -129,10 +129,7 @@ static void name_of(const struct picture *p, unsigned k, char name[OW_RENDER_LAN
 	size_t lanes;
 	const struct ow_stored_lane *lane = ow_stored_lanes(p->stored, &lanes) + p->lane[k];
 	struct ow_interval_result names = {0};
-	memcpy(names.segment, lane->segment, sizeof names.segment);
-	memcpy(names.class_name, lane->class_name, sizeof names.class_name);
-	memcpy(names.from, lane->from, sizeof names.from);
-	memcpy(names.to, lane->to, sizeof names.to);
+	ow_stored_name(lane, &names);
 	ow_render_lane(&names, NAME, false, name);
 }
 

@@ -33,20 +33,8 @@ static size_t title_of(const struct ow_stored *stored, const struct ow_stored_su
 		ow_format_cut(text, columns);
 		return ow_format_columns(text);
 	}
-	memcpy(names.segment, lane->segment, sizeof names.segment);
-	memcpy(names.class_name, lane->class_name, sizeof names.class_name);
-	memcpy(names.from, lane->from, sizeof names.from);
-	memcpy(names.to, lane->to, sizeof names.to);
+	ow_stored_name(lane, &names);
 	return ow_render_lane(&names, columns, false, text);
-}
-
-static const char *duration(double ns, char text[OW_DURATION_TEXT])
-{
-	if (isfinite(ns))
-		ow_duration_text(ns, text);
-	else
-		snprintf(text, OW_DURATION_TEXT, "-");
-	return text;
 }
 
 /* -- blocks ------------------------------------------------------------------------------------------------------- */
@@ -107,19 +95,19 @@ static void put_delays(FILE *out, const struct ow_stored_sum *sum)
 		fputs("no delay is known\n", out);
 		return;
 	}
-	fprintf(out, "one-way delay mean/stddev = %s / %s of %s %s\n", duration(ow_stored_sum_mean(sum), a),
-	        duration(ow_stored_sum_stddev(sum), b), ow_format_count(sum->samples, low),
+	fprintf(out, "one-way delay mean/stddev = %s / %s of %s %s\n", ow_duration_cell(ow_stored_sum_mean(sum), a),
+	        ow_duration_cell(ow_stored_sum_stddev(sum), b), ow_format_count(sum->samples, low),
 	        ow_plural(sum->samples, "packet", "packets"));
 	const uint64_t with_numbers = sum->measured + sum->partial;
 	if (sum->min_ns.count && sum->min_ns.count == with_numbers && sum->max_ns.count == with_numbers)
-		fprintf(out, "one-way delay min/max = %s / %s\n", duration(sum->min_ns.low, a),
-		        duration(sum->max_ns.high, b));
-	fprintf(out, "means of intervals: %s at %s to %s at %s\n", duration(sum->mean.low, a),
-	        ow_format_local(sum->mean.low_ns, "%m-%d %T", low), duration(sum->mean.high, b),
+		fprintf(out, "one-way delay min/max = %s / %s\n", ow_duration_cell(sum->min_ns.low, a),
+		        ow_duration_cell(sum->max_ns.high, b));
+	fprintf(out, "means of intervals: %s at %s to %s at %s\n", ow_duration_cell(sum->mean.low, a),
+	        ow_format_local(sum->mean.low_ns, "%m-%d %T", low), ow_duration_cell(sum->mean.high, b),
 	        ow_format_local(sum->mean.high_ns, "%m-%d %T", high));
 	if (sum->p99_ns.count)
-		fprintf(out, "p99 of intervals: %s to %s, worst at %s\n", duration(sum->p99_ns.low, a),
-		        duration(sum->p99_ns.high, b), ow_format_local(sum->p99_ns.high_ns, "%m-%d %T", high));
+		fprintf(out, "p99 of intervals: %s to %s, worst at %s\n", ow_duration_cell(sum->p99_ns.low, a),
+		        ow_duration_cell(sum->p99_ns.high, b), ow_format_local(sum->p99_ns.high_ns, "%m-%d %T", high));
 }
 
 static void put_rest(FILE *out, const struct ow_stored_sum *sum)
@@ -129,7 +117,8 @@ static void put_rest(FILE *out, const struct ow_stored_sum *sum)
 		fprintf(out, "worst loss of an interval: %s at %s\n", ow_format_percent(sum->loss.high, share),
 		        ow_format_local(sum->loss.high_ns, "%m-%d %T", at));
 	if (sum->clock_error_ns > 0)
-		fprintf(out, "clock error: at most %s in each delay\n", duration((double)sum->clock_error_ns, error));
+		fprintf(out, "clock error: at most %s in each delay\n",
+		        ow_duration_cell((double)sum->clock_error_ns, error));
 	if (sum->clock_unknown)
 		fprintf(out, "clock error unknown in %s %s: a clock was not synchronised\n",
 		        ow_format_count(sum->clock_unknown, count),
@@ -174,7 +163,7 @@ static const struct ow_table_column columns[COLUMNS] = {
 
 static void cells_of(const struct ow_stored_sum *sum, ow_table_cells cell)
 {
-	char text[OW_FORMAT], time[OW_DURATION_TEXT];
+	char text[OW_FORMAT];
 	struct ow_interval_result n = {.length_ns = 0};
 	ow_stored_sum_counts(sum, &n);
 	double share = ow_stored_sum_availability(sum), loss = ow_stored_sum_loss(sum);
@@ -185,7 +174,7 @@ static void cells_of(const struct ow_stored_sum *sum, ow_table_cells cell)
 	snprintf(cell[LOST], OW_TABLE_CELL, "%s", ow_format_short(n.lost, (int)columns[LOST].width, text));
 	snprintf(cell[LOSS], OW_TABLE_CELL, "%s", isfinite(loss) ? ow_format_percent(loss, text) : "-");
 	for (int i = 0; i < 4; i++)
-		snprintf(cell[MEAN + i], OW_TABLE_CELL, "%s", duration(delays[i], time));
+		ow_duration_cell(delays[i], cell[MEAN + i]);
 }
 
 static void put_table(const struct ow_stored_show *show, const struct ow_stored *stored,

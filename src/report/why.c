@@ -24,12 +24,9 @@ static void cells_of(const struct ow_why_part *part, ow_table_cells cell)
 	const struct ow_era_change *change = &part->change;
 	for (int i = 0; i < COLUMNS; i++)
 		snprintf(cell[i], OW_TABLE_CELL, "-");
-	if (part->before.intervals > 0)
-		ow_duration_text(part->before.mean, cell[BEFORE]);
-	if (part->after.intervals > 0)
-		ow_duration_text(part->after.mean, cell[AFTER]);
-	if (isfinite(change->excess_ns))
-		ow_duration_text(change->excess_ns, cell[EXCESS]);
+	ow_duration_cell(part->before.intervals > 0 ? part->before.mean : NAN, cell[BEFORE]);
+	ow_duration_cell(part->after.intervals > 0 ? part->after.mean : NAN, cell[AFTER]);
+	ow_duration_cell(change->excess_ns, cell[EXCESS]);
 	if (isfinite(change->loss_before)) {
 		ow_format_percent(change->loss_before, cell[LOSS_BEFORE]);
 		ow_format_percent(change->loss_after, cell[LOSS_AFTER]);

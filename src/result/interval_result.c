@@ -50,3 +50,9 @@ void ow_result_name_like(struct ow_interval_result *r, const struct ow_interval_
 	memcpy(r->from, names->from, sizeof r->from);
 	memcpy(r->to, names->to, sizeof r->to);
 }
+
+bool ow_result_is_lane(const struct ow_interval_result *a, const struct ow_interval_result *b)
+{
+	return strcmp(a->from, b->from) == 0 && strcmp(a->to, b->to) == 0 &&
+	       strcmp(a->class_name, b->class_name) == 0 && strcmp(a->segment, b->segment) == 0;
+}

@@ -103,5 +103,7 @@ void ow_result_blank(int64_t interval, int64_t start_ns, int64_t length_ns, stru
 void ow_result_clear_delays(struct ow_interval_result *result);
 /* Names of the lane: segment, class, from, to. */
 void ow_result_name_like(struct ow_interval_result *result, const struct ow_interval_result *names);
+/* Whether two results are of one lane: all four names are the same. */
+bool ow_result_is_lane(const struct ow_interval_result *a, const struct ow_interval_result *b);
 
 #endif

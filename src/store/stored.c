@@ -321,16 +321,20 @@ static void bind_key(const struct ow_stored *stored, sqlite3_stmt *statement, co
 	sqlite3_bind_int64(statement, 4, key->lane);
 }
 
+void ow_stored_name(const struct ow_stored_lane *lane, struct ow_interval_result *result)
+{
+	memcpy(result->segment, lane->segment, sizeof result->segment);
+	memcpy(result->class_name, lane->class_name, sizeof result->class_name);
+	memcpy(result->from, lane->from, sizeof result->from);
+	memcpy(result->to, lane->to, sizeof result->to);
+}
+
 static void read_row(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_interval_result *ret_result)
 {
 	const struct ow_stored_lane *lane = ow_stored_lane(stored, sqlite3_column_int64(statement, 0));
 	ow_row_read(&stored->reader, statement, ret_result);
-	if (lane) {
-		memcpy(ret_result->segment, lane->segment, sizeof ret_result->segment);
-		memcpy(ret_result->class_name, lane->class_name, sizeof ret_result->class_name);
-		memcpy(ret_result->from, lane->from, sizeof ret_result->from);
-		memcpy(ret_result->to, lane->to, sizeof ret_result->to);
-	}
+	if (lane)
+		ow_stored_name(lane, ret_result);
 }
 
 /* Reads the next portion behind *key. Returns how many, or a negative errno. */

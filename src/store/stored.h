@@ -33,6 +33,8 @@ bool ow_stored_caveat(const struct ow_stored *stored, struct ow_error *ret_text)
 /* What the calls below are about; at first everything. -ENOENT: no such name, and the near ones in the error. */
 int ow_stored_choose(struct ow_stored *stored, const struct ow_stored_filter *filter, struct ow_error *err);
 const struct ow_stored_lane *ow_stored_lanes(const struct ow_stored *stored, size_t *ret_count);
+/* Gives a result the names of its lane. */
+void ow_stored_name(const struct ow_stored_lane *lane, struct ow_interval_result *result);
 /* The starts of the first and the last result of the chosen lanes, whatever else was asked for. -ENODATA: none. */
 int ow_stored_span(struct ow_stored *stored, int64_t *ret_first_ns, int64_t *ret_last_ns, struct ow_error *err);
 
