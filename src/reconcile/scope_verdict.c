@@ -89,10 +89,12 @@ struct work {
 	int64_t bin;
 	double log_like;
 	uint32_t quiet;
-	bool own;   /* counts for the loss of a bin */
 	bool known; /* has an entry */
 	uint8_t fate;
 };
+
+/* Of a flow of the interval that is noted: it counts for the loss of a bin; nothing of it matched. */
+enum kind { KIND_OWN = 1, KIND_UNMATCHED = 2 };
 
 struct bin {
 	uint32_t sent, lost;
@@ -106,7 +108,8 @@ struct ow_scope_verdict {
 	int64_t last;              /* interval noted */
 	struct ow_scope_table flows, pairs, dests;
 	struct work *work;
-	size_t room;
+	uint8_t *kind; /* bits of enum kind of the same flows: small, because each packet asks */
+	size_t room, kind_room;
 	struct bin *bin;
 	int64_t bins, bin_ns, cleared; /* bins up to this one (not with it) are set up */
 	double sent, lost;             /* of own flows: q */
@@ -158,6 +161,7 @@ void ow_scope_verdict_free(struct ow_scope_verdict *v)
 	ow_scope_table_done(&v->dests);
 	ow_scope_waste_done(&v->waste);
 	free(v->work);
+	free(v->kind);
 	free(v->bin);
 	free(v);
 }
@@ -261,7 +265,8 @@ static bool is_own(const struct ow_scope_verdict *v, const struct flow *f, const
 
 static int prepare(struct ow_scope_verdict *v, size_t flows)
 {
-	if (flows > v->room && OW_GROW(v->work, v->room, flows) < 0)
+	if ((flows > v->room && OW_GROW(v->work, v->room, flows) < 0) ||
+	    (flows > v->kind_room && OW_GROW(v->kind, v->kind_room, flows) < 0))
 		return -ENOMEM;
 	if (flows)
 		memset(v->work, 0, flows * sizeof *v->work);
@@ -393,12 +398,13 @@ static void note_flow(struct ow_scope_verdict *v, int64_t interval, const struct
 }
 
 /* Which flows count for the loss: those that pass B and have more than one packet. */
-static void note_own(struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flow, struct work *w)
+static uint8_t kind_of(const struct ow_scope_verdict *v, int64_t interval, const struct ow_scope_flow *flow,
+                       const struct work *w)
 {
-	int32_t tick = tick_of(v, interval);
 	const struct flow *f = ow_scope_table_find(&v->flows, flow->flow);
 	const struct network *dest = ow_scope_table_find(&v->dests, ow_scope_key(flow->dest));
-	w->own = f && f->packets >= 2 && is_own(v, f, dest, tick);
+	bool own = f && f->packets >= 2 && is_own(v, f, dest, tick_of(v, interval));
+	return (uint8_t)((own ? KIND_OWN : 0) | (w->matched ? 0 : KIND_UNMATCHED));
 }
 
 /* Sums up the packets of each flow. Here `bin` is the time of the last one that matched. */
@@ -426,10 +432,16 @@ static int sum_packets(struct work *work, size_t flows, const struct ow_sighting
 static void count_bins(struct ow_scope_verdict *v, int64_t interval, const struct ow_sighting *packets,
                        const uint32_t *flow_of, const uint8_t *matched, size_t count)
 {
+	int64_t start_ns = INT64_MAX; /* of the bin at hand: packets come in order of time, and divisions are slow */
+	struct bin *bin = NULL;
 	for (size_t i = 0; i < count; i++) {
-		if (!v->work[flow_of[i]].own)
+		if (!(v->kind[flow_of[i]] & KIND_OWN))
 			continue;
-		struct bin *bin = bin_at(v, absolute(v, interval, packets[i].time_ns) / v->bin_ns);
+		int64_t at_ns = absolute(v, interval, packets[i].time_ns);
+		if (at_ns < start_ns || at_ns - start_ns >= v->bin_ns) {
+			bin = bin_at(v, at_ns / v->bin_ns);
+			start_ns = at_ns - at_ns % v->bin_ns;
+		}
 		bin->sent++;
 		bin->lost += !matched[i];
 	}
@@ -473,9 +485,8 @@ static void note_likelihoods(struct ow_scope_verdict *v, int64_t interval, const
 	for (size_t k = 0; k < flow_count; k++)
 		v->work[k].bin = INT64_MIN;
 	for (size_t i = 0; i < count; i++) {
-		struct work *w = &v->work[flow_of[i]];
-		if (!w->matched)
-			add_likelihood(v, w, absolute(v, interval, packets[i].time_ns), q);
+		if (v->kind[flow_of[i]] & KIND_UNMATCHED)
+			add_likelihood(v, &v->work[flow_of[i]], absolute(v, interval, packets[i].time_ns), q);
 	}
 	for (size_t k = 0; k < flow_count; k++) {
 		struct flow *f = v->work[k].matched ? NULL : ow_scope_table_find(&v->flows, flows[k].flow);
@@ -504,7 +515,7 @@ int ow_scope_verdict_note(struct ow_scope_verdict *v, int64_t interval, const st
 			note_flow(v, interval, &flows[k], &v->work[k]);
 	}
 	for (size_t k = 0; k < flow_count; k++)
-		note_own(v, interval, &flows[k], &v->work[k]);
+		v->kind[k] = kind_of(v, interval, &flows[k], &v->work[k]);
 	count_bins(v, interval, packets, flow_of, matched, count);
 	note_likelihoods(v, interval, flows, flow_count, packets, flow_of, count);
 	return 0;
