@@ -7,15 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_WIDTH_NS INT64_C(1000000) /* 1 ms: drift does not matter in shorter captures */
-#define BINS_LEAST     12               /* with fewer stretches any variation looks like a line */
-#define SWING_LEAST_NS 500.0            /* smaller drifts over the whole capture are ignored */
-#define UNEXPLAINED    0.1              /* spread around the line, as a share of its rise */
-#define NOISE_NS       20000.0          /* packets may seem too fast by this, because software timestamps are late */
-#define SEARCH_STEPS   60               /* each excludes a third of the range: to 0.00002 ppb */
-#define STEP_STRETCHES 3                /* before and after a step of the clock */
-#define STEP_CLEAR     3.0              /* a step is at least this many times the change of the path itself */
-#define PPB_MOST       500000.0 /* quartz is better than 500 ppm: more is a change of the delay, not of the clocks */
+#define FIRST_WIDTH_NS  INT64_C(1000000) /* 1 ms: drift does not matter in shorter captures */
+#define BINS_LEAST      12               /* with fewer stretches any variation looks like a line */
+#define SWING_LEAST_NS  500.0            /* smaller drifts over the whole capture are ignored */
+#define UNEXPLAINED     0.1              /* spread around the line, as a share of its rise */
+#define NOISE_NS        20000.0          /* packets may seem too fast by this, because software timestamps are late */
+#define SEARCH_STEPS    60               /* each excludes a third of the range: to 0.00002 ppb */
+#define STEP_STRETCHES  3                /* before and after a step of the clock, .. */
+#define STEP_PACKETS    16               /* .. or packets */
+#define SHIFT_STRETCHES 6                /* the same where there is one direction only; .. */
+#define SHIFT_CLEAR     20.0             /* .. it is so many times what the delays vary, .. */
+#define SHIFT_SAME      0.9              /* changes that differ by less are the same one */
+#define SHIFT_LEAST_NS  500000.0         /* .. and larger than what queues do to all packets for a while */
+#define STEP_NEAR       12               /* stretches that are near a step */
+#define STEP_CLEAR      3.0              /* a step is at least this many times the change of the path itself */
+#define PPB_MOST        500000.0 /* quartz is better than 500 ppm: more is a change of the delay, not of the clocks */
 
 void ow_skew_init(struct ow_skew *drift)
 {
@@ -140,10 +146,12 @@ bool ow_skew_refine(const struct ow_skew *drift, double *ret_ppb)
 
 /* -- steps -------------------------------------------------------------------------------------------------------- */
 
-/* The fastest packets of some stretches: the least of them, and the median of the least of each. */
+/* The fastest packets of some stretches: the least of them, and by how much the least of half, and of a quarter, of the
+ * stretches exceed it. */
 struct level {
-	double least, spread;
+	double least, spread, quarter;
 	unsigned stretches;
+	uint64_t packets;
 };
 
 static int by_size(const void *x, const void *y)
@@ -159,40 +167,136 @@ static struct level level_of(const struct ow_skew *d, unsigned way, unsigned fro
 	for (unsigned i = from; i < to; i++) {
 		if (d->count[way][i])
 			least[level.stretches++] = (double)d->least[way][i];
+		level.packets += d->count[way][i];
 	}
 	if (!level.stretches)
 		return level;
 	qsort(least, level.stretches, sizeof *least, by_size);
 	level.least = least[0];
 	level.spread = least[level.stretches / 2] - least[0];
+	level.quarter = least[level.stretches / 4] - least[0];
 	return level;
 }
 
-/* How much B's clock gained in the stretch `at`, from the stretches before and after it; 0 = not certain. */
-static double gained_at(const struct ow_skew *d, unsigned at)
+/* Stretches before and after one that may have a step: all of them, or those next to it. */
+struct around {
+	unsigned before_from, before_to, after_from, after_to;
+};
+
+/*
+ * A step of B's clock shows with what arrives there and with what is sent from there: by A's clock, as long apart as a
+ * round trip takes. The stretches between say nothing.
+ */
+static struct around around_of(unsigned at, unsigned zone, unsigned reach)
 {
-	double change[OW_DIRECTIONS], spread = 0;
-	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
-		struct level before = level_of(d, way, 0, at), after = level_of(d, way, at + 1, OW_SKEW_BINS);
-		if (before.stretches < STEP_STRETCHES || after.stretches < STEP_STRETCHES)
-			return 0;
-		change[way] = after.least - before.least;
-		spread = fmax(spread, fmax(before.spread, after.spread));
-	}
-	double gained = (change[OW_A_TO_B] - change[OW_B_TO_A]) / 2, path = (change[OW_A_TO_B] + change[OW_B_TO_A]) / 2;
-	return fabs(gained) >= NOISE_NS && fabs(gained) > STEP_CLEAR * fabs(path) && fabs(gained) > spread ? gained : 0;
+	struct around a = {.before_to = at > zone ? at - zone : 0, .after_from = at + zone + 1};
+	a.before_from = a.before_to > reach ? a.before_to - reach : 0;
+	a.after_to = a.after_from + reach;
+	if (a.after_to > OW_SKEW_BINS)
+		a.after_to = OW_SKEW_BINS;
+	return a;
+}
+
+/* How many stretches a round trip takes at most. */
+static unsigned zone_of(const struct ow_skew *d)
+{
+	double trip = 0;
+	for (unsigned way = 0; way < OW_DIRECTIONS; way++)
+		trip += level_of(d, way, 0, OW_SKEW_BINS).least;
+	double zone = trip > 0 ? ceil(trip / (double)d->width_ns) : 0;
+	return zone < OW_SKEW_BINS / 4 ? (unsigned)(zone > 1 ? zone : 0) : OW_SKEW_BINS / 4;
+}
+
+/* How the level of a way changes. */
+struct change {
+	struct level before, after;
+	double by, spread, quarter; /* the larger one of both */
+};
+
+static struct change change_of(const struct ow_skew *d, unsigned way, unsigned at, unsigned zone, unsigned reach)
+{
+	struct around a = around_of(at, zone, reach);
+	struct change c = {level_of(d, way, a.before_from, a.before_to), level_of(d, way, a.after_from, a.after_to)};
+	c.by = c.after.least - c.before.least;
+	c.spread = fmax(c.before.spread, c.after.spread);
+	c.quarter = fmax(c.before.quarter, c.after.quarter);
+	return c;
+}
+
+static bool has_stretches(const struct change *c, unsigned stretches)
+{
+	return c->before.stretches >= stretches && c->after.stretches >= stretches;
+}
+
+static bool has_packets(const struct change *c)
+{
+	return c->before.packets >= STEP_PACKETS && c->after.packets >= STEP_PACKETS;
+}
+
+/*
+ * How much B's clock gained in the stretch `at`; 0 = not certain. By all stretches before and after it, of which there are
+ * enough, or enough packets; or by those near it, which must vary less.
+ */
+static double gained_at(const struct ow_skew *d, unsigned at, unsigned zone, bool near)
+{
+	struct change ab = change_of(d, OW_A_TO_B, at, zone, near ? STEP_NEAR : OW_SKEW_BINS),
+		      ba = change_of(d, OW_B_TO_A, at, zone, near ? STEP_NEAR : OW_SKEW_BINS);
+	bool stretches = has_stretches(&ab, STEP_STRETCHES) && has_stretches(&ba, STEP_STRETCHES);
+	if (!stretches && (near || !has_packets(&ab) || !has_packets(&ba)))
+		return 0;
+	double gained = (ab.by - ba.by) / 2, path = (ab.by + ba.by) / 2;
+	double varies = near        ? STEP_CLEAR * fmax(ab.quarter, ba.quarter)
+	                : stretches ? fmax(ab.spread, ba.spread)
+	                            : STEP_CLEAR * fmax(ab.spread, ba.spread);
+	return fabs(gained) >= NOISE_NS && fabs(gained) > STEP_CLEAR * fabs(path) && fabs(gained) > varies ? gained : 0;
+}
+
+static int64_t time_of(const struct ow_skew *d, unsigned at)
+{
+	return d->start_ns + (int64_t)at * d->width_ns + d->width_ns / 2;
 }
 
 bool ow_skew_step(const struct ow_skew *d, int64_t *ret_at_ns, int64_t *ret_ns)
 {
 	double most = 0;
-	for (unsigned at = 0; at < OW_SKEW_BINS; at++) {
-		double gained = gained_at(d, at);
+	unsigned zone = zone_of(d);
+	for (unsigned i = 0; i < 2 * OW_SKEW_BINS; i++) {
+		unsigned at = i % OW_SKEW_BINS;
+		double gained = gained_at(d, at, zone, i >= OW_SKEW_BINS);
 		if (fabs(gained) <= fabs(most))
 			continue;
 		most = gained;
-		*ret_at_ns = d->start_ns + (int64_t)at * d->width_ns + d->width_ns / 2;
+		*ret_at_ns = time_of(d, at);
 		*ret_ns = llrint(gained);
+	}
+	return most != 0;
+}
+
+/* How the delays of one way change in the stretch `at`, if the other way has no packets to compare with; 0 = not
+ * certain. */
+static double shift_at(const struct ow_skew *d, unsigned way, unsigned at, unsigned zone)
+{
+	struct change near = change_of(d, way, at, zone, STEP_NEAR), other = change_of(d, !way, at, zone, OW_SKEW_BINS);
+	bool alone = other.before.stretches + other.after.stretches > 0 && !has_stretches(&other, 1);
+	bool clear = fabs(near.by) >= SHIFT_LEAST_NS && fabs(near.by) > SHIFT_CLEAR * near.spread;
+	return alone && clear && has_stretches(&near, SHIFT_STRETCHES) ? near.by : 0;
+}
+
+bool ow_skew_shift(const struct ow_skew *d, enum ow_direction *ret_way, int64_t *ret_at_ns, int64_t *ret_ns)
+{
+	double most = 0;
+	unsigned zone = zone_of(d);
+	for (unsigned i = 0; i < OW_DIRECTIONS * OW_SKEW_BINS; i++) {
+		unsigned way = i / OW_SKEW_BINS, at = i % OW_SKEW_BINS;
+		double by = shift_at(d, way, at, zone);
+		/* If packets get faster, the stretches before the change look like it, too: the last one is it. */
+		bool later = by < 0 && most < 0 && *ret_way == way && by < most * SHIFT_SAME;
+		if (fabs(by) <= fabs(most) / SHIFT_SAME && !later)
+			continue;
+		most = by;
+		*ret_way = (enum ow_direction)way;
+		*ret_at_ns = time_of(d, at);
+		*ret_ns = llrint(by);
 	}
 	return most != 0;
 }

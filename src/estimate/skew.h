@@ -53,4 +53,10 @@ bool ow_skew_refine(const struct ow_skew *drift, double *ret_ppb);
  */
 bool ow_skew_step(const struct ow_skew *drift, int64_t *ret_at_ns, int64_t *ret_ns);
 
+/*
+ * The same where hardly any packets of the other direction are there to compare with: a clock was set, or the route
+ * changed. ret_ns: by how much the fastest packets of *ret_way become slower.
+ */
+bool ow_skew_shift(const struct ow_skew *drift, enum ow_direction *ret_way, int64_t *ret_at_ns, int64_t *ret_ns);
+
 #endif

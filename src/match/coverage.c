@@ -131,6 +131,10 @@ enum ow_hole_verdict ow_gap_judge(const struct ow_gap *gap, double extra_ratio, 
 		return OW_HOLE;
 	if (from->packets && !by_chance(unsent + lost, packets, CHANCE_SAID))
 		return OW_HOLE_SHORT;
+	/* A single one is worth a word, where none is missing elsewhere. */
+	if ((from->packets && extra_ratio <= 0) ||
+	    (to->packets && loss_ratio <= 0 && gap->unusual && to->packets < TO_LEAST))
+		return OW_HOLE_SHORT;
 	if (to->packets < TO_LEAST)
 		return to->packets >= TO_SAID && !by_chance(lost, packets, CHANCE_SAID) ? OW_HOLE_SHORT : OW_NO_HOLE;
 	if (by_chance(lost, packets, CHANCE_MOST))

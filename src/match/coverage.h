@@ -50,6 +50,7 @@ enum ow_hole_verdict {
 struct ow_gap {
 	struct ow_silence silence;
 	struct ow_missed from, to; /* came from here and arrived; were sent here and are missing */
+	bool unusual;              /* far longer than all other silences of the capture */
 	enum ow_hole_verdict verdict;
 	uint64_t packets; /* that do not count, because of it */
 };

@@ -26,6 +26,7 @@
 #define LOSS_CLEAR      10    /* .. so many times as many as the other way round */
 #define SIGNS_MIXED     0.01 /* share of packets whose delay has another sign than most: clocks cannot tell directions */
 #define ORDER_SAMPLES   8    /* unique packets that tell whether a path keeps order: .. */
+#define ORDER_FORGIVES  100  /* one of so many may be a wrong pair; */
 #define ORDER_TIMES     1000 /* .. fewer than one in so many are overtaken */
 #define LEAST_SAMPLES   48   /* delays of unique packets, whose least is taken for the least of all */
 #define SEGMENTS_GAIN   1.01 /* cutting superframes must match this many times as many bytes */
@@ -33,6 +34,7 @@
 #define REWRITTEN_LEAST 2u
 #define REWRITTEN_SHARE 0.005 /* of the matches */
 #define REWRITTEN_GAIN  1.25  /* so many times fewer must stay alone */
+#define SILENCE_UNUSUAL 4     /* times as long as all silences in which no packet is missing */
 /* Below these shares of the matches, captures show packets once. */
 #define COPIES_SHARE 0.001 /* copies without counterpart */
 #define ALIKE_SHARE  0.1   /* packets that others are like: both captures may show all of them twice */
@@ -225,7 +227,9 @@ static bool learn_order(struct ow_match_pass *p)
 	bool other = false;
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 		uint64_t samples = p->floor[d].samples;
-		bool in_order = samples >= ORDER_SAMPLES && p->tally[d].reordered * ORDER_TIMES <= samples;
+		/* One of many may be a wrong pair. */
+		uint64_t most = samples / ORDER_TIMES + (samples >= ORDER_FORGIVES);
+		bool in_order = samples >= ORDER_SAMPLES && p->tally[d].reordered <= most;
 		if (!p->tally[d].ambiguous || in_order == p->plan.in_order[d])
 			continue;
 		p->plan.in_order[d] = in_order;
@@ -818,10 +822,28 @@ static enum ow_hole_verdict judge_gap(const struct ow_match_pass *p, enum ow_sid
 	                    share_of(to->lost, lost, to->matched), p->records[!side]);
 }
 
+/* Marks the gaps that are far longer than the silences in which no packet is missing. */
+static void compare_silences(struct ow_match_pass *p, enum ow_side side)
+{
+	const struct ow_silences *all = &p->tap[side].facts.silences;
+	int64_t longest = OW_SILENCE_LEAST_NS;
+	for (unsigned i = 0; i < all->count; i++) {
+		struct ow_silence s = common_silence(p, side, i);
+		unsigned g = ow_gaps_after(p->gap[side], p->gaps[side], s.from_ns);
+		bool missing = g < p->gaps[side] && p->gap[side][g].silence.from_ns == s.from_ns &&
+		               p->gap[side][g].from.packets + p->gap[side][g].to.packets > 0;
+		if (!missing && s.to_ns - s.from_ns > longest)
+			longest = s.to_ns - s.from_ns;
+	}
+	for (struct ow_gap *g = p->gap[side]; g < p->gap[side] + p->gaps[side]; g++)
+		g->unusual = g->silence.to_ns - g->silence.from_ns > SILENCE_UNUSUAL * longest;
+}
+
 /* Keeps the gaps that mean something. Returns how many are holes. */
 static unsigned judge_gaps(struct ow_match_pass *p, enum ow_side side)
 {
 	unsigned kept = 0, holes = 0;
+	compare_silences(p, side);
 	for (unsigned i = 0; i < p->gaps[side]; i++)
 		p->gap[side][i].verdict = judge_gap(p, side, &p->gap[side][i]);
 	for (unsigned i = 0; i < p->gaps[side]; i++) {

@@ -500,6 +500,7 @@ struct end_rule {
 	struct ow_reach probable; /* without those that are rarer than losses */
 	bool overtakes;           /* packets overtake each other more often than they are lost */
 	int64_t in_flight_ns;     /* packets after the last that arrived may be in flight for so long */
+	int64_t soonest_ns;       /* packets before the first that arrived may take so little */
 };
 
 /* When the last packet was sent that surely arrived, less the disorder of the capture. */
@@ -555,6 +556,35 @@ static int64_t longest_flight(struct ow_match_pass *p, enum ow_direction directi
 	return share * samples < 1 ? 2 * all->most_ns - all->least_ns : reach_of(p, direction, share).most_ns;
 }
 
+/* Packets that were sent before the first one that arrived, and should have been seen with the delays of others. */
+static uint64_t sent_first(const struct ow_match_pass *p, enum ow_direction direction, const struct ow_reach *all)
+{
+	enum ow_side side = sender(direction);
+	uint64_t first = 0;
+	for (size_t i = 0; i < p->edges; i++) {
+		const struct ow_edge *edge = &p->edge[i];
+		int64_t t = edge->record.time_ns;
+		if (edge->side == side && t < p->tally[direction].first_sent_ns &&
+		    t + all->least_ns >= p->first_ns[!side] &&
+		    ow_directions_flow(p->directions, side, edge->record.flow)->direction == direction)
+			first += packets_of_single(p, side, &edge->record, direction);
+	}
+	return first;
+}
+
+/* The same at the start: the packets before the first that arrived may have been faster than all others, and have
+ * arrived before the other capture started. */
+static int64_t shortest_flight(struct ow_match_pass *p, enum ow_direction direction, const struct ow_reach *all,
+                               double loss)
+{
+	double samples = (double)p->tally[direction].matched;
+	double share = pow(loss, (double)sent_first(p, direction, all)) / LOST_RATHER;
+	if (share * samples >= 1)
+		return reach_of(p, direction, share).least_ns;
+	int64_t soonest = 2 * all->least_ns - all->most_ns;
+	return soonest > 0 || all->least_ns < 0 ? soonest : 0;
+}
+
 static struct end_rule end_rule_of(struct ow_match_pass *p, enum ow_direction direction)
 {
 	const struct ow_tally *t = &p->tally[direction];
@@ -566,6 +596,7 @@ static struct end_rule end_rule_of(struct ow_match_pass *p, enum ow_direction di
 	rule.probable = reach_of(p, direction, rare);
 	rule.overtakes = (double)t->reordered > rare * (double)t->matched;
 	rule.in_flight_ns = longest_flight(p, direction, &rule.all, loss);
+	rule.soonest_ns = shortest_flight(p, direction, &rule.all, loss);
 	p->last_sent[direction] = (struct ow_last_sent){.longest_ns = rule.all.most_ns, .loss = loss};
 	return rule;
 }
@@ -595,8 +626,9 @@ static bool outside_overlap(const struct ow_match_pass *p, const struct ow_edge 
 	const struct ow_tally *tally = direction == OW_DIRECTIONS ? NULL : &p->tally[direction];
 	if (!tally || !tally->matched)
 		return t < first || t > last;
+	int64_t least_ns = t < tally->first_sent_ns ? rule->soonest_ns : rule->probable.least_ns;
 	if (edge->side == sender((enum ow_direction)direction))
-		return t + rule->probable.least_ns < first || in_flight(p, (enum ow_direction)direction, rule, t, last);
+		return t + least_ns < first || in_flight(p, (enum ow_direction)direction, rule, t, last);
 	return !edge->copy && (t - rule->all.least_ns > last || t - rule->all.most_ns < first);
 }
 
@@ -801,6 +833,8 @@ int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
 	}
 	for (unsigned d = 0; d < OW_DIRECTIONS && matcher; d++)
 		pass->crowded[d] = ow_matcher_crowded(matcher, d);
+	for (unsigned d = 0; d < OW_DIRECTIONS && matcher; d++)
+		pass->impossible[d] = ow_matcher_impossible(matcher, d);
 	ow_matcher_free(matcher);
 	if (r == -ENOMEM)
 		ow_error_set(err, ENOMEM, "out of memory");

@@ -105,6 +105,7 @@ struct ow_match_pass {
 	uint64_t repeats[OW_DIRECTIONS];        /* matched packets of which there are identical ones */
 	uint64_t unsettled[OW_DIRECTIONS];      /* matched packets whose delay is still to be told */
 	uint64_t crowded[OW_DIRECTIONS];        /* see ow_matcher_crowded */
+	uint64_t impossible[OW_DIRECTIONS];     /* unique packets that were received long before they were sent */
 	uint64_t unmatched_frames[OW_SIDES];    /* records, or pieces of them, that found no counterpart */
 	uint64_t unmatched_fragments[OW_SIDES]; /* of these, fragments that are no copies */
 	struct ow_last_sent last_sent[OW_DIRECTIONS];

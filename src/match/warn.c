@@ -284,13 +284,32 @@ static int warn_estimate(struct ow_match *m)
 	               "variation of the delay is meaningful");
 }
 
+/* A change of the delays of one direction: the offset is estimated from those before it and those after it. */
+static int warn_shift(struct ow_match *m)
+{
+	int64_t at_ns, change_ns;
+	enum ow_direction way;
+	char when[WHEN_TEXT], text[OW_DURATION_TEXT];
+	if (m->options.clock != OW_CLOCK_ESTIMATED || m->pass.plan.untimed ||
+	    !ow_skew_shift(&m->pass.skew, &way, &at_ns, &change_ns))
+		return 0;
+	ow_duration_text(fabs((double)change_ns), text);
+	return warn(m,
+	            "%s: at about %s packets become %s by %s, and too few go the other way to tell whether a clock was "
+	            "set or the "
+	            "route changed; if it is a clock, no offset is right before and after",
+	            way_name(way), when_text(at_ns, when), change_ns > 0 ? "slower" : "faster", text);
+}
+
 /* A step of a clock that leaves packets of both directions some time. */
 static int warn_step(struct ow_match *m)
 {
 	int64_t at_ns, gained_ns;
 	char when[WHEN_TEXT], text[OW_DURATION_TEXT];
-	if (m->pass.plan.untimed || !ow_skew_step(&m->pass.skew, &at_ns, &gained_ns))
+	if (m->pass.plan.untimed)
 		return 0;
+	if (!ow_skew_step(&m->pass.skew, &at_ns, &gained_ns))
+		return warn_shift(m);
 	ow_duration_text(fabs((double)gained_ns), text);
 	return warn(
 		m,
@@ -486,6 +505,20 @@ static int warn_ambiguous(struct ow_match *m, unsigned d)
 		"%s: %llu of %llu matches are of identical packets that cannot be told apart; the delays are those of "
 		"the other %llu, and may not be typical",
 		way, (unsigned long long)unknown, (unsigned long long)r->matched, (unsigned long long)r->delay.samples);
+}
+
+/* Pairs whose delays would be far below 0, when hardly any others are. */
+static int warn_impossible(struct ow_match *m, unsigned d)
+{
+	uint64_t n = m->pass.impossible[d];
+	if (!n)
+		return 0;
+	return warn(m,
+	            "%s: %llu %s received long before %s sent, by the clocks: a clock was set while it captured, or "
+	            "these are other "
+	            "packets that look the same; no delay is told of them",
+	            way_name(d), (unsigned long long)n, ow_plural(n, "packet was", "packets were"),
+	            ow_plural(n, "it was", "they were"));
 }
 
 /* A duplicate of one packet cannot be told from an identical packet that was sent later. */
@@ -684,6 +717,8 @@ int ow_match_warn(struct ow_match *m)
 		r = warn_clock(m, d);
 		if (r == 0)
 			r = warn_ambiguous(m, d);
+		if (r == 0)
+			r = warn_impossible(m, d);
 		if (r == 0)
 			r = warn_mistaken(m, d);
 		if (r == 0)

@@ -33,6 +33,8 @@ struct ow_align_model {
 	const int64_t *not_before_ns, *not_after_ns;
 };
 
+#define OW_ALIGN_NO_COPIES \
+	40.0 /* price of a copy where there are none: more than slow packets cost that arrive together */
 #define OW_ALIGN_NONE UINT32_MAX
 #define OW_ALIGN_KEPT 3 /* arrivals before an undecided one that its delay is compared with */
 

@@ -89,8 +89,9 @@ static double leading_arrivals(const struct ow_align_model *model, const struct 
 		double took = outside ? fmax(d, v->received[outside - 1] - v->sent_from) : d;
 		double each = before_cost(model, v) + delay_cost(model, v, took);
 		double cost = v->skip[j] - v->skip[outside] + outside * each + price[k];
-		/* An arrival close before the first one that counts is rather the same packet. */
-		if (v->sign > 0 && j && outside == j && v->received[j] - v->received[j - 1] < COPY_NS)
+		/* An arrival close before the first one that counts is rather the same packet, where packets are copied. */
+		if (v->sign > 0 && j && outside == j && model->copy < OW_ALIGN_NO_COPIES &&
+		    v->received[j] - v->received[j - 1] < COPY_NS)
 			cost += model->copy;
 		least = fmin(least, cost);
 	}

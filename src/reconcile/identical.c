@@ -35,10 +35,9 @@
 #define GROUP_SMALL      100u      /* packets */
 #define LOSS_COST_LEAST  2.0       /* -log of the loss ratio */
 #define LOSS_COST_MOST   7.0
-#define COPY_COST        7.0  /* of a copy, and -log of the share of unique packets that arrive twice; .. */
-#define COPY_KNOWN       3.0  /* the same in a large group, if there are .. */
-#define COPIES_MANY      8    /* .. so many; */
-#define COPY_COST_MOST   40.0 /* .. if there are none: more than slow packets cost that arrive together */
+#define COPY_COST        7.0 /* of a copy, and -log of the share of unique packets that arrive twice; .. */
+#define COPY_KNOWN       3.0 /* the same in a large group, if there are .. */
+#define COPIES_MANY      8   /* .. so many; */
 
 /* What an alignment works on. */
 struct ow_group_scratch {
@@ -129,6 +128,7 @@ static void tell_only_pair(struct ow_matcher *m, uint32_t q)
 	bool impossible = acausal(m, &pair, way);
 	if (!impossible)
 		ow_matching_learn(m, &pair, way);
+	m->impossible[way] += impossible;
 	pair.alike = impossible;
 	tell_pair(m, q, &pair, impossible ? OW_AMBIGUOUS : OW_CERTAIN);
 	take_out(m, a);
@@ -234,7 +234,7 @@ static double copy_cost(const struct ow_matcher *m, enum ow_direction way)
 {
 	bool known = m->copies[way] >= COPIES_MANY && m->scratch->count[!sender(way)] >= GROUP_SMALL;
 	if (!m->copies[way])
-		return COPY_COST_MOST;
+		return OW_ALIGN_NO_COPIES;
 	double share = (double)m->copies[way] / ((double)m->copies[way] + (double)m->plausible[way].samples);
 	return (known ? COPY_KNOWN : COPY_COST) - log(share);
 }
@@ -278,7 +278,9 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 	const struct ow_plausible *p = &m->plausible[way];
 	const struct ow_group_scratch *x = m->scratch;
 	enum ow_side from = sender(way);
-	bool single = x->count[from] == 1;
+	/* A single packet says nothing of others before the captures started, unless one arrived before it was sent. */
+	bool single = x->count[from] == 1 &&
+	              (!x->count[!from] || x->time_ns[!from][0] >= x->time_ns[from][0] + soonest(m, way));
 	return (struct ow_align_model){
 		.window_ns = m->window_ns,
 		.soonest_ns = soonest(m, way),
@@ -292,7 +294,6 @@ static struct ow_align_model model_of(const struct ow_matcher *m, enum ow_direct
 		.high_ns = p->high_ns,
 		.causal = !m->one_way,
 		.reorder_ns = m->reorder_ns[way],
-		/* A single packet says nothing of others before the captures started. */
 		.sent_from_ns = single ? INT64_MIN : m->start_ns[from],
 		.sent_to_ns = m->ended[from] ? m->last_ns[from] : INT64_MAX,
 		.received_from_ns = single ? INT64_MIN : m->start_ns[!from],

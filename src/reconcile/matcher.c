@@ -304,3 +304,8 @@ uint64_t ow_matcher_crowded(const struct ow_matcher *m, enum ow_direction direct
 {
 	return m->crowded[direction];
 }
+
+uint64_t ow_matcher_impossible(const struct ow_matcher *m, enum ow_direction direction)
+{
+	return m->impossible[direction];
+}

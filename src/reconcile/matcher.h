@@ -98,6 +98,8 @@ int ow_matcher_finish(struct ow_matcher *matcher);
 /* Pairs of identical packets of which more copies were in flight than can be compared: their bounds may be too narrow.
  */
 uint64_t ow_matcher_crowded(const struct ow_matcher *matcher, enum ow_direction direction);
+/* Unique packets that were received long before they were sent, told as ambiguous. */
+uint64_t ow_matcher_impossible(const struct ow_matcher *matcher, enum ow_direction direction);
 /* Most records that waited at one time. */
 uint64_t ow_matcher_peak(const struct ow_matcher *matcher);
 

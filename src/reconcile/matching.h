@@ -40,11 +40,12 @@ struct ow_matcher {
 	struct ow_fifo fifo[OW_DIRECTIONS];
 	int64_t least_ns[OW_DIRECTIONS]; /* delay of unique packets, known beforehand; 0 = not known */
 	uint64_t group_sent[OW_DIRECTIONS], group_lost[OW_DIRECTIONS];
-	uint64_t copies[OW_DIRECTIONS];  /* further arrivals of unique packets */
-	bool one_way;                    /* delays may be below 0 */
-	bool in_order;                   /* there are marks of a direction */
-	uint64_t crowded[OW_DIRECTIONS]; /* pairs of which more copies were in flight than can be compared */
-	struct ow_due *due;              /* a ring, in the order of time */
+	uint64_t copies[OW_DIRECTIONS];     /* further arrivals of unique packets */
+	bool one_way;                       /* delays may be below 0 */
+	bool in_order;                      /* there are marks of a direction */
+	uint64_t impossible[OW_DIRECTIONS]; /* unique packets that were received long before they were sent */
+	uint64_t crowded[OW_DIRECTIONS];    /* pairs of which more copies were in flight than can be compared */
+	struct ow_due *due;                 /* a ring, in the order of time */
 	uint32_t dues, due_first, due_room;
 	int64_t due_ns; /* of the first; INT64_MAX when there is none */
 	struct ow_meeting met[OW_MATCHING_MET];

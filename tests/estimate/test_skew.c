@@ -123,7 +123,6 @@ static void leaves_a_step_alone(void **state)
 	assert_false(ow_skew_estimate(&skew, &ppb));
 }
 
-/* Too short, too few, or more than any clock: no drift. */
 /* A clock that is set by 1 ms in the middle: found to a stretch, and by how much. A route that gets longer is no step.
  */
 static void finds_a_step(void **state)
@@ -151,6 +150,81 @@ static void finds_a_step(void **state)
 	}
 }
 
+/* Delays of both directions in one stretch after the other, with what is special: see kind. */
+static void play_step(struct ow_skew *skew, int kind, uint64_t seed)
+{
+	struct ow_random r;
+	const int64_t start = 1700000000 * S;
+	ow_random_seed(&r, seed);
+	ow_skew_init(skew);
+	for (int i = 0; i < 40000; i++) {
+		int64_t t = start + i * (S / 1000);
+		double queue = -20000 * log(1 - ow_random_unit(&r)), forth = 5e6 + queue, back = 5e6 + queue;
+		if (kind == 0 && i >= 38500 && i < 39960) /* hardly anything after the step at 38.5 s */
+			continue;
+		if (kind == 0 && i >= 39960) {
+			forth += 1e6;
+			back -= 1e6;
+		}
+		if (kind == 1) { /* B's clock is set at 20 s, on a path of 1 s: seen from A at 19 and at 21 s */
+			forth += 995e6 + (i >= 19000 ? 5e6 : 0);
+			back += 995e6 - (i >= 21000 ? 5e6 : 0);
+		}
+		if (kind == 2) { /* a clock is set at 20 s, and the route changes at 25 s */
+			forth += (i >= 20000 ? 1e6 : 0) + (i >= 25000 ? 3e6 : 0);
+			back -= i >= 20000 ? 1e6 : 0;
+		}
+		if (kind == 3) /* a queue on one way for a while */
+			forth += i >= 20000 && i < 25000 ? 3e6 : 0;
+		if (i % 2)
+			ow_skew_add(skew, OW_A_TO_B, t, llrint(forth));
+		else
+			ow_skew_add(skew, OW_B_TO_A, t, llrint(back));
+	}
+}
+
+static void finds_steps_in_spite_of(void **state)
+{
+	(void)state;
+	static const int64_t gains[] = {1000000, 5000000, 1000000, 0};
+	for (int kind = 0; kind < 4; kind++) {
+		for (uint64_t seed = 1; seed <= 5; seed++) {
+			struct ow_skew skew;
+			int64_t at = 0, gained = 0;
+			play_step(&skew, kind, seed);
+			assert_int_equal(ow_skew_step(&skew, &at, &gained), gains[kind] != 0);
+			assert_true(llabs(gained - gains[kind]) < 20000);
+		}
+	}
+}
+
+/* One direction gets faster by 2 ms at 20 s; the other has packets until 10 s, or all of the time. */
+static void finds_a_shift_of_one_direction(void **state)
+{
+	(void)state;
+	for (int both = 0; both < 2; both++) {
+		struct ow_skew skew;
+		struct ow_random r;
+		enum ow_direction way = OW_B_TO_A;
+		int64_t at = 0, change = 0, start = 1700000000 * S;
+		ow_random_seed(&r, 11);
+		ow_skew_init(&skew);
+		for (int i = 0; i < 40000; i++) {
+			double delay = 5e6 - 20000 * log(1 - ow_random_unit(&r));
+			if (i % 2)
+				ow_skew_add(&skew, OW_A_TO_B, start + i * (S / 1000),
+				            llrint(delay) - (i >= 20000 ? 2000000 : 0));
+			else if (both || i < 10000)
+				ow_skew_add(&skew, OW_B_TO_A, start + i * (S / 1000), llrint(delay));
+		}
+		assert_int_equal(ow_skew_shift(&skew, &way, &at, &change), !both);
+		if (both)
+			continue;
+		assert_true(way == OW_A_TO_B && llabs(change + 2000000) < 5000 && llabs(at - start - 20 * S) <= 2 * S);
+	}
+}
+
+/* Too short, too few, or more than any clock: no drift. */
 static void keeps_out_of_what_it_cannot_know(void **state)
 {
 	(void)state;
@@ -173,6 +247,8 @@ int main(void)
 		cmocka_unit_test(refines_a_correction),
 		cmocka_unit_test(leaves_a_step_alone),
 		cmocka_unit_test(finds_a_step),
+		cmocka_unit_test(finds_steps_in_spite_of),
+		cmocka_unit_test(finds_a_shift_of_one_direction),
 		cmocka_unit_test(keeps_out_of_what_it_cannot_know),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,6 +83,12 @@ static void verdicts(void **state)
 	assert_int_equal(ow_gap_judge(&gap, 0, 0.01, 1000), OW_NO_HOLE);
 	gap.to.packets = 1;
 	assert_int_equal(ow_gap_judge(&gap, 0, 0, 10), OW_NO_HOLE);
+	gap.unusual = true; /* a single one in a silence like no other */
+	assert_int_equal(ow_gap_judge(&gap, 0, 0, 1000), OW_HOLE_SHORT);
+	assert_int_equal(ow_gap_judge(&gap, 0, 0.01, 1000), OW_NO_HOLE);
+	gap = (struct ow_gap){.from = {1, 0, 0}};
+	assert_int_equal(ow_gap_judge(&gap, 0, 0, 1000), OW_HOLE_SHORT);
+	assert_int_equal(ow_gap_judge(&gap, 0.01, 0, 1000), OW_NO_HOLE);
 	gap = (struct ow_gap){.to = {40, 0, 2 * S}};
 	assert_int_equal(ow_gap_judge(&gap, 0, 0.01, 1000000), OW_HOLE_OR_OUTAGE);
 	assert_int_equal(ow_gap_judge(&gap, 0, 0.5, 1000000), OW_NO_HOLE); /* every other one is lost anyway */

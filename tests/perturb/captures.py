@@ -38,6 +38,10 @@ class Capture:
         now = t + self.offset + int(self.drift * (t - self.network.start)) + sum(ns for at, ns in self.clock_steps if t >= at)
         return now // self.tick * self.tick
 
+    def offset_at_start(self):
+        """Of its clock, which may have been set before its first frame."""
+        return self.offset + sum(ns for at, ns in self.clock_steps if at <= self.first)
+
     def covers(self, t):
         """None where it covers t, else the reason."""
         if t < self.network.start + self.late:

@@ -235,7 +235,7 @@ class Judge:
     def offset_bounds(self, drift):
         """The right offset, which undoes that of B, lies within the stated bounds and the stated error."""
         clock, (a, b) = self.result["clock"], self.case.captures
-        right = a.offset - b.offset
+        right = a.offset_at_start() - b.offset_at_start()
         if clock["drift_ppb"]:  # the offset is that at B's first packet
             right -= int(b.drift * (b.first - self.case.net.start))
         low, high = clock["bounds_ns"] or (None, None)
