@@ -52,7 +52,7 @@ bool ow_packet_filter_takes(const struct ow_packet_filter *filter, const struct 
 	struct ow_packet packet;
 	if (filter->frames)
 		return takes_frame(filter, frame);
-	if (ow_packet_decode(frame, false, &packet) != OW_DECODE_IP)
+	if (ow_packet_decode(frame, filter->inner, &packet) != OW_DECODE_IP)
 		return false;
 	uint32_t captured = (uint32_t)(packet.end - packet.ip);
 	return bpf_filter(filter->program.bf_insns, packet.ip, packet.ip_len + ETHERNET_HEADER, captured) != 0;

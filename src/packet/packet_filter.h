@@ -21,6 +21,7 @@ struct ow_packet_filter {
 	struct bpf_program program;
 	uint16_t linktype; /* of the frames, if it examines frames */
 	bool frames;       /* it examines frames, not IP packets */
+	bool inner;        /* it examines the packet inside of tunnels; set by the caller */
 };
 
 /* linktype: LINKTYPE_ of the frames. name: of the interface or file, for messages. */

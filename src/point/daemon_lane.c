@@ -267,7 +267,7 @@ int ow_daemon_lane_session(const struct ow_daemon_lane *lane, char *text, size_t
 	/* The proposer's filter decides, so that both points do the same. */
 	if (lane->open.filter[0] || !link || lane->daemon->clock.files)
 		return 0;
-	return ow_session_filter(ow_session_fd(link->session), link->accepted, lane->filter, text, size);
+	return ow_session_filter(ow_session_fd(link->session), link->accepted, text, size);
 }
 
 static int start_recording(struct ow_daemon_lane *lane, size_t stamps_max, size_t open_max, struct ow_error *err)
@@ -283,7 +283,8 @@ static int start_recording(struct ow_daemon_lane *lane, size_t stamps_max, size_
 		.identity = lane->identity,
 		.sources = lane->segment->interfaces,
 		.heading = heading_of(lane->segment, lane->sending),
-		.filter = lane->session_filter[0] ? lane->session_filter : lane->filter,
+		.filter = lane->filter,
+		.without = lane->session_filter[0] ? lane->session_filter : NULL,
 		.way = lane->segment->to_peer,
 		.way_not = !lane->sending,
 		.t0_ns = lane->open.t0_ns,

@@ -25,8 +25,8 @@ struct ow_daemon_lane {
 	unsigned instructions;                   /* of a filter in `open` */
 	int64_t agreed_ns;                       /* steady */
 	unsigned late_answers;                   /* OPENEDs with a t0 that had passed */
-	/* The same without the points' session, where that is left out; else "". */
-	char session_filter[OW_MESSAGE_FILTER + OW_SESSION_FILTER];
+	/* Matches the points' session, where that is left out; else "". */
+	char session_filter[OW_SESSION_FILTER];
 	bool sending;
 	uint32_t wire; /* its number in messages */
 	enum ow_daemon_lane_state state;

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/netfilter_ipv4.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,11 +29,23 @@ static int endpoint_text(const struct sockaddr_storage *address, char *text, siz
 	return snprintf(text, size, "%s host %s and tcp port %u", four ? "ip" : "ip6", host, port);
 }
 
-int ow_session_filter(int fd, bool accepted, const char *filter, char *text, size_t size)
+/* The address to which the peer connected, if this host translates it (REDIRECT, DNAT): the wire shows this one. */
+static int original_address(int fd, int family, struct sockaddr_storage *address)
 {
-	struct sockaddr_storage address = {0};
+	socklen_t length = sizeof *address;
+	int level = family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP;
+	if (getsockopt(fd, level, SO_ORIGINAL_DST, address, &length) == 0)
+		return 0;
+	length = sizeof *address;
+	/* IPv4 on a socket of IPv6. */
+	return getsockopt(fd, IPPROTO_IP, SO_ORIGINAL_DST, address, &length);
+}
+
+int ow_session_filter(int fd, bool accepted, char *text, size_t size)
+{
+	struct sockaddr_storage address = {0}, original = {0};
 	socklen_t length = sizeof address;
-	char endpoint[OW_SESSION_FILTER];
+	char endpoint[OW_SESSION_FILTER / 2], other[OW_SESSION_FILTER / 2] = "";
 	int r = accepted ? getsockname(fd, (struct sockaddr *)&address, &length)
 	                 : getpeername(fd, (struct sockaddr *)&address, &length);
 	if (r < 0)
@@ -40,7 +53,9 @@ int ow_session_filter(int fd, bool accepted, const char *filter, char *text, siz
 	r = endpoint_text(&address, endpoint, sizeof endpoint);
 	if (r < 0)
 		return r;
-	r = snprintf(text, size, "%s%s%snot (%s)", filter ? "(" : "", filter ? filter : "", filter ? ") and " : "",
-	             endpoint);
+	if (accepted && original_address(fd, address.ss_family, &original) == 0)
+		(void)endpoint_text(&original, other, sizeof other);
+	bool both = *other && strcmp(endpoint, other) != 0;
+	r = both ? snprintf(text, size, "(%s) or (%s)", endpoint, other) : snprintf(text, size, "%s", endpoint);
 	return r < (int)size ? 0 : -EMSGSIZE;
 }

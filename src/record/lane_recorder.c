@@ -32,7 +32,7 @@ struct slot { /* the state of a lane, in the order of the table */
 	uint32_t usual; /* usual count of a chunk */
 	uint32_t number;
 	unsigned sample_shift;
-	uint32_t identity, filter, way;
+	uint32_t identity, filter, way, without;
 	bool way_not;
 	const struct ow_scope_hash *flow_hash; /* NULL: flows are not noted */
 };
@@ -244,6 +244,8 @@ static bool wanted(struct ow_lane_recorder *recorder, const struct slot *slot, c
 {
 	if (slot->filter != OW_NO_FILTER && !passes(recorder, slot->filter, frame))
 		return false;
+	if (slot->without != OW_NO_FILTER && passes(recorder, slot->without, frame))
+		return false;
 	return slot->way == OW_NO_FILTER || passes(recorder, slot->way, frame) != slot->way_not;
 }
 
@@ -374,6 +376,7 @@ static int view_make(const struct ow_lane_table *table, unsigned source, struct 
 		                             .identity = entry->identity,
 		                             .filter = entry->filter,
 		                             .way = entry->way,
+		                             .without = entry->without,
 		                             .way_not = lane->way_not,
 		                             .flow_hash = lane->flows ? &lane->flow_hash : NULL};
 		for (int heading = 0; lane->sources >> source & 1 && heading < OW_HEADINGS; heading++) {

@@ -24,7 +24,7 @@ static void filter_free(struct ow_lane_filter *filter)
 	free(filter);
 }
 
-static int filter_compile(const struct ow_lanes *lanes, const char *text, uint32_t sources,
+static int filter_compile(const struct ow_lanes *lanes, const char *text, bool inner, uint32_t sources,
                           struct ow_lane_filter **ret_filter, struct ow_error *err)
 {
 	struct ow_lane_filter *filter = calloc(1, sizeof *filter);
@@ -33,11 +33,13 @@ static int filter_compile(const struct ow_lanes *lanes, const char *text, uint32
 	filter->text = strdup(text);
 	filter->code = calloc(lanes->sources, sizeof *filter->code);
 	filter->count = lanes->sources;
+	filter->inner = inner;
 	int r = filter->text && filter->code ? 0 : -ENOMEM;
 	for (unsigned i = 0; i < lanes->sources && r == 0; i++) {
 		if (!(sources >> i & 1))
 			continue;
 		r = ow_packet_filter_compile(lanes->name[i], lanes->linktype[i], text, &filter->code[i], err);
+		filter->code[i].inner = inner;
 		if (r == 0)
 			filter->sources |= UINT32_C(1) << i;
 	}
@@ -50,17 +52,17 @@ static int filter_compile(const struct ow_lanes *lanes, const char *text, uint32
 }
 
 /* Returns the filter of this text, newly compiled or shared. text: NULL = none. */
-static int filter_get(struct ow_lanes *lanes, const char *text, uint32_t sources, struct ow_lane_filter **ret_filter,
-                      struct ow_error *err)
+static int filter_get(struct ow_lanes *lanes, const char *text, bool inner, uint32_t sources,
+                      struct ow_lane_filter **ret_filter, struct ow_error *err)
 {
 	*ret_filter = NULL;
 	if (!text)
 		return 0;
 	struct ow_lane_filter *filter = lanes->filter;
-	while (filter && (filter->sources != sources || strcmp(filter->text, text) != 0))
+	while (filter && (filter->sources != sources || filter->inner != inner || strcmp(filter->text, text) != 0))
 		filter = filter->next;
 	if (!filter) {
-		int r = filter_compile(lanes, text, sources, &filter, err);
+		int r = filter_compile(lanes, text, inner, sources, &filter, err);
 		if (r < 0)
 			return r;
 		filter->next = lanes->filter;
@@ -92,6 +94,7 @@ static void lane_put(struct ow_lanes *lanes, struct ow_lane *lane)
 		return;
 	filter_put(lanes, lane->filter);
 	filter_put(lanes, lane->way);
+	filter_put(lanes, lane->without);
 	free(lane);
 }
 
@@ -128,9 +131,11 @@ static int lane_make(struct ow_lanes *lanes, const struct ow_lane_options *optio
 	                         .t0_ns = options->t0_ns,
 	                         .length_ns = options->length_ns};
 	ow_scope_hash_seed(&lane->flow_hash, options->flow_seed);
-	int r = filter_get(lanes, options->filter, options->sources, &lane->filter, err);
+	int r = filter_get(lanes, options->filter, false, options->sources, &lane->filter, err);
 	if (r == 0)
-		r = filter_get(lanes, options->way, options->sources, &lane->way, err);
+		r = filter_get(lanes, options->way, false, options->sources, &lane->way, err);
+	if (r == 0)
+		r = filter_get(lanes, options->without, options->identity.inner, options->sources, &lane->without, err);
 	if (r < 0) {
 		lane_put(lanes, lane);
 		return r;
@@ -159,7 +164,7 @@ static struct ow_lane_table *table_create(uint32_t room)
 	if (!table)
 		return NULL;
 	table->identity = calloc(room + 1, sizeof *table->identity);
-	table->filter = calloc(2 * (size_t)room + 1, sizeof *table->filter);
+	table->filter = calloc(3 * (size_t)room + 1, sizeof *table->filter);
 	if (!table->identity || !table->filter) {
 		free(table->identity);
 		free(table->filter);
@@ -200,6 +205,7 @@ static void table_add(struct ow_lane_table *table, struct ow_lane *lane, unsigne
 		table->identity[table->identities++] = lane->identity;
 	entry->filter = note_filter(table, lane->filter);
 	entry->way = note_filter(table, lane->way);
+	entry->without = note_filter(table, lane->without);
 }
 
 static void publish(struct ow_lanes *lanes, struct ow_lane_table *table)
@@ -292,7 +298,7 @@ bool ow_lanes_need_payload(const struct ow_lanes *lanes, unsigned source)
 		const struct ow_lane *lane = table->entry[i].lane;
 		if (lane->sources >> source & 1 && !lane->gone &&
 		    (ow_identity_needs_payload(&lane->identity) || filter_needs_payload(lane->filter, source) ||
-		     filter_needs_payload(lane->way, source)))
+		     filter_needs_payload(lane->way, source) || filter_needs_payload(lane->without, source)))
 			return true;
 	}
 	return false;

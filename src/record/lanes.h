@@ -16,6 +16,7 @@
 struct ow_lane_filter {
 	struct ow_lane_filter *next;
 	char *text;
+	bool inner;
 	uint32_t sources; /* sources that it is compiled for */
 	unsigned users;
 	struct ow_packet_filter *code; /* by number of the source */
@@ -29,7 +30,7 @@ struct ow_lane {
 	struct ow_identity identity;
 	uint32_t sources;
 	enum ow_heading heading;
-	struct ow_lane_filter *filter, *way; /* NULL = none */
+	struct ow_lane_filter *filter, *way, *without; /* NULL = none */
 	bool way_not, flows;
 	struct ow_scope_hash flow_hash; /* if it notes flows */
 	int64_t t0_ns, length_ns;
@@ -40,8 +41,8 @@ struct ow_lane {
 struct ow_lane_entry {
 	struct ow_lane *lane;
 	unsigned sample_shift;
-	uint32_t identity;    /* index in the table */
-	uint32_t filter, way; /* index in the table, or OW_NO_FILTER */
+	uint32_t identity;             /* index in the table */
+	uint32_t filter, way, without; /* index in the table, or OW_NO_FILTER */
 };
 
 struct ow_table_filter {

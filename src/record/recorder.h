@@ -34,7 +34,10 @@ struct ow_lane_options {
 	enum ow_heading heading;     /* only frames of this direction; UNKNOWN = all */
 	const char *filter;          /* the class, pcap-filter(7); NULL = all IP packets */
 	const char *way; /* a second filter, for the direction, where the kernel does not know it; NULL = none */
-	bool way_not;    /* take packets that do not match `way` */
+	/* Packets that match it are not in the lane, NULL = none. With identity.inner it examines the packet inside of
+	 * tunnels, because only one of the points may see the tunnel. */
+	const char *without;
+	bool way_not; /* take packets that do not match `way` */
 	int64_t t0_ns, length_ns;
 	unsigned sample_shift; /* keep ids whose ow_sample_rank has this many leading zero bits */
 	bool flows;            /* note the flow of each packet, */
