@@ -32,7 +32,8 @@ bool ow_config_same_segment(const struct ow_config_segment *a, const struct ow_c
 	return same(a->name, b->name) && same(a->peer, b->peer) && !a->connect == !b->connect &&
 	       a->interfaces == b->interfaces && a->facing == b->facing && same(a->to_peer, b->to_peer) &&
 	       a->stated == b->stated && a->interval_ns == b->interval_ns && a->wait_ns == b->wait_ns &&
-	       a->method == b->method && a->level == b->level && a->inner == b->inner && same_classes(a, b);
+	       a->method == b->method && a->level == b->level && a->scope == b->scope && a->inner == b->inner &&
+	       same_classes(a, b);
 }
 
 static int check_interfaces(const struct ow_config *now, const struct ow_config *next, struct ow_error *err)
