@@ -43,11 +43,6 @@ void ow_flows_files_free(struct ow_flows_files *files)
 	free(files);
 }
 
-const struct ow_flow_select *ow_flows_files_select(const struct ow_flows_files *files)
-{
-	return &ow_epochs_info(files->file[0].epochs)->select;
-}
-
 uint64_t ow_flows_files_packets(const struct ow_flows_files *files, unsigned point, const struct ow_flow_key *key)
 {
 	const struct ow_flow_counts *counts = files->file[point].sum.counts;

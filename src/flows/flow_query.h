@@ -24,8 +24,6 @@ int ow_flows_ask(const struct ow_flows_question *question, struct ow_flow_answer
 /* Frees the data that the answers point to. */
 void ow_flows_files_free(struct ow_flows_files *files);
 
-/* The fields that define a flow in the recordings. */
-const struct ow_flow_select *ow_flows_files_select(const struct ow_flows_files *files);
 /* The packets of a flow that a point counted; 0 if there are none or the number is not known. */
 uint64_t ow_flows_files_packets(const struct ow_flows_files *files, unsigned point, const struct ow_flow_key *key);
 

@@ -170,15 +170,6 @@ const struct ow_link *ow_topology_link(const struct ow_topology *topology, uint3
 	return NULL;
 }
 
-int ow_topology_set_latency(struct ow_topology *topology, uint32_t from, uint32_t to, double latency_ns)
-{
-	const struct ow_link *link = ow_topology_link(topology, from, to);
-	if (!link)
-		return -ENOENT;
-	topology->link[link - topology->link].latency_ns = latency_ns;
-	return 0;
-}
-
 static uint32_t root_of(uint32_t *parent, uint32_t node)
 {
 	while (parent[node] != node)

@@ -51,8 +51,6 @@ uint32_t ow_topology_find(const struct ow_topology *topology, const char *name);
 const struct ow_link *ow_topology_from(const struct ow_topology *topology, uint32_t node, uint32_t *ret_count);
 /* NULL if there is no such link. */
 const struct ow_link *ow_topology_link(const struct ow_topology *topology, uint32_t from, uint32_t to);
-/* -ENOENT if there is no such link. */
-int ow_topology_set_latency(struct ow_topology *topology, uint32_t from, uint32_t to, double latency_ns);
 /* The number of parts without a link between them, in either direction. ret_part: the part of each node, or NULL. */
 int ow_topology_parts(const struct ow_topology *topology, uint32_t *ret_part, uint32_t *ret_parts);
 /* True if both have the same routers (by name) and links with the same costs. */
@@ -79,9 +77,6 @@ int ow_topology_parse(enum ow_topology_format format, const char *name, const ch
 /* Rocketfuel: lines of the form "A B number". */
 int ow_topology_parse_rocketfuel(const char *name, const char *text, size_t size, struct ow_topology **ret_topology,
                                  struct ow_error *err);
-/* Adds latencies.intra (milliseconds) to an existing network. */
-int ow_topology_add_latencies(struct ow_topology *topology, const char *name, const char *text, size_t size,
-                              struct ow_error *err);
 int ow_topology_parse_frr(const char *name, const char *text, size_t size, struct ow_topology **ret_topology,
                           struct ow_error *err);
 

@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#define MS 1e6
-
 struct line {
 	const char *word[3];
 	size_t length[3];
@@ -94,42 +92,5 @@ int ow_topology_parse_rocketfuel(const char *name, const char *text, size_t size
 		ow_topology_free(topology);
 	else
 		*ret_topology = topology;
-	return r;
-}
-
-/* Looks up a name of the line as a router of the network. */
-static int known(const struct ow_topology *topology, const char *name, const struct line *line, unsigned word,
-                 uint32_t *ret_node, struct ow_error *err)
-{
-	char text[OW_TOPOLOGY_NAME_MAX + 1];
-	size_t length = line->length[word] < sizeof(text) ? line->length[word] : sizeof(text) - 1;
-	memcpy(text, line->word[word], length);
-	text[length] = 0;
-	*ret_node = ow_topology_find(topology, text);
-	if (*ret_node == UINT32_MAX)
-		return ow_error_set(err, EINVAL, "%s:%u: the network has no router %.100s", name, line->number, text);
-	return 0;
-}
-
-int ow_topology_add_latencies(struct ow_topology *topology, const char *name, const char *text, size_t size,
-                              struct ow_error *err)
-{
-	struct line line = {.number = 0};
-	const char *end = text + size;
-	int r;
-	while ((r = next_line(&text, end, name, &line, err)) > 0) {
-		uint32_t from = 0, to = 0;
-		int64_t ms = 0;
-		r = known(topology, name, &line, 0, &from, err);
-		if (r == 0)
-			r = known(topology, name, &line, 1, &to, err);
-		if (r < 0)
-			return r;
-		if (ow_cost_parse(line.word[2], line.length[2], &ms) < 0)
-			return ow_error_set(err, EINVAL, "%s:%u: \"%.*s\" is not a latency above 0", name, line.number,
-			                    (int)(line.length[2] < 40 ? line.length[2] : 40), line.word[2]);
-		if (ow_topology_set_latency(topology, from, to, (double)ms / OW_COST_ONE * MS) < 0)
-			return ow_error_set(err, EINVAL, "%s:%u: the network has no such link", name, line.number);
-	}
 	return r;
 }

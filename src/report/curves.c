@@ -6,6 +6,7 @@
 #include "report/curves.h"
 
 #include "report/chart.h"
+#include "base/array.h"
 #include "base/format.h"
 #include <errno.h>
 #include <math.h>
@@ -31,12 +32,10 @@ static int series_of(struct ow_curves *curves, const char *name, size_t *ret_ser
 	}
 	if (curves->names == SERIES_MAX)
 		return -EINVAL;
-	char **list = reallocarray(curves->name, curves->names + 1, sizeof *list);
-	if (!list)
+	if (OW_GROW(curves->name, curves->names_room, curves->names + 1) < 0)
 		return -ENOMEM;
-	curves->name = list;
-	list[curves->names] = strdup(name);
-	if (!list[curves->names])
+	curves->name[curves->names] = strdup(name);
+	if (!curves->name[curves->names])
 		return -ENOMEM;
 	*ret_series = curves->names++;
 	return 0;
@@ -50,11 +49,9 @@ int ow_curves_add(struct ow_curves *curves, const char *series, double x, double
 	int r = series_of(curves, series, &index);
 	if (r < 0)
 		return r;
-	struct ow_curves_point *list = reallocarray(curves->point, curves->points + 1, sizeof *list);
-	if (!list)
+	if (OW_GROW(curves->point, curves->points_room, curves->points + 1) < 0)
 		return -ENOMEM;
-	curves->point = list;
-	list[curves->points++] = (struct ow_curves_point){index, x, y, low, high};
+	curves->point[curves->points++] = (struct ow_curves_point){index, x, y, low, high};
 	return 0;
 }
 
@@ -64,9 +61,7 @@ void ow_curves_done(struct ow_curves *curves)
 		free(curves->name[i]);
 	free(curves->name);
 	free(curves->point);
-	curves->name = NULL;
-	curves->point = NULL;
-	curves->names = curves->points = 0;
+	*curves = (struct ow_curves){0};
 }
 
 void ow_curves_csv(FILE *out, const struct ow_curves *curves)

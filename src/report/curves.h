@@ -17,9 +17,9 @@ struct ow_curves {
 	const char *title, *x_label, *y_label;
 	bool log_x, log_y;
 	char **name; /* of the series */
-	size_t names;
+	size_t names, names_room;
 	struct ow_curves_point *point;
-	size_t points;
+	size_t points, points_room;
 };
 
 /* 0, -ENOMEM, or -EINVAL for numbers that are none. A series begins with its first point. */

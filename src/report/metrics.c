@@ -61,8 +61,8 @@ void ow_metrics_free(struct ow_metrics *metrics)
 
 static void add(uint64_t *sum, uint64_t more)
 {
-	if (__builtin_add_overflow(*sum, more, sum))
-		*sum = UINT64_MAX;
+	if (__builtin_add_overflow(*sum, more, sum) || *sum == OW_RESULT_NOT_COUNTED)
+		*sum = OW_RESULT_NOT_COUNTED - 1;
 }
 
 static struct ow_metrics_peer *peer_of(struct ow_metrics *metrics, const char *name)
@@ -166,14 +166,20 @@ static struct ow_metrics_lane *lane_of(struct ow_metrics *metrics, const struct 
 
 /* Results. */
 
-static void add_ns(uint64_t *sum, int64_t ns)
-{
-	add(sum, ns > 0 ? (uint64_t)ns : 0);
-}
-
 static uint64_t larger(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
+}
+
+/* What a field adds to its sum; OW_RESULT_NOT_COUNTED: nothing. A duration below 0 is that of a clock that was set. */
+static uint64_t more_of(const struct ow_field *field, const struct ow_interval_result *r)
+{
+	const void *member = ow_field_of(field, r);
+	if (r->status == OW_RESULT_UNKNOWN && field->type == OW_FIELD_COUNT && !(field->flags & OW_FIELD_ALWAYS))
+		return OW_RESULT_NOT_COUNTED;
+	if (field->metric.kind == OW_METRIC_STAGE)
+		return *(const int64_t *)member > 0 ? *(const uint64_t *)member : 0;
+	return field->type == OW_FIELD_COUNT ? *(const uint64_t *)member : *(const uint32_t *)member;
 }
 
 static void add_counts(struct ow_metrics_lane *lane, const struct ow_interval_result *result)
@@ -182,27 +188,15 @@ static void add_counts(struct ow_metrics_lane *lane, const struct ow_interval_re
 	whole.sent = larger(result->total_sent, result->sent);
 	whole.received = larger(result->total_received, result->received);
 	for (size_t i = 0; i < ow_field_count; i++) {
-		const struct ow_field *field = &ow_fields[i];
-		const void *member = ow_field_of(field, &whole);
-		if (field->metric.kind != OW_METRIC_COUNTER ||
-		    (result->status == OW_RESULT_UNKNOWN && !(field->flags & OW_FIELD_ALWAYS)))
-			continue;
-		uint64_t more = field->type == OW_FIELD_COUNT ? *(const uint64_t *)member : *(const uint32_t *)member;
+		bool summed =
+			ow_fields[i].metric.kind == OW_METRIC_COUNTER || ow_fields[i].metric.kind == OW_METRIC_STAGE;
+		uint64_t more = summed ? more_of(&ow_fields[i], &whole) : OW_RESULT_NOT_COUNTED;
 		if (more == OW_RESULT_NOT_COUNTED)
 			continue;
 		if (lane->count[i] == OW_RESULT_NOT_COUNTED)
 			lane->count[i] = 0;
 		add(&lane->count[i], more);
 	}
-}
-
-static void add_stages(struct ow_metrics_lane *lane, const struct ow_result_cost *cost)
-{
-	add_ns(&lane->stage_ns[OW_STAGE_TRANSMIT], cost->transmit_ns);
-	add_ns(&lane->stage_ns[OW_STAGE_DECODE], cost->decode_ns);
-	add_ns(&lane->stage_ns[OW_STAGE_MISSING], cost->missing_ns);
-	add_ns(&lane->stage_ns[OW_STAGE_ERASE], cost->erase_ns);
-	add_ns(&lane->stage_ns[OW_STAGE_COMPUTE], cost->compute_ns);
 }
 
 static void add_delays(struct ow_metrics_lane *lane, const struct ow_interval_result *r)
@@ -226,7 +220,6 @@ static void add_final(struct ow_metrics_lane *lane, const struct ow_interval_res
 	add(&lane->ring_drops[0], r->ring_drops_from);
 	add(&lane->ring_drops[1], r->ring_drops_to);
 	add_counts(lane, r);
-	add_stages(lane, &r->cost);
 	lane->last = *r;
 	lane->has_last = true;
 	if (r->status == OW_RESULT_UNKNOWN)

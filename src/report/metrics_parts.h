@@ -6,8 +6,6 @@
 
 /* What metrics.c keeps and metrics_render.c writes. Sums saturate: a counter never goes back. */
 
-enum { OW_STAGE_TRANSMIT, OW_STAGE_DECODE, OW_STAGE_MISSING, OW_STAGE_ERASE, OW_STAGE_COMPUTE, OW_STAGES };
-
 /* Four names and what is around them; every byte of a name may need a second one. */
 #define OW_METRICS_LABELS (8 * OW_RESULT_NAME + 64)
 
@@ -27,7 +25,6 @@ struct ow_metrics_lane {
 	uint64_t compared;
 	uint64_t intervals[3];  /* by enum ow_result_status */
 	uint64_t ring_drops[2]; /* from, to */
-	uint64_t stage_ns[OW_STAGES];
 	bool has_buckets;
 	uint64_t bucket[OW_BUCKETS + 1];
 	double delay_sum_ns;

@@ -113,14 +113,17 @@ static void put_ring_drops(const struct page *page)
 
 static void put_stages(const struct page *page)
 {
-	static const char *const stages[OW_STAGES] = {"transmit", "decode", "missing", "erase", "compute"};
 	static const char name[] = "oneway_stage_seconds_total";
 	put_head(page, name, "counter", "Time spent on results by stage of the comparison.");
 	for (unsigned i = 0; i < page->metrics->lanes; i++) {
 		const struct ow_metrics_lane *lane = page->metrics->lane[i];
-		for (unsigned s = 0; s < OW_STAGES; s++) {
-			fprintf(page->out, "%s{%s,stage=\"%s\"} ", name, lane->labels, stages[s]);
-			put_seconds(page->out, lane->stage_ns[s]);
+		for (size_t f = 0; f < ow_field_count; f++) {
+			const char *stage = ow_field_name(&ow_fields[f]);
+			if (ow_fields[f].metric.kind != OW_METRIC_STAGE)
+				continue;
+			fprintf(page->out, "%s{%s,stage=\"%.*s\"} ", name, lane->labels, (int)strcspn(stage, "_"),
+			        stage);
+			put_seconds(page->out, lane->count[f]);
 		}
 	}
 }

@@ -17,6 +17,7 @@
 		.json = json_, OW_FIELD_##type, 0, 0, OW_SUM_NONE, 0, 0, __VA_ARGS__ \
 	}
 #define NO_COLUMN                NULL, 0, 0, NULL
+#define STAGE                    .metric = {.kind = OW_METRIC_STAGE}
 #define METRIC(kind, name, help) .metric = {OW_METRIC_##kind, "oneway_" name, help}
 /* Value and interval. */
 #define COLUMNS(name) name "_ns, " name "_low_ns, " name "_high_ns"
@@ -112,13 +113,13 @@ const struct ow_field ow_fields[] = {
 	FIELD("synopsis", TEXT, synopsis, LAST, 0, 42, "synopsis", 37, 1, NULL),
 	FIELD("cost.bytes", COUNT, cost.bytes, COST, ALWAYS | OF_BYTES, 27, "cost_bytes", 38, 1, "of messages, both ways",
 	 METRIC(COUNTER, "protocol_bytes_total", "Bytes of messages between the points for the results, both ways.")),
-	FIELD("cost.round_trips", NUMBER, cost.round_trips, COST, ALWAYS, 28, "round_trips", 39, 1, NULL,
+	FIELD("cost.round_trips", NUMBER, cost.round_trips, COST, 0, 28, "round_trips", 39, 1, NULL,
 	 METRIC(COUNTER, "protocol_round_trips_total", "Round trips between the points for the results.")),
-	FIELD("cost.transmit_ns", INTEGER, cost.transmit_ns, MEAN, 0, 29, "transmit_ns", 40, 1, NULL),
-	FIELD("cost.decode_ns", INTEGER, cost.decode_ns, MEAN, 0, 30, "decode_ns", 41, 1, NULL),
-	FIELD("cost.missing_ns", INTEGER, cost.missing_ns, MEAN, 0, 31, "missing_ns", 42, 1, NULL),
-	FIELD("cost.erase_ns", INTEGER, cost.erase_ns, MEAN, 0, 32, "erase_ns", 43, 1, NULL),
-	FIELD("cost.compute_ns", INTEGER, cost.compute_ns, MEAN, 0, 33, "compute_ns", 44, 1, NULL),
+	FIELD("cost.transmit_ns", INTEGER, cost.transmit_ns, MEAN, 0, 29, "transmit_ns", 40, 1, NULL, STAGE),
+	FIELD("cost.decode_ns", INTEGER, cost.decode_ns, MEAN, 0, 30, "decode_ns", 41, 1, NULL, STAGE),
+	FIELD("cost.missing_ns", INTEGER, cost.missing_ns, MEAN, 0, 31, "missing_ns", 42, 1, NULL, STAGE),
+	FIELD("cost.erase_ns", INTEGER, cost.erase_ns, MEAN, 0, 32, "erase_ns", 43, 1, NULL, STAGE),
+	FIELD("cost.compute_ns", INTEGER, cost.compute_ns, MEAN, 0, 33, "compute_ns", 44, 1, NULL, STAGE),
 	FIELD("cost.ready_ns", INTEGER, cost.ready_ns, MEAN, 0, 34, "ready_ns", 45, 1, "from the end of the interval to the result"),
 };
 /* clang-format on */

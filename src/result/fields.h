@@ -59,6 +59,7 @@ struct ow_field_metric {
 	enum {
 		OW_METRIC_NONE,
 		OW_METRIC_COUNTER, /* the sum of final intervals */
+		OW_METRIC_STAGE, /* the same, of nanoseconds: a part of the time that results took; no name of its own */
 		OW_METRIC_GAUGE,   /* of the last final interval */
 		OW_METRIC_SECONDS, /* the same, of nanoseconds */
 	} kind;

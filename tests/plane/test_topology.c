@@ -55,11 +55,6 @@ static void parts_and_links(void **state)
 	assert_int_equal(ow_topology_link(topology, 0, 1)->cost, OW_COST_ONE);
 	assert_null(ow_topology_link(topology, 3, 2));
 	assert_int_equal(ow_topology_find(topology, "E"), UINT32_MAX);
-	struct ow_error err = {""};
-	assert_true(ow_topology_add_latencies(topology, "l", "A X 1\n", 6, &err) < 0);
-	assert_string_equal(err.text, "l:1: the network has no router X");
-	assert_int_equal(ow_topology_add_latencies(topology, "l", "A B 4\n", 6, &err), 0);
-	assert_true(ow_topology_link(topology, 0, 1)->latency_ns == 4e6);
 	ow_topology_free(topology);
 }
 

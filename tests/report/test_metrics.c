@@ -220,6 +220,7 @@ static void counters_never_go_back(void **state)
 	static const char *const names[] = {
 		"oneway_packets_sent_total{" LANE "}",
 		"oneway_packets_lost_total{" LANE "}",
+		"oneway_packets_reordered_total{" LANE "}",
 		"oneway_packets_compared_total{" LANE "}",
 		"oneway_bytes_sent_total{" LANE "}",
 		"oneway_protocol_bytes_total{" LANE "}",
@@ -230,9 +231,10 @@ static void counters_never_go_back(void **state)
 	};
 	double before[sizeof names / sizeof *names] = {0};
 	struct ow_metrics *m = create();
-	for (int64_t i = 0; i < 6; i++) {
+	for (int64_t i = 0; i < 8; i++) {
 		struct ow_interval_result r = sent(i % 2 ? -i : i);
-		if (i >= 2) {
+		r.reordered = i < 2 ? 7 : i < 6 ? UINT64_MAX - 5 : OW_RESULT_NOT_COUNTED;
+		if (i >= 2 && i < 6) {
 			r.sent = r.total_sent = r.bytes = r.lost = r.cost.bytes = r.ring_drops_from = UINT64_MAX - 5;
 			r.delay_bucket[3] = UINT64_MAX / 2;
 			r.cost.decode_ns = i % 2 ? INT64_MIN : INT64_MAX;
