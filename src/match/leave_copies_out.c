@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Captures that show packets twice. */
+#include "match/match_private.h"
+
+#include "base/hash.h"
+
+#include <errno.h>
+
+/* Below these shares of the matches, captures show packets once. */
+#define COPIES_SHARE 0.001 /* copies without counterpart */
+#define ALIKE_SHARE  0.1   /* packets that others are like: both captures may show all of them twice */
+
+/* Adds a capture's packets to the sample. */
+static int sample_copies(struct ow_match *m, enum ow_side side, struct ow_duplicate_capture_sample *sample,
+                         struct ow_error *err)
+{
+	struct ow_match_pass *p = &m->pass;
+	struct ow_record_reader *tap = &p->tap[side];
+	struct ow_record record[OW_RECORD_READER_BATCH];
+	struct ow_time_base base = ow_match_pass_time_base(p, side);
+	int n, r = ow_record_reader_start(tap, &p->plan.identity, err);
+	if (r < 0)
+		return r;
+	while ((n = ow_record_reader_read(tap, record, err)) > 0) {
+		for (int i = 0; i < n; i++) {
+			const struct ow_flow_evidence *e = ow_directions_flow(p->directions, side, record[i].flow);
+			/* A superframe and its first segment begin with the same byte. */
+			uint64_t id = record[i].len ? ow_mix64(record[i].id ^ record[i].seq) : record[i].id;
+			if (!e)
+				return ow_error_set(err, ENOMEM, "out of memory");
+			ow_duplicate_capture_sample_add(
+				sample, &(struct ow_frame_sighting){id, ow_time_base_common(&base, record[i].time_ns),
+			                                            (uint8_t)side, e->direction});
+		}
+	}
+	return n;
+}
+
+/* The shortest round trip, or twice the least delay of the only direction. */
+static int64_t least_round_trip(const struct ow_match_pass *p)
+{
+	int64_t ab = 0, ba = 0;
+	bool has_ab = ow_match_floor(p, OW_A_TO_B, &ab), has_ba = ow_match_floor(p, OW_B_TO_A, &ba);
+	int64_t trip = has_ab && has_ba ? ab + ba : 2 * (has_ab ? ab : ba);
+	return trip > 0 ? trip : INT64_MAX;
+}
+
+/* No fewer than one: what was not seen yet may happen. */
+static double most_lost(const struct ow_tally *sent)
+{
+	return (double)(sent->lost + 1) / (double)(sent->lost + sent->matched + 1);
+}
+
+static int judge_copies(struct ow_match *m, struct ow_duplicate_capture_verdict verdict[OW_SIDES], struct ow_error *err)
+{
+	const struct ow_match_pass *p = &m->pass;
+	struct ow_duplicate_capture_sample *sample = ow_duplicate_capture_sample_create();
+	struct ow_duplicate_capture_facts facts = {.round_trip_ns = least_round_trip(p)};
+	int r = sample ? 0 : ow_error_set(err, ENOMEM, "out of memory");
+	for (unsigned side = 0; side < OW_SIDES && r == 0; side++) {
+		facts.first_ns[side] = p->first_ns[side];
+		facts.last_ns[side] = p->last_ns[side];
+		facts.most_lost[side] = most_lost(&p->tally[side == OW_SIDE_A ? OW_A_TO_B : OW_B_TO_A]);
+		r = sample_copies(m, side, sample, err);
+	}
+	if (r == 0)
+		ow_duplicate_capture_judge(sample, &facts, verdict);
+	ow_duplicate_capture_sample_free(sample);
+	return r;
+}
+
+/* Packets that found no counterpart and are like one that did, at both sides. */
+static uint64_t count_copies(struct ow_match *m)
+{
+	uint64_t copies = 0;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		uint32_t flows = ow_flow_table_count(m->pass.tap[side].flows);
+		for (uint32_t i = 0; i < flows; i++) {
+			if (ow_directions_flow(m->pass.directions, side, i))
+				copies += ow_directions_repeats(m->pass.directions, side, i)->copies;
+		}
+	}
+	return copies;
+}
+
+/* Copies of superframes wait together, and are not known as such. */
+static bool copies_likely(struct ow_match *m)
+{
+	if (m->pass.plan.identity.segments &&
+	    (m->pass.unmatched_frames[OW_SIDE_A] || m->pass.unmatched_frames[OW_SIDE_B]))
+		return true;
+	uint64_t alike = m->pass.repeats[OW_A_TO_B] + m->pass.repeats[OW_B_TO_A];
+	return (double)count_copies(m) > COPIES_SHARE * (double)ow_match_matched(&m->pass) ||
+	       (double)alike > ALIKE_SHARE * (double)ow_match_matched(&m->pass);
+}
+
+/* Where a capture shows packets twice, its copies are left out. */
+int ow_match_leave_copies_out(struct ow_match *m, struct ow_error *err)
+{
+	struct ow_duplicate_capture_verdict verdict[OW_SIDES];
+	if (m->options.dedup_ns || m->pass.plan.untimed || !copies_likely(m))
+		return 0;
+	int r = judge_copies(m, verdict, err);
+	if (r < 0)
+		return r;
+	bool twice = false;
+	for (unsigned side = 0; side < OW_SIDES; side++) {
+		twice |= verdict[side].twice;
+		if (verdict[side].twice || !m->twice[side].twice)
+			m->twice[side] = verdict[side];
+	}
+	for (unsigned side = 0; side < OW_SIDES && twice; side++) {
+		if (ow_record_reader_dedup(&m->pass.tap[side], &m->twice[side].rule) < 0)
+			return ow_error_set(err, ENOMEM, "out of memory");
+	}
+	if (!twice)
+		return 0;
+	ow_directions_forget(m->pass.directions);
+	m->clock_settled = m->drift_settled = false;
+	return ow_match_settle(m, err);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OW_MATCH_MATCH_PRIVATE_H
+#define OW_MATCH_MATCH_PRIVATE_H
+
+#include "match/match.h"
+
+/* Internal to the offline engine: the questions that match.c settles one after the other, each by further passes. All
+ * return 0 or a negative errno. */
+
+static inline uint64_t ow_match_matched(const struct ow_match_pass *pass)
+{
+	return pass->tally[OW_A_TO_B].matched + pass->tally[OW_B_TO_A].matched;
+}
+
+/* match.c: one pass by the plan; a pass, and others until what they teach of clocks and paths changes nothing. */
+int ow_match_run(struct ow_match *match, struct ow_error *err);
+int ow_match_settle(struct ow_match *match, struct ow_error *err);
+
+/* try_identities.c: where packets of both sides stay alone, other identities are tried and kept if they match more. */
+int ow_match_try_identities(struct ow_match *match, struct ow_error *err);
+/* leave_copies_out.c: where a capture shows packets twice, its copies are left out. */
+int ow_match_leave_copies_out(struct ow_match *match, struct ow_error *err);
+/* holes.c: packets that a capture could not show, because it showed nothing at all for a while, are not lost. */
+int ow_match_find_holes(struct ow_match *match, struct ow_error *err);
+/* one_way.c: the direction of traffic that goes one way. */
+int ow_match_settle_direction(struct ow_match *match, struct ow_error *err);
+/* match_report.c */
+int ow_match_fill_report(struct ow_match *match);
+
+#endif
