@@ -21,6 +21,7 @@
 /* File descriptors: standard streams, store, signals, libraries; per capture; per peer. */
 #define FILES_BASE    32
 #define FILES_CAPTURE 4
+#define FILES_SHARED  12 /* with sockets in reserve, for an interface that is created again */
 #define FILES_PEER    3
 
 static void read_kernel(struct ow_host_facts *facts)
@@ -182,7 +183,7 @@ static void read_wishes(const struct ow_config *config, struct ow_host_facts *fa
 		uint64_t ring = in->ring_bytes ? in->ring_bytes
 		                : in->file     ? 0
 		                               : ow_iface_usual_ring(in->name, (unsigned)in->threads);
-		facts->wanted_files += in->threads * FILES_CAPTURE;
+		facts->wanted_files += in->threads * (in->threads > 1 ? FILES_SHARED : FILES_CAPTURE);
 		facts->wants_net_admin |= in->hardware_stamps;
 		if (in->file)
 			continue;

@@ -193,6 +193,20 @@ class OfLive(Case):
                 unknown = self.check(*self.measure(change), "^r[12] was (down|removed)$")
                 self.assertTrue(unknown)
 
+    def test_threads(self):
+        """Several threads share the interface. It is created again twice, and is the same one when it is renamed."""
+
+        def change():
+            self.replaced()
+            time.sleep(0.5)
+            self.replaced()
+
+        for name, what in (("removed twice", change), ("renamed", self.renamed)):
+            with self.subTest(name):
+                unknown = self.check(*self.measure(what, "--threads", "3", after=3), "^r[12] was (down|removed|replaced)$")
+                self.assertTrue(unknown)
+                self.assertNotIn("restart", self.errors)
+
     def test_settings(self):
         """What changes while packets flow is no outage."""
 

@@ -21,11 +21,13 @@
  *   - On the loopback interface each packet passes twice: out, then in.
  */
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/time.h"
 #include "capture/filter.h"
 #include "capture/ip_id.h"
 #include "capture/iface/iface_ops.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <linux/net_tstamp.h>
@@ -65,9 +67,16 @@
 #define BLOCKS_CUT      512u /* 2.5 s */
 #define RING_BYTES_MAX  OW_IFACE_RING_MAX
 #define FRAME_BYTES     2048u /* the kernel requires a number, but does not use it in this version */
+/* Sockets in reserve, of a ring that shares its interface, see open_again. */
+#define SPARES 8
 struct ring {
 	struct ow_iface live;
 	int fd;
+	uint16_t fanout; /* 0 = does not share its interface */
+	int spare[SPARES];
+	unsigned spares;
+	bool hardware_stamps;
+	atomic_bool cut_tcp;
 	unsigned ifindex;
 	char *filter; /* NULL = all frames */
 	uint32_t snaplen;
@@ -261,10 +270,18 @@ static int bind_to(struct ring *ring, struct ow_error *err)
 	return 0;
 }
 
+/* All sources of an interface have the same group, and sources of another interface, or of one that was created again,
+ * another: a group has one interface. */
+static uint16_t group_of(const struct ring *ring)
+{
+	uint16_t group = (uint16_t)ow_mix64((uint64_t)ring->fanout << 32 | ring->ifindex);
+	return group ? group : 1;
+}
+
 /*
  * For several sources: none may receive frames before it has joined the group, or these frames would be counted twice.
  */
-static int bind_to_group(struct ring *ring, const struct ow_iface_options *options, struct ow_error *err)
+static int bind_to_group(struct ring *ring, struct ow_error *err)
 {
 	struct sock_filter nothing[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
 	int r = attach(ring, nothing, 1, err);
@@ -273,9 +290,34 @@ static int bind_to_group(struct ring *ring, const struct ow_iface_options *optio
 	if (r < 0)
 		return r;
 	/* By flow, with both directions of a connection together. */
-	if (set(ring->fd, PACKET_FANOUT, options->fanout | PACKET_FANOUT_HASH << 16) < 0)
+	if (set(ring->fd, PACKET_FANOUT, group_of(ring) | PACKET_FANOUT_HASH << 16) < 0)
 		return fail(ring->live.name, "fanout", err);
-	return attach_filter(ring, options->cut_tcp, err);
+	return attach_filter(ring, atomic_load(&ring->cut_tcp), err);
+}
+
+static int open_socket(const struct ring *ring, struct ow_error *err)
+{
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); /* protocol 0: nothing is captured until bind */
+	return fd < 0 ? fail(ring->live.name, "socket", err) : fd;
+}
+
+static int open_spares(struct ring *ring, struct ow_error *err)
+{
+	while (ring->spares < SPARES) {
+		int fd = open_socket(ring, err);
+		if (fd < 0)
+			return fd;
+		ring->spare[ring->spares++] = fd;
+	}
+	return 0;
+}
+
+static int prepare(struct ring *ring, struct ow_error *err)
+{
+	if (set(ring->fd, PACKET_VERSION, TPACKET_V3) < 0 || set(ring->fd, PACKET_VNET_HDR, 1) < 0)
+		return ow_error_set(err, ENOTSUP, "%s: the kernel has no TPACKET_V3 ring with virtio headers: %s",
+		                    ring->live.name, strerror(errno));
+	return set_stamps(ring, ring->hardware_stamps, err);
 }
 
 static int start(struct ring *ring, const struct ow_iface_options *options, struct ow_error *err)
@@ -286,21 +328,22 @@ static int start(struct ring *ring, const struct ow_iface_options *options, stru
 	ring->filter = options->filter ? strdup(options->filter) : NULL;
 	if (options->filter && !ring->filter)
 		return ow_error_set(err, ENOMEM, "%s: out of memory", ring->live.name);
-	ring->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); /* protocol 0: nothing is captured until bind */
+	ring->fanout = options->fanout;
+	ring->hardware_stamps = options->hardware_stamps;
+	atomic_store(&ring->cut_tcp, options->cut_tcp);
+	ring->fd = open_socket(ring, err);
 	if (ring->fd < 0)
-		return fail(ring->live.name, "socket", err);
+		return ring->fd;
 	r = look_up(ring, err);
-	if (r < 0)
-		return r;
-	if (set(ring->fd, PACKET_VERSION, TPACKET_V3) < 0 || set(ring->fd, PACKET_VNET_HDR, 1) < 0)
-		return ow_error_set(err, ENOTSUP, "%s: the kernel has no TPACKET_V3 ring with virtio headers: %s",
-		                    ring->live.name, strerror(errno));
-	r = set_stamps(ring, options->hardware_stamps, err);
+	if (r == 0)
+		r = prepare(ring, err);
 	if (r == 0)
 		r = options->ring_bytes ? make_ring(ring, options->ring_bytes, err)
 		                        : make_usual_ring(ring, options->threads, err);
-	if (r == 0 && options->fanout)
-		return bind_to_group(ring, options, err);
+	if (r == 0 && ring->fanout)
+		r = open_spares(ring, err);
+	if (r == 0 && ring->fanout)
+		return bind_to_group(ring, err);
 	if (r == 0)
 		r = attach_filter(ring, options->cut_tcp, err);
 	return r < 0 ? r : bind_to(ring, err);
@@ -429,6 +472,8 @@ static int take(struct ring *ring, struct ow_iface_frame *frames, size_t room, i
 /* Whether the kernel has handed over the next block; then we own it. */
 static bool next_block(struct ring *ring)
 {
+	if (!ring->memory)
+		return false; /* it could not be made again */
 	const struct tpacket_hdr_v1 *header = block_header(ring, ring->block);
 	if (!(__atomic_load_n(&header->block_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
 		return false;
@@ -440,6 +485,8 @@ static bool next_block(struct ring *ring)
 /* Whether the block that the kernel is filling has no frame yet. */
 static bool nothing_waits(const struct ring *ring)
 {
+	if (!ring->memory)
+		return true;
 	const struct tpacket_hdr_v1 *header = block_header(ring, ring->block);
 	return __atomic_load_n(&header->num_pkts, __ATOMIC_ACQUIRE) == 0;
 }
@@ -451,7 +498,7 @@ static bool nothing_waits(const struct ring *ring)
 /*
  * When an interface goes down, its sockets get ENETDOWN once, and frames again when it is up. When it is removed or
  * moved to another namespace, its sockets lose their binding permanently. An interface that is created again has a new
- * index, and a socket can be bound to it without privileges.
+ * index, and a socket can be bound to it without privileges (several sockets that share an interface: see open_again).
  */
 
 /* The interface that the socket is bound to; 0 = none. */
@@ -464,9 +511,49 @@ static unsigned bound_index(const struct ring *ring)
 	return (unsigned)address.sll_ifindex;
 }
 
-/* Binds the socket to another interface. A socket in a fanout group cannot be bound again. */
+static void count_drops(struct ring *ring)
+{
+	struct tpacket_stats_v3 stats; /* counted since the last call */
+	socklen_t size = sizeof stats;
+	if (getsockopt(ring->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
+		ring->live.counts.dropped += stats.tp_drops;
+}
+
+static void unmap(struct ring *ring)
+{
+	if (ring->memory)
+		munmap(ring->memory, (size_t)ring->block_bytes * ring->blocks);
+	ring->memory = NULL;
+}
+
+/*
+ * A socket in a fanout group cannot leave it or be bound again, and a process without privileges cannot open another
+ * one: takes a socket that was opened before. The descriptor keeps its number, because other threads may use it.
+ */
+static int open_again(struct ring *ring, unsigned ifindex)
+{
+	if (ring->spares == 0)
+		return -ENFILE;
+	count_drops(ring);
+	unmap(ring);
+	int spare = ring->spare[--ring->spares], r = dup3(spare, ring->fd, O_CLOEXEC) < 0 ? -errno : 0;
+	close(spare);
+	ring->ifindex = ifindex;
+	ring->block = 0;
+	if (r == 0)
+		r = prepare(ring, NULL);
+	if (r == 0)
+		r = make_ring(ring, (size_t)ring->block_bytes * ring->blocks, NULL);
+	return r < 0 ? r : bind_to_group(ring, NULL);
+}
+
+/* Binds the socket to another interface. -EAGAIN: later, when all frames of the last one were read. */
 static int bind_again(struct ring *ring, unsigned ifindex)
 {
+	if (ring->fanout && ring->memory && (ring->left || ring->held || !nothing_waits(ring)))
+		return -EAGAIN;
+	if (ring->fanout)
+		return open_again(ring, ifindex);
 	if (bound_index(ring))
 		set_promiscuous(ring, false);
 	ring->ifindex = ifindex;
@@ -483,8 +570,9 @@ static const char *find_obstacle(struct ring *ring, unsigned ifindex)
 		return "was down"; /* it was renamed a moment ago */
 	if (linktype_of(request.ifr_hwaddr.sa_family) != ring->live.linktype)
 		return "was replaced by an interface of another kind";
-	if (ifindex != bound_index(ring) && bind_again(ring, ifindex) < 0)
-		return "was replaced, and cannot be opened again without a restart";
+	int r = ifindex == bound_index(ring) ? 0 : bind_again(ring, ifindex);
+	if (r < 0)
+		return r == -EAGAIN ? "was replaced" : "was replaced, and cannot be opened again without a restart";
 	/* The name is in the request. */
 	return ioctl(ring->fd, SIOCGIFFLAGS, &request) == 0 && request.ifr_flags & IFF_UP ? NULL : "was down";
 }
@@ -572,24 +660,23 @@ static int ring_read(struct ow_iface *live, int timeout_ms, struct ow_iface_fram
 
 static void ring_count(struct ow_iface *live)
 {
-	struct ring *ring = (struct ring *)live;
-	struct tpacket_stats_v3 stats; /* counted since the last call */
-	socklen_t size = sizeof stats;
-	if (getsockopt(ring->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
-		live->counts.dropped += stats.tp_drops;
+	count_drops((struct ring *)live);
 }
 
 static int ring_cut_tcp(struct ow_iface *live, bool cut, struct ow_error *err)
 {
-	return attach_filter((struct ring *)live, cut, err);
+	struct ring *ring = (struct ring *)live;
+	atomic_store(&ring->cut_tcp, cut);
+	return attach_filter(ring, cut, err);
 }
 
 static void ring_free(struct ow_iface *live)
 {
 	struct ring *ring = (struct ring *)live;
 	free(ring->filter);
-	if (ring->memory)
-		munmap(ring->memory, (size_t)ring->block_bytes * ring->blocks);
+	unmap(ring);
+	while (ring->spares > 0)
+		close(ring->spare[--ring->spares]);
 	if (ring->fd >= 0)
 		close(ring->fd);
 	ow_iface_done(live);
