@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts are in single quotes, where nothing but the quote has a meaning to gnuplot, and `noenhanced`. */
+/* Texts are in single quotes, in which gnuplot interprets only the quote itself, with `noenhanced`. */
 #include "report/chart.h"
 
 #include "report/gnuplot.h"
@@ -39,7 +39,7 @@ int ow_chart_begin(struct ow_chart *chart, const char *path, int width, int heig
 
 int ow_chart_end(struct ow_chart *chart, int r, struct ow_error *err)
 {
-	/* What a complete picture has among its last bytes. */
+	/* Bytes at the end of a complete plot. */
 	if (r == 0)
 		r = ow_gnuplot_run(chart->script, chart->path, has_ending(chart->path, ".svg") ? "</svg>" : "IEND",
 		                   err);

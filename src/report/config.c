@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneway point --check-config: a configuration as it was understood. */
+/* oneway point --check-config: prints a configuration as it was understood. */
 #include "report/config.h"
 
 #include "base/time.h"
@@ -38,7 +38,7 @@ static void show_segment(FILE *out, const struct ow_config *c, const struct ow_c
 		        s->inner ? ", inside tunnels" : "");
 	for (unsigned i = 0; i < s->class_count; i++)
 		fprintf(out, "  class %s: %s\n", s->classes[i].name,
-		        s->classes[i].filter ? s->classes[i].filter : "all IP packets but the points' session");
+		        s->classes[i].filter ? s->classes[i].filter : "all IP packets except the points' session");
 }
 
 static void show_store(FILE *out, const struct ow_config *c)
@@ -70,14 +70,14 @@ void ow_report_config(FILE *out, const struct ow_config *c, unsigned lanes, uint
 		fprintf(out, "user       %s\n", c->user);
 	if (c->sandbox != OW_SANDBOX_ON)
 		fprintf(out, "sandbox    %s\n",
-		        c->sandbox == OW_SANDBOX_OFF ? "none" : "only logs what it would kill for");
+		        c->sandbox == OW_SANDBOX_OFF ? "none" : "only logs what it would kill the point for");
 	for (unsigned i = 0; i < c->interface_count; i++) {
 		const struct ow_config_interface *in = &c->interfaces[i];
 		if (in->file)
 			fprintf(out, "file       %s: %s, replayed at speed %g", in->name, in->file, in->speed);
 		else
 			fprintf(out, "interface  %s: %ju thread%s%s", in->name, (uintmax_t)in->threads,
-			        ow_plural(in->threads, "", "s"), in->hardware_stamps ? ", its own timestamps" : "");
+			        ow_plural(in->threads, "", "s"), in->hardware_stamps ? ", hardware timestamps" : "");
 		fprintf(out, "%s%s\n", in->filter ? ", only " : "", in->filter ? in->filter : "");
 	}
 	for (unsigned i = 0; i < c->segment_count; i++)

@@ -5,7 +5,7 @@
 #include "config/config.h"
 #include <stdio.h>
 
-/* What was understood of a configuration. lanes, needed: its lanes, and the bytes that they need at least. */
+/* Prints a configuration as it was understood. lanes, needed: its lanes, and the bytes that they need at least. */
 void ow_report_config(FILE *out, const struct ow_config *config, unsigned lanes, uint64_t needed);
 
 #endif

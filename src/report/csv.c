@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One CSV row a packet, as docs/csv.md describes it. Written by hand rather than with printf: a row costs about as
- * much as matching its packet, not ten times that.
+ * One CSV row for each packet, as docs/csv.md describes it. Written without printf: a row costs about as much as
+ * matching its packet, and with printf ten times that.
  */
 #include "report/report.h"
 
@@ -121,7 +121,7 @@ void ow_report_csv_packet(FILE *out, const struct ow_packet_event *event)
 	bool known = event->fate == OW_FATE_MATCHED && (!event->ambiguous || event->estimated);
 	int64_t later = event->time_ns[event->direction == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A];
 	int64_t sooner = event->time_ns[event->direction == OW_A_TO_B ? OW_SIDE_A : OW_SIDE_B];
-	/* Stamps from a file may be anything: wrap rather than overflow. */
+	/* Timestamps from a file may have any value: wrap instead of overflow. */
 	int64_t delay = (int64_t)((uint64_t)later - (uint64_t)sooner);
 	if (known)
 		p = put_signed(p, delay);

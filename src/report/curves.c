@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Curves as CSV and, by gnuplot, as a picture. A value of 0 has no place on a logarithmic axis, but is what an exact
- * method is proud of: it is drawn on the lower edge, a decade below the smallest value, and the axis says 0 there.
+ * Curves as CSV and, with gnuplot, as a plot. A logarithmic axis cannot show 0, which is the error of an exact method:
+ * it is drawn at the lower edge, a decade below the smallest value, where the axis has the label 0.
  */
 #include "report/curves.h"
 
@@ -18,7 +18,7 @@
 #define WIDTH_PX   1000
 #define HEIGHT_PX  600
 
-/* Told apart also by those who see fewer colours (Okabe and Ito), in the order in which series appear. */
+/* Colours that also colour-blind people can distinguish (Okabe and Ito), in the order of the series. */
 static const char *const colours[] = {"0072b2", "d55e00", "009e73", "cc79a7", "e69f00", "56b4e9", "000000", "999999"};
 #define COLOURS (sizeof colours / sizeof *colours)
 
@@ -74,7 +74,7 @@ void ow_curves_csv(FILE *out, const struct ow_curves *curves)
 	}
 }
 
-/* Where values that a logarithmic axis cannot show are drawn. */
+/* Where values are drawn that a logarithmic axis cannot show. */
 struct edge {
 	double x, y;
 	bool x_used, y_used;
@@ -156,7 +156,7 @@ static bool has_spread(const struct ow_curves *curves, size_t series)
 	return false;
 }
 
-/* Bars first, so that the marks lie on top of them. */
+/* Bars first, so that the marks are on top of them. */
 static void put_series(struct ow_chart *chart, const struct ow_curves *curves)
 {
 	static const int marks[] = {5, 7, 9, 11, 13}; /* filled: square, circle, triangles, diamond */

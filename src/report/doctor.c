@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings as text that fits the terminal, and as JSON. */
+/* The results of oneway doctor as text that fits the terminal, and as JSON. */
 #include "report/doctor.h"
 
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 #include <oneway/oneway.h>
 #include <string.h>
 
-/* Two spaces, verdict, name: then the text, if the terminal is wide enough to leave it some room. */
+/* Two spaces, verdict and name are in front of the text, if the terminal is wide enough. */
 #define VERDICT_WIDTH 9
 #define NAME_WIDTH    17
 #define TEXT_COLUMN   (2 + VERDICT_WIDTH + NAME_WIDTH + 1)
@@ -27,7 +27,7 @@ struct writer {
 	const struct ow_style *style;
 };
 
-/* Words, broken into lines that begin at the indent. */
+/* Breaks the text at spaces into lines that begin at the indent. */
 static void put_words(struct writer *w, const char *text)
 {
 	char clean[1024];
@@ -58,7 +58,7 @@ static void end_line(struct writer *w)
 	w->column = 0;
 }
 
-/* In one line, however long: it is to be copied. Advice is for reading. */
+/* A command is printed in one line, however long, so that it can be copied. Advice is wrapped. */
 static void put_fix(struct writer *w, const char *fix)
 {
 	char clean[OW_DIAGNOSIS_FIX + 1];
@@ -120,7 +120,7 @@ static const char *state_of(const struct ow_link_facts *l)
 
 static void put_links(FILE *out, const struct ow_doctor_report *report)
 {
-	fputs("\nInterfaces ('oneway doctor NAME' looks at one)\n", out);
+	fputs("\nInterfaces ('oneway doctor NAME' checks one)\n", out);
 	for (size_t i = 0; i < report->link_count && i < OW_DOCTOR_LINKS; i++) {
 		const struct ow_link_facts *l = &report->links[i];
 		char name[IF_NAMESIZE * 4], speed[OW_FORMAT] = "";

@@ -6,21 +6,21 @@
 #include "report/style.h"
 #include <stdio.h>
 
-/* What oneway doctor has to say. */
+/* What oneway doctor reports. */
 struct ow_doctor_report {
 	const char *host;  /* its name */
-	const char *point; /* of the configuration; NULL = none was given */
+	const char *point; /* name in the configuration; NULL = no configuration was given */
 	const struct ow_diagnoses *findings;
 	const struct ow_link_facts *links; /* all interfaces */
 	size_t link_count;
-	bool list; /* text: list them */
+	bool list; /* list the interfaces in the text */
 };
 
-/* quiet: warnings and problems only. */
+/* quiet: only warnings and problems. */
 void ow_report_doctor_text(FILE *out, const struct ow_doctor_report *report, const struct ow_style *style, bool quiet);
 void ow_report_doctor_json(FILE *out, const struct ow_doctor_report *report);
 
-/* Interfaces that are listed, in text. */
+/* Largest number of interfaces that the text lists. */
 #define OW_DOCTOR_LINKS 24
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of epochs, as it was recorded and as it is found. */
+/* A file of epochs: what was recorded, and what a file contains. */
 #include "report/epochs.h"
 
 #include "base/format.h"
@@ -10,7 +10,7 @@
 #include "synopsis/colate_plan.h"
 #include <inttypes.h>
 
-/* Columns of what stands before a line's text. */
+/* Width of the label before the text of a line. */
 #define LABEL 12
 
 static void json_layers(struct ow_json *json, const struct ow_colate_params *params)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of all flows as JSON and CSV. */
+/* Answers for all flows as JSON and CSV. */
 #include "flows/flow_answers.h"
 
 #include "report/flow_name.h"
@@ -126,7 +126,7 @@ void ow_report_flow_answers_json(FILE *out, const struct ow_flow_answers *answer
 	ow_json_end(&json);
 }
 
-/* value,low,high; infinity and what is not there are empty. */
+/* value,low,high; infinity and missing values are empty. */
 static void put_csv_value(FILE *out, const struct ow_value *value)
 {
 	const double number[] = {value->value, value->low, value->high};

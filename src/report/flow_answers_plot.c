@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slowest flows as a picture: a line each, mean and 95 % interval. */
+/* Plots the slowest flows: a line for each, with mean and 95 % interval. */
 #include "flows/flow_answers.h"
 
 #include "report/chart.h"
@@ -12,7 +12,7 @@
 #define WIDTH_PX  1100
 #define ROW_PX    22
 #define FRAME_PX  130 /* title and axis */
-#define LETTER_PX 7.5 /* of a label, on average */
+#define LETTER_PX 7.5 /* mean width of a letter of a label */
 
 static const struct ow_value *mean_of(const struct ow_flow_answers *answers, const struct ow_flow_rows *rows, size_t i)
 {
@@ -38,7 +38,7 @@ static void put_data(struct ow_chart *chart, const struct ow_flow_answers *answe
 		ow_flow_select_key_text(&answers->select, &rows->row[i]->key, name);
 		size_t columns = ow_format_clean(name, false, clean, sizeof clean);
 		*ret_longest = columns > *ret_longest ? columns : *ret_longest;
-		/* Names of classes may hold quotes, which end a label. */
+		/* Names of classes may contain quotes, which would end a label. */
 		for (char *p = clean; (p = strchr(p, '"')); p++)
 			*p = '\'';
 		fprintf(chart->script, "%.9g %.9g %.9g %zu \"%s\"\n", mean->value / unit->ns, mean->low / unit->ns,
@@ -54,7 +54,7 @@ int ow_report_flow_answers_plot(const struct ow_flow_answers *answers, const str
 	for (size_t i = 0; i < rows->rows && shown < ROWS_MAX; i++)
 		shown += is_drawn(mean_of(answers, rows, i));
 	if (!shown)
-		return ow_error_set(err, ENODATA, "%.200s: no flow with an estimate to draw", path);
+		return ow_error_set(err, ENODATA, "%.200s: no flow has an estimate to plot", path);
 	struct ow_chart chart;
 	int r = ow_chart_begin(&chart, path, WIDTH_PX, (int)(FRAME_PX + shown * ROW_PX), err);
 	if (r < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers of flows for people: what was compared, then the flows, then for how many there is no answer and why. Every
- * number has its 95 % interval beside it. Where a line cannot hold the numbers and the flow, the flow gets a line of
- * its own, uncut: it can be copied to --flow.
+ * Answers for flows as text: what was compared, then the flows, then how many have no answer and why. Every number has
+ * its 95 % interval. If a line cannot hold the numbers and the flow, the flow gets its own line, uncut, so that it can
+ * be copied to --flow.
  */
 #include "base/word.h"
 #include "flows/flow_answers.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define WIDTH_MIN   30
-#define NUMBERS     66 /* columns of the numbers of a row; where there are fewer, the standard deviation is left out */
+#define NUMBERS     66 /* columns of the numbers of a row; with fewer columns, the standard deviation is omitted */
 #define REASONS_MAX 8
 #define LABEL       11
 
@@ -90,7 +90,7 @@ static void put_summary(const struct style *s, const struct ow_flow_answers *a)
 	}
 }
 
-/* Half of the interval, the larger side of it. */
+/* The longer half of the interval. */
 static void value_text(const struct ow_value *value, char text[OW_DURATION_TEXT], char error[OW_DURATION_TEXT])
 {
 	snprintf(text, OW_DURATION_TEXT, "-");
@@ -193,7 +193,7 @@ static void put_reasons(const struct style *s, const char *what, const struct re
 	}
 }
 
-/* Of all flows when all were asked for, else of those shown. */
+/* For all flows if all were asked for, otherwise for those shown. */
 static void put_no_answers(const struct style *s, const struct ow_flow_answers *a)
 {
 	struct reasons mean = {0}, stddev = {0};
@@ -228,7 +228,7 @@ static void put_value(const struct style *s, const char *label, const struct ow_
 	ow_format_wrap(s->out, line, LABEL, s->width);
 }
 
-/* One flow that was asked for, in words. */
+/* One flow that the user asked for, in words. */
 static void put_one(const struct style *s, const struct ow_flow_answers *a, const struct ow_flow_answer *flow)
 {
 	char name[OW_FLOW_SELECTED_TEXT], clean[OW_FLOW_SELECTED_TEXT], packets[OW_FORMAT], sent[OW_FORMAT];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flow keys for machines: the same fields in the results of every command. */
+/* Flow keys in JSON and CSV: the same fields in the results of every command. */
 #include "report/flow_name.h"
 
 #include "base/format.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts gnuplot. Its input, output and errors are files in memory: nothing can block, however much it says, and what
- * was at the picture's place stays if it fails. Whether the picture is complete is seen at its end.
+ * Runs gnuplot. Its input, output and errors are files in memory: it cannot block, however much it writes, and an
+ * existing file at path stays if it fails. The last bytes show whether the plot is complete.
  */
 #include "report/gnuplot.h"
 
@@ -20,10 +20,10 @@ extern char **environ;
 #define TRAILER_BYTES 32
 #define COMPLAINT_MAX 400
 
-/* Starts it and waits. Returns the wait status, or a negative errno. */
+/* Starts gnuplot and waits. Returns the wait status, or a negative errno. */
 static int spawn_and_wait(int input, int output, int complaints)
 {
-	/* -d: no settings of the user. The script comes from standard input. */
+	/* -d: ignore the user's settings. The script comes from standard input. */
 	char *argv[] = {"gnuplot", "-d", "-", NULL};
 	posix_spawn_file_actions_t actions;
 	if (posix_spawn_file_actions_init(&actions) != 0)
@@ -46,7 +46,7 @@ static int spawn_and_wait(int input, int output, int complaints)
 	return status;
 }
 
-/* The last line that is not empty: gnuplot shows the place first and then the reason. */
+/* The last line that is not empty: gnuplot prints the position first and then the reason. */
 static void last_line(int fd, char text[COMPLAINT_MAX])
 {
 	off_t size = lseek(fd, 0, SEEK_END), from = size > COMPLAINT_MAX - 1 ? size - (COMPLAINT_MAX - 1) : 0;
@@ -84,7 +84,7 @@ static int run(int input, int output, int complaints, const char *path, const ch
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return ow_error_set(err, EIO, "%.80s: gnuplot failed: %s", path, *text ? text : "no reason given");
 	if (!is_complete(output, trailer))
-		return ow_error_set(err, EIO, "%.80s: gnuplot left the picture incomplete: %s", path,
+		return ow_error_set(err, EIO, "%.80s: gnuplot left the plot incomplete: %s", path,
 		                    *text ? text : "no reason given");
 	return 0;
 }
@@ -103,7 +103,7 @@ int ow_gnuplot_begin(const char *path, FILE **ret_script, struct ow_error *err)
 	return 0;
 }
 
-/* Writes the picture to its place. What could not be written completely does not stay. */
+/* Writes the plot to its file. An incomplete file is removed. */
 static int copy_out(int picture, const char *path, struct ow_error *err)
 {
 	struct stat info;
@@ -136,7 +136,7 @@ int ow_gnuplot_run(FILE *script, const char *path, const char *trailer, struct o
 	int complaints = memfd_create("gnuplot", MFD_CLOEXEC);
 	if (complaints < 0)
 		return ow_error_set(err, errno, "%s: %s", path, strerror(errno));
-	/* The picture is made aside, so that what was at path stays until there is a new one. */
+	/* The plot is made in memory, so that an existing file at path stays until there is a new one. */
 	int output = memfd_create("picture", MFD_CLOEXEC);
 	if (output < 0) {
 		int code = errno;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of all lanes that is redrawn in place. Each line is erased before it is written anew, so that nothing
- * flickers; a resized terminal has broken the old lines anew, so the cursor goes up by what they take now.
+ * A table of all lanes that is redrawn in place. Each line is erased before it is written again, so that nothing
+ * flickers. A resized terminal has wrapped the old lines again, so the cursor goes up by the lines that they take now.
  */
 #include "report/interval_render.h"
 
@@ -16,16 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HISTORY   64 /* intervals a lane: as wide as a sparkline gets */
+#define HISTORY   64 /* intervals of a lane: the largest width of a sparkline */
 #define LANES_MAX 4096
 #define LANE_MIN  10
 #define LANE_GOOD 16
 #define LANE_MAX  36
 #define SPARK_MIN 8
 #define STATUS    8
-/* Terminals wider or higher than this do not exist. */
+/* No terminal is wider or higher than this. */
 #define SCREEN_MAX 1000
-/* Of one line: four bytes a column, and escapes. */
+/* Bytes of one line: four for each column, and escapes. */
 #define LINE_BYTES (4 * SCREEN_MAX + 200)
 
 enum { PACKETS, BITS, LOSS, MEAN, P99, COLUMNS };
@@ -47,8 +47,8 @@ struct ow_render_table {
 	bool utf8, colour;
 	struct lane *lane;
 	size_t lanes, room;
-	size_t next; /* where the lane of the next result probably is */
-	/* Columns of the lines that stand on the screen. */
+	size_t next; /* index where the lane of the next result probably is */
+	/* The columns of the lines on the screen. */
 	unsigned drawn[SCREEN_MAX];
 	unsigned lines;
 };
@@ -79,7 +79,7 @@ void ow_render_table_style(struct ow_render_table *table, bool utf8, bool colour
 
 /* -- lanes -------------------------------------------------------------------------------------------------------- */
 
-/* Results come in the same order of lanes again and again. */
+/* Results usually come in the same order of lanes. */
 static struct lane *find_lane(struct ow_render_table *table, const struct ow_interval_result *r)
 {
 	for (size_t i = 0; i < table->lanes; i++) {
@@ -115,7 +115,7 @@ int ow_render_table_add(struct ow_render_table *table, const struct ow_interval_
 	struct lane *lane = find_lane(table, r);
 	if (!lane && !(lane = new_lane(table, r)))
 		return -ENOMEM;
-	/* Numbers that begin anew are those of a new session. */
+	/* If the numbers start again, there is a new session. */
 	int64_t last = lane->newest.interval;
 	bool known = r->status != OW_RESULT_UNKNOWN && r->mean_ns.status != OW_VALUE_NONE;
 	if (r->interval < last && (uint64_t)last - (uint64_t)r->interval >= HISTORY) {
@@ -185,7 +185,7 @@ static void put_padded(struct line *line, const char *text, size_t room)
 		put_text(line, " ");
 }
 
-/* How a line is divided: lane, numbers, sparkline, status. */
+/* How the columns of a line are divided: lane, numbers, sparkline, status. */
 struct layout {
 	unsigned lane, shown, spark, status;
 };
@@ -199,12 +199,12 @@ static struct layout layout_of(const struct ow_render_table *table, unsigned wid
 		longest = length > longest ? (unsigned)length : longest;
 	}
 	struct layout layout = {.lane = LANE_MIN};
-	/* The mark behind the lane and a space cost two columns. */
+	/* The mark behind the lane and a space take two columns. */
 	unsigned rest = width > LANE_MIN + 2 ? width - LANE_MIN - 2 : 0;
 	struct ow_table numbers = {.column = columns, .count = COLUMNS};
 	rest -= ow_table_fit(&numbers, rest);
 	layout.shown = numbers.shown;
-	/* Names that can be read go before a picture, long ones after it. */
+	/* A readable name has priority over the sparkline, a long one does not. */
 	unsigned wanted = longest < LANE_GOOD ? longest : LANE_GOOD;
 	unsigned more = rest < wanted - LANE_MIN ? rest : wanted - LANE_MIN;
 	layout.lane += more;
@@ -222,7 +222,7 @@ static struct layout layout_of(const struct ow_render_table *table, unsigned wid
 	}
 	if (layout.spark) {
 		more = rest < HISTORY - SPARK_MIN ? rest : HISTORY - SPARK_MIN;
-		/* A third of what is left is for what is wrong, if anything is. */
+		/* A third of the rest is for the status, if there is a problem. */
 		more = layout.status ? more * 2 / 3 : more;
 		layout.spark += more;
 		layout.status += layout.status ? rest - more : 0;
@@ -246,13 +246,13 @@ static void put_spark(struct line *line, const struct lane *lane, const struct l
 	put_text(line, " ");
 	for (unsigned i = layout->spark; i-- > 0;) {
 		double mean = lane->mean_ns[slot_of((int64_t)(last - i))];
-		/* Half a nanosecond of change is none: no mountains from nothing. */
+		/* A change of less than half a nanosecond is drawn as no change. */
 		double part = high - low > 0.5 ? (mean - low) / (high - low) : 0.4;
 		put_text(line, isnan(mean) ? " " : (utf8 ? block : plain)[(int)fmin(8 * part, 7)]);
 	}
 }
 
-/* In at most `room` columns, a space in front of it. */
+/* Prints the status in at most `room` columns, after a space. */
 static void put_status(struct line *line, const struct ow_interval_result *r, unsigned room, bool ascii)
 {
 	char text[OW_RESULT_CAUSE + 20] = "", clean[OW_RESULT_CAUSE + 20];
@@ -290,7 +290,7 @@ static void put_rates(struct line *line, const struct layout *layout, double pac
 		put_cell(line, BITS, isnan(bits) ? "-" : ow_format_rate(bits, "b/s", text));
 }
 
-/* Of sampled packets the totals are known nevertheless. */
+/* For sampled packets the totals are also known. */
 static uint64_t all_sent(const struct ow_interval_result *r)
 {
 	return r->total_sent > r->sent ? r->total_sent : r->sent;
@@ -325,7 +325,7 @@ static void put_numbers(struct line *line, const struct ow_render_table *table, 
 	put_delay(line, layout, P99, &r->quantile_ns[OW_Q99]);
 }
 
-/* Why there are no numbers, where they would be. */
+/* Prints the reason in place of the numbers. */
 static void put_excuse(struct line *line, const struct ow_render_table *table, const struct ow_interval_result *r,
                        const struct layout *layout)
 {
@@ -359,7 +359,7 @@ static void put_lane(struct line *line, const struct ow_render_table *table, con
 		put_status(line, r, layout->status + 1, !table->utf8);
 }
 
-/* Of the lanes that have a result; marked where some have none. */
+/* The total of the lanes that have a result; marked if some have none. */
 static void put_total(struct line *line, const struct ow_render_table *table, const struct layout *layout)
 {
 	double packets = 0, bits = 0;
@@ -406,7 +406,7 @@ static void put_heading(struct line *line, const struct ow_render_table *table, 
 
 /* -- screen ------------------------------------------------------------------------------------------------------- */
 
-/* Back to the first line of the last drawing, also if the terminal has become narrower since. */
+/* Moves to the first line of the last drawing, also if the terminal has become narrower since. */
 static void go_up(struct ow_render_table *table, unsigned width, unsigned height)
 {
 	unsigned rows = 0;
@@ -433,7 +433,7 @@ void ow_render_table_draw(struct ow_render_table *table, unsigned width, unsigne
 	if (!table->lanes)
 		return;
 	struct layout layout = layout_of(table, width);
-	/* The cursor stands below the table: it needs a line of its own. */
+	/* The cursor is below the table, in its own line. */
 	size_t room = height - 1, frame = room >= 4 ? 2 : 0, rows = table->lanes;
 	if (rows > room - frame)
 		rows = room - frame > 1 ? room - frame - 1 : room - frame;

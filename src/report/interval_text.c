@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Live results as lines for people, and the summary of a run in the spirit of owping's. A line has as many columns as
- * the terminal has room for: the share that was lost and the mean delay are always there.
+ * Live results as lines of text, and the summary of a run, similar to owping's. A line has as many columns as the
+ * terminal has room for: the loss and the mean delay are always there.
  */
 #include "base/word.h"
 #include "report/interval_render.h"
@@ -16,18 +16,18 @@
 #include <math.h>
 #include <string.h>
 
-/* A screen of the usual 24 lines always shows a heading. */
+/* A screen of 24 lines always shows a heading. */
 #define HEADING_EVERY 22
-#define LANE_MIN      8 /* of a narrow terminal */
+#define LANE_MIN      8 /* on a narrow terminal */
 #define LANE_USUAL    12
 #define LANE_WIDE     24
 #define LANE_MAX      40
-/* Without a terminal: lines need no end, but columns shall be aligned. */
+/* Without a terminal: lines have no limit, but columns are aligned. */
 #define LANE_FILE 28
-/* From here on times have milliseconds. */
+/* From this width on, times have milliseconds. */
 #define WIDTH_MS   60
 #define WIDTH_WIDE 100
-/* Behind the lane's name, where there is room. */
+/* Printed behind the lane's name, if there is room. */
 #define PROBES " probes"
 
 enum { SENT, LOST, LOSS, LATE, PENDING, MEAN, BOUND, P50, P99, MAX, COLUMNS };
@@ -38,13 +38,13 @@ static const struct ow_table_column columns[COLUMNS] = {
 	[P99] = {"p99", 9, 3},         [MAX] = {"max", 9, 7},
 };
 
-/* How the line is divided. */
+/* How the columns of a line are divided. */
 struct layout {
 	unsigned time, lane, shown;
 	size_t cause; /* columns for the cause of an interval without numbers */
 };
 
-/* longest: columns that lanes want. Loss and mean come before them, the other numbers behind. */
+/* longest: columns that the longest lane needs. Loss and mean have priority over the lane, the other numbers do not. */
 static struct layout layout_of(unsigned width, unsigned longest)
 {
 	struct layout layout = {.time = 12, .lane = LANE_FILE, .shown = (1u << COLUMNS) - 1, .cause = OW_RESULT_CAUSE};
@@ -57,7 +57,7 @@ static struct layout layout_of(unsigned width, unsigned longest)
 	                 : width < WIDTH_WIDE ? LANE_USUAL
 	                                      : LANE_WIDE,
 		 needed = fixed + 2 + columns[LOSS].width + columns[MEAN].width, lane = 0;
-	/* The narrowest line has time, loss and mean, and no lane if that does not fit. */
+	/* The narrowest line has time, loss and mean, and no lane if it does not fit. */
 	if (width >= needed + 1 + least) {
 		unsigned most = width - needed - 1 < LANE_WIDE ? width - needed - 1 : LANE_WIDE;
 		least = longest <= least ? least : longest < most ? longest : most;
@@ -72,7 +72,7 @@ static struct layout layout_of(unsigned width, unsigned longest)
 	return layout;
 }
 
-/* Joins the parts that are there. */
+/* Joins the parts that exist. */
 static size_t join_lane(char part[4][OW_RESULT_NAME], char text[OW_RENDER_LANE])
 {
 	int length = snprintf(text, OW_RENDER_LANE, "%s%s%s%s", part[0], *part[0] && *part[1] ? "/" : "", part[1],
@@ -96,7 +96,7 @@ size_t ow_render_lane(const struct ow_interval_result *result, size_t room, bool
 		*part[1] = 0;
 		used = join_lane(part, text);
 	}
-	/* Which lane it is must stay visible: the longest part loses first, in its middle. */
+	/* The lane must stay recognisable: the longest part is shortened first, in its middle. */
 	while (used > room) {
 		int longest = 0;
 		for (int i = 1; i < 4; i++) {
@@ -212,7 +212,7 @@ static void put_head(const struct ow_render_text *text, const struct ow_interval
 	fprintf(text->out, "%.*s%s%c%s", (int)layout->time, start, red ? "\033[31m" : "", mark, red ? "\033[0m" : "");
 	if (!layout->lane)
 		return;
-	/* Without a terminal there is no limit: a long name moves its own line. */
+	/* Without a terminal there is no limit: a long name shifts the rest of its line. */
 	size_t used = ow_render_lane(r, text->width ? layout->lane : OW_RENDER_LANE, false, lane);
 	fprintf(text->out, " %s%*s", lane, used < layout->lane ? (int)(layout->lane - used) : 0, "");
 }
@@ -226,7 +226,7 @@ static void put_numbers(const struct ow_render_text *text, const struct ow_inter
 	ow_table_numbers(&table, cell, r->lost ? 1u << LOST | 1u << LOSS : 0);
 }
 
-/* Cut at its end: what matters stands first. */
+/* Cut at its end, because the important part comes first. */
 static void put_cause(FILE *out, const char *before, const char *cause, size_t room)
 {
 	char line[OW_RESULT_CAUSE + 32], clean[OW_RESULT_CAUSE + 32];
@@ -245,7 +245,7 @@ void ow_render_text(struct ow_render_text *text, const struct ow_interval_result
 	if (wanted > text->lane)
 		text->lane = wanted;
 	struct layout layout = layout_of(text->width, text->lane);
-	/* A longer name has other columns beside it. */
+	/* A longer lane needs a new heading. */
 	if (text->width && text->shown != layout.shown && text->lines)
 		text->lines = 0;
 	text->shown = layout.shown;
@@ -266,7 +266,7 @@ void ow_render_text(struct ow_render_text *text, const struct ow_interval_result
 		return;
 	}
 	put_numbers(text, r, &layout);
-	/* What is partial for the same cause again and again is told once a screen. */
+	/* If a cause repeats, it is printed once per screen. */
 	bool told = strcmp(text->cause, r->cause) == 0;
 	if (r->status == OW_RESULT_PARTIAL && *r->cause && (!text->width || !told)) {
 		fputs(text->width ? "\n" : "  ", text->out);
@@ -303,7 +303,7 @@ static void put_sums(FILE *out, const struct ow_interval_result *r)
 	fprintf(out, ", %s duplicate%s\n", ow_format_count(r->duplicated, copies), ow_plural(r->duplicated, "", "s"));
 	if (r->pending)
 		fprintf(out, "%s undecided: %s\n", ow_format_count(r->pending, sent),
-		        r->active ? "which way they were lost is not known, or they were under way"
+		        r->active ? "it is not known in which direction they were lost, or they were in flight"
 		                  : "may have arrived after the end");
 	if (r->extra > r->duplicated)
 		fprintf(out, "%s extra: not seen at %s\n", ow_format_count(r->extra - r->duplicated, sent), from);
@@ -318,7 +318,7 @@ static const char *value_text(const struct ow_value *value, char text[OW_DURATIO
 	return text;
 }
 
-/* What comes back to where it was sent from has made both ways. */
+/* A packet that returns to its sender has travelled in both directions. */
 static const char *way_of(const struct ow_interval_result *r)
 {
 	return r->active && strcmp(r->from, r->to) == 0 ? "round-trip" : "one-way";
@@ -431,7 +431,7 @@ void ow_render_summary(FILE *out, const struct ow_interval_result *r)
 	if (r->status == OW_RESULT_UNKNOWN)
 		return;
 	if (r->active)
-		fputs("active: probes of ours, not the network's traffic\n", out);
+		fputs("active: measured with probes, not with the network's traffic\n", out);
 	put_sums(out, r);
 	put_delays(out, r);
 	put_order(out, r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exact results flow by flow. The text shows the slowest and the lossiest flows; where a line cannot hold the numbers
- * and the flow, the flow gets a line of its own, uncut: people copy it to other commands.
+ * Exact results of each flow. The text shows the slowest flows and those that lost most. If a line cannot hold the
+ * numbers and the flow, the flow gets its own line, uncut, so that it can be copied to other commands.
  */
 #include "base/word.h"
 #include "report/match_flows.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBERS 64 /* columns of the numbers of a row; where there are fewer, two of the delays are left out */
+#define NUMBERS 64 /* columns of the numbers of a row; with fewer columns, two of the delays are omitted */
 
 static const char *const direction_title[] = {"A to B", "B to A"};
 static const char *const direction_name[] = {"a_to_b", "b_to_a"};
@@ -28,7 +28,9 @@ static int by_mean(const void *a, const void *b)
 	if (x->direction != y->direction)
 		return x->direction < y->direction ? -1 : 1;
 	if (!x->samples || !y->samples || x->mean_ns == y->mean_ns) {
-		/* Those without a delay last; of the others the larger one first, and always in the same order. */
+		/*
+		 * Flows without a delay come last; of the others the one with the larger delay first, in a fixed order.
+		 */
 		if (!x->samples != !y->samples)
 			return x->samples ? -1 : 1;
 		uint64_t p = x->matched + x->lost + x->extra, q = y->matched + y->lost + y->extra;
@@ -115,7 +117,7 @@ static void put_table(FILE *out, const struct ow_match_flows *flows, const struc
 	}
 }
 
-/* The flows of a direction, and which of them are shown how. */
+/* The flows of a direction, and which of them are shown. */
 struct view {
 	const struct ow_match_flows *flows;
 	const struct ow_flow_result *from, *to;
@@ -136,13 +138,13 @@ static size_t find_slowest(const struct view *view)
 	return rows;
 }
 
-/* Does x belong before y among those that lost most? */
+/* Whether x comes before y among the flows that lost most. */
 static bool worse(const struct ow_flow_result *x, const struct ow_flow_result *y)
 {
 	return x->lost > y->lost || (x->lost == y->lost && x->sent < y->sent);
 }
 
-/* By insertion: top is small. */
+/* By insertion, because top is small. */
 static size_t find_lossiest(const struct view *view)
 {
 	const struct ow_flow_result **row = view->row;
@@ -209,7 +211,7 @@ void ow_report_match_flows_text(FILE *out, const struct ow_match_flows *flows, s
 		put_direction(out, &view);
 	}
 	if (flows->coarse)
-		fputs("\nMore flows than can be told apart: those that came last are added up by networks\n"
+		fputs("\nMore flows than can be kept apart: the last ones are added up by networks\n"
 		      "(IPv4 /16, IPv6 /48, without ports).\n",
 		      out);
 	free(view.row);

@@ -7,26 +7,28 @@
 #include "packet/flow_select.h"
 #include <stdio.h>
 
-/* The exact results of a match, flow by flow. */
+/* The exact results of a match for each flow. */
 struct ow_match_flows {
 	struct ow_flow_select select;
-	struct ow_flow_result *flow; /* by direction, the slowest first; those without a delay last */
+	struct ow_flow_result *flow; /* by direction, the slowest first; flows without a delay last */
 	size_t flows;
-	bool coarse; /* some are of all flows between two networks */
+	bool coarse; /* some entries are all flows between two networks */
 };
 
-/* Takes the results out of the tally and sorts them. 0 or -ENOMEM. */
+/* Takes the results from the tally and sorts them. Returns 0 or -ENOMEM. */
 int ow_match_flows_init(struct ow_match_flows *flows, const struct ow_flow_tally *tally,
                         const struct ow_flow_select *select);
 void ow_match_flows_done(struct ow_match_flows *flows);
 
-/* For each direction the `top` slowest and the `top` that lost most, of those with at least `least` packets received.
+/*
+ * Prints for each direction the `top` slowest flows and the `top` flows that lost most, of those with at least `least`
+ * received packets.
  */
 void ow_report_match_flows_text(FILE *out, const struct ow_match_flows *flows, size_t top, uint64_t least, int width,
                                 bool colour);
 /* The array of flows. */
 void ow_report_match_flows_json(struct ow_json *json, const struct ow_match_flows *flows);
-/* A header line and a row a flow. */
+/* Writes a header line and a row for each flow. */
 void ow_report_match_flows_csv(FILE *out, const struct ow_match_flows *flows);
 
 #endif

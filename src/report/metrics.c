@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps what metrics_render.c writes: sums of final results and the last one, lane by lane. */
+/* Keeps the data that metrics_render.c writes: for each lane, sums of final results and the last one. */
 #include "report/metrics.h"
 
 #include "base/utf8.h"
@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A label's value: quotes and backslashes escaped. What is no UTF-8 would spoil the whole page: it and what is not
- * printable become '?'. */
+/*
+ * The value of a label: quotes and backslashes are escaped. Bytes that are not UTF-8 would make the whole page invalid:
+ * these and unprintable characters become '?'.
+ */
 static void escape(const char *text, char *ret_label, size_t size)
 {
 	size_t used = 0;
@@ -96,7 +98,7 @@ static const struct ow_metrics_peer *largest_peer(const struct ow_metrics *metri
 	return largest;
 }
 
-/* The lane with a peer that has been silent for longest; metrics->lanes if there is none. */
+/* The lane with a peer that has been silent for the longest time; metrics->lanes if there is none. */
 static unsigned quietest(const struct ow_metrics *metrics, const struct ow_metrics_peer *peer)
 {
 	unsigned found = metrics->lanes;
@@ -109,8 +111,8 @@ static unsigned quietest(const struct ow_metrics *metrics, const struct ow_metri
 }
 
 /*
- * All places are taken, and peers choose names of classes. A peer that has fewer lanes than another one takes a place
- * of that; who has most takes one of its own lanes that are over. Otherwise there is no place.
+ * All slots are in use, and peers choose names of classes. A peer with fewer lanes than another takes a slot of that
+ * one; the peer with most lanes takes a slot of its own lanes that have ended. Otherwise there is no slot.
  */
 static bool make_room(struct ow_metrics *metrics, const struct ow_metrics_peer *peer, int64_t steady_ns)
 {
@@ -208,7 +210,7 @@ static void add_delays(struct ow_metrics_lane *lane, const struct ow_interval_re
 		return;
 	for (unsigned b = 0; b <= OW_BUCKETS; b++)
 		add(&lane->bucket[b], r->delay_bucket[b]);
-	/* A mean below 0 is the clocks': it would let the sum, which is a counter, go back. */
+	/* A negative mean comes from the clocks: it would decrease the sum, which is a counter. */
 	if (r->mean_ns.value > 0)
 		lane->delay_sum_ns += r->mean_ns.value * (double)packets;
 	lane->has_buckets = true;

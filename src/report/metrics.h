@@ -6,15 +6,15 @@
 #include <stdio.h>
 
 /*
- * What a point measures as metrics for Prometheus (docs/metrics.md has the names): keeps sums of final results, each
- * interval once, and the last final result of each lane. No input or output, no clock, no lock: the caller's.
+ * Results of a point as metrics for Prometheus (docs/metrics.md has the names): sums of final results, each interval
+ * once, and the last final result of each lane. There is no input or output, no clock and no lock: the caller has them.
  */
 struct ow_metrics;
 
 /*
- * Lanes and peers beyond these are not kept, and counted: their names come from peers, too. When all places are taken a
- * lane of a peer that has few takes the place of one of the peer that has most, so that no peer can fill them all; or
- * of a lane with the same peer of which nothing was heard for OW_METRICS_OVER_NS.
+ * Lanes and peers beyond these limits are only counted, because peers choose names as well. If all slots are in use, a
+ * lane of a peer with few lanes replaces one of the peer with most, so that no peer can use them all; or it replaces a
+ * lane with the same peer that had no result for OW_METRICS_OVER_NS.
  */
 #define OW_METRICS_LANES   1024
 #define OW_METRICS_OVER_NS INT64_C(300000000000)
@@ -26,9 +26,9 @@ void ow_metrics_free(struct ow_metrics *metrics);
 
 /* A result, provisional or final. steady_ns: when it came. */
 void ow_metrics_add(struct ow_metrics *metrics, const struct ow_interval_result *result, int64_t steady_ns);
-/* A peer that there is, or whose connection has come or gone. */
+/* Adds a peer, or sets whether it is connected. */
 void ow_metrics_peer(struct ow_metrics *metrics, const char *peer, bool connected);
-/* A connection that was refused, by why, or a message of a peer. */
+/* Counts a refused connection by reason, or a refused message of a peer. */
 enum ow_metrics_refused {
 	OW_METRICS_IDENTITY,
 	OW_METRICS_PROTOCOL,
@@ -39,13 +39,13 @@ enum ow_metrics_refused {
 };
 void ow_metrics_refused(struct ow_metrics *metrics, enum ow_metrics_refused why);
 void ow_metrics_message(struct ow_metrics *metrics, const char *peer);
-/* The store by now: intervals that it could not keep, and results that wait for it. */
+/* The state of the store: intervals that could not be stored, and waiting results. */
 void ow_metrics_store(struct ow_metrics *metrics, uint64_t lost, uint64_t waiting);
 
 /* When this point's certificate expires, in seconds since 1970; INT64_MAX = it has none. */
 void ow_metrics_certificate(struct ow_metrics *metrics, int64_t expiry_s);
 
-/* Whether a result with numbers has come lately (within three intervals and OW_METRICS_GRACE_NS). why: one line. */
+/* Whether there was a result with numbers recently (within three intervals and OW_METRICS_GRACE_NS). why: one line. */
 #define OW_METRICS_GRACE_NS INT64_C(10000000000)
 #define OW_METRICS_WHY      100
 bool ow_metrics_healthy(const struct ow_metrics *metrics, int64_t steady_ns, char why[OW_METRICS_WHY]);
@@ -62,7 +62,7 @@ enum ow_metrics_format {
 	OW_METRICS_TEXT, /* version 0.0.4 */
 	OW_METRICS_OPEN, /* OpenMetrics 1.0.0 */
 };
-/* Of the header Accept (NULL = none): OpenMetrics where it is asked for and nothing is liked better. */
+/* Chooses by the header Accept (NULL = none): OpenMetrics if the client accepts it and prefers nothing else. */
 enum ow_metrics_format ow_metrics_format(const char *accept);
 /* Content-Type by format. */
 extern const char *const ow_metrics_type[];

@@ -4,9 +4,9 @@
 
 #include "report/metrics.h"
 
-/* What metrics.c keeps and metrics_render.c writes. Sums saturate: a counter never goes back. */
+/* The data that metrics.c keeps and metrics_render.c writes. Sums saturate, because a counter never decreases. */
 
-/* Four names and what is around them; every byte of a name may need a second one. */
+/* Four names and their keys; each byte of a name may need an escape. */
 #define OW_METRICS_LABELS (8 * OW_RESULT_NAME + 64)
 
 struct ow_metrics_peer {
@@ -30,22 +30,22 @@ struct ow_metrics_lane {
 	double delay_sum_ns;
 	int64_t measured_end_ns; /* of the last final interval with numbers; INT64_MIN = none yet */
 	int64_t ready_ns;        /* of the last provisional result; INT64_MIN = none yet */
-	int64_t fresh_ns;        /* steady: when the last numbers came; INT64_MIN = never */
-	int64_t heard_ns;        /* steady: when the last result came, with numbers or without */
+	int64_t fresh_ns;        /* steady time of the last result with numbers; INT64_MIN = never */
+	int64_t heard_ns;        /* steady time of the last result, with or without numbers */
 	bool has_last;
-	struct ow_interval_result last; /* final; with it the lane is found */
-	uint64_t count[];               /* of each field; OW_RESULT_NOT_COUNTED: it has never been counted */
+	struct ow_interval_result last; /* the last final result; it also identifies the lane */
+	uint64_t count[];               /* of each field; OW_RESULT_NOT_COUNTED: never counted */
 };
 
 struct ow_metrics {
 	char point[2 * OW_RESULT_NAME]; /* escaped */
-	char name[OW_RESULT_NAME];      /* the same as it is */
+	char name[OW_RESULT_NAME];      /* the same without escapes */
 	struct ow_metrics_lane *lane[OW_METRICS_LANES];
 	unsigned lanes;
 	struct ow_metrics_peer *peer[OW_METRICS_PEERS];
 	unsigned peers;
-	struct ow_metrics_peer others; /* for all that are not kept */
-	uint64_t dropped;              /* lanes that made room for others */
+	struct ow_metrics_peer others; /* for all peers that are not kept */
+	uint64_t dropped;              /* lanes that were replaced by others */
 	uint64_t store_lost, store_waiting;
 	int64_t certificate_expiry_s;         /* INT64_MAX = none */
 	uint64_t refused[OW_METRICS_REFUSED]; /* connections */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics as text, in the format of Prometheus or as OpenMetrics. A family of samples at a time, as both formats want;
- * a number that is not known has no sample.
+ * Metrics as text, in the format of Prometheus or as OpenMetrics. Both formats need one family of samples after the
+ * other. An unknown number has no sample.
  */
 #include "report/metrics.h"
 
@@ -43,7 +43,7 @@ static void put_count(const struct page *page, const char *name, const char *lab
 	fprintf(page->out, "%s{%s} %" PRIu64 "\n", name, labels, value);
 }
 
-/* Nanoseconds, of which seconds are shown with every digit. */
+/* Prints nanoseconds as seconds, with every digit. */
 static void put_seconds(FILE *out, uint64_t ns)
 {
 	fprintf(out, "%" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000, ns % 1000000000);
@@ -128,7 +128,7 @@ static void put_stages(const struct page *page)
 	}
 }
 
-/* The same text in both formats, so that a series does not depend on who asks. */
+/* The same text in both formats, so that a series does not depend on the client. */
 static void put_bound(FILE *out, unsigned bucket)
 {
 	if (bucket == OW_BUCKETS)
@@ -290,7 +290,7 @@ static void put_refused(const struct page *page)
 	for (unsigned i = 0; i < OW_METRICS_REFUSED; i++)
 		fprintf(page->out, "%s{reason=\"%s\"} %" PRIu64 "\n", connections, why[i], m->refused[i]);
 	put_head(page, messages, "counter",
-	         "Messages of the peer that were refused: out of range, or not for it to say.");
+	         "Messages of the peer that were refused: out of range, or it may not send them.");
 	for (unsigned i = 0; i < m->peers; i++)
 		fprintf(page->out, "%s{peer=\"%s\"} %" PRIu64 "\n", messages, m->peer[i]->label,
 		        m->peer[i]->messages_refused);
@@ -312,9 +312,9 @@ static void put_point(const struct page *page)
 		        m->peer[i]->left_out);
 	if (m->others.left_out)
 		fprintf(page->out, "oneway_metrics_left_out_total{peer=\"\"} %" PRIu64 "\n", m->others.left_out);
-	put_head(
-		page, "oneway_metrics_lanes_dropped_total", "counter",
-		"Lanes that are not in these metrics any more: they made room for those of other peers, or were over.");
+	put_head(page, "oneway_metrics_lanes_dropped_total", "counter",
+	         "Lanes that are not in these metrics any more: they were replaced by those of other peers, or had "
+	         "ended.");
 	fprintf(page->out, "oneway_metrics_lanes_dropped_total %" PRIu64 "\n", m->dropped);
 	if (m->certificate_expiry_s == INT64_MAX)
 		return;
@@ -331,7 +331,7 @@ static void put_process(const struct page *page, const struct ow_metrics_process
 	} facts[] = {
 		{"process_cpu_seconds_total", "counter", "Processor time of the process.", p->cpu_seconds},
 		{"process_start_time_seconds", "gauge", "When the process started, since 1970.", p->start_seconds},
-		{"process_resident_memory_bytes", "gauge", "Memory of the process that is resident.",
+		{"process_resident_memory_bytes", "gauge", "Resident memory of the process.",
 	         (double)p->resident_bytes},
 		{"process_virtual_memory_bytes", "gauge", "Address space of the process.", (double)p->virtual_bytes},
 		{"process_open_fds", "gauge", "File descriptors that are open.", (double)p->open_fds},

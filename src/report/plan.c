@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In which order routers are best upgraded: text, JSON, CSV and a picture. */
+/* The best order to upgrade routers: text, JSON, CSV and a plot. */
 #include "report/plan.h"
 
 #include "base/format.h"

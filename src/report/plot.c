@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The picture of a match. For each direction, one row of three panels:
+ * The plot of a match. For each direction, one row of three panels:
  *
  *     delay over time (range, median to p99, median)  |  delay by share of packets that were faster,
  *     loss over time                                  |  stretched towards the slowest
  *
- * All numbers are scaled here; gnuplot draws what it is told.
+ * All numbers are scaled here; gnuplot only draws.
  */
 #include "report/plot.h"
 
@@ -23,22 +23,27 @@
 #define WIDTH_PX     1200
 #define HEAD_PX      50
 #define DIRECTION_PX 500
-/* Points of the curve of the distribution. */
+/* Number of points of the curve of the distribution. */
 #define TAIL_POINTS 240
-/* With a tail this many times longer than the median, the axis is logarithmic: a linear one would show only the tail.
+/*
+ * If the tail is this many times longer than the median, the axis is logarithmic: a linear one would show only the
+ * tail.
  */
 #define LOG_FROM 15.
-/* Where it begins: at this quantile, or this part of the greatest delay; a few delays of almost 0 are not worth it. */
+/*
+ * Where a logarithmic axis begins: at this quantile, or at this fraction of the largest delay, so that a few delays of
+ * almost 0 do not stretch it.
+ */
 #define LOG_QUANTILE 1e-3
 #define LOG_RANGE    1e-4
-/* Where delays vary by less than this part of themselves, the axis shows what is above the smallest. */
+/* If delays vary by less than this fraction of themselves, the axis shows the difference from the smallest. */
 #define RELATIVE_FROM 1e-3
 
-/* Up to this many packets are shown one by one, more as bins. */
+/* Up to this many packets are drawn one by one, more as bins. */
 #define POINTS_MAX 3000
 /*
- * Clocks that are seconds apart give delays of seconds that vary by microseconds, less than a histogram of the delay
- * can show. Such delays are counted from the first one; others from 0.
+ * If clocks differ by seconds, delays are seconds long and vary by microseconds, less than a histogram of the delay can
+ * show. Such delays are counted from the first one; others from 0.
  */
 #define ORIGIN_FROM_NS INT64_C(1000000000)
 #define DELAY_MAX_NS   (INT64_C(1) << 61)
@@ -47,7 +52,7 @@ struct point {
 	int64_t time_ns, delay_ns;
 };
 
-/* What is kept of one direction. Delays less the origin. */
+/* The data of one direction. Delays are relative to the origin. */
 struct track {
 	bool any;
 	int64_t origin_ns;
@@ -87,7 +92,7 @@ void ow_plot_free(struct ow_plot *plot)
 
 static int add_sample(struct track *track, int64_t time_ns, int64_t delay_ns, uint32_t packets)
 {
-	/* Stamps from a file may be anything; nothing below may overflow. */
+	/* Timestamps from a file may have any value; nothing below may overflow. */
 	delay_ns = delay_ns > DELAY_MAX_NS ? DELAY_MAX_NS : delay_ns < -DELAY_MAX_NS ? -DELAY_MAX_NS : delay_ns;
 	if (!track->any && (delay_ns >= ORIGIN_FROM_NS || delay_ns <= -ORIGIN_FROM_NS))
 		track->origin_ns = delay_ns;
@@ -129,7 +134,7 @@ static void choose_unit(struct axis *axis, double size_ns)
 	axis->unit_ns = unit.ns;
 }
 
-/* For the delays of a track, which are less its origin. */
+/* For the delays of a track, which are relative to its origin. */
 static struct axis delay_axis(const struct track *track)
 {
 	struct ow_delay summary;
@@ -160,14 +165,14 @@ static struct axis delay_axis(const struct track *track)
 	return axis;
 }
 
-/* On a logarithmic axis what is below it is drawn at its foot. */
+/* On a logarithmic axis, values below it are drawn at its lower end. */
 static double scaled(const struct axis *axis, double ns)
 {
 	double value = (ns - axis->base_ns) / axis->unit_ns;
 	return axis->log && value < axis->low ? axis->low : value;
 }
 
-/* What the panels of one direction share. */
+/* What the panels of one direction have in common. */
 struct panel {
 	int direction;
 	const struct track *track;
@@ -175,7 +180,7 @@ struct panel {
 	size_t bins;
 	int64_t start_ns;
 	struct axis time, delay;
-	double top, height; /* parts of the picture, from its top */
+	double top, height; /* fractions of the plot, from its top */
 };
 
 /* t0 t1 min median p99 max loss% 0; NaN where there was no sample. */
@@ -228,7 +233,7 @@ static void put_tail(struct ow_chart *chart, const struct panel *panel)
 	ow_chart_data_end(chart);
 }
 
-/* Marks at 1, 2 and 5 of each decade, only at 1 when there are many. */
+/* Marks at 1, 2 and 5 of each decade; only at 1 if there are many. */
 static void put_delay_axis(FILE *out, const struct axis *axis)
 {
 	fprintf(out, "set yrange [%.9g:%.9g]\n", axis->low, axis->high);
@@ -251,14 +256,14 @@ static void put_delay_axis(FILE *out, const struct axis *axis)
 	fputs(")\n", out);
 }
 
-/* Places the next plot: margins as parts of the picture's width and of this direction's height. */
+/* Places the next panel: margins as fractions of the plot's width and of this direction's height. */
 static void put_place(struct ow_chart *chart, const struct panel *panel, double left, double right, double top,
                       double bottom)
 {
 	ow_chart_panel(chart, left, right, panel->top + top * panel->height, panel->top + bottom * panel->height);
 }
 
-/* A box for each bin from one column to another; its border closes the seam to the next. */
+/* A box for each bin from one column to another; its border closes the gap to the next. */
 static void put_boxes(struct ow_chart *chart, int d, int from, int to, const char *colour, const char *title)
 {
 	char columns[64], style[64];
@@ -308,7 +313,7 @@ static void put_loss_panel(struct ow_chart *chart, const struct panel *panel)
 	fprintf(out, "set xlabel 'time since %s.%03d UTC, %s'\n", start,
 	        (int)(panel->start_ns % OW_NS_PER_S / OW_NS_PER_MS), panel->time.unit);
 	if (worst > 0) {
-		/* Three marks: there is room for no more. */
+		/* Three marks, because there is no room for more. */
 		double step = pow(10, floor(log10(worst)));
 		step *= worst / step > 5 ? 5 : worst / step > 2 ? 2 : 1;
 		fprintf(out, "set yrange [0:%.9g]; set ytics " OW_CHART_TICS " 0,%.9g\n", worst * 1.05, step);
@@ -329,7 +334,7 @@ static void put_tail_panel(struct ow_chart *chart, const struct panel *panel)
 	put_delay_axis(out, &panel->delay);
 	fputs("unset key; unset ylabel; set xlabel 'packets that were faster, %'; set logscale x\n", out);
 	fprintf(out, "set xrange [1:%.9g]; set xtics ('0' 1, ", fmax(10, samples * 1.2));
-	/* With many decades the marks would touch: some go without a name. */
+	/* With many decades the labels would touch: some marks have none. */
 	if (samples <= 1e4)
 		fputs("'50' 2, ", out);
 	fputs("'90' 10", out);
@@ -374,12 +379,13 @@ static void put_panels(struct ow_chart *chart, struct panel *panel)
 	put_tail(chart, panel);
 	fprintf(out, "set xrange [0:%.9g]\n", scaled(&panel->time, span_ns));
 	put_delay_panel(chart, panel);
-	fputs("unset label 2; unset label 9\n", out); /* or every plot would print them again, over each other */
+	/* otherwise every panel would print them again, over each other */
+	fputs("unset label 2; unset label 9\n", out);
 	put_loss_panel(chart, panel);
 	put_tail_panel(chart, panel);
 }
 
-/* top, height: parts of the picture, from its top. */
+/* top, height: fractions of the plot, from its top. */
 static int put_direction(struct ow_chart *chart, const struct ow_plot *plot, const struct ow_match_report *report,
                          int d, double top, double height)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What senders and reflectors of probes counted: text and JSON. */
+/* The counts of senders and reflectors of probes: text and JSON. */
 #include "report/probes.h"
 
 #include "base/format.h"
@@ -43,7 +43,7 @@ void ow_report_session_json(FILE *out, const struct ow_prober_target *target, co
 	ow_json_end(&json);
 }
 
-/* What is unusual is said; what is as it should be is not. */
+/* Only unusual counts are printed. */
 void ow_report_session_text(FILE *out, const struct ow_prober_target *target, const struct ow_prober_counts *n)
 {
 	char name[2 * OW_FORMAT], gap[OW_DURATION_TEXT], most[OW_DURATION_TEXT];
@@ -70,10 +70,11 @@ void ow_report_session_text(FILE *out, const struct ow_prober_target *target, co
 	if (n->gaps) {
 		ow_duration_text((double)n->gap_sum_ns / (double)n->gaps, gap);
 		ow_duration_text((double)n->gap_max_ns, most);
-		fprintf(out, "sent %s after the time in the packet on average, at most %s; the %s's stamps are used\n",
+		fprintf(out,
+		        "sent %s after the time in the packet on average, at most %s; the %s's timestamps are used\n",
 		        gap, most, n->sent_by_card ? "card" : "kernel");
 	} else if (n->sent) {
-		fputs("sent times are those in the packets, before sending: the kernel gave no stamps\n", out);
+		fputs("sent times are those in the packets, before sending: the kernel gave no timestamps\n", out);
 	}
 }
 
@@ -111,25 +112,26 @@ void ow_report_reflector_text(FILE *out, const struct ow_reflector_counts *n)
 	const struct {
 		uint64_t count;
 		const char *why;
-	} reasons[] = {{n->malformed, "no probes"},
+	} reasons[] = {{n->malformed, "not probes"},
 	               {n->refused, "with another key, or none"},
-	               {n->small, "too small: an answer would be longer"},
+	               {n->small, "too small: a reply would be longer"},
 	               {n->replies, "replies of another reflector"},
 	               {n->limited, "beyond the limits"},
 	               {n->crowded, "of too many sources or sessions"},
-	               {n->failed, "whose answer could not be sent"}};
+	               {n->failed, "whose reply could not be sent"}};
 	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
 		if (reasons[i].count)
 			fprintf(out, "%" PRIu64 " not answered: %s\n", reasons[i].count, reasons[i].why);
 	}
 	if (n->unstamped)
-		fprintf(out, "%" PRIu64 " not stamped by the kernel: their time is when they were read\n",
+		fprintf(out, "%" PRIu64 " without a timestamp of the kernel: their time is when they were read\n",
 		        n->unstamped);
 	if (!n->gaps)
 		return;
 	ow_duration_text((double)n->gap_sum_ns / (double)n->gaps, mean);
 	ow_duration_text((double)n->gap_max_ns, most);
 	fprintf(out,
-	        "answers left %s after the time in them on average, at most %s (%" PRIu64 " of the kernel's stamps)\n",
+	        "replies left %s after the time in them on average, at most %s (%" PRIu64
+	        " of the kernel's timestamps)\n",
 	        mean, most, n->gaps);
 }

@@ -6,10 +6,10 @@
 #include "active/reflector.h"
 #include <stdio.h>
 
-/* One reflector's session, at its sender. Text: what is unusual is said; what is as it should be is not. */
+/* The session with one reflector, at its sender. The text has only unusual counts. */
 void ow_report_session_text(FILE *out, const struct ow_prober_target *target, const struct ow_prober_counts *counts);
 void ow_report_session_json(FILE *out, const struct ow_prober_target *target, const struct ow_prober_counts *counts);
-/* A reflector's own counts. */
+/* The counts of a reflector. */
 void ow_report_reflector_text(FILE *out, const struct ow_reflector_counts *counts);
 void ow_report_reflector_json(FILE *out, const struct ow_reflector_counts *counts);
 

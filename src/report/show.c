@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lanes that had packets, by hash; more than this are shown in any case. */
+/* Lanes that had packets, by hash; with more lanes, all are shown. */
 #define LANES_MAX 1024
 
 struct ow_show {
@@ -72,7 +72,7 @@ static uint64_t lane_hash(const struct ow_interval_result *r)
 	return hash;
 }
 
-/* A lane without a packet so far: most often a direction in which nothing goes. Lines of it would be noise. */
+/* A lane without a packet so far, usually a direction without traffic. Lines about it would be noise. */
 static bool never_used(struct ow_show *show, const struct ow_interval_result *r)
 {
 	uint64_t hash = lane_hash(r);
@@ -99,7 +99,7 @@ void ow_show_result(void *arg, const struct ow_interval_result *result)
 	} else if (never_used(show, result)) {
 		return;
 	} else if (show->table) {
-		ow_render_table_add(show->table, result); /* without memory for it, a lane is missing on the screen */
+		ow_render_table_add(show->table, result); /* if there is no memory, the lane is missing on the screen */
 	} else if (result->final || show->options.provisional) {
 		if (show->options.style.terminal)
 			show->options.style.size(&show->text.width, &height);

@@ -6,12 +6,12 @@
 #include "result/interval_result.h"
 #include <oneway/error.h>
 
-/* Where live results go: a table on a terminal, lines, JSON; and a store beside. */
+/* The outputs of live results: a table on a terminal, lines, JSON; and in addition a store. */
 struct ow_show;
 
 struct ow_show_options {
 	bool json;
-	bool provisional; /* lines: also what is not final yet (JSON and table have both) */
+	bool provisional; /* lines: also provisional results (JSON and table have both) */
 	bool lines;       /* no table, also on a terminal */
 	struct ow_style style;
 	const char *store; /* NULL = none */
@@ -19,11 +19,11 @@ struct ow_show_options {
 
 int ow_show_create(const struct ow_show_options *options, struct ow_show **ret_show, struct ow_error *err);
 void ow_show_free(struct ow_show *show);
-/* Is a struct ow_show *: fits as sink of results. */
+/* arg is a struct ow_show *, so that it fits as a sink of results. */
 void ow_show_result(void *arg, const struct ow_interval_result *result);
-/* After some results: brings them to the screen and the disk. An error that it finds stays. */
+/* To be called after some results: writes them to the screen and the disk. An error persists. */
 int ow_show_flush(struct ow_show *show, struct ow_error *err);
-/* At the end, for each lane. */
+/* To be called at the end, for each lane. */
 void ow_show_summary(struct ow_show *show, const struct ow_interval_result *total);
 
 #endif

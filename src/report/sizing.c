@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How large a COLATE recording has to be. */
+/* Prints the size of a COLATE recording. */
 #include "report/sizing.h"
 
 #include "base/format.h"

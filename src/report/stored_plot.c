@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stored results as a picture with gnuplot. Each lane has panels of its own: the mean of each bin and, as a band, how
- * far the p99 of its intervals goes; below it loss; below that what was measured at all. A bin is drawn from where its
- * first interval begins to where its last one ends, so that intervals of any length have their place. Where nothing is
- * stored, nothing is drawn.
+ * Stored results as a plot with gnuplot. Each lane has its own panels: the mean of each bin and, as a band, the range
+ * up to the p99 of its intervals; below it the loss; below that the status. A bin is drawn from the start of its first
+ * interval to the end of its last one, so that intervals of any length are at their place. Times without stored results
+ * are empty.
  */
 #include "report/chart.h"
 #include "report/interval_render.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Pixels: of the picture, and of each lane's panels from top to bottom. */
+/* Pixels: of the plot, and of each lane's panels from top to bottom. */
 #define WIDTH_PX  1200
 #define TITLE_PX  40
 #define NAME_PX   30
@@ -42,7 +42,7 @@ struct picture {
 	const struct ow_stored_sums *sums;
 	size_t lane[OW_STORED_PLOT_LANES];
 	unsigned lanes;
-	int64_t shift_s; /* of local time; gnuplot knows UTC alone */
+	int64_t shift_s; /* of local time, because gnuplot knows only UTC */
 	char zone[OW_FORMAT];
 	struct ow_chart chart;
 };
@@ -58,12 +58,12 @@ static int find_lanes(struct picture *p, const char *path, struct ow_error *err)
 		if (p->lanes == OW_STORED_PLOT_LANES)
 			return ow_error_set(
 				err, E2BIG,
-				"%s: more than %d lanes do not fit into a picture: choose some with --segment, "
+				"%s: more than %d lanes do not fit into a plot: select some with --segment, "
 				"--class, --from and --to",
 				path, OW_STORED_PLOT_LANES);
 		p->lane[p->lanes++] = p->sums->sum[i].lane;
 	}
-	return p->lanes ? 0 : ow_error_set(err, ENODATA, "%s: nothing to draw", path);
+	return p->lanes ? 0 : ow_error_set(err, ENODATA, "%s: nothing to plot", path);
 }
 
 static double p99_of(const struct ow_stored_sum *sum)
@@ -71,7 +71,7 @@ static double p99_of(const struct ow_stored_sum *sum)
 	return sum->p99_ns.count ? sum->p99_ns.high : NAN;
 }
 
-/* The highest of a lane's numbers; NAN if it has none, of which gnuplot would draw nothing at all. */
+/* The largest of a lane's numbers; NAN if it has none, because gnuplot would then draw nothing at all. */
 static double highest(const struct picture *p, unsigned k, double (*number)(const struct ow_stored_sum *))
 {
 	double most = NAN;
@@ -102,7 +102,7 @@ static void put_data(struct picture *p, unsigned k)
 		const struct ow_stored_sum *sum = &p->sums->sum[i];
 		if (sum->lane != p->lane[k])
 			continue;
-		/* After an empty line a new curve begins: curves do not go over what is not there. */
+		/* An empty line begins a new curve: curves do not continue over missing data. */
 		bool numbers = sum->measured + sum->partial > 0;
 		if (end != INT64_MIN && (sum->first_ns > end || !numbers))
 			fputc('\n', p->chart.script);
@@ -133,7 +133,7 @@ static void name_of(const struct picture *p, unsigned k, char name[OW_RENDER_LAN
 	ow_render_lane(&names, NAME, false, name);
 }
 
-/* Pixels from the top as gnuplot has them. */
+/* Pixels from the top, in gnuplot's coordinates. */
 static double screen_y(const struct picture *p, double px)
 {
 	return 1 - px / p->chart.height;
@@ -155,14 +155,14 @@ static void put_frame(struct picture *p)
 	ow_chart_label(&p->chart, 1, title, at);
 }
 
-/* A panel's place: pixels from the top. */
+/* The position of a panel, in pixels from the top. */
 static void put_panel(struct picture *p, int top, int height)
 {
 	ow_chart_panel(&p->chart, (double)LEFT_PX / WIDTH_PX, 1 - (double)RIGHT_PX / WIDTH_PX,
 	               (double)top / p->chart.height, (double)(top + height) / p->chart.height);
 }
 
-/* The legend is beside the first lane: all have the same colours. */
+/* The legend is next to the first lane, because all have the same colours. */
 static void put_key(struct picture *p, unsigned k, int top)
 {
 	if (k == 0)
@@ -173,7 +173,7 @@ static void put_key(struct picture *p, unsigned k, int top)
 		fputs("unset key\n", p->chart.script);
 }
 
-/* Ends a panel with entries for what is drawn in all. */
+/* Ends a panel with legend entries for everything that is drawn. */
 static void put_legend(struct picture *p)
 {
 	static const char *const entry[][2] = {
@@ -187,7 +187,7 @@ static void put_legend(struct picture *p)
 	fputs("unset label 1; unset label 2; unset label 3; unset key\n", p->chart.script);
 }
 
-/* A round step of which `most` has one to four. */
+/* A round step, so that `most` has one to four of them. */
 static double step_of(double most)
 {
 	double ten = pow(10, floor(log10(most)));
@@ -239,7 +239,7 @@ static void put_loss(struct picture *p, unsigned k, int top)
 	ow_chart_plot(&p->chart);
 }
 
-/* From bottom to top the shares of unknown, partial and measured intervals; each that there is can be seen. */
+/* From bottom to top the shares of unknown, partial and measured intervals; each share above 0 is visible. */
 static void put_status(struct picture *p, unsigned k, int top)
 {
 	put_panel(p, top, STATUS_PX);

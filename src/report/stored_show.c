@@ -15,13 +15,13 @@
 
 #define LANE_MIN 10
 #define LANE_MAX 40
-/* Of a table that goes into a file. */
+/* Width of the lane in a table that is written to a file. */
 #define LANE_FILE  28
 #define WIDTH_FILE 120
 
 /* -- words -------------------------------------------------------------------------------------------------------- */
 
-/* What the sum is about. */
+/* The title of a sum. */
 static size_t title_of(const struct ow_stored *stored, const struct ow_stored_sum *sum, enum ow_stored_group group,
                        size_t columns, char text[OW_RENDER_LANE])
 {

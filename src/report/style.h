@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-/* How text may be written to a stream. Who owns the terminal fills it in (cli/terminal.h). */
+/* How text may be written to a stream. The owner of the terminal fills it in (cli/terminal.h). */
 struct ow_style {
 	int width;     /* columns to use */
-	bool terminal; /* somebody looks at it as it comes */
+	bool terminal; /* a user reads it as it is written */
 	bool moves;    /* the cursor can be moved */
 	bool colour;   /* ANSI colours are allowed */
 	bool utf8;     /* characters beyond ASCII are allowed */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results as text for people, in the spirit of owping's summary: what was compared and how, then for each direction
- * the packets and the delay with the number of samples it rests on, and last what to be careful about.
- * Counters that are always there keep their line also when 0, so that two runs can be compared line by line.
+ * Results as text, similar to owping's summary: what was compared and how, then for each direction the packets and the
+ * delay with the number of samples, and last the warnings. Counters are printed even if they are 0, so that two runs
+ * can be compared line by line.
  */
 #include "base/word.h"
 #include "report/report.h"
@@ -15,10 +15,10 @@
 #include <string.h>
 
 #define WIDTH_MIN  30
-#define WIDTH_FILE 80 /* where there is no terminal */
-/* From here on the table of intervals has all its columns. */
+#define WIDTH_FILE 80 /* without a terminal */
+/* From this width on, the table of intervals has all its columns. */
 #define WIDTH_WIDE 78
-/* Below these, a row of the delays has one value, and one of an interval the least that is useful. */
+/* Below these widths, a row of delays has one value, and a row of an interval only the most important values. */
 #define WIDTH_DELAYS    46
 #define WIDTH_INTERVALS 58
 
@@ -30,7 +30,7 @@ struct style {
 
 static const char *const direction_title[] = {"A to B", "B to A"};
 
-/* File names may hold anything; a terminal must not obey it. */
+/* File names may contain any bytes; these must not control the terminal. */
 static void put_clean(FILE *out, const char *text, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
@@ -44,7 +44,7 @@ static void put_wrapped(const struct style *style, const char *colour, const cha
 	ow_format_wrap(style->out, text, hang, style->width);
 }
 
-/* The facts of one capture as text, and the width that each needs. */
+/* The properties of one capture as text, and the width of each column. */
 enum { COLUMN_PACKETS, COLUMN_SPAN, COLUMN_RATE, COLUMN_LINK, COLUMNS };
 
 static void capture_columns(const struct ow_capture_info *info, char text[COLUMNS][OW_FORMAT], size_t width[COLUMNS])
@@ -104,7 +104,7 @@ static void put_identity(const struct style *style, const struct ow_match_report
 	put_wrapped(style, "", "identity", text, 11);
 }
 
-/* Nothing rounded away: whoever reads it may give it to --offset. */
+/* Nothing is rounded, because the user may pass the value to --offset. */
 static void exact_duration(int64_t ns, char text[OW_DURATION_TEXT])
 {
 	uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
@@ -124,7 +124,7 @@ static const char *how_estimated(const struct ow_match_report *report)
 {
 	bool low = report->offset_low_ns != INT64_MIN, high = report->offset_high_ns != INT64_MAX;
 	if (!low && !high)
-		return "estimated from packets that are alike: up to multiples of their period";
+		return "estimated from identical packets: up to multiples of their period";
 	if (!low || !high)
 		return "so that the minimum delay is 0: only variation counts";
 	return report->offset_low_ns > report->offset_high_ns ? "estimated from both directions, though no offset fits"
@@ -202,7 +202,7 @@ static void put_bound(const struct style *style, const char *name, double low_ns
 	fprintf(style->out, "    %-8s %10s to %s\n", name, low, high);
 }
 
-/* Identical packets leave some delays open: between what the numbers are, whichever is which. */
+/* Identical packets make some delays uncertain: the bounds hold for every assignment. */
 static void put_bounds(const struct style *style, const struct ow_delay *delay)
 {
 	char count[OW_FORMAT], share[OW_FORMAT], period[OW_DURATION_TEXT], text[200];
@@ -323,7 +323,7 @@ static void put_intervals(const struct style *style, const struct ow_match_repor
 	}
 }
 
-/* Packets that entered no result; silent when there are none. */
+/* Packets that are in no result; prints nothing if there are none. */
 static void put_aside(const struct style *style, const char *name, const uint64_t count[OW_SIDES], const char *meaning)
 {
 	char text[200], a[OW_FORMAT], b[OW_FORMAT];
@@ -371,7 +371,7 @@ void ow_report_match_text(FILE *out, const struct ow_match_report *report, int w
 	if (report->warnings)
 		fputc('\n', out);
 	if (!terminal)
-		style.width = INT_MAX; /* a line each, for grep */
+		style.width = INT_MAX; /* one line for each, for grep */
 	for (size_t i = 0; i < report->warnings; i++)
 		put_wrapped(&style, style.red, "warning: ", report->warning[i], 9);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the station says: lines when something changes, a table at the end, JSON. */
+/* The output of the station: lines when something changes, a table at the end, JSON. */
 #include "report/verdicts.h"
 
 #include "base/format.h"
@@ -55,7 +55,7 @@ void ow_report_verdict(FILE *out, const struct ow_style *style, int64_t now_ns,
 		        verdict->findings ? "; but a part of it has changed" : "");
 	} else {
 		ow_format_clean(verdict->cause, !style->utf8, cause, sizeof(cause));
-		/* What is added to the cause has a line of its own. */
+		/* Text behind the cause gets its own line. */
 		char *more = strstr(cause, "; ");
 		if (more)
 			*more = 0;
@@ -65,7 +65,7 @@ void ow_report_verdict(FILE *out, const struct ow_style *style, int64_t now_ns,
 	}
 	for (uint32_t i = 0; i < verdict->findings; i++)
 		put_finding(out, style, &verdict->finding[i]);
-	/* Closer than the places themselves, where that is more than the same word. */
+	/* More precise than the places, if it is not the same name. */
 	if (verdict->findings && *hops && strcmp(hops, verdict->finding[0].place) != 0) {
 		char clean[512];
 		ow_format_clean(hops, !style->utf8, clean, sizeof(clean));
@@ -118,7 +118,7 @@ void ow_report_verdict_table(FILE *out, const struct ow_style *style, const stru
 		cells_of(&verdict[i], cell);
 		ow_table_row(&table, cell, 0);
 	}
-	/* The others have said why when it happened. */
+	/* For the other paths the reason was printed when it happened. */
 	for (uint32_t i = 0; i < count; i++) {
 		char cause[sizeof(verdict->cause)];
 		if (verdict[i].state != OW_PATH_UNKNOWN)

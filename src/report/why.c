@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a path is worse than before: a table of its parts and what follows from it, or JSON. */
+/* Why a path is worse than before: a table of its parts and the conclusion, or JSON. */
 #include "report/why.h"
 
 #include "base/format.h"
@@ -91,10 +91,10 @@ static void put_conclusion(FILE *out, const struct ow_style *style, const struct
 	}
 	uint32_t unknown = why->parts - why->compared;
 	if (!any)
-		fprintf(out, "%s is worse than before beyond chance.\n",
+		fprintf(out, "%s is significantly worse than before.\n",
 		        unknown ? "No part with results" : "No part of it");
 	if (unknown)
-		fprintf(out, "Of %u of its %u parts nothing can be said: they have no results before, or none after.\n",
+		fprintf(out, "%u of its %u parts cannot be judged: they have no results before, or none after.\n",
 		        unknown, why->parts);
 }
 

@@ -24,7 +24,10 @@ static bool is_over(const char *text)
 	return !*text || strncmp(text, "; ", 2) == 0;
 }
 
-/* Whether printf could have made the first cause of the text of this form. A parameter may be any text, or a number. */
+/*
+ * Whether printf with this format could have produced the first cause of the text. A parameter may be any text, or a
+ * number.
+ */
 static bool fits(const char *form, const char *text)
 {
 	for (; *form && *form != '%'; form++, text++) {

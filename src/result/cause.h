@@ -6,8 +6,8 @@
 
 /*
  * Why a result is partial or unknown: each cause has a code and one text with its parameters. Results, messages between
- * points, stores and JSON have the text; the code follows from its form. A text that has been released must stay here
- * to be recognised. A more special text stands before a more general one.
+ * points, stores and JSON have the text; the code follows from its form. A text that has been released must stay here,
+ * so that it is recognised. A more specific text comes before a more general one.
  *
  * snprintf(cause, size, ow_cause_no_answer, peer) makes one.
  */
@@ -97,16 +97,16 @@ OW_CAUSES(OW_CAUSE_TEXT)
 #define OW_CAUSE_CODE(code, name, text) OW_CAUSE_##code,
 enum ow_cause {
 	OW_NO_CAUSE,
-	OW_CAUSES(OW_CAUSE_CODE) OW_CAUSE_OTHER, /* no text of this version */
+	OW_CAUSES(OW_CAUSE_CODE) OW_CAUSE_OTHER, /* not a text of this version */
 	OW_CAUSE_COUNT,
 };
 #undef OW_CAUSE_CODE
 
-/* The code of a text; of several causes, which "; " separates, that of the first. */
+/* The code of a text; if there are several causes, separated by "; ", that of the first. */
 enum ow_cause ow_cause_of(const char *text);
 /* "no_answer_yet"; "" for OW_NO_CAUSE. */
 const char *ow_cause_name(enum ow_cause cause);
-/* With the parameters' places as of printf. */
+/* The text, with its parameters as in printf. */
 const char *ow_cause_text(enum ow_cause cause);
 
 #endif

@@ -19,7 +19,7 @@
 #define NO_COLUMN                NULL, 0, 0, NULL
 #define STAGE                    .metric = {.kind = OW_METRIC_STAGE}
 #define METRIC(kind, name, help) .metric = {OW_METRIC_##kind, "oneway_" name, help}
-/* Value and interval. */
+/* A value and its interval. */
 #define COLUMNS(name) name "_ns, " name "_low_ns, " name "_high_ns"
 
 #define ALWAYS      OW_FIELD_ALWAYS
@@ -179,7 +179,7 @@ static void add(const struct ow_field *field, void *sum, const void *more)
 		*(uint32_t *)sum += *(const uint32_t *)more;
 	else if (field->type == OW_FIELD_COUNT)
 		ow_field_add_count(field, sum, *(const uint64_t *)more);
-	else /* What another point says may be any number: durations wrap around, as their unsigned type does. */
+	else /* Another point may send any number: durations wrap around, as their unsigned type does. */
 		*(uint64_t *)sum += *(const uint64_t *)more;
 }
 

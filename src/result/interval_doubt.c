@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What may have arrived where nobody looked: by how long packets took so far, and by what clocks say and packets show.
+/*
+ * Decides whether a packet may have arrived unseen: from the delays so far, the clocks' errors, and what packets show.
  */
 #include "result/interval_results_private.h"
 
 #include <math.h>
 
-/* Where clock errors are not known, a packet may seem to arrive this much before it was sent. */
+/* If clock errors are not known, a packet may seem to arrive this much before it was sent. */
 #define EARLY_UNKNOWN_NS INT64_C(50000000)
-/* Drops of a ring are counted up to this much after they happened, so perhaps in the next interval. */
+/* Drops of a ring are counted up to this much later, so possibly in the next interval. */
 #define DROPS_LAG_NS INT64_C(50000000)
 
 void ow_interval_results_raise_ahead(struct ow_interval_results *settle, int64_t delay_ns)
@@ -48,7 +49,7 @@ bool ow_interval_results_is_unplaced(const struct ow_interval_results *settle, c
 	       (arrival->time_ns == OW_INTERVAL_RESULTS_NO_TIME || arrival->time_ns < settle->unplaced_ns);
 }
 
-/* Why a packet of the oldest interval may not have been seen though it arrived in this one. */
+/* The reason why a packet of the oldest interval may have arrived unseen in this one. */
 static enum ow_doubt doubt_of(const struct ow_interval_results_open *open, const struct ow_interval_results_open *own)
 {
 	return open->unknown                                          ? OW_DOUBT_UNKNOWN
@@ -68,12 +69,12 @@ int64_t ow_interval_results_early(const struct ow_interval_results *settle, cons
 	return early;
 }
 
-/* Could it have arrived before its own interval, the oldest one, where nobody looked? */
+/* Whether it could have arrived unseen before its own interval, the oldest one. */
 static bool missed_before(const struct ow_interval_results *settle, int64_t sent_ns)
 {
 	const struct ow_interval_result *own = &ow_interval_results_open_of(settle, settle->first)->result;
 	int64_t early = ow_interval_results_early(settle, own);
-	/* Where no packet has ever arrived, they do not arrive. */
+	/* If no packet has ever arrived so early, none does. */
 	if (settle->ahead_ns < early && (settle->ahead_ns >= 0 || settle->before == OW_DOUBT_BEGUN))
 		early = settle->ahead_ns;
 	return sent_ns - own->start_ns < early;
@@ -104,7 +105,7 @@ bool ow_interval_results_on_undecided(void *arg, int64_t sent_ns)
 		settle->doubted = own->result.interval - 1;
 		return true;
 	}
-	/* Only at the end, and where the end splits an interval, has it been waited for less than the waiting time. */
+	/* A packet has waited for less than the waiting time only at the end, and if the end splits an interval. */
 	if (last_ns < settle->end_ns)
 		return false;
 	settle->doubt = OW_DOUBT_ENDED;
@@ -116,7 +117,7 @@ int64_t ow_interval_results_unplaced_until(const struct ow_interval_results *set
 {
 	int64_t wait = (int64_t)settle->horizon * next->length_ns;
 	int64_t reach = settle->reach_ns >= 0 && settle->reach_ns < wait ? settle->reach_ns : wait;
-	/* After a gap the last one stands for all that nobody told of. */
+	/* After a gap the last interval stands for all missing ones. */
 	int64_t end_ns = next->start_ns;
 	for (uint64_t n = settle->next; n-- > settle->first; end_ns -= next->length_ns) {
 		if (ow_interval_results_open_of(settle, n)->unknown)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The result of an interval, provisional or final: counts, delays of late packets brought in, loss, and causes in
- * words.
+/*
+ * The result of an interval, provisional or final: counts, delays including those of late packets, loss, and causes as
+ * text.
  */
 #include "base/word.h"
 #include "result/interval_results_private.h"
@@ -26,7 +27,7 @@ static void fill_delays(struct ow_interval_results *settle, const struct ow_inte
 	result->min_ns = result->max_ns =
 		ow_value_none(known && open->full ? OW_REASON_SAMPLED : OW_REASON_DELAYS_NOT_ALL_KNOWN);
 	if (!open->full && !known)
-		return; /* as it came */
+		return; /* unchanged */
 	ow_pool_reset(settle->scratch);
 	if (open->full) {
 		ow_pool_add_delays(settle->scratch, open->delays, exp2(result->sample_shift));
@@ -50,7 +51,7 @@ static void add_slot(void *arg, double delay_ns, uint64_t samples)
 static void fill_buckets(const struct ow_interval_results_open *open, struct ow_interval_result *result)
 {
 	uint64_t matched = open->full ? 0 : open->result.matched - open->result.ambiguous;
-	/* Late ones alone would tell of long delays only. */
+	/* Late packets alone would show only long delays. */
 	if (matched && !open->samples)
 		return;
 	ow_delays_each(open->delays, add_slot, result->delay_bucket);
@@ -79,7 +80,7 @@ void ow_interval_results_add_cause(struct ow_interval_result *result, const char
 {
 	size_t used = strnlen(result->cause, sizeof result->cause - 1);
 	int n = snprintf(result->cause + used, sizeof result->cause - used, "%s%s", used ? "; " : "", text);
-	/* Cut short, it still says that there is more. */
+	/* If it is cut, it says that there is more. */
 	if (n >= (int)(sizeof result->cause - used))
 		memcpy(result->cause + sizeof result->cause - 4, "...", 4);
 	if (result->status == OW_RESULT_MEASURED)
@@ -174,7 +175,7 @@ void ow_interval_results_make_result(struct ow_interval_results *settle, const s
 		assert(r->late_received == account->late_received && r->extra == account->extra);
 	if (r->duplicated > r->extra)
 		r->duplicated = r->extra;
-	/* Not extra, as far as anybody knows: what the unknown interval sent arrives somewhere. Copies are known. */
+	/* These are not counted as extra: packets of the unknown interval must arrive somewhere. Copies are known. */
 	uint64_t strange = r->extra - r->duplicated, unplaced = open->unplaced < strange ? open->unplaced : strange;
 	r->late_received += unplaced;
 	r->extra -= unplaced;

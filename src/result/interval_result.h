@@ -7,41 +7,42 @@
 #include "estimate/estimate.h"
 
 /*
- * What a live measurement says of one interval of one lane: the packets of one class that go one way over one segment.
+ * The result of one interval of one lane: the packets of one class in one direction of one segment. Always:
  *
  *     sent = matched + late + lost + pending        received = matched + late_received + extra
  *
- * always. An interval is reported twice: soon after its end, with what may still arrive in `pending`; and when the
- * waiting time is over, final, with pending = 0 if it is measured (what stays undecided has a cause). late: arrived,
- * but in a later interval of the receiver; late_received: arrived here, sent in an earlier interval, or, where that one
- * is unknown, perhaps so. duplicated <= extra, ambiguous <= matched + late.
+ * An interval is reported twice: soon after its end, with packets that may still arrive in `pending`; and when the
+ * waiting time is over, final, with pending = 0 if it is measured (undecided packets have a cause). late: arrived, but
+ * in a later interval of the receiver; late_received: arrived here, sent in an earlier interval, or, if that one is
+ * unknown, possibly so. duplicated <= extra, ambiguous <= matched + late.
  *
- * Delays are those of the packets sent in the interval: of matched, and with final also of late ones.
+ * Delays are those of the packets sent in the interval: of matched packets, and in a final result also of late ones.
  */
-#define OW_RESULT_NAME  64 /* names of points, segments and classes, with the end */
+#define OW_RESULT_NAME  64 /* bytes of names of points, segments and classes, with the terminating zero */
 #define OW_RESULT_CAUSE 160
 
 enum ow_result_status {
 	OW_RESULT_MEASURED, /* every packet that both points should have seen was compared */
-	OW_RESULT_PARTIAL,  /* numbers of a part; `cause` says which or why */
+	OW_RESULT_PARTIAL,  /* only a part was compared; `cause` says which or why */
 	OW_RESULT_UNKNOWN,  /* no numbers; `cause` says why */
 };
 
 /* "measured", "partial", "unknown". */
 extern const char *const ow_result_status_name[];
-/* -1: no status, or NULL. */
+/* -1 if it is not a status, or NULL. */
 int ow_result_status_of(const char *name);
 
-/* What the result cost. Durations are the stages of figure 12 of the RDA paper. */
+/* The cost of a result. Durations are the stages of figure 12 of the RDA paper. */
 struct ow_result_cost {
 	uint64_t bytes; /* of messages, both ways, headers included */
 	uint32_t round_trips;
-	int64_t transmit_ns; /* from asking (or the end of the interval) until the synopsis is here, without waiting */
-	int64_t decode_ns;   /* differences read from it */
-	int64_t missing_ns;  /* times that the other point has, asked for and received */
-	int64_t erase_ns;    /* differences taken out */
-	int64_t compute_ns;  /* numbers */
-	int64_t ready_ns;    /* from the end of the interval to this result, by this point's clock */
+	/* from the request (or the end of the interval) until the synopsis has arrived, without waiting */
+	int64_t transmit_ns;
+	int64_t decode_ns;  /* decoding of the differences */
+	int64_t missing_ns; /* request and arrival of times that only the other point has */
+	int64_t erase_ns;   /* removal of the differences */
+	int64_t compute_ns; /* computing of the numbers */
+	int64_t ready_ns;   /* from the end of the interval to this result, by this point's clock */
 };
 
 #define OW_RESULT_NOT_COUNTED UINT64_MAX
@@ -54,9 +55,9 @@ struct ow_interval_result {
 	enum ow_result_status status;
 	char cause[OW_RESULT_CAUSE];
 	bool final;
-	bool waiting; /* unknown only for now: the other point has not answered yet */
+	bool waiting; /* unknown only for the time being: the other point has not answered yet */
 	bool exact;   /* every packet was compared one by one: all delays are exact */
-	bool active;  /* the packets were probes of ours, not the network's traffic */
+	bool active;  /* the packets were probes, not the network's traffic */
 
 	uint64_t sent, received;
 	uint64_t matched, late, late_received, lost, pending, extra;
@@ -65,25 +66,29 @@ struct ow_interval_result {
 	uint64_t unshared_sent, unshared_received;
 	uint64_t absent;           /* of unshared_sent: other flows between the same networks do pass */
 	uint64_t lost_whole_flows; /* of lost: nothing that was sent later of the flow arrived either */
-	uint64_t reordered;        /* OW_RESULT_NOT_COUNTED where the method does not see order */
-	uint64_t bytes;            /* of the packets sent, IP packets, all of them */
+	uint64_t reordered;        /* OW_RESULT_NOT_COUNTED if the method does not see the order */
+	uint64_t bytes;            /* of all IP packets sent */
 
-	/* Beyond the memory budget, or where asked for, packets are sampled by id: the counts above are those of the
-	 * sample. */
+	/*
+	 * If the memory budget is exceeded, or on request, packets are sampled by id: the counts above are those of the
+	 * sample.
+	 */
 	uint32_t sample_shift;                   /* one packet in 2^shift; 0 = all */
-	uint64_t total_sent, total_received;     /* with those outside the sample */
+	uint64_t total_sent, total_received;     /* including those outside the sample */
 	double coverage;                         /* share of the packets sent whose fate is known, 0..1 */
 	uint64_t ring_drops_from, ring_drops_to; /* frames that the points' own rings lost in the interval */
 	uint64_t
 		missed; /* packets in the frames that the sending point's ring lost, see ow_result_packets_sent; only here */
 	uint64_t unreadable; /* frames of IP packets that could not be identified (truncated) */
 
-	uint64_t samples;                   /* delays that the numbers below rest on */
+	uint64_t samples;                   /* number of delays in the numbers below */
 	struct ow_value mean_ns, stddev_ns; /* population */
-	struct ow_value min_ns, max_ns;     /* NONE unless exact; then of all */
+	struct ow_value min_ns, max_ns;     /* NONE unless exact; then over all packets */
 	struct ow_value quantile_ns[OW_QUANTILES];
-	struct ow_value loss_ratio; /* of the packets whose fate is decided: lost / (sent - pending) */
-	/* Of a final result, at the point that has single delays (the sending one): its packets by delay. Else all 0.
+	struct ow_value loss_ratio; /* of the packets whose fate is known: lost / (sent - pending) */
+	/*
+	 * In a final result, at the point that has single delays (the sending one): its packets by delay. Otherwise all
+	 * 0.
 	 */
 	uint64_t delay_bucket[OW_BUCKETS + 1];
 
@@ -93,15 +98,15 @@ struct ow_interval_result {
 };
 
 /*
- * The packets sent that coverage is a share of. The frames that the sending point's ring lost count with as many packets
- * as other frames of the lane have; all of them, because nobody knows of which lane they were.
+ * The packets sent that coverage is a share of. Each frame that the sending point's ring lost counts as many packets as
+ * other frames of the lane have; all of these frames count, because their lane is not known.
  */
 double ow_result_packets_sent(const struct ow_interval_result *result);
-/* A result of the interval without numbers: nothing is counted, delays and clocks are not known. */
+/* A result of the interval without numbers: no counts, unknown delays and clocks. */
 void ow_result_blank(int64_t interval, int64_t start_ns, int64_t length_ns, struct ow_interval_result *ret_result);
 /* The same for the delays and the order of packets only. */
 void ow_result_clear_delays(struct ow_interval_result *result);
-/* Names of the lane: segment, class, from, to. */
+/* Copies the names of the lane: segment, class, from, to. */
 void ow_result_name_like(struct ow_interval_result *result, const struct ow_interval_result *names);
 /* Whether two results are of one lane: all four names are the same. */
 bool ow_result_is_lane(const struct ow_interval_result *a, const struct ow_interval_result *b);

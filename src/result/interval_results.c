@@ -23,7 +23,7 @@ static int64_t later(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* A packet found its arrival in another interval. */
+/* A packet arrived in another interval. */
 static void on_late(void *arg, const struct ow_late_packets_late *late)
 {
 	struct ow_interval_results *settle = arg;
@@ -131,7 +131,7 @@ size_t ow_interval_results_waiting(const struct ow_interval_results *settle)
 	return ow_late_packets_waiting(settle->carry);
 }
 
-/* An estimate as it is: the mean is that of late packets, too. */
+/* Reports an estimate unchanged: its mean already includes late packets. */
 static void tell_estimate(struct ow_interval_results *settle, const struct ow_interval_results_open *open, bool final)
 {
 	struct ow_interval_result result = *open->estimate;
@@ -195,7 +195,7 @@ static void keep_delays(struct ow_interval_results *settle, struct ow_interval_r
 		ow_delays_add_many(open->delays, in->delay_ns, in->delays);
 }
 
-/* The slot of the ring as the next interval comes. On failure it stays as it is. */
+/* Prepares the slot of the ring for the next interval. On failure it is unchanged. */
 static int occupy(struct ow_interval_results_open *open, const struct ow_interval_results_input *in)
 {
 	bool full = in->delays == in->result.matched - in->result.ambiguous;
@@ -222,7 +222,10 @@ static int occupy(struct ow_interval_results_open *open, const struct ow_interva
 	return 0;
 }
 
-/* Lets the packets of the next interval meet those that wait. 1: the oldest one is settled, by its account. */
+/*
+ * Compares the packets of the next interval with those that wait. Returns 1 if the oldest interval is decided, with its
+ * account.
+ */
 static int carry_on(struct ow_interval_results *settle, struct ow_interval_results_open *open,
                     const struct ow_interval_results_input *in, struct ow_late_packets_account *ret_account)
 {
@@ -253,8 +256,10 @@ static int carry_on(struct ow_interval_results *settle, struct ow_interval_resul
 	return r;
 }
 
-/* Takes the next interval in, closes the oldest one if its time is over, and tells of both. estimate: becomes its own,
- * or NULL. */
+/*
+ * Adds the next interval, closes the oldest one if its time is over, and reports both. estimate: is taken over; may be
+ * NULL.
+ */
 static int step(struct ow_interval_results *settle, const struct ow_interval_results_input *in, bool unknown,
                 struct ow_interval_result *estimate)
 {
@@ -306,7 +311,7 @@ static void make_unknown(struct ow_interval_results_input *input)
 	input->newest_ns = NULL;
 }
 
-/* Intervals of which nobody told: as many as something can still wait for. */
+/* Adds missing intervals: as many as packets can still wait for. */
 static int bridge(struct ow_interval_results *settle, const struct ow_interval_result *next)
 {
 	if (!settle->started)
@@ -381,7 +386,7 @@ int ow_interval_results_finish(struct ow_interval_results *settle)
 		close_oldest(settle, &account);
 		settle->doubt = OW_DOUBT_NONE;
 	}
-	/* More may come after all, of another clock. */
+	/* More intervals may come after a clock step. */
 	settle->newest_ns = INT64_MIN;
 	return 0;
 }

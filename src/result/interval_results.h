@@ -6,52 +6,56 @@
 #include "result/interval_result.h"
 
 /*
- * Late or lost: turns what each interval's comparison found, in order, into results, first provisional, then final.
- * Both ways of comparing use it: packet by packet where both points are on one host (point/page_match.h), and through
- * the protocol (exchange/exchange.h).
+ * Late or lost: turns the comparison of each interval, in order, into results, first provisional, then final. Both
+ * kinds of comparison use it: packet by packet if both points are on one host (point/page_match.h), and through the
+ * protocol (exchange/exchange.h).
  *
- * A packet that only the sender has waits for `horizon` further intervals; if it turns up there among those that only
- * the receiver has, it was late, else lost (reconcile/late_packets.h). Packets are named by base id, or by any other 64
- * bits that both points agree on (the 48-bit keys of a fold).
+ * A packet that only the sender has waits for `horizon` further intervals. If it is then among those that only the
+ * receiver has, it was late, otherwise it is lost (reconcile/late_packets.h). Packets are named by base id, or by any
+ * other 64 bits that both points agree on (the 48-bit keys of a fold).
  *
- * Nothing is lost without evidence. A packet stays pending for ever, and its interval is PARTIAL with a cause, if it
- * should have arrived (within twice the longest delay seen so far) in an interval that is unknown, in which the
- * receiving point's ring dropped frames, which has a smaller sample than its own, or after the last one. Where the
- * points' clocks may be apart by more than the delay, a packet may also arrive in the interval before its own; it
- * counts as late. So it may be that it arrived before the first one, by as much as twice the most that a packet was
- * early so far.
+ * A packet counts as lost only with evidence. It stays pending, and its interval is PARTIAL with a cause, if it should
+ * have arrived (within twice the longest delay so far) in an interval that is unknown, in an interval in which the
+ * receiving point's ring dropped frames, in one with a smaller sample than its own, or after the last one. If the
+ * points' clocks may differ by more than the delay, a packet may also arrive in the interval before its own; it counts
+ * as late. So it may also have arrived before the first interval, by at most twice the largest such difference so far.
  *
- * Nor is a packet extra without evidence: what arrives so soon after an unknown interval that it may have been sent in
- * it counts as late_received.
+ * A packet also counts as extra only with evidence: if it arrives so soon after an unknown interval that it may have
+ * been sent in it, it counts as late_received.
  *
- * Identical packets over boundaries: while a packet of some name waits, a packet of that name in a later interval may
- * be either. Before pairing, ask ow_interval_results_waits: if w of a name wait and the receiver has q of it, the first
- * min(w, q) belong into only_b, the rest pairs. If that cannot be done (times unknown), count the pairs of this name as
- * ambiguous.
+ * Identical packets across boundaries: while a packet of some name waits, a packet of that name in a later interval may
+ * be either. Before pairing, call ow_interval_results_waits: if w packets of a name wait and the receiver has q of it,
+ * the first min(w, q) belong into only_b, and the rest are pairs. If that is not possible (times unknown), count the
+ * pairs of this name as ambiguous.
  */
 
-/* Of a packet in only_b: its delay, if it is late, cannot be told. */
+/* The time of a packet in only_b whose delay cannot be known if it is late. */
 #define OW_INTERVAL_RESULTS_NO_TIME INT64_MIN
 
-/* What became known of one interval. Arrays stay the caller's. */
+/* The comparison of one interval. The caller keeps the arrays. */
 struct ow_interval_results_input {
 	/*
-	 * Names, status, counts, totals, drops, clocks, cost and synopsis are filled in by the caller; also mean,
-	 * stddev and quantiles over the matched packets (samples of them), and duplicated, ambiguous, reordered. sent,
-	 * received, matched must agree with the lists: sent - only_as = received - only_bs = matched. Settle fills in
-	 * late, late_received, lost, pending, extra, loss_ratio, coverage, final, and brings the delays of late packets
-	 * in; where all delays are given, mean, stddev, min, max and quantiles are its work altogether.
+	 * The caller fills in names, status, counts, totals, drops, clocks, cost and synopsis; also mean, stddev and
+	 * quantiles over the matched packets (samples of them), and duplicated, ambiguous, reordered. sent, received
+	 * and matched must agree with the lists: sent - only_as = received - only_bs = matched. This module fills in
+	 * late, late_received, lost, pending, extra, loss_ratio, coverage and final, and includes the delays of late
+	 * packets; if all delays are given, it computes mean, stddev, min, max and quantiles completely.
 	 */
 	struct ow_interval_result result;
 	/* Name, time since the start of the interval at that point; only_b in the order of arrival. */
 	const struct ow_sighting *only_a, *only_b;
 	size_t only_as, only_bs;
-	/* The delays of matched packets: all of them but the ambiguous (delays = matched - ambiguous), or a uniform
-	 * sample of which each stands for as many packets. Sorted or not. */
+	/*
+	 * The delays of matched packets: all except the ambiguous ones (delays = matched - ambiguous), or a uniform
+	 * sample in which each stands for the same number of packets. In any order.
+	 */
 	const int64_t *delay_ns;
 	size_t delays;
-	/* Where order is known (or NULL): for each of only_b, when the latest of the packets was sent that had arrived
-	 * before it, and the same for the end of the interval. Since its start; INT64_MIN = none had. */
+	/*
+	 * If the order is known (otherwise NULL): for each packet of only_b, the latest sending time of the packets
+	 * that had arrived before it; and the same for the end of the interval. Since the start of the interval;
+	 * INT64_MIN = none.
+	 */
 	const int64_t *newest_ns;
 	int64_t newest_at_end_ns;
 	/* With scope `shared`: all packets sent in the interval, whether each is matched, and their flows; only_a have
@@ -61,8 +65,10 @@ struct ow_interval_results_input {
 	size_t packets;
 	const struct ow_scope_flow *flow;
 	size_t flows;
-	/* Of the time before or after the run: its packets meet those of the run, but it has no result and no part in
-	 * the total. */
+	/*
+	 * The interval is before or after the run: its packets are compared with those of the run, but it has no result
+	 * and is not in the total.
+	 */
 	bool quiet;
 };
 
@@ -70,7 +76,7 @@ struct ow_interval_results;
 
 typedef void (*ow_interval_results_sink)(void *arg, const struct ow_interval_result *result);
 
-/* horizon: 1 .. OW_LATE_PACKETS_HORIZON_MAX. sink is called from within the functions below. */
+/* horizon: 1 .. OW_LATE_PACKETS_HORIZON_MAX. The functions below call sink. */
 int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, void *arg,
                                struct ow_interval_results **ret_settle);
 /* To be called before the first interval: packets of flows that do not pass the receiver are not lost but unshared
@@ -81,33 +87,39 @@ size_t ow_interval_results_events(struct ow_interval_results *settle, struct ow_
 void ow_interval_results_free(struct ow_interval_results *settle);
 
 /*
- * The next interval: number one more than the last, or, after a gap, larger; packets that waited for an interval in the
- * gap stay undecided and become part of `cause`. The sink gets what has become final, then the provisional result.
- * Where too many packets differ to remember (OW_LATE_PACKETS_PENDING_MAX) the interval is unknown. -EINVAL when the
- * counts contradict each other, -ENOMEM: nothing has changed.
+ * Adds the next interval: its number is one more than the last, or, after a gap, larger; packets that waited for an
+ * interval in the gap stay undecided and become part of `cause`. The sink gets results that have become final, then the
+ * provisional result. If too many packets differ to be remembered (OW_LATE_PACKETS_PENDING_MAX), the interval is
+ * unknown. -EINVAL if the counts contradict each other, -ENOMEM: nothing has changed.
  */
 int ow_interval_results_step(struct ow_interval_results *settle, const struct ow_interval_results_input *input);
-/* An interval without comparison: a result of status UNKNOWN with the cause that it carries, of which all counts but
- * the totals become 0; provisional and final as any other. quiet as above. Returns as ow_interval_results_step. */
+/*
+ * Adds an interval without comparison: a result of status UNKNOWN with its cause, in which all counts except the totals
+ * become 0; provisional and final as any other. quiet as above. Returns as ow_interval_results_step.
+ */
 int ow_interval_results_unknown(struct ow_interval_results *settle, const struct ow_interval_result *result,
                                 bool quiet);
-/* An interval whose packets were not told apart, but counted: the result stands as it is, provisional, final and in the
- * total. To the packets of other intervals it is unknown. Returns as ow_interval_results_step. */
+/*
+ * Adds an interval whose packets were counted but not identified: the result is used unchanged, provisional, final and
+ * in the total. For the packets of other intervals it is unknown. Returns as ow_interval_results_step.
+ */
 int ow_interval_results_estimated(struct ow_interval_results *settle, const struct ow_interval_result *result);
-/* No more intervals: all that are open become final. What could still have arrived stays pending. If more come after
- * all (the clock was set), nothing of those before is looked for in them. */
+/*
+ * Ends the run: all open intervals become final. Packets that could still have arrived stay pending. If more intervals
+ * come (the clock was set), earlier packets are not searched in them.
+ */
 int ow_interval_results_finish(struct ow_interval_results *settle);
 
-/* How many packets of this name wait for their arrival; and of all names. */
+/* The number of waiting packets of this name; and of all names. */
 size_t ow_interval_results_waits(const struct ow_interval_results *settle, uint64_t name);
 size_t ow_interval_results_waiting(const struct ow_interval_results *settle);
 
 /*
- * Everything so far as one result (the summary at the end of a run): counts and delays of all final intervals, interval
- * = how many there were, start and length of all. Late packets count as matched here: the run is one interval; late and
+ * Everything so far as one result (the summary of a run): counts and delays of all final intervals, interval = their
+ * number, start and length of all. Late packets count as matched here, because the run is one interval; late and
  * late_received are 0, and packets that were sent before the run are not part of it. Bytes and round trips of the cost
- * are sums, durations means over the intervals. With different sample shifts, counts are plain sums, and ratios and
- * delays weigh each packet by those it stands for.
+ * are sums, durations are means over the intervals. With different sample shifts, counts are plain sums, and ratios and
+ * delays weight each packet by the packets that it stands for.
  */
 void ow_run_total(const struct ow_interval_results *settle, struct ow_interval_result *ret_total);
 

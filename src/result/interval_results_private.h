@@ -7,8 +7,10 @@
 #include "result/run_total.h"
 #include "reconcile/late_packets.h"
 
-/* The parts of point/settle, for its own files: settle.c (intervals in order), settle_doubt.c (what may have arrived
- * where nobody looked), settle_result.c (an interval's result as it stands). settle_total.h: the sum of a run. */
+/*
+ * Private to the files of this module: interval_results.c (intervals in order), interval_doubt.c (whether packets may
+ * have arrived unseen), interval_finish.c (the result of an interval). run_total.h: the sum of a run.
+ */
 
 /* Why a packet stays undecided. */
 enum ow_doubt {
@@ -23,17 +25,17 @@ enum ow_doubt {
 
 struct ow_interval_results_open {
 	struct ow_interval_result result;
-	struct ow_interval_result *estimate; /* stands instead of it; or NULL */
+	struct ow_interval_result *estimate; /* used instead of it; or NULL */
 	bool quiet, unknown;
-	bool full;       /* all delays are in the histogram; else the late ones, and */
+	bool full;       /* all delays are in the histogram; otherwise only the late ones, and */
 	int64_t *sample; /* a sample of the others */
 	size_t samples;
-	struct ow_delays *delays; /* kept when the slot of the ring is used again */
+	struct ow_delays *delays; /* kept when the slot of the ring is reused */
 	uint64_t late, late_received;
-	uint64_t unplaced;  /* received, and may have been sent in an interval before that is unknown */
-	bool coarser;       /* than the interval before */
-	uint64_t alike;     /* late, but whose delay it is cannot be told */
-	uint64_t reordered; /* late, and sent before packets that had arrived */
+	uint64_t unplaced;  /* received packets that may have been sent in an earlier interval that is unknown */
+	bool coarser;       /* has a larger sample shift than the interval before */
+	uint64_t alike;     /* late packets whose delay is uncertain */
+	uint64_t reordered; /* late packets that were sent before packets that had arrived */
 	struct ow_scope_flow *flow;
 	size_t flows;
 	uint64_t strange;                 /* received, of flows that have no matched packet */
@@ -50,21 +52,22 @@ struct ow_interval_results {
 	int64_t shared_ns; /* end of the last final interval that had shared packets; INT64_MIN = none had */
 	uint64_t unshared; /* packets sent since then */
 	struct ow_interval_results_open *open; /* ring of horizon + 1, by number */
-	uint64_t first, next;                  /* numbers as carry counts them: from 1, without gaps */
+	uint64_t first, next;                  /* numbers as in late_packets: from 1, without gaps */
 	bool started;
 	int64_t last_interval, end_ns;     /* of the newest */
-	uint64_t blind;                    /* open intervals that may have missed arrivals, */
-	uint64_t coarser;                  /* and those with a larger shift than the one before */
-	unsigned last_shift, before_shift; /* of the newest interval, of the last that was closed */
+	uint64_t blind;                    /* number of open intervals that may have missed arrivals, */
+	uint64_t coarser;                  /* and of those with a larger shift than the one before */
+	unsigned last_shift, before_shift; /* of the newest interval, and of the last that was closed */
 	int64_t newest_ns;                 /* sending time of the latest packet that has arrived; INT64_MIN = none */
-	int64_t reach_ns;                  /* within this a packet should arrive; -1 = not known yet */
-	int64_t ahead_ns;                  /* so much before it was sent a packet may arrive; -1 = not known yet */
-	int64_t shown_ns;                  /* the same where packets contradict the clocks; else 0 */
-	enum ow_doubt before;              /* why arrivals may have been missed before the oldest open interval */
+	int64_t reach_ns;                  /* a packet should arrive within this time; -1 = not known yet */
+	int64_t ahead_ns;                  /* a packet may arrive this much before it was sent; -1 = not known yet */
+	int64_t shown_ns;                  /* the same, if packets contradict the clocks; otherwise 0 */
+	enum ow_doubt before;              /* why arrivals before the oldest open interval may have been missed */
 	const struct ow_interval_results_input *input; /* during a step */
-	int64_t unplaced_ns; /* then: what arrived until now may be of an unknown interval; since its start */
-	enum ow_doubt doubt; /* why packets of the interval that is settled right now stay undecided, */
-	int64_t doubted;     /* and the interval that is to blame */
+	/* during a step: packets that arrived until this time since its start may be of an unknown interval */
+	int64_t unplaced_ns;
+	enum ow_doubt doubt; /* why packets of the interval that is being decided stay undecided, */
+	int64_t doubted;     /* and the interval that causes it */
 	struct ow_pool *scratch;
 	struct ow_run_total *total;
 };
@@ -82,23 +85,28 @@ static inline bool ow_interval_results_is_blind(const struct ow_interval_results
 
 /* -- settle_doubt.c */
 
-/* A packet with such a delay was seen: others may take as long, and twice that; or be so early. */
+/* A packet with this delay was seen: others may take twice as long, or be as early. */
 void ow_interval_results_raise_reach(struct ow_interval_results *settle, int64_t delay_ns);
 void ow_interval_results_raise_ahead(struct ow_interval_results *settle, int64_t delay_ns);
 /*
- * Clocks that are apart by more than they say: then many delays are negative. A quarter of them, as a few also come
- * from identical packets that were taken for each other.
+ * Detects clocks that differ by more than their error bounds: then many delays are negative. The limit is a quarter of
+ * them, because identical packets that were confused cause a few as well.
  */
 void ow_interval_results_learn_shown(struct ow_interval_results *settle, const struct ow_interval_results_input *in);
-/* How much the clocks can make a packet arrive before it was sent: what they say of themselves, and where packets show
- * more, that. */
+/*
+ * How much the clocks can make a packet arrive before it was sent: by their error bounds, or, if packets show more, by
+ * that.
+ */
 int64_t ow_interval_results_early(const struct ow_interval_results *settle, const struct ow_interval_result *r);
-/* Should the packet of the oldest interval have arrived where nobody looked? A call of reconcile/carry. */
+/* Whether a packet of the oldest interval may have arrived unseen. A callback of reconcile/late_packets. */
 bool ow_interval_results_on_undecided(void *arg, int64_t sent_ns);
-/* Until when, since its start, an interval receives what an unknown one before it has sent; 0 = none is. */
+/*
+ * The time, since its start, until which an interval receives packets of an unknown interval before it; 0 = there is
+ * none.
+ */
 int64_t ow_interval_results_unplaced_until(const struct ow_interval_results *settle,
                                            const struct ow_interval_result *next);
-/* May it have been sent in an interval before this one that is unknown? */
+/* Whether a packet may have been sent in an unknown interval before this one. */
 bool ow_interval_results_is_unplaced(const struct ow_interval_results *settle, const struct ow_sighting *arrival);
 
 /* -- interval_scope.c: without effect where everything must pass. */
@@ -118,17 +126,20 @@ int ow_interval_results_on_judge(void *arg, const struct ow_scope_packet *packet
 
 /* -- settle_result.c */
 
-/* The result of an interval as it stands. What waits is pending unless account says otherwise (NULL = nothing yet). */
+/*
+ * The current result of an interval. Waiting packets are pending unless account decides otherwise (NULL = nothing
+ * decided yet).
+ */
 void ow_interval_results_make_result(struct ow_interval_results *settle, const struct ow_interval_results_open *open,
                                      const struct ow_late_packets_account *account,
                                      struct ow_interval_result *ret_result);
-/* A measured result becomes a partial one. */
+/* Makes a measured result partial. */
 void ow_interval_results_add_cause(struct ow_interval_result *result, const char *text);
 void ow_interval_results_explain_drops(struct ow_interval_result *result);
 /* Packets of flows that were not listed: nobody can say whether they are lost. */
 void ow_interval_results_explain_unlisted(const struct ow_interval_results_open *open,
                                           struct ow_interval_result *result);
-/* Of the interval that is settled right now. */
+/* For the interval that is being decided. */
 void ow_interval_results_explain_undecided(const struct ow_interval_results *settle, struct ow_interval_result *result);
 
 #endif

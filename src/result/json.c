@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Results as JSON. The names are those of docs/json.md. Counts and nanoseconds that are integers are written as
- * integers, other numbers with the fewest digits that read back as the same double. No samples: null, never 0 or NaN.
+ * integers, other numbers with the fewest digits that read back as the same double. Without samples: null, never 0 or
+ * NaN.
  */
 #include "result/interval_result.h"
 #include "result/json.h"
@@ -38,7 +39,7 @@ void ow_json_quantiles(struct ow_json *json, const char *name, const double quan
 	ow_json_end(json);
 }
 
-/* Between what the numbers are, because identical packets leave some delays open. */
+/* The bounds of the numbers, because identical packets make some delays uncertain. */
 static void put_bounds(struct ow_json *json, const struct ow_delay *delay)
 {
 	const struct ow_delay_bound *low = &delay->low, *high = &delay->high;

@@ -7,14 +7,14 @@
 #include <oneway/match.h>
 #include <stdio.h>
 
-/* Results and estimates by the JSON writer: what the documents of several commands have in common. */
+/* Results and estimates with the JSON writer: the parts that several commands have in common. */
 
-/* The object RESULT of docs/json.md, laid out as what it stands in. */
+/* The object RESULT of docs/json.md, with the layout of its surroundings. */
 void ow_json_result(struct ow_json *json, const char *name, const struct ow_result *result);
-/* The same where the least or the greatest delay may not be known. */
+/* The same if the smallest or the largest delay may not be known. */
 void ow_json_result_partly(struct ow_json *json, const char *name, const struct ow_result *result, bool has_min,
                            bool has_max);
-/* Its members alone. */
+/* Only its members. */
 void ow_json_result_members(struct ow_json *json, const struct ow_result *result);
 
 /* The value, NAN (null in JSON) if there is none. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A live result as one line of JSON, names as in docs/json.md. What is not known is null: all counts of an interval
- * without result, what the method does not count, and numbers that cannot be estimated, whose reasons stand in
+ * A live result as one line of JSON, names as in docs/json.md. Unknown values are null: all counts of an interval
+ * without a result, counts that the method does not have, and numbers that cannot be estimated, whose reasons are in
  * "not_estimated".
  */
 #include "result/result_json.h"
@@ -144,7 +144,7 @@ static void put_field(struct ow_json *json, const struct ow_field *field, const 
 	}
 }
 
-/* Ends the object `open` and begins the next one, unless it is the same; "" is none. */
+/* Ends the object `open` and begins the next one, unless it is the same; "" means no object. */
 static void change_object(struct ow_json *json, char open[OW_RESULT_NAME], const char *next)
 {
 	if (strcmp(open, next) == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of JSON results, read back. */
+/* Reads lines of JSON results. */
 #include "result/result_read.h"
 
 #include "result/fields.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The member of a field: it may be in an object within. NULL: not there. */
+/* The member of a field, possibly inside an object. NULL if it is missing. */
 static const json_t *find(const json_t *object, const struct ow_field *field)
 {
 	char name[OW_RESULT_NAME];
@@ -18,7 +18,7 @@ static const json_t *find(const json_t *object, const struct ow_field *field)
 	return json_object_get(object, ow_field_name(field));
 }
 
-/* A text that fits, or an error: half a name would be another's. */
+/* A text that fits, or an error: a truncated name could be the name of another lane. */
 static int read_text(const json_t *member, const struct ow_field *field, char *text, struct ow_error *err)
 {
 	const char *value = json_string_value(member);
@@ -116,7 +116,7 @@ static int read_field(const json_t *object, const struct ow_field *field, void *
 	case OW_FIELD_CLOCK:
 		*(struct ow_clock_state *)member = clock_of(json);
 		break;
-	default: /* follows from others */
+	default: /* computed from others */
 		break;
 	}
 	return 0;
@@ -142,7 +142,7 @@ int ow_result_json_read(const char *line, size_t length, struct ow_interval_resu
 	json_t *root = json_loadb(line, length, 0, &why);
 	if (!root)
 		return ow_error_set(err, EINVAL, "not JSON: %.200s", why.text);
-	/* `oneway lab` has the result inside. */
+	/* In the output of `oneway lab` the result is inside an object. */
 	const json_t *object = json_object_get(root, "result");
 	if (!json_is_object(object))
 		object = root;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums over the intervals of a run. Delays that are known one by one are merged by sample shift, so that they count as
- * one sample whatever interval they are of; means and standard deviations of intervals that were estimated are pooled.
+ * Sums over the intervals of a run. Single delays are merged by sample shift, so that they count as one sample,
+ * whatever their interval; means and standard deviations of estimated intervals are pooled.
  */
 #include "result/run_total.h"
 
@@ -21,11 +21,11 @@
 struct ow_run_total {
 	struct ow_interval_result sum;
 	uint64_t intervals, missing, unknown, partial;
-	uint64_t synopses;    /* intervals that cost something */
-	double lost, decided; /* weighed by the packets that each stands for */
+	uint64_t synopses;    /* intervals with a cost */
+	double lost, decided; /* weighted by the packets that each stands for */
 	double covered;       /* packets whose fate is known, */
-	double sent;          /* and those sent, missed ones among them */
-	uint64_t blind;       /* unknown intervals of which not even the packets were counted */
+	double sent;          /* and those sent, including missed ones */
+	uint64_t blind;       /* unknown intervals whose packets were not even counted */
 	struct ow_delays *known[SHIFTS];
 	struct ow_pool *estimated;
 	struct ow_pool *scratch;
@@ -66,7 +66,7 @@ static void add_known(struct ow_run_total *total, unsigned shift, const struct o
 	struct ow_delays **slot = total->known + (shift < SHIFTS ? shift : SHIFTS - 1);
 	if (!ow_delays_samples(known))
 		return;
-	/* Without memory for a histogram of their own: less can be said of their error, that is all. */
+	/* Without memory for their own histogram, less is known about their error. */
 	if (!*slot && ow_delays_create(slot) < 0)
 		ow_pool_add_delays(total->estimated, known, exp2(shift));
 	else
@@ -104,7 +104,7 @@ void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_resul
 	total->decided += weight * (double)(final->sent - final->pending);
 	double covered = (double)(final->sent - final->pending);
 	total->covered += covered;
-	/* A result of the peer says what it missed by its coverage only. */
+	/* In a result of the peer, only the coverage shows what it missed. */
 	total->sent += covered > 0 && final->coverage > 0 ? covered / final->coverage : ow_result_packets_sent(final);
 	add_known(total, final->sample_shift, known);
 	if (full)
@@ -143,7 +143,7 @@ static void fill_delays(const struct ow_run_total *total, struct ow_interval_res
 	ow_interval_results_exact(total->known[0], result);
 }
 
-/* Intervals of which nothing is known count as many packets as the others do on average. */
+/* An unknown interval counts as many packets as the others have on average. */
 static double coverage_of(const struct ow_run_total *total)
 {
 	double seen = (double)(total->intervals - total->blind), blind = (double)(total->blind + total->missing);
@@ -195,7 +195,7 @@ void ow_run_total_result(const struct ow_run_total *total, struct ow_interval_re
 	*r = total->sum;
 	r->final = true;
 	r->interval = (int64_t)total->intervals;
-	/* Late in their interval, in time for the run. */
+	/* Late in their interval, but in time for the run. */
 	r->matched += r->late;
 	r->late = r->late_received = 0;
 	r->received = r->matched + r->extra;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file of a store. The schema carries its own explanations: `.schema` in the sqlite3 shell shows them. Writing goes
- * through a write-ahead log, so that people can query while a point writes, and with synchronous = NORMAL: after a
- * power failure the last moments may be missing, but the file is whole; killed processes lose nothing committed.
+ * The file of a store. The schema contains its own comments: `.schema` in the sqlite3 shell shows them. Writing uses a
+ * write-ahead log, so that users can query while a point writes, and synchronous = NORMAL: after a power failure the
+ * last results may be missing, but the file is consistent; a killed process loses nothing that was committed.
  */
 #include "store/database.h"
 
@@ -18,13 +18,15 @@
 #include <unistd.h>
 
 #define APPLICATION_ID 0x6f776179 /* "oway", in the header of the file */
-/* How long another program may keep us waiting: longer than a batch takes, shorter than people wait. */
+/* How long to wait for the lock of another program: longer than a batch takes, shorter than people wait. */
 #define BUSY_MS 2000
-/* On a file system smaller than this (bytes) the log goes into the file after so many pages, 256 KiB, instead of 4 MiB.
- * A log that takes all the space that there is can never do so again, and nothing more could be written, for ever. */
+/*
+ * On a file system smaller than this (bytes), the log is written into the file after this many pages, 256 KiB instead
+ * of 4 MiB. If the log used all the space, it could never be written into the file, and nothing more could be stored.
+ */
 #define SMALL_DISK      (64u << 20)
 #define SMALL_LOG_PAGES "64"
-/* The log is cut to this size when all of it is in the file: a burst does not keep its space for ever. */
+/* The log is truncated to this size when all of it is in the file, so that it does not keep the space of a burst. */
 #define LOG_BYTES "4194304"
 
 static const char schema[] =
@@ -34,7 +36,7 @@ static const char schema[] =
 	"  segment TEXT NOT NULL, class TEXT NOT NULL, from_point TEXT NOT NULL, to_point TEXT NOT NULL,\n"
 	"  UNIQUE (segment, class, from_point, to_point));\n"
 	"CREATE TABLE result ( -- one row a lane and interval; NULL is what is not known\n";
-/* Its columns are in between. */
+/* The columns come in between. */
 static const char schema_rest[] =
 	"  UNIQUE (lane, start_ns));\n"
 	"CREATE INDEX result_time ON result (start_ns, lane);\n"
@@ -45,10 +47,12 @@ static const char schema_rest[] =
 	"  mean_ns / 1e3 AS mean_us, stddev_ns / 1e3 AS stddev_us, p50_ns / 1e3 AS p50_us, p99_ns / 1e3 AS p99_us,\n"
 	"  result.* FROM result JOIN lane ON lane.id = result.lane;\n";
 
-/* What leads from schema n + 1 to n + 2, besides new columns. Each runs within the transaction that also sets the
- * version. */
+/*
+ * The statements that convert schema n + 1 to n + 2, in addition to new columns. Each runs within the transaction that
+ * also sets the version.
+ */
 static const char *const migrations[] = {
-	/* 2: time ranges of chosen lanes need the index alone */
+	/* 2: time ranges of selected lanes need only the index */
 	"DROP INDEX IF EXISTS result_start; CREATE INDEX IF NOT EXISTS result_time ON result (start_ns, lane);",
 };
 #define MIGRATIONS ((int)(sizeof migrations / sizeof *migrations))
@@ -73,7 +77,7 @@ int ow_database_fail(const struct ow_database *database, struct ow_error *err)
 		return ow_error_set(err, EROFS, "%s: cannot be written, it or its directory is read-only", path);
 	case SQLITE_PERM:
 	case SQLITE_CANTOPEN:
-		/* The store is there, but its log is not and cannot be made. */
+		/* The store exists, but its log does not and cannot be created. */
 		if (os == ENOENT && sqlite3_db_readonly(database->db, "main") == 1)
 			return ow_error_set(err, EROFS, "%s: cannot be written, it or its directory is read-only",
 			                    path);
@@ -90,7 +94,7 @@ int ow_database_fail(const struct ow_database *database, struct ow_error *err)
 	case SQLITE_NOMEM:
 		return ow_error_set(err, ENOMEM, "%s: out of memory", path);
 	case SQLITE_IOERR:
-		/* Some writes of a full disk come as this one. */
+		/* Some writes to a full disk give this error. */
 		if (os == ENOSPC || os == EDQUOT)
 			return ow_error_set(err, ENOSPC, "%s: no space left", path);
 		return ow_error_set(err, EIO, "%s: %s", path, os ? strerror(os) : sqlite3_errmsg(database->db));
@@ -133,7 +137,7 @@ int ow_database_ask(const struct ow_database *database, const char *sql, int64_t
 
 /* -- opening ------------------------------------------------------------------------------------------------------ */
 
-/* The version of the schema; 0: empty, to become ours; negative errno: neither. */
+/* The version of the schema; 0: an empty file; negative errno: not a store. */
 static int recognise(const struct ow_database *d, struct ow_error *err)
 {
 	int64_t application = 0, version = 0, objects = 0;
@@ -155,7 +159,7 @@ static int recognise(const struct ow_database *d, struct ow_error *err)
 	return (int)version;
 }
 
-/* Statements that are put together. */
+/* Statements that are built from parts. */
 struct text {
 	char *sql;
 	size_t size;
@@ -177,7 +181,7 @@ static int text_run(struct text *text, const struct ow_database *d, struct ow_er
 	return r;
 }
 
-/* To this version, from the one before. */
+/* Converts the previous version to this one. */
 static int migrate(const struct ow_database *d, int version, struct ow_error *err)
 {
 	struct text text;
@@ -214,14 +218,14 @@ static bool is_small(const char *path)
 	return statvfs(path, &info) == 0 && (uint64_t)info.f_blocks * info.f_frsize < SMALL_DISK;
 }
 
-/* To the schema of today, all or nothing. */
+/* Converts to the current schema, completely or not at all. */
 static int bring_up(const struct ow_database *d, struct ow_error *err)
 {
 	char sql[60];
 	int r = ow_database_run(d, "BEGIN IMMEDIATE", err);
 	if (r < 0)
 		return r;
-	/* Another program may have been faster. */
+	/* Another program may have done it already. */
 	int version = recognise(d, err);
 	if (version < 0) {
 		sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL);
@@ -237,17 +241,19 @@ static int bring_up(const struct ow_database *d, struct ow_error *err)
 
 static int begin(const struct ow_database *d, struct ow_error *err)
 {
-	/* Nothing is written before it is known that the file is ours. */
+	/* Nothing is written before the file was recognised as ours. */
 	int version = recognise(d, err), r;
 	if (version < 0)
 		return version;
 	if (sqlite3_db_readonly(d->db, "main") == 1)
 		return ow_error_set(err, EROFS, "%s: cannot be written, it or its directory is read-only", d->path);
-	/* Whether pages can be given back is decided before there are any. */
+	/* Incremental vacuum must be set before there are any pages. */
 	if (version == 0 && (r = ow_database_run(d, "PRAGMA auto_vacuum = INCREMENTAL", err)) < 0)
 		return r;
-	/* A confined point can make no files but those beside the store, so temporary ones are in memory. Where a log
-	 * is not possible (some network file systems) the mode stays as it was: slower, not wrong. */
+	/*
+	 * A confined point can create files only in the folder of the store, so temporary files are in memory. If a log
+	 * is not possible (some network file systems), the mode is unchanged: slower, but correct.
+	 */
 	if ((r = ow_database_run(d,
 	                         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
 	                         "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = " LOG_BYTES,
@@ -296,7 +302,7 @@ static int look_at(const char *path, const char *name, int flags, struct ow_data
 	return r;
 }
 
-/* file: with every byte that has a meaning in it escaped. NULL: no memory */
+/* The name as a file: URI, with all special bytes escaped. NULL if there is no memory. */
 static char *immutable_name(const char *path)
 {
 	char *name = NULL;
@@ -314,7 +320,7 @@ static char *immutable_name(const char *path)
 	return NULL;
 }
 
-/* Whether no file can be made beside it. */
+/* Whether no file can be created in its folder. */
 static bool folder_is_closed(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -324,7 +330,7 @@ static bool folder_is_closed(const char *path)
 	return closed;
 }
 
-/* Whether results wait in the log. */
+/* Whether there are results in the log. */
 static bool has_log(const char *path)
 {
 	char *name;
@@ -343,7 +349,9 @@ int ow_database_look(const char *path, struct ow_database *ret_database, struct 
 	if (stat(path, &info) != 0)
 		return ow_error_set(err, errno, "%s: %s", path, errno == ENOENT ? "no such store" : strerror(errno));
 	int r = look_at(path, path, 0, &d, err);
-	/* The log needs files beside the store. Where they cannot be made nobody writes either, and it is read alone.
+	/*
+	 * The log needs files next to the store. If they cannot be created, nobody writes either, and the store is read
+	 * without a log.
 	 */
 	if ((r == -EROFS || r == -EACCES || r == -EPERM || r == -ENOENT || r == -EIO) && folder_is_closed(path)) {
 		char *name = immutable_name(path);

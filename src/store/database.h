@@ -7,19 +7,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The file of a store: opening it, its schema and its versions, and what SQLite's errors mean to a person. */
+/* The file of a store: opening it, its schema and its versions, and messages for SQLite's errors. */
 struct ow_database {
 	char *path;
 	sqlite3 *db;
-	int version; /* of its schema, when it is only looked at */
-	/* Read where nothing can be written: the newest results may still be in the log, which cannot be read there. */
+	int version; /* of its schema, if it was opened for reading */
+	/* Read without being able to write: the newest results may be in the log, which then cannot be read. */
 	bool without_log;
 };
 
-/* Creates the file if it is not there, and brings an older schema up to date. A file of another program or of a newer
- * version is refused. */
+/*
+ * Creates the file if it does not exist, and converts an older schema. A file of another program or of a newer version
+ * is refused.
+ */
 int ow_database_open(const char *path, struct ow_database *ret_database, struct ow_error *err);
-/* Only to look at; also while a point writes, and also where nothing can be written. An older schema is fine. */
+/*
+ * Opens it only for reading; also while a point writes, and also if nothing can be written. An older schema is
+ * accepted.
+ */
 int ow_database_look(const char *path, struct ow_database *ret_database, struct ow_error *err);
 void ow_database_close(struct ow_database *database);
 

@@ -10,7 +10,7 @@
 
 /* -- names and SQL ------------------------------------------------------------------------------------------------ */
 
-/* Each name of a field's columns; 0: there are no more. */
+/* The next name of a field's columns; 0 if there are no more. */
 static int next_name(const char **columns, const char **ret_name)
 {
 	*ret_name = *columns;
@@ -35,7 +35,7 @@ static const char *sql_type(enum ow_field_type type)
 	}
 }
 
-/* "sent INTEGER": a column that came later has a value in rows that are there already. */
+/* "sent INTEGER". A column that was added later has a value in existing rows. */
 static void put_column(FILE *out, const struct ow_field *field, const char *name, int length)
 {
 	fprintf(out, "%.*s %s%s%s", length, name, sql_type(field->type),
@@ -124,7 +124,7 @@ void ow_row_select(FILE *out, int version)
 struct binder {
 	sqlite3_stmt *statement;
 	int at;
-	bool known; /* false: all is NULL but for what the store always has */
+	bool known; /* false: everything is NULL except columns that are never NULL */
 };
 
 static void bind_integer(struct binder *b, int64_t value)
@@ -178,7 +178,7 @@ static void bind_reasons(struct binder *b, const struct ow_interval_result *r)
 	if (out) {
 		struct ow_json json = {.out = out};
 		ow_result_json_reasons(&json, NULL, r);
-		/* What does not fit would be no JSON. */
+		/* Text that does not fit would not be valid JSON. */
 		if (fclose(out) != 0 || strcmp(reasons, "{}\n") == 0)
 			*reasons = 0;
 		reasons[strcspn(reasons, "\n")] = 0;
@@ -285,7 +285,7 @@ static struct ow_value take_value(struct taker *t, bool bounds)
 	return v;
 }
 
-/* Unless it is that of the last row. What is no JSON has no reasons. */
+/* Unless they are those of the last row. Invalid JSON has no reasons. */
 static void take_reasons(struct ow_row_reader *reader, const char *text)
 {
 	if (reader->text && strcmp(reader->text, text) == 0)
@@ -341,12 +341,12 @@ static void take_field(struct ow_row_reader *reader, struct taker *t, const stru
 	case OW_FIELD_REASONS:
 		take_reasons(reader, take_text(t));
 		break;
-	default: /* no column */
+	default: /* not a column */
 		break;
 	}
 }
 
-/* A value that is not known gets the reason by its name. */
+/* An unknown value gets the reason with its name. */
 static void give_reason(const struct ow_row_reader *reader, const struct ow_field *field, struct ow_value *value)
 {
 	int values = field->type == OW_FIELD_VALUE ? 1 : field->type == OW_FIELD_QUANTILES ? OW_QUANTILES : 0;

@@ -6,21 +6,21 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
-/* A result as a row of table result, by the table of its fields. What is not known is NULL. */
+/* A result as a row of table result, by the table of its fields. Unknown values are NULL. */
 
 /* The version of the schema: the first one that has all columns. */
 int ow_row_version(void);
 /* Columns of the row, the lane included. */
 int ow_row_columns(void);
 
-/* The columns as CREATE TABLE wants them, each with a comma behind it, in the order of the table. */
+/* The columns for CREATE TABLE, each followed by a comma, in the order of the table. */
 void ow_row_schema(FILE *out);
-/* What adds the columns that are new in a version of the schema: nothing, or statements. */
+/* The statements that add the columns that are new in a version of the schema; may be empty. */
 void ow_row_migration(FILE *out, int version);
 
 /*
  * "INSERT ... VALUES (?, ...) ON CONFLICT ...": a final result replaces any other, a provisional one only a provisional
- * one. After a clock was set back times come again: what is unknown then does not replace what was known.
+ * one. After a clock was set back, times occur again: an unknown result then does not replace a known one.
  */
 void ow_row_insert(FILE *out);
 void ow_row_bind(sqlite3_stmt *statement, int64_t lane, const struct ow_interval_result *result);
@@ -31,9 +31,9 @@ struct ow_row_reader {
 	char *text;   /* not_estimated */
 	void *parsed; /* of it; NULL: it has none */
 };
-/* What to SELECT: lane and start_ns, then the columns that ow_row_read takes. */
+/* The columns to SELECT: lane and start_ns, then those that ow_row_read reads. */
 void ow_row_select(FILE *out, int version);
-/* All but the names of the lane. */
+/* Reads everything except the names of the lane. */
 void ow_row_read(struct ow_row_reader *reader, sqlite3_stmt *statement, struct ow_interval_result *ret_result);
 void ow_row_reader_done(struct ow_row_reader *reader);
 

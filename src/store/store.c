@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes live results into SQLite, several in a transaction, and deletes what is too old or too much, a little at a
- * time. The file itself and its schema are in database.c.
+ * Writes live results into SQLite, several in a transaction, and deletes results beyond the limits, a little at a time.
+ * The file itself and its schema are in database.c.
  */
 #include "store/store.h"
 
@@ -17,11 +17,11 @@
 #include <string.h>
 
 #define LANES_MAX 65536
-/* Deleted in one transaction: some milliseconds, during which nobody else writes. */
+/* Rows deleted in one transaction: some milliseconds, during which nobody else can write. */
 #define TRIM_ROWS 500
-/* Given back to the file system at a time. */
+/* Pages given back to the file system at a time. */
 #define TRIM_PAGES 256
-/* Free pages are used again; only if they are more than this share of the file it becomes shorter. */
+/* Free pages are used again; the file is made shorter only if they are more than this share of it. */
 #define FREE_SHARE 8
 
 struct lane {
@@ -34,7 +34,7 @@ struct ow_store {
 	struct ow_database file;
 	struct ow_store_gaps absent;
 	sqlite3_stmt *find_lane, *add_lane, *add_result, *trim;
-	struct lane *lane; /* those met so far */
+	struct lane *lane; /* those used so far */
 	size_t lanes, room, next;
 	unsigned waiting; /* results in the open transaction */
 	uint64_t lost;
@@ -42,7 +42,7 @@ struct ow_store {
 
 /* -- errors ------------------------------------------------------------------------------------------------------- */
 
-/* After a failure nothing of the batch is there: also lanes that it introduced are not. */
+/* After a failure nothing of the batch is stored, and neither are lanes that it added. */
 static int give_up(struct ow_store *store, struct ow_error *err)
 {
 	int r = ow_database_fail(&store->file, err);
@@ -85,7 +85,7 @@ static int begin(struct ow_store *store, struct ow_error *err)
 {
 	char sql[120];
 	int r;
-	/* Also the trial that the file can be written. */
+	/* This also tests that the file can be written. */
 	snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO meta VALUES ('opened_ns', %lld), ('opened_by', 'oneway %s')",
 	         (long long)ow_clock_real_ns(), ow_version());
 	if ((r = ow_database_run(&store->file, sql, err)) < 0 ||
@@ -168,7 +168,7 @@ static int step_lane(sqlite3_stmt *statement, const struct ow_interval_result *r
 	return sqlite3_step(statement);
 }
 
-/* A lane that is not kept is looked up again: slower, not wrong. */
+/* A lane that is not kept is looked up again: slower, but correct. */
 static struct lane *keep_lane(struct ow_store *store, const struct lane *lane)
 {
 	if (store->lanes == LANES_MAX || OW_GROW(store->lane, store->room, store->lanes + 1) < 0)
@@ -177,7 +177,7 @@ static struct lane *keep_lane(struct ow_store *store, const struct lane *lane)
 	return &store->lane[store->lanes++];
 }
 
-/* From the file; it is added if it is not there. */
+/* Looks the lane up in the file; adds it if it is missing. */
 static int look_up_lane(struct ow_store *store, const struct ow_interval_result *r, struct lane *ret_lane,
                         struct ow_error *err)
 {
@@ -203,11 +203,11 @@ static int look_up_lane(struct ow_store *store, const struct ow_interval_result 
 	return 0;
 }
 
-/* *ret_lane is within the store, or *spare. */
+/* *ret_lane points into the store, or to *spare. */
 static int find_lane(struct ow_store *store, const struct ow_interval_result *r, struct lane *spare,
                      struct lane **ret_lane, struct ow_error *err)
 {
-	/* Results come in the same order of lanes again and again. */
+	/* Results usually come in the same order of lanes. */
 	for (size_t i = 0; i < store->lanes; i++) {
 		size_t k = (store->next + i) % store->lanes;
 		if (is_lane(&store->lane[k], r)) {
@@ -224,7 +224,7 @@ static int find_lane(struct ow_store *store, const struct ow_interval_result *r,
 	return 0;
 }
 
-/* The lane of a result; what is missing before it is filled in. */
+/* The lane of a result; missing intervals before it are filled in. */
 static int lane_id(struct ow_store *store, const struct ow_interval_result *r, int64_t *ret_id, struct ow_error *err)
 {
 	struct lane spare, *lane;
@@ -309,7 +309,7 @@ static int size_of(const struct ow_store *store, struct size *ret_size, struct o
 	return r < 0 ? r : ow_database_ask(&store->file, "PRAGMA freelist_count", &ret_size->free, err);
 }
 
-/* Deletes the oldest before this time. Returns how many, or a negative errno. */
+/* Deletes the oldest results before this time. Returns their number, or a negative errno. */
 static int delete_some(struct ow_store *store, int64_t before_ns, struct ow_error *err)
 {
 	sqlite3_bind_int64(store->trim, 1, before_ns);

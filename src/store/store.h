@@ -6,39 +6,47 @@
 #include <oneway/error.h>
 
 /*
- * Live results in SQLite, in a schema that people can query (docs/store.md). A final result replaces the provisional
- * one. A lane has no holes: intervals that are missing before a result are stored as unknown, with the cause.
+ * Live results in SQLite, in a schema that users can query (docs/store.md). A final result replaces the provisional
+ * one. A lane has no holes: missing intervals before a result are stored as unknown, with the cause.
  */
 struct ow_store;
 
-/* Creates the file if it is not there. A file of another program or of a newer version is refused. */
+/* Creates the file if it does not exist. A file of another program or of a newer version is refused. */
 int ow_store_open(const char *path, struct ow_store **ret_store, struct ow_error *err);
 void ow_store_close(struct ow_store *store);
-/* Another program's lock is waited for so long; 2000 ms unless told. */
+/* How long to wait for the lock of another program; the default is 2000 ms. */
 void ow_store_busy(struct ow_store *store, int ms);
-/* Since when this process measures (else: since the store was opened), and in which time it has lost results: the
- * causes of what is missing. */
+/*
+ * Since when this process measures (default: since the store was opened), and the time in which it has lost results:
+ * the causes of missing intervals.
+ */
 void ow_store_since(struct ow_store *store, int64_t since_ns);
 void ow_store_missed(struct ow_store *store, int64_t from_ns, int64_t until_ns);
-/* In a transaction that is committed by ow_store_commit, or by itself after OW_STORE_BATCH results. On failure all
- * results since the last commit are not stored; the next one begins anew. */
+/*
+ * Adds a result to a transaction, which is committed by ow_store_commit, or automatically after OW_STORE_BATCH results.
+ * On failure all results since the last commit are not stored; the next call starts a new transaction.
+ */
 int ow_store_add(struct ow_store *store, const struct ow_interval_result *result, struct ow_error *err);
 int ow_store_commit(struct ow_store *store, struct ow_error *err);
 #define OW_STORE_BATCH 1000
-/* Results that were given to ow_store_add and are not in the store, because they or their batch failed. */
+/*
+ * The number of results that were given to ow_store_add and are not in the store, because they or their batch failed.
+ */
 uint64_t ow_store_lost(const struct ow_store *store);
-/* Where space is short: brings the log into the file, where most of it replaces what is there, and empties it. */
+/* If space is short: writes the log into the file, where most of it replaces existing pages, and empties it. */
 int ow_store_relieve(struct ow_store *store);
 /* Adds to a number in table meta. */
 int ow_store_count(struct ow_store *store, const char *key, uint64_t more, struct ow_error *err);
 
-/* How much is kept; 0 = no limit. */
+/* The limits of a store; 0 = no limit. */
 struct ow_store_limits {
 	int64_t retention_ns; /* results that began longer ago are deleted */
-	uint64_t max_bytes;   /* beyond, the oldest are deleted */
+	uint64_t max_bytes;   /* above this size the oldest are deleted */
 };
-/* Commits and deletes a little of what is beyond the limits. 1: there may be more, 0: all is within, or a negative
- * errno. */
+/*
+ * Commits, and deletes some of the results beyond the limits. 1: there may be more, 0: all is within the limits, or a
+ * negative errno.
+ */
 int ow_store_trim(struct ow_store *store, const struct ow_store_limits *limits, int64_t now_ns, struct ow_error *err);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Intervals that nobody told of become rows of their own: a store has no holes that could be taken for "nothing wrong".
- */
+/* Missing intervals become rows, so that a store has no holes that look as if nothing were wrong. */
 #include "store/store_gaps.h"
 
 #include "base/clock.h"
 #include "result/cause.h"
 #include <errno.h>
 
-/* Rows of a lane that may be provisional: those that wait for late packets (1024 intervals at most), or for a peer. */
+/* Rows of a lane that may be provisional: those that wait for late packets (at most 1024 intervals), or for a peer. */
 #define PROVISIONAL_ROWS "20000"
 
 int ow_store_gaps_init(struct ow_store_gaps *absent, const struct ow_database *file, struct ow_error *err)
@@ -81,7 +80,7 @@ static int fill(struct ow_store_gaps *absent, int64_t lane, int64_t start_ns, in
 	sqlite3_bind_text(absent->fill, 6, cause_of(absent, start_ns, length_ns), -1, SQLITE_STATIC);
 	int r = sqlite3_step(absent->fill) == SQLITE_DONE ? 0 : ow_database_fail(absent->file, err);
 	sqlite3_reset(absent->fill);
-	/* A row that the file does not take stays missing; those after it must not suffer. */
+	/* A row that cannot be stored stays missing; the rows after it are still written. */
 	return r == -EBADMSG ? 0 : r;
 }
 
@@ -94,7 +93,7 @@ int ow_store_gaps_fill(struct ow_store_gaps *absent, int64_t lane, int64_t end_n
 	int r = 0;
 	if (rows > OW_STORE_GAPS_ROWS)
 		rows = OW_STORE_GAPS_ROWS;
-	else if (rest_ns > 0) /* intervals were of another length */
+	else if (rest_ns > 0) /* the length of intervals has changed */
 		r = fill(absent, lane, end_ns, rest_ns, next->interval - rows - 1, next->active, err);
 	for (int64_t i = rows; r == 0 && i > 0; i--)
 		r = fill(absent, lane, next->start_ns - i * next->length_ns, next->length_ns, next->interval - i,

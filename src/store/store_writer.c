@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread that writes results (base/retry_writer.h). A failure costs nothing but time until the queue is full. Final
- * results replace provisional ones, so a provisional one that had to make room is not missed.
+ * The thread that writes results (base/retry_writer.h). A failure costs only time until the queue is full. Final
+ * results replace provisional ones, so a dropped provisional one is not missing.
  */
 #include "store/store_writer.h"
 
@@ -16,19 +16,19 @@
 
 /* Results in one transaction. */
 #define BATCH 500
-/* What nobody asks to commit is committed after this time. */
+/* Results are committed after this time if ow_store_writer_commit is not called. */
 #define COMMIT_NS OW_NS_PER_S
-/* After a failure; twice as long after each further one. */
+/* The pause after a failure; twice as long after each further one. */
 #define RETRY_NS     OW_NS_PER_S
 #define RETRY_MAX_NS (60 * OW_NS_PER_S)
-/* How often limits are looked at; between two portions of what is to be deleted, others may write. */
+/* How often the limits are checked; between two portions of deletions, others may write. */
 #define TRIM_NS      (10 * OW_NS_PER_S)
 #define TRIM_MORE_NS (20 * OW_NS_PER_MS)
-/* How often it is looked whether the file is still there. */
+/* How often to check that the file still exists. */
 #define LOOK_NS OW_NS_PER_S
-/* A lock of others; the next try comes soon. */
+/* How long to wait for a lock; the next attempt comes soon. */
 #define BUSY_MS 250
-/* Clocks that jump ahead would delete everything: a jump beyond this is believed after a day. */
+/* A clock that jumps ahead would delete everything: a jump beyond this is trusted after a day. */
 #define JUMP_NS    (3600 * OW_NS_PER_S)
 #define BELIEVE_NS (24 * 3600 * OW_NS_PER_S)
 
@@ -38,20 +38,21 @@ struct ow_store_writer {
 	struct ow_retry_writer *writer;
 
 	pthread_mutex_t lock;
-	/* Under the lock: */
+	/* Protected by the lock: */
 	struct ow_store_limits limits;
 	uint64_t lost;
-	int64_t lost_ns, lost_last_ns; /* in this time results were lost; equal = none */
+	int64_t lost_ns, lost_last_ns; /* results were lost in this time; equal = none */
 
-	/* The thread's own: */
+	/* Used only by the thread: */
 	struct ow_store *store; /* NULL: to be opened */
-	dev_t device;           /* of the file as it was opened */
+	dev_t device;           /* of the file when it was opened */
 	ino_t inode;
 	bool told_lost;
 	uint64_t lost_noted;
 	int64_t created_ns; /* real */
 	int64_t look_at_ns;
-	int64_t real_ns, steady_ns, jump_ns; /* a clock that was believed, when that was, and since when it is not */
+	/* the trusted clock, the time when it was read, and since when the clock is not trusted */
+	int64_t real_ns, steady_ns, jump_ns;
 };
 
 /* -- news --------------------------------------------------------------------------------------------------------- */
@@ -77,7 +78,7 @@ void ow_store_writer_state(struct ow_store_writer *k, struct ow_store_writer_sta
 		.failing = state.failing, .stored = state.written, .lost = lost_so_far(k), .waiting = state.waiting};
 }
 
-/* It will be missing in the store, which says why. */
+/* The result will be missing in the store, and its row will have the cause. */
 static void lose(struct ow_store_writer *k, const struct ow_interval_result *result)
 {
 	int64_t from_ns = result->start_ns, until_ns = result->start_ns + result->length_ns;
@@ -96,7 +97,7 @@ static void failed(void *owner, int code, const struct ow_error *why, bool first
 	struct ow_store_writer *k = owner;
 	struct ow_error line;
 	if (first) {
-		ow_error_set(&line, EIO, "%.300s; results wait in memory, the measurement goes on", why->text);
+		ow_error_set(&line, EIO, "%.300s; results wait in memory, the measurement continues", why->text);
 		ow_retry_writer_tell(k->writer, &line);
 	}
 	if (!k->told_lost && lost_so_far(k) > k->lost_noted) {
@@ -104,7 +105,7 @@ static void failed(void *owner, int code, const struct ow_error *why, bool first
 		ow_retry_writer_tell(k->writer, &line);
 		k->told_lost = true;
 	}
-	/* A lock and a full disk pass; after anything else the file is opened anew. */
+	/* After a lock or a full disk the same file is tried again; after any other error it is opened again. */
 	if (code != -EBUSY && code != -ENOSPC) {
 		ow_store_close(k->store);
 		k->store = NULL;
@@ -146,7 +147,7 @@ static int open_store(struct ow_store_writer *k, struct ow_error *err)
 	return 0;
 }
 
-/* A file that was removed or replaced would take results along into nowhere. */
+/* Results written to a removed or replaced file would be lost. */
 static void look_after_file(struct ow_store_writer *k, int64_t now)
 {
 	struct stat info;
@@ -156,7 +157,7 @@ static void look_after_file(struct ow_store_writer *k, int64_t now)
 	k->look_at_ns = now + LOOK_NS;
 	if (stat(k->path, &info) == 0 ? info.st_dev == k->device && info.st_ino == k->inode : errno != ENOENT)
 		return;
-	ow_error_set(&line, EIO, "%.300s: was removed or replaced; opened anew", k->path);
+	ow_error_set(&line, EIO, "%.300s: was removed or replaced; opened again", k->path);
 	ow_retry_writer_tell(k->writer, &line);
 	ow_store_close(k->store);
 	k->store = NULL;
@@ -177,7 +178,7 @@ static int commit_batch(struct ow_store_writer *k, const struct ow_interval_resu
 	return r < 0 ? r : ow_store_commit(k->store, err);
 }
 
-/* Writes the batch. A result that can never be written must not keep the others back. */
+/* Writes the batch. A result that can never be written must not block the others. */
 static int write_batch(void *owner, void *items, size_t count, struct ow_error *err)
 {
 	struct ow_store_writer *k = owner;
@@ -195,7 +196,7 @@ static int write_batch(void *owner, void *items, size_t count, struct ow_error *
 			count = ow_retry_writer_remove(k->writer, bad, 1, false);
 			r = 0;
 		} else if (r == -ENOSPC && !relieved && ow_store_relieve(k->store) == 0) {
-			/* On a small disk the log alone may take all of it. */
+			/* On a small disk the log alone may use all the space. */
 			relieved = true;
 			r = 0;
 		}
@@ -203,7 +204,10 @@ static int write_batch(void *owner, void *items, size_t count, struct ow_error *
 	return r;
 }
 
-/* The time for deleting: it runs no faster than a steady clock, or a clock that jumps ahead would delete everything. */
+/*
+ * The time for deleting: it runs no faster than a steady clock, because a clock that jumps ahead would delete
+ * everything.
+ */
 static int64_t trusted_now(struct ow_store_writer *k, int64_t now)
 {
 	int64_t real = ow_clock_real_ns(), expected = k->real_ns + (now - k->steady_ns);
@@ -219,7 +223,7 @@ static int64_t trusted_now(struct ow_store_writer *k, int64_t now)
 	return real;
 }
 
-/* Deletes what is beyond the limits. */
+/* Deletes results beyond the limits. */
 static int64_t trim(void *owner, int64_t now, bool failing)
 {
 	struct ow_store_writer *k = owner;
@@ -238,7 +242,7 @@ static int64_t trim(void *owner, int64_t now, bool failing)
 
 /* -- the caller's side -------------------------------------------------------------------------------------------- */
 
-/* What a person has to put right before it can work. */
+/* Errors that an administrator has to correct. */
 static bool is_permanent(int code)
 {
 	return code == -EINVAL || code == -ENOTSUP || code == -ENOENT || code == -ENOTDIR || code == -EISDIR ||
@@ -308,7 +312,7 @@ void ow_store_writer_add(struct ow_store_writer *k, const struct ow_interval_res
 {
 	struct ow_interval_result oldest;
 	while (ow_retry_writer_add(k->writer, result) < 0) {
-		/* The oldest makes room. */
+		/* The oldest result is dropped. */
 		bool any = ow_retry_writer_take(k->writer, &oldest);
 		lose(k, any ? &oldest : result);
 		if (!any)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Queries of a store. A day among months must be found at once, so every query is a range of the time index, or of the
- * lane's own if only one is asked for; test_stored.c holds the query plans against that.
+ * lane's index if only one lane is selected; test_stored.c checks the query plans.
  */
 #include "store/stored.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Results that are read before any of them is handed on. */
+/* Results that are read before any of them is passed on. */
 #define PORTION   256
 #define LANES_MAX 65536
 
@@ -144,7 +144,7 @@ static const char *name_of(const struct ow_stored_lane *lane, int kind)
 	return name[kind];
 }
 
-/* "no segment 'x'; did you mean ..." or which ones there are. */
+/* "no segment 'x'; did you mean ..." or the list of existing names. */
 static int no_such(const struct ow_stored *stored, int kind, const char *asked, struct ow_error *err)
 {
 	char list[300] = "";
@@ -193,7 +193,7 @@ int ow_stored_choose(struct ow_stored *stored, const struct ow_stored_filter *fi
 	               : ow_error_set(err, ENOENT, "%s: no results of these names together", stored->file.path);
 }
 
-/* The condition on lanes: nothing for all of them. A + keeps SQLite from taking the lane's index for several. */
+/* The condition on lanes: empty for all of them. A + keeps SQLite from using the lane's index for several lanes. */
 static void put_lanes(FILE *out, const struct ow_stored *stored)
 {
 	const char *join = "";
@@ -283,14 +283,14 @@ int ow_stored_span(struct ow_stored *stored, int64_t *ret_first_ns, int64_t *ret
 
 /* -- listing ------------------------------------------------------------------------------------------------------ */
 
-/* Behind the last one that was read: ?3 is its start, ?4 its lane. */
+/* Results after the last one that was read: ?3 is its start, ?4 its lane. */
 #define NEXT "AND (start_ns, lane) > (?3, ?4) ORDER BY start_ns, lane LIMIT 256"
 
 struct key {
 	int64_t start_ns, lane;
 };
 
-/* Just before the newest `limit` of what was chosen. */
+/* The position just before the newest `limit` of the selected results. */
 static int begin_at(struct ow_stored *stored, uint64_t limit, struct key *ret_key, struct ow_error *err)
 {
 	sqlite3_stmt *statement = NULL;
@@ -312,7 +312,7 @@ static int begin_at(struct ow_stored *stored, uint64_t limit, struct key *ret_ke
 	return r;
 }
 
-/* Also the start of the range moves on, so that what was read is not passed again. */
+/* The start of the range moves as well, so that read results are not scanned again. */
 static void bind_key(const struct ow_stored *stored, sqlite3_stmt *statement, const struct key *key)
 {
 	int64_t since = stored->filter.since_ns;
@@ -337,7 +337,7 @@ static void read_row(struct ow_stored *stored, sqlite3_stmt *statement, struct o
 		ow_stored_name(lane, ret_result);
 }
 
-/* Reads the next portion behind *key. Returns how many, or a negative errno. */
+/* Reads the next portion after *key. Returns the number of results, or a negative errno. */
 static int read_portion(struct ow_stored *stored, sqlite3_stmt *statement, struct ow_interval_result *row,
                         struct key *key, struct ow_error *err)
 {
@@ -408,7 +408,7 @@ static void put_lane_cells(FILE *out, const struct ow_stored_lane *lane)
 	}
 }
 
-/* Rows of the next portion, into memory. Returns how many, or a negative errno. */
+/* Reads the rows of the next portion into memory. Returns their number, or a negative errno. */
 static int csv_portion(struct ow_stored *stored, sqlite3_stmt *statement, struct key *key, FILE *out,
                        struct ow_error *err)
 {

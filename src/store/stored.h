@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /*
- * What is in a store: chosen, listed, the worst, added up. A point may write to it meanwhile: it is read in portions,
- * and no lock or snapshot is held while results are handed on.
+ * Reads a store: selects, lists, finds the worst, adds up. A point may write to it at the same time: it is read in
+ * portions, and no lock or snapshot is held while results are passed on.
  */
 struct ow_stored;
 
@@ -22,37 +22,37 @@ struct ow_stored_filter {
 	const char *segment, *class_name, *from, *to; /* NULL = all */
 	int64_t since_ns, until_ns;                   /* starts in since <= start < until */
 	unsigned statuses;                            /* a bit for each enum ow_result_status; 0 = all */
-	bool final;                                   /* no provisional ones */
+	bool final;                                   /* only final ones */
 };
 
 int ow_stored_open(const char *path, struct ow_stored **ret_stored, struct ow_error *err);
 void ow_stored_close(struct ow_stored *stored);
-/* Something to be told: results that could not be stored, or a log that cannot be read here. false: nothing. */
+/* A warning: results that could not be stored, or a log that cannot be read here. false: none. */
 bool ow_stored_caveat(const struct ow_stored *stored, struct ow_error *ret_text);
 
-/* What the calls below are about; at first everything. -ENOENT: no such name, and the near ones in the error. */
+/* Selects results for the calls below; by default all. -ENOENT: no such name; the error has similar names. */
 int ow_stored_choose(struct ow_stored *stored, const struct ow_stored_filter *filter, struct ow_error *err);
 const struct ow_stored_lane *ow_stored_lanes(const struct ow_stored *stored, size_t *ret_count);
 /* Gives a result the names of its lane. */
 void ow_stored_name(const struct ow_stored_lane *lane, struct ow_interval_result *result);
-/* The starts of the first and the last result of the chosen lanes, whatever else was asked for. -ENODATA: none. */
+/* The starts of the first and the last result of the selected lanes, ignoring other conditions. -ENODATA: none. */
 int ow_stored_span(struct ow_stored *stored, int64_t *ret_first_ns, int64_t *ret_last_ns, struct ow_error *err);
 
-/* Nonzero ends the listing, and is returned. */
+/* A value other than 0 ends the listing, and is returned. */
 typedef int ow_stored_each(void *arg, const struct ow_interval_result *result);
-/* In the order of time and lane; with a limit (0 = none) the newest so many. */
+/* In the order of time and lane; with a limit (0 = none) only the newest ones. */
 int ow_stored_list(struct ow_stored *stored, uint64_t limit, ow_stored_each *each, void *arg, struct ow_error *err);
 
 enum ow_stored_by { OW_STORED_LOSS, OW_STORED_P99, OW_STORED_MEAN };
 extern const char *const ow_stored_by_name[];
-/* The worst first. Intervals in which it is not known are none of them. */
+/* The worst first. Intervals in which the value is not known are omitted. */
 int ow_stored_worst(struct ow_stored *stored, enum ow_stored_by by, uint64_t count, ow_stored_each *each, void *arg,
                     struct ow_error *err);
 
-/* All columns as they are stored (docs/store.md), with the names of the lane. *ret_rows: how many there were. */
+/* All columns as they are stored (docs/store.md), with the names of the lane. *ret_rows: their number. */
 int ow_stored_csv(struct ow_stored *stored, uint64_t limit, FILE *out, uint64_t *ret_rows, struct ow_error *err);
 
-/* The query that is run for the above, for EXPLAIN: 0 list, 1 worst, 2 csv. */
+/* The query of the functions above, for EXPLAIN: 0 list, 1 worst, 2 csv. */
 char *ow_stored_sql(const struct ow_stored *stored, int which);
 
 #endif

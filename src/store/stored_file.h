@@ -6,13 +6,13 @@
 #include "store/row.h"
 #include "store/stored.h"
 
-/* For the files stored*.c only. */
+/* Private to the files stored*.c. */
 struct ow_stored {
 	struct ow_database file;
 	struct ow_stored_lane *lane; /* by id */
 	size_t lanes, lanes_room, chosen;
 	struct ow_stored_filter filter;
-	char *columns; /* that ow_stored_row takes */
+	char *columns; /* columns that ow_stored_row reads */
 	struct ow_row_reader reader;
 };
 
@@ -20,8 +20,8 @@ struct ow_stored {
 const struct ow_stored_lane *ow_stored_lane(const struct ow_stored *stored, int64_t id);
 
 /*
- * "SELECT columns FROM result WHERE what was chosen" and then `tail`. Parameters ?1 and ?2 are since and until. The
- * time index is used for several lanes, that of the lane for a single one. The caller frees it; NULL: no memory.
+ * "SELECT columns FROM result WHERE selection" and then `tail`. Parameters ?1 and ?2 are since and until. The time
+ * index is used for several lanes, that of the lane for a single one. The caller frees it; NULL if there is no memory.
  */
 char *ow_stored_query(const struct ow_stored *stored, const char *columns, const char *tail);
 int ow_stored_prepare(const struct ow_stored *stored, const char *columns, const char *tail,

@@ -13,14 +13,14 @@
 #include <string.h>
 #include <time.h>
 
-/* Hours of ten years, or an hour's worth of lanes: beyond, nobody reads it. */
+/* Enough for the hours of ten years; nobody reads more. */
 #define SUMS_MAX (1u << 20)
-/* A pause longer than this is no row of missing intervals, but another run. */
+/* A longer pause is not a row of missing intervals, but another run. */
 #define MISSING_MAX UINT64_C(1000000000)
 
 #define ORDER "ORDER BY start_ns, lane"
 
-/* Columns that have a meaning of their own; behind them are those of the fields that are added up. */
+/* Columns with a special meaning; behind them are those of the fields that are added up. */
 enum column {
 	LANE,
 	START,
@@ -43,7 +43,7 @@ static const char own_columns[] =
 	"lane, start_ns, length_ns, final, status, cause, sample_shift, mean_ns, stddev_ns, min_ns, max_ns, p99_ns, "
 	"loss_ratio, clock_error_from_ns, clock_error_to_ns";
 
-/* Each field that is added up; NULL: there are no more. Begins with *at = 0. */
+/* The next field that is added up; NULL if there are no more. Begins with *at = 0. */
 static const struct ow_field *next_count(size_t *at)
 {
 	while (*at < ow_field_count) {
@@ -83,9 +83,9 @@ struct pass {
 	struct ow_stored_sum_options options;
 	struct ow_stored_sums *sums;
 	size_t *current;          /* sum of each lane, SIZE_MAX: none yet */
-	int64_t *end;             /* of each lane's last interval */
-	int64_t from_ns, till_ns; /* the hour or day that was asked for last */
-	bool gaps;                /* what is not there is missing, not left out by the filter */
+	int64_t *end;             /* end of each lane's last interval */
+	int64_t from_ns, till_ns; /* the hour or day that was computed last */
+	bool gaps;                /* absent intervals are missing, not excluded by the filter */
 };
 
 /* -- groups ------------------------------------------------------------------------------------------------------- */
@@ -102,14 +102,14 @@ static int64_t ns_of(int64_t second)
 	                                          : second * OW_NS_PER_S;
 }
 
-/* Anybody may have written the file: its times may be at the ends of what there is. */
+/* Another program may have written the file: its times may be at the limits of the type. */
 static int64_t later(int64_t ns, int64_t by_ns)
 {
 	int64_t sum;
 	return __builtin_add_overflow(ns, by_ns, &sum) ? by_ns < 0 ? INT64_MIN : INT64_MAX : sum;
 }
 
-/* The local day of a time: days of 23 and of 25 hours exist. */
+/* The local day of a time; there are days of 23 and of 25 hours. */
 static void find_day(struct pass *p, int64_t ns)
 {
 	time_t second = (time_t)second_of(ns);
@@ -144,7 +144,7 @@ static void find_bin(struct pass *p, int64_t ns)
 	p->till_ns = later(p->from_ns, width);
 }
 
-/* The part of time that this one is in. */
+/* The hour, day or bin of this time. */
 static void find_part(struct pass *p, int64_t ns)
 {
 	if (ns >= p->from_ns && ns < p->till_ns)
@@ -169,7 +169,7 @@ static int add_sum(struct pass *p, size_t lane, struct ow_error *err)
 	return 0;
 }
 
-/* The lanes of a segment share a sum. */
+/* The lanes of a segment have one sum. */
 static size_t segment_sum(const struct pass *p, size_t lane)
 {
 	const struct ow_stored *stored = p->stored;
@@ -229,7 +229,7 @@ static void note_extreme(struct ow_stored_extreme *e, double value, int64_t star
 	e->count++;
 }
 
-/* Two sets of delays become one: Chan, Golub and LeVeque's update, exact but for rounding. */
+/* Combines two sets of delays: the update of Chan, Golub and LeVeque, exact except for rounding. */
 static void pool(struct ow_stored_sum *sum, double weight, double mean, double stddev)
 {
 	double both = sum->weight + weight, apart = mean - sum->mean_ns;
@@ -290,7 +290,7 @@ static void add_counts(struct ow_stored_sum *sum, sqlite3_stmt *row, struct ow_i
 	sum->sampled += count_at(row, SHIFT) > 0;
 }
 
-/* Causes differ by their numbers. */
+/* Replaces numbers in causes, so that equal causes can be grouped. */
 static void without_numbers(const char *text, char ret_text[OW_RESULT_CAUSE])
 {
 	size_t used = 0;
@@ -321,7 +321,7 @@ static void add_cause(struct ow_stored_sums *sums, enum ow_result_status status,
 	c->last_ns = start_ns;
 }
 
-/* Intervals that should be between the lane's last one and this one, each to the sum whose time it is of. */
+/* Missing intervals between the lane's last one and this one; each belongs to the sum of its time. */
 static void add_missing(struct pass *p, struct ow_stored_sum *before, struct ow_stored_sum *sum, int64_t end_ns,
                         int64_t start_ns, int64_t length_ns)
 {
@@ -334,7 +334,7 @@ static void add_missing(struct pass *p, struct ow_stored_sum *before, struct ow_
 		sum->missing += missing;
 		return;
 	}
-	/* What lies in hours without any result is nobody's. */
+	/* Intervals in hours without any result belong to no sum. */
 	if (before->end_ns > end_ns)
 		before->missing += (uint64_t)(before->end_ns - end_ns) / (uint64_t)length_ns;
 	if (start_ns > sum->start_ns)
@@ -345,7 +345,7 @@ static int add_row(struct pass *p, sqlite3_stmt *row, struct ow_error *err)
 {
 	const struct ow_stored_lane *found = ow_stored_lane(p->stored, sqlite3_column_int64(row, LANE));
 	int64_t start = sqlite3_column_int64(row, START), length = sqlite3_column_int64(row, LENGTH);
-	/* A lane that came after the list of lanes was read. */
+	/* A lane that was added after the list of lanes was read. */
 	if (!found)
 		return 0;
 	size_t lane = (size_t)(found - p->stored->lane), before = p->current[lane];

@@ -5,42 +5,42 @@
 #include "store/stored.h"
 
 /*
- * Stored results added up. Counts add up; means are weighed by the packets that each stands for; the standard deviation
- * is that of all packets, pooled from those of the intervals. Quantiles cannot be added up: there is the range of the
- * intervals' own ones.
+ * Sums of stored results. Counts add up; means are weighted by the packets that each stands for; the standard deviation
+ * is that of all packets, pooled from those of the intervals. Quantiles cannot be added up: the range over the
+ * intervals is given.
  */
 
-/* The extreme of a number and the interval that has it. count 0: there is none. */
+/* The extremes of a number and their intervals. count 0: there are none. */
 struct ow_stored_extreme {
 	uint64_t count; /* intervals in which it is known */
 	double low, high;
 	int64_t low_ns, high_ns; /* their starts */
 };
 
-/* Fields of a result that are added up (OW_SUM_ADD): there may be so many. */
+/* The largest number of fields that are added up (OW_SUM_ADD). */
 #define OW_STORED_COUNTS 32
 
 struct ow_stored_sum {
-	size_t lane;               /* its place among ow_stored_lanes, of a segment the first one */
-	int64_t start_ns;          /* of the hour, day or bin; of all else the first interval */
-	int64_t end_ns;            /* likewise; of all else the end of the last interval */
-	int64_t first_ns, last_ns; /* from where its first interval begins to where the last of them ends */
+	size_t lane;               /* its index in ow_stored_lanes; for a segment that of the first one */
+	int64_t start_ns;          /* of the hour, day or bin; otherwise of the first interval */
+	int64_t end_ns;            /* the same for the end; otherwise of the last interval */
+	int64_t first_ns, last_ns; /* from the start of its first interval to the end of its last */
 	uint64_t intervals;        /* in the store: measured + partial + unknown */
 	uint64_t measured, partial, unknown;
 	uint64_t provisional;             /* of these, not final */
-	uint64_t missing;                 /* not in the store, between others that are */
+	uint64_t missing;                 /* absent in the store, between others */
 	uint64_t sampled;                 /* of these, with counts of a sample */
 	uint64_t count[OW_STORED_COUNTS]; /* see ow_stored_sum_counts */
 	uint64_t samples;                 /* packets whose delay is in the mean */
-	double decided, decided_lost;     /* weighed by what a packet of a sample stands for */
+	double decided, decided_lost;     /* weighted by the packets that a packet of a sample stands for */
 	double weight, mean_ns, m2;       /* packets with a delay, their mean, sum of squared deviations */
 	struct ow_stored_extreme min_ns, max_ns, mean, p99_ns, loss;
-	uint64_t above_p99; /* intervals whose p99 is above the limit that was asked for */
+	uint64_t above_p99; /* intervals whose p99 is above the given limit */
 	uint64_t clock_unknown;
 	int64_t clock_error_ns; /* the worst sum of both clocks' bounds; -1: none known */
 };
 
-/* Intervals without full result, by what they say; runs of digits are N. */
+/* Intervals without a full result, by cause; runs of digits become N. */
 #define OW_STORED_CAUSES 64
 struct ow_stored_cause {
 	char text[OW_RESULT_CAUSE];

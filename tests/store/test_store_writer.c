@@ -209,7 +209,7 @@ static void removed(void **state)
 	assert_int_equal(unlink(store_path), 0);
 	sleep(1); /* it looks once a second */
 	add(keeper, 10, 15);
-	expect_news(keeper, "was removed or replaced; opened anew");
+	expect_news(keeper, "was removed or replaced; opened again");
 	wait_stored(keeper, 30);
 	ow_store_writer_free(keeper);
 	assert_int_equal(ask("SELECT count(*) FROM result"), 5);

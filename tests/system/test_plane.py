@@ -347,13 +347,13 @@ class Why(Plane):
         self.assertEqual([part["place"] for part in found["parts"] if part["responsible"]], ["F>C"])
 
     def test_nothing_is_worse(self):
-        self.assertIn("No part of it is worse than before beyond chance", self.why(self.results()))
+        self.assertIn("No part of it is significantly worse than before", self.why(self.results()))
 
     def test_without_some_results(self):
         text = self.why(self.results(without=["A>F"]))
         self.assertIn("cannot be composed", text)
-        self.assertIn("No part with results is worse than before beyond chance.", text)
-        self.assertIn("Of 1 of its 7 parts nothing can be said", text)
+        self.assertIn("No part with results is significantly worse than before.", text)
+        self.assertIn("1 of its 7 parts cannot be judged", text)
 
     def test_without_any_result(self):
         for more in ([], ["--json"]):
