@@ -74,7 +74,7 @@ static int check_parameters(const struct ow_config_segment *s, const struct ow_m
 	return check_durations(s, o, why);
 }
 
-/* Where this point has classes of its own, their filters hold. */
+/* If this point has its own classes, their filters are used. */
 static int find_filter(const struct ow_config_segment *s, const struct ow_message_open *o, const char **ret_filter,
                        struct ow_error *why)
 {

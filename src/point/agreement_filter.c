@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filters that peers send: what they may not cost this point. */
+/* Filters that peers send: limits on their cost. */
 #include "capture/filter.h"
 #include "point/agreement.h"
 
@@ -41,7 +41,7 @@ static bool is_word(const char *text, size_t length)
 	return false;
 }
 
-/* icmp-echo, tcp-syn, ...: numbers by another name. */
+/* icmp-echo, tcp-syn, ...: names of numbers. */
 static bool is_field(const char *text, size_t length)
 {
 	static const char *const prefix[] = {"icmp-",    "icmp6-",    "icmptype", "icmp6type",
@@ -53,13 +53,13 @@ static bool is_field(const char *text, size_t length)
 	return false;
 }
 
-/* Nothing but these characters. */
+/* Whether it has only these characters. */
 static bool consists_of(const char *text, const char *characters)
 {
 	return strspn(text, characters) == strlen(text);
 }
 
-/* A number or an address. Anything else of digits, dots and dashes could be a name. */
+/* A number or an address. Any other text of digits, dots and dashes could be a name. */
 static bool is_number(const char *text, size_t length)
 {
 	char copy[64] = "";
@@ -132,7 +132,7 @@ int ow_agree_filter(const char *filter, unsigned *ret_instructions, struct ow_er
 	int r = check_words(filter, err);
 	if (r < 0)
 		return r;
-	/* Some expressions exist only on Ethernet, some only without it. */
+	/* Some expressions are valid only on Ethernet, some only without it. */
 	r = ow_filter_compile("filter", DLT_EN10MB, UINT16_MAX, filter, &program, err);
 	if (r < 0 && ow_filter_compile("filter", ow_linktype_of_dlt(DLT_RAW), UINT16_MAX, filter, &program, NULL) == 0)
 		r = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon: it opens all that a point needs, and passes what the scheduler says on to its modules. */
+/* The daemon: it opens everything that a point needs, and passes the scheduler's events to its modules. */
 #include "point/daemon.h"
 
 #include "base/time.h"
@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long an interval's end may go unnoticed where nothing else wakes the loop. */
+/* The longest time until the end of an interval is noticed if nothing else wakes the loop. */
 #define TICK_NS (10 * OW_NS_PER_MS)
 /* Time for the last answers at the end of the run, beyond the last interval. */
 #define DRAIN_NS INT64_C(3000000000)
@@ -64,16 +64,17 @@ static int add_flows(struct ow_daemon *d, struct ow_error *err)
 	return r;
 }
 
-/* What to_peer is for. Without, no packet of such an interface would be of any lane. */
+/* Without to_peer, no packet of such an interface would belong to a lane. */
 static int check_directions(const struct ow_daemon *d, struct ow_error *err)
 {
 	for (unsigned i = 0; i < d->config->segment_count; i++) {
 		const struct ow_config_segment *s = &d->config->segments[i];
 		const char *name = s->to_peer ? NULL : ow_recorder_undirected(d->recorder, s->interfaces);
 		if (name)
-			return ow_error_set(err, EINVAL,
-			                    "%s:%u: segment '%s': %s does not tell which way packets go: give to_peer",
-			                    d->config->path, s->line, s->name, name);
+			return ow_error_set(
+				err, EINVAL,
+				"%s:%u: segment '%s': %s does not show the direction of packets: give to_peer",
+				d->config->path, s->line, s->name, name);
 	}
 	return 0;
 }
@@ -120,7 +121,7 @@ static int open_recorder(struct ow_daemon *d, struct ow_error *err)
 	return r < 0 ? r : ow_recorder_start(d->recorder, err);
 }
 
-/* The address as it turned out: the port may have been 0. */
+/* The actual address: the port may have been 0. */
 static void log_listening(struct ow_daemon *d)
 {
 	struct sockaddr_storage address;
@@ -176,7 +177,7 @@ static int create(struct ow_daemon *d, struct ow_error *err)
 		r = ow_daemon_peers_add(d, d->config, err);
 	if (r == 0)
 		r = open_loop(d, err);
-	/* Last, because captures that are replayed begin now. */
+	/* This is last, because replayed captures begin now. */
 	if (r == 0)
 		r = open_recorder(d, err);
 	if (r == 0)
@@ -239,7 +240,7 @@ static void stop(struct ow_daemon *d)
 static int on_stop(void *arg, struct ow_error *err)
 {
 	struct ow_daemon *d = arg;
-	/* What was written to it is of no interest: a signal, or a number. */
+	/* What was written does not matter: a signal, or a number. */
 	uint8_t said[256];
 	(void)err;
 	if (read(d->stop.fd, said, sizeof said) <= 0)
@@ -263,7 +264,7 @@ static bool is_over(struct ow_daemon *d, int64_t steady_ns)
 	return d->stopping && (ow_daemon_lanes_done(d) || steady_ns >= d->deadline_ns);
 }
 
-/* Tells everybody, and gives them a moment to hear it. */
+/* Sends BYE to all peers, and waits shortly until it is sent. */
 static void say_goodbye(struct ow_daemon *d)
 {
 	ow_daemon_lanes_stop(d, true);
@@ -287,7 +288,7 @@ static void say_goodbye(struct ow_daemon *d)
 
 /* The loop. */
 
-/* Whether it was set since the last look. */
+/* Whether the clock was set since the last check. */
 static bool look_at_clock(struct ow_daemon *d)
 {
 	int64_t step_ns = ow_point_clock_look(&d->clock);
@@ -303,14 +304,14 @@ static int on_recorded(void *arg, struct ow_error *err)
 	struct ow_chunk *chunks = NULL;
 	int64_t passed_ns = d->passed_ns;
 	int r = ow_recorder_take(d->recorder, &chunks, &passed_ns, &why);
-	/* What was taken is of lanes that are gone; so is the time. */
+	/* The packets are of lanes that have ended, and so is the time. */
 	if (look_at_clock(d))
 		passed_ns = INT64_MIN;
 	ow_daemon_lanes_take(d, chunks, passed_ns);
 	if (r == 0 || r == -EINTR)
 		return 0;
 	ow_daemon_log(d, OW_EVENT_ERROR, "%s", why.text);
-	/* A file that is damaged ends where it is. What else cannot be read is a matter for whoever starts us again. */
+	/* A damaged file ends where it is damaged. Other read errors end the point, and its supervisor restarts it. */
 	return d->clock.files ? 0 : ow_error_set(err, -r, "%s", why.text);
 }
 
@@ -355,7 +356,7 @@ int ow_daemon_run(struct ow_daemon *d, struct ow_error *err)
 	}
 	say_goodbye(d);
 	ow_daemon_flush(d);
-	/* An end without any interface is not a good one. */
+	/* If no interface is there at the end, the run has failed. */
 	return r < 0 || d->clock.files ? r : ow_lane_logs_check(&d->logs, err);
 }
 

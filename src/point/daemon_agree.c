@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How lanes are agreed on: the point that connects proposes them, the other one holds them against its configuration.
- * What was agreed on holds as long as both processes live, also without a connection: pages wait for it.
+ * Agreement on lanes: the point that connects proposes them, the other one compares them with its configuration. An
+ * agreement holds as long as both processes live, also without a connection: the packets of intervals wait for it.
  */
 #include "point/daemon_agree.h"
 
@@ -18,11 +18,11 @@
 
 /* How often a lane that was refused is proposed again. */
 #define PROPOSE_NS INT64_C(30000000000)
-/* t0 is so far in the future, so that both points have their lanes by then; and twice the round trip more. */
+/* t0 is at least this far in the future, so that both points have their lanes by then; plus twice the round trip. */
 #define LEAD_NS INT64_C(500000000)
 /* A t0 later than this (and two intervals) is a mistake. */
 #define LEAD_MAX_NS INT64_C(60000000000)
-/* A lane is proposed so often at once when the answers come after its start. */
+/* How often a lane is proposed again at once if the answer comes after its start. */
 #define LATE_ANSWERS_MAX 8
 
 /* The point that connects. */
@@ -64,7 +64,7 @@ static void propose(struct ow_daemon_peer *peer, const struct ow_config_segment 
 	struct ow_daemon *d = peer->daemon;
 	struct ow_message_open open;
 	ow_agree_propose(segment, class, sending, &open);
-	open.tcp_headers = !d->clock.files; /* no ring is small for whole packets of files */
+	open.tcp_headers = !d->clock.files; /* no ring limits the packets of files */
 	struct ow_daemon_lane *lane =
 		draw_seeds(&open) < 0 ? NULL : ow_daemon_lane_add(peer, segment, &open, ++d->last_wire, sending);
 	if (!lane) {
@@ -81,7 +81,7 @@ static bool is_there(const struct ow_daemon_peer *peer, const struct ow_config_s
 	const struct ow_daemon *d = peer->daemon;
 	for (unsigned i = 0; i < d->lane_count; i++) {
 		const struct ow_daemon_lane *lane = d->lanes[i];
-		/* One that comes to its end makes room for the next. */
+		/* A lane that is ending makes room for the next. */
 		if (lane->segment == segment && lane->sending == sending && lane->until == INT64_MAX &&
 		    strcmp(lane->open.class_name, class_name) == 0)
 			return true;
@@ -99,7 +99,7 @@ static void propose_segment(struct ow_daemon_peer *peer, const struct ow_config_
 {
 	if (!ow_daemon_clocks_fit(peer, s)) {
 		ow_daemon_log(peer->daemon, OW_EVENT_WARNING,
-		              "%s: segment '%s' not measured: the clocks are apart by more than half an interval",
+		              "%s: segment '%s' not measured: the clocks differ by more than half an interval",
 		              peer->name, s->name);
 		return;
 	}
@@ -118,7 +118,7 @@ void ow_daemon_lanes_propose(struct ow_daemon_peer *peer)
 		peer->renew = true;
 		return;
 	}
-	/* What was proposed, or refused, before. */
+	/* Removes lanes that were proposed or refused before. */
 	for (unsigned i = 0; i < d->lane_count; i++) {
 		struct ow_daemon_lane *lane = d->lanes[i];
 		if (lane->peer == peer && lane->state < OW_LANE_RUNNING) {
@@ -156,13 +156,15 @@ void ow_daemon_lane_opened(struct ow_daemon_peer *peer, uint32_t wire, const str
 	if (!lane || lane->state != OW_LANE_PROPOSED)
 		return;
 	if (opened->t0_ns % lane->open.length_ns != 0 || is_far(lane, opened->t0_ns)) {
-		fail_lane(lane, "t0 of OPENED is no multiple of the interval, or too far away");
+		fail_lane(lane, "t0 of OPENED is not a multiple of the interval, or too far away");
 		lane->state = OW_LANE_REFUSED;
 		return;
 	}
 	if (opened->t0_ns <= ow_point_clock_now_ns(&lane->daemon->clock)) {
-		/* The answer took too long: the beginning would be missing. New seeds make it another lane. If that
-		 * happens again and again it is proposed with the next turn only (PROPOSE_NS). */
+		/*
+		 * The answer took too long: the beginning would be missing. New seeds make it another lane. If that
+		 * happens repeatedly, it is proposed only at the next time (PROPOSE_NS).
+		 */
 		if (++lane->late_answers % LATE_ANSWERS_MAX == 0)
 			lane->state = OW_LANE_REFUSED;
 		else if (draw_seeds(&lane->open) == 0)
@@ -207,7 +209,7 @@ static void send_opened(const struct ow_daemon_lane *lane)
 	ow_daemon_link_send(lane->peer->link, &message);
 }
 
-/* The peer has done with the lane that has ended, or it would not ask for the next: its memory is needed. */
+/* The peer has finished the lane that has ended, because it asks for the next one: the memory is needed. */
 static void end_predecessor(struct ow_daemon_peer *peer, const struct ow_message_open *open, bool sending)
 {
 	struct ow_daemon *d = peer->daemon;
@@ -220,7 +222,7 @@ static void end_predecessor(struct ow_daemon_peer *peer, const struct ow_message
 	}
 }
 
-/* Notes a lane that the peer wants, if it can be had. */
+/* Records a lane that the peer proposes, if it can be accepted. */
 static int note_lane(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_open *open,
                      struct ow_error *why)
 {
@@ -237,7 +239,7 @@ static int note_lane(struct ow_daemon_peer *peer, uint32_t wire, const struct ow
 	if (r < 0)
 		return r;
 	if (is_there(peer, agreed.segment, open->class_name, agreed.sending))
-		return ow_error_set(why, EEXIST, "this lane is there already");
+		return ow_error_set(why, EEXIST, "this lane exists already");
 	end_predecessor(peer, open, agreed.sending);
 	r = ow_daemon_limit_lane(d, agreed.segment, open, why);
 	if (r == 0 && agreed.filter == open->filter)
@@ -247,7 +249,7 @@ static int note_lane(struct ow_daemon_peer *peer, uint32_t wire, const struct ow
 	struct ow_daemon_lane *lane = ow_daemon_lane_add(peer, agreed.segment, open, wire, agreed.sending);
 	if (!lane)
 		return ow_error_set(why, ENOMEM, "no more lanes are possible here");
-	/* Of a text in the message the lane has its own. */
+	/* If the filter is in the message, the lane keeps its own copy. */
 	lane->filter = agreed.filter == open->filter ? lane->open.filter : agreed.filter;
 	lane->instructions = instructions;
 	lane->state = OW_LANE_ASKED;
@@ -276,11 +278,11 @@ static int accept_lane(struct ow_daemon_lane *lane, struct ow_error *why)
 {
 	int64_t lead = lead_ns(lane->peer), here = ow_point_clock_now_ns(&lane->daemon->clock);
 	if (lane->open.t0_ns % lane->open.length_ns != 0 || is_far(lane, lane->open.t0_ns))
-		return ow_error_set(why, EINVAL, "t0 is no multiple of the interval, or too far away");
+		return ow_error_set(why, EINVAL, "t0 is not a multiple of the interval, or too far away");
 	if (!lane->daemon->clock.files &&
 	    !ow_agree_clocks(lane->peer->ahead_ns, lane->peer->hello_age_ns, lane->open.wait_ns))
-		return ow_error_set(why, EINVAL, "the clocks are further apart than its 'wait'");
-	/* A tenth of the lead is time enough to get ready; where that is over, t0 is later. */
+		return ow_error_set(why, EINVAL, "the clocks differ by more than its 'wait'");
+	/* A tenth of the lead is enough time to prepare; if less is left, t0 is moved. */
 	if (lane->open.t0_ns < here + lead / 10)
 		lane->open.t0_ns = ow_agree_later(lane->open.t0_ns, here, lead, lane->open.length_ns);
 	int64_t begin = ow_clock_steady_ns();

@@ -4,12 +4,12 @@
 
 #include "point/daemon_lane.h"
 
-/* Clocks of files say nothing: always. */
+/* Whether the clocks are close enough. Clocks of files always are, because nothing is known about them. */
 bool ow_daemon_clocks_fit(const struct ow_daemon_peer *peer, const struct ow_config_segment *segment);
 void ow_daemon_lanes_propose(struct ow_daemon_peer *peer);
 void ow_daemon_lane_opened(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_opened *opened);
 void ow_daemon_lane_asked(struct ow_daemon_peer *peer, uint32_t wire, const struct ow_message_open *open);
-/* Starts what was asked for. All at once, so that they share the memory evenly. */
+/* Starts the proposed lanes, all at the same time, so that they get equal parts of the memory. */
 void ow_daemon_lanes_accept(struct ow_daemon_peer *peer);
 void ow_daemon_lane_refused(struct ow_daemon_peer *peer, uint32_t wire, const char *why);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A clock that is set, and one that nothing disciplines any more.
+ * Clock steps, and clocks that are no longer synchronised.
  *
- * Intervals are cut by the clock, so that after a step those of the two points are not the same any more, and a delay
- * would be the difference of a time before it and one after. So nothing goes on: every lane ends with the last page
- * that was closed before, the interval in progress is unknown, the peers hear of it, and when they have answered for
- * the intervals before, the connection is made anew: HELLO compares the clocks, new lanes are agreed on by the clock as
- * it is now. Results of two clocks never meet.
+ * Intervals are cut by the clock, so after a step those of the two points are no longer the same, and a delay would be
+ * the difference of a time before the step and one after it. So every lane ends with the last interval that was closed
+ * before the step, the current interval is unknown, and the peers are informed. When they have answered for the
+ * intervals before, the points connect again: HELLO compares the clocks, and the points agree on new lanes by the new
+ * time. A result never mixes times before and after a step.
  *
- * A step is looked for after packets were taken and before anything is done with them (base/steps.h); daemon, exchange
- * and agreement are told times of the steady clock, to which the step is added then and not before.
+ * A step is searched after packets were read and before they are used (base/steps.h). Daemon, exchange and agreement
+ * get times of the steady clock, to which the step is added only then.
  */
 #include "point/daemon_clock.h"
 
@@ -24,11 +24,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* After the clock was set, the time for the answers about intervals before that. Then the points compare clocks anew.
- */
+/* After a clock step, the time for answers about intervals before it. Then the points compare clocks again. */
 #define STEP_DRAIN_NS INT64_C(1000000000)
 
-/* Both points know of it; who connects does so at once when the time has come. */
+/* Both points know about the step; the connecting point connects at once when the time has come. */
 static void begin_anew(struct ow_daemon_peer *peer)
 {
 	peer->retry_ns = OW_RETRY_FIRST_NS;
@@ -37,8 +36,10 @@ static void begin_anew(struct ow_daemon_peer *peer)
 		peer->anew_ns = ow_clock_steady_ns() + STEP_DRAIN_NS;
 }
 
-/* Clocks that have drifted apart until a packet would be looked for in the wrong interval: found out by the synopses of
- * the peer. HELLO says whether they fit. */
+/*
+ * Clocks that have drifted apart until a packet would be searched in the wrong interval: the synopses of the peer show
+ * it. HELLO checks whether the clocks are close enough.
+ */
 static void part(struct ow_daemon_peer *peer, int64_t ahead_ns)
 {
 	struct ow_daemon *d = peer->daemon;
@@ -62,7 +63,7 @@ static void compare(struct ow_daemon *d)
 		int64_t ahead = ow_exchange_ahead_ns(lane->exchange);
 		if (ahead > OW_APART_END(lane->open.length_ns)) {
 			part(lane->peer, ahead);
-			return; /* lanes are gone; the rest next time */
+			return; /* lanes were removed; the rest follows the next time */
 		}
 	}
 }
@@ -73,8 +74,8 @@ void ow_daemon_clock_stepped(struct ow_daemon *d, int64_t step_ns)
 	int64_t now_ns = ow_point_clock_now_ns(&d->clock);
 	ow_step_text(step_ns, size);
 	snprintf(cause, sizeof cause, ow_cause_clock_stepped_at, size, d->config->point);
-	ow_daemon_log(d, OW_EVENT_WARNING, "the clock stepped by %s: what it cut is unknown, the points agree anew",
-	              size);
+	ow_daemon_log(d, OW_EVENT_WARNING,
+	              "the clock stepped by %s: the current intervals are unknown, the points agree again", size);
 	for (unsigned i = 0; i < d->lane_count; i++)
 		d->lanes[i]->stepped_ns += step_ns;
 	for (unsigned i = d->lane_count; i-- > 0;) {
@@ -90,7 +91,7 @@ void ow_daemon_clock_stepped(struct ow_daemon *d, int64_t step_ns)
 	}
 }
 
-/* What has not been answered by now is given up: its memory is needed. */
+/* Intervals that have not been answered by now are given up: their memory is needed. */
 static void end_lanes(struct ow_daemon_peer *peer)
 {
 	struct ow_daemon *d = peer->daemon;
@@ -107,12 +108,12 @@ static void tend_peer(struct ow_daemon_peer *peer, int64_t steady_ns)
 	peer->anew_ns = 0;
 	end_lanes(peer);
 	if (peer->link)
-		ow_daemon_link_drop(peer->link, "the clock stepped: the points compare their clocks anew");
+		ow_daemon_link_drop(peer->link, "the clock stepped: the points compare their clocks again");
 	if (peer->connect)
 		peer->next_try_ns = 0;
 }
 
-/* Said once, when it changes. */
+/* Logged once, when it changes. */
 static void judge(struct ow_daemon *d, const struct ow_clock_state *clock, bool by_chrony)
 {
 	char error[OW_DURATION_TEXT];
@@ -120,20 +121,21 @@ static void judge(struct ow_daemon *d, const struct ow_clock_state *clock, bool 
 	const char *source = by_chrony ? "chronyd" : "the kernel";
 	if (!clock->synchronised && !d->clock.known)
 		ow_daemon_log(d, OW_EVENT_WARNING,
-		              "the clock is not synchronised: delays are off by an unknown amount (oneway doctor)");
+		              "the clock is not synchronised: the error of delays is unknown (oneway doctor)");
 	else if (!clock->synchronised && d->clock.state.synchronised)
 		ow_daemon_log(d, OW_EVENT_WARNING,
-		              "the clock has lost its source: delays are off by an unknown amount (oneway doctor)");
+		              "the clock has lost its source: the error of delays is unknown (oneway doctor)");
 	else if (clock->synchronised && d->clock.known && !d->clock.state.synchronised)
-		ow_daemon_log(d, OW_EVENT_NOTICE, "the clock is synchronised: off by at most %s, says %s", error,
-		              source);
+		ow_daemon_log(d, OW_EVENT_NOTICE, "the clock is synchronised: its error is at most %s, according to %s",
+		              error, source);
 	else if (clock->synchronised && d->clock.known && d->clock.by_chrony && !by_chrony)
 		ow_daemon_log(d, OW_EVENT_WARNING,
-		              "chronyd does not answer any more: the clock is off by at most %s, says the kernel, and "
-		              "more as time goes by",
+		              "chronyd does not answer any more: the clock's error is at most %s, according to the "
+		              "kernel, and "
+		              "grows",
 		              error);
 	else if (clock->synchronised && d->clock.known && !d->clock.by_chrony && by_chrony)
-		ow_daemon_log(d, OW_EVENT_NOTICE, "chronyd answers: the clock is off by at most %s", error);
+		ow_daemon_log(d, OW_EVENT_NOTICE, "chronyd answers: the clock's error is at most %s", error);
 }
 
 void ow_daemon_clock_tick(struct ow_daemon *d)
@@ -141,7 +143,7 @@ void ow_daemon_clock_tick(struct ow_daemon *d)
 	int64_t steady_ns = ow_clock_steady_ns();
 	for (unsigned i = 0; i < d->peer_count; i++)
 		tend_peer(d->peers[i], steady_ns);
-	/* Whoever captured a file knew its clock; we do not. */
+	/* Nothing is known about the clock with which a file was captured. */
 	if (d->clock.files)
 		return;
 	compare(d);

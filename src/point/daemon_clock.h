@@ -6,9 +6,9 @@
 
 struct ow_daemon;
 
-/* The clock was set: all lanes end, and the points agree anew. */
+/* Handles a clock step: all lanes end, and the points agree again. */
 void ow_daemon_clock_stepped(struct ow_daemon *daemon, int64_t step_ns);
-/* How well it is known; what a step has begun. */
+/* Updates the state of the clock, and continues what a step has started. */
 void ow_daemon_clock_tick(struct ow_daemon *daemon);
 
 #endif

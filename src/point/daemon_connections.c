@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections with peers: making, accepting, driving and dropping them. What is said on them is in daemon_peer.c. A
- * link is freed in one place only, ow_daemon_link_drop, and never while its frames are being handled: it is marked
- * broken then.
+ * Connections with peers: making, accepting, driving and dropping them. Their messages are handled in daemon_peer.c. A
+ * link is freed in one place only, ow_daemon_link_drop, and never while its frames are being handled: then it is marked
+ * as broken.
  */
 #include "point/daemon_connections.h"
 
@@ -18,22 +18,22 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Connections that are accepted at a time, before others have their turn. */
+/* Connections that are accepted before other work. */
 #define ACCEPTS_MAX 32
-/* So long may a peer's messages be handled in a row: those of others wait. */
+/* The longest time for which the messages of one peer are handled in a row. */
 #define SLICE_NS INT64_C(5000000)
-/* From the connection to HELLO; and for the last words of a connection that ends. */
+/* Time limit from the connection to HELLO; and for the last messages of a connection that ends. */
 #define HELLO_NS   INT64_C(10000000000)
 #define CLOSING_NS INT64_C(5000000000)
-/* The longest waiting time between attempts to connect: it is doubled from the first, and varied by a quarter. */
+/* The longest time between attempts to connect: it is doubled from the first, and varied by a quarter. */
 #define RETRY_LAST_NS INT64_C(10000000000)
-/* A connection that lasted so long was a good one: the next attempt comes soon. */
+/* If a connection lasted this long, the next attempt comes soon. */
 #define GOOD_NS INT64_C(1000000000)
-/* Nothing heard for so long: ask; for so long: the connection is dead. */
+/* If nothing was received for this long, send a PING; and after this long, the connection is dead. */
 #define PING_NS INT64_C(3000000000)
 #define DEAD_NS INT64_C(12000000000)
 
-/* The next attempt: soon after a good connection, else later and later. */
+/* Plans the next attempt: soon after a good connection, otherwise later and later. */
 static void plan_retry(struct ow_daemon_peer *peer, int64_t lasted_ns, bool was_ready)
 {
 	if (was_ready && lasted_ns >= GOOD_NS)
@@ -43,7 +43,7 @@ static void plan_retry(struct ow_daemon_peer *peer, int64_t lasted_ns, bool was_
 	peer->retry_ns = peer->retry_ns * 2 > RETRY_LAST_NS ? RETRY_LAST_NS : peer->retry_ns * 2;
 }
 
-/* A peer that is away is said once, not at every attempt. */
+/* A failure is logged once, not at every attempt. */
 static void log_failure(struct ow_daemon_peer *peer, const char *why)
 {
 	if (strncmp(peer->last_failure, why, sizeof peer->last_failure - 1) == 0)
@@ -78,7 +78,7 @@ void ow_daemon_link_drop(struct ow_daemon_link *link, const char *why)
 	ow_daemon_link_free(link);
 }
 
-/* The peer has proved its name. */
+/* The peer is authenticated. */
 static void introduce(struct ow_daemon_link *link, const char *name)
 {
 	struct ow_daemon *daemon = link->daemon;
@@ -95,13 +95,13 @@ static void introduce(struct ow_daemon_link *link, const char *name)
 	}
 	/* A peer connects again only if its first connection is dead. */
 	if (peer->link)
-		ow_daemon_link_drop(peer->link, "the peer has connected anew");
+		ow_daemon_link_drop(peer->link, "the peer has connected again");
 	ow_unauthenticated_remove(link);
 	link->peer = peer;
 	peer->link = link;
 }
 
-/* As many as its turn allows: a peer that keeps this point busy shall not keep it from the others. */
+/* Handles as many frames as its turn allows, so that one peer cannot block the others. */
 static void take_frames(struct ow_daemon_link *link)
 {
 	const uint8_t *frame;
@@ -137,7 +137,7 @@ static void drive(struct ow_daemon_link *link)
 		ow_daemon_link_drop(link, "epoll refuses");
 }
 
-/* Reads, writes, and acts on what came. May free the link. */
+/* Reads, writes, and handles what was received. May free the link. */
 static void drive_link(struct ow_daemon_link *link)
 {
 	struct ow_daemon *daemon = link->daemon;
@@ -192,14 +192,14 @@ int ow_daemon_accept(void *arg, struct ow_error *err)
 	return 0;
 }
 
-/* Whether it needs driving although its socket has nothing to say. */
+/* Whether it must be driven although its socket is not ready. */
 static bool is_due(const struct ow_daemon_link *link, int64_t steady_ns)
 {
 	return link->broken || link->closing || link->waits || ow_session_queued(link->session) > 0 ||
 	       steady_ns >= ow_session_deadline(link->session);
 }
 
-/* Begins to connect, or looks what became of it. */
+/* Starts to connect, or checks the state of the attempt. */
 static void connect_peer(struct ow_daemon_peer *peer)
 {
 	struct ow_error err;
@@ -225,7 +225,7 @@ static void ask_silent(struct ow_daemon_link *link, int64_t steady_ns)
 	if (!link->ready || link->closing || silent < PING_NS)
 		return;
 	if (silent > DEAD_NS) {
-		ow_daemon_link_break(link, "nothing heard any more");
+		ow_daemon_link_break(link, "no answer any more");
 	} else if (link->asked_ns == 0) {
 		struct ow_message ping = {.type = OW_MESSAGE_PING, .ping = {.token = (uint64_t)steady_ns}};
 		link->asked_ns = steady_ns;
@@ -233,7 +233,7 @@ static void ask_silent(struct ow_daemon_link *link, int64_t steady_ns)
 	}
 }
 
-/* Ends connections that say nothing, or do not read what was said last. */
+/* Ends connections that are silent, or do not read the last messages. */
 static void end_overdue(struct ow_daemon_link *link, int64_t steady_ns)
 {
 	if (link->closing && link->closed_ns == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon tells whoever runs it: lines of the log, results, what was refused. */
+/* The outputs of the daemon: lines of the log, results, refusals. */
 #include "point/daemon_events.h"
 
 #include "point/daemon_private.h"
@@ -8,10 +8,13 @@
 #include <stdio.h>
 
 #define LOG_LINE 600
-/* Lines about what a peer says, and in how long: it chooses the words, so that no log would take them for the same. */
+/*
+ * Largest number of lines about a peer's messages in this time: the peer chooses the words, so the log cannot recognise
+ * repetitions.
+ */
 #define COMPLAINTS_MAX 16
 #define COMPLAINTS_NS  INT64_C(60000000000)
-/* Other lines about a peer: so many at a time (it may have as many lanes), and one more in this time. */
+/* Other lines about a peer: this many (it may have as many lanes), and one more in each such time. */
 #define LINES_MAX 1024
 #define LINE_NS   INT64_C(1000000000)
 
@@ -27,7 +30,7 @@ void ow_daemon_log(struct ow_daemon *daemon, enum ow_event level, const char *fo
 	daemon->options.log(daemon->options.log_arg, level, line);
 }
 
-/* Whether a line about a peer may be said. */
+/* Whether a line about a peer may be logged. */
 static bool take_line(struct ow_daemon_peer *peer)
 {
 	int64_t now = ow_clock_steady_ns(), earned = (now - peer->lines_ns) / LINE_NS;
@@ -52,7 +55,7 @@ void ow_daemon_peer_log(struct ow_daemon_peer *peer, enum ow_event level, const 
 	va_end(args);
 	ow_daemon_log(peer->daemon, level, "%s: %s", peer->name, line);
 	if (++peer->lines == LINES_MAX)
-		ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: from now on not all that it does is said",
+		ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: from now on some of its events are not logged",
 		              peer->name);
 }
 
@@ -67,8 +70,7 @@ void ow_daemon_complain(struct ow_daemon_peer *peer, const char *format, ...)
 		peer->complaints = 0;
 	}
 	if (++peer->complaints == COMPLAINTS_MAX)
-		ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: what is refused from now on is only counted",
-		              peer->name);
+		ow_daemon_log(peer->daemon, OW_EVENT_WARNING, "%s: further refusals are only counted", peer->name);
 	if (peer->complaints >= COMPLAINTS_MAX)
 		return;
 	va_start(args, format);

@@ -8,18 +8,18 @@ struct ow_daemon_peer;
 
 void ow_daemon_log(struct ow_daemon *daemon, enum ow_event level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* What a peer does: "PEER: ...", unless it does so much that nobody could read it. */
+/* Logs an event of a peer: "PEER: ...", unless there are too many. */
 void ow_daemon_peer_log(struct ow_daemon_peer *peer, enum ow_event level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A message of a peer is refused: counted, and said, unless too much has been said about it lately. */
+/* Refuses a message of a peer: counts it, and logs it unless there were too many lately. */
 void ow_daemon_complain(struct ow_daemon_peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Counts what was refused; peer may be NULL. */
+/* Counts a refusal; peer may be NULL. */
 void ow_daemon_refused(struct ow_daemon *daemon, enum ow_refused what, const char *peer);
-/* The connection with a peer has come or gone. */
+/* The connection with a peer was established or has ended. */
 void ow_daemon_tell_peer(struct ow_daemon *daemon, const char *peer, bool connected);
 void ow_daemon_result(struct ow_daemon *daemon, const struct ow_interval_result *result);
 void ow_daemon_total(struct ow_daemon *daemon, const struct ow_interval_result *total);
-/* After the last of several results at a time. */
+/* Called after the last of several results. */
 void ow_daemon_flush(struct ow_daemon *daemon);
 
 #endif

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Results of a gap in one go: after a process was stopped for long, more are left out. */
+/* Results of a gap at a time: after a process was stopped for long, more are omitted. */
 #define BURST 1024
-/* Proposals that come within this time are of one turn. */
+/* Proposals within this time belong together. */
 #define TOGETHER_NS (10 * OW_NS_PER_S)
 
 static bool is_lane_of(const struct ow_daemon_lane *lane, const struct ow_daemon_gap *gap)
@@ -47,7 +47,7 @@ static void tell(struct ow_daemon *d, struct ow_daemon_gap *gap)
 	ow_daemon_result(d, &r);
 }
 
-/* The gap of a segment that began first; *ret_gaps: how many it has, *ret_results: their results a second. */
+/* The oldest gap of a segment; *ret_gaps: the number of its gaps, *ret_results: their results per second. */
 static unsigned oldest_of(const struct ow_daemon *d, const struct ow_daemon_gap *like, unsigned *ret_gaps,
                           double *ret_results)
 {
@@ -67,7 +67,7 @@ static unsigned oldest_of(const struct ow_daemon *d, const struct ow_daemon_gap 
 	return oldest;
 }
 
-/* Names of classes may come from a peer, which can make up new ones for ever. */
+/* Names of classes may come from a peer, which can invent new ones without end. */
 static void make_room(struct ow_daemon *d, const struct ow_daemon_gap *added)
 {
 	for (;;) {
@@ -95,12 +95,12 @@ static void add_gap(struct ow_daemon *d, const struct ow_daemon_gap *gap)
 void ow_daemon_gap_open(const struct ow_daemon_lane *lane, int64_t interval, const char *cause)
 {
 	struct ow_daemon *d = lane->daemon;
-	/* A segment that is not wanted any more has none. Files have an end. */
+	/* A segment that was removed has no gaps. Files have an end. */
 	if (d->clock.files || d->stopping || !lane->segment)
 		return;
 	for (unsigned i = 0; i < d->gaps.count; i++) {
 		if (is_lane_of(lane, &d->gaps.gap[i])) {
-			/* The lane has not begun yet, then. */
+			/* In this case the lane has not begun yet. */
 			snprintf(d->gaps.gap[i].then, sizeof d->gaps.gap[i].then, "%s", cause);
 			return;
 		}
@@ -145,7 +145,7 @@ void ow_daemon_gaps_forget(struct ow_daemon_peer *peer)
 	}
 }
 
-/* What has ended by then, and does not reach beyond `end_ns`. */
+/* Reports the intervals that have ended by then, and do not reach beyond `end_ns`. */
 static void tell_until(struct ow_daemon *d, struct ow_daemon_gap *gap, int64_t now_ns, int64_t end_ns)
 {
 	int64_t least = now_ns - BURST * gap->length_ns;
@@ -162,9 +162,9 @@ void ow_daemon_gaps_step(struct ow_daemon *d, int64_t before_ns, int64_t now_ns)
 {
 	for (unsigned i = 0; i < d->gaps.count; i++) {
 		struct ow_daemon_gap *gap = &d->gaps.gap[i];
-		/* With the interval that the step cuts. */
+		/* Including the interval that the step cuts. */
 		tell_until(d, gap, before_ns + gap->length_ns, INT64_MAX);
-		/* Not the same again, where the step is a small one. */
+		/* If the step is small, the same interval must not be reported again. */
 		gap->start_ns = now_ns - now_ns % gap->length_ns;
 		if (gap->start_ns + gap->length_ns == gap->told_ns)
 			gap->start_ns = gap->told_ns;
@@ -180,8 +180,10 @@ static bool has_class(const struct ow_config_segment *segment, const char *class
 	return false;
 }
 
-/* The peer, which proposes all that it wants at a time, has proposed other classes of the segment since, and not this
- * one. */
+/*
+ * Whether the peer, which proposes all its lanes at a time, has since proposed other classes of the segment, and not
+ * this one.
+ */
 static bool is_given_up(const struct ow_daemon *d, const struct ow_daemon_gap *gap)
 {
 	int64_t now = ow_clock_steady_ns();
@@ -207,7 +209,7 @@ static bool is_wanted(const struct ow_daemon *d, const struct ow_daemon_gap *gap
 	return false;
 }
 
-/* Where the lane begins that takes its place; INT64_MAX = there is none yet. */
+/* The start of the lane that replaces it; INT64_MAX = there is none yet. */
 static int64_t end_of(const struct ow_daemon *d, const struct ow_daemon_gap *gap)
 {
 	int64_t end_ns = INT64_MAX;

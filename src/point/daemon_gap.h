@@ -6,9 +6,8 @@
 #include "result/interval_result.h"
 
 /*
- * Intervals that no lane covers although the configuration wants them: a lane has ended (the peer is gone or was
- * restarted, a clock was set), and the next one has not begun yet. Each gets a result all the same: unknown, with the
- * cause.
+ * Gaps: intervals that the configuration wants and no lane covers, because a lane has ended (the peer is gone or was
+ * restarted, a clock was set) and the next one has not begun yet. Each gets an unknown result with the cause.
  */
 struct ow_daemon;
 struct ow_daemon_lane;
@@ -19,13 +18,14 @@ struct ow_daemon_gap {
 	char segment[OW_RESULT_NAME], class_name[OW_RESULT_NAME];
 	bool sending;
 	int64_t interval; /* number of the next one, */
-	int64_t start_ns; /* where it starts, */
+	int64_t start_ns; /* its start, */
 	int64_t length_ns;
-	int64_t told_ns;  /* and where the last one ended that was told */
-	int64_t since_ns; /* steady: when it began */
-	int64_t asked_ns; /* steady: when the peer last proposed a lane that would end it; before all times = never */
+	int64_t told_ns;  /* and the end of the last one that was reported */
+	int64_t since_ns; /* steady time of its start */
+	/* steady time when the peer last proposed a lane that would end it; before all times = never */
+	int64_t asked_ns;
 	char cause[OW_RESULT_CAUSE];
-	char then[OW_RESULT_CAUSE]; /* of the intervals after the next one; "" = the same */
+	char then[OW_RESULT_CAUSE]; /* cause of the intervals after the next one; "" = the same */
 };
 
 struct ow_daemon_gaps {
@@ -35,15 +35,15 @@ struct ow_daemon_gaps {
 
 /* From this interval on (a number of the lane) it has no results, for this cause. */
 void ow_daemon_gap_open(const struct ow_daemon_lane *lane, int64_t interval, const char *cause);
-/* Another cause for all with this peer: for the intervals after the current one. */
+/* Sets another cause for all gaps with this peer, for the intervals after the current one. */
 void ow_daemon_gaps_explain(struct ow_daemon_peer *peer, const char *cause);
-/* The clock was set: unknown until then by the clock before; then from now on by the new one. */
+/* The clock was set: unknown until before_ns by the old time; then from now on by the new one. */
 void ow_daemon_gaps_step(struct ow_daemon *daemon, int64_t before_ns, int64_t now_ns);
-/* Results of what has passed; gaps end where lanes begin. */
+/* Reports the intervals that have passed; gaps end where lanes begin. */
 void ow_daemon_gaps_tick(struct ow_daemon *daemon);
-/* The peer proposes a lane: what it replaced is still wanted. */
+/* The peer proposes a lane: the lane that it replaces is still wanted. */
 void ow_daemon_gaps_asked(struct ow_daemon_peer *peer, const struct ow_message_open *open);
-/* The peer or its segments are gone for good. */
+/* The peer or its segments were removed. */
 void ow_daemon_gaps_forget(struct ow_daemon_peer *peer);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a lane: what it needs to run, where what it says goes, and its end. */
+/* The life of a lane: what it needs to run, its outputs, and its end. */
 #include "point/daemon_lane.h"
 
 #include "base/time.h"
@@ -99,7 +99,7 @@ static void log_agreed(const struct ow_daemon_lane *lane, size_t stamps)
 	                   lane->open.method == OW_MESSAGE_RDA ? "rda" : "fold", stamps);
 }
 
-/* The run of a lane is over: its sum. */
+/* The run of a lane is over: reports its sum. */
 void ow_daemon_lane_total(struct ow_daemon_lane *lane)
 {
 	struct ow_interval_result total;
@@ -109,7 +109,7 @@ void ow_daemon_lane_total(struct ow_daemon_lane *lane)
 	ow_daemon_total(lane->daemon, &total);
 }
 
-/* Gives up on everything that is not answered, and on the lane. */
+/* Gives up everything that is not answered, and the lane. */
 void ow_daemon_lane_end(struct ow_daemon_lane *lane, const char *cause)
 {
 	if (lane->exchange) {
@@ -148,7 +148,7 @@ bool ow_daemon_lanes_any(const struct ow_daemon_peer *peer)
 	return false;
 }
 
-/* Lanes that a reload has ended and that still have their memory. */
+/* Whether there are lanes that a reload has ended and that still have their memory. */
 bool ow_daemon_lanes_ending(const struct ow_daemon_peer *peer)
 {
 	const struct ow_daemon *d = peer->daemon;
@@ -164,12 +164,15 @@ bool ow_daemon_lanes_ending(const struct ow_daemon_peer *peer)
 static void send_frame(void *arg, const uint8_t *frame, size_t size)
 {
 	struct ow_daemon_lane *lane = arg;
-	/* Without connection it is lost: the exchange sends again what was not answered. */
+	/* Without a connection the message is lost: the exchange sends unanswered messages again. */
 	if (lane->peer->link && lane->peer->link->ready)
 		ow_daemon_link_send_frame(lane->peer->link, frame, size);
 }
 
-/* So many on both sides and none the same: that is no network but a mistake, which can be said. */
+/*
+ * If both points have at least this many packets and none matches, it is probably a configuration error, which is
+ * logged.
+ */
 #define STRANGE_MIN 20
 
 static void judge(struct ow_daemon_lane *lane, const struct ow_interval_result *r)
@@ -194,8 +197,8 @@ static void judge(struct ow_daemon_lane *lane, const struct ow_interval_result *
 	              "%s: %s: none of %" PRIu64 " packets sent and %" PRIu64 " received is the same%s",
 	              lane->peer->name, name, r->sent, r->received,
 	              lane->open.level == OW_MESSAGE_LEVEL_NAT
-	                      ? ": do 'facing' and the interfaces fit?"
-	                      : ": is there a NAT (identity: nat), a tunnel (inner: true)?");
+	                      ? ": check 'facing' and the interfaces"
+	                      : ": check for a NAT (identity: nat) or a tunnel (inner: true)");
 }
 
 static void on_result(void *arg, const struct ow_interval_result *result)
@@ -208,7 +211,7 @@ static void on_result(void *arg, const struct ow_interval_result *result)
 static void on_shift(void *arg, unsigned sample_shift)
 {
 	struct ow_daemon_lane *lane = arg;
-	/* Not finer than what was agreed on. */
+	/* Not finer than the agreement. */
 	unsigned shift = sample_shift > lane->open.sample_shift ? sample_shift : lane->open.sample_shift;
 	if (lane->log)
 		ow_recorder_set_shift(lane->daemon->recorder, lane->log->lane, shift);
@@ -216,7 +219,7 @@ static void on_shift(void *arg, unsigned sample_shift)
 
 /* Starting. */
 
-/* Synopses of the other point that are kept at a time: two of the largest folds, or as much as the lane's packets. */
+/* Memory for synopses of the other point: two of the largest folds, or as much as the lane's packets. */
 #define SYNOPSES_LEAST ((size_t)4 << 20)
 
 static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention *retention)
@@ -252,7 +255,7 @@ static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention
 	return ow_exchange_create(&options, &sinks, &lane->exchange);
 }
 
-/* What goes to the peer goes out here (or comes in, if this side of the box faces away from it). */
+/* Packets to the peer are outgoing here (or incoming, if this side of the router faces away from the peer). */
 static enum ow_heading heading_of(const struct ow_config_segment *segment, bool sending)
 {
 	if (segment->to_peer)
@@ -275,10 +278,10 @@ static int start_recording(struct ow_daemon_lane *lane, size_t stamps_max, size_
 	int r = ow_daemon_lane_session(lane, lane->session_filter, sizeof lane->session_filter);
 	if (r < 0)
 		return ow_error_set(err, -r, "cannot leave the session out: %s", strerror(-r));
-	/* A segment that came with a reload. */
+	/* A segment that was added by a reload. */
 	const char *name = ow_recorder_undirected(lane->daemon->recorder, lane->segment->interfaces);
 	if (name && !lane->segment->to_peer)
-		return ow_error_set(err, EINVAL, "%s does not tell which way packets go: give to_peer", name);
+		return ow_error_set(err, EINVAL, "%s does not show the direction of packets: give to_peer", name);
 	struct ow_lane_options options = {
 		.identity = lane->identity,
 		.sources = lane->segment->interfaces,
@@ -306,7 +309,7 @@ static void set_identity(struct ow_daemon_lane *lane)
 	ow_identity_seed(&lane->identity, o->identity_seed);
 }
 
-/* All that a lane needs, as open says. On failure the lane is as good as not there: the caller removes it. */
+/* Starts everything that a lane needs, by `open`. On failure the caller removes the lane. */
 int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err)
 {
 	struct ow_daemon *d = lane->daemon;
@@ -318,7 +321,7 @@ int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err)
 	int r = start_exchange(lane, &retention);
 	if (r < 0)
 		return ow_error_set(err, -r, "%s", strerror(-r));
-	/* Memory first: compiling the filter for each interface may take time. */
+	/* Memory first, because compiling the filter for each interface may take time. */
 	r = ow_daemon_memory_share(lane, &retention, &bytes, &stamps, err);
 	if (r < 0)
 		return r;

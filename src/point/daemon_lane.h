@@ -7,13 +7,13 @@
 #include "point/session_filter.h"
 #include "record/lane_log.h"
 
-/* A lane, and its life: a class of traffic that goes one way over a segment. */
+/* A lane and its life: a class of traffic in one direction of a segment. */
 enum ow_daemon_lane_state {
 	OW_LANE_PROPOSED, /* waits for OPENED */
 	OW_LANE_REFUSED,
-	OW_LANE_ASKED, /* by the peer; to be started */
+	OW_LANE_ASKED, /* proposed by the peer; to be started */
 	OW_LANE_RUNNING,
-	OW_LANE_FINISHING, /* no more pages; the last answers are on their way */
+	OW_LANE_FINISHING, /* records no more; waits for the last answers */
 };
 
 struct ow_daemon_lane {
@@ -21,10 +21,10 @@ struct ow_daemon_lane {
 	struct ow_daemon_peer *peer;
 	const struct ow_config_segment *segment; /* NULL = a reload has ended it */
 	struct ow_message_open open;             /* as agreed on */
-	const char *filter;                      /* of this point: into the configuration or `open` */
+	const char *filter;                      /* of this point: points into the configuration or `open` */
 	unsigned instructions;                   /* of a filter in `open` */
-	int64_t agreed_ns;                       /* steady */
-	unsigned late_answers;                   /* OPENEDs with a t0 that had passed */
+	int64_t agreed_ns;                       /* steady time of the agreement */
+	unsigned late_answers;                   /* number of OPENEDs with a t0 that had passed */
 	/* Matches the points' session, where that is left out; else "". */
 	char session_filter[OW_SESSION_FILTER];
 	bool sending;
@@ -34,36 +34,39 @@ struct ow_daemon_lane {
 	uint64_t granted;        /* bytes of the budget */
 	struct ow_lane_log *log; /* NULL = nothing is recorded */
 	struct ow_exchange *exchange;
-	int64_t next;              /* interval whose page comes next */
+	int64_t next;              /* the next interval to close */
 	int64_t until;             /* last interval of the run; INT64_MAX = none yet */
-	bool judged;               /* a packet was the same at both points, or it was said that none is */
-	char why[OW_MESSAGE_TEXT]; /* of the end */
-	int64_t stepped_ns; /* by which the clock was set since it was agreed on: the lane's own goes on as it was */
+	bool judged;               /* a packet matched, or it was logged that none does */
+	char why[OW_MESSAGE_TEXT]; /* reason of the end */
+	int64_t stepped_ns;        /* clock steps since the agreement; the lane's own clock continues without them */
 };
 
 struct ow_daemon_lane *ow_daemon_lane_of_wire(struct ow_daemon_peer *peer, uint32_t wire);
-/* NULL: no memory, or too many. */
+/* NULL if there is no memory, or there are too many. */
 struct ow_daemon_lane *ow_daemon_lane_add(struct ow_daemon_peer *peer, const struct ow_config_segment *segment,
                                           const struct ow_message_open *open, uint32_t wire, bool sending);
-/* The clock as if it had not been set since the lane was agreed on. */
+/* The clock without the steps since the agreement. */
 int64_t ow_daemon_lane_now_ns(const struct ow_daemon_lane *lane);
-/* The filter without the points' session, if the class has none; "" = as it is. */
+/* The filter without the points' session, if the class has none; "" = unchanged. */
 int ow_daemon_lane_session(const struct ow_daemon_lane *lane, char *text, size_t size);
-/* Recorder, interval log and exchange, as `open` says. On failure the caller removes the lane. */
+/* Starts recorder, interval log and exchange, by `open`. On failure the caller removes the lane. */
 int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err);
-/* Not more than this share of the budget any more. */
+/* Reduces its part of the budget to this. */
 void ow_daemon_lane_shrink(struct ow_daemon_lane *lane, uint64_t bytes);
-/* Nothing more is recorded. */
+/* Ends recording. */
 void ow_daemon_lane_deafen(struct ow_daemon_lane *lane);
-/* Tells the sum of its results. */
+/* Reports the sum of its results. */
 void ow_daemon_lane_total(struct ow_daemon_lane *lane);
 void ow_daemon_lane_remove(struct ow_daemon_lane *lane);
-/* Gives up on all that is not answered, tells the sum and removes it. */
+/* Gives up everything that is not answered, reports the sum and removes the lane. */
 void ow_daemon_lane_end(struct ow_daemon_lane *lane, const char *cause);
-/* All of a peer that will not answer any more. cause_of_peer: a text of result/cause.h whose parameter is the peer. */
+/*
+ * Ends all lanes of a peer that will not answer any more. cause_of_peer: a text of result/cause.h whose parameter is
+ * the peer.
+ */
 void ow_daemon_lanes_end(struct ow_daemon_peer *peer, const char *cause_of_peer);
 void ow_daemon_lanes_free(struct ow_daemon *daemon);
-/* Whether a peer has any, and whether any of them has come to its end and still waits for answers. */
+/* Whether a peer has lanes, and whether any of them has ended and still waits for answers. */
 bool ow_daemon_lanes_any(const struct ow_daemon_peer *peer);
 bool ow_daemon_lanes_ending(const struct ow_daemon_peer *peer);
 /* "x/all to paris" */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the classes that a peer chooses may cost this point: lanes, results a second, instructions for each packet, and
- * time of the one thread that serves all peers. Where the configuration names the classes there is nothing to limit.
+ * Limits for classes that a peer chooses: lanes, results per second, instructions for each packet, and time of the one
+ * thread that serves all peers. If the configuration names the classes, there are no such limits.
  */
 #include "point/daemon_limit.h"
 
@@ -13,12 +13,14 @@
 #include <errno.h>
 #include <string.h>
 
-/* Results a second of a segment whose classes or interval the peer chooses: two lanes of 1 ms, or 64 classes in two
- * directions of 100 ms, and as much again. */
+/*
+ * Results per second of a segment whose classes or interval the peer chooses: two lanes of 1 ms, or 64 classes in two
+ * directions of 100 ms, and twice that.
+ */
 #define RESULTS_MAX 4000
-/* Instructions of the different filters of a segment: each packet may have to go through all of them. */
+/* Instructions of the different filters of a segment: each packet may have to pass all of them. */
 #define INSTRUCTIONS_MAX 4096
-/* One part in so many of the time may go into starting the lanes of a peer, with a reserve for many at a time. */
+/* Starting the lanes of a peer may take one part in this many of the time, with a reserve for many at a time. */
 #define SHARE      20
 #define RESERVE_NS INT64_C(1000000000)
 
@@ -54,7 +56,7 @@ static bool has_filter_of_peer(const struct ow_daemon_lane *lane)
 	return lane->filter && lane->filter == lane->open.filter;
 }
 
-/* A lane that has a filter with this text from a peer; NULL if there is none. */
+/* A lane whose filter has this text and comes from a peer; NULL if there is none. */
 static const struct ow_daemon_lane *lane_with_filter(const struct ow_daemon *d, const char *filter, unsigned before)
 {
 	for (unsigned i = 0; i < before; i++) {
@@ -64,7 +66,7 @@ static const struct ow_daemon_lane *lane_with_filter(const struct ow_daemon *d, 
 	return NULL;
 }
 
-/* Of the different filters of a segment. */
+/* The instructions of the different filters of a segment. */
 static unsigned instructions_of(const struct ow_daemon *d, const struct ow_config_segment *segment)
 {
 	unsigned sum = 0;
@@ -117,7 +119,7 @@ int ow_daemon_limit_lane(const struct ow_daemon *d, const struct ow_config_segme
 	bool stated = !peer_chooses_classes(segment) && (segment->stated & OW_STATED_INTERVAL);
 	if (!stated && results > RESULTS_MAX)
 		return ow_error_set(why, ENOSPC, "the segment would have more than %d results a second", RESULTS_MAX);
-	/* Every segment has room for what it is sure to need. */
+	/* Every segment keeps room for the lanes that it certainly needs. */
 	if (lanes >= 2 && peer_chooses_classes(segment) && d->lane_count + ow_daemon_lanes_missing(d) >= OW_LANES_MAX)
 		return ow_error_set(why, ENOSPC, "the lanes that are left are for other segments");
 	return 0;

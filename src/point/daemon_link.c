@@ -17,7 +17,7 @@ int ow_daemon_keys_create(const struct ow_config *c, struct ow_daemon_keys **ret
 	if (!keys)
 		return ow_error_set(err, ENOMEM, "not enough memory");
 	keys->users = 1;
-	/* A point that only records flows talks to nobody. */
+	/* A point that only records flows has no peers. */
 	int r = c->segment_count || c->listen ? ow_tls_create(&options, &keys->tls, err) : 0;
 	if (r < 0)
 		free(keys);
@@ -34,7 +34,7 @@ void ow_daemon_keys_release(struct ow_daemon_keys *keys)
 	free(keys);
 }
 
-/* Nobody is heard without having proved a name while the share of such connections is used up. */
+/* While the share of unauthenticated connections is used up, they are not read. */
 static short events_of(const struct ow_daemon_link *link)
 {
 	return !link->peer && link->daemon->unauthenticated.deaf ? 0 : ow_session_events(link->session);
@@ -77,7 +77,7 @@ int ow_daemon_link_create(struct ow_daemon *d, struct ow_daemon_peer *peer, int 
 	                                .heard_ns = now};
 	ow_address_text(fd, address);
 	snprintf(link->address, sizeof link->address, "%s", peer && !*address ? peer->connect : address);
-	/* The session takes the socket, whatever happens. */
+	/* The session takes over the socket, also on failure. */
 	int r = open_session(link, fd, err);
 	if (r < 0) {
 		ow_session_free(link->session);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each lane gets of the memory budget. */
+/* The part of the memory budget that each lane gets. */
 #include "point/daemon_memory.h"
 
 #include "base/time.h"
@@ -16,7 +16,7 @@ unsigned ow_daemon_lanes_wanted(const struct ow_config *config)
 	return wanted;
 }
 
-/* Lanes that have no memory yet: those of the configuration, or more, if a peer has asked for more. */
+/* The number of lanes without memory: those of the configuration, or more, if a peer has proposed more. */
 static unsigned expected_lanes(const struct ow_daemon *d, bool *ret_open_ended)
 {
 	unsigned expected = 0;
@@ -41,8 +41,8 @@ unsigned ow_daemon_lanes_missing(const struct ow_daemon *d)
 }
 
 /*
- * Where the peer says how many classes there are, all of them together have the part of their segment at most: other
- * segments shall not notice. Lanes that are coming to their end make room for the next, once.
+ * If the peer chooses the number of classes, all of them together have at most the part of their segment, so that other
+ * segments are not affected. Lanes that are ending make room for the next, once.
  */
 static uint64_t limit_share(const struct ow_daemon_lane *lane, uint64_t bytes)
 {
@@ -66,7 +66,7 @@ static uint64_t limit_share(const struct ow_daemon_lane *lane, uint64_t bytes)
 	return bytes < most ? bytes : most;
 }
 
-/* What a lane of a segment needs at least; of one that is not there yet as the configuration has it. */
+/* The bytes that a lane of a segment needs at least; for a lane that does not exist yet, by the configuration. */
 static uint64_t least_of(const struct ow_daemon *d, int64_t length_ns)
 {
 	struct ow_retention retention;
@@ -74,7 +74,7 @@ static uint64_t least_of(const struct ow_daemon *d, int64_t length_ns)
 	return ow_agree_least(&retention);
 }
 
-/* What all lanes that have no memory yet need at least, besides this one. */
+/* The bytes that all other lanes without memory need at least. */
 static uint64_t others_need(const struct ow_daemon *d, const struct ow_daemon_lane *lane)
 {
 	uint64_t needed = 0;

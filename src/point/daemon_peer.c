@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What points say to each other besides the messages of lanes: HELLO, PING, BYE, and the proposals and answers of
- * daemon_lane.c. An epoch names a process: after a lost connection the same epoch means that both still have the lanes
- * they agreed on, another one that the peer has started anew.
+ * Messages between points that do not belong to a lane: HELLO, PING, BYE, and the proposals and answers of
+ * daemon_agree.c. An epoch identifies a process: after a lost connection the same epoch means that both still have
+ * their lanes; another one means that the peer was restarted.
  */
 #include "point/daemon_peer.h"
 
@@ -21,9 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No PING is answered while so many bytes wait to be read by the peer. */
+/* No PING is answered while this many bytes wait to be read by the peer. */
 #define PONG_QUEUE ((size_t)1 << 20)
-/* Messages that make no sense, before a connection is closed. */
+/* Messages that are not understood before a connection is closed. */
 #define NONSENSE_MAX 16
 
 struct ow_daemon_peer *ow_daemon_peer_find(const struct ow_daemon *daemon, const char *name)
@@ -91,26 +91,26 @@ static void log_connected(const struct ow_daemon_link *link, const struct ow_mes
 {
 	char apart[OW_DURATION_TEXT];
 	ow_duration_text(fabs((double)link->peer->ahead_ns), apart);
-	/* As far as one message can tell: its way is in it. */
-	ow_daemon_peer_log(link->peer, OW_EVENT_INFO, "connected%s, %s, %s, clocks about %s apart",
+	/* As far as one message can show: its travel time is included. */
+	ow_daemon_peer_log(link->peer, OW_EVENT_INFO, "connected%s, %s, %s, clocks differ by about %s",
 	                   again ? " again" : "", link->address, hello->software, apart);
 }
 
-/* Why not, or NULL. */
+/* The reason for a refusal, or NULL. */
 static const char *refusal(const struct ow_daemon_link *link, const struct ow_message_hello *hello)
 {
 	if (strcmp(hello->point, link->peer->name) != 0)
-		return "HELLO says another name than the one that was proved";
+		return "HELLO has another name than the authenticated one";
 	if (hello->version_min > OW_WIRE_VERSION || hello->version_max < OW_WIRE_VERSION)
 		return "no common version of the protocol";
 	if (link->ready)
 		return "a second HELLO";
 	if (hello->now_ns < 0 || hello->now_ns > INT64_MAX / 2)
-		return "a clock that is beyond all times";
+		return "a clock that is out of range";
 	return NULL;
 }
 
-/* Whether there is a segment with this peer that such clocks can measure. Only the connecting point knows. */
+/* Whether there is a segment with this peer that can be measured with these clocks. Only the connecting point knows. */
 static bool clocks_fit(const struct ow_daemon_peer *peer)
 {
 	const struct ow_config *c = peer->daemon->config;
@@ -143,14 +143,17 @@ static void on_hello(struct ow_daemon_link *link, const struct ow_message_hello 
 	bool again = peer->known && peer->epoch == hello->epoch;
 	peer->round_trip_ns = ow_clock_steady_ns() - link->asked_ns;
 	peer->ahead_ns = hello->now_ns - ow_point_clock_now_ns(&link->daemon->clock);
-	/* It may have lain here while we were held up; it was not written before there was a connection. */
+	/*
+	 * The message may have waited here while this process was delayed; it was not written before there was a
+	 * connection.
+	 */
 	peer->hello_age_ns = ow_clock_steady_ns() - link->since_ns;
 	link->asked_ns = 0;
 	if (peer->connect && !clocks_fit(peer)) {
 		refuse_clock(link);
 		return;
 	}
-	/* Before the connection is ready: their last words would mean nothing to a process that is new. */
+	/* Before the connection is ready: a new process would not understand the last messages of the old lanes. */
 	if (!again)
 		ow_daemon_lanes_end(peer, ow_cause_peer_restarted);
 	link->ready = true;
@@ -192,7 +195,7 @@ static void on_bye(struct ow_daemon_link *link, const char *why)
 	snprintf(cause, sizeof cause, link->ready ? ow_cause_peer_left_because : ow_cause_peer_refuses, peer->name,
 	         why);
 	ow_daemon_gaps_explain(peer, cause);
-	/* It does not come back with what it knew. */
+	/* The peer does not come back with its old state. */
 	peer->known = false;
 	link->closing = true;
 	ow_session_close(link->session);
@@ -274,7 +277,7 @@ void ow_daemon_peer_frame(struct ow_daemon_link *link, const uint8_t *frame, siz
 			ow_message_done(&message);
 		}
 	} else if (r == 0) {
-		/* A lane that is not known any more has nothing to say; one that never was is made up. */
+		/* Messages for a lane that has ended are ignored; a lane that never existed is an error. */
 		struct ow_daemon_lane *lane = ow_daemon_lane_of_wire(link->peer, wire);
 		if (wire == 0 || wire > link->peer->wire_max)
 			r = ow_error_set(&err, EPROTO, "message %s: lane %u was never agreed on", ow_message_name(type),

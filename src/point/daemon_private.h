@@ -30,10 +30,10 @@
  *   daemon_events.c, point_clock.c, scheduler.c
  */
 
-/* Peers, with those that a reload has taken away and that are not gone yet. */
+/* Peers, including those that a reload has removed and that still have lanes. */
 #define OW_PEERS_MAX (2 * OW_CONFIG_SEGMENTS_MAX)
 
-/* A recording of flows, as its threads know it. */
+/* A recording of flows, for its threads. */
 struct ow_daemon_flows {
 	const struct ow_flows_sink *sink;
 	unsigned recording;
@@ -54,7 +54,7 @@ struct ow_daemon {
 	struct ow_daemon_peer *peers[OW_PEERS_MAX];
 	unsigned peer_count;
 	struct ow_unauthenticated unauthenticated;
-	bool hurry; /* a link's turn was over: it goes on at once */
+	bool hurry; /* a link's turn was over: continue at once */
 	struct ow_daemon_lane *lanes[OW_LANES_MAX];
 	unsigned lane_count;
 	struct ow_daemon_gaps gaps;
@@ -63,8 +63,8 @@ struct ow_daemon {
 	int64_t passed_ns;
 	int64_t started_ns; /* steady */
 	bool stopping, at_once;
-	int64_t deadline_ns; /* steady: of stopping */
-	int64_t expiry_ns;   /* steady: when it is said next that the certificate expires; 0 = at once */
+	int64_t deadline_ns; /* steady time of the end */
+	int64_t expiry_ns;   /* steady time of the next warning about the certificate; 0 = at once */
 	bool has_results;    /* since the last flush */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What waits for peers that do not read. It takes memory besides that of the lanes: no more than half of the budget for
- * long. After an outage all pages that were kept are sent at once, 16 of the 40 bytes that a packet has in the budget:
- * so much may wait however slow the connection is. What comes on top has UNREAD_NS to go.
+ * Data that waits for peers that do not read. It needs memory in addition to that of the lanes: not more than half of
+ * the budget for long. After an outage the packets of all waiting intervals are sent at once, 16 of the 40 bytes that a
+ * packet has in the budget: this much may wait, however slow the connection is. More has to be read within UNREAD_NS.
  */
 #include "point/daemon_queue.h"
 

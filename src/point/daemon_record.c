@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the recorder brings goes into the interval logs of the lanes, closed intervals to their exchanges; how lanes
- * end. */
+/*
+ * Enters the recorder's chunks into the interval logs of the lanes, passes closed intervals to their exchanges, and
+ * ends lanes.
+ */
 #include "point/daemon_record.h"
 
 #include "base/coder.h"
@@ -12,16 +14,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An interface has gone away, has come back, or is away for another cause: replaced by one that cannot be read. */
+/* An interface went away, came back, or is away for another cause: replaced by one that cannot be read. */
 static void log_outage(struct ow_daemon *d, uint32_t source, bool is_new)
 {
 	const struct ow_outage *outage = d->logs.outage + source;
 	char lasted[OW_DURATION_TEXT];
 	if (is_new)
-		ow_daemon_log(d, OW_EVENT_WARNING, "%s: what it should see is unknown meanwhile", outage->cause);
+		ow_daemon_log(d, OW_EVENT_WARNING, "%s: its packets are unknown during this time", outage->cause);
 	if (!outage->over)
 		return;
-	/* A warning that repeats is not said each time: this line has all of it. */
+	/* A repeated warning may not be logged, so this line has all of it. */
 	ow_duration_text((double)(outage->until_ns - outage->from_ns), lasted);
 	ow_daemon_log(d, OW_EVENT_NOTICE, "%s is back, %s for %s", d->config->interfaces[source].name,
 	              outage->cause + strcspn(outage->cause, " ") + 1, lasted);
@@ -44,7 +46,7 @@ static void finish_lane(struct ow_daemon_lane *lane)
 	ow_exchange_finish(lane->exchange, lane->why);
 }
 
-/* No page after this one. */
+/* Records no interval after this one. */
 static void limit_lane(struct ow_daemon_lane *lane, int64_t last)
 {
 	if (last < lane->until)
@@ -53,7 +55,7 @@ static void limit_lane(struct ow_daemon_lane *lane, int64_t last)
 		finish_lane(lane);
 }
 
-/* The same, and the peer shall end it there, too: it would wait in vain for what comes after. */
+/* The same, and tells the peer to end it there as well, because it would wait in vain for later intervals. */
 static void announce_end(struct ow_daemon_lane *lane, const char *why)
 {
 	struct ow_message message = {
@@ -81,7 +83,7 @@ void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t inte
 void ow_daemon_lane_break(struct ow_daemon_lane *lane, const char *why)
 {
 	if (lane->state < OW_LANE_RUNNING) {
-		/* Who proposed it does so again with the next connection. */
+		/* The proposer proposes it again with the next connection. */
 		ow_daemon_lane_remove(lane);
 		return;
 	}
@@ -92,7 +94,7 @@ void ow_daemon_lane_break(struct ow_daemon_lane *lane, const char *why)
 	finish_lane(lane);
 }
 
-/* The session of a lane that leaves it out has another address now. */
+/* Ends a lane that excludes the points' session if the session has another address now. */
 static void break_if_moved(struct ow_daemon_lane *lane)
 {
 	char filter[sizeof lane->session_filter];
@@ -125,7 +127,7 @@ void ow_daemon_lanes_disconnected(struct ow_daemon_peer *peer)
 	}
 }
 
-/* Closed pages go to the exchange. */
+/* Passes closed intervals to the exchange. */
 static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
 {
 	struct ow_daemon *d = lane->daemon;
@@ -136,7 +138,7 @@ static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
 		lane->next = page->interval + 1;
 		if (page->interval > lane->until)
 			ow_interval_packets_free(page);
-		else /* it takes the page, also when it fails: then the interval is unknown */
+		else /* the exchange takes the packets, also if it fails: then the interval is unknown */
 			(void)ow_exchange_page(lane->exchange, page, &d->clock.state, ow_daemon_lane_now_ns(lane));
 	}
 	if (lane->log && lane->next > lane->until)
@@ -144,8 +146,8 @@ static void close_pages(struct ow_daemon_lane *lane, int64_t passed_ns)
 }
 
 /*
- * All files have ended. The interval that they end in is not complete: what the other point has of it may have passed
- * here after the end. So the one before is the last.
+ * All files have ended. The interval in which they end is not complete: packets that the other point has of it may have
+ * passed here after the end. So the interval before is the last one.
  */
 static void end_files(struct ow_daemon *d)
 {
@@ -172,7 +174,7 @@ void ow_daemon_lanes_take(struct ow_daemon *d, struct ow_chunk *chunks, int64_t 
 		end_files(d);
 	else if (passed > d->passed_ns)
 		d->passed_ns = passed;
-	/* Where all files end is known. */
+	/* The end of all files is known. */
 	if (passed != INT64_MAX)
 		enter_outages(d);
 	for (unsigned i = 0; i < d->lane_count; i++)
@@ -196,7 +198,7 @@ void ow_daemon_lane_stop(struct ow_daemon_lane *lane, const char *why)
 {
 	int64_t now = ow_daemon_lane_now_ns(lane);
 	if (lane->state < OW_LANE_RUNNING) {
-		/* The peer may be about to agree. */
+		/* The peer may still accept it. */
 		lane->until = -1;
 		if (lane->state == OW_LANE_PROPOSED)
 			announce_end(lane, lane->why);

@@ -9,21 +9,23 @@
 
 struct ow_chunk;
 
-/* What the recorder has brought; the time that all sources have passed, INT64_MAX = all have ended. Frees the chunks.
+/*
+ * Processes what the recorder has delivered; passed_ns: the time that all sources have passed, INT64_MAX = all have
+ * ended. Frees the chunks.
  */
 void ow_daemon_lanes_take(struct ow_daemon *daemon, struct ow_chunk *chunks, int64_t passed_ns);
 void ow_daemon_lanes_tick(struct ow_daemon *daemon);
-/* The connection with the same peer is there again. */
+/* The same peer is connected again. */
 void ow_daemon_lanes_connected(struct ow_daemon_peer *peer);
-/* It is lost. */
+/* The connection is lost. */
 void ow_daemon_lanes_disconnected(struct ow_daemon_peer *peer);
-/* The peer ends it before this interval, and says why. */
+/* The peer ends the lane before this interval, with a reason. */
 void ow_daemon_lane_bye(struct ow_daemon_peer *peer, uint32_t wire, int64_t interval, const char *why);
-/* It ends after the last page that was closed, here and at the peer, because the clock was set. */
+/* Ends the lane after the last closed interval, here and at the peer, because the clock was set. */
 void ow_daemon_lane_break(struct ow_daemon_lane *lane, const char *why);
-/* It ends with the current interval, here and at the peer. One that was not agreed on yet is gone. */
+/* Ends the lane with the current interval, here and at the peer. A lane without an agreement is removed. */
 void ow_daemon_lane_stop(struct ow_daemon_lane *lane, const char *why);
-/* No lane goes on beyond the current interval. */
+/* No lane continues after the current interval. */
 void ow_daemon_lanes_stop(struct ow_daemon *daemon, bool at_once);
 /* Whether all lanes have given their last result. */
 bool ow_daemon_lanes_done(const struct ow_daemon *daemon);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Another configuration while the point runs. First all that can fail, then the change, which cannot. Lanes of changed
- * segments end with their interval; what takes their place is agreed on when they are gone, with their memory. The
- * point that connects proposes it. The other one cannot, and drops the connection: the peer comes back with proposals,
- * and lanes that go on do not notice.
+ * Changes the configuration while the point runs. First everything that can fail, then the change, which cannot. Lanes
+ * of changed segments end with their interval; the points agree on their replacements when they are gone, with their
+ * memory. The connecting point proposes them. The other one cannot propose, so it closes the connection: the peer
+ * connects again with proposals, and continuing lanes are not affected.
  */
 #include "point/daemon_reload.h"
 
@@ -41,7 +41,7 @@ static const char *filter_of(const struct ow_config_segment *segment, const char
 	return NULL;
 }
 
-/* Nothing of the old configuration is left in a lane: it goes on with the new one, or comes to its end without any. */
+/* No lane refers to the old configuration any more: it continues with the new one, or ends without any. */
 static void change_lanes(struct ow_daemon *d, const struct ow_config *next)
 {
 	for (unsigned i = d->lane_count; i-- > 0;) {
@@ -49,7 +49,7 @@ static void change_lanes(struct ow_daemon *d, const struct ow_config *next)
 		const struct ow_config_segment *now = lane->segment, *then = now ? find(next, now->name) : NULL;
 		bool same = now && then && ow_config_same_segment(now, then);
 		lane->segment = same ? then : NULL;
-		/* A lane that is to be started is one that this point has proposed. */
+		/* A lane that is to be started was proposed by this point. */
 		lane->filter = same ? filter_of(then, lane->open.class_name) : NULL;
 		if (!same && lane->until == INT64_MAX)
 			ow_daemon_lane_stop(lane, "the segment was changed");
@@ -63,7 +63,7 @@ static void renew(struct ow_daemon *d, const char *name)
 		peer->renew = true;
 }
 
-/* Marks the peers whose segments are not the same. */
+/* Marks the peers whose segments have changed. */
 static void compare(struct ow_daemon *d, const struct ow_config *next, struct change *ret_change)
 {
 	struct change change = {0};
@@ -93,7 +93,7 @@ static const char *connect_of(const struct ow_config *config, const char *peer, 
 	return NULL;
 }
 
-/* Who is not needed leaves when its lanes have ended; who is somewhere else is looked for there. */
+/* A peer that is not needed is removed when its lanes have ended; a peer with a new address is connected there. */
 static void change_peer(struct ow_daemon_peer *peer, const struct ow_config *next, char *connect)
 {
 	bool wanted;
@@ -115,7 +115,7 @@ static void change_peer(struct ow_daemon_peer *peer, const struct ow_config *nex
 	peer->next_try_ns = 0;
 }
 
-/* Lanes that are there make room for those that come. */
+/* Existing lanes make room for new ones. */
 static void share_memory(struct ow_daemon *d)
 {
 	unsigned wanted = ow_daemon_lanes_wanted(d->config);
@@ -131,7 +131,7 @@ static void free_texts(char **texts, unsigned count)
 	free(texts);
 }
 
-/* Where each peer is, in memory that does not run out later. */
+/* The addresses of all peers, in memory that is allocated now, so that nothing can fail later. */
 static char **copy_connects(const struct ow_daemon *d, const struct ow_config *next)
 {
 	char **texts = calloc(d->peer_count + 1, sizeof *texts);
@@ -156,7 +156,7 @@ static void apply(struct ow_daemon *d, const struct ow_config *next, char **conn
 		change_peer(d->peers[i], next, connects[i]);
 	free(connects);
 	share_memory(d);
-	ow_daemon_log(d, OW_EVENT_NOTICE, "%s was read again: segments: %u as before, %u changed, %u new, %u gone",
+	ow_daemon_log(d, OW_EVENT_NOTICE, "%s was read again: segments: %u unchanged, %u changed, %u new, %u removed",
 	              next->path, change.same, change.changed, change.added, change.removed);
 }
 
@@ -171,7 +171,7 @@ int ow_daemon_reload(struct ow_daemon *d, const struct ow_config *next, struct o
 		r = ow_config_check_filters(next, err);
 	if (r == 0)
 		r = ow_daemon_keys_create(next, &keys, err);
-	/* Those that are too many if this is not the end of it leave by themselves. */
+	/* If this fails later, the additional peers are removed by the tick. */
 	if (r == 0)
 		r = ow_daemon_peers_add(d, next, err);
 	if (r == 0 && !(connects = copy_connects(d, next)))
@@ -212,14 +212,14 @@ static bool is_ready(const struct ow_daemon_peer *peer)
 static void agree_anew(struct ow_daemon_peer *peer)
 {
 	peer->renew = false;
-	/* Who is not connected proposes, or is asked, when it is. */
+	/* A peer that is not connected gets proposals when it is. */
 	if (is_ready(peer) && peer->connect)
 		ow_daemon_lanes_propose(peer);
 	else if (is_ready(peer))
 		ow_daemon_link_drop(peer->link, "the configuration has changed, it shall propose anew");
 }
 
-/* Whether it is gone. */
+/* Whether the peer was removed. */
 static bool see_off(struct ow_daemon_peer *peer)
 {
 	if (ow_daemon_lanes_any(peer))
@@ -244,7 +244,7 @@ void ow_daemon_reload_tick(struct ow_daemon *d)
 			; /* the clock was set: with the next connection */
 		else if (peer->renew && !peer->leaving && working && !ending && !ow_daemon_lanes_ending(peer))
 			agree_anew(peer);
-		/* What was refused, or ended by the peer, may be possible by now. */
+		/* A lane that was refused, or ended by the peer, may be possible by now. */
 		else if (peer->connect && is_ready(peer) && !peer->leaving && working && now >= peer->propose_ns)
 			ow_daemon_lanes_propose(peer);
 		if (peer->leaving && see_off(peer)) {

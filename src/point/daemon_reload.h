@@ -4,7 +4,7 @@
 
 struct ow_daemon;
 
-/* What a reload has begun; what was refused is proposed again. */
+/* Continues a reload, and proposes refused lanes again. */
 void ow_daemon_reload_tick(struct ow_daemon *daemon);
 
 #endif

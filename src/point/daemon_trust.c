@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom this point trusts, while a connection lasts: certificates expire, and a reload may bring another CA or key. A
- * peer that could not connect any more does not stay connected either.
+ * Checks trust while a connection lasts: certificates expire, and a reload may bring another CA or key. A peer that
+ * could no longer connect does not stay connected.
  */
 #include "point/daemon_trust.h"
 
@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <time.h>
 
-/* A peer's certificate is looked at again so often: it may have expired. */
+/* How often a peer's certificate is checked again, because it may have expired. */
 #define RECHECK_NS INT64_C(10000000000)
-/* This point's own: from so many days before it expires it is said, and how often. */
+/* This point's own certificate: days before its expiry from which it is logged, and how often. */
 #define EXPIRY_DAYS    30
 #define EXPIRY_SAID_NS (24 * 3600 * INT64_C(1000000000))
 
@@ -68,7 +68,7 @@ static void look_at_own(struct ow_daemon *d, int64_t steady_ns)
 		return;
 	}
 	say_expiry(d, left_s);
-	/* That it has expired is said when it has. */
+	/* The expiry itself is logged when it happens. */
 	int64_t wait_ns =
 		left_s > 0 && left_s < EXPIRY_SAID_NS / OW_NS_PER_S ? (left_s + 1) * OW_NS_PER_S : EXPIRY_SAID_NS;
 	d->expiry_ns = steady_ns + wait_ns;

@@ -6,10 +6,12 @@
 
 struct ow_daemon;
 
-/* Ends the connections whose peers the keys do not accept. */
+/* Ends the connections whose peers are not accepted by the keys. */
 void ow_daemon_links_check(struct ow_daemon *daemon);
-/* The same of the one that was not looked at for longest, if it is time to; and whether this point's own certificate is
- * about to expire. */
+/*
+ * Checks, if it is time to, the connection that was not checked for the longest time; and whether this point's own
+ * certificate is about to expire.
+ */
 void ow_daemon_trust_tick(struct ow_daemon *daemon, int64_t steady_ns);
 
 #endif

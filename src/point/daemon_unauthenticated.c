@@ -8,11 +8,11 @@
 #include <poll.h>
 #include <string.h>
 
-/* One part in so many of the time goes to them at most; with a reserve, so that a few come in at once. */
+/* They get at most one part in this many of the time; with a reserve, so that a few can connect at once. */
 #define SHARE      4
 #define RESERVE_NS INT64_C(50000000)
 
-/* Its place; NULL = it has none. Of NULL: a free one. */
+/* Its slot; NULL = it has none. For NULL: a free one. */
 static struct ow_daemon_link **place_of(struct ow_unauthenticated *u, const struct ow_daemon_link *link)
 {
 	for (unsigned i = 0; i < OW_UNAUTHENTICATED_MAX; i++) {
@@ -48,7 +48,7 @@ static bool same_host(const struct ow_daemon_link *a, const struct ow_daemon_lin
 	return strncmp(a->address, b->address, length) == 0;
 }
 
-/* The oldest of the host that has most connections here. All places are taken. */
+/* The oldest connection of the host that has most connections here. All slots are in use. */
 static struct ow_daemon_link *crowd(const struct ow_unauthenticated *u)
 {
 	struct ow_daemon_link *worst = NULL;

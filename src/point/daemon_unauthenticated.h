@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * Connections whose peer has not proved its name yet. Anybody can make them, as many as he likes: there is room for a
- * few, a flooding host displaces its own, and all together they get a share of the time.
+ * Connections whose peer is not authenticated yet. Anybody can open any number of them: there are slots for a few, a
+ * flooding host displaces only its own, and all together they get a share of the time.
  */
 #define OW_UNAUTHENTICATED_MAX 64
 
@@ -16,16 +16,19 @@ struct ow_daemon_link;
 
 struct ow_unauthenticated {
 	struct ow_daemon_link *link[OW_UNAUTHENTICATED_MAX];
-	int64_t spent_ns, spent_at_ns; /* time spent on them beyond their share, at this steady time */
-	bool deaf;                     /* their share is used up: they are not heard */
+	int64_t spent_ns, spent_at_ns; /* time used beyond their share, at this steady time */
+	bool deaf;                     /* their share is used up: they are not read */
 };
 
-/* Takes a new one in. Where there is no room the oldest of the host that has most of them goes: the caller drops it. */
+/*
+ * Adds a connection. If there is no slot, returns the oldest one of the host with most connections, which the caller
+ * drops.
+ */
 struct ow_daemon_link *ow_unauthenticated_add(struct ow_daemon_link *link);
 void ow_unauthenticated_remove(struct ow_daemon_link *link);
-/* They took so long. Listens to them as their share allows. */
+/* Charges this time to them, and reads from them as far as their share allows. */
 void ow_unauthenticated_spend(struct ow_daemon *daemon, int64_t steady_ns, int64_t spent_ns);
-/* A connection is refused: counted by how it ended. */
+/* A connection is refused: counts it by the way it ended. */
 void ow_unauthenticated_refuse(struct ow_daemon *daemon, int code);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAITING_MAX 64 /* epochs, besides the one that is written */
+#define WAITING_MAX 64 /* epochs that wait, besides the one that is being written */
 #define RETRY_NS    OW_NS_PER_S
 
 struct waiting {
@@ -18,15 +18,15 @@ struct waiting {
 };
 
 struct recording {
-	char *file; /* a copy: the configuration may be read again */
+	char *file; /* a copy, because the configuration may be read again */
 	struct ow_epochs_writer *writer;
-	uint64_t lost_epochs, lost_packets; /* under the lock; not told yet */
+	uint64_t lost_epochs, lost_packets; /* protected by the lock; not reported yet */
 };
 
 struct ow_epoch_writer {
 	unsigned recordings;
 	struct recording recording[OW_CONFIG_FLOWS_MAX];
-	const char *file; /* the thread's own: the one of the last write */
+	const char *file; /* used only by the thread: the file of the last write */
 	struct ow_retry_writer *writer;
 	pthread_mutex_t lock;
 };
@@ -141,7 +141,7 @@ bool ow_epoch_writer_news(struct ow_epoch_writer *writer, struct ow_error *ret_l
 			ow_error_set(
 				ret_line, ENOSPC,
 				"%.200s: %llu epochs were lost because they could not be written, and %llu packets "
-				"for want of memory",
+				"because there was not enough memory",
 				recording->file, (unsigned long long)recording->lost_epochs,
 				(unsigned long long)recording->lost_packets);
 		recording->lost_epochs = recording->lost_packets = 0;

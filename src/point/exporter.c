@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pages of a point for Prometheus. */
+/* The HTTP pages of a point for Prometheus. */
 #include "point/exporter.h"
 
 #include "point/http.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct ow_exporter {
-	pthread_mutex_t lock; /* of the metrics and the process */
+	pthread_mutex_t lock; /* protects the metrics and the process */
 	struct ow_metrics *metrics;
 	struct ow_process *process;
 	struct ow_http *http;
@@ -28,7 +28,7 @@ static int metrics_page(struct ow_exporter *e, const char *accept, struct ow_htt
 	ow_process_look(e->process, &process);
 	ow_metrics_render(e->metrics, &process, format, out);
 	pthread_mutex_unlock(&e->lock);
-	/* Without memory for all of it a page that looks complete must not go out. */
+	/* If memory ran out, a page that looks complete must not be sent. */
 	bool bad = ferror(out);
 	bad |= fclose(out) != 0;
 	if (bad) {

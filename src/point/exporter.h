@@ -4,13 +4,15 @@
 
 #include "point/daemon.h"
 
-/* /metrics and /healthz of a point: the numbers (report/metrics.h) behind a lock, served by point/http.h. All functions
- * accept NULL: nothing is exported. */
+/*
+ * /metrics and /healthz of a point: the metrics (report/metrics.h) behind a lock, served by point/http.h. All functions
+ * accept NULL: then nothing is exported.
+ */
 struct ow_exporter;
 
-/* Listens. *ret_exporter = NULL if the configuration wants none. */
+/* Listens. *ret_exporter = NULL if the configuration has no `metrics`. */
 int ow_exporter_create(const struct ow_config *config, struct ow_exporter **ret_exporter, struct ow_error *err);
-/* Serves, in a thread of its own: after the process has given up its privileges. */
+/* Serves in its own thread; to be called after the process has dropped its privileges. */
 int ow_exporter_start(struct ow_exporter *exporter, struct ow_error *err);
 void ow_exporter_free(struct ow_exporter *exporter);
 /* "127.0.0.1:9620" */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages over HTTP. libmicrohttpd parses and sends in a thread of its own; here are its limits and who gets what. */
+/* Pages over HTTP. libmicrohttpd parses and sends in its own thread; here are its limits and the choice of pages. */
 #include "point/http.h"
 
 #include "exchange/session.h"
@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Room for connections that are being closed while new ones come. */
+/* Room for connections that are being closed while new ones are accepted. */
 #define SPARE_CONNECTIONS 16
 
 struct ow_http {
@@ -22,7 +22,7 @@ struct ow_http {
 	int listen_fd;
 	struct MHD_Daemon *daemon; /* NULL = not started */
 	char address[80];
-	/* Only the server's thread looks at these: open connections, the oldest first. */
+	/* Used only by the server's thread: open connections, the oldest first. */
 	int open[OW_HTTP_CONNECTIONS + SPARE_CONNECTIONS];
 	unsigned open_count;
 };
@@ -45,7 +45,7 @@ static void forget(struct ow_http *http, int fd)
 	}
 }
 
-/* A request takes milliseconds: who has been here for longest, while so many come, only keeps others out. */
+/* A request takes milliseconds: if there are many connections, the oldest only blocks others. */
 static void on_connection(void *arg, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode what)
 {
@@ -95,7 +95,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
 	struct ow_http *http = arg;
 	struct ow_http_page page = {.status = MHD_HTTP_OK};
 	(void)version, (void)upload, (void)upload_size, (void)context;
-	/* Answered at the first call, so that nothing is uploaded. */
+	/* Answered at the first call, so that no body is uploaded. */
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
 	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
@@ -156,7 +156,7 @@ void ow_http_free(struct ow_http *http)
 {
 	if (!http)
 		return;
-	/* The server closes the socket, if it has started. */
+	/* If the server has started, it closes the socket. */
 	if (http->daemon)
 		MHD_stop_daemon(http->daemon);
 	else

@@ -6,12 +6,13 @@
 #include <stddef.h>
 
 /*
- * A small web server for a few pages that are made when they are asked for (libmicrohttpd). One thread of its own; GET
- * and HEAD only; a request a connection. Whoever asks slowly or too much loses the connection, others do not notice.
+ * A small web server for a few pages that are made on request (libmicrohttpd). It has its own thread and supports only
+ * GET and HEAD, one request per connection. A client that is slow or sends too much loses its connection; others are
+ * not affected.
  */
 #define OW_HTTP_CONNECTIONS   16   /* beyond these the oldest one is closed */
-#define OW_HTTP_SILENT_S      10   /* a connection on which nothing happens for so long is closed */
-#define OW_HTTP_REQUEST_BYTES 8192 /* of a request with its headers, roughly */
+#define OW_HTTP_SILENT_S      10   /* a connection that is silent for this long is closed */
+#define OW_HTTP_REQUEST_BYTES 8192 /* of a request with its headers, approximately */
 
 struct ow_http_page {
 	unsigned status;
@@ -29,13 +30,13 @@ struct ow_http_options {
 
 struct ow_http;
 
-/* Listens; whoever comes waits until it has started. */
+/* Listens; clients wait until it has started. */
 int ow_http_create(const struct ow_http_options *options, struct ow_http **ret_http, struct ow_error *err);
-/* Starts its thread. Needs neither files nor names: fit for a process that has given its rights away. */
+/* Starts its thread. Needs neither files nor name lookups, so that a confined process can call it. */
 int ow_http_start(struct ow_http *http, struct ow_error *err);
-/* When it returns, no page is being made any more. */
+/* After the return, no page is being made. */
 void ow_http_free(struct ow_http *http);
-/* Where it listens, "127.0.0.1:9620": the port may have been 0. */
+/* The address, "127.0.0.1:9620": the port may have been 0. */
 const char *ow_http_address(const struct ow_http *http);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines, and the memory of those that were said lately. */
+/* Lines of the log, and a memory of recent ones. */
 #include "point/journal.h"
 
 #include "base/hash.h"
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Times that a line is said in a window: refusals once, what comes and goes more often. */
+/* How often a line is printed in a window: refusals once, lines about states more often. */
 #define SAID_WARNING 1
 #define SAID_OTHER   10
 
@@ -23,7 +23,7 @@ struct kind {
 	enum ow_event level;
 	int64_t since_ns, window_ns;
 	unsigned said;
-	uint64_t kept; /* not said in this window */
+	uint64_t kept; /* not printed in this window */
 	char line[LINE];
 };
 
@@ -32,7 +32,7 @@ struct ow_journal {
 	char point[OW_RESULT_NAME];
 	bool journald;
 	struct kind kind[OW_JOURNAL_KINDS];
-	uint64_t flooded; /* warnings for which there was no room */
+	uint64_t flooded; /* warnings for which there was no slot */
 	int64_t flooded_ns;
 };
 
@@ -62,7 +62,7 @@ int ow_journal_create(FILE *out, const char *point, bool journald, struct ow_jou
 static void write_line(const struct ow_journal *j, enum ow_event level, const char *text)
 {
 	char line[LINE + 80];
-	/* Names, reasons and paths in it are from outside. */
+	/* Names, reasons and paths in it come from outside. */
 	snprintf(line, sizeof line, "%s", text);
 	ow_utf8_clean(line);
 	struct timespec now;
@@ -83,7 +83,7 @@ static void write_line(const struct ow_journal *j, enum ow_event level, const ch
 	fflush(j->out);
 }
 
-/* Of the line up to its first comma, without ports. */
+/* The hash of the line up to its first comma, without ports. */
 static uint64_t key_of(const char *line)
 {
 	uint64_t key = 1;
@@ -115,7 +115,10 @@ static void tell_kept(const struct ow_journal *j, const struct kind *k, int64_t 
 	write_line(j, k->level, text);
 }
 
-/* A window is over: what was kept is told, and what goes on waits for longer; what has ended is forgotten. */
+/*
+ * A window is over: the count is printed; the next window of a continuing line is longer; a line that has ended is
+ * forgotten.
+ */
 static void turn(const struct ow_journal *j, struct kind *k, int64_t now_ns)
 {
 	if (k->kept == 0) {
@@ -157,7 +160,10 @@ void ow_journal_line(struct ow_journal *j, enum ow_event level, const char *line
 	uint64_t key = key_of(line);
 	struct kind *k = find(j, key);
 	if (!k) {
-		/* What strangers can cause does not fill the log; what peers agree on is said. */
+		/*
+		 * Lines that unauthenticated clients can cause must not fill the log; agreements with peers are
+		 * printed.
+		 */
 		if (level <= OW_EVENT_WARNING && level > OW_EVENT_ERROR)
 			j->flooded++;
 		else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Live measurement between two interfaces of one host: local_pair.h says how it is put together. */
+/* Live measurement between two interfaces of one host: see local_pair.h. */
 #include "point/local_pair_private.h"
 
 #include "point/page_match.h"
@@ -10,22 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Intervals compared in one call: signals and full pipes are looked at in between. */
+/* Intervals compared in one call: signals and full pipes are checked in between. */
 #define WORK_INTERVALS 256u
-/* After it was stopped, packets under way are waited for this long, */
+/* After the stop, the time to wait for packets in flight, */
 #define GRACE_NS (200 * OW_NS_PER_MS)
-/* and for a recorder that does not go on so much longer. */
+/* and how much longer for a recorder that does not continue. */
 #define PATIENCE_NS OW_NS_PER_S
 
 /* -- intervals ----------------------------------------------------------------------------------------------------- */
 
-/* From here on nothing of a lane is looked at: a file that has ended cannot show who arrives. */
+/* The time from which nothing of a lane is used: a file that has ended cannot show arrivals. */
 static int64_t stop_of(const struct ow_local_pair *pair, const struct ow_local_pair_lane *lane)
 {
 	return ow_local_pair_least(pair->stop_ns, pair->over_ns[lane->book[OW_LOCAL_PAIR_RECEIVER].source]);
 }
 
-/* An interface was away: what it did not see is not lost. */
+/* An interface was away: packets that it did not see are not lost. */
 static int skip(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, const struct ow_interval_packets *a,
                 const struct ow_interval_packets *b, bool quiet)
 {
@@ -65,7 +65,7 @@ static int compare(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, 
 	return r;
 }
 
-/* The run ends in the middle of the interval: the rest is there for packets that are under way. */
+/* The run ends in the middle of the interval: the rest is only for packets in flight. */
 static int compare_split(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, struct ow_interval_packets *a,
                          struct ow_interval_packets *b)
 {
@@ -84,8 +84,8 @@ static int compare_split(struct ow_local_pair *pair, struct ow_local_pair_lane *
 }
 
 /*
- * A tag that only one interface shows (a trunk and an access port): the filter takes packets at one of them and cannot
- * take them at the other. They are not lost. Once it has taken packets at both, none at one of them is loss.
+ * If only one interface shows a tag (a trunk and an access port), the filter matches packets at one of them and cannot
+ * match them at the other. These are not lost. Once it has matched packets at both, missing packets are lost.
  */
 static void look_at_filter(struct ow_local_pair_lane *lane, struct ow_interval_packets *a,
                            struct ow_interval_packets *b)
@@ -127,7 +127,7 @@ static struct ow_interval_packets *next_page(const struct ow_local_pair *pair, s
 	return page;
 }
 
-/* The page of an interval; an empty one where the log has none. NULL without memory. */
+/* The packets of an interval; empty if the log has none. NULL without memory. */
 static struct ow_interval_packets *take_page(struct ow_local_pair *pair, struct ow_local_pair_book *book,
                                              int64_t interval, int64_t passed_ns)
 {
@@ -143,7 +143,7 @@ static struct ow_interval_packets *take_page(struct ow_local_pair *pair, struct 
 		book->page = NULL;
 		return page;
 	}
-	/* What there is no memory for is not empty: all of it would seem lost. */
+	/* An interval without memory is not empty: all its packets would seem lost. */
 	if (!page && ow_interval_log_due(book->log->packets, passed_ns))
 		return NULL;
 	page = calloc(1, sizeof *page);
@@ -175,7 +175,7 @@ static bool something_waits(const struct ow_local_pair *pair)
 	return false;
 }
 
-/* Is the next interval complete, or as complete as it will be? */
+/* Whether the next interval is complete, or will not become more complete. */
 static bool is_due(const struct ow_local_pair *pair)
 {
 	int64_t end_ns = ow_local_pair_least(ow_local_pair_start_of(pair, pair->next + 1), pair->stop_ns);
@@ -193,13 +193,13 @@ static int finish(struct ow_local_pair *pair)
 	return 1;
 }
 
-/* Compares intervals that are complete, up to WORK_INTERVALS. 1 when that was the end. */
+/* Compares complete intervals, up to WORK_INTERVALS. Returns 1 at the end. */
 static int compare_intervals(struct ow_local_pair *pair)
 {
 	for (unsigned n = 0; n < WORK_INTERVALS && is_due(pair); n++) {
 		int64_t start_ns = ow_local_pair_start_of(pair, pair->next),
 			end_ns = start_ns + pair->options.length_ns;
-		/* The logs hand a page out when its interval has ended; the last one ends now. */
+		/* The logs return an interval when it has ended; the last one ends now. */
 		int64_t passed_ns = end_ns > pair->stop_ns || pair->stopped ? INT64_MAX : pair->passed_ns;
 		int r = 0;
 		pair->holding = true;
@@ -242,17 +242,19 @@ int ow_local_pair_work(struct ow_local_pair *pair, struct ow_error *err)
 	if (pair->done)
 		return 1;
 	int r = ow_recorder_take(pair->recorder, &chunks, &pair->passed_ns, &reason);
-	/* Before anything is done with what was taken. */
+	/* Before the packets are used. */
 	int stepped = ow_local_pair_look_at_clock(pair, err);
 	ow_lane_logs_enter(&pair->logs, chunks);
-	/* Where files end is known from the start. */
+	/* The end of files is known from the start. */
 	for (unsigned source = 0; source < OW_LOCAL_PAIR_SIDES && !pair->clock.files; source++)
 		(void)ow_lane_logs_outage(&pair->logs, source, &(bool){false});
 	if (r < 0 && !pair->failed) {
 		pair->failed = r;
 		pair->err = reason;
-		/* The other interface alone says nothing: what was seen until now is the result. Where a damaged file
-		 * ends is known. */
+		/*
+		 * One interface alone gives no result: the result is what was seen until now. The end of a damaged file
+		 * is known.
+		 */
 		if (!pair->clock.files)
 			ow_local_pair_stop(pair);
 	}
@@ -274,7 +276,7 @@ void ow_local_pair_stop(struct ow_local_pair *pair)
 {
 	if (pair->stopped)
 		return;
-	/* Of files, what has been compared: they may be far ahead. */
+	/* For files, the time of the last comparison, because the recorder may be far ahead. */
 	int64_t now_ns = pair->clock.files
 	                         ? ow_local_pair_least(pair->passed_ns, ow_local_pair_start_of(pair, pair->next))
 	                         : ow_recorder_now_ns(pair->recorder);

@@ -7,13 +7,13 @@
 #include "reconcile/late_packets.h"
 
 /*
- * Both points on this host: what goes in at one interface and out at another (or is in two capture files), packet by
- * packet. recorder -> two interval logs a lane -> page_match -> interval_results. A lane is a class in one direction;
- * forward goes in at `from` and out at `to`.
+ * Both points on this host: packets that arrive at one interface and leave at another (or are in two capture files),
+ * packet by packet. recorder -> two interval logs for each lane -> page_match -> interval_results. A lane is a class in
+ * one direction; forward is from `from` to `to`.
  *
- * Intervals begin at whole multiples of their length, or at whole seconds; those of files where both captures have
- * begun. A short time before the first and, where something still waits, after the last one is recorded as well, so
- * that packets under way at the ends are neither lost nor extra.
+ * Intervals begin at whole multiples of their length, or at whole seconds; those of files when both captures have
+ * begun. A short time before the first and, if packets still wait, after the last one is recorded as well, so that
+ * packets in flight at the ends are neither lost nor extra.
  */
 struct ow_local_pair_class {
 	const char *name;
@@ -26,51 +26,55 @@ struct ow_local_pair_options {
 	char segment[OW_RESULT_NAME];
 	struct ow_identity identity;
 	const char
-		*forward; /* a filter for what goes from `from` to `to`, for taps and files; NULL = the kernel tells */
-	const struct ow_local_pair_class *classes; /* must stay until the end, as all texts */
+		/* filter of packets from `from` to `to`, for taps and files; NULL = the kernel knows the direction */
+		*forward;
+	const struct ow_local_pair_class *classes; /* must stay until the end, and so must all texts */
 	size_t class_count;
 	int64_t length_ns, wait_ns;
-	uint64_t intervals; /* to measure; 0 = until stopped, or the end of the files */
+	uint64_t intervals; /* number to measure; 0 = until stopped, or the end of the files */
 	bool shared;        /* only packets of flows that pass both can be lost */
 	uint64_t memory;    /* bytes for the packets of all lanes; 0 = OW_LOCAL_PAIR_MEMORY */
-	/* When all that is needed is open, and no thread has started; NULL = nothing to do. */
+	/* Called when everything is open and no thread has started; may be NULL. */
 	int (*opened)(void *arg, struct ow_error *err);
 	void *opened_arg;
-	ow_interval_results_sink sink; /* all results, provisional and final, from within ow_local_pair_work */
+	ow_interval_results_sink sink; /* gets all results, provisional and final, during ow_local_pair_work */
 	void *arg;
 };
 
 #define OW_LOCAL_PAIR_MEMORY (UINT64_C(512) << 20)
-/* Intervals of the waiting time; one more is needed where a file ends within an interval. */
+/* Intervals of the waiting time; one more is needed if a file ends within an interval. */
 #define OW_LOCAL_PAIR_WAIT_MAX (OW_LATE_PACKETS_HORIZON_MAX - 1)
 
 struct ow_local_pair;
 
-/* -EINVAL for what cannot be measured, or what opening says; err has one line. */
+/* -EINVAL for what cannot be measured, or the error of opening; err has one line. */
 int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_local_pair **ret_pair,
                          struct ow_error *err);
 void ow_local_pair_free(struct ow_local_pair *pair);
 
-/* Readable when there is work. Even if it is not, ow_local_pair_work wants to be called after ow_local_pair_timeout_ms.
- */
+/* Readable if there is work. ow_local_pair_work must also be called after ow_local_pair_timeout_ms. */
 int ow_local_pair_fd(const struct ow_local_pair *pair);
 #define OW_LOCAL_PAIR_WORK_MS 50
 int ow_local_pair_timeout_ms(const struct ow_local_pair *pair);
-/* Takes what there is and tells the sink. 0; 1 at the end, when everything is final; a negative errno when a source
- * failed, with err: everything is final then, too. An interface that goes away is waited for; its intervals are
- * unknown. */
+/*
+ * Processes what is available and calls the sink. Returns 0; 1 at the end, when everything is final; a negative errno
+ * if a source failed, with err: everything is final then as well. It waits for an interface that goes away; its
+ * intervals are unknown.
+ */
 int ow_local_pair_work(struct ow_local_pair *pair, struct ow_error *err);
-/* No more than what was sent until now: the interval under way becomes the last one. The end follows soon, from
- * ow_local_pair_work. */
+/*
+ * Counts only packets that were sent until now: the current interval becomes the last one. ow_local_pair_work reports
+ * the end soon.
+ */
 void ow_local_pair_stop(struct ow_local_pair *pair);
 
 /* Lanes: for each class forward, then backward. */
 size_t ow_local_pair_lanes(const struct ow_local_pair *pair);
 void ow_local_pair_total(const struct ow_local_pair *pair, size_t lane, struct ow_interval_result *ret_total);
-/* Of each source: 0 = from, 1 = to. Frames of a file without a time (0) are left out. */
+/* For each source: 0 = from, 1 = to. Frames of a file without a time (0) are ignored. */
 uint64_t ow_local_pair_untimed(const struct ow_local_pair *pair, unsigned source);
 void ow_local_pair_counts(const struct ow_local_pair *pair, unsigned source, struct ow_recorder_counts *ret_counts);
-/* Whether neither interface is there now; err says why. */
+/* Whether neither interface is there now; err has the reason. */
 bool ow_local_pair_is_blind(const struct ow_local_pair *pair, struct ow_error *err);
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A clock that is set while both interfaces are measured: it cuts one interval, and the next begins by the new one. */
+/* A clock step while both interfaces are measured: it cuts one interval, and the next begins by the new time. */
 #include "point/local_pair_private.h"
 #include "result/cause.h"
 
 #include <stdio.h>
 
-/* What the step has cut is unknown, and what waits for its arrival undecided: the next interval has another clock. */
+/*
+ * The interval that the step has cut is unknown, and waiting packets stay undecided, because the next interval has
+ * another time.
+ */
 static int tell_step(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, int64_t last, const char *cause)
 {
 	int r = 0;
@@ -24,8 +27,9 @@ static int tell_step(struct ow_local_pair *pair, struct ow_local_pair_lane *lane
 }
 
 /*
- * The clock was set, as packets were taken that are not in any page yet: all that is not compared is of two clocks. New
- * lanes begin by the new one, with the interval after the one that was cut; unless the run was about to end.
+ * The clock was set while packets were read that are not in any interval yet: everything that is not compared mixes two
+ * times. New lanes begin by the new time, with the interval after the one that was cut; unless the run was about to
+ * end.
  */
 static int on_step(struct ow_local_pair *pair, int64_t step_ns, struct ow_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lane between two interfaces of one host: its two interval logs, and the way of its results. */
+/* A lane between two interfaces of one host: its two interval logs, and its results. */
 #include "base/array.h"
 #include "base/word.h"
 #include "point/local_pair_private.h"
@@ -10,7 +10,7 @@
 /* Intervals that may be open: the recorder lags by less than this, files by a few intervals. */
 #define OPEN_NS  (2 * OW_NS_PER_S)
 #define OPEN_MIN 64
-/* Fewer packets a page are no measurement. */
+/* With fewer packets per interval there is no measurement. */
 #define STAMPS_MIN 4096
 
 /* -- interval logs ------------------------------------------------------------------------------------------------- */
@@ -20,7 +20,7 @@ static int add_book(struct ow_local_pair *pair, size_t lane, int side, const cha
 {
 	const struct ow_local_pair_options *o = &pair->options;
 	struct ow_local_pair_book *book = pair->lane[lane].book + side;
-	/* Forward it comes in at `from` and goes out at `to`; backward the other way round. */
+	/* Forward it arrives at `from` and leaves at `to`; backward the reverse. */
 	book->source = (side == OW_LOCAL_PAIR_SENDER) != backward ? OW_LOCAL_PAIR_FROM : OW_LOCAL_PAIR_TO;
 	struct ow_lane_options lane_options = {
 		.identity = o->identity,
@@ -37,7 +37,7 @@ static int add_book(struct ow_local_pair *pair, size_t lane, int side, const cha
 		.flow_seed = o->identity.key,
 	};
 	uint64_t memory = o->memory ? o->memory : OW_LOCAL_PAIR_MEMORY;
-	/* Two pages a log: one is filled while the other is compared. */
+	/* Packets of two intervals for each log: one is filled while the other is compared. */
 	uint64_t stamps = memory / (2 * 2 * pair->lanes * sizeof(struct ow_sighting)), open = OPEN_NS / o->length_ns;
 	return ow_lane_log_create(&pair->logs, &lane_options, stamps > STAMPS_MIN ? stamps : STAMPS_MIN,
 	                          open > OPEN_MIN ? open : OPEN_MIN, &book->log, err);
@@ -67,7 +67,7 @@ void ow_local_pair_forget_books(struct ow_local_pair_lane *lane)
 void ow_local_pair_complete(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, struct ow_interval_result *r)
 {
 	ow_result_name_like(r, &lane->names);
-	/* One clock stamps both; who stamped files nobody knows. */
+	/* One clock gives both timestamps; nothing is known about the clock of files. */
 	r->clock_from = r->clock_to =
 		pair->clock.files ? (struct ow_clock_state){false, OW_CLOCK_UNKNOWN} : (struct ow_clock_state){true, 0};
 	uint64_t misplaced = 0;
@@ -86,8 +86,7 @@ void ow_local_pair_complete(struct ow_local_pair *pair, struct ow_local_pair_lan
 		r->cost.ready_ns = ow_recorder_now_ns(pair->recorder) - (r->start_ns + r->length_ns);
 }
 
-/* A lane tells of several intervals at a time, at the end of many: in the order of the intervals, if there is memory.
- */
+/* At the end of many intervals a lane reports several at a time: in the order of the intervals, if there is memory. */
 void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result)
 {
 	struct ow_local_pair *pair = arg;
@@ -108,7 +107,7 @@ void ow_local_pair_release(struct ow_local_pair *pair)
 			if (pair->held[i].interval != interval)
 				continue;
 			pair->options.sink(pair->options.arg, pair->held + i);
-			pair->held[i].interval = INT64_MAX; /* is told */
+			pair->held[i].interval = INT64_MAX; /* already reported */
 			told++;
 		}
 	}

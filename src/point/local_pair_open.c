@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Setting up a measurement between two interfaces of one host: its time, its lanes and their books. */
+/* Sets up a measurement between two interfaces of one host: its times, its lanes and their logs. */
 #include "point/local_pair_private.h"
 
 #include "capture/filter.h"
@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Recorded before the first interval: packets that were sent up to this long before it are known. */
+/* Recorded before the first interval, so that packets that were sent up to this long before it are known. */
 #define LEAD_NS (200 * OW_NS_PER_MS)
-/* Of files: more results than anybody wants, such as a wrong time makes. 11 days of seconds. */
+/* For files: more results than anybody needs, caused by a wrong time. 11 days of seconds. */
 #define INTERVALS_MAX 1000000
 
-/* A wrong time in a file must not become results of years without packets. span: of the file with the longer gap. */
+/* A wrong time in a file must not give results of years without packets. span: of the file with the longer gap. */
 static int check_intervals(const struct ow_local_pair *pair, int64_t start_ns, const char *path,
                            const struct ow_capture_time_range *span, struct ow_error *err)
 {
@@ -25,12 +25,12 @@ static int check_intervals(const struct ow_local_pair *pair, int64_t start_ns, c
 	ow_duration_text((double)llabs(span->gap_ns), gap);
 	return ow_error_set(err, ERANGE,
 	                    "more than %d intervals: choose a longer interval, or take out what has a wrong time "
-	                    "(%.200s: packet %llu is %s %s than the one before)",
+	                    "(%.200s: packet %llu is %s %s than the previous one)",
 	                    INTERVALS_MAX, path, (unsigned long long)span->gap_number, gap,
 	                    span->gap_ns < 0 ? "earlier" : "later");
 }
 
-/* Of files: where both have begun, and where the first of them ends. */
+/* For files: the time when both have begun, and when the first of them ends. */
 static int plan_files(struct ow_local_pair *pair, int64_t *ret_start_ns, struct ow_error *err)
 {
 	const char *from = pair->options.from.live.name, *to = pair->options.to.live.name;
@@ -53,7 +53,7 @@ static int plan_files(struct ow_local_pair *pair, int64_t *ret_start_ns, struct 
 	return check_intervals(pair, *ret_start_ns, first ? from : to, first ? &a : &b, err);
 }
 
-/* When to begin, how much earlier to record, and where to end. */
+/* Plans when to begin, how much earlier to record, and when to end. */
 static int plan_time(struct ow_local_pair *pair, struct ow_error *err)
 {
 	const struct ow_local_pair_options *o = &pair->options;
@@ -78,8 +78,11 @@ static int plan_time(struct ow_local_pair *pair, struct ow_error *err)
 	return 0;
 }
 
-/* Intervals that a packet is waited for. Files end anywhere, and an interval that is split there is two. Interfaces do,
- * too, when somebody stops the run; but results of every interval would be late because of the last one. */
+/*
+ * The number of intervals for which a packet waits. Files end anywhere, and an interval that is split there becomes
+ * two. Runs on interfaces also end anywhere; but with one interval more all results would be late because of the last
+ * one.
+ */
 static int64_t horizon_of(const struct ow_local_pair_options *options)
 {
 	return (options->wait_ns + options->length_ns - 1) / options->length_ns +
@@ -127,7 +130,7 @@ int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_
 	if (!pair)
 		return ow_error_set(err, ENOMEM, "out of memory");
 	pair->options = *options;
-	/* One clock stamps both sides: no error of it matters but a step. */
+	/* One clock gives the timestamps of both sides: its error does not matter, only a step does. */
 	pair->clock = (struct ow_point_clock){.files = options->from.live.kind == OW_IFACE_FILE, .state = {true, 0}};
 	pair->lanes = 2 * options->class_count;
 	pair->passed_ns = INT64_MIN;
@@ -140,7 +143,7 @@ int ow_local_pair_create(const struct ow_local_pair_options *options, struct ow_
 	ow_lane_logs_init(&pair->logs, pair->recorder, OW_LOCAL_PAIR_SIDES);
 	const char *name = r == 0 && !options->forward ? ow_recorder_undirected(pair->recorder, UINT32_MAX) : NULL;
 	if (name)
-		r = ow_error_set(err, EINVAL, "%s does not tell which way packets go: give --forward FILTER", name);
+		r = ow_error_set(err, EINVAL, "%s does not show the direction of packets: give --forward FILTER", name);
 	if (r == 0)
 		r = plan_time(pair, err);
 	for (size_t i = 0; r == 0 && i < pair->lanes; i++)

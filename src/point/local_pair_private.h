@@ -25,8 +25,8 @@ enum { OW_LOCAL_PAIR_SENDER, OW_LOCAL_PAIR_RECEIVER };              /* logs of a
 
 struct ow_local_pair_book {
 	struct ow_lane_log *log;
-	struct ow_interval_packets *page; /* closed, not compared yet */
-	uint64_t misplaced;               /* told so far */
+	struct ow_interval_packets *page; /* packets of a closed interval, not compared yet */
+	uint64_t misplaced;               /* number reported so far */
 	unsigned source;
 };
 
@@ -34,10 +34,10 @@ struct ow_local_pair_lane {
 	struct ow_interval_result names;
 	struct ow_local_pair_book book[2];
 	struct ow_interval_results *results;
-	struct ow_interval_packets *before; /* what arrived in the interval before */
+	struct ow_interval_packets *before; /* packets that arrived in the interval before */
 	struct ow_shared_flows shared;      /* of what arrived */
 	bool link_filter;                   /* the filter of the class names the link layer, */
-	bool met;                           /* and has taken packets at both interfaces */
+	bool met;                           /* and has matched packets at both interfaces */
 };
 
 struct ow_local_pair {
@@ -47,22 +47,22 @@ struct ow_local_pair {
 	size_t lanes;
 	struct ow_lane_logs logs;
 	struct ow_point_clock clock;
-	int64_t t0_ns;   /* of interval 0, by the clock as it is now */
-	int64_t base;    /* the interval with which the logs begin: 0, or since the clock was set */
-	int64_t lead;    /* intervals before the first that counts */
+	int64_t t0_ns;   /* start of interval 0, by the current clock */
+	int64_t base;    /* the first interval of the logs: 0, or a later one after a clock step */
+	int64_t lead;    /* number of intervals before the first that counts */
 	int64_t next;    /* the interval that is compared next */
-	int64_t split;   /* 1 when an interval was split where the run ends: later ones count on */
-	int64_t end_ns;  /* nothing that was sent from here on counts, */
-	int64_t stop_ns; /* and from here on nothing is looked at; INT64_MAX = open */
+	int64_t split;   /* 1 if an interval was split at the end of the run: later numbers are one higher */
+	int64_t end_ns;  /* packets that were sent from here on do not count, */
+	int64_t stop_ns; /* and from here on nothing is used; INT64_MAX = open */
 	uint64_t untimed[OW_LOCAL_PAIR_SIDES]; /* frames of a file without a time */
-	int64_t over_ns[OW_LOCAL_PAIR_SIDES];  /* where a file ends: nothing is seen from here on; INT64_MAX = open */
-	bool stopped;                          /* in the middle of things */
-	int64_t since_ns;                      /* when, by the steady clock */
-	int64_t passed_ns;                     /* up to where the recorder is complete */
-	struct ow_interval_result *held;       /* results of the end, to be told in the order of their intervals */
+	int64_t over_ns[OW_LOCAL_PAIR_SIDES];  /* end of a file; INT64_MAX = open */
+	bool stopped;                          /* stopped by the user */
+	int64_t since_ns;                      /* steady time of the stop */
+	int64_t passed_ns;                     /* the time up to which the recorder is complete */
+	struct ow_interval_result *held;       /* results at the end, to be reported in the order of their intervals */
 	size_t helds, held_room;
 	bool holding;
-	int failed; /* a source did: its errno, */
+	int failed; /* a source failed: its errno, */
 	struct ow_error err;
 	bool done;
 };
@@ -83,17 +83,19 @@ static inline int64_t ow_local_pair_start_of(const struct ow_local_pair *pair, i
 	return pair->t0_ns + interval * pair->options.length_ns;
 }
 
-/* local_pair_lane.c: lanes of the recorder for the lane of this index, with their logs, from the interval pair->base
- * on. */
+/*
+ * local_pair_lane.c: adds the recorder's lanes for the lane of this index, with their logs, from the interval
+ * pair->base on.
+ */
 int ow_local_pair_add_books(struct ow_local_pair *pair, size_t index, struct ow_error *err);
 void ow_local_pair_forget_books(struct ow_local_pair_lane *lane);
 void ow_local_pair_on_result(void *arg, const struct ow_interval_result *result); /* the sink of all lanes */
-/* Tells of what was held back: interval by interval, within each in the order of the lanes. */
+/* Reports the held results: interval by interval, within each in the order of the lanes. */
 void ow_local_pair_release(struct ow_local_pair *pair);
-/* Fills in what cannot be told by the packets themselves. */
+/* Fills in what the packets do not show. */
 void ow_local_pair_complete(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, struct ow_interval_result *r);
 
-/* local_pair_clock.c: begins anew where the clock was set; then the run may be done. */
+/* local_pair_clock.c: starts again after a clock step; then the run may be over. */
 int ow_local_pair_look_at_clock(struct ow_local_pair *pair, struct ow_error *err);
 
 #endif

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AHEAD 12 /* look-ups between fetching a slot and using it */
+#define AHEAD 12 /* look-ups between prefetching a slot and using it */
 
 /* Names of identical packets, and the group (base id) that each belongs to. */
 struct name {
@@ -41,7 +41,7 @@ struct join {
 	const struct ow_interval_packets *a, *b;
 	const struct ow_page_match_past *past;
 	uint32_t *of_a, *of_b;
-	uint8_t *doubtful; /* of the packets at B: paired, or late, but with a delay that is not certain */
+	uint8_t *doubtful; /* of the packets at B: paired, or late, but with an uncertain delay */
 	struct names names;
 	struct members at_a, at_b;
 	uint64_t duplicated;
@@ -63,7 +63,7 @@ static int enter(struct names *names, uint64_t id, uint32_t group)
 	return 0;
 }
 
-/* Adds a name of the packets with this base id; the base is a name, too. */
+/* Adds a name of the packets with this base id; the base is a name as well. */
 static int add_name(struct names *names, uint64_t id, uint64_t base)
 {
 	uint32_t group = group_named(names, base);
@@ -79,7 +79,10 @@ static int add_name(struct names *names, uint64_t id, uint64_t base)
 	return group_named(names, id) ? 0 : enter(names, id, group);
 }
 
-/* The names that must not simply meet: copies at either point, and packets like some that still wait. */
+/*
+ * Collects the names that must not be paired by id: copies at either point, and packets identical to some that still
+ * wait.
+ */
 static int collect_names(struct join *join)
 {
 	const struct ow_interval_packets *pages[] = {join->a, join->b};
@@ -98,7 +101,7 @@ static int collect_names(struct join *join)
 	return r;
 }
 
-/* Finds the packets of the groups in a page, in its order. */
+/* Finds the packets of the groups in an interval, in its order. */
 static int find_members(const struct names *names, const struct ow_interval_packets *page, struct members *members)
 {
 	uint32_t total = 0, *group = malloc((page->count + 1) * sizeof *group);
@@ -108,14 +111,16 @@ static int find_members(const struct names *names, const struct ow_interval_pack
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < page->count; i++) {
-		/* Few packets or nearly all are in groups: either way the look-ups miss the cache one after the other.
+		/*
+		 * Whether few or nearly all packets are in groups, the look-ups would miss the cache one after the
+		 * other.
 		 */
 		if (i + AHEAD < page->count)
 			ow_id_map_prefetch(&names->by_id, page->stamp[i + AHEAD].id);
 		group[i] = group_named(names, page->stamp[i].id);
 		start[group[i]]++;
 	}
-	/* start[0] counted the packets of no group. */
+	/* start[0] has counted the packets without a group. */
 	for (uint32_t g = 1; g <= names->groups; g++) {
 		uint32_t count = start[g];
 		start[g] = total;
@@ -127,7 +132,7 @@ static int find_members(const struct names *names, const struct ow_interval_pack
 			members->place[start[group[i]]++] = (uint32_t)i;
 	}
 	free(group);
-	/* Each start now is where its group ends, and so where the next one starts. */
+	/* Each start is now the end of its group, and so the start of the next one. */
 	start[0] = 0;
 	return members->place ? 0 : -ENOMEM;
 }
@@ -161,7 +166,7 @@ static void pair_group(struct join *join, uint32_t g)
 		bool next_is_later = i + 1 == as || join->a->stamp[a[i + 1]].time_ns > join->b->stamp[to].time_ns;
 		join->doubtful[to] = !next_is_later && waiting + as != bs;
 	}
-	/* Late, or one of those that were sent just now? */
+	/* Whether it is late, or one of those that were sent just now. */
 	for (size_t j = 0; j < turns.late && as > 0 && waiting + as != bs; j++)
 		join->doubtful[b[j]] = join->a->stamp[a[0]].time_ns <= join->b->stamp[b[j]].time_ns;
 	if (as + waiting > 0)
@@ -181,7 +186,7 @@ static int pair_identical(struct join *join)
 	return r;
 }
 
-/* The id of the packet itself, whichever copy it is. */
+/* The id of the packet itself, for any of its copies. */
 static uint64_t base_of(const struct names *names, uint64_t id)
 {
 	uint32_t group = group_named(names, id);
@@ -197,7 +202,7 @@ static void list_only_a(const struct join *join, struct ow_sighting *only_a)
 	}
 }
 
-/* In the order of arrival: delays, what only B has, and who was overtaken. */
+/* In the order of arrival: delays, packets that only B has, and reordered packets. */
 static void list_arrivals(const struct join *join, struct ow_interval_results_input *in, struct ow_joined *joined)
 {
 	const struct ow_sighting *a = join->a->stamp, *b = join->b->stamp;
@@ -218,8 +223,10 @@ static void list_arrivals(const struct join *join, struct ow_interval_results_in
 			continue;
 		}
 		joined->delay_ns[delays++] = b[j].time_ns - a[i].time_ns;
-		/* RFC 4737, 3.3: sent earlier than one that has arrived before. The packets of a superframe have one
-		 * time: then by place. */
+		/*
+		 * RFC 4737, 3.3: sent earlier than one that has arrived before. The packets of a superframe have one
+		 * time: then the position decides.
+		 */
 		if (a[i].time_ns < newest_ns || (i < newest && a[i].time_ns == newest_ns)) {
 			reordered++;
 		} else {
@@ -311,8 +318,7 @@ static int by_id(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-/* Packets without a counterpart in this interval, of which nothing waits either. Some of them may repeat earlier ones.
- */
+/* Packets without a counterpart in this interval and among those that wait. Some of them may repeat earlier ones. */
 static size_t list_strangers(const struct join *join, const struct ow_interval_results_input *in, uint64_t *id)
 {
 	size_t count = 0;
@@ -329,7 +335,7 @@ static size_t list_strangers(const struct join *join, const struct ow_interval_r
 	return count;
 }
 
-/* Counts those that had arrived in the last interval already: duplicates over its end. */
+/* Counts those that had already arrived in the last interval: duplicates across its end. */
 static int count_repeated(const struct join *join, const struct ow_interval_results_input *in, uint64_t *ret_repeated)
 {
 	static const unsigned bits = 16;

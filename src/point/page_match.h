@@ -15,23 +15,24 @@
  * a pair is ambiguous if the next one had been sent before this one arrived, so that it could have been that.
  */
 
-/* What the two pages share. The arrays belong to it. */
+/* The comparison of two intervals. It owns the arrays. */
 struct ow_joined {
 	struct ow_sighting *only_a, *only_b; /* by base id */
 	int64_t *delay_ns, *newest_ns;
 	uint8_t *is_matched; /* of A's packets, if flows are noted */
 };
 
-/* What earlier intervals left. */
+/* What earlier intervals have left. */
 struct ow_page_match_past {
-	const struct ow_interval_results *settle; /* what waits there; NULL = nothing does */
-	const struct ow_interval_packets *b; /* what arrived in the last interval, to know its duplicates by; or NULL */
-	struct ow_shared_flows *shared;      /* if flows are noted; the flows of this interval are added */
+	const struct ow_interval_results *settle; /* waiting packets; may be NULL */
+	/* packets that arrived in the last interval, to detect duplicates; or NULL */
+	const struct ow_interval_packets *b;
+	struct ow_shared_flows *shared; /* if flows are noted; the flows of this interval are added */
 };
 
 /*
- * Fills counts, totals, drops, delays and lists of *ret_input and clears the rest; names, clocks and cost are the
- * caller's. The pages must be of the same interval and have the same shift. 0 or -ENOMEM.
+ * Fills counts, totals, drops, delays and lists of *ret_input and clears the rest; the caller fills in names, clocks
+ * and cost. The packets must be of the same interval and have the same shift. Returns 0 or -ENOMEM.
  */
 int ow_page_match_pair(const struct ow_interval_packets *a, const struct ow_interval_packets *b,
                        const struct ow_page_match_past *past, struct ow_interval_results_input *ret_input,

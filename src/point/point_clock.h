@@ -6,25 +6,27 @@
 #include "doctor/chrony.h"
 #include "record/recorder.h"
 
-/* The clock that stamps the packets of a point: this host's, or that of the captures that it replays. */
+/* The clock of the packets' timestamps: this host's, or that of the captures that are replayed. */
 struct ow_point_clock {
 	bool files;                  /* captures */
-	double speed;                /* of their clock; 1 = as time goes by */
-	struct ow_clock_state state; /* as of the last tick; of files not known */
-	bool known, by_chrony;       /* the state was looked at; chronyd knows it */
+	double speed;                /* of their clock; 1 = real time */
+	struct ow_clock_state state; /* as of the last tick; not known for files */
+	bool known, by_chrony;       /* the state was read; chronyd has given it */
 	struct ow_steps steps;
 	struct ow_clocks *clocks;
 	const struct ow_recorder *recorder;
-	int64_t ended_ns;     /* steady: when all files had ended; 0 = not yet */
-	int64_t ended_now_ns; /* their clock then */
+	int64_t ended_ns;     /* steady time when all files had ended; 0 = not yet */
+	int64_t ended_now_ns; /* their clock at that time */
 };
 
-/* As of the last look at it. */
+/* As of the last check. */
 int64_t ow_point_clock_now_ns(const struct ow_point_clock *clock);
-/* By how much it was set since the last look; 0 = it was not. To be asked before anything is done with packets or times
- * that are newer than the last look. */
+/*
+ * How much the clock was set since the last check; 0 = not at all. To be called before packets or times that are newer
+ * than the last check are used.
+ */
 int64_t ow_point_clock_look(struct ow_point_clock *clock);
-/* The files have ended, with packets up to this time: their clock goes on by itself. */
+/* The files have ended, with packets up to this time: their clock continues. */
 void ow_point_clock_end(struct ow_point_clock *clock, int64_t latest_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process's own memory, processor time and descriptors. */
+/* Memory, processor time and descriptors of this process. */
 #include "point/process.h"
 
 #include "base/clock.h"
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 struct ow_process {
-	int statm; /* -1 = not to be had */
-	DIR *fds;  /* likewise NULL */
+	int statm; /* -1 = not available */
+	DIR *fds;  /* NULL = not available */
 	double start_seconds;
 };
 
@@ -73,7 +73,7 @@ void ow_process_look(struct ow_process *p, struct ow_metrics_process *ret_facts)
 	*ret_facts = (struct ow_metrics_process){-1, p->start_seconds, -1, -1, -1, -1, -1};
 	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
 		ret_facts->cpu_seconds = (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9;
-	/* Of all arenas, and the large blocks that have mappings of their own. */
+	/* Of all arenas, and of large blocks with their own mappings. */
 	struct mallinfo2 heap = mallinfo2();
 	ret_facts->allocated_bytes = (int64_t)(heap.uordblks + heap.hblkhd);
 	look_memory(p, ret_facts);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A point at work: results to standard output, SQLite and Prometheus, events to standard error, its state to systemd.
- */
+/* Runs a point: results to standard output, SQLite and Prometheus, events to standard error, its state to systemd. */
 #include "point/run.h"
 
 #include "base/time.h"
@@ -37,7 +36,7 @@ struct output {
 	struct ow_daemon *daemon;
 	struct ow_config **config;
 	int reload_fd;     /* SIGHUP; -1 = it ends the program, as on a terminal */
-	int64_t second_ns; /* when what is done once a second is done again */
+	int64_t second_ns; /* time of the next work that is done once per second */
 };
 
 static void log_event(void *arg, enum ow_event level, const char *line)
@@ -66,12 +65,12 @@ static void on_total(void *arg, const struct ow_interval_result *total)
 	} else if (out->kind == OW_OUTPUT_TEXT) {
 		putchar('\n');
 		ow_render_summary(stdout, total);
-		/* What comes after it begins with a heading. */
+		/* The next line begins with a heading. */
 		out->text.lines = 0;
 	}
 }
 
-/* What the store has to say: that it fails, that it works again. */
+/* Logs the news of the store: that it fails, that it works again. */
 static void log_store(struct output *out)
 {
 	struct ow_error line;
@@ -92,7 +91,7 @@ static void on_flush(void *arg)
 	ow_exporter_store(out->exporter, state.lost, state.waiting);
 }
 
-/* What is still to be written is written; what cannot be is said. */
+/* Writes the waiting results, and reports what cannot be written. */
 static void end_store(struct output *out)
 {
 	struct ow_store_writer_state state;
@@ -112,7 +111,7 @@ static void end_store(struct output *out)
 	ow_store_writer_free(out->keeper);
 }
 
-/* Epochs of recorded flows; by the threads that record. */
+/* Receives epochs of recorded flows; called in the recording threads. */
 static void on_epoch(void *arg, unsigned recording, struct ow_epoch *epoch)
 {
 	struct output *out = arg;
@@ -155,7 +154,7 @@ static void on_refused(void *arg, enum ow_refused what, const char *peer)
 
 /* Running. */
 
-/* Signals become readable; threads that are started later do not get them either. */
+/* Makes signals readable; threads that start later do not get them either. */
 static int open_signals(const int *signals, int flags, struct ow_error *err)
 {
 	sigset_t set;
@@ -177,7 +176,7 @@ static int start_exporter(struct output *out, struct ow_error *err)
 	return r;
 }
 
-/* Everything is open, and no thread runs yet. */
+/* Called when everything is open, and no thread runs yet. */
 static int confine(void *arg, struct ow_error *err)
 {
 	struct output *out = arg;
@@ -202,7 +201,7 @@ static int confine(void *arg, struct ow_error *err)
 	return r < 0 ? r : start_exporter(out, err);
 }
 
-/* For systemd: one line of state, and that it is alive. */
+/* Tells systemd one line of state, and that the point is alive. */
 static void tell_state(struct output *out, int64_t now_ns)
 {
 	struct ow_daemon_status status;
@@ -238,7 +237,7 @@ static void reload(struct output *out)
 	struct ow_error why, line;
 	ow_service_reloading(&out->service);
 	if (read_again(out, &why) < 0) {
-		ow_error_set(&line, EINVAL, "%.400s; the configuration stays as it was", why.text);
+		ow_error_set(&line, EINVAL, "%.400s; the old configuration stays in use", why.text);
 		log_event(out, OW_EVENT_ERROR, line.text);
 	}
 	ow_service_ready(&out->service);
@@ -272,7 +271,7 @@ static int run_daemon(struct output *out, int64_t run_ns, struct ow_error *err)
 	                              .stop_fd = open_signals((int[]){SIGINT, SIGTERM, 0}, 0, err),
 	                              .run_ns = run_ns};
 	int r = o.stop_fd < 0 ? o.stop_fd : 0;
-	/* When a terminal is closed what runs on it shall end. */
+	/* When a terminal is closed, its programs should end. */
 	if (r == 0 && !isatty(STDERR_FILENO))
 		r = out->reload_fd = open_signals((int[]){SIGHUP, 0}, SFD_NONBLOCK, err);
 	if (r >= 0)

@@ -12,8 +12,10 @@ struct ow_point_run {
 	int64_t run_ns;        /* 0 = until it is stopped */
 };
 
-/* Gives up privileges, runs the point, sends results and events where they belong. SIGHUP reads the configuration
- * again: *config is then another one. */
+/*
+ * Drops privileges, runs the point, and passes results and events to their outputs. After SIGHUP the configuration is
+ * read again: *config is then another one.
+ */
 int ow_point_run(const struct ow_point_run *how, struct ow_config **config, struct ow_error *err);
 
 #endif

@@ -30,7 +30,7 @@ static int open_socket(const char *path)
 	return fd;
 }
 
-/* Half of what it waits for; 0 if it is not meant for this process. */
+/* Half of the watchdog's time; 0 if it is not meant for this process. */
 static int64_t watchdog_ns(void)
 {
 	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
@@ -55,7 +55,7 @@ void ow_service_close(struct ow_service *s)
 	s->fd = -1;
 }
 
-/* Who does not listen misses it. */
+/* If nobody listens, the datagram is lost. */
 static void say(const struct ow_service *s, const char *text)
 {
 	if (s->fd >= 0)

@@ -5,12 +5,12 @@
 #include <stdint.h>
 
 /*
- * What a service tells systemd, by datagrams to $NOTIFY_SOCKET (sd_notify(3)); nothing, where there is none. The socket
- * is opened once, before the sandbox forbids it.
+ * What a service tells systemd, by datagrams to $NOTIFY_SOCKET (sd_notify(3)); nothing if it is not set. The socket is
+ * opened once, before the sandbox forbids it.
  */
 struct ow_service {
-	int fd;          /* -1 = nobody listens */
-	int64_t beat_ns; /* the watchdog wants to hear so often; 0 = never */
+	int fd;          /* -1 = there is no socket */
+	int64_t beat_ns; /* how often the watchdog must be notified; 0 = never */
 	int64_t next_ns; /* ow_clock_steady_ns */
 	char status[200];
 };
@@ -23,7 +23,7 @@ void ow_service_reloading(struct ow_service *service);
 void ow_service_stopping(struct ow_service *service);
 /* One line for `systemctl status`; sent if it has changed. */
 void ow_service_status(struct ow_service *service, const char *status);
-/* Tells the watchdog, when it is time to. */
+/* Notifies the watchdog, if it is time to. */
 void ow_service_beat(struct ow_service *service, int64_t now_ns);
 
 #endif

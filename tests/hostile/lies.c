@@ -114,7 +114,7 @@ static bool far_start(const struct target *t)
 	bool good = say_refused(t, &m, "too far away");
 	m = proposal(1, true, "all");
 	m.open.t0_ns++;
-	return good && say_refused(t, &m, "no multiple");
+	return good && say_refused(t, &m, "not a multiple");
 }
 
 /* Names would be asked for while all segments wait. */

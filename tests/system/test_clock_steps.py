@@ -181,7 +181,7 @@ class Steps(points.Case):
         time.sleep(1)
         for i, size in enumerate(sizes, 2):
             self.clocks[who].step(size)
-            pair["london"].wait_for("refused: the clocks are", i - 1)
+            pair["london"].wait_for("refused: the clocks", i - 1)
             time.sleep(1)
             self.clocks[who].step(-size)
             self.agreed(pair, 2 * i)
@@ -208,7 +208,7 @@ class Steps(points.Case):
         pair["paris"].wait_for("the clock has lost its source")
         time.sleep(1)
         self.clocks["paris"].state(3 * MS)
-        pair["paris"].wait_for("the clock is synchronised: off by at most 3 ms, says the kernel")
+        pair["paris"].wait_for("the clock is synchronised: its error is at most 3 ms, according to the kernel")
         time.sleep(1)
         results = self.finish(pair)
         for name in results:

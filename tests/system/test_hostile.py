@@ -61,9 +61,9 @@ REFUSALS = (
 )
 # Of what a peer with a good certificate says.
 COMPLAINTS = (
-    r"rome: refused: HELLO says another name",
+    r"rome: refused: HELLO has another name",
     r"rome: segment 'honest' class 'data' refused: peer of the segment is 'london' here",
-    r"rome: theirs/all from rome refused here: t0 is no multiple of the interval, or too far away",
+    r"rome: theirs/all from rome refused here: t0 is not a multiple of the interval, or too far away",
     r"may be a name, and names from a peer are not looked up",
     r"the peer announces a frame of 4294967295 bytes",
     r"the peer sends an empty frame",
@@ -240,7 +240,7 @@ class Hostile(test_point_live.Live):
             r"rome: segment 'theirs' class 'all' refused: filter 'portrange .*': \d+ terms, at most 128",
             r"rome: not understood: message BYE: interval \d+ is far in the future",
             r"rome: not understood: message OPEN: class is not printable UTF-8",
-            r"rome: what is refused from now on is only counted",
+            r"rome: further refusals are only counted",
         ):
             self.assertRegex(paris.log, pattern)
         self.assertNotRegex(paris.log, "[\u0080-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")

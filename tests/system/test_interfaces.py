@@ -224,7 +224,7 @@ class OfLive(Case):
 
     def test_no_directions(self):
         """An interface that does not tell which way packets go would show none of them: that is an error."""
-        n, words = self.network, "t0 does not tell which way packets go: give "
+        n, words = self.network, "t0 does not show the direction of packets: give "
         tun = n.start(n.router, sys.executable, "-c", TUN_SLIP, stdout=subprocess.PIPE, text=True)
         self.children.append(tun)
         self.addCleanup(tun.stdout.close)

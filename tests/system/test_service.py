@@ -152,7 +152,7 @@ class Service(points.Case):
         time.sleep(2.5)
         slow = ", interval: 400ms, wait: 400ms"
         text = self.config_of("london", ("keep", quick), ("change", slow), ("come", quick), port=self.port)
-        self.reload(london, text, "read again: segments: 1 as before, 1 changed, 1 new, 1 gone")
+        self.reload(london, text, "read again: segments: 1 unchanged, 1 changed, 1 new, 1 removed")
         london.wait_for("agreed on", 10)
         time.sleep(2)
         for point in (london, paris):
@@ -179,7 +179,7 @@ class Service(points.Case):
         london.wait_for("agreed on", 4)
         london.wait_for("refuses come", 2)
         time.sleep(1)
-        self.reload(paris, self.config_of("paris", ("keep", ""), ("come", "")), "1 as before, 0 changed, 1 new, 1 gone")
+        self.reload(paris, self.config_of("paris", ("keep", ""), ("come", "")), "1 unchanged, 0 changed, 1 new, 1 removed")
         london.wait_for("connected again")
         london.wait_for("agreed on come", 2)
         time.sleep(1.5)
@@ -200,10 +200,10 @@ class Service(points.Case):
         london, paris = self.pair([("x", quick)], [("x", "")])
         paris.wait_for("agreed on", 2)
         text = self.config_of("paris", ("x", ""))
-        self.reload(paris, text.replace("peer: london", "peer: rome"), "0 as before, 1 changed, 0 new, 0 gone")
+        self.reload(paris, text.replace("peer: london", "peer: rome"), "0 unchanged, 1 changed, 0 new, 0 removed")
         london.wait_for("has left: no segment with this peer any more")
         london.wait_for("refuses us: no segment with this peer")
-        self.reload(paris, text, "0 as before, 1 changed, 0 new, 0 gone")
+        self.reload(paris, text, "0 unchanged, 1 changed, 0 new, 0 removed")
         london.wait_for("agreed on", 4)
         for point in (london, paris):
             point.stop()
@@ -221,7 +221,7 @@ class Service(points.Case):
             del os.environ["NOTIFY_SOCKET"]
         london.wait_for("agreed on", 2)
         good = self.config_of("london", ("x", quick), port=self.port)
-        stays = "; the configuration stays as it was"
+        stays = "; the old configuration stays in use"
         for text, said in (
             (good.replace("interval", "intervall"), r"london.yaml:6: unknown key 'intervall' in segment 'x', did you mean 'interval'\?"),
             (good.replace("src net", "src nett"), "london.yaml:6: to_peer of segment 'x': filter"),
@@ -231,7 +231,7 @@ class Service(points.Case):
             ("", "london.yaml"),
         ):
             self.reload(london, text, "error: [^\n]*" + said + "[^\n]*" + stays)
-        self.reload(london, good, "1 as before, 0 changed, 0 new, 0 gone")
+        self.reload(london, good, "1 unchanged, 0 changed, 0 new, 0 removed")
         heard = []
         while heard[-2:] != [b"RELOADING=1", b"READY=1"]:
             heard.append(manager.recv(4096).split(b"\n")[0])
