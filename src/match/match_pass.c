@@ -19,7 +19,8 @@
 #define RESENT_LAG    2
 #define RESENT_LAG_NS (20 * OW_NS_PER_US)
 #define MET_AHEAD     10    /* matched packets whose flows are loaded ahead */
-#define RARE_DELAY    0.001 /* share of delays, at either end, that are not usual */
+#define RARE_DELAY    0.001 /* share of delays, at either end, that are not usual; .. */
+#define FEWER_DELAYS  0.25 /* .. and that may be those of identical packets on either side of a hole, matched wrongly */
 
 int ow_match_pass_init(struct ow_match_pass *pass, const struct ow_match_options *options)
 {
@@ -367,11 +368,12 @@ static bool beyond_reach(const struct ow_match_pass *p, enum ow_side side, int64
 
 /* When the other point saw this packet, or would have, with the usual delays: so that a single slow packet does not
  * make a silence longer than it is. */
-static struct ow_silence seen_there(const struct ow_match_pass *p, enum ow_side side, int64_t t, uint8_t direction)
+static struct ow_silence seen_there(const struct ow_reach delays[OW_DIRECTIONS], enum ow_side side, int64_t t,
+                                    uint8_t direction)
 {
-	if (direction == OW_DIRECTIONS || !p->usual[direction].known)
+	if (direction == OW_DIRECTIONS || !delays[direction].known)
 		return (struct ow_silence){t, t};
-	const struct ow_reach *reach = &p->usual[direction];
+	const struct ow_reach *reach = &delays[direction];
 	if (side == sender((enum ow_direction)direction))
 		return (struct ow_silence){t + reach->least_ns, t + reach->most_ns};
 	return (struct ow_silence){t - reach->most_ns, t - reach->least_ns};
@@ -384,13 +386,14 @@ static struct ow_silence seen_there(const struct ow_match_pass *p, enum ow_side 
 static bool falls_silent(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, bool copy,
                          uint8_t direction, uint32_t packets)
 {
-	struct ow_silence there = seen_there(p, side, record->time_ns, direction);
+	struct ow_silence there = seen_there(p->usual, side, record->time_ns, direction);
+	struct ow_silence rather = seen_there(p->common, side, record->time_ns, direction);
 	unsigned first = ow_gaps_after(p->gap[!side], p->gaps[!side], there.from_ns);
 	for (unsigned i = first; i < p->gaps[!side] && !record->untimed; i++) {
 		struct ow_gap *gap = &p->gap[!side][i];
 		if (there.to_ns <= gap->silence.from_ns)
 			break;
-		bool within = there.from_ns > gap->silence.from_ns && there.to_ns < gap->silence.to_ns;
+		bool within = rather.from_ns > gap->silence.from_ns && rather.to_ns < gap->silence.to_ns;
 		if (direction != OW_DIRECTIONS && !copy && within)
 			ow_missed_note(side == sender((enum ow_direction)direction) ? &gap->to : &gap->from,
 			               record->time_ns, packets);
@@ -416,7 +419,7 @@ static bool match_copy(struct ow_match_pass *p, enum ow_side side, const struct 
 		return false;
 	int64_t longest = ow_copy_rule_longest(&p->tap[!side].copies);
 	bool unlikely = record->lag_ns > RESENT_LAG * longest + RESENT_LAG_NS;
-	struct ow_silence there = seen_there(p, side, record->time_ns, (uint8_t)direction);
+	struct ow_silence there = seen_there(p->usual, side, record->time_ns, (uint8_t)direction);
 	struct ow_record other;
 	if (!ow_copies_aside_take(p->aside[!side], record->id, there.from_ns - longest, there.to_ns + longest, &other))
 		return false;
@@ -827,8 +830,10 @@ int ow_match_pass_run(struct ow_match_pass *pass, struct ow_error *err)
 	if (r == 0) {
 		resolve_missing(pass);
 		resolve_edges(pass);
-		for (unsigned d = 0; d < OW_DIRECTIONS; d++)
+		for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
 			pass->usual[d] = reach_of(pass, d, RARE_DELAY);
+			pass->common[d] = reach_of(pass, d, FEWER_DELAYS);
+		}
 		r = pass->failed;
 	}
 	for (unsigned d = 0; d < OW_DIRECTIONS && matcher; d++)

@@ -85,8 +85,9 @@ struct ow_match_pass {
 	 * the order of time; the pass counts. */
 	struct ow_gap gap[OW_SIDES][OW_SILENCES_MAX];
 	unsigned gaps[OW_SIDES];
-	struct ow_reach usual[OW_DIRECTIONS]; /* delays of the pass before, without the rare ones */
-	int64_t alike_sent_ns[OW_DIRECTIONS]; /* when the last of identical packets was sent that arrived */
+	struct ow_reach usual[OW_DIRECTIONS];  /* delays of the pass before, without the rare ones */
+	struct ow_reach common[OW_DIRECTIONS]; /* the same, and without those of pairs that may be wrong */
+	int64_t alike_sent_ns[OW_DIRECTIONS];  /* when the last of identical packets was sent that arrived */
 	struct ow_edge *edge;
 	size_t edges, edge_room;
 

@@ -21,7 +21,8 @@
 #define MANY_AMBIGUOUS    0.1
 #define MANY_ALIKE        0.01
 #define MANY_UNCLASSIFIED 0.01
-#define MANY_UNSENT       0.01  /* share that arrived without having been sent, .. */
+#define MANY_UNSENT       0.001 /* share that arrived without having been sent, .. */
+#define MANY_LOST         0.01
 #define FEW_UNSENT        3     /* .. and as many packets */
 #define MISSES_ALIKE      0.25  /* the share that is missing of what arrives here is at most four times as large */
 #define UNARRIVED_CHANCE  1e-3  /* the packets that were sent last are rather not lost each by itself */
@@ -667,7 +668,9 @@ static int warn_last_sent(struct ow_match *m, unsigned d)
 {
 	const struct ow_last_sent *last = &m->pass.last_sent[d];
 	char before[OW_DURATION_TEXT], longest[OW_DURATION_TEXT];
-	if (!last->lost || pow(last->loss, (double)last->packets) > UNARRIVED_CHANCE)
+	/* Among very many identical packets it is not known which of them arrived. */
+	bool crowd = 2 * m->pass.crowded[d] > m->report.direction[d].matched;
+	if (!last->lost || crowd || pow(last->loss, (double)last->packets) > UNARRIVED_CHANCE)
 		return 0;
 	ow_duration_text((double)last->before_end_ns, before);
 	ow_duration_text((double)last->longest_ns, longest);
@@ -695,7 +698,7 @@ static int warn_unsent(struct ow_match *m, unsigned d)
 	bool many = (double)unsent > MANY_UNSENT * (double)r->received;
 	if (unsent < FEW_UNSENT || (!many && !misses_alike(m, d)))
 		return 0;
-	if ((double)r->lost <= MANY_UNSENT * (double)r->sent)
+	if ((double)r->lost <= MANY_LOST * (double)r->sent)
 		return warn(m,
 		            "%s: %llu packets arrived that %s does not show: that capture dropped packets, and those "
 		            "that it dropped of the other direction count as lost; or traffic joins between the points",
