@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of points, and sockets of addresses as people write them: 192.0.2.7:8620, [2001:db8::7]:8620,
- * paris.example:8620, :8620. */
+/*
+ * Names of points, and sockets of addresses in their usual notation: 192.0.2.7:8620, [2001:db8::7]:8620,
+ * paris.example:8620, :8620.
+ */
 #include "exchange/session.h"
 
 #include <errno.h>
@@ -31,7 +33,7 @@ bool ow_point_name_valid(const char *name)
 	}
 	return true;
 }
-#define HOST 256 /* longest host name, 253, and more than any numeric address */
+#define HOST 256 /* longest host name, 253, which is more than any numeric address */
 
 struct place {
 	char host[HOST], port[8]; /* host "": any */
@@ -47,14 +49,14 @@ static bool valid_port(const char *text)
 	return digits > 0 && digits <= 5 && text[digits] == '\0' && port <= 65535;
 }
 
-/* An address that may be without port: a name, or an IPv6 address with or without brackets. */
+/* Whether an address may have no port: a name, or an IPv6 address with or without brackets. */
 static bool is_host_alone(const char *address)
 {
 	const char *colon = strchr(address, ':');
 	return !colon || (address[0] == '[' ? address[strlen(address) - 1] == ']' : strchr(colon + 1, ':') != NULL);
 }
 
-/* port: where none is given; NULL = it must be. */
+/* port: the default; NULL = the address must have one. */
 static int split(const char *address, const char *port, struct place *ret_place, struct ow_error *err)
 {
 	const char *colon = strrchr(address, ':'), *host = address;
@@ -65,7 +67,7 @@ static int split(const char *address, const char *port, struct place *ret_place,
 		colon = address + length;
 	} else if (!colon || !valid_port(colon + 1))
 		return ow_error_set(err, EINVAL,
-		                    "'%.80s' is no address with a port (examples: 192.0.2.7:8620, [::1]:8620)",
+		                    "'%.80s' is not an address with a port (examples: 192.0.2.7:8620, [::1]:8620)",
 		                    address);
 	if (length >= 2 && host[0] == '[' && host[length - 1] == ']') {
 		host++;
@@ -81,7 +83,7 @@ static int split(const char *address, const char *port, struct place *ret_place,
 	return 0;
 }
 
-/* Numeric addresses first: those need nobody's answer. hints: what is asked for but flags. */
+/* Numeric addresses first, because they need no lookup. hints: everything except flags. */
 static int look_up(const char *address, const struct place *place, int flags, struct addrinfo hints,
                    struct addrinfo **ret_list, struct ow_error *err)
 {
@@ -92,8 +94,10 @@ static int look_up(const char *address, const struct place *place, int flags, st
 		hints.ai_flags = flags | AI_NUMERICSERV;
 		r = getaddrinfo(host, place->port, &hints, ret_list);
 	}
-	/* localhost is the loopback address even where no /etc/hosts and no name server says so (RFC 6761,
-	 * section 6.3). */
+	/*
+	 * localhost is the loopback address, even if neither /etc/hosts nor a name server knows it (RFC 6761, section
+	 * 6.3).
+	 */
 	if (r != 0 && host && strcasecmp(host, "localhost") == 0) {
 		hints.ai_flags = flags | AI_NUMERICHOST | AI_NUMERICSERV;
 		r = getaddrinfo(hints.ai_family == AF_INET6 ? "::1" : "127.0.0.1", place->port, &hints, ret_list);
@@ -114,7 +118,7 @@ int ow_address_find(const char *address, const char *port, int family, bool here
 	struct place place = {"", ""};
 	int r = split(address, port, &place, err);
 	if (r == 0 && !here && place.host[0] == '\0')
-		r = ow_error_set(err, EINVAL, "'%.80s': a host is needed", address);
+		r = ow_error_set(err, EINVAL, "'%.80s': a host is required", address);
 	if (r == 0)
 		r = look_up(address, &place, here ? AI_PASSIVE : 0, hints, &list, err);
 	if (r < 0)
@@ -127,7 +131,7 @@ int ow_address_find(const char *address, const char *port, int family, bool here
 
 static void set(int fd, int level, int option, int value)
 {
-	/* Each of these makes things better; none is needed. */
+	/* Each option is useful; none is required. */
 	(void)setsockopt(fd, level, option, &value, sizeof value);
 }
 
@@ -143,7 +147,7 @@ static int listen_at(const struct addrinfo *a, bool any)
 	if (fd < 0)
 		return fd;
 	set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-	/* One socket for both families where no address is given. */
+	/* One socket for both families if no address is given. */
 	if (a->ai_family == AF_INET6)
 		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, !any);
 	if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
@@ -176,7 +180,7 @@ int ow_listen(const char *address, int *ret_fd, struct ow_error *err)
 		return r;
 	bool any = place.host[0] == '\0';
 	int fd = -EADDRNOTAVAIL;
-	/* Without a host: IPv6, which takes IPv4 as well, before IPv4. */
+	/* Without a host: IPv6, which also accepts IPv4, before IPv4. */
 	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
 		if (!any || a->ai_family == AF_INET6)
 			fd = listen_at(a, any);
@@ -197,7 +201,7 @@ bool ow_address_waits(const char *address)
 	struct place place = {"", ""};
 	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM}, *list = NULL;
 	if (split(address, NULL, &place, NULL) < 0 || !place.host[0])
-		return false; /* it is wrong, which is known at once */
+		return false; /* the address is wrong, which is known at once */
 	int r = getaddrinfo(place.host, place.port, &hints, &list);
 	if (r == 0)
 		freeaddrinfo(list);
@@ -210,7 +214,8 @@ int ow_connect(const char *address, int *ret_fd, struct ow_error *err)
 	struct addrinfo *list = NULL;
 	int r = split(address, NULL, &place, err);
 	if (r == 0 && (place.host[0] == '\0' || strspn(place.port, "0") == strlen(place.port)))
-		r = ow_error_set(err, EINVAL, "'%.80s': a host and a port other than 0 are needed to connect", address);
+		r = ow_error_set(err, EINVAL, "'%.80s': a host and a port other than 0 are required to connect",
+		                 address);
 	if (r == 0)
 		r = look_up(address, &place, 0, tcp, &list, err);
 	if (r < 0)
@@ -228,7 +233,7 @@ int ow_connect(const char *address, int *ret_fd, struct ow_error *err)
 int ow_accept(int listener, int *ret_fd)
 {
 	int fd;
-	/* A connection that has ended while it waited is nobody's error. */
+	/* A connection that has ended while it waited is not an error. */
 	do {
 		fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	} while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
@@ -243,7 +248,7 @@ void ow_address_text(int fd, char text[OW_ADDRESS_TEXT])
 	struct sockaddr_storage peer = {0};
 	socklen_t size = sizeof peer;
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-	char host[80], port[8]; /* a link-local address names its interface */
+	char host[80], port[8]; /* a link-local address contains its interface */
 	text[0] = '\0';
 	if (getpeername(fd, (struct sockaddr *)&peer, &size) < 0 ||
 	    (peer.ss_family != AF_INET && peer.ss_family != AF_INET6) ||
@@ -251,7 +256,7 @@ void ow_address_text(int fd, char text[OW_ADDRESS_TEXT])
 	                NI_NUMERICHOST | NI_NUMERICSERV) != 0)
 		return;
 	bool six = peer.ss_family == AF_INET6;
-	/* A socket for both families calls IPv4 addresses so; nobody else does. */
+	/* Only a socket for both families shows IPv4 addresses in this form. */
 	if (six && memcmp(&((struct sockaddr_in6 *)&peer)->sin6_addr, mapped, sizeof mapped) == 0 &&
 	    strncmp(host, "::ffff:", 7) == 0) {
 		snprintf(text, OW_ADDRESS_TEXT, "%s:%s", host + 7, port);

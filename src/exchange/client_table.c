@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places in sets of eight, chosen by a keyed hash. */
+/* Slots in sets of eight, chosen by a keyed hash. */
 #include "exchange/client_table.h"
 
 #include "base/bytes.h"
@@ -65,7 +65,7 @@ struct ow_client *ow_client_table_find(struct ow_client_table *visitors, const u
 	return oldest;
 }
 
-/* IPv4 as IPv6 says it. */
+/* An IPv4 address in IPv6 form. */
 static void put_address(const struct sockaddr_storage *peer, uint8_t key[20], uint16_t *ret_port)
 {
 	memset(key, 0, 20);

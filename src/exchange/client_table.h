@@ -8,9 +8,9 @@
 #include <sys/socket.h>
 
 /*
- * What is known of those who send datagrams: a table of fixed size, so that no number of strangers takes more memory,
- * and a keyed hash, so that nobody can choose his place. A place is taken from another only when that one has been
- * silent for long enough: a flood of new ones cannot push out those that are here.
+ * State of the senders of datagrams: a table of fixed size, so that any number of clients takes the same memory, with a
+ * keyed hash, so that a client cannot choose its slot. A slot is reused only if its client has been silent for long
+ * enough: a flood of new clients cannot displace existing ones.
  */
 struct ow_client_table;
 
@@ -18,18 +18,18 @@ struct ow_client {
 	uint8_t key[20]; /* address (16), port (2), session (2) */
 	bool used;
 	int64_t last_ns;
-	uint32_t number; /* the caller's */
-	double tokens;   /* likewise */
+	uint32_t number; /* for the caller */
+	double tokens;   /* for the caller */
 };
 
-/* places: a power of two, at least 8. */
+/* places: number of slots, a power of two, at least 8. */
 int ow_client_table_create(size_t places, int64_t idle_ns, uint64_t seed, struct ow_client_table **ret_visitors);
 void ow_client_table_free(struct ow_client_table *visitors);
-/* The one with this key; a new one has number 0, tokens `tokens`. NULL: no place. */
+/* The client with this key; a new one has number 0 and `tokens` tokens. NULL if there is no slot. */
 struct ow_client *ow_client_table_find(struct ow_client_table *visitors, const uint8_t key[20], int64_t now_ns,
                                        double tokens);
 
-/* Keys. A whole IPv6 /64 is one source: who has one has all its addresses. */
+/* Keys. A whole IPv6 /64 is one source, because its owner has all its addresses. */
 void ow_client_session(const struct sockaddr_storage *peer, uint16_t session, uint8_t ret_key[20]);
 void ow_client_source(const struct sockaddr_storage *peer, uint8_t ret_key[20]);
 

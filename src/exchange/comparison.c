@@ -43,7 +43,7 @@ void ow_comparison_result(const struct ow_comparison *c, struct ow_interval_resu
 	const struct ow_interval_packets *page = c->slot.page;
 	ow_exchange_blank(c->x, c->slot.interval, r);
 	r->cost = c->cost;
-	/* With the work since this call began. */
+	/* Includes the work since this call began. */
 	uint64_t now_ns = (uint64_t)c->x->now_ns + (uint64_t)(ow_clock_steady_ns() - c->x->entered_ns);
 	r->cost.ready_ns = (int64_t)(now_ns - (uint64_t)r->start_ns - (uint64_t)r->length_ns);
 	if (page) {
@@ -65,7 +65,7 @@ void ow_comparison_result(const struct ow_comparison *c, struct ow_interval_resu
 	}
 }
 
-/* Both times of a packet are of the interval: sums that say otherwise are made up. */
+/* Both times of a packet are within the interval: sums that contradict this are forged. */
 static bool made_up(const struct ow_value *mean_ns, int64_t length_ns)
 {
 	return mean_ns->status != OW_VALUE_NONE && !(fabs(mean_ns->value) <= (double)length_ns);
@@ -108,7 +108,8 @@ void ow_comparison_measured(struct ow_comparison *c, const struct ow_estimate *e
 }
 
 /*
- * Which packets are at one point only is not known, how many is: lost ones are an estimate, with late ones among them.
+ * It is not known which packets are at one point only, but their number is: the loss is an estimate that includes late
+ * packets.
  */
 void ow_comparison_estimated(struct ow_comparison *c, const struct ow_estimate *estimate, const char *cause)
 {

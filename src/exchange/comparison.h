@@ -5,16 +5,16 @@
 #include "estimate/reconciled.h"
 #include "exchange/exchange_private.h"
 
-/* One interval at the sender, which compares. The methods (method.h) keep what they need behind it. */
+/* One interval at the sender, which compares. The methods (method.h) keep their own data behind it. */
 
 /* What it waits for. From OW_STAGE_NAMED on it knows which packets only the sender has. */
 enum ow_stage {
-	OW_STAGE_OPEN,     /* its own page, or the other's counts */
-	OW_STAGE_AGAIN,    /* the same of fewer packets */
+	OW_STAGE_OPEN,     /* its own packets, or the other point's counts */
+	OW_STAGE_AGAIN,    /* the same for fewer packets */
 	OW_STAGE_SYNOPSIS, /* the further synopsis that the method has asked for */
-	OW_STAGE_TURN,     /* the intervals before */
+	OW_STAGE_TURN,     /* the comparison of the intervals before */
 	OW_STAGE_NAMED,    /* times and sums */
-	OW_STAGE_READY,    /* nothing: compared */
+	OW_STAGE_READY,    /* nothing: it is compared */
 	OW_STAGE_UNKNOWN,
 };
 
@@ -24,7 +24,7 @@ struct ow_outcome {
 	size_t only_as, only_bs;
 	struct ow_reconciled_delay delay;
 	uint64_t differences;
-	bool estimated; /* packets are not told apart: the result stands as it is */
+	bool estimated; /* packets were not identified: the result is used unchanged */
 };
 
 struct ow_missing;
@@ -34,31 +34,31 @@ struct ow_comparison {
 	struct ow_exchange *x;
 	const struct ow_missing *missing; /* of all intervals (exchange_identical.h) */
 	enum ow_stage stage;
-	bool pushed;                       /* the other's counts are here: */
+	bool pushed;                       /* the other point's counts have arrived: */
 	struct ow_message_synopsis theirs; /* without the synopsis itself, */
-	size_t held;                       /* which took so many bytes */
+	size_t held;                       /* which took this many bytes */
 	struct ow_message_ask ask;         /* the last one */
-	uint8_t *request;                  /* the last one, to be sent again */
+	uint8_t *request;                  /* the last request, to be sent again */
 	size_t request_size;
 	int64_t requested_ns; /* steady */
 	struct ow_result_cost cost;
 	struct ow_outcome outcome;
 };
 
-/* Sends a request, and keeps it. Its answer is waited for in `stage`. 0 or a negative errno. */
+/* Sends a request, and keeps it. `stage` waits for the answer. Returns 0 or a negative errno. */
 int ow_comparison_request(struct ow_comparison *c, enum ow_stage stage, struct ow_message *message);
 /* The same for another synopsis. */
 int ow_comparison_ask(struct ow_comparison *c, enum ow_stage stage, const struct ow_message_ask *ask);
 /* The counts of both points and the cost so far. */
 void ow_comparison_result(const struct ow_comparison *c, struct ow_interval_result *ret_result);
-/* Every packet is told apart, and listed in the outcome: a result with these numbers. */
+/* Every packet is identified, and listed in the outcome: a result with these numbers. */
 void ow_comparison_measured(struct ow_comparison *c, const struct ow_estimate *estimate);
-/* Not every packet is: a result that stands by itself. */
+/* Not every packet is identified: a result that is used unchanged. */
 void ow_comparison_estimated(struct ow_comparison *c, const struct ow_estimate *estimate, const char *cause);
 void ow_comparison_unknown(struct ow_comparison *c, const char *cause);
-/* The id of the first copy of a packet of the page. */
+/* The id of the first copy of a packet of the interval. */
 uint64_t ow_comparison_base(const struct ow_comparison *c, uint64_t id);
-/* Whether such times can be of the interval. */
+/* Whether such times can be within the interval. */
 bool ow_comparison_within(const struct ow_comparison *c, const int64_t *time_ns, uint32_t count);
 void ow_comparison_done(struct ow_comparison *c);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking up and connecting in a thread that nobody waits for: dial.h. The last of the two that hold it frees it. */
+/* Name lookup and connection in a separate thread: dial.h. The last of the two owners frees it. */
 #include "exchange/dial.h"
 
 #include "exchange/session.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The resolver's own buffers are on the stack, some tens of kilobytes. */
+/* The resolver has its buffers on the stack, some tens of kilobytes. */
 #define STACK_BYTES (512 << 10)
 
 struct ow_dial {
@@ -62,7 +62,7 @@ static int start_thread(struct ow_dial *dial)
 	int r = pthread_attr_init(&attributes);
 	if (r)
 		return -r;
-	/* Neither can fail with these values. */
+	/* These calls cannot fail with these values. */
 	(void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	(void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	dial->holders = 2;

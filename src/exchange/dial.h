@@ -5,9 +5,9 @@
 #include <oneway/error.h>
 
 /*
- * A connection in the background. ow_connect asks the resolver for a host's name, and a name server that does not
- * answer takes many seconds of whoever waits for it: here that is a thread of its own. What waits for nobody, an
- * address in numbers, is done at once.
+ * A connection in the background. ow_connect asks the resolver for a host's name, and blocks for many seconds if a name
+ * server does not answer: here this happens in a separate thread. A numeric address, which does not block, is connected
+ * at once.
  */
 struct ow_dial;
 
@@ -16,9 +16,9 @@ typedef int (*ow_dial_how)(const char *address, int *ret_fd, struct ow_error *er
 
 /* how: NULL = ow_connect. -ENOMEM, -EAGAIN (no thread). */
 int ow_dial_start(const char *address, ow_dial_how how, struct ow_dial **ret_dial, struct ow_error *err);
-/* What became of it: -EINPROGRESS as long as it is not known, then what ow_connect returned, once. */
+/* The result: -EINPROGRESS as long as it is not known, then what ow_connect returned, once. */
 int ow_dial_result(struct ow_dial *dial, int *ret_fd, struct ow_error *err);
-/* Does not wait: a thread that still asks goes on alone, and cleans up after itself. */
+/* Does not wait: a thread that still waits continues alone, and cleans up. */
 void ow_dial_free(struct ow_dial *dial);
 
 #endif

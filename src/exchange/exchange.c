@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol of a lane: the intervals under way, and who does what with them (exchange_private.h). */
+/* The protocol of a lane: the intervals in progress, and their roles (exchange_private.h). */
 #include "exchange/exchange.h"
 
 #include "base/clock.h"
@@ -10,18 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A finer sample is tried every so many intervals; recorders take it up within this time. */
+/* A finer sample is tried every so many intervals; recorders use it within this time. */
 #define REFINE_INTERVALS 16
 #define REFINE_LAG_NS    INT64_C(100000000)
 
 /*
- * What needed a coarse sample may be over, but neither point can see that alone: each samples coarsely because the
- * other does. So both try a finer one, in the same interval, as both count them alike. Who has no room for it halves
- * its page, and the other is told again.
+ * The reason for a coarse sample may be over, but neither point can see that alone: each samples coarsely because the
+ * other does. So both try a finer one, in the same interval, because both count them in the same way. A point without
+ * room for it halves its sample, and the other is informed again.
  */
 static void refine_shift(struct ow_exchange *x, int64_t interval)
 {
-	/* The next interval has begun, and those that begin within the lag are not yet finer either. */
+	/* The next interval has begun, and those that begin within the lag are not finer yet. */
 	int64_t guard = 1 + (REFINE_LAG_NS + x->options.length_ns - 1) / x->options.length_ns;
 	int64_t period = REFINE_INTERVALS > 4 * guard ? REFINE_INTERVALS : 4 * guard;
 	if (!x->shift || interval % period != 0)
@@ -80,8 +80,10 @@ static size_t bytes_of(const struct ow_exchange *x, const struct ow_slot *slot)
 	return x->slot_size + sizeof *page + page->count * sizeof *page->stamp + page->copies * sizeof *page->copy;
 }
 
-/* The oldest that waits if more wait than there is memory for, else NULL. Results go out in order: what the receiving
- * point has of later intervals waits for the oldest, too. */
+/*
+ * The oldest waiting interval if more wait than there is memory for, otherwise NULL. Results come in order: what the
+ * receiving point has of later intervals waits for the oldest as well.
+ */
 static struct ow_slot *too_many(const struct ow_exchange *x, size_t *ret_pages)
 {
 	size_t pages = 0, bytes = 0;
@@ -189,12 +191,12 @@ static struct ow_slot *overdue(const struct ow_exchange *x, bool at_all)
 {
 	double patience = (double)x->options.patience_ns * x->role->patience;
 	double settles = (double)x->options.length_ns * x->options.horizon;
-	/* Without a connection nobody can answer; that it comes back is worth waiting for while there is memory. */
+	/* Without a connection there can be no answer; the interval waits for it while there is memory. */
 	if (!x->connected && !x->finished && !at_all)
 		return NULL;
 	for (size_t i = 0; i < x->slots; i++) {
 		struct ow_slot *slot = x->slot[i];
-		/* Where the page is gone the result is provisional, and the final one comes later. */
+		/* If the packets are gone, the result is provisional, and the final one comes later. */
 		double limit = patience + (slot->page ? 0 : settles);
 		if (x->role->waits(slot) && (at_all || (double)x->now_ns - (double)slot->since_ns > limit))
 			return slot;
@@ -202,7 +204,7 @@ static struct ow_slot *overdue(const struct ow_exchange *x, bool at_all)
 	return NULL;
 }
 
-/* Whoever looks at results during an outage sees that there is one; results that follow replace this. */
+/* Makes an outage visible in the results; later results replace this one. */
 static void notice(struct ow_exchange *x, struct ow_slot *slot)
 {
 	struct ow_interval_result r;

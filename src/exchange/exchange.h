@@ -7,13 +7,13 @@
 #include "exchange/message.h"
 
 /*
- * The protocol for one lane, as one of its two points sees it: pages and frames go in, frames and results come out. No
- * sockets, no threads, no clock but the one that is passed in, so that tests and the simulator drive it as the daemon
- * does. Several intervals can be under way; results come in order.
+ * The protocol for one lane at one of its two points: intervals and frames are the input, frames and results the
+ * output. It has no sockets, no threads, and no clock except the one that is passed in, so that tests and the simulator
+ * can drive it like the daemon. Several intervals can be in progress; results come in order.
  *
- * fold (formulas.md 3.7): the receiving point pushes a fold sized by the last interval's difference and the counters of
- * ams; the sending point peels, asks for a second fold if it must, names what to leave out and what it wants times of,
- * gets sums and a sample of times, and computes. Sums and sample as in estimate/reconciled.h.
+ * fold (formulas.md 3.7): the receiving point pushes a fold, sized by the last interval's difference, and the counters
+ * of ams. The sending point peels, asks for a second fold if needed, names the packets to omit and those whose times it
+ * needs, gets sums and a sample of times, and computes. Sums and sample as in estimate/reconciled.h.
  *
  * rda: as published (rda-ton2018, VIII): MinHash first, then an RDA of 2 banks of 2d cells, both on request; decode,
  * request of missing times, erase, mean and standard deviation by pairs of buckets.
@@ -22,16 +22,17 @@ enum ow_method { OW_METHOD_FOLD, OW_METHOD_RDA };
 
 struct ow_exchange_options {
 	uint32_t lane; /* its number in the messages */
-	bool sending;  /* this point is where the packets come from: it decodes and computes */
+	bool sending;  /* the packets come from this point: it decodes and computes */
 	enum ow_method method;
 	char segment[OW_RESULT_NAME], class_name[OW_RESULT_NAME], from[OW_RESULT_NAME], to[OW_RESULT_NAME];
 	struct ow_identity identity;
 	uint64_t seed; /* of the synopses */
 	int64_t t0_ns, length_ns;
-	uint32_t horizon;         /* intervals that a packet may be late by */
-	int64_t patience_ns;      /* an interval that a connected peer does not answer for so long is unknown */
-	int64_t notice_ns;        /* after so long it is told as unknown for now; 0 = never */
-	unsigned pages_max;       /* that wait for the peer; beyond, and beyond retain, the oldest is unknown */
+	uint32_t horizon;    /* intervals that a packet may be late by */
+	int64_t patience_ns; /* an interval that a connected peer does not answer for this long is unknown */
+	int64_t notice_ns;   /* after this time it is reported as unknown for the time being; 0 = never */
+	/* intervals that wait for the peer; beyond this, and beyond retain, the oldest is unknown */
+	unsigned pages_max;
 	uint32_t buckets, sample; /* estimate/reconciled.h; 0 = its defaults */
 	size_t synopses_max;      /* bytes of the other point's synopses that are kept; 0 = no limit */
 	bool shared;              /* only packets of flows that pass both points can be lost */
@@ -39,11 +40,11 @@ struct ow_exchange_options {
 };
 
 struct ow_exchange_sinks {
-	/* A frame for the peer, without the length in front. */
+	/* A frame for the peer, without its length. */
 	void (*send)(void *arg, const uint8_t *frame, size_t size);
-	/* Both points get every result: the sending one computes it, the receiving one is told. */
+	/* Both points get every result: the sending one computes it and sends it to the other. */
 	void (*result)(void *arg, const struct ow_interval_result *result);
-	/* The peer samples more coarsely, or perhaps no longer: record with this shift from now on. */
+	/* The peer samples more coarsely, or possibly no longer: record with this shift from now on. */
 	void (*shift)(void *arg, unsigned sample_shift);
 	void *arg;
 };
@@ -54,34 +55,40 @@ int ow_exchange_create(const struct ow_exchange_options *options, const struct o
                        struct ow_exchange **ret_exchange);
 void ow_exchange_free(struct ow_exchange *exchange);
 
-/* The next closed page of the lane; it is the exchange's from now on. clock: this host's, at the end of the interval.
- */
+/* The next closed interval of the lane; the exchange takes it over. clock: of this host, at the end of the interval. */
 int ow_exchange_page(struct ow_exchange *exchange, struct ow_interval_packets *page, const struct ow_clock_state *clock,
                      int64_t now_ns);
-/* A frame of this lane. -EPROTO when it cannot be understood or does not fit: err says why, nothing has changed. */
+/* A frame of this lane. -EPROTO if it cannot be decoded or is not allowed: err has the reason, nothing has changed. */
 int ow_exchange_frame(struct ow_exchange *exchange, const uint8_t *frame, size_t size, int64_t now_ns,
                       struct ow_error *err);
-/* More pages than pages_max may wait for the peer as long as they take no more bytes than this; 0 (at first) = none. At
- * most OW_EXCHANGE_PAGES_MAX. */
+/*
+ * More intervals than pages_max may wait for the peer as long as they take no more bytes than this; 0 (the default) =
+ * none. At most OW_EXCHANGE_PAGES_MAX.
+ */
 void ow_exchange_retain(struct ow_exchange *exchange, size_t bytes);
 #define OW_EXCHANGE_PAGES_MAX 4096
-/* Nobody has intervals so far ahead of what was recorded here: 12 days of seconds. Messages about them are refused. */
+/* No peer has intervals this far ahead of the recorded ones: 12 days of seconds. Messages about them are refused. */
 #define OW_EXCHANGE_AHEAD_MAX (INT64_C(1) << 20)
-/* The connection is there (again; at first it is taken to be there): what was not answered is sent again. */
+/* The connection exists again (it is assumed to exist at first): unanswered messages are sent again. */
 void ow_exchange_connected(struct ow_exchange *exchange, int64_t now_ns);
-/* It is not: pages wait, as many as memory is for. */
+/* The connection is lost: intervals wait, as many as fit into memory. */
 void ow_exchange_disconnected(struct ow_exchange *exchange);
-/* Gives up on what took too long. To be called now and then. */
+/* Gives up intervals that took too long. To be called regularly. */
 void ow_exchange_tick(struct ow_exchange *exchange, int64_t now_ns);
-/* No more pages: as soon as the last interval is answered everything is final. why: what the other point is told about
- * later ones; NULL = that the recording has ended. */
+/*
+ * No more intervals follow: as soon as the last one is answered everything is final. why: what the other point is told
+ * about later ones; NULL = that the recording has ended.
+ */
 void ow_exchange_finish(struct ow_exchange *exchange, const char *why);
-/* The other point is gone for good: finishes, and gives up on all that is not answered. */
+/* The other point will not come back: finishes, and gives up everything that is not answered. */
 void ow_exchange_abandon(struct ow_exchange *exchange, const char *cause, int64_t now_ns);
 bool ow_exchange_done(const struct ow_exchange *exchange);
 
-/* By how much the other point's clock was ahead of the one that is passed in here when it sent its last synopsis, at
- * least: the way of the message is not in it. INT64_MIN if there was none, or where this point is the receiving one. */
+/*
+ * How much, at least, the other point's clock was ahead of the one that is passed in here when it sent its last
+ * synopsis: the travel time of the message is not included. INT64_MIN if there was none, or if this point is the
+ * receiving one.
+ */
 int64_t ow_exchange_ahead_ns(const struct ow_exchange *exchange);
 
 /* The run as one result. */

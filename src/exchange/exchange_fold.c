@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparing by fold: the steps of estimate/fold_steps.h, as the messages come. */
+/* Comparison by fold: the steps of estimate/fold_steps.h, as the messages arrive. */
 #include "base/clock.h"
 #include "estimate/fold_steps.h"
 #include "exchange/exchange_identical.h"
@@ -19,7 +19,7 @@ struct comparison {
 	struct ow_synopsis *pushed;
 	struct ow_fold_steps steps;
 	struct ow_reconciled_plan plan;
-	bool clean; /* clean buckets were asked for: the packets could not be told apart */
+	bool clean; /* clean buckets were requested, because the packets could not be identified */
 };
 
 static struct comparison *fold_of(struct ow_comparison *c)
@@ -29,18 +29,19 @@ static struct comparison *fold_of(struct ow_comparison *c)
 
 /* -- the receiver ------------------------------------------------------------------------------------------------- */
 
-/* Above so many differences 3 banks take a fifth less than 4 (synopsis/fold.h). */
+/* Above this many differences, 3 banks need a fifth less than 4 (synopsis/fold.h). */
 #define MANY 1e4
 
 static int push(const struct ow_exchange *x, const struct ow_interval_packets *page, double differences,
                 unsigned *banks, struct ow_synopsis **ret_synopsis)
 {
-	/* Pushed again, it has the same banks: the other point may already have asked for a second one to go with it.
+	/*
+	 * If it is pushed again, it has the same banks: the other point may have asked for a second fold to go with it.
 	 */
 	if (!*banks)
 		*banks = differences > MANY ? OW_FOLD_BANKS_MIN : OW_FOLD_BANKS_MAX;
 	struct ow_fold_params params = {*banks, 1, 0, false};
-	/* Without packets there is nothing to tell. */
+	/* Without packets the synopsis is empty. */
 	if (page->count) {
 		params.cells = ow_fold_cells_for(params.banks, differences);
 		params.estimator = true;
@@ -63,7 +64,7 @@ static int check_push(const struct ow_synopsis *synopsis, uint64_t packets, stru
 		return ow_error_set(err, EPROTO, "message SYNOPSIS: %s instead of a fold", synopsis->ops->name);
 	if (ow_fold_of(synopsis)->params.order)
 		return ow_error_set(err, EPROTO, "message SYNOPSIS: a second fold that was not asked for");
-	/* Peeling counts in size_t and keys have 48 bits. */
+	/* Peeling counts in size_t, and keys have 48 bits. */
 	if (packets > OW_MESSAGE_PACKETS_MAX)
 		return ow_error_set(err, EPROTO, "message SYNOPSIS: too many packets");
 	return 0;
@@ -85,7 +86,7 @@ static int take_push(struct ow_comparison *c, const struct ow_message_synopsis *
 	return 0;
 }
 
-/* Is a packet identical to one that waits for its arrival since an earlier interval? */
+/* Whether a packet is identical to one that waits for its arrival since an earlier interval. */
 struct doubts {
 	const struct ow_comparison *c;
 	struct ow_keyset earlier; /* of intervals that are compared but have no result yet */
@@ -136,7 +137,7 @@ static int erase(struct comparison *f)
 
 /* -- asking ------------------------------------------------------------------------------------------------------- */
 
-/* A list of keys as bytes; *ret_bytes is to be freed. */
+/* Encodes a list of keys; the caller frees *ret_bytes. */
 static int encode_names(const uint64_t *keys, size_t count, uint8_t **ret_bytes, uint32_t *ret_size)
 {
 	*ret_bytes = NULL;
@@ -175,7 +176,7 @@ static int say_names(struct comparison *f)
 	return r;
 }
 
-/* The packets cannot be told apart: clean buckets of all of them. */
+/* The packets cannot be identified: asks for clean buckets of all of them. */
 static int say_clean(struct comparison *f)
 {
 	struct ow_fold_steps *s = &f->steps;
@@ -198,7 +199,7 @@ static int say_clean(struct comparison *f)
 
 static int compare_complete(struct comparison *f, const struct ow_message_times *times);
 
-/* All differences are known, or they will not be. */
+/* All differences are known, or cannot be found. */
 static int turn(struct ow_comparison *c)
 {
 	struct comparison *f = fold_of(c);
@@ -214,7 +215,7 @@ static int turn(struct ow_comparison *c)
 	    s->otherss > OW_KEY_LIST_MAX)
 		return say_clean(f);
 	ow_reconciled_plan(s->lefts, &options, &f->plan);
-	/* Nothing in common, nothing to be asked for. */
+	/* No packet in common, so nothing to ask for. */
 	if (!s->lefts && !s->wanteds && !s->otherss)
 		return compare_complete(f, &(struct ow_message_times){0});
 	return say_names(f);
@@ -227,7 +228,7 @@ static int start(struct ow_comparison *c)
 	struct ow_fold_steps *s = &f->steps;
 	int64_t begin = ow_clock_steady_ns();
 	ow_fold_steps_done(s);
-	/* An empty page is no missing one. */
+	/* An interval without packets is not a missing one. */
 	s->cache = f->c.slot.page->stamp ? f->c.slot.page->stamp : &nothing;
 	s->cached = s->packets = f->c.slot.page->count;
 	int r = ow_fold_steps_push(s, f->pushed, ow_fold_of(f->pushed)->ams, f->c.theirs.packets);
@@ -291,7 +292,7 @@ static int list_differences(struct comparison *f, const struct ow_message_times 
 	return 0;
 }
 
-/* The other point's part as it came. Only sums of times came if the plan is complete. */
+/* The other point's part as it was received. If the plan is complete, there are only sums of times. */
 static int part_of(const struct ow_message_times *times, struct ow_reconciled_part *ret_part)
 {
 	struct ow_reconciled_part part = {.packets = times->kept, .digest = times->digest};
@@ -321,7 +322,7 @@ static void describe(const struct comparison *f, char text[80])
 		         ow_fold_of(f->steps.second)->params.cells);
 }
 
-/* -EBADMSG: not the same packets after all. */
+/* -EBADMSG: the packets are not the same. */
 static int compute(struct comparison *f, const struct ow_message_times *times, struct ow_estimate *estimate)
 {
 	const struct ow_fold_steps *s = &f->steps;
@@ -397,7 +398,7 @@ static int clean_times(struct comparison *f, const struct ow_message_times *time
 {
 	struct ow_synopsis *sample = NULL;
 	if (times->sums != OW_MESSAGE_CLEAN)
-		return 0; /* the answer to a request before */
+		return 0; /* the answer to an earlier request */
 	if (times->kept != f->c.theirs.packets || times->buckets != f->plan.buckets || times->times || times->unknown)
 		return ow_error_set(err, EPROTO, "message TIMES: not the buckets that were asked for");
 	int r = ow_synopsis_decode(times->synopsis, times->synopsis_size, f->c.x->options.seed, &sample, err);
@@ -421,7 +422,7 @@ static int take_times(struct ow_comparison *c, const struct ow_message_times *ti
 		return clean_times(f, times, err);
 	if (times->sums != (s->lefts ? OW_MESSAGE_SUMS : OW_MESSAGE_NO_SUMS))
 		return ow_error_set(err, EPROTO, "message TIMES: not what was asked for");
-	/* The other point does not have packets that its fold showed, or kept others than this point did. */
+	/* The other point does not have packets that its fold contained, or kept other packets than this point. */
 	if (times->unknown || times->kept != s->lefts)
 		return say_clean(f);
 	uint64_t samples = s->lefts < f->plan.sample ? s->lefts : f->plan.sample;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Packets of this interval whose name waits: sorted by name, then by time. */
+/* Packets of this interval with a waiting name: sorted by name, then by time. */
 struct waited {
 	struct ow_sighting *stamp;
 	size_t count, room;
@@ -71,7 +71,7 @@ static int collect(const struct ow_comparison *c, struct waited *waited)
 	return r;
 }
 
-/* Those of one name in a sorted list, from *at on. */
+/* The number of packets of one name in a sorted list, from *at on. */
 static size_t count_name(const struct ow_sighting *stamp, size_t count, size_t at, uint64_t name)
 {
 	size_t n = 0;
@@ -80,7 +80,7 @@ static size_t count_name(const struct ow_sighting *stamp, size_t count, size_t a
 	return n;
 }
 
-/* Copies what is of names before this one. */
+/* Copies the packets with names before this one. */
 static void copy_before(const struct ow_sighting *from, size_t count, size_t *at, bool all, uint64_t name,
                         struct ow_sighting *to, size_t *tos)
 {
@@ -94,7 +94,7 @@ struct lists {
 	size_t moved, doubtful;
 };
 
-/* One name: `sent` packets of it here, in order. */
+/* One name: `sent` packets of it at this point, in order. */
 static void regroup_name(const struct ow_missing *missing, const struct ow_outcome *o, const struct ow_sighting *sent,
                          size_t count, struct lists *l)
 {

@@ -14,21 +14,23 @@
 
 /* Packets that wait for their arrival. */
 struct ow_missing {
-	struct ow_interval_results *results; /* knows them all */
-	/* Their names: of the latest intervals, at least as many as the horizon, and at most twice as many. Most
-	 * packets are in neither: asking `results` for each would take longer. */
+	struct ow_interval_results *results; /* knows all of them */
+	/*
+	 * Their names, of the latest intervals: at least as many as the horizon, and at most twice as many. Most
+	 * packets are in neither set; asking `results` for each would take longer.
+	 */
 	struct ow_keyset set[2];
-	uint32_t age;       /* intervals in the first */
-	bool out_of_memory; /* ask `results` always */
+	uint32_t age;       /* number of intervals in the first */
+	bool out_of_memory; /* always ask `results` */
 };
 
-/* The interval is compared: what is missing now may turn up later. */
+/* The interval is compared: its missing packets may arrive later. */
 void ow_missing_add(struct ow_missing *missing, const struct ow_comparison *c);
-/* Does a packet of this name wait? */
+/* Whether a packet of this name waits. */
 bool ow_missing_has(const struct ow_missing *missing, uint64_t name);
 void ow_missing_done(struct ow_missing *missing);
 
-/* Before the outcome of an interval becomes a result; 0 or -ENOMEM. */
+/* To be called before the outcome of an interval becomes a result. Returns 0 or -ENOMEM. */
 int ow_identical_regroup(struct ow_comparison *c);
 
 #endif

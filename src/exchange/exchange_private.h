@@ -18,33 +18,33 @@
  *   exchange_slot.c        intervals under way, messages to the other point
  */
 
-/* An interval that is under way. struct ow_comparison and struct ow_reception begin with it. */
+/* An interval in progress. struct ow_comparison and struct ow_reception begin with it. */
 struct ow_slot {
 	int64_t interval;
 	struct ow_interval_packets *page; /* NULL: not closed yet, or no longer needed */
 	struct ow_clock_state clock;
 	int64_t since_ns; /* when it began to wait */
-	bool noticed;     /* a result was given that says that there is no answer yet */
+	bool noticed;     /* a result was reported that says that there is no answer yet */
 };
 
-/* What a point does with a lane: the sender's part or the receiver's. */
+/* The role of a point in a lane: sender or receiver. */
 struct ow_role {
-	size_t size;     /* of a type that begins with struct ow_exchange */
-	double patience; /* waits for so many times the lane's patience */
+	size_t size;     /* size of a type that begins with struct ow_exchange */
+	double patience; /* waits for this many times the lane's patience */
 	int (*create)(struct ow_exchange *x);
-	/* Frees what it has besides the slots. */
+	/* Frees what it has in addition to the slots. */
 	void (*done)(struct ow_exchange *x);
-	/* Frees what a slot has besides the page; may be NULL. */
+	/* Frees what a slot has in addition to the packets; may be NULL. */
 	void (*slot_done)(struct ow_exchange *x, struct ow_slot *slot);
-	/* The page of this slot has come. */
+	/* The packets of this slot have arrived. */
 	void (*page)(struct ow_exchange *x, struct ow_slot *slot);
 	int (*frame)(struct ow_exchange *x, const struct ow_message *message, size_t size, struct ow_error *err);
 	void (*connected)(struct ow_exchange *x);
-	/* No more pages come. */
+	/* No more intervals follow. */
 	void (*finish)(struct ow_exchange *x);
 	/* Whether it waits for the other point. */
 	bool (*waits)(const struct ow_slot *slot);
-	/* Gives up on an interval. */
+	/* Gives up an interval. */
 	void (*unknown)(struct ow_exchange *x, struct ow_slot *slot, const char *cause);
 	void (*total)(const struct ow_exchange *x, struct ow_interval_result *ret_total);
 };
@@ -61,19 +61,19 @@ struct ow_exchange {
 	size_t slot_size;
 	struct ow_slot **slot; /* by rising interval */
 	size_t slots, room;
-	int64_t next_page;  /* interval of the next page; -1 = none came yet */
-	int64_t now_ns;     /* of the latest call, */
-	int64_t entered_ns; /* and then by the steady clock */
-	int64_t ahead_ns;   /* of the other point's clock, at least; INT64_MIN = unknown */
-	bool finished;      /* no more pages */
+	int64_t next_page;  /* interval of the next packets; -1 = none came yet */
+	int64_t now_ns;     /* time of the latest call, */
+	int64_t entered_ns; /* and the same by the steady clock */
+	int64_t ahead_ns;   /* offset of the other point's clock, at least; INT64_MIN = unknown */
+	bool finished;      /* no more intervals follow */
 	bool connected;
 	size_t retain_bytes;
-	unsigned shift;              /* that the recorder was told */
-	int64_t refined;             /* up to this interval pages may have been recorded with a larger one */
-	char ended[OW_MESSAGE_TEXT]; /* why there are no more pages */
+	unsigned shift;              /* the shift that the recorder has */
+	int64_t refined;             /* up to this interval packets may have been recorded with a larger one */
+	char ended[OW_MESSAGE_TEXT]; /* why there are no more intervals */
 };
 
-/* The receiver pushes at most so many intervals ahead of their results: after an outage thousands may wait. */
+/* The receiver pushes at most this many intervals ahead of their results: after an outage thousands may wait. */
 #define OW_EXCHANGE_WINDOW 64
 
 struct ow_slot *ow_slot_find(const struct ow_exchange *x, int64_t interval);
@@ -84,13 +84,13 @@ void ow_slot_free(struct ow_exchange *x, struct ow_slot *slot);
 
 int ow_exchange_say(struct ow_exchange *x, const struct ow_message *message);
 void ow_exchange_say_none(struct ow_exchange *x, int64_t interval, const char *reason);
-/* The recorder shall use this shift from now on. */
+/* Sets the shift of the recorder. */
 void ow_exchange_set_shift(struct ow_exchange *x, unsigned shift);
-/* The other point had to sample more coarsely in this interval: the recorder is told so, if it was not yet. */
+/* The other point had to sample more coarsely in this interval: informs the recorder, if it does not know yet. */
 void ow_exchange_raise_shift(struct ow_exchange *x, unsigned shift, int64_t interval);
 /* Name of the other point. */
 const char *ow_exchange_peer(const struct ow_exchange *x);
-/* A result with all that is known before any comparison. */
+/* A result with everything that is known before the comparison. */
 void ow_exchange_blank(const struct ow_exchange *x, int64_t interval, struct ow_interval_result *ret_result);
 
 /* exchange_times.c. -EPROTO: the names cannot be read; -ENOMEM, -EMSGSIZE. shared: if the lane compares shared flows;
@@ -100,7 +100,7 @@ int ow_exchange_say_times(struct ow_exchange *x, const struct ow_slot *slot, con
 
 /* exchange_result.c */
 void ow_result_to_message(const struct ow_interval_result *result, struct ow_interval_result *ret_message);
-/* The names, interval and times of *result are the caller's. */
+/* The caller sets the names, interval and times of *result. */
 void ow_result_from_message(const struct ow_interval_result *message, struct ow_interval_result *result);
 
 #endif

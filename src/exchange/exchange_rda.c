@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Comparing by RDA as published (rda-ton2018, section VIII): MinHash tells about how many packets
- * differ, the RDAs have 2 banks of twice as many cells, with ids that do not check themselves; what is decoded is
- * erased, for which the other point sends times; mean and standard deviation come from the repaired cells, by pairs.
- * Beyond the paper: copies of a packet have names of their own, late packets are told from lost ones, and where the
- * decoding is not complete the result says so.
+ * Comparison by RDA as published (rda-ton2018, section VIII): MinHash estimates how many packets differ; the RDAs have
+ * 2 banks of twice as many cells, with ids without a check; decoded packets are erased, for which the other point sends
+ * times; mean and standard deviation come from the repaired cells, by pairs. Beyond the paper: copies of a packet have
+ * their own names, late packets are distinguished from lost ones, and if decoding is not complete, the result says so.
  */
 #include "base/clock.h"
 #include "estimate/rda_estimate.h"
@@ -26,7 +25,7 @@ struct comparison {
 	struct ow_comparison c;
 	struct ow_rda_peel peel;
 	struct ow_synopsis *table, *other_table; /* this point's, the other's */
-	uint64_t *asked;                         /* ids whose times were asked for */
+	uint64_t *asked;                         /* ids whose times were requested */
 	size_t askeds;
 };
 
@@ -85,7 +84,7 @@ static int compare_ids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The packets of which the other point must send times: those that only it has, and copies that are in doubt. */
+/* The packets whose times the other point must send: those that only it has, and uncertain copies. */
 static int list_asked(struct comparison *rda, const struct ow_view *a)
 {
 	uint64_t *copies = NULL;
@@ -182,7 +181,7 @@ static int list_only_a(struct comparison *rda)
 			                                               stamp->time_ns, stamp->flow};
 	}
 	ow_keyset_done(&lost);
-	/* Ids that were never sent, or twice the same. */
+	/* Ids that were never sent, or that occur twice. */
 	return r == 0 && o->only_as != rda->peel.losts ? -EBADMSG : r;
 }
 
@@ -291,7 +290,7 @@ static int compare(struct comparison *rda, const struct ow_message_times *times)
 static int take_times(struct ow_comparison *c, const struct ow_message_times *times, struct ow_error *err)
 {
 	struct comparison *rda = (struct comparison *)c;
-	/* Without the times of some that were decoded by mistake: none are erased. */
+	/* The times of some packets that were decoded by mistake are missing: none are erased. */
 	if (times->unknown)
 		return compare(rda, &(struct ow_message_times){0});
 	if (times->sums != OW_MESSAGE_NO_SUMS || times->times != rda->askeds)

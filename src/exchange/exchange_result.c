@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Live results as messages, and back. */
+/* Converts live results to messages, and back. */
 #include "base/coder.h"
 #include "exchange/exchange_private.h"
 #include "result/fields.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the codec would refuse: not a number, or not within its interval. */
+/* Drops values that the codec would refuse: not a number, or not within its interval. */
 static void drop_impossible(struct ow_value *value, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -27,7 +27,7 @@ void ow_result_to_message(const struct ow_interval_result *result, struct ow_int
 		if (field->type == OW_FIELD_VALUE || field->type == OW_FIELD_QUANTILES)
 			drop_impossible(ow_field_at(field, ret_message), field->size / sizeof(struct ow_value));
 	}
-	/* A name in another script may have been cut within a character. */
+	/* A name may have been cut within a multi-byte character. */
 	ow_coder_cut(ret_message->cause);
 	if (!ret_message->cause[0] && result->status != OW_RESULT_MEASURED)
 		snprintf(ret_message->cause, sizeof ret_message->cause, ow_cause_not_known);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The intervals of a lane that are under way, and what a point says to the other one (exchange_private.h). */
+/* The intervals of a lane in progress, and sending to the other point (exchange_private.h). */
 #include "base/array.h"
 #include "base/coder.h"
 #include "exchange/exchange_private.h"

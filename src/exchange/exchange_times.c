@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The receiver's answer to NAMES: the times of the named packets, sums and a sample of the others. */
+/* The receiver's answer to NAMES: the times of the named packets, and sums and a sample of the others. */
 #include "exchange/exchange_private.h"
 #include "estimate/reconciled.h"
 #include "reconcile/key_list.h"
@@ -67,7 +67,7 @@ static int read_lists(const struct ow_exchange *x, const struct ow_message_names
                       struct ow_error *err)
 {
 	struct ow_synopsis *fold;
-	/* The secret of keys is that of any fold. */
+	/* All folds have the same secret of keys. */
 	int r = ow_fold_create(&(struct ow_fold_params){OW_FOLD_BANKS_MAX, 1, 0, false}, x->options.seed, &fold);
 	if (r < 0)
 		return r;
@@ -89,7 +89,7 @@ static uint64_t name_of(const struct lists *lists, uint64_t id)
 	return lists->wide ? id : ow_fold_key(&lists->secret, id);
 }
 
-/* Its place in the sorted list, or SIZE_MAX. */
+/* Its index in the sorted list, or SIZE_MAX. */
 static size_t place_of(const uint64_t *keys, size_t count, uint64_t key)
 {
 	size_t low = 0, high = count;
@@ -155,7 +155,7 @@ static int find_shared(const struct lists *lists, const struct ow_interval_packe
 	return r;
 }
 
-/* Parts the page into named packets and those that stay. */
+/* Divides the packets of the interval into named packets and the others. */
 static int part(const struct lists *lists, const struct ow_interval_packets *page, struct found *found)
 {
 	found->time_ns = calloc(lists->wanteds + 1, sizeof *found->time_ns);
@@ -177,7 +177,7 @@ static int part(const struct lists *lists, const struct ow_interval_packets *pag
 	return 0;
 }
 
-/* The part of the kept packets as the message has it; *ret_bucket and *ret_bytes are to be freed. */
+/* The part of the kept packets as it is in the message; the caller frees *ret_bucket and *ret_bytes. */
 static int put_part(struct ow_message_times *m, const struct ow_reconciled_part *part,
                     struct ow_message_bucket **ret_bucket, uint8_t **ret_bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes to frames; knows neither sockets nor TLS. */
+/* Converts bytes to frames; it knows neither sockets nor TLS. */
 #include "exchange/frames.h"
 
 #include "base/bytes.h"

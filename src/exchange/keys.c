@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys for points that have no CA of their own: one CA in a folder, and a certificate for each point, whose name is a
- * DNS name in subjectAltName. P-256 everywhere. docs/keys.md has the same with the openssl command.
+ * Keys for points without their own CA: one CA in a folder, and a certificate for each point, whose name is a DNS name
+ * in subjectAltName. All keys are P-256. docs/keys.md has the same with the openssl command.
  */
 #include "exchange/session.h"
 
@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CA_DAYS     3650         /* unless the points' certificates are to live longer */
-#define EARLIER     (24L * 3600) /* valid from a day ago: the points' clocks may not agree yet */
+#define CA_DAYS     3650         /* unless the points' certificates are valid for longer */
+#define EARLIER     (24L * 3600) /* valid from a day ago, because the points' clocks may differ */
 #define SERIAL_BITS 127          /* RFC 5280: up to 20 bytes, positive */
 #define PSK_BYTES   32
 
@@ -43,7 +43,7 @@ static int failed(const char *what, struct ow_error *err)
 	return ow_error_set(err, EIO, "%s: %s", what, text ? text : "OpenSSL failed");
 }
 
-/* Creates a file; nothing that is there is touched. */
+/* Creates a file; an existing file is not changed. */
 static int create_file(const char *path, mode_t mode, FILE **ret_file, struct ow_error *err)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
@@ -120,7 +120,7 @@ static bool add_extension(X509 *certificate, X509 *issuer, int nid, const char *
 	return added;
 }
 
-/* Names are letters, digits and "._-" (ow_point_name_valid), so that nothing in them is syntax to OpenSSL. */
+/* Names consist of letters, digits and "._-" (ow_point_name_valid), so that they contain no OpenSSL syntax. */
 static bool add_alternative_name(X509 *certificate, const char *name)
 {
 	char value[4 + OW_POINT_NAME];
@@ -143,7 +143,7 @@ static bool set_subject(X509 *certificate, const char *name)
 	                                  (const unsigned char *)name, -1, -1, 0) == 1;
 }
 
-/* A certificate for a new key, without what differs between CA and point. */
+/* A certificate for a new key, without the differences between CA and point. */
 static bool begin(struct identity *identity, const char *subject, unsigned days)
 {
 	identity->key = EVP_EC_gen("P-256");
@@ -181,7 +181,7 @@ static bool make_point(struct identity *point, const char *name, const struct id
 	       add_alternative_name(c, name) && X509_sign(c, ca->key, EVP_sha256()) > 0;
 }
 
-/* No question at the terminal. */
+/* Prevents a question at the terminal. */
 static int no_passphrase(char *buffer, int size, int writing, void *arg)
 {
 	(void)buffer;
@@ -191,7 +191,7 @@ static int no_passphrase(char *buffer, int size, int writing, void *arg)
 	return -1;
 }
 
-/* The CA of an earlier time. -ENOENT: neither of its files is there. */
+/* Loads an existing CA. -ENOENT: neither of its files exists. */
 static int load_ca(const char *key_path, const char *path, struct identity *ret_ca, struct ow_error *err)
 {
 	FILE *key = fopen(key_path, "re"), *certificate = fopen(path, "re");
@@ -255,7 +255,7 @@ static int check_names(const char *folder, const char *const *names, unsigned co
 	for (unsigned i = 0; i < count; i++) {
 		if (!ow_point_name_valid(names[i]))
 			return ow_error_set(err, EINVAL,
-			                    "'%.80s' is no name of a point (1 to %d letters, digits, '.', '_', '-')",
+			                    "'%.80s' is not a name of a point (1 to %d letters, digits, '.', '_', '-')",
 			                    names[i], OW_POINT_NAME - 1);
 		if (strcmp(names[i], "ca") == 0)
 			return ow_error_set(err, EINVAL, "a point cannot be named 'ca': those files are the CA's");
@@ -278,7 +278,7 @@ int ow_tls_make_certificates(const char *folder, const char *const *names, unsig
 	struct identity ca = {0};
 	ERR_clear_error();
 	if (days == 0 || days > OW_TLS_DAYS_MAX)
-		return ow_error_set(err, EINVAL, "certificates live 1 to %d days", OW_TLS_DAYS_MAX);
+		return ow_error_set(err, EINVAL, "certificates are valid for 1 to %d days", OW_TLS_DAYS_MAX);
 	int r = check_names(folder, names, count, err);
 	if (r < 0)
 		return r;

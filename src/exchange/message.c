@@ -34,7 +34,7 @@ static bool of_interval(enum ow_message_type type)
 	       type == OW_MESSAGE_SCOPE;
 }
 
-/* Real times: from 1970 to 2262, less what intervals and waiting times add. */
+/* Real times: from 1970 to 2262, minus what intervals and waiting times add. */
 #define REAL_NS_MAX (INT64_MAX / 2)
 
 static void code_hello(struct ow_coder *c, struct ow_message_hello *m)
@@ -154,7 +154,7 @@ static void code_message(struct ow_coder *c, struct ow_message *m)
 
 int ow_message_encode(const struct ow_message *message, uint8_t **ret_frame, size_t *ret_size, struct ow_error *err)
 {
-	struct ow_message m = *message; /* the coder reads into what it is given, or would */
+	struct ow_message m = *message; /* the coder takes a pointer that is not const, because it also reads */
 	struct ow_coder c = {.does = OW_CODER_MEASURES, .err = err};
 	code_message(&c, &m);
 	if (c.failed)

@@ -11,13 +11,13 @@
 #include <stdint.h>
 
 /*
- * The messages between two points, to bytes and back. docs/protocol.md has every byte. Everything is little-endian. A
- * frame is: length of what follows (4), type (1), version (1), flags (2, zero), lane (4), interval (8), body.
- * The codec knows neither sockets nor TLS (exchange/session.h does), and its frames begin after the length.
+ * Encoding of the messages between two points. docs/protocol.md has every byte. Everything is little-endian. A frame
+ * is: length of what follows (4), type (1), version (1), flags (2, zero), lane (4), interval (8), body. The codec knows
+ * neither sockets nor TLS (exchange/session.h does), and its frames begin after the length.
  *
- * Who says what, for a lane (a class in one direction of a segment): the receiving point pushes a SYNOPSIS at the end
- * of an interval; the sending point compares, ASKs for another one if needed, and sends NAMES: packets to leave out and
- * packets whose times it wants; the receiving point answers with TIMES; the sending point computes and returns RESULT.
+ * The messages of a lane (a class in one direction of a segment): the receiving point pushes a SYNOPSIS at the end of
+ * an interval. The sending point compares, ASKs for another one if needed, and sends NAMES: packets to omit and packets
+ * whose times it needs. The receiving point answers with TIMES; the sending point computes and returns RESULT.
  */
 #define OW_WIRE_VERSION   2
 #define OW_WIRE_HEADER    20
@@ -26,23 +26,23 @@
 #define OW_MESSAGE_HEADER (OW_WIRE_HEADER - 4)
 
 enum ow_message_type {
-	OW_MESSAGE_HELLO = 1, /* who I am: point, epoch, clock, what I offer */
+	OW_MESSAGE_HELLO = 1, /* introduces a point: name, epoch, clock, versions */
 	OW_MESSAGE_OPEN,      /* proposes a lane: segment, class, parameters, t0, length, seed */
 	OW_MESSAGE_OPENED,    /* accepted */
 	OW_MESSAGE_REFUSED,   /* with the reason */
 	OW_MESSAGE_SYNOPSIS,  /* counts of an interval, and an encoded synopsis */
-	OW_MESSAGE_ASK,       /* for a (further) synopsis with parameters */
+	OW_MESSAGE_ASK,       /* requests a (further) synopsis with parameters */
 	OW_MESSAGE_NAMES,
 	OW_MESSAGE_TIMES,
 	OW_MESSAGE_RESULT,
-	OW_MESSAGE_NONE, /* I cannot serve that interval, because */
+	OW_MESSAGE_NONE, /* this interval cannot be served, with the reason */
 	OW_MESSAGE_PING,
 	OW_MESSAGE_BYE,   /* the connection ends; with a lane: the lane ends before this interval */
 	OW_MESSAGE_SCOPE, /* which flows the sending point has in this interval (reconcile/scope_keys.h) */
 	OW_MESSAGE_TYPES
 };
 
-/* What a peer can say at most. Texts: bytes with the end. */
+/* The limits of a message. Texts: bytes with the terminating zero. */
 #define OW_MESSAGE_NAME         64
 #define OW_MESSAGE_TEXT         160 /* reasons */
 #define OW_MESSAGE_FILTER       2048
@@ -58,27 +58,28 @@ enum ow_message_type {
 #define OW_MESSAGE_NAMED_MAX    (1u << 21) /* packets of a NAMES or TIMES */
 /* Bytes of a list of 40-bit keys, of which there are at most 131,072: 25 bits each, and less than 2^18 more. */
 #define OW_MESSAGE_SCOPE_LIST_MAX (1u << 19)
-#define OW_MESSAGE_LENGTH_MIN_NS  INT64_C(1000000) /* of an interval: as record/recorder.h */
+#define OW_MESSAGE_LENGTH_MIN_NS  INT64_C(1000000) /* of an interval: as in record/recorder.h */
 #define OW_MESSAGE_LENGTH_MAX_NS  INT64_C(300000000000)
 
 struct ow_message_hello {
-	uint8_t version_min, version_max; /* of this protocol, that this point speaks */
+	uint8_t version_min, version_max; /* versions of this protocol that this point supports */
 	char point[OW_MESSAGE_NAME];
-	uint64_t epoch; /* random, of this process: tells a restart from a lost connection */
-	int64_t now_ns; /* the real time as this message was written */
+	uint64_t epoch; /* a random number of this process: distinguishes a restart from a lost connection */
+	int64_t now_ns; /* the real time when this message was written */
 	struct ow_clock_state clock;
 	char software[OW_MESSAGE_NAME];
 };
 
-/* What a lane is compared by. */
+/* The method of comparison of a lane. */
 enum ow_message_method { OW_MESSAGE_FOLD, OW_MESSAGE_RDA, OW_MESSAGE_METHODS };
-/* As enum ow_level of the public header, the two that make sense between points. */
+/* As enum ow_level of the public header: the two levels that are possible between points. */
 enum ow_message_level { OW_MESSAGE_LEVEL_IP = 1, OW_MESSAGE_LEVEL_NAT = 2 };
 
 struct ow_message_open {
 	char segment[OW_MESSAGE_NAME], class_name[OW_MESSAGE_NAME];
 	char filter[OW_MESSAGE_FILTER]; /* pcap-filter(7); empty = all IP packets */
-	bool sends;                     /* the packets go from the proposer to the other point, else towards it */
+	/* the packets go from the proposer to the other point, otherwise towards the proposer */
+	bool sends;
 	enum ow_message_method method;
 	enum ow_message_level level;
 	bool inner;
@@ -93,17 +94,17 @@ struct ow_message_open {
 
 struct ow_message_opened {
 	int64_t now_ns;
-	int64_t t0_ns; /* that of OPEN plus a whole number of intervals: in the future of both clocks */
+	int64_t t0_ns; /* that of OPEN plus a whole number of intervals: in the future by both clocks */
 };
 
 struct ow_message_text {
 	char text[OW_MESSAGE_TEXT];
 };
 
-/* What a SYNOPSIS or an ASK is about. */
+/* The part of the comparison that a SYNOPSIS or an ASK is about. */
 enum ow_message_part {
-	OW_MESSAGE_PUSHED, /* the synopsis that comes unasked (fold), or nothing but the counts (rda) */
-	OW_MESSAGE_AGAIN,  /* the same, of the packets that a larger shift leaves */
+	OW_MESSAGE_PUSHED, /* the synopsis that comes without a request (fold), or only the counts (rda) */
+	OW_MESSAGE_AGAIN,  /* the same for the packets that remain with a larger shift */
 	OW_MESSAGE_SECOND, /* a second fold with permuted cells */
 	OW_MESSAGE_MINHASH,
 	OW_MESSAGE_TABLE, /* an RDA */
@@ -132,12 +133,12 @@ struct ow_message_synopsis {
 	enum ow_message_part part;
 	uint8_t sample_shift;
 	struct ow_clock_state clock;         /* at the end of the interval */
-	uint64_t packets;                    /* in the page: of the sample */
-	uint64_t total_packets, total_bytes; /* with those outside the sample */
+	uint64_t packets;                    /* of the sample */
+	uint64_t total_packets, total_bytes; /* including those outside the sample */
 	uint64_t ring_drops, unreadable;     /* frames */
-	int64_t oldest;                      /* the oldest interval that this point still has the packets of */
-	int64_t settled;                     /* it has the final results of all intervals before this one */
-	int64_t sent_ns, work_ns;            /* real time as it was sent, time it took to make */
+	int64_t oldest;                      /* the oldest interval whose packets this point still has */
+	int64_t settled;                     /* this point has the final results of all intervals before this one */
+	int64_t sent_ns, work_ns;            /* real time of sending, time it took to build */
 	const uint8_t *synopsis;             /* encoded (synopsis/synopsis.h); points into the frame */
 	uint32_t synopsis_size;              /* 0 = none */
 	struct ow_message_scope_answer scope;
@@ -145,27 +146,28 @@ struct ow_message_synopsis {
 
 struct ow_message_ask {
 	enum ow_message_part part; /* not PUSHED */
-	uint8_t sample_shift;      /* AGAIN: at least this one; of other parts 0 */
+	uint8_t sample_shift;      /* AGAIN: the smallest shift; 0 for other parts */
 	uint8_t order;             /* SECOND: 1 .. 255 */
 	uint8_t banks;             /* TABLE: 1 .. 8 */
 	uint32_t cells;            /* SECOND, TABLE: of a bank; MINHASH: slots */
 };
 
-/* What TIMES shall hold besides the times of the named packets. */
+/* What TIMES must contain in addition to the times of the named packets. */
 enum ow_message_sums {
 	OW_MESSAGE_NO_SUMS,
-	OW_MESSAGE_SUMS,  /* a sum of times a bucket, times of a sample: both points have the same packets */
-	OW_MESSAGE_CLEAN, /* count, digest and sum a bucket, ranks and times of a sample: they do not */
+	OW_MESSAGE_SUMS,  /* a sum of times for each bucket, times of a sample: if both points have the same packets */
+	OW_MESSAGE_CLEAN, /* count, digest and sum for each bucket, ranks and times of a sample: if they do not */
 	OW_MESSAGE_SUMS_KINDS
 };
 
 struct ow_message_names {
 	enum ow_message_sums sums;
-	bool wide;        /* the lists are of ids, 8 bytes each, in rising order; else of keys (reconcile/key_list.h) */
-	uint32_t buckets; /* 0 = all times (SUMS) */
-	uint32_t sample;  /* packets */
-	double differences; /* CLEAN: about so many packets are still unknown to be at one point only */
-	/* Packets to leave out whose times are wanted, and packets to leave out without. Point into the frame. */
+	/* the lists contain ids, 8 bytes each, in rising order; otherwise keys (reconcile/key_list.h) */
+	bool wide;
+	uint32_t buckets;   /* 0 = all times (SUMS) */
+	uint32_t sample;    /* packets */
+	double differences; /* CLEAN: about this many packets are at one point only and unknown */
+	/* Packets to omit whose times are wanted, and further packets to omit. Point into the frame. */
 	const uint8_t *wanted, *others;
 	uint32_t wanted_size, others_size;
 };
@@ -183,10 +185,10 @@ struct ow_message_bucket {
 
 struct ow_message_times {
 	enum ow_message_sums sums;
-	uint8_t sample_shift;  /* of the page: still that of the synopsis, or the answer is of other packets */
-	uint32_t unknown;      /* names that this point has no packet of; if there are any, nothing follows */
-	uint64_t kept, digest; /* packets that were not left out; sum of their digests */
-	/* Arrays: the encoder's own; after decoding ow_message_done frees them. */
+	uint8_t sample_shift;  /* if it is not that of the synopsis, the answer is about other packets */
+	uint32_t unknown;      /* number of names without a packet at this point; if it is not 0, nothing follows */
+	uint64_t kept, digest; /* packets that were not omitted; sum of their digests */
+	/* Arrays: the encoder keeps its own; after decoding ow_message_done frees them. */
 	const int64_t *time_ns; /* of the wanted packets, in the order of their names */
 	const struct ow_message_copy *copy;
 	const struct ow_message_bucket *bucket; /* SUMS: time only */
@@ -208,13 +210,13 @@ static inline uint32_t ow_times_shared(const struct ow_message_times *times, siz
 
 struct ow_message_ping {
 	uint64_t token;
-	bool answer; /* to a PING with this token; else an answer is wanted */
+	bool answer; /* answers a PING with this token; otherwise asks for an answer */
 };
 
 struct ow_message {
 	enum ow_message_type type;
 	uint32_t lane;    /* 0 in HELLO, PING, and the BYE of a connection */
-	int64_t interval; /* 0 unless it is about one */
+	int64_t interval; /* 0 unless the message is about an interval */
 	union {
 		struct ow_message_hello hello;
 		struct ow_message_open open;
@@ -228,23 +230,26 @@ struct ow_message {
 		struct {
 			/* RESULT: the fields that have a place in the message; both points know the others. */
 			struct ow_interval_result result;
-			/* Packets at one point only, in this interval: the next fold is sized by it. */
+			/*
+			 * Number of packets at one point only in this interval: it determines the size of the next
+			 * fold.
+			 */
 			uint64_t differences;
 		};
 		struct ow_message_ping ping;
 	};
 };
 
-/* *ret_frame is to be freed. -EINVAL when the message breaks the rules that decoding checks, -EMSGSIZE, -ENOMEM. */
+/* The caller frees *ret_frame. -EINVAL if the message breaks the rules that decoding checks, -EMSGSIZE, -ENOMEM. */
 int ow_message_encode(const struct ow_message *message, uint8_t **ret_frame, size_t *ret_size, struct ow_error *err);
 /*
- * -EPROTO with a line that names message and field: anything out of range, missing, or beyond the end. -ENOMEM. The
+ * -EPROTO with an error that names message and field: a value out of range, missing, or beyond the end. -ENOMEM. The
  * message may point into the frame and own memory: ow_message_done.
  */
 int ow_message_decode(const uint8_t *frame, size_t size, struct ow_message *ret_message, struct ow_error *err);
 void ow_message_done(struct ow_message *message);
 
-/* The lane of a frame, to find out whose it is without decoding; -EPROTO. */
+/* The lane of a frame, without decoding it; -EPROTO. */
 int ow_message_peek(const uint8_t *frame, size_t size, enum ow_message_type *ret_type, uint32_t *ret_lane,
                     struct ow_error *err);
 /* "SYNOPSIS"; "?" for others. */

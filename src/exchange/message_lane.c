@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of an interval, field by field; docs/protocol.md draws them. */
+/* The messages of an interval, field by field; docs/protocol.md describes them. */
 #include "exchange/message_lane.h"
 #include "exchange/message_scope.h"
 #include "result/fields.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Durations: what a clock that jumps makes of them included. */
+/* Durations, including those of a clock that jumps. */
 #define DURATION_NS_MAX INT64_MAX
 
 static void code_packets(struct ow_coder *c, const char *field, uint64_t *packets)
@@ -78,7 +78,10 @@ void ow_code_names(struct ow_coder *c, struct ow_message_names *m)
 	ow_coder_bytes(c, "other names", &m->others, m->others_size);
 }
 
-/* Memory for what is to be read. Each element takes at least `least` bytes of the frame, so a lie is no large one. */
+/*
+ * Allocates memory for what is to be read. Each element takes at least `least` bytes of the frame, so a false number
+ * cannot allocate much.
+ */
 static void *room(struct ow_coder *c, const char *field, size_t count, size_t least, size_t element)
 {
 	if (c->failed || !count)
@@ -180,16 +183,18 @@ void ow_code_times(struct ow_coder *c, struct ow_message_times *m)
 
 /* -- results ------------------------------------------------------------------------------------------------------ */
 
-/* The numbers of the message, and the place of what is no field of a result. */
+/* The numbers of the message, and the place of values that are not fields of a result. */
 _Static_assert(OW_VALUE_NONE == 0 && OW_VALUE_ESTIMATED == 1 && OW_VALUE_EXACT == 2, "values as in docs/protocol.md");
 _Static_assert(OW_RESULT_MEASURED == 0 && OW_RESULT_PARTIAL == 1 && OW_RESULT_UNKNOWN == 2,
                "status as in docs/protocol.md");
 #define WIRE_DIFFERENCES 5
-/* What the first release has. A result of an older point ends before a field behind it; what a newer one has behind the
- * last field known here is skipped. */
+/*
+ * The fields of the first release. A result of an older point may end before a later field; fields of a newer point
+ * behind the last known one are skipped.
+ */
 #define WIRE_FIRST_RELEASE 42
 
-/* A reason that this version does not know is another point's secret. */
+/* A reason that this version does not know cannot be shown. */
 static void code_reason(struct ow_coder *c, const char *field, enum ow_reason *reason)
 {
 	char text[OW_MESSAGE_TEXT];
@@ -242,7 +247,7 @@ static void code_field(struct ow_coder *c, const struct ow_field *field, struct 
 	struct ow_value *value = member;
 	switch (field->type) {
 	case OW_FIELD_TEXT:
-		/* What is not whole says why. */
+		/* A result that is not complete has a cause. */
 		ow_coder_text(c, field->json, member, field->size,
 		              member != r->cause || r->status == OW_RESULT_MEASURED);
 		break;
@@ -275,12 +280,12 @@ static void code_field(struct ow_coder *c, const struct ow_field *field, struct 
 	case OW_FIELD_CLOCK:
 		ow_code_clock(c, member);
 		break;
-	default: /* follows from others */
+	default: /* computed from others */
 		break;
 	}
 }
 
-/* Whatever the status: packets are conserved, and no part is more than the whole. */
+/* For any status: packets are conserved, and no part is larger than the whole. */
 static void check_counts(struct ow_coder *c, const struct ow_interval_result *r)
 {
 	if (c->failed)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The receiver of a lane: the point where its packets arrive. It pushes a synopsis of each interval and answers what is
- * asked about it, always from the page, so that a question may come twice. The page stays until the result is here.
+ * The receiver of a lane: the point where its packets arrive. It pushes a synopsis of each interval and answers
+ * requests about it, always from the packets, so that a request may come twice. The packets stay until the result has
+ * arrived.
  */
 #include "base/clock.h"
 #include "exchange/method.h"
@@ -13,24 +14,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The first interval is sized for one difference in so many packets, */
+/* The first interval is sized for one difference in this many packets, */
 #define GUESS 100
-/* each for this many at least, and this many standard deviations more than expected (differences are about Poisson). */
+/* each for at least this many, and this many standard deviations more than expected (differences are about Poisson). */
 #define LEAST  16
 #define MARGIN 3
-/* What is asked about one interval: three rounds, and again after each of some lost connections. */
+/* Requests about one interval: three rounds, and again after each of some lost connections. */
 #define ANSWERS_MAX 32
-/* After an interval with fewer differences the expectation falls by this share of the way. */
+/* After an interval with fewer differences the expectation decreases by this share of the difference. */
 #define DECAY 0.25
 
-/* It waits longer than the sender, which knows more and shall speak first. */
+/* It waits longer than the sender, which knows more and should report first. */
 #define PATIENCE 1.5
 
 struct ow_receiver {
 	struct ow_exchange x;
-	double expected;     /* differences of an interval; NAN = none known yet */
-	int64_t asked_until; /* the other asked for intervals up to this one; -1 = none */
-	int64_t next_final;  /* all before have their final results */
+	double expected;     /* expected differences of an interval; NAN = not known yet */
+	int64_t asked_until; /* the other point asked for intervals up to this one; -1 = none */
+	int64_t next_final;  /* all intervals before have their final results */
 	struct ow_shared_flows shared;
 	int64_t shared_interval; /* the newest one that it has flows of */
 	struct ow_run_total *total;
@@ -41,8 +42,8 @@ struct ow_receiver {
 struct ow_reception {
 	struct ow_slot slot;
 	unsigned banks;            /* of the synopsis that was pushed */
-	unsigned answers;          /* that were given */
-	uint64_t seen, seen_total; /* packets of its page, at most, and with those outside the sample */
+	unsigned answers;          /* number of answers given */
+	uint64_t seen, seen_total; /* packets of the interval, at most, and including those outside the sample */
 	bool under_way;            /* pushed on this connection */
 	bool told, told_final, emitted;
 	struct ow_interval_result provisional, final;
@@ -87,7 +88,7 @@ static int64_t oldest(const struct ow_exchange *x)
 	return x->next_page;
 }
 
-/* Takes the synopsis. */
+/* Takes over the synopsis. */
 static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum ow_message_part part,
                         struct ow_synopsis *synopsis, int64_t begin_ns)
 {
@@ -137,7 +138,7 @@ static int push(struct ow_exchange *x, struct ow_slot *slot, enum ow_message_par
 	return say_synopsis(x, slot, part, synopsis, begin);
 }
 
-/* The next page to push, or NULL: none is left, or enough are under way. */
+/* The next interval to push, or NULL: none is left, or enough are in progress. */
 static struct ow_slot *next_push(const struct ow_exchange *x)
 {
 	size_t under_way = 0;
@@ -175,7 +176,7 @@ static int on_ask(struct ow_exchange *x, struct ow_slot *slot, const struct ow_m
 	int r = x->method->answer(x, reception_of(slot)->banks, ask, &synopsis);
 	if (r == -EOPNOTSUPP)
 		return ow_error_set(err, EPROTO, "message ASK: not what this lane is compared by");
-	/* Up to 64 MiB: asked for again only after some lost connections. */
+	/* Up to 64 MiB: may be requested again only after some lost connections. */
 	if (ask->part == OW_MESSAGE_TABLE)
 		reception_of(slot)->answers += ANSWERS_MAX / 8;
 	if (r == -EINVAL)
@@ -207,13 +208,13 @@ static void drop_page(struct ow_slot *slot)
 
 static void total_add(struct ow_receiver *receiver, const struct ow_interval_result *result)
 {
-	/* The mean is that of late packets, too: here they count as if they had been in time. */
+	/* The mean includes late packets: here they count as if they had been in time. */
 	struct ow_interval_result first = *result;
 	first.matched += first.late;
 	ow_run_total_add(receiver->total, &first, result, false, NULL, 0, receiver->no_delays);
 }
 
-/* Hands on what has come, in order. */
+/* Passes on results that have arrived, in order. */
 static void emit(struct ow_exchange *x)
 {
 	for (size_t i = 0; i < x->slots; i++) {
@@ -238,7 +239,7 @@ static void unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cau
 	struct ow_reception *reception = reception_of(slot);
 	struct ow_interval_result *r = &reception->final;
 	if (reception->told) {
-		/* What is pending stays so. */
+		/* Pending packets stay pending. */
 		*r = reception->provisional;
 		if (r->status == OW_RESULT_MEASURED && r->pending)
 			r->status = OW_RESULT_PARTIAL;
@@ -285,15 +286,15 @@ static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct o
 
 /* -- frames ------------------------------------------------------------------------------------------------------- */
 
-/* Asked about an interval whose packets are not here. */
+/* A request about an interval whose packets are not here. */
 static void no_page(struct ow_exchange *x, struct ow_slot *slot, int64_t interval)
 {
 	struct ow_receiver *r = receiver_of(x);
 	if (slot && reception_of(slot)->told)
-		return; /* a question from before the result */
+		return; /* a request from before the result */
 	bool later = x->next_page < 0 || interval >= x->next_page;
 	if (later && !x->finished) {
-		/* It will be pushed. Nobody asks for intervals that far ahead; then it is the end that is asked for. */
+		/* It will be pushed. No sender asks for intervals this far ahead; then the request is about the end. */
 		if (interval > r->asked_until && interval - x->next_page < (int64_t)x->options.pages_max)
 			r->asked_until = interval;
 		return;
@@ -311,8 +312,7 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 	case OW_MESSAGE_ASK:
 	case OW_MESSAGE_NAMES:
 		if (here && reception_of(slot)->answers++ >= ANSWERS_MAX)
-			return ow_error_set(err, EPROTO, "message %s: asked more often than anybody needs",
-			                    ow_message_name(message->type));
+			return ow_error_set(err, EPROTO, "message %s: asked too often", ow_message_name(message->type));
 		if (!here)
 			no_page(x, slot, message->interval);
 		else if (slot->page->blind[0])

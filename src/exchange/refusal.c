@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names in certificates, and why a handshake failed, in words that say what to do about it. */
+/* Names in certificates, and messages about failed handshakes that say what to do. */
 #include "exchange/tls.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* false if it is no name of a point; then it is not shown to people either. */
+/* false if it is not a name of a point; then it is not printed either. */
 static bool name_text(const ASN1_STRING *string, char ret_name[OW_POINT_NAME])
 {
 	int size = ASN1_STRING_length(string);
@@ -31,14 +31,14 @@ static bool common_name(const X509 *certificate, char ret_name[OW_POINT_NAME])
 	return name_text(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)), ret_name);
 }
 
-/* The first DNS name that is `wanted` (any, if NULL). CN counts only where there is no subjectAltName. */
+/* The first DNS name that equals `wanted` (any, if NULL). CN counts only if there is no subjectAltName. */
 static bool find_name(const X509 *certificate, const char *wanted, char ret_name[OW_POINT_NAME])
 {
 	int critical = -1;
 	GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, &critical, NULL);
 	char name[OW_POINT_NAME];
 	bool found = false;
-	/* -1: there is none. Otherwise one is there, even if it could not be read. */
+	/* -1: there is none. Otherwise there is one, even if it could not be read. */
 	if (!names && critical == -1)
 		found = common_name(certificate, name) && (!wanted || strcmp(name, wanted) == 0);
 	for (int i = 0; !found && i < sk_GENERAL_NAME_num(names); i++) {
@@ -57,7 +57,7 @@ int ow_certificate_name(const X509 *certificate, char ret_name[OW_POINT_NAME], s
 {
 	if (find_name(certificate, NULL, ret_name))
 		return 0;
-	return ow_error_set(err, EINVAL, "it carries no name of a point (a DNS name in subjectAltName)");
+	return ow_error_set(err, EINVAL, "it has no name of a point (a DNS name in subjectAltName)");
 }
 
 bool ow_certificate_is_for(const X509 *certificate, const char *name)
@@ -91,7 +91,7 @@ int ow_certificate_wrong(X509_STORE_CTX *verify, const char *whose, struct ow_er
 	const X509 *leaf = X509_STORE_CTX_get0_cert(verify), *culprit = X509_STORE_CTX_get_current_cert(verify);
 	int code = X509_STORE_CTX_get_error(verify);
 	char name[OW_POINT_NAME] = "?", date[32];
-	/* Of the chain above it only the dates can be wrong without the signature being so. */
+	/* In the chain above it only the dates can be wrong without a wrong signature. */
 	const char *part = culprit && culprit != leaf ? ": a CA above it" : "";
 	find_name(leaf, NULL, name);
 	switch (code) {
@@ -118,7 +118,7 @@ int ow_certificate_wrong(X509_STORE_CTX *verify, const char *whose, struct ow_er
 	}
 }
 
-/* The peer's alert. TLS says little in it, by intent; the peer's own line says more. */
+/* The peer's alert. TLS alerts contain little information; the peer's own log has more. */
 static int alert_why(const struct ow_handshake *h, int alert, bool done, struct ow_error *err)
 {
 	switch (alert) {
@@ -158,7 +158,7 @@ static int alert_why(const struct ow_handshake *h, int alert, bool done, struct 
 	return ow_error_set(err, EPROTO, "the peer ends the connection: %s", SSL_alert_desc_string_long(alert));
 }
 
-/* What OpenSSL found on this side. */
+/* The error of OpenSSL on this side. */
 static int reason_why(const struct ow_handshake *h, unsigned long code, bool done, struct ow_error *err)
 {
 	int reason = ERR_GET_REASON(code);

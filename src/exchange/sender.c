@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sender of a lane: the point where its packets come from. It compares, and tells results. Intervals are under way
- * side by side, but each names its packets only when those before it know which they lack: a packet that is identical
- * to one that still waits is ambiguous, and must be known as such.
+ * The sender of a lane: the point where its packets come from. It compares, and reports results. Several intervals are
+ * in progress at a time, but each names its packets only when those before it know which they lack: a packet that is
+ * identical to one that still waits is ambiguous, and must be known as such.
  */
 #include "base/clock.h"
 #include "exchange/exchange_identical.h"
@@ -18,18 +18,18 @@
 /* A result as it was sent, until the other point has confirmed it. */
 struct ow_told {
 	int64_t interval;
-	bool unknown; /* the other point would find out by itself */
+	bool unknown; /* the other point would find this out itself */
 	uint8_t *frame;
 	size_t size;
 };
 
 struct ow_sender {
 	struct ow_exchange x;
-	bool met; /* a filter that names the link layer has taken packets at both points */
+	bool met; /* a filter that names the link layer has matched packets at both points */
 	struct ow_missing missing;
 	int64_t next_settled;           /* intervals before this one have their provisional results */
-	struct ow_comparison *settling; /* whose result is being given */
-	bool final;                     /* everything has been told */
+	struct ow_comparison *settling; /* whose result is being reported */
+	bool final;                     /* everything has been reported */
 	struct ow_told *tell;           /* oldest first */
 	size_t tells;
 };
@@ -159,7 +159,7 @@ static void settle(struct ow_sender *s, struct ow_comparison *c)
 	struct ow_interval_results *results = s->missing.results;
 	int r = 0;
 	s->settling = c;
-	/* The other point may have declined before the page was closed. */
+	/* The other point may have declined before the interval was closed. */
 	if (c->stage == OW_STAGE_UNKNOWN) {
 		char cause[OW_RESULT_CAUSE];
 		memcpy(cause, o->result.cause, sizeof cause);
@@ -200,14 +200,14 @@ static void settle_ready(struct ow_exchange *x)
 
 /* -- stages ------------------------------------------------------------------------------------------------------- */
 
-/* What a slot that was added needs besides. */
+/* Initialises a new slot. */
 static void begin(struct ow_exchange *x, struct ow_slot *slot)
 {
 	comparison_of(slot)->x = x;
 	comparison_of(slot)->missing = &sender_of(x)->missing;
 }
 
-/* What this point has not recorded yet, the other one cannot be blamed for. */
+/* Intervals that this point has not recorded yet do not wait for the other point. */
 static bool waits(const struct ow_slot *slot)
 {
 	return slot->page && ((const struct ow_comparison *)slot)->stage < OW_STAGE_READY;
@@ -220,8 +220,8 @@ static void unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cau
 }
 
 /*
- * A tag that only one point sees (a trunk and an access port): the filter takes packets there, and cannot take them at
- * the other one. They are not lost. Once it has taken packets at both points, none at one of them is loss.
+ * If only one point sees a tag (a trunk and an access port), the filter matches packets there, and cannot match them at
+ * the other one. These are not lost. Once it has matched packets at both points, missing packets are lost.
  */
 static bool filter_fits(struct ow_sender *s, const struct ow_comparison *c)
 {
@@ -257,7 +257,7 @@ static int start(struct ow_exchange *x, struct ow_comparison *c)
 	return x->method->start(c);
 }
 
-/* Intervals that began before the recording did: the other point will get nothing else. */
+/* Intervals that began before the recording: the other point will get no other answer. */
 static void drop_pageless(struct ow_exchange *x)
 {
 	while (x->slots && !x->slot[0]->page && (x->finished || x->slot[0]->interval < x->next_page)) {
@@ -272,7 +272,7 @@ static void drop_pageless(struct ow_exchange *x)
 	}
 }
 
-/* Goes on with all intervals as far as possible. */
+/* Continues with all intervals as far as possible. */
 static void advance(struct ow_exchange *x)
 {
 	bool turn = true;
@@ -293,7 +293,7 @@ static void advance(struct ow_exchange *x)
 
 /* -- frames ------------------------------------------------------------------------------------------------------- */
 
-/* The pushed synopsis, or the same of fewer packets. */
+/* The pushed synopsis, or the same for fewer packets. */
 static int take_push(struct ow_comparison *c, const struct ow_message_synopsis *m, struct ow_error *err)
 {
 	if (c->stage == OW_STAGE_AGAIN && m->sample_shift < c->slot.page->sample_shift)
@@ -316,7 +316,7 @@ static int take_push(struct ow_comparison *c, const struct ow_message_synopsis *
 	return 0;
 }
 
-/* Whether there is room for another synopsis of so many bytes. */
+/* Whether there is room for another synopsis of this many bytes. */
 static bool has_room(const struct ow_exchange *x, size_t size)
 {
 	size_t held = 0;
@@ -325,12 +325,12 @@ static bool has_room(const struct ow_exchange *x, size_t size)
 	return !x->options.synopses_max || !held || held + size <= x->options.synopses_max;
 }
 
-/* Where a synopsis of this interval goes; NULL if it is not wanted. */
+/* The comparison for a synopsis of this interval; NULL if it is not needed. */
 static struct ow_comparison *comparison_for(struct ow_exchange *x, int64_t interval)
 {
 	struct ow_sender *s = sender_of(x);
 	struct ow_slot *slot = ow_slot_find(x, interval);
-	/* Its result is on its way, or was given up during an outage. */
+	/* Its result was sent, or was given up during an outage. */
 	if (!slot && interval < s->next_settled && !is_told(s, interval))
 		ow_exchange_say_none(x, interval, "not compared, too long ago");
 	if (slot || interval < s->next_settled)
@@ -339,7 +339,7 @@ static struct ow_comparison *comparison_for(struct ow_exchange *x, int64_t inter
 		ow_exchange_say_none(x, interval, x->finished ? x->ended : "not recorded");
 		return NULL;
 	}
-	/* This point is slow, or the other one makes intervals up. */
+	/* This point is slow, or the other one invents intervals. */
 	size_t ahead = 0;
 	for (size_t i = x->slots; i-- > 0 && !x->slot[i]->page;)
 		ahead++;
@@ -364,12 +364,12 @@ static bool wants(const struct ow_comparison *c, enum ow_message_part part)
 	}
 }
 
-/* A synopsis that is wanted. */
+/* A synopsis that is needed. */
 static int take_synopsis(struct ow_exchange *x, struct ow_comparison *c, const struct ow_message_synopsis *m,
                          size_t size, struct ow_error *err)
 {
 	bool answer = m->part >= OW_MESSAGE_SECOND;
-	/* Answers must be of the same packets as the counts that came first. */
+	/* Answers must be about the same packets as the counts before. */
 	if (answer && (m->packets != c->theirs.packets || m->sample_shift != c->theirs.sample_shift))
 		return ow_error_set(err, EPROTO, "message SYNOPSIS: other packets than before");
 	int64_t waited = ow_clock_steady_ns() - c->requested_ns;
@@ -404,7 +404,7 @@ static int on_synopsis(struct ow_exchange *x, const struct ow_message *message, 
 			return r;
 	}
 	confirm(sender_of(x), m->settled);
-	/* What the other point no longer has cannot be compared. */
+	/* Intervals whose packets the other point no longer has cannot be compared. */
 	for (size_t i = 0; i < x->slots && x->slot[i]->interval < m->oldest; i++) {
 		if (waits(x->slot[i]))
 			ow_comparison_unknown(comparison_of(x->slot[i]), ow_cause_peer_without_packets);
@@ -418,7 +418,7 @@ static int on_times(struct ow_exchange *x, const struct ow_message *message, siz
 	struct ow_comparison *c = comparison_of(ow_slot_find(x, message->interval));
 	if (!c || c->stage != OW_STAGE_NAMED)
 		return 0;
-	/* The bytes of this answer are part of the result that it makes possible. */
+	/* The bytes of this answer belong to the result that it makes possible. */
 	c->cost.bytes += size + 4;
 	int64_t before = c->cost.missing_ns;
 	c->cost.missing_ns += ow_clock_steady_ns() - c->requested_ns;
@@ -493,7 +493,7 @@ static void page(struct ow_exchange *x, struct ow_slot *slot)
 	advance(x);
 }
 
-/* Asks for synopses that should have come: they may be lost, or the other point has none. */
+/* Asks for synopses that should have arrived: they may be lost, or the other point has none. */
 static void ask_for_missing(struct ow_exchange *x)
 {
 	for (size_t i = 0; i < x->slots; i++) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection that carries frames. OpenSSL reads a record at a time from the socket (no read-ahead), and a record is
- * always taken out of it completely: whatever is left waits in the kernel, so that poll tells about it and reading may
- * pause at any time.
+ * A connection for frames. OpenSSL reads one record at a time from the socket (no read-ahead), and a record is always
+ * taken out completely: the rest waits in the kernel, so that poll reports it and reading may pause at any time.
  */
 #include "exchange/session.h"
 
@@ -25,26 +24,27 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define ENOUGH       ((size_t)256 << 10) /* bytes with a complete frame among them: reading pauses */
-#define BURST        ((size_t)1 << 20)  /* bytes in one direction by one call, so that other sessions have their turn */
-#define DRAIN        ((size_t)64 << 10) /* bytes thrown away at the end, lest the kernel answers them with a reset */
-#define DEAD_PEER_MS 20000              /* data without acknowledgement for so long ends the connection */
+#define ENOUGH ((size_t)256 << 10) /* bytes that include a complete frame: reading pauses */
+#define BURST  ((size_t)1 << 20)   /* bytes in one direction by one call, so that other sessions get their turn */
+/* bytes discarded at the end, so that the kernel does not answer them with a reset */
+#define DRAIN        ((size_t)64 << 10)
+#define DEAD_PEER_MS 20000 /* data without acknowledgement for this long ends the connection */
 
-/* WAITING: for the connection, or for the first byte of who connected. */
+/* WAITING: for the connection, or for the first byte of an accepted client. */
 enum phase { WAITING, SHAKING, OPEN, ENDED };
 
 struct ow_session {
 	enum phase phase;
 	struct ow_transport transport;
 	struct ow_handshake handshake;
-	SSL *ssl;    /* NULL while WAITING: OpenSSL takes some 60 KiB, which a peer that never speaks shall not cost */
-	short wants; /* what OpenSSL asked for last, besides what the queues need */
+	SSL *ssl;    /* NULL while WAITING: OpenSSL takes some 60 KiB, which a silent client must not cost */
+	short wants; /* events that OpenSSL asked for last, in addition to those of the queues */
 	bool closing;
 	struct ow_frames in;
 	struct ow_buffer out;
 	int64_t deadline_ns; /* of the handshake */
 	int64_t moved_ns;    /* when a byte of a frame last arrived, or reading was resumed */
-	int64_t began_ns;    /* when the frame that is not complete yet began */
+	int64_t began_ns;    /* start of the incomplete frame */
 	uint64_t began_at;   /* bytes that had arrived by then */
 	uint64_t bytes_in, bytes_out, records;
 	int code; /* how it ended, and why */
@@ -53,7 +53,7 @@ struct ow_session {
 
 static void set(int fd, int level, int option, int value)
 {
-	/* Each of these makes things better; none is needed, and not every socket is of TCP. */
+	/* Each option is useful; none is required, and not every socket is TCP. */
 	(void)setsockopt(fd, level, option, &value, sizeof value);
 }
 
@@ -87,7 +87,7 @@ int ow_session_create(struct ow_tls *tls, int fd, bool server, const char *expec
 	session->deadline_ns = ow_clock_steady_ns() + OW_SESSION_HANDSHAKE_MS * OW_NS_PER_MS;
 	int r = 0;
 	if (expect ? !ow_point_name_valid(expect) : !server)
-		r = ow_error_set(err, EINVAL, "'%.80s' is no name of a point to expect", expect ? expect : "");
+		r = ow_error_set(err, EINVAL, "'%.80s' is not a name of a point", expect ? expect : "");
 	else if (expect)
 		snprintf(session->handshake.expect, sizeof session->handshake.expect, "%s", expect);
 	if (r == 0 && (r = prepare_socket(fd)) < 0)
@@ -100,7 +100,7 @@ int ow_session_create(struct ow_tls *tls, int fd, bool server, const char *expec
 	return 0;
 }
 
-/* The end: remembered, because later calls are answered the same. */
+/* The end is remembered, because later calls return the same. */
 static int end(struct ow_session *session, int code)
 {
 	session->phase = ENDED;
@@ -151,7 +151,7 @@ static int wait_ready(struct ow_session *session)
 	return begin(session);
 }
 
-/* The name is proved; with a key the listening side's is the one that it did not object to. */
+/* The peer is authenticated; with a key, the listening side has the name that it did not refuse. */
 static int accept_peer(struct ow_session *session)
 {
 	struct ow_handshake *h = &session->handshake;
@@ -180,7 +180,7 @@ static int shake(struct ow_session *session)
 	return r;
 }
 
-/* A complete frame waits, and much with it. */
+/* A complete frame waits, with much data. */
 static bool enough(const struct ow_session *session)
 {
 	return ow_buffer_size(&session->in.buffer) - session->in.given >= ENOUGH &&
@@ -227,7 +227,7 @@ static int transmit(struct ow_session *session)
 	return 0;
 }
 
-/* A write that fails because the peer has gone: its last words, if there are any, say why. */
+/* A write failed because the peer is gone: its last message, if there is one, has the reason. */
 static int transmit_or_listen(struct ow_session *session)
 {
 	int r = transmit(session);
@@ -242,7 +242,7 @@ static int transmit_or_listen(struct ow_session *session)
 	return r;
 }
 
-/* When what has come of a frame is too little: one byte at a time would do for years otherwise. */
+/* The time when too little of a frame has arrived: otherwise one byte at a time could take years. */
 static int64_t slow_ns(const struct ow_session *session)
 {
 	uint64_t came = session->bytes_in - session->began_at;
@@ -250,7 +250,7 @@ static int64_t slow_ns(const struct ow_session *session)
 	       (int64_t)(came * (OW_NS_PER_S / OW_SESSION_RATE_MIN));
 }
 
-/* What comes next begins a frame, unless one has begun. */
+/* The next data begins a frame, unless one has begun. */
 static void note_begin(struct ow_session *session)
 {
 	if (ow_frames_partial(&session->in))
@@ -259,7 +259,7 @@ static void note_begin(struct ow_session *session)
 	session->began_at = session->bytes_in;
 }
 
-/* Has what the peer began to say stopped in the middle, or does it creep? */
+/* Checks whether the peer stopped in the middle of a frame, or sends it too slowly. */
 static int check_stall(struct ow_session *session, bool moved)
 {
 	int64_t now = ow_clock_steady_ns();
@@ -330,7 +330,7 @@ short ow_session_events(const struct ow_session *session)
 		return (short)(session->wants | (enough(session) ? 0 : POLLIN) |
 		               (ow_buffer_size(&session->out) > 0 || session->closing ? POLLOUT : 0));
 	default:
-		return POLLIN | POLLOUT; /* to be told */
+		return POLLIN | POLLOUT; /* to report the end */
 	}
 }
 
@@ -433,7 +433,7 @@ void ow_session_counts(const struct ow_session *session, struct ow_session_count
 	};
 }
 
-/* Closing a socket with unread bytes resets the connection, and the reset may overtake what we said last. */
+/* Closing a socket with unread bytes resets the connection, and the reset may overtake our last message. */
 static void hang_up(int fd)
 {
 	uint8_t unread[4096];

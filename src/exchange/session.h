@@ -8,22 +8,25 @@
 #include <stdint.h>
 
 /*
- * A TLS 1.3 connection between two points that carries frames (exchange/message.h): bytes with a length in front. Both
- * ends prove who they are: by certificates of a common CA, whose name (the DNS name in subjectAltName, or CN) is the
- * point's name; or, in a lab, by a pre-shared key, which proves that a peer has the key while its name is only claimed.
- * Nothing blocks: a session is driven by its file descriptor and poll. Different sessions may be used by different
- * threads.
+ * A TLS 1.3 connection between two points for frames (exchange/message.h): bytes with a length in front. Both ends
+ * authenticate: by certificates of a common CA, whose name (the DNS name in subjectAltName, or CN) is the point's name;
+ * or, in a lab, by a pre-shared key, which shows that a peer has the key while its name is not authenticated. Nothing
+ * blocks: a session is driven by its file descriptor and poll. Different sessions may be used by different threads.
  */
 struct ow_tls; /* keys and certificates of this point */
 
-/* Longest name of a point, with the end: letters, digits, '.', '_' and '-', the first one a letter or digit. */
+/*
+ * Longest name of a point, with the terminating zero: letters, digits, '.', '_' and '-', the first one a letter or
+ * digit.
+ */
 #define OW_POINT_NAME 64
 bool ow_point_name_valid(const char *name);
 
 struct ow_tls_options {
 	const char *certificate, *key, *ca; /* PEM files; all or none */
 	const char *psk_file;               /* hex, at least 32 digits; instead of certificates */
-	const char *name; /* of this point: the PSK identity, or what the certificate must say (not checked if NULL) */
+	/* of this point: the PSK identity, or the name that the certificate must have (not checked if NULL) */
+	const char *name;
 };
 int ow_tls_create(const struct ow_tls_options *options, struct ow_tls **ret_tls, struct ow_error *err);
 void ow_tls_free(struct ow_tls *tls); /* after its sessions */
@@ -31,8 +34,8 @@ void ow_tls_free(struct ow_tls *tls); /* after its sessions */
 int64_t ow_tls_expiry_s(const struct ow_tls *tls);
 
 /*
- * Writes ca.pem and ca.key, and NAME.pem and NAME.key for each point, into `folder`, which is made if it is not there.
- * A CA that is there already signs. -EEXIST, and nothing is written, if a point's file is there.
+ * Writes ca.pem and ca.key, and NAME.pem and NAME.key for each point, into `folder`, which is created if it does not
+ * exist. An existing CA is used. -EEXIST, and nothing is written, if a point's file exists.
  */
 int ow_tls_make_certificates(const char *folder, const char *const *names, unsigned count, unsigned days,
                              struct ow_error *err);
@@ -43,56 +46,66 @@ int ow_tls_make_psk(const char *path, struct ow_error *err);
 int ow_psk_load(const char *path, uint8_t ret_key[OW_PSK_MAX], size_t *ret_size, struct ow_error *err);
 
 /*
- * "host:port", "[v6]:port", ":port" (all addresses of this host). The sockets do not block; a host that is not a
- * numeric address is looked up, which can.
+ * "host:port", "[v6]:port", ":port" (all addresses of this host). The sockets do not block; the lookup of a host name
+ * can.
  */
 int ow_listen(const char *address, int *ret_fd, struct ow_error *err);
-/* 0 also while the connection is still being made: a session waits for it. A name with several addresses: the first one
- * that does not fail at once. */
+/*
+ * 0 also while the connection is in progress: a session waits for it. For a name with several addresses: the first one
+ * that does not fail at once.
+ */
 int ow_connect(const char *address, int *ret_fd, struct ow_error *err);
-/* Whether ow_connect would ask the resolver, and wait for it. */
+/* Whether ow_connect would call the resolver, and block. */
 bool ow_address_waits(const char *address);
-/* The address for datagrams, in the same notation; port: where none is given, then also "paris.example", "::1". family:
- * AF_INET, AF_INET6, AF_UNSPEC. here: one of this host, or all (":862"). */
+/*
+ * The address for datagrams, in the same notation; port: the default, then "paris.example" and "::1" are also allowed.
+ * family: AF_INET, AF_INET6, AF_UNSPEC. here: one of this host, or all (":862").
+ */
 struct sockaddr_storage;
 int ow_address_find(const char *address, const char *port, int family, bool here, struct sockaddr_storage *ret_address,
                     struct ow_error *err);
-/* -EAGAIN when nobody waits. */
+/* -EAGAIN if no client waits. */
 int ow_accept(int listener, int *ret_fd);
-/* Who is at the other end, "192.0.2.7:40112"; "" if not known. */
+/* The address of the other end, "192.0.2.7:40112"; "" if not known. */
 #define OW_ADDRESS_TEXT 96
 void ow_address_text(int fd, char text[OW_ADDRESS_TEXT]);
 
 struct ow_session;
 
-/* Takes the socket, also on failure. expect: the name that the peer must prove (client side; server side too if not
- * NULL). */
+/*
+ * Takes over the socket, also on failure. expect: the name that the peer must have (client side; server side as well if
+ * not NULL).
+ */
 int ow_session_create(struct ow_tls *tls, int fd, bool server, const char *expect, struct ow_session **ret_session,
                       struct ow_error *err);
-/* Says goodbye if that does not block, and closes the socket. */
+/* Sends a close notification if that does not block, and closes the socket. */
 void ow_session_free(struct ow_session *session);
 
 int ow_session_fd(const struct ow_session *session);
-/* POLLIN, POLLOUT: what it waits for. No POLLIN while enough frames wait to be taken. */
+/* POLLIN, POLLOUT: the events it waits for. No POLLIN while enough frames wait to be taken. */
 short ow_session_events(const struct ow_session *session);
-/* When ow_session_drive is to be called even if nothing happens, as ow_clock_steady_ns; INT64_MAX = never. */
+/* The time when ow_session_drive is to be called even without events, as ow_clock_steady_ns; INT64_MAX = never. */
 int64_t ow_session_deadline(const struct ow_session *session);
 /*
- * Shakes hands, reads and writes as far as possible. 0, or how the connection ended, with a line that says why and the
- * same answer to every later call; frames that have arrived before can still be taken:
+ * Does the handshake, reads and writes as far as possible. Returns 0, or how the connection ended, with an error
+ * message, and the same for every later call; frames that have arrived before can still be taken:
  *   -ECONNRESET  it was closed; other errors of the socket as they are (-ECONNREFUSED ...)
- *   -EACCES      one of both is not who it should be
- *   -EPROTO      what arrives is not what a point sends
+ *   -EACCES      one of the two is not authenticated, or has the wrong name
+ *   -EPROTO      the data is not the protocol of points
  *   -ETIMEDOUT   the handshake, or the rest of a frame, took too long
  */
 int ow_session_drive(struct ow_session *session, struct ow_error *err);
 
-/* The name that the peer has proved; NULL until the handshake is done. The connecting side may know it a moment before
- * the other side has accepted this point's name: a refusal then follows. */
+/*
+ * The authenticated name of the peer; NULL until the handshake is done. The connecting side may know it shortly before
+ * the other side has accepted this point's name: a refusal then follows.
+ */
 const char *ow_session_peer(const struct ow_session *session);
 
-/* Whether the peer that has proved its name would be accepted with these keys (as they are by now, or others) at this
- * time: by its certificate, or by the key. 0; -EACCES with a line; -ENOMEM. */
+/*
+ * Whether the authenticated peer would be accepted with these keys (the current ones, or others) now: by its
+ * certificate, or by the key. 0; -EACCES with an error message; -ENOMEM.
+ */
 int ow_session_check(const struct ow_session *session, const struct ow_tls *tls, struct ow_error *err);
 
 /* Raises the largest frame that is accepted; at first OW_SESSION_FIRST_MAX, at most OW_WIRE_FRAME_MAX. */
@@ -100,23 +113,25 @@ void ow_session_set_limit(struct ow_session *session, size_t bytes);
 /* The next frame that has arrived completely, without its length; NULL if there is none. Valid until the next call of
  * this or of ow_session_drive. */
 const uint8_t *ow_session_frame(struct ow_session *session, size_t *ret_size);
-/* Queues a frame; ow_session_drive sends it. -EMSGSIZE; -ENOBUFS when more than OW_SESSION_QUEUE bytes would wait;
- * -ENOMEM; -EPIPE after ow_session_close or the end. */
+/*
+ * Queues a frame; ow_session_drive sends it. -EMSGSIZE; -ENOBUFS if more than OW_SESSION_QUEUE bytes would wait;
+ * -ENOMEM; -EPIPE after ow_session_close or the end.
+ */
 int ow_session_send(struct ow_session *session, const uint8_t *frame, size_t size);
 /* Bytes that wait to be sent. */
 size_t ow_session_queued(const struct ow_session *session);
-/* Nothing more will be sent: ow_session_drive sends what waits and says goodbye, then answers -ECONNRESET. */
+/* Nothing more will be sent: ow_session_drive sends the queued data and closes, then returns -ECONNRESET. */
 void ow_session_close(struct ow_session *session);
 
 #define OW_SESSION_QUEUE        (256u << 20)
-#define OW_SESSION_FIRST_MAX    (64u << 10) /* frames until the caller knows with whom it talks */
+#define OW_SESSION_FIRST_MAX    (64u << 10) /* largest frame until the caller knows the peer */
 #define OW_SESSION_HANDSHAKE_MS 5000        /* connection and handshake */
-#define OW_SESSION_STALL_MS     5000        /* a frame that has begun and of which nothing more comes */
-#define OW_SESSION_RATE_MIN     1024        /* bytes a second of a frame, after that time */
+#define OW_SESSION_STALL_MS     5000        /* time without data in the middle of a frame */
+#define OW_SESSION_RATE_MIN     1024        /* bytes per second of a frame, after that time */
 
 struct ow_session_counts {
 	uint64_t bytes_in, bytes_out; /* of frames, lengths included */
-	uint64_t wire_in, wire_out;   /* with TLS */
+	uint64_t wire_in, wire_out;   /* including TLS */
 };
 void ow_session_counts(const struct ow_session *session, struct ow_session_counts *ret_counts);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keys of a point, and whom it accepts. TLS 1.3 only; no tickets, no early data, nothing is resumed: every
- * connection proves both ends anew.
+ * The keys of a point, and which peers it accepts. Only TLS 1.3; no tickets, no early data, no resumption: every
+ * connection authenticates both ends again.
  *
- * Certificates: the peer's must chain to our CA, be for the use (server or client) and carry the expected name.
- * Pre-shared key: an external PSK with (EC)DHE. The identity is the connecting point's name; the connecting point says
- * in server_name whom it wants, and a point of another name refuses, so that a wrong address is seen in a lab, too.
+ * Certificates: the peer's must chain to our CA, be for the use (server or client) and have the expected name.
+ * Pre-shared key: an external PSK with (EC)DHE. The identity is the connecting point's name; the connecting point sends
+ * the wanted name in server_name, and a point with another name refuses, so that a wrong address is detected in a lab
+ * as well.
  */
 #include "exchange/tls.h"
 
@@ -22,16 +23,16 @@
 #include <unistd.h>
 
 #define PSK_BYTES_MIN       16
-#define KEY_FILE_MAX        65536 /* any key is smaller; a limit so that a wrong path cannot eat the memory */
+#define KEY_FILE_MAX        65536 /* any key is smaller; the limit protects the memory against a wrong path */
 #define REKEY               (UINT64_C(1) << 20) /* far below the 2^24.5 records of RFC 8446, 5.5 */
-#define SECURITY_BITS_LEVEL 2                   /* 112 bits, whatever the system says */
+#define SECURITY_BITS_LEVEL 2                   /* 112 bits, whatever the system's configuration */
 #define CHAIN_BYTES_MAX     32768               /* of a peer's certificates: two of RSA-4096 are 4 KiB */
 
 /* SHA-256 as the hash of the key exchange, RFC 8446's default for external keys, which `openssl s_client -psk` uses. */
 #define PSK_SUITES "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
 static const unsigned char psk_suite[] = {0x13, 0x01}; /* TLS_AES_128_GCM_SHA256 */
 
-/* The first words of OpenSSL's queue of errors, which is emptied. */
+/* The first error of OpenSSL's queue, which is emptied. */
 static const char *reason(void)
 {
 	unsigned long code = ERR_peek_error();
@@ -40,7 +41,7 @@ static const char *reason(void)
 	return text ? text : "unknown error";
 }
 
-/* A file with a secret: regular, and nobody else may read it. */
+/* Opens a file with a secret: it must be regular, and nobody else may read it. */
 static int open_secret(const char *what, const char *path, FILE **ret_file, struct ow_error *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
