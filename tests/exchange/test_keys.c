@@ -138,8 +138,8 @@ static void refuses_to_make(void **state)
 		unsigned count, days;
 		const char *text;
 	} cases[] = {
-		{{"a b", NULL}, 1, 10, "'a b' is no name of a point"},
-		{{"../x", NULL}, 1, 10, "'../x' is no name of a point"},
+		{{"a b", NULL}, 1, 10, "'a b' is not a name of a point"},
+		{{"../x", NULL}, 1, 10, "'../x' is not a name of a point"},
 		{{"ca", NULL}, 1, 10, "a point cannot be named 'ca'"},
 		{{"x", "x"}, 2, 10, "'x' is given twice"},
 		{{"x", NULL}, 1, 0, "1 to 36500 days"},
