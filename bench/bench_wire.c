@@ -155,7 +155,7 @@ static void run(const struct load *load, enum ow_method method, struct ow_interv
 		                                      .horizon = 1,
 		                                      .patience_ns = 10 * SECOND,
 		                                      .pages_max = 8};
-		struct ow_exchange_sinks sinks = {on_send, on_result, NULL, &end[side]};
+		struct ow_exchange_sinks sinks = {.send = on_send, .result = on_result, .arg = &end[side]};
 		if (ow_exchange_create(&options, &sinks, &duet.x[side]) < 0)
 			die("out of memory");
 	}

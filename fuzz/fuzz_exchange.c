@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ow_exchange *exchange = NULL;
 	struct ow_clock_state clock = {true, 1000};
-	struct ow_exchange_sinks sinks = {on_send, on_result, NULL, NULL};
+	struct ow_exchange_sinks sinks = {.send = on_send, .result = on_result};
 	if (size == 0)
 		return 0;
 	bool sending = data[0] & 1;

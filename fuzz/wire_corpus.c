@@ -102,7 +102,7 @@ static void record(const char *messages, const char *exchange, const char *name,
 	int64_t now = LANE_T0 + LANE_LENGTH;
 	for (int side = 0; side < 2; side++) {
 		struct ow_exchange_options options = lane_options(side == 1, method);
-		struct ow_exchange_sinks sinks = {on_send, on_result, NULL, &end[side]};
+		struct ow_exchange_sinks sinks = {.send = on_send, .result = on_result, .arg = &end[side]};
 		talk.heard[side].bytes[0] = (uint8_t)(side | (method == OW_METHOD_RDA) << 1 | shift[side] << 2);
 		talk.heard[side].size = 1;
 		if (ow_exchange_create(&options, &sinks, &talk.x[side]) < 0)
@@ -146,7 +146,7 @@ int main(int argc, char **argv)
 	record(argv[1], argv[2], "fold-damaged", OW_METHOD_FOLD, (unsigned[]){0, 0}, true);
 	record(argv[1], argv[2], "rda", OW_METHOD_RDA, (unsigned[]){0, 0}, false);
 	struct ow_message m = {.type = OW_MESSAGE_HELLO};
-	m.hello = (struct ow_message_hello){1, 1, "london", 1, 2, {true, 3}, "oneway"};
+	m.hello = (struct ow_message_hello){1, 1, "london", 1, 2, {true, 3}, 4, "oneway"};
 	save_message(argv[1], &m);
 	m = (struct ow_message){.type = OW_MESSAGE_OPEN, .lane = 1};
 	m.open = (struct ow_message_open){

@@ -14,6 +14,9 @@ struct ow_clock_state {
 #define OW_CLOCK_UNKNOWN INT64_MAX
 
 void ow_clock_state(struct ow_clock_state *ret_state);
+/* Tells the clock of this host from those of others: programs that read the same number have the same CLOCK_REALTIME,
+ * until the host is booted again. 0 = not known. Reads a file of /proc: to be called before the sandbox closes. */
+uint64_t ow_clock_identity(void);
 int64_t ow_clock_real_ns(void);
 int64_t ow_clock_steady_ns(void); /* CLOCK_MONOTONIC: for durations */
 /*

@@ -35,6 +35,7 @@ struct arguments {
 	const char *from, *to, *filter, *forward;
 	struct classes classes;
 	enum ow_level level;
+	enum ow_clock_mode clock;
 	bool files;  /* from and to are capture files */
 	int signals; /* signalfd; open once the sources are open */
 	enum ow_scope_of scope;
@@ -85,6 +86,11 @@ static int set_identity(void *field, const char *value, struct ow_error *err)
 static int set_interval(void *field, const char *value, struct ow_error *err)
 {
 	return ow_key_set(ow_key_find(ow_segment_keys, "interval"), value, field, err);
+}
+
+static int set_clock(void *field, const char *value, struct ow_error *err)
+{
+	return ow_key_set(ow_key_find(ow_segment_keys, "clock"), value, field, err);
 }
 
 static int set_wait(void *field, const char *value, struct ow_error *err)
@@ -139,6 +145,9 @@ static const struct ow_option options[] = {
 	{"interval", 0, "D", set_interval, FIELD(interval_ns), "Length of an interval (default 1s)."},
 	{"wait", 0, "D", set_wait, FIELD(wait_ns),
          "Waiting time after which a packet is lost and results are final (default 2s)."},
+	{"clock", 0, "MODE", set_clock, FIELD(clock),
+         "Clocks of two captures or cards: trusted as they are; relative, with their difference estimated from the "
+         "packets of both directions and taken off; auto (default): trusted unless packets contradict."},
 	{"seconds", 0, "N", ow_option_seconds, FIELD(run_ns), "End after this time (default: Ctrl-C ends it)."},
 	{"count", 0, "N", ow_option_count, FIELD(count), "End after this many intervals."},
 	{"speed", 0, "X", set_speed, FIELD(speed),
@@ -324,6 +333,7 @@ static int open_both(struct arguments *args, struct ow_show *show, struct ow_loc
 		.class_count = args->classes.count ? args->classes.count : 1,
 		.length_ns = args->interval_ns,
 		.wait_ns = args->wait_ns,
+		.clock = args->clock,
 		.intervals = args->count,
 		.shared = args->scope == OW_SCOPE_OF_SHARED,
 		.memory = args->memory,

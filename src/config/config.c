@@ -156,6 +156,8 @@ struct segment_target {
 static const struct ow_choice facings[] = {{"peer", OW_FACING_PEER}, {"away", OW_FACING_AWAY}, {0}};
 static const struct ow_choice methods[] = {{"fold", OW_METHOD_FOLD}, {"rda", OW_METHOD_RDA}, {0}};
 const struct ow_choice ow_config_scopes[] = {{"shared", OW_SCOPE_OF_SHARED}, {"all", OW_SCOPE_OF_ALL}, {0}};
+static const struct ow_choice clocks[] = {
+	{"auto", OW_CLOCK_AUTO}, {"trusted", OW_CLOCK_TRUSTED}, {"relative", OW_CLOCK_RELATIVE}, {0}};
 const struct ow_choice ow_config_levels[] = {{"ip", OW_LEVEL_IP}, {"nat", OW_LEVEL_NAT}, {0}};
 
 #define SEGMENT(member) offsetof(struct segment_target, segment.member)
@@ -236,6 +238,16 @@ const struct ow_key ow_segment_keys[] = {
          .fallback = "false",
          .bit = OW_STATED_INNER,
          .meaning = "Whether the points compare the packets inside of tunnels."},
+	{.name = "clock",
+         .type = OW_KEY_CHOICE,
+         .choices = clocks,
+         .offset = SEGMENT(clock),
+         .fallback = "auto",
+         .meaning =
+                 "What is done about clocks that are apart. With `trusted`, a delay is the difference of both clocks "
+                 "as they are. With `relative`, their difference is estimated from the packets of both directions "
+                 "and taken off. With `auto`, clocks are trusted whose error is at most a tenth of the delay; else "
+                 "`relative`. Each point decides for what it sends, and its results say what was done."},
 	{.name = "classes",
          .type = OW_KEY_OTHER,
          .read = read_classes,

@@ -3,6 +3,7 @@
 #define OW_CONFIG_CONFIG_H
 
 #include "result/interval_result.h"
+#include "result/result_clock.h"
 #include "config/config_flows.h"
 #include "config/keys.h"
 #include "sandbox/confine.h"
@@ -69,6 +70,7 @@ struct ow_config_segment {
 	enum ow_level level;
 	enum ow_scope_of scope;
 	bool inner;
+	enum ow_clock_mode clock;
 	struct ow_config_class *classes;
 	unsigned class_count;
 	unsigned line;

@@ -33,7 +33,7 @@ bool ow_config_same_segment(const struct ow_config_segment *a, const struct ow_c
 	       a->interfaces == b->interfaces && a->facing == b->facing && same(a->to_peer, b->to_peer) &&
 	       a->stated == b->stated && a->interval_ns == b->interval_ns && a->wait_ns == b->wait_ns &&
 	       a->method == b->method && a->level == b->level && a->scope == b->scope && a->inner == b->inner &&
-	       same_classes(a, b);
+	       a->clock == b->clock && same_classes(a, b);
 }
 
 static int check_interfaces(const struct ow_config *now, const struct ow_config *next, struct ow_error *err)

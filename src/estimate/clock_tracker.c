@@ -40,7 +40,8 @@
 
 void ow_clock_tracker_init(struct ow_clock_tracker *t, int64_t period_ns)
 {
-	*t = (struct ow_clock_tracker){.period_ns = period_ns, .best_ns = INFINITY, .stepped_s = -INFINITY};
+	*t = (struct ow_clock_tracker){
+		.period_ns = period_ns, .best_ns = INFINITY, .start_s = -INFINITY, .stepped_s = -INFINITY};
 }
 
 /* Delays A to B grow with B's gain, delays B to A shrink. */
@@ -428,7 +429,8 @@ static enum ow_reason refusal(const struct ow_clock_tracker *t, double at_s, con
 {
 	double most_s = OW_CLOCK_POINTS * period_s(t);
 	for (unsigned way = 0; way < OW_DIRECTIONS; way++) {
-		if (!t->side[way].points || at_s - latest(t, way, 0)->at_s > most_s)
+		bool any = t->side[way].points && latest(t, way, 0)->at_s >= t->start_s;
+		if (!any || at_s - latest(t, way, 0)->at_s > most_s)
 			return OW_REASON_CLOCK_ONE_WAY;
 	}
 	if (at_s - t->stepped_s < STEP_REST_PERIODS * period_s(t))

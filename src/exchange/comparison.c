@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "estimate/sample.h"
 #include "result/cause.h"
+#include "result/result_clock.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -165,8 +166,33 @@ bool ow_comparison_within(const struct ow_comparison *c, const int64_t *time_ns,
 	return true;
 }
 
+static void shift_value(struct ow_value *value, double by_ns)
+{
+	if (value->status == OW_VALUE_NONE)
+		return;
+	value->value += by_ns;
+	value->low += by_ns;
+	value->high += by_ns;
+}
+
+void ow_comparison_correct(struct ow_comparison *c)
+{
+	struct ow_outcome *o = &c->outcome;
+	struct ow_interval_result *r = &o->result;
+	struct ow_exchange_clock clock = {.samples = o->sample, .count = o->samples};
+	if (!c->x->sinks.clock)
+		return;
+	c->x->sinks.clock(c->x->sinks.arg, &clock, r);
+	o->floor = clock.floor;
+	double added_ns = (double)ow_result_clock_added_ns(r);
+	shift_value(&r->mean_ns, added_ns);
+	for (int q = 0; q < OW_QUANTILES; q++)
+		shift_value(&r->quantile_ns[q], added_ns);
+}
+
 void ow_comparison_done(struct ow_comparison *c)
 {
+	free(c->outcome.sample);
 	free(c->request);
 	free(c->outcome.only_a);
 	free(c->outcome.only_b);

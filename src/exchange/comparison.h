@@ -23,6 +23,9 @@ struct ow_outcome {
 	struct ow_sighting *only_a, *only_b; /* by the names of the method */
 	size_t only_as, only_bs;
 	struct ow_reconciled_delay delay;
+	struct ow_clock_sample *sample; /* delays with times, as many as the clocks need */
+	size_t samples;
+	struct ow_clock_floor floor;
 	uint64_t differences;
 	bool estimated; /* packets were not identified: the result is used unchanged */
 };
@@ -60,6 +63,10 @@ void ow_comparison_unknown(struct ow_comparison *c, const char *cause);
 uint64_t ow_comparison_base(const struct ow_comparison *c, uint64_t id);
 /* Whether such times can be within the interval. */
 bool ow_comparison_within(const struct ow_comparison *c, const int64_t *time_ns, uint32_t count);
+/* Asks for what the clocks do to the delays, and takes it off the numbers; times stay as they are. */
+void ow_comparison_correct(struct ow_comparison *c);
+/* Samples that the clocks need of an interval. */
+#define OW_COMPARISON_SAMPLES 1024
 void ow_comparison_done(struct ow_comparison *c);
 
 #endif

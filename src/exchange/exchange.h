@@ -39,6 +39,13 @@ struct ow_exchange_options {
 	bool link_filter; /* the filter of the class names the link layer, which the points may see differently */
 };
 
+/* The delays of an interval as the clocks of both points show them, at the sending point, before they become results. */
+struct ow_exchange_clock {
+	struct ow_clock_sample *samples; /* at_ns: when it was sent. May be reordered */
+	size_t count;
+	struct ow_clock_floor floor; /* out: for the other point */
+};
+
 struct ow_exchange_sinks {
 	/* A frame for the peer, without its length. */
 	void (*send)(void *arg, const uint8_t *frame, size_t size);
@@ -46,6 +53,14 @@ struct ow_exchange_sinks {
 	void (*result)(void *arg, const struct ow_interval_result *result);
 	/* The peer samples more coarsely, or possibly no longer: record with this shift from now on. */
 	void (*shift)(void *arg, unsigned sample_shift);
+	/*
+	 * The sending point: what its clock and the other one's do to the delays of this interval. It sets the clock_*
+	 * members of the result; clock_offset_ns is then added to all delays. NULL: clocks are as they are.
+	 */
+	void (*clock)(void *arg, struct ow_exchange_clock *clock, struct ow_interval_result *result);
+	/* The receiving point: the floor that the sending one has found, and the result that it came with. May be NULL.
+	 */
+	void (*floor)(void *arg, const struct ow_clock_floor *floor, const struct ow_interval_result *result);
 	void *arg;
 };
 

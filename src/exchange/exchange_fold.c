@@ -322,6 +322,21 @@ static void describe(const struct comparison *f, char text[80])
 		         ow_fold_of(f->steps.second)->params.cells);
 }
 
+/* Delays with their times, of a sample of the packets that no other is like. Without memory for it, there is none. */
+static void keep_samples(struct ow_comparison *c, const struct ow_reconciled_part *mine,
+                         const struct ow_reconciled_part *theirs)
+{
+	size_t count = mine->samples < OW_COMPARISON_SAMPLES ? mine->samples : OW_COMPARISON_SAMPLES;
+	int64_t start_ns = c->x->options.t0_ns + c->slot.interval * c->x->options.length_ns;
+	if (!c->x->sinks.clock || !count)
+		return;
+	c->outcome.sample = malloc(count * sizeof *c->outcome.sample);
+	c->outcome.samples = c->outcome.sample ? count : 0;
+	for (size_t i = 0; i < c->outcome.samples; i++)
+		c->outcome.sample[i] = (struct ow_clock_sample){start_ns + mine->sample_ns[i],
+		                                                theirs->sample_ns[i] - mine->sample_ns[i]};
+}
+
 /* -EBADMSG: the packets are not the same. */
 static int compute(struct comparison *f, const struct ow_message_times *times, struct ow_estimate *estimate)
 {
@@ -336,6 +351,8 @@ static int compute(struct comparison *f, const struct ow_message_times *times, s
 	if (r == 0)
 		r = ow_reconciled_compare(&f->plan, &mine, &theirs, s->lefts + s->ambiguous, estimate,
 		                          &f->c.outcome.delay);
+	if (r == 0)
+		keep_samples(&f->c, &mine, &theirs);
 	ow_reconciled_part_done(&mine);
 	ow_reconciled_part_done(&theirs);
 	return r;

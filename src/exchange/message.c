@@ -46,6 +46,7 @@ static void code_hello(struct ow_coder *c, struct ow_message_hello *m)
 	ow_coder_uint(c, "epoch", 8, &m->epoch, 0, UINT64_MAX);
 	ow_coder_int(c, "time", &m->now_ns, 0, REAL_NS_MAX);
 	ow_code_clock(c, &m->clock);
+	ow_coder_uint(c, "clock identity", 8, &m->clock_identity, 0, UINT64_MAX);
 	ow_coder_text(c, "point", m->point, sizeof m->point, false);
 	ow_coder_text(c, "software", m->software, sizeof m->software, true);
 }
@@ -137,7 +138,7 @@ static void code_message(struct ow_coder *c, struct ow_message *m)
 		ow_code_times(c, &m->times);
 		break;
 	case OW_MESSAGE_RESULT:
-		ow_code_result(c, &m->result, &m->differences);
+		ow_code_result(c, &m->result, &m->differences, &m->floor);
 		break;
 	case OW_MESSAGE_PING:
 		code_ping(c, &m->ping);

@@ -3,6 +3,7 @@
 #define OW_EXCHANGE_MESSAGE_H
 
 #include "base/clock.h"
+#include "estimate/clock_tracker.h"
 #include "result/interval_result.h"
 #include <oneway/error.h>
 #include <oneway/result.h>
@@ -67,6 +68,7 @@ struct ow_message_hello {
 	uint64_t epoch; /* a random number of this process: distinguishes a restart from a lost connection */
 	int64_t now_ns; /* the real time when this message was written */
 	struct ow_clock_state clock;
+	uint64_t clock_identity; /* base/clock.h: two points with the same one have one clock; 0 = not known */
 	char software[OW_MESSAGE_NAME];
 };
 
@@ -235,6 +237,9 @@ struct ow_message {
 			 * fold.
 			 */
 			uint64_t differences;
+			/* The fastest packets of the interval, by both clocks as they are (estimate/clock_tracker.h);
+			 * samples 0 = none. */
+			struct ow_clock_floor floor;
 		};
 		struct ow_message_ping ping;
 	};

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Clocks that gain more than this are not clocks. */
+#define DRIFT_PPB_MAX 1000000000
 /* Durations, including those of a clock that jumps. */
 #define DURATION_NS_MAX INT64_MAX
 
@@ -188,6 +190,7 @@ _Static_assert(OW_VALUE_NONE == 0 && OW_VALUE_ESTIMATED == 1 && OW_VALUE_EXACT =
 _Static_assert(OW_RESULT_MEASURED == 0 && OW_RESULT_PARTIAL == 1 && OW_RESULT_UNKNOWN == 2,
                "status as in docs/protocol.md");
 #define WIRE_DIFFERENCES 5
+#define WIRE_FLOOR       47
 /*
  * The fields of the first release. A result of an older point may end before a later field; fields of a newer point
  * behind the last known one are skipped.
@@ -308,12 +311,24 @@ static void check_counts(struct ow_coder *c, const struct ow_interval_result *r)
 		ow_coder_fail(c, "coverage", "is not between 0 and 1");
 }
 
-void ow_code_result(struct ow_coder *c, struct ow_interval_result *result, uint64_t *differences)
+static void code_floor(struct ow_coder *c, struct ow_clock_floor *floor)
+{
+	ow_coder_u32(c, "samples of the floor", &floor->samples, 0, UINT32_MAX);
+	ow_coder_u32(c, "impossible delays", &floor->impossible, 0, UINT32_MAX);
+	ow_coder_int(c, "time of the floor", &floor->at_ns, 0, INT64_MAX);
+	ow_coder_int(c, "floor", &floor->low_ns, INT64_MIN, INT64_MAX);
+	ow_coder_int(c, "drift", &floor->drift_ppb, -DRIFT_PPB_MAX, DRIFT_PPB_MAX);
+}
+
+void ow_code_result(struct ow_coder *c, struct ow_interval_result *result, uint64_t *differences,
+                    struct ow_clock_floor *floor)
 {
 	for (unsigned wire = 1; wire <= ow_field_count; wire++) {
 		const struct ow_field *field = ow_field_wire(wire);
 		if (wire == WIRE_DIFFERENCES)
 			code_packets(c, "differences", differences);
+		else if (wire == WIRE_FLOOR && !(c->does == OW_CODER_READS && c->at == c->size))
+			code_floor(c, floor);
 		else if (field && wire > WIRE_FIRST_RELEASE && c->does == OW_CODER_READS && c->at == c->size)
 			ow_field_absent(field, result);
 		else if (field)

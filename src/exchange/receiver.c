@@ -6,6 +6,7 @@
  */
 #include "base/clock.h"
 #include "exchange/method.h"
+#include "result/result_clock.h"
 #include "result/run_total.h"
 #include "result/cause.h"
 
@@ -211,6 +212,7 @@ static void total_add(struct ow_receiver *receiver, const struct ow_interval_res
 	/* The mean includes late packets: here they count as if they had been in time. */
 	struct ow_interval_result first = *result;
 	first.matched += first.late;
+	ow_result_clock_narrow(&first);
 	ow_run_total_add(receiver->total, &first, result, false, NULL, 0, receiver->no_delays);
 }
 
@@ -262,9 +264,10 @@ static void unknown(struct ow_exchange *x, struct ow_slot *slot, const char *cau
 	emit(x);
 }
 
-static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct ow_interval_result *m,
-                     uint64_t differences, struct ow_error *err)
+static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message *message,
+                     struct ow_error *err)
 {
+	const struct ow_interval_result *m = &message->result;
 	struct ow_reception *reception = reception_of(slot);
 	struct ow_interval_result *r = m->final ? &reception->final : &reception->provisional;
 	if (reception->told_final || (reception->told && !m->final))
@@ -275,7 +278,9 @@ static int on_result(struct ow_exchange *x, struct ow_slot *slot, const struct o
 	ow_exchange_blank(x, slot->interval, r);
 	ow_result_from_message(m, r);
 	if (!m->final && m->status != OW_RESULT_UNKNOWN)
-		learn(receiver_of(x), differences);
+		learn(receiver_of(x), message->differences);
+	if (x->sinks.floor && message->floor.samples)
+		x->sinks.floor(x->sinks.arg, &message->floor, r);
 	*(m->final ? &reception->told_final : &reception->told) = true;
 	slot->since_ns = x->now_ns;
 	drop_page(slot);
@@ -326,7 +331,7 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 		}
 		return r;
 	case OW_MESSAGE_RESULT:
-		return slot ? on_result(x, slot, &message->result, message->differences, err) : 0;
+		return slot ? on_result(x, slot, message, err) : 0;
 	case OW_MESSAGE_NONE:
 		if (here) {
 			char cause[OW_RESULT_CAUSE];

@@ -89,13 +89,17 @@ static size_t tells_max(const struct ow_sender *s)
 	return 2 * (ahead + s->x.options.horizon + 2);
 }
 
-static void tell(struct ow_sender *s, struct ow_interval_result *result, uint64_t differences)
+/* outcome: of the interval whose result is given for the first time; else NULL. */
+static void tell(struct ow_sender *s, struct ow_interval_result *result, const struct ow_outcome *outcome)
 {
 	struct ow_message m = {.type = OW_MESSAGE_RESULT, .lane = s->x.options.lane, .interval = result->interval};
 	uint8_t *frame;
 	size_t size;
 	ow_result_to_message(result, &m.result);
-	m.differences = differences;
+	if (outcome) {
+		m.differences = outcome->differences;
+		m.floor = outcome->floor;
+	}
 	if (ow_message_encode(&m, &frame, &size, NULL) < 0)
 		return;
 	free(frame);
@@ -114,10 +118,10 @@ static void on_result(void *arg, const struct ow_interval_result *settled)
 {
 	struct ow_sender *s = arg;
 	struct ow_interval_result result = *settled;
-	uint64_t differences = 0;
+	const struct ow_outcome *outcome = NULL;
 	if (s->settling && s->settling->slot.interval == result.interval)
-		differences = s->settling->outcome.differences;
-	tell(s, &result, differences);
+		outcome = &s->settling->outcome;
+	tell(s, &result, outcome);
 	s->x.sinks.result(s->x.sinks.arg, &result);
 }
 
@@ -169,6 +173,8 @@ static void settle(struct ow_sender *s, struct ow_comparison *c)
 	bool compared = c->stage == OW_STAGE_READY && !o->estimated;
 	if (compared)
 		r = ow_identical_regroup(c);
+	if (c->stage == OW_STAGE_READY && r == 0)
+		ow_comparison_correct(c);
 	if (compared && r == 0)
 		r = step(results, c);
 	if (r < 0)

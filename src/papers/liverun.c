@@ -280,7 +280,7 @@ static int side_create(struct run *run, int which)
 	                                      .pages_max = 4};
 	ow_identity_seed(&options.identity, run->options->seed);
 	struct ow_interval_log_options ledger = {options.identity, run->t0_ns, LENGTH_NS, STAMPS_MAX, 4};
-	struct ow_exchange_sinks sinks = {on_send, on_result, on_shift, side};
+	struct ow_exchange_sinks sinks = {.send = on_send, .result = on_result, .shift = on_shift, .arg = side};
 	side->run = run;
 	side->session = run->pair.session[which];
 	int r = ow_interval_log_create(&ledger, &side->ledger);

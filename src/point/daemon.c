@@ -169,6 +169,7 @@ static int create(struct ow_daemon *d, struct ow_error *err)
 	ow_random_seed(&d->jitter, seed);
 	d->memory_left = d->config->memory;
 	d->clock.state.error_ns = OW_CLOCK_UNKNOWN;
+	d->clock.identity = ow_clock_identity();
 	int r = ow_clocks_create(OW_CLOCKS_CHRONY_PORT, &d->clock.clocks);
 	if (r < 0)
 		return ow_error_set(err, -r, "not enough memory");

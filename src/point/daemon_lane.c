@@ -38,10 +38,93 @@ void ow_daemon_lane_deafen(struct ow_daemon_lane *lane)
 	lane->log = NULL;
 }
 
+/* -- clocks */
+
+static enum ow_direction direction_of(const struct ow_daemon_lane *lane)
+{
+	bool first = strcmp(lane->daemon->config->point, lane->peer->name) < 0;
+	return first == lane->sending ? OW_A_TO_B : OW_B_TO_A;
+}
+
+/* The lane of the same class that goes the other way. */
+static const struct ow_daemon_lane *lane_back(const struct ow_daemon_lane *lane)
+{
+	const struct ow_daemon *d = lane->daemon;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		const struct ow_daemon_lane *other = d->lanes[i];
+		if (other->peer == lane->peer && other->sending != lane->sending && other->until == INT64_MAX &&
+		    strcmp(other->open.segment, lane->open.segment) == 0 &&
+		    strcmp(other->open.class_name, lane->open.class_name) == 0)
+			return other;
+	}
+	return NULL;
+}
+
+static int start_clock(struct ow_daemon_lane *lane)
+{
+	const struct ow_daemon_lane *back = lane_back(lane);
+	if (back && back->clock) {
+		lane->clock = back->clock;
+		return 0;
+	}
+	struct ow_segment_clock_options options = {.mode = lane->segment->clock,
+	                                           .length_ns = lane->open.length_ns,
+	                                           .same = lane->peer->same_clock,
+	                                           .files = lane->daemon->clock.files};
+	return ow_segment_clock_create(&options, &lane->clock);
+}
+
+static void free_clock(struct ow_daemon_lane *lane)
+{
+	const struct ow_daemon *d = lane->daemon;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		if (d->lanes[i] != lane && d->lanes[i]->clock == lane->clock)
+			return;
+	}
+	ow_segment_clock_free(lane->clock);
+}
+
+/* A lane of the same two points that knows their clocks, where this one may not; or NULL. */
+static const struct ow_segment_clock *other_clock(const struct ow_daemon_lane *lane, int64_t at_ns)
+{
+	const struct ow_daemon *d = lane->daemon;
+	for (unsigned i = 0; i < d->lane_count; i++) {
+		const struct ow_daemon_lane *other = d->lanes[i];
+		if (other->peer == lane->peer && other->clock && other->clock != lane->clock &&
+		    ow_segment_clock_usable(other->clock, at_ns))
+			return other->clock;
+	}
+	return NULL;
+}
+
+static void log_clock_event(const struct ow_daemon_lane *lane)
+{
+	char name[OW_LANE_TEXT], text[OW_CLOCK_EVENT_TEXT];
+	ow_daemon_lane_text(lane, name);
+	ow_segment_clock_event(lane->clock, text);
+	ow_daemon_log(lane->daemon, OW_EVENT_NOTICE, "%s: %s: %s, as packets show", lane->peer->name, name, text);
+}
+
+static void on_clock(void *arg, struct ow_exchange_clock *clock, struct ow_interval_result *result)
+{
+	struct ow_daemon_lane *lane = arg;
+	if (ow_segment_clock_correct(lane->clock, direction_of(lane), clock->samples, clock->count,
+	                             other_clock(lane, result->start_ns), result, &clock->floor))
+		log_clock_event(lane);
+}
+
+static void on_floor(void *arg, const struct ow_clock_floor *floor, const struct ow_interval_result *result)
+{
+	struct ow_daemon_lane *lane = arg;
+	if (ow_segment_clock_told(lane->clock, direction_of(lane), floor, result))
+		log_clock_event(lane);
+}
+
 static void free_lane(struct ow_daemon_lane *lane)
 {
 	ow_daemon_lane_deafen(lane);
 	ow_exchange_free(lane->exchange);
+	free_clock(lane);
 	lane->daemon->memory_left += lane->granted;
 	free(lane);
 }
@@ -251,7 +334,12 @@ static int start_exchange(struct ow_daemon_lane *lane, const struct ow_retention
 	snprintf(options.class_name, sizeof options.class_name, "%s", o->class_name);
 	snprintf(options.from, sizeof options.from, "%s", lane->sending ? here : there);
 	snprintf(options.to, sizeof options.to, "%s", lane->sending ? there : here);
-	struct ow_exchange_sinks sinks = {.send = send_frame, .result = on_result, .shift = on_shift, .arg = lane};
+	struct ow_exchange_sinks sinks = {.send = send_frame,
+	                                  .result = on_result,
+	                                  .shift = on_shift,
+	                                  .clock = on_clock,
+	                                  .floor = on_floor,
+	                                  .arg = lane};
 	return ow_exchange_create(&options, &sinks, &lane->exchange);
 }
 
@@ -318,7 +406,9 @@ int ow_daemon_lane_start(struct ow_daemon_lane *lane, struct ow_error *err)
 	size_t stamps;
 	ow_agree_retention(lane->open.length_ns, lane->peer->ahead_ns, d->clock.speed, &retention);
 	set_identity(lane);
-	int r = start_exchange(lane, &retention);
+	int r = start_clock(lane);
+	if (r == 0)
+		r = start_exchange(lane, &retention);
 	if (r < 0)
 		return ow_error_set(err, -r, "%s", strerror(-r));
 	/* Memory first, because compiling the filter for each interface may take time. */

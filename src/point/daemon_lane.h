@@ -4,6 +4,7 @@
 
 #include "exchange/exchange.h"
 #include "point/daemon_peer.h"
+#include "point/segment_clock.h"
 #include "point/session_filter.h"
 #include "record/lane_log.h"
 
@@ -34,6 +35,7 @@ struct ow_daemon_lane {
 	uint64_t granted;        /* bytes of the budget */
 	struct ow_lane_log *log; /* NULL = nothing is recorded */
 	struct ow_exchange *exchange;
+	struct ow_segment_clock *clock; /* shared by the two lanes of a class; NULL = not started */
 	int64_t next;              /* the next interval to close */
 	int64_t until;             /* last interval of the run; INT64_MAX = none yet */
 	bool judged;               /* a packet matched, or it was logged that none does */

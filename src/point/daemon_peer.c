@@ -72,6 +72,16 @@ int ow_daemon_peers_add(struct ow_daemon *daemon, const struct ow_config *config
 	return r;
 }
 
+/* Of the clock that stamps packets here; 0: it is not the host's, or not only. */
+static uint64_t clock_identity(const struct ow_daemon *daemon)
+{
+	const struct ow_config *c = daemon->config;
+	bool own = daemon->clock.files;
+	for (unsigned i = 0; i < c->interface_count; i++)
+		own |= c->interfaces[i].hardware_stamps;
+	return own ? 0 : daemon->clock.identity;
+}
+
 void ow_daemon_peer_greet(struct ow_daemon_link *link)
 {
 	struct ow_daemon *daemon = link->daemon;
@@ -81,6 +91,7 @@ void ow_daemon_peer_greet(struct ow_daemon_link *link)
 	                                     .epoch = daemon->epoch,
 	                                     .now_ns = ow_point_clock_now_ns(&daemon->clock)}};
 	hello.hello.clock = daemon->clock.state;
+	hello.hello.clock_identity = clock_identity(daemon);
 	snprintf(hello.hello.point, sizeof hello.hello.point, "%s", daemon->config->point);
 	snprintf(hello.hello.software, sizeof hello.hello.software, "oneway %s", ow_version());
 	link->asked_ns = ow_clock_steady_ns();
@@ -148,6 +159,7 @@ static void on_hello(struct ow_daemon_link *link, const struct ow_message_hello 
 	 * connection.
 	 */
 	peer->hello_age_ns = ow_clock_steady_ns() - link->since_ns;
+	peer->same_clock = hello->clock_identity != 0 && hello->clock_identity == clock_identity(link->daemon);
 	link->asked_ns = 0;
 	if (peer->connect && !clocks_fit(peer)) {
 		refuse_clock(link);

@@ -28,6 +28,7 @@ struct ow_daemon_peer {
 	int64_t hello_age_ns; /* largest age of the HELLO that gave ahead_ns, when it was read */
 	int64_t round_trip_ns;
 	int64_t ahead_ns; /* its clock minus ours */
+	bool same_clock;  /* both points have one clock */
 };
 
 /* Time before the second attempt to connect. */

@@ -2,7 +2,6 @@
 /* Live measurement between two interfaces of one host: see local_pair.h. */
 #include "point/local_pair_private.h"
 
-#include "point/page_match.h"
 #include "result/cause.h"
 #include <assert.h>
 #include <errno.h>
@@ -57,6 +56,7 @@ static int compare(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, 
 	if (r < 0)
 		return r;
 	ow_local_pair_complete(pair, lane, &input.result);
+	ow_local_pair_correct(lane, &input, &joined);
 	input.quiet = quiet;
 	input.result.interval = a->interval - pair->lead;
 	input.result.cost.compute_ns = ow_clock_steady_ns() - before_ns;

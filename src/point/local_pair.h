@@ -4,6 +4,7 @@
 
 #include "record/recorder.h"
 #include "result/interval_results.h"
+#include "result/result_clock.h"
 #include "reconcile/late_packets.h"
 
 /*
@@ -31,6 +32,7 @@ struct ow_local_pair_options {
 	const struct ow_local_pair_class *classes; /* must stay until the end, and so must all texts */
 	size_t class_count;
 	int64_t length_ns, wait_ns;
+	enum ow_clock_mode clock; /* the interfaces of a host have one clock; files may have two */
 	uint64_t intervals; /* number to measure; 0 = until stopped, or the end of the files */
 	bool shared;        /* only packets of flows that pass both can be lost */
 	uint64_t memory;    /* bytes for the packets of all lanes; 0 = OW_LOCAL_PAIR_MEMORY */

@@ -5,6 +5,20 @@
 
 #include <stdio.h>
 
+void ow_local_pair_correct(struct ow_local_pair_lane *lane, struct ow_interval_results_input *in,
+                           struct ow_joined *joined)
+{
+	struct ow_interval_result *r = &in->result;
+	struct ow_clock_floor floor;
+	double sum = 0;
+	for (size_t i = 0; i < joined->samples; i++)
+		joined->sample[i].at_ns += r->start_ns;
+	for (size_t i = 0; i < in->delays; i++)
+		sum += (double)joined->delay_ns[i];
+	r->mean_ns = in->delays ? ow_value_exact(sum / (double)in->delays) : ow_value_none(OW_REASON_NO_KNOWN_DELAY);
+	(void)ow_segment_clock_correct(lane->clock, lane->direction, joined->sample, joined->samples, NULL, r, &floor);
+}
+
 /*
  * The interval that the step has cut is unknown, and waiting packets stay undecided, because the next interval has
  * another time.

@@ -89,6 +89,24 @@ static int64_t horizon_of(const struct ow_local_pair_options *options)
 	       (options->from.live.kind == OW_IFACE_FILE);
 }
 
+/* The two directions of a class have one. Cards that stamp have a clock each. */
+static int add_clock(struct ow_local_pair *pair, size_t index)
+{
+	const struct ow_local_pair_options *o = &pair->options;
+	struct ow_local_pair_lane *lane = pair->lane + index;
+	struct ow_segment_clock_options options = {.mode = o->clock,
+	                                           .length_ns = o->length_ns,
+	                                           .same = !pair->clock.files && !o->from.live.hardware_stamps &&
+	                                                   !o->to.live.hardware_stamps,
+	                                           .files = pair->clock.files};
+	lane->direction = index % 2 ? OW_B_TO_A : OW_A_TO_B;
+	if (index % 2) {
+		lane->clock = pair->lane[index - 1].clock;
+		return 0;
+	}
+	return ow_segment_clock_create(&options, &lane->clock);
+}
+
 static int add_lane(struct ow_local_pair *pair, size_t index, struct ow_error *err)
 {
 	const struct ow_local_pair_options *o = &pair->options;
@@ -101,7 +119,9 @@ static int add_lane(struct ow_local_pair *pair, size_t index, struct ow_error *e
 	snprintf(lane->names.from, sizeof lane->names.from, "%s", backward ? to : from);
 	snprintf(lane->names.to, sizeof lane->names.to, "%s", backward ? from : to);
 	lane->link_filter = class->filter && ow_filter_names_link(class->filter);
-	int r = ow_interval_results_create((uint32_t)horizon_of(o), ow_local_pair_on_result, pair, &lane->results);
+	int r = add_clock(pair, index);
+	if (r == 0)
+		r = ow_interval_results_create((uint32_t)horizon_of(o), ow_local_pair_on_result, pair, &lane->results);
 	if (r == 0 && o->shared)
 		r = ow_interval_results_share(lane->results, o->length_ns);
 	if (r < 0)
@@ -170,6 +190,8 @@ void ow_local_pair_free(struct ow_local_pair *pair)
 			ow_interval_packets_free(pair->lane[i].book[side].page);
 		ow_interval_results_free(pair->lane[i].results);
 		ow_shared_flows_done(&pair->lane[i].shared);
+		if (i % 2 == 0)
+			ow_segment_clock_free(pair->lane[i].clock);
 		ow_interval_packets_free(pair->lane[i].before);
 	}
 	ow_lane_logs_done(&pair->logs);

@@ -5,7 +5,9 @@
 #include "base/time.h"
 #include "point/local_pair.h"
 #include "reconcile/shared_flows.h"
+#include "point/page_match.h"
 #include "point/point_clock.h"
+#include "point/segment_clock.h"
 #include "record/lane_log.h"
 
 /*
@@ -38,6 +40,8 @@ struct ow_local_pair_lane {
 	struct ow_shared_flows shared;      /* of what arrived */
 	bool link_filter;                   /* the filter of the class names the link layer, */
 	bool met;                           /* and has matched packets at both interfaces */
+	struct ow_segment_clock *clock;     /* shared by both directions of a class */
+	enum ow_direction direction;
 };
 
 struct ow_local_pair {
@@ -95,7 +99,10 @@ void ow_local_pair_release(struct ow_local_pair *pair);
 /* Fills in what the packets do not show. */
 void ow_local_pair_complete(struct ow_local_pair *pair, struct ow_local_pair_lane *lane, struct ow_interval_result *r);
 
-/* local_pair_clock.c: starts again after a clock step; then the run may be over. */
+/* local_pair_clock.c: what the clocks do to the delays of an interval, in its result. */
+void ow_local_pair_correct(struct ow_local_pair_lane *lane, struct ow_interval_results_input *input,
+                           struct ow_joined *joined);
+/* Starts again after a clock step; then the run may be over. */
 int ow_local_pair_look_at_clock(struct ow_local_pair *pair, struct ow_error *err);
 
 #endif

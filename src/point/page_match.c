@@ -285,6 +285,19 @@ static int note_flows(const struct join *join, struct ow_interval_results_input 
 	return 0;
 }
 
+/* Packets all over the interval, about as many as there is room for. */
+static void take_sample(const struct join *join, struct ow_joined *joined)
+{
+	size_t step = join->a->count / OW_JOINED_SAMPLES + 1;
+	for (size_t i = 0; i < join->a->count; i += step) {
+		const struct ow_sighting *a = &join->a->stamp[i];
+		if (join->of_a[i] == OW_PAIRING_NONE || (join->names.groups && group_named(&join->names, a->id)))
+			continue;
+		joined->sample[joined->samples++] =
+			(struct ow_clock_sample){a->time_ns, join->b->stamp[join->of_a[i]].time_ns - a->time_ns};
+	}
+}
+
 static int make_lists(const struct join *join, struct ow_interval_results_input *in, struct ow_joined *joined)
 {
 	size_t only_as = 0, only_bs = 0;
@@ -298,10 +311,12 @@ static int make_lists(const struct join *join, struct ow_interval_results_input 
 	joined->only_b = malloc((only_bs + 1) * sizeof *joined->only_b);
 	joined->newest_ns = malloc((only_bs + 1) * sizeof *joined->newest_ns);
 	joined->delay_ns = malloc((matched + 1) * sizeof *joined->delay_ns);
-	if (!joined->only_a || !joined->only_b || !joined->newest_ns || !joined->delay_ns)
+	joined->sample = malloc(OW_JOINED_SAMPLES * sizeof *joined->sample);
+	if (!joined->only_a || !joined->only_b || !joined->newest_ns || !joined->delay_ns || !joined->sample)
 		return -ENOMEM;
 	list_only_a(join, joined->only_a);
 	list_arrivals(join, in, joined);
+	take_sample(join, joined);
 	in->only_as = only_as;
 	in->only_a = joined->only_a;
 	in->only_b = joined->only_b;
@@ -433,5 +448,6 @@ void ow_joined_done(struct ow_joined *joined)
 	free(joined->delay_ns);
 	free(joined->newest_ns);
 	free(joined->is_matched);
+	free(joined->sample);
 	*joined = (struct ow_joined){0};
 }

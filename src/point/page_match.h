@@ -3,6 +3,7 @@
 #define OW_POINT_PAGE_MATCH_H
 
 #include "reconcile/shared_flows.h"
+#include "estimate/clock_tracker.h"
 #include "record/interval_log.h"
 #include "result/interval_results.h"
 
@@ -20,7 +21,12 @@ struct ow_joined {
 	struct ow_sighting *only_a, *only_b; /* by base id */
 	int64_t *delay_ns, *newest_ns;
 	uint8_t *is_matched; /* of A's packets, if flows are noted */
+	/* Some of the delays with the time of sending since the start of the interval, of packets that no other is
+	 * like. */
+	struct ow_clock_sample *sample;
+	size_t samples;
 };
+#define OW_JOINED_SAMPLES 1024
 
 /* What earlier intervals have left. */
 struct ow_page_match_past {

@@ -12,6 +12,7 @@ struct ow_point_clock {
 	double speed;                /* of their clock; 1 = real time */
 	struct ow_clock_state state; /* as of the last tick; not known for files */
 	bool known, by_chrony;       /* the state was read; chronyd has given it */
+	uint64_t identity;           /* base/clock.h */
 	struct ow_steps steps;
 	struct ow_clocks *clocks;
 	const struct ow_recorder *recorder;

@@ -379,7 +379,15 @@ static void put_clocks(FILE *out, const struct ow_interval_result *r)
 	ow_format_clean(r->to, false, to, sizeof to);
 	bool known_a = a->synchronised && a->error_ns != OW_CLOCK_UNKNOWN,
 	     known_b = b->synchronised && b->error_ns != OW_CLOCK_UNKNOWN;
-	if (known_a && known_b) {
+	char note[OW_RESULT_CLOCK_NOTE];
+	ow_result_clock_note(r, to, note);
+	if (*note)
+		fprintf(out, "%s\n", note);
+	if (ow_result_clock_error_ns(r) == 0) {
+		fputs("both points have the same clock\n", out);
+	} else if (strcmp(r->clock_method, "relative") == 0) {
+		/* What they say of themselves is not used. */
+	} else if (known_a && known_b) {
 		ow_duration_text((double)a->error_ns + (double)b->error_ns, text);
 		if (a->error_ns || b->error_ns)
 			fprintf(out, "clock error: at most %s in each delay\n", text);

@@ -91,7 +91,10 @@ const struct ow_field ow_fields[] = {
 	 METRIC(SECONDS, "delay_max_seconds", "Greatest one-way delay of the last final interval, where all are known.")),
 	FIELD("delay_ns.quantiles", QUANTILES, quantile_ns, NONE, 0, 40,
 	 COLUMNS("p50") ", " COLUMNS("p90") ", " COLUMNS("p95") ", " COLUMNS("p99") ", " COLUMNS("p999"), 32, 1, NULL),
+	FIELD("delay_ns.above_min", VALUE, above_min_ns, NONE, NO_BOUNDS, 54, "above_min_ns", 57, 5, "mean delay less the least one: whatever the clocks"),
 	MADE("jitter_ns", JITTER, NO_COLUMN),
+	FIELD("round_trip_min_ns", VALUE, round_trip_min_ns, NONE, NO_BOUNDS, 52, "round_trip_min_ns", 55, 5, "both directions together: whatever the clocks"),
+	FIELD("round_trip_mean_ns", VALUE, round_trip_mean_ns, NONE, NO_BOUNDS, 53, "round_trip_mean_ns", 56, 5, NULL),
 	MADE("ci95", BOUNDS, NO_COLUMN),
 	MADE("not_estimated", REASONS, "not_estimated", 34, 1, "JSON: the reasons by name"),
 	FIELD("exact", FLAG, exact, ALL, NOT_NULL, 3, "exact", 5, 1, "1: every packet was compared one by one"),
@@ -109,6 +112,11 @@ const struct ow_field ow_fields[] = {
 	 METRIC(COUNTER, "frames_unreadable_total", "Frames of IP packets that could not be identified, because they were cut.")),
 	FIELD("clock.from", CLOCK, clock_from, WORSE, 0, 25, "clock_error_from_ns", 35, 1, "NULL: not synchronised"),
 	FIELD("clock.to", CLOCK, clock_to, WORSE, 0, 26, "clock_error_to_ns", 36, 1, NULL),
+	FIELD("clock.method", TEXT, clock_method, LAST, OPTIONAL, 48, "clock_method", 51, 5, "trusted, relative, none"),
+	FIELD("clock.offset_ns", VALUE, clock_offset_ns, MOST, 0, 49, COLUMNS("clock_offset"), 52, 5, "added to the times of the receiving point"),
+	MADE("clock.error_ns", ERROR, NO_COLUMN),
+	FIELD("clock.drift_ppb", VALUE, clock_drift_ppb, LAST, NO_BOUNDS, 50, "clock_drift_ppb", 53, 5, NULL),
+	FIELD("clock.event", TEXT, clock_event, LAST, OPTIONAL, 51, "clock_event", 54, 5, "a step or another route, seen by packets"),
 	MADE("warnings", WARNINGS, NO_COLUMN),
 	FIELD("synopsis", TEXT, synopsis, LAST, 0, 42, "synopsis", 37, 1, NULL),
 	FIELD("cost.bytes", COUNT, cost.bytes, COST, ALWAYS | OF_BYTES, 27, "cost_bytes", 38, 1, "of messages, both ways",
@@ -183,6 +191,13 @@ static void add(const struct ow_field *field, void *sum, const void *more)
 		*(uint64_t *)sum += *(const uint64_t *)more;
 }
 
+static void less_certain(struct ow_value *sum, const struct ow_value *value)
+{
+	bool narrower = value->high - value->low <= sum->high - sum->low;
+	if (sum->status != OW_VALUE_NONE && (value->status == OW_VALUE_NONE || !narrower))
+		*sum = *value;
+}
+
 static void worse(struct ow_clock_state *sum, const struct ow_clock_state *clock)
 {
 	sum->synchronised &= clock->synchronised;
@@ -205,7 +220,9 @@ static void add_field(const struct ow_field *field, void *sum, const void *more)
 		add(field, sum, more);
 		break;
 	case OW_SUM_MOST:
-		if (*(const uint32_t *)more > *(uint32_t *)sum)
+		if (field->type == OW_FIELD_VALUE)
+			less_certain(sum, more);
+		else if (*(const uint32_t *)more > *(uint32_t *)sum)
 			*(uint32_t *)sum = *(const uint32_t *)more;
 		break;
 	case OW_SUM_ALL:

@@ -26,6 +26,7 @@ enum ow_field_type {
 	OW_FIELD_CLOCK,     /* struct ow_clock_state */
 	/* Members of JSON that are computed from the others. */
 	OW_FIELD_CAUSE,    /* code of the cause */
+	OW_FIELD_ERROR,    /* what the clocks may add to a delay */
 	OW_FIELD_RATE,     /* of the sample */
 	OW_FIELD_JITTER,   /* 0.95 quantile minus median */
 	OW_FIELD_BOUNDS,   /* intervals of confidence of all values */
@@ -41,7 +42,7 @@ enum ow_field_sum {
 	OW_SUM_ADD,  /* a count; sums of a store have it as well */
 	OW_SUM_COST, /* added up; a store does not have it for unknown intervals */
 	OW_SUM_MEAN, /* added up, and divided by the number of intervals at the end */
-	OW_SUM_MOST,
+	OW_SUM_MOST,  /* the larger number, or the less certain value */
 	OW_SUM_ALL,   /* true if it is true for all */
 	OW_SUM_WORSE, /* the less certain clock */
 };

@@ -3,6 +3,7 @@
  * Decides whether a packet may have arrived unseen: from the delays so far, the clocks' errors, and what packets show.
  */
 #include "result/interval_results_private.h"
+#include "result/result_clock.h"
 
 #include <math.h>
 
@@ -26,8 +27,9 @@ void ow_interval_results_learn_shown(struct ow_interval_results *settle, const s
 		least = in->delay_ns[i] < least ? in->delay_ns[i] : least;
 		negative += in->delay_ns[i] < 0;
 	}
-	if (!in->delays && in->result.mean_ns.status != OW_VALUE_NONE && in->result.mean_ns.value < 0)
-		least = (int64_t)fmax(in->result.mean_ns.value, -1e18);
+	double mean_ns = in->result.mean_ns.value - (double)ow_result_clock_added_ns(&in->result);
+	if (!in->delays && in->result.mean_ns.status != OW_VALUE_NONE && mean_ns < 0)
+		least = (int64_t)fmax(mean_ns, -1e18);
 	else if (negative < in->delays / 4 + 1)
 		return;
 	int64_t shown = least > -INT64_MAX / 4 ? 2 * -least : INT64_MAX / 2;

@@ -5,6 +5,7 @@
  */
 #include "base/word.h"
 #include "result/interval_results_private.h"
+#include "result/result_clock.h"
 
 #include "estimate/sample.h"
 #include "result/cause.h"
@@ -189,6 +190,7 @@ void ow_interval_results_make_result(struct ow_interval_results *settle, const s
 	}
 	if (!open->unknown) {
 		fill_delays(settle, open, r);
+		ow_result_clock_widen(r);
 		if (r->final)
 			fill_buckets(open, r);
 	}

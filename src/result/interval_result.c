@@ -19,6 +19,7 @@ void ow_result_clear_delays(struct ow_interval_result *r)
 {
 	const struct ow_value none = ow_value_none(OW_REASON_INTERVAL_UNKNOWN);
 	r->mean_ns = r->stddev_ns = r->min_ns = r->max_ns = none;
+	r->round_trip_min_ns = r->round_trip_mean_ns = r->above_min_ns = none;
 	for (int q = 0; q < OW_QUANTILES; q++)
 		r->quantile_ns[q] = none;
 	r->reordered = OW_RESULT_NOT_COUNTED;
@@ -39,6 +40,8 @@ void ow_result_blank(int64_t interval, int64_t start_ns, int64_t length_ns, stru
 		.loss_ratio = ow_value_none(OW_REASON_INTERVAL_UNKNOWN),
 		.clock_from = {false, OW_CLOCK_UNKNOWN},
 		.clock_to = {false, OW_CLOCK_UNKNOWN},
+		.clock_offset_ns = ow_value_none(OW_REASON_INTERVAL_UNKNOWN),
+		.clock_drift_ppb = ow_value_none(OW_REASON_INTERVAL_UNKNOWN),
 	};
 	ow_result_clear_delays(ret_result);
 }

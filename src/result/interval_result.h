@@ -93,6 +93,12 @@ struct ow_interval_result {
 	uint64_t delay_bucket[OW_BUCKETS + 1];
 
 	struct ow_clock_state clock_from, clock_to;
+	char clock_method[16];           /* "trusted", "relative", "none"; "" = not looked at (point/segment_clock.h) */
+	struct ow_value clock_offset_ns; /* what was added to the times of `to`, and bounds of what should have been */
+	struct ow_value clock_drift_ppb; /* what the clock of `to` gains, where it was estimated */
+	char clock_event[80];            /* a step or another route, seen by packets; "" = none in this interval */
+	/* Delays in which no clock has a part: of both directions together, and above the least one. */
+	struct ow_value round_trip_min_ns, round_trip_mean_ns, above_min_ns;
 	char synopsis[80]; /* "fold 4 x 1024", "rda 2 x 200 as published", "exact" */
 	struct ow_result_cost cost;
 };

@@ -8,6 +8,7 @@
 
 #include "estimate/sample.h"
 #include "result/cause.h"
+#include "result/result_clock.h"
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
@@ -40,7 +41,7 @@ static void on_late(void *arg, const struct ow_late_packets_late *late)
 		sender->alike++;
 		return;
 	}
-	ow_delays_add(sender->delays, late->delay_ns, 1);
+	ow_delays_add(sender->delays, late->delay_ns + ow_result_clock_added_ns(&sender->result), 1);
 	ow_interval_results_raise_reach(settle, late->delay_ns);
 	const struct ow_interval_results_input *in = settle->input;
 	if (late->arrived || !in->newest_ns)
@@ -138,6 +139,7 @@ static void tell_estimate(struct ow_interval_results *settle, const struct ow_in
 	result.final = final;
 	if (final)
 		ow_run_total_add(settle->total, &result, &result, false, NULL, 0, open->delays);
+	ow_result_clock_widen(&result);
 	settle->sink(settle->arg, &result);
 }
 
@@ -189,9 +191,13 @@ static void keep_delays(struct ow_interval_results *settle, struct ow_interval_r
 	} else if (in->result.mean_ns.status != OW_VALUE_NONE) {
 		const struct ow_interval_result *r = &in->result;
 		double spread = r->stddev_ns.status == OW_VALUE_NONE ? 0 : r->stddev_ns.value;
-		ow_interval_results_raise_ahead(settle, (int64_t)fmin(fmax(r->mean_ns.value - 3 * spread, -1e18), 0));
+		double mean_ns = r->mean_ns.value - (double)ow_result_clock_added_ns(r);
+		ow_interval_results_raise_ahead(settle, (int64_t)fmin(fmax(mean_ns - 3 * spread, -1e18), 0));
 	}
-	if (open->full)
+	int64_t added_ns = ow_result_clock_added_ns(&in->result);
+	for (size_t i = 0; open->full && added_ns && i < in->delays; i++)
+		ow_delays_add(open->delays, in->delay_ns[i] + added_ns, 1);
+	if (open->full && !added_ns)
 		ow_delays_add_many(open->delays, in->delay_ns, in->delays);
 }
 
@@ -206,7 +212,8 @@ static int occupy(struct ow_interval_results_open *open, const struct ow_interva
 		sample = malloc(in->delays * sizeof *sample);
 		if (!sample)
 			return -ENOMEM;
-		memcpy(sample, in->delay_ns, in->delays * sizeof *sample);
+		for (size_t i = 0; i < in->delays; i++)
+			sample[i] = in->delay_ns[i] + ow_result_clock_added_ns(&in->result);
 	}
 	*open = (struct ow_interval_results_open){
 		.result = in->result,

@@ -42,6 +42,11 @@ struct ow_interval_results_input {
 	 * packets; if all delays are given, it computes mean, stddev, min, max and quantiles completely.
 	 */
 	struct ow_interval_result result;
+	/*
+	 * Times and delays below are those of the clocks as they are, by which intervals are cut. What the result says
+	 * was added to the receiver's times (clock_offset_ns) is in its mean and quantiles; to single delays it is
+	 * added here.
+	 */
 	/* Name, time since the start of the interval at that point; only_b in the order of arrival. */
 	const struct ow_sighting *only_a, *only_b;
 	size_t only_as, only_bs;

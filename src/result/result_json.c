@@ -76,8 +76,12 @@ void ow_result_json_reasons(struct ow_json *json, const char *name, const struct
 static void put_warnings(struct ow_json *json, const char *name, const struct ow_interval_result *r)
 {
 	struct ow_clock_words words;
+	char note[OW_RESULT_CLOCK_NOTE];
 	ow_result_clock_words(r, r->to, &words);
+	ow_result_clock_note(r, r->to, note);
 	ow_json_array(json, name);
+	if (strcmp(r->clock_method, "none") == 0)
+		ow_json_string(json, NULL, note);
 	if (*words.beyond)
 		ow_json_string(json, NULL, words.beyond);
 	if (*words.negative)
@@ -124,6 +128,9 @@ static void put_field(struct ow_json *json, const struct ow_field *field, const 
 		break;
 	case OW_FIELD_CAUSE:
 		ow_json_string(json, name, ow_cause_name(ow_cause_of(member)));
+		break;
+	case OW_FIELD_ERROR:
+		ow_json_number(json, name, ow_result_clock_error_ns(r));
 		break;
 	case OW_FIELD_RATE:
 		ow_json_number(json, name, ldexp(1, -(int)r->sample_shift));

@@ -9,6 +9,7 @@
 #include "estimate/sample.h"
 #include "result/fields.h"
 #include "result/cause.h"
+#include "result/result_clock.h"
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -97,6 +98,8 @@ void ow_run_total_add(struct ow_run_total *total, const struct ow_interval_resul
 		sum->ring_drops_to += final->ring_drops_to;
 		return;
 	}
+	if (!total->synopses)
+		sum->clock_offset_ns = final->clock_offset_ns;
 	ow_fields_add(sum, final, ~(OW_SUM_BIT(OW_SUM_FIRST) | OW_SUM_BIT(OW_SUM_WORSE)));
 	total->synopses++;
 	double weight = exp2(final->sample_shift);
@@ -202,6 +205,7 @@ void ow_run_total_result(const struct ow_run_total *total, struct ow_interval_re
 	if (total->synopses)
 		ow_fields_mean(r, (int64_t)total->synopses);
 	fill_delays(total, r);
+	ow_result_clock_widen(r);
 	fill_loss(total, r);
 	explain(total, r);
 	assert(r->sent == r->matched + r->late + r->lost + r->pending && r->received == r->matched + r->extra);

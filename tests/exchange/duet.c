@@ -301,7 +301,8 @@ static void open_points(struct duet *duet, const struct ow_exchange_options *opt
 	for (int side = 0; side < 2; side++) {
 		size_t most = duet->traffic.stamps_max[side];
 		o->sending = side == 0;
-		struct ow_exchange_sinks sinks = {on_send, on_result, on_shift, &end[side]};
+		struct ow_exchange_sinks sinks = {
+			.send = on_send, .result = on_result, .shift = on_shift, .arg = &end[side]};
 		assert_int_equal(ow_exchange_create(o, &sinks, &duet->x[side]), 0);
 		struct ow_interval_log_options books = {o->identity, T0, o->length_ns, most ? most : SIZE_MAX / 64, 4};
 		assert_int_equal(ow_interval_log_create(&books, &ledger[side]), 0);

@@ -35,6 +35,12 @@ static inline struct ow_interval_result example_result(void)
 		.loss_ratio = ow_value_exact(0.125),
 		.clock_from = {true, 250},
 		.clock_to = {false, INT64_MAX},
+		.clock_method = "relative",
+		.clock_offset_ns = {OW_VALUE_ESTIMATED, -2000, -2500, -1500, OW_NO_REASON},
+		.clock_drift_ppb = ow_value_exact(125),
+		.round_trip_min_ns = ow_value_exact(1000),
+		.round_trip_mean_ns = ow_value_none(OW_REASON_CLOCK_ONE_WAY),
+		.above_min_ns = ow_value_exact(500),
 		.synopsis = "fold 4 x 40",
 		.cost = {2048, 1, 1, 2, 3, 4, 5, 6},
 	};
@@ -57,8 +63,14 @@ static inline struct ow_message example(unsigned number)
 	switch (number) {
 	case 0:
 		m = (struct ow_message){.type = OW_MESSAGE_HELLO};
-		m.hello = (struct ow_message_hello){
-			2, 2, "london", 0x0123456789abcdef, 1700000000000000000, {true, 250000}, "oneway 0.1.0"};
+		m.hello = (struct ow_message_hello){2,
+		                                    2,
+		                                    "london",
+		                                    0x0123456789abcdef,
+		                                    1700000000000000000,
+		                                    {true, 250000},
+		                                    0x1122334455667788,
+		                                    "oneway 0.1.0"};
 		break;
 	case 1:
 		m = (struct ow_message){.type = OW_MESSAGE_OPEN, .lane = 7};
@@ -159,6 +171,7 @@ static inline struct ow_message example(unsigned number)
 		m.type = OW_MESSAGE_RESULT;
 		m.result = example_result();
 		m.differences = 3;
+		m.floor = (struct ow_clock_floor){1700000003000000000, 2500, 125, 9, 1};
 		break;
 	case 10:
 		m.type = OW_MESSAGE_NONE;

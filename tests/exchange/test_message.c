@@ -130,12 +130,28 @@ static void take_longer(const uint8_t *frame, size_t size, size_t most, const st
 	}
 }
 
-/* Bytes of the fields that came after the first release: counts. */
-static size_t later_bytes(void)
+static size_t field_bytes(const struct ow_field *field, const struct ow_interval_result *r)
+{
+	const struct ow_value *value = ow_field_of(field, r);
+	if (field->type == OW_FIELD_TEXT)
+		return 2 + strlen(ow_field_of(field, r));
+	if (field->type != OW_FIELD_VALUE)
+		return 8;
+	if (value->status == OW_VALUE_NONE)
+		return 3 + strlen(ow_reason_text(value->reason));
+	return value->status == OW_VALUE_EXACT ? 9 : 25;
+}
+
+/* What came after the first release: the floor of 32 bytes, and fields. Marks where each begins, counted from the end.
+ */
+static size_t later_bytes(const struct ow_message *m, bool begins[4096])
 {
 	size_t bytes = 0;
-	for (size_t i = 0; i < ow_field_count; i++)
-		bytes += ow_fields[i].wire > 42 ? 8 : 0;
+	for (unsigned wire = (unsigned)ow_field_count; wire > 42; wire--) {
+		const struct ow_field *field = ow_field_wire(wire);
+		bytes += field ? field_bytes(field, &m->result) : wire == 47 ? 32 : 0;
+		begins[bytes] = true;
+	}
 	return bytes;
 }
 
@@ -146,11 +162,12 @@ static void test_cut_and_trailing(void **state)
 		struct ow_message m = example(i);
 		size_t size;
 		uint8_t *frame = encode(&m, &size), longer[4096] = {0};
-		size_t later = m.type == OW_MESSAGE_RESULT ? later_bytes() : 0;
+		bool begins[4096] = {false};
+		size_t later = m.type == OW_MESSAGE_RESULT ? later_bytes(&m, begins) : 0;
 		for (size_t cut = 0; cut < size - later; cut++)
 			refuse(frame, cut);
 		for (size_t cut = 1; cut < later; cut++)
-			cut % 8 ? refuse(frame, size - cut) : take_longer(frame, size - cut, 0, &m);
+			begins[cut] ? take_longer(frame, size - cut, 0, &m) : refuse(frame, size - cut);
 		memcpy(longer, frame, size);
 		if (m.type == OW_MESSAGE_RESULT)
 			take_longer(longer, size, 19, &m);

@@ -449,7 +449,8 @@ static void open_exchanges(struct wire *wire, struct end end[2], enum ow_method 
 		.sample = w->o.seed % 3 == 1 ? 128 : 0,
 	};
 	for (int side = 0; side < 2; side++) {
-		struct ow_exchange_sinks sinks = {on_send, on_exchanged, on_shift, &end[side]};
+		struct ow_exchange_sinks sinks = {
+			.send = on_send, .result = on_exchanged, .shift = on_shift, .arg = &end[side]};
 		end[side] = (struct end){wire, side};
 		o.sending = side == 0;
 		assert_int_equal(ow_exchange_create(&o, &sinks, &wire->x[side]), 0);

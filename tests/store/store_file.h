@@ -7,6 +7,7 @@
 #include "store/store.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* A store in a folder of the test's own. Include cmocka.h before. */
@@ -62,10 +63,12 @@ static inline int store_to_first_schema(sqlite3 *db)
 	int code = sqlite3_exec(db, "DROP INDEX result_time; CREATE INDEX result_start ON result (start_ns)", NULL,
 	                        NULL, NULL);
 	for (size_t i = 0; i < ow_field_count && code == SQLITE_OK; i++) {
-		char sql[200];
-		snprintf(sql, sizeof sql, "ALTER TABLE result DROP COLUMN %s", ow_fields[i].columns);
-		if (ow_fields[i].since > 1)
+		char columns[200], sql[300], *rest = columns;
+		snprintf(columns, sizeof columns, "%s", ow_fields[i].since > 1 ? ow_fields[i].columns : "");
+		for (char *name; code == SQLITE_OK && (name = strtok_r(rest, ", ", &rest));) {
+			snprintf(sql, sizeof sql, "ALTER TABLE result DROP COLUMN %s", name);
 			code = sqlite3_exec(db, sql, NULL, NULL, NULL);
+		}
 	}
 	return code ? code : sqlite3_exec(db, "PRAGMA user_version = 1", NULL, NULL, NULL);
 }
