@@ -184,8 +184,8 @@ int ow_recorder_add_tap(struct ow_recorder *recorder, const struct ow_flow_threa
 {
 	const char *name = ow_recorder_undirected(recorder, options->sources);
 	if (name && options->stamper.heading != OW_HEADING_UNKNOWN)
-		return ow_error_set(err, EINVAL, "%s does not show the direction of packets: give a filter, not 'heading'",
-		                    name);
+		return ow_error_set(err, EINVAL,
+		                    "%s does not show the direction of packets: give a filter, not 'heading'", name);
 	for (unsigned i = 0; i < recorder->members; i++) {
 		struct ow_recorder_member *member = recorder->member[i];
 		if (!(options->sources >> member->source & 1))

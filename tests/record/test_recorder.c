@@ -242,7 +242,10 @@ static void test_lanes(void **state)
 		copies += whole->copies;
 		ow_interval_packets_resample(whole, &lane[ALL].identity, 2);
 		assert_int_equal(whole->count, sample->count);
-		assert_memory_equal(whole->stamp, sample->stamp, whole->count * sizeof *whole->stamp);
+		for (size_t k = 0; k < whole->count; k++) {
+			const struct ow_sighting *a = &whole->stamp[k], *b = &sample->stamp[k];
+			assert_true(a->id == b->id && a->time_ns == b->time_ns && a->flow == b->flow);
+		}
 		assert_int_equal(whole->copies, sample->copies);
 	}
 	assert_true(copies > 0);
