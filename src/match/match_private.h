@@ -12,8 +12,9 @@ static inline uint64_t ow_match_matched(const struct ow_match_pass *pass)
 	return pass->tally[OW_A_TO_B].matched + pass->tally[OW_B_TO_A].matched;
 }
 
-/* match.c: one pass by the plan; a pass, and others until what they teach of clocks and paths changes nothing. */
+/* settle.c: one pass by the plan; further ones until what they teach of clocks and paths changes nothing; both. */
 int ow_match_run(struct ow_match *match, struct ow_error *err);
+int ow_match_improve(struct ow_match *match, struct ow_error *err);
 int ow_match_settle(struct ow_match *match, struct ow_error *err);
 
 /* try_identities.c: where packets of both sides stay alone, other identities are tried and kept if they match more. */

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Passes until nothing changes: what a pass teaches of truncation, of the path and of the clocks goes into the plan of
+ * the next one. */
+#include "match/match_private.h"
+
+#include "match/plan.h"
+#include <math.h>
+
+#define PASSES_MAX     10   /* in a row: each settles one question; there are not that many */
+#define ORDER_SAMPLES  8    /* unique packets that tell whether a path keeps order: .. */
+#define ORDER_FORGIVES 100  /* one of so many may be a wrong pair; */
+#define ORDER_TIMES    1000 /* .. fewer than one in so many are overtaken */
+#define LEAST_SAMPLES  48   /* delays of unique packets, whose least is taken for the least of all */
+
+int ow_match_run(struct ow_match *m, struct ow_error *err)
+{
+	int r = ow_match_pass_run(&m->pass, err);
+	m->passes++;
+	return r;
+}
+
+static uint32_t least_available(const struct ow_match_pass *p)
+{
+	uint32_t a = p->tap[OW_SIDE_A].facts.least_available, b = p->tap[OW_SIDE_B].facts.least_available;
+	return a < b ? a : b;
+}
+
+static bool limit_too_high(const struct ow_match_pass *p)
+{
+	return (p->tap[OW_SIDE_A].facts.below_limit || p->tap[OW_SIDE_B].facts.below_limit) &&
+	       least_available(p) < p->plan.identity.hash_limit;
+}
+
+bool ow_match_floor(const struct ow_match_pass *p, enum ow_direction direction, int64_t *ret_ns)
+{
+	const struct ow_floor *floor = &p->floor[direction];
+	struct ow_delay delay;
+	bool unlike = p->floor[OW_A_TO_B].samples || p->floor[OW_B_TO_A].samples;
+	ow_tally_summary(&p->tally[direction], &delay);
+	if (unlike ? !floor->samples : !delay.samples)
+		return false;
+	*ret_ns = unlike ? ow_floor_find(floor, (int64_t)delay.quantile_ns[OW_Q50]) : delay.min_ns;
+	return true;
+}
+
+/*
+ * The least delay of the only direction. Identical packets say nothing of the clocks, but are samples: one that is a
+ * little faster than all others would be below 0.
+ */
+static int64_t only_floor(const struct ow_match_pass *p, enum ow_direction direction, int64_t floor_ns)
+{
+	struct ow_delay delay;
+	ow_tally_summary(&p->tally[direction], &delay);
+	double above = delay.quantile_ns[OW_Q50] - (double)floor_ns, below = (double)floor_ns - (double)delay.min_ns;
+	return below > 0 && below <= above ? delay.min_ns : floor_ns;
+}
+
+/* Half the difference of the two least delays, or the least of the only direction, moves to 0. */
+static int64_t clock_correction(const struct ow_match_pass *p)
+{
+	int64_t ab = 0, ba = 0;
+	bool has_ab = ow_match_floor(p, OW_A_TO_B, &ab), has_ba = ow_match_floor(p, OW_B_TO_A, &ba);
+	if (has_ab && has_ba)
+		return (ba - ab) / 2;
+	return has_ab ? -only_floor(p, OW_A_TO_B, ab) : has_ba ? only_floor(p, OW_B_TO_A, ba) : 0;
+}
+
+static void correct_clock(struct ow_plan *plan, int64_t correction)
+{
+	plan->shift_ns += correction;
+	plan->offset_ns = plan->shift_ns;
+	/* The delays that are expected are those of the clocks. */
+	plan->low_ns[OW_A_TO_B] += correction;
+	plan->high_ns[OW_A_TO_B] += correction;
+	plan->least_ns[OW_A_TO_B] += correction;
+	plan->least_ns[OW_B_TO_A] -= correction;
+	plan->low_ns[OW_B_TO_A] -= correction;
+	plan->high_ns[OW_B_TO_A] -= correction;
+}
+
+/* The delays of the last pass, where none were known beforehand: they tell identical packets apart from the start. */
+static void expect_delays(struct ow_match_pass *p)
+{
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		struct ow_delay delay;
+		ow_tally_summary(&p->tally[d], &delay);
+		if (p->plan.expects[d] || !p->floor[d].samples)
+			continue;
+		int64_t correct = p->plan.shift_ns - p->plan.offset_ns;
+		p->plan.expects[d] = true;
+		p->plan.low_ns[d] = ow_floor_find(&p->floor[d], (int64_t)delay.quantile_ns[OW_Q50]);
+		p->plan.high_ns[d] = (int64_t)delay.quantile_ns[OW_Q99];
+		p->plan.low_ns[d] += d == OW_A_TO_B ? correct : -correct;
+		p->plan.high_ns[d] += d == OW_A_TO_B ? correct : -correct;
+	}
+}
+
+/* A drift makes the shift change with B's time. What the samples showed is made exact by the fastest packets. */
+static bool correct_drift(struct ow_match *m)
+{
+	struct ow_match_pass *p = &m->pass;
+	double ppb;
+	bool refined = p->plan.drift != 0 && ow_skew_refine(&p->skew, &ppb);
+	if (!refined && !ow_skew_estimate(&p->skew, &ppb))
+		return false;
+	if (p->plan.drift == 0)
+		p->plan.drift_from_ns = p->tap[OW_SIDE_B].facts.first_ns;
+	p->plan.drift -= ppb / 1e9;
+	/* The delays by which identical packets were told apart hold no more. */
+	p->plan.expects[OW_A_TO_B] = p->plan.expects[OW_B_TO_A] = false;
+	p->plan.has_least[OW_A_TO_B] = p->plan.has_least[OW_B_TO_A] = false;
+	return true;
+}
+
+/* How long ago a packet may have been sent that another one overtakes. The few that were seen to be overtaken hardly
+ * show the longest time: with 95 % it is below this, if all times up to it are as likely. */
+static int64_t longest_overtaking(const struct ow_tally *tally)
+{
+	double longest = (double)tally->reorder_ns * pow(20, 1 / (double)tally->reordered);
+	return longest < (double)OW_NS_PER_S ? (int64_t)longest : tally->reorder_ns;
+}
+
+/* Paths that let packets overtake each other leave more open which of identical packets is which. */
+static bool learn_reordering(struct ow_match_pass *p)
+{
+	bool more = false;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		if (!p->repeats[d] || p->tally[d].reorder_ns <= p->plan.reorder_ns[d])
+			continue;
+		p->plan.reorder_ns[d] = longest_overtaking(&p->tally[d]);
+		more = true;
+	}
+	return more;
+}
+
+/* Whether the path keeps the order of unique packets, and with it that of identical ones. */
+static bool learn_order(struct ow_match_pass *p)
+{
+	bool other = false;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		uint64_t samples = p->floor[d].samples;
+		/* One of many may be a wrong pair. */
+		uint64_t most = samples / ORDER_TIMES + (samples >= ORDER_FORGIVES);
+		bool in_order = samples >= ORDER_SAMPLES && p->tally[d].reordered <= most;
+		if (!p->tally[d].ambiguous || in_order == p->plan.in_order[d])
+			continue;
+		p->plan.in_order[d] = in_order;
+		other = true;
+	}
+	return other;
+}
+
+/* The fastest unique packet of the whole captures: those that came first may have been slow. */
+static bool learn_least(struct ow_match_pass *p)
+{
+	bool more = false;
+	int64_t correct = p->plan.shift_ns - p->plan.offset_ns;
+	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
+		int64_t least;
+		if (p->plan.has_least[d] || !p->tally[d].ambiguous || p->floor[d].samples < LEAST_SAMPLES ||
+		    !ow_match_floor(p, d, &least))
+			continue;
+		p->plan.has_least[d] = more = true;
+		p->plan.least_ns[d] = least + (d == OW_A_TO_B ? correct : -correct);
+	}
+	return more;
+}
+
+/* What a pass shows of the path, which tells identical packets apart in the next one. */
+static bool learn_path(struct ow_match_pass *p)
+{
+	bool reordering = learn_reordering(p), order = learn_order(p), least = learn_least(p);
+	return reordering || order || least;
+}
+
+/* One change to the plan after a pass: true if another pass is needed. */
+static bool improve(struct ow_match *m)
+{
+	struct ow_match_pass *p = &m->pass;
+	if (limit_too_high(p) && !m->limit_settled) {
+		m->limit_settled = least_available(p) <= OW_PLAN_LIMIT_FLOOR;
+		ow_plan_limit(&m->planner, &p->plan, least_available(p));
+		return true;
+	}
+	if (p->miscounted || learn_path(p))
+		return true;
+	if (m->options.clock == OW_CLOCK_ESTIMATED && !m->drift_settled) {
+		m->drift_settled = true;
+		if (correct_drift(m))
+			return true;
+	}
+	if (m->options.clock == OW_CLOCK_ESTIMATED && !m->clock_settled) {
+		int64_t correction = clock_correction(p);
+		m->clock_settled = true;
+		expect_delays(p);
+		correct_clock(&p->plan, correction);
+		return correction != 0;
+	}
+	return false;
+}
+
+int ow_match_improve(struct ow_match *m, struct ow_error *err)
+{
+	int r = 0;
+	for (unsigned i = 0; r == 0 && i < PASSES_MAX && improve(m); i++)
+		r = ow_match_run(m, err);
+	return r;
+}
+
+int ow_match_settle(struct ow_match *m, struct ow_error *err)
+{
+	int r = ow_match_run(m, err);
+	return r < 0 ? r : ow_match_improve(m, err);
+}
