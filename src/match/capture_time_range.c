@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From when to when a capture was taken, and whether its frames are in the order of time. */
+/* Finds the time range of a capture, and whether its frames are in the order of time. */
 #include "match/capture_time_range.h"
 
 #include "base/time.h"

@@ -9,7 +9,7 @@
 
 struct entry {
 	struct ow_record record;
-	uint32_t next; /* of the same bucket, younger */
+	uint32_t next; /* next one in the same bucket, younger */
 	bool used;
 };
 
@@ -46,7 +46,7 @@ void ow_copies_aside_reset(struct ow_copies_aside *aside)
 	aside->added = 0;
 }
 
-/* before: the entry in front of it in its bucket, or NOBODY. */
+/* before: the previous entry of its bucket, or NOBODY. */
 static void take_out(struct ow_copies_aside *aside, uint32_t bucket, uint32_t before, uint32_t i)
 {
 	uint32_t next = aside->entry[i].next;
@@ -63,7 +63,7 @@ void ow_copies_aside_add(struct ow_copies_aside *aside, const struct ow_record *
 {
 	uint32_t i = aside->added++ & (ROOM - 1), bucket = bucket_of(record->id);
 	struct entry *e = &aside->entry[i];
-	if (e->used) /* the oldest of all is the oldest of its bucket */
+	if (e->used) /* the oldest entry of all is the oldest of its bucket */
 		take_out(aside, bucket_of(e->record.id), NOBODY, i);
 	*e = (struct entry){*record, NOBODY, true};
 	if (aside->last[bucket] == NOBODY)

@@ -6,8 +6,8 @@
 
 /*
  * Copies that were not matched, because the capture seems to show a packet twice. A host that repeats a packet at the
- * same lag looks alike; but then the other point has a packet more, which finds its counterpart here.
- * The latest 2^17 copies are kept.
+ * same lag looks the same; but then the other point has one packet more, which finds its counterpart here. The latest
+ * 2^17 copies are kept.
  */
 struct ow_copies_aside;
 
@@ -15,8 +15,10 @@ struct ow_copies_aside *ow_copies_aside_create(void);
 void ow_copies_aside_free(struct ow_copies_aside *aside);
 void ow_copies_aside_reset(struct ow_copies_aside *aside);
 void ow_copies_aside_add(struct ow_copies_aside *aside, const struct ow_record *record);
-/* Takes out the oldest copy of this packet whose time is within these bounds; older ones are forgotten. False if there
- * is none. Questions come in the order of time, more or less. */
+/*
+ * Removes the oldest copy of this packet whose time is within these bounds; older ones are dropped. False if there is
+ * none. Calls come approximately in the order of time.
+ */
 bool ow_copies_aside_take(struct ow_copies_aside *aside, uint64_t id, int64_t from_ns, int64_t to_ns,
                           struct ow_record *ret_record);
 

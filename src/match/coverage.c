@@ -4,12 +4,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define TO_LEAST        10                  /* packets that were sent here: fewer are a burst of losses, .. */
-#define TO_SAID         2                   /* .. but worth a word from here on */
-#define OUTAGE_LEAST_NS INT64_C(1000000000) /* missing for as long as this: no burst of losses of a working path */
-#define RATIO_FLOOR     1e-4                /* loss is never taken to be rarer than this */
-#define CHANCE_MOST     1e-9 /* that as many packets in a row are missing somewhere, if each is by itself */
-#define CHANCE_SAID     1e-2 /* likewise: less is worth a word */
+#define TO_LEAST        10                  /* packets that were sent to this point: fewer are a burst of losses, .. */
+#define TO_SAID         2                   /* .. but are worth a warning from here on */
+#define OUTAGE_LEAST_NS INT64_C(1000000000) /* missing for this long: not a burst of losses of a working path */
+#define RATIO_FLOOR     1e-4                /* the loss ratio is never assumed to be lower than this */
+/* largest probability that this many packets in a row are missing anywhere, if losses are independent */
+#define CHANCE_MOST 1e-9
+#define CHANCE_SAID 1e-2 /* the same, below which a warning is given */
 
 void ow_silences_init(struct ow_silences *silences)
 {
@@ -104,14 +105,16 @@ static double log_share(double ratio)
 	return log(fmax(ratio, RATIO_FLOOR));
 }
 
-/* Could so many packets in a row be missing by chance, at any of all places? here: logarithm of the chance that they
- * are missing here. */
+/*
+ * Whether this many packets in a row could be missing by chance, at any place. here: logarithm of the probability that
+ * they are missing here.
+ */
 static bool by_chance(double here, uint64_t packets, double most)
 {
 	return log((double)packets + 1) + here > log(most);
 }
 
-/* How long packets were missing, of either kind. */
+/* How long packets of either kind were missing. */
 static int64_t missing_for(const struct ow_missed *from, const struct ow_missed *to)
 {
 	if (!from->packets || !to->packets)
@@ -126,12 +129,12 @@ enum ow_hole_verdict ow_gap_judge(const struct ow_gap *gap, double extra_ratio, 
 	double unsent = (double)from->packets * log_share(extra_ratio),
 	       lost = (double)to->packets * log_share(loss_ratio);
 	bool long_enough = missing_for(from, to) >= OW_SILENCE_LEAST_NS / 2;
-	/* Networks lose packets, but do not make them: one that came from here was missed. */
+	/* Networks lose packets, but do not create them: a packet from here was missed by this capture. */
 	if (from->packets && long_enough && !by_chance(unsent + lost, packets, CHANCE_MOST))
 		return OW_HOLE;
 	if (from->packets && !by_chance(unsent + lost, packets, CHANCE_SAID))
 		return OW_HOLE_SHORT;
-	/* A single one is worth a word, where none is missing elsewhere. */
+	/* A single one is worth a warning if none is missing elsewhere. */
 	if ((from->packets && extra_ratio <= 0) ||
 	    (to->packets && loss_ratio <= 0 && gap->unusual && to->packets < TO_LEAST))
 		return OW_HOLE_SHORT;

@@ -5,14 +5,14 @@
 #include <oneway/match.h>
 
 /*
- * Which time a capture covers between its first and its last frame. A capture that was restarted, whose ring was full
- * or of which a file is missing has a hole: it shows nothing at all, while the other capture shows packets that passed
- * here. Those are not lost; they are outside the time that both captures cover.
+ * The time that a capture covers between its first and its last frame. A capture that was restarted, whose ring was
+ * full, or of which a file is missing has a hole: it shows nothing at all, while the other capture shows packets that
+ * passed here. These are not lost; they are outside the time that both captures cover.
  */
 
 /* A silence: no frame of any kind from from_ns to to_ns. Shorter ones than this are never holes. */
 #define OW_SILENCE_LEAST_NS INT64_C(100000000)
-#define OW_SILENCES_MAX     4096 /* of a capture: as of one that is restarted every 20 s for a day */
+#define OW_SILENCES_MAX     4096 /* of a capture: enough for one that is restarted every 20 s for a day */
 
 struct ow_silence {
 	int64_t from_ns, to_ns;
@@ -20,30 +20,35 @@ struct ow_silence {
 
 /* The longest silences of a capture. They do not overlap. */
 struct ow_silences {
-	int64_t least_ns; /* those that are not longer are not kept */
+	int64_t least_ns; /* shorter ones are not kept */
 	unsigned count;
 	struct ow_silence silence[OW_SILENCES_MAX]; /* a heap, the shortest one first */
 };
 
 void ow_silences_init(struct ow_silences *silences);
 void ow_silences_note(struct ow_silences *silences, int64_t from_ns, int64_t to_ns);
-/* Into the order of time, when all are noted. */
+/* Sorts them by time, when all are noted. */
 void ow_silences_sort(struct ow_silences *silences);
 
-/* Packets of the other capture whose counterpart fell into a silence. */
+/* Packets of the other capture whose counterpart would be in a silence. */
 struct ow_missed {
 	uint64_t packets;
-	int64_t first_ns, last_ns; /* when the other capture saw them */
+	int64_t first_ns, last_ns; /* times at the other capture */
 };
 
 enum ow_hole_verdict {
 	OW_NO_HOLE,
-	/* Everything that was sent here is missing, but not for long; or a packet or two that came from here: lost and
-	 * extra, and worth a word. */
+	/*
+	 * Everything that was sent here is missing, but not for long; or one or two packets from here: they count as
+	 * lost and extra, with a warning.
+	 */
 	OW_HOLE_SHORT,
-	/* Likewise for longer: a hole, or an outage of all that this capture sees. Nothing tells them apart. */
+	/*
+	 * The same for longer: a hole, or an outage of everything that this capture sees. The two cannot be
+	 * distinguished.
+	 */
 	OW_HOLE_OR_OUTAGE,
-	OW_HOLE, /* packets that came from here arrived meanwhile: the capture missed them */
+	OW_HOLE, /* packets from here arrived during this time: the capture missed them */
 };
 
 /* A silence that may be a hole, in the common time base. */
@@ -52,7 +57,7 @@ struct ow_gap {
 	struct ow_missed from, to; /* came from here and arrived; were sent here and are missing */
 	bool unusual;              /* far longer than all other silences of the capture */
 	enum ow_hole_verdict verdict;
-	uint64_t packets; /* that do not count, because of it */
+	uint64_t packets; /* packets that are not counted because of it */
 };
 
 /* The first of these gaps, which are in the order of time, that ends after time_ns; count if there is none. */
@@ -61,8 +66,8 @@ unsigned ow_gaps_after(const struct ow_gap *gap, unsigned count, int64_t time_ns
 void ow_missed_note(struct ow_missed *missed, int64_t time_ns, uint32_t packets);
 
 /*
- * Is this silence a hole? extra_ratio: the share of packets from here that this capture does not show, elsewhere;
- * loss_ratio: the share of packets sent here that are missing, elsewhere; packets: all of the other capture.
+ * Whether this silence is a hole. extra_ratio: the share of packets from here that this capture does not show,
+ * elsewhere; loss_ratio: the share of packets sent here that are missing, elsewhere; packets: all of the other capture.
  */
 enum ow_hole_verdict ow_gap_judge(const struct ow_gap *gap, double extra_ratio, double loss_ratio, uint64_t packets);
 

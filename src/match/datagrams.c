@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The datagrams of a capture are kept as a Bloom filter of their ids, and counted by length. A filter that lies now and
- * then does no harm: it only chooses among sizes, by most pieces found. Full beyond use, at some 100 million
- * datagrams, it lets the size win that carries most bytes.
+ * The datagrams of a capture are kept as a Bloom filter of their ids, and counted by length. False positives of the
+ * filter do no harm: it is only used to choose among sizes by the number of segments found. If it is full, at some 100
+ * million datagrams, the size with the most bytes wins.
  */
 #include "match/datagrams.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FILTER_BITS   (UINT64_C(1) << 26) /* 8 MB; 10 million datagrams: 7 % of other ids seem to be there */
+#define FILTER_BITS   (UINT64_C(1) << 26) /* 8 MB; with 10 million datagrams 7 % of other ids are false positives */
 #define LENGTHS       65536u
 #define HEADERS       28u   /* IPv4 and UDP */
 #define PLAIN_PAYLOAD 1472u /* fills a usual Ethernet frame */
@@ -54,7 +54,7 @@ static bool has(const struct ow_datagrams *d, uint64_t id)
 	return ow_bloom_has(d->filter, FILTER_BITS, id);
 }
 
-/* The longest datagram of a capture that shows no superframes; else what Ethernet usually takes. */
+/* The longest datagram of a capture without superframes; otherwise the usual payload of Ethernet. */
 static uint32_t wire_limit(const struct ow_datagrams *a, const struct ow_datagrams *b)
 {
 	uint32_t least = a->longest < b->longest ? a->longest : b->longest;
@@ -62,8 +62,8 @@ static uint32_t wire_limit(const struct ow_datagrams *a, const struct ow_datagra
 }
 
 /*
- * Both captures count, so that both are cut alike where both show superframes only. Full datagrams carry nearly all
- * bytes of a bulk transfer, whatever the number of short ones.
+ * Both captures count, so that both are cut in the same way if both show only superframes. Full datagrams have nearly
+ * all bytes of a bulk transfer, whatever the number of short ones.
  */
 void ow_cutter_init(struct ow_cutter *cutter, const struct ow_datagrams *here, const struct ow_datagrams *there)
 {
@@ -87,7 +87,7 @@ void ow_cutter_init(struct ow_cutter *cutter, const struct ow_datagrams *here, c
 	}
 }
 
-/* Cuts to this size, and counts the pieces that the other capture has. */
+/* Cuts to this size, and counts the segments that the other capture has. */
 static unsigned cut_to(const struct ow_cutter *c, const struct ow_identity *identity,
                        const struct ow_datagram *datagram, uint32_t size, struct ow_cut *ret_cut)
 {
@@ -104,7 +104,10 @@ static unsigned cut_to(const struct ow_cutter *c, const struct ow_identity *iden
 	return found;
 }
 
-/* Does the other capture show the first piece; or, of what must be a superframe, the second? One of them may be lost. */
+/*
+ * Whether the other capture shows the first segment; or, for a certain superframe, the second, because one of them may
+ * be lost.
+ */
 static bool begins_with(const struct ow_cutter *c, const struct ow_identity *identity,
                         const struct ow_datagram *datagram, uint32_t size)
 {
@@ -115,8 +118,8 @@ static bool begins_with(const struct ow_cutter *c, const struct ow_identity *ide
 }
 
 /*
- * The size of a superframe of none of the usual sizes: GRO joins the last two datagrams of a transfer, too. 0 = none of
- * the sizes that the other capture shows has half of its pieces there.
+ * The size of a superframe of none of the usual sizes: GRO also joins the last two datagrams of a transfer. 0 = no size
+ * in the other capture has half of its segments there.
  */
 static uint32_t seldom_size(const struct ow_cutter *c, const struct ow_identity *identity,
                             const struct ow_datagram *datagram, struct ow_cut *cut)
@@ -135,7 +138,7 @@ static uint32_t seldom_size(const struct ow_cutter *c, const struct ow_identity 
 	return best;
 }
 
-/* Tries the usual sizes. False: none of them has half of its pieces there; *ret_best is the one with most. */
+/* Tries the usual sizes. False: none of them has half of its segments there; *ret_best is the one with most. */
 static bool cut_usually(struct ow_cutter *cutter, const struct ow_identity *identity,
                         const struct ow_datagram *datagram, struct ow_cut *ret_cut, uint32_t *ret_best)
 {
@@ -169,7 +172,7 @@ void ow_cutter_cut(struct ow_cutter *cutter, const struct ow_identity *identity,
 		if (cut_usually(cutter, identity, datagram, ret_cut, &best))
 			return;
 		uint32_t seldom = seldom_size(cutter, identity, datagram, ret_cut);
-		/* Else all or most of it is lost, or the other capture shows superframes, too. */
+		/* Otherwise all or most of it is lost, or the other capture shows superframes as well. */
 		if (seldom || (super && best)) {
 			cut_to(cutter, identity, datagram, seldom ? seldom : best, ret_cut);
 			return;

@@ -7,21 +7,21 @@
 #include <stdlib.h>
 
 #define SAMPLE_MAX 262144u /* sightings */
-#define GROUP_MAX  4u      /* sightings of a packet at one side; of more it is not known which belong together */
-#define SPREAD     6u      /* classes that lags which are alike are in: a factor of 2.8 */
-#define ALIKE_NS   8000    /* lags up to this are alike */
+#define GROUP_MAX  4u      /* sightings of a packet at one side; with more it is not known which belong together */
+#define SPREAD     6u      /* similar lags are within this many classes: a factor of 2.8 */
+#define ALIKE_NS   8000    /* lags up to this are similar */
 #define GAP        4u      /* classes between the lags of one kind of copies: an octave */
-#define EVIDENCE   8u      /* copies that are needed to tell */
-#define CLEARLY    3.0     /* times as many as loss explains */
-#define ARRIVALS   0.8     /* share of the lags that are alike */
-#define EVERYWHERE 0.5     /* share of the packets that are there twice at both points */
-#define SINGLES    20u     /* packets that are there once and tell the loss ratio */
+#define EVIDENCE   8u      /* copies that are needed for a verdict */
+#define CLEARLY    3.0     /* this many times as many as loss explains */
+#define ARRIVALS   0.8     /* share of the lags that are similar */
+#define EVERYWHERE 0.5     /* share of the packets that occur twice at both points */
+#define SINGLES    20u     /* packets that occur once, for the loss ratio */
 #define LOSS_MOST  0.8
 
 struct ow_duplicate_capture_sample {
 	struct ow_frame_sighting sighting[SAMPLE_MAX];
 	size_t count;
-	unsigned halvings; /* packets with so many zeros at the end of their mixed id are sampled */
+	unsigned halvings; /* packets whose mixed id ends in this many zeros are sampled */
 };
 
 /* What one capture shows of packets that it sends, or of those that it receives. */
@@ -59,7 +59,7 @@ static int by_packet(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
-/* Makes room: packets with many copies say nothing, and half of the others are enough. */
+/* Makes room: packets with many copies give no information, and half of the others are enough. */
 static void thin_out(struct ow_duplicate_capture_sample *sample)
 {
 	struct ow_frame_sighting *s = sample->sighting;
@@ -145,7 +145,8 @@ static void count_all(struct ow_duplicate_capture_sample *sample, const struct o
 		uint8_t direction = start[OW_SIDE_A]->direction;
 		if (direction == OW_DIRECTIONS)
 			direction = start[OW_SIDE_B]->direction;
-		if (direction == OW_DIRECTIONS && count[OW_SIDE_A] && count[OW_SIDE_B]) /* the clocks tell */
+		/* the clocks show the direction */
+		if (direction == OW_DIRECTIONS && count[OW_SIDE_A] && count[OW_SIDE_B])
 			direction = start[OW_SIDE_A]->time_ns <= start[OW_SIDE_B]->time_ns ? OW_A_TO_B : OW_B_TO_A;
 		for (unsigned side = 0; side < OW_SIDES; side++) {
 			if (!count[side] || direction == OW_DIRECTIONS)
@@ -160,7 +161,7 @@ static void count_all(struct ow_duplicate_capture_sample *sample, const struct o
 
 /* -- judging ------------------------------------------------------------------------------------------------------ */
 
-/* The loss ratio of what a side sends, plus so many standard deviations. `most`: it is not higher than this. */
+/* The loss ratio of what a side sends, plus this many standard deviations. `most`: an upper limit. */
 static double loss_ratio(const struct counts *c, double deviations, double most)
 {
 	double missing = (double)c->missing;
@@ -171,7 +172,10 @@ static double loss_ratio(const struct counts *c, double deviations, double most)
 	return p < LOSS_MOST ? p : LOSS_MOST;
 }
 
-/* Sent twice and arrived once, for each that was sent twice and arrived twice, if both really were sent. */
+/*
+ * Packets that were sent twice and arrived once, for each that was sent twice and arrived twice, if both really were
+ * sent.
+ */
 static double loss_factor(double p)
 {
 	return 2 * p / (1 - p);
@@ -185,14 +189,14 @@ static uint64_t sum(const uint32_t *count, unsigned from, unsigned to)
 	return all;
 }
 
-/* The end of the classes from this one on that are alike. Up to some microseconds all are. */
+/* The end of the classes from this one on that are similar. Up to some microseconds all are. */
 static unsigned alike_end(unsigned from)
 {
 	unsigned end = from + SPREAD, least = ow_lag_class(ALIKE_NS) + 1;
 	return end > least ? end : least;
 }
 
-/* Where most of the lags are that are alike. */
+/* Where most of the similar lags are. */
 static unsigned densest(const uint32_t *count)
 {
 	unsigned best = 0;
@@ -204,8 +208,8 @@ static unsigned densest(const uint32_t *count)
 }
 
 /*
- * May the lag be that of a packet that is sent again because the first one was lost? Then loss explains them all, and
- * the second ones are lost as often:
+ * Whether the lag may be that of a packet that is sent again because the first one was lost. Then loss explains them
+ * all, and the second ones are lost as often:
  *
  *     lost both times / packets  =  (sent twice / packets)^2
  */
@@ -218,7 +222,7 @@ static bool may_react(const struct ow_duplicate_capture_facts *facts, unsigned f
 	       (gone < EVIDENCE || CLEARLY * (double)sent->gone > gone);
 }
 
-/* Are more copies of packets shown that arrive once than loss explains, but for chance? */
+/* Whether more packets are shown twice and arrive once than loss and chance explain. */
 static bool unexplained(const struct counts *sent, double p, unsigned from, unsigned to)
 {
 	double excess = (double)sum(sent->excess, from, to), all = excess + (double)sum(sent->equal, from, to);
@@ -226,7 +230,7 @@ static bool unexplained(const struct counts *sent, double p, unsigned from, unsi
 	return excess > all * share + 2 * sqrt(all * share * (1 - share));
 }
 
-/* Takes the lags around the densest ones into the rule, as long as more copies have them than loss explains. */
+/* Adds the lags around the densest ones to the rule, as long as more copies have them than loss explains. */
 static void make_rule(const struct counts *sent, double factor, unsigned from, struct ow_copy_rule *rule)
 {
 	unsigned low = from, high = from;
@@ -252,7 +256,7 @@ static void make_rule(const struct counts *sent, double factor, unsigned from, s
 	}
 }
 
-/* Does either capture show most packets of this direction more than once? */
+/* Whether either capture shows most packets of this direction more than once. */
 static bool is_everywhere(const struct counts *c)
 {
 	return c->both >= EVIDENCE && (double)c->both > EVERYWHERE * (double)(c->singles + c->doubles);

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 2^17 packets: of those with 50,000 others before their copy one in a hundred is forgotten, with 20,000 one in 25,000.
- */
+/* 2^17 packets: with 50,000 others before the copy, one in a hundred is forgotten; with 20,000, one in 25,000. */
 #define SETS 16384u /* power of two */
 #define WAYS 8u
 
@@ -16,7 +15,7 @@
 struct slot {
 	uint64_t id; /* 0 = free */
 	int64_t time_ns;
-	uint32_t copies; /* that were shown of it */
+	uint32_t copies; /* copies of it that were shown */
 };
 
 struct ow_duplicate_filter {
@@ -84,11 +83,11 @@ static bool replaces(const struct slot *slot, const struct slot *than)
 	return !slot->id || (than->id && slot->time_ns < than->time_ns);
 }
 
-/* A packet that a host repeats before its copy is shown has a slot of its own: copies come in the order of packets. */
+/* A packet that a host repeats before its copy is shown has its own slot: copies come in the order of packets. */
 void ow_duplicate_filter_note(struct ow_duplicate_filter *copies, const struct ow_copy_rule *rule,
                               struct ow_record *record)
 {
-	/* A piece of a train is the same only if it is the same piece. */
+	/* A segment of a superframe is the same only if it is the same part. */
 	uint64_t id = record->len ? ow_mix64(record->id ^ ((uint64_t)record->seq << 32 | record->len)) : record->id;
 	id += id == 0;
 	struct slot *set = copies->slot[(size_t)(id >> 40) & (SETS - 1)], *oldest = set, *first = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies chosen records of two captures into one: what was lost, what came unsent, for a look with other tools. */
+/* Copies selected records of two captures into one file: lost or extra packets, for other tools. */
 #include "match/extract.h"
 
 #include "base/array.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define BATCH 256
-/* 2^40 records: 128 GB of bitmap. Above it a record number is nonsense. */
+/* 2^40 records: 128 GB of bitmap. A larger record number is invalid. */
 #define NUMBER_MAX (UINT64_C(1) << 40)
 
 int ow_records_add(struct ow_records *records, uint64_t number)
@@ -41,13 +41,13 @@ void ow_records_done(struct ow_records *records)
 struct source {
 	const char *path;
 	const struct ow_records *chosen;
-	uint64_t left; /* chosen records not found yet */
+	uint64_t left; /* selected records not found yet */
 	struct ow_reader *reader;
 	struct ow_frame frame[BATCH];
 	int next, count;
 };
 
-/* Moves on to the next chosen frame; without one, left becomes 0. */
+/* Moves to the next selected frame; without one, left becomes 0. */
 static int advance(struct source *source, struct ow_error *err)
 {
 	while (source->left) {
@@ -79,7 +79,7 @@ static int open_source(struct source *source, const char *path, const struct ow_
 	return r < 0 ? r : advance(source, err);
 }
 
-/* The source whose next frame is the earlier; NULL when both are through. */
+/* The source whose next frame is earlier; NULL if both have ended. */
 static struct source *earlier(struct source *a, struct source *b)
 {
 	if (!a->left || !b->left)
@@ -107,7 +107,7 @@ static int copy(struct source source[OW_SIDES], uint16_t linktype, const char *p
 	return 0;
 }
 
-/* Without a chosen frame, the link type of A serves. */
+/* Without a selected frame, the link type of A is used. */
 static int first_linktype(struct source source[OW_SIDES], uint16_t *ret_linktype, struct ow_error *err)
 {
 	const struct source *first = earlier(&source[OW_SIDE_A], &source[OW_SIDE_B]);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Flows of both sides are nodes of a graph. A flow has an edge to the flow with which it shares most packets, and to
- * another one if that is not by chance: translators give a flow other ports after a pause. What hangs together has one
- * name. So a chance match joins a small flow to one that it does not belong to, but never parts what belongs together.
+ * another one if that is not by chance: a NAT gives a flow other ports after a pause. Each connected component has one
+ * name. So a chance match joins a small flow to one that it does not belong to, but never separates flows that belong
+ * together.
  */
 #include "match/flow_pairs.h"
 
@@ -12,8 +13,8 @@
 #include <string.h>
 
 #define PEERS        2
-#define SECOND_LEAST 8u  /* packets shared with another flow that are not chance, .. */
-#define SECOND_SHARE 10u /* .. and one in so many of those with the first */
+#define SECOND_LEAST 8u  /* packets shared with another flow that are not by chance, .. */
+#define SECOND_SHARE 10u /* .. and one in this many of those with the first */
 
 /* The flows of the other side with which a flow shares most packets (the Misra-Gries algorithm). */
 struct ow_flow_peers {
@@ -65,7 +66,7 @@ int ow_flow_pairs_note(struct ow_flow_pairs *pairs, uint32_t a, uint32_t b)
 
 /* -- what hangs together ------------------------------------------------------------------------------------------ */
 
-/* Nodes: the flows of A, then those of B. Each points to one that it hangs together with; the root to itself. */
+/* Nodes: the flows of A, then those of B. Each points to one of its component; the root points to itself. */
 struct graph {
 	const struct ow_flow_table *const *keys;
 	uint32_t flows[OW_SIDES];
@@ -98,7 +99,7 @@ static void join(struct graph *g, enum ow_side side, uint32_t flow, uint32_t pee
 	g->parent[a < b ? b : a] = a < b ? a : b;
 }
 
-/* The number of the flow that goes the other way, or UINT32_MAX. */
+/* The number of the flow in the reverse direction, or UINT32_MAX. */
 static uint32_t reverse_of(const struct ow_flow_table *table, uint32_t flow)
 {
 	const struct ow_flow_key *key = ow_flow_table_key(table, flow);
@@ -130,7 +131,7 @@ static void join_peers(struct graph *g, const struct ow_flow_pairs *pairs, enum 
 	}
 }
 
-/* A flow of which all packets are like others, such as acknowledgements, goes with the one the other way. */
+/* A flow of only identical packets, such as acknowledgements, belongs to the flow in the reverse direction. */
 static void join_reverse(struct graph *g, const struct ow_flow_pairs *pairs)
 {
 	for (uint32_t flow = 0; flow < g->flows[OW_SIDE_A] && flow < pairs->room[OW_SIDE_A]; flow++) {

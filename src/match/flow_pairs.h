@@ -5,9 +5,9 @@
 #include "packet/flow.h"
 
 /*
- * Which flow of A is which flow of B, where addresses and ports are translated (level nat). Without them packets of
- * different flows, and of different directions, may be alike. Packets that are unlike all others pair their flows; in
- * the next pass the name of the pair enters the id of every packet of both flows.
+ * Finds which flow of A is which flow of B, if addresses and ports are translated (level nat). Without them packets of
+ * different flows, and of different directions, may be identical. Unique packets pair their flows; in the next pass the
+ * name of the pair enters the id of every packet of both flows.
  */
 struct ow_flow_peers;
 
@@ -15,11 +15,11 @@ struct ow_flow_pairs {
 	struct ow_flow_peers *peers[OW_SIDES]; /* by number of the flow */
 	uint32_t room[OW_SIDES];
 	uint32_t *name[OW_SIDES]; /* of the pair, by number of the flow; 0 = none. NULL until learned */
-	uint32_t names[OW_SIDES]; /* how many flows have an entry */
+	uint32_t names[OW_SIDES]; /* number of flows with an entry */
 };
 
 void ow_flow_pairs_done(struct ow_flow_pairs *pairs);
-/* A packet unlike all others was seen in these flows. 0 or -ENOMEM. */
+/* A unique packet was seen in these flows. Returns 0 or -ENOMEM. */
 int ow_flow_pairs_note(struct ow_flow_pairs *pairs, uint32_t a, uint32_t b);
 /* Names the pairs. keys: the flow tables of both sides. 0 or -ENOMEM. */
 int ow_flow_pairs_learn(struct ow_flow_pairs *pairs, const struct ow_flow_table *const keys[OW_SIDES]);

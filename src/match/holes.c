@@ -2,7 +2,7 @@
 /* Holes in a capture: silences in which the other capture shows packets that should have passed here. */
 #include "match/match_private.h"
 
-#define SILENCE_UNUSUAL 4 /* times as long as all silences in which no packet is missing */
+#define SILENCE_UNUSUAL 4 /* this many times as long as all silences without missing packets */
 
 /* A silence of a side in the common time base. */
 static struct ow_silence common_silence(const struct ow_match_pass *p, enum ow_side side, unsigned i)
@@ -12,7 +12,10 @@ static struct ow_silence common_silence(const struct ow_match_pass *p, enum ow_s
 	return (struct ow_silence){ow_time_base_common(&base, s->from_ns), ow_time_base_common(&base, s->to_ns)};
 }
 
-/* Is the other capture silent as well, but for less than a hole is long? Its silences are looked at from *next on. */
+/*
+ * Whether the other capture is silent as well, but for less than the length of a hole. Its silences are checked from
+ * *next on.
+ */
 static bool both_silent(const struct ow_match_pass *p, enum ow_side side, const struct ow_silence *silence,
                         unsigned *next)
 {
@@ -51,8 +54,8 @@ static double share_of(uint64_t missing, uint64_t in_gaps, uint64_t matched)
 }
 
 /*
- * The verdict on a gap, by the shares of packets that are missing outside of it and of all gaps in which as many are.
- * Smaller gaps count: heavy loss of slow traffic makes silences, which are no reason to think that loss is rare.
+ * The verdict on a gap, from the shares of packets that are missing outside of it and of all gaps with at least as
+ * many. Smaller gaps count: heavy loss of slow traffic makes silences, which do not show that loss is rare.
  */
 static enum ow_hole_verdict judge_gap(const struct ow_match_pass *p, enum ow_side side, const struct ow_gap *gap)
 {
@@ -67,7 +70,7 @@ static enum ow_hole_verdict judge_gap(const struct ow_match_pass *p, enum ow_sid
 	                    share_of(to->lost, lost, to->matched), p->records[!side]);
 }
 
-/* Marks the gaps that are far longer than the silences in which no packet is missing. */
+/* Marks the gaps that are far longer than the silences without missing packets. */
 static void compare_silences(struct ow_match_pass *p, enum ow_side side)
 {
 	const struct ow_silences *all = &p->tap[side].facts.silences;
@@ -84,7 +87,7 @@ static void compare_silences(struct ow_match_pass *p, enum ow_side side)
 		g->unusual = g->silence.to_ns - g->silence.from_ns > SILENCE_UNUSUAL * longest;
 }
 
-/* Keeps the gaps that mean something. Returns how many are holes. */
+/* Keeps the gaps that are relevant. Returns the number of holes. */
 static unsigned judge_gaps(struct ow_match_pass *p, enum ow_side side)
 {
 	unsigned kept = 0, holes = 0;
@@ -101,7 +104,7 @@ static unsigned judge_gaps(struct ow_match_pass *p, enum ow_side side)
 	return holes;
 }
 
-/* Packets that a capture could not show, because it showed nothing at all for a while, are not lost. */
+/* Packets that a capture could not show, because it showed nothing at all for a time, are not lost. */
 int ow_match_find_holes(struct ow_match *m, struct ow_error *err)
 {
 	struct ow_match_pass *p = &m->pass;

@@ -6,9 +6,9 @@
 
 #include <errno.h>
 
-/* Below these shares of the matches, captures show packets once. */
+/* Below these shares of the matches, captures do not show packets twice. */
 #define COPIES_SHARE 0.001 /* copies without counterpart */
-#define ALIKE_SHARE  0.1   /* packets that others are like: both captures may show all of them twice */
+#define ALIKE_SHARE  0.1   /* identical packets: both captures may show all of them twice */
 
 /* Adds a capture's packets to the sample. */
 static int sample_copies(struct ow_match *m, enum ow_side side, struct ow_duplicate_capture_sample *sample,
@@ -36,7 +36,7 @@ static int sample_copies(struct ow_match *m, enum ow_side side, struct ow_duplic
 	return n;
 }
 
-/* The shortest round trip, or twice the least delay of the only direction. */
+/* The shortest round trip, or twice the smallest delay of the only direction. */
 static int64_t least_round_trip(const struct ow_match_pass *p)
 {
 	int64_t ab = 0, ba = 0;
@@ -45,7 +45,7 @@ static int64_t least_round_trip(const struct ow_match_pass *p)
 	return trip > 0 ? trip : INT64_MAX;
 }
 
-/* No fewer than one: what was not seen yet may happen. */
+/* At least one, because what was not seen yet may happen. */
 static double most_lost(const struct ow_tally *sent)
 {
 	return (double)(sent->lost + 1) / (double)(sent->lost + sent->matched + 1);
@@ -69,7 +69,7 @@ static int judge_copies(struct ow_match *m, struct ow_duplicate_capture_verdict 
 	return r;
 }
 
-/* Packets that found no counterpart and are like one that did, at both sides. */
+/* Packets without a counterpart that are identical to one with a counterpart, at both sides. */
 static uint64_t count_copies(struct ow_match *m)
 {
 	uint64_t copies = 0;
@@ -83,7 +83,7 @@ static uint64_t count_copies(struct ow_match *m)
 	return copies;
 }
 
-/* Copies of superframes wait together, and are not known as such. */
+/* Copies of superframes wait together, and are not recognised. */
 static bool copies_likely(struct ow_match *m)
 {
 	if (m->pass.plan.identity.segments &&
@@ -94,7 +94,7 @@ static bool copies_likely(struct ow_match *m)
 	       (double)alike > ALIKE_SHARE * (double)ow_match_matched(&m->pass);
 }
 
-/* Where a capture shows packets twice, its copies are left out. */
+/* If a capture shows packets twice, its copies are ignored. */
 int ow_match_leave_copies_out(struct ow_match *m, struct ow_error *err)
 {
 	struct ow_duplicate_capture_verdict verdict[OW_SIDES];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exact matching of two capture files: plan, pass, and again with what the pass taught (further truncation,
+ * Exact matching of two capture files: a plan and a pass, and further passes with what was learned (more truncation,
  * superframes, directions, the exact clock offset), until nothing changes; then, if events or intervals are wanted, a
- * last pass that tells them. Every pass streams; memory follows the waiting packets and the flows.
+ * last pass that reports them. Every pass reads the files as streams; memory depends on the waiting packets and the
+ * flows.
  */
 #include "match/match_private.h"
 
@@ -42,11 +43,12 @@ static int run_until_settled(struct ow_match *m, struct ow_error *err)
 	r = ow_match_try_identities(m, err);
 	if (r == 0)
 		r = ow_match_leave_copies_out(m, err);
-	m->clock_settled = m->drift_settled = false; /* what was cut since may tell more of the clocks */
+	/* superframes that were cut since may show more about the clocks */
+	m->clock_settled = m->drift_settled = false;
 	return r < 0 ? r : ow_match_improve(m, err);
 }
 
-/* When the first packet passed either point, of those that have a time. */
+/* The time when the first packet with a time passed either point. */
 static int64_t first_time(const struct ow_match_pass *p)
 {
 	const struct ow_record_reader_facts *a = &p->tap[OW_SIDE_A].facts, *b = &p->tap[OW_SIDE_B].facts;
@@ -86,7 +88,7 @@ static int refuse_no_matches(struct ow_match *m, struct ow_error *err)
 	                    m->report.capture[OW_SIDE_A].path, m->report.capture[OW_SIDE_B].path, text);
 }
 
-/* Looks through a capture. */
+/* Checks the order of a capture. */
 static int check_order(struct ow_reader *reader, int64_t window_ns, struct ow_error *err)
 {
 	struct ow_frame frame[OW_RECORD_READER_BATCH];
@@ -122,7 +124,7 @@ static int check_orders(struct ow_match *m, int result, struct ow_error *err)
 
 static int match(struct ow_match *m, const char *const path[OW_SIDES], struct ow_error *err)
 {
-	/* Who writes a capture must not know by what it is hashed: he could make all packets meet in one place. */
+	/* The hash key is random, so that a crafted capture cannot force collisions. */
 	m->planner.seed = m->options.seed;
 	if (m->planner.seed == 0 &&
 	    getrandom(&m->planner.seed, sizeof m->planner.seed, 0) != (ssize_t)sizeof m->planner.seed)

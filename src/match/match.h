@@ -8,16 +8,16 @@
 
 #define OW_MATCH_WARNINGS 24
 
-/* A match of two capture files in the making, and done. */
+/* A match of two capture files, in progress or done. */
 struct ow_match {
 	struct ow_match_options options;
 	struct ow_match_planner planner;
 	struct ow_match_pass pass;
 	struct ow_intervals *intervals;
-	struct ow_datagrams *datagrams[OW_SIDES];            /* NULL until UDP superframes are looked for */
-	uint64_t *cut;                                       /* of the identity; NULL until fragments are looked for */
+	struct ow_datagrams *datagrams[OW_SIDES];            /* NULL until UDP superframes are searched */
+	uint64_t *cut;                                       /* of the identity; NULL until fragments are searched */
 	bool cuts_datagrams;                                 /* UDP superframes are cut */
-	struct ow_duplicate_capture_verdict twice[OW_SIDES]; /* does the capture show packets twice? */
+	struct ow_duplicate_capture_verdict twice[OW_SIDES]; /* whether the capture shows packets twice */
 	unsigned passes;
 	bool limit_settled, drift_settled, clock_settled;
 	struct ow_match_report report;
@@ -26,11 +26,13 @@ struct ow_match {
 	size_t warnings;
 };
 
-/* The least delay of a direction: of packets that no other is like, without outliers; if all are like others, of those.
- * False without any. */
+/*
+ * The smallest delay of a direction: of unique packets, without outliers; if there are none, of identical ones. False
+ * without any.
+ */
 bool ow_match_floor(const struct ow_match_pass *pass, enum ow_direction direction, int64_t *ret_ns);
 
-/* Adds to the report what may spoil the result, or what the reader should know of it. 0 or -ENOMEM. */
+/* Adds warnings to the report. Returns 0 or -ENOMEM. */
 int ow_match_warn(struct ow_match *match);
 
 #endif

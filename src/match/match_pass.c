@@ -12,13 +12,14 @@
 #include <string.h>
 
 #define FEW_VOTES          3
-#define THREADS_FROM_BYTES 4000000 /* of both captures: below, threads cost more than they bring */
-#define LOST_RATHER        10      /* a packet is lost if that is so many times likelier than its delay */
-/* A packet that is sent again within so many times the lag of the other capture's copies, and this, may be one there.
+#define THREADS_FROM_BYTES 4000000 /* bytes of both captures: with fewer, threads cost more than they save */
+#define LOST_RATHER        10      /* a packet is lost if that is this many times likelier than its delay */
+/*
+ * A packet that is sent again within this many times the lag of the other capture's copies, and this, may be one there.
  */
 #define RESENT_LAG    2
 #define RESENT_LAG_NS (20 * OW_NS_PER_US)
-#define MET_AHEAD     10    /* matched packets whose flows are loaded ahead */
+#define MET_AHEAD     10    /* matched packets whose flows are prefetched */
 #define RARE_DELAY    0.001 /* share of delays, at either end, that are not usual; .. */
 #define FEWER_DELAYS  0.25 /* .. and that may be those of identical packets on either side of a hole, matched wrongly */
 
@@ -54,7 +55,7 @@ static void fail(struct ow_match_pass *p, int r)
 		p->failed = r;
 }
 
-/* B's times as results show them. */
+/* B's times as in the results. */
 static int64_t shown_time(const struct ow_match_pass *p, enum ow_side side, int64_t time_ns)
 {
 	return side == OW_SIDE_B ? time_ns + (p->plan.offset_ns - p->plan.shift_ns) : time_ns;
@@ -72,7 +73,7 @@ static void tell(struct ow_match_pass *p, const struct ow_packet_event *event)
 		fail(p, p->options->on_packet(p->options->arg, event));
 }
 
-/* A piece of a train has the train's id: its place within it makes the difference. */
+/* A part of a superframe has the id of the whole: its position makes the difference. */
 static uint64_t piece_id(const struct ow_record *record)
 {
 	return record->len ? ow_mix64(record->id ^ ow_mix64((uint64_t)record->seq << 32 | record->len)) : record->id;
@@ -138,7 +139,7 @@ static void count_delay(struct ow_match_pass *p, const struct ow_pair *pair, enu
 		tell_pair(p, pair, direction, certainty, packets);
 }
 
-/* Which flow is which behind a translator is still to be learned, from packets unlike all others. */
+/* Whether flows behind a NAT are still to be paired, from unique packets. */
 static bool learns_flow_pairs(const struct ow_match_pass *p)
 {
 	return p->plan.identity.level == OW_LEVEL_NAT && !p->tap[OW_SIDE_A].pairs;
@@ -155,7 +156,7 @@ static enum ow_direction current_direction(const struct ow_match_pass *p, const 
 	return e->votes < 0 ? OW_B_TO_A : OW_A_TO_B;
 }
 
-/* Adds a match to the evidence of identical packets; packets < 0: takes it back. Both flows have evidence. */
+/* Adds a match to the evidence of identical packets; packets < 0: removes it. Both flows have evidence. */
 static void vote_repeats(struct ow_match_pass *p, const struct ow_pair *pair, int64_t later_ns, int64_t packets)
 {
 	for (unsigned side = 0; side < OW_SIDES; side++)
@@ -174,7 +175,7 @@ static void on_matched(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		return;
 	}
 	uint32_t packets = ow_tcp_segments_packets(&p->pieces, OW_SIDE_A, a);
-	int64_t later_ns = a->untimed || b->untimed ? 0 : b->time_ns - a->time_ns; /* without times no vote */
+	int64_t later_ns = a->untimed || b->untimed ? 0 : b->time_ns - a->time_ns; /* without times there is no vote */
 	ow_flow_evidence_vote(ea, later_ns, packets);
 	ow_flow_evidence_vote(eb, later_ns, packets);
 	if (pair->repeated || certainty == OW_UNSETTLED)
@@ -259,7 +260,7 @@ static void on_settled(void *arg, const struct ow_pair *pair, enum ow_certainty 
 		int64_t later_ns = a->untimed || b->untimed ? 0 : b->time_ns - a->time_ns;
 		vote_repeats(p, pair, later_ns, -(int64_t)packets);
 	}
-	/* A pair of another flow was counted, which goes the other way: its delay cannot be told. */
+	/* A pair of another flow was counted, which has the reverse direction: its delay is unknown. */
 	enum ow_direction direction = current_direction(p, ea);
 	if (p->unsettled[direction] < packets) {
 		direction = !direction;
@@ -281,7 +282,7 @@ static enum ow_direction on_direction(void *arg, enum ow_side side, uint32_t flo
 	return few && !e->decided ? OW_DIRECTIONS : current_direction(p, e);
 }
 
-/* Packets of the wire that a record stands for which only one side shows. */
+/* The packets of the wire for a record that only one side shows. */
 static uint32_t packets_of_single(const struct ow_match_pass *p, enum ow_side side, const struct ow_record *record,
                                   uint8_t direction)
 {
@@ -299,7 +300,7 @@ static void add_edge(struct ow_match_pass *p, enum ow_side side, const struct ow
 		p->edge[p->edges++] = (struct ow_edge){*record, side, copy};
 }
 
-/* What a packet that one side saw means, given the direction of its flow. */
+/* The fate of a packet that only one side saw, by the direction of its flow. */
 static enum ow_fate fate_of(const struct ow_flow_evidence *e, enum ow_side side, bool copy)
 {
 	if (e->direction == OW_DIRECTIONS)
@@ -331,7 +332,7 @@ static void count_single(struct ow_match_pass *p, enum ow_side side, enum ow_fat
 	}
 }
 
-/* Intervals and events of a packet that one side saw, when its fate is final. */
+/* Reports intervals and events of a packet that only one side saw, when its fate is final. */
 static void tell_single(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, enum ow_fate fate,
                         uint8_t direction)
 {
@@ -356,8 +357,7 @@ static void tell_single(struct ow_match_pass *p, enum ow_side side, const struct
 	tell(p, &event);
 }
 
-/* No delay within the waiting time leads from here into the other capture: outside the overlap, whatever the direction.
- */
+/* No delay within the waiting time leads from here into the other capture: outside the overlap, in any direction. */
 static bool beyond_reach(const struct ow_match_pass *p, enum ow_side side, int64_t t)
 {
 	int64_t window = p->plan.window_ns;
@@ -366,8 +366,10 @@ static bool beyond_reach(const struct ow_match_pass *p, enum ow_side side, int64
 	return t < p->first_ns[!side] - window || (p->ended[!side] && t > p->last_ns[!side] + window);
 }
 
-/* When the other point saw this packet, or would have, with the usual delays: so that a single slow packet does not
- * make a silence longer than it is. */
+/*
+ * The time when the other point saw this packet, or would have, with the usual delays: so that a single slow packet
+ * does not make a silence longer than it is.
+ */
 static struct ow_silence seen_there(const struct ow_reach delays[OW_DIRECTIONS], enum ow_side side, int64_t t,
                                     uint8_t direction)
 {
@@ -380,8 +382,8 @@ static struct ow_silence seen_there(const struct ow_reach delays[OW_DIRECTIONS],
 }
 
 /*
- * Is a packet missing because the other capture has a hole? Those that can only have fallen into a silence are evidence
- * that it is one.
+ * Whether a packet is missing because the other capture has a hole. Packets that can only be in a silence are evidence
+ * for it.
  */
 static bool falls_silent(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record, bool copy,
                          uint8_t direction, uint32_t packets)
@@ -406,9 +408,9 @@ static bool falls_silent(struct ow_match_pass *p, enum ow_side side, const struc
 }
 
 /*
- * A packet that only this side shows, while the other capture seems to show one like it twice: these two may be packets
- * that the host repeated. They are matched if this one was repeated about as soon as the other capture shows copies.
- * Else it may as well be lost, or duplicated on the way.
+ * A packet that only this side shows, while the other capture seems to show an identical one twice: these two may be
+ * packets that the host repeated. They are matched if this one was repeated about as soon as the other capture shows
+ * copies. Otherwise it may be lost, or duplicated on the way.
  */
 static bool match_copy(struct ow_match_pass *p, enum ow_side side, const struct ow_record *record,
                        const struct ow_flow_evidence *e)
@@ -497,16 +499,16 @@ static struct ow_reach reach_of(struct ow_match_pass *p, enum ow_direction direc
 	return reach;
 }
 
-/* What is known of a direction when a packet near the ends of the captures is judged. */
+/* What is known about a direction, to judge packets near the ends of the captures. */
 struct end_rule {
 	struct ow_reach all;      /* every delay */
 	struct ow_reach probable; /* without those that are rarer than losses */
 	bool overtakes;           /* packets overtake each other more often than they are lost */
-	int64_t in_flight_ns;     /* packets after the last that arrived may be in flight for so long */
-	int64_t soonest_ns;       /* packets before the first that arrived may take so little */
+	int64_t in_flight_ns;     /* packets after the last that arrived may be in flight for this long */
+	int64_t soonest_ns;       /* packets before the first that arrived may take as little as this */
 };
 
-/* When the last packet was sent that surely arrived, less the disorder of the capture. */
+/* The time when the last packet was sent that certainly arrived, minus the disorder of the capture. */
 static int64_t last_arrived(const struct ow_match_pass *p, enum ow_direction direction)
 {
 	int64_t sent_ns = p->tally[direction].last_sent_ns, alike_ns = p->alike_sent_ns[direction], before_ns;
@@ -515,8 +517,10 @@ static int64_t last_arrived(const struct ow_match_pass *p, enum ow_direction dir
 	return __builtin_sub_overflow(sent_ns, disorder_ns, &before_ns) ? INT64_MIN : before_ns;
 }
 
-/* Packets of a direction that are lost for certain: whatever their delay, the other capture covers their arrival, and
- * one that was sent later arrived. */
+/*
+ * Packets of a direction that are certainly lost: for any delay the other capture covers their arrival, and one that
+ * was sent later arrived.
+ */
 static uint64_t certainly_lost(const struct ow_match_pass *p, enum ow_direction direction, const struct ow_reach *all)
 {
 	enum ow_side side = sender(direction);
@@ -547,9 +551,9 @@ static uint64_t sent_last(const struct ow_match_pass *p, enum ow_direction direc
 }
 
 /*
- * How long the packets that were sent last may be in flight when the other capture ends. One long delay holds up all of
- * them, but each loss is one by itself: if many are missing, a delay is likely that is rarer than a loss. If a delay
- * longer than all that were seen is likelier than the losses, it may be twice as far from the least.
+ * How long the packets that were sent last may be in flight when the other capture ends. One long delay affects all of
+ * them, but losses are independent: if many are missing, a delay that is rarer than a loss is still likely. If a delay
+ * longer than all others is likelier than the losses, it may be twice as far from the smallest.
  */
 static int64_t longest_flight(struct ow_match_pass *p, enum ow_direction direction, const struct ow_reach *all,
                               double loss)
@@ -575,8 +579,10 @@ static uint64_t sent_first(const struct ow_match_pass *p, enum ow_direction dire
 	return first;
 }
 
-/* The same at the start: the packets before the first that arrived may have been faster than all others, and have
- * arrived before the other capture started. */
+/*
+ * The same at the start: the packets before the first that arrived may have been faster than all others, and have
+ * arrived before the other capture started.
+ */
 static int64_t shortest_flight(struct ow_match_pass *p, enum ow_direction direction, const struct ow_reach *all,
                                double loss)
 {
@@ -604,8 +610,10 @@ static struct end_rule end_rule_of(struct ow_match_pass *p, enum ow_direction di
 	return rule;
 }
 
-/* May a packet without counterpart still be in flight when the other capture ends? If packets keep their order, none
- * is that was sent before one that arrived. */
+/*
+ * Whether a packet without a counterpart may still be in flight when the other capture ends. If packets keep their
+ * order, none is that was sent before one that arrived.
+ */
 static bool in_flight(const struct ow_match_pass *p, enum ow_direction direction, const struct end_rule *rule,
                       int64_t sent_ns, int64_t end_ns)
 {
@@ -615,10 +623,10 @@ static bool in_flight(const struct ow_match_pass *p, enum ow_direction direction
 }
 
 /*
- * Would the other capture have shown this packet, had it not been lost? It arrives at t + delay. If that may be before
- * the other capture's start or after its end, its absence says nothing, unless a loss is by far likelier than such a
- * delay. A received packet that may have been sent before the other capture's start, or after its end, says nothing
- * either; a further copy does.
+ * Whether the other capture would have shown this packet, had it not been lost. It arrives at t + delay. If that may be
+ * before the other capture's start or after its end, its absence is no evidence, unless a loss is far likelier than
+ * such a delay. A received packet that may have been sent before the other capture's start, or after its end, is no
+ * evidence either; a further copy is.
  */
 static bool outside_overlap(const struct ow_match_pass *p, const struct ow_edge *edge, uint8_t direction,
                             const struct end_rule *rule)
@@ -684,7 +692,7 @@ static void resolve_missing(struct ow_match_pass *p)
 
 /* -- the pass ----------------------------------------------------------------------------------------------------- */
 
-/* Flows get other numbers. */
+/* Flows will have other numbers. */
 static void forget_flows(struct ow_match_pass *p)
 {
 	ow_directions_forget(p->directions);
@@ -730,14 +738,14 @@ static void reset(struct ow_match_pass *p)
 	p->failed = 0;
 }
 
-/* Those that this process may use: fewer than the machine has under taskset or in a container. */
+/* The processors that this process may use: fewer than the machine has under taskset or in a container. */
 static int cores(void)
 {
 	cpu_set_t set;
 	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* Threads beside this one. */
+/* The number of threads in addition to this one. */
 static unsigned crew_size(const struct ow_match_pass *p)
 {
 	uint64_t bytes = ow_reader_info(p->tap[OW_SIDE_A].reader)->size_bytes +
@@ -757,8 +765,10 @@ struct ow_time_base ow_match_pass_time_base(const struct ow_match_pass *p, enum 
 	return (struct ow_time_base){p->plan.shift_ns, p->plan.drift_from_ns, p->plan.drift};
 }
 
-/* By how much timestamps of the captures contradict the order of packets: two ticks of a microsecond clock, and what is
- * seen. */
+/*
+ * How much timestamps of the captures contradict the order of packets: two ticks of a microsecond clock, and what was
+ * observed.
+ */
 static int64_t timestamp_error(const struct ow_match_pass *p)
 {
 	return 2 * OW_NS_PER_US + p->tap[OW_SIDE_A].facts.backwards_most_ns + p->tap[OW_SIDE_B].facts.backwards_most_ns;

@@ -14,38 +14,39 @@
 #include "reconcile/matcher.h"
 
 /*
- * One pass over two captures: records are merged in time order, matched, and counted by direction. What is learned
- * on the way (directions, truncation, superframes) may make the caller start another pass with a better plan.
+ * One pass over two captures: records are merged in the order of time, matched, and counted by direction. What is
+ * learned (directions, truncation, superframes) may make the caller start another pass with a better plan.
  */
 
-/* Why all packets are taken to go one way, where no pair of hosts shows both directions. */
+/* Why all packets are assumed to go one way, if no pair of hosts shows both directions. */
 enum ow_way_reason {
-	OW_WAY_ASSUMED, /* nothing tells; A to B */
-	OW_WAY_HOPS,    /* routers took from the TTL */
+	OW_WAY_ASSUMED, /* no evidence; A to B */
+	OW_WAY_HOPS,    /* routers decreased the TTL */
 	OW_WAY_LOST,    /* packets are missing at one end, not at the other */
 	OW_WAY_TAIL,    /* delays vary upwards, not downwards */
 };
 
 struct ow_plan {
 	struct ow_identity identity;
-	int64_t shift_ns;      /* added to B's times to bring both into one time base: order, window, directions */
-	int64_t drift_from_ns; /* B's time at which the shift holds; it changes by drift nanoseconds in a nanosecond */
+	int64_t shift_ns; /* added to B's times for a common time base: order, window, directions */
+	/* B's time at which the shift is exact; it changes by drift nanoseconds per nanosecond */
+	int64_t drift_from_ns;
 	double drift;
-	int64_t offset_ns; /* added to B's times in results; mostly the same */
+	int64_t offset_ns; /* added to B's times in results; usually the same */
 	int64_t window_ns;
 	enum ow_direction_rule rule; /* forward: the caller says so; one way: see ow_way_reason */
 	enum ow_direction way;       /* of OW_ONE_WAY */
 	enum ow_way_reason why;
-	bool untimed; /* a capture has no times: order is all there is, and nothing is outside the common time */
-	bool expects[OW_DIRECTIONS]; /* the usual delays of this direction are known beforehand */
+	bool untimed; /* a capture has no times: only the order is known, and no packet is outside the common time */
+	bool expects[OW_DIRECTIONS]; /* the usual delays of this direction are known before the pass */
 	int64_t low_ns[OW_DIRECTIONS], high_ns[OW_DIRECTIONS]; /* likewise, in the common time base */
-	bool has_least[OW_DIRECTIONS];     /* the least delay of unique packets is known from a pass before: */
+	bool has_least[OW_DIRECTIONS];     /* the smallest delay of unique packets is known from an earlier pass: */
 	int64_t least_ns[OW_DIRECTIONS];   /* in the common time base */
 	int64_t reorder_ns[OW_DIRECTIONS]; /* packets overtake those that were sent this much earlier */
 	bool in_order[OW_DIRECTIONS];      /* unique packets arrived in the order in which they were sent */
 };
 
-/* An unmatched packet near the start or the end of the other capture: the directions decide what it means. */
+/* An unmatched packet near the start or the end of the other capture: the directions decide its fate. */
 struct ow_edge {
 	struct ow_record record;
 	enum ow_side side;
@@ -61,9 +62,9 @@ struct ow_reach {
 /* Packets of a direction that were sent after the last one that arrived. */
 struct ow_last_sent {
 	uint64_t packets, lost; /* lost: those that count as lost, because they were sent long before the end */
-	int64_t before_end_ns;  /* the first of them was sent so long before the other capture's end */
-	int64_t longest_ns;     /* the longest delay that was seen */
-	double loss;            /* share of packets that are lost otherwise */
+	int64_t before_end_ns;  /* time from the first of them to the other capture's end */
+	int64_t longest_ns;     /* the longest delay so far */
+	double loss;            /* share of the other packets that are lost */
 };
 
 struct ow_match_pass {
@@ -73,42 +74,46 @@ struct ow_match_pass {
 	struct ow_directions *directions;
 	struct ow_identity numbered_by; /* the identity by which the directions' flows were numbered */
 	struct ow_tally tally[OW_DIRECTIONS];
-	struct ow_intervals *intervals; /* NULL when not wanted in this pass */
-	bool events;                    /* tell on_packet in this pass */
+	struct ow_intervals *intervals; /* NULL if not wanted in this pass */
+	bool events;                    /* call on_packet in this pass */
 	int failed;                     /* negative errno from a callback */
 
-	/* What the capture covers, by any frame of it, in the common time base: from its first batch, to what was taken
-	 * so far. */
+	/*
+	 * What the capture covers, by any of its frames, in the common time base: from its first batch, up to what was
+	 * read so far.
+	 */
 	int64_t first_ns[OW_SIDES], last_ns[OW_SIDES];
 	bool ended[OW_SIDES];
-	/* Silences of a capture between its first and its last frame, under suspicion: the caller fills them in, in
-	 * the order of time; the pass counts. */
+	/*
+	 * Silences of a capture between its first and its last frame that may be holes: the caller fills them in, in
+	 * the order of time; the pass counts.
+	 */
 	struct ow_gap gap[OW_SIDES][OW_SILENCES_MAX];
 	unsigned gaps[OW_SIDES];
-	struct ow_reach usual[OW_DIRECTIONS];  /* delays of the pass before, without the rare ones */
-	struct ow_reach common[OW_DIRECTIONS]; /* the same, and without those of pairs that may be wrong */
-	int64_t alike_sent_ns[OW_DIRECTIONS];  /* when the last of identical packets was sent that arrived */
+	struct ow_reach usual[OW_DIRECTIONS];  /* delays of the previous pass, without the rare ones */
+	struct ow_reach common[OW_DIRECTIONS]; /* the same, without those of pairs that may be wrong */
+	int64_t alike_sent_ns[OW_DIRECTIONS];  /* time when the last identical packet was sent that arrived */
 	struct ow_edge *edge;
 	size_t edges, edge_room;
 
-	struct ow_copies_aside *aside[OW_SIDES]; /* copies that the capture shows; NULL if there is no rule for them */
+	struct ow_copies_aside *aside[OW_SIDES]; /* copies in the capture; NULL if there is no rule for them */
 	struct ow_tcp_segments pieces;
-	struct ow_flow_pairs flow_pairs; /* level nat: gathered until they are named */
+	struct ow_flow_pairs flow_pairs; /* level nat: collected until they are named */
 	struct ow_skew skew;
-	struct ow_floor floor[OW_DIRECTIONS]; /* of packets that no other is like */
+	struct ow_floor floor[OW_DIRECTIONS]; /* of unique packets */
 
 	/* Results of the pass. */
 	uint64_t unclassified[OW_SIDES], outside[OW_SIDES];
 	uint64_t records[OW_SIDES];
 	uint64_t resent[OW_SIDES];              /* copies that were matched: the other capture shows as many */
-	uint64_t maybe_copied[OW_SIDES];        /* copies that may be packets which count as lost */
+	uint64_t maybe_copied[OW_SIDES];        /* copies that may be packets that count as lost */
 	uint64_t position[OW_SIDES];            /* bytes read of each file, for progress */
-	uint64_t repeats[OW_DIRECTIONS];        /* matched packets of which there are identical ones */
-	uint64_t unsettled[OW_DIRECTIONS];      /* matched packets whose delay is still to be told */
+	uint64_t repeats[OW_DIRECTIONS];        /* matched packets with identical ones */
+	uint64_t unsettled[OW_DIRECTIONS];      /* matched packets whose delay is not known yet */
 	uint64_t crowded[OW_DIRECTIONS];        /* see ow_matcher_crowded */
 	uint64_t impossible[OW_DIRECTIONS];     /* unique packets that were received long before they were sent */
-	uint64_t unmatched_frames[OW_SIDES];    /* records, or pieces of them, that found no counterpart */
-	uint64_t unmatched_fragments[OW_SIDES]; /* of these, fragments that are no copies */
+	uint64_t unmatched_frames[OW_SIDES];    /* records, or parts of them, without a counterpart */
+	uint64_t unmatched_fragments[OW_SIDES]; /* of these, fragments that are not copies */
 	struct ow_last_sent last_sent[OW_DIRECTIONS];
 	int64_t miscounted; /* packets counted for the wrong direction: another pass is needed */
 	void (*progress)(void *arg);
@@ -118,7 +123,7 @@ struct ow_match_pass {
 int ow_match_pass_init(struct ow_match_pass *pass, const struct ow_match_options *options);
 void ow_match_pass_done(struct ow_match_pass *pass);
 
-/* How the times of a side become common ones, by the plan. */
+/* How the times of a side are converted to the common time base, by the plan. */
 struct ow_time_base ow_match_pass_time_base(const struct ow_match_pass *pass, enum ow_side side);
 
 /* Runs the pass by pass->plan. The sources are open. */

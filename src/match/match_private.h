@@ -4,8 +4,10 @@
 
 #include "match/match.h"
 
-/* Internal to the offline engine: the questions that match.c settles one after the other, each by further passes. All
- * return 0 or a negative errno. */
+/*
+ * Internal to the offline engine: the questions that match.c answers one after the other, each by further passes. All
+ * return 0 or a negative errno.
+ */
 
 static inline uint64_t ow_match_matched(const struct ow_match_pass *pass)
 {
@@ -17,11 +19,11 @@ int ow_match_run(struct ow_match *match, struct ow_error *err);
 int ow_match_improve(struct ow_match *match, struct ow_error *err);
 int ow_match_settle(struct ow_match *match, struct ow_error *err);
 
-/* try_identities.c: where packets of both sides stay alone, other identities are tried and kept if they match more. */
+/* try_identities.c: if packets of both sides stay unmatched, tries other identities and keeps one that matches more. */
 int ow_match_try_identities(struct ow_match *match, struct ow_error *err);
-/* leave_copies_out.c: where a capture shows packets twice, its copies are left out. */
+/* leave_copies_out.c: if a capture shows packets twice, its copies are ignored. */
 int ow_match_leave_copies_out(struct ow_match *match, struct ow_error *err);
-/* holes.c: packets that a capture could not show, because it showed nothing at all for a while, are not lost. */
+/* holes.c: packets that a capture could not show, because it showed nothing at all for a time, are not lost. */
 int ow_match_find_holes(struct ow_match *match, struct ow_error *err);
 /* one_way.c: the direction of traffic that goes one way. */
 int ow_match_settle_direction(struct ow_match *match, struct ow_error *err);

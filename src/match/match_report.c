@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the passes found becomes the report of a match. */
+/* Makes the report of a match from the results of the passes. */
 #include "match/match_private.h"
 
 #include <errno.h>
 #include <math.h>
 
-/* What offset the packets allow: no delay is negative. Timestamps are cut to their resolution. */
+/* The offsets that the packets allow: no delay is negative. Timestamps are truncated to their resolution. */
 static void fill_clock(struct ow_match *m)
 {
 	struct ow_match_report *report = &m->report;

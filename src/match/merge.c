@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "match/merge.h"
 
-#define BLOCK          16   /* records of a side that are merged until the next ones are loaded ahead */
+#define BLOCK          16   /* records of a side that are merged before the next ones are prefetched */
 #define PROGRESS_EVERY 4096 /* blocks between two calls of progress */
 
-/* Where merging stands. */
+/* The state of the merge. */
 struct intake {
 	struct ow_record_batches *const *feed;    /* of each side */
 	const struct ow_batch *next[OW_SIDES];    /* the batch after this one */
@@ -12,7 +12,7 @@ struct intake {
 	struct ow_matcher_stream block[OW_SIDES]; /* the records to come, up to BLOCK of the batch */
 };
 
-/* The next batch. The one behind it is taken, too: what its first records need is asked for now. */
+/* The next batch. The one after it is taken as well, to prefetch what its first records need. */
 static int next_batch(struct ow_matcher *matcher, struct intake *in, enum ow_side side,
                       const struct ow_batch **ret_batch, struct ow_error *err)
 {
@@ -63,7 +63,7 @@ static int refill(struct ow_match_pass *p, struct ow_matcher *matcher, struct in
 	return 0;
 }
 
-/* The next block of records: what they need was asked for one block ago, what the block after them needs is now. */
+/* The next block of records: their data was prefetched one block ago; that of the next block is prefetched now. */
 static void next_block(struct ow_matcher *matcher, struct intake *in, enum ow_side side)
 {
 	const struct ow_record *r = in->block[side].next, *batch_end = in->end[side];

@@ -5,9 +5,9 @@
 #include "match/match_pass.h"
 
 /*
- * Internal to the pass: takes the records of both feeds to the matcher, by time and block by block, so that what the
- * records of the next block need is loaded while those of this one are matched. Keeps the pass's times, counts and
- * progress of either side. Returns 0 or a negative errno, of which one from a callback is in pass->failed.
+ * Internal to the pass: passes the records of both sides to the matcher, by time and block by block, so that the data
+ * for the next block is loaded while this one is matched. Keeps the pass's times, counts and progress of both sides.
+ * Returns 0 or a negative errno; an error from a callback is in pass->failed.
  */
 int ow_merge_run(struct ow_match_pass *pass, struct ow_matcher *matcher, struct ow_record_batches *const feed[OW_SIDES],
                  struct ow_error *err);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The direction of traffic that goes one way, where clocks alone do not tell it. */
+/* Finds the direction of traffic that goes one way, if the clocks alone do not show it. */
 #include "match/match_private.h"
 
 #include <errno.h>
 
-#define TAIL_SAMPLES 100  /* delays that a tail is judged by */
-#define TAIL_CLEAR   3    /* so many times as long as the other one */
-#define LOSS_PACKETS 10   /* packets that one point shows and the other does not, .. */
-#define LOSS_CLEAR   10   /* .. so many times as many as the other way round */
-#define SIGNS_MIXED  0.01 /* share of packets whose delay has another sign than most: clocks cannot tell directions */
+#define TAIL_SAMPLES 100 /* delays that are needed to judge a tail */
+#define TAIL_CLEAR   3   /* this many times as long as the other one */
+#define LOSS_PACKETS 10  /* packets that one point shows and the other does not, .. */
+#define LOSS_CLEAR   10  /* .. and this many times as many as in the reverse direction */
+/* share of packets whose delay has another sign than most: the clocks cannot show directions */
+#define SIGNS_MIXED 0.01
 
 /* B's time minus A's over all samples, in the common time base. */
 static void extremes(const struct ow_match_pass *p, int64_t *ret_least, int64_t *ret_most)
@@ -29,7 +30,7 @@ static void extremes(const struct ow_match_pass *p, int64_t *ret_least, int64_t 
 	*ret_most = most + correct;
 }
 
-/* Queues make packets slower, never faster: the longer tail of the delays is above the median, not below it. */
+/* Queues make packets slower, never faster: the longer tail of the delays is above the median. */
 static bool way_of_tail(const struct ow_match_pass *p, enum ow_direction *ret_way)
 {
 	enum ow_direction d = p->tally[OW_A_TO_B].matched >= p->tally[OW_B_TO_A].matched ? OW_A_TO_B : OW_B_TO_A;
@@ -52,7 +53,7 @@ static bool way_of_tail(const struct ow_match_pass *p, enum ow_direction *ret_wa
 	return true;
 }
 
-/* Packets are lost between the points, not made: the point that shows more of them is the sending one. */
+/* Packets are lost between the points, not created: the point that shows more of them is the sending one. */
 static bool way_of_loss(const struct ow_direction_evidence *e, enum ow_direction *ret_way)
 {
 	uint64_t a = e->only[OW_SIDE_A], b = e->only[OW_SIDE_B];
@@ -61,8 +62,8 @@ static bool way_of_loss(const struct ow_direction_evidence *e, enum ow_direction
 }
 
 /*
- * Which way the packets go, where they go one way only and the clocks are not known to be right. The clocks tell if all
- * packets agree, unless they tell B to A and the losses A to B. Returns false if there is nothing to change.
+ * Chooses the direction if packets go one way only and the clocks are not known to be right. The clocks decide if all
+ * packets agree, unless they show B to A and the losses A to B. Returns false if there is nothing to change.
  */
 static bool choose_way(const struct ow_match *m, const struct ow_direction_evidence *e, enum ow_direction *ret_way,
                        enum ow_way_reason *ret_why)
@@ -75,7 +76,7 @@ static bool choose_way(const struct ow_match *m, const struct ow_direction_evide
 	*ret_way = OW_A_TO_B;
 	*ret_why = OW_WAY_ASSUMED;
 	if (!estimated && agree && two_ways)
-		return false; /* between some hosts this way, between others that */
+		return false; /* between some hosts in this direction, between others in the reverse */
 	if (ow_plan_hops(&m->planner, ret_way))
 		*ret_why = OW_WAY_HOPS;
 	else if (way_of_loss(e, ret_way) && (estimated || !agree || *ret_way == OW_A_TO_B))

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GLANCE_FRAMES   4096 /* frames of each capture that a glance takes */
-#define GLANCE_ENOUGH   0.6  /* share in common with which a glance is content */
+#define GLANCE_FRAMES   4096 /* frames of each capture that a first look uses */
+#define GLANCE_ENOUGH   0.6  /* share in common that is enough for the first look */
 #define CLEARLY_MORE    1.2  /* another identity must find this many times as much */
 #define CLEARLY_FRAMES  4    /* and this many packets more */
 #define TAI_MINUS_UTC_S 37
-#define HOPS_CLEAR      20    /* so many times as many packets had a lower TTL at one point as at the other */
+#define HOPS_CLEAR      20    /* this many times as many packets had a lower TTL at one point as at the other */
 #define MTU_USUAL       1500u /* Ethernet */
 
 static bool allowed(const struct ow_match_options *o, enum ow_variant v)
@@ -21,7 +21,7 @@ static bool allowed(const struct ow_match_options *o, enum ow_variant v)
 	if (o->level != OW_LEVEL_AUTO && o->level != ow_variant_level(v))
 		return false;
 	if (ow_variant_any_tcp(v) && o->segments == OW_ON)
-		return false; /* their segments are told by their numbers */
+		return false; /* their segments are recognised by their numbers */
 	if (v == OW_VARIANT_FRAME)
 		return o->inner != OW_ON || o->level == OW_LEVEL_FRAME;
 	return o->inner == OW_AUTO || (o->inner == OW_ON) == ow_variant_inner(v);
@@ -53,7 +53,7 @@ static int take_outlooks(struct ow_match_planner *p, struct ow_record_reader tap
 }
 
 /*
- * Most of both captures is no IP, and comparing frames byte by byte would not lose what it makes of superframes. Else
+ * Most of both captures is not IP, and comparing frames byte by byte would not lose matches of superframes. Otherwise
  * traffic of the link, such as ARP, does not decide how IP packets are matched.
  */
 static bool mostly_frames(const struct ow_match_planner *p)
@@ -98,7 +98,7 @@ static int compare(struct ow_match_planner *p, struct ow_record_reader tap[OW_SI
 	return r;
 }
 
-/* A glance at the captures: mostly the preferred identity finds enough, and the others need no look. */
+/* A first look at the captures: usually the preferred identity finds enough, and the others need no check. */
 static int glance(struct ow_match_planner *p, struct ow_record_reader tap[OW_SIDES], struct ow_error *err)
 {
 	if (allowed(p->options, OW_VARIANT_IP) && !mostly_frames(p)) {
@@ -109,7 +109,7 @@ static int glance(struct ow_match_planner *p, struct ow_record_reader tap[OW_SID
 	return compare(p, tap, false, OW_SELECT_USUAL, err);
 }
 
-/* Clearly more; or anything where the other finds nothing, but as a last resort only if it is not an odd packet. */
+/* Clearly more; or anything if the other finds nothing, but as a last resort only if it is not a single packet. */
 static bool finds_more(const struct ow_sample_overlap *c, const struct ow_sample_overlap *than, bool loose)
 {
 	if (than->packets > 0 || (loose && c->share < GLANCE_ENOUGH))
@@ -118,8 +118,8 @@ static bool finds_more(const struct ow_sample_overlap *c, const struct ow_sample
 }
 
 /*
- * Without identification or numbers, packets of different traffic may be alike: a poll, an empty answer. Those that
- * there is one of are the same; more of them only if nearly the whole capture is found again.
+ * Without identification or numbers, packets of different traffic may be identical: a poll, an empty answer. If there
+ * is only one of them, it is taken as the same; more of them only if nearly the whole capture is found again.
  */
 static struct ow_sample_overlap believed(const struct ow_sample_overlap *c)
 {
@@ -129,7 +129,7 @@ static struct ow_sample_overlap believed(const struct ow_sample_overlap *c)
 	return only;
 }
 
-/* Starts with the first identity that is allowed and steps down only for clearly more. */
+/* Starts with the first allowed identity and takes a later one only for clearly more. */
 static void choose(struct ow_match_planner *p)
 {
 	int best = -1;
@@ -169,7 +169,7 @@ bool ow_plan_hops(const struct ow_match_planner *p, enum ow_direction *ret_way)
 	return true;
 }
 
-/* Do the clocks, shifted so, let both directions take time? */
+/* Whether the clocks, shifted by this, give both directions positive delays. */
 static bool causal(const struct ow_sample_overlap *c, int64_t shift)
 {
 	return !c->both_directions || (c->low_ns[0] + shift >= 0 && c->high_ns[1] + shift <= 0);
@@ -183,7 +183,7 @@ static void set_clock(const struct ow_match_planner *p, struct ow_plan *plan)
 	plan->rule = p->options->one_direction ? OW_ALL_FORWARD : OW_BY_VOTES;
 	if (p->options->clock == OW_CLOCK_ESTIMATED && c->unique) {
 		if (!c->both_directions && plan->rule == OW_BY_VOTES) {
-			plan->rule = OW_ONE_WAY; /* with the least delay set to 0, signs would tell nothing */
+			plan->rule = OW_ONE_WAY; /* with the smallest delay set to 0, signs would show nothing */
 			if (ow_plan_hops(p, &plan->way))
 				plan->why = OW_WAY_HOPS;
 		}
@@ -192,7 +192,7 @@ static void set_clock(const struct ow_match_planner *p, struct ow_plan *plan)
 		plan->drift_from_ns = c->drift_from_ns;
 	} else if (c->unique && !causal(c, plan->shift_ns)) {
 		plan->shift_ns = estimated_shift(
-			c, OW_A_TO_B); /* to tell the directions apart; results keep the clocks as they are */
+			c, OW_A_TO_B); /* to distinguish the directions; results keep the clocks unchanged */
 	}
 }
 
@@ -299,7 +299,7 @@ int ow_plan_refuse(const struct ow_match_planner *p, struct ow_record_reader tap
 	                          : " by any identity (different traffic, encryption, or a proxy)");
 }
 
-/* Packets that match but lie further apart than the waiting time: the clocks, or the given offset, are wrong. */
+/* Packets that match but differ by more than the waiting time: the clocks, or the given offset, are wrong. */
 static bool out_of_reach(const struct ow_sample_overlap *c, const struct ow_plan *plan)
 {
 	int64_t near = llabs(c->low_ns[0] + plan->shift_ns) < llabs(c->high_ns[0] + plan->shift_ns)
@@ -326,7 +326,7 @@ void ow_plan_limit(struct ow_match_planner *planner, struct ow_plan *plan, uint3
 	ow_identity_seed(&plan->identity, planner->seed);
 }
 
-/* Could cutting UDP superframes find what the samples do not? */
+/* Whether cutting UDP superframes could find what the samples do not. */
 static bool may_be_cut(const struct ow_match_planner *p)
 {
 	uint32_t a = p->outlook[OW_SIDE_A].longest_udp, b = p->outlook[OW_SIDE_B].longest_udp;
@@ -334,7 +334,7 @@ static bool may_be_cut(const struct ow_match_planner *p)
 	       (a > MTU_USUAL || b > MTU_USUAL) && p->limit[p->variant] == UINT32_MAX;
 }
 
-/* Could fragments of one side be the packets of the other? */
+/* Whether fragments of one side could be the packets of the other. */
 static bool may_be_fragments(const struct ow_match_planner *p)
 {
 	const struct ow_outlook *a = &p->outlook[OW_SIDE_A], *b = &p->outlook[OW_SIDE_B];
@@ -375,10 +375,10 @@ int ow_plan_make(struct ow_match_planner *p, struct ow_record_reader tap[OW_SIDE
 	set_window(p, &plan);
 	if (c->unique && !plan.untimed && out_of_reach(c, &plan))
 		return refuse_clock(p, c, plan.shift_ns, err);
-	/* The results keep the clocks: a shift for telling directions apart must not hide that they are apart. */
+	/* The results keep the clocks: a shift for distinguishing directions must not hide that they differ. */
 	if (c->unique && c->both_directions && llabs(plan.shift_ns - plan.offset_ns) > plan.window_ns)
 		return refuse_clock(p, c, plan.offset_ns, err);
-	/* Where TCP differs, mostly its options do: the match sees whether its numbers do, too. */
+	/* If TCP differs, it is usually in its options: the match checks whether its numbers differ as well. */
 	p->tcp = ow_variant_any_tcp(p->variant) ? OW_TCP_ANY_OPTIONS : OW_TCP_EXACT;
 	ow_plan_limit(p, &plan, p->limit[p->variant]);
 	*ret_plan = plan;

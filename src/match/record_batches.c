@@ -9,16 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STORE  16 /* batches with a crew: enough to even out, small enough to stay in the cache (15 KB each) */
-#define ALONE  3  /* without: the consumer holds on to the two that it took last */
-#define YIELDS 50 /* until a batch that somebody makes is waited for asleep: about as long as making takes */
+#define STORE  16 /* batches with read-ahead threads: enough to balance, few enough to stay in the cache (15 KB each) */
+#define ALONE  3  /* without threads: the consumer keeps the two that it took last */
+#define YIELDS 50 /* yields before sleeping until a batch in progress is ready: about the time it takes */
 
 struct ow_record_batches {
 	struct ow_record_reader *tap;
 	struct ow_time_base base;
-	struct ow_readahead *crew; /* NULL when there is none */
-	unsigned store;            /* batches that are in use */
-	pthread_mutex_t making;    /* held by who makes a batch: it has the tap, `ended` and `error` */
+	struct ow_readahead *crew; /* NULL if there is none */
+	unsigned store;            /* number of batches in use */
+	pthread_mutex_t making;    /* held by the thread that makes a batch: it owns the reader, `ended` and `error` */
 	bool ended;                /* a batch with count <= 0 ends the stream */
 	struct ow_error error;     /* of the last batch */
 	atomic_uint made, taken;
@@ -29,7 +29,7 @@ struct ow_readahead {
 	struct ow_record_batches *feed[OW_SIDES];
 	pthread_t thread[OW_READAHEAD_MAX];
 	unsigned threads;
-	/* Those that have nothing to do sleep: */
+	/* Threads without work sleep: */
 	pthread_mutex_t lock;
 	pthread_cond_t wanted;
 	atomic_uint asleep;
@@ -100,7 +100,7 @@ static unsigned in_store(struct ow_record_batches *feed)
 	return atomic_load(&feed->made) - atomic_load(&feed->taken);
 }
 
-/* The next batch, if there is room for it. Under `making`. */
+/* Makes the next batch, if there is room for it. Called with `making` held. */
 static bool make_next(struct ow_record_batches *feed)
 {
 	unsigned made = atomic_load(&feed->made);
@@ -128,7 +128,7 @@ int ow_record_batches_start(struct ow_record_reader *tap, const struct ow_time_b
 	return 0;
 }
 
-/* Makes the batch that is wanted, unless somebody is about to have made it. */
+/* Makes the wanted batch, unless another thread is about to finish it. */
 static void want(struct ow_record_batches *feed)
 {
 	int r = pthread_mutex_trylock(&feed->making);
@@ -152,7 +152,7 @@ static const struct ow_batch *take(struct ow_record_batches *feed)
 	unsigned taken = atomic_load(&feed->taken);
 	const struct ow_batch *batch = &feed->batch[taken % feed->store];
 	if (batch->count <= 0)
-		return batch; /* the end stays to be taken again */
+		return batch; /* the end stays, to be taken again */
 	atomic_store(&feed->taken, taken + 1);
 	struct ow_readahead *crew = feed->crew;
 	if (crew && atomic_load(&crew->asleep) && in_store(feed) <= feed->store / 2) {
@@ -198,7 +198,7 @@ static enum job work_for(struct ow_record_batches *feed)
 	return made ? JOB_DONE : JOB_NONE;
 }
 
-/* For the feed that has least in store, or for the other one. */
+/* Works for the side with the fewest ready batches, or for the other one. */
 static enum job work(struct ow_readahead *crew)
 {
 	unsigned side = in_store(crew->feed[OW_SIDE_B]) < in_store(crew->feed[OW_SIDE_A]);
@@ -209,12 +209,12 @@ static enum job work(struct ow_readahead *crew)
 	return second == JOB_NONE ? first : second;
 }
 
-/* The store is full: until half of it is gone. */
+/* Everything is full: sleeps until half of it is used. */
 static void sleep_until_wanted(struct ow_readahead *crew)
 {
 	pthread_mutex_lock(&crew->lock);
 	atomic_fetch_add(&crew->asleep, 1);
-	/* Who takes a batch now either sees that somebody sleeps, or has taken it before this. */
+	/* A consumer that takes a batch now either sees the sleeper, or has taken it before this. */
 	if (!atomic_load(&crew->leave) && work(crew) == JOB_NONE)
 		pthread_cond_wait(&crew->wanted, &crew->lock);
 	atomic_fetch_sub(&crew->asleep, 1);

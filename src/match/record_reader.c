@@ -68,7 +68,7 @@ int ow_record_reader_start(struct ow_record_reader *tap, const struct ow_identit
 	return ow_reader_rewind(tap->reader, err);
 }
 
-/* Keeps the time facts and gives the time that the frame is filed under. */
+/* Updates the facts about times and returns the time of the frame. */
 static __attribute__((noinline)) int64_t odd_time(struct ow_record_reader *s, const struct ow_frame *frame,
                                                   bool *ret_untimed)
 {
@@ -99,7 +99,7 @@ static __attribute__((noinline)) int64_t odd_time(struct ow_record_reader *s, co
 	return t;
 }
 
-/* Likewise; nearly all frames come soon after the one before. */
+/* The same for the usual case: nearly all frames come soon after the previous one. */
 static inline int64_t frame_time(struct ow_record_reader *s, const struct ow_frame *frame, bool *ret_untimed)
 {
 	int64_t t = frame->time_ns;
@@ -166,7 +166,7 @@ static int identify_packet(struct ow_record_reader *s, const struct ow_packet *p
 	}
 	struct ow_packet_id id;
 	s->cut.count = 1;
-	/* A datagram that a point shows in fragments is no superframe. */
+	/* A datagram that a point shows in fragments is not a superframe. */
 	bool named = s->identity.cut && ow_identity_of_packet(&s->identity, packet, &id) == 0 && id.datagram;
 	if (!named && !identify_datagram(s, packet, &id) && ow_identity_of_packet(&s->identity, packet, &id) < 0) {
 		f->below_limit++;
@@ -202,7 +202,7 @@ static int identify_frame(struct ow_record_reader *s, const struct ow_frame *fra
 	return 0;
 }
 
-/* Lengths of plain packets; without branches, for they come as they like. */
+/* Lengths of plain packets; without branches, because they are not predictable. */
 static void note_plains(struct ow_record_reader_facts *f, const struct ow_plain *plain, size_t count)
 {
 	uint32_t tcp = f->longest_tcp, udp = f->longest_udp, least = f->least_available;
@@ -238,7 +238,10 @@ static void note_copy(struct ow_record_reader *s, struct ow_record *record)
 	s->facts.copies += record->again;
 }
 
-/* The short way for nearly all packets, many at a time. Returns how many of the frames are plain: so many records. */
+/*
+ * The fast path for nearly all packets, many at a time. Returns how many of the frames are plain, which is the number
+ * of records.
+ */
 static int take_plains(struct ow_record_reader *s, const struct ow_frame *frame, int count, struct ow_record *record)
 {
 	uint32_t flow[OW_RECORD_READER_FRAMES];
@@ -274,7 +277,7 @@ static int make_record(struct ow_record_reader *s, const struct ow_frame *frame,
 	}
 }
 
-/* The record of a superframe becomes those of its pieces. */
+/* Replaces the record of a superframe by those of its segments. */
 static int spread(const struct ow_cut *cut, struct ow_record *record)
 {
 	const struct ow_record whole = *record;
@@ -297,7 +300,7 @@ static void name_pair(const struct ow_record_reader *s, struct ow_record *record
 		record[i].id = ow_mix64(record[i].id ^ pair);
 }
 
-/* A frame's records: one, or those of its pieces; none if it has no identity. */
+/* The records of a frame: one, or those of its segments; none if it has no identity. */
 static int take_frame(struct ow_record_reader *s, const struct ow_frame *frame, struct ow_record *record)
 {
 	record->time_ns = frame_time(s, frame, &record->untimed);

@@ -10,28 +10,28 @@
 #include "match/datagrams.h"
 #include "match/duplicate_filter.h"
 
-/* One point's packets from a capture file: frames become records, and what cannot become one is counted. */
+/* The packets of one point from a capture file: frames become records; frames that cannot are counted. */
 
 #define OW_RECORD_READER_BATCH  256
-#define OW_RECORD_READER_FRAMES 64 /* read at a time: what they hold stays in the first-level cache */
+#define OW_RECORD_READER_FRAMES 64 /* frames read at a time: their data stays in the first-level cache */
 
 /* What one pass over the file showed. */
 struct ow_record_reader_facts {
 	uint64_t packets;                     /* frames */
 	uint64_t copies;                      /* frames that the capture had shown already, by the rule */
 	uint64_t not_ip, too_short, bad_link; /* frames without an identity, by reason */
-	uint64_t below_limit;                 /* truncated below the bytes that the id takes */
+	uint64_t below_limit;                 /* truncated, so that the id cannot be computed */
 	uint32_t least_available;  /* fewest bytes that a truncated packet had for its id; UINT32_MAX if none was
 	                              truncated */
 	int64_t first_ns, last_ns; /* earliest and latest time (0 = untimed frames left out) */
 	uint64_t backwards;        /* frames earlier than the one before */
 	int64_t backwards_most_ns;
-	int64_t behind_most_ns; /* how much a frame was earlier than the latest one in front of it */
+	int64_t behind_most_ns; /* how much a frame was earlier than the latest one before it */
 	uint64_t untimed;       /* frames with a time of 0 */
 	uint32_t longest_tcp;   /* longest TCP packet: more than the wire's MTU means superframes */
 	uint32_t longest_udp;
 	uint64_t fragments;
-	uint32_t longest_tunnel; /* longest packet that holds another one, not entered */
+	uint32_t longest_tunnel; /* longest packet that contains another one, not entered */
 	bool mixed_links;
 	struct ow_silences silences;
 };
@@ -45,14 +45,14 @@ struct ow_record_reader {
 	struct ow_copy_rule copies; /* which packets are copies, if there is a dedup */
 	struct ow_duplicate_filter *dedup;
 	const uint32_t *pair;       /* names of pairs of flows, by number of the flow: they enter the id; 0 = none */
-	uint32_t pairs;             /* how many there are */
+	uint32_t pairs;             /* number of names */
 	uint64_t *fragmented;       /* a Bloom filter of the datagrams of which there are fragments */
 	struct ow_datagrams *notes; /* UDP datagrams are noted here; NULL = they are not */
 	struct ow_cutter cutter;    /* UDP superframes are cut by this, if it cuts */
 	struct ow_cut cut;          /* of the packet that is being taken */
-	bool has_plain;             /* plain packets may take the short way */
+	bool has_plain;             /* plain packets may take the fast path */
 	struct ow_plain plain[OW_RECORD_READER_FRAMES];
-	size_t ahead;     /* how far behind them lie the next ones, in a file in memory; 0 = they do not */
+	size_t ahead;     /* distance to the next ones, in a file in memory; 0 = not in memory */
 	int frames, next; /* frames read, of which the first ones have been taken */
 	struct ow_frame frame[OW_RECORD_READER_FRAMES];
 };
@@ -60,17 +60,21 @@ struct ow_record_reader {
 /* dedup_ns: packets that come again within this time are copies; 0 or less = there are none. */
 int ow_record_reader_open(struct ow_record_reader *tap, const char *path, int64_t dedup_ns, uint64_t seed,
                           struct ow_error *err);
-/* From the next start on, records tell how long ago the same packet was shown, and copies by this rule are marked as
- * such. 0 or -ENOMEM. */
+/*
+ * From the next start on, records contain how long ago the same packet was shown, and copies by this rule are marked.
+ * Returns 0 or -ENOMEM.
+ */
 int ow_record_reader_dedup(struct ow_record_reader *tap, const struct ow_copy_rule *rule);
 void ow_record_reader_close(struct ow_record_reader *tap);
-/* Back to the start, with this identity, and with notes and cutter as the caller set them. Flows are numbered anew:
- * with the same identity as before, in the same way. */
+/*
+ * Rewinds, with this identity, and with notes and cutter as the caller has set them. Flows are numbered again: with the
+ * same identity as before, in the same way.
+ */
 int ow_record_reader_start(struct ow_record_reader *tap, const struct ow_identity *identity, struct ow_error *err);
 /* The next records, at least one unless the file is at its end (0). Negative errno on failure. */
 int ow_record_reader_read(struct ow_record_reader *tap, struct ow_record record[OW_RECORD_READER_BATCH],
                           struct ow_error *err);
-/* Frames that became no record. */
+/* The number of frames without a record. */
 uint64_t ow_record_reader_skipped(const struct ow_record_reader_facts *facts);
 
 #endif

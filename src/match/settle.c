@@ -6,11 +6,11 @@
 #include "match/plan.h"
 #include <math.h>
 
-#define PASSES_MAX     10   /* in a row: each settles one question; there are not that many */
-#define ORDER_SAMPLES  8    /* unique packets that tell whether a path keeps order: .. */
-#define ORDER_FORGIVES 100  /* one of so many may be a wrong pair; */
-#define ORDER_TIMES    1000 /* .. fewer than one in so many are overtaken */
-#define LEAST_SAMPLES  48   /* delays of unique packets, whose least is taken for the least of all */
+#define PASSES_MAX     10   /* passes in a row: each answers one question, and there are fewer questions */
+#define ORDER_SAMPLES  8    /* unique packets that show whether a path keeps the order: .. */
+#define ORDER_FORGIVES 100  /* one in this many may be a wrong pair; */
+#define ORDER_TIMES    1000 /* .. fewer than one in this many are overtaken */
+#define LEAST_SAMPLES  48   /* delays of unique packets, whose smallest stands for the smallest of all */
 
 int ow_match_run(struct ow_match *m, struct ow_error *err)
 {
@@ -44,8 +44,8 @@ bool ow_match_floor(const struct ow_match_pass *p, enum ow_direction direction, 
 }
 
 /*
- * The least delay of the only direction. Identical packets say nothing of the clocks, but are samples: one that is a
- * little faster than all others would be below 0.
+ * The smallest delay of the only direction. Identical packets give no information about the clocks, but are samples:
+ * one that is slightly faster than all others would be below 0.
  */
 static int64_t only_floor(const struct ow_match_pass *p, enum ow_direction direction, int64_t floor_ns)
 {
@@ -55,7 +55,7 @@ static int64_t only_floor(const struct ow_match_pass *p, enum ow_direction direc
 	return below > 0 && below <= above ? delay.min_ns : floor_ns;
 }
 
-/* Half the difference of the two least delays, or the least of the only direction, moves to 0. */
+/* Half of the difference of the two smallest delays, or the smallest of the only direction, becomes 0. */
 static int64_t clock_correction(const struct ow_match_pass *p)
 {
 	int64_t ab = 0, ba = 0;
@@ -69,7 +69,7 @@ static void correct_clock(struct ow_plan *plan, int64_t correction)
 {
 	plan->shift_ns += correction;
 	plan->offset_ns = plan->shift_ns;
-	/* The delays that are expected are those of the clocks. */
+	/* The expected delays depend on the clocks. */
 	plan->low_ns[OW_A_TO_B] += correction;
 	plan->high_ns[OW_A_TO_B] += correction;
 	plan->least_ns[OW_A_TO_B] += correction;
@@ -78,7 +78,7 @@ static void correct_clock(struct ow_plan *plan, int64_t correction)
 	plan->high_ns[OW_B_TO_A] -= correction;
 }
 
-/* The delays of the last pass, where none were known beforehand: they tell identical packets apart from the start. */
+/* The delays of the last pass, if none were known before: they tell identical packets apart from the start. */
 static void expect_delays(struct ow_match_pass *p)
 {
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {
@@ -95,7 +95,7 @@ static void expect_delays(struct ow_match_pass *p)
 	}
 }
 
-/* A drift makes the shift change with B's time. What the samples showed is made exact by the fastest packets. */
+/* A drift changes the shift with B's time. The fastest packets refine the estimate of the samples. */
 static bool correct_drift(struct ow_match *m)
 {
 	struct ow_match_pass *p = &m->pass;
@@ -106,21 +106,23 @@ static bool correct_drift(struct ow_match *m)
 	if (p->plan.drift == 0)
 		p->plan.drift_from_ns = p->tap[OW_SIDE_B].facts.first_ns;
 	p->plan.drift -= ppb / 1e9;
-	/* The delays by which identical packets were told apart hold no more. */
+	/* The delays that told identical packets apart are no longer valid. */
 	p->plan.expects[OW_A_TO_B] = p->plan.expects[OW_B_TO_A] = false;
 	p->plan.has_least[OW_A_TO_B] = p->plan.has_least[OW_B_TO_A] = false;
 	return true;
 }
 
-/* How long ago a packet may have been sent that another one overtakes. The few that were seen to be overtaken hardly
- * show the longest time: with 95 % it is below this, if all times up to it are as likely. */
+/*
+ * How long before another packet an overtaken one may have been sent. The few overtaken packets hardly show the longest
+ * time: with 95 % probability it is below this, if all times up to it are equally likely.
+ */
 static int64_t longest_overtaking(const struct ow_tally *tally)
 {
 	double longest = (double)tally->reorder_ns * pow(20, 1 / (double)tally->reordered);
 	return longest < (double)OW_NS_PER_S ? (int64_t)longest : tally->reorder_ns;
 }
 
-/* Paths that let packets overtake each other leave more open which of identical packets is which. */
+/* If packets overtake each other, the assignment of identical packets is less certain. */
 static bool learn_reordering(struct ow_match_pass *p)
 {
 	bool more = false;
@@ -150,7 +152,7 @@ static bool learn_order(struct ow_match_pass *p)
 	return other;
 }
 
-/* The fastest unique packet of the whole captures: those that came first may have been slow. */
+/* The fastest unique packet of the whole captures: the first ones may have been slow. */
 static bool learn_least(struct ow_match_pass *p)
 {
 	bool more = false;
@@ -166,7 +168,7 @@ static bool learn_least(struct ow_match_pass *p)
 	return more;
 }
 
-/* What a pass shows of the path, which tells identical packets apart in the next one. */
+/* What a pass shows of the path; it tells identical packets apart in the next one. */
 static bool learn_path(struct ow_match_pass *p)
 {
 	bool reordering = learn_reordering(p), order = learn_order(p), least = learn_least(p);

@@ -11,10 +11,10 @@
 
 #define BATCH             256
 #define OUTLOOK_FRAMES    2000
-#define SNAPLEN_UNLIMITED 65535u /* tools write this or more when they do not cut */
+#define SNAPLEN_UNLIMITED 65535u /* tools write this or more if they do not truncate */
 #define PROTO_TCP         6
 #define PROTO_UDP         17
-#define LIMIT_LEAST       40u /* an IPv6 header; an IPv4 and a TCP header: less identifies nothing */
+#define LIMIT_LEAST       40u /* an IPv6 header; an IPv4 and a TCP header: fewer bytes identify nothing */
 
 static const struct {
 	enum ow_level level;
@@ -90,7 +90,7 @@ static void lower(uint32_t *limit, uint32_t value)
 		*limit = value;
 }
 
-/* The first of the variants that take as many bytes of a packet. */
+/* The first of the variants that use as many bytes of a packet. */
 static enum ow_variant first_like(bool inner, bool any_tcp)
 {
 	if (any_tcp)
@@ -98,7 +98,7 @@ static enum ow_variant first_like(bool inner, bool any_tcp)
 	return inner ? OW_VARIANT_IP_INNER : OW_VARIANT_IP;
 }
 
-/* What the snaplen leaves of a packet that begins at this offset of its frame, were it long enough. */
+/* The bytes that the snaplen leaves of a packet that begins at this offset of its frame, if it is long enough. */
 static void look_at(struct ow_outlook *o, const struct ow_frame *frame, uint32_t snaplen)
 {
 	bool cuts = snaplen > 0 && snaplen < SNAPLEN_UNLIMITED;
@@ -227,7 +227,7 @@ static void offer_frame(struct surveyor *s, const struct ow_frame *frame)
 	ow_sample_add(sample, &sampled);
 }
 
-/* Without their numbers, TCP segments without data are alike, also those of other connections. */
+/* Without their numbers, TCP segments without data are identical, also those of other connections. */
 static bool has_substance(const struct ow_packet *packet)
 {
 	const uint8_t *l4 = packet->l4;

@@ -7,8 +7,8 @@
 #include "reconcile/sample_overlap.h"
 
 /*
- * Looks at samples of both captures under every identity at once, to find out which identity matches, and how far the
- * clocks are apart.
+ * Compares samples of both captures under every identity at once, to find which identity matches, and how much the
+ * clocks differ.
  */
 
 /* Identities in the order in which they are preferred. */
@@ -18,12 +18,12 @@ enum ow_variant {
 	OW_VARIANT_NAT,
 	OW_VARIANT_NAT_INNER,
 	OW_VARIANT_FRAME,
-	/* Without the IPv4 identification: the last resort, as it takes packets that are alike for the same. */
+	/* Without the IPv4 identification: the last resort, because it may confuse different packets. */
 	OW_VARIANT_IP_ANY_ID,
 	OW_VARIANT_IP_INNER_ANY_ID,
 	OW_VARIANT_NAT_ANY_ID,
 	OW_VARIANT_NAT_INNER_ANY_ID,
-	/* Without TCP's numbers and options, which firewalls rewrite: likewise. */
+	/* Without TCP's numbers and options, which firewalls rewrite: also a last resort. */
 	OW_VARIANT_IP_ANY_TCP,
 	OW_VARIANT_IP_INNER_ANY_TCP,
 	OW_VARIANT_NAT_ANY_TCP,
@@ -54,7 +54,7 @@ struct ow_outlook {
 	uint32_t longest_udp;        /* bytes of the longest UDP packet in one piece */
 	uint32_t longest_tcp;
 	uint64_t fragments; /* of IPv4 */
-	uint64_t cut_short; /* IP packets with fewer bytes than identify them */
+	uint64_t cut_short; /* IP packets with too few bytes to identify them */
 };
 
 /* Reads the first frames of a capture (which the caller rewinds). */

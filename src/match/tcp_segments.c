@@ -7,9 +7,9 @@
 #include <string.h>
 
 #define PLAIN_MTU   1500u /* Ethernet */
-#define PLAIN_LEAST 1000u /* a wire whose longest packets are shorter is not believed in */
+#define PLAIN_LEAST 1000u /* shorter packets are not taken as the longest of a wire */
 #define IPV4_HEADER 20u
-#define JUMBOS_MANY 8 /* so many of one length do not come from superframes that happen to end there */
+#define JUMBOS_MANY 8 /* this many of one length do not come from superframes that happen to end there */
 
 struct ow_flow_tcp_segments {
 	uint32_t longest; /* bytes of data in one packet of this pass */
@@ -84,15 +84,15 @@ static uint32_t usual_jumbo(const struct ow_tcp_segments *p)
 	return p->jumbos[most] >= JUMBOS_MANY ? OW_JUMBO_LEAST + most : 0;
 }
 
-/* Does a capture with this longest TCP packet show packets as a wire carries them? */
+/* Whether a capture with this longest TCP packet shows packets as on the wire. */
 static bool shows_wire(uint32_t longest)
 {
 	return longest <= PLAIN_MTU || fills_jumbo(longest);
 }
 
 /*
- * The data of a full segment on the wire: the longest of the flow in a capture that shows no superframes. Where both
- * do, the longest packet that can have been on a wire is taken for a full one.
+ * The data of a full segment on the wire: the longest of the flow in a capture without superframes. If both show
+ * superframes, the longest packet that is possible on a wire is taken as a full one.
  */
 static uint32_t wire_data(const struct ow_tcp_segments *p, const uint32_t longest[OW_SIDES], unsigned side,
                           uint32_t flow)
@@ -140,7 +140,7 @@ void ow_tcp_segments_note_cut(struct ow_tcp_segments *pieces, enum ow_direction 
 		cuts->whole[a->bytes / 64] |= UINT64_C(1) << a->bytes % 64;
 }
 
-/* Full fragments carry a multiple of 8 bytes: the MTU is up to 7 bytes more than their length. */
+/* Full fragments have a multiple of 8 bytes: the MTU is up to 7 bytes more than their length. */
 void ow_tcp_segments_learn_cuts(struct ow_tcp_segments *pieces)
 {
 	for (unsigned d = 0; d < OW_DIRECTIONS; d++) {

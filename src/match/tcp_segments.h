@@ -6,8 +6,8 @@
 #include "reconcile/matcher.h"
 
 /*
- * Superframes (or datagrams that are cut into fragments): what is known of the TCP data of each flow, and so how many
- * packets of the wire a piece of a superframe stands for. One pass gathers it, the next one counts by it.
+ * Superframes (or fragmented datagrams): what is known about the TCP data of each flow, and so how many packets of the
+ * wire a part of a superframe stands for. One pass collects it, the next one counts by it.
  */
 
 /* IP packets of these lengths, and none longer, come from a wire with jumbo frames. */
@@ -33,7 +33,7 @@ struct ow_tcp_segments {
 };
 
 void ow_tcp_segments_done(struct ow_tcp_segments *pieces);
-/* Before a pass: forgets what was gathered, keeps what was learned. */
+/* To be called before a pass: drops what was collected, keeps what was learned. */
 void ow_tcp_segments_restart(struct ow_tcp_segments *pieces);
 /* A record with data; and a pair of pieces that matched. 0 or -ENOMEM. */
 int ow_tcp_segments_note(struct ow_tcp_segments *pieces, enum ow_side side, const struct ow_record *record);
@@ -46,11 +46,16 @@ void ow_tcp_segments_note_cut(struct ow_tcp_segments *pieces, enum ow_direction 
 /* After a pass: learns the MTU of both directions. */
 void ow_tcp_segments_learn_cuts(struct ow_tcp_segments *pieces);
 
-/* How many packets of the wire a record or piece that matched stands for. What both points show in one piece, whole or
- * as a fragment, is one. */
+/*
+ * How many packets of the wire a matched record or part stands for. If both points show it as one, whole or as a
+ * fragment, it is one.
+ */
 uint32_t ow_tcp_segments_packets(const struct ow_tcp_segments *pieces, enum ow_side side,
                                  const struct ow_record *record);
-/* Likewise for one that only this side shows. What is longer than the MTU is as many as it would have been cut into. */
+/*
+ * The same for one that only this side shows. A packet that is longer than the MTU counts as the fragments that it
+ * would become.
+ */
 uint32_t ow_tcp_segments_single(const struct ow_tcp_segments *pieces, enum ow_side side, enum ow_direction direction,
                                 const struct ow_record *record);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packets of both sides that stay alone may be the same ones, changed on the way: cut from superframes, rewritten by a
- * middlebox, fragmented, translated. Each such identity is tried by a pass, and kept if fewer packets stay alone.
+ * Unmatched packets of both sides may be the same ones, changed on the way: cut from superframes, rewritten by a
+ * middlebox, fragmented, translated. Each such identity is tried by a pass, and kept if fewer packets stay unmatched.
  */
 #include "match/match_private.h"
 
@@ -9,12 +9,12 @@
 #include <stdlib.h>
 
 #define PROTO_TCP       6
-#define SUPERFRAME_FROM 1501u /* a longer TCP packet may be a superframe (or a jumbo frame: then nothing is gained) */
+#define SUPERFRAME_FROM 1501u /* a longer TCP packet may be a superframe (or a jumbo frame: then there is no gain) */
 #define SEGMENTS_GAIN   1.01  /* cutting superframes must match this many times as many bytes */
-/* TCP that is rewritten: packets that only one side shows, at both sides; leaving its options and numbers out helps. */
+/* Rewritten TCP: packets that only one side shows, at both sides; ignoring its options and numbers helps. */
 #define REWRITTEN_LEAST 2u
 #define REWRITTEN_SHARE 0.005 /* of the matches */
-#define REWRITTEN_GAIN  1.25  /* so many times fewer must stay alone */
+#define REWRITTEN_GAIN  1.25  /* this many times fewer must stay unmatched */
 
 /* -- superframes -------------------------------------------------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ static void learn_segments(struct ow_match_pass *p)
 	ow_tcp_segments_learn(&p->pieces, longest);
 }
 
-/* Matched bytes of TCP data cannot be told without cutting; so compare what stays unmatched, in frames. */
+/* Matched bytes of TCP data are not known without cutting; so the unmatched frames are compared. */
 static int try_segments(struct ow_match *m, struct ow_error *err)
 {
 	struct ow_match_pass *p = &m->pass;
@@ -56,7 +56,7 @@ static int try_segments(struct ow_match *m, struct ow_error *err)
 }
 
 /*
- * A host that sends through a tunnel shows superframes in it: UDP or GRE packets longer than any wire takes. Only their
+ * A host that sends through a tunnel shows superframes in it: UDP or GRE packets longer than on any wire. Only their
  * inner packets can be cut.
  */
 static bool tunnelled_superframes_likely(const struct ow_match *m)
@@ -69,7 +69,7 @@ static bool tunnelled_superframes_likely(const struct ow_match *m)
 	       unmatched(p, OW_SIDE_A) && unmatched(p, OW_SIDE_B);
 }
 
-/* With another identity flows have other numbers: what is known of them holds no more. */
+/* With another identity flows have other numbers: what is known about them is no longer valid. */
 static int change_variant(struct ow_match *m, enum ow_variant variant, bool segments)
 {
 	ow_directions_free(m->pass.directions);
@@ -108,8 +108,8 @@ static int try_inner(struct ow_match *m, struct ow_error *err)
 /* -- TCP that is rewritten ---------------------------------------------------------------------------------------- */
 
 /*
- * Packets of TCP connections of which not one packet matches, though the other point shows the same connection. (Behind
- * a translator it may be any.)
+ * Packets of TCP connections without any match, although the other point shows the same connection. (Behind a NAT it
+ * may be any.)
  */
 static uint64_t unknown_tcp(const struct ow_match_pass *p, enum ow_side side)
 {
@@ -127,8 +127,8 @@ static uint64_t unknown_tcp(const struct ow_match_pass *p, enum ow_side side)
 }
 
 /*
- * Packets that one point shows and others that the other one shows instead: not what loss looks like. Those of
- * connections that do not match at all, and those that are lost and extra the same way.
+ * Packets that one point shows and others that the other one shows instead, which loss does not explain: those of
+ * connections without any match, and those that are lost and extra in the same direction.
  */
 static uint64_t exchanged(const struct ow_match_pass *p)
 {
@@ -166,8 +166,10 @@ static int change_tcp(struct ow_match *m, enum ow_tcp_rule rule, bool segments, 
 	return r;
 }
 
-/* Leaves more of TCP's headers out, if clearly fewer packets are exchanged for others then, and not because all are
- * alike. */
+/*
+ * Ignores more of TCP's headers, if clearly fewer packets are exchanged for others then, and not only because all are
+ * identical.
+ */
 static int try_tcp(struct ow_match *m, enum ow_tcp_rule rule, bool segments, bool *ret_better, struct ow_error *err)
 {
 	struct ow_match_pass *p = &m->pass;
@@ -181,8 +183,8 @@ static int try_tcp(struct ow_match *m, enum ow_tcp_rule rule, bool segments, boo
 }
 
 /*
- * Something on the way takes options off TCP packets, or numbers them anew: many packets may match as they are, so that
- * the plan did not ask for it, and the others count as lost and as extra.
+ * Something on the way removes TCP options, or changes TCP's numbers: many packets may match unchanged, so the plan did
+ * not detect it, and the others count as lost and as extra.
  */
 static int loosen_tcp(struct ow_match *m, struct ow_error *err)
 {
@@ -209,9 +211,9 @@ static bool fragments_likely(const struct ow_match *m)
 }
 
 /*
- * A datagram of which a point shows fragments goes by its name at both points, where it may be in one piece or in
- * others. All other packets keep their ids. A filter that is full names more datagrams so than necessary, at both
- * points: that costs certainty where a host uses an identification again within the waiting time.
+ * A datagram that a point shows in fragments is identified by its name at both points, where it may be whole or in
+ * other fragments. All other packets keep their ids. A full filter names more datagrams in this way than necessary, at
+ * both points: that costs certainty if a host reuses an identification within the waiting time.
  */
 static int name_fragmented(struct ow_match *m)
 {
@@ -225,8 +227,8 @@ static int name_fragmented(struct ow_match *m)
 }
 
 /*
- * The plan took the waiting time from packets that are whole at both points. Are some fragments nearly as late as that,
- * and others perhaps later?
+ * The plan took the waiting time from packets that are whole at both points. Whether some fragments are nearly that
+ * late, and others possibly later.
  */
 static bool fragments_too_late(const struct ow_match *m)
 {
@@ -288,7 +290,7 @@ static bool flows_mix(const struct ow_match *m)
 	       (p->repeats[OW_A_TO_B] || p->repeats[OW_B_TO_A] || exchanged(p));
 }
 
-/* Packets that are alike, of flows that are not the same, are told apart by their flows. */
+/* Identical packets of different flows are distinguished by their flows. */
 static int pair_flows(struct ow_match *m, struct ow_error *err)
 {
 	struct ow_match_pass *p = &m->pass;
@@ -305,7 +307,7 @@ static int pair_flows(struct ow_match *m, struct ow_error *err)
 
 /* -- UDP superframes ---------------------------------------------------------------------------------------------- */
 
-/* Longer UDP packets than a wire takes, and packets that only one side saw, all of them captured whole. */
+/* Longer UDP packets than on any wire, and packets that only one side saw, all of them captured whole. */
 static bool udp_superframes_likely(const struct ow_match *m)
 {
 	const struct ow_match_pass *p = &m->pass;
@@ -354,7 +356,7 @@ static int try_datagrams(struct ow_match *m, struct ow_error *err)
 	struct ow_match_pass *p = &m->pass;
 	uint64_t before = p->unmatched_frames[OW_SIDE_A] + p->unmatched_frames[OW_SIDE_B];
 	int r = cut_datagrams(m, err);
-	/* Nothing said which level to take. */
+	/* The samples did not decide the level. */
 	if (r == 0 && m->planner.strangers && m->options.level == OW_LEVEL_AUTO && !ow_match_matched(p)) {
 		r = change_variant(m, OW_VARIANT_NAT, p->plan.identity.segments);
 		r = r < 0 ? ow_error_set(err, -r, "out of memory") : cut_datagrams(m, err);

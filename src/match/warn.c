@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a careful colleague would say beside the numbers: damage, clocks, timestamps, truncation, traffic that passes
- * by. */
+/* Warnings about the result: damage, clocks, timestamps, truncation, traffic that passes only one point. */
 #include "match/match.h"
 
 #include "base/word.h"
@@ -13,11 +12,11 @@
 #include <string.h>
 #include <time.h>
 
-#define SLOW_FLOOR_NS  (500 * OW_NS_PER_MS) /* a minimum delay above this is rather a clock error */
+#define SLOW_FLOOR_NS  (500 * OW_NS_PER_MS) /* a larger minimum delay is probably a clock error */
 #define MTU_USUAL      1500
-#define CHANCE_SAMPLES 8 /* delays from which on their spread says something, .. */
+#define CHANCE_SAMPLES 8 /* delays that are needed to judge their spread, .. */
 #define CHANCE_SPREAD \
-	0.15 /* .. and standard deviation as a share of all that is possible: at random it is 0.29 or more */
+	0.15 /* .. and standard deviation as a share of the possible range: at random it is 0.29 or more */
 #define MANY_AMBIGUOUS    0.1
 #define MANY_ALIKE        0.01
 #define MANY_UNCLASSIFIED 0.01
@@ -25,11 +24,11 @@
 #define MANY_LOST         0.01
 #define FEW_UNSENT        3     /* .. and as many packets */
 #define MISSES_ALIKE      0.25  /* the share that is missing of what arrives here is at most four times as large */
-#define UNARRIVED_CHANCE  1e-3  /* the packets that were sent last are rather not lost each by itself */
+#define UNARRIVED_CHANCE  1e-3  /* the packets that were sent last are probably not independent losses */
 #define HEADERS_TO_CUT    54    /* bytes of IPv6 and TCP headers that are needed to cut superframes */
-#define HOLES_NAMED       4     /* of a capture, one by one */
+#define HOLES_NAMED       4     /* holes of a capture that are named one by one */
 #define FRAGMENTS_ALL     0.8   /* at least this share of what arrived without having been sent */
-#define MANY_FRAGMENTS    0.001 /* share of fragments that came into being on the way */
+#define MANY_FRAGMENTS    0.001 /* share of fragments that were made on the way */
 
 static int warn(struct ow_match *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -63,7 +62,7 @@ static const char *name(unsigned side)
 	return side == OW_SIDE_A ? "A" : "B";
 }
 
-/* The reader's own words begin with the path. */
+/* The reader's own message begins with the path. */
 static int warn_damage(struct ow_match *m, unsigned side)
 {
 	const char *damage = ow_reader_damage(m->pass.tap[side].reader), *path = m->report.capture[side].path;
@@ -147,7 +146,7 @@ static const char *way_name(unsigned direction)
 	return direction == OW_A_TO_B ? "A to B" : "B to A";
 }
 
-/* No delay at all does not happen between two points. */
+/* A delay of 0 for all packets does not happen between two points. */
 static int warn_same(struct ow_match *m)
 {
 	uint64_t samples = 0;
@@ -177,7 +176,7 @@ static int warn_clock(struct ow_match *m, unsigned d)
 		            way, text, tick);
 	}
 	if (delay->min_ns < 0 && m->options.clock != OW_CLOCK_ESTIMATED) {
-		/* Files say nothing of the error of their clocks. */
+		/* Files do not contain the error of their clocks. */
 		char apart[OW_DURATION_TEXT];
 		ow_duration_text(-(double)delay->min_ns, apart);
 		return warn(m,
@@ -192,7 +191,7 @@ static int warn_clock(struct ow_match *m, unsigned d)
 	return 0;
 }
 
-/* One direction only, and nothing but the clocks says which. */
+/* One direction only, and only the clocks show which. */
 static int warn_backward(struct ow_match *m)
 {
 	const struct ow_result *back = &m->report.direction[OW_B_TO_A];
@@ -225,7 +224,7 @@ static int warn_way(struct ow_match *m)
 	            m->options.clock == OW_CLOCK_NONE ? "; --offset 0 trusts the clocks" : "");
 }
 
-/* No offset lets the fastest packets of both directions take time. */
+/* No offset gives the fastest packets of both directions positive delays. */
 static int warn_no_fit(struct ow_match *m)
 {
 	const struct ow_match_report *report = &m->report;
@@ -285,7 +284,7 @@ static int warn_estimate(struct ow_match *m)
 	               "variation of the delay is meaningful");
 }
 
-/* A change of the delays of one direction: the offset is estimated from those before it and those after it. */
+/* A change of the delays of one direction: the offset is estimated from the packets before and after it. */
 static int warn_shift(struct ow_match *m)
 {
 	int64_t at_ns, change_ns;
@@ -302,7 +301,7 @@ static int warn_shift(struct ow_match *m)
 	            way_name(way), when_text(at_ns, when), change_ns > 0 ? "slower" : "faster", text);
 }
 
-/* A step of a clock that leaves packets of both directions some time. */
+/* A clock step that leaves packets of both directions positive delays. */
 static int warn_step(struct ow_match *m)
 {
 	int64_t at_ns, gained_ns;
@@ -337,8 +336,7 @@ static int warn_drift(struct ow_match *m)
 	            ppb > 0 ? "gains" : "loses", fabs(ppb) / 1e3, text);
 }
 
-/* Unclassified flows of a side: all of them, and those that the other side knows by name, though not one packet
- * matched. */
+/* Unclassified flows of a side: all of them, and those whose key the other side also has, without any match. */
 struct strangers {
 	uint64_t seen;
 	uint64_t most, most_seen;
@@ -396,7 +394,7 @@ static int warn_unclassified(struct ow_match *m, unsigned side)
 	            (unsigned long long)n, ow_plural(n, "packet", "packets"), name(side), name(!side), flow);
 }
 
-/* Over the cap of the flow table whole networks are one flow, of which some may pass both points and some not. */
+/* Beyond the limit of the flow table whole networks are one flow, of which some may pass both points and some not. */
 static int warn_coarse(struct ow_match *m)
 {
 	if (!ow_flow_table_is_coarse(m->pass.tap[OW_SIDE_A].flows) &&
@@ -408,7 +406,7 @@ static int warn_coarse(struct ow_match *m)
 	            OW_FLOWS_MAX - OW_FLOWS_COARSE);
 }
 
-/* Fragments that are in no packet of the other point: cut, or put together, and changed beside that. */
+/* Fragments that are in no packet of the other point: fragmented or reassembled on the way, and also changed. */
 static int warn_fragmented(struct ow_match *m)
 {
 	const struct ow_match_pass *p = &m->pass;
@@ -446,7 +444,7 @@ static int warn_udp_superframes(struct ow_match *m)
 	return 0;
 }
 
-/* Copies that may be the capture's doing, or not. */
+/* Copies that the capture may have made, or not. */
 static int warn_doubled(struct ow_match *m, unsigned side)
 {
 	const struct ow_duplicate_capture_verdict *v = &m->twice[side];
@@ -508,7 +506,7 @@ static int warn_ambiguous(struct ow_match *m, unsigned d)
 		way, (unsigned long long)unknown, (unsigned long long)r->matched, (unsigned long long)r->delay.samples);
 }
 
-/* Pairs whose delays would be far below 0, when hardly any others are. */
+/* Pairs whose delays would be far below 0, while hardly any others are. */
 static int warn_impossible(struct ow_match *m, unsigned d)
 {
 	uint64_t n = m->pass.impossible[d];
@@ -522,7 +520,7 @@ static int warn_impossible(struct ow_match *m, unsigned d)
 	            ow_plural(n, "it was", "they were"));
 }
 
-/* A duplicate of one packet cannot be told from an identical packet that was sent later. */
+/* A duplicate of one packet cannot be distinguished from an identical packet that was sent later. */
 static int warn_mistaken(struct ow_match *m, unsigned d)
 {
 	const struct ow_result *r = &m->report.direction[d];
@@ -536,7 +534,7 @@ static int warn_mistaken(struct ow_match *m, unsigned d)
 		way_name(d), (unsigned long long)alike, (unsigned long long)r->matched);
 }
 
-/* Without TCP's numbers, packets of the same length look alike. */
+/* Without TCP's numbers, packets of the same length may be identical. */
 static int warn_rewritten(struct ow_match *m)
 {
 	uint64_t alike = m->pass.repeats[OW_A_TO_B] + m->pass.repeats[OW_B_TO_A];
@@ -551,7 +549,7 @@ static int warn_rewritten(struct ow_match *m)
 }
 
 /*
- * Identical packets of different traffic meet by chance: then their delays are spread over all of the time that the
+ * Identical packets of different traffic match by chance: then their delays are spread over the whole time that the
  * captures, or the waiting time, allow.
  */
 static int warn_chance(struct ow_match *m, unsigned d)
@@ -574,7 +572,7 @@ static int warn_chance(struct ow_match *m, unsigned d)
 		way_name(d), text);
 }
 
-/* Too little is captured of TCP packets to cut superframes: nothing tells the place of their data. */
+/* Too little of TCP packets is captured to cut superframes: the position of their data is not known. */
 static int warn_truncated_superframes(struct ow_match *m)
 {
 	const struct ow_match_pass *p = &m->pass;
@@ -591,7 +589,7 @@ static int warn_truncated_superframes(struct ow_match *m)
 	return 0;
 }
 
-/* Superframes that are told from others by what something on the way rewrites. */
+/* Superframes whose parts are identified by what is rewritten on the way. */
 static int warn_uncut(struct ow_match *m)
 {
 	const struct ow_match_pass *p = &m->pass;
@@ -663,7 +661,7 @@ static int warn_holes(struct ow_match *m, unsigned side)
 	return r;
 }
 
-/* Nothing arrived of what was sent last, and losses by themselves do not explain it. */
+/* The packets that were sent last did not arrive, and independent losses do not explain it. */
 static int warn_last_sent(struct ow_match *m, unsigned d)
 {
 	const struct ow_last_sent *last = &m->pass.last_sent[d];
@@ -681,7 +679,7 @@ static int warn_last_sent(struct ow_match *m, unsigned d)
 	            before, name(d == OW_A_TO_B ? OW_SIDE_B : OW_SIDE_A), longest, (unsigned long long)last->lost);
 }
 
-/* Does a capture miss about as many of the packets that it should have received as of those that it sent? */
+/* Whether a capture misses about as many of the packets that it should have received as of those that it sent. */
 static bool misses_alike(const struct ow_match *m, unsigned d)
 {
 	const struct ow_result *r = &m->report.direction[d], *back = &m->report.direction[!d];
@@ -689,7 +687,7 @@ static bool misses_alike(const struct ow_match *m, unsigned d)
 	return back->lost && unsent >= MISSES_ALIKE * (double)back->lost * (double)r->received;
 }
 
-/* What arrived without having been sent, and is not explained by anything said above. */
+/* Packets that arrived without having been sent, and are not explained by the warnings above. */
 static int warn_unsent(struct ow_match *m, unsigned d)
 {
 	const struct ow_result *r = &m->report.direction[d];
