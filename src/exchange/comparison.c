@@ -48,7 +48,7 @@ void ow_comparison_result(const struct ow_comparison *c, struct ow_interval_resu
 	uint64_t now_ns = (uint64_t)c->x->now_ns + (uint64_t)(ow_clock_steady_ns() - c->x->entered_ns);
 	r->cost.ready_ns = (int64_t)(now_ns - (uint64_t)r->start_ns - (uint64_t)r->length_ns);
 	if (page) {
-		r->sent = page->count;
+		r->sent = page->count + c->asides;
 		r->total_sent = page->total_packets;
 		r->bytes = page->total_bytes;
 		r->ring_drops_from = page->ring_drops;
@@ -59,6 +59,7 @@ void ow_comparison_result(const struct ow_comparison *c, struct ow_interval_resu
 	}
 	if (c->pushed) {
 		r->received = c->theirs.packets;
+		r->unshared_received = c->theirs.unshared;
 		r->total_received = c->theirs.total_packets;
 		r->ring_drops_to = c->theirs.ring_drops;
 		r->unreadable += c->theirs.unreadable;
@@ -103,7 +104,7 @@ void ow_comparison_measured(struct ow_comparison *c, const struct ow_estimate *e
 		qsort(o->only_b, o->only_bs, sizeof *o->only_b, by_time);
 	begin_result(c, estimate);
 	o->result.status = OW_RESULT_MEASURED;
-	o->result.matched = o->result.sent - o->only_as;
+	o->result.matched = o->result.sent - o->only_as - c->asides;
 	o->differences = o->only_as + o->only_bs;
 	c->stage = OW_STAGE_READY;
 }
@@ -194,6 +195,9 @@ void ow_comparison_done(struct ow_comparison *c)
 {
 	free(c->outcome.sample);
 	free(c->request);
+	ow_scope_answer_done(&c->answer);
+	free(c->in_scope);
+	free(c->aside);
 	free(c->outcome.only_a);
 	free(c->outcome.only_b);
 	free(c->outcome.delay.ns);

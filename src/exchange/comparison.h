@@ -4,6 +4,7 @@
 
 #include "estimate/reconciled.h"
 #include "exchange/exchange_private.h"
+#include "reconcile/scope_keys.h"
 
 /* One interval at the sender, which compares. The methods (method.h) keep their own data behind it. */
 
@@ -45,6 +46,13 @@ struct ow_comparison {
 	size_t request_size;
 	int64_t requested_ns; /* steady */
 	struct ow_result_cost cost;
+	/* Scope (exchange_scope.h): the receiver's answer, the flows of the page that are compared, and the packets of the
+	 * others. */
+	struct ow_scope_answer answer;
+	bool confirmed;
+	uint8_t *in_scope;
+	struct ow_sighting *aside;
+	size_t asides;
 	struct ow_outcome outcome;
 };
 

@@ -13,6 +13,7 @@
  *   exchange_fold.c, exchange_rda.c    the two methods (method.h)
  *   exchange_identical.c   the sender's packets that are identical to some that still wait
  *   comparison.c           one interval at the sender
+ *   sender_scope.c, receiver_scope.c   which flows both points have (exchange_scope.h)
  *   exchange_times.c       the receiver's answer to NAMES
  *   exchange_result.c      results as messages
  *   exchange_slot.c        intervals under way, messages to the other point
@@ -93,10 +94,12 @@ const char *ow_exchange_peer(const struct ow_exchange *x);
 /* A result with everything that is known before the comparison. */
 void ow_exchange_blank(const struct ow_exchange *x, int64_t interval, struct ow_interval_result *ret_result);
 
+struct ow_receiver_scope;
+
 /* exchange_times.c. -EPROTO: the names cannot be read; -ENOMEM, -EMSGSIZE. shared: if the lane compares shared flows;
  * those of this interval are added. */
 int ow_exchange_say_times(struct ow_exchange *x, const struct ow_slot *slot, const struct ow_message_names *names,
-                          struct ow_shared_flows *shared, struct ow_error *err);
+                          struct ow_shared_flows *shared, struct ow_receiver_scope *scope, struct ow_error *err);
 
 /* exchange_result.c */
 void ow_result_to_message(const struct ow_interval_result *result, struct ow_interval_result *ret_message);

@@ -3,9 +3,59 @@
 #define OW_EXCHANGE_EXCHANGE_SCOPE_H
 
 #include "exchange/comparison.h"
+#include "reconcile/scope_keys.h"
 
-/* A flag for each packet of the page: 1 unless the outcome has it among those that only the sender has. NULL: no memory.
- * To be freed. */
-uint8_t *ow_scope_matched(const struct ow_comparison *c);
+/*
+ * Scope in the exchange (reconcile/scope_keys.h): the sender announces the flows of each interval with SCOPE, the
+ * receiver puts the packets of those that it has into its synopsis and says which these are, and the sender compares
+ * only packets of these. At level nat flows have other keys at the other point: there everything is compared, and only
+ * the verdict on unmatched packets is by flow.
+ */
+static inline bool ow_exchange_has_keys(const struct ow_exchange *x)
+{
+	return x->options.shared && x->options.identity.level == OW_LEVEL_IP;
+}
+
+/* Of both points. */
+void ow_exchange_scope_options(const struct ow_exchange *x, struct ow_scope_options *ret_options);
+
+/* -- the sender (sender_scope.c) */
+
+/* Announces the flows of an interval that was closed. */
+void ow_sender_announce(struct ow_exchange *x, struct ow_scope_announcer *announcer, const struct ow_slot *slot);
+/* The connection is back: what was not answered is announced again. */
+void ow_sender_announce_again(struct ow_exchange *x, const struct ow_scope_announcer *announcer);
+/* The receiver's answer, which comes with the pushed synopsis. -EPROTO, -ENOMEM. */
+int ow_sender_take_answer(struct ow_comparison *c, const struct ow_message_scope_answer *message, struct ow_error *err);
+/*
+ * Page and answer are here: packets of flows that are not compared move from the page to c->aside. -ESTALE: the points
+ * must begin anew; -ENOMEM.
+ */
+int ow_sender_confirm(struct ow_comparison *c, struct ow_scope_announcer *announcer);
+/* The interval is compared: the packets that are aside are at the sender only. */
+int ow_sender_add_aside(struct ow_comparison *c);
+/* All packets of the interval, and a flag for each: 1 unless only the sender has it. To be freed. 0 or -ENOMEM. */
+int ow_sender_matched(const struct ow_comparison *c, struct ow_sighting **ret_packets, uint8_t **ret_matched);
+
+/* -- the receiver (receiver_scope.c) */
+
+struct ow_receiver_scope;
+
+int ow_receiver_scope_create(const struct ow_exchange *x, struct ow_receiver_scope **ret_scope);
+void ow_receiver_scope_free(struct ow_receiver_scope *scope);
+/* SCOPE of an interval: kept until the interval is closed here. -EPROTO, -ENOMEM. */
+int ow_receiver_scope_announced(struct ow_receiver_scope *scope, int64_t interval,
+                                const struct ow_message_scope *message, struct ow_error *err);
+/* The next interval that was announced; false if there is none. */
+bool ow_receiver_scope_next(const struct ow_receiver_scope *scope, int64_t *ret_interval);
+/*
+ * Takes the next one. Leaves in the page the packets to be compared, with those of earlier intervals that belong to
+ * them, and returns the answer and the packets that turned out to be unshared. page: NULL = this point has no packets of
+ * the interval. -ESTALE: the points must begin anew; -ENOMEM; -EPROTO.
+ */
+int ow_receiver_scope_take(struct ow_receiver_scope *scope, struct ow_interval_packets *page,
+                           struct ow_scope_answer *ret_answer, uint64_t *ret_unshared, struct ow_error *err);
+/* So many packets of this flow are not at the sender. */
+void ow_receiver_scope_only(struct ow_receiver_scope *scope, const struct ow_scope_flow *flow, uint32_t packets);
 
 #endif

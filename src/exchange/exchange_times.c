@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The receiver's answer to NAMES: the times of the named packets, and sums and a sample of the others. */
 #include "exchange/exchange_private.h"
+#include "exchange/exchange_scope.h"
 #include "estimate/reconciled.h"
 #include "reconcile/key_list.h"
 #include "reconcile/keyset.h"
@@ -155,6 +156,16 @@ static int find_shared(const struct lists *lists, const struct ow_interval_packe
 	return r;
 }
 
+/* What only this point has may cost less if its flows are told one by one. */
+static void note_only(const struct lists *lists, const struct ow_interval_packets *page, const struct found *found,
+                      struct ow_receiver_scope *scope)
+{
+	for (size_t i = 0; i < lists->wanteds; i++) {
+		if (found->flow[i])
+			ow_receiver_scope_only(scope, &page->flows.flow[found->flow[i] - 1], 1);
+	}
+}
+
 /* Divides the packets of the interval into named packets and the others. */
 static int part(const struct lists *lists, const struct ow_interval_packets *page, struct found *found)
 {
@@ -244,7 +255,7 @@ static int say_times(struct ow_exchange *x, const struct ow_slot *slot, const st
 }
 
 int ow_exchange_say_times(struct ow_exchange *x, const struct ow_slot *slot, const struct ow_message_names *names,
-                          struct ow_shared_flows *shared, struct ow_error *err)
+                          struct ow_shared_flows *shared, struct ow_receiver_scope *scope, struct ow_error *err)
 {
 	struct lists lists = {0};
 	struct found found = {0};
@@ -253,6 +264,8 @@ int ow_exchange_say_times(struct ow_exchange *x, const struct ow_slot *slot, con
 		r = part(&lists, slot->page, &found);
 	if (r == 0 && x->options.shared)
 		r = find_shared(&lists, slot->page, shared, &found);
+	if (r == 0 && scope)
+		note_only(&lists, slot->page, &found, scope);
 	if (r == 0)
 		r = say_times(x, slot, names, &lists, &found);
 	found_done(&found);

@@ -138,6 +138,7 @@ struct ow_message_synopsis {
 	uint64_t packets;                    /* of the sample */
 	uint64_t total_packets, total_bytes; /* including those outside the sample */
 	uint64_t ring_drops, unreadable;     /* frames */
+	uint64_t unshared;                   /* packets that are not from the other point, and not in the synopsis */
 	int64_t oldest;                      /* the oldest interval whose packets this point still has */
 	int64_t settled;                     /* this point has the final results of all intervals before this one */
 	int64_t sent_ns, work_ns;            /* real time of sending, time it took to build */

@@ -37,6 +37,7 @@ void ow_code_synopsis(struct ow_coder *c, struct ow_message_synopsis *m)
 	ow_coder_uint(c, "total of bytes", 8, &m->total_bytes, 0, OW_MESSAGE_BYTES_MAX);
 	code_packets(c, "ring drops", &m->ring_drops);
 	code_packets(c, "unreadable frames", &m->unreadable);
+	code_packets(c, "unshared packets", &m->unshared);
 	ow_coder_int(c, "oldest interval", &m->oldest, 0, OW_MESSAGE_INTERVAL_MAX);
 	ow_coder_int(c, "settled intervals", &m->settled, 0, OW_MESSAGE_INTERVAL_MAX);
 	ow_coder_int(c, "time", &m->sent_ns, 0, INT64_MAX);

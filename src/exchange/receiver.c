@@ -5,6 +5,8 @@
  * arrived.
  */
 #include "base/clock.h"
+#include "exchange/exchange_scope.h"
+#include "exchange/message_scope.h"
 #include "exchange/method.h"
 #include "result/result_clock.h"
 #include "result/run_total.h"
@@ -30,9 +32,10 @@
 
 struct ow_receiver {
 	struct ow_exchange x;
-	double expected;     /* expected differences of an interval; NAN = not known yet */
-	int64_t asked_until; /* the other point asked for intervals up to this one; -1 = none */
-	int64_t next_final;  /* all intervals before have their final results */
+	double expected;                 /* expected differences of an interval; NAN = not known yet */
+	int64_t asked_until;             /* the other point asked for intervals up to this one; -1 = none */
+	int64_t next_final;              /* all intervals before have their final results */
+	struct ow_receiver_scope *scope; /* NULL: all packets are compared */
 	struct ow_shared_flows shared;
 	int64_t shared_interval; /* the newest one that it has flows of */
 	struct ow_run_total *total;
@@ -46,6 +49,9 @@ struct ow_reception {
 	unsigned answers;          /* number of answers given */
 	uint64_t seen, seen_total; /* packets of the interval, at most, and including those outside the sample */
 	bool under_way;            /* pushed on this connection */
+	bool ready;                /* the page has the packets that are compared: */
+	struct ow_scope_answer answer;
+	uint64_t unshared;
 	bool told, told_final, emitted;
 	struct ow_interval_result provisional, final;
 };
@@ -94,7 +100,9 @@ static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum 
                         struct ow_synopsis *synopsis, int64_t begin_ns)
 {
 	const struct ow_interval_packets *page = slot->page;
+	const struct ow_reception *reception = (const struct ow_reception *)slot;
 	struct ow_message m = {.type = OW_MESSAGE_SYNOPSIS, .lane = x->options.lane, .interval = slot->interval};
+	uint8_t *lists = NULL;
 	size_t size = synopsis ? ow_synopsis_encoded_size(synopsis) : 0;
 	uint8_t *bytes = size <= OW_MESSAGE_SYNOPSIS_MAX ? malloc(size + 1) : NULL;
 	if (!bytes) {
@@ -113,6 +121,7 @@ static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum 
 		.total_bytes = page->total_bytes,
 		.ring_drops = page->ring_drops,
 		.unreadable = page->unreadable,
+		.unshared = reception->unshared,
 		.oldest = oldest(x),
 		.settled = receiver_of(x)->next_final,
 		.sent_ns = x->now_ns > 0 ? x->now_ns : 0,
@@ -120,7 +129,12 @@ static int say_synopsis(struct ow_exchange *x, const struct ow_slot *slot, enum 
 		.synopsis = bytes,
 		.synopsis_size = (uint32_t)size,
 	};
-	int r = ow_exchange_say(x, &m);
+	int r = 0;
+	if (receiver_of(x)->scope && part <= OW_MESSAGE_AGAIN)
+		r = ow_message_of_scope_answer(&reception->answer, &m.synopsis.scope, &lists);
+	if (r == 0)
+		r = ow_exchange_say(x, &m);
+	free(lists);
 	free(bytes);
 	return r;
 }
@@ -145,7 +159,7 @@ static struct ow_slot *next_push(const struct ow_exchange *x)
 	size_t under_way = 0;
 	for (size_t i = 0; i < x->slots && under_way < OW_EXCHANGE_WINDOW; i++) {
 		struct ow_slot *slot = x->slot[i];
-		if (slot->page && !reception_of(slot)->under_way)
+		if (slot->page && !reception_of(slot)->under_way && reception_of(slot)->ready)
 			return slot;
 		under_way += slot->page != NULL;
 	}
@@ -161,6 +175,49 @@ static void push_waiting(struct ow_exchange *x)
 		else if (push(x, slot, OW_MESSAGE_PUSHED) < 0)
 			unknown(x, slot, "out of memory");
 	}
+}
+
+/* Cuts the next interval that was announced, whether this point has it or not; 0, -ESTALE, -ENOMEM, -EPROTO. */
+static int take_scope(struct ow_exchange *x, struct ow_slot *slot, int64_t interval, struct ow_error *err)
+{
+	struct ow_receiver_scope *scope = receiver_of(x)->scope;
+	struct ow_scope_answer nothing;
+	uint64_t unshared;
+	if (!slot || !slot->page || slot->page->blind[0]) {
+		int r = ow_receiver_scope_take(scope, NULL, &nothing, &unshared, err);
+		ow_scope_answer_done(&nothing);
+		if (slot && slot->page)
+			reception_of(slot)->ready = true;
+		else
+			ow_exchange_say_none(x, interval, "not recorded");
+		return r == -EPROTO ? r : 0;
+	}
+	struct ow_reception *reception = reception_of(slot);
+	int r = ow_receiver_scope_take(scope, slot->page, &reception->answer, &reception->unshared, err);
+	if (r == -ESTALE || r == -ENOMEM) {
+		ow_exchange_say_none(x, interval, ow_cause_scope_lost);
+		return 0;
+	}
+	/* Each packet counts in the interval in which it is known whose it is. */
+	slot->page->total_packets = (slot->page->count + reception->unshared) << slot->page->sample_shift;
+	reception->seen = slot->page->count;
+	reception->seen_total = slot->page->total_packets;
+	reception->ready = true;
+	return r;
+}
+
+static int take_scopes(struct ow_exchange *x, struct ow_error *err)
+{
+	int64_t interval;
+	int r = 0;
+	while (r == 0 && receiver_of(x)->scope && ow_receiver_scope_next(receiver_of(x)->scope, &interval)) {
+		struct ow_slot *slot = ow_slot_find(x, interval);
+		if ((!slot || !slot->page) && (x->next_page < 0 || interval >= x->next_page) && !x->finished)
+			break;
+		r = take_scope(x, slot, interval, err);
+	}
+	push_waiting(x);
+	return r;
 }
 
 static int on_ask(struct ow_exchange *x, struct ow_slot *slot, const struct ow_message_ask *ask, struct ow_error *err)
@@ -196,7 +253,7 @@ static int on_names(struct ow_exchange *x, const struct ow_slot *slot, const str
 		ow_shared_flows_turn(&r->shared);
 		r->shared_interval = slot->interval;
 	}
-	return ow_exchange_say_times(x, slot, names, &r->shared, err);
+	return ow_exchange_say_times(x, slot, names, &r->shared, r->scope, err);
 }
 
 /* -- results ------------------------------------------------------------------------------------------------------ */
@@ -330,6 +387,11 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 			r = 0;
 		}
 		return r;
+	case OW_MESSAGE_SCOPE:
+		if (!receiver_of(x)->scope)
+			return ow_error_set(err, EPROTO, "message SCOPE: this lane compares all packets");
+		r = ow_receiver_scope_announced(receiver_of(x)->scope, message->interval, &message->scope, err);
+		return r < 0 ? r : take_scopes(x, err);
 	case OW_MESSAGE_RESULT:
 		return slot ? on_result(x, slot, message, err) : 0;
 	case OW_MESSAGE_NONE:
@@ -353,12 +415,15 @@ static int create(struct ow_exchange *x)
 	x->slot_size = sizeof(struct ow_reception);
 	r->expected = NAN;
 	r->asked_until = -1;
-	int e = ow_run_total_create(&r->total);
+	int e = ow_exchange_has_keys(x) ? ow_receiver_scope_create(x, &r->scope) : 0;
+	if (e == 0)
+		e = ow_run_total_create(&r->total);
 	return e < 0 ? e : ow_delays_create(&r->no_delays);
 }
 
 static void done(struct ow_exchange *x)
 {
+	ow_receiver_scope_free(receiver_of(x)->scope);
 	ow_shared_flows_done(&receiver_of(x)->shared);
 	ow_run_total_free(receiver_of(x)->total);
 	ow_delays_free(receiver_of(x)->no_delays);
@@ -370,7 +435,14 @@ static void page(struct ow_exchange *x, struct ow_slot *slot)
 	const struct ow_interval_packets *p = slot->page;
 	reception->seen = p->count;
 	reception->seen_total = p->total_packets > p->count ? p->total_packets : p->count;
-	push_waiting(x);
+	reception->ready = !receiver_of(x)->scope;
+	(void)take_scopes(x, NULL);
+}
+
+static void slot_done(struct ow_exchange *x, struct ow_slot *slot)
+{
+	(void)x;
+	ow_scope_answer_done(&reception_of(slot)->answer);
 }
 
 static bool waits(const struct ow_slot *slot)
@@ -402,6 +474,7 @@ const struct ow_role ow_receiver_role = {
 	.patience = PATIENCE,
 	.create = create,
 	.done = done,
+	.slot_done = slot_done,
 	.page = page,
 	.frame = frame,
 	.connected = connected,

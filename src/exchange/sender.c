@@ -27,10 +27,11 @@ struct ow_sender {
 	struct ow_exchange x;
 	bool met; /* a filter that names the link layer has matched packets at both points */
 	struct ow_missing missing;
-	int64_t next_settled;           /* intervals before this one have their provisional results */
-	struct ow_comparison *settling; /* whose result is being reported */
-	bool final;                     /* everything has been reported */
-	struct ow_told *tell;           /* oldest first */
+	int64_t next_settled;                 /* intervals before this one have their provisional results */
+	struct ow_comparison *settling;       /* whose result is being reported */
+	struct ow_scope_announcer *announcer; /* NULL: all packets are compared */
+	bool final;                           /* everything has been reported */
+	struct ow_told *tell;                 /* oldest first */
 	size_t tells;
 };
 
@@ -131,7 +132,7 @@ static void on_result(void *arg, const struct ow_interval_result *settled)
 static int step(struct ow_interval_results *results, const struct ow_comparison *c)
 {
 	const struct ow_outcome *o = &c->outcome;
-	const struct ow_interval_packets *page = c->slot.page;
+	const struct ow_lane_flows *flows = &c->slot.page->flows;
 	struct ow_interval_results_input input = {
 		.result = o->result,
 		.only_a = o->only_a,
@@ -141,20 +142,38 @@ static int step(struct ow_interval_results *results, const struct ow_comparison 
 		.delay_ns = o->delay.ns,
 		.delays = o->delay.count,
 	};
+	struct ow_sighting *packets = NULL;
 	uint8_t *matched = NULL;
-	if (page->flows.count) {
-		matched = ow_scope_matched(c);
-		if (!matched)
-			return -ENOMEM;
-		input.packet = page->stamp;
-		input.packets = page->count;
+	int r = 0;
+	if (flows->count) {
+		r = ow_sender_matched(c, &packets, &matched);
+		input.packet = packets;
+		input.packets = c->slot.page->count + c->asides;
 		input.is_matched = matched;
-		input.flow = page->flows.flow;
-		input.flows = page->flows.count;
+		input.flow = flows->flow;
+		input.flows = flows->count;
+		input.in_scope = c->in_scope;
 	}
-	int r = ow_interval_results_step(results, &input);
+	if (r == 0)
+		r = ow_interval_results_step(results, &input);
+	free(packets);
 	free(matched);
 	return r;
+}
+
+#define FINE_MAX 256
+
+/* What the verdicts and the receiver found out about flows. */
+static void learn_scope(struct ow_sender *s, const struct ow_comparison *c)
+{
+	struct ow_interval_results *results = s->missing.results;
+	const struct ow_scope_answer *a = &c->answer;
+	uint64_t fine[FINE_MAX];
+	if (!s->announcer)
+		return;
+	size_t count = ow_interval_results_fine(results, fine, FINE_MAX);
+	(void)ow_scope_make_fine(s->announcer, fine, count);
+	ow_interval_results_rerouted(results, c->slot.interval, a->rerouted.key, a->ttl_change, a->rerouted.count);
 }
 
 static void settle(struct ow_sender *s, struct ow_comparison *c)
@@ -176,7 +195,10 @@ static void settle(struct ow_sender *s, struct ow_comparison *c)
 	if (c->stage == OW_STAGE_READY && r == 0)
 		ow_comparison_correct(c);
 	if (compared && r == 0)
+		r = ow_sender_add_aside(c);
+	if (compared && r == 0)
 		r = step(results, c);
+	learn_scope(s, c);
 	if (r < 0)
 		snprintf(o->result.cause, sizeof o->result.cause, "%s",
 		         r == -ENOMEM ? ow_cause_out_of_memory : ow_cause_counts_contradict);
@@ -260,7 +282,13 @@ static int start(struct ow_exchange *x, struct ow_comparison *c)
 		ow_interval_packets_resample(page, &x->options.identity, theirs);
 		ow_exchange_raise_shift(x, theirs, c->slot.interval);
 	}
-	return x->method->start(c);
+	int r = ow_sender_confirm(c, sender_of(x)->announcer);
+	if (r == -ESTALE) {
+		ow_comparison_unknown(c, ow_cause_scope_lost);
+		ow_scope_announcer_reset(sender_of(x)->announcer);
+		return 0;
+	}
+	return r < 0 ? r : x->method->start(c);
 }
 
 /* Intervals that began before the recording: the other point will get no other answer. */
@@ -306,11 +334,14 @@ static int take_push(struct ow_comparison *c, const struct ow_message_synopsis *
 		return ow_error_set(err, EPROTO, "message SYNOPSIS: shift %u instead of %u", m->sample_shift,
 		                    c->slot.page->sample_shift);
 	int r = c->x->method->take_push(c, m, err);
+	if (r == 0)
+		r = ow_sender_take_answer(c, &m->scope, err);
 	if (r < 0)
 		return r;
 	c->held = m->synopsis_size;
 	c->theirs = *m;
 	c->theirs.synopsis = NULL;
+	c->theirs.scope = (struct ow_message_scope_answer){0};
 	c->pushed = true;
 	int64_t now_ns = c->x->now_ns;
 	if (c->stage == OW_STAGE_AGAIN)
@@ -452,6 +483,8 @@ static int frame(struct ow_exchange *x, const struct ow_message *message, size_t
 	case OW_MESSAGE_NONE:
 		/* The other point may close its interval first. */
 		c = comparison_for(x, message->interval);
+		if (sender_of(x)->announcer && ow_cause_of(message->text.text) == OW_CAUSE_SCOPE_LOST)
+			ow_scope_announcer_reset(sender_of(x)->announcer);
 		if (c && c->stage < OW_STAGE_READY) {
 			char cause[OW_RESULT_CAUSE];
 			snprintf(cause, sizeof cause, ow_cause_of_point, ow_exchange_peer(x), message->text.text);
@@ -475,8 +508,12 @@ static int create(struct ow_exchange *x)
 		r = ow_interval_results_share(s->missing.results, x->options.length_ns);
 	if (r < 0)
 		return r;
+	struct ow_scope_options scope;
+	ow_exchange_scope_options(x, &scope);
+	if (ow_exchange_has_keys(x))
+		r = ow_scope_announcer_create(&scope, &s->announcer);
 	s->tell = calloc(tells_max(s), sizeof *s->tell);
-	return s->tell ? 0 : -ENOMEM;
+	return r < 0 ? r : s->tell ? 0 : -ENOMEM;
 }
 
 static void done(struct ow_exchange *x)
@@ -485,6 +522,7 @@ static void done(struct ow_exchange *x)
 	confirm(s, INT64_MAX);
 	free(s->tell);
 	ow_missing_done(&s->missing);
+	ow_scope_announcer_free(s->announcer);
 }
 
 static void slot_done(struct ow_exchange *x, struct ow_slot *slot)
@@ -496,6 +534,8 @@ static void slot_done(struct ow_exchange *x, struct ow_slot *slot)
 static void page(struct ow_exchange *x, struct ow_slot *slot)
 {
 	begin(x, slot);
+	if (sender_of(x)->announcer)
+		ow_sender_announce(x, sender_of(x)->announcer, slot);
 	advance(x);
 }
 
@@ -515,6 +555,8 @@ static void connected(struct ow_exchange *x)
 	const struct ow_sender *s = sender_of(x);
 	for (size_t i = 0; i < s->tells; i++)
 		x->sinks.send(x->sinks.arg, s->tell[i].frame, s->tell[i].size);
+	if (s->announcer)
+		ow_sender_announce_again(x, s->announcer);
 	for (size_t i = 0; i < x->slots; i++) {
 		struct ow_comparison *c = comparison_of(x->slot[i]);
 		if (c->stage == OW_STAGE_OPEN || c->stage == OW_STAGE_TURN || c->stage >= OW_STAGE_READY || !c->request)

@@ -36,11 +36,11 @@ struct ow_daemon_lane {
 	struct ow_lane_log *log; /* NULL = nothing is recorded */
 	struct ow_exchange *exchange;
 	struct ow_segment_clock *clock; /* shared by the two lanes of a class; NULL = not started */
-	int64_t next;              /* the next interval to close */
-	int64_t until;             /* last interval of the run; INT64_MAX = none yet */
-	bool judged;               /* a packet matched, or it was logged that none does */
-	char why[OW_MESSAGE_TEXT]; /* reason of the end */
-	int64_t stepped_ns;        /* clock steps since the agreement; the lane's own clock continues without them */
+	int64_t next;                   /* the next interval to close */
+	int64_t until;                  /* last interval of the run; INT64_MAX = none yet */
+	bool judged;                    /* a packet matched, or it was logged that none does */
+	char why[OW_MESSAGE_TEXT];      /* reason of the end */
+	int64_t stepped_ns; /* clock steps since the agreement; the lane's own clock continues without them */
 };
 
 struct ow_daemon_lane *ow_daemon_lane_of_wire(struct ow_daemon_peer *peer, uint32_t wire);

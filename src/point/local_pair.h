@@ -33,9 +33,9 @@ struct ow_local_pair_options {
 	size_t class_count;
 	int64_t length_ns, wait_ns;
 	enum ow_clock_mode clock; /* the interfaces of a host have one clock; files may have two */
-	uint64_t intervals; /* number to measure; 0 = until stopped, or the end of the files */
-	bool shared;        /* only packets of flows that pass both can be lost */
-	uint64_t memory;    /* bytes for the packets of all lanes; 0 = OW_LOCAL_PAIR_MEMORY */
+	uint64_t intervals;       /* number to measure; 0 = until stopped, or the end of the files */
+	bool shared;              /* only packets of flows that pass both can be lost */
+	uint64_t memory;          /* bytes for the packets of all lanes; 0 = OW_LOCAL_PAIR_MEMORY */
 	/* Called when everything is open and no thread has started; may be NULL. */
 	int (*opened)(void *arg, struct ow_error *err);
 	void *opened_arg;

@@ -214,8 +214,8 @@ static uint64_t take_left(struct ow_late_packets *carry, struct ow_scope_packet 
 		if (!left || (calls->undecided && calls->undecided(calls->arg, packet.time_ns)))
 			undecided++;
 		else
-			left[(*ret_lefts)++] =
-				(struct ow_scope_packet){packet.flow, difference(packet.time_ns, open->start_ns)};
+			left[(*ret_lefts)++] = (struct ow_scope_packet){
+				.flow = packet.flow, .time_ns = difference(packet.time_ns, open->start_ns)};
 	}
 	return undecided;
 }

@@ -219,6 +219,38 @@ const struct ow_copy *ow_interval_packets_copy(const struct ow_interval_packets 
 	return ow_copies_find(packets->copy, packets->copies, id);
 }
 
+int ow_interval_packets_join(struct ow_interval_packets *packets, const struct ow_sighting *earlier, size_t count)
+{
+	struct ow_copies copies;
+	size_t all = packets->count + count;
+	struct ow_sighting *stamp = malloc((all + 1) * sizeof *stamp);
+	ow_copies_init(&copies);
+	if (!stamp || ow_copies_reserve(&copies, all) < 0) {
+		free(stamp);
+		ow_copies_done(&copies);
+		return -ENOMEM;
+	}
+	memcpy(stamp, earlier, count * sizeof *stamp);
+	for (size_t i = 0; i < packets->count; i++) {
+		const struct ow_copy *copy =
+			packets->copies ? ow_interval_packets_copy(packets, packets->stamp[i].id) : NULL;
+		stamp[count + i] = packets->stamp[i];
+		if (copy)
+			stamp[count + i].id = copy->base_id;
+	}
+	ow_copies_name(&copies, stamp, all);
+	free(packets->stamp);
+	free(packets->copy);
+	packets->stamp = stamp;
+	packets->count = all;
+	packets->copies = copies.copies;
+	packets->copy = copies.copy;
+	copies.copy = NULL;
+	ow_copies_sort(packets->copy, packets->copies);
+	ow_copies_done(&copies);
+	return 0;
+}
+
 /* Entries of copies that were cut stay; they are harmless. */
 void ow_interval_packets_cut(struct ow_interval_packets *packets, int64_t end_ns)
 {

@@ -29,6 +29,10 @@ struct ow_interval_packets {
 	struct ow_lane_flows flows; /* of the packets, if the lane notes them; at most stamps_max / 8 */
 };
 
+/* See below: of earlier intervals, with the ids of first copies, in order, times before the start of this one. They
+ * become the first packets, and copies are numbered anew. 0, or -ENOMEM and nothing has changed. */
+int ow_interval_packets_join(struct ow_interval_packets *packets, const struct ow_sighting *earlier, size_t count);
+
 struct ow_interval_log_options {
 	struct ow_identity identity; /* for ow_sample_rank */
 	int64_t t0_ns, length_ns;

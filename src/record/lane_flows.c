@@ -14,14 +14,14 @@ static uint32_t *look(const struct ow_lane_flows *flows, uint64_t hash)
 	return &flows->slot[at];
 }
 
-/* Makes room for one more flow. */
-static int grow(struct ow_lane_flows *flows)
+int ow_lane_flows_reopen(struct ow_lane_flows *flows)
 {
-	if (OW_GROW(flows->flow, flows->room, flows->count + 1) < 0)
-		return -ENOMEM;
+	uint32_t slots = 16;
 	if (flows->slots > 2 * flows->count)
 		return 0;
-	uint32_t slots = flows->slots ? 2 * flows->slots : 16, *slot = calloc(slots, sizeof *slot);
+	while (slots <= 4 * flows->count)
+		slots *= 2;
+	uint32_t *slot = calloc(slots, sizeof *slot);
 	if (!slot)
 		return -ENOMEM;
 	free(flows->slot);
@@ -30,6 +30,13 @@ static int grow(struct ow_lane_flows *flows)
 	for (uint32_t i = 0; i < flows->count; i++)
 		*look(flows, flows->flow[i].flow) = i + 1;
 	return 0;
+}
+
+/* Makes room for one more flow. */
+static int grow(struct ow_lane_flows *flows)
+{
+	int r = OW_GROW(flows->flow, flows->room, flows->count + 1);
+	return r < 0 ? r : ow_lane_flows_reopen(flows);
 }
 
 uint32_t ow_lane_flows_find(const struct ow_lane_flows *flows, uint64_t hash)

@@ -19,6 +19,8 @@ struct ow_lane_flows {
 uint32_t ow_lane_flows_find(const struct ow_lane_flows *flows, uint64_t hash);
 /* Adds a flow that is not there yet. Returns its number; 0 if there are `max` flows, or no memory. */
 uint32_t ow_lane_flows_add(struct ow_lane_flows *flows, const struct ow_scope_flow *flow, uint32_t max);
+/* After a copy, or ow_lane_flows_close: flows can be found and added again. 0 or -ENOMEM. */
+int ow_lane_flows_reopen(struct ow_lane_flows *flows);
 /* Copies the list of flows. 0 or -ENOMEM. */
 int ow_lane_flows_copy(const struct ow_lane_flows *flows, struct ow_lane_flows *ret_copy);
 /* Frees everything but the list of flows, which no longer grows. */

@@ -66,6 +66,7 @@
 	X(FLOWS_UNLISTED, flows_unlisted, "%" PRIu64 " %s of more flows than there is memory for: lost or unshared") \
 	X(DIFFERENCES_UNSHARED, differences_unshared,                                                                \
 	  "more packets than can be told apart are at one point only: lost ones among those that go elsewhere")      \
+	X(SCOPE_LOST, scope_lost, "the points begin anew to tell each other their flows")                            \
 	X(NOTHING_ARRIVES, nothing_arrives, "no packet of this class arrives at %.30s")                              \
 	X(NOTHING_SHARED, nothing_shared,                                                                            \
 	  "no packet at %.30s is one of %.30s: NAT (identity), tunnel (inner), or wrong facing?")                    \

@@ -39,9 +39,9 @@ enum ow_field_sum {
 	OW_SUM_NONE,  /* computed from the distribution, or it has no meaning for a sum */
 	OW_SUM_FIRST, /* that of the first interval */
 	OW_SUM_LAST,
-	OW_SUM_ADD,  /* a count; sums of a store have it as well */
-	OW_SUM_COST, /* added up; a store does not have it for unknown intervals */
-	OW_SUM_MEAN, /* added up, and divided by the number of intervals at the end */
+	OW_SUM_ADD,   /* a count; sums of a store have it as well */
+	OW_SUM_COST,  /* added up; a store does not have it for unknown intervals */
+	OW_SUM_MEAN,  /* added up, and divided by the number of intervals at the end */
 	OW_SUM_MOST,  /* the larger number, or the less certain value */
 	OW_SUM_ALL,   /* true if it is true for all */
 	OW_SUM_WORSE, /* the less certain clock */

@@ -111,6 +111,7 @@ void ow_interval_results_free(struct ow_interval_results *settle)
 	for (uint32_t i = 0; settle->open && i <= settle->horizon; i++) {
 		free(settle->open[i].sample);
 		free(settle->open[i].flow);
+		free(settle->open[i].in_scope);
 		free(settle->open[i].estimate);
 		ow_delays_free(settle->open[i].delays);
 	}
@@ -148,6 +149,7 @@ static void give_up(struct ow_interval_results_open *open)
 {
 	free(open->sample);
 	free(open->flow);
+	free(open->in_scope);
 	*open = (struct ow_interval_results_open){.delays = open->delays};
 }
 

@@ -70,6 +70,7 @@ struct ow_interval_results_input {
 	size_t packets;
 	const struct ow_scope_flow *flow;
 	size_t flows;
+	const uint8_t *in_scope; /* a flag for each flow: its packets were compared; NULL = all were */
 	/*
 	 * The interval is before or after the run: its packets are compared with those of the run, but it has no result
 	 * and is not in the total.
@@ -87,6 +88,10 @@ int ow_interval_results_create(uint32_t horizon, ow_interval_results_sink sink, 
 /* To be called before the first interval: packets of flows that do not pass the receiver are not lost but unshared
  * (reconcile/scope_verdict.h). length_ns: of an interval. 0 or -ENOMEM. */
 int ow_interval_results_share(struct ow_interval_results *settle, int64_t length_ns);
+/* Keys of pairs of networks for ow_scope_make_fine; and that packets of such pairs arrive with another TTL. */
+size_t ow_interval_results_fine(struct ow_interval_results *settle, uint64_t *pair_keys, size_t max);
+void ow_interval_results_rerouted(struct ow_interval_results *settle, int64_t interval, const uint64_t *pair_keys,
+                                  const int8_t *ttl_change, size_t count);
 /* What happened to flows since the last call; `events` has room for OW_SCOPE_EVENTS_MAX. Returns their number. */
 size_t ow_interval_results_events(struct ow_interval_results *settle, struct ow_scope_event *events);
 void ow_interval_results_free(struct ow_interval_results *settle);

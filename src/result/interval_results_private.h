@@ -37,6 +37,7 @@ struct ow_interval_results_open {
 	uint64_t alike;     /* late packets whose delay is uncertain */
 	uint64_t reordered; /* late packets that were sent before packets that had arrived */
 	struct ow_scope_flow *flow;
+	uint8_t *in_scope; /* of each flow; NULL = all are */
 	size_t flows;
 	uint64_t strange;                 /* received, of flows that have no matched packet */
 	uint64_t absent, whole, unlisted; /* of the packets whose waiting time is over */

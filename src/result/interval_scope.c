@@ -16,6 +16,7 @@ int ow_interval_results_keep_flows(const struct ow_interval_results *settle, con
                                    struct ow_interval_results_open *open)
 {
 	open->flow = NULL;
+	open->in_scope = NULL;
 	open->flows = 0;
 	open->strange = 0;
 	for (size_t i = 0; settle->scope && i < in->only_bs; i++)
@@ -27,6 +28,9 @@ int ow_interval_results_keep_flows(const struct ow_interval_results *settle, con
 		return -ENOMEM;
 	memcpy(open->flow, in->flow, in->flows * sizeof *open->flow);
 	open->flows = in->flows;
+	open->in_scope = in->in_scope ? malloc(in->flows) : NULL;
+	if (open->in_scope)
+		memcpy(open->in_scope, in->in_scope, in->flows);
 	return 0;
 }
 
@@ -63,7 +67,10 @@ static size_t list_known(const struct ow_interval_results_open *open, const stru
 		if (!packets[i].flow || packets[i].flow > open->flows)
 			continue;
 		from[knowns] = i;
-		known[knowns++] = (struct ow_scope_packet){packets[i].flow - 1, packets[i].time_ns};
+		uint32_t flow = packets[i].flow - 1;
+		known[knowns++] = (struct ow_scope_packet){.flow = flow,
+		                                           .compared = !open->in_scope || open->in_scope[flow],
+		                                           .time_ns = packets[i].time_ns};
 	}
 	return knowns;
 }
@@ -127,4 +134,16 @@ void ow_interval_results_explain_unshared(struct ow_interval_results *settle, st
 		snprintf(r->cause, sizeof r->cause, ow_cause_nothing_arrives, r->to);
 	r->received = r->extra = r->duplicated = r->late_received = 0;
 	r->unshared_sent = r->unshared_received = r->absent = 0;
+}
+
+size_t ow_interval_results_fine(struct ow_interval_results *settle, uint64_t *pair_keys, size_t max)
+{
+	return settle->scope ? ow_scope_verdict_fine(settle->scope, pair_keys, max) : 0;
+}
+
+void ow_interval_results_rerouted(struct ow_interval_results *settle, int64_t interval, const uint64_t *pair_keys,
+                                  const int8_t *ttl_change, size_t count)
+{
+	if (settle->scope && count)
+		ow_scope_verdict_ttl(settle->scope, interval, pair_keys, ttl_change, count);
 }

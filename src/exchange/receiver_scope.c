@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Scope at the receiver. A page is cut in two: packets of flows that the sender has announced are compared; the others
+ * are held for a few intervals, in case they are early, and are unshared then.
+ */
+#include "exchange/exchange_scope.h"
+
+#include "base/array.h"
+#include "exchange/message_scope.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Announcements that may wait for their intervals. */
+#define ANNOUNCED_MAX (2 * OW_EXCHANGE_WINDOW)
+
+struct announced {
+	int64_t interval;
+	struct ow_scope_update update;
+};
+
+/* Packets of an interval that may belong to a later one. */
+struct held {
+	int64_t interval, start_ns;
+	struct ow_lane_flows flows; /* of the whole interval */
+	struct ow_sighting *stamp;  /* ids are those of the first copies */
+	size_t count;
+};
+
+struct ow_receiver_scope {
+	struct ow_scope_options options;
+	struct ow_scope_receiver *receiver;
+	struct announced *announced; /* by rising interval */
+	size_t announceds, room;
+	int64_t last;      /* interval that was taken */
+	struct held *held; /* the newest first */
+	size_t helds, held_max;
+};
+
+int ow_receiver_scope_create(const struct ow_exchange *x, struct ow_receiver_scope **ret_scope)
+{
+	struct ow_receiver_scope *s = calloc(1, sizeof *s);
+	if (!s)
+		return -ENOMEM;
+	ow_exchange_scope_options(x, &s->options);
+	s->last = -1;
+	/* The flows of an interval stay where they are for two calls after its last packets were held. */
+	s->held_max = s->options.hold + 3;
+	s->held = calloc(s->held_max, sizeof *s->held);
+	int r = s->held ? ow_scope_receiver_create(&s->options, &s->receiver) : -ENOMEM;
+	if (r < 0) {
+		ow_receiver_scope_free(s);
+		return r;
+	}
+	*ret_scope = s;
+	return 0;
+}
+
+static void held_done(struct held *held)
+{
+	ow_lane_flows_done(&held->flows);
+	free(held->stamp);
+	*held = (struct held){0};
+}
+
+void ow_receiver_scope_free(struct ow_receiver_scope *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->announceds; i++)
+		ow_scope_update_done(&s->announced[i].update);
+	for (size_t i = 0; i < s->helds; i++)
+		held_done(&s->held[i]);
+	ow_scope_receiver_free(s->receiver);
+	free(s->announced);
+	free(s->held);
+	free(s);
+}
+
+int ow_receiver_scope_announced(struct ow_receiver_scope *s, int64_t interval, const struct ow_message_scope *message,
+                                struct ow_error *err)
+{
+	struct ow_scope_update update = {0};
+	int64_t newest = s->announceds ? s->announced[s->announceds - 1].interval : s->last;
+	/* Announced again after a connection was lost. */
+	if (interval <= newest)
+		return 0;
+	if (s->announceds >= ANNOUNCED_MAX && !message->reset)
+		return ow_error_set(err, EPROTO, "message SCOPE: more intervals ahead than anybody needs");
+	int r = ow_scope_update_of_message(message, &update, err);
+	if (r == 0 && OW_GROW(s->announced, s->room, s->announceds + 1) < 0)
+		r = -ENOMEM;
+	if (r < 0) {
+		ow_scope_update_done(&update);
+		return r;
+	}
+	s->announced[s->announceds++] = (struct announced){interval, update};
+	return 0;
+}
+
+bool ow_receiver_scope_next(const struct ow_receiver_scope *s, int64_t *ret_interval)
+{
+	if (!s->announceds)
+		return false;
+	*ret_interval = s->announced[0].interval;
+	return true;
+}
+
+static uint32_t number_of(struct ow_lane_flows *flows, const struct ow_scope_flow *flow)
+{
+	uint32_t number = ow_lane_flows_find(flows, flow->flow);
+	return number ? number : ow_lane_flows_add(flows, flow, UINT32_MAX);
+}
+
+/* Adds the packets of earlier intervals that join this one, and counts those that are unshared. */
+static int join(struct ow_receiver_scope *s, const struct ow_scope_held *joins, size_t count,
+                struct ow_interval_packets *page, uint64_t *ret_unshared)
+{
+	struct ow_sighting *joined = NULL;
+	size_t joineds = 0, room = 0;
+	int r = 0;
+	for (size_t k = count; k-- > 0 && r == 0;) {
+		struct held *held = s->held;
+		while (held < s->held + s->helds && held->interval != joins[k].interval)
+			held++;
+		if (held == s->held + s->helds)
+			continue;
+		int64_t ago_ns = page ? page->start_ns - held->start_ns : 0;
+		size_t kept = 0;
+		for (size_t i = 0; i < held->count && r == 0; i++) {
+			uint8_t what = joins[k].joins[held->stamp[i].flow - 1];
+			if (what == OW_SCOPE_HOLDS) {
+				held->stamp[kept++] = held->stamp[i];
+			} else if (what == OW_SCOPE_JOINS && page) {
+				/* The flow must have a number in this interval, too. */
+				const struct ow_scope_flow *flow = &held->flows.flow[held->stamp[i].flow - 1];
+				r = OW_GROW(joined, room, joineds + 1);
+				if (r == 0)
+					r = ow_lane_flows_reopen(&page->flows);
+				if (r == 0)
+					joined[joineds++] =
+						(struct ow_sighting){held->stamp[i].id, held->stamp[i].time_ns - ago_ns,
+					                             number_of(&page->flows, flow)};
+			} else {
+				++*ret_unshared;
+			}
+		}
+		held->count = kept;
+	}
+	if (r == 0 && joineds)
+		r = ow_interval_packets_join(page, joined, joineds);
+	free(joined);
+	return r;
+}
+
+/* Splits the page: what is compared stays, what is held goes. The flows go with the held packets, which the receiver of
+ * keys refers to; the page gets a copy. */
+static int split(struct ow_interval_packets *page, const uint8_t *in_scope, struct held *held)
+{
+	size_t out = 0, kept = 0;
+	*held = (struct held){.interval = page->interval, .start_ns = page->start_ns};
+	for (size_t i = 0; i < page->count; i++)
+		out += !page->stamp[i].flow || in_scope[page->stamp[i].flow - 1] != OW_SCOPE_JOINS;
+	held->stamp = malloc((out + 1) * sizeof *held->stamp);
+	if (!held->stamp)
+		return -ENOMEM;
+	for (size_t i = 0; i < page->count; i++) {
+		struct ow_sighting packet = page->stamp[i];
+		if (packet.flow && in_scope[packet.flow - 1] == OW_SCOPE_JOINS) {
+			page->stamp[kept++] = packet;
+			continue;
+		}
+		const struct ow_copy *copy = page->copies ? ow_interval_packets_copy(page, packet.id) : NULL;
+		packet.id = copy ? copy->base_id : packet.id;
+		held->stamp[held->count++] = packet;
+	}
+	page->count = kept;
+	return 0;
+}
+
+/* The newest first; the oldest is forgotten. */
+static void push_held(struct ow_receiver_scope *s, const struct held *held)
+{
+	if (s->helds == s->held_max)
+		held_done(&s->held[--s->helds]);
+	memmove(s->held + 1, s->held, s->helds++ * sizeof *s->held);
+	s->held[0] = *held;
+}
+
+/* Packets of flows that could not be listed are nobody's. */
+static void drop_unlisted(struct held *held, uint64_t *ret_unshared)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < held->count; i++) {
+		if (held->stamp[i].flow)
+			held->stamp[kept++] = held->stamp[i];
+	}
+	*ret_unshared += held->count - kept;
+	held->count = kept;
+}
+
+/* The page, cut by what the receiver of keys says, which refers to the flows of the page from then on. */
+static int take(struct ow_receiver_scope *s, const struct announced *next, struct ow_interval_packets *page,
+                struct ow_lane_flows *flows, uint8_t *in_scope, struct ow_scope_answer *ret_answer,
+                uint64_t *ret_unshared, struct ow_error *err)
+{
+	struct ow_scope_held joins[OW_SCOPE_HOLD_MAX];
+	struct held held;
+	size_t count = 0;
+	int r = ow_scope_receive(s->receiver, next->interval, &next->update, page ? page->flows.flow : NULL,
+	                         flows->count, in_scope, joins, &count, ret_answer, err);
+	if (page) {
+		int e = split(page, in_scope, &held);
+		held.flows = page->flows;
+		page->flows = *flows;
+		*flows = (struct ow_lane_flows){0};
+		drop_unlisted(&held, ret_unshared);
+		push_held(s, &held);
+		r = r < 0 ? r : e;
+	}
+	return r < 0 ? r : join(s, joins, count, page, ret_unshared);
+}
+
+int ow_receiver_scope_take(struct ow_receiver_scope *s, struct ow_interval_packets *page,
+                           struct ow_scope_answer *ret_answer, uint64_t *ret_unshared, struct ow_error *err)
+{
+	struct announced next = s->announced[0];
+	memmove(s->announced, s->announced + 1, --s->announceds * sizeof *s->announced);
+	s->last = next.interval;
+	struct ow_lane_flows flows = {0};
+	*ret_unshared = 0;
+	*ret_answer = (struct ow_scope_answer){0};
+	int r = page ? ow_lane_flows_copy(&page->flows, &flows) : 0;
+	uint8_t *in_scope = r == 0 ? calloc(flows.count + (size_t)1, 1) : NULL;
+	if (in_scope)
+		r = take(s, &next, page, &flows, in_scope, ret_answer, ret_unshared, err);
+	else
+		r = -ENOMEM;
+	if (r < 0)
+		ow_scope_answer_done(ret_answer);
+	free(in_scope);
+	ow_lane_flows_done(&flows);
+	ow_scope_update_done(&next.update);
+	return r;
+}
+
+void ow_receiver_scope_only(struct ow_receiver_scope *s, const struct ow_scope_flow *flow, uint32_t packets)
+{
+	ow_scope_received_only(s->receiver, flow, packets);
+}
